@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package testnet
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/testnet/veth"
+)
+
+// The types are package veth's, so that helpers written for the demo command
+// and for tests fit each other.
+type (
+	Pair    = veth.Pair
+	Side    = veth.Side
+	Options = veth.Options
+)
+
+// Require skips the test unless it runs as root with the capabilities to make
+// namespaces and devices (CAP_NET_ADMIN, CAP_SYS_ADMIN).
+func Require(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: creates network namespaces; run the tests under sudo")
+	}
+	eff := effective()
+	for _, c := range []struct {
+		bit  uint
+		name string
+	}{{unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN"}} {
+		if eff&(1<<c.bit) == 0 {
+			t.Skipf("needs root: this root lacks %s, which creating network namespaces takes", c.name)
+		}
+	}
+}
+
+// effective is the capability set in effect, 0 if it cannot be read.
+func effective() uint64 {
+	status, _ := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(status)) {
+		if v, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			n, _ := strconv.ParseUint(strings.TrimSpace(v), 16, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// NewPair builds a pair and removes it when the test and its subtests are over.
+// It skips the test where Require does and fails it if the pair cannot be built.
+func NewPair(t testing.TB, o Options) *Pair {
+	t.Helper()
+	Require(t)
+	p, err := veth.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Errorf("removing the test network: %v", err)
+		}
+	})
+	return p
+}

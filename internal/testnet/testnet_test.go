@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package testnet
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestPairCarriesTraffic(t *testing.T) {
+	p := NewPair(t, Options{Queues: 2, MTU: 1400})
+	for _, dst := range []netip.Addr{p.B.IP4, p.B.IP6} {
+		var in, out net.Conn
+		at := net.UDPAddrFromAddrPort(netip.AddrPortFrom(dst, 9))
+		if err := p.B.Do(func() (err error) { in, err = net.ListenUDP("udp", at); return }); err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		if err := p.A.Do(func() (err error) { out, err = net.DialUDP("udp", nil, at); return }); err != nil {
+			t.Fatal(err)
+		}
+		defer out.Close()
+		// Both sockets are used from this thread, outside of either namespace.
+		if _, err := out.Write([]byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+		buf := make([]byte, 16)
+		if n, err := in.Read(buf); err != nil || string(buf[:n]) != "hello" {
+			t.Fatalf("over %s: got %q, %v", dst, buf[:n], err)
+		}
+	}
+}
+
+func TestOptionsReachBothSides(t *testing.T) {
+	p := NewPair(t, Options{Queues: 3, MTU: 1400})
+	for _, s := range []*Side{p.A, p.B} {
+		out, err := s.Command("sh", "-c", "cat /sys/class/net/veth0/mtu; ls -d /sys/class/net/veth0/queues/rx-* | wc -l").CombinedOutput()
+		if got := strings.Fields(string(out)); err != nil || len(got) != 2 || got[0] != "1400" || got[1] != "3" {
+			t.Errorf("%s: mtu and queues: got %q, %v; want 1400 and 3", s.Name, out, err)
+		}
+		if s.IfIndex == 0 || len(s.MAC) != 6 {
+			t.Errorf("%s: index %d, MAC %v not filled in", s.Name, s.IfIndex, s.MAC)
+		}
+	}
+	if p.A.MAC.String() == p.B.MAC.String() {
+		t.Errorf("both sides have MAC %s", p.A.MAC)
+	}
+}
+
+func TestDoStaysInside(t *testing.T) {
+	p := NewPair(t, Options{})
+	host, err := os.Readlink("/proc/thread-self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inside string
+	want := errors.New("from inside")
+	got := p.A.Do(func() error {
+		inside, _ = os.Readlink("/proc/thread-self/ns/net")
+		return want
+	})
+	if got != want {
+		t.Errorf("Do returned %v, want the function's own error", got)
+	}
+	if inside == host || inside == "" {
+		t.Errorf("Do ran in %q, the host is in %q", inside, host)
+	}
+	if after, _ := os.Readlink("/proc/thread-self/ns/net"); after != host {
+		t.Errorf("after Do this thread is in %q, want %q", after, host)
+	}
+}
+
+func TestNothingIsLeftBehind(t *testing.T) {
+	Require(t)
+	var names []string
+	t.Run("inner", func(t *testing.T) {
+		p := NewPair(t, Options{})
+		names = append(names, p.A.Name, p.B.Name)
+		if err := p.B.Do(func() error { t.SkipNow(); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		t.Fatal("Do returned although the function left the goroutine")
+	})
+	if len(names) != 2 {
+		t.Fatal("inner test made no pair")
+	}
+	for _, n := range names {
+		if _, err := os.Stat(filepath.Join("/run/netns", n)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("namespace %s still there: %v", n, err)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package veth
+
+import (
+	"errors"
+	"os"
+	"testing"
+)
+
+func TestSweepTakesOnlyTheDead(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: creates network namespaces")
+	}
+	const dead = "xf99999999-1-a" // above the kernel's highest pid, 2^22
+	h, err := create(dead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Close()
+	p, err := New(Options{}) // sweeps first
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	sweep()
+	if _, err := os.Stat("/run/netns/" + dead); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("namespace of a dead process still there: %v", err)
+	}
+	for _, s := range p.sides() {
+		if _, err := os.Stat("/run/netns/" + s.Name); err != nil {
+			t.Errorf("namespace of this process: %v", err)
+		}
+	}
+}
+
+func TestCloseTwice(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: creates network namespaces")
+	}
+	p, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := p.A.Do(func() error { return nil }); err == nil {
+		t.Error("Do works in a closed pair")
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	for _, o := range []Options{{Queues: -1}, {MTU: -1}} {
+		if _, err := New(o); err == nil {
+			t.Errorf("New(%+v) succeeded", o)
+		}
+	}
+}

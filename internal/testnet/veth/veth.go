@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package veth
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync/atomic"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// IfName is the name of the interface on both sides; each has its own namespace.
+const IfName = "veth0"
+
+// Options shape a pair. The zero value is one queue and the kernel's MTU (1500).
+type Options struct {
+	Queues int // RX and TX queues per side; 0 means 1
+	MTU    int // bytes; 0 means the kernel's default. Native XDP on veth wants at most 3498
+}
+
+// Side is one end: a namespace and the interface within. Its fields are written
+// by New alone.
+type Side struct {
+	Name    string         // of the namespace, as `ip netns` shows it
+	NS      netns.NsHandle // owned by the pair, closed by Pair.Close
+	IfName  string
+	IfIndex int // valid inside the namespace only
+	MAC     net.HardwareAddr
+	IP4     netip.Addr // 10.77.0.1 or .2, /24
+	IP6     netip.Addr // fd00:77::1 or ::2, /64
+}
+
+// Pair is two joined namespaces. A and B differ in nothing but their addresses.
+type Pair struct{ A, B *Side }
+
+// serial keeps several pairs of one process apart.
+var serial atomic.Uint32
+
+// New builds a pair with both sides up and ready to carry traffic. It needs
+// CAP_NET_ADMIN and CAP_SYS_ADMIN. On error nothing is left behind; otherwise
+// call Close.
+func New(o Options) (p *Pair, err error) {
+	if o.Queues < 0 || o.MTU < 0 {
+		return nil, fmt.Errorf("veth: negative option: %+v", o)
+	}
+	sweep()
+	stem := fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), serial.Add(1))
+	p = &Pair{A: newSide(stem+"-a", 1), B: newSide(stem+"-b", 2)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.Close())
+			p = nil
+		}
+	}()
+	for _, s := range p.sides() {
+		if s.NS, err = create(s.Name); err != nil {
+			return p, fmt.Errorf("veth: creating namespace %s: %w (needs root: CAP_SYS_ADMIN)", s.Name, err)
+		}
+		if err = s.Do(quiet); err != nil {
+			return p, fmt.Errorf("veth: namespace %s: %w", s.Name, err)
+		}
+	}
+	if err = p.join(o); err != nil {
+		return p, fmt.Errorf("veth: joining %s and %s: %w (needs CAP_NET_ADMIN)", p.A.Name, p.B.Name, err)
+	}
+	for _, s := range p.sides() {
+		if err = s.configure(); err != nil {
+			return p, fmt.Errorf("veth: configuring %s: %w", s.Name, err)
+		}
+	}
+	return p, nil
+}
+
+func newSide(name string, host byte) *Side {
+	ip6 := [16]byte{0: 0xfd, 3: 0x77, 15: host}
+	return &Side{
+		Name: name, NS: netns.None(), IfName: IfName,
+		IP4: netip.AddrFrom4([4]byte{10, 77, 0, host}),
+		IP6: netip.AddrFrom16(ip6),
+	}
+}
+
+func (p *Pair) sides() [2]*Side { return [2]*Side{p.A, p.B} }
+
+// join creates the veth with one end in each namespace from the start, so that
+// the caller's own namespace never sees it.
+func (p *Pair) join(o Options) error {
+	h, err := netlink.NewHandleAt(p.A.NS, unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = IfName, o.MTU
+	attrs.NumTxQueues, attrs.NumRxQueues = max(o.Queues, 1), max(o.Queues, 1)
+	v := netlink.NewVeth(attrs)
+	v.PeerName, v.PeerNamespace = IfName, netlink.NsFd(p.B.NS)
+	return h.LinkAdd(v)
+}
+
+// configure brings lo and the interface up and gives it its addresses.
+func (s *Side) configure() error {
+	h, err := netlink.NewHandleAt(s.NS, unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	lo, err := h.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	link, err := h.LinkByName(IfName)
+	if err != nil {
+		return err
+	}
+	s.IfIndex, s.MAC = link.Attrs().Index, link.Attrs().HardwareAddr
+	for _, a := range []netip.Prefix{netip.PrefixFrom(s.IP4, 24), netip.PrefixFrom(s.IP6, 64)} {
+		n := &net.IPNet{IP: a.Addr().AsSlice(), Mask: net.CIDRMask(a.Bits(), a.Addr().BitLen())}
+		addr := &netlink.Addr{IPNet: n}
+		if a.Addr().Is6() {
+			// Duplicate detection would hold the address back for a second.
+			addr.Flags = unix.IFA_F_NODAD
+		}
+		if err := h.AddrAdd(link, addr); err != nil {
+			return fmt.Errorf("address %s: %w", a, err)
+		}
+	}
+	return errors.Join(h.LinkSetUp(lo), h.LinkSetUp(link))
+}
+
+// Close removes the veth and both namespaces. It is idempotent. A namespace
+// that a process still sits in lives on, nameless, until that process leaves.
+func (p *Pair) Close() error {
+	var errs []error
+	// The device goes first: the kernel frees a namespace only later, and by
+	// then nothing should arrive at sockets still bound to it.
+	if p.A.IfIndex != 0 {
+		if h, err := netlink.NewHandleAt(p.A.NS, unix.NETLINK_ROUTE); err == nil {
+			// Failure is fine: a test may have deleted it, and it dies with the namespace.
+			_ = h.LinkDel(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: p.A.IfIndex}})
+			h.Close()
+		}
+		p.A.IfIndex = 0
+	}
+	for _, s := range p.sides() {
+		if s.NS.IsOpen() {
+			errs = append(errs, s.NS.Close(), netns.DeleteNamed(s.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
