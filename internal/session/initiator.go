@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"math/bits"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// State is the state of an initiator.
+//
+//	            Start                  hello-ack accepted
+//	Closed ─────────────▶ Connecting ─────────────────────▶ Open
+//	  ▲                       │ refused, silent               │ reset, gave up,
+//	  └───────────────────────┴───────────────────────────────┘ idle, Close
+//
+// A closed initiator is done: the engine makes a new one, with a new nonce and
+// so a new epoch, for the next operation.
+type State uint8
+
+// The states of an initiator.
+const (
+	Connecting State = iota
+	Open
+	Closed
+)
+
+// Params names one session to be.
+type Params struct {
+	Local    wire.SessionID // this side's id, which the target will put in its frames
+	Lane     uint8          // the target's lane
+	Endpoint uint16         // the target's endpoint number
+	Nonce    uint64         // fresh and random: tells this life from all others
+}
+
+// request is one frame of the send window.
+type request struct {
+	buf    []byte // payload, kept until answered
+	n      int    // its length in bytes
+	ops    uint8
+	sends  uint32 // transmissions so far
+	first  uint64 // sendOrder of the first transmission
+	last   uint64 // sendOrder of the latest transmission
+	sentAt int64  // time of the latest transmission
+}
+
+// Initiator is the requesting half of a session.
+type Initiator struct {
+	cfg   *Config
+	pool  *Pool // requests in flight
+	p     Params
+	state State
+	why   Reason
+
+	remote  uint32 // the target's session id
+	epoch   uint32
+	cookie  wire.Cookie
+	payload int    // largest payload in bytes that both sides accept
+	window  uint32 // frames, both sides' limit
+	credit  uint32 // frames, as last granted
+
+	una      uint32 // lowest psn without answer
+	next     uint32 // psn of the next new frame
+	reqs     [MaxWindow]request
+	wait     uint64 // bit psn%64: frame in [una, next) without answer
+	toSend   uint64 // bit psn%64: frame due for (re)transmission
+	never    uint32 // frames from this psn on are known not to have run, when neverSet
+	neverSet bool
+
+	order    uint64 // transmissions so far; orders them
+	helloDue bool
+	ackDue   bool
+	resetDue bool
+	conveyed uint32 // highest ack that the target has been told
+	rtt      rttEstimator
+	timer    int64  // when the retransmission or hello timer fires; 0 = off
+	ackAt    int64  // when a lone ack is due; 0 = none
+	heardAt  int64  // when the peer last made progress possible
+	workedAt int64  // when there last was work, for IdleClose
+	Resent   uint64 // frames sent again; read by statistics
+}
+
+// NewInitiator returns a session that begins with a hello on the next Emit.
+// pool lends the buffers for requests; its size bounds the payload.
+func NewInitiator(cfg *Config, pool *Pool, p Params, now int64) *Initiator {
+	s := &Initiator{cfg: cfg, pool: pool, p: p, helloDue: true, heardAt: now, workedAt: now}
+	s.timer = now + s.rtt.rto(cfg)
+	return s
+}
+
+// State returns the state and, when it is Closed, the reason.
+func (s *Initiator) State() (State, Reason) { return s.state, s.why }
+
+// Epoch returns the epoch of an open session.
+func (s *Initiator) Epoch() uint32 { return s.epoch }
+
+// Names reports whether a reset that quotes session id and epoch means this
+// session. Resets cannot be looked up by id: their sender has lost it.
+func (s *Initiator) Names(id, epoch uint32) bool {
+	return s.state == Open && s.remote == id && s.epoch == epoch
+}
+
+// Payload returns the largest request or response payload in bytes.
+func (s *Initiator) Payload() int { return s.payload }
+
+// InFlight returns the number of frames without answer.
+func (s *Initiator) InFlight() int { return bits.OnesCount64(s.wait) }
+
+// SRTT returns the smoothed round-trip time in nanoseconds, 0 before any sample.
+func (s *Initiator) SRTT() int64 { return s.rtt.srtt }
+
+// Stage lends the payload buffer of the next frame, or nil when the window,
+// the credit or the pool is exhausted. Follow with Commit or Unstage.
+func (s *Initiator) Stage() []byte {
+	if s.state != Open || s.next-s.una >= min(s.window, s.credit) {
+		return nil
+	}
+	b := s.pool.Get()
+	if b == nil {
+		return nil
+	}
+	return b[:s.payload]
+}
+
+// Unstage gives an unused buffer of Stage back.
+func (s *Initiator) Unstage(b []byte) { s.pool.Put(b) }
+
+// Commit makes b, of which n bytes hold ops records, the next request frame and
+// returns its psn. b is the buffer of the last Stage.
+func (s *Initiator) Commit(now int64, b []byte, n int, ops uint8) uint32 {
+	psn := s.next
+	s.next++
+	s.reqs[psn&slotMask] = request{buf: b, n: n, ops: ops}
+	bit := uint64(1) << (psn & slotMask)
+	if s.wait == 0 {
+		s.heardAt = now // silence counts from the first question
+	}
+	s.wait |= bit
+	s.toSend |= bit
+	s.workedAt = now
+	return psn
+}
+
+// Fate says what became of frame psn of a closed session.
+func (s *Initiator) Fate(psn uint32) Fate {
+	r := &s.reqs[psn&slotMask]
+	switch {
+	case s.wait&(1<<(psn&slotMask)) == 0:
+		return Answered
+	case r.sends == 0, s.neverSet && wire.Diff(psn, s.never) >= 0:
+		return NeverRan
+	case s.why == PeerRestarted:
+		return LostToCrash
+	}
+	return MayHaveRun
+}
+
+// Unanswered calls f for every psn without answer, in order. After f returns the
+// frame's buffer is given back, so it serves a closed session only.
+func (s *Initiator) Unanswered(f func(psn uint32, fate Fate)) {
+	for psn := s.una; psn != s.next; psn++ {
+		bit := uint64(1) << (psn & slotMask)
+		if s.wait&bit == 0 {
+			continue
+		}
+		f(psn, s.Fate(psn))
+		s.wait &^= bit
+		s.pool.Put(s.reqs[psn&slotMask].buf)
+		s.reqs[psn&slotMask].buf = nil
+	}
+	s.una, s.toSend = s.next, 0
+}
+
+// Close ends the session from this side. The target is told once, by the reset
+// that the next Emit writes.
+func (s *Initiator) Close(why Reason) {
+	if s.state == Closed {
+		return
+	}
+	s.resetDue = s.state == Open && why != PeerRestarted && why != PeerClosed
+	s.state, s.why = Closed, why
+	s.helloDue, s.ackDue, s.toSend, s.timer, s.ackAt = false, false, 0, 0, 0
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"math/bits"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Answer is what a frame from the target means to the initiator's operations.
+type Answer uint8
+
+// The kinds of answer.
+const (
+	Nothing   Answer = iota // no operation is concerned
+	Refused                 // the frame contradicts the session; counted, dropped
+	Opened                  // the session is open, requests may be staged
+	Succeeded               // frames First..Last succeeded and have no results
+	Responded               // frame First is answered by the payload
+	Ended                   // the session is Closed; see State and Unanswered
+)
+
+// Event is the verdict on a frame received by the initiator. For Succeeded the
+// psns that still wait are those for which Retire returns true.
+type Event struct {
+	Kind        Answer
+	First, Last uint32 // psn
+}
+
+// Receive takes a frame that names this session. The caller has checked its CRC.
+func (s *Initiator) Receive(now int64, h *wire.Header, payload []byte) Event {
+	if h.Type == wire.HelloAck {
+		return s.onHelloAck(now, h, payload)
+	}
+	if s.state != Open {
+		return Event{Kind: Refused}
+	}
+	if h.Epoch != s.epoch {
+		return Event{Kind: Refused}
+	}
+	if h.Type == wire.Reset {
+		return s.onReset(payload)
+	}
+	// The target cannot have executed what was not sent.
+	if wire.Diff(h.Ack, s.next) >= 0 || wire.Diff(h.Ack, s.una-1-MaxWindow) < 0 {
+		return Event{Kind: Refused}
+	}
+	s.heardAt = now
+	s.credit = min(uint32(h.Credit), MaxWindow)
+	s.onSack(h)
+	switch h.Type {
+	case wire.Response:
+		if !s.waits(h.PSN) {
+			return Event{Kind: Nothing}
+		}
+		return Event{Kind: Responded, First: h.PSN, Last: h.PSN}
+	case wire.Ack:
+		n := wire.Diff(h.Ack, h.PSN) // last - first of the clean run; -1 when empty
+		if n < 0 {
+			return Event{Kind: Nothing}
+		}
+		if n >= MaxWindow {
+			return Event{Kind: Refused}
+		}
+		return Event{Kind: Succeeded, First: h.PSN, Last: h.Ack}
+	case wire.Nak:
+		return Event{Kind: Nothing}
+	}
+	return Event{Kind: Refused}
+}
+
+// waits reports whether psn is in the window and has no answer yet.
+func (s *Initiator) waits(psn uint32) bool {
+	return psn-s.una < s.next-s.una && s.wait&(1<<(psn&slotMask)) != 0
+}
+
+// Ops returns the number of records of frame psn, which waits for its answer.
+func (s *Initiator) Ops(psn uint32) int { return int(s.reqs[psn&slotMask].ops) }
+
+// Retire marks psn as answered, frees its buffer and opens the window. It
+// returns false when psn did not wait for an answer (a duplicate).
+func (s *Initiator) Retire(now int64, psn uint32) bool {
+	if !s.waits(psn) {
+		return false
+	}
+	bit := uint64(1) << (psn & slotMask)
+	r := &s.reqs[psn&slotMask]
+	if r.sends == 1 {
+		s.rtt.sample(now - r.sentAt)
+	}
+	s.rtt.backoff = 0
+	s.wait &^= bit
+	s.toSend &^= bit
+	s.pool.Put(r.buf)
+	r.buf = nil
+	for s.una != s.next && s.wait&(1<<(s.una&slotMask)) == 0 {
+		s.una++
+	}
+	s.workedAt = now
+	s.resendBefore(psn, r.first)
+	if s.wait == 0 {
+		s.timer = 0
+		s.ackAt = now + int64(s.cfg.AckDelay)
+	} else {
+		s.timer = now + s.rtt.rto(s.cfg)
+	}
+	return true
+}
+
+// resendBefore marks as lost every frame below psn that still waits although it
+// was last sent before the answered frame was first sent: the target answers in
+// psn order, so either the request or its answer is gone.
+func (s *Initiator) resendBefore(psn uint32, order uint64) {
+	for p := s.una; p != psn && wire.Diff(p, psn) < 0; p++ {
+		if r := &s.reqs[p&slotMask]; s.wait&(1<<(p&slotMask)) != 0 && r.sends > 0 && r.last < order {
+			s.toSend |= 1 << (p & slotMask)
+		}
+	}
+}
+
+// onSack marks as lost every frame that the target misses although it holds one
+// that was sent later. The send order, not the psn, is compared, so that a
+// retransmission gets its own round trip before it is judged.
+func (s *Initiator) onSack(h *wire.Header) {
+	if h.Sack == 0 {
+		return
+	}
+	top := uint32(63-bits.LeadingZeros64(h.Sack)) + h.Ack + 2 // highest psn held
+	if top-s.una >= s.next-s.una {
+		return // not a frame of ours: ignore the whole map
+	}
+	newest := s.reqs[top&slotMask].first
+	for psn := h.Ack + 1; psn != top; psn++ {
+		held := psn != h.Ack+1 && h.Sack>>(psn-h.Ack-2)&1 != 0
+		if held || !s.waits(psn) {
+			continue
+		}
+		if r := &s.reqs[psn&slotMask]; r.sends > 0 && r.last < newest {
+			s.toSend |= 1 << (psn & slotMask)
+		}
+	}
+}
+
+func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event {
+	var a wire.HelloAckMsg
+	if s.state != Connecting || a.Parse(payload) != wire.ReasonOK || a.Nonce != s.p.Nonce {
+		return Event{Kind: Refused}
+	}
+	s.heardAt = now
+	switch a.Status {
+	case wire.HelloChallenge:
+		s.cookie, s.helloDue = a.Cookie, true
+		s.timer = now + s.rtt.rto(s.cfg)
+		return Event{Kind: Nothing}
+	case wire.HelloAccepted:
+		frame := min(s.cfg.MaxFrame, int(a.MaxFrame))
+		if frame < MinFrame || a.Window == 0 {
+			return s.end(ProtocolError)
+		}
+		s.remote, s.epoch = a.Session, h.Epoch
+		s.payload = min(frame-wire.HeaderLen, s.pool.Size())
+		s.window = min(uint32(s.cfg.Window), uint32(a.Window), MaxWindow)
+		s.credit = s.window
+		s.una, s.next, s.conveyed = FirstPSN(h.Epoch), FirstPSN(h.Epoch), FirstPSN(h.Epoch)-1
+		s.state, s.helloDue, s.timer, s.workedAt = Open, false, 0, now
+		return Event{Kind: Opened}
+	case wire.HelloNoEndpoint:
+		return s.end(RefusedEndpoint)
+	case wire.HelloFull:
+		return s.end(RefusedFull)
+	case wire.HelloBadVersion:
+		return s.end(RefusedVersion)
+	case wire.HelloShuttingDown:
+		return s.end(RefusedClosing)
+	}
+	return Event{Kind: Refused}
+}
+
+// onReset ends the session. The target that closes in good order names the
+// first psn that it did not execute and never will.
+func (s *Initiator) onReset(payload []byte) Event {
+	var r wire.ResetMsg
+	if r.Parse(payload) != wire.ReasonOK || r.Session != s.remote {
+		return Event{Kind: Refused}
+	}
+	switch r.Reason {
+	case wire.ResetClosed, wire.ResetShuttingDown:
+		s.never, s.neverSet = r.PSN, true
+		return s.end(PeerClosed)
+	case wire.ResetUnknownSession, wire.ResetStaleEpoch:
+		return s.end(PeerRestarted)
+	}
+	return s.end(ProtocolError)
+}
+
+func (s *Initiator) end(why Reason) Event {
+	s.Close(why)
+	return Event{Kind: Ended}
+}
+
+// FirstPSN returns the psn of the first request of an epoch. It is as random as
+// the epoch, so that wrap-around is an everyday event and not a rare one.
+func FirstPSN(epoch uint32) uint32 { return epoch * 0x9E3779B1 }

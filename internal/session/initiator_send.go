@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"math/bits"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Emit writes the next frame that is due into b and returns its length, or 0
+// when none is due. Call it until it returns 0. b holds at least MaxFrame bytes.
+func (s *Initiator) Emit(now int64, b []byte) int {
+	switch {
+	case s.helloDue:
+		s.helloDue = false
+		return s.emitHello(b)
+	case s.toSend != 0:
+		return s.emitRequest(now, b)
+	case s.ackDue:
+		s.ackDue = false
+		return s.emitBare(b, wire.Ack)
+	case s.resetDue:
+		s.resetDue = false
+		return s.emitClose(b)
+	}
+	return 0
+}
+
+// Due reports whether Emit has something to write.
+func (s *Initiator) Due() bool { return s.helloDue || s.toSend != 0 || s.ackDue || s.resetDue }
+
+func (s *Initiator) emitHello(b []byte) int {
+	h := wire.Header{Type: wire.Hello, Session: wire.HelloSession(s.p.Lane), Lane: s.p.Local.Lane()}
+	h.Put(b)
+	m := wire.HelloMsg{
+		Nonce: s.p.Nonce, Session: uint32(s.p.Local), Endpoint: s.p.Endpoint,
+		MaxFrame: uint16(s.cfg.MaxFrame), Window: uint16(s.cfg.Window), Cookie: s.cookie,
+	}
+	m.Put(b[wire.HeaderLen:])
+	return wire.Seal(b, wire.HeaderLen+wire.HelloLen)
+}
+
+// header fills the fields that every frame of an open session carries. The ack
+// goes out with it, so a pending lone ack is done.
+func (s *Initiator) header(t wire.Type) wire.Header {
+	s.conveyed, s.ackAt, s.ackDue = s.una-1, 0, false
+	return wire.Header{
+		Type: t, Session: s.remote, Epoch: s.epoch, Ack: s.una - 1,
+		Credit: uint16(s.window), Lane: s.p.Local.Lane(),
+	}
+}
+
+// emitRequest sends the lowest psn that is due.
+func (s *Initiator) emitRequest(now int64, b []byte) int {
+	psn := s.una + uint32(bits.TrailingZeros64(bits.RotateLeft64(s.toSend, -int(s.una&slotMask))))
+	s.toSend &^= 1 << (psn & slotMask)
+	r := &s.reqs[psn&slotMask]
+	h := s.header(wire.Request)
+	h.PSN, h.Ops = psn, r.ops
+	s.order++
+	if r.sends > 0 {
+		h.Flags = wire.FlagRetx
+		s.Resent++
+	} else {
+		r.first = s.order
+	}
+	r.last, r.sentAt = s.order, now
+	r.sends++
+	if s.timer == 0 {
+		s.timer = now + s.rtt.rto(s.cfg)
+	}
+	h.Put(b)
+	return wire.Seal(b, wire.HeaderLen+copy(b[wire.HeaderLen:], r.buf[:r.n]))
+}
+
+func (s *Initiator) emitBare(b []byte, t wire.Type) int {
+	h := s.header(t)
+	h.PSN = s.next - 1
+	h.Put(b)
+	return wire.Seal(b, wire.HeaderLen)
+}
+
+func (s *Initiator) emitClose(b []byte) int {
+	h := s.header(wire.Reset)
+	h.Put(b)
+	m := wire.ResetMsg{Session: s.remote, PSN: s.next, Reason: wire.ResetClosed}
+	m.Put(b[wire.HeaderLen:])
+	return wire.Seal(b, wire.HeaderLen+wire.ResetLen)
+}
+
+// Deadline returns when Tick has something to do, or 0 for never.
+func (s *Initiator) Deadline() int64 {
+	d := s.timer
+	if s.ackAt != 0 && (d == 0 || s.ackAt < d) {
+		d = s.ackAt
+	}
+	if d == 0 && s.state == Open {
+		d = s.workedAt + int64(s.cfg.IdleClose)
+	}
+	return d
+}
+
+// Tick lets time pass. It returns Ended when the session has given up or was
+// idle for too long, and Nothing otherwise.
+func (s *Initiator) Tick(now int64) Event {
+	if s.state == Closed {
+		return Event{Kind: Nothing}
+	}
+	if s.ackAt != 0 && now >= s.ackAt {
+		s.ackAt = 0
+		s.ackDue = s.conveyed != s.una-1
+	}
+	if s.timer != 0 && now >= s.timer {
+		if now-s.heardAt >= int64(s.cfg.GiveUp) {
+			if s.state == Connecting {
+				return s.end(PeerSilent)
+			}
+			return s.end(GaveUp)
+		}
+		s.onTimeout(now)
+	}
+	if s.state == Open && s.wait == 0 && now-s.workedAt >= int64(s.cfg.IdleClose) {
+		return s.end(Idle)
+	}
+	return Event{Kind: Nothing}
+}
+
+// onTimeout asks again: hello, or the oldest unanswered request. One frame is
+// enough, because the answer's ack and sack tell about all others.
+func (s *Initiator) onTimeout(now int64) {
+	s.rtt.backoff++
+	s.timer = min(now+s.rtt.rto(s.cfg), max(s.heardAt+int64(s.cfg.GiveUp), now+1))
+	if s.state == Connecting {
+		s.helloDue = true
+		return
+	}
+	s.toSend |= 1 << (s.una & slotMask)
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/binary"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// cookieLife is the period in nanoseconds after which a cookie is renewed; one
+// is accepted for up to two periods.
+const cookieLife = int64(10e9)
+
+// Listener is the target's door. It answers a first hello with a cookie and
+// keeps nothing; only a hello that brings the cookie back, and so can receive
+// at the address that it names, may take memory.
+type Listener struct {
+	secret [32]byte
+}
+
+// NewListener returns a door whose cookies depend on secret, which must be
+// fresh and random.
+func NewListener(secret [32]byte) *Listener { return &Listener{secret: secret} }
+
+// Proven reports whether the hello brings a cookie of this listener for the
+// address from (any unique bytes of at most 64).
+func (l *Listener) Proven(now int64, m *wire.HelloMsg, from []byte) bool {
+	epoch := now / cookieLife
+	for _, e := range [2]int64{epoch, epoch - 1} {
+		c := l.cookie(e, m, from)
+		if subtle.ConstantTimeCompare(c[:], m.Cookie[:]) == 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// Cookie returns the proof that the initiator at from has to bring back.
+func (l *Listener) Cookie(now int64, m *wire.HelloMsg, from []byte) wire.Cookie {
+	return l.cookie(now/cookieLife, m, from)
+}
+
+func (l *Listener) cookie(period int64, m *wire.HelloMsg, from []byte) (c wire.Cookie) {
+	var in [32 + 8 + 8 + 4 + 2 + 64]byte
+	copy(in[:], l.secret[:])
+	binary.LittleEndian.PutUint64(in[32:], uint64(period))
+	binary.LittleEndian.PutUint64(in[40:], m.Nonce)
+	binary.LittleEndian.PutUint32(in[48:], m.Session)
+	binary.LittleEndian.PutUint16(in[52:], m.Endpoint)
+	copy(in[54:], from)
+	sum := sha256.Sum256(in[:])
+	copy(c[:], sum[:])
+	return c
+}
+
+// Reply writes a hello-ack into b and returns the length of the frame. epoch is
+// that of the accepted session and 0 otherwise.
+func Reply(b []byte, to *wire.HelloMsg, lane uint8, epoch uint32, m wire.HelloAckMsg) int {
+	m.Nonce = to.Nonce
+	h := wire.Header{Type: wire.HelloAck, Session: to.Session, Epoch: epoch, Lane: lane}
+	h.Put(b)
+	m.Put(b[wire.HeaderLen:])
+	return wire.Seal(b, wire.HeaderLen+wire.HelloLen)
+}
+
+// Strange writes the reset that answers a frame of a session that is not known
+// here (or of an earlier life), to a sender whose session id cannot be known.
+func Strange(b []byte, h *wire.Header, lane uint8, reason wire.ResetReason) int {
+	r := wire.Header{
+		Type: wire.Reset, Session: wire.HelloSession(h.Lane),
+		Epoch: h.Epoch, Lane: lane,
+	}
+	r.Put(b)
+	m := wire.ResetMsg{Session: h.Session, PSN: h.PSN, Reason: reason}
+	m.Put(b[wire.HeaderLen:])
+	return wire.Seal(b, wire.HeaderLen+wire.ResetLen)
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+// Pool lends payload buffers of one size to the sessions of one engine. It
+// grows on demand up to its limit and recycles for ever after, so the data path
+// does not allocate. It belongs to the engine's thread.
+type Pool struct {
+	size  int      // bytes of each buffer
+	limit int      // buffers that may exist
+	made  int      // buffers that exist
+	free  [][]byte // the ones not lent
+}
+
+// NewPool returns a pool of at most limit buffers of size bytes.
+func NewPool(size, limit int) *Pool {
+	return &Pool{size: size, limit: limit, free: make([][]byte, 0, limit)}
+}
+
+// Size returns the size of each buffer in bytes.
+func (p *Pool) Size() int { return p.size }
+
+// Lent returns how many buffers are with borrowers.
+func (p *Pool) Lent() int { return p.made - len(p.free) }
+
+// Get lends a buffer, or returns nil when all are lent.
+func (p *Pool) Get() []byte {
+	if n := len(p.free); n > 0 {
+		b := p.free[n-1]
+		p.free = p.free[:n-1]
+		return b
+	}
+	if p.made == p.limit {
+		return nil
+	}
+	p.made++
+	return make([]byte, p.size)
+}
+
+// Put takes a buffer back. Nil is allowed.
+func (p *Pool) Put(b []byte) {
+	if b != nil {
+		p.free = append(p.free, b[:p.size])
+	}
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package session makes operations run exactly once. It is the stage between
+// the engine, which knows operations, and the codec, which knows bytes: it
+// gives every request frame its sequence number, keeps it until it is answered,
+// and on the other node decides whether an arriving frame is new, a duplicate,
+// early or foreign.
+//
+// A session joins two endpoints and carries requests one way. Its two halves
+// are different machines:
+//
+//	Initiator   hello -> requests -> retransmissions -> acknowledgements
+//	Target      order, duplicate cache, credits
+//	Listener    the target's door: cookies first, state only afterwards
+//
+// All three are pure: events and the time go in (Receive, Tick, Commit,
+// Executed), verdicts come out as return values and frames through Emit. There
+// is no clock, no I/O, no goroutine and, once the buffers of the Pool exist, no
+// allocation; so the same code runs behind a NIC and inside a simulator.
+//
+// # Who keeps what
+//
+// The initiator keeps each request payload until its answer arrives, and is the
+// only side with timers. The target keeps each answer until the initiator's
+// cumulative ack says that it arrived, and executes frames strictly in psn
+// order. Both windows are at most [MaxWindow] frames, so memory is bounded by
+// 2 × window × payload bytes for a session and by the [Pool] for an engine.
+//
+// # Time
+//
+// Times are int64 nanoseconds of any monotonic clock that the caller likes, as
+// long as it is the same for all calls.
+package session
+
+import (
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// MaxWindow is the largest number of request frames in flight in one session.
+// The send and hold sets are 64-bit maps indexed by psn modulo 64, and the sack
+// field of the frame header has 64 bits.
+const MaxWindow = 64
+
+const slotMask = MaxWindow - 1
+
+// MinFrame is the smallest frame size in bytes that a session can be agreed on:
+// what remains of [wire.MinMTU] under the headers of IPv6 and UDP. Every single
+// record, and a catalogue entry, fits.
+const MinFrame = wire.MinMTU - 48
+
+// Config holds what the sessions of one engine share. The zero value of a
+// duration means its default.
+type Config struct {
+	Window   int // frames in flight, 1..MaxWindow; also the credit granted
+	MaxFrame int // largest frame in bytes that this side sends or accepts
+
+	RTOMin time.Duration // floor of the retransmission timeout; 10 ms
+	RTOMax time.Duration // ceiling of its back-off; 500 ms
+	GiveUp time.Duration // silence after which work in flight is given up; 5 s
+	// AckDelay is how long the initiator waits for another request to carry
+	// its ack before it sends one alone, which lets the target free its
+	// cache; 2 ms.
+	AckDelay time.Duration
+	// IdleClose is after how long without work an initiator closes its
+	// session; 30 s. Targets wait IdleRetire, which must be longer, so that a
+	// live initiator never finds its session gone; 90 s.
+	IdleClose  time.Duration
+	IdleRetire time.Duration
+}
+
+// WithDefaults returns c with defaults in place of zero fields.
+func (c Config) WithDefaults() Config {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	if c.Window <= 0 || c.Window > MaxWindow {
+		c.Window = MaxWindow
+	}
+	def(&c.RTOMin, 10*time.Millisecond)
+	def(&c.RTOMax, 500*time.Millisecond)
+	def(&c.GiveUp, 5*time.Second)
+	def(&c.AckDelay, 2*time.Millisecond)
+	def(&c.IdleClose, 30*time.Second)
+	def(&c.IdleRetire, 90*time.Second)
+	return c
+}
+
+// Reason says why a session ended, or why it never began.
+type Reason uint8
+
+// Reasons. What each means for the operations in flight is decided by
+// [Initiator.Fate].
+const (
+	Alive           Reason = iota
+	PeerSilent             // no answer to hello within GiveUp
+	GaveUp                 // no answer to a request within GiveUp
+	PeerRestarted          // the target does not know this session any more
+	PeerClosed             // the target closed the session or shuts down
+	RefusedEndpoint        // the target has no such endpoint
+	RefusedFull            // the target has no room for another session
+	RefusedVersion         // the target speaks another version of the protocol
+	RefusedClosing         // the target shuts down
+	ProtocolError          // the peer sent a well-formed frame that contradicts the session
+	ClosedHere             // closed by this side
+	Idle                   // closed by this side because nothing happened
+)
+
+var reasonNames = [...]string{
+	"alive", "peer silent", "gave up", "peer restarted", "peer closed",
+	"no such endpoint", "target full", "version refused", "target shuts down",
+	"protocol error", "closed", "idle",
+}
+
+func (r Reason) String() string {
+	if int(r) < len(reasonNames) {
+		return reasonNames[r]
+	}
+	return "unknown reason"
+}
+
+// Fate is what the initiator can truthfully say of one request frame.
+type Fate uint8
+
+// The fates of a frame in a session that has ended.
+const (
+	Answered    Fate = iota // its answer arrived
+	NeverRan                // it did not run and never will
+	MayHaveRun              // it ran once or not at all: outcome unknown
+	LostToCrash             // as MayHaveRun, and the target has restarted
+)

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"math/bits"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Verdict is what the target's engine has to do with a frame.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Drop        Verdict = iota // nothing to do; the frame told its ack
+	Execute                    // it is the next one: run it, then call Executed
+	Duplicate                  // ran before; the cached answer is due again
+	Held                       // early; kept until its turn
+	Stale                      // its answer has arrived long ago
+	OutOfWindow                // outside the window: refused
+	NoBuffer                   // no room to answer or to hold it; it will be resent
+	Invalid                    // contradicts the session
+	Gone                       // the initiator closed the session
+)
+
+// answer is the cached response to one psn. A clean answer (every operation
+// succeeded, none has a result) has no buffer: the ack says it all.
+type answer struct {
+	buf   []byte
+	n     int
+	ops   uint8
+	flags uint8
+}
+
+// early is a request that arrived before its turn.
+type early struct {
+	buf []byte
+	n   int
+	ops uint8
+}
+
+// Target is the executing half of a session. Invariants: freed < expected;
+// answers exist for the psns in (freed, expected), held frames have psns in
+// (expected, freed+MaxWindow].
+type Target struct {
+	cfg        *Config
+	answers    *Pool // response cache
+	holds      *Pool // early requests
+	local      wire.SessionID
+	remote     uint32 // the initiator's session id
+	lane       uint8  // the initiator's lane
+	epoch      uint32
+	expected   uint32 // psn that runs next
+	freed      uint32 // answers up to here have arrived at the initiator
+	cache      [MaxWindow]answer
+	held       [MaxWindow]early
+	heldMask   uint64 // bit psn%64
+	toSend     uint64 // bit psn%64: answer due
+	infoDue    bool   // ack and sack are due, in whatever frame
+	nakDue     bool   // as infoDue, because a frame is missing
+	resetDue   wire.ResetReason
+	heardAt    int64
+	payload    int
+	credit     uint16
+	Duplicates uint64 // duplicate requests answered from the cache; statistics
+}
+
+// TargetParams names an accepted session.
+type TargetParams struct {
+	Local wire.SessionID
+	Hello wire.HelloMsg
+	Lane  uint8 // the initiator's lane
+	Epoch uint32
+}
+
+// NewTarget returns the executing half of the session that a hello asked for.
+func NewTarget(cfg *Config, answers, holds *Pool, p TargetParams, now int64) *Target {
+	first := FirstPSN(p.Epoch)
+	frame := min(cfg.MaxFrame, int(p.Hello.MaxFrame))
+	return &Target{
+		cfg: cfg, answers: answers, holds: holds,
+		local: p.Local, remote: p.Hello.Session, lane: p.Lane, epoch: p.Epoch,
+		expected: first, freed: first - 1, heardAt: now,
+		payload: min(frame-wire.HeaderLen, answers.Size(), holds.Size()),
+		credit:  uint16(min(cfg.Window, int(p.Hello.Window), MaxWindow)),
+	}
+}
+
+// Epoch returns the session's epoch.
+func (t *Target) Epoch() uint32 { return t.epoch }
+
+// Payload returns the largest payload in bytes that both sides accept.
+func (t *Target) Payload() int { return t.payload }
+
+// Expected returns the psn that runs next.
+func (t *Target) Expected() uint32 { return t.expected }
+
+// Idle reports whether the initiator has been silent for IdleRetire.
+func (t *Target) Idle(now int64) bool { return now-t.heardAt >= int64(t.cfg.IdleRetire) }
+
+// Receive takes a frame that names this session; the caller has checked CRC and
+// epoch. After Execute the caller must run the payload and call Executed, and
+// then drain NextHeld in the same way.
+func (t *Target) Receive(now int64, h *wire.Header, payload []byte) Verdict {
+	if !t.free(h.Ack) {
+		return Invalid
+	}
+	t.heardAt = now
+	switch h.Type {
+	case wire.Request:
+		return t.onRequest(h, payload)
+	case wire.Probe:
+		t.infoDue = true
+		return Drop
+	case wire.Ack:
+		return Drop
+	case wire.Reset:
+		var r wire.ResetMsg
+		if r.Parse(payload) == wire.ReasonOK && r.Session == uint32(t.local) {
+			return Gone
+		}
+	}
+	return Invalid
+}
+
+func (t *Target) onRequest(h *wire.Header, payload []byte) Verdict {
+	bit := uint64(1) << (h.PSN & slotMask)
+	switch d := wire.Diff(h.PSN, t.expected); {
+	case wire.Diff(h.PSN, t.freed) > MaxWindow, len(payload) > t.payload:
+		return OutOfWindow
+	case d == 0:
+		return Execute
+	case d > 0:
+		return t.hold(h, payload, bit)
+	case wire.Diff(h.PSN, t.freed) <= 0:
+		return Stale
+	}
+	t.toSend |= bit
+	t.Duplicates++
+	return Duplicate
+}
+
+func (t *Target) hold(h *wire.Header, payload []byte, bit uint64) Verdict {
+	t.nakDue = true
+	if t.heldMask&bit != 0 {
+		return Held
+	}
+	b := t.holds.Get()
+	if b == nil {
+		return NoBuffer
+	}
+	t.held[h.PSN&slotMask] = early{buf: b, n: copy(b, payload), ops: h.Ops}
+	t.heldMask |= bit
+	return Held
+}
+
+// free forgets the answers up to ack, which have arrived. It returns false when
+// ack names what has not been executed, or lies behind by more than a window.
+func (t *Target) free(ack uint32) bool {
+	if wire.Diff(ack, t.expected) >= 0 {
+		return false
+	}
+	for wire.Diff(ack, t.freed) > 0 {
+		t.freed++
+		a := &t.cache[t.freed&slotMask]
+		t.answers.Put(a.buf)
+		*a = answer{}
+		t.toSend &^= 1 << (t.freed & slotMask)
+	}
+	return true
+}
+
+// Buffer lends the payload buffer for the answer to the frame about to run, or
+// nil when the pool is exhausted: then the frame must not run. Pass it to
+// Executed.
+func (t *Target) Buffer() []byte {
+	b := t.answers.Get()
+	if b == nil {
+		return nil
+	}
+	return b[:t.payload]
+}
+
+// Executed records that the expected frame, of ops records, has run, with n
+// bytes of answer in b. With n == 0 and no flags the answer is clean.
+func (t *Target) Executed(b []byte, n int, ops, flags uint8) {
+	a := &t.cache[t.expected&slotMask]
+	if n == 0 && flags == 0 {
+		t.answers.Put(b)
+		*a = answer{ops: ops}
+	} else {
+		*a = answer{buf: b, n: n, ops: ops, flags: flags}
+	}
+	t.toSend |= 1 << (t.expected & slotMask)
+	t.expected++
+}
+
+// NextHeld returns the payload of the held frame whose turn has come, or false.
+// The view is valid until Unhold, which must follow Executed.
+func (t *Target) NextHeld() (payload []byte, ops uint8, ok bool) {
+	if t.heldMask&(1<<(t.expected&slotMask)) == 0 {
+		return nil, 0, false
+	}
+	e := &t.held[t.expected&slotMask]
+	return e.buf[:e.n], e.ops, true
+}
+
+// Unhold gives back the buffer of psn, which NextHeld returned and which ran or
+// was found malformed.
+func (t *Target) Unhold(psn uint32) {
+	e := &t.held[psn&slotMask]
+	t.holds.Put(e.buf)
+	*e = early{}
+	t.heldMask &^= 1 << (psn & slotMask)
+}
+
+// Shutdown asks for a reset that tells the initiator which frames never ran. The
+// session executes nothing from here on.
+func (t *Target) Shutdown(reason wire.ResetReason) { t.resetDue = reason }
+
+// Release gives every buffer back. The target is dead afterwards.
+func (t *Target) Release() {
+	for i := range t.cache {
+		t.answers.Put(t.cache[i].buf)
+		t.holds.Put(t.held[i].buf)
+		t.cache[i], t.held[i] = answer{}, early{}
+	}
+	t.heldMask, t.toSend = 0, 0
+}
+
+// Due reports whether Emit has something to write.
+func (t *Target) Due() bool { return t.toSend != 0 || t.infoDue || t.nakDue || t.resetDue != 0 }
+
+// Emit writes the next frame that is due into b and returns its length, or 0
+// when none is due. Answers leave in psn order: the initiator takes a later
+// answer without an earlier one as a sign of loss.
+func (t *Target) Emit(b []byte) int {
+	switch {
+	case t.toSend != 0:
+		return t.emitAnswer(b)
+	case t.nakDue:
+		return t.emitBare(b, wire.Nak)
+	case t.infoDue:
+		return t.emitBare(b, wire.Ack)
+	case t.resetDue != 0:
+		return t.emitReset(b)
+	}
+	return 0
+}
+
+// header fills the fields that tell the initiator where the target stands.
+func (t *Target) header(ty wire.Type) wire.Header {
+	t.infoDue, t.nakDue = false, false
+	h := wire.Header{
+		Type: ty, Session: t.remote, Epoch: t.epoch, Ack: t.expected - 1,
+		Credit: t.credit, Lane: t.local.Lane(),
+	}
+	if t.heldMask != 0 { // bit i of the sack is psn ack+2+i, ack+2 = expected+1
+		h.Sack = bits.RotateLeft64(t.heldMask, -int((t.expected+1)&slotMask))
+	}
+	return h
+}
+
+// emitAnswer sends the answer of the lowest psn that is due. Clean answers next
+// to each other travel as one ack, which repeats the clean ones before it.
+func (t *Target) emitAnswer(b []byte) int {
+	base := t.freed + 1
+	psn := base + uint32(bits.TrailingZeros64(bits.RotateLeft64(t.toSend, -int(base&slotMask))))
+	a := &t.cache[psn&slotMask]
+	if a.buf == nil {
+		return t.emitClean(b, psn)
+	}
+	t.toSend &^= 1 << (psn & slotMask)
+	h := t.header(wire.Response)
+	h.PSN, h.Ops, h.Flags = psn, a.ops, a.flags
+	h.Put(b)
+	return wire.Seal(b, wire.HeaderLen+copy(b[wire.HeaderLen:], a.buf[:a.n]))
+}
+
+// emitClean sends an ack for the run of clean answers around psn.
+func (t *Target) emitClean(b []byte, psn uint32) int {
+	first, last := psn, psn
+	for wire.Diff(first-1, t.freed) > 0 && t.cache[(first-1)&slotMask].buf == nil {
+		first--
+	}
+	for wire.Diff(last+1, t.expected) < 0 && t.cache[(last+1)&slotMask].buf == nil {
+		last++
+	}
+	for p := first; p != last+1; p++ {
+		t.toSend &^= 1 << (p & slotMask)
+	}
+	h := t.header(wire.Ack)
+	h.PSN = first
+	if last != t.expected-1 { // an older view: without the sack, which is relative to ack
+		h.Ack, h.Sack = last, 0
+		t.infoDue = t.heldMask != 0
+	}
+	h.Put(b)
+	return wire.Seal(b, wire.HeaderLen)
+}
+
+func (t *Target) emitBare(b []byte, ty wire.Type) int {
+	h := t.header(ty)
+	h.PSN = t.expected // an ack from expected to expected-1 is an empty run
+	h.Put(b)
+	return wire.Seal(b, wire.HeaderLen)
+}
+
+func (t *Target) emitReset(b []byte) int {
+	h := t.header(wire.Reset)
+	h.Put(b)
+	m := wire.ResetMsg{Session: uint32(t.local), PSN: t.expected, Reason: t.resetDue}
+	m.Put(b[wire.HeaderLen:])
+	t.resetDue = 0
+	return wire.Seal(b, wire.HeaderLen+wire.ResetLen)
+}
