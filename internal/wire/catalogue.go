@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import "encoding/binary"
+
+// Lengths of the catalogue, bytes.
+const (
+	EntryLen   = 96 // one entry: the result of lookup and list
+	MaxNameLen = 64 // a region's name
+)
+
+// NoDatatype is the datatype hint of an entry that gives none.
+const NoDatatype uint8 = 0xff
+
+// Entry describes one named region of a node, as lookup and list return it.
+type Entry struct {
+	Key      uint64
+	Size     uint64 // bytes
+	Access   uint8  // bit 0 remote read, bit 1 remote write
+	Datatype uint8  // hint: what the elements are; NoDatatype when unsaid
+	Total    uint32 // entries in the whole catalogue
+	NameLen  uint8
+	Name     [MaxNameLen]byte // zero beyond NameLen
+}
+
+// SetName sets the name; it reports false when the name is longer than MaxNameLen bytes.
+func (e *Entry) SetName(name string) bool {
+	if len(name) > MaxNameLen {
+		return false
+	}
+	e.Name = [MaxNameLen]byte{}
+	e.NameLen = uint8(copy(e.Name[:], name))
+	return true
+}
+
+// NameString returns the name. It allocates.
+func (e *Entry) NameString() string { return string(e.Name[:min(e.NameLen, MaxNameLen)]) }
+
+// Put writes the entry into b, which has room for EntryLen bytes, and returns EntryLen.
+func (e *Entry) Put(b []byte) int {
+	b = b[:EntryLen]
+	clear(b)
+	le := binary.LittleEndian
+	le.PutUint64(b, e.Key)
+	le.PutUint64(b[8:], e.Size)
+	name := e.Name[:min(e.NameLen, MaxNameLen)]
+	b[16], b[17], b[18] = e.Access, uint8(len(name)), e.Datatype
+	le.PutUint32(b[24:], e.Total)
+	copy(b[32:], name)
+	return EntryLen
+}
+
+// Parse reads an entry of exactly EntryLen bytes.
+func (e *Entry) Parse(b []byte) Reason {
+	if len(b) != EntryLen {
+		return ReasonBadPayload
+	}
+	le := binary.LittleEndian
+	*e = Entry{Key: le.Uint64(b), Size: le.Uint64(b[8:]), Access: b[16], NameLen: b[17], Datatype: b[18],
+		Total: le.Uint32(b[24:]), Name: [MaxNameLen]byte(b[32:])}
+	if e.NameLen > MaxNameLen {
+		return ReasonBadName
+	}
+	if r := checkZero(b[19:24]); r != ReasonOK {
+		return r
+	}
+	if r := checkZero(b[28:32]); r != ReasonOK {
+		return r
+	}
+	return checkZero(e.Name[e.NameLen:])
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import "encoding/binary"
+
+// Fixed numbers of the protocol.
+const (
+	Version   = 1      // protocol version, high nibble of the first byte
+	HeaderLen = 34     // bytes before the payload
+	MinFrame  = 46     // shorter frames are zero-padded, so that Ethernet (60 B without FCS) never pads
+	MaxFrame  = 0xffff // what the 16 bits of a hello can announce; sessions negotiate far less
+	MinMTU    = 256    // smallest usable interface MTU, bytes
+	EtherType = 0x88B5 // raw encapsulation (IEEE 802 local experimental EtherType 1)
+	UDPPort   = 34997  // UDP destination port in both directions: EtherType as a number
+	MaxLanes  = 64     // AF_XDP sockets on one RX queue
+	MaxOps    = 255    // records in one frame
+
+	// minPayload is the payload length of a frame of MinFrame bytes: the only length at which padding may follow.
+	minPayload = MinFrame - HeaderLen
+)
+
+// Type is what a frame is for.
+type Type uint8
+
+// The frame types.
+const (
+	Hello    Type = 1 + iota // initiator asks for a session
+	HelloAck                 // target's answer to a hello
+	Request                  // operation records
+	Response                 // results of one request
+	Ack                      // a run of requests executed with success, without results
+	Nak                      // a gap: frames are held out of order
+	Reset                    // the receiver does not know this session
+	Probe                    // asks for an ack; carries nothing
+)
+
+var typeNames = [...]string{Hello: "hello", HelloAck: "hello-ack", Request: "request", Response: "response",
+	Ack: "ack", Nak: "nak", Reset: "reset", Probe: "probe"}
+
+// String returns the name of the type.
+func (t Type) String() string { return nameOf(typeNames[:], "type", t) }
+
+// Flags of a frame.
+const (
+	FlagStatus uint8 = 1 << 0 // the response carries a status list
+	FlagRetx   uint8 = 1 << 1 // a retransmission: no RTT sample
+
+	knownFlags = FlagStatus | FlagRetx
+)
+
+// Header is the fixed part of a frame, without version and checksum, which Put, Seal and Parse take care of.
+type Header struct {
+	Type    Type
+	Flags   uint8
+	Session uint32 // receiver's session id (SessionID); lane<<26 in a hello
+	Epoch   uint32 // incarnation of the pair of endpoints
+	PSN     uint32 // frame sequence number: of the request, or of the request answered
+	Ack     uint32 // cumulative: see the session package
+	Sack    uint64 // bit i: PSN Ack+2+i is held out of order
+	Credit  uint16 // frames that the sender of this frame can take
+	Ops     uint8  // records in a request, echoed by its response; 0 in all other types
+	Lane    uint8  // the sender's lane
+}
+
+// crcOff is where the checksum lies.
+const crcOff = 30
+
+// Put writes the header, with a checksum of zero, into the first HeaderLen bytes of b.
+// It stores whole words: the checksum reads words soon after, and loads that straddle fresh small stores are slow.
+func (h *Header) Put(b []byte) {
+	_ = b[HeaderLen-1]
+	le := binary.LittleEndian
+	le.PutUint64(b[0:], uint64(Version<<4|h.Type&15)|uint64(h.Flags)<<8|uint64(h.Session)<<16|uint64(h.Epoch)<<48)
+	le.PutUint64(b[8:], uint64(h.Epoch>>16)|uint64(h.PSN)<<16|uint64(h.Ack)<<48)
+	le.PutUint64(b[16:], uint64(h.Ack>>16)|h.Sack<<16)
+	le.PutUint64(b[24:], h.Sack>>48|uint64(h.Credit)<<16|uint64(h.Ops)<<32|uint64(h.Lane)<<40)
+	le.PutUint16(b[32:], 0)
+}
+
+// get reads the fields that Put wrote. b has at least HeaderLen bytes.
+func (h *Header) get(b []byte) {
+	_ = b[HeaderLen-1]
+	le := binary.LittleEndian
+	*h = Header{
+		Type:    Type(b[0] & 15),
+		Flags:   b[1],
+		Session: le.Uint32(b[2:]),
+		Epoch:   le.Uint32(b[6:]),
+		PSN:     le.Uint32(b[10:]),
+		Ack:     le.Uint32(b[14:]),
+		Sack:    le.Uint64(b[18:]),
+		Credit:  le.Uint16(b[26:]),
+		Ops:     b[28],
+		Lane:    b[29],
+	}
+}
+
+// Seal finishes the frame of n bytes that starts b: it pads it with zeros to MinFrame, writes the checksum and
+// returns the final length. b must have room for max(n, MinFrame) bytes, and n be at least HeaderLen.
+func Seal(b []byte, n int) int {
+	if n < MinFrame {
+		clear(b[n:MinFrame])
+		n = MinFrame
+	}
+	binary.LittleEndian.PutUint32(b[crcOff:], Checksum(b[:n]))
+	return n
+}
+
+// Parse checks a frame, as Decap returned it, and splits it. The payload is a view into frame; for a request or a
+// response it may end in the zero padding of a short frame, for the other types it is exactly what the type says.
+//
+// The checksum is looked at before everything but the version: damage on the way is then counted as such, and every
+// later reason speaks of the peer's software.
+func Parse(frame []byte) (h Header, payload []byte, reason Reason) {
+	switch {
+	case len(frame) < MinFrame:
+		return h, nil, ReasonTruncated
+	case len(frame) > MaxFrame:
+		return h, nil, ReasonOversized
+	case frame[0]>>4 != Version:
+		return h, nil, ReasonBadVersion
+	case Checksum(frame) != binary.LittleEndian.Uint32(frame[crcOff:]):
+		return h, nil, ReasonBadCRC
+	}
+	h.get(frame)
+	payload, reason = h.check(frame[HeaderLen:])
+	return h, payload, reason
+}
+
+// check applies the rules of the frame's type to the header and the length of the payload.
+func (h *Header) check(payload []byte) ([]byte, Reason) {
+	if h.Type-1 >= Probe { // zero wraps around
+		return nil, ReasonBadType
+	}
+	if h.Flags&^knownFlags != 0 || h.Flags&FlagStatus != 0 && h.Type != Response {
+		return nil, ReasonBadFlags
+	}
+	if h.Lane >= MaxLanes {
+		return nil, ReasonBadLane
+	}
+	if hasRecords := h.Type == Request || h.Type == Response; hasRecords != (h.Ops != 0) {
+		return nil, ReasonBadOps
+	}
+	switch h.Type {
+	case Request, Response:
+		return payload, ReasonOK
+	case Hello, HelloAck:
+		return exactly(payload, HelloLen)
+	case Reset:
+		return exactly(payload, ResetLen)
+	}
+	return exactly(payload, 0)
+}
+
+// exactly returns the first n bytes of a payload that must have that length, padding aside.
+func exactly(payload []byte, n int) ([]byte, Reason) {
+	if len(payload) < n {
+		return nil, ReasonBadPayload
+	}
+	if r := checkTail(payload, payload[n:]); r != ReasonOK {
+		return nil, r
+	}
+	return payload[:n:n], ReasonOK
+}
+
+// checkTail judges the bytes that follow the last useful byte of a payload: none, or the zeros of a frame of MinFrame.
+func checkTail(payload, tail []byte) Reason {
+	return tailReason(len(payload) == minPayload, tail)
+}
+
+func tailReason(padded bool, tail []byte) Reason {
+	if len(tail) == 0 {
+		return ReasonOK
+	}
+	if !padded {
+		return ReasonTrailing
+	}
+	return checkZero(tail)
+}
+
+// checkZero refuses reserved or padding bytes that are not zero.
+func checkZero(b []byte) Reason {
+	var or byte
+	for _, v := range b {
+		or |= v
+	}
+	if or != 0 {
+		return ReasonBadPadding
+	}
+	return ReasonOK
+}

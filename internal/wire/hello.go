@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import "encoding/binary"
+
+// Lengths of the payloads that open and close sessions, bytes.
+const (
+	HelloLen  = 40 // hello and hello-ack
+	ResetLen  = 12
+	CookieLen = 16
+)
+
+// Cookie proves that the sender of a hello receives at the address it claims. The zero cookie means none yet.
+type Cookie [CookieLen]byte
+
+// HelloMsg is the payload of a hello.
+type HelloMsg struct {
+	Nonce    uint64 // chosen by the initiator; a repeated hello repeats it
+	Session  uint32 // initiator's session id: what the target is to put into its frames
+	Endpoint uint16 // target endpoint number
+	MaxFrame uint16 // longest frame that the initiator can receive, bytes
+	Window   uint16 // frames in flight that it would like
+	Features uint32 // zero in this version
+	Cookie   Cookie
+}
+
+// Put writes the payload into b, which has room for HelloLen bytes, and returns HelloLen.
+func (m *HelloMsg) Put(b []byte) int {
+	putHello(b, m.Nonce, m.Session, m.Endpoint, m.MaxFrame, m.Window, m.Features, &m.Cookie)
+	return HelloLen
+}
+
+// Parse reads a payload of exactly HelloLen bytes.
+func (m *HelloMsg) Parse(b []byte) Reason {
+	if len(b) != HelloLen {
+		return ReasonBadPayload
+	}
+	le := binary.LittleEndian
+	*m = HelloMsg{Nonce: le.Uint64(b), Session: le.Uint32(b[8:]), Endpoint: le.Uint16(b[12:]),
+		MaxFrame: le.Uint16(b[14:]), Window: le.Uint16(b[16:]), Features: le.Uint32(b[20:]), Cookie: Cookie(b[24:])}
+	return checkZero(b[18:20])
+}
+
+// HelloStatus is the target's answer to a hello.
+type HelloStatus uint8
+
+// The answers.
+const (
+	HelloAccepted     HelloStatus = iota
+	HelloChallenge                // repeat the hello with this cookie
+	HelloNoEndpoint               // no endpoint of that number
+	HelloFull                     // no session to be had
+	HelloBadVersion               // version not spoken
+	HelloShuttingDown             // target is closing
+	numHelloStatuses
+)
+
+var helloStatusNames = [numHelloStatuses]string{"accepted", "cookie challenge", "no such endpoint", "full",
+	"version not supported", "shutting down"}
+
+// String returns the answer in words.
+func (s HelloStatus) String() string { return nameOf(helloStatusNames[:], "hello status", s) }
+
+// HelloAckMsg is the payload of a hello-ack. When the status is HelloAccepted the header's epoch is the session's.
+type HelloAckMsg struct {
+	Nonce    uint64 // of the hello answered
+	Session  uint32 // target's session id: what the initiator is to put into its frames
+	Status   HelloStatus
+	MaxFrame uint16 // agreed: the smaller of both, bytes
+	Window   uint16 // agreed, frames
+	Features uint32
+	Cookie   Cookie // for HelloChallenge
+}
+
+// Put writes the payload into b, which has room for HelloLen bytes, and returns HelloLen.
+func (m *HelloAckMsg) Put(b []byte) int {
+	putHello(b, m.Nonce, m.Session, uint16(m.Status), m.MaxFrame, m.Window, m.Features, &m.Cookie)
+	return HelloLen
+}
+
+// Parse reads a payload of exactly HelloLen bytes.
+func (m *HelloAckMsg) Parse(b []byte) Reason {
+	if len(b) != HelloLen {
+		return ReasonBadPayload
+	}
+	le := binary.LittleEndian
+	*m = HelloAckMsg{Nonce: le.Uint64(b), Session: le.Uint32(b[8:]), Status: HelloStatus(b[12]),
+		MaxFrame: le.Uint16(b[14:]), Window: le.Uint16(b[16:]), Features: le.Uint32(b[20:]), Cookie: Cookie(b[24:])}
+	switch {
+	case b[13]|b[18]|b[19] != 0:
+		return ReasonBadPadding
+	case m.Status >= numHelloStatuses:
+		return ReasonBadPayload
+	}
+	return ReasonOK
+}
+
+// putHello writes the layout that hello and hello-ack share; at12 is the endpoint of the one, the status of the other.
+func putHello(b []byte, nonce uint64, session uint32, at12, maxFrame, window uint16, features uint32, c *Cookie) {
+	_ = b[HelloLen-1]
+	le := binary.LittleEndian
+	le.PutUint64(b, nonce)
+	le.PutUint32(b[8:], session)
+	le.PutUint16(b[12:], at12)
+	le.PutUint16(b[14:], maxFrame)
+	le.PutUint32(b[16:], uint32(window)) // and two reserved bytes
+	le.PutUint32(b[20:], features)
+	copy(b[24:], c[:])
+}
+
+// ResetReason says why a frame was answered with a reset.
+type ResetReason uint8
+
+// The reasons of a reset. Zero is not one of them.
+const (
+	ResetUnknownSession ResetReason = 1 + iota
+	ResetStaleEpoch
+	ResetClosed
+	ResetShuttingDown
+	ResetOutOfWindow
+	numResetReasons
+)
+
+var resetReasonNames = [numResetReasons]string{"", "unknown session", "stale epoch", "closed", "shutting down",
+	"out of window"}
+
+// String returns the reason in words.
+func (r ResetReason) String() string { return nameOf(resetReasonNames[:], "reset reason", r) }
+
+// ResetMsg is the payload of a reset.
+type ResetMsg struct {
+	Session uint32 // what the offending frame named
+	PSN     uint32 // of the offending frame
+	Reason  ResetReason
+}
+
+// Put writes the payload into b, which has room for ResetLen bytes, and returns ResetLen.
+func (m *ResetMsg) Put(b []byte) int {
+	_ = b[ResetLen-1]
+	le := binary.LittleEndian
+	le.PutUint32(b, m.Session)
+	le.PutUint32(b[4:], m.PSN)
+	le.PutUint32(b[8:], uint32(m.Reason))
+	return ResetLen
+}
+
+// Parse reads a payload of exactly ResetLen bytes.
+func (m *ResetMsg) Parse(b []byte) Reason {
+	if len(b) != ResetLen {
+		return ReasonBadPayload
+	}
+	le := binary.LittleEndian
+	*m = ResetMsg{Session: le.Uint32(b), PSN: le.Uint32(b[4:]), Reason: ResetReason(b[8])}
+	if m.Reason == 0 || m.Reason >= numResetReasons {
+		return ReasonBadPayload
+	}
+	return checkZero(b[9:12])
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+// Verbs of request records. 0x10..0x1f are reserved for remote memory access, 0x20..0x3f for messages.
+const (
+	VerbAtomic  uint8 = 0x01 // base form: no result
+	VerbFetch   uint8 = 0x02 // the result is the value before
+	VerbCompare uint8 = 0x03 // with a compare operand; the result is the value before
+	VerbLookup  uint8 = 0x40 // catalogue entry by name
+	VerbList    uint8 = 0x41 // catalogue entry by ordinal
+)
+
+// Flags of an atomic record: which optional fields follow its first four bytes.
+const (
+	RecordKey   uint8 = 1 << 0 // key u64; without it the key of the previous atomic record of the frame holds
+	RecordOff64 uint8 = 1 << 1 // offset is u64 instead of u32
+	RecordCount uint8 = 1 << 2 // count u32; without it 1
+	RecordTotal uint8 = 1 << 3 // total u32; without it the count
+
+	knownRecordFlags = RecordKey | RecordOff64 | RecordCount | RecordTotal
+)
+
+// OpRead is the one operation whose encoding differs: it has no operand.
+const OpRead uint8 = 10
+
+// NumDatatypes is the number of datatypes whose size this version knows.
+const NumDatatypes = 20
+
+// maxElem is the size of the largest element, bytes.
+const maxElem = 32
+
+// elemSize gives the bytes of one element by datatype; zero for unknown ones. It has an entry for every value of the
+// byte on the wire, so that indexing needs no bounds check.
+var elemSize = [256]uint8{
+	1, 1, 2, 2, 4, 4, 8, 8, // int8 uint8 int16 uint16 int32 uint32 int64 uint64
+	4, 8, 8, 16, // float double float_complex double_complex
+	16, 32, // long_double long_double_complex
+	16, 16, // int128 uint128
+	2, 2, 1, 1, // float16 bfloat16 float8_e4m3 float8_e5m2
+}
+
+// ElemSize returns the size of one element of the datatype in bytes, 0 when the datatype is unknown.
+func ElemSize(datatype uint8) int { return int(elemSize[datatype]) }
+
+// fixedLen gives the bytes of an atomic record before its operand, by flags.
+var fixedLen = func() (t [knownRecordFlags + 1]uint8) {
+	for f := range t {
+		t[f] = 8
+		for bit, extra := range [...]uint8{8, 4, 4, 4} { // key, wider offset, count, total
+			if f>>bit&1 != 0 {
+				t[f] += extra
+			}
+		}
+	}
+	return t
+}()
+
+// minRecord is the length of the shortest record.
+const minRecord = 8
+
+// Record is one operation of a request, decoded or to be encoded.
+//
+// Operand and Compare hold Count elements each, little-endian, as one view: after decoding they point into the frame.
+// An OpRead has no operand; only VerbCompare has a compare. Name belongs to VerbLookup, Ordinal to VerbList.
+type Record struct {
+	Verb, Op, Datatype uint8
+	Flags              uint8  // as found on the wire; the encoder chooses its own
+	Count              uint32 // elements in this record
+	Total              uint32 // elements from this record's first to the end of the caller's array: bounds to check
+	Ordinal            uint32
+	Key                uint64
+	Offset             uint64 // bytes
+	Operand            []byte
+	Compare            []byte
+	Name               []byte
+}
+
+// ResultLen returns the length of the record's value in the response, bytes, padding excluded; 0 for no value.
+func (rec *Record) ResultLen() int {
+	switch rec.Verb {
+	case VerbFetch, VerbCompare:
+		return int(rec.Count) * int(elemSize[rec.Datatype])
+	case VerbLookup, VerbList:
+		return EntryLen
+	}
+	return 0
+}
+
+// operands returns how many arrays of Count elements an atomic record carries: 0, 1 or 2. A compare operand follows
+// the verb alone, and a missing operand the operation alone, so that the length never depends on whether the two make
+// sense together.
+func operands(verb, op uint8) int {
+	n := 1
+	if op == OpRead {
+		n = 0
+	}
+	if verb == VerbCompare {
+		n++
+	}
+	return n
+}
+
+// isAtomic reports whether the verb is one of the three atomic ones.
+func isAtomic(verb uint8) bool { return verb-VerbAtomic <= VerbCompare-VerbAtomic }
+
+// pad4 rounds a length up to the alignment of records and values.
+func pad4(n int) int { return (n + 3) &^ 3 }

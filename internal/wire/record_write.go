@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// RecordWriter packs records into the payload of one request. It chooses the shortest encoding, and it keeps account
+// of the response as well: a record is accepted only if the worst response to the frame still fits.
+type RecordWriter struct {
+	buf    []byte
+	n      int // bytes written
+	ops    int
+	room   int    // bytes left in the response's payload
+	key    uint64 // of the last atomic record
+	hasKey bool
+}
+
+// The worst response: every record costs its value or, when it fails, an entry in the status list, whichever is
+// longer; the list's own head and padding are paid once.
+const (
+	statusEntry = 2 // record index, status
+	statusHead  = 4 // count, and padding of up to two bytes
+)
+
+// Reset starts an empty payload in buf: all of it may be used. respRoom is the longest payload of the response, bytes;
+// with equal frame limits in both directions it is len(buf).
+func (w *RecordWriter) Reset(buf []byte, respRoom int) {
+	*w = RecordWriter{buf: buf, room: respRoom - statusHead}
+}
+
+// Len returns the bytes written.
+func (w *RecordWriter) Len() int { return w.n }
+
+// Ops returns the records written.
+func (w *RecordWriter) Ops() int { return w.ops }
+
+// Append encodes one record and reports whether it fitted; if not, nothing was written. Count 0 means 1, Total 0 means
+// Count. A record that no frame could hold is refused like one that does not fit this frame: of an unknown verb or
+// datatype, with a total below its count, with a name longer than MaxNameLen, or with operands of the wrong length.
+func (w *RecordWriter) Append(rec *Record) bool {
+	switch {
+	case isAtomic(rec.Verb):
+		return w.atomic(rec)
+	case rec.Verb == VerbLookup:
+		return w.lookup(rec.Name)
+	case rec.Verb == VerbList:
+		return w.list(rec.Ordinal)
+	}
+	return false
+}
+
+// atomic encodes a record of one of the atomic verbs.
+func (w *RecordWriter) atomic(rec *Record) bool {
+	count := max(rec.Count, 1)
+	flags := w.flags(rec.Key, rec.Offset, count, rec.Total)
+	fixed := int(fixedLen[flags])
+	bytes := int(count) * int(elemSize[rec.Datatype])
+	if bytes == 0 || count > MaxFrame || rec.Total != 0 && rec.Total < count {
+		return false
+	}
+	value := 0
+	if rec.Verb != VerbAtomic {
+		value = pad4(bytes)
+	}
+	b := w.reserve(fixed+operands(rec.Verb, rec.Op)*pad4(bytes), value)
+	if b == nil {
+		return false
+	}
+	p := b[fixed:]
+	if rec.Op != OpRead {
+		if len(rec.Operand) != bytes {
+			return false
+		}
+		p = putPadded(p, rec.Operand)
+	}
+	if rec.Verb == VerbCompare {
+		if len(rec.Compare) != bytes {
+			return false
+		}
+		putPadded(p, rec.Compare)
+	}
+	head := uint32(rec.Verb) | uint32(rec.Op)<<8 | uint32(rec.Datatype)<<16 | uint32(flags)<<24
+	putFixed(b[:fixed], head, flags, rec, count)
+	w.key, w.hasKey = rec.Key, true
+	w.commit(len(b), value)
+	return true
+}
+
+// flags chooses the fields that the record needs here.
+func (w *RecordWriter) flags(key, offset uint64, count, total uint32) (f uint8) {
+	if !w.hasKey || key != w.key {
+		f |= RecordKey
+	}
+	if offset > math.MaxUint32 {
+		f |= RecordOff64
+	}
+	if count != 1 {
+		f |= RecordCount
+	}
+	if total > count {
+		f |= RecordTotal
+	}
+	return f
+}
+
+// putFixed writes everything before the operand; b has just the length that the flags ask for.
+func putFixed(b []byte, head uint32, flags uint8, rec *Record, count uint32) {
+	le := binary.LittleEndian
+	le.PutUint32(b, head)
+	b = b[4:]
+	if flags&RecordKey != 0 {
+		le.PutUint64(b, rec.Key)
+		b = b[8:]
+	}
+	if flags&RecordOff64 != 0 {
+		le.PutUint64(b, rec.Offset)
+		b = b[8:]
+	} else {
+		le.PutUint32(b, uint32(rec.Offset))
+		b = b[4:]
+	}
+	if flags&RecordCount != 0 {
+		le.PutUint32(b, count)
+		b = b[4:]
+	}
+	if flags&RecordTotal != 0 {
+		le.PutUint32(b, rec.Total)
+	}
+}
+
+// putPadded copies v to the front of p, pads it with zeros and returns what follows. p is long enough.
+func putPadded(p, v []byte) []byte {
+	if len(v) == 8 { // the commonest operand
+		binary.LittleEndian.PutUint64(p, binary.LittleEndian.Uint64(v))
+		return p[8:]
+	}
+	n := pad4(len(v))
+	clear(p[len(v):n])
+	copy(p, v)
+	return p[n:]
+}
+
+// lookup encodes the question for a catalogue entry by name.
+func (w *RecordWriter) lookup(name []byte) bool {
+	if len(name) == 0 || len(name) > MaxNameLen {
+		return false
+	}
+	b := w.reserve(4+pad4(len(name)), EntryLen)
+	if b == nil {
+		return false
+	}
+	binary.LittleEndian.PutUint32(b, uint32(VerbLookup)|uint32(len(name))<<8)
+	putPadded(b[4:], name)
+	w.commit(len(b), EntryLen)
+	return true
+}
+
+// list encodes the question for a catalogue entry by ordinal.
+func (w *RecordWriter) list(ordinal uint32) bool {
+	b := w.reserve(8, EntryLen)
+	if b == nil {
+		return false
+	}
+	binary.LittleEndian.PutUint32(b, uint32(VerbList))
+	binary.LittleEndian.PutUint32(b[4:], ordinal)
+	w.commit(len(b), EntryLen)
+	return true
+}
+
+// reserve returns the next n bytes of the payload, or nil when they, or the response, or the count of records do not
+// fit. value is the padded length of the record's value.
+func (w *RecordWriter) reserve(n, value int) []byte {
+	if n > len(w.buf)-w.n || max(value, statusEntry) > w.room || w.ops == MaxOps {
+		return nil
+	}
+	return w.buf[w.n : w.n+n : w.n+n]
+}
+
+// commit makes the reserved bytes part of the payload.
+func (w *RecordWriter) commit(n, value int) {
+	w.n += n
+	w.room -= max(value, statusEntry)
+	w.ops++
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import "encoding/binary"
+
+// ResponseWriter packs the results of one request.
+//
+// Statuses stand before the values on the wire but are known last, and nearly always there are none. So values are
+// written to the front of the buffer as if all went well, statuses are noted aside, and only if there are any does
+// Finish move the values back, once.
+type ResponseWriter struct {
+	buf    []byte
+	n      int // bytes of values
+	ops    int
+	failed int                        // entries of list
+	list   [MaxOps * statusEntry]byte // pairs of record index and status; valid up to failed
+}
+
+// Reset starts the response to a request of ops records in buf: all of it may be used.
+func (w *ResponseWriter) Reset(buf []byte, ops int) {
+	w.buf, w.n, w.ops, w.failed = buf, 0, ops, 0 // the list need not be cleared
+}
+
+// AppendValue returns n bytes for the value of the record of the given index (0-based, ascending), to be filled by the
+// caller. It returns nil if the value does not fit, with room kept for a failure of every record that follows; the
+// answer to such a record is StatusBadCount. Ask before executing: a result that cannot be sent must not come to be.
+func (w *ResponseWriter) AppendValue(index, n int) []byte {
+	end := w.n + pad4(n)
+	reserve := 0
+	if failures := w.failed + w.ops - 1 - index; failures > 0 {
+		reserve = statusHead + statusEntry*failures
+	}
+	if n < 0 || end < w.n || end+reserve > len(w.buf) {
+		return nil
+	}
+	if n&3 != 0 {
+		clear(w.buf[w.n+n : end])
+	}
+	v := w.buf[w.n : w.n+n : w.n+n]
+	w.n = end
+	return v
+}
+
+// AppendStatus notes that the record of the given index (0-based, ascending) failed; it must not have a value.
+// StatusOK is not noted.
+func (w *ResponseWriter) AppendStatus(index int, s Status) {
+	if s == StatusOK || w.failed >= MaxOps {
+		return
+	}
+	w.list[w.failed*statusEntry] = uint8(index)
+	w.list[w.failed*statusEntry+1] = uint8(s)
+	w.failed++
+}
+
+// Empty reports whether every record so far succeeded without a value: such a response may be a mere ack.
+func (w *ResponseWriter) Empty() bool { return w.n == 0 && w.failed == 0 }
+
+// Finish completes the payload and returns its length in bytes and the flags to set in the header. If the statuses do
+// not fit, which a request within the frame limit cannot bring about, it returns -1.
+func (w *ResponseWriter) Finish() (n int, flags uint8) {
+	if w.failed == 0 {
+		return w.n, 0
+	}
+	list := 2 + w.failed*statusEntry
+	shift := pad4(list)
+	if shift+w.n > len(w.buf) {
+		return -1, 0
+	}
+	copy(w.buf[shift:], w.buf[:w.n])
+	binary.LittleEndian.PutUint16(w.buf, uint16(w.failed))
+	copy(w.buf[2:list], w.list[:])
+	clear(w.buf[list:shift])
+	return shift + w.n, FlagStatus
+}
+
+// ResponseReader reads a response, record by record in the order of the request.
+//
+// The reader is a small value. A caller that must not deliver half of a malformed response walks it twice: once for
+// the verdict, once for the values.
+type ResponseReader struct {
+	values []byte
+	list   []byte // status entries still to come
+	index  int    // of the next record
+	ops    int
+	padded bool
+	reason Reason
+}
+
+// Reset starts over at a payload with the header's ops and flags, and checks the status list.
+func (r *ResponseReader) Reset(payload []byte, ops int, flags uint8) Reason {
+	*r = ResponseReader{values: payload, ops: ops, padded: len(payload) == minPayload}
+	if flags&FlagStatus != 0 {
+		r.reason = r.takeList()
+	}
+	return r.reason
+}
+
+// takeList splits the status list off the front of the payload.
+func (r *ResponseReader) takeList() Reason {
+	p := r.values
+	if len(p) < 2 {
+		return ReasonTruncated
+	}
+	n := int(binary.LittleEndian.Uint16(p))
+	if n == 0 || n > r.ops {
+		return ReasonBadOps
+	}
+	list := 2 + n*statusEntry
+	if len(p) < pad4(list) {
+		return ReasonTruncated
+	}
+	last := -1
+	for e := p[2:list]; len(e) >= statusEntry; e = e[statusEntry:] {
+		index, s := int(e[0]), Status(e[1])
+		if index <= last || index >= r.ops || s == StatusOK || s >= numStatuses {
+			return ReasonBadPayload
+		}
+		last = index
+	}
+	r.list, r.values = p[2:list], p[pad4(list):]
+	return checkZero(p[list:pad4(list)])
+}
+
+// Next returns the verdict on the next record and, if it succeeded, the view of its value: n bytes, as the request's
+// record makes them (Record.ResultLen). ok is false when the payload is malformed or all records have been read; see
+// Finish.
+func (r *ResponseReader) Next(n int) (s Status, value []byte, ok bool) {
+	if r.reason != ReasonOK || r.index >= r.ops {
+		return StatusNotExecuted, nil, false
+	}
+	index := r.index
+	r.index++
+	if len(r.list) >= statusEntry && int(r.list[0]) == index {
+		s = Status(r.list[1])
+		r.list = r.list[statusEntry:]
+		return s, nil, true
+	}
+	if n == 0 {
+		return StatusOK, nil, true
+	}
+	if n < 0 || n > len(r.values) || pad4(n) > len(r.values) {
+		r.reason = ReasonTruncated
+		return StatusNotExecuted, nil, false
+	}
+	if !zeroPad(r.values, uint64(n)) {
+		r.reason = ReasonBadPadding
+		return StatusNotExecuted, nil, false
+	}
+	value = r.values[:n:n]
+	r.values = r.values[pad4(n):]
+	return StatusOK, value, true
+}
+
+// Finish gives the verdict on the whole, after Next for every record: ReasonOK, or what was wrong.
+func (r *ResponseReader) Finish() Reason {
+	switch {
+	case r.reason != ReasonOK:
+		return r.reason
+	case r.index != r.ops:
+		return ReasonBadOps
+	}
+	return tailReason(r.padded, r.values)
+}
