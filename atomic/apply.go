@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package atomic
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors that [Apply] wraps.
+var (
+	// ErrUnsupported: the operation is not defined on the datatype, or not in
+	// this function (see [Valid]).
+	ErrUnsupported = errors.New("atomic: unsupported operation on this datatype")
+	// ErrCount: the number of elements is zero or negative.
+	ErrCount = errors.New("atomic: bad element count")
+	// ErrLength: a buffer is missing or too short for the count.
+	ErrLength = errors.New("atomic: buffer too short")
+	// ErrAlign: the target is not aligned to the datatype.
+	ErrAlign = errors.New("atomic: misaligned target")
+)
+
+// Apply performs op on n elements of target, each atomically, and stores the
+// values from before in result. Every call of fi_atomic(3) comes down to it:
+//
+//   - operand holds n elements at any alignment; ignored by [Read];
+//   - compare holds n elements at any alignment; ignored unless f is [Compare];
+//   - result receives n elements at any alignment; ignored if f is [Base].
+//
+// Buffers may be longer than n elements; the rest is not touched. target must
+// start at a multiple of [Datatype.Align]. operand, compare and result must not
+// overlap target.
+//
+// Apply checks everything first. If it returns an error, which wraps
+// [ErrUnsupported], [ErrCount], [ErrLength] or [ErrAlign], nothing was done.
+func Apply(f Func, op Op, dt Datatype, target, operand, compare, result []byte, n int) error {
+	k := KernelOf(f, op, dt)
+	if k == nil {
+		return fmt.Errorf("%w: %v %v on %v; ask Valid first", ErrUnsupported, f, op, dt)
+	}
+	if n < 1 {
+		return fmt.Errorf("%w: %d; expected at least 1", ErrCount, n)
+	}
+	if op == Read {
+		operand = nil
+	} else if err := checkLength("operand", operand, dt, n); err != nil {
+		return err
+	}
+	if f != Compare {
+		compare = nil
+	} else if err := checkLength("compare", compare, dt, n); err != nil {
+		return err
+	}
+	if f == Base {
+		result = nil
+	} else if err := checkLength("result", result, dt, n); err != nil {
+		return err
+	}
+	if err := checkLength("target", target, dt, n); err != nil {
+		return err
+	}
+	if off := misalignment(target, dt.Align()); off != 0 {
+		return fmt.Errorf("%w: %v needs a multiple of %d, the address is %d above one", ErrAlign, dt, dt.Align(), off)
+	}
+	k(target[:n*dt.Size()], operand, compare, result)
+	return nil
+}
+
+// checkLength divides rather than multiplies, so that no n overflows.
+func checkLength(name string, b []byte, dt Datatype, n int) error {
+	if n > len(b)/dt.Size() {
+		return fmt.Errorf("%w: %s has %d bytes; %d elements of %v need %d each", ErrLength, name, len(b), n, dt, dt.Size())
+	}
+	return nil
+}

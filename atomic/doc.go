@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package atomic executes fi_atomic(3) operations on local memory.
+//
+// It is the last station of an operation's journey: a request record has been
+// received, decoded, put in order and checked against its memory region; what
+// remains is to combine operand elements with target elements, atomically, and
+// to hand back the values that were there before. The package knows datatypes,
+// operations, which of them go together ([Valid]), and one [Kernel] for every
+// valid triple. It knows nothing of frames, regions or endpoints.
+//
+// # Atomicity
+//
+// The unit is one element. By size:
+//
+//   - 1 and 2 bytes: compare-and-swap on the aligned 32-bit word around the
+//     element. That needs no assembly, works on every architecture, is visible
+//     to the race detector, and is atomic even against plain stores to the
+//     neighbours, since such a store makes the compare fail. An aligned word
+//     never leaves the page, so access rights are those of the element.
+//   - 4 and 8 bytes: sync/atomic on the element itself, so that this package
+//     and any Go code using sync/atomic on the same bytes exclude each other.
+//   - 16 bytes: CMPXCHG16B on amd64. Loads use an aligned 16-byte MOVDQA, which
+//     Intel and AMD document as atomic on CPUs with AVX, and which works on
+//     read-only mappings. Without AVX, loads also use CMPXCHG16B, which faults
+//     on a read-only mapping. Without CMPXCHG16B (and on other architectures)
+//     the lock table below serves.
+//   - 32 bytes (LongDoubleComplex): a table of spin locks shared by all users of
+//     the package in the process. Exclusion holds between 32-byte operations on
+//     the same element only.
+//
+// The lock table is keyed by the offset inside a 4 KiB page, not by the whole
+// address, so the same bytes mapped twice still meet at the same lock.
+//
+// An operation that does not change the bytes (a failed compare, a minimum that
+// stands) does not store. The assembly for 16 bytes is invisible to the race
+// detector: it reports no false races, and sees no synchronisation there.
+//
+// # Arithmetic
+//
+// Integers wrap. Floating-point comparison is numeric, as fi_atomic(3) words it:
+// -0 equals +0 and a NaN is unequal to everything and never a minimum or
+// maximum. All rounding is to nearest, ties to even. LongDouble is the x87
+// 80-bit format in 16 bytes, computed in software on every architecture; the
+// six padding bytes of a computed value are zero, and are ignored by
+// comparisons. Float16 and BFloat16 round once from a float64 intermediate;
+// Float8E4M3 and Float8E5M2 follow the OCP 8-bit floating point specification
+// without saturation: an overflow gives NaN (E4M3) or infinity (E5M2).
+// Read, Write and the swaps copy bits unchanged.
+//
+// Memory and operands are little-endian, as on the wire; big-endian machines
+// build but are not supported.
+package atomic

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package atomic
+
+// Kernel applies one operation to whole elements, each atomically, in ascending
+// order. It is the inner loop of an executor: it checks nothing, because the
+// caller has checked ([Apply] does).
+//
+// The caller guarantees: len(target) is a multiple of the element size and
+// target is aligned to [Datatype.Align]; operand, and compare for a [Compare]
+// kernel, hold as many bytes as target, at any alignment (operand is not looked
+// at by [Read]); result holds as many bytes as target, at any alignment, or is
+// nil, as it is for [Base]. result may be the same memory as operand or compare.
+// A slice that is too short panics like any slice access; a misaligned target
+// loses atomicity or faults.
+//
+// A kernel never allocates and never blocks, but for the spin locks of elements
+// that the CPU cannot exchange (package comment).
+type Kernel func(target, operand, compare, result []byte)
+
+// table is filled by package initialisation and only read afterwards.
+var table [NumFuncs][NumOps][NumDatatypes]Kernel
+
+// KernelOf returns the kernel for a triple, nil when [Valid] says no.
+func KernelOf(f Func, op Op, dt Datatype) Kernel {
+	if f >= NumFuncs || op >= NumOps || dt >= NumDatatypes {
+		return nil
+	}
+	return table[f][op][dt]
+}
+
+func init() {
+	bindInteger[int8](Int8)
+	bindInteger[uint8](Uint8)
+	bindInteger[int16](Int16)
+	bindInteger[uint16](Uint16)
+	bindInteger[int32](Int32)
+	bindInteger[uint32](Uint32)
+	bindInteger[int64](Int64)
+	bindInteger[uint64](Uint64)
+	bind(Int128, int128Algebra)
+	bindBitwise(Int128, bitwise128)
+	bind(Uint128, uint128Algebra)
+	bindBitwise(Uint128, bitwise128)
+
+	bind(Float, floatAlgebra)
+	bind(Double, doubleAlgebra)
+	bind(LongDouble, longDoubleAlgebra)
+	bind(Float16, smallAlgebra[uint16](&binary16))
+	bind(BFloat16, smallAlgebra[uint16](&bfloat16))
+	bind(Float8E4M3, smallAlgebra[uint8](&e4m3))
+	bind(Float8E5M2, smallAlgebra[uint8](&e5m2))
+
+	bind(FloatComplex, complexAlgebra(floatAlgebra, floatParts))
+	bind(DoubleComplex, complexAlgebra(doubleAlgebra, doubleParts))
+	bind(LongDoubleComplex, complexAlgebra(longDoubleAlgebra, longDoubleParts))
+
+	// Last: these replace the general loops of the integers that matter most.
+	bindHot[int32](Int32)
+	bindHot[uint32](Uint32)
+	bindHot[int64](Int64)
+	bindHot[uint64](Uint64)
+}
+
+// set enters k for every function that op is valid with.
+func set(op Op, dt Datatype, k Kernel) {
+	for f := range Func(NumFuncs) {
+		if Valid(f, op, dt) {
+			table[f][op][dt] = k
+		}
+	}
+}
+
+// update computes the new value of a target element t from operand b and
+// comparand c. It must be pure: a lost race calls it again. Returning t means
+// "leave the memory alone".
+type update[N any] func(t, b, c N) N
+
+// loop makes the general kernel of an update: load, compute, compare-and-swap
+// per element. N is the element's bit pattern, not its value, so that equality
+// in the loop is equality of bits.
+func loop[N comparable](f update[N]) Kernel {
+	return func(target, operand, compare, result []byte) {
+		size := sizeOf[N]()
+		for i := 0; i+size <= len(target); i += size {
+			var b, c N
+			if operand != nil {
+				b = get[N](operand, i)
+			}
+			if compare != nil {
+				c = get[N](compare, i)
+			}
+			old := apply(at(target, i), b, c, f)
+			if result != nil {
+				put(result, i, old)
+			}
+		}
+	}
+}

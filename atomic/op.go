@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package atomic
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Op names an operation, with the values of enum fi_op. The values travel on
+// the wire and never change.
+type Op uint8
+
+// The operations of fi_atomic(3); t is the target element, b the operand, c the
+// comparand. Comparisons read "c relation t", as in the manual page.
+const (
+	Min     Op = iota // t = b if b < t
+	Max               // t = b if b > t
+	Sum               // t = t + b
+	Prod              // t = t * b
+	Lor               // t = t || b
+	Land              // t = t && b
+	Bor               // t = t | b
+	Band              // t = t & b
+	Lxor              // t = !t != !b
+	Bxor              // t = t ^ b
+	Read              // t unchanged
+	Write             // t = b
+	Cswap             // t = b if c == t
+	CswapNE           // t = b if c != t
+	CswapLE           // t = b if c <= t
+	CswapLT           // t = b if c < t
+	CswapGE           // t = b if c >= t
+	CswapGT           // t = b if c > t
+	Mswap             // t = (b & c) | (t &^ c)
+	Diff              // t = t - b
+
+	// NumOps is one more than the largest Op.
+	NumOps = iota
+)
+
+var opNames = [NumOps]string{
+	"min", "max", "sum", "prod", "lor", "land", "bor", "band", "lxor", "bxor", "read", "write",
+	"cswap", "cswap_ne", "cswap_le", "cswap_lt", "cswap_ge", "cswap_gt", "mswap", "diff",
+}
+
+// String returns the lower-case name, such as "sum" or "cswap_le".
+func (op Op) String() string {
+	if op >= NumOps {
+		return fmt.Sprintf("op(%d)", uint8(op))
+	}
+	return opNames[op]
+}
+
+// ParseOp is the inverse of [Op.String]. An unknown name gives an error that
+// wraps [ErrUnknownName].
+func ParseOp(s string) (Op, error) { return parse[Op]("operation", s, NumOps) }
+
+// Func names one of the three families of calls of fi_atomic(3).
+type Func uint8
+
+const (
+	Base    Func = iota // fi_atomic: no result
+	Fetch               // fi_fetch_atomic: returns the value before
+	Compare             // fi_compare_atomic: takes comparands, returns the value before
+
+	// NumFuncs is one more than the largest Func.
+	NumFuncs = iota
+)
+
+var funcNames = [NumFuncs]string{"base", "fetch", "compare"}
+
+// String returns "base", "fetch" or "compare".
+func (f Func) String() string {
+	if f >= NumFuncs {
+		return fmt.Sprintf("func(%d)", uint8(f))
+	}
+	return funcNames[f]
+}
+
+// ParseFunc is the inverse of [Func.String]. An unknown name gives an error
+// that wraps [ErrUnknownName].
+func ParseFunc(s string) (Func, error) { return parse[Func]("function", s, NumFuncs) }
+
+// ErrUnknownName is wrapped by the errors of the Parse functions.
+var ErrUnknownName = errors.New("atomic: unknown name")
+
+// parse finds the value below n whose String is s.
+func parse[T interface {
+	~uint8
+	fmt.Stringer
+}](what, s string, n int) (T, error) {
+	for i := range n {
+		if T(i).String() == s {
+			return T(i), nil
+		}
+	}
+	return 0, fmt.Errorf("%w: %s %q; expected a lower-case name, %q to %q", ErrUnknownName, what, s, T(0), T(n-1))
+}
