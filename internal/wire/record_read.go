@@ -8,29 +8,49 @@ import "encoding/binary"
 //
 // A frame is executed as a whole or not at all: an executor first runs Validate, then the reader.
 type RecordReader struct {
-	rest   []byte
-	key    uint64 // of the last atomic record
-	left   int    // records still to come
-	hasKey bool
-	padded bool // zeros may follow the last record
-	reason Reason
+	payload []byte
+	pos     int    // of the next record; at most len(payload)
+	left    int    // records still to come
+	key     uint64 // of the last atomic record
+	hasKey  bool
+	reason  Reason
 }
 
 // Validate reports whether payload holds exactly ops well-formed records.
+//
+// The records of a frame are mostly alike. One with the same head as the one before it, with neither count nor padding,
+// has the same length and nothing to check but that it is there: Validate steps over a run of those.
 func Validate(payload []byte, ops int) Reason {
 	var (
 		r   RecordReader
 		rec Record
 	)
 	r.Reset(payload, ops)
-	for r.Next(&rec) {
+	for {
+		start := r.pos
+		if !r.Next(&rec) {
+			return r.reason
+		}
+		if isAtomic(rec.Verb) && rec.Flags&(RecordCount|RecordTotal) == 0 && elemSize[rec.Datatype]&3 == 0 {
+			r.skipLike(payload[start:r.pos])
+		}
 	}
-	return r.reason
+}
+
+// skipLike steps over the records that follow and have the head and the length of rec, an atomic record.
+func (r *RecordReader) skipLike(rec []byte) {
+	head, stride := binary.LittleEndian.Uint32(rec), len(rec)
+	p, left := r.payload[r.pos:], r.left
+	for left > 0 && len(p) >= stride && len(p) >= 4 && binary.LittleEndian.Uint32(p) == head {
+		p = p[stride:]
+		left--
+	}
+	r.pos, r.left = len(r.payload)-len(p), left
 }
 
 // Reset starts over at a payload of ops records, as Parse returned them.
 func (r *RecordReader) Reset(payload []byte, ops int) {
-	*r = RecordReader{rest: payload, left: ops, padded: len(payload) == minPayload}
+	*r = RecordReader{payload: payload, left: ops}
 }
 
 // Reason says, after Next returned false, why: ReasonOK when all records were read and nothing but permitted padding
@@ -44,50 +64,58 @@ func (r *RecordReader) Next(rec *Record) bool {
 	if r.left <= 0 {
 		return r.finish()
 	}
-	p := r.rest
+	p := r.payload[r.pos:]
 	if len(p) < minRecord {
 		return r.refuse(ReasonTruncated)
 	}
 	head := binary.LittleEndian.Uint32(p)
-	rec.Verb, rec.Op, rec.Datatype, rec.Flags = uint8(head), uint8(head>>8), uint8(head>>16), uint8(head>>24)
-	if !isAtomic(rec.Verb) {
-		return r.nextOther(rec)
+	verb, op, datatype, flags := uint8(head), uint8(head>>8), uint8(head>>16), uint8(head>>24)
+	rec.Verb, rec.Op, rec.Datatype, rec.Flags = verb, op, datatype, flags
+	if !isAtomic(verb) {
+		return r.nextOther(rec, p)
 	}
-	if rec.Flags > knownRecordFlags {
+	if flags > knownRecordFlags {
 		return r.refuse(ReasonBadFlags)
 	}
-	size := elemSize[rec.Datatype]
+	n, size := int(fixedLen[flags&knownRecordFlags]), uint64(elemSize[datatype])
 	if size == 0 {
 		return r.refuse(ReasonBadDatatype)
 	}
-	n := int(fixedLen[rec.Flags&knownRecordFlags])
 	if len(p) < n {
 		return r.refuse(ReasonTruncated)
 	}
-	if reason := r.fixed(rec, p[4:n]); reason != ReasonOK {
-		return r.refuse(reason)
+	at := 4
+	if flags&RecordKey != 0 {
+		r.key, r.hasKey = binary.LittleEndian.Uint64(p[4:]), true
+		at = 12
+	} else if !r.hasKey {
+		return r.refuse(ReasonNoKey)
 	}
-	return r.operands(rec, p[n:], uint64(rec.Count)*uint64(size))
+	rec.Key, rec.Offset = r.key, uint64(binary.LittleEndian.Uint32(p[at:]))
+	rec.Count, rec.Total = 1, 1
+	if flags&^RecordKey != 0 {
+		if reason := rec.getFields(p[at:n]); reason != ReasonOK {
+			return r.refuse(reason)
+		}
+		size *= uint64(rec.Count)
+	}
+	if verb != VerbCompare && op != OpRead && size == 8 && len(p)-n >= 8 { // nearly all records: one 64-bit operand
+		rec.Operand, rec.Compare = p[n:n+8:n+8], nil
+		r.pos += n + 8
+		r.left--
+		return true
+	}
+	return r.operands(rec, p, n, size)
 }
 
-// fixed decodes the fields between the head and the operand: p has just the length that the flags ask for.
-func (r *RecordReader) fixed(rec *Record, p []byte) Reason {
+// getFields decodes the offset and the fields behind it: p has just the length that the flags ask for.
+func (rec *Record) getFields(p []byte) Reason {
 	le := binary.LittleEndian
-	if rec.Flags&RecordKey != 0 {
-		r.key, r.hasKey = le.Uint64(p), true
-		p = p[8:]
-	} else if !r.hasKey {
-		return ReasonNoKey
-	}
-	rec.Key = r.key
 	if rec.Flags&RecordOff64 != 0 {
 		rec.Offset = le.Uint64(p)
-		p = p[8:]
-	} else {
-		rec.Offset = uint64(le.Uint32(p))
 		p = p[4:]
 	}
-	rec.Count = 1
+	p = p[4:]
 	if rec.Flags&RecordCount != 0 {
 		rec.Count = le.Uint32(p)
 		p = p[4:]
@@ -102,32 +130,29 @@ func (r *RecordReader) fixed(rec *Record, p []byte) Reason {
 	return ReasonOK
 }
 
-// operands takes the operand and the compare operand, n bytes each, off the front of p, and moves on.
-func (r *RecordReader) operands(rec *Record, p []byte, n uint64) bool {
+// operands takes the operand and the compare operand, size bytes each, from p[n:], and moves on.
+func (r *RecordReader) operands(rec *Record, p []byte, n int, size uint64) bool {
+	padded := (size + 3) &^ 3 // no overflow: size < 2^38
+	all := padded * uint64(operands(rec.Verb, rec.Op))
+	if uint64(len(p)-n) < all {
+		return r.refuse(ReasonTruncated)
+	}
+	r.pos += n + int(all)
+	r.left--
+	v := p[n : n+int(all)]
 	rec.Operand, rec.Compare = nil, nil
-	padded := (n + 3) &^ 3 // no overflow: n < 2^38
 	if rec.Op != OpRead {
-		if uint64(len(p)) < padded {
-			return r.refuse(ReasonTruncated)
-		}
-		rec.Operand = p[:n:n]
-		if !zeroPad(p, n) {
+		if !zeroPad(v, size) {
 			return r.refuse(ReasonBadPadding)
 		}
-		p = p[padded:]
+		rec.Operand, v = v[:size:size], v[padded:]
 	}
 	if rec.Verb == VerbCompare {
-		if uint64(len(p)) < padded {
-			return r.refuse(ReasonTruncated)
-		}
-		rec.Compare = p[:n:n]
-		if !zeroPad(p, n) {
+		if !zeroPad(v, size) {
 			return r.refuse(ReasonBadPadding)
 		}
-		p = p[padded:]
+		rec.Compare = v[:size:size]
 	}
-	r.rest = p
-	r.left--
 	return true
 }
 
@@ -139,9 +164,9 @@ func zeroPad(p []byte, n uint64) bool {
 	return checkZero(p[n:(n+3)&^3]) == ReasonOK
 }
 
-// nextOther decodes the records that are not atomic. The record has at least minRecord bytes, its head is in rec.
-func (r *RecordReader) nextOther(rec *Record) bool {
-	p := r.rest
+// nextOther decodes the records that are not atomic. p, from the record on, has at least minRecord bytes; the head is
+// in rec.
+func (r *RecordReader) nextOther(rec *Record, p []byte) bool {
 	switch rec.Verb {
 	case VerbLookup:
 		n := int(rec.Op) // name length
@@ -156,13 +181,13 @@ func (r *RecordReader) nextOther(rec *Record) bool {
 			return r.refuse(ReasonBadPadding)
 		}
 		rec.Name = p[4 : 4+n : 4+n]
-		r.rest = p[4+pad4(n):]
+		r.pos += 4 + pad4(n)
 	case VerbList:
 		if rec.Op|rec.Datatype|rec.Flags != 0 {
 			return r.refuse(ReasonBadPadding)
 		}
 		rec.Ordinal = binary.LittleEndian.Uint32(p[4:])
-		r.rest = p[8:]
+		r.pos += minRecord
 	default:
 		return r.refuse(ReasonBadVerb)
 	}
@@ -174,7 +199,7 @@ func (r *RecordReader) nextOther(rec *Record) bool {
 // finish judges what is left behind the last record.
 func (r *RecordReader) finish() bool {
 	if r.reason == ReasonOK {
-		r.reason = tailReason(r.padded, r.rest)
+		r.reason = checkTail(r.payload, r.payload[r.pos:])
 	}
 	return false
 }

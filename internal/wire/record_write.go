@@ -55,37 +55,51 @@ func (w *RecordWriter) Append(rec *Record) bool {
 // atomic encodes a record of one of the atomic verbs.
 func (w *RecordWriter) atomic(rec *Record) bool {
 	count := max(rec.Count, 1)
-	flags := w.flags(rec.Key, rec.Offset, count, rec.Total)
-	fixed := int(fixedLen[flags])
 	bytes := int(count) * int(elemSize[rec.Datatype])
 	if bytes == 0 || count > MaxFrame || rec.Total != 0 && rec.Total < count {
 		return false
 	}
-	value := 0
+	padded, value := pad4(bytes), 0
 	if rec.Verb != VerbAtomic {
-		value = pad4(bytes)
+		value = padded
 	}
-	b := w.reserve(fixed+operands(rec.Verb, rec.Op)*pad4(bytes), value)
-	if b == nil {
+	flags := w.flags(rec.Key, rec.Offset, count, rec.Total)
+	fixed := int(fixedLen[flags&knownRecordFlags])
+	b := w.reserve(fixed+operands(rec.Verb, rec.Op)*padded, value)
+	if b == nil || !putOperands(b[fixed:], rec, bytes) {
 		return false
 	}
-	p := b[fixed:]
+	le := binary.LittleEndian
+	le.PutUint32(b, uint32(rec.Verb)|uint32(rec.Op)<<8|uint32(rec.Datatype)<<16|uint32(flags)<<24)
+	at := 4
+	if flags&RecordKey != 0 {
+		le.PutUint64(b[4:], rec.Key)
+		w.key, w.hasKey = rec.Key, true
+		at = 12
+	}
+	le.PutUint32(b[at:], uint32(rec.Offset))
+	if flags&^RecordKey != 0 {
+		putFields(b[at:fixed], flags, rec.Offset, count, rec.Total)
+	}
+	w.commit(len(b), value)
+	return true
+}
+
+// putOperands writes the operands that the record needs, bytes each, into b, which is long enough. It reports false
+// when the record does not have them.
+func putOperands(b []byte, rec *Record, bytes int) bool {
 	if rec.Op != OpRead {
 		if len(rec.Operand) != bytes {
 			return false
 		}
-		p = putPadded(p, rec.Operand)
+		b = putPadded(b, rec.Operand)
 	}
 	if rec.Verb == VerbCompare {
 		if len(rec.Compare) != bytes {
 			return false
 		}
-		putPadded(p, rec.Compare)
+		putPadded(b, rec.Compare)
 	}
-	head := uint32(rec.Verb) | uint32(rec.Op)<<8 | uint32(rec.Datatype)<<16 | uint32(flags)<<24
-	putFixed(b[:fixed], head, flags, rec, count)
-	w.key, w.hasKey = rec.Key, true
-	w.commit(len(b), value)
 	return true
 }
 
@@ -106,28 +120,20 @@ func (w *RecordWriter) flags(key, offset uint64, count, total uint32) (f uint8) 
 	return f
 }
 
-// putFixed writes everything before the operand; b has just the length that the flags ask for.
-func putFixed(b []byte, head uint32, flags uint8, rec *Record, count uint32) {
+// putFields writes the offset and the fields behind it; b has just the length that the flags ask for.
+func putFields(b []byte, flags uint8, offset uint64, count, total uint32) {
 	le := binary.LittleEndian
-	le.PutUint32(b, head)
-	b = b[4:]
-	if flags&RecordKey != 0 {
-		le.PutUint64(b, rec.Key)
-		b = b[8:]
-	}
 	if flags&RecordOff64 != 0 {
-		le.PutUint64(b, rec.Offset)
-		b = b[8:]
-	} else {
-		le.PutUint32(b, uint32(rec.Offset))
+		le.PutUint64(b, offset)
 		b = b[4:]
 	}
+	b = b[4:]
 	if flags&RecordCount != 0 {
 		le.PutUint32(b, count)
 		b = b[4:]
 	}
 	if flags&RecordTotal != 0 {
-		le.PutUint32(b, rec.Total)
+		le.PutUint32(b, total)
 	}
 }
 
