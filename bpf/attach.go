@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// Mode is where in the receive path the program runs.
+type Mode uint8
+
+const (
+	// Auto, given to Attach, is Native; or, where the driver has none and
+	// Config.AllowGeneric is set, Generic. Program.Mode tells the outcome.
+	Auto Mode = iota
+	// Native is in the driver, before a socket buffer exists.
+	Native
+	// Generic is in the network core, after one was built: works everywhere,
+	// several times slower, and AF_XDP copies.
+	Generic
+	// Detached is the mode of a Program that no interface runs.
+	Detached
+)
+
+var modeNames = [...]string{"auto", "native", "generic", "detached"}
+
+// String returns the mode's name, such as "native".
+func (m Mode) String() string {
+	if int(m) < len(modeNames) {
+		return modeNames[m]
+	}
+	return fmt.Sprintf("mode(%d)", uint8(m))
+}
+
+// attachFlags has the modes that the kernel knows.
+var attachFlags = map[Mode]link.XDPAttachFlags{
+	Native:  link.XDPDriverMode,
+	Generic: link.XDPGenericMode,
+}
+
+// Attach makes an interface of the caller's network namespace run the program,
+// until Close or the end of the process.
+//
+// Errors: ErrBusy if another XDP program is there (it is left alone),
+// ErrNoNative, ErrKernel, ErrAttached, ErrClosed, fs.ErrPermission, or the
+// kernel's errno with advice.
+func (p *Program) Attach(ifindex int, mode Mode) error {
+	first, fallback := mode, Detached
+	if mode == Auto {
+		first = Native
+		if p.allowGeneric {
+			fallback = Generic
+		}
+	}
+	if _, ok := attachFlags[first]; !ok {
+		return fmt.Errorf("bpf: cannot attach in mode %v; want auto, native or generic", mode)
+	}
+	ifc, err := net.InterfaceByIndex(ifindex)
+	if err != nil {
+		return fmt.Errorf("bpf: no interface %d in this network namespace: %w", ifindex, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.closed:
+		return ErrClosed
+	case p.link != nil:
+		return ErrAttached
+	}
+	if err := busy(ifc); err != nil {
+		return err
+	}
+	err = p.attachIn(ifc, first)
+	if errors.Is(err, ErrNoNative) && fallback != Detached {
+		err = p.attachIn(ifc, fallback)
+	}
+	return err
+}
+
+// attachIn attaches in one mode and asks the kernel whether it really is so.
+// The caller holds p.mu.
+func (p *Program) attachIn(ifc *net.Interface, m Mode) error {
+	l, err := link.AttachXDP(link.XDPOptions{
+		Program:   p.objects.XdpfabSteer,
+		Interface: ifc.Index,
+		Flags:     attachFlags[m],
+	})
+	if err != nil {
+		return attachError(ifc, m, err)
+	}
+	on, err := attachedTo(ifc.Index)
+	if err == nil && on[m] != p.id {
+		err = fmt.Errorf("bpf: %s: attached in %v mode, but the kernel reports programs %v", ifc.Name, m, on)
+	}
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	p.link, p.mode = l, m
+	return nil
+}
+
+// attachError finds out what a failed attachment means.
+func attachError(ifc *net.Interface, m Mode, err error) error {
+	doing := fmt.Sprintf("attaching to %s in %v mode", ifc.Name, m)
+	switch {
+	case !supported():
+		return fmt.Errorf("bpf: %s: %w: %w", doing, ErrKernel, err)
+	case errors.Is(err, unix.EOPNOTSUPP) && m == Native:
+		return fmt.Errorf("bpf: %s: %w; set AllowGeneric, or use a NIC whose driver has it: %w",
+			doing, ErrNoNative, err)
+	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EEXIST):
+		// Somebody was faster than busy's first look.
+		if b := busy(ifc); b != nil {
+			return b
+		}
+	}
+	for errno, remedy := range remedies {
+		if errors.Is(err, errno) {
+			return fmt.Errorf("bpf: %s: %w (%s)", doing, err, remedy)
+		}
+	}
+	return explain(doing, err)
+}
+
+// Mode tells how the program runs now: Native, Generic, or Detached, also if the
+// interface is gone or somebody else cut the link.
+func (p *Program) Mode() Mode {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.link == nil {
+		return Detached
+	}
+	info, err := p.link.Info()
+	if err != nil || info.XDP() == nil || info.XDP().Ifindex == 0 {
+		return Detached
+	}
+	return p.mode
+}
+
+// busy returns a *BusyError if a program is attached to the interface.
+func busy(ifc *net.Interface) error {
+	on, err := attachedTo(ifc.Index)
+	if err != nil {
+		return err
+	}
+	for _, m := range []Mode{Native, Generic} {
+		if id := on[m]; id != 0 {
+			e := &BusyError{Interface: ifc.Name, Mode: m, ProgramID: id}
+			e.Name, e.LinkID = programName(id), linkOf(id, ifc.Index)
+			return e
+		}
+	}
+	return nil
+}
+
+// programName is best effort: opening a program by id takes CAP_SYS_ADMIN.
+func programName(id uint32) string {
+	prog, err := ebpf.NewProgramFromID(ebpf.ProgramID(id))
+	if err != nil {
+		return ""
+	}
+	defer prog.Close()
+	info, err := prog.Info()
+	if err != nil {
+		return ""
+	}
+	return info.Name
+}
+
+// linkOf finds the bpf_link that attaches a program to an interface, or 0. Best
+// effort, like programName.
+func linkOf(program uint32, ifindex int) uint32 {
+	it := new(link.Iterator)
+	defer it.Close()
+	for it.Next() {
+		info, err := it.Link.Info()
+		if err != nil || info.Type != link.XDPType || info.XDP() == nil {
+			continue
+		}
+		if uint32(info.Program) == program && int(info.XDP().Ifindex) == ifindex {
+			return uint32(it.ID)
+		}
+	}
+	return 0
+}

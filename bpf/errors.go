@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+var (
+	// ErrClosed: the Program was closed.
+	ErrClosed = errors.New("bpf: program is closed")
+	// ErrAttached: the Program is attached already; one serves one interface.
+	ErrAttached = errors.New("bpf: program is already attached; load another for another interface")
+	// ErrBusy: another XDP program holds the interface. errors.As with a
+	// *BusyError tells which.
+	ErrBusy = errors.New("interface has another XDP program")
+	// ErrNoNative: the driver has no native XDP, and generic was not allowed.
+	ErrNoNative = errors.New("driver has no native XDP")
+	// ErrKernel: the kernel is too old.
+	ErrKernel = errors.New("kernel is too old: attaching XDP by bpf_link needs Linux 5.9")
+)
+
+// BusyError describes the program that holds an interface. It is ErrBusy and
+// EBUSY to errors.Is.
+type BusyError struct {
+	Interface string
+	Mode      Mode // of the other program
+	ProgramID uint32
+	// Name of the program; LinkID of the bpf_link that attaches it. Zero if
+	// there is none or the caller may not know (that takes CAP_SYS_ADMIN).
+	Name   string
+	LinkID uint32
+}
+
+func (e *BusyError) Error() string {
+	name := ""
+	if e.Name != "" {
+		name = fmt.Sprintf(" %q", e.Name)
+	}
+	remedy := fmt.Sprintf("remove it with `ip link set dev %s %s off`", e.Interface, ipKeyword[e.Mode])
+	if e.LinkID != 0 {
+		// ip(8) cannot remove these: the kernel refuses while the link lives.
+		remedy = fmt.Sprintf("stop its owner or run `bpftool link detach id %d`", e.LinkID)
+	}
+	return fmt.Sprintf("bpf: %s: %v: program %d%s in %v mode; %s, or use another interface",
+		e.Interface, ErrBusy, e.ProgramID, name, e.Mode, remedy)
+}
+
+// Unwrap makes the error match ErrBusy and EBUSY.
+func (e *BusyError) Unwrap() []error { return []error{ErrBusy, unix.EBUSY} }
+
+// ipKeyword is what ip(8) calls a mode in `ip link set dev … <keyword> off`.
+var ipKeyword = map[Mode]string{Native: "xdpdrv", Generic: "xdpgeneric"}
+
+// needed are the capabilities without which the kernel refuses this package.
+var needed = []struct {
+	bit  uint
+	name string
+}{{unix.CAP_BPF, "CAP_BPF"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}}
+
+// remedies for what attaching can fail with, beside permissions. The kernel's
+// own words reach netlink users only, so these follow the drivers' sources.
+var remedies = map[unix.Errno]string{
+	unix.ERANGE: "MTU too large for XDP with this driver; lower it (veth: 3498) with `ip link set dev … mtu`",
+	unix.ENOSPC: "fewer RX queues than the peer has TX queues; equalise them with `ethtool -L`",
+	unix.EINVAL: "the driver refuses XDP in its present settings; try a lower MTU and `ethtool -K … lro off`",
+	unix.ENODEV: "the interface is gone or in another network namespace",
+}
+
+// explain wraps a failure of the kernel, naming what permission it is about.
+func explain(doing string, err error) error {
+	if errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("bpf: %s: %s: %w", doing, permissionRemedy(), err)
+	}
+	return fmt.Errorf("bpf: %s: %w", doing, err)
+}
+
+// permissionRemedy names the capabilities that this thread lacks.
+func permissionRemedy() string {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData // low and high 32 bits
+	if err := unix.Capget(&hdr, &data[0]); err != nil {
+		return "needs CAP_BPF and CAP_NET_ADMIN"
+	}
+	var missing []string
+	for _, c := range needed {
+		if data[c.bit/32].Effective&(1<<(c.bit%32)) == 0 {
+			missing = append(missing, c.name)
+		}
+	}
+	if len(missing) > 0 {
+		return "missing " + strings.Join(missing, " and ")
+	}
+	return "capabilities are there but do not count: in a user namespace, or kernel lockdown, " +
+		"seccomp or (before Linux 5.11) `ulimit -l` is in the way"
+}
+
+// supported tells whether the running kernel has bpf_link for XDP.
+func supported() bool {
+	var u unix.Utsname
+	var major, minor int
+	if err := unix.Uname(&u); err != nil {
+		return true // cannot tell: do not blame the kernel
+	}
+	if n, _ := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &major, &minor); n != 2 {
+		return true
+	}
+	return major > 5 || major == 5 && minor >= 9
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package bpf
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"net/netip"
+	"os"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// Verdicts, from linux/bpf.h.
+const (
+	xdpDrop     = 1
+	xdpPass     = 2
+	xdpRedirect = 4
+)
+
+// verdicts is what each reason must mean to the packet.
+var verdicts = [NumReasons]uint32{
+	PassOther: xdpPass, PassOptions: xdpPass, PassFragment: xdpPass,
+	PassMAC: xdpPass, PassVLAN: xdpPass, PassAddr: xdpPass,
+	DropUDPLength: xdpDrop, DropShort: xdpDrop, DropLong: xdpDrop,
+	DropVersion: xdpDrop, DropType: xdpDrop, DropNoSocket: xdpDrop,
+	Redirect: xdpRedirect,
+}
+
+var (
+	ourMAC  = [6]byte{0x02, 0, 0, 0, 0, 0x0b}
+	ourIPv4 = netip.MustParseAddr("10.0.0.2")
+	ourIPv6 = netip.MustParseAddr("fd00::2")
+	// The last of a full list, so that all comparisons before it run.
+	lastIPv4 = netip.MustParseAddr("192.0.2.8")
+	lastIPv6 = netip.MustParseAddr("2001:db8::8")
+)
+
+// The slot that has a socket in most tests.
+const (
+	testLane = 37
+	testMTU  = 1500
+)
+
+func testConfig() Config {
+	c := Config{MAC: ourMAC, UDP: true, Addrs: []netip.Addr{ourIPv4, ourIPv6}}
+	for i := byte(3); i < 9; i++ {
+		c.Addrs = append(c.Addrs, netip.AddrFrom4([4]byte{192, 0, 2, i - 1}),
+			netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: i - 1}))
+	}
+	c.Addrs = append(c.Addrs, lastIPv4, lastIPv6)
+	return c
+}
+
+// mustLoad loads the program for a test, which is skipped without privilege.
+func mustLoad(t testing.TB, cfg Config, queues int) *Program {
+	t.Helper()
+	p, err := Load(cfg, queues)
+	if errors.Is(err, fs.ErrPermission) {
+		t.Skipf("needs root: loads a BPF program: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return p
+}
+
+// setSocket puts the least of an AF_XDP socket into a slot: one with a fill
+// ring, which is all that the XSKMAP asks for.
+func setSocket(t testing.TB, p *Program, queue, lane int) *os.File {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatalf("socket(AF_XDP): %v", err)
+	}
+	socket := os.NewFile(uintptr(fd), "AF_XDP socket")
+	t.Cleanup(func() { socket.Close() })
+	if err := unix.SetsockoptInt(fd, unix.SOL_XDP, unix.XDP_UMEM_FILL_RING, 64); err != nil {
+		t.Fatalf("XDP_UMEM_FILL_RING: %v", err)
+	}
+	if err := p.SetSocket(queue, lane, fd); err != nil {
+		t.Fatal(err)
+	}
+	return socket
+}
+
+// xdpMD is struct xdp_md, the context of a test run.
+type xdpMD struct {
+	Data, DataEnd, DataMeta, IngressIfindex, RXQueueIndex, EgressIfindex uint32
+}
+
+// run sends one packet through the program and returns the reason that was
+// counted, having checked that the verdict fits it, that exactly one counter
+// moved, by one, and that the packet came out as it went in.
+func run(t testing.TB, p *Program, packet []byte, at *xdpMD) Reason {
+	t.Helper()
+	before, err := p.Counters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := ebpf.RunOptions{Data: packet, DataOut: make([]byte, len(packet)+64)}
+	if at != nil {
+		at.DataEnd = uint32(len(packet))
+		opts.Context = at
+	}
+	verdict, err := p.objects.XdpfabSteer.Run(&opts)
+	if err != nil {
+		t.Fatalf("BPF_PROG_TEST_RUN of %d bytes: %v", len(packet), err)
+	}
+	after, err := p.Counters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reason, moved := NumReasons, uint64(0)
+	for r := range NumReasons {
+		if n := after[r] - before[r]; n != 0 {
+			reason, moved = r, moved+n
+		}
+	}
+	if moved != 1 {
+		t.Fatalf("counters moved by %d in all: before %v, after %v; packet %x", moved, before, after, packet)
+	}
+	if verdict != verdicts[reason] {
+		t.Errorf("counted %v, but verdict %d, want %d; packet %x", reason, verdict, verdicts[reason], packet)
+	}
+	if !bytes.Equal(opts.DataOut, packet) {
+		t.Errorf("%v: packet changed\n from %x\n   to %x", reason, packet, opts.DataOut)
+	}
+	return reason
+}
+
+// fab is a frame of n bytes: version 1, a type, and a session on testLane.
+func fab(typ byte, n int) []byte {
+	b := make([]byte, max(n, 6))
+	b[0] = 1<<4 | typ
+	binary.LittleEndian.PutUint32(b[2:], testLane<<26|0x155555)
+	return b[:n]
+}
+
+func ethernet(proto uint16, payload []byte) []byte {
+	b := append(ourMAC[:len(ourMAC):len(ourMAC)], 0x02, 0, 0, 0, 0, 0x0a)
+	return append(binary.BigEndian.AppendUint16(b, proto), payload...)
+}
+
+func rawPacket(frame []byte) []byte { return ethernet(0x88b5, frame) }
+
+func udp(frame []byte) []byte {
+	b := binary.BigEndian.AppendUint16(nil, 0xc123)
+	b = binary.BigEndian.AppendUint16(b, DefaultPort)
+	b = binary.BigEndian.AppendUint16(b, uint16(8+len(frame)))
+	return append(append(b, 0, 0), frame...)
+}
+
+func udp4To(dst netip.Addr, frame []byte) []byte {
+	b := []byte{0x45, 0}
+	b = binary.BigEndian.AppendUint16(b, uint16(28+len(frame)))
+	b = append(b, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1)
+	return ethernet(0x0800, append(append(b, dst.AsSlice()...), udp(frame)...))
+}
+
+func udp6To(dst netip.Addr, frame []byte) []byte {
+	b := []byte{0x60, 0, 0, 0}
+	b = binary.BigEndian.AppendUint16(b, uint16(8+len(frame)))
+	b = append(append(b, 17, 64), netip.MustParseAddr("fd00::1").AsSlice()...)
+	return ethernet(0x86dd, append(append(b, dst.AsSlice()...), udp(frame)...))
+}
+
+func udp4Packet(frame []byte) []byte { return udp4To(ourIPv4, frame) }
+func udp6Packet(frame []byte) []byte { return udp6To(ourIPv6, frame) }
+
+// tagged inserts a tag of the given protocol (0x8100 or 0x88A8) after the MACs.
+func tagged(tpid uint16, packet []byte) []byte {
+	b := append([]byte(nil), packet[:12]...)
+	b = binary.BigEndian.AppendUint16(b, tpid)
+	return append(append(b, 0xa0, 100), packet[12:]...)
+}
+
+// kinds are the encapsulations of a frame. header is the number of bytes below
+// which the packet cannot be recognised; ip whether lengths are in it.
+var kinds = []struct {
+	name   string
+	wrap   func(frame []byte) []byte
+	header int
+	ip     bool
+}{
+	{"raw", rawPacket, 14, false},
+	{"udp4", udp4Packet, 42, true},
+	{"udp6", udp6Packet, 62, true},
+	{"vlan raw", func(f []byte) []byte { return tagged(0x8100, rawPacket(f)) }, 18, false},
+	{"vlan udp4", func(f []byte) []byte { return tagged(0x8100, udp4Packet(f)) }, 46, true},
+	{"vlan udp6", func(f []byte) []byte { return tagged(0x8100, udp6Packet(f)) }, 66, true},
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// The C enum and the Go one have the same length, or this does not compile.
+var _ = [1]struct{}{}[NumReasons-Reason(steerReasonNUM_REASONS)]
+
+// Program is the steering program in the kernel. Its methods may be called from
+// several goroutines; none is for the data path.
+type Program struct {
+	queues       int
+	allowGeneric bool
+	id           uint32
+
+	mu      sync.Mutex // guards all below
+	objects struct {
+		steerPrograms
+		steerMaps
+	}
+	link   link.Link // nil: not attached
+	mode   Mode      // of link
+	closed bool
+}
+
+// Load puts the program into the kernel, with room for sockets on the given
+// number of receive queues (1 to MaxQueues). Nothing is attached yet.
+//
+// Without CAP_BPF and CAP_NET_ADMIN it fails with an error that names what is
+// missing and for which errors.Is(err, fs.ErrPermission) holds.
+func Load(cfg Config, queues int) (*Program, error) {
+	if queues < 1 || queues > MaxQueues {
+		return nil, fmt.Errorf("bpf: %d receive queues, want 1 to %d; reduce them with `ethtool -L … combined %d`",
+			queues, MaxQueues, MaxQueues)
+	}
+	settings, err := cfg.settings()
+	if err != nil {
+		return nil, err
+	}
+	spec, err := loadSteer()
+	if err != nil {
+		return nil, fmt.Errorf("bpf: embedded object: %w", err)
+	}
+	if err := spec.Variables[steerVarConfig].Set(settings); err != nil {
+		return nil, fmt.Errorf("bpf: writing the configuration: %w", err)
+	}
+	spec.Maps[steerMapSockets].MaxEntries = uint32(queues * Lanes)
+
+	p := &Program{queues: queues, allowGeneric: cfg.AllowGeneric}
+	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
+		return nil, explain("loading the XDP program", err)
+	}
+	info, err := p.objects.XdpfabSteer.Info()
+	if err != nil {
+		return nil, errors.Join(explain("reading the program's id", err), p.Close())
+	}
+	id, _ := info.ID() // there since Linux 4.13
+	p.id = uint32(id)
+	return p, nil
+}
+
+// ID is the kernel's id of the program, as bpftool shows it.
+func (p *Program) ID() uint32 { return p.id }
+
+// slot is the index of a socket in the XSKMAP.
+func (p *Program) slot(queue, lane int) (uint32, error) {
+	if queue < 0 || queue >= p.queues || lane < 0 || lane >= Lanes {
+		return 0, fmt.Errorf("bpf: no slot for queue %d, lane %d: there are %d queues of %d lanes",
+			queue, lane, p.queues, Lanes)
+	}
+	return uint32(queue*Lanes + lane), nil
+}
+
+// SetSocket makes the AF_XDP socket fd the receiver of the frames that arrive on
+// a queue for a lane, in place of the one before. The socket needs an RX and a
+// fill ring; it must be bound to this queue of the interface, or the kernel
+// drops what is redirected to it. The entry ends with the socket.
+func (p *Program) SetSocket(queue, lane, fd int) error {
+	return p.update(queue, lane, func(m *ebpf.Map, slot uint32) error {
+		if fd < 0 {
+			return unix.EBADF
+		}
+		err := m.Put(slot, uint32(fd))
+		if errors.Is(err, unix.EOPNOTSUPP) {
+			return fmt.Errorf("fd %d is not an AF_XDP socket with a fill ring: %w", fd, err)
+		}
+		return err
+	})
+}
+
+// ClearSocket empties a slot: its frames are dropped again (DropNoSocket).
+// Clearing an empty slot is no error.
+func (p *Program) ClearSocket(queue, lane int) error {
+	return p.update(queue, lane, func(m *ebpf.Map, slot uint32) error {
+		return m.Delete(slot)
+	})
+}
+
+func (p *Program) update(queue, lane int, f func(*ebpf.Map, uint32) error) error {
+	slot, err := p.slot(queue, lane)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return ErrClosed
+	}
+	if err := f(p.objects.Sockets, slot); err != nil {
+		return fmt.Errorf("bpf: socket of queue %d, lane %d: %w", queue, lane, err)
+	}
+	return nil
+}
+
+// Counters returns how many packets were decided by each Reason since Load,
+// summed over the CPUs. They only grow. While packets arrive the numbers are
+// not of one instant.
+func (p *Program) Counters() (sums [NumReasons]uint64, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return sums, ErrClosed
+	}
+	var perCPU []uint64
+	for r := range NumReasons {
+		if err := p.objects.Counters.Lookup(uint32(r), &perCPU); err != nil {
+			return sums, fmt.Errorf("bpf: counter %v: %w", r, err)
+		}
+		for _, n := range perCPU {
+			sums[r] += n
+		}
+	}
+	return sums, nil
+}
+
+// Close detaches the program and frees it and its maps. It is idempotent; other
+// methods then return ErrClosed.
+func (p *Program) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	var err error
+	if p.link != nil {
+		err = p.link.Close()
+	}
+	return errors.Join(err, p.objects.steerPrograms.Close(), p.objects.steerMaps.Close())
+}

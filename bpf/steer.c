@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+//go:build ignore
+
+/*
+ * Steers xdpfab frames to the AF_XDP socket that owns their session, hands
+ * everything else to the kernel untouched, and counts every verdict by reason.
+ *
+ * A packet is judged in two steps. First: is it ours, that is, an xdpfab
+ * encapsulation addressed to this interface? If not, or if that cannot be told,
+ * it passes. Then: is it well formed? If not it is dropped, as no other protocol
+ * has a claim on it. The CRC is left to userspace, which reads the frame anyway.
+ *
+ * Needs Linux 5.9 (XDP bpf_link); only array, per-CPU array and XSKMAP maps,
+ * two helpers, no loops left after unrolling, instruction set v2 (4.14).
+ */
+#include "headers/kernel.h"
+#include "headers/packet.h"
+
+#define MAX_ADDRS 8
+
+/* Shared with reason.go, which must name them in this order. What the packet
+ * meets follows from the range: up to REASON_PASS_ADDR it passes, up to
+ * REASON_DROP_NO_SOCKET it is dropped. */
+enum reason {
+	REASON_PASS_OTHER, /* not an xdpfab encapsulation */
+	REASON_PASS_OPTIONS, /* UDP behind IPv4 options: we never send those */
+	REASON_PASS_FRAGMENT, /* a fragment of UDP over IPv4: likewise */
+	REASON_PASS_MAC, /* ours by protocol, for another MAC or a group */
+	REASON_PASS_VLAN, /* tagged, and only untagged frames are wanted */
+	REASON_PASS_ADDR, /* our UDP port at an IP address that is not ours */
+	REASON_DROP_UDP_LENGTH, /* IP or UDP length is not the packet's */
+	REASON_DROP_SHORT, /* frame below 46 bytes */
+	REASON_DROP_LONG, /* larger than the MTU */
+	REASON_DROP_VERSION, /* not version 1 */
+	REASON_DROP_TYPE, /* not one of the types 1..8 */
+	REASON_DROP_NO_SOCKET, /* well formed, but nobody serves its lane */
+	REASON_REDIRECT, /* handed to a socket */
+	NUM_REASONS,
+};
+
+/* Written by the loader, frozen before the program runs; the verifier sees
+ * constants and removes the branches that they rule out. Addresses and port
+ * are in network byte order. */
+struct settings {
+	__u16 mac[3];
+	__u16 port;
+	__u32 mtu; /* largest layer-3 packet or raw frame, bytes */
+	__u8 udp; /* 0: only raw frames are ours */
+	__u8 untagged_only;
+	__u8 num_ipv4;
+	__u8 num_ipv6;
+	__u32 ipv4[MAX_ADDRS];
+	__u32 ipv6[MAX_ADDRS][4];
+};
+
+volatile const struct settings config = {};
+
+/* Sockets by rx_queue * FAB_LANES + lane; the loader sizes it. Userspace
+ * writes, the kernel clears an entry when its socket closes. */
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__uint(max_entries, FAB_LANES);
+	__type(key, __u32);
+	__type(value, __u32);
+} sockets SEC(".maps");
+
+/* Packets by reason. This program alone writes, each CPU its own copy. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, NUM_REASONS);
+	__type(key, enum reason);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+/* One packet on its way through the checks. */
+struct packet {
+	void *end;
+	struct eth_header *eth;
+	void *l3; /* after EtherType: the IP header or the raw frame */
+	void *frame;
+	__u8 tagged;
+};
+
+/* The one question that the steps below answer for a sound packet. */
+#define SOUND REASON_REDIRECT
+
+/* What sits below IP: the interface's own MAC, and the tag as configured. */
+static __always_inline enum reason check_link(const struct packet *p)
+{
+	const struct eth_header *eth = p->eth;
+
+	if (eth->dst[0] != config.mac[0] || eth->dst[1] != config.mac[1] ||
+	    eth->dst[2] != config.mac[2])
+		return REASON_PASS_MAC;
+	if (p->tagged && config.untagged_only)
+		return REASON_PASS_VLAN;
+	return SOUND;
+}
+
+static __always_inline int our_ipv4(__u32 dst)
+{
+#pragma unroll
+	for (int i = 0; i < MAX_ADDRS; i++)
+		if (i < config.num_ipv4 && dst == config.ipv4[i])
+			return 1;
+	return 0;
+}
+
+static __always_inline int our_ipv6(const __u32 dst[4])
+{
+#pragma unroll
+	for (int i = 0; i < MAX_ADDRS; i++)
+		if (i < config.num_ipv6 && dst[0] == config.ipv6[i][0] &&
+		    dst[1] == config.ipv6[i][1] && dst[2] == config.ipv6[i][2] &&
+		    dst[3] == config.ipv6[i][3])
+			return 1;
+	return 0;
+}
+
+/* The UDP header at l4, if it is complete and names our port. */
+static __always_inline struct udp_header *our_udp(const struct packet *p, void *l4)
+{
+	struct udp_header *udp = l4;
+
+	if ((void *)(udp + 1) > p->end || udp->dst != config.port)
+		return 0;
+	return udp;
+}
+
+/* Lengths must agree with each other and fill the packet: nothing above
+ * Ethernet's minimum is ever padded, so bytes to spare mean a damaged header. */
+static __always_inline enum reason check_udp(struct packet *p, struct udp_header *udp,
+					     __u32 l3_length)
+{
+	if (l3_length != p->end - p->l3 ||
+	    bpf_ntohs(udp->length) != p->end - (void *)udp)
+		return REASON_DROP_UDP_LENGTH;
+	p->frame = udp + 1;
+	return SOUND;
+}
+
+static __always_inline enum reason check_ipv4(struct packet *p)
+{
+	struct ipv4_header *ip = p->l3;
+	struct udp_header *udp;
+	enum reason reason;
+
+	if ((void *)(ip + 1) > p->end || ip->version_ihl >> 4 != 4 ||
+	    ip->protocol != IPPROTO_UDP)
+		return REASON_PASS_OTHER;
+	if (ip->version_ihl != 0x45)
+		return REASON_PASS_OPTIONS;
+	if (ip->fragment & bpf_htons(IPV4_MORE_OR_OFFSET))
+		return REASON_PASS_FRAGMENT;
+	udp = our_udp(p, ip + 1);
+	if (!udp)
+		return REASON_PASS_OTHER;
+	reason = check_link(p);
+	if (reason != SOUND)
+		return reason;
+	if (!our_ipv4(ip->dst))
+		return REASON_PASS_ADDR;
+	return check_udp(p, udp, bpf_ntohs(ip->total_length));
+}
+
+/* An extension header, fragment included, is a next header other than UDP. */
+static __always_inline enum reason check_ipv6(struct packet *p)
+{
+	struct ipv6_header *ip = p->l3;
+	struct udp_header *udp;
+	enum reason reason;
+
+	if ((void *)(ip + 1) > p->end || *(__u8 *)ip >> 4 != 6 ||
+	    ip->next_header != IPPROTO_UDP)
+		return REASON_PASS_OTHER;
+	udp = our_udp(p, ip + 1);
+	if (!udp)
+		return REASON_PASS_OTHER;
+	reason = check_link(p);
+	if (reason != SOUND)
+		return reason;
+	if (!our_ipv6(ip->dst))
+		return REASON_PASS_ADDR;
+	return check_udp(p, udp, sizeof(*ip) + bpf_ntohs(ip->payload_length));
+}
+
+/* Finds the frame, or why there is none. One 802.1Q tag is stepped over; QinQ
+ * (0x88A8, or a second 0x8100) is an EtherType like any other: not ours. */
+static __always_inline enum reason find_frame(struct packet *p)
+{
+	__u16 proto;
+
+	p->l3 = p->eth + 1;
+	if (p->l3 > p->end)
+		return REASON_PASS_OTHER;
+	proto = p->eth->proto;
+	if (proto == bpf_htons(ETH_P_8021Q)) {
+		struct vlan_tag *tag = p->l3;
+
+		if ((void *)(tag + 1) > p->end)
+			return REASON_PASS_OTHER;
+		proto = tag->proto;
+		p->l3 = tag + 1;
+		p->tagged = 1;
+	}
+	if (proto == bpf_htons(ETH_P_FAB)) {
+		p->frame = p->l3;
+		return check_link(p);
+	}
+	if (config.udp && proto == bpf_htons(ETH_P_IPV4))
+		return check_ipv4(p);
+	if (config.udp && proto == bpf_htons(ETH_P_IPV6))
+		return check_ipv6(p);
+	return REASON_PASS_OTHER;
+}
+
+static __always_inline enum reason check_frame(const struct packet *p)
+{
+	const struct fab_header *fab = p->frame;
+	__u8 type;
+
+	if (p->frame + FAB_FRAME_MIN > p->end)
+		return REASON_DROP_SHORT;
+	if (p->end - p->l3 > config.mtu)
+		return REASON_DROP_LONG;
+	if (fab->version_type >> 4 != FAB_VERSION)
+		return REASON_DROP_VERSION;
+	type = fab->version_type & 0xf;
+	if (type < FAB_TYPE_MIN || type > FAB_TYPE_MAX)
+		return REASON_DROP_TYPE;
+	return SOUND;
+}
+
+/* A frame without a socket is dropped rather than passed: the kernel has no use
+ * for it, would build an skb for each, and answer UDP with an ICMP error from a
+ * host that is merely starting up. The sender retransmits. */
+static __always_inline enum reason redirect(const struct packet *p, __u32 queue)
+{
+	const struct fab_header *fab = p->frame;
+	__u32 lane = fab->session[3] >> FAB_LANE_SHIFT;
+
+	if (bpf_redirect_map(&sockets, queue * FAB_LANES + lane, XDP_DROP) != XDP_REDIRECT)
+		return REASON_DROP_NO_SOCKET;
+	return REASON_REDIRECT;
+}
+
+SEC("xdp")
+int xdpfab_steer(struct xdp_md *ctx)
+{
+	struct packet p = {
+		.eth = (void *)(long)ctx->data,
+		.end = (void *)(long)ctx->data_end,
+	};
+	enum reason reason = find_frame(&p);
+	__u64 *count;
+
+	if (reason == SOUND)
+		reason = check_frame(&p);
+	if (reason == SOUND)
+		reason = redirect(&p, ctx->rx_queue_index);
+
+	count = bpf_map_lookup_elem(&counters, &reason);
+	if (count)
+		*count += 1;
+	if (reason == REASON_REDIRECT)
+		return XDP_REDIRECT;
+	return reason <= REASON_PASS_ADDR ? XDP_PASS : XDP_DROP;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";
