@@ -5,6 +5,7 @@ package atomic
 import (
 	"errors"
 	"fmt"
+	"math"
 )
 
 // Errors that [Apply] wraps.
@@ -41,35 +42,39 @@ func Apply(f Func, op Op, dt Datatype, target, operand, compare, result []byte, 
 	if n < 1 {
 		return fmt.Errorf("%w: %d; expected at least 1", ErrCount, n)
 	}
-	if op == Read {
-		operand = nil
-	} else if err := checkLength("operand", operand, dt, n); err != nil {
-		return err
+	if n > maxElements {
+		return lengthError("target", target, dt, n)
 	}
-	if f != Compare {
-		compare = nil
-	} else if err := checkLength("compare", compare, dt, n); err != nil {
-		return err
-	}
-	if f == Base {
-		result = nil
-	} else if err := checkLength("result", result, dt, n); err != nil {
-		return err
-	}
-	if err := checkLength("target", target, dt, n); err != nil {
-		return err
+	need := n * dt.Size()
+	switch {
+	case len(target) < need:
+		return lengthError("target", target, dt, n)
+	case op != Read && len(operand) < need:
+		return lengthError("operand", operand, dt, n)
+	case f == Compare && len(compare) < need:
+		return lengthError("compare", compare, dt, n)
+	case f != Base && len(result) < need:
+		return lengthError("result", result, dt, n)
 	}
 	if off := misalignment(target, dt.Align()); off != 0 {
 		return fmt.Errorf("%w: %v needs a multiple of %d, the address is %d above one", ErrAlign, dt, dt.Align(), off)
 	}
-	k(target[:n*dt.Size()], operand, compare, result)
+	if op == Read {
+		operand = nil
+	}
+	if f != Compare {
+		compare = nil
+	}
+	if f == Base {
+		result = nil
+	}
+	k(target[:need], operand, compare, result)
 	return nil
 }
 
-// checkLength divides rather than multiplies, so that no n overflows.
-func checkLength(name string, b []byte, dt Datatype, n int) error {
-	if n > len(b)/dt.Size() {
-		return fmt.Errorf("%w: %s has %d bytes; %d elements of %v need %d each", ErrLength, name, len(b), n, dt, dt.Size())
-	}
-	return nil
+// maxElements keeps the byte count of any array from overflowing.
+const maxElements = math.MaxInt / 32
+
+func lengthError(name string, b []byte, dt Datatype, n int) error {
+	return fmt.Errorf("%w: %s has %d bytes; %d elements of %v need %d each", ErrLength, name, len(b), n, dt, dt.Size())
 }

@@ -79,6 +79,10 @@ type update[N any] func(t, b, c N) N
 // loop makes the general kernel of an update: load, compute, compare-and-swap
 // per element. N is the element's bit pattern, not its value, so that equality
 // in the loop is equality of bits.
+//
+// It must not be inlined itself, see [bindHot].
+//
+//go:noinline
 func loop[N comparable](f update[N]) Kernel {
 	return func(target, operand, compare, result []byte) {
 		size := sizeOf[N]()

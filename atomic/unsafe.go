@@ -49,7 +49,21 @@ func get[N any](b []byte, i int) (n N) {
 
 // put writes an element at any alignment, not atomically.
 func put[N any](b []byte, i int, n N) {
-	copy(b[i:i+int(unsafe.Sizeof(n))], unsafe.Slice((*byte)(unsafe.Pointer(&n)), unsafe.Sizeof(n)))
+	p := unsafe.Pointer(&n)
+	switch unsafe.Sizeof(n) {
+	case 1:
+		*(*[1]byte)(b[i:]) = *(*[1]byte)(p)
+	case 2:
+		*(*[2]byte)(b[i:]) = *(*[2]byte)(p)
+	case 4:
+		*(*[4]byte)(b[i:]) = *(*[4]byte)(p)
+	case 8:
+		*(*[8]byte)(b[i:]) = *(*[8]byte)(p)
+	case 16:
+		*(*[16]byte)(b[i:]) = *(*[16]byte)(p)
+	case 32:
+		*(*[32]byte)(b[i:]) = *(*[32]byte)(p)
+	}
 }
 
 // apply replaces the element at p by f(element, b, c), atomically, and returns
