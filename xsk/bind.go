@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package xsk
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// setOptions applies what may be set on a socket that has its rings.
+func (s *Socket) setOptions(cfg *Config) error {
+	if err := s.setTXBudget(cfg); err != nil {
+		return err
+	}
+	if cfg.SendBuffer > 0 {
+		// The forced variant ignores net.core.wmem_max but needs CAP_NET_ADMIN. The
+		// kernel doubles the value.
+		if unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, cfg.SendBuffer/2) != nil {
+			if err := s.limitedSendBuffer(cfg.SendBuffer); err != nil {
+				return err
+			}
+		}
+	}
+	if cfg.BusyPoll.Time == 0 {
+		return nil
+	}
+	usec := int((cfg.BusyPoll.Time + time.Microsecond - 1) / time.Microsecond)
+	for _, o := range []struct {
+		name         string
+		level, value int
+	}{
+		{"SO_PREFER_BUSY_POLL", unix.SO_PREFER_BUSY_POLL, 1},
+		{"SO_BUSY_POLL", unix.SO_BUSY_POLL, usec},
+		{"SO_BUSY_POLL_BUDGET", unix.SO_BUSY_POLL_BUDGET, cfg.BusyPoll.Budget},
+	} {
+		if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, o.level, o.value); err != nil {
+			return busyPollError(o.name, err)
+		}
+	}
+	return nil
+}
+
+// setTXBudget raises the number of descriptors for each call, if the kernel can.
+func (s *Socket) setTXBudget(cfg *Config) error {
+	s.txBudget = defaultTXBudget
+	want := cfg.TXBudget
+	if want == 0 {
+		want = cfg.TXSize // of NoRing or a tiny ring, nothing can be asked
+	}
+	if want <= defaultTXBudget {
+		return nil
+	}
+	err := unix.SetsockoptInt(s.fd, unix.SOL_XDP, unix.XDP_MAX_TX_SKB_BUDGET, want)
+	switch {
+	case err == nil:
+		s.txBudget = want
+	case cfg.TXBudget != 0 && errors.Is(err, unix.ENOPROTOOPT):
+		return fmt.Errorf("xsk: TX budget of %d: %w: %w; it takes Linux 6.18, leave TXBudget 0 to do without", want, ErrUnsupported, err)
+	case cfg.TXBudget != 0:
+		return fmt.Errorf("xsk: TX budget of %d: %w", want, err)
+	}
+	return nil
+}
+
+// limitedSendBuffer sets the send buffer without privilege, and does not take
+// the kernel's silent clamping to net.core.wmem_max for success.
+func (s *Socket) limitedSendBuffer(want int) error {
+	if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUF, want/2); err != nil {
+		return fmt.Errorf("xsk: send buffer of %d bytes: %w", want, err)
+	}
+	got, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
+	if err == nil && got < want&^1 {
+		return fmt.Errorf("xsk: send buffer of %d bytes, the kernel allows %d: %w; grant CAP_NET_ADMIN or raise net.core.wmem_max",
+			want, got, ErrPermission)
+	}
+	return err
+}
+
+// bind attaches the socket to its queue.
+func (s *Socket) bind(cfg *Config) error {
+	addr := unix.SockaddrXDP{Ifindex: uint32(cfg.IfIndex), QueueID: uint32(cfg.Queue)}
+	if cfg.Shared != nil {
+		// The kernel takes all other flags from the shared socket.
+		addr.Flags, addr.SharedUmemFD = unix.XDP_SHARED_UMEM, uint32(cfg.Shared.fd)
+	} else {
+		addr.Flags = map[Mode]uint16{ZeroCopy: unix.XDP_ZEROCOPY, Copy: unix.XDP_COPY}[cfg.Mode]
+		if !cfg.NoNeedWakeup {
+			addr.Flags |= unix.XDP_USE_NEED_WAKEUP
+		}
+		if cfg.MultiBuffer {
+			addr.Flags |= unix.XDP_USE_SG
+		}
+	}
+	err := retry(cfg.BindTimeout, unix.EBUSY, func() error { return unix.Bind(s.fd, &addr) })
+	return bindError(err, cfg)
+}
+
+// retry calls f until it does not fail with errno any more, or time is up.
+func retry(timeout time.Duration, errno error, f func() error) error {
+	deadline := time.Now().Add(timeout)
+	for wait := time.Millisecond; ; wait *= 2 {
+		err := f()
+		left := time.Until(deadline)
+		if !errors.Is(err, errno) || left <= 0 {
+			return err
+		}
+		time.Sleep(min(wait, left))
+	}
+}
+
+// namespaceOf identifies the network namespace of a socket, 0 if the kernel does
+// not say (before 5.14); sockets of several namespaces cannot share then.
+func namespaceOf(fd int) uint64 {
+	var cookie uint64
+	if _, err := option(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE, &cookie); err != nil {
+		return 0
+	}
+	return cookie
+}
+
+// cause explains an errno of one system call.
+type cause struct {
+	errno  unix.Errno
+	is     error  // sentinel
+	remedy string // what to do about it
+}
+
+// socketCauses are those of socket(2).
+var socketCauses = []cause{
+	{unix.EPERM, ErrPermission, "grant CAP_NET_RAW (run as root, or setcap cap_net_raw+ep)"},
+	{unix.EAFNOSUPPORT, ErrUnsupported, "AF_XDP takes Linux 5.4 with CONFIG_XDP_SOCKETS"},
+}
+
+// bindCauses are those of bind(2), from xsk_bind, xp_assign_dev and the drivers.
+var bindCauses = []cause{
+	{unix.ENODEV, ErrNoInterface, "the index must name an interface in the network namespace of the thread that opens the socket"},
+	{unix.EINVAL, ErrNoQueue, "see `ethtool -l` for the queues; with zero-copy, a driver may also refuse these ring or chunk sizes; sharing across queues takes Linux 5.10"},
+	{unix.EBUSY, ErrQueueBusy, "close that one, share it by Config.Shared, or use another queue"},
+	{unix.EOPNOTSUPP, ErrZeroCopy, "the driver cannot; use Mode Copy or Auto"},
+	{unix.ENETDOWN, ErrInterfaceDown, "bring it up with `ip link set IF up`"},
+	{unix.EPERM, ErrPermission, "grant CAP_NET_RAW"},
+	{unix.EBADF, ErrClosed, "the Shared socket must stay open"},
+}
+
+// explain wraps an errno with its sentinel and its remedy, and nil in nil.
+func explain(what string, err error, causes []cause) error {
+	if err == nil {
+		return nil
+	}
+	for _, c := range causes {
+		if errors.Is(err, c.errno) {
+			return fmt.Errorf("xsk: %s: %w: %w; %s", what, c.is, err, c.remedy)
+		}
+	}
+	return fmt.Errorf("xsk: %s: %w", what, err)
+}
+
+func socketError(err error) error { return explain("creating an AF_XDP socket", err, socketCauses) }
+
+func bindError(err error, cfg *Config) error {
+	return explain(fmt.Sprintf("binding to queue %d of interface %d", cfg.Queue, cfg.IfIndex), err, bindCauses)
+}
+
+func busyPollError(name string, err error) error {
+	return explain(name, err, []cause{
+		{unix.EPERM, ErrPermission, "grant CAP_NET_ADMIN"},
+		{unix.ENOPROTOOPT, ErrUnsupported, "busy polling takes Linux 5.11"},
+	})
+}

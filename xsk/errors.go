@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xsk
+
+import "errors"
+
+// Errors returned by this package match one of these with errors.Is. Where the
+// kernel said no, its errno (a syscall.Errno) matches as well, and the text goes
+// on with what to do about it.
+var (
+	ErrConfig        = errors.New("bad configuration")
+	ErrClosed        = errors.New("closed")
+	ErrInUse         = errors.New("in use")
+	ErrPermission    = errors.New("missing privilege")
+	ErrMemlock       = errors.New("locked-memory limit exceeded")
+	ErrUnsupported   = errors.New("not supported by this kernel")
+	ErrZeroCopy      = errors.New("zero-copy not supported")
+	ErrNoInterface   = errors.New("no such interface")
+	ErrNoQueue       = errors.New("no such queue")
+	ErrQueueBusy     = errors.New("queue is taken by another AF_XDP socket")
+	ErrInterfaceDown = errors.New("interface is down")
+	ErrNoBuffers     = errors.New("out of buffers")
+	ErrUnbound       = errors.New("socket is not bound: the interface is gone")
+)

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package xsk
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// exchange sends total frames from a to b in bursts and checks that each arrives
+// whole, once and in order.
+func exchange(t *testing.T, a, b *node, lane byte, total int) {
+	t.Helper()
+	next := uint32(0)
+	for sent := 0; sent < total; {
+		n := a.send(lane, uint32(sent), min(48, total-sent))
+		sent += n
+		a.flush(t)
+		b.await(t, n, func(f []byte) {
+			if seq := check(t, f, lane); seq != next {
+				t.Fatalf("frame %d arrived, want %d", seq, next)
+			}
+			next++
+		})
+	}
+	if a.lost > 0 {
+		t.Errorf("%d frames lost on a link that is never full", a.lost)
+	}
+}
+
+// settle reaps until every frame is back.
+func settle(t *testing.T, n *node) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); n.pool.InFlight() > 0; {
+		n.Kick()
+		n.pool.Reap(n.Completion(), 256)
+		if time.Now().After(deadline) {
+			t.Fatalf("%d frames never completed", n.pool.InFlight())
+		}
+	}
+	if n.pool.Bogus() > 0 {
+		t.Errorf("%d bogus completions", n.pool.Bogus())
+	}
+}
+
+func TestBothDirectionsManyLaps(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	ma, mb := redirect(t, p.A), redirect(t, p.B)
+	for _, need := range []bool{true, false} {
+		t.Run(map[bool]string{true: "need-wakeup", false: "no-need-wakeup"}[need], func(t *testing.T) {
+			cfg := Config{NoNeedWakeup: !need, RXSize: 64, TXSize: 64, FillSize: 64, CompletionSize: 64}
+			a, b := station(t, p.A, ma, cfg), station(t, p.B, mb, cfg)
+			const total = 20000 // 312 laps of each ring
+			exchange(t, a, b, 0, total)
+			exchange(t, b, a, 0, total)
+			settle(t, a)
+			settle(t, b)
+			for _, n := range []*node{a, b} {
+				if n.Mode() != Copy {
+					t.Errorf("mode %v on veth, want copy", n.Mode())
+				}
+				st, err := n.Statistics()
+				if err != nil || st.RXDropped+st.RXRingFull+st.RXInvalidDescs+st.TXInvalidDescs != 0 {
+					t.Errorf("statistics after a clean run: %+v, %v", st, err)
+				}
+			}
+		})
+	}
+}
+
+func TestSeveralSocketsOnOneQueue(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	ma, mb := redirect(t, p.A), redirect(t, p.B)
+	a := station(t, p.A, ma, Config{})
+	b := station(t, p.B, mb, Config{})
+	groups := [2][]*node{{a}, {b}}
+	for i, g := range []struct {
+		side  *testnet.Side
+		first *node
+	}{{p.A, a}, {p.B, b}} {
+		for range lanes - 1 {
+			s := open(t, g.side, Config{Shared: g.first.Socket, RXSize: 256, TXSize: 256})
+			if s.Fill() != g.first.Fill() || s.Completion() != g.first.Completion() {
+				t.Fatal("sockets on one queue have separate Fill or Completion rings")
+			}
+			groups[i] = append(groups[i], &node{Socket: s, pool: g.first.pool})
+		}
+	}
+	for lane := range lanes {
+		enter(t, ma, groups[0][lane].Socket, lane)
+		enter(t, mb, groups[1][lane].Socket, lane)
+	}
+	for lane := range lanes {
+		exchange(t, groups[0][lane], groups[1][lane], byte(lane), 1000)
+		exchange(t, groups[1][lane], groups[0][lane], byte(lane), 1000)
+	}
+	// The shared rings outlive the socket that made them.
+	ma.Delete(uint32(0))
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	exchange(t, groups[0][1], groups[1][1], 1, 1000)
+	exchange(t, groups[1][1], groups[0][1], 1, 1000)
+	settle(t, groups[0][1])
+}
+
+func TestSharedUMEMAcrossQueuesAndNamespaces(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{Queues: 2})
+	ma, mb := redirect(t, p.A), redirect(t, p.B)
+	const size = 64
+	u := newUMEM(t, 8*size)
+	cfg := Config{UMEM: u, RXSize: size, TXSize: size, FillSize: size, CompletionSize: size}
+	// Both interfaces have the same index and queues, in different namespaces.
+	var nodes [4]*node
+	for i, side := range []*testnet.Side{p.A, p.A, p.B, p.B} {
+		cfg.Queue = i % 2
+		nodes[i] = &node{Socket: open(t, side, cfg)}
+		cfg.Shared = nodes[0].Socket
+		var err error
+		if nodes[i].pool, err = u.Pool((2*i+1)*size, size); err != nil {
+			t.Fatal(err)
+		}
+		fill(nodes[i].Socket, 2*i*size, size)
+		if i > 0 && nodes[i].Fill() == nodes[0].Fill() {
+			t.Error("sockets on separate queues have one Fill ring")
+		}
+	}
+	for i, n := range nodes {
+		enter(t, []*ebpf.Map{ma, ma, mb, mb}[i], n.Socket, 0)
+	}
+	// veth delivers what queue q sends to the peer's queue q.
+	for q := range 2 {
+		exchange(t, nodes[q], nodes[2+q], 0, 1000)
+		exchange(t, nodes[2+q], nodes[q], 0, 1000)
+	}
+	for _, n := range nodes {
+		settle(t, n)
+	}
+}
+
+func TestQueuesAreSeparate(t *testing.T) {
+	const queues = 3
+	p := testnet.NewPair(t, testnet.Options{Queues: queues})
+	ma, mb := redirect(t, p.A), redirect(t, p.B)
+	var as, bs []*node
+	for q := range queues {
+		as, bs = append(as, station(t, p.A, ma, Config{Queue: q})), append(bs, station(t, p.B, mb, Config{Queue: q}))
+	}
+	for q := range queues {
+		exchange(t, as[q], bs[q], 0, 500)
+	}
+	for q := range queues {
+		if n := bs[q].RX().Available(); n != 0 {
+			t.Errorf("queue %d: %d frames too many", q, n)
+		}
+	}
+}
+
+func TestTXOnlyAndRXOnly(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	ma, mb := redirect(t, p.A), redirect(t, p.B)
+	a := station(t, p.A, ma, Config{RXSize: NoRing, TXSize: 64, FillSize: 64, CompletionSize: 64})
+	b := station(t, p.B, mb, Config{RXSize: 64, TXSize: NoRing, FillSize: 64, CompletionSize: 64})
+	exchange(t, a, b, 0, 500)
+	if a.RX().Peek(1) != 0 || a.RX().Size() != 0 || b.TX().Reserve(1) != 0 || b.TX().Size() != 0 {
+		t.Error("a ring that was left out holds entries")
+	}
+	if ready, err := a.Poll(time.Minute, nil); !ready || err != nil {
+		t.Errorf("poll of a sender with room: %v, %v", ready, err)
+	}
+	if r := b.Kick(); r != KickNoBuffers {
+		t.Errorf("kick of a socket without TX: %v", r)
+	}
+}
+
+func TestBurstOf512(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	ma, mb := redirect(t, p.A), redirect(t, p.B)
+	const burst = 512
+	cfg := Config{RXSize: burst, TXSize: burst, FillSize: burst, CompletionSize: burst}
+	for _, budget := range []int{0, defaultTXBudget} {
+		cfg.TXBudget = budget
+		a, b := station(t, p.A, ma, cfg), station(t, p.B, mb, cfg)
+		if budget != 0 && a.TXBudget() != budget {
+			t.Errorf("budget %d, want %d", a.TXBudget(), budget)
+		}
+		for seq := 0; seq < burst; {
+			seq += a.send(0, uint32(seq), burst-seq)
+		}
+		kicks, again := 0, 0
+		for a.TX().Free() < a.TX().Size() {
+			r := a.Kick()
+			kicks++
+			switch {
+			case r == KickLost:
+				a.lost++
+			case r == KickAgain:
+				again++
+			case r != KickOK:
+				t.Fatal(r.Err())
+			}
+		}
+		// 512 frames are twice what the link's queue holds: some may be lost, and
+		// each loss is reported. All others arrive.
+		b.await(t, burst-a.lost, func(f []byte) { check(t, f, 0) })
+		if n := b.RX().Available(); n != 0 {
+			t.Errorf("%d frames arrived that were reported lost", n)
+		}
+		settle(t, a)
+		if a.pool.Free() != burst {
+			t.Errorf("%d frames free, want %d", a.pool.Free(), burst)
+		}
+		t.Logf("budget %d: %d kicks, %d EAGAIN, %d lost", a.TXBudget(), kicks, again, a.lost)
+		a.Close()
+		b.Close()
+	}
+}
+
+func TestOverflowIsCounted(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	ma, mb := redirect(t, p.A), redirect(t, p.B)
+	a := station(t, p.A, ma, Config{})
+	b := station(t, p.B, mb, Config{RXSize: 8, TXSize: 8, FillSize: 64, CompletionSize: 8})
+	a.send(0, 0, 32)
+	a.flush(t)
+	settle(t, a)
+	wait(t, func() bool { st, _ := b.Statistics(); return st.RXRingFull == 32-8 })
+	b.await(t, 8, func(f []byte) { check(t, f, 0) })
+
+	// With its chunks unused in Fill's place, the kernel has nowhere to receive to.
+	c := open(t, p.B, Config{Shared: b.Socket, RXSize: 64, TXSize: NoRing})
+	enter(t, mb, c, 1)
+	drained := &node{Socket: c, pool: b.pool}
+	for sent := 0; sent < 64; {
+		n := a.send(1, uint32(sent), 32)
+		sent += n
+		a.flush(t)
+		settle(t, a)
+	}
+	wait(t, func() bool { st, _ := c.Statistics(); return st.FillRingEmpty > 0 && st.RXDropped > 0 })
+	held := drained.RX().Available()
+	st, _ := c.Statistics()
+	if int(st.RXDropped)+held != 64 {
+		t.Errorf("%d received, %d dropped, want 64 together: %+v", held, st.RXDropped, st)
+	}
+
+	// Descriptors that do not lie in a chunk are refused, not sent.
+	for i, d := range []Desc{{Addr: 1 << 40, Len: 60}, {Addr: 2000, Len: 100}, {Addr: 0, Len: 60, Options: 1 << 7}} {
+		a.TX().Reserve(1)
+		a.TX().Set(0, d)
+		a.TX().Submit(1)
+		a.flush(t)
+		if st, _ := a.Statistics(); st.TXInvalidDescs != uint64(i+1) {
+			t.Errorf("%+v: %d invalid descriptors counted, want %d", d, st.TXInvalidDescs, i+1)
+		}
+		if a.UMEM().Frame(d) != nil && d.Options == 0 {
+			t.Errorf("UMEM.Frame accepts %+v", d)
+		}
+	}
+	// So are addresses in Fill.
+	b.Fill().Reserve(1)
+	b.Fill().Set(0, 1<<40)
+	b.Fill().Submit(1)
+	a.send(1, 0, 1)
+	a.flush(t)
+	wait(t, func() bool {
+		s1, _ := b.Statistics()
+		s2, _ := c.Statistics()
+		return s1.RXInvalidDescs+s2.RXInvalidDescs > 0
+	})
+}
+
+// wait polls for something that the kernel does in its own time.
+func wait(t *testing.T, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("condition not met")
+		}
+	}
+}
+
+func TestPollWatchesOthersToo(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	a := station(t, p.A, redirect(t, p.A), Config{})
+	if ready, err := a.Poll(time.Millisecond, nil); ready || err != nil {
+		t.Errorf("idle socket: %v, %v", ready, err)
+	}
+	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(bell)
+	fds := []unix.PollFd{{Fd: int32(bell), Events: unix.POLLIN}}
+	go func() {
+		time.Sleep(5 * time.Millisecond)
+		unix.Write(bell, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	}()
+	if ready, err := a.Poll(-1, fds); ready || err != nil || fds[0].Revents != unix.POLLIN {
+		t.Errorf("bell rung: ready %v, %v, events %#x", ready, err, fds[0].Revents)
+	}
+	if _, err := a.Poll(0, make([]unix.PollFd, maxPollFDs)); err == nil {
+		t.Error("too many descriptors accepted")
+	}
+}
