@@ -6,13 +6,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"net/netip"
 )
 
 // Link says how frames reach one peer. The IP addresses are used by the UDP encapsulations alone.
 type Link struct {
 	Kind     Kind
-	VLAN     uint16 // VLAN id 1..4094, 0 for none
+	VLAN     uint16 // VLAN id 1..4095, 0 for none
 	Local    MAC
 	Remote   MAC // the peer's, or the next hop's
 	LocalIP  netip.Addr
@@ -63,8 +64,8 @@ func (l *Link) check() error {
 	switch {
 	case l.Kind >= numKinds:
 		return fmt.Errorf("%w: unknown encapsulation %d", ErrLink, l.Kind)
-	case l.VLAN > vlanMask-1:
-		return fmt.Errorf("%w: VLAN id %d, expected 1 to 4094, or 0 for none", ErrLink, l.VLAN)
+	case l.VLAN > vlanMask:
+		return fmt.Errorf("%w: VLAN id %d, expected 1 to 4095, or 0 for none", ErrLink, l.VLAN)
 	case l.Kind == UDP4 && !(l.LocalIP.Is4() && l.RemoteIP.Is4()):
 		return fmt.Errorf("%w: udp4 from %v to %v, expected two IPv4 addresses", ErrLink, l.LocalIP, l.RemoteIP)
 	case l.Kind == UDP6 && !(l.LocalIP.Is6() && l.RemoteIP.Is6()):
@@ -116,19 +117,26 @@ func (t *Template) Put(b []byte, frameLen int) int {
 }
 
 // sumBytes adds up b as 16-bit big-endian words, as the Internet checksum (RFC 1071) does, a missing last byte as zero.
-// It takes 32 bits at a time: their two words may be added in any order, as fold brings the carries home.
-func sumBytes(b []byte) (sum uint64) {
-	be := binary.BigEndian
-	for ; len(b) >= 16; b = b[16:] {
-		sum += uint64(be.Uint32(b)) + uint64(be.Uint32(b[4:])) + uint64(be.Uint32(b[8:])) + uint64(be.Uint32(b[12:]))
+// The sum does not mind the order of bytes (RFC 1071, 2.B): we add 64 bits at a time as they lie in little-endian
+// words, carries wrapped around, and swap the result.
+func sumBytes(b []byte) uint64 {
+	le := binary.LittleEndian
+	var sum, carry uint64
+	for ; len(b) >= 32; b = b[32:] {
+		sum, carry = bits.Add64(sum, le.Uint64(b), carry)
+		sum, carry = bits.Add64(sum, le.Uint64(b[8:]), carry)
+		sum, carry = bits.Add64(sum, le.Uint64(b[16:]), carry)
+		sum, carry = bits.Add64(sum, le.Uint64(b[24:]), carry)
 	}
-	for ; len(b) >= 2; b = b[2:] {
-		sum += uint64(be.Uint16(b))
+	for ; len(b) >= 8; b = b[8:] {
+		sum, carry = bits.Add64(sum, le.Uint64(b), carry)
 	}
-	if len(b) == 1 {
-		sum += uint64(b[0]) << 8
+	var last uint64
+	for i, v := range b {
+		last |= uint64(v) << (8 * i)
 	}
-	return sum
+	sum, carry = bits.Add64(sum, last, carry)
+	return uint64(bits.ReverseBytes16(fold(uint64(fold(sum)) + carry)))
 }
 
 // fold reduces a sum to 16 bits in one's complement arithmetic.

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"bytes"
+	"testing"
+)
+
+// message is what hello, hello-ack, reset and catalogue entries have in common.
+type message interface {
+	Put([]byte) int
+	Parse([]byte) Reason
+}
+
+// messages holds one filled message of each kind, and an empty one to parse into.
+func messages() map[string][2]message {
+	c := Cookie(bytes.Repeat([]byte{7}, CookieLen))
+	e := &Entry{Key: 1 << 63, Size: 4096, Access: 3, Datatype: 7, Total: 12}
+	e.SetName("counters")
+	return map[string][2]message{
+		"hello": {&HelloMsg{Nonce: 1<<63 | 1, Session: 0xfedcba98, Endpoint: 258, MaxFrame: 1500, Window: 64,
+			Features: 5, Cookie: c}, &HelloMsg{}},
+		"hello-ack": {&HelloAckMsg{Nonce: 1<<63 | 1, Session: 0xfedcba98, Status: HelloShuttingDown, MaxFrame: 1500,
+			Window: 64, Features: 5, Cookie: c}, &HelloAckMsg{}},
+		"reset": {&ResetMsg{Session: 0xfedcba98, PSN: 0x76543210, Reason: ResetOutOfWindow}, &ResetMsg{}},
+		"entry": {e, &Entry{Name: [MaxNameLen]byte{1, 2, 3}}},
+	}
+}
+
+func TestMessagesRoundTrip(t *testing.T) {
+	for name, m := range messages() {
+		buf := bytes.Repeat([]byte{0xee}, 128)
+		n := m[0].Put(buf)
+		if !bytes.Equal(buf[n:], bytes.Repeat([]byte{0xee}, 128-n)) {
+			t.Errorf("%s: bytes written behind the end", name)
+		}
+		if r := m[1].Parse(buf[:n]); r != ReasonOK {
+			t.Errorf("%s: %v", name, r)
+		}
+		again := make([]byte, n)
+		m[1].Put(again)
+		if !bytes.Equal(again, buf[:n]) {
+			t.Errorf("%s: % x became % x", name, buf[:n], again)
+		}
+		for k := range 128 {
+			if k != n && m[1].Parse(buf[:k]) == ReasonOK {
+				t.Errorf("%s: %d bytes are taken, want %d only", name, k, n)
+			}
+		}
+	}
+}
+
+// TestMessagesStrict sets every byte in turn: either the message is refused, or the byte means something.
+func TestMessagesStrict(t *testing.T) {
+	for name, m := range messages() {
+		buf := make([]byte, 128)
+		n := m[0].Put(buf)
+		for i := range n {
+			b := bytes.Clone(buf[:n])
+			b[i] ^= 0x80
+			if m[1].Parse(b) != ReasonOK {
+				continue
+			}
+			again := make([]byte, n)
+			m[1].Put(again)
+			if !bytes.Equal(again, b) {
+				t.Errorf("%s: byte %d is ignored", name, i)
+			}
+		}
+	}
+}
+
+func TestMessageLayouts(t *testing.T) {
+	buf := make([]byte, EntryLen)
+	(&HelloMsg{Endpoint: 0x0201, MaxFrame: 0x0403, Window: 0x0605}).Put(buf)
+	if want := []byte{1, 2, 3, 4, 5, 6, 0, 0}; !bytes.Equal(buf[12:20], want) {
+		t.Errorf("hello: % x, want % x", buf[12:20], want)
+	}
+	(&HelloAckMsg{Status: HelloFull, MaxFrame: 0x0403, Window: 0x0605}).Put(buf)
+	if want := []byte{3, 0, 3, 4, 5, 6, 0, 0}; !bytes.Equal(buf[12:20], want) {
+		t.Errorf("hello-ack: % x, want % x", buf[12:20], want)
+	}
+	for _, r := range []ResetReason{0, numResetReasons} {
+		(&ResetMsg{Reason: r}).Put(buf)
+		if (&ResetMsg{}).Parse(buf[:ResetLen]) != ReasonBadPayload {
+			t.Errorf("reset reason %d is taken", r)
+		}
+	}
+	e := Entry{Access: 3, Datatype: 9, Total: 0x01020304}
+	e.SetName("ab")
+	e.Put(buf)
+	want := []byte{3, 2, 9, 0, 0, 0, 0, 0, 4, 3, 2, 1, 0, 0, 0, 0, 'a', 'b', 0}
+	if !bytes.Equal(buf[16:16+len(want)], want) {
+		t.Errorf("entry: % x, want % x", buf[16:16+len(want)], want)
+	}
+}
+
+func TestEntryName(t *testing.T) {
+	var e Entry
+	if !e.SetName("a longer name") || !e.SetName("short") || e.NameString() != "short" {
+		t.Errorf("name is %q", e.NameString())
+	}
+	if e.SetName(string(make([]byte, MaxNameLen+1))) || e.NameString() != "short" {
+		t.Error("a name that is too long is taken")
+	}
+	buf := make([]byte, EntryLen)
+	e.NameLen = 255 // a caller's mistake must not run over the end
+	e.Put(buf)
+	if e.Parse(buf) != ReasonOK || e.NameLen != MaxNameLen {
+		t.Errorf("name length %d", e.NameLen)
+	}
+	buf[17] = MaxNameLen + 1
+	if e.Parse(buf) != ReasonBadName || len(e.NameString()) > MaxNameLen {
+		t.Error("an impossible name length is taken")
+	}
+}
