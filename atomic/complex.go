@@ -36,20 +36,20 @@ func complexMul[S comparable](a *algebra[S], p *parts[S], x, y pair[S]) pair[S] 
 	if !p.isNaN(z.re) || !p.isNaN(z.im) {
 		return z
 	}
-	recover := false
+	redo := false
 	if p.isInf(x.re) || p.isInf(x.im) {
 		x, y = p.box(x, a.one), p.zeroNaN(y)
-		recover = true
+		redo = true
 	}
 	if p.isInf(y.re) || p.isInf(y.im) {
 		y, x = p.box(y, a.one), p.zeroNaN(x)
-		recover = true
+		redo = true
 	}
-	if !recover && (p.isInf(ac) || p.isInf(bd) || p.isInf(ad) || p.isInf(bc)) {
+	if !redo && (p.isInf(ac) || p.isInf(bd) || p.isInf(ad) || p.isInf(bc)) {
 		x, y = p.zeroNaN(x), p.zeroNaN(y)
-		recover = true
+		redo = true
 	}
-	if !recover {
+	if !redo {
 		return z
 	}
 	return pair[S]{

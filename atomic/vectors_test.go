@@ -12,25 +12,25 @@ import (
 	"testing"
 )
 
-// vector is a line of testdata/vectors.jsonl.gz: a case computed in C with the
-// expressions of fi_atomic(3). Bytes are little-endian hex.
+// vector is a line of testdata/vectors.jsonl.gz, n elements computed in C with
+// the expressions of fi_atomic(3). Bytes are little-endian hex. special.jsonl.gz
+// has the same format, see special.c.
 type vector struct {
-	Func, Op, Dt                 string
-	N                            int
-	Dst, Buf, Cmp, Out, Res      string
-	dst, buf, cmp, out, res      []byte
-	f                            Func
-	op                           Op
-	dt                           Datatype
-	line                         int
-	target, operand, cmpArg, got []byte
+	Func, Op, Dt            string
+	N                       int
+	Dst, Buf, Cmp, Out, Res string
+
+	line                    int
+	f                       Func
+	op                      Op
+	dt                      Datatype
+	dst, buf, cmp, out, res []byte
 }
 
-const minVectors = 4950
-
-func readVectors(t *testing.T) []vector {
+// readVectors fails the test if there are fewer than atLeast lines.
+func readVectors(t *testing.T, name string, atLeast int) []vector {
 	t.Helper()
-	file, err := os.Open("testdata/vectors.jsonl.gz")
+	file, err := os.Open("testdata/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,8 +48,8 @@ func readVectors(t *testing.T) []vector {
 		v.parse(t)
 		all = append(all, v)
 	}
-	if len(all) < minVectors {
-		t.Fatalf("%d vectors; expected at least %d", len(all), minVectors)
+	if len(all) < atLeast {
+		t.Fatalf("%d vectors in %s; expected at least %d", len(all), name, atLeast)
 	}
 	return all
 }
@@ -73,30 +73,36 @@ func (v *vector) parse(t *testing.T) {
 }
 
 func TestVectors(t *testing.T) {
-	for _, v := range readVectors(t) {
-		target, operand, compare, result := buffers(v.dt, v.N)
-		copy(target, v.dst)
-		if copy(operand, v.buf) == 0 {
-			operand = nil
-		}
-		if copy(compare, v.cmp) == 0 {
-			compare = nil
-		}
-		if v.f == Base {
-			result = nil
-		}
-		if err := Apply(v.f, v.op, v.dt, target, operand, compare, result, v.N); err != nil {
-			t.Errorf("line %d: %v %v %v: %v", v.line, v.f, v.op, v.dt, err)
-			continue
-		}
-		if !sameValues(v.dt, target, v.out) {
-			t.Errorf("line %d: %v %v %v: dst %x buf %x cmp %x\n got %x\nwant %x", v.line, v.f, v.op, v.dt, v.dst, v.buf, v.cmp, target, v.out)
-		}
-		if v.f != Base && !bytes.Equal(result, v.dst) {
-			t.Errorf("line %d: %v %v %v: result %x, target was %x", v.line, v.f, v.op, v.dt, result, v.dst)
-		}
-		if v.f != Base && !sameValues(v.dt, result, v.res) {
-			t.Errorf("line %d: %v %v %v: result %x, expected %x", v.line, v.f, v.op, v.dt, result, v.res)
+	for _, v := range readVectors(t, "vectors.jsonl.gz", 4950) {
+		v.check(t)
+	}
+}
+
+// TestSpecialValues: all pairs of infinities, zeros, NaNs and extreme values as
+// factors of complex products, and of every kind of encoding as long doubles.
+func TestSpecialValues(t *testing.T) {
+	for _, v := range readVectors(t, "special.jsonl.gz", 17) {
+		v.check(t)
+	}
+}
+
+func (v *vector) check(t *testing.T) {
+	t.Helper()
+	target, operand, compare, result := buffers(v.dt, v.N)
+	copy(target, v.dst)
+	copy(operand, v.buf)
+	copy(compare, v.cmp)
+	if err := Apply(v.f, v.op, v.dt, target, operand, compare, result, v.N); err != nil {
+		t.Errorf("line %d: %v %v %v: %v", v.line, v.f, v.op, v.dt, err)
+		return
+	}
+	if v.f != Base && (!bytes.Equal(result, v.dst) || !sameValues(v.dt, result, v.res)) {
+		t.Errorf("line %d: %v %v %v: result %x; target was %x, expected %x", v.line, v.f, v.op, v.dt, result, v.dst, v.res)
+	}
+	for size, i := v.dt.Size(), 0; i < len(target); i += size {
+		if !sameValues(v.dt, target[i:i+size], v.out[i:i+size]) {
+			t.Errorf("line %d: %v %v %v: dst %x buf %x cmp %x gives %x; expected %x", v.line, v.f, v.op, v.dt,
+				v.dst[i:i+size], operand[i:i+size], compare[i:i+size], target[i:i+size], v.out[i:i+size])
 		}
 	}
 }
@@ -105,7 +111,7 @@ func TestVectors(t *testing.T) {
 // valid triple occurs.
 func TestVectorsCoverEverything(t *testing.T) {
 	var seen [NumFuncs][NumOps][NumDatatypes]int
-	for _, v := range readVectors(t) {
+	for _, v := range readVectors(t, "vectors.jsonl.gz", 4950) {
 		seen[v.f][v.op][v.dt]++
 	}
 	triples(func(f Func, op Op, dt Datatype) {
@@ -160,7 +166,8 @@ func isNaN(dt Datatype, b []byte) bool {
 	case Float8E5M2:
 		return bits&0x7f > 0x7c
 	case LongDouble, LongDoubleComplex:
-		return b[8] == 0xff && b[9]&0x7f == 0x7f && bits != 1<<63
+		exp := uint(b[9]&0x7f)<<8 | uint(b[8])
+		return exp == 0x7fff && bits != 1<<63 || exp != 0 && bits>>63 == 0
 	}
 	return false
 }
