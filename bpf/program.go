@@ -83,7 +83,7 @@ func (p *Program) slot(queue, lane int) (uint32, error) {
 }
 
 // SetSocket makes the AF_XDP socket fd the receiver of the frames that arrive on
-// a queue for a lane, in place of the one before. The socket needs an RX and a
+// a queue for a lane, in place of the one before. The socket needs its RX and
 // fill ring; it must be bound to this queue of the interface, or the kernel
 // drops what is redirected to it. The entry ends with the socket.
 func (p *Program) SetSocket(queue, lane, fd int) error {
@@ -93,7 +93,7 @@ func (p *Program) SetSocket(queue, lane, fd int) error {
 		}
 		err := m.Put(slot, uint32(fd))
 		if errors.Is(err, unix.EOPNOTSUPP) {
-			return fmt.Errorf("fd %d is not an AF_XDP socket with a fill ring: %w", fd, err)
+			return fmt.Errorf("fd %d is not an AF_XDP socket (before its rings are made it may not count): %w", fd, err)
 		}
 		return err
 	})

@@ -23,11 +23,11 @@ const (
 	PassVLAN
 	// PassAddr: the UDP port at an IP address that is not in Config.Addrs.
 	PassAddr
-	// DropUDPLength: the IP or UDP length disagrees with the packet's.
+	// DropUDPLength: the IP and UDP lengths disagree, or exceed the packet.
 	DropUDPLength
 	// DropShort: the frame has less than 46 bytes.
 	DropShort
-	// DropLong: the packet exceeds Config.MTU.
+	// DropLong: the frame and its IP and UDP headers exceed Config.MTU.
 	DropLong
 	// DropVersion: the frame is not version 1.
 	DropVersion

@@ -28,7 +28,7 @@ enum reason {
 	REASON_PASS_MAC, /* ours by protocol, for another MAC or a group */
 	REASON_PASS_VLAN, /* tagged, and only untagged frames are wanted */
 	REASON_PASS_ADDR, /* our UDP port at an IP address that is not ours */
-	REASON_DROP_UDP_LENGTH, /* IP or UDP length is not the packet's */
+	REASON_DROP_UDP_LENGTH, /* IP and UDP length disagree, or exceed the packet */
 	REASON_DROP_SHORT, /* frame below 46 bytes */
 	REASON_DROP_LONG, /* larger than the MTU */
 	REASON_DROP_VERSION, /* not version 1 */
@@ -78,6 +78,7 @@ struct packet {
 	struct eth_header *eth;
 	void *l3; /* after EtherType: the IP header or the raw frame */
 	void *frame;
+	long l3_length; /* bytes from l3 to the end of the frame */
 	__u8 tagged;
 };
 
@@ -127,15 +128,16 @@ static __always_inline struct udp_header *our_udp(const struct packet *p, void *
 	return udp;
 }
 
-/* Lengths must agree with each other and fill the packet: nothing above
- * Ethernet's minimum is ever padded, so bytes to spare mean a damaged header. */
+/* The lengths must agree with each other and lie within the packet. Bytes after
+ * them are a link-layer trailer, not ours to judge: IP ignores it, and so do we. */
 static __always_inline enum reason check_udp(struct packet *p, struct udp_header *udp,
 					     __u32 l3_length)
 {
-	if (l3_length != p->end - p->l3 ||
-	    bpf_ntohs(udp->length) != p->end - (void *)udp)
+	if (l3_length > p->end - p->l3 ||
+	    bpf_ntohs(udp->length) != l3_length - ((void *)udp - p->l3))
 		return REASON_DROP_UDP_LENGTH;
 	p->frame = udp + 1;
+	p->l3_length = l3_length;
 	return SOUND;
 }
 
@@ -205,6 +207,7 @@ static __always_inline enum reason find_frame(struct packet *p)
 	}
 	if (proto == bpf_htons(ETH_P_FAB)) {
 		p->frame = p->l3;
+		p->l3_length = p->end - p->l3;
 		return check_link(p);
 	}
 	if (config.udp && proto == bpf_htons(ETH_P_IPV4))
@@ -219,9 +222,11 @@ static __always_inline enum reason check_frame(const struct packet *p)
 	const struct fab_header *fab = p->frame;
 	__u8 type;
 
-	if (p->frame + FAB_FRAME_MIN > p->end)
+	/* The first comparison is implied by the second; it is the verifier's. */
+	if (p->frame + FAB_FRAME_MIN > p->end ||
+	    p->l3_length < p->frame - p->l3 + FAB_FRAME_MIN)
 		return REASON_DROP_SHORT;
-	if (p->end - p->l3 > config.mtu)
+	if (p->l3_length > config.mtu)
 		return REASON_DROP_LONG;
 	if (fab->version_type >> 4 != FAB_VERSION)
 		return REASON_DROP_VERSION;

@@ -98,8 +98,19 @@ var steerCases = []struct {
 	{"IPv4 total length, high byte", udp4Packet(fab(3, 46)), set(16, 1), DropUDPLength},
 	{"IPv6 payload length", udp6Packet(fab(3, 46)), set(19, 53), DropUDPLength},
 	{"IPv6 jumbogram", udp6Packet(fab(3, 46)), set(18, 0, 0), DropUDPLength},
-	{"bytes after udp4", append(udp4Packet(fab(3, 46)), 0), same, DropUDPLength},
-	{"bytes after udp6", append(udp6Packet(fab(3, 46)), 0), same, DropUDPLength},
+	{"lengths agree on less than a UDP header", udp4Packet(fab(3, 46)), func(b []byte) []byte {
+		return set(38, 0, 4)(set(16, 0, 24)(b))
+	}, DropShort},
+	{"lengths agree on less than a frame", udp4Packet(fab(3, 46)), func(b []byte) []byte {
+		return set(38, 0, 53)(set(16, 0, 73)(b))
+	}, DropShort},
+	{"lengths agree on more than the packet", udp6Packet(fab(3, 46)), func(b []byte) []byte {
+		return set(58, 0, 55)(set(18, 0, 55)(b))
+	}, DropUDPLength},
+	{"trailer after udp4", append(udp4Packet(fab(3, 46)), 1, 2, 3, 4), same, Redirect},
+	{"trailer after udp6", append(udp6Packet(fab(3, 46)), 1), same, Redirect},
+	{"trailer does not make a frame longer", append(udp4Packet(fab(3, 45)), 0), same, DropShort},
+	{"trailer does not make a frame too long", append(udp6Packet(fab(3, testMTU-48)), 0), same, Redirect},
 
 	{"raw, 45 bytes", rawPacket(fab(3, 45)), same, DropShort},
 	{"raw, empty", rawPacket(nil), same, DropShort},
