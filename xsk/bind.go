@@ -144,7 +144,7 @@ var bindCauses = []cause{
 	{unix.EOPNOTSUPP, ErrZeroCopy, "the driver cannot; use Mode Copy or Auto"},
 	{unix.ENETDOWN, ErrInterfaceDown, "bring it up with `ip link set IF up`"},
 	{unix.EPERM, ErrPermission, "grant CAP_NET_RAW"},
-	{unix.EBADF, ErrClosed, "the Shared socket must stay open"},
+	{unix.ENOTSOCK, ErrClosed, "the Shared socket must stay open"},
 }
 
 // explain wraps an errno with its sentinel and its remedy, and nil in nil.

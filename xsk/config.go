@@ -18,8 +18,9 @@ const (
 	NoRing = -1
 
 	maxRingSize       = 1 << 24
-	defaultTXBudget   = 32 // TX_BATCH_SIZE in net/xdp/xsk.c
-	defaultBusyBudget = 64 // NAPI_POLL_WEIGHT
+	maxQueue          = 1<<16 - 1 // bind cuts higher numbers to 16 bits instead of refusing them
+	defaultTXBudget   = 32        // TX_BATCH_SIZE in net/xdp/xsk.c
+	defaultBusyBudget = 64        // NAPI_POLL_WEIGHT
 )
 
 // Mode is how frames pass between the UMEM and the driver.
@@ -112,6 +113,8 @@ func (c *Config) complete(sameQueue bool) error {
 	switch {
 	case c.UMEM == nil:
 		return bad("no UMEM")
+	case c.Shared != nil && c.Shared.fd < 0:
+		return fmt.Errorf("xsk: the Shared socket: %w", ErrClosed)
 	case c.Shared != nil && c.Shared.umem != c.UMEM:
 		return bad("UMEM is not that of the Shared socket")
 	case c.Shared != nil && (c.Mode != Auto || c.NoNeedWakeup || c.MultiBuffer):
@@ -122,6 +125,8 @@ func (c *Config) complete(sameQueue bool) error {
 		return bad("interface index %d is not positive", c.IfIndex)
 	case c.Queue < 0:
 		return bad("queue %d is negative", c.Queue)
+	case c.Queue > maxQueue:
+		return fmt.Errorf("xsk: queue %d: %w: the kernel numbers them 0 to %d", c.Queue, ErrNoQueue, maxQueue)
 	case c.SendBuffer < 0 || c.SendBuffer > 1<<30:
 		return bad("send buffer of %d bytes is not within 0 and 2^30", c.SendBuffer)
 	case c.BusyPoll.Time < 0 || c.BusyPoll.Time > time.Second || c.BusyPoll.Budget < 0 || c.BusyPoll.Budget > 1<<16-1:

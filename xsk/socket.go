@@ -190,7 +190,7 @@ func (s *Socket) TXBudget() int { return s.txBudget }
 // (struct xdp_statistics). Kernels before 5.9 fill in the first three only.
 type Statistics struct {
 	RXDropped      uint64 // frames dropped: no chunk to receive into, frame longer than UMEM.MaxRX, or wrong queue
-	RXInvalidDescs uint64 // Fill entries with an address outside of the UMEM
+	RXInvalidDescs uint64 // Fill entries refused. Copy mode leaves it 0 and counts the frame in RXDropped
 	TXInvalidDescs uint64 // TX entries refused: they are never sent nor completed
 	RXRingFull     uint64 // frames dropped because RX was full
 	FillRingEmpty  uint64 // times that the kernel found Fill empty
