@@ -135,7 +135,7 @@ func TestApplyRefuses(t *testing.T) {
 		"zero":          {Base, Sum, Int8, ok, ok, nil, nil, 0, ErrCount},
 		"negative":      {Base, Sum, Int8, ok, ok, nil, nil, math.MinInt, ErrCount},
 		"overflow":      {Base, Sum, LongDoubleComplex, ok, ok, nil, nil, math.MaxInt, ErrLength},
-		"overflow to 0": {Base, Sum, Uint64, ok, ok, nil, nil, math.MinInt/-8 + 1<<60, ErrLength},
+		"overflow to 0": {Base, Sum, Uint64, ok, ok, nil, nil, math.MaxInt/4 + 2, ErrLength},
 		"short target":  {Base, Sum, Uint64, ok[:15], ok, nil, nil, 2, ErrLength},
 		"short operand": {Base, Sum, Uint64, ok, ok[:15], nil, nil, 2, ErrLength},
 		"no operand":    {Base, Write, Uint64, ok, nil, nil, nil, 2, ErrLength},
@@ -173,7 +173,8 @@ func TestReadIsACopy(t *testing.T) {
 		KernelOf(Fetch, Read, dt)(target, nil, nil, result)
 		check("read", string(result), before)
 		check("after read", string(target), before)
-		KernelOf(Fetch, Read, dt)(target, nil, nil, nil)
+		KernelOf(Fetch, Read, dt)(target, operand[:0], compare[:0], result[:0])
+		check("after read for nothing", string(target), before)
 		KernelOf(Fetch, Write, dt)(target, operand, nil, result)
 		check("write returned", string(result), before)
 		check("written", string(target), string(operand))

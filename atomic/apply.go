@@ -59,6 +59,7 @@ func Apply(f Func, op Op, dt Datatype, target, operand, compare, result []byte, 
 	if off := misalignment(target, dt.Align()); off != 0 {
 		return fmt.Errorf("%w: %v needs a multiple of %d, the address is %d above one", ErrAlign, dt, dt.Align(), off)
 	}
+	// A kernel takes empty for "not there".
 	if op == Read {
 		operand = nil
 	}

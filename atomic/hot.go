@@ -31,7 +31,7 @@ func hotSum[T hotInt]() Kernel {
 		for i := 0; i+sizeOf[T]() <= len(target); i += sizeOf[T]() {
 			p, b := at(target, i), get[T](operand, i)
 			sum := hotAdd(p, b)
-			if result != nil {
+			if len(result) != 0 {
 				put(result, i, sum-b)
 			}
 		}
@@ -46,7 +46,7 @@ func hotBor[T hotInt]() Kernel {
 	return func(target, operand, _, result []byte) {
 		for i := 0; i+sizeOf[T]() <= len(target); i += sizeOf[T]() {
 			p, b := at(target, i), get[T](operand, i)
-			if result != nil {
+			if len(result) != 0 {
 				put(result, i, hotOr(p, b))
 			} else {
 				hotOr(p, b)
@@ -60,7 +60,7 @@ func hotBand[T hotInt]() Kernel {
 	return func(target, operand, _, result []byte) {
 		for i := 0; i+sizeOf[T]() <= len(target); i += sizeOf[T]() {
 			p, b := at(target, i), get[T](operand, i)
-			if result != nil {
+			if len(result) != 0 {
 				put(result, i, hotAnd(p, b))
 			} else {
 				hotAnd(p, b)
@@ -78,7 +78,7 @@ func hotXor[T hotInt]() Kernel {
 			for !hotCAS(p, old, old^b) {
 				old = hotLoad[T](p)
 			}
-			if result != nil {
+			if len(result) != 0 {
 				put(result, i, old)
 			}
 		}
@@ -94,7 +94,7 @@ func hotMin[T hotInt]() Kernel {
 			for b < old && !hotCAS(p, old, b) {
 				old = hotLoad[T](p)
 			}
-			if result != nil {
+			if len(result) != 0 {
 				put(result, i, old)
 			}
 		}
@@ -110,7 +110,7 @@ func hotMax[T hotInt]() Kernel {
 			for b > old && !hotCAS(p, old, b) {
 				old = hotLoad[T](p)
 			}
-			if result != nil {
+			if len(result) != 0 {
 				put(result, i, old)
 			}
 		}
@@ -122,7 +122,7 @@ func hotRead[T hotInt]() Kernel {
 	return func(target, _, _, result []byte) {
 		for i := 0; i+sizeOf[T]() <= len(target); i += sizeOf[T]() {
 			old := hotLoad[T](at(target, i))
-			if result != nil {
+			if len(result) != 0 {
 				put(result, i, old)
 			}
 		}
@@ -135,7 +135,7 @@ func hotWrite[T hotInt]() Kernel {
 		for i := 0; i+sizeOf[T]() <= len(target); i += sizeOf[T]() {
 			p, b := at(target, i), get[T](operand, i)
 			old := hotSwap(p, b)
-			if result != nil {
+			if len(result) != 0 {
 				put(result, i, old)
 			}
 		}
@@ -155,7 +155,7 @@ func hotCswap[T hotInt]() Kernel {
 					break
 				}
 			}
-			if result != nil {
+			if len(result) != 0 {
 				put(result, i, old)
 			}
 		}

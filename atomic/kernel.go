@@ -8,11 +8,11 @@ package atomic
 //
 // The caller guarantees: len(target) is a multiple of the element size and
 // target is aligned to [Datatype.Align]; operand, and compare for a [Compare]
-// kernel, hold as many bytes as target, at any alignment (operand is not looked
-// at by [Read]); result holds as many bytes as target, at any alignment, or is
-// nil, as it is for [Base]. result may be the same memory as operand or compare.
-// A slice that is too short panics like any slice access; a misaligned target
-// loses atomicity or faults.
+// kernel, hold as many bytes as target, at any alignment; result does so too, or
+// is empty, as it is for [Base]. compare is empty for the other functions, and
+// operand may be empty for [Read]. result may be the same memory as operand or
+// compare. A slice that is too short, but not empty, panics like any slice
+// access; a misaligned target loses atomicity or faults.
 //
 // A kernel never allocates and never blocks, but for the spin locks of elements
 // that the CPU cannot exchange (package comment).
@@ -88,14 +88,14 @@ func loop[N comparable](f update[N]) Kernel {
 		size := sizeOf[N]()
 		for i := 0; i+size <= len(target); i += size {
 			var b, c N
-			if operand != nil {
+			if len(operand) != 0 {
 				b = get[N](operand, i)
 			}
-			if compare != nil {
+			if len(compare) != 0 {
 				c = get[N](compare, i)
 			}
 			old := apply(at(target, i), b, c, f)
-			if result != nil {
+			if len(result) != 0 {
 				put(result, i, old)
 			}
 		}
