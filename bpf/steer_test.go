@@ -220,6 +220,8 @@ func TestConfigMatters(t *testing.T) {
 		{"UDP off: raw", udpOff, rawPacket(frame), Redirect},
 		{"UDP off: udp4", udpOff, udp4Packet(frame), PassOther},
 		{"UDP off: udp6", udpOff, udp6Packet(frame), PassOther},
+		{"UDP off: udp4 to port 0", udpOff, set(36, 0, 0)(udp4Packet(frame)), PassOther},
+		{"UDP off: udp6 to port 0", udpOff, set(56, 0, 0)(udp6Packet(frame)), PassOther},
 		{"UDP off: fragment", udpOff, set(20, 0x20, 0)(udp4Packet(frame)), PassOther},
 		{"untagged only: untagged", untagged, rawPacket(frame), Redirect},
 		{"untagged only: raw", untagged, tagged(0x8100, rawPacket(frame)), PassVLAN},
