@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mr
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Huge says what Alloc does about huge pages: fewer TLB misses for random access to large regions.
+type Huge uint8
+
+// The choices.
+const (
+	HugeAuto    Huge = iota // reserved huge pages, else transparent ones, else small pages; from HugePageSize on
+	HugeNever               // small pages
+	HugeRequire             // reserved huge pages or an error
+)
+
+// HugePageSize is the size of the huge pages that Alloc asks for, bytes.
+const HugePageSize = 2 << 20
+
+// mapHuge2MB asks mmap for pages of HugePageSize: its binary logarithm in the upper bits of the flags.
+const mapHuge2MB = 21 << unix.MAP_HUGE_SHIFT
+
+// AllocOptions are the choices of Alloc; the zero value is sensible.
+type AllocOptions struct {
+	Huge     Huge
+	Populate bool // touch all pages now, so that no operation meets a page fault
+}
+
+// Alloc returns zeroed anonymous memory of the given size in bytes (mmap(2)). The size is rounded up to whole pages.
+// The error wraps ErrSize, or ErrMemory and the system's error.
+func Alloc(size int, o AllocOptions) (*Memory, error) {
+	if err := checkSize(size); err != nil {
+		return nil, err
+	}
+	flags := unix.MAP_PRIVATE | unix.MAP_ANONYMOUS
+	if o.Populate {
+		flags |= unix.MAP_POPULATE
+	}
+	if o.Huge == HugeRequire || o.Huge == HugeAuto && size >= HugePageSize {
+		data, err := mmap(-1, roundUp(size, HugePageSize), flags|unix.MAP_HUGETLB|mapHuge2MB)
+		if err == nil {
+			return mapped(KindAnonymous, PagesHuge, -1, data), nil
+		}
+		if o.Huge == HugeRequire {
+			return nil, fmt.Errorf("%w: %d bytes of reserved huge pages: %w; raise sysctl vm.nr_hugepages or use "+
+				"HugeAuto", ErrMemory, size, err)
+		}
+	}
+	// Advice comes before the pages do, so populating has to wait for it.
+	data, err := mmap(-1, roundUp(size, os.Getpagesize()), flags&^unix.MAP_POPULATE)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %d bytes: %w; check the memory that is free, and ulimit -v", ErrMemory, size, err)
+	}
+	pages := PagesSmall
+	if o.Huge == HugeAuto && size >= HugePageSize && unix.Madvise(data, unix.MADV_HUGEPAGE) == nil {
+		pages = PagesTransparent
+	}
+	m := mapped(KindAnonymous, pages, -1, data)
+	if o.Populate {
+		if err := populate(data); err != nil {
+			_ = m.Close() // the first error is the one to tell
+			return nil, fmt.Errorf("%w: %d bytes cannot be populated: %w; check the memory that is free", ErrMemory,
+				size, err)
+		}
+	}
+	return m, nil
+}
+
+// populate makes all pages present and writable. Kernels before 5.14 do not know the advice; then we touch them.
+func populate(data []byte) error {
+	err := unix.Madvise(data, unix.MADV_POPULATE_WRITE)
+	if err != unix.EINVAL {
+		return err
+	}
+	for i := 0; i < len(data); i += os.Getpagesize() {
+		data[i] = 0
+	}
+	return nil
+}
+
+// Memfd returns zeroed memory that other processes can map too, by its FD (memfd_create(2)). The name shows up in
+// /proc only. The size in bytes is sealed: nobody who gets the descriptor can cut the memory away under a poller.
+// The error wraps ErrSize, or ErrMemory and the system's error.
+func Memfd(name string, size int) (*Memory, error) {
+	if err := checkSize(size); err != nil {
+		return nil, err
+	}
+	size = roundUp(size, os.Getpagesize())
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("%w: memfd %q: %w; a name has at most 249 bytes, and the process a limit of open files "+
+			"(ulimit -n)", ErrMemory, name, err)
+	}
+	var data []byte
+	if err = unix.Ftruncate(fd, int64(size)); err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW)
+	}
+	if err == nil {
+		data, err = mmap(fd, size, unix.MAP_SHARED)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, fmt.Errorf("%w: memfd %q of %d bytes: %w; check the memory that is free", ErrMemory, name, size, err)
+	}
+	return mapped(KindMemfd, PagesSmall, fd, data), nil
+}
+
+// File maps the first size bytes of a file, which is created (mode 0600) or extended as needed, its blocks allocated;
+// size 0 means all of an existing file. Changes reach the file in the kernel's time, or by Sync. Nobody may truncate
+// the file while it is mapped: an access behind its end kills the process (SIGBUS, mmap(2)).
+// The error wraps ErrSize, or ErrMemory and the system's error.
+func File(path string, size int) (*Memory, error) {
+	if size < 0 {
+		return nil, checkSize(size)
+	}
+	flags := unix.O_RDWR | unix.O_CLOEXEC
+	if size > 0 {
+		flags |= unix.O_CREAT
+	}
+	fd, err := unix.Open(path, flags, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("%w: open %s: %w; it must be readable and writable", ErrMemory, path, err)
+	}
+	data, err := mapFile(fd, path, size)
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, err
+	}
+	m := mapped(KindFile, PagesSmall, fd, data)
+	m.sync = func() error { return unix.Msync(data, unix.MS_SYNC) }
+	return m, nil
+}
+
+// mapFile brings the open file to at least size bytes and maps it.
+func mapFile(fd int, path string, size int) ([]byte, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, fmt.Errorf("%w: stat %s: %w", ErrMemory, path, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, fmt.Errorf("%w: %s is not a regular file", ErrMemory, path)
+	}
+	if size == 0 {
+		size = int(st.Size)
+		if err := checkSize(size); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	if int64(size) > st.Size {
+		// Blocks that are missing when an operation writes to them would be a SIGBUS, so they are allocated now.
+		err := unix.Fallocate(fd, 0, 0, int64(size))
+		if err == unix.EOPNOTSUPP {
+			err = unix.Ftruncate(fd, int64(size))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: extend %s from %d to %d bytes: %w; check the space on the device, and ulimit -f",
+				ErrMemory, path, st.Size, size, err)
+		}
+	}
+	data, err := mmap(fd, size, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("%w: map %d bytes of %s: %w", ErrMemory, size, path, err)
+	}
+	return data, nil
+}
+
+func mmap(fd, size, flags int) ([]byte, error) {
+	return unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, flags)
+}
+
+// mapped wraps what mmap returned.
+func mapped(kind Kind, pages Pages, fd int, data []byte) *Memory {
+	return &Memory{kind: kind, pages: pages, fd: fd, data: data, free: func() error {
+		err := unix.Munmap(data)
+		if fd >= 0 {
+			if e := unix.Close(fd); err == nil {
+				err = e
+			}
+		}
+		return err
+	}}
+}
+
+// maxSize leaves room for rounding up, and keeps offsets far from overflow; no machine maps so much.
+const maxSize = 1 << 47
+
+func checkSize(size int) error {
+	if size <= 0 || size > maxSize {
+		return fmt.Errorf("%w: %d bytes, expected 1 to 2^47", ErrSize, size)
+	}
+	return nil
+}
+
+// roundUp rounds n up to a multiple of unit, a power of two.
+func roundUp(n, unit int) int { return (n + unit - 1) &^ (unit - 1) }

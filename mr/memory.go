@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mr
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Kind says where the bytes of a Memory come from.
+type Kind uint8
+
+// The sources of memory.
+const (
+	KindAnonymous Kind = iota // Alloc
+	KindMemfd                 // Memfd: can be shared with other processes
+	KindFile                  // File: survives the process
+	KindAdopted               // Adopt: memory of the Go heap
+)
+
+// String returns the name of the source.
+func (k Kind) String() string {
+	switch k {
+	case KindAnonymous:
+		return "anonymous"
+	case KindMemfd:
+		return "memfd"
+	case KindFile:
+		return "file"
+	}
+	return "adopted"
+}
+
+// Pages says which pages back a Memory.
+type Pages uint8
+
+// The sorts of pages.
+const (
+	PagesSmall       Pages = iota // the base pages of the machine
+	PagesTransparent              // the kernel was asked for transparent huge pages and gives them as it can
+	PagesHuge                     // huge pages from the reserved pool
+)
+
+// String returns the name of the sort.
+func (p Pages) String() string {
+	switch p {
+	case PagesTransparent:
+		return "transparent huge"
+	case PagesHuge:
+		return "huge"
+	}
+	return "small"
+}
+
+// Memory is a stretch of bytes that regions can be registered over. All methods may be called by any goroutine.
+type Memory struct {
+	kind  Kind
+	pages Pages
+	fd    int          // -1 for none; never changes
+	free  func() error // gives the bytes back; nil for adopted memory
+	sync  func() error // writes the bytes to where they persist; nil when nowhere
+
+	mu      sync.Mutex
+	data    []byte    // nil once closed
+	regions []*Region // registered and not yet quiescent
+	pinner  runtime.Pinner
+}
+
+// Adopt makes ordinary Go memory registrable. It is pinned while regions are registered over it. The caller keeps the
+// slice and may use it, by sync/atomic where peers write. b must not be empty; the error wraps ErrSize.
+func Adopt(b []byte) (*Memory, error) {
+	if len(b) == 0 {
+		return nil, fmt.Errorf("%w: an empty slice; expected at least one byte", ErrSize)
+	}
+	return &Memory{kind: KindAdopted, fd: -1, data: b}, nil
+}
+
+// Kind returns where the bytes come from.
+func (m *Memory) Kind() Kind { return m.kind }
+
+// Pages returns what backs the bytes.
+func (m *Memory) Pages() Pages { return m.pages }
+
+// FD returns the file descriptor behind the memory, by which another process can map it; -1 for none. It belongs to
+// the Memory and is closed with it.
+func (m *Memory) FD() int { return m.fd }
+
+// Bytes returns the memory; nil once it is closed. After Close the slice of an earlier call must not be touched.
+func (m *Memory) Bytes() []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.data
+}
+
+// Sync writes the bytes of a file-backed Memory to the device and waits for it (msync(2), MS_SYNC). For other kinds it
+// does nothing. The error wraps ErrClosed or the system's error.
+func (m *Memory) Sync() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.data == nil {
+		return ErrClosed
+	}
+	if m.sync == nil {
+		return nil
+	}
+	return m.sync()
+}
+
+// Close gives the memory back. It refuses while regions are registered over it, also while one of them is still
+// waiting for operations in flight: the error wraps ErrInUse and names them. Closing again does nothing.
+func (m *Memory) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.regions) > 0 {
+		var names []string
+		for _, r := range m.regions[:min(len(m.regions), 8)] {
+			names = append(names, r.String())
+		}
+		return fmt.Errorf("%w: %d of them (%s); close them first", ErrInUse, len(m.regions), strings.Join(names, ", "))
+	}
+	if m.data == nil {
+		return nil
+	}
+	m.data = nil
+	if m.free == nil {
+		return nil
+	}
+	return m.free()
+}
+
+// pinned keeps every pinned Memory reachable. The runtime panics when a Pinner is collected before Unpin; a program
+// that forgets a Table shall lose memory, not its life.
+var pinned sync.Map // *Memory -> struct{}
+
+// hold notes that r is about to use part of the memory, and returns that part.
+func (m *Memory) hold(r *Region, offset, length int) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.data == nil {
+		return nil, fmt.Errorf("%w; register it before", ErrClosed)
+	}
+	if length == 0 && offset >= 0 {
+		length = len(m.data) - offset
+	}
+	if offset < 0 || length <= 0 || offset > len(m.data)-length {
+		return nil, fmt.Errorf("%w: offset %d and length %d bytes of a memory of %d bytes; expected at least one byte, "+
+			"and all of them inside", ErrSize, offset, length, len(m.data))
+	}
+	if m.kind == KindAdopted && len(m.regions) == 0 {
+		m.pinner.Pin(&m.data[0])
+		pinned.Store(m, struct{}{})
+	}
+	m.regions = append(m.regions, r)
+	return m.data[offset : offset+length : offset+length], nil
+}
+
+// release undoes hold.
+func (m *Memory) release(r *Region) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.Index(m.regions, r)
+	if i < 0 {
+		return
+	}
+	m.regions = slices.Delete(m.regions, i, i+1)
+	if m.kind == KindAdopted && len(m.regions) == 0 {
+		m.pinner.Unpin()
+		pinned.Delete(m)
+	}
+}

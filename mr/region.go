@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mr
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+)
+
+// Region is memory registered under a key. Its description is fixed before it is published.
+type Region struct {
+	key    uint64
+	data   []byte
+	base   uint64 // what peers call the first byte: 0 or its virtual address
+	addr   uint64 // virtual address of the first byte
+	access Access
+	name   string
+	mem    *Memory
+	table  *Table
+
+	closed  atomic.Bool // set under table.mu when the key goes
+	holders []inside    // readers in a burst at that moment; written once, under table.mu
+}
+
+// Key returns the key by which peers name the region.
+func (r *Region) Key() uint64 { return r.key }
+
+// Len returns the size in bytes.
+func (r *Region) Len() int { return len(r.data) }
+
+// Base returns what peers give for the first byte: 0, or its address if the region was registered with Virtual.
+func (r *Region) Base() uint64 { return r.base }
+
+// Access returns the rights that the region grants.
+func (r *Region) Access() Access { return r.access }
+
+// Name returns the name in the catalogue, empty for none.
+func (r *Region) Name() string { return r.name }
+
+// Memory returns what the region is part of.
+func (r *Region) Memory() *Memory { return r.mem }
+
+// Bytes returns the memory of the region, for the owner's use; nil once the region is closed.
+func (r *Region) Bytes() []byte {
+	if r.closed.Load() {
+		return nil
+	}
+	return r.data
+}
+
+// String names the region in messages.
+func (r *Region) String() string {
+	if r.name != "" {
+		return fmt.Sprintf("%q, key %#x", r.name, r.key)
+	}
+	return fmt.Sprintf("key %#x", r.key)
+}
+
+// Resolve returns n bytes at offset, if the region grants the rights need (checked first), if total bytes from offset
+// on lie inside, n being the part of them wanted now, and if the address is a multiple of align, a power of two (or
+// less than 2 for any). Offsets count from Base. No values, however large, overflow.
+func (r *Region) Resolve(offset, n, total uint64, align int, need Access) ([]byte, Fault) {
+	if r.access&need != need {
+		return nil, NoAccess
+	}
+	at, size := offset-r.base, uint64(len(r.data)) // an offset below base wraps around, beyond any size
+	if total = max(total, n); total > size || at > size-total {
+		return nil, OutOfBounds
+	}
+	if align > 1 && (r.addr+at)&uint64(align-1) != 0 {
+		return nil, Misaligned
+	}
+	return r.data[at : at+n : at+n], OK
+}
+
+// Close deregisters the region: peers get a key error from now on, and when Close returns no operation is in flight on
+// it. It waits for the readers that are inside a burst, so it must not be called from inside one. Closing again is
+// fine, and waits for the same bursts.
+func (r *Region) Close() error { return r.CloseContext(context.Background()) }
+
+// CloseContext is Close with a limit. If the context ends first, it returns the context's error: the key is gone, but
+// the memory stays held until another Close returns nil.
+func (r *Region) CloseContext(ctx context.Context) error {
+	if err := quiesce(ctx, r.table.unpublish(r)); err != nil {
+		return fmt.Errorf("mr: region %v is deregistered, but operations on it are still in flight: %w; close it again "+
+			"to wait for them", r, err)
+	}
+	r.mem.release(r)
+	return nil
+}

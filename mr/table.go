@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mr
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// MaxName is the longest name of a region, bytes: what the catalogue can carry.
+const MaxName = 64
+
+// Table is the set of regions of one domain.
+type Table struct {
+	index atomic.Pointer[index] // stored under mu; loaded by readers
+
+	mu      sync.Mutex
+	readers map[*Reader]struct{}
+	names   map[string]*Region
+	named   []*Region // in order of registration
+}
+
+// NewTable returns an empty table.
+func NewTable() *Table {
+	t := &Table{readers: map[*Reader]struct{}{}, names: map[string]*Region{}}
+	t.index.Store(newIndex(1))
+	return t
+}
+
+// Options say how memory is registered; the zero value registers all of it, without rights, under a key of the
+// provider's.
+type Options struct {
+	Key     *uint64 // the user's key; nil for an unguessable one
+	Access  Access  // what peers may do
+	Name    string  // entry in the node's catalogue, at most MaxName bytes; empty for none
+	Offset  int     // first byte of the memory that belongs to the region
+	Length  int     // bytes; 0 means to the end of the memory
+	Virtual bool    // peers give virtual addresses instead of offsets from 0 (FI_MR_VIRT_ADDR)
+}
+
+// Register makes memory accessible to peers. The region may overlap with others. The error wraps ErrKeyInUse,
+// ErrNameInUse, ErrName, ErrAccess, ErrSize or ErrClosed.
+func (t *Table) Register(m *Memory, o Options) (*Region, error) {
+	if o.Access&^allAccess != 0 {
+		return nil, fmt.Errorf("%w: %#x, expected RemoteRead, RemoteWrite or both", ErrAccess, uint8(o.Access))
+	}
+	if len(o.Name) > MaxName {
+		return nil, fmt.Errorf("%w: it has %d bytes, expected at most %d", ErrName, len(o.Name), MaxName)
+	}
+	r := &Region{table: t, mem: m, access: o.Access, name: o.Name}
+	data, err := m.hold(r, o.Offset, o.Length)
+	if err != nil {
+		return nil, err
+	}
+	r.data, r.addr = data, addressOf(data)
+	if o.Virtual {
+		r.base = r.addr
+	}
+	if err := t.publish(r, o.Key); err != nil {
+		m.release(r)
+		return nil, err
+	}
+	return r, nil
+}
+
+// publish gives the region its key and lets readers find it.
+func (t *Table) publish(r *Region, key *uint64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x := t.index.Load()
+	if key == nil {
+		r.key = x.unusedKey()
+	} else if r.key = *key; x.find(r.key) != nil {
+		return fmt.Errorf("%w: %#x; close its region first, choose another key, or let the provider choose",
+			ErrKeyInUse, r.key)
+	}
+	if r.name != "" {
+		if t.names[r.name] != nil {
+			return fmt.Errorf("%w: %q; close its region first or choose another name", ErrNameInUse, r.name)
+		}
+		t.names[r.name] = r
+		t.named = append(t.named, r)
+	}
+	// The region goes into the index before the index goes to the readers; either store publishes it whole.
+	x = x.grown()
+	x.add(r)
+	t.index.Store(x)
+	return nil
+}
+
+// unpublish takes the region out of sight of later look-ups, and returns the readers that may have found it before.
+// Doing it again changes nothing and returns the same.
+func (t *Table) unpublish(r *Region) []inside {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r.closed.Swap(true) {
+		return r.holders
+	}
+	t.index.Load().remove(r)
+	if r.name != "" {
+		delete(t.names, r.name)
+		i := slices.Index(t.named, r)
+		t.named = slices.Delete(t.named, i, i+1)
+	}
+	for rd := range t.readers {
+		if s := rd.state.Load(); s&1 != 0 {
+			r.holders = append(r.holders, inside{rd, s})
+		}
+	}
+	return r.holders
+}
+
+// unusedKey draws a key that a peer cannot guess.
+func (x *index) unusedKey() uint64 {
+	for {
+		var b [8]byte
+		_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the program instead
+		if key := binary.LittleEndian.Uint64(b[:]); x.find(key) == nil {
+			return key
+		}
+	}
+}
+
+// Count returns the number of registered regions.
+func (t *Table) Count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.index.Load().live
+}
+
+// Named returns the number of regions that have a name: the entries of the catalogue.
+func (t *Table) Named() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.named)
+}
+
+// ByName returns the region of that name, or nil. It takes a lock that nobody holds for long. To use the region's
+// memory, call it between Enter and Exit of a Reader.
+func (t *Table) ByName(name string) *Region {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.names[name]
+}
+
+// At returns the i-th (from 0) of the named regions in order of registration, or nil. Ordinals move down when a region
+// is closed. Otherwise it is like ByName.
+func (t *Table) At(i int) *Region {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i < 0 || i >= len(t.named) {
+		return nil
+	}
+	return t.named[i]
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mr
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func TestRegister(t *testing.T) {
+	tab, mem := NewTable(), adopt(t, 4096)
+	rd := tab.NewReader()
+	defer rd.Close()
+	rd.Enter()
+	defer rd.Exit()
+	for _, key := range []uint64{0, 1, math.MaxUint64} {
+		r := register(t, tab, mem, Options{Key: &key, Access: RemoteRead, Offset: 64, Length: 128})
+		if r.Key() != key || rd.Lookup(key) != r || r.Len() != 128 || r.Access() != RemoteRead || r.Name() != "" ||
+			r.Base() != 0 || r.Memory() != mem || &r.Bytes()[0] != &mem.Bytes()[64] {
+			t.Errorf("%+v", r)
+		}
+		if _, err := tab.Register(mem, Options{Key: &key}); !errors.Is(err, ErrKeyInUse) {
+			t.Errorf("key %d twice: %v", key, err)
+		}
+	}
+	a, b := register(t, tab, mem, Options{}), register(t, tab, mem, Options{Virtual: true})
+	if a.Key() == b.Key() || rd.Lookup(a.Key()) != a || rd.Lookup(b.Key()) != b || a.Len() != 4096 {
+		t.Errorf("provider's keys %#x and %#x", a.Key(), b.Key())
+	}
+	if b.Base() != addressOf(mem.Bytes()) {
+		t.Errorf("base %#x, want %#x", b.Base(), addressOf(mem.Bytes()))
+	}
+	if tab.Count() != 5 || tab.Named() != 0 {
+		t.Errorf("Count %d, Named %d", tab.Count(), tab.Named())
+	}
+	if rd.Lookup(2) != nil {
+		t.Error("a key that nobody registered is found")
+	}
+}
+
+func TestRegisterRefuses(t *testing.T) {
+	tab, mem := NewTable(), adopt(t, 4096)
+	register(t, tab, mem, Options{Name: "taken"})
+	for name, tt := range map[string]struct {
+		o    Options
+		want error
+	}{
+		"access":          {Options{Access: 4}, ErrAccess},
+		"long name":       {Options{Name: strings.Repeat("x", MaxName+1)}, ErrName},
+		"name in use":     {Options{Name: "taken"}, ErrNameInUse},
+		"negative offset": {Options{Offset: -1}, ErrSize},
+		"negative length": {Options{Length: -1}, ErrSize},
+		"at the end":      {Options{Offset: 4096}, ErrSize},
+		"past the end":    {Options{Offset: 5000}, ErrSize},
+		"too long":        {Options{Offset: 1, Length: 4096}, ErrSize},
+		"overflow":        {Options{Offset: math.MaxInt, Length: math.MaxInt}, ErrSize},
+	} {
+		if r, err := tab.Register(mem, tt.o); !errors.Is(err, tt.want) || r != nil {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
+	}
+	if tab.Count() != 1 || tab.Named() != 1 || len(mem.regions) != 1 {
+		t.Errorf("refusals left traces: Count %d, Named %d, %d holds", tab.Count(), tab.Named(), len(mem.regions))
+	}
+}
+
+func TestResolve(t *testing.T) {
+	mem, err := Alloc(4096, AllocOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = mem.Close() })
+	const top = math.MaxUint64
+	tab := NewTable()
+	odd := register(t, tab, mem, Options{Access: RemoteRead, Offset: 4, Length: 100}) // 4 bytes off alignment
+	virtual := register(t, tab, mem, Options{Access: RemoteRead | RemoteWrite, Virtual: true})
+	base := virtual.Base()
+	tests := []struct {
+		name             string
+		r                *Region
+		offset, n, total uint64
+		align            int
+		need             Access
+		want             Fault
+	}{
+		{"all", odd, 0, 100, 100, 1, RemoteRead, OK},
+		{"last byte", odd, 99, 1, 1, 1, RemoteRead, OK},
+		{"no rights needed", odd, 0, 1, 1, 0, 0, OK},
+		{"total left out", odd, 0, 100, 0, 1, RemoteRead, OK},
+		{"nothing at the end", odd, 100, 0, 0, 1, RemoteRead, OK},
+		{"nothing past the end", odd, 101, 0, 0, 1, RemoteRead, OutOfBounds},
+		{"one too many", odd, 0, 101, 101, 1, RemoteRead, OutOfBounds},
+		{"behind the end", odd, 100, 1, 1, 1, RemoteRead, OutOfBounds},
+		{"part inside, whole not", odd, 0, 8, 101, 1, RemoteRead, OutOfBounds},
+		{"huge offset", odd, top, 1, 1, 1, RemoteRead, OutOfBounds},
+		{"offset and length wrap", odd, top - 7, 16, 16, 1, RemoteRead, OutOfBounds},
+		{"huge length", odd, 8, top, top, 1, RemoteRead, OutOfBounds},
+		{"huge total", odd, 8, 8, top, 1, RemoteRead, OutOfBounds},
+		{"aligned by address", odd, 4, 8, 8, 8, RemoteRead, OK},
+		{"aligned by offset only", odd, 8, 8, 8, 8, RemoteRead, Misaligned},
+		{"write", odd, 4, 8, 8, 8, RemoteWrite, NoAccess},
+		{"both", odd, 4, 8, 8, 8, RemoteRead | RemoteWrite, NoAccess},
+		{"access before bounds", odd, top, 8, 8, 8, RemoteWrite, NoAccess},
+		{"bounds before alignment", odd, 97, 8, 8, 8, RemoteRead, OutOfBounds},
+		{"virtual, first", virtual, base, 8, 8, 8, RemoteRead | RemoteWrite, OK},
+		{"virtual, last", virtual, base + 4088, 8, 8, 8, RemoteWrite, OK},
+		{"virtual, before", virtual, base - 1, 1, 1, 1, RemoteWrite, OutOfBounds},
+		{"virtual, behind", virtual, base + 4096, 1, 1, 1, RemoteWrite, OutOfBounds},
+		{"virtual, offset", virtual, 0, 8, 8, 8, RemoteWrite, OutOfBounds},
+		{"virtual, misaligned", virtual, base + 8, 16, 16, 16, RemoteWrite, Misaligned},
+	}
+	for _, tt := range tests {
+		b, fault := tt.r.Resolve(tt.offset, tt.n, tt.total, tt.align, tt.need)
+		if fault != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, fault, tt.want)
+			continue
+		}
+		if fault != OK {
+			if b != nil {
+				t.Errorf("%s: bytes in spite of %v", tt.name, fault)
+			}
+			continue
+		}
+		if uint64(len(b)) != tt.n || cap(b) != len(b) {
+			t.Errorf("%s: %d bytes, capacity %d, want %d", tt.name, len(b), cap(b), tt.n)
+		}
+		if want := tt.r.addr + tt.offset - tt.r.base; tt.n > 0 && addressOf(b) != want {
+			t.Errorf("%s: at %#x, want %#x", tt.name, addressOf(b), want)
+		}
+	}
+}
+
+func FuzzResolve(f *testing.F) {
+	f.Add(uint64(0), uint64(8), uint64(8), uint64(0))
+	f.Add(uint64(math.MaxUint64), uint64(8), uint64(0), uint64(1000))
+	data := make([]byte, 1000)
+	f.Fuzz(func(t *testing.T, offset, n, total, base uint64) {
+		r := Region{data: data, base: base}
+		b, fault := r.Resolve(offset, n, total, 1, 0)
+		inside := offset >= base && offset-base <= 1000 && max(n, total) <= 1000-(offset-base)
+		// A base near the top of the address space wraps around; no mapping lies there.
+		if base <= math.MaxUint64-1000 && inside != (fault == OK) {
+			t.Fatalf("offset %d, base %d, n %d, total %d: %v", offset, base, n, total, fault)
+		}
+		if fault == OK && uint64(len(b)) != n {
+			t.Fatalf("%d bytes, want %d", len(b), n)
+		}
+	})
+}
+
+func TestCatalogue(t *testing.T) {
+	tab, mem := NewTable(), adopt(t, 64)
+	var rs []*Region
+	for i := range 4 {
+		rs = append(rs, register(t, tab, mem, Options{Name: fmt.Sprint("region", i)}))
+		register(t, tab, mem, Options{}) // has no place in the catalogue
+	}
+	check := func(want ...*Region) {
+		t.Helper()
+		if tab.Named() != len(want) {
+			t.Errorf("%d named regions, want %d", tab.Named(), len(want))
+		}
+		for i, r := range want {
+			if tab.At(i) != r || tab.ByName(r.Name()) != r {
+				t.Errorf("at %d: %v, by name: %v, want %v", i, tab.At(i), tab.ByName(r.Name()), r)
+			}
+		}
+		if tab.At(-1) != nil || tab.At(len(want)) != nil || tab.ByName("") != nil || tab.ByName("other") != nil {
+			t.Error("something is found where nothing is")
+		}
+	}
+	check(rs...)
+	for range 2 {
+		if err := rs[1].Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(rs[0], rs[2], rs[3])
+	again := register(t, tab, mem, Options{Name: "region1"})
+	if err := rs[1].Close(); err != nil { // a late Close must not take the new one away
+		t.Fatal(err)
+	}
+	check(rs[0], rs[2], rs[3], again)
+}
+
+// TestIndex compares the index with a map over many random steps, with keys that collide and churn.
+func TestIndex(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	x, model := newIndex(1), map[uint64]*Region{}
+	for range 50_000 {
+		key := rng.Uint64N(500) << 32
+		if r := model[key]; r != nil {
+			x.remove(r)
+			x.remove(r)
+			delete(model, key)
+		} else {
+			r := &Region{key: key}
+			x = x.grown()
+			x.add(r)
+			model[key] = r
+		}
+		probe := rng.Uint64N(500) << 32
+		if x.find(probe) != model[probe] {
+			t.Fatalf("key %#x: %v, want %v", probe, x.find(probe), model[probe])
+		}
+		if x.live != len(model) || 2*x.used > len(x.slots) {
+			t.Fatalf("%d live, %d used of %d slots, want %d live", x.live, x.used, len(x.slots), len(model))
+		}
+	}
+	if len(x.slots) > 4096 {
+		t.Errorf("%d slots for %d regions", len(x.slots), x.live)
+	}
+}
+
+func TestStrings(t *testing.T) {
+	for got, want := range map[string]string{
+		(RemoteRead | RemoteWrite).String(): "rw", RemoteWrite.String(): "w", RemoteRead.String(): "r",
+		Access(0).String(): "-", OK.String(): "ok", NoAccess.String(): "no access", Misaligned.String(): "misaligned",
+		OutOfBounds.String(): "out of bounds", PagesHuge.String(): "huge", PagesSmall.String(): "small",
+		PagesTransparent.String(): "transparent huge", (&Region{key: 255}).String(): "key 0xff",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
