@@ -18,7 +18,8 @@ import (
 var _ = [1]struct{}{}[NumReasons-Reason(steerReasonNUM_REASONS)]
 
 // Program is the steering program in the kernel. Its methods may be called from
-// several goroutines; none is for the data path.
+// several goroutines; none is for the data path. Keep it reachable and Close it:
+// a collected Program is detached.
 type Program struct {
 	queues       int
 	allowGeneric bool
