@@ -5,7 +5,6 @@ package mr
 import (
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 )
@@ -64,8 +63,8 @@ type Memory struct {
 	sync  func() error // writes the bytes to where they persist; nil when nowhere
 
 	mu      sync.Mutex
-	data    []byte    // nil once closed
-	regions []*Region // registered and not yet quiescent
+	data    []byte               // nil once closed
+	regions map[*Region]struct{} // registered and not yet quiescent
 	pinner  runtime.Pinner
 }
 
@@ -109,6 +108,9 @@ func (m *Memory) Sync() error {
 	return m.sync()
 }
 
+// maxNames is how many holders an error names.
+const maxNames = 8
+
 // Close gives the memory back. It refuses while regions are registered over it, also while one of them is still
 // waiting for operations in flight: the error wraps ErrInUse and names them. Closing again does nothing.
 func (m *Memory) Close() error {
@@ -116,10 +118,13 @@ func (m *Memory) Close() error {
 	defer m.mu.Unlock()
 	if len(m.regions) > 0 {
 		var names []string
-		for _, r := range m.regions[:min(len(m.regions), 8)] {
-			names = append(names, r.String())
+		for r := range m.regions {
+			if names = append(names, r.String()); len(names) == maxNames {
+				break
+			}
 		}
-		return fmt.Errorf("%w: %d of them (%s); close them first", ErrInUse, len(m.regions), strings.Join(names, ", "))
+		return fmt.Errorf("%w: %d of them (such as %s); close them first", ErrInUse, len(m.regions),
+			strings.Join(names, "; "))
 	}
 	if m.data == nil {
 		return nil
@@ -153,7 +158,10 @@ func (m *Memory) hold(r *Region, offset, length int) ([]byte, error) {
 		m.pinner.Pin(&m.data[0])
 		pinned.Store(m, struct{}{})
 	}
-	m.regions = append(m.regions, r)
+	if m.regions == nil {
+		m.regions = map[*Region]struct{}{}
+	}
+	m.regions[r] = struct{}{}
 	return m.data[offset : offset+length : offset+length], nil
 }
 
@@ -161,11 +169,10 @@ func (m *Memory) hold(r *Region, offset, length int) ([]byte, error) {
 func (m *Memory) release(r *Region) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i := slices.Index(m.regions, r)
-	if i < 0 {
-		return
+	if _, held := m.regions[r]; !held {
+		return // closed before
 	}
-	m.regions = slices.Delete(m.regions, i, i+1)
+	delete(m.regions, r)
 	if m.kind == KindAdopted && len(m.regions) == 0 {
 		m.pinner.Unpin()
 		pinned.Delete(m)

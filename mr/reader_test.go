@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -115,6 +116,7 @@ func TestChurn(t *testing.T) {
 					}
 				}
 				rd.Exit()
+				runtime.Gosched() // the writers are to have the processors too
 			}
 		})
 	}
@@ -197,14 +199,8 @@ func BenchmarkLookup(b *testing.B) {
 		tab, mem := NewTable(), adopt(b, 64)
 		rng := rand.New(rand.NewPCG(1, 2))
 		keys := make([]uint64, n)
-		regions := make([]*Region, n)
 		for i := range keys {
-			// Not Memory.hold for each: it lists its regions, which is not what is measured here.
-			r := &Region{key: rng.Uint64(), data: mem.Bytes(), table: tab}
-			keys[i], regions[i] = r.key, r
-			if err := tab.publish(r, &r.key); err != nil {
-				b.Fatal(err)
-			}
+			keys[i] = register(b, tab, mem, Options{}).Key()
 		}
 		order := make([]uint64, 1<<14) // random access, without drawing numbers in the loop
 		for i := range order {
