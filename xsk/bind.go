@@ -60,7 +60,7 @@ func (s *Socket) setTXBudget(cfg *Config) error {
 	case err == nil:
 		s.txBudget = want
 	case cfg.TXBudget != 0 && errors.Is(err, unix.ENOPROTOOPT):
-		return fmt.Errorf("xsk: TX budget of %d: %w: %w; it takes Linux 6.18, leave TXBudget 0 to do without", want, ErrUnsupported, err)
+		return fmt.Errorf("xsk: TX budget of %d: %w: %w; it takes Linux 6.17, leave TXBudget 0 to do without", want, ErrUnsupported, err)
 	case cfg.TXBudget != 0:
 		return fmt.Errorf("xsk: TX budget of %d: %w", want, err)
 	}

@@ -72,7 +72,7 @@ type Config struct {
 	BusyPoll BusyPoll
 
 	// TXBudget is how many descriptors one Kick sends at most in copy mode, 32 up
-	// to TXSize (XDP_MAX_TX_SKB_BUDGET, Linux 6.18). 0 asks for TXSize and takes
+	// to TXSize (XDP_MAX_TX_SKB_BUDGET, Linux 6.17). 0 asks for TXSize and takes
 	// what the kernel offers, see Socket.TXBudget; a number is a demand.
 	TXBudget int
 

@@ -68,7 +68,7 @@
 // # Kernel versions
 //
 // Linux 5.4 is required (ring flags). 5.10 brings Shared across queues, 5.11 busy
-// polling, 6.6 MultiBuffer, 6.18 TXBudget and correct completion addresses for
+// polling, 6.6 MultiBuffer, 6.17 TXBudget, 6.18 correct completion addresses for
 // sockets that share a queue in copy mode; FramePool copes with older kernels.
 //
 // Sources: Documentation/networking/af_xdp.rst and net/xdp/ of the Linux kernel.

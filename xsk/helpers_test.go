@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
@@ -33,7 +34,7 @@ func redirect(t testing.TB, s *testnet.Side) *ebpf.Map {
 	t.Cleanup(func() { m.Close() })
 	const pass = 2 // XDP_PASS
 	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Type: ebpf.XDP, License: "Apache-2.0",
+		Type: ebpf.XDP, License: "Apache-2.0", Flags: unix.BPF_F_XDP_HAS_FRAGS,
 		Instructions: asm.Instructions{
 			asm.LoadMem(asm.R2, asm.R1, 0, asm.Word),  // data
 			asm.LoadMem(asm.R3, asm.R1, 4, asm.Word),  // data_end
@@ -117,8 +118,8 @@ func tryOpen(side *testnet.Side, cfg Config) (s *Socket, err error) {
 type node struct {
 	*Socket
 	pool *FramePool // of its completion ring
-	out  [64]Desc   // frames being assembled, reused
 	lost int        // frames that the device dropped
+	size int        // bytes in each frame sent; 0 lets frame choose
 }
 
 // station opens a socket with ring-size chunks in Fill and as many to send.
@@ -189,12 +190,15 @@ func check(t testing.TB, got []byte, lane byte) uint32 {
 // send queues frames seq to seq+n-1 and returns how many found room.
 func (n *node) send(lane byte, seq uint32, count int) int {
 	n.pool.Reap(n.Completion(), 256)
-	count = min(count, n.pool.Free(), len(n.out))
-	count = n.TX().Reserve(count)
+	count = n.TX().Reserve(min(count, n.pool.Free()))
 	for i := range count {
 		addr, _ := n.pool.Get()
 		n.pool.Sent(addr)
-		n.TX().Set(i, Desc{Addr: addr, Len: uint32(frame(n.UMEM().Chunk(addr), lane, seq+uint32(i)))})
+		size := n.size
+		if size == 0 {
+			size = frame(n.UMEM().Chunk(addr), lane, seq+uint32(i))
+		}
+		n.TX().Set(i, Desc{Addr: addr, Len: uint32(size)})
 	}
 	n.TX().Submit(count)
 	return count

@@ -183,7 +183,7 @@ func (s *Socket) Completion() *Consumer[uint64] { return &s.queue.completion }
 func (s *Socket) Mode() Mode { return s.mode }
 
 // TXBudget is how many descriptors one Kick sends at most in copy mode. Kernels
-// before 6.18 are fixed at 32.
+// before 6.17 are fixed at 32.
 func (s *Socket) TXBudget() int { return s.txBudget }
 
 // Statistics are the kernel's counters of a socket since it was opened

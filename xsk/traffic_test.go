@@ -5,6 +5,7 @@
 package xsk
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -142,6 +143,48 @@ func TestSharedUMEMAcrossQueuesAndNamespaces(t *testing.T) {
 	}
 	for _, n := range nodes {
 		settle(t, n)
+	}
+}
+
+func TestPacketOverSeveralChunks(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{MTU: 9000})
+	ma, mb := redirect(t, p.A), redirect(t, p.B)
+	cfg := Config{MultiBuffer: true, RXSize: 64, TXSize: 64, FillSize: 64, CompletionSize: 64}
+	a, b := station(t, p.A, ma, cfg), station(t, p.B, mb, cfg)
+	want := make([]byte, 8000)
+	for i := range want {
+		want[i] = byte(i * 7)
+	}
+	frame(want, 0, 0)
+	parts := a.TX().Reserve(4)
+	for i := range parts {
+		addr, _ := a.pool.Get()
+		a.pool.Sent(addr)
+		d := Desc{Addr: addr, Len: uint32(copy(a.UMEM().Chunk(addr)[:2000], want[2000*i:])), Options: Continued}
+		if i == parts-1 {
+			d.Options = 0
+		}
+		a.TX().Set(i, d)
+	}
+	a.TX().Submit(parts)
+	a.flush(t)
+	settle(t, a)
+	var got []byte
+	for more := true; more; {
+		if ready, err := b.Poll(10*time.Second, nil); !ready || err != nil {
+			st, _ := b.Statistics()
+			t.Fatalf("after %d bytes: ready %v, %v; %+v", len(got), ready, err, st)
+		}
+		n := b.RX().Peek(64)
+		for i := range n {
+			d := b.RX().Get(i)
+			got = append(got, b.UMEM().Frame(d)...)
+			more = d.Options&Continued != 0
+		}
+		b.RX().Release(n)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%d bytes arrived, want the %d that were sent", len(got), len(want))
 	}
 }
 
