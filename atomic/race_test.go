@@ -13,17 +13,23 @@ import (
 
 const (
 	raceWorkers = 4
-	raceRounds  = 4000
+	raceRounds  = 30000 // long enough for workers to overlap on two cores
 )
 
-// together runs each function in raceWorkers goroutines and waits for all.
+// together runs each function in raceWorkers goroutines, which start at the same
+// time, and waits for all.
 func together(fs ...func(worker int)) {
 	var wg sync.WaitGroup
+	start := make(chan struct{})
 	for _, f := range fs {
 		for w := range raceWorkers {
-			wg.Go(func() { f(w) })
+			wg.Go(func() {
+				<-start
+				f(w)
+			})
 		}
 	}
+	close(start)
 	wg.Wait()
 }
 
@@ -118,7 +124,7 @@ func TestHotLoopsUnderContention(t *testing.T) {
 			together(func(worker int) {
 				operand, result := make([]byte, 8), make([]byte, 8)
 				last := byte(0)
-				for i := range 4*raceRounds + 1 {
+				for i := range raceRounds + 1 {
 					switch c.op {
 					case Bxor, Bor:
 						operand[0] = 1 << worker
@@ -137,7 +143,7 @@ func TestHotLoopsUnderContention(t *testing.T) {
 			})
 		}
 		word := func(i int) uint32 { return binary.LittleEndian.Uint32(cell(i)) }
-		const top = 4*raceRounds*raceWorkers + raceWorkers - 1
+		const top = raceRounds*raceWorkers + raceWorkers - 1
 		if word(0) != 1<<raceWorkers-1 || word(1) != 1<<raceWorkers-1 || word(2) != top || word(3) != math.MaxInt32-top {
 			t.Errorf("%v: xor %#x or %#x max %d min %d; expected %#x, the same, %d and %d", dt,
 				word(0), word(1), word(2), word(3), 1<<raceWorkers-1, top, math.MaxInt32-top)
@@ -251,7 +257,7 @@ func TestNoTornReads(t *testing.T) {
 					defer done.Add(1)
 					operand := make([]byte, dt.Size())
 					k := KernelOf(Base, Write, dt)
-					for i := range raceRounds * 4 {
+					for i := range raceRounds {
 						for j := 0; j < len(operand); j += 8 {
 							binary.LittleEndian.PutUint64(operand[j:], uint64(i*raceWorkers+worker))
 						}
@@ -301,6 +307,39 @@ func TestSwapsHandOver(t *testing.T) {
 		if got, want := b[0]&0x3f, byte(wins.Load()&0x3f); got != want || wins.Load() == 0 {
 			t.Errorf("%v: state %d after %d wins; expected %d", dt, got, wins.Load(), want)
 		}
+	}
+}
+
+// TestSwapTellsTheTruth: a result equal to the comparand means that the swap
+// took place, even if the value leaves and comes back all the time.
+func TestSwapTellsTheTruth(t *testing.T) {
+	for _, dt := range []Datatype{Uint32, Uint64, Uint16} {
+		b := aligned(8)
+		size := dt.Size()
+		w := &words[uint32](b)[0]
+		var stop atomic.Bool
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for !stop.Load() {
+				atomic.CompareAndSwapUint32(w, 0, 1)
+				atomic.CompareAndSwapUint32(w, 1, 0)
+			}
+		})
+		k := KernelOf(Compare, Cswap, dt)
+		two, zero, result := []byte{2, 7: 0}, make([]byte, 8), make([]byte, 8)
+		for range raceRounds {
+			k(b[:size], two, zero, result)
+			if result[0] != 0 {
+				continue
+			}
+			if got := atomic.LoadUint32(w); got != 2 {
+				t.Errorf("%v: reported a swap, but the value is %d", dt, got)
+				break
+			}
+			atomic.StoreUint32(w, 0)
+		}
+		stop.Store(true)
+		wg.Wait()
 	}
 }
 
