@@ -68,6 +68,21 @@ func TestClosedSocketIsHarmless(t *testing.T) {
 	}
 }
 
+func TestLastSocketReleasesSharedRings(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	first := open(t, p.A, Config{UMEM: newUMEM(t, 64), FillSize: 64, CompletionSize: 64})
+	second := open(t, p.A, Config{Shared: first})
+	fill(second, 0, 10)
+	for i, want := range []struct{ size, free int }{{64, 54}, {0, 0}} {
+		if err := []*Socket{first, second}[i].Close(); err != nil {
+			t.Fatal(err)
+		}
+		if f := second.Fill(); f.Size() != want.size || f.Free() != want.free {
+			t.Errorf("after %d closed: Fill has %d slots, %d free; want %+v", i+1, f.Size(), f.Free(), want)
+		}
+	}
+}
+
 func TestInterfaceGoesAway(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	a := station(t, p.A, redirect(t, p.A), Config{})
@@ -264,7 +279,8 @@ func TestNothingLeaks(t *testing.T) {
 	if f, m := held(t); f != files || m != maps {
 		t.Errorf("%d files and %d socket mappings, were %d and %d", f, m, files, maps)
 	}
-	if now := mapped(t); now > rss+size {
+	// 15 rounds of a leak are far more than this; the Go heap may grow by an arena.
+	if now := mapped(t); now > rss+4*size {
 		t.Errorf("%d bytes mapped, were %d", now, rss)
 	}
 }

@@ -4,6 +4,7 @@ package xsk
 
 import (
 	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -130,6 +131,7 @@ func TestRingAcrossThreads(t *testing.T) {
 			in.Release(n)
 			out.Submit(n)
 			done += n
+			runtime.Gosched() // on a machine with one core
 		}
 	})
 	p, c := newProducer(tx), newConsumer(comp)
@@ -148,6 +150,7 @@ func TestRingAcrossThreads(t *testing.T) {
 		}
 		c.Release(n)
 		got += n
+		runtime.Gosched()
 	}
 	wg.Wait()
 }
