@@ -96,7 +96,7 @@ func (s *Initiator) Deadline() int64 {
 		d = s.ackAt
 	}
 	if d == 0 && s.state == Open {
-		d = s.workedAt + int64(s.cfg.IdleClose)
+		d = s.workedAt + int64(IdleClose)
 	}
 	return d
 }
@@ -120,7 +120,7 @@ func (s *Initiator) Tick(now int64) Event {
 		}
 		s.onTimeout(now)
 	}
-	if s.state == Open && s.wait == 0 && now-s.workedAt >= int64(s.cfg.IdleClose) {
+	if s.state == Open && s.wait == 0 && now-s.workedAt >= int64(IdleClose) {
 		return s.end(Idle)
 	}
 	return Event{Kind: Nothing}

@@ -63,12 +63,14 @@ type Config struct {
 	// its ack before it sends one alone, which lets the target free its
 	// cache; 2 ms.
 	AckDelay time.Duration
-	// IdleClose is after how long without work an initiator closes its
-	// session; 30 s. Targets wait IdleRetire, which must be longer, so that a
-	// live initiator never finds its session gone; 90 s.
-	IdleClose  time.Duration
+	// IdleRetire is after how long a silence the target forgets a session; 90 s.
+	// It must be longer than IdleClose.
 	IdleRetire time.Duration
 }
+
+// IdleClose is after how long without work an initiator closes its session.
+// Targets wait longer, so that a live initiator never finds its session gone.
+const IdleClose = 30 * time.Second
 
 // WithDefaults returns c with defaults in place of zero fields.
 func (c Config) WithDefaults() Config {
@@ -84,7 +86,6 @@ func (c Config) WithDefaults() Config {
 	def(&c.RTOMax, 500*time.Millisecond)
 	def(&c.GiveUp, 5*time.Second)
 	def(&c.AckDelay, 2*time.Millisecond)
-	def(&c.IdleClose, 30*time.Second)
 	def(&c.IdleRetire, 90*time.Second)
 	return c
 }

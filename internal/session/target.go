@@ -22,7 +22,19 @@ const (
 	NoBuffer                   // no room to answer or to hold it; it will be resent
 	Invalid                    // contradicts the session
 	Gone                       // the initiator closed the session
+	NumVerdicts
 )
+
+var verdictNames = [NumVerdicts]string{
+	"drop", "execute", "duplicate", "held", "stale", "out of window", "no buffer", "invalid", "gone",
+}
+
+func (v Verdict) String() string {
+	if v < NumVerdicts {
+		return verdictNames[v]
+	}
+	return "unknown verdict"
+}
 
 // answer is the cached response to one psn. A clean answer (every operation
 // succeeded, none has a result) has no buffer: the ack says it all.

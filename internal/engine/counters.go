@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"strings"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Counter names one of an engine's event counters.
+type Counter int
+
+// The counters. After them come one for each verdict of a session that drops a
+// request or answers it without running it, and one for each reason of the codec
+// to reject a packet.
+const (
+	PacketsReceived Counter = iota
+	PacketsSent
+	OpsSent          // records sent, first transmissions
+	FramesResent     // request frames sent again
+	RequestsExecuted // frames
+	OpsExecuted      // records of them
+	Hellos
+	SessionsOpened   // by this side
+	SessionsAccepted // by this side
+	SessionsRetired  // accepted ones, after long silence
+	SessionsFailed   // opened ones, by silence, restart or refusal of the peer
+	UnknownSession   // frames of sessions that do not exist here
+	StaleEpoch       // frames of an earlier life
+	Invalid          // well-formed frames that contradict their session
+	HandedOver       // frames that came on another queue than their session's
+	PortErrors
+	verdictBase
+	refusedBase = verdictBase + Counter(session.NumVerdicts)
+	numCounters = refusedBase + Counter(wire.NumReasons)
+)
+
+// counts are written by the engine's thread only.
+type counts [numCounters]uint64
+
+// Counters is a snapshot of an engine's counters.
+type Counters [numCounters]uint64
+
+var counterNames = [verdictBase]string{
+	"packets_received", "packets_sent", "ops_sent", "frames_resent", "requests_executed", "ops_executed",
+	"hellos", "sessions_opened", "sessions_accepted", "sessions_retired", "sessions_failed",
+	"unknown_session", "stale_epoch", "invalid", "handed_over", "port_errors",
+}
+
+// String returns the counter's name as statistics show it.
+func (c Counter) String() string {
+	switch {
+	case c < verdictBase:
+		return counterNames[c]
+	case c < refusedBase:
+		return "request_" + identifier(session.Verdict(c-verdictBase).String())
+	}
+	return "refused_" + identifier(wire.Reason(c-refusedBase).String())
+}
+
+func identifier(s string) string { return strings.ReplaceAll(s, " ", "_") }
+
+// Each calls f for every counter that can ever be other than zero.
+func (c *Counters) Each(f func(name string, value uint64)) {
+	for i, v := range c {
+		switch Counter(i) {
+		case verdictBase + Counter(session.Drop), verdictBase + Counter(session.Execute),
+			verdictBase + Counter(session.Gone), refusedBase + Counter(wire.ReasonOK):
+			continue
+		}
+		f(Counter(i).String(), v)
+	}
+}
+
+// publish shows the counters to other goroutines. It runs with the timers, so
+// what they see is at most a few milliseconds old.
+func (e *Engine) publish() {
+	for i, v := range e.count {
+		if e.shown[i].Load() != v {
+			e.shown[i].Store(v)
+		}
+	}
+}
+
+// Counters returns the counters as last published. Any goroutine may call it.
+func (e *Engine) Counters() (c Counters) {
+	for i := range c {
+		c[i] = e.shown[i].Load()
+	}
+	return c
+}

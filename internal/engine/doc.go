@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package engine is the poller: it moves operations from submission rings into
+// frames, frames from a port through the sessions into memory, and results back
+// into completions. One engine serves one queue of one interface and is driven
+// by one thread at a time.
+//
+// [Engine.Step] is the whole of it, in the order in which data flows:
+//
+//	receive   port -> session -> execute (target) or complete (initiator)
+//	inbox     the same for frames that another queue's engine received
+//	collect   submission rings -> the peers' queues
+//	pack      the peers' queues -> request frames of their sessions
+//	timers    retransmission, acknowledgement, idleness
+//	flush     sessions -> port, one kick
+//
+// Everything except [Ring.Claim], [Op.Publish], [Engine.Call], [Engine.Counters]
+// and the inbox belongs to the thread that steps. Nothing on the data path
+// allocates once the pools are warm, and nothing takes a lock.
+package engine

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"crypto/rand"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+const (
+	burst = 64 // packets taken from the port in one step
+	// timerPeriod is how often timers are looked at while anything is under way.
+	timerPeriod = int64(time.Millisecond)
+)
+
+// Config says what an engine works with.
+type Config struct {
+	Port     Port
+	Executor Executor // runs requests; nil for an engine that only initiates
+	// Accept answers the hello for an endpoint number with [wire.HelloAccepted]
+	// or the status to refuse it with. It is called on the engine's thread. Nil
+	// refuses all.
+	Accept   func(endpoint uint16) wire.HelloStatus
+	Session  session.Config
+	Local    wire.MAC // packets to this address stay in the group
+	Queue    int      // number of the queue, 0..63
+	Lane     uint8
+	Sessions int          // most sessions, both roles together; 0 means 4096
+	Buffers  int          // most payload buffers, each for requests and for answers; 0 means 8192
+	Clock    func() int64 // monotonic nanoseconds; nil means the system's
+}
+
+// Engine is the poller of one queue. See the package comment for its threads.
+type Engine struct {
+	cfg      Config
+	port     Port
+	group    *Group
+	now      int64
+	rings    []*Ring
+	ready    []*Peer    // peers with operations to pack
+	dirty    []outgoing // sessions with frames to send
+	table    table
+	door     *session.Listener
+	nonces   map[nonceKey]*target
+	reqs     *session.Pool // requests in flight
+	holds    *session.Pool // early requests
+	answers  *session.Pool // response cache
+	header   wire.Header   // of the packet at hand
+	source   wire.Source   // of the packet at hand
+	inbox    chan []byte
+	passedOn bool // the packet at hand came through the inbox
+	replied  bool // frames outside sessions wait for the kick
+	calls    chan func()
+	writer   wire.RecordWriter
+	segs     [][]segment // free lists of segments
+	timerAt  int64       // when timers are next looked at
+	nextDue  int64       // earliest deadline seen then; 0 = none
+	closing  bool
+	packets  [burst][]byte
+	count    counts
+	shown    [numCounters]atomic.Uint64
+	sleeper  sleeper
+}
+
+// outgoing is a session with frames to send.
+type outgoing interface {
+	// emit writes the next frame into b, behind the room for link's header.
+	emit(now int64, b []byte) int
+	link() *path
+	// clean is called when emit has returned 0.
+	clean()
+}
+
+// path is how frames reach one peer.
+type path struct {
+	wire.Template
+	self bool // the peer is this node: packets go through the group, not the port
+}
+
+// New returns an engine. It owns nothing but memory: the port is the caller's.
+func New(cfg Config) (*Engine, error) {
+	if cfg.Port == nil {
+		return nil, fmt.Errorf("engine: no port")
+	}
+	if cfg.Queue < 0 || cfg.Queue >= wire.MaxQueues {
+		return nil, fmt.Errorf("engine: queue %d: want 0..%d", cfg.Queue, wire.MaxQueues-1)
+	}
+	if cfg.Session.MaxFrame < session.MinFrame {
+		return nil, fmt.Errorf("engine: frames of %d bytes: want at least %d (raise the MTU)", cfg.Session.MaxFrame, session.MinFrame)
+	}
+	if cfg.Sessions <= 0 || cfg.Sessions > wire.MaxSessions {
+		cfg.Sessions = 4096
+	}
+	if cfg.Buffers <= 0 {
+		cfg.Buffers = 8192
+	}
+	if cfg.Clock == nil {
+		start := time.Now()
+		cfg.Clock = func() int64 { return int64(time.Since(start)) + 1 }
+	}
+	cfg.Session = cfg.Session.WithDefaults()
+	var secret [32]byte
+	if _, err := rand.Read(secret[:]); err != nil {
+		return nil, fmt.Errorf("engine: no randomness for cookies: %w", err)
+	}
+	payload := cfg.Session.MaxFrame - wire.HeaderLen
+	e := &Engine{
+		cfg: cfg, port: cfg.Port,
+		door:    session.NewListener(secret),
+		nonces:  make(map[nonceKey]*target),
+		reqs:    session.NewPool(payload, cfg.Buffers),
+		holds:   session.NewPool(payload, cfg.Buffers),
+		answers: session.NewPool(payload, cfg.Buffers),
+		inbox:   make(chan []byte, 4*burst),
+		calls:   make(chan func(), 16),
+	}
+	e.table.init(cfg.Lane, uint8(cfg.Queue), cfg.Sessions)
+	e.now = cfg.Clock()
+	return e, nil
+}
+
+// Step makes one round and returns how much there was to do; 0 means idle.
+func (e *Engine) Step() int {
+	e.now = e.cfg.Clock()
+	work := e.receive()
+	work += e.takeInbox()
+	work += e.takeCalls()
+	work += e.collect()
+	e.pack()
+	if e.now >= e.timerAt {
+		e.timers()
+	}
+	work += e.flush()
+	return work
+}
+
+// receive takes one burst from the port.
+func (e *Engine) receive() int {
+	n := e.port.Receive(e.packets[:])
+	if n == 0 {
+		return 0
+	}
+	e.enter()
+	for i := range n {
+		e.onPacket(e.packets[i])
+	}
+	e.exit()
+	e.port.Release()
+	e.count[PacketsReceived] += uint64(n)
+	return n
+}
+
+// enter and exit bracket the execution of requests; see Executor.
+func (e *Engine) enter() {
+	if e.cfg.Executor != nil {
+		e.cfg.Executor.Enter()
+	}
+}
+
+func (e *Engine) exit() {
+	if e.cfg.Executor != nil {
+		e.cfg.Executor.Exit()
+	}
+}
+
+// takeInbox handles the packets that other engines passed on.
+func (e *Engine) takeInbox() int {
+	n := len(e.inbox)
+	for range n {
+		b := <-e.inbox
+		e.passedOn = true
+		e.enter()
+		e.onPacket(b)
+		e.exit()
+		e.passedOn = false
+		e.group.recycle(b)
+	}
+	return n
+}
+
+// takeCalls runs what other goroutines asked to be run on this thread.
+func (e *Engine) takeCalls() int {
+	n := len(e.calls)
+	for range n {
+		(<-e.calls)()
+	}
+	return n
+}
+
+// collect moves published operations from the rings to their peers' queues.
+func (e *Engine) collect() int {
+	work := 0
+	for _, r := range e.rings {
+		work += e.Collect(r)
+	}
+	return work
+}
+
+// Collect moves what is published in one ring. Engine's thread only.
+func (e *Engine) Collect(r *Ring) int {
+	n := 0
+	for ; n < len(r.ops); n++ {
+		op := r.next()
+		if op == nil {
+			break
+		}
+		if op.Peer == nil {
+			r.release(op) // abandoned
+			continue
+		}
+		op.Peer.push(op)
+	}
+	return n
+}
+
+// pack fills request frames for the peers that have work. A peer stays in the
+// list while its window is shut.
+func (e *Engine) pack() {
+	kept := e.ready[:0]
+	for _, p := range e.ready {
+		p.pack()
+		if p.head != nil {
+			kept = append(kept, p)
+		} else {
+			p.listed = false
+		}
+	}
+	clear(e.ready[len(kept):])
+	e.ready = kept
+}
+
+// touch puts a session on the list of those with frames to send.
+func (e *Engine) touch(o outgoing, listed *bool) {
+	if !*listed {
+		*listed = true
+		e.dirty = append(e.dirty, o)
+	}
+}
+
+// flush sends what the sessions have due, as far as there are buffers, and
+// kicks the port once. It returns the number of packets.
+func (e *Engine) flush() int {
+	sent, full := 0, false
+	kept := e.dirty[:0]
+	for _, o := range e.dirty {
+		n := 0
+		if !full {
+			n, full = e.drain(o)
+			sent += n
+		}
+		if full {
+			kept = append(kept, o)
+		}
+	}
+	clear(e.dirty[len(kept):])
+	e.dirty = kept
+	if sent > 0 {
+		e.count[PacketsSent] += uint64(sent)
+	}
+	if sent > 0 || full || e.replied {
+		e.replied = false
+		if err := e.port.Flush(); err != nil {
+			e.count[PortErrors]++
+		}
+	}
+	return sent
+}
+
+// drain sends the frames of one session; full means that buffers ran out.
+func (e *Engine) drain(o outgoing) (sent int, full bool) {
+	link := o.link()
+	at := link.Len()
+	for {
+		b := e.port.Buffer()
+		if b == nil {
+			return sent, true
+		}
+		n := o.emit(e.now, b[at:])
+		if n == 0 {
+			o.clean()
+			return sent, false
+		}
+		e.transmit(link, b, n)
+		sent++
+	}
+}
+
+// transmit completes and queues the frame of n bytes that lies in the port's
+// buffer b behind the room for link's header.
+func (e *Engine) transmit(link *path, b []byte, n int) {
+	packet := b[:link.Put(b, n)]
+	if link.self {
+		e.group.pass(packet, int(sessionOf(packet[link.Len():]).Queue()))
+		return
+	}
+	e.port.Send(len(packet))
+}
+
+// timers looks at every session's clock, publishes the counters and notes the
+// next deadline.
+func (e *Engine) timers() {
+	e.nextDue = 0
+	for i := len(e.table.all) - 1; i >= 0; i-- { // downwards: a tick may remove its entry
+		if due := e.table.all[i].tick(e.now); due != 0 && (e.nextDue == 0 || due < e.nextDue) {
+			e.nextDue = due
+		}
+	}
+	e.timerAt = e.now + timerPeriod
+	e.publish()
+}
+
+// AddRing makes the engine take operations from r. Engine's thread only; see
+// [Engine.Call].
+func (e *Engine) AddRing(r *Ring) { e.rings = append(e.rings, r) }
+
+// RemoveRing undoes AddRing. Operations in flight still complete.
+func (e *Engine) RemoveRing(r *Ring) {
+	for i, x := range e.rings {
+		if x == r {
+			e.rings = append(e.rings[:i], e.rings[i+1:]...)
+			return
+		}
+	}
+}
+
+// Call has f run on the engine's thread during a coming step. It returns false
+// when too many calls wait already.
+func (e *Engine) Call(f func()) bool {
+	select {
+	case e.calls <- f:
+		e.Wake()
+		return true
+	default:
+		return false
+	}
+}
+
+// Close ends every session: peers are told, operations that wait complete with
+// what is known of them. Engine's thread only; the engine must be stepped until
+// Idle, or for as long as the caller is willing to wait.
+func (e *Engine) Close() {
+	e.closing = true
+	for _, t := range e.table.snapshot() {
+		t.shutdown()
+	}
+}
+
+// Idle reports whether nothing waits to be sent. Engine's thread only.
+func (e *Engine) Idle() bool { return len(e.dirty) == 0 && len(e.ready) == 0 }

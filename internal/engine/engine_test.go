@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+var (
+	macA = wire.MAC{2, 0, 0, 0, 0, 0xa}
+	macB = wire.MAC{2, 0, 0, 0, 0, 0xb}
+)
+
+// node is an engine on a memory port, stepped by the test.
+type node struct {
+	*engine.Engine
+	port  *port.Memory
+	table *mr.Table
+	mem   *engine.Memory
+	ring  *engine.Ring
+}
+
+// bench is two nodes and the clock they share.
+type bench struct {
+	t       testing.TB
+	a, b    *node
+	now     int64
+	operand [8]byte
+}
+
+func newBench(t testing.TB, seed uint64, cfg session.Config) *bench {
+	bn := &bench{t: t, now: 1}
+	pa, pb := port.NewMemoryPair(1500, seed)
+	bn.a, bn.b = bn.node(pa, macA, cfg), bn.node(pb, macB, cfg)
+	return bn
+}
+
+func (bn *bench) node(p *port.Memory, mac wire.MAC, cfg session.Config) *node {
+	table := mr.NewTable()
+	n := &node{port: p, table: table, mem: engine.NewMemory(table)}
+	cfg.MaxFrame = 1500
+	var err error
+	n.Engine, err = engine.New(engine.Config{
+		Port: p, Executor: n.mem, Local: mac, Session: cfg,
+		Accept: func(e uint16) wire.HelloStatus {
+			if e == 0 {
+				return wire.HelloAccepted
+			}
+			return wire.HelloNoEndpoint
+		},
+		Clock: func() int64 { return bn.now },
+	})
+	if err != nil {
+		bn.t.Fatal(err)
+	}
+	engine.NewGroup([]*engine.Engine{n.Engine})
+	if n.ring, err = engine.NewRing(256); err != nil {
+		bn.t.Fatal(err)
+	}
+	n.AddRing(n.ring)
+	bn.t.Cleanup(n.mem.Close)
+	return n
+}
+
+// region registers n bytes under key at b.
+func (bn *bench) region(key uint64, n int, access mr.Access) []byte {
+	bn.t.Helper()
+	m, err := mr.Alloc(n, mr.AllocOptions{})
+	if err != nil {
+		bn.t.Fatal(err)
+	}
+	r, err := bn.b.table.Register(m, mr.Options{Key: &key, Length: n, Access: access})
+	if err != nil {
+		bn.t.Fatal(err)
+	}
+	bn.t.Cleanup(func() { _ = r.Close(); _ = m.Close() })
+	return m.Bytes()
+}
+
+func (bn *bench) peer(endpoint uint16) *engine.Peer {
+	p, err := bn.a.NewPeer(wire.Link{Local: macA, Remote: macB}, 0, endpoint)
+	if err != nil {
+		bn.t.Fatal(err)
+	}
+	return p
+}
+
+// step lets both engines run; idle time passes in steps of a millisecond.
+func (bn *bench) step() {
+	if bn.a.Step()+bn.b.Step() == 0 {
+		bn.now += int64(time.Millisecond)
+	} else {
+		bn.now += 1000
+	}
+}
+
+// results collects completions.
+type results struct {
+	n     int
+	last  engine.Result
+	fates [4]int
+}
+
+func (r *results) Complete(_ *engine.Op, res engine.Result) {
+	r.n++
+	r.last = res
+	r.fates[res.Fate]++
+}
+
+func (bn *bench) until(done func() bool) {
+	bn.t.Helper()
+	for range 2_000_000 {
+		if done() {
+			return
+		}
+		bn.step()
+	}
+	bn.t.Fatal("nothing happens any more")
+}
+
+func (bn *bench) fetchAdd(p *engine.Peer, r engine.Completer, key, offset, v uint64, result []byte) bool {
+	op := bn.a.ring.Claim()
+	if op == nil {
+		return false
+	}
+	binary.LittleEndian.PutUint64(bn.operand[:], v)
+	op.Peer, op.Done, op.Key, op.Offset, op.Count = p, r, key, offset, 1
+	op.Verb, op.Opcode, op.Datatype, op.Flags = wire.VerbFetch, uint8(atomic.Sum), uint8(atomic.Uint64), 0
+	if result == nil {
+		op.Verb = wire.VerbAtomic
+	}
+	op.SetOperands(bn.operand[:], nil)
+	op.Result = result
+	op.Publish()
+	return true
+}
+
+// Every operation runs once and in order, whatever the network does.
+func TestExactlyOnceInOrder(t *testing.T) {
+	faults := map[string]port.Faults{
+		"none":    {},
+		"loss":    {Loss: 0.2},
+		"dup":     {Duplicate: 0.5},
+		"reorder": {Reorder: 0.5},
+		"corrupt": {Corrupt: 0.2},
+		"all":     {Loss: 0.1, Duplicate: 0.2, Reorder: 0.2, Corrupt: 0.05},
+	}
+	for name, f := range faults {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(5) {
+				bn := newBench(t, seed, session.Config{GiveUp: time.Hour})
+				mem := bn.region(7, 64, mr.RemoteRead|mr.RemoteWrite)
+				bn.a.port.SetFaults(f)
+				bn.b.port.SetFaults(f)
+				p := bn.peer(0)
+				const n = 2000
+				var r results
+				out := make([][8]byte, n)
+				for i := 0; i < n; {
+					for i < n && bn.fetchAdd(p, &r, 7, 8, 1, fetchOrNot(i, out)) {
+						i++
+					}
+					bn.step()
+				}
+				bn.until(func() bool { return r.n == n })
+				if got := binary.LittleEndian.Uint64(mem[8:]); got != n || r.fates[engine.Success] != n {
+					t.Fatalf("seed %d: sum %d, successes %d, want %d", seed, got, r.fates[engine.Success], n)
+				}
+				for i := range out {
+					if got := binary.LittleEndian.Uint64(out[i][:]); i%3 != 0 && got != uint64(i) {
+						t.Fatalf("seed %d: operation %d fetched %d: out of order", seed, i, got)
+					}
+				}
+			}
+		})
+	}
+}
+
+// fetchOrNot makes every third operation a base one.
+func fetchOrNot(i int, out [][8]byte) []byte {
+	if i%3 == 0 {
+		return nil
+	}
+	return out[i][:]
+}
+
+func TestRefusalsNeverRan(t *testing.T) {
+	bn := newBench(t, 1, session.Config{})
+	bn.region(1, 64, mr.RemoteRead|mr.RemoteWrite)
+	bn.region(2, 64, mr.RemoteRead)
+	p := bn.peer(0)
+	cases := []struct {
+		name        string
+		key, offset uint64
+		want        wire.Status
+	}{
+		{"unknown key", 99, 0, wire.StatusNoKey},
+		{"no right", 2, 0, wire.StatusNoAccess},
+		{"beyond the end", 1, 64, wire.StatusOutOfBounds},
+		{"far beyond the end", 1, ^uint64(7), wire.StatusOutOfBounds},
+		{"misaligned", 1, 4, wire.StatusMisaligned},
+	}
+	for _, c := range cases {
+		var r results
+		var out [8]byte
+		bn.fetchAdd(p, &r, c.key, c.offset, 1, out[:])
+		bn.until(func() bool { return r.n == 1 })
+		if want := (engine.Result{Fate: engine.NotExecuted, Status: c.want}); r.last != want {
+			t.Errorf("%s: %+v, want %+v", c.name, r.last, want)
+		}
+	}
+	var r results
+	bn.fetchAdd(bn.peer(5), &r, 1, 0, 1, nil)
+	bn.until(func() bool { return r.n == 1 })
+	if want := (engine.Result{Fate: engine.NotExecuted, Reason: session.RefusedEndpoint}); r.last != want {
+		t.Errorf("no such endpoint: %+v, want %+v", r.last, want)
+	}
+}
+
+// An array longer than many frames is one operation; a refused one leaves no
+// element changed.
+func TestLongArray(t *testing.T) {
+	bn := newBench(t, 1, session.Config{})
+	const n = 20_000
+	mem := bn.region(1, 8*n, mr.RemoteRead|mr.RemoteWrite)
+	p := bn.peer(0)
+	operand, result := make([]byte, 8*n), make([]byte, 8*n)
+	for i := range n {
+		binary.LittleEndian.PutUint64(operand[8*i:], uint64(i))
+		binary.LittleEndian.PutUint64(mem[8*i:], uint64(2*i))
+	}
+	post := func(offset uint64) results {
+		var r results
+		op := bn.a.ring.Claim()
+		op.Peer, op.Done, op.Key, op.Offset, op.Count = p, &r, 1, offset, n
+		op.Verb, op.Opcode, op.Datatype, op.Flags = wire.VerbFetch, uint8(atomic.Sum), uint8(atomic.Uint64), 0
+		op.SetOperands(operand, nil)
+		op.Result = result
+		op.Publish()
+		bn.until(func() bool { return r.n == 1 })
+		return r
+	}
+	if r := post(8); r.last != (engine.Result{Fate: engine.NotExecuted, Status: wire.StatusOutOfBounds}) {
+		t.Fatalf("one element too many: %+v", r.last)
+	}
+	if r := post(0); r.last != (engine.Result{}) {
+		t.Fatalf("%+v", r.last)
+	}
+	for i := range n {
+		was, is := binary.LittleEndian.Uint64(result[8*i:]), binary.LittleEndian.Uint64(mem[8*i:])
+		if was != uint64(2*i) || is != uint64(3*i) {
+			t.Fatalf("element %d: was %d, is %d, want %d and %d", i, was, is, 2*i, 3*i)
+		}
+	}
+}
+
+// A restarted target does not know the session: what was in flight may have run,
+// and the next operation finds its way to the new life.
+func TestTargetRestart(t *testing.T) {
+	bn := newBench(t, 1, session.Config{})
+	bn.region(1, 64, mr.RemoteRead|mr.RemoteWrite)
+	p := bn.peer(0)
+	var r results
+	bn.fetchAdd(p, &r, 1, 0, 1, nil)
+	bn.until(func() bool { return r.n == 1 })
+	old := bn.b
+	bn.b = bn.node(old.port, macB, session.Config{})
+	mem := bn.region(1, 64, mr.RemoteRead|mr.RemoteWrite)
+	bn.fetchAdd(p, &r, 1, 0, 1, nil)
+	bn.until(func() bool { return r.n == 2 })
+	if want := (engine.Result{Fate: engine.Restarted, Reason: session.PeerRestarted}); r.last != want {
+		t.Fatalf("after the restart: %+v, want %+v", r.last, want)
+	}
+	bn.fetchAdd(p, &r, 1, 0, 5, nil)
+	bn.until(func() bool { return r.n == 3 })
+	if got := binary.LittleEndian.Uint64(mem); r.last.Fate != engine.Success || got != 5 {
+		t.Fatalf("new life: %+v, sum %d, want success and 5", r.last, got)
+	}
+}
+
+// A target that closes tells which operations never ran.
+func TestTargetCloses(t *testing.T) {
+	bn := newBench(t, 1, session.Config{})
+	bn.region(1, 64, mr.RemoteRead|mr.RemoteWrite)
+	p := bn.peer(0)
+	var r results
+	bn.fetchAdd(p, &r, 1, 0, 1, nil)
+	bn.until(func() bool { return r.n == 1 })
+	bn.b.Close()
+	bn.fetchAdd(p, &r, 1, 0, 1, nil)
+	bn.until(func() bool { return r.n == 2 })
+	if want := (engine.Result{Fate: engine.NotExecuted, Reason: session.PeerClosed}); r.last != want {
+		t.Errorf("while closing: %+v, want %+v", r.last, want)
+	}
+	bn.fetchAdd(p, &r, 1, 0, 1, nil)
+	bn.until(func() bool { return r.n == 3 })
+	if want := (engine.Result{Fate: engine.NotExecuted, Reason: session.RefusedClosing}); r.last != want {
+		t.Errorf("afterwards: %+v, want %+v", r.last, want)
+	}
+}
+
+// A fenced operation leaves only after all before it have completed.
+func TestFence(t *testing.T) {
+	bn := newBench(t, 1, session.Config{})
+	bn.region(1, 64, mr.RemoteRead|mr.RemoteWrite)
+	p := bn.peer(0)
+	var warm, before, fenced results
+	bn.fetchAdd(p, &warm, 1, 0, 1, nil)
+	bn.until(func() bool { return warm.n == 1 })
+	check := checker{before: &before, r: &fenced, t: t}
+	for range 3 {
+		bn.fetchAdd(p, &before, 1, 0, 1, nil)
+	}
+	sent := bn.a.port.Sent
+	op := bn.a.ring.Claim()
+	op.Peer, op.Done, op.Key, op.Count, op.Offset = p, &check, 1, 1, 0
+	op.Verb, op.Opcode, op.Datatype, op.Flags = wire.VerbAtomic, uint8(atomic.Sum), uint8(atomic.Uint64), engine.FlagFence
+	op.SetOperands(make([]byte, 8), nil)
+	op.Publish()
+	bn.until(func() bool { return fenced.n == 1 })
+	if got := bn.a.port.Sent - sent; got < 2 {
+		t.Errorf("%d frames for two groups of operations, want a frame of its own for the fenced one", got)
+	}
+}
+
+// checker asserts that everything before has completed.
+type checker struct {
+	before, r *results
+	t         *testing.T
+}
+
+func (c *checker) Complete(op *engine.Op, r engine.Result) {
+	if c.before.n != 3 {
+		c.t.Errorf("fenced operation completed after %d of 3 earlier ones", c.before.n)
+	}
+	c.r.Complete(op, r)
+}
+
+func TestTalkingToOneself(t *testing.T) {
+	bn := newBench(t, 1, session.Config{})
+	bn.b.table, bn.a.table = bn.a.table, bn.b.table // regions at a
+	mem := bn.region(1, 64, mr.RemoteRead|mr.RemoteWrite)
+	p, err := bn.a.NewPeer(wire.Link{Local: macA, Remote: macA}, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r results
+	for range 100 {
+		bn.fetchAdd(p, &r, 1, 0, 1, nil)
+	}
+	bn.until(func() bool { return r.n == 100 })
+	if got := binary.LittleEndian.Uint64(mem); got != 100 || bn.a.port.Sent != 0 {
+		t.Errorf("sum %d, want 100; %d packets on the wire, want 0", got, bn.a.port.Sent)
+	}
+}
+
+func TestSteadyStateDoesNotAllocate(t *testing.T) {
+	bn := newBench(t, 1, session.Config{})
+	bn.region(1, 64, mr.RemoteRead|mr.RemoteWrite)
+	p := bn.peer(0)
+	var r results
+	out := make([]byte, 8)
+	round := func() {
+		r.n = 0
+		for range 32 {
+			bn.fetchAdd(p, &r, 1, 0, 1, out)
+		}
+		for r.n < 32 {
+			bn.step()
+		}
+	}
+	for range 200 { // fill the pools
+		round()
+	}
+	if n := testing.AllocsPerRun(200, round); n != 0 {
+		t.Errorf("%v allocations for 32 operations, want 0", n)
+	}
+}
+
+func BenchmarkFetchAdd(b *testing.B) {
+	for _, window := range []int{1, 240} {
+		b.Run(map[int]string{1: "window=1", 240: "window=240"}[window], func(b *testing.B) {
+			bn := newBench(b, 1, session.Config{})
+			bn.region(1, 64, mr.RemoteRead|mr.RemoteWrite)
+			p := bn.peer(0)
+			var r results
+			out := make([]byte, 8)
+			b.ReportAllocs()
+			posted := 0
+			for b.Loop() {
+				for posted-r.n >= window || !bn.fetchAdd(p, &r, 1, 0, 1, out) {
+					bn.step()
+				}
+				posted++
+			}
+		})
+	}
+}

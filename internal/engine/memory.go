@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// kernels and access are looked up by the verb, operation and datatype bytes of
+// a record; a nil kernel means that the combination is not supported.
+var (
+	kernels [wire.VerbCompare + 1][atomic.NumOps][atomic.NumDatatypes]atomic.Kernel
+	aligns  [atomic.NumDatatypes]int
+)
+
+// funcs maps the atomic verbs to the forms of fi_atomic(3).
+var funcs = [wire.VerbCompare + 1]atomic.Func{
+	wire.VerbAtomic: atomic.Base, wire.VerbFetch: atomic.Fetch, wire.VerbCompare: atomic.Compare,
+}
+
+func init() {
+	for dt := range atomic.Datatype(atomic.NumDatatypes) {
+		aligns[dt] = dt.Align()
+		for op := range atomic.Op(atomic.NumOps) {
+			for verb := wire.VerbAtomic; verb <= wire.VerbCompare; verb++ {
+				kernels[verb][op][dt] = atomic.KernelOf(funcs[verb], op, dt)
+			}
+		}
+	}
+}
+
+// Memory is the executor of a domain: it applies records to registered memory
+// and answers questions about the catalogue of named regions.
+type Memory struct {
+	table  *mr.Table
+	reader *mr.Reader
+	resp   wire.ResponseWriter
+	rec    wire.Record
+	last   *mr.Region // of lastKey, within one frame
+}
+
+// NewMemory returns an executor on the regions of table. It is one reader of the
+// table; Close it when its engine has stopped.
+func NewMemory(table *mr.Table) *Memory {
+	return &Memory{table: table, reader: table.NewReader()}
+}
+
+// Close ends the reader.
+func (m *Memory) Close() { m.reader.Close() }
+
+// Enter implements Executor.
+func (m *Memory) Enter() { m.reader.Enter() }
+
+// Exit implements Executor.
+func (m *Memory) Exit() { m.reader.Exit() }
+
+// Execute implements Executor.
+func (m *Memory) Execute(payload []byte, ops int, resp []byte) (n int, flags uint8, reason wire.Reason) {
+	if reason = wire.Validate(payload, ops); reason != wire.ReasonOK {
+		return 0, 0, reason
+	}
+	var records wire.RecordReader
+	records.Reset(payload, ops)
+	m.resp.Reset(resp, ops)
+	m.last = nil
+	for i := 0; records.Next(&m.rec); i++ {
+		if status := m.run(i); status != wire.StatusOK {
+			m.resp.AppendStatus(i, status)
+		}
+	}
+	n, flags = m.resp.Finish()
+	return n, flags, wire.ReasonOK
+}
+
+// run executes the record at hand, number i of its frame.
+func (m *Memory) run(i int) wire.Status {
+	if m.rec.Verb <= wire.VerbCompare {
+		return m.atomic(i)
+	}
+	return m.catalogue(i)
+}
+
+// atomic applies an atomic record. Whatever can fail is checked before anything
+// is changed.
+func (m *Memory) atomic(i int) wire.Status {
+	rec := &m.rec
+	if rec.Op >= atomic.NumOps || rec.Datatype >= atomic.NumDatatypes {
+		return wire.StatusUnsupported
+	}
+	kernel := kernels[rec.Verb][rec.Op][rec.Datatype]
+	if kernel == nil {
+		return wire.StatusUnsupported
+	}
+	if m.last == nil || m.last.Key() != rec.Key {
+		if m.last = m.reader.Lookup(rec.Key); m.last == nil {
+			return wire.StatusNoKey
+		}
+	}
+	size := uint64(wire.ElemSize(rec.Datatype))
+	n := uint64(rec.Count) * size
+	target, fault := m.last.Resolve(rec.Offset, n, uint64(rec.Total)*size, aligns[rec.Datatype], needs(rec))
+	if fault != mr.OK {
+		return statusOf(fault)
+	}
+	var result []byte
+	if rec.Verb != wire.VerbAtomic {
+		if result = m.resp.AppendValue(i, int(n)); result == nil {
+			return wire.StatusBadCount
+		}
+	}
+	kernel(target, rec.Operand, rec.Compare, result)
+	return wire.StatusOK
+}
+
+// needs returns the rights that a record requires, after fi_mr(3): what returns
+// a value reads, what is not a read writes.
+func needs(rec *wire.Record) mr.Access {
+	switch {
+	case rec.Verb == wire.VerbAtomic:
+		return mr.RemoteWrite
+	case rec.Op == wire.OpRead:
+		return mr.RemoteRead
+	}
+	return mr.RemoteRead | mr.RemoteWrite
+}
+
+func statusOf(f mr.Fault) wire.Status {
+	switch f {
+	case mr.NoAccess:
+		return wire.StatusNoAccess
+	case mr.Misaligned:
+		return wire.StatusMisaligned
+	}
+	return wire.StatusOutOfBounds
+}
+
+// catalogue answers a question about the named regions.
+func (m *Memory) catalogue(i int) wire.Status {
+	var r *mr.Region
+	if m.rec.Verb == wire.VerbLookup {
+		r = m.table.ByName(string(m.rec.Name))
+	} else {
+		r = m.table.At(int(m.rec.Ordinal))
+	}
+	if r == nil {
+		return wire.StatusNotFound
+	}
+	v := m.resp.AppendValue(i, wire.EntryLen)
+	if v == nil {
+		return wire.StatusBadCount
+	}
+	entry := wire.Entry{
+		Key: r.Key(), Size: uint64(r.Len()), Access: uint8(r.Access()),
+		Datatype: wire.NoDatatype, Total: uint32(m.table.Named()),
+	}
+	entry.SetName(r.Name())
+	entry.Put(v)
+	return wire.StatusOK
+}

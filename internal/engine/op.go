@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// VerbConnect is a local verb: it completes when the session to the peer is
+// open and puts nothing on the wire.
+const VerbConnect uint8 = 0xf0
+
+// InlineLen is how many bytes of operands an Op can keep for itself. The
+// caller's buffers are free as soon as such an Op is published.
+const InlineLen = 32
+
+// Result says how an operation ended.
+type Result struct {
+	Fate   Fate
+	Status wire.Status    // why the target refused it, when it did
+	Reason session.Reason // why the session ended, when it did
+}
+
+// Fate is the truth about one operation.
+type Fate uint8
+
+// The four fates, and nothing else.
+const (
+	Success     Fate = iota // ran exactly once; results are in place
+	NotExecuted             // never ran and never will
+	Unknown                 // ran at most once; of an array, some elements may have
+	Restarted               // as Unknown, and the target's memory may be new
+)
+
+// Completer receives finished operations, on the engine's thread. It must not
+// block, and must not keep op: the entry is reused afterwards.
+type Completer interface {
+	Complete(op *Op, r Result)
+}
+
+// Op is an entry of a submission ring, and the record of the operation until it
+// completes. The fields of the first group are written by the poster between
+// Claim and Publish and read by the engine afterwards.
+type Op struct {
+	Peer     *Peer
+	Done     Completer
+	Context  any
+	Key      uint64
+	Offset   uint64 // bytes, or a virtual address
+	Operand  []byte // Count elements; the name for VerbLookup
+	Compare  []byte
+	Result   []byte // Count elements; written by the engine before completion
+	Count    uint32 // elements; the ordinal for VerbList
+	Verb     uint8
+	Opcode   uint8
+	Datatype uint8
+	Flags    uint8
+	Value    uint64 // free for the poster
+
+	// The engine's own.
+	next    *Op    // in the peer's queue
+	sent    uint32 // elements packed
+	pending uint32 // records in flight
+	ran     bool   // some part ran, or may have
+	failed  bool
+	bad     Result // the first failure, when failed
+
+	inline [InlineLen]byte
+	ring   *Ring
+	ticket uint64
+	seq    atomic.Uint64 // ring protocol, see Ring
+}
+
+// FlagFence defers the operation, and all after it, until every earlier one to
+// the same peer has completed (FI_FENCE).
+const FlagFence uint8 = 1 << 0
+
+// SetOperands gives the operation its operands. Short ones are copied, so that
+// the caller's memory is free again; it returns false when they were not, and
+// then must stay untouched until completion.
+func (op *Op) SetOperands(operand, compare []byte) (copied bool) {
+	if len(operand)+len(compare) > InlineLen {
+		op.Operand, op.Compare = operand, compare
+		return false
+	}
+	n := copy(op.inline[:], operand)
+	m := n + copy(op.inline[n:], compare)
+	op.Operand, op.Compare = op.inline[:n:n], op.inline[n:m:m]
+	return true
+}
+
+// reset clears what the last use left behind.
+func (op *Op) reset() {
+	op.next, op.sent, op.pending = nil, 0, 0
+	op.ran, op.failed, op.bad = false, false, Result{}
+}
+
+// fail notes that a part of the operation failed. The first failure is the one
+// reported, unless a later one is less certain.
+func (op *Op) fail(r Result) {
+	if r.Fate == Unknown || r.Fate == Restarted {
+		op.ran = true
+	}
+	if !op.failed || r.Fate > op.bad.Fate {
+		op.bad = r
+	}
+	op.failed = true
+}
+
+// whole reports whether nothing of the operation is to be sent any more.
+func (op *Op) whole() bool {
+	return op.failed || op.sent >= op.elements()
+}
+
+// elements returns how many units packing has to place: the elements of an
+// array, or the one record of any other verb.
+func (op *Op) elements() uint32 {
+	if op.Verb <= wire.VerbCompare {
+		return op.Count
+	}
+	return 1
+}
+
+// finish delivers the completion and recycles the entry.
+func (op *Op) finish() {
+	r := Result{}
+	if op.failed {
+		r = op.bad
+		if r.Fate == NotExecuted && op.ran {
+			r.Fate = Unknown // a part of the array did run
+		}
+	}
+	op.Done.Complete(op, r)
+	op.ring.release(op)
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"math/rand/v2"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// entry is a session in the table, in either role.
+type entry interface {
+	// receive takes a frame that names this session. False means that it is
+	// of another life and nothing was done.
+	receive(h *wire.Header, payload []byte) bool
+	// tick lets time pass and returns the next deadline, 0 for none.
+	tick(now int64) int64
+	// shutdown ends the session because the engine closes.
+	shutdown()
+	place() *slot
+}
+
+// slot is an entry's place in the table.
+type slot struct {
+	id  wire.SessionID // 0 when not in the table
+	pos int            // index in table.all
+}
+
+// table finds sessions by the index part of their id, and hands ids out. The
+// tag, random and never 0, tells the present holder of an index from those
+// before it.
+type table struct {
+	lane, queue uint8
+	byIndex     []entry
+	free        []uint16 // unused indexes, the longest unused first
+	all         []entry  // the entries, in no order
+}
+
+func (t *table) init(lane, queue uint8, size int) {
+	t.lane, t.queue = lane, queue
+	t.byIndex = make([]entry, size)
+	for i := range size {
+		t.free = append(t.free, uint16(i))
+	}
+}
+
+// add gives x an id; false means that the table is full.
+func (t *table) add(x entry) bool {
+	if len(t.free) == 0 {
+		return false
+	}
+	index := t.free[0]
+	t.free = t.free[1:]
+	tag := 1 + rand.Uint32N(wire.MaxTags-1)
+	*x.place() = slot{
+		id:  wire.NewSessionID(uint32(t.lane), uint32(t.queue), uint32(index), tag),
+		pos: len(t.all),
+	}
+	t.byIndex[index] = x
+	t.all = append(t.all, x)
+	return true
+}
+
+// remove takes x out; its id is free for others.
+func (t *table) remove(x entry) {
+	s := x.place()
+	if s.id == 0 {
+		return
+	}
+	index := s.id.Index()
+	t.byIndex[index] = nil
+	t.free = append(t.free, index)
+	last := t.all[len(t.all)-1]
+	t.all[s.pos], last.place().pos = last, s.pos
+	t.all[len(t.all)-1] = nil
+	t.all = t.all[:len(t.all)-1]
+	s.id = 0
+}
+
+// find returns the session of exactly this id, or nil.
+func (t *table) find(id wire.SessionID) entry {
+	if i := int(id.Index()); i < len(t.byIndex) {
+		if x := t.byIndex[i]; x != nil && x.place().id == id {
+			return x
+		}
+	}
+	return nil
+}
+
+// snapshot returns the entries, safe against changes of the table.
+func (t *table) snapshot() []entry { return append([]entry(nil), t.all...) }
