@@ -11,10 +11,8 @@ import (
 	"testing"
 )
 
-const (
-	raceWorkers = 4
-	raceRounds  = 30000 // long enough for workers to overlap on two cores
-)
+// raceWorkers is the number of goroutines for each actor of a race test.
+const raceWorkers = 4
 
 // together runs each function in raceWorkers goroutines, which start at the same
 // time, and waits for all.

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build race
+
+package atomic
+
+// raceRounds is small here: the detector slows every step, and what it looks for
+// does not depend on the exact interleaving.
+const raceRounds = 15000
