@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package route
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+const (
+	// answerLimit is what the kernel's three attempts, one a second, take.
+	answerLimit = 3 * time.Second
+	// answerPoll is how often the table is looked at; the answer takes
+	// microseconds on a LAN.
+	answerPoll = 2 * time.Millisecond
+
+	// certain are the states in which the address is known to be right.
+	certain = unix.NUD_REACHABLE | unix.NUD_PERMANENT | unix.NUD_NOARP
+	// doubtful are those in which it was right some time ago.
+	doubtful = unix.NUD_STALE | unix.NUD_DELAY
+)
+
+// neighbour returns the MAC address of a node on the link. An entry that is
+// missing, failed or doubtful makes the kernel ask first: frames to an address
+// that is not valid any more would be lost without a sign, for nobody would tell
+// the kernel that its entry is in use.
+func (r *Resolver) neighbour(ctx context.Context, ip netip.Addr) (wire.MAC, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errSilent)
+	defer cancel()
+	tick := time.NewTicker(answerPoll)
+	defer tick.Stop()
+	for asked := false; ; {
+		n, err := r.entry(ip)
+		if err != nil {
+			return wire.MAC{}, fmt.Errorf("route: neighbour %v on %s: %w", ip, r.name, err)
+		}
+		switch {
+		case n.State&certain != 0 && len(n.HardwareAddr) == len(wire.MAC{}):
+			return wire.MAC(n.HardwareAddr), nil
+		case !asked:
+			if err := r.prompt(n); err != nil {
+				return wire.MAC{}, err
+			}
+			asked = true
+			continue // on many links the answer is there by now
+		case n.State&unix.NUD_FAILED != 0:
+			return wire.MAC{}, r.silent(ip)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			if context.Cause(ctx) == errSilent {
+				return wire.MAC{}, r.silent(ip)
+			}
+			return wire.MAC{}, fmt.Errorf("route: waiting for neighbour %v on %s: %w", ip, r.name, context.Cause(ctx))
+		}
+	}
+}
+
+// errSilent tells our own limit from the caller's.
+var errSilent = errors.New("time limit")
+
+func (r *Resolver) silent(ip netip.Addr) error {
+	return fmt.Errorf("route: %v on %s: %w; see `ip neigh show %v dev %s`: is the peer up and on this segment?",
+		ip, r.name, ErrUnreachable, ip, r.name)
+}
+
+// entry is the neighbour's in the kernel's table, of state NUD_NONE if there is none.
+func (r *Resolver) entry(ip netip.Addr) (netlink.Neigh, error) {
+	family := netlink.FAMILY_V4
+	if ip.Is6() {
+		family = netlink.FAMILY_V6
+	}
+	list, err := ask(r, func(h *netlink.Handle) ([]netlink.Neigh, error) { return h.NeighList(r.index, family) })
+	if err != nil {
+		return netlink.Neigh{}, err
+	}
+	for _, n := range list {
+		if a, ok := addrOf(n.IP); ok && a == ip {
+			return n, nil
+		}
+	}
+	return netlink.Neigh{LinkIndex: r.index, Family: family, IP: ip.AsSlice(), State: unix.NUD_NONE}, nil
+}
+
+// prompt makes the kernel ask for the neighbour now.
+func (r *Resolver) prompt(n netlink.Neigh) error {
+	// Being used sends an unknown entry out to be resolved. A doubtful one would
+	// only be verified after 5 s; the probe state does so at once.
+	want := netlink.Neigh{LinkIndex: r.index, Family: n.Family, IP: n.IP, State: unix.NUD_NONE, Flags: netlink.NTF_USE}
+	if n.State&doubtful != 0 {
+		want.State, want.Flags, want.HardwareAddr = unix.NUD_PROBE, 0, n.HardwareAddr
+	}
+	_, err := ask(r, func(h *netlink.Handle) (struct{}, error) { return struct{}{}, h.NeighSet(&want) })
+	if err != nil {
+		return fmt.Errorf("route: asking for neighbour %v on %s: %w (needs CAP_NET_ADMIN; `ping %v` once does the same)",
+			n.IP, r.name, err, n.IP)
+	}
+	return nil
+}

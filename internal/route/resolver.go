@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package route
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// What Resolve's errors wrap.
+var (
+	ErrClosed      = errors.New("resolver is closed")
+	ErrNoRoute     = errors.New("no route through this interface")
+	ErrNoSource    = errors.New("interface has no address to send from")
+	ErrUnreachable = errors.New("neighbour does not answer")
+)
+
+// netlinkTimeout bounds one question to the kernel, which answers at once.
+const netlinkTimeout = 5 * time.Second
+
+// Hop is the first step towards an address.
+type Hop struct {
+	MAC     wire.MAC   // of the next hop; the interface's own for its own addresses
+	Source  netip.Addr // address of the interface to send from
+	Gateway netip.Addr // the next hop's address; not valid if the destination is on the link
+}
+
+// Resolver answers for one interface. Its methods may be called from any
+// goroutine, also one in another network namespace.
+type Resolver struct {
+	index int
+	name  string
+	mac   wire.MAC
+
+	mu     sync.RWMutex // held for reading during a request, so that Close does not pull its socket away
+	handle *netlink.Handle
+}
+
+// New returns a Resolver for an interface of the calling thread's network
+// namespace, and stays with that namespace.
+func New(ifindex int) (*Resolver, error) {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("route: opening rtnetlink: %w", err)
+	}
+	r := &Resolver{index: ifindex, handle: h}
+	if err = h.SetSocketTimeout(netlinkTimeout); err == nil {
+		err = r.identify()
+	}
+	if err != nil {
+		h.Close()
+		return nil, fmt.Errorf("route: interface %d: %w", ifindex, err)
+	}
+	return r, nil
+}
+
+// identify reads what does not change while the interface is in use.
+func (r *Resolver) identify() error {
+	link, err := r.handle.LinkByIndex(r.index)
+	if err != nil {
+		return err
+	}
+	r.name = link.Attrs().Name
+	if len(link.Attrs().HardwareAddr) != len(r.mac) {
+		return fmt.Errorf("%s has the hardware address %q, expected an Ethernet MAC", r.name, link.Attrs().HardwareAddr)
+	}
+	r.mac = wire.MAC(link.Attrs().HardwareAddr)
+	return nil
+}
+
+// Close ends the Resolver; a Resolve under way fails with ErrClosed. It is
+// idempotent.
+func (r *Resolver) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.handle != nil {
+		r.handle.Close()
+		r.handle = nil
+	}
+}
+
+// ask makes one request, and retries a listing that a change cut short.
+func ask[T any](r *Resolver, f func(h *netlink.Handle) (T, error)) (T, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.handle == nil {
+		var none T
+		return none, ErrClosed
+	}
+	v, err := f(r.handle)
+	for range 3 {
+		if !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+		v, err = f(r.handle)
+	}
+	return v, err
+}
+
+// Addrs lists the interface's own unicast addresses.
+func (r *Resolver) Addrs() ([]netip.Addr, error) {
+	list, err := ask(r, func(h *netlink.Handle) ([]netlink.Addr, error) {
+		return h.AddrList(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: r.index}}, netlink.FAMILY_ALL)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("route: addresses of %s: %w", r.name, err)
+	}
+	var addrs []netip.Addr
+	for _, a := range list {
+		// A duplicate was found on the link: the kernel does not use this one.
+		if ip, ok := addrOf(a.IP); ok && a.Flags&unix.IFA_F_DADFAILED == 0 {
+			addrs = append(addrs, ip)
+		}
+	}
+	return addrs, nil
+}
+
+// Resolve finds the first hop towards a unicast address. It may have to wait for
+// the neighbour's answer: at most 3 s, or until the context ends.
+//
+// Errors wrap ErrNoRoute, ErrNoSource, ErrUnreachable, ErrClosed or the context's.
+func (r *Resolver) Resolve(ctx context.Context, dst netip.Addr) (Hop, error) {
+	dst = dst.Unmap().WithZone("")
+	if !dst.IsValid() || dst.IsUnspecified() || dst.IsMulticast() {
+		return Hop{}, fmt.Errorf("route: %v is not the address of one node: %w", dst, ErrNoRoute)
+	}
+	own, err := r.Addrs()
+	if err != nil {
+		return Hop{}, err
+	}
+	for _, a := range own {
+		if a == dst {
+			return Hop{MAC: r.mac, Source: dst}, nil
+		}
+	}
+	hop, err := r.way(dst, own)
+	if err != nil {
+		return Hop{}, err
+	}
+	next := hop.Gateway
+	if !next.IsValid() {
+		next = dst
+	}
+	hop.MAC, err = r.neighbour(ctx, next)
+	return hop, err
+}
+
+// addrOf converts a net.IP, and reports whether it is one.
+func addrOf(ip net.IP) (netip.Addr, bool) {
+	a, ok := netip.AddrFromSlice(ip)
+	return a.Unmap(), ok
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package route
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// way asks the routing tables for gateway and source. own are the interface's
+// addresses.
+func (r *Resolver) way(dst netip.Addr, own []netip.Addr) (Hop, error) {
+	// Told the interface, IPv4 invents an on-link route where there is none. Asked
+	// for the matching entry of the table it cannot, so that question comes first.
+	if _, err := r.lookup(dst, &netlink.RouteGetOptions{OifIndex: r.index, FIBMatch: true}); err != nil {
+		return Hop{}, r.noRoute(dst, err)
+	}
+	route, err := r.lookup(dst, &netlink.RouteGetOptions{OifIndex: r.index})
+	if err != nil {
+		return Hop{}, r.noRoute(dst, err)
+	}
+	if route.Type != unix.RTN_UNICAST || route.LinkIndex != r.index {
+		return Hop{}, r.noRoute(dst, nil)
+	}
+	var hop Hop
+	if gw, ok := addrOf(route.Gw); ok {
+		hop.Gateway = gw
+	} else if via, ok := route.Via.(*netlink.Via); ok { // a gateway of the other family
+		hop.Gateway, _ = addrOf(via.Addr)
+	}
+	// The kernel lends addresses of other interfaces where this one has none;
+	// answers to those would not reach us.
+	src, ok := addrOf(route.Src)
+	if !ok || !slices.Contains(own, src) {
+		return Hop{}, fmt.Errorf("route: %s to %v: %w (the kernel would use %v); give it one with `ip addr add … dev %s`",
+			r.name, dst, ErrNoSource, route.Src, r.name)
+	}
+	hop.Source = src
+	return hop, nil
+}
+
+// lookup is `ip route get`.
+func (r *Resolver) lookup(dst netip.Addr, o *netlink.RouteGetOptions) (netlink.Route, error) {
+	routes, err := ask(r, func(h *netlink.Handle) ([]netlink.Route, error) {
+		return h.RouteGetWithOptions(dst.AsSlice(), o)
+	})
+	if err == nil && len(routes) == 0 {
+		err = unix.ENETUNREACH
+	}
+	if err != nil {
+		return netlink.Route{}, err
+	}
+	return routes[0], nil
+}
+
+// noRoute explains that the interface does not lead to dst, and what does.
+func (r *Resolver) noRoute(dst netip.Addr, cause error) error {
+	hint := "the kernel knows none at all; add one with `ip route add`"
+	if other, err := r.lookup(dst, nil); err == nil {
+		link, err := ask(r, func(h *netlink.Handle) (netlink.Link, error) { return h.LinkByIndex(other.LinkIndex) })
+		switch {
+		case other.Type == unix.RTN_LOCAL:
+			hint = "it is an address of another interface of this node"
+		case other.Type != unix.RTN_UNICAST:
+			hint = "it is not the address of one node"
+		case err == nil && other.LinkIndex != r.index:
+			hint = fmt.Sprintf("the kernel would use %s; open that interface, or add a route", link.Attrs().Name)
+		}
+	}
+	if cause == nil {
+		return fmt.Errorf("route: %s to %v: %w: %s", r.name, dst, ErrNoRoute, hint)
+	}
+	return fmt.Errorf("route: %s to %v: %w: %s: %w", r.name, dst, ErrNoRoute, hint, cause)
+}
