@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package port
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/xsk"
+)
+
+// tally counts what a queue alone can see. Its thread writes, anybody reads.
+type tally struct {
+	lost    atomic.Uint64 // packets that the device dropped when they were to be sent
+	retries atomic.Uint64 // kicks after which packets were left to be sent
+	bogus   atomic.Uint64 // completions of packets that were not in flight
+	rescued atomic.Uint64 // buffers taken back without a completion of their own
+}
+
+// queueCounters names the counters that are summed over the queues.
+var queueCounters = map[string]func(*tally, *xsk.Statistics) uint64{
+	"tx_lost":              func(t *tally, _ *xsk.Statistics) uint64 { return t.lost.Load() },
+	"tx_retries":           func(t *tally, _ *xsk.Statistics) uint64 { return t.retries.Load() },
+	"bad_completions":      func(t *tally, _ *xsk.Statistics) uint64 { return t.bogus.Load() },
+	"rescued_buffers":      func(t *tally, _ *xsk.Statistics) uint64 { return t.rescued.Load() },
+	"xsk_rx_dropped":       func(_ *tally, s *xsk.Statistics) uint64 { return s.RXDropped },
+	"xsk_rx_invalid_descs": func(_ *tally, s *xsk.Statistics) uint64 { return s.RXInvalidDescs },
+	"xsk_tx_invalid_descs": func(_ *tally, s *xsk.Statistics) uint64 { return s.TXInvalidDescs },
+	"xsk_rx_ring_full":     func(_ *tally, s *xsk.Statistics) uint64 { return s.RXRingFull },
+	"xsk_fill_ring_empty":  func(_ *tally, s *xsk.Statistics) uint64 { return s.FillRingEmpty },
+	"xsk_tx_ring_empty":    func(_ *tally, s *xsk.Statistics) uint64 { return s.TXRingEmpty },
+}
+
+// Counters returns every counter by name: the XDP program's decisions
+// ("xdp_redirect", see bpf.Reason), the sockets' statistics ("xsk_rx_dropped",
+// see xsk.Statistics) and the queues' own, each since Open. It makes system calls.
+func (i *Interface) Counters() (map[string]uint64, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		return nil, ErrClosed
+	}
+	program, err := i.program.Counters()
+	if err != nil {
+		return nil, fmt.Errorf("port: %s: %w", i.name, err)
+	}
+	all := make(map[string]uint64, len(program)+len(queueCounters))
+	for r, n := range program {
+		all["xdp_"+bpf.Reason(r).String()] = n
+	}
+	for _, q := range i.queues {
+		s, err := q.sock.Statistics()
+		if err != nil {
+			return nil, fmt.Errorf("port: %s: queue %d: %w", i.name, q.number, err)
+		}
+		for name, value := range queueCounters {
+			all[name] += value(&q.tally, &s)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package port is where frames leave and enter the process. It turns a network
+// interface into queues, each a pair of packet bursts, in and out:
+//
+//	Open ── bpf: program loaded, attached ── xsk: UMEM and socket for each queue
+//	  │                                                  │
+//	  ▼                     XSKMAP: queue*64 + lane 0 ◀──┘
+//	Interface ─ Link, Counters, Close
+//	  └─ Queue ─ Receive, Release, Buffer, Send, Flush, Wait, Wake
+//
+// A [Queue] is what the engine's Port asks for, and knows nothing of frames: it
+// moves packets between the rings of one AF_XDP socket and one thread, in bursts,
+// without allocating and with one system call for each burst sent. Which packets
+// come is the XDP program's decision (package bpf); all others go to the kernel as
+// if nobody was here.
+//
+// [Memory] is the twin without a kernel, for tests and simulation.
+package port

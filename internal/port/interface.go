@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package port
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/internal/route"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/xsk"
+)
+
+var (
+	// ErrClosed: the Interface was closed.
+	ErrClosed = errors.New("port: interface is closed")
+	// ErrNoUDP: an IP address was asked for, but the interface was opened without
+	// Options.UDP.
+	ErrNoUDP = errors.New("UDP is off")
+)
+
+// Interface is a network interface in use. Its methods may be called from any
+// goroutine; its queues have one thread each.
+type Interface struct {
+	nic
+	udp      bool
+	addrs    []netip.Addr // that the program takes UDP packets for; never changes
+	xdp      bpf.Mode
+	program  *bpf.Program
+	resolver *route.Resolver
+	queues   []*Queue
+
+	mu     sync.Mutex // keeps Counters and Close apart
+	closed bool       // guarded by mu
+}
+
+// Open puts an interface of the calling thread's network namespace to use. The
+// Interface stays with that namespace, whatever thread uses it later.
+//
+// The error names what to do about it, and matches the sentinel of package xsk or
+// bpf where there is one, ErrMTU or fs.ErrPermission. Nothing is left behind.
+func Open(ifname string, o Options) (*Interface, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	n, err := inspect(ifname)
+	if err != nil {
+		return nil, err
+	}
+	count, err := n.use(o.Queues)
+	if err != nil {
+		return nil, err
+	}
+	if o.BusyPoll.Time > 0 && n.driver == "veth" {
+		return nil, fmt.Errorf("port: %s: busy polling makes veth ten times slower; leave BusyPoll zero", n.name)
+	}
+	if err := checkPrivileges(uint64(count) * uint64(o.Chunks) * uint64(n.chunk)); err != nil {
+		return nil, err
+	}
+	i := &Interface{nic: n, udp: o.UDP}
+	if err := i.start(count, o); err != nil {
+		return nil, errors.Join(err, i.Close())
+	}
+	return i, nil
+}
+
+// start does all that Close undoes.
+func (i *Interface) start(count int, o Options) (err error) {
+	if i.resolver, err = route.New(i.index); err != nil {
+		return fmt.Errorf("port: %w", err)
+	}
+	if i.udp {
+		if i.addrs, err = i.addresses(); err != nil {
+			return err
+		}
+	}
+	// The program goes first: it tells at once whether the interface is taken, and
+	// drivers set their queues up anew when they get one.
+	i.program, err = bpf.Load(bpf.Config{
+		MAC: i.mac, MTU: i.mtu, UDP: i.udp, Addrs: i.addrs, AllowGeneric: o.Generic,
+	}, count)
+	if err == nil {
+		err = i.program.Attach(i.index, bpf.Auto)
+	}
+	if err != nil {
+		return i.attachError(err)
+	}
+	i.xdp = i.program.Mode()
+	for number := range count {
+		q, err := newQueue(&i.nic, number, o)
+		if err != nil {
+			return fmt.Errorf("port: %s: queue %d: %w", i.name, number, err)
+		}
+		i.queues = append(i.queues, q)
+		if err := i.program.SetSocket(number, lane, q.sock.FD()); err != nil {
+			return fmt.Errorf("port: %s: %w", i.name, err)
+		}
+	}
+	return nil
+}
+
+// addresses are those that the program can take UDP packets for.
+func (i *Interface) addresses() ([]netip.Addr, error) {
+	all, err := i.resolver.Addrs()
+	if err != nil {
+		return nil, fmt.Errorf("port: %w", err)
+	}
+	var taken []netip.Addr
+	var count [2]int // IPv4, IPv6
+	for _, a := range all {
+		family := a.BitLen() >> 7
+		if count[family]++; count[family] <= bpf.MaxAddrs {
+			taken = append(taken, a)
+		}
+	}
+	if len(taken) == 0 {
+		return nil, fmt.Errorf("port: %s: UDP without an IP address: ip addr add … dev %s, or leave UDP off", i.name, i.name)
+	}
+	return taken, nil
+}
+
+// programName is what the kernel calls the program of package bpf.
+const programName = "xdpfab_steer"
+
+// attachError adds to bpf's errors what is only known here.
+func (i *Interface) attachError(err error) error {
+	if b := new(bpf.BusyError); errors.As(err, &b) && b.Name == programName {
+		return fmt.Errorf("port: %s is in use by another xdpfab process or domain; one at a time can have it: %w", i.name, err)
+	}
+	return fmt.Errorf("port: %w", err)
+}
+
+// Close gives the interface back: first the XDP program is detached, so that
+// packets go to the kernel again, then the sockets are closed. No thread may be
+// using a queue any more, apart from Wake. Closing twice is no error.
+func (i *Interface) Close() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		return nil
+	}
+	i.closed = true
+	var errs []error
+	if i.program != nil {
+		errs = append(errs, i.program.Close())
+	}
+	for _, q := range i.queues {
+		errs = append(errs, q.close())
+	}
+	if i.resolver != nil {
+		i.resolver.Close()
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("port: closing %s: %w", i.name, err)
+	}
+	return nil
+}
+
+// Link finds the way to an address. For a MAC address it is known at once; for an
+// IP address the kernel is asked for route, source and next hop, which may take
+// up to 3 s if a neighbour has to be found. See route.Resolver.
+func (i *Interface) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
+	l := wire.Link{Kind: a.Kind(), Local: i.mac, Remote: a.MAC}
+	if !a.IsIP() {
+		return l, nil
+	}
+	if !i.udp {
+		return wire.Link{}, fmt.Errorf("port: %s: %w: reaching %v takes Options.UDP on both sides", i.name, ErrNoUDP, a.IP)
+	}
+	hop, err := i.resolver.Resolve(ctx, a.IP)
+	if errors.Is(err, route.ErrClosed) {
+		return wire.Link{}, ErrClosed
+	}
+	if err != nil {
+		return wire.Link{}, fmt.Errorf("port: %w", err)
+	}
+	if !slices.Contains(i.addrs, hop.Source) {
+		return wire.Link{}, fmt.Errorf("port: %s: answers to %v would not be taken: only %v were there at Open (at most %d of a family count); open the interface again",
+			i.name, hop.Source, i.addrs, bpf.MaxAddrs)
+	}
+	l.Remote, l.LocalIP, l.RemoteIP = hop.MAC, hop.Source, a.IP
+	return l, nil
+}
+
+// Queues are the queues in use, by number. The slice must not be changed.
+func (i *Interface) Queues() []*Queue { return i.queues }
+
+// Name is the interface's name.
+func (i *Interface) Name() string { return i.name }
+
+// Index is the interface's index in its network namespace.
+func (i *Interface) Index() int { return i.index }
+
+// MAC is the interface's address at the time of Open.
+func (i *Interface) MAC() wire.MAC { return i.mac }
+
+// MTU is the interface's at the time of Open, in bytes.
+func (i *Interface) MTU() int { return i.mtu }
+
+// Driver is the name of the kernel's driver, "unknown" if it has none.
+func (i *Interface) Driver() string { return i.driver }
+
+// UDP is whether frames over UDP are taken.
+func (i *Interface) UDP() bool { return i.udp }
+
+// Modes tells what the kernel granted.
+type Modes struct {
+	XDP   bpf.Mode  // Native or Generic
+	Copy  xsk.Mode  // ZeroCopy, or Copy if any queue has it
+	Pages xsk.Pages // of the packet memory: the smallest of any queue
+}
+
+// Modes reports how packets get from the NIC to the queues.
+func (i *Interface) Modes() Modes {
+	m := Modes{XDP: i.xdp, Copy: xsk.ZeroCopy, Pages: xsk.HugePages}
+	for _, q := range i.queues {
+		m.Copy = max(m.Copy, q.mode)
+		m.Pages = min(m.Pages, q.umem.Pages())
+	}
+	return m
+}

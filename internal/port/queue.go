@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package port
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/xsk"
+)
+
+// Queue is one queue of an interface: one AF_XDP socket with packet memory of its
+// own. It implements the engine's Port. All methods but Wake belong to one thread.
+//
+// The first chunks of the memory are for receiving: each is in the fill ring, with
+// the kernel, in the RX ring, or lent to the caller. The others are for sending,
+// and pool knows about them.
+type Queue struct {
+	number int
+	sock   *xsk.Socket
+	umem   *xsk.UMEM
+	mode   xsk.Mode
+	rx     *xsk.Consumer[xsk.Desc]
+	fill   *xsk.Producer[uint64]
+	tx     *xsk.Producer[xsk.Desc]
+	pool   *xsk.FramePool // the sending chunks
+
+	lent    []uint64 // received chunks in the caller's hands; its capacity is all of them
+	buffer  uint64   // the chunk that Buffer returned
+	held    bool     // buffer is one, and not sent
+	pending int      // packets written into TX, not submitted
+	stalled bool     // packets are left in TX that the kernel would not take yet
+
+	tally  tally
+	extra  [1]unix.PollFd // the eventfd, for Poll
+	wakeMu sync.Mutex     // guards the eventfd's life against Wake
+	woken  atomic.Bool    // a wake-up is pending; set by Wake, cleared by Wait
+	event  int            // eventfd, -1 once closed
+}
+
+// newQueue opens queue number of an interface, ready to receive.
+func newQueue(n *nic, number int, o Options) (*Queue, error) {
+	q := &Queue{number: number, event: -1}
+	if err := q.open(n, o); err != nil {
+		return nil, errors.Join(err, q.close())
+	}
+	return q, nil
+}
+
+func (q *Queue) open(n *nic, o Options) (err error) {
+	receiving := o.Chunks / 2
+	sending := o.Chunks - receiving
+	if q.event, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
+		return fmt.Errorf("eventfd: %w", err)
+	}
+	q.extra[0] = unix.PollFd{Fd: int32(q.event), Events: unix.POLLIN}
+	if q.umem, err = xsk.NewUMEM(xsk.UMEMConfig{Chunks: o.Chunks, ChunkSize: n.chunk}); err != nil {
+		return err
+	}
+	q.sock, err = xsk.Open(xsk.Config{
+		UMEM: q.umem, IfIndex: n.index, Queue: q.number, Mode: o.Copy, BusyPoll: o.BusyPoll,
+		RXSize: o.RingSize, TXSize: o.RingSize, CompletionSize: o.RingSize,
+		// The kernel hands packets over before it says that their chunks have left
+		// the fill ring, so for a moment a chunk may count in it twice.
+		FillSize: 2 * o.RingSize,
+		// All that can be in flight, so that this limit never stands in the way.
+		SendBuffer: min(sending*(n.chunk+skbOverhead), maxSendBytes),
+	})
+	if err != nil {
+		return err
+	}
+	q.mode = q.sock.Mode()
+	q.rx, q.tx, q.fill = q.sock.RX(), q.sock.TX(), q.sock.Fill()
+	if q.pool, err = q.umem.Pool(receiving, sending); err != nil {
+		return err
+	}
+	q.lent = make([]uint64, receiving)
+	for i := range q.lent {
+		q.lent[i] = q.umem.Addr(i)
+	}
+	q.Release()
+	return nil
+}
+
+// close frees everything, as far as there is something.
+func (q *Queue) close() error {
+	q.wakeMu.Lock()
+	q.woken.Store(true) // later calls of Wake return at once
+	event := q.event
+	q.event = -1
+	q.wakeMu.Unlock()
+	var errs []error
+	if event >= 0 {
+		errs = append(errs, unix.Close(event))
+	}
+	if q.sock != nil {
+		errs = append(errs, q.sock.Close())
+	}
+	if q.umem != nil {
+		errs = append(errs, q.umem.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Receive fills packets with views of received packets and returns how many. The
+// views may be written to and are valid until Release. It does not block.
+func (q *Queue) Receive(packets [][]byte) int {
+	if q.stalled {
+		_ = q.push() // what is wrong will be told by the next Flush
+	}
+	n := q.rx.Peek(min(len(packets), cap(q.lent)-len(q.lent)))
+	if n == 0 {
+		q.sock.WakeRX() // no system call, unless the driver or busy polling wants one
+		return 0
+	}
+	for i := range n {
+		d := q.rx.Get(i)
+		packets[i] = q.umem.Frame(d)
+		q.lent = append(q.lent, d.Addr)
+	}
+	q.rx.Release(n)
+	return n
+}
+
+// Release gives the chunks of all packets received so far back to the kernel.
+func (q *Queue) Release() {
+	n := q.fill.Reserve(len(q.lent))
+	for i, addr := range q.lent[:n] {
+		q.fill.Set(i, addr)
+	}
+	q.fill.Submit(n)
+	q.lent = q.lent[:copy(q.lent, q.lent[n:])]
+	q.sock.WakeRX()
+}
+
+// Buffer returns the memory of the packet that Send will queue next: a whole
+// chunk, which a packet of the interface's MTU fits into. It is nil when all are
+// in flight; Flush, or time, brings them back.
+func (q *Queue) Buffer() []byte {
+	if !q.held && !q.take() {
+		return nil
+	}
+	return q.umem.Chunk(q.buffer)
+}
+
+// take gets a chunk and reserves a slot in TX for it: while a chunk is held, one
+// slot more than the pending ones is reserved, also across a Flush.
+func (q *Queue) take() bool {
+	if q.tx.Reserve(q.pending+1) <= q.pending {
+		return false
+	}
+	if q.pool.Free() == 0 {
+		q.reap()
+	}
+	q.buffer, q.held = q.pool.Get()
+	return q.held
+}
+
+// Send queues the first n bytes of the last Buffer. Without one it does nothing.
+func (q *Queue) Send(n int) {
+	if !q.held || !q.pool.Sent(q.buffer) {
+		return
+	}
+	q.tx.Set(q.pending, xsk.Desc{Addr: q.buffer, Len: uint32(n)})
+	q.pending++
+	q.held = false
+}
+
+// Flush hands the queued packets to the kernel with one store and, as a rule, one
+// system call, and takes finished buffers back. What the kernel will not take yet
+// stays queued: it goes with the next Flush, Receive or Wait.
+//
+// The error is not nil if the interface is down (ENETDOWN) or gone (ENXIO).
+func (q *Queue) Flush() error {
+	q.tx.Submit(q.pending)
+	q.pending = 0
+	if q.pool.InFlight() == 0 {
+		return nil
+	}
+	return q.push()
+}
+
+// push makes the kernel send what is in TX. Kernels before 6.18 take 32 packets
+// for each call: as long as that gets on, it goes on.
+func (q *Queue) push() error {
+	for {
+		before := q.tx.Free()
+		result := q.sock.Kick()
+		q.reap()
+		q.stalled = result.Retry() || result == xsk.KickNoBuffers
+		switch {
+		case result == xsk.KickLost:
+			// The device is full. The next call would only lose the next packet.
+			q.tally.lost.Add(1)
+		case result == xsk.KickAgain && q.tx.Free() > before:
+			continue
+		case !q.stalled:
+			return result.Err()
+		}
+		q.tally.retries.Add(1)
+		return nil
+	}
+}
+
+// reap takes the buffers of sent packets back.
+func (q *Queue) reap() {
+	q.pool.Reap(q.sock.Completion(), q.tx.Size())
+	if n := q.pool.Bogus(); n != q.tally.bogus.Load() {
+		q.tally.bogus.Store(n)
+	}
+	if n := q.pool.Rescued(); n != q.tally.rescued.Load() {
+		q.tally.rescued.Store(n)
+	}
+}
