@@ -27,6 +27,7 @@ type Config struct {
 	// refuses all.
 	Accept   func(endpoint uint16) wire.HelloStatus
 	Session  session.Config
+	MTU      int      // of the interface, in bytes: the largest raw frame
 	Local    wire.MAC // packets to this address stay in the group
 	Queue    int      // number of the queue, 0..63
 	Lane     uint8
@@ -82,6 +83,9 @@ type path struct {
 	self bool // the peer is this node: packets go through the group, not the port
 }
 
+// maxFrame returns the largest frame in bytes that a packet of the path can carry.
+func (e *Engine) maxFrame(p *path) int { return e.cfg.MTU - p.Kind().Overhead() }
+
 // New returns an engine. It owns nothing but memory: the port is the caller's.
 func New(cfg Config) (*Engine, error) {
 	if cfg.Port == nil {
@@ -90,8 +94,8 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Queue < 0 || cfg.Queue >= wire.MaxQueues {
 		return nil, fmt.Errorf("engine: queue %d: want 0..%d", cfg.Queue, wire.MaxQueues-1)
 	}
-	if cfg.Session.MaxFrame < session.MinFrame {
-		return nil, fmt.Errorf("engine: frames of %d bytes: want at least %d (raise the MTU)", cfg.Session.MaxFrame, session.MinFrame)
+	if cfg.MTU < wire.MinMTU {
+		return nil, fmt.Errorf("engine: MTU of %d bytes: want at least %d", cfg.MTU, wire.MinMTU)
 	}
 	if cfg.Sessions <= 0 || cfg.Sessions > wire.MaxSessions {
 		cfg.Sessions = 4096
@@ -108,7 +112,7 @@ func New(cfg Config) (*Engine, error) {
 	if _, err := rand.Read(secret[:]); err != nil {
 		return nil, fmt.Errorf("engine: no randomness for cookies: %w", err)
 	}
-	payload := cfg.Session.MaxFrame - wire.HeaderLen
+	payload := cfg.MTU - wire.HeaderLen
 	e := &Engine{
 		cfg: cfg, port: cfg.Port,
 		door:    session.NewListener(secret),

@@ -47,10 +47,9 @@ func newBench(t testing.TB, seed uint64, cfg session.Config) *bench {
 func (bn *bench) node(p *port.Memory, mac wire.MAC, cfg session.Config) *node {
 	table := mr.NewTable()
 	n := &node{port: p, table: table, mem: engine.NewMemory(table)}
-	cfg.MaxFrame = 1500
 	var err error
 	n.Engine, err = engine.New(engine.Config{
-		Port: p, Executor: n.mem, Local: mac, Session: cfg,
+		Port: p, Executor: n.mem, Local: mac, MTU: 1500, Session: cfg,
 		Accept: func(e uint16) wire.HelloStatus {
 			if e == 0 {
 				return wire.HelloAccepted

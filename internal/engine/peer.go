@@ -107,7 +107,8 @@ func (p *Peer) connect() bool {
 		return false
 	}
 	p.ini = session.NewInitiator(&e.cfg.Session, e.reqs, session.Params{
-		Local: p.slot.id, Lane: p.lane, Endpoint: p.endpoint, Nonce: rand.Uint64(),
+		Local: p.slot.id, Lane: p.lane, Endpoint: p.endpoint,
+		MaxFrame: e.maxFrame(&p.path), Nonce: rand.Uint64(),
 	}, e.now)
 	p.resent = 0
 	p.path.SetFlow(uint32(p.slot.id))

@@ -72,7 +72,7 @@ func (e *Engine) onHello(h *wire.Header, payload []byte, src *wire.Source) {
 		} else {
 			epoch = t.s.Epoch()
 			ack.Session = uint32(t.slot.id)
-			ack.MaxFrame = uint16(min(e.cfg.Session.MaxFrame, int(m.MaxFrame)))
+			ack.MaxFrame = uint16(min(e.maxFrame(&t.path), int(m.MaxFrame)))
 			ack.Window = uint16(min(e.cfg.Session.Window, int(m.Window)))
 		}
 	}
@@ -106,7 +106,7 @@ func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source) *tar
 	epoch := rand.Uint32()
 	t.path.SetFlow(m.Session)
 	t.s = session.NewTarget(&e.cfg.Session, e.answers, e.holds, session.TargetParams{
-		Local: t.slot.id, Hello: *m, Lane: h.Lane, Epoch: epoch,
+		Local: t.slot.id, Hello: *m, MaxFrame: e.maxFrame(&t.path), Lane: h.Lane, Epoch: epoch,
 	}, e.now)
 	e.nonces[key] = t
 	e.count[SessionsAccepted]++

@@ -31,6 +31,7 @@ type Params struct {
 	Local    wire.SessionID // this side's id, which the target will put in its frames
 	Lane     uint8          // the target's lane
 	Endpoint uint16         // the target's endpoint number
+	MaxFrame int            // largest frame in bytes on the way to this peer
 	Nonce    uint64         // fresh and random: tells this life from all others
 }
 

@@ -154,7 +154,7 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		s.timer = now + s.rtt.rto(s.cfg)
 		return Event{Kind: Nothing}
 	case wire.HelloAccepted:
-		frame := min(s.cfg.MaxFrame, int(a.MaxFrame))
+		frame := min(s.p.MaxFrame, int(a.MaxFrame))
 		if frame < MinFrame || a.Window == 0 {
 			return s.end(ProtocolError)
 		}

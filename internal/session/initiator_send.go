@@ -35,7 +35,7 @@ func (s *Initiator) emitHello(b []byte) int {
 	h.Put(b)
 	m := wire.HelloMsg{
 		Nonce: s.p.Nonce, Session: uint32(s.p.Local), Endpoint: s.p.Endpoint,
-		MaxFrame: uint16(s.cfg.MaxFrame), Window: uint16(s.cfg.Window), Cookie: s.cookie,
+		MaxFrame: uint16(s.p.MaxFrame), Window: uint16(s.cfg.Window), Cookie: s.cookie,
 	}
 	m.Put(b[wire.HeaderLen:])
 	return wire.Seal(b, wire.HeaderLen+wire.HelloLen)

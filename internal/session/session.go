@@ -53,8 +53,7 @@ const MinFrame = wire.MinMTU - 48
 // Config holds what the sessions of one engine share. The zero value of a
 // duration means its default.
 type Config struct {
-	Window   int // frames in flight, 1..MaxWindow; also the credit granted
-	MaxFrame int // largest frame in bytes that this side sends or accepts
+	Window int // frames in flight, 1..MaxWindow; also the credit granted
 
 	RTOMin time.Duration // floor of the retransmission timeout; 10 ms
 	RTOMax time.Duration // ceiling of its back-off; 500 ms

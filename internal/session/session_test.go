@@ -47,9 +47,6 @@ type flight struct {
 
 func newPair(t testing.TB, seed uint64, cfg Config) *pair {
 	cfg = cfg.WithDefaults()
-	if cfg.MaxFrame == 0 {
-		cfg.MaxFrame = 1500
-	}
 	p := &pair{
 		t: t, rng: rand.New(rand.NewPCG(seed, 7)), cfg: cfg, now: 1, delay: 2000,
 		posted: map[uint32]uint64{}, done: map[uint64]int{}, verdict: map[Verdict]int{},
@@ -59,7 +56,7 @@ func newPair(t testing.TB, seed uint64, cfg Config) *pair {
 	}
 	p.door = NewListener([32]byte{1, 2, 3})
 	p.ini = NewInitiator(&p.cfg, p.pools[0], Params{
-		Local: wire.NewSessionID(1, 2, 3, 4), Lane: 5, Endpoint: 6, Nonce: p.rng.Uint64(),
+		Local: wire.NewSessionID(1, 2, 3, 4), Lane: 5, Endpoint: 6, MaxFrame: 1500, Nonce: p.rng.Uint64(),
 	}, p.now)
 	return p
 }
@@ -167,12 +164,12 @@ func (p *pair) hello(h *wire.Header, payload []byte) {
 	}
 	if p.tgt == nil {
 		p.tgt = NewTarget(&p.cfg, p.pools[1], p.pools[2], TargetParams{
-			Local: wire.NewSessionID(5, 0, 9, 1), Hello: m, Lane: h.Lane, Epoch: p.rng.Uint32(),
+			Local: wire.NewSessionID(5, 0, 9, 1), Hello: m, MaxFrame: 1500, Lane: h.Lane, Epoch: p.rng.Uint32(),
 		}, p.now)
 	}
 	n := Reply(b, &m, 5, p.tgt.Epoch(), wire.HelloAckMsg{
 		Status: wire.HelloAccepted, Session: uint32(p.tgt.local),
-		MaxFrame: uint16(p.cfg.MaxFrame), Window: uint16(p.cfg.Window),
+		MaxFrame: 1500, Window: uint16(p.cfg.Window),
 	})
 	p.send(&p.toIni, b[:n])
 }

@@ -80,16 +80,17 @@ type Target struct {
 
 // TargetParams names an accepted session.
 type TargetParams struct {
-	Local wire.SessionID
-	Hello wire.HelloMsg
-	Lane  uint8 // the initiator's lane
-	Epoch uint32
+	Local    wire.SessionID
+	Hello    wire.HelloMsg
+	MaxFrame int   // largest frame in bytes on the way to the initiator
+	Lane     uint8 // the initiator's lane
+	Epoch    uint32
 }
 
 // NewTarget returns the executing half of the session that a hello asked for.
 func NewTarget(cfg *Config, answers, holds *Pool, p TargetParams, now int64) *Target {
 	first := FirstPSN(p.Epoch)
-	frame := min(cfg.MaxFrame, int(p.Hello.MaxFrame))
+	frame := min(p.MaxFrame, int(p.Hello.MaxFrame))
 	return &Target{
 		cfg: cfg, answers: answers, holds: holds,
 		local: p.Local, remote: p.Hello.Session, lane: p.Lane, epoch: p.Epoch,

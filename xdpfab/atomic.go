@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Flags of the Msg forms, after fi_atomic(3).
+const (
+	// FlagFence defers the operation, and all posted after it to the same peer,
+	// until every earlier one has completed (FI_FENCE).
+	FlagFence uint64 = 1 << (iota + 16)
+	// FlagInject makes the operand buffers free on return (FI_INJECT). They may
+	// have up to InjectSize bytes together.
+	FlagInject
+	// FlagMore says that another operation follows at once, so the poller need not
+	// be woken for this one (FI_MORE).
+	FlagMore
+	// FlagDeliveryComplete asks for a completion only after the operation has been
+	// applied (FI_DELIVERY_COMPLETE). That is always so.
+	FlagDeliveryComplete
+
+	knownFlags = FlagFence | FlagInject | FlagMore | FlagDeliveryComplete
+)
+
+// InjectSize is how many bytes of operands an operation can take along, so that
+// the buffers are free when the call returns.
+const InjectSize = engine.InlineLen
+
+// Msg is an operation in one structure (struct fi_msg_atomic).
+type Msg struct {
+	Buf      []byte // operand: Count elements, little-endian; nil for Read
+	Compare  []byte // Count elements; CompareAtomicMsg only
+	Result   []byte // Count elements; not for AtomicMsg
+	Count    int    // elements
+	Dest     Address
+	Addr     uint64 // byte offset in the region, or virtual address for one registered so
+	Key      uint64
+	Datatype atomic.Datatype
+	Op       atomic.Op
+	Context  any // returned with the completion
+}
+
+// Atomic posts a base operation: count elements of buf are combined with those at
+// addr in the peer's region; nothing is returned (fi_atomic). buf must stay
+// untouched until completion, unless it has at most InjectSize bytes.
+//
+// The error is about the posting alone: ErrAgain when the queues are full,
+// ErrUnsupported, ErrCount, ErrLength, ErrUnknownPeer, ErrNotEnabled, ErrClosed.
+// How the operation ended is told by the completion.
+func (ep *Endpoint) Atomic(buf []byte, count int, dest Address, addr, key uint64, dt atomic.Datatype, op atomic.Op, context any) error {
+	return ep.AtomicMsg(&Msg{Buf: buf, Count: count, Dest: dest, Addr: addr, Key: key, Datatype: dt, Op: op, Context: context}, 0)
+}
+
+// FetchAtomic is as Atomic, and stores the elements' values from before in result
+// (fi_fetch_atomic), which must stay untouched until completion.
+func (ep *Endpoint) FetchAtomic(buf []byte, count int, result []byte, dest Address, addr, key uint64, dt atomic.Datatype, op atomic.Op, context any) error {
+	return ep.FetchAtomicMsg(&Msg{Buf: buf, Result: result, Count: count, Dest: dest, Addr: addr, Key: key, Datatype: dt, Op: op, Context: context}, 0)
+}
+
+// CompareAtomic compares the elements with those of compare and replaces them
+// by those of buf where the comparison holds; the values from before go to
+// result (fi_compare_atomic).
+func (ep *Endpoint) CompareAtomic(buf []byte, count int, compare, result []byte, dest Address, addr, key uint64, dt atomic.Datatype, op atomic.Op, context any) error {
+	return ep.CompareAtomicMsg(&Msg{Buf: buf, Compare: compare, Result: result, Count: count, Dest: dest, Addr: addr, Key: key, Datatype: dt, Op: op, Context: context}, 0)
+}
+
+// AtomicMsg is Atomic with flags (fi_atomicmsg).
+func (ep *Endpoint) AtomicMsg(m *Msg, flags uint64) error {
+	return ep.post(wire.VerbAtomic, m, flags, ep)
+}
+
+// FetchAtomicMsg is FetchAtomic with flags (fi_fetch_atomicmsg).
+func (ep *Endpoint) FetchAtomicMsg(m *Msg, flags uint64) error {
+	return ep.post(wire.VerbFetch, m, flags, ep)
+}
+
+// CompareAtomicMsg is CompareAtomic with flags (fi_compare_atomicmsg).
+func (ep *Endpoint) CompareAtomicMsg(m *Msg, flags uint64) error {
+	return ep.post(wire.VerbCompare, m, flags, ep)
+}
+
+// InjectAtomic is Atomic for at most InjectSize bytes: buf is free on return, and
+// success makes no completion, though counters count it (fi_inject_atomic). A
+// failure does make one, without context.
+func (ep *Endpoint) InjectAtomic(buf []byte, count int, dest Address, addr, key uint64, dt atomic.Datatype, op atomic.Op) error {
+	m := Msg{Buf: buf, Count: count, Dest: dest, Addr: addr, Key: key, Datatype: dt, Op: op}
+	return ep.post(wire.VerbAtomic, &m, FlagInject, (*injected)(ep))
+}
+
+// AtomicValid reports how many elements one Atomic call can take (fi_atomicvalid):
+// arrays of any length are segmented inside.
+func (ep *Endpoint) AtomicValid(dt atomic.Datatype, op atomic.Op) (count int, err error) {
+	return valid(atomic.Base, dt, op)
+}
+
+// FetchAtomicValid is AtomicValid for FetchAtomic.
+func (ep *Endpoint) FetchAtomicValid(dt atomic.Datatype, op atomic.Op) (count int, err error) {
+	return valid(atomic.Fetch, dt, op)
+}
+
+// CompareAtomicValid is AtomicValid for CompareAtomic.
+func (ep *Endpoint) CompareAtomicValid(dt atomic.Datatype, op atomic.Op) (count int, err error) {
+	return valid(atomic.Compare, dt, op)
+}
+
+// AtomicAttr is what QueryAtomic tells (struct fi_atomic_attr).
+type AtomicAttr struct {
+	Count int // elements in one call
+	Size  int // bytes of an element
+}
+
+// QueryAtomic tells whether an operation is supported for a datatype in one of
+// the three forms (fi_query_atomic).
+func (d *Domain) QueryAtomic(f atomic.Func, dt atomic.Datatype, op atomic.Op) (AtomicAttr, error) {
+	n, err := valid(f, dt, op)
+	return AtomicAttr{Count: n, Size: dt.Size()}, err
+}
+
+func valid(f atomic.Func, dt atomic.Datatype, op atomic.Op) (int, error) {
+	if !atomic.Valid(f, op, dt) {
+		return 0, fmt.Errorf("xdpfab: %v %v on %v: %w", f, op, dt, ErrUnsupported)
+	}
+	return math.MaxUint32, nil
+}
+
+// forms maps the atomic verbs to the forms of package atomic.
+var forms = [...]atomic.Func{wire.VerbAtomic: atomic.Base, wire.VerbFetch: atomic.Fetch, wire.VerbCompare: atomic.Compare}
+
+// post checks an operation and hands it to the engine; done gets the completion.
+func (ep *Endpoint) post(verb uint8, m *Msg, flags uint64, done engine.Completer) error {
+	if !ep.enabled.Load() || ep.shutOff.Load() {
+		return ep.unready()
+	}
+	if !atomic.Valid(forms[verb], m.Op, m.Datatype) {
+		return fmt.Errorf("xdpfab: %v %v on %v: %w", forms[verb], m.Op, m.Datatype, ErrUnsupported)
+	}
+	if err := m.check(verb, flags); err != nil {
+		return err
+	}
+	peer, err := ep.peer(m.Dest)
+	if err != nil {
+		return err
+	}
+	op, err := ep.claim()
+	if err != nil {
+		return err
+	}
+	op.Peer, op.Done, op.Context = peer, done, m.Context
+	op.Key, op.Offset, op.Count = m.Key, m.Addr, uint32(m.Count)
+	op.Verb, op.Opcode, op.Datatype, op.Flags = verb, uint8(m.Op), uint8(m.Datatype), 0
+	op.Value = uint64(m.Dest)
+	if flags&FlagFence != 0 {
+		op.Flags = engine.FlagFence
+	}
+	op.SetOperands(m.Buf, m.Compare)
+	op.Result = m.Result
+	op.Publish()
+	if flags&FlagMore == 0 {
+		ep.drv.eng.Notify()
+	}
+	return nil
+}
+
+// claim takes an entry of the submission ring and, with it, a place in the
+// completion queue.
+func (ep *Endpoint) claim() (*engine.Op, error) {
+	if ep.cq != nil && !ep.cq.reserve() {
+		ep.dom.Progress()
+		return nil, ErrAgain
+	}
+	op := ep.ring.Claim()
+	if op == nil {
+		if ep.cq != nil {
+			ep.cq.reserved.Add(-1)
+		}
+		ep.dom.Progress()
+		return nil, ErrAgain
+	}
+	return op, nil
+}
+
+func (ep *Endpoint) unready() error {
+	if ep.shutOff.Load() {
+		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrClosed)
+	}
+	return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrNotEnabled)
+}
+
+// check compares the buffers with the count.
+func (m *Msg) check(verb uint8, flags uint64) error {
+	if flags&^knownFlags != 0 {
+		return fmt.Errorf("xdpfab: flags %#x: %w", flags&^knownFlags, ErrNotSupported)
+	}
+	if m.Count <= 0 || m.Count > math.MaxUint32 {
+		return fmt.Errorf("xdpfab: %d elements: want 1..%d: %w", m.Count, math.MaxUint32, ErrCount)
+	}
+	n := m.Count * m.Datatype.Size()
+	operand, compare, result := n, 0, n
+	switch {
+	case m.Op == atomic.Read:
+		operand = 0
+	case verb == wire.VerbAtomic:
+		result = 0
+	case verb == wire.VerbCompare:
+		compare = n
+	}
+	switch {
+	case len(m.Buf) != operand:
+		return fmt.Errorf("xdpfab: operand of %d bytes for %d elements of %v: want %d: %w", len(m.Buf), m.Count, m.Datatype, operand, ErrLength)
+	case len(m.Compare) != compare:
+		return fmt.Errorf("xdpfab: compare operand of %d bytes for %d elements of %v: want %d: %w", len(m.Compare), m.Count, m.Datatype, compare, ErrLength)
+	case len(m.Result) != result:
+		return fmt.Errorf("xdpfab: result buffer of %d bytes for %d elements of %v: want %d: %w", len(m.Result), m.Count, m.Datatype, result, ErrLength)
+	case flags&FlagInject != 0 && operand+compare > InjectSize:
+		return fmt.Errorf("xdpfab: %d bytes to inject: want at most %d: %w", operand+compare, InjectSize, ErrTooBig)
+	}
+	return nil
+}
+
+// Complete implements the engine's Completer: it fills the completion queue and
+// the counters. Engine's thread.
+func (ep *Endpoint) Complete(op *engine.Op, r engine.Result) {
+	err := ep.errorFor(op, r)
+	if ep.cq != nil {
+		ep.cq.complete(op, int(op.Count)*wire.ElemSize(op.Datatype), err)
+	}
+	ep.count(op, err == nil)
+}
+
+// injected is an endpoint as the Completer of injected operations, whose success
+// makes no entry.
+type injected Endpoint
+
+// Complete implements the engine's Completer.
+func (i *injected) Complete(op *engine.Op, r engine.Result) {
+	ep := (*Endpoint)(i)
+	if r.Fate != engine.Success {
+		ep.Complete(op, r)
+		return
+	}
+	if ep.cq != nil {
+		ep.cq.reserved.Add(-1)
+	}
+	ep.count(op, true)
+}
+
+// count tells the counter of the operation's direction.
+func (ep *Endpoint) count(op *engine.Op, ok bool) {
+	if c := ep.cntr[flagsOf(op)&^FlagAtomic]; c != nil {
+		c.count(ok)
+	}
+}
+
+// errorFor describes a failure.
+func (ep *Endpoint) errorFor(op *engine.Op, r engine.Result) error {
+	if r.Fate == engine.Success {
+		return nil
+	}
+	peer, _ := ep.av.Lookup(Address(op.Value))
+	return errorOf(r, nameOf(op), peer)
+}
+
+// flagsOf returns the completion flags of an operation.
+func flagsOf(op *engine.Op) uint64 {
+	if op.Verb == wire.VerbAtomic {
+		return FlagAtomic | FlagWrite
+	}
+	return FlagAtomic | FlagRead
+}
+
+// nameOf describes an operation for error texts.
+func nameOf(op *engine.Op) string {
+	switch op.Verb {
+	case engine.VerbConnect:
+		return "connect"
+	case wire.VerbLookup:
+		return fmt.Sprintf("lookup of region %q", op.Operand)
+	case wire.VerbList:
+		return fmt.Sprintf("listing of region %d", op.Count)
+	}
+	return fmt.Sprintf("%v %v %v[%d] at %#x", forms[op.Verb], atomic.Op(op.Opcode), atomic.Datatype(op.Datatype), op.Count, op.Offset)
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+)
+
+// DomainAttr are the attributes of a domain. The zero value of a field means
+// its default.
+type DomainAttr struct {
+	Progress Progress // ProgressAuto
+	// Queues is how many of the interface's queues to use, from queue 0 on; 0
+	// means all of them. Frames that arrive on a queue without a socket are not
+	// seen: use fewer than all only when the NIC is set up accordingly.
+	Queues int
+	// Cores pins the poller of queue i to Cores[i%len(Cores)]. Empty leaves the
+	// choice to the kernel.
+	Cores []int
+	// Spin is how long an idle poller or waiter looks for work before it sleeps;
+	// 50 µs.
+	Spin time.Duration
+	// Copy is the AF_XDP mode: zero-copy when the driver can, or forced.
+	Copy CopyMode
+	// Generic allows the slow XDP mode of the kernel's generic hook where the
+	// driver has no native one. It is never chosen silently.
+	Generic bool
+	// UDP accepts frames over UDP as well as raw Ethernet ones.
+	UDP bool
+
+	Window int           // request frames in flight per session, 1..64; 64
+	GiveUp time.Duration // silence after which operations are given up; 5 s
+	// RTOMin is the floor of the retransmission timeout, which should stand above
+	// the peers' scheduling noise; 10 ms.
+	RTOMin     time.Duration
+	IdleRetire time.Duration // silence after which a peer's session is forgotten; 90 s
+}
+
+// CopyMode is how packets get from the NIC to the sockets.
+type CopyMode uint8
+
+// The modes. See xsk.Mode.
+const (
+	CopyAuto CopyMode = iota // zero-copy when the driver supports it, else copy
+	CopyForce
+	ZeroCopyForce
+)
+
+// withDefaults checks the attributes and fills in the defaults.
+func (a DomainAttr) withDefaults() (DomainAttr, error) {
+	switch {
+	case a.Progress > ProgressManual:
+		return a, fmt.Errorf("xdpfab: progress %d: want ProgressAuto or ProgressManual", a.Progress)
+	case a.Queues < 0:
+		return a, fmt.Errorf("xdpfab: %d queues: want 0 for all, or more", a.Queues)
+	case a.Window < 0 || a.Window > session.MaxWindow:
+		return a, fmt.Errorf("xdpfab: window of %d frames: want 1..%d, or 0 for the default", a.Window, session.MaxWindow)
+	case a.Copy > ZeroCopyForce:
+		return a, fmt.Errorf("xdpfab: copy mode %d: want CopyAuto, CopyForce or ZeroCopyForce", a.Copy)
+	case a.GiveUp < 0 || a.RTOMin < 0 || a.Spin < 0 || a.IdleRetire < 0:
+		return a, errors.New("xdpfab: negative duration among the domain attributes")
+	}
+	if a.Spin == 0 {
+		a.Spin = 50 * time.Microsecond
+	}
+	if a.GiveUp == 0 {
+		a.GiveUp = 5 * time.Second
+	}
+	if a.IdleRetire == 0 {
+		a.IdleRetire = 90 * time.Second
+	}
+	if a.IdleRetire <= session.IdleClose {
+		return a, fmt.Errorf("xdpfab: idle retirement after %v: want more than the %v after which initiators close idle sessions",
+			a.IdleRetire, session.IdleClose)
+	}
+	return a, nil
+}
+
+// InterfaceInfo describes a network interface and the mode it is used in.
+type InterfaceInfo struct {
+	Name     string `json:"name"`
+	Index    int    `json:"index"`
+	MAC      string `json:"mac"`
+	MTU      int    `json:"mtu"` // bytes
+	Driver   string `json:"driver"`
+	Queues   int    `json:"queues"`    // in use
+	XDP      string `json:"xdp"`       // "native" or "generic"
+	Copy     string `json:"copy"`      // "zero-copy" or "copy"
+	HugeUMEM bool   `json:"huge_umem"` // packet memory is on huge pages
+	UDP      bool   `json:"udp"`
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Address names a peer within an address vector (fi_addr_t); the first one
+// inserted is 0 (FI_AV_TABLE).
+type Address uint32
+
+// AddressVector maps addresses to peers; fi_av(3).
+type AddressVector struct {
+	dom *Domain
+
+	mu      sync.Mutex
+	entries []avEntry
+	users   []*Endpoint // bound
+}
+
+type avEntry struct {
+	addr    wire.Addr
+	link    wire.Link
+	removed bool
+}
+
+// NewAddressVector makes an empty address vector (fi_av_open).
+func (d *Domain) NewAddressVector() (*AddressVector, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	return &AddressVector{dom: d}, nil
+}
+
+// Insert adds the endpoint at addr (fi_av_insert): a MAC address for raw Ethernet
+// or an IP address for UDP, each optionally followed by "/" and an endpoint
+// number. For an IP address the route is looked up and the next hop resolved,
+// which may take as long as ARP does. Nothing is sent to the peer itself.
+func (av *AddressVector) Insert(ctx context.Context, addr string) (Address, error) {
+	a, err := wire.ParseAddr(addr)
+	if err != nil {
+		return 0, fmt.Errorf("xdpfab: %w", err)
+	}
+	link, err := av.dom.dev.Link(ctx, a)
+	if err != nil {
+		return 0, fmt.Errorf("xdpfab: %s: %w", addr, err)
+	}
+	av.mu.Lock()
+	defer av.mu.Unlock()
+	av.entries = append(av.entries, avEntry{addr: a, link: link})
+	return Address(len(av.entries) - 1), nil
+}
+
+// Remove makes an address unusable (fi_av_remove). Sessions to it end, and what
+// is outstanding completes with what is known of it. The number is not used again.
+func (av *AddressVector) Remove(a Address) error {
+	av.mu.Lock()
+	if int(a) >= len(av.entries) || av.entries[a].removed {
+		av.mu.Unlock()
+		return fmt.Errorf("xdpfab: address %d: %w", a, ErrUnknownPeer)
+	}
+	av.entries[a].removed = true
+	users := slices.Clone(av.users)
+	av.mu.Unlock()
+	for _, ep := range users {
+		ep.dropPeer(a)
+	}
+	return nil
+}
+
+// use and unuse note the endpoints that are bound.
+func (av *AddressVector) use(ep *Endpoint) {
+	av.mu.Lock()
+	av.users = append(av.users, ep)
+	av.mu.Unlock()
+}
+
+func (av *AddressVector) unuse(ep *Endpoint) {
+	av.mu.Lock()
+	av.users = slices.DeleteFunc(av.users, func(x *Endpoint) bool { return x == ep })
+	av.mu.Unlock()
+}
+
+// Lookup returns the text form of an address (fi_av_lookup).
+func (av *AddressVector) Lookup(a Address) (string, error) {
+	e, err := av.lookup(a)
+	return e.addr.String(), err
+}
+
+func (av *AddressVector) lookup(a Address) (avEntry, error) {
+	av.mu.Lock()
+	defer av.mu.Unlock()
+	if int(a) >= len(av.entries) || av.entries[a].removed {
+		return avEntry{}, fmt.Errorf("xdpfab: address %d (the vector holds %d): %w", a, len(av.entries), ErrUnknownPeer)
+	}
+	return av.entries[a], nil
+}
+
+// Close reports ErrBusy as long as an endpoint is bound.
+func (av *AddressVector) Close() error {
+	av.mu.Lock()
+	defer av.mu.Unlock()
+	if n := len(av.users); n > 0 {
+		return fmt.Errorf("xdpfab: address vector: %d endpoints are bound, close them first: %w", n, ErrBusy)
+	}
+	return nil
+}

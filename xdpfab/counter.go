@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// Counter counts completions instead of listing them; fi_cntr(3). It counts the
+// operations of the endpoints bound to it that ended well (Read) and badly
+// (ReadErr).
+type Counter struct {
+	dom   *Domain
+	users atomic.Int32
+	owner atomic.Pointer[driver]
+	value atomic.Uint64
+	errs  atomic.Uint64
+
+	mu      sync.Mutex
+	waiters map[*counterWait]struct{}
+	waiting atomic.Int32 // len(waiters)
+}
+
+// counterWait is a goroutine in Wait.
+type counterWait struct {
+	signal
+	threshold uint64
+	errs      uint64 // failures at the beginning: one more ends the wait
+}
+
+// NewCounter makes a counter of value 0 (fi_cntr_open).
+func (d *Domain) NewCounter() (*Counter, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	return &Counter{dom: d, waiters: map[*counterWait]struct{}{}}, nil
+}
+
+// Read returns how many operations succeeded (fi_cntr_read). With manual
+// progress it makes it.
+func (c *Counter) Read() uint64 {
+	c.dom.Progress()
+	return c.value.Load()
+}
+
+// ReadErr returns how many operations failed (fi_cntr_readerr).
+func (c *Counter) ReadErr() uint64 { return c.errs.Load() }
+
+// Add increases the value (fi_cntr_add).
+func (c *Counter) Add(n uint64) { c.value.Add(n); c.notify() }
+
+// Set sets the value (fi_cntr_set).
+func (c *Counter) Set(n uint64) { c.value.Store(n); c.notify() }
+
+// AddErr increases the number of failures (fi_cntr_adderr).
+func (c *Counter) AddErr(n uint64) { c.errs.Add(n); c.notify() }
+
+// SetErr sets the number of failures (fi_cntr_seterr).
+func (c *Counter) SetErr(n uint64) { c.errs.Store(n); c.notify() }
+
+// count notes one completion. Engine's thread.
+func (c *Counter) count(ok bool) {
+	if ok {
+		c.value.Add(1)
+	} else {
+		c.errs.Add(1)
+	}
+	c.notify()
+}
+
+// notify raises the waiters whose wait is over.
+func (c *Counter) notify() {
+	if c.waiting.Load() == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w := range c.waiters {
+		if c.over(w) {
+			w.raise()
+		}
+	}
+}
+
+func (c *Counter) over(w *counterWait) bool {
+	return c.value.Load() >= w.threshold || c.errs.Load() != w.errs
+}
+
+// Wait returns when the value has reached threshold (fi_cntr_wait). It returns an
+// error when an operation failed meanwhile, or with the context's error.
+func (c *Counter) Wait(ctx context.Context, threshold uint64) error {
+	w := &counterWait{signal: signal{ch: make(chan struct{}, 1)}, threshold: threshold, errs: c.errs.Load()}
+	c.mu.Lock()
+	c.waiters[w] = struct{}{}
+	c.mu.Unlock()
+	c.waiting.Add(1)
+	defer func() {
+		c.mu.Lock()
+		delete(c.waiters, w)
+		c.mu.Unlock()
+		c.waiting.Add(-1)
+	}()
+	if !c.over(w) {
+		drv := c.owner.Load()
+		if drv == nil {
+			return fmt.Errorf("xdpfab: counter: no endpoint is bound: %w", ErrNotEnabled)
+		}
+		if err := drv.wait(ctx, &w.signal); err != nil {
+			return err
+		}
+	}
+	if c.value.Load() < threshold {
+		return fmt.Errorf("xdpfab: counter: an operation failed at %d of %d: %w", c.value.Load(), threshold, ErrAvailable)
+	}
+	return nil
+}
+
+// Close reports ErrBusy as long as an endpoint is bound.
+func (c *Counter) Close() error {
+	if n := c.users.Load(); n > 0 {
+		return fmt.Errorf("xdpfab: counter: %d endpoints are bound, close them first: %w", n, ErrBusy)
+	}
+	return nil
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+)
+
+// Completion flags, after fi_cq(3).
+const (
+	FlagAtomic uint64 = 1 << iota // FI_ATOMIC: an atomic operation
+	FlagRead                      // FI_READ: fetch or compare
+	FlagWrite                     // FI_WRITE: base
+)
+
+// Completion is an entry of a completion queue: the operation posted with
+// Context has ended. The result, if any, is in its buffer.
+type Completion struct {
+	Context any
+	Flags   uint64
+	Bytes   int   // of the result, or of the operand of a base atomic
+	Err     error // nil, or an *OpError; only ReadErr returns entries with one
+}
+
+// CQAttr are the attributes of a completion queue.
+type CQAttr struct {
+	// Size is how many operations may be outstanding or completed but not read;
+	// more are refused with ErrAgain. It is rounded up to a power of two; 1024.
+	Size int
+}
+
+// CompletionQueue collects completions of the endpoints bound to it; fi_cq(3). It
+// never overflows: an operation is accepted only if its completion has a place.
+// One goroutine reads at a time; any number may post.
+type CompletionQueue struct {
+	dom     *Domain
+	entries []Completion
+	mask    uint64
+	size    int64
+
+	reserved atomic.Int64 // places promised or taken; posters add, the reader subtracts
+	writers  atomic.Int32 // endpoints bound
+	write    sync.Mutex   // taken only when engines share the queue
+	shared   atomic.Bool  // endpoints of different engines are bound
+	owner    atomic.Pointer[driver]
+
+	_       [64]byte
+	tail    atomic.Uint64 // entries written; engine's thread
+	_       [56]byte
+	head    atomic.Uint64 // entries read; the reader
+	reading atomic.Bool
+	waiter  atomic.Pointer[cqWait]
+}
+
+// cqWait is a goroutine in Wait: raised when the tail reaches want.
+type cqWait struct {
+	signal
+	want uint64
+}
+
+// NewCompletionQueue makes a completion queue (fi_cq_open).
+func (d *Domain) NewCompletionQueue(attr CQAttr) (*CompletionQueue, error) {
+	const most = 1 << 20
+	if attr.Size < 0 || attr.Size > most {
+		return nil, fmt.Errorf("xdpfab: completion queue of %d entries: want 1..%d, or 0 for the default", attr.Size, most)
+	}
+	if attr.Size == 0 {
+		attr.Size = 1024
+	}
+	n := 2
+	for n < attr.Size {
+		n *= 2
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	return &CompletionQueue{dom: d, entries: make([]Completion, n), mask: uint64(n - 1), size: int64(n)}, nil
+}
+
+// bind makes endpoints on drv post here.
+func (q *CompletionQueue) bind(drv *driver) {
+	q.writers.Add(1)
+	if !q.owner.CompareAndSwap(nil, drv) && q.owner.Load() != drv {
+		q.shared.Store(true)
+	}
+}
+
+// reserve takes a place for a completion to come.
+func (q *CompletionQueue) reserve() bool {
+	if q.reserved.Add(1) <= q.size {
+		return true
+	}
+	q.reserved.Add(-1)
+	return false
+}
+
+// push writes a completion, whose place has been reserved. Engine's thread.
+func (q *CompletionQueue) push(c Completion) {
+	if q.shared.Load() {
+		q.write.Lock()
+		defer q.write.Unlock()
+	}
+	t := q.tail.Load()
+	q.entries[t&q.mask] = c
+	q.tail.Store(t + 1)
+	if w := q.waiter.Load(); w != nil && t+1-w.want < 1<<63 {
+		w.raise()
+	}
+}
+
+// Read takes up to len(c) successful completions (fi_cq_read) and returns their
+// number, which may be 0. When an error completion is next it returns
+// ErrAvailable: take that with ReadErr. With manual progress, Read makes it.
+func (q *CompletionQueue) Read(c []Completion) (int, error) {
+	if !q.reading.CompareAndSwap(false, true) {
+		return 0, nil // another goroutine is reading: nothing is left for this one
+	}
+	defer q.reading.Store(false)
+	head := q.head.Load()
+	n := int(q.tail.Load() - head)
+	if n == 0 {
+		q.dom.Progress()
+		if n = int(q.tail.Load() - head); n == 0 {
+			return 0, nil
+		}
+	}
+	n = min(n, len(c))
+	for i := range n {
+		e := &q.entries[(head+uint64(i))&q.mask]
+		if e.Err != nil {
+			if i == 0 {
+				return 0, ErrAvailable
+			}
+			n = i
+			break
+		}
+		c[i] = *e
+		e.Context = nil
+	}
+	q.consume(head, n)
+	return n, nil
+}
+
+// ReadErr takes the error completion that is next (fi_cq_readerr). ok is false
+// when there is none.
+func (q *CompletionQueue) ReadErr() (c Completion, ok bool) {
+	if !q.reading.CompareAndSwap(false, true) {
+		return c, false
+	}
+	defer q.reading.Store(false)
+	head := q.head.Load()
+	if q.tail.Load() == head {
+		return c, false
+	}
+	e := &q.entries[head&q.mask]
+	if e.Err == nil {
+		return c, false
+	}
+	c, *e = *e, Completion{}
+	q.consume(head, 1)
+	return c, true
+}
+
+func (q *CompletionQueue) consume(head uint64, n int) {
+	q.head.Store(head + uint64(n))
+	q.reserved.Add(-int64(n))
+}
+
+// Wait returns when at least n completions, good or bad, can be read (fi_cq_sread
+// with a threshold), or with the context's error. One goroutine waits at a time;
+// a second gets ErrBusy.
+func (q *CompletionQueue) Wait(ctx context.Context, n int) error {
+	if n < 1 || int64(n) > q.size {
+		return fmt.Errorf("xdpfab: wait for %d completions: want 1..%d, the size of the queue", n, q.size)
+	}
+	w := &cqWait{signal: signal{ch: make(chan struct{}, 1)}, want: q.head.Load() + uint64(n)}
+	if !q.waiter.CompareAndSwap(nil, w) {
+		return fmt.Errorf("xdpfab: completion queue: another goroutine waits: %w", ErrBusy)
+	}
+	defer q.waiter.Store(nil)
+	if q.tail.Load()-w.want < 1<<63 {
+		return nil
+	}
+	drv := q.owner.Load()
+	if drv == nil {
+		return fmt.Errorf("xdpfab: completion queue: no endpoint is bound: %w", ErrNotEnabled)
+	}
+	return drv.wait(ctx, &w.signal)
+}
+
+// Close reports ErrBusy as long as an endpoint is bound.
+func (q *CompletionQueue) Close() error {
+	if n := q.writers.Load(); n > 0 {
+		return fmt.Errorf("xdpfab: completion queue: %d endpoints are bound, close them first: %w", n, ErrBusy)
+	}
+	return nil
+}
+
+// complete is called by an endpoint for an operation of its own.
+func (q *CompletionQueue) complete(op *engine.Op, bytes int, err error) {
+	q.push(Completion{Context: op.Context, Flags: flagsOf(op), Bytes: bytes, Err: err})
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// device is what a domain needs of an interface. The AF_XDP interface of
+// internal/port is one, the in-memory cable of Pipe another.
+type device interface {
+	Ports() []engine.Port
+	MAC() wire.MAC
+	MTU() int
+	// Link finds the way to an address: for IP the route and the next hop's MAC.
+	Link(ctx context.Context, a wire.Addr) (wire.Link, error)
+	Info() InterfaceInfo
+	Counters() (map[string]uint64, error)
+	Close() error
+}
+
+// drainLimit bounds how long Close lets last answers leave.
+const drainLimit = 500 * time.Millisecond
+
+// Domain is an interface in use: its queues, each with an engine, and the memory
+// that peers may address. It corresponds to fi_domain(3).
+type Domain struct {
+	attr    DomainAttr
+	dev     device
+	drivers []*driver
+	memory  []*engine.Memory
+	table   *mr.Table
+	served  atomic.Pointer[[]uint16] // endpoint numbers that accept sessions; written under mu
+	fabric  *Fabric
+
+	mu        sync.Mutex
+	closed    bool
+	endpoints map[uint16]*Endpoint
+	turn      int          // next queue to give an endpoint
+	dialer    *Endpoint    // what dialled peers share; made at first use
+	regions   []*mr.Region // registered, for Close
+	owned     []*mr.Memory // allocated by NewRegion
+}
+
+// newDomain puts engines on a device. The device is the domain's from here on,
+// also when this fails.
+func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
+	d := &Domain{attr: attr, dev: dev, table: mr.NewTable(), fabric: f, endpoints: map[uint16]*Endpoint{}}
+	d.served.Store(&[]uint16{})
+	var engines []*engine.Engine
+	for q, port := range dev.Ports() {
+		m := engine.NewMemory(d.table)
+		d.memory = append(d.memory, m)
+		e, err := engine.New(engine.Config{
+			Port: port, Executor: m, Accept: d.accept, Local: dev.MAC(), MTU: dev.MTU(), Queue: q,
+			Session: session.Config{
+				Window: attr.Window, GiveUp: attr.GiveUp,
+				RTOMin: attr.RTOMin, IdleRetire: attr.IdleRetire,
+			},
+		})
+		if err != nil {
+			d.release()
+			return nil, err
+		}
+		engines = append(engines, e)
+	}
+	engine.NewGroup(engines)
+	for q, e := range engines {
+		core := -1
+		if len(attr.Cores) > 0 {
+			core = attr.Cores[q%len(attr.Cores)]
+		}
+		d.drivers = append(d.drivers, newDriver(e, attr.Progress == ProgressManual, core, attr.Spin))
+	}
+	return d, nil
+}
+
+// accept answers a hello. It runs on the engines' threads.
+func (d *Domain) accept(endpoint uint16) wire.HelloStatus {
+	for _, n := range *d.served.Load() {
+		if n == endpoint {
+			return wire.HelloAccepted
+		}
+	}
+	return wire.HelloNoEndpoint
+}
+
+// Attr returns the attributes in force.
+func (d *Domain) Attr() DomainAttr { return d.attr }
+
+// Interface describes the interface and the mode it is used in.
+func (d *Domain) Interface() InterfaceInfo { return d.dev.Info() }
+
+// Address returns the address of the domain's endpoint of the given number on
+// the Ethernet segment, as peers pass it to Dial or AddressVector.Insert.
+func (d *Domain) Address(endpoint uint16) string {
+	return wire.Addr{MAC: d.dev.MAC(), Endpoint: endpoint}.String()
+}
+
+// Progress moves a domain with manual progress on by one step of each engine,
+// and returns how much there was to do. With automatic progress it does nothing.
+func (d *Domain) Progress() int {
+	n := 0
+	for _, drv := range d.drivers {
+		n += drv.progress()
+	}
+	return n
+}
+
+// Counters returns every counter of the domain by name: the engines', the
+// interface's (sockets, XDP program).
+func (d *Domain) Counters() (map[string]uint64, error) {
+	all, err := d.dev.Counters()
+	if err != nil {
+		return nil, err
+	}
+	for _, drv := range d.drivers {
+		c := drv.eng.Counters()
+		c.Each(func(name string, v uint64) { all[name] += v })
+	}
+	return all, nil
+}
+
+// Close ends every session (peers learn which of their operations never ran),
+// completes what waits, deregisters memory and frees the interface. Endpoints
+// are closed with it. Closing twice is no error.
+func (d *Domain) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	eps := make([]*Endpoint, 0, len(d.endpoints))
+	for _, ep := range d.endpoints {
+		eps = append(eps, ep)
+	}
+	d.mu.Unlock()
+	for _, ep := range eps {
+		ep.shut()
+	}
+	for _, drv := range d.drivers {
+		drv.close(drainLimit)
+	}
+	if d.fabric != nil {
+		d.fabric.forget(d)
+	}
+	return d.release()
+}
+
+// release frees what needs no engine.
+func (d *Domain) release() error {
+	err := d.closeRegions()
+	for _, m := range d.memory {
+		m.Close()
+	}
+	return errors.Join(err, d.dev.Close())
+}
+
+// open reports an error when the domain is closed. d.mu is held.
+func (d *Domain) open() error {
+	if d.closed {
+		return fmt.Errorf("xdpfab: domain on %s: %w", d.dev.Info().Name, ErrClosed)
+	}
+	return nil
+}

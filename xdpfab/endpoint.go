@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/session"
+)
+
+// EndpointAttr are the attributes of an endpoint.
+type EndpointAttr struct {
+	// Number is what peers address, together with the node; 0 is the one they
+	// address by default. AnyNumber picks a free one.
+	Number int
+	// Size is how many operations may be outstanding, a power of two; 1024.
+	Size int
+	// InitiateOnly makes an endpoint that peers cannot address.
+	InitiateOnly bool
+}
+
+// AnyNumber asks for an endpoint number that is free.
+const AnyNumber = -1
+
+// Endpoint posts operations, and is what sessions of peers end at: the reliable
+// datagram endpoint (FI_EP_RDM) of fi_endpoint(3). Any number of goroutines may
+// post at the same time. The operations of one endpoint to one peer apply in the
+// order posted.
+type Endpoint struct {
+	dom    *Domain
+	attr   EndpointAttr
+	number uint16
+	drv    *driver
+	ring   *engine.Ring
+
+	mu      sync.Mutex // guards binding, enabling, and the making of peers
+	enabled atomic.Bool
+	shutOff atomic.Bool
+	av      *AddressVector
+	cq      *CompletionQueue
+	cntr    map[uint64]*Counter // by FlagRead, FlagWrite
+	peers   atomic.Pointer[[]*engine.Peer]
+}
+
+// Bindable is what can be bound to an endpoint: an AddressVector, a
+// CompletionQueue, a Counter.
+type Bindable interface {
+	// bindTo is called with the endpoint's mu held.
+	bindTo(ep *Endpoint, flags uint64) error
+}
+
+// NewEndpoint makes an endpoint (fi_endpoint). Bind what it needs, then Enable it.
+func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
+	if attr.Size == 0 {
+		attr.Size = 1024
+	}
+	ring, err := engine.NewRing(attr.Size)
+	if err != nil {
+		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	number, err := d.pickNumber(attr.Number)
+	if err != nil {
+		return nil, err
+	}
+	ep := &Endpoint{dom: d, attr: attr, number: number, ring: ring, cntr: map[uint64]*Counter{}}
+	ep.drv = d.drivers[d.turn%len(d.drivers)]
+	d.turn++
+	ep.peers.Store(&[]*engine.Peer{})
+	d.endpoints[number] = ep
+	return ep, nil
+}
+
+// pickNumber checks or chooses an endpoint number. d.mu is held.
+func (d *Domain) pickNumber(n int) (uint16, error) {
+	if n == AnyNumber {
+		for n = 1; n <= 0xffff; n++ { // 0 is for who asks for it
+			if d.endpoints[uint16(n)] == nil {
+				return uint16(n), nil
+			}
+		}
+		return 0, fmt.Errorf("xdpfab: all 65535 endpoint numbers are in use: %w", ErrBusy)
+	}
+	if n < 0 || n > 0xffff {
+		return 0, fmt.Errorf("xdpfab: endpoint number %d: want 0..65535 or AnyNumber", n)
+	}
+	if d.endpoints[uint16(n)] != nil {
+		return 0, fmt.Errorf("xdpfab: endpoint number %d: %w", n, ErrBusy)
+	}
+	return uint16(n), nil
+}
+
+// Number returns the endpoint's number.
+func (ep *Endpoint) Number() uint16 { return ep.number }
+
+// Name returns the address of the endpoint on its Ethernet segment (fi_getname).
+func (ep *Endpoint) Name() string { return ep.dom.Address(ep.number) }
+
+// Bind connects the endpoint with an address vector, a completion queue or a
+// counter (fi_ep_bind). For a counter, flags say what it counts: FlagRead (fetch
+// and compare), FlagWrite (base) or both; for the others they are 0.
+func (ep *Endpoint) Bind(b Bindable, flags uint64) error {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	if ep.shutOff.Load() {
+		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrClosed)
+	}
+	if ep.enabled.Load() {
+		return fmt.Errorf("xdpfab: endpoint %d is enabled: bind before Enable: %w", ep.number, ErrBusy)
+	}
+	return b.bindTo(ep, flags)
+}
+
+func (q *CompletionQueue) bindTo(ep *Endpoint, flags uint64) error {
+	if flags != 0 {
+		return fmt.Errorf("xdpfab: bind of a completion queue with flags %#x: %w", flags, ErrNotSupported)
+	}
+	if q.dom != ep.dom || ep.cq != nil {
+		return fmt.Errorf("xdpfab: endpoint %d wants one completion queue of its own domain: %w", ep.number, ErrBusy)
+	}
+	ep.cq = q
+	q.bind(ep.drv)
+	return nil
+}
+
+func (av *AddressVector) bindTo(ep *Endpoint, flags uint64) error {
+	if flags != 0 {
+		return fmt.Errorf("xdpfab: bind of an address vector with flags %#x: %w", flags, ErrNotSupported)
+	}
+	if av.dom != ep.dom || ep.av != nil {
+		return fmt.Errorf("xdpfab: endpoint %d wants one address vector of its own domain: %w", ep.number, ErrBusy)
+	}
+	ep.av = av
+	av.use(ep)
+	return nil
+}
+
+func (c *Counter) bindTo(ep *Endpoint, flags uint64) error {
+	if flags == 0 || flags&^(FlagRead|FlagWrite) != 0 {
+		return fmt.Errorf("xdpfab: bind of a counter with flags %#x: want FlagRead, FlagWrite or both: %w", flags, ErrNotSupported)
+	}
+	for _, f := range []uint64{FlagRead, FlagWrite} {
+		if flags&f == 0 {
+			continue
+		}
+		if c.dom != ep.dom || ep.cntr[f] != nil {
+			return fmt.Errorf("xdpfab: endpoint %d wants one counter a direction, of its own domain: %w", ep.number, ErrBusy)
+		}
+		ep.cntr[f] = c
+	}
+	c.users.Add(1)
+	c.owner.CompareAndSwap(nil, ep.drv)
+	return nil
+}
+
+// Enable makes the endpoint ready (fi_enable). One that has an address vector
+// can post; one that is not InitiateOnly accepts sessions from peers.
+func (ep *Endpoint) Enable() error {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	switch {
+	case ep.shutOff.Load():
+		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrClosed)
+	case ep.enabled.Load():
+		return nil
+	case ep.attr.InitiateOnly && ep.av == nil:
+		return fmt.Errorf("xdpfab: endpoint %d: it can neither post (no address vector is bound) nor be addressed (InitiateOnly): %w",
+			ep.number, ErrNotEnabled)
+	}
+	ep.drv.call(func() { ep.drv.eng.AddRing(ep.ring) })
+	if !ep.attr.InitiateOnly {
+		ep.dom.serve(ep.number, true)
+	}
+	ep.enabled.Store(true)
+	return nil
+}
+
+// serve publishes which endpoint numbers accept sessions.
+func (d *Domain) serve(number uint16, on bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := slices.DeleteFunc(slices.Clone(*d.served.Load()), func(n uint16) bool { return n == number })
+	if on {
+		list = append(list, number)
+	}
+	d.served.Store(&list)
+}
+
+// Close ends the endpoint's sessions to its peers; operations that wait complete
+// with what is known of them. Closing twice is no error.
+func (ep *Endpoint) Close() error {
+	ep.shut()
+	d := ep.dom
+	d.mu.Lock()
+	if d.endpoints[ep.number] == ep {
+		delete(d.endpoints, ep.number)
+	}
+	d.mu.Unlock()
+	return nil
+}
+
+func (ep *Endpoint) shut() {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	if ep.shutOff.Swap(true) {
+		return
+	}
+	if ep.enabled.Load() {
+		ep.dom.serve(ep.number, false)
+		ep.drv.call(func() {
+			ep.drv.eng.Collect(ep.ring) // what was posted before it was shut off
+			for _, p := range *ep.peers.Load() {
+				if p != nil {
+					p.Close(session.ClosedHere)
+				}
+			}
+			ep.drv.eng.RemoveRing(ep.ring)
+		})
+	}
+	if ep.cq != nil {
+		ep.cq.writers.Add(-1)
+	}
+	if ep.av != nil {
+		ep.av.unuse(ep)
+	}
+	for _, c := range ep.counters() {
+		c.users.Add(-1)
+	}
+}
+
+// counters returns the distinct counters bound.
+func (ep *Endpoint) counters() []*Counter {
+	var list []*Counter
+	for _, c := range ep.cntr {
+		if !slices.Contains(list, c) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// peer returns the engine's peer for an address, making it at first use.
+func (ep *Endpoint) peer(a Address) (*engine.Peer, error) {
+	if peers := *ep.peers.Load(); int(a) < len(peers) && peers[a] != nil {
+		return peers[a], nil
+	}
+	return ep.makePeer(a)
+}
+
+func (ep *Endpoint) makePeer(a Address) (*engine.Peer, error) {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	if ep.av == nil {
+		return nil, fmt.Errorf("xdpfab: endpoint %d has no address vector: %w", ep.number, ErrNotEnabled)
+	}
+	entry, err := ep.av.lookup(a)
+	if err != nil {
+		return nil, err
+	}
+	peers := slices.Clone(*ep.peers.Load())
+	for len(peers) <= int(a) {
+		peers = append(peers, nil)
+	}
+	if peers[a] == nil {
+		p, err := ep.drv.eng.NewPeer(entry.link, entry.addr.Lane, entry.addr.Endpoint)
+		if err != nil {
+			return nil, fmt.Errorf("xdpfab: %v: %w", entry.addr, err)
+		}
+		peers[a] = p
+		ep.peers.Store(&peers)
+	}
+	return peers[a], nil
+}
+
+// dropPeer ends the session to an address and forgets the peer.
+func (ep *Endpoint) dropPeer(a Address) {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	peers := slices.Clone(*ep.peers.Load())
+	if int(a) >= len(peers) || peers[a] == nil {
+		return
+	}
+	p := peers[a]
+	peers[a] = nil
+	ep.peers.Store(&peers)
+	ep.drv.call(func() {
+		ep.drv.eng.Collect(ep.ring) // what was posted to it before
+		p.Close(session.ClosedHere)
+	})
+}

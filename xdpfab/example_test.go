@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// nodes returns two domains, the second of which serves a region "counters". On
+// real interfaces they are made with Open, on two machines.
+func nodes() (client, server *xdpfab.Domain) {
+	client, server, err := xdpfab.Pipe()
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := server.NewRegion("counters", 4096); err != nil {
+		log.Fatal(err)
+	}
+	ep, err := server.NewEndpoint(xdpfab.EndpointAttr{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := ep.Enable(); err != nil {
+		log.Fatal(err)
+	}
+	return client, server
+}
+
+// A counter in another node's memory.
+func ExampleWord() {
+	client, server := nodes()
+	defer server.Close()
+	defer client.Close()
+	ctx := context.Background()
+
+	peer, err := client.Dial(ctx, server.Address(0))
+	if err != nil {
+		log.Fatal(err)
+	}
+	hits, err := xdpfab.Word[uint64](ctx, peer, "counters", 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 41 {
+		if _, err := hits.Add(ctx, 1); err != nil {
+			log.Fatal(err)
+		}
+	}
+	n, err := hits.Add(ctx, 1)
+	fmt.Println(n, err)
+	// Output: 42 <nil>
+}
+
+// A lock: who swaps 0 for its own number holds it.
+func ExampleRemote_CompareAndSwap() {
+	client, server := nodes()
+	defer server.Close()
+	defer client.Close()
+	ctx := context.Background()
+
+	peer, _ := client.Dial(ctx, server.Address(0))
+	lock, err := xdpfab.Word[uint32](ctx, peer, "counters", 7)
+	if err != nil {
+		log.Fatal(err)
+	}
+	first, _ := lock.CompareAndSwap(ctx, 0, 1)
+	second, _ := lock.CompareAndSwap(ctx, 0, 2)
+	fmt.Println(first, second)
+	// Output: true false
+}
+
+// Errors say what is known of the operation, and why.
+func ExampleOpError() {
+	client, server := nodes()
+	defer server.Close()
+	defer client.Close()
+	ctx := context.Background()
+
+	peer, _ := client.Dial(ctx, server.Address(0))
+	_, err := xdpfab.WordAt[uint64](peer, 12345, 0).Add(ctx, 1)
+	fmt.Println(errors.Is(err, xdpfab.ErrNotExecuted), errors.Is(err, xdpfab.ErrNoKey))
+	// Output: true true
+}
+
+// The objects of libfabric: many operations in flight, completions from a queue.
+func ExampleEndpoint_FetchAtomic() {
+	client, server := nodes()
+	defer server.Close()
+	defer client.Close()
+	ctx := context.Background()
+
+	av, _ := client.NewAddressVector()
+	cq, _ := client.NewCompletionQueue(xdpfab.CQAttr{})
+	ep, err := client.NewEndpoint(xdpfab.EndpointAttr{Number: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
+		log.Fatal(err)
+	}
+	dest, err := av.Insert(ctx, server.Address(0))
+	if err != nil {
+		log.Fatal(err)
+	}
+	peer, _ := client.Dial(ctx, server.Address(0))
+	region, err := peer.Lookup(ctx, "counters")
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	operand := []byte{2, 0, 0, 0, 3, 0, 0, 0} // two uint32: 2 and 3
+	result := make([]byte, 8)
+	for range 3 {
+		if err := ep.FetchAtomic(operand, 2, result, dest, 0, region.Key, atomic.Uint32, atomic.Sum, nil); err != nil {
+			log.Fatal(err)
+		}
+		if err := cq.Wait(ctx, 1); err != nil {
+			log.Fatal(err)
+		}
+		var done [1]xdpfab.Completion
+		n, err := cq.Read(done[:])
+		fmt.Println(n, err, result)
+	}
+	// Output:
+	// 1 <nil> [0 0 0 0 0 0 0 0]
+	// 1 <nil> [2 0 0 0 3 0 0 0]
+	// 1 <nil> [4 0 0 0 6 0 0 0]
+}

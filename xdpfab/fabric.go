@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Fabric is where domains come from; fi_fabric(3). It holds the attributes that
+// its domains begin with.
+type Fabric struct {
+	attr DomainAttr
+
+	mu      sync.Mutex
+	domains []*Domain
+}
+
+// NewFabric makes a fabric (fi_fabric). attr are the defaults of its domains.
+func NewFabric(attr DomainAttr) (*Fabric, error) {
+	a, err := attr.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Fabric{attr: a}, nil
+}
+
+// OpenDomain puts an interface to use (fi_domain): it attaches the XDP program and
+// opens a socket and an engine for each queue. The kernel keeps everything that
+// is not addressed to xdpfab. attr is nil for the fabric's own.
+//
+// It needs CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF; the error names what is missing.
+func (f *Fabric) OpenDomain(ctx context.Context, ifname string, attr *DomainAttr) (*Domain, error) {
+	a := f.attr
+	if attr != nil {
+		var err error
+		if a, err = attr.withDefaults(); err != nil {
+			return nil, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	dev, err := openInterface(ifname, a)
+	if err != nil {
+		return nil, fmt.Errorf("xdpfab: %w", err)
+	}
+	return f.adopt(dev, a)
+}
+
+// adopt makes a domain of a device and keeps note of it.
+func (f *Fabric) adopt(dev device, a DomainAttr) (*Domain, error) {
+	if n := len(dev.Ports()); a.Progress == ProgressManual && n > 1 {
+		_ = dev.Close()
+		return nil, fmt.Errorf("xdpfab: manual progress on %d queues: one thread waits on one queue: "+
+			"set DomainAttr.Queues to 1 (and the NIC: ethtool -L %s combined 1), or use ProgressAuto: %w",
+			n, dev.Info().Name, ErrNotSupported)
+	}
+	d, err := newDomain(f, dev, a)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	f.domains = append(f.domains, d)
+	f.mu.Unlock()
+	return d, nil
+}
+
+// forget is called by a domain that closes.
+func (f *Fabric) forget(d *Domain) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.domains = slices.DeleteFunc(f.domains, func(x *Domain) bool { return x == d })
+}
+
+// Close reports ErrBusy, naming the interfaces, as long as domains are open.
+func (f *Fabric) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.domains) == 0 {
+		return nil
+	}
+	var names []string
+	for _, d := range f.domains {
+		names = append(names, d.dev.Info().Name)
+	}
+	return fmt.Errorf("xdpfab: fabric: domains on %v are open, close them first: %w", names, ErrBusy)
+}
+
+// Open puts an interface to use with the given attributes, at most one; without,
+// with the defaults. It is NewFabric and OpenDomain in one.
+func Open(ctx context.Context, ifname string, attr ...DomainAttr) (*Domain, error) {
+	var a DomainAttr
+	if len(attr) > 1 {
+		return nil, fmt.Errorf("xdpfab: Open takes one DomainAttr, got %d", len(attr))
+	}
+	if len(attr) == 1 {
+		a = attr[0]
+	}
+	f, err := NewFabric(a)
+	if err != nil {
+		return nil, err
+	}
+	return f.OpenDomain(ctx, ifname, nil)
+}
+
+// Pipe returns two domains joined by a cable in memory: no interface, no
+// privilege, no kernel, but otherwise all of xdpfab. It is meant for tests and
+// examples, like net.Pipe. Their addresses are a.Address(n) and b.Address(n).
+// attr is for both, or one for each.
+func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
+	var attrs [2]DomainAttr
+	if copy(attrs[:], attr) == 1 {
+		attrs[1] = attrs[0]
+	}
+	pa, pb := port.NewMemoryPair(pipeMTU, 1)
+	ends := [2]*pipeEnd{{port: pa, mac: wire.MAC{2, 0, 0, 0, 0, 0x0a}}, {port: pb, mac: wire.MAC{2, 0, 0, 0, 0, 0x0b}}}
+	var doms [2]*Domain
+	for i, end := range ends {
+		f, err := NewFabric(attrs[i])
+		if err == nil {
+			doms[i], err = f.adopt(end, f.attr)
+		}
+		if err != nil {
+			if i > 0 {
+				_ = doms[0].Close()
+			}
+			return nil, nil, err
+		}
+	}
+	return doms[0], doms[1], nil
+}
+
+// pipeMTU is that of Ethernet.
+const pipeMTU = 1500
+
+// pipeEnd is the device at one end of a Pipe.
+type pipeEnd struct {
+	port *port.Memory
+	mac  wire.MAC
+}
+
+func (p *pipeEnd) Ports() []engine.Port { return []engine.Port{p.port} }
+func (p *pipeEnd) MAC() wire.MAC        { return p.mac }
+func (p *pipeEnd) MTU() int             { return pipeMTU }
+func (p *pipeEnd) Close() error         { return nil }
+
+func (p *pipeEnd) Counters() (map[string]uint64, error) { return map[string]uint64{}, nil }
+
+func (p *pipeEnd) Info() InterfaceInfo {
+	return InterfaceInfo{Name: "pipe", MAC: wire.Addr{MAC: p.mac}.String(), MTU: pipeMTU, Driver: "memory", Queues: 1}
+}
+
+func (p *pipeEnd) Link(_ context.Context, a wire.Addr) (wire.Link, error) {
+	if a.IsIP() {
+		return wire.Link{}, fmt.Errorf("a pipe has no IP addresses: want %s or %s: %w", "02:00:00:00:00:0a", "02:00:00:00:00:0b", ErrNotSupported)
+	}
+	return wire.Link{Kind: wire.Ethernet, Local: p.mac, Remote: a.MAC}, nil
+}

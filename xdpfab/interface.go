@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/xsk"
+)
+
+// netInterface is a network interface as a device.
+type netInterface struct{ *port.Interface }
+
+var copyModes = [...]xsk.Mode{CopyAuto: xsk.Auto, CopyForce: xsk.Copy, ZeroCopyForce: xsk.ZeroCopy}
+
+func openInterface(ifname string, a DomainAttr) (device, error) {
+	i, err := port.Open(ifname, port.Options{Queues: a.Queues, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP})
+	if err != nil {
+		return nil, err
+	}
+	return netInterface{i}, nil
+}
+
+func (n netInterface) Ports() []engine.Port {
+	var ports []engine.Port
+	for _, q := range n.Queues() {
+		ports = append(ports, q)
+	}
+	return ports
+}
+
+func (n netInterface) Info() InterfaceInfo {
+	m := n.Modes()
+	return InterfaceInfo{
+		Name: n.Name(), Index: n.Index(), MAC: wire.Addr{MAC: n.MAC()}.String(), MTU: n.MTU(), Driver: n.Driver(),
+		Queues: len(n.Queues()), XDP: m.XDP.String(), Copy: m.Copy.String(),
+		HugeUMEM: m.Pages != xsk.BasePages, UDP: n.UDP(),
+	}
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// Peer is an endpoint of another node, dialled. Its methods wait for the
+// operation to end; any number of goroutines may call them.
+type Peer struct {
+	ep   *Endpoint
+	addr Address
+	name string
+}
+
+// Dial opens a session to the endpoint at addr: a MAC address for raw Ethernet
+// or an IP address for UDP, each optionally with "/" and an endpoint number. It
+// fails with ErrPeerSilent when nobody answers within the domain's GiveUp time,
+// with ErrRefused when the node has no such endpoint, or with the context.
+func (d *Domain) Dial(ctx context.Context, addr string) (*Peer, error) {
+	ep, err := d.dialEndpoint()
+	if err != nil {
+		return nil, err
+	}
+	a, err := ep.av.Insert(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	p := &Peer{ep: ep, addr: a, name: addr}
+	if err := p.do(ctx, call{verb: engine.VerbConnect}); err != nil {
+		return nil, errors.Join(err, ep.av.Remove(a))
+	}
+	return p, nil
+}
+
+// dialEndpoint makes, at first use, the endpoint that dialled peers share.
+func (d *Domain) dialEndpoint() (*Endpoint, error) {
+	d.mu.Lock()
+	ep := d.dialer
+	d.mu.Unlock()
+	if ep != nil {
+		return ep, nil
+	}
+	av, err := d.NewAddressVector()
+	if err != nil {
+		return nil, err
+	}
+	if ep, err = d.NewEndpoint(EndpointAttr{Number: AnyNumber, InitiateOnly: true, Size: 4096}); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(ep.Bind(av, 0), ep.Enable()); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	if d.dialer == nil {
+		d.dialer = ep
+	}
+	mine := d.dialer
+	d.mu.Unlock()
+	if mine != ep { // somebody else was faster
+		return mine, ep.Close()
+	}
+	return ep, nil
+}
+
+// Addr returns the address that was dialled.
+func (p *Peer) Addr() string { return p.name }
+
+// Close ends the session. Operations that wait complete with what is known of
+// them.
+func (p *Peer) Close() error {
+	if err := p.ep.av.Remove(p.addr); err != nil && !errors.Is(err, ErrUnknownPeer) {
+		return err
+	}
+	return nil
+}
+
+// Region describes a region in a peer's catalogue.
+type Region struct {
+	Name   string
+	Key    uint64
+	Size   uint64 // bytes
+	Access mr.Access
+}
+
+// Lookup finds a region by the name it is published under; ErrNoRegion when there
+// is none.
+func (p *Peer) Lookup(ctx context.Context, name string) (Region, error) {
+	if len(name) == 0 || len(name) > wire.MaxNameLen {
+		return Region{}, fmt.Errorf("xdpfab: region name of %d bytes: want 1..%d: %w", len(name), wire.MaxNameLen, ErrLength)
+	}
+	r, _, err := p.entry(ctx, call{verb: wire.VerbLookup, operand: []byte(name)})
+	return r, err
+}
+
+// Regions lists the peer's catalogue.
+func (p *Peer) Regions(ctx context.Context) ([]Region, error) {
+	var list []Region
+	for total := uint32(1); uint32(len(list)) < total; {
+		r, n, err := p.entry(ctx, call{verb: wire.VerbList, count: uint32(len(list))})
+		if errors.Is(err, ErrNoRegion) {
+			break // an empty catalogue, or one that shrank meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		list, total = append(list, r), n
+	}
+	return list, nil
+}
+
+// entry asks for one catalogue entry.
+func (p *Peer) entry(ctx context.Context, c call) (Region, uint32, error) {
+	var (
+		b [wire.EntryLen]byte
+		e wire.Entry
+	)
+	c.result = b[:]
+	if err := p.do(ctx, c); err != nil {
+		return Region{}, 0, err
+	}
+	if r := e.Parse(b[:]); r != wire.ReasonOK {
+		return Region{}, 0, fmt.Errorf("xdpfab: %s: catalogue entry: %v: %w", p.name, r, ErrProtocol)
+	}
+	return Region{Name: e.NameString(), Key: e.Key, Size: e.Size, Access: mr.Access(e.Access)}, e.Total, nil
+}
+
+// call is an operation to be waited for. Its buffers may be on the caller's
+// stack: they are copied in and out.
+type call struct {
+	verb, op, datatype uint8
+	count              uint32
+	key, offset        uint64
+	operand, compare   []byte
+	result             []byte
+}
+
+// waiter is a call under way. It owns the buffers that the engine reads and
+// writes, so that a caller whose context ends can leave at once; the waiter is
+// then recycled by the completion.
+type waiter struct {
+	signal
+	mu        sync.Mutex // guards what decides who recycles
+	abandoned bool
+	finished  bool
+	err       error
+	buf       []byte // operand, compare, result
+	p         *Peer
+}
+
+var waiters = sync.Pool{New: func() any { return &waiter{signal: signal{ch: make(chan struct{}, 1)}} }}
+
+// do posts an operation and waits for its end.
+func (p *Peer) do(ctx context.Context, c call) error {
+	w := waiters.Get().(*waiter)
+	w.reset()
+	w.p, w.err, w.abandoned, w.finished = p, nil, false, false
+	w.buf = append(append(w.buf[:0], c.operand...), c.compare...)
+	n, m := len(c.operand), len(w.buf)
+	w.buf = append(w.buf, c.result...)
+	op, err := p.claim(ctx)
+	if err != nil {
+		waiters.Put(w)
+		return err
+	}
+	if op.Peer, err = p.ep.peer(p.addr); err != nil {
+		op.Abandon()
+		waiters.Put(w)
+		return err
+	}
+	op.Done, op.Context, op.Value = w, nil, uint64(p.addr)
+	op.Key, op.Offset, op.Count = c.key, c.offset, c.count
+	op.Verb, op.Opcode, op.Datatype, op.Flags = c.verb, c.op, c.datatype, 0
+	op.SetOperands(w.buf[:n:n], w.buf[n:m:m])
+	op.Result = w.buf[m:]
+	op.Publish()
+	p.ep.drv.eng.Notify()
+	if err := p.ep.drv.wait(ctx, &w.signal); err != nil && w.abandon() {
+		return &OpError{Op: "operation", Peer: p.name, Certainty: ErrOutcomeUnknown, Cause: err}
+	}
+	copy(c.result, w.buf[m:])
+	err = w.err
+	waiters.Put(w)
+	return err
+}
+
+// claim takes an entry of the submission ring; when all are in use it waits.
+func (p *Peer) claim(ctx context.Context) (*engine.Op, error) {
+	for {
+		if !p.ep.enabled.Load() || p.ep.shutOff.Load() {
+			return nil, p.ep.unready()
+		}
+		if op := p.ep.ring.Claim(); op != nil {
+			return op, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, &OpError{Op: "operation", Peer: p.name, Certainty: ErrNotExecuted, Cause: context.Cause(ctx)}
+		}
+		p.ep.dom.Progress()
+		runtime.Gosched()
+	}
+}
+
+// Complete implements the engine's Completer.
+func (w *waiter) Complete(op *engine.Op, r engine.Result) {
+	err := w.p.ep.errorFor(op, r)
+	w.mu.Lock()
+	w.err, w.finished = err, true
+	abandoned := w.abandoned
+	w.mu.Unlock()
+	if abandoned {
+		waiters.Put(w)
+		return
+	}
+	w.raise()
+}
+
+// abandon leaves the waiter to the completion. It returns false when the
+// completion came first, and the waiter is still the caller's.
+func (w *waiter) abandon() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.abandoned = !w.finished
+	return w.abandoned
+}

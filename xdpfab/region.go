@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// Register lets peers address memory (fi_mr_reg): all of m or the part that the
+// options name, by a key that is chosen by the user or, unguessable, by the
+// provider. A region with a name is published: peers find key and size with
+// Peer.Lookup. Closing the region deregisters it; the domain's Close does so too.
+//
+// What the node's own code does to the bytes with sync/atomic is atomic against
+// what peers do, element by element.
+func (d *Domain) Register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	r, err := d.table.Register(m, o)
+	if err != nil {
+		return nil, fmt.Errorf("xdpfab: %w", err)
+	}
+	d.regions = append(d.regions, r)
+	return r, nil
+}
+
+// NewRegion allocates zeroed memory of size bytes, on huge pages when they can be
+// had, and registers it under a name with all rights. It is freed when the domain
+// closes.
+func (d *Domain) NewRegion(name string, size int) (*mr.Region, error) {
+	m, err := mr.Alloc(size, mr.AllocOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("xdpfab: region %q: %w", name, err)
+	}
+	r, err := d.Register(m, mr.Options{Name: name, Length: size, Access: mr.RemoteRead | mr.RemoteWrite})
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	d.mu.Lock()
+	d.owned = append(d.owned, m)
+	d.mu.Unlock()
+	return r, nil
+}
+
+// closeRegions deregisters everything and frees what NewRegion allocated.
+func (d *Domain) closeRegions() error {
+	d.mu.Lock()
+	regions, owned := d.regions, d.owned
+	d.regions, d.owned = nil, nil
+	d.mu.Unlock()
+	var errs []error
+	for _, r := range regions {
+		errs = append(errs, r.Close())
+	}
+	for _, m := range owned {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}
