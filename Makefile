@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+#   make demo    two namespaces, a daemon, a client: everything once, for real
+#   make test    every test: unit, race, fuzz seeds, XDP program, end to end
+#   make check   lint, generated code, test: what CI runs
+#
+# Each target installs what it lacks when it runs as root on Debian or Ubuntu,
+# and says what to install otherwise.
+
+GO      ?= go
+PKGS    := ./...
+TOOLS   := $(GO) tool -modfile=tools/go.mod
+# The race detector slows the longest simulations down; they run without it.
+RACE    := ./xsk ./mr ./atomic ./internal/... ./xdpfab ./cmd/...
+
+.PHONY: all build demo test test-unit race e2e bench fuzz lint generate generate-check check clean
+
+all: build
+
+build:
+	@scripts/need go
+	$(GO) build -o bin/ ./cmd/...
+
+demo:
+	@scripts/need root go ip
+	@$(GO) build -o bin/ ./cmd/...
+	@bin/xdpfab demo
+
+test:
+	@scripts/need root go ip gcc
+	$(GO) test -timeout 10m $(PKGS)
+	$(GO) test -race -short -timeout 10m $(RACE)
+
+# What can be tested without root: everything that needs no network namespace.
+test-unit:
+	@scripts/need go
+	$(GO) test -timeout 10m $(PKGS)
+
+bench:
+	@scripts/need go
+	$(GO) test -run=- -bench . ./atomic ./mr ./internal/wire ./internal/session ./internal/engine
+
+# Each fuzz target for FUZZTIME; `make test` runs their seeds alone.
+FUZZTIME ?= 10s
+fuzz:
+	@scripts/need root go
+	@scripts/fuzz $(FUZZTIME)
+
+lint:
+	@scripts/need go
+	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
+	$(GO) vet $(PKGS)
+	GOARCH=arm64 $(GO) vet $(PKGS)
+	$(TOOLS) staticcheck $(PKGS)
+	$(GO) test ./internal/layout
+
+generate:
+	@scripts/need go clang-14 llvm-strip
+	$(GO) generate ./bpf
+
+generate-check: generate
+	git diff --exit-code -- bpf || { echo "bpf: committed objects differ from their source: run make generate and commit"; exit 1; }
+
+check: lint generate-check test
+
+clean:
+	rm -rf bin

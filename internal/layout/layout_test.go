@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package layout
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/xdpfab/xdpfab/"
+
+// imports says which of our packages each may import, tests aside. A folder that
+// is not listed may not exist: adding one is a decision about the architecture.
+var imports = map[string][]string{
+	"atomic":                {},
+	"mr":                    {},
+	"xsk":                   {},
+	"bpf":                   {},
+	"internal/wire":         {},
+	"internal/version":      {},
+	"internal/layout":       {},
+	"internal/session":      {"internal/wire"},
+	"internal/engine":       {"internal/session", "internal/wire", "mr", "atomic"},
+	"internal/route":        {"internal/wire"},
+	"internal/port":         {"xsk", "bpf", "internal/wire", "internal/route"},
+	"xdpfab":                {"internal/engine", "internal/session", "internal/wire", "internal/port", "xsk", "mr", "atomic"},
+	"internal/testnet/veth": {},
+	"internal/testnet":      {"internal/testnet/veth"},
+	"internal/nic":          {},
+	"internal/control":      {"xdpfab"},
+	"cmd/xdpfabd":           {"xdpfab", "mr", "internal/control", "internal/version"},
+	"cmd/xdpfab":            {"*"},
+	"test/e2e":              {"*"},
+}
+
+// external says which modules the library packages may depend on; commands and
+// test tools may take more.
+var external = map[string][]string{
+	"atomic":           {"golang.org/x/sys/cpu"},
+	"mr":               {"golang.org/x/sys/unix"},
+	"xsk":              {"golang.org/x/sys/unix"},
+	"bpf":              {"github.com/cilium/ebpf", "golang.org/x/sys/unix"},
+	"internal/wire":    {},
+	"internal/session": {},
+	"internal/engine":  {},
+	"internal/route":   {"github.com/vishvananda/netlink", "golang.org/x/sys/unix"},
+	"internal/port":    {"github.com/vishvananda/netlink", "golang.org/x/sys/unix"},
+	"xdpfab":           {"golang.org/x/sys/unix"},
+}
+
+// unsafeFiles are the only files that may import unsafe, by base name.
+var unsafeFiles = []string{"unsafe.go", "native_amd64.go", "native_other.go"}
+
+// sources calls f for every Go file of the module that is written by hand.
+func sources(t *testing.T, f func(dir, path string, src []byte)) {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && d.Name() != ".." || d.Name() == "testdata" || d.Name() == "tools") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.Contains(path, "_bpfel.go") {
+			return nil
+		}
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		f(filepath.ToSlash(filepath.Dir(rel)), filepath.ToSlash(rel), src)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	files := 0
+	sources(t, func(dir, path string, src []byte) {
+		files++
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		allowed, ok := imports[dir]
+		if !ok {
+			t.Errorf("%s: folder %q is not in the architecture: add it to ARCHITECTURE.md and to this test", path, dir)
+			return
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, src, parser.ImportsOnly)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, spec := range file.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			checkImport(t, dir, path, name, allowed)
+		}
+	})
+	if files < 50 {
+		t.Errorf("only %d files looked at", files)
+	}
+}
+
+func checkImport(t *testing.T, dir, path, name string, allowed []string) {
+	t.Helper()
+	if ours, ok := strings.CutPrefix(name, module); ok {
+		if !slices.Contains(allowed, ours) && !slices.Contains(allowed, "*") {
+			t.Errorf("%s imports %s: imports point one way, see ARCHITECTURE.md", path, ours)
+		}
+		return
+	}
+	if mods, limited := external[dir]; limited && strings.Contains(name, ".") {
+		if !slices.ContainsFunc(mods, func(m string) bool { return name == m || strings.HasPrefix(name, m+"/") }) {
+			t.Errorf("%s imports %s: the library packages depend on %v alone", path, name, mods)
+		}
+	}
+	if name == "unsafe" && !slices.Contains(unsafeFiles, filepath.Base(path)) {
+		t.Errorf("%s imports unsafe: only %v may", path, unsafeFiles)
+	}
+}
+
+func TestFilesAreLicensedAndShort(t *testing.T) {
+	const most = 400 // lines of a file that is not a test
+	sources(t, func(_, path string, src []byte) {
+		if !strings.HasPrefix(string(src), "// SPDX-License-Identifier: Apache-2.0\n") {
+			t.Errorf("%s: the first line does not name the licence", path)
+		}
+		if n := strings.Count(string(src), "\n"); n > most && !strings.HasSuffix(path, "_test.go") {
+			t.Errorf("%s: %d lines, want at most %d: one idea a file", path, n, most)
+		}
+	})
+}
