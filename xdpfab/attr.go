@@ -64,6 +64,9 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 	case a.GiveUp < 0 || a.RTOMin < 0 || a.Spin < 0 || a.IdleRetire < 0:
 		return a, errors.New("xdpfab: negative duration among the domain attributes")
 	}
+	if err := checkCores(a.Cores); err != nil {
+		return a, err
+	}
 	if a.Spin == 0 {
 		a.Spin = 50 * time.Microsecond
 	}

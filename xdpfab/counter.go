@@ -94,7 +94,7 @@ func (c *Counter) over(w *counterWait) bool {
 // Wait returns when the value has reached threshold (fi_cntr_wait). It returns an
 // error when an operation failed meanwhile, or with the context's error.
 func (c *Counter) Wait(ctx context.Context, threshold uint64) error {
-	w := &counterWait{signal: signal{ch: make(chan struct{}, 1)}, threshold: threshold, errs: c.errs.Load()}
+	w := &counterWait{signal: newSignal(), threshold: threshold, errs: c.errs.Load()}
 	c.mu.Lock()
 	c.waiters[w] = struct{}{}
 	c.mu.Unlock()

@@ -180,7 +180,7 @@ func (q *CompletionQueue) Wait(ctx context.Context, n int) error {
 	if n < 1 || int64(n) > q.size {
 		return fmt.Errorf("xdpfab: wait for %d completions: want 1..%d, the size of the queue", n, q.size)
 	}
-	w := &cqWait{signal: signal{ch: make(chan struct{}, 1)}, want: q.head.Load() + uint64(n)}
+	w := &cqWait{signal: newSignal(), want: q.head.Load() + uint64(n)}
 	if !q.waiter.CompareAndSwap(nil, w) {
 		return fmt.Errorf("xdpfab: completion queue: another goroutine waits: %w", ErrBusy)
 	}

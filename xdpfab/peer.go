@@ -157,7 +157,7 @@ type waiter struct {
 	p         *Peer
 }
 
-var waiters = sync.Pool{New: func() any { return &waiter{signal: signal{ch: make(chan struct{}, 1)}} }}
+var waiters = sync.Pool{New: func() any { return &waiter{signal: newSignal()} }}
 
 // do posts an operation and waits for its end.
 func (p *Peer) do(ctx context.Context, c call) error {

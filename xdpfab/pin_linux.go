@@ -2,11 +2,33 @@
 
 package xdpfab
 
-import "golang.org/x/sys/unix"
+import (
+	"fmt"
 
-// pinThread binds the calling thread to a core. A core that does not exist, or
-// is not allowed to this process, leaves the thread where it is: the choice is
-// checked when the domain opens, see DomainAttr.Cores.
+	"golang.org/x/sys/unix"
+)
+
+// checkCores reports a core that this process may not run on.
+func checkCores(cores []int) error {
+	if len(cores) == 0 {
+		return nil
+	}
+	var allowed unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		return fmt.Errorf("xdpfab: sched_getaffinity: %w", err)
+	}
+	for _, c := range cores {
+		if c < 0 || !allowed.IsSet(c) {
+			return fmt.Errorf("xdpfab: core %d: not among the %d that this process may run on (see taskset -p, cpuset)",
+				c, allowed.Count())
+		}
+	}
+	return nil
+}
+
+// pinThread binds the calling thread, which must be locked to its goroutine, to a
+// core that checkCores allowed. Should the core have gone since, the thread stays
+// where it is.
 func pinThread(core int) {
 	var set unix.CPUSet
 	set.Set(core)

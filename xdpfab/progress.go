@@ -25,31 +25,74 @@ const (
 	ProgressManual
 )
 
-// driver decides which thread steps an engine.
+// driver decides which thread steps an engine: whoever holds busy. With manual
+// progress that is one of the goroutines that wait or read. With automatic
+// progress it is the poller, except while goroutines wait for an operation: then
+// one of them steps, because handing a result from core to core would cost more
+// than the round trip itself, and the poller keeps off.
 type driver struct {
 	eng    *engine.Engine
 	manual bool
 	spin   time.Duration
 
-	// Automatic progress.
-	stop atomic.Bool
-	gone chan struct{} // closed when the thread has ended
+	busy    atomic.Bool
+	callers atomic.Int32  // goroutines in wait
+	baton   chan struct{} // tells one of those who wait that busy is free
 
-	// Manual progress: whoever holds busy steps; the baton tells one of those
-	// who wait that it is free.
-	busy  atomic.Bool
-	baton chan struct{}
+	stop atomic.Bool   // ends the poller
+	gone chan struct{} // closed when the poller has ended
 }
+
+const (
+	// maxSleep bounds how long an idle engine sleeps between looks at its timers.
+	maxSleep = time.Second
+	// nap is how long the poller keeps off when goroutines step for themselves.
+	nap = 50 * time.Microsecond
+	// lookAround is how many idle steps go by between looks at the clock and the
+	// context.
+	lookAround = 64
+)
 
 func newDriver(e *engine.Engine, manual bool, core int, spin time.Duration) *driver {
 	d := &driver{eng: e, manual: manual, spin: spin, gone: make(chan struct{}), baton: make(chan struct{}, 1)}
 	if !manual {
-		go func() {
-			defer close(d.gone)
-			e.Run(&d.stop, engine.RunOptions{Core: core, Spin: spin}, pinThread)
-		}()
+		go d.poll(core)
 	}
 	return d
+}
+
+// poll is the poller's thread. Busy, it never sleeps; idle, it spins for a while
+// and then waits in the port, so that an idle node costs no core.
+func (d *driver) poll(core int) {
+	defer close(d.gone)
+	runtime.LockOSThread() // never unlocked: a pinned thread ends with its goroutine
+	if core >= 0 {
+		pinThread(core)
+	}
+	for !d.stop.Load() {
+		if d.callers.Load() > 0 || !d.busy.CompareAndSwap(false, true) {
+			time.Sleep(nap)
+			continue
+		}
+		d.pollUntilWanted()
+		d.release()
+	}
+}
+
+// pollUntilWanted steps until a goroutine waits, or the driver stops.
+func (d *driver) pollUntilWanted() {
+	var since time.Time
+	for idle := 0; d.callers.Load() == 0 && !d.stop.Load(); idle++ {
+		switch {
+		case d.eng.Step() > 0:
+			idle = 0
+		case idle == lookAround:
+			since = time.Now()
+		case idle > lookAround && idle%lookAround == 0 && time.Since(since) >= d.spin:
+			d.eng.Sleep(maxSleep)
+			idle = 0
+		}
+	}
 }
 
 // progress steps the engine once, when progress is manual and nobody else does.
@@ -78,7 +121,7 @@ type signal struct {
 	ch     chan struct{}
 }
 
-func newSignal() *signal { return &signal{ch: make(chan struct{}, 1)} }
+func newSignal() signal { return signal{ch: make(chan struct{}, 1)} }
 
 // raise ends the wait. Engine's thread.
 func (s *signal) raise() {
@@ -101,36 +144,14 @@ func (s *signal) reset() {
 	}
 }
 
-// wait returns when s is ready, or with the context's error.
+// wait returns when s is ready, or with the context's error. One goroutine steps
+// for all that wait; the others park until theirs is ready or the baton comes to
+// them.
 func (d *driver) wait(ctx context.Context, s *signal) error {
-	if d.manual {
-		return d.waitManual(ctx, s)
-	}
-	for i := 0; i < parkAfter; i++ {
-		if s.ready.Load() {
-			return nil
-		}
-	}
-	s.parked.Store(true)
+	d.callers.Add(1)
+	defer d.callers.Add(-1)
 	for !s.ready.Load() {
-		select {
-		case <-s.ch:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return nil
-}
-
-// parkAfter is how often a waiter looks before it parks: a microsecond or so,
-// since a poller on another core is to have this one's time.
-const parkAfter = 1000
-
-// waitManual steps the engine until s is ready. One goroutine steps for all that
-// wait; the others park until theirs is ready or the baton comes to them.
-func (d *driver) waitManual(ctx context.Context, s *signal) error {
-	for !s.ready.Load() {
-		if d.busy.CompareAndSwap(false, true) {
+		if d.seize() {
 			err := d.stepUntil(ctx, s)
 			d.release()
 			if err != nil {
@@ -152,40 +173,55 @@ func (d *driver) waitManual(ctx context.Context, s *signal) error {
 	return nil
 }
 
+// seize takes busy. A poller that holds it lets go within a step: that is waited
+// for, and hastened if it sleeps. Another goroutine may keep it for long.
+func (d *driver) seize() bool {
+	if d.busy.CompareAndSwap(false, true) {
+		return true
+	}
+	if d.manual {
+		return false
+	}
+	d.eng.Notify()
+	for range 100 {
+		if d.busy.CompareAndSwap(false, true) {
+			return true
+		}
+	}
+	return false
+}
+
 // stepUntil is the loop of the goroutine that holds busy.
 func (d *driver) stepUntil(ctx context.Context, s *signal) error {
-	idle := 0
-	stop := func() bool { return true }
-	defer func() { stop() }()
 	var since time.Time
-	for !s.ready.Load() {
+	for idle := 0; !s.ready.Load(); idle++ {
 		if d.eng.Step() > 0 {
 			idle = 0
 			continue
 		}
-		if idle++; idle < 64 {
+		if idle < lookAround || idle%lookAround != 0 {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if idle == 64 { // only now: short waits are not to pay for it
-			if ctx.Done() != nil {
-				stop()
-				stop = context.AfterFunc(ctx, d.eng.Wake)
-			}
+		switch {
+		case idle == lookAround:
 			since = time.Now()
-			continue
-		}
-		if idle%64 == 0 && time.Since(since) >= d.spin {
-			d.eng.Sleep(time.Second)
-			since = time.Now()
-		}
-		if idle%1024 == 0 {
-			runtime.Gosched()
+		case time.Since(since) >= d.spin:
+			d.sleep(ctx)
+			idle = 0
 		}
 	}
 	return nil
+}
+
+// sleep waits in the port until something happens or the context ends.
+func (d *driver) sleep(ctx context.Context) {
+	if ctx.Done() != nil {
+		defer context.AfterFunc(ctx, d.eng.Wake)()
+	}
+	d.eng.Sleep(maxSleep)
 }
 
 // call has f run on whichever thread steps the engine, and waits for it. Once the

@@ -447,6 +447,7 @@ func TestCloseReleasesWaiters(t *testing.T) {
 func TestAttributes(t *testing.T) {
 	bad := []xdpfab.DomainAttr{
 		{Progress: 9}, {Queues: -1}, {Window: 65}, {Window: -1}, {Copy: 9}, {GiveUp: -1}, {IdleRetire: time.Second},
+		{Cores: []int{-1}}, {Cores: []int{1000}},
 	}
 	for _, a := range bad {
 		if d, e, err := xdpfab.Pipe(a); err == nil {

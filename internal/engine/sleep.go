@@ -3,47 +3,13 @@
 package engine
 
 import (
-	"runtime"
 	"sync/atomic"
 	"time"
 )
 
-// maxSleep bounds how long an idle engine sleeps between looks at its timers.
-const maxSleep = time.Second
-
 // sleeper tells posters whether the engine needs to be woken.
 type sleeper struct {
 	asleep atomic.Bool // written by the engine
-}
-
-// RunOptions are those of automatic progress.
-type RunOptions struct {
-	Core int           // CPU to pin the thread to; -1 for none
-	Spin time.Duration // how long an idle engine spins before it sleeps
-}
-
-// Run steps the engine on a thread of its own until stop is set; then Wake it.
-// Busy, it never sleeps; idle, it spins for a while and then waits in the port,
-// so that an idle node costs no core. pin is called on that thread with the
-// core.
-func (e *Engine) Run(stop *atomic.Bool, o RunOptions, pin func(core int)) {
-	runtime.LockOSThread() // never unlocked: a pinned thread ends with its goroutine
-	if o.Core >= 0 {
-		pin(o.Core)
-	}
-	idleSince := int64(0)
-	for !stop.Load() {
-		switch {
-		case e.Step() > 0:
-			idleSince = 0
-		case idleSince == 0:
-			idleSince = e.now
-		case e.now-idleSince >= int64(o.Spin):
-			e.Sleep(maxSleep)
-			idleSince = e.cfg.Clock()
-		}
-	}
-	e.publish()
 }
 
 // Sleep waits for work for at most limit, or until the next timer is due.

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package xdpfab is remote atomics for Ethernet clusters. A program adds to,
+// swaps, compares or reads values in memory that another node registered; the
+// operation runs there, exactly once, in a few microseconds, on any NIC that
+// Linux has a driver for. The semantics are libfabric's, fi_atomic(3) and
+// fi_domain(3); in place of RDMA queues there are AF_XDP sockets.
+//
+// # Two levels
+//
+// The shortest way is a typed handle on a remote word, in the shape of
+// sync/atomic:
+//
+//	dom, err := xdpfab.Open(ctx, "eth0")
+//	peer, err := dom.Dial(ctx, "02:00:00:00:00:0b") // or an IP address, over UDP
+//	hits, err := xdpfab.Word[uint64](ctx, peer, "counters", 0)
+//	n, err := hits.Add(ctx, 1) // ran exactly once on the other node
+//
+// Beneath are the objects of libfabric by their own names, for many operations in
+// flight:
+//
+//	fi_fabric            NewFabric           fi_atomic           Endpoint.Atomic
+//	fi_domain            Fabric.OpenDomain   fi_atomicmsg        Endpoint.AtomicMsg
+//	fi_endpoint          Domain.NewEndpoint  fi_inject_atomic    Endpoint.InjectAtomic
+//	fi_ep_bind           Endpoint.Bind       fi_fetch_atomic     Endpoint.FetchAtomic
+//	fi_enable            Endpoint.Enable     fi_fetch_atomicmsg  Endpoint.FetchAtomicMsg
+//	fi_getname           Endpoint.Name       fi_compare_atomic   Endpoint.CompareAtomic
+//	fi_av_open           NewAddressVector    fi_compare_atomicmsg  CompareAtomicMsg
+//	fi_av_insert         Insert              fi_atomicvalid      Endpoint.AtomicValid
+//	fi_cq_open           NewCompletionQueue  fi_query_atomic     Domain.QueryAtomic
+//	fi_cq_read           Read                fi_cntr_open        Domain.NewCounter
+//	fi_cq_readerr        ReadErr             fi_cntr_read        Counter.Read
+//	fi_cq_sread          Wait                fi_cntr_wait        Counter.Wait
+//	fi_mr_reg            Domain.Register     fi_close            Close
+//
+// Datatypes and operations are those of package atomic, memory is that of
+// package mr. Values in buffers are little-endian.
+//
+// # What is promised
+//
+// An operation that completes with success ran once. Any other ends with an error
+// that wraps [ErrNotExecuted] (it never ran), [ErrOutcomeUnknown] or
+// [ErrPeerRestarted] (it ran once or not at all), and the cause. Operations of one
+// endpoint to one peer apply in the order posted. Every element is atomic against
+// everything on the target's node, its own code with sync/atomic included; an
+// array is not atomic as a whole.
+//
+// # Trying it without a network
+//
+// [Pipe] joins two domains in memory. The examples use it; with two interfaces in
+// place of it they run on two machines.
+package xdpfab

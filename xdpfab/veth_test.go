@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// onVeth opens a domain on either side of a veth pair.
+func onVeth(t testing.TB, queues int, client, server xdpfab.DomainAttr) (a, b *xdpfab.Domain, pair *testnet.Pair) {
+	t.Helper()
+	testnet.Require(t)
+	pair = testnet.NewPair(t, testnet.Options{Queues: queues})
+	open := func(s *testnet.Side, attr xdpfab.DomainAttr) (d *xdpfab.Domain) {
+		err := s.Do(func() (err error) {
+			d, err = xdpfab.Open(context.Background(), s.IfName, attr)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return d
+	}
+	b = open(pair.B, server)
+	a = open(pair.A, client)
+	ep, err := b.NewEndpoint(xdpfab.EndpointAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ep.Enable(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.NewRegion("r", 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	return a, b, pair
+}
+
+// The spine, for real: raw Ethernet, UDP over both IPs, either progress.
+func TestVeth(t *testing.T) {
+	for _, progress := range []xdpfab.Progress{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
+		t.Run(fmt.Sprintf("progress=%d", progress), func(t *testing.T) {
+			a, b, pair := onVeth(t, 1, xdpfab.DomainAttr{UDP: true, Progress: progress}, xdpfab.DomainAttr{UDP: true})
+			for i, addr := range []string{b.Address(0), pair.B.IP4.String(), pair.B.IP6.String()} {
+				p, err := a.Dial(ctx(t), addr)
+				if err != nil {
+					t.Fatalf("%s: %v", addr, err)
+				}
+				w, err := xdpfab.Word[uint64](ctx(t), p, "r", uint64(i))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 1000 {
+					if _, err := w.Add(ctx(t), 1); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n, err := w.Load(ctx(t)); n != 1000 || err != nil {
+					t.Errorf("%s: sum %d, %v, want 1000", addr, n, err)
+				}
+			}
+		})
+	}
+}
+
+// Every queue of a multi-queue interface carries sessions.
+func TestVethMultiQueue(t *testing.T) {
+	a, b, _ := onVeth(t, 3, xdpfab.DomainAttr{}, xdpfab.DomainAttr{Queues: 3})
+	av, _ := a.NewAddressVector()
+	dest, err := av.Insert(ctx(t), b.Address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := a.Dial(ctx(t), b.Address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Lookup(ctx(t), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := make([]byte, 8)
+	one[0] = 1
+	const each = 5000
+	for range 3 { // endpoints take the queues in turn
+		cntr, _ := a.NewCounter()
+		ep, err := a.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(ep.Bind(av, 0), ep.Bind(cntr, xdpfab.FlagWrite), ep.Enable()); err != nil {
+			t.Fatal(err)
+		}
+		for n := 0; n < each; {
+			err := ep.InjectAtomic(one, 1, dest, 0, r.Key, atomic.Uint64, atomic.Sum)
+			if errors.Is(err, xdpfab.ErrAgain) {
+				time.Sleep(10 * time.Microsecond)
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		if err := cntr.Wait(ctx(t), each); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := xdpfab.WordAt[uint64](p, r.Key, 0).Load(ctx(t)); n != 3*each || err != nil {
+		t.Errorf("sum %d, %v, want %d", n, err, 3*each)
+	}
+	counters, err := b.Counters()
+	if err != nil || counters["sessions_accepted"] < 3 || counters["refused_bad_crc"] != 0 {
+		t.Errorf("counters %v, %v", counters, err)
+	}
+}
+
+// An array of the region's size, through segments, there and back.
+func TestVethLongArray(t *testing.T) {
+	a, b, _ := onVeth(t, 1, xdpfab.DomainAttr{}, xdpfab.DomainAttr{})
+	p, err := a.Dial(ctx(t), b.Address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Lookup(ctx(t), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	av, _ := a.NewAddressVector()
+	cq, _ := a.NewCompletionQueue(xdpfab.CQAttr{})
+	ep, err := a.NewEndpoint(xdpfab.EndpointAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dest, _ := av.Insert(ctx(t), b.Address(0))
+	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
+		t.Fatal(err)
+	}
+	const n = 1 << 17
+	data, back := make([]byte, 8*n), make([]byte, 8*n)
+	for i := range n {
+		binary.LittleEndian.PutUint64(data[8*i:], uint64(i)*0x9E3779B97F4A7C15)
+	}
+	if err := ep.Atomic(data, n, dest, 0, r.Key, atomic.Uint64, atomic.Write, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := ep.FetchAtomic(nil, n, back, dest, 0, r.Key, atomic.Uint64, atomic.Read, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := cq.Wait(ctx(t), 2); err != nil {
+		t.Fatal(err)
+	}
+	var c [2]xdpfab.Completion
+	if k, err := cq.Read(c[:]); k != 2 || err != nil {
+		t.Fatal(k, err)
+	}
+	if !slices.Equal(data, back) {
+		t.Error("what came back is not what was written")
+	}
+}
+
+// The peer's interface goes down and comes back: work goes on.
+func TestVethLinkFlap(t *testing.T) {
+	a, b, pair := onVeth(t, 1, xdpfab.DomainAttr{}, xdpfab.DomainAttr{})
+	p, err := a.Dial(ctx(t), b.Address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := xdpfab.Word[uint64](ctx(t), p, "r", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := func(state string) {
+		if out, err := pair.B.Command("ip", "link", "set", pair.B.IfName, state).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	for range 3 {
+		if _, err := w.Add(ctx(t), 1); err != nil {
+			t.Fatal(err)
+		}
+		link("down")
+		done := make(chan error)
+		go func() {
+			_, err := w.Add(ctx(t), 1)
+			done <- err
+		}()
+		time.Sleep(30 * time.Millisecond)
+		link("up")
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := w.Load(ctx(t)); n != 6 || err != nil {
+		t.Errorf("sum %d, %v, want 6", n, err)
+	}
+}
+
+func BenchmarkVeth(b *testing.B) {
+	for _, progress := range []xdpfab.Progress{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
+		b.Run(fmt.Sprintf("latency/progress=%d", progress), func(b *testing.B) {
+			client, server, _ := onVeth(b, 1, xdpfab.DomainAttr{Progress: progress}, xdpfab.DomainAttr{})
+			p, err := client.Dial(ctx(b), server.Address(0))
+			if err != nil {
+				b.Fatal(err)
+			}
+			w, err := xdpfab.Word[uint64](ctx(b), p, "r", 0)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := w.Add(context.Background(), 1); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("throughput/progress=%d", progress), func(b *testing.B) {
+			client, server, _ := onVeth(b, 1, xdpfab.DomainAttr{Progress: progress}, xdpfab.DomainAttr{})
+			p, err := client.Dial(ctx(b), server.Address(0))
+			if err != nil {
+				b.Fatal(err)
+			}
+			r, err := p.Lookup(ctx(b), "r")
+			if err != nil {
+				b.Fatal(err)
+			}
+			av, _ := client.NewAddressVector()
+			cq, _ := client.NewCompletionQueue(xdpfab.CQAttr{Size: 4096})
+			ep, _ := client.NewEndpoint(xdpfab.EndpointAttr{Size: 4096})
+			dest, _ := av.Insert(ctx(b), server.Address(0))
+			if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
+				b.Fatal(err)
+			}
+			one, result := make([]byte, 8), make([]byte, 8)
+			one[0] = 1
+			done := make([]xdpfab.Completion, 256)
+			b.ReportAllocs()
+			pending := 0
+			for b.Loop() {
+				for ep.FetchAtomic(one, 1, result, dest, 0, r.Key, atomic.Uint64, atomic.Sum, nil) != nil {
+					n, err := cq.Read(done)
+					if err != nil {
+						b.Fatal(err)
+					}
+					pending -= n
+				}
+				pending++
+			}
+		})
+	}
+}
