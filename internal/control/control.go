@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package control is the daemon's window: HTTP/1.1 over a Unix socket, by which
+// the client commands and Prometheus learn what a daemon serves and how it
+// fares. It stands beside the journey of an operation, and only looks on:
+// nothing that is asked here changes anything.
+//
+//	GET /v1/status   Status, JSON
+//	GET /v1/regions  []Region, JSON
+//	GET /metrics     Prometheus text format
+//
+// An error is answered with {"error": "…"}. Who may connect is up to the
+// permissions of the socket, 0660, and of its directory.
+package control
+
+import (
+	"errors"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// Status is a daemon's state at one moment.
+type Status struct {
+	Version       string               `json:"version"`
+	PID           int                  `json:"pid"`
+	UptimeSeconds float64              `json:"uptime_seconds"`
+	Interface     xdpfab.InterfaceInfo `json:"interface"`
+	Address       string               `json:"address"`  // as peers dial it
+	Progress      string               `json:"progress"` // "auto"
+	Regions       []Region             `json:"regions"`
+	Counters      map[string]uint64    `json:"counters"` // events since the start, as Domain.Counters names them
+}
+
+// Region describes memory that the daemon serves.
+type Region struct {
+	Name    string   `json:"name"`
+	Key     string   `json:"key"`     // hexadecimal with 0x, 16 digits
+	Size    uint64   `json:"size"`    // bytes
+	Access  []string `json:"access"`  // "read", "write"
+	Backing string   `json:"backing"` // "anonymous", "memfd" or "file:" and the path
+	Pages   string   `json:"pages"`   // "small", "transparent huge" or "huge"
+}
+
+// Source is asked for the state at each request, by several goroutines at once.
+type Source func() (Status, error)
+
+// Errors of this package; what is returned wraps one of them, or the system's.
+var (
+	// ErrLive: a process serves the socket. errors.As with a *LiveError tells
+	// which.
+	ErrLive = errors.New("control socket is in use")
+	// ErrNoDaemon: no process serves the socket.
+	ErrNoDaemon = errors.New("no daemon serves the control socket")
+)
+
+// DefaultPath is where the daemon of an interface has its socket. Network
+// namespaces share /run: daemons on interfaces of the same name in several of
+// them need paths of their own.
+func DefaultPath(ifname string) string { return "/run/xdpfabd/" + ifname + ".sock" }
+
+// Paths of the requests.
+const (
+	pathStatus  = "/v1/status"
+	pathRegions = "/v1/regions"
+	pathMetrics = "/metrics"
+)

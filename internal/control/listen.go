@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	socketMode = 0o660
+	dirMode    = 0o755
+	// maxPath is the longest path of a socket, bytes: sun_path of unix(7) without
+	// its final zero.
+	maxPath = 107
+	// askLimit bounds how long a live daemon is asked who it is.
+	askLimit = time.Second
+)
+
+// LiveError says which process serves a socket. It is ErrLive to errors.Is.
+type LiveError struct {
+	Path string
+	PID  int // 0 when it could not be found out
+}
+
+func (e *LiveError) Error() string {
+	who := "by another process"
+	if e.PID != 0 {
+		who = fmt.Sprintf("by process %d", e.PID)
+	}
+	return fmt.Sprintf("%v: %s %s; stop that process, or choose another path", ErrLive, e.Path, who)
+}
+
+// Unwrap makes the error match ErrLive.
+func (e *LiveError) Unwrap() error { return ErrLive }
+
+// Listen makes the socket, mode 0660, and its directory, 0755. The socket that a
+// dead daemon left is replaced; one that a process serves is not: *LiveError.
+// Closing the listener removes the socket.
+func Listen(path string) (net.Listener, error) {
+	if len(path) > maxPath {
+		return nil, fmt.Errorf("control socket: path of %d bytes: want at most %d: %s", len(path), maxPath, path)
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return nil, fmt.Errorf("control socket: %w; choose another path, or make the directory", err)
+	}
+	unlock, err := lockDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: lock %s: %w", dir, err)
+	}
+	defer unlock()
+	if err := clear(path); err != nil {
+		return nil, err
+	}
+	lc := net.ListenConfig{Control: narrow}
+	l, err := lc.Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w; the directory must be writable", err)
+	}
+	if err := os.Chmod(path, socketMode); err != nil { // what the umask took away
+		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+// lockDir keeps others that want to listen in this directory out: between
+// finding a dead socket and replacing it nobody else may do the same.
+func lockDir(dir string) (unlock func(), err error) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(fd, unix.LOCK_EX); err != nil {
+		_ = unix.Close(fd)
+		return nil, err
+	}
+	return func() { _ = unix.Close(fd) }, nil
+}
+
+// narrow sets the permissions before bind(2) makes the file, which keeps them:
+// there is no moment at which more people can connect.
+func narrow(_, _ string, c syscall.RawConn) error {
+	var err error
+	if e := c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), socketMode) }); e != nil {
+		return e
+	}
+	return err
+}
+
+// clear removes what a dead daemon left at path.
+func clear(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("control socket: %w", err)
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("control socket: %s exists and is no socket; remove it, or choose another path", path)
+	}
+	conn, err := net.Dial("unix", path)
+	if err == nil {
+		_ = conn.Close()
+		return &LiveError{Path: path, PID: owner(path)}
+	}
+	if !errors.Is(err, unix.ECONNREFUSED) {
+		return fmt.Errorf("control socket: %w; remove it, or choose another path", err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("control socket: stale: %w", err)
+	}
+	return nil
+}
+
+// owner asks the daemon at path for its process id; 0 when it does not say.
+func owner(path string) int {
+	c, err := Dial(path)
+	if err != nil {
+		return 0
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	defer cancel()
+	s, err := c.Status(ctx)
+	if err != nil {
+		return 0
+	}
+	return s.PID
+}

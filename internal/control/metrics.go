@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package control
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// metrics answers with the status as metrics, beside those of the Go runtime and
+// of the process.
+func metrics(source Source) http.Handler {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collector{source}, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
+}
+
+// collector turns a fresh status into metrics at each scrape. It keeps nothing,
+// so there is no second set of counters that could differ.
+type collector struct{ source Source }
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("xdpfab_"+name, help, labels, nil)
+}
+
+var (
+	descInfo = desc("info", "The daemon, its interface and the mode it is used in; always 1.",
+		"version", "interface", "address", "driver", "xdp", "copy", "progress")
+	descUptime     = desc("uptime_seconds", "Time since the daemon began to serve.")
+	descQueues     = desc("queues", "Queues of the interface in use.")
+	descMTU        = desc("mtu_bytes", "Largest packet that the interface carries.")
+	descRegions    = desc("regions", "Memory regions served.")
+	descRegionSize = desc("region_size_bytes", "Size of a memory region.", "region", "access", "backing", "pages")
+)
+
+// Describe sends nothing: which counters exist is the source's to say, and a
+// collector without descriptions is checked at each scrape instead.
+func (c collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	s, err := c.source()
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(descInfo, err)
+		return
+	}
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	i := s.Interface
+	gauge(descInfo, 1, valid(s.Version, i.Name, s.Address, i.Driver, i.XDP, i.Copy, s.Progress)...)
+	gauge(descUptime, s.UptimeSeconds)
+	gauge(descQueues, float64(i.Queues))
+	gauge(descMTU, float64(i.MTU))
+	gauge(descRegions, float64(len(s.Regions)))
+	for n, r := range s.Regions {
+		name := r.Name
+		if name == "" { // unnamed ones are told apart by their place; the key is a secret of sorts
+			name = "#" + strconv.Itoa(n)
+		}
+		gauge(descRegionSize, float64(r.Size), valid(name, strings.Join(r.Access, ","), r.Backing, r.Pages)...)
+	}
+	for name, v := range s.Counters {
+		d, labels := counter(name)
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+}
+
+// valid makes label values UTF-8, which Prometheus insists on and names of
+// regions and files need not be.
+func valid(labels ...string) []string {
+	for i, l := range labels {
+		labels[i] = strings.ToValidUTF8(l, "\uFFFD")
+	}
+	return labels
+}
+
+// families are counters that one prefix joins: they become one metric, what
+// follows the prefix its label.
+var families = []struct{ prefix, name, label, help string }{
+	{"refused_", "packets_refused_total", "reason", "Packets that the codec rejected as malformed."},
+	{"request_", "requests_not_run_total", "verdict", "Request frames that were dropped, or answered without running them."},
+	{"xdp_", "xdp_packets_total", "decision", "Packets that the XDP program saw, by what it decided."},
+}
+
+// helps describe the other counters. One that is missing here is still reported.
+var helps = map[string]string{
+	"packets_received":     "Packets taken from the sockets.",
+	"packets_sent":         "Packets handed to the sockets.",
+	"ops_sent":             "Operation records sent for the first time.",
+	"frames_resent":        "Request frames sent again.",
+	"requests_executed":    "Request frames of peers executed.",
+	"ops_executed":         "Operation records of peers executed.",
+	"hellos":               "Requests of peers to open a session.",
+	"sessions_opened":      "Sessions opened by this node.",
+	"sessions_accepted":    "Sessions opened by peers.",
+	"sessions_retired":     "Sessions of peers forgotten after long silence.",
+	"sessions_failed":      "Opened sessions ended by silence, restart or refusal of the peer.",
+	"unknown_session":      "Frames of sessions that do not exist here.",
+	"stale_epoch":          "Frames of an earlier life of a session.",
+	"invalid":              "Well-formed frames that contradict their session.",
+	"handed_over":          "Frames that came on another queue than their session's.",
+	"port_errors":          "Failures of the sockets.",
+	"tx_lost":              "Packets that the kernel took and lost.",
+	"tx_retries":           "Times that the kernel had to be asked again to send.",
+	"bad_completions":      "Completions of buffers that were not being sent.",
+	"rescued_buffers":      "Buffers recovered whose completions never came.",
+	"xsk_rx_dropped":       "Received packets that a socket dropped.",
+	"xsk_rx_invalid_descs": "Invalid descriptors that the kernel found in fill rings.",
+	"xsk_tx_invalid_descs": "Invalid descriptors that the kernel found in TX rings.",
+	"xsk_rx_ring_full":     "Received packets dropped because an RX ring was full.",
+	"xsk_fill_ring_empty":  "Times that the kernel found a fill ring empty.",
+	"xsk_tx_ring_empty":    "Times that the kernel found a TX ring empty.",
+}
+
+// counter is the metric of a counter of Status.
+func counter(name string) (*prometheus.Desc, []string) {
+	for _, f := range families {
+		if rest, ok := strings.CutPrefix(name, f.prefix); ok {
+			return desc(f.name, f.help, f.label), valid(rest)
+		}
+	}
+	help := helps[name]
+	if help == "" {
+		help = "Counter " + strconv.Quote(name) + " of the domain."
+	}
+	return desc(identifier(name)+"_total", help), nil
+}
+
+// identifier replaces what a metric's name cannot have.
+func identifier(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' {
+			return r
+		}
+		return '_'
+	}, strings.ToLower(s))
+}
