@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -263,5 +264,55 @@ func BenchmarkVeth(b *testing.B) {
 				pending++
 			}
 		})
+	}
+}
+
+// Three clients on a switch, one server: the sum is exact.
+func TestVethManyNodes(t *testing.T) {
+	testnet.Require(t)
+	star := testnet.NewStar(t, 4, testnet.Options{})
+	doms := make([]*xdpfab.Domain, len(star.Sides))
+	for i, s := range star.Sides {
+		err := s.Do(func() (err error) {
+			doms[i], err = xdpfab.Open(context.Background(), s.IfName)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer doms[i].Close()
+	}
+	ep, err := doms[0].NewEndpoint(xdpfab.EndpointAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	region, err := doms[0].NewRegion("r", 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ep.Enable(); err != nil {
+		t.Fatal(err)
+	}
+	const each = 2000
+	var wg sync.WaitGroup
+	for _, d := range doms[1:] {
+		wg.Go(func() {
+			p, err := d.Dial(ctx(t), doms[0].Address(0))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			w := xdpfab.WordAt[uint64](p, region.Key(), 8)
+			for range each {
+				if _, err := w.Add(ctx(t), 1); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := binary.LittleEndian.Uint64(region.Bytes()[8:]); got != 3*each {
+		t.Errorf("sum %d, want %d", got, 3*each)
 	}
 }

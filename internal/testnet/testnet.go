@@ -20,6 +20,7 @@ import (
 type (
 	Pair    = veth.Pair
 	Side    = veth.Side
+	Star    = veth.Star
 	Options = veth.Options
 )
 
@@ -68,4 +69,20 @@ func NewPair(t testing.TB, o Options) *Pair {
 		}
 	})
 	return p
+}
+
+// NewStar builds a star of n sides, as NewPair builds a pair.
+func NewStar(t testing.TB, n int, o Options) *Star {
+	t.Helper()
+	Require(t)
+	s, err := veth.NewStar(n, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("removing the test network: %v", err)
+		}
+	})
+	return s
 }

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package veth
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Star is several namespaces around a switch: each side's interface ends at a
+// bridge in a namespace of its own, so any side reaches any other.
+type Star struct {
+	Sides []*Side
+	hub   *Side // holds the bridge
+}
+
+// NewStar builds a star of n sides, which differ in nothing but their addresses:
+// side i is 10.77.0.(i+1) and fd00:77::(i+1). It needs what New needs. On error
+// nothing is left behind; otherwise call Close.
+func NewStar(n int, o Options) (s *Star, err error) {
+	if n < 2 || n > 250 || o.Queues < 0 || o.MTU < 0 {
+		return nil, fmt.Errorf("veth: star of %d sides, %+v: want 2..250 and no negative option", n, o)
+	}
+	sweep()
+	stem := fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), serial.Add(1))
+	s = &Star{hub: newSide(stem+"-hub", 254)}
+	for i := range n {
+		s.Sides = append(s.Sides, newSide(fmt.Sprintf("%s-s%d", stem, i), byte(i+1)))
+	}
+	if err := s.build(o); err != nil {
+		return nil, errors.Join(fmt.Errorf("veth: star: %w (needs CAP_SYS_ADMIN and CAP_NET_ADMIN)", err), s.Close())
+	}
+	return s, nil
+}
+
+func (s *Star) build(o Options) (err error) {
+	for _, side := range append([]*Side{s.hub}, s.Sides...) {
+		if side.NS, err = create(side.Name); err != nil {
+			return fmt.Errorf("namespace %s: %w", side.Name, err)
+		}
+		if err := side.Do(quiet); err != nil {
+			return fmt.Errorf("namespace %s: %w", side.Name, err)
+		}
+	}
+	h, err := netlink.NewHandleAt(s.hub.NS, unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = "switch", o.MTU
+	bridge := &netlink.Bridge{LinkAttrs: attrs}
+	if err := h.LinkAdd(bridge); err != nil {
+		return fmt.Errorf("bridge: %w", err)
+	}
+	if err := h.LinkSetUp(bridge); err != nil {
+		return fmt.Errorf("bridge: %w", err)
+	}
+	for i, side := range s.Sides {
+		if err := plug(h, bridge, fmt.Sprintf("port%d", i), side, o); err != nil {
+			return fmt.Errorf("side %d: %w", i, err)
+		}
+		if err := side.configure(); err != nil {
+			return fmt.Errorf("side %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// plug joins a side to the bridge by a veth.
+func plug(h *netlink.Handle, bridge netlink.Link, port string, side *Side, o Options) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = port, o.MTU
+	attrs.NumTxQueues, attrs.NumRxQueues = max(o.Queues, 1), max(o.Queues, 1)
+	v := netlink.NewVeth(attrs)
+	v.PeerName, v.PeerNamespace = IfName, netlink.NsFd(side.NS)
+	if err := h.LinkAdd(v); err != nil {
+		return err
+	}
+	return errors.Join(h.LinkSetMaster(v, bridge), h.LinkSetUp(v))
+}
+
+// Close removes everything. It is idempotent.
+func (s *Star) Close() error {
+	var errs []error
+	if s.hub.NS.IsOpen() {
+		// The devices go first, as in Pair.Close; deleting one end deletes both.
+		if h, err := netlink.NewHandleAt(s.hub.NS, unix.NETLINK_ROUTE); err == nil {
+			links, _ := h.LinkList()
+			for _, l := range links {
+				if l.Type() == "veth" {
+					_ = h.LinkDel(l)
+				}
+			}
+			h.Close()
+		}
+	}
+	for _, side := range append(s.Sides, s.hub) {
+		if side.NS.IsOpen() {
+			errs = append(errs, side.NS.Close(), netns.DeleteNamed(side.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
