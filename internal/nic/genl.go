@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package nic
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// Commands and attributes of the generic netlink families, from the kernel's
+// netdev.h and ethtool_netlink.h.
+const (
+	netdevDevGet      = 1 // NETDEV_CMD_DEV_GET
+	netdevIfIndex     = 1 // NETDEV_A_DEV_IFINDEX
+	netdevXDPFeatures = 3 // NETDEV_A_DEV_XDP_FEATURES
+
+	ethtoolChannelsGet = 17 // ETHTOOL_MSG_CHANNELS_GET
+	channelsHeader     = 1  // ETHTOOL_A_CHANNELS_HEADER
+	headerDevIndex     = 1  // ETHTOOL_A_HEADER_DEV_INDEX
+	channelsRX         = 6  // ETHTOOL_A_CHANNELS_RX_COUNT
+	channelsTX         = 7  // ETHTOOL_A_CHANNELS_TX_COUNT
+	channelsCombined   = 9  // ETHTOOL_A_CHANNELS_COMBINED_COUNT
+)
+
+// XDPFeatures are what a driver offers, the flags of enum netdev_xdp_act.
+type XDPFeatures uint64
+
+// The flags that matter here.
+const (
+	XDPBasic    XDPFeatures = 1 << 0
+	XDPRedirect XDPFeatures = 1 << 1
+	XDPNdoXmit  XDPFeatures = 1 << 2
+	XDPZeroCopy XDPFeatures = 1 << 3
+)
+
+var featureNames = []string{"basic", "redirect", "ndo-xmit", "xsk-zerocopy", "hw-offload", "rx-sg", "ndo-xmit-sg"}
+
+// Names lists the features as netdev.yaml names them.
+func (f XDPFeatures) Names() []string {
+	names := []string{}
+	for i, n := range featureNames {
+		if f&(1<<i) != 0 {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+func (f XDPFeatures) String() string { return strings.Join(f.Names(), " ") }
+
+// ask sends one request to a generic netlink family and returns the attributes of
+// the answer by number.
+func ask(family string, command uint8, attrs ...nl.NetlinkRequestData) (map[uint16][]byte, error) {
+	f, err := netlink.GenlFamilyGet(family)
+	if err != nil {
+		return nil, fmt.Errorf("nic: generic netlink family %s: %w", family, err)
+	}
+	req := nl.NewNetlinkRequest(int(f.ID), 0)
+	req.AddData(&nl.Genlmsg{Command: command, Version: uint8(f.Version)})
+	for _, a := range attrs {
+		req.AddData(a)
+	}
+	msgs, err := req.Execute(unix.NETLINK_GENERIC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("nic: asking %s: %w", family, err)
+	}
+	if len(msgs) == 0 || len(msgs[0]) < nl.SizeofGenlmsg {
+		return nil, fmt.Errorf("nic: asking %s: %w", family, errors.New("no answer"))
+	}
+	list, err := nl.ParseRouteAttr(msgs[0][nl.SizeofGenlmsg:])
+	if err != nil {
+		return nil, fmt.Errorf("nic: answer of %s: %w", family, err)
+	}
+	found := make(map[uint16][]byte)
+	for _, a := range list {
+		found[a.Attr.Type&nl.NLA_TYPE_MASK] = a.Value
+	}
+	return found, nil
+}
+
+// xdpFeatures asks the kernel, since Linux 6.3, what the driver can.
+func xdpFeatures(ifindex int) (XDPFeatures, error) {
+	a, err := ask("netdev", netdevDevGet, nl.NewRtAttr(netdevIfIndex, nl.Uint32Attr(uint32(ifindex))))
+	if err != nil {
+		return 0, err
+	}
+	v := a[netdevXDPFeatures]
+	if len(v) != 8 {
+		return 0, errors.New("nic: the kernel tells no XDP features")
+	}
+	return XDPFeatures(binary.NativeEndian.Uint64(v)), nil
+}
+
+// channels asks the driver how many queues are in use; not every driver knows.
+func channels(ifindex int) (rx, tx int, err error) {
+	header := nl.NewRtAttr(channelsHeader|unix.NLA_F_NESTED, nil)
+	header.AddRtAttr(headerDevIndex, nl.Uint32Attr(uint32(ifindex)))
+	a, err := ask("ethtool", ethtoolChannelsGet, header)
+	if err != nil {
+		return 0, 0, err
+	}
+	count := func(attr uint16) int {
+		if v := a[attr]; len(v) == 4 {
+			return int(min(binary.NativeEndian.Uint32(v), math.MaxInt32))
+		}
+		return 0
+	}
+	both := count(channelsCombined)
+	return both + count(channelsRX), both + count(channelsTX), nil
+}
