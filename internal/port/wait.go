@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// stallRetry is how long Wait sleeps at most while packets wait to be sent:
-	// nothing tells when the device has room again.
-	stallRetry = time.Millisecond
-	// brokenRetry is the same while poll(2) claims that packets are there and none
+	// stallRetry is how long Wait sleeps while packets are left to be sent: nothing
+	// tells when the device has room again.
+	stallRetry = 100 * time.Microsecond
+	// brokenRetry is how long while poll(2) claims that packets are there and none
 	// is: the interface is down or gone. It keeps the caller from spinning.
 	brokenRetry = 10 * time.Millisecond
 )
@@ -26,33 +26,43 @@ func (q *Queue) Wait(timeout time.Duration) {
 	if q.stalled {
 		_ = q.push() // what is wrong will be told by the next Flush
 	}
-	if q.stalled {
-		timeout = min(timeout, stallRetry)
-	}
-	if timeout <= 0 || q.rx.Available() > 0 || q.awake() {
+	switch {
+	case q.woken.Load():
+		q.drain()
+		return
+	case timeout <= 0 || q.rx.Available() > 0:
+		return
+	case q.stalled:
+		// Polling the socket would send as well, and not tell what got lost.
+		q.nap(min(timeout, stallRetry))
 		return
 	}
 	// The call also wakes a driver that waits for fill entries.
 	ready, err := q.sock.Poll(timeout, q.extra[:])
-	if q.awake() || !ready && err == nil || q.rx.Available() > 0 {
-		return
+	switch {
+	case q.extra[0].Revents != 0:
+		q.drain()
+	case (ready || err != nil) && q.rx.Available() == 0:
+		q.nap(min(timeout, brokenRetry))
 	}
-	ms := int(min(timeout, brokenRetry).Milliseconds())
-	_, _ = unix.Poll(q.extra[:], max(ms, 1))
-	q.awake()
 }
 
-// awake consumes a pending wake-up. The eventfd is emptied before the flag is
-// lowered: the other way round, a Wake in between would be emptied away while the
-// flag keeps all later ones from writing.
-func (q *Queue) awake() bool {
-	if !q.woken.Load() {
-		return false
+// nap sleeps for d, or until Wake.
+func (q *Queue) nap(d time.Duration) {
+	ts := unix.NsecToTimespec(int64(d))
+	if n, _ := unix.Ppoll(q.extra[:], &ts, nil); n > 0 {
+		q.drain()
 	}
+}
+
+// drain consumes a wake-up. The eventfd is emptied before the flag is lowered: the
+// other way round, a Wake in between would be emptied away while the flag keeps
+// all later ones from writing. A Wake that has raised the flag and not written yet
+// ends the next Wait as well, early but harmlessly.
+func (q *Queue) drain() {
 	var count [8]byte
-	_, _ = unix.Read(q.event, count[:]) // empty if Wake has not written yet; its write ends the next Wait early
+	_, _ = unix.Read(q.event, count[:])
 	q.woken.Store(false)
-	return true
 }
 
 // Wake ends the current or the next Wait. Any goroutine may call it, also after

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package port
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// asChild makes the test binary open an interface in place of its tests.
+const asChild = "XDPFAB_PORT_TEST_OPEN"
+
+func TestMain(m *testing.M) {
+	name := os.Getenv(asChild)
+	if name == "" {
+		os.Exit(m.Run())
+	}
+	i, err := Open(name, Options{RingSize: 256})
+	fmt.Printf("permission=%t %v\n", errors.Is(err, fs.ErrPermission), err)
+	if err == nil {
+		i.Close()
+	}
+}
+
+func TestMissingPrivilegesAreNamed(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	if _, err := exec.LookPath("setpriv"); err != nil {
+		t.Skip("needs setpriv (util-linux) to drop capabilities")
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, args string
+		want, not  []string
+	}{
+		{"all there", "--bounding-set=+all", []string{"permission=false <nil>"}, nil},
+		{"no CAP_NET_ADMIN", "--bounding-set=-net_admin", []string{"CAP_NET_ADMIN"}, []string{"CAP_NET_RAW", "CAP_BPF", "CAP_IPC_LOCK"}},
+		{"no CAP_NET_RAW", "--bounding-set=-net_raw", []string{"CAP_NET_RAW"}, []string{"CAP_NET_ADMIN", "CAP_BPF", "CAP_IPC_LOCK"}},
+		{"no CAP_BPF, but CAP_SYS_ADMIN", "--bounding-set=-bpf", []string{"permission=false <nil>"}, nil},
+		{"no CAP_BPF", "--bounding-set=-bpf,-sys_admin", []string{"CAP_BPF"}, []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_IPC_LOCK"}},
+		{"no CAP_IPC_LOCK", "--bounding-set=-ipc_lock", []string{"CAP_IPC_LOCK", "1024 KiB", "ulimit -l 1024"}, []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF"}},
+		{"nothing", "--bounding-set=-all", []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF", "CAP_IPC_LOCK", "setcap cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock+ep"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmd := p.A.Command("sh", "-c", "ulimit -l 64; exec setpriv "+c.args+" --inh-caps=-all "+exe)
+			cmd.Env = append(os.Environ(), asChild+"="+p.A.IfName)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			want := c.want
+			if !strings.HasPrefix(want[0], "permission") {
+				want = append([]string{"permission=true"}, want...)
+			}
+			for _, w := range want {
+				if !strings.Contains(string(out), w) {
+					t.Errorf("%q does not say %q", out, w)
+				}
+			}
+			for _, n := range c.not {
+				if strings.Contains(string(out), n) {
+					t.Errorf("%q blames %s", out, n)
+				}
+			}
+		})
+	}
+	clean(t, p.A)
+}

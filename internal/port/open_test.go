@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package port
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/xsk"
+)
+
+// refused checks an error of Open: what it is, and that it names the remedy.
+func refused(t testing.TB, err, want error, words ...string) {
+	t.Helper()
+	if err == nil || want != nil && !errors.Is(err, want) {
+		t.Errorf("got error %v, want %v", err, want)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("error %q does not say %q", err, w)
+		}
+	}
+}
+
+// clean checks that no XDP program is on the side's interface.
+func clean(t testing.TB, side *testnet.Side) {
+	t.Helper()
+	if id := attached(t, side); id != 0 {
+		t.Errorf("XDP program %d is on the interface", id)
+	}
+}
+
+func attached(t testing.TB, side *testnet.Side) (id uint32) {
+	t.Helper()
+	configure(t, side, func(_ *netlink.Handle, l netlink.Link) error {
+		if x := l.Attrs().Xdp; x != nil && x.Attached {
+			id = x.ProgId
+		}
+		return nil
+	})
+	return id
+}
+
+func TestUnusableInterfaces(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{Queues: 2})
+	mtu := func(n int) func(*netlink.Handle, netlink.Link) error {
+		return func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetMTU(l, n) }
+	}
+	// A veth looks at its peer's, which is what the packets to come have.
+	peerMTU := func(n int) func(*netlink.Handle, netlink.Link) error {
+		return func(h *netlink.Handle, l netlink.Link) error {
+			configure(t, p.B, mtu(n))
+			return mtu(1500)(h, l)
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		ifname  string
+		prepare func(*netlink.Handle, netlink.Link) error
+		o       Options
+		want    error
+		words   []string
+	}{
+		{"missing", "nosuch0", nil, Options{}, xsk.ErrNoInterface, []string{"nosuch0", "ip link"}},
+		{"loopback", "lo", nil, Options{}, nil, []string{"not an Ethernet interface"}},
+		{"too many queues", "", nil, Options{Queues: 3}, xsk.ErrNoQueue, []string{"has 2 queues", "ethtool -l veth0"}},
+		{"negative queues", "", nil, Options{Queues: -1}, nil, []string{"-1 queues"}},
+		{"ring size", "", nil, Options{RingSize: 100}, nil, []string{"power of two"}},
+		{"chunks", "", nil, Options{RingSize: 64, Chunks: 129}, nil, []string{"64 to 128"}},
+		{"zero-copy", "", nil, Options{Copy: xsk.ZeroCopy}, xsk.ErrZeroCopy, []string{"queue 0", "Copy or Auto"}},
+		{"busy polling", "", nil, Options{BusyPoll: xsk.BusyPoll{Time: 1000}}, nil, []string{"veth"}},
+		{"MTU too small", "", mtu(255), Options{}, ErrMTU, []string{"ip link set dev veth0 mtu"}},
+		{"MTU too large", "", mtu(3823), Options{}, ErrMTU, []string{"ip link set dev veth0 mtu 3822"}},
+		{"MTU too large for veth", "", peerMTU(3822), Options{}, unix.ERANGE, []string{"ip link set dev", "mtu"}},
+		{"UDP without address", "", mtu(1500), Options{UDP: true}, nil, []string{"ip addr add"}}, // gone with MTU 255
+		{"down", "", func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetDown(l) },
+			Options{}, xsk.ErrInterfaceDown, []string{"ip link set dev veth0 up"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			side := *p.A
+			if c.prepare != nil {
+				configure(t, &side, c.prepare)
+			}
+			if c.name == "UDP without address" {
+				configure(t, &side, func(h *netlink.Handle, l netlink.Link) error {
+					list, err := h.AddrList(l, netlink.FAMILY_ALL)
+					for _, a := range list {
+						err = errors.Join(err, h.AddrDel(l, &a))
+					}
+					return err
+				})
+			}
+			if c.ifname != "" {
+				side.IfName = c.ifname
+			}
+			n, err := tryOpen(&side, c.o)
+			if err == nil {
+				n.Close()
+			}
+			refused(t, err, c.want, c.words...)
+			t.Log(err)
+			clean(t, p.A)
+		})
+	}
+}
+
+func TestSecondOpenIsRefused(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	a := open(t, p.A, Options{RingSize: 32})
+	before := attached(t, p.A)
+	_, err := tryOpen(p.A, Options{RingSize: 32})
+	refused(t, err, bpf.ErrBusy, "another xdpfab")
+	t.Log(err)
+	if after := attached(t, p.A); after != before || a.program.ID() != before {
+		t.Errorf("program %d was replaced by %d", before, after)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	clean(t, p.A)
+	open(t, p.A, Options{RingSize: 32}) // at once, although the kernel takes its time to free a queue
+}
+
+func TestForeignProgramStays(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	const pass = 2
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "foreign", Type: ebpf.XDP, License: "Apache-2.0",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, pass), asm.Return()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prog.Close()
+	var l link.Link
+	err = p.A.Do(func() (err error) {
+		l, err = link.AttachXDP(link.XDPOptions{Program: prog, Interface: p.A.IfIndex, Flags: link.XDPDriverMode})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	before := attached(t, p.A)
+	_, err = tryOpen(p.A, Options{RingSize: 32})
+	refused(t, err, bpf.ErrBusy, "foreign", "bpftool link detach")
+	t.Log(err)
+	if after := attached(t, p.A); after != before || before == 0 {
+		t.Errorf("program %d was replaced by %d", before, after)
+	}
+}
+
+// Another AF_XDP socket without a program of its own is noticed by its queue. What
+// was attached until then is detached again.
+func TestQueueTaken(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{Queues: 2})
+	u, err := xsk.NewUMEM(xsk.UMEMConfig{Chunks: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	var s *xsk.Socket
+	err = p.A.Do(func() (err error) {
+		s, err = xsk.Open(xsk.Config{UMEM: u, IfIndex: p.A.IfIndex, Queue: 1})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	_, err = tryOpen(p.A, Options{RingSize: 32})
+	refused(t, err, xsk.ErrQueueBusy, "queue 1")
+	clean(t, p.A)
+	open(t, p.A, Options{RingSize: 32, Queues: 1})
+}
+
+// A bridge has no native XDP.
+func TestGenericHasToBeAllowed(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	configure(t, p.A, func(h *netlink.Handle, _ netlink.Link) error {
+		d := &netlink.Bridge{LinkAttrs: netlink.NewLinkAttrs()}
+		d.Name = "br0"
+		return errors.Join(h.LinkAdd(d), h.LinkSetUp(d))
+	})
+	side := *p.A
+	side.IfName = "br0"
+	_, err := tryOpen(&side, Options{RingSize: 32})
+	refused(t, err, bpf.ErrNoNative, "AllowGeneric")
+	n := open(t, &side, Options{RingSize: 32, Generic: true})
+	if m := n.Modes(); m.XDP != bpf.Generic || m.Copy != xsk.Copy {
+		t.Errorf("modes %+v", m)
+	}
+}
+
+func TestReport(t *testing.T) {
+	a, b := openPair(t, testnet.Options{Queues: 3, MTU: 1400}, Options{Queues: 2, UDP: true})
+	if a.Name() != "veth0" || a.Index() != a.side.IfIndex || a.MAC() != wire.MAC(a.side.MAC) || a.MTU() != 1400 ||
+		a.Driver() != "veth" || !a.UDP() || len(a.Queues()) != 2 {
+		t.Errorf("%+v", a.nic)
+	}
+	if m := a.Modes(); m.XDP != bpf.Native || m.Copy != xsk.Copy || m.Pages > xsk.HugePages {
+		t.Errorf("modes %+v", m)
+	}
+	ctx := context.Background()
+	for _, k := range kinds {
+		got, err := a.Link(ctx, b.addr(k))
+		want := wire.Link{Kind: k, Local: a.MAC(), Remote: b.MAC()}
+		switch k {
+		case wire.UDP4:
+			want.LocalIP, want.RemoteIP = a.side.IP4, b.side.IP4
+		case wire.UDP6:
+			want.LocalIP, want.RemoteIP = a.side.IP6, b.side.IP6
+		}
+		if err != nil || got != want {
+			t.Errorf("%v: link %+v, %v; want %+v", k, got, err, want)
+		}
+	}
+	if l, err := a.Link(ctx, wire.Addr{IP: a.side.IP4}); err != nil || l.Remote != a.MAC() {
+		t.Errorf("own address: %+v, %v", l, err)
+	}
+	canceled, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := a.Link(canceled, wire.Addr{IP: b.side.IP4.Next()}); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+}
+
+func TestLinkNeedsUDP(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	a := open(t, p.A, Options{RingSize: 32})
+	_, err := a.Link(t.Context(), wire.Addr{IP: p.B.IP4})
+	refused(t, err, ErrNoUDP, "Options.UDP")
+	b := open(t, p.B, Options{RingSize: 32, UDP: true})
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Link(t.Context(), wire.Addr{IP: p.A.IP4})
+	refused(t, err, ErrClosed)
+}
+
+// An address that came later is not one that the program knows.
+func TestLaterAddressIsRefused(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	a := open(t, p.A, Options{RingSize: 32, UDP: true})
+	configure(t, p.A, func(h *netlink.Handle, l netlink.Link) error {
+		addr, err := netlink.ParseAddr("10.78.0.1/24")
+		return errors.Join(err, h.AddrAdd(l, addr))
+	})
+	configure(t, p.B, func(h *netlink.Handle, l netlink.Link) error {
+		addr, err := netlink.ParseAddr("10.78.0.2/24")
+		return errors.Join(err, h.AddrAdd(l, addr))
+	})
+	to, _ := wire.ParseAddr("10.78.0.2")
+	_, err := a.Link(t.Context(), to)
+	refused(t, err, nil, "10.78.0.1", "open the interface again")
+}
+
+func TestPrivilegeErrorIsPermission(t *testing.T) {
+	if err := checkPrivileges(1 << 62); err != nil && !errors.Is(err, fs.ErrPermission) {
+		t.Error(err)
+	}
+}

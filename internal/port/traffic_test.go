@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package port
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+var kinds = []wire.Kind{wire.Ethernet, wire.UDP4, wire.UDP6}
+
+func TestBurstsInEveryEncapsulation(t *testing.T) {
+	a, b := openPair(t, testnet.Options{Queues: 2}, Options{UDP: true, RingSize: 256})
+	for _, k := range kinds {
+		for queue := range 2 {
+			t.Run(fmt.Sprintf("%v queue %d", k, queue), func(t *testing.T) {
+				newStream(t, a, b, k, queue).run(t, a.Queues()[queue], b.Queues()[queue], 300, 16)
+				newStream(t, b, a, k, queue).run(t, b.Queues()[queue], a.Queues()[queue], 300, 16)
+			})
+		}
+	}
+	c := b.counters(t)
+	if want := 2*3*300 - a.counters(t)["tx_lost"]; c["xdp_redirect"] != want || c["xsk_rx_dropped"] != 0 || c["bad_completions"] != 0 {
+		t.Errorf("%d packets were sent and not refused, counters %v", want, c)
+	}
+}
+
+// Both ends send and receive at the same time, each on its own thread.
+func TestBothDirectionsAtOnce(t *testing.T) {
+	const count = 5000
+	a, b := openPair(t, testnet.Options{}, Options{RingSize: 256})
+	ab, ba := newStream(t, a, b, wire.Ethernet, 0), newStream(t, b, a, wire.Ethernet, 0)
+	var wg sync.WaitGroup
+	side := func(q, peer *Queue, out, in *stream) {
+		defer wg.Done()
+		var burst [64][]byte
+		sent, got := 0, 0
+		for end := time.Now().Add(patience); sent < count || q.stalled || got+int(peer.tally.lost.Load()) < count; {
+			for i := 0; i < 16 && sent < count; i++ {
+				p := q.Buffer()
+				if p == nil {
+					break
+				}
+				q.Send(out.put(p, uint32(sent)))
+				sent++
+			}
+			if err := q.Flush(); err != nil {
+				t.Error(err)
+				return
+			}
+			n := q.Receive(burst[:])
+			for _, p := range burst[:n] {
+				if frame, _, _ := wire.Decap(p); len(frame) < wire.MinFrame {
+					t.Errorf("packet of %d bytes", len(p))
+				}
+			}
+			q.Release()
+			if got += n; n == 0 {
+				q.Wait(time.Millisecond)
+				if time.Now().After(end) {
+					t.Errorf("sent %d, %d arrived, peer lost %d", sent, got, peer.tally.lost.Load())
+					return
+				}
+			}
+		}
+	}
+	wg.Add(2)
+	go side(a.Queues()[0], b.Queues()[0], ab, ba)
+	go side(b.Queues()[0], a.Queues()[0], ba, ab)
+	wg.Wait()
+}
+
+// Small rings, many laps, and MTUs whose packets take either size of chunk.
+func TestRingsWrap(t *testing.T) {
+	for _, mtu := range []int{256, 1774, 1775, 3498} {
+		t.Run(fmt.Sprint("MTU ", mtu), func(t *testing.T) {
+			p := testnet.NewPair(t, testnet.Options{})
+			for _, side := range []*testnet.Side{p.A, p.B} {
+				configure(t, side, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetMTU(l, mtu) })
+			}
+			a, b := open(t, p.A, Options{RingSize: 32}), open(t, p.B, Options{RingSize: 32})
+			if want := map[bool]int{true: 2048, false: 4096}[mtu <= 1774]; a.chunk != want {
+				t.Errorf("chunks of %d bytes, want %d", a.chunk, want)
+			}
+			if got := a.MTU(); got != mtu {
+				t.Errorf("MTU %d, want %d", got, mtu)
+			}
+			s := newStream(t, a, b, wire.Ethernet, 0)
+			s.run(t, a.Queues()[0], b.Queues()[0], 2000, 31)
+			// The largest packet, exactly.
+			if n := s.put(a.Queues()[0].Buffer(), 0); n > mtu+14 {
+				t.Errorf("packet of %d bytes", n)
+			}
+		})
+	}
+}
+
+// The receiver has 32 buffers: what comes while all are taken is dropped and
+// counted, and the next packets arrive again.
+func TestReceiverOverrun(t *testing.T) {
+	a, b := openPair(t, testnet.Options{}, Options{RingSize: 32})
+	s, qa, qb := newStream(t, a, b, wire.Ethernet, 0), a.Queues()[0], b.Queues()[0]
+	for psn := uint32(0); psn < 104; {
+		psn += uint32(s.send(t, qa, psn, 8))
+	}
+	for end := time.Now().Add(patience); ; {
+		c := b.counters(t)
+		if c["xsk_rx_dropped"]+c["xsk_rx_ring_full"]+32+qa.tally.lost.Load() == 104 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("of 104 packets for 32 buffers: %v", c)
+		}
+	}
+	got := 0
+	for n := -1; n != 0; got += n {
+		n = len(s.receive(t, qb))
+	}
+	if got != 32 {
+		t.Errorf("%d packets arrived in 32 buffers", got)
+	}
+	s.run(t, qa, qb, 100, 8)
+}
+
+func TestBuffersRunOutAndComeBack(t *testing.T) {
+	const buffers = 32
+	a, b := openPair(t, testnet.Options{}, Options{RingSize: 32, Chunks: 64})
+	s, qa, qb := newStream(t, a, b, wire.Ethernet, 0), a.Queues()[0], b.Queues()[0]
+	for lap := range 5 {
+		n := uint32(0)
+		for p := qa.Buffer(); p != nil; p = qa.Buffer() {
+			if again := qa.Buffer(); &again[0] != &p[0] {
+				t.Fatal("a second Buffer without Send returned another one")
+			}
+			qa.Send(s.put(p, n))
+			n++
+		}
+		if n != buffers {
+			t.Fatalf("lap %d: %d buffers before nil, want %d", lap, n, buffers)
+		}
+		qa.Send(60) // no buffer: does nothing
+		if err := qa.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		want := uint32(0)
+		for end := time.Now().Add(patience); int(want)+int(qa.tally.lost.Load()) < buffers; {
+			for _, psn := range s.receive(t, qb) {
+				if psn != want {
+					t.Fatalf("frame %d, want %d", psn, want)
+				}
+				want++
+			}
+			if err := qa.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if time.Now().After(end) {
+				t.Fatalf("lap %d: %d of %d arrived", lap, want, buffers)
+			}
+		}
+	}
+}
+
+// A buffer that was asked for and not used survives any number of flushes.
+func TestUnsentBufferIsKept(t *testing.T) {
+	a, b := openPair(t, testnet.Options{}, Options{RingSize: 32})
+	s, qa, qb := newStream(t, a, b, wire.Ethernet, 0), a.Queues()[0], b.Queues()[0]
+	for psn := range uint32(200) {
+		p := qa.Buffer()
+		n := s.put(p, psn)
+		if psn%3 == 0 {
+			if err := qa.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		qa.Send(n)
+		if psn%3 != 0 {
+			qa.Buffer() // reserved, and left over by the flush
+		}
+		if err := qa.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(patience); ; {
+			if got := s.receive(t, qb); len(got) == 1 && got[0] == psn {
+				break
+			} else if len(got) > 0 || time.Now().After(end) {
+				t.Fatalf("got frames %v, want %d", got, psn)
+			}
+		}
+	}
+}
+
+// Kernels before 6.18 take 32 packets for each call. One Flush sends all the same.
+func TestFlushOutlastsTheBudget(t *testing.T) {
+	a, b := openPair(t, testnet.Options{}, Options{RingSize: 256})
+	s, qa, qb := newStream(t, a, b, wire.Ethernet, 0), a.Queues()[0], b.Queues()[0]
+	if qa.sock.TXBudget() > 32 {
+		if err := unix.SetsockoptInt(qa.sock.FD(), unix.SOL_XDP, unix.XDP_MAX_TX_SKB_BUDGET, 32); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := s.send(t, qa, 0, 200); n != 200 {
+		t.Fatalf("%d buffers, want 200", n)
+	}
+	if left := qa.tx.Size() - qa.tx.Free(); left != 0 && qa.tally.lost.Load() == 0 {
+		t.Errorf("%d packets left after Flush", left)
+	}
+	got := 0
+	for end := time.Now().Add(patience); got+int(qa.tally.lost.Load()) < 200; {
+		got += len(s.receive(t, qb))
+		qa.Receive(nil)
+		if time.Now().After(end) {
+			t.Fatalf("%d of 200 arrived", got)
+		}
+	}
+}
+
+// Without a carrier the device drops what it is given: counted, one for each
+// call, and no error, for the port lives. Nothing stays behind.
+func TestDeviceDropsAreCounted(t *testing.T) {
+	a, b := openPair(t, testnet.Options{}, Options{RingSize: 64})
+	s, qa := newStream(t, a, b, wire.Ethernet, 0), a.Queues()[0]
+	setUp(t, b.side, false)
+	if n := s.send(t, qa, 0, 10); n != 10 {
+		t.Fatalf("%d buffers, want 10", n)
+	}
+	for end := time.Now().Add(patience); qa.stalled; qa.Wait(time.Second) {
+		if time.Now().After(end) {
+			t.Fatal("still stalled")
+		}
+	}
+	if lost := a.counters(t)["tx_lost"]; lost != 10 || qa.pool.InFlight() != 0 {
+		t.Errorf("10 packets without a carrier: %d counted as lost, %d in flight", lost, qa.pool.InFlight())
+	}
+	setUp(t, b.side, true)
+	s.run(t, qa, b.Queues()[0], 100, 8)
+}
+
+func TestDownAndUpAgain(t *testing.T) {
+	a, b := openPair(t, testnet.Options{}, Options{RingSize: 32})
+	s, qa := newStream(t, a, b, wire.Ethernet, 0), a.Queues()[0]
+	setUp(t, a.side, false)
+	for lap := range 5 {
+		for p := qa.Buffer(); p != nil; p = qa.Buffer() {
+			qa.Send(s.put(p, 0))
+		}
+		if err := qa.Flush(); !errors.Is(err, unix.ENETDOWN) {
+			t.Fatalf("lap %d: Flush while the interface is down: %v, want ENETDOWN", lap, err)
+		}
+		quiet(t, qa)
+	}
+	setUp(t, a.side, true)
+	for end := time.Now().Add(patience); qa.pool.InFlight() > 0; {
+		if err := qa.Flush(); err != nil || time.Now().After(end) {
+			t.Fatalf("up again: %v, %d in flight", err, qa.pool.InFlight())
+		}
+	}
+	for len(s.receive(t, b.Queues()[0])) > 0 {
+	}
+	s.run(t, qa, b.Queues()[0], 200, 8)
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package port
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+func setUp(t testing.TB, side *testnet.Side, up bool) {
+	t.Helper()
+	configure(t, side, func(h *netlink.Handle, l netlink.Link) error {
+		if up {
+			return h.LinkSetUp(l)
+		}
+		return h.LinkSetDown(l)
+	})
+}
+
+// quiet checks that a queue whose interface is of no use sleeps in Wait: what it
+// sleeps at least cannot be shortened by a busy machine.
+func quiet(t testing.TB, q *Queue) {
+	t.Helper()
+	const waits = 10
+	start := time.Now()
+	for range waits {
+		q.Wait(20 * time.Millisecond)
+		if n := q.Receive(make([][]byte, 4)); n != 0 {
+			t.Fatalf("%d packets from an interface out of use", n)
+		}
+	}
+	if took := time.Since(start); took < waits*stallRetry {
+		t.Errorf("%d waits of 20 ms took %v: this spins", waits, took)
+	}
+}
+
+func TestWaitTimesOut(t *testing.T) {
+	a, _ := openPair(t, testnet.Options{}, Options{RingSize: 32})
+	start := time.Now()
+	a.Queues()[0].Wait(30 * time.Millisecond)
+	if took := time.Since(start); took < 30*time.Millisecond {
+		t.Errorf("a wait of 30 ms took %v", took)
+	}
+	a.Queues()[0].Wait(0)
+	a.Queues()[0].Wait(-1) // returns
+}
+
+// long outlasts the test binary: a Wait with it returns by what it is woken by.
+const long = time.Hour
+
+func TestWakeEndsWait(t *testing.T) {
+	a, b := openPair(t, testnet.Options{}, Options{RingSize: 32})
+	q := a.Queues()[0]
+	q.Wake()
+	q.Wake()
+	q.Wait(long) // a wake-up before the wait is not lost
+	q.Wait(time.Millisecond)
+	if q.woken.Load() {
+		t.Error("two wake-ups ended two waits")
+	}
+	for range 200 { // a wake-up during the wait, at any moment of it
+		go q.Wake()
+		q.Wait(long)
+	}
+	// A packet, too.
+	s, qb, sent := newStream(t, b, a, wire.Ethernet, 0), b.Queues()[0], make(chan error)
+	go func() {
+		qb.Send(s.put(qb.Buffer(), 0))
+		sent <- qb.Flush()
+	}()
+	q.Wait(long)
+	q.Wait(long) // it is still there
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+	if got := s.receive(t, q); len(got) != 1 {
+		t.Errorf("%d packets after Wait", len(got))
+	}
+}
+
+// Many goroutines wake, one waits: each wake-up is seen by the flag it raised.
+func TestWakeStorm(t *testing.T) {
+	a, _ := openPair(t, testnet.Options{}, Options{RingSize: 32})
+	q := a.Queues()[0]
+	const wakers, rounds = 4, 500
+	var wg sync.WaitGroup
+	posted, taken := make(chan struct{}, wakers*rounds), 0
+	for range wakers {
+		wg.Go(func() {
+			for range rounds {
+				posted <- struct{}{}
+				q.Wake()
+			}
+		})
+	}
+	for taken < wakers*rounds {
+		select {
+		case <-posted:
+			taken++
+		default:
+			q.Wait(long) // hangs if a wake-up gets lost
+		}
+	}
+	wg.Wait()
+	// What is left is at most one early return; then waiting waits again.
+	q.Wait(time.Millisecond)
+	q.Wait(time.Millisecond)
+	start := time.Now()
+	q.Wait(20 * time.Millisecond)
+	if took := time.Since(start); took < 20*time.Millisecond {
+		t.Errorf("a wait of 20 ms took %v after the storm: the eventfd was not emptied", took)
+	}
+}
+
+func TestWakeAfterClose(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	n, err := tryOpen(p.A, Options{RingSize: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := n.Queues()[0]
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 1000 {
+				q.Wake()
+			}
+		})
+	}
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	// A closed queue is empty and harmless.
+	if q.Receive(make([][]byte, 4)) != 0 || q.Buffer() != nil {
+		t.Error("a closed queue gave out packets")
+	}
+	q.Release()
+	q.Wait(time.Millisecond)
+	if err := n.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+	if _, err := n.Counters(); !errors.Is(err, ErrClosed) {
+		t.Errorf("Counters after Close: %v", err)
+	}
+}
+
+func TestInterfaceRemoved(t *testing.T) {
+	a, b := openPair(t, testnet.Options{}, Options{UDP: true, RingSize: 32})
+	s, qa := newStream(t, a, b, wire.Ethernet, 0), a.Queues()[0]
+	s.run(t, qa, b.Queues()[0], 50, 8)
+	configure(t, a.side, func(h *netlink.Handle, l netlink.Link) error { return h.LinkDel(l) })
+	for range 40 {
+		if p := qa.Buffer(); p != nil {
+			qa.Send(s.put(p, 0))
+		}
+	}
+	for range 3 {
+		if err := qa.Flush(); !errors.Is(err, unix.ENXIO) && !errors.Is(err, unix.ENETDOWN) {
+			t.Fatalf("Flush after removal: %v, want ENXIO or ENETDOWN", err)
+		}
+		quiet(t, qa)
+	}
+	go qa.Wake()
+	qa.Wait(long)
+	if _, err := a.Counters(); err != nil {
+		t.Errorf("counters: %v", err)
+	}
+	if _, err := a.Link(t.Context(), wire.Addr{IP: b.side.IP4}); err == nil {
+		t.Error("a removed interface leads somewhere")
+	}
+	if err := a.Close(); err != nil { // the test's cleanup closes again
+		t.Error(err)
+	}
+}
