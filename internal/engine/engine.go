@@ -3,8 +3,9 @@
 package engine
 
 import (
-	"crypto/rand"
+	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,10 @@ type Config struct {
 	Sessions int          // most sessions, both roles together; 0 means 4096
 	Buffers  int          // most payload buffers, each for requests and for answers; 0 means 8192
 	Clock    func() int64 // monotonic nanoseconds; nil means the system's
+	// Random gives 64 unpredictable bits a call, for nonces, epochs, tags and the
+	// secret behind cookies; nil means the runtime's generator, which the system
+	// seeds. A simulator passes one that repeats.
+	Random func() uint64
 }
 
 // Engine is the poller of one queue. See the package comment for its threads.
@@ -107,10 +112,13 @@ func New(cfg Config) (*Engine, error) {
 		start := time.Now()
 		cfg.Clock = func() int64 { return int64(time.Since(start)) + 1 }
 	}
+	if cfg.Random == nil {
+		cfg.Random = rand.Uint64
+	}
 	cfg.Session = cfg.Session.WithDefaults()
 	var secret [32]byte
-	if _, err := rand.Read(secret[:]); err != nil {
-		return nil, fmt.Errorf("engine: no randomness for cookies: %w", err)
+	for i := 0; i < len(secret); i += 8 {
+		binary.LittleEndian.PutUint64(secret[i:], cfg.Random())
 	}
 	payload := cfg.MTU - wire.HeaderLen
 	e := &Engine{
@@ -123,7 +131,7 @@ func New(cfg Config) (*Engine, error) {
 		inbox:   make(chan []byte, 4*burst),
 		calls:   make(chan func(), 16),
 	}
-	e.table.init(cfg.Lane, uint8(cfg.Queue), cfg.Sessions)
+	e.table.init(cfg.Lane, uint8(cfg.Queue), cfg.Sessions, cfg.Random)
 	e.now = cfg.Clock()
 	return e, nil
 }

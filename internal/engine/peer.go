@@ -3,8 +3,6 @@
 package engine
 
 import (
-	"math/rand/v2"
-
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -108,7 +106,7 @@ func (p *Peer) connect() bool {
 	}
 	p.ini = session.NewInitiator(&e.cfg.Session, e.reqs, session.Params{
 		Local: p.slot.id, Lane: p.lane, Endpoint: p.endpoint,
-		MaxFrame: e.maxFrame(&p.path), Nonce: rand.Uint64(),
+		MaxFrame: e.maxFrame(&p.path), Nonce: e.cfg.Random(),
 	}, e.now)
 	p.resent = 0
 	p.path.SetFlow(uint32(p.slot.id))

@@ -3,8 +3,6 @@
 package engine
 
 import (
-	"math/rand/v2"
-
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -31,13 +29,14 @@ type slot struct {
 // before it.
 type table struct {
 	lane, queue uint8
+	random      func() uint64
 	byIndex     []entry
 	free        []uint16 // unused indexes, the longest unused first
 	all         []entry  // the entries, in no order
 }
 
-func (t *table) init(lane, queue uint8, size int) {
-	t.lane, t.queue = lane, queue
+func (t *table) init(lane, queue uint8, size int, random func() uint64) {
+	t.lane, t.queue, t.random = lane, queue, random
 	t.byIndex = make([]entry, size)
 	for i := range size {
 		t.free = append(t.free, uint16(i))
@@ -51,7 +50,7 @@ func (t *table) add(x entry) bool {
 	}
 	index := t.free[0]
 	t.free = t.free[1:]
-	tag := 1 + rand.Uint32N(wire.MaxTags-1)
+	tag := 1 + uint32(t.random()%(wire.MaxTags-1))
 	*x.place() = slot{
 		id:  wire.NewSessionID(uint32(t.lane), uint32(t.queue), uint32(index), tag),
 		pos: len(t.all),

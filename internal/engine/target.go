@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"math/rand/v2"
 	"net/netip"
 
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -103,7 +102,7 @@ func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source) *tar
 	if !e.table.add(t) {
 		return nil
 	}
-	epoch := rand.Uint32()
+	epoch := uint32(e.cfg.Random())
 	t.path.SetFlow(m.Session)
 	t.s = session.NewTarget(&e.cfg.Session, e.answers, e.holds, session.TargetParams{
 		Local: t.slot.id, Hello: *m, MaxFrame: e.maxFrame(&t.path), Lane: h.Lane, Epoch: epoch,
