@@ -5,15 +5,11 @@
 package port
 
 import (
-	"io"
-	"net"
-	"net/netip"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -82,80 +78,4 @@ func TestReopenLeavesNothing(t *testing.T) {
 		t.Errorf("after reopening %d times: %+v, before: %+v", laps, after, before)
 	}
 	goleak.VerifyNone(t, goroutines)
-}
-
-// The kernel's own traffic does not notice: UDP to a port of its own and TCP, over
-// IPv4 and IPv6, while xdpfab's frames go over the same cable.
-func TestKernelTrafficPasses(t *testing.T) {
-	a, b := openPair(t, testnet.Options{}, Options{UDP: true, RingSize: 256})
-	s := newStream(t, a, b, wire.UDP4, 0)
-	for _, at := range []struct{ local, remote netip.Addr }{{a.side.IP4, b.side.IP4}, {a.side.IP6, b.side.IP6}} {
-		for _, network := range []string{"udp", "tcp"} {
-			t.Run(network+" "+at.remote.String(), func(t *testing.T) {
-				echo := serve(t, b.side, network, at.remote)
-				var c net.Conn
-				err := a.side.Do(func() (err error) { c, err = net.DialTimeout(network, echo, patience); return err })
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer c.Close()
-				c.SetDeadline(time.Now().Add(patience))
-				for i := range 20 {
-					s.run(t, a.Queues()[0], b.Queues()[0], 20, 4)
-					want := strings.Repeat(strconv.Itoa(i%10), 50+i*50)
-					if _, err := io.WriteString(c, want); err != nil {
-						t.Fatal(err)
-					}
-					got := make([]byte, len(want))
-					if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
-						t.Fatalf("echo of %d bytes: %v", len(want), err)
-					}
-				}
-			})
-		}
-	}
-}
-
-// serve echoes until the test ends, and returns its address.
-func serve(t *testing.T, side *testnet.Side, network string, ip netip.Addr) (addr string) {
-	t.Helper()
-	at := netip.AddrPortFrom(ip, 0).String()
-	var closer io.Closer
-	err := side.Do(func() error {
-		if network == "udp" {
-			c, err := net.ListenPacket(network, at)
-			if err != nil {
-				return err
-			}
-			closer, addr = c, c.LocalAddr().String()
-			go func() {
-				buf := make([]byte, 2048)
-				for {
-					n, from, err := c.ReadFrom(buf)
-					if err != nil {
-						return
-					}
-					c.WriteTo(buf[:n], from)
-				}
-			}()
-			return nil
-		}
-		l, err := net.Listen(network, at)
-		if err != nil {
-			return err
-		}
-		closer, addr = l, l.Addr().String()
-		go func() {
-			if c, err := l.Accept(); err == nil {
-				io.Copy(c, c)
-				c.Close()
-			}
-		}()
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closer.Close() })
-	return addr
 }

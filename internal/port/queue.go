@@ -39,6 +39,7 @@ type Queue struct {
 
 	tally  tally
 	extra  [1]unix.PollFd // the eventfd, for Poll
+	count  [8]byte        // what was read from it last, of no interest
 	wakeMu sync.Mutex     // guards the eventfd's life against Wake
 	woken  atomic.Bool    // a wake-up is pending; set by Wake, cleared by Wait
 	event  int            // eventfd, -1 once closed

@@ -60,8 +60,7 @@ func (q *Queue) nap(d time.Duration) {
 // all later ones from writing. A Wake that has raised the flag and not written yet
 // ends the next Wait as well, early but harmlessly.
 func (q *Queue) drain() {
-	var count [8]byte
-	_, _ = unix.Read(q.event, count[:])
+	_, _ = unix.Read(q.event, q.count[:])
 	q.woken.Store(false)
 }
 

@@ -27,7 +27,7 @@ const (
 	// certain are the states in which the address is known to be right.
 	certain = unix.NUD_REACHABLE | unix.NUD_PERMANENT | unix.NUD_NOARP
 	// doubtful are those in which it was right some time ago.
-	doubtful = unix.NUD_STALE | unix.NUD_DELAY
+	doubtful = unix.NUD_STALE | unix.NUD_DELAY | unix.NUD_PROBE
 )
 
 // neighbour returns the MAC address of a node on the link. An entry that is
@@ -95,13 +95,17 @@ func (r *Resolver) entry(ip netip.Addr) (netlink.Neigh, error) {
 
 // prompt makes the kernel ask for the neighbour now.
 func (r *Resolver) prompt(n netlink.Neigh) error {
-	// Being used sends an unknown entry out to be resolved. A doubtful one would
-	// only be verified after 5 s; the probe state does so at once.
-	want := netlink.Neigh{LinkIndex: r.index, Family: n.Family, IP: n.IP, State: unix.NUD_NONE, Flags: netlink.NTF_USE}
-	if n.State&doubtful != 0 {
-		want.State, want.Flags, want.HardwareAddr = unix.NUD_PROBE, 0, n.HardwareAddr
-	}
-	_, err := ask(r, func(h *netlink.Handle) (struct{}, error) { return struct{}{}, h.NeighSet(&want) })
+	// Being used sends an unknown entry out to be resolved, by broadcast. A doubtful
+	// one would be verified after 5 s only, and at the very address in doubt, so
+	// that a replaced NIC takes 3 s more; hence it is made unknown first.
+	use := netlink.Neigh{LinkIndex: r.index, Family: n.Family, IP: n.IP, State: unix.NUD_NONE}
+	_, err := ask(r, func(h *netlink.Handle) (_ struct{}, err error) {
+		if n.State&doubtful != 0 {
+			err = h.NeighSet(&use)
+		}
+		use.Flags = netlink.NTF_USE
+		return struct{}{}, errors.Join(err, h.NeighSet(&use))
+	})
 	if err != nil {
 		return fmt.Errorf("route: asking for neighbour %v on %s: %w (needs CAP_NET_ADMIN; `ping %v` once does the same)",
 			n.IP, r.name, err, n.IP)
