@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/internal/version"
+)
+
+const examples = `  xdpfabd --interface eth0 --region counters=64KiB
+  xdpfabd --interface eth0 --region counters=64KiB --region scores=1MiB:ro,key=0x7
+  xdpfabd --interface eth0 --region ledger=1GiB:backing=/var/lib/xdpfabd/ledger
+  xdpfabd --config /etc/xdpfab/xdpfabd.toml --cores 2,3 --log-format json
+  xdpfabd --config xdpfabd.toml --check
+  xdpfabd --interface eth0 --region counters=64KiB --print-config > xdpfabd.toml`
+
+const long = `xdpfabd serves named memory regions on a network interface: other nodes run
+atomic operations on them. The interface keeps its other traffic.
+
+The configuration is the file's, if --config names one, with the flags on top. A
+flag has the name of the file's key; --region replaces the file's region of the
+same name, and adds one otherwise:
+
+  --region name=size[:option[,option]...]
+  option: ro, wo, rw, memfd, key=0x7, access=read|write|both,
+          backing=anonymous|memfd|/path, huge=auto|never|require
+
+SIGTERM and SIGINT end it: sessions are closed, the interface is given back; a
+second one ends it at once. SIGHUP is ignored: the configuration is read once. It
+goes on while the interface is down, and ends with code 1 when the interface is
+removed or changes its hardware address.
+
+It needs CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, and CAP_IPC_LOCK or a sufficient
+limit of locked memory (ulimit -l); not root.
+
+Exit codes: 0 ended on request, 1 failure, 2 wrong arguments or configuration,
+5 interface missing, taken or unsuitable, or no privilege.`
+
+// arguments are the flags that are not options.
+type arguments struct {
+	config       string
+	regions      []string
+	check, print bool
+	flagged      Config // the options that were given as flags
+}
+
+// newCommand makes the command line; its errors are *exitError or cobra's own.
+func newCommand(stdout, stderr io.Writer) *cobra.Command {
+	a := &arguments{flagged: defaultConfig()}
+	cmd := &cobra.Command{
+		Use: "xdpfabd", Short: "Serve memory regions for remote atomics", Long: long, Example: examples,
+		Version: version.Version, Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
+	}
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&a.config, "config", "", "read the TOML `file`")
+	for _, o := range options {
+		f := flags.VarPF(flagValue{o.at(&a.flagged), o.shape}, o.key, "", o.usage)
+		if o.shape == shapeBool {
+			f.NoOptDefVal = "true"
+		}
+	}
+	flags.StringArrayVar(&a.regions, "region", nil, "serve a `region`: name=size[:option,…], see above; repeatable")
+	flags.BoolVar(&a.check, "check", false, "check the configuration and exit; opens nothing")
+	flags.BoolVar(&a.print, "print-config", false, "print the effective configuration as TOML and exit")
+	cmd.RunE = func(*cobra.Command, []string) error {
+		cfg, err := a.load(flags.Changed)
+		if err != nil {
+			return &exitError{exitUsage, err}
+		}
+		switch {
+		case a.print:
+			return cfg.print(stdout)
+		case a.check:
+			return nil
+		}
+		return start(cfg, stderr)
+	}
+	complete(cmd)
+	return cmd
+}
+
+// flagValue is a field as a flag.
+type flagValue struct {
+	field
+	shape shape
+}
+
+// Type is what --help shows when the usage names no value.
+func (v flagValue) Type() string {
+	if v.shape == shapeBool {
+		return "bool"
+	}
+	return "value"
+}
+
+// complete registers what the shell can complete beyond the names of flags.
+func complete(cmd *cobra.Command) {
+	for flag, choices := range map[string][]string{
+		"copy": names(copyModes), "log-level": names(logLevels), "log-format": names(logFormats),
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp))
+	}
+	_ = cmd.RegisterFlagCompletionFunc("interface", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		var found []string
+		entries, _ := os.ReadDir("/sys/class/net")
+		for _, e := range entries {
+			found = append(found, e.Name())
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	})
+	_ = cmd.MarkFlagFilename("config", "toml")
+}
+
+func names[T comparable](choices []choice[T]) (all []string) {
+	for _, c := range choices {
+		all = append(all, c.name)
+	}
+	return all
+}
+
+// load puts the configuration together and validates it.
+func (a *arguments) load(changed func(string) bool) (Config, error) {
+	cfg := defaultConfig()
+	var f *file
+	if a.config != "" {
+		text, err := os.ReadFile(a.config)
+		if err != nil {
+			return cfg, fmt.Errorf("--config: %w", err)
+		}
+		if f, err = parseFile(a.config, string(text), &cfg); err != nil {
+			return cfg, err
+		}
+	}
+	if err := a.override(&cfg, f, changed); err != nil {
+		return cfg, err
+	}
+	found := cfg.validate()
+	if !a.print { // what is printed may be for another machine
+		found = append(found, cfg.validateHere()...)
+	}
+	return cfg, f.errors(found)
+}
+
+// override puts the flags over cfg, and makes f forget the lines of what they
+// replace, lest an error be looked for in the file.
+func (a *arguments) override(cfg *Config, f *file, changed func(string) bool) error {
+	for _, o := range options {
+		if !changed(o.key) {
+			continue
+		}
+		if err := o.at(cfg).Set(o.at(&a.flagged).String()); err != nil {
+			return fmt.Errorf("--%s: %w", o.key, err)
+		}
+		f.forget(o.key)
+	}
+	fromFile := len(cfg.Regions)
+	for _, text := range a.regions {
+		r, err := parseRegion(text)
+		if err != nil {
+			return fmt.Errorf("--region %s: %w", text, err)
+		}
+		i := slices.IndexFunc(cfg.Regions[:fromFile], func(old RegionConfig) bool { return old.Name == r.Name })
+		if i < 0 {
+			cfg.Regions = append(cfg.Regions, r)
+			continue
+		}
+		cfg.Regions[i] = r
+		f.forget(fmt.Sprintf("region[%d]", i))
+	}
+	return nil
+}
+
+// forget drops the lines of a key and of what is in it.
+func (f *file) forget(key string) {
+	if f == nil {
+		return
+	}
+	for k := range f.lines {
+		if k == key || strings.HasPrefix(k, key+".") {
+			delete(f.lines, k)
+		}
+	}
+}
+
+// errInterface marks an error as one that the interface or the privileges are to
+// blame for.
+func errInterface(err error) error { return &exitError{exitInterface, err} }
+
+// errFailure marks an error as one of running; one that is marked stays so.
+func errFailure(err error) error {
+	if err == nil || errors.As(err, new(*exitError)) {
+		return err
+	}
+	return &exitError{exitFailure, err}
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// Config is everything that can be set. It is made of defaults, the file and the
+// flags, in this order, and does not change while the daemon runs.
+type Config struct {
+	Interface  string
+	Queues     int // 0: all
+	Cores      []int
+	Spin       time.Duration
+	Copy       xdpfab.CopyMode
+	Generic    bool
+	UDP        bool
+	Window     int // frames
+	GiveUp     time.Duration
+	RTOMin     time.Duration
+	IdleRetire time.Duration
+	Control    string // path; empty: control.DefaultPath
+	LogLevel   slog.Level
+	LogFormat  logFormat
+	Regions    []RegionConfig
+}
+
+// RegionConfig describes a region to serve.
+type RegionConfig struct {
+	Name    string
+	Size    int     // bytes; 0 for all of an existing file
+	Key     *uint64 // nil: unguessable, new at each start
+	Access  mr.Access
+	Backing string // backingAnonymous, backingMemfd or the path of a file
+	Huge    mr.Huge
+}
+
+// Backings that are no files.
+const (
+	backingAnonymous = "anonymous"
+	backingMemfd     = "memfd"
+)
+
+// logFormat is how log lines look.
+type logFormat uint8
+
+const (
+	logText logFormat = iota
+	logJSON
+)
+
+// defaultConfig spells out the library's defaults, so that --print-config shows
+// what is in force.
+func defaultConfig() Config {
+	return Config{
+		Spin: 50 * time.Microsecond, Window: 64, GiveUp: 5 * time.Second,
+		RTOMin: 10 * time.Millisecond, IdleRetire: 90 * time.Second,
+	}
+}
+
+func defaultRegion() RegionConfig {
+	return RegionConfig{Access: mr.RemoteRead | mr.RemoteWrite, Backing: backingAnonymous}
+}
+
+// isFile says that the region's bytes are a file's.
+func (r RegionConfig) isFile() bool {
+	return r.Backing != backingAnonymous && r.Backing != backingMemfd
+}
+
+// controlPath is the control socket's.
+func (c Config) controlPath() string {
+	if c.Control != "" {
+		return c.Control
+	}
+	return control.DefaultPath(c.Interface)
+}
+
+// domainAttr is the part that the library takes.
+func (c Config) domainAttr() xdpfab.DomainAttr {
+	return xdpfab.DomainAttr{
+		Queues: c.Queues, Cores: c.Cores, Spin: c.Spin, Copy: c.Copy, Generic: c.Generic, UDP: c.UDP,
+		Window: c.Window, GiveUp: c.GiveUp, RTOMin: c.RTOMin, IdleRetire: c.IdleRetire,
+	}
+}
+
+// problem is something wrong with the configuration, said of one key.
+type problem struct{ key, text string }
+
+// validate finds what single options cannot: things missing, and contradictions
+// between options. It looks at nothing outside the configuration.
+func (c Config) validate() []problem {
+	var found []problem
+	add := func(key, format string, args ...any) {
+		found = append(found, problem{key, fmt.Sprintf(format, args...)})
+	}
+	if c.Interface == "" {
+		add("interface", "missing: set it in the configuration file, or with --interface eth0")
+	} else if len(c.controlPath()) > maxSocketPath {
+		add("control", "path of %d bytes: want at most %d", len(c.controlPath()), maxSocketPath)
+	}
+	names, keys := map[string]int{}, map[uint64]int{}
+	for i, r := range c.Regions {
+		at := fmt.Sprintf("region[%d].", i)
+		first, taken := names[r.Name]
+		switch {
+		case r.Name == "":
+			add(at+"name", "missing: peers find the region by it")
+		case taken:
+			add(at+"name", "%q: region[%d] has this name; want another", r.Name, first)
+		default:
+			names[r.Name] = i
+		}
+		if r.Size == 0 && !r.isFile() {
+			add(at+"size", `missing: want bytes, e.g. 65536 or "64KiB"; only a file has a size of its own`)
+		}
+		if r.Huge == mr.HugeRequire && r.Backing != backingAnonymous {
+			add(at+"huge", "%q: huge pages go with anonymous backing alone, not with %q; want \"auto\"", "require", r.Backing)
+		}
+		if r.Key == nil {
+			continue
+		}
+		if first, taken := keys[*r.Key]; taken {
+			add(at+"key", "%#x: region[%d] has this key; want another, or none for an unguessable one", *r.Key, first)
+		} else {
+			keys[*r.Key] = i
+		}
+	}
+	attr := c.domainAttr()
+	attr.Cores = nil
+	if err := refused(attr); err != "" { // what the ranges of single options leave over
+		add("idle-retire", "%s", err)
+	}
+	return found
+}
+
+// validateHere finds what does not fit the machine: cores that it does not have,
+// or keeps from this process.
+func (c Config) validateHere() []problem {
+	if err := refused(xdpfab.DomainAttr{Cores: c.Cores}); err != "" {
+		return []problem{{"cores", err}}
+	}
+	return nil
+}
+
+// refused is what the library has against attributes, empty for nothing.
+func refused(attr xdpfab.DomainAttr) string {
+	if _, err := xdpfab.NewFabric(attr); err != nil { // a fabric opens nothing
+		return strings.TrimPrefix(err.Error(), "xdpfab: ")
+	}
+	return ""
+}
+
+// maxSocketPath is the longest path of a Unix socket, bytes; unix(7).
+const maxSocketPath = 107

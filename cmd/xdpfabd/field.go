@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// field is one setting in place, as text: flags, the TOML file and
+// --print-config all go through it. What get returns, set takes. It is a
+// pflag.Value.
+type field struct {
+	set func(string) error
+	get func() string
+}
+
+// Set parses s.
+func (f field) Set(s string) error { return f.set(s) }
+
+// String is the setting in the form that Set takes.
+func (f field) String() string {
+	if f.get == nil { // pflag asks a zero value, to find out what a default looks like
+		return ""
+	}
+	return f.get()
+}
+
+// wants is the usual error: what was given, and what would do.
+func wants(got, want string) error { return fmt.Errorf("%q: want %s", got, want) }
+
+// textField is any valid UTF-8 that check, if there is one, has nothing against.
+func textField(p *string, check func(string) error) field {
+	return field{func(s string) error {
+		if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+			return wants(s, "UTF-8 text without zero bytes")
+		}
+		if check != nil {
+			if err := check(s); err != nil {
+				return err
+			}
+		}
+		*p = s
+		return nil
+	}, func() string { return *p }}
+}
+
+// intField is a decimal number from lo to hi.
+func intField(p *int, lo, hi int) field {
+	return field{func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < lo || n > hi {
+			return wants(s, fmt.Sprintf("a number from %d to %d", lo, hi))
+		}
+		*p = n
+		return nil
+	}, func() string { return strconv.Itoa(*p) }}
+}
+
+func boolField(p *bool) field {
+	return field{func(s string) error {
+		b, err := strconv.ParseBool(s)
+		if err != nil {
+			return wants(s, "true or false")
+		}
+		*p = b
+		return nil
+	}, func() string { return strconv.FormatBool(*p) }}
+}
+
+// durationField is a time from lo to hi in Go's notation.
+func durationField(p *time.Duration, lo, hi time.Duration) field {
+	return field{func(s string) error {
+		d, err := time.ParseDuration(s)
+		if err != nil || d < lo || d > hi {
+			return wants(s, fmt.Sprintf("a time from %v to %v, e.g. \"50us\", \"10ms\" or \"5s\"", lo, hi))
+		}
+		*p = d
+		return nil
+	}, func() string { return p.String() }}
+}
+
+// choice is a value with a name.
+type choice[T comparable] struct {
+	name  string
+	value T
+}
+
+func choiceField[T comparable](p *T, choices []choice[T]) field {
+	return field{func(s string) error {
+		var names []string
+		for _, c := range choices {
+			if c.name == s {
+				*p = c.value
+				return nil
+			}
+			names = append(names, strconv.Quote(c.name))
+		}
+		last := len(names) - 1
+		return wants(s, strings.Join(names[:last], ", ")+" or "+names[last])
+	}, func() string {
+		i := slices.IndexFunc(choices, func(c choice[T]) bool { return c.value == *p })
+		return choices[i].name
+	}}
+}
+
+// coresField is a list of CPU numbers, separated by commas.
+func coresField(p *[]int) field {
+	const most = 1<<10 - 1 // what sched_setaffinity(2) takes in one cpu_set_t
+	return field{func(s string) error {
+		var cores []int
+		for part := range strings.SplitSeq(s, ",") {
+			if part = strings.TrimSpace(part); part == "" && s == "" {
+				break
+			}
+			n, err := strconv.Atoi(part)
+			if err != nil || n < 0 || n > most {
+				return wants(part, fmt.Sprintf("CPU numbers from 0 to %d, e.g. 2,3", most))
+			}
+			cores = append(cores, n)
+		}
+		*p = cores
+		return nil
+	}, func() string {
+		var parts []string
+		for _, n := range *p {
+			parts = append(parts, strconv.Itoa(n))
+		}
+		return strings.Join(parts, ",")
+	}}
+}
+
+// units of sizes, the greatest first.
+var units = []choice[int]{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
+
+// sizeField is a number of bytes above 0, or of KiB, MiB or GiB.
+func sizeField(p *int) field {
+	const most = 1 << 46 // bytes; beyond any machine, and far from overflow
+	return field{func(s string) error {
+		number, unit := s, 1
+		for _, u := range units {
+			if n, ok := strings.CutSuffix(s, u.name); ok {
+				number, unit = strings.TrimSpace(n), u.value
+			}
+		}
+		n, err := strconv.Atoi(number)
+		if err != nil || n <= 0 || n > most/unit {
+			return wants(s, `bytes, e.g. 65536 or "64KiB"`)
+		}
+		*p = n * unit
+		return nil
+	}, func() string {
+		for _, u := range units {
+			if *p > 0 && *p%u.value == 0 {
+				return strconv.Itoa(*p/u.value) + u.name
+			}
+		}
+		return strconv.Itoa(*p)
+	}}
+}
+
+// keyField is a 64-bit number, hexadecimal with 0x or decimal.
+func keyField(p **uint64) field {
+	return field{func(s string) error {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if digits, hex := strings.CutPrefix(s, "0x"); hex {
+			n, err = strconv.ParseUint(digits, 16, 64)
+		}
+		if errors.Is(err, strconv.ErrRange) {
+			return wants(s, fmt.Sprintf("at most 64 bits: %#x", uint64(math.MaxUint64)))
+		}
+		if err != nil {
+			return wants(s, `a key, e.g. "0xc0ffee" or 12648430`)
+		}
+		*p = &n
+		return nil
+	}, func() string {
+		if *p == nil {
+			return ""
+		}
+		return fmt.Sprintf("%#x", **p)
+	}}
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// file is a configuration file that was read: the settings and where they stand.
+type file struct {
+	name  string
+	lines map[string]int // line of each key such as "region[1].size", from 1
+	found []problem
+}
+
+// parseFile applies a TOML file to c. Keys that are not options are errors; each
+// error names line and key. All that can be found is reported at once.
+func parseFile(name, text string, c *Config) (*file, error) {
+	f := &file{name: name}
+	tree := map[string]any{}
+	if _, err := toml.Decode(text, &tree); err != nil {
+		return nil, f.syntax(err)
+	}
+	f.lines = locate(text) // after Decode: it expects TOML without errors
+	regions := f.tables(tree["region"])
+	delete(tree, "region")
+	assign(f, "", tree, options, c)
+	for i, table := range regions {
+		r := defaultRegion()
+		assign(f, fmt.Sprintf("region[%d].", i), table, regionOptions, &r)
+		c.Regions = append(c.Regions, r)
+	}
+	return f, f.errors(f.found)
+}
+
+// assign sets the options of v to the values of a table.
+func assign[T any](f *file, prefix string, table map[string]any, options []option[T], v *T) {
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		o := find(options, key)
+		if o == nil {
+			f.add(prefix+key, "unknown key; known are "+known(options))
+			continue
+		}
+		text, err := o.shape.text(table[key])
+		if err == nil {
+			err = o.at(v).Set(text)
+		}
+		if err != nil {
+			f.add(prefix+key, err.Error())
+		}
+	}
+}
+
+func known[T any](options []option[T]) string {
+	var keys []string
+	for _, o := range options {
+		keys = append(keys, o.key)
+	}
+	return strings.Join(keys, ", ")
+}
+
+// tables are the elements of [[region]].
+func (f *file) tables(v any) []map[string]any {
+	switch v := v.(type) {
+	case nil:
+		return nil
+	case []map[string]any:
+		return v
+	case []any: // an array of inline tables
+		var all []map[string]any
+		for _, e := range v {
+			t, ok := e.(map[string]any)
+			if !ok {
+				break
+			}
+			all = append(all, t)
+		}
+		if len(all) == len(v) {
+			return all
+		}
+	}
+	f.add("region", "want tables: begin each region with a line [[region]]")
+	return nil
+}
+
+// text turns a TOML value into the form that fields take.
+func (s shape) text(v any) (string, error) {
+	switch v := v.(type) {
+	case string:
+		if s == shapeText || s == shapeNumber {
+			return v, nil
+		}
+	case int64:
+		if s == shapeInt || s == shapeNumber {
+			return strconv.FormatInt(v, 10), nil
+		}
+	case bool:
+		if s == shapeBool {
+			return strconv.FormatBool(v), nil
+		}
+	case []any:
+		if s == shapeInts {
+			return joinInts(v)
+		}
+	}
+	return "", fmt.Errorf("%v: want %s", v, [...]string{
+		shapeText: "a string in quotes", shapeInt: "an integer", shapeBool: "true or false",
+		shapeInts: "an array of integers, e.g. [2, 3]", shapeNumber: "an integer, or a string in quotes",
+	}[s])
+}
+
+func joinInts(list []any) (string, error) {
+	var parts []string
+	for _, e := range list {
+		n, ok := e.(int64)
+		if !ok {
+			return "", fmt.Errorf("%v: want an integer", e)
+		}
+		parts = append(parts, strconv.FormatInt(n, 10))
+	}
+	return strings.Join(parts, ","), nil
+}
+
+func (f *file) add(key, text string) { f.found = append(f.found, problem{key, text}) }
+
+// syntax reports what is no TOML.
+func (f *file) syntax(err error) error {
+	var p toml.ParseError
+	if !errors.As(err, &p) {
+		return fmt.Errorf("%s: %w", f.name, err)
+	}
+	where := fmt.Sprintf("%s:%d: ", f.name, p.Position.Line)
+	if p.LastKey != "" {
+		where += p.LastKey + ": "
+	}
+	return errors.New(where + p.Message)
+}
+
+// errors puts problems into the order of the file and says where they are. f may
+// be nil: there is no file.
+func (f *file) errors(found []problem) error {
+	slices.SortStableFunc(found, func(a, b problem) int { return cmp.Compare(f.line(a.key), f.line(b.key)) })
+	var errs []error
+	for _, p := range found {
+		where := ""
+		if n := f.line(p.key); n > 0 {
+			where = fmt.Sprintf("%s:%d: ", f.name, n)
+		}
+		errs = append(errs, errors.New(where+p.key+": "+p.text))
+	}
+	return errors.Join(errs...)
+}
+
+// line is where a key stands, or else what it is part of; 0 when nowhere.
+func (f *file) line(key string) int {
+	for f != nil && key != "" {
+		if n := f.lines[key]; n > 0 {
+			return n
+		}
+		key = key[:max(0, strings.LastIndexAny(key, ".["))]
+	}
+	return 0
+}
+
+// print writes the configuration as TOML that parseFile reads as the same.
+func (c Config) print(w io.Writer) error {
+	c.Control = c.controlPath()
+	var errs []error
+	errs = append(errs, printOptions(w, options, &c))
+	for i := range c.Regions {
+		_, err := io.WriteString(w, "\n[[region]]\n")
+		errs = append(errs, err, printOptions(w, regionOptions, &c.Regions[i]))
+	}
+	return errors.Join(errs...)
+}
+
+func printOptions[T any](w io.Writer, options []option[T], v *T) error {
+	enc := toml.NewEncoder(w) // for its quoting
+	for _, o := range options {
+		text := o.at(v).String()
+		var err error
+		switch o.shape {
+		case shapeInt, shapeBool:
+			_, err = fmt.Fprintf(w, "%s = %s\n", o.key, text)
+		case shapeInts:
+			_, err = fmt.Fprintf(w, "%s = [%s]\n", o.key, strings.ReplaceAll(text, ",", ", "))
+		case shapeNumber:
+			if text == "" || text == "0" { // not set, which has no notation
+				continue
+			}
+			fallthrough
+		default:
+			err = enc.Encode(map[string]string{o.key: text})
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", o.key, err)
+		}
+	}
+	return nil
+}

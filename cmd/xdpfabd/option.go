@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// shape is which TOML values an option takes.
+type shape uint8
+
+const (
+	shapeText   shape = iota // a string
+	shapeInt                 // an integer
+	shapeBool                // a boolean
+	shapeInts                // an array of integers
+	shapeNumber              // an integer, or a string where notation matters
+)
+
+// option is a setting: its key in the file is also the name of its flag.
+type option[T any] struct {
+	key   string
+	shape shape
+	usage string // in --help and in the printed configuration; `x` names the value
+	at    func(*T) field
+}
+
+// options are those of the daemon.
+var options = []option[Config]{
+	{"interface", shapeText, "network `interface` to serve on",
+		func(c *Config) field { return textField(&c.Interface, checkInterface) }},
+	{"queues", shapeInt, "use `n` queues, from queue 0 on; 0: all. Fewer only if the NIC steers accordingly",
+		func(c *Config) field { return intField(&c.Queues, 0, 64) }},
+	{"cores", shapeInts, "pin the queues' pollers to these `CPUs`, in turn, e.g. 2,3; none: the kernel chooses",
+		func(c *Config) field { return coresField(&c.Cores) }},
+	{"spin", shapeText, "an idle poller spins for this `time` before it sleeps",
+		func(c *Config) field { return durationField(&c.Spin, time.Nanosecond, time.Hour) }},
+	{"copy", shapeText, "AF_XDP `mode`: auto, copy, or zero-copy (fails if the driver cannot)",
+		func(c *Config) field { return choiceField(&c.Copy, copyModes) }},
+	{"generic", shapeBool, "allow generic XDP, several times slower, where the driver has no native XDP",
+		func(c *Config) field { return boolField(&c.Generic) }},
+	{"udp", shapeBool, "accept frames over UDP (port 34997) as well as raw Ethernet",
+		func(c *Config) field { return boolField(&c.UDP) }},
+	{"window", shapeInt, "request `frames` in flight per session",
+		func(c *Config) field { return intField(&c.Window, 1, 64) }},
+	{"give-up", shapeText, "`time` of silence after which operations to a peer are given up",
+		func(c *Config) field { return durationField(&c.GiveUp, time.Millisecond, time.Hour) }},
+	{"rto-min", shapeText, "floor of the retransmission `time`; above the peers' scheduling noise",
+		func(c *Config) field { return durationField(&c.RTOMin, time.Microsecond, time.Minute) }},
+	{"idle-retire", shapeText, "`time` of silence after which a peer's session is forgotten",
+		func(c *Config) field { return durationField(&c.IdleRetire, time.Second, 24*time.Hour) }},
+	{"control", shapeText, "`path` of the control socket; empty: /run/xdpfabd/<interface>.sock",
+		func(c *Config) field { return textField(&c.Control, nil) }},
+	{"log-level", shapeText, "least important `level` to log: debug, info, warn or error",
+		func(c *Config) field { return choiceField(&c.LogLevel, logLevels) }},
+	{"log-format", shapeText, "`format` of log lines: text or json",
+		func(c *Config) field { return choiceField(&c.LogFormat, logFormats) }},
+}
+
+// regionOptions are those of a region.
+var regionOptions = []option[RegionConfig]{
+	{"name", shapeText, "what peers look it up by",
+		func(r *RegionConfig) field { return textField(&r.Name, checkName) }},
+	{"size", shapeNumber, "bytes, also with KiB, MiB or GiB; may be left out for an existing file",
+		func(r *RegionConfig) field { return sizeField(&r.Size) }},
+	{"key", shapeNumber, "fixed 64-bit key; left out: unguessable, new at each start",
+		func(r *RegionConfig) field { return keyField(&r.Key) }},
+	{"access", shapeText, "what peers may do: read, write or both",
+		func(r *RegionConfig) field { return choiceField(&r.Access, accesses) }},
+	{"backing", shapeText, "anonymous, memfd, or the path of a file",
+		func(r *RegionConfig) field { return textField(&r.Backing, checkBacking) }},
+	{"huge", shapeText, "huge pages: auto, never or require",
+		func(r *RegionConfig) field { return choiceField(&r.Huge, huges) }},
+}
+
+var (
+	copyModes  = []choice[xdpfab.CopyMode]{{"auto", xdpfab.CopyAuto}, {"copy", xdpfab.CopyForce}, {"zero-copy", xdpfab.ZeroCopyForce}}
+	logLevels  = []choice[slog.Level]{{"debug", slog.LevelDebug}, {"info", slog.LevelInfo}, {"warn", slog.LevelWarn}, {"error", slog.LevelError}}
+	logFormats = []choice[logFormat]{{"text", logText}, {"json", logJSON}}
+	accesses   = []choice[mr.Access]{{"read", mr.RemoteRead}, {"write", mr.RemoteWrite}, {"both", mr.RemoteRead | mr.RemoteWrite}}
+	huges      = []choice[mr.Huge]{{"auto", mr.HugeAuto}, {"never", mr.HugeNever}, {"require", mr.HugeRequire}}
+)
+
+// checkInterface applies the kernel's rules (dev_valid_name).
+func checkInterface(s string) error {
+	if s == "" || len(s) > 15 || s == "." || s == ".." || strings.ContainsFunc(s, func(r rune) bool {
+		return r == '/' || r == ':' || unicode.IsSpace(r)
+	}) {
+		return wants(s, "the name of a network interface, e.g. eth0: 1 to 15 bytes without space, / and :")
+	}
+	return nil
+}
+
+func checkName(s string) error {
+	if len(s) == 0 || len(s) > mr.MaxName {
+		return wants(s, "a name of 1 to "+strconv.Itoa(mr.MaxName)+" bytes")
+	}
+	return nil
+}
+
+func checkBacking(s string) error {
+	if s != backingAnonymous && s != backingMemfd && !strings.Contains(s, "/") {
+		return wants(s, `"anonymous", "memfd", or the path of a file with at least one /`)
+	}
+	return nil
+}
+
+// shorthands are what --region takes beside key=value.
+var shorthands = map[string]string{
+	"ro": "access=read", "wo": "access=write", "rw": "access=both", "memfd": "backing=memfd",
+}
+
+// parseRegion reads the value of --region: name=size[:option[,option]…], where an
+// option is a shorthand or a key and value of regionOptions. The size may be
+// empty for a file.
+func parseRegion(s string) (RegionConfig, error) {
+	r := defaultRegion()
+	name, rest, ok := strings.Cut(s, "=")
+	if !ok {
+		return r, wants(s, `name=size, e.g. counters=64KiB or scores=1MiB:ro,key=0x7`)
+	}
+	size, more, _ := strings.Cut(rest, ":")
+	settings := []string{"name=" + name}
+	if size != "" {
+		settings = append(settings, "size="+size)
+	}
+	if more != "" {
+		settings = append(settings, strings.Split(more, ",")...)
+	}
+	for _, setting := range settings {
+		if long := shorthands[setting]; long != "" {
+			setting = long
+		}
+		key, value, _ := strings.Cut(setting, "=")
+		o := find(regionOptions, key)
+		if o == nil {
+			return r, wants(setting, "ro, wo, rw, memfd, key=…, access=…, backing=… or huge=…")
+		}
+		if err := o.at(&r).Set(value); err != nil {
+			return r, fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return r, nil
+}
+
+// find returns the option with a key, or nil.
+func find[T any](options []option[T], key string) *option[T] {
+	for i := range options {
+		if options[i].key == key {
+			return &options[i]
+		}
+	}
+	return nil
+}

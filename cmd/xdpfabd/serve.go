@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/version"
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// closeLimit bounds the end: with what serving needs to stop it stays below two
+// seconds. What is not done by then the kernel does when the process ends.
+const closeLimit = 1500 * time.Millisecond
+
+// start runs the daemon until a signal ends it. Memory comes before the
+// interface, so that what is short of memory disturbs no traffic.
+func start(cfg Config, stderr io.Writer) error {
+	log := newLogger(cfg, stderr)
+	ctx, stop := untilSignal(log)
+	defer stop()
+	mems, err := allocate(cfg.Regions)
+	if err != nil {
+		return errFailure(err)
+	}
+	dom, err := xdpfab.Open(ctx, cfg.Interface, cfg.domainAttr())
+	if err != nil {
+		return errors.Join(errInterface(explainOpen(cfg, err)), free(mems))
+	}
+	return errFailure(serve(ctx, dom, cfg, mems, log))
+}
+
+func newLogger(cfg Config, w io.Writer) *slog.Logger {
+	o := &slog.HandlerOptions{Level: cfg.LogLevel}
+	if cfg.LogFormat == logJSON {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// explainOpen adds who has the interface, if it is a daemon that can be asked.
+func explainOpen(cfg Config, err error) error {
+	if !errors.Is(err, unix.EBUSY) {
+		return err
+	}
+	c, e := control.Dial(cfg.controlPath())
+	if e != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if s, e := c.Status(ctx); e == nil && s.Interface.Name == cfg.Interface {
+		return fmt.Errorf("xdpfabd, process %d, serves %s already; stop it first: %w", s.PID, cfg.Interface, err)
+	}
+	return err
+}
+
+// server is a daemon at work. Its fields do not change while it serves.
+type server struct {
+	cfg     Config
+	dom     *xdpfab.Domain
+	log     *slog.Logger
+	regions []*mr.Region
+	began   time.Time
+}
+
+// serve registers the memories, one for each region of cfg, and serves until ctx
+// ends, which is no error, or something fails. Domain and memories are its own
+// from the beginning, and closed when it returns.
+func serve(ctx context.Context, dom *xdpfab.Domain, cfg Config, mems []*mr.Memory, log *slog.Logger) (err error) {
+	s := &server{cfg: cfg, dom: dom, log: log, began: time.Now()}
+	defer func() { err = errors.Join(err, s.close(mems)) }()
+	if err := s.register(mems); err != nil {
+		return err
+	}
+	l, err := control.Listen(cfg.controlPath())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	err = s.run(ctx, cancel, l)
+	s.notify(daemon.SdNotifyStopping)
+	return err
+}
+
+// run serves the control socket and watches the interface until ctx ends or one
+// of them fails.
+func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, l net.Listener) error {
+	var wg sync.WaitGroup
+	task := func(f func() error) {
+		wg.Go(func() {
+			if err := f(); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	task(func() error { return control.ServeListener(ctx, l, s.status) })
+	task(func() error { return watch(ctx, s.dom.Interface(), s.log) })
+	s.announce()
+	s.notify(fmt.Sprintf("%s\nSTATUS=serving %d regions on %s", daemon.SdNotifyReady, len(s.regions), s.cfg.Interface))
+	<-ctx.Done()
+	wg.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		s.log.Error("ending", "reason", err)
+		return err
+	}
+	return nil
+}
+
+// register gives peers access to the memories, and an endpoint to reach them by.
+func (s *server) register(mems []*mr.Memory) error {
+	for i, m := range mems {
+		c := s.cfg.Regions[i]
+		r, err := s.dom.Register(m, mr.Options{Name: c.Name, Key: c.Key, Length: c.Size, Access: c.Access})
+		if err != nil {
+			return fmt.Errorf("region %q: %w", c.Name, err)
+		}
+		s.regions = append(s.regions, r)
+	}
+	ep, err := s.dom.NewEndpoint(xdpfab.EndpointAttr{})
+	if err != nil {
+		return err
+	}
+	return ep.Enable()
+}
+
+// announce logs what is served, and how.
+func (s *server) announce() {
+	i, attr := s.dom.Interface(), s.dom.Attr()
+	s.log.Info("serving", "version", version.Version, "address", s.dom.Address(0), "interface", i.Name, "index", i.Index,
+		"driver", i.Driver, "mtu", i.MTU, "queues", i.Queues, "xdp", i.XDP, "copy", i.Copy, "huge_umem", i.HugeUMEM,
+		"udp", i.UDP, "cores", attr.Cores, "spin", attr.Spin, "control", s.cfg.controlPath(), "pid", os.Getpid())
+	for _, r := range s.describe() {
+		s.log.Info("region", "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing, "pages", r.Pages)
+	}
+	if len(s.regions) == 0 {
+		s.log.Warn("no regions: peers can reach this node but find nothing; add --region name=size")
+	}
+}
+
+// notify tells systemd, if it is listening.
+func (s *server) notify(state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		s.log.Warn("systemd does not take the notification", "error", err)
+	}
+}
+
+// close gives everything back: the interface first. It gives up waiting after
+// closeLimit; the memories then stay, since pollers may still use them.
+func (s *server) close(mems []*mr.Memory) error {
+	closed := make(chan error, 1)
+	go func() { closed <- s.dom.Close() }()
+	select {
+	case err := <-closed:
+		s.log.Info("closed", "interface", s.cfg.Interface, "uptime", time.Since(s.began).Round(time.Millisecond))
+		return errors.Join(err, free(mems))
+	case <-time.After(closeLimit):
+		s.log.Warn("closing takes too long; the kernel will do the rest", "interface", s.cfg.Interface)
+		return nil
+	}
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/version"
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// asDaemon makes the test binary a daemon, so that process tests need no other
+// binary.
+const asDaemon = "XDPFABD_TEST_DAEMON"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asDaemon) != "" {
+		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func limited(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// piped is a daemon that serves one end of a Pipe.
+type piped struct {
+	client *xdpfab.Domain
+	server *xdpfab.Domain
+	log    *lockedBuffer
+	stop   func()     // asks it to end
+	done   chan error // what serve returned
+}
+
+// lockedBuffer takes log lines from several goroutines.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func testConfig(t *testing.T) Config {
+	t.Helper()
+	c := defaultConfig()
+	c.Interface, c.Control = "pipe", filepath.Join(t.TempDir(), "c.sock")
+	for _, text := range []string{"counters=64KiB", "scores=4KiB:ro,key=0x7,memfd", "ledger=8KiB:backing=" + filepath.Join(t.TempDir(), "ledger")} {
+		r, err := parseRegion(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Regions = append(c.Regions, r)
+	}
+	return c
+}
+
+// servePipe starts serve, and returns at once.
+func servePipe(t *testing.T, cfg Config) *piped {
+	t.Helper()
+	p := &piped{log: &lockedBuffer{}, done: make(chan error, 1)}
+	var err error
+	if p.client, p.server, err = xdpfab.Pipe(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.client.Close() })
+	mems, err := allocate(cfg.Regions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	t.Cleanup(stop)
+	go func() { p.done <- serve(ctx, p.server, cfg, mems, newLogger(cfg, p.log)) }()
+	return p
+}
+
+// end stops the daemon and returns what serve returned.
+func (p *piped) end(t *testing.T) error {
+	t.Helper()
+	p.stop()
+	select {
+	case err := <-p.done:
+		return err
+	case <-limited(t).Done():
+		t.Fatal("serve does not return")
+		return nil
+	}
+}
+
+// notifySocket catches what is told to systemd.
+func notifySocket(t *testing.T) *net.UnixConn {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	t.Setenv("NOTIFY_SOCKET", path)
+	return conn
+}
+
+func receive(t *testing.T, conn *net.UnixConn) string {
+	t.Helper()
+	_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+	b := make([]byte, 4096)
+	n, err := conn.Read(b)
+	if err != nil {
+		t.Fatalf("no notification: %v", err)
+	}
+	return string(b[:n])
+}
+
+func TestServe(t *testing.T) {
+	conn, cfg := notifySocket(t), testConfig(t)
+	p := servePipe(t, cfg)
+	if got, want := receive(t, conn), "READY=1\nSTATUS=serving 3 regions on pipe"; got != want {
+		t.Errorf("notification %q, want %q", got, want)
+	}
+	checkServed(t, p)
+	checkStatus(t, cfg)
+	if err := p.end(t); err != nil {
+		t.Errorf("serve: %v", err)
+	}
+	if got := receive(t, conn); got != "STOPPING=1" {
+		t.Errorf("notification %q, want STOPPING=1", got)
+	}
+	if _, err := os.Lstat(cfg.Control); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the control socket is still there: %v", err)
+	}
+	if b, err := os.ReadFile(cfg.Regions[2].Backing); err != nil || b[8] != 41 {
+		t.Errorf("the ledger does not persist: %v", err)
+	}
+	for _, want := range []string{"serving", "address=02:00:00:00:00:0b", "name=counters", "key=0x0000000000000007", "size=65536", "closed"} {
+		if !strings.Contains(p.log.String(), want) {
+			t.Errorf("log lacks %q:\n%s", want, p.log)
+		}
+	}
+}
+
+// checkServed runs operations of a peer.
+func checkServed(t *testing.T, p *piped) {
+	t.Helper()
+	ctx := limited(t)
+	peer, err := p.client.Dial(ctx, p.server.Address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"counters", "ledger"} {
+		w, err := xdpfab.Word[uint64](ctx, peer, name, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := w.Add(ctx, 41); err != nil || v != 41 {
+			t.Errorf("%s: Add: %d, %v", name, v, err)
+		}
+	}
+	if _, err := xdpfab.WordAt[uint64](peer, 7, 0).Add(ctx, 1); !errors.Is(err, xdpfab.ErrAccess) {
+		t.Errorf("Add to a read-only region: %v", err)
+	}
+	if v, err := xdpfab.WordAt[uint64](peer, 7, 0).Load(ctx); err != nil || v != 0 {
+		t.Errorf("Load from a read-only region: %d, %v", v, err)
+	}
+}
+
+// checkStatus asks the control socket.
+func checkStatus(t *testing.T, cfg Config) {
+	t.Helper()
+	c, err := control.Dial(cfg.Control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s, err := c.Status(limited(t))
+	if err != nil || s.PID != os.Getpid() || s.Version != version.Version || s.Address != "02:00:00:00:00:0b" ||
+		s.Progress != "auto" || s.Interface.Driver != "memory" || s.UptimeSeconds <= 0 || len(s.Counters) == 0 {
+		t.Fatalf("status: %v, %+v", err, s)
+	}
+	want := []control.Region{
+		{Name: "counters", Key: s.Regions[0].Key, Size: 65536, Access: []string{"read", "write"}, Backing: "anonymous", Pages: "small"},
+		{Name: "scores", Key: "0x0000000000000007", Size: 4096, Access: []string{"read"}, Backing: "memfd", Pages: "small"},
+		{Name: "ledger", Key: s.Regions[2].Key, Size: 8192, Access: []string{"read", "write"}, Backing: "file:" + cfg.Regions[2].Backing, Pages: "small"},
+	}
+	for i, r := range s.Regions {
+		if r.Name != want[i].Name || r.Key != want[i].Key || len(r.Key) != 18 || r.Size != want[i].Size ||
+			strings.Join(r.Access, "+") != strings.Join(want[i].Access, "+") || r.Backing != want[i].Backing || r.Pages != want[i].Pages {
+			t.Errorf("region %d: %+v, want %+v", i, r, want[i])
+		}
+	}
+	text, err := c.Metrics(limited(t))
+	if err != nil || !strings.Contains(text, `xdpfab_region_size_bytes{access="read",backing="memfd",pages="small",region="scores"} 4096`) {
+		t.Errorf("metrics: %v\n%s", err, text)
+	}
+}
+
+// A second daemon at the same control socket leaves the first alone.
+func TestServeRefusesLiveSocket(t *testing.T) {
+	conn, cfg := notifySocket(t), testConfig(t)
+	first := servePipe(t, cfg)
+	receive(t, conn)
+	second := servePipe(t, cfg)
+	if err := <-second.done; !errors.Is(err, control.ErrLive) {
+		t.Errorf("second: %v; want ErrLive", err)
+	}
+	if err := second.client.Close(); err != nil {
+		t.Error(err)
+	}
+	checkStatus(t, cfg)
+	if err := first.end(t); err != nil {
+		t.Error(err)
+	}
+}
+
+// What fails while serving ends it with the reason.
+func TestServeReportsFailure(t *testing.T) {
+	cfg := testConfig(t)
+	p := servePipe(t, cfg)
+	s := &server{cfg: cfg, dom: p.client, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "broken"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close() // so that serving it fails
+	ctx, cancel := context.WithCancelCause(limited(t))
+	if err := s.run(ctx, cancel, l); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("run: %v; want the listener's error", err)
+	}
+	if err := p.end(t); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAllocateAllOrNothing(t *testing.T) {
+	good, _ := parseRegion("a=4096")
+	bad, _ := parseRegion("b=:backing=/nonexistent/b")
+	if mems, err := allocate([]RegionConfig{good, bad}); mems != nil || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `region "b"`) {
+		t.Errorf("allocate: %v, %v", mems, err)
+	}
+	dir, _ := parseRegion("d=:backing=/")
+	if _, err := allocate([]RegionConfig{dir}); !errors.Is(err, mr.ErrMemory) {
+		t.Errorf("a directory as backing: %v", err)
+	}
+}
+
+func TestJudgeLink(t *testing.T) {
+	up := linkState{"eth0", "02:00:00:00:00:01", true}
+	for name, c := range map[string]struct {
+		was, now linkState
+		log      string
+		lost     string
+	}{
+		"same":    {up, up, "", ""},
+		"down":    {up, linkState{up.name, up.mac, false}, "is down", ""},
+		"up":      {linkState{up.name, up.mac, false}, up, "is up again", ""},
+		"renamed": {up, linkState{"lan0", up.mac, true}, "renamed", ""},
+		"mac":     {up, linkState{up.name, "02:00:00:00:00:02", true}, "", "changed its hardware address from"},
+	} {
+		var out lockedBuffer
+		s := c.was
+		err := s.judge(c.now, slog.New(slog.NewTextHandler(&out, nil)))
+		if (err != nil) != (c.lost != "") || err != nil && !strings.Contains(err.Error(), c.lost) {
+			t.Errorf("%s: %v; want %q", name, err, c.lost)
+		}
+		if s != c.now || (out.String() != "") != (c.log != "") || !strings.Contains(out.String(), c.log) {
+			t.Errorf("%s: %+v, log %q; want %q", name, s, out.String(), c.log)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/version"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// status is what the control socket tells. Several goroutines may call it.
+func (s *server) status() (control.Status, error) {
+	counters, err := s.dom.Counters()
+	if err != nil {
+		return control.Status{}, err
+	}
+	return control.Status{
+		Version: version.Version, PID: os.Getpid(), UptimeSeconds: time.Since(s.began).Seconds(),
+		Interface: s.dom.Interface(), Address: s.dom.Address(0), Progress: "auto",
+		Regions: s.describe(), Counters: counters,
+	}, nil
+}
+
+// describe lists the regions for people.
+func (s *server) describe() []control.Region {
+	list := []control.Region{} // not nil, which JSON calls null
+	for i, r := range s.regions {
+		backing := s.cfg.Regions[i].Backing
+		if s.cfg.Regions[i].isFile() {
+			backing = "file:" + backing
+		}
+		var access []string
+		if r.Access()&mr.RemoteRead != 0 {
+			access = append(access, "read")
+		}
+		if r.Access()&mr.RemoteWrite != 0 {
+			access = append(access, "write")
+		}
+		list = append(list, control.Region{
+			Name: r.Name(), Key: fmt.Sprintf("0x%016x", r.Key()), Size: uint64(r.Len()),
+			Access: access, Backing: backing, Pages: r.Memory().Pages().String(),
+		})
+	}
+	return list
+}
