@@ -27,9 +27,6 @@ func (q *Queue) Wait(timeout time.Duration) {
 		_ = q.push() // what is wrong will be told by the next Flush
 	}
 	switch {
-	case q.woken.Load():
-		q.drain()
-		return
 	case timeout <= 0 || q.rx.Available() > 0:
 		return
 	case q.stalled:
@@ -55,10 +52,9 @@ func (q *Queue) nap(d time.Duration) {
 	}
 }
 
-// drain consumes a wake-up. The eventfd is emptied before the flag is lowered: the
-// other way round, a Wake in between would be emptied away while the flag keeps
-// all later ones from writing. A Wake that has raised the flag and not written yet
-// ends the next Wait as well, early but harmlessly.
+// drain consumes a wake-up, once the eventfd says that there is one. It is emptied
+// before the flag is lowered: the other way round, the write of a Wake in between
+// would be emptied away, and its flag keep all later ones from writing.
 func (q *Queue) drain() {
 	_, _ = unix.Read(q.event, q.count[:])
 	q.woken.Store(false)

@@ -92,7 +92,7 @@ func TestWakeEndsWait(t *testing.T) {
 func TestWakeStorm(t *testing.T) {
 	a, _ := openPair(t, testnet.Options{}, Options{RingSize: 32})
 	q := a.Queues()[0]
-	const wakers, rounds = 4, 500
+	const wakers, rounds = 4, 10000
 	var wg sync.WaitGroup
 	posted, taken := make(chan struct{}, wakers*rounds), 0
 	for range wakers {
