@@ -264,7 +264,9 @@ func (ep *Endpoint) errorFor(op *engine.Op, r engine.Result) error {
 		return nil
 	}
 	peer, _ := ep.av.Lookup(Address(op.Value))
-	return errorOf(r, nameOf(op), peer)
+	err := errorOf(r, nameOf(op), peer)
+	err.drv = ep.drv
+	return err
 }
 
 // flagsOf returns the completion flags of an operation.
@@ -280,6 +282,8 @@ func nameOf(op *engine.Op) string {
 	switch op.Verb {
 	case engine.VerbConnect:
 		return "connect"
+	case engine.VerbWatch:
+		return "watch"
 	case wire.VerbLookup:
 		return fmt.Sprintf("lookup of region %q", op.Operand)
 	case wire.VerbList:

@@ -3,6 +3,7 @@
 package xdpfab
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -56,6 +57,9 @@ type OpError struct {
 	Peer      string // the peer's address
 	Certainty error
 	Cause     error
+
+	later *engine.Later // where an unknown outcome may become known
+	drv   *driver
 }
 
 func (e *OpError) Error() string {
@@ -64,6 +68,34 @@ func (e *OpError) Error() string {
 
 // Unwrap returns the certainty and the cause.
 func (e *OpError) Unwrap() []error { return []error{e.Certainty, e.Cause} }
+
+// Resolve waits until it is known what became of an operation whose outcome was
+// unknown: after a partition that outlasted the give-up time heals, the target can
+// tell from its cache. ran says whether the operation took effect, and result is
+// what it returned, if it returns something.
+//
+// An error means that it will never be known: the target has restarted
+// (ErrPeerRestarted), or was not heard of for a minute (ErrOutcomeUnknown). If ctx
+// ends first, its error is returned and Resolve may be called again.
+func (e *OpError) Resolve(ctx context.Context) (ran bool, result []byte, err error) {
+	if errors.Is(e.Certainty, ErrNotExecuted) {
+		return false, nil, nil
+	}
+	if e.later == nil {
+		return false, nil, e
+	}
+	if err := e.drv.waitFor(ctx, e.later.Done()); err != nil {
+		return false, nil, err
+	}
+	switch r, data := e.later.Outcome(); r.Fate {
+	case engine.Success:
+		return true, data, nil
+	case engine.NotExecuted:
+		return false, nil, nil
+	default:
+		return false, nil, errorOf(r, e.Op, e.Peer)
+	}
+}
 
 var causeOfStatus = map[wire.Status]error{
 	wire.StatusNoKey:       ErrNoKey,
@@ -95,14 +127,11 @@ var certainties = map[engine.Fate]error{
 	engine.Restarted:   ErrPeerRestarted,
 }
 
-// errorOf turns an operation's result into an error, nil for success.
-func errorOf(r engine.Result, op, peer string) error {
-	if r.Fate == engine.Success {
-		return nil
-	}
+// errorOf turns the result of an operation that failed into an error.
+func errorOf(r engine.Result, op, peer string) *OpError {
 	cause := causeOfStatus[r.Status]
 	if cause == nil {
 		cause = causeOfReason[r.Reason]
 	}
-	return &OpError{Op: op, Peer: peer, Certainty: certainties[r.Fate], Cause: cause}
+	return &OpError{Op: op, Peer: peer, Certainty: certainties[r.Fate], Cause: cause, later: r.Later}
 }

@@ -84,6 +84,27 @@ func (p *Peer) Close() error {
 	return nil
 }
 
+// Watch waits until the session to the peer has ended, and returns the reason: an
+// error that wraps ErrPeerSilent (also when the peer has not answered probes for
+// the give-up time), ErrPeerRestarted, ErrPeerClosed or ErrClosed. Without a watch,
+// a peer's end is noticed by the next operation only. If ctx ends first, its error
+// is returned.
+func (p *Peer) Watch(ctx context.Context) error {
+	return p.do(ctx, call{verb: engine.VerbWatch})
+}
+
+// unwatch ends a watch whose caller has left.
+func (p *Peer) unwatch(w *waiter) {
+	peer, err := p.ep.peer(p.addr)
+	if err != nil {
+		return // the address was removed, and the watch ended with it
+	}
+	p.ep.drv.call(func() {
+		p.ep.drv.eng.Collect(p.ep.ring)
+		peer.Unwatch(w)
+	})
+}
+
 // Region describes a region in a peer's catalogue.
 type Region struct {
 	Name   string
@@ -177,7 +198,7 @@ func (p *Peer) do(ctx context.Context, c call) error {
 		waiters.Put(w)
 		return err
 	}
-	op.Done, op.Context, op.Value = w, nil, uint64(p.addr)
+	op.Done, op.Context, op.Value = w, w, uint64(p.addr)
 	op.Key, op.Offset, op.Count = c.key, c.offset, c.count
 	op.Verb, op.Opcode, op.Datatype, op.Flags = c.verb, c.op, c.datatype, 0
 	op.SetOperands(w.buf[:n:n], w.buf[n:m:m])
@@ -185,6 +206,10 @@ func (p *Peer) do(ctx context.Context, c call) error {
 	op.Publish()
 	p.ep.drv.eng.Notify()
 	if err := p.ep.drv.wait(ctx, &w.signal); err != nil && w.abandon() {
+		if c.verb == engine.VerbWatch {
+			p.unwatch(w)
+			return err
+		}
 		return &OpError{Op: "operation", Peer: p.name, Certainty: ErrOutcomeUnknown, Cause: err}
 	}
 	copy(c.result, w.buf[m:])

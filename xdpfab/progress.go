@@ -224,6 +224,23 @@ func (d *driver) sleep(ctx context.Context) {
 	d.eng.Sleep(maxSleep)
 }
 
+// waitFor returns when done is closed, or with the context's error, and makes
+// progress meanwhile.
+func (d *driver) waitFor(ctx context.Context, done <-chan struct{}) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := newSignal()
+	go func() {
+		select {
+		case <-done:
+			s.raise()
+			d.eng.Wake() // who steps may be asleep in the port
+		case <-ctx.Done():
+		}
+	}()
+	return d.wait(ctx, &s)
+}
+
 // call has f run on whichever thread steps the engine, and waits for it. Once the
 // driver is closed it does nothing: there are no sessions any more.
 func (d *driver) call(f func()) {

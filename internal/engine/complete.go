@@ -7,58 +7,36 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// receive takes a frame of the target.
-func (p *Peer) receive(h *wire.Header, payload []byte) bool {
-	e := p.e
-	ev := p.ini.Receive(e.now, h, payload)
-	switch ev.Kind {
-	case session.Refused:
-		e.count[Invalid]++
-	case session.Succeeded:
-		for psn := ev.First; psn != ev.Last+1; psn++ {
-			p.succeeded(psn)
-		}
-	case session.Responded:
-		p.responded(ev.First, h, payload)
-	case session.Ended:
-		p.ended()
-	}
-	p.progress()
-	return true
-}
-
-// progress sees to it that frames that are due get sent.
-func (p *Peer) progress() {
-	if p.ini.Due() {
-		p.e.touch(p, &p.dirty)
-	}
+// segment is a record in flight: count elements of an operation, from first on.
+type segment struct {
+	op           *Op
+	first, count uint32
 }
 
 // succeeded completes a frame whose records all succeeded without results.
-func (p *Peer) succeeded(psn uint32) {
-	if !p.ini.Retire(p.e.now, psn) {
+func (c *conn) succeeded(psn uint32) {
+	if !c.ini.Retire(c.p.e.now, psn) {
 		return
 	}
-	segs := p.take(psn)
+	segs := c.take(psn)
 	for i := range segs {
 		segs[i].op.ran = true
 		segs[i].settle()
 	}
-	p.e.giveSegments(segs)
+	c.p.e.giveSegments(segs)
 }
 
 // responded completes a frame from its response. A response that does not match
 // its request is a lie: the session ends, and nothing of it is believed.
-func (p *Peer) responded(psn uint32, h *wire.Header, payload []byte) {
-	segs := p.frames[psn%session.MaxWindow]
+func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
+	segs := c.frames[psn%session.MaxWindow]
 	if int(h.Ops) != len(segs) || !wellFormed(segs, h, payload) {
-		p.e.count[Invalid]++
-		p.ini.Close(session.ProtocolError)
-		p.ended()
+		c.p.e.count[Invalid]++
+		c.close(session.ProtocolError)
 		return
 	}
-	p.ini.Retire(p.e.now, psn)
-	segs = p.take(psn)
+	c.ini.Retire(c.p.e.now, psn)
+	segs = c.take(psn)
 	var r wire.ResponseReader
 	r.Reset(payload, len(segs), h.Flags)
 	for i := range segs {
@@ -67,7 +45,7 @@ func (p *Peer) responded(psn uint32, h *wire.Header, payload []byte) {
 		s.result(status, value)
 		s.settle()
 	}
-	p.e.giveSegments(segs)
+	c.p.e.giveSegments(segs)
 }
 
 // wellFormed checks a response against the records that it answers.
@@ -82,13 +60,6 @@ func wellFormed(segs []segment, h *wire.Header, payload []byte) bool {
 		}
 	}
 	return r.Finish() == wire.ReasonOK
-}
-
-// take removes the segments of psn from the window.
-func (p *Peer) take(psn uint32) []segment {
-	segs := p.frames[psn%session.MaxWindow]
-	p.frames[psn%session.MaxWindow] = nil
-	return segs
 }
 
 // resultLen returns the length in bytes of the record's value.
@@ -119,8 +90,9 @@ func (s *segment) result(status wire.Status, value []byte) {
 	}
 }
 
-// settle ends one record in flight, and its operation when it was the last.
-// What still waits in the queue, of an operation that failed, is left to pack.
+// settle ends one record in flight, and its operation when it was the last. What
+// still waits at the head of the queue, of an operation that failed, is left to
+// pack, or to failQueue.
 func (s *segment) settle() {
 	op := s.op
 	op.pending--
@@ -129,66 +101,17 @@ func (s *segment) settle() {
 	}
 }
 
-// ended completes everything in flight with what is known of it, and everything
-// in the queue as not executed. The next operation begins a new session.
-func (p *Peer) ended() {
-	_, why := p.ini.State()
-	p.ini.Unanswered(func(psn uint32, fate session.Fate) {
-		r := Result{Reason: why}
-		switch fate {
-		case session.NeverRan:
-			r.Fate = NotExecuted
-		case session.LostToCrash:
-			r.Fate = Restarted
-		default:
-			r.Fate = Unknown
-		}
-		segs := p.take(psn)
-		for i := range segs {
-			segs[i].op.fail(r)
-			segs[i].settle()
-		}
-		p.e.giveSegments(segs)
-	})
-	if why != session.Idle {
-		p.failQueue(Result{Fate: NotExecuted, Reason: why})
+// takeSegments and giveSegments recycle the lists of segments.
+func (e *Engine) takeSegments() []segment {
+	if n := len(e.segs); n > 0 {
+		s := e.segs[n-1]
+		e.segs = e.segs[:n-1]
+		return s
 	}
-	if why != session.ClosedHere && why != session.Idle {
-		p.e.count[SessionsFailed]++
-	}
-	p.e.touch(p, &p.dirty) // for the farewell, and to leave the table
+	return make([]segment, 0, 64)
 }
 
-// failQueue completes every operation that waits.
-func (p *Peer) failQueue(r Result) {
-	for p.head != nil {
-		op := p.pop()
-		op.fail(r)
-		if op.pending == 0 {
-			op.finish()
-		}
-	}
-}
-
-func (p *Peer) tick(now int64) int64 {
-	if p.ini.Tick(now).Kind == session.Ended {
-		p.ended()
-	}
-	p.progress()
-	return p.ini.Deadline()
-}
-
-func (p *Peer) shutdown() { p.Close(session.ClosedHere) }
-
-// Close ends the session to the peer, if there is one, and completes what waits.
-// Engine's thread only.
-func (p *Peer) Close(why session.Reason) {
-	if p.ini == nil {
-		p.failQueue(Result{Fate: NotExecuted, Reason: why})
-		return
-	}
-	if state, _ := p.ini.State(); state != session.Closed {
-		p.ini.Close(why)
-		p.ended()
-	}
+func (e *Engine) giveSegments(s []segment) {
+	clear(s)
+	e.segs = append(e.segs, s[:0])
 }

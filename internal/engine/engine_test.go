@@ -286,6 +286,81 @@ func TestTargetRestart(t *testing.T) {
 	}
 }
 
+// After a partition that outlasted the give-up time, the session before is
+// resumed: each outcome becomes known, and nothing runs late.
+func TestPartitionOutlastsGiveUp(t *testing.T) {
+	for seed := range uint64(40) {
+		bn := newBench(t, seed, session.Config{GiveUp: 200 * time.Millisecond})
+		mem := bn.region(1, 64, mr.RemoteRead|mr.RemoteWrite)
+		p := bn.peer(0)
+		var r laters
+		out := make([]byte, 8)
+		post := func(n int) {
+			for i := range n {
+				res := out
+				if i%2 == 0 {
+					res = nil
+				}
+				for !bn.fetchAdd(p, &r, 1, 0, 1, res) {
+					bn.step()
+				}
+				if i%7 == int(seed%7) {
+					bn.step()
+				}
+			}
+		}
+		post(20)
+		bn.until(func() bool { return r.n == 20 })
+		if seed%2 == 0 {
+			bn.a.port.SetFaults(port.Faults{Loss: 0.7})
+		}
+		bn.b.port.SetFaults(port.Faults{Loss: 1})
+		post(100)
+		bn.until(func() bool { return r.n == 120 })
+		bn.a.port.SetFaults(port.Faults{})
+		bn.b.port.SetFaults(port.Faults{})
+		ran := uint64(20)
+		for _, l := range r.later {
+			bn.until(func() bool {
+				select {
+				case <-l.Done():
+					return true
+				default:
+					return false
+				}
+			})
+			switch res, _ := l.Outcome(); res.Fate {
+			case engine.Success:
+				ran++
+			case engine.NotExecuted:
+			default:
+				t.Fatalf("seed %d: still %+v", seed, res)
+			}
+		}
+		if got := binary.LittleEndian.Uint64(mem); got != ran {
+			t.Fatalf("seed %d: sum %d, but %d are known to have run", seed, got, ran)
+		}
+		post(10)
+		bn.until(func() bool { return r.n == 130 })
+		if got := binary.LittleEndian.Uint64(mem); got != ran+10 {
+			t.Fatalf("seed %d: sum %d after ten more, want %d", seed, got, ran+10)
+		}
+	}
+}
+
+// laters collects completions and where unknown ones will be cleared up.
+type laters struct {
+	results
+	later []*engine.Later
+}
+
+func (l *laters) Complete(op *engine.Op, r engine.Result) {
+	l.results.Complete(op, r)
+	if r.Later != nil {
+		l.later = append(l.later, r.Later)
+	}
+}
+
 // A target that closes tells which operations never ran.
 func TestTargetCloses(t *testing.T) {
 	bn := newBench(t, 1, session.Config{})

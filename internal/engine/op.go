@@ -13,6 +13,10 @@ import (
 // open and puts nothing on the wire.
 const VerbConnect uint8 = 0xf0
 
+// VerbWatch is a local verb: it completes, with a failure that tells why, when the
+// session to the peer ends. Meanwhile the session is kept alive by probes.
+const VerbWatch uint8 = 0xf1
+
 // InlineLen is how many bytes of operands an Op can keep for itself. The
 // caller's buffers are free as soon as such an Op is published.
 const InlineLen = 32
@@ -22,6 +26,7 @@ type Result struct {
 	Fate   Fate
 	Status wire.Status    // why the target refused it, when it did
 	Reason session.Reason // why the session ended, when it did
+	Later  *Later         // where an Unknown outcome may become known, when it may
 }
 
 // Fate is the truth about one operation.
@@ -134,5 +139,7 @@ func (op *Op) finish() {
 		}
 	}
 	op.Done.Complete(op, r)
-	op.ring.release(op)
+	if op.ring != nil { // a stand-in has none
+		op.ring.release(op)
+	}
 }

@@ -16,19 +16,11 @@ type Peer struct {
 	lane     uint8
 	endpoint uint16
 
-	head, tail *Op // operations to pack, in posting order
-	ini        *session.Initiator
-	slot       slot
-	frames     [session.MaxWindow][]segment // by psn, what each frame in flight carries
-	listed     bool                         // on the engine's ready list
-	dirty      bool                         // on the engine's dirty list
-	resent     uint64                       // of the session's count, already in the engine's
-}
-
-// segment is a record in flight: count elements of an operation, from first on.
-type segment struct {
-	op           *Op
-	first, count uint32
+	head, tail *Op   // operations to pack, in posting order
+	listed     bool  // on the engine's ready list
+	conn       *conn // the present session; nil before the first
+	limbo      *conn // the session before, suspended or settling, if any
+	watches    []*Op // VerbWatch operations, which end with the session
 }
 
 // NewPeer returns the peer at the end of link. Nothing is sent.
@@ -40,25 +32,6 @@ func (e *Engine) NewPeer(link wire.Link, lane uint8, endpoint uint16) (*Peer, er
 	p := &Peer{e: e, lane: lane, endpoint: endpoint}
 	p.path = path{Template: t, self: link.Remote == e.cfg.Local}
 	return p, nil
-}
-
-func (p *Peer) place() *slot { return &p.slot }
-func (p *Peer) link() *path  { return &p.path }
-
-func (p *Peer) emit(now int64, b []byte) int {
-	n := p.ini.Emit(now, b)
-	if p.ini.Resent != p.resent {
-		p.e.count[FramesResent] += p.ini.Resent - p.resent
-		p.resent = p.ini.Resent
-	}
-	return n
-}
-
-func (p *Peer) clean() {
-	p.dirty = false
-	if state, _ := p.ini.State(); state == session.Closed {
-		p.e.table.remove(p) // its farewell is sent
-	}
 }
 
 // push appends an operation to the queue.
@@ -85,18 +58,12 @@ func (p *Peer) pop() *Op {
 // connect makes a new session when there is none. False means that there is no
 // room for one, and the queue has been failed.
 func (p *Peer) connect() bool {
-	if p.ini != nil {
-		if state, _ := p.ini.State(); state != session.Closed {
-			return true
-		}
-		if p.dirty {
-			return true // the old session's farewell comes first
-		}
-		p.e.table.remove(p)
-	}
 	e := p.e
-	if e.closing || !e.table.add(p) {
-		p.ini = nil
+	if p.conn != nil && !p.conn.over() {
+		return true
+	}
+	c := &conn{p: p}
+	if e.closing || !e.table.add(c) {
 		why := session.RefusedFull
 		if e.closing {
 			why = session.ClosedHere
@@ -104,14 +71,19 @@ func (p *Peer) connect() bool {
 		p.failQueue(Result{Fate: NotExecuted, Reason: why})
 		return false
 	}
-	p.ini = session.NewInitiator(&e.cfg.Session, e.reqs, session.Params{
-		Local: p.slot.id, Lane: p.lane, Endpoint: p.endpoint,
+	params := session.Params{
+		Local: c.slot.id, Lane: p.lane, Endpoint: p.endpoint,
 		MaxFrame: e.maxFrame(&p.path), Nonce: e.cfg.Random(),
-	}, e.now)
-	p.resent = 0
-	p.path.SetFlow(uint32(p.slot.id))
+	}
+	if p.limbo != nil {
+		params.Resume = p.limbo.ini.Identity()
+	}
+	c.ini = session.NewInitiator(&e.cfg.Session, e.reqs, params, e.now)
+	c.path = p.path
+	c.path.SetFlow(uint32(c.slot.id))
+	p.conn = c
 	e.count[SessionsOpened]++
-	e.touch(p, &p.dirty)
+	e.touch(c, &c.dirty)
 	return true
 }
 
@@ -121,12 +93,12 @@ func (p *Peer) pack() {
 		return
 	}
 	for p.head != nil {
-		b := p.ini.Stage()
+		b := p.conn.ini.Stage()
 		if b == nil {
 			return
 		}
 		if !p.packFrame(b) {
-			p.ini.Unstage(b)
+			p.conn.ini.Unstage(b)
 			return
 		}
 	}
@@ -134,13 +106,13 @@ func (p *Peer) pack() {
 
 // packFrame fills one frame. It returns false when nothing could be packed.
 func (p *Peer) packFrame(b []byte) bool {
-	e := p.e
+	e, c := p.e, p.conn
 	w := &e.writer
 	w.Reset(b, len(b))
 	segs := e.takeSegments()
 	for p.head != nil {
 		op := p.head
-		if op.Flags&FlagFence != 0 && op.sent == 0 && (w.Ops() > 0 || p.ini.InFlight() > 0) {
+		if op.Flags&FlagFence != 0 && op.sent == 0 && (w.Ops() > 0 || c.ini.InFlight() > 0) {
 			break
 		}
 		if !op.whole() {
@@ -161,10 +133,10 @@ func (p *Peer) packFrame(b []byte) bool {
 		e.giveSegments(segs)
 		return false
 	}
-	psn := p.ini.Commit(e.now, b, w.Len(), uint8(w.Ops()))
-	p.frames[psn%session.MaxWindow] = segs
+	psn := c.ini.Commit(e.now, b, w.Len(), uint8(w.Ops()))
+	c.frames[psn%session.MaxWindow] = segs
 	e.count[OpsSent] += uint64(len(segs))
-	e.touch(p, &p.dirty)
+	e.touch(c, &c.dirty)
 	return true
 }
 
@@ -176,6 +148,11 @@ func (p *Peer) packOp(w *wire.RecordWriter, op *Op) (segment, bool) {
 	switch op.Verb {
 	case VerbConnect: // the session is open, since a frame is being packed
 		op.sent = 1
+		return segment{}, false
+	case VerbWatch: // ends with the session
+		op.sent, op.pending = 1, 1
+		p.watches = append(p.watches, op)
+		p.conn.ini.Watch(p.e.now, true)
 		return segment{}, false
 	case wire.VerbLookup:
 		rec.Name = op.Operand
@@ -212,17 +189,54 @@ func (p *Peer) packOp(w *wire.RecordWriter, op *Op) (segment, bool) {
 	return seg, true
 }
 
-// takeSegments and giveSegments recycle the lists of segments.
-func (e *Engine) takeSegments() []segment {
-	if n := len(e.segs); n > 0 {
-		s := e.segs[n-1]
-		e.segs = e.segs[:n-1]
-		return s
+// failQueue completes every operation that waits, and every watch.
+func (p *Peer) failQueue(r Result) {
+	for p.head != nil {
+		op := p.pop()
+		op.fail(r)
+		if op.pending == 0 {
+			op.finish()
+		}
 	}
-	return make([]segment, 0, 64)
+	p.failWatches(r)
 }
 
-func (e *Engine) giveSegments(s []segment) {
-	clear(s)
-	e.segs = append(e.segs, s[:0])
+// failWatches completes the watches: what they watched has ended.
+func (p *Peer) failWatches(r Result) {
+	watches := p.watches
+	p.watches = nil
+	for _, op := range watches {
+		op.pending = 0
+		op.fail(r)
+		op.finish()
+	}
+}
+
+// Unwatch completes the watch whose Context is the given one, as if the session
+// had been closed here. Engine's thread only.
+func (p *Peer) Unwatch(context any) {
+	for i, op := range p.watches {
+		if op.Context == context {
+			p.watches = append(p.watches[:i], p.watches[i+1:]...)
+			if len(p.watches) == 0 && p.conn != nil {
+				p.conn.ini.Watch(p.e.now, false)
+			}
+			op.pending = 0
+			op.fail(Result{Fate: NotExecuted, Reason: session.ClosedHere})
+			op.finish()
+			return
+		}
+	}
+}
+
+// Close ends the sessions to the peer, if there are any, and completes what waits.
+// Engine's thread only.
+func (p *Peer) Close(why session.Reason) {
+	if p.limbo != nil {
+		p.limbo.close(why)
+	}
+	if p.conn != nil {
+		p.conn.close(why)
+	}
+	p.failQueue(Result{Fate: NotExecuted, Reason: why})
 }

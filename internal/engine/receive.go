@@ -76,8 +76,8 @@ func (e *Engine) onStrayReset(h *wire.Header, payload, packet []byte) {
 		return
 	}
 	for _, x := range e.table.all {
-		if p, ok := x.(*Peer); ok && p.ini != nil && p.ini.Names(m.Session, h.Epoch) {
-			p.receive(h, payload)
+		if c, ok := x.(*conn); ok && c.ini.Names(m.Session, h.Epoch) {
+			c.receive(h, payload)
 			return
 		}
 	}

@@ -73,6 +73,7 @@ func (e *Engine) onHello(h *wire.Header, payload []byte, src *wire.Source) {
 			ack.Session = uint32(t.slot.id)
 			ack.MaxFrame = uint16(min(e.maxFrame(&t.path), int(m.MaxFrame)))
 			ack.Window = uint16(min(e.cfg.Session.Window, int(m.Window)))
+			ack.Resume = e.freeze(&m.Resume, src)
 		}
 	}
 	e.reply(e.pathTo(src), func(b []byte) int {
@@ -110,6 +111,19 @@ func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source) *tar
 	e.nonces[key] = t
 	e.count[SessionsAccepted]++
 	return t
+}
+
+// freeze ends execution in an earlier session of the same initiator, which wants
+// to know what became of it, and has its unacknowledged answers sent again. It
+// returns the zero value when there is no such session.
+func (e *Engine) freeze(r *wire.Resume, src *wire.Source) wire.Resume {
+	t, ok := e.table.find(wire.SessionID(r.Session)).(*target)
+	if !ok || t.dying || t.s.Epoch() != r.Epoch || t.key.from != *src {
+		return wire.Resume{}
+	}
+	executed := t.s.Freeze(e.now, r.PSN)
+	e.touch(t, &t.listed)
+	return wire.Resume{Session: r.Session, Epoch: r.Epoch, PSN: executed}
 }
 
 func (t *target) receive(h *wire.Header, payload []byte) bool {

@@ -10,19 +10,25 @@ import (
 
 // State is the state of an initiator.
 //
-//	            Start                  hello-ack accepted
-//	Closed ─────────────▶ Connecting ─────────────────────▶ Open
-//	  ▲                       │ refused, silent               │ reset, gave up,
-//	  └───────────────────────┴───────────────────────────────┘ idle, Close
+//	            hello-ack                 silence
+//	Connecting ───────────▶ Open ──────────────────────▶ Suspended
+//	    │ refused,            │ reset, idle, Close            │ a later session's hello-ack
+//	    │ silent              ▼                               ▼ tells how far the target got
+//	    └─────────────────▶ Closed ◀───────────────────── Settling
+//	                                 all known, silence
 //
 // A closed initiator is done: the engine makes a new one, with a new nonce and
-// so a new epoch, for the next operation.
+// so a new epoch, for the next operation. A suspended one has given up, but keeps
+// its requests: should the path heal, the hello of the next session names it, and
+// the target says which of them ran and sends its cached answers once more.
 type State uint8
 
 // The states of an initiator.
 const (
 	Connecting State = iota
 	Open
+	Suspended
+	Settling
 	Closed
 )
 
@@ -33,6 +39,7 @@ type Params struct {
 	Endpoint uint16         // the target's endpoint number
 	MaxFrame int            // largest frame in bytes on the way to this peer
 	Nonce    uint64         // fresh and random: tells this life from all others
+	Resume   wire.Resume    // of the suspended session whose fate is to be cleared up, if any
 }
 
 // request is one frame of the send window.
@@ -54,7 +61,8 @@ type Initiator struct {
 	state State
 	why   Reason
 
-	remote  uint32 // the target's session id
+	remote  uint32      // the target's session id
+	resumed wire.Resume // what the target knows of Params.Resume
 	epoch   uint32
 	cookie  wire.Cookie
 	payload int    // largest payload in bytes that both sides accept
@@ -73,6 +81,9 @@ type Initiator struct {
 	helloDue bool
 	ackDue   bool
 	resetDue bool
+	probeDue bool
+	watched  bool   // probes are sent while nothing else is
+	probeAt  int64  // when the next one is due, if watched
 	conveyed uint32 // highest ack that the target has been told
 	rtt      rttEstimator
 	timer    int64  // when the retransmission or hello timer fires; 0 = off
@@ -99,8 +110,11 @@ func (s *Initiator) Epoch() uint32 { return s.epoch }
 // Names reports whether a reset that quotes session id and epoch means this
 // session. Resets cannot be looked up by id: their sender has lost it.
 func (s *Initiator) Names(id, epoch uint32) bool {
-	return s.state == Open && s.remote == id && s.epoch == epoch
+	return s.live() && s.remote == id && s.epoch == epoch
 }
+
+// live reports whether the target can have something to say to this session.
+func (s *Initiator) live() bool { return s.state == Open || s.state == Settling }
 
 // Payload returns the largest request or response payload in bytes.
 func (s *Initiator) Payload() int { return s.payload }
@@ -166,11 +180,71 @@ func (s *Initiator) Unanswered(f func(psn uint32, fate Fate)) {
 			continue
 		}
 		f(psn, s.Fate(psn))
-		s.wait &^= bit
-		s.pool.Put(s.reqs[psn&slotMask].buf)
-		s.reqs[psn&slotMask].buf = nil
+		s.drop(psn)
 	}
 	s.una, s.toSend = s.next, 0
+}
+
+// Identity names an open or suspended session for the hello of a later one.
+func (s *Initiator) Identity() wire.Resume {
+	return wire.Resume{Session: s.remote, Epoch: s.epoch, PSN: s.una - 1}
+}
+
+// Resumed returns what the target said of Params.Resume: how far it got, or the
+// zero value when it does not know that session (any more).
+func (s *Initiator) Resumed() wire.Resume { return s.resumed }
+
+// ForgetUnsent drops the frames of a suspended session that never left, after
+// calling f for each: they never ran.
+func (s *Initiator) ForgetUnsent(f func(psn uint32)) {
+	for s.next != s.una && s.reqs[(s.next-1)&slotMask].sends == 0 {
+		s.next--
+		f(s.next)
+		s.drop(s.next)
+	}
+}
+
+// Watch keeps the session alive by probes also while nothing is in flight, or
+// stops doing so.
+func (s *Initiator) Watch(now int64, on bool) {
+	if on && !s.watched {
+		s.heardAt = now
+		s.probeAt = now + int64(s.cfg.GiveUp)/probesPerGiveUp
+	}
+	s.watched = on
+}
+
+// Settle wakes a suspended session. The target ran everything up to executed and
+// will never run the rest: f is called for those frames. For the others it sends
+// its answers again; when the last has arrived, the session is Closed.
+func (s *Initiator) Settle(now int64, executed uint32, f func(psn uint32)) {
+	s.state, s.heardAt = Settling, now
+	for psn := s.next; psn != s.una && wire.Diff(psn-1, executed) > 0; psn-- {
+		s.next--
+		if s.wait&(1<<(s.next&slotMask)) != 0 {
+			f(s.next)
+			s.drop(s.next)
+		}
+	}
+	s.toSend, s.rtt.backoff = 0, 0
+	s.timer = now + s.rtt.rto(s.cfg)
+	s.settled()
+}
+
+// settled closes a settling session that has nothing to wait for.
+func (s *Initiator) settled() {
+	if s.state == Settling && s.wait == 0 {
+		s.Close(Settled)
+	}
+}
+
+// drop forgets a request.
+func (s *Initiator) drop(psn uint32) {
+	bit := uint64(1) << (psn & slotMask)
+	s.wait &^= bit
+	s.toSend &^= bit
+	s.pool.Put(s.reqs[psn&slotMask].buf)
+	s.reqs[psn&slotMask].buf = nil
 }
 
 // Close ends the session from this side. The target is told once, by the reset
@@ -179,7 +253,7 @@ func (s *Initiator) Close(why Reason) {
 	if s.state == Closed {
 		return
 	}
-	s.resetDue = s.state == Open && why != PeerRestarted && why != PeerClosed
+	s.resetDue = s.state != Connecting && why != PeerRestarted && why != PeerClosed
 	s.state, s.why = Closed, why
 	s.helloDue, s.ackDue, s.toSend, s.timer, s.ackAt = false, false, 0, 0, 0
 }

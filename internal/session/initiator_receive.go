@@ -33,7 +33,7 @@ func (s *Initiator) Receive(now int64, h *wire.Header, payload []byte) Event {
 	if h.Type == wire.HelloAck {
 		return s.onHelloAck(now, h, payload)
 	}
-	if s.state != Open {
+	if !s.live() {
 		return Event{Kind: Refused}
 	}
 	if h.Epoch != s.epoch {
@@ -84,16 +84,12 @@ func (s *Initiator) Retire(now int64, psn uint32) bool {
 	if !s.waits(psn) {
 		return false
 	}
-	bit := uint64(1) << (psn & slotMask)
 	r := &s.reqs[psn&slotMask]
 	if r.sends == 1 {
 		s.rtt.sample(now - r.sentAt)
 	}
 	s.rtt.backoff = 0
-	s.wait &^= bit
-	s.toSend &^= bit
-	s.pool.Put(r.buf)
-	r.buf = nil
+	s.drop(psn)
 	for s.una != s.next && s.wait&(1<<(s.una&slotMask)) == 0 {
 		s.una++
 	}
@@ -105,6 +101,7 @@ func (s *Initiator) Retire(now int64, psn uint32) bool {
 	} else {
 		s.timer = now + s.rtt.rto(s.cfg)
 	}
+	s.settled()
 	return true
 }
 
@@ -158,7 +155,7 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		if frame < MinFrame || a.Window == 0 {
 			return s.end(ProtocolError)
 		}
-		s.remote, s.epoch = a.Session, h.Epoch
+		s.remote, s.epoch, s.resumed = a.Session, h.Epoch, a.Resume
 		s.payload = min(frame-wire.HeaderLen, s.pool.Size())
 		s.window = min(uint32(s.cfg.Window), uint32(a.Window), MaxWindow)
 		s.credit = s.window

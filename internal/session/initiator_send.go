@@ -17,6 +17,9 @@ func (s *Initiator) Emit(now int64, b []byte) int {
 		return s.emitHello(b)
 	case s.toSend != 0:
 		return s.emitRequest(now, b)
+	case s.probeDue:
+		s.probeDue = false
+		return s.emitBare(b, wire.Probe)
 	case s.ackDue:
 		s.ackDue = false
 		return s.emitBare(b, wire.Ack)
@@ -28,7 +31,9 @@ func (s *Initiator) Emit(now int64, b []byte) int {
 }
 
 // Due reports whether Emit has something to write.
-func (s *Initiator) Due() bool { return s.helloDue || s.toSend != 0 || s.ackDue || s.resetDue }
+func (s *Initiator) Due() bool {
+	return s.helloDue || s.toSend != 0 || s.probeDue || s.ackDue || s.resetDue
+}
 
 func (s *Initiator) emitHello(b []byte) int {
 	h := wire.Header{Type: wire.Hello, Session: wire.HelloSession(s.p.Lane), Lane: s.p.Local.Lane()}
@@ -36,6 +41,7 @@ func (s *Initiator) emitHello(b []byte) int {
 	m := wire.HelloMsg{
 		Nonce: s.p.Nonce, Session: uint32(s.p.Local), Endpoint: s.p.Endpoint,
 		MaxFrame: uint16(s.p.MaxFrame), Window: uint16(s.cfg.Window), Cookie: s.cookie,
+		Resume: s.p.Resume,
 	}
 	m.Put(b[wire.HeaderLen:])
 	return wire.Seal(b, wire.HeaderLen+wire.HelloLen)
@@ -95,6 +101,9 @@ func (s *Initiator) Deadline() int64 {
 	if s.ackAt != 0 && (d == 0 || s.ackAt < d) {
 		d = s.ackAt
 	}
+	if s.state == Open && s.watched && (d == 0 || s.probeAt < d) {
+		d = s.probeAt
+	}
 	if d == 0 && s.state == Open {
 		d = s.workedAt + int64(IdleClose)
 	}
@@ -104,7 +113,7 @@ func (s *Initiator) Deadline() int64 {
 // Tick lets time pass. It returns Ended when the session has given up or was
 // idle for too long, and Nothing otherwise.
 func (s *Initiator) Tick(now int64) Event {
-	if s.state == Closed {
+	if s.state == Closed || s.state == Suspended {
 		return Event{Kind: Nothing}
 	}
 	if s.ackAt != 0 && now >= s.ackAt {
@@ -113,17 +122,47 @@ func (s *Initiator) Tick(now int64) Event {
 	}
 	if s.timer != 0 && now >= s.timer {
 		if now-s.heardAt >= int64(s.cfg.GiveUp) {
-			if s.state == Connecting {
-				return s.end(PeerSilent)
-			}
-			return s.end(GaveUp)
+			return s.giveUp()
 		}
 		s.onTimeout(now)
 	}
-	if s.state == Open && s.wait == 0 && now-s.workedAt >= int64(IdleClose) {
+	if s.state != Open || s.wait != 0 {
+		return Event{Kind: Nothing}
+	}
+	switch {
+	case s.watched && now >= s.probeAt:
+		return s.probe(now)
+	case !s.watched && now-s.workedAt >= int64(IdleClose):
 		return s.end(Idle)
 	}
 	return Event{Kind: Nothing}
+}
+
+// probesPerGiveUp is how many probes a watched session sends while the target has
+// the time to answer one of them.
+const probesPerGiveUp = 8
+
+// probe asks a watched target for a sign of life.
+func (s *Initiator) probe(now int64) Event {
+	if now-s.heardAt >= int64(s.cfg.GiveUp) {
+		return s.end(GaveUp)
+	}
+	s.probeDue, s.probeAt, s.workedAt = true, now+int64(s.cfg.GiveUp)/probesPerGiveUp, now
+	return Event{Kind: Nothing}
+}
+
+// giveUp ends the wait for a silent target. What an open session had in flight is
+// kept, as it may become known later; so the target is not told to forget it.
+func (s *Initiator) giveUp() Event {
+	switch s.state {
+	case Connecting:
+		return s.end(PeerSilent)
+	case Settling:
+		return s.end(GaveUp)
+	}
+	s.state, s.why = Suspended, GaveUp
+	s.ackDue, s.toSend, s.timer, s.ackAt = false, 0, 0, 0
+	return Event{Kind: Ended}
 }
 
 // onTimeout asks again: hello, or the oldest unanswered request. One frame is

@@ -107,12 +107,13 @@ const (
 	ProtocolError          // the peer sent a well-formed frame that contradicts the session
 	ClosedHere             // closed by this side
 	Idle                   // closed by this side because nothing happened
+	Settled                // everything that was unknown after giving up is known
 )
 
 var reasonNames = [...]string{
 	"alive", "peer silent", "gave up", "peer restarted", "peer closed",
 	"no such endpoint", "target full", "version refused", "target shuts down",
-	"protocol error", "closed", "idle",
+	"protocol error", "closed", "idle", "settled",
 }
 
 func (r Reason) String() string {

@@ -72,6 +72,7 @@ type Target struct {
 	infoDue    bool   // ack and sack are due, in whatever frame
 	nakDue     bool   // as infoDue, because a frame is missing
 	resetDue   wire.ResetReason
+	frozen     bool // nothing runs any more; cached answers are still given
 	heardAt    int64
 	payload    int
 	credit     uint16
@@ -142,6 +143,8 @@ func (t *Target) onRequest(h *wire.Header, payload []byte) Verdict {
 	switch d := wire.Diff(h.PSN, t.expected); {
 	case wire.Diff(h.PSN, t.freed) > MaxWindow, len(payload) > t.payload:
 		return OutOfWindow
+	case d >= 0 && t.frozen:
+		return Stale
 	case d == 0:
 		return Execute
 	case d > 0:
@@ -226,6 +229,23 @@ func (t *Target) Unhold(psn uint32) {
 	t.holds.Put(e.buf)
 	*e = early{}
 	t.heldMask &^= 1 << (psn & slotMask)
+}
+
+// Freeze ends execution: the initiator has begun another session and wants to know
+// what became of this one. It has all answers up to ack; the others are sent again.
+// Freeze returns the psn up to which everything ran. It may be called repeatedly.
+func (t *Target) Freeze(now int64, ack uint32) (executed uint32) {
+	t.free(ack)
+	t.frozen, t.heardAt = true, now
+	for psn := t.expected; t.heldMask != 0; psn++ {
+		if t.heldMask&(1<<(psn&slotMask)) != 0 {
+			t.Unhold(psn)
+		}
+	}
+	for psn := t.freed + 1; psn != t.expected; psn++ {
+		t.toSend |= 1 << (psn & slotMask)
+	}
+	return t.expected - 1
 }
 
 // Shutdown asks for a reset that tells the initiator which frames never ran. The

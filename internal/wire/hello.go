@@ -6,13 +6,26 @@ import "encoding/binary"
 
 // Lengths of the payloads that open and close sessions, bytes.
 const (
-	HelloLen  = 40 // hello and hello-ack
+	HelloLen  = 52 // hello and hello-ack
 	ResetLen  = 12
 	CookieLen = 16
 )
 
 // Cookie proves that the sender of a hello receives at the address it claims. The zero cookie means none yet.
 type Cookie [CookieLen]byte
+
+// Resume names an earlier session between the same two, and how far one side got. The zero value names none: session
+// ids are never zero.
+type Resume struct {
+	Session uint32 // the target's id of it
+	Epoch   uint32
+	PSN     uint32
+}
+
+func getResume(b []byte) Resume {
+	le := binary.LittleEndian
+	return Resume{Session: le.Uint32(b), Epoch: le.Uint32(b[4:]), PSN: le.Uint32(b[8:])}
+}
 
 // HelloMsg is the payload of a hello.
 type HelloMsg struct {
@@ -23,11 +36,12 @@ type HelloMsg struct {
 	Window   uint16 // frames in flight that it would like
 	Features uint32 // zero in this version
 	Cookie   Cookie
+	Resume   Resume // the session before, when its fate is to be cleared up; PSN: all answers up to it have arrived
 }
 
 // Put writes the payload into b, which has room for HelloLen bytes, and returns HelloLen.
 func (m *HelloMsg) Put(b []byte) int {
-	putHello(b, m.Nonce, m.Session, m.Endpoint, m.MaxFrame, m.Window, m.Features, &m.Cookie)
+	putHello(b, m.Nonce, m.Session, m.Endpoint, m.MaxFrame, m.Window, m.Features, &m.Cookie, &m.Resume)
 	return HelloLen
 }
 
@@ -38,7 +52,8 @@ func (m *HelloMsg) Parse(b []byte) Reason {
 	}
 	le := binary.LittleEndian
 	*m = HelloMsg{Nonce: le.Uint64(b), Session: le.Uint32(b[8:]), Endpoint: le.Uint16(b[12:]),
-		MaxFrame: le.Uint16(b[14:]), Window: le.Uint16(b[16:]), Features: le.Uint32(b[20:]), Cookie: Cookie(b[24:])}
+		MaxFrame: le.Uint16(b[14:]), Window: le.Uint16(b[16:]), Features: le.Uint32(b[20:]), Cookie: Cookie(b[24:]),
+		Resume: getResume(b[40:])}
 	return checkZero(b[18:20])
 }
 
@@ -71,11 +86,12 @@ type HelloAckMsg struct {
 	Window   uint16 // agreed, frames
 	Features uint32
 	Cookie   Cookie // for HelloChallenge
+	Resume   Resume // that of the hello, if the target knows it; PSN: all requests up to it have run, no other ever will
 }
 
 // Put writes the payload into b, which has room for HelloLen bytes, and returns HelloLen.
 func (m *HelloAckMsg) Put(b []byte) int {
-	putHello(b, m.Nonce, m.Session, uint16(m.Status), m.MaxFrame, m.Window, m.Features, &m.Cookie)
+	putHello(b, m.Nonce, m.Session, uint16(m.Status), m.MaxFrame, m.Window, m.Features, &m.Cookie, &m.Resume)
 	return HelloLen
 }
 
@@ -86,7 +102,8 @@ func (m *HelloAckMsg) Parse(b []byte) Reason {
 	}
 	le := binary.LittleEndian
 	*m = HelloAckMsg{Nonce: le.Uint64(b), Session: le.Uint32(b[8:]), Status: HelloStatus(b[12]),
-		MaxFrame: le.Uint16(b[14:]), Window: le.Uint16(b[16:]), Features: le.Uint32(b[20:]), Cookie: Cookie(b[24:])}
+		MaxFrame: le.Uint16(b[14:]), Window: le.Uint16(b[16:]), Features: le.Uint32(b[20:]), Cookie: Cookie(b[24:]),
+		Resume: getResume(b[40:])}
 	switch {
 	case b[13]|b[18]|b[19] != 0:
 		return ReasonBadPadding
@@ -97,7 +114,7 @@ func (m *HelloAckMsg) Parse(b []byte) Reason {
 }
 
 // putHello writes the layout that hello and hello-ack share; at12 is the endpoint of the one, the status of the other.
-func putHello(b []byte, nonce uint64, session uint32, at12, maxFrame, window uint16, features uint32, c *Cookie) {
+func putHello(b []byte, nonce uint64, session uint32, at12, maxFrame, window uint16, features uint32, c *Cookie, r *Resume) {
 	_ = b[HelloLen-1]
 	le := binary.LittleEndian
 	le.PutUint64(b, nonce)
@@ -107,6 +124,9 @@ func putHello(b []byte, nonce uint64, session uint32, at12, maxFrame, window uin
 	le.PutUint32(b[16:], uint32(window)) // and two reserved bytes
 	le.PutUint32(b[20:], features)
 	copy(b[24:], c[:])
+	le.PutUint32(b[40:], r.Session)
+	le.PutUint32(b[44:], r.Epoch)
+	le.PutUint32(b[48:], r.PSN)
 }
 
 // ResetReason says why a frame was answered with a reset.
