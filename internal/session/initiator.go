@@ -86,6 +86,7 @@ type Initiator struct {
 	probeAt  int64  // when the next one is due, if watched
 	conveyed uint32 // highest ack that the target has been told
 	rtt      rttEstimator
+	cc       congestion
 	timer    int64  // when the retransmission or hello timer fires; 0 = off
 	ackAt    int64  // when a lone ack is due; 0 = none
 	heardAt  int64  // when the peer last made progress possible
@@ -125,10 +126,10 @@ func (s *Initiator) InFlight() int { return bits.OnesCount64(s.wait) }
 // SRTT returns the smoothed round-trip time in nanoseconds, 0 before any sample.
 func (s *Initiator) SRTT() int64 { return s.rtt.srtt }
 
-// Stage lends the payload buffer of the next frame, or nil when the window,
-// the credit or the pool is exhausted. Follow with Commit or Unstage.
+// Stage lends the payload buffer of the next frame, or nil when the window, the
+// credit, the congestion window or the pool is exhausted. Follow with Commit or Unstage.
 func (s *Initiator) Stage() []byte {
-	if s.state != Open || s.next-s.una >= min(s.window, s.credit) {
+	if s.state != Open || s.next-s.una >= min(s.window, s.credit) || s.InFlight() >= int(s.cc.frames()) {
 		return nil
 	}
 	b := s.pool.Get()

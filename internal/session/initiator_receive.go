@@ -48,7 +48,7 @@ func (s *Initiator) Receive(now int64, h *wire.Header, payload []byte) Event {
 	}
 	s.heardAt = now
 	s.credit = min(uint32(h.Credit), MaxWindow)
-	s.onSack(h)
+	s.onSack(now, h)
 	switch h.Type {
 	case wire.Response:
 		if !s.waits(h.PSN) {
@@ -87,6 +87,7 @@ func (s *Initiator) Retire(now int64, psn uint32) bool {
 	r := &s.reqs[psn&slotMask]
 	if r.sends == 1 {
 		s.rtt.sample(now - r.sentAt)
+		s.cc.answered(now, max(now-r.sentAt, 1), s.window)
 	}
 	s.rtt.backoff = 0
 	s.drop(psn)
@@ -94,7 +95,7 @@ func (s *Initiator) Retire(now int64, psn uint32) bool {
 		s.una++
 	}
 	s.workedAt = now
-	s.resendBefore(psn, r.first)
+	s.resendBefore(now, psn, r.first)
 	if s.wait == 0 {
 		s.timer = 0
 		s.ackAt = now + int64(s.cfg.AckDelay)
@@ -108,10 +109,10 @@ func (s *Initiator) Retire(now int64, psn uint32) bool {
 // resendBefore marks as lost every frame below psn that still waits although it
 // was last sent before the answered frame was first sent: the target answers in
 // psn order, so either the request or its answer is gone.
-func (s *Initiator) resendBefore(psn uint32, order uint64) {
+func (s *Initiator) resendBefore(now int64, psn uint32, order uint64) {
 	for p := s.una; p != psn && wire.Diff(p, psn) < 0; p++ {
 		if r := &s.reqs[p&slotMask]; s.wait&(1<<(p&slotMask)) != 0 && r.sends > 0 && r.last < order {
-			s.toSend |= 1 << (p & slotMask)
+			s.lose(now, p)
 		}
 	}
 }
@@ -119,7 +120,7 @@ func (s *Initiator) resendBefore(psn uint32, order uint64) {
 // onSack marks as lost every frame that the target misses although it holds one
 // that was sent later. The send order, not the psn, is compared, so that a
 // retransmission gets its own round trip before it is judged.
-func (s *Initiator) onSack(h *wire.Header) {
+func (s *Initiator) onSack(now int64, h *wire.Header) {
 	if h.Sack == 0 {
 		return
 	}
@@ -134,8 +135,17 @@ func (s *Initiator) onSack(h *wire.Header) {
 			continue
 		}
 		if r := &s.reqs[psn&slotMask]; r.sends > 0 && r.last < newest {
-			s.toSend |= 1 << (psn & slotMask)
+			s.lose(now, psn)
 		}
+	}
+}
+
+// lose marks a frame as lost, to be sent again.
+func (s *Initiator) lose(now int64, psn uint32) {
+	bit := uint64(1) << (psn & slotMask)
+	if s.toSend&bit == 0 {
+		s.toSend |= bit
+		s.cc.lost(now, s.rtt.srtt)
 	}
 }
 
@@ -159,6 +169,7 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		s.payload = min(frame-wire.HeaderLen, s.pool.Size())
 		s.window = min(uint32(s.cfg.Window), uint32(a.Window), MaxWindow)
 		s.credit = s.window
+		s.cc.start(s.window)
 		s.una, s.next, s.conveyed = FirstPSN(h.Epoch), FirstPSN(h.Epoch), FirstPSN(h.Epoch)-1
 		s.state, s.helloDue, s.timer, s.workedAt = Open, false, 0, now
 		return Event{Kind: Opened}

@@ -175,4 +175,5 @@ func (s *Initiator) onTimeout(now int64) {
 		return
 	}
 	s.toSend |= 1 << (s.una & slotMask)
+	s.cc.timedOut(now)
 }
