@@ -40,8 +40,8 @@ second one ends it at once. SIGHUP is ignored: the configuration is read once. I
 goes on while the interface is down, and ends with code 1 when the interface is
 removed or changes its hardware address.
 
-It needs CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, and CAP_IPC_LOCK or a sufficient
-limit of locked memory (ulimit -l); not root.
+It needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and CAP_IPC_LOCK or
+a sufficient limit of locked memory (ulimit -l); not root.
 
 Exit codes: 0 ended on request, 1 failure, 2 wrong arguments or configuration,
 5 interface missing, taken or unsuitable, or no privilege.`

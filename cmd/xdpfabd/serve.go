@@ -39,6 +39,9 @@ func start(cfg Config, stderr io.Writer) error {
 		return errFailure(err)
 	}
 	dom, err := xdpfab.Open(ctx, cfg.Interface, cfg.domainAttr())
+	if ctx.Err() != nil && dom == nil {
+		return errFailure(free(mems)) // asked to end before it began
+	}
 	if err != nil {
 		return errors.Join(errInterface(explainOpen(cfg, err)), free(mems))
 	}
@@ -146,7 +149,7 @@ func (s *server) announce() {
 	i, attr := s.dom.Interface(), s.dom.Attr()
 	s.log.Info("serving", "version", version.Version, "address", s.dom.Address(0), "interface", i.Name, "index", i.Index,
 		"driver", i.Driver, "mtu", i.MTU, "queues", i.Queues, "xdp", i.XDP, "copy", i.Copy, "huge_umem", i.HugeUMEM,
-		"udp", i.UDP, "cores", attr.Cores, "spin", attr.Spin, "control", s.cfg.controlPath(), "pid", os.Getpid())
+		"udp", i.UDP, "cores", fmt.Sprint(attr.Cores), "spin", attr.Spin.String(), "control", s.cfg.controlPath(), "pid", os.Getpid())
 	for _, r := range s.describe() {
 		s.log.Info("region", "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing, "pages", r.Pages)
 	}
@@ -169,7 +172,7 @@ func (s *server) close(mems []*mr.Memory) error {
 	go func() { closed <- s.dom.Close() }()
 	select {
 	case err := <-closed:
-		s.log.Info("closed", "interface", s.cfg.Interface, "uptime", time.Since(s.began).Round(time.Millisecond))
+		s.log.Info("closed", "interface", s.cfg.Interface, "uptime", time.Since(s.began).Round(time.Millisecond).String())
 		return errors.Join(err, free(mems))
 	case <-time.After(closeLimit):
 		s.log.Warn("closing takes too long; the kernel will do the rest", "interface", s.cfg.Interface)

@@ -9,7 +9,7 @@
 //	GET /v1/regions  []Region, JSON
 //	GET /metrics     Prometheus text format
 //
-// An error is answered with {"error": "…"}. Who may connect is up to the
+// When the state cannot be had, the JSON is {"error": "…"}, status 500. Who may connect is up to the
 // permissions of the socket, 0660, and of its directory.
 package control
 

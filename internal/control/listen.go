@@ -52,10 +52,19 @@ func Listen(path string) (net.Listener, error) {
 	if len(path) > maxPath {
 		return nil, fmt.Errorf("control socket: path of %d bytes: want at most %d: %s", len(path), maxPath, path)
 	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, dirMode); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
 		return nil, fmt.Errorf("control socket: %w; choose another path, or make the directory", err)
 	}
+	l, err := claim(path)
+	if live := new(LiveError); errors.As(err, &live) {
+		live.PID = owner(path) // without the lock: it may take a while
+	}
+	return l, err
+}
+
+// claim is Listen while nobody else listens in the directory.
+func claim(path string) (net.Listener, error) {
+	dir := filepath.Dir(path)
 	unlock, err := lockDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("control socket: lock %s: %w", dir, err)
@@ -114,7 +123,7 @@ func clear(path string) error {
 	conn, err := net.Dial("unix", path)
 	if err == nil {
 		_ = conn.Close()
-		return &LiveError{Path: path, PID: owner(path)}
+		return &LiveError{Path: path}
 	}
 	if !errors.Is(err, unix.ECONNREFUSED) {
 		return fmt.Errorf("control socket: %w; remove it, or choose another path", err)

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// process is a daemon in a namespace: the test binary under its other guise.
+type process struct {
+	cmd  *exec.Cmd
+	side *testnet.Side
+	path string // of the control socket
+	out  lockedBuffer
+	done chan struct{} // closed when it has ended
+}
+
+// launch starts a daemon on a side, with capabilities instead of root if there
+// are any, and returns at once.
+func launch(t *testing.T, side *testnet.Side, path string, caps []uintptr, args ...string) *process {
+	t.Helper()
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer self.Close()
+	p := &process{side: side, path: path, done: make(chan struct{})}
+	// By descriptor: go test keeps the binary in a folder that is root's alone.
+	p.cmd = exec.Command("/proc/self/fd/3", append([]string{"--interface", side.IfName, "--control", path}, args...)...)
+	p.cmd.ExtraFiles = []*os.File{self}
+	p.cmd.Env = append(os.Environ(), asDaemon+"=1", "NOTIFY_SOCKET=")
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{}
+	if caps != nil {
+		p.cmd.SysProcAttr = &syscall.SysProcAttr{
+			Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, AmbientCaps: caps,
+		}
+	}
+	if err := side.Do(p.cmd.Start); err != nil { // the child is in the namespace of the thread that forks it
+		t.Fatal(err)
+	}
+	go func() {
+		_ = p.cmd.Wait() // the exit code is in ProcessState
+		close(p.done)
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.done
+		if t.Failed() {
+			t.Logf("daemon %v said:\n%s", args, p.out.String())
+		}
+	})
+	return p
+}
+
+// nobody is a user and a group without rights.
+const nobody = 65534
+
+// ready waits until the daemon answers on its control socket.
+func (p *process) ready(t *testing.T) control.Status {
+	t.Helper()
+	limit := limited(t)
+	for {
+		c, err := control.Dial(p.path)
+		if err == nil {
+			s, err := c.Status(limit)
+			_ = c.Close()
+			if err == nil && s.PID == p.cmd.Process.Pid {
+				return s
+			}
+		}
+		select {
+		case <-p.done:
+			t.Fatalf("the daemon ended with code %d: %s", p.cmd.ProcessState.ExitCode(), p.out.String())
+		case <-limit.Done():
+			t.Fatalf("the daemon does not get ready: %s", p.out.String())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// code waits for the end and returns the exit code, -1 for a signal.
+func (p *process) code(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-p.done:
+		return p.cmd.ProcessState.ExitCode()
+	case <-limited(t).Done():
+		t.Fatalf("the daemon does not end: %s", p.out.String())
+		return 0
+	}
+}
+
+func (p *process) signal(t *testing.T, sig os.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// attached tells whether the interface has an XDP program.
+func attached(t *testing.T, side *testnet.Side) (on bool) {
+	t.Helper()
+	err := side.Do(func() error {
+		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+		if err != nil {
+			return err
+		}
+		defer h.Close()
+		l, err := h.LinkByIndex(side.IfIndex)
+		if err == nil {
+			on = l.Attrs().Xdp != nil && l.Attrs().Xdp.Attached
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return on
+}
+
+// checkClean finds what a daemon that ended should have taken away.
+func checkClean(t *testing.T, p *process) {
+	t.Helper()
+	if attached(t, p.side) {
+		t.Error("an XDP program is left on the interface")
+	}
+	if _, err := os.Lstat(p.path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the control socket is left: %v", err)
+	}
+}
+
+func socketPath(t *testing.T) string { return filepath.Join(t.TempDir(), "c.sock") }
+
+// Started, used by a peer, asked to end: as an operator does.
+func TestProcessServesAndEnds(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{})
+	p := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB", "--region", "scores=4KiB:ro,key=0x7")
+	s := p.ready(t)
+	if s.Interface.Driver != "veth" || s.Interface.XDP != "native" || s.Interface.Copy != "copy" || s.Interface.Name != net.B.IfName ||
+		s.Address != net.B.MAC.String() || len(s.Regions) != 2 || s.Counters["xdp_redirect"] != 0 {
+		t.Errorf("status %+v", s)
+	}
+	if !attached(t, net.B) {
+		t.Error("no XDP program on the interface")
+	}
+	addOnce(t, net.A, s.Address)
+	if n := p.ready(t).Counters["xdp_redirect"]; n == 0 {
+		t.Error("the peer's frames are not counted")
+	}
+	checkHelp(t, p)
+	p.signal(t, unix.SIGHUP)
+	p.said(t, "SIGHUP ignored") // signals of different kinds may overtake one another
+	p.signal(t, unix.SIGTERM)
+	if code := p.code(t); code != exitOK {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	checkClean(t, p)
+	for _, want := range []string{"level=INFO msg=serving", "driver=veth", "xdp=native", "copy=copy", "name=scores key=0x0000000000000007 size=4096",
+		"signal=terminated", "msg=closed"} {
+		if !strings.Contains(p.out.String(), want) {
+			t.Errorf("log lacks %q", want)
+		}
+	}
+}
+
+// checkHelp finds counters of a real interface that metrics do not explain.
+func checkHelp(t *testing.T, p *process) {
+	t.Helper()
+	c, err := control.Dial(p.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	text, err := c.Metrics(limited(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "# HELP xdpfab_") && strings.HasSuffix(line, "of the domain.\n") {
+			t.Errorf("no help of its own: %s", line)
+		}
+	}
+}
+
+// addOnce runs an operation of another node.
+func addOnce(t *testing.T, side *testnet.Side, address string) {
+	t.Helper()
+	var dom *xdpfab.Domain
+	if err := side.Do(func() (err error) {
+		dom, err = xdpfab.Open(limited(t), side.IfName)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer dom.Close()
+	peer, err := dom.Dial(limited(t), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := xdpfab.Word[uint64](limited(t), peer, "counters", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := w.Add(limited(t), 42); n != 42 || err != nil {
+		t.Errorf("Add: %d, %v", n, err)
+	}
+}
+
+// A killed daemon leaves a clean interface, and the next one starts at once.
+func TestProcessKilledAndRestarted(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{})
+	path := socketPath(t)
+	for round := range 3 {
+		p := launch(t, net.B, path, nil, "--region", "counters=64KiB")
+		s := p.ready(t)
+		addOnce(t, net.A, s.Address) // 42 each time: the memory is new
+		p.signal(t, unix.SIGKILL)
+		if code := p.code(t); code != -1 {
+			t.Errorf("round %d: exit code %d, want a signal", round, code)
+		}
+		if attached(t, net.B) {
+			t.Errorf("round %d: an XDP program is left", round)
+		}
+		if _, err := os.Lstat(path); err != nil {
+			t.Errorf("round %d: a killed daemon cannot remove its socket, but: %v", round, err)
+		}
+	}
+	p := launch(t, net.B, path, nil)
+	p.ready(t)
+	p.signal(t, unix.SIGINT)
+	if code := p.code(t); code != exitOK {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	checkClean(t, p)
+}
+
+func TestProcessRefuses(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{})
+	first := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB")
+	first.ready(t)
+	pid := fmt.Sprintf("process %d", first.cmd.Process.Pid)
+	for name, c := range map[string]struct {
+		side *testnet.Side
+		path string
+		caps []uintptr
+		args []string
+		code int
+		want []string
+	}{
+		"second daemon":             {net.B, first.path, nil, nil, exitInterface, []string{pid, "serves " + net.B.IfName}},
+		"second daemon, own socket": {net.B, socketPath(t), nil, nil, exitInterface, []string{"in use by another xdpfab"}},
+		"socket of another":         {net.A, first.path, nil, nil, exitFailure, []string{pid, "choose another path"}},
+		"missing interface":         {net.A, socketPath(t), nil, []string{"--interface", "nope0"}, exitInterface, []string{"nope0"}},
+		"zero-copy on veth":         {net.A, socketPath(t), nil, []string{"--copy=zero-copy"}, exitInterface, []string{"zero-copy"}},
+		"too many queues":           {net.A, socketPath(t), nil, []string{"--queues=2"}, exitInterface, []string{"queues"}},
+		"no such core":              {net.A, socketPath(t), nil, []string{"--cores=1000"}, exitUsage, []string{"cores: core 1000"}},
+		"no memory": {net.A, socketPath(t), nil, []string{"--region=a=:backing=/nonexistent/a"}, exitFailure,
+			[]string{`region "a"`, "no such file"}},
+		"no privilege": {net.A, "/nonexistent/c.sock", []uintptr{}, nil, exitInterface,
+			[]string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF"}},
+		"not enough privilege": {net.A, "/nonexistent/c.sock", []uintptr{unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_IPC_LOCK}, nil,
+			exitInterface, []string{"CAP_BPF"}},
+	} {
+		p := launch(t, c.side, c.path, c.caps, c.args...)
+		if code := p.code(t); code != c.code {
+			t.Errorf("%s: exit code %d, want %d", name, code, c.code)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(p.out.String(), want) {
+				t.Errorf("%s: message lacks %q", name, want)
+			}
+		}
+		if attached(t, net.A) {
+			t.Errorf("%s: an XDP program is left", name)
+		}
+		t.Logf("%s: %s", name, strings.TrimSpace(p.out.String()))
+	}
+	if s := first.ready(t); len(s.Regions) != 1 || !attached(t, net.B) {
+		t.Errorf("the first daemon suffered: %+v", s)
+	}
+}
+
+// The capabilities of the systemd unit are enough; root is not needed.
+func TestProcessWithoutRoot(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{})
+	dir, err := os.MkdirTemp("", "xdpfabd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chown(dir, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	unit, err := os.ReadFile("xdpfabd.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(unit, []byte("\nAmbientCapabilities=CAP_NET_ADMIN CAP_NET_RAW CAP_BPF CAP_PERFMON CAP_IPC_LOCK\n")) {
+		t.Error("the unit has other capabilities than this test")
+	}
+	p := launch(t, net.B, filepath.Join(dir, "c.sock"),
+		[]uintptr{unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_IPC_LOCK}, "--region", "counters=64KiB")
+	addOnce(t, net.A, p.ready(t).Address)
+	p.signal(t, unix.SIGTERM)
+	if code := p.code(t); code != exitOK {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	checkClean(t, p)
+}
+
+// said waits for a line of the log.
+func (p *process) said(t *testing.T, text string) {
+	t.Helper()
+	limit := limited(t)
+	for !strings.Contains(p.out.String(), text) {
+		select {
+		case <-limit.Done():
+			t.Fatalf("the daemon does not say %q", text)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// It goes on through a link that is down, and ends with a reason when the
+// interface goes away.
+func TestProcessInterfaceChanges(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{})
+	p := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB")
+	s := p.ready(t)
+	ip := func(args ...string) {
+		t.Helper()
+		if out, err := net.B.Command("ip", args...).CombinedOutput(); err != nil {
+			t.Fatalf("ip %v: %v: %s", args, err, out)
+		}
+	}
+	ip("link", "set", net.B.IfName, "down")
+	p.said(t, "the interface is down")
+	ip("link", "set", net.B.IfName, "up")
+	p.said(t, "the interface is up again")
+	addOnce(t, net.A, s.Address)
+	ip("link", "del", net.B.IfName)
+	if code := p.code(t); code != exitFailure {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	if !strings.Contains(p.out.String(), "interface "+net.B.IfName+" is gone") {
+		t.Error("the reason is not told")
+	}
+	if _, err := os.Lstat(p.path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the control socket is left: %v", err)
+	}
+}
