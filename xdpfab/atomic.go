@@ -135,7 +135,7 @@ var forms = [...]atomic.Func{wire.VerbAtomic: atomic.Base, wire.VerbFetch: atomi
 
 // post checks an operation and hands it to the engine; done gets the completion.
 func (ep *Endpoint) post(verb uint8, m *Msg, flags uint64, done engine.Completer) error {
-	if !ep.enabled.Load() || ep.shutOff.Load() {
+	if !ep.ready() {
 		return ep.unready()
 	}
 	if !atomic.Valid(forms[verb], m.Op, m.Datatype) {
@@ -186,8 +186,13 @@ func (ep *Endpoint) claim() (*engine.Op, error) {
 	return op, nil
 }
 
+// ready reports whether operations may be posted.
+func (ep *Endpoint) ready() bool {
+	return ep.enabled.Load() && !ep.draining.Load() && !ep.shutOff.Load()
+}
+
 func (ep *Endpoint) unready() error {
-	if ep.shutOff.Load() {
+	if ep.shutOff.Load() || ep.draining.Load() {
 		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrClosed)
 	}
 	return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrNotEnabled)

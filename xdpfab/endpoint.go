@@ -3,10 +3,13 @@
 package xdpfab
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -37,13 +40,14 @@ type Endpoint struct {
 	drv    *driver
 	ring   *engine.Ring
 
-	mu      sync.Mutex // guards binding, enabling, and the making of peers
-	enabled atomic.Bool
-	shutOff atomic.Bool
-	av      *AddressVector
-	cq      *CompletionQueue
-	cntr    map[uint64]*Counter // by FlagRead, FlagWrite
-	peers   atomic.Pointer[[]*engine.Peer]
+	mu       sync.Mutex // guards binding, enabling, and the making of peers
+	enabled  atomic.Bool
+	shutOff  atomic.Bool
+	draining atomic.Bool // set by Shutdown: nothing is posted any more
+	av       *AddressVector
+	cq       *CompletionQueue
+	cntr     map[uint64]*Counter // by FlagRead, FlagWrite
+	peers    atomic.Pointer[[]*engine.Peer]
 }
 
 // Bindable is what can be bound to an endpoint: an AddressVector, a
@@ -193,6 +197,35 @@ func (d *Domain) serve(number uint16, on bool) {
 	}
 	d.served.Store(&list)
 }
+
+// Shutdown closes the endpoint after what is outstanding has completed, well or
+// badly; new operations are refused with ErrClosed at once. If ctx ends first, it
+// closes as Close does and returns the context's error.
+func (ep *Endpoint) Shutdown(ctx context.Context) error {
+	ep.draining.Store(true)
+	err := ep.drained(ctx)
+	return errors.Join(err, ep.Close())
+}
+
+// drained waits until every entry of the submission ring is free.
+func (ep *Endpoint) drained(ctx context.Context) error {
+	for ep.enabled.Load() && !ep.shutOff.Load() {
+		empty := true
+		ep.drv.call(func() { empty = ep.ring.Empty() })
+		if empty {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(drainPoll):
+		}
+	}
+	return nil
+}
+
+// drainPoll is how often Shutdown looks whether everything has completed.
+const drainPoll = 100 * time.Microsecond
 
 // Close ends the endpoint's sessions to its peers; operations that wait complete
 // with what is known of them. Closing twice is no error.

@@ -221,7 +221,7 @@ func (p *Peer) do(ctx context.Context, c call) error {
 // claim takes an entry of the submission ring; when all are in use it waits.
 func (p *Peer) claim(ctx context.Context) (*engine.Op, error) {
 	for {
-		if !p.ep.enabled.Load() || p.ep.shutOff.Load() {
+		if !p.ep.ready() {
 			return nil, p.ep.unready()
 		}
 		if op := p.ep.ring.Claim(); op != nil {

@@ -425,6 +425,30 @@ func TestClosing(t *testing.T) {
 	}
 }
 
+// Shutdown lets what is outstanding complete.
+func TestShutdownDrains(t *testing.T) {
+	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+		f := setUp(t, a, 256)
+		one := make([]byte, 8)
+		one[0] = 1
+		for range 200 {
+			if err := f.ep.Atomic(one, 1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.ep.Shutdown(ctx(t)); err != nil {
+			t.Fatal(err)
+		}
+		c := make([]xdpfab.Completion, 256)
+		if n, err := f.cq.Read(c); n != 200 || err != nil {
+			t.Errorf("%d good completions, %v, want 200", n, err)
+		}
+		if err := f.ep.Atomic(one, 1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil); !errors.Is(err, xdpfab.ErrClosed) {
+			t.Errorf("post after shutdown: %v", err)
+		}
+	})
+}
+
 // A blocked caller is released when the domain closes.
 func TestCloseReleasesWaiters(t *testing.T) {
 	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
