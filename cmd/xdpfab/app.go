@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/version"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// opener puts an interface to use, as xdpfab.Open does.
+type opener func(ctx context.Context, ifname string, attr xdpfab.DomainAttr) (*xdpfab.Domain, error)
+
+// app is what the commands share: the world outside, which tests replace.
+type app struct {
+	open opener
+	in   io.Reader
+	out  io.Writer // results alone
+	err  io.Writer // errors and progress
+	tty  bool      // err is a terminal, so progress lines make sense
+	json bool      // --json
+}
+
+// run executes a command line and returns the exit code.
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.root()
+	if c, rest, err := root.Find(args); err == nil && c.Annotations[takesNumbers] != "" {
+		c.InitDefaultHelpFlag()
+		args = append(strings.Fields(c.CommandPath())[1:], permute(c.Flags(), rest)...)
+	}
+	root.SetArgs(args)
+	out := bufio.NewWriter(a.out)
+	a.out = out
+	root.SetOut(out)
+	err := errors.Join(root.ExecuteContext(ctx), out.Flush())
+	if err != nil {
+		fmt.Fprintln(a.err, oneLine(err))
+	}
+	return exitCode(err)
+}
+
+func (a *app) root() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "xdpfab",
+		Short: "Remote atomics for Ethernet",
+		Long: `xdpfab runs atomic operations on memory of other nodes: exactly once, in
+microseconds, over AF_XDP. A daemon (xdpfabd) or any program with the library
+serves the memory.
+
+Exit codes: 0 success; 1 the operation was refused or not executed; 2 wrong
+usage; 3 the outcome is unknown or the peer restarted; 4 the peer is silent or
+unreachable; 5 privilege or interface problem.`,
+		Example: `  xdpfab info eth0
+  xdpfab list 10.0.0.2 -i eth0
+  xdpfab atomic sum uint64 1 -i eth0 --peer 10.0.0.2 --region counters
+  sudo xdpfab demo`,
+		Version:       version.Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          unknownCommand,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, "%v", err) })
+	c.AddCommand(a.infoCmd(), a.listCmd(), a.pingCmd(), a.atomicCmd(), a.benchCmd(), a.statCmd(), a.demoCmd(), a.workCmd())
+	return c
+}
+
+// jsonFlag gives a command its --json.
+func (a *app) jsonFlag(c *cobra.Command) {
+	c.Flags().BoolVar(&a.json, "json", false, "print the result as JSON")
+}
+
+// print writes a result: v as JSON, or else what text writes, where tabs align
+// columns.
+func (a *app) print(v any, text func(w io.Writer)) error {
+	if a.json {
+		e := json.NewEncoder(a.out)
+		e.SetEscapeHTML(false)
+		return e.Encode(v)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	text(w)
+	return w.Flush()
+}
+
+// flush shows what was printed so far, for commands that print as they go.
+func (a *app) flush() error {
+	if b, ok := a.out.(*bufio.Writer); ok {
+		return b.Flush()
+	}
+	return nil
+}
+
+// takesNumbers marks commands whose arguments can be negative numbers.
+const takesNumbers = "xdpfab/numbers"
+
+var negativeNumber = regexp.MustCompile(`^-(\.?[0-9]|(?i:inf|infinity|nan)([+-]|$)).*`)
+
+// permute puts flags first, then "--", then all other arguments in their order, so
+// that -5 is an operand and not a flag.
+func permute(flags *pflag.FlagSet, args []string) []string {
+	var options, operands []string
+	for i := 0; i < len(args); i++ {
+		s := args[i]
+		switch {
+		case s == "--":
+			operands = append(operands, args[i+1:]...)
+			i = len(args)
+		case len(s) < 2 || s[0] != '-' || negativeNumber.MatchString(s):
+			operands = append(operands, s)
+		default:
+			options = append(options, s)
+			if takesNext(flags, s) && i+1 < len(args) {
+				i++
+				options = append(options, args[i])
+			}
+		}
+	}
+	return append(append(options, "--"), operands...)
+}
+
+// takesNext tells whether the value of a flag is the next argument.
+func takesNext(flags *pflag.FlagSet, s string) bool {
+	var f *pflag.Flag
+	if name, long := strings.CutPrefix(s, "--"); long {
+		f = flags.Lookup(name) // nil for --name=value
+	} else if len(s) == 2 {
+		f = flags.ShorthandLookup(s[1:])
+	}
+	return f != nil && f.NoOptDefVal == ""
+}
+
+// unknownCommand refuses arguments that are no command.
+func unknownCommand(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage(c, "unknown command %q%s", args[0], suggestion(c, args[0]))
+	}
+	return nil
+}
+
+func suggestion(c *cobra.Command, word string) string {
+	c.SuggestionsMinimumDistance = 2
+	if s := c.SuggestionsFor(word); len(s) > 0 {
+		return fmt.Sprintf(", did you mean %q?", s[0])
+	}
+	return ""
+}
+
+// exactArgs wants arguments by the names given.
+func exactArgs(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usage(c, "missing %s", strings.Join(names[len(args):], " "))
+		case len(args) > len(names):
+			return usage(c, "unexpected argument %q", args[len(names)])
+		}
+		return nil
+	}
+}
+
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}

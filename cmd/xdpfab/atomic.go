@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/value"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+type atomicFlags struct {
+	link    linkFlags
+	region  regionFlags
+	peer    string
+	form    string
+	batch   string
+	compare []string
+	offset  uint64
+	count   int
+	hex     bool
+	quiet   bool
+}
+
+// request is one operation, ready to be posted.
+type request struct {
+	form    atomic.Func
+	op      atomic.Op
+	dt      atomic.Datatype
+	offset  uint64
+	count   int
+	operand []byte
+	compare []byte
+}
+
+// atomicReport is what atomic prints as JSON. Elements are text, since JSON has
+// neither 128 bits nor nan, and its readers round what has more than 53.
+type atomicReport struct {
+	Op        string   `json:"op"`
+	Datatype  string   `json:"datatype"`
+	Form      string   `json:"form"`
+	Region    string   `json:"region"`
+	Offset    uint64   `json:"offset"` // bytes
+	Count     int      `json:"count"`  // elements
+	Before    []string `json:"before,omitempty"`
+	BeforeHex string   `json:"before_hex,omitempty"` // little-endian
+	After     []string `json:"after,omitempty"`
+}
+
+const atomicHelp = `atomic runs one operation on an array of elements in a peer's memory, and prints
+what was there before. It ran exactly once if the exit code is 0, never if it is
+1, and the error says so if that is not known (3).
+
+OP is min, max, sum, prod, diff, lor, land, lxor, bor, band, bxor, read, write,
+cswap, cswap_ne, cswap_le, cswap_lt, cswap_ge, cswap_gt or mswap; DATATYPE one of
+those that ` + "`xdpfab info`" + ` lists. The comparisons read "compare value, relation,
+element", as in fi_atomic(3).
+
+Values:
+  integers     42  -7  0xff                 refused when out of range
+  floats       0.1  1e-7  0x1.8p3  inf  -inf  nan, rounded once, to nearest
+  complex      1+2i  -0.5i  nan+infi
+  any          bits:0x7fc00001              the element as a number of its width
+One value stands for all elements if --count asks for more.
+
+With --batch, lines of JSON come from a file or, for "-", standard input, and go
+through one session: {"func":"fetch","op":"sum","dt":"uint64","offset":8,"n":1,
+"buf":"0500000000000000"}, bytes in little-endian hex; "cmp" are the compare values.
+If there is "dst" it is written first, and "out" tells what is there afterwards.
+Each line is answered by one: {"line":1,…,"res":"…","out":"…"} or {"line":1,"error":
+"…","certainty":"not executed","code":1}.`
+
+func (a *app) atomicCmd() *cobra.Command {
+	var f atomicFlags
+	c := &cobra.Command{
+		Use:   "atomic OP DATATYPE [VALUE...]",
+		Short: "Run an atomic operation on a peer's memory",
+		Long:  atomicHelp,
+		Example: `  xdpfab atomic sum uint64 1 -i eth0 --peer 10.0.0.2 --region counters
+  xdpfab atomic read double --count 4 --offset 64 -i eth0 --peer 10.0.0.2 --region sums
+  xdpfab atomic cswap int32 7 --compare 0 -i eth0 --peer 02:00:00:00:00:0b --key 0x1f
+  xdpfab atomic max long_double 1e4000 -2.5 --form base -i eth0 --peer 10.0.0.2 --region r
+  xdpfab atomic prod float_complex 0+1i --json -i eth0 --peer 10.0.0.2 --region r
+  xdpfab atomic bxor uint16 --hex ff00ff00 -i eth0 --peer 10.0.0.2 --region r
+  xdpfab atomic --batch vectors.jsonl -i eth0 --peer 10.0.0.2 --region scratch`,
+		Annotations:       map[string]string{takesNumbers: "values"},
+		ValidArgsFunction: completeAtomic,
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.batch != "" {
+				return a.batch(c, &f, args)
+			}
+			return a.atomic(c, &f, args)
+		},
+	}
+	f.link.register(c)
+	f.region.register(c)
+	a.jsonFlag(c)
+	fs := c.Flags()
+	fs.StringVar(&f.peer, "peer", "", "address of the peer: MAC or IP, with /endpoint if not 0 (required)")
+	fs.Uint64Var(&f.offset, "offset", 0, "of the first element in the region, bytes")
+	fs.IntVar(&f.count, "count", 0, "elements; default as many as values, or 1")
+	fs.StringSliceVar(&f.compare, "compare", nil, "compare values, by commas or repeated; for cswap… and mswap")
+	fs.StringVar(&f.form, "form", "", "base (no result), fetch or compare; default: one with a result")
+	fs.StringVar(&f.batch, "batch", "", "run the operations of a file, one JSON object a line; - for standard input")
+	fs.BoolVar(&f.hex, "hex", false, "values in and out are little-endian bytes in hex, the whole array at once")
+	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print the values from before alone")
+	return c
+}
+
+func (a *app) atomic(c *cobra.Command, f *atomicFlags, args []string) (err error) {
+	r, err := f.request(c, args)
+	if err != nil {
+		return err
+	}
+	cl, p, region, err := a.target(c, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cl.close()) }()
+	before, err := p.run(c.Context(), r, region.Key)
+	if err != nil {
+		return err
+	}
+	return a.printAtomic(f, r, before)
+}
+
+// target connects, finds the region and makes the endpoint.
+func (a *app) target(c *cobra.Command, f *atomicFlags) (*client, *poster, xdpfab.Region, error) {
+	if err := f.region.check(c); err != nil {
+		return nil, nil, xdpfab.Region{}, err
+	}
+	cl, err := a.connect(c, &f.link, f.peer)
+	if err != nil {
+		return nil, nil, xdpfab.Region{}, err
+	}
+	region, err := f.region.find(c.Context(), cl.peer)
+	if err == nil {
+		var p *poster
+		if p, err = cl.newPoster(c.Context(), 16); err == nil {
+			return cl, p, region, nil
+		}
+	}
+	return nil, nil, region, errors.Join(err, cl.close())
+}
+
+// request checks the command line as far as that takes no peer.
+func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err error) {
+	if len(args) < 2 {
+		return r, usage(c, "missing OP and DATATYPE")
+	}
+	if r.op, err = atomic.ParseOp(args[0]); err != nil {
+		return r, usage(c, "unknown operation %q: want one of %s", args[0], strings.Join(opNames(), ", "))
+	}
+	if r.dt, err = atomic.ParseDatatype(args[1]); err != nil {
+		return r, usage(c, "unknown datatype %q: want one of %s", args[1], strings.Join(datatypeNames(), ", "))
+	}
+	if r.form, err = formFor(f.form, r.op, r.dt); err != nil {
+		return r, usage(c, "%v", err)
+	}
+	r.offset = f.offset
+	values := args[2:]
+	if f.count < 0 || f.count > math.MaxUint32 {
+		return r, usage(c, "count %d: want 1 to %d", f.count, uint32(math.MaxUint32))
+	}
+	if r.count = f.count; r.count == 0 {
+		r.count = f.countOf(r.dt, values)
+	}
+	if r.op == atomic.Read && len(values) > 0 {
+		return r, usage(c, "read takes no values")
+	}
+	if r.op != atomic.Read {
+		if r.operand, err = f.array(r.dt, "values", values, r.count); err != nil {
+			return r, usage(c, "%v", err)
+		}
+	}
+	switch {
+	case r.form == atomic.Compare:
+		r.compare, err = f.array(r.dt, "compare values", f.compare, r.count)
+	case len(f.compare) > 0:
+		err = fmt.Errorf("%v takes no compare values", r.op)
+	}
+	if err != nil {
+		return r, usage(c, "%v", err)
+	}
+	return r, nil
+}
+
+// countOf is the count that the values imply.
+func (f *atomicFlags) countOf(dt atomic.Datatype, values []string) int {
+	if f.hex {
+		return max(len(strings.Join(values, ""))/2/dt.Size(), 1)
+	}
+	return max(len(values), len(f.compare), 1)
+}
+
+// array turns values into count elements; a single one is repeated.
+func (f *atomicFlags) array(dt atomic.Datatype, what string, values []string, count int) (b []byte, err error) {
+	if f.hex {
+		b, err = hex.DecodeString(strings.Join(values, ""))
+	} else {
+		b, err = value.ParseAll(dt, values)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(b) == dt.Size() {
+		b = bytes.Repeat(b, count)
+	}
+	if want := count * dt.Size(); len(b) != want {
+		return nil, fmt.Errorf("%s: %d bytes for %d elements of %v: want %d, that is 1 or %d elements", what, len(b), count, dt, want, count)
+	}
+	return b, nil
+}
+
+// formFor is the form named, or else one that returns what was there.
+func formFor(name string, op atomic.Op, dt atomic.Datatype) (atomic.Func, error) {
+	valid := formsOf(op, dt)
+	if len(valid) == 0 {
+		return 0, fmt.Errorf("%v is not defined for %v", op, dt)
+	}
+	if name == "" {
+		name = valid[len(valid)-1]
+	}
+	form, err := atomic.ParseFunc(name)
+	if err != nil || !slices.Contains(valid, name) {
+		return 0, fmt.Errorf("form %q of %v on %v: want %s", name, op, dt, strings.Join(valid, " or "))
+	}
+	return form, nil
+}
+
+func (a *app) printAtomic(f *atomicFlags, r request, before []byte) error {
+	rep := atomicReport{Op: r.op.String(), Datatype: r.dt.String(), Form: r.form.String(), Region: f.region.String(), Offset: r.offset, Count: r.count}
+	if r.form != atomic.Base {
+		rep.Before, rep.BeforeHex = value.FormatAll(r.dt, before), hex.EncodeToString(before)
+		if after := r.after(before); after != nil {
+			rep.After = value.FormatAll(r.dt, after)
+		}
+	}
+	return a.print(&rep, func(w io.Writer) {
+		switch {
+		case r.form == atomic.Base && (f.hex || f.quiet):
+		case f.hex:
+			fmt.Fprintln(w, rep.BeforeHex)
+		case f.quiet:
+			fmt.Fprintln(w, strings.Join(rep.Before, "\n"))
+		case r.form == atomic.Base:
+			fmt.Fprintf(w, "%d elements: done\n", r.count)
+		default:
+			rep.text(w, r)
+		}
+	})
+}
+
+// text is a line for each element.
+func (rep *atomicReport) text(w io.Writer, r request) {
+	for i, v := range rep.Before {
+		fmt.Fprintf(w, "%s+%d\t%s", rep.Region, r.offset+uint64(i*r.dt.Size()), v)
+		if rep.After != nil {
+			fmt.Fprintf(w, "\t-> %s", rep.After[i])
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// after is what the operation made of the elements. It was the only one to act on
+// them between what it found and what it left, so that follows; nil for a read.
+func (r *request) after(before []byte) []byte {
+	if r.op == atomic.Read {
+		return nil
+	}
+	all := make([]byte, len(before)+15) // room to align
+	target := align16(all)[:len(before)]
+	copy(target, before)
+	if err := atomic.Apply(r.form, r.op, r.dt, target, r.operand, r.compare, make([]byte, len(before)), r.count); err != nil {
+		return nil
+	}
+	return target
+}
+
+func opNames() []string {
+	var names []string
+	for op := range atomic.Op(atomic.NumOps) {
+		names = append(names, op.String())
+	}
+	return names
+}
+
+func datatypeNames() []string {
+	var names []string
+	for dt := range atomic.Datatype(atomic.NumDatatypes) {
+		names = append(names, dt.String())
+	}
+	return names
+}
+
+// completeAtomic offers operations, then the datatypes that they are defined for.
+func completeAtomic(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	switch len(args) {
+	case 0:
+		names = opNames()
+	case 1:
+		op, err := atomic.ParseOp(args[0])
+		for dt := range atomic.Datatype(atomic.NumDatatypes) {
+			if err == nil && len(formsOf(op, dt)) > 0 {
+				names = append(names, dt.String())
+			}
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// batchLine is a line of input: the format of the test vectors, in which bytes are
+// little-endian hex. Out and Res are what vectors expect; they are not looked at.
+type batchLine struct {
+	Func     string  `json:"func"`
+	Form     string  `json:"form"` // another name of Func
+	Op       string  `json:"op"`
+	Dt       string  `json:"dt"`
+	Datatype string  `json:"datatype"` // another name of Dt
+	Offset   *uint64 `json:"offset"`   // bytes; default --offset
+	N        int     `json:"n"`        // elements; default 1
+	Dst      *string `json:"dst"`
+	Buf      string  `json:"buf"`
+	Cmp      string  `json:"cmp"`
+	Out      string  `json:"out"`
+	Res      string  `json:"res"`
+}
+
+// batchResult answers a line.
+type batchResult struct {
+	Line     int     `json:"line"` // from 1
+	Func     string  `json:"func,omitempty"`
+	Op       string  `json:"op,omitempty"`
+	Datatype string  `json:"dt,omitempty"`
+	Offset   uint64  `json:"offset"`
+	N        int     `json:"n,omitempty"`
+	Res      *string `json:"res,omitempty"` // values before; not for base
+	Out      *string `json:"out,omitempty"` // read afterwards; only with dst
+
+	Error     string `json:"error,omitempty"`
+	Certainty string `json:"certainty,omitempty"`
+	Code      int    `json:"code,omitempty"` // as the exit codes
+}
+
+// run posts a request and returns what was there before, nil for base.
+func (p *poster) run(ctx context.Context, r request, key uint64) ([]byte, error) {
+	var before []byte
+	if r.form != atomic.Base {
+		before = make([]byte, r.count*r.dt.Size())
+	}
+	m := xdpfab.Msg{Buf: r.operand, Compare: r.compare, Result: before, Count: r.count, Addr: r.offset, Key: key, Datatype: r.dt, Op: r.op}
+	return before, p.do(ctx, r.form, &m)
+}
+
+// batch answers every line; the exit code is that of the worst. When the outcome
+// of an operation is unknown or the peer is gone, the rest is not run.
+func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error) {
+	if len(args) > 0 {
+		return usage(c, "--batch takes no OP, DATATYPE or values: %q", args[0])
+	}
+	in := a.in
+	if f.batch != "-" {
+		file, err := os.Open(f.batch)
+		if err != nil {
+			return usage(c, "%v", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	cl, p, region, err := a.target(c, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cl.close()) }()
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 64<<20)
+	out := json.NewEncoder(a.out)
+	out.SetEscapeHTML(false)
+	failed, code, number := 0, exitOK, 0
+	for lines.Scan() && code < exitUnknown {
+		number++
+		if len(lines.Bytes()) == 0 {
+			continue
+		}
+		res := batchResult{Line: number}
+		if err := p.line(c.Context(), lines.Bytes(), f.offset, region.Key, &res); err != nil {
+			failed++
+			res.Error, res.Certainty, res.Code = oneLine(err), certainty(err), exitCode(err)
+			code = max(code, res.Code)
+		}
+		if err := out.Encode(&res); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("reading %s: %w", f.batch, err)
+	}
+	if failed > 0 {
+		return &codeError{fmt.Errorf("%d of %d operations failed; each has an \"error\" in the output", failed, number), code}
+	}
+	return nil
+}
+
+// line runs one line and fills its result in as far as it gets.
+func (p *poster) line(ctx context.Context, text []byte, offset, key uint64, res *batchResult) error {
+	var b batchLine
+	if err := decodeStrictly(text, &b); err != nil {
+		return &codeError{fmt.Errorf("line %d: %w", res.Line, err), exitUsage}
+	}
+	if b.Offset == nil {
+		b.Offset = &offset
+	}
+	r, dst, err := b.request()
+	if err != nil {
+		return &codeError{fmt.Errorf("line %d: %w", res.Line, err), exitUsage}
+	}
+	res.Func, res.Op, res.Datatype, res.Offset, res.N = r.form.String(), r.op.String(), r.dt.String(), r.offset, r.count
+	if b.Dst != nil {
+		w := request{form: atomic.Base, op: atomic.Write, dt: r.dt, offset: r.offset, count: r.count, operand: dst}
+		if _, err := p.run(ctx, w, key); err != nil {
+			return err
+		}
+	}
+	before, err := p.run(ctx, r, key)
+	if err != nil {
+		return err
+	}
+	if before != nil {
+		res.Res = hexText(before)
+	}
+	if b.Dst != nil {
+		look := request{form: atomic.Fetch, op: atomic.Read, dt: r.dt, offset: r.offset, count: r.count}
+		after, err := p.run(ctx, look, key)
+		if err != nil {
+			return err
+		}
+		res.Out = hexText(after)
+	}
+	return nil
+}
+
+// request checks a line. The lengths of the arrays are left to the library.
+func (b *batchLine) request() (r request, dst []byte, err error) {
+	var errs [7]error
+	r.count, r.offset = max(b.N, 1), *b.Offset
+	if b.N < 0 {
+		errs[0] = fmt.Errorf("n %d: want 1 or more", b.N)
+	}
+	r.op, errs[1] = atomic.ParseOp(b.Op)
+	r.dt, errs[2] = atomic.ParseDatatype(b.Dt + b.Datatype)
+	if errs[1] == nil && errs[2] == nil {
+		r.form, errs[3] = formFor(b.Func+b.Form, r.op, r.dt)
+	}
+	r.operand, errs[4] = hex.DecodeString(b.Buf)
+	r.compare, errs[5] = hex.DecodeString(b.Cmp)
+	if b.Dst != nil {
+		dst, errs[6] = hex.DecodeString(*b.Dst)
+	}
+	return r, dst, errors.Join(errs[:]...)
+}
+
+// decodeStrictly refuses what a line should not have.
+func decodeStrictly(text []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("more than one JSON object")
+	}
+	return nil
+}
+
+func hexText(b []byte) *string {
+	s := hex.EncodeToString(b)
+	return &s
+}

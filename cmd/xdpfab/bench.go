@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+const (
+	wordSize  = 8       // bytes of the uint64 that bench works on
+	maxWords  = 4096    // that --spread uses
+	maxWindow = 1 << 16 // operations in flight for each endpoint
+)
+
+// benchOps are the operations that bench knows. Those that add make the region
+// grow by one each, which is what is verified; the others leave it alone.
+var benchOps = map[string]struct {
+	form atomic.Func
+	op   atomic.Op
+	adds bool
+}{
+	"fetch_add": {atomic.Fetch, atomic.Sum, true},
+	"add":       {atomic.Base, atomic.Sum, true},
+	"read":      {atomic.Fetch, atomic.Read, false},
+	"cswap":     {atomic.Compare, atomic.Cswap, false},
+}
+
+type benchFlags struct {
+	link      linkFlags
+	region    regionFlags
+	op, mode  string
+	window    int
+	endpoints int
+	count     int
+	duration  time.Duration
+	warmup    time.Duration
+	spread    bool
+}
+
+// benchReport is what bench prints as JSON.
+type benchReport struct {
+	Peer         string      `json:"peer"`
+	Interface    string      `json:"interface"`
+	XDP          string      `json:"xdp"`
+	Copy         string      `json:"copy"`
+	Progress     string      `json:"progress"`
+	Mode         string      `json:"mode"`
+	Op           string      `json:"op"`
+	Endpoints    int         `json:"endpoints"`
+	Window       int         `json:"window"` // operations in flight for each endpoint
+	Words        int         `json:"words"`  // that the operations go to in turn
+	Ops          uint64      `json:"ops"`    // measured
+	Seconds      float64     `json:"seconds"`
+	OpsPerSecond float64     `json:"ops_per_second"`
+	Latency      percentiles `json:"latency"` // from posting to completion
+	Resent       uint64      `json:"frames_resent"`
+	OpsPerPacket float64     `json:"ops_per_packet"`
+	AllocsPerOp  float64     `json:"allocs_per_op"`     // of the whole process
+	Acknowledged uint64      `json:"acknowledged_adds"` // with the warm-up
+	Growth       uint64      `json:"growth"`            // of the region's words
+	Verified     bool        `json:"verified"`
+}
+
+func (a *app) benchCmd() *cobra.Command {
+	var f benchFlags
+	c := &cobra.Command{
+		Use:   "bench PEER",
+		Short: "Measure latency or throughput, and verify the sum",
+		Long: `bench runs one operation on uint64 words of a region as often as it can. In mode
+latency an endpoint has one operation in flight; in mode throughput it keeps
+--window of them there, which travel many to a frame. Latency is from posting to
+completion, so in mode throughput it includes waiting in the queue.
+
+At the end the words are read: they must have grown by exactly the number of
+acknowledged adds, or bench fails. So nobody else may write the region meanwhile.
+
+Operations: fetch_add, add (no result), read, and cswap with a comparand that is
+never there.`,
+		Example: `  xdpfab bench 10.0.0.2 -i eth0 --region counters
+  xdpfab bench 10.0.0.2 -i eth0 --region counters --progress manual --count 100000
+  xdpfab bench 10.0.0.2 -i eth0 --region counters --mode throughput --op add --endpoints 4 --spread
+  xdpfab bench 10.0.0.2 -i eth0 --region counters --mode throughput --json`,
+		Args: exactArgs("PEER"),
+		RunE: func(c *cobra.Command, args []string) error { return a.bench(c, &f, args[0]) },
+	}
+	f.link.register(c)
+	f.region.register(c)
+	a.jsonFlag(c)
+	fs := c.Flags()
+	fs.StringVar(&f.op, "op", "fetch_add", "operation: add, cswap, fetch_add or read")
+	fs.StringVar(&f.mode, "mode", "latency", "latency or throughput")
+	fs.IntVar(&f.window, "window", 0, "operations in flight for each endpoint; default 1 for latency, 1024 for throughput")
+	fs.IntVar(&f.endpoints, "endpoints", 1, "endpoints, each with a session and a goroutine")
+	fs.IntVar(&f.count, "count", 0, "operations to measure, instead of --duration")
+	fs.DurationVar(&f.duration, "duration", 3*time.Second, "time to measure")
+	fs.DurationVar(&f.warmup, "warmup", 200*time.Millisecond, "time before measuring")
+	fs.BoolVar(&f.spread, "spread", false, fmt.Sprintf("take the region's words in turn, up to %d, not the first alone", maxWords))
+	_ = c.RegisterFlagCompletionFunc("op", cobra.FixedCompletions([]string{"add", "cswap", "fetch_add", "read"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions([]string{"latency", "throughput"}, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+// check completes the flags.
+func (f *benchFlags) check(c *cobra.Command) error {
+	if f.window == 0 {
+		f.window = 1
+		if f.mode == "throughput" {
+			f.window = 1024
+		}
+	}
+	_, known := benchOps[f.op]
+	switch {
+	case !known:
+		return usage(c, "operation %q: want add, cswap, fetch_add or read", f.op)
+	case !slices.Contains([]string{"latency", "throughput"}, f.mode):
+		return usage(c, "mode %q: want latency or throughput", f.mode)
+	case f.window < 1 || f.window > maxWindow:
+		return usage(c, "window %d: want 1 to %d", f.window, maxWindow)
+	case f.mode == "latency" && f.window != 1:
+		return usage(c, "window %d: mode latency has one operation in flight; want --mode throughput", f.window)
+	case f.endpoints < 1 || f.endpoints > 1024:
+		return usage(c, "%d endpoints: want 1 to 1024", f.endpoints)
+	case f.count < 0 || f.count > 0 && f.count < f.endpoints:
+		return usage(c, "count %d: want at least one operation for each endpoint", f.count)
+	case f.duration <= 0 || f.warmup < 0:
+		return usage(c, "duration %v and warm-up %v: want more than 0, and not less", f.duration, f.warmup)
+	}
+	return f.region.check(c)
+}
+
+func (a *app) bench(c *cobra.Command, f *benchFlags, peer string) (err error) {
+	if err := f.check(c); err != nil {
+		return err
+	}
+	cl, err := a.connect(c, &f.link, peer)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cl.close()) }()
+	b, err := newBench(c.Context(), cl, f)
+	if err != nil {
+		return err
+	}
+	r := &benchReport{
+		Peer: peer, Interface: f.link.ifname, XDP: cl.dom.Interface().XDP, Copy: cl.dom.Interface().Copy, Progress: f.link.progress,
+		Mode: f.mode, Op: f.op, Endpoints: f.endpoints, Window: f.window, Words: b.words,
+	}
+	if err := b.run(c.Context(), a, r); err != nil {
+		return err
+	}
+	// Not the command's context: an interrupted run is verified, too.
+	if err := b.verify(context.WithoutCancel(c.Context()), r); err != nil {
+		return err
+	}
+	return a.print(r, r.text)
+}
+
+// bench is a run under way.
+type bench struct {
+	f       *benchFlags
+	cl      *client
+	key     uint64
+	words   int
+	reader  *poster
+	before  uint64 // sum of the words at the beginning, modulo 2^64
+	workers []*worker
+	phase   phase
+}
+
+func newBench(ctx context.Context, cl *client, f *benchFlags) (*bench, error) {
+	region, err := f.region.find(ctx, cl.peer)
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{f: f, cl: cl, key: region.Key, words: 1}
+	if f.spread {
+		if f.region.name == "" {
+			return nil, errors.New("--spread wants --region: a key alone does not tell the size")
+		}
+		b.words = int(min(region.Size/wordSize, maxWords))
+		if b.words == 0 {
+			return nil, fmt.Errorf("region %s has %d bytes, less than a word: %w", region.Name, region.Size, xdpfab.ErrOutOfBounds)
+		}
+	}
+	if b.reader, err = cl.newPoster(ctx, 16); err != nil {
+		return nil, err
+	}
+	for i := range f.endpoints {
+		w, err := newWorker(ctx, b, i)
+		if err != nil {
+			return nil, err
+		}
+		b.workers = append(b.workers, w)
+	}
+	b.before, err = b.sum(ctx)
+	return b, err
+}
+
+// sum reads the words and adds them up, modulo 2^64.
+func (b *bench) sum(ctx context.Context) (total uint64, err error) {
+	look := request{form: atomic.Fetch, op: atomic.Read, dt: atomic.Uint64, count: b.words}
+	bytes, err := b.reader.run(ctx, look, b.key)
+	for w := range slices.Chunk(bytes, wordSize) {
+		total += binary.LittleEndian.Uint64(w)
+	}
+	return total, err
+}
+
+// verify compares the words' growth with what was acknowledged.
+func (b *bench) verify(ctx context.Context, r *benchReport) error {
+	after, err := b.sum(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the sum: %w", err)
+	}
+	r.Growth = after - b.before
+	for _, w := range b.workers {
+		if benchOps[b.f.op].adds {
+			r.Acknowledged += w.completed
+		}
+	}
+	if r.Verified = r.Growth == r.Acknowledged; !r.Verified {
+		return fmt.Errorf("verification failed: the words of %v grew by %d, but %d adds were acknowledged; does anybody else write there?",
+			&b.f.region, r.Growth, r.Acknowledged)
+	}
+	return nil
+}
+
+func (r *benchReport) text(w io.Writer) {
+	fmt.Fprintf(w, "%s of %s on %s over %s (%s XDP, %s, %s progress)\n", r.Mode, r.Op, r.Peer, r.Interface, orDash(r.XDP), orDash(r.Copy), r.Progress)
+	fmt.Fprintf(w, "%d endpoints, window %d, %d words\n", r.Endpoints, r.Window, r.Words)
+	fmt.Fprintf(w, "%d operations in %.2f s: %s/s\n", r.Ops, r.Seconds, magnitude(r.OpsPerSecond))
+	r.Latency.text(w)
+	fmt.Fprintf(w, "%.1f operations a packet, %d frames resent, %.2f allocations an operation\n", r.OpsPerPacket, r.Resent, r.AllocsPerOp)
+	fmt.Fprintf(w, "verified: the words grew by %d, as many adds were acknowledged\n", r.Growth)
+}
+
+// magnitude prints a number with three digits.
+func magnitude(v float64) string {
+	for _, m := range []struct {
+		unit string
+		size float64
+	}{{" M", 1e6}, {" k", 1e3}} {
+		if v >= m.size {
+			return fmt.Sprintf("%.*f%s", digitsAfter(v/m.size), v/m.size, m.unit)
+		}
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+func digitsAfter(v float64) int { return max(2-int(math.Log10(max(v, 1))), 0) }
+
+// powerOfTwo is the next one that is at least n.
+func powerOfTwo(n int) int { return 1 << bits.Len(uint(n-1)) }

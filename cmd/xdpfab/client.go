@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// linkFlags say which interface to use, and how.
+type linkFlags struct {
+	ifname   string
+	progress string
+	copyMode string
+	generic  bool
+	queues   int
+	giveUp   time.Duration
+}
+
+func (f *linkFlags) register(c *cobra.Command) {
+	fs := c.Flags()
+	fs.StringVarP(&f.ifname, "interface", "i", "", "network interface to use (required)")
+	fs.StringVar(&f.progress, "progress", "auto", "who moves operations on: auto (a poller thread) or manual (the waiting thread; lowest latency)")
+	fs.StringVar(&f.copyMode, "copy", "auto", "AF_XDP mode: auto, copy or zero-copy")
+	fs.BoolVar(&f.generic, "generic", false, "allow generic XDP, slower, where the driver has no native one")
+	fs.IntVar(&f.queues, "queues", 0, "queues of the interface to use; 0 for all")
+	fs.DurationVar(&f.giveUp, "timeout", 5*time.Second, "silence of the peer after which operations are given up")
+	_ = c.RegisterFlagCompletionFunc("progress", cobra.FixedCompletions([]string{"auto", "manual"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("copy", cobra.FixedCompletions([]string{"auto", "copy", "zero-copy"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("interface", completeInterfaces)
+}
+
+// attr turns the flags into attributes. A peer with an IP address needs UDP.
+func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, error) {
+	attr := xdpfab.DomainAttr{Generic: f.generic, GiveUp: f.giveUp, Queues: f.queues}
+	progress := map[string]xdpfab.Progress{"auto": xdpfab.ProgressAuto, "manual": xdpfab.ProgressManual}
+	copies := map[string]xdpfab.CopyMode{"auto": xdpfab.CopyAuto, "copy": xdpfab.CopyForce, "zero-copy": xdpfab.ZeroCopyForce}
+	var ok, ok2 bool
+	attr.Progress, ok = progress[f.progress]
+	attr.Copy, ok2 = copies[f.copyMode]
+	addr, err := wire.ParseAddr(peer)
+	switch {
+	case f.ifname == "":
+		return attr, usage(c, "missing --interface (-i)")
+	case peer == "":
+		return attr, usage(c, "missing the peer's address")
+	case err != nil:
+		return attr, usage(c, "%v", err)
+	case !ok:
+		return attr, usage(c, "progress %q: want auto or manual", f.progress)
+	case !ok2:
+		return attr, usage(c, "copy mode %q: want auto, copy or zero-copy", f.copyMode)
+	case f.giveUp <= 0:
+		return attr, usage(c, "timeout %v: want more than 0", f.giveUp)
+	case f.queues < 0:
+		return attr, usage(c, "%d queues: want 0 for all, or more", f.queues)
+	}
+	attr.UDP = addr.IsIP()
+	return attr, nil
+}
+
+// client is an interface in use and a peer that has answered.
+type client struct {
+	dom  *xdpfab.Domain
+	peer *xdpfab.Peer
+	addr string
+}
+
+// connect opens the interface and dials the peer.
+func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, error) {
+	attr, err := f.attr(c, peer)
+	if err != nil {
+		return nil, err
+	}
+	dom, err := a.open(c.Context(), f.ifname, attr)
+	if err != nil {
+		return nil, interfaceError(err)
+	}
+	p, err := dom.Dial(c.Context(), peer)
+	if err != nil {
+		return nil, errors.Join(err, dom.Close())
+	}
+	return &client{dom: dom, peer: p, addr: peer}, nil
+}
+
+func (c *client) close() error { return c.dom.Close() }
+
+// resent is how many frames had to be sent again so far.
+func (c *client) resent() uint64 {
+	all, err := c.dom.Counters()
+	if err != nil {
+		return 0
+	}
+	return all["frames_resent"]
+}
+
+// regionFlags name the memory that operations are for.
+type regionFlags struct {
+	name string
+	key  string
+}
+
+func (f *regionFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.name, "region", "", "name of the peer's memory region")
+	c.Flags().StringVar(&f.key, "key", "", "key of the region, decimal or 0x…, instead of its name")
+}
+
+// check is for before anything is opened.
+func (f *regionFlags) check(c *cobra.Command) error {
+	if (f.name == "") == (f.key == "") {
+		return usage(c, "want one of --region and --key")
+	}
+	if len(f.name) > mr.MaxName {
+		return usage(c, "region name of %d bytes: want at most %d", len(f.name), mr.MaxName)
+	}
+	if f.key != "" {
+		if _, err := strconv.ParseUint(f.key, 0, 64); err != nil {
+			return usage(c, "key %q: want a 64-bit number, decimal or 0x…", f.key)
+		}
+	}
+	return nil
+}
+
+// String names the region in output.
+func (f *regionFlags) String() string {
+	if f.name != "" {
+		return f.name
+	}
+	return "key " + f.key
+}
+
+// find asks the peer for the region; one that is given by its key has no size.
+func (f *regionFlags) find(ctx context.Context, p *xdpfab.Peer) (xdpfab.Region, error) {
+	if f.name == "" {
+		key, err := strconv.ParseUint(f.key, 0, 64)
+		return xdpfab.Region{Key: key}, err
+	}
+	return p.Lookup(ctx, f.name)
+}
+
+// poster is an endpoint with a completion queue of its own, and one destination.
+// One goroutine uses it.
+type poster struct {
+	ep   *xdpfab.Endpoint
+	cq   *xdpfab.CompletionQueue
+	dest xdpfab.Address
+	done [1]xdpfab.Completion
+}
+
+// newPoster makes an endpoint for size operations in flight, a power of two.
+func (c *client) newPoster(ctx context.Context, size int) (*poster, error) {
+	av, err := c.dom.NewAddressVector()
+	if err != nil {
+		return nil, err
+	}
+	cq, err := c.dom.NewCompletionQueue(xdpfab.CQAttr{Size: size})
+	if err != nil {
+		return nil, err
+	}
+	ep, err := c.dom.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, Size: size, InitiateOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
+		return nil, err
+	}
+	dest, err := av.Insert(ctx, c.addr)
+	return &poster{ep: ep, cq: cq, dest: dest}, err
+}
+
+// post hands an operation in the form given to the endpoint.
+func (p *poster) post(form atomic.Func, m *xdpfab.Msg, flags uint64) error {
+	m.Dest = p.dest
+	switch form {
+	case atomic.Base:
+		return p.ep.AtomicMsg(m, flags)
+	case atomic.Fetch:
+		return p.ep.FetchAtomicMsg(m, flags)
+	case atomic.Compare:
+		return p.ep.CompareAtomicMsg(m, flags)
+	}
+	return fmt.Errorf("form %v: %w", form, xdpfab.ErrUnsupported)
+}
+
+// do posts one operation and waits for its end. When the context ends first, the
+// outcome is unknown and the poster of no more use.
+func (p *poster) do(ctx context.Context, form atomic.Func, m *xdpfab.Msg) error {
+	if err := p.post(form, m, 0); err != nil {
+		return err
+	}
+	if err := p.cq.Wait(ctx, 1); err != nil {
+		return fmt.Errorf("%w: %w", xdpfab.ErrOutcomeUnknown, err)
+	}
+	if n, err := p.cq.Read(p.done[:]); n == 1 || err != nil && !errors.Is(err, xdpfab.ErrAvailable) {
+		return err
+	}
+	e, ok := p.cq.ReadErr()
+	if !ok {
+		return fmt.Errorf("%w: a completion is missing", xdpfab.ErrOutcomeUnknown)
+	}
+	return e.Err
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/testnet/veth"
+)
+
+const (
+	startLimit  = 10 * time.Second // for the daemon to answer
+	clientLimit = 30 * time.Second // for one client process
+	endLimit    = 3 * time.Second  // from asking a process to end to killing it
+)
+
+// command prepares a process that ends with this one, however that ends, and that
+// a terminal's Ctrl-C does not reach: its end is this process's business. When the
+// context ends it is asked to end, and after endLimit made to.
+func command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, name, args...)
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	c.WaitDelay = endLimit
+	return c
+}
+
+// daemon is an xdpfabd that runs in a namespace.
+type daemon struct {
+	cmd    *exec.Cmd
+	stop   context.CancelFunc
+	ended  chan struct{} // closed when the process is gone
+	err    error         // of the process; valid once ended is closed
+	log    bytes.Buffer  // valid once ended is closed
+	socket string
+}
+
+// startDaemon starts the daemon on the namespace's interface and waits until it
+// answers. On error no process is left.
+func startDaemon(ctx context.Context, side *veth.Side, binary, socket string) (*daemon, error) {
+	// The daemon outlives an interrupt: it is ended in order, by close.
+	own, stop := context.WithCancel(context.WithoutCancel(ctx))
+	d := &daemon{stop: stop, ended: make(chan struct{}), socket: socket}
+	d.cmd = command(own, binary, "--interface", side.IfName, "--udp", "--control", socket, "--region", "demo=64KiB")
+	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
+	if err := side.Do(d.cmd.Start); err != nil {
+		stop()
+		return nil, fmt.Errorf("starting the daemon: %w", err)
+	}
+	go func() {
+		d.err = d.cmd.Wait()
+		close(d.ended)
+	}()
+	if err := d.ready(ctx); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+// ready waits for the control socket to answer.
+func (d *daemon) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("the daemon did not answer within %v", startLimit))
+	defer cancel()
+	for {
+		if _, err := d.status(ctx); err == nil {
+			return nil
+		}
+		select {
+		case <-d.ended:
+			return fmt.Errorf("the daemon ended at once: %w: %s", d.err, strings.TrimSpace(d.log.String()))
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func (d *daemon) status(ctx context.Context) (control.Status, error) {
+	c, err := control.Dial(d.socket)
+	if err != nil {
+		return control.Status{}, err
+	}
+	defer c.Close()
+	return c.Status(ctx)
+}
+
+// close ends the process and waits for that. Ending because of it is no error.
+func (d *daemon) close() error {
+	select {
+	case <-d.ended:
+		if d.err != nil {
+			return fmt.Errorf("the daemon failed: %w: %s", d.err, strings.TrimSpace(d.log.String()))
+		}
+		return nil
+	default:
+	}
+	d.stop()
+	<-d.ended
+	if d.cmd.ProcessState.ExitCode() != 0 {
+		return fmt.Errorf("the daemon did not end well: %v: %s", d.cmd.ProcessState, strings.TrimSpace(d.log.String()))
+	}
+	return nil
+}
+
+// runClient runs this program as another process in a namespace, and decodes the JSON
+// that it prints into result.
+func runClient(ctx context.Context, side *veth.Side, self string, result any, args ...string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, clientLimit, fmt.Errorf("took longer than %v", clientLimit))
+	defer cancel()
+	cmd := command(ctx, self, append(args, "-i", side.IfName, "--json")...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := side.Do(cmd.Start); err != nil {
+		return fmt.Errorf("starting a client: %w", err)
+	}
+	err := cmd.Wait()
+	if ctx.Err() != nil {
+		return fmt.Errorf("xdpfab %s: %w", args[0], context.Cause(ctx))
+	}
+	if err != nil {
+		return fmt.Errorf("xdpfab %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(errs.String()))
+	}
+	if err := json.Unmarshal(out.Bytes(), result); err != nil {
+		return fmt.Errorf("output of xdpfab %s: %w", args[0], err)
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/nic"
+	"github.com/xdpfab/xdpfab/internal/route"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// The exit codes. What is certain of an operation weighs more than its cause: an
+// operation whose outcome is unknown because the peer fell silent exits with 3.
+const (
+	exitOK          = 0
+	exitFailed      = 1 // refused, or not executed; or a check failed
+	exitUsage       = 2
+	exitUnknown     = 3 // outcome unknown, or the peer restarted
+	exitUnreachable = 4
+	exitInterface   = 5 // privilege or interface
+)
+
+// codeError is an error whose exit code does not follow from what it wraps.
+type codeError struct {
+	err  error
+	code int
+}
+
+func (e *codeError) Error() string { return e.err.Error() }
+func (e *codeError) Unwrap() error { return e.err }
+
+// usage is an error in how a command was called.
+func usage(c *cobra.Command, format string, args ...any) error {
+	return &codeError{fmt.Errorf("%s; see `%s --help`", fmt.Sprintf(format, args...), c.CommandPath()), exitUsage}
+}
+
+// interfaceError is an error about an interface or what it takes to use one.
+func interfaceError(err error) error { return &codeError{err, exitInterface} }
+
+// causes map what an error wraps to its exit code; the first match counts.
+var causes = []struct {
+	is   error
+	code int
+}{
+	{xdpfab.ErrOutcomeUnknown, exitUnknown},
+	{xdpfab.ErrPeerRestarted, exitUnknown},
+	{xdpfab.ErrPeerSilent, exitUnreachable},
+	{route.ErrNoRoute, exitUnreachable},
+	{route.ErrUnreachable, exitUnreachable},
+	{control.ErrNoDaemon, exitUnreachable},
+	{route.ErrNoSource, exitInterface},
+	{nic.ErrNoInterface, exitInterface},
+	{fs.ErrPermission, exitInterface},
+}
+
+func exitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if c := new(codeError); errors.As(err, &c) {
+		return c.code
+	}
+	for _, c := range causes {
+		if errors.Is(err, c.is) {
+			return c.code
+		}
+	}
+	return exitFailed
+}
+
+// certainty says what is known of an operation that failed.
+func certainty(err error) string {
+	for _, c := range []error{xdpfab.ErrNotExecuted, xdpfab.ErrOutcomeUnknown, xdpfab.ErrPeerRestarted} {
+		if errors.Is(err, c) {
+			return c.Error()
+		}
+	}
+	return xdpfab.ErrNotExecuted.Error() // refused before it was sent
+}
+
+// layers are the package names that errors begin with on their way up.
+var layers = regexp.MustCompile(`^((xdpfab|port|nic|control|veth|bpf|xsk): )+`)
+
+// oneLine is an error as it is shown.
+func oneLine(err error) string {
+	text := layers.ReplaceAllString(strings.TrimSpace(err.Error()), "")
+	return "xdpfab: " + strings.ReplaceAll(text, "\n", "; ")
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/nic"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// infoReport is what info prints as JSON.
+type infoReport struct {
+	System     nic.System       `json:"system"`
+	Interfaces []interfaceEntry `json:"interfaces"`
+	Limits     limits           `json:"limits"`
+	Operations []opEntry        `json:"operations"`
+}
+
+type interfaceEntry struct {
+	nic.Interface
+	Plan nic.Plan `json:"plan"`
+	// MaxFrame is by encapsulation, bytes; 0 where the MTU does not do.
+	MaxFrame map[string]int `json:"max_frame"`
+}
+
+// limits are those of the protocol, whatever the interface.
+type limits struct {
+	Window        int    `json:"window"`        // request frames in flight for each session
+	InjectBytes   int    `json:"inject_bytes"`  // operands whose buffers are free at once
+	CallElements  uint64 `json:"call_elements"` // in one call; longer arrays are segmented
+	RegionName    int    `json:"region_name"`   // bytes
+	MinFrameBytes int    `json:"min_mtu_bytes"` // least MTU
+	Datatypes     int    `json:"datatypes"`
+}
+
+// opEntry says in which forms an operation is there for a datatype.
+type opEntry struct {
+	Op       string   `json:"op"`
+	Datatype string   `json:"datatype"`
+	Size     int      `json:"size"` // bytes
+	Forms    []string `json:"forms"`
+}
+
+func (a *app) infoCmd() *cobra.Command {
+	var operations bool
+	c := &cobra.Command{
+		Use:   "info [INTERFACE]",
+		Short: "Show what an interface, the kernel and xdpfab can do",
+		Long: `info shows an interface (all of them without an argument), which mode xdpfab
+would use it in, what the kernel and the caller's privileges allow, the limits,
+and the operations for each datatype. It attaches nothing, changes nothing and
+needs no privilege; what it may not know it leaves open.`,
+		Example: `  xdpfab info
+  xdpfab info eth0
+  xdpfab info eth0 --json | jq '.interfaces[0].plan'`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage(c, "unexpected argument %q", args[1])
+			}
+			return nil
+		},
+		ValidArgsFunction: completeInterfaces,
+		RunE: func(_ *cobra.Command, args []string) error {
+			r, err := report(args)
+			if err != nil {
+				return err
+			}
+			return a.print(r, func(w io.Writer) { r.text(w, len(args) == 1 || operations) })
+		},
+	}
+	a.jsonFlag(c)
+	c.Flags().BoolVar(&operations, "operations", false, "print the table of operations without an interface, too")
+	return c
+}
+
+func report(args []string) (r infoReport, err error) {
+	if r.System, err = nic.Machine(); err != nil {
+		return r, err
+	}
+	var list []nic.Interface
+	if len(args) == 0 {
+		list, err = nic.List()
+	} else {
+		list = make([]nic.Interface, 1)
+		list[0], err = nic.Inspect(args[0])
+	}
+	if err != nil {
+		return r, interfaceError(err)
+	}
+	for _, i := range list {
+		e := interfaceEntry{Interface: i, Plan: i.Plan(), MaxFrame: map[string]int{}}
+		// The IP and UDP headers are inside the MTU, Ethernet's is not.
+		for encap, overhead := range map[string]int{"ethernet": 0, "udp4": 20 + 8, "udp6": 40 + 8} {
+			e.MaxFrame[encap] = max(min(i.MTU, wire.MaxFrame)-overhead, 0)
+		}
+		r.Interfaces = append(r.Interfaces, e)
+	}
+	r.Limits = limits{
+		Window: session.MaxWindow, InjectBytes: xdpfab.InjectSize, CallElements: math.MaxUint32,
+		RegionName: mr.MaxName, MinFrameBytes: wire.MinMTU, Datatypes: atomic.NumDatatypes,
+	}
+	for op := range atomic.Op(atomic.NumOps) {
+		for dt := range atomic.Datatype(atomic.NumDatatypes) {
+			if f := formsOf(op, dt); len(f) > 0 {
+				r.Operations = append(r.Operations, opEntry{Op: op.String(), Datatype: dt.String(), Size: dt.Size(), Forms: f})
+			}
+		}
+	}
+	return r, nil
+}
+
+// formsOf lists the forms in which an operation is valid for a datatype.
+func formsOf(op atomic.Op, dt atomic.Datatype) []string {
+	var forms []string
+	for f := range atomic.Func(atomic.NumFuncs) {
+		if atomic.Valid(f, op, dt) {
+			forms = append(forms, f.String())
+		}
+	}
+	return forms
+}
+
+func (r *infoReport) text(w io.Writer, full bool) {
+	if full && len(r.Interfaces) == 1 {
+		r.Interfaces[0].text(w)
+	} else {
+		r.summary(w)
+	}
+	r.systemText(w)
+	l := r.Limits
+	fmt.Fprintf(w, "\nlimits\twindow %d frames, inject %d bytes, %d elements a call, region names of %d bytes\n",
+		l.Window, l.InjectBytes, l.CallElements, l.RegionName)
+	if full {
+		operationsText(w)
+	}
+}
+
+// summary is one line for each interface.
+func (r *infoReport) summary(w io.Writer) {
+	fmt.Fprintln(w, "INTERFACE\tDRIVER\tMTU\tQUEUES\tMAC\tXDP\tCOPY\tUSABLE")
+	for _, i := range r.Interfaces {
+		usable := "yes"
+		if !i.Plan.Usable {
+			usable = "no: " + strings.Join(i.Plan.Problems, "; ")
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", i.Name, i.Driver, i.MTU, i.RXQueues, orDash(i.MAC), i.Plan.XDP, i.Plan.Copy, usable)
+	}
+}
+
+func (i *interfaceEntry) text(w io.Writer) {
+	features := strings.Join(i.Features, " ")
+	switch {
+	case !i.FeaturesKnown:
+		features = "unknown (kernel < 6.3)"
+	case features == "":
+		features = "none"
+	}
+	attached := "nothing"
+	if x := i.Attached; x != nil {
+		attached = strings.TrimSpace(fmt.Sprintf("program %d (%s) %s", x.ID, x.Mode, x.Name))
+	}
+	state := "up"
+	if !i.Up {
+		state = "down"
+	}
+	fmt.Fprintf(w, "interface\t%s, index %d, %s\n", i.Name, i.Index, state)
+	fmt.Fprintf(w, "driver\t%s\n", i.Driver)
+	fmt.Fprintf(w, "MTU\t%d bytes: frames of %d (Ethernet), %d (UDP/IPv4), %d (UDP/IPv6)\n",
+		i.MTU, i.MaxFrame["ethernet"], i.MaxFrame["udp4"], i.MaxFrame["udp6"])
+	fmt.Fprintf(w, "MAC\t%s\n", orDash(i.MAC))
+	fmt.Fprintf(w, "addresses\t%s\n", orDash(strings.Join(i.Addresses, " ")))
+	fmt.Fprintf(w, "queues\t%d receive, %d transmit\n", i.RXQueues, i.TXQueues)
+	fmt.Fprintf(w, "XDP features\t%s\n", features)
+	fmt.Fprintf(w, "XDP attached\t%s\n", attached)
+	if i.Plan.Usable {
+		fmt.Fprintf(w, "xdpfab would use\t%s XDP, %s, %d queues\n", i.Plan.XDP, i.Plan.Copy, i.Plan.Queues)
+	} else {
+		fmt.Fprintf(w, "xdpfab can not use it\t%s\n", strings.Join(i.Plan.Problems, "; "))
+	}
+	for _, n := range i.Plan.Notes {
+		fmt.Fprintf(w, "note\t%s\n", n)
+	}
+}
+
+func (r *infoReport) systemText(w io.Writer) {
+	fmt.Fprintf(w, "\nkernel\t%s\n", r.System.Kernel)
+	for _, f := range r.System.Features {
+		fmt.Fprintf(w, "  %s\t%s (Linux %s%s)\n", f.Name, yesNo(f.Present), f.Since, ifThen(f.Required, ", required"))
+	}
+	fmt.Fprintln(w, "privileges\t")
+	for _, c := range r.System.Capabilities {
+		fmt.Fprintf(w, "  %s\t%s (%s%s)\n", c.Name, yesNo(c.Have), c.For, ifThen(c.Required, ", required"))
+	}
+	memlock := "unlimited"
+	if !r.System.Unlimited() {
+		memlock = fmt.Sprintf("%d KiB", r.System.Memlock>>10)
+	}
+	fmt.Fprintf(w, "  memlock limit\t%s\n", memlock)
+}
+
+// operationsText is the table of fi_atomic(3): a row for each operation, with the
+// letters of the forms; datatypes of one class share a column.
+func operationsText(w io.Writer) {
+	columns := []struct {
+		title string
+		dt    atomic.Datatype // stands for all of its class
+	}{{"INTEGER", atomic.Uint64}, {"FLOAT", atomic.Double}, {"COMPLEX", atomic.DoubleComplex}}
+	fmt.Fprint(w, "\nOPERATION")
+	for _, col := range columns {
+		fmt.Fprintf(w, "\t%s", col.title)
+	}
+	fmt.Fprintln(w)
+	for op := range atomic.Op(atomic.NumOps) {
+		fmt.Fprint(w, op)
+		for _, col := range columns {
+			fmt.Fprintf(w, "\t%s", orDash(strings.Join(formsOf(op, col.dt), " ")))
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintln(w)
+	for i, col := range columns {
+		var names []string
+		for dt := range atomic.Datatype(atomic.NumDatatypes) {
+			if classOf(dt) == i {
+				names = append(names, dt.String())
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\n", strings.ToLower(col.title), strings.Join(names, " "))
+	}
+}
+
+// classOf is the column of a datatype, told by what is valid for it.
+func classOf(dt atomic.Datatype) int {
+	switch {
+	case atomic.Valid(atomic.Base, atomic.Bor, dt):
+		return 0
+	case atomic.Valid(atomic.Base, atomic.Min, dt):
+		return 1
+	}
+	return 2
+}
+
+// completeInterfaces offers the names of interfaces to the shell.
+func completeInterfaces(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	list, _ := nic.List()
+	var names []string
+	for _, i := range list {
+		names = append(names, i.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func ifThen(b bool, s string) string {
+	if b {
+		return s
+	}
+	return ""
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

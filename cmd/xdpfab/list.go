@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// regionEntry is a region as list prints it. The key is text, since 64 bits are
+// more than JSON readers keep.
+type regionEntry struct {
+	Name   string `json:"name"`
+	Key    string `json:"key"`
+	Size   uint64 `json:"size"` // bytes
+	Access string `json:"access"`
+}
+
+func (a *app) listCmd() *cobra.Command {
+	var link linkFlags
+	c := &cobra.Command{
+		Use:   "list PEER",
+		Short: "List the memory regions that a peer publishes",
+		Long: `list shows the catalogue of a peer: the regions that are published under a
+name, with key, size and rights. PEER is a MAC address, or an IP address for UDP,
+with "/" and an endpoint number if that is not 0.`,
+		Example: `  xdpfab list 10.0.0.2 -i eth0
+  xdpfab list 02:00:00:00:00:0b/1 -i eth0 --json`,
+		Args: exactArgs("PEER"),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			cl, err := a.connect(c, &link, args[0])
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, cl.close()) }()
+			list, err := cl.peer.Regions(c.Context())
+			if err != nil {
+				return err
+			}
+			return a.printRegions(list)
+		},
+	}
+	link.register(c)
+	a.jsonFlag(c)
+	return c
+}
+
+func (a *app) printRegions(list []xdpfab.Region) error {
+	entries := []regionEntry{}
+	for _, r := range list {
+		entries = append(entries, regionEntry{Name: r.Name, Key: fmt.Sprintf("%#016x", r.Key), Size: r.Size, Access: r.Access.String()})
+	}
+	return a.print(entries, func(w io.Writer) {
+		fmt.Fprintln(w, "NAME\tKEY\tBYTES\tACCESS")
+		for _, e := range entries {
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", e.Name, e.Key, e.Size, e.Access)
+		}
+	})
+}

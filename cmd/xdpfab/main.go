@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Command xdpfab is the command-line client: it runs atomic operations on the
+// memory of other nodes, measures them, and looks at interfaces and daemons.
+//
+// It is where an operation begins that a person types. Each command is a file:
+// it reads flags, opens the interface through the app's opener (a test puts a
+// pipe in its place), posts operations with package xdpfab, and prints what came
+// back, as text or as JSON. Package value turns text into operands.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	a := &app{
+		open: func(ctx context.Context, ifname string, attr xdpfab.DomainAttr) (*xdpfab.Domain, error) {
+			return xdpfab.Open(ctx, ifname, attr)
+		},
+		in: os.Stdin, out: os.Stdout, err: os.Stderr, tty: isTerminal(os.Stderr),
+	}
+	os.Exit(a.run(ctx, os.Args[1:]))
+}

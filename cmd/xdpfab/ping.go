@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// pingReport is what ping prints as JSON.
+type pingReport struct {
+	Peer      string      `json:"peer"`
+	Interface string      `json:"interface"`
+	What      string      `json:"what"`
+	Sent      int         `json:"sent"`
+	Answered  int         `json:"answered"`
+	Lost      int         `json:"lost"`
+	Resent    uint64      `json:"frames_resent"`
+	Seconds   float64     `json:"seconds"`
+	RoundTrip percentiles `json:"round_trip"`
+}
+
+type pingFlags struct {
+	link     linkFlags
+	region   string
+	count    int
+	interval time.Duration
+}
+
+func (a *app) pingCmd() *cobra.Command {
+	var f pingFlags
+	c := &cobra.Command{
+		Use:   "ping PEER",
+		Short: "Measure round trips to a peer",
+		Long: `ping opens a session and measures round trips one after the other, through the
+whole of both nodes: a look-up in the peer's catalogue or, with --region, an
+atomic read of the region's first word. A frame that gets lost is sent again, so
+losses show up as resent frames and long round trips; a round trip is lost only
+when the peer is silent for --timeout.`,
+		Example: `  xdpfab ping 10.0.0.2 -i eth0
+  xdpfab ping 02:00:00:00:00:0b -i eth0 -c 100000 --region counters --progress manual
+  xdpfab ping 10.0.0.2 -i eth0 -c 10 --interval 1s --json`,
+		Args: exactArgs("PEER"),
+		RunE: func(c *cobra.Command, args []string) error { return a.ping(c, &f, args[0]) },
+	}
+	f.link.register(c)
+	a.jsonFlag(c)
+	c.Flags().StringVar(&f.region, "region", "", "read a word of this region")
+	c.Flags().IntVarP(&f.count, "count", "c", 1000, "round trips; 0 goes on until interrupted")
+	c.Flags().DurationVar(&f.interval, "interval", 0, "pause between round trips")
+	return c
+}
+
+func (a *app) ping(c *cobra.Command, f *pingFlags, peer string) (err error) {
+	if f.count < 0 || f.interval < 0 {
+		return usage(c, "count and interval: want 0 or more")
+	}
+	cl, err := a.connect(c, &f.link, peer)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cl.close()) }()
+	once, what, err := cl.roundTrip(c.Context(), f.region)
+	if err != nil {
+		return err
+	}
+	r := pingReport{Peer: peer, Interface: f.link.ifname, What: what}
+	last := r.run(c.Context(), f, once)
+	r.Resent = cl.resent()
+	err = a.print(&r, r.text)
+	if r.Lost > 0 {
+		err = errors.Join(err, fmt.Errorf("%d of %d round trips lost: %w", r.Lost, r.Sent, last))
+	}
+	return err
+}
+
+// roundTrip chooses what a round trip is, and prepares it.
+func (c *client) roundTrip(ctx context.Context, region string) (once func(context.Context) error, what string, err error) {
+	if region == "" {
+		return func(ctx context.Context) error {
+			// Whether there is such a region does not matter: the peer has looked.
+			if _, err := c.peer.Lookup(ctx, "ping"); !errors.Is(err, xdpfab.ErrNoRegion) {
+				return err
+			}
+			return nil
+		}, "catalogue look-up", nil
+	}
+	w, err := xdpfab.Word[uint64](ctx, c.peer, region, 0)
+	return func(ctx context.Context) error {
+		_, err := w.Load(ctx)
+		return err
+	}, "atomic read of a uint64 in " + region, err
+}
+
+// run measures until the count is reached or the context ends, and returns the
+// last failure.
+func (r *pingReport) run(ctx context.Context, f *pingFlags, once func(context.Context) error) (last error) {
+	h := newHistogram()
+	begin := time.Now()
+	for (f.count == 0 || r.Sent < f.count) && ctx.Err() == nil {
+		start := time.Now()
+		err := once(ctx)
+		if ctx.Err() != nil {
+			break // interrupted in between: neither answered nor lost
+		}
+		r.Sent++
+		if err == nil {
+			record(h, time.Since(start))
+		} else {
+			r.Lost++
+			last = err
+		}
+		if f.interval > 0 && r.Sent != f.count {
+			select {
+			case <-ctx.Done():
+			case <-time.After(f.interval):
+			}
+		}
+	}
+	r.Answered = r.Sent - r.Lost
+	r.Seconds = time.Since(begin).Seconds()
+	r.RoundTrip = percentilesOf(h)
+	return last
+}
+
+func (r *pingReport) text(w io.Writer) {
+	fmt.Fprintf(w, "ping %s over %s: %s\n", r.Peer, r.Interface, r.What)
+	fmt.Fprintf(w, "%d round trips in %.3f s, %d lost, %d frames resent\n", r.Answered, r.Seconds, r.Lost, r.Resent)
+	if r.Answered > 0 {
+		r.RoundTrip.text(w)
+	}
+}

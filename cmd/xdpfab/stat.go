@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+)
+
+type statFlags struct {
+	path, ifname string
+	watch        time.Duration
+	count        int
+	all          bool
+}
+
+func (a *app) statCmd() *cobra.Command {
+	var f statFlags
+	c := &cobra.Command{
+		Use:   "stat",
+		Short: "Show the state and the counters of a daemon",
+		Long: `stat asks a daemon of this machine, by its control socket, for its regions and
+counters. Without --control and --interface it takes the only daemon there is.
+With --watch it goes on, and shows what happened each second.`,
+		Example: `  xdpfab stat
+  xdpfab stat --interface eth0 --watch 1s
+  xdpfab stat --control /run/xdpfabd/eth0.sock --json`,
+		Args: exactArgs(),
+		RunE: func(c *cobra.Command, _ []string) error { return a.stat(c, &f) },
+	}
+	a.jsonFlag(c)
+	fs := c.Flags()
+	fs.StringVar(&f.path, "control", "", "path of the daemon's control socket")
+	fs.StringVarP(&f.ifname, "interface", "i", "", "interface of the daemon, instead of --control")
+	fs.DurationVar(&f.watch, "watch", 0, "repeat at this interval, with rates")
+	fs.IntVar(&f.count, "count", 0, "with --watch, how often; 0 until interrupted")
+	fs.BoolVar(&f.all, "all", false, "show counters that are zero, too")
+	_ = c.RegisterFlagCompletionFunc("interface", completeInterfaces)
+	return c
+}
+
+// statReport is a daemon's state as JSON, with rates when there was one before.
+type statReport struct {
+	control.Status
+	Rates map[string]float64 `json:"rates,omitempty"` // events per second since the last one
+}
+
+func (a *app) stat(c *cobra.Command, f *statFlags) error {
+	switch {
+	case f.watch < 0 || f.count < 0:
+		return usage(c, "watch and count: want 0 or more")
+	case f.path != "" && f.ifname != "":
+		return usage(c, "want one of --control and --interface")
+	case f.ifname != "":
+		f.path = control.DefaultPath(f.ifname)
+	case f.path == "":
+		var err error
+		if f.path, err = onlyDaemon(filepath.Dir(control.DefaultPath("any"))); err != nil {
+			return err
+		}
+	}
+	d, err := control.Dial(f.path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	var last statReport
+	for n := 1; ; n++ {
+		r, err := ask(c.Context(), d, last)
+		if err != nil {
+			if errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return err
+		}
+		if err := errors.Join(a.print(&r, func(w io.Writer) { r.text(w, f.all) }), a.flush()); err != nil {
+			return err
+		}
+		if f.watch == 0 || n == f.count {
+			return nil
+		}
+		last = r
+		select {
+		case <-c.Context().Done():
+			return nil
+		case <-time.After(f.watch):
+		}
+	}
+}
+
+// ask gets a status and the rates since the last one.
+func ask(ctx context.Context, d *control.Client, last statReport) (r statReport, err error) {
+	if r.Status, err = d.Status(ctx); err != nil || last.PID == 0 {
+		return r, err
+	}
+	elapsed := r.UptimeSeconds - last.UptimeSeconds
+	if r.PID != last.PID || elapsed <= 0 {
+		return r, nil // another daemon's counters began anew
+	}
+	r.Rates = make(map[string]float64)
+	for name, v := range r.Counters {
+		r.Rates[name] = float64(v-last.Counters[name]) / elapsed
+	}
+	return r, nil
+}
+
+// onlyDaemon finds the one control socket of a directory.
+func onlyDaemon(dir string) (string, error) {
+	found, _ := filepath.Glob(filepath.Join(dir, "*.sock"))
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		if _, err := os.Stat(dir); errors.Is(err, os.ErrPermission) {
+			return "", err
+		}
+		return "", fmt.Errorf("%w: none in %s; start xdpfabd, or name its socket with --control", control.ErrNoDaemon, dir)
+	}
+	return "", &codeError{fmt.Errorf("several daemons: choose one with --control %s", strings.Join(found, " or ")), exitUsage}
+}
+
+func (r *statReport) text(w io.Writer, all bool) {
+	i := r.Interface
+	fmt.Fprintf(w, "daemon\t%s, pid %d, up %v\n", r.Version, r.PID, (time.Duration(r.UptimeSeconds) * time.Second).String())
+	fmt.Fprintf(w, "interface\t%s (%s), MTU %d, %d queues, %s XDP, %s, %s progress\n", i.Name, i.Driver, i.MTU, i.Queues, i.XDP, i.Copy, r.Progress)
+	fmt.Fprintf(w, "address\t%s\n", r.Address)
+	if len(r.Regions) > 0 {
+		fmt.Fprintln(w, "\nREGION\tKEY\tBYTES\tACCESS\tBACKING\tPAGES")
+	}
+	for _, e := range r.Regions {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", orDash(e.Name), e.Key, e.Size, orDash(strings.Join(e.Access, " ")), e.Backing, e.Pages)
+	}
+	fmt.Fprintf(w, "\nCOUNTER\tTOTAL%s\n", ifThen(r.Rates != nil, "\tPER SECOND"))
+	for _, name := range slices.Sorted(maps.Keys(r.Counters)) {
+		if r.Counters[name] == 0 && !all {
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%d", name, r.Counters[name])
+		if r.Rates != nil {
+			fmt.Fprintf(w, "\t%.0f", r.Rates[name])
+		}
+		fmt.Fprintln(w)
+	}
+	if r.Rates != nil {
+		fmt.Fprintln(w)
+	}
+}
