@@ -48,6 +48,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	out := bufio.NewWriter(a.out)
 	a.out = out
 	root.SetOut(out)
+	root.SetErr(a.err)
 	err := errors.Join(root.ExecuteContext(ctx), out.Flush())
 	if err != nil {
 		fmt.Fprintln(a.err, oneLine(err))

@@ -57,6 +57,13 @@ func (f XDPFeatures) Names() []string {
 
 func (f XDPFeatures) String() string { return strings.Join(f.Names(), " ") }
 
+// genlHeader is struct genlmsghdr: command, version, and two bytes that have to be
+// zero. The one of package nl leaves those to chance.
+type genlHeader [nl.SizeofGenlmsg]byte
+
+func (h genlHeader) Len() int          { return len(h) }
+func (h genlHeader) Serialize() []byte { return h[:] }
+
 // ask sends one request to a generic netlink family and returns the attributes of
 // the answer by number.
 func ask(family string, command uint8, attrs ...nl.NetlinkRequestData) (map[uint16][]byte, error) {
@@ -65,7 +72,7 @@ func ask(family string, command uint8, attrs ...nl.NetlinkRequestData) (map[uint
 		return nil, fmt.Errorf("nic: generic netlink family %s: %w", family, err)
 	}
 	req := nl.NewNetlinkRequest(int(f.ID), 0)
-	req.AddData(&nl.Genlmsg{Command: command, Version: uint8(f.Version)})
+	req.AddData(genlHeader{command, uint8(f.Version)})
 	for _, a := range attrs {
 		req.AddData(a)
 	}

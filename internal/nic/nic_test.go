@@ -131,6 +131,13 @@ func TestVeth(t *testing.T) {
 			!slices.Contains(i.Addresses, p.A.IP4.String()+"/24") || i.Attached != nil || !plan.Usable || plan.Queues != 2 {
 			t.Errorf("%+v, %+v", i, plan)
 		}
+		s, err := Machine()
+		if err != nil {
+			return err
+		}
+		if v, err := parseVersion(s.Kernel); err != nil || i.FeaturesKnown != v.atLeast(version{6, 3}) {
+			t.Errorf("Linux %s: XDP features known: %v", s.Kernel, i.FeaturesKnown)
+		}
 		if i.FeaturesKnown && (plan.XDP != "native" || plan.Copy != "copy") {
 			t.Errorf("features %v: %+v", i.Features, plan)
 		}

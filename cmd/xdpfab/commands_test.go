@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/route"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// Every way to call a command wrongly, and what it says.
+func TestRefusals(t *testing.T) {
+	n := newNode(t)
+	for _, c := range []struct {
+		args string // "PEER" is replaced, -i pipe0 added
+		code int
+		say  string
+	}{
+		{"ping", exitUsage, "missing PEER"},
+		{"ping PEER extra", exitUsage, `unexpected argument "extra"`},
+		{"ping PEER --bogus", exitUsage, "unknown flag: --bogus"},
+		{"ping nonsense", exitUsage, "bad address"},
+		{"ping ff:ff:ff:ff:ff:ff", exitUsage, "names no single node"},
+		{"ping PEER -c -1", exitUsage, "want 0 or more"},
+		{"ping PEER -c x", exitUsage, "invalid argument"},
+		{"ping PEER --progress slow", exitUsage, "want auto or manual"},
+		{"ping PEER --copy none", exitUsage, "want auto, copy or zero-copy"},
+		{"ping PEER --timeout 0s", exitUsage, "want more than 0"},
+		{"ping PEER --queues -2", exitUsage, "want 0 for all"},
+		{"ping PEER --region absent", exitFailed, "no memory region of this name"},
+		{"ping PEER/7", exitFailed, "no such endpoint"},
+		{"ping 02:00:00:00:00:77 --timeout 100ms", exitUnreachable, "does not answer"},
+		{"list PEER/9", exitFailed, "refused the session"},
+		{"atomic", exitUsage, "missing OP and DATATYPE"},
+		{"atomic sum", exitUsage, "missing OP and DATATYPE"},
+		{"atomic add uint64 1", exitUsage, `unknown operation "add": want one of min, max`},
+		{"atomic sum uint63 1", exitUsage, `unknown datatype "uint63": want one of int8`},
+		{"atomic bor double 1", exitUsage, "bor is not defined for double"},
+		{"atomic sum uint64 1 --form compare", exitUsage, `want base or fetch`},
+		{"atomic sum uint64 1 --form magic", exitUsage, `want base or fetch`},
+		{"atomic read uint64 --form base", exitUsage, "want fetch"},
+		{"atomic sum uint64", exitUsage, "values: 0 bytes for 1 elements"},
+		{"atomic sum uint64 1 2 --count 3", exitUsage, "want 24, that is 1 or 3 elements"},
+		{"atomic sum uint64 x", exitUsage, "want an integer"},
+		{"atomic sum uint8 256", exitUsage, "want 0 to 255"},
+		{"atomic sum uint8 -1", exitUsage, "want 0 to 255"},
+		{"atomic read uint8 1", exitUsage, "read takes no values"},
+		{"atomic sum uint8 1 --compare 2", exitUsage, "takes no compare values"},
+		{"atomic cswap uint8 1", exitUsage, "compare values: 0 bytes"},
+		{"atomic cswap uint8 1 --compare 300", exitUsage, "want 0 to 255"},
+		{"atomic sum uint8 1 --count -1", exitUsage, "count -1"},
+		{"atomic sum uint16 --hex 123", exitUsage, "odd length"},
+		{"atomic sum uint16 --hex 12", exitUsage, "values: 1 bytes"},
+		{"atomic sum uint8 1 --offset -8", exitUsage, "invalid argument"},
+		{"atomic sum uint8 1", exitUsage, "want one of --region and --key"},
+		{"atomic sum uint8 1 --region r --key 5", exitUsage, "want one of --region and --key"},
+		{"atomic sum uint8 1 --key zzz", exitUsage, "64-bit number"},
+		{"atomic sum uint8 1 --region " + strings.Repeat("n", 65), exitUsage, "at most 64"},
+		{"atomic sum uint8 1 --region r", exitUsage, "missing the peer's address"},
+		{"atomic sum uint8 1 --region r --peer x", exitUsage, "bad address"},
+		{"atomic sum uint8 1 --region absent --peer PEER", exitFailed, "no memory region of this name"},
+		{"atomic sum uint8 1 --region ro --peer PEER", exitFailed, "does not grant this right"},
+		{"atomic sum uint8 1 --key 0x99 --peer PEER", exitFailed, "no memory region with this key"},
+		{"atomic sum uint64 1 --offset 4 --region r --peer PEER", exitFailed, "alignment"},
+		{"atomic sum uint64 1 --offset 65536 --region r --peer PEER", exitFailed, "beyond the end"},
+		{"atomic --batch /absent/file --region r --peer PEER", exitUsage, "no such file"},
+		{"atomic --batch - sum", exitUsage, "takes no OP"},
+		{"bench PEER", exitUsage, "want one of --region and --key"},
+		{"bench PEER --region r --op mul", exitUsage, "want add, cswap, fetch_add or read"},
+		{"bench PEER --region r --mode fast", exitUsage, "want latency or throughput"},
+		{"bench PEER --region r --window 2", exitUsage, "--mode throughput"},
+		{"bench PEER --region r --mode throughput --window 99999", exitUsage, "want 1 to 65536"},
+		{"bench PEER --region r --endpoints 0", exitUsage, "want 1 to 1024"},
+		{"bench PEER --region r --count 1 --endpoints 2", exitUsage, "at least one operation"},
+		{"bench PEER --region r --duration 0s", exitUsage, "want more than 0"},
+		{"bench PEER --key 0x51 --spread", exitFailed, "--spread wants --region"},
+		{"bench PEER --region absent", exitFailed, "no memory region of this name"},
+		{"bench PEER --region ro --count 10", exitFailed, "does not grant this right"},
+		{"work dance PEER", exitUsage, "want one of counter, lock"},
+		{"work counter PEER --clients 0", exitUsage, "want 1 to 256"},
+	} {
+		checkRefusal(t, c.args, n.run("", n.line(c.args)...), c.code, c.say)
+	}
+	for _, c := range []struct {
+		args string // as it is
+		code int
+		say  string
+	}{
+		{"ping " + peerAddr, exitUsage, "missing --interface"},
+		{"ping " + peerAddr + " -i eth99", exitInterface, "no such interface"},
+		{"bogus", exitUsage, `unknown command "bogus"`},
+		{"pink", exitUsage, `did you mean "ping"?`},
+		{"info a b", exitUsage, `unexpected argument "b"`},
+		{"info absent0", exitInterface, "no such interface"},
+		{"stat --watch -1s", exitUsage, "want 0 or more"},
+		{"stat -i a --control b", exitUsage, "want one of"},
+		{"stat extra", exitUsage, "unexpected argument"},
+		{"stat --control /absent/x.sock", exitUnreachable, "no daemon"},
+		{"demo extra", exitUsage, "unexpected argument"},
+		{"demo --daemon /absent/xdpfabd", exitUsage, "no daemon"},
+	} {
+		checkRefusal(t, c.args, n.run("", strings.Fields(c.args)...), c.code, c.say)
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	op := func(certainty, cause error) error { return &xdpfab.OpError{Certainty: certainty, Cause: cause} }
+	for _, c := range []struct {
+		err  error
+		code int
+	}{
+		{nil, exitOK},
+		{errors.New("any"), exitFailed},
+		{op(xdpfab.ErrNotExecuted, xdpfab.ErrNoKey), exitFailed},
+		{op(xdpfab.ErrNotExecuted, xdpfab.ErrPeerSilent), exitUnreachable},
+		{op(xdpfab.ErrOutcomeUnknown, xdpfab.ErrPeerSilent), exitUnknown},
+		{op(xdpfab.ErrPeerRestarted, xdpfab.ErrPeerRestarted), exitUnknown},
+		{fmt.Errorf("x: %w", route.ErrUnreachable), exitUnreachable},
+		{fmt.Errorf("x: %w", fs.ErrPermission), exitInterface},
+		{usage(&cobra.Command{}, "x"), exitUsage},
+	} {
+		if got := exitCode(c.err); got != c.code {
+			t.Errorf("%v: %d, want %d", c.err, got, c.code)
+		}
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	err := errors.Join(errors.New("xdpfab: port: first"), errors.New("second"))
+	if got := oneLine(err); got != "xdpfab: first; second" {
+		t.Error(got)
+	}
+}
+
+// Help has examples everywhere, and completion scripts come out.
+func TestHelp(t *testing.T) {
+	n := newNode(t)
+	for _, c := range (&app{}).root().Commands() {
+		r := n.run("", c.Name(), "--help")
+		if r.code != 0 || !strings.Contains(r.out, "Examples:\n  ") || !strings.Contains(r.out, "xdpfab "+c.Name()) || r.err != "" {
+			t.Errorf("%s --help: %d, %s%s", c.Name(), r.code, r.out, r.err)
+		}
+	}
+	if r := n.run("", "completion", "bash"); r.code != 0 || !strings.Contains(r.out, "xdpfab") {
+		t.Errorf("completion: %d, %.100s", r.code, r.out)
+	}
+	if r := n.run("", "--version"); r.code != 0 || !strings.HasPrefix(r.out, "xdpfab version 0.") {
+		t.Errorf("version: %+v", r)
+	}
+	for args, want := range map[string]string{"atomic msw": "mswap", "atomic mswap int1": "int16", "info l": "lo", "bench x --op f": "fetch_add"} {
+		if r := n.run("", append([]string{"__complete"}, strings.Fields(args)...)...); !strings.Contains(r.out, want) {
+			t.Errorf("completion of %q: %q, want %s", args, r.out, want)
+		}
+	}
+}
+
+func TestList(t *testing.T) {
+	n := newNode(t)
+	got := mustRun[[]regionEntry](n, "list PEER")
+	if len(got) != 2 || got[0] != (regionEntry{Name: "r", Key: "0x0000000000000051", Size: 64 << 10, Access: "rw"}) || got[1].Access != "r" {
+		t.Errorf("%+v", got)
+	}
+	r := n.run("", n.line("list PEER")...)
+	if lines := strings.Split(r.out, "\n"); r.code != 0 || len(lines) != 4 || strings.Index(lines[0], "BYTES") != strings.Index(lines[1], "65536") {
+		t.Errorf("%d %s", r.code, r.out)
+	}
+}
+
+func TestPing(t *testing.T) {
+	n := newNode(t)
+	for _, args := range []string{"ping PEER -c 50", "ping PEER -c 50 --region r --progress manual", "ping PEER -c 3 --interval 1ms"} {
+		got := mustRun[pingReport](n, args)
+		p := got.RoundTrip
+		if got.Sent != got.Answered || got.Lost != 0 || int64(got.Sent) != p.Count || p.Min <= 0 || p.Min > p.P50 || p.P50 > p.P99 || p.P99 > p.Max {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+	if r := n.run("", n.line("ping PEER -c 5")...); r.code != 0 || !strings.Contains(r.out, "5 round trips") || !strings.Contains(r.out, "p99.9") {
+		t.Errorf("%+v", r)
+	}
+	// Interrupted, it prints what it has.
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if r := n.runContext(ctx, "", n.line("ping PEER -c 0")...); r.code != 0 || !strings.Contains(r.out, " 0 lost") {
+		t.Errorf("interrupted: %+v", r)
+	}
+}
+
+func TestFlagsReachTheDomain(t *testing.T) {
+	n := newNode(t)
+	n.run("", n.line("ping PEER -c 1 --progress manual --generic --copy zero-copy --timeout 9s --queues 1")...)
+	want := xdpfab.DomainAttr{Progress: xdpfab.ProgressManual, Generic: true, Copy: xdpfab.ZeroCopyForce, GiveUp: 9 * time.Second, Queues: 1}
+	if fmt.Sprint(n.attr) != fmt.Sprint(want) {
+		t.Errorf("%+v, want %+v", n.attr, want)
+	}
+	n.run("", n.line("ping 10.0.0.1 -c 1")...)
+	if !n.attr.UDP {
+		t.Error("an IP address does not turn UDP on")
+	}
+}
+
+func TestBench(t *testing.T) {
+	n := newNode(t)
+	for _, c := range []struct {
+		args  string
+		adds  bool
+		words int
+	}{
+		{"--count 200", true, 1},
+		{"--count 200 --op add --progress manual", true, 1},
+		{"--count 100 --op read", false, 1},
+		{"--count 100 --op cswap", false, 1},
+		{"--count 5000 --mode throughput", true, 1},
+		{"--count 5000 --mode throughput --op add --window 64 --endpoints 3 --spread", true, 4096},
+		{"--duration 50ms --mode throughput --progress manual --endpoints 2 --spread", true, 4096},
+	} {
+		got := mustRun[benchReport](n, "bench PEER --region r --warmup 5ms "+c.args)
+		if !got.Verified || got.Growth != got.Acknowledged || (got.Growth >= got.Ops) != c.adds || got.Words != c.words || got.Ops == 0 {
+			t.Errorf("%s: %+v", c.args, got)
+		}
+		if f := strings.Fields(c.args); f[0] == "--count" && fmt.Sprint(got.Ops) != f[1] {
+			t.Errorf("%s: %d operations measured", c.args, got.Ops)
+		}
+	}
+	if r := n.run("", n.line("bench PEER --region r --count 10 --warmup 0s")...); r.code != 0 || !strings.Contains(r.out, "verified") {
+		t.Errorf("%+v", r)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if r := n.runContext(ctx, "", n.line("bench PEER --region r --duration 1h --mode throughput")...); r.code != 0 || !strings.Contains(r.out, "verified") {
+		t.Errorf("interrupted: %+v", r)
+	}
+}
+
+// Somebody else who writes the words makes the verification fail.
+func TestBenchNoticesForeignWrites(t *testing.T) {
+	n := newNode(t)
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := uint64(1); ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				binary.LittleEndian.PutUint64(n.mem.Bytes(), i<<40)
+				time.Sleep(100 * time.Microsecond)
+			}
+		}
+	}()
+	r := n.run("", n.line("bench PEER --region r --count 2000")...)
+	close(stop)
+	<-done
+	checkRefusal(t, "bench", r, exitFailed, "verification failed: the words of r grew by")
+}
+
+func TestWork(t *testing.T) {
+	n := newNode(t)
+	for _, w := range workloads {
+		for range 2 { // the second time on top of the first
+			got := mustRun[workReport](n, "work "+w.name+" PEER --region r --clients 4 --rounds 50")
+			if !got.Exact || got.Got != got.Want {
+				t.Errorf("%+v", got)
+			}
+		}
+	}
+	if n := binary.LittleEndian.Uint64(n.mem.Bytes()[wordCounter*wordSize:]); n != 400 {
+		t.Errorf("counter %d, want 400", n)
+	}
+}
+
+func TestInfo(t *testing.T) {
+	n := newNode(t)
+	r := n.run("", "info", "lo")
+	for _, say := range []string{"interface", "kernel", "CAP_NET_RAW", "OPERATION", "not an Ethernet interface", "bfloat16", "inject"} {
+		if r.code != 0 || !strings.Contains(r.out, say) {
+			t.Errorf("info lo: %d, no %q in\n%s%s", r.code, say, r.out, r.err)
+		}
+	}
+	if r := n.run("", "info"); r.code != 0 || !strings.Contains(r.out, "INTERFACE") || strings.Contains(r.out, "OPERATION") {
+		t.Errorf("info: %+v", r)
+	}
+	rep, err := report(nil)
+	if err != nil || len(rep.Interfaces) == 0 || rep.Limits.Window != 64 || len(rep.Operations) == 0 {
+		t.Errorf("%+v, %v", rep, err)
+	}
+	ops := map[string]string{}
+	for _, o := range rep.Operations {
+		ops[o.Op+" "+o.Datatype] = strings.Join(o.Forms, " ")
+	}
+	for k, want := range map[string]string{"sum uint64": "base fetch", "read int128": "fetch", "mswap int8": "compare", "bor double": ""} {
+		if ops[k] != want {
+			t.Errorf("%s: %q, want %q", k, ops[k], want)
+		}
+	}
+}
+
+func TestStat(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.sock")
+	var ops uint64
+	source := func() (control.Status, error) {
+		ops += 1000
+		return control.Status{
+			Version: "1", PID: 7, UptimeSeconds: float64(ops) / 1000, Address: peerAddr,
+			Regions:  []control.Region{{Name: "r", Key: "0x01", Size: 8, Access: []string{"read"}}},
+			Counters: map[string]uint64{"ops_executed": ops, "hellos": 0},
+		}, nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error)
+	l, err := control.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { served <- control.ServeListener(ctx, l, source) }()
+	n := newNode(t)
+	r := n.run("", "stat", "--control", path)
+	if r.code != 0 || !strings.Contains(r.out, "ops_executed  1000") || strings.Contains(r.out, "hellos") || !strings.Contains(r.out, peerAddr) {
+		t.Errorf("%+v", r)
+	}
+	if r := n.run("", "stat", "--control", path, "--all"); !strings.Contains(r.out, "hellos") {
+		t.Errorf("%+v", r)
+	}
+	r = n.run("", "stat", "--control", path, "--watch", "1ms", "--count", "2", "--json")
+	if lines := strings.Split(strings.TrimSpace(r.out), "\n"); r.code != 0 || len(lines) != 2 || !strings.Contains(lines[1], `"rates":{"hellos":0,"ops_executed":1000}`) {
+		t.Errorf("%+v", r)
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOnlyDaemon(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := onlyDaemon(dir); !errors.Is(err, control.ErrNoDaemon) {
+		t.Error(err)
+	}
+	for i, name := range []string{"a.sock", "b.sock"} {
+		l, err := net.Listen("unix", filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		path, err := onlyDaemon(dir)
+		if i == 0 && (err != nil || filepath.Base(path) != name) || i == 1 && exitCode(err) != exitUsage {
+			t.Errorf("%d sockets: %q, %v", i+1, path, err)
+		}
+	}
+}
+
+func TestUnprivilegedDemo(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("needs another user than root: root may make namespaces")
+	}
+	exe, _ := os.Executable()
+	checkRefusal(t, "demo", newNode(t).run("", "demo", "--daemon", exe), exitInterface, "needs root")
+}

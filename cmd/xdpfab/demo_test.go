@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// build makes the two programs, as the demo needs real processes.
+func build(t *testing.T) (client string) {
+	t.Helper()
+	testnet.Require(t)
+	dir := t.TempDir()
+	out, err := exec.Command("go", "build", "-o", dir, ".", "../xdpfabd").CombinedOutput()
+	if err != nil {
+		t.Fatalf("building: %v: %s", err, out)
+	}
+	return filepath.Join(dir, "xdpfab")
+}
+
+// leftovers are the namespaces that processes of these ids made, and the demo's
+// directories in dir.
+func leftovers(pid string, dir string) (found []string) {
+	ns, _ := filepath.Glob("/run/netns/xf" + pid + "-*")
+	dirs, _ := filepath.Glob(filepath.Join(dir, "xdpfab-demo-*"))
+	return append(ns, dirs...)
+}
+
+func TestDemo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes several seconds")
+	}
+	client, dir := build(t), t.TempDir()
+	cmd := exec.Command(client, "demo", "--json")
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, errs.String())
+	}
+	var r demoReport
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if !r.Exact || len(r.Work) != 2*len(workloads) || len(r.Reads) != len(workloads) || len(r.Throughput) == 0 || r.Daemon.Counters["ops_executed"] == 0 {
+		t.Errorf("%+v", r)
+	}
+	if left := leftovers(strings.Split(r.Client.Namespace, "-")[0][2:], dir); left != nil {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Interrupted at any time, the demo cleans up and says that it was.
+func TestDemoInterrupted(t *testing.T) {
+	client, dir := build(t), t.TempDir()
+	cmd := exec.Command(client, "demo")
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// In the middle of it: the daemon's socket is there.
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if found, _ := filepath.Glob(filepath.Join(dir, "xdpfab-demo-*", "control.sock")); found != nil {
+			break
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if cmd.ProcessState.ExitCode() != exitFailed || !strings.HasPrefix(errs.String(), "xdpfab: ") || out.Len() != 0 {
+		t.Errorf("exit code %d, %q, output %q", cmd.ProcessState.ExitCode(), errs.String(), out.String())
+	}
+	if left := leftovers(strconv.Itoa(cmd.Process.Pid), dir); left != nil {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// A daemon that cannot run is reported with what it said.
+func TestDemoWithoutDaemon(t *testing.T) {
+	client, dir := build(t), t.TempDir()
+	cmd := exec.Command(client, "demo", "--daemon", "/bin/false")
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+	out, _ := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), "the daemon ended at once") {
+		t.Errorf("exit code %d, %s", cmd.ProcessState.ExitCode(), out)
+	}
+	if left := leftovers(strconv.Itoa(cmd.Process.Pid), dir); left != nil {
+		t.Errorf("left behind: %v", left)
+	}
+}
