@@ -19,7 +19,8 @@
 // the kernel detaches the program and the interface is as before.
 //
 // Needs Linux 5.9 (bpf_link for XDP), from 5.11 on without RLIMIT_MEMLOCK, and
-// the capabilities CAP_BPF and CAP_NET_ADMIN.
+// the capabilities CAP_BPF, CAP_PERFMON (the verifier wants it for arithmetic with
+// packet pointers) and CAP_NET_ADMIN.
 package bpf
 
 // The object depends on nothing but this folder and clang 14: no system header

@@ -62,7 +62,7 @@ var ipKeyword = map[Mode]string{Native: "xdpdrv", Generic: "xdpgeneric"}
 var needed = []struct {
 	bit  uint
 	name string
-}{{unix.CAP_BPF, "CAP_BPF"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}}
+}{{unix.CAP_BPF, "CAP_BPF"}, {unix.CAP_PERFMON, "CAP_PERFMON"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}}
 
 // remedies for what attaching can fail with, beside permissions. The kernel's
 // own words reach netlink users only, so these follow the drivers' sources.
@@ -75,7 +75,8 @@ var remedies = map[unix.Errno]string{
 
 // explain wraps a failure of the kernel, naming what permission it is about.
 func explain(doing string, err error) error {
-	if errors.Is(err, unix.EPERM) {
+	// EACCES is the verifier's word for a program that takes CAP_PERFMON.
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		return fmt.Errorf("bpf: %s: %s: %w", doing, permissionRemedy(), err)
 	}
 	return fmt.Errorf("bpf: %s: %w", doing, err)
@@ -86,7 +87,7 @@ func permissionRemedy() string {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData // low and high 32 bits
 	if err := unix.Capget(&hdr, &data[0]); err != nil {
-		return "needs CAP_BPF and CAP_NET_ADMIN"
+		return "needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
 	}
 	var missing []string
 	for _, c := range needed {

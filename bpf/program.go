@@ -38,8 +38,8 @@ type Program struct {
 // Load puts the program into the kernel, with room for sockets on the given
 // number of receive queues (1 to MaxQueues). Nothing is attached yet.
 //
-// Without CAP_BPF and CAP_NET_ADMIN it fails with an error that names what is
-// missing and for which errors.Is(err, fs.ErrPermission) holds.
+// Without CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN it fails with an error that names
+// what is missing and for which errors.Is(err, fs.ErrPermission) holds.
 func Load(cfg Config, queues int) (*Program, error) {
 	if queues < 1 || queues > MaxQueues {
 		return nil, fmt.Errorf("bpf: %d receive queues, want 1 to %d; reduce them with `ethtool -L … combined %d`",

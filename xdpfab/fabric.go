@@ -35,7 +35,8 @@ func NewFabric(attr DomainAttr) (*Fabric, error) {
 // opens a socket and an engine for each queue. The kernel keeps everything that
 // is not addressed to xdpfab. attr is nil for the fabric's own.
 //
-// It needs CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF; the error names what is missing.
+// It needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and CAP_IPC_LOCK or
+// a sufficient limit of locked memory; the error names what is missing.
 func (f *Fabric) OpenDomain(ctx context.Context, ifname string, attr *DomainAttr) (*Domain, error) {
 	a := f.attr
 	if attr != nil {

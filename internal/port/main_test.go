@@ -49,8 +49,9 @@ func TestMissingPrivilegesAreNamed(t *testing.T) {
 		{"no CAP_NET_RAW", "--bounding-set=-net_raw", []string{"CAP_NET_RAW"}, []string{"CAP_NET_ADMIN", "CAP_BPF", "CAP_IPC_LOCK"}},
 		{"no CAP_BPF, but CAP_SYS_ADMIN", "--bounding-set=-bpf", []string{"permission=false <nil>"}, nil},
 		{"no CAP_BPF", "--bounding-set=-bpf,-sys_admin", []string{"CAP_BPF"}, []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_IPC_LOCK"}},
+		{"no CAP_PERFMON", "--bounding-set=-perfmon,-sys_admin", []string{"CAP_PERFMON"}, []string{"CAP_BPF", "CAP_NET_ADMIN", "CAP_NET_RAW"}},
 		{"no CAP_IPC_LOCK", "--bounding-set=-ipc_lock", []string{"CAP_IPC_LOCK", "1024 KiB", "ulimit -l 1024"}, []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF"}},
-		{"nothing", "--bounding-set=-all", []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF", "CAP_IPC_LOCK", "setcap cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock+ep"}, nil},
+		{"nothing", "--bounding-set=-all", []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF", "CAP_IPC_LOCK", "setcap cap_net_admin,cap_net_raw,cap_bpf,cap_perfmon,cap_ipc_lock+ep"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := p.A.Command("sh", "-c", "ulimit -l 64; exec setpriv "+c.args+" --inh-caps=-all "+exe)

@@ -24,6 +24,7 @@ var privileges = []privilege{
 	{unix.CAP_NET_ADMIN, "CAP_NET_ADMIN", "to attach the XDP program", unix.CAP_NET_ADMIN},
 	{unix.CAP_NET_RAW, "CAP_NET_RAW", "for AF_XDP sockets", unix.CAP_NET_RAW},
 	{unix.CAP_BPF, "CAP_BPF", "to load the XDP program", unix.CAP_SYS_ADMIN},
+	{unix.CAP_PERFMON, "CAP_PERFMON", "for the program's arithmetic with packet pointers", unix.CAP_SYS_ADMIN},
 }
 
 var lockMemory = privilege{unix.CAP_IPC_LOCK, "CAP_IPC_LOCK", "", unix.CAP_IPC_LOCK}
