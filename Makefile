@@ -13,7 +13,7 @@ TOOLS   := $(GO) tool -modfile=tools/go.mod
 # The race detector slows the longest simulations down; they run without it.
 RACE    := ./xsk ./mr ./atomic ./internal/... ./xdpfab ./cmd/...
 
-.PHONY: all build demo test test-unit race e2e bench fuzz lint generate generate-check check clean
+.PHONY: all build demo test test-unit bench sim sim-bugs soak fuzz lint generate generate-check check clean
 
 all: build
 
@@ -39,6 +39,23 @@ test-unit:
 bench:
 	@scripts/need go
 	$(GO) test -run=- -bench . ./atomic ./mr ./internal/wire ./internal/session ./internal/engine
+
+# SEEDS random runs of many nodes under every fault, in virtual time.
+SEEDS ?= 1000
+sim:
+	@scripts/need go
+	$(GO) test -timeout 60m -count=1 -v -run '^TestSim$$' ./internal/sim -args -seeds=$(SEEDS)
+
+# Does the simulator find bugs? It has to find each one that is sown.
+sim-bugs:
+	@scripts/need go
+	$(GO) test -timeout 30m -count=1 -v -tags simbugs -run '^TestSeededBugs$$' ./internal/sim
+
+# Real AF_XDP, real processes, a wire with faults, kill -9, for MINUTES.
+MINUTES ?= 3
+soak:
+	@scripts/need root go ip
+	$(GO) test -timeout 0 -count=1 -v -run '^TestSoak$$' ./test/soak -args -minutes=$(MINUTES)
 
 # Each fuzz target for FUZZTIME; `make test` runs their seeds alone.
 FUZZTIME ?= 10s
