@@ -35,14 +35,14 @@ var imports = map[string][]string{
 	"internal/testnet":      {"internal/testnet/veth"},
 
 	"internal/testnet/faultwire": {"internal/testnet", "internal/testnet/veth", "xsk"},
-	"internal/nic":          {},
-	"internal/control":      {"xdpfab"},
-	"cmd/xdpfabd":           {"xdpfab", "mr", "internal/control", "internal/version"},
-	"cmd/xdpfab":            {"*"},
-	"cmd/xdpfab/value":      {"atomic"},
-	"internal/sim":          {"internal/engine", "internal/session", "internal/wire", "mr", "atomic"},
-	"test/e2e":              {"*"},
-	"test/soak":             {"*"},
+	"internal/nic":               {},
+	"internal/control":           {"xdpfab"},
+	"cmd/xdpfabd":                {"xdpfab", "mr", "internal/control", "internal/version"},
+	"cmd/xdpfab":                 {"*"},
+	"cmd/xdpfab/value":           {"atomic"},
+	"internal/sim":               {"internal/engine", "internal/session", "internal/wire", "mr", "atomic"},
+	"test/e2e":                   {"*"},
+	"test/soak":                  {"*"},
 }
 
 // external says which modules the library packages may depend on; commands and
