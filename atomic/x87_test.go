@@ -62,7 +62,8 @@ func randomX87(rng *rand.Rand, near int) word128 {
 	lo := rng.Uint64()
 	switch rng.IntN(4) {
 	case 0:
-		lo = 1<<rng.IntN(64) | 1<<rng.IntN(64)
+		first, second := rng.IntN(64), rng.IntN(64)
+		lo = 1<<first | 1<<second
 	case 1:
 		lo = -(uint64(1) << rng.IntN(64)) ^ 1<<rng.IntN(64)
 	}

@@ -27,9 +27,6 @@ const OpRead uint8 = 10
 // NumDatatypes is the number of datatypes whose size this version knows.
 const NumDatatypes = 20
 
-// maxElem is the size of the largest element, bytes.
-const maxElem = 32
-
 // elemSize gives the bytes of one element by datatype; zero for unknown ones. It has an entry for every value of the
 // byte on the wire, so that indexing needs no bounds check.
 var elemSize = [256]uint8{
