@@ -26,6 +26,7 @@ type linkFlags struct {
 	copyMode string
 	generic  bool
 	queues   int
+	cores    []int
 	giveUp   time.Duration
 }
 
@@ -36,6 +37,7 @@ func (f *linkFlags) register(c *cobra.Command) {
 	fs.StringVar(&f.copyMode, "copy", "auto", "AF_XDP mode: auto, copy or zero-copy")
 	fs.BoolVar(&f.generic, "generic", false, "allow generic XDP, slower, where the driver has no native one")
 	fs.IntVar(&f.queues, "queues", 0, "queues of the interface to use; 0 for all")
+	fs.IntSliceVar(&f.cores, "cores", nil, "CPUs for the pollers of the queues, in turn; default: the kernel chooses")
 	fs.DurationVar(&f.giveUp, "timeout", 5*time.Second, "silence of the peer after which operations are given up")
 	_ = c.RegisterFlagCompletionFunc("progress", cobra.FixedCompletions([]string{"auto", "manual"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("copy", cobra.FixedCompletions([]string{"auto", "copy", "zero-copy"}, cobra.ShellCompDirectiveNoFileComp))
@@ -44,7 +46,7 @@ func (f *linkFlags) register(c *cobra.Command) {
 
 // attr turns the flags into attributes. A peer with an IP address needs UDP.
 func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, error) {
-	attr := xdpfab.DomainAttr{Generic: f.generic, GiveUp: f.giveUp, Queues: f.queues}
+	attr := xdpfab.DomainAttr{Generic: f.generic, GiveUp: f.giveUp, Queues: f.queues, Cores: f.cores}
 	progress := map[string]xdpfab.Progress{"auto": xdpfab.ProgressAuto, "manual": xdpfab.ProgressManual}
 	copies := map[string]xdpfab.CopyMode{"auto": xdpfab.CopyAuto, "copy": xdpfab.CopyForce, "zero-copy": xdpfab.ZeroCopyForce}
 	var ok, ok2 bool

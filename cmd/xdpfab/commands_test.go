@@ -204,8 +204,8 @@ func TestPing(t *testing.T) {
 
 func TestFlagsReachTheDomain(t *testing.T) {
 	n := newNode(t)
-	n.run("", n.line("ping PEER -c 1 --progress manual --generic --copy zero-copy --timeout 9s --queues 1")...)
-	want := xdpfab.DomainAttr{Progress: xdpfab.ProgressManual, Generic: true, Copy: xdpfab.ZeroCopyForce, GiveUp: 9 * time.Second, Queues: 1}
+	n.run("", n.line("ping PEER -c 1 --progress manual --generic --copy zero-copy --timeout 9s --queues 1 --cores 0,1")...)
+	want := xdpfab.DomainAttr{Progress: xdpfab.ProgressManual, Generic: true, Copy: xdpfab.ZeroCopyForce, GiveUp: 9 * time.Second, Queues: 1, Cores: []int{0, 1}}
 	if fmt.Sprint(n.attr) != fmt.Sprint(want) {
 		t.Errorf("%+v, want %+v", n.attr, want)
 	}

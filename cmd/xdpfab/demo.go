@@ -146,7 +146,7 @@ func (d *demo) client(ctx context.Context, result any, args ...string) error {
 }
 
 // rounds are how often each of the clients of a workload does it.
-var rounds = map[string]string{"counter": "2500", "lock": "250", "max": "1500", "float": "1500"}
+var rounds = map[string]string{"counter": "2000", "lock": "200", "max": "1000", "float": "1000"}
 
 // run goes through the clients, one process at a time, as an interface serves one.
 func (d *demo) run(ctx context.Context) error {
@@ -187,7 +187,7 @@ func (d *demo) measure(ctx context.Context, mac, ip string) error {
 	r := &d.report
 	for _, peer := range []string{mac, ip} {
 		var p pingReport
-		if err := d.client(ctx, &p, "ping", peer, "-c", "10000", "--progress", "manual"); err != nil {
+		if err := d.client(ctx, &p, "ping", peer, "-c", "5000", "--progress", "manual"); err != nil {
 			return err
 		}
 		r.Ping = append(r.Ping, p)

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/testnet/veth"
 )
@@ -36,6 +38,42 @@ func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return c
 }
 
+// Which of the CPUs that this process may use a child gets.
+const (
+	serverCPUs = iota // the last one
+	clientCPUs        // all others
+)
+
+// startOn starts a process in a namespace. Server and client get CPUs of their
+// own, if there are two: on a real network they are different machines, whereas
+// here the kernel would take one waking up the other as a reason to put them on
+// the same CPU, where each waits until the other goes to sleep.
+func startOn(side *veth.Side, c *exec.Cmd, share int) error {
+	return side.Do(func() error {
+		var all unix.CPUSet
+		if err := unix.SchedGetaffinity(0, &all); err != nil || all.Count() < 2 {
+			return c.Start()
+		}
+		last := 0
+		for cpu := range len(all) * 64 {
+			if all.IsSet(cpu) {
+				last = cpu
+			}
+		}
+		set := all
+		set.Clear(last)
+		if share == serverCPUs {
+			set.Zero()
+			set.Set(last)
+		}
+		// The child inherits it from this thread, which gets its own back.
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			return fmt.Errorf("choosing CPUs: %w", err)
+		}
+		return errors.Join(c.Start(), unix.SchedSetaffinity(0, &all))
+	})
+}
+
 // daemon is an xdpfabd that runs in a namespace.
 type daemon struct {
 	cmd    *exec.Cmd
@@ -54,7 +92,7 @@ func startDaemon(ctx context.Context, side *veth.Side, binary, socket string) (*
 	d := &daemon{stop: stop, ended: make(chan struct{}), socket: socket}
 	d.cmd = command(own, binary, "--interface", side.IfName, "--udp", "--control", socket, "--region", "demo=64KiB")
 	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
-	if err := side.Do(d.cmd.Start); err != nil {
+	if err := startOn(side, d.cmd, serverCPUs); err != nil {
 		stop()
 		return nil, fmt.Errorf("starting the daemon: %w", err)
 	}
@@ -121,7 +159,7 @@ func runClient(ctx context.Context, side *veth.Side, self string, result any, ar
 	cmd := command(ctx, self, append(args, "-i", side.IfName, "--json")...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := side.Do(cmd.Start); err != nil {
+	if err := startOn(side, cmd, clientCPUs); err != nil {
 		return fmt.Errorf("starting a client: %w", err)
 	}
 	err := cmd.Wait()
