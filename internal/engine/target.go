@@ -136,10 +136,7 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 	}
 	switch v := t.s.Receive(e.now, h, payload); v {
 	case session.Execute:
-		if !t.execute(payload, h.Ops) {
-			break
-		}
-		t.executeHeld()
+		t.execute(payload, h.Ops)
 	case session.Gone:
 		t.remove()
 		return true
@@ -147,6 +144,7 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 	default:
 		e.count[verdictBase+Counter(v)]++
 	}
+	t.executeHeld()
 	if t.s.Due() {
 		e.touch(t, &t.listed)
 	}
@@ -176,18 +174,17 @@ func (t *target) execute(payload []byte, ops uint8) bool {
 	return true
 }
 
-// executeHeld runs the early frames whose turn has come.
+// executeHeld runs the early frames whose turn has come. It is tried with every
+// frame that arrives, since a frame may have to wait for an answer buffer too.
 func (t *target) executeHeld() {
-	for {
+	for !t.dying {
 		payload, ops, ok := t.s.NextHeld()
 		if !ok {
 			return
 		}
-		psn := t.s.Expected()
 		if !t.execute(payload, ops) {
 			return
 		}
-		t.s.Unhold(psn)
 	}
 }
 

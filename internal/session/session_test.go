@@ -129,9 +129,7 @@ func (p *pair) target(frame []byte) {
 		if !ok {
 			return
 		}
-		psn := p.tgt.Expected()
 		p.execute(early)
-		p.tgt.Unhold(psn)
 	}
 }
 
@@ -540,6 +538,33 @@ func TestForeignFramesAreRefused(t *testing.T) {
 	}
 	if len(p.ran) != 0 {
 		t.Error("something ran")
+	}
+}
+
+// A frame that is held, but runs when it arrives again because there was no answer
+// buffer in between, is not held any more: its slot belongs to a later psn.
+func TestHeldFrameThatArrivesAgain(t *testing.T) {
+	p := newPair(t, 5, Config{})
+	p.open()
+	first := p.tgt.expected
+	request := func(psn uint32) Verdict {
+		h := wire.Header{Type: wire.Request, PSN: psn, Ack: p.tgt.freed, Ops: 1}
+		return p.tgt.Receive(p.now, &h, make([]byte, 8))
+	}
+	if v := request(first + 1); v != Held {
+		t.Fatalf("early frame: %v", v)
+	}
+	if v := request(first); v != Execute {
+		t.Fatalf("expected frame: %v", v)
+	}
+	p.tgt.Executed(p.tgt.Buffer(), 0, 1, 0)
+	// No answer buffer now: the held frame stays where it is, and comes again.
+	if v := request(first + 1); v != Execute {
+		t.Fatalf("held frame that arrives again: %v", v)
+	}
+	p.tgt.Executed(p.tgt.Buffer(), 0, 1, 0)
+	if _, _, ok := p.tgt.NextHeld(); ok || p.tgt.heldMask != 0 || p.pools[2].Lent() != 0 {
+		t.Errorf("still held: mask %#x, %d buffers", p.tgt.heldMask, p.pools[2].Lent())
 	}
 }
 

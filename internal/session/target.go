@@ -107,9 +107,6 @@ func (t *Target) Epoch() uint32 { return t.epoch }
 // Payload returns the largest payload in bytes that both sides accept.
 func (t *Target) Payload() int { return t.payload }
 
-// Expected returns the psn that runs next.
-func (t *Target) Expected() uint32 { return t.expected }
-
 // Idle reports whether the initiator has been silent for IdleRetire.
 func (t *Target) Idle(now int64) bool { return now-t.heardAt >= int64(t.cfg.IdleRetire) }
 
@@ -209,11 +206,12 @@ func (t *Target) Executed(b []byte, n int, ops, flags uint8) {
 		*a = answer{buf: b, n: n, ops: ops, flags: flags}
 	}
 	t.toSend |= 1 << (t.expected & slotMask)
+	t.unhold(t.expected) // it, or a second copy of it, may have come early
 	t.expected++
 }
 
 // NextHeld returns the payload of the held frame whose turn has come, or false.
-// The view is valid until Unhold, which must follow Executed.
+// The view is valid until Executed.
 func (t *Target) NextHeld() (payload []byte, ops uint8, ok bool) {
 	if t.heldMask&(1<<(t.expected&slotMask)) == 0 {
 		return nil, 0, false
@@ -222,9 +220,8 @@ func (t *Target) NextHeld() (payload []byte, ops uint8, ok bool) {
 	return e.buf[:e.n], e.ops, true
 }
 
-// Unhold gives back the buffer of psn, which NextHeld returned and which ran or
-// was found malformed.
-func (t *Target) Unhold(psn uint32) {
+// unhold gives back the buffer of psn, if it is held.
+func (t *Target) unhold(psn uint32) {
 	e := &t.held[psn&slotMask]
 	t.holds.Put(e.buf)
 	*e = early{}
@@ -238,9 +235,7 @@ func (t *Target) Freeze(now int64, ack uint32) (executed uint32) {
 	t.free(ack)
 	t.frozen, t.heardAt = true, now
 	for psn := t.expected; t.heldMask != 0; psn++ {
-		if t.heldMask&(1<<(psn&slotMask)) != 0 {
-			t.Unhold(psn)
-		}
+		t.unhold(psn)
 	}
 	for psn := t.freed + 1; psn != t.expected; psn++ {
 		t.toSend |= 1 << (psn & slotMask)
