@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// forever is the end of what has not ended.
+const forever = int64(math.MaxInt64)
+
+// op is one operation: what was asked, and what came of it. All elements of an
+// array get the same operand, so each element's history is one of the word's.
+type op struct {
+	peer           *peer
+	seq            int // its place among the operations of its peer
+	verb, code     uint8
+	region         int
+	first, count   int // words
+	value, compare uint64
+	fenced         bool
+	refused        bool // addresses what no target may allow
+
+	call, ret int64 // when posted, when completed
+	done      bool
+	result    engine.Result
+	operand   []byte // the caller's memory, when the engine asked to leave it alone
+	buf       []byte // where the engine puts results
+	left      []byte // what buf held when the operation completed
+	got       []uint64
+	late      bool // the outcome became known after the completion
+}
+
+func (o *op) String() string {
+	flags := ""
+	if o.fenced {
+		flags = " fenced"
+	}
+	return fmt.Sprintf("op %d of %v: %v/%d %v words %d+%d of %s, operand %d compare %d%s", o.seq, o.peer,
+		atomic.Op(o.code), o.verb, o.peer.target, o.first, o.count, regionName(o.region), o.value, o.compare, flags)
+}
+
+// fetches reports whether the operation returns the values it found.
+func (o *op) fetches() bool { return o.verb == wire.VerbFetch || o.verb == wire.VerbCompare }
+
+// succeeded and ran are what the checks ask: it ran for certain; it may have.
+func (o *op) succeeded() bool { return o.done && o.result.Fate == engine.Success }
+func (o *op) mayHaveRun() bool {
+	return !o.done || o.result.Fate == engine.Unknown || o.result.Fate == engine.Restarted
+}
+
+// fill writes the operation into an entry of the submission ring.
+func (o *op) fill(e *engine.Op) {
+	e.Peer, e.Done = o.peer.eng, o
+	e.Key = o.peer.target.regions[o.region].key()
+	e.Offset, e.Count = 8*uint64(o.first), uint32(o.count)
+	e.Verb, e.Opcode, e.Datatype, e.Flags = o.verb, o.code, uint8(atomic.Uint64), 0
+	if o.fenced {
+		e.Flags = engine.FlagFence
+	}
+	if o.refused && o.region == sumRegion {
+		e.Key ^= 1 << 40 // nobody's
+	}
+	var operand, compare []byte
+	if o.code != uint8(atomic.Read) {
+		operand = repeat(o.value, o.count)
+	}
+	if o.verb == wire.VerbCompare {
+		compare = repeat(o.compare, o.count)
+	}
+	if e.SetOperands(operand, compare) {
+		scribble(operand) // the engine said that this is the caller's again
+		scribble(compare)
+	} else {
+		o.operand = operand
+	}
+	if o.fetches() {
+		o.buf = make([]byte, 8*o.count)
+		scribble(o.buf)
+	}
+	e.Result = o.buf
+}
+
+func repeat(v uint64, n int) []byte {
+	b := make([]byte, 0, 8*n)
+	for range n {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	return b
+}
+
+func scribble(b []byte) {
+	for i := range b {
+		b[i] = poison
+	}
+}
+
+// Complete implements engine.Completer.
+func (o *op) Complete(_ *engine.Op, r engine.Result) {
+	w := o.peer.c.n.w
+	w.trace.event("done  %v: fate %d status %v reason %v", o, r.Fate, r.Status, r.Reason)
+	if o.done {
+		w.fail("%v completed twice", o)
+		return
+	}
+	o.done, o.ret, o.result = true, w.now, r
+	o.peer.c.outstanding--
+	w.pending--
+	w.count(fateCounters[r.Fate])
+	if !o.mayHaveRun() {
+		w.use(o, 0, -1)
+	}
+	o.left = bytes.Clone(o.buf)
+	scribble(o.operand)
+	if o.fenced {
+		w.checkFence(o)
+	}
+	if r.Fate == engine.Restarted {
+		o.peer.restarted(w.now)
+	}
+	if r.Fate != engine.Success {
+		return
+	}
+	if o.refused {
+		w.fail("%v succeeded, but nothing allows it", o)
+	}
+	o.take(o.buf)
+}
+
+// take reads the results of an operation that succeeded.
+func (o *op) take(b []byte) {
+	for ; len(b) > 0; b = b[8:] {
+		v := binary.LittleEndian.Uint64(b)
+		if v == poison*0x0101010101010101 {
+			o.peer.c.n.w.fail("%v: result %d is not in place", o, len(o.got))
+		}
+		o.got = append(o.got, v)
+	}
+}
+
+// resolve replaces an unknown outcome by the truth, if that came to light. When
+// the operation ran is still open: at any time since it was posted.
+func (o *op) resolve() {
+	later, w := o.result.Later, o.peer.c.n.w
+	if later == nil {
+		return
+	}
+	select {
+	case <-later.Done():
+	default:
+		if o.peer.life == o.peer.c.n.life {
+			w.fail("%v: the outcome is still pending after its peer was closed", o)
+		}
+		return
+	}
+	r, data := later.Outcome()
+	if r.Fate == engine.Unknown || r.Fate == engine.Restarted {
+		return
+	}
+	w.count(resolvedLater)
+	o.result, o.ret, o.late = r, forever, true
+	if r.Fate == engine.Success && o.fetches() {
+		o.take(data)
+	}
+}
+
+var fateCounters = [...]counter{
+	engine.Success: successes, engine.NotExecuted: notExecuted, engine.Unknown: unknowns, engine.Restarted: restarted,
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var (
+	seeds = flag.Int("seeds", 0, "number of seeds that TestSim runs; 0 means 200, or 40 with -short")
+	first = flag.Uint64("first", 1, "first seed that TestSim runs")
+	seed  = flag.Uint64("seed", 0, "run this seed alone")
+	show  = flag.Bool("show", false, "with -seed: print everything that happens")
+)
+
+// replay is how to see a failure again.
+const replay = "go test ./internal/sim -run 'TestSim$' -seed=%d -show"
+
+// TestSim runs seeds until one fails.
+func TestSim(t *testing.T) {
+	if *seed != 0 {
+		runOne(t, *seed)
+		return
+	}
+	n := *seeds
+	if n == 0 {
+		n = 200
+		if testing.Short() {
+			n = 40
+		}
+	}
+	var (
+		next  atomic.Int64
+		total Report
+		mu    sync.Mutex
+		wg    sync.WaitGroup
+		start = time.Now()
+	)
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n) && !t.Failed(); i = next.Add(1) - 1 {
+				s := *first + uint64(i)
+				r := Run(s, nil)
+				mu.Lock()
+				total.Add(&r)
+				if r.Failure != nil {
+					t.Errorf("seed %d (number %d): %v\n\treplay: "+replay, s, i+1, r.Failure, s)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if testing.Verbose() || *seeds != 0 {
+		fmt.Printf("sim: %.1f s, %v\n", time.Since(start).Seconds(), &total)
+	}
+}
+
+// runOne replays one seed.
+func runOne(t *testing.T, s uint64) {
+	var r Report
+	if *show {
+		r = Run(s, os.Stdout)
+	} else {
+		r = Run(s, nil)
+	}
+	fmt.Printf("sim: seed %d, trace %016x: %v\n", s, r.Trace, &r)
+	if r.Failure != nil {
+		t.Fatalf("seed %d: %v", s, r.Failure)
+	}
+}
+
+// The same seed gives the same run, bit for bit; another gives another.
+func TestRunsRepeat(t *testing.T) {
+	seen := map[uint64]uint64{}
+	for s := uint64(1); s <= 20; s++ {
+		a, b := Run(s, nil), Run(s, nil)
+		if a.Trace != b.Trace || a.counts != b.counts {
+			t.Errorf("seed %d: two runs differ: %016x and %016x", s, a.Trace, b.Trace)
+		}
+		if other, ok := seen[a.Trace]; ok {
+			t.Errorf("seeds %d and %d give the same run", s, other)
+		}
+		seen[a.Trace] = s
+	}
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+)
+
+// world is one run.
+type world struct {
+	scheduler
+	dice   dice
+	plan   plan
+	net    *network
+	nodes  []*node
+	peers  []*peer // of all lives
+	tap    wiretap
+	trace  *tracer
+	random func() uint64 // for engines
+
+	words   map[wordID]use // how much each word has been operated on
+	fenced  []int          // words of the fence region in use, by node
+	pending int            // operations not completed whose poster lives
+	calm    bool           // faults are over
+	failure error
+	counts  [numCounters]int
+}
+
+// Run makes the run of a seed and returns what came of it. A readable trace goes
+// to trace, if there is one.
+func Run(seed uint64, trace io.Writer) Report {
+	d := newDice(seed)
+	w := newWorld(d, drawPlan(d), trace)
+	w.run()
+	return Report{Runs: 1, Virtual: w.now, Trace: w.trace.sum.Sum64(), Failure: w.failure, counts: w.counts}
+}
+
+// newWorld builds nodes and links. Nothing happens yet.
+func newWorld(d dice, p plan, trace io.Writer) *world {
+	w := &world{dice: d, plan: p, words: map[wordID]use{}, fenced: make([]int, p.nodes), random: d.Uint64}
+	w.now = 1
+	if p.unlucky {
+		w.random = newUnlucky(d).next
+	}
+	w.trace = newTracer(w, trace)
+	w.trace.event("plan %+v", p)
+	w.tap = wiretap{w: w, requests: map[frameID]uint64{}, fences: map[wordID]*op{}}
+	w.net = newNetwork(w, p.nodes)
+	for i := range p.nodes {
+		w.nodes = append(w.nodes, newNode(w, i))
+		w.net.down[i] = pipe{rate: p.downlink, limit: p.queue}
+		for j := range p.nodes {
+			f := d.Float64()*1.5 + 0.25 // links differ
+			r := p.rates
+			w.net.links[i][j] = link{
+				delay: int64(f * float64(p.delay)), jitter: int64(f * float64(p.jitter)),
+				rates: rates{f / 1.75 * r.loss, r.duplicate, r.reorder, r.corrupt, r.replay},
+			}
+		}
+	}
+	return w
+}
+
+// populate gives every node its clients and boots it.
+func (w *world) populate() {
+	for _, n := range w.nodes {
+		for i := range w.plan.clients {
+			n.clients = append(n.clients, newClient(n, i))
+		}
+	}
+	for _, n := range w.nodes {
+		if !w.plan.quiet {
+			n.drift = (w.dice.Float64() - 0.5) * 1e-2
+		}
+		n.boot()
+	}
+}
+
+// settleTime is how long after the last fault everything must have completed:
+// the give-up time of a session that was unlucky to the end, that of the one
+// before it on the same peer, and the longest pauses between retransmissions.
+func (w *world) settleTime() int64 {
+	c := w.plan.session.WithDefaults()
+	return 3*int64(c.GiveUp) + 4*int64(c.RTOMax) + second
+}
+
+// run lets the world go by and judges it.
+func (w *world) run() {
+	w.populate()
+	for _, n := range w.nodes {
+		for _, c := range n.clients {
+			w.at(w.now+w.dice.exp(w.plan.think), c.act)
+		}
+	}
+	w.wreak()
+	failed := func() bool { return w.failure != nil }
+	for w.now < w.plan.end && !failed() {
+		w.until(min(w.now+w.plan.end/8, w.plan.end), failed)
+		w.checkLimits()
+	}
+	if failed() {
+		return
+	}
+	w.appease()
+	w.until(w.now+w.settleTime(), func() bool { return w.pending == 0 || failed() })
+	if w.pending > 0 && !failed() {
+		w.fail("%d operations are stuck, such as %v", w.pending, w.stuck())
+	}
+	w.close()
+	if !failed() {
+		w.check()
+	}
+}
+
+// stuck returns an operation that has not completed though its poster lives.
+func (w *world) stuck() *op {
+	for _, n := range w.nodes {
+		for _, c := range n.clients {
+			for _, p := range c.peers {
+				for _, o := range p.ops {
+					if !o.done {
+						return o
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// close ends all sessions in good order, and lets so much time pass that those
+// whose initiator died are retired as well.
+func (w *world) close() {
+	failed := func() bool { return w.failure != nil }
+	for _, n := range w.nodes {
+		for _, c := range n.clients {
+			for _, p := range c.peers {
+				p.eng.Close(session.ClosedHere)
+			}
+		}
+		n.wake(w.now)
+	}
+	w.until(w.now+100*millisecond, failed)
+	for _, n := range w.nodes {
+		n.leap(100 * second)
+	}
+	w.until(w.now+100*millisecond, failed)
+	if !failed() {
+		w.checkEmpty()
+	}
+}
+
+// use is how many operations on a word there were, and how many of them are
+// under way or of unknown outcome.
+type use struct{ all, open int }
+
+func (w *world) use(o *op, all, open int) {
+	id := wordID{o.peer.target.index, o.region, o.first}
+	u := w.words[id]
+	w.words[id] = use{u.all + all, u.open + open}
+}
+
+// note remembers an operation that has been posted.
+func (w *world) note(o *op) {
+	w.use(o, 1, 1)
+	if o.fenced {
+		w.tap.fences[wordID{o.peer.target.index, fenceRegion, o.first}] = o
+	}
+}
+
+func (w *world) count(c counter) { w.counts[c]++ }
+
+// fail notes the first violation of an invariant; the run ends there.
+func (w *world) fail(format string, args ...any) {
+	if w.failure == nil {
+		w.failure = fmt.Errorf("at %.6f ms: "+format, append([]any{float64(w.now) / float64(millisecond)}, args...)...)
+		w.trace.event("FAILED: %v", w.failure)
+	}
+}
