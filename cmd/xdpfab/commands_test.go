@@ -27,96 +27,99 @@ import (
 // Every way to call a command wrongly, and what it says.
 func TestRefusals(t *testing.T) {
 	n := newNode(t)
-	for _, c := range []struct {
-		args string // "PEER" is replaced, -i pipe0 added
-		code int
-		say  string
-	}{
-		{"ping", exitUsage, "missing PEER"},
-		{"ping PEER extra", exitUsage, `unexpected argument "extra"`},
-		{"ping PEER --bogus", exitUsage, "unknown flag: --bogus"},
-		{"ping nonsense", exitUsage, "bad address"},
-		{"ping ff:ff:ff:ff:ff:ff", exitUsage, "names no single node"},
-		{"ping PEER -c -1", exitUsage, "want 0 or more"},
-		{"ping PEER -c x", exitUsage, "invalid argument"},
-		{"ping PEER --progress slow", exitUsage, "want auto or manual"},
-		{"ping PEER --copy none", exitUsage, "want auto, copy or zero-copy"},
-		{"ping PEER --timeout 0s", exitUsage, "want more than 0"},
-		{"ping PEER --queues -2", exitUsage, "want 0 for all"},
-		{"ping PEER --region absent", exitFailed, "no memory region of this name"},
-		{"ping PEER/7", exitFailed, "no such endpoint"},
-		{"ping 02:00:00:00:00:77 --timeout 100ms", exitUnreachable, "does not answer"},
-		{"list PEER/9", exitFailed, "refused the session"},
-		{"atomic", exitUsage, "missing OP and DATATYPE"},
-		{"atomic sum", exitUsage, "missing OP and DATATYPE"},
-		{"atomic add uint64 1", exitUsage, `unknown operation "add": want one of min, max`},
-		{"atomic sum uint63 1", exitUsage, `unknown datatype "uint63": want one of int8`},
-		{"atomic bor double 1", exitUsage, "bor is not defined for double"},
-		{"atomic sum uint64 1 --form compare", exitUsage, `want base or fetch`},
-		{"atomic sum uint64 1 --form magic", exitUsage, `want base or fetch`},
-		{"atomic read uint64 --form base", exitUsage, "want fetch"},
-		{"atomic sum uint64", exitUsage, "values: 0 bytes for 1 elements"},
-		{"atomic sum uint64 1 2 --count 3", exitUsage, "want 24, that is 1 or 3 elements"},
-		{"atomic sum uint64 x", exitUsage, "want an integer"},
-		{"atomic sum uint8 256", exitUsage, "want 0 to 255"},
-		{"atomic sum uint8 -1", exitUsage, "want 0 to 255"},
-		{"atomic read uint8 1", exitUsage, "read takes no values"},
-		{"atomic sum uint8 1 --compare 2", exitUsage, "takes no compare values"},
-		{"atomic cswap uint8 1", exitUsage, "compare values: 0 bytes"},
-		{"atomic cswap uint8 1 --compare 300", exitUsage, "want 0 to 255"},
-		{"atomic sum uint8 1 --count -1", exitUsage, "count -1"},
-		{"atomic sum uint16 --hex 123", exitUsage, "odd length"},
-		{"atomic sum uint16 --hex 12", exitUsage, "values: 1 bytes"},
-		{"atomic sum uint8 1 --offset -8", exitUsage, "invalid argument"},
-		{"atomic sum uint8 1", exitUsage, "want one of --region and --key"},
-		{"atomic sum uint8 1 --region r --key 5", exitUsage, "want one of --region and --key"},
-		{"atomic sum uint8 1 --key zzz", exitUsage, "64-bit number"},
-		{"atomic sum uint8 1 --region " + strings.Repeat("n", 65), exitUsage, "at most 64"},
-		{"atomic sum uint8 1 --region r", exitUsage, "missing the peer's address"},
-		{"atomic sum uint8 1 --region r --peer x", exitUsage, "bad address"},
-		{"atomic sum uint8 1 --region absent --peer PEER", exitFailed, "no memory region of this name"},
-		{"atomic sum uint8 1 --region ro --peer PEER", exitFailed, "does not grant this right"},
-		{"atomic sum uint8 1 --key 0x99 --peer PEER", exitFailed, "no memory region with this key"},
-		{"atomic sum uint64 1 --offset 4 --region r --peer PEER", exitFailed, "alignment"},
-		{"atomic sum uint64 1 --offset 65536 --region r --peer PEER", exitFailed, "beyond the end"},
-		{"atomic --batch /absent/file --region r --peer PEER", exitUsage, "no such file"},
-		{"atomic --batch - sum", exitUsage, "takes no OP"},
-		{"bench PEER", exitUsage, "want one of --region and --key"},
-		{"bench PEER --region r --op mul", exitUsage, "want add, cswap, fetch_add or read"},
-		{"bench PEER --region r --mode fast", exitUsage, "want latency or throughput"},
-		{"bench PEER --region r --window 2", exitUsage, "--mode throughput"},
-		{"bench PEER --region r --mode throughput --window 99999", exitUsage, "want 1 to 65536"},
-		{"bench PEER --region r --endpoints 0", exitUsage, "want 1 to 1024"},
-		{"bench PEER --region r --count 1 --endpoints 2", exitUsage, "at least one operation"},
-		{"bench PEER --region r --duration 0s", exitUsage, "want more than 0"},
-		{"bench PEER --key 0x51 --spread", exitFailed, "--spread wants --region"},
-		{"bench PEER --region absent", exitFailed, "no memory region of this name"},
-		{"bench PEER --region ro --count 10", exitFailed, "does not grant this right"},
-		{"work dance PEER", exitUsage, "want one of counter, lock"},
-		{"work counter PEER --clients 0", exitUsage, "want 1 to 256"},
-	} {
+	for _, c := range refusals {
 		checkRefusal(t, c.args, n.run("", n.line(c.args)...), c.code, c.say)
 	}
-	for _, c := range []struct {
-		args string // as it is
-		code int
-		say  string
-	}{
-		{"ping " + peerAddr, exitUsage, "missing --interface"},
-		{"ping " + peerAddr + " -i eth99", exitInterface, "no such interface"},
-		{"bogus", exitUsage, `unknown command "bogus"`},
-		{"pink", exitUsage, `did you mean "ping"?`},
-		{"info a b", exitUsage, `unexpected argument "b"`},
-		{"info absent0", exitInterface, "no such interface"},
-		{"stat --watch -1s", exitUsage, "want 0 or more"},
-		{"stat -i a --control b", exitUsage, "want one of"},
-		{"stat extra", exitUsage, "unexpected argument"},
-		{"stat --control /absent/x.sock", exitUnreachable, "no daemon"},
-		{"demo extra", exitUsage, "unexpected argument"},
-		{"demo --daemon /absent/xdpfabd", exitUsage, "no daemon"},
-	} {
+	for _, c := range refusalsAsTheyAre {
 		checkRefusal(t, c.args, n.run("", strings.Fields(c.args)...), c.code, c.say)
 	}
+}
+
+type refusal struct {
+	args string
+	code int
+	say  string
+}
+
+// refusals have PEER replaced, and -i pipe0 added.
+var refusals = []refusal{
+	{"ping", exitUsage, "missing PEER"},
+	{"ping PEER extra", exitUsage, `unexpected argument "extra"`},
+	{"ping PEER --bogus", exitUsage, "unknown flag: --bogus"},
+	{"ping nonsense", exitUsage, "bad address"},
+	{"ping ff:ff:ff:ff:ff:ff", exitUsage, "names no single node"},
+	{"ping PEER -c -1", exitUsage, "want 0 or more"},
+	{"ping PEER -c x", exitUsage, "invalid argument"},
+	{"ping PEER --progress slow", exitUsage, "want auto or manual"},
+	{"ping PEER --copy none", exitUsage, "want auto, copy or zero-copy"},
+	{"ping PEER --timeout 0s", exitUsage, "want more than 0"},
+	{"ping PEER --queues -2", exitUsage, "want 0 for all"},
+	{"ping PEER --region absent", exitFailed, "no memory region of this name"},
+	{"ping PEER/7", exitFailed, "no such endpoint"},
+	{"ping 02:00:00:00:00:77 --timeout 100ms", exitUnreachable, "does not answer"},
+	{"list PEER/9", exitFailed, "refused the session"},
+	{"atomic", exitUsage, "missing OP and DATATYPE"},
+	{"atomic sum", exitUsage, "missing OP and DATATYPE"},
+	{"atomic add uint64 1", exitUsage, `unknown operation "add": want one of min, max`},
+	{"atomic sum uint63 1", exitUsage, `unknown datatype "uint63": want one of int8`},
+	{"atomic bor double 1", exitUsage, "bor is not defined for double"},
+	{"atomic sum uint64 1 --form compare", exitUsage, `want base or fetch`},
+	{"atomic sum uint64 1 --form magic", exitUsage, `want base or fetch`},
+	{"atomic read uint64 --form base", exitUsage, "want fetch"},
+	{"atomic sum uint64", exitUsage, "values: 0 bytes for 1 elements"},
+	{"atomic sum uint64 1 2 --count 3", exitUsage, "want 24, that is 1 or 3 elements"},
+	{"atomic sum uint64 x", exitUsage, "want an integer"},
+	{"atomic sum uint8 256", exitUsage, "want 0 to 255"},
+	{"atomic sum uint8 -1", exitUsage, "want 0 to 255"},
+	{"atomic read uint8 1", exitUsage, "read takes no values"},
+	{"atomic sum uint8 1 --compare 2", exitUsage, "takes no compare values"},
+	{"atomic cswap uint8 1", exitUsage, "compare values: 0 bytes"},
+	{"atomic cswap uint8 1 --compare 300", exitUsage, "want 0 to 255"},
+	{"atomic sum uint8 1 --count -1", exitUsage, "count -1"},
+	{"atomic sum uint16 --hex 123", exitUsage, "odd length"},
+	{"atomic sum uint16 --hex 12", exitUsage, "values: 1 bytes"},
+	{"atomic sum uint8 1 --offset -8", exitUsage, "invalid argument"},
+	{"atomic sum uint8 1", exitUsage, "want one of --region and --key"},
+	{"atomic sum uint8 1 --region r --key 5", exitUsage, "want one of --region and --key"},
+	{"atomic sum uint8 1 --key zzz", exitUsage, "64-bit number"},
+	{"atomic sum uint8 1 --region " + strings.Repeat("n", 65), exitUsage, "at most 64"},
+	{"atomic sum uint8 1 --region r", exitUsage, "missing the peer's address"},
+	{"atomic sum uint8 1 --region r --peer x", exitUsage, "bad address"},
+	{"atomic sum uint8 1 --region absent --peer PEER", exitFailed, "no memory region of this name"},
+	{"atomic sum uint8 1 --region ro --peer PEER", exitFailed, "does not grant this right"},
+	{"atomic sum uint8 1 --key 0x99 --peer PEER", exitFailed, "no memory region with this key"},
+	{"atomic sum uint64 1 --offset 4 --region r --peer PEER", exitFailed, "alignment"},
+	{"atomic sum uint64 1 --offset 65536 --region r --peer PEER", exitFailed, "beyond the end"},
+	{"atomic --batch /absent/file --region r --peer PEER", exitUsage, "no such file"},
+	{"atomic --batch - sum", exitUsage, "takes no OP"},
+	{"bench PEER", exitUsage, "want one of --region and --key"},
+	{"bench PEER --region r --op mul", exitUsage, "want add, cswap, fetch_add or read"},
+	{"bench PEER --region r --mode fast", exitUsage, "want latency or throughput"},
+	{"bench PEER --region r --window 2", exitUsage, "--mode throughput"},
+	{"bench PEER --region r --mode throughput --window 99999", exitUsage, "want 1 to 65536"},
+	{"bench PEER --region r --endpoints 0", exitUsage, "want 1 to 1024"},
+	{"bench PEER --region r --count 1 --endpoints 2", exitUsage, "at least one operation"},
+	{"bench PEER --region r --duration 0s", exitUsage, "want more than 0"},
+	{"bench PEER --key 0x51 --spread", exitFailed, "--spread wants --region"},
+	{"bench PEER --region absent", exitFailed, "no memory region of this name"},
+	{"bench PEER --region ro --count 10", exitFailed, "does not grant this right"},
+	{"work dance PEER", exitUsage, "want one of counter, lock"},
+	{"work counter PEER --clients 0", exitUsage, "want 1 to 256"},
+}
+
+var refusalsAsTheyAre = []refusal{
+	{"ping " + peerAddr, exitUsage, "missing --interface"},
+	{"ping " + peerAddr + " -i eth99", exitInterface, "no such interface"},
+	{"bogus", exitUsage, `unknown command "bogus"`},
+	{"pink", exitUsage, `did you mean "ping"?`},
+	{"info a b", exitUsage, `unexpected argument "b"`},
+	{"info absent0", exitInterface, "no such interface"},
+	{"stat --watch -1s", exitUsage, "want 0 or more"},
+	{"stat -i a --control b", exitUsage, "want one of"},
+	{"stat extra", exitUsage, "unexpected argument"},
+	{"stat --control /absent/x.sock", exitUnreachable, "no daemon"},
+	{"demo extra", exitUsage, "unexpected argument"},
+	{"demo --daemon /absent/xdpfabd", exitUsage, "no daemon"},
 }
 
 func TestExitCodes(t *testing.T) {
@@ -199,6 +202,22 @@ func TestPing(t *testing.T) {
 	defer cancel()
 	if r := n.runContext(ctx, "", n.line("ping PEER -c 0")...); r.code != 0 || !strings.Contains(r.out, " 0 lost") {
 		t.Errorf("interrupted: %+v", r)
+	}
+}
+
+// A peer that falls silent costs three time limits, not as many as there are round
+// trips to go.
+func TestPingGivesUp(t *testing.T) {
+	tried := 0
+	var r pingReport
+	err := r.run(context.Background(), &pingFlags{count: 100}, func(context.Context) error {
+		if tried++; tried > 5 {
+			return xdpfab.ErrPeerSilent
+		}
+		return nil
+	})
+	if !errors.Is(err, xdpfab.ErrPeerSilent) || r.Answered != 5 || r.Lost != goneAfter || tried != r.Sent {
+		t.Errorf("%+v, %v after %d", r, err, tried)
 	}
 }
 

@@ -103,7 +103,7 @@ func (a *app) demo(c *cobra.Command, f *demoFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.daemon.close()) }()
 	d.report.Client, d.report.Server = node(pair.A), node(pair.B)
-	if err := d.run(c.Context()); err != nil {
+	if err := d.run(d.daemon.with(c.Context())); err != nil {
 		return err
 	}
 	d.report.Seconds = time.Since(start).Seconds()

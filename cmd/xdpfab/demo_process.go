@@ -124,6 +124,17 @@ func (d *daemon) ready(ctx context.Context) error {
 	}
 }
 
+// with is a context that also ends when the daemon does. The daemon's end, which
+// close sees to, frees what is behind it.
+func (d *daemon) with(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		<-d.ended
+		cancel(errors.New("the daemon is gone"))
+	}()
+	return ctx
+}
+
 func (d *daemon) status(ctx context.Context) (control.Status, error) {
 	c, err := control.Dial(d.socket)
 	if err != nil {

@@ -45,7 +45,7 @@ func (a *app) pingCmd() *cobra.Command {
 whole of both nodes: a look-up in the peer's catalogue or, with --region, an
 atomic read of the region's first word. A frame that gets lost is sent again, so
 losses show up as resent frames and long round trips; a round trip is lost only
-when the peer is silent for --timeout.`,
+when the peer is silent for --timeout. After three of those in a row it ends.`,
 		Example: `  xdpfab ping 10.0.0.2 -i eth0
   xdpfab ping 02:00:00:00:00:0b -i eth0 -c 100000 --region counters --progress manual
   xdpfab ping 10.0.0.2 -i eth0 -c 10 --interval 1s --json`,
@@ -101,12 +101,17 @@ func (c *client) roundTrip(ctx context.Context, region string) (once func(contex
 	}, "atomic read of a uint64 in " + region, err
 }
 
-// run measures until the count is reached or the context ends, and returns the
-// last failure.
+// goneAfter is how many round trips in a row may be lost before the rest is not
+// tried: each takes the whole --timeout.
+const goneAfter = 3
+
+// run measures until the count is reached, the context ends or the peer is gone,
+// and returns the last failure.
 func (r *pingReport) run(ctx context.Context, f *pingFlags, once func(context.Context) error) (last error) {
 	h := newHistogram()
 	begin := time.Now()
-	for (f.count == 0 || r.Sent < f.count) && ctx.Err() == nil {
+	row := 0 // of losses
+	for (f.count == 0 || r.Sent < f.count) && ctx.Err() == nil && row < goneAfter {
 		start := time.Now()
 		err := once(ctx)
 		if ctx.Err() != nil {
@@ -115,8 +120,10 @@ func (r *pingReport) run(ctx context.Context, f *pingFlags, once func(context.Co
 		r.Sent++
 		if err == nil {
 			record(h, time.Since(start))
+			row = 0
 		} else {
 			r.Lost++
+			row++
 			last = err
 		}
 		if f.interval > 0 && r.Sent != f.count {
