@@ -14,7 +14,7 @@ type network struct {
 	down  []pipe   // by receiving node: where incast queues up
 	// drop, when set, loses the packets for which it returns true.
 	drop func(from, to *node, packet []byte) bool
-	// arrived, when set, learns how long a packet was under way.
+	// arrived, when set, learns when a packet that arrives now was sent.
 	arrived func(from, to *node, sent int64, packet []byte)
 }
 
@@ -134,16 +134,17 @@ func (net *network) arrive(from, to *node, b []byte, sent int64) {
 		w.count(tailDropped)
 		return
 	}
-	if at == w.now {
-		to.deliver(b)
-		return
-	}
-	w.at(at, func() {
+	hand := func() {
 		if net.arrived != nil {
 			net.arrived(from, to, sent, b)
 		}
 		to.deliver(b)
-	})
+	}
+	if at == w.now {
+		hand()
+	} else {
+		w.at(at, hand)
+	}
 }
 
 // replay remembers the packet and sometimes sends an old one once more, after a

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"testing"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// lab is a world for measuring: links without chance, all of one delay, and
+// pollers that spin.
+func lab(p plan) *world {
+	p.mtu, p.sessions, p.buffers, p.rxRing, p.txRing = 1500, 256, 1<<14, 1<<16, 1<<12
+	p.tick = 5 * microsecond
+	w := newWorld(newDice(1), p, nil)
+	for i := range w.net.links {
+		for j := range w.net.links[i] {
+			w.net.links[i][j] = link{delay: p.delay, rates: p.rates}
+		}
+	}
+	for _, n := range w.nodes {
+		n.boot()
+	}
+	return w
+}
+
+// flow keeps a number of operations of one kind outstanding between two nodes.
+type flow struct {
+	w       *world
+	n       *node
+	ring    *engine.Ring
+	peer    *engine.Peer
+	key     uint64
+	verb    uint8
+	operand []byte
+	result  []byte
+
+	most, left  int // outstanding at most; still to post
+	outstanding int
+	doneAt      []int64 // when each completed, in order
+	fates       [4]int
+}
+
+// newFlow joins two nodes by operations on words 64-bit words.
+func newFlow(t testing.TB, w *world, from, to int, verb uint8, words, most, total int) *flow {
+	t.Helper()
+	n := w.nodes[from]
+	f := &flow{w: w, n: n, verb: verb, operand: repeat(1, words), result: make([]byte, 8*words), most: most, left: total}
+	f.key = w.nodes[to].regions[arrayRegion].key()
+	var err error
+	if f.ring, err = engine.NewRing(256); err != nil {
+		t.Fatal(err)
+	}
+	n.eng.AddRing(f.ring)
+	if f.peer, err = n.eng.NewPeer(n.linkTo(w.nodes[to]), 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// fill posts as many operations as may be outstanding.
+func (f *flow) fill() {
+	for ; f.outstanding < f.most && f.left > 0; f.left-- {
+		op := f.ring.Claim()
+		if op == nil {
+			break
+		}
+		op.Peer, op.Done, op.Key, op.Offset, op.Count = f.peer, f, f.key, 0, uint32(len(f.operand)/8)
+		op.Verb, op.Opcode, op.Datatype, op.Flags = f.verb, uint8(atomic.Sum), uint8(atomic.Uint64), 0
+		op.SetOperands(f.operand, nil)
+		if f.verb == wire.VerbFetch {
+			op.Result = f.result
+		}
+		op.Publish()
+		f.outstanding++
+	}
+	f.n.wake(f.w.now)
+}
+
+// Complete implements engine.Completer.
+func (f *flow) Complete(_ *engine.Op, r engine.Result) {
+	f.outstanding--
+	f.fates[r.Fate]++
+	f.doneAt = append(f.doneAt, f.w.now)
+	f.fill()
+}
+
+// finish runs the world until the flow is through.
+func (f *flow) finish(t testing.TB) {
+	t.Helper()
+	f.fill()
+	f.w.until(f.w.now+100*second, func() bool { return f.left+f.outstanding == 0 || f.w.failure != nil })
+	if f.w.failure != nil {
+		t.Fatal(f.w.failure)
+	}
+	if f.left+f.outstanding > 0 {
+		t.Fatalf("%d operations to post and %d outstanding after 100 s", f.left, f.outstanding)
+	}
+}
+
+// frameWords fills a frame of 1500 bytes with one array: what is left is too
+// short for the beginning of the next.
+const frameWords = 180
+
+// isRequest reports whether the packet carries operations.
+func isRequest(packet []byte) (h wire.Header, ok bool) {
+	frame, _, reason := wire.Decap(packet)
+	if reason != wire.ReasonOK {
+		return h, false
+	}
+	h, _, reason = wire.Parse(frame)
+	return h, reason == wire.ReasonOK && h.Type == wire.Request
+}
