@@ -54,13 +54,9 @@ type CompletionQueue struct {
 	_       [56]byte
 	head    atomic.Uint64 // entries read; the reader
 	reading atomic.Bool
-	waiter  atomic.Pointer[cqWait]
-}
-
-// cqWait is a goroutine in Wait: raised when the tail reaches want.
-type cqWait struct {
-	signal
-	want uint64
+	waiting atomic.Bool   // a goroutine is in Wait
+	want    atomic.Uint64 // the tail that it waits for, 0 for none
+	signal  signal        // raised when the tail is there
 }
 
 // NewCompletionQueue makes a completion queue (fi_cq_open).
@@ -81,7 +77,7 @@ func (d *Domain) NewCompletionQueue(attr CQAttr) (*CompletionQueue, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	return &CompletionQueue{dom: d, entries: make([]Completion, n), mask: uint64(n - 1), size: int64(n)}, nil
+	return &CompletionQueue{dom: d, entries: make([]Completion, n), mask: uint64(n - 1), size: int64(n), signal: newSignal()}, nil
 }
 
 // bind makes endpoints on drv post here.
@@ -110,8 +106,8 @@ func (q *CompletionQueue) push(c Completion) {
 	t := q.tail.Load()
 	q.entries[t&q.mask] = c
 	q.tail.Store(t + 1)
-	if w := q.waiter.Load(); w != nil && t+1-w.want < 1<<63 {
-		w.raise()
+	if want := q.want.Load(); want != 0 && t+1-want < 1<<63 {
+		q.signal.raise()
 	}
 }
 
@@ -180,19 +176,24 @@ func (q *CompletionQueue) Wait(ctx context.Context, n int) error {
 	if n < 1 || int64(n) > q.size {
 		return fmt.Errorf("xdpfab: wait for %d completions: want 1..%d, the size of the queue", n, q.size)
 	}
-	w := &cqWait{signal: newSignal(), want: q.head.Load() + uint64(n)}
-	if !q.waiter.CompareAndSwap(nil, w) {
+	if !q.waiting.CompareAndSwap(false, true) {
 		return fmt.Errorf("xdpfab: completion queue: another goroutine waits: %w", ErrBusy)
 	}
-	defer q.waiter.Store(nil)
-	if q.tail.Load()-w.want < 1<<63 {
-		return nil
-	}
+	defer q.waiting.Store(false)
 	drv := q.owner.Load()
 	if drv == nil {
 		return fmt.Errorf("xdpfab: completion queue: no endpoint is bound: %w", ErrNotEnabled)
 	}
-	return drv.wait(ctx, &w.signal)
+	want := q.head.Load() + uint64(n)
+	q.want.Store(want)
+	defer q.want.Store(0)
+	for q.tail.Load()-want >= 1<<63 { // more than once when a late signal for an earlier wait comes in
+		if err := drv.wait(ctx, &q.signal); err != nil {
+			return err
+		}
+		q.signal.reset()
+	}
+	return nil
 }
 
 // Close reports ErrBusy as long as an endpoint is bound.

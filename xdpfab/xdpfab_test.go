@@ -500,6 +500,30 @@ func TestWordDoesNotAllocate(t *testing.T) {
 	}
 }
 
+// Nor does waiting on a completion queue.
+func TestCQWaitDoesNotAllocate(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual}, 64)
+	one, c := make([]byte, 8), make([]xdpfab.Completion, 1)
+	background := context.Background()
+	round := func() {
+		if err := f.ep.Atomic(one, 1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.cq.Wait(background, 1); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := f.cq.Read(c); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	for range 2000 {
+		round()
+	}
+	if n := testing.AllocsPerRun(2000, round); n >= 1 {
+		t.Errorf("%v allocations per wait, want 0", n)
+	}
+}
+
 func BenchmarkWordAdd(b *testing.B) {
 	for _, m := range []xdpfab.Progress{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
 		b.Run(fmt.Sprintf("progress=%d", m), func(b *testing.B) {

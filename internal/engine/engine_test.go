@@ -348,6 +348,58 @@ func TestPartitionOutlastsGiveUp(t *testing.T) {
 	}
 }
 
+// A partition hits in the middle of an array. If all of it had been sent, it turns
+// out to have succeeded, with every result; if not, it can never be a success.
+func TestPartitionInTheMiddleOfAnArray(t *testing.T) {
+	for _, c := range []struct {
+		n    uint32
+		want engine.Fate
+	}{{5_000, engine.Success}, {20_000, engine.Unknown}} {
+		bn := newBench(t, 3, session.Config{GiveUp: 200 * time.Millisecond})
+		mem := bn.region(1, 8*int(c.n), mr.RemoteRead|mr.RemoteWrite)
+		for i := range c.n {
+			binary.LittleEndian.PutUint64(mem[8*i:], uint64(i))
+		}
+		p := bn.peer(0)
+		var warm, r laters
+		bn.fetchAdd(p, &warm, 1, 0, 0, nil)
+		bn.until(func() bool { return warm.n == 1 })
+		op := bn.a.ring.Claim()
+		op.Peer, op.Done, op.Key, op.Offset, op.Count = p, &r, 1, 0, c.n
+		op.Verb, op.Opcode, op.Datatype, op.Flags = wire.VerbFetch, uint8(atomic.Sum), uint8(atomic.Uint64), 0
+		op.SetOperands(make([]byte, 8*c.n), nil)
+		op.Result = make([]byte, 8*c.n)
+		op.Publish()
+		for bn.b.port.Sent < 20 { // some answers arrive, the rest is lost
+			bn.step()
+		}
+		bn.b.port.SetFaults(port.Faults{Loss: 1})
+		bn.until(func() bool { return r.n == 1 })
+		bn.b.port.SetFaults(port.Faults{})
+		if len(r.later) != 1 || r.last.Fate != engine.Unknown {
+			t.Fatalf("%d elements: %+v", c.n, r.last)
+		}
+		l := r.later[0]
+		bn.until(func() bool {
+			select {
+			case <-l.Done():
+				return true
+			default:
+				return false
+			}
+		})
+		res, data := l.Outcome()
+		if res.Fate != c.want {
+			t.Fatalf("%d elements: resolved to %+v, want fate %d", c.n, res, c.want)
+		}
+		for i := range c.n {
+			if got := binary.LittleEndian.Uint64(data[8*i:]); c.want == engine.Success && got != uint64(i) {
+				t.Fatalf("element %d fetched %d", i, got)
+			}
+		}
+	}
+}
+
 // laters collects completions and where unknown ones will be cleared up.
 type laters struct {
 	results

@@ -2,7 +2,11 @@
 
 package engine
 
-import "github.com/xdpfab/xdpfab/internal/session"
+import (
+	"bytes"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+)
 
 // Later is where the outcome of an operation that was reported as unknown will be
 // told, should it become known: when a partition heals after the give-up time, the
@@ -57,14 +61,20 @@ func (c *conn) suspend() {
 	}
 }
 
-// standIn returns an operation that takes the place of op in a suspended session.
+// standIn returns an operation that takes the place of op in a suspended session:
+// with the results that are there, and the failure that there is. An array of which
+// a part was never sent cannot succeed any more.
 func standIn(op *Op) *Op {
-	return &Op{
+	in := &Op{
 		Peer: op.Peer, Done: &Later{done: make(chan struct{})},
 		Verb: op.Verb, Opcode: op.Opcode, Datatype: op.Datatype, Count: op.Count,
-		Result: make([]byte, len(op.Result)),
-		sent:   op.elements(), ran: op.ran,
+		Result: bytes.Clone(op.Result),
+		sent:   op.elements(), ran: op.ran, failed: op.failed, bad: op.bad,
 	}
+	if op.sent < op.elements() {
+		in.fail(Result{Fate: NotExecuted, Reason: session.GaveUp})
+	}
+	return in
 }
 
 // resumed is called when a new session is open: its hello-ack says how far the
