@@ -138,6 +138,9 @@ func (ep *Endpoint) post(verb uint8, m *Msg, flags uint64, done engine.Completer
 	if !ep.ready() {
 		return ep.unready()
 	}
+	if m == nil {
+		return fmt.Errorf("xdpfab: no message: %w", ErrLength)
+	}
 	if !atomic.Valid(forms[verb], m.Op, m.Datatype) {
 		return fmt.Errorf("xdpfab: %v %v on %v: %w", forms[verb], m.Op, m.Datatype, ErrUnsupported)
 	}
@@ -163,7 +166,7 @@ func (ep *Endpoint) post(verb uint8, m *Msg, flags uint64, done engine.Completer
 	op.Result = m.Result
 	op.Publish()
 	if flags&FlagMore == 0 {
-		ep.drv.eng.Notify()
+		ep.drv.notify()
 	}
 	return nil
 }
@@ -175,13 +178,26 @@ func (ep *Endpoint) claim() (*engine.Op, error) {
 		ep.dom.Progress()
 		return nil, ErrAgain
 	}
-	op := ep.ring.Claim()
-	if op == nil {
+	op, err := ep.claimEntry()
+	if err != nil {
 		if ep.cq != nil {
 			ep.cq.reserved.Add(-1)
 		}
 		ep.dom.Progress()
+	}
+	return op, err
+}
+
+// claimEntry takes an entry of the submission ring. Closing waits for entries
+// claimed before, so whether it has begun is looked at afterwards.
+func (ep *Endpoint) claimEntry() (*engine.Op, error) {
+	op := ep.ring.Claim()
+	if op == nil {
 		return nil, ErrAgain
+	}
+	if !ep.ready() {
+		op.Abandon()
+		return nil, ep.unready()
 	}
 	return op, nil
 }

@@ -36,7 +36,10 @@ type DomainAttr struct {
 	GiveUp time.Duration // silence after which operations are given up; 5 s
 	// RTOMin is the floor of the retransmission timeout, which should stand above
 	// the peers' scheduling noise; 10 ms.
-	RTOMin     time.Duration
+	RTOMin time.Duration
+	// BaseRTT is the longest round trip of the idle network; 50 µs. Congestion
+	// control takes what goes beyond for queueing: raise it for longer paths.
+	BaseRTT    time.Duration
 	IdleRetire time.Duration // silence after which a peer's session is forgotten; 90 s
 }
 
@@ -61,7 +64,7 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 		return a, fmt.Errorf("xdpfab: window of %d frames: want 1..%d, or 0 for the default", a.Window, session.MaxWindow)
 	case a.Copy > ZeroCopyForce:
 		return a, fmt.Errorf("xdpfab: copy mode %d: want CopyAuto, CopyForce or ZeroCopyForce", a.Copy)
-	case a.GiveUp < 0 || a.RTOMin < 0 || a.Spin < 0 || a.IdleRetire < 0:
+	case a.GiveUp < 0 || a.RTOMin < 0 || a.Spin < 0 || a.IdleRetire < 0 || a.BaseRTT < 0:
 		return a, errors.New("xdpfab: negative duration among the domain attributes")
 	}
 	if err := checkCores(a.Cores); err != nil {

@@ -45,18 +45,27 @@ func (d *Domain) NewAddressVector() (*AddressVector, error) {
 // number. For an IP address the route is looked up and the next hop resolved,
 // which may take as long as ARP does. Nothing is sent to the peer itself.
 func (av *AddressVector) Insert(ctx context.Context, addr string) (Address, error) {
-	a, err := wire.ParseAddr(addr)
+	a, link, err := av.dom.resolve(ctx, addr)
 	if err != nil {
-		return 0, fmt.Errorf("xdpfab: %w", err)
-	}
-	link, err := av.dom.dev.Link(ctx, a)
-	if err != nil {
-		return 0, fmt.Errorf("xdpfab: %s: %w", addr, err)
+		return 0, err
 	}
 	av.mu.Lock()
 	defer av.mu.Unlock()
 	av.entries = append(av.entries, avEntry{addr: a, link: link})
 	return Address(len(av.entries) - 1), nil
+}
+
+// resolve reads an address and finds the way to it.
+func (d *Domain) resolve(ctx context.Context, addr string) (wire.Addr, wire.Link, error) {
+	a, err := wire.ParseAddr(addr)
+	if err != nil {
+		return a, wire.Link{}, fmt.Errorf("xdpfab: %w", err)
+	}
+	link, err := d.dev.Link(ctx, a)
+	if err != nil {
+		return a, link, fmt.Errorf("xdpfab: %s: %w", addr, err)
+	}
+	return a, link, nil
 }
 
 // Remove makes an address unusable (fi_av_remove). Sessions to it end, and what
@@ -98,8 +107,11 @@ func (av *AddressVector) Lookup(a Address) (string, error) {
 func (av *AddressVector) lookup(a Address) (avEntry, error) {
 	av.mu.Lock()
 	defer av.mu.Unlock()
-	if int(a) >= len(av.entries) || av.entries[a].removed {
+	if int(a) >= len(av.entries) {
 		return avEntry{}, fmt.Errorf("xdpfab: address %d (the vector holds %d): %w", a, len(av.entries), ErrUnknownPeer)
+	}
+	if e := av.entries[a]; e.removed {
+		return e, fmt.Errorf("xdpfab: address %d (%v) was removed: %w", a, e.addr, ErrUnknownPeer)
 	}
 	return av.entries[a], nil
 }

@@ -85,6 +85,9 @@ func (c *Counter) notify() {
 			w.raise()
 		}
 	}
+	if drv := c.owner.Load(); drv != nil {
+		drv.eng.Notify() // who waits may be asleep in the port of another engine
+	}
 }
 
 func (c *Counter) over(w *counterWait) bool {

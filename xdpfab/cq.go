@@ -5,7 +5,6 @@ package xdpfab
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
@@ -36,7 +35,8 @@ type CQAttr struct {
 
 // CompletionQueue collects completions of the endpoints bound to it; fi_cq(3). It
 // never overflows: an operation is accepted only if its completion has a place.
-// One goroutine reads at a time; any number may post.
+// One goroutine reads at a time; any number may post. Endpoints that share a queue
+// share a poller.
 type CompletionQueue struct {
 	dom     *Domain
 	entries []Completion
@@ -44,9 +44,7 @@ type CompletionQueue struct {
 	size    int64
 
 	reserved atomic.Int64 // places promised or taken; posters add, the reader subtracts
-	writers  atomic.Int32 // endpoints bound
-	write    sync.Mutex   // taken only when engines share the queue
-	shared   atomic.Bool  // endpoints of different engines are bound
+	users    atomic.Int32 // endpoints bound
 	owner    atomic.Pointer[driver]
 
 	_       [64]byte
@@ -80,12 +78,12 @@ func (d *Domain) NewCompletionQueue(attr CQAttr) (*CompletionQueue, error) {
 	return &CompletionQueue{dom: d, entries: make([]Completion, n), mask: uint64(n - 1), size: int64(n), signal: newSignal()}, nil
 }
 
-// bind makes endpoints on drv post here.
-func (q *CompletionQueue) bind(drv *driver) {
-	q.writers.Add(1)
-	if !q.owner.CompareAndSwap(nil, drv) && q.owner.Load() != drv {
-		q.shared.Store(true)
-	}
+// bind notes an endpoint, and returns the driver that it has to run on: endpoints
+// that share a queue share an engine, so that the queue has one writer.
+func (q *CompletionQueue) bind(drv *driver) *driver {
+	q.users.Add(1)
+	q.owner.CompareAndSwap(nil, drv)
+	return q.owner.Load()
 }
 
 // reserve takes a place for a completion to come.
@@ -99,10 +97,6 @@ func (q *CompletionQueue) reserve() bool {
 
 // push writes a completion, whose place has been reserved. Engine's thread.
 func (q *CompletionQueue) push(c Completion) {
-	if q.shared.Load() {
-		q.write.Lock()
-		defer q.write.Unlock()
-	}
 	t := q.tail.Load()
 	q.entries[t&q.mask] = c
 	q.tail.Store(t + 1)
@@ -198,7 +192,7 @@ func (q *CompletionQueue) Wait(ctx context.Context, n int) error {
 
 // Close reports ErrBusy as long as an endpoint is bound.
 func (q *CompletionQueue) Close() error {
-	if n := q.writers.Load(); n > 0 {
+	if n := q.users.Load(); n > 0 {
 		return fmt.Errorf("xdpfab: completion queue: %d endpoints are bound, close them first: %w", n, ErrBusy)
 	}
 	return nil

@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -49,6 +50,7 @@ type Domain struct {
 	turn      int          // next queue to give an endpoint
 	dialer    *Endpoint    // what dialled peers share; made at first use
 	regions   []*mr.Region // registered, for Close
+	pruneAt   int          // length at which closed ones are dropped from regions
 	owned     []*mr.Memory // allocated by NewRegion
 }
 
@@ -57,15 +59,17 @@ type Domain struct {
 func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	d := &Domain{attr: attr, dev: dev, table: mr.NewTable(), fabric: f, endpoints: map[uint16]*Endpoint{}}
 	d.served.Store(&[]uint16{})
+	var secret [32]byte
+	_, _ = rand.Read(secret[:]) // never fails
 	var engines []*engine.Engine
 	for q, port := range dev.Ports() {
 		m := engine.NewMemory(d.table)
 		d.memory = append(d.memory, m)
 		e, err := engine.New(engine.Config{
-			Port: port, Executor: m, Accept: d.accept, Local: dev.MAC(), MTU: dev.MTU(), Queue: q,
+			Port: port, Executor: m, Accept: d.accept, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret,
 			Session: session.Config{
 				Window: attr.Window, GiveUp: attr.GiveUp,
-				RTOMin: attr.RTOMin, IdleRetire: attr.IdleRetire,
+				RTOMin: attr.RTOMin, BaseRTT: attr.BaseRTT, IdleRetire: attr.IdleRetire,
 			},
 		})
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
-	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // EndpointAttr are the attributes of an endpoint.
@@ -24,6 +24,8 @@ type EndpointAttr struct {
 	Size int
 	// InitiateOnly makes an endpoint that peers cannot address.
 	InitiateOnly bool
+
+	dials bool // it is the domain's own, for Dial
 }
 
 // AnyNumber asks for an endpoint number that is free.
@@ -48,6 +50,7 @@ type Endpoint struct {
 	cq       *CompletionQueue
 	cntr     map[uint64]*Counter // by FlagRead, FlagWrite
 	peers    atomic.Pointer[[]*engine.Peer]
+	dialled  map[*engine.Peer]struct{} // without an address vector, by Domain.Dial; under mu
 }
 
 // Bindable is what can be bound to an endpoint: an AddressVector, a
@@ -71,11 +74,12 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	number, err := d.pickNumber(attr.Number)
+	number, err := d.pickNumber(attr)
 	if err != nil {
 		return nil, err
 	}
-	ep := &Endpoint{dom: d, attr: attr, number: number, ring: ring, cntr: map[uint64]*Counter{}}
+	ep := &Endpoint{dom: d, attr: attr, number: number, ring: ring, cntr: map[uint64]*Counter{},
+		dialled: map[*engine.Peer]struct{}{}}
 	ep.drv = d.drivers[d.turn%len(d.drivers)]
 	d.turn++
 	ep.peers.Store(&[]*engine.Peer{})
@@ -84,22 +88,26 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 }
 
 // pickNumber checks or chooses an endpoint number. d.mu is held.
-func (d *Domain) pickNumber(n int) (uint16, error) {
-	if n == AnyNumber {
-		for n = 1; n <= 0xffff; n++ { // 0 is for who asks for it
-			if d.endpoints[uint16(n)] == nil {
-				return uint16(n), nil
-			}
+func (d *Domain) pickNumber(attr EndpointAttr) (uint16, error) {
+	n := attr.Number
+	if n != AnyNumber {
+		if n < 0 || n > 0xffff {
+			return 0, fmt.Errorf("xdpfab: endpoint number %d: want 0..65535 or AnyNumber", n)
 		}
-		return 0, fmt.Errorf("xdpfab: all 65535 endpoint numbers are in use: %w", ErrBusy)
+		if d.endpoints[uint16(n)] != nil {
+			return 0, fmt.Errorf("xdpfab: endpoint number %d: %w", n, ErrBusy)
+		}
+		return uint16(n), nil
 	}
-	if n < 0 || n > 0xffff {
-		return 0, fmt.Errorf("xdpfab: endpoint number %d: want 0..65535 or AnyNumber", n)
+	for i := range 0xffff { // 0 is for who asks for it; who cannot be addressed takes from the other end
+		if n = i + 1; attr.InitiateOnly {
+			n = 0xffff - i
+		}
+		if d.endpoints[uint16(n)] == nil {
+			return uint16(n), nil
+		}
 	}
-	if d.endpoints[uint16(n)] != nil {
-		return 0, fmt.Errorf("xdpfab: endpoint number %d: %w", n, ErrBusy)
-	}
-	return uint16(n), nil
+	return 0, fmt.Errorf("xdpfab: all 65535 endpoint numbers are in use: %w", ErrBusy)
 }
 
 // Number returns the endpoint's number.
@@ -120,6 +128,9 @@ func (ep *Endpoint) Bind(b Bindable, flags uint64) error {
 	if ep.enabled.Load() {
 		return fmt.Errorf("xdpfab: endpoint %d is enabled: bind before Enable: %w", ep.number, ErrBusy)
 	}
+	if b == nil {
+		return fmt.Errorf("xdpfab: endpoint %d: bind of nothing: %w", ep.number, ErrNotSupported)
+	}
 	return b.bindTo(ep, flags)
 }
 
@@ -131,7 +142,7 @@ func (q *CompletionQueue) bindTo(ep *Endpoint, flags uint64) error {
 		return fmt.Errorf("xdpfab: endpoint %d wants one completion queue of its own domain: %w", ep.number, ErrBusy)
 	}
 	ep.cq = q
-	q.bind(ep.drv)
+	ep.drv = q.bind(ep.drv)
 	return nil
 }
 
@@ -151,17 +162,21 @@ func (c *Counter) bindTo(ep *Endpoint, flags uint64) error {
 	if flags == 0 || flags&^(FlagRead|FlagWrite) != 0 {
 		return fmt.Errorf("xdpfab: bind of a counter with flags %#x: want FlagRead, FlagWrite or both: %w", flags, ErrNotSupported)
 	}
+	var directions []uint64
 	for _, f := range []uint64{FlagRead, FlagWrite} {
-		if flags&f == 0 {
-			continue
+		if flags&f != 0 {
+			directions = append(directions, f)
 		}
-		if c.dom != ep.dom || ep.cntr[f] != nil {
+		if c.dom != ep.dom || flags&f != 0 && ep.cntr[f] != nil {
 			return fmt.Errorf("xdpfab: endpoint %d wants one counter a direction, of its own domain: %w", ep.number, ErrBusy)
 		}
+	}
+	if !slices.Contains(ep.counters(), c) {
+		c.users.Add(1)
+	}
+	for _, f := range directions {
 		ep.cntr[f] = c
 	}
-	c.users.Add(1)
-	c.owner.CompareAndSwap(nil, ep.drv)
 	return nil
 }
 
@@ -175,9 +190,12 @@ func (ep *Endpoint) Enable() error {
 		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrClosed)
 	case ep.enabled.Load():
 		return nil
-	case ep.attr.InitiateOnly && ep.av == nil:
+	case ep.attr.InitiateOnly && ep.av == nil && !ep.attr.dials:
 		return fmt.Errorf("xdpfab: endpoint %d: it can neither post (no address vector is bound) nor be addressed (InitiateOnly): %w",
 			ep.number, ErrNotEnabled)
+	}
+	for _, c := range ep.counters() {
+		c.owner.CompareAndSwap(nil, ep.drv)
 	}
 	ep.drv.call(func() { ep.drv.eng.AddRing(ep.ring) })
 	if !ep.attr.InitiateOnly {
@@ -249,17 +267,23 @@ func (ep *Endpoint) shut() {
 	if ep.enabled.Load() {
 		ep.dom.serve(ep.number, false)
 		ep.drv.call(func() {
-			ep.drv.eng.Collect(ep.ring) // what was posted before it was shut off
+			ep.drv.eng.Exhaust(ep.ring) // what was posted before it was shut off
 			for _, p := range *ep.peers.Load() {
 				if p != nil {
-					p.Close(session.ClosedHere)
+					p.Close()
 				}
+			}
+			for p := range ep.dialled {
+				p.Close()
 			}
 			ep.drv.eng.RemoveRing(ep.ring)
 		})
+		for _, drv := range ep.dom.drivers {
+			drv.call(func() { drv.eng.EndTargets(ep.number) })
+		}
 	}
 	if ep.cq != nil {
-		ep.cq.writers.Add(-1)
+		ep.cq.users.Add(-1)
 	}
 	if ep.av != nil {
 		ep.av.unuse(ep)
@@ -324,8 +348,37 @@ func (ep *Endpoint) dropPeer(a Address) {
 	p := peers[a]
 	peers[a] = nil
 	ep.peers.Store(&peers)
+	ep.closePeer(p)
+}
+
+// closePeer ends the session to a peer, after what was posted to it before.
+func (ep *Endpoint) closePeer(p *engine.Peer) {
 	ep.drv.call(func() {
-		ep.drv.eng.Collect(ep.ring) // what was posted to it before
-		p.Close(session.ClosedHere)
+		ep.drv.eng.Collect(ep.ring)
+		p.Close()
 	})
+}
+
+// dial makes a peer that needs no address vector, and hangUp unmakes it.
+func (ep *Endpoint) dial(a wire.Addr, link wire.Link) (*engine.Peer, error) {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	if !ep.ready() {
+		return nil, ep.unready()
+	}
+	p, err := ep.drv.eng.NewPeer(link, a.Lane, a.Endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("xdpfab: %v: %w", a, err)
+	}
+	ep.dialled[p] = struct{}{}
+	return p, nil
+}
+
+func (ep *Endpoint) hangUp(p *engine.Peer) {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	if _, ok := ep.dialled[p]; ok {
+		delete(ep.dialled, p)
+		ep.closePeer(p)
+	}
 }

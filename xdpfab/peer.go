@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -18,7 +19,7 @@ import (
 // operation to end; any number of goroutines may call them.
 type Peer struct {
 	ep   *Endpoint
-	addr Address
+	peer *engine.Peer
 	name string
 }
 
@@ -31,13 +32,16 @@ func (d *Domain) Dial(ctx context.Context, addr string) (*Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := ep.av.Insert(ctx, addr)
+	a, link, err := d.resolve(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
-	p := &Peer{ep: ep, addr: a, name: addr}
+	p := &Peer{ep: ep, name: addr}
+	if p.peer, err = ep.dial(a, link); err != nil {
+		return nil, err
+	}
 	if err := p.do(ctx, call{verb: engine.VerbConnect}); err != nil {
-		return nil, errors.Join(err, ep.av.Remove(a))
+		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
@@ -50,15 +54,12 @@ func (d *Domain) dialEndpoint() (*Endpoint, error) {
 	if ep != nil {
 		return ep, nil
 	}
-	av, err := d.NewAddressVector()
+	ep, err := d.NewEndpoint(EndpointAttr{Number: AnyNumber, InitiateOnly: true, Size: 4096, dials: true})
 	if err != nil {
 		return nil, err
 	}
-	if ep, err = d.NewEndpoint(EndpointAttr{Number: AnyNumber, InitiateOnly: true, Size: 4096}); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(ep.Bind(av, 0), ep.Enable()); err != nil {
-		return nil, err
+	if err := ep.Enable(); err != nil {
+		return nil, errors.Join(err, ep.Close())
 	}
 	d.mu.Lock()
 	if d.dialer == nil {
@@ -76,11 +77,9 @@ func (d *Domain) dialEndpoint() (*Endpoint, error) {
 func (p *Peer) Addr() string { return p.name }
 
 // Close ends the session. Operations that wait complete with what is known of
-// them.
+// them. Closing twice is no error.
 func (p *Peer) Close() error {
-	if err := p.ep.av.Remove(p.addr); err != nil && !errors.Is(err, ErrUnknownPeer) {
-		return err
-	}
+	p.ep.hangUp(p.peer)
 	return nil
 }
 
@@ -90,18 +89,17 @@ func (p *Peer) Close() error {
 // a peer's end is noticed by the next operation only. If ctx ends first, its error
 // is returned.
 func (p *Peer) Watch(ctx context.Context) error {
-	return p.do(ctx, call{verb: engine.VerbWatch})
+	return p.do(ctx, call{verb: engine.VerbWatch, watch: watches.Add(1)})
 }
 
+// watches counts them, to give each a name.
+var watches atomic.Uint64
+
 // unwatch ends a watch whose caller has left.
-func (p *Peer) unwatch(w *waiter) {
-	peer, err := p.ep.peer(p.addr)
-	if err != nil {
-		return // the address was removed, and the watch ended with it
-	}
+func (p *Peer) unwatch(watch uint64) {
 	p.ep.drv.call(func() {
 		p.ep.drv.eng.Collect(p.ep.ring)
-		peer.Unwatch(w)
+		p.peer.Unwatch(watch)
 	})
 }
 
@@ -163,6 +161,7 @@ type call struct {
 	key, offset        uint64
 	operand, compare   []byte
 	result             []byte
+	watch              uint64 // names a VerbWatch, for Unwatch
 }
 
 // waiter is a call under way. It owns the buffers that the engine reads and
@@ -193,12 +192,7 @@ func (p *Peer) do(ctx context.Context, c call) error {
 		waiters.Put(w)
 		return err
 	}
-	if op.Peer, err = p.ep.peer(p.addr); err != nil {
-		op.Abandon()
-		waiters.Put(w)
-		return err
-	}
-	op.Done, op.Context, op.Value = w, w, uint64(p.addr)
+	op.Peer, op.Done, op.Context, op.Value = p.peer, w, nil, c.watch
 	op.Key, op.Offset, op.Count = c.key, c.offset, c.count
 	op.Verb, op.Opcode, op.Datatype, op.Flags = c.verb, c.op, c.datatype, 0
 	op.SetOperands(w.buf[:n:n], w.buf[n:m:m])
@@ -207,7 +201,7 @@ func (p *Peer) do(ctx context.Context, c call) error {
 	p.ep.drv.eng.Notify()
 	if err := p.ep.drv.wait(ctx, &w.signal); err != nil && w.abandon() {
 		if c.verb == engine.VerbWatch {
-			p.unwatch(w)
+			p.unwatch(c.watch)
 			return err
 		}
 		return &OpError{Op: "operation", Peer: p.name, Certainty: ErrOutcomeUnknown, Cause: err}
@@ -221,11 +215,8 @@ func (p *Peer) do(ctx context.Context, c call) error {
 // claim takes an entry of the submission ring; when all are in use it waits.
 func (p *Peer) claim(ctx context.Context) (*engine.Op, error) {
 	for {
-		if !p.ep.ready() {
-			return nil, p.ep.unready()
-		}
-		if op := p.ep.ring.Claim(); op != nil {
-			return op, nil
+		if op, err := p.ep.claimEntry(); !errors.Is(err, ErrAgain) {
+			return op, err
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, &OpError{Op: "operation", Peer: p.name, Certainty: ErrNotExecuted, Cause: context.Cause(ctx)}
@@ -235,18 +226,26 @@ func (p *Peer) claim(ctx context.Context) (*engine.Op, error) {
 	}
 }
 
-// Complete implements the engine's Completer.
+// Complete implements the engine's Completer. The signal is raised before the lock
+// is given up: a caller that leaves at this very moment recycles the waiter only
+// after that.
 func (w *waiter) Complete(op *engine.Op, r engine.Result) {
-	err := w.p.ep.errorFor(op, r)
+	var err error
+	if r.Fate != engine.Success {
+		e := errorOf(r, nameOf(op), w.p.name)
+		e.drv = w.p.ep.drv
+		err = e
+	}
 	w.mu.Lock()
-	w.err, w.finished = err, true
 	abandoned := w.abandoned
+	if !abandoned {
+		w.err, w.finished = err, true
+		w.raise()
+	}
 	w.mu.Unlock()
 	if abandoned {
 		waiters.Put(w)
-		return
 	}
-	w.raise()
 }
 
 // abandon leaves the waiter to the completion. It returns false when the

@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -38,23 +39,31 @@ type driver struct {
 	busy    atomic.Bool
 	callers atomic.Int32  // goroutines in wait
 	baton   chan struct{} // tells one of those who wait that busy is free
+	napping atomic.Bool   // the poller is in a deep nap; written by it
+	roused  chan struct{} // ends the nap
 
-	stop atomic.Bool   // ends the poller
-	gone chan struct{} // closed when the poller has ended
+	stop   atomic.Bool   // set by close: nobody is to step any more
+	closed chan struct{} // closed along with it
+	gone   chan struct{} // closed when the poller has ended
 }
 
 const (
 	// maxSleep bounds how long an idle engine sleeps between looks at its timers.
 	maxSleep = time.Second
-	// nap is how long the poller keeps off when goroutines step for themselves.
-	nap = 50 * time.Microsecond
+	// The poller keeps off for shortNap, and twice as long each time up to longNap,
+	// while goroutines step for themselves. From deepNap on it is roused when the
+	// last of them leaves: rarely, then, if they come and go all the time.
+	shortNap = 50 * time.Microsecond
+	deepNap  = time.Millisecond
+	longNap  = 20 * time.Millisecond
 	// lookAround is how many idle steps go by between looks at the clock and the
 	// context.
 	lookAround = 64
 )
 
 func newDriver(e *engine.Engine, manual bool, core int, spin time.Duration) *driver {
-	d := &driver{eng: e, manual: manual, spin: spin, gone: make(chan struct{}), baton: make(chan struct{}, 1)}
+	d := &driver{eng: e, manual: manual, spin: spin, baton: make(chan struct{}, 1), roused: make(chan struct{}, 1),
+		closed: make(chan struct{}), gone: make(chan struct{})}
 	if !manual {
 		go d.poll(core)
 	}
@@ -69,28 +78,65 @@ func (d *driver) poll(core int) {
 	if core >= 0 {
 		pinThread(core)
 	}
-	for !d.stop.Load() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for nap := shortNap; !d.stop.Load(); {
 		if d.callers.Load() > 0 || !d.busy.CompareAndSwap(false, true) {
-			time.Sleep(nap)
+			nap = d.keepOff(timer, nap)
 			continue
 		}
 		d.pollUntilWanted()
 		d.release()
+		nap = shortNap
+	}
+}
+
+// keepOff lets a nap go by and returns how long the next one may be.
+func (d *driver) keepOff(timer *time.Timer, nap time.Duration) time.Duration {
+	timer.Reset(nap)
+	d.napping.Store(nap >= deepNap)
+	defer d.napping.Store(false)
+	select {
+	case <-timer.C:
+		return min(2*nap, longNap)
+	case <-d.roused:
+		return shortNap
+	}
+}
+
+// rouse ends a deep nap.
+func (d *driver) rouse() {
+	if d.napping.Load() {
+		select {
+		case d.roused <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// notify tells whoever steps that something was posted that nobody waits for yet.
+func (d *driver) notify() {
+	d.eng.Notify()
+	if d.callers.Load() == 0 {
+		d.rouse()
 	}
 }
 
 // pollUntilWanted steps until a goroutine waits, or the driver stops.
 func (d *driver) pollUntilWanted() {
-	var since time.Time
-	for idle := 0; d.callers.Load() == 0 && !d.stop.Load(); idle++ {
-		switch {
-		case d.eng.Step() > 0:
-			idle = 0
-		case idle == lookAround:
+	var since time.Time // of idleness; zero when busy
+	for steps := 1; d.callers.Load() == 0 && !d.stop.Load(); steps++ {
+		if d.eng.Step() > 0 {
+			since = time.Time{}
+		}
+		if steps%lookAround != 0 {
+			continue
+		}
+		if since.IsZero() {
 			since = time.Now()
-		case idle > lookAround && idle%lookAround == 0 && time.Since(since) >= d.spin:
+		} else if time.Since(since) >= d.spin {
 			d.eng.Sleep(maxSleep)
-			idle = 0
+			since = time.Time{}
 		}
 	}
 }
@@ -107,6 +153,11 @@ func (d *driver) progress() int {
 
 func (d *driver) release() {
 	d.busy.Store(false)
+	d.pass()
+}
+
+// pass hands the baton on. A spare one does no harm.
+func (d *driver) pass() {
 	select {
 	case d.baton <- struct{}{}:
 	default:
@@ -149,9 +200,18 @@ func (s *signal) reset() {
 // them.
 func (d *driver) wait(ctx context.Context, s *signal) error {
 	d.callers.Add(1)
-	defer d.callers.Add(-1)
+	holds := false // the baton
+	defer func() {
+		if holds {
+			d.pass()
+		}
+		if d.callers.Add(-1) == 0 {
+			d.rouse()
+		}
+	}()
 	for !s.ready.Load() {
 		if d.seize() {
+			holds = false // release hands it on
 			err := d.stepUntil(ctx, s)
 			d.release()
 			if err != nil {
@@ -166,11 +226,23 @@ func (d *driver) wait(ctx context.Context, s *signal) error {
 		select {
 		case <-s.ch:
 		case <-d.baton:
+			holds = true
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-d.closed:
+			return d.closedError(s)
 		}
 	}
 	return nil
+}
+
+// closedError ends a wait that the driver's end cuts short; what was raised just
+// before counts.
+func (d *driver) closedError(s *signal) error {
+	if s.ready.Load() {
+		return nil
+	}
+	return fmt.Errorf("xdpfab: domain: %w", ErrClosed)
 }
 
 // seize takes busy. A poller that holds it lets go within a step: that is waited
@@ -191,26 +263,27 @@ func (d *driver) seize() bool {
 	return false
 }
 
-// stepUntil is the loop of the goroutine that holds busy.
+// stepUntil is the loop of the goroutine that holds busy. It looks at the context
+// every so many steps, whether there is traffic or not.
 func (d *driver) stepUntil(ctx context.Context, s *signal) error {
-	var since time.Time
-	for idle := 0; !s.ready.Load(); idle++ {
+	var since time.Time // of idleness; zero when busy
+	for steps := 1; !s.ready.Load(); steps++ {
 		if d.eng.Step() > 0 {
-			idle = 0
-			continue
+			since = time.Time{}
 		}
-		if idle < lookAround || idle%lookAround != 0 {
+		if steps%lookAround != 0 {
 			continue
-		}
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
 		}
 		switch {
-		case idle == lookAround:
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case d.stop.Load():
+			return d.closedError(s)
+		case since.IsZero():
 			since = time.Now()
 		case time.Since(since) >= d.spin:
 			d.sleep(ctx)
-			idle = 0
+			since = time.Time{}
 		}
 	}
 	return nil
@@ -256,15 +329,17 @@ func (d *driver) call(f func()) {
 		d.stepFor(ran)
 		return
 	}
+	d.notify()
 	select {
 	case <-ran:
-	case <-d.gone:
+	case <-d.closed:
 	}
 }
 
 // stepFor steps until ran is closed, by this goroutine or by the one that holds
 // busy.
 func (d *driver) stepFor(ran chan struct{}) {
+	defer d.pass()
 	for {
 		select {
 		case <-ran:
@@ -279,24 +354,33 @@ func (d *driver) stepFor(ran chan struct{}) {
 		select {
 		case <-ran:
 		case <-d.baton:
+		case <-d.closed:
+			return
 		}
 	}
 }
 
 // close ends every session, lets farewells and last answers leave for at most
-// limit, and stops the thread.
+// limit, and sees to it that nobody steps the engine any more: it takes busy and
+// keeps it. Who waits is released.
 func (d *driver) close(limit time.Duration) {
 	d.call(d.eng.Close)
-	for end := time.Now().Add(limit); time.Now().Before(end); {
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(shortNap) {
 		idle := false
 		d.call(func() { idle = d.eng.Idle() })
 		if idle {
 			break
 		}
 	}
+	d.stop.Store(true)
+	close(d.closed)
 	if !d.manual {
-		d.stop.Store(true)
+		d.notify()
 		d.eng.Wake()
 		<-d.gone
+	}
+	for !d.busy.CompareAndSwap(false, true) {
+		d.eng.Wake() // whoever holds it may be asleep in the port
+		time.Sleep(shortNap)
 	}
 }

@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -19,12 +20,21 @@ import (
 func (d *Domain) Register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.register(m, o)
+}
+
+// register is Register with d.mu held.
+func (d *Domain) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}
 	r, err := d.table.Register(m, o)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: %w", err)
+	}
+	if len(d.regions) >= d.pruneAt { // forget those that were closed meanwhile
+		d.regions = slices.DeleteFunc(d.regions, func(r *mr.Region) bool { return r.Bytes() == nil })
+		d.pruneAt = 2*len(d.regions) + 64
 	}
 	d.regions = append(d.regions, r)
 	return r, nil
@@ -38,13 +48,13 @@ func (d *Domain) NewRegion(name string, size int) (*mr.Region, error) {
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: region %q: %w", name, err)
 	}
-	r, err := d.Register(m, mr.Options{Name: name, Length: size, Access: mr.RemoteRead | mr.RemoteWrite})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, err := d.register(m, mr.Options{Name: name, Length: size, Access: mr.RemoteRead | mr.RemoteWrite})
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	d.mu.Lock()
 	d.owned = append(d.owned, m)
-	d.mu.Unlock()
 	return r, nil
 }
 

@@ -13,8 +13,16 @@ type segment struct {
 	first, count uint32
 }
 
-// succeeded completes a frame whose records all succeeded without results.
+// succeeded completes a frame whose records all succeeded without results. That a
+// record with a result is among them is a lie: the session ends.
 func (c *conn) succeeded(psn uint32) {
+	for _, s := range c.frames[psn%session.MaxWindow] {
+		if s.resultLen() > 0 && c.ini.Waits(psn) {
+			c.p.e.count[Invalid]++
+			c.close(session.ProtocolError)
+			return
+		}
+	}
 	if !c.ini.Retire(c.p.e.now, psn) {
 		return
 	}

@@ -101,7 +101,7 @@ func (c *conn) tick(now int64) int64 {
 	return c.ini.Deadline()
 }
 
-func (c *conn) shutdown() { c.p.Close(session.ClosedHere) }
+func (c *conn) shutdown() { c.p.end(session.ClosedHere) }
 
 // close ends the session from this side and completes what is in flight.
 func (c *conn) close(why session.Reason) {

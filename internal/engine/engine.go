@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -32,9 +33,12 @@ type Config struct {
 	Local    wire.MAC // packets to this address stay in the group
 	Queue    int      // number of the queue, 0..63
 	Lane     uint8
-	Sessions int          // most sessions, both roles together; 0 means 4096
+	Sessions int          // most sessions, of which peers get at most 7/8; 0 means 4096
 	Buffers  int          // most payload buffers, each for requests and for answers; 0 means 8192
 	Clock    func() int64 // monotonic nanoseconds; nil means the system's
+	// Secret is behind the cookies of a hello. Engines of one interface share it,
+	// since a peer's packets may come on any queue. Zero means a random one.
+	Secret [32]byte
 	// Random gives 64 unpredictable bits a call, for nonces, epochs, tags and the
 	// secret behind cookies; nil means the runtime's generator, which the system
 	// seeds. A simulator passes one that repeats.
@@ -49,10 +53,12 @@ type Engine struct {
 	now      int64
 	rings    []*Ring
 	ready    []*Peer    // peers with operations to pack
+	limbos   []*conn    // sessions suspended, the oldest first; some may be over
 	dirty    []outgoing // sessions with frames to send
 	table    table
 	door     *session.Listener
 	nonces   map[nonceKey]*target
+	accepted int           // targets in the table
 	reqs     *session.Pool // requests in flight
 	holds    *session.Pool // early requests
 	answers  *session.Pool // response cache
@@ -116,14 +122,15 @@ func New(cfg Config) (*Engine, error) {
 		cfg.Random = rand.Uint64
 	}
 	cfg.Session = cfg.Session.WithDefaults()
-	var secret [32]byte
-	for i := 0; i < len(secret); i += 8 {
-		binary.LittleEndian.PutUint64(secret[i:], cfg.Random())
+	if cfg.Secret == [32]byte{} {
+		for i := 0; i < len(cfg.Secret); i += 8 {
+			binary.LittleEndian.PutUint64(cfg.Secret[i:], cfg.Random())
+		}
 	}
 	payload := cfg.MTU - wire.HeaderLen
 	e := &Engine{
 		cfg: cfg, port: cfg.Port,
-		door:    session.NewListener(secret),
+		door:    session.NewListener(cfg.Secret),
 		nonces:  make(map[nonceKey]*target),
 		reqs:    session.NewPool(payload, cfg.Buffers),
 		holds:   session.NewPool(payload, cfg.Buffers),
@@ -243,6 +250,11 @@ func (e *Engine) pack() {
 		}
 	}
 	clear(e.ready[len(kept):])
+	if n := len(kept); n > 1 { // the first had the first choice of buffers: now it is last
+		first := kept[0]
+		copy(kept, kept[1:])
+		kept[n-1] = first
+	}
 	e.ready = kept
 }
 
@@ -329,6 +341,14 @@ func (e *Engine) timers() {
 // AddRing makes the engine take operations from r. Engine's thread only; see
 // [Engine.Call].
 func (e *Engine) AddRing(r *Ring) { e.rings = append(e.rings, r) }
+
+// Exhaust moves everything that posters have begun to post, waiting for those that
+// have claimed an entry and not yet published it. Engine's thread only.
+func (e *Engine) Exhaust(r *Ring) {
+	for e.Collect(r); r.head != r.tail.Load(); e.Collect(r) {
+		runtime.Gosched()
+	}
+}
 
 // RemoveRing undoes AddRing. Operations in flight still complete.
 func (e *Engine) RemoveRing(r *Ring) {

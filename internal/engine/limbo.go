@@ -4,6 +4,7 @@ package engine
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/xdpfab/xdpfab/internal/session"
 )
@@ -39,6 +40,7 @@ func (c *conn) suspend() {
 		p.limbo.close(session.GaveUp) // one at a time: the older one stays unknown
 	}
 	p.limbo = c
+	p.e.limbos = append(slices.DeleteFunc(p.e.limbos, (*conn).resolved), c)
 	c.until = p.e.now + resumeFor
 	c.ini.ForgetUnsent(func(psn uint32) {
 		c.fail(psn, Result{Fate: NotExecuted, Reason: session.GaveUp})
@@ -59,6 +61,25 @@ func (c *conn) suspend() {
 			(&segment{op: op}).settle()
 		}
 	}
+}
+
+// resolved reports whether a session that was suspended is not any more.
+func (c *conn) resolved() bool { return c.p.limbo != c }
+
+// sacrifice gives up on the session that has been suspended for longest, so that
+// its buffers and its place serve those that can be reached. It returns false when
+// none is suspended.
+func (e *Engine) sacrifice() bool {
+	for len(e.limbos) > 0 {
+		c := e.limbos[0]
+		e.limbos = e.limbos[1:]
+		if !c.resolved() {
+			c.close(session.GaveUp)
+			e.table.remove(c)
+			return true
+		}
+	}
+	return false
 }
 
 // standIn returns an operation that takes the place of op in a suspended session:

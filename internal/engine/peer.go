@@ -21,6 +21,7 @@ type Peer struct {
 	conn       *conn // the present session; nil before the first
 	limbo      *conn // the session before, suspended or settling, if any
 	watches    []*Op // VerbWatch operations, which end with the session
+	closed     bool  // by Close: operations fail from then on
 }
 
 // NewPeer returns the peer at the end of link. Nothing is sent.
@@ -36,6 +37,11 @@ func (e *Engine) NewPeer(link wire.Link, lane uint8, endpoint uint16) (*Peer, er
 
 // push appends an operation to the queue.
 func (p *Peer) push(op *Op) {
+	if p.closed {
+		op.fail(Result{Fate: NotExecuted, Reason: session.ClosedHere})
+		op.finish()
+		return
+	}
 	if p.head == nil {
 		p.head = op
 	} else {
@@ -63,7 +69,7 @@ func (p *Peer) connect() bool {
 		return true
 	}
 	c := &conn{p: p}
-	if e.closing || !e.table.add(c) {
+	if e.closing || !e.table.add(c) && !(e.sacrifice() && e.table.add(c)) {
 		why := session.RefusedFull
 		if e.closing {
 			why = session.ClosedHere
@@ -81,6 +87,9 @@ func (p *Peer) connect() bool {
 	c.ini = session.NewInitiator(&e.cfg.Session, e.reqs, params, e.now)
 	c.path = p.path
 	c.path.SetFlow(uint32(c.slot.id))
+	if p.limbo != nil {
+		c.path = p.limbo.path // the same flow, so that it comes to the same queue
+	}
 	p.conn = c
 	e.count[SessionsOpened]++
 	e.touch(c, &c.dirty)
@@ -94,6 +103,9 @@ func (p *Peer) pack() {
 	}
 	for p.head != nil {
 		b := p.conn.ini.Stage()
+		if b == nil && p.e.reqs.Empty() && p.e.sacrifice() {
+			b = p.conn.ini.Stage()
+		}
 		if b == nil {
 			return
 		}
@@ -212,11 +224,11 @@ func (p *Peer) failWatches(r Result) {
 	}
 }
 
-// Unwatch completes the watch whose Context is the given one, as if the session
-// had been closed here. Engine's thread only.
-func (p *Peer) Unwatch(context any) {
+// Unwatch completes the watch whose Value is the given one, as if the session had
+// been closed here. Engine's thread only.
+func (p *Peer) Unwatch(value uint64) {
 	for i, op := range p.watches {
-		if op.Context == context {
+		if op.Value == value {
 			p.watches = append(p.watches[:i], p.watches[i+1:]...)
 			if len(p.watches) == 0 && p.conn != nil {
 				p.conn.ini.Watch(p.e.now, false)
@@ -230,8 +242,14 @@ func (p *Peer) Unwatch(context any) {
 }
 
 // Close ends the sessions to the peer, if there are any, and completes what waits.
-// Engine's thread only.
-func (p *Peer) Close(why session.Reason) {
+// Later operations fail. Engine's thread only.
+func (p *Peer) Close() {
+	p.closed = true
+	p.end(session.ClosedHere)
+}
+
+// end is Close with a reason, and not for good.
+func (p *Peer) end(why session.Reason) {
 	if p.limbo != nil {
 		p.limbo.close(why)
 	}

@@ -77,6 +77,9 @@ func (r *Ring) release(op *Op) {
 // Empty reports whether every entry is free: nothing published, nothing in
 // flight. Engine's thread only.
 func (r *Ring) Empty() bool {
+	if r.head != r.tail.Load() {
+		return false
+	}
 	for i := range r.ops {
 		op := &r.ops[i]
 		if s := op.seq.Load(); s&r.mask != uint64(i) {

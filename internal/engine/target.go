@@ -24,13 +24,14 @@ type Executor interface {
 
 // target is an accepted session: the peer asks, this node executes.
 type target struct {
-	e      *Engine
-	s      *session.Target
-	slot   slot
-	path   path
-	key    nonceKey
-	listed bool // on the engine's dirty list
-	dying  bool // is removed once its last frame is sent
+	e        *Engine
+	s        *session.Target
+	slot     slot
+	path     path
+	key      nonceKey
+	endpoint uint16
+	listed   bool // on the engine's dirty list
+	dying    bool // is removed once its last frame is sent
 }
 
 // nonceKey finds the session that a repeated hello belongs to.
@@ -99,10 +100,11 @@ func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source) *tar
 	if t := e.nonces[key]; t != nil {
 		return t
 	}
-	t := &target{e: e, key: key, path: e.pathTo(src)}
-	if !e.table.add(t) {
+	t := &target{e: e, key: key, endpoint: m.Endpoint, path: e.pathTo(src)}
+	if e.accepted >= e.cfg.Sessions-e.cfg.Sessions/8 || !e.table.add(t) { // the rest is for sessions of our own
 		return nil
 	}
+	e.accepted++
 	epoch := uint32(e.cfg.Random())
 	t.path.SetFlow(m.Session)
 	t.s = session.NewTarget(&e.cfg.Session, e.answers, e.holds, session.TargetParams{
@@ -163,7 +165,7 @@ func (t *target) execute(payload []byte, ops uint8) bool {
 	}
 	n, flags, reason := e.cfg.Executor.Execute(payload, int(ops), b)
 	if reason != wire.ReasonOK {
-		e.answers.Put(b)
+		t.s.Unbuffer(b)
 		e.refuse(reason)
 		t.end(wire.ResetClosed)
 		return false
@@ -198,6 +200,16 @@ func (t *target) tick(now int64) int64 {
 
 func (t *target) shutdown() { t.end(wire.ResetShuttingDown) }
 
+// EndTargets ends the accepted sessions of an endpoint that closes: peers learn
+// which of their operations never ran. Engine's thread only.
+func (e *Engine) EndTargets(endpoint uint16) {
+	for _, x := range e.table.snapshot() {
+		if t, ok := x.(*target); ok && t.endpoint == endpoint && !t.dying {
+			t.end(wire.ResetClosed)
+		}
+	}
+}
+
 // end refuses everything from here on, and tells the initiator which frames
 // never ran.
 func (t *target) end(why wire.ResetReason) {
@@ -206,9 +218,13 @@ func (t *target) end(why wire.ResetReason) {
 	t.e.touch(t, &t.listed)
 }
 
-// remove forgets the session. On the dirty list it may stay: it emits nothing.
+// remove forgets the session. On the dirty list it may stay: nothing is due.
 func (t *target) remove() {
+	if t.slot.id == 0 {
+		return
+	}
 	t.s.Release()
+	t.e.accepted--
 	delete(t.e.nonces, t.key)
 	t.e.table.remove(t)
 }

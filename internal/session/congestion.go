@@ -12,6 +12,7 @@ type congestion struct {
 	window float64 // frames, from 1 to the session's window
 	slow   bool    // still doubling each round trip
 	cutAt  int64   // time of the last decrease
+	most   int64   // the longest that base may be, ns: who begins while a queue stands takes it for the path
 	base   int64   // shortest round trip of the last two periods, ns
 	next   int64   // shortest of the period under way
 	flipAt int64   // when that period ends
@@ -37,18 +38,18 @@ const (
 )
 
 // start begins with a window for a path of which nothing is known.
-func (c *congestion) start(most uint32) {
-	*c = congestion{window: min(initialWindow, float64(most)), slow: true}
+func (c *congestion) start(frames uint32, baseRTT int64) {
+	*c = congestion{window: min(initialWindow, float64(frames)), slow: true, most: baseRTT}
 }
 
 // frames returns how many frames may be in flight.
 func (c *congestion) frames() uint32 { return uint32(c.window) }
 
 // answered takes the round trip in nanoseconds of a frame that was sent once.
-func (c *congestion) answered(now, rtt int64, most uint32) {
+func (c *congestion) answered(now, rtt int64, frames uint32) {
 	c.observe(now, rtt)
 	target := float64(delayTarget) * (1 + flowScale/c.window)
-	if excess := float64(rtt-c.base) - target; excess > 0 {
+	if excess := float64(rtt-min(c.base, c.most)) - target; excess > 0 {
 		c.cut(now, rtt, min(cutFactor*excess/float64(rtt), maxCut))
 		return
 	}
@@ -57,7 +58,7 @@ func (c *congestion) answered(now, rtt int64, most uint32) {
 	} else {
 		c.window += 1 / c.window
 	}
-	c.window = min(c.window, float64(most))
+	c.window = min(c.window, float64(frames))
 }
 
 // lost notes that a frame had to be sent again.

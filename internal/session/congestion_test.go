@@ -16,7 +16,7 @@ func ccRun(c *congestion, now *int64, n int, rtt int64) float64 {
 func TestWindowGrowsWithoutQueueing(t *testing.T) {
 	var c congestion
 	now := int64(1)
-	c.start(MaxWindow)
+	c.start(MaxWindow, 50_000)
 	if w := ccRun(&c, &now, 200, 5_000); w != MaxWindow {
 		t.Errorf("window %v after 200 answers without delay, want %d", w, MaxWindow)
 	}
@@ -25,7 +25,7 @@ func TestWindowGrowsWithoutQueueing(t *testing.T) {
 func TestWindowShrinksWithDelayAndRecovers(t *testing.T) {
 	var c congestion
 	now := int64(1)
-	c.start(MaxWindow)
+	c.start(MaxWindow, 50_000)
 	ccRun(&c, &now, 200, 5_000)
 	if w := ccRun(&c, &now, 400, 2_000_000); w > 2 {
 		t.Errorf("window %v at 2 ms of queueing, want near 1", w)
@@ -39,7 +39,7 @@ func TestWindowShrinksWithDelayAndRecovers(t *testing.T) {
 func TestOneDecreaseARoundTrip(t *testing.T) {
 	var c congestion
 	now := int64(1)
-	c.start(MaxWindow)
+	c.start(MaxWindow, 50_000)
 	ccRun(&c, &now, 200, 5_000)
 	for range 20 {
 		c.lost(now, 5_000)
@@ -53,8 +53,8 @@ func TestOneDecreaseARoundTrip(t *testing.T) {
 // delay, and the larger one gives more.
 func TestWindowsConverge(t *testing.T) {
 	var a, b congestion
-	a.start(MaxWindow)
-	b.start(MaxWindow)
+	a.start(MaxWindow, 50_000)
+	b.start(MaxWindow, 50_000)
 	a.window, b.window, a.slow, b.slow = 60, 4, false, false
 	now := int64(1)
 	const base, service = 10_000, 5_000 // ns: path, and bottleneck a frame

@@ -77,21 +77,23 @@ type Initiator struct {
 	never    uint32 // frames from this psn on are known not to have run, when neverSet
 	neverSet bool
 
-	order    uint64 // transmissions so far; orders them
-	helloDue bool
-	ackDue   bool
-	resetDue bool
-	probeDue bool
-	watched  bool   // probes are sent while nothing else is
-	probeAt  int64  // when the next one is due, if watched
-	conveyed uint32 // highest ack that the target has been told
-	rtt      rttEstimator
-	cc       congestion
-	timer    int64  // when the retransmission or hello timer fires; 0 = off
-	ackAt    int64  // when a lone ack is due; 0 = none
-	heardAt  int64  // when the peer last made progress possible
-	workedAt int64  // when there last was work, for IdleClose
-	Resent   uint64 // frames sent again; read by statistics
+	order      uint64 // transmissions so far; orders them
+	helloDue   bool
+	ackDue     bool
+	resetDue   bool
+	probeDue   bool
+	watched    bool   // probes are sent while nothing else is
+	probeAt    int64  // when the next one is due, if watched
+	conveyed   uint32 // highest ack that the target has been told
+	rtt        rttEstimator
+	cc         congestion
+	timer      int64  // when the retransmission or hello timer fires; 0 = off
+	ackAt      int64  // when a lone ack is due; 0 = none
+	heardAt    int64  // when the peer last made progress possible
+	answeredAt int64  // when a request was last answered, or the first one posted
+	challenges int    // cookies received
+	workedAt   int64  // when there last was work, for IdleClose
+	Resent     uint64 // frames sent again; read by statistics
 }
 
 // NewInitiator returns a session that begins with a hello on the next Emit.
@@ -150,7 +152,7 @@ func (s *Initiator) Commit(now int64, b []byte, n int, ops uint8) uint32 {
 	s.reqs[psn&slotMask] = request{buf: b, n: n, ops: ops}
 	bit := uint64(1) << (psn & slotMask)
 	if s.wait == 0 {
-		s.heardAt = now // silence counts from the first question
+		s.heardAt, s.answeredAt = now, now // silence counts from the first question
 	}
 	s.wait |= bit
 	s.toSend |= bit
@@ -219,7 +221,7 @@ func (s *Initiator) Watch(now int64, on bool) {
 // will never run the rest: f is called for those frames. For the others it sends
 // its answers again; when the last has arrived, the session is Closed.
 func (s *Initiator) Settle(now int64, executed uint32, f func(psn uint32)) {
-	s.state, s.heardAt = Settling, now
+	s.state, s.heardAt, s.answeredAt = Settling, now, now
 	for psn := s.next; psn != s.una && wire.Diff(psn-1, executed) > 0; psn-- {
 		s.next--
 		if s.wait&(1<<(s.next&slotMask)) != 0 {

@@ -47,11 +47,11 @@ func (s *Initiator) Receive(now int64, h *wire.Header, payload []byte) Event {
 		return Event{Kind: Refused}
 	}
 	s.heardAt = now
-	s.credit = min(uint32(h.Credit), MaxWindow)
+	s.credit = max(uint32(h.Credit), 1) // with none at all there would be no way to learn of more
 	s.onSack(now, h)
 	switch h.Type {
 	case wire.Response:
-		if !s.waits(h.PSN) {
+		if !s.Waits(h.PSN) {
 			return Event{Kind: Nothing}
 		}
 		return Event{Kind: Responded, First: h.PSN, Last: h.PSN}
@@ -70,8 +70,8 @@ func (s *Initiator) Receive(now int64, h *wire.Header, payload []byte) Event {
 	return Event{Kind: Refused}
 }
 
-// waits reports whether psn is in the window and has no answer yet.
-func (s *Initiator) waits(psn uint32) bool {
+// Waits reports whether psn is in the window and has no answer yet.
+func (s *Initiator) Waits(psn uint32) bool {
 	return psn-s.una < s.next-s.una && s.wait&(1<<(psn&slotMask)) != 0
 }
 
@@ -81,7 +81,7 @@ func (s *Initiator) Ops(psn uint32) int { return int(s.reqs[psn&slotMask].ops) }
 // Retire marks psn as answered, frees its buffer and opens the window. It
 // returns false when psn did not wait for an answer (a duplicate).
 func (s *Initiator) Retire(now int64, psn uint32) bool {
-	if !s.waits(psn) {
+	if !s.Waits(psn) {
 		return false
 	}
 	r := &s.reqs[psn&slotMask]
@@ -94,7 +94,7 @@ func (s *Initiator) Retire(now int64, psn uint32) bool {
 	for s.una != s.next && s.wait&(1<<(s.una&slotMask)) == 0 {
 		s.una++
 	}
-	s.workedAt = now
+	s.workedAt, s.answeredAt = now, now
 	s.resendBefore(now, psn, r.first)
 	if s.wait == 0 {
 		s.timer = 0
@@ -131,7 +131,7 @@ func (s *Initiator) onSack(now int64, h *wire.Header) {
 	newest := s.reqs[top&slotMask].first
 	for psn := h.Ack + 1; psn != top; psn++ {
 		held := psn != h.Ack+1 && h.Sack>>(psn-h.Ack-2)&1 != 0
-		if held || !s.waits(psn) {
+		if held || !s.Waits(psn) {
 			continue
 		}
 		if r := &s.reqs[psn&slotMask]; r.sends > 0 && r.last < newest {
@@ -149,14 +149,23 @@ func (s *Initiator) lose(now int64, psn uint32) {
 	}
 }
 
+// maxChallenges is how many cookies a hello follows. One is enough, unless the
+// target restarts meanwhile.
+const maxChallenges = 8
+
 func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event {
 	var a wire.HelloAckMsg
 	if s.state != Connecting || a.Parse(payload) != wire.ReasonOK || a.Nonce != s.p.Nonce {
 		return Event{Kind: Refused}
 	}
-	s.heardAt = now
+	if a.Status == wire.HelloChallenge && a.Cookie == s.cookie {
+		return Event{Kind: Nothing} // a duplicate: the answer is on its way
+	}
 	switch a.Status {
-	case wire.HelloChallenge:
+	case wire.HelloChallenge: // no progress, so it does not put off giving up
+		if s.challenges++; s.challenges > maxChallenges {
+			return Event{Kind: Refused}
+		}
 		s.cookie, s.helloDue = a.Cookie, true
 		s.timer = now + s.rtt.rto(s.cfg)
 		return Event{Kind: Nothing}
@@ -169,9 +178,9 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		s.payload = min(frame-wire.HeaderLen, s.pool.Size())
 		s.window = min(uint32(s.cfg.Window), uint32(a.Window), MaxWindow)
 		s.credit = s.window
-		s.cc.start(s.window)
+		s.cc.start(s.window, int64(s.cfg.BaseRTT))
 		s.una, s.next, s.conveyed = FirstPSN(h.Epoch), FirstPSN(h.Epoch), FirstPSN(h.Epoch)-1
-		s.state, s.helloDue, s.timer, s.workedAt = Open, false, 0, now
+		s.state, s.helloDue, s.timer, s.workedAt, s.heardAt = Open, false, 0, now, now
 		return Event{Kind: Opened}
 	case wire.HelloNoEndpoint:
 		return s.end(RefusedEndpoint)

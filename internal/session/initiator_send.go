@@ -121,7 +121,7 @@ func (s *Initiator) Tick(now int64) Event {
 		s.ackDue = s.conveyed != s.una-1
 	}
 	if s.timer != 0 && now >= s.timer {
-		if now-s.heardAt >= int64(s.cfg.GiveUp) {
+		if now-s.heardAt >= int64(s.cfg.GiveUp) || s.wait != 0 && now-s.answeredAt >= patience*int64(s.cfg.GiveUp) {
 			return s.giveUp()
 		}
 		s.onTimeout(now)
@@ -137,6 +137,10 @@ func (s *Initiator) Tick(now int64) Event {
 	}
 	return Event{Kind: Nothing}
 }
+
+// patience is how many give-up times a target that lives, but answers no request,
+// is waited for.
+const patience = 4
 
 // probesPerGiveUp is how many probes a watched session sends while the target has
 // the time to answer one of them.

@@ -23,6 +23,9 @@ func (p *Pool) Size() int { return p.size }
 // Lent returns how many buffers are with borrowers.
 func (p *Pool) Lent() int { return p.made - len(p.free) }
 
+// Empty reports whether all buffers are lent.
+func (p *Pool) Empty() bool { return p.Lent() == p.limit }
+
 // Get lends a buffer, or returns nil when all are lent.
 func (p *Pool) Get() []byte {
 	if n := len(p.free); n > 0 {

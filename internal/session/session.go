@@ -62,6 +62,10 @@ type Config struct {
 	// its ack before it sends one alone, which lets the target free its
 	// cache; 2 ms.
 	AckDelay time.Duration
+	// BaseRTT is the longest round trip of the idle network; 50 µs. What a frame
+	// takes beyond that, or beyond the shortest round trip seen if that is less,
+	// counts as queueing, which the congestion window keeps short.
+	BaseRTT time.Duration
 	// IdleRetire is after how long a silence the target forgets a session; 90 s.
 	// It must be longer than IdleClose.
 	IdleRetire time.Duration
@@ -86,6 +90,7 @@ func (c Config) WithDefaults() Config {
 	def(&c.GiveUp, 5*time.Second)
 	def(&c.AckDelay, 2*time.Millisecond)
 	def(&c.IdleRetire, 90*time.Second)
+	def(&c.BaseRTT, 50*time.Microsecond)
 	return c
 }
 

@@ -66,6 +66,7 @@ type Target struct {
 	expected   uint32 // psn that runs next
 	freed      uint32 // answers up to here have arrived at the initiator
 	cache      [MaxWindow]answer
+	spare      []byte // an answer buffer of the session's own, so that others cannot starve it
 	held       [MaxWindow]early
 	heldMask   uint64 // bit psn%64
 	toSend     uint64 // bit psn%64: answer due
@@ -97,6 +98,7 @@ func NewTarget(cfg *Config, answers, holds *Pool, p TargetParams, now int64) *Ta
 		local: p.Local, remote: p.Hello.Session, lane: p.Lane, epoch: p.Epoch,
 		expected: first, freed: first - 1, heardAt: now,
 		payload: min(frame-wire.HeaderLen, answers.Size(), holds.Size()),
+		spare:   make([]byte, answers.Size()),
 		credit:  uint16(min(cfg.Window, int(p.Hello.Window), MaxWindow)),
 	}
 }
@@ -114,6 +116,9 @@ func (t *Target) Idle(now int64) bool { return now-t.heardAt >= int64(t.cfg.Idle
 // epoch. After Execute the caller must run the payload and call Executed, and
 // then drain NextHeld in the same way.
 func (t *Target) Receive(now int64, h *wire.Header, payload []byte) Verdict {
+	if h.Type == wire.Reset { // whatever it acknowledges
+		return t.onReset(payload)
+	}
 	if !t.free(h.Ack) {
 		return Invalid
 	}
@@ -126,11 +131,14 @@ func (t *Target) Receive(now int64, h *wire.Header, payload []byte) Verdict {
 		return Drop
 	case wire.Ack:
 		return Drop
-	case wire.Reset:
-		var r wire.ResetMsg
-		if r.Parse(payload) == wire.ReasonOK && r.Session == uint32(t.local) {
-			return Gone
-		}
+	}
+	return Invalid
+}
+
+func (t *Target) onReset(payload []byte) Verdict {
+	var r wire.ResetMsg
+	if r.Parse(payload) == wire.ReasonOK && r.Session == uint32(t.local) {
+		return Gone
 	}
 	return Invalid
 }
@@ -169,7 +177,7 @@ func (t *Target) hold(h *wire.Header, payload []byte, bit uint64) Verdict {
 }
 
 // free forgets the answers up to ack, which have arrived. It returns false when
-// ack names what has not been executed, or lies behind by more than a window.
+// ack names what has not been executed. An ack from the past changes nothing.
 func (t *Target) free(ack uint32) bool {
 	if wire.Diff(ack, t.expected) >= 0 {
 		return false
@@ -177,7 +185,7 @@ func (t *Target) free(ack uint32) bool {
 	for wire.Diff(ack, t.freed) > 0 {
 		t.freed++
 		a := &t.cache[t.freed&slotMask]
-		t.answers.Put(a.buf)
+		t.give(a.buf)
 		*a = answer{}
 		t.toSend &^= 1 << (t.freed & slotMask)
 	}
@@ -190,9 +198,23 @@ func (t *Target) free(ack uint32) bool {
 func (t *Target) Buffer() []byte {
 	b := t.answers.Get()
 	if b == nil {
-		return nil
+		if b, t.spare = t.spare, nil; b == nil {
+			return nil
+		}
 	}
 	return b[:t.payload]
+}
+
+// Unbuffer gives an unused buffer of Buffer back.
+func (t *Target) Unbuffer(b []byte) { t.give(b) }
+
+// give takes an answer buffer back: first of all as the session's spare one.
+func (t *Target) give(b []byte) {
+	if t.spare == nil && b != nil {
+		t.spare = b[:cap(b)]
+		return
+	}
+	t.answers.Put(b)
 }
 
 // Executed records that the expected frame, of ops records, has run, with n
@@ -200,7 +222,7 @@ func (t *Target) Buffer() []byte {
 func (t *Target) Executed(b []byte, n int, ops, flags uint8) {
 	a := &t.cache[t.expected&slotMask]
 	if n == 0 && flags == 0 {
-		t.answers.Put(b)
+		t.give(b)
 		*a = answer{ops: ops}
 	} else {
 		*a = answer{buf: b, n: n, ops: ops, flags: flags}
@@ -247,14 +269,16 @@ func (t *Target) Freeze(now int64, ack uint32) (executed uint32) {
 // session executes nothing from here on.
 func (t *Target) Shutdown(reason wire.ResetReason) { t.resetDue = reason }
 
-// Release gives every buffer back. The target is dead afterwards.
+// Release gives every buffer back. The target is dead afterwards: nothing is due.
 func (t *Target) Release() {
 	for i := range t.cache {
-		t.answers.Put(t.cache[i].buf)
+		t.give(t.cache[i].buf)
 		t.holds.Put(t.held[i].buf)
 		t.cache[i], t.held[i] = answer{}, early{}
 	}
+	t.spare = nil // one buffer was made for this session: one goes with it
 	t.heldMask, t.toSend = 0, 0
+	t.infoDue, t.nakDue, t.resetDue = false, false, 0
 }
 
 // Due reports whether Emit has something to write.

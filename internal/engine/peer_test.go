@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+type outcomes struct{ all []Result }
+
+func (r *outcomes) Complete(_ *Op, res Result) { r.all = append(r.all, res) }
+
+func (w *world) one(p *Peer, r Completer, verb uint8, result []byte) {
+	op := w.ring.Claim()
+	op.Peer, op.Done, op.Key, op.Offset, op.Count = p, r, 1, 0, 1
+	op.Verb, op.Opcode, op.Datatype, op.Flags = verb, uint8(atomic.Sum), uint8(atomic.Uint64), 0
+	op.SetOperands([]byte{1, 0, 0, 0, 0, 0, 0, 0}, nil)
+	op.Result = result
+	op.Publish()
+}
+
+func quietWorld(t *testing.T) *world {
+	w := newWorld(t, 1, true)
+	w.cfg = Config{Session: session.Config{GiveUp: time.Second}}
+	w.start(0)
+	w.start(1)
+	w.eng[0].AddRing(w.ring)
+	for i := range w.peers {
+		w.peers[i], _ = w.eng[0].NewPeer(wire.Link{Local: worldMACs[0], Remote: worldMACs[1]}, 0, 0)
+	}
+	return w
+}
+
+func (w *world) until(n int, r *outcomes) {
+	w.t.Helper()
+	for range 100_000 {
+		if len(r.all) >= n {
+			return
+		}
+		w.step()
+	}
+	w.t.Fatal("nothing happens any more")
+}
+
+// Peer.Close completes what waits, also when the session before has ended already.
+func TestPeerCloseAfterIdle(t *testing.T) {
+	w := quietWorld(t)
+	var r outcomes
+	p := w.peers[0]
+	w.one(p, &r, wire.VerbAtomic, nil)
+	w.until(1, &r)
+	for range 100 {
+		w.step()
+	}
+	w.now += int64(31 * time.Second) // the session is closed as idle
+	for range 100 {
+		w.step()
+	}
+	w.one(p, &r, wire.VerbAtomic, nil)
+	w.eng[0].Collect(w.ring) // as xdpfab.Endpoint.shut
+	p.Close()
+	w.eng[0].RemoveRing(w.ring)
+	if len(r.all) != 2 {
+		t.Errorf("%d operations complete after Close, want 2", len(r.all))
+	}
+	for range 1000 {
+		w.step()
+	}
+	if n := binary.LittleEndian.Uint64(w.bytes); n != 1 {
+		t.Errorf("%d operations ran, one of them after Close; results %+v", n, r.all)
+	}
+}
+
+// An ack says that requests succeeded and have no results. For a fetch that is a
+// lie: success must not be reported without a result.
+func TestAckForFetch(t *testing.T) {
+	w := quietWorld(t)
+	var r outcomes
+	p := w.peers[0]
+	w.one(p, &r, wire.VerbAtomic, nil)
+	w.until(1, &r)
+	result := []byte("untouched")[:8]
+	w.one(p, &r, wire.VerbFetch, result)
+	w.eng[0].Step() // it leaves
+	h := wire.Header{Type: wire.Ack, Epoch: p.conn.ini.Epoch(), PSN: session.FirstPSN(p.conn.ini.Epoch()) + 1, Ack: session.FirstPSN(p.conn.ini.Epoch()) + 1, Credit: 64}
+	p.conn.receive(&h, nil)
+	if len(r.all) == 2 && r.all[1].Fate == Success {
+		t.Errorf("success, result %q", result)
+	}
+}
+
+// Accepted sessions of strangers must not take the room for our own.
+func TestStrangersFillTable(t *testing.T) {
+	w := quietWorld(t)
+	e := w.eng[1]
+	src := wire.Source{Local: worldMACs[1], Remote: wire.MAC{2, 9, 9, 9, 9, 9}}
+	var h wire.Header
+	for i := range 5000 {
+		m := wire.HelloMsg{Nonce: uint64(i), Session: uint32(i), MaxFrame: 1500, Window: 64}
+		if e.accept(&h, &m, &src) == nil { // as after its cookie has come back
+			break
+		}
+	}
+	ring, _ := NewRing(8)
+	e.AddRing(ring)
+	p, _ := e.NewPeer(wire.Link{Local: worldMACs[1], Remote: worldMACs[0]}, 0, 0)
+	var r outcomes
+	op := ring.Claim()
+	op.Peer, op.Done, op.Verb, op.Flags = p, &r, VerbConnect, 0
+	op.Publish()
+	w.step()
+	w.step()
+	if len(r.all) > 0 && r.all[0].Reason == session.RefusedFull {
+		t.Errorf("one stranger, %d sessions; our own: %+v", len(e.table.all), r.all[0])
+	}
+}
+
+// One initiator that never acknowledges must not starve all others.
+func TestAnswersHoarded(t *testing.T) {
+	w := quietWorld(t)
+	var r outcomes
+	p := w.peers[0]
+	w.one(p, &r, wire.VerbAtomic, nil)
+	w.until(1, &r)
+	e := w.eng[1]
+	src := wire.Source{Local: worldMACs[1], Remote: wire.MAC{2, 9, 9, 9, 9, 9}}
+	payload := make([]byte, 1400)
+	var rw wire.RecordWriter
+	rw.Reset(payload, len(payload))
+	rw.Append(&wire.Record{Verb: wire.VerbFetch, Op: wire.OpRead, Datatype: 7, Key: 1, Count: 1})
+	for i := range 128 {
+		h := wire.Header{}
+		m := wire.HelloMsg{Nonce: uint64(i), Session: uint32(i), MaxFrame: 1500, Window: 64}
+		x := e.accept(&h, &m, &src)
+		first := session.FirstPSN(x.s.Epoch())
+		e.enter()
+		for k := range uint32(64) {
+			h := wire.Header{Type: wire.Request, Epoch: x.s.Epoch(), PSN: first + k, Ack: first - 1, Ops: 1}
+			x.receive(&h, payload[:rw.Len()])
+		}
+		e.exit()
+	}
+	w.one(p, &r, wire.VerbFetch, make([]byte, 8))
+	w.until(2, &r)
+	if r.all[1].Fate != Success {
+		t.Errorf("an honest peer's operation: %+v; %d answers hoarded", r.all[1], e.answers.Lent())
+	}
+}

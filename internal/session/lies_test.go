@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+func loneTarget(answers, holds int) (*Target, *Config) {
+	cfg := Config{}.WithDefaults()
+	return NewTarget(&cfg, NewPool(1500, answers), NewPool(1500, holds), TargetParams{
+		Local: wire.NewSessionID(0, 0, 1, 1), MaxFrame: 1500, Epoch: 7,
+		Hello: wire.HelloMsg{MaxFrame: 1500, Window: 64, Session: 99},
+	}, 1), &cfg
+}
+
+// A held frame that could not run for want of an answer buffer, and then arrives
+// again, runs; its held copy stays and runs a second time 64 frames later.
+func TestHeldFrameRunsTwice(t *testing.T) {
+	tgt, _ := loneTarget(2, 8)
+	first := FirstPSN(7)
+	ran := map[byte]int{}
+	run := func(payload []byte) bool {
+		b := tgt.Buffer()
+		if b == nil {
+			return false
+		}
+		ran[payload[0]]++
+		b[0] = payload[0]
+		tgt.Executed(b, 8, 1, 0)
+		return true
+	}
+	receive := func(i uint32, ack uint32) {
+		h := wire.Header{Type: wire.Request, Epoch: 7, PSN: first + i, Ack: ack, Ops: 1}
+		p := make([]byte, 8)
+		p[0] = byte(i)
+		if tgt.Receive(1, &h, p) != Execute || !run(p) {
+			return
+		}
+		for { // as engine.target.executeHeld
+			payload, _, ok := tgt.NextHeld()
+			if !ok {
+				return
+			}
+			if !run(payload) {
+				return
+			}
+		}
+	}
+	receive(1, first-1)   // early: held
+	other := tgt.Buffer() // another session's answer
+	receive(0, first-1)   // runs; the held one finds no buffer
+	tgt.answers.Put(other)
+	for i := uint32(1); i < 70; i++ {
+		receive(i, first+i-1) // resent, with the ack that frees the buffer
+	}
+	for i, n := range ran {
+		if n != 1 {
+			t.Errorf("frame %d ran %d times", i, n)
+		}
+	}
+	if ran[65] != 1 {
+		t.Errorf("frame 65 ran %d times, though its answer says success", ran[65])
+	}
+}
+
+// The farewell of an initiator that closes while frames are unexecuted is refused
+// by the target as invalid, so the target keeps the session and its buffers.
+func TestFarewellRefused(t *testing.T) {
+	p := newPair(t, 1, Config{})
+	p.open()
+	p.run(1)
+	p.post() // in flight, never arrives
+	b := make([]byte, 2048)
+	p.ini.Emit(p.now, b)
+	p.ini.Close(ClosedHere)
+	p.ini.Unanswered(func(uint32, Fate) {})
+	n := p.ini.Emit(p.now, b)
+	if n == 0 {
+		t.Fatal("no farewell")
+	}
+	h, payload, r := wire.Parse(b[:n])
+	if r != wire.ReasonOK || h.Type != wire.Reset {
+		t.Fatal(r, h)
+	}
+	if v := p.tgt.Receive(p.now, &h, payload); v != Gone {
+		t.Errorf("farewell: verdict %v, want %v", v, Gone)
+	}
+}
+
+// A target that challenges every hello keeps the initiator connecting for ever.
+func TestEndlessChallenge(t *testing.T) {
+	cfg := Config{GiveUp: time.Second}.WithDefaults()
+	s := NewInitiator(&cfg, NewPool(1500, 8), Params{Local: 1 << 6, MaxFrame: 1500, Nonce: 5}, 1)
+	b := make([]byte, 2048)
+	now, hellos := int64(1), 0
+	for ; now < int64(20*time.Second); now += int64(10 * time.Millisecond) {
+		s.Tick(now)
+		if s.Emit(now, b) > 0 {
+			hellos++
+			n := Reply(b, &wire.HelloMsg{Nonce: 5}, 0, 0, wire.HelloAckMsg{Status: wire.HelloChallenge, Cookie: wire.Cookie{1}})
+			h, payload, _ := wire.Parse(b[:n])
+			s.Receive(now, &h, payload)
+		}
+		if st, _ := s.State(); st == Closed {
+			return
+		}
+	}
+	t.Errorf("still connecting after 20 s, GiveUp is 1 s; %d hellos", hellos)
+}
+
+// A target that grants no credit, with nothing in flight, stops the session: no
+// timer runs, and GiveUp never comes.
+func TestNoCredit(t *testing.T) {
+	p := newPair(t, 1, Config{GiveUp: time.Second})
+	p.open()
+	p.run(1)
+	h := wire.Header{Type: wire.Ack, Epoch: p.ini.epoch, PSN: p.ini.next, Ack: p.ini.next - 1, Credit: 0}
+	p.ini.Receive(p.now, &h, nil)
+	if b := p.ini.Stage(); b == nil {
+		d := p.ini.Deadline() - p.now
+		t.Errorf("nothing in flight, nothing may be sent, and the next deadline is in %v", time.Duration(d))
+	}
+}
+
+// Naks or empty acks without any progress keep requests in flight for ever.
+func TestNoProgressNoGiveUp(t *testing.T) {
+	p := newPair(t, 1, Config{GiveUp: time.Second})
+	p.open()
+	p.run(1)
+	p.post()
+	b := make([]byte, 2048)
+	start := p.now
+	for p.now < start+int64(60*time.Second) {
+		p.now += int64(50 * time.Millisecond)
+		for p.ini.Emit(p.now, b) > 0 {
+		}
+		h := wire.Header{Type: wire.Ack, Epoch: p.ini.epoch, PSN: p.ini.una, Ack: p.ini.una - 1, Credit: 64}
+		p.ini.Receive(p.now, &h, nil)
+		p.ini.Tick(p.now)
+		if st, _ := p.ini.State(); st == Suspended {
+			return
+		}
+	}
+	t.Error("no give-up within 60 s without any progress, GiveUp is 1 s")
+}

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+func pipe(t *testing.T, attr ...DomainAttr) (a, b *Domain, mem []byte) {
+	t.Helper()
+	a, b, err := Pipe(attr...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := b.NewRegion("r", 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ep, err := b.NewEndpoint(EndpointAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ep.Enable(); err != nil {
+		t.Fatal(err)
+	}
+	return a, b, r.Bytes()
+}
+
+// The completion marks the waiter finished, then raises its signal. A caller whose
+// context ends in between takes the waiter back and recycles it; the late raise
+// then ends the wait of whoever uses it next: a success that never happened.
+func TestWaiterRecycledBeforeRaise(t *testing.T) {
+	for i := range 2_000_000 {
+		w := &waiter{signal: newSignal(), p: &Peer{}}
+		done := make(chan struct{})
+		go func() { w.Complete(nil, engine.Result{}); close(done) }()
+		for {
+			w.mu.Lock()
+			f := w.finished
+			w.mu.Unlock()
+			if f {
+				break
+			}
+			runtime.Gosched()
+		}
+		if w.abandon() { // as do() when the context has ended
+			t.Fatal("impossible")
+		}
+		w.reset() // do() of the next caller
+		w.err, w.abandoned, w.finished = nil, false, false
+		<-done
+		if w.ready.Load() {
+			t.Fatalf("round %d: the next user's wait is over before its operation is posted", i)
+		}
+	}
+}
+
+// raceContext runs f when a wait is about to park: after it has looked at ready,
+// before its select.
+type raceContext struct {
+	context.Context
+	f func()
+}
+
+func (c raceContext) Done() <-chan struct{} { c.f(); return nil }
+
+// Goroutines that wait hand the baton on. One that takes it and finds itself ready
+// keeps it: then the others wait for ever, while the poller keeps off.
+func TestLostBaton(t *testing.T) {
+	lost := 0
+	for range 1000 {
+		d := &driver{manual: true, baton: make(chan struct{}, 1)}
+		d.busy.Store(true) // another goroutine steps
+		s := newSignal()
+		// It completes the operation of s and its own, and leaves.
+		ctx := raceContext{context.Background(), func() { s.raise(); d.release() }}
+		if err := d.wait(ctx, &s); err != nil {
+			t.Fatal(err)
+		}
+		if len(d.baton) == 0 && !d.busy.Load() {
+			lost++
+		}
+	}
+	if lost > 0 {
+		t.Errorf("the baton got lost in %d of 1000 rounds", lost)
+	}
+}
+
+// A goroutine that waits for completions is released when the domain closes, and
+// nobody steps the engine of a closed device.
+func TestWaitDuringClose(t *testing.T) {
+	for name, m := range map[string]Progress{"auto": ProgressAuto, "manual": ProgressManual} {
+		for _, what := range []string{"cq", "counter"} {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				a, b, _ := pipe(t, DomainAttr{Progress: m}, DomainAttr{})
+				defer b.Close()
+				av, _ := a.NewAddressVector()
+				cq, _ := a.NewCompletionQueue(CQAttr{})
+				cn, _ := a.NewCounter()
+				ep, _ := a.NewEndpoint(EndpointAttr{})
+				if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Bind(cn, FlagWrite), ep.Enable()); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
+				defer cancel()
+				errc := make(chan error)
+				go func() {
+					if what == "cq" {
+						errc <- cq.Wait(ctx, 1)
+					} else {
+						errc <- cn.Wait(ctx, 1)
+					}
+				}()
+				time.Sleep(50 * time.Millisecond)
+				if err := a.Close(); err != nil {
+					t.Error(err)
+				}
+				busy := a.drivers[0].busy.Load()
+				select {
+				case err := <-errc:
+					t.Log(err)
+				case <-time.After(2 * time.Second):
+					t.Errorf("still waiting 2 s after Close; engine of the closed device stepped by the waiter: %v", busy)
+					<-errc
+				}
+			})
+		}
+	}
+}
+
+// deadPort notes uses after the device has been closed.
+type deadPort struct {
+	*port.Memory
+	closed *atomic.Bool
+	bad    *atomic.Int64
+}
+
+func (p deadPort) Receive(b [][]byte) int {
+	if p.closed.Load() {
+		p.bad.Add(1)
+	}
+	return p.Memory.Receive(b)
+}
+
+type deadDevice struct {
+	pipeEnd
+	ports  []engine.Port
+	closed atomic.Bool
+	bad    atomic.Int64
+}
+
+func (d *deadDevice) Ports() []engine.Port { return d.ports }
+func (d *deadDevice) Close() error         { d.closed.Store(true); return nil }
+
+func openDead(t *testing.T, queues int, attr DomainAttr) (*Domain, *deadDevice) {
+	t.Helper()
+	d := &deadDevice{pipeEnd: pipeEnd{mac: wire.MAC{2, 0, 0, 0, 0, 1}}}
+	for i := range queues {
+		pa, _ := port.NewMemoryPair(pipeMTU, uint64(i))
+		d.ports = append(d.ports, deadPort{pa, &d.closed, &d.bad})
+	}
+	f, err := NewFabric(attr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dom, err := f.adopt(d, f.attr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dom, d
+}
+
+// Reading what is left in a queue after Close must not touch the unmapped device.
+func TestReadAfterClose(t *testing.T) {
+	dom, dev := openDead(t, 1, DomainAttr{Progress: ProgressManual})
+	cq, err := dom.NewCompletionQueue(CQAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cn, _ := dom.NewCounter()
+	if err := dom.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var c [1]Completion
+	_, _ = cq.Read(c[:])
+	cn.Read()
+	dom.Progress()
+	if n := dev.bad.Load(); n > 0 {
+		t.Errorf("the closed device was used %d times", n)
+	}
+}
+
+// Completions of another engine end the wait of a goroutine that sleeps in this one.
+func TestSharedQueueLatency(t *testing.T) {
+	dom, _ := openDead(t, 2, DomainAttr{})
+	defer dom.Close()
+	av, _ := dom.NewAddressVector()
+	cq, _ := dom.NewCompletionQueue(CQAttr{})
+	var eps [2]*Endpoint
+	for i := range eps {
+		eps[i], _ = dom.NewEndpoint(EndpointAttr{Number: i})
+		if err := errors.Join(eps[i].Bind(av, 0), eps[i].Bind(cq, 0), eps[i].Enable()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var worst time.Duration
+	for range 4 {
+		posted := make(chan time.Time, 1)
+		go func() {
+			time.Sleep(30 * time.Millisecond)
+			nobody, _ := av.Insert(context.Background(), "02:00:00:00:00:77")
+			_ = eps[1].Atomic(make([]byte, 8), 1, nobody, 0, 1, 7, 2, nil)
+			posted <- time.Now()
+			_ = av.Remove(nobody) // completes it
+		}()
+		if err := cq.Wait(context.Background(), 1); err != nil {
+			t.Fatal(err)
+		}
+		worst = max(worst, time.Since(<-posted))
+		var c [4]Completion
+		_, _ = cq.Read(c[:])
+		cq.ReadErr()
+	}
+	if worst > 200*time.Millisecond {
+		t.Errorf("a completion from the other engine took %v to end the wait", worst)
+	}
+}
+
+// Counter.Add from another goroutine ends a wait.
+func TestCounterAddLatency(t *testing.T) {
+	dom, _ := openDead(t, 1, DomainAttr{})
+	defer dom.Close()
+	av, _ := dom.NewAddressVector()
+	cn, _ := dom.NewCounter()
+	ep, _ := dom.NewEndpoint(EndpointAttr{})
+	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cn, FlagRead), ep.Enable()); err != nil {
+		t.Fatal(err)
+	}
+	var at time.Time
+	go func() { time.Sleep(30 * time.Millisecond); at = time.Now(); cn.Add(1) }()
+	if err := cn.Wait(context.Background(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(at); d > 200*time.Millisecond {
+		t.Errorf("the wait ended %v after Add", d)
+	}
+}
+
+// noisyPort always has a packet that is not for us.
+type noisyPort struct{ *port.Memory }
+
+func (p noisyPort) Receive(b [][]byte) int { b[0] = make([]byte, 60); return 1 }
+
+// The context ends a wait also while the engine is busy serving others.
+func TestContextUnderLoad(t *testing.T) {
+	d := &deadDevice{pipeEnd: pipeEnd{mac: wire.MAC{2, 0, 0, 0, 0, 1}}}
+	pa, _ := port.NewMemoryPair(pipeMTU, 1)
+	d.ports = []engine.Port{noisyPort{pa}}
+	f, _ := NewFabric(DomainAttr{})
+	dom, err := f.adopt(d, f.attr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cq, _ := dom.NewCompletionQueue(CQAttr{})
+	av, _ := dom.NewAddressVector()
+	ep, _ := dom.NewEndpoint(EndpointAttr{Number: 5})
+	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	done := make(chan struct{})
+	go func() { _ = cq.Wait(ctx, 1); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(2 * time.Second):
+		t.Error("a wait of 50 ms still lasts after 2 s")
+	}
+	_ = dom.Close()
+}
+
+func TestCounterBinding(t *testing.T) {
+	dom, _ := openDead(t, 1, DomainAttr{})
+	defer dom.Close()
+	c1, _ := dom.NewCounter()
+	c2, _ := dom.NewCounter()
+	ep, _ := dom.NewEndpoint(EndpointAttr{})
+	if err := errors.Join(ep.Bind(c1, FlagWrite)); err != nil {
+		t.Fatal(err)
+	}
+	if err := ep.Bind(c2, FlagRead|FlagWrite); !errors.Is(err, ErrBusy) {
+		t.Fatal(err)
+	}
+	_ = ep.Close()
+	if n := c2.users.Load(); n != 0 {
+		t.Errorf("refused counter has %d users", n)
+	}
+	ep, _ = dom.NewEndpoint(EndpointAttr{})
+	c3, _ := dom.NewCounter()
+	if err := errors.Join(ep.Bind(c3, FlagRead), ep.Bind(c3, FlagWrite), ep.Close(), c3.Close()); err != nil {
+		t.Errorf("counter bound for each direction in turn: %v", err)
+	}
+}
+
+// A closed endpoint accepts nothing any more.
+func TestClosedEndpointStillServes(t *testing.T) {
+	a, b, _ := pipe(t, DomainAttr{GiveUp: time.Second})
+	defer a.Close()
+	defer b.Close()
+	p, err := a.Dial(context.Background(), b.Address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := Word[uint64](context.Background(), p, "r", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = b.endpoints[0].Close()
+	if _, err := w.Add(context.Background(), 1); err == nil {
+		t.Error("an operation addressed to a closed endpoint succeeded")
+	}
+}
+
+func TestDialTakesNumberOne(t *testing.T) {
+	a, b, _ := pipe(t, DomainAttr{})
+	defer a.Close()
+	defer b.Close()
+	if _, err := a.Dial(context.Background(), b.Address(0)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.NewEndpoint(EndpointAttr{Number: 1}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Dial and Close again and again, and Register and Close again and again, leave
+// nothing behind.
+func TestGrowth(t *testing.T) {
+	a, b, _ := pipe(t, DomainAttr{})
+	defer a.Close()
+	defer b.Close()
+	for range 200 {
+		p, err := a.Dial(context.Background(), b.Address(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = p.Close()
+		m, _ := mr.Adopt(make([]byte, 1<<16))
+		r, err := a.Register(m, mr.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Close()
+	}
+	if n := len(a.dialer.dialled); n > 0 {
+		t.Errorf("%d peers kept", n)
+	}
+	if n := len(a.regions); n > 100 {
+		t.Errorf("%d closed regions kept, with the memory of each", n)
+	}
+}
+
+func TestPeerNameAfterRemove(t *testing.T) {
+	a, b, _ := pipe(t, DomainAttr{Progress: ProgressAuto, GiveUp: 10 * time.Second})
+	defer a.Close()
+	defer b.Close()
+	p, err := a.Dial(context.Background(), b.Address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = b.Close()
+	errc := make(chan error)
+	go func() { _, err := p.Lookup(context.Background(), "r"); errc <- err }()
+	time.Sleep(20 * time.Millisecond)
+	_ = p.Close()
+	err = <-errc
+	var oe *OpError
+	if errors.As(err, &oe) && oe.Peer != b.Address(0) && oe.Peer != p.name {
+		t.Errorf("error names peer %q: %v", oe.Peer, err)
+	} else {
+		t.Log(err)
+	}
+}
+
+// What is posted with success completes, also when Close comes in between: one poster is between its look at shutOff and Publish.
+// Neither its operation nor the one that another goroutine posted behind it, with
+// success, ever completes.
+func TestPostDuringCloseExactly(t *testing.T) {
+	a, b, _ := pipe(t, DomainAttr{})
+	defer b.Close()
+	defer a.Close()
+	av, _ := a.NewAddressVector()
+	cq, _ := a.NewCompletionQueue(CQAttr{})
+	ep, _ := a.NewEndpoint(EndpointAttr{Number: 3})
+	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
+		t.Fatal(err)
+	}
+	dest, _ := av.Insert(context.Background(), b.Address(0))
+	peer, _ := ep.peer(dest)
+	op, err := ep.claim() // the first poster, preempted here
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ep.Atomic(make([]byte, 8), 1, dest, 0, 1, 7, 2, nil); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		time.Sleep(50 * time.Millisecond)
+		op.Peer, op.Done, op.Verb, op.Datatype, op.Count, op.Flags, op.Opcode = peer, ep, wire.VerbAtomic, 7, 1, 0, 2
+		op.SetOperands(make([]byte, 8), nil)
+		op.Publish()
+		ep.drv.eng.Notify()
+	}()
+	_ = ep.Close()
+	time.Sleep(300 * time.Millisecond)
+	if n := cq.tail.Load(); n != 2 {
+		t.Errorf("%d of 2 operations completed", n)
+	}
+}
