@@ -33,6 +33,7 @@ type Faults struct {
 	Corrupt   float64 // flip 1 to 8 bits anywhere
 	Truncate  float64 // cut it short, at 14 bytes at least
 	Replay    float64 // deliver a frame seen earlier as well, possibly much earlier
+	Storm     int     // how many such frames a replay has; 0 means 1
 
 	// Clog stops delivery for up to ClogTime; what arrives meanwhile then leaves at
 	// once.
@@ -44,8 +45,10 @@ type Faults struct {
 	ClogTime  time.Duration // 0 means 20 ms
 }
 
-// maxDelay bounds each duration of Faults.
-const maxDelay = 30 * time.Second
+const (
+	maxDelay = 30 * time.Second // bounds each duration of Faults
+	maxStorm = 4096             // frames
+)
 
 // check returns the faults with defaults filled in.
 func (f Faults) check() (Faults, error) {
@@ -64,6 +67,10 @@ func (f Faults) check() (Faults, error) {
 			return f, fmt.Errorf("faultwire: %s %v: want 0 to %v", name, d, maxDelay)
 		}
 	}
+	if f.Storm < 0 || f.Storm > maxStorm {
+		return f, fmt.Errorf("faultwire: Storm %d: want 0 to %d frames", f.Storm, maxStorm)
+	}
+	f.Storm = max(f.Storm, 1)
 	if f.ReorderBy == 0 {
 		f.ReorderBy = time.Millisecond
 	}

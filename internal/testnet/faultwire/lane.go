@@ -58,8 +58,10 @@ func (l *lane) take(now int64, frame []byte) {
 		return
 	}
 	if len(l.past) > 0 && l.chance(f.Replay) {
-		l.count(Replayed)
-		l.deliver(now, f, l.past[l.rnd.IntN(len(l.past))])
+		for range f.Storm {
+			l.count(Replayed)
+			l.deliver(now, f, l.past[l.rnd.IntN(len(l.past))])
+		}
 	}
 	if l.chance(f.Loss) {
 		l.count(Lost)

@@ -102,7 +102,7 @@ func (w *Wire) open(o Options, chunk int) (err error) {
 		l.rnd = rand.New(rand.NewPCG(o.Seed, uint64(d)))
 		l.queue = delayQueue{limit: o.Queue, size: chunk}
 		l.scratch = make([]byte, chunk)
-		l.faults.Store(&Faults{})
+		l.faults.Store(&Faults{Storm: 1})
 	}
 	w.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	return err

@@ -150,7 +150,7 @@ func TestReplaysAreOld(t *testing.T) {
 }
 
 func TestImpossibleSettings(t *testing.T) {
-	for _, f := range []Faults{{Loss: -0.1}, {Replay: 1.1}, {Delay: -1}, {Jitter: time.Hour}} {
+	for _, f := range []Faults{{Loss: -0.1}, {Replay: 1.1}, {Delay: -1}, {Jitter: time.Hour}, {Storm: -1}} {
 		if _, err := f.check(); err == nil {
 			t.Errorf("%+v is accepted", f)
 		}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package soak
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// kind is what an actor posts. All but read add one.
+type kind uint8
+
+const (
+	addOwn     kind = iota // fetch-add on the actor's own word
+	readOwn                // fetch of it
+	addShared              // base add on a word that all actors share
+	addArray               // base add on the actor's array, several frames
+	fetchArray             // the same with results
+	numKinds
+)
+
+// fate is what is known of an operation.
+type fate uint8
+
+const (
+	pending fate = iota
+	ok
+	notExecuted // as the completion said
+	unknown
+	restarted
+	ran      // was unknown, and turned out to have run
+	neverRan // was unknown, and turned out not to have
+	numFates
+)
+
+// post is an operation and its end.
+type post struct {
+	kind   kind
+	word   int // of the shared ones
+	fate   fate
+	seen   int // completions
+	err    error
+	result []byte
+}
+
+// actor is an endpoint that posts at random and keeps books. One goroutine.
+type actor struct {
+	w     *world
+	slot  int // byte offset in the region
+	ep    *xdpfab.Endpoint
+	cq    *xdpfab.CompletionQueue
+	dest  xdpfab.Address
+	rnd   *rand.Rand
+	depth int // outstanding at most
+	limit int // posts at most
+	pace  time.Duration
+	posts []*post
+	open  int // posted, not completed
+	buf   [64]xdpfab.Completion
+}
+
+// ones is the operand of every add: read by the engine, written by nobody.
+var ones = bytes.Repeat([]byte{1, 0, 0, 0, 0, 0, 0, 0}, arrayLen)
+
+// run posts until stop is closed or the limit is reached.
+func (a *actor) run(stop <-chan struct{}) {
+	for len(a.posts) < a.limit {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		if a.open >= a.depth || !a.post() {
+			if a.collect() == 0 {
+				a.wait(20 * time.Millisecond)
+			}
+			continue
+		}
+		if a.pace > 0 {
+			a.collect()
+			time.Sleep(a.pace)
+		}
+	}
+}
+
+// post posts one operation; false when the queues are full.
+func (a *actor) post() bool {
+	p := &post{kind: addOwn, word: a.rnd.IntN(sharedWords)}
+	switch n := a.rnd.IntN(100); {
+	case n < 4:
+		p.kind = addArray
+	case n < 8:
+		p.kind = fetchArray
+	case n < 40:
+		p.kind = addShared
+	case n < 50:
+		p.kind = readOwn
+	}
+	at, own := uint64(a.slot), ones[:8]
+	var err error
+	switch p.kind {
+	case addOwn:
+		p.result = make([]byte, 8)
+		err = a.ep.FetchAtomic(own, 1, p.result, a.dest, at, regionKey, atomic.Uint64, atomic.Sum, p)
+	case readOwn:
+		p.result = make([]byte, 8)
+		err = a.ep.FetchAtomic(nil, 1, p.result, a.dest, at, regionKey, atomic.Uint64, atomic.Read, p)
+	case addShared:
+		err = a.ep.Atomic(own, 1, a.dest, uint64(8*p.word), regionKey, atomic.Uint64, atomic.Sum, p)
+	case addArray:
+		err = a.ep.Atomic(ones, arrayLen, a.dest, at+arrayAt, regionKey, atomic.Uint64, atomic.Sum, p)
+	case fetchArray:
+		p.result = make([]byte, 8*arrayLen)
+		err = a.ep.FetchAtomic(ones, arrayLen, p.result, a.dest, at+arrayAt, regionKey, atomic.Uint64, atomic.Sum, p)
+	}
+	if errors.Is(err, xdpfab.ErrAgain) {
+		return false
+	}
+	if err != nil {
+		a.w.t.Errorf("posting: %v", err)
+		return false
+	}
+	a.posts = append(a.posts, p)
+	a.open++
+	return true
+}
+
+// collect takes what has completed, and returns how many that was.
+func (a *actor) collect() (n int) {
+	for {
+		k, err := a.cq.Read(a.buf[:])
+		for _, c := range a.buf[:k] {
+			a.completed(c)
+		}
+		n += k
+		if errors.Is(err, xdpfab.ErrAvailable) {
+			if c, ok := a.cq.ReadErr(); ok {
+				a.completed(c)
+				n++
+			}
+			continue
+		}
+		if k == 0 {
+			return n
+		}
+	}
+}
+
+// completed enters one completion into the books.
+func (a *actor) completed(c xdpfab.Completion) {
+	p, is := c.Context.(*post)
+	if !is {
+		a.w.t.Errorf("completion with a context never given: %v", c)
+		return
+	}
+	if p.seen++; p.seen > 1 {
+		a.w.t.Errorf("an operation completed %d times, first %v, then %v", p.seen, p.err, c.Err)
+		return
+	}
+	a.open--
+	p.err = c.Err
+	switch {
+	case c.Err == nil:
+		p.fate = ok
+	case errors.Is(c.Err, xdpfab.ErrNotExecuted):
+		p.fate = notExecuted
+	case errors.Is(c.Err, xdpfab.ErrPeerRestarted):
+		p.fate = restarted
+	case errors.Is(c.Err, xdpfab.ErrOutcomeUnknown):
+		p.fate = unknown
+	default:
+		a.w.t.Errorf("a completion says nothing of what is known: %v", c.Err)
+	}
+}
+
+// wait sleeps until a completion is there or the time is over.
+func (a *actor) wait(d time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	if err := a.cq.Wait(ctx, 1); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		a.w.t.Errorf("waiting for a completion: %v", err)
+	}
+}
+
+// drain takes completions until nothing is outstanding.
+func (a *actor) drain() {
+	for end := time.Now().Add(patience); a.open > 0; {
+		if a.collect() > 0 {
+			continue
+		}
+		if time.Now().After(end) {
+			a.w.t.Errorf("%d of %d operations do not complete", a.open, len(a.posts))
+			return
+		}
+		a.wait(time.Second)
+	}
+}
+
+// again posts until an operation succeeds, which on a good wire the first does:
+// or, if the server has restarted since the last one, one of the next.
+func (a *actor) again() {
+	const attempts = 3
+	for range attempts {
+		for end := time.Now().Add(patience); !a.post() && time.Now().Before(end); {
+			a.wait(time.Millisecond)
+		}
+		a.drain()
+		if a.posts[len(a.posts)-1].fate == ok {
+			return
+		}
+	}
+	a.w.t.Errorf("all faults have ended, but operations fail: %v", a.posts[len(a.posts)-1].err)
+}
+
+// resolve asks for the outcome of what is unknown.
+func (a *actor) resolve(ctx context.Context) {
+	for _, p := range a.posts {
+		var oe *xdpfab.OpError
+		if p.fate != unknown || !errors.As(p.err, &oe) {
+			continue
+		}
+		did, result, err := oe.Resolve(ctx)
+		switch {
+		case ctx.Err() != nil:
+			a.w.t.Errorf("the outcome of an operation does not become known: %v", err)
+			return
+		case err != nil && len(p.result) > 8, err != nil && p.kind == addArray:
+			survived.add("unresolved arrays", 1) // some of its frames ran and some did not
+		case err != nil:
+			survived.add("unresolved", 1)
+		case did:
+			p.fate = ran
+			if len(result) != len(p.result) {
+				a.w.t.Errorf("resolved with a result of %d bytes, want %d", len(result), len(p.result))
+				continue
+			}
+			p.result = result
+			survived.add("resolved: ran", 1)
+		default:
+			p.fate = neverRan
+			survived.add("resolved: never ran", 1)
+		}
+	}
+}
+
+// values are the elements of a result.
+func (p *post) values() (v []uint64) {
+	for b := p.result; len(b) > 0; b = b[8:] {
+		v = append(v, binary.LittleEndian.Uint64(b))
+	}
+	return v
+}

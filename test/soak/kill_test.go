@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package soak
+
+import (
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/testnet/faultwire"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// The daemon is killed in a loop and comes back with its file: what was
+// acknowledged is in it, and nothing ran twice.
+func TestDaemonKilled(t *testing.T) {
+	w := newWorld(t, setting{seed: 6, process: true, client: xdpfab.DomainAttr{GiveUp: 10 * time.Second}})
+	w.wire.SetBoth(faultwire.Faults{Loss: 0.02, Duplicate: 0.1, Replay: 0.2, Jitter: time.Millisecond})
+	c := w.hire(plan{actors: 3, depth: 32, limit: 30000, seed: 6, pace: 50 * time.Microsecond}).start()
+	for range 5 {
+		time.Sleep(60 * time.Millisecond)
+		w.daemon.kill(t)
+		w.daemon.start(t)
+	}
+	time.Sleep(60 * time.Millisecond)
+	w.heal()
+	c.finish(true)
+}
+
+// A daemon that is stopped for a second is slow, not dead.
+func TestDaemonStalled(t *testing.T) {
+	w := newWorld(t, setting{seed: 7, process: true, udp: true})
+	before := survived.count("completed ok")
+	c := w.hire(plan{actors: 2, depth: 64, limit: 3000, seed: 7}).start()
+	time.Sleep(10 * time.Millisecond)
+	w.daemon.stall(t, time.Second)
+	c.finish(false)
+	if n := survived.count("completed ok") - before; n != 2*3001 {
+		t.Errorf("%d of %d operations succeeded", n, 2*3001)
+	}
+}
+
+// Clients are killed in a loop: each next one works at once, and one that works
+// all the time does not notice.
+func TestClientsKilled(t *testing.T) {
+	const n = 6
+	w := newWorld(t, setting{seed: 8, process: true, udp: true})
+	must(t, w.client.Close()) // the processes need the interface
+	w.wire.SetBoth(faultwire.Faults{Loss: 0.01, Replay: 0.2})
+	killClients(t, w, n)
+	s, err := w.daemon.status(t)
+	must(t, err)
+	if got := s.Counters["sessions_accepted"]; got < n || got > 3*n {
+		t.Errorf("%d clients made %d sessions", n, got)
+	}
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package soak breaks the network, the nodes and the machine's time under real
+// AF_XDP sockets and checks the promise: every operation posted completes once,
+// and what its completion says is what happened in the memory.
+//
+// The nodes sit at both ends of package faultwire's cable. [actor] posts and keeps
+// books; ledger compares the books with the memory. The short tests take one kind
+// of trouble each; TestSoak draws scenarios at random for as long as it is told:
+//
+//	go test ./test/soak -v -run TestSoak -minutes 3 -timeout 0
+//	go test ./test/soak -v -run TestSoak -minutes 3 -seed 12345   # repeat a draw
+package soak
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+var (
+	minutes = flag.Float64("minutes", 0, "how long TestSoak goes on; 0 skips it")
+	seed    = flag.Uint64("seed", 0, "of TestSoak's scenarios; 0 draws one")
+)
+
+// guise in the environment makes the test binary one of the processes that the
+// tests kill or load the machine with.
+const guise = "XDPFAB_SOAK_GUISE"
+
+var guises = map[string]func() error{"client": clientMain, "hog": hogMain}
+
+// scratch holds the daemon's binary; made at first use.
+var scratch string
+
+func TestMain(m *testing.M) {
+	if run := guises[os.Getenv(guise)]; run != nil {
+		go func() { // the test's end, even a violent one, is this process's
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(3)
+		}()
+		if err := run(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	flag.Parse()
+	code := m.Run()
+	if scratch != "" {
+		_ = os.RemoveAll(scratch)
+	}
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// patience is after how long something that has to happen counts as a hang. No
+// verdict but that depends on time.
+const patience = 90 * time.Second
+
+// limited is a context that ends after the test or after patience.
+func limited(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// daemonBinary builds xdpfabd once.
+var daemonBinary = sync.OnceValues(func() (string, error) {
+	var err error
+	if scratch, err = os.MkdirTemp("", "xdpfab-soak-"); err != nil {
+		return "", err
+	}
+	path := filepath.Join(scratch, "xdpfabd")
+	out, err := exec.Command("go", "build", "-o", path, "github.com/xdpfab/xdpfab/cmd/xdpfabd").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building xdpfabd: %w: %s", err, out)
+	}
+	return path, nil
+})
+
+// hogMain keeps a core busy for a while.
+func hogMain() error {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+	}
+	return nil
+}

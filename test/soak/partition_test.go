@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package soak
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/testnet/faultwire"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// A partition shorter than the give-up time is nothing but a delay.
+func TestShortPartitions(t *testing.T) {
+	w := newWorld(t, setting{seed: 3, client: xdpfab.DomainAttr{GiveUp: 20 * time.Second}})
+	rnd := rand.New(rand.NewPCG(3, 3))
+	before := survived.count("completed ok")
+	c := w.hire(plan{actors: 3, depth: 32, limit: 3000, seed: 3, pace: 100 * time.Microsecond}).start()
+	for range 5 {
+		partition(w, rnd, 80*time.Millisecond)
+		time.Sleep(30 * time.Millisecond)
+	}
+	c.finish(true)
+	posted := 0
+	for _, a := range c.actors {
+		posted += len(a.posts)
+	}
+	if n := survived.count("completed ok") - before; n != posted {
+		t.Errorf("%d of %d operations succeeded", n, posted)
+	}
+}
+
+// A partition longer than the give-up time leaves operations of unknown outcome;
+// when it has healed, each becomes a fact, and the sums are exact again: with
+// requests lost none of those in flight ran, with answers lost some did.
+func TestResolveAfterPartition(t *testing.T) {
+	for d, lost := range []string{"requests", "answers"} {
+		for _, udp := range []bool{false, true} {
+			t.Run(lost, func(t *testing.T) {
+				w := newWorld(t, setting{seed: 4, udp: udp, client: xdpfab.DomainAttr{GiveUp: 200 * time.Millisecond}})
+				names := []string{"unresolved", "resolved: ran", "resolved: never ran"}
+				var before [3]int
+				for i, n := range names {
+					before[i] = survived.count(n)
+				}
+				c := w.hire(plan{actors: 3, depth: 100, limit: 20000, seed: 4, pace: 50 * time.Microsecond}).start()
+				time.Sleep(50 * time.Millisecond)
+				w.wire.Set(faultwire.Direction(d), faultwire.Faults{Cut: true})
+				time.Sleep(100 * time.Millisecond) // enough to fill every window
+				c.halt()
+				for _, a := range c.actors {
+					a.drain() // gives up
+				}
+				w.heal()
+				survived.add("partitions", 1)
+				c.finish(true)
+				var n [3]int
+				for i, name := range names {
+					n[i] = survived.count(name) - before[i]
+				}
+				if n[0] != 0 || n[1+(1-d)] == 0 || d == 0 && n[1] != 0 {
+					t.Errorf("unresolved %d, ran %d, never ran %d", n[0], n[1], n[2])
+				}
+			})
+		}
+	}
+}

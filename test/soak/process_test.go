@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package soak
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// lockedBuffer collects what a process says.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// leashed starts a command with a pipe as its input. The command, or the shell
+// around it, ends when the pipe does, so that nothing outlives the test process,
+// however that ends. Closing the pipe and waiting is what let go does.
+type leashed struct {
+	cmd   *exec.Cmd
+	leash io.Closer
+	once  sync.Once
+}
+
+func leash(t *testing.T, cmd *exec.Cmd, side *testnet.Side, out io.Writer) *leashed {
+	t.Helper()
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	cmd.Stdout, cmd.Stderr = out, out
+	start := cmd.Start
+	if side != nil { // the child is in the namespace of the thread that forks it
+		start = func() error { return side.Do(cmd.Start) }
+	}
+	must(t, start())
+	l := &leashed{cmd: cmd, leash: in}
+	t.Cleanup(l.letGo)
+	return l
+}
+
+func (l *leashed) letGo() {
+	l.once.Do(func() {
+		_ = l.leash.Close()
+		_ = l.cmd.Wait() // ended by us: its code says nothing
+	})
+}
+
+// daemon is an xdpfabd that can be killed and started again; its memory is a file.
+type daemon struct {
+	side *testnet.Side
+	args []string
+	path string // of the control socket
+	mem  []byte // the file, mapped
+	out  lockedBuffer
+	run  *leashed
+	pid  int
+}
+
+func newDaemon(t *testing.T, side *testnet.Side, udp bool, more ...string) *daemon {
+	t.Helper()
+	bin, err := daemonBinary()
+	must(t, err)
+	dir := t.TempDir()
+	d := &daemon{side: side, path: filepath.Join(dir, "c.sock")}
+	file := filepath.Join(dir, "memory")
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	must(t, err)
+	defer f.Close()
+	must(t, f.Truncate(regionSize))
+	d.mem, err = unix.Mmap(int(f.Fd()), 0, regionSize, unix.PROT_READ, unix.MAP_SHARED)
+	must(t, err)
+	t.Cleanup(func() { _ = unix.Munmap(d.mem) })
+	d.args = append([]string{bin, "--interface", side.IfName, "--control", d.path,
+		"--region", fmt.Sprintf("r=%d:key=%d,backing=%s", regionSize, regionKey, file)}, more...)
+	if udp {
+		d.args = append(d.args, "--udp")
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the daemon said:\n%s", d.out.String())
+		}
+	})
+	return d
+}
+
+// start starts the daemon and waits until it serves.
+func (d *daemon) start(t *testing.T) {
+	t.Helper()
+	// The shell kills the daemon when its own input ends.
+	cmd := exec.Command("sh", append([]string{"-c", `"$@" & read -r _; kill -9 $!; wait`, "sh"}, d.args...)...)
+	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET=")
+	d.run = leash(t, cmd, d.side, &d.out)
+	old := d.pid
+	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+		if s, err := d.status(t); err == nil && s.PID != old {
+			d.pid = s.PID
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the daemon does not get ready")
+		}
+	}
+}
+
+func (d *daemon) status(t *testing.T) (control.Status, error) {
+	t.Helper()
+	c, err := control.Dial(d.path)
+	if err != nil {
+		return control.Status{}, err
+	}
+	defer c.Close()
+	return c.Status(limited(t))
+}
+
+// kill kills the daemon as a crash would, and waits until it is gone.
+func (d *daemon) kill(t *testing.T) {
+	t.Helper()
+	must(t, unix.Kill(d.pid, unix.SIGKILL))
+	d.run.letGo()
+	survived.add("daemon kills", 1)
+}
+
+// stall stops the daemon for a while, as a hypervisor would.
+func (d *daemon) stall(t *testing.T, while time.Duration) {
+	t.Helper()
+	must(t, unix.Kill(d.pid, unix.SIGSTOP))
+	time.Sleep(while)
+	must(t, unix.Kill(d.pid, unix.SIGCONT))
+	survived.add("daemon stalls", 1)
+}
+
+// disguised is this test binary as another process.
+func disguised(as string, env ...string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(append(os.Environ(), guise+"="+as), env...)
+	return cmd
+}
+
+// hogs loads every core until the returned function is called.
+func hogs(t *testing.T, n int) (end func()) {
+	t.Helper()
+	var all []*leashed
+	for range n {
+		all = append(all, leash(t, disguised("hog"), nil, io.Discard))
+	}
+	survived.add("cpu hogs", n)
+	return func() {
+		for _, l := range all {
+			l.letGo()
+		}
+	}
+}
