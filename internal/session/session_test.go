@@ -285,7 +285,11 @@ func TestExactlyOnceUnderFaults(t *testing.T) {
 	}
 	for _, f := range faults {
 		t.Run(fmt.Sprintf("loss%v/dup%v/jitter%v", f.loss, f.dup, time.Duration(f.jitter)), func(t *testing.T) {
-			for seed := range uint64(40) {
+			seeds := uint64(40)
+			if testing.Short() {
+				seeds = 8
+			}
+			for seed := range seeds {
 				p := newPair(t, seed, Config{Window: 1 << (seed % 7), GiveUp: time.Hour})
 				p.loss, p.dup, p.jitter = f.loss, f.dup, f.jitter
 				p.open()
