@@ -72,10 +72,10 @@ func TestEachFault(t *testing.T) {
 			w := newWorld(t, setting{seed: uint64(i), udp: i%2 == 1, client: xdpfab.DomainAttr{GiveUp: 20 * time.Second}})
 			w.wire.SetBoth(k.faults)
 			before := survived.count("completed ok")
-			c := w.hire(plan{actors: 3, depth: 64, limit: 700, seed: uint64(i)}).start()
+			c := w.hire(plan{actors: 3, depth: 64, limit: 300, seed: uint64(i)}).start()
 			c.finish(false)
-			if n := survived.count("completed ok") - before; n != 3*701 {
-				t.Errorf("%d of %d operations succeeded", n, 3*701)
+			if n := survived.count("completed ok") - before; n != 3*301 {
+				t.Errorf("%d of %d operations succeeded", n, 3*301)
 			}
 			if s := w.wire.Stats(); s.Total(k.event) == 0 {
 				t.Errorf("no frame was %v: %v", k.event, s)
@@ -112,12 +112,18 @@ func TestEverythingAtOnce(t *testing.T) {
 func TestRingsOverflow(t *testing.T) {
 	w := newWorld(t, setting{seed: 9, process: true, client: xdpfab.DomainAttr{GiveUp: 20 * time.Second}})
 	w.wire.SetBoth(faultwire.Faults{Replay: 0.02, Storm: 300})
-	c := w.hire(plan{actors: 8, depth: 1024, limit: 1500, seed: 9, size: 256}).start()
+	c := w.hire(plan{actors: 8, depth: 1024, limit: 30000, seed: 9, size: 256, pace: 50 * time.Microsecond}).start()
+	w.until(func(s *faultwire.Stats) bool { return s[faultwire.BtoA][faultwire.Received] > 200 })
 	// Nobody empties the ring of a process that is stopped.
-	w.wire.Set(faultwire.AtoB, faultwire.Faults{Replay: 1, Storm: 4096})
-	w.daemon.stall(t, 300*time.Millisecond)
-	w.wire.Set(faultwire.AtoB, faultwire.Faults{Replay: 0.02, Storm: 300})
-	c.finish(false)
+	w.wire.Set(faultwire.AtoB, faultwire.Faults{Replay: 1, Storm: 1024})
+	w.daemon.during(t, func() {
+		before := w.wire.Stats()
+		w.until(func(s *faultwire.Stats) bool {
+			return s[faultwire.AtoB][faultwire.Replayed]-before[faultwire.AtoB][faultwire.Replayed] > 4*1024
+		})
+	})
+	w.heal()
+	c.finish(true)
 	s, err := w.daemon.status(t)
 	must(t, err)
 	if s.Counters["xsk_rx_ring_full"]+s.Counters["xsk_rx_dropped"] == 0 {

@@ -6,6 +6,7 @@ package soak
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -98,9 +99,15 @@ func (c *crew) finish(now bool) {
 	var wg sync.WaitGroup
 	for _, a := range c.actors {
 		wg.Go(func() {
+			start := time.Now()
 			a.drain()
+			d1 := time.Since(start)
 			a.resolve(limited(c.w.t))
+			d2 := time.Since(start)
 			a.again()
+			if d3 := time.Since(start); d3 > 3*time.Second {
+				c.w.t.Logf("SLOW %v %v %v; give-up %v", d1, d2-d1, d3-d2, c.w.client.Attr().GiveUp)
+			}
 		})
 	}
 	wg.Wait()
@@ -213,10 +220,22 @@ func (a *actor) enter() {
 	var n [numFates]int
 	for _, p := range a.posts {
 		n[p.fate]++
+		if p.err != nil {
+			survived.add("because "+cause(p.err), 1)
+		}
 	}
 	survived.add("operations", len(a.posts))
 	survived.add("completed ok", n[ok])
 	survived.add("completed not executed", n[notExecuted])
 	survived.add("completed unknown", n[unknown]+n[ran]+n[neverRan])
 	survived.add("completed restarted", n[restarted])
+}
+
+// cause is the reason that a failed operation gives, without its particulars.
+func cause(err error) string {
+	var oe *xdpfab.OpError
+	if !errors.As(err, &oe) {
+		return err.Error()
+	}
+	return fmt.Sprintf("%v: %v", oe.Certainty, oe.Cause)
 }

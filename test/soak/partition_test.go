@@ -47,9 +47,10 @@ func TestResolveAfterPartition(t *testing.T) {
 					before[i] = survived.count(n)
 				}
 				c := w.hire(plan{actors: 3, depth: 100, limit: 20000, seed: 4, pace: 50 * time.Microsecond}).start()
-				time.Sleep(50 * time.Millisecond)
+				// Sessions are open when work flows; then something is cut off.
+				w.until(func(s *faultwire.Stats) bool { return s[faultwire.BtoA][faultwire.Received] > 50 })
 				w.wire.Set(faultwire.Direction(d), faultwire.Faults{Cut: true})
-				time.Sleep(100 * time.Millisecond) // enough to fill every window
+				w.until(func(s *faultwire.Stats) bool { return s[d][faultwire.Cut] > 5 })
 				c.halt()
 				for _, a := range c.actors {
 					a.drain() // gives up

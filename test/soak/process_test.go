@@ -39,13 +39,13 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// leashed starts a command with a pipe as its input. The command, or the shell
-// around it, ends when the pipe does, so that nothing outlives the test process,
-// however that ends. Closing the pipe and waiting is what let go does.
+// leashed is a process with a pipe as its input. The process, or the shell around
+// it, ends when the pipe does, so that nothing outlives the test process, however
+// that ends.
 type leashed struct {
-	cmd   *exec.Cmd
-	leash io.Closer
-	once  sync.Once
+	cmd  *exec.Cmd
+	end  io.Closer     // this side's end of the pipe
+	done chan struct{} // closed when the process has ended
 }
 
 func leash(t *testing.T, cmd *exec.Cmd, side *testnet.Side, out io.Writer) *leashed {
@@ -58,16 +58,19 @@ func leash(t *testing.T, cmd *exec.Cmd, side *testnet.Side, out io.Writer) *leas
 		start = func() error { return side.Do(cmd.Start) }
 	}
 	must(t, start())
-	l := &leashed{cmd: cmd, leash: in}
+	l := &leashed{cmd: cmd, end: in, done: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // mostly ended by us: the code says nothing
+		close(l.done)
+	}()
 	t.Cleanup(l.letGo)
 	return l
 }
 
+// letGo ends the process and waits for that.
 func (l *leashed) letGo() {
-	l.once.Do(func() {
-		_ = l.leash.Close()
-		_ = l.cmd.Wait() // ended by us: its code says nothing
-	})
+	_ = l.end.Close()
+	<-l.done
 }
 
 // daemon is an xdpfabd that can be killed and started again; its memory is a file.
@@ -108,23 +111,35 @@ func newDaemon(t *testing.T, side *testnet.Side, udp bool, more ...string) *daem
 	return d
 }
 
-// start starts the daemon and waits until it serves.
+// supervise is a shell script that runs a command and kills it when the input ends.
+const supervise = `exec 3<&0; "$@" & p=$!; { read -r _ <&3; kill -9 $p; } & r=$!; wait $p; kill $r`
+
+// start starts the daemon and waits until it serves. One that ends at once is
+// started again, as systemd does: after a crash the kernel takes its time to free
+// the interface, on a busy machine longer than the daemon waits.
 func (d *daemon) start(t *testing.T) {
 	t.Helper()
-	// The shell kills the daemon when its own input ends.
-	cmd := exec.Command("sh", append([]string{"-c", `"$@" & read -r _; kill -9 $!; wait`, "sh"}, d.args...)...)
-	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET=")
-	d.run = leash(t, cmd, d.side, &d.out)
-	old := d.pid
-	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
-		if s, err := d.status(t); err == nil && s.PID != old {
-			d.pid = s.PID
+	end := time.Now().Add(patience)
+	for old := d.pid; d.pid == old && time.Now().Before(end); {
+		cmd := exec.Command("sh", append([]string{"-c", supervise, "sh"}, d.args...)...)
+		cmd.Env = append(os.Environ(), "NOTIFY_SOCKET=")
+		d.run = leash(t, cmd, d.side, &d.out)
+		for ended := false; d.pid == old && !ended && time.Now().Before(end); {
+			select {
+			case <-d.run.done:
+				ended = true
+				survived.add("daemon starts repeated", 1)
+			case <-time.After(2 * time.Millisecond):
+				if s, err := d.status(t); err == nil {
+					d.pid = s.PID
+				}
+			}
+		}
+		if d.pid != old {
 			return
 		}
-		if time.Now().After(end) {
-			t.Fatal("the daemon does not get ready")
-		}
 	}
+	t.Fatal("the daemon does not get ready")
 }
 
 func (d *daemon) status(t *testing.T) (control.Status, error) {
@@ -141,15 +156,21 @@ func (d *daemon) status(t *testing.T) (control.Status, error) {
 func (d *daemon) kill(t *testing.T) {
 	t.Helper()
 	must(t, unix.Kill(d.pid, unix.SIGKILL))
-	d.run.letGo()
+	<-d.run.done
 	survived.add("daemon kills", 1)
 }
 
 // stall stops the daemon for a while, as a hypervisor would.
 func (d *daemon) stall(t *testing.T, while time.Duration) {
 	t.Helper()
+	d.during(t, func() { time.Sleep(while) })
+}
+
+// during runs f while the daemon is stopped.
+func (d *daemon) during(t *testing.T, f func()) {
+	t.Helper()
 	must(t, unix.Kill(d.pid, unix.SIGSTOP))
-	time.Sleep(while)
+	f()
 	must(t, unix.Kill(d.pid, unix.SIGCONT))
 	survived.add("daemon stalls", 1)
 }

@@ -6,6 +6,8 @@ package soak
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -59,6 +61,11 @@ func (y *tally) String() string {
 	var b strings.Builder
 	for _, what := range order {
 		fmt.Fprintf(&b, "  %-24s %d\n", what, y.counts[what])
+	}
+	for _, what := range slices.Sorted(maps.Keys(y.counts)) {
+		if !slices.Contains(order, what) {
+			fmt.Fprintf(&b, "  %-24s %d\n", what, y.counts[what])
+		}
 	}
 	fmt.Fprintf(&b, "  wire: %v\n", y.wire)
 	return b.String()

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/testnet/faultwire"
@@ -111,3 +112,17 @@ func (w *world) word(off int) uint64 { return binary.LittleEndian.Uint64(w.mem[o
 
 // heal makes the wire a good one again.
 func (w *world) heal() { w.wire.SetBoth(faultwire.Faults{}) }
+
+// until waits for the wire to have done something.
+func (w *world) until(is func(s *faultwire.Stats) bool) {
+	w.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		s := w.wire.Stats()
+		if is(&s) {
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("what should happen on the wire does not: %v", s)
+		}
+	}
+}
