@@ -51,8 +51,8 @@ func (w *world) checkOp(o *op) {
 		w.fail("%v: the endpoint exists, but was refused", o)
 	case r.Reason == session.ProtocolError:
 		w.fail("%v: protocol error between two honest engines", o)
-	case w.plan.quiet && r.Fate != engine.Success && !o.refused && o.peer.endpoint < endpoints:
-		w.fail("%v: fate %d, reason %v, though there were no faults", o, r.Fate, r.Reason)
+	case w.plan.certain && r.Fate != engine.Success && !o.refused && o.peer.endpoint < endpoints:
+		w.fail("%v: fate %d, reason %v, though nothing excuses it", o, r.Fate, r.Reason)
 	}
 }
 

@@ -32,24 +32,27 @@ func (w *world) twoNodes() (a, b int) {
 // partition cuts links: one direction, both, or everything of one node.
 func (w *world) partition(length int64) {
 	a, b := w.twoNodes()
-	var cut []*link
+	var cut [][2]int
 	switch w.dice.IntN(3) {
 	case 0:
-		cut = append(cut, &w.net.links[a][b])
+		cut = append(cut, [2]int{a, b})
 	case 1:
-		cut = append(cut, &w.net.links[a][b], &w.net.links[b][a])
+		cut = append(cut, [2]int{a, b}, [2]int{b, a})
 	default:
 		for i := range w.nodes {
 			if i != a {
-				cut = append(cut, &w.net.links[a][i], &w.net.links[i][a])
+				cut = append(cut, [2]int{a, i}, [2]int{i, a})
 			}
 		}
 	}
 	w.count(partitions)
 	w.trace.event("partition of %d links between %d and %d for %d ms", len(cut), a, b, length/millisecond)
-	for _, l := range cut {
-		l.cut++
-		w.at(w.now+length, func() { l.cut-- })
+	for _, way := range cut {
+		w.net.links[way[0]][way[1]].cut++
+		w.at(w.now+length, func() {
+			w.net.links[way[0]][way[1]].cut--
+			w.net.echo(way[0], way[1])
+		})
 	}
 }
 
@@ -91,6 +94,10 @@ func (w *world) crash(length int64) {
 			w.count(restartsKept)
 		}
 		n.boot()
+		for i := range w.nodes {
+			w.net.echo(i, n.index)
+			w.net.echo(n.index, i)
+		}
 		w.trace.event("restart of %v, memory fresh: %t", n, fresh)
 	})
 }

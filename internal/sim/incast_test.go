@@ -10,7 +10,7 @@ import (
 )
 
 // assertIncast says whether the thresholds below are asserted or only shown.
-const assertIncast = false
+const assertIncast = true
 
 // What congestion control has to achieve.
 const (

@@ -50,6 +50,9 @@ type rates struct {
 // captures is how many old packets a link remembers for replay.
 const captures = 64
 
+// echoes is how many of them arrive once more after a restart or a partition.
+const echoes = 32
+
 // link is one direction between two nodes.
 type link struct {
 	delay   int64 // ns, one way
@@ -78,6 +81,7 @@ func (net *network) send(from *node, packet []byte, t int64) {
 		return
 	}
 	l := &net.links[from.index][to.index]
+	net.replay(l, to, packet)
 	if net.drop != nil && net.drop(from, to, packet) {
 		w.count(lost)
 		return
@@ -85,6 +89,9 @@ func (net *network) send(from *node, packet []byte, t int64) {
 	switch {
 	case l.cut > 0:
 		w.count(cutOff)
+		if w.dice.chance(l.rates.replay) { // stuck somewhere, rather than lost
+			net.again(l, to, packet, pick(w.dice, 10*millisecond, 100*millisecond, 500*millisecond))
+		}
 		return
 	case w.dice.chance(l.rates.loss):
 		w.count(lost)
@@ -97,7 +104,6 @@ func (net *network) send(from *node, packet []byte, t int64) {
 			net.carry(l, from, to, packet, t+w.dice.exp(20*l.delay))
 		}
 	}
-	net.replay(l, from, to, packet)
 }
 
 // carry brings one copy of a packet to the other end of a link.
@@ -147,26 +153,45 @@ func (net *network) arrive(from, to *node, b []byte, sent int64) {
 	}
 }
 
-// replay remembers the packet and sometimes sends an old one once more, after a
-// time in which the world may have changed.
-func (net *network) replay(l *link, from, to *node, packet []byte) {
+// replay remembers the packet, even one that is about to get lost, and sometimes
+// has an old one arrive, after a time in which the world may have changed.
+func (net *network) replay(l *link, to *node, packet []byte) {
 	w := net.w
 	if l.rates.replay == 0 {
 		return
 	}
 	if len(l.old) < captures {
 		l.old = append(l.old, append([]byte(nil), packet...))
-	} else if w.dice.chance(0.1) {
+	} else if w.dice.chance(0.5) {
 		l.old[w.dice.IntN(captures)] = append([]byte(nil), packet...)
 	}
 	if w.dice.chance(l.rates.replay) {
-		w.count(replayed)
-		b := l.old[w.dice.IntN(len(l.old))]
-		w.at(w.now+w.dice.exp(pick(w.dice, 100*microsecond, 10*millisecond, second)), func() {
-			if !w.calm {
-				to.deliver(append([]byte(nil), b...))
-			}
-		})
+		net.again(l, to, l.old[w.dice.IntN(len(l.old))], pick(w.dice, 100*microsecond, 10*millisecond, second))
+	}
+}
+
+// again has an old packet of a link arrive after some time of the given mean.
+func (net *network) again(l *link, to *node, b []byte, mean int64) {
+	w := net.w
+	w.count(replayed)
+	w.at(w.now+w.dice.exp(mean), func() {
+		if !w.calm && l.cut == 0 {
+			to.deliver(append([]byte(nil), b...))
+		}
+	})
+}
+
+// echo has old packets of a link arrive within a short time: after a restart,
+// when new sessions may take the places of those that the packets belong to, or
+// after a partition, when the packets had been given up.
+func (net *network) echo(from, to int) {
+	l := &net.links[from][to]
+	if l.rates.replay == 0 || len(l.old) == 0 {
+		return
+	}
+	d := net.w.dice
+	for range echoes {
+		net.again(l, net.w.nodes[to], l.old[d.IntN(len(l.old))], pick(d, millisecond, 10*millisecond, 50*millisecond, 200*millisecond))
 	}
 }
 

@@ -16,7 +16,7 @@ type plan struct {
 	ops     int // per client
 	end     int64
 	tick    int64 // ns between steps of a node to which nothing happens
-	quiet   bool  // no faults at all: then everything must succeed
+	certain bool  // so few faults that everything must succeed
 	unlucky bool  // engines draw neighbouring epochs and equal tags
 
 	encap    wire.Kind
@@ -54,9 +54,9 @@ type incidents struct {
 // sessions for dead, and a restart is what its initiators see.
 const forgetful = 60 * second
 
-// drawPlan makes a plan from the seed. One in twenty is quiet; the others have
-// each kind of fault or not, so that interactions of few are seen as well as
-// all at once.
+// drawPlan makes a plan from the seed. Each kind of fault is in it or not, so
+// that interactions of few are seen as well as all at once. One in twenty has no
+// faults, two only what retransmission has to cope with, and seven are haunted.
 func drawPlan(d dice) plan {
 	p := plan{
 		nodes: 2 + d.IntN(3), clients: 1 + d.IntN(3), ops: int(d.between(20, 80)),
@@ -70,23 +70,53 @@ func drawPlan(d dice) plan {
 			RTOMax: time.Duration(pick(d, 50*millisecond, 500*millisecond)),
 			GiveUp: time.Duration(pick(d, 60*millisecond, 200*millisecond, 600*millisecond, 2*second)),
 		},
-		sessions: pick(d, 64, 64, 6), buffers: pick(d, 512, 512, 40),
+		sessions: pick(d, 64, 64, 6), buffers: pick(d, 512, 512, 40, 12, 12),
 		rxRing: pick(d, 2048, 256, 24), txRing: pick(d, 2048, 256, 16),
 		delay: pick(d, 2*microsecond, 20*microsecond, 200*microsecond),
 		burst: pick(d, 1, 8, 40), most: pick(d, 1, 16, 100), wordOps: 40,
 		fences: pick(d, 0, 0.05, 0.3), badKeys: pick(d, 0, 0.05), longOnes: pick(d, 0, 0.1, 0.4),
 	}
+	if d.chance(0.2) { // sessions so long that their windows come round
+		p.ops, p.most, p.longOnes = 300, 100, 0.2
+	}
 	p.think = p.end / int64(p.ops) * int64(p.burst) / 2
 	if d.chance(0.3) {
 		p.uplink, p.downlink, p.queue = 1.25, pick(d, 1.25, 0.125), pick(d, 50*microsecond, millisecond)
 	}
-	if d.chance(0.05) {
-		p.quiet = true
-		p.queue, p.rxRing, p.sessions, p.buffers = 0, 2048, 64, 512
-		return p
-	}
 	p.drawFaults(d)
+	switch kind := d.IntN(20); kind {
+	case 0, 1, 2:
+		p.beCertain(kind == 0)
+	case 3, 4, 5, 6, 7, 8, 9:
+		p.haunt(d)
+	}
 	return p
+}
+
+// beCertain takes everything out of the plan that excuses failure: without
+// incidents, with room for everybody and with patience for some forty
+// retransmissions, nothing may fail.
+func (p *plan) beCertain(faultless bool) {
+	p.certain = true
+	p.incidents = incidents{}
+	p.rates.loss = min(p.rates.loss, 0.2)
+	p.queue, p.rxRing, p.sessions, p.buffers = 0, 2048, 64, 512
+	p.session.RTOMax, p.session.GiveUp = time.Duration(50*millisecond), time.Duration(2*second)
+	if faultless {
+		p.rates, p.jitter = rates{}, 0
+	}
+}
+
+// haunt makes the plan one of two nodes, each of which lives many lives and
+// gives up often, while the packets of old sessions keep coming.
+func (p *plan) haunt(d dice) {
+	p.nodes, p.clients, p.ops, p.end = 2, 1, 150, second
+	p.burst, p.most, p.think, p.unlucky = 8, 100, 30*millisecond, true
+	p.sessions, p.buffers, p.rxRing, p.fences = 64, 512, 2048, 0
+	p.mtu, p.longOnes, p.session.Window = 256, 0.5, 64 // many frames in flight
+	p.session.GiveUp, p.session.RTOMax = time.Duration(60*millisecond), time.Duration(20*millisecond)
+	p.rates.replay, p.rates.loss, p.rates.corrupt = 0.2, min(p.rates.loss, 0.05), 0
+	p.incidents = incidents{partitions: 8, crashes: d.IntN(7)}
 }
 
 // drawFaults chooses which faults there are and how strong.

@@ -32,7 +32,7 @@ func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
 type unlucky struct {
 	d       dice
 	inverse uint32 // of the factor that makes first psns from epochs
-	psn     uint32 // the first psn of the next epoch
+	used    map[uint32]bool
 	tag     uint64
 }
 
@@ -42,17 +42,22 @@ func newUnlucky(d dice) *unlucky {
 	for range 5 {
 		inverse *= 2 - factor*inverse
 	}
-	return &unlucky{d: d, inverse: inverse, psn: -uint32(d.IntN(256)), tag: d.Uint64N(wire.MaxTags - 1)}
+	return &unlucky{d: d, inverse: inverse, used: map[uint32]bool{}, tag: d.Uint64N(wire.MaxTags - 1)}
 }
 
-// next returns a value whose low half is an epoch with the next first psn, and
-// whose remainder, from which session ids take their tag, is always the same.
+// next returns a value whose low half is an epoch with a first psn near all
+// others, and whose remainder, from which session ids take their tag, is always
+// the same.
 func (u *unlucky) next() uint64 {
-	low := uint64(u.psn * u.inverse)
-	u.psn += uint32(u.d.IntN(8)) + 1
-	v := u.d.Uint64()<<32 | low
+	psn := uint32(0)
+	for u.used[psn] {
+		spread := len(u.used) + session.MaxWindow/4
+		psn = uint32(u.d.IntN(2*spread) - spread)
+	}
+	u.used[psn] = true
+	v := u.d.Uint64()<<32 | uint64(psn*u.inverse)
 	const tags = wire.MaxTags - 1
-	for v%tags != u.tag { // 2^32 and tags may share factors, but the high half takes all values
+	for v%tags != u.tag { // the high half takes all values, so this one comes
 		v += 1 << 32
 	}
 	return v

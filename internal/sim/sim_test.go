@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 0, "number of seeds that TestSim runs; 0 means 200, or 40 with -short")
+	seeds = flag.Int("seeds", 0, "number of seeds that TestSim runs; 0 means 300, or 60 with -short")
 	first = flag.Uint64("first", 1, "first seed that TestSim runs")
 	seed  = flag.Uint64("seed", 0, "run this seed alone")
 	show  = flag.Bool("show", false, "with -seed: print everything that happens")
@@ -31,9 +31,9 @@ func TestSim(t *testing.T) {
 	}
 	n := *seeds
 	if n == 0 {
-		n = 200
+		n = 300
 		if testing.Short() {
-			n = 40
+			n = 60
 		}
 	}
 	var (

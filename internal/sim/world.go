@@ -5,8 +5,6 @@ package sim
 import (
 	"fmt"
 	"io"
-
-	"github.com/xdpfab/xdpfab/internal/session"
 )
 
 // world is one run.
@@ -72,19 +70,21 @@ func (w *world) populate() {
 		}
 	}
 	for _, n := range w.nodes {
-		if !w.plan.quiet {
-			n.drift = (w.dice.Float64() - 0.5) * 1e-2
-		}
+		n.drift = (w.dice.Float64() - 0.5) * 1e-2
 		n.boot()
 	}
 }
+
+// limboTime is how long a session that has given up keeps buffers that others
+// may be waiting for.
+const limboTime = 61 * second
 
 // settleTime is how long after the last fault everything must have completed:
 // the give-up time of a session that was unlucky to the end, that of the one
 // before it on the same peer, and the longest pauses between retransmissions.
 func (w *world) settleTime() int64 {
 	c := w.plan.session.WithDefaults()
-	return 3*int64(c.GiveUp) + 4*int64(c.RTOMax) + second
+	return 3*int64(c.GiveUp) + 4*int64(c.RTOMax) + limboTime + second
 }
 
 // run lets the world go by and judges it.
@@ -138,7 +138,7 @@ func (w *world) close() {
 	for _, n := range w.nodes {
 		for _, c := range n.clients {
 			for _, p := range c.peers {
-				p.eng.Close(session.ClosedHere)
+				p.eng.Close()
 			}
 		}
 		n.wake(w.now)
