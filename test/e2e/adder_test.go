@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	fab "github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// asAdder in the environment turns the test binary into an adder: a program with
+// the library, as users write them, that keeps an account of every operation.
+// `xdpfab bench` cannot be used where several processes write a word or where the
+// number of unknown outcomes matters: it fails for the one and tells the first
+// error for the other.
+const asAdder = "XDPFAB_E2E_ADDER"
+
+// account is what an adder prints: the fates of its fetch-adds of 1. Their sum is
+// Posted.
+type account struct {
+	Posted, Added, NotExecuted, Unknown, Restarted uint64
+
+	First string // error of the first that failed
+	Later uint64 // fetch-adds that succeeded afterwards, on the same endpoint
+}
+
+// adderArgs are the adder's command line.
+type adderArgs struct {
+	ifname, peer, region, values string
+	count                        uint64
+	window                       int
+	giveUp                       time.Duration
+	later                        uint64
+}
+
+func adderMain(args []string) int {
+	var a adderArgs
+	fs := flag.NewFlagSet("adder", flag.ExitOnError)
+	fs.StringVar(&a.ifname, "i", "", "interface")
+	fs.StringVar(&a.peer, "peer", "", "address of the target")
+	fs.StringVar(&a.region, "region", "", "whose first word to add to")
+	fs.StringVar(&a.values, "values", "", "file to write the fetched values to, 8 bytes each")
+	fs.Uint64Var(&a.count, "count", 1<<62, "fetch-adds, unless one fails")
+	fs.IntVar(&a.window, "window", 1024, "fetch-adds in flight, a power of two")
+	fs.DurationVar(&a.giveUp, "timeout", 5*time.Second, "silence after which to give up")
+	fs.Uint64Var(&a.later, "later", 0, "after a failure, go on until so many have succeeded")
+	_ = fs.Parse(args)
+	if err := a.run(); err != nil {
+		fmt.Fprintln(os.Stderr, "adder:", err)
+		return 1
+	}
+	return 0
+}
+
+// run adds, and prints the account.
+func (a *adderArgs) run() error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	w, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.dom.Close()
+	if err := w.add(ctx, a.count); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(limit); w.Later < a.later; {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("after %q only %d more succeeded", w.First, w.Later)
+		}
+		if err := w.again(ctx); err != nil {
+			return err
+		}
+	}
+	if a.values != "" {
+		if err := os.WriteFile(a.values, w.values, 0o600); err != nil {
+			return err
+		}
+	}
+	return json.NewEncoder(os.Stdout).Encode(&w.account)
+}
+
+// adder is an endpoint at work. One goroutine uses it.
+type adder struct {
+	account
+	dom    *fab.Domain
+	ep     *fab.Endpoint
+	cq     *fab.CompletionQueue
+	dest   fab.Address
+	key    uint64
+	free   []*[8]byte // results of no operation in flight
+	window int
+	values []byte // fetched, one after the other
+}
+
+func (a *adderArgs) open(ctx context.Context) (w *adder, err error) {
+	w = &adder{window: a.window}
+	for range a.window {
+		w.free = append(w.free, new([8]byte))
+	}
+	if w.dom, err = fab.Open(ctx, a.ifname, fab.DomainAttr{GiveUp: a.giveUp}); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.dom.Close())
+		}
+	}()
+	peer, err := w.dom.Dial(ctx, a.peer)
+	if err != nil {
+		return nil, err
+	}
+	region, err := peer.Lookup(ctx, a.region)
+	if err != nil {
+		return nil, err
+	}
+	w.key = region.Key
+	av, err := w.dom.NewAddressVector()
+	if err != nil {
+		return nil, err
+	}
+	if w.cq, err = w.dom.NewCompletionQueue(fab.CQAttr{Size: a.window}); err != nil {
+		return nil, err
+	}
+	if w.ep, err = w.dom.NewEndpoint(fab.EndpointAttr{Number: fab.AnyNumber, Size: a.window, InitiateOnly: true}); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(w.ep.Bind(av, 0), w.ep.Bind(w.cq, 0), w.ep.Enable()); err != nil {
+		return nil, err
+	}
+	w.dest, err = av.Insert(ctx, a.peer)
+	return w, err
+}
+
+// add posts until count or the first failure, and returns when none is in flight.
+func (w *adder) add(ctx context.Context, count uint64) error {
+	for {
+		full := false
+		for !full && w.First == "" && w.Posted < count && len(w.free) > 0 {
+			err := w.post()
+			if full = errors.Is(err, fab.ErrAgain); err != nil && !full {
+				return err
+			}
+		}
+		if len(w.free) == w.window {
+			if !full {
+				return nil
+			}
+			runtime.Gosched()
+			continue
+		}
+		if err := w.collect(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// post takes a free result into flight. An operation's place becomes free a moment
+// after its completion shows, so that there may be no room for as many as window.
+func (w *adder) post() error {
+	r := w.free[len(w.free)-1]
+	err := w.ep.FetchAtomic(one[:], 1, r[:], w.dest, 0, w.key, atomic.Uint64, atomic.Sum, r)
+	if err != nil {
+		return err
+	}
+	w.free = w.free[:len(w.free)-1]
+	w.Posted++
+	return nil
+}
+
+var one = [8]byte{1}
+
+// collect waits for completions and puts them to the account.
+func (w *adder) collect(ctx context.Context) error {
+	if err := w.cq.Wait(ctx, 1); err != nil {
+		return err
+	}
+	var done [256]fab.Completion
+	n, err := w.cq.Read(done[:])
+	if errors.Is(err, fab.ErrAvailable) {
+		e, ok := w.cq.ReadErr()
+		if !ok {
+			return errors.New("an error completion was announced and is missing")
+		}
+		w.failed(e.Err)
+		w.free = append(w.free, e.Context.(*[8]byte))
+		return nil
+	}
+	for _, c := range done[:n] {
+		r := c.Context.(*[8]byte)
+		w.values = append(w.values, r[:]...)
+		w.free = append(w.free, r)
+	}
+	w.Added += uint64(n)
+	return err
+}
+
+func (w *adder) failed(err error) {
+	switch {
+	case errors.Is(err, fab.ErrNotExecuted):
+		w.NotExecuted++
+	case errors.Is(err, fab.ErrPeerRestarted):
+		w.Restarted++
+	case errors.Is(err, fab.ErrOutcomeUnknown):
+		w.Unknown++
+	}
+	if w.First == "" {
+		w.First = err.Error()
+	}
+}
+
+// again runs one fetch-add by itself, after a failure.
+func (w *adder) again(ctx context.Context) error {
+	before := w.Added
+	if err := w.post(); err != nil && !errors.Is(err, fab.ErrAgain) {
+		return err
+	}
+	for len(w.free) < w.window {
+		if err := w.collect(ctx); err != nil {
+			return err
+		}
+	}
+	w.Later += w.Added - before
+	return nil
+}
+
+// startAdder starts this test binary as an adder.
+func startAdder(t *testing.T, side *testnet.Side, n *node, args ...string) *process {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return start(t, side, self, append([]string{"-i", side.IfName, "-peer", n.addr()}, args...), env(asAdder+"=1"))
+}
+
+// fates is the account of an adder that has ended. Its parts must make the whole.
+func fates(p *process) account {
+	p.t.Helper()
+	a := decoded[account](p)
+	if a.Added+a.NotExecuted+a.Unknown+a.Restarted != a.Posted {
+		p.t.Errorf("%s: operations are missing: %+v", p.name, a)
+	}
+	return a
+}
+
+// word reads the first word of a region's file.
+func word(t *testing.T, path string) uint64 {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return binary.LittleEndian.Uint64(b)
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// startDemo starts the demo with temporary files in a folder that it must leave
+// empty.
+func startDemo(t *testing.T, args ...string) (p *process, temp string) {
+	t.Helper()
+	testnet.Require(t)
+	temp = t.TempDir()
+	return start(t, nil, xdpfabPath, append([]string{"demo"}, args...), env("TMPDIR="+temp)), temp
+}
+
+// checkGone: nothing that the demo made is there any more.
+func checkGone(t *testing.T, demo *process, temp string) {
+	t.Helper()
+	left := namespaces(demo.cmd.Process.Pid)
+	files, err := filepath.Glob(temp + "/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left = append(left, files...); len(left) > 0 {
+		t.Errorf("the demo left %q", left)
+	}
+	for _, pid := range children() {
+		t.Errorf("the demo left process %s", pid)
+	}
+}
+
+// children lists the processes that run one of the programs, with their command
+// lines. Tests run one after the other, so they are the present test's.
+func children() (found []string) {
+	exes, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, link := range exes {
+		if exe, err := os.Readlink(link); err == nil && strings.HasPrefix(exe, folder+"/") {
+			cmdline, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cmdline"))
+			found = append(found, strings.ReplaceAll(string(cmdline), "\x00", " "))
+		}
+	}
+	return found
+}
+
+func TestDemo(t *testing.T) {
+	demo, temp := startDemo(t, "--json")
+	type work struct {
+		Workload, Got, Want string
+		Exact               bool
+	}
+	type report struct {
+		Daemon     control.Status
+		Work       []work
+		Ping       []struct{ Sent, Answered int }
+		Latency    []benchReport
+		Throughput []benchReport
+		Exact      bool
+	}
+	r := decoded[report](demo)
+	if !r.Exact || len(r.Work) != 8 || len(r.Ping) != 2 || len(r.Latency) == 0 || len(r.Throughput) != 3 || r.Daemon.Counters["ops_executed"] == 0 {
+		t.Errorf("report %+v", r)
+	}
+	for _, w := range r.Work {
+		if !w.Exact || w.Got != w.Want || w.Got == "" {
+			t.Errorf("%+v is not exact", w)
+		}
+	}
+	for _, b := range append(r.Latency, r.Throughput...) {
+		if !b.Verified || b.Ops == 0 {
+			t.Errorf("%+v is not verified", b)
+		}
+	}
+	checkGone(t, demo, temp)
+}
+
+// Ctrl-C at any point: the demo says so by its exit code and tidies up.
+func TestDemoInterrupted(t *testing.T) {
+	for _, sig := range []unix.Signal{unix.SIGINT, unix.SIGTERM} {
+		for what, ready := range map[string]func(p *process, programs string) bool{
+			"the namespaces":  func(p *process, _ string) bool { return len(namespaces(p.cmd.Process.Pid)) == 2 },
+			"the daemon":      func(_ *process, programs string) bool { return strings.Contains(programs, "/xdpfabd ") },
+			"the first work":  func(_ *process, programs string) bool { return strings.Contains(programs, " work ") },
+			"the measurement": func(_ *process, programs string) bool { return strings.Contains(programs, " bench ") },
+		} {
+			if sig == unix.SIGTERM && what == "the measurement" {
+				continue // once is enough of what takes its time
+			}
+			t.Run(fmt.Sprint(sig, " at ", what), func(t *testing.T) {
+				demo, temp := startDemo(t)
+				demo.eventually("reaching "+what, func() bool { return ready(demo, strings.Join(children(), "\n")) })
+				demo.signal(sig)
+				if code := demo.code(); code == 0 {
+					t.Errorf("exit code 0 after %v, with stderr %q", sig, demo.err.String())
+				}
+				if text := demo.err.String(); !strings.HasPrefix(text, "xdpfab: ") || strings.Count(text, "\n") != 1 {
+					t.Errorf("stderr %q, want one line", text)
+				}
+				checkGone(t, demo, temp)
+			})
+		}
+	}
+}
+
+// A daemon with a configuration that is wrong says where, and touches nothing.
+func TestFaultyConfiguration(t *testing.T) {
+	testnet.Require(t)
+	net := testnet.NewPair(t, testnet.Options{})
+	for name, c := range map[string]struct {
+		toml string
+		want []string
+	}{
+		"syntax":         {"interface = \"veth0\"\n\nwindow = = 3\n", []string{":3:", "window"}},
+		"no value":       {"interface = \"veth0\"\nwindow =\n", []string{":2:", "window"}},
+		"unknown key":    {"interface = \"veth0\"\n\n\nwindo = 3\n", []string{":4:", "windo: unknown key"}},
+		"type":           {"window = \"many\"\ninterface = \"veth0\"\n", []string{":1:", "window", "want an integer"}},
+		"range":          {"interface = \"veth0\"\nwindow = 65\n", []string{":2:", "window", "1 to 64"}},
+		"duration":       {"interface = \"veth0\"\ngive-up = \"soon\"\n", []string{":2:", "give-up"}},
+		"size":           {"interface = \"veth0\"\n[[region]]\nname = \"r\"\nsize = \"4 apples\"\n", []string{":4:", "region[0].size", "64KiB"}},
+		"region twice":   {"interface = \"veth0\"\n[[region]]\nname = \"r\"\nsize = 8\n[[region]]\nname = \"r\"\nsize = 8\n", []string{":6:", "region[1].name"}},
+		"unknown access": {"interface = \"veth0\"\n[[region]]\nname = \"r\"\nsize = 8\naccess = \"all\"\n", []string{":5:", "region[0].access"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "xdpfabd.toml")
+			if err := os.WriteFile(path, []byte(c.toml), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, extra := range [][]string{nil, {"--check"}} {
+				start(t, net.B, xdpfabdPath, append([]string{"--config", path}, extra...)).wants(2, append(c.want, "xdpfabd: "+path)...)
+			}
+			if attached(t, net.B) {
+				t.Error("an XDP program is attached")
+			}
+		})
+	}
+	start(t, net.B, xdpfabdPath, []string{"--config", "/nonexistent.toml"}).wants(2, "/nonexistent.toml", "no such file")
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// loaded is a daemon whose memory is a file, so that what really happened can be
+// seen whatever became of the daemon.
+type loaded struct {
+	*node
+	t     *testing.T
+	net   *testnet.Pair
+	file  string
+	flags []string
+}
+
+func newLoaded(t *testing.T) *loaded {
+	t.Helper()
+	testnet.Require(t)
+	l := &loaded{t: t, net: testnet.NewPair(t, testnet.Options{}), file: filepath.Join(t.TempDir(), "memory")}
+	l.flags = []string{"--region", "r=4KiB:key=0x11,backing=" + l.file, "--region", "other=4KiB:key=0x22"}
+	l.node = serve(t, l.net.B, l.flags...)
+	return l
+}
+
+// restart starts a daemon in place of the last one, with the same command line.
+func (l *loaded) restart() {
+	l.t.Helper()
+	l.node = launch(l.t, l.net.B, l.socket, l.flags...)
+	l.ready()
+}
+
+// busy waits until the client has kept the daemon busy for a while.
+func (l *loaded) busy(client *process) {
+	l.t.Helper()
+	from := l.counters()["ops_executed"]
+	client.eventually("keeping the daemon busy", func() bool { return l.counters()["ops_executed"] > from+20_000 })
+}
+
+// bench is the client under load, for longer than the test needs it.
+func (l *loaded) bench(flags ...string) *process {
+	l.t.Helper()
+	args := []string{"bench", l.addr(), "-i", l.net.A.IfName, "--region", "other", "--mode", "throughput", "--duration", "1h"}
+	return start(l.t, l.net.A, xdpfabPath, append(args, flags...))
+}
+
+// add adds 1 to the first word by the client, and returns what was there.
+func (l *loaded) add() uint64 {
+	l.t.Helper()
+	r := answer[atomicReport](l.t, l.net.A, "atomic", "sum", "uint64", "1", "-i", l.net.A.IfName, "--peer", l.addr(), "--region", "r")
+	n, err := strconv.ParseUint(strings.Join(r.Before, ","), 10, 64)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return n
+}
+
+// check compares the memory with an adder's account: it grew by what succeeded, and
+// at most by what may have.
+func (l *loaded) check(a account) {
+	l.t.Helper()
+	sum := word(l.t, l.file)
+	if sum < a.Added || sum > a.Added+a.Unknown+a.Restarted {
+		l.t.Errorf("the memory holds %d; account %+v", sum, a)
+	}
+	l.t.Logf("memory %d, account %+v", sum, a)
+}
+
+// A daemon that is asked to end while it is busy ends in order: the client knows
+// of each operation whether it ran.
+func TestTermUnderLoad(t *testing.T) {
+	l := newLoaded(t)
+	adder := startAdder(t, l.net.A, l.node, "-region", "r", "-timeout", "1s")
+	l.busy(adder)
+	asked := time.Now()
+	l.end()
+	t.Logf("ended in %v", time.Since(asked))
+	a := fates(adder)
+	l.check(a)
+	if a.Unknown+a.Restarted != 0 || a.NotExecuted == 0 || a.Added == 0 || !strings.Contains(a.First, "not executed: ") {
+		t.Errorf("account %+v: want every operation added or not executed", a)
+	}
+	l.restart()
+	bench := l.bench("--timeout", "1s")
+	l.busy(bench)
+	l.end()
+	// Which of the two the first operation meets that did not run depends on where
+	// it was: in the session that was closed, or waiting to go.
+	refused := map[string]int{"not executed: peer closed the session": 1, "not executed: peer refused the session": 1, "not executed: peer does not answer": 4}
+	code, text := bench.code(), bench.err.String()
+	for why, want := range refused {
+		if strings.HasPrefix(text, "xdpfab: ") && strings.Contains(text, why) && code == want {
+			return
+		}
+	}
+	t.Errorf("bench ended with code %d and %q, want to be told that an operation was not executed", code, text)
+}
+
+// A daemon that is killed while it is busy, and is there again at once: the client
+// learns that the peer restarted, and goes on with the new one.
+func TestKillAndRestartUnderLoad(t *testing.T) {
+	l := newLoaded(t)
+	adder := startAdder(t, l.net.A, l.node, "-region", "r", "-timeout", "30s")
+	l.busy(adder)
+	l.kill()
+	l.restart()
+	a := fates(adder)
+	l.check(a)
+	if a.Restarted == 0 || a.Added == 0 || !strings.Contains(a.First, "peer restarted") {
+		t.Errorf("account %+v: want operations of which it is told that the peer restarted", a)
+	}
+	bench := l.bench("--timeout", "30s")
+	l.busy(bench)
+	l.kill()
+	l.restart()
+	bench.wants(3, "xdpfab: ", "peer restarted")
+	if b := l.add(); b != word(t, l.file)-1 {
+		t.Errorf("a new operation found %d, the memory holds %d", b, word(t, l.file))
+	}
+	l.end()
+}
+
+// A daemon that is killed and stays away: after the give-up time the outcome is
+// unknown, and the client says why.
+func TestKillUnderLoad(t *testing.T) {
+	l := newLoaded(t)
+	adder := startAdder(t, l.net.A, l.node, "-region", "r", "-timeout", "1s")
+	l.busy(adder)
+	l.kill()
+	a := fates(adder)
+	l.check(a)
+	if a.Unknown == 0 || a.Restarted != 0 || !strings.Contains(a.First, "peer does not answer") {
+		t.Errorf("account %+v: want operations whose outcome is unknown", a)
+	}
+	l.restart()
+	bench := l.bench("--timeout", "1s")
+	l.busy(bench)
+	l.kill()
+	bench.wants(3, "xdpfab: ", "outcome unknown", "peer does not answer")
+}
+
+// The same process goes on after the restart, on the same endpoint: what it did not
+// see in the account of the first life it sees in the second.
+func TestClientSurvivesRestarts(t *testing.T) {
+	l := newLoaded(t)
+	adder := startAdder(t, l.net.A, l.node, "-region", "other", "-timeout", "30s", "-later", "100")
+	l.busy(adder)
+	l.kill()
+	l.restart()
+	if a := fates(adder); a.Restarted == 0 || a.Later < 100 {
+		t.Errorf("account %+v: want the peer's restart noticed, and 100 successes afterwards", a)
+	}
+	l.end()
+}
+
+// Five daemons on one interface, one after the other, killed and ended in turn:
+// each finds a clean interface and the memory as the last one left it.
+func TestRestarts(t *testing.T) {
+	l := newLoaded(t)
+	for i := range uint64(6) {
+		if before := l.add(); before != i {
+			t.Errorf("life %d found %d", i, before)
+		}
+		if !attached(t, l.net.B) {
+			t.Error("no XDP program while the daemon serves")
+		}
+		if i == 5 {
+			break
+		}
+		if i%2 == 0 {
+			l.kill()
+		} else {
+			l.end()
+		}
+		l.restart()
+	}
+	l.signal(unix.SIGINT) // as good as SIGTERM
+	l.wants(0, "msg=closed")
+	if attached(t, l.net.B) {
+		t.Error("an XDP program is left")
+	}
+}

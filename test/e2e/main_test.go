@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package e2e tests the product as its users have it: the daemon and the client
+// as processes, in network namespaces joined by veth, with real packets between
+// them. What an operation does on its way is the other packages' to test; here it
+// is what comes out at the end: values, messages, exit codes, a clean interface.
+//
+// Nothing is judged by how long it took. Times limit how long a test waits for
+// what must come, and are generous.
+package e2e
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The programs under test, built by TestMain; folder is where they are and what
+// the leftovers are recognized by.
+var folder, xdpfabdPath, xdpfabPath string
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asAdder) != "" {
+		os.Exit(adderMain(os.Args[1:]))
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	if os.Geteuid() != 0 {
+		return m.Run() // every test skips, and says why
+	}
+	if err := build(); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	code := m.Run()
+	for _, what := range leftovers() {
+		fmt.Fprintln(os.Stderr, "e2e: left behind:", what)
+		code = max(code, 1)
+	}
+	return code
+}
+
+// build makes both binaries, in a folder that users without rights can enter.
+func build() (err error) {
+	if folder, err = os.MkdirTemp("", "xdpfab-e2e-"); err != nil {
+		return err
+	}
+	if err := os.Chmod(folder, 0o755); err != nil {
+		return err
+	}
+	xdpfabdPath, xdpfabPath = filepath.Join(folder, "xdpfabd"), filepath.Join(folder, "xdpfab")
+	out, err := exec.Command("go", "build", "-o", folder, "../../cmd/xdpfabd", "../../cmd/xdpfab").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("building the programs: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// leftovers finds what of this run is still there: namespaces that this process or
+// one of the programs made, processes of the programs, and their sockets.
+func leftovers() []string {
+	found := namespaces(os.Getpid())
+	exes, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, link := range exes {
+		if exe, err := os.Readlink(link); err == nil && strings.HasPrefix(exe, folder+"/") {
+			found = append(found, "process "+link+" of "+exe)
+		}
+	}
+	sockets, _ := os.ReadFile("/proc/net/unix")
+	for line := range strings.Lines(string(sockets)) {
+		if strings.Contains(line, socketName) && strings.Contains(line, os.TempDir()) {
+			found = append(found, "socket "+strings.TrimSpace(line))
+		}
+	}
+	_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && path != xdpfabPath && path != xdpfabdPath {
+			found = append(found, "file "+path)
+		}
+		return nil
+	})
+	return found
+}
+
+// namespaces lists those that a process made by package veth, by their names.
+func namespaces(pid int) []string {
+	found, _ := filepath.Glob(fmt.Sprintf("/run/netns/xf%d-*", pid))
+	return found
+}

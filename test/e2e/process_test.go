@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// limit is how long any one process may take for what a test wants of it. Reaching
+// it is a failure; a machine under load stays far below.
+const limit = 60 * time.Second
+
+// nobody is a user and a group without rights.
+const nobody = 65534
+
+// process is a child under test. It ends with the test at the latest.
+type process struct {
+	t    *testing.T
+	name string // for messages
+	cmd  *exec.Cmd
+	out  buffer
+	err  buffer
+	done chan struct{} // closed when it has ended
+}
+
+// buffer takes output while a test looks at it.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// option changes how a process is started.
+type option func(*exec.Cmd)
+
+// unprivileged starts it as nobody, without any capability.
+func unprivileged(c *exec.Cmd) {
+	c.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+}
+
+func input(text string) option { return func(c *exec.Cmd) { c.Stdin = strings.NewReader(text) } }
+
+func env(pairs ...string) option { return func(c *exec.Cmd) { c.Env = append(os.Environ(), pairs...) } }
+
+// start runs a program, in the side's namespace unless that is nil. It dies with
+// this process, however that ends.
+func start(t *testing.T, side *testnet.Side, path string, args []string, options ...option) *process {
+	t.Helper()
+	p := &process{t: t, name: path[strings.LastIndexByte(path, '/')+1:] + " " + strings.Join(args, " "), done: make(chan struct{})}
+	p.cmd = exec.Command(path, args...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p.cmd.WaitDelay = limit // should a grandchild keep the pipes
+	for _, o := range options {
+		o(p.cmd)
+	}
+	launch := p.cmd.Start
+	if side != nil {
+		launch = func() error { return side.Do(p.cmd.Start) }
+	}
+	if err := launch(); err != nil {
+		t.Fatalf("starting %s: %v", p.name, err)
+	}
+	go func() {
+		_ = p.cmd.Wait() // the exit code is in ProcessState
+		close(p.done)
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.done
+		if t.Failed() {
+			t.Logf("%s\nstdout: %.400s\nstderr: %.400s", p.name, p.out.String(), p.err.String())
+		}
+	})
+	return p
+}
+
+func (p *process) signal(sig os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Fatalf("%s: sending %v: %v", p.name, sig, err)
+	}
+}
+
+// code waits for the end and returns the exit code, -1 after a signal.
+func (p *process) code() int {
+	p.t.Helper()
+	select {
+	case <-p.done:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(limit):
+		p.t.Fatalf("%s does not end within %v", p.name, limit)
+		return 0
+	}
+}
+
+// wants fails the test unless the process ends with the code given and its
+// standard error has all the texts.
+func (p *process) wants(code int, texts ...string) {
+	p.t.Helper()
+	if got := p.code(); got != code {
+		p.t.Errorf("%s: exit code %d, want %d: %s", p.name, got, code, p.err.String())
+	}
+	for _, want := range texts {
+		if !strings.Contains(p.err.String(), want) {
+			p.t.Errorf("%s: stderr lacks %q: %s", p.name, want, p.err.String())
+		}
+	}
+}
+
+// eventually polls until ok, or the process ends, or the limit.
+func (p *process) eventually(what string, ok func() bool) {
+	p.t.Helper()
+	deadline := time.After(limit)
+	for !ok() {
+		select {
+		case <-p.done:
+			p.t.Fatalf("%s ended with code %d before %s: %s", p.name, p.cmd.ProcessState.ExitCode(), what, p.err.String())
+		case <-deadline:
+			p.t.Fatalf("%s: not within %v: %s", p.name, limit, what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// xdpfab runs the client to its end.
+func xdpfab(t *testing.T, side *testnet.Side, args []string, options ...option) *process {
+	t.Helper()
+	p := start(t, side, xdpfabPath, args, options...)
+	p.code()
+	return p
+}
+
+// answer runs the client with --json, which must succeed, and decodes what it
+// prints. Fields that T does not know are fine; text around the JSON is not.
+func answer[T any](t *testing.T, side *testnet.Side, args ...string) (v T) {
+	t.Helper()
+	return decoded[T](start(t, side, xdpfabPath, append(args, "--json")))
+}
+
+// decoded is what a process that must succeed has printed.
+func decoded[T any](p *process) (v T) {
+	p.t.Helper()
+	p.wants(0)
+	if err := json.Unmarshal([]byte(p.out.String()), &v); err != nil {
+		p.t.Fatalf("%s: %v in %.2000q; stderr %s", p.name, err, p.out.String(), p.err.String())
+	}
+	if p.err.String() != "" {
+		p.t.Errorf("%s succeeded and said on stderr: %s", p.name, p.err.String())
+	}
+	return v
+}
