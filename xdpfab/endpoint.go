@@ -20,7 +20,8 @@ type EndpointAttr struct {
 	// Number is what peers address, together with the node; 0 is the one they
 	// address by default. AnyNumber picks a free one.
 	Number int
-	// Size is how many operations may be outstanding, a power of two; 1024.
+	// Size is how many operations may be outstanding, a power of two; 1024. An
+	// operation makes room a moment after its completion shows.
 	Size int
 	// InitiateOnly makes an endpoint that peers cannot address.
 	InitiateOnly bool

@@ -63,6 +63,9 @@ type OpError struct {
 }
 
 func (e *OpError) Error() string {
+	if e.Certainty == e.Cause {
+		return fmt.Sprintf("xdpfab: %s on %s: %v", e.Op, e.Peer, e.Cause)
+	}
 	return fmt.Sprintf("xdpfab: %s on %s: %v: %v", e.Op, e.Peer, e.Certainty, e.Cause)
 }
 

@@ -171,7 +171,7 @@ func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err e
 	}
 	r.offset = f.offset
 	values := args[2:]
-	if f.count < 0 || f.count > math.MaxUint32 {
+	if f.count < 0 || f.count > math.MaxUint32 || f.count == 0 && c.Flags().Changed("count") {
 		return r, usage(c, "count %d: want 1 to %d", f.count, uint32(math.MaxUint32))
 	}
 	if r.count = f.count; r.count == 0 {

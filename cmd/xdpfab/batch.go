@@ -30,7 +30,7 @@ type batchLine struct {
 	Dt       string  `json:"dt"`
 	Datatype string  `json:"datatype"` // another name of Dt
 	Offset   *uint64 `json:"offset"`   // bytes; default --offset
-	N        int     `json:"n"`        // elements; default 1
+	N        *int    `json:"n"`        // elements; default 1
 	Dst      *string `json:"dst"`
 	Buf      string  `json:"buf"`
 	Cmp      string  `json:"cmp"`
@@ -154,9 +154,11 @@ func (p *poster) line(ctx context.Context, text []byte, offset, key uint64, res 
 // request checks a line. The lengths of the arrays are left to the library.
 func (b *batchLine) request() (r request, dst []byte, err error) {
 	var errs [7]error
-	r.count, r.offset = max(b.N, 1), *b.Offset
-	if b.N < 0 {
-		errs[0] = fmt.Errorf("n %d: want 1 or more", b.N)
+	r.count, r.offset = 1, *b.Offset
+	if b.N != nil {
+		if r.count = *b.N; r.count < 1 {
+			errs[0] = fmt.Errorf("n %d: want 1 or more", r.count)
+		}
 	}
 	r.op, errs[1] = atomic.ParseOp(b.Op)
 	r.dt, errs[2] = atomic.ParseDatatype(b.Dt + b.Datatype)

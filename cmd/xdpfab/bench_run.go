@@ -177,6 +177,9 @@ func (w *worker) fail(err error) {
 func (b *bench) run(ctx context.Context, a *app, r *benchReport) error {
 	var wg sync.WaitGroup
 	finished := make(chan struct{})
+	if b.f.warmup == 0 {
+		b.phase.v.Store(measuring)
+	}
 	for _, w := range b.workers {
 		wg.Go(func() { w.run(context.WithoutCancel(ctx)) })
 	}

@@ -90,7 +90,10 @@ func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, err
 	if err != nil {
 		return nil, interfaceError(err)
 	}
-	p, err := dom.Dial(c.Context(), peer)
+	// Finding the next hop takes its own time; the peer's silence is the domain's affair.
+	ctx, cancel := context.WithTimeout(c.Context(), 2*f.giveUp)
+	defer cancel()
+	p, err := dom.Dial(ctx, peer)
 	if err != nil {
 		return nil, errors.Join(err, dom.Close())
 	}
