@@ -75,16 +75,12 @@ func (w *world) populate() {
 	}
 }
 
-// limboTime is how long a session that has given up keeps buffers that others
-// may be waiting for.
-const limboTime = 61 * second
-
 // settleTime is how long after the last fault everything must have completed:
 // the give-up time of a session that was unlucky to the end, that of the one
 // before it on the same peer, and the longest pauses between retransmissions.
 func (w *world) settleTime() int64 {
 	c := w.plan.session.WithDefaults()
-	return 3*int64(c.GiveUp) + 4*int64(c.RTOMax) + limboTime + second
+	return 3*int64(c.GiveUp) + 4*int64(c.RTOMax) + second
 }
 
 // run lets the world go by and judges it.
