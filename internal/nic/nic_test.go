@@ -110,7 +110,7 @@ func TestCapabilities(t *testing.T) {
 		return names
 	}
 	for set, want := range map[uint64]string{
-		0: "", 1 << unix.CAP_NET_RAW: " CAP_NET_RAW", 1 << unix.CAP_SYS_ADMIN: " CAP_BPF", 1 << unix.CAP_BPF: " CAP_BPF",
+		0: "", 1 << unix.CAP_NET_RAW: " CAP_NET_RAW", 1 << unix.CAP_SYS_ADMIN: " CAP_BPF CAP_PERFMON", 1 << unix.CAP_BPF: " CAP_BPF",
 	} {
 		if got := have(set); got != want {
 			t.Errorf("%#x: %q, want %q", set, got, want)
