@@ -91,7 +91,6 @@ type world struct {
 	used   int
 	strict bool
 	cfg    Config
-	old    []*Engine
 }
 
 const worldSlots = 1 << 17
