@@ -44,6 +44,9 @@ func clientMain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	d, err := xdpfab.Open(ctx, veth.IfName, xdpfab.DomainAttr{UDP: true})
+	for errors.Is(err, unix.EBUSY) && ctx.Err() == nil { // the killed one's queue is not free yet
+		d, err = xdpfab.Open(ctx, veth.IfName, xdpfab.DomainAttr{UDP: true})
+	}
 	if err != nil {
 		return err
 	}

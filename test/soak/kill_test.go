@@ -55,3 +55,24 @@ func TestClientsKilled(t *testing.T) {
 		t.Errorf("%d clients made %d sessions", n, got)
 	}
 }
+
+// retirement: the sessions of clients that were killed are forgotten after the
+// silence that the daemon is told, all of them. It takes that long.
+func retirement(t *testing.T) {
+	const n = 5
+	w := newWorld(t, setting{process: true, daemonArgs: []string{"--idle-retire", "31s"}})
+	must(t, w.client.Close())
+	killClients(t, w, n)
+	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		s, err := w.daemon.status(t)
+		must(t, err)
+		accepted, retired := s.Counters["sessions_accepted"], s.Counters["sessions_retired"]
+		if accepted >= n && retired == accepted {
+			survived.add("sessions retired", int(retired))
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("of %d sessions of dead clients %d are retired", accepted, retired)
+		}
+	}
+}

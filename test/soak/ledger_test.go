@@ -99,15 +99,9 @@ func (c *crew) finish(now bool) {
 	var wg sync.WaitGroup
 	for _, a := range c.actors {
 		wg.Go(func() {
-			start := time.Now()
 			a.drain()
-			d1 := time.Since(start)
 			a.resolve(limited(c.w.t))
-			d2 := time.Since(start)
 			a.again()
-			if d3 := time.Since(start); d3 > 3*time.Second {
-				c.w.t.Logf("SLOW %v %v %v; give-up %v", d1, d2-d1, d3-d2, c.w.client.Attr().GiveUp)
-			}
 		})
 	}
 	wg.Wait()

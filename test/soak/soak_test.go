@@ -48,6 +48,9 @@ func TestSoak(t *testing.T) {
 	defer func() {
 		fmt.Printf("survived in %v, %d rounds, last seed %d:\n%v", time.Since(start).Round(time.Second), rounds, next-1, &survived)
 	}()
+	if *minutes >= 2 && !t.Run("retirement", retirement) {
+		return
+	}
 	for ; time.Now().Before(end); rounds, next = rounds+1, next+1 {
 		rnd := rand.New(rand.NewPCG(next, next))
 		s := scenarios[rnd.IntN(len(scenarios))]

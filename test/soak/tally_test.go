@@ -41,7 +41,7 @@ func (y *tally) addWire(s faultwire.Stats) {
 var order = []string{
 	"operations", "completed ok", "completed not executed", "completed unknown", "completed restarted",
 	"resolved: ran", "resolved: never ran", "unresolved arrays", "unresolved",
-	"partitions", "daemon kills", "client kills", "daemon stalls", "cpu hogs", "linearizable histories",
+	"partitions", "daemon kills", "client kills", "daemon stalls", "cpu hogs", "sessions retired", "linearizable histories",
 }
 
 // line is a short form for progress.

@@ -35,6 +35,7 @@ type setting struct {
 	udp            bool // over UDP and IPv4 instead of raw Ethernet
 	process        bool // the server is an xdpfabd with its memory in a file
 	client, server xdpfab.DomainAttr
+	daemonArgs     []string // more arguments of the process
 }
 
 // world is a client and a server at the ends of a faulty wire.
@@ -59,7 +60,7 @@ func newWorld(t *testing.T, s setting) *world {
 		w.addr = w.wire.B.IP4.String()
 	}
 	if s.process {
-		w.daemon = newDaemon(t, w.wire.B, s.udp)
+		w.daemon = newDaemon(t, w.wire.B, s.udp, s.daemonArgs...)
 		w.mem = w.daemon.mem
 		w.daemon.start(t)
 	} else {
