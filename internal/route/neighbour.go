@@ -62,6 +62,9 @@ func (r *Resolver) neighbour(ctx context.Context, ip netip.Addr) (wire.MAC, erro
 			if context.Cause(ctx) == errSilent {
 				return wire.MAC{}, r.silent(ip)
 			}
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) { // silent for as long as the caller wanted to wait
+				return wire.MAC{}, fmt.Errorf("%w: %w", r.silent(ip), context.Cause(ctx))
+			}
 			return wire.MAC{}, fmt.Errorf("route: waiting for neighbour %v on %s: %w", ip, r.name, context.Cause(ctx))
 		}
 	}
