@@ -37,6 +37,7 @@ const (
 // its sender's NIC to the target, queue included, plus the cable back, which
 // nobody else uses.
 func TestIncast(t *testing.T) {
+	long(t)
 	w := lab(plan{nodes: 1 + initiators, delay: cableDelay})
 	w.net.down[0] = pipe{rate: tenGigabit, limit: switchQueue}
 	var (

@@ -10,6 +10,15 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
+// long skips a long measurement with -short, which is how the race detector
+// runs: there is one thread, so it has nothing to find.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("long: run without -short")
+	}
+}
+
 // lab is a world for measuring: links without chance, all of one delay, and
 // pollers that spin.
 func lab(p plan) *world {

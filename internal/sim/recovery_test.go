@@ -84,6 +84,7 @@ func TestRestartIsNoticedInOneRoundTrip(t *testing.T) {
 // At a loss of 10 % in both directions little more is sent again than has to be:
 // every request that was lost, or whose response was.
 func TestResendsStayNearTheMinimum(t *testing.T) {
+	long(t)
 	w := lab(plan{nodes: 2, delay: cableDelay, downlink: tenGigabit})
 	d := newDice(7)
 	size := map[uint32]int{} // of requests, by psn
@@ -112,6 +113,7 @@ func TestResendsStayNearTheMinimum(t *testing.T) {
 
 // A node that is off its core for up to 8 ms now and then is not taken for loss.
 func TestStallsAreNotTakenForLoss(t *testing.T) {
+	long(t)
 	w := lab(plan{nodes: 2, delay: cableDelay, downlink: tenGigabit, hiccups: 0.001})
 	newFlow(t, w, 0, 1, wire.VerbFetch, frameWords, 200, 50_000).finish(t)
 	share := float64(w.tap.resentBytes) / float64(w.tap.requestBytes)
