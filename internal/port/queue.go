@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -45,6 +46,11 @@ type Queue struct {
 	event  int            // eventfd, -1 once closed
 }
 
+// bindTimeout is how long a queue may seem taken: the kernel frees that of a process
+// which has just ended in a work item, and a loaded machine takes its time with it.
+// The XDP program is attached by then, so no other xdpfab can be there.
+const bindTimeout = 3 * time.Second
+
 // newQueue opens queue number of an interface, ready to receive.
 func newQueue(n *nic, number int, o Options) (*Queue, error) {
 	q := &Queue{number: number, event: -1}
@@ -66,6 +72,7 @@ func (q *Queue) open(n *nic, o Options) (err error) {
 	}
 	q.sock, err = xsk.Open(xsk.Config{
 		UMEM: q.umem, IfIndex: n.index, Queue: q.number, Mode: o.Copy, BusyPoll: o.BusyPoll,
+		BindTimeout: bindTimeout,
 		RXSize: o.RingSize, TXSize: o.RingSize, CompletionSize: o.RingSize,
 		// The kernel hands packets over before it says that their chunks have left
 		// the fill ring, so for a moment a chunk may count in it twice.
