@@ -73,7 +73,7 @@ func (q *Queue) open(n *nic, o Options) (err error) {
 	q.sock, err = xsk.Open(xsk.Config{
 		UMEM: q.umem, IfIndex: n.index, Queue: q.number, Mode: o.Copy, BusyPoll: o.BusyPoll,
 		BindTimeout: bindTimeout,
-		RXSize: o.RingSize, TXSize: o.RingSize, CompletionSize: o.RingSize,
+		RXSize:      o.RingSize, TXSize: o.RingSize, CompletionSize: o.RingSize,
 		// The kernel hands packets over before it says that their chunks have left
 		// the fill ring, so for a moment a chunk may count in it twice.
 		FillSize: 2 * o.RingSize,
