@@ -40,6 +40,7 @@ var (
 	ErrTooBig       = errors.New("more bytes than can be injected")                             // FI_EMSGSIZE
 	ErrPeerSilent   = errors.New("peer does not answer")                                        // FI_ETIMEDOUT
 	ErrRefused      = errors.New("peer refused the session")                                    // FI_ECONNREFUSED
+	ErrSessionLost  = errors.New("peer does not know the session any more: it has restarted")   // FI_ECONNRESET
 	ErrPeerClosed   = errors.New("peer closed the session")                                     // FI_ECONNRESET
 	ErrProtocol     = errors.New("peer violated the protocol")                                  // FI_EPROTO
 	ErrClosed       = errors.New("closed")                                                      // FI_EBADF
@@ -63,9 +64,6 @@ type OpError struct {
 }
 
 func (e *OpError) Error() string {
-	if e.Certainty == e.Cause {
-		return fmt.Sprintf("xdpfab: %s on %s: %v", e.Op, e.Peer, e.Cause)
-	}
 	return fmt.Sprintf("xdpfab: %s on %s: %v: %v", e.Op, e.Peer, e.Certainty, e.Cause)
 }
 
@@ -78,8 +76,10 @@ func (e *OpError) Unwrap() []error { return []error{e.Certainty, e.Cause} }
 // what it returned, if it returns something.
 //
 // An error means that it will never be known: the target has restarted
-// (ErrPeerRestarted), or was not heard of for a minute (ErrOutcomeUnknown). If ctx
-// ends first, its error is returned and Resolve may be called again.
+// (ErrPeerRestarted); or it was not heard of for a minute, another session to it was
+// given up meanwhile, or of an array a part ran and the rest did not
+// (ErrOutcomeUnknown). If ctx ends first, its error is returned and Resolve may be
+// called again.
 func (e *OpError) Resolve(ctx context.Context) (ran bool, result []byte, err error) {
 	if errors.Is(e.Certainty, ErrNotExecuted) {
 		return false, nil, nil
@@ -114,7 +114,7 @@ var causeOfStatus = map[wire.Status]error{
 var causeOfReason = map[session.Reason]error{
 	session.PeerSilent:      ErrPeerSilent,
 	session.GaveUp:          ErrPeerSilent,
-	session.PeerRestarted:   ErrPeerRestarted,
+	session.PeerRestarted:   ErrSessionLost,
 	session.PeerClosed:      ErrPeerClosed,
 	session.RefusedEndpoint: fmt.Errorf("%w: it has no such endpoint", ErrRefused),
 	session.RefusedFull:     fmt.Errorf("%w: no room for another session", ErrRefused),

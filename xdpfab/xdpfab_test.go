@@ -481,8 +481,14 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
+// raceDetector is set by race_on_test.go.
+var raceDetector bool
+
 // The blocking call of a typed handle allocates nothing.
 func TestWordDoesNotAllocate(t *testing.T) {
+	if raceDetector {
+		t.Skip("allocations mean nothing under the race detector")
+	}
 	f := setUp(t, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual}, 64)
 	c := context.Background()
 	p, err := f.client.Dial(c, f.server.Address(0))

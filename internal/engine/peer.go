@@ -217,6 +217,9 @@ func (p *Peer) failQueue(r Result) {
 func (p *Peer) failWatches(r Result) {
 	watches := p.watches
 	p.watches = nil
+	if r.Reason == session.PeerRestarted {
+		r.Fate = Restarted // for a watch, this is the news
+	}
 	for _, op := range watches {
 		op.pending = 0
 		op.fail(r)
