@@ -14,7 +14,8 @@
 //	timers    retransmission, acknowledgement, idleness
 //	flush     sessions -> port, one kick
 //
-// Everything except [Ring.Claim], [Op.Publish], [Engine.Call], [Engine.Counters]
-// and the inbox belongs to the thread that steps. Nothing on the data path
-// allocates once the pools are warm, and nothing takes a lock.
+// Everything belongs to the thread that steps, except [Ring.Claim], [Op.Publish],
+// [Op.Abandon], [Engine.NewPeer], [Engine.Call], [Engine.Notify], [Engine.Wake],
+// [Engine.Counters] and the inbox. Nothing on the data path allocates once the
+// pools are warm, and nothing takes a lock.
 package engine

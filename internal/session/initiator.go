@@ -131,7 +131,10 @@ func (s *Initiator) SRTT() int64 { return s.rtt.srtt }
 // Stage lends the payload buffer of the next frame, or nil when the window, the
 // credit, the congestion window or the pool is exhausted. Follow with Commit or Unstage.
 func (s *Initiator) Stage() []byte {
-	if s.state != Open || s.next-s.una >= min(s.window, s.credit) || s.InFlight() >= int(s.cc.frames()) {
+	if s.state != Open || s.next-s.una >= min(s.window, s.credit) {
+		return nil
+	}
+	if !s.cfg.StaticWindow && s.InFlight() >= int(s.cc.frames()) {
 		return nil
 	}
 	b := s.pool.Get()

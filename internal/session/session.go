@@ -66,6 +66,9 @@ type Config struct {
 	// takes beyond that, or beyond the shortest round trip seen if that is less,
 	// counts as queueing, which the congestion window keeps short.
 	BaseRTT time.Duration
+	// StaticWindow leaves the congestion window out: only the window and the
+	// credits bound what is in flight. It is there to measure what that costs.
+	StaticWindow bool
 	// IdleRetire is after how long a silence the target forgets a session; 90 s.
 	// It must be longer than IdleClose.
 	IdleRetire time.Duration

@@ -6,11 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
-
-// assertIncast says whether the thresholds below are asserted or only shown.
-const assertIncast = true
 
 // What congestion control has to achieve.
 const (
@@ -38,7 +36,25 @@ const (
 // nobody else uses.
 func TestIncast(t *testing.T) {
 	long(t)
-	w := lab(plan{nodes: 1 + initiators, delay: cableDelay})
+	t.Run("congestion window", func(t *testing.T) {
+		goodput, rtt, fairness := incast(t, session.Config{})
+		if goodput < minGoodput || rtt > maxRTT || fairness < minFairness {
+			t.Errorf("want goodput of at least %v, round trips within %v times the bound, fairness of at least %v",
+				minGoodput, maxRTT, minFairness)
+		}
+	})
+	// Beside it, the window and the credits alone: this is what the other is for.
+	t.Run("static window", func(t *testing.T) {
+		if _, rtt, _ := incast(t, session.Config{StaticWindow: true}); rtt < 2*maxRTT {
+			t.Errorf("round trips within %.1f times the bound without any congestion control: then it has no use", rtt)
+		}
+	})
+}
+
+// incast runs the scenario and returns the goodput as a share of the bottleneck,
+// the p99 of round trips in units of the base queueing bound, and Jain's index.
+func incast(t *testing.T, cfg session.Config) (goodput, rtt, fairness float64) {
+	w := lab(plan{nodes: 1 + initiators, delay: cableDelay, session: cfg})
 	w.net.down[0] = pipe{rate: tenGigabit, limit: switchQueue}
 	var (
 		flows []*flow
@@ -80,16 +96,13 @@ func TestIncast(t *testing.T) {
 	t.Logf("frames of each initiator: least %v, median %v, most %v", share[0], share[initiators/2], share[initiators-1])
 	slices.Sort(trips)
 	p99 := trips[len(trips)*99/100]
-	goodput := float64(bytes) / (tenGigabit * float64(measured))
-	fairness := jain(share)
+	goodput = float64(bytes) / (tenGigabit * float64(measured))
+	fairness = jain(share)
 	t.Logf("goodput %.1f %% of the bottleneck; round trip p50 %.1f µs, p99 %.1f µs = %.2f × the base queueing bound of "+
 		"%.1f µs; Jain %.3f; %d packets dropped, %.2f %% of the bytes sent again",
 		100*goodput, float64(trips[len(trips)/2])/1e3, float64(p99)/1e3, float64(p99)/float64(bound), float64(bound)/1e3,
 		fairness, w.counts[tailDropped], 100*float64(w.tap.resentBytes)/float64(w.tap.requestBytes))
-	if assertIncast && (goodput < minGoodput || float64(p99) > maxRTT*float64(bound) || fairness < minFairness) {
-		t.Errorf("want goodput of at least %v, round trips within %v times the bound, fairness of at least %v",
-			minGoodput, maxRTT, minFairness)
-	}
+	return goodput, float64(p99) / float64(bound), fairness
 }
 
 // jain is the fairness index of Jain: 1 when all have the same, 1/n when one has
