@@ -72,7 +72,7 @@ lint:
 	$(GO) test ./internal/layout
 
 generate:
-	@scripts/need go clang-14 llvm-strip
+	@scripts/need go clang-14 llvm-strip-14
 	$(GO) generate ./bpf
 
 generate-check: generate

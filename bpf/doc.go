@@ -26,4 +26,4 @@ package bpf
 // The object depends on nothing but this folder and clang 14: no system header
 // is read, and bpf2go maps paths away and strips DWARF.
 //
-//go:generate go tool -modfile=../tools/go.mod bpf2go -cc clang-14 -target bpfel -tags linux steer steer.c -- -mcpu=v2 -nostdinc -Wall -Wextra -Werror
+//go:generate go tool -modfile=../tools/go.mod bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -tags linux steer steer.c -- -mcpu=v2 -nostdinc -Wall -Wextra -Werror
