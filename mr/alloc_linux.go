@@ -151,16 +151,15 @@ func mapFile(fd int, path string, size int) ([]byte, error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	if int64(size) > st.Size {
-		// Blocks that are missing when an operation writes to them would be a SIGBUS, so they are allocated now.
-		err := unix.Fallocate(fd, 0, 0, int64(size))
-		if err == unix.EOPNOTSUPP {
-			err = unix.Ftruncate(fd, int64(size))
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: extend %s from %d to %d bytes: %w; check the space on the device, and ulimit -f",
-				ErrMemory, path, st.Size, size, err)
-		}
+	// Blocks that are missing when an operation writes to them would be a SIGBUS, so they are allocated now: behind the
+	// end of the file, and in its holes.
+	err := unix.Fallocate(fd, 0, 0, int64(size))
+	if err == unix.EOPNOTSUPP {
+		err = unix.Ftruncate(fd, max(int64(size), st.Size))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: extend %s from %d to %d bytes, holes filled: %w; check the space on the device, and ulimit -f",
+			ErrMemory, path, st.Size, size, err)
 	}
 	data, err := mmap(fd, size, unix.MAP_SHARED)
 	if err != nil {

@@ -3,6 +3,7 @@
 package xdpfab
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -181,13 +182,16 @@ var waiters = sync.Pool{New: func() any { return &waiter{signal: newSignal()} }}
 
 // do posts an operation and waits for its end.
 func (p *Peer) do(ctx context.Context, c call) error {
+	if ctx.Err() != nil {
+		return p.interrupted(ctx, c, ErrNotExecuted)
+	}
 	w := waiters.Get().(*waiter)
 	w.reset()
 	w.p, w.err, w.abandoned, w.finished = p, nil, false, false
 	w.buf = append(append(w.buf[:0], c.operand...), c.compare...)
 	n, m := len(c.operand), len(w.buf)
 	w.buf = append(w.buf, c.result...)
-	op, err := p.claim(ctx)
+	op, err := p.claim(ctx, c)
 	if err != nil {
 		waiters.Put(w)
 		return err
@@ -204,7 +208,7 @@ func (p *Peer) do(ctx context.Context, c call) error {
 			p.unwatch(c.watch)
 			return err
 		}
-		return &OpError{Op: "operation", Peer: p.name, Certainty: ErrOutcomeUnknown, Cause: err}
+		return p.interrupted(ctx, c, ErrOutcomeUnknown)
 	}
 	copy(c.result, w.buf[m:])
 	err = w.err
@@ -212,14 +216,28 @@ func (p *Peer) do(ctx context.Context, c call) error {
 	return err
 }
 
+// interrupted is the error of a call whose context has ended. What asks a question
+// has no effect, so of that nothing is unknown.
+func (p *Peer) interrupted(ctx context.Context, c call, certainty error) error {
+	if c.verb > wire.VerbCompare {
+		certainty = ErrNotExecuted
+	}
+	cause := context.Cause(ctx)
+	if cause == nil { // the domain was closed
+		cause = ErrClosed
+	}
+	op := engine.Op{Verb: c.verb, Opcode: c.op, Datatype: c.datatype, Count: c.count, Offset: c.offset, Operand: bytes.Clone(c.operand)}
+	return &OpError{Op: nameOf(&op), Peer: p.name, Certainty: certainty, Cause: cause}
+}
+
 // claim takes an entry of the submission ring; when all are in use it waits.
-func (p *Peer) claim(ctx context.Context) (*engine.Op, error) {
+func (p *Peer) claim(ctx context.Context, c call) (*engine.Op, error) {
 	for {
 		if op, err := p.ep.claimEntry(); !errors.Is(err, ErrAgain) {
 			return op, err
 		}
 		if err := ctx.Err(); err != nil {
-			return nil, &OpError{Op: "operation", Peer: p.name, Certainty: ErrNotExecuted, Cause: context.Cause(ctx)}
+			return nil, p.interrupted(ctx, c, ErrNotExecuted)
 		}
 		p.ep.dom.Progress()
 		runtime.Gosched()

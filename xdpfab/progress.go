@@ -47,9 +47,11 @@ type driver struct {
 	gone   chan struct{} // closed when the poller has ended
 }
 
+// maxSleep bounds how long an idle engine sleeps between looks at its timers. It is
+// a variable for tests: with an hour, a wake-up that gets lost shows.
+var maxSleep = time.Second
+
 const (
-	// maxSleep bounds how long an idle engine sleeps between looks at its timers.
-	maxSleep = time.Second
 	// The poller keeps off for shortNap, and twice as long each time up to longNap,
 	// while goroutines step for themselves. From deepNap on it is roused when the
 	// last of them leaves: rarely, then, if they come and go all the time.

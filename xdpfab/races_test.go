@@ -200,8 +200,21 @@ func TestReadAfterClose(t *testing.T) {
 	}
 }
 
-// Completions of another engine end the wait of a goroutine that sleeps in this one.
-func TestSharedQueueLatency(t *testing.T) {
+// sleepLong makes idle engines sleep until they are woken, and returns a context
+// that ends long before they would wake by themselves.
+func sleepLong(t *testing.T) context.Context {
+	t.Helper()
+	was := maxSleep
+	maxSleep = time.Hour
+	t.Cleanup(func() { maxSleep = was })
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Completions of one endpoint end the wait of a goroutine that reads for another.
+func TestSharedQueueWakes(t *testing.T) {
+	ctx := sleepLong(t)
 	dom, _ := openDead(t, 2, DomainAttr{})
 	defer dom.Close()
 	av, _ := dom.NewAddressVector()
@@ -213,31 +226,23 @@ func TestSharedQueueLatency(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var worst time.Duration
 	for range 4 {
-		posted := make(chan time.Time, 1)
 		go func() {
 			time.Sleep(30 * time.Millisecond)
 			nobody, _ := av.Insert(context.Background(), "02:00:00:00:00:77")
 			_ = eps[1].Atomic(make([]byte, 8), 1, nobody, 0, 1, 7, 2, nil)
-			posted <- time.Now()
 			_ = av.Remove(nobody) // completes it
 		}()
-		if err := cq.Wait(context.Background(), 1); err != nil {
+		if err := cq.Wait(ctx, 1); err != nil {
 			t.Fatal(err)
 		}
-		worst = max(worst, time.Since(<-posted))
-		var c [4]Completion
-		_, _ = cq.Read(c[:])
 		cq.ReadErr()
-	}
-	if worst > 200*time.Millisecond {
-		t.Errorf("a completion from the other engine took %v to end the wait", worst)
 	}
 }
 
 // Counter.Add from another goroutine ends a wait.
-func TestCounterAddLatency(t *testing.T) {
+func TestCounterAddWakes(t *testing.T) {
+	ctx := sleepLong(t)
 	dom, _ := openDead(t, 1, DomainAttr{})
 	defer dom.Close()
 	av, _ := dom.NewAddressVector()
@@ -246,13 +251,9 @@ func TestCounterAddLatency(t *testing.T) {
 	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cn, FlagRead), ep.Enable()); err != nil {
 		t.Fatal(err)
 	}
-	var at time.Time
-	go func() { time.Sleep(30 * time.Millisecond); at = time.Now(); cn.Add(1) }()
-	if err := cn.Wait(context.Background(), 1); err != nil {
+	go func() { time.Sleep(30 * time.Millisecond); cn.Add(1) }()
+	if err := cn.Wait(ctx, 1); err != nil {
 		t.Fatal(err)
-	}
-	if d := time.Since(at); d > 200*time.Millisecond {
-		t.Errorf("the wait ended %v after Add", d)
 	}
 }
 

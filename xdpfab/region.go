@@ -28,6 +28,9 @@ func (d *Domain) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}
+	if m == nil {
+		return nil, fmt.Errorf("xdpfab: register: no memory: %w", ErrLength)
+	}
 	r, err := d.table.Register(m, o)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: %w", err)

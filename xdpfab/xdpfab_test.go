@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -345,13 +346,20 @@ func TestContext(t *testing.T) {
 	w := xdpfab.WordAt[uint64](p, 1, 0)
 	ended, cancel := context.WithCancel(ctx(t))
 	cancel()
-	for range 200 {
-		if _, err := w.Add(ended, 1); err != nil && !(errors.Is(err, xdpfab.ErrOutcomeUnknown) && errors.Is(err, context.Canceled)) {
-			t.Fatalf("cancelled: %v", err)
-		}
+	if _, err := w.Add(ended, 1); !errors.Is(err, xdpfab.ErrNotExecuted) || !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled before: %v", err)
 	}
-	if n, err := w.Load(ctx(t)); err != nil || n != 200 {
-		t.Errorf("%d, %v: all 200 were posted, and so ran", n, err)
+	if n, err := w.Load(ctx(t)); err != nil || n != 0 {
+		t.Errorf("%d, %v, want nothing added", n, err)
+	}
+	f.server.SetFaults(port.Faults{Loss: 1})
+	short, stop := context.WithTimeout(ctx(t), 50*time.Millisecond)
+	defer stop()
+	if _, err := w.Add(short, 1); !errors.Is(err, xdpfab.ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("under way when the context ended: %v", err)
+	}
+	if _, err := p.Lookup(short, "r"); !errors.Is(err, xdpfab.ErrNotExecuted) {
+		t.Errorf("a question: %v", err)
 	}
 }
 

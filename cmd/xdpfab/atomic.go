@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -171,8 +170,8 @@ func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err e
 	}
 	r.offset = f.offset
 	values := args[2:]
-	if f.count < 0 || f.count > math.MaxUint32 || f.count == 0 && c.Flags().Changed("count") {
-		return r, usage(c, "count %d: want 1 to %d", f.count, uint32(math.MaxUint32))
+	if f.count < 0 || f.count > maxArray || f.count == 0 && c.Flags().Changed("count") {
+		return r, usage(c, "count %d: want 1 to %d", f.count, maxArray)
 	}
 	if r.count = f.count; r.count == 0 {
 		r.count = f.countOf(r.dt, values)
@@ -196,6 +195,10 @@ func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err e
 	}
 	return r, nil
 }
+
+// maxArray is how many elements one command handles: what has to fit into memory
+// several times over. The library has no such limit.
+const maxArray = 1 << 24
 
 // countOf is the count that the values imply.
 func (f *atomicFlags) countOf(dt atomic.Datatype, values []string) int {

@@ -137,7 +137,7 @@ func TestBatchLines(t *testing.T) {
 		`{"line":3,"func":"base","op":"write","dt":"uint8","offset":100,"n":1}`,
 		`{"line":4,"func":"fetch","op":"read","dt":"uint8","offset":100,"n":1,"res":"7f"}`,
 		`{"line":5,"func":"compare","op":"cswap","dt":"uint8","offset":100,"n":1,"res":"7f"}`,
-		`unknown field`, `line 7`, `more than one`, `invalid byte`, `buffer length`, `alignment`, `beyond the end`, `n -1`,
+		`unknown field`, `line 7`, `more than one`, `invalid byte`, `buf has 2 bytes: want 1`, `alignment`, `beyond the end`, `n -1`,
 	}
 	lines := strings.Split(strings.TrimSpace(r.out), "\n")
 	if len(lines) != len(want) {

@@ -103,6 +103,9 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 		if err := out.Encode(&res); err != nil {
 			return err
 		}
+		if err := a.flush(); err != nil {
+			return err
+		}
 	}
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("reading %s: %w", f.batch, err)
@@ -144,7 +147,8 @@ func (p *poster) line(ctx context.Context, text []byte, offset, key uint64, res 
 		look := request{form: atomic.Fetch, op: atomic.Read, dt: r.dt, offset: r.offset, count: r.count}
 		after, err := p.run(ctx, look, key)
 		if err != nil {
-			return err
+			// The operation itself ran: that the answer is not about it has to show.
+			return &codeError{fmt.Errorf("executed, but reading back failed: %v", oneLine(err)), exitFailed}
 		}
 		res.Out = hexText(after)
 	}
@@ -156,8 +160,8 @@ func (b *batchLine) request() (r request, dst []byte, err error) {
 	var errs [7]error
 	r.count, r.offset = 1, *b.Offset
 	if b.N != nil {
-		if r.count = *b.N; r.count < 1 {
-			errs[0] = fmt.Errorf("n %d: want 1 or more", r.count)
+		if r.count = *b.N; r.count < 1 || r.count > maxArray {
+			errs[0] = fmt.Errorf("n %d: want 1 to %d", r.count, maxArray)
 		}
 	}
 	r.op, errs[1] = atomic.ParseOp(b.Op)
@@ -170,7 +174,26 @@ func (b *batchLine) request() (r request, dst []byte, err error) {
 	if b.Dst != nil {
 		dst, errs[6] = hex.DecodeString(*b.Dst)
 	}
-	return r, dst, errors.Join(errs[:]...)
+	if err := errors.Join(errs[:]...); err != nil {
+		return r, dst, err
+	}
+	return r, dst, b.lengths(&r, dst)
+}
+
+// lengths checks the arrays before anything is posted: a line is three operations,
+// and none of them is to run when another cannot.
+func (b *batchLine) lengths(r *request, dst []byte) error {
+	n := r.count * r.dt.Size()
+	if len(r.operand) != n && r.op != atomic.Read {
+		return fmt.Errorf("buf has %d bytes: want %d", len(r.operand), n)
+	}
+	if len(r.compare) != n && r.form == atomic.Compare {
+		return fmt.Errorf("cmp has %d bytes: want %d", len(r.compare), n)
+	}
+	if b.Dst != nil && len(dst) != n {
+		return fmt.Errorf("dst has %d bytes: want %d", len(dst), n)
+	}
+	return nil
 }
 
 // decodeStrictly refuses what a line should not have.

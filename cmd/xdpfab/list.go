@@ -8,6 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -60,7 +64,15 @@ func (a *app) printRegions(list []xdpfab.Region) error {
 	return a.print(entries, func(w io.Writer) {
 		fmt.Fprintln(w, "NAME\tKEY\tBYTES\tACCESS")
 		for _, e := range entries {
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", e.Name, e.Key, e.Size, e.Access)
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", printable(e.Name), e.Key, e.Size, e.Access)
 		}
 	})
+}
+
+// printable quotes a peer's name that could do something to the terminal.
+func printable(name string) string {
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+		return strconv.Quote(name)
+	}
+	return name
 }

@@ -23,6 +23,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	a := &app{
 		open: func(ctx context.Context, ifname string, attr xdpfab.DomainAttr) (*xdpfab.Domain, error) {
 			return xdpfab.Open(ctx, ifname, attr)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -104,6 +105,9 @@ func checkInterface(s string) error {
 func checkName(s string) error {
 	if len(s) == 0 || len(s) > mr.MaxName {
 		return wants(s, "a name of 1 to "+strconv.Itoa(mr.MaxName)+" bytes")
+	}
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
+		return wants(s, "a name of printable characters")
 	}
 	return nil
 }

@@ -275,17 +275,18 @@ func TestAllocateAllOrNothing(t *testing.T) {
 }
 
 func TestJudgeLink(t *testing.T) {
-	up := linkState{"eth0", "02:00:00:00:00:01", true}
+	up := linkState{"eth0", "02:00:00:00:00:01", 1500, true}
 	for name, c := range map[string]struct {
 		was, now linkState
 		log      string
 		lost     string
 	}{
 		"same":    {up, up, "", ""},
-		"down":    {up, linkState{up.name, up.mac, false}, "is down", ""},
-		"up":      {linkState{up.name, up.mac, false}, up, "is up again", ""},
-		"renamed": {up, linkState{"lan0", up.mac, true}, "renamed", ""},
-		"mac":     {up, linkState{up.name, "02:00:00:00:00:02", true}, "", "changed its hardware address from"},
+		"mtu":     {up, linkState{"eth0", "02:00:00:00:00:01", 600, true}, "", "600"},
+		"down":    {up, linkState{up.name, up.mac, up.mtu, false}, "is down", ""},
+		"up":      {linkState{up.name, up.mac, up.mtu, false}, up, "is up again", ""},
+		"renamed": {up, linkState{"lan0", up.mac, up.mtu, true}, "renamed", ""},
+		"mac":     {up, linkState{up.name, "02:00:00:00:00:02", up.mtu, true}, "", "changed its hardware address from"},
 	} {
 		var out lockedBuffer
 		s := c.was

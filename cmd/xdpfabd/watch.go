@@ -26,6 +26,7 @@ const watchPause = time.Second
 type linkState struct {
 	name string
 	mac  string
+	mtu  int  // bytes
 	up   bool // by the administrator, and with a carrier
 }
 
@@ -38,7 +39,7 @@ func watch(ctx context.Context, info xdpfab.InterfaceInfo, log *slog.Logger) err
 		<-ctx.Done()
 		return nil
 	}
-	seen := linkState{name: info.Name, mac: info.MAC, up: true}
+	seen := linkState{name: info.Name, mac: info.MAC, mtu: info.MTU, up: true}
 	for ctx.Err() == nil {
 		err := follow(ctx, info.Index, &seen, log)
 		if errors.As(err, new(*lostError)) {
@@ -110,7 +111,7 @@ func look(index int, seen *linkState, log *slog.Logger) error {
 	}
 	a := link.Attrs()
 	carrier := a.OperState == netlink.OperUp || a.OperState == netlink.OperUnknown
-	return seen.judge(linkState{name: a.Name, mac: a.HardwareAddr.String(), up: a.Flags&net.FlagUp != 0 && carrier}, log)
+	return seen.judge(linkState{name: a.Name, mac: a.HardwareAddr.String(), mtu: a.MTU, up: a.Flags&net.FlagUp != 0 && carrier}, log)
 }
 
 // judge compares with what was seen before.
@@ -120,6 +121,10 @@ func (s *linkState) judge(now linkState, log *slog.Logger) error {
 	if now.mac != was.mac {
 		return &lostError{fmt.Sprintf("interface %s changed its hardware address from %s to %s, by which peers know it; "+
 			"start again to serve under the new one", now.name, was.mac, now.mac)}
+	}
+	if now.mtu < was.mtu {
+		return &lostError{fmt.Sprintf("interface %s had an MTU of %d bytes and has %d now: frames as agreed with peers would be lost; "+
+			"start again to serve with the new one", now.name, was.mtu, now.mtu)}
 	}
 	if now.name != was.name {
 		log.Info("the interface was renamed", "from", was.name, "to", now.name)

@@ -24,10 +24,13 @@ type Ring struct {
 	head uint64        // written by the engine only
 }
 
+// maxRing is the most entries of a ring; each takes some 300 bytes.
+const maxRing = 1 << 20
+
 // NewRing returns a ring of size entries, a power of two.
 func NewRing(size int) (*Ring, error) {
-	if size < 2 || size&(size-1) != 0 {
-		return nil, fmt.Errorf("submission queue of %d entries: want a power of two, at least 2", size)
+	if size < 2 || size > maxRing || size&(size-1) != 0 {
+		return nil, fmt.Errorf("submission queue of %d entries: want a power of two, 2..%d", size, maxRing)
 	}
 	r := &Ring{ops: make([]Op, size), mask: uint64(size - 1)}
 	for i := range r.ops {

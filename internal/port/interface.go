@@ -172,7 +172,7 @@ func (i *Interface) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 		return l, nil
 	}
 	if !i.udp {
-		return wire.Link{}, fmt.Errorf("port: %s: %w: reaching %v takes Options.UDP on both sides", i.name, ErrNoUDP, a.IP)
+		return wire.Link{}, fmt.Errorf("port: %s: %w: reaching %v takes UDP on both sides (DomainAttr.UDP, xdpfabd --udp)", i.name, ErrNoUDP, a.IP)
 	}
 	hop, err := i.resolver.Resolve(ctx, a.IP)
 	if errors.Is(err, route.ErrClosed) {
