@@ -11,8 +11,9 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// allocate gets the memory of each region; of all or of none. It is populated, so
-// that no operation of a peer waits for a page.
+// allocate gets the memory of each region; of all or of none. Anonymous memory is
+// populated, so that no operation of a peer waits for a page; that of memfds and
+// files comes with its first use.
 func allocate(regions []RegionConfig) ([]*mr.Memory, error) {
 	var mems []*mr.Memory
 	for _, r := range regions {
