@@ -96,14 +96,25 @@ func model(op Op, t, b, c *big.Int) *big.Int {
 // TestInt128AgainstBig draws operands that agree often, in half or all of their
 // bits, so that comparisons and carries across the halves are exercised.
 func TestInt128AgainstBig(t *testing.T) {
+	type form struct {
+		f  Func
+		op Op
+		dt Datatype
+	}
+	var forms []form
+	for _, dt := range []Datatype{Int128, Uint128} {
+		for f := Fetch; f <= Compare; f++ {
+			for op := range Op(NumOps) {
+				if Valid(f, op, dt) {
+					forms = append(forms, form{f, op, dt})
+				}
+			}
+		}
+	}
 	half := rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 1, ^uint64(0), 1 << 63, 1<<63 - 1}))
 	rapid.Check(t, func(t *rapid.T) {
-		dt := rapid.SampledFrom([]Datatype{Int128, Uint128}).Draw(t, "dt")
-		f := Func(rapid.IntRange(int(Fetch), int(Compare)).Draw(t, "func"))
-		op := Op(rapid.IntRange(0, NumOps-1).Draw(t, "op"))
-		if !Valid(f, op, dt) {
-			t.Skip()
-		}
+		drawn := rapid.SampledFrom(forms).Draw(t, "form")
+		f, op, dt := drawn.f, drawn.op, drawn.dt
 		target, operand, compare, result := buffers(dt, 1)
 		for _, b := range [][]byte{target, operand, compare} {
 			binary.LittleEndian.PutUint64(b, half.Draw(t, "lo"))

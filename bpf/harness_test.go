@@ -7,14 +7,14 @@ package bpf
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
-	"io/fs"
 	"net/netip"
 	"os"
 	"testing"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
 // Verdicts, from linux/bpf.h.
@@ -58,13 +58,12 @@ func testConfig() Config {
 	return c
 }
 
-// mustLoad loads the program for a test, which is skipped without privilege.
+// mustLoad loads the program for a test, which is skipped without privilege. With
+// it, a refusal is a failure: the verifier's, too, is a permission error.
 func mustLoad(t testing.TB, cfg Config, queues int) *Program {
 	t.Helper()
+	testnet.Require(t)
 	p, err := Load(cfg, queues)
-	if errors.Is(err, fs.ErrPermission) {
-		t.Skipf("needs root: loads a BPF program: %v", err)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,6 @@
 package port
 
 import (
-	"errors"
-	"io/fs"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -15,6 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -32,11 +31,9 @@ func newJudge(t testing.TB) *judge {
 		MAC: [6]byte{2, 0, 0, 0, 0, 0x0b}, MTU: bpf.DefaultMTU, UDP: true,
 		Addrs: []netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("fd00::2")},
 	}}
+	testnet.Require(t)
 	var err error
-	if j.program, err = bpf.Load(j.cfg, 1); errors.Is(err, fs.ErrPermission) {
-		t.Skipf("needs root: loads a BPF program: %v", err)
-	}
-	if err == nil {
+	if j.program, err = bpf.Load(j.cfg, 1); err == nil {
 		t.Cleanup(func() { j.program.Close() })
 		j.run, err = ebpf.NewProgramFromID(ebpf.ProgramID(j.program.ID()))
 	}
