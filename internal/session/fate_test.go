@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+func TestGiveUpSaysWhatIsKnown(t *testing.T) {
+	p := newPair(t, 3, Config{GiveUp: time.Second})
+	p.open()
+	p.run(4)
+	p.loss = 1
+	first := p.ini.next
+	p.post()
+	p.post()
+	p.emit()
+	p.post() // committed, but the session ends before it leaves
+	last := p.ini.next - 1
+	p.ini.toSend = 0
+	for st, _ := p.ini.State(); st != Suspended; st, _ = p.ini.State() {
+		if !p.step() {
+			t.Fatal("no deadline while requests wait")
+		}
+	}
+	if _, why := p.ini.State(); why != GaveUp {
+		t.Fatalf("reason %v, want %v", why, GaveUp)
+	}
+	fates := map[uint32]Fate{}
+	p.ini.Unanswered(func(psn uint32, f Fate) { fates[psn] = f })
+	want := map[uint32]Fate{first: MayHaveRun, first + 1: MayHaveRun, last: NeverRan}
+	for psn, f := range want {
+		if fates[psn] != f {
+			t.Errorf("psn %+d: fate %d, want %d", int32(psn-first), fates[psn], f)
+		}
+	}
+	if p.pools[0].Lent() != 0 {
+		t.Error("request buffers leaked")
+	}
+}
+
+// After a partition that outlasted the give-up time, a new session's hello finds
+// out what became of the old one's requests: those that ran are answered from the
+// cache, those that did not never will be.
+func TestResumeTurnsUnknownIntoFact(t *testing.T) {
+	for ran := range 4 { // how many of three requests reach the target
+		for arrives := range ran + 1 { // how many answers arrive
+			p := newPair(t, uint64(ran), Config{GiveUp: time.Second})
+			p.open()
+			p.run(5)
+			p.loss = 1
+			first := p.ini.next
+			for range 3 {
+				p.post()
+			}
+			p.emit()
+			b := make([]byte, 2048)
+			for i := range ran { // in spite of the partition
+				h := wire.Header{Type: wire.Request, Epoch: p.ini.epoch, PSN: first + uint32(i), Ack: first - 1, Ops: 1}
+				p.tgt.Receive(p.now, &h, p.ini.reqs[h.PSN&slotMask].buf[:8])
+				p.execute(p.ini.reqs[h.PSN&slotMask].buf[:8])
+				n := p.tgt.Emit(b)
+				if i < arrives {
+					p.initiator(b[:n])
+				}
+			}
+			for st, _ := p.ini.State(); st == Open; st, _ = p.ini.State() {
+				p.step()
+			}
+			executed := p.tgt.Freeze(p.now, p.ini.Identity().PSN)
+			if executed != first+uint32(ran)-1 {
+				t.Fatalf("target ran up to %d, want %d", executed-first, ran-1)
+			}
+			never := 0
+			p.ini.Settle(p.now, executed, func(psn uint32) {
+				if psn-first < uint32(ran) {
+					t.Errorf("request %d ran, but is said to have not", psn-first)
+				}
+				never++
+			})
+			p.loss = 0
+			for st, why := p.ini.State(); st != Closed || why != Settled; st, why = p.ini.State() {
+				if !p.step() {
+					t.Fatalf("stuck in state %v with %#x", st, p.ini.wait)
+				}
+			}
+			if len(p.done) != 5+ran || never != 3-ran || p.pools[0].Lent() != 0 {
+				t.Errorf("%d answered, %d never ran, %d buffers kept: want %d, %d, 0", len(p.done), never, p.pools[0].Lent(), 5+ran, 3-ran)
+			}
+			h := wire.Header{Type: wire.Request, Epoch: p.ini.epoch, PSN: executed + 1, Ack: executed, Ops: 1}
+			if v := p.tgt.Receive(p.now, &h, make([]byte, 8)); v != Stale {
+				t.Errorf("a late request of the old session: verdict %v, want stale", v)
+			}
+		}
+	}
+}
+
+func TestSilentPeer(t *testing.T) {
+	p := newPair(t, 3, Config{GiveUp: 300 * time.Millisecond})
+	p.loss = 1
+	for st, _ := p.ini.State(); st != Closed; st, _ = p.ini.State() {
+		if !p.step() {
+			t.Fatal("no deadline while connecting")
+		}
+	}
+	if _, why := p.ini.State(); why != PeerSilent {
+		t.Errorf("reason %v, want %v", why, PeerSilent)
+	}
+	if p.now > int64(400*time.Millisecond) {
+		t.Errorf("gave up after %v, want 300ms", time.Duration(p.now))
+	}
+}
+
+// A target that shuts down names the first psn that never ran; what a restarted
+// target answers leaves the outcome open.
+func TestResetFates(t *testing.T) {
+	cases := []struct {
+		name     string
+		reset    func(p *pair, b []byte) int
+		why      Reason
+		ran, not Fate
+	}{
+		{"shutdown", func(p *pair, b []byte) int {
+			p.tgt.toSend = 0
+			p.tgt.Shutdown(wire.ResetShuttingDown)
+			return p.tgt.Emit(b)
+		}, PeerClosed, MayHaveRun, NeverRan},
+		{"restart", func(p *pair, b []byte) int {
+			h := wire.Header{Type: wire.Request, Session: p.ini.remote, Epoch: p.ini.epoch, PSN: p.ini.una}
+			return Strange(b, &h, 5, wire.ResetUnknownSession)
+		}, PeerRestarted, LostToCrash, LostToCrash},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPair(t, 9, Config{})
+			p.open()
+			first := p.ini.next
+			for range 3 {
+				p.post()
+			}
+			p.emit()
+			p.now += p.delay
+			p.target(p.toTgt[0].frame) // only the first one arrives
+			b := make([]byte, 2048)
+			p.initiator(b[:c.reset(p, b)])
+			if st, why := p.ini.State(); st != Closed || why != c.why {
+				t.Fatalf("state %v, reason %v", st, why)
+			}
+			p.ini.Unanswered(func(psn uint32, f Fate) {
+				want := c.not
+				if psn == first {
+					want = c.ran
+				}
+				if f != want {
+					t.Errorf("psn +%d: fate %d, want %d", psn-first, f, want)
+				}
+			})
+		})
+	}
+}

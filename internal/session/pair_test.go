@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// pair is an initiator and a target with a faulty network between them and a
+// clock of its own. Requests carry a serial number; every third one is "clean"
+// (no result), the others are answered with the number plus one.
+type pair struct {
+	t       testing.TB
+	rng     *rand.Rand
+	cfg     Config
+	now     int64
+	ini     *Initiator
+	tgt     *Target
+	door    *Listener
+	toTgt   []flight
+	toIni   []flight
+	loss    float64
+	dup     float64
+	jitter  int64 // ns added at random
+	delay   int64
+	posted  map[uint32]uint64 // psn -> serial
+	ran     []uint64
+	done    map[uint64]int
+	serial  uint64
+	events  []Event
+	fresh   int // sends of request frames
+	pools   [3]*Pool
+	verdict map[Verdict]int
+}
+
+type flight struct {
+	at    int64
+	frame []byte
+}
+
+func newPair(t testing.TB, seed uint64, cfg Config) *pair {
+	cfg = cfg.WithDefaults()
+	p := &pair{
+		t: t, rng: rand.New(rand.NewPCG(seed, 7)), cfg: cfg, now: 1, delay: 2000,
+		posted: map[uint32]uint64{}, done: map[uint64]int{}, verdict: map[Verdict]int{},
+	}
+	for i := range p.pools {
+		p.pools[i] = NewPool(1500, 2*MaxWindow)
+	}
+	p.door = NewListener([32]byte{1, 2, 3})
+	p.ini = NewInitiator(&p.cfg, p.pools[0], Params{
+		Local: wire.NewSessionID(1, 2, 3, 4), Lane: 5, Endpoint: 6, MaxFrame: 1500, Nonce: p.rng.Uint64(),
+	}, p.now)
+	return p
+}
+
+func (p *pair) send(q *[]flight, frame []byte) {
+	copies := 1
+	if p.rng.Float64() < p.dup {
+		copies += 1 + p.rng.IntN(3)
+	}
+	for range copies {
+		if p.rng.Float64() < p.loss {
+			continue
+		}
+		at := p.now + p.delay
+		if p.jitter > 0 {
+			at += p.rng.Int64N(p.jitter)
+		}
+		*q = append(*q, flight{at, slices.Clone(frame)})
+	}
+	slices.SortStableFunc(*q, func(a, b flight) int { return int(a.at - b.at) })
+}
+
+func (p *pair) post() bool {
+	b := p.ini.Stage()
+	if b == nil {
+		return false
+	}
+	binary.LittleEndian.PutUint64(b, p.serial)
+	psn := p.ini.Commit(p.now, b, 8+p.rng.IntN(16), 1)
+	p.posted[psn] = p.serial
+	p.serial++
+	return true
+}
+
+func (p *pair) emit() {
+	b := make([]byte, 2048)
+	for n := p.ini.Emit(p.now, b); n > 0; n = p.ini.Emit(p.now, b) {
+		if wire.Type(b[0]&15) == wire.Request {
+			p.fresh++
+		}
+		p.send(&p.toTgt, b[:n])
+	}
+	if p.tgt != nil {
+		for n := p.tgt.Emit(b); n > 0; n = p.tgt.Emit(b) {
+			p.send(&p.toIni, b[:n])
+		}
+	}
+}
+
+func (p *pair) target(frame []byte) {
+	h, payload, r := wire.Parse(frame)
+	if r != wire.ReasonOK {
+		p.t.Fatalf("target got a malformed frame: %v", r)
+	}
+	if h.Type == wire.Hello {
+		p.hello(&h, payload)
+		return
+	}
+	if p.tgt == nil || h.Epoch != p.tgt.Epoch() {
+		return
+	}
+	v := p.tgt.Receive(p.now, &h, payload)
+	p.verdict[v]++
+	if v != Execute {
+		return
+	}
+	p.execute(payload)
+	for {
+		early, _, ok := p.tgt.NextHeld()
+		if !ok {
+			return
+		}
+		p.execute(early)
+	}
+}
+
+func (p *pair) execute(payload []byte) {
+	b := p.tgt.Buffer()
+	if b == nil {
+		p.t.Fatal("answer pool exhausted")
+	}
+	serial := binary.LittleEndian.Uint64(payload)
+	p.ran = append(p.ran, serial)
+	if serial%3 == 0 {
+		p.tgt.Executed(b, 0, 1, 0)
+		return
+	}
+	binary.LittleEndian.PutUint64(b, serial+1)
+	p.tgt.Executed(b, 8, 1, 0)
+}
+
+func (p *pair) hello(h *wire.Header, payload []byte) {
+	var m wire.HelloMsg
+	if r := m.Parse(payload); r != wire.ReasonOK {
+		p.t.Fatalf("hello: %v", r)
+	}
+	from := []byte("client")
+	b := make([]byte, 2048)
+	if !p.door.Proven(p.now, &m, from) {
+		n := Reply(b, &m, 5, 0, wire.HelloAckMsg{Status: wire.HelloChallenge, Cookie: p.door.Cookie(p.now, &m, from)})
+		p.send(&p.toIni, b[:n])
+		return
+	}
+	if p.tgt == nil {
+		p.tgt = NewTarget(&p.cfg, p.pools[1], p.pools[2], TargetParams{
+			Local: wire.NewSessionID(5, 0, 9, 1), Hello: m, MaxFrame: 1500, Lane: h.Lane, Epoch: p.rng.Uint32(),
+		}, p.now)
+	}
+	n := Reply(b, &m, 5, p.tgt.Epoch(), wire.HelloAckMsg{
+		Status: wire.HelloAccepted, Session: uint32(p.tgt.local),
+		MaxFrame: 1500, Window: uint16(p.cfg.Window),
+	})
+	p.send(&p.toIni, b[:n])
+}
+
+func (p *pair) initiator(frame []byte) {
+	h, payload, r := wire.Parse(frame)
+	if r != wire.ReasonOK {
+		p.t.Fatalf("initiator got a malformed frame: %v", r)
+	}
+	ev := p.ini.Receive(p.now, &h, payload)
+	switch ev.Kind {
+	case Responded:
+		serial := p.posted[ev.First]
+		if got := binary.LittleEndian.Uint64(payload); got != serial+1 {
+			p.t.Fatalf("psn %d: answer %d, want %d", ev.First, got, serial+1)
+		}
+		p.ini.Retire(p.now, ev.First)
+		p.done[serial]++
+	case Succeeded:
+		for psn := ev.First; psn != ev.Last+1; psn++ {
+			if p.ini.Retire(p.now, psn) {
+				if s := p.posted[psn]; s%3 != 0 {
+					p.t.Fatalf("serial %d has a result, but was acknowledged without", s)
+				}
+				p.done[p.posted[psn]]++
+			}
+		}
+	}
+	p.events = append(p.events, ev)
+}
+
+// step delivers everything due, lets both sides send, and moves the clock to
+// the next event. It returns false when nothing will ever happen again.
+func (p *pair) step() bool {
+	p.emit()
+	next := int64(1 << 62)
+	for _, q := range []*[]flight{&p.toTgt, &p.toIni} {
+		if len(*q) > 0 {
+			next = min(next, (*q)[0].at)
+		}
+	}
+	if d := p.ini.Deadline(); d != 0 {
+		next = min(next, d)
+	}
+	if next == 1<<62 {
+		return false
+	}
+	p.now = max(p.now, next)
+	for len(p.toTgt) > 0 && p.toTgt[0].at <= p.now {
+		f := p.toTgt[0]
+		p.toTgt = p.toTgt[1:]
+		p.target(f.frame)
+	}
+	for len(p.toIni) > 0 && p.toIni[0].at <= p.now {
+		f := p.toIni[0]
+		p.toIni = p.toIni[1:]
+		p.initiator(f.frame)
+	}
+	p.events = append(p.events, p.ini.Tick(p.now))
+	return true
+}
+
+func (p *pair) open() {
+	p.t.Helper()
+	for range 1000 {
+		if st, _ := p.ini.State(); st == Open {
+			return
+		}
+		p.step()
+	}
+	p.t.Fatal("session did not open")
+}
+
+// run posts n requests, as fast as the window allows, and drains them.
+func (p *pair) run(n int) {
+	p.t.Helper()
+	for steps := 0; ; steps++ {
+		for int(p.serial) < n && p.post() {
+		}
+		if len(p.done) == n {
+			return
+		}
+		if st, why := p.ini.State(); st == Closed {
+			p.t.Fatalf("closed: %v", why)
+		}
+		if steps > 400*n+10000 || !p.step() {
+			p.t.Fatalf("stuck after %d steps: %d of %d done, window %#x", steps, len(p.done), n, p.ini.wait)
+		}
+	}
+}
+
+func (p *pair) check(n int) {
+	p.t.Helper()
+	if len(p.ran) != n {
+		p.t.Fatalf("%d requests ran, want %d", len(p.ran), n)
+	}
+	for i, s := range p.ran {
+		if s != uint64(i) {
+			p.t.Fatalf("position %d ran request %d: order or count broken", i, s)
+		}
+	}
+	for s, k := range p.done {
+		if k != 1 {
+			p.t.Fatalf("request %d completed %d times", s, k)
+		}
+	}
+}
