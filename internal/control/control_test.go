@@ -125,7 +125,7 @@ func TestPermissions(t *testing.T) {
 
 func TestLiveSocketIsLeftAlone(t *testing.T) {
 	path := start(t, func() (Status, error) { return sample, nil })
-	err := Serve(ask(t), path, nil)
+	_, err := Listen(path)
 	var live *LiveError
 	if !errors.Is(err, ErrLive) || !errors.As(err, &live) || live.PID != sample.PID {
 		t.Errorf("second server: %v; want ErrLive with process %d", err, sample.PID)

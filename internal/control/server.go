@@ -21,15 +21,6 @@ const (
 	farewell = 200 * time.Millisecond
 )
 
-// Serve is Listen and ServeListener in one.
-func Serve(ctx context.Context, path string, source Source) error {
-	l, err := Listen(path)
-	if err != nil {
-		return err
-	}
-	return ServeListener(ctx, l, source)
-}
-
 // ServeListener answers requests until the context ends, which is no error. It
 // closes the listener, which removes the socket.
 func ServeListener(ctx context.Context, l net.Listener, source Source) error {

@@ -88,7 +88,7 @@ func TestAckForFetch(t *testing.T) {
 	result := []byte("untouched")[:8]
 	w.one(p, &r, wire.VerbFetch, result)
 	w.eng[0].Step() // it leaves
-	h := wire.Header{Type: wire.Ack, Epoch: p.conn.ini.Epoch(), PSN: session.FirstPSN(p.conn.ini.Epoch()) + 1, Ack: session.FirstPSN(p.conn.ini.Epoch()) + 1, Credit: 64}
+	h := wire.Header{Type: wire.Ack, Epoch: p.conn.ini.Identity().Epoch, PSN: session.FirstPSN(p.conn.ini.Identity().Epoch) + 1, Ack: session.FirstPSN(p.conn.ini.Identity().Epoch) + 1, Credit: 64}
 	p.conn.receive(&h, nil)
 	if len(r.all) == 2 && r.all[1].Fate == Success {
 		t.Errorf("success, result %q", result)

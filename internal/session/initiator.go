@@ -107,9 +107,6 @@ func NewInitiator(cfg *Config, pool *Pool, p Params, now int64) *Initiator {
 // State returns the state and, when it is Closed, the reason.
 func (s *Initiator) State() (State, Reason) { return s.state, s.why }
 
-// Epoch returns the epoch of an open session.
-func (s *Initiator) Epoch() uint32 { return s.epoch }
-
 // Names reports whether a reset that quotes session id and epoch means this
 // session. Resets cannot be looked up by id: their sender has lost it.
 func (s *Initiator) Names(id, epoch uint32) bool {
@@ -119,14 +116,8 @@ func (s *Initiator) Names(id, epoch uint32) bool {
 // live reports whether the target can have something to say to this session.
 func (s *Initiator) live() bool { return s.state == Open || s.state == Settling }
 
-// Payload returns the largest request or response payload in bytes.
-func (s *Initiator) Payload() int { return s.payload }
-
 // InFlight returns the number of frames without answer.
 func (s *Initiator) InFlight() int { return bits.OnesCount64(s.wait) }
-
-// SRTT returns the smoothed round-trip time in nanoseconds, 0 before any sample.
-func (s *Initiator) SRTT() int64 { return s.rtt.srtt }
 
 // Stage lends the payload buffer of the next frame, or nil when the window, the
 // credit, the congestion window or the pool is exhausted. Follow with Commit or Unstage.

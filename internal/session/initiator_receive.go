@@ -75,9 +75,6 @@ func (s *Initiator) Waits(psn uint32) bool {
 	return psn-s.una < s.next-s.una && s.wait&(1<<(psn&slotMask)) != 0
 }
 
-// Ops returns the number of records of frame psn, which waits for its answer.
-func (s *Initiator) Ops(psn uint32) int { return int(s.reqs[psn&slotMask].ops) }
-
 // Retire marks psn as answered, frees its buffer and opens the window. It
 // returns false when psn did not wait for an answer (a duplicate).
 func (s *Initiator) Retire(now int64, psn uint32) bool {

@@ -56,28 +56,27 @@ type early struct {
 // answers exist for the psns in (freed, expected), held frames have psns in
 // (expected, freed+MaxWindow].
 type Target struct {
-	cfg        *Config
-	answers    *Pool // response cache
-	holds      *Pool // early requests
-	local      wire.SessionID
-	remote     uint32 // the initiator's session id
-	lane       uint8  // the initiator's lane
-	epoch      uint32
-	expected   uint32 // psn that runs next
-	freed      uint32 // answers up to here have arrived at the initiator
-	cache      [MaxWindow]answer
-	spare      []byte // an answer buffer of the session's own, so that others cannot starve it
-	held       [MaxWindow]early
-	heldMask   uint64 // bit psn%64
-	toSend     uint64 // bit psn%64: answer due
-	infoDue    bool   // ack and sack are due, in whatever frame
-	nakDue     bool   // as infoDue, because a frame is missing
-	resetDue   wire.ResetReason
-	frozen     bool // nothing runs any more; cached answers are still given
-	heardAt    int64
-	payload    int
-	credit     uint16
-	Duplicates uint64 // duplicate requests answered from the cache; statistics
+	cfg      *Config
+	answers  *Pool // response cache
+	holds    *Pool // early requests
+	local    wire.SessionID
+	remote   uint32 // the initiator's session id
+	lane     uint8  // the initiator's lane
+	epoch    uint32
+	expected uint32 // psn that runs next
+	freed    uint32 // answers up to here have arrived at the initiator
+	cache    [MaxWindow]answer
+	spare    []byte // an answer buffer of the session's own, so that others cannot starve it
+	held     [MaxWindow]early
+	heldMask uint64 // bit psn%64
+	toSend   uint64 // bit psn%64: answer due
+	infoDue  bool   // ack and sack are due, in whatever frame
+	nakDue   bool   // as infoDue, because a frame is missing
+	resetDue wire.ResetReason
+	frozen   bool // nothing runs any more; cached answers are still given
+	heardAt  int64
+	payload  int
+	credit   uint16
 }
 
 // TargetParams names an accepted session.
@@ -105,9 +104,6 @@ func NewTarget(cfg *Config, answers, holds *Pool, p TargetParams, now int64) *Ta
 
 // Epoch returns the session's epoch.
 func (t *Target) Epoch() uint32 { return t.epoch }
-
-// Payload returns the largest payload in bytes that both sides accept.
-func (t *Target) Payload() int { return t.payload }
 
 // Idle reports whether the initiator has been silent for IdleRetire.
 func (t *Target) Idle(now int64) bool { return now-t.heardAt >= int64(t.cfg.IdleRetire) }
@@ -158,7 +154,6 @@ func (t *Target) onRequest(h *wire.Header, payload []byte) Verdict {
 		return Stale
 	}
 	t.toSend |= bit
-	t.Duplicates++
 	return Duplicate
 }
 
@@ -266,7 +261,7 @@ func (t *Target) Freeze(now int64, ack uint32) (executed uint32) {
 }
 
 // Shutdown asks for a reset that tells the initiator which frames never ran. The
-// session executes nothing from here on.
+// caller must execute nothing from here on.
 func (t *Target) Shutdown(reason wire.ResetReason) { t.resetDue = reason }
 
 // Release gives every buffer back. The target is dead afterwards: nothing is due.

@@ -85,7 +85,7 @@ var bugs = []bug{
 	{"an array of which a part was never sent succeeds later", "", []edit{
 		{engineLimbo, "if op.sent < op.elements() {", "if op.sent > op.elements() {"}}},
 	{"a held copy survives the frame and runs a window later", "", []edit{
-		{sessionTarget, "\theldMask   uint64 // bit psn%64\n", "\theldMask   uint64\n\tfromHeld bool\n"},
+		{sessionTarget, "\theldMask uint64 // bit psn%64\n", "\theldMask   uint64\n\tfromHeld bool\n"},
 		{sessionTarget, "\tbit := uint64(1) << (h.PSN & slotMask)\n", "\tbit := uint64(1) << (h.PSN & slotMask)\n\tt.fromHeld = false\n"},
 		{sessionTarget, "\te := &t.held[t.expected&slotMask]\n", "\te := &t.held[t.expected&slotMask]\n\tt.fromHeld = true\n"},
 		{sessionTarget, "\tt.unhold(t.expected)", "\tif t.fromHeld {\n\t\tt.unhold(t.expected)\n\t}\n\tt.fromHeld = false"}}},
