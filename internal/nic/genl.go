@@ -24,7 +24,6 @@ const (
 	netdevXDPFeatures = 3 // NETDEV_A_DEV_XDP_FEATURES
 
 	ethtoolChannelsGet = 17 // ETHTOOL_MSG_CHANNELS_GET
-	channelsHeader     = 1  // ETHTOOL_A_CHANNELS_HEADER
 	headerDevIndex     = 1  // ETHTOOL_A_HEADER_DEV_INDEX
 	channelsRX         = 6  // ETHTOOL_A_CHANNELS_RX_COUNT
 	channelsTX         = 7  // ETHTOOL_A_CHANNELS_TX_COUNT
@@ -83,9 +82,18 @@ func ask(family string, command uint8, attrs ...nl.NetlinkRequestData) (map[uint
 	if len(msgs) == 0 || len(msgs[0]) < nl.SizeofGenlmsg {
 		return nil, fmt.Errorf("nic: asking %s: %w", family, errors.New("no answer"))
 	}
-	list, err := nl.ParseRouteAttr(msgs[0][nl.SizeofGenlmsg:])
+	found, err := attributes(msgs[0][nl.SizeofGenlmsg:])
 	if err != nil {
 		return nil, fmt.Errorf("nic: answer of %s: %w", family, err)
+	}
+	return found, nil
+}
+
+// attributes parses a list of attributes; of equal numbers the last one counts.
+func attributes(b []byte) (map[uint16][]byte, error) {
+	list, err := nl.ParseRouteAttr(b)
+	if err != nil {
+		return nil, err
 	}
 	found := make(map[uint16][]byte)
 	for _, a := range list {
@@ -109,18 +117,11 @@ func xdpFeatures(ifindex int) (XDPFeatures, error) {
 
 // channels asks the driver how many queues are in use; not every driver knows.
 func channels(ifindex int) (rx, tx int, err error) {
-	header := nl.NewRtAttr(channelsHeader|unix.NLA_F_NESTED, nil)
-	header.AddRtAttr(headerDevIndex, nl.Uint32Attr(uint32(ifindex)))
-	a, err := ask("ethtool", ethtoolChannelsGet, header)
+	a, err := askDriver(ethtoolChannelsGet, ifindex)
 	if err != nil {
 		return 0, 0, err
 	}
-	count := func(attr uint16) int {
-		if v := a[attr]; len(v) == 4 {
-			return int(min(binary.NativeEndian.Uint32(v), math.MaxInt32))
-		}
-		return 0
-	}
+	count := func(attr uint16) int { return int(min(number(a, attr), math.MaxInt32)) }
 	both := count(channelsCombined)
 	return both + count(channelsRX), both + count(channelsTX), nil
 }

@@ -20,8 +20,8 @@ var ErrNoInterface = errors.New("no such interface")
 // The range of MTUs that package port can use, bytes: a packet has to fit into one
 // buffer of 4096 bytes less the kernel's headroom.
 const (
-	minMTU = 256
-	maxMTU = 4096 - 256 - 18
+	MinMTU = 256
+	MaxMTU = 4096 - 256 - 18
 )
 
 // Interface is what there is to know about one.
@@ -154,8 +154,8 @@ func (i *Interface) Plan() Plan {
 	case !i.Up:
 		problem("interface is down: ip link set dev %s up", i.Name)
 	}
-	if i.MTU < minMTU || i.MTU > maxMTU {
-		problem("MTU %d: want %d to %d: ip link set dev %s mtu 1500", i.MTU, minMTU, maxMTU, i.Name)
+	if i.MTU < MinMTU || i.MTU > MaxMTU {
+		problem("MTU %d: want %d to %d: ip link set dev %s mtu 1500", i.MTU, MinMTU, MaxMTU, i.Name)
 	}
 	if i.TXQueues < i.RXQueues {
 		problem("%d receive queues and %d transmit queues: want as many of both: ethtool -L %s rx %d tx %d",

@@ -7,6 +7,7 @@ package nic
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -119,4 +120,9 @@ func capabilitiesOf(effective uint64) []Capability {
 		list = append(list, c)
 	}
 	return list
+}
+
+// Can tells whether the caller has a capability, by name.
+func (s *System) Can(capability string) bool {
+	return slices.ContainsFunc(s.Capabilities, func(c Capability) bool { return c.Name == capability && c.Have })
 }
