@@ -54,16 +54,23 @@ type opEntry struct {
 }
 
 func (a *app) infoCmd() *cobra.Command {
-	var operations bool
+	var operations, advises bool
 	c := &cobra.Command{
 		Use:   "info [INTERFACE]",
 		Short: "Show what an interface, the kernel and xdpfab can do",
 		Long: `info shows an interface (all of them without an argument), which mode xdpfab
 would use it in, what the kernel and the caller's privileges allow, the limits,
 and the operations for each datatype. It attaches nothing, changes nothing and
-needs no privilege; what it may not know it leaves open.`,
+needs no privilege; what it may not know it leaves open.
+
+With --advise it compares the machine, and the interface if one is named, with
+docs/tuning.md instead: queues, interrupts, cores, power, memory, kernel. A line
+for each check says ok, advice (with the command that follows it), not applicable
+or unknown (with the reason). It only reads; the exit code is 0 whatever it finds.
+Run it as the user and in the cgroup that xdpfab will run in.`,
 		Example: `  xdpfab info
   xdpfab info eth0
+  xdpfab info --advise eth0
   xdpfab info eth0 --json | jq '.interfaces[0].plan'`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -72,7 +79,17 @@ needs no privilege; what it may not know it leaves open.`,
 			return nil
 		},
 		ValidArgsFunction: completeInterfaces,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
+			if advises && operations {
+				return usage(c, "want one of --advise and --operations")
+			}
+			if advises {
+				r, err := advice(args)
+				if err != nil {
+					return err
+				}
+				return a.print(r, r.text)
+			}
 			r, err := report(args)
 			if err != nil {
 				return err
@@ -81,6 +98,7 @@ needs no privilege; what it may not know it leaves open.`,
 		},
 	}
 	a.jsonFlag(c)
+	c.Flags().BoolVar(&advises, "advise", false, "compare the machine with docs/tuning.md")
 	c.Flags().BoolVar(&operations, "operations", false, "print the table of operations without an interface, too")
 	return c
 }

@@ -36,6 +36,7 @@ var imports = map[string][]string{
 
 	"internal/testnet/faultwire": {"internal/testnet", "internal/testnet/veth", "xsk"},
 	"internal/nic":               {},
+	"internal/advise":            {"internal/nic", "xsk"},
 	"internal/control":           {"xdpfab"},
 	"cmd/xdpfabd":                {"xdpfab", "mr", "internal/control", "internal/version"},
 	"cmd/xdpfab":                 {"*"},

@@ -97,7 +97,7 @@ func describe(l netlink.Link) Interface {
 		i.RXQueues, i.TXQueues = rx, tx
 	}
 	if f, err := xdpFeatures(a.Index); err == nil {
-		i.FeaturesKnown, i.features, i.Features = true, f, f.Names()
+		i.SetFeatures(f)
 	}
 	if x := a.Xdp; x != nil && x.Attached {
 		i.Attached = &Attached{Mode: attachModes[x.AttachMode], ID: x.ProgId, Name: programName(x.ProgId)}
@@ -178,4 +178,9 @@ func (i *Interface) Plan() Plan {
 	}
 	p.Usable = len(p.Problems) == 0
 	return p
+}
+
+// SetFeatures says what the driver offers, for an Interface that no kernel described.
+func (i *Interface) SetFeatures(f XDPFeatures) {
+	i.FeaturesKnown, i.features, i.Features = true, f, f.Names()
 }

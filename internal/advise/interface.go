@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package advise
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/xdpfab/xdpfab/internal/nic"
+	"github.com/xdpfab/xdpfab/xsk"
+)
+
+// zeroCopy: the driver puts packets into the packet memory itself.
+func zeroCopy(s *Snapshot) Finding {
+	p := s.Interface.Plan()
+	switch {
+	case !s.Interface.FeaturesKnown:
+		return notApplicable("Linux %s does not tell what a driver can (6.3 does)", s.System.Kernel)
+	case p.Copy == "zero-copy":
+		return ok("native XDP, zero-copy (%s)", s.Interface.Driver)
+	}
+	return advice("a NIC whose driver has it: see docs/tuning.md", "%s XDP, copy (%s)", p.XDP, s.Interface.Driver)
+}
+
+// queues: one poller drives one queue, and a poller wants a CPU.
+func queues(s *Snapshot) Finding {
+	i := s.Interface
+	online, err := s.cpus("sys/devices/system/cpu/online")
+	if err != nil {
+		return unknown(err)
+	}
+	alone, err := s.isolated()
+	if err != nil {
+		return unknown(err)
+	}
+	most := min(len(online), xskQueues)
+	if len(alone) > 0 {
+		most = min(len(alone), xskQueues)
+	}
+	found := fmt.Sprintf("%d to receive, %d to send, %d CPUs for them", i.RXQueues, i.TXQueues, most)
+	if i.TXQueues >= i.RXQueues && i.RXQueues <= most {
+		return ok("%s", found)
+	}
+	n := min(i.RXQueues, i.TXQueues, most)
+	how := fmt.Sprintf("ethtool -L %s combined %d", i.Name, n)
+	if i.Kind != "device" {
+		how = fmt.Sprintf("ethtool -L %s rx %d tx %d", i.Name, n, n)
+	}
+	return advice(how, "%s", found)
+}
+
+// xskQueues is how many queues a session id can name.
+const xskQueues = 64
+
+// mtu: a packet has to fit into one buffer.
+func mtu(s *Snapshot) Finding {
+	i := s.Interface
+	if i.MTU >= nic.MinMTU && i.MTU <= nic.MaxMTU {
+		return ok("%d bytes, in buffers of %d", i.MTU, bufferSize(i.MTU))
+	}
+	return advice(fmt.Sprintf("ip link set dev %s mtu %d", i.Name, min(max(i.MTU, 1500), nic.MaxMTU)), "%d bytes", i.MTU)
+}
+
+// bufferSize is that of the packet buffers for an MTU, in bytes: half a page, if a
+// packet with a VLAN tag and the kernel's headroom of 256 bytes fit.
+func bufferSize(mtu int) int {
+	const small, headroom, ethernet = 2048, 256, 18
+	if mtu+ethernet+headroom <= small {
+		return small
+	}
+	return 2 * small
+}
+
+// queueBuffers is how many packet buffers a queue has to receive into; it has as
+// many again to send from.
+const queueBuffers = xsk.DefaultRingSize
+
+// packetMemory is that of all queues, in bytes.
+func (s *Snapshot) packetMemory() int {
+	if s.Interface == nil {
+		return 2 * queueBuffers * bufferSize(1500)
+	}
+	return s.Interface.RXQueues * 2 * queueBuffers * bufferSize(s.Interface.MTU)
+}
+
+// rxRing: a zero-copy driver fills its ring from the packet buffers. With more
+// entries than those it runs short, with few it overflows.
+func rxRing(s *Snapshot) Finding {
+	const fewest = 512
+	d := s.Settings
+	switch {
+	case s.Interface.Plan().Copy != "zero-copy":
+		return notApplicable("matters with zero-copy alone")
+	case d.RingErr != nil:
+		return missing(d.RingErr, "%s has no ring sizes to set", s.Interface.Driver)
+	case d.RXRing >= fewest && d.RXRing <= queueBuffers:
+		return ok("%d of at most %d", d.RXRing, d.RXRingMax)
+	}
+	want := uint32(queueBuffers)
+	if d.RXRingMax > 0 {
+		want = min(want, d.RXRingMax)
+	}
+	if d.RXRing == want {
+		return ok("%d, the driver's most", d.RXRing)
+	}
+	return advice(fmt.Sprintf("ethtool -G %s rx %d", s.Interface.Name, want), "%d of at most %d", d.RXRing, d.RXRingMax)
+}
+
+// mergers: what merges packets in the NIC does so before XDP.
+func mergers(s *Snapshot) Finding {
+	d := s.Settings
+	if d.OffloadsErr != nil {
+		return missing(d.OffloadsErr, "%s has no offloads to set", s.Interface.Driver)
+	}
+	var on []string
+	for _, o := range [][2]string{{"rx-lro", "lro"}, {"rx-gro-hw", "rx-gro-hw"}} {
+		if d.Offloads[o[0]] {
+			on = append(on, o[1])
+		}
+	}
+	if on == nil {
+		return ok("both off")
+	}
+	return advice(fmt.Sprintf("ethtool -K %s %s off", s.Interface.Name, strings.Join(on, " off ")), "on: %s", strings.Join(on, ", "))
+}
+
+// pause: one receiver that is slow stops everything behind its switch port.
+func pause(s *Snapshot) Finding {
+	d := s.Settings
+	switch {
+	case d.PauseErr != nil:
+		return missing(d.PauseErr, "%s has no pause frames", s.Interface.Driver)
+	case !d.PauseRX && !d.PauseTX:
+		return ok("none")
+	}
+	return advice(fmt.Sprintf("ethtool -A %s autoneg off rx off tx off", s.Interface.Name),
+		"obeyed: %s, sent: %s", yesNo(d.PauseRX), yesNo(d.PauseTX))
+}
+
+// mostUsecs is how long an interrupt may be held back: a tenth of the round trip
+// that congestion control takes for an idle network's.
+const mostUsecs = 5
+
+// coalescing: what an interrupt waits for is added to every round trip that finds
+// the receiver asleep.
+func coalescing(s *Snapshot) Finding {
+	d := s.Settings
+	switch {
+	case d.CoalesceErr != nil:
+		return missing(d.CoalesceErr, "%s has no interrupt coalescing to set", s.Interface.Driver)
+	case !d.AdaptiveRX && d.RXUsecs <= mostUsecs:
+		return ok("not adaptive, %d µs", d.RXUsecs)
+	}
+	how := "not adaptive"
+	if d.AdaptiveRX {
+		how = "adaptive"
+	}
+	return advice(fmt.Sprintf("ethtool -C %s adaptive-rx off rx-usecs 0", s.Interface.Name), "%s, %d µs", how, d.RXUsecs)
+}
+
+// deferral: with napi_defer_hard_irqs and gro_flush_timeout the kernel leaves the
+// queue to an application that polls it, until the timeout. xdpfab does so only
+// when it is told to; otherwise each packet may wait for that long. A veth has no
+// interrupts, and gets ten times slower.
+func deferral(s *Snapshot) Finding {
+	if f, shown := s.sysfs(); !shown {
+		return f
+	}
+	polls, err1 := s.number(s.net("napi_defer_hard_irqs"))
+	timeout, err2 := s.number(s.net("gro_flush_timeout"))
+	switch {
+	case err1 != nil:
+		return missing(err1, "this kernel can not defer interrupts")
+	case err2 != nil:
+		return missing(err2, "this kernel can not defer interrupts")
+	case polls == 0 && timeout == 0:
+		return ok("napi_defer_hard_irqs 0, gro_flush_timeout 0")
+	}
+	dir := "/" + s.net("")
+	return advice(fmt.Sprintf("echo 0 > %snapi_defer_hard_irqs; echo 0 > %sgro_flush_timeout", dir, dir),
+		"napi_defer_hard_irqs %d, gro_flush_timeout %d ns", polls, timeout)
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// sortedKeys lists the keys of a map in order.
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
