@@ -13,7 +13,7 @@ TOOLS   := $(GO) tool -modfile=tools/go.mod
 # The race detector slows the longest simulations down; they run without it.
 RACE    := ./xsk ./mr ./atomic ./internal/... ./xdpfab ./cmd/...
 
-.PHONY: all build demo test test-unit bench sim sim-bugs soak fuzz lint generate generate-check check clean
+.PHONY: all build demo test test-unit bench-build bench-quick bench-go sim sim-bugs soak fuzz lint generate generate-check check clean
 
 all: build
 
@@ -36,7 +36,20 @@ test-unit:
 	@scripts/need go
 	$(GO) test -timeout 10m $(PKGS)
 
-bench:
+# The benchmark beside the floor and the peers: see bench/.
+BENCH_NEEDS := root go gcc libc6-dev ip ucx_perftest
+bench-build:
+	@scripts/need $(BENCH_NEEDS)
+	@mkdir -p bin/bench
+	@$(GO) build -o bin/bench/ ./bench/... ./cmd/xdpfabd
+	@gcc -O2 -march=native -D_GNU_SOURCE -Wall -Wextra -o bin/bench/floor bench/floor/floor.c
+
+# Ends within 40 s; the last line of its output is JSON.
+bench-quick: bench-build
+	@bin/bench/bench -mode quick
+
+# Go's own micro-benchmarks.
+bench-go:
 	@scripts/need go
 	$(GO) test -run=- -bench . ./atomic ./mr ./internal/wire ./internal/session ./internal/engine
 

@@ -44,6 +44,10 @@ var imports = map[string][]string{
 	"internal/sim":               {"internal/engine", "internal/session", "internal/wire", "mr", "atomic"},
 	"test/e2e":                   {"*"},
 	"test/soak":                  {"*"},
+	"bench":                      {"bench/measure", "internal/testnet/veth"},
+	"bench/measure":              {},
+	"bench/worker":               {"bench/measure", "xdpfab", "atomic"},
+	"bench/peers/plain":          {"bench/measure"},
 }
 
 // external says which modules the library packages may depend on; commands and

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The floor: the least that a round trip between two user processes costs on this
+ * machine, with AF_XDP and no protocol at all. An echo that polls, and a client
+ * that keeps WINDOW frames in flight.
+ *
+ *	floor echo   IFNAME
+ *	floor client IFNAME PEER-MAC WINDOW SIZE COUNTERS REPLY SECONDS WARMUP
+ *
+ * SIZE is the length of a request with its Ethernet header. COUNTERS is how many
+ * counters the echo increments for a frame, each named by the frame and answered
+ * with its old value: what an atomic costs when nothing but it is there. REPLY is
+ * the length of the answer.
+ */
+#include "xsk.h"
+
+#define WORDS 4096
+#define STALL (20 * SECOND / 1000) /* without an answer: what is in flight is lost */
+#define LIMIT (600 * SECOND)       /* an echo that nobody stops */
+
+struct add {
+	uint64_t word, value; /* value: the operand, then the old value */
+};
+
+struct frame {
+	uint8_t destination[6], source[6];
+	uint16_t type;
+	uint16_t reply;    /* bytes of the answer */
+	uint32_t counters; /* elements of add */
+	uint32_t slot;     /* of the window: the sender's */
+	uint32_t sequence;
+	struct add add[];
+} __attribute__((packed));
+
+static uint64_t words[WORDS];
+static struct xsk xsk;
+
+/* Turns a request into its answer, in place; returns its length. */
+static uint32_t answer(struct frame *f, uint32_t length)
+{
+	uint32_t most = (length - sizeof(*f)) / sizeof(struct add);
+	uint32_t n = f->counters < most ? f->counters : most;
+
+	for (uint32_t i = 0; i < n; i++)
+		f->add[i].value = __atomic_fetch_add(&words[f->add[i].word % WORDS], f->add[i].value, __ATOMIC_SEQ_CST);
+	memcpy(f->destination, f->source, 6);
+	memcpy(f->source, xsk.mac, 6);
+	return f->reply >= 60 && f->reply <= length ? f->reply : length;
+}
+
+/* A chunk goes round: fill, rx, tx, completion, fill. */
+static void echo(void)
+{
+	uint64_t end = now_ns() + LIMIT;
+
+	for (uint32_t i = 0; i < CHUNKS; i++)
+		AT(&xsk.fill, uint64_t, xsk.fill.local++) = (uint64_t)i * CHUNK;
+	ring_publish(&xsk.fill);
+	puts("ready");
+	for (uint64_t idle = 0; !stopped; ) {
+		uint32_t n = ring_ready(&xsk.rx);
+
+		if (!n) {
+			if (!(++idle & 0xfffff) && now_ns() > end)
+				die("nobody stopped the echo");
+			continue;
+		}
+		n = n > 32 ? 32 : n; /* what one sendto takes */
+		for (uint32_t i = 0; i < n; i++) {
+			struct xdp_desc d = AT(&xsk.rx, struct xdp_desc, xsk.rx.local + i);
+
+			d.len = answer((void *)(xsk.umem + d.addr), d.len);
+			AT(&xsk.tx, struct xdp_desc, xsk.tx.local++) = d;
+		}
+		ring_release(&xsk.rx, n);
+		xsk_kick(&xsk);
+		n = ring_ready(&xsk.completion);
+		for (uint32_t i = 0; i < n; i++)
+			AT(&xsk.fill, uint64_t, xsk.fill.local++) =
+				AT(&xsk.completion, uint64_t, xsk.completion.local + i) / CHUNK * CHUNK;
+		ring_release(&xsk.completion, n);
+		ring_publish(&xsk.fill);
+	}
+}
+
+static struct {
+	uint8_t peer[6];
+	uint32_t window, size, counters, reply;
+	uint64_t duration, warmup; /* ns */
+} config;
+
+static struct {
+	uint64_t *sent;      /* when, by slot; 0: free */
+	uint32_t *sequence;  /* expected, by slot */
+	uint32_t *free_slot; /* a stack */
+	uint32_t num_free;
+	uint32_t next_sequence;
+	uint64_t next_word;
+	uint64_t lost, answered;
+} state;
+
+/* Slot i has the chunk CHUNKS+i for its request. */
+static void request(uint32_t slot, uint64_t now)
+{
+	uint64_t address = (uint64_t)(CHUNKS + slot) * CHUNK;
+	struct frame *f = (void *)(xsk.umem + address);
+
+	f->slot = slot;
+	f->sequence = state.sequence[slot] = state.next_sequence++;
+	for (uint32_t i = 0; i < config.counters; i++)
+		f->add[i] = (struct add){.word = state.next_word++ % WORDS, .value = 1};
+	state.sent[slot] = now;
+	AT(&xsk.tx, struct xdp_desc, xsk.tx.local++) = (struct xdp_desc){.addr = address, .len = config.size};
+}
+
+static void prepare(void)
+{
+	for (uint32_t i = 0; i < config.window; i++) {
+		struct frame *f = (void *)(xsk.umem + (uint64_t)(CHUNKS + i) * CHUNK);
+
+		memcpy(f->destination, config.peer, 6);
+		memcpy(f->source, xsk.mac, 6);
+		f->type = htons(ETHERTYPE);
+		f->counters = config.counters;
+		f->reply = config.reply;
+		state.free_slot[state.num_free++] = i;
+	}
+	for (uint32_t i = 0; i < CHUNKS; i++)
+		AT(&xsk.fill, uint64_t, xsk.fill.local++) = (uint64_t)i * CHUNK;
+	ring_publish(&xsk.fill);
+}
+
+/* Takes the answers that are there. */
+static uint32_t collect(struct histogram *h, uint64_t now)
+{
+	uint32_t n = ring_ready(&xsk.rx);
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t address = AT(&xsk.rx, struct xdp_desc, xsk.rx.local + i).addr;
+		struct frame *f = (void *)(xsk.umem + address);
+		uint32_t slot = f->slot;
+
+		AT(&xsk.fill, uint64_t, xsk.fill.local++) = address / CHUNK * CHUNK;
+		if (slot >= config.window || !state.sent[slot] || state.sequence[slot] != f->sequence)
+			continue; /* of a request that was given up */
+		histogram_add(h, now - state.sent[slot]);
+		state.sent[slot] = 0;
+		state.free_slot[state.num_free++] = slot;
+		state.answered++;
+	}
+	ring_release(&xsk.rx, n);
+	ring_publish(&xsk.fill);
+	ring_release(&xsk.completion, ring_ready(&xsk.completion));
+	return n;
+}
+
+static void give_up(void)
+{
+	for (uint32_t slot = 0; slot < config.window; slot++) {
+		if (!state.sent[slot])
+			continue;
+		state.sent[slot] = 0;
+		state.free_slot[state.num_free++] = slot;
+		state.lost++;
+	}
+}
+
+static void run(struct histogram *h, uint64_t duration)
+{
+	uint64_t now = now_ns(), end = now + duration, heard = now;
+
+	while (now < end && !stopped) {
+		if (state.num_free) {
+			while (state.num_free)
+				request(state.free_slot[--state.num_free], now);
+			xsk_kick(&xsk);
+		}
+		if (!ring_ready(&xsk.rx)) {
+			now = now_ns();
+			if (now - heard > STALL) {
+				give_up();
+				heard = now;
+			}
+			continue;
+		}
+		now = heard = now_ns();
+		collect(h, now);
+	}
+}
+
+static void client(void)
+{
+	static struct measurement m;
+	uint64_t before, lost;
+
+	state.sent = calloc(config.window, sizeof(*state.sent));
+	state.sequence = calloc(config.window, sizeof(*state.sequence));
+	state.free_slot = calloc(config.window, sizeof(*state.free_slot));
+	if (!state.sent || !state.sequence || !state.free_slot)
+		die("no memory");
+	prepare();
+	histogram_reset(&m.latency);
+	run(&m.latency, config.warmup);
+	before = state.answered, lost = state.lost;
+	measure_begin(&m);
+	run(&m.latency, config.duration);
+	if (state.answered == before)
+		die("no answer from the echo");
+	measure_end(&m, state.answered - before, state.lost - lost);
+}
+
+static uint32_t number(const char *text, uint32_t low, uint32_t high, const char *what)
+{
+	char *end;
+	unsigned long v = strtoul(text, &end, 10);
+
+	if (*end || end == text || v < low || v > high)
+		die("%s %s: want %u to %u", what, text, low, high);
+	return v;
+}
+
+static void configure(char **argument)
+{
+	uint8_t *p = config.peer;
+
+	if (sscanf(argument[0], "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", p, p + 1, p + 2, p + 3, p + 4, p + 5) != 6)
+		die("peer %s: want a MAC address", argument[0]);
+	config.window = number(argument[1], 1, 32, "window");
+	config.size = number(argument[2], 60, CHUNK - 256, "size");
+	config.counters = number(argument[3], 0, (config.size - sizeof(struct frame)) / sizeof(struct add), "counters");
+	config.reply = number(argument[4], 60, config.size, "reply");
+	config.duration = (uint64_t)(atof(argument[5]) * SECOND);
+	config.warmup = (uint64_t)(atof(argument[6]) * SECOND);
+	if (!config.duration || config.duration > LIMIT || config.warmup > LIMIT)
+		die("seconds %s after a warm-up of %s: want more than 0, up to 600", argument[5], argument[6]);
+}
+
+int main(int count, char **argument)
+{
+	if (count == 3 && !strcmp(argument[1], "echo")) {
+		lines();
+		stop_on_signals();
+		xsk_open(&xsk, argument[2]);
+		echo();
+	} else if (count == 10 && !strcmp(argument[1], "client")) {
+		configure(argument + 3);
+		lines();
+		stop_on_signals();
+		xsk_open(&xsk, argument[2]);
+		client();
+	} else {
+		die("usage: floor echo IFNAME\n"
+		    "       floor client IFNAME PEER-MAC WINDOW SIZE COUNTERS REPLY SECONDS WARMUP");
+	}
+	return 0;
+}

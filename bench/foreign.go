@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/xdpfab/xdpfab/bench/measure"
+)
+
+// used returns what a process that has ended has used from its start.
+func used(p *process) (cpuSeconds float64, involuntary int64) {
+	u, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return 0, 0
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9, u.Nivcsw
+}
+
+// listening tells whether a TCP socket listens on the port in a process's
+// namespace.
+func listening(pid, port int) bool {
+	for _, file := range []string{"tcp", "tcp6"} {
+		table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, file))
+		if err == nil && listensIn(string(table), port) {
+			return true
+		}
+	}
+	return false
+}
+
+// listensIn reads a table as in /proc/net/tcp: local address and state are the
+// second and the fourth column.
+func listensIn(table string, port int) bool {
+	const listen = "0A"
+	for line := range strings.Lines(table) {
+		f := strings.Fields(line)
+		if len(f) > 3 && f[3] == listen && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", port)) {
+			return true
+		}
+	}
+	return false
+}
+
+// parseUCX reads the output of ucx_perftest: the line "Final:", with iterations,
+// the median, average and overall latency in µs, two bandwidths in MB/s, and the
+// average and overall rate in operations a second. The median is that of the
+// average operation when several are outstanding: then it is no latency.
+func parseUCX(output []string) (r measure.Result, err error) {
+	for _, line := range output {
+		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "Final:")
+		if !ok {
+			continue
+		}
+		f := strings.Fields(rest)
+		if len(f) != 8 {
+			return r, fmt.Errorf("ucx_perftest printed %q: want eight numbers, as version 1.13 prints", line)
+		}
+		var v [8]float64
+		for i := range f {
+			if v[i], err = strconv.ParseFloat(f[i], 64); err != nil {
+				return r, fmt.Errorf("ucx_perftest printed %q: %w", line, err)
+			}
+		}
+		if v[0] <= 0 || v[7] <= 0 {
+			return r, fmt.Errorf("ucx_perftest printed %q: want more than no operations", line)
+		}
+		r.Ops, r.Seconds = uint64(v[0]), v[0]/v[7]
+		r.Latency.Count, r.Latency.P50 = int64(v[0]), int64(v[1]*1000)
+		return r, nil
+	}
+	return r, fmt.Errorf("ucx_perftest printed no line that begins with Final:, but %q", output)
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Command bench measures xdpfab beside the least that its transport costs (the
+// floor), beside its peers, and against its aims: all in one run, on one veth pair
+// and the same two cores.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/xdpfab/xdpfab/internal/testnet/veth"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	mode := flag.String("mode", "quick", "quick")
+	flag.Parse()
+	if os.Geteuid() != 0 {
+		return errors.New("needs root: it makes network namespaces and a veth pair of its own")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	n, err := newNetwork(filepath.Dir(self), veth.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	switch *mode {
+	case "quick":
+		return quick(ctx, n, os.Stdout)
+	default:
+		return fmt.Errorf("mode %q: want quick", *mode)
+	}
+}

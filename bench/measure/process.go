@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package measure
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Run is a measurement under way, from its beginning to its end.
+type Run struct {
+	out   io.Writer
+	start time.Time
+	usage unix.Rusage
+	mem   runtime.MemStats
+}
+
+// BeginRun tells whoever reads out that the warm-up is over. It collects garbage
+// first, so that what the warm-up left is not collected at the measurement's cost.
+func BeginRun(out io.Writer) *Run {
+	r := &Run{out: out}
+	runtime.GC()
+	runtime.ReadMemStats(&r.mem)
+	fmt.Fprintln(out, Begin)
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &r.usage) // fails for a bad argument only
+	r.start = time.Now()
+	return r
+}
+
+// Start is when measuring began.
+func (r *Run) Start() time.Time { return r.start }
+
+// End completes a result with what the process used, and prints it.
+func (r *Run) End(result *Result) error {
+	result.Seconds = time.Since(r.start).Seconds()
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+		return fmt.Errorf("getrusage: %w", err)
+	}
+	fmt.Fprintln(r.out, End)
+	var mem runtime.MemStats
+	runtime.ReadMemStats(&mem)
+	result.CPUSeconds = cpuSeconds(&usage) - cpuSeconds(&r.usage)
+	result.Involuntary = int64(usage.Nivcsw - r.usage.Nivcsw)
+	if result.Extra == nil {
+		result.Extra = map[string]float64{}
+	}
+	result.Extra["allocs_per_op"] = float64(mem.Mallocs-r.mem.Mallocs) / float64(max(result.Ops, 1))
+	result.Extra["collections"] = float64(mem.NumGC - r.mem.NumGC)
+	return json.NewEncoder(r.out).Encode(result)
+}
+
+func cpuSeconds(u *unix.Rusage) float64 {
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / float64(time.Second)
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os/exec"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/testnet/veth"
+)
+
+// network is what every contestant runs on: a veth pair between two namespaces,
+// and a core for each side.
+type network struct {
+	*veth.Pair
+	clientCore, serverCore int
+	dir                    string // of the contestants' programs
+}
+
+func newNetwork(dir string, o veth.Options) (*network, error) {
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return nil, fmt.Errorf("sched_getaffinity: %w", err)
+	}
+	var cores []int
+	for c := range len(all) * 64 {
+		if all.IsSet(c) {
+			cores = append(cores, c)
+		}
+	}
+	if len(cores) < 2 {
+		return nil, fmt.Errorf("this process may run on %d core: the benchmark wants 2, one for each side", len(cores))
+	}
+	pair, err := veth.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return &network{Pair: pair, clientCore: cores[0], serverCore: cores[len(cores)-1], dir: dir}, nil
+}
+
+// spawn starts a command in a side's namespace, all of it on one core.
+func spawn(side *veth.Side, core int, c *exec.Cmd) error {
+	return side.Do(func() error {
+		var before, one unix.CPUSet
+		if err := unix.SchedGetaffinity(0, &before); err != nil {
+			return err
+		}
+		one.Set(core)
+		// The child inherits it from this thread, which gets its own back.
+		if err := unix.SchedSetaffinity(0, &one); err != nil {
+			return fmt.Errorf("pinning to core %d: %w", core, err)
+		}
+		err := c.Start()
+		if back := unix.SchedSetaffinity(0, &before); err == nil {
+			err = back
+		}
+		return err
+	})
+}

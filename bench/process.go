@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/testnet/veth"
+)
+
+const (
+	startLimit = 10 * time.Second // for a server to be ready
+	endLimit   = 3 * time.Second  // from asking a process to end to killing it
+)
+
+// command is how a contestant is started.
+type command struct {
+	program string // a name: beside this program, or in PATH
+	args    []string
+	env     []string // on top of ours
+}
+
+func (c command) String() string {
+	return strings.Join(append(append(append([]string{}, c.env...), c.program), c.args...), " ")
+}
+
+// process is a contestant that runs.
+type process struct {
+	name  string
+	cmd   *exec.Cmd
+	lines chan string // of its standard output; closed with it
+	stop  context.CancelFunc
+	log   bytes.Buffer  // of its standard error; valid once ended is closed
+	ended chan struct{} // closed when it is gone
+	err   error         // valid once ended is closed
+}
+
+// start starts a contestant that ends when the context does: asked to at first,
+// then made to. It also ends with this process, however that ends.
+func (n *network) start(ctx context.Context, side *veth.Side, core int, c command) (*process, error) {
+	path := filepath.Join(n.dir, c.program)
+	if _, err := exec.LookPath(path); err != nil {
+		if path, err = exec.LookPath(c.program); err != nil {
+			return nil, fmt.Errorf("%s is neither in %s nor in PATH: build it with make bench: %w", c.program, n.dir, err)
+		}
+	}
+	ctx, stop := context.WithCancel(ctx)
+	p := &process{name: c.program, stop: stop, lines: make(chan string, 64), ended: make(chan struct{})}
+	p.cmd = exec.CommandContext(ctx, path, c.args...)
+	p.cmd.Env = append(p.cmd.Environ(), c.env...)
+	p.cmd.Stderr = &p.log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
+	p.cmd.WaitDelay = endLimit
+	out, err := p.cmd.StdoutPipe()
+	if err == nil {
+		err = spawn(side, core, p.cmd)
+	}
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("starting %v: %w", c, err)
+	}
+	go func() {
+		for s := bufio.NewScanner(out); s.Scan(); {
+			p.lines <- s.Text()
+		}
+		close(p.lines)
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// line returns what follows the prefix on the next line that has it.
+func (p *process) line(ctx context.Context, prefix string) (string, error) {
+	for {
+		select {
+		case l, ok := <-p.lines:
+			if !ok {
+				<-p.ended
+				return "", fmt.Errorf("%s ended before it printed %q: %v: %s", p.name, prefix, p.err, p.said())
+			}
+			if rest, ok := strings.CutPrefix(l, prefix); ok {
+				return strings.TrimSpace(rest), nil
+			}
+		case <-ctx.Done():
+			return "", fmt.Errorf("%s: waiting for %q: %w", p.name, prefix, context.Cause(ctx))
+		}
+	}
+}
+
+// close ends the process, if it has not ended, and waits for that.
+func (p *process) close() {
+	p.stop()
+	for range p.lines {
+	}
+	<-p.ended
+}
+
+// said is the end of what it wrote to standard error.
+func (p *process) said() string {
+	text := strings.TrimSpace(p.log.String())
+	return text[max(0, len(text)-500):]
+}

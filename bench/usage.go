@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// userHZ is the unit of the times in /proc/stat, 1/100 s on every Linux that Go
+// runs on.
+const userHZ = 100
+
+// activity is what the machine has done since its start, in seconds of CPU.
+type activity struct {
+	busy, stolen float64
+	at           time.Time
+}
+
+// parseActivity reads the first line of /proc/stat.
+func parseActivity(stat string) (activity, error) {
+	line, _, _ := strings.Cut(stat, "\n")
+	f := strings.Fields(line)
+	if len(f) < 9 || f[0] != "cpu" {
+		return activity{}, fmt.Errorf("/proc/stat begins with %q: want cpu and eight numbers", line)
+	}
+	var v [8]float64
+	for i := range v {
+		n, err := strconv.ParseUint(f[i+1], 10, 64)
+		if err != nil {
+			return activity{}, fmt.Errorf("/proc/stat: %w", err)
+		}
+		v[i] = float64(n) / userHZ
+	}
+	// user, nice, system, idle, iowait, irq, softirq, steal
+	return activity{busy: v[0] + v[1] + v[2] + v[5] + v[6], stolen: v[7]}, nil
+}
+
+func lookAround() (activity, error) {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return activity{}, err
+	}
+	a, err := parseActivity(string(b))
+	a.at = time.Now()
+	return a, err
+}
+
+// cpuOf returns the CPU seconds that a process has used, from the scheduler's
+// account of its threads, which is exact.
+func cpuOf(pid int) (float64, error) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil || len(files) == 0 {
+		return 0, fmt.Errorf("process %d has no /proc/%d/task/*/schedstat (%v)", pid, pid, err)
+	}
+	var total float64
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue // the thread has ended
+		}
+		first, _, _ := strings.Cut(string(b), " ")
+		ns, err := strconv.ParseUint(first, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", f, err)
+		}
+		total += float64(ns) / 1e9
+	}
+	return total, nil
+}
+
+// Beyond these a run counts as disturbed.
+const (
+	mostStolen      = 0.02 // of the two cores' time, by the hypervisor
+	mostOthers      = 0.10 // of the run's time on a core, by other processes
+	mostInvoluntary = 1000 // switches a second of the client; Go's own threads make some 200
+	tickNoise       = 0.04 // seconds: /proc/stat counts in ticks of 10 ms
+)
+
+// disturbance tells what was wrong with the time between two looks, when own
+// seconds of CPU belong to the contestants; "" if nothing was.
+func disturbance(before, after activity, own float64, involuntary int64) string {
+	seconds := after.at.Sub(before.at).Seconds()
+	var why []string
+	if v := after.stolen - before.stolen - tickNoise; v > mostStolen*2*seconds {
+		why = append(why, fmt.Sprintf("%.0f %% stolen", 100*v/(2*seconds)))
+	}
+	if v := after.busy - before.busy - own - tickNoise; v > mostOthers*seconds {
+		why = append(why, fmt.Sprintf("others used %.0f %% of a core", 100*v/seconds))
+	}
+	if v := float64(involuntary) / seconds; v > mostInvoluntary {
+		why = append(why, fmt.Sprintf("%.0f involuntary switches a second", v))
+	}
+	return strings.Join(why, ", ")
+}

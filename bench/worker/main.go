@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Command worker is xdpfab's part in the benchmark: a target that serves memory,
+// and an initiator that measures, both by the public API alone.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// settings are the flags of both parts.
+type settings struct {
+	ifname   string
+	progress string
+	udp      bool
+
+	// of the target
+	size    int
+	regions int
+
+	// of the initiator
+	peer      string
+	op        string
+	window    int
+	endpoints int
+	words     int
+	elements  int
+	region    string
+	rate      float64
+	duration  time.Duration
+	warmup    time.Duration
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "worker:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New("want target or initiator, and flags")
+	}
+	var s settings
+	fs := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	fs.StringVar(&s.ifname, "i", "veth0", "interface")
+	fs.StringVar(&s.progress, "progress", "manual", "manual or auto")
+	fs.BoolVar(&s.udp, "udp", false, "UDP as well as raw Ethernet")
+	var part func(context.Context, *xdpfab.Domain, *settings) error
+	switch args[0] {
+	case "target":
+		part = target
+		fs.IntVar(&s.size, "size", 64<<10, "bytes of the region")
+		fs.IntVar(&s.regions, "regions", 1, "regions")
+	case "initiator":
+		part = initiate
+		fs.StringVar(&s.peer, "peer", "", "MAC or IP address of the target")
+		fs.StringVar(&s.op, "op", "fetch", "base, fetch or compare")
+		fs.IntVar(&s.window, "window", 1, "operations in flight, over all endpoints")
+		fs.IntVar(&s.endpoints, "endpoints", 1, "endpoints, each with a session")
+		fs.IntVar(&s.words, "words", 1, "words that the operations go to in turn")
+		fs.IntVar(&s.elements, "elements", 1, "elements of an operation")
+		fs.StringVar(&s.region, "region", "bench", "region of the target")
+		fs.Float64Var(&s.rate, "rate", 0, "operations a second to offer; 0: as many as the window lets through")
+		fs.DurationVar(&s.duration, "duration", time.Second, "time to measure")
+		fs.DurationVar(&s.warmup, "warmup", 200*time.Millisecond, "time before measuring")
+	default:
+		return fmt.Errorf("part %q: want target or initiator", args[0])
+	}
+	if err := fs.Parse(args[1:]); err != nil {
+		return err
+	}
+	dom, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(part(ctx, dom, &s), dom.Close())
+}
+
+func (s *settings) open(ctx context.Context) (*xdpfab.Domain, error) {
+	attr := xdpfab.DomainAttr{UDP: s.udp}
+	switch s.progress {
+	case "manual":
+		attr.Progress = xdpfab.ProgressManual
+	case "auto":
+		attr.Progress = xdpfab.ProgressAuto
+	default:
+		return nil, fmt.Errorf("progress %q: want manual or auto", s.progress)
+	}
+	return xdpfab.Open(ctx, s.ifname, attr)
+}
