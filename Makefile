@@ -13,7 +13,7 @@ TOOLS   := $(GO) tool -modfile=tools/go.mod
 # The race detector slows the longest simulations down; they run without it.
 RACE    := ./xsk ./mr ./atomic ./internal/... ./xdpfab ./cmd/...
 
-.PHONY: all build demo test test-unit bench-build bench-quick bench-go sim sim-bugs soak fuzz lint generate generate-check check clean
+.PHONY: all build demo test test-unit bench-build bench-quick bench-go sim sim-scale sim-bugs soak fuzz lint generate generate-check check clean
 
 all: build
 
@@ -58,6 +58,11 @@ SEEDS ?= 1000
 sim:
 	@scripts/need go
 	$(GO) test -timeout 60m -count=1 -v -run '^TestSim$$' ./internal/sim -args -seeds=$(SEEDS)
+
+# How far the design scales, 10 to 10,000 nodes: docs/scaling.md, .json and .svg.
+sim-scale:
+	@scripts/need go
+	$(GO) test -timeout 60m -count=1 -v -run '^TestScale$$' ./internal/sim -args -scale=$(CURDIR)/docs
 
 # Does the simulator find bugs? It has to find each one that is sown.
 sim-bugs:

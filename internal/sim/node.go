@@ -50,13 +50,13 @@ func (n *node) String() string { return fmt.Sprintf("node %d.%d", n.index, n.lif
 
 func newNode(w *world, index int) *node {
 	n := &node{w: w, index: index}
-	mac := wire.MAC{2, 0, 0, 0, 0, byte(index)}
+	mac := wire.MAC{2, 0, 0, 0, byte(index >> 8), byte(index)}
 	n.link = wire.Link{Kind: w.plan.encap, Local: mac}
 	switch w.plan.encap {
 	case wire.UDP4:
-		n.link.LocalIP = netip.AddrFrom4([4]byte{10, 0, 0, byte(index + 1)})
+		n.link.LocalIP = netip.AddrFrom4([4]byte{10, 0, byte((index + 1) >> 8), byte(index + 1)})
 	case wire.UDP6:
-		n.link.LocalIP = netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(index + 1)})
+		n.link.LocalIP = netip.AddrFrom16([16]byte{0: 0xfd, 14: byte((index + 1) >> 8), 15: byte(index + 1)})
 	}
 	for i := range n.regions {
 		n.regions[i] = newRegion(n, i)
@@ -161,7 +161,7 @@ func (n *node) wake(t int64) {
 // A step costs the node's core this much time, in nanoseconds.
 const (
 	stepCost = 300
-	workCost = 100 // per packet or operation
+	workCost = 100 // per packet or operation, if the plan does not say
 )
 
 // step makes one round of the engine and plans the next.
@@ -180,7 +180,11 @@ func (n *node) step() {
 	w.count(steps)
 	n.port.short = false
 	work := n.eng.Step()
-	n.busy = w.now + stepCost + workCost*int64(work)
+	cost := int64(workCost)
+	if w.plan.work != 0 {
+		cost = w.plan.work
+	}
+	n.busy = w.now + stepCost + cost*int64(work)
 	switch {
 	case len(n.port.rx) > 0:
 		n.wake(n.busy)

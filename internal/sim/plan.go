@@ -16,6 +16,7 @@ type plan struct {
 	ops     int // per client
 	end     int64
 	tick    int64 // ns between steps of a node to which nothing happens
+	work    int64 // ns of a step for each packet in or out, or operation; 0 means workCost
 	certain bool  // so few faults that everything must succeed
 	unlucky bool  // engines draw neighbouring epochs and equal tags
 

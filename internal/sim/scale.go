@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// scaleReport is how the design behaves as nodes are added: what was simulated with
+// real engines, what was measured of their memory, and the model that both are
+// compared with.
+type scaleReport struct {
+	Setup  scaleSetup    `json:"setup"`
+	Bytes  scaleBytes    `json:"bytes"`
+	Single []incastPoint `json:"single"` // one fetch-add in flight at each node
+	Bulk   []incastPoint `json:"bulk"`   // full frames, as many as the windows take
+	// Raised is single with room at the target for as many sessions as an id can
+	// name on one queue.
+	Raised []incastPoint `json:"single_more_sessions"`
+	Memory []memoryPoint `json:"memory"`
+	Limits []scaleLimit  `json:"limits"`
+}
+
+// scaleSetup is what was simulated. Times are nanoseconds.
+type scaleSetup struct {
+	MTU          int     `json:"mtu"`
+	Rate         float64 `json:"bytes_per_ns"`    // of the target's line
+	SwitchQueue  int64   `json:"switch_queue_ns"` // before it
+	RoundTrip    int64   `json:"round_trip_ns"`   // of the cables
+	EchoCost     int64   `json:"echo_ns"`         // of a poller, for a packet in and one out
+	FrameTime    float64 `json:"frame_ns"`        // of a full frame on the line
+	RXBuffers    int     `json:"rx_buffers"`      // of a queue
+	Sessions     int     `json:"sessions"`        // of an engine
+	Accepted     int     `json:"accepted"`        // of them, for peers
+	NameSessions int     `json:"sessions_in_an_id"`
+	Buffers      int     `json:"buffers"` // of each of an engine's three pools
+	Window       int     `json:"window"`
+	FirstWindow  int     `json:"first_window"`
+	RTOMin       int64   `json:"rto_min_ns"`
+}
+
+// scaleBytes are measured sizes of what a node holds.
+type scaleBytes struct {
+	Initiator int `json:"session_initiator"` // half of a session, without frames
+	Target    int `json:"session_target"`    // the other half, with its one buffer
+	Buffer    int `json:"buffer"`            // of one frame in flight
+	Domain    int `json:"domain"`            // a domain of one queue and an endpoint, without packet memory
+	Packets   int `json:"packet_memory"`     // of a queue
+	// TickNS is what looking at one session's timers takes, in nanoseconds of this
+	// machine; it happens every millisecond.
+	TickNS float64 `json:"tick_ns"`
+}
+
+// incastPoint is one run of many initiators against one target. Times are in
+// microseconds of virtual time.
+type incastPoint struct {
+	Nodes       int     `json:"nodes"` // initiators
+	Refused     int     `json:"refused"`
+	Starved     int     `json:"starved"`  // nothing completed while it was measured
+	StartMS     float64 `json:"start_ms"` // until each has had its first answer, or a refusal
+	Operations  int     `json:"operations"`
+	Failed      int     `json:"failed"`
+	PerSecond   float64 `json:"operations_per_second"`
+	P50         float64 `json:"p50_us"`
+	P99         float64 `json:"p99_us"`
+	Model       float64 `json:"model_us"`
+	Goodput     float64 `json:"goodput"`  // share of the target's line
+	Fairness    float64 `json:"fairness"` // Jain's index over those admitted
+	SwitchDrops int     `json:"switch_drops"`
+	RingDrops   int     `json:"ring_drops"`
+	Resent      float64 `json:"resent"` // share of the bytes sent
+}
+
+// memoryPoint is what a node holds when everybody has a session to everybody, in
+// bytes.
+type memoryPoint struct {
+	Nodes    int  `json:"nodes"`
+	Sessions int  `json:"sessions"` // of a node, both halves counted
+	Queues   int  `json:"queues"`   // that it takes
+	Idle     int  `json:"idle"`     // model: nothing was ever in flight
+	Most     int  `json:"most"`     // model: every buffer was in use once
+	Measured int  `json:"measured"` // of real engines, as idle without domain and packets; 0: model only
+	Modelled int  `json:"modelled"` // what the model says for that
+	Fits     bool `json:"fits"`     // into one queue
+}
+
+// scaleLimit is a bound of the design, and how many nodes it is good for.
+type scaleLimit struct {
+	What   string `json:"what"`
+	Nodes  int    `json:"nodes"`
+	Beyond string `json:"beyond"` // what happens there
+}
+
+// model is the latency, in microseconds, that no congestion control can avoid when
+// every node has one frame under way and a turn at the bottleneck takes so many
+// nanoseconds: with few nodes the cables and one's own turn, with many a turn of
+// everybody (the asymptotic bounds of a closed queueing network).
+func (s *scaleSetup) model(nodes int, turn float64) float64 {
+	return max(float64(s.RoundTrip)+turn, float64(nodes)*turn) / 1e3
+}
+
+// memory models a node among many when everybody has a session to everybody.
+func (r *scaleReport) memory(nodes int) memoryPoint {
+	s, b := &r.Setup, &r.Bytes
+	others := nodes - 1
+	p := memoryPoint{Nodes: nodes, Sessions: 2 * others}
+	p.Queues = max((p.Sessions+s.Sessions-1)/s.Sessions, 1)
+	p.Fits = p.Queues == 1
+	p.Modelled = others * (b.Initiator + b.Target)
+	p.Idle = p.Modelled + p.Queues*(b.Packets+b.Domain)
+	p.Most = p.Idle + 3*min(others*s.Window, p.Queues*s.Buffers)*b.Buffer
+	return p
+}
+
+// limits are the bounds that follow from the set-up, the tightest first.
+func (s *scaleSetup) limits() []scaleLimit {
+	turns := func(ns float64, turn float64) int { return int(ns / turn) }
+	list := []scaleLimit{
+		{"a full window of everybody in the target's receive buffers", s.RXBuffers / s.Window,
+			"credits alone no longer keep a stalled poller from losing frames; the congestion window has to"},
+		{"the first window of everybody there", s.RXBuffers / s.FirstWindow,
+			"a start of all at the same moment loses frames; timeouts repair it, and fairness takes some 0.4 s"},
+		{"a full window of everybody in a pool of answers or early frames", s.Buffers / s.Window,
+			"a pool may run out, and a frame is then dropped and sent again; congestion windows are smaller by then"},
+		{"one frame of everybody in the switch's queue", turns(float64(s.SwitchQueue), s.FrameTime),
+			"full frames are dropped for ever, as a window is never less than one frame"},
+		{"one session each way between all, on one queue", s.Sessions/2 + 1,
+			"more queues, or operations are refused: not executed, no room for another session"},
+		{"one frame of everybody in the target's receive buffers", s.RXBuffers,
+			"the ring overflows for ever; who is dropped waits for timeouts, and some starve"},
+		{"sessions that one queue accepts", s.Accepted,
+			"more queues, or the rest is refused: not executed"},
+		{"one turn of everybody within the least retransmission timeout", turns(float64(s.RTOMin), float64(s.EchoCost)),
+			"hellos time out while they wait in line"},
+	}
+	slices.SortStableFunc(list, func(a, b scaleLimit) int { return a.Nodes - b.Nodes })
+	return list
+}
+
+// table prints the report as Markdown.
+func (r *scaleReport) table(w io.Writer) {
+	fmt.Fprint(w, "One fetch-add in flight at each node:\n\n")
+	incastTable(w, r.Single)
+	if len(r.Raised) > 0 {
+		fmt.Fprintf(w, "\nThe same, with room for %d sessions on the target's queue:\n\n", r.Setup.NameSessions)
+		incastTable(w, r.Raised)
+	}
+	fmt.Fprint(w, "\nFull frames, as many as the windows take:\n\n")
+	incastTable(w, r.Bulk)
+	b := &r.Bytes
+	fmt.Fprintf(w, "\nMemory: a session takes %d bytes at its initiator and %d at its target, a frame in flight %d; a domain of one queue "+
+		"%d KiB and %d MiB of packet memory. Everybody with a session to everybody, a node holds:\n\n",
+		b.Initiator, b.Target, b.Buffer, b.Domain>>10, b.Packets>>20)
+	fmt.Fprint(w, "| nodes | sessions | queues | idle, MiB | at most, MiB | sessions measured, KiB | model, KiB |\n|--:|--:|--:|--:|--:|--:|--:|\n")
+	for _, p := range r.Memory {
+		measured := "–"
+		if p.Measured > 0 {
+			measured = fmt.Sprint(p.Measured >> 10)
+		}
+		fmt.Fprintf(w, "| %d | %d | %d | %.1f | %.1f | %s | %d |\n", p.Nodes, p.Sessions, p.Queues, mib(p.Idle), mib(p.Most), measured, p.Modelled>>10)
+	}
+	fmt.Fprintf(w, "\nTimers: looking at a session takes %.0f ns of the machine at hand, once a millisecond: %.0f %% of a poller at %d sessions.\n",
+		b.TickNS, 100*b.TickNS*float64(r.Setup.Sessions)/float64(millisecond), r.Setup.Sessions)
+	fmt.Fprint(w, "\nWhere it ends, one queue a node:\n\n| nodes | what reaches its bound | beyond |\n|--:|---|---|\n")
+	for _, l := range r.Limits {
+		fmt.Fprintf(w, "| %d | %s | %s |\n", l.Nodes, l.What, l.Beyond)
+	}
+}
+
+func incastTable(w io.Writer, points []incastPoint) {
+	fmt.Fprint(w, "| nodes | operations/s | p50, µs | p99, µs | model, µs | of the line | fairness | refused | starved | lost: switch | ring | sent again |\n"+
+		"|"+strings.Repeat("--:|", 12)+"\n")
+	for _, p := range points {
+		fmt.Fprintf(w, "| %d | %.0f k | %.0f | %.0f | %.0f | %.0f %% | %.3f | %d | %d | %d | %d | %.1f %% |\n", p.Nodes, p.PerSecond/1e3, p.P50, p.P99,
+			p.Model, 100*p.Goodput, p.Fairness, p.Refused, p.Starved, p.SwitchDrops, p.RingDrops, 100*p.Resent)
+	}
+}
+
+func mib(n int) float64 { return float64(n) / (1 << 20) }
+
+// The marks in docs/scaling.md between which the tables stand.
+const (
+	beginMark = "<!-- begin: written by make sim-scale -->\n"
+	endMark   = "<!-- end -->"
+)
+
+// splice puts the tables into the document, between the marks.
+func splice(doc, tables string) (string, error) {
+	before, rest, ok1 := strings.Cut(doc, beginMark)
+	_, after, ok2 := strings.Cut(rest, endMark)
+	if !ok1 || !ok2 {
+		return "", fmt.Errorf("sim: the document has no marks %q and %q to put the tables between", strings.TrimSpace(beginMark), endMark)
+	}
+	return before + beginMark + "\n" + tables + "\n" + endMark + after, nil
+}

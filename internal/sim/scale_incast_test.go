@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/xsk"
+)
+
+// load is what every initiator does to the one target.
+type load struct {
+	verb  uint8
+	words int // of 64 bits
+	most  int // operations outstanding
+}
+
+var (
+	// single is one fetch-add in flight at each node: the latency of a fabric on
+	// which everybody counts at one place.
+	single = load{wire.VerbFetch, 1, 1}
+	// bulk is arrays of a frame each, as many as the windows take.
+	bulk = load{wire.VerbAtomic, frameWords, 128}
+)
+
+// sender is one initiator. It stops when it is refused.
+type sender struct {
+	w           *world
+	n           *node
+	ring        *engine.Ring
+	peer        *engine.Peer
+	key         uint64
+	load        load
+	operand     []byte
+	result      []byte
+	outstanding int
+	done        int
+	refused     bool
+	failed      int
+	postedAt    int64 // of the last one, for a load of one in flight
+	completed   func(s *sender)
+}
+
+// newSender joins node from to node 0.
+func newSender(t testing.TB, w *world, from int, l load) *sender {
+	t.Helper()
+	n := w.nodes[from]
+	s := &sender{w: w, n: n, load: l, key: w.nodes[0].regions[arrayRegion].key(), operand: repeat(1, l.words), result: make([]byte, 8*l.words)}
+	var err error
+	if s.ring, err = engine.NewRing(max(l.most, 2)); err != nil {
+		t.Fatal(err)
+	}
+	n.eng.AddRing(s.ring)
+	if s.peer, err = n.eng.NewPeer(n.linkTo(w.nodes[0]), 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// fill posts as many operations as may be outstanding.
+func (s *sender) fill() {
+	for s.outstanding < s.load.most && !s.refused {
+		op := s.ring.Claim()
+		if op == nil {
+			break
+		}
+		op.Peer, op.Done, op.Key, op.Offset, op.Count = s.peer, s, s.key, 0, uint32(s.load.words)
+		op.Verb, op.Opcode, op.Datatype, op.Flags = s.load.verb, uint8(atomic.Sum), uint8(atomic.Uint64), 0
+		op.SetOperands(s.operand, nil)
+		if s.load.verb == wire.VerbFetch {
+			op.Result = s.result
+		}
+		op.Publish()
+		s.outstanding++
+		s.postedAt = s.w.now
+	}
+	s.n.wake(s.w.now)
+}
+
+// Complete implements engine.Completer. Not within the completion, as an entry is
+// free only after it, but at the same time the next operation is posted.
+func (s *sender) Complete(_ *engine.Op, r engine.Result) {
+	s.outstanding--
+	switch {
+	case r.Fate == engine.Success:
+		s.done++
+	case r.Fate == engine.NotExecuted && r.Reason == session.RefusedFull:
+		s.refused = true
+		return
+	default:
+		s.failed++
+	}
+	if s.completed != nil {
+		s.completed(s)
+	}
+	s.w.at(s.w.now, s.fill)
+}
+
+// star is a world of one target, which is as the plan says, and n initiators that
+// have room for so many sessions and buffers. A full matrix of links would be most
+// of its memory: there are those that are used.
+func star(n int, p plan, sessions, buffers int) *world {
+	p.nodes = 0
+	w := newWorld(newDice(1), p, nil)
+	w.fenced = make([]int, n+1)
+	w.net.down = make([]pipe, n+1)
+	w.net.down[0] = pipe{rate: tenGigabit, limit: p.queue}
+	for i := range n + 1 {
+		w.nodes = append(w.nodes, newNode(w, i))
+		row := []link{{delay: cableDelay}}
+		if i == 0 {
+			row = slices.Repeat(row, n+1)
+		}
+		w.net.links = append(w.net.links, row)
+	}
+	w.nodes[0].boot() // with the engine's own limits, or the plan's
+	w.plan.sessions, w.plan.buffers = sessions, buffers
+	for _, node := range w.nodes[1:] {
+		node.boot()
+	}
+	return w
+}
+
+// echoCost is what a poller takes for one packet in and one out, in nanoseconds: what
+// a C program does that echoes by AF_XDP in copy mode, on a virtual machine of two
+// cores (0.83 million a second).
+const echoCost = 1200
+
+// scalePlan is the world of the scaling runs: rings of the default size, and a
+// poller that looks at its timers as often as they are due.
+func scalePlan() plan {
+	return plan{mtu: 1500, delay: cableDelay, queue: switchQueue, rxRing: xsk.DefaultRingSize, txRing: xsk.DefaultRingSize, tick: 500 * microsecond, work: echoCost / 2}
+}
+
+// incastRun is one point of the incast curves: all begin at once, and after the time
+// to settle it is measured for some time, both in nanoseconds.
+func incastRun(t testing.TB, n int, l load, p plan, settle, measure int64) incastPoint {
+	t.Helper()
+	w := star(n, p, 8, session.MaxWindow)
+	senders := make([]*sender, n)
+	for i := range senders {
+		senders[i] = newSender(t, w, i+1, l)
+		w.at(w.now+int64(i)*100, senders[i].fill) // not all in one nanosecond
+	}
+	begun := func() bool {
+		for _, s := range senders {
+			if s.done == 0 && !s.refused {
+				return false
+			}
+		}
+		return true
+	}
+	start := w.now
+	for w.now < start+settle && !begun() {
+		w.until(w.now+millisecond, nil)
+	}
+	pt := incastPoint{Nodes: n, StartMS: float64(w.now-start) / float64(millisecond)}
+	w.until(start+settle, nil)
+	m := newMeter(w, senders)
+	w.until(w.now+measure, nil)
+	m.read(&pt)
+	if w.failure != nil {
+		t.Fatal(w.failure)
+	}
+	return pt
+}
+
+const (
+	// scaleSettle is how long everybody may take to find a share: the losses of a
+	// start of all at once are repaired by timeouts that double up to 0.5 s.
+	scaleSettle  = 500 * millisecond
+	scaleMeasure = 200 * millisecond
+)
+
+// meter measures a part of a run.
+type meter struct {
+	w       *world
+	senders []*sender
+	from    int64
+	done    []int
+	counts  [numCounters]int
+	request int64 // bytes sent for the first time and again, so far
+	resent  int64
+	bytes   int64             // of requests that reached the target
+	sentAt  map[frameOf]int64 // first transmission of requests without answer
+	trips   []int64           // of frames
+	waits   []int64           // of operations, if one is in flight
+}
+
+// frameOf is a frame of the one session of a node.
+type frameOf struct {
+	node int
+	psn  uint32
+}
+
+func newMeter(w *world, senders []*sender) *meter {
+	m := &meter{w: w, senders: senders, from: w.now, counts: w.counts, request: w.tap.requestBytes, resent: w.tap.resentBytes,
+		sentAt: map[frameOf]int64{}}
+	for _, s := range senders {
+		m.done = append(m.done, s.done)
+		if s.load.most == 1 {
+			s.completed = func(s *sender) { m.waits = append(m.waits, w.now-max(s.postedAt, m.from)) }
+		}
+	}
+	w.net.drop = func(from, _ *node, packet []byte) bool {
+		if h, ok := isRequest(packet); ok && h.Flags&wire.FlagRetx == 0 {
+			m.sentAt[frameOf{from.index, h.PSN}] = w.now
+		}
+		return false
+	}
+	w.net.arrived = func(_, to *node, _ int64, packet []byte) {
+		if to.index == 0 {
+			if _, ok := isRequest(packet); ok {
+				m.bytes += int64(len(packet) + wireOverhead)
+			}
+			return
+		}
+		m.answered(to.index, packet)
+	}
+	return m
+}
+
+// answered ends the round trips of the frames that a packet answers.
+func (m *meter) answered(node int, packet []byte) {
+	frame, _, _ := wire.Decap(packet)
+	h, _, reason := wire.Parse(frame)
+	first, last := h.PSN, h.Ack
+	switch {
+	case reason != wire.ReasonOK || h.Type != wire.Response && h.Type != wire.Ack:
+		return
+	case h.Type == wire.Response:
+		last = h.PSN
+	case wire.Diff(last, first) >= session.MaxWindow:
+		return
+	}
+	for psn := first; psn != last+1; psn++ {
+		if at, ok := m.sentAt[frameOf{node, psn}]; ok {
+			m.trips = append(m.trips, m.w.now-at)
+			delete(m.sentAt, frameOf{node, psn})
+		}
+	}
+}
+
+// read fills in what was measured.
+func (m *meter) read(pt *incastPoint) {
+	w := m.w
+	took := w.now - m.from
+	var share []float64
+	for i, s := range m.senders {
+		if s.refused {
+			pt.Refused++
+			continue
+		}
+		if s.done == m.done[i] {
+			pt.Starved++
+		}
+		share = append(share, float64(s.done-m.done[i]))
+		pt.Failed += s.failed
+		pt.Operations += s.done - m.done[i]
+	}
+	trips := m.trips
+	if m.waits != nil {
+		trips = m.waits
+	}
+	slices.Sort(trips)
+	if len(trips) > 0 {
+		pt.P50 = float64(trips[len(trips)/2]) / 1e3
+		pt.P99 = float64(trips[len(trips)*99/100]) / 1e3
+	}
+	pt.PerSecond = float64(pt.Operations) * float64(second) / float64(took)
+	pt.Goodput = float64(m.bytes) / (tenGigabit * float64(took))
+	pt.Fairness = jain(share)
+	pt.SwitchDrops = w.counts[tailDropped] - m.counts[tailDropped]
+	pt.RingDrops = w.counts[rxOverflow] - m.counts[rxOverflow]
+	if sent := w.tap.requestBytes - m.request; sent > 0 {
+		pt.Resent = float64(w.tap.resentBytes-m.resent) / float64(sent)
+	}
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"reflect"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xsk"
+)
+
+// heap returns the bytes that are in use after collecting garbage.
+func heap() int {
+	runtime.GC()
+	runtime.GC() // what finalizers let go of
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// opener opens sessions and counts what came of it.
+type opener struct{ opened, refused int }
+
+// Complete implements engine.Completer.
+func (o *opener) Complete(_ *engine.Op, r engine.Result) {
+	if r.Fate == engine.Success {
+		o.opened++
+	} else {
+		o.refused++
+	}
+}
+
+// connect opens n sessions from one node to another, and waits for all outcomes.
+func (o *opener) connect(t testing.TB, w *world, from, to *node, n int) {
+	t.Helper()
+	size := 2
+	for size < n {
+		size *= 2
+	}
+	ring, err := engine.NewRing(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from.eng.AddRing(ring)
+	for range n {
+		op := ring.Claim()
+		if op.Peer, err = from.eng.NewPeer(from.linkTo(to), 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		op.Done, op.Verb = o, engine.VerbConnect
+		op.Publish()
+	}
+	from.wake(w.now)
+	limit, want := w.now+5*second, o.opened+o.refused+n
+	w.until(limit, func() bool { return o.opened+o.refused == want })
+	if o.opened+o.refused != want {
+		t.Fatalf("%d sessions opened, %d refused, of %d", o.opened, o.refused, n)
+	}
+	from.eng.RemoveRing(ring)
+}
+
+// defaults reads the limits that an engine takes when none are given.
+func defaults(e *engine.Engine) (sessions, buffers int) {
+	cfg := reflect.ValueOf(e).Elem().FieldByName("cfg")
+	return int(cfg.FieldByName("Sessions").Int()), int(cfg.FieldByName("Buffers").Int())
+}
+
+// accepts returns how many sessions a target with the engine's own limits accepts.
+func accepts(t testing.TB) int {
+	t.Helper()
+	w := star(2, scalePlan(), 1<<13, session.MaxWindow)
+	var o opener
+	o.connect(t, w, w.nodes[1], w.nodes[0], 5000)
+	if n := usageOf(w.nodes[0].eng).sessions; n != o.opened {
+		t.Errorf("%d sessions opened, the target has %d", o.opened, n)
+	}
+	return o.opened
+}
+
+// firstWindow returns how many frames a new session sends before any answer.
+func firstWindow(t testing.TB) int {
+	t.Helper()
+	w := star(1, scalePlan(), 8, session.MaxWindow)
+	sent := map[uint32]bool{}
+	w.net.drop = func(_, _ *node, packet []byte) bool {
+		h, ok := isRequest(packet)
+		if ok {
+			sent[h.PSN] = true
+		}
+		return ok
+	}
+	newSender(t, w, 1, bulk).fill()
+	w.until(w.now+5*millisecond, nil) // less than a timeout
+	return len(sent)
+}
+
+// sessionBytes measures what the halves of a session take, without frames: the
+// difference between few and many of them.
+func sessionBytes(t testing.TB) (initiator, target int) {
+	const few, many = 512, 3072
+	var both, half [2]int
+	for i, n := range []int{few, many} {
+		before := heap()
+		w := star(1, scalePlan(), 1<<13, session.MaxWindow)
+		new(opener).connect(t, w, w.nodes[1], w.nodes[0], n)
+		if got := usageOf(w.nodes[0].eng).sessions; got != n {
+			t.Fatalf("%d sessions, want %d", got, n)
+		}
+		w.heap = nil // events hold nothing but nodes; this one world is over
+		both[i] = heap() - before
+		w.nodes[1].crash()
+		half[i] = heap() - before
+		runtime.KeepAlive(w)
+	}
+	target = (half[1] - half[0]) / (many - few)
+	return (both[1]-both[0])/(many-few) - target, target
+}
+
+// bufferBytes measures what a frame in flight takes.
+func bufferBytes(mtu int) int {
+	const n = 4096
+	p := session.NewPool(mtu-wire.HeaderLen, n)
+	lent := make([][]byte, 0, n)
+	before := heap()
+	for range n {
+		lent = append(lent, p.Get())
+	}
+	size := (heap() - before) / n
+	runtime.KeepAlive(lent)
+	runtime.KeepAlive(p)
+	return size
+}
+
+// domainBytes measures a domain of one queue with one endpoint, without packet
+// memory, which is not on the heap.
+func domainBytes(t testing.TB) int {
+	t.Helper()
+	const pairs = 4
+	before := heap()
+	var open []*xdpfab.Domain
+	for range pairs {
+		a, b, err := xdpfab.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range []*xdpfab.Domain{a, b} {
+			open = append(open, d)
+			if _, err := d.NewEndpoint(xdpfab.EndpointAttr{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	size := (heap() - before) / (2 * pairs)
+	for _, d := range open {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	return size
+}
+
+// tickTime measures how long an engine takes to look at the timers of a session,
+// in nanoseconds of real time: the least of several rounds.
+func tickTime(t testing.TB) float64 {
+	t.Helper()
+	const n, rounds = 3000, 50
+	w := star(1, scalePlan(), 1<<13, session.MaxWindow)
+	new(opener).connect(t, w, w.nodes[1], w.nodes[0], n)
+	best := time.Duration(1 << 62)
+	for range rounds {
+		w.now += 2 * millisecond
+		start := time.Now()
+		w.nodes[0].eng.Step()
+		best = min(best, time.Since(start))
+	}
+	return float64(best.Nanoseconds()) / n
+}
+
+// allToAll has every node open a session to every other, and returns what the
+// sessions of one take: the bytes of all, less what engines take without sessions.
+func allToAll(t testing.TB, nodes int) int {
+	t.Helper()
+	run := func(join bool) int {
+		before := heap()
+		w := mesh(nodes, scalePlan())
+		var o opener
+		for i := 0; join && i < nodes; i++ {
+			for j := range nodes {
+				if i != j {
+					o.connect(t, w, w.nodes[i], w.nodes[j], 1)
+				}
+			}
+		}
+		if o.refused > 0 {
+			t.Errorf("%d nodes: %d sessions refused", nodes, o.refused)
+		}
+		for _, n := range w.nodes {
+			if got := usageOf(n.eng).sessions; join && got != 2*(nodes-1) {
+				t.Errorf("%d nodes: one has %d sessions, want %d", nodes, got, 2*(nodes-1))
+			}
+		}
+		w.heap = nil
+		size := heap() - before
+		runtime.KeepAlive(w)
+		return size
+	}
+	return (run(true) - run(false)) / nodes
+}
+
+// mesh is a world in which everybody talks to everybody.
+func mesh(nodes int, p plan) *world {
+	p.nodes, p.sessions, p.buffers = nodes, 2*nodes+16, session.MaxWindow
+	w := newWorld(newDice(1), p, nil)
+	for _, n := range w.nodes {
+		n.boot()
+	}
+	return w
+}
+
+// packetBytes is the packet memory of a queue at an MTU of 1500: as many buffers of
+// 2 KiB to send from as to receive into.
+const packetBytes = 2 * xsk.DefaultRingSize * 2048

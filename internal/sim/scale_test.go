@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/xsk"
+)
+
+var scaleDir = flag.String("scale", "", "directory, with scaling.md, into which TestScale writes the scaling model")
+
+// scaleNodes are the points of the curves.
+var scaleNodes = []int{10, 30, 100, 300, 1000, 1500, 2000, 3000, 10000}
+
+// TestScale makes the scaling model: make sim-scale.
+func TestScale(t *testing.T) {
+	if *scaleDir == "" {
+		t.Skip("takes minutes and writes files: make sim-scale")
+	}
+	r := newScaleReport(t)
+	for _, n := range scaleNodes {
+		r.Single = append(r.Single, timed(t, "single", n, single, scalePlan(), r.Setup.EchoCost))
+		r.Bulk = append(r.Bulk, timed(t, "bulk", n, bulk, scalePlan(), int64(r.Setup.FrameTime)))
+		if n > r.Setup.Accepted {
+			p := scalePlan()
+			p.sessions = wire.MaxSessions
+			r.Raised = append(r.Raised, timed(t, "single, more sessions", n, single, p, r.Setup.EchoCost))
+		}
+	}
+	for _, n := range []int{10, 30, 100, 200} {
+		p := r.memory(n)
+		p.Measured = allToAll(t, n)
+		r.Memory = append(r.Memory, p)
+	}
+	for _, n := range []int{1000, r.Setup.Sessions/2 + 1, 5000, 10000} {
+		r.Memory = append(r.Memory, r.memory(n))
+	}
+	if t.Failed() {
+		return
+	}
+	r.write(t, *scaleDir)
+}
+
+// newScaleReport finds out what the model starts from.
+func newScaleReport(t testing.TB) *scaleReport {
+	t.Helper()
+	p := scalePlan()
+	w := star(1, p, 8, session.MaxWindow)
+	cfg := session.Config{}.WithDefaults()
+	r := &scaleReport{Setup: scaleSetup{
+		MTU: p.mtu, Rate: tenGigabit, SwitchQueue: switchQueue, RoundTrip: 2 * cableDelay, EchoCost: echoCost,
+		FrameTime: frameTime(t), RXBuffers: xsk.DefaultRingSize, Accepted: accepts(t), NameSessions: wire.MaxSessions,
+		Window: cfg.Window, FirstWindow: firstWindow(t), RTOMin: int64(cfg.RTOMin),
+	}}
+	r.Setup.Sessions, r.Setup.Buffers = defaults(w.nodes[0].eng)
+	r.Limits = r.Setup.limits()
+	b := &r.Bytes
+	b.Initiator, b.Target = sessionBytes(t)
+	b.Buffer, b.Domain, b.Packets, b.TickNS = bufferBytes(p.mtu), domainBytes(t), packetBytes, tickTime(t)
+	return r
+}
+
+// frameTime returns how long a request of the bulk load is on the target's line.
+func frameTime(t testing.TB) float64 {
+	t.Helper()
+	w := star(1, scalePlan(), 8, session.MaxWindow)
+	size := 0
+	w.net.drop = func(_, _ *node, packet []byte) bool {
+		if _, ok := isRequest(packet); ok {
+			size = len(packet)
+		}
+		return false
+	}
+	newSender(t, w, 1, bulk).fill()
+	w.until(w.now+millisecond, nil)
+	return float64(size+wireOverhead) / tenGigabit
+}
+
+// timed makes a run, with the model beside it.
+func timed(t testing.TB, what string, n int, l load, p plan, turn int64) incastPoint {
+	t.Helper()
+	start := time.Now()
+	pt := incastRun(t, n, l, p, scaleSettle, scaleMeasure)
+	s := scaleSetup{RoundTrip: 2 * cableDelay}
+	pt.Model = s.model(n, float64(turn))
+	fmt.Printf("%s, %d nodes: %.0f k operations/s, p99 %.0f µs, model %.0f µs (%.1f s)\n", what, n, pt.PerSecond/1e3, pt.P99, pt.Model, time.Since(start).Seconds())
+	return pt
+}
+
+// write prints the tables and writes the files.
+func (r *scaleReport) write(t testing.TB, dir string) {
+	t.Helper()
+	var tables bytes.Buffer
+	r.table(&tables)
+	fmt.Printf("\n%s", tables.String())
+	doc := filepath.Join(dir, "scaling.md")
+	old, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := splice(string(old), tables.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{"scaling.md": []byte(text), "scaling.json": append(data, '\n'), "scaling.svg": r.plot()} {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The model tells the latency of few and of many nodes, as real engines have it.
+func TestIncastFollowsModel(t *testing.T) {
+	s := scaleSetup{RoundTrip: 2 * cableDelay}
+	for _, n := range []int{1, 10, 50, 300} {
+		p := incastRun(t, n, single, scalePlan(), 20*millisecond, 20*millisecond)
+		model := s.model(n, echoCost)
+		if math.Abs(p.P99-model) > 0.35*model || p.Refused+p.Starved+p.RingDrops+p.SwitchDrops+p.Failed != 0 || p.Resent != 0 {
+			t.Errorf("%d nodes: model %.1f µs: %+v", n, model, p)
+		}
+		if want := min(float64(n)/model, 1e3/echoCost) * 1e6; math.Abs(p.PerSecond-want) > 0.15*want {
+			t.Errorf("%d nodes: %.0f operations a second, want %.0f", n, p.PerSecond, want)
+		}
+	}
+}
+
+// One frame of everybody has to fit into the target's receive buffers.
+func TestReceiveBuffersBoundNodes(t *testing.T) {
+	p := scalePlan()
+	p.rxRing = 32
+	if in := incastRun(t, 32, single, p, 50*millisecond, 50*millisecond); in.RingDrops != 0 || in.Starved != 0 {
+		t.Errorf("32 nodes, 32 buffers: %+v", in)
+	}
+	if over := incastRun(t, 64, single, p, 50*millisecond, 50*millisecond); over.RingDrops == 0 || over.Resent == 0 || over.Fairness > 0.95 {
+		t.Errorf("64 nodes, 32 buffers: %+v", over)
+	}
+}
+
+// One full frame of everybody has to fit into the switch's queue.
+func TestSwitchQueueBoundsNodes(t *testing.T) {
+	long(t)
+	const frames = 400
+	plan := scalePlan()
+	plan.queue = int64(frames * frameTime(t))
+	for _, c := range []struct {
+		nodes int
+		drops bool
+	}{{frames - 100, false}, {frames + 100, true}} {
+		p := incastRun(t, c.nodes, bulk, plan, 200*millisecond, 20*millisecond)
+		if (p.SwitchDrops > 0) != c.drops {
+			t.Errorf("%d nodes, a queue of %d frames: %d dropped", c.nodes, frames, p.SwitchDrops)
+		}
+	}
+}
+
+// A target accepts 7/8 of its sessions, and refuses the rest for good.
+func TestSessionsBoundNodes(t *testing.T) {
+	p := scalePlan()
+	p.sessions = 64
+	if r := incastRun(t, 80, single, p, 20*millisecond, 20*millisecond); r.Refused != 80-56 || r.Starved != 0 {
+		t.Errorf("80 nodes, 64 sessions: %+v", r)
+	}
+	w := star(1, scalePlan(), 8, session.MaxWindow)
+	if all, _ := defaults(w.nodes[0].eng); accepts(t) != all-all/8 {
+		t.Errorf("%d sessions accepted, of %d", accepts(t), all)
+	}
+}
+
+// A session takes at most 64 KiB, and memory grows as the model says.
+func TestSessionMemory(t *testing.T) {
+	long(t) // the race detector changes sizes
+	r := scaleReport{Setup: scaleSetup{Sessions: 4096, Buffers: 8192, Window: 64}}
+	r.Bytes.Initiator, r.Bytes.Target = sessionBytes(t)
+	if r.Bytes.Initiator < 1000 || r.Bytes.Target < 1000 || r.Bytes.Initiator+r.Bytes.Target > 64<<10 {
+		t.Errorf("a session takes %d and %d bytes, want at most 64 KiB", r.Bytes.Initiator, r.Bytes.Target)
+	}
+	got, want := allToAll(t, 24), r.memory(24).Modelled
+	if math.Abs(float64(got-want)) > 0.1*float64(want) {
+		t.Errorf("24 nodes: %d bytes a node, the model says %d", got, want)
+	}
+}
+
+// The model of memory, on paper.
+func TestMemoryModel(t *testing.T) {
+	r := scaleReport{Setup: scaleSetup{Sessions: 100, Buffers: 1000, Window: 10},
+		Bytes: scaleBytes{Initiator: 7, Target: 5, Buffer: 2, Domain: 50, Packets: 1000}}
+	for _, c := range []struct{ nodes, sessions, queues, idle, most int }{
+		{11, 20, 1, 10*12 + 1050, 10*12 + 1050 + 3*100*2},
+		{51, 100, 1, 50*12 + 1050, 50*12 + 1050 + 3*500*2},
+		{52, 102, 2, 51*12 + 2100, 51*12 + 2100 + 3*510*2},
+		{1001, 2000, 20, 1000*12 + 20*1050, 1000*12 + 20*1050 + 3*10000*2},
+	} {
+		if m := r.memory(c.nodes); m.Sessions != c.sessions || m.Queues != c.queues || m.Idle != c.idle || m.Most != c.most || m.Fits != (c.queues == 1) {
+			t.Errorf("%+v: %+v", c, m)
+		}
+	}
+}
+
+// The plot is XML with a mark for every point, and the document takes the tables.
+func TestScaleDocuments(t *testing.T) {
+	r := scaleReport{
+		Setup:  scaleSetup{Sessions: 4096, Accepted: 3584, RXBuffers: 2048, Buffers: 8192, Window: 64, FirstWindow: 16, FrameTime: 1200, EchoCost: 1200, SwitchQueue: 2e6},
+		Bytes:  scaleBytes{Initiator: 1, Target: 1},
+		Single: []incastPoint{{Nodes: 10, P99: 20, Fairness: 1}, {Nodes: 100, P99: 200, Fairness: 1}},
+		Bulk:   []incastPoint{{Nodes: 10, P99: 30, Fairness: 1}},
+		Memory: []memoryPoint{{Nodes: 10, Measured: 1 << 20}, {Nodes: 20}},
+	}
+	r.Limits = r.Setup.limits()
+	d := xml.NewDecoder(bytes.NewReader(r.plot()))
+	circles := 0
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "circle" {
+			circles++
+		}
+	}
+	// Each latency point, each share, Bulk's fairness, memory that was measured; 8 in legends.
+	if want := (2 + 1) + (2 + 1) + 1 + 1 + 8; circles != want {
+		t.Errorf("%d circles, want %d", circles, want)
+	}
+	var tables bytes.Buffer
+	r.table(&tables)
+	doc, err := splice("before\n"+beginMark+"stale\n"+endMark+"\nafter", tables.String())
+	if err != nil || strings.Contains(doc, "stale") || !strings.HasPrefix(doc, "before\n") || !strings.HasSuffix(doc, "\nafter") ||
+		!strings.Contains(doc, "| 100 | 0 k |") || !strings.Contains(doc, "| 2048 | one frame of everybody") {
+		t.Errorf("%v\n%s", err, doc)
+	}
+	if again, err := splice(doc, tables.String()); err != nil || again != doc {
+		t.Errorf("writing the tables again changes the document: %v", err)
+	}
+	if _, err := splice("no marks", "x"); err == nil {
+		t.Error("a document without marks was taken")
+	}
+}
