@@ -24,9 +24,8 @@ func build(t *testing.T) (client string) {
 	t.Helper()
 	testnet.Require(t)
 	dir := t.TempDir()
-	out, err := exec.Command("go", "build", "-o", dir, ".", "../xdpfabd").CombinedOutput()
-	if err != nil {
-		t.Fatalf("building: %v: %s", err, out)
+	if err := testnet.Programs(dir, "xdpfab", "xdpfabd"); err != nil {
+		t.Fatal(err)
 	}
 	return filepath.Join(dir, "xdpfab")
 }

@@ -34,6 +34,8 @@ var imports = map[string][]string{
 	"internal/testnet/veth": {},
 	"internal/testnet":      {"internal/testnet/veth"},
 
+	"internal/testnet/census": {},
+
 	"internal/testnet/faultwire": {"internal/testnet", "internal/testnet/veth", "xsk"},
 	"internal/nic":               {},
 	"internal/advise":            {"internal/nic", "xsk"},
@@ -44,6 +46,10 @@ var imports = map[string][]string{
 	"internal/sim":               {"internal/engine", "internal/session", "internal/wire", "mr", "atomic"},
 	"test/e2e":                   {"*"},
 	"test/soak":                  {"*"},
+	"test/vm":                    {"internal/testnet", "internal/testnet/census", "test/vm/guest"},
+	"test/vm/guest":              {"internal/testnet/census"},
+	"test/vm/cmd/vminit":         {"test/vm/guest"},
+	"test/vm/cmd/vmtest":         {"test/vm"},
 	"bench":                      {"bench/measure", "internal/testnet/veth"},
 	"bench/measure":              {},
 	"bench/worker":               {"bench/measure", "xdpfab", "atomic"},

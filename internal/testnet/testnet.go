@@ -5,6 +5,8 @@
 package testnet
 
 import (
+	"errors"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -21,6 +23,7 @@ type (
 	Pair    = veth.Pair
 	Side    = veth.Side
 	Star    = veth.Star
+	Routed  = veth.Routed
 	Options = veth.Options
 )
 
@@ -58,31 +61,62 @@ func effective() uint64 {
 // It skips the test where Require does and fails it if the pair cannot be built.
 func NewPair(t testing.TB, o Options) *Pair {
 	t.Helper()
-	Require(t)
-	p, err := veth.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Errorf("removing the test network: %v", err)
-		}
-	})
-	return p
+	return build(t, func() (*Pair, error) { return veth.New(o) })
 }
 
 // NewStar builds a star of n sides, as NewPair builds a pair.
 func NewStar(t testing.TB, n int, o Options) *Star {
 	t.Helper()
+	return build(t, func() (*Star, error) { return veth.NewStar(n, o) })
+}
+
+// NewRouted builds two subnets with a router between, as NewPair builds a pair.
+func NewRouted(t testing.TB, o Options) *Routed {
+	t.Helper()
+	return build(t, func() (*Routed, error) { return veth.NewRouted(o) })
+}
+
+// NewVLAN builds a pair whose sides are on a VLAN: their interfaces are 802.1Q ones.
+// It skips the test if the kernel lacks those.
+func NewVLAN(t testing.TB, id int, o Options) *Pair {
+	t.Helper()
+	p := NewPair(t, o)
+	for _, s := range []*Side{p.A, p.B} {
+		err := s.Tag(id)
+		if errors.Is(err, veth.ErrNoVLAN) {
+			SkipUnlessVM(t, err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+func build[N io.Closer](t testing.TB, make func() (N, error)) N {
+	t.Helper()
 	Require(t)
-	s, err := veth.NewStar(n, o)
+	n, err := make()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
+		if err := n.Close(); err != nil {
 			t.Errorf("removing the test network: %v", err)
 		}
 	})
-	return s
+	return n
+}
+
+// VMEnv is set, to anything, inside of the virtual machines of package vm.
+const VMEnv = "XDPFAB_VM"
+
+// SkipUnlessVM skips a test because of something that the kernel's configuration
+// lacks. Inside of a virtual machine, whose kernel has it all, that is a failure.
+func SkipUnlessVM(t testing.TB, reason error) {
+	t.Helper()
+	if os.Getenv(VMEnv) != "" {
+		t.Fatal(reason)
+	}
+	t.Skip(reason)
 }

@@ -15,10 +15,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
 // The programs under test, built by TestMain; folder is where they are and what
@@ -58,11 +59,7 @@ func build() (err error) {
 		return err
 	}
 	xdpfabdPath, xdpfabPath = filepath.Join(folder, "xdpfabd"), filepath.Join(folder, "xdpfab")
-	out, err := exec.Command("go", "build", "-o", folder, "../../cmd/xdpfabd", "../../cmd/xdpfab").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("building the programs: %w\n%s", err, out)
-	}
-	return nil
+	return testnet.Programs(folder, "xdpfabd", "xdpfab")
 }
 
 // leftovers finds what of this run is still there: namespaces that this process or

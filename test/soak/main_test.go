@@ -20,13 +20,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
 var (
@@ -86,12 +87,7 @@ var daemonBinary = sync.OnceValues(func() (string, error) {
 	if scratch, err = os.MkdirTemp("", "xdpfab-soak-"); err != nil {
 		return "", err
 	}
-	path := filepath.Join(scratch, "xdpfabd")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/xdpfab/xdpfab/cmd/xdpfabd").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("building xdpfabd: %w: %s", err, out)
-	}
-	return path, nil
+	return filepath.Join(scratch, "xdpfabd"), testnet.Programs(scratch, "xdpfabd")
 })
 
 // hogMain keeps a core busy for a while.

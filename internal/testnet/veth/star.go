@@ -10,7 +10,6 @@ import (
 	"os"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -76,6 +75,19 @@ func (s *Star) build(o Options) (err error) {
 
 // plug joins a side to the bridge by a veth.
 func plug(h *netlink.Handle, bridge netlink.Link, port string, side *Side, o Options) error {
+	if err := connect(h, port, side, o); err != nil {
+		return err
+	}
+	l, err := h.LinkByName(port)
+	if err != nil {
+		return err
+	}
+	return h.LinkSetMaster(l, bridge)
+}
+
+// connect makes a veth with one end in the handle's namespace, under the port's
+// name and up, and the other in the side's.
+func connect(h *netlink.Handle, port string, side *Side, o Options) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = port, o.MTU
 	attrs.NumTxQueues, attrs.NumRxQueues = max(o.Queues, 1), max(o.Queues, 1)
@@ -84,28 +96,8 @@ func plug(h *netlink.Handle, bridge netlink.Link, port string, side *Side, o Opt
 	if err := h.LinkAdd(v); err != nil {
 		return err
 	}
-	return errors.Join(h.LinkSetMaster(v, bridge), h.LinkSetUp(v))
+	return h.LinkSetUp(v)
 }
 
 // Close removes everything. It is idempotent.
-func (s *Star) Close() error {
-	var errs []error
-	if s.hub.NS.IsOpen() {
-		// The devices go first, as in Pair.Close; deleting one end deletes both.
-		if h, err := netlink.NewHandleAt(s.hub.NS, unix.NETLINK_ROUTE); err == nil {
-			links, _ := h.LinkList()
-			for _, l := range links {
-				if l.Type() == "veth" {
-					_ = h.LinkDel(l)
-				}
-			}
-			h.Close()
-		}
-	}
-	for _, side := range append(s.Sides, s.hub) {
-		if side.NS.IsOpen() {
-			errs = append(errs, side.NS.Close(), netns.DeleteNamed(side.Name))
-		}
-	}
-	return errors.Join(errs...)
-}
+func (s *Star) Close() error { return remove(s.hub, s.Sides...) }

@@ -80,12 +80,9 @@ func New(o Options) (p *Pair, err error) {
 }
 
 func newSide(name string, host byte) *Side {
-	ip6 := [16]byte{0: 0xfd, 3: 0x77, 15: host}
-	return &Side{
-		Name: name, NS: netns.None(), IfName: IfName,
-		IP4: netip.AddrFrom4([4]byte{10, 77, 0, host}),
-		IP6: netip.AddrFrom16(ip6),
-	}
+	s := &Side{Name: name, NS: netns.None(), IfName: IfName}
+	s.IP4, s.IP6 = addresses(subnetA, host)
+	return s
 }
 
 func (p *Pair) sides() [2]*Side { return [2]*Side{p.A, p.B} }
@@ -122,7 +119,15 @@ func (s *Side) configure() error {
 		return err
 	}
 	s.IfIndex, s.MAC = link.Attrs().Index, link.Attrs().HardwareAddr
-	for _, a := range []netip.Prefix{netip.PrefixFrom(s.IP4, 24), netip.PrefixFrom(s.IP6, 64)} {
+	if err := addAddresses(h, link, s.IP4, s.IP6); err != nil {
+		return err
+	}
+	return errors.Join(h.LinkSetUp(lo), h.LinkSetUp(link))
+}
+
+// addAddresses gives a link its addresses, with the prefixes of all our subnets.
+func addAddresses(h *netlink.Handle, link netlink.Link, ip4, ip6 netip.Addr) error {
+	for _, a := range []netip.Prefix{netip.PrefixFrom(ip4, 24), netip.PrefixFrom(ip6, 64)} {
 		n := &net.IPNet{IP: a.Addr().AsSlice(), Mask: net.CIDRMask(a.Bits(), a.Addr().BitLen())}
 		addr := &netlink.Addr{IPNet: n}
 		if a.Addr().Is6() {
@@ -133,7 +138,7 @@ func (s *Side) configure() error {
 			return fmt.Errorf("address %s: %w", a, err)
 		}
 	}
-	return errors.Join(h.LinkSetUp(lo), h.LinkSetUp(link))
+	return nil
 }
 
 // Close removes the veth and both namespaces. It is idempotent. A namespace
