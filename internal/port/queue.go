@@ -194,10 +194,13 @@ func (q *Queue) Flush() error {
 	return q.push()
 }
 
-// push makes the kernel send what is in TX. Kernels before 6.18 take 32 packets
-// for each call: as long as that gets on, it goes on.
+// push makes the kernel send what is in TX. Kernels before 6.17 take 32 packets
+// for each call, and most of them show in TX how far they got only when they took
+// all of it. So it goes on as long as that gets on, or as many calls as all of TX
+// takes have not been made.
 func (q *Queue) push() error {
-	for {
+	budget := q.sock.TXBudget()
+	for calls := (q.tx.Size() - q.tx.Free() + budget - 1) / budget; ; calls-- {
 		before := q.tx.Free()
 		result := q.sock.Kick()
 		q.reap()
@@ -206,7 +209,7 @@ func (q *Queue) push() error {
 		case result == xsk.KickLost:
 			// The device is full. The next call would only lose the next packet.
 			q.tally.lost.Add(1)
-		case result == xsk.KickAgain && q.tx.Free() > before:
+		case result == xsk.KickAgain && (q.tx.Free() > before || calls > 1):
 			continue
 		case !q.stalled:
 			return result.Err()
