@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package guest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Main is what process 1 does: it prepares the machine, serves the host and, when
+// the host has gone, switches the machine off. It does not return.
+func Main() {
+	err := main()
+	if err != nil {
+		// The console, as there may be no port.
+		fmt.Fprintf(os.Stderr, "\n%s%v\n", Fatal, err)
+		time.Sleep(100 * time.Millisecond) // for the serial port to send it
+	}
+	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART) // QEMU runs with -no-reboot
+	select {}
+}
+
+func main() error {
+	if os.Getpid() != 1 {
+		return errors.New("this is the first program of a virtual machine, not one for you to run")
+	}
+	if err := mounts(); err != nil {
+		return err
+	}
+	var c Config
+	b, err := os.ReadFile(ConfigPath)
+	if err == nil {
+		err = json.Unmarshal(b, &c)
+	}
+	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	for _, m := range c.Modules {
+		if err := load(m); err != nil {
+			return fmt.Errorf("kernel module %s: %w", m, err)
+		}
+	}
+	if err := comforts(); err != nil {
+		return err
+	}
+	port, err := openPort()
+	if err != nil {
+		return err
+	}
+	h, err := hello()
+	if err != nil {
+		return err
+	}
+	return Serve(port, h)
+}
+
+// mounts makes the file systems that programs expect.
+func mounts() error {
+	for _, m := range []struct{ kind, at, options string }{
+		{"proc", "/proc", ""}, {"sysfs", "/sys", ""}, {"devtmpfs", "/dev", ""}, {"tmpfs", "/run", "mode=755"},
+		{"tmpfs", "/tmp", "mode=1777"}, {"devpts", "/dev/pts", ""}, {"tmpfs", "/dev/shm", ""}, {"bpf", "/sys/fs/bpf", ""},
+	} {
+		if err := os.MkdirAll(m.at, 0o755); err != nil {
+			return err
+		}
+		if err := unix.Mount(m.kind, m.at, m.kind, 0, m.options); err != nil && !errors.Is(err, unix.EBUSY) {
+			return fmt.Errorf("mounting %s at %s: %w", m.kind, m.at, err)
+		}
+	}
+	return nil
+}
+
+// load loads a kernel module; one that is there already is fine.
+func load(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.FinitModule(int(f.Fd()), "", 0); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("%w; see the kernel's messages above", err)
+	}
+	return nil
+}
+
+// comforts are the rest of what a login shell would find: a path, a home, busybox
+// under the names of its programs, the loopback interface.
+func comforts() error {
+	for name, value := range map[string]string{
+		"PATH": "/bin:/sbin:/usr/bin:/usr/sbin", "HOME": "/root", "USER": "root", "TMPDIR": "/tmp", "LANG": "C.UTF-8",
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	// Programs that are in /bin already, such as the real ip, stay.
+	if out, err := exec.Command("/bin/busybox", "--install", "-s", "/sbin").CombinedOutput(); err != nil {
+		return fmt.Errorf("busybox: %w: %s", err, out)
+	}
+	if out, err := exec.Command("/bin/busybox", "ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
+		return fmt.Errorf("loopback: %w: %s", err, out)
+	}
+	return unix.Sethostname([]byte("xdpfab-vm"))
+}
+
+// openPort finds the port to the host.
+func openPort() (*os.File, error) {
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		names, _ := filepath.Glob("/sys/class/virtio-ports/*/name")
+		for _, n := range names {
+			b, err := os.ReadFile(n)
+			if err == nil && strings.TrimSpace(string(b)) == PortName {
+				return os.OpenFile("/dev/"+filepath.Base(filepath.Dir(n)), os.O_RDWR, 0)
+			}
+		}
+		if time.Now().After(end) {
+			return nil, fmt.Errorf("no virtio-serial port %s: the kernel lacks virtio_pci or virtio_console", PortName)
+		}
+	}
+}
+
+func hello() (Hello, error) {
+	var u unix.Utsname
+	var s unix.Sysinfo_t
+	if err := errors.Join(unix.Uname(&u), unix.Sysinfo(&s)); err != nil {
+		return Hello{}, err
+	}
+	return Hello{
+		Release: unix.ByteSliceToString(u.Release[:]), CPUs: runtime.NumCPU(),
+		Memory: int64(s.Freeram+s.Bufferram) * int64(s.Unit),
+	}, nil
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package vm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/test/vm/guest"
+)
+
+// What became of a machine.
+var (
+	ErrBoot   = errors.New("the guest did not boot")
+	ErrPanic  = errors.New("the guest's kernel panicked")
+	ErrHang   = errors.New("the guest hangs")
+	ErrClosed = errors.New("the machine is off")
+)
+
+// Config says which machine to start.
+type Config struct {
+	Image  Image
+	CPUs   int   // 0 means 2
+	Memory int64 // bytes; 0 means what the image needs
+	Accel  Accel // KVM or TCG; see Cache.Accel
+	Append string
+	// BootLimit is how long the guest may take to say hello, and Silence how long it
+	// may say nothing later; 0 means what suits the accelerator.
+	BootLimit, Silence time.Duration
+
+	Cable *os.File // an end of NewCable; Start takes it
+	MAC   string   // of the interface at the cable
+}
+
+// Machine is a running guest.
+type Machine struct {
+	Hello  guest.Hello
+	Accel  Accel
+	Booted time.Duration
+
+	dir     string
+	cmd     *exec.Cmd
+	port    *os.File
+	console console
+	qemu    console // QEMU's own complaints
+	ended   chan struct{}
+	silence time.Duration
+
+	mu      sync.Mutex // guards what follows, and writing to the port
+	calls   map[int]*call
+	serial  int
+	cause   error // why it ended
+	closing bool
+	alive   *time.Timer
+}
+
+// call is a request that is not yet answered.
+type call struct {
+	out, err io.Writer
+	census   []string
+	done     chan guest.Done
+}
+
+// Start boots a machine and waits until its guest answers. Close ends it; so does
+// the end of this process, however that comes.
+func Start(ctx context.Context, c Config) (_ *Machine, err error) {
+	if c.Cable != nil {
+		defer c.Cable.Close()
+	}
+	if c.CPUs == 0 {
+		c.CPUs = 2
+	}
+	if c.BootLimit == 0 {
+		c.BootLimit = bootLimit(c.Accel)
+	}
+	if c.Silence == 0 {
+		c.Silence = 60 * time.Second
+	}
+	program, err := find(qemuProgram)
+	if err != nil {
+		return nil, err
+	}
+	m := &Machine{Accel: c.Accel, ended: make(chan struct{}), silence: c.Silence, calls: map[int]*call{}}
+	dir, err := os.MkdirTemp("", "xdpfab-vm-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(dir)
+		}
+	}()
+	m.dir = dir
+	initrd, err := c.initramfs(dir)
+	if err != nil {
+		return nil, err
+	}
+	hello, err := m.launch(program, c, initrd)
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	limit := time.NewTimer(c.BootLimit)
+	defer limit.Stop()
+	select {
+	case m.Hello = <-hello:
+		m.Booted = time.Since(begin)
+		return m, nil
+	case <-m.ended:
+	case <-limit.C:
+		m.end(fmt.Errorf("%w within %v (%s)", ErrBoot, c.BootLimit, c.Accel))
+	case <-ctx.Done():
+		m.end(context.Cause(ctx))
+	}
+	<-m.ended
+	return nil, m.explained()
+}
+
+// initramfs builds the image and chooses the memory for it.
+func (c *Config) initramfs(dir string) (path string, err error) {
+	init := c.Image.Init
+	if init == "" {
+		init = filepath.Join(dir, "vminit")
+		if err := goBuild(init, "./test/vm/cmd/vminit"); err != nil {
+			return "", err
+		}
+	}
+	path = filepath.Join(dir, "initramfs")
+	size, err := c.Image.Build(path, init)
+	if err != nil {
+		return "", err
+	}
+	return path, c.fit(size)
+}
+
+// launch starts QEMU.
+func (m *Machine) launch(program string, c Config, initrd string) (<-chan guest.Hello, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	m.port = os.NewFile(uintptr(fds[0]), "port")
+	theirs := os.NewFile(uintptr(fds[1]), "port")
+	defer theirs.Close()
+	m.cmd = exec.Command(program, c.arguments(c.Accel, initrd)...)
+	m.cmd.Stdout, m.cmd.Stderr = &m.console, &m.qemu
+	m.cmd.ExtraFiles = []*os.File{theirs}
+	if c.Cable != nil {
+		m.cmd.ExtraFiles = append(m.cmd.ExtraFiles, c.Cable)
+	}
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	started := make(chan error, 1)
+	go func() {
+		// The death signal is bound to the thread that starts the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := m.cmd.Start()
+		started <- err
+		if err == nil {
+			m.wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, errors.Join(fmt.Errorf("starting %s: %w", program, err), m.port.Close())
+	}
+	hello := make(chan guest.Hello, 1)
+	go m.listen(hello)
+	return hello, nil
+}
+
+// wait waits for QEMU's end and tells everybody.
+func (m *Machine) wait() {
+	err := m.cmd.Wait()
+	m.mu.Lock()
+	if m.cause == nil {
+		m.cause = fmt.Errorf("%w: QEMU ended: %v", ErrClosed, err)
+	}
+	if m.alive != nil {
+		m.alive.Stop()
+	}
+	m.mu.Unlock()
+	_ = m.port.Close()
+	_ = os.RemoveAll(m.dir)
+	close(m.ended)
+}
+
+// end switches the machine off for a reason, unless there was one before.
+func (m *Machine) end(cause error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.cause == nil {
+		m.cause = cause
+	}
+	_ = m.cmd.Process.Kill()
+}
+
+// Close switches the machine off.
+func (m *Machine) Close() error {
+	m.end(ErrClosed)
+	<-m.ended
+	return nil
+}
+
+// listen takes replies until the port ends.
+func (m *Machine) listen(hello chan<- guest.Hello) {
+	d := json.NewDecoder(m.port)
+	for {
+		var r guest.Reply
+		if err := d.Decode(&r); err != nil {
+			return // wait says why
+		}
+		m.mu.Lock()
+		if m.alive != nil {
+			m.alive.Reset(m.silence)
+		}
+		c := m.calls[r.ID]
+		m.mu.Unlock()
+		switch {
+		case r.Hello != nil:
+			m.mu.Lock()
+			m.alive = time.AfterFunc(m.silence, func() { m.end(fmt.Errorf("%w: not a word from it for %v", ErrHang, m.silence)) })
+			m.mu.Unlock()
+			hello <- *r.Hello
+		case c != nil:
+			c.take(&r)
+		}
+	}
+}
+
+func (c *call) take(r *guest.Reply) {
+	if len(r.Out) > 0 && c.out != nil {
+		_, _ = c.out.Write(r.Out)
+	}
+	if len(r.Err) > 0 && c.err != nil {
+		_, _ = c.err.Write(r.Err)
+	}
+	c.census = append(c.census, r.Census...)
+	if r.Done != nil {
+		c.done <- *r.Done
+	}
+}
+
+// Console is what the guest's kernel has said so far on its serial port.
+func (m *Machine) Console() string { return m.console.String() }
+
+// Warnings are the lines of the console that no healthy kernel prints.
+func (m *Machine) Warnings() []string { return warnings(m.Console()) }
+
+// explained is why the machine ended, with what the guest and QEMU said about it.
+func (m *Machine) explained() error {
+	m.mu.Lock()
+	err := m.cause
+	m.mu.Unlock()
+	log := m.Console()
+	if line := firstMatch(log, outOfMemory); line != "" {
+		err = fmt.Errorf("%w: in the guest: %s: raise -memory", ErrMemory, line)
+	} else if line := givenUp(log); line != "" {
+		err = fmt.Errorf("%w: %s", ErrBoot, line)
+	} else if strings.Contains(log, "Kernel panic") {
+		err = fmt.Errorf("%w: %s", ErrPanic, strings.Join(warnings(log), "; "))
+	}
+	if said := strings.TrimSpace(m.qemu.String()); said != "" && errors.Is(err, ErrClosed) {
+		err = fmt.Errorf("%w: %s", ErrBoot, said)
+	}
+	if log != "" {
+		return fmt.Errorf("%w; the end of its console:\n%s", err, tail(log, 25))
+	}
+	return err
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vm
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Event is a line of go test -json; see `go doc test2json`.
+type Event struct {
+	Time    *time.Time `json:",omitempty"`
+	Action  string
+	Package string   `json:",omitempty"`
+	Test    string   `json:",omitempty"`
+	Elapsed *float64 `json:",omitempty"` // seconds
+	Output  string   `json:",omitempty"`
+}
+
+// Format is how results are printed.
+type Format int
+
+// The formats: as go test prints them, with -v, and with -json.
+const (
+	Plain Format = iota
+	Verbose
+	JSON
+)
+
+// Report prints the results of tests as go test does.
+type Report struct {
+	Out    io.Writer
+	Format Format
+
+	output map[string]*strings.Builder // of the tests of the present package, by name
+	failed bool                        // any package
+}
+
+// Failed tells whether any package failed.
+func (r *Report) Failed() bool { return r.failed }
+
+// Event prints, or keeps for later, one event.
+func (r *Report) Event(e Event) {
+	if e.Test == "" && e.Action == "fail" {
+		r.failed = true
+	}
+	switch r.Format {
+	case JSON:
+		if b, err := json.Marshal(e); err == nil {
+			fmt.Fprintf(r.Out, "%s\n", b)
+		}
+	case Verbose:
+		fmt.Fprint(r.Out, e.Output)
+	default:
+		r.plain(e)
+	}
+	if r.Format != JSON && e.Test == "" {
+		r.verdict(e)
+	}
+}
+
+// plain keeps the output of tests until one has failed.
+func (r *Report) plain(e Event) {
+	if r.output == nil {
+		r.output = map[string]*strings.Builder{}
+	}
+	if r.output[e.Test] == nil {
+		r.output[e.Test] = &strings.Builder{}
+	}
+	switch e.Action {
+	case "output":
+		if e.Test != "" || e.Output != "PASS\n" && e.Output != "FAIL\n" {
+			r.output[e.Test].WriteString(e.Output)
+		}
+		return
+	case "fail":
+		r.unfinished(e.Test == "")
+		fmt.Fprint(r.Out, withoutFrames(r.output[e.Test].String()))
+	case "pass", "skip":
+	default:
+		return
+	}
+	delete(r.output, e.Test)
+	if e.Test == "" {
+		clear(r.output)
+	}
+}
+
+// unfinished prints, at the end of a package, what tests without a verdict said:
+// they were cut off, and their output tells how far they came.
+func (r *Report) unfinished(end bool) {
+	for _, name := range slices.Sorted(maps.Keys(r.output)) {
+		if end && name != "" {
+			fmt.Fprint(r.Out, r.output[name])
+		}
+	}
+}
+
+// withoutFrames leaves the lines out that go test prints with -v only.
+func withoutFrames(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "=== ") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// verdict prints the last line of a package.
+func (r *Report) verdict(e Event) {
+	elapsed := 0.0
+	if e.Elapsed != nil {
+		elapsed = *e.Elapsed
+	}
+	switch e.Action {
+	case "pass":
+		fmt.Fprintf(r.Out, "ok  \t%s\t%.3fs\n", e.Package, elapsed)
+	case "skip":
+		fmt.Fprintf(r.Out, "?   \t%s\t[no tests run]\n", e.Package)
+	case "fail":
+		fmt.Fprintf(r.Out, "FAIL\t%s\t%.3fs\n", e.Package, elapsed)
+	}
+}
+
+// converter turns the output of a test binary into events, with the go command's
+// own tool.
+type converter struct {
+	io.WriteCloser
+	cmd  *exec.Cmd
+	done sync.WaitGroup
+	err  error
+	last Event // the package's verdict, which is held back
+}
+
+// newConverter passes all events but the last to f, from another goroutine.
+func newConverter(pkg string, f func(Event)) (*converter, error) {
+	c := &converter{cmd: exec.Command("go", "tool", "test2json", "-t", "-p", pkg)}
+	in, err := c.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.WriteCloser = in
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("go tool test2json: %w", err)
+	}
+	c.done.Go(func() {
+		lines := bufio.NewScanner(out)
+		lines.Buffer(nil, 16<<20)
+		for lines.Scan() {
+			var e Event
+			if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+				c.err = fmt.Errorf("test2json: %w in %q", err, lines.Text())
+			} else if e.Test == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip") {
+				c.last = e
+			} else {
+				f(e)
+			}
+		}
+		c.err = errors.Join(c.err, lines.Err())
+		_, _ = io.Copy(io.Discard, out)
+	})
+	return c, nil
+}
+
+// finish waits for the end and returns the verdict.
+func (c *converter) finish() (Event, error) {
+	err := c.Close()
+	c.done.Wait()
+	return c.last, errors.Join(err, c.err, c.cmd.Wait())
+}

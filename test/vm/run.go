@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/testnet/census"
+	"github.com/xdpfab/xdpfab/test/vm/guest"
+)
+
+// settle is how long the kernel may take to free what a process has left to it:
+// BPF objects and namespaces go some grace periods later.
+const settle = 15 * time.Second
+
+// RunTests runs test binaries in a machine, one after the other, and passes what
+// happens to f as go test -json would print it. A package also fails if the kernel
+// warned while it ran, or if it left anything behind. The error is the machine's
+// end; the packages that did not come to their turn have failed then.
+func (m *Machine) RunTests(ctx context.Context, tests []Test, args []string, limit time.Duration, f func(Event)) error {
+	for i := range tests {
+		if err := m.runTest(ctx, &tests[i], args, limit, f); err != nil {
+			for j := range tests[i+1:] {
+				name := tests[i+1+j].Package
+				f(Event{Action: "output", Package: name, Output: "not run: the machine is gone\n"})
+				f(Event{Action: "fail", Package: name})
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// before is what a package finds.
+type before struct {
+	census []string
+	log    string
+}
+
+func (m *Machine) look(ctx context.Context) (b before, err error) {
+	if b.census, err = m.Census(ctx); err == nil {
+		b.log, err = m.Dmesg(ctx)
+	}
+	return b, err
+}
+
+func (m *Machine) runTest(ctx context.Context, t *Test, args []string, limit time.Duration, f func(Event)) error {
+	first, err := m.look(ctx)
+	if err != nil {
+		return m.lost(t, err, f)
+	}
+	c, err := newConverter(t.Package, f)
+	if err != nil {
+		return err
+	}
+	_, runErr := m.Run(ctx, guest.Command{
+		Args: append([]string{t.guestBinary(), "-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + limit.String()}, args...),
+		Env:  testEnv(), Dir: guestSource + "/" + t.Dir, Limit: int((limit + 10*time.Second) / time.Second),
+	}, c, c)
+	verdict, err := c.finish()
+	if err = errors.Join(runErr, err); err != nil {
+		return m.lost(t, err, f)
+	}
+	problems, err := m.inspect(ctx, first)
+	if err != nil {
+		return m.lost(t, err, f)
+	}
+	for _, p := range problems {
+		verdict.Action = "fail"
+		f(Event{Action: "output", Package: t.Package, Output: p + "\n"})
+	}
+	if verdict.Action == "fail" {
+		log, err := m.Dmesg(ctx)
+		if err != nil {
+			return m.lost(t, err, f)
+		}
+		for line := range strings.Lines(strings.TrimPrefix(log, first.log)) {
+			f(Event{Action: "output", Package: t.Package, Output: "dmesg: " + line})
+		}
+	}
+	f(verdict)
+	return nil
+}
+
+// lost reports the end of the machine while a package ran.
+func (m *Machine) lost(t *Test, err error, f func(Event)) error {
+	for line := range strings.Lines(err.Error()) {
+		f(Event{Action: "output", Package: t.Package, Output: strings.TrimRight(line, "\n") + "\n"})
+	}
+	f(Event{Action: "fail", Package: t.Package})
+	return err
+}
+
+// inspect looks for what a package must not do to a machine.
+func (m *Machine) inspect(ctx context.Context, first before) (problems []string, err error) {
+	var left []string
+	for end := time.Now().Add(settle); ; time.Sleep(100 * time.Millisecond) {
+		now, err := m.Census(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if left = census.Added(first.census, now); len(left) == 0 || time.Now().After(end) {
+			break
+		}
+	}
+	for _, l := range left {
+		problems = append(problems, "left behind: "+l)
+	}
+	log, err := m.Dmesg(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := warnings(first.log)
+	for _, w := range warnings(log) {
+		if !slices.Contains(known, w) {
+			problems = append(problems, fmt.Sprintf("the kernel says: %s", w))
+		}
+	}
+	return problems, nil
+}
+
+// Execute runs a test binary with arguments of its own and returns its exit code,
+// which is 1 as well if the kernel warned or something was left behind.
+func (m *Machine) Execute(ctx context.Context, t *Test, args []string, out, errs io.Writer) (int, error) {
+	first, err := m.look(ctx)
+	if err != nil {
+		return 0, err
+	}
+	code, err := m.Run(ctx, guest.Command{Args: append([]string{t.guestBinary()}, args...), Env: testEnv(), Dir: guestSource + "/" + t.Dir}, out, errs)
+	if err != nil {
+		return 0, err
+	}
+	problems, err := m.inspect(ctx, first)
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range problems {
+		fmt.Fprintln(errs, p)
+		code = max(code, 1)
+	}
+	return code, nil
+}
