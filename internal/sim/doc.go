@@ -17,6 +17,7 @@
 //	check.go     invariants of the memory after the run
 //	linear.go    linearizability of every word
 //	world.go     one run from its seed to its verdict
+//	scale.go     how far it scales: figures and model, drawn by scale_plot.go
 //
 // # Invariants
 //

@@ -65,7 +65,7 @@ type incastPoint struct {
 	Failed      int     `json:"failed"`
 	PerSecond   float64 `json:"operations_per_second"`
 	P50         float64 `json:"p50_us"`
-	P99         float64 `json:"p99_us"`
+	P99         float64 `json:"p99_us"` // what waits in the end counts with its time so far
 	Model       float64 `json:"model_us"`
 	Goodput     float64 `json:"goodput"`  // share of the target's line
 	Fairness    float64 `json:"fairness"` // Jain's index over those admitted
@@ -122,7 +122,7 @@ func (s *scaleSetup) limits() []scaleLimit {
 		{"a full window of everybody in the target's receive buffers", s.RXBuffers / s.Window,
 			"credits alone no longer keep a stalled poller from losing frames; the congestion window has to"},
 		{"the first window of everybody there", s.RXBuffers / s.FirstWindow,
-			"a start of all at the same moment loses frames; timeouts repair it, and fairness takes some 0.4 s"},
+			"a start of all at the same moment loses frames; timeouts repair it, and it takes them a while"},
 		{"a full window of everybody in a pool of answers or early frames", s.Buffers / s.Window,
 			"a pool may run out, and a frame is then dropped and sent again; congestion windows are smaller by then"},
 		{"one frame of everybody in the switch's queue", turns(float64(s.SwitchQueue), s.FrameTime),

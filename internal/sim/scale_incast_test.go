@@ -172,9 +172,9 @@ func incastRun(t testing.TB, n int, l load, p plan, settle, measure int64) incas
 
 const (
 	// scaleSettle is how long everybody may take to find a share: the losses of a
-	// start of all at once are repaired by timeouts that double up to 0.5 s.
-	scaleSettle  = 500 * millisecond
-	scaleMeasure = 200 * millisecond
+	// start of all at once are repaired by timeouts, which double from 10 ms on.
+	scaleSettle  = 400 * millisecond
+	scaleMeasure = 100 * millisecond
 )
 
 // meter measures a part of a run.
@@ -204,7 +204,7 @@ func newMeter(w *world, senders []*sender) *meter {
 	for _, s := range senders {
 		m.done = append(m.done, s.done)
 		if s.load.most == 1 {
-			s.completed = func(s *sender) { m.waits = append(m.waits, w.now-max(s.postedAt, m.from)) }
+			s.completed = func(s *sender) { m.waits = append(m.waits, w.now-s.postedAt) }
 		}
 	}
 	w.net.drop = func(from, _ *node, packet []byte) bool {
@@ -259,9 +259,15 @@ func (m *meter) read(pt *incastPoint) {
 		if s.done == m.done[i] {
 			pt.Starved++
 		}
+		if s.load.most == 1 && s.outstanding > 0 { // who waits still counts with the time so far
+			m.waits = append(m.waits, w.now-s.postedAt)
+		}
 		share = append(share, float64(s.done-m.done[i]))
 		pt.Failed += s.failed
 		pt.Operations += s.done - m.done[i]
+	}
+	for _, at := range m.sentAt {
+		m.trips = append(m.trips, w.now-at)
 	}
 	trips := m.trips
 	if m.waits != nil {

@@ -200,7 +200,7 @@ func (s *sheet) stroke(x1, y1, x2, y2 float64, colour, more string) {
 
 // Room around a panel's plot, in pixels.
 const (
-	left, right, top, bottom = 66, 30, 34, 44
+	left, right, top, bottom = 84, 30, 34, 44
 	header                   = 40
 )
 
@@ -224,7 +224,7 @@ func (s *sheet) draw(col, row int, p *panel) {
 	}
 	fmt.Fprintf(&s.b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="none" stroke="#000000"/>`+"\n", x0, y0, pw, ph)
 	s.text(x0+pw/2, y0+ph+34, 12, "middle", "#000000", "nodes")
-	fmt.Fprintf(&s.b, `<text transform="translate(%.1f %.1f) rotate(-90)" text-anchor="middle">%s</text>`+"\n", x0-50, y0+ph/2, html.EscapeString(p.yLabel))
+	fmt.Fprintf(&s.b, `<text transform="translate(%.1f %.1f) rotate(-90)" text-anchor="middle">%s</text>`+"\n", x0-68, y0+ph/2, html.EscapeString(p.yLabel))
 	for _, l := range p.limits {
 		x, _ := at(xy{float64(l.Nodes), p.y.lo})
 		s.stroke(x, y0, x, y0+ph, grey, `stroke-dasharray="4 3"`)
