@@ -37,12 +37,14 @@ test-unit:
 	$(GO) test -timeout 10m $(PKGS)
 
 # The benchmark beside the floor and the peers: see bench/.
-BENCH_NEEDS := root go gcc libc6-dev ip ucx_perftest
+BENCH_NEEDS := root go gcc libc6-dev ip ucx_perftest libfabric-dev
+BENCH_CFLAGS := -O2 -march=native -D_GNU_SOURCE -Wall -Wextra
 bench-build:
 	@scripts/need $(BENCH_NEEDS)
 	@mkdir -p bin/bench
 	@$(GO) build -o bin/bench/ ./bench/... ./cmd/xdpfabd
-	@gcc -O2 -march=native -D_GNU_SOURCE -Wall -Wextra -o bin/bench/floor bench/floor/floor.c
+	@gcc $(BENCH_CFLAGS) -o bin/bench/floor bench/floor/floor.c
+	@gcc $(BENCH_CFLAGS) -o bin/bench/fabric bench/peers/fabric/fabric.c -lfabric
 
 # Ends within 40 s; the last line of its output is JSON.
 bench-quick: bench-build

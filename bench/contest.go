@@ -15,10 +15,11 @@ import (
 
 // contest is something to be measured: a server, and a client that drives it.
 type contest struct {
-	name           string
-	server, client func(n *network) command
-	listens        int                                           // TCP port by which a server shows that it is ready, when it does not print so
-	parse          func(output []string) (measure.Result, error) // for a client that does not speak as ours do
+	name    string
+	server  func(n *network) command
+	client  func(n *network, ready string) command        // ready: what the server said
+	listens int                                           // TCP port by which a server shows that it is ready, when it does not print so
+	parse   func(output []string) (measure.Result, error) // for a client that does not speak as ours do
 }
 
 // sample is one run of a contest.
@@ -40,10 +41,11 @@ func (n *network) run(ctx context.Context, c *contest) (s sample, err error) {
 		return s, fmt.Errorf("%s: %w", c.name, err)
 	}
 	defer server.close()
-	if err := n.ready(ctx, c, server); err != nil {
+	ready, err := n.ready(ctx, c, server)
+	if err != nil {
 		return s, fmt.Errorf("%s: server: %w", c.name, err)
 	}
-	client, err := n.start(ctx, n.A, n.clientCore, c.client(n))
+	client, err := n.start(ctx, n.A, n.clientCore, c.client(n, ready))
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", c.name, err)
 	}
@@ -59,24 +61,23 @@ func (n *network) run(ctx context.Context, c *contest) (s sample, err error) {
 	return s, err
 }
 
-// ready waits until the server serves.
-func (n *network) ready(ctx context.Context, c *contest, server *process) error {
+// ready waits until the server serves, and returns what it says of that.
+func (n *network) ready(ctx context.Context, c *contest, server *process) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not ready within %v", startLimit))
 	defer cancel()
 	if c.listens == 0 {
-		_, err := server.line(ctx, measure.Ready)
-		return err
+		return server.line(ctx, measure.Ready)
 	}
 	for !listening(server.cmd.Process.Pid, c.listens) {
 		select {
 		case <-server.ended:
-			return fmt.Errorf("ended at once: %v: %s", server.err, server.said())
+			return "", fmt.Errorf("ended at once: %v: %s", server.err, server.said())
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return "", context.Cause(ctx)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // own follows a client that says when it begins and ends to measure.

@@ -7,6 +7,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/testnet/veth"
@@ -30,7 +31,7 @@ func floor(name string, r floorRun) *contest {
 	return &contest{
 		name:   name,
 		server: func(*network) command { return command{program: "floor", args: []string{"echo", veth.IfName}} },
-		client: func(n *network) command {
+		client: func(n *network, _ string) command {
 			return command{program: "floor", args: []string{"client", veth.IfName, n.B.MAC.String(),
 				strconv.Itoa(r.window), strconv.Itoa(r.size), strconv.Itoa(r.counters), strconv.Itoa(r.reply),
 				fmt.Sprint(r.seconds.Seconds()), "0.1"}}
@@ -50,7 +51,7 @@ func ucx(name, test string, outstanding, iterations int) *contest {
 		listens: ucxPort,
 		parse:   parseUCX,
 		server:  func(n *network) command { return inside(n.B, "ucx_perftest", []string{"-p", port}, env) },
-		client: func(n *network) command {
+		client: func(n *network, _ string) command {
 			args := []string{n.B.IP4.String(), "-p", port, "-t", test, "-s", "8", "-n", strconv.Itoa(iterations)}
 			if outstanding > 1 {
 				args = append(args, "-O", strconv.Itoa(outstanding))
@@ -64,6 +65,36 @@ func ucx(name, test string, outstanding, iterations int) *contest {
 // for interfaces: ip mounts it, and then becomes the command.
 func inside(side *veth.Side, program string, args, env []string) command {
 	return command{program: "ip", args: append([]string{"netns", "exec", side.Name, program}, args...), env: env}
+}
+
+// libfabric is our client and server on its public API. ready is the address and
+// the key of the server's memory.
+func libfabric(name, provider, op string, window int, t time.Duration) *contest {
+	const port = "9000" // any: the namespace is ours
+	return &contest{
+		name: name,
+		server: func(n *network) command {
+			return command{program: "fabric", args: []string{"server", provider, n.B.IP4.String(), port}}
+		},
+		client: func(n *network, ready string) command {
+			args := append([]string{"client", provider, n.B.IP4.String(), port}, strings.Fields(ready)...)
+			return command{program: "fabric", args: append(args, op, strconv.Itoa(window), fmt.Sprint(t.Seconds()), "0.1")}
+		},
+	}
+}
+
+// plain is a counter behind Go's net package, with one request in flight on each
+// connection.
+func plain(name, protocol string, connections int, t time.Duration) *contest {
+	return &contest{
+		name: name,
+		server: func(n *network) command {
+			return command{program: "plain", args: []string{"server", protocol, n.B.IP4.String()}}
+		},
+		client: func(_ *network, ready string) command {
+			return command{program: "plain", args: []string{"client", protocol, ready, strconv.Itoa(connections), t.String(), "100ms"}}
+		},
+	}
 }
 
 // fabRun is what xdpfab's worker is asked for; the zero value of a field is the
@@ -94,7 +125,7 @@ func fab(name string, r fabRun) *contest {
 			}
 			return command{program: "worker", args: args}
 		},
-		client: func(n *network) command {
+		client: func(n *network, _ string) command {
 			peer := n.B.MAC.String()
 			if r.udp {
 				peer = n.B.IP4.String()

@@ -34,6 +34,7 @@ func quickPlan() []*contest {
 		floor("floor, window 1", floorRun{window: 1, size: 64, reply: 64, seconds: t}),
 		fab("fetch-add, window 1", fabRun{op: "fetch", window: 1, seconds: t}),
 		ucx("UCX fadd, window 1", "ucp_fadd", 1, 30000),
+		libfabric("libfabric tcp;ofi_rxm, window 1", "tcp;ofi_rxm", "fetch", 1, t),
 		fab("fetch-add, full window", fabRun{op: "fetch", window: fullWindow, words: spreadWords, seconds: t}),
 		ucx("UCX fadd, 64 outstanding", "ucp_fadd", 64, 100000),
 		floor("floor, window 32", floorRun{window: 32, size: 64, reply: 64, seconds: t}),
@@ -50,11 +51,11 @@ func quick(ctx context.Context, n *network, out io.Writer) error {
 	for i, c := range plan {
 		printSummary(out, c.name, samples[i])
 	}
-	one, trip := samples[0], samples[1]
+	trip, full := samples[1], samples[4]
 	r := quickReport{
-		RTTVsFloor: ratio(trip, one, p50), RTTVsUCX: ratio(trip, samples[2], p50),
-		OpsVsUCX: ratio(samples[3], samples[4], rate), Mops: median(values(samples[3], rate)) / 1e6,
-		AllocsPerOp: max(median(values(trip, allocs)), median(values(samples[3], allocs))),
+		RTTVsFloor: ratio(trip, samples[0], p50), RTTVsUCX: ratio(trip, samples[2], p50), RTTVsLibfabric: ratio(trip, samples[3], p50),
+		OpsVsUCX: ratio(full, samples[5], rate), Mops: median(values(full, rate)) / 1e6,
+		AllocsPerOp: max(median(values(trip, allocs)), median(values(full, allocs))),
 	}
 	b, err := json.Marshal(r)
 	if err != nil {

@@ -38,3 +38,9 @@ func (h Histogram) Percentiles() Percentiles {
 		P50: q(50), P90: q(90), P99: q(99), P999: q(99.9), P9999: q(99.99),
 	}
 }
+
+// Count is how many operations were recorded.
+func (h Histogram) Count() int64 { return h.h.TotalCount() }
+
+// Merge adds what another histogram counted.
+func (h Histogram) Merge(other Histogram) { h.h.Merge(other.h) }
