@@ -48,6 +48,8 @@ var imports = map[string][]string{
 	"test/soak":                  {"*"},
 	"test/vm":                    {"internal/testnet", "internal/testnet/census", "test/vm/guest"},
 	"test/vm/guest":              {"internal/testnet/census"},
+	"test/vm/feature":            {},
+	"test/vm/topology":           {},
 	"test/vm/cmd/vminit":         {"test/vm/guest"},
 	"test/vm/cmd/vmtest":         {"test/vm"},
 	"bench":                      {"bench/measure", "internal/testnet/veth"},

@@ -125,7 +125,7 @@ func (a *apt) fetch(into string) error {
 	}
 	// Newer releases have image and modules in packages of their own.
 	packages := images
-	for _, part := range []string{"linux-binary-", "linux-modules-"} {
+	for _, part := range []string{"linux-binary-", "linux-modules-", "linux-base-"} {
 		more, err := a.depends(images[0], part)
 		if err != nil {
 			return err

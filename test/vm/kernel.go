@@ -77,12 +77,3 @@ func releaseOf(image string) (string, error) {
 	}
 	return release, nil
 }
-
-// atLeast compares a release such as "6.12.107+deb13-cloud-amd64" with a version.
-func atLeast(release string, major, minor int) bool {
-	var a, b int
-	if n, _ := fmt.Sscanf(release, "%d.%d", &a, &b); n != 2 {
-		return false
-	}
-	return a > major || a == major && b >= minor
-}

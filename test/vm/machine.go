@@ -61,12 +61,11 @@ type Machine struct {
 	ended   chan struct{}
 	silence time.Duration
 
-	mu      sync.Mutex // guards what follows, and writing to the port
-	calls   map[int]*call
-	serial  int
-	cause   error // why it ended
-	closing bool
-	alive   *time.Timer
+	mu     sync.Mutex // guards what follows, and writing to the port
+	calls  map[int]*call
+	serial int
+	cause  error // why it ended
+	alive  *time.Timer
 }
 
 // call is a request that is not yet answered.

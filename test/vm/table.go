@@ -100,7 +100,7 @@ func (t *Table) Print(w io.Writer) {
 	fmt.Fprintf(tw, "feature\t%s\n", strings.Join(t.kernels, "\t"))
 	var notes []string
 	for _, f := range t.features {
-		fmt.Fprint(tw, strings.ReplaceAll(f, "_", " "))
+		fmt.Fprint(tw, f)
 		for _, k := range t.kernels {
 			c := t.cells[[2]string{k, f}]
 			if c == nil {
@@ -109,7 +109,7 @@ func (t *Table) Print(w io.Writer) {
 			}
 			fmt.Fprintf(tw, "\t%s", words[c.verdict])
 			if c.verdict == "skip" {
-				notes = append(notes, fmt.Sprintf("%s, %s: %s", k, strings.ReplaceAll(f, "_", " "), reason(c.output.String())))
+				notes = append(notes, fmt.Sprintf("%s, %s: %s", k, f, reason(c.output.String())))
 			}
 		}
 		fmt.Fprintln(tw)

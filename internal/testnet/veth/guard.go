@@ -17,24 +17,22 @@ import (
 // with the end of this process, and removes the namespaces that are left then.
 const cleanup = `read -r _; for n in /run/netns/"$1"*; do if [ -e "$n" ]; then umount "$n"; rm -f "$n"; fi; done`
 
-// leash is the guard's input, which nobody writes to.
-var leash io.Closer
-
 // guard starts, once, a process that outlives this one for a moment and removes
 // the namespaces that it could not remove itself: a test that ran into its
 // deadline, or was killed, runs no cleanup. The devices go with the namespaces.
-var guard = sync.OnceValue(func() error {
+// The result is the guard's input, which nobody writes to and which stays open as
+// long as this process lives.
+var guard = sync.OnceValues(func() (leash io.Closer, err error) {
 	cmd := exec.Command("sh", "-c", cleanup, "guard", fmt.Sprintf("%s%d-", prefix, os.Getpid()))
 	cmd.Dir = "/"
 	// Out of reach of what ends this process's group.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	leash = in
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("veth: the guard of the namespaces: %w", err)
+		return nil, fmt.Errorf("veth: the guard of the namespaces: %w", err)
 	}
-	return nil
+	return in, nil
 })

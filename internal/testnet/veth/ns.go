@@ -44,7 +44,7 @@ func (s *Side) Command(name string, args ...string) *exec.Cmd {
 // create makes a named, empty namespace without moving the caller into it.
 func create(name string) (netns.NsHandle, error) {
 	h := netns.None()
-	if err := guard(); err != nil {
+	if _, err := guard(); err != nil {
 		return h, err
 	}
 	err := onThread(func() (err error) {
