@@ -3,6 +3,7 @@
 package atomic
 
 import (
+	"encoding/binary"
 	"sync/atomic"
 	"unsafe"
 )
@@ -19,6 +20,14 @@ func sizeOf[N any]() int {
 
 // at returns the address of the target element at byte offset i.
 func at(b []byte, i int) unsafe.Pointer { return unsafe.Pointer(&b[i]) }
+
+// elementAt returns the address of the element whose byte offset, 32-bit
+// little-endian, comes first in offsets.
+func elementAt[T hotInt](b, offsets []byte) unsafe.Pointer {
+	i := int(binary.LittleEndian.Uint32(offsets))
+	_ = b[i+sizeOf[T]()-1] // the last byte lies inside, too
+	return unsafe.Pointer(&b[i])
+}
 
 // misalignment is the distance in bytes of b's start above a multiple of align,
 // a power of two.

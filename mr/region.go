@@ -74,6 +74,16 @@ func (r *Region) Resolve(offset, n, total uint64, align int, need Access) ([]byt
 	return r.data[at : at+n : at+n], OK
 }
 
+// Whole returns all bytes of the region, for many accesses at once: if it grants the rights need, if offsets count from
+// 0, and if the offsets that are multiples of align, a power of two, are just those of aligned addresses. Otherwise it
+// returns nil, and Resolve says why an access is impossible.
+func (r *Region) Whole(align int, need Access) []byte {
+	if r.access&need != need || r.base != 0 || r.addr&uint64(align-1) != 0 {
+		return nil
+	}
+	return r.data
+}
+
 // Close deregisters the region: peers get a key error from now on, and when Close returns no operation is in flight on
 // it. It waits for the readers that are inside a burst, so it must not be called from inside one. Closing again is
 // fine, and waits for the same bursts.

@@ -9,6 +9,7 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
 )
 
 // Flags of the Msg forms, after fi_atomic(3).
@@ -45,6 +46,14 @@ type Msg struct {
 	Datatype atomic.Datatype
 	Op       atomic.Op
 	Context  any // returned with the completion
+
+	// RMA scatters the operation: its elements go to these extents, one after the
+	// other, instead of to Addr and Key. Count is their sum. There is one completion
+	// for all. It is the fastest way to update many words, as they share frames and
+	// what is common to them is sent once. An extent out of bounds makes the operation
+	// fail, but not the others, so it fails as one that may have run in part. RMA must
+	// stay untouched until completion.
+	RMA []mr.Extent
 }
 
 // Atomic posts a base operation: count elements of buf are combined with those at
@@ -162,6 +171,7 @@ func (ep *Endpoint) post(verb uint8, m *Msg, flags uint64, done engine.Completer
 	if flags&FlagFence != 0 {
 		op.Flags = engine.FlagFence
 	}
+	op.Extents = m.RMA
 	op.SetOperands(m.Buf, m.Compare)
 	op.Result = m.Result
 	op.Publish()
@@ -222,6 +232,11 @@ func (m *Msg) check(verb uint8, flags uint64) error {
 	if m.Count <= 0 || m.Count > math.MaxUint32 {
 		return fmt.Errorf("xdpfab: %d elements: want 1..%d: %w", m.Count, math.MaxUint32, ErrCount)
 	}
+	if m.RMA != nil {
+		if err := m.checkRMA(); err != nil {
+			return err
+		}
+	}
 	n := m.Count * m.Datatype.Size()
 	operand, compare, result := n, 0, n
 	switch {
@@ -241,6 +256,23 @@ func (m *Msg) check(verb uint8, flags uint64) error {
 		return fmt.Errorf("xdpfab: result buffer of %d bytes for %d elements of %v: want %d: %w", len(m.Result), m.Count, m.Datatype, result, ErrLength)
 	case flags&FlagInject != 0 && operand+compare > InjectSize:
 		return fmt.Errorf("xdpfab: %d bytes to inject: want at most %d: %w", operand+compare, InjectSize, ErrTooBig)
+	}
+	return nil
+}
+
+// checkRMA compares the extents with the count.
+func (m *Msg) checkRMA() error {
+	sum := 0
+	for i := range m.RMA {
+		n := m.RMA[i].Count
+		if n == 0 {
+			return fmt.Errorf("xdpfab: extent %d has no elements: want at least 1: %w", i, ErrCount)
+		}
+		sum += int(n)
+	}
+	if sum != m.Count {
+		return fmt.Errorf("xdpfab: %d extents with %d elements in all for an operation on %d: want the same number: %w",
+			len(m.RMA), sum, m.Count, ErrCount)
 	}
 	return nil
 }

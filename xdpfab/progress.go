@@ -127,8 +127,9 @@ func (d *driver) notify() {
 // pollUntilWanted steps until a goroutine waits, or the driver stops.
 func (d *driver) pollUntilWanted() {
 	var since time.Time // of idleness; zero when busy
+	d.eng.Step()
 	for steps := 1; d.callers.Load() == 0 && !d.stop.Load(); steps++ {
-		if d.eng.Step() > 0 {
+		if d.eng.Spin() > 0 {
 			since = time.Time{}
 		}
 		if steps%lookAround != 0 {
@@ -269,8 +270,9 @@ func (d *driver) seize() bool {
 // every so many steps, whether there is traffic or not.
 func (d *driver) stepUntil(ctx context.Context, s *signal) error {
 	var since time.Time // of idleness; zero when busy
+	d.eng.Step()
 	for steps := 1; !s.ready.Load(); steps++ {
-		if d.eng.Step() > 0 {
+		if d.eng.Spin() > 0 {
 			since = time.Time{}
 		}
 		if steps%lookAround != 0 {

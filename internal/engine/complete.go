@@ -7,10 +7,11 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// segment is a record in flight: count elements of an operation, from first on.
+// segment is a part of an operation in flight: count elements, from first on. They
+// are in one record, or in as many records as elements.
 type segment struct {
-	op           *Op
-	first, count uint32
+	op                    *Op
+	first, count, records uint32
 }
 
 // succeeded completes a frame whose records all succeeded without results. That a
@@ -38,7 +39,7 @@ func (c *conn) succeeded(psn uint32) {
 // its request is a lie: the session ends, and nothing of it is believed.
 func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
 	segs := c.frames[psn%session.MaxWindow]
-	if int(h.Ops) != len(segs) || !wellFormed(segs, h, payload) {
+	if !wellFormed(segs, h, payload) {
 		c.p.e.count[Invalid]++
 		c.close(session.ProtocolError)
 		return
@@ -46,12 +47,10 @@ func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
 	c.ini.Retire(c.p.e.now, psn)
 	segs = c.take(psn)
 	var r wire.ResponseReader
-	r.Reset(payload, len(segs), h.Flags)
+	r.Reset(payload, int(h.Ops), h.Flags)
 	for i := range segs {
-		s := &segs[i]
-		status, value, _ := r.Next(s.resultLen())
-		s.result(status, value)
-		s.settle()
+		segs[i].results(&r)
+		segs[i].settle()
 	}
 	c.p.e.giveSegments(segs)
 }
@@ -59,46 +58,59 @@ func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
 // wellFormed checks a response against the records that it answers.
 func wellFormed(segs []segment, h *wire.Header, payload []byte) bool {
 	var r wire.ResponseReader
-	if r.Reset(payload, len(segs), h.Flags) != wire.ReasonOK {
+	if r.Reset(payload, int(h.Ops), h.Flags) != wire.ReasonOK {
 		return false
 	}
 	for i := range segs {
-		if _, _, ok := r.Next(segs[i].resultLen()); !ok {
-			return false
+		s := &segs[i]
+		each := s.resultLen()
+		if _, ok := r.NextAll(int(s.records), each); ok {
+			continue
+		}
+		for range s.records {
+			if _, _, ok := r.Next(each); !ok {
+				return false
+			}
 		}
 	}
 	return r.Finish() == wire.ReasonOK
 }
 
-// resultLen returns the length in bytes of the record's value.
+// resultLen returns the length in bytes of each record's value.
 func (s *segment) resultLen() int {
 	switch s.op.Verb {
 	case wire.VerbFetch, wire.VerbCompare:
-		return int(s.count) * wire.ElemSize(s.op.Datatype)
+		return int(s.count/s.records) * wire.ElemSize(s.op.Datatype)
 	case wire.VerbLookup, wire.VerbList:
 		return wire.EntryLen
 	}
 	return 0
 }
 
-// result stores the outcome of one record.
-func (s *segment) result(status wire.Status, value []byte) {
-	op := s.op
-	if status != wire.StatusOK {
-		op.fail(Result{Fate: NotExecuted, Status: status})
+// results stores the outcomes of the segment's records.
+func (s *segment) results(r *wire.ResponseReader) {
+	op, each, at := s.op, s.resultLen(), 0
+	if op.Verb <= wire.VerbCompare {
+		at = int(s.first) * wire.ElemSize(op.Datatype)
+	}
+	if values, ok := r.NextAll(int(s.records), each); ok {
+		op.ran = true
+		copy(op.Result[min(at, len(op.Result)):], values)
 		return
 	}
-	op.ran = true
-	if len(value) > 0 {
-		at := 0
-		if op.Verb <= wire.VerbCompare {
-			at = int(s.first) * wire.ElemSize(op.Datatype)
+	for range s.records {
+		status, value, _ := r.Next(each)
+		if status != wire.StatusOK {
+			op.fail(Result{Fate: NotExecuted, Status: status})
+		} else {
+			op.ran = true
+			copy(op.Result[min(at, len(op.Result)):], value)
 		}
-		copy(op.Result[min(at, len(op.Result)):], value)
+		at += each
 	}
 }
 
-// settle ends one record in flight, and its operation when it was the last. What
+// settle ends one segment in flight, and its operation when it was the last. What
 // still waits at the head of the queue, of an operation that failed, is left to
 // pack, or to failQueue.
 func (s *segment) settle() {

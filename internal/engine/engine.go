@@ -72,30 +72,13 @@ type Engine struct {
 	segs     [][]segment // free lists of segments
 	timerAt  int64       // when timers are next looked at
 	nextDue  int64       // earliest deadline seen then; 0 = none
+	idle     int         // rounds since the clock was looked at, in Spin
 	closing  bool
 	packets  [burst][]byte
 	count    counts
 	shown    [numCounters]atomic.Uint64
 	sleeper  sleeper
 }
-
-// outgoing is a session with frames to send.
-type outgoing interface {
-	// emit writes the next frame into b, behind the room for link's header.
-	emit(now int64, b []byte) int
-	link() *path
-	// clean is called when emit has returned 0.
-	clean()
-}
-
-// path is how frames reach one peer.
-type path struct {
-	wire.Template
-	self bool // the peer is this node: packets go through the group, not the port
-}
-
-// maxFrame returns the largest frame in bytes that a packet of the path can carry.
-func (e *Engine) maxFrame(p *path) int { return e.cfg.MTU - p.Kind().Overhead() }
 
 // New returns an engine. It owns nothing but memory: the port is the caller's.
 func New(cfg Config) (*Engine, error) {
@@ -146,15 +129,40 @@ func New(cfg Config) (*Engine, error) {
 // Step makes one round and returns how much there was to do; 0 means idle.
 func (e *Engine) Step() int {
 	e.now = e.cfg.Clock()
-	work := e.receive()
-	work += e.takeInbox()
-	work += e.takeCalls()
-	work += e.collect()
-	e.pack()
+	return e.round()
+}
+
+// Spin is Step for a caller that calls it again at once, and came here from Step or
+// Spin: it looks at the clock when nothing waits for that, so the time it goes by
+// may be clockEvery idle rounds old, about a microsecond.
+func (e *Engine) Spin() int {
+	if e.idle++; e.idle >= clockEvery {
+		e.idle = 0
+		e.now = e.cfg.Clock()
+	}
+	work := e.round()
+	if work > 0 {
+		e.idle = clockEvery // let what has been sent be on its way first
+	}
+	return work
+}
+
+// clockEvery is after how many idle rounds Spin looks at the clock. That takes as
+// long as the rest of an idle round.
+const clockEvery = 16
+
+// round does everything there is to do, once.
+func (e *Engine) round() int {
+	work := e.receive() + e.takeInbox() + e.takeCalls() + e.collect()
+	if len(e.ready) > 0 {
+		e.pack()
+	}
 	if e.now >= e.timerAt {
 		e.timers()
 	}
-	work += e.flush()
+	if len(e.dirty) > 0 || e.replied {
+		work += e.flush()
+	}
 	return work
 }
 
@@ -256,73 +264,6 @@ func (e *Engine) pack() {
 		kept[n-1] = first
 	}
 	e.ready = kept
-}
-
-// touch puts a session on the list of those with frames to send.
-func (e *Engine) touch(o outgoing, listed *bool) {
-	if !*listed {
-		*listed = true
-		e.dirty = append(e.dirty, o)
-	}
-}
-
-// flush sends what the sessions have due, as far as there are buffers, and
-// kicks the port once. It returns the number of packets.
-func (e *Engine) flush() int {
-	sent, full := 0, false
-	kept := e.dirty[:0]
-	for _, o := range e.dirty {
-		n := 0
-		if !full {
-			n, full = e.drain(o)
-			sent += n
-		}
-		if full {
-			kept = append(kept, o)
-		}
-	}
-	clear(e.dirty[len(kept):])
-	e.dirty = kept
-	if sent > 0 {
-		e.count[PacketsSent] += uint64(sent)
-	}
-	if sent > 0 || full || e.replied {
-		e.replied = false
-		if err := e.port.Flush(); err != nil {
-			e.count[PortErrors]++
-		}
-	}
-	return sent
-}
-
-// drain sends the frames of one session; full means that buffers ran out.
-func (e *Engine) drain(o outgoing) (sent int, full bool) {
-	link := o.link()
-	at := link.Len()
-	for {
-		b := e.port.Buffer()
-		if b == nil {
-			return sent, true
-		}
-		n := o.emit(e.now, b[at:])
-		if n == 0 {
-			o.clean()
-			return sent, false
-		}
-		e.transmit(link, b, n)
-		sent++
-	}
-}
-
-// transmit completes and queues the frame of n bytes that lies in the port's
-// buffer b behind the room for link's header.
-func (e *Engine) transmit(link *path, b []byte, n int) {
-	packet := b[:link.Put(b, n)]
-	if link.self {
-		e.group.pass(packet, int(sessionOf(packet[link.Len():]).Queue()))
-		return
-	}
-	e.port.Send(len(packet))
 }
 
 // timers looks at every session's clock, publishes the counters and notes the

@@ -65,16 +65,22 @@ func (m *Memory) Execute(payload []byte, ops int, resp []byte) (n int, flags uin
 	records.Reset(payload, ops)
 	m.resp.Reset(resp, ops)
 	m.last = nil
-	for i := 0; records.Next(&m.rec); i++ {
-		if status := m.run(i); status != wire.StatusOK {
-			m.resp.AppendStatus(i, status)
+	for i := 0; records.Next(&m.rec); i += m.rec.Ops() {
+		if m.rec.Run > 1 && m.runAtOnce(i) {
+			continue
+		}
+		for j := range m.rec.Ops() {
+			m.rec.Element(j)
+			if status := m.run(i + j); status != wire.StatusOK {
+				m.resp.AppendStatus(i+j, status)
+			}
 		}
 	}
 	n, flags = m.resp.Finish()
 	return n, flags, wire.ReasonOK
 }
 
-// run executes the record at hand, number i of its frame.
+// run executes the operation at hand, number i of its frame.
 func (m *Memory) run(i int) wire.Status {
 	if m.rec.Verb <= wire.VerbCompare {
 		return m.atomic(i)
@@ -93,10 +99,8 @@ func (m *Memory) atomic(i int) wire.Status {
 	if kernel == nil {
 		return wire.StatusUnsupported
 	}
-	if m.last == nil || m.last.Key() != rec.Key {
-		if m.last = m.reader.Lookup(rec.Key); m.last == nil {
-			return wire.StatusNoKey
-		}
+	if m.find(rec.Key) == nil {
+		return wire.StatusNoKey
 	}
 	size := uint64(wire.ElemSize(rec.Datatype))
 	n := uint64(rec.Count) * size

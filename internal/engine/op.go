@@ -7,6 +7,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
 )
 
 // VerbConnect is a local verb: it completes when the session to the peer is
@@ -64,10 +65,16 @@ type Op struct {
 	Datatype uint8
 	Flags    uint8
 	Value    uint64 // free for the poster
+	// Extents say where the elements are, instead of Key and Offset, when they are
+	// not next to each other: Count elements in all. Like the operands of a long
+	// operation, they must stay untouched until completion.
+	Extents []mr.Extent
 
 	// The engine's own.
 	next    *Op    // in the peer's queue
 	sent    uint32 // elements packed
+	extent  int    // the first of Extents with elements to pack
+	within  uint32 // elements of it that are packed
 	pending uint32 // records in flight
 	ran     bool   // some part ran, or may have
 	failed  bool
@@ -99,7 +106,7 @@ func (op *Op) SetOperands(operand, compare []byte) (copied bool) {
 
 // reset clears what the last use left behind.
 func (op *Op) reset() {
-	op.next, op.sent, op.pending = nil, 0, 0
+	op.next, op.sent, op.pending, op.extent, op.within = nil, 0, 0, 0, 0
 	op.ran, op.failed, op.bad = false, false, Result{}
 }
 

@@ -73,7 +73,7 @@ func (r *Ring) next() *Op {
 // release makes a completed entry free for the next lap.
 func (r *Ring) release(op *Op) {
 	// Drop what the garbage collector would otherwise keep for the caller.
-	op.Operand, op.Compare, op.Result, op.Context = nil, nil, nil, nil
+	op.Operand, op.Compare, op.Result, op.Context, op.Extents = nil, nil, nil, nil, nil
 	op.seq.Store(op.ticket + uint64(len(r.ops)))
 }
 

@@ -31,6 +31,7 @@ const (
 	sessionSend      = "internal/session/initiator_send.go"
 	engineTarget     = "internal/engine/target.go"
 	enginePeer       = "internal/engine/peer.go"
+	enginePack       = "internal/engine/pack.go"
 	engineComplete   = "internal/engine/complete.go"
 	engineLimbo      = "internal/engine/limbo.go"
 	engineOp         = "internal/engine/op.go"
@@ -55,11 +56,11 @@ var bugs = []bug{
 	{"sack map shifted by one", "Test(OneLoss|Resends)", []edit{
 		{sessionTarget, "-int((t.expected+1)&slotMask)", "-int((t.expected+2)&slotMask)"}}},
 	{"fence ignored", "", []edit{
-		{enginePeer, "if op.Flags&FlagFence != 0 && op.sent == 0", "if op.Flags&FlagFence > 1 && op.sent == 0"}}},
+		{enginePack, "if op.Flags&FlagFence != 0 && op.sent == 0", "if op.Flags&FlagFence > 1 && op.sent == 0"}}},
 	{"fence waits for the frame at hand only", "", []edit{
-		{enginePeer, "(w.Ops() > 0 || c.ini.InFlight() > 0)", "w.Ops() > 0"}}},
+		{enginePack, "(w.Ops() > 0 || c.ini.InFlight() > 0)", "w.Ops() > 0"}}},
 	{"result copied after completion", "", []edit{
-		{engineComplete, "s.result(status, value)\n\t\ts.settle()", "s.settle()\n\t\ts.result(status, value)"}}},
+		{engineComplete, "segs[i].results(&r)\n\t\tsegs[i].settle()", "segs[i].settle()\n\t\tsegs[i].results(&r)"}}},
 	{"reset of another epoch believed", "", []edit{
 		{sessionInitiator, "s.remote == id && s.epoch == epoch", "s.remote == id"},
 		{sessionReceive, "if h.Epoch != s.epoch {", "if h.Epoch != s.epoch && h.Type != wire.Reset {"}}},

@@ -72,8 +72,11 @@ func (t *wiretap) fence(to *node, payload []byte, ops int) {
 		if rec.Verb > wire.VerbCompare || rec.Key != to.regions[fenceRegion].key() {
 			continue
 		}
-		if o := t.fences[wordID{to.index, fenceRegion, int(rec.Offset / 8)}]; o != nil {
-			t.w.checkFence(o)
+		for i := range rec.Ops() {
+			rec.Element(i)
+			if o := t.fences[wordID{to.index, fenceRegion, int(rec.Offset / 8)}]; o != nil {
+				t.w.checkFence(o)
+			}
 		}
 	}
 }

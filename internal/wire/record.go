@@ -2,6 +2,8 @@
 
 package wire
 
+import "encoding/binary"
+
 // Verbs of request records. 0x10..0x1f are reserved for remote memory access, 0x20..0x3f for messages.
 const (
 	VerbAtomic  uint8 = 0x01 // base form: no result
@@ -19,6 +21,13 @@ const (
 	RecordTotal uint8 = 1 << 3 // total u32; without it the count
 
 	knownRecordFlags = RecordKey | RecordOff64 | RecordCount | RecordTotal
+
+	// RecordRun makes one record of many operations on one element each, alike but
+	// for offset and operands. It goes with RecordKey alone; see Record.Run.
+	RecordRun uint8 = 1 << 4
+	// RecordShared says that the operations of a run have equal operands, which are
+	// given once.
+	RecordShared uint8 = 1 << 5
 )
 
 // OpRead is the one operation whose encoding differs: it has no operand.
@@ -56,7 +65,7 @@ var fixedLen = func() (t [knownRecordFlags + 1]uint8) {
 // minRecord is the length of the shortest record.
 const minRecord = 8
 
-// Record is one operation of a request, decoded or to be encoded.
+// Record is one operation of a request, decoded or to be encoded; or, when Run is not zero, a decoded run.
 //
 // Operand and Compare hold Count elements each, little-endian, as one view: after decoding they point into the frame.
 // An OpRead has no operand; only VerbCompare has a compare. Name belongs to VerbLookup, Ordinal to VerbList.
@@ -71,9 +80,44 @@ type Record struct {
 	Operand            []byte
 	Compare            []byte
 	Name               []byte
+
+	// Run is the number of operations of a run, each of one element; 0 for any other record. Offset and, unless they
+	// are shared, Operand and Compare are set by Element. Each operation counts as one of the frame's, for the header's
+	// ops and for the index of a status.
+	Run    int
+	Each   []byte // Run times Stride bytes: offset u32 and, unless they are shared, operand and compare
+	Stride int    // bytes; 4 when the operands are shared, and thus in Operand and Compare
 }
 
-// ResultLen returns the length of the record's value in the response, bytes, padding excluded; 0 for no value.
+// Ops returns how many operations the record stands for.
+func (rec *Record) Ops() int { return max(rec.Run, 1) }
+
+// Element fills in what sets operation i of a run, from 0 to Ops-1, apart from the others. In any other record there
+// is nothing to fill in.
+func (rec *Record) Element(i int) {
+	if rec.Run == 0 {
+		return
+	}
+	e := rec.Each[i*rec.Stride : (i+1)*rec.Stride]
+	rec.Offset = uint64(binary.LittleEndian.Uint32(e))
+	if rec.Stride > 4 {
+		rec.setOperands(e[4:], int(elemSize[rec.Datatype]))
+	}
+}
+
+// setOperands takes the operand and the compare operand, size bytes each, from p, which has just those.
+func (rec *Record) setOperands(p []byte, size int) {
+	rec.Operand, rec.Compare = nil, nil
+	if rec.Op != OpRead {
+		rec.Operand, p = p[:size:size], p[size:]
+	}
+	if rec.Verb == VerbCompare {
+		rec.Compare = p[:size:size]
+	}
+}
+
+// ResultLen returns the length of the record's value in the response, bytes, padding excluded; 0 for no value. Of a
+// run it is that of each operation.
 func (rec *Record) ResultLen() int {
 	switch rec.Verb {
 	case VerbFetch, VerbCompare:

@@ -10,7 +10,7 @@ import "encoding/binary"
 type RecordReader struct {
 	payload []byte
 	pos     int    // of the next record; at most len(payload)
-	left    int    // records still to come
+	left    int    // operations still to come
 	key     uint64 // of the last atomic record
 	hasKey  bool
 	reason  Reason
@@ -31,7 +31,7 @@ func Validate(payload []byte, ops int) Reason {
 		if !r.Next(&rec) {
 			return r.reason
 		}
-		if isAtomic(rec.Verb) && rec.Flags&(RecordCount|RecordTotal) == 0 && elemSize[rec.Datatype]&3 == 0 {
+		if isAtomic(rec.Verb) && rec.Run == 0 && rec.Flags&(RecordCount|RecordTotal) == 0 && elemSize[rec.Datatype]&3 == 0 {
 			r.skipLike(payload[start:r.pos])
 		}
 	}
@@ -48,7 +48,7 @@ func (r *RecordReader) skipLike(rec []byte) {
 	r.pos, r.left = len(r.payload)-len(p), left
 }
 
-// Reset starts over at a payload of ops records, as Parse returned them.
+// Reset starts over at a payload of ops operations, as Parse returned them.
 func (r *RecordReader) Reset(payload []byte, ops int) {
 	*r = RecordReader{payload: payload, left: ops}
 }
@@ -70,12 +70,12 @@ func (r *RecordReader) Next(rec *Record) bool {
 	}
 	head := binary.LittleEndian.Uint32(p)
 	verb, op, datatype, flags := uint8(head), uint8(head>>8), uint8(head>>16), uint8(head>>24)
-	rec.Verb, rec.Op, rec.Datatype, rec.Flags = verb, op, datatype, flags
+	rec.Verb, rec.Op, rec.Datatype, rec.Flags, rec.Run = verb, op, datatype, flags, 0
 	if !isAtomic(verb) {
 		return r.nextOther(rec, p)
 	}
 	if flags > knownRecordFlags {
-		return r.refuse(ReasonBadFlags)
+		return r.nextRun(rec, p)
 	}
 	n, size := int(fixedLen[flags&knownRecordFlags]), uint64(elemSize[datatype])
 	if size == 0 {
@@ -193,6 +193,51 @@ func (r *RecordReader) nextOther(rec *Record, p []byte) bool {
 	}
 	rec.Op, rec.Datatype, rec.Flags = 0, 0, 0
 	r.left--
+	return true
+}
+
+// nextRun decodes a run. p, from the record on, has at least minRecord bytes; the head is in rec.
+func (r *RecordReader) nextRun(rec *Record, p []byte) bool {
+	if rec.Flags&^(RecordKey|RecordShared) != RecordRun {
+		return r.refuse(ReasonBadFlags)
+	}
+	size := int(elemSize[rec.Datatype])
+	if size == 0 || size&3 != 0 {
+		return r.refuse(ReasonBadDatatype)
+	}
+	at := 4
+	if rec.Flags&RecordKey != 0 {
+		if len(p) < minRecord+8 {
+			return r.refuse(ReasonTruncated)
+		}
+		r.key, r.hasKey = binary.LittleEndian.Uint64(p[4:]), true
+		at = 12
+	} else if !r.hasKey {
+		return r.refuse(ReasonNoKey)
+	}
+	n := int(binary.LittleEndian.Uint32(p[at:]))
+	if n < 2 || n > r.left {
+		return r.refuse(ReasonBadCount)
+	}
+	at += 4
+	rec.Key, rec.Offset, rec.Count, rec.Total = r.key, 0, 1, 1
+	rec.Operand, rec.Compare = nil, nil
+	given := operands(rec.Verb, rec.Op) * size
+	rec.Run, rec.Stride = n, 4+given
+	if rec.Flags&RecordShared != 0 {
+		if len(p)-at < given {
+			return r.refuse(ReasonTruncated)
+		}
+		rec.setOperands(p[at:at+given], size)
+		rec.Stride = 4
+		at += given
+	}
+	if len(p)-at < n*rec.Stride {
+		return r.refuse(ReasonTruncated)
+	}
+	rec.Each = p[at : at+n*rec.Stride]
+	r.pos += at + n*rec.Stride
+	r.left -= n
 	return true
 }
 

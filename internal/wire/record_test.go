@@ -58,6 +58,24 @@ func randomRecord(rng *rand.Rand) Record {
 	return rec
 }
 
+// similar draws a record that could be in a run with rec, more often than not.
+func similar(rng *rand.Rand, rec Record) Record {
+	rec.Count, rec.Total = 1, 1
+	rec.Offset = uint64(rng.Uint32())
+	size := ElemSize(rec.Datatype)
+	draw := func(b []byte) []byte {
+		if b = bytes.Clone(b[:min(size, len(b))]); len(b) > 0 && rng.IntN(4) == 0 {
+			b[rng.IntN(len(b))] = byte(rng.IntN(3))
+		}
+		return b
+	}
+	rec.Operand, rec.Compare = draw(rec.Operand), draw(rec.Compare)
+	if !isAtomic(rec.Verb) {
+		return randomRecord(rng)
+	}
+	return rec
+}
+
 // sameRecord compares everything but the flags, which are the encoder's choice.
 func sameRecord(a, b *Record) bool {
 	return a.Verb == b.Verb && a.Op == b.Op && a.Datatype == b.Datatype && a.Key == b.Key && a.Offset == b.Offset &&
@@ -75,7 +93,10 @@ func decode(t *testing.T, payload []byte, ops int) (recs []Record) {
 		if !r.Next(&rec) {
 			break
 		}
-		recs = append(recs, rec)
+		for i := range rec.Ops() {
+			rec.Element(i)
+			recs = append(recs, rec)
+		}
 	}
 	if r.Reason() != ReasonOK || len(recs) != ops {
 		t.Fatalf("decoded %d of %d records: %v\n% x", len(recs), ops, r.Reason(), payload)
@@ -94,10 +115,13 @@ func TestRecordsRoundTrip(t *testing.T) {
 		w.Reset(buf, 1<<20)
 		for {
 			rec := randomRecord(rng)
-			if !w.Append(&rec) {
+			for n := rng.IntN(3) * rng.IntN(20); n >= 0 && w.Append(&rec); n-- {
+				sent = append(sent, rec)
+				rec = similar(rng, rec)
+			}
+			if rng.IntN(50) == 0 {
 				break
 			}
-			sent = append(sent, rec)
 		}
 		if w.Ops() != len(sent) {
 			t.Fatalf("seed %d: Ops %d, want %d", seed, w.Ops(), len(sent))
@@ -123,7 +147,11 @@ func TestRecordLengths(t *testing.T) {
 		want int
 	}{
 		{"first fetch-add", add, 24},
-		{"second fetch-add", add, 16},
+		{"second fetch-add", with(func(r *Record) { r.Offset = 16 }), 8},
+		{"third fetch-add", with(func(r *Record) { r.Offset = 24 }), 4},
+		{"with another operand", with(func(r *Record) { r.Operand = pattern(9)[1:] }), 16},
+		{"and another", add, 16},
+		{"and another still", with(func(r *Record) { r.Operand = pattern(9)[1:] }), 12},
 		{"other key", with(func(r *Record) { r.Key = 8 }), 24},
 		{"far offset", with(func(r *Record) { r.Key, r.Offset = 8, 1<<32 }), 20},
 		{"two elements", with(func(r *Record) { r.Key, r.Count, r.Operand = 8, 2, pattern(16) }), 28},
@@ -206,7 +234,21 @@ func TestValidateRefuses(t *testing.T) {
 		{"verb 0", raw(0, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadVerb},
 		{"verb 4", raw(4, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadVerb},
 		{"datatype", raw(VerbAtomic, opSum, NumDatatypes, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadDatatype},
-		{"flags", raw(VerbAtomic, opSum, dtUint64, 0x11, 7, 0, 64, 1, 0), 1, ReasonBadFlags},
+		{"flags", raw(VerbAtomic, opSum, dtUint64, 0x41, 7, 0, 64, 1, 0), 1, ReasonBadFlags},
+		{"run, shared", raw(VerbAtomic, opSum, dtUint64, 0x31, 7, 0, 2, 1, 0, 64, 72), 2, ReasonOK},
+		{"run, apart", raw(VerbAtomic, opSum, dtUint64, 0x11, 7, 0, 2, 64, 1, 0, 72, 1, 0), 2, ReasonOK},
+		{"run of one", raw(VerbAtomic, opSum, dtUint64, 0x31, 7, 0, 1, 1, 0, 64), 1, ReasonBadCount},
+		{"run of none", raw(VerbAtomic, opSum, dtUint64, 0x31, 7, 0, 0, 1, 0), 1, ReasonBadCount},
+		{"run beyond ops", raw(VerbAtomic, opSum, dtUint64, 0x31, 7, 0, 3, 1, 0, 64, 72, 80), 2, ReasonBadCount},
+		{"run, enormous", raw(VerbAtomic, opSum, dtUint64, 0x31, 7, 0, 1<<32-1, 1, 0, 64, 72), 2, ReasonBadCount},
+		{"run with count", raw(VerbAtomic, opSum, dtUint64, 0x35, 7, 0, 2, 1, 0, 64, 72), 2, ReasonBadFlags},
+		{"shared without run", raw(VerbAtomic, opSum, dtUint64, 0x21, 7, 0, 64, 1, 0), 1, ReasonBadFlags},
+		{"run of bytes", raw(VerbAtomic, opSum, dtUint8, 0x31, 7, 0, 2, 1, 64, 72), 2, ReasonBadDatatype},
+		{"run without key", raw(VerbAtomic, opSum, dtUint64, 0x30, 2, 1, 0, 64, 72), 2, ReasonNoKey},
+		{"run, cut", raw(VerbAtomic, opSum, dtUint64, 0x31, 7, 0, 2, 1, 0, 64), 2, ReasonTruncated},
+		{"run, operands cut", raw(VerbAtomic, opSum, dtUint64, 0x31, 7, 0, 2, 1), 2, ReasonTruncated},
+		{"run, key cut", raw(VerbAtomic, opSum, dtUint64, 0x31, 7, 0), 2, ReasonTruncated},
+		{"run of reads", raw(VerbFetch, OpRead, dtUint64, 0x31, 7, 0, 2, 64, 72), 2, ReasonOK},
 		{"no key", raw(VerbAtomic, opSum, dtUint64, 0, 64, 1, 0, 0), 1, ReasonNoKey},
 		{"no key after list", append(raw(VerbList, 0, 0, 0, 1), raw(VerbAtomic, opSum, dtUint64, 0, 64, 1, 0)...), 2,
 			ReasonNoKey},

@@ -16,6 +16,7 @@ type RecordWriter struct {
 	room   int    // bytes left in the response's payload
 	key    uint64 // of the last atomic record
 	hasKey bool
+	run    run
 }
 
 // The worst response: every record costs its value or, when it fails, an entry in the status list, whichever is
@@ -64,13 +65,19 @@ func (w *RecordWriter) atomic(rec *Record) bool {
 		value = padded
 	}
 	flags := w.flags(rec.Key, rec.Offset, count, rec.Total)
+	if w.run.n != 0 {
+		if flags == 0 && w.run.like(rec) {
+			return w.join(rec, value)
+		}
+		w.run.n = 0
+	}
 	fixed := int(fixedLen[flags&knownRecordFlags])
 	b := w.reserve(fixed+operands(rec.Verb, rec.Op)*padded, value)
 	if b == nil || !putOperands(b[fixed:], rec, bytes) {
 		return false
 	}
 	le := binary.LittleEndian
-	le.PutUint32(b, uint32(rec.Verb)|uint32(rec.Op)<<8|uint32(rec.Datatype)<<16|uint32(flags)<<24)
+	le.PutUint32(b, headOf(rec)|uint32(flags)<<24)
 	at := 4
 	if flags&RecordKey != 0 {
 		le.PutUint64(b[4:], rec.Key)
@@ -80,6 +87,9 @@ func (w *RecordWriter) atomic(rec *Record) bool {
 	le.PutUint32(b[at:], uint32(rec.Offset))
 	if flags&^RecordKey != 0 {
 		putFields(b[at:fixed], flags, rec.Offset, count, rec.Total)
+	}
+	if flags&^RecordKey == 0 && bytes&3 == 0 {
+		w.run = run{n: 1, head: headOf(rec), at: w.n, operands: w.n + fixed, end: w.n + len(b), value: uint8(value)}
 	}
 	w.commit(len(b), value)
 	return true
@@ -151,6 +161,7 @@ func putPadded(p, v []byte) []byte {
 
 // lookup encodes the question for a catalogue entry by name.
 func (w *RecordWriter) lookup(name []byte) bool {
+	w.run.n = 0
 	if len(name) == 0 || len(name) > MaxNameLen {
 		return false
 	}
@@ -166,6 +177,7 @@ func (w *RecordWriter) lookup(name []byte) bool {
 
 // list encodes the question for a catalogue entry by ordinal.
 func (w *RecordWriter) list(ordinal uint32) bool {
+	w.run.n = 0
 	b := w.reserve(8, EntryLen)
 	if b == nil {
 		return false
@@ -174,6 +186,11 @@ func (w *RecordWriter) list(ordinal uint32) bool {
 	binary.LittleEndian.PutUint32(b[4:], ordinal)
 	w.commit(len(b), EntryLen)
 	return true
+}
+
+// headOf returns the first word of an atomic record, without flags.
+func headOf(rec *Record) uint32 {
+	return uint32(rec.Verb) | uint32(rec.Op)<<8 | uint32(rec.Datatype)<<16
 }
 
 // reserve returns the next n bytes of the payload, or nil when they, or the response, or the count of records do not

@@ -152,6 +152,19 @@ func (r *ResponseReader) Next(n int) (s Status, value []byte, ok bool) {
 	return StatusOK, value, true
 }
 
+// NextAll is Next for n records at once that have values of size bytes each, a multiple of four (or none): it returns
+// the values, one after the other, if all of the records up to the last of the frame succeeded. Otherwise it returns
+// false and does nothing: take them one by one.
+func (r *ResponseReader) NextAll(n, size int) (values []byte, ok bool) {
+	if r.reason != ReasonOK || len(r.list) > 0 || size < 0 || size&3 != 0 || n < 0 || n > r.ops-r.index ||
+		n*size > len(r.values) {
+		return nil, false
+	}
+	values, r.values = r.values[:n*size:n*size], r.values[n*size:]
+	r.index += n
+	return values, true
+}
+
 // Finish gives the verdict on the whole, after Next for every record: ReasonOK, or what was wrong.
 func (r *ResponseReader) Finish() Reason {
 	switch {

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package atomic
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+)
+
+// A sweep does what the kernel does to each of the elements.
+func TestSweepsAgreeWithKernels(t *testing.T) {
+	found := 0
+	for op := range Op(NumOps) {
+		for dt := range Datatype(NumDatatypes) {
+			for _, form := range []Func{Base, Fetch} {
+				sweep := SweepOf(form, op, dt)
+				if sweep == nil {
+					continue
+				}
+				found++
+				rng := rand.New(rand.NewPCG(uint64(op), uint64(dt)))
+				size := dt.Size()
+				mem := make([]byte, 64*size)
+				for i := range mem {
+					mem[i] = byte(rng.Uint32())
+				}
+				model, operand := bytes.Clone(mem), mem[5*size:][:size:size]
+				operand = bytes.Clone(operand)
+				var at, result, want []byte
+				for range 1000 {
+					offset := rng.IntN(64) * size
+					at = binary.LittleEndian.AppendUint32(at, uint32(offset))
+					var old []byte
+					if form == Fetch {
+						old = make([]byte, size)
+					}
+					KernelOf(form, op, dt)(model[offset:offset+size], operand, nil, old)
+					want = append(want, old...)
+				}
+				if form == Fetch {
+					result = make([]byte, len(want))
+				}
+				sweep(mem, at, operand, result)
+				if !bytes.Equal(mem, model) || !bytes.Equal(result, want) {
+					t.Errorf("%v %v %v: not what the kernel does", form, op, dt)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Fatal("no sweeps")
+	}
+	if SweepOf(Compare, Sum, Uint64) != nil || SweepOf(Base, NumOps, Uint64) != nil || SweepOf(Base, Sum, NumDatatypes) != nil {
+		t.Error("a sweep for what has none")
+	}
+}
+
+func TestSweepPanicsOutOfBounds(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic for an offset behind the memory")
+		}
+	}()
+	SweepOf(Base, Sum, Uint64)(make([]byte, 64), []byte{60, 0, 0, 0}, make([]byte, 8), nil)
+}
+
+func BenchmarkSweep(b *testing.B) {
+	mem, operand, result := make([]byte, 4096), []byte{1, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 182*8)
+	var at []byte
+	for i := range 182 {
+		at = binary.LittleEndian.AppendUint32(at, uint32(i*8))
+	}
+	sweep := SweepOf(Fetch, Sum, Uint64)
+	b.ReportAllocs()
+	for b.Loop() {
+		sweep(mem, at, operand, result)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/182, "ns/element")
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"encoding/binary"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// runAtOnce executes the run at hand, whose first operation is number i of its
+// frame, with everything that its operations have in common checked once. It
+// returns false, and has done nothing, when an operation would fail, or the run is
+// not of the usual kind: then they are taken one by one.
+func (m *Memory) runAtOnce(i int) bool {
+	rec := &m.rec
+	if rec.Op >= atomic.NumOps || rec.Datatype >= atomic.NumDatatypes {
+		return false
+	}
+	kernel := kernels[rec.Verb][rec.Op][rec.Datatype]
+	region := m.find(rec.Key)
+	if kernel == nil || region == nil {
+		return false
+	}
+	size, align := wire.ElemSize(rec.Datatype), aligns[rec.Datatype]
+	data := region.Whole(align, needs(rec))
+	if !allWithin(rec.Each, rec.Stride, len(data)-size, align) {
+		return false
+	}
+	var result []byte
+	if rec.Verb != wire.VerbAtomic {
+		if result = m.resp.AppendValue(i+rec.Run-1, rec.Run*size); result == nil {
+			return false
+		}
+	}
+	if sweep := atomic.SweepOf(funcs[rec.Verb], atomic.Op(rec.Op), atomic.Datatype(rec.Datatype)); sweep != nil && len(rec.Operand) == size {
+		sweep(data, rec.Each, rec.Operand, result)
+		return true
+	}
+	for j := range rec.Run {
+		rec.Element(j)
+		var old []byte
+		if result != nil {
+			old = result[j*size : (j+1)*size]
+		}
+		kernel(data[rec.Offset:rec.Offset+uint64(size)], rec.Operand, rec.Compare, old)
+	}
+	return true
+}
+
+// find returns the region of a key, or nil. Records of one frame mostly have one.
+func (m *Memory) find(key uint64) *mr.Region {
+	if m.last == nil || m.last.Key() != key {
+		m.last = m.reader.Lookup(key)
+	}
+	return m.last
+}
+
+// allWithin reports whether each offset is at most last and a multiple of align, a
+// power of two.
+func allWithin(each []byte, stride, last, align int) bool {
+	var most, low uint32
+	for len(each) >= stride && len(each) >= 4 {
+		at := binary.LittleEndian.Uint32(each)
+		most, low = max(most, at), low|at
+		each = each[stride:]
+	}
+	return int64(most) <= int64(last) && low&uint32(align-1) == 0
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// packFrame fills one frame. It returns false when nothing could be packed.
+func (p *Peer) packFrame(b []byte) bool {
+	e, c := p.e, p.conn
+	w := &e.writer
+	w.Reset(b, len(b))
+	segs := e.takeSegments()
+	for p.head != nil {
+		op := p.head
+		if op.Flags&FlagFence != 0 && op.sent == 0 && (w.Ops() > 0 || c.ini.InFlight() > 0) {
+			break
+		}
+		if !op.whole() {
+			if seg := p.packOp(w, op); seg.records > 0 {
+				segs = append(segs, seg)
+			} else if !op.whole() {
+				break // the frame is full
+			}
+		}
+		if op.whole() {
+			p.pop()
+			if op.pending == 0 {
+				op.finish()
+			}
+		}
+	}
+	if w.Ops() == 0 {
+		e.giveSegments(segs)
+		return false
+	}
+	psn := c.ini.Commit(e.now, b, w.Len(), uint8(w.Ops()))
+	c.frames[psn%session.MaxWindow] = segs
+	e.count[OpsSent] += uint64(w.Ops())
+	e.touch(c, &c.dirty)
+	return true
+}
+
+// packOp appends as much of op to the frame as it takes. Without records, the frame
+// is full, or the operation is done as far as packing goes.
+func (p *Peer) packOp(w *wire.RecordWriter, op *Op) segment {
+	seg := segment{op: op, first: op.sent}
+	switch {
+	case op.Verb <= wire.VerbCompare && op.Extents != nil:
+		packExtents(w, op, &seg)
+	case op.Verb <= wire.VerbCompare:
+		rec := wire.Record{Verb: op.Verb, Op: op.Opcode, Datatype: op.Datatype, Key: op.Key}
+		size := uint64(wire.ElemSize(op.Datatype))
+		packArray(w, op, &seg, &rec, op.Offset+uint64(op.sent)*size, op.Count-op.sent)
+	default:
+		p.packOther(w, op, &seg)
+	}
+	if seg.records > 0 {
+		op.pending++
+	} else if w.Ops() == 0 && !op.whole() { // not even an empty frame holds it: a malformed operation
+		op.fail(Result{Fate: NotExecuted, Status: wire.StatusBadCount})
+	}
+	return seg
+}
+
+// packArray appends a record of the op's next elements, as many of count as fit,
+// which lie at offset. It returns how many.
+func packArray(w *wire.RecordWriter, op *Op, seg *segment, rec *wire.Record, offset uint64, count uint32) uint32 {
+	rec.Offset, rec.Count, rec.Total = offset, count, count
+	if count > 1 {
+		if rec.Count = w.Fit(rec); rec.Count == 0 {
+			return 0
+		}
+	}
+	size := uint64(wire.ElemSize(op.Datatype))
+	lo, hi := uint64(op.sent)*size, uint64(op.sent+rec.Count)*size
+	if len(op.Operand) > 0 {
+		rec.Operand = op.Operand[lo:hi]
+	}
+	if len(op.Compare) > 0 {
+		rec.Compare = op.Compare[lo:hi]
+	}
+	if !w.Append(rec) {
+		return 0
+	}
+	op.sent += rec.Count
+	seg.count += rec.Count
+	seg.records++
+	return rec.Count
+}
+
+// packExtents appends a record for part of an extent, or records for any number of
+// extents of one element.
+func packExtents(w *wire.RecordWriter, op *Op, seg *segment) {
+	rec := wire.Record{Verb: op.Verb, Op: op.Opcode, Datatype: op.Datatype}
+	size := uint64(wire.ElemSize(op.Datatype))
+	for op.extent < len(op.Extents) {
+		x := &op.Extents[op.extent]
+		if x.Count > 1 && seg.records > 0 {
+			return
+		}
+		if x.Count == 1 && x.Key == rec.Key && seg.records > 0 && extend(w, op, x.Offset) {
+			op.extent++
+			seg.count++
+			seg.records++
+			continue
+		}
+		rec.Key = x.Key
+		n := packArray(w, op, seg, &rec, x.Offset+uint64(op.within)*size, x.Count-op.within)
+		if n == 0 {
+			return
+		}
+		if op.within += n; op.within == x.Count {
+			op.extent, op.within = op.extent+1, 0
+		}
+		if x.Count > 1 {
+			return
+		}
+	}
+}
+
+// extend appends the op's next element to the run that is being written, if that
+// is simple.
+func extend(w *wire.RecordWriter, op *Op, offset uint64) bool {
+	at := int(op.sent) * 8
+	if len(op.Operand) < at+8 || len(op.Compare) > 0 || !w.Extend(offset, op.Operand[at:at+8]) {
+		return false
+	}
+	op.sent++
+	return true
+}
+
+// packOther appends a record of another kind, or notes that a local verb needs none.
+func (p *Peer) packOther(w *wire.RecordWriter, op *Op, seg *segment) {
+	rec := wire.Record{Verb: op.Verb}
+	switch op.Verb {
+	case VerbConnect: // the session is open, since a frame is being packed
+		op.sent = 1
+		return
+	case VerbWatch: // ends with the session
+		op.sent, op.pending = 1, 1
+		p.watches = append(p.watches, op)
+		p.conn.ini.Watch(p.e.now, true)
+		return
+	case wire.VerbLookup:
+		rec.Name = op.Operand
+	case wire.VerbList:
+		rec.Ordinal = op.Count
+	}
+	if w.Append(&rec) {
+		op.sent, seg.count, seg.records = 1, 1, 1
+	}
+}

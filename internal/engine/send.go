@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import "github.com/xdpfab/xdpfab/internal/wire"
+
+// outgoing is a session with frames to send.
+type outgoing interface {
+	// emit writes the next frame into b, behind the room for link's header.
+	emit(now int64, b []byte) int
+	link() *path
+	// clean is called when emit has returned 0.
+	clean()
+}
+
+// path is how frames reach one peer.
+type path struct {
+	wire.Template
+	self bool // the peer is this node: packets go through the group, not the port
+}
+
+// maxFrame returns the largest frame in bytes that a packet of the path can carry.
+func (e *Engine) maxFrame(p *path) int { return e.cfg.MTU - p.Kind().Overhead() }
+
+// touch puts a session on the list of those with frames to send.
+func (e *Engine) touch(o outgoing, listed *bool) {
+	if !*listed {
+		*listed = true
+		e.dirty = append(e.dirty, o)
+	}
+}
+
+// flush sends what the sessions have due, as far as there are buffers, and
+// kicks the port once. It returns the number of packets.
+func (e *Engine) flush() int {
+	sent, full := 0, false
+	kept := e.dirty[:0]
+	for _, o := range e.dirty {
+		n := 0
+		if !full {
+			n, full = e.drain(o)
+			sent += n
+		}
+		if full {
+			kept = append(kept, o)
+		}
+	}
+	clear(e.dirty[len(kept):])
+	e.dirty = kept
+	if sent > 0 {
+		e.count[PacketsSent] += uint64(sent)
+	}
+	if sent > 0 || full || e.replied {
+		e.replied = false
+		if err := e.port.Flush(); err != nil {
+			e.count[PortErrors]++
+		}
+	}
+	return sent
+}
+
+// drain sends the frames of one session; full means that buffers ran out.
+func (e *Engine) drain(o outgoing) (sent int, full bool) {
+	link := o.link()
+	at := link.Len()
+	for {
+		b := e.port.Buffer()
+		if b == nil {
+			return sent, true
+		}
+		n := o.emit(e.now, b[at:])
+		if n == 0 {
+			o.clean()
+			return sent, false
+		}
+		e.transmit(link, b, n)
+		sent++
+	}
+}
+
+// transmit completes and queues the frame of n bytes that lies in the port's
+// buffer b behind the room for link's header.
+func (e *Engine) transmit(link *path, b []byte, n int) {
+	packet := b[:link.Put(b, n)]
+	if link.self {
+		e.group.pass(packet, int(sessionOf(packet[link.Len():]).Queue()))
+		return
+	}
+	e.port.Send(len(packet))
+}
