@@ -13,7 +13,7 @@ TOOLS   := $(GO) tool -modfile=tools/go.mod
 # The race detector slows the longest simulations down; they run without it.
 RACE    := ./xsk ./mr ./atomic ./internal/... ./xdpfab ./cmd/...
 
-.PHONY: all build demo test test-unit bench-build bench-quick bench-go sim sim-scale sim-bugs soak fuzz lint generate generate-check check clean
+.PHONY: all build demo test test-unit bench bench-build bench-quick bench-guard bench-go sim sim-scale sim-bugs soak fuzz lint generate generate-check check clean
 
 all: build
 
@@ -45,6 +45,14 @@ bench-build:
 	@$(GO) build -o bin/bench/ ./bench/... ./cmd/xdpfabd
 	@gcc $(BENCH_CFLAGS) -o bin/bench/floor bench/floor/floor.c
 	@gcc $(BENCH_CFLAGS) -o bin/bench/fabric bench/peers/fabric/fabric.c -lfabric
+
+# Everything, beside the aims: a table, bench/results/latest.json and latest.svg.
+bench: bench-build
+	@bin/bench/bench -mode full
+
+# Fails when a ratio to the floor, within the run, is beyond bench/limits.json.
+bench-guard: bench-build
+	@bin/bench/bench -mode guard
 
 # Ends within 40 s; the last line of its output is JSON.
 bench-quick: bench-build

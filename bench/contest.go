@@ -15,18 +15,30 @@ import (
 
 // contest is something to be measured: a server, and a client that drives it.
 type contest struct {
-	name    string
-	server  func(n *network) command
-	client  func(n *network, ready string) command        // ready: what the server said
-	listens int                                           // TCP port by which a server shows that it is ready, when it does not print so
-	parse   func(output []string) (measure.Result, error) // for a client that does not speak as ours do
+	name   string
+	peer   bool // not ours: that it fails is a result, too
+	server func(n *network) command
+	client func(n *network, ready string) command // ready: what the server said
+	// serves tells whether a server is ready that does not print so; or nil.
+	serves func(n *network, server *process) bool
+	parse  func(output []string) (measure.Result, error) // for a client that does not speak as ours do
 }
 
 // sample is one run of a contest.
 type sample struct {
 	measure.Result
-	ServerCPU float64 `json:"server_cpu_seconds"` // while the client measured
-	Disturbed string  `json:"disturbed,omitempty"`
+	ServerCPU float64  `json:"server_cpu_seconds"`   // while the client measured
+	ServerRSS int64    `json:"server_rss,omitempty"` // bytes, at the end
+	ClientRSS int64    `json:"client_rss,omitempty"`
+	Syscalls  *perSide `json:"syscalls_per_op,omitempty"` // nil unless they were counted
+	Disturbed string   `json:"disturbed,omitempty"`
+	Failed    string   `json:"failed,omitempty"` // why there is nothing else
+}
+
+// perSide is a figure for client and server.
+type perSide struct {
+	Client float64 `json:"client"`
+	Server float64 `json:"server"`
 }
 
 // runLimit bounds one run of a contest.
@@ -51,24 +63,25 @@ func (n *network) run(ctx context.Context, c *contest) (s sample, err error) {
 	}
 	defer client.close()
 	if c.parse != nil {
-		s, err = foreign(ctx, c, server, client)
+		s, err = n.foreign(ctx, c, server, client)
 	} else {
-		s, err = own(ctx, server, client)
+		s, err = n.own(ctx, c, server, client)
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", c.name, err)
+		server.close()
+		return s, fmt.Errorf("%s: %w; server: %v %s", c.name, err, server.cmd.ProcessState, server.said())
 	}
-	return s, err
+	return s, nil
 }
 
 // ready waits until the server serves, and returns what it says of that.
 func (n *network) ready(ctx context.Context, c *contest, server *process) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not ready within %v", startLimit))
 	defer cancel()
-	if c.listens == 0 {
+	if c.serves == nil {
 		return server.line(ctx, measure.Ready)
 	}
-	for !listening(server.cmd.Process.Pid, c.listens) {
+	for !c.serves(n, server) {
 		select {
 		case <-server.ended:
 			return "", fmt.Errorf("ended at once: %v: %s", server.err, server.said())
@@ -81,17 +94,17 @@ func (n *network) ready(ctx context.Context, c *contest, server *process) (strin
 }
 
 // own follows a client that says when it begins and ends to measure.
-func own(ctx context.Context, server, client *process) (s sample, err error) {
-	var looks [2]activity
-	var cpu [2]float64
+func (n *network) own(ctx context.Context, c *contest, server, client *process) (s sample, err error) {
+	if err := n.watch(server, client); err != nil {
+		return s, err
+	}
+	defer n.unwatch(server, client)
+	var looks [2]look
 	for i, line := range []string{measure.Begin, measure.End} {
 		if _, err := client.line(ctx, line); err != nil {
 			return s, err
 		}
-		if cpu[i], err = cpuOf(server.cmd.Process.Pid); err != nil {
-			return s, err
-		}
-		if looks[i], err = lookAround(); err != nil {
+		if looks[i], err = n.look(server, client); err != nil {
 			return s, err
 		}
 	}
@@ -108,36 +121,6 @@ func own(ctx context.Context, server, client *process) (s sample, err error) {
 	if client.err != nil {
 		return s, fmt.Errorf("client: %w: %s", client.err, client.said())
 	}
-	s.ServerCPU = cpu[1] - cpu[0]
-	s.Disturbed = disturbance(looks[0], looks[1], s.CPUSeconds+s.ServerCPU, s.Involuntary)
+	looks[1].since(looks[0], &s, c.peer)
 	return s, nil
-}
-
-// foreign follows a client that only prints figures at its end. What it used counts
-// from its start, and so does what the server used.
-func foreign(ctx context.Context, c *contest, server, client *process) (s sample, err error) {
-	before, err := lookAround()
-	if err != nil {
-		return s, err
-	}
-	var lines []string
-	for l := range client.lines {
-		lines = append(lines, l)
-	}
-	<-client.ended
-	after, err := lookAround()
-	if err != nil {
-		return s, err
-	}
-	if client.err != nil {
-		return s, fmt.Errorf("client: %w: %s: printed %q", client.err, client.said(), lines)
-	}
-	if s.Result, err = c.parse(lines); err != nil {
-		return s, err
-	}
-	server.close()
-	s.CPUSeconds, s.Involuntary = used(client)
-	s.ServerCPU, _ = used(server)
-	s.Disturbed = disturbance(before, after, s.CPUSeconds+s.ServerCPU, s.Involuntary)
-	return s, ctx.Err()
 }

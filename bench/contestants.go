@@ -13,13 +13,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet/veth"
 )
 
-const (
-	// fullWindow is how many operations fill every frame of a session's window.
-	fullWindow = 4096
-	// spreadWords is how many words operations go to in turn; together 32 KiB.
-	spreadWords = 4096
-)
-
 // floorRun is what the floor's client is asked for.
 type floorRun struct {
 	window, size, counters, reply int
@@ -47,10 +40,10 @@ func ucx(name, test string, outstanding, iterations int) *contest {
 	env := []string{"UCX_TLS=tcp", "UCX_NET_DEVICES=" + veth.IfName}
 	port := strconv.Itoa(ucxPort)
 	return &contest{
-		name:    name,
-		listens: ucxPort,
-		parse:   parseUCX,
-		server:  func(n *network) command { return inside(n.B, "ucx_perftest", []string{"-p", port}, env) },
+		name:   name,
+		serves: func(_ *network, server *process) bool { return listening(server.cmd.Process.Pid, ucxPort) },
+		parse:  parseUCX,
+		server: func(n *network) command { return inside(n.B, "ucx_perftest", []string{"-p", port}, env) },
 		client: func(n *network, _ string) command {
 			args := []string{n.B.IP4.String(), "-p", port, "-t", test, "-s", "8", "-n", strconv.Itoa(iterations)}
 			if outstanding > 1 {
@@ -73,6 +66,7 @@ func libfabric(name, provider, op string, window int, t time.Duration) *contest 
 	const port = "9000" // any: the namespace is ours
 	return &contest{
 		name: name,
+		peer: true,
 		server: func(n *network) command {
 			return command{program: "fabric", args: []string{"server", provider, n.B.IP4.String(), port}}
 		},
@@ -88,6 +82,7 @@ func libfabric(name, provider, op string, window int, t time.Duration) *contest 
 func plain(name, protocol string, connections int, t time.Duration) *contest {
 	return &contest{
 		name: name,
+		peer: true,
 		server: func(n *network) command {
 			return command{program: "plain", args: []string{"server", protocol, n.B.IP4.String()}}
 		},
@@ -120,9 +115,7 @@ func fab(name string, r fabRun) *contest {
 			add(&args, "-progress", r.targetProgress)
 			add(&args, "-size", r.size)
 			add(&args, "-regions", r.regions)
-			if r.udp {
-				args = append(args, "-udp")
-			}
+			add(&args, "-udp", r.udp)
 			return command{program: "worker", args: args}
 		},
 		client: func(n *network, _ string) command {
@@ -131,9 +124,6 @@ func fab(name string, r fabRun) *contest {
 				peer = n.B.IP4.String()
 			}
 			args := []string{"initiator", "-i", veth.IfName, "-peer", peer}
-			if r.udp {
-				args = append(args, "-udp")
-			}
 			add(&args, "-op", r.op)
 			add(&args, "-window", r.window)
 			add(&args, "-endpoints", r.endpoints)
@@ -141,16 +131,30 @@ func fab(name string, r fabRun) *contest {
 			add(&args, "-elements", r.elements)
 			add(&args, "-progress", r.progress)
 			add(&args, "-rate", r.rate)
+			add(&args, "-regions", r.regions)
+			add(&args, "-udp", r.udp)
 			add(&args, "-duration", r.seconds)
 			return command{program: "worker", args: args}
 		},
 	}
 }
 
+// withRegions changes a contest of xdpfab's so that the target has more regions
+// than are used.
+func withRegions(c *contest, regions int) *contest {
+	plain := c.server
+	c.server = func(n *network) command {
+		cmd := plain(n)
+		cmd.args = append(cmd.args, "-regions", strconv.Itoa(regions))
+		return cmd
+	}
+	return c
+}
+
 // add adds a flag unless its value is zero.
 func add[T comparable](args *[]string, name string, value T) {
 	var zero T
 	if value != zero {
-		*args = append(*args, name, fmt.Sprint(value))
+		*args = append(*args, name+"="+fmt.Sprint(value))
 	}
 }

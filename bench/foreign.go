@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -13,6 +14,42 @@ import (
 
 	"github.com/xdpfab/xdpfab/bench/measure"
 )
+
+// foreign follows a client that only prints figures at its end. What it used counts
+// from its start, and so does what the server used.
+func (n *network) foreign(ctx context.Context, c *contest, server, client *process) (s sample, err error) {
+	if err := n.watch(server, client); err != nil {
+		return s, err
+	}
+	defer n.unwatch(server, client)
+	before, err := lookAround()
+	if err != nil {
+		return s, err
+	}
+	var lines []string
+	for l := range client.lines {
+		lines = append(lines, l)
+	}
+	<-client.ended
+	after, err := lookAround()
+	if err != nil {
+		return s, err
+	}
+	if client.err != nil {
+		return s, fmt.Errorf("client: %w: %s: printed %q", client.err, client.said(), lines)
+	}
+	if s.Result, err = c.parse(lines); err != nil {
+		return s, err
+	}
+	server.close()
+	if s.Syscalls, err = n.callsOf(server, client, s.Ops); err != nil {
+		return s, err
+	}
+	s.CPUSeconds, s.Involuntary = used(client)
+	s.ServerCPU, _ = used(server)
+	s.Disturbed = disturbance(before, after, s.CPUSeconds+s.ServerCPU, 0)
+	return s, ctx.Err()
+}
 
 // used returns what a process that has ended has used from its start.
 func used(p *process) (cpuSeconds float64, involuntary int64) {

@@ -31,8 +31,14 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
-	mode := flag.String("mode", "quick", "quick")
+	mode := flag.String("mode", "full", "full, quick, or guard")
+	dir := flag.String("results", "bench/results", "directory for the files of a full run")
+	rounds := flag.Int("rounds", 5, "rounds of a full run")
+	limits := flag.String("limits", "bench/limits.json", "file with the limits of the guard")
 	flag.Parse()
+	if *rounds < 1 || *rounds > 100 {
+		return fmt.Errorf("%d rounds: want 1 to 100", *rounds)
+	}
 	if os.Geteuid() != 0 {
 		return errors.New("needs root: it makes network namespaces and a veth pair of its own")
 	}
@@ -48,7 +54,11 @@ func run(ctx context.Context) (err error) {
 	switch *mode {
 	case "quick":
 		return quick(ctx, n, os.Stdout)
+	case "full":
+		return full(ctx, n, os.Stdout, *rounds, *dir)
+	case "guard":
+		return guard(ctx, n, os.Stdout, *limits)
 	default:
-		return fmt.Errorf("mode %q: want quick", *mode)
+		return fmt.Errorf("mode %q: want full, quick or guard", *mode)
 	}
 }

@@ -5,7 +5,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +20,9 @@ import (
 type network struct {
 	*veth.Pair
 	clientCore, serverCore int
-	dir                    string // of the contestants' programs
+	dir                    string          // of the contestants' programs
+	tmp                    string          // for sockets; removed at the end
+	syscalls               *syscallCounter // nil unless system calls are to be counted
 }
 
 func newNetwork(dir string, o veth.Options) (*network, error) {
@@ -35,12 +39,18 @@ func newNetwork(dir string, o veth.Options) (*network, error) {
 	if len(cores) < 2 {
 		return nil, fmt.Errorf("this process may run on %d core: the benchmark wants 2, one for each side", len(cores))
 	}
-	pair, err := veth.New(o)
+	tmp, err := os.MkdirTemp("", "xdpfab-bench-")
 	if err != nil {
 		return nil, err
 	}
-	return &network{Pair: pair, clientCore: cores[0], serverCore: cores[len(cores)-1], dir: dir}, nil
+	pair, err := veth.New(o)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(tmp))
+	}
+	return &network{Pair: pair, clientCore: cores[0], serverCore: cores[len(cores)-1], dir: dir, tmp: tmp}, nil
 }
+
+func (n *network) Close() error { return errors.Join(n.Pair.Close(), os.RemoveAll(n.tmp)) }
 
 // spawn starts a command in a side's namespace, all of it on one core.
 func spawn(side *veth.Side, core int, c *exec.Cmd) error {

@@ -9,8 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"time"
 )
 
 // quickReport is the last line that the quick mode prints. The ratios of round
@@ -27,37 +25,22 @@ type quickReport struct {
 
 const quickRounds = 3
 
-// quickPlan takes some 20 s.
-func quickPlan() []*contest {
-	const t = 500 * time.Millisecond
-	return []*contest{
-		floor("floor, window 1", floorRun{window: 1, size: 64, reply: 64, seconds: t}),
-		fab("fetch-add, window 1", fabRun{op: "fetch", window: 1, seconds: t}),
-		ucx("UCX fadd, window 1", "ucp_fadd", 1, 30000),
-		libfabric("libfabric tcp;ofi_rxm, window 1", "tcp;ofi_rxm", "fetch", 1, t),
-		fab("fetch-add, full window", fabRun{op: "fetch", window: fullWindow, words: spreadWords, seconds: t}),
-		ucx("UCX fadd, 64 outstanding", "ucp_fadd", 64, 100000),
-		floor("floor, window 32", floorRun{window: 32, size: 64, reply: 64, seconds: t}),
-	}
-}
+// quickIDs take some 20 s.
+var quickIDs = []string{"floor", "trip", "ucx", "libfabric", "floor_frames", "fetch", "ucx_rate"}
 
 // quick measures what the optimiser of the engine wants to know at once.
 func quick(ctx context.Context, n *network, out io.Writer) error {
-	plan := quickPlan()
-	samples, err := n.rounds(ctx, plan, quickRounds, os.Stderr)
+	r, err := n.rounds(ctx, pick(fullPlan(), quickIDs...), quickRounds)
 	if err != nil {
 		return err
 	}
-	for i, c := range plan {
-		printSummary(out, c.name, samples[i])
+	r.print(out)
+	q := quickReport{
+		RTTVsFloor: r.ratio("trip", "floor", p50), RTTVsUCX: r.ratio("trip", "ucx", p50), RTTVsLibfabric: r.ratio("trip", "libfabric", p50),
+		OpsVsUCX: r.ratio("fetch", "ucx_rate", rate), Mops: r.median("fetch", rate) / 1e6,
+		AllocsPerOp: max(r.median("trip", allocs), r.median("fetch", allocs)),
 	}
-	trip, full := samples[1], samples[4]
-	r := quickReport{
-		RTTVsFloor: ratio(trip, samples[0], p50), RTTVsUCX: ratio(trip, samples[2], p50), RTTVsLibfabric: ratio(trip, samples[3], p50),
-		OpsVsUCX: ratio(full, samples[5], rate), Mops: median(values(full, rate)) / 1e6,
-		AllocsPerOp: max(median(values(trip, allocs)), median(values(full, allocs))),
-	}
-	b, err := json.Marshal(r)
+	b, err := json.Marshal(q)
 	if err != nil {
 		return err
 	}

@@ -7,44 +7,87 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
+	"math"
+	"os"
 	"slices"
 )
 
+// results are the samples of a plan.
+type results struct {
+	plan    []entry
+	samples map[string][]sample // by id, one for each round
+	retaken int
+}
+
 // rounds takes a sample of each contest, then of each again, and so on: what the
-// machine does meanwhile meets all alike. It returns the samples by contest.
-func (n *network) rounds(ctx context.Context, plan []*contest, rounds int, progress io.Writer) ([][]sample, error) {
-	samples := make([][]sample, len(plan))
-	for r := range rounds {
-		for i, c := range plan {
-			fmt.Fprintf(progress, "round %d of %d: %s\n", r+1, rounds, c.name)
-			s, err := n.run(ctx, c)
+// machine does meanwhile meets all alike. A sample that was disturbed is taken
+// once more, and flagged if that does not help either.
+func (n *network) rounds(ctx context.Context, plan []entry, rounds int) (*results, error) {
+	r := &results{plan: plan, samples: map[string][]sample{}}
+	for round := range rounds {
+		for _, e := range plan {
+			fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, rounds, e.name)
+			s, err := n.run(ctx, e.contest)
+			if err == nil && s.Disturbed != "" && r.retaken < len(plan)*rounds/4 {
+				r.retaken++
+				s, err = n.run(ctx, e.contest)
+			}
+			if err != nil && e.peer && ctx.Err() == nil {
+				fmt.Fprintln(os.Stderr, err)
+				s, err = sample{Failed: err.Error()}, nil
+			}
 			if err != nil {
 				return nil, err
 			}
-			samples[i] = append(samples[i], s)
+			r.samples[e.id] = append(r.samples[e.id], s)
 		}
 	}
-	return samples, nil
+	return r, nil
 }
 
 // What is compared of a sample.
 func p50(s *sample) float64    { return float64(s.Latency.P50) }
 func p99(s *sample) float64    { return float64(s.Latency.P99) }
+func p999(s *sample) float64   { return float64(s.Latency.P999) }
+func p9999(s *sample) float64  { return float64(s.Latency.P9999) }
 func rate(s *sample) float64   { return s.OpsPerSecond() }
 func allocs(s *sample) float64 { return s.Extra["allocs_per_op"] }
 
-func values(samples []sample, of func(*sample) float64) []float64 {
-	v := make([]float64, len(samples))
-	for i := range samples {
-		v[i] = of(&samples[i])
+// cpu is the CPU time of a million operations, in seconds.
+func clientCPU(s *sample) float64 { return s.CPUSeconds / (float64(max(s.Ops, 1)) / 1e6) }
+func serverCPU(s *sample) float64 { return s.ServerCPU / (float64(max(s.Ops, 1)) / 1e6) }
+
+// values of a contest's samples, one for each round; those that failed have NaN.
+func (r *results) values(id string, of func(*sample) float64) []float64 {
+	v := make([]float64, len(r.samples[id]))
+	for i := range v {
+		if s := &r.samples[id][i]; s.Failed == "" {
+			v[i] = of(s)
+		} else {
+			v[i] = math.NaN()
+		}
 	}
 	return v
 }
 
-// median is the middle value, or the mean of the two in the middle; 0 of none.
+// known are the values that are not NaN.
+func known(v []float64) []float64 { return slices.DeleteFunc(slices.Clone(v), math.IsNaN) }
+
+func (r *results) median(id string, of func(*sample) float64) float64 {
+	return median(r.values(id, of))
+}
+
+// ratio of two contests is the median of the rounds' ratios: within a round the
+// machine was most alike for both. It is 0 if there is none.
+func (r *results) ratio(a, b string, of func(*sample) float64) float64 {
+	return medianRatio(r.values(a, of), r.values(b, of))
+}
+
+// median is the middle value, or the mean of the two in the middle; 0 of none. Those
+// that are not known do not count.
 func median(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
+	v = known(v)
+	slices.Sort(v)
 	n := len(v)
 	if n == 0 {
 		return 0
@@ -52,27 +95,13 @@ func median(v []float64) float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-// ratio is the median of the rounds' ratios: within a round the machine was most
-// alike for both.
-func ratio(a, b []sample, of func(*sample) float64) float64 {
+// medianRatio is the median of a[i]/b[i]; pairs with b[i] = 0 do not count.
+func medianRatio(a, b []float64) float64 {
 	var v []float64
 	for i := range min(len(a), len(b)) {
-		if d := of(&b[i]); d > 0 {
-			v = append(v, of(&a[i])/d)
+		if b[i] > 0 {
+			v = append(v, a[i]/b[i])
 		}
 	}
 	return median(v)
-}
-
-func printSummary(w io.Writer, name string, s []sample) {
-	lat, ops := values(s, p50), values(s, rate)
-	fmt.Fprintf(w, "%-28s p50 %7.2f µs (%.2f–%.2f)  p99 %7.2f µs  %8.3f M/s (%.3f–%.3f)", name,
-		median(lat)/1e3, slices.Min(lat)/1e3, slices.Max(lat)/1e3, median(values(s, p99))/1e3,
-		median(ops)/1e6, slices.Min(ops)/1e6, slices.Max(ops)/1e6)
-	for _, x := range s {
-		if x.Disturbed != "" {
-			fmt.Fprintf(w, "  [disturbed: %s]", x.Disturbed)
-		}
-	}
-	fmt.Fprintln(w)
 }

@@ -9,8 +9,9 @@
  *
  * SIZE is the length of a request with its Ethernet header. COUNTERS is how many
  * counters the echo increments for a frame, each named by the frame and answered
- * with its old value: what an atomic costs when nothing but it is there. REPLY is
- * the length of the answer.
+ * with its old value: what an atomic costs when nothing but it is there; then they
+ * are the operations that are reported, else frames. REPLY is the length of the
+ * answer.
  */
 #include "xsk.h"
 
@@ -206,7 +207,7 @@ static void client(void)
 	run(&m.latency, config.duration);
 	if (state.answered == before)
 		die("no answer from the echo");
-	measure_end(&m, state.answered - before, state.lost - lost);
+	measure_end(&m, (state.answered - before) * (config.counters ? config.counters : 1), state.lost - lost);
 }
 
 static uint32_t number(const char *text, uint32_t low, uint32_t high, const char *what)

@@ -49,9 +49,12 @@ type initiator struct {
 	form    form
 	cq      *xdpfab.CompletionQueue
 	free    []*slot
+	window  int // len(free) when nothing is in flight
 	batch   []xdpfab.Completion
 	msg     xdpfab.Msg
 	offset  uint64 // of the next operation
+	turn    uint64 // of the regions
+	whole   uint64 // key of the region of all the memory
 	limit   uint64 // offsets are below
 	done    uint64 // operations that completed
 	latency measure.Histogram
@@ -59,6 +62,9 @@ type initiator struct {
 
 func initiate(ctx context.Context, dom *xdpfab.Domain, s *settings) error {
 	runtime.LockOSThread()
+	if s.first {
+		return first(ctx, dom, s)
+	}
 	in, err := newInitiator(ctx, dom, s)
 	if err != nil {
 		return err
@@ -94,10 +100,13 @@ func newInitiator(ctx context.Context, dom *xdpfab.Domain, s *settings) (*initia
 	if err != nil {
 		return nil, err
 	}
-	in.limit = uint64(s.words) * uint64(s.elements) * wordSize
+	if in.limit = uint64(s.words) * uint64(s.elements) * wordSize; s.regions > 1 {
+		in.limit = region.Size
+	}
 	if in.limit > region.Size {
 		return nil, fmt.Errorf("%d words of %d elements: region %s has %d bytes", s.words, s.elements, s.region, region.Size)
 	}
+	in.whole, in.window = region.Key, len(in.free)
 	in.msg = xdpfab.Msg{Count: s.elements, Key: region.Key, Datatype: atomic.Uint64, Op: f.op}
 	for range s.elements {
 		in.msg.Buf = binary.LittleEndian.AppendUint64(in.msg.Buf, 1)
@@ -183,22 +192,36 @@ func (in *initiator) measure(ctx context.Context) error {
 
 // closed keeps the window full until the end, and then takes what is in flight.
 func (in *initiator) closed(ctx context.Context, end time.Time) error {
-	window := len(in.free)
 	for now := time.Now(); ; {
 		if now.Before(end) && ctx.Err() == nil {
 			if err := in.fill(now, len(in.free)); err != nil {
 				return err
 			}
-		} else if len(in.free) == window {
+		} else if len(in.free) == in.window {
 			return context.Cause(ctx)
 		}
-		n, err := in.cq.Read(in.batch)
+		n, err := in.read(ctx)
 		now = time.Now()
 		if err != nil {
-			return in.failure(err)
+			return err
 		}
 		in.retire(in.batch[:n], now)
 	}
+}
+
+// read takes completions, if there are any. With manual progress that is what moves
+// things on; otherwise there is nothing better to do than to wait.
+func (in *initiator) read(ctx context.Context) (int, error) {
+	n, err := in.cq.Read(in.batch)
+	if err == nil && n == 0 && in.s.progress == "auto" && len(in.free) < in.window {
+		if err = in.cq.Wait(ctx, 1); err == nil {
+			n, err = in.cq.Read(in.batch)
+		}
+	}
+	if err != nil {
+		return 0, in.failure(err)
+	}
+	return n, nil
 }
 
 // fill posts up to n operations; the engine is told with the last one.
@@ -229,10 +252,21 @@ func (in *initiator) post(from time.Time, more bool) (bool, error) {
 		return false, err
 	}
 	in.free = in.free[:len(in.free)-1]
+	if in.s.regions > 1 {
+		in.nextRegion()
+		return true, nil
+	}
 	if in.offset += uint64(in.s.elements) * wordSize; in.offset >= in.limit {
 		in.offset = 0
 	}
 	return true, nil
+}
+
+// nextRegion goes through the keys 1 to regions-1, in no order that a cache likes.
+func (in *initiator) nextRegion() {
+	const stride = 7919 // a prime
+	in.turn = (in.turn + stride) % uint64(in.s.regions-1)
+	in.msg.Key = 1 + in.turn
 }
 
 // retire counts completions. Those that were posted together end mostly together.
@@ -263,7 +297,7 @@ func (in *initiator) failure(err error) error {
 func (in *initiator) sum(ctx context.Context) (total uint64, err error) {
 	buf := make([]byte, in.limit)
 	sl := in.free[0]
-	msg := xdpfab.Msg{Result: buf, Count: len(buf) / wordSize, Key: in.msg.Key, Datatype: atomic.Uint64, Op: atomic.Read}
+	msg := xdpfab.Msg{Result: buf, Count: len(buf) / wordSize, Key: in.whole, Datatype: atomic.Uint64, Op: atomic.Read}
 	if err := sl.ep.FetchAtomicMsg(&msg, 0); err != nil {
 		return 0, err
 	}

@@ -25,12 +25,12 @@ type settings struct {
 	progress string
 	udp      bool
 
-	// of the target
-	size    int
-	regions int
+	regions int // that the target has, and the initiator addresses in turn
+	size    int // of the target
 
 	// of the initiator
 	peer      string
+	first     bool
 	op        string
 	window    int
 	endpoints int
@@ -61,12 +61,12 @@ func run(ctx context.Context, args []string) error {
 	fs.StringVar(&s.ifname, "i", "veth0", "interface")
 	fs.StringVar(&s.progress, "progress", "manual", "manual or auto")
 	fs.BoolVar(&s.udp, "udp", false, "UDP as well as raw Ethernet")
+	fs.IntVar(&s.regions, "regions", 1, "regions")
 	var part func(context.Context, *xdpfab.Domain, *settings) error
 	switch args[0] {
 	case "target":
 		part = target
 		fs.IntVar(&s.size, "size", 64<<10, "bytes of the region")
-		fs.IntVar(&s.regions, "regions", 1, "regions")
 	case "initiator":
 		part = initiate
 		fs.StringVar(&s.peer, "peer", "", "MAC or IP address of the target")
@@ -76,6 +76,7 @@ func run(ctx context.Context, args []string) error {
 		fs.IntVar(&s.words, "words", 1, "words that the operations go to in turn")
 		fs.IntVar(&s.elements, "elements", 1, "elements of an operation")
 		fs.StringVar(&s.region, "region", "bench", "region of the target")
+		fs.BoolVar(&s.first, "first", false, "only say when the first operation has completed")
 		fs.Float64Var(&s.rate, "rate", 0, "operations a second to offer; 0: as many as the window lets through")
 		fs.DurationVar(&s.duration, "duration", time.Second, "time to measure")
 		fs.DurationVar(&s.warmup, "warmup", 200*time.Millisecond, "time before measuring")

@@ -15,7 +15,7 @@ import (
 // every operation that it held up (no coordinated omission).
 func (in *initiator) open(ctx context.Context, end time.Time) error {
 	interval := float64(time.Second) / in.s.rate
-	start, window := time.Now(), len(in.free)
+	start := time.Now()
 	var posted uint64
 	for now := start; ; {
 		if now.Before(end) && ctx.Err() == nil {
@@ -29,7 +29,7 @@ func (in *initiator) open(ctx context.Context, end time.Time) error {
 					break
 				}
 			}
-		} else if len(in.free) == window {
+		} else if len(in.free) == in.window {
 			return context.Cause(ctx)
 		}
 		n, err := in.cq.Read(in.batch)

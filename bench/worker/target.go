@@ -11,26 +11,25 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/bench/measure"
+	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // targetLimit ends a target that nobody stops.
 const targetLimit = 10 * time.Minute
 
-// target serves regions until it is told to stop: "bench", or, if there are
-// several, "bench", "bench1", "bench2" and so on. With manual progress it polls
+// target serves a region until it is told to stop. With manual progress it polls
 // without a pause, as the floor's echo does.
 func target(ctx context.Context, dom *xdpfab.Domain, s *settings) error {
 	ctx, cancel := context.WithTimeout(ctx, targetLimit)
 	defer cancel()
-	for i := range s.regions {
-		name := "bench"
-		if i > 0 {
-			name = fmt.Sprintf("bench%d", i)
-		}
-		if _, err := dom.NewRegion(name, s.size); err != nil {
-			return err
-		}
+	memory, err := mr.Alloc(s.size, mr.AllocOptions{})
+	if err != nil {
+		return err
+	}
+	defer memory.Close()
+	if err := register(dom, memory, s); err != nil {
+		return err
 	}
 	ep, err := dom.NewEndpoint(xdpfab.EndpointAttr{})
 	if err != nil {
@@ -52,3 +51,21 @@ func target(ctx context.Context, dom *xdpfab.Domain, s *settings) error {
 	}
 	return nil
 }
+
+// register makes a region of all the memory, named "bench", and further ones of a
+// cache line each, with the keys 1 to regions-1.
+func register(dom *xdpfab.Domain, memory *mr.Memory, s *settings) error {
+	rw := mr.RemoteRead | mr.RemoteWrite
+	if _, err := dom.Register(memory, mr.Options{Name: "bench", Access: rw}); err != nil {
+		return err
+	}
+	for i := 1; i < s.regions; i++ {
+		key, offset := uint64(i), i*lineSize%s.size
+		if _, err := dom.Register(memory, mr.Options{Key: &key, Access: rw, Offset: offset, Length: lineSize}); err != nil {
+			return fmt.Errorf("region %d of %d: %w", i, s.regions, err)
+		}
+	}
+	return nil
+}
+
+const lineSize = 64 // bytes

@@ -52,9 +52,9 @@ var imports = map[string][]string{
 	"test/vm/topology":           {},
 	"test/vm/cmd/vminit":         {"test/vm/guest"},
 	"test/vm/cmd/vmtest":         {"test/vm"},
-	"bench":                      {"bench/measure", "internal/testnet/veth"},
+	"bench":                      {"bench/measure", "internal/testnet/veth", "internal/control"},
 	"bench/measure":              {},
-	"bench/worker":               {"bench/measure", "xdpfab", "atomic"},
+	"bench/worker":               {"bench/measure", "xdpfab", "atomic", "mr"},
 	"bench/peers/plain":          {"bench/measure"},
 }
 

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+)
+
+const starts = 5 // measured from the start of both sides to the first operation
+
+// syscallIDs are the contests whose system calls are counted, in runs of their own.
+var syscallIDs = []string{"floor", "trip", "fetch", "base", "ucx", "ucx_rate", "libfabric", "libfabric_rate", "plain_tcp"}
+
+// full measures everything, prints it and writes it to a directory.
+func full(ctx context.Context, n *network, out io.Writer, rounds int, dir string) error {
+	start := time.Now()
+	r := &report{Machine: describe(), Started: start.UTC().Truncate(time.Second), Rounds: rounds}
+	plan := fullPlan()
+	var err error
+	if r.results, err = n.rounds(ctx, plan, rounds); err != nil {
+		return err
+	}
+	if r.Load, err = n.curve(ctx); err != nil {
+		return err
+	}
+	if r.Syscalls, err = n.countSyscalls(ctx, pick(plan, syscallIDs...)); err != nil {
+		return err
+	}
+	if r.Idle, err = n.idle(ctx); err != nil {
+		return err
+	}
+	for range starts {
+		s, err := n.firstOperation(ctx)
+		if err != nil {
+			return fmt.Errorf("start to first operation: %w", err)
+		}
+		r.StartSeconds = append(r.StartSeconds, s)
+	}
+	r.Aims = judge(r)
+	r.Seconds = time.Since(start).Seconds()
+	r.print(out)
+	return r.write(dir)
+}
+
+// countSyscalls runs contests once each with their system calls counted.
+func (n *network) countSyscalls(ctx context.Context, plan []entry) (_ map[string]*perSide, err error) {
+	if n.syscalls, err = newSyscallCounter(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		err = errors.Join(err, n.syscalls.close())
+		n.syscalls = nil
+	}()
+	counts := map[string]*perSide{}
+	for _, e := range plan {
+		fmt.Fprintf(os.Stderr, "system calls: %s\n", e.name)
+		s, err := n.run(ctx, e.contest)
+		if err != nil && e.peer && ctx.Err() == nil {
+			fmt.Fprintln(os.Stderr, err)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		counts[e.id] = s.Syscalls
+	}
+	return counts, nil
+}
+
+func (r *report) print(out io.Writer) {
+	fmt.Fprintf(out, "%s, %d cores, Linux %s, %s, commit %s\n", r.Machine.CPU, r.Machine.Cores, r.Machine.Kernel, r.Machine.Go, r.Machine.Commit)
+	fmt.Fprintf(out, "One veth pair, a core for each side, %d rounds in turns, %.0f s\n", r.Rounds, r.Seconds)
+	r.results.print(out)
+	printCurve(out, r.Load)
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "\nSystem calls an operation\n  \tclient\tserver\t")
+	for _, e := range r.results.plan {
+		if s := r.Syscalls[e.id]; s != nil {
+			fmt.Fprintf(w, "  %s\t%s\t%s\t\n", e.name, number(s.Client), number(s.Server))
+		}
+	}
+	w.Flush()
+	printAims(out, r.Aims)
+}
+
+// write makes latest.json and latest.svg.
+func (r *report) write(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(r.file(), "", "  ")
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(dir, "latest.json"), append(b, '\n'), 0o644),
+		os.WriteFile(filepath.Join(dir, "latest.svg"), []byte(r.plot()), 0o644))
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"strconv"
+	"time"
+)
+
+// entry is a contest of a plan. The id names it in results, aims and limits.
+type entry struct {
+	id, group string
+	*contest
+}
+
+// Groups of the full plan, in the order of the table.
+const (
+	roundTrips  = "Round trips, one operation in flight"
+	throughputs = "Throughput, window full"
+	arrays      = "Base sums of arrays of uint64"
+	scales      = "Many"
+)
+
+const (
+	sampleTime   = 500 * time.Millisecond
+	sessions     = 1000
+	manyRegions  = 100_000
+	smallFrame   = 64   // bytes: what the floor sends when nothing is in it
+	fullFrame    = 1514 // with its Ethernet header, at the MTU of 1500
+	perFrame     = 60   // counters that the floor increments for a full frame
+	fullWindow   = 4096 // operations that fill every frame of a session's window
+	spreadWords  = 4096 // that operations go to in turn; together 32 KiB
+	ucxTrips     = 25000
+	ucxRate      = 75000 // operations of a run with 64 outstanding
+	arraysFlight = 64 << 10
+)
+
+// fullPlan is everything that takes part in the rounds.
+func fullPlan() []entry {
+	const t = sampleTime
+	p := tripPlan(t)
+	p = append(p, throughputPlan(t)...)
+	for _, n := range []int{1, 16, 128, 4096} {
+		window := max(arraysFlight/n, 16)
+		p = append(p, entry{"array" + strconv.Itoa(n), arrays, fab(strconv.Itoa(n)+" elements",
+			fabRun{op: "base", window: min(window, fullWindow), elements: n, words: max(spreadWords/n, 1), seconds: t})})
+	}
+	many := fabRun{op: "fetch", window: 64 * sessions, endpoints: sessions, words: spreadWords, seconds: t}
+	regions := fabRun{op: "fetch", window: 1, regions: manyRegions, seconds: t}
+	return append(p,
+		entry{"sessions", scales, fab("1000 sessions", many)},
+		entry{"regions_trip", scales, fab("100,000 regions in turn, window 1", regions)},
+		entry{"regions_rate", scales, withRegions(fab("100,000 regions, one of them used",
+			fabRun{op: "fetch", window: fullWindow, words: spreadWords, seconds: t}), manyRegions)})
+}
+
+func tripPlan(t time.Duration) []entry {
+	g := roundTrips
+	return []entry{
+		{"floor", g, floor("floor: AF_XDP in C, no protocol", floorRun{window: 1, size: smallFrame, reply: smallFrame, seconds: t})},
+		{"trip", g, fab("xdpfab fetch-add, manual", fabRun{op: "fetch", window: 1, seconds: t})},
+		{"trip_udp", g, fab("xdpfab fetch-add, manual, UDP", fabRun{op: "fetch", window: 1, udp: true, seconds: t})},
+		{"trip_auto", g, fab("xdpfab fetch-add, auto", fabRun{op: "fetch", window: 1, progress: "auto", targetProgress: "auto", seconds: t})},
+		{"trip_daemon", g, fabDaemon("xdpfab fetch-add, xdpfabd as target", fabRun{op: "fetch", window: 1, seconds: t})},
+		{"trip_compare", g, fab("xdpfab compare-and-swap, manual", fabRun{op: "compare", window: 1, seconds: t})},
+		{"ucx", g, ucx("UCX/TCP fadd", "ucp_fadd", 1, ucxTrips)},
+		{"ucx_cswap", g, ucx("UCX/TCP cswap", "ucp_cswap", 1, ucxTrips)},
+		{"libfabric", g, libfabric("libfabric tcp;ofi_rxm fetch-add", "tcp;ofi_rxm", "fetch", 1, t)},
+		{"libfabric_udp", g, libfabric("libfabric udp;ofi_rxd base sum", "udp;ofi_rxd", "base", 1, t)},
+		{"plain_tcp", g, plain("plain Go over TCP", "tcp", 1, t)},
+		{"plain_udp", g, plain("plain Go over UDP", "udp", 1, t)},
+	}
+}
+
+func throughputPlan(t time.Duration) []entry {
+	g := throughputs
+	full := fabRun{op: "fetch", window: fullWindow, words: spreadWords, seconds: t}
+	with := func(change func(*fabRun)) fabRun { r := full; change(&r); return r }
+	p := []entry{
+		{"floor_frames", g, floor("floor: frames of 64 bytes, window 32", floorRun{window: 32, size: smallFrame, reply: smallFrame, seconds: t})},
+		{"floor_counters", g, floor("floor: counters, 60 a frame, window 32",
+			floorRun{window: 32, size: fullFrame, counters: perFrame, reply: fullFrame, seconds: t})},
+		{"floor_payload", g, floor("floor: frames of 1514 bytes, answers of 64", floorRun{window: 32, size: fullFrame, reply: smallFrame, seconds: t})},
+		{"fetch", g, fab("xdpfab fetch-add", full)},
+		{"base", g, fab("xdpfab base sum", with(func(r *fabRun) { r.op = "base" }))},
+		{"compare", g, fab("xdpfab compare-and-swap", with(func(r *fabRun) { r.op = "compare" }))},
+		{"hot", g, fab("xdpfab fetch-add, one word", with(func(r *fabRun) { r.words = 1 }))},
+		{"fetch_udp", g, fab("xdpfab fetch-add, UDP", with(func(r *fabRun) { r.udp = true }))},
+		{"fetch_auto", g, fab("xdpfab fetch-add, auto", with(func(r *fabRun) { r.progress, r.targetProgress = "auto", "auto" }))},
+		{"fetch_daemon", g, fabDaemon("xdpfab fetch-add, xdpfabd as target", full)},
+	}
+	for _, n := range []int{4, 16, 64} {
+		p = append(p, entry{"endpoints" + strconv.Itoa(n), g, fab("xdpfab fetch-add, "+strconv.Itoa(n)+" endpoints",
+			with(func(r *fabRun) { r.endpoints, r.window = n, n*fullWindow/4 }))})
+	}
+	return append(p,
+		entry{"ucx_rate", g, ucx("UCX/TCP fadd, 64 outstanding", "ucp_fadd", 64, ucxRate)},
+		entry{"ucx_cswap_rate", g, ucx("UCX/TCP cswap, 64 outstanding", "ucp_cswap", 64, ucxRate)},
+		entry{"libfabric_rate", g, libfabric("libfabric tcp;ofi_rxm, 64 outstanding", "tcp;ofi_rxm", "fetch", 64, t)},
+		entry{"libfabric_udp_rate", g, libfabric("libfabric udp;ofi_rxd base, 64 outstanding", "udp;ofi_rxd", "base", 64, t)},
+		entry{"plain_tcp_rate", g, plain("plain Go over TCP, 64 connections", "tcp", 64, t)},
+		entry{"plain_udp_rate", g, plain("plain Go over UDP, 64 sockets", "udp", 64, t)},
+	)
+}
+
+// pick takes entries from a plan by id.
+func pick(p []entry, ids ...string) []entry {
+	var picked []entry
+	for _, id := range ids {
+		for _, e := range p {
+			if e.id == id {
+				picked = append(picked, e)
+			}
+		}
+	}
+	return picked
+}

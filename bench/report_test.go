@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// good is a report that meets every aim.
+func good() *report {
+	ops := map[string]float64{"fetch": 24e6, "base": 30e6, "ucx_rate": 0.3e6, "hot": 22e6, "sessions": 23e6, "regions_rate": 24e6,
+		"array4096": 0.1e6, "floor_payload": 3e6}
+	trips := map[string]float64{"floor": 3000, "trip": 3200, "trip_udp": 3300, "trip_auto": 3500, "ucx": 7000, "libfabric": 11000, "regions_trip": 3210}
+	r := &report{Rounds: 3, results: made(fullPlan(), ops, trips, nil), Idle: idleReport{CPUPercent: 0.2, RSS: 20 << 20},
+		StartSeconds: []float64{0.05, 0.06, 0.4}, Syscalls: map[string]*perSide{"trip": {Client: 1, Server: 1.001}}}
+	for i, load := range []float64{1e4, 1e5, 1e6} {
+		p := loadPoint{Offered: load, sample: r.results.samples["trip"][0]}
+		p.Ops = uint64(load)
+		p.Latency.P99 *= int64(i + 1)
+		r.Load = append(r.Load, p)
+	}
+	r.Aims = judge(r)
+	return r
+}
+
+func TestAimsCanBeMet(t *testing.T) {
+	for _, a := range good().Aims {
+		if !a.Met {
+			t.Errorf("%s: %v %s, limit %v", a.What, a.Value, a.Unit, a.Limit)
+		}
+	}
+}
+
+// Each figure, made worse alone, misses an aim.
+func TestAimsCanBeMissed(t *testing.T) {
+	slow := func(id string, by int64) func(*report) {
+		return func(r *report) {
+			for i := range r.results.samples[id] {
+				l := &r.results.samples[id][i].Latency
+				l.P50, l.P99 = l.P50*by, l.P99*by
+			}
+		}
+	}
+	few := func(id string) func(*report) {
+		return func(r *report) {
+			for i := range r.results.samples[id] {
+				r.results.samples[id][i].Ops /= 3
+			}
+		}
+	}
+	for name, worsen := range map[string]func(*report){
+		"trip": slow("trip", 3), "udp": slow("trip_udp", 3), "auto": slow("trip_auto", 3), "regions": slow("regions_trip", 3),
+		"fetch": few("fetch"), "base": few("base"), "hot": few("hot"), "sessions": few("sessions"), "regions' rate": few("regions_rate"),
+		"arrays": few("array4096"),
+		"p99": func(r *report) {
+			for i := range r.results.samples["trip"] {
+				r.results.samples["trip"][i].Latency.P99 *= 10
+			}
+		},
+		"memory of sessions": func(r *report) {
+			for i := range r.results.samples["sessions"] {
+				r.results.samples["sessions"][i].ServerRSS = 1 << 30
+			}
+		},
+		"allocations": func(r *report) {
+			for i := range r.results.samples["fetch"] {
+				r.results.samples["fetch"][i].Extra = map[string]float64{"allocs_per_op": 1}
+			}
+		},
+		"a peer that fails": func(r *report) {
+			for i := range r.results.samples["ucx"] {
+				r.results.samples["ucx"][i] = sample{Failed: "crashed"}
+			}
+		},
+		"syscalls": func(r *report) { r.Syscalls["trip"].Server = 2 },
+		"idle":     func(r *report) { r.Idle.CPUPercent = 5 },
+		"rss":      func(r *report) { r.Idle.RSS = 1 << 30 },
+		"start":    func(r *report) { r.StartSeconds = []float64{1} },
+	} {
+		r := good()
+		worsen(r)
+		if !slices.ContainsFunc(judge(r), func(a aim) bool { return !a.Met }) {
+			t.Errorf("%s: every aim is still met", name)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	r := good()
+	r.results.samples["ucx"][1].Disturbed = "others used 80 % of a core"
+	r.results.samples["plain_udp"] = []sample{{Failed: "crashed\nbacktrace"}}
+	r.results.samples["plain_tcp"][1] = sample{Failed: "gone"}
+	r.Idle.RSS = 1 << 30
+	r.Aims = judge(r)
+	var out bytes.Buffer
+	r.print(&out)
+	for _, want := range []string{"floor: AF_XDP in C", "3.20", "24.0", "disturbed 1 of 3: others used 80 %", "failed 1 of 1: crashed", "MISSED", "failed 1 of 3: gone", "19 of 20 aims are met", "offered M/s"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in the table:\n%s", want, out.String())
+		}
+	}
+}
+
+func TestFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "results")
+	if err := good().write(dir); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "latest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Aims     []aim         `json:"aims"`
+		Contests []contestFile `json:"contests"`
+		Load     []loadPoint   `json:"load"`
+	}
+	if err := json.Unmarshal(b, &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Aims) == 0 || len(got.Contests) != len(fullPlan()) || len(got.Load) != 3 || got.Contests[0].P50.Median != 3000 || got.Load[2].Ops != 1e6 {
+		t.Errorf("%d aims, %d contests, %+v", len(got.Aims), len(got.Contests), got.Load)
+	}
+	svg, err := os.Open(filepath.Join(dir, "latest.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer svg.Close()
+	elements := map[string]int{}
+	for d := xml.NewDecoder(svg); ; {
+		token, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, ok := token.(xml.StartElement); ok {
+			elements[e.Name.Local]++
+		}
+	}
+	if elements["polyline"] != len(curves) || elements["circle"] != 3*len(curves) || elements["rect"] < 30 {
+		t.Errorf("the plot has %v", elements)
+	}
+}
+
+func TestLogAxis(t *testing.T) {
+	a := logAxis([]float64{0.3, 40, 0}, 100, 400)
+	if a.low != 0.1 || a.high != 100 {
+		t.Errorf("from %v to %v, want 0.1 to 100", a.low, a.high)
+	}
+	for v, want := range map[float64]float64{0.1: 100, 1: 200, 100: 400, 0: 100} {
+		if got := a.at(v); got < want-0.01 || got > want+0.01 {
+			t.Errorf("at(%v) = %v, want %v", v, got, want)
+		}
+	}
+	if n := len(a.decades()); n != 4 {
+		t.Errorf("%d ticks, want 4", n)
+	}
+	if e := logAxis(nil, 0, 1); e.low >= e.high {
+		t.Errorf("axis of nothing: %+v", e)
+	}
+}
+
+func TestPlanHasNoDoubles(t *testing.T) {
+	seen := map[string]bool{}
+	for _, e := range fullPlan() {
+		if seen[e.id] {
+			t.Errorf("two contests are called %s", e.id)
+		}
+		seen[e.id] = true
+	}
+	for _, ids := range [][]string{quickIDs, syscallIDs} {
+		if got := len(pick(fullPlan(), ids...)); got != len(ids) {
+			t.Errorf("%d of %v are in the plan", got, ids)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	b, err := os.ReadFile("limits.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits, err := parseLimits(b, fullPlan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := good().results
+	for _, l := range limits {
+		if v, kept := l.check(r); !kept && l.Of != "allocs" {
+			t.Errorf("%s: %v is not within %+v", l.Name, v, l)
+		}
+	}
+	for i := range r.samples["trip"] {
+		r.samples["trip"][i].Latency.P50 *= 4
+	}
+	if left := exceeded(io.Discard, limits, r); len(left) == 0 || left[0].Contest != "trip" {
+		t.Errorf("a trip of four times the time exceeds %+v", left)
+	}
+	for _, bad := range []string{
+		`[]`, `{}`, `[{"name":"x","of":"p50","contest":"trip","to":"nobody","at_most":1}]`,
+		`[{"name":"x","of":"p77","contest":"trip","to":"floor","at_most":1}]`,
+		`[{"name":"x","of":"p50","contest":"trip","at_most":1}]`,
+		`[{"name":"x","of":"p50","contest":"trip","to":"floor"}]`,
+		`[{"name":"x","of":"p50","contest":"trip","to":"floor","at_most":1,"at_least":1}]`,
+		`[{"name":"x","of":"p50","contest":"trip","to":"floor","atmost":1}]`,
+	} {
+		if _, err := parseLimits([]byte(bad), fullPlan()); err == nil {
+			t.Errorf("%s is taken", bad)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// print writes a table for each group: medians, with the least and the greatest of
+// the rounds behind what matters most.
+func (r *results) print(out io.Writer) {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	group := ""
+	for _, e := range r.plan {
+		if e.group != group {
+			group = e.group
+			fmt.Fprintf(w, "\n%s\n", group)
+			fmt.Fprintln(w, "  \t\tleast–most\tp99\tp99.9\tp99.99\tCPU s/M ops\tallocs/op\t")
+			if group == roundTrips {
+				fmt.Fprintln(w, "  \tp50 µs\t\tµs\tµs\tµs\tclient+server\t\t")
+			} else {
+				fmt.Fprintln(w, "  \tM/s\t\tµs\tµs\tµs\tclient+server\t\t")
+			}
+		}
+		fmt.Fprintln(w, r.row(e))
+	}
+	w.Flush()
+	if r.retaken > 0 {
+		fmt.Fprintf(out, "\n%d samples were disturbed and taken again.\n", r.retaken)
+	}
+}
+
+func (r *results) row(e entry) string {
+	of, unit := p50, 1e3
+	if e.group != roundTrips {
+		of, unit = rate, 1e6
+	}
+	v := known(r.values(e.id, of))
+	if len(v) == 0 {
+		return fmt.Sprintf("  %s\t–\t\t\t\t\t\t\t%s", e.name, r.flags(e.id))
+	}
+	cells := []string{"  " + e.name, number(median(v) / unit), number(slices.Min(v)/unit) + "–" + number(slices.Max(v)/unit)}
+	for _, q := range []func(*sample) float64{p99, p999, p9999} {
+		cells = append(cells, dashed(r.median(e.id, q)/1e3))
+	}
+	cells = append(cells, number(r.median(e.id, clientCPU))+"+"+number(r.median(e.id, serverCPU)))
+	alloc := "–"
+	if slices.ContainsFunc(r.samples[e.id], func(s sample) bool { _, ok := s.Extra["allocs_per_op"]; return ok }) {
+		alloc = fmt.Sprintf("%.4f", r.median(e.id, allocs))
+	}
+	cells = append(cells, alloc)
+	return strings.Join(append(cells, r.flags(e.id)), "\t")
+}
+
+// flags tells which samples failed or were disturbed, and by what.
+func (r *results) flags(id string) string {
+	var flags, failed []string
+	for _, s := range r.samples[id] {
+		if s.Failed != "" {
+			failed = append(failed, firstLine(s.Failed))
+		}
+		if s.Disturbed != "" {
+			flags = append(flags, s.Disturbed)
+		}
+	}
+	if len(failed) > 0 {
+		return fmt.Sprintf("failed %d of %d: %s", len(failed), len(r.samples[id]), failed[0])
+	}
+	if len(flags) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("disturbed %d of %d: %s", len(flags), len(r.samples[id]), flags[0])
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// number prints three digits.
+func number(v float64) string {
+	if v == 0 {
+		return "0"
+	}
+	digits := 2 - int(math.Floor(math.Log10(math.Abs(v))))
+	return fmt.Sprintf("%.*f", min(max(digits, 0), 4), v)
+}
+
+// dashed is number, with a dash for what is not known.
+func dashed(v float64) string {
+	if v == 0 {
+		return "–"
+	}
+	return number(v)
+}
