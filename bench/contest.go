@@ -27,9 +27,9 @@ type contest struct {
 // sample is one run of a contest.
 type sample struct {
 	measure.Result
-	ServerCPU float64  `json:"server_cpu_seconds"`   // while the client measured
-	ServerRSS int64    `json:"server_rss,omitempty"` // bytes, at the end
-	ClientRSS int64    `json:"client_rss,omitempty"`
+	ServerCPU float64  `json:"server_cpu_seconds"`        // while the client measured
+	ServerRSS int64    `json:"server_rss,omitempty"`      // bytes, at the end
+	ClientRSS int64    `json:"client_rss,omitempty"`      // at its greatest
 	Syscalls  *perSide `json:"syscalls_per_op,omitempty"` // nil unless they were counted
 	Disturbed string   `json:"disturbed,omitempty"`
 	Failed    string   `json:"failed,omitempty"` // why there is nothing else
@@ -121,6 +121,7 @@ func (n *network) own(ctx context.Context, c *contest, server, client *process) 
 	if client.err != nil {
 		return s, fmt.Errorf("client: %w: %s", client.err, client.said())
 	}
+	s.ClientRSS = used(client).rss
 	looks[1].since(looks[0], &s, c.peer)
 	return s, nil
 }

@@ -45,19 +45,26 @@ func (n *network) foreign(ctx context.Context, c *contest, server, client *proce
 	if s.Syscalls, err = n.callsOf(server, client, s.Ops); err != nil {
 		return s, err
 	}
-	s.CPUSeconds, s.Involuntary = used(client)
-	s.ServerCPU, _ = used(server)
+	ofClient, ofServer := used(client), used(server)
+	s.CPUSeconds, s.Involuntary, s.ClientRSS = ofClient.cpu, ofClient.involuntary, ofClient.rss
+	s.ServerCPU, s.ServerRSS = ofServer.cpu, ofServer.rss
 	s.Disturbed = disturbance(before, after, s.CPUSeconds+s.ServerCPU, 0)
 	return s, ctx.Err()
 }
 
-// used returns what a process that has ended has used from its start.
-func used(p *process) (cpuSeconds float64, involuntary int64) {
+// usage is what a process that has ended used from its start.
+type usage struct {
+	cpu         float64 // seconds
+	involuntary int64   // context switches
+	rss         int64   // bytes, at its greatest
+}
+
+func used(p *process) usage {
 	u, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
-		return 0, 0
+		return usage{}
 	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9, u.Nivcsw
+	return usage{cpu: float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9, involuntary: u.Nivcsw, rss: u.Maxrss << 10}
 }
 
 // listening tells whether a TCP socket listens on the port in a process's

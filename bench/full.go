@@ -25,7 +25,7 @@ var syscallIDs = []string{"floor", "trip", "fetch", "base", "ucx", "ucx_rate", "
 func full(ctx context.Context, n *network, out io.Writer, rounds int, dir string) error {
 	start := time.Now()
 	r := &report{Machine: describe(), Started: start.UTC().Truncate(time.Second), Rounds: rounds}
-	plan := fullPlan()
+	plan := fullPlan(sampleTime)
 	var err error
 	if r.results, err = n.rounds(ctx, plan, rounds); err != nil {
 		return err

@@ -64,7 +64,7 @@ func (l limit) check(r *results) (value float64, kept bool) {
 }
 
 const (
-	guardRounds   = 3
+	guardRounds   = 4
 	guardAttempts = 3 // noise passes, a regression stays
 )
 
@@ -74,7 +74,7 @@ func guard(ctx context.Context, n *network, out io.Writer, file string) error {
 	if err != nil {
 		return err
 	}
-	limits, err := parseLimits(b, fullPlan())
+	limits, err := parseLimits(b, fullPlan(quickTime))
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
@@ -87,7 +87,7 @@ func guard(ctx context.Context, n *network, out io.Writer, file string) error {
 				}
 			}
 		}
-		r, err := n.rounds(ctx, pick(fullPlan(), ids...), guardRounds)
+		r, err := n.rounds(ctx, pick(fullPlan(quickTime), ids...), guardRounds)
 		if err != nil {
 			return err
 		}

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// look is the state of a run at one time.
+// look is the state of a run at one time. Of the client, which may be gone by then,
+// it needs nothing but what was counted outside.
 type look struct {
 	machine          activity
 	serverCPU        float64 // seconds
 	serverRSS        int64   // bytes
-	clientRSS        int64
-	serverSyscalls   uint64 // 0 unless they are counted
+	serverSyscalls   uint64  // 0 unless they are counted
 	clientSyscalls   uint64
 	syscallsAreKnown bool
 }
@@ -28,9 +28,6 @@ func (n *network) look(server, client *process) (l look, err error) {
 		return l, err
 	}
 	if l.serverRSS, err = residentOf(s); err != nil {
-		return l, err
-	}
-	if l.clientRSS, err = residentOf(c); err != nil {
 		return l, err
 	}
 	if n.syscalls != nil {
@@ -54,7 +51,7 @@ func (l look) since(before look, s *sample, peer bool) {
 		involuntary = 0
 	}
 	s.ServerCPU = l.serverCPU - before.serverCPU
-	s.ServerRSS, s.ClientRSS = l.serverRSS, l.clientRSS
+	s.ServerRSS = l.serverRSS
 	s.Disturbed = disturbance(before.machine, l.machine, s.CPUSeconds+s.ServerCPU, involuntary)
 	if l.syscallsAreKnown && s.Ops > 0 {
 		s.Syscalls = &perSide{

@@ -37,9 +37,8 @@ const (
 	arraysFlight = 64 << 10
 )
 
-// fullPlan is everything that takes part in the rounds.
-func fullPlan() []entry {
-	const t = sampleTime
+// fullPlan is everything that takes part in the rounds, measured for t each time.
+func fullPlan(t time.Duration) []entry {
 	p := tripPlan(t)
 	p = append(p, throughputPlan(t)...)
 	for _, n := range []int{1, 16, 128, 4096} {

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 )
 
 // quickReport is the last line that the quick mode prints. The ratios of round
@@ -23,14 +24,19 @@ type quickReport struct {
 	AllocsPerOp    float64 `json:"allocs_per_op"`
 }
 
-const quickRounds = 3
+// Short samples and many rounds: the speed of a virtual machine changes from second
+// to second, and a ratio wants both sides in the same one.
+const (
+	quickRounds = 5
+	quickTime   = 300 * time.Millisecond
+)
 
-// quickIDs take some 20 s.
+// quickIDs are its contests; together they take some 25 s.
 var quickIDs = []string{"floor", "trip", "ucx", "libfabric", "floor_frames", "fetch", "ucx_rate"}
 
 // quick measures what the optimiser of the engine wants to know at once.
 func quick(ctx context.Context, n *network, out io.Writer) error {
-	r, err := n.rounds(ctx, pick(fullPlan(), quickIDs...), quickRounds)
+	r, err := n.rounds(ctx, pick(fullPlan(quickTime), quickIDs...), quickRounds)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func good() *report {
 	ops := map[string]float64{"fetch": 24e6, "base": 30e6, "ucx_rate": 0.3e6, "hot": 22e6, "sessions": 23e6, "regions_rate": 24e6,
 		"array4096": 0.1e6, "floor_payload": 3e6}
 	trips := map[string]float64{"floor": 3000, "trip": 3200, "trip_udp": 3300, "trip_auto": 3500, "ucx": 7000, "libfabric": 11000, "regions_trip": 3210}
-	r := &report{Rounds: 3, results: made(fullPlan(), ops, trips, nil), Idle: idleReport{CPUPercent: 0.2, RSS: 20 << 20},
+	r := &report{Rounds: 3, results: made(fullPlan(sampleTime), ops, trips, nil), Idle: idleReport{CPUPercent: 0.2, RSS: 20 << 20},
 		StartSeconds: []float64{0.05, 0.06, 0.4}, Syscalls: map[string]*perSide{"trip": {Client: 1, Server: 1.001}}}
 	for i, load := range []float64{1e4, 1e5, 1e6} {
 		p := loadPoint{Offered: load, sample: r.results.samples["trip"][0]}
@@ -128,7 +128,7 @@ func TestFiles(t *testing.T) {
 	if err := json.Unmarshal(b, &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Aims) == 0 || len(got.Contests) != len(fullPlan()) || len(got.Load) != 3 || got.Contests[0].P50.Median != 3000 || got.Load[2].Ops != 1e6 {
+	if len(got.Aims) == 0 || len(got.Contests) != len(fullPlan(sampleTime)) || len(got.Load) != 3 || got.Contests[0].P50.Median != 3000 || got.Load[2].Ops != 1e6 {
 		t.Errorf("%d aims, %d contests, %+v", len(got.Aims), len(got.Contests), got.Load)
 	}
 	svg, err := os.Open(filepath.Join(dir, "latest.svg"))
@@ -174,14 +174,14 @@ func TestLogAxis(t *testing.T) {
 
 func TestPlanHasNoDoubles(t *testing.T) {
 	seen := map[string]bool{}
-	for _, e := range fullPlan() {
+	for _, e := range fullPlan(sampleTime) {
 		if seen[e.id] {
 			t.Errorf("two contests are called %s", e.id)
 		}
 		seen[e.id] = true
 	}
 	for _, ids := range [][]string{quickIDs, syscallIDs} {
-		if got := len(pick(fullPlan(), ids...)); got != len(ids) {
+		if got := len(pick(fullPlan(sampleTime), ids...)); got != len(ids) {
 			t.Errorf("%d of %v are in the plan", got, ids)
 		}
 	}
@@ -192,7 +192,7 @@ func TestLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits, err := parseLimits(b, fullPlan())
+	limits, err := parseLimits(b, fullPlan(sampleTime))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestLimits(t *testing.T) {
 		`[{"name":"x","of":"p50","contest":"trip","to":"floor","at_most":1,"at_least":1}]`,
 		`[{"name":"x","of":"p50","contest":"trip","to":"floor","atmost":1}]`,
 	} {
-		if _, err := parseLimits([]byte(bad), fullPlan()); err == nil {
+		if _, err := parseLimits([]byte(bad), fullPlan(sampleTime)); err == nil {
 			t.Errorf("%s is taken", bad)
 		}
 	}

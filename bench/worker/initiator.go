@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/bits"
 	"os"
 	"runtime"
@@ -44,6 +45,7 @@ type slot struct {
 
 // initiator keeps a window full, on one thread.
 type initiator struct {
+	out     io.Writer // of the report
 	s       *settings
 	dom     *xdpfab.Domain
 	form    form
@@ -69,6 +71,11 @@ func initiate(ctx context.Context, dom *xdpfab.Domain, s *settings) error {
 	if err != nil {
 		return err
 	}
+	return in.run(ctx)
+}
+
+// run measures, and checks that the words have grown by what was acknowledged.
+func (in *initiator) run(ctx context.Context) error {
 	before, err := in.sum(ctx)
 	if err != nil {
 		return err
@@ -80,7 +87,7 @@ func initiate(ctx context.Context, dom *xdpfab.Domain, s *settings) error {
 	if err != nil {
 		return err
 	}
-	if want := in.done * uint64(s.elements); in.form.adds && after-before != want {
+	if want := in.done * uint64(in.s.elements); in.form.adds && after-before != want {
 		return fmt.Errorf("the words grew by %d, but %d adds were acknowledged", after-before, want)
 	}
 	return nil
@@ -91,7 +98,7 @@ func newInitiator(ctx context.Context, dom *xdpfab.Domain, s *settings) (*initia
 	if !ok || s.window < s.endpoints || s.endpoints < 1 || s.elements < 1 || s.words < 1 {
 		return nil, fmt.Errorf("%+v: want op base, fetch or compare, at least an endpoint, and a window, words and elements for each", *s)
 	}
-	in := &initiator{s: s, dom: dom, form: f, latency: measure.NewHistogram(), batch: make([]xdpfab.Completion, min(s.window, 1024))}
+	in := &initiator{s: s, out: os.Stdout, dom: dom, form: f, latency: measure.NewHistogram(), batch: make([]xdpfab.Completion, min(s.window, 1024))}
 	var err error
 	if in.cq, err = dom.NewCompletionQueue(xdpfab.CQAttr{Size: max(s.window, 2)}); err != nil {
 		return nil, err
@@ -179,7 +186,7 @@ func (in *initiator) measure(ctx context.Context) error {
 	}
 	in.latency.Reset()
 	done := in.done
-	run := measure.BeginRun(os.Stdout)
+	run := measure.BeginRun(in.out)
 	if err := loop(ctx, run.Start().Add(in.s.duration)); err != nil {
 		return err
 	}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package measure
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestHistogram(t *testing.T) {
+	h := NewHistogram()
+	if p := h.Percentiles(); p != (Percentiles{}) {
+		t.Errorf("nothing recorded: %+v", p)
+	}
+	h.Record(1000, 90)
+	h.Record(5000, 9)
+	other := NewHistogram()
+	other.Record(time.Hour, 1) // off the scale: kept at its end
+	h.Merge(other)
+	p := h.Percentiles()
+	near := func(v, want int64) bool { return v >= want-want/500 && v <= want+want/500 }
+	if p.Count != 100 || !near(p.P50, 1000) || !near(p.P90, 1000) || !near(p.P99, 5000) || !near(p.P9999, int64(longest)) || !near(p.Max, int64(longest)) {
+		t.Errorf("%+v", p)
+	}
+	h.Reset()
+	if h.Count() != 0 {
+		t.Error("Reset leaves something")
+	}
+}
+
+func TestRunReports(t *testing.T) {
+	var out bytes.Buffer
+	r := BeginRun(&out)
+	sink = make([]byte, 1<<20)
+	for time.Since(r.Start()) < 2*time.Millisecond {
+	}
+	if err := r.End(&Result{Ops: 10}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 3 || lines[0] != Begin || lines[1] != End {
+		t.Fatalf("%q", lines)
+	}
+	var got Result
+	if err := json.Unmarshal([]byte(lines[2]), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Ops != 10 || got.Seconds < 0.002 || got.Extra["allocs_per_op"] <= 0 {
+		t.Errorf("%+v", got)
+	}
+	if (&Result{Ops: 10, Seconds: 2}).OpsPerSecond() != 5 || (&Result{Ops: 10}).OpsPerSecond() != 0 {
+		t.Error("operations a second")
+	}
+}
+
+var sink []byte // keeps an allocation on the heap

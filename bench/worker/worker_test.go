@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/bench/measure"
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// pair is an initiator's domain and a target that serves the regions of s.
+func pair(t *testing.T, s *settings, attr xdpfab.DomainAttr) (*xdpfab.Domain, *xdpfab.Domain) {
+	t.Helper()
+	a, b, err := xdpfab.Pipe(attr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = a.Close(), b.Close() })
+	memory, err := mr.Alloc(s.size, mr.AllocOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := register(b, memory, s); err != nil {
+		t.Fatal(err)
+	}
+	ep, err := b.NewEndpoint(xdpfab.EndpointAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ep.Enable(); err != nil {
+		t.Fatal(err)
+	}
+	s.peer, s.region = b.Address(0), "bench"
+	return a, b
+}
+
+// runOnce runs an initiator, which checks its sums itself, and returns its report.
+func runOnce(t *testing.T, dom *xdpfab.Domain, s *settings) (r measure.Result) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	in, err := newInitiator(ctx, dom, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	in.out = &out
+	if err := in.run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 3 || lines[0] != measure.Begin || lines[1] != measure.End {
+		t.Fatalf("output %q", out.String())
+	}
+	if err := json.Unmarshal([]byte(lines[2]), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestInitiator(t *testing.T) {
+	for name, s := range map[string]settings{
+		"one at a time":  {op: "fetch", window: 1, endpoints: 1, words: 1, elements: 1},
+		"full window":    {op: "fetch", window: 512, endpoints: 1, words: 64, elements: 1},
+		"base":           {op: "base", window: 64, endpoints: 1, words: 64, elements: 1},
+		"compare":        {op: "compare", window: 64, endpoints: 1, words: 64, elements: 1},
+		"many endpoints": {op: "fetch", window: 64, endpoints: 8, words: 8, elements: 1},
+		"arrays":         {op: "base", window: 4, endpoints: 1, words: 2, elements: 300},
+		"many regions":   {op: "fetch", window: 16, endpoints: 1, words: 1, elements: 1, regions: 1000},
+		"open loop":      {op: "fetch", window: 64, endpoints: 1, words: 64, elements: 1, rate: 20000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.progress = "auto"
+			s.size, s.duration, s.warmup = 8192, 50*time.Millisecond, 10*time.Millisecond
+			a, _ := pair(t, &s, xdpfab.DomainAttr{})
+			r := runOnce(t, a, &s)
+			if r.Ops == 0 || r.Latency.Count != int64(r.Ops) || r.Latency.P50 <= 0 {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// While nothing is answered, operations go on being due: each of them shows how
+// long it was late, not only the one that was in flight.
+func TestOpenLoopDoesNotOmit(t *testing.T) {
+	const stall, rate = 100 * time.Millisecond, 10000
+	s := settings{op: "fetch", window: 1, endpoints: 1, words: 1, elements: 1, progress: "manual", size: 64, rate: rate, duration: 2 * stall}
+	a, b := pair(t, &s, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual})
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	stalled := make(chan struct{})
+	go func() {
+		for n, done := 0, false; ctx.Err() == nil; runtime.Gosched() {
+			if n += b.Progress(); n > 50 && !done {
+				time.Sleep(stall)
+				close(stalled)
+				done = true
+			}
+		}
+	}()
+	r := runOnce(t, a, &s)
+	select {
+	case <-stalled:
+	default:
+		t.Fatalf("the target never stalled: %+v", r)
+	}
+	// Half of the stall at least passed after an operation of its first half was due:
+	// that is so for 500 of some 2000.
+	if r.Latency.P90 < int64(stall/4) {
+		t.Errorf("p90 is %v, with a target that stalled for %v of %v", time.Duration(r.Latency.P90), stall, s.duration)
+	}
+}
