@@ -33,8 +33,12 @@ func redirect(t testing.TB, s *testnet.Side) *ebpf.Map {
 	}
 	t.Cleanup(func() { m.Close() })
 	const pass = 2 // XDP_PASS
+	flags := uint32(unix.BPF_F_XDP_HAS_FRAGS)
+	if testnet.KernelBefore(t, 5, 18) {
+		flags = 0
+	}
 	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Type: ebpf.XDP, License: "Apache-2.0", Flags: unix.BPF_F_XDP_HAS_FRAGS,
+		Type: ebpf.XDP, License: "Apache-2.0", Flags: flags,
 		Instructions: asm.Instructions{
 			asm.LoadMem(asm.R2, asm.R1, 0, asm.Word),  // data
 			asm.LoadMem(asm.R3, asm.R1, 4, asm.Word),  // data_end

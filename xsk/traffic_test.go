@@ -6,6 +6,8 @@ package xsk
 
 import (
 	"bytes"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,8 +150,15 @@ func TestSharedUMEMAcrossQueuesAndNamespaces(t *testing.T) {
 
 func TestPacketOverSeveralChunks(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{MTU: 9000})
-	ma, mb := redirect(t, p.A), redirect(t, p.B)
 	cfg := Config{MultiBuffer: true, RXSize: 64, TXSize: 64, FillSize: 64, CompletionSize: 64}
+	if testnet.KernelBefore(t, 6, 6) {
+		cfg.UMEM = newUMEM(t, 128)
+		if _, err := tryOpen(p.A, cfg); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "6.6") {
+			t.Fatalf("on a kernel without multi-buffer: %v", err)
+		}
+		t.Skip("this kernel has no multi-buffer; it takes 6.6")
+	}
+	ma, mb := redirect(t, p.A), redirect(t, p.B)
 	a, b := station(t, p.A, ma, cfg), station(t, p.B, mb, cfg)
 	want := make([]byte, 8000)
 	for i := range want {

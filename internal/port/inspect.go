@@ -34,6 +34,9 @@ type nic struct {
 // checks that it can be used at all.
 func inspect(ifname string) (nic, error) {
 	n := nic{name: ifname}
+	if err := supported(); err != nil {
+		return n, err
+	}
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return n, fmt.Errorf("port: opening rtnetlink: %w", err)

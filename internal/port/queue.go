@@ -194,12 +194,19 @@ func (q *Queue) Flush() error {
 	return q.push()
 }
 
-// push makes the kernel send what is in TX. Kernels before 6.17 take 32 packets
+// oldBudget is what kernels take for each call that cannot be told to take more: 32
+// packets, and the oldest ones 16 (TX_BATCH_SIZE in net/xdp/xsk.c).
+const oldBudget = 16
+
+// push makes the kernel send what is in TX. Kernels before 6.17 take few packets
 // for each call, and most of them show in TX how far they got only when they took
 // all of it. So it goes on as long as that gets on, or as many calls as all of TX
 // takes have not been made.
 func (q *Queue) push() error {
 	budget := q.sock.TXBudget()
+	if budget <= 2*oldBudget {
+		budget = oldBudget
+	}
 	for calls := (q.tx.Size() - q.tx.Free() + budget - 1) / budget; ; calls-- {
 		before := q.tx.Free()
 		result := q.sock.Kick()

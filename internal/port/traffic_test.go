@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,12 +43,16 @@ func TestBothDirectionsAtOnce(t *testing.T) {
 	a, b := openPair(t, testnet.Options{}, Options{RingSize: 256})
 	ab, ba := newStream(t, a, b, wire.Ethernet, 0), newStream(t, b, a, wire.Ethernet, 0)
 	var wg sync.WaitGroup
-	side := func(q, peer *Queue, out, in *stream) {
+	// Each side sends at most half a ring ahead of what the other has received, or a
+	// thread that the machine keeps waiting would find its ring overrun.
+	const ahead = 128
+	var received [2]atomic.Int64
+	side := func(q, peer *Queue, out *stream, mine, theirs *atomic.Int64) {
 		defer wg.Done()
 		var burst [64][]byte
 		sent, got := 0, 0
 		for end := time.Now().Add(patience); sent < count || q.stalled || got+int(peer.tally.lost.Load()) < count; {
-			for i := 0; i < 16 && sent < count; i++ {
+			for i := 0; i < 16 && sent < count && sent < int(theirs.Load()+int64(q.tally.lost.Load()))+ahead; i++ {
 				p := q.Buffer()
 				if p == nil {
 					break
@@ -66,6 +71,7 @@ func TestBothDirectionsAtOnce(t *testing.T) {
 				}
 			}
 			q.Release()
+			mine.Add(int64(n))
 			if got += n; n == 0 {
 				q.Wait(time.Millisecond)
 				if time.Now().After(end) {
@@ -76,8 +82,8 @@ func TestBothDirectionsAtOnce(t *testing.T) {
 		}
 	}
 	wg.Add(2)
-	go side(a.Queues()[0], b.Queues()[0], ab, ba)
-	go side(b.Queues()[0], a.Queues()[0], ba, ab)
+	go side(a.Queues()[0], b.Queues()[0], ab, &received[0], &received[1])
+	go side(b.Queues()[0], a.Queues()[0], ba, &received[1], &received[0])
 	wg.Wait()
 }
 

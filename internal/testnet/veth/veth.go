@@ -125,12 +125,19 @@ func (s *Side) configure() error {
 	return errors.Join(h.LinkSetUp(lo), h.LinkSetUp(link))
 }
 
-// addAddresses gives a link its addresses, with the prefixes of all our subnets.
+// leastIPv6MTU is what a link needs to have IPv6 at all (RFC 8200), bytes.
+const leastIPv6MTU = 1280
+
+// addAddresses gives a link its addresses, with the prefixes of all our subnets. A
+// link of too small an MTU has no IPv6 one.
 func addAddresses(h *netlink.Handle, link netlink.Link, ip4, ip6 netip.Addr) error {
 	for _, a := range []netip.Prefix{netip.PrefixFrom(ip4, 24), netip.PrefixFrom(ip6, 64)} {
 		n := &net.IPNet{IP: a.Addr().AsSlice(), Mask: net.CIDRMask(a.Bits(), a.Addr().BitLen())}
 		addr := &netlink.Addr{IPNet: n}
 		if a.Addr().Is6() {
+			if link.Attrs().MTU < leastIPv6MTU {
+				continue
+			}
 			// Duplicate detection would hold the address back for a second.
 			addr.Flags = unix.IFA_F_NODAD
 		}
