@@ -21,6 +21,9 @@ import (
 // BPF objects and namespaces go some grace periods later.
 const settle = 15 * time.Second
 
+// dmesgLines is how much of the kernel's log a failure shows.
+const dmesgLines = 60
+
 // RunTests runs test binaries in a machine, one after the other, and passes what
 // happens to f as go test -json would print it. A package also fails if the kernel
 // warned while it ran, or if it left anything behind. The error is the machine's
@@ -82,8 +85,8 @@ func (m *Machine) runTest(ctx context.Context, t *Test, args []string, limit tim
 		if err != nil {
 			return m.lost(t, err, f)
 		}
-		for line := range strings.Lines(strings.TrimPrefix(log, first.log)) {
-			f(Event{Action: "output", Package: t.Package, Output: "dmesg: " + line})
+		for line := range strings.Lines(tail(strings.TrimPrefix(log, first.log), dmesgLines)) {
+			f(Event{Action: "output", Package: t.Package, Output: "dmesg: " + strings.TrimSpace(line) + "\n"})
 		}
 	}
 	f(verdict)

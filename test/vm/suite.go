@@ -27,9 +27,25 @@ const (
 // DefaultKernel is tested with when none is chosen: Debian's stable one.
 const DefaultKernel = "6.12"
 
-// DefaultPackages are those whose tests have to do with the kernel.
-var DefaultPackages = []string{
-	"./atomic", "./mr", "./xsk", "./bpf", "./internal/...", "./xdpfab", "./cmd/...", "./test/e2e", "./test/soak", "./test/vm/feature",
+// ShortSet is what is tested when no packages are named, as arguments of go test:
+// all that has to do with the kernel, without the tests that take QEMU's translator
+// more than a few seconds and differ from the rest in length alone.
+var ShortSet = []string{
+	"-short", "./xsk", "./bpf", "./internal/nic", "./internal/port", "./internal/route", "./internal/testnet/...",
+	"./xdpfab", "./test/e2e", "./test/soak", "./test/vm/feature", "./test/vm/topology",
+	"-skip", "^(" + strings.Join(long, "|") + ")$",
+}
+
+// long are the tests that ShortSet leaves out.
+var long = []string{
+	"TestNothingLeaks", "TestBothDirectionsManyLaps", // xsk
+	"TestAgainstReference",                                                                           // bpf
+	"TestParsersAgree", "TestReopenLeavesNothing", "TestQueueTaken", "TestMissingPrivilegesAreNamed", // internal/port
+	"TestSilentNeighbour", "TestDoubtfulNeighbour", // internal/route
+	"TestWaiterRecycledBeforeRaise", "TestVethManyNodes", "TestConcurrentCallers", "TestQueueFull", ".*DoesNotAllocate", // xdpfab
+	"TestDemo.*", "TestMillionFetchAdds", "TestVectors", "TestIdle", "TestAtomic", "TestAtomicRefused", "TestMultiQueue",
+	"TestListAndPing", "TestTermUnderLoad", "TestKillUnderLoad", "TestRestarts", "TestClientSurvivesRestarts", // test/e2e
+	"TestEachFault", "TestRingsOverflow", "TestDaemonStalled", "TestClientsKilled", "TestLinearizable", "TestResolveAfterPartition", // test/soak
 }
 
 // Test is a test binary, and where it runs.

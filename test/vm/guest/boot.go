@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,6 +111,16 @@ func comforts() error {
 	}
 	if out, err := exec.Command("/bin/busybox", "ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		return fmt.Errorf("loopback: %w: %s", err, out)
+	}
+	// What sudo gives on most machines, and what BPF takes before Linux 5.11.
+	all := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
+	if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &all); err != nil {
+		return err
+	}
+	// The tunnel modules would put an interface into every namespace.
+	err := os.WriteFile("/proc/sys/net/core/fb_tunnels_only_for_init_net", []byte("1"), 0)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return unix.Sethostname([]byte("xdpfab-vm"))
 }

@@ -30,7 +30,7 @@ var (
 
 // goFlags reads packages and flags, in any order, as go test does.
 func goFlags(args []string) (*goTest, error) {
-	g := &goTest{timeout: 5 * time.Minute}
+	g, given := &goTest{timeout: 5 * time.Minute}, args
 	for len(args) > 0 {
 		arg := args[0]
 		args = args[1:]
@@ -38,7 +38,7 @@ func goFlags(args []string) (*goTest, error) {
 			g.packages = append(g.packages, arg)
 			continue
 		}
-		name, value, given := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		name, value, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 		name = strings.TrimPrefix(name, "test.")
 		switch {
 		case name == "args":
@@ -53,14 +53,14 @@ func goFlags(args []string) (*goTest, error) {
 			g.format = vm.JSON
 			continue
 		case slices.Contains(boolFlags, name):
-			if !given {
+			if !hasValue {
 				value = "true"
 			}
 		case slices.Contains(valueFlags, name) || name == "tags" || name == "timeout":
-			if !given && len(args) == 0 {
+			if !hasValue && len(args) == 0 {
 				return nil, fmt.Errorf("-%s wants a value", name)
 			}
-			if !given {
+			if !hasValue {
 				value, args = args[0], args[1:]
 			}
 		default:
@@ -72,7 +72,7 @@ func goFlags(args []string) (*goTest, error) {
 		}
 	}
 	if len(g.packages) == 0 {
-		g.packages = vm.DefaultPackages
+		return goFlags(append(slices.Clone(vm.ShortSet), given...))
 	}
 	return g, nil
 }
