@@ -154,9 +154,13 @@ func (d *driver) progress() int {
 	return n
 }
 
+// release gives busy up, and the baton to one who may wait for it. Who waits has
+// counted itself before it found busy taken, so it shows in callers here.
 func (d *driver) release() {
 	d.busy.Store(false)
-	d.pass()
+	if d.callers.Load() > 0 {
+		d.pass()
+	}
 }
 
 // pass hands the baton on. A spare one does no harm.
@@ -216,7 +220,10 @@ func (d *driver) wait(ctx context.Context, s *signal) error {
 		if d.seize() {
 			holds = false // release hands it on
 			err := d.stepUntil(ctx, s)
-			d.release()
+			d.busy.Store(false)
+			if d.callers.Load() > 1 { // others than this one; see release
+				d.pass()
+			}
 			if err != nil {
 				return err
 			}
@@ -343,6 +350,8 @@ func (d *driver) call(f func()) {
 // stepFor steps until ran is closed, by this goroutine or by the one that holds
 // busy.
 func (d *driver) stepFor(ran chan struct{}) {
+	d.callers.Add(1)
+	defer d.callers.Add(-1)
 	defer d.pass()
 	for {
 		select {

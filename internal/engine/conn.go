@@ -27,6 +27,7 @@ const resumeFor = int64(60e9)
 
 func (c *conn) place() *slot { return &c.slot }
 func (c *conn) link() *path  { return &c.path }
+func (c *conn) due() bool    { return c.ini.Due() }
 
 func (c *conn) emit(now int64, b []byte) int {
 	n := c.ini.Emit(now, b)

@@ -68,6 +68,8 @@ type Engine struct {
 	passedOn bool // the packet at hand came through the inbox
 	replied  bool // frames outside sessions wait for the kick
 	calls    chan func()
+	mail     atomic.Bool // something is in the inbox or in calls, or was lately
+	borrowed bool        // packets are to be released
 	writer   wire.RecordWriter
 	segs     [][]segment // free lists of segments
 	timerAt  int64       // when timers are next looked at
@@ -153,7 +155,11 @@ const clockEvery = 16
 
 // round does everything there is to do, once.
 func (e *Engine) round() int {
-	work := e.receive() + e.takeInbox() + e.takeCalls() + e.collect()
+	work := e.receive() + e.collect()
+	if e.mail.Load() {
+		e.mail.Store(false) // before looking: who leaves something sets it afterwards
+		work += e.takeInbox() + e.takeCalls()
+	}
 	if len(e.ready) > 0 {
 		e.pack()
 	}
@@ -162,6 +168,10 @@ func (e *Engine) round() int {
 	}
 	if len(e.dirty) > 0 || e.replied {
 		work += e.flush()
+	}
+	if e.borrowed { // only now: the answers are on their way
+		e.borrowed = false
+		e.port.Release()
 	}
 	return work
 }
@@ -177,7 +187,7 @@ func (e *Engine) receive() int {
 		e.onPacket(e.packets[i])
 	}
 	e.exit()
-	e.port.Release()
+	e.borrowed = true
 	e.count[PacketsReceived] += uint64(n)
 	return n
 }
@@ -223,7 +233,9 @@ func (e *Engine) takeCalls() int {
 func (e *Engine) collect() int {
 	work := 0
 	for _, r := range e.rings {
-		work += e.Collect(r)
+		if r.pending() {
+			work += e.Collect(r)
+		}
 	}
 	return work
 }
@@ -306,6 +318,7 @@ func (e *Engine) RemoveRing(r *Ring) {
 func (e *Engine) Call(f func()) bool {
 	select {
 	case e.calls <- f:
+		e.mail.Store(true)
 		e.Wake()
 		return true
 	default:

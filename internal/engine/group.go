@@ -42,6 +42,7 @@ func (g *Group) pass(packet []byte, queue int) bool {
 		b = b[:copy(b[:cap(b)], packet)]
 		select {
 		case e.inbox <- b:
+			e.mail.Store(true)
 			e.wakeIfAsleep()
 		default:
 			g.recycle(b)

@@ -15,6 +15,12 @@ func (p *Peer) packFrame(b []byte) bool {
 	segs := e.takeSegments()
 	for p.head != nil {
 		op := p.head
+		if n := len(segs); n > 0 && op.follows(segs[n-1].op) && extend(w, op, op.Offset) {
+			segs = append(segs, segment{op: op, count: 1, records: 1})
+			op.pending = 1
+			p.pop()
+			continue
+		}
 		if op.Flags&FlagFence != 0 && op.sent == 0 && (w.Ops() > 0 || c.ini.InFlight() > 0) {
 			break
 		}
@@ -41,6 +47,14 @@ func (p *Peer) packFrame(b []byte) bool {
 	e.count[OpsSent] += uint64(w.Ops())
 	e.touch(c, &c.dirty)
 	return true
+}
+
+// follows reports whether op, of one element, is like the one before it but for
+// offset and operands.
+func (op *Op) follows(before *Op) bool {
+	return op.Verb == before.Verb && op.Opcode == before.Opcode && op.Datatype == before.Datatype &&
+		op.Key == before.Key && op.Verb <= wire.VerbCompare && op.Count == 1 && op.sent == 0 &&
+		op.Flags == 0 && op.Extents == nil && before.Extents == nil && !op.failed
 }
 
 // packOp appends as much of op to the frame as it takes. Without records, the frame

@@ -11,33 +11,28 @@ import (
 
 // onPacket takes one packet from the port or the inbox: whose is it?
 func (e *Engine) onPacket(packet []byte) {
-	// Header and source are the engine's: as local variables they would escape
-	// through the interface call and be allocated anew for every packet.
-	h, src := &e.header, &e.source
-	frame, from, reason := wire.Decap(packet)
+	// The header is the engine's: as a local variable it would escape through the
+	// interface call and be allocated anew for every packet.
+	h := &e.header
+	frame, reason := wire.Strip(packet, e.cfg.Local)
 	if reason != wire.ReasonOK {
 		e.refuse(reason)
 		return
 	}
-	if from.Local != e.cfg.Local {
-		e.refuse(wire.ReasonNotOurs)
-		return
-	}
 	var payload []byte
-	*src = from
 	if *h, payload, reason = wire.Parse(frame); reason != wire.ReasonOK {
 		e.refuse(reason)
 		return
 	}
 	if h.Type == wire.Hello {
-		e.onHello(h, payload, src)
+		e.onHello(h, payload, e.sourceOf(packet))
 		return
 	}
 	id := wire.SessionID(h.Session)
 	if x := e.table.find(id); x != nil {
 		if !x.receive(h, payload) {
 			e.count[StaleEpoch]++
-			e.onStranger(h, src, wire.ResetStaleEpoch)
+			e.onStranger(h, packet, wire.ResetStaleEpoch)
 		}
 		return
 	}
@@ -50,7 +45,14 @@ func (e *Engine) onPacket(packet []byte) {
 		return
 	}
 	e.count[UnknownSession]++
-	e.onStranger(h, src, wire.ResetUnknownSession)
+	e.onStranger(h, packet, wire.ResetUnknownSession)
+}
+
+// sourceOf says where a packet that Strip has passed came from. It is valid until
+// the next call.
+func (e *Engine) sourceOf(packet []byte) *wire.Source {
+	_, e.source, _ = wire.Decap(packet)
+	return &e.source
 }
 
 // refuse counts a packet that the codec rejects.
@@ -59,9 +61,9 @@ func (e *Engine) refuse(r wire.Reason) { e.count[refusedBase+Counter(r)]++ }
 // onStranger answers a frame of a session that does not exist here, or not any
 // more: the sender has to learn that. Only what asks for an answer
 // gets one, so two nodes cannot keep resetting each other.
-func (e *Engine) onStranger(h *wire.Header, src *wire.Source, why wire.ResetReason) {
+func (e *Engine) onStranger(h *wire.Header, packet []byte, why wire.ResetReason) {
 	if h.Type == wire.Request || h.Type == wire.Probe {
-		e.reply(e.pathTo(src), func(b []byte) int {
+		e.reply(e.pathTo(e.sourceOf(packet)), func(b []byte) int {
 			return session.Strange(b, h, e.cfg.Lane, why)
 		})
 	}

@@ -70,6 +70,9 @@ func (r *Ring) next() *Op {
 	return op
 }
 
+// pending reports whether an entry is published.
+func (r *Ring) pending() bool { return r.ops[r.head&r.mask].seq.Load() == r.head+1 }
+
 // release makes a completed entry free for the next lap.
 func (r *Ring) release(op *Op) {
 	// Drop what the garbage collector would otherwise keep for the caller.

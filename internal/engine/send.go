@@ -8,8 +8,9 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 type outgoing interface {
 	// emit writes the next frame into b, behind the room for link's header.
 	emit(now int64, b []byte) int
+	due() bool // emit would write one
 	link() *path
-	// clean is called when emit has returned 0.
+	// clean is called when nothing is due any more.
 	clean()
 }
 
@@ -63,19 +64,18 @@ func (e *Engine) flush() int {
 func (e *Engine) drain(o outgoing) (sent int, full bool) {
 	link := o.link()
 	at := link.Len()
-	for {
+	for o.due() {
 		b := e.port.Buffer()
 		if b == nil {
 			return sent, true
 		}
-		n := o.emit(e.now, b[at:])
-		if n == 0 {
-			o.clean()
-			return sent, false
+		if n := o.emit(e.now, b[at:]); n > 0 {
+			e.transmit(link, b, n)
+			sent++
 		}
-		e.transmit(link, b, n)
-		sent++
 	}
+	o.clean()
+	return sent, false
 }
 
 // transmit completes and queues the frame of n bytes that lies in the port's

@@ -33,6 +33,7 @@ func (e *Engine) Sleep(limit time.Duration) {
 		e.port.Wait(d)
 	}
 	e.sleeper.asleep.Store(false)
+	e.now = e.cfg.Clock()
 }
 
 // waiting reports whether other goroutines have left work.
@@ -41,7 +42,7 @@ func (e *Engine) waiting() bool {
 		return true
 	}
 	for _, r := range e.rings {
-		if r.ops[r.head&r.mask].seq.Load() == r.head+1 {
+		if r.pending() {
 			return true
 		}
 	}

@@ -65,7 +65,7 @@ var external = map[string][]string{
 	"mr":               {"golang.org/x/sys/unix"},
 	"xsk":              {"golang.org/x/sys/unix"},
 	"bpf":              {"github.com/cilium/ebpf", "golang.org/x/sys/unix"},
-	"internal/wire":    {},
+	"internal/wire":    {"golang.org/x/sys/cpu"},
 	"internal/session": {},
 	"internal/engine":  {},
 	"internal/route":   {"github.com/vishvananda/netlink", "golang.org/x/sys/unix"},

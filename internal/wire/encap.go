@@ -82,6 +82,19 @@ func (s *Source) Reply() Template {
 	return t
 }
 
+// Strip is Decap for a packet that must be addressed to local, without saying who sent it: nearly every packet belongs
+// to a session, which knows.
+func Strip(packet []byte, local MAC) (frame []byte, reason Reason) {
+	if len(packet) >= ethLen && binary.BigEndian.Uint16(packet[12:]) == EtherType && MAC(packet) == local {
+		return packet[ethLen:], ReasonOK
+	}
+	frame, from, reason := Decap(packet)
+	if reason == ReasonOK && from.Local != local {
+		return nil, ReasonNotOurs
+	}
+	return frame, reason
+}
+
 // Decap finds the frame in an Ethernet packet and says who sent it. The frame is a view into packet, cut to the length
 // that the UDP header gives.
 //
