@@ -342,5 +342,8 @@ func nameOf(op *engine.Op) string {
 	case wire.VerbList:
 		return fmt.Sprintf("listing of region %d", op.Count)
 	}
+	if op.Extents != nil {
+		return fmt.Sprintf("%v %v %v[%d] in %d places", forms[op.Verb], atomic.Op(op.Opcode), atomic.Datatype(op.Datatype), op.Count, len(op.Extents))
+	}
 	return fmt.Sprintf("%v %v %v[%d] at %#x", forms[op.Verb], atomic.Op(op.Opcode), atomic.Datatype(op.Datatype), op.Count, op.Offset)
 }

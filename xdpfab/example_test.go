@@ -57,6 +57,24 @@ func ExampleWord() {
 	// Output: 42 <nil>
 }
 
+// Many counters at once.
+func ExampleVector() {
+	client, server := nodes()
+	defer server.Close()
+	defer client.Close()
+	ctx := context.Background()
+
+	peer, _ := client.Dial(ctx, server.Address(0))
+	counters, err := xdpfab.Vector[uint64](ctx, peer, "counters")
+	if err != nil {
+		log.Fatal(err)
+	}
+	sums := make([]uint64, 4)
+	err = counters.Add(ctx, []uint64{7, 300, 7, 8}, []uint64{1, 2, 3, 4}, sums)
+	fmt.Println(sums, err)
+	// Output: [1 2 4 4] <nil>
+}
+
 // A lock: who swaps 0 for its own number holds it.
 func ExampleRemote_CompareAndSwap() {
 	client, server := nodes()

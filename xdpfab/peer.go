@@ -162,7 +162,8 @@ type call struct {
 	key, offset        uint64
 	operand, compare   []byte
 	result             []byte
-	watch              uint64 // names a VerbWatch, for Unwatch
+	extents            []mr.Extent // not on the stack: they are the operation's from then on
+	watch              uint64      // names a VerbWatch, for Unwatch
 }
 
 // waiter is a call under way. It owns the buffers that the engine reads and
@@ -198,7 +199,7 @@ func (p *Peer) do(ctx context.Context, c call) error {
 	}
 	op.Peer, op.Done, op.Context, op.Value = p.peer, w, nil, c.watch
 	op.Key, op.Offset, op.Count = c.key, c.offset, c.count
-	op.Verb, op.Opcode, op.Datatype, op.Flags = c.verb, c.op, c.datatype, 0
+	op.Verb, op.Opcode, op.Datatype, op.Flags, op.Extents = c.verb, c.op, c.datatype, 0, c.extents
 	op.SetOperands(w.buf[:n:n], w.buf[n:m:m])
 	op.Result = w.buf[m:]
 	op.Publish()
@@ -226,7 +227,7 @@ func (p *Peer) interrupted(ctx context.Context, c call, certainty error) error {
 	if cause == nil { // the domain was closed
 		cause = ErrClosed
 	}
-	op := engine.Op{Verb: c.verb, Opcode: c.op, Datatype: c.datatype, Count: c.count, Offset: c.offset, Operand: bytes.Clone(c.operand)}
+	op := engine.Op{Verb: c.verb, Opcode: c.op, Datatype: c.datatype, Count: c.count, Offset: c.offset, Operand: bytes.Clone(c.operand), Extents: c.extents}
 	return &OpError{Op: nameOf(&op), Peer: p.name, Certainty: certainty, Cause: cause}
 }
 
