@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"text/tabwriter"
+	"time"
 )
 
 // loadPoint is an open-loop run: operations are offered at a fixed rate, and an
@@ -22,6 +23,8 @@ type loadPoint struct {
 // Loads that are offered, in operations a second: four to a decade.
 var loads = []float64{1e4, 3e4, 1e5, 2e5, 5e5, 1e6, 2e6, 4e6, 8e6, 12e6, 16e6, 20e6, 24e6}
 
+const loadTime = time.Second
+
 // keepsUp is the share of the load from which on a load counts as carried.
 const keepsUp = 0.97
 
@@ -30,7 +33,7 @@ const keepsUp = 0.97
 func (n *network) curve(ctx context.Context) (points []loadPoint, err error) {
 	for _, load := range loads {
 		fmt.Fprintf(os.Stderr, "load of %s M/s\n", number(load/1e6))
-		c := fab("open loop", fabRun{op: "fetch", window: fullWindow, words: spreadWords, rate: load, seconds: 2 * sampleTime})
+		c := fab("open loop", fabRun{op: "fetch", window: fullWindow, words: spreadWords, rate: load, seconds: loadTime})
 		s, err := n.run(ctx, c)
 		if err == nil && s.Disturbed != "" {
 			s, err = n.run(ctx, c)

@@ -33,7 +33,7 @@ func main() {
 func run(ctx context.Context) (err error) {
 	mode := flag.String("mode", "full", "full, quick, or guard")
 	dir := flag.String("results", "bench/results", "directory for the files of a full run")
-	rounds := flag.Int("rounds", 5, "rounds of a full run")
+	rounds := flag.Int("rounds", 8, "rounds of a full run")
 	limits := flag.String("limits", "bench/limits.json", "file with the limits of the guard")
 	flag.Parse()
 	if *rounds < 1 || *rounds > 100 {

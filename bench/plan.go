@@ -20,11 +20,10 @@ const (
 	roundTrips  = "Round trips, one operation in flight"
 	throughputs = "Throughput, window full"
 	arrays      = "Base sums of arrays of uint64"
-	scales      = "Many"
 )
 
 const (
-	sampleTime   = 500 * time.Millisecond
+	sampleTime   = 300 * time.Millisecond // short, see quickTime
 	sessions     = 1000
 	manyRegions  = 100_000
 	smallFrame   = 64   // bytes: what the floor sends when nothing is in it
@@ -38,6 +37,7 @@ const (
 )
 
 // fullPlan is everything that takes part in the rounds, measured for t each time.
+// What is compared stands together: it is measured one after the other.
 func fullPlan(t time.Duration) []entry {
 	p := tripPlan(t)
 	p = append(p, throughputPlan(t)...)
@@ -46,13 +46,7 @@ func fullPlan(t time.Duration) []entry {
 		p = append(p, entry{"array" + strconv.Itoa(n), arrays, fab(strconv.Itoa(n)+" elements",
 			fabRun{op: "base", window: min(window, fullWindow), elements: n, words: max(spreadWords/n, 1), seconds: t})})
 	}
-	many := fabRun{op: "fetch", window: 64 * sessions, endpoints: sessions, words: spreadWords, seconds: t}
-	regions := fabRun{op: "fetch", window: 1, regions: manyRegions, seconds: t}
-	return append(p,
-		entry{"sessions", scales, fab("1000 sessions", many)},
-		entry{"regions_trip", scales, fab("100,000 regions in turn, window 1", regions)},
-		entry{"regions_rate", scales, withRegions(fab("100,000 regions, one of them used",
-			fabRun{op: "fetch", window: fullWindow, words: spreadWords, seconds: t}), manyRegions)})
+	return p
 }
 
 func tripPlan(t time.Duration) []entry {
@@ -61,12 +55,13 @@ func tripPlan(t time.Duration) []entry {
 		{"floor", g, floor("floor: AF_XDP in C, no protocol", floorRun{window: 1, size: smallFrame, reply: smallFrame, seconds: t})},
 		{"trip", g, fab("xdpfab fetch-add, manual", fabRun{op: "fetch", window: 1, seconds: t})},
 		{"trip_udp", g, fab("xdpfab fetch-add, manual, UDP", fabRun{op: "fetch", window: 1, udp: true, seconds: t})},
+		{"regions_trip", g, fab("xdpfab fetch-add, 100,000 regions in turn", fabRun{op: "fetch", window: 1, regions: manyRegions, seconds: t})},
 		{"trip_auto", g, fab("xdpfab fetch-add, auto", fabRun{op: "fetch", window: 1, progress: "auto", targetProgress: "auto", seconds: t})},
 		{"trip_daemon", g, fabDaemon("xdpfab fetch-add, xdpfabd as target", fabRun{op: "fetch", window: 1, seconds: t})},
 		{"trip_compare", g, fab("xdpfab compare-and-swap, manual", fabRun{op: "compare", window: 1, seconds: t})},
 		{"ucx", g, ucx("UCX/TCP fadd", "ucp_fadd", 1, ucxTrips)},
-		{"ucx_cswap", g, ucx("UCX/TCP cswap", "ucp_cswap", 1, ucxTrips)},
 		{"libfabric", g, libfabric("libfabric tcp;ofi_rxm fetch-add", "tcp;ofi_rxm", "fetch", 1, t)},
+		{"ucx_cswap", g, ucx("UCX/TCP cswap", "ucp_cswap", 1, ucxTrips)},
 		{"libfabric_udp", g, libfabric("libfabric udp;ofi_rxd base sum", "udp;ofi_rxd", "base", 1, t)},
 		{"plain_tcp", g, plain("plain Go over TCP", "tcp", 1, t)},
 		{"plain_udp", g, plain("plain Go over UDP", "udp", 1, t)},
@@ -83,10 +78,12 @@ func throughputPlan(t time.Duration) []entry {
 			floorRun{window: 32, size: fullFrame, counters: perFrame, reply: fullFrame, seconds: t})},
 		{"floor_payload", g, floor("floor: frames of 1514 bytes, answers of 64", floorRun{window: 32, size: fullFrame, reply: smallFrame, seconds: t})},
 		{"fetch", g, fab("xdpfab fetch-add", full)},
+		{"hot", g, fab("xdpfab fetch-add, one word", with(func(r *fabRun) { r.words = 1 }))},
+		{"regions_rate", g, withRegions(fab("xdpfab fetch-add, one of 100,000 regions", full), manyRegions)},
+		{"sessions", g, fab("xdpfab fetch-add, 1000 sessions", with(func(r *fabRun) { r.endpoints, r.window = sessions, 64*sessions }))},
+		{"fetch_udp", g, fab("xdpfab fetch-add, UDP", with(func(r *fabRun) { r.udp = true }))},
 		{"base", g, fab("xdpfab base sum", with(func(r *fabRun) { r.op = "base" }))},
 		{"compare", g, fab("xdpfab compare-and-swap", with(func(r *fabRun) { r.op = "compare" }))},
-		{"hot", g, fab("xdpfab fetch-add, one word", with(func(r *fabRun) { r.words = 1 }))},
-		{"fetch_udp", g, fab("xdpfab fetch-add, UDP", with(func(r *fabRun) { r.udp = true }))},
 		{"fetch_auto", g, fab("xdpfab fetch-add, auto", with(func(r *fabRun) { r.progress, r.targetProgress = "auto", "auto" }))},
 		{"fetch_daemon", g, fabDaemon("xdpfab fetch-add, xdpfabd as target", full)},
 	}
