@@ -67,6 +67,9 @@ func judge(r *report) []aim {
 	if len(r.StartSeconds) > 0 {
 		aims = append(aims, atMost("start of both sides to first operation", 1000*median(r.StartSeconds), "ms", 100))
 	}
+	for i, peer := range []string{"floor", "ucx", "libfabric"} {
+		aims[i].Note = fmt.Sprintf("best rounds: %s x", number(m.ratioOfBest("trip", peer)))
+	}
 	for i := range aims {
 		if aims[i].Unit == "x" && aims[i].Value == 0 {
 			aims[i].Met, aims[i].Note = false, "not measured"

@@ -22,6 +22,9 @@ type quickReport struct {
 	OpsVsUCX       float64 `json:"ops_vs_ucx"`
 	Mops           float64 `json:"mops"` // fetch-adds a second, in millions
 	AllocsPerOp    float64 `json:"allocs_per_op"`
+	// RTTVsFloorBest is the ratio of the best rounds: on a host that goes at two
+	// speeds it scatters least.
+	RTTVsFloorBest float64 `json:"rtt_vs_floor_best"`
 }
 
 // Short samples and many rounds: the speed of a virtual machine changes from second
@@ -45,6 +48,7 @@ func quick(ctx context.Context, n *network, out io.Writer) error {
 		RTTVsFloor: r.ratio("trip", "floor", p50), RTTVsUCX: r.ratio("trip", "ucx", p50), RTTVsLibfabric: r.ratio("trip", "libfabric", p50),
 		OpsVsUCX: r.ratio("fetch", "ucx_rate", rate), Mops: r.median("fetch", rate) / 1e6,
 		AllocsPerOp: max(r.median("trip", allocs), r.median("fetch", allocs)),
+		RTTVsFloorBest: r.ratioOfBest("trip", "floor"),
 	}
 	b, err := json.Marshal(q)
 	if err != nil {

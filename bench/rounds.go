@@ -83,6 +83,15 @@ func (r *results) ratio(a, b string, of func(*sample) float64) float64 {
 	return medianRatio(r.values(a, of), r.values(b, of))
 }
 
+// ratioOfBest is the ratio of the least p50 of the rounds of each; 0 if there is none.
+func (r *results) ratioOfBest(a, b string) float64 {
+	va, vb := known(r.values(a, p50)), known(r.values(b, p50))
+	if len(va) == 0 || len(vb) == 0 || slices.Min(vb) == 0 {
+		return 0
+	}
+	return slices.Min(va) / slices.Min(vb)
+}
+
 // median is the middle value, or the mean of the two in the middle; 0 of none. Those
 // that are not known do not count.
 func median(v []float64) float64 {

@@ -48,6 +48,18 @@ func TestMedianRatioIsWithinRounds(t *testing.T) {
 	}
 }
 
+func TestRatioOfBest(t *testing.T) {
+	r := made(pick(fullPlan(sampleTime), "trip", "floor"), nil, map[string]float64{"trip": 6000, "floor": 4000}, nil)
+	r.samples["trip"][0].Latency.P50, r.samples["floor"][2].Latency.P50 = 12000, 9000
+	r.samples["floor"][1] = sample{Failed: "gone"}
+	if got := r.ratioOfBest("trip", "floor"); got != 1.5 {
+		t.Errorf("%v, want 1.5", got)
+	}
+	if got := r.ratioOfBest("trip", "nobody"); got != 0 {
+		t.Errorf("to nobody: %v, want 0", got)
+	}
+}
+
 func TestParseActivity(t *testing.T) {
 	got, err := parseActivity("cpu  100 20 300 9999 77 5 6 50 0 0\ncpu0 1 2 3\n")
 	if want := (activity{busy: 4.31, stolen: 0.5}); err != nil || math.Abs(got.busy-want.busy) > 1e-9 || got.stolen != want.stolen {
