@@ -47,7 +47,7 @@ func quick(ctx context.Context, n *network, out io.Writer) error {
 	q := quickReport{
 		RTTVsFloor: r.ratio("trip", "floor", p50), RTTVsUCX: r.ratio("trip", "ucx", p50), RTTVsLibfabric: r.ratio("trip", "libfabric", p50),
 		OpsVsUCX: r.ratio("fetch", "ucx_rate", rate), Mops: r.median("fetch", rate) / 1e6,
-		AllocsPerOp: max(r.median("trip", allocs), r.median("fetch", allocs)),
+		AllocsPerOp:    max(r.median("trip", allocs), r.median("fetch", allocs)),
 		RTTVsFloorBest: r.ratioOfBest("trip", "floor"),
 	}
 	b, err := json.Marshal(q)
