@@ -12,8 +12,8 @@ import (
 
 // trouble is how the kernel begins what must not happen. A time may stand before
 // it, nothing else: "Spectre V2 : WARNING: …" is advice, not trouble.
-var trouble = regexp.MustCompile(`^(?:\[ *\d+\.\d+\](?:\[[^]]*\])? *)?(?:WARNING:|BUG:|Oops|general protection fault|` +
-	`Kernel panic|kernel BUG|UBSAN:|KASAN:|divide error|invalid opcode|INFO: task .* blocked|stack segment|double fault)`)
+var trouble = regexp.MustCompile(`^(?:<\d+>)?(?:\[ *\d+\.\d+\](?:\[[^]]*\])? *)?(?:WARNING:|BUG:|Oops|general protection fault|` +
+	`Kernel panic|kernel BUG|Out of memory|UBSAN:|KASAN:|divide error|invalid opcode|INFO: task .* blocked|stack segment|double fault)`)
 
 // outOfMemory is how it reports that there is too little.
 var outOfMemory = regexp.MustCompile(`Out of memory|Initramfs unpacking failed|System is deadlocked on memory|invoked oom-killer|incomplete write`)

@@ -124,7 +124,11 @@ func (m *Machine) inspect(ctx context.Context, first before) (problems []string,
 	known := warnings(first.log)
 	for _, w := range warnings(log) {
 		if !slices.Contains(known, w) {
-			problems = append(problems, fmt.Sprintf("the kernel says: %s", w))
+			remedy := ""
+			if outOfMemory.MatchString(w) {
+				remedy = ": raise -memory"
+			}
+			problems = append(problems, fmt.Sprintf("the kernel says: %s%s", w, remedy))
 		}
 	}
 	return problems, nil

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package vm runs the project's tests inside of virtual machines, each with a kernel
+// of choice. Nobody needs root for it, the host's kernel is not touched, and a kernel
+// that crashes is a failed test and not a dead machine.
+//
+//	make test-vm                                  the short set, Debian's stable kernel
+//	make test-vm KERNEL=6.1 VMTEST='./xsk -run Burst -v'
+//	make test-matrix                              every kernel, and a table
+//	go run ./test/vm/cmd/vmtest -kernel /boot/vmlinuz-6.8.0 -- ./bpf
+//	CGO_ENABLED=0 go test -exec 'vmtest -kernel 6.12 -exec' ./xsk
+//
+// # One machine
+//
+// A guest is a kernel and an initramfs: there is no disk, no network, no
+// distribution. Process 1 is vminit (package guest), which does what it is told over
+// a virtio-serial port; the first serial port is the kernel's console.
+//
+//	host                                         guest
+//	┌──────────────────────────────┐             ┌───────────────────────────────┐
+//	│ vmtest                       │             │ vminit, process 1             │
+//	│  go test -c ──▶ initramfs ───┼── QEMU ────▶│  modules, mounts              │
+//	│  Machine.Run ────────────────┼─ virtio ───▶│  xsk.test -test.v=test2json   │
+//	│  test2json ◀── output, code ─┼─ serial ────┤   └ namespaces, veth, XDP …   │
+//	│  Report, Table               │             │  census: what was left behind │
+//	│  warnings ◀──────────────────┼─ ttyS0 ─────┤ Linux                         │
+//	└──────────────────────────────┘             └───────────────────────────────┘
+//
+// A package has failed if a test failed, if the kernel warned (WARNING:, BUG:, Oops)
+// while it ran, or if afterwards anything is there that was not before: a process, a
+// namespace, a link, a BPF program, map or link. The kernel's log comes with each
+// failure. A guest that does not boot, does not answer any more, panics or runs out
+// of memory ends the run with an error that says so ([ErrBoot], [ErrHang],
+// [ErrPanic], [ErrMemory]) within a time that is bounded. QEMU dies with vmtest.
+//
+// # Kernels and acceleration
+//
+// A kernel is the path of a bzImage, beside which its modules lie, or a name (see
+// [Suites]), for which the newest cloud kernel of a Debian release is downloaded by
+// apt and unpacked into the user's cache. Nothing is installed, and the host's apt is
+// only asked for its mirror.
+//
+// KVM executes the guest where a guest answers under it; that is tried once and
+// remembered ([Cache.Accel]). Otherwise QEMU translates (TCG), which is some ten times
+// slower. No test may depend on that.
+//
+// # Topologies
+//
+// Inside of the guest, as on a host, package testnet builds the networks:
+//
+//	pair, multi-queue,   A veth0 ────────────── veth0 B          NewPair
+//	jumbo, small MTU
+//	VLAN                 A veth0.77 ─ veth0 ══ veth0 ─ veth0.77 B   NewVLAN
+//	faulty wire          A veth0 ── faults, delays ── veth0 B    faultwire.New
+//	star                 A0 ─┐ ┌─ A2
+//	                         bridge                              NewStar
+//	                     A1 ─┘ └─ A3
+//	routed               A 10.77.0.1 ── router ── 10.78.0.1 B    NewRouted
+//
+// netem is in the kernels' modules and works on what a kernel forwards: in the router
+// (Routed.Disturb), where xdpfab's UDP goes through it. It does not work on what an
+// AF_XDP socket sends, in either XDP mode: that bypasses the sender's queueing
+// discipline, so everywhere else faults come from faultwire.
+//
+// # Two machines
+//
+// A cable ([NewCable]) joins the virtio-net interfaces of two machines: a second
+// driver besides veth, two kernels, which may be different ones, and no memory in
+// common.
+//
+//	┌ Linux 6.1 ──────────┐   socket pair    ┌ Linux 7.2 ──────────┐
+//	│ xdpfab ── virtio-net├──────────────────┤virtio-net ── xdpfabd│
+//	└─────────────────────┘                  └─────────────────────┘
+package vm

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package vm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/testnet/census"
+	"github.com/xdpfab/xdpfab/test/vm/guest"
+)
+
+// shell runs a script in the guest.
+func shell(ctx context.Context, m *Machine, script string, limit int) (code int, out, errs string, err error) {
+	var o, e bytes.Buffer
+	code, err = m.Run(ctx, guest.Command{Args: []string{"sh", "-c", script}, Env: []string{"GREETING=hello"}, Limit: limit}, &o, &e)
+	return code, o.String(), e.String(), err
+}
+
+func TestCommands(t *testing.T) {
+	k := kernel(t, DefaultKernel)
+	m := boot(t, Config{Image: Image{Kernel: k, Files: map[string]string{"/vm/note": write(t, "note", "from the host")}}})
+	if m.Hello.Release != k.Release || m.Hello.CPUs != 2 || m.Hello.Memory < 128<<20 {
+		t.Errorf("%+v, want Linux %s on two CPUs", m.Hello, k.Release)
+	}
+	ctx := limited(t)
+	for _, c := range []struct {
+		script    string
+		code      int
+		out, errs string
+	}{
+		{"echo $GREETING; cat /vm/note; echo trouble >&2; exit 7", 7, "hello\nfrom the host", "trouble\n"},
+		{"kill -9 $$", 128 + 9, "", ""},
+		{"uname -r", 0, k.Release + "\n", ""},
+		{"ip -br link show lo | cut -c1-2; setpriv --version | cut -c1-7; tc -V | cut -c1-2", 0, "lo\nsetpriv\ntc\n", ""},
+	} {
+		if code, out, errs, err := shell(ctx, m, c.script, 0); err != nil || code != c.code || out != c.out || errs != c.errs {
+			t.Errorf("%s: code %d, %q, %q, %v; want %d, %q, %q", c.script, code, out, errs, err, c.code, c.out, c.errs)
+		}
+	}
+	if _, err := m.Run(ctx, guest.Command{Args: []string{"/no/such"}}, nil, nil); err == nil || !strings.Contains(err.Error(), "/no/such") {
+		t.Errorf("a program that is not there: %v", err)
+	}
+	if code, _, _, err := shell(ctx, m, "sleep 1000", 1); err != nil || code != 128+int(unix.SIGQUIT) {
+		t.Errorf("a command past its limit: code %d, %v", code, err)
+	}
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	if _, _, _, err := shell(short, m, "sleep 1000", 0); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a command whose context ended: %v", err)
+	}
+	leaks(t, m)
+}
+
+// leaks plants what a test could leave behind, one of each kind that a shell can.
+func leaks(t *testing.T, m *Machine) {
+	t.Helper()
+	ctx := limited(t)
+	before, err := m.Census(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, errs, err := shell(ctx, m, "setsid sleep 1000 >/dev/null 2>&1 & ip netns add left; ip link add vx0 type veth peer name vx1; ip link set vx0 netns left", 0); err != nil || errs != "" {
+		t.Fatal(errs, err)
+	}
+	after, err := m.Census(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := census.Added(before, after)
+	for _, want := range []string{"sleep", "/run/netns/left", "vx1"} {
+		if !slices.ContainsFunc(added, func(s string) bool { return strings.Contains(s, want) }) {
+			t.Errorf("the census does not see %s: %q", want, added)
+		}
+	}
+}
+
+func TestKernelPanic(t *testing.T) {
+	m := boot(t, Config{Image: Image{Kernel: kernel(t, DefaultKernel)}})
+	_, _, _, err := shell(limited(t), m, "echo c >/proc/sysrq-trigger; sleep 1000", 0)
+	fails(t, err, ErrPanic, "Kernel panic", "sysrq")
+	if len(m.Warnings()) == 0 {
+		t.Errorf("no warnings in\n%s", m.Console())
+	}
+}
+
+// A guest that stops answering, here as QEMU is stopped, is given up.
+func TestGuestHangs(t *testing.T) {
+	m := boot(t, Config{Image: Image{Kernel: kernel(t, DefaultKernel)}, Silence: 5 * time.Second})
+	if err := unix.Kill(m.cmd.Process.Pid, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	_, _, _, err := shell(limited(t), m, "true", 0)
+	fails(t, err, ErrHang, "5s")
+}
+
+// A guest whose first program never talks is given up as well.
+func TestGuestDoesNotBoot(t *testing.T) {
+	k := kernel(t, DefaultKernel)
+	_, err := Start(limited(t), Config{Image: Image{Kernel: k, Init: write(t, "init", "#!/bin/busybox sleep\n")}, Accel: TCG, BootLimit: 5 * time.Second})
+	fails(t, err, ErrBoot, "5s")
+	// One that ends makes the kernel panic.
+	_, err = Start(limited(t), Config{Image: Image{Kernel: k, Init: write(t, "init", "#!/bin/busybox true\n")}, Accel: TCG})
+	fails(t, err, ErrPanic, "Attempted to kill init")
+}
+
+func TestTooLittleMemory(t *testing.T) {
+	k := kernel(t, DefaultKernel)
+	_, err := Start(limited(t), Config{Image: Image{Kernel: k}, Accel: TCG, Memory: 64 << 20})
+	fails(t, err, ErrMemory, "64 MiB", "-memory")
+	_, err = Start(limited(t), Config{Image: Image{Kernel: k}, Accel: TCG, Memory: 1 << 50})
+	fails(t, err, ErrMemory, "this machine has")
+	m := boot(t, Config{Image: Image{Kernel: k}, Memory: 512 << 20})
+	ctx := limited(t)
+	first, err := m.look(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// More in /dev/shm than there is memory: the kernel kills the shell, or panics
+	// when there is nothing left to kill.
+	var problems []string
+	if _, _, _, err = shell(ctx, m, "mount -o remount,size=4G /dev/shm; while cat /bin/busybox >>/dev/shm/fill; do :; done", 0); err == nil {
+		problems, err = m.inspect(ctx, first)
+	}
+	if err != nil {
+		fails(t, err, ErrMemory, "in the guest", "-memory")
+	} else if all := strings.Join(problems, "; "); !strings.Contains(all, "Out of memory") || !strings.Contains(all, "-memory") {
+		t.Errorf("the guest ran out of memory: %q", all)
+	}
+}
+
+// Nothing of a machine outlives the process that started it: QEMU is told to die
+// with it, which needs no cleanup to run.
+func TestQEMUDiesWithItsParent(t *testing.T) {
+	m := boot(t, Config{Image: Image{Kernel: kernel(t, DefaultKernel)}})
+	if m.cmd.SysProcAttr.Pdeathsig != unix.SIGKILL {
+		t.Error("no death signal")
+	}
+	pid := m.cmd.Process.Pid
+	_ = m.Close()
+	if err := unix.Kill(pid, 0); !errors.Is(err, unix.ESRCH) {
+		t.Errorf("QEMU after Close: %v", err)
+	}
+	if _, err := m.Census(limited(t)); !errors.Is(err, ErrClosed) {
+		t.Errorf("a closed machine: %v", err)
+	}
+}
+
+func TestNoQEMU(t *testing.T) {
+	k := kernel(t, DefaultKernel)
+	t.Setenv("PATH", t.TempDir())
+	if _, err := exec.LookPath(qemuProgram); err == nil {
+		t.Fatal("still there")
+	}
+	_, err := Start(limited(t), Config{Image: Image{Kernel: k}, Accel: TCG})
+	fails(t, err, ErrHost, qemuProgram, "apt-get install qemu-system-x86")
+}
