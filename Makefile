@@ -2,7 +2,8 @@
 #
 #   make demo    two namespaces, a daemon, a client: everything once, for real
 #   make test    every test: unit, race, fuzz seeds, XDP program, end to end
-#   make check   lint, generated code, test: what CI runs
+#   make test-vm the tests that need a kernel, in a virtual machine, without root
+#   make check   lint, generated code, test, test-vm: what CI runs
 #
 # Each target installs what it lacks when it runs as root on Debian or Ubuntu,
 # and says what to install otherwise.
@@ -13,7 +14,7 @@ TOOLS   := $(GO) tool -modfile=tools/go.mod
 # The race detector slows the longest simulations down; they run without it.
 RACE    := ./xsk ./mr ./atomic ./internal/... ./xdpfab ./cmd/...
 
-.PHONY: all build demo test test-unit bench bench-build bench-quick bench-guard bench-go sim sim-scale sim-bugs soak fuzz lint generate generate-check check clean
+.PHONY: all build demo test test-unit test-vm test-vm-self test-matrix bench bench-build bench-quick bench-guard bench-go sim sim-scale sim-bugs soak fuzz lint generate generate-check check clean
 
 all: build
 
@@ -63,6 +64,27 @@ bench-go:
 	@scripts/need go
 	$(GO) test -run=- -bench . ./atomic ./mr ./internal/wire ./internal/session ./internal/engine
 
+# The short set in a virtual machine: no root, no network but to fetch the kernel.
+# KERNEL is a bzImage or one of 5.10, 6.1, 6.12, sid; VMTEST packages and flags of
+# go test, such as VMTEST='./xsk -run Burst -v'. See go doc ./test/vm.
+KERNEL ?= 6.12
+VMTEST ?=
+VMNEED := go qemu-system-x86_64 busybox ip tc setpriv xz apt-get
+test-vm:
+	@scripts/need $(VMNEED)
+	@$(GO) run ./test/vm/cmd/vmtest -kernel $(KERNEL) -- $(VMTEST)
+
+# The same with every kernel, and a table of what works with which.
+test-matrix:
+	@scripts/need $(VMNEED)
+	@$(GO) run ./test/vm/cmd/vmtest -kernel all -table -- $(VMTEST)
+
+# The harness's own tests: guests that panic, hang or lack memory, and two machines
+# with kernels of their own at one cable.
+test-vm-self:
+	@scripts/need $(VMNEED)
+	$(GO) test -count=1 -timeout 20m -v ./test/vm ./test/vm/cmd/... -args -boot
+
 # SEEDS random runs of many nodes under every fault, in virtual time.
 SEEDS ?= 1000
 sim:
@@ -106,7 +128,7 @@ generate:
 generate-check: generate
 	git diff --exit-code -- bpf || { echo "bpf: committed objects differ from their source: run make generate and commit"; exit 1; }
 
-check: lint generate-check test
+check: lint generate-check test test-vm
 
 clean:
 	rm -rf bin
