@@ -66,6 +66,43 @@ func TestSweepPanicsOutOfBounds(t *testing.T) {
 	SweepOf(Base, Sum, Uint64)(make([]byte, 64), []byte{60, 0, 0, 0}, make([]byte, 8), nil)
 }
 
+func TestTouch(t *testing.T) {
+	mem := make([]byte, 64)
+	Touch(mem, []byte{0, 0, 0, 0, 9, 9, 60, 0, 0, 0, 9, 9, 9}, 6)
+	Touch(mem, nil, 4)
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic for an offset behind the memory")
+		}
+	}()
+	Touch(mem, []byte{64, 0, 0, 0}, 4)
+}
+
+// Random words, of which most are in no cache: one by one, and touched before.
+func BenchmarkSweepFar(b *testing.B) {
+	mem, operand, result := make([]byte, 1<<28), []byte{1, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 182*8)
+	rng := rand.New(rand.NewPCG(1, 2))
+	frames := make([][]byte, 2000)
+	for f := range frames {
+		for range 182 {
+			frames[f] = binary.LittleEndian.AppendUint32(frames[f], uint32(rng.IntN(len(mem)/8)*8))
+		}
+	}
+	sweep := SweepOf(Fetch, Sum, Uint64)
+	for _, touch := range []bool{false, true} {
+		b.Run(map[bool]string{false: "plain", true: "touched"}[touch], func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				f := frames[i%len(frames)]
+				if touch {
+					Touch(mem, f, 4)
+				}
+				sweep(mem, f, operand, result)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/182, "ns/element")
+		})
+	}
+}
+
 func BenchmarkSweep(b *testing.B) {
 	mem, operand, result := make([]byte, 4096), []byte{1, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 182*8)
 	var at []byte

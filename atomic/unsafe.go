@@ -29,6 +29,18 @@ func elementAt[T hotInt](b, offsets []byte) unsafe.Pointer {
 	return unsafe.Pointer(&b[i])
 }
 
+// Touch reads from mem at each of the byte offsets, 32-bit little-endian, that lie
+// stride bytes apart in offsets, and does nothing with it: a prefetch. A locked
+// instruction waits for its cache line alone; plain loads of many lines overlap.
+// Each offset must be less than len(mem), a multiple of 4: a wrong one panics.
+func Touch(mem, offsets []byte, stride int) {
+	for len(offsets) >= stride && len(offsets) >= 4 {
+		i := int(binary.LittleEndian.Uint32(offsets)) &^ 3
+		atomic.LoadUint32((*uint32)(unsafe.Pointer(&mem[i]))) // never optimised away
+		offsets = offsets[stride:]
+	}
+}
+
 // misalignment is the distance in bytes of b's start above a multiple of align,
 // a power of two.
 func misalignment(b []byte, align int) int {

@@ -10,6 +10,10 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
+// touchFrom is the size in bytes of regions whose words are fetched into the cache
+// before a run is executed. Smaller ones are likely to be there.
+const touchFrom = 2 << 20
+
 // runAtOnce executes the run at hand, whose first operation is number i of its
 // frame, with everything that its operations have in common checked once. It
 // returns false, and has done nothing, when an operation would fail, or the run is
@@ -34,6 +38,9 @@ func (m *Memory) runAtOnce(i int) bool {
 		if result = m.resp.AppendValue(i+rec.Run-1, rec.Run*size); result == nil {
 			return false
 		}
+	}
+	if len(data) > touchFrom {
+		atomic.Touch(data, rec.Each, rec.Stride)
 	}
 	if sweep := atomic.SweepOf(funcs[rec.Verb], atomic.Op(rec.Op), atomic.Datatype(rec.Datatype)); sweep != nil && len(rec.Operand) == size {
 		sweep(data, rec.Each, rec.Operand, result)
