@@ -82,7 +82,7 @@ func TestVersions(t *testing.T) {
 		release string
 		present int // of the features
 	}{
-		{"4.19.0", 0}, {"5.4.0-150-generic", 1}, {"5.10.1", 2}, {"5.15", 4}, {"6.3.0", 5}, {"6.18.1", 7}, {"7.0", 7},
+		{"4.19.0", 0}, {"5.4.0-150-generic", 1}, {"5.9.16", 2}, {"5.10.1", 3}, {"5.15", 5}, {"6.3.0", 6}, {"6.18.1", 8}, {"7.0", 8},
 	} {
 		v, err := parseVersion(c.release)
 		n := 0

@@ -45,6 +45,7 @@ type Capability struct {
 var features = []Feature{
 	{Name: "AF_XDP with need-wakeup rings", since: version{5, 4}, Required: true},
 	{Name: "XDP attached by bpf_link", since: version{5, 9}, Required: true},
+	{Name: "the oldest kernel that is tested", since: version{5, 10}, Required: true}, // see package port
 	{Name: "BPF memory without RLIMIT_MEMLOCK", since: version{5, 11}},
 	{Name: "busy polling of AF_XDP sockets", since: version{5, 11}},
 	{Name: "drivers tell their XDP features", since: version{6, 3}},
