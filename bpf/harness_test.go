@@ -76,8 +76,8 @@ func mustLoad(t testing.TB, cfg Config, queues int) *Program {
 	return p
 }
 
-// setSocket puts the least of an AF_XDP socket into a slot: one with a fill
-// ring, which is all that the XSKMAP asks for.
+// setSocket puts the least of an AF_XDP socket into a slot: one with a fill ring,
+// which is all that the XSKMAP asks for, and an RX ring, which it does from Linux 7 on.
 func setSocket(t testing.TB, p *Program, queue, lane int) *os.File {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
@@ -86,8 +86,10 @@ func setSocket(t testing.TB, p *Program, queue, lane int) *os.File {
 	}
 	socket := os.NewFile(uintptr(fd), "AF_XDP socket")
 	t.Cleanup(func() { socket.Close() })
-	if err := unix.SetsockoptInt(fd, unix.SOL_XDP, unix.XDP_UMEM_FILL_RING, 64); err != nil {
-		t.Fatalf("XDP_UMEM_FILL_RING: %v", err)
+	for _, ring := range []int{unix.XDP_UMEM_FILL_RING, unix.XDP_RX_RING} {
+		if err := unix.SetsockoptInt(fd, unix.SOL_XDP, ring, 64); err != nil {
+			t.Fatalf("ring %d: %v", ring, err)
+		}
 	}
 	if err := p.SetSocket(queue, lane, fd); err != nil {
 		t.Fatal(err)

@@ -93,6 +93,9 @@ func (p *Program) SetSocket(queue, lane, fd int) error {
 			return unix.EBADF
 		}
 		err := m.Put(slot, uint32(fd))
+		if errors.Is(err, unix.ENOBUFS) { // Linux 7.2
+			return fmt.Errorf("fd %d is a socket without an RX ring, which cannot receive: %w", fd, err)
+		}
 		if errors.Is(err, unix.EOPNOTSUPP) {
 			return fmt.Errorf("fd %d is not an AF_XDP socket (before its rings are made it may not count): %w", fd, err)
 		}
