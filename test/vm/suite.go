@@ -44,8 +44,8 @@ var long = []string{
 	"TestSilentNeighbour", "TestDoubtfulNeighbour", // internal/route
 	"TestWaiterRecycledBeforeRaise", "TestVethManyNodes", "TestConcurrentCallers", "TestQueueFull", ".*DoesNotAllocate", // xdpfab
 	"TestDemo.*", "TestMillionFetchAdds", "TestVectors", "TestIdle", "TestAtomic", "TestAtomicRefused", "TestMultiQueue",
-	"TestListAndPing", "TestTermUnderLoad", "TestKillUnderLoad", "TestRestarts", "TestClientSurvivesRestarts", // test/e2e
-	"TestEachFault", "TestRingsOverflow", "TestDaemonStalled", "TestClientsKilled", "TestLinearizable", "TestResolveAfterPartition", // test/soak
+	"TestListAndPing", "TestFaultyConfiguration", "TestTermUnderLoad", "TestKillUnderLoad", "TestRestarts", "TestClientSurvivesRestarts", // test/e2e
+	"TestEachFault", "TestDaemonKilled", "TestRingsOverflow", "TestDaemonStalled", "TestClientsKilled", "TestLinearizable", "TestResolveAfterPartition", // test/soak
 }
 
 // Test is a test binary, and where it runs.
