@@ -97,6 +97,7 @@ func plain(name, protocol string, connections int, t time.Duration) *contest {
 type fabRun struct {
 	op                                 string
 	window, endpoints, words, elements int
+	scatter                            int    // words of a post
 	progress                           string // of the initiator
 	targetProgress                     string
 	udp                                bool
@@ -129,6 +130,7 @@ func fab(name string, r fabRun) *contest {
 			add(&args, "-endpoints", r.endpoints)
 			add(&args, "-words", r.words)
 			add(&args, "-elements", r.elements)
+			add(&args, "-scatter", r.scatter)
 			add(&args, "-progress", r.progress)
 			add(&args, "-rate", r.rate)
 			add(&args, "-regions", r.regions)

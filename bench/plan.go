@@ -29,7 +29,9 @@ const (
 	smallFrame   = 64   // bytes: what the floor sends when nothing is in it
 	fullFrame    = 1514 // with its Ethernet header, at the MTU of 1500
 	perFrame     = 60   // counters that the floor increments for a full frame
-	fullWindow   = 4096 // operations that fill every frame of a session's window
+	fullWindow   = 4096 // posts of one word that fill every frame of a session's window
+	scattered    = 182  // words of a post that make a frame
+	manyPosts    = 32   // of so many words
 	spreadWords  = 4096 // that operations go to in turn; together 32 KiB
 	ucxTrips     = 25000
 	ucxRate      = 75000 // operations of a run with 64 outstanding
@@ -56,6 +58,7 @@ func tripPlan(t time.Duration) []entry {
 		{"trip", g, fab("xdpfab fetch-add, manual", fabRun{op: "fetch", window: 1, seconds: t})},
 		{"trip_udp", g, fab("xdpfab fetch-add, manual, UDP", fabRun{op: "fetch", window: 1, udp: true, seconds: t})},
 		{"regions_trip", g, fab("xdpfab fetch-add, 100,000 regions in turn", fabRun{op: "fetch", window: 1, regions: manyRegions, seconds: t})},
+		{"regions_idle", g, withRegions(fab("xdpfab fetch-add, one of 100,000 regions", fabRun{op: "fetch", window: 1, seconds: t}), manyRegions)},
 		{"trip_auto", g, fab("xdpfab fetch-add, auto", fabRun{op: "fetch", window: 1, progress: "auto", targetProgress: "auto", seconds: t})},
 		{"trip_daemon", g, fabDaemon("xdpfab fetch-add, xdpfabd as target", fabRun{op: "fetch", window: 1, seconds: t})},
 		{"trip_compare", g, fab("xdpfab compare-and-swap, manual", fabRun{op: "compare", window: 1, seconds: t})},
@@ -70,26 +73,29 @@ func tripPlan(t time.Duration) []entry {
 
 func throughputPlan(t time.Duration) []entry {
 	g := throughputs
-	full := fabRun{op: "fetch", window: fullWindow, words: spreadWords, seconds: t}
+	full := fabRun{op: "fetch", window: manyPosts, scatter: scattered, words: spreadWords, seconds: t}
+	single := fabRun{op: "fetch", window: fullWindow, words: spreadWords, seconds: t}
 	with := func(change func(*fabRun)) fabRun { r := full; change(&r); return r }
 	p := []entry{
 		{"floor_frames", g, floor("floor: frames of 64 bytes, window 32", floorRun{window: 32, size: smallFrame, reply: smallFrame, seconds: t})},
 		{"floor_counters", g, floor("floor: counters, 60 a frame, window 32",
 			floorRun{window: 32, size: fullFrame, counters: perFrame, reply: fullFrame, seconds: t})},
 		{"floor_payload", g, floor("floor: frames of 1514 bytes, answers of 64", floorRun{window: 32, size: fullFrame, reply: smallFrame, seconds: t})},
-		{"fetch", g, fab("xdpfab fetch-add", full)},
+		{"fetch", g, fab("xdpfab fetch-add, 182 words a post", full)},
+		{"fetch_single", g, fab("xdpfab fetch-add, 1 word a post", single)},
 		{"hot", g, fab("xdpfab fetch-add, one word", with(func(r *fabRun) { r.words = 1 }))},
 		{"regions_rate", g, withRegions(fab("xdpfab fetch-add, one of 100,000 regions", full), manyRegions)},
-		{"sessions", g, fab("xdpfab fetch-add, 1000 sessions", with(func(r *fabRun) { r.endpoints, r.window = sessions, 64*sessions }))},
+		{"sessions", g, fab("xdpfab fetch-add, 1000 sessions", with(func(r *fabRun) { r.endpoints, r.window = sessions, sessions }))},
 		{"fetch_udp", g, fab("xdpfab fetch-add, UDP", with(func(r *fabRun) { r.udp = true }))},
 		{"base", g, fab("xdpfab base sum", with(func(r *fabRun) { r.op = "base" }))},
+		{"base_single", g, fab("xdpfab base sum, 1 word a post", fabRun{op: "base", window: fullWindow, words: spreadWords, seconds: t})},
 		{"compare", g, fab("xdpfab compare-and-swap", with(func(r *fabRun) { r.op = "compare" }))},
 		{"fetch_auto", g, fab("xdpfab fetch-add, auto", with(func(r *fabRun) { r.progress, r.targetProgress = "auto", "auto" }))},
 		{"fetch_daemon", g, fabDaemon("xdpfab fetch-add, xdpfabd as target", full)},
 	}
 	for _, n := range []int{4, 16, 64} {
 		p = append(p, entry{"endpoints" + strconv.Itoa(n), g, fab("xdpfab fetch-add, "+strconv.Itoa(n)+" endpoints",
-			with(func(r *fabRun) { r.endpoints, r.window = n, n*fullWindow/4 }))})
+			with(func(r *fabRun) { r.endpoints, r.window = n, max(n, manyPosts) }))})
 	}
 	return append(p,
 		entry{"ucx_rate", g, ucx("UCX/TCP fadd, 64 outstanding", "ucp_fadd", 64, ucxRate)},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/bench/measure"
+	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -36,11 +37,12 @@ var forms = map[string]form{
 	"compare": {atomic.Cswap, false, (*xdpfab.Endpoint).CompareAtomicMsg},
 }
 
-// slot is an operation in flight; completions carry a pointer to it.
+// slot is a post in flight; completions carry a pointer to it.
 type slot struct {
 	posted time.Time
 	ep     *xdpfab.Endpoint
 	result []byte
+	words  []mr.Extent // of a post with several
 }
 
 // initiator keeps a window full, on one thread.
@@ -95,8 +97,11 @@ func (in *initiator) run(ctx context.Context) error {
 
 func newInitiator(ctx context.Context, dom *xdpfab.Domain, s *settings) (*initiator, error) {
 	f, ok := forms[s.op]
-	if !ok || s.window < s.endpoints || s.endpoints < 1 || s.elements < 1 || s.words < 1 {
+	if !ok || s.window < s.endpoints || s.endpoints < 1 || s.elements < 1 || s.words < 1 || s.scatter < 1 {
 		return nil, fmt.Errorf("%+v: want op base, fetch or compare, at least an endpoint, and a window, words and elements for each", *s)
+	}
+	if s.scatter > 1 && (s.elements > 1 || s.regions > 1) {
+		return nil, fmt.Errorf("%d words a post: want one element each, in one region", s.scatter)
 	}
 	in := &initiator{s: s, out: os.Stdout, dom: dom, form: f, latency: measure.NewHistogram(), batch: make([]xdpfab.Completion, min(s.window, 1024))}
 	var err error
@@ -114,8 +119,8 @@ func newInitiator(ctx context.Context, dom *xdpfab.Domain, s *settings) (*initia
 		return nil, fmt.Errorf("%d words of %d elements: region %s has %d bytes", s.words, s.elements, s.region, region.Size)
 	}
 	in.whole, in.window = region.Key, len(in.free)
-	in.msg = xdpfab.Msg{Count: s.elements, Key: region.Key, Datatype: atomic.Uint64, Op: f.op}
-	for range s.elements {
+	in.msg = xdpfab.Msg{Count: s.elements * s.scatter, Key: region.Key, Datatype: atomic.Uint64, Op: f.op}
+	for range in.msg.Count {
 		in.msg.Buf = binary.LittleEndian.AppendUint64(in.msg.Buf, 1)
 		if s.op == "compare" {
 			in.msg.Compare = binary.LittleEndian.AppendUint64(in.msg.Compare, 1<<63)
@@ -136,7 +141,8 @@ func (in *initiator) connect(ctx context.Context) (xdpfab.Region, error) {
 		return region, err
 	}
 	share := in.s.window / in.s.endpoints
-	results := make([]byte, in.s.window*in.s.elements*wordSize)
+	each := in.s.elements * in.s.scatter * wordSize
+	results := make([]byte, in.s.window*each)
 	for range in.s.endpoints {
 		ep, err := in.endpoint(ctx, share)
 		if err != nil {
@@ -145,8 +151,10 @@ func (in *initiator) connect(ctx context.Context) (xdpfab.Region, error) {
 		for range share {
 			sl := &slot{ep: ep}
 			if in.s.op != "base" {
-				n := in.s.elements * wordSize
-				sl.result, results = results[:n:n], results[n:]
+				sl.result, results = results[:each:each], results[each:]
+			}
+			if in.s.scatter > 1 {
+				sl.words = make([]mr.Extent, in.s.scatter)
 			}
 			in.free = append(in.free, sl)
 		}
@@ -247,7 +255,12 @@ func (in *initiator) fill(now time.Time, n int) error {
 func (in *initiator) post(from time.Time, more bool) (bool, error) {
 	sl := in.free[len(in.free)-1]
 	sl.posted = from
-	in.msg.Context, in.msg.Addr, in.msg.Result = sl, in.offset, sl.result
+	in.msg.Context, in.msg.Addr, in.msg.Result, in.msg.RMA = sl, in.offset, sl.result, sl.words
+	offset := in.offset
+	for i := range sl.words {
+		sl.words[i] = mr.Extent{Offset: offset, Key: in.msg.Key, Count: 1}
+		offset = in.next(offset)
+	}
 	var flags uint64
 	if more {
 		flags = xdpfab.FlagMore
@@ -263,10 +276,18 @@ func (in *initiator) post(from time.Time, more bool) (bool, error) {
 		in.nextRegion()
 		return true, nil
 	}
-	if in.offset += uint64(in.s.elements) * wordSize; in.offset >= in.limit {
-		in.offset = 0
+	if in.offset = offset; sl.words == nil {
+		in.offset = in.next(offset)
 	}
 	return true, nil
+}
+
+// next returns where the operation after the one at offset goes.
+func (in *initiator) next(offset uint64) uint64 {
+	if offset += uint64(in.s.elements) * wordSize; offset >= in.limit {
+		return 0
+	}
+	return offset
 }
 
 // nextRegion goes through the keys 1 to regions-1, in no order that a cache likes.
@@ -287,9 +308,9 @@ func (in *initiator) retire(batch []xdpfab.Completion, now time.Time) {
 			}
 			in.free = append(in.free, sl)
 		}
-		in.latency.Record(now.Sub(posted), int64(i-first))
+		in.latency.Record(now.Sub(posted), int64((i-first)*in.s.scatter))
 	}
-	in.done += uint64(len(batch))
+	in.done += uint64(len(batch) * in.s.scatter)
 }
 
 // failure describes why the completion queue had no success to give.

@@ -36,6 +36,7 @@ type settings struct {
 	endpoints int
 	words     int
 	elements  int
+	scatter   int
 	region    string
 	rate      float64
 	duration  time.Duration
@@ -71,10 +72,11 @@ func run(ctx context.Context, args []string) error {
 		part = initiate
 		fs.StringVar(&s.peer, "peer", "", "MAC or IP address of the target")
 		fs.StringVar(&s.op, "op", "fetch", "base, fetch or compare")
-		fs.IntVar(&s.window, "window", 1, "operations in flight, over all endpoints")
+		fs.IntVar(&s.window, "window", 1, "posts in flight, over all endpoints")
 		fs.IntVar(&s.endpoints, "endpoints", 1, "endpoints, each with a session")
 		fs.IntVar(&s.words, "words", 1, "words that the operations go to in turn")
 		fs.IntVar(&s.elements, "elements", 1, "elements of an operation")
+		fs.IntVar(&s.scatter, "scatter", 1, "words of a post, each an operation of one element")
 		fs.StringVar(&s.region, "region", "bench", "region of the target")
 		fs.BoolVar(&s.first, "first", false, "only say when the first operation has completed")
 		fs.Float64Var(&s.rate, "rate", 0, "operations a second to offer; 0: as many as the window lets through")

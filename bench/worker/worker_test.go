@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,8 +45,21 @@ func pair(t *testing.T, s *settings, attr xdpfab.DomainAttr) (*xdpfab.Domain, *x
 	return a, b
 }
 
+// output takes a report, and notes when measuring begins.
+type output struct {
+	bytes.Buffer
+	begun atomic.Bool
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(measure.Begin)) {
+		o.begun.Store(true)
+	}
+	return o.Buffer.Write(b)
+}
+
 // runOnce runs an initiator, which checks its sums itself, and returns its report.
-func runOnce(t *testing.T, dom *xdpfab.Domain, s *settings) (r measure.Result) {
+func runOnce(t *testing.T, dom *xdpfab.Domain, s *settings, out *output) (r measure.Result) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -53,8 +67,7 @@ func runOnce(t *testing.T, dom *xdpfab.Domain, s *settings) (r measure.Result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	in.out = &out
+	in.out = out
 	if err := in.run(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -70,20 +83,22 @@ func runOnce(t *testing.T, dom *xdpfab.Domain, s *settings) (r measure.Result) {
 
 func TestInitiator(t *testing.T) {
 	for name, s := range map[string]settings{
-		"one at a time":  {op: "fetch", window: 1, endpoints: 1, words: 1, elements: 1},
-		"full window":    {op: "fetch", window: 512, endpoints: 1, words: 64, elements: 1},
-		"base":           {op: "base", window: 64, endpoints: 1, words: 64, elements: 1},
-		"compare":        {op: "compare", window: 64, endpoints: 1, words: 64, elements: 1},
-		"many endpoints": {op: "fetch", window: 64, endpoints: 8, words: 8, elements: 1},
-		"arrays":         {op: "base", window: 4, endpoints: 1, words: 2, elements: 300},
-		"many regions":   {op: "fetch", window: 16, endpoints: 1, words: 1, elements: 1, regions: 1000},
-		"open loop":      {op: "fetch", window: 64, endpoints: 1, words: 64, elements: 1, rate: 20000},
+		"one at a time":  {op: "fetch", window: 1, endpoints: 1, words: 1, elements: 1, scatter: 1},
+		"full window":    {op: "fetch", window: 512, endpoints: 1, words: 64, elements: 1, scatter: 1},
+		"base":           {op: "base", window: 64, endpoints: 1, words: 64, elements: 1, scatter: 1},
+		"compare":        {op: "compare", window: 64, endpoints: 1, words: 64, elements: 1, scatter: 1},
+		"many endpoints": {op: "fetch", window: 64, endpoints: 8, words: 8, elements: 1, scatter: 1},
+		"arrays":         {op: "base", window: 4, endpoints: 1, words: 2, elements: 300, scatter: 1},
+		"scattered":      {op: "fetch", window: 8, endpoints: 2, words: 64, elements: 1, scatter: 100},
+		"scattered base": {op: "base", window: 8, endpoints: 2, words: 64, elements: 1, scatter: 100},
+		"many regions":   {op: "fetch", window: 16, endpoints: 1, words: 1, elements: 1, scatter: 1, regions: 1000},
+		"open loop":      {op: "fetch", window: 64, endpoints: 1, words: 64, elements: 1, scatter: 1, rate: 20000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.progress = "auto"
 			s.size, s.duration, s.warmup = 8192, 50*time.Millisecond, 10*time.Millisecond
 			a, _ := pair(t, &s, xdpfab.DomainAttr{})
-			r := runOnce(t, a, &s)
+			r := runOnce(t, a, &s, new(output))
 			if r.Ops == 0 || r.Latency.Count != int64(r.Ops) || r.Latency.P50 <= 0 {
 				t.Errorf("%+v", r)
 			}
@@ -95,21 +110,22 @@ func TestInitiator(t *testing.T) {
 // long it was late, not only the one that was in flight.
 func TestOpenLoopDoesNotOmit(t *testing.T) {
 	const stall, rate = 100 * time.Millisecond, 10000
-	s := settings{op: "fetch", window: 1, endpoints: 1, words: 1, elements: 1, progress: "manual", size: 64, rate: rate, duration: 2 * stall}
+	s := settings{op: "fetch", window: 1, endpoints: 1, words: 1, elements: 1, scatter: 1, progress: "manual", size: 64, rate: rate, duration: 2 * stall}
 	a, b := pair(t, &s, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual})
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	stalled := make(chan struct{})
+	var out output
 	go func() {
-		for n, done := 0, false; ctx.Err() == nil; runtime.Gosched() {
-			if n += b.Progress(); n > 50 && !done {
+		for done := false; ctx.Err() == nil; runtime.Gosched() {
+			if b.Progress() > 0 && !done && out.begun.Load() {
 				time.Sleep(stall)
 				close(stalled)
 				done = true
 			}
 		}
 	}()
-	r := runOnce(t, a, &s)
+	r := runOnce(t, a, &s, &out)
 	select {
 	case <-stalled:
 	default:
