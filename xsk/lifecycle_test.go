@@ -20,7 +20,8 @@ func TestReopenAtOnce(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	u := newUMEM(t, 64)
 	for i := range 20 {
-		s, err := tryOpen(p.A, Config{UMEM: u, RXSize: 64, TXSize: 64})
+		// Longer than the default: a busy machine takes its time to free the queue.
+		s, err := tryOpen(p.A, Config{UMEM: u, RXSize: 64, TXSize: 64, BindTimeout: 20 * time.Second})
 		if err != nil {
 			t.Fatalf("open %d: %v", i, err)
 		}
