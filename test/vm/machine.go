@@ -119,6 +119,9 @@ func Start(ctx context.Context, c Config) (_ *Machine, err error) {
 	select {
 	case m.Hello = <-hello:
 		m.Booted = time.Since(begin)
+		// QEMU has read it: so not even a killed process leaves it behind. Should this
+		// fail, wait tries again.
+		_ = os.RemoveAll(dir)
 		return m, nil
 	case <-m.ended:
 	case <-limit.C:
