@@ -162,8 +162,7 @@ type call struct {
 	key, offset        uint64
 	operand, compare   []byte
 	result             []byte
-	extents            []mr.Extent // not on the stack: they are the operation's from then on
-	watch              uint64      // names a VerbWatch, for Unwatch
+	watch              uint64 // names a VerbWatch, for Unwatch
 }
 
 // waiter is a call under way. It owns the buffers that the engine reads and
@@ -182,7 +181,11 @@ type waiter struct {
 var waiters = sync.Pool{New: func() any { return &waiter{signal: newSignal()} }}
 
 // do posts an operation and waits for its end.
-func (p *Peer) do(ctx context.Context, c call) error {
+func (p *Peer) do(ctx context.Context, c call) error { return p.scatter(ctx, c, nil) }
+
+// scatter is do for an operation on extents, which belong to it from then on. They
+// are no part of the call, whose buffers would have to be on the heap as they are.
+func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 	if ctx.Err() != nil {
 		return p.interrupted(ctx, c, ErrNotExecuted)
 	}
@@ -199,7 +202,7 @@ func (p *Peer) do(ctx context.Context, c call) error {
 	}
 	op.Peer, op.Done, op.Context, op.Value = p.peer, w, nil, c.watch
 	op.Key, op.Offset, op.Count = c.key, c.offset, c.count
-	op.Verb, op.Opcode, op.Datatype, op.Flags, op.Extents = c.verb, c.op, c.datatype, 0, c.extents
+	op.Verb, op.Opcode, op.Datatype, op.Flags, op.Extents = c.verb, c.op, c.datatype, 0, extents
 	op.SetOperands(w.buf[:n:n], w.buf[n:m:m])
 	op.Result = w.buf[m:]
 	op.Publish()
@@ -227,7 +230,7 @@ func (p *Peer) interrupted(ctx context.Context, c call, certainty error) error {
 	if cause == nil { // the domain was closed
 		cause = ErrClosed
 	}
-	op := engine.Op{Verb: c.verb, Opcode: c.op, Datatype: c.datatype, Count: c.count, Offset: c.offset, Operand: bytes.Clone(c.operand), Extents: c.extents}
+	op := engine.Op{Verb: c.verb, Opcode: c.op, Datatype: c.datatype, Count: c.count, Offset: c.offset, Operand: bytes.Clone(c.operand)}
 	return &OpError{Op: nameOf(&op), Peer: p.name, Certainty: certainty, Cause: cause}
 }
 

@@ -83,12 +83,13 @@ func (v RemoteVector[T]) do(ctx context.Context, verb uint8, op atomic.Op, at []
 		return nil
 	}
 	size := v.dt.Size()
-	c := call{verb: verb, op: uint8(op), datatype: uint8(v.dt), count: uint32(len(at)), extents: make([]mr.Extent, len(at))}
+	c := call{verb: verb, op: uint8(op), datatype: uint8(v.dt), count: uint32(len(at))}
+	extents := make([]mr.Extent, len(at))
 	for i, index := range at {
 		if index >= v.n {
 			return fmt.Errorf("xdpfab: word %d of %d: %w", index, v.n, ErrOutOfBounds)
 		}
-		c.extents[i] = mr.Extent{Offset: index * uint64(size), Key: v.key, Count: 1}
+		extents[i] = mr.Extent{Offset: index * uint64(size), Key: v.key, Count: 1}
 	}
 	for _, x := range operands {
 		c.operand = appendWord(c.operand, x, size)
@@ -96,7 +97,7 @@ func (v RemoteVector[T]) do(ctx context.Context, verb uint8, op atomic.Op, at []
 	if verb == wire.VerbFetch {
 		c.result = make([]byte, len(at)*size)
 	}
-	if err := v.peer.do(ctx, c); err != nil {
+	if err := v.peer.scatter(ctx, c, extents); err != nil {
 		return err
 	}
 	for i := range results {
