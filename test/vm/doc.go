@@ -58,9 +58,10 @@
 //	routed               A 10.77.0.1 ── router ── 10.78.0.1 B    NewRouted
 //
 // netem is in the kernels' modules and works on what a kernel forwards: in the router
-// (Routed.Disturb), where xdpfab's UDP goes through it. It does not work on what an
-// AF_XDP socket sends, in either XDP mode: that bypasses the sender's queueing
-// discipline, so everywhere else faults come from faultwire.
+// (Routed.Disturb), where xdpfab's UDP goes through it. It also works below a VLAN,
+// whose generic XDP sends through the queueing discipline of the interface below. It
+// does not work on what an AF_XDP socket sends on its own interface, in either XDP
+// mode: that bypasses the queueing discipline, so there faults come from faultwire.
 //
 // # Two machines
 //
