@@ -14,7 +14,7 @@ TOOLS   := $(GO) tool -modfile=tools/go.mod
 # The race detector slows the longest simulations down; they run without it.
 RACE    := ./xsk ./mr ./atomic ./internal/... ./xdpfab ./cmd/...
 
-.PHONY: all build demo test test-unit test-vm test-vm-self test-matrix bench bench-build bench-quick bench-guard bench-go sim sim-scale sim-bugs soak fuzz lint generate generate-check check clean
+.PHONY: all build demo test test-unit test-vm test-vm-self test-matrix bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak fuzz lint generate generate-check check clean
 
 all: build
 
@@ -62,7 +62,13 @@ bench-quick: bench-build
 # Go's own micro-benchmarks.
 bench-go:
 	@scripts/need go
-	$(GO) test -run=- -bench . ./atomic ./mr ./internal/wire ./internal/session ./internal/engine
+	$(GO) test -run=- -bench . ./atomic ./mr ./internal/wire ./internal/session ./internal/engine ./bpf
+
+# What a profile-guided build gives, on both sides of the engine in one process.
+bench-pgo:
+	@scripts/need go
+	$(GO) test -run=- -bench FetchAdd -cpuprofile bin/engine.pgo -o bin/engine.test ./internal/engine
+	$(GO) test -run=- -bench FetchAdd -pgo=$(CURDIR)/bin/engine.pgo ./internal/engine
 
 # The short set in a virtual machine: no root, no network but to fetch the kernel.
 # KERNEL is a bzImage or one of 5.10, 6.1, 6.12, sid; VMTEST packages and flags of
