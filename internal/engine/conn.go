@@ -54,6 +54,7 @@ func (c *conn) over() bool {
 // receive takes a frame of the target.
 func (c *conn) receive(h *wire.Header, payload []byte) bool {
 	e := c.p.e
+	e.look()
 	ev := c.ini.Receive(e.now, h, payload)
 	switch ev.Kind {
 	case session.Refused:

@@ -75,7 +75,7 @@ type Op struct {
 	sent    uint32 // elements packed
 	extent  int    // the first of Extents with elements to pack
 	within  uint32 // elements of it that are packed
-	pending uint32 // records in flight
+	pending uint32 // segments in flight
 	ran     bool   // some part ran, or may have
 	failed  bool
 	bad     Result // the first failure, when failed

@@ -136,10 +136,10 @@ func packExtents(w *wire.RecordWriter, op *Op, seg *segment) {
 }
 
 // extend appends the op's next element to the run that is being written, if that
-// is simple.
+// is simple: if its operand is the run's, of 8 bytes.
 func extend(w *wire.RecordWriter, op *Op, offset uint64) bool {
 	at := int(op.sent) * 8
-	if len(op.Operand) < at+8 || len(op.Compare) > 0 || !w.Extend(offset, op.Operand[at:at+8]) {
+	if wire.ElemSize(op.Datatype) != 8 || len(op.Operand) < at+8 || len(op.Compare) > 0 || !w.Extend(offset, op.Operand[at:at+8]) {
 		return false
 	}
 	op.sent++

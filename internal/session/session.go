@@ -60,7 +60,7 @@ type Config struct {
 	GiveUp time.Duration // silence after which work in flight is given up; 5 s
 	// AckDelay is how long the initiator waits for another request to carry
 	// its ack before it sends one alone, which lets the target free its
-	// cache; 2 ms.
+	// cache; 20 ms. With many sessions in turn a shorter one doubles the packets.
 	AckDelay time.Duration
 	// BaseRTT is the longest round trip of the idle network; 50 µs. What a frame
 	// takes beyond that, or beyond the shortest round trip seen if that is less,
@@ -91,7 +91,7 @@ func (c Config) WithDefaults() Config {
 	def(&c.RTOMin, 10*time.Millisecond)
 	def(&c.RTOMax, 500*time.Millisecond)
 	def(&c.GiveUp, 5*time.Second)
-	def(&c.AckDelay, 2*time.Millisecond)
+	def(&c.AckDelay, 20*time.Millisecond)
 	def(&c.IdleRetire, 90*time.Second)
 	def(&c.BaseRTT, 50*time.Microsecond)
 	return c

@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// RecordWriter packs records into the payload of one request. It chooses the shortest encoding, and it keeps account
+// RecordWriter packs records into the payload of one request. It chooses a short encoding, and it keeps account
 // of the response as well: a record is accepted only if the worst response to the frame still fits.
 type RecordWriter struct {
 	buf    []byte
@@ -35,7 +35,7 @@ func (w *RecordWriter) Reset(buf []byte, respRoom int) {
 // Len returns the bytes written.
 func (w *RecordWriter) Len() int { return w.n }
 
-// Ops returns the records written.
+// Ops returns the operations written.
 func (w *RecordWriter) Ops() int { return w.ops }
 
 // Append encodes one record and reports whether it fitted; if not, nothing was written. Count 0 means 1, Total 0 means

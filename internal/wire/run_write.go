@@ -20,10 +20,11 @@ type run struct {
 	n        uint32 // operations in it; 0: none can join
 	head     uint32 // verb, operation, datatype
 	at       int    // of the head, in the payload
-	operands int    // of the first operands, once it is known where they go
-	end      int    // of the first operands
+	operands int    // of the shared operands, or of the last ones
+	end      int    // of the same
 	value    uint8  // padded length of the value in the response
 	shared   bool   // begun, with operands that all have in common
+	alike    uint8  // of a run apart: how many of the last operations had the operands before them
 }
 
 // like reports whether a record, which needs no key and no other field, has the head of the run.
@@ -38,7 +39,7 @@ func (w *RecordWriter) join(rec *Record, value int) bool {
 	}
 	given := r.end - r.operands
 	same := w.sameOperands(rec, size)
-	if r.n > 1 && r.shared && !same {
+	if r.n > 1 && r.unsuited(same) {
 		r.n = 0
 		return w.atomic(rec)
 	}
@@ -58,11 +59,28 @@ func (w *RecordWriter) join(rec *Record, value int) bool {
 	binary.LittleEndian.PutUint32(b, uint32(rec.Offset))
 	if !r.shared {
 		putOperands(b[4:], rec, size)
+		r.operands, r.end = w.n+4, w.n+need
 	}
 	r.n++
 	binary.LittleEndian.PutUint32(w.buf[w.countAt():], r.n)
 	w.commit(need, value)
 	return true
+}
+
+// mostAlike is how many operations in a row may have the operands before them until
+// a run apart ends: one that shares them is shorter from then on.
+const mostAlike = 2
+
+// unsuited reports whether an operation had better begin another record, given
+// whether it has the shared operands or, where each has its own, the last ones.
+func (r *run) unsuited(same bool) bool {
+	if r.shared {
+		return !same
+	}
+	if r.alike++; !same {
+		r.alike = 0
+	}
+	return r.alike > mostAlike
 }
 
 // begin makes a run of a record that stands alone, if a second operation will fit.
@@ -117,7 +135,7 @@ func (w *RecordWriter) countAt() int {
 	return w.run.at + 4
 }
 
-// sameOperands reports whether the operation has the operands that the run began with.
+// sameOperands reports whether the operation has the shared operands of the run, or the last ones.
 func (w *RecordWriter) sameOperands(rec *Record, size int) bool {
 	have := w.buf[w.run.operands:w.run.end]
 	if size == 8 && len(have) == 8 && rec.Verb != VerbCompare { // nearly always

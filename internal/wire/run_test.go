@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+)
+
+// Whatever is appended, by Append or Extend: a refusal leaves no trace, what was taken
+// is what is read, and the worst response fits.
+func TestWriterKeepsAccount(t *testing.T) {
+	for seed := range uint64(30000) {
+		rng := rand.New(rand.NewPCG(seed, 77))
+		size := rng.IntN(300)
+		buf := bytes.Repeat([]byte{0xee}, size)
+		room := rng.IntN(400)
+		var w RecordWriter
+		w.Reset(buf, room)
+		var sent []Record
+		bases := []Record{randomRecord(rng), randomRecord(rng), randomRecord(rng)}
+		refused := 0
+		for refused < 6 && len(sent) < 300 {
+			rec := similar(rng, bases[rng.IntN(3)])
+			if rng.IntN(3) == 0 {
+				rec = bases[rng.IntN(3)]
+			}
+			if rng.IntN(20) == 0 && len(rec.Operand) > 0 {
+				rec.Operand = rec.Operand[1:]
+			}
+			before, n, ops := bytes.Clone(buf[:w.Len()]), w.Len(), w.Ops()
+			ok := false
+			if rng.IntN(2) == 0 && len(sent) > 0 {
+				last := sent[len(sent)-1]
+				if isAtomic(last.Verb) && last.Verb == rec.Verb && last.Op == rec.Op && last.Datatype == rec.Datatype && last.Key == rec.Key && max(rec.Count, 1) == 1 && max(rec.Total, 1) == 1 && rec.Compare == nil {
+					ok = w.Extend(rec.Offset, rec.Operand)
+				}
+			}
+			if !ok {
+				ok = w.Append(&rec)
+			}
+			if ok {
+				sent = append(sent, rec)
+				continue
+			}
+			refused++
+			if w.Len() != n || w.Ops() != ops || !bytes.Equal(before, buf[:n]) {
+				t.Fatalf("seed %d: refusal changed something", seed)
+			}
+		}
+		if w.Ops() != len(sent) || w.Ops() > MaxOps {
+			t.Fatalf("seed %d ops", seed)
+		}
+		if w.Ops() == 0 {
+			continue
+		}
+		if r := Validate(buf[:w.Len()], w.Ops()); r != ReasonOK {
+			t.Fatalf("seed %d: %v", seed, r)
+		}
+		got := decode(t, buf[:w.Len()], w.Ops())
+		for i := range sent {
+			if !sameRecord(&got[i], &sent[i]) {
+				t.Fatalf("seed %d, record %d: %+v, want %+v", seed, i, got[i], sent[i])
+			}
+		}
+		for try := range 4 {
+			var rw ResponseWriter
+			rw.Reset(make([]byte, room), len(got))
+			for i := range got {
+				if try == 0 || try > 1 && rng.IntN(2) == 0 {
+					rw.AppendStatus(i, StatusNoKey)
+				} else if n := got[i].ResultLen(); n > 0 {
+					if rw.AppendValue(i, n) == nil {
+						t.Fatalf("seed %d: value %d does not fit", seed, i)
+					}
+				}
+			}
+			if n, _ := rw.Finish(); n < 0 {
+				t.Fatalf("seed %d: response does not fit", seed)
+			}
+		}
+	}
+}
+
+// The sum by instructions of our own is that of hash/crc32, at any length and alignment.
+func TestShortChecksum(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 77))
+	for n := MinFrame; n < 1600; n++ {
+		big := make([]byte, n+8)
+		for i := range big {
+			big[i] = byte(rng.Uint32())
+		}
+		f := big[n%8:][:n]
+		got := Checksum(f)
+		old := shortFrame
+		shortFrame = 0
+		want := Checksum(f)
+		shortFrame = old
+		if got != want {
+			t.Fatalf("%d bytes: %#x, want %#x", n, got, want)
+		}
+	}
+}
