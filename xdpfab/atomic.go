@@ -18,7 +18,7 @@ const (
 	// until every earlier one has completed (FI_FENCE).
 	FlagFence uint64 = 1 << (iota + 16)
 	// FlagInject makes the operand buffers free on return (FI_INJECT). They may
-	// have up to InjectSize bytes together.
+	// have up to InjectSize bytes together. It does not cover Msg.RMA.
 	FlagInject
 	// FlagMore says that another operation follows at once, so the poller need not
 	// be woken for this one (FI_MORE).
@@ -48,7 +48,7 @@ type Msg struct {
 	Context  any // returned with the completion
 
 	// RMA scatters the operation: its elements go to these extents, one after the
-	// other, instead of to Addr and Key. Count is their sum. There is one completion
+	// other; Addr and Key must be 0 then. Count is their sum. There is one completion
 	// for all. It is the fastest way to update many words, as they share frames and
 	// what is common to them is sent once. An extent out of bounds makes the operation
 	// fail, but not the others, so it fails as one that may have run in part. RMA must
@@ -262,6 +262,9 @@ func (m *Msg) check(verb uint8, flags uint64) error {
 
 // checkRMA compares the extents with the count.
 func (m *Msg) checkRMA() error {
+	if m.Addr != 0 || m.Key != 0 {
+		return fmt.Errorf("xdpfab: address %#x and key %#x beside extents, which have their own: want 0: %w", m.Addr, m.Key, ErrNotSupported)
+	}
 	sum := 0
 	for i := range m.RMA {
 		n := m.RMA[i].Count

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -18,7 +19,8 @@ import (
 // 1500 bytes. Each word is treated atomically and exactly once; all of them are
 // not one transaction. When a method fails, some words may have been treated, and
 // the error says ErrNotExecuted only if none was. A RemoteVector may be used by many
-// goroutines.
+// goroutines. The region must be addressed from 0, as regions are unless they were
+// registered with virtual addresses.
 type RemoteVector[T Number] struct {
 	peer *Peer
 	key  uint64
@@ -79,6 +81,8 @@ func (v RemoteVector[T]) do(ctx context.Context, verb uint8, op atomic.Op, at []
 		return fmt.Errorf("xdpfab: %d values for %d words: want one each: %w", len(operands), len(at), ErrCount)
 	case verb == wire.VerbFetch && len(results) != len(at):
 		return fmt.Errorf("xdpfab: room for %d results of %d words: want one each: %w", len(results), len(at), ErrCount)
+	case len(at) > math.MaxUint32:
+		return fmt.Errorf("xdpfab: %d words: want at most %d: %w", len(at), math.MaxUint32, ErrCount)
 	case len(at) == 0:
 		return nil
 	}
@@ -90,6 +94,9 @@ func (v RemoteVector[T]) do(ctx context.Context, verb uint8, op atomic.Op, at []
 			return fmt.Errorf("xdpfab: word %d of %d: %w", index, v.n, ErrOutOfBounds)
 		}
 		extents[i] = mr.Extent{Offset: index * uint64(size), Key: v.key, Count: 1}
+	}
+	if op != atomic.Read {
+		c.operand = make([]byte, 0, len(at)*size+8) // appendWord writes 8, and keeps size
 	}
 	for _, x := range operands {
 		c.operand = appendWord(c.operand, x, size)
