@@ -58,6 +58,8 @@ type initiator struct {
 	msg     xdpfab.Msg
 	offset  uint64 // of the next operation
 	turn    uint64 // of the regions
+	eps     []*xdpfab.Endpoint
+	epTurn  int    // of the endpoints
 	whole   uint64 // key of the region of all the memory
 	limit   uint64 // offsets are below
 	done    uint64 // operations that completed
@@ -97,8 +99,8 @@ func (in *initiator) run(ctx context.Context) error {
 
 func newInitiator(ctx context.Context, dom *xdpfab.Domain, s *settings) (*initiator, error) {
 	f, ok := forms[s.op]
-	if !ok || s.window < s.endpoints || s.endpoints < 1 || s.elements < 1 || s.words < 1 || s.scatter < 1 {
-		return nil, fmt.Errorf("%+v: want op base, fetch or compare, at least an endpoint, and a window, words and elements for each", *s)
+	if !ok || s.window < 1 || s.endpoints < 1 || s.elements < 1 || s.words < 1 || s.scatter < 1 {
+		return nil, fmt.Errorf("%+v: want op base, fetch or compare, at least one endpoint, post in flight, word and element", *s)
 	}
 	if s.scatter > 1 && (s.elements > 1 || s.regions > 1) {
 		return nil, fmt.Errorf("%d words a post: want one element each, in one region", s.scatter)
@@ -119,7 +121,10 @@ func newInitiator(ctx context.Context, dom *xdpfab.Domain, s *settings) (*initia
 		return nil, fmt.Errorf("%d words of %d elements: region %s has %d bytes", s.words, s.elements, s.region, region.Size)
 	}
 	in.whole, in.window = region.Key, len(in.free)
-	in.msg = xdpfab.Msg{Count: s.elements * s.scatter, Key: region.Key, Datatype: atomic.Uint64, Op: f.op}
+	in.msg = xdpfab.Msg{Count: s.elements * s.scatter, Datatype: atomic.Uint64, Op: f.op}
+	if s.scatter == 1 {
+		in.msg.Key = region.Key
+	}
 	for range in.msg.Count {
 		in.msg.Buf = binary.LittleEndian.AppendUint64(in.msg.Buf, 1)
 		if s.op == "compare" {
@@ -129,8 +134,8 @@ func newInitiator(ctx context.Context, dom *xdpfab.Domain, s *settings) (*initia
 	return in, nil
 }
 
-// connect looks the region up and makes the endpoints, with a share of the window
-// each.
+// connect looks the region up and makes the endpoints. Each has a share of the
+// window; if there are more endpoints than that, they take turns.
 func (in *initiator) connect(ctx context.Context) (xdpfab.Region, error) {
 	peer, err := in.dom.Dial(ctx, in.s.peer)
 	if err != nil {
@@ -140,24 +145,24 @@ func (in *initiator) connect(ctx context.Context) (xdpfab.Region, error) {
 	if err != nil {
 		return region, err
 	}
-	share := in.s.window / in.s.endpoints
 	each := in.s.elements * in.s.scatter * wordSize
 	results := make([]byte, in.s.window*each)
 	for range in.s.endpoints {
-		ep, err := in.endpoint(ctx, share)
+		ep, err := in.endpoint(ctx, in.s.window/in.s.endpoints)
 		if err != nil {
 			return region, err
 		}
-		for range share {
-			sl := &slot{ep: ep}
-			if in.s.op != "base" {
-				sl.result, results = results[:each:each], results[each:]
-			}
-			if in.s.scatter > 1 {
-				sl.words = make([]mr.Extent, in.s.scatter)
-			}
-			in.free = append(in.free, sl)
+		in.eps = append(in.eps, ep)
+	}
+	for i := range max(in.s.window/in.s.endpoints*in.s.endpoints, min(in.s.window, in.s.endpoints)) {
+		sl := &slot{ep: in.eps[i%in.s.endpoints]}
+		if in.s.op != "base" {
+			sl.result, results = results[:each:each], results[each:]
 		}
+		if in.s.scatter > 1 {
+			sl.words = make([]mr.Extent, in.s.scatter)
+		}
+		in.free = append(in.free, sl)
 	}
 	return region, nil
 }
@@ -254,11 +259,16 @@ func (in *initiator) fill(now time.Time, n int) error {
 // full.
 func (in *initiator) post(from time.Time, more bool) (bool, error) {
 	sl := in.free[len(in.free)-1]
-	sl.posted = from
+	if sl.posted = from; in.s.window < in.s.endpoints {
+		sl.ep = in.eps[in.epTurn]
+	}
 	in.msg.Context, in.msg.Addr, in.msg.Result, in.msg.RMA = sl, in.offset, sl.result, sl.words
 	offset := in.offset
+	if sl.words != nil {
+		in.msg.Addr = 0
+	}
 	for i := range sl.words {
-		sl.words[i] = mr.Extent{Offset: offset, Key: in.msg.Key, Count: 1}
+		sl.words[i] = mr.Extent{Offset: offset, Key: in.whole, Count: 1}
 		offset = in.next(offset)
 	}
 	var flags uint64
@@ -272,6 +282,7 @@ func (in *initiator) post(from time.Time, more bool) (bool, error) {
 		return false, err
 	}
 	in.free = in.free[:len(in.free)-1]
+	in.epTurn = (in.epTurn + 1) % in.s.endpoints
 	if in.s.regions > 1 {
 		in.nextRegion()
 		return true, nil

@@ -91,6 +91,7 @@ func TestInitiator(t *testing.T) {
 		"arrays":         {op: "base", window: 4, endpoints: 1, words: 2, elements: 300, scatter: 1},
 		"scattered":      {op: "fetch", window: 8, endpoints: 2, words: 64, elements: 1, scatter: 100},
 		"scattered base": {op: "base", window: 8, endpoints: 2, words: 64, elements: 1, scatter: 100},
+		"in turn":        {op: "fetch", window: 8, endpoints: 30, words: 64, elements: 1, scatter: 10},
 		"many regions":   {op: "fetch", window: 16, endpoints: 1, words: 1, elements: 1, scatter: 1, regions: 1000},
 		"open loop":      {op: "fetch", window: 64, endpoints: 1, words: 64, elements: 1, scatter: 1, rate: 20000},
 	} {
