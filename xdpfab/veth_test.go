@@ -74,6 +74,18 @@ func TestVeth(t *testing.T) {
 				if n, err := w.Load(ctx(t)); n != 1000 || err != nil {
 					t.Errorf("%s: sum %d, %v, want 1000", addr, n, err)
 				}
+				v, err := xdpfab.Vector[uint64](ctx(t), p, "r")
+				if err != nil {
+					t.Fatal(err)
+				}
+				at, sums := make([]uint64, 1000), make([]uint64, 1000) // of several frames
+				ones := slices.Repeat([]uint64{1}, len(at))
+				for j := range at {
+					at[j] = v.Len() - 1 - uint64(i)
+				}
+				if err := v.Add(ctx(t), at, ones, sums); err != nil || sums[999] != 1000 || !slices.IsSorted(sums) {
+					t.Errorf("%s: %v, last sum %d, want 1000", addr, err, sums[999])
+				}
 			}
 		})
 	}
