@@ -16,12 +16,12 @@ import (
 
 const (
 	burst = 64 // packets taken from the port in one step
-	// timerPeriod is how often timers are looked at while anything is under way, and
-	// timerBatch the most sessions that are looked at then: with thousands, the rest
-	// waits for the next period. All of them each time would take a tenth of the
-	// poller's time at 1000 sessions, most of it for cache misses.
+	// timerPeriod is how often timers are looked at while anything is under way.
 	timerPeriod = int64(time.Millisecond)
-	timerBatch  = 256
+	// TimerBatch is the most sessions whose timers are looked at then: with thousands,
+	// the rest waits for the next period. All of them each time would take a tenth of
+	// the poller's time at 1000 sessions, most of it for cache misses.
+	TimerBatch = 256
 )
 
 // Config says what an engine works with.
@@ -293,7 +293,7 @@ func (e *Engine) pack() {
 // someTimers looks at the clocks of the sessions whose turn it is, and publishes the
 // counters.
 func (e *Engine) someTimers() {
-	for n := min(timerBatch, len(e.table.all)); n > 0 && len(e.table.all) > 0; n-- {
+	for n := min(TimerBatch, len(e.table.all)); n > 0 && len(e.table.all) > 0; n-- {
 		if e.turn == 0 || e.turn > len(e.table.all) {
 			e.turn = len(e.table.all)
 		}

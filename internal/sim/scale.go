@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
 )
 
 // scaleReport is how the design behaves as nodes are added: what was simulated with
@@ -162,8 +164,8 @@ func (r *scaleReport) table(w io.Writer) {
 		}
 		fmt.Fprintf(w, "| %d | %d | %d | %.1f | %.1f | %s | %d |\n", p.Nodes, p.Sessions, p.Queues, mib(p.Idle), mib(p.Most), measured, p.Modelled>>10)
 	}
-	fmt.Fprintf(w, "\nTimers: looking at a session takes %.0f ns of the machine at hand, once a millisecond: %.0f %% of a poller at %d sessions.\n",
-		b.TickNS, 100*b.TickNS*float64(r.Setup.Sessions)/float64(millisecond), r.Setup.Sessions)
+	fmt.Fprintf(w, "\nTimers: looking at a session takes %.0f ns of the machine at hand; %d have their turn each millisecond: %.1f %% of a poller at most, and at %d sessions timers are up to %d ms late.\n",
+		b.TickNS, engine.TimerBatch, 100*b.TickNS*engine.TimerBatch/float64(millisecond), r.Setup.Sessions, (r.Setup.Sessions+engine.TimerBatch-1)/engine.TimerBatch)
 	fmt.Fprint(w, "\nWhere it ends, one queue a node:\n\n| nodes | what reaches its bound | beyond |\n|--:|---|---|\n")
 	for _, l := range r.Limits {
 		fmt.Fprintf(w, "| %d | %s | %s |\n", l.Nodes, l.What, l.Beyond)
