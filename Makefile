@@ -4,6 +4,7 @@
 #   make test    every test: unit, race, fuzz seeds, XDP program, end to end
 #   make test-vm the tests that need a kernel, in a virtual machine, without root
 #   make check   lint, generated code, test, test-vm: what CI runs
+#   make bench   xdpfab beside the floor and its peers; bench-quick: within 40 s
 #
 # Each target installs what it lacks when it runs as root on Debian or Ubuntu,
 # and says what to install otherwise.

@@ -6,8 +6,8 @@ package atomic
 // those at the byte offsets, 32-bit little-endian, that lie one after the other in
 // offsets. The values from before go to result, unless that is empty.
 //
-// Each offset must be a multiple of the element's alignment, and leave room for an
-// element in mem: a wrong one panics.
+// Each offset must leave room for an element in mem, or it panics. That the elements
+// are aligned is the caller's to see to.
 type Sweep func(mem, offsets, operand, result []byte)
 
 // sweeps holds the sweeps by operation and datatype. They serve the forms Base and

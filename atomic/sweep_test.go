@@ -75,7 +75,7 @@ func TestTouch(t *testing.T) {
 			t.Error("no panic for an offset behind the memory")
 		}
 	}()
-	Touch(mem, []byte{64, 0, 0, 0}, 4)
+	Touch(mem[:63], []byte{60, 0, 0, 0}, 4)
 }
 
 // Random words, of which most are in no cache: one by one, and touched before.

@@ -32,10 +32,12 @@ func elementAt[T hotInt](b, offsets []byte) unsafe.Pointer {
 // Touch reads from mem at each of the byte offsets, 32-bit little-endian, that lie
 // stride bytes apart in offsets, and does nothing with it: a prefetch. A locked
 // instruction waits for its cache line alone; plain loads of many lines overlap.
-// Each offset must be less than len(mem), a multiple of 4: a wrong one panics.
+// Of each offset the aligned four bytes around it are read; if they are not all in
+// mem, which is aligned itself, it panics.
 func Touch(mem, offsets []byte, stride int) {
 	for len(offsets) >= stride && len(offsets) >= 4 {
 		i := int(binary.LittleEndian.Uint32(offsets)) &^ 3
+		_ = mem[i+3]                                          // the last byte lies inside, too
 		atomic.LoadUint32((*uint32)(unsafe.Pointer(&mem[i]))) // never optimised away
 		offsets = offsets[stride:]
 	}

@@ -88,7 +88,7 @@ func (d *driver) poll(core int) {
 			continue
 		}
 		d.pollUntilWanted()
-		d.release()
+		d.release(0)
 		nap = shortNap
 	}
 }
@@ -150,15 +150,16 @@ func (d *driver) progress() int {
 		return 0
 	}
 	n := d.eng.Step()
-	d.release()
+	d.release(0)
 	return n
 }
 
 // release gives busy up, and the baton to one who may wait for it. Who waits has
-// counted itself before it found busy taken, so it shows in callers here.
-func (d *driver) release() {
+// counted itself before it found busy taken, so it shows in callers here; self is 1
+// when the caller is among those counted.
+func (d *driver) release(self int32) {
 	d.busy.Store(false)
-	if d.callers.Load() > 0 {
+	if d.callers.Load() > self {
 		d.pass()
 	}
 }
@@ -220,10 +221,7 @@ func (d *driver) wait(ctx context.Context, s *signal) error {
 		if d.seize() {
 			holds = false // release hands it on
 			err := d.stepUntil(ctx, s)
-			d.busy.Store(false)
-			if d.callers.Load() > 1 { // others than this one; see release
-				d.pass()
-			}
+			d.release(1)
 			if err != nil {
 				return err
 			}
@@ -361,7 +359,7 @@ func (d *driver) stepFor(ran chan struct{}) {
 		}
 		if d.busy.CompareAndSwap(false, true) {
 			d.eng.Step()
-			d.release()
+			d.release(1)
 			continue
 		}
 		select {

@@ -83,7 +83,7 @@ func TestLostBaton(t *testing.T) {
 		d.busy.Store(true) // another goroutine steps
 		s := newSignal()
 		// It completes the operation of s and its own, and leaves.
-		ctx := raceContext{context.Background(), func() { s.raise(); d.release() }}
+		ctx := raceContext{context.Background(), func() { s.raise(); d.release(0) }}
 		if err := d.wait(ctx, &s); err != nil {
 			t.Fatal(err)
 		}

@@ -29,8 +29,9 @@ func (c *conn) place() *slot { return &c.slot }
 func (c *conn) link() *path  { return &c.path }
 func (c *conn) due() bool    { return c.ini.Due() }
 
-func (c *conn) emit(now int64, b []byte) int {
-	n := c.ini.Emit(now, b)
+func (c *conn) emit(b []byte) int {
+	c.p.e.look() // what is sent is dated
+	n := c.ini.Emit(c.p.e.now, b)
 	if c.ini.Resent != c.resent {
 		c.p.e.count[FramesResent] += c.ini.Resent - c.resent
 		c.resent = c.ini.Resent

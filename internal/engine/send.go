@@ -7,7 +7,7 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 // outgoing is a session with frames to send.
 type outgoing interface {
 	// emit writes the next frame into b, behind the room for link's header.
-	emit(now int64, b []byte) int
+	emit(b []byte) int
 	due() bool // emit would write one
 	link() *path
 	// clean is called when nothing is due any more.
@@ -69,7 +69,7 @@ func (e *Engine) drain(o outgoing) (sent int, full bool) {
 		if b == nil {
 			return sent, true
 		}
-		if n := o.emit(e.now, b[at:]); n > 0 {
+		if n := o.emit(b[at:]); n > 0 {
 			e.transmit(link, b, n)
 			sent++
 		}

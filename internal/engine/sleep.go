@@ -15,6 +15,7 @@ type sleeper struct {
 // Sleep waits for work for at most limit, or until the next timer is due.
 // Engine's thread only.
 func (e *Engine) Sleep(limit time.Duration) {
+	e.now = e.cfg.Clock()
 	e.timers()
 	d := limit
 	if e.nextDue != 0 {

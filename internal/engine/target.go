@@ -44,7 +44,7 @@ func (t *target) place() *slot { return &t.slot }
 func (t *target) link() *path  { return &t.path }
 func (t *target) due() bool    { return t.s.Due() }
 
-func (t *target) emit(_ int64, b []byte) int { return t.s.Emit(b) }
+func (t *target) emit(b []byte) int { return t.s.Emit(b) }
 
 func (t *target) clean() {
 	t.listed = false
