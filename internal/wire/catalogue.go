@@ -21,7 +21,9 @@ type Entry struct {
 	Datatype uint8  // hint: what the elements are; NoDatatype when unsaid
 	Total    uint32 // entries in the whole catalogue
 	NameLen  uint8
-	Name     [MaxNameLen]byte // zero beyond NameLen
+	// Incarnation tells this registration from every other, also from a later one of the same key; never 0.
+	Incarnation uint32
+	Name        [MaxNameLen]byte // zero beyond NameLen
 }
 
 // SetName sets the name; it reports false when the name is longer than MaxNameLen bytes.
@@ -47,6 +49,7 @@ func (e *Entry) Put(b []byte) int {
 	name := e.Name[:min(e.NameLen, MaxNameLen)]
 	b[16], b[17], b[18] = e.Access, uint8(len(name)), e.Datatype
 	le.PutUint32(b[24:], e.Total)
+	le.PutUint32(b[28:], e.Incarnation)
 	copy(b[32:], name)
 	return EntryLen
 }
@@ -58,14 +61,11 @@ func (e *Entry) Parse(b []byte) Reason {
 	}
 	le := binary.LittleEndian
 	*e = Entry{Key: le.Uint64(b), Size: le.Uint64(b[8:]), Access: b[16], NameLen: b[17], Datatype: b[18],
-		Total: le.Uint32(b[24:]), Name: [MaxNameLen]byte(b[32:])}
+		Total: le.Uint32(b[24:]), Incarnation: le.Uint32(b[28:]), Name: [MaxNameLen]byte(b[32:])}
 	if e.NameLen > MaxNameLen {
 		return ReasonBadName
 	}
 	if r := checkZero(b[19:24]); r != ReasonOK {
-		return r
-	}
-	if r := checkZero(b[28:32]); r != ReasonOK {
 		return r
 	}
 	return checkZero(e.Name[e.NameLen:])

@@ -9,7 +9,7 @@ func AtomicLen(verb, op, datatype, flags uint8, count uint32) int {
 	if size == 0 {
 		return 0
 	}
-	return int(fixedLen[flags&knownRecordFlags]) + operands(verb, op)*pad4(int(count)*size)
+	return int(fixedLen[flags]) + operands(verb, op)*pad4(int(count)*size)
 }
 
 // MaxCount returns how many elements one atomic record of the given flags can carry in a frame of its own, when the
@@ -26,7 +26,7 @@ func (w *RecordWriter) Fit(rec *Record) uint32 {
 		return 0
 	}
 	whole := max(rec.Count, 1)
-	flags := w.flags(rec.Key, rec.Offset, whole, max(rec.Total, whole))
+	flags := w.flags(rec, whole, max(rec.Total, whole))
 	n := maxCount(rec.Verb, rec.Op, rec.Datatype, flags, len(w.buf)-w.n, w.room)
 	if n >= whole {
 		return whole
@@ -41,7 +41,7 @@ func maxCount(verb, op, datatype, flags uint8, reqRoom, respRoom int) uint32 {
 	if size == 0 || respRoom < statusEntry {
 		return 0
 	}
-	room := reqRoom - int(fixedLen[flags&knownRecordFlags])
+	room := reqRoom - int(fixedLen[flags])
 	if room < 0 {
 		return 0
 	}

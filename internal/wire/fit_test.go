@@ -16,7 +16,7 @@ func TestAtomicLen(t *testing.T) {
 		}
 		var w RecordWriter
 		w.Reset(make([]byte, 1400), 1400)
-		flags := w.flags(rec.Key, rec.Offset, rec.Count, rec.Total)
+		flags := w.flags(&rec, rec.Count, rec.Total)
 		if !w.Append(&rec) {
 			t.Fatalf("does not fit: %+v", rec)
 		}

@@ -6,7 +6,7 @@ import "encoding/binary"
 
 // Lengths of the payloads that open and close sessions, bytes.
 const (
-	HelloLen  = 52 // hello and hello-ack
+	HelloLen  = 64 // hello and hello-ack
 	ResetLen  = 12
 	CookieLen = 16
 )
@@ -34,14 +34,22 @@ type HelloMsg struct {
 	Endpoint uint16 // target endpoint number
 	MaxFrame uint16 // longest frame that the initiator can receive, bytes
 	Window   uint16 // frames in flight that it would like
+	Keep     uint16 // seconds of silence for which the target is asked to remember the session
 	Features uint32 // zero in this version
 	Cookie   Cookie
 	Resume   Resume // the session before, when its fate is to be cleared up; PSN: all answers up to it have arrived
+	// Origin names the initiating endpoint in this life of its process, whatever its addresses are: random and never
+	// used again. Serial numbers its sessions in the order begun, so of two hellos of one origin for one endpoint the
+	// later is known.
+	Origin uint64
+	Serial uint32
 }
 
 // Put writes the payload into b, which has room for HelloLen bytes, and returns HelloLen.
 func (m *HelloMsg) Put(b []byte) int {
-	putHello(b, m.Nonce, m.Session, m.Endpoint, m.MaxFrame, m.Window, m.Features, &m.Cookie, &m.Resume)
+	putHello(b, m.Nonce, m.Session, m.Endpoint, m.MaxFrame, m.Window, m.Keep, m.Features, &m.Cookie, &m.Resume)
+	binary.LittleEndian.PutUint64(b[52:], m.Origin)
+	binary.LittleEndian.PutUint32(b[60:], m.Serial)
 	return HelloLen
 }
 
@@ -52,9 +60,9 @@ func (m *HelloMsg) Parse(b []byte) Reason {
 	}
 	le := binary.LittleEndian
 	*m = HelloMsg{Nonce: le.Uint64(b), Session: le.Uint32(b[8:]), Endpoint: le.Uint16(b[12:]),
-		MaxFrame: le.Uint16(b[14:]), Window: le.Uint16(b[16:]), Features: le.Uint32(b[20:]), Cookie: Cookie(b[24:]),
-		Resume: getResume(b[40:])}
-	return checkZero(b[18:20])
+		MaxFrame: le.Uint16(b[14:]), Window: le.Uint16(b[16:]), Keep: le.Uint16(b[18:]), Features: le.Uint32(b[20:]),
+		Cookie: Cookie(b[24:]), Resume: getResume(b[40:]), Origin: le.Uint64(b[52:]), Serial: le.Uint32(b[60:])}
+	return ReasonOK
 }
 
 // HelloStatus is the target's answer to a hello.
@@ -68,11 +76,12 @@ const (
 	HelloFull                     // no session to be had
 	HelloBadVersion               // version not spoken
 	HelloShuttingDown             // target is closing
+	HelloOutdated                 // this session has ended, or a later one of the same origin has begun
 	numHelloStatuses
 )
 
 var helloStatusNames = [numHelloStatuses]string{"accepted", "cookie challenge", "no such endpoint", "full",
-	"version not supported", "shutting down"}
+	"version not supported", "shutting down", "outdated"}
 
 // String returns the answer in words.
 func (s HelloStatus) String() string { return nameOf(helloStatusNames[:], "hello status", s) }
@@ -87,11 +96,18 @@ type HelloAckMsg struct {
 	Features uint32
 	Cookie   Cookie // for HelloChallenge
 	Resume   Resume // that of the hello, if the target knows it; PSN: all requests up to it have run, no other ever will
+	Life     uint64 // names this life of the target's process: random, and new after a restart
+	Lost     bool   // of Resume: the answers are forgotten, though how far it got is known
 }
 
 // Put writes the payload into b, which has room for HelloLen bytes, and returns HelloLen.
 func (m *HelloAckMsg) Put(b []byte) int {
-	putHello(b, m.Nonce, m.Session, uint16(m.Status), m.MaxFrame, m.Window, m.Features, &m.Cookie, &m.Resume)
+	putHello(b, m.Nonce, m.Session, uint16(m.Status), m.MaxFrame, m.Window, 0, m.Features, &m.Cookie, &m.Resume)
+	binary.LittleEndian.PutUint64(b[52:], m.Life)
+	binary.LittleEndian.PutUint32(b[60:], 0)
+	if m.Lost {
+		b[60] = 1
+	}
 	return HelloLen
 }
 
@@ -103,25 +119,27 @@ func (m *HelloAckMsg) Parse(b []byte) Reason {
 	le := binary.LittleEndian
 	*m = HelloAckMsg{Nonce: le.Uint64(b), Session: le.Uint32(b[8:]), Status: HelloStatus(b[12]),
 		MaxFrame: le.Uint16(b[14:]), Window: le.Uint16(b[16:]), Features: le.Uint32(b[20:]), Cookie: Cookie(b[24:]),
-		Resume: getResume(b[40:])}
+		Resume: getResume(b[40:]), Life: le.Uint64(b[52:]), Lost: b[60] == 1}
 	switch {
-	case b[13]|b[18]|b[19] != 0:
+	case b[13]|b[18]|b[19]|b[61]|b[62]|b[63] != 0:
 		return ReasonBadPadding
-	case m.Status >= numHelloStatuses:
+	case m.Status >= numHelloStatuses, b[60] > 1:
 		return ReasonBadPayload
 	}
 	return ReasonOK
 }
 
-// putHello writes the layout that hello and hello-ack share; at12 is the endpoint of the one, the status of the other.
-func putHello(b []byte, nonce uint64, session uint32, at12, maxFrame, window uint16, features uint32, c *Cookie, r *Resume) {
+// putHello writes the part of the layout that hello and hello-ack share; at12 is the endpoint of the one, the status of the other.
+func putHello(b []byte, nonce uint64, session uint32, at12, maxFrame, window, keep uint16, features uint32,
+	c *Cookie, r *Resume) {
 	_ = b[HelloLen-1]
 	le := binary.LittleEndian
 	le.PutUint64(b, nonce)
 	le.PutUint32(b[8:], session)
 	le.PutUint16(b[12:], at12)
 	le.PutUint16(b[14:], maxFrame)
-	le.PutUint32(b[16:], uint32(window)) // and two reserved bytes
+	le.PutUint16(b[16:], window)
+	le.PutUint16(b[18:], keep)
 	le.PutUint32(b[20:], features)
 	copy(b[24:], c[:])
 	le.PutUint32(b[40:], r.Session)

@@ -15,7 +15,7 @@ const (
 
 // Flags of an atomic record: which optional fields follow its first four bytes.
 const (
-	RecordKey   uint8 = 1 << 0 // key u64; without it the key of the previous atomic record of the frame holds
+	RecordKey   uint8 = 1 << 0 // key u64; without it the key, and the incarnation, of the previous atomic record of the frame hold
 	RecordOff64 uint8 = 1 << 1 // offset is u64 instead of u32
 	RecordCount uint8 = 1 << 2 // count u32; without it 1
 	RecordTotal uint8 = 1 << 3 // total u32; without it the count
@@ -23,11 +23,17 @@ const (
 	knownRecordFlags = RecordKey | RecordOff64 | RecordCount | RecordTotal
 
 	// RecordRun makes one record of many operations on one element each, alike but
-	// for offset and operands. It goes with RecordKey alone; see Record.Run.
+	// for offset and operands. It goes with RecordKey and RecordIncarnation alone; see Record.Run.
 	RecordRun uint8 = 1 << 4
 	// RecordShared says that the operations of a run have equal operands, which are
 	// given once.
 	RecordShared uint8 = 1 << 5
+	// RecordIncarnation says that the key is followed by the incarnation u32 of the region
+	// that is meant. It goes with RecordKey.
+	RecordIncarnation uint8 = 1 << 6
+
+	// recordForm are the flags that change how a record goes on behind its key.
+	recordForm = ^(RecordKey | RecordIncarnation)
 )
 
 // OpRead is the one operation whose encoding differs: it has no operand.
@@ -49,11 +55,11 @@ var elemSize = [256]uint8{
 // ElemSize returns the size of one element of the datatype in bytes, 0 when the datatype is unknown.
 func ElemSize(datatype uint8) int { return int(elemSize[datatype]) }
 
-// fixedLen gives the bytes of an atomic record before its operand, by flags.
-var fixedLen = func() (t [knownRecordFlags + 1]uint8) {
+// fixedLen gives the bytes of an atomic record before its operand, by flags. Flags of runs do not count.
+var fixedLen = func() (t [256]uint8) {
 	for f := range t {
 		t[f] = 8
-		for bit, extra := range [...]uint8{8, 4, 4, 4} { // key, wider offset, count, total
+		for bit, extra := range [...]uint8{8, 4, 4, 4, 0, 0, 4} { // key, wider offset, count, total; incarnation
 			if f>>bit&1 != 0 {
 				t[f] += extra
 			}
@@ -76,6 +82,7 @@ type Record struct {
 	Total              uint32 // elements from this record's first to the end of the caller's array: bounds to check
 	Ordinal            uint32
 	Key                uint64
+	Incarnation        uint32 // of the region meant; 0 for whichever has the key
 	Offset             uint64 // bytes
 	Operand            []byte
 	Compare            []byte

@@ -12,6 +12,7 @@ type RecordReader struct {
 	pos     int    // of the next record; at most len(payload)
 	left    int    // operations still to come
 	key     uint64 // of the last atomic record
+	inc     uint32 // of the last atomic record
 	hasKey  bool
 	reason  Reason
 }
@@ -74,26 +75,23 @@ func (r *RecordReader) Next(rec *Record) bool {
 	if !isAtomic(verb) {
 		return r.nextOther(rec, p)
 	}
-	if flags > knownRecordFlags {
+	if flags&^(knownRecordFlags|RecordIncarnation) != 0 {
 		return r.nextRun(rec, p)
 	}
-	n, size := int(fixedLen[flags&knownRecordFlags]), uint64(elemSize[datatype])
+	n, size := int(fixedLen[flags]), uint64(elemSize[datatype])
 	if size == 0 {
 		return r.refuse(ReasonBadDatatype)
 	}
 	if len(p) < n {
 		return r.refuse(ReasonTruncated)
 	}
-	at := 4
-	if flags&RecordKey != 0 {
-		r.key, r.hasKey = binary.LittleEndian.Uint64(p[4:]), true
-		at = 12
-	} else if !r.hasKey {
-		return r.refuse(ReasonNoKey)
+	at, reason := r.region(rec, p)
+	if reason != ReasonOK {
+		return r.refuse(reason)
 	}
-	rec.Key, rec.Offset = r.key, uint64(binary.LittleEndian.Uint32(p[at:]))
+	rec.Offset = uint64(binary.LittleEndian.Uint32(p[at:]))
 	rec.Count, rec.Total = 1, 1
-	if flags&^RecordKey != 0 {
+	if flags&recordForm != 0 {
 		if reason := rec.getFields(p[at:n]); reason != ReasonOK {
 			return r.refuse(reason)
 		}
@@ -106,6 +104,25 @@ func (r *RecordReader) Next(rec *Record) bool {
 		return true
 	}
 	return r.operands(rec, p, n, size)
+}
+
+// region decodes which region a record means, and returns what follows that. p is long enough for what the flags ask.
+func (r *RecordReader) region(rec *Record, p []byte) (at int, reason Reason) {
+	at = 4
+	if rec.Flags&RecordKey != 0 {
+		r.key, r.inc, r.hasKey = binary.LittleEndian.Uint64(p[4:]), 0, true
+		at = 12
+		if rec.Flags&RecordIncarnation != 0 {
+			r.inc = binary.LittleEndian.Uint32(p[12:])
+			at = 16
+		}
+	} else if rec.Flags&RecordIncarnation != 0 {
+		return 0, ReasonBadFlags
+	} else if !r.hasKey {
+		return 0, ReasonNoKey
+	}
+	rec.Key, rec.Incarnation = r.key, r.inc
+	return at, ReasonOK
 }
 
 // getFields decodes the offset and the fields behind it: p has just the length that the flags ask for.
@@ -198,29 +215,26 @@ func (r *RecordReader) nextOther(rec *Record, p []byte) bool {
 
 // nextRun decodes a run. p, from the record on, has at least minRecord bytes; the head is in rec.
 func (r *RecordReader) nextRun(rec *Record, p []byte) bool {
-	if rec.Flags&^(RecordKey|RecordShared) != RecordRun {
+	if rec.Flags&^(RecordKey|RecordIncarnation|RecordShared) != RecordRun {
 		return r.refuse(ReasonBadFlags)
 	}
 	size := int(elemSize[rec.Datatype])
 	if size == 0 || size&3 != 0 {
 		return r.refuse(ReasonBadDatatype)
 	}
-	at := 4
-	if rec.Flags&RecordKey != 0 {
-		if len(p) < minRecord+8 {
-			return r.refuse(ReasonTruncated)
-		}
-		r.key, r.hasKey = binary.LittleEndian.Uint64(p[4:]), true
-		at = 12
-	} else if !r.hasKey {
-		return r.refuse(ReasonNoKey)
+	if len(p) < int(fixedLen[rec.Flags]) {
+		return r.refuse(ReasonTruncated)
+	}
+	at, reason := r.region(rec, p)
+	if reason != ReasonOK {
+		return r.refuse(reason)
 	}
 	n := int(binary.LittleEndian.Uint32(p[at:]))
 	if n < 2 || n > r.left {
 		return r.refuse(ReasonBadCount)
 	}
 	at += 4
-	rec.Key, rec.Offset, rec.Count, rec.Total = r.key, 0, 1, 1
+	rec.Offset, rec.Count, rec.Total = 0, 1, 1
 	rec.Operand, rec.Compare = nil, nil
 	given := operands(rec.Verb, rec.Op) * size
 	rec.Run, rec.Stride = n, 4+given

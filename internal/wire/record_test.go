@@ -44,7 +44,7 @@ func randomRecord(rng *rand.Rand) Record {
 		return rec
 	}
 	rec.Op, rec.Datatype = uint8(rng.IntN(20)), uint8(rng.IntN(NumDatatypes))
-	rec.Key = rng.Uint64N(2)
+	rec.Key, rec.Incarnation = rng.Uint64N(2), rng.Uint32N(3)*rng.Uint32N(2)
 	rec.Offset = rng.Uint64() >> rng.IntN(64)
 	rec.Count = 1 + uint32(rng.IntN(4))
 	rec.Total = rec.Count + uint32(rng.IntN(2)*rng.IntN(1000))
@@ -78,7 +78,7 @@ func similar(rng *rand.Rand, rec Record) Record {
 
 // sameRecord compares everything but the flags, which are the encoder's choice.
 func sameRecord(a, b *Record) bool {
-	return a.Verb == b.Verb && a.Op == b.Op && a.Datatype == b.Datatype && a.Key == b.Key && a.Offset == b.Offset &&
+	return a.Verb == b.Verb && a.Op == b.Op && a.Datatype == b.Datatype && a.Key == b.Key && a.Incarnation == b.Incarnation && a.Offset == b.Offset &&
 		a.Count == b.Count && a.Total == b.Total && a.Ordinal == b.Ordinal && bytes.Equal(a.Operand, b.Operand) &&
 		bytes.Equal(a.Compare, b.Compare) && bytes.Equal(a.Name, b.Name)
 }
@@ -223,6 +223,9 @@ func TestValidateRefuses(t *testing.T) {
 		want    Reason
 	}{
 		{"good", good, 1, ReasonOK},
+		{"incarnation", raw(VerbAtomic, opSum, dtUint64, RecordKey|RecordIncarnation, 7, 0, 9, 64, 1, 0), 1, ReasonOK},
+		{"incarnation without key", append(bytes.Clone(good), raw(VerbAtomic, opSum, dtUint64, RecordIncarnation, 9, 64, 1, 0)...), 2, ReasonBadFlags},
+		{"incarnation cut off", raw(VerbAtomic, opSum, dtUint64, RecordKey|RecordIncarnation, 7, 0), 1, ReasonTruncated},
 		{"total equals count", raw(VerbAtomic, opSum, dtUint64, RecordKey|RecordTotal, 7, 0, 64, 1, 1, 0), 1, ReasonOK},
 		{"count 1 spelt out", raw(VerbAtomic, opSum, dtUint64, RecordKey|RecordCount, 7, 0, 64, 1, 1, 0), 1, ReasonOK},
 		{"unknown op", raw(VerbAtomic, 99, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonOK},
@@ -234,7 +237,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"verb 0", raw(0, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadVerb},
 		{"verb 4", raw(4, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadVerb},
 		{"datatype", raw(VerbAtomic, opSum, NumDatatypes, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadDatatype},
-		{"flags", raw(VerbAtomic, opSum, dtUint64, 0x41, 7, 0, 64, 1, 0), 1, ReasonBadFlags},
+		{"flags", raw(VerbAtomic, opSum, dtUint64, 0x81, 7, 0, 64, 1, 0), 1, ReasonBadFlags},
 		{"run, shared", raw(VerbAtomic, opSum, dtUint64, 0x31, 7, 0, 2, 1, 0, 64, 72), 2, ReasonOK},
 		{"run, apart", raw(VerbAtomic, opSum, dtUint64, 0x11, 7, 0, 2, 64, 1, 0, 72, 1, 0), 2, ReasonOK},
 		{"run of one", raw(VerbAtomic, opSum, dtUint64, 0x31, 7, 0, 1, 1, 0, 64), 1, ReasonBadCount},

@@ -15,6 +15,7 @@ type RecordWriter struct {
 	ops    int
 	room   int    // bytes left in the response's payload
 	key    uint64 // of the last atomic record
+	inc    uint32 // of the last atomic record
 	hasKey bool
 	run    run
 }
@@ -64,14 +65,14 @@ func (w *RecordWriter) atomic(rec *Record) bool {
 	if rec.Verb != VerbAtomic {
 		value = padded
 	}
-	flags := w.flags(rec.Key, rec.Offset, count, rec.Total)
+	flags := w.flags(rec, count, rec.Total)
 	if w.run.n != 0 {
 		if flags == 0 && w.run.like(rec) {
 			return w.join(rec, value)
 		}
 		w.run.n = 0
 	}
-	fixed := int(fixedLen[flags&knownRecordFlags])
+	fixed := int(fixedLen[flags])
 	b := w.reserve(fixed+operands(rec.Verb, rec.Op)*padded, value)
 	if b == nil || !putOperands(b[fixed:], rec, bytes) {
 		return false
@@ -81,14 +82,18 @@ func (w *RecordWriter) atomic(rec *Record) bool {
 	at := 4
 	if flags&RecordKey != 0 {
 		le.PutUint64(b[4:], rec.Key)
-		w.key, w.hasKey = rec.Key, true
+		w.key, w.inc, w.hasKey = rec.Key, rec.Incarnation, true
 		at = 12
 	}
+	if flags&RecordIncarnation != 0 {
+		le.PutUint32(b[12:], rec.Incarnation)
+		at = 16
+	}
 	le.PutUint32(b[at:], uint32(rec.Offset))
-	if flags&^RecordKey != 0 {
+	if flags&recordForm != 0 {
 		putFields(b[at:fixed], flags, rec.Offset, count, rec.Total)
 	}
-	if flags&^RecordKey == 0 && bytes&3 == 0 {
+	if flags&recordForm == 0 && bytes&3 == 0 {
 		w.run = run{n: 1, head: headOf(rec), at: w.n, operands: w.n + fixed, end: w.n + len(b), value: uint8(value)}
 	}
 	w.commit(len(b), value)
@@ -114,11 +119,14 @@ func putOperands(b []byte, rec *Record, bytes int) bool {
 }
 
 // flags chooses the fields that the record needs here.
-func (w *RecordWriter) flags(key, offset uint64, count, total uint32) (f uint8) {
-	if !w.hasKey || key != w.key {
+func (w *RecordWriter) flags(rec *Record, count, total uint32) (f uint8) {
+	if !w.hasKey || rec.Key != w.key || rec.Incarnation != w.inc {
 		f |= RecordKey
+		if rec.Incarnation != 0 {
+			f |= RecordIncarnation
+		}
 	}
-	if offset > math.MaxUint32 {
+	if rec.Offset > math.MaxUint32 {
 		f |= RecordOff64
 	}
 	if count != 1 {

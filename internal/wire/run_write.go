@@ -129,10 +129,7 @@ func (w *RecordWriter) Extend(offset uint64, operand []byte) bool {
 
 // countAt returns where the run has its count.
 func (w *RecordWriter) countAt() int {
-	if w.buf[w.run.at+3]&RecordKey != 0 {
-		return w.run.at + 12
-	}
-	return w.run.at + 4
+	return w.run.at + int(fixedLen[w.buf[w.run.at+3]]) - 4
 }
 
 // sameOperands reports whether the operation has the shared operands of the run, or the last ones.

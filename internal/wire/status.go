@@ -17,11 +17,12 @@ const (
 	StatusBadCount           // count that cannot be served, for instance results longer than a frame
 	StatusNotFound           // no such catalogue entry
 	StatusNotExecuted        // refused for another reason, for instance shutting down
+	StatusStale              // the key is now that of another region than the one that was meant
 	numStatuses
 )
 
 var statusNames = [numStatuses]string{"ok", "no such key", "no access", "out of bounds", "misaligned", "unsupported",
-	"bad count", "not found", "not executed"}
+	"bad count", "not found", "not executed", "stale incarnation"}
 
 // String returns the status in words.
 func (s Status) String() string { return nameOf(statusNames[:], "status", s) }
