@@ -16,6 +16,7 @@ type Region struct {
 	addr   uint64 // virtual address of the first byte
 	access Access
 	name   string
+	born   uint32 // the incarnation
 	mem    *Memory
 	table  *Table
 
@@ -25,6 +26,10 @@ type Region struct {
 
 // Key returns the key by which peers name the region.
 func (r *Region) Key() uint64 { return r.key }
+
+// Incarnation tells this registration from every other one, of this life of the process or another, also if they
+// have the same key: random, and never 0.
+func (r *Region) Incarnation() uint32 { return r.born }
 
 // Len returns the size in bytes.
 func (r *Region) Len() int { return len(r.data) }

@@ -51,7 +51,7 @@ func (t *Table) Register(m *Memory, o Options) (*Region, error) {
 	if len(o.Name) > MaxName {
 		return nil, fmt.Errorf("%w: it has %d bytes, expected at most %d", ErrName, len(o.Name), MaxName)
 	}
-	r := &Region{table: t, mem: m, access: o.Access, name: o.Name}
+	r := &Region{table: t, mem: m, access: o.Access, name: o.Name, born: newIncarnation()}
 	data, err := m.hold(r, o.Offset, o.Length)
 	if err != nil {
 		return nil, err
@@ -112,6 +112,17 @@ func (t *Table) unpublish(r *Region) []inside {
 		}
 	}
 	return r.holders
+}
+
+// newIncarnation draws a number that no other registration is likely to have.
+func newIncarnation() uint32 {
+	for {
+		var b [4]byte
+		_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the program instead
+		if n := binary.LittleEndian.Uint32(b[:]); n != 0 {
+			return n
+		}
+	}
 }
 
 // unusedKey draws a key that a peer cannot guess.

@@ -102,6 +102,9 @@ func (m *Memory) atomic(i int) wire.Status {
 	if m.find(rec.Key) == nil {
 		return wire.StatusNoKey
 	}
+	if !m.meant() {
+		return wire.StatusStale
+	}
 	size := uint64(wire.ElemSize(rec.Datatype))
 	n := uint64(rec.Count) * size
 	target, fault := m.last.Resolve(rec.Offset, n, uint64(rec.Total)*size, aligns[rec.Datatype], needs(rec))
@@ -158,6 +161,7 @@ func (m *Memory) catalogue(i int) wire.Status {
 	entry := wire.Entry{
 		Key: r.Key(), Size: uint64(r.Len()), Access: uint8(r.Access()),
 		Datatype: wire.NoDatatype, Total: uint32(m.table.Named()),
+		Incarnation: r.Incarnation(),
 	}
 	entry.SetName(r.Name())
 	entry.Put(v)

@@ -25,7 +25,7 @@ func (m *Memory) runAtOnce(i int) bool {
 	}
 	kernel := kernels[rec.Verb][rec.Op][rec.Datatype]
 	region := m.find(rec.Key)
-	if kernel == nil || region == nil {
+	if kernel == nil || region == nil || !m.meant() {
 		return false
 	}
 	size, align := wire.ElemSize(rec.Datatype), aligns[rec.Datatype]
@@ -63,6 +63,11 @@ func (m *Memory) find(key uint64) *mr.Region {
 		m.last = m.reader.Lookup(key)
 	}
 	return m.last
+}
+
+// meant reports whether the region found is the one that the record at hand means.
+func (m *Memory) meant() bool {
+	return m.rec.Incarnation == 0 || m.rec.Incarnation == m.last.Incarnation()
 }
 
 // allWithin reports whether each offset is at most last and a multiple of align, a

@@ -51,20 +51,23 @@ type Completer interface {
 // completes. The fields of the first group are written by the poster between
 // Claim and Publish and read by the engine afterwards.
 type Op struct {
-	Peer     *Peer
-	Done     Completer
-	Context  any
-	Key      uint64
-	Offset   uint64 // bytes, or a virtual address
-	Operand  []byte // Count elements; the name for VerbLookup
-	Compare  []byte
-	Result   []byte // Count elements; written by the engine before completion
-	Count    uint32 // elements; the ordinal for VerbList
-	Verb     uint8
-	Opcode   uint8
-	Datatype uint8
-	Flags    uint8
-	Value    uint64 // free for the poster
+	Peer    *Peer
+	Done    Completer
+	Context any
+	Key     uint64
+	Offset  uint64 // bytes, or a virtual address
+	Operand []byte // Count elements; the name for VerbLookup
+	Compare []byte
+	Result  []byte // Count elements; written by the engine before completion
+	Count   uint32 // elements; the ordinal for VerbList
+	// Incarnation is that of the region meant, and of all Extents; 0 for whichever
+	// region has the key.
+	Incarnation uint32
+	Verb        uint8
+	Opcode      uint8
+	Datatype    uint8
+	Flags       uint8
+	Value       uint64 // free for the poster
 	// Extents say where the elements are, instead of Key and Offset, when they are
 	// not next to each other: Count elements in all. Like the operands of a long
 	// operation, they must stay untouched until completion.

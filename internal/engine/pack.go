@@ -53,7 +53,7 @@ func (p *Peer) packFrame(b []byte) bool {
 // offset and operands.
 func (op *Op) follows(before *Op) bool {
 	return op.Verb == before.Verb && op.Opcode == before.Opcode && op.Datatype == before.Datatype &&
-		op.Key == before.Key && op.Verb <= wire.VerbCompare && op.Count == 1 && op.sent == 0 &&
+		op.Key == before.Key && op.Incarnation == before.Incarnation && op.Verb <= wire.VerbCompare && op.Count == 1 && op.sent == 0 &&
 		op.Flags == 0 && op.Extents == nil && before.Extents == nil && !op.failed
 }
 
@@ -65,7 +65,7 @@ func (p *Peer) packOp(w *wire.RecordWriter, op *Op) segment {
 	case op.Verb <= wire.VerbCompare && op.Extents != nil:
 		packExtents(w, op, &seg)
 	case op.Verb <= wire.VerbCompare:
-		rec := wire.Record{Verb: op.Verb, Op: op.Opcode, Datatype: op.Datatype, Key: op.Key}
+		rec := wire.Record{Verb: op.Verb, Op: op.Opcode, Datatype: op.Datatype, Key: op.Key, Incarnation: op.Incarnation}
 		size := uint64(wire.ElemSize(op.Datatype))
 		packArray(w, op, &seg, &rec, op.Offset+uint64(op.sent)*size, op.Count-op.sent)
 	default:
@@ -108,7 +108,7 @@ func packArray(w *wire.RecordWriter, op *Op, seg *segment, rec *wire.Record, off
 // packExtents appends a record for part of an extent, or records for any number of
 // extents of one element.
 func packExtents(w *wire.RecordWriter, op *Op, seg *segment) {
-	rec := wire.Record{Verb: op.Verb, Op: op.Opcode, Datatype: op.Datatype}
+	rec := wire.Record{Verb: op.Verb, Op: op.Opcode, Datatype: op.Datatype, Incarnation: op.Incarnation}
 	size := uint64(wire.ElemSize(op.Datatype))
 	for op.extent < len(op.Extents) {
 		x := &op.Extents[op.extent]
