@@ -19,20 +19,20 @@ type segment struct {
 func (c *conn) succeeded(psn uint32) {
 	for _, s := range c.frames[psn%session.MaxWindow] {
 		if s.resultLen() > 0 && c.ini.Waits(psn) {
-			c.p.e.count[Invalid]++
+			c.r.e.count[Invalid]++
 			c.close(session.ProtocolError)
 			return
 		}
 	}
-	if !c.ini.Retire(c.p.e.now, psn) {
+	if !c.ini.Retire(c.r.e.now, psn) {
 		return
 	}
-	segs := c.take(psn)
+	segs := c.release(psn)
 	for i := range segs {
 		segs[i].op.ran = true
 		segs[i].settle()
 	}
-	c.p.e.giveSegments(segs)
+	c.r.e.giveSegments(segs)
 }
 
 // responded completes a frame from its response. A response that does not match
@@ -40,19 +40,19 @@ func (c *conn) succeeded(psn uint32) {
 func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
 	segs := c.frames[psn%session.MaxWindow]
 	if !wellFormed(segs, h, payload) {
-		c.p.e.count[Invalid]++
+		c.r.e.count[Invalid]++
 		c.close(session.ProtocolError)
 		return
 	}
-	c.ini.Retire(c.p.e.now, psn)
-	segs = c.take(psn)
+	c.ini.Retire(c.r.e.now, psn)
+	segs = c.release(psn)
 	var r wire.ResponseReader
 	r.Reset(payload, int(h.Ops), h.Flags)
 	for i := range segs {
 		segs[i].results(&r)
 		segs[i].settle()
 	}
-	c.p.e.giveSegments(segs)
+	c.r.e.giveSegments(segs)
 }
 
 // wellFormed checks a response against the records that it answers.
@@ -116,7 +116,7 @@ func (s *segment) results(r *wire.ResponseReader) {
 func (s *segment) settle() {
 	op := s.op
 	op.pending--
-	if op.pending == 0 && op.whole() && op.Peer.head != op {
+	if op.pending == 0 && op.whole() && op.Peer.r.head != op {
 		op.finish()
 	}
 }

@@ -7,33 +7,39 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// conn is one session to a peer, from this side: the state machine, and what each
-// frame in flight carries. A peer has one at a time, and perhaps the one before it,
+// conn is one session to a remote, from this side: the state machine, and what each
+// frame in flight carries. A remote has one at a time, and perhaps the one before it,
 // whose outcome is still to be cleared up.
 type conn struct {
-	p      *Peer
-	ini    *session.Initiator
-	slot   slot
-	path   path
-	frames [session.MaxWindow][]segment // by psn
-	dirty  bool                         // on the engine's dirty list
-	resent uint64                       // of the session's count, already in the engine's
-	until  int64                        // when a suspended session is given up for good
+	r       *remote
+	by      *Peer // the address that its frames go to
+	ini     *session.Initiator
+	slot    slot
+	path    path
+	frames  [session.MaxWindow][]segment // by psn
+	dirty   bool                         // on the engine's dirty list
+	resent  uint64                       // of the session's count, already in the engine's
+	doubted bool                         // suspended, and its operations have not been completed yet
+	until   int64                        // when a suspended session is given up, or is doubted no more
+	alarmAt int64                        // when the port may next be told that the peer is silent
 }
-
-// resumeFor is how long a suspended session is kept, in nanoseconds: less than
-// the target keeps its half.
-const resumeFor = int64(60e9)
 
 func (c *conn) place() *slot { return &c.slot }
 func (c *conn) link() *path  { return &c.path }
 func (c *conn) due() bool    { return c.ini.Due() }
 
+// take makes the frames go to an address of the remote.
+func (c *conn) take(by *Peer) {
+	c.by, c.path = by, by.path
+	c.path.SetFlow(uint32(c.slot.id))
+}
+
 func (c *conn) emit(b []byte) int {
-	c.p.e.look() // what is sent is dated
-	n := c.ini.Emit(c.p.e.now, b)
+	e := c.r.e
+	e.look() // what is sent is dated
+	n := c.ini.Emit(e.now, b)
 	if c.ini.Resent != c.resent {
-		c.p.e.count[FramesResent] += c.ini.Resent - c.resent
+		e.count[FramesResent] += c.ini.Resent - c.resent
 		c.resent = c.ini.Resent
 	}
 	return n
@@ -42,7 +48,7 @@ func (c *conn) emit(b []byte) int {
 func (c *conn) clean() {
 	c.dirty = false
 	if state, _ := c.ini.State(); state == session.Closed {
-		c.p.e.table.remove(c) // its farewell is sent
+		c.r.e.table.remove(c) // its farewell is sent
 	}
 }
 
@@ -54,14 +60,16 @@ func (c *conn) over() bool {
 
 // receive takes a frame of the target.
 func (c *conn) receive(h *wire.Header, payload []byte) bool {
-	e := c.p.e
+	e := c.r.e
 	e.look()
 	ev := c.ini.Receive(e.now, h, payload)
 	switch ev.Kind {
 	case session.Refused:
 		e.count[Invalid]++
+	case session.Met:
+		c.met()
 	case session.Opened:
-		c.p.resumed()
+		c.opened()
 	case session.Succeeded:
 		for psn := ev.First; psn != ev.Last+1; psn++ {
 			c.succeeded(psn)
@@ -75,15 +83,30 @@ func (c *conn) receive(h *wire.Header, payload []byte) bool {
 	return true
 }
 
+// opened is called when the target has accepted the session.
+func (c *conn) opened() {
+	c.met()
+	if c.over() {
+		return
+	}
+	r := c.r
+	r.retries, r.retryAt, r.outdated = 0, 0, 0
+	if len(r.watches) > 0 {
+		c.ini.Watch(r.e.now, true)
+	}
+	r.resumed()
+}
+
 // progress sees to it that frames that are due get sent, and that a session in
 // limbo that is over leaves it.
 func (c *conn) progress() {
+	e := c.r.e
 	if c.ini.Due() {
-		c.p.e.touch(c, &c.dirty)
+		e.touch(c, &c.dirty)
 	}
-	if state, _ := c.ini.State(); state == session.Closed && c.p.limbo == c {
-		c.p.limbo = nil
-		c.p.e.touch(c, &c.dirty)
+	if state, _ := c.ini.State(); state == session.Closed && c.r.limbo == c {
+		c.r.limbo = nil
+		e.touch(c, &c.dirty)
 	}
 }
 
@@ -91,20 +114,29 @@ func (c *conn) tick(now int64) int64 {
 	if c.ini.Tick(now).Kind == session.Ended {
 		c.ended()
 	}
-	state, _ := c.ini.State()
-	if state == session.Suspended {
-		if now >= c.until {
-			c.close(session.GaveUp)
-		} else if c.p.conn == nil || c.p.conn.over() {
-			c.p.connect() // it takes a new session to clear up the old one
-		}
-		return c.until
+	if state, _ := c.ini.State(); state == session.Suspended {
+		return c.wait(now)
 	}
+	c.alarm(now)
 	c.progress()
 	return c.ini.Deadline()
 }
 
-func (c *conn) shutdown() { c.p.end(session.ClosedHere) }
+// alarm tells the port's keeper that nothing is heard of the peer: perhaps its next
+// hop has changed.
+func (c *conn) alarm(now int64) {
+	e := c.r.e
+	if e.cfg.Suspect == nil || !c.ini.Troubled() || now < c.alarmAt {
+		return
+	}
+	c.alarmAt = now + alarmEvery
+	e.cfg.Suspect(c.by.link)
+}
+
+// alarmEvery is the least time between two alarms for one session, nanoseconds.
+const alarmEvery = int64(250e6)
+
+func (c *conn) shutdown() { c.r.end(session.ClosedHere) }
 
 // close ends the session from this side and completes what is in flight.
 func (c *conn) close(why session.Reason) {
@@ -116,22 +148,39 @@ func (c *conn) close(why session.Reason) {
 }
 
 // ended completes everything in flight with what is known of it, and everything
-// in the queue as not executed. The next operation begins a new session.
+// in the queue as not executed, unless the next session can carry it.
 func (c *conn) ended() {
 	state, why := c.ini.State()
-	if state == session.Suspended {
-		c.suspend()
-	} else {
+	switch {
+	case state != session.Suspended:
 		c.abandon(why)
+	case why == session.Forgotten:
+		c.doubt()
+	default:
+		c.suspend()
 	}
-	p := c.p
-	if p.conn == c && why != session.Idle {
-		p.failQueue(Result{Fate: NotExecuted, Reason: why})
+	r := c.r
+	if r.conn == c && !r.goesOn(why) {
+		r.failQueue(Result{Fate: NotExecuted, Reason: why})
 	}
-	if why != session.ClosedHere && why != session.Idle && why != session.Settled {
-		p.e.count[SessionsFailed]++
+	if why != session.ClosedHere && why != session.Idle && why != session.Settled && why != session.Renamed {
+		r.e.count[SessionsFailed]++
 	}
-	p.e.touch(c, &c.dirty) // for the farewell, and to leave the table
+	r.e.touch(c, &c.dirty) // for the farewell, and to leave the table
+}
+
+// mostOutdated is how many sessions in a row a target may refuse as outdated before
+// it is taken for a liar.
+const mostOutdated = 8
+
+// goesOn reports whether a session that has ended for that reason is followed by
+// another one, which carries what waits.
+func (r *remote) goesOn(why session.Reason) bool {
+	if why == session.Outdated {
+		r.outdated++
+		return r.outdated < mostOutdated
+	}
+	return why == session.Idle || why == session.Forgotten || why == session.Renamed
 }
 
 // abandon completes what is in flight for good.
@@ -152,16 +201,16 @@ func (c *conn) abandon(why session.Reason) {
 
 // fail completes the records of one frame.
 func (c *conn) fail(psn uint32, r Result) {
-	segs := c.take(psn)
+	segs := c.release(psn)
 	for i := range segs {
 		segs[i].op.fail(r)
 		segs[i].settle()
 	}
-	c.p.e.giveSegments(segs)
+	c.r.e.giveSegments(segs)
 }
 
-// take removes the segments of psn from the window.
-func (c *conn) take(psn uint32) []segment {
+// release removes the segments of psn from the window.
+func (c *conn) release(psn uint32) []segment {
 	segs := c.frames[psn%session.MaxWindow]
 	c.frames[psn%session.MaxWindow] = nil
 	return segs

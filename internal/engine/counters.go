@@ -26,6 +26,8 @@ const (
 	SessionsOpened   // by this side
 	SessionsAccepted // by this side
 	SessionsRetired  // accepted ones, after long silence
+	SessionsEvicted  // accepted ones, for want of room
+	PeersRestarted   // other lives that answered
 	SessionsFailed   // opened ones, by silence, restart or refusal of the peer
 	UnknownSession   // frames of sessions that do not exist here
 	StaleEpoch       // frames of an earlier life
@@ -45,7 +47,8 @@ type Counters [numCounters]uint64
 
 var counterNames = [verdictBase]string{
 	"packets_received", "packets_sent", "ops_sent", "frames_resent", "requests_executed", "ops_executed",
-	"hellos", "sessions_opened", "sessions_accepted", "sessions_retired", "sessions_failed",
+	"hellos", "sessions_opened", "sessions_accepted", "sessions_retired", "sessions_evicted",
+	"peers_restarted", "sessions_failed",
 	"unknown_session", "stale_epoch", "invalid", "handed_over", "port_errors",
 }
 

@@ -40,6 +40,12 @@ type Config struct {
 	Sessions int          // most sessions, of which peers get at most 7/8; 0 means 4096
 	Buffers  int          // most payload buffers, each for requests and for answers; 0 means 8192
 	Clock    func() int64 // monotonic nanoseconds; nil means the system's
+	// Life names this life of the process to peers; engines of one interface share
+	// it. Zero means a random one.
+	Life uint64
+	// Suspect is told, on the engine's thread, that the peer at the end of a link does
+	// not answer. It must not block. Nil means that nobody wants to know.
+	Suspect func(wire.Link)
 	// Secret is behind the cookies of a hello. Engines of one interface share it,
 	// since a peer's packets may come on any queue. Zero means a random one.
 	Secret [32]byte
@@ -56,22 +62,26 @@ type Engine struct {
 	group    *Group
 	now      int64
 	rings    []*Ring
-	ready    []*Peer    // peers with operations to pack
-	limbos   []*conn    // sessions suspended, the oldest first; some may be over
+	lived    int64      // nanoseconds for which the engine has been running: now, less long pauses
+	origin   *Origin    // of the peers that have no other
+	ready    []*remote  // those with operations to pack
+	limbos   []*conn    // sessions in limbo, the oldest first; some may be over
 	dirty    []outgoing // sessions with frames to send
 	table    table
-	door     *session.Listener
-	nonces   map[nonceKey]*target
+	pairs    *pairs
+	parties  map[partyKey]*party
 	accepted int           // targets in the table
 	reqs     *session.Pool // requests in flight
 	holds    *session.Pool // early requests
 	answers  *session.Pool // response cache
+	packet   []byte        // at hand, if it names a session
 	header   wire.Header   // of the packet at hand
 	source   wire.Source   // of the packet at hand
 	inbox    chan []byte
 	passedOn bool // the packet at hand came through the inbox
 	replied  bool // frames outside sessions wait for the kick
 	calls    chan func()
+	moves    moves
 	mail     atomic.Bool // something is in the inbox or in calls, or was lately
 	borrowed bool        // packets are to be released
 	writer   wire.RecordWriter
@@ -113,6 +123,9 @@ func New(cfg Config) (*Engine, error) {
 		cfg.Random = rand.Uint64
 	}
 	cfg.Session = cfg.Session.WithDefaults()
+	if cfg.Life == 0 {
+		cfg.Life = cfg.Random() | 1
+	}
 	if cfg.Secret == [32]byte{} {
 		for i := 0; i < len(cfg.Secret); i += 8 {
 			binary.LittleEndian.PutUint64(cfg.Secret[i:], cfg.Random())
@@ -121,8 +134,8 @@ func New(cfg Config) (*Engine, error) {
 	payload := cfg.MTU - wire.HeaderLen
 	e := &Engine{
 		cfg: cfg, port: cfg.Port,
-		door:    session.NewListener(cfg.Secret),
-		nonces:  make(map[nonceKey]*target),
+		pairs:   newPairs(cfg.Secret, cfg.Random),
+		parties: make(map[partyKey]*party),
 		reqs:    session.NewPool(payload, cfg.Buffers),
 		holds:   session.NewPool(payload, cfg.Buffers),
 		answers: session.NewPool(payload, cfg.Buffers),
@@ -131,6 +144,8 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e.table.init(cfg.Lane, uint8(cfg.Queue), cfg.Sessions, cfg.Random)
 	e.now = cfg.Clock()
+	e.lived = e.now
+	e.origin = e.NewOrigin()
 	return e, nil
 }
 
@@ -160,16 +175,29 @@ const clockEvery = 16
 // look sets now to the present, once a round.
 func (e *Engine) look() {
 	if !e.fresh {
-		e.fresh, e.now = true, e.cfg.Clock()
+		e.fresh = true
+		e.tell()
 	}
 }
+
+// tell sets now to the present. A pause that is longer than any sleep means that the
+// process was stopped, or its owner did not call: peers could not be heard then, so
+// for their silence it hardly counts.
+func (e *Engine) tell() {
+	now := e.cfg.Clock()
+	e.lived += min(now-e.now, longestPause)
+	e.now = now
+}
+
+// longestPause is how much of a pause counts, nanoseconds.
+const longestPause = int64(2e9)
 
 // round does everything there is to do, once.
 func (e *Engine) round() int {
 	work := e.receive() + e.collect()
 	if e.mail.Load() {
 		e.mail.Store(false) // before looking: who leaves something sets it afterwards
-		work += e.takeInbox() + e.takeCalls()
+		work += e.takeInbox() + e.takeCalls() + e.takeMoves()
 	}
 	if len(e.ready) > 0 {
 		e.look()
@@ -273,12 +301,12 @@ func (e *Engine) Collect(r *Ring) int {
 // list while its window is shut.
 func (e *Engine) pack() {
 	kept := e.ready[:0]
-	for _, p := range e.ready {
-		p.pack()
-		if p.head != nil {
-			kept = append(kept, p)
+	for _, r := range e.ready {
+		r.pack()
+		if r.head != nil {
+			kept = append(kept, r)
 		} else {
-			p.listed = false
+			r.listed = false
 		}
 	}
 	clear(e.ready[len(kept):])

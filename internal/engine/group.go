@@ -23,6 +23,7 @@ func NewGroup(engines []*Engine) *Group {
 	}
 	for _, e := range engines {
 		e.group = g
+		e.pairs = engines[0].pairs
 	}
 	return g
 }

@@ -3,45 +3,48 @@
 package engine
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/xdpfab/xdpfab/internal/session"
 )
 
-// Later is where the outcome of an operation that was reported as unknown will be
-// told, should it become known: when a partition heals after the give-up time, the
-// target can say from its cache what ran.
-type Later struct {
-	done   chan struct{}
-	result Result
-	data   []byte // what the operation returned, when it ran and returns something
-}
+// A session is in limbo when nothing is known of what it had in flight. It is
+// suspended, and the next session's hello asks what became of it. There are two ways
+// into limbo:
+//
+//	suspend   the target was silent for the give-up time: what was in flight has
+//	          been completed as unknown, with stand-ins that may learn more later
+//	doubt     the target does not know the session: that is cleared up within a
+//	          round trip or two, so what was in flight is still to be completed
 
-// Done is closed when the outcome is known, or known never to be.
-func (l *Later) Done() <-chan struct{} { return l.done }
-
-// Outcome returns the final result, once Done is closed, and what the operation
-// returned. A fate of Unknown is final.
-func (l *Later) Outcome() (Result, []byte) { return l.result, l.data }
-
-// Complete implements Completer.
-func (l *Later) Complete(op *Op, r Result) {
-	l.result, l.data = r, op.Result
-	close(l.done)
-}
-
-// suspend completes what is in flight of a session that has given up, as unknown,
-// and keeps what it takes to find out later. Each operation gets a stand-in in
-// its frames, since its ring entry is the poster's again.
-func (c *conn) suspend() {
-	p := c.p
-	if p.limbo != nil {
-		p.limbo.close(session.GaveUp) // one at a time: the older one stays unknown
+// enter puts the session in limbo. There is one at a time: of an older one, what is
+// unknown stays so.
+func (c *conn) enter(until int64) {
+	r := c.r
+	if r.limbo != nil && r.limbo != c {
+		r.limbo.close(session.GaveUp)
 	}
-	p.limbo = c
-	p.e.limbos = append(slices.DeleteFunc(p.e.limbos, (*conn).resolved), c)
-	c.until = p.e.now + resumeFor
+	r.limbo = c
+	r.e.limbos = append(slices.DeleteFunc(r.e.limbos, (*conn).resolved), c)
+	c.until = until
+}
+
+// doubt waits for what the target's next hello-ack says of the session: whether the
+// target has restarted, has forgotten it, or was not the one that answered.
+func (c *conn) doubt() {
+	c.doubted = true
+	c.enter(c.r.e.now + int64(c.r.e.cfg.Session.GiveUp))
+	if c.r.conn == c {
+		c.r.retry()
+	}
+}
+
+// suspend completes what is in flight as unknown, and keeps what it takes to find
+// out later. Each operation gets a stand-in in its frames, since its ring entry is
+// the poster's again.
+func (c *conn) suspend() {
+	c.doubted = false
+	c.enter(c.r.e.now + int64(session.SuspendedFor))
 	c.ini.ForgetUnsent(func(psn uint32) {
 		c.fail(psn, Result{Fate: NotExecuted, Reason: session.GaveUp})
 	})
@@ -63,12 +66,29 @@ func (c *conn) suspend() {
 	}
 }
 
-// resolved reports whether a session that was suspended is not any more.
-func (c *conn) resolved() bool { return c.p.limbo != c }
+// wait lets time pass for a session in limbo, and returns the next deadline.
+func (c *conn) wait(now int64) int64 {
+	r := c.r
+	switch {
+	case now < c.until:
+		if r.conn == nil || r.conn.over() {
+			r.retry()
+			return min(c.until, max(r.retryAt, now+1))
+		}
+	case c.doubted:
+		c.suspend()
+	default:
+		c.close(session.GaveUp)
+	}
+	return c.until
+}
 
-// sacrifice gives up on the session that has been suspended for longest, so that
+// resolved reports whether a session that was in limbo is not any more.
+func (c *conn) resolved() bool { return c.r.limbo != c }
+
+// sacrifice gives up on the session that has been in limbo for longest, so that
 // its buffers and its place serve those that can be reached. It returns false when
-// none is suspended.
+// there is none.
 func (e *Engine) sacrifice() bool {
 	for len(e.limbos) > 0 {
 		c := e.limbos[0]
@@ -82,36 +102,25 @@ func (e *Engine) sacrifice() bool {
 	return false
 }
 
-// standIn returns an operation that takes the place of op in a suspended session:
-// with the results that are there, and the failure that there is. An array of which
-// a part was never sent cannot succeed any more.
-func standIn(op *Op) *Op {
-	in := &Op{
-		Peer: op.Peer, Done: &Later{done: make(chan struct{})},
-		Verb: op.Verb, Opcode: op.Opcode, Datatype: op.Datatype, Count: op.Count,
-		Result: bytes.Clone(op.Result),
-		sent:   op.elements(), ran: op.ran, failed: op.failed, bad: op.bad,
-	}
-	if op.sent < op.elements() {
-		in.fail(Result{Fate: NotExecuted, Reason: session.GaveUp})
-	}
-	return in
-}
-
 // resumed is called when a new session is open: its hello-ack says how far the
-// target got in the suspended one.
-func (p *Peer) resumed() {
-	c := p.limbo
+// target got in the one in limbo. A restart has been noticed before that.
+func (r *remote) resumed() {
+	c := r.limbo
 	if c == nil {
 		return
 	}
-	known := p.conn.ini.Resumed()
+	known, lost := r.conn.ini.Resumed()
 	if was := c.ini.Identity(); known.Session != was.Session || known.Epoch != was.Epoch {
-		c.close(session.PeerRestarted)
+		c.close(session.Forgotten)
 		return
 	}
-	c.ini.Settle(p.e.now, known.PSN, func(psn uint32) {
-		c.fail(psn, Result{Fate: NotExecuted, Reason: session.GaveUp})
+	_, why := c.ini.State()
+	c.ini.Settle(r.e.now, known.PSN, func(psn uint32) {
+		c.fail(psn, Result{Fate: NotExecuted, Reason: why})
 	})
+	if state, _ := c.ini.State(); lost && state != session.Closed {
+		c.close(session.Forgotten) // the rest ran, and what it returned is lost
+		return
+	}
 	c.progress()
 }

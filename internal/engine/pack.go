@@ -8,31 +8,31 @@ import (
 )
 
 // packFrame fills one frame. It returns false when nothing could be packed.
-func (p *Peer) packFrame(b []byte) bool {
-	e, c := p.e, p.conn
+func (r *remote) packFrame(b []byte) bool {
+	e, c := r.e, r.conn
 	w := &e.writer
 	w.Reset(b, len(b))
 	segs := e.takeSegments()
-	for p.head != nil {
-		op := p.head
+	for r.head != nil {
+		op := r.head
 		if n := len(segs); n > 0 && op.follows(segs[n-1].op) && extend(w, op, op.Offset) {
 			segs = append(segs, segment{op: op, count: 1, records: 1})
 			op.pending = 1
-			p.pop()
+			r.pop()
 			continue
 		}
 		if op.Flags&FlagFence != 0 && op.sent == 0 && (w.Ops() > 0 || c.ini.InFlight() > 0) {
 			break
 		}
 		if !op.whole() {
-			if seg := p.packOp(w, op); seg.records > 0 {
+			if seg := r.packOp(w, op); seg.records > 0 {
 				segs = append(segs, seg)
 			} else if !op.whole() {
 				break // the frame is full
 			}
 		}
 		if op.whole() {
-			p.pop()
+			r.pop()
 			if op.pending == 0 {
 				op.finish()
 			}
@@ -59,7 +59,7 @@ func (op *Op) follows(before *Op) bool {
 
 // packOp appends as much of op to the frame as it takes. Without records, the frame
 // is full, or the operation is done as far as packing goes.
-func (p *Peer) packOp(w *wire.RecordWriter, op *Op) segment {
+func (r *remote) packOp(w *wire.RecordWriter, op *Op) segment {
 	seg := segment{op: op, first: op.sent}
 	switch {
 	case op.Verb <= wire.VerbCompare && op.Extents != nil:
@@ -69,7 +69,7 @@ func (p *Peer) packOp(w *wire.RecordWriter, op *Op) segment {
 		size := uint64(wire.ElemSize(op.Datatype))
 		packArray(w, op, &seg, &rec, op.Offset+uint64(op.sent)*size, op.Count-op.sent)
 	default:
-		p.packOther(w, op, &seg)
+		r.packOther(w, op, &seg)
 	}
 	if seg.records > 0 {
 		op.pending++
@@ -147,7 +147,7 @@ func extend(w *wire.RecordWriter, op *Op, offset uint64) bool {
 }
 
 // packOther appends a record of another kind, or notes that a local verb needs none.
-func (p *Peer) packOther(w *wire.RecordWriter, op *Op, seg *segment) {
+func (r *remote) packOther(w *wire.RecordWriter, op *Op, seg *segment) {
 	rec := wire.Record{Verb: op.Verb}
 	switch op.Verb {
 	case VerbConnect: // the session is open, since a frame is being packed
@@ -155,8 +155,8 @@ func (p *Peer) packOther(w *wire.RecordWriter, op *Op, seg *segment) {
 		return
 	case VerbWatch: // ends with the session
 		op.sent, op.pending = 1, 1
-		p.watches = append(p.watches, op)
-		p.conn.ini.Watch(p.e.now, true)
+		r.watches = append(r.watches, op)
+		r.conn.ini.Watch(r.e.now, true)
 		return
 	case wire.VerbLookup:
 		rec.Name = op.Operand

@@ -88,8 +88,8 @@ func TestAckForFetch(t *testing.T) {
 	result := []byte("untouched")[:8]
 	w.one(p, &r, wire.VerbFetch, result)
 	w.eng[0].Step() // it leaves
-	h := wire.Header{Type: wire.Ack, Epoch: p.conn.ini.Identity().Epoch, PSN: session.FirstPSN(p.conn.ini.Identity().Epoch) + 1, Ack: session.FirstPSN(p.conn.ini.Identity().Epoch) + 1, Credit: 64}
-	p.conn.receive(&h, nil)
+	h := wire.Header{Type: wire.Ack, Epoch: p.r.conn.ini.Identity().Epoch, PSN: session.FirstPSN(p.r.conn.ini.Identity().Epoch) + 1, Ack: session.FirstPSN(p.r.conn.ini.Identity().Epoch) + 1, Credit: 64}
+	p.r.conn.receive(&h, nil)
 	if len(r.all) == 2 && r.all[1].Fate == Success {
 		t.Errorf("success, result %q", result)
 	}
@@ -102,8 +102,8 @@ func TestStrangersFillTable(t *testing.T) {
 	src := wire.Source{Local: worldMACs[1], Remote: wire.MAC{2, 9, 9, 9, 9, 9}}
 	var h wire.Header
 	for i := range 5000 {
-		m := wire.HelloMsg{Nonce: uint64(i), Session: uint32(i), MaxFrame: 1500, Window: 64}
-		if e.accept(&h, &m, &src) == nil { // as after its cookie has come back
+		m := wire.HelloMsg{Nonce: uint64(i), Origin: uint64(i), Session: uint32(i), MaxFrame: 1500, Window: 64}
+		if w.accept(&h, &m, &src) == nil {
 			break
 		}
 	}
@@ -136,8 +136,8 @@ func TestAnswersHoarded(t *testing.T) {
 	rw.Append(&wire.Record{Verb: wire.VerbFetch, Op: wire.OpRead, Datatype: 7, Key: 1, Count: 1})
 	for i := range 128 {
 		h := wire.Header{}
-		m := wire.HelloMsg{Nonce: uint64(i), Session: uint32(i), MaxFrame: 1500, Window: 64}
-		x := e.accept(&h, &m, &src)
+		m := wire.HelloMsg{Nonce: uint64(i), Origin: uint64(i), Session: uint32(i), MaxFrame: 1500, Window: 64}
+		x := w.accept(&h, &m, &src)
 		first := session.FirstPSN(x.s.Epoch())
 		e.enter()
 		for k := range uint32(64) {
@@ -151,4 +151,17 @@ func TestAnswersHoarded(t *testing.T) {
 	if r.all[1].Fate != Success {
 		t.Errorf("an honest peer's operation: %+v; %d answers hoarded", r.all[1], e.answers.Lent())
 	}
+}
+
+// accept gives a stranger a session at node 1, as after its cookie has come back, or
+// returns nil.
+func (w *world) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source) *target {
+	e := w.eng[1]
+	p, _ := e.pairs.own(e, m)
+	var ack wire.HelloAckMsg
+	e.accept(h, m, src, p, &ack)
+	if ack.Status != wire.HelloAccepted {
+		return nil
+	}
+	return p.current
 }

@@ -25,14 +25,15 @@ func (e *Engine) onPacket(packet []byte) {
 		return
 	}
 	if h.Type == wire.Hello {
-		e.onHello(h, payload, e.sourceOf(packet))
+		e.onHello(h, payload, packet)
 		return
 	}
 	id := wire.SessionID(h.Session)
 	if x := e.table.find(id); x != nil {
+		e.packet = packet
 		if !x.receive(h, payload) {
 			e.count[StaleEpoch]++
-			e.onStranger(h, packet, wire.ResetStaleEpoch)
+			e.onStranger(h, packet)
 		}
 		return
 	}
@@ -45,7 +46,7 @@ func (e *Engine) onPacket(packet []byte) {
 		return
 	}
 	e.count[UnknownSession]++
-	e.onStranger(h, packet, wire.ResetUnknownSession)
+	e.onStranger(h, packet)
 }
 
 // sourceOf says where a packet that Strip has passed came from. It is valid until
@@ -59,12 +60,13 @@ func (e *Engine) sourceOf(packet []byte) *wire.Source {
 func (e *Engine) refuse(r wire.Reason) { e.count[refusedBase+Counter(r)]++ }
 
 // onStranger answers a frame of a session that does not exist here, or not any
-// more: the sender has to learn that. Only what asks for an answer
-// gets one, so two nodes cannot keep resetting each other.
-func (e *Engine) onStranger(h *wire.Header, packet []byte, why wire.ResetReason) {
+// more: the sender has to learn that. Only what asks for an answer gets one, so two
+// nodes cannot keep resetting each other. Whether it was the id or the epoch that is
+// unknown is not told: it would help to guess the other.
+func (e *Engine) onStranger(h *wire.Header, packet []byte) {
 	if h.Type == wire.Request || h.Type == wire.Probe {
 		e.reply(e.pathTo(e.sourceOf(packet)), func(b []byte) int {
-			return session.Strange(b, h, e.cfg.Lane, why)
+			return session.Strange(b, h, e.cfg.Lane, wire.ResetUnknownSession)
 		})
 	}
 }
@@ -102,7 +104,7 @@ func (e *Engine) reply(link path, write func(b []byte) int) {
 
 // pathTo returns the way back to where a packet came from.
 func (e *Engine) pathTo(src *wire.Source) path {
-	return path{Template: src.Reply(), self: src.Remote == e.cfg.Local}
+	return e.pathOf(src.Reply(), src.Remote)
 }
 
 // sessionOf reads the session id of a frame of our own making.

@@ -20,6 +20,11 @@ type path struct {
 	self bool // the peer is this node: packets go through the group, not the port
 }
 
+// pathOf returns the path by the header t to the node of that address.
+func (e *Engine) pathOf(t wire.Template, remote wire.MAC) path {
+	return path{Template: t, self: remote == e.cfg.Local}
+}
+
 // maxFrame returns the largest frame in bytes that a packet of the path can carry.
 func (e *Engine) maxFrame(p *path) int { return e.cfg.MTU - p.Kind().Overhead() }
 

@@ -15,7 +15,7 @@ type sleeper struct {
 // Sleep waits for work for at most limit, or until the next timer is due.
 // Engine's thread only.
 func (e *Engine) Sleep(limit time.Duration) {
-	e.now = e.cfg.Clock()
+	e.tell()
 	e.timers()
 	d := limit
 	if e.nextDue != 0 {
@@ -34,12 +34,12 @@ func (e *Engine) Sleep(limit time.Duration) {
 		e.port.Wait(d)
 	}
 	e.sleeper.asleep.Store(false)
-	e.now = e.cfg.Clock()
+	e.tell()
 }
 
 // waiting reports whether other goroutines have left work.
 func (e *Engine) waiting() bool {
-	if len(e.inbox) > 0 || len(e.calls) > 0 {
+	if len(e.inbox) > 0 || len(e.calls) > 0 || e.mail.Load() {
 		return true
 	}
 	for _, r := range e.rings {

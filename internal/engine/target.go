@@ -3,8 +3,6 @@
 package engine
 
 import (
-	"net/netip"
-
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -27,17 +25,14 @@ type target struct {
 	e        *Engine
 	s        *session.Target
 	slot     slot
-	path     path
-	key      nonceKey
+	path     path   // to where the last frame came from that was not a late one
+	pair     *pair  // of endpoints
+	party    *party // at whose cost it has buffers
+	nonce    uint64 // of its hello
 	endpoint uint16
 	listed   bool // on the engine's dirty list
 	dying    bool // is removed once its last frame is sent
-}
-
-// nonceKey finds the session that a repeated hello belongs to.
-type nonceKey struct {
-	nonce uint64
-	from  wire.Source
+	used     bool // it has executed something
 }
 
 func (t *target) place() *slot { return &t.slot }
@@ -53,82 +48,6 @@ func (t *target) clean() {
 	}
 }
 
-// onHello answers a request for a session. No state is made before the
-// initiator has shown, with a cookie, that it receives at its address.
-func (e *Engine) onHello(h *wire.Header, payload []byte, src *wire.Source) {
-	var m wire.HelloMsg
-	if m.Parse(payload) != wire.ReasonOK || int(m.MaxFrame) < session.MinFrame || m.Window == 0 {
-		e.count[Invalid]++
-		return
-	}
-	e.count[Hellos]++
-	ack := wire.HelloAckMsg{Status: e.admit(m.Endpoint)}
-	epoch := uint32(0)
-	if ack.Status == wire.HelloAccepted {
-		var from [64]byte
-		if proof := sourceBytes(from[:0], src); !e.door.Proven(e.now, &m, proof) {
-			ack.Status, ack.Cookie = wire.HelloChallenge, e.door.Cookie(e.now, &m, proof)
-		} else if t := e.accept(h, &m, src); t == nil {
-			ack.Status = wire.HelloFull
-		} else {
-			epoch = t.s.Epoch()
-			ack.Session = uint32(t.slot.id)
-			ack.MaxFrame = uint16(min(e.maxFrame(&t.path), int(m.MaxFrame)))
-			ack.Window = uint16(min(e.cfg.Session.Window, int(m.Window)))
-			ack.Resume = e.freeze(&m.Resume, src)
-		}
-	}
-	e.reply(e.pathTo(src), func(b []byte) int {
-		return session.Reply(b, &m, e.cfg.Lane, epoch, ack)
-	})
-}
-
-// admit decides on an endpoint number.
-func (e *Engine) admit(endpoint uint16) wire.HelloStatus {
-	switch {
-	case e.closing:
-		return wire.HelloShuttingDown
-	case e.cfg.Executor == nil || e.cfg.Accept == nil:
-		return wire.HelloNoEndpoint
-	}
-	return e.cfg.Accept(endpoint)
-}
-
-// accept returns the session for a proven hello: the existing one when the
-// hello is a repetition, else a new one, or nil when the table is full.
-func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source) *target {
-	key := nonceKey{m.Nonce, *src}
-	if t := e.nonces[key]; t != nil {
-		return t
-	}
-	t := &target{e: e, key: key, endpoint: m.Endpoint, path: e.pathTo(src)}
-	if e.accepted >= e.cfg.Sessions-e.cfg.Sessions/8 || !e.table.add(t) { // the rest is for sessions of our own
-		return nil
-	}
-	e.accepted++
-	epoch := uint32(e.cfg.Random())
-	t.path.SetFlow(m.Session)
-	t.s = session.NewTarget(&e.cfg.Session, e.answers, e.holds, session.TargetParams{
-		Local: t.slot.id, Hello: *m, MaxFrame: e.maxFrame(&t.path), Lane: h.Lane, Epoch: epoch,
-	}, e.now)
-	e.nonces[key] = t
-	e.count[SessionsAccepted]++
-	return t
-}
-
-// freeze ends execution in an earlier session of the same initiator, which wants
-// to know what became of it, and has its unacknowledged answers sent again. It
-// returns the zero value when there is no such session.
-func (e *Engine) freeze(r *wire.Resume, src *wire.Source) wire.Resume {
-	t, ok := e.table.find(wire.SessionID(r.Session)).(*target)
-	if !ok || t.dying || t.s.Epoch() != r.Epoch || t.key.from != *src {
-		return wire.Resume{}
-	}
-	executed := t.s.Freeze(e.now, r.PSN)
-	e.touch(t, &t.listed)
-	return wire.Resume{Session: r.Session, Epoch: r.Epoch, PSN: executed}
-}
-
 func (t *target) receive(h *wire.Header, payload []byte) bool {
 	e := t.e
 	if h.Epoch != t.s.Epoch() {
@@ -137,7 +56,11 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 	if t.dying {
 		return true
 	}
-	switch v := t.s.Receive(e.now, h, payload); v {
+	v := t.s.Receive(e.lived, h, payload)
+	if !t.path.Answers(e.packet) && fresh(v, h) {
+		t.follow(e.sourceOf(e.packet))
+	}
+	switch v {
 	case session.Execute:
 		t.execute(payload, h.Ops)
 	case session.Gone:
@@ -152,6 +75,25 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 		e.touch(t, &t.listed)
 	}
 	return true
+}
+
+// fresh reports whether a frame of that verdict is one that the initiator may be
+// waiting for an answer to. One that is neither comes out of the past.
+func fresh(v session.Verdict, h *wire.Header) bool {
+	switch v {
+	case session.Execute, session.Duplicate, session.Held, session.NoBuffer:
+		return true
+	}
+	return h.Type == wire.Probe && v == session.Drop
+}
+
+// follow makes the answers go to where a frame came from: the initiator, or a router
+// before it, has another address now. The encapsulation stays, so frames still fit.
+func (t *target) follow(src *wire.Source) {
+	if src.Kind == t.path.Kind() {
+		t.path = t.e.pathTo(src)
+		t.path.SetFlow(t.s.Remote())
+	}
 }
 
 // execute runs the expected frame. It returns false when that is impossible:
@@ -172,6 +114,7 @@ func (t *target) execute(payload []byte, ops uint8) bool {
 		return false
 	}
 	t.s.Executed(b, n, ops, flags)
+	t.used = true
 	e.count[RequestsExecuted]++
 	e.count[OpsExecuted] += uint64(ops)
 	return true
@@ -191,8 +134,8 @@ func (t *target) executeHeld() {
 	}
 }
 
-func (t *target) tick(now int64) int64 {
-	if t.s.Idle(now) {
+func (t *target) tick(int64) int64 {
+	if t.s.Idle(t.e.lived) {
 		t.e.count[SessionsRetired]++
 		t.remove()
 	}
@@ -225,18 +168,7 @@ func (t *target) remove() {
 		return
 	}
 	t.s.Release()
-	t.e.accepted--
-	delete(t.e.nonces, t.key)
+	t.e.leave(t.party)
+	t.e.pairs.ended(t.pair, t, t.e.now)
 	t.e.table.remove(t)
-}
-
-// sourceBytes appends what identifies where a packet came from.
-func sourceBytes(b []byte, src *wire.Source) []byte {
-	b = append(b, byte(src.Kind), byte(src.VLAN), byte(src.VLAN>>8))
-	b = append(b, src.Remote[:]...)
-	if src.RemoteIP != (netip.Addr{}) {
-		ip := src.RemoteIP.As16()
-		b = append(b, ip[:]...)
-	}
-	return b
 }

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -114,12 +115,13 @@ func TestSilentPeer(t *testing.T) {
 	}
 }
 
-// A target that shuts down names the first psn that never ran; what a restarted
-// target answers leaves the outcome open.
+// A target that shuts down names the first psn that never ran; one that does not know
+// the session leaves the outcome open, and suspends it until more is known.
 func TestResetFates(t *testing.T) {
 	cases := []struct {
 		name     string
 		reset    func(p *pair, b []byte) int
+		state    State
 		why      Reason
 		ran, not Fate
 	}{
@@ -127,11 +129,11 @@ func TestResetFates(t *testing.T) {
 			p.tgt.toSend = 0
 			p.tgt.Shutdown(wire.ResetShuttingDown)
 			return p.tgt.Emit(b)
-		}, PeerClosed, MayHaveRun, NeverRan},
-		{"restart", func(p *pair, b []byte) int {
+		}, Closed, PeerClosed, MayHaveRun, NeverRan},
+		{"unknown session", func(p *pair, b []byte) int {
 			h := wire.Header{Type: wire.Request, Session: p.ini.remote, Epoch: p.ini.epoch, PSN: p.ini.una}
 			return Strange(b, &h, 5, wire.ResetUnknownSession)
-		}, PeerRestarted, LostToCrash, LostToCrash},
+		}, Suspended, Forgotten, MayHaveRun, MayHaveRun},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -146,7 +148,7 @@ func TestResetFates(t *testing.T) {
 			p.target(p.toTgt[0].frame) // only the first one arrives
 			b := make([]byte, 2048)
 			p.initiator(b[:c.reset(p, b)])
-			if st, why := p.ini.State(); st != Closed || why != c.why {
+			if st, why := p.ini.State(); st != c.state || why != c.why {
 				t.Fatalf("state %v, reason %v", st, why)
 			}
 			p.ini.Unanswered(func(psn uint32, f Fate) {
@@ -159,5 +161,87 @@ func TestResetFates(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A silence during which this side itself did not run, because it was stopped or its
+// owner did not call, is no reason to give up.
+func TestOwnSilenceIsNoReasonToGiveUp(t *testing.T) {
+	p := newPair(t, 3, Config{GiveUp: time.Second})
+	p.open()
+	p.post()
+	p.emit()
+	p.toTgt = nil // lost
+	p.now += int64(time.Hour)
+	if ev := p.ini.Tick(p.now); ev.Kind != Nothing {
+		t.Fatalf("event %v after an hour's stop", ev.Kind)
+	}
+	p.run(1)
+	if len(p.done) != 1 {
+		t.Fatalf("%d requests done, want 1", len(p.done))
+	}
+}
+
+// An initiator that was idle for longer than the target may remember does not use
+// its session again.
+func TestExpired(t *testing.T) {
+	p := newPair(t, 3, Config{})
+	p.open()
+	p.run(1)
+	if p.ini.Expired(p.now + int64(IdleClose) - 1e9) {
+		t.Error("expired early")
+	}
+	if !p.ini.Expired(p.now + int64(time.Hour)) {
+		t.Error("not expired after an hour")
+	}
+}
+
+// What was here before keeps no session, however often it is sent again.
+func TestReplayKeepsNoSession(t *testing.T) {
+	p := newPair(t, 3, Config{})
+	p.open()
+	p.post()
+	p.post()
+	p.ini.probeDue = true
+	b := make([]byte, 2048)
+	var capture [][]byte
+	for n := p.ini.Emit(p.now, b); n > 0; n = p.ini.Emit(p.now, b) {
+		capture = append(capture, slices.Clone(b[:n]))
+	}
+	for _, frame := range capture {
+		p.target(frame)
+	}
+	heard := p.tgt.HeardAt()
+	for range 100 {
+		p.now += int64(10 * time.Second)
+		for _, frame := range capture {
+			p.target(frame)
+		}
+		for p.tgt.Emit(b) > 0 {
+		}
+	}
+	if p.tgt.HeardAt() != heard {
+		t.Errorf("%d frames sent again keep the session", len(capture))
+	}
+	if !p.tgt.Idle(p.now) {
+		t.Error("not idle")
+	}
+}
+
+// A party gets its share of a pool, and one that comes later is not starved.
+func TestShare(t *testing.T) {
+	pool := NewPool(8, 1000)
+	var took [4]int
+	var shares [4]*Share
+	for i := range shares {
+		shares[i] = NewShare(pool)
+		for shares[i].Get() != nil {
+			took[i]++
+		}
+	}
+	for i, want := range [4]int{500, 250, 125, 63} {
+		if took[i] != want {
+			t.Errorf("party %d got %d buffers, want %d", i, took[i], want)
+		}
 	}
 }

@@ -17,6 +17,10 @@ import (
 //	    └─────────────────▶ Closed ◀───────────────────── Settling
 //	                                 all known, silence
 //
+// A reset by which the target says that it does not know the session suspends it as
+// well: whether the target has restarted is for its next hello-ack to tell, which
+// names its life.
+//
 // A closed initiator is done: the engine makes a new one, with a new nonce and
 // so a new epoch, for the next operation. A suspended one has given up, but keeps
 // its requests: should the path heal, the hello of the next session names it, and
@@ -39,6 +43,8 @@ type Params struct {
 	Endpoint uint16         // the target's endpoint number
 	MaxFrame int            // largest frame in bytes on the way to this peer
 	Nonce    uint64         // fresh and random: tells this life from all others
+	Origin   uint64         // names the initiating endpoint; random
+	Serial   uint32         // of this session among those of the origin
 	Resume   wire.Resume    // of the suspended session whose fate is to be cleared up, if any
 }
 
@@ -61,8 +67,10 @@ type Initiator struct {
 	state State
 	why   Reason
 
+	life    uint64      // of the target's process; 0 as long as it has not answered
 	remote  uint32      // the target's session id
 	resumed wire.Resume // what the target knows of Params.Resume
+	lost    bool        // the answers of the session resumed are forgotten
 	epoch   uint32
 	cookie  wire.Cookie
 	payload int    // largest payload in bytes that both sides accept
@@ -84,6 +92,7 @@ type Initiator struct {
 	probeDue   bool
 	watched    bool   // probes are sent while nothing else is
 	probeAt    int64  // when the next one is due, if watched
+	probes     uint32 // sent so far: numbers them
 	conveyed   uint32 // highest ack that the target has been told
 	rtt        rttEstimator
 	cc         congestion
@@ -93,19 +102,51 @@ type Initiator struct {
 	answeredAt int64  // when a request was last answered, or the first one posted
 	challenges int    // cookies received
 	workedAt   int64  // when there last was work, for IdleClose
+	seenAt     int64  // when this side last looked at the clock
 	Resent     uint64 // frames sent again; read by statistics
 }
 
 // NewInitiator returns a session that begins with a hello on the next Emit.
 // pool lends the buffers for requests; its size bounds the payload.
 func NewInitiator(cfg *Config, pool *Pool, p Params, now int64) *Initiator {
-	s := &Initiator{cfg: cfg, pool: pool, p: p, helloDue: true, heardAt: now, workedAt: now}
+	s := &Initiator{cfg: cfg, pool: pool, p: p, helloDue: true, heardAt: now, workedAt: now, seenAt: now}
 	s.timer = now + s.rtt.rto(cfg)
 	return s
 }
 
 // State returns the state and, when it is Closed, the reason.
 func (s *Initiator) State() (State, Reason) { return s.state, s.why }
+
+// Life names the life of the target's process, 0 as long as it has not answered.
+func (s *Initiator) Life() uint64 { return s.life }
+
+// Expired reports whether an open session has been without work for so long that it
+// must not be used again: the target may have forgotten it.
+func (s *Initiator) Expired(now int64) bool {
+	return s.state == Open && s.wait == 0 && !s.watched && now-s.workedAt >= int64(IdleClose)
+}
+
+// attend notes that this side is looking at the clock. The time for which it did
+// not, because it was stopped, does not count as silence of the target.
+func (s *Initiator) attend(now int64) {
+	if gap := now - s.seenAt; gap > stalled {
+		s.heardAt, s.answeredAt = s.heardAt+gap, s.answeredAt+gap
+		s.probeAt += gap
+	}
+	s.seenAt = now
+}
+
+// Troubled reports whether the target has left a question unanswered for longer than
+// the network should take.
+func (s *Initiator) Troubled() bool { return s.rtt.backoff >= 2 }
+
+// Hurry asks again at once: the path to the target has changed.
+func (s *Initiator) Hurry(now int64) {
+	s.rtt.backoff = 0
+	if s.timer != 0 {
+		s.timer = now
+	}
+}
 
 // Names reports whether a reset that quotes session id and epoch means this
 // session. Resets cannot be looked up by id: their sender has lost it.
@@ -188,8 +229,9 @@ func (s *Initiator) Identity() wire.Resume {
 }
 
 // Resumed returns what the target said of Params.Resume: how far it got, or the
-// zero value when it does not know that session (any more).
-func (s *Initiator) Resumed() wire.Resume { return s.resumed }
+// zero value when it does not know that session (any more). If the answers are lost,
+// it will not send them again.
+func (s *Initiator) Resumed() (known wire.Resume, lost bool) { return s.resumed, s.lost }
 
 // ForgetUnsent drops the frames of a suspended session that never left, after
 // calling f for each: they never ran.
@@ -250,7 +292,7 @@ func (s *Initiator) Close(why Reason) {
 	if s.state == Closed {
 		return
 	}
-	s.resetDue = s.state != Connecting && why != PeerRestarted && why != PeerClosed
+	s.resetDue = s.state != Connecting && why != PeerRestarted && why != PeerClosed && why != Forgotten
 	s.state, s.why = Closed, why
 	s.helloDue, s.ackDue, s.toSend, s.timer, s.ackAt = false, false, 0, 0, 0
 }

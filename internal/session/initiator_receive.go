@@ -15,6 +15,7 @@ type Answer uint8
 const (
 	Nothing   Answer = iota // no operation is concerned
 	Refused                 // the frame contradicts the session; counted, dropped
+	Met                     // the target has answered the hello for the first time: see Life
 	Opened                  // the session is open, requests may be staged
 	Succeeded               // frames First..Last succeeded and have no results
 	Responded               // frame First is answered by the payload
@@ -46,6 +47,7 @@ func (s *Initiator) Receive(now int64, h *wire.Header, payload []byte) Event {
 	if wire.Diff(h.Ack, s.next) >= 0 || wire.Diff(h.Ack, s.una-1-MaxWindow) < 0 {
 		return Event{Kind: Refused}
 	}
+	s.attend(now)
 	s.heardAt = now
 	s.credit = max(uint32(h.Credit), 1) // with none at all there would be no way to learn of more
 	s.onSack(now, h)
@@ -158,6 +160,8 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 	if a.Status == wire.HelloChallenge && a.Cookie == s.cookie {
 		return Event{Kind: Nothing} // a duplicate: the answer is on its way
 	}
+	s.attend(now)
+	s.life = a.Life
 	switch a.Status {
 	case wire.HelloChallenge: // no progress, so it does not put off giving up
 		if s.challenges++; s.challenges > maxChallenges {
@@ -165,13 +169,13 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		}
 		s.cookie, s.helloDue = a.Cookie, true
 		s.timer = now + s.rtt.rto(s.cfg)
-		return Event{Kind: Nothing}
+		return Event{Kind: Met}
 	case wire.HelloAccepted:
 		frame := min(s.p.MaxFrame, int(a.MaxFrame))
 		if frame < MinFrame || a.Window == 0 {
 			return s.end(ProtocolError)
 		}
-		s.remote, s.epoch, s.resumed = a.Session, h.Epoch, a.Resume
+		s.remote, s.epoch, s.resumed, s.lost = a.Session, h.Epoch, a.Resume, a.Lost
 		s.payload = min(frame-wire.HeaderLen, s.pool.Size())
 		s.window = min(uint32(s.cfg.Window), uint32(a.Window), MaxWindow)
 		s.credit = s.window
@@ -187,12 +191,16 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		return s.end(RefusedVersion)
 	case wire.HelloShuttingDown:
 		return s.end(RefusedClosing)
+	case wire.HelloOutdated:
+		return s.end(Outdated)
 	}
 	return Event{Kind: Refused}
 }
 
 // onReset ends the session. The target that closes in good order names the
-// first psn that it did not execute and never will.
+// first psn that it did not execute and never will. One that does not know the
+// session may have restarted, or forgotten it, or not be the target at all: the
+// session is suspended until a hello-ack tells.
 func (s *Initiator) onReset(payload []byte) Event {
 	var r wire.ResetMsg
 	if r.Parse(payload) != wire.ReasonOK || r.Session != s.remote {
@@ -202,8 +210,11 @@ func (s *Initiator) onReset(payload []byte) Event {
 	case wire.ResetClosed, wire.ResetShuttingDown:
 		s.never, s.neverSet = r.PSN, true
 		return s.end(PeerClosed)
-	case wire.ResetUnknownSession, wire.ResetStaleEpoch:
-		return s.end(PeerRestarted)
+	case wire.ResetUnknownSession:
+		if s.state == Settling {
+			return s.end(Forgotten)
+		}
+		return s.suspend(Forgotten)
 	}
 	return s.end(ProtocolError)
 }

@@ -4,6 +4,7 @@ package session
 
 import (
 	"math/bits"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -19,10 +20,11 @@ func (s *Initiator) Emit(now int64, b []byte) int {
 		return s.emitRequest(now, b)
 	case s.probeDue:
 		s.probeDue = false
-		return s.emitBare(b, wire.Probe)
+		s.probes++
+		return s.emitBare(b, wire.Probe, s.probes)
 	case s.ackDue:
 		s.ackDue = false
-		return s.emitBare(b, wire.Ack)
+		return s.emitBare(b, wire.Ack, s.next-1)
 	case s.resetDue:
 		s.resetDue = false
 		return s.emitClose(b)
@@ -41,7 +43,8 @@ func (s *Initiator) emitHello(b []byte) int {
 	m := wire.HelloMsg{
 		Nonce: s.p.Nonce, Session: uint32(s.p.Local), Endpoint: s.p.Endpoint,
 		MaxFrame: uint16(s.p.MaxFrame), Window: uint16(s.cfg.Window), Cookie: s.cookie,
-		Resume: s.p.Resume,
+		Resume: s.p.Resume, Origin: s.p.Origin, Serial: s.p.Serial,
+		Keep: uint16(s.cfg.Keep() / time.Second),
 	}
 	m.Put(b[wire.HeaderLen:])
 	return wire.Seal(b, wire.HeaderLen+wire.HelloLen)
@@ -80,9 +83,9 @@ func (s *Initiator) emitRequest(now int64, b []byte) int {
 	return wire.Seal(b, wire.HeaderLen+copy(b[wire.HeaderLen:], r.buf[:r.n]))
 }
 
-func (s *Initiator) emitBare(b []byte, t wire.Type) int {
+func (s *Initiator) emitBare(b []byte, t wire.Type, psn uint32) int {
 	h := s.header(t)
-	h.PSN = s.next - 1
+	h.PSN = psn
 	h.Put(b)
 	return wire.Seal(b, wire.HeaderLen)
 }
@@ -113,6 +116,7 @@ func (s *Initiator) Deadline() int64 {
 // Tick lets time pass. It returns Ended when the session has given up or was
 // idle for too long, and Nothing otherwise.
 func (s *Initiator) Tick(now int64) Event {
+	s.attend(now)
 	if s.state == Closed || s.state == Suspended {
 		return Event{Kind: Nothing}
 	}
@@ -132,7 +136,7 @@ func (s *Initiator) Tick(now int64) Event {
 	switch {
 	case s.watched && now >= s.probeAt:
 		return s.probe(now)
-	case !s.watched && now-s.workedAt >= int64(IdleClose):
+	case s.Expired(now):
 		return s.end(Idle)
 	}
 	return Event{Kind: Nothing}
@@ -164,8 +168,13 @@ func (s *Initiator) giveUp() Event {
 	case Settling:
 		return s.end(GaveUp)
 	}
-	s.state, s.why = Suspended, GaveUp
-	s.ackDue, s.toSend, s.timer, s.ackAt = false, 0, 0, 0
+	return s.suspend(GaveUp)
+}
+
+// suspend keeps what is in flight, of which nothing is known for now.
+func (s *Initiator) suspend(why Reason) Event {
+	s.state, s.why = Suspended, why
+	s.ackDue, s.probeDue, s.toSend, s.timer, s.ackAt = false, false, 0, 0, 0
 	return Event{Kind: Ended}
 }
 

@@ -11,7 +11,7 @@ import (
 
 func loneTarget(answers, holds int) (*Target, *Config) {
 	cfg := Config{}.WithDefaults()
-	return NewTarget(&cfg, NewPool(1500, answers), NewPool(1500, holds), TargetParams{
+	return NewTarget(&cfg, NewShare(NewPool(1500, answers)), NewShare(NewPool(1500, holds)), TargetParams{
 		Local: wire.NewSessionID(0, 0, 1, 1), MaxFrame: 1500, Epoch: 7,
 		Hello: wire.HelloMsg{MaxFrame: 1500, Window: 64, Session: 99},
 	}, 1), &cfg

@@ -10,9 +10,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// cookieLife is the period in nanoseconds after which a cookie is renewed; one
-// is accepted for up to two periods.
-const cookieLife = int64(10e9)
+// CookieLife is the period in nanoseconds after which a cookie is renewed; one is
+// accepted for up to two periods.
+const CookieLife = int64(10e9)
 
 // Listener is the target's door. It answers a first hello with a cookie and
 // keeps nothing; only a hello that brings the cookie back, and so can receive
@@ -25,10 +25,18 @@ type Listener struct {
 // fresh and random.
 func NewListener(secret [32]byte) *Listener { return &Listener{secret: secret} }
 
+// Renew makes every cookie worthless that was given so far. random gives 64
+// unpredictable bits a call.
+func (l *Listener) Renew(random func() uint64) {
+	for i := 0; i < len(l.secret); i += 8 {
+		binary.LittleEndian.PutUint64(l.secret[i:], random())
+	}
+}
+
 // Proven reports whether the hello brings a cookie of this listener for the
 // address from (any unique bytes of at most 64).
 func (l *Listener) Proven(now int64, m *wire.HelloMsg, from []byte) bool {
-	epoch := now / cookieLife
+	epoch := now / CookieLife
 	for _, e := range [2]int64{epoch, epoch - 1} {
 		c := l.cookie(e, m, from)
 		if subtle.ConstantTimeCompare(c[:], m.Cookie[:]) == 1 {
@@ -40,7 +48,7 @@ func (l *Listener) Proven(now int64, m *wire.HelloMsg, from []byte) bool {
 
 // Cookie returns the proof that the initiator at from has to bring back.
 func (l *Listener) Cookie(now int64, m *wire.HelloMsg, from []byte) wire.Cookie {
-	return l.cookie(now/cookieLife, m, from)
+	return l.cookie(now/CookieLife, m, from)
 }
 
 func (l *Listener) cookie(period int64, m *wire.HelloMsg, from []byte) (c wire.Cookie) {

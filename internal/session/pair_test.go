@@ -159,7 +159,7 @@ func (p *pair) hello(h *wire.Header, payload []byte) {
 		return
 	}
 	if p.tgt == nil {
-		p.tgt = NewTarget(&p.cfg, p.pools[1], p.pools[2], TargetParams{
+		p.tgt = NewTarget(&p.cfg, NewShare(p.pools[1]), NewShare(p.pools[2]), TargetParams{
 			Local: wire.NewSessionID(5, 0, 9, 1), Hello: m, MaxFrame: 1500, Lane: h.Lane, Epoch: p.rng.Uint32(),
 		}, p.now)
 	}

@@ -23,6 +23,9 @@ func (p *Pool) Size() int { return p.size }
 // Lent returns how many buffers are with borrowers.
 func (p *Pool) Lent() int { return p.made - len(p.free) }
 
+// Left returns how many buffers can still be lent.
+func (p *Pool) Left() int { return p.limit - p.Lent() }
+
 // Empty reports whether all buffers are lent.
 func (p *Pool) Empty() bool { return p.Lent() == p.limit }
 
@@ -44,5 +47,40 @@ func (p *Pool) Get() []byte {
 func (p *Pool) Put(b []byte) {
 	if b != nil {
 		p.free = append(p.free, b[:p.size])
+	}
+}
+
+// Share is what one party may take of a Pool: as many buffers as are left for all
+// others. So a party alone gets half of the pool, n greedy ones get 1/(n+1) each, and
+// there is always something left for one that comes later (the dynamic threshold of
+// Choudhury and Hahne, 1998).
+type Share struct {
+	pool *Pool
+	lent int
+}
+
+// NewShare returns a share of pool.
+func NewShare(pool *Pool) *Share { return &Share{pool: pool} }
+
+// Size returns the size of each buffer in bytes.
+func (s *Share) Size() int { return s.pool.Size() }
+
+// Get lends a buffer, or returns nil when the party has its share.
+func (s *Share) Get() []byte {
+	if s.lent >= s.pool.Left() {
+		return nil
+	}
+	b := s.pool.Get()
+	if b != nil {
+		s.lent++
+	}
+	return b
+}
+
+// Put takes a buffer back. Nil is allowed.
+func (s *Share) Put(b []byte) {
+	if b != nil {
+		s.lent--
+		s.pool.Put(b)
 	}
 }

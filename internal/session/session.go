@@ -33,6 +33,7 @@
 package session
 
 import (
+	"math"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -69,10 +70,32 @@ type Config struct {
 	// StaticWindow leaves the congestion window out: only the window and the
 	// credits bound what is in flight. It is there to measure what that costs.
 	StaticWindow bool
-	// IdleRetire is after how long a silence the target forgets a session; 90 s.
-	// It must be longer than IdleClose.
+	// IdleRetire is after how long a silence the target forgets a session that does
+	// not ask for longer; 90 s. It must be longer than IdleClose.
 	IdleRetire time.Duration
 }
+
+// Keep is the silence for which an initiator asks its target to remember a session:
+// longer than the initiator itself takes to give up and to clear up what became of
+// the work in flight.
+func (c *Config) Keep() time.Duration {
+	return min(IdleClose+SuspendedFor+patience*c.GiveUp, MaxKeep)
+}
+
+// MaxKeep is the longest silence that a target can be asked for.
+const MaxKeep = math.MaxUint16 * time.Second
+
+// MaxGiveUp is the longest give-up time for which Keep is long enough, rounded down.
+const MaxGiveUp = 4 * time.Hour
+
+// SuspendedFor is how long an initiator that has given up keeps what it takes to
+// learn later what became of its work.
+const SuspendedFor = 60 * time.Second
+
+// stalled is the pause between two looks at the clock beyond which this side was
+// not running: stopped, or its owner did not call. Silence of that time is no sign
+// of the peer's death. It is longer than an engine ever sleeps with work in flight.
+const stalled = int64(time.Second)
 
 // IdleClose is after how long without work an initiator closes its session.
 // Targets wait longer, so that a live initiator never finds its session gone.
@@ -106,7 +129,8 @@ const (
 	Alive           Reason = iota
 	PeerSilent             // no answer to hello within GiveUp
 	GaveUp                 // no answer to a request within GiveUp
-	PeerRestarted          // the target does not know this session any more
+	PeerRestarted          // another life of the target's process answers
+	Forgotten              // the target lives and does not know this session any more
 	PeerClosed             // the target closed the session or shuts down
 	RefusedEndpoint        // the target has no such endpoint
 	RefusedFull            // the target has no room for another session
@@ -116,12 +140,14 @@ const (
 	ClosedHere             // closed by this side
 	Idle                   // closed by this side because nothing happened
 	Settled                // everything that was unknown after giving up is known
+	Outdated               // the target has seen the end of this session, or a later one
+	Renamed                // another name of the same endpoint has a session already
 )
 
 var reasonNames = [...]string{
-	"alive", "peer silent", "gave up", "peer restarted", "peer closed",
+	"alive", "peer silent", "gave up", "peer restarted", "forgotten", "peer closed",
 	"no such endpoint", "target full", "version refused", "target shuts down",
-	"protocol error", "closed", "idle", "settled",
+	"protocol error", "closed", "idle", "settled", "outdated", "renamed",
 }
 
 func (r Reason) String() string {

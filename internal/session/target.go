@@ -4,6 +4,7 @@ package session
 
 import (
 	"math/bits"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -57,8 +58,8 @@ type early struct {
 // (expected, freed+MaxWindow].
 type Target struct {
 	cfg      *Config
-	answers  *Pool // response cache
-	holds    *Pool // early requests
+	answers  *Share // response cache
+	holds    *Share // early requests
 	local    wire.SessionID
 	remote   uint32 // the initiator's session id
 	lane     uint8  // the initiator's lane
@@ -73,8 +74,10 @@ type Target struct {
 	infoDue  bool   // ack and sack are due, in whatever frame
 	nakDue   bool   // as infoDue, because a frame is missing
 	resetDue wire.ResetReason
-	frozen   bool // nothing runs any more; cached answers are still given
-	heardAt  int64
+	frozen   bool   // nothing runs any more; cached answers are still given
+	heardAt  int64  // when a frame last brought something new
+	keep     int64  // nanoseconds of silence until the session is forgotten
+	probes   uint32 // number of the latest probe
 	payload  int
 	credit   uint16
 }
@@ -89,13 +92,14 @@ type TargetParams struct {
 }
 
 // NewTarget returns the executing half of the session that a hello asked for.
-func NewTarget(cfg *Config, answers, holds *Pool, p TargetParams, now int64) *Target {
+func NewTarget(cfg *Config, answers, holds *Share, p TargetParams, now int64) *Target {
 	first := FirstPSN(p.Epoch)
 	frame := min(p.MaxFrame, int(p.Hello.MaxFrame))
 	return &Target{
 		cfg: cfg, answers: answers, holds: holds,
 		local: p.Local, remote: p.Hello.Session, lane: p.Lane, epoch: p.Epoch,
 		expected: first, freed: first - 1, heardAt: now,
+		keep:    max(int64(cfg.IdleRetire), int64(p.Hello.Keep)*int64(time.Second)),
 		payload: min(frame-wire.HeaderLen, answers.Size(), holds.Size()),
 		spare:   make([]byte, answers.Size()),
 		credit:  uint16(min(cfg.Window, int(p.Hello.Window), MaxWindow)),
@@ -105,8 +109,24 @@ func NewTarget(cfg *Config, answers, holds *Pool, p TargetParams, now int64) *Ta
 // Epoch returns the session's epoch.
 func (t *Target) Epoch() uint32 { return t.epoch }
 
-// Idle reports whether the initiator has been silent for IdleRetire.
-func (t *Target) Idle(now int64) bool { return now-t.heardAt >= int64(t.cfg.IdleRetire) }
+// Idle reports whether the initiator has been silent for as long as the session was
+// to be kept. Frames that were here before, whoever sends them again, do not count.
+func (t *Target) Idle(now int64) bool { return now-t.heardAt >= t.keep }
+
+// Ran returns the psn up to which everything has run.
+func (t *Target) Ran() uint32 { return t.expected - 1 }
+
+// Acked returns the psn up to which all answers have arrived.
+func (t *Target) Acked() uint32 { return t.freed }
+
+// Remote returns the initiator's session id.
+func (t *Target) Remote() uint32 { return t.remote }
+
+// Keep returns for how long a silence the session is remembered.
+func (t *Target) Keep() time.Duration { return time.Duration(t.keep) }
+
+// HeardAt returns when the initiator last said something new.
+func (t *Target) HeardAt() int64 { return t.heardAt }
 
 // Receive takes a frame that names this session; the caller has checked CRC and
 // epoch. After Execute the caller must run the payload and call Executed, and
@@ -115,14 +135,24 @@ func (t *Target) Receive(now int64, h *wire.Header, payload []byte) Verdict {
 	if h.Type == wire.Reset { // whatever it acknowledges
 		return t.onReset(payload)
 	}
+	freed, early := t.freed, t.heldMask
 	if !t.free(h.Ack) {
 		return Invalid
 	}
-	t.heardAt = now
+	if t.freed != freed {
+		t.heardAt = now
+	}
 	switch h.Type {
 	case wire.Request:
-		return t.onRequest(h, payload)
+		v := t.onRequest(h, payload)
+		if v == Execute || t.heldMask != early {
+			t.heardAt = now
+		}
+		return v
 	case wire.Probe:
+		if wire.Diff(h.PSN, t.probes) > 0 { // not one from a capture
+			t.probes, t.heardAt = h.PSN, now
+		}
 		t.infoDue = true
 		return Drop
 	case wire.Ack:
@@ -250,7 +280,9 @@ func (t *Target) unhold(psn uint32) {
 // Freeze returns the psn up to which everything ran. It may be called repeatedly.
 func (t *Target) Freeze(now int64, ack uint32) (executed uint32) {
 	t.free(ack)
-	t.frozen, t.heardAt = true, now
+	if !t.frozen {
+		t.frozen, t.heardAt = true, now
+	}
 	for psn := t.expected; t.heldMask != 0; psn++ {
 		t.unhold(psn)
 	}

@@ -50,7 +50,7 @@ func (o *opener) connect(t testing.TB, w *world, from, to *node, n int) {
 	from.eng.AddRing(ring)
 	for range n {
 		op := ring.Claim()
-		if op.Peer, err = from.eng.NewPeer(from.linkTo(to), 0, 0); err != nil {
+		if op.Peer, err = from.eng.NewOrigin().NewPeer(from.linkTo(to), 0, 0); err != nil {
 			t.Fatal(err)
 		}
 		op.Done, op.Verb = o, engine.VerbConnect

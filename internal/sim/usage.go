@@ -13,7 +13,7 @@ type usage struct {
 	lent     [3]int // buffers, by pool
 	made     [3]int
 	sessions int
-	nonces   int
+	parties  int
 }
 
 // poolNames are the engine's fields of type *session.Pool.
@@ -29,7 +29,7 @@ func usageOf(e *engine.Engine) (u usage) {
 		u.lent[i] = u.made[i] - pool.FieldByName("free").Len()
 	}
 	u.sessions = v.FieldByName("table").FieldByName("all").Len()
-	u.nonces = v.FieldByName("nonces").Len()
+	u.parties = v.FieldByName("parties").Len()
 	return u
 }
 
@@ -45,8 +45,8 @@ func (w *world) checkLimits() {
 				w.fail("%v has %d buffers in pool %s, %d of them lent: limit %d", n, made, poolNames[i], u.lent[i], w.plan.buffers)
 			}
 		}
-		if u.sessions > w.plan.sessions || u.nonces > u.sessions {
-			w.fail("%v has %d sessions, %d nonces: limit %d", n, u.sessions, u.nonces, w.plan.sessions)
+		if u.sessions > w.plan.sessions || u.parties > u.sessions {
+			w.fail("%v has %d sessions, %d parties: limit %d", n, u.sessions, u.parties, w.plan.sessions)
 		}
 	}
 }
@@ -55,9 +55,9 @@ func (w *world) checkLimits() {
 func (w *world) checkEmpty() {
 	for _, n := range w.nodes {
 		u := usageOf(n.eng)
-		if u.lent != [3]int{} || u.sessions+u.nonces > 0 || !n.eng.Idle() {
-			w.fail("%v keeps %v buffers of pools %v, %d sessions and %d nonces after the end; idle: %t",
-				n, u.lent, poolNames, u.sessions, u.nonces, n.eng.Idle())
+		if u.lent != [3]int{} || u.sessions+u.parties > 0 || !n.eng.Idle() {
+			w.fail("%v keeps %v buffers of pools %v, %d sessions and %d parties after the end; idle: %t",
+				n, u.lent, poolNames, u.sessions, u.parties, n.eng.Idle())
 		}
 		for _, c := range n.clients {
 			if !c.ring.Empty() {

@@ -140,8 +140,11 @@ func (w *world) close() {
 		n.wake(w.now)
 	}
 	w.until(w.now+100*millisecond, failed)
-	for _, n := range w.nodes {
-		n.leap(100 * second)
+	for range 160 { // a pause of a few seconds would look like a stopped process
+		for _, n := range w.nodes {
+			n.leap(2 * second)
+		}
+		w.until(w.now+2*millisecond, failed)
 	}
 	w.until(w.now+100*millisecond, failed)
 	if !failed() {

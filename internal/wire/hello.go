@@ -153,14 +153,13 @@ type ResetReason uint8
 // The reasons of a reset. Zero is not one of them.
 const (
 	ResetUnknownSession ResetReason = 1 + iota
-	ResetStaleEpoch
 	ResetClosed
 	ResetShuttingDown
 	ResetOutOfWindow
 	numResetReasons
 )
 
-var resetReasonNames = [numResetReasons]string{"", "unknown session", "stale epoch", "closed", "shutting down",
+var resetReasonNames = [numResetReasons]string{"", "unknown session", "closed", "shutting down",
 	"out of window"}
 
 // String returns the reason in words.

@@ -97,6 +97,23 @@ func (t *Template) Kind() Kind { return t.kind }
 // Len returns the length of the header: where in the packet the frame begins.
 func (t *Template) Len() int { return int(t.len) }
 
+// Answers reports whether packets with this header go to where a packet came from. The packet has passed Strip.
+func (t *Template) Answers(packet []byte) bool {
+	if len(packet) < int(t.len) || MAC(packet[6:]) != MAC(t.hdr[:]) || packet[t.ip-2] != t.hdr[t.ip-2] || packet[t.ip-1] != t.hdr[t.ip-1] {
+		return false
+	}
+	if t.ip > ethLen && (packet[14]^t.hdr[14])&(vlanMask>>8)|packet[15]^t.hdr[15] != 0 {
+		return false
+	}
+	switch from, to := packet[t.ip:], t.hdr[t.ip:]; t.kind {
+	case UDP4:
+		return [4]byte(from[12:]) == [4]byte(to[16:])
+	case UDP6:
+		return [16]byte(from[8:]) == [16]byte(to[24:])
+	}
+	return true
+}
+
 // Put writes the header before the sealed frame of frameLen bytes that lies at b[t.Len():], and returns the length of
 // the packet. IPv6 sums the frame, so the frame must be final.
 func (t *Template) Put(b []byte, frameLen int) int {

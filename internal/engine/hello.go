@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"net/netip"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// onHello answers a request for a session. No state is made before the
+// initiator has shown, with a cookie, that it receives at its address.
+func (e *Engine) onHello(h *wire.Header, payload, packet []byte) {
+	var m wire.HelloMsg
+	if m.Parse(payload) != wire.ReasonOK || int(m.MaxFrame) < session.MinFrame || m.Window == 0 {
+		e.count[Invalid]++
+		return
+	}
+	e.look() // cookies have a date
+	e.count[Hellos]++
+	src := e.sourceOf(packet)
+	ack := wire.HelloAckMsg{Status: e.admit(m.Endpoint), Life: e.cfg.Life}
+	epoch := uint32(0)
+	if ack.Status == wire.HelloAccepted {
+		var from [64]byte
+		if ok, cookie := e.pairs.proven(e.now, &m, sourceBytes(from[:0], src)); !ok {
+			ack.Status, ack.Cookie = wire.HelloChallenge, cookie
+		} else {
+			p, owner := e.pairs.own(e, &m)
+			if owner != e {
+				if !e.passedOn && e.group.pass(packet, owner.cfg.Queue) {
+					e.count[HandedOver]++
+				}
+				return
+			}
+			epoch = e.accept(h, &m, src, p, &ack)
+		}
+	}
+	e.reply(e.pathTo(src), func(b []byte) int {
+		return session.Reply(b, &m, e.cfg.Lane, epoch, ack)
+	})
+}
+
+// admit decides on an endpoint number.
+func (e *Engine) admit(endpoint uint16) wire.HelloStatus {
+	switch {
+	case e.closing:
+		return wire.HelloShuttingDown
+	case e.cfg.Executor == nil || e.cfg.Accept == nil:
+		return wire.HelloNoEndpoint
+	}
+	return e.cfg.Accept(endpoint)
+}
+
+// accept fills in the answer to a proven hello and returns the session's epoch: of
+// the one there is, when the hello is a repetition, or of a new one.
+func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pair, ack *wire.HelloAckMsg) uint32 {
+	t := p.current
+	switch {
+	case t != nil && m.Serial == p.serial && m.Nonce == t.nonce:
+		if t.dying {
+			ack.Status = wire.HelloOutdated
+			return 0
+		}
+		t.follow(src)
+	case !later(m.Serial, p.serial):
+		ack.Status = wire.HelloOutdated
+		return 0
+	default:
+		if t = e.begin(h, m, src, p); t == nil {
+			ack.Status = wire.HelloFull
+			return 0
+		}
+	}
+	ack.Session = uint32(t.slot.id)
+	ack.MaxFrame = uint16(min(e.maxFrame(&t.path), int(m.MaxFrame)))
+	ack.Window = uint16(min(e.cfg.Session.Window, int(m.Window)))
+	ack.Resume, ack.Lost = e.resume(&m.Resume, src, p)
+	return t.s.Epoch()
+}
+
+// begin makes a session, the latest of its pair, or returns nil when the table is
+// full. The one before it executes nothing from here on.
+func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pair) *target {
+	e.pairs.busy(p)
+	defer e.pairs.settle(p, e.now)
+	p.supersede(&m.Resume)
+	owner := e.party(src)
+	t := &target{e: e, pair: p, party: owner, nonce: m.Nonce, endpoint: m.Endpoint, path: e.pathTo(src)}
+	if !e.room(owner) || !e.table.add(t) {
+		return nil
+	}
+	e.join(owner)
+	t.path.SetFlow(m.Session)
+	t.s = session.NewTarget(&e.cfg.Session, owner.answers, owner.holds, session.TargetParams{
+		Local: t.slot.id, Hello: *m, MaxFrame: e.maxFrame(&t.path), Lane: h.Lane, Epoch: uint32(e.cfg.Random()),
+	}, e.lived)
+	p.current, p.serial = t, m.Serial
+	e.count[SessionsAccepted]++
+	return t
+}
+
+// supersede ends execution in the sessions of the pair. The one that the initiator
+// wants to know more of stays to answer, any other goes.
+func (p *pair) supersede(r *wire.Resume) {
+	if t := p.former; t != nil && !t.named(r) {
+		t.remove()
+	}
+	t := p.current
+	if t == nil {
+		return
+	}
+	if !t.named(r) {
+		t.remove()
+		return
+	}
+	p.former, p.current = t, nil
+	t.s.Freeze(t.e.lived, t.s.Acked())
+}
+
+// named reports whether r names the session.
+func (t *target) named(r *wire.Resume) bool {
+	return uint32(t.slot.id) == r.Session && t.s.Epoch() == r.Epoch
+}
+
+// resume tells what became of an earlier session of the pair, and has its
+// unacknowledged answers sent again. It returns the zero value when there is no such
+// session. If the session is gone, how far it got may be known, but its answers are
+// lost.
+func (e *Engine) resume(r *wire.Resume, src *wire.Source, p *pair) (known wire.Resume, lost bool) {
+	if t := p.former; t != nil && t.named(r) {
+		t.follow(src)
+		executed := t.s.Freeze(e.lived, r.PSN)
+		e.touch(t, &t.listed)
+		return wire.Resume{Session: r.Session, Epoch: r.Epoch, PSN: executed}, false
+	}
+	if r.Session != 0 && p.last.Session == r.Session && p.last.Epoch == r.Epoch {
+		return p.last, true
+	}
+	return wire.Resume{}, false
+}
+
+// sourceBytes appends what identifies where a packet came from.
+func sourceBytes(b []byte, src *wire.Source) []byte {
+	b = append(b, byte(src.Kind), byte(src.VLAN), byte(src.VLAN>>8))
+	b = append(b, src.Remote[:]...)
+	if src.RemoteIP != (netip.Addr{}) {
+		ip := src.RemoteIP.As16()
+		b = append(b, ip[:]...)
+	}
+	return b
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// met is called when a target has answered a hello, and so has said who it is. An
+// address of an endpoint that is known by another address already joins it, before
+// there is a second session. One that answers in another life than before has
+// restarted, or the address is now another node's.
+func (c *conn) met() {
+	r := c.r
+	life := c.ini.Life()
+	if life == 0 {
+		c.close(session.ProtocolError)
+		return
+	}
+	if r.id.life == life {
+		return
+	}
+	if r.id.life != 0 {
+		r.restarted(c)
+	}
+	r.id.life = life
+	if other := r.origin.remotes[r.id]; other != nil && other != r {
+		c.close(session.Renamed)
+		other.join(r, c.by)
+		return
+	}
+	r.origin.remotes[r.id] = r
+}
+
+// restarted is called when another life answers c than answered before. What was
+// in flight met the former one. What waits was meant for the former one as well, as
+// far as it is about memory: it fails, so that the first use after a restart tells.
+func (r *remote) restarted(c *conn) {
+	r.forget()
+	if r.limbo != nil {
+		r.limbo.close(session.PeerRestarted)
+	}
+	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, func(op *Op) bool { return op.Verb <= wire.VerbCompare })
+	r.failWatches(Result{Fate: NotExecuted, Reason: session.PeerRestarted})
+	r.e.count[PeersRestarted]++
+	peers := r.peers
+	r.peers = []*Peer{c.by}
+	for _, p := range peers {
+		if p != c.by { // it may be an address of the former life's node still
+			p.r = newRemote(r.origin, r.id, p)
+		}
+	}
+	op := r.head
+	r.head, r.tail = nil, nil
+	for op != nil {
+		next := op.next
+		op.next = nil
+		op.Peer.push(op)
+		op = next
+	}
+}
+
+// join takes over another remote that has turned out to be the same endpoint. The
+// address that has just been answered serves the next session.
+func (r *remote) join(from *remote, by *Peer) {
+	for _, p := range from.peers {
+		p.r = r
+	}
+	r.peers = append(from.peers, r.peers...)
+	for i, p := range r.peers {
+		if p == by {
+			r.peers[0], r.peers[i] = r.peers[i], r.peers[0]
+		}
+	}
+	op := from.head
+	from.head, from.tail, from.peers = nil, nil, nil
+	for op != nil {
+		next := op.next
+		op.next = nil
+		r.push(op)
+		op = next
+	}
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Origin is an endpoint as the source of operations. Targets know it by its name,
+// which is random and never used again, whatever addresses its frames come from; so
+// they can tell which of its sessions is the latest. From one origin to one endpoint
+// elsewhere there is one session at a time.
+type Origin struct {
+	e    *Engine
+	name uint64
+	// The rest belongs to the engine's thread.
+	serial  uint32 // of the session begun last
+	remotes map[identity]*remote
+}
+
+// identity tells an endpoint from all others, however it is addressed.
+type identity struct {
+	life     uint64 // of its process
+	endpoint uint16
+}
+
+// NewOrigin returns a new source of operations. Any goroutine may call it.
+func (e *Engine) NewOrigin() *Origin {
+	return &Origin{e: e, name: e.cfg.Random(), remotes: map[identity]*remote{}}
+}
+
+// NewPeer returns the peer at the end of link. Nothing is sent. Any goroutine may
+// call it.
+func (o *Origin) NewPeer(link wire.Link, lane uint8, endpoint uint16) (*Peer, error) {
+	t, err := wire.NewTemplate(link)
+	if err != nil {
+		return nil, err
+	}
+	p := &Peer{origin: o, link: link, path: o.e.pathOf(t, link.Remote), lane: lane}
+	p.r = newRemote(o, identity{endpoint: endpoint}, p)
+	return p, nil
+}
+
+// NewPeer is [Origin.NewPeer] of the engine's own origin.
+func (e *Engine) NewPeer(link wire.Link, lane uint8, endpoint uint16) (*Peer, error) {
+	return e.origin.NewPeer(link, lane, endpoint)
+}
+
+// Peer is a destination of operations: one endpoint of one node, by one of its
+// addresses. Peers that turn out to be addresses of the same endpoint share its
+// session. But for the path, everything belongs to the engine's thread.
+type Peer struct {
+	origin *Origin
+	link   wire.Link
+	path   path
+	lane   uint8
+	r      *remote
+	closed bool // by Close: operations fail from then on
+}
+
+// push appends an operation to the queue.
+func (p *Peer) push(op *Op) {
+	if p.closed {
+		op.fail(Result{Fate: NotExecuted, Reason: session.ClosedHere})
+		op.finish()
+		return
+	}
+	p.r.push(op)
+}
+
+// Close makes later operations fail, and completes those that wait. It ends the
+// sessions to the endpoint, unless another peer is an address of the same: then what
+// is in flight goes on. Engine's thread only.
+func (p *Peer) Close() {
+	if p.closed {
+		return
+	}
+	p.closed = true
+	p.r.leave(p)
+}
+
+// Unwatch completes the watch whose Value is the given one, as if the session had
+// been closed here. Engine's thread only.
+func (p *Peer) Unwatch(value uint64) {
+	p.r.unwatch(func(op *Op) bool { return op.Value == value })
+}
+
+// SetLink changes the way to the peer: its next hop, or the address here, is another
+// one. The encapsulation stays. Any goroutine may call it.
+func (p *Peer) SetLink(link wire.Link) error {
+	if link.Kind != p.path.Kind() {
+		return fmt.Errorf("engine: a link of encapsulation %v for a peer that is reached by %v", link.Kind, p.path.Kind())
+	}
+	t, err := wire.NewTemplate(link)
+	if err != nil {
+		return err
+	}
+	e := p.origin.e
+	e.moves.leave(move{p, link, e.pathOf(t, link.Remote)})
+	e.mail.Store(true)
+	e.Wake()
+	return nil
+}

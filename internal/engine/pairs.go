@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"container/list"
+	"sync"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// pairs is what the targets of a group remember of each pair of endpoints, an origin
+// elsewhere and an endpoint here. It is why nothing of an old session can run late:
+// a session is accepted only if it is later than every one before it, and by then
+// the one before it executes nothing any more, whatever queue it lives on and
+// whatever address its frames come from.
+//
+// A pair outlives its sessions by as long as their cookies are good, so a captured
+// hello begins none of them again. It is looked at when sessions begin and end only,
+// so a lock does not hurt.
+type pairs struct {
+	mu   sync.Mutex
+	all  map[pairKey]*pair
+	idle list.List // pairs without sessions, the one that lost its last first
+	door *session.Listener
+	// random gives 64 unpredictable bits.
+	random func() uint64
+}
+
+// mostIdle is how many pairs without sessions are remembered.
+const mostIdle = 16384
+
+// cookiesDie is how long after a session's end, in nanoseconds, no cookie can be good
+// any more that was given before it.
+const cookiesDie = int64(2 * session.CookieLife)
+
+type pairKey struct {
+	origin   uint64
+	endpoint uint16
+}
+
+// pair is one pair of endpoints. The lock guards owner, serial and the place in the
+// list of idle pairs; the sessions belong to the owner's thread.
+type pair struct {
+	key     pairKey
+	owner   *Engine // the queue on which its sessions live
+	serial  uint32  // of the latest session
+	current *target // the latest session, if it lives
+	former  *target // the one before: it executes nothing, and its answers can be had
+	last    wire.Resume
+	kept    int64         // nanoseconds for which last is worth remembering
+	begins  bool          // a session is being made
+	since   int64         // when it became idle
+	place   *list.Element // in the list of idle pairs; nil while it has a session
+}
+
+func newPairs(secret [32]byte, random func() uint64) *pairs {
+	return &pairs{all: map[pairKey]*pair{}, door: session.NewListener(secret), random: random}
+}
+
+// own returns the pair, if it belongs to e or to nobody yet, and otherwise the queue
+// that it belongs to.
+func (ps *pairs) own(e *Engine, m *wire.HelloMsg) (p *pair, owner *Engine) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.expire(e.now)
+	key := pairKey{m.Origin, m.Endpoint}
+	p = ps.all[key]
+	switch {
+	case p == nil:
+		p = &pair{key: key, owner: e, serial: m.Serial - 1}
+		ps.all[key] = p
+		ps.rest(p, e.now)
+	case p.owner != e && p.place == nil:
+		return nil, p.owner
+	}
+	p.owner = e
+	return p, e
+}
+
+// expire forgets the pairs that need not be remembered any more. If there are too
+// many, it forgets more, and no cookie given so far is good any more.
+func (ps *pairs) expire(now int64) {
+	for front := ps.idle.Front(); front != nil; front = ps.idle.Front() {
+		p := front.Value.(*pair)
+		crowded := ps.idle.Len() > mostIdle
+		if now-p.since < max(p.kept, cookiesDie) && !crowded {
+			return
+		}
+		if now-p.since < cookiesDie {
+			ps.door.Renew(ps.random)
+		}
+		ps.idle.Remove(front)
+		delete(ps.all, p.key)
+	}
+}
+
+// busy is called before a pair gets a session, and settle afterwards. In between no
+// other queue can have the pair.
+func (ps *pairs) busy(p *pair) {
+	p.begins = true
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if p.place != nil {
+		ps.idle.Remove(p.place)
+		p.place = nil
+	}
+}
+
+// rest puts a pair among the idle ones. The lock is held.
+func (ps *pairs) rest(p *pair, now int64) {
+	p.since = now
+	p.place = ps.idle.PushBack(p)
+}
+
+// ended is called when a session of the pair is gone. How far it got is remembered.
+func (ps *pairs) ended(p *pair, t *target, now int64) {
+	p.last = wire.Resume{Session: uint32(t.slot.id), Epoch: t.s.Epoch(), PSN: t.s.Ran()}
+	p.kept = int64(t.s.Keep())
+	switch t {
+	case p.current:
+		p.current = nil
+	case p.former:
+		p.former = nil
+	}
+	if !p.begins {
+		ps.settle(p, now)
+	}
+}
+
+// settle notes that a pair is idle, if it has no session.
+func (ps *pairs) settle(p *pair, now int64) {
+	p.begins = false
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if p.current == nil && p.former == nil && p.place == nil {
+		ps.rest(p, now)
+	}
+}
+
+// proven reports whether a hello brings a cookie that is good, and otherwise returns
+// the one to ask for.
+func (ps *pairs) proven(now int64, m *wire.HelloMsg, from []byte) (ok bool, cookie wire.Cookie) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.door.Proven(now, m, from) {
+		return true, cookie
+	}
+	return false, ps.door.Cookie(now, m, from)
+}
+
+// later reports whether serial number a was given after b.
+func later(a, b uint32) bool { return int32(a-b) > 0 }

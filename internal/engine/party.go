@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"net/netip"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// party is everyone who sends from one address. Room is shared among parties, so that
+// one of them, whatever it does, leaves room for the others.
+type party struct {
+	key      partyKey
+	sessions int            // accepted
+	answers  *session.Share // response cache
+	holds    *session.Share // early requests
+}
+
+type partyKey struct {
+	mac wire.MAC   // on its own segment
+	ip  netip.Addr // with UDP, where the MAC address is a router's
+}
+
+func partyOf(src *wire.Source) partyKey {
+	if src.Kind == wire.Ethernet {
+		return partyKey{mac: src.Remote}
+	}
+	return partyKey{ip: src.RemoteIP}
+}
+
+// party returns the party at an address, which is known as long as it has sessions.
+func (e *Engine) party(src *wire.Source) *party {
+	key := partyOf(src)
+	p := e.parties[key]
+	if p == nil {
+		p = &party{key: key, answers: session.NewShare(e.answers), holds: session.NewShare(e.holds)}
+	}
+	return p
+}
+
+// join and leave count the party's sessions.
+func (e *Engine) join(p *party) {
+	p.sessions++
+	e.accepted++
+	e.parties[p.key] = p
+}
+
+func (e *Engine) leave(p *party) {
+	p.sessions--
+	e.accepted--
+	if p.sessions == 0 {
+		delete(e.parties, p.key)
+	}
+}
+
+// What a session must have shown to stay when room is short, in nanoseconds.
+const (
+	// proofTime is how long after it began a session may have executed nothing.
+	proofTime = int64(1e9)
+	// restTime is how long it may have been silent: an initiator closes an idle
+	// session before that.
+	restTime = int64(session.IdleClose) * 4 / 3
+)
+
+// room makes sure that there is room for another session of a party: if there is
+// none, a session of the greediest party goes, or one that has never been used, or
+// one that has long been silent. An honest session is none of these.
+func (e *Engine) room(p *party) bool {
+	if e.accepted < e.cfg.Sessions-e.cfg.Sessions/8 { // the rest is for sessions of our own
+		return true
+	}
+	most := 0
+	for _, other := range e.parties {
+		most = max(most, other.sessions)
+	}
+	greedy := most > p.sessions+1
+	var victim *target
+	for _, x := range e.table.all {
+		t, ok := x.(*target)
+		if !ok || greedy && t.party.sessions < most || !greedy && !t.idles() {
+			continue
+		}
+		if victim == nil || t.before(victim) {
+			victim = t
+		}
+	}
+	if victim == nil {
+		return false
+	}
+	e.count[SessionsEvicted]++
+	victim.remove()
+	return true
+}
+
+// idles reports whether the session has shown too little to stay when room is short.
+func (t *target) idles() bool {
+	silent := t.e.lived - t.s.HeardAt()
+	return !t.used && silent >= proofTime || silent >= restTime
+}
+
+// before reports whether t should go rather than x: the one that was never used, or
+// has been silent for longer.
+func (t *target) before(x *target) bool {
+	if t.used != x.used {
+		return !t.used
+	}
+	return t.s.HeardAt() < x.s.HeardAt()
+}

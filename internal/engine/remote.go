@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+)
+
+// remote is one endpoint of another node, as seen from one origin, by whatever
+// addresses it is known. Its session comes into being with the first operation, and
+// anew after it has ended. Everything belongs to the engine's thread.
+type remote struct {
+	e      *Engine
+	origin *Origin
+	id     identity // life 0: it has not answered yet
+	peers  []*Peer  // its addresses; the next session goes by the first
+
+	head, tail *Op   // operations to pack, in posting order
+	listed     bool  // on the engine's ready list
+	conn       *conn // the present session; nil before the first
+	limbo      *conn // the session before, of which something is unknown, if any
+	watches    []*Op // VerbWatch operations, which end with the session
+
+	retries  int   // hellos for the sake of limbo alone, since one was accepted
+	retryAt  int64 // when the next one may leave
+	outdated int   // sessions in a row that the target says have ended
+}
+
+func newRemote(o *Origin, id identity, p *Peer) *remote {
+	return &remote{e: o.e, origin: o, id: id, peers: []*Peer{p}}
+}
+
+// push appends an operation to the queue.
+func (r *remote) push(op *Op) {
+	if r.head == nil {
+		r.head = op
+	} else {
+		r.tail.next = op
+	}
+	r.tail = op
+	if !r.listed {
+		r.listed = true
+		r.e.ready = append(r.e.ready, r)
+	}
+}
+
+// pop takes the first operation off the queue.
+func (r *remote) pop() *Op {
+	op := r.head
+	r.head, op.next = op.next, nil
+	return op
+}
+
+// connect makes a new session when there is none. False means that there is no
+// room for one, and the queue has been failed.
+func (r *remote) connect() bool {
+	e := r.e
+	if r.conn != nil && r.conn.ini.Expired(e.now) {
+		r.conn.close(session.Idle)
+	}
+	if r.conn != nil && !r.conn.over() {
+		return true
+	}
+	c := &conn{r: r}
+	if e.closing || !e.table.add(c) && !(e.sacrifice() && e.table.add(c)) {
+		why := session.RefusedFull
+		if e.closing {
+			why = session.ClosedHere
+		}
+		r.failQueue(Result{Fate: NotExecuted, Reason: why})
+		return false
+	}
+	by := r.peers[0]
+	r.origin.serial++
+	params := session.Params{
+		Local: c.slot.id, Lane: by.lane, Endpoint: r.id.endpoint,
+		MaxFrame: e.maxFrame(&by.path), Nonce: e.cfg.Random(),
+		Origin: r.origin.name, Serial: r.origin.serial,
+	}
+	if r.limbo != nil {
+		params.Resume = r.limbo.ini.Identity()
+	}
+	c.ini = session.NewInitiator(&e.cfg.Session, e.reqs, params, e.now)
+	c.take(by)
+	r.conn = c
+	e.count[SessionsOpened]++
+	e.touch(c, &c.dirty)
+	return true
+}
+
+// retry makes a new session for the sake of the one in limbo: it takes one to clear
+// up what became of that. A target that refuses is asked less and less often.
+func (r *remote) retry() {
+	if r.e.now < r.retryAt {
+		return
+	}
+	const first, longest = 10 * time.Millisecond, time.Second
+	r.retryAt = r.e.now + int64(min(first<<min(r.retries, 10), longest))
+	r.retries++
+	r.connect()
+}
+
+// pack fills frames with the operations that wait, as far as the window allows.
+func (r *remote) pack() {
+	if r.head == nil || !r.connect() {
+		return
+	}
+	for r.head != nil {
+		b := r.conn.ini.Stage()
+		if b == nil && r.e.reqs.Empty() && r.e.sacrifice() {
+			b = r.conn.ini.Stage()
+		}
+		if b == nil {
+			return
+		}
+		if !r.packFrame(b) {
+			r.conn.ini.Unstage(b)
+			return
+		}
+	}
+}
+
+// failWhere completes the operations that wait and that f picks.
+func (r *remote) failWhere(res Result, f func(op *Op) bool) {
+	op := r.head
+	r.head, r.tail = nil, nil
+	for op != nil {
+		next := op.next
+		op.next = nil
+		if !f(op) {
+			r.push(op)
+		} else {
+			op.fail(res)
+			if op.pending == 0 {
+				op.finish()
+			}
+		}
+		op = next
+	}
+}
+
+func all(*Op) bool { return true }
+
+// failQueue completes every operation that waits, and every watch.
+func (r *remote) failQueue(res Result) {
+	r.failWhere(res, all)
+	r.failWatches(res)
+}
+
+// failWatches completes the watches: what they watched has ended.
+func (r *remote) failWatches(res Result) {
+	watches := r.watches
+	r.watches = nil
+	if res.Reason == session.PeerRestarted {
+		res.Fate = Restarted // for a watch, this is the news
+	}
+	for _, op := range watches {
+		op.pending = 0
+		op.fail(res)
+		op.finish()
+	}
+}
+
+// unwatch completes the watches that f picks, as if the session had been closed here.
+func (r *remote) unwatch(f func(op *Op) bool) {
+	for i := len(r.watches) - 1; i >= 0; i-- {
+		op := r.watches[i]
+		if !f(op) {
+			continue
+		}
+		r.watches = slices.Delete(r.watches, i, i+1)
+		op.pending = 0
+		op.fail(Result{Fate: NotExecuted, Reason: session.ClosedHere})
+		op.finish()
+	}
+	if len(r.watches) == 0 && r.conn != nil {
+		r.conn.ini.Watch(r.e.now, false)
+	}
+}
+
+// leave takes away an address that has been closed, and what waits for it. With the
+// last one the sessions end.
+func (r *remote) leave(p *Peer) {
+	ofPeer := func(op *Op) bool { return op.Peer == p }
+	r.peers = slices.DeleteFunc(r.peers, func(x *Peer) bool { return x == p })
+	if len(r.peers) == 0 {
+		r.end(session.ClosedHere)
+		r.forget()
+		return
+	}
+	r.failWhere(Result{Fate: NotExecuted, Reason: session.ClosedHere}, ofPeer)
+	r.unwatch(ofPeer)
+}
+
+// forget makes room for another remote of the same identity.
+func (r *remote) forget() {
+	if r.origin.remotes[r.id] == r {
+		delete(r.origin.remotes, r.id)
+	}
+}
+
+// end closes the sessions, and completes whatever waits.
+func (r *remote) end(why session.Reason) {
+	if r.limbo != nil {
+		r.limbo.close(why)
+	}
+	if r.conn != nil {
+		r.conn.close(why)
+	}
+	r.failQueue(Result{Fate: NotExecuted, Reason: why})
+}
