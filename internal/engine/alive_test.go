@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// A target that never restarted is never said to have.
+func TestNoFalseRestart(t *testing.T) {
+	t.Run("nobody runs for a while", func(t *testing.T) {
+		c := newCable(t, session.Config{})
+		p := c.peer(ethernet())
+		for _, d := range []time.Duration{95 * time.Second, 3 * time.Hour} {
+			c.write(p, 0, 1)
+			c.now += int64(d)
+			c.write(p, 0, 2)
+		}
+	})
+	t.Run("the initiator is stopped", func(t *testing.T) {
+		c := newCable(t, session.Config{})
+		p := c.peer(ethernet())
+		c.write(p, 0, 1)
+		r := c.post(p, 0, 2)
+		c.nodes[0].eng[0].Step() // it is on its way
+		for range 95 {
+			c.now += int64(time.Second)
+			for _, e := range c.nodes[1].eng {
+				e.Step()
+			}
+		}
+		if got := c.done(r); got.Fate != Success {
+			t.Errorf("an operation under way: %+v", got)
+		}
+		c.write(p, 0, 3)
+	})
+	t.Run("the target is stopped", func(t *testing.T) {
+		c := newCable(t, session.Config{GiveUp: 200 * time.Second})
+		p := c.peer(ethernet())
+		c.write(p, 0, 1)
+		r := c.post(p, 0, 2)
+		for range 95_000 {
+			c.now += int64(time.Millisecond)
+			c.nodes[0].eng[0].Step()
+		}
+		if got := c.done(r); got.Fate != Success {
+			t.Errorf("an operation under way: %+v", got)
+		}
+	})
+	t.Run("the link is down for less than the give-up time", func(t *testing.T) {
+		c := newCable(t, session.Config{GiveUp: 200 * time.Second})
+		p := c.peer(ethernet())
+		c.write(p, 0, 1)
+		c.pass = func(int, []byte) bool { return false }
+		r := c.post(p, 0, 2)
+		c.idle(95 * time.Second)
+		c.pass = nil
+		if got := c.done(r); got.Fate != Success {
+			t.Errorf("an operation under way: %+v", got)
+		}
+	})
+	t.Run("a router's address changes", func(t *testing.T) {
+		c := newCable(t, session.Config{})
+		p := c.peer(udp())
+		c.write(p, 0, 1)
+		other := wire.MAC{2, 0, 0, 0, 0, 0x77}
+		c.pass = func(to int, packet []byte) bool {
+			if to == 1 {
+				copy(packet[6:], other[:])
+				return true
+			}
+			if wire.MAC(packet) != other {
+				return false
+			}
+			copy(packet, worldMACs[0][:])
+			return true
+		}
+		c.write(p, 0, 2)
+	})
+	t.Run("a forged reset", func(t *testing.T) {
+		c := newCable(t, session.Config{})
+		p := c.peer(ethernet())
+		c.write(p, 0, 1)
+		c.pass = func(to int, packet []byte) bool {
+			h, _ := headerOf(packet)
+			if to == 1 && h.Type == wire.Request { // a node that is not the target answers
+				b := make([]byte, 2048)
+				tmpl, _ := wire.NewTemplate(wire.Link{Local: worldMACs[1], Remote: worldMACs[0]})
+				n := session.Strange(b[tmpl.Len():], &h, 0, wire.ResetUnknownSession)
+				c.pass = nil
+				c.deliver(0, b[:tmpl.Put(b, n)])
+				return false
+			}
+			return true
+		}
+		if got := c.done(c.post(p, 0, 2)); got.Fate != NotExecuted || got.Reason == session.PeerRestarted {
+			t.Errorf("an operation that was lost: %+v, want not executed", got)
+		}
+		c.write(p, 0, 3)
+	})
+}
+
+// The first use of memory after a restart says so, for an idle initiator too; the
+// next one meets the new life.
+func TestRestartIsTold(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p := c.peer(ethernet())
+	c.write(p, 0, 7)
+	c.idle(35 * time.Second)
+	c.nodes[1].boot()
+	if got := c.done(c.post(p, 0, 8)); got.Fate != NotExecuted || got.Reason != session.PeerRestarted {
+		t.Errorf("first use after a restart: %+v", got)
+	}
+	if c.word(0) != 0 {
+		t.Error("it ran")
+	}
+	c.write(p, 0, 9)
+}
+
+// A target that refuses is asked again ever more seldom.
+func TestRefusedIsAskedSeldom(t *testing.T) {
+	c := newCable(t, session.Config{GiveUp: time.Second})
+	p := c.peer(ethernet())
+	c.write(p, 0, 1)
+	var late [][]byte
+	c.cut(&late)
+	c.done(c.post(p, 0, 2))
+	c.pass = nil
+	c.nodes[1].refuse = wire.HelloNoEndpoint
+	before := c.nodes[1].counted(Hellos)
+	c.idle(50 * time.Second)
+	if n := c.nodes[1].counted(Hellos) - before; n < 5 || n > 100 {
+		t.Errorf("%d hellos in 50 s, want 5 to 100", n)
+	}
+}

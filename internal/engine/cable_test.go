@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// cable joins two nodes and does with every packet what the test wants. The second
+// node has two queues.
+type cable struct {
+	t     testing.TB
+	now   int64
+	cfg   session.Config
+	nodes [2]*cableNode
+	// steer chooses the queue of the second node that packets arrive on.
+	steer int
+	// pass decides on every packet, and may change it; nil passes all.
+	pass func(to int, packet []byte) bool
+	seen [2][][]byte // all packets to each node, passed or not
+	key  uint64
+}
+
+type cableNode struct {
+	c      *cable
+	side   int
+	eng    []*Engine
+	ports  []*cablePort
+	mem    []*Memory
+	bytes  []byte
+	region *mr.Region
+	ring   *Ring
+	refuse wire.HelloStatus
+}
+
+// cablePort is one queue at one end.
+type cablePort struct {
+	node *cableNode
+	in   [][]byte
+	out  [2048]byte
+}
+
+func (p *cablePort) Receive(b [][]byte) int {
+	n := copy(b, p.in)
+	p.in = p.in[n:]
+	return n
+}
+func (p *cablePort) Release()           {}
+func (p *cablePort) Buffer() []byte     { return p.out[:] }
+func (p *cablePort) Flush() error       { return nil }
+func (p *cablePort) Wait(time.Duration) {}
+func (p *cablePort) Wake()              {}
+func (p *cablePort) Send(n int)         { p.node.c.carry(1-p.node.side, slices.Clone(p.out[:n])) }
+
+// carry takes a packet to a node, if it passes.
+func (c *cable) carry(to int, packet []byte) {
+	c.seen[to] = append(c.seen[to], slices.Clone(packet))
+	if c.pass == nil || c.pass(to, packet) {
+		c.deliver(to, packet)
+	}
+}
+
+func (c *cable) deliver(to int, packet []byte) {
+	p := c.nodes[to].ports[0]
+	if to == 1 {
+		p = c.nodes[1].ports[c.steer]
+	}
+	p.in = append(p.in, slices.Clone(packet))
+}
+
+var cableIPs = [2]netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}
+
+func newCable(t testing.TB, cfg session.Config) *cable {
+	c := &cable{t: t, now: 1, cfg: cfg, key: 1}
+	for side := range c.nodes {
+		n := &cableNode{c: c, side: side}
+		for range side + 1 {
+			n.ports = append(n.ports, &cablePort{node: n})
+		}
+		c.nodes[side] = n
+		n.boot()
+	}
+	return c
+}
+
+// boot begins a life of the node, with zeroed memory.
+func (n *cableNode) boot() {
+	table := mr.NewTable()
+	n.eng, n.mem = nil, nil
+	for q, p := range n.ports {
+		p.in = nil
+		m := NewMemory(table)
+		e, err := New(Config{
+			Port: p, Executor: m, Local: worldMACs[n.side], MTU: 1500, Queue: q, Session: n.c.cfg,
+			Secret: [32]byte{1}, Life: uint64(n.c.now)<<1 | 1,
+			Accept: func(uint16) wire.HelloStatus { return n.refuse },
+			Clock:  func() int64 { return n.c.now },
+		})
+		if err != nil {
+			n.c.t.Fatal(err)
+		}
+		n.eng, n.mem = append(n.eng, e), append(n.mem, m)
+	}
+	NewGroup(n.eng)
+	n.bytes = make([]byte, 1<<16)
+	m, err := mr.Adopt(n.bytes)
+	if err != nil {
+		n.c.t.Fatal(err)
+	}
+	if n.region, err = table.Register(m, mr.Options{Key: &n.c.key, Access: mr.RemoteRead | mr.RemoteWrite}); err != nil {
+		n.c.t.Fatal(err)
+	}
+	n.ring, _ = NewRing(1024)
+	n.eng[0].AddRing(n.ring)
+}
+
+// ethernet and udp are links from node 0 to node 1.
+func ethernet() wire.Link { return wire.Link{Local: worldMACs[0], Remote: worldMACs[1]} }
+
+func udp() wire.Link {
+	l := ethernet()
+	l.Kind, l.LocalIP, l.RemoteIP = wire.UDP4, cableIPs[0], cableIPs[1]
+	return l
+}
+
+func (c *cable) peer(l wire.Link) *Peer {
+	p, err := c.nodes[0].eng[0].NewPeer(l, 0, 0)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return p
+}
+
+// post has a value written to a word of node 1.
+func (c *cable) post(p *Peer, word int, value uint64) *outcomes {
+	r := &outcomes{}
+	op := c.nodes[0].ring.Claim()
+	op.Peer, op.Done, op.Key, op.Offset, op.Count = p, r, 1, uint64(8*word), 1
+	op.Verb, op.Opcode, op.Datatype, op.Flags = wire.VerbAtomic, uint8(atomic.Write), uint8(atomic.Uint64), 0
+	op.Result = nil
+	op.SetOperands(binary.LittleEndian.AppendUint64(nil, value), nil)
+	op.Publish()
+	return r
+}
+
+func (c *cable) word(i int) uint64 { return binary.LittleEndian.Uint64(c.nodes[1].bytes[8*i:]) }
+
+// step lets all engines make a round, and some time pass.
+func (c *cable) step() {
+	work := 0
+	for _, n := range c.nodes {
+		for _, e := range n.eng {
+			work += e.Step()
+		}
+	}
+	if work == 0 {
+		c.now += int64(time.Millisecond)
+	} else {
+		c.now += 1000
+	}
+}
+
+// pass lets time go by, in steps that do not look as if a process had been stopped.
+func (c *cable) idle(d time.Duration) {
+	for end := c.now + int64(d); c.now < end; {
+		c.step()
+	}
+}
+
+// done waits for an outcome.
+func (c *cable) done(r *outcomes) Result {
+	c.t.Helper()
+	for range 3_000_000 {
+		if len(r.all) > 0 {
+			return r.all[0]
+		}
+		c.step()
+	}
+	c.t.Fatal("never completes")
+	return Result{}
+}
+
+// known waits until an outcome that was unknown is known, or known never to be.
+func (c *cable) known(l *Later) Result {
+	c.t.Helper()
+	for range 3_000_000 {
+		select {
+		case <-l.Done():
+			r, _ := l.Outcome()
+			return r
+		default:
+			c.step()
+		}
+	}
+	c.t.Fatal("never known")
+	return Result{}
+}
+
+// write has a value written and insists on success.
+func (c *cable) write(p *Peer, word int, value uint64) {
+	c.t.Helper()
+	if r := c.done(c.post(p, word, value)); r.Fate != Success {
+		c.t.Fatalf("write of %d: %+v", value, r)
+	}
+}
+
+// counted returns a counter of a node, over its queues.
+func (n *cableNode) counted(k Counter) (sum uint64) {
+	for _, e := range n.eng {
+		sum += e.count[k]
+	}
+	return sum
+}
+
+// sessions returns how many sessions node 1 has.
+func (c *cable) sessions() (n int) {
+	for _, e := range c.nodes[1].eng {
+		n += e.accepted
+	}
+	return n
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// cut drops and keeps the requests to node 1, and drops everything else.
+func (c *cable) cut(late *[][]byte) {
+	c.pass = func(to int, packet []byte) bool {
+		if h, ok := headerOf(packet); ok && to == 1 && h.Type == wire.Request {
+			*late = append(*late, packet)
+		}
+		return false
+	}
+}
+
+func headerOf(packet []byte) (wire.Header, bool) {
+	frame, _, reason := wire.Decap(packet)
+	if reason != wire.ReasonOK {
+		return wire.Header{}, false
+	}
+	h, _, reason := wire.Parse(frame)
+	return h, reason == wire.ReasonOK
+}
+
+// Whatever happens between an operation that was given up and a later one that
+// succeeded: frames of the first that arrive late change nothing.
+func TestLateFrames(t *testing.T) {
+	gateway := wire.MAC{2, 0, 0, 0, 0, 0x77}
+	tests := []struct {
+		name string
+		link wire.Link
+		gap  time.Duration
+		heal func(c *cable)
+	}{
+		{"at once", ethernet(), 0, nil},
+		{"after the suspended session was given up", ethernet(), 61 * time.Second, nil},
+		{"after an hour", ethernet(), time.Hour, nil},
+		{"through another router", udp(), 0, func(c *cable) {
+			c.pass = func(to int, packet []byte) bool {
+				if to == 1 {
+					copy(packet[6:], gateway[:])
+				} else if wire.MAC(packet) == gateway { // what is sent to the old router is lost
+					copy(packet, worldMACs[0][:])
+				} else {
+					return false
+				}
+				return true
+			}
+		}},
+		{"on another queue", ethernet(), 0, func(c *cable) { c.steer = 1 }},
+		{"on another queue, much later", ethernet(), 100 * time.Second, func(c *cable) { c.steer = 1 }},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := newCable(t, session.Config{GiveUp: time.Second})
+			p := c.peer(test.link)
+			c.write(p, 0, 1)
+			var late [][]byte
+			c.cut(&late)
+			x := c.done(c.post(p, 0, 2))
+			if x.Fate != Unknown || x.Later == nil {
+				t.Fatalf("in a partition: %+v", x)
+			}
+			c.idle(test.gap)
+			c.pass = nil
+			if test.heal != nil {
+				test.heal(c)
+			}
+			c.write(p, 0, 3)
+			if r := c.known(x.Later); r.Fate == Restarted || r.Fate == Success {
+				t.Errorf("of an operation that never ran: %+v", r)
+			} else if test.gap == 0 && r.Fate != NotExecuted {
+				t.Errorf("soon after the partition: %+v, want not executed", r)
+			}
+			if len(late) == 0 {
+				t.Fatal("nothing to come late")
+			}
+			for _, packet := range late {
+				c.deliver(1, packet)
+			}
+			c.idle(10 * time.Millisecond)
+			if c.word(0) != 3 {
+				t.Errorf("the word is %d, want 3: a late operation ran", c.word(0))
+			}
+			c.write(p, 0, 4)
+		})
+	}
+}
+
+// Everything that was ever sent is sent again, in order, at any later time: nothing
+// runs twice, no session begins anew, and none is kept alive.
+func TestReplayOfEverything(t *testing.T) {
+	for _, gap := range []time.Duration{0, 5 * time.Second, 35 * time.Second, 3 * time.Hour} {
+		t.Run(gap.String(), func(t *testing.T) {
+			c := newCable(t, session.Config{GiveUp: time.Second})
+			p := c.peer(ethernet())
+			for i := range uint64(10) {
+				c.write(p, 0, i)
+			}
+			first := c.seen[1]
+			c.idle(35 * time.Second) // the session is closed as idle
+			c.write(p, 0, 100)
+			capture := append(first[:len(first):len(first)], c.seen[1]...)
+			c.idle(gap)
+			accepted := c.nodes[1].counted(SessionsAccepted)
+			for range 3 {
+				for _, packet := range capture {
+					c.deliver(1, packet)
+					c.step()
+				}
+			}
+			c.idle(time.Second)
+			if c.word(0) != 100 {
+				t.Errorf("the word is %d, want 100", c.word(0))
+			}
+			if n := c.nodes[1].counted(SessionsAccepted); n != accepted {
+				t.Errorf("%d sessions were begun by a replay", n-accepted)
+			}
+			for range 300 {
+				c.idle(time.Second)
+				for _, packet := range capture {
+					c.deliver(1, packet)
+				}
+			}
+			if n := c.sessions(); n != 0 {
+				t.Errorf("a replay keeps %d sessions", n)
+			}
+			c.write(p, 0, 200)
+		})
+	}
+}
+
+// A hello of a session that has ended is of no use, also while its cookie is good.
+func TestReplayedHelloOfTheFormer(t *testing.T) {
+	c := newCable(t, session.Config{GiveUp: time.Second})
+	p := c.peer(ethernet())
+	c.write(p, 0, 1)
+	hellos := append([][]byte(nil), c.seen[1]...)
+	p.r.conn.close(session.ClosedHere)
+	c.idle(10 * time.Millisecond)
+	if c.sessions() != 0 {
+		t.Fatal("the session has not ended")
+	}
+	for _, packet := range hellos {
+		if h, _ := headerOf(packet); h.Type == wire.Hello {
+			c.deliver(1, packet)
+			c.idle(time.Millisecond)
+		}
+	}
+	if n := c.sessions(); n != 0 {
+		t.Errorf("%d sessions begun by an old hello", n)
+	}
+	c.write(p, 0, 2)
+	for _, packet := range hellos {
+		c.deliver(1, packet)
+		c.idle(time.Millisecond)
+	}
+	c.write(p, 0, 3)
+	if n := c.nodes[1].counted(SessionsAccepted); n != 2 {
+		t.Errorf("%d sessions accepted, want 2", n)
+	}
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Two peers that are one endpoint share its session, also when one is an Ethernet
+// address and the other an IP address; so their operations are in order.
+func TestTwoAddresses(t *testing.T) {
+	for _, second := range []wire.Link{ethernet(), udp()} {
+		c := newCable(t, session.Config{})
+		p, q := c.peer(ethernet()), c.peer(second)
+		c.write(p, 0, 1)
+		c.write(q, 0, 2)
+		const words = 4096
+		r := &outcomes{}
+		op := c.nodes[0].ring.Claim()
+		op.Peer, op.Done, op.Key, op.Offset, op.Count = p, r, 1, 0, words
+		op.Verb, op.Opcode, op.Datatype, op.Flags = wire.VerbAtomic, uint8(atomic.Write), uint8(atomic.Uint64), 0
+		op.SetOperands(make([]byte, 8*words), nil)
+		op.Publish()
+		c.write(q, words-1, 77)
+		if len(r.all) == 0 || r.all[0].Fate != Success {
+			t.Errorf("the later operation completes before the earlier one: %+v", r.all)
+		}
+		if c.word(words-1) != 77 {
+			t.Errorf("the last word is %d, want 77", c.word(words-1))
+		}
+		if n := c.sessions(); n != 1 {
+			t.Errorf("%d sessions for one pair of endpoints", n)
+		}
+		p.Close()
+		c.write(q, 0, 3)
+		if r := c.done(c.post(p, 0, 4)); r.Fate != NotExecuted || r.Reason != session.ClosedHere {
+			t.Errorf("on a closed peer: %+v", r)
+		}
+		q.Close()
+		c.idle(10 * time.Millisecond)
+		if n := c.sessions(); n != 0 {
+			t.Errorf("%d sessions after both were closed", n)
+		}
+	}
+}
+
+// What was posted to two new addresses of one endpoint at the same time ends up in
+// one session too.
+func TestTwoAddressesAtOnce(t *testing.T) {
+	c := newCable(t, session.Config{})
+	a, b := c.post(c.peer(ethernet()), 0, 1), c.post(c.peer(udp()), 1, 2)
+	if x, y := c.done(a), c.done(b); x.Fate != Success || y.Fate != Success {
+		t.Fatalf("%+v, %+v", x, y)
+	}
+	if n := c.sessions(); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+// After a restart the addresses of an endpoint find together again, and each tells
+// of the restart once.
+func TestTwoAddressesRestart(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p, q := c.peer(ethernet()), c.peer(udp())
+	c.write(p, 0, 1)
+	c.write(q, 0, 2)
+	c.idle(35 * time.Second)
+	c.nodes[1].boot()
+	for _, x := range []*Peer{q, p} {
+		if r := c.done(c.post(x, 0, 3)); r.Reason != session.PeerRestarted {
+			t.Errorf("first use after the restart: %+v", r)
+		}
+		c.write(x, 0, 4)
+	}
+	if n := c.sessions(); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+// A peer whose next hop has changed is reached through the new one, by the session
+// that there is.
+func TestSetLink(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p := c.peer(udp())
+	c.write(p, 0, 1)
+	router := wire.MAC{2, 0, 0, 0, 0, 0x55}
+	c.pass = func(to int, packet []byte) bool { // only what is sent to the router passes
+		if to == 1 {
+			ok := wire.MAC(packet) == router
+			copy(packet, worldMACs[1][:])
+			return ok
+		}
+		return true
+	}
+	r := c.post(p, 0, 2)
+	c.idle(time.Second)
+	if len(r.all) > 0 {
+		t.Fatalf("%+v without a way", r.all)
+	}
+	l := udp()
+	l.Remote = router
+	if err := p.SetLink(l); err != nil {
+		t.Fatal(err)
+	}
+	before := c.now
+	if got := c.done(r); got.Fate != Success {
+		t.Fatalf("%+v", got)
+	}
+	if took := time.Duration(c.now - before); took > 20*time.Millisecond {
+		t.Errorf("reached through the new hop after %v", took)
+	}
+	if n := c.nodes[1].counted(SessionsAccepted); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+	if err := p.SetLink(ethernet()); err == nil {
+		t.Error("another encapsulation is taken")
+	}
+}
+
+// An address that has moved to another node means that node, and the other addresses
+// of the endpoint go on meaning the endpoint.
+func TestAddressMoves(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p, q := c.peer(ethernet()), c.peer(udp())
+	c.write(p, 0, 1)
+	c.write(q, 0, 2)
+	if p.r != q.r {
+		t.Fatal("two addresses of one endpoint are apart")
+	}
+	if err := q.SetLink(udp()); err != nil {
+		t.Fatal(err)
+	}
+	c.step()
+	if p.r == q.r {
+		t.Error("an address that moved is not asked whose it is")
+	}
+	c.write(q, 0, 3)
+	if p.r != q.r {
+		t.Error("an address that was asked did not join")
+	}
+	if n := c.nodes[1].counted(SessionsAccepted); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+// A stranger's sessions leave room for others, whatever it does.
+func TestSessionsAreShared(t *testing.T) {
+	hello := func(c *cable, mac wire.MAC, i int) *target {
+		e := c.nodes[1].eng[0]
+		src := wire.Source{Local: worldMACs[1], Remote: mac}
+		var h wire.Header
+		m := wire.HelloMsg{Nonce: uint64(i), Origin: uint64(i) + 1<<32, Serial: 1, Session: uint32(i), MaxFrame: 1500, Window: 64}
+		p, _ := e.pairs.own(e, &m)
+		var ack wire.HelloAckMsg
+		e.accept(&h, &m, &src, p, &ack)
+		return p.current
+	}
+	macOf := func(i int) (m wire.MAC) {
+		m[0] = 2
+		binary.LittleEndian.PutUint32(m[1:], uint32(i))
+		return m
+	}
+	t.Run("one stranger", func(t *testing.T) {
+		c := newCable(t, session.Config{})
+		for i := range 5000 {
+			hello(c, macOf(1), i)
+		}
+		p := c.peer(ethernet())
+		c.write(p, 0, 1)
+		for i := range 5000 {
+			hello(c, macOf(1), 5000+i)
+		}
+		c.write(p, 0, 2)
+		if n := c.nodes[0].counted(SessionsOpened); n != 1 {
+			t.Errorf("the honest session was put out: %d were opened", n)
+		}
+	})
+	t.Run("a stranger of many addresses", func(t *testing.T) {
+		c := newCable(t, session.Config{})
+		for i := range 5000 {
+			hello(c, macOf(i), i)
+		}
+		c.idle(2 * time.Second)
+		c.write(c.peer(ethernet()), 0, 1)
+	})
+}
