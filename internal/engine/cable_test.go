@@ -20,6 +20,7 @@ import (
 type cable struct {
 	t     testing.TB
 	now   int64
+	quiet int // steps in a row without work
 	cfg   session.Config
 	nodes [2]*cableNode
 	// steer chooses the queue of the second node that packets arrive on.
@@ -162,14 +163,30 @@ func (c *cable) step() {
 			work += e.Step()
 		}
 	}
-	if work == 0 {
-		c.now += int64(time.Millisecond)
-	} else {
-		c.now += 1000
+	if work > 0 {
+		c.now, c.quiet = c.now+1000, 0
+		return
+	}
+	c.now += int64(time.Millisecond)
+	if c.quiet++; c.quiet > 2 {
+		c.now = max(c.now, c.next())
 	}
 }
 
-// pass lets time go by, in steps that do not look as if a process had been stopped.
+// next returns when an engine has something to do, a second from now at most.
+func (c *cable) next() int64 {
+	at := c.now + int64(time.Second)
+	for _, n := range c.nodes {
+		for _, e := range n.eng {
+			if due := e.NextDue(); due != 0 {
+				at = min(at, due)
+			}
+		}
+	}
+	return at
+}
+
+// idle lets time go by, in steps that do not look as if a process had been stopped.
 func (c *cable) idle(d time.Duration) {
 	for end := c.now + int64(d); c.now < end; {
 		c.step()

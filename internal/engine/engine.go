@@ -185,12 +185,9 @@ func (e *Engine) look() {
 // for their silence it hardly counts.
 func (e *Engine) tell() {
 	now := e.cfg.Clock()
-	e.lived += min(now-e.now, longestPause)
+	e.lived += min(now-e.now, int64(session.Stalled))
 	e.now = now
 }
-
-// longestPause is how much of a pause counts, nanoseconds.
-const longestPause = int64(2e9)
 
 // round does everything there is to do, once.
 func (e *Engine) round() int {

@@ -129,7 +129,7 @@ func (s *Initiator) Expired(now int64) bool {
 // attend notes that this side is looking at the clock. The time for which it did
 // not, because it was stopped, does not count as silence of the target.
 func (s *Initiator) attend(now int64) {
-	if gap := now - s.seenAt; gap > stalled {
+	if gap := now - s.seenAt; gap > int64(Stalled) {
 		s.heardAt, s.answeredAt = s.heardAt+gap, s.answeredAt+gap
 		s.probeAt += gap
 	}

@@ -92,10 +92,10 @@ const MaxGiveUp = 4 * time.Hour
 // learn later what became of its work.
 const SuspendedFor = 60 * time.Second
 
-// stalled is the pause between two looks at the clock beyond which this side was
+// Stalled is the pause between two looks at the clock beyond which this side was
 // not running: stopped, or its owner did not call. Silence of that time is no sign
-// of the peer's death. It is longer than an engine ever sleeps with work in flight.
-const stalled = int64(time.Second)
+// of the peer's death. It is longer than an engine ever sleeps.
+const Stalled = 2 * time.Second
 
 // IdleClose is after how long without work an initiator closes its session.
 // Targets wait longer, so that a live initiator never finds its session gone.

@@ -111,7 +111,10 @@ func (t *Target) Epoch() uint32 { return t.epoch }
 
 // Idle reports whether the initiator has been silent for as long as the session was
 // to be kept. Frames that were here before, whoever sends them again, do not count.
-func (t *Target) Idle(now int64) bool { return now-t.heardAt >= t.keep }
+func (t *Target) Idle(now int64) bool { return now >= t.Deadline() }
+
+// Deadline returns when the session is forgotten if nothing is heard until then.
+func (t *Target) Deadline() int64 { return t.heardAt + t.keep }
 
 // Ran returns the psn up to which everything has run.
 func (t *Target) Ran() uint32 { return t.expected - 1 }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+)
+
+// NextDue returns the earliest time, of the engine's clock, at which a step has
+// something to do although nothing is received or posted, or 0 when there is none. A
+// time that has passed means the next step. As long as there are sessions it is at most
+// a second away: a longer pause would look as if the engine had been stopped. It looks
+// at every session, so it serves whoever wants to pass over idle time as a whole: a
+// simulator, or a test. It holds after a step that had nothing to do. Engine's thread
+// only.
+func (e *Engine) NextDue() int64 {
+	if len(e.dirty) > 0 || e.waiting() {
+		return e.now
+	}
+	if len(e.table.all) == 0 {
+		return 0
+	}
+	due := e.now + int64(time.Second)
+	for _, x := range e.table.all {
+		due = min(due, e.deadline(x))
+	}
+	return max(due, e.timerAt) // with more than TimerBatch sessions, each batch has its own period
+}
+
+// deadline returns when a session's tick has something to do.
+func (e *Engine) deadline(x entry) int64 {
+	switch x := x.(type) {
+	case *conn:
+		if state, _ := x.ini.State(); state == session.Suspended {
+			if x.r.conn == nil || x.r.conn.over() {
+				return min(x.until, x.r.retryAt)
+			}
+			return x.until
+		}
+		return x.ini.Deadline()
+	case *target:
+		return e.now + x.s.Deadline() - e.lived
+	}
+	return e.now
+}
