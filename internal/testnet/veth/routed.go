@@ -70,7 +70,7 @@ func (r *Routed) build(o Options) (err error) {
 	}
 	defer h.Close()
 	for i, s := range []*Side{r.A, r.B} {
-		if err := connect(h, routerPorts[i], s, o); err != nil {
+		if err := connect(h, routerPorts[i], oddIndex+i, s, o); err != nil {
 			return fmt.Errorf("router to %s: %w", s.Name, err)
 		}
 		if err := s.configure(); err != nil {
@@ -88,7 +88,7 @@ func (r *Routed) build(o Options) (err error) {
 			return fmt.Errorf("routes of %s: %w", s.Name, err)
 		}
 	}
-	return nil
+	return awaitRunning(r.router, r.A, r.B)
 }
 
 // addresses of a host in one of the subnets.

@@ -63,19 +63,20 @@ func (s *Star) build(o Options) (err error) {
 		return fmt.Errorf("bridge: %w", err)
 	}
 	for i, side := range s.Sides {
-		if err := plug(h, bridge, fmt.Sprintf("port%d", i), side, o); err != nil {
+		if err := plug(h, bridge, i, side, o); err != nil {
 			return fmt.Errorf("side %d: %w", i, err)
 		}
 		if err := side.configure(); err != nil {
 			return fmt.Errorf("side %d: %w", i, err)
 		}
 	}
-	return nil
+	return awaitRunning(append([]*Side{s.hub}, s.Sides...)...)
 }
 
 // plug joins a side to the bridge by a veth.
-func plug(h *netlink.Handle, bridge netlink.Link, port string, side *Side, o Options) error {
-	if err := connect(h, port, side, o); err != nil {
+func plug(h *netlink.Handle, bridge netlink.Link, i int, side *Side, o Options) error {
+	port := fmt.Sprintf("port%d", i)
+	if err := connect(h, port, oddIndex+i, side, o); err != nil {
 		return err
 	}
 	l, err := h.LinkByName(port)
@@ -86,10 +87,10 @@ func plug(h *netlink.Handle, bridge netlink.Link, port string, side *Side, o Opt
 }
 
 // connect makes a veth with one end in the handle's namespace, under the port's
-// name and up, and the other in the side's.
-func connect(h *netlink.Handle, port string, side *Side, o Options) error {
+// name and index and up, and the other in the side's.
+func connect(h *netlink.Handle, port string, index int, side *Side, o Options) error {
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MTU = port, o.MTU
+	attrs.Name, attrs.MTU, attrs.Index = port, o.MTU, index
 	attrs.NumTxQueues, attrs.NumRxQueues = max(o.Queues, 1), max(o.Queues, 1)
 	v := netlink.NewVeth(attrs)
 	v.PeerName, v.PeerNamespace = IfName, netlink.NsFd(side.NS)

@@ -47,7 +47,19 @@ var serial atomic.Uint32
 // New builds a pair with both sides up and ready to carry traffic. It needs
 // CAP_NET_ADMIN and CAP_SYS_ADMIN. On error nothing is left behind; otherwise
 // call Close.
-func New(o Options) (p *Pair, err error) {
+func New(o Options) (*Pair, error) {
+	p, err := prepare(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.start(); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// prepare makes the namespaces and the veth, which is down.
+func prepare(o Options) (p *Pair, err error) {
 	if o.Queues < 0 || o.MTU < 0 {
 		return nil, fmt.Errorf("veth: negative option: %+v", o)
 	}
@@ -71,12 +83,17 @@ func New(o Options) (p *Pair, err error) {
 	if err = p.join(o); err != nil {
 		return p, fmt.Errorf("veth: joining %s and %s: %w (needs CAP_NET_ADMIN)", p.A.Name, p.B.Name, err)
 	}
+	return p, nil
+}
+
+// start brings both sides up and waits until they carry traffic.
+func (p *Pair) start() error {
 	for _, s := range p.sides() {
-		if err = s.configure(); err != nil {
-			return p, fmt.Errorf("veth: configuring %s: %w", s.Name, err)
+		if err := s.configure(); err != nil {
+			return fmt.Errorf("veth: configuring %s: %w", s.Name, err)
 		}
 	}
-	return p, nil
+	return awaitRunning(p.A, p.B)
 }
 
 func newSide(name string, host byte) *Side {
@@ -96,7 +113,7 @@ func (p *Pair) join(o Options) error {
 	}
 	defer h.Close()
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MTU = IfName, o.MTU
+	attrs.Name, attrs.MTU, attrs.Index = IfName, o.MTU, oddIndex
 	attrs.NumTxQueues, attrs.NumRxQueues = max(o.Queues, 1), max(o.Queues, 1)
 	v := netlink.NewVeth(attrs)
 	v.PeerName, v.PeerNamespace = IfName, netlink.NsFd(p.B.NS)

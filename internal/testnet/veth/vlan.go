@@ -58,5 +58,8 @@ func (s *Side) Tag(id int) error {
 		}
 	}
 	s.IfName, s.IfIndex = attrs.Name, top.Attrs().Index
-	return errors.Join(addAddresses(h, top, s.IP4, s.IP6), h.LinkSetUp(top))
+	if err := errors.Join(addAddresses(h, top, s.IP4, s.IP6), h.LinkSetUp(top)); err != nil {
+		return err
+	}
+	return awaitRunning(s)
 }

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package veth
+
+import (
+	"errors"
+	"net"
+	"os"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// testType is an EtherType for local experiments (IEEE 802).
+const testType = 0x88b6
+
+// The first frame that either side writes arrives, however soon.
+func TestFirstFrameArrives(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: creates network namespaces")
+	}
+	for range 10 {
+		p, err := prepare(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		// Opening a socket takes longer than what the first frame may not wait for.
+		a, b := rawSocket(t, p.A), rawSocket(t, p.B)
+		defer unix.Close(a)
+		defer unix.Close(b)
+		if err := p.start(); err != nil {
+			t.Fatal(err)
+		}
+		for _, way := range [][2]int{{a, b}, {b, a}} {
+			if _, err := unix.Write(way[0], broadcast); err != nil {
+				t.Fatal(err)
+			}
+			if !readable(t, way[1]) {
+				t.Fatalf("the first frame of socket %d was lost", way[0])
+			}
+		}
+	}
+}
+
+// broadcast is a frame of testType to everybody, from the first address that is
+// administered locally.
+var broadcast = []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 0, testType >> 8, testType & 0xff}
+
+// readable waits until there is something to read.
+func readable(t *testing.T, fd int) bool {
+	t.Helper()
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(fds, int(runningLimit.Milliseconds()))
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n == 1
+	}
+}
+
+// rawSocket is a packet socket on the side's interface, up or not, which sees frames
+// of testType.
+func rawSocket(t *testing.T, s *Side) (fd int) {
+	t.Helper()
+	const proto = testType>>8 | testType&0xff<<8
+	err := s.Do(func() error {
+		link, err := net.InterfaceByName(IfName)
+		if err != nil {
+			return err
+		}
+		if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, proto); err != nil {
+			return err
+		}
+		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: proto, Ifindex: link.Index})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A socket on an interface that is down has that for an error; this takes it.
+	_, _ = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	return fd
+}
+
+// Whatever is built runs as soon as it is returned: the sides, the router, the ports
+// of the switch and the switch itself, and a VLAN on top.
+func TestEverythingRuns(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: creates network namespaces")
+	}
+	for range 5 {
+		p, err := New(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		runs(t, p.A, p.B)
+		if err := errors.Join(p.A.Tag(77), p.B.Tag(77)); errors.Is(err, ErrNoVLAN) {
+			t.Log(err)
+		} else if err != nil {
+			t.Fatal(err)
+		} else {
+			runs(t, p.A, p.B)
+		}
+		s, err := NewStar(3, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		runs(t, append(s.Sides, s.hub)...)
+		r, err := NewRouted(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		runs(t, r.A, r.B, r.router)
+	}
+}
+
+func runs(t *testing.T, sides ...*Side) {
+	t.Helper()
+	for _, s := range sides {
+		h, err := netlink.NewHandleAt(s.NS, unix.NETLINK_ROUTE)
+		if err != nil {
+			t.Fatal(err)
+		}
+		idle, err := notRunning(h)
+		h.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if idle != nil {
+			t.Errorf("%s: %s does not run yet", s.Name, idle.Name)
+		}
+	}
+}
+
+// A link without a carrier is seen not to run.
+func TestIdleLinkIsSeen(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: creates network namespaces")
+	}
+	p, err := prepare(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := p.A.configure(); err != nil { // alone
+		t.Fatal(err)
+	}
+	h, err := netlink.NewHandleAt(p.A.NS, unix.NETLINK_ROUTE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if idle, err := notRunning(h); idle == nil || idle.Name != IfName || err != nil {
+		t.Errorf("%+v, %v: want %s", idle, err, IfName)
+	}
+}
