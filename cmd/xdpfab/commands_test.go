@@ -200,9 +200,7 @@ func TestPing(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	// Interrupted, it prints what it has.
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	if r := n.runContext(ctx, "", n.line("ping PEER -c 0")...); r.code != 0 || !strings.Contains(r.out, " 0 lost") {
+	if r := n.interrupt("ping PEER -c 0", func() {}); r.code != 0 || !strings.Contains(r.out, " 0 lost") {
 		t.Errorf("interrupted: %+v", r)
 	}
 }
@@ -262,9 +260,7 @@ func TestBench(t *testing.T) {
 	if r := n.run("", n.line("bench PEER --region r --count 10 --warmup 0s")...); r.code != 0 || !strings.Contains(r.out, "verified") {
 		t.Errorf("%+v", r)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	if r := n.runContext(ctx, "", n.line("bench PEER --region r --duration 1h --mode throughput")...); r.code != 0 || !strings.Contains(r.out, "verified") {
+	if r := n.interrupt("bench PEER --region r --duration 1h --mode throughput", func() {}); r.code != 0 || !strings.Contains(r.out, "verified") {
 		t.Errorf("interrupted: %+v", r)
 	}
 }
@@ -272,23 +268,7 @@ func TestBench(t *testing.T) {
 // Somebody else who writes the words makes the verification fail.
 func TestBenchNoticesForeignWrites(t *testing.T) {
 	n := newNode(t)
-	stop := make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for i := uint64(1); ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-				binary.LittleEndian.PutUint64(n.mem.Bytes(), i<<40)
-				time.Sleep(100 * time.Microsecond)
-			}
-		}
-	}()
-	r := n.run("", n.line("bench PEER --region r --count 2000")...)
-	close(stop)
-	<-done
+	r := n.interrupt("bench PEER --region r --duration 1h", func() { binary.LittleEndian.PutUint64(n.mem.Bytes(), 1<<40) })
 	checkRefusal(t, "bench", r, exitFailed, "verification failed: the words of r grew by")
 }
 

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -88,9 +88,38 @@ type ran struct {
 
 // run executes a command line against the node.
 func (n *farNode) run(in string, args ...string) ran {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testnet.Patience)
 	defer cancel()
 	return n.runContext(ctx, in, args...)
+}
+
+// interrupt runs a command line and interrupts it once it is at work, that is, when
+// the node has executed more requests than preparing takes, and meanwhile has run.
+func (n *farNode) interrupt(line string, meanwhile func()) ran {
+	n.t.Helper()
+	const underWay = 10 // requests
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done, opened := make(chan ran, 1), len(n.opened)
+	go func() { done <- n.runContext(ctx, "", n.line(line)...) }()
+	testnet.Eventually(n.t, line+" is at work", func() bool { return len(done) > 0 || n.executed(opened) > underWay })
+	meanwhile()
+	cancel()
+	return <-done
+}
+
+// executed is how many requests have run of an open, which is told by its number.
+func (n *farNode) executed(open int) uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.opened) <= open {
+		return 0
+	}
+	all, err := n.opened[open].Counters()
+	if err != nil {
+		n.t.Error(err)
+	}
+	return all["requests_executed"]
 }
 
 func (n *farNode) runContext(ctx context.Context, in string, args ...string) ran {
@@ -100,9 +129,13 @@ func (n *farNode) runContext(ctx context.Context, in string, args ...string) ran
 	return ran{code, out.String(), errs.String()}
 }
 
-// line splits a command line at spaces and adds the flags that lead to the node.
+// line splits a command line at spaces and adds the flags that lead to the node, which
+// is alive however long the machine keeps it from answering.
 func (n *farNode) line(s string) []string {
 	s = strings.ReplaceAll(s, "PEER", peerAddr)
+	if !strings.Contains(s, "--timeout") {
+		s += " --timeout " + testnet.Patience.String()
+	}
 	return append(strings.Fields(s), "-i", "pipe0")
 }
 
