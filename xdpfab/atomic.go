@@ -198,9 +198,14 @@ func (ep *Endpoint) claim() (*engine.Op, error) {
 	return op, err
 }
 
-// claimEntry takes an entry of the submission ring. Closing waits for entries
-// claimed before, so whether it has begun is looked at afterwards.
+// claimEntry takes an entry of the submission ring. It looks twice whether the
+// endpoint is open. Nobody collects the ring of a closed one, so an entry claimed
+// from it would be lost for good: hence before. Closing waits for the entries that
+// were claimed until then: hence afterwards.
 func (ep *Endpoint) claimEntry() (*engine.Op, error) {
+	if !ep.ready() {
+		return nil, ep.unready()
+	}
 	op := ep.ring.Claim()
 	if op == nil {
 		return nil, ErrAgain

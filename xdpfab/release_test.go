@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/port"
+)
+
+// within fails the test when f has not returned after half a minute.
+func within(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%s: still waiting after 30 s", what)
+	}
+}
+
+// Every call on a closed domain returns, however many came before it.
+func TestCallsOnClosedDomain(t *testing.T) {
+	for name, m := range map[string]Progress{"auto": ProgressAuto, "manual": ProgressManual} {
+		t.Run(name, func(t *testing.T) {
+			a, b, _ := pipe(t, DomainAttr{Progress: m}, DomainAttr{})
+			ctx := context.Background()
+			peer, err := a.Dial(ctx, b.Address(0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := Word[uint64](ctx, peer, "r", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(a.Close(), b.Close()); err != nil {
+				t.Fatal(err)
+			}
+			within(t, "calls", func() {
+				for range 3 * peer.ep.attr.Size {
+					if _, err := w.Add(ctx, 1); !errors.Is(err, ErrClosed) {
+						t.Errorf("add on a closed domain: %v, want ErrClosed", err)
+						return
+					}
+				}
+			})
+			within(t, "watch", func() {
+				if err := peer.Watch(ctx); !errors.Is(err, ErrClosed) {
+					t.Errorf("watch on a closed domain: %v, want ErrClosed", err)
+				}
+			})
+			within(t, "dial", func() {
+				if _, err := a.Dial(ctx, b.Address(0)); !errors.Is(err, ErrClosed) {
+					t.Errorf("dial on a closed domain: %v, want ErrClosed", err)
+				}
+			})
+		})
+	}
+}
+
+// Callers beyond the size of the ring wait for an entry. Closing the domain or the
+// peer releases them along with those that wait for their operation.
+func TestCloseReleasesFullRing(t *testing.T) {
+	for _, what := range []string{"domain", "peer"} {
+		for name, m := range map[string]Progress{"auto": ProgressAuto, "manual": ProgressManual} {
+			t.Run(fmt.Sprint(what, "/", name), func(t *testing.T) {
+				a, b, _ := pipe(t, DomainAttr{Progress: m, GiveUp: time.Hour, IdleRetire: 3 * time.Hour}, DomainAttr{})
+				defer b.Close()
+				defer a.Close()
+				ctx := context.Background()
+				peer, err := a.Dial(ctx, b.Address(0))
+				if err != nil {
+					t.Fatal(err)
+				}
+				a.SetFaults(port.Faults{Loss: 1})
+				var calls sync.WaitGroup
+				for range peer.ep.attr.Size + 200 {
+					calls.Go(func() {
+						if _, err := WordAt[uint64](peer, 1, 0).Load(ctx); !errors.Is(err, ErrClosed) {
+							t.Errorf("%v, want ErrClosed", err)
+						}
+					})
+				}
+				time.Sleep(200 * time.Millisecond) // most of them have posted or wait by now
+				if what == "peer" {
+					within(t, "close", func() { _ = peer.Close() })
+				} else {
+					within(t, "close", func() { _ = a.Close() })
+				}
+				within(t, "callers", calls.Wait)
+			})
+		}
+	}
+}
