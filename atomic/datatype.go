@@ -35,9 +35,6 @@ const (
 	NumDatatypes = iota
 )
 
-// maxAlign is the largest alignment any datatype asks for, in bytes.
-const maxAlign = 16
-
 // datatypes holds what is known of each Datatype; class decides validity.
 var datatypes = [NumDatatypes]struct {
 	name  string
@@ -74,11 +71,13 @@ func (dt Datatype) Size() int {
 	return int(datatypes[dt].size)
 }
 
-// Align returns the alignment in bytes that a target element needs: its size,
-// and 16 for the one type of 32 bytes; 0 for an unknown datatype. It is stricter
-// than C for complex types, whose elements are exchanged as one word.
+// Align returns the alignment in bytes that a target element needs, which is C's:
+// its size, and for complex types the size of a part; 0 for an unknown datatype.
 func (dt Datatype) Align() int {
-	return min(dt.Size(), maxAlign)
+	if dt < NumDatatypes && datatypes[dt].class == complexed {
+		return dt.Size() / 2
+	}
+	return dt.Size()
 }
 
 // String returns the C-like name, such as "uint64" or "float8_e4m3".

@@ -25,9 +25,11 @@
 //     read-only mappings. Without AVX, loads also use CMPXCHG16B, which faults
 //     on a read-only mapping. Without CMPXCHG16B (and on other architectures)
 //     the lock table below serves.
-//   - 32 bytes (LongDoubleComplex): a table of spin locks shared by all users of
-//     the package in the process. Exclusion holds between 32-byte operations on
-//     the same element only.
+//   - 32 bytes (LongDoubleComplex), and complex elements that are not aligned to
+//     their size, though to that of their parts as in C: a table of spin locks
+//     shared by all users of the package in the process. Exclusion holds between
+//     operations of that one datatype on the same element, in this process: not
+//     against another process that maps the same memory.
 //
 // The lock table is keyed by the offset inside a 4 KiB page, not by the whole
 // address, so the same bytes mapped twice still meet at the same lock.

@@ -7,10 +7,12 @@ import (
 	"sync/atomic"
 )
 
-// Elements start at multiples of maxAlign; a lock per possible start in a page.
+// A lock for every 16 bytes of a page. Most elements that need one start at a
+// multiple of 16; others share the lock of a neighbour, which does no harm.
 const (
 	lockPage    = 4096 // bytes; the smallest page, so mappings agree on offsets in it
-	lockStripes = lockPage / maxAlign
+	lockWidth   = 16
+	lockStripes = lockPage / lockWidth
 )
 
 // spinLock is a test-and-set lock alone on its cache line. It is held for a few
@@ -24,7 +26,7 @@ var locks [lockStripes]spinLock
 
 // lockOf returns the lock of the element at addr. Only the offset in the page
 // counts, so that two mappings of the same bytes share it.
-func lockOf(addr uintptr) *spinLock { return &locks[addr%lockPage/maxAlign] }
+func lockOf(addr uintptr) *spinLock { return &locks[addr%lockPage/lockWidth] }
 
 // spinsBeforeYield bounds the wait for a running holder; past it, the holder
 // has probably been descheduled, and needs a processor to finish.

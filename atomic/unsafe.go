@@ -92,7 +92,8 @@ func put[N any](b []byte, i int, n N) {
 // apply replaces the element at p by f(element, b, c), atomically, and returns
 // what it replaced.
 func apply[N comparable](p unsafe.Pointer, b, c N, f update[N]) N {
-	if size := unsafe.Sizeof(b); size == 32 || size == 16 && !native16 {
+	size := unsafe.Sizeof(b)
+	if size == 32 || size == 16 && !native16 || uintptr(p)&(size-1) != 0 {
 		return applyLocked(p, b, c, f)
 	}
 	for {
@@ -104,27 +105,36 @@ func apply[N comparable](p unsafe.Pointer, b, c N, f update[N]) N {
 	}
 }
 
-// applyLocked is apply for elements that the CPU cannot exchange. Halfwords of
-// 8 bytes are still stored atomically, for the sake of those who look without
-// the lock, and of the race detector.
+// applyLocked is apply for elements that the CPU cannot exchange: those of 32
+// bytes, and complex ones that are aligned as their parts alone. Words of 8 bytes,
+// or 4, are still stored atomically, for the sake of those who look without the
+// lock, and of the race detector.
 func applyLocked[N comparable](p unsafe.Pointer, b, c N, f update[N]) (old N) {
-	words := int(unsafe.Sizeof(b) / 8)
 	l := lockOf(uintptr(p))
 	l.lock()
-	for i := range words {
-		word(unsafe.Pointer(&old), i)[0] = atomic.LoadUint64(&word(p, i)[0])
-	}
+	copyWords[N](unsafe.Pointer(&old), p)
 	if n := f(old, b, c); n != old {
-		for i := range words {
-			atomic.StoreUint64(&word(p, i)[0], word(unsafe.Pointer(&n), i)[0])
-		}
+		copyWords[N](p, unsafe.Pointer(&n))
 	}
 	l.unlock()
 	return old
 }
 
-// word is the i-th 64-bit word from p on.
-func word(p unsafe.Pointer, i int) *[1]uint64 { return (*[1]uint64)(unsafe.Add(p, 8*i)) }
+// copyWords copies an element of at least 8 bytes, each word atomically. Words have
+// 8 bytes, but 4 in an element of 8, which would be exchanged at once if it were
+// aligned to more.
+func copyWords[N any](to, from unsafe.Pointer) {
+	size := sizeOf[N]()
+	if size == 8 {
+		for i := 0; i < size; i += 4 {
+			atomic.StoreUint32((*uint32)(unsafe.Add(to, i)), atomic.LoadUint32((*uint32)(unsafe.Add(from, i))))
+		}
+		return
+	}
+	for i := 0; i < size; i += 8 {
+		atomic.StoreUint64((*uint64)(unsafe.Add(to, i)), atomic.LoadUint64((*uint64)(unsafe.Add(from, i))))
+	}
+}
 
 // load reads an element of 1 to 16 bytes atomically.
 func load[N any](p unsafe.Pointer) (n N) {

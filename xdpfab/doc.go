@@ -42,8 +42,10 @@
 // that wraps [ErrNotExecuted] (it never ran), [ErrOutcomeUnknown] or
 // [ErrPeerRestarted] (it ran once or not at all), and the cause. Operations of one
 // endpoint to one peer apply in the order posted. Every element is atomic against
-// everything on the target's node, its own code with sync/atomic included; an
-// array is not atomic as a whole.
+// everything on the target's node, its own code with sync/atomic included, with two
+// exceptions: elements of 32 bytes (long double complex), and complex ones that are
+// not aligned to their whole size, are atomic against operations of the same
+// datatype that the same process runs, no more. An array is not atomic as a whole.
 //
 // # Trying it without a network
 //

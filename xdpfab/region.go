@@ -16,7 +16,9 @@ import (
 // Peer.Lookup. Closing the region deregisters it; the domain's Close does so too.
 //
 // What the node's own code does to the bytes with sync/atomic is atomic against
-// what peers do, element by element.
+// what peers do, element by element. So is what another process does with the same
+// memory, but for elements of 32 bytes and complex ones not aligned to their whole
+// size: those are exclusive within one process.
 func (d *Domain) Register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
