@@ -36,7 +36,7 @@ const InjectSize = engine.InlineLen
 
 // Msg is an operation in one structure (struct fi_msg_atomic).
 type Msg struct {
-	Buf      []byte // operand: Count elements, little-endian; nil for Read
+	Buf      []byte // operand: Count elements, little-endian; ignored for Read
 	Compare  []byte // Count elements; CompareAtomicMsg only
 	Result   []byte // Count elements; not for AtomicMsg
 	Count    int    // elements
@@ -61,7 +61,7 @@ type Msg struct {
 // untouched until completion, unless it has at most InjectSize bytes.
 //
 // The error is about the posting alone: ErrAgain when the queues are full,
-// ErrUnsupported, ErrCount, ErrLength, ErrUnknownPeer, ErrNotEnabled, ErrClosed.
+// ErrUnsupported, ErrCount, ErrTooMany, ErrLength, ErrUnknownPeer, ErrNotEnabled, ErrClosed.
 // How the operation ended is told by the completion.
 func (ep *Endpoint) Atomic(buf []byte, count int, dest Address, addr, key uint64, dt atomic.Datatype, op atomic.Op, context any) error {
 	return ep.AtomicMsg(&Msg{Buf: buf, Count: count, Dest: dest, Addr: addr, Key: key, Datatype: dt, Op: op, Context: context}, 0)
@@ -172,7 +172,9 @@ func (ep *Endpoint) post(verb uint8, m *Msg, flags uint64, done engine.Completer
 		op.Flags = engine.FlagFence
 	}
 	op.Extents = m.RMA
-	op.SetOperands(m.Buf, m.Compare)
+	if m.Op != atomic.Read {
+		op.SetOperands(m.Buf, m.Compare)
+	}
 	op.Result = m.Result
 	op.Publish()
 	if flags&FlagMore == 0 {
@@ -234,8 +236,11 @@ func (m *Msg) check(verb uint8, flags uint64) error {
 	if flags&^knownFlags != 0 {
 		return fmt.Errorf("xdpfab: flags %#x: %w", flags&^knownFlags, ErrNotSupported)
 	}
-	if m.Count <= 0 || m.Count > math.MaxUint32 {
+	switch {
+	case m.Count <= 0:
 		return fmt.Errorf("xdpfab: %d elements: want 1..%d: %w", m.Count, math.MaxUint32, ErrCount)
+	case m.Count > math.MaxUint32:
+		return fmt.Errorf("xdpfab: %d elements: want 1..%d, post them in parts: %w", m.Count, math.MaxUint32, ErrTooMany)
 	}
 	if m.RMA != nil {
 		if err := m.checkRMA(); err != nil {
@@ -245,8 +250,8 @@ func (m *Msg) check(verb uint8, flags uint64) error {
 	n := m.Count * m.Datatype.Size()
 	operand, compare, result := n, 0, n
 	switch {
-	case m.Op == atomic.Read:
-		operand = 0
+	case m.Op == atomic.Read: // Buf is ignored
+		operand = len(m.Buf)
 	case verb == wire.VerbAtomic:
 		result = 0
 	case verb == wire.VerbCompare:
@@ -259,7 +264,7 @@ func (m *Msg) check(verb uint8, flags uint64) error {
 		return fmt.Errorf("xdpfab: compare operand of %d bytes for %d elements of %v: want %d: %w", len(m.Compare), m.Count, m.Datatype, compare, ErrLength)
 	case len(m.Result) != result:
 		return fmt.Errorf("xdpfab: result buffer of %d bytes for %d elements of %v: want %d: %w", len(m.Result), m.Count, m.Datatype, result, ErrLength)
-	case flags&FlagInject != 0 && operand+compare > InjectSize:
+	case flags&FlagInject != 0 && m.Op != atomic.Read && operand+compare > InjectSize:
 		return fmt.Errorf("xdpfab: %d bytes to inject: want at most %d: %w", operand+compare, InjectSize, ErrTooBig)
 	}
 	return nil

@@ -48,8 +48,12 @@ func (c *Counter) Read() uint64 {
 	return c.value.Load()
 }
 
-// ReadErr returns how many operations failed (fi_cntr_readerr).
-func (c *Counter) ReadErr() uint64 { return c.errs.Load() }
+// ReadErr returns how many operations failed (fi_cntr_readerr). With manual
+// progress it makes it.
+func (c *Counter) ReadErr() uint64 {
+	c.dom.Progress()
+	return c.errs.Load()
+}
 
 // Add increases the value (fi_cntr_add).
 func (c *Counter) Add(n uint64) { c.value.Add(n); c.notify() }

@@ -37,6 +37,7 @@ var (
 	ErrUnsupported  = errors.New("operation not supported for this datatype")                   // FI_EOPNOTSUPP
 	ErrCount        = errors.New("impossible element count")                                    // FI_EINVAL
 	ErrLength       = errors.New("buffer length does not match the element count")              // FI_EINVAL
+	ErrTooMany      = errors.New("more elements than one operation takes")                      // FI_EMSGSIZE
 	ErrTooBig       = errors.New("more bytes than can be injected")                             // FI_EMSGSIZE
 	ErrPeerSilent   = errors.New("peer does not answer")                                        // FI_ETIMEDOUT
 	ErrRefused      = errors.New("peer refused the session")                                    // FI_ECONNREFUSED

@@ -109,6 +109,7 @@ type Region struct {
 	Name   string
 	Key    uint64
 	Size   uint64 // bytes
+	Base   uint64 // what Msg.Addr is at the first byte: 0, or its virtual address
 	Access mr.Access
 }
 
@@ -151,7 +152,7 @@ func (p *Peer) entry(ctx context.Context, c call) (Region, uint32, error) {
 	if r := e.Parse(b[:]); r != wire.ReasonOK {
 		return Region{}, 0, fmt.Errorf("xdpfab: %s: catalogue entry: %v: %w", p.name, r, ErrProtocol)
 	}
-	return Region{Name: e.NameString(), Key: e.Key, Size: e.Size, Access: mr.Access(e.Access)}, e.Total, nil
+	return Region{Name: e.NameString(), Key: e.Key, Size: e.Size, Base: e.Base, Access: mr.Access(e.Access)}, e.Total, nil
 }
 
 // call is an operation to be waited for. Its buffers may be on the caller's

@@ -16,14 +16,14 @@ import (
 // RemoteVector is a region in a peer's memory as a sequence of words. Its methods
 // take many words at once, in any order, also the same one several times: the
 // fastest way to reach them, since they travel together, up to 182 in a frame of
-// 1500 bytes. Each word is treated atomically and exactly once; all of them are
-// not one transaction. When a method fails, some words may have been treated, and
-// the error says ErrNotExecuted only if none was. A RemoteVector may be used by many
-// goroutines. The region must be addressed from 0, as regions are unless they were
-// registered with virtual addresses.
+// 1500 bytes if they lie in the first 4 GiB of a region that is addressed from 0.
+// Each word is treated atomically and exactly once; all of them are not one
+// transaction. When a method fails, some words may have been treated, and the error
+// says ErrNotExecuted only if none was. A RemoteVector may be used by many goroutines.
 type RemoteVector[T Number] struct {
 	peer *Peer
 	key  uint64
+	base uint64 // what the peer calls the first byte
 	n    uint64 // words
 	dt   atomic.Datatype
 }
@@ -41,7 +41,7 @@ func Vector[T Number](ctx context.Context, p *Peer, region string) (RemoteVector
 // is sent.
 func VectorAt[T Number](p *Peer, r Region) RemoteVector[T] {
 	dt := datatypeOf[T]()
-	return RemoteVector[T]{peer: p, key: r.Key, n: r.Size / uint64(dt.Size()), dt: dt}
+	return RemoteVector[T]{peer: p, key: r.Key, base: r.Base, n: r.Size / uint64(dt.Size()), dt: dt}
 }
 
 // Len returns the number of words.
@@ -82,7 +82,7 @@ func (v RemoteVector[T]) do(ctx context.Context, verb uint8, op atomic.Op, at []
 	case verb == wire.VerbFetch && len(results) != len(at):
 		return fmt.Errorf("xdpfab: room for %d results of %d words: want one each: %w", len(results), len(at), ErrCount)
 	case len(at) > math.MaxUint32:
-		return fmt.Errorf("xdpfab: %d words: want at most %d: %w", len(at), math.MaxUint32, ErrCount)
+		return fmt.Errorf("xdpfab: %d words: want at most %d, take them in parts: %w", len(at), math.MaxUint32, ErrTooMany)
 	case len(at) == 0:
 		return nil
 	}
@@ -93,7 +93,7 @@ func (v RemoteVector[T]) do(ctx context.Context, verb uint8, op atomic.Op, at []
 		if index >= v.n {
 			return fmt.Errorf("xdpfab: word %d of %d: %w", index, v.n, ErrOutOfBounds)
 		}
-		extents[i] = mr.Extent{Offset: index * uint64(size), Key: v.key, Count: 1}
+		extents[i] = mr.Extent{Offset: v.base + index*uint64(size), Key: v.key, Count: 1}
 	}
 	if op != atomic.Read {
 		c.operand = make([]byte, 0, len(at)*size+8) // appendWord writes 8, and keeps size

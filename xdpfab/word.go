@@ -36,7 +36,7 @@ type Remote[T Number] struct {
 
 // Word returns the word of type T at the given index of a peer's region, which is
 // found by name: Word[uint64](ctx, peer, "counters", 3) is the eight bytes at
-// offset 24.
+// offset 24, however the peer addresses the region.
 func Word[T Number](ctx context.Context, p *Peer, region string, index uint64) (Remote[T], error) {
 	r, err := p.Lookup(ctx, region)
 	if err != nil {
@@ -47,7 +47,7 @@ func Word[T Number](ctx context.Context, p *Peer, region string, index uint64) (
 		return Remote[T]{}, fmt.Errorf("xdpfab: word %d of region %q: it has %d of %d bytes each: %w",
 			index, region, r.Size/uint64(w.size), w.size, ErrOutOfBounds)
 	}
-	w.offset = index * uint64(w.size)
+	w.offset = r.Base + index*uint64(w.size)
 	return w, nil
 }
 

@@ -239,7 +239,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"zero count", f.ep.Atomic(nil, 0, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil), xdpfab.ErrCount},
 		{"negative count", f.ep.Atomic(b8, -1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil), xdpfab.ErrCount},
-		{"count without bytes", f.ep.Atomic(b8, 1<<40, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil), xdpfab.ErrCount},
+		{"too many elements", f.ep.Atomic(b8, 1<<40, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil), xdpfab.ErrTooMany},
 		{"short operand", f.ep.Atomic(b8[:7], 1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil), xdpfab.ErrLength},
 		{"short result", f.ep.FetchAtomic(b8, 1, r8[:4], f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil), xdpfab.ErrLength},
 		{"no compare", f.ep.CompareAtomic(b8, 1, nil, r8, f.dest, 0, 1, atomic.Uint64, atomic.Cswap, nil), xdpfab.ErrLength},

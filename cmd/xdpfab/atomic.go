@@ -128,7 +128,7 @@ func (a *app) atomic(c *cobra.Command, f *atomicFlags, args []string) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, cl.close()) }()
-	before, err := p.run(c.Context(), r, region.Key)
+	before, err := p.run(c.Context(), r, region)
 	if err != nil {
 		return err
 	}

@@ -55,12 +55,12 @@ type batchResult struct {
 }
 
 // run posts a request and returns what was there before, nil for base.
-func (p *poster) run(ctx context.Context, r request, key uint64) ([]byte, error) {
+func (p *poster) run(ctx context.Context, r request, at xdpfab.Region) ([]byte, error) {
 	var before []byte
 	if r.form != atomic.Base {
 		before = make([]byte, r.count*r.dt.Size())
 	}
-	m := xdpfab.Msg{Buf: r.operand, Compare: r.compare, Result: before, Count: r.count, Addr: r.offset, Key: key, Datatype: r.dt, Op: r.op}
+	m := xdpfab.Msg{Buf: r.operand, Compare: r.compare, Result: before, Count: r.count, Addr: at.Base + r.offset, Key: at.Key, Datatype: r.dt, Op: r.op}
 	return before, p.do(ctx, r.form, &m)
 }
 
@@ -95,7 +95,7 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 			continue
 		}
 		res := batchResult{Line: number}
-		if err := p.line(c.Context(), lines.Bytes(), f.offset, region.Key, &res); err != nil {
+		if err := p.line(c.Context(), lines.Bytes(), f.offset, region, &res); err != nil {
 			failed++
 			res.Error, res.Certainty, res.Code = oneLine(err), certainty(err), exitCode(err)
 			code = max(code, res.Code)
@@ -117,7 +117,7 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 }
 
 // line runs one line and fills its result in as far as it gets.
-func (p *poster) line(ctx context.Context, text []byte, offset, key uint64, res *batchResult) error {
+func (p *poster) line(ctx context.Context, text []byte, offset uint64, at xdpfab.Region, res *batchResult) error {
 	var b batchLine
 	if err := decodeStrictly(text, &b); err != nil {
 		return &codeError{fmt.Errorf("line %d: %w", res.Line, err), exitUsage}
@@ -132,11 +132,11 @@ func (p *poster) line(ctx context.Context, text []byte, offset, key uint64, res 
 	res.Func, res.Op, res.Datatype, res.Offset, res.N = r.form.String(), r.op.String(), r.dt.String(), r.offset, r.count
 	if b.Dst != nil {
 		w := request{form: atomic.Base, op: atomic.Write, dt: r.dt, offset: r.offset, count: r.count, operand: dst}
-		if _, err := p.run(ctx, w, key); err != nil {
+		if _, err := p.run(ctx, w, at); err != nil {
 			return err
 		}
 	}
-	before, err := p.run(ctx, r, key)
+	before, err := p.run(ctx, r, at)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (p *poster) line(ctx context.Context, text []byte, offset, key uint64, res 
 	}
 	if b.Dst != nil {
 		look := request{form: atomic.Fetch, op: atomic.Read, dt: r.dt, offset: r.offset, count: r.count}
-		after, err := p.run(ctx, look, key)
+		after, err := p.run(ctx, look, at)
 		if err != nil {
 			// The operation itself ran: that the answer is not about it has to show.
 			return &codeError{fmt.Errorf("executed, but reading back failed: %v", oneLine(err)), exitFailed}

@@ -174,7 +174,7 @@ func (a *app) bench(c *cobra.Command, f *benchFlags, peer string) (err error) {
 type bench struct {
 	f       *benchFlags
 	cl      *client
-	key     uint64
+	region  xdpfab.Region
 	words   int
 	reader  *poster
 	before  uint64 // sum of the words at the beginning, modulo 2^64
@@ -187,7 +187,7 @@ func newBench(ctx context.Context, cl *client, f *benchFlags) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{f: f, cl: cl, key: region.Key, words: 1}
+	b := &bench{f: f, cl: cl, region: region, words: 1}
 	if f.spread {
 		if f.region.name == "" {
 			return nil, errors.New("--spread wants --region: a key alone does not tell the size")
@@ -214,7 +214,7 @@ func newBench(ctx context.Context, cl *client, f *benchFlags) (*bench, error) {
 // sum reads the words and adds them up, modulo 2^64.
 func (b *bench) sum(ctx context.Context) (total uint64, err error) {
 	look := request{form: atomic.Fetch, op: atomic.Read, dt: atomic.Uint64, count: b.words}
-	bytes, err := b.reader.run(ctx, look, b.key)
+	bytes, err := b.reader.run(ctx, look, b.region)
 	for w := range slices.Chunk(bytes, wordSize) {
 		total += binary.LittleEndian.Uint64(w)
 	}

@@ -62,7 +62,7 @@ func newWorker(ctx context.Context, b *bench, index int) (*worker, error) {
 	}
 	op := benchOps[b.f.op]
 	w := &worker{poster: p, b: b, batch: make([]xdpfab.Completion, min(b.f.window, 256)), latency: newHistogram(), target: math.MaxUint64}
-	w.msg = xdpfab.Msg{Count: 1, Key: b.key, Datatype: atomic.Uint64, Op: op.op}
+	w.msg = xdpfab.Msg{Count: 1, Key: b.region.Key, Datatype: atomic.Uint64, Op: op.op}
 	if op.op != atomic.Read {
 		w.msg.Buf = binary.LittleEndian.AppendUint64(nil, 1)
 	}
@@ -114,7 +114,7 @@ func (w *worker) fill(begun bool) {
 		last := n == 1 || begun && w.posted+1 >= w.target
 		s := w.free[n-1]
 		s.posted = now
-		w.msg.Context, w.msg.Addr, w.msg.Result = s, uint64(w.word*wordSize), s.result[:]
+		w.msg.Context, w.msg.Addr, w.msg.Result = s, w.b.region.Base+uint64(w.word*wordSize), s.result[:]
 		if op.form == atomic.Base {
 			w.msg.Result = nil
 		}

@@ -159,7 +159,7 @@ func (m *Memory) catalogue(i int) wire.Status {
 		return wire.StatusBadCount
 	}
 	entry := wire.Entry{
-		Key: r.Key(), Size: uint64(r.Len()), Access: uint8(r.Access()),
+		Key: r.Key(), Size: uint64(r.Len()), Base: r.Base(), Access: uint8(r.Access()),
 		Datatype: wire.NoDatatype, Total: uint32(m.table.Named()),
 		Incarnation: r.Incarnation(),
 	}

@@ -6,8 +6,8 @@ import "encoding/binary"
 
 // Lengths of the catalogue, bytes.
 const (
-	EntryLen   = 96 // one entry: the result of lookup and list
-	MaxNameLen = 64 // a region's name
+	EntryLen   = 104 // one entry: the result of lookup and list
+	MaxNameLen = 64  // a region's name
 )
 
 // NoDatatype is the datatype hint of an entry that gives none.
@@ -24,6 +24,7 @@ type Entry struct {
 	// Incarnation tells this registration from every other, also from a later one of the same key; never 0.
 	Incarnation uint32
 	Name        [MaxNameLen]byte // zero beyond NameLen
+	Base        uint64           // what operations call the first byte: 0 or a virtual address
 }
 
 // SetName sets the name; it reports false when the name is longer than MaxNameLen bytes.
@@ -51,6 +52,7 @@ func (e *Entry) Put(b []byte) int {
 	le.PutUint32(b[24:], e.Total)
 	le.PutUint32(b[28:], e.Incarnation)
 	copy(b[32:], name)
+	le.PutUint64(b[32+MaxNameLen:], e.Base)
 	return EntryLen
 }
 
@@ -61,7 +63,7 @@ func (e *Entry) Parse(b []byte) Reason {
 	}
 	le := binary.LittleEndian
 	*e = Entry{Key: le.Uint64(b), Size: le.Uint64(b[8:]), Access: b[16], NameLen: b[17], Datatype: b[18],
-		Total: le.Uint32(b[24:]), Incarnation: le.Uint32(b[28:]), Name: [MaxNameLen]byte(b[32:])}
+		Total: le.Uint32(b[24:]), Incarnation: le.Uint32(b[28:]), Name: [MaxNameLen]byte(b[32:]), Base: le.Uint64(b[32+MaxNameLen:])}
 	if e.NameLen > MaxNameLen {
 		return ReasonBadName
 	}

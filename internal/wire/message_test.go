@@ -16,7 +16,7 @@ type message interface {
 // messages holds one filled message of each kind, and an empty one to parse into.
 func messages() map[string][2]message {
 	c := Cookie(bytes.Repeat([]byte{7}, CookieLen))
-	e := &Entry{Key: 1 << 63, Size: 4096, Access: 3, Datatype: 7, Total: 12}
+	e := &Entry{Key: 1 << 63, Size: 4096, Access: 3, Datatype: 7, Total: 12, Base: 1<<47 | 5}
 	e.SetName("counters")
 	return map[string][2]message{
 		"hello": {&HelloMsg{Nonce: 1<<63 | 1, Session: 0xfedcba98, Endpoint: 258, MaxFrame: 1500, Window: 64,
