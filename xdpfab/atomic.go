@@ -17,8 +17,8 @@ const (
 	// FlagFence defers the operation, and all posted after it to the same peer,
 	// until every earlier one has completed (FI_FENCE).
 	FlagFence uint64 = 1 << (iota + 16)
-	// FlagInject makes the operand buffers free on return (FI_INJECT). They may
-	// have up to InjectSize bytes together. It does not cover Msg.RMA.
+	// FlagInject makes the operand buffers and Msg.RMA free on return (FI_INJECT). The
+	// buffers may have up to InjectSize bytes together.
 	FlagInject
 	// FlagMore says that another operation follows at once, so the poller need not
 	// be woken for this one (FI_MORE).
@@ -52,7 +52,7 @@ type Msg struct {
 	// for all. It is the fastest way to update many words, as they share frames and
 	// what is common to them is sent once. An extent out of bounds makes the operation
 	// fail, but not the others, so it fails as one that may have run in part. RMA must
-	// stay untouched until completion.
+	// stay untouched until completion, unless FlagInject is given.
 	RMA []mr.Extent
 }
 
@@ -171,7 +171,9 @@ func (ep *Endpoint) post(verb uint8, m *Msg, flags uint64, done engine.Completer
 	if flags&FlagFence != 0 {
 		op.Flags = engine.FlagFence
 	}
-	op.Extents = m.RMA
+	if op.Extents = m.RMA; flags&FlagInject != 0 && m.RMA != nil {
+		op.SetExtents(m.RMA)
+	}
 	if m.Op != atomic.Read {
 		op.SetOperands(m.Buf, m.Compare)
 	}

@@ -70,7 +70,8 @@ type Op struct {
 	Value       uint64 // free for the poster
 	// Extents say where the elements are, instead of Key and Offset, when they are
 	// not next to each other: Count elements in all. Like the operands of a long
-	// operation, they must stay untouched until completion.
+	// operation, they must stay untouched until completion, unless SetExtents copied
+	// them.
 	Extents []mr.Extent
 
 	// The engine's own.
@@ -84,6 +85,7 @@ type Op struct {
 	bad     Result // the first failure, when failed
 
 	inline [InlineLen]byte
+	own    []mr.Extent // memory for copies of extents, used again and again
 	ring   *Ring
 	ticket uint64
 	seq    atomic.Uint64 // ring protocol, see Ring
@@ -106,6 +108,16 @@ func (op *Op) SetOperands(operand, compare []byte) (copied bool) {
 	op.Operand, op.Compare = op.inline[:n:n], op.inline[n:m:m]
 	return true
 }
+
+// SetExtents gives the operation copies of the extents, so that the caller's memory is
+// free again.
+func (op *Op) SetExtents(extents []mr.Extent) {
+	op.own = append(op.own[:0], extents...)
+	op.Extents = op.own
+}
+
+// keptExtents is how many extents an entry keeps room for between operations.
+const keptExtents = 64
 
 // reset clears what the last use left behind.
 func (op *Op) reset() {

@@ -110,26 +110,27 @@ func packArray(w *wire.RecordWriter, op *Op, seg *segment, rec *wire.Record, off
 func packExtents(w *wire.RecordWriter, op *Op, seg *segment) {
 	rec := wire.Record{Verb: op.Verb, Op: op.Opcode, Datatype: op.Datatype, Incarnation: op.Incarnation}
 	size := uint64(wire.ElemSize(op.Datatype))
-	for op.extent < len(op.Extents) {
-		x := &op.Extents[op.extent]
-		if x.Count > 1 && seg.records > 0 {
+	for op.extent < len(op.Extents) && op.sent < op.Count {
+		// A copy, and no trust in the sum of the counts: the memory is the poster's, and
+		// a poster that changes it too early gets a wrong operation, but no crash.
+		x := op.Extents[op.extent]
+		if x.Count <= op.within {
+			op.extent, op.within = op.extent+1, 0
+			continue
+		}
+		offset, count := x.Offset+uint64(op.within)*size, min(x.Count-op.within, op.Count-op.sent)
+		if count > 1 && seg.records > 0 {
 			return
 		}
-		if x.Count == 1 && x.Key == rec.Key && seg.records > 0 && extend(w, op, x.Offset) {
-			op.extent++
+		if count == 1 && x.Key == rec.Key && seg.records > 0 && extend(w, op, offset) {
+			op.within++
 			seg.count++
 			seg.records++
 			continue
 		}
 		rec.Key = x.Key
-		n := packArray(w, op, seg, &rec, x.Offset+uint64(op.within)*size, x.Count-op.within)
-		if n == 0 {
-			return
-		}
-		if op.within += n; op.within == x.Count {
-			op.extent, op.within = op.extent+1, 0
-		}
-		if x.Count > 1 {
+		n := packArray(w, op, seg, &rec, offset, count)
+		if op.within += n; n == 0 || count > 1 {
 			return
 		}
 	}

@@ -77,6 +77,9 @@ func (r *Ring) pending() bool { return r.ops[r.head&r.mask].seq.Load() == r.head
 func (r *Ring) release(op *Op) {
 	// Drop what the garbage collector would otherwise keep for the caller.
 	op.Operand, op.Compare, op.Result, op.Context, op.Extents = nil, nil, nil, nil, nil
+	if cap(op.own) > keptExtents {
+		op.own = nil
+	}
 	op.seq.Store(op.ticket + uint64(len(r.ops)))
 }
 
