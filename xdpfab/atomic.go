@@ -21,7 +21,8 @@ const (
 	// buffers may have up to InjectSize bytes together.
 	FlagInject
 	// FlagMore says that another operation follows at once, so the poller need not
-	// be woken for this one (FI_MORE).
+	// be woken for this one (FI_MORE). It is woken by the next post without FlagMore
+	// or that fails, and by whoever reads completions or waits.
 	FlagMore
 	// FlagDeliveryComplete asks for a completion only after the operation has been
 	// applied (FI_DELIVERY_COMPLETE). That is always so.
@@ -142,8 +143,23 @@ func valid(f atomic.Func, dt atomic.Datatype, op atomic.Op) (int, error) {
 // forms maps the atomic verbs to the forms of package atomic.
 var forms = [...]atomic.Func{wire.VerbAtomic: atomic.Base, wire.VerbFetch: atomic.Fetch, wire.VerbCompare: atomic.Compare}
 
-// post checks an operation and hands it to the engine; done gets the completion.
+// post submits an operation and sees to it that it gets started, or, with FlagMore,
+// that the next call does so. After a failure there may be no next post.
 func (ep *Endpoint) post(verb uint8, m *Msg, flags uint64, done engine.Completer) error {
+	err := ep.submit(verb, m, flags, done)
+	switch {
+	case err != nil:
+		ep.drv.start()
+	case flags&FlagMore != 0:
+		ep.drv.defers()
+	default:
+		ep.drv.notify()
+	}
+	return err
+}
+
+// submit checks an operation and puts it into the ring; done gets the completion.
+func (ep *Endpoint) submit(verb uint8, m *Msg, flags uint64, done engine.Completer) error {
 	if !ep.ready() {
 		return ep.unready()
 	}
@@ -179,9 +195,6 @@ func (ep *Endpoint) post(verb uint8, m *Msg, flags uint64, done engine.Completer
 	}
 	op.Result = m.Result
 	op.Publish()
-	if flags&FlagMore == 0 {
-		ep.drv.notify()
-	}
 	return nil
 }
 

@@ -113,6 +113,7 @@ func (c *Counter) Wait(ctx context.Context, threshold uint64) error {
 		c.waiting.Add(-1)
 	}()
 	if !c.over(w) {
+		c.dom.Progress() // the operations may be other queues'
 		drv := c.owner.Load()
 		if drv == nil {
 			return fmt.Errorf("xdpfab: counter: no endpoint is bound: %w", ErrNotEnabled)

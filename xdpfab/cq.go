@@ -109,6 +109,9 @@ func (q *CompletionQueue) push(c Completion) {
 // number, which may be 0. When an error completion is next it returns
 // ErrAvailable: take that with ReadErr. With manual progress, Read makes it.
 func (q *CompletionQueue) Read(c []Completion) (int, error) {
+	if drv := q.owner.Load(); drv != nil {
+		drv.start()
+	}
 	if !q.reading.CompareAndSwap(false, true) {
 		return 0, nil // another goroutine is reading: nothing is left for this one
 	}

@@ -112,7 +112,8 @@ func (d *Domain) Address(endpoint uint16) string {
 }
 
 // Progress moves a domain with manual progress on by one step of each engine,
-// and returns how much there was to do. With automatic progress it does nothing.
+// and returns how much there was to do. With automatic progress it does nothing but
+// start what was posted with FlagMore.
 func (d *Domain) Progress() int {
 	n := 0
 	for _, drv := range d.drivers {

@@ -41,6 +41,7 @@ type driver struct {
 	baton   chan struct{} // tells one of those who wait that busy is free
 	napping atomic.Bool   // the poller is in a deep nap; written by it
 	roused  chan struct{} // ends the nap
+	more    atomic.Bool   // operations were posted with FlagMore, and nobody was told
 
 	stop   atomic.Bool   // set by close: nobody is to step any more
 	closed chan struct{} // closed along with it
@@ -146,6 +147,7 @@ func (d *driver) pollUntilWanted() {
 
 // progress steps the engine once, when progress is manual and nobody else does.
 func (d *driver) progress() int {
+	d.start()
 	if !d.manual || !d.busy.CompareAndSwap(false, true) {
 		return 0
 	}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+	"time"
+
+	xatomic "github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// What was posted with FlagMore starts no later than with the next post without it,
+// with one that fails, or when somebody reads or waits. A sleep of an hour shows
+// when it does not.
+func TestMoreIsStarted(t *testing.T) {
+	ctx := sleepLong(t)
+	bad := Msg{Count: 1, Datatype: xatomic.Uint64, Op: xatomic.Sum} // without an operand
+	cases := map[string]func(*testing.T, *Endpoint, *Counter){
+		"failing post": func(t *testing.T, ep *Endpoint, _ *Counter) {
+			if err := ep.AtomicMsg(&bad, 0); !errors.Is(err, ErrLength) {
+				t.Error(err)
+			}
+		},
+		"failing post with more to follow": func(t *testing.T, ep *Endpoint, _ *Counter) {
+			if err := ep.AtomicMsg(&bad, FlagMore); !errors.Is(err, ErrLength) {
+				t.Error(err)
+			}
+		},
+		"full queue": func(t *testing.T, ep *Endpoint, _ *Counter) {
+			m := Msg{Buf: make([]byte, 8), Count: 1, Key: 1, Datatype: xatomic.Uint64, Op: xatomic.Sum}
+			for {
+				if err := ep.AtomicMsg(&m, FlagMore); errors.Is(err, ErrAgain) {
+					return
+				} else if err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+		"post": func(t *testing.T, ep *Endpoint, _ *Counter) {
+			if err := ep.Atomic(make([]byte, 8), 1, 0, 0, 1, xatomic.Uint64, xatomic.Sum, nil); err != nil {
+				t.Error(err)
+			}
+		},
+		"read":             func(t *testing.T, ep *Endpoint, _ *Counter) { _, _ = ep.cq.Read(nil) },
+		"counter":          func(t *testing.T, _ *Endpoint, c *Counter) { c.Read() },
+		"counter's errors": func(t *testing.T, _ *Endpoint, c *Counter) { c.ReadErr() },
+		"wait": func(t *testing.T, ep *Endpoint, _ *Counter) {
+			if err := ep.cq.Wait(ctx, 1); err != nil {
+				t.Error(err)
+			}
+		},
+		"wait for a counter": func(t *testing.T, _ *Endpoint, c *Counter) {
+			if err := c.Wait(ctx, 1); err != nil {
+				t.Error(err)
+			}
+		},
+		"progress": func(t *testing.T, ep *Endpoint, _ *Counter) { ep.dom.Progress() },
+	}
+	for name, then := range cases {
+		t.Run(name, func(t *testing.T) {
+			a, b, _ := pipe(t)
+			defer b.Close()
+			defer a.Close()
+			key := uint64(1)
+			m, err := mr.Alloc(4096, mr.AllocOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			if _, err := b.Register(m, mr.Options{Key: &key, Access: mr.RemoteWrite}); err != nil {
+				t.Fatal(err)
+			}
+			av, _ := a.NewAddressVector()
+			cq, _ := a.NewCompletionQueue(CQAttr{})
+			counter, _ := a.NewCounter()
+			ep, _ := a.NewEndpoint(EndpointAttr{Size: 16})
+			if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Bind(counter, FlagWrite), ep.Enable()); err != nil {
+				t.Fatal(err)
+			}
+			dest, err := av.Insert(ctx, b.Address(0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond) // the poller falls asleep, after the Spin time
+			one := binary.LittleEndian.AppendUint64(nil, 1)
+			add := Msg{Buf: one, Count: 1, Dest: dest, Key: key, Datatype: xatomic.Uint64, Op: xatomic.Sum}
+			if err := ep.AtomicMsg(&add, FlagMore); err != nil {
+				t.Fatal(err)
+			}
+			then(t, ep, counter)
+			// No call below starts anything: the test looks at the counter's memory.
+			for ; counter.value.Load() == 0; time.Sleep(time.Millisecond) {
+				if ctx.Err() != nil {
+					t.Fatal("not started")
+				}
+			}
+		})
+	}
+}
