@@ -37,16 +37,20 @@ const InjectSize = engine.InlineLen
 
 // Msg is an operation in one structure (struct fi_msg_atomic).
 type Msg struct {
-	Buf      []byte // operand: Count elements, little-endian; ignored for Read
-	Compare  []byte // Count elements; CompareAtomicMsg only
-	Result   []byte // Count elements; not for AtomicMsg
-	Count    int    // elements
-	Dest     Address
-	Addr     uint64 // byte offset in the region, or virtual address for one registered so
-	Key      uint64
-	Datatype atomic.Datatype
-	Op       atomic.Op
-	Context  any // returned with the completion
+	Buf     []byte // operand: Count elements, little-endian; ignored for Read
+	Compare []byte // Count elements; CompareAtomicMsg only
+	Result  []byte // Count elements; not for AtomicMsg
+	Count   int    // elements
+	Dest    Address
+	Addr    uint64 // byte offset in the region, or virtual address for one registered so
+	Key     uint64
+	// Incarnation is that of the region meant, and of all extents, as Region tells it: if
+	// another registration has the key, the operation fails with ErrPeerRestarted. 0 means
+	// whichever region has the key.
+	Incarnation uint32
+	Datatype    atomic.Datatype
+	Op          atomic.Op
+	Context     any // returned with the completion
 
 	// RMA scatters the operation: its elements go to these extents, one after the
 	// other; Addr and Key must be 0 then. Count is their sum. There is one completion
@@ -181,7 +185,7 @@ func (ep *Endpoint) submit(verb uint8, m *Msg, flags uint64, done engine.Complet
 		return err
 	}
 	op.Peer, op.Done, op.Context = peer, done, m.Context
-	op.Key, op.Offset, op.Count = m.Key, m.Addr, uint32(m.Count)
+	op.Key, op.Incarnation, op.Offset, op.Count = m.Key, m.Incarnation, m.Addr, uint32(m.Count)
 	op.Verb, op.Opcode, op.Datatype, op.Flags = verb, uint8(m.Op), uint8(m.Datatype), 0
 	op.Value = uint64(m.Dest)
 	if flags&FlagFence != 0 {

@@ -39,8 +39,10 @@ type DomainAttr struct {
 	RTOMin time.Duration
 	// BaseRTT is the longest round trip of the idle network; 50 µs. Congestion
 	// control takes what goes beyond for queueing: raise it for longer paths.
-	BaseRTT    time.Duration
-	IdleRetire time.Duration // silence after which a peer's session is forgotten; 90 s
+	BaseRTT time.Duration
+	// IdleRetire is the silence after which a peer's session is forgotten, unless the peer
+	// asks for longer; 90 s.
+	IdleRetire time.Duration
 }
 
 // CopyMode is how packets get from the NIC to the sockets.
@@ -75,6 +77,9 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 	}
 	if a.GiveUp == 0 {
 		a.GiveUp = 5 * time.Second
+	}
+	if a.GiveUp > session.MaxGiveUp {
+		return a, fmt.Errorf("xdpfab: give-up time of %v: want at most %v, which peers can be asked to remember a session for", a.GiveUp, session.MaxGiveUp)
 	}
 	if a.IdleRetire == 0 {
 		a.IdleRetire = 90 * time.Second

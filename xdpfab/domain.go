@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -61,12 +62,13 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	d.served.Store(&[]uint16{})
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
+	life := newLife()
 	var engines []*engine.Engine
 	for q, port := range dev.Ports() {
 		m := engine.NewMemory(d.table)
 		d.memory = append(d.memory, m)
 		e, err := engine.New(engine.Config{
-			Port: port, Executor: m, Accept: d.accept, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret,
+			Port: port, Executor: m, Accept: d.accept, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret, Life: life,
 			Session: session.Config{
 				Window: attr.Window, GiveUp: attr.GiveUp,
 				RTOMin: attr.RTOMin, BaseRTT: attr.BaseRTT, IdleRetire: attr.IdleRetire,
@@ -87,6 +89,13 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		d.drivers = append(d.drivers, newDriver(e, attr.Progress == ProgressManual, core, attr.Spin))
 	}
 	return d, nil
+}
+
+// newLife names this life of the domain to its peers. It is never 0.
+func newLife() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:]) | 1
 }
 
 // accept answers a hello. It runs on the engines' threads.

@@ -49,9 +49,10 @@ type Endpoint struct {
 	draining atomic.Bool // set by Shutdown: nothing is posted any more
 	av       *AddressVector
 	cq       *CompletionQueue
-	cntr     map[uint64]*Counter // by FlagRead, FlagWrite
-	peers    atomic.Pointer[[]*engine.Peer]
-	dialled  map[*engine.Peer]struct{} // without an address vector, by Domain.Dial; under mu
+	cntr     map[uint64]*Counter     // by FlagRead, FlagWrite
+	origin   *engine.Origin          // set by Enable
+	names    map[wire.Addr]*name     // under mu
+	peers    atomic.Pointer[[]*name] // by Address; stored under mu
 }
 
 // Bindable is what can be bound to an endpoint: an AddressVector, a
@@ -80,10 +81,10 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 		return nil, err
 	}
 	ep := &Endpoint{dom: d, attr: attr, number: number, ring: ring, cntr: map[uint64]*Counter{},
-		dialled: map[*engine.Peer]struct{}{}}
+		names: map[wire.Addr]*name{}}
 	ep.drv = d.drivers[d.turn%len(d.drivers)]
 	d.turn++
-	ep.peers.Store(&[]*engine.Peer{})
+	ep.peers.Store(&[]*name{})
 	d.endpoints[number] = ep
 	return ep, nil
 }
@@ -198,6 +199,7 @@ func (ep *Endpoint) Enable() error {
 	for _, c := range ep.counters() {
 		c.owner.CompareAndSwap(nil, ep.drv)
 	}
+	ep.origin = ep.drv.eng.NewOrigin()
 	ep.drv.call(func() { ep.drv.eng.AddRing(ep.ring) })
 	if !ep.attr.InitiateOnly {
 		ep.dom.serve(ep.number, true)
@@ -269,14 +271,7 @@ func (ep *Endpoint) shut() {
 		ep.dom.serve(ep.number, false)
 		ep.drv.call(func() {
 			ep.drv.eng.Exhaust(ep.ring) // what was posted before it was shut off
-			for _, p := range *ep.peers.Load() {
-				if p != nil {
-					p.Close()
-				}
-			}
-			for p := range ep.dialled {
-				p.Close()
-			}
+			ep.dropAll()
 			ep.drv.eng.RemoveRing(ep.ring)
 		})
 		for _, drv := range ep.dom.drivers {
@@ -308,7 +303,7 @@ func (ep *Endpoint) counters() []*Counter {
 // peer returns the engine's peer for an address, making it at first use.
 func (ep *Endpoint) peer(a Address) (*engine.Peer, error) {
 	if peers := *ep.peers.Load(); int(a) < len(peers) && peers[a] != nil {
-		return peers[a], nil
+		return peers[a].peer, nil
 	}
 	return ep.makePeer(a)
 }
@@ -328,17 +323,17 @@ func (ep *Endpoint) makePeer(a Address) (*engine.Peer, error) {
 		peers = append(peers, nil)
 	}
 	if peers[a] == nil {
-		p, err := ep.drv.eng.NewPeer(entry.link, entry.addr.Lane, entry.addr.Endpoint)
+		n, err := ep.hold(entry.addr, entry.link)
 		if err != nil {
-			return nil, fmt.Errorf("xdpfab: %v: %w", entry.addr, err)
+			return nil, err
 		}
-		peers[a] = p
+		peers[a] = n
 		ep.peers.Store(&peers)
 	}
-	return peers[a], nil
+	return peers[a].peer, nil
 }
 
-// dropPeer ends the session to an address and forgets the peer.
+// dropPeer gives up an address; see drop.
 func (ep *Endpoint) dropPeer(a Address) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
@@ -346,40 +341,24 @@ func (ep *Endpoint) dropPeer(a Address) {
 	if int(a) >= len(peers) || peers[a] == nil {
 		return
 	}
-	p := peers[a]
+	n := peers[a]
 	peers[a] = nil
 	ep.peers.Store(&peers)
-	ep.closePeer(p)
+	ep.drop(n)
 }
 
-// closePeer ends the session to a peer, after what was posted to it before.
-func (ep *Endpoint) closePeer(p *engine.Peer) {
-	ep.drv.call(func() {
-		ep.drv.eng.Collect(ep.ring)
-		p.Close()
-	})
-}
-
-// dial makes a peer that needs no address vector, and hangUp unmakes it.
-func (ep *Endpoint) dial(a wire.Addr, link wire.Link) (*engine.Peer, error) {
+// dial holds a name that needs no address vector, and hangUp drops it.
+func (ep *Endpoint) dial(a wire.Addr, link wire.Link) (*name, error) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	if !ep.ready() {
 		return nil, ep.unready()
 	}
-	p, err := ep.drv.eng.NewPeer(link, a.Lane, a.Endpoint)
-	if err != nil {
-		return nil, fmt.Errorf("xdpfab: %v: %w", a, err)
-	}
-	ep.dialled[p] = struct{}{}
-	return p, nil
+	return ep.hold(a, link)
 }
 
-func (ep *Endpoint) hangUp(p *engine.Peer) {
+func (ep *Endpoint) hangUp(n *name) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	if _, ok := ep.dialled[p]; ok {
-		delete(ep.dialled, p)
-		ep.closePeer(p)
-	}
+	ep.drop(n)
 }

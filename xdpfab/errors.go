@@ -3,7 +3,6 @@
 package xdpfab
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -12,8 +11,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// What an operation that did not succeed wraps: exactly one of these three says
-// what is known of its effect. See docs/guarantees in the project for the
+// What an operation that did not succeed wraps: one of these three, as its certainty,
+// says what is known of its effect. See docs/guarantees in the project for the
 // contract.
 var (
 	// ErrNotExecuted means that the operation never ran and never will.
@@ -21,8 +20,9 @@ var (
 	// ErrOutcomeUnknown means that the operation ran once or not at all; of an
 	// array, some elements may have been changed.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
-	// ErrPeerRestarted means the same as ErrOutcomeUnknown, and that the peer has
-	// lost its state: its memory may be new.
+	// ErrPeerRestarted means that the peer has lost its state, or that the region meant
+	// is not the one that has its key now: the memory may be new. The operation ran in
+	// the former life once or not at all, unless the error says ErrNotExecuted as well.
 	ErrPeerRestarted = errors.New("peer restarted")
 )
 
@@ -41,7 +41,7 @@ var (
 	ErrTooBig       = errors.New("more bytes than can be injected")                             // FI_EMSGSIZE
 	ErrPeerSilent   = errors.New("peer does not answer")                                        // FI_ETIMEDOUT
 	ErrRefused      = errors.New("peer refused the session")                                    // FI_ECONNREFUSED
-	ErrSessionLost  = errors.New("peer does not know the session any more: it has restarted")   // FI_ECONNRESET
+	ErrSessionLost  = errors.New("peer does not know the session any more")                     // FI_ECONNRESET
 	ErrPeerClosed   = errors.New("peer closed the session")                                     // FI_ECONNRESET
 	ErrProtocol     = errors.New("peer violated the protocol")                                  // FI_EPROTO
 	ErrClosed       = errors.New("closed")                                                      // FI_EBADF
@@ -60,8 +60,8 @@ type OpError struct {
 	Certainty error
 	Cause     error
 
-	later *engine.Later // where an unknown outcome may become known
-	drv   *driver
+	outcome *outcome // where an unknown outcome may become known
+	drv     *driver
 }
 
 func (e *OpError) Error() string {
@@ -70,36 +70,6 @@ func (e *OpError) Error() string {
 
 // Unwrap returns the certainty and the cause.
 func (e *OpError) Unwrap() []error { return []error{e.Certainty, e.Cause} }
-
-// Resolve waits until it is known what became of an operation whose outcome was
-// unknown: after a partition that outlasted the give-up time heals, the target can
-// tell from its cache. ran says whether the operation took effect, and result is
-// what it returned, if it returns something.
-//
-// An error means that it will never be known: the target has restarted
-// (ErrPeerRestarted); or it was not heard of for a minute, another session to it was
-// given up meanwhile, or of an array a part ran and the rest did not
-// (ErrOutcomeUnknown). If ctx ends first, its error is returned and Resolve may be
-// called again.
-func (e *OpError) Resolve(ctx context.Context) (ran bool, result []byte, err error) {
-	if errors.Is(e.Certainty, ErrNotExecuted) {
-		return false, nil, nil
-	}
-	if e.later == nil {
-		return false, nil, e
-	}
-	if err := e.drv.waitFor(ctx, e.later.Done()); err != nil {
-		return false, nil, err
-	}
-	switch r, data := e.later.Outcome(); r.Fate {
-	case engine.Success:
-		return true, data, nil
-	case engine.NotExecuted:
-		return false, nil, nil
-	default:
-		return false, nil, errorOf(r, e.Op, e.Peer)
-	}
-}
 
 var causeOfStatus = map[wire.Status]error{
 	wire.StatusNoKey:       ErrNoKey,
@@ -110,12 +80,15 @@ var causeOfStatus = map[wire.Status]error{
 	wire.StatusBadCount:    ErrCount,
 	wire.StatusNotFound:    ErrNoRegion,
 	wire.StatusNotExecuted: ErrPeerClosed,
+	wire.StatusStale:       fmt.Errorf("%w: the region that was meant is gone, another one has its key", ErrPeerRestarted),
 }
 
 var causeOfReason = map[session.Reason]error{
 	session.PeerSilent:      ErrPeerSilent,
 	session.GaveUp:          ErrPeerSilent,
-	session.PeerRestarted:   ErrSessionLost,
+	session.PeerRestarted:   ErrPeerRestarted,
+	session.Forgotten:       ErrSessionLost,
+	session.Outdated:        ErrProtocol,
 	session.PeerClosed:      ErrPeerClosed,
 	session.RefusedEndpoint: fmt.Errorf("%w: it has no such endpoint", ErrRefused),
 	session.RefusedFull:     fmt.Errorf("%w: no room for another session", ErrRefused),
@@ -137,5 +110,8 @@ func errorOf(r engine.Result, op, peer string) *OpError {
 	if cause == nil {
 		cause = causeOfReason[r.Reason]
 	}
-	return &OpError{Op: op, Peer: peer, Certainty: certainties[r.Fate], Cause: cause, later: r.Later}
+	if r.Fate == engine.Restarted {
+		cause = ErrSessionLost
+	}
+	return &OpError{Op: op, Peer: peer, Certainty: certainties[r.Fate], Cause: cause, outcome: outcomeOf(r)}
 }

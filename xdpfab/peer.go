@@ -19,9 +19,14 @@ import (
 // Peer is an endpoint of another node, dialled. Its methods wait for the
 // operation to end; any number of goroutines may call them.
 type Peer struct {
-	ep   *Endpoint
-	peer *engine.Peer
-	name string
+	ep     *Endpoint
+	use    *name // of the address dialled
+	peer   *engine.Peer
+	name   string // as dialled
+	closed atomic.Bool
+
+	mu      sync.Mutex // guards watches
+	watches map[uint64]struct{}
 }
 
 // Dial opens a session to the endpoint at addr: a MAC address for raw Ethernet
@@ -37,10 +42,11 @@ func (d *Domain) Dial(ctx context.Context, addr string) (*Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Peer{ep: ep, name: addr}
-	if p.peer, err = ep.dial(a, link); err != nil {
+	use, err := ep.dial(a, link)
+	if err != nil {
 		return nil, err
 	}
+	p := &Peer{ep: ep, use: use, peer: use.peer, name: addr, watches: map[uint64]struct{}{}}
 	if err := p.do(ctx, call{verb: engine.VerbConnect}); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -77,10 +83,22 @@ func (d *Domain) dialEndpoint() (*Endpoint, error) {
 // Addr returns the address that was dialled.
 func (p *Peer) Addr() string { return p.name }
 
-// Close ends the session. Operations that wait complete with what is known of
-// them. Closing twice is no error.
+// Close ends this use of the peer: later calls fail with ErrClosed, and watches end.
+// With the last use the session ends, and operations that wait complete with what is
+// known of them; as long as the same endpoint is in use by another Dial, they go on.
+// Closing twice is no error.
 func (p *Peer) Close() error {
-	p.ep.hangUp(p.peer)
+	if p.closed.Swap(true) {
+		return nil
+	}
+	p.mu.Lock()
+	mine := p.watches
+	p.watches = nil
+	p.mu.Unlock()
+	for watch := range mine {
+		p.unwatch(watch)
+	}
+	p.ep.hangUp(p.use)
 	return nil
 }
 
@@ -90,7 +108,18 @@ func (p *Peer) Close() error {
 // a peer's end is noticed by the next operation only. If ctx ends first, its error
 // is returned.
 func (p *Peer) Watch(ctx context.Context) error {
-	return p.do(ctx, call{verb: engine.VerbWatch, watch: watches.Add(1)})
+	watch := watches.Add(1)
+	p.mu.Lock()
+	if p.watches != nil {
+		p.watches[watch] = struct{}{}
+	}
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		delete(p.watches, watch)
+		p.mu.Unlock()
+	}()
+	return p.do(ctx, call{verb: engine.VerbWatch, watch: watch})
 }
 
 // watches counts them, to give each a name.
@@ -111,6 +140,11 @@ type Region struct {
 	Size   uint64 // bytes
 	Base   uint64 // what Msg.Addr is at the first byte: 0, or its virtual address
 	Access mr.Access
+	// Incarnation tells this registration from every other one, also from one under the
+	// same name or key, later or after a restart; never 0.
+	Incarnation uint32
+
+	life uint64 // of the peer's process
 }
 
 // Lookup finds a region by the name it is published under; ErrNoRegion when there
@@ -152,7 +186,8 @@ func (p *Peer) entry(ctx context.Context, c call) (Region, uint32, error) {
 	if r := e.Parse(b[:]); r != wire.ReasonOK {
 		return Region{}, 0, fmt.Errorf("xdpfab: %s: catalogue entry: %v: %w", p.name, r, ErrProtocol)
 	}
-	return Region{Name: e.NameString(), Key: e.Key, Size: e.Size, Base: e.Base, Access: mr.Access(e.Access)}, e.Total, nil
+	return Region{Name: e.NameString(), Key: e.Key, Size: e.Size, Base: e.Base, Access: mr.Access(e.Access),
+		Incarnation: e.Incarnation, life: p.peer.Life()}, e.Total, nil
 }
 
 // call is an operation to be waited for. Its buffers may be on the caller's
@@ -161,6 +196,7 @@ type call struct {
 	verb, op, datatype uint8
 	count              uint32
 	key, offset        uint64
+	incarnation        uint32 // of the region meant; 0 for whichever has the key
 	operand, compare   []byte
 	result             []byte
 	watch              uint64 // names a VerbWatch, for Unwatch
@@ -171,12 +207,12 @@ type call struct {
 // then recycled by the completion.
 type waiter struct {
 	signal
-	mu        sync.Mutex // guards what decides who recycles
-	abandoned bool
-	finished  bool
-	err       error
-	buf       []byte // operand, compare, result
-	p         *Peer
+	mu       sync.Mutex // guards what decides who recycles
+	finished bool
+	outcome  *outcome // of an abandoned call
+	err      error
+	buf      []byte // operand, compare, result
+	p        *Peer
 }
 
 var waiters = sync.Pool{New: func() any { return &waiter{signal: newSignal()} }}
@@ -187,12 +223,15 @@ func (p *Peer) do(ctx context.Context, c call) error { return p.scatter(ctx, c, 
 // scatter is do for an operation on extents, which belong to it from then on. They
 // are no part of the call, whose buffers would have to be on the heap as they are.
 func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
+	if p.closed.Load() {
+		return fmt.Errorf("xdpfab: peer %s: %w", p.name, ErrClosed)
+	}
 	if ctx.Err() != nil {
-		return p.interrupted(ctx, c, ErrNotExecuted)
+		return p.interrupted(ctx, c, nil)
 	}
 	w := waiters.Get().(*waiter)
 	w.reset()
-	w.p, w.err, w.abandoned, w.finished = p, nil, false, false
+	w.p, w.err, w.finished, w.outcome = p, nil, false, nil
 	w.buf = append(append(w.buf[:0], c.operand...), c.compare...)
 	n, m := len(c.operand), len(w.buf)
 	w.buf = append(w.buf, c.result...)
@@ -202,18 +241,20 @@ func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 		return err
 	}
 	op.Peer, op.Done, op.Context, op.Value = p.peer, w, nil, c.watch
-	op.Key, op.Offset, op.Count = c.key, c.offset, c.count
+	op.Key, op.Incarnation, op.Offset, op.Count = c.key, c.incarnation, c.offset, c.count
 	op.Verb, op.Opcode, op.Datatype, op.Flags, op.Extents = c.verb, c.op, c.datatype, 0, extents
 	op.SetOperands(w.buf[:n:n], w.buf[n:m:m])
 	op.Result = w.buf[m:]
 	op.Publish()
 	p.ep.drv.eng.Notify()
-	if err := p.ep.drv.wait(ctx, &w.signal); err != nil && w.abandon() {
-		if c.verb == engine.VerbWatch {
-			p.unwatch(c.watch)
-			return err
+	if err := p.ep.drv.wait(ctx, &w.signal); err != nil {
+		if o := w.abandon(); o != nil {
+			if c.verb == engine.VerbWatch {
+				p.unwatch(c.watch)
+				return err
+			}
+			return p.interrupted(ctx, c, o)
 		}
-		return p.interrupted(ctx, c, ErrOutcomeUnknown)
 	}
 	copy(c.result, w.buf[m:])
 	err = w.err
@@ -221,18 +262,20 @@ func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 	return err
 }
 
-// interrupted is the error of a call whose context has ended. What asks a question
-// has no effect, so of that nothing is unknown.
-func (p *Peer) interrupted(ctx context.Context, c call, certainty error) error {
-	if c.verb > wire.VerbCompare {
-		certainty = ErrNotExecuted
+// interrupted is the error of a call whose context has ended: before it was posted, or
+// with an outcome that is still to come. What asks a question has no effect, so of
+// that nothing is unknown.
+func (p *Peer) interrupted(ctx context.Context, c call, o *outcome) error {
+	certainty := ErrOutcomeUnknown
+	if o == nil || c.verb > wire.VerbCompare {
+		certainty, o = ErrNotExecuted, nil
 	}
 	cause := context.Cause(ctx)
 	if cause == nil { // the domain was closed
 		cause = ErrClosed
 	}
 	op := engine.Op{Verb: c.verb, Opcode: c.op, Datatype: c.datatype, Count: c.count, Offset: c.offset, Operand: bytes.Clone(c.operand)}
-	return &OpError{Op: nameOf(&op), Peer: p.name, Certainty: certainty, Cause: cause}
+	return &OpError{Op: nameOf(&op), Peer: p.name, Certainty: certainty, Cause: cause, outcome: o, drv: p.ep.drv}
 }
 
 // claim takes an entry of the submission ring; when all are in use it waits.
@@ -242,7 +285,7 @@ func (p *Peer) claim(ctx context.Context, c call) (*engine.Op, error) {
 			return op, err
 		}
 		if err := ctx.Err(); err != nil {
-			return nil, p.interrupted(ctx, c, ErrNotExecuted)
+			return nil, p.interrupted(ctx, c, nil)
 		}
 		p.ep.dom.Progress()
 		runtime.Gosched()
@@ -260,22 +303,25 @@ func (w *waiter) Complete(op *engine.Op, r engine.Result) {
 		err = e
 	}
 	w.mu.Lock()
-	abandoned := w.abandoned
-	if !abandoned {
+	abandoned := w.outcome
+	if abandoned == nil {
 		w.err, w.finished = err, true
 		w.raise()
 	}
 	w.mu.Unlock()
-	if abandoned {
+	if abandoned != nil {
+		abandoned.settle(r, op.Result)
 		waiters.Put(w)
 	}
 }
 
-// abandon leaves the waiter to the completion. It returns false when the
-// completion came first, and the waiter is still the caller's.
-func (w *waiter) abandon() bool {
+// abandon leaves the waiter to the completion, and returns where that will be told. It
+// returns nil when the completion came first, and the waiter is still the caller's.
+func (w *waiter) abandon() *outcome {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.abandoned = !w.finished
-	return w.abandoned
+	if !w.finished {
+		w.outcome = newOutcome()
+	}
+	return w.outcome
 }

@@ -53,11 +53,11 @@ func TestWaiterRecycledBeforeRaise(t *testing.T) {
 			}
 			runtime.Gosched()
 		}
-		if w.abandon() { // as do() when the context has ended
+		if w.abandon() != nil { // as do() when the context has ended
 			t.Fatal("impossible")
 		}
 		w.reset() // do() of the next caller
-		w.err, w.abandoned, w.finished = nil, false, false
+		w.err, w.outcome, w.finished = nil, nil, false
 		<-done
 		if w.ready.Load() {
 			t.Fatalf("round %d: the next user's wait is over before its operation is posted", i)
@@ -363,7 +363,7 @@ func TestGrowth(t *testing.T) {
 		}
 		_ = r.Close()
 	}
-	if n := len(a.dialer.dialled); n > 0 {
+	if n := len(a.dialer.names); n > 0 {
 		t.Errorf("%d peers kept", n)
 	}
 	if n := len(a.regions); n > 100 {

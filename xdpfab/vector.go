@@ -21,27 +21,34 @@ import (
 // transaction. When a method fails, some words may have been treated, and the error
 // says ErrNotExecuted only if none was. A RemoteVector may be used by many goroutines.
 type RemoteVector[T Number] struct {
-	peer *Peer
-	key  uint64
-	base uint64 // what the peer calls the first byte
+	bind *binding
 	n    uint64 // words
 	dt   atomic.Datatype
 }
 
-// Vector returns the words of type T in a peer's region, which is found by name.
-func Vector[T Number](ctx context.Context, p *Peer, region string) (RemoteVector[T], error) {
+// Vector returns the words of type T in a peer's region, which is found by name. It is
+// bound to the registration that is found, as Word says.
+func Vector[T Number](ctx context.Context, p *Peer, region string, options ...HandleOption) (RemoteVector[T], error) {
 	r, err := p.Lookup(ctx, region)
 	if err != nil {
 		return RemoteVector[T]{}, err
 	}
-	return VectorAt[T](p, r), nil
+	return VectorAt[T](p, r, options...), nil
+}
+
+// Rebind is as [Remote.Rebind].
+func (v RemoteVector[T]) Rebind(ctx context.Context) error {
+	if v.bind == nil {
+		return fmt.Errorf("xdpfab: zero RemoteVector: %w", ErrClosed)
+	}
+	return v.bind.rebind(ctx)
 }
 
 // VectorAt returns the words of type T in a region of the peer's catalogue. Nothing
 // is sent.
-func VectorAt[T Number](p *Peer, r Region) RemoteVector[T] {
+func VectorAt[T Number](p *Peer, r Region, options ...HandleOption) RemoteVector[T] {
 	dt := datatypeOf[T]()
-	return RemoteVector[T]{peer: p, key: r.Key, base: r.Base, n: r.Size / uint64(dt.Size()), dt: dt}
+	return RemoteVector[T]{bind: bind(p, r, r.Size, options), n: r.Size / uint64(dt.Size()), dt: dt}
 }
 
 // Len returns the number of words.
@@ -75,7 +82,7 @@ func (v RemoteVector[T]) Add(ctx context.Context, at []uint64, deltas, sums []T)
 // do runs one operation on the words at the given indexes.
 func (v RemoteVector[T]) do(ctx context.Context, verb uint8, op atomic.Op, at []uint64, operands, results []T) error {
 	switch {
-	case v.peer == nil:
+	case v.bind == nil:
 		return fmt.Errorf("xdpfab: zero RemoteVector: %w", ErrClosed)
 	case op != atomic.Read && len(operands) != len(at):
 		return fmt.Errorf("xdpfab: %d values for %d words: want one each: %w", len(operands), len(at), ErrCount)
@@ -88,12 +95,10 @@ func (v RemoteVector[T]) do(ctx context.Context, verb uint8, op atomic.Op, at []
 	}
 	size := v.dt.Size()
 	c := call{verb: verb, op: uint8(op), datatype: uint8(v.dt), count: uint32(len(at))}
-	extents := make([]mr.Extent, len(at))
-	for i, index := range at {
+	for _, index := range at {
 		if index >= v.n {
 			return fmt.Errorf("xdpfab: word %d of %d: %w", index, v.n, ErrOutOfBounds)
 		}
-		extents[i] = mr.Extent{Offset: v.base + index*uint64(size), Key: v.key, Count: 1}
 	}
 	if op != atomic.Read {
 		c.operand = make([]byte, 0, len(at)*size+8) // appendWord writes 8, and keeps size
@@ -104,7 +109,7 @@ func (v RemoteVector[T]) do(ctx context.Context, verb uint8, op atomic.Op, at []
 	if verb == wire.VerbFetch {
 		c.result = make([]byte, len(at)*size)
 	}
-	if err := v.peer.scatter(ctx, c, extents); err != nil {
+	if err := v.scatter(ctx, c, at); err != nil {
 		return err
 	}
 	for i := range results {
@@ -113,6 +118,26 @@ func (v RemoteVector[T]) do(ctx context.Context, verb uint8, op atomic.Op, at []
 		results[i] = fromBytes[T](b)
 	}
 	return nil
+}
+
+// scatter runs the call on the words at the given indexes of the registration that the
+// vector is bound to.
+func (v RemoteVector[T]) scatter(ctx context.Context, c call, at []uint64) error {
+	for attempt := 0; ; attempt++ {
+		r := v.bind.at.Load()
+		extents := make([]mr.Extent, len(at))
+		for i, index := range at {
+			extents[i] = mr.Extent{Offset: r.Base + index*uint64(v.dt.Size()), Key: r.Key, Count: 1}
+		}
+		c.incarnation = r.Incarnation
+		err := v.bind.peer.scatter(ctx, c, extents)
+		if err == nil {
+			return nil
+		}
+		if err, again := v.bind.after(ctx, err, r, attempt); !again {
+			return err
+		}
+	}
 }
 
 // appendWord appends the bytes of x as they are on the wire.

@@ -27,9 +27,8 @@ type Number interface {
 // ends while the operation is under way its outcome is unknown. A Remote may be
 // used by many goroutines.
 type Remote[T Number] struct {
-	peer   *Peer
-	key    uint64
-	offset uint64 // bytes
+	bind   *binding
+	offset uint64 // bytes from the first one of the region
 	dt     atomic.Datatype
 	size   int
 }
@@ -37,25 +36,39 @@ type Remote[T Number] struct {
 // Word returns the word of type T at the given index of a peer's region, which is
 // found by name: Word[uint64](ctx, peer, "counters", 3) is the eight bytes at
 // offset 24, however the peer addresses the region.
-func Word[T Number](ctx context.Context, p *Peer, region string, index uint64) (Remote[T], error) {
+//
+// The word is bound to the registration that is found: after a restart of the peer,
+// or when it has registered the region anew, every method fails with ErrPeerRestarted
+// until Rebind; with AutoRebind the word is bound again by itself.
+func Word[T Number](ctx context.Context, p *Peer, region string, index uint64, options ...HandleOption) (Remote[T], error) {
 	r, err := p.Lookup(ctx, region)
 	if err != nil {
 		return Remote[T]{}, err
 	}
-	w := WordAt[T](p, r.Key, 0)
-	if index >= r.Size/uint64(w.size) {
+	dt := datatypeOf[T]()
+	size := uint64(dt.Size())
+	if index >= r.Size/size {
 		return Remote[T]{}, fmt.Errorf("xdpfab: word %d of region %q: it has %d of %d bytes each: %w",
-			index, region, r.Size/uint64(w.size), w.size, ErrOutOfBounds)
+			index, region, r.Size/size, size, ErrOutOfBounds)
 	}
-	w.offset = r.Base + index*uint64(w.size)
-	return w, nil
+	return Remote[T]{bind: bind(p, r, (index+1)*size, options), offset: index * size, dt: dt, size: dt.Size()}, nil
+}
+
+// Rebind looks the word's region up again by its name, after ErrPeerRestarted: from now
+// on the word, and its copies, mean the present registration.
+func (r Remote[T]) Rebind(ctx context.Context) error {
+	if r.bind == nil {
+		return fmt.Errorf("xdpfab: zero Remote: %w", ErrClosed)
+	}
+	return r.bind.rebind(ctx)
 }
 
 // WordAt returns the word at a byte offset (or virtual address) of the region
-// with the given key. Nothing is sent.
+// with the given key, whichever region that is. Nothing is sent. It is told of a
+// restart of the peer by the first operation after it only.
 func WordAt[T Number](p *Peer, key, offset uint64) Remote[T] {
 	dt := datatypeOf[T]()
-	return Remote[T]{peer: p, key: key, offset: offset, dt: dt, size: dt.Size()}
+	return Remote[T]{bind: bind(p, Region{Key: key}, 0, nil), offset: offset, dt: dt, size: dt.Size()}
 }
 
 // datatypeOf maps a Go type to the datatype on the wire.
@@ -160,16 +173,25 @@ func (r Remote[T]) fetch(ctx context.Context, op atomic.Op, v T) (old T, err err
 }
 
 func (r Remote[T]) do(ctx context.Context, verb uint8, op atomic.Op, operand, compare, result []byte) error {
-	if r.peer == nil {
+	if r.bind == nil {
 		return fmt.Errorf("xdpfab: zero Remote: %w", ErrClosed)
 	}
 	if !atomic.Valid(forms[verb], op, r.dt) {
 		return fmt.Errorf("xdpfab: %v on %v: %w", op, r.dt, ErrUnsupported)
 	}
-	return r.peer.do(ctx, call{
-		verb: verb, op: uint8(op), datatype: uint8(r.dt), count: 1, key: r.key, offset: r.offset,
-		operand: operand, compare: compare, result: result,
-	})
+	for attempt := 0; ; attempt++ {
+		at := r.bind.at.Load()
+		err := r.bind.peer.do(ctx, call{
+			verb: verb, op: uint8(op), datatype: uint8(r.dt), count: 1, key: at.Key, incarnation: at.Incarnation, offset: at.Base + r.offset,
+			operand: operand, compare: compare, result: result,
+		})
+		if err == nil {
+			return nil
+		}
+		if err, again := r.bind.after(ctx, err, at, attempt); !again {
+			return err
+		}
+	}
 }
 
 // toBytes returns the value's bytes as they are on the wire.

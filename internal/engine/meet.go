@@ -18,6 +18,7 @@ func (c *conn) met() {
 		c.close(session.ProtocolError)
 		return
 	}
+	c.by.life.Store(life)
 	if r.id.life == life {
 		return
 	}
@@ -66,6 +67,7 @@ func (r *remote) restarted(c *conn) {
 func (r *remote) join(from *remote, by *Peer) {
 	for _, p := range from.peers {
 		p.r = r
+		p.life.Store(r.id.life)
 	}
 	r.peers = append(from.peers, r.peers...)
 	for i, p := range r.peers {

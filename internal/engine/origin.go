@@ -4,6 +4,7 @@ package engine
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -57,9 +58,14 @@ type Peer struct {
 	link   wire.Link
 	path   path
 	lane   uint8
+	life   atomic.Uint64 // of the process that answered last; written by the engine's thread
 	r      *remote
 	closed bool // by Close: operations fail from then on
 }
+
+// Life names the life of the target's process that has answered last, 0 as long as none
+// has. Any goroutine may call it.
+func (p *Peer) Life() uint64 { return p.life.Load() }
 
 // push appends an operation to the queue.
 func (p *Peer) push(op *Op) {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// name is an address in use by an endpoint, however often it was dialled or inserted
+// into its address vector: they all share one peer of the engine, and so one session.
+// That different addresses can be the same endpoint is found out by the engine.
+type name struct {
+	addr wire.Addr
+	peer *engine.Peer
+	uses int // under the endpoint's mu
+}
+
+// hold returns the name of an address for one more user. ep.mu is held.
+func (ep *Endpoint) hold(a wire.Addr, link wire.Link) (*name, error) {
+	if n := ep.names[a]; n != nil {
+		n.uses++
+		return n, nil
+	}
+	p, err := ep.origin.NewPeer(link, a.Lane, a.Endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("xdpfab: %v: %w", a, err)
+	}
+	n := &name{addr: a, peer: p, uses: 1}
+	ep.names[a] = n
+	return n, nil
+}
+
+// drop is called when a user of the name has ended. After the last one the session
+// ends, unless it is known by another name, after what was posted before. ep.mu is
+// held.
+func (ep *Endpoint) drop(n *name) {
+	if n.uses--; n.uses > 0 || ep.names[n.addr] != n {
+		return
+	}
+	delete(ep.names, n.addr)
+	ep.drv.call(func() {
+		ep.drv.eng.Collect(ep.ring)
+		n.peer.Close()
+	})
+}
+
+// dropAll closes every name, on the engine's thread: the endpoint ends. ep.mu is held.
+func (ep *Endpoint) dropAll() {
+	for a, n := range ep.names {
+		n.peer.Close()
+		delete(ep.names, a)
+	}
+}
