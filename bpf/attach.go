@@ -131,7 +131,7 @@ func attachError(ifc *net.Interface, m Mode, err error) error {
 }
 
 // Mode tells how the program runs now: Native, Generic, or Detached, also if the
-// interface is gone or somebody else cut the link.
+// interface is gone, or somebody else cut the link or put another program in.
 func (p *Program) Mode() Mode {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +139,7 @@ func (p *Program) Mode() Mode {
 		return Detached
 	}
 	info, err := p.link.Info()
-	if err != nil || info.XDP() == nil || info.XDP().Ifindex == 0 {
+	if err != nil || info.XDP() == nil || info.XDP().Ifindex == 0 || uint32(info.Program) != p.id {
 		return Detached
 	}
 	return p.mode

@@ -16,8 +16,8 @@ const (
 	Lanes = 64
 	// MaxQueues is the number of receive queues that a session id can name.
 	MaxQueues = 64
-	// MaxAddrs is how many addresses of each IP family a Config can hold.
-	MaxAddrs = 8
+	// MaxAddrs is how many addresses a Program can serve.
+	MaxAddrs = 1024
 	// DefaultPort is the UDP port of xdpfab, the number of its EtherType.
 	DefaultPort = 0x88B5
 	// DefaultMTU is Ethernet's, in bytes.
@@ -40,8 +40,8 @@ const (
 	VLANUntagged
 )
 
-// Config tells the program which frames are for this node. It cannot change
-// while the program is loaded.
+// Config tells the program which frames are for this node. Only the addresses can
+// change while the program is loaded: Program.SetAddrs.
 type Config struct {
 	// MAC is the interface's own address. Frames to any other pass.
 	MAC [6]byte
@@ -56,8 +56,8 @@ type Config struct {
 	UDP bool
 	// Port is the UDP destination port. 0: DefaultPort.
 	Port uint16
-	// Addrs are the node's own unicast addresses, at most MaxAddrs of each
-	// family; zones are ignored. Without UDP they are not used.
+	// Addrs are the node's own unicast addresses to begin with, at most MaxAddrs;
+	// zones are ignored. Without UDP they are not used.
 	Addrs []netip.Addr
 }
 
@@ -86,52 +86,13 @@ func (c *Config) settings() (s steerSettings, err error) {
 		return s, fmt.Errorf("bpf: VLAN policy %d, want VLANAny or VLANUntagged", c.VLAN)
 	}
 	if c.UDP {
-		err = c.udpSettings(&s)
-	}
-	return s, err
-}
-
-func (c *Config) udpSettings(s *steerSettings) error {
-	s.Udp = 1
-	port := c.Port
-	if port == 0 {
-		port = DefaultPort
-	}
-	s.Port = networkOrder(port)
-	if len(c.Addrs) == 0 {
-		return fmt.Errorf("bpf: UDP is on without an address, so that no packet could match; set Addrs")
-	}
-	for _, a := range c.Addrs {
-		a = a.Unmap()
-		if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() {
-			return fmt.Errorf("bpf: %v is not a unicast address of this node", a)
-		}
-		if err := addAddr(s, a); err != nil {
-			return err
+		s.Udp = 1
+		s.Port = networkOrder(DefaultPort)
+		if c.Port != 0 {
+			s.Port = networkOrder(c.Port)
 		}
 	}
-	return nil
-}
-
-func addAddr(s *steerSettings, a netip.Addr) error {
-	n := &s.NumIpv4
-	if a.Is6() {
-		n = &s.NumIpv6
-	}
-	if *n == MaxAddrs {
-		return fmt.Errorf("bpf: more than %d addresses of one family, at %v", MaxAddrs, a)
-	}
-	if a.Is4() {
-		b := a.As4()
-		s.Ipv4[*n] = binary.NativeEndian.Uint32(b[:])
-	} else {
-		b := a.As16()
-		for i := range s.Ipv6[*n] {
-			s.Ipv6[*n][i] = binary.NativeEndian.Uint32(b[4*i:])
-		}
-	}
-	*n++
-	return nil
+	return s, nil
 }
 
 // networkOrder returns the number whose bytes in memory are v's in big-endian.

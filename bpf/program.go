@@ -23,6 +23,7 @@ var _ = [1]struct{}{}[NumReasons-Reason(steerReasonNUM_REASONS)]
 type Program struct {
 	queues       int
 	allowGeneric bool
+	udp          bool
 	id           uint32
 
 	mu      sync.Mutex // guards all below
@@ -30,8 +31,9 @@ type Program struct {
 		steerPrograms
 		steerMaps
 	}
-	link   link.Link // nil: not attached
-	mode   Mode      // of link
+	addrs  map[address]struct{} // that are served
+	link   link.Link            // nil: not attached
+	mode   Mode                 // of link
 	closed bool
 }
 
@@ -58,7 +60,7 @@ func Load(cfg Config, queues int) (*Program, error) {
 	}
 	spec.Maps[steerMapSockets].MaxEntries = uint32(queues * Lanes)
 
-	p := &Program{queues: queues, allowGeneric: cfg.AllowGeneric}
+	p := &Program{queues: queues, allowGeneric: cfg.AllowGeneric, udp: cfg.UDP, addrs: map[address]struct{}{}}
 	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
 		return nil, explain("loading the XDP program", err)
 	}
@@ -68,6 +70,11 @@ func Load(cfg Config, queues int) (*Program, error) {
 	}
 	id, _ := info.ID() // there since Linux 4.13
 	p.id = uint32(id)
+	if cfg.UDP {
+		if err := p.SetAddrs(cfg.Addrs); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+	}
 	return p, nil
 }
 

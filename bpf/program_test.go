@@ -160,12 +160,11 @@ func TestLoadRefuses(t *testing.T) {
 		{"MTU 65536", with(func(c *Config) { c.MTU = 65536 }), 1, "MTU"},
 		{"negative MTU", with(func(c *Config) { c.MTU = -1 }), 1, "MTU"},
 		{"VLAN policy", with(func(c *Config) { c.VLAN = 2 }), 1, "VLAN"},
-		{"UDP without address", addrs(), 1, "address"},
 		{"multicast", addrs("224.0.0.1"), 1, "unicast"},
 		{"unspecified", addrs("::"), 1, "unicast"},
 		{"mapped unspecified", addrs("::ffff:0.0.0.0"), 1, "unicast"},
 		{"invalid", with(func(c *Config) { c.Addrs = []netip.Addr{{}} }), 1, "unicast"},
-		{"ninth address", with(func(c *Config) { c.Addrs = append(c.Addrs, ourIPv4) }), 1, "more than 8"},
+		{"too many addresses", with(func(c *Config) { c.Addrs = many(MaxAddrs + 1) }), 1, "at most 1024"},
 	} {
 		p, err := Load(c.cfg, c.queues)
 		if err == nil {
@@ -175,10 +174,18 @@ func TestLoadRefuses(t *testing.T) {
 			t.Errorf("%s: got %v, want an error about %q", c.name, err, c.want)
 		}
 	}
-	mapped := Config{MAC: ourMAC, UDP: true, Addrs: []netip.Addr{netip.MustParseAddr("::ffff:10.0.0.2")}}
-	if s, err := mapped.settings(); err != nil || s.NumIpv4 != 1 || s.NumIpv6 != 0 {
-		t.Errorf("IPv4-mapped address: %+v, %v; want it as IPv4", s, err)
+}
+
+// many are different addresses of both families.
+func many(n int) (addrs []netip.Addr) {
+	for i := range n {
+		a := netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})
+		if i%2 == 1 {
+			a = netip.AddrFrom16([16]byte{0xfd, 1, 14: byte(i >> 8), 15: byte(i)})
+		}
+		addrs = append(addrs, a)
 	}
+	return addrs
 }
 
 func TestKernelVersion(t *testing.T) {

@@ -10,13 +10,13 @@
  * it passes. Then: is it well formed? If not it is dropped, as no other protocol
  * has a claim on it. The CRC is left to userspace, which reads the frame anyway.
  *
- * Needs Linux 5.9 (XDP bpf_link); only array, per-CPU array and XSKMAP maps,
- * two helpers, no loops left after unrolling, instruction set v2 (4.14).
+ * Needs Linux 5.9 (XDP bpf_link); only array, per-CPU array, hash and XSKMAP
+ * maps, two helpers, no loops, instruction set v2 (4.14).
  */
 #include "headers/kernel.h"
 #include "headers/packet.h"
 
-#define MAX_ADDRS 8
+#define MAX_ADDRS 1024
 
 /* Shared with reason.go, which must name them in this order. What the packet
  * meets follows from the range: up to REASON_PASS_ADDR it passes, up to
@@ -39,21 +39,26 @@ enum reason {
 };
 
 /* Written by the loader, frozen before the program runs; the verifier sees
- * constants and removes the branches that they rule out. Addresses and port
- * are in network byte order. */
+ * constants and removes the branches that they rule out. The port is in network
+ * byte order. */
 struct settings {
 	__u16 mac[3];
 	__u16 port;
 	__u32 mtu; /* largest layer-3 packet or raw frame, bytes */
 	__u8 udp; /* 0: only raw frames are ours */
 	__u8 untagged_only;
-	__u8 num_ipv4;
-	__u8 num_ipv6;
-	__u32 ipv4[MAX_ADDRS];
-	__u32 ipv6[MAX_ADDRS][4];
 };
 
 volatile const struct settings config = {};
+
+/* The addresses that UDP packets are taken for: those in the map, whatever the
+ * value. Userspace alone writes, as the interface's addresses come and go. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_ADDRS);
+	__type(key, struct address);
+	__type(value, __u8);
+} served SEC(".maps");
 
 /* Sockets by rx_queue * FAB_LANES + lane; the loader sizes it. Userspace
  * writes, the kernel clears an entry when its socket closes. */
@@ -100,22 +105,17 @@ static __always_inline enum reason check_link(const struct packet *p)
 
 static __always_inline int our_ipv4(__u32 dst)
 {
-#pragma unroll
-	for (int i = 0; i < MAX_ADDRS; i++)
-		if (i < config.num_ipv4 && dst == config.ipv4[i])
-			return 1;
-	return 0;
+	struct address a = { .word = { 0, 0, bpf_htonl(0xffff), dst } };
+
+	return bpf_map_lookup_elem(&served, &a) != 0;
 }
 
-static __always_inline int our_ipv6(const __u32 dst[4])
+/* What IPv4 addresses are looked up by is no address of an IPv6 packet. */
+static __always_inline int our_ipv6(const struct address *dst)
 {
-#pragma unroll
-	for (int i = 0; i < MAX_ADDRS; i++)
-		if (i < config.num_ipv6 && dst[0] == config.ipv6[i][0] &&
-		    dst[1] == config.ipv6[i][1] && dst[2] == config.ipv6[i][2] &&
-		    dst[3] == config.ipv6[i][3])
-			return 1;
-	return 0;
+	if (!dst->word[0] && !dst->word[1] && dst->word[2] == bpf_htonl(0xffff))
+		return 0;
+	return bpf_map_lookup_elem(&served, dst) != 0;
 }
 
 /* The UDP header at l4, if it is complete and names our port. */
@@ -181,7 +181,7 @@ static __always_inline enum reason check_ipv6(struct packet *p)
 	reason = check_link(p);
 	if (reason != SOUND)
 		return reason;
-	if (!our_ipv6(ip->dst))
+	if (!our_ipv6(&ip->dst))
 		return REASON_PASS_ADDR;
 	return check_udp(p, udp, sizeof(*ip) + bpf_ntohs(ip->payload_length));
 }

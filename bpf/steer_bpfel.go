@@ -13,6 +13,11 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type steerAddress struct {
+	_    structs.HostLayout
+	Word [4]uint32
+}
+
 type steerReason uint32
 
 const (
@@ -39,10 +44,7 @@ type steerSettings struct {
 	Mtu          uint32
 	Udp          uint8
 	UntaggedOnly uint8
-	NumIpv4      uint8
-	NumIpv6      uint8
-	Ipv4         [8]uint32
-	Ipv6         [8][4]uint32
+	_            [2]byte
 }
 
 // Names of all BPF objects in the ELF.
@@ -50,6 +52,7 @@ type steerSettings struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	steerMapCounters     = "counters"
+	steerMapServed       = "served"
 	steerMapSockets      = "sockets"
 	steerProgXdpfabSteer = "xdpfab_steer"
 	steerVarConfig       = "config"
@@ -105,6 +108,7 @@ type steerProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type steerMapSpecs struct {
 	Counters *ebpf.MapSpec `ebpf:"counters"`
+	Served   *ebpf.MapSpec `ebpf:"served"`
 	Sockets  *ebpf.MapSpec `ebpf:"sockets"`
 }
 
@@ -136,12 +140,14 @@ func (o *steerObjects) Close() error {
 // It can be passed to loadSteerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type steerMaps struct {
 	Counters *ebpf.Map `ebpf:"counters"`
+	Served   *ebpf.Map `ebpf:"served"`
 	Sockets  *ebpf.Map `ebpf:"sockets"`
 }
 
 func (m *steerMaps) Close() error {
 	return _SteerClose(
 		m.Counters,
+		m.Served,
 		m.Sockets,
 	)
 }

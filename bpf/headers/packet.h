@@ -41,13 +41,18 @@ struct ipv4_header {
 	__u32 dst;
 };
 
+/* An IP address; IPv4, where both may be meant, as ::ffff:a.b.c.d. */
+struct address {
+	__u32 word[4];
+};
+
 struct ipv6_header {
 	__u32 version_class_flow;
 	__u16 payload_length; /* without this header, bytes */
 	__u8 next_header;
 	__u8 hop_limit;
-	__u32 src[4];
-	__u32 dst[4];
+	struct address src;
+	struct address dst;
 };
 
 struct udp_header {
