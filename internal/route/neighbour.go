@@ -100,10 +100,11 @@ func (r *Resolver) entry(ip netip.Addr) (netlink.Neigh, error) {
 func (r *Resolver) prompt(n netlink.Neigh) error {
 	// Being used sends an unknown entry out to be resolved, by broadcast. A doubtful
 	// one would be verified after 5 s only, and at the very address in doubt, so
-	// that a replaced NIC takes 3 s more; hence it is made unknown first.
+	// that a replaced NIC takes 3 s more; one that is thought certain would not be
+	// verified at all. Hence it is made unknown first.
 	use := netlink.Neigh{LinkIndex: r.index, Family: n.Family, IP: n.IP, State: unix.NUD_NONE}
 	_, err := ask(r, func(h *netlink.Handle) (_ struct{}, err error) {
-		if n.State&doubtful != 0 {
+		if n.State&(unix.NUD_REACHABLE|doubtful) != 0 {
 			err = h.NeighSet(&use)
 		}
 		use.Flags = netlink.NTF_USE

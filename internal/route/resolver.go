@@ -140,20 +140,11 @@ func (r *Resolver) Resolve(ctx context.Context, dst netip.Addr) (Hop, error) {
 	if err != nil {
 		return Hop{}, err
 	}
-	for _, a := range own {
-		if a == dst {
-			return Hop{MAC: r.mac, Source: dst}, nil
-		}
+	hop, err := r.Look(dst, own)
+	if err != nil || hop.Source == dst {
+		return hop, err
 	}
-	hop, err := r.way(dst, own)
-	if err != nil {
-		return Hop{}, err
-	}
-	next := hop.Gateway
-	if !next.IsValid() {
-		next = dst
-	}
-	hop.MAC, err = r.neighbour(ctx, next)
+	hop.MAC, err = r.neighbour(ctx, hop.Next(dst))
 	return hop, err
 }
 

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package route
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// ErrGone: there is no such interface in the Resolver's network namespace any more.
+var ErrGone = errors.New("interface is gone")
+
+// LinkState is what can change of an interface while it is in use.
+type LinkState struct {
+	Name string
+	MAC  wire.MAC
+	MTU  int  // bytes
+	Up   bool // by the administrator, and with a carrier
+}
+
+// LinkState reads the interface's present state.
+func (r *Resolver) LinkState() (LinkState, error) {
+	link, err := ask(r, func(h *netlink.Handle) (netlink.Link, error) { return h.LinkByIndex(r.index) })
+	if errors.As(err, new(netlink.LinkNotFoundError)) || errors.Is(err, unix.ENODEV) {
+		return LinkState{}, fmt.Errorf("route: %s: %w", r.name, ErrGone)
+	}
+	if err != nil {
+		return LinkState{}, fmt.Errorf("route: looking at %s: %w", r.name, err)
+	}
+	a := link.Attrs()
+	carrier := a.OperState == netlink.OperUp || a.OperState == netlink.OperUnknown
+	s := LinkState{Name: a.Name, MTU: a.MTU, Up: a.Flags&net.FlagUp != 0 && carrier}
+	copy(s.MAC[:], a.HardwareAddr)
+	return s, nil
+}
+
+// Look is Resolve as far as the routing tables tell, without the next hop's MAC
+// address; own are the interface's addresses. It does not wait.
+func (r *Resolver) Look(dst netip.Addr, own []netip.Addr) (Hop, error) {
+	if slices.Contains(own, dst) {
+		return Hop{MAC: r.mac, Source: dst}, nil
+	}
+	return r.way(dst, own)
+}
+
+// Next is the node on the link that a packet to dst goes to first.
+func (h Hop) Next(dst netip.Addr) netip.Addr {
+	if h.Gateway.IsValid() {
+		return h.Gateway
+	}
+	return dst
+}
+
+// Neighbours are the nodes on the link whose MAC addresses the kernel knows.
+func (r *Resolver) Neighbours() (map[netip.Addr]wire.MAC, error) {
+	known := map[netip.Addr]wire.MAC{}
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		list, err := ask(r, func(h *netlink.Handle) ([]netlink.Neigh, error) { return h.NeighList(r.index, family) })
+		if err != nil {
+			return nil, fmt.Errorf("route: neighbours on %s: %w", r.name, err)
+		}
+		for i := range list {
+			if ip, mac, ok := located(&list[i]); ok {
+				known[ip] = mac
+			}
+		}
+	}
+	return known, nil
+}
+
+// Ask makes the kernel look for a neighbour anew, whatever it believes, and does
+// not wait: the answer is a change of the neighbour table. What the administrator
+// has set for good stays.
+func (r *Resolver) Ask(next netip.Addr) error {
+	n, err := r.entry(next)
+	if err != nil {
+		return fmt.Errorf("route: neighbour %v on %s: %w", next, r.name, err)
+	}
+	if n.State&(unix.NUD_PERMANENT|unix.NUD_NOARP) != 0 {
+		return nil
+	}
+	return r.prompt(n)
+}

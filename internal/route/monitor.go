@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package route
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// monitorBuffer is the receive buffer of a Monitor, bytes: some thousand messages.
+const monitorBuffer = 1 << 20
+
+// errorPause is how long to wait after an error that nothing is known of.
+const errorPause = 100 * time.Millisecond
+
+// groups are the multicast groups of rtnetlink(7) that bear on where frames go.
+var groups = []uint{
+	unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
+	unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE,
+	unix.RTNLGRP_NEXTHOP,
+}
+
+// Change says what is to be read again. The kernel's messages are the occasion
+// only: the tables have the truth, whatever was lost or came late.
+type Change struct {
+	Link       bool // the interface itself
+	Addrs      bool // its addresses
+	Routes     bool // routes, rules or next hops, of any interface
+	Neighbours bool // messages were lost: any neighbour may have changed
+	// Valid are the neighbours on the interface that the kernel now believes to be
+	// at these addresses.
+	Valid map[netip.Addr]wire.MAC
+}
+
+// everything is what a loss of messages leaves to be assumed.
+var everything = Change{Link: true, Addrs: true, Routes: true, Neighbours: true}
+
+// Monitor tells of changes that concern one interface. One goroutine calls Next;
+// any may call Close.
+type Monitor struct {
+	index  int
+	socket *nl.NetlinkSocket
+	closed atomic.Bool
+}
+
+// NewMonitor returns a Monitor for an interface of the calling thread's network
+// namespace. It stays with that namespace, and keeps what happens from now on
+// until Next asks.
+func NewMonitor(ifindex int) (*Monitor, error) {
+	s, err := nl.Subscribe(unix.NETLINK_ROUTE, groups...)
+	if err != nil {
+		return nil, fmt.Errorf("route: subscribing to changes of links, addresses, routes and neighbours: %w", err)
+	}
+	// Without the privilege the system's limit applies, and losses are more likely.
+	if s.SetReceiveBufferSize(monitorBuffer, true) != nil {
+		_ = s.SetReceiveBufferSize(monitorBuffer, false)
+	}
+	return &Monitor{index: ifindex, socket: s}, nil
+}
+
+// Close ends Next with ErrClosed. It is idempotent.
+func (m *Monitor) Close() {
+	if !m.closed.Swap(true) {
+		m.socket.Close()
+	}
+}
+
+// Next waits for a change. When messages were lost, everything may have changed.
+// The only error is ErrClosed.
+func (m *Monitor) Next() (Change, error) {
+	for {
+		msgs, from, err := m.socket.Receive()
+		switch {
+		case m.closed.Load(): // the error for it may be any
+			return Change{}, ErrClosed
+		case errors.Is(err, unix.ENOBUFS):
+			m.drain()
+			return everything, nil
+		case err != nil: // unheard of; the pause keeps it from costing a core
+			time.Sleep(errorPause)
+			return everything, nil
+		case from.Pid != 0:
+			continue // not the kernel's
+		}
+		var c Change
+		for i := range msgs {
+			m.note(&c, &msgs[i])
+		}
+		if c.Link || c.Addrs || c.Routes || c.Valid != nil {
+			return c, nil
+		}
+	}
+}
+
+// drain empties the socket after an overflow: until it is empty the kernel drops
+// what comes, and does not tell again.
+func (m *Monitor) drain() {
+	_ = m.socket.SetReceiveTimeout(&unix.Timeval{Usec: 1000})
+	defer m.socket.SetReceiveTimeout(&unix.Timeval{})
+	for !m.closed.Load() {
+		if _, _, err := m.socket.Receive(); errors.Is(err, unix.EAGAIN) {
+			return
+		}
+	}
+}
+
+// note adds what one message says. What cannot be read is not for us.
+func (m *Monitor) note(c *Change, msg *syscall.NetlinkMessage) {
+	switch msg.Header.Type {
+	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
+		// struct ifinfomsg: the index is the u32 at 4. Routes end with their link
+		// without a message of their own.
+		if len(msg.Data) >= unix.SizeofIfInfomsg && m.concerns(msg.Data[4:]) {
+			c.Link, c.Routes = true, true
+		}
+	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
+		// struct ifaddrmsg: likewise.
+		if len(msg.Data) >= unix.SizeofIfAddrmsg && m.concerns(msg.Data[4:]) {
+			c.Addrs, c.Routes = true, true
+		}
+	case unix.RTM_NEWNEIGH:
+		m.noteNeighbour(c, msg.Data)
+	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE, unix.RTM_NEWRULE, unix.RTM_DELRULE,
+		unix.RTM_NEWNEXTHOP, unix.RTM_DELNEXTHOP:
+		c.Routes = true
+	}
+}
+
+func (m *Monitor) concerns(index []byte) bool {
+	return int(binary.NativeEndian.Uint32(index)) == m.index
+}
+
+// noteNeighbour takes neighbours that are somewhere. Of one that is gone, or does
+// not answer, nothing better is known than what was.
+func (m *Monitor) noteNeighbour(c *Change, b []byte) {
+	// struct ndmsg: the index is the u32 at 4. It is checked first, because the
+	// neighbours of other interfaces may be of any kind.
+	if len(b) < unix.SizeofNdMsg || !m.concerns(b[4:]) {
+		return
+	}
+	n, err := netlink.NeighDeserialize(b)
+	if err != nil {
+		return
+	}
+	if ip, mac, ok := located(n); ok {
+		if c.Valid == nil {
+			c.Valid = map[netip.Addr]wire.MAC{}
+		}
+		c.Valid[ip] = mac
+	}
+}
+
+// located reads an entry of the neighbour table that has a MAC address which the
+// kernel would send to, be it certain or doubtful.
+func located(n *netlink.Neigh) (netip.Addr, wire.MAC, bool) {
+	ip, ok := addrOf(n.IP)
+	if !ok || n.State&(certain|doubtful) == 0 || len(n.HardwareAddr) != len(wire.MAC{}) {
+		return ip, wire.MAC{}, false
+	}
+	return ip, wire.MAC(n.HardwareAddr), true
+}
