@@ -9,8 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/route"
@@ -31,11 +31,14 @@ var (
 type Interface struct {
 	nic
 	udp      bool
-	addrs    []netip.Addr // that the program takes UDP packets for; never changes
 	xdp      bpf.Mode
 	program  *bpf.Program
 	resolver *route.Resolver
+	watcher  *watcher
 	queues   []*Queue
+	label    atomic.Pointer[string] // the present name; the watcher writes it
+
+	serving sync.Mutex // keeps reading addresses and serving them together
 
 	mu     sync.Mutex // keeps Counters and Close apart
 	closed bool       // guarded by mu
@@ -65,6 +68,7 @@ func Open(ifname string, o Options) (*Interface, error) {
 		return nil, err
 	}
 	i := &Interface{nic: n, udp: o.UDP}
+	i.label.Store(&n.name)
 	if err := i.start(count, o); err != nil {
 		return nil, errors.Join(err, i.Close())
 	}
@@ -76,16 +80,17 @@ func (i *Interface) start(count int, o Options) (err error) {
 	if i.resolver, err = route.New(i.index); err != nil {
 		return fmt.Errorf("port: %w", err)
 	}
-	if i.udp {
-		if i.addrs, err = i.addresses(); err != nil {
-			return err
-		}
+	if i.watcher, err = newWatcher(i); err != nil {
+		return fmt.Errorf("port: %w", err)
 	}
 	// The program goes first: it tells at once whether the interface is taken, and
 	// drivers set their queues up anew when they get one.
 	i.program, err = bpf.Load(bpf.Config{
-		MAC: i.mac, MTU: i.mtu, UDP: i.udp, Addrs: i.addrs, AllowGeneric: o.Generic,
+		MAC: i.mac, MTU: i.mtu, UDP: i.udp, AllowGeneric: o.Generic,
 	}, count)
+	if err == nil {
+		i.watcher.addrs, err = i.serve()
+	}
 	if err == nil {
 		err = i.program.Attach(i.index, bpf.Auto)
 	}
@@ -106,24 +111,22 @@ func (i *Interface) start(count int, o Options) (err error) {
 	return nil
 }
 
-// addresses are those that the program can take UDP packets for.
-func (i *Interface) addresses() ([]netip.Addr, error) {
-	all, err := i.resolver.Addrs()
+// serve makes the program take UDP packets for the addresses that the interface
+// has now, and returns them. Any goroutine may call it: what was read last counts.
+func (i *Interface) serve() ([]netip.Addr, error) {
+	if !i.udp {
+		return nil, nil
+	}
+	i.serving.Lock()
+	defer i.serving.Unlock()
+	addrs, err := i.resolver.Addrs()
 	if err != nil {
 		return nil, fmt.Errorf("port: %w", err)
 	}
-	var taken []netip.Addr
-	var count [2]int // IPv4, IPv6
-	for _, a := range all {
-		family := a.BitLen() >> 7
-		if count[family]++; count[family] <= bpf.MaxAddrs {
-			taken = append(taken, a)
-		}
+	if err := i.program.SetAddrs(addrs[:min(len(addrs), bpf.MaxAddrs)]); err != nil {
+		return nil, fmt.Errorf("port: %s: %w", i.Name(), err)
 	}
-	if len(taken) == 0 {
-		return nil, fmt.Errorf("port: %s: UDP without an IP address: ip addr add … dev %s, or leave UDP off", i.name, i.name)
-	}
-	return taken, nil
+	return addrs, nil
 }
 
 // programName is what the kernel calls the program of package bpf.
@@ -141,6 +144,9 @@ func (i *Interface) attachError(err error) error {
 // packets go to the kernel again, then the sockets are closed. No thread may be
 // using a queue any more, apart from Wake. Closing twice is no error.
 func (i *Interface) Close() error {
+	if i.watcher != nil {
+		i.watcher.close()
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.closed {
@@ -158,7 +164,7 @@ func (i *Interface) Close() error {
 		i.resolver.Close()
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("port: closing %s: %w", i.name, err)
+		return fmt.Errorf("port: closing %s: %w", i.Name(), err)
 	}
 	return nil
 }
@@ -172,7 +178,7 @@ func (i *Interface) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 		return l, nil
 	}
 	if !i.udp {
-		return wire.Link{}, fmt.Errorf("port: %s: %w: reaching %v takes UDP on both sides (DomainAttr.UDP, xdpfabd --udp)", i.name, ErrNoUDP, a.IP)
+		return wire.Link{}, fmt.Errorf("port: %s: %w: reaching %v takes UDP on both sides (DomainAttr.UDP, xdpfabd --udp)", i.Name(), ErrNoUDP, a.IP)
 	}
 	hop, err := i.resolver.Resolve(ctx, a.IP)
 	if errors.Is(err, route.ErrClosed) {
@@ -181,9 +187,9 @@ func (i *Interface) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 	if err != nil {
 		return wire.Link{}, fmt.Errorf("port: %w", err)
 	}
-	if !slices.Contains(i.addrs, hop.Source) {
-		return wire.Link{}, fmt.Errorf("port: %s: answers to %v would not be taken: only %v were there at Open (at most %d of a family count); open the interface again",
-			i.name, hop.Source, i.addrs, bpf.MaxAddrs)
+	// The source may be younger than the notice of it; answers to it have to be taken.
+	if _, err := i.serve(); err != nil {
+		return wire.Link{}, err
 	}
 	l.Remote, l.LocalIP, l.RemoteIP = hop.MAC, hop.Source, a.IP
 	return l, nil
@@ -192,8 +198,8 @@ func (i *Interface) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 // Queues are the queues in use, by number. The slice must not be changed.
 func (i *Interface) Queues() []*Queue { return i.queues }
 
-// Name is the interface's name.
-func (i *Interface) Name() string { return i.name }
+// Name is the interface's present name.
+func (i *Interface) Name() string { return *i.label.Load() }
 
 // Index is the interface's index in its network namespace.
 func (i *Interface) Index() int { return i.index }

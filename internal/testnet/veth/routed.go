@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -121,6 +122,30 @@ func (s *Side) via(gateways ...netip.Addr) error {
 		}
 	}
 	return nil
+}
+
+// SwapGateway gives the router another MAC address towards a side, silently, as when
+// another router takes over its IP addresses, and returns it.
+func (r *Routed) SwapGateway(side *Side) (net.HardwareAddr, error) {
+	h, err := netlink.NewHandleAt(r.router.NS, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	name := routerPorts[0]
+	if side == r.B {
+		name = routerPorts[1]
+	}
+	port, err := h.LinkByName(name)
+	if err != nil {
+		return nil, fmt.Errorf("veth: router's %s: %w", name, err)
+	}
+	mac := slices.Clone(port.Attrs().HardwareAddr)
+	mac[5] ^= 0x55
+	if err := h.LinkSetHardwareAddr(port, mac); err != nil {
+		return nil, fmt.Errorf("veth: router's %s: %w", name, err)
+	}
+	return mac, nil
 }
 
 // Disturb puts the router's queueing discipline netem in the way of what it sends,

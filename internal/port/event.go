@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package port
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrLost is what an Event.Err wraps: frames do not reach the process any more, and
+// the interface has to be opened again.
+var ErrLost = errors.New("interface cannot be used any more")
+
+// EventKind says what happened to an interface.
+type EventKind uint8
+
+// The kinds. What ends the use of an interface has an Event.Err.
+const (
+	Gone           EventKind = iota // removed, or moved to another network namespace; an end
+	Detached                        // its XDP program is not there any more; an end
+	MACChanged                      // peers know it by another address; an end
+	MTULowered                      // below that at Open, which peers were told; an end
+	MTUChanged                      // otherwise, which does no harm
+	Renamed                         //
+	Down                            // by the administrator, or its carrier is off; it may pass
+	Up                              // again
+	AddressAdded                    // To is served
+	AddressRemoved                  // From is not served any more
+	HopChanged                      // Remote is reached by way of To
+	Trouble                         // To says what could not be read; it is tried again
+)
+
+var eventNames = [...]string{
+	Gone: "interface gone", Detached: "XDP program detached", MACChanged: "hardware address changed",
+	MTULowered: "MTU lowered", MTUChanged: "MTU changed", Renamed: "interface renamed",
+	Down: "interface down", Up: "interface up", AddressAdded: "address added", AddressRemoved: "address removed",
+	HopChanged: "next hop changed", Trouble: "changes cannot be followed",
+}
+
+// String returns the kind as a log line may begin, such as "address added".
+func (k EventKind) String() string {
+	if int(k) < len(eventNames) {
+		return eventNames[k]
+	}
+	return fmt.Sprintf("event(%d)", uint8(k))
+}
+
+// Event is a change of an interface in use.
+type Event struct {
+	Kind     EventKind
+	Remote   string // HopChanged: the peer's address
+	From, To string // what it was and is; empty where there is nothing to say
+	Err      error  // why the interface cannot be used any more; nil while it can
+}

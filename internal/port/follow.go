@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package port
+
+import (
+	"maps"
+	"net/netip"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/route"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// askPause is the least time between two questions for one neighbour: as often as
+// the kernel itself asks.
+const askPause = time.Second
+
+// path is the way to one IP address, for all that follow it.
+type path struct {
+	remote    netip.Addr
+	source    netip.Addr // the watcher's
+	next      netip.Addr // the neighbour that packets go to; the watcher's
+	mac       wire.MAC   // the neighbour's, zero until it is known; the watcher's
+	fresh     bool       // to be looked up; guarded by the watcher's mu
+	followers map[*follower]struct{}
+}
+
+// follower is a call of Follow.
+type follower struct {
+	link    wire.Link // as told last; the watcher's
+	changed func(wire.Link)
+}
+
+// Follow calls changed with a new link whenever the way to an IP address is another
+// one than that of link, and then than that told last: by another gateway, from
+// another source address, or because the next hop has another MAC address. That may
+// be at once. The calls are made on the watcher's goroutine, and must not block.
+//
+// After stop no call begins; one may be under way. A MAC address needs no way: it is
+// never called for.
+func (i *Interface) Follow(a wire.Addr, link wire.Link, changed func(wire.Link)) (stop func()) {
+	if !a.IsIP() {
+		return func() {}
+	}
+	w := i.watcher
+	remote := a.IP.Unmap().WithZone("")
+	f := &follower{link: link, changed: changed}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.paths[remote]
+	if p == nil {
+		p = &path{remote: remote, followers: map[*follower]struct{}{}}
+		w.paths[remote] = p
+	}
+	p.followers[f] = struct{}{}
+	p.fresh = true
+	signal(w.wanted)
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(p.followers, f)
+		if len(p.followers) == 0 && w.paths[remote] == p {
+			delete(w.paths, remote)
+		}
+	}
+}
+
+// Silent is a hint that a peer does not answer. The way to it is looked up anew, and
+// the next hop asked for, at most once a second; what comes of it is told by Follow.
+// It never blocks, and any thread may call it.
+func (i *Interface) Silent(remote netip.Addr) {
+	select {
+	case i.watcher.silent <- remote.Unmap().WithZone(""):
+	default: // one of many: they will say it again
+	}
+}
+
+// signal raises a flag that may be up.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// lookUp finds the ways of all paths by the present routes and neighbours, or of
+// those that never were looked up.
+func (w *watcher) lookUp(freshOnly bool) {
+	var list []*path
+	w.mu.Lock()
+	for _, p := range w.paths {
+		if p.fresh || !freshOnly {
+			list = append(list, p)
+		}
+		p.fresh = false
+	}
+	w.mu.Unlock()
+	w.find(list)
+}
+
+// find reads the tables for some paths. A path to which no way leads keeps its old
+// one, for nothing better is known.
+func (w *watcher) find(paths []*path) {
+	if len(paths) == 0 {
+		return
+	}
+	own, err := w.i.serve()
+	var known map[netip.Addr]wire.MAC
+	if err == nil {
+		known, err = w.i.resolver.Neighbours()
+	}
+	if err != nil {
+		w.trouble(err)
+		return
+	}
+	w.short = false
+	for _, p := range paths {
+		hop, err := w.i.resolver.Look(p.remote, own)
+		if err != nil {
+			continue
+		}
+		w.step(p, hop, known)
+	}
+}
+
+// step takes a path's hop as the routes have it, and its MAC address if the
+// neighbour is known. If it is not, the kernel is made to ask.
+func (w *watcher) step(p *path, hop route.Hop, known map[netip.Addr]wire.MAC) {
+	p.source = hop.Source
+	if p.remote == hop.Source { // this node itself
+		p.next = p.remote
+		w.use(p, hop.MAC)
+		return
+	}
+	if next := hop.Next(p.remote); next != p.next {
+		p.next, p.mac = next, wire.MAC{}
+	}
+	if mac, ok := known[p.next]; ok {
+		w.use(p, mac)
+		return
+	}
+	w.ask(p.next)
+}
+
+// relocate takes what the kernel says of neighbours.
+func (w *watcher) relocate(valid map[netip.Addr]wire.MAC) {
+	var list []*path
+	w.mu.Lock()
+	for _, p := range w.paths {
+		if _, ok := valid[p.next]; ok {
+			list = append(list, p)
+		}
+	}
+	w.mu.Unlock()
+	for _, p := range list {
+		w.use(p, valid[p.next])
+	}
+}
+
+// suspect looks into the way to a peer that does not answer: its next hop may have
+// another MAC address than the kernel believes.
+func (w *watcher) suspect(remote netip.Addr) {
+	w.mu.Lock()
+	p := w.paths[remote]
+	w.mu.Unlock()
+	if p == nil || time.Since(w.asked[p.next]) < askPause {
+		return
+	}
+	before := p.mac
+	w.find([]*path{p})
+	if p.mac == before && p.next.IsValid() && p.next != p.source {
+		w.ask(p.next)
+	}
+}
+
+// ask has the kernel look for a neighbour; relocate gets the answer.
+func (w *watcher) ask(next netip.Addr) {
+	now := time.Now()
+	if now.Sub(w.asked[next]) < askPause {
+		return
+	}
+	maps.DeleteFunc(w.asked, func(_ netip.Addr, at time.Time) bool { return now.Sub(at) >= askPause })
+	w.asked[next] = now
+	if err := w.i.resolver.Ask(next); err != nil {
+		w.trouble(err)
+	}
+}
+
+// use sends the path's frames to a MAC address, if they go anywhere else.
+func (w *watcher) use(p *path, mac wire.MAC) {
+	if p.mac = mac; w.lost {
+		return
+	}
+	w.mu.Lock()
+	var calls []*follower
+	for f := range p.followers {
+		if f.link.Remote != mac || f.link.LocalIP != p.source {
+			calls = append(calls, f)
+		}
+	}
+	w.mu.Unlock()
+	for n, f := range calls {
+		if n == 0 {
+			w.say(Event{Kind: HopChanged, Remote: p.remote.String(), From: hopText(f.link.Remote, f.link.LocalIP), To: hopText(mac, p.source)})
+		}
+		f.link.Remote, f.link.LocalIP = mac, p.source
+		f.changed(f.link)
+	}
+}
+
+// hopText describes a way: to a MAC address, from one's own IP address.
+func hopText(mac wire.MAC, source netip.Addr) string {
+	return macText(mac) + " from " + source.String()
+}
+
+func macText(mac wire.MAC) string { return wire.Addr{MAC: mac}.String() }

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package port
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/internal/testnet/veth"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// record keeps what it is told, in order.
+type record[T any] struct {
+	mu    sync.Mutex
+	got   []T
+	taken int // by await
+}
+
+func (r *record[T]) add(v T) {
+	r.mu.Lock()
+	r.got = append(r.got, v)
+	r.mu.Unlock()
+}
+
+// await waits for the next one that is wanted, and passes those before over.
+func (r *record[T]) await(t testing.TB, what string, wanted func(T) bool) T {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		r.mu.Lock()
+		for r.taken < len(r.got) {
+			v := r.got[r.taken]
+			r.taken++
+			if wanted(v) {
+				r.mu.Unlock()
+				return v
+			}
+		}
+		got := slices.Clone(r.got)
+		r.mu.Unlock()
+		if time.Now().After(end) {
+			t.Fatalf("%s did not come; got %+v", what, got)
+		}
+	}
+}
+
+// all is what was told so far.
+func (r *record[T]) all() []T {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.got)
+}
+
+type events struct{ record[Event] }
+
+// watched follows an interface from now on.
+func watched(t testing.TB, n *node) *events {
+	e := &events{}
+	n.Watch(e.add)
+	return e
+}
+
+func (e *events) awaitKind(t testing.TB, k EventKind) Event {
+	t.Helper()
+	return e.await(t, k.String(), func(e Event) bool { return e.Kind == k })
+}
+
+// command runs ip(8) in a side's namespace.
+func command(t testing.TB, side *testnet.Side, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if out, err := side.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
+			t.Fatalf("ip %s: %v: %s", line, err, out)
+		}
+	}
+}
+
+// packetFor is a frame over a link, which nothing is wrong with.
+func packetFor(t testing.TB, l wire.Link) []byte {
+	t.Helper()
+	tpl, err := wire.NewTemplate(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := stream{tpl: tpl, session: uint32(wire.NewSessionID(lane, 0, 7, 3)), maxFrame: 200}
+	b := make([]byte, 1500)
+	return b[:s.put(b, 1)]
+}
+
+// sendOver sends one frame, and tells whether the other side's program has taken it
+// (true) or passed it on because of its address. It is sent until one of both happens.
+func sendOver(t testing.TB, from, to *node, l wire.Link) bool {
+	t.Helper()
+	packet := packetFor(t, l)
+	before := to.counters(t)
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		q := from.Queues()[0]
+		if b := q.Buffer(); b != nil {
+			q.Send(copy(b, packet))
+		}
+		if err := q.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		now := to.counters(t)
+		switch {
+		case now["xdp_redirect"] > before["xdp_redirect"]:
+			return true
+		case now["xdp_pass_addr"] > before["xdp_pass_addr"]:
+			return false
+		}
+	}
+	t.Fatalf("nothing arrived over %+v", l)
+	return false
+}
+
+func arrives(t testing.TB, from, to *node, l wire.Link) {
+	t.Helper()
+	if !sendOver(t, from, to, l) {
+		t.Errorf("a frame to %v is not taken", l.RemoteIP)
+	}
+}
+
+// Addresses are served, or not, from the moment of their change on.
+func TestAddressesComeAndGo(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	for _, family := range []string{"-4", "-6"} {
+		command(t, p.B, family+" addr flush dev veth0") // as at boot, before DHCP
+	}
+	a, b := open(t, p.A, Options{RingSize: 64, UDP: true}), open(t, p.B, Options{RingSize: 64, UDP: true})
+	told := watched(t, b)
+	for _, text := range []string{"10.77.0.2/24", "10.77.0.9/24", "fd00:77::9/64"} {
+		ip := netip.MustParsePrefix(text).Addr()
+		over := wire.Link{Kind: wire.UDP4, Local: a.MAC(), Remote: b.MAC(), LocalIP: p.A.IP4, RemoteIP: ip}
+		if ip.Is6() {
+			over.Kind, over.LocalIP = wire.UDP6, p.A.IP6
+		}
+		if sendOver(t, a, b, over) {
+			t.Errorf("a frame to %v is taken before the address is there", ip)
+		}
+		command(t, p.B, "addr add "+text+" dev veth0")
+		told.await(t, "the new address", func(e Event) bool { return e.Kind == AddressAdded && e.To == ip.String() })
+		arrives(t, a, b, over)
+		command(t, p.B, "addr del "+text+" dev veth0")
+		told.await(t, "the address's end", func(e Event) bool { return e.Kind == AddressRemoved && e.From == ip.String() })
+		if sendOver(t, a, b, over) {
+			t.Errorf("a frame to %v is taken after the address has gone", ip)
+		}
+	}
+}
+
+// follow follows one address, from the link that Link finds.
+func follow(t testing.TB, n *node, to netip.Addr) (links *record[wire.Link], first wire.Link, stop func()) {
+	t.Helper()
+	addr := wire.Addr{IP: to}
+	first, err := n.Link(t.Context(), addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	links = &record[wire.Link]{}
+	return links, first, n.Follow(addr, first, links.add)
+}
+
+func mac(t testing.TB, text string) wire.MAC {
+	m, err := net.ParseMAC(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wire.MAC(m)
+}
+
+// Whatever changes the way to a peer is told with the new link.
+func TestFollow(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	n := open(t, p.A, Options{RingSize: 32, UDP: true})
+	watched(t, n)
+	command(t, p.A, "route add 10.90.0.0/16 via 10.77.0.2", "neigh add 10.77.0.7 lladdr 02:00:00:00:00:07 dev veth0")
+	links, first, _ := follow(t, n, netip.MustParseAddr("10.90.1.1"))
+	if first.Remote != wire.MAC(p.B.MAC) {
+		t.Fatalf("first link %+v", first)
+	}
+	expect := func(what string, remote wire.MAC) {
+		t.Helper()
+		want := first
+		want.Remote = remote
+		links.await(t, what, func(l wire.Link) bool { return l == want })
+	}
+	command(t, p.A, "neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 dev veth0")
+	expect("the gateway's new MAC", mac(t, "02:00:00:00:00:02"))
+	command(t, p.A, "route replace 10.90.0.0/16 via 10.77.0.7")
+	expect("the other gateway", mac(t, "02:00:00:00:00:07"))
+	command(t, p.A, "route replace 10.90.0.0/16 via inet6 fd00:77::2 dev veth0")
+	expect("one that has to be asked for", wire.MAC(p.B.MAC))
+}
+
+// A peer whose MAC address is another one is found by the hint that it is silent,
+// though the kernel believes in the old one.
+func TestSilentPeerIsAskedFor(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	n := open(t, p.A, Options{RingSize: 32, UDP: true})
+	told := watched(t, n)
+	for _, ip := range []netip.Addr{p.B.IP4, p.B.IP6} {
+		links, first, stop := follow(t, n, ip)
+		var now wire.MAC
+		configure(t, p.B, func(h *netlink.Handle, l netlink.Link) error {
+			now = wire.MAC(l.Attrs().HardwareAddr)
+			now[5] ^= 0x55
+			return h.LinkSetHardwareAddr(l, now[:])
+		})
+		if first.Remote == now {
+			t.Fatalf("%v: the first link is %+v", ip, first)
+		}
+		done := make(chan struct{})
+		go func() { // as an engine does, from a thread of its own
+			defer close(done)
+			for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				if n.Silent(ip); len(links.all()) > 0 {
+					return
+				}
+			}
+		}()
+		got := links.await(t, "the new MAC", func(l wire.Link) bool { return l.Remote == now })
+		<-done
+		want := first
+		want.Remote = now
+		if got != want {
+			t.Errorf("%v: link %+v, want %+v", ip, got, want)
+		}
+		told.await(t, "the event", func(e Event) bool { return e.Kind == HopChanged && e.Remote == ip.String() })
+		stop()
+	}
+}
+
+// The router that leads to a peer gets another MAC address, as when one takes over
+// from another.
+func TestGatewayFailsOver(t *testing.T) {
+	r, err := veth.NewRouted(veth.Options{})
+	if err != nil {
+		testnet.Require(t)
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	n := open(t, r.A, Options{RingSize: 32, UDP: true})
+	watched(t, n)
+	links, first, _ := follow(t, n, r.B.IP4)
+	now, err := r.SwapGateway(r.A)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wire.MAC(now) == first.Remote {
+		t.Fatal("the gateway has the old MAC")
+	}
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(10 * time.Millisecond):
+				n.Silent(r.B.IP4)
+			}
+		}
+	}()
+	links.await(t, "the new gateway", func(l wire.Link) bool { return l.Remote == wire.MAC(now) })
+}
+
+// A source address that goes is replaced by the next one.
+func TestFollowSource(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	command(t, p.A, "addr add 10.77.0.5/24 dev veth0")
+	n := open(t, p.A, Options{RingSize: 32, UDP: true})
+	watched(t, n)
+	links, first, stop := follow(t, n, p.B.IP4)
+	if first.LocalIP != p.A.IP4 {
+		t.Fatalf("%+v", first)
+	}
+	// The second address of a subnet goes with the first, unless it is promoted.
+	command(t, p.A, "addr del 10.77.0.1/24 dev veth0")
+	command(t, p.A, "addr replace 10.77.0.5/24 dev veth0")
+	links.await(t, "the other source", func(l wire.Link) bool {
+		return l.LocalIP.String() == "10.77.0.5" && l.Remote == first.Remote
+	})
+	stop()
+	before := len(links.all())
+	command(t, p.A, "neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 dev veth0")
+	other, _, _ := follow(t, n, p.B.IP4) // its calls come later, on the same goroutine
+	command(t, p.A, "neigh replace 10.77.0.2 lladdr 02:00:00:00:00:03 dev veth0")
+	other.await(t, "the neighbour", func(l wire.Link) bool { return l.Remote == mac(t, "02:00:00:00:00:03") })
+	if now := len(links.all()); now != before {
+		t.Errorf("%d calls after stop", now-before)
+	}
+}
+
+// What an interface survives is told and nothing more; what it does not is an end.
+func TestInterfaceChanges(t *testing.T) {
+	setMTU := func(n int) func(testing.TB, *node) {
+		return func(t testing.TB, a *node) { command(t, a.side, fmt.Sprint("link set veth0 mtu ", n)) }
+	}
+	for _, c := range []struct {
+		name   string
+		change func(testing.TB, *node)
+		want   EventKind
+		end    string
+	}{
+		{"MTU raised and put back", func(t testing.TB, a *node) { setMTU(3000)(t, a); setMTU(1500)(t, a) }, MTUChanged, ""},
+		{"MTU lowered", setMTU(1400), MTULowered, "opened with an MTU of 1500 bytes and has 1400"},
+		{"renamed", func(t testing.TB, a *node) {
+			command(t, a.side, "link set veth0 down", "link set veth0 name lan7", "link set lan7 up")
+		}, Up, ""},
+		{"another MAC", func(t testing.TB, a *node) { command(t, a.side, "link set veth0 address 02:11:22:33:44:55") },
+			MACChanged, "to 02:11:22:33:44:55"},
+		{"deleted", func(t testing.TB, a *node) { command(t, a.side, "link del veth0") }, Gone, "is gone"},
+		{"re-created", func(t testing.TB, a *node) {
+			command(t, a.side, "link del veth0", fmt.Sprintf("link add veth0 index %d address %s type bridge", a.Index(), a.side.MAC), "link set veth0 up")
+		}, Detached, "or the interface was replaced"},
+		{"moved to another namespace", func(t testing.TB, a *node) {
+			command(t, a.side, "link set veth0 down", "link set veth0 name moved0")
+			elsewhere, side := testnet.NewPair(t, testnet.Options{}), *a.side
+			side.IfName = "moved0"
+			configure(t, &side, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetNsFd(l, int(elsewhere.A.NS)) })
+		}, Gone, "is gone"},
+		{"link detached", detachLink, Detached, "detached"},
+		{"program removed by netlink, which is refused", func(t testing.TB, a *node) {
+			for _, mode := range []string{"xdp", "xdpdrv", "xdpgeneric"} {
+				_ = a.side.Command("ip", "link", "set", "veth0", mode, "off").Run()
+			}
+			command(t, a.side, "link set veth0 down", "link set veth0 up")
+		}, Up, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := testnet.NewPair(t, testnet.Options{})
+			a := open(t, p.A, Options{RingSize: 32, UDP: true})
+			told := watched(t, a)
+			c.change(t, a)
+			if c.end != "" {
+				e := told.await(t, "the end", func(e Event) bool { return e.Err != nil })
+				if e.Kind != c.want && !(c.name == "re-created" && e.Kind == Gone) {
+					t.Errorf("%+v, want %v", e, c.want)
+				}
+				if !errors.Is(e.Err, ErrLost) || e.Kind == c.want && !strings.Contains(e.Err.Error(), c.end) {
+					t.Errorf("cause %q, want %q", e.Err, c.end)
+				}
+				return
+			}
+			told.awaitKind(t, c.want)
+			b := open(t, p.B, Options{RingSize: 32})
+			arrives(t, b, a, wire.Link{Kind: wire.Ethernet, Local: b.MAC(), Remote: a.MAC()})
+			for _, e := range told.all() {
+				if e.Err != nil {
+					t.Errorf("%+v", e)
+				}
+			}
+			if c.name == "renamed" && a.Name() != "lan7" {
+				t.Errorf("name %q", a.Name())
+			}
+		})
+	}
+}
+
+// detachLink does what `bpftool link detach` does.
+func detachLink(t testing.TB, a *node) {
+	it := new(link.Iterator)
+	defer it.Close()
+	for it.Next() {
+		info, err := it.Link.Info()
+		if err != nil || info.XDP() == nil || int(info.XDP().Ifindex) != a.Index() || uint32(info.Program) != a.program.ID() {
+			continue
+		}
+		if err := it.Link.Detach(); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Fatalf("no link: %v", it.Err())
+}
+
+// Closing ends the watcher, also amid changes, and no call comes after it.
+func TestCloseWhileThingsChange(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	n, err := tryOpen(p.A, Options{RingSize: 32, UDP: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	closed := false
+	n.Watch(func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if closed {
+			t.Errorf("%+v after Close", e)
+		}
+	})
+	stop := make(chan struct{})
+	var changing sync.WaitGroup
+	h, err := netlink.NewHandleAt(p.A.NS, unix.NETLINK_ROUTE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	l, err := h.LinkByName(p.A.IfName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, _ := netlink.ParseAddr("10.77.0.99/32")
+	started := make(chan struct{})
+	changing.Go(func() {
+		for n := 0; ; n++ {
+			_ = h.AddrAdd(l, addr)
+			_ = h.AddrDel(l, addr)
+			if n == 10 {
+				close(started)
+			}
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	})
+	<-started
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+	mu.Lock()
+	closed = true
+	mu.Unlock()
+	n.Silent(p.B.IP4)
+	close(stop)
+	changing.Wait()
+}
