@@ -245,7 +245,7 @@ func (ep *Endpoint) ready() bool {
 
 func (ep *Endpoint) unready() error {
 	if ep.shutOff.Load() || ep.draining.Load() {
-		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrClosed)
+		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ep.dom.end.closed())
 	}
 	return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrNotEnabled)
 }
@@ -349,9 +349,7 @@ func (ep *Endpoint) errorFor(op *engine.Op, r engine.Result) error {
 		return nil
 	}
 	peer, _ := ep.av.Lookup(Address(op.Value))
-	err := errorOf(r, nameOf(op), peer)
-	err.drv = ep.drv
-	return err
+	return errorOf(r, nameOf(op), peer).by(ep.drv)
 }
 
 // flagsOf returns the completion flags of an operation.

@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -29,8 +30,12 @@ type DomainAttr struct {
 	// Generic allows the slow XDP mode of the kernel's generic hook where the
 	// driver has no native one. It is never chosen silently.
 	Generic bool
-	// UDP accepts frames over UDP as well as raw Ethernet ones.
+	// UDP accepts frames over UDP as well as raw Ethernet ones, at the addresses that
+	// the interface has at each moment.
 	UDP bool
+	// Log gets the changes of the interface: of its addresses, its state, the ways to
+	// peers, and the one that ends the domain. nil: silent.
+	Log *slog.Logger
 
 	Window int           // request frames in flight per session, 1..64; 64
 	GiveUp time.Duration // silence after which operations are given up; 5 s

@@ -8,11 +8,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -26,6 +28,12 @@ type device interface {
 	MTU() int
 	// Link finds the way to an address: for IP the route and the next hop's MAC.
 	Link(ctx context.Context, a wire.Addr) (wire.Link, error)
+	// Watch begins to tell of changes, on one goroutine. Close waits for the last call.
+	Watch(func(port.Event))
+	// Follow tells of a new link when the way to an address is another one, until stop
+	// is called, and Silent is the hint that makes it look. See port.Interface.
+	Follow(a wire.Addr, l wire.Link, changed func(wire.Link)) (stop func())
+	Silent(remote netip.Addr)
 	Info() InterfaceInfo
 	Counters() (map[string]uint64, error)
 	Close() error
@@ -45,6 +53,10 @@ type Domain struct {
 	served  atomic.Pointer[[]uint16] // endpoint numbers that accept sessions; written under mu
 	fabric  *Fabric
 
+	end      end // its beginning: see health.go
+	shutOnce sync.Once
+	ending   sync.WaitGroup // a shut by itself, under way
+
 	mu        sync.Mutex
 	closed    bool
 	endpoints map[uint16]*Endpoint
@@ -58,7 +70,8 @@ type Domain struct {
 // newDomain puts engines on a device. The device is the domain's from here on,
 // also when this fails.
 func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
-	d := &Domain{attr: attr, dev: dev, table: mr.NewTable(), fabric: f, endpoints: map[uint16]*Endpoint{}}
+	d := &Domain{attr: attr, dev: dev, table: mr.NewTable(), fabric: f, endpoints: map[uint16]*Endpoint{},
+		end: end{done: make(chan struct{})}}
 	d.served.Store(&[]uint16{})
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
@@ -86,8 +99,11 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		if len(attr.Cores) > 0 {
 			core = attr.Cores[q%len(attr.Cores)]
 		}
-		d.drivers = append(d.drivers, newDriver(e, attr.Progress == ProgressManual, core, attr.Spin))
+		drv := newDriver(e, attr.Progress == ProgressManual, core, attr.Spin)
+		drv.end = &d.end
+		d.drivers = append(d.drivers, drv)
 	}
+	dev.Watch(d.happened)
 	return d, nil
 }
 
@@ -155,21 +171,15 @@ func (d *Domain) Close() error {
 		return nil
 	}
 	d.closed = true
-	eps := make([]*Endpoint, 0, len(d.endpoints))
-	for _, ep := range d.endpoints {
-		eps = append(eps, ep)
-	}
 	d.mu.Unlock()
-	for _, ep := range eps {
-		ep.shut()
-	}
-	for _, drv := range d.drivers {
-		drv.close(drainLimit)
-	}
+	d.end.set(fmt.Errorf("xdpfab: domain on %s: %w", d.dev.Info().Name, ErrClosed))
+	d.shut()
 	if d.fabric != nil {
 		d.fabric.forget(d)
 	}
-	return d.release()
+	err := d.release() // from here on the device tells nothing
+	d.ending.Wait()
+	return err
 }
 
 // release frees what needs no engine.
@@ -181,10 +191,6 @@ func (d *Domain) release() error {
 	return errors.Join(err, d.dev.Close())
 }
 
-// open reports an error when the domain is closed. d.mu is held.
-func (d *Domain) open() error {
-	if d.closed {
-		return fmt.Errorf("xdpfab: domain on %s: %w", d.dev.Info().Name, ErrClosed)
-	}
-	return nil
-}
+// open reports the cause when the domain has ended. d.mu is held, so that what is
+// made under it is either refused here or ended by shut.
+func (d *Domain) open() error { return d.end.err() }

@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -151,6 +152,11 @@ func (p *pipeEnd) Ports() []engine.Port { return []engine.Port{p.port} }
 func (p *pipeEnd) MAC() wire.MAC        { return p.mac }
 func (p *pipeEnd) MTU() int             { return pipeMTU }
 func (p *pipeEnd) Close() error         { return nil }
+
+// Nothing about a pipe ever changes.
+func (p *pipeEnd) Watch(func(port.Event))                                     {}
+func (p *pipeEnd) Follow(wire.Addr, wire.Link, func(wire.Link)) (stop func()) { return func() {} }
+func (p *pipeEnd) Silent(netip.Addr)                                          {}
 
 func (p *pipeEnd) Counters() (map[string]uint64, error) { return map[string]uint64{}, nil }
 

@@ -271,8 +271,8 @@ func (p *Peer) interrupted(ctx context.Context, c call, o *outcome) error {
 		certainty, o = ErrNotExecuted, nil
 	}
 	cause := context.Cause(ctx)
-	if cause == nil { // the domain was closed
-		cause = ErrClosed
+	if cause == nil { // the domain has ended
+		cause = p.ep.dom.end.closed()
 	}
 	op := engine.Op{Verb: c.verb, Opcode: c.op, Datatype: c.datatype, Count: c.count, Offset: c.offset, Operand: bytes.Clone(c.operand)}
 	return &OpError{Op: nameOf(&op), Peer: p.name, Certainty: certainty, Cause: cause, outcome: o, drv: p.ep.drv}
@@ -298,9 +298,7 @@ func (p *Peer) claim(ctx context.Context, c call) (*engine.Op, error) {
 func (w *waiter) Complete(op *engine.Op, r engine.Result) {
 	var err error
 	if r.Fate != engine.Success {
-		e := errorOf(r, nameOf(op), w.p.name)
-		e.drv = w.p.ep.drv
-		err = e
+		err = errorOf(r, nameOf(op), w.p.name).by(w.p.ep.drv)
 	}
 	w.mu.Lock()
 	abandoned := w.outcome

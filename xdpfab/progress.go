@@ -4,7 +4,6 @@ package xdpfab
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -33,6 +32,7 @@ const (
 // than the round trip itself, and the poller keeps off.
 type driver struct {
 	eng    *engine.Engine
+	end    *end // the domain's
 	manual bool
 	spin   time.Duration
 
@@ -252,7 +252,7 @@ func (d *driver) closedError(s *signal) error {
 	if s.ready.Load() {
 		return nil
 	}
-	return fmt.Errorf("xdpfab: domain: %w", ErrClosed)
+	return d.end.closed()
 }
 
 // seize takes busy. A poller that holds it lets go within a step: that is waited

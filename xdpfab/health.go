@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/xdpfab/xdpfab/internal/port"
+)
+
+// ErrInterfaceLost is what Domain.Err wraps when the interface cannot be used any
+// more: it is gone, it was replaced, its hardware address changed, its MTU is below
+// that at Open, or its XDP program was detached. The text says which. Close the
+// domain and open the interface again.
+var ErrInterfaceLost = port.ErrLost // FI_ENETDOWN
+
+// end is how a domain ends: once, with a cause. Any goroutine may read it; the first
+// of Close and the device's watcher writes it.
+type end struct {
+	done chan struct{} // closed when there is a cause
+
+	mu    sync.Mutex
+	cause error
+}
+
+// set ends it, and reports whether this was the first cause.
+func (e *end) set(cause error) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cause != nil {
+		return false
+	}
+	e.cause = cause
+	close(e.done)
+	return true
+}
+
+// err is the cause, nil as long as there is none.
+func (e *end) err() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.cause
+}
+
+// closed is the cause in place of ErrClosed, or ErrClosed for what was closed by
+// itself.
+func (e *end) closed() error {
+	if err := e.err(); err != nil {
+		return err
+	}
+	return ErrClosed
+}
+
+// Done is closed when the domain has ended: Close was called, or the interface
+// cannot be used any more. Err then tells which. What waits is released and fails
+// with the cause.
+func (d *Domain) Done() <-chan struct{} { return d.end.done }
+
+// Err is nil until Done is closed. Then it is the cause: it wraps ErrClosed after
+// Close, or ErrInterfaceLost. A domain that ended by itself has still to be closed.
+func (d *Domain) Err() error { return d.end.err() }
+
+// fail ends the domain: sessions are closed as far as their peers can be told, and
+// everything that waits is released. It does not wait for that.
+func (d *Domain) fail(cause error) {
+	if !d.end.set(fmt.Errorf("xdpfab: %w", cause)) {
+		return
+	}
+	d.ending.Go(d.shut)
+}
+
+// shut closes endpoints and engines, once: whoever comes second waits for the first.
+func (d *Domain) shut() {
+	d.shutOnce.Do(func() {
+		d.mu.Lock()
+		eps := make([]*Endpoint, 0, len(d.endpoints))
+		for _, ep := range d.endpoints {
+			eps = append(eps, ep)
+		}
+		d.mu.Unlock()
+		for _, ep := range eps {
+			ep.shut()
+		}
+		for _, drv := range d.drivers {
+			drv.close(drainLimit)
+		}
+	})
+}
+
+// levels are how much the changes of an interface matter, and what is said of them.
+var levels = map[port.EventKind]struct {
+	level slog.Level
+	text  string
+}{
+	port.MTUChanged:     {slog.LevelInfo, "the interface's MTU changed, which makes no difference here"},
+	port.Renamed:        {slog.LevelInfo, "the interface was renamed"},
+	port.Down:           {slog.LevelWarn, "the interface is down; peers wait, or give up after their give-up time"},
+	port.Up:             {slog.LevelInfo, "the interface is up again"},
+	port.AddressAdded:   {slog.LevelInfo, "an address was added, and is served"},
+	port.AddressRemoved: {slog.LevelInfo, "an address was removed, and is not served any more"},
+	port.HopChanged:     {slog.LevelInfo, "a peer is reached by another way"},
+	port.Trouble:        {slog.LevelWarn, "changes of the interface could not be read"},
+}
+
+// happened is called by the device for every change of the interface, on a goroutine
+// of its own.
+func (d *Domain) happened(e port.Event) {
+	if e.Err != nil {
+		d.log(slog.LevelError, e.Kind.String(), slog.Any("cause", e.Err))
+		d.fail(e.Err)
+		return
+	}
+	attrs := make([]slog.Attr, 0, 4)
+	add := func(key, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(key, value))
+		}
+	}
+	add("interface", d.dev.Info().Name)
+	add("peer", e.Remote)
+	add("from", e.From)
+	add("to", e.To)
+	l := levels[e.Kind]
+	d.log(l.level, l.text, attrs...)
+}
+
+func (d *Domain) log(level slog.Level, text string, attrs ...slog.Attr) {
+	if d.attr.Log != nil {
+		d.attr.Log.LogAttrs(context.Background(), level, text, attrs...)
+	}
+}
+
+// by fills in the driver of an operation that failed. One that ended because the
+// domain did has the domain's cause.
+func (e *OpError) by(drv *driver) *OpError {
+	e.drv = drv
+	if errors.Is(e.Cause, ErrClosed) {
+		e.Cause = drv.end.closed()
+	}
+	return e
+}

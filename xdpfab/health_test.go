@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// watchedDevice is a pipe's end that changes when a test says so.
+type watchedDevice struct {
+	pipeEnd
+	mu sync.Mutex
+	to func(port.Event) // nil once it is closed
+}
+
+func (d *watchedDevice) Watch(f func(port.Event)) { d.to = f }
+
+func (d *watchedDevice) tell(e port.Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.to != nil {
+		d.to(e)
+	}
+}
+
+func (d *watchedDevice) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.to = nil
+	return d.pipeEnd.Close()
+}
+
+// watchedPipe is a domain on such a device, and another at the far end.
+func watchedPipe(t *testing.T, attr DomainAttr) (near, far *Domain, dev *watchedDevice) {
+	t.Helper()
+	pa, pb := port.NewMemoryPair(pipeMTU, 1)
+	dev = &watchedDevice{pipeEnd: pipeEnd{port: pa, mac: wire.MAC{2, 0, 0, 0, 0, 0x0a}}}
+	f, err := NewFabric(attr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if near, err = f.adopt(dev, f.attr); err != nil {
+		t.Fatal(err)
+	}
+	if far, err = f.adopt(&pipeEnd{port: pb, mac: wire.MAC{2, 0, 0, 0, 0, 0x0b}}, f.attr); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(near.Close(), far.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return near, far, dev
+}
+
+var cutOff = port.Event{Kind: port.Detached, Err: fmt.Errorf("%w: cut off", port.ErrLost)}
+
+// The end of the interface releases everything that waits, with the cause, and is
+// the answer to all that comes later.
+func TestInterfaceLost(t *testing.T) {
+	for name, m := range map[string]Progress{"auto": ProgressAuto, "manual": ProgressManual} {
+		t.Run(name, func(t *testing.T) {
+			// Nothing here ends by itself.
+			near, far, dev := watchedPipe(t, DomainAttr{Progress: m, GiveUp: time.Hour})
+			if m == ProgressManual {
+				stop, stopped := make(chan struct{}), make(chan struct{})
+				go func() {
+					defer close(stopped)
+					for {
+						select {
+						case <-stop:
+							return
+						default:
+							far.Progress()
+						}
+					}
+				}()
+				defer func() { close(stop); <-stopped }()
+			}
+			if _, err := far.NewRegion("r", 4096); err != nil {
+				t.Fatal(err)
+			}
+			target, err := far.NewEndpoint(EndpointAttr{})
+			if err == nil {
+				err = target.Enable()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx := context.Background()
+			peer, err := near.Dial(ctx, far.Address(0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			word, err := Word[uint64](ctx, peer, "r", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ep, _ := near.NewEndpoint(EndpointAttr{Number: AnyNumber})
+			av, _ := near.NewAddressVector()
+			cq, _ := near.NewCompletionQueue(CQAttr{})
+			if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
+				t.Fatal(err)
+			}
+			dest, err := av.Insert(ctx, far.Address(0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			dev.port.SetFaults(port.Faults{Loss: 1})
+			if near.Err() != nil {
+				t.Errorf("alive: %v", near.Err())
+			}
+			waits := map[string]func() error{
+				"Add":   func() error { _, err := word.Add(ctx, 1); return err },
+				"Watch": func() error { return peer.Watch(ctx) },
+				"Dial":  func() error { _, err := near.Dial(ctx, "02:00:00:00:00:99"); return err },
+				"Wait":  func() error { return cq.Wait(ctx, 1000) },
+			}
+			if err := ep.Atomic(make([]byte, 8), 1, dest, 0, 1, atomic.Uint64, atomic.Sum, nil); err != nil {
+				t.Fatal(err)
+			}
+			results := make(chan error, len(waits))
+			for what, f := range waits {
+				go func() {
+					err := f()
+					if !errors.Is(err, ErrInterfaceLost) || !strings.Contains(err.Error(), "cut off") {
+						err = fmt.Errorf("%s: %w; want the cause", what, err)
+					} else {
+						err = nil
+					}
+					results <- err
+				}()
+			}
+			time.Sleep(20 * time.Millisecond) // most of them wait by now, and all may
+			dev.tell(cutOff)
+			within(t, "Done", near.Done())
+			for range waits {
+				select {
+				case err := <-results:
+					if err != nil {
+						t.Error(err)
+					}
+				case <-time.After(time.Minute):
+					t.Fatal("somebody still waits")
+				}
+			}
+			if err := near.Err(); !errors.Is(err, ErrInterfaceLost) {
+				t.Errorf("Err: %v", err)
+			}
+			dev.tell(port.Event{Kind: port.Gone, Err: fmt.Errorf("%w: later", port.ErrLost)})
+			later := map[string]error{"Err": near.Err()}
+			_, later["Add"] = word.Add(ctx, 1)
+			_, later["Dial"] = near.Dial(ctx, far.Address(0))
+			_, later["NewEndpoint"] = near.NewEndpoint(EndpointAttr{Number: AnyNumber})
+			_, later["NewRegion"] = near.NewRegion("late", 4096)
+			later["Atomic"] = ep.Atomic(make([]byte, 8), 1, dest, 0, 1, atomic.Uint64, atomic.Sum, nil)
+			if c, ok := cq.ReadErr(); ok {
+				later["completion"] = c.Err
+			} else {
+				t.Error("no completion of the operation that was outstanding")
+			}
+			for what, err := range later {
+				if !errors.Is(err, ErrInterfaceLost) || !strings.Contains(fmt.Sprint(err), "cut off") {
+					t.Errorf("%s afterwards: %v", what, err)
+				}
+			}
+			if err := near.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := near.Err(); !errors.Is(err, ErrInterfaceLost) {
+				t.Errorf("Err after Close: %v", err)
+			}
+		})
+	}
+}
+
+func within(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatalf("%s does not come", what)
+	}
+}
+
+func TestDoneAfterClose(t *testing.T) {
+	near, _, _ := watchedPipe(t, DomainAttr{})
+	if err := near.Close(); err != nil {
+		t.Fatal(err)
+	}
+	within(t, "Done", near.Done())
+	near.happened(cutOff) // too late to be the cause
+	if err := near.Err(); !errors.Is(err, ErrClosed) || errors.Is(err, ErrInterfaceLost) {
+		t.Errorf("Err: %v", err)
+	}
+}
+
+// Close and the interface's end at the same moment: one of them is the cause.
+func TestCloseAsInterfaceIsLost(t *testing.T) {
+	for range 50 {
+		near, _, dev := watchedPipe(t, DomainAttr{})
+		var both sync.WaitGroup
+		both.Go(func() { dev.tell(cutOff) })
+		both.Go(func() { _ = near.Close() })
+		both.Wait()
+		if near.Err() == nil {
+			t.Fatal("no cause")
+		}
+	}
+}
+
+func TestChangesAreLogged(t *testing.T) {
+	var out bytes.Buffer
+	_, _, dev := watchedPipe(t, DomainAttr{Log: slog.New(slog.NewTextHandler(&out, nil))})
+	for e, want := range map[port.Event]string{
+		{Kind: port.AddressAdded, To: "10.0.0.7"}:     `level=INFO msg="an address was added, and is served" interface=pipe to=10.0.0.7`,
+		{Kind: port.AddressRemoved, From: "10.0.0.7"}: "from=10.0.0.7",
+		{Kind: port.Down}:                                 "level=WARN",
+		{Kind: port.Up}:                                   "up again",
+		{Kind: port.Renamed, From: "a", To: "b"}:          "from=a to=b",
+		{Kind: port.MTUChanged, From: "1500", To: "3000"}: "from=1500 to=3000",
+		{Kind: port.HopChanged, Remote: "10.0.0.2", From: "one", To: "two"}: "peer=10.0.0.2 from=one to=two",
+		{Kind: port.Trouble, To: "what"}:                                    "level=WARN",
+		cutOff:                                                              `level=ERROR msg="XDP program detached" cause=`,
+	} {
+		out.Reset()
+		dev.tell(e)
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%+v: logged %q, want %q", e, out.String(), want)
+		}
+	}
+}
