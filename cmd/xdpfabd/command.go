@@ -36,9 +36,14 @@ same name, and adds one otherwise:
           backing=anonymous|memfd|/path, huge=auto|never|require
 
 SIGTERM and SIGINT end it: sessions are closed, the interface is given back; a
-second one ends it at once. SIGHUP is ignored: the configuration is read once. It
-goes on while the interface is down, and ends with code 1 when the interface is
-removed or changes its hardware address.
+second one ends it at once. SIGHUP is ignored: the configuration is read once.
+
+It goes on while the interface is down, and through a change of its name. With
+--udp it serves the IP addresses that the interface has at each moment; none at
+the start is no error. It ends with code 1 when peers cannot reach it any more:
+the interface is removed, replaced, moved to another network namespace or given
+another hardware address, the XDP program is detached by somebody else, or the
+MTU is set below what it was at the start. A higher MTU, and back, does no harm.
 
 It needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and CAP_IPC_LOCK or
 a sufficient limit of locked memory (ulimit -l); not root.

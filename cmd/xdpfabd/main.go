@@ -9,7 +9,7 @@
 //	arguments ─┐
 //	           ├─► config ─► memories ─► domain ─► serve ─► drain, detach, exit
 //	TOML file ─┘   (pure)                            │
-//	                                 control socket ─┴─ link watch
+//	                                 control socket ─┴─ Domain.Done
 //
 // Configuration is read once, at the start. The XDP program is attached by a
 // bpf_link that the process holds, so however the process ends the interface is

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -202,12 +203,20 @@ func checkHelp(t *testing.T, p *process) {
 	}
 }
 
-// addOnce runs an operation of another node.
+// addOnce runs the first operation of another node.
 func addOnce(t *testing.T, side *testnet.Side, address string) {
+	t.Helper()
+	if n := add(t, side, address); n != 42 {
+		t.Errorf("Add: %d", n)
+	}
+}
+
+// add runs an operation of another node.
+func add(t *testing.T, side *testnet.Side, address string) uint64 {
 	t.Helper()
 	var dom *xdpfab.Domain
 	if err := side.Do(func() (err error) {
-		dom, err = xdpfab.Open(limited(t), side.IfName)
+		dom, err = xdpfab.Open(limited(t), side.IfName, xdpfab.DomainAttr{UDP: true})
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -221,9 +230,11 @@ func addOnce(t *testing.T, side *testnet.Side, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := w.Add(limited(t), 42); n != 42 || err != nil {
-		t.Errorf("Add: %d, %v", n, err)
+	n, err := w.Add(limited(t), 42)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return n
 }
 
 // A killed daemon leaves a clean interface, and the next one starts at once.
@@ -341,31 +352,117 @@ func (p *process) said(t *testing.T, text string) {
 	}
 }
 
-// It goes on through a link that is down, and ends with a reason when the
-// interface goes away.
+// It goes on through what peers do not notice, or can wait for.
 func TestProcessInterfaceChanges(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
 	p := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB")
 	s := p.ready(t)
-	ip := func(args ...string) {
-		t.Helper()
-		if out, err := net.B.Command("ip", args...).CombinedOutput(); err != nil {
-			t.Fatalf("ip %v: %v: %s", args, err, out)
-		}
-	}
-	ip("link", "set", net.B.IfName, "down")
+	ip := ipIn(t, net.B)
+	ip("link set veth0 down")
 	p.said(t, "the interface is down")
-	ip("link", "set", net.B.IfName, "up")
+	ip("link set veth0 up")
 	p.said(t, "the interface is up again")
 	addOnce(t, net.A, s.Address)
-	ip("link", "del", net.B.IfName)
-	if code := p.code(t); code != exitFailure {
-		t.Errorf("exit code %d, want 1", code)
+	ip("link set veth0 mtu 3000")
+	p.said(t, "to=3000")
+	ip("link set veth0 mtu 1500")
+	p.said(t, "to=1500")
+	add(t, net.A, s.Address)
+	ip("link set veth0 down", "link set veth0 name lan0", "link set lan0 up")
+	p.said(t, "from=veth0 to=lan0")
+	add(t, net.A, s.Address)
+	p.signal(t, syscall.SIGTERM)
+	if code := p.code(t); code != exitOK {
+		t.Errorf("exit code %d, want 0", code)
 	}
-	if !strings.Contains(p.out.String(), "interface "+net.B.IfName+" is gone") {
-		t.Error("the reason is not told")
+}
+
+// It ends with a reason when peers cannot reach it any more.
+func TestProcessInterfaceLost(t *testing.T) {
+	for reason, change := range map[string]func(*testing.T, *testnet.Side){
+		"interface veth0 is gone":           func(t *testing.T, s *testnet.Side) { ipIn(t, s)("link del veth0") },
+		"changed its hardware address from": func(t *testing.T, s *testnet.Side) { ipIn(t, s)("link set veth0 address 02:11:22:33:44:55") },
+		"opened with an MTU of 1500 bytes":  func(t *testing.T, s *testnet.Side) { ipIn(t, s)("link set veth0 mtu 1400") },
+		"was detached by another process":   detachProgram,
+	} {
+		t.Run(reason, func(t *testing.T) {
+			net := testnet.NewPair(t, testnet.Options{})
+			p := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB")
+			p.ready(t)
+			change(t, net.B)
+			if code := p.code(t); code != exitFailure {
+				t.Errorf("exit code %d, want 1", code)
+			}
+			if !strings.Contains(p.out.String(), reason) {
+				t.Error("the reason is not told")
+			}
+			if _, err := os.Lstat(p.path); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the control socket is left: %v", err)
+			}
+		})
 	}
-	if _, err := os.Lstat(p.path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the control socket is left: %v", err)
+}
+
+// detachProgram cuts the link of the XDP program on veth0, as bpftool can.
+func detachProgram(t *testing.T, side *testnet.Side) {
+	it := new(link.Iterator)
+	defer it.Close()
+	cut := 0
+	for it.Next() {
+		info, err := it.Link.Info()
+		if err != nil || info.XDP() == nil || int(info.XDP().Ifindex) != side.IfIndex || !ownsProgram(t, side, uint32(info.Program)) {
+			continue
+		}
+		if err := it.Link.Detach(); err != nil {
+			t.Fatal(err)
+		}
+		cut++
+	}
+	if cut != 1 {
+		t.Fatalf("%d links cut: %v", cut, it.Err())
+	}
+}
+
+// ownsProgram tells whether a program is the one on the side's interface: the links
+// of all namespaces are listed alike.
+func ownsProgram(t *testing.T, side *testnet.Side, id uint32) bool {
+	t.Helper()
+	out, err := side.Command("ip", "-details", "link", "show", "veth0").CombinedOutput()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(out), fmt.Sprintf("prog/xdp id %d ", id))
+}
+
+// ipIn runs ip(8) commands in a side's namespace.
+func ipIn(t *testing.T, side *testnet.Side) func(commands ...string) {
+	return func(commands ...string) {
+		t.Helper()
+		for _, c := range commands {
+			if out, err := side.Command("ip", strings.Fields(c)...).CombinedOutput(); err != nil {
+				t.Fatalf("ip %s: %v: %s", c, err, out)
+			}
+		}
+	}
+}
+
+// With UDP it serves the addresses that the interface has at each moment, also one
+// that comes after the start, as by DHCP.
+func TestProcessAddressChanges(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{})
+	ip := ipIn(t, net.B)
+	ip("addr flush dev veth0")
+	p := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB", "--udp")
+	p.ready(t)
+	ip("addr add 10.77.0.2/24 dev veth0")
+	p.said(t, "to=10.77.0.2")
+	add(t, net.A, "10.77.0.2")
+	ip("addr add 10.77.0.9/24 dev veth0", "addr del 10.77.0.2/24 dev veth0", "addr replace 10.77.0.9/24 dev veth0")
+	p.said(t, "from=10.77.0.2")
+	p.said(t, "to=10.77.0.9")
+	add(t, net.A, "10.77.0.9")
+	p.signal(t, syscall.SIGTERM)
+	if code := p.code(t); code != exitOK {
+		t.Errorf("exit code %d, want 0", code)
 	}
 }

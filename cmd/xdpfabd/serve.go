@@ -38,7 +38,9 @@ func start(cfg Config, stderr io.Writer) error {
 	if err != nil {
 		return errFailure(err)
 	}
-	dom, err := xdpfab.Open(ctx, cfg.Interface, cfg.domainAttr())
+	attr := cfg.domainAttr()
+	attr.Log = log
+	dom, err := xdpfab.Open(ctx, cfg.Interface, attr)
 	if ctx.Err() != nil && dom == nil {
 		return errFailure(free(mems)) // asked to end before it began
 	}
@@ -103,8 +105,8 @@ func serve(ctx context.Context, dom *xdpfab.Domain, cfg Config, mems []*mr.Memor
 	return err
 }
 
-// run serves the control socket and watches the interface until ctx ends or one
-// of them fails.
+// run serves the control socket and the regions until ctx ends, or one of both
+// cannot be served any more.
 func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, l net.Listener) error {
 	var wg sync.WaitGroup
 	task := func(f func() error) {
@@ -115,7 +117,14 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, l net.
 		})
 	}
 	task(func() error { return control.ServeListener(ctx, l, s.status) })
-	task(func() error { return watch(ctx, s.dom.Interface(), s.log) })
+	task(func() error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.dom.Done():
+			return s.dom.Err()
+		}
+	})
 	s.announce()
 	s.notify(fmt.Sprintf("%s\nSTATUS=serving %d regions on %s", daemon.SdNotifyReady, len(s.regions), s.cfg.Interface))
 	<-ctx.Done()

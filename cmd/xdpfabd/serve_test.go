@@ -273,29 +273,3 @@ func TestAllocateAllOrNothing(t *testing.T) {
 		t.Errorf("a directory as backing: %v", err)
 	}
 }
-
-func TestJudgeLink(t *testing.T) {
-	up := linkState{"eth0", "02:00:00:00:00:01", 1500, true}
-	for name, c := range map[string]struct {
-		was, now linkState
-		log      string
-		lost     string
-	}{
-		"same":    {up, up, "", ""},
-		"mtu":     {up, linkState{"eth0", "02:00:00:00:00:01", 600, true}, "", "600"},
-		"down":    {up, linkState{up.name, up.mac, up.mtu, false}, "is down", ""},
-		"up":      {linkState{up.name, up.mac, up.mtu, false}, up, "is up again", ""},
-		"renamed": {up, linkState{"lan0", up.mac, up.mtu, true}, "renamed", ""},
-		"mac":     {up, linkState{up.name, "02:00:00:00:00:02", up.mtu, true}, "", "changed its hardware address from"},
-	} {
-		var out lockedBuffer
-		s := c.was
-		err := s.judge(c.now, slog.New(slog.NewTextHandler(&out, nil)))
-		if (err != nil) != (c.lost != "") || err != nil && !strings.Contains(err.Error(), c.lost) {
-			t.Errorf("%s: %v; want %q", name, err, c.lost)
-		}
-		if s != c.now || (out.String() != "") != (c.log != "") || !strings.Contains(out.String(), c.log) {
-			t.Errorf("%s: %+v, log %q; want %q", name, s, out.String(), c.log)
-		}
-	}
-}
