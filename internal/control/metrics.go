@@ -103,6 +103,8 @@ var helps = map[string]string{
 	"sessions_opened":      "Sessions opened by this node.",
 	"sessions_accepted":    "Sessions opened by peers.",
 	"sessions_retired":     "Sessions of peers forgotten after long silence.",
+	"sessions_evicted":     "Sessions of peers that gave room to others when the table was full.",
+	"peers_restarted":      "Peers that answered in another life than before.",
 	"sessions_failed":      "Opened sessions ended by silence, restart or refusal of the peer.",
 	"unknown_session":      "Frames of sessions that do not exist here.",
 	"stale_epoch":          "Frames of an earlier life of a session.",
