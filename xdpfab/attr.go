@@ -48,7 +48,13 @@ type DomainAttr struct {
 	// IdleRetire is the silence after which a peer's session is forgotten, unless the peer
 	// asks for longer; 90 s.
 	IdleRetire time.Duration
+
+	clock func() int64 // of the engines, ns, monotonic; nil means the system's. For tests
 }
+
+// defaultGiveUp is a variable for tests, which must not give up a live peer that a
+// busy machine keeps from answering.
+var defaultGiveUp = 5 * time.Second
 
 // CopyMode is how packets get from the NIC to the sockets.
 type CopyMode uint8
@@ -81,7 +87,7 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 		a.Spin = 50 * time.Microsecond
 	}
 	if a.GiveUp == 0 {
-		a.GiveUp = 5 * time.Second
+		a.GiveUp = defaultGiveUp
 	}
 	if a.GiveUp > session.MaxGiveUp {
 		return a, fmt.Errorf("xdpfab: give-up time of %v: want at most %v, which peers can be asked to remember a session for", a.GiveUp, session.MaxGiveUp)

@@ -81,7 +81,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		m := engine.NewMemory(d.table)
 		d.memory = append(d.memory, m)
 		e, err := engine.New(engine.Config{
-			Port: port, Executor: m, Accept: d.accept, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret, Life: life,
+			Port: port, Executor: m, Accept: d.accept, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret, Life: life, Clock: attr.clock,
 			Session: session.Config{
 				Window: attr.Window, GiveUp: attr.GiveUp,
 				RTOMin: attr.RTOMin, BaseRTT: attr.BaseRTT, IdleRetire: attr.IdleRetire,

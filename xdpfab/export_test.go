@@ -2,7 +2,16 @@
 
 package xdpfab
 
-import "github.com/xdpfab/xdpfab/internal/port"
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/port"
+)
+
+// A live peer is given up by no test of this package: one that wants that to happen
+// makes the peer unreachable, and sets GiveUp or puts a Clock forward.
+func init() { defaultGiveUp = time.Minute }
 
 // SetFaults changes what happens to packets that a domain of a Pipe sends.
 func (d *Domain) SetFaults(f port.Faults) { d.dev.(*pipeEnd).port.SetFaults(f) }
@@ -23,4 +32,29 @@ func (d *Domain) Again(killed bool) (*Domain, error) {
 		return nil, err
 	}
 	return f.adopt(&pipeEnd{port: end.port, mac: end.mac}, f.attr)
+}
+
+// Clock is a domain's time: the system's, and what it was put forward by.
+type Clock struct {
+	start time.Time
+	ahead atomic.Int64 // ns
+}
+
+// NewClock returns a clock, and the attributes with it.
+func NewClock(a DomainAttr) (*Clock, DomainAttr) {
+	c := &Clock{start: time.Now()}
+	a.clock = func() int64 { return int64(time.Since(c.start)) + c.ahead.Load() + 1 }
+	return c, a
+}
+
+// Forward lets time pass for a domain that was opened with the clock, in steps that do
+// not look as if its process had been stopped.
+func (c *Clock) Forward(by time.Duration, d *Domain) {
+	for ; by > 0; by -= time.Second {
+		c.ahead.Add(int64(min(by, time.Second)))
+		for _, drv := range d.drivers {
+			drv.call(func() {}) // it has looked at the clock
+			drv.call(func() {})
+		}
+	}
 }

@@ -162,7 +162,7 @@ func waitFor(t *testing.T, d *xdpfab.Domain, name, counter string, before uint64
 	if _, known := settled(t, d)[counter]; !known {
 		t.Fatalf("%s: there is no counter %q", name, counter)
 	}
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testnet.Patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if now := settled(t, d)[counter]; now == before+1 {
 			return
 		} else if now > before+1 {

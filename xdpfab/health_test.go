@@ -145,7 +145,7 @@ func TestInterfaceLost(t *testing.T) {
 			}
 			time.Sleep(20 * time.Millisecond) // most of them wait by now, and all may
 			dev.tell(cutOff)
-			within(t, "Done", near.Done())
+			closedWithin(t, "Done", near.Done())
 			for range waits {
 				select {
 				case err := <-results:
@@ -186,7 +186,7 @@ func TestInterfaceLost(t *testing.T) {
 	}
 }
 
-func within(t *testing.T, what string, done <-chan struct{}) {
+func closedWithin(t *testing.T, what string, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
@@ -200,7 +200,7 @@ func TestDoneAfterClose(t *testing.T) {
 	if err := near.Close(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, "Done", near.Done())
+	closedWithin(t, "Done", near.Done())
 	near.happened(cutOff) // too late to be the cause
 	if err := near.Err(); !errors.Is(err, ErrClosed) || errors.Is(err, ErrInterfaceLost) {
 		t.Errorf("Err: %v", err)

@@ -3,13 +3,13 @@
 package xdpfab_test
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -19,7 +19,7 @@ func TestResolveAfterPartition(t *testing.T) {
 	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		for _, lost := range []string{"requests", "answers"} {
 			t.Run(lost, func(t *testing.T) {
-				a.GiveUp = 150 * time.Millisecond
+				clock, a := xdpfab.NewClock(a)
 				f := setUp(t, a, 64)
 				p, err := f.client.Dial(ctx(t), f.server.Address(0))
 				if err != nil {
@@ -34,7 +34,10 @@ func TestResolveAfterPartition(t *testing.T) {
 					side = f.server
 				}
 				side.SetFaults(port.Faults{Loss: 1})
-				_, err = w.Add(ctx(t), 2)
+				err = afterSilence(t, clock, f, func() error {
+					_, err := w.Add(ctx(t), 2)
+					return err
+				})
 				var oe *xdpfab.OpError
 				if !errors.Is(err, xdpfab.ErrOutcomeUnknown) || !errors.As(err, &oe) {
 					t.Fatalf("in a partition: %v", err)
@@ -59,9 +62,23 @@ func TestResolveAfterPartition(t *testing.T) {
 	})
 }
 
+// afterSilence returns what an operation on an unreachable peer returns, and has the
+// client's time pass until it does.
+func afterSilence(t *testing.T, clock *xdpfab.Clock, f *fixture, op func() error) error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- op() }()
+	testnet.Eventually(t, "the operation is given up", func() bool {
+		clock.Forward(time.Second, f.client)
+		return len(done) > 0
+	})
+	return <-done
+}
+
+// A watch of a live peer goes on, for longer than a silent one would be given up,
+// and ends with the peer.
 func TestWatch(t *testing.T) {
 	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
-		a.GiveUp = 150 * time.Millisecond
 		ends := []struct {
 			name string
 			end  func(f *fixture, p *xdpfab.Peer)
@@ -73,24 +90,43 @@ func TestWatch(t *testing.T) {
 		}
 		for _, e := range ends {
 			t.Run(e.name, func(t *testing.T) {
+				clock, a := xdpfab.NewClock(a)
 				f := setUp(t, a, 64)
 				p, err := f.client.Dial(ctx(t), f.server.Address(0))
 				if err != nil {
 					t.Fatal(err)
 				}
-				short, cancel := context.WithTimeout(ctx(t), 400*time.Millisecond)
-				defer cancel()
-				if err := p.Watch(short); !errors.Is(err, context.DeadlineExceeded) {
-					t.Fatalf("watch of a live peer: %v", err)
+				watch := make(chan error, 1)
+				go func() { watch <- p.Watch(ctx(t)) }()
+				giveUp := f.client.Attr().GiveUp
+				for passed := time.Duration(0); passed < 3*giveUp; passed += giveUp / 8 {
+					before := received(t, f.client)
+					clock.Forward(giveUp/8, f.client)
+					testnet.Eventually(t, "a probe is answered", func() bool { return len(watch) > 0 || received(t, f.client) > before })
 				}
-				errs := make(chan error)
-				go func() { errs <- p.Watch(ctx(t)) }()
-				time.Sleep(20 * time.Millisecond)
+				if len(watch) > 0 {
+					t.Fatalf("watch of a live peer: %v", <-watch)
+				}
 				e.end(f, p)
-				if err := <-errs; !errors.Is(err, e.want) {
+				if e.want == xdpfab.ErrPeerSilent {
+					err = afterSilence(t, clock, f, func() error { return <-watch })
+				} else {
+					err = <-watch
+				}
+				if !errors.Is(err, e.want) {
 					t.Errorf("%v, want %v", err, e.want)
 				}
 			})
 		}
 	})
+}
+
+// received is how many packets have reached a domain.
+func received(t *testing.T, d *xdpfab.Domain) uint64 {
+	t.Helper()
+	all, err := d.Counters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all["packets_received"]
 }
