@@ -7,8 +7,9 @@ package faultwire
 import (
 	"encoding/binary"
 	"errors"
+	"io/fs"
+	"os"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
@@ -21,25 +22,62 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	testType = 0x88b6     // the other EtherType for local experiments (IEEE 802)
 	frameLen = 120        // bytes
-	patience = 20_000     // ms that a frame is waited for before the test fails
-	settled  = 60         // ms without a frame after which no more are expected
 	fillByte = byte(0xa5) // of everything behind the number
+	small    = 16         // frames that are under way at once, so that no queue overflows
 )
 
 // probe is a packet socket on a side: it sends numbered frames and sees what comes.
 type probe struct {
-	fd  int
-	to  unix.SockaddrLinklayer
-	hdr [14]byte
-	buf [4096]byte
+	wire *Wire
+	dir  Direction // that it sends in
+	fd   int
+	to   unix.SockaddrLinklayer
+	hdr  [14]byte
+	buf  [4096]byte
+}
+
+// newProbes makes a probe on either side of the wire. From then on no frames but
+// theirs are on it, so that counts are exact.
+func newProbes(t *testing.T, w *Wire) (a, b *probe) {
+	t.Helper()
+	for _, p := range w.pairs {
+		silence(t, p.A)
+		silence(t, p.B)
+	}
+	a, b = newProbe(t, w.A, w.B), newProbe(t, w.B, w.A)
+	a.wire, a.dir = w, AtoB
+	b.wire, b.dir = w, BtoA
+	// Once these are through, so is what the kernels sent before.
+	for _, way := range [][2]*probe{{a, b}, {b, a}} {
+		const last = 1 << 30
+		way[0].send(t, last)
+		for number(way[1].receive(t)) != last {
+		}
+	}
+	return a, b
+}
+
+// silence keeps a side's kernel from sending anything of its own.
+func silence(t *testing.T, s *testnet.Side) {
+	t.Helper()
+	err := s.Do(func() error {
+		err := os.WriteFile("/proc/sys/net/ipv6/conf/"+s.IfName+"/disable_ipv6", []byte("1"), 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func newProbe(t *testing.T, from, to *testnet.Side) *probe {
 	t.Helper()
-	const proto = testType>>8 | testType&0xff<<8
-	p := &probe{to: unix.SockaddrLinklayer{Protocol: proto, Ifindex: from.IfIndex, Halen: 6}}
+	const all = unix.ETH_P_ALL>>8&0xff | unix.ETH_P_ALL&0xff<<8
+	p := &probe{to: unix.SockaddrLinklayer{Protocol: all, Ifindex: from.IfIndex, Halen: 6}}
 	err := from.Do(func() (err error) {
-		p.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, proto)
+		p.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, all)
 		if err != nil {
 			return err
 		}
@@ -71,12 +109,12 @@ func (p *probe) send(t *testing.T, n int) {
 	}
 }
 
-// receive returns the next frame, or nil if none comes within the time.
-func (p *probe) receive(t *testing.T, ms int) []byte {
+// receive returns the next frame.
+func (p *probe) receive(t *testing.T) []byte {
 	t.Helper()
 	fds := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
-	for end := time.Now().Add(time.Duration(ms) * time.Millisecond); ; {
-		n, err := unix.Poll(fds, max(0, int(time.Until(end).Milliseconds())))
+	for {
+		n, err := unix.Poll(fds, int(testnet.Patience.Milliseconds()))
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -84,7 +122,7 @@ func (p *probe) receive(t *testing.T, ms int) []byte {
 			t.Fatal(err)
 		}
 		if n == 0 {
-			return nil
+			t.Fatalf("no frame within %v; the wire: %v", testnet.Patience, p.wire.Stats())
 		}
 		k, from, err := unix.Recvfrom(p.fd, p.buf[:], 0)
 		if err != nil {
@@ -109,20 +147,47 @@ func number(f []byte) int {
 	return int(binary.BigEndian.Uint32(f[14:]))
 }
 
-// exchange sends n frames in small bursts and returns the numbers that arrived.
-func exchange(t *testing.T, from, to *probe, n int) (got []int) {
+// sent waits until the wire has taken so many frames of the probe's since base, and
+// returns what it has done with them so far.
+func (p *probe) sent(t *testing.T, base Stats, n int) (done [numEvents]int) {
 	t.Helper()
-	take := func(ms int) {
-		for f := to.receive(t, ms); f != nil; f = to.receive(t, ms) {
-			got = append(got, number(f))
+	testnet.Eventually(t, "the wire takes what was sent", func() bool {
+		now := p.wire.Stats()
+		for e := range done {
+			done[e] = int(now[p.dir][e] - base[p.dir][e])
+		}
+		return done[Received] >= n
+	})
+	return done
+}
+
+// inFlight is how many frames the wire still has to deliver.
+func inFlight(done [numEvents]int) int {
+	return done[Received] - done[Cut] - done[Lost] + done[Duplicated] + done[Replayed] -
+		done[Overflowed] - done[Refused] - done[Forwarded]
+}
+
+// exchange sends n frames, numbered from first on, in small bursts and returns the
+// numbers that arrived. It goes by what the wire says it has done.
+func exchange(t *testing.T, from, to *probe, first, n int) (got []int) {
+	t.Helper()
+	base := from.wire.Stats()
+	take := func(forwarded int) {
+		for len(got) < forwarded {
+			got = append(got, number(to.receive(t)))
 		}
 	}
 	for i := range n {
-		from.send(t, i)
-		if i%16 == 15 {
-			take(1)
+		from.send(t, first+i)
+		if i%small == small-1 {
+			take(from.sent(t, base, i+1)[Forwarded])
 		}
 	}
-	take(settled)
+	var done [numEvents]int
+	testnet.Eventually(t, "the wire delivers what it holds", func() bool {
+		done = from.sent(t, base, n)
+		return inFlight(done) == 0
+	})
+	take(done[Forwarded])
 	return got
 }
