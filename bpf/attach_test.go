@@ -243,21 +243,19 @@ func TestKernelTrafficPasses(t *testing.T) {
 	}
 }
 
-// await returns the counters once they are as expected, or as they are after a
-// second: veth hands packets over in a softirq, maybe a later one.
+// await returns the counters once they are as expected, or as they are when patience
+// ends: veth hands packets over in a softirq, maybe a later one.
 func await(t *testing.T, p *Program, enough func([NumReasons]uint64) bool) (n [NumReasons]uint64) {
 	t.Helper()
 	var err error
-	for range 100 {
+	for end := time.Now().Add(testnet.Patience); ; time.Sleep(time.Millisecond) {
 		if n, err = p.Counters(); err != nil {
 			t.Fatal(err)
 		}
-		if enough(n) {
-			break
+		if enough(n) || time.Now().After(end) {
+			return n
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	return n
 }
 
 func send(to netip.Addr, frame []byte) error {

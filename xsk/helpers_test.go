@@ -7,7 +7,6 @@ package xsk
 import (
 	"encoding/binary"
 	"testing"
-	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -249,7 +248,7 @@ func (n *node) await(t testing.TB, total int, f func(frame []byte)) {
 		if got += k; k > 0 {
 			continue
 		}
-		ready, err := n.Poll(10*time.Second, nil)
+		ready, err := n.Poll(testnet.Patience, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ func TestReopenAtOnce(t *testing.T) {
 	u := newUMEM(t, 64)
 	for i := range 20 {
 		// Longer than the default: a busy machine takes its time to free the queue.
-		s, err := tryOpen(p.A, Config{UMEM: u, RXSize: 64, TXSize: 64, BindTimeout: 20 * time.Second})
+		s, err := tryOpen(p.A, Config{UMEM: u, RXSize: 64, TXSize: 64, BindTimeout: testnet.Patience})
 		if err != nil {
 			t.Fatalf("open %d: %v", i, err)
 		}

@@ -41,7 +41,7 @@ func exchange(t *testing.T, a, b *node, lane byte, total int) {
 // settle reaps until every frame is back.
 func settle(t *testing.T, n *node) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); n.pool.InFlight() > 0; {
+	for deadline := time.Now().Add(testnet.Patience); n.pool.InFlight() > 0; {
 		n.Kick()
 		n.pool.Reap(n.Completion(), 256)
 		if time.Now().After(deadline) {
@@ -183,7 +183,7 @@ func TestPacketOverSeveralChunks(t *testing.T) {
 	settle(t, a)
 	var got []byte
 	for more := true; more; {
-		if ready, err := b.Poll(10*time.Second, nil); !ready || err != nil {
+		if ready, err := b.Poll(testnet.Patience, nil); !ready || err != nil {
 			st, _ := b.Statistics()
 			t.Fatalf("after %d bytes: ready %v, %v; %+v", len(got), ready, err, st)
 		}
@@ -327,11 +327,7 @@ func TestOverflowIsCounted(t *testing.T) {
 // wait polls for something that the kernel does in its own time.
 func wait(t *testing.T, cond func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("condition not met")
-		}
-	}
+	testnet.Eventually(t, "the kernel's counters are as they should be", cond)
 }
 
 func TestPollWatchesOthersToo(t *testing.T) {

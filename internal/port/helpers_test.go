@@ -23,7 +23,7 @@ var (
 )
 
 // patience is how long a test waits for what must come; only a broken one does.
-const patience = time.Minute
+const patience = testnet.Patience
 
 // node is an open interface in a namespace.
 type node struct {

@@ -256,9 +256,11 @@ func TestDownAndUpAgain(t *testing.T) {
 	a, b := openPair(t, testnet.Options{}, Options{RingSize: 32})
 	s, qa := newStream(t, a, b, wire.Ethernet, 0), a.Queues()[0]
 	setUp(t, a.side, false)
+	queued := 0
 	for lap := range 5 {
 		for p := qa.Buffer(); p != nil; p = qa.Buffer() {
 			qa.Send(s.put(p, 0))
+			queued++
 		}
 		if err := qa.Flush(); !errors.Is(err, unix.ENETDOWN) {
 			t.Fatalf("lap %d: Flush while the interface is down: %v, want ENETDOWN", lap, err)
@@ -271,7 +273,10 @@ func TestDownAndUpAgain(t *testing.T) {
 			t.Fatalf("up again: %v, %d in flight", err, qa.pool.InFlight())
 		}
 	}
-	for len(s.receive(t, b.Queues()[0])) > 0 {
-	}
+	arrived := 0
+	testnet.Eventually(t, "what was queued meanwhile arrives", func() bool {
+		arrived += len(s.receive(t, b.Queues()[0]))
+		return arrived+int(qa.tally.lost.Load()) >= queued
+	})
 	s.run(t, qa, b.Queues()[0], 200, 8)
 }
