@@ -17,11 +17,11 @@ type Address uint32
 
 // AddressVector maps addresses to peers; fi_av(3).
 type AddressVector struct {
-	dom *Domain
+	object
 
 	mu      sync.Mutex
 	entries []avEntry
-	users   []*Endpoint // bound
+	bound   []*Endpoint
 }
 
 type avEntry struct {
@@ -37,7 +37,9 @@ func (d *Domain) NewAddressVector() (*AddressVector, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	return &AddressVector{dom: d}, nil
+	av := &AddressVector{}
+	av.open(d, "address vector")
+	return av, nil
 }
 
 // Insert adds the endpoint at addr (fi_av_insert): a MAC address for raw Ethernet
@@ -45,6 +47,9 @@ func (d *Domain) NewAddressVector() (*AddressVector, error) {
 // number. For an IP address the route is looked up and the next hop resolved,
 // which may take as long as ARP does. Nothing is sent to the peer itself.
 func (av *AddressVector) Insert(ctx context.Context, addr string) (Address, error) {
+	if err := av.ended(); err != nil {
+		return 0, err
+	}
 	a, link, err := av.dom.resolve(ctx, addr)
 	if err != nil {
 		return 0, err
@@ -77,25 +82,30 @@ func (av *AddressVector) Remove(a Address) error {
 		return fmt.Errorf("xdpfab: address %d: %w", a, ErrUnknownPeer)
 	}
 	av.entries[a].removed = true
-	users := slices.Clone(av.users)
+	bound := slices.Clone(av.bound)
 	av.mu.Unlock()
-	for _, ep := range users {
+	for _, ep := range bound {
 		ep.dropPeer(a)
 	}
 	return nil
 }
 
 // use and unuse note the endpoints that are bound.
-func (av *AddressVector) use(ep *Endpoint) {
+func (av *AddressVector) use(ep *Endpoint) error {
+	if err := av.hold(); err != nil {
+		return err
+	}
 	av.mu.Lock()
-	av.users = append(av.users, ep)
+	av.bound = append(av.bound, ep)
 	av.mu.Unlock()
+	return nil
 }
 
 func (av *AddressVector) unuse(ep *Endpoint) {
 	av.mu.Lock()
-	av.users = slices.DeleteFunc(av.users, func(x *Endpoint) bool { return x == ep })
+	av.bound = slices.DeleteFunc(av.bound, func(x *Endpoint) bool { return x == ep })
 	av.mu.Unlock()
+	av.drop()
 }
 
 // Lookup returns the text form of an address (fi_av_lookup).
@@ -116,12 +126,6 @@ func (av *AddressVector) lookup(a Address) (avEntry, error) {
 	return av.entries[a], nil
 }
 
-// Close reports ErrBusy as long as an endpoint is bound.
-func (av *AddressVector) Close() error {
-	av.mu.Lock()
-	defer av.mu.Unlock()
-	if n := len(av.users); n > 0 {
-		return fmt.Errorf("xdpfab: address vector: %d endpoints are bound, close them first: %w", n, ErrBusy)
-	}
-	return nil
-}
+// Close ends the use of the address vector. It reports ErrBusy as long as an endpoint
+// is bound. Closing twice is no error.
+func (av *AddressVector) Close() error { return av.close() }

@@ -13,8 +13,7 @@ import (
 // operations of the endpoints bound to it that ended well (Read) and badly
 // (ReadErr).
 type Counter struct {
-	dom   *Domain
-	users atomic.Int32
+	object
 	owner atomic.Pointer[driver]
 	value atomic.Uint64
 	errs  atomic.Uint64
@@ -38,7 +37,9 @@ func (d *Domain) NewCounter() (*Counter, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	return &Counter{dom: d, waiters: map[*counterWait]struct{}{}}, nil
+	c := &Counter{waiters: map[*counterWait]struct{}{}}
+	c.open(d, "counter")
+	return c, nil
 }
 
 // Read returns how many operations succeeded (fi_cntr_read). With manual
@@ -95,7 +96,7 @@ func (c *Counter) notify() {
 }
 
 func (c *Counter) over(w *counterWait) bool {
-	return c.value.Load() >= w.threshold || c.errs.Load() != w.errs
+	return c.value.Load() >= w.threshold || c.errs.Load() != w.errs || c.closed.Load()
 }
 
 // Wait returns when the value has reached threshold (fi_cntr_wait). It returns an
@@ -123,15 +124,20 @@ func (c *Counter) Wait(ctx context.Context, threshold uint64) error {
 		}
 	}
 	if c.value.Load() < threshold {
+		if err := c.ended(); err != nil {
+			return err
+		}
 		return fmt.Errorf("xdpfab: counter: an operation failed at %d of %d: %w", c.value.Load(), threshold, ErrAvailable)
 	}
 	return nil
 }
 
-// Close reports ErrBusy as long as an endpoint is bound.
+// Close ends the use of the counter. It reports ErrBusy as long as an endpoint is
+// bound. Who waits is released. Closing twice is no error.
 func (c *Counter) Close() error {
-	if n := c.users.Load(); n > 0 {
-		return fmt.Errorf("xdpfab: counter: %d endpoints are bound, close them first: %w", n, ErrBusy)
+	err := c.close()
+	if err == nil {
+		c.notify()
 	}
-	return nil
+	return err
 }

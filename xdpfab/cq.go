@@ -38,13 +38,12 @@ type CQAttr struct {
 // One goroutine reads at a time; any number may post. Endpoints that share a queue
 // share a poller.
 type CompletionQueue struct {
-	dom     *Domain
+	object
 	entries []Completion
 	mask    uint64
 	size    int64
 
 	reserved atomic.Int64 // places promised or taken; posters add, the reader subtracts
-	users    atomic.Int32 // endpoints bound
 	owner    atomic.Pointer[driver]
 
 	_       [64]byte
@@ -75,15 +74,19 @@ func (d *Domain) NewCompletionQueue(attr CQAttr) (*CompletionQueue, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	return &CompletionQueue{dom: d, entries: make([]Completion, n), mask: uint64(n - 1), size: int64(n), signal: newSignal()}, nil
+	q := &CompletionQueue{entries: make([]Completion, n), mask: uint64(n - 1), size: int64(n), signal: newSignal()}
+	q.open(d, "completion queue")
+	return q, nil
 }
 
 // bind notes an endpoint, and returns the driver that it has to run on: endpoints
 // that share a queue share an engine, so that the queue has one writer.
-func (q *CompletionQueue) bind(drv *driver) *driver {
-	q.users.Add(1)
+func (q *CompletionQueue) bind(drv *driver) (*driver, error) {
+	if err := q.hold(); err != nil {
+		return nil, err
+	}
 	q.owner.CompareAndSwap(nil, drv)
-	return q.owner.Load()
+	return q.owner.Load(), nil
 }
 
 // reserve takes a place for a completion to come.
@@ -185,6 +188,9 @@ func (q *CompletionQueue) Wait(ctx context.Context, n int) error {
 	q.want.Store(want)
 	defer q.want.Store(0)
 	for q.tail.Load()-want >= 1<<63 { // more than once when a late signal for an earlier wait comes in
+		if err := q.ended(); err != nil {
+			return err
+		}
 		if err := drv.wait(ctx, &q.signal); err != nil {
 			return err
 		}
@@ -193,12 +199,15 @@ func (q *CompletionQueue) Wait(ctx context.Context, n int) error {
 	return nil
 }
 
-// Close reports ErrBusy as long as an endpoint is bound.
+// Close ends the use of the queue. It reports ErrBusy as long as an endpoint is bound.
+// What has not been read can still be. Who waits is released. Closing twice is no error.
 func (q *CompletionQueue) Close() error {
-	if n := q.users.Load(); n > 0 {
-		return fmt.Errorf("xdpfab: completion queue: %d endpoints are bound, close them first: %w", n, ErrBusy)
+	err := q.close()
+	if drv := q.owner.Load(); err == nil && drv != nil {
+		q.signal.raise()
+		drv.eng.Wake() // who waits may be asleep in the port
 	}
-	return nil
+	return err
 }
 
 // complete is called by an endpoint for an operation of its own.

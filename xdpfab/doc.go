@@ -33,6 +33,9 @@
 //	fi_cq_sread          Wait                fi_cntr_wait        Counter.Wait
 //	fi_mr_reg            Domain.Register     fi_close            Close
 //
+// Close of a domain or fabric reports ErrBusy as long as anything on it is open, as
+// fi_close(3) does; Domain.CloseAll closes everything.
+//
 // Datatypes and operations are those of package atomic, memory is that of
 // package mr. Values in buffers are little-endian.
 //

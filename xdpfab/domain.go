@@ -65,12 +65,14 @@ type Domain struct {
 	regions   []*mr.Region // registered, for Close
 	pruneAt   int          // length at which closed ones are dropped from regions
 	owned     []*mr.Memory // allocated by NewRegion
+
+	children map[any]string // what was opened on the domain and is not closed, named; under mu
 }
 
 // newDomain puts engines on a device. The device is the domain's from here on,
 // also when this fails.
 func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
-	d := &Domain{attr: attr, dev: dev, table: mr.NewTable(), fabric: f, endpoints: map[uint16]*Endpoint{},
+	d := &Domain{attr: attr, dev: dev, table: mr.NewTable(), fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{},
 		end: end{done: make(chan struct{})}}
 	d.served.Store(&[]uint16{})
 	var secret [32]byte
@@ -161,19 +163,22 @@ func (d *Domain) Counters() (map[string]uint64, error) {
 	return all, nil
 }
 
-// Close ends every session (peers learn which of their operations never ran),
-// completes what waits, deregisters memory and frees the interface. Endpoints
-// are closed with it. Closing twice is no error.
-func (d *Domain) Close() error {
+// shut closes the domain, unless it has children that are not to be closed with it.
+func (d *Domain) shut(children bool) error {
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
 		return nil
 	}
+	if err := d.busy(); err != nil && !children {
+		d.mu.Unlock()
+		return err
+	}
 	d.closed = true
-	d.mu.Unlock()
+	d.endObjects()
 	d.end.set(fmt.Errorf("xdpfab: domain on %s: %w", d.dev.Info().Name, ErrClosed))
-	d.shut()
+	d.mu.Unlock()
+	d.quiesce()
 	if d.fabric != nil {
 		d.fabric.forget(d)
 	}
@@ -192,5 +197,5 @@ func (d *Domain) release() error {
 }
 
 // open reports the cause when the domain has ended. d.mu is held, so that what is
-// made under it is either refused here or ended by shut.
+// made under it is either refused here or ended by quiesce.
 func (d *Domain) open() error { return d.end.err() }

@@ -86,6 +86,9 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	d.turn++
 	ep.peers.Store(&[]*name{})
 	d.endpoints[number] = ep
+	if !attr.dials {
+		d.children[ep] = fmt.Sprintf("endpoint %d", number)
+	}
 	return ep, nil
 }
 
@@ -143,8 +146,11 @@ func (q *CompletionQueue) bindTo(ep *Endpoint, flags uint64) error {
 	if q.dom != ep.dom || ep.cq != nil {
 		return fmt.Errorf("xdpfab: endpoint %d wants one completion queue of its own domain: %w", ep.number, ErrBusy)
 	}
-	ep.cq = q
-	ep.drv = q.bind(ep.drv)
+	drv, err := q.bind(ep.drv)
+	if err != nil {
+		return err
+	}
+	ep.cq, ep.drv = q, drv
 	return nil
 }
 
@@ -155,8 +161,10 @@ func (av *AddressVector) bindTo(ep *Endpoint, flags uint64) error {
 	if av.dom != ep.dom || ep.av != nil {
 		return fmt.Errorf("xdpfab: endpoint %d wants one address vector of its own domain: %w", ep.number, ErrBusy)
 	}
+	if err := av.use(ep); err != nil {
+		return err
+	}
 	ep.av = av
-	av.use(ep)
 	return nil
 }
 
@@ -174,7 +182,9 @@ func (c *Counter) bindTo(ep *Endpoint, flags uint64) error {
 		}
 	}
 	if !slices.Contains(ep.counters(), c) {
-		c.users.Add(1)
+		if err := c.hold(); err != nil {
+			return err
+		}
 	}
 	for _, f := range directions {
 		ep.cntr[f] = c
@@ -257,6 +267,7 @@ func (ep *Endpoint) Close() error {
 	if d.endpoints[ep.number] == ep {
 		delete(d.endpoints, ep.number)
 	}
+	delete(d.children, ep)
 	d.mu.Unlock()
 	return nil
 }
@@ -279,13 +290,13 @@ func (ep *Endpoint) shut() {
 		}
 	}
 	if ep.cq != nil {
-		ep.cq.users.Add(-1)
+		ep.cq.drop()
 	}
 	if ep.av != nil {
 		ep.av.unuse(ep)
 	}
 	for _, c := range ep.counters() {
-		c.users.Add(-1)
+		c.drop()
 	}
 }
 

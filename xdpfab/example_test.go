@@ -35,8 +35,8 @@ func nodes() (client, server *xdpfab.Domain) {
 // A counter in another node's memory.
 func ExampleWord() {
 	client, server := nodes()
-	defer server.Close()
-	defer client.Close()
+	defer server.CloseAll()
+	defer client.CloseAll()
 	ctx := context.Background()
 
 	peer, err := client.Dial(ctx, server.Address(0))
@@ -60,8 +60,8 @@ func ExampleWord() {
 // Many counters at once.
 func ExampleVector() {
 	client, server := nodes()
-	defer server.Close()
-	defer client.Close()
+	defer server.CloseAll()
+	defer client.CloseAll()
 	ctx := context.Background()
 
 	peer, _ := client.Dial(ctx, server.Address(0))
@@ -78,8 +78,8 @@ func ExampleVector() {
 // A lock: who swaps 0 for its own number holds it.
 func ExampleRemote_CompareAndSwap() {
 	client, server := nodes()
-	defer server.Close()
-	defer client.Close()
+	defer server.CloseAll()
+	defer client.CloseAll()
 	ctx := context.Background()
 
 	peer, _ := client.Dial(ctx, server.Address(0))
@@ -96,8 +96,8 @@ func ExampleRemote_CompareAndSwap() {
 // Errors say what is known of the operation, and why.
 func ExampleOpError() {
 	client, server := nodes()
-	defer server.Close()
-	defer client.Close()
+	defer server.CloseAll()
+	defer client.CloseAll()
 	ctx := context.Background()
 
 	peer, _ := client.Dial(ctx, server.Address(0))
@@ -109,8 +109,8 @@ func ExampleOpError() {
 // The objects of libfabric: many operations in flight, completions from a queue.
 func ExampleEndpoint_FetchAtomic() {
 	client, server := nodes()
-	defer server.Close()
-	defer client.Close()
+	defer server.CloseAll()
+	defer client.CloseAll()
 	ctx := context.Background()
 
 	av, _ := client.NewAddressVector()

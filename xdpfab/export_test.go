@@ -23,7 +23,7 @@ func (d *Domain) Again(killed bool) (*Domain, error) {
 	if killed {
 		end.port.SetFaults(port.Faults{Loss: 1})
 	}
-	if err := d.Close(); err != nil {
+	if err := d.CloseAll(); err != nil {
 		return nil, err
 	}
 	end.port.SetFaults(port.Faults{})

@@ -131,7 +131,7 @@ func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 		}
 		if err != nil {
 			if i > 0 {
-				_ = doms[0].Close()
+				_ = doms[0].CloseAll()
 			}
 			return nil, nil, err
 		}

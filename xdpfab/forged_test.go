@@ -84,7 +84,7 @@ func TestForgedFrames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
+	defer server.CloseAll()
 	region, err := server.NewRegion("r", 4096)
 	if err != nil {
 		t.Fatal(err)

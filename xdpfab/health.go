@@ -70,11 +70,11 @@ func (d *Domain) fail(cause error) {
 	if !d.end.set(fmt.Errorf("xdpfab: %w", cause)) {
 		return
 	}
-	d.ending.Go(d.shut)
+	d.ending.Go(d.quiesce)
 }
 
-// shut closes endpoints and engines, once: whoever comes second waits for the first.
-func (d *Domain) shut() {
+// quiesce closes endpoints and engines, once: whoever comes second waits for the first.
+func (d *Domain) quiesce() {
 	d.shutOnce.Do(func() {
 		d.mu.Lock()
 		eps := make([]*Endpoint, 0, len(d.endpoints))

@@ -58,7 +58,7 @@ func watchedPipe(t *testing.T, attr DomainAttr) (near, far *Domain, dev *watched
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(near.Close(), far.Close()); err != nil {
+		if err := errors.Join(near.CloseAll(), far.CloseAll()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -176,7 +176,7 @@ func TestInterfaceLost(t *testing.T) {
 					t.Errorf("%s afterwards: %v", what, err)
 				}
 			}
-			if err := near.Close(); err != nil {
+			if err := near.CloseAll(); err != nil {
 				t.Error(err)
 			}
 			if err := near.Err(); !errors.Is(err, ErrInterfaceLost) {
@@ -197,7 +197,7 @@ func closedWithin(t *testing.T, what string, done <-chan struct{}) {
 
 func TestDoneAfterClose(t *testing.T) {
 	near, _, _ := watchedPipe(t, DomainAttr{})
-	if err := near.Close(); err != nil {
+	if err := near.CloseAll(); err != nil {
 		t.Fatal(err)
 	}
 	closedWithin(t, "Done", near.Done())
@@ -213,7 +213,7 @@ func TestCloseAsInterfaceIsLost(t *testing.T) {
 		near, _, dev := watchedPipe(t, DomainAttr{})
 		var both sync.WaitGroup
 		both.Go(func() { dev.tell(cutOff) })
-		both.Go(func() { _ = near.Close() })
+		both.Go(func() { _ = near.CloseAll() })
 		both.Wait()
 		if near.Err() == nil {
 			t.Fatal("no cause")

@@ -62,8 +62,8 @@ func TestMoreIsStarted(t *testing.T) {
 	for name, then := range cases {
 		t.Run(name, func(t *testing.T) {
 			a, b, _ := pipe(t)
-			defer b.Close()
-			defer a.Close()
+			defer b.CloseAll()
+			defer a.CloseAll()
 			key := uint64(1)
 			m, err := mr.Alloc(4096, mr.AllocOptions{})
 			if err != nil {

@@ -106,7 +106,7 @@ func TestResolveAfterClose(t *testing.T) {
 	if _, err := w.Add(short, 1); !errors.As(err, &oe) {
 		t.Fatal(err)
 	}
-	if err := f.client.Close(); err != nil {
+	if err := f.client.CloseAll(); err != nil {
 		t.Fatal(err)
 	}
 	if ran, _, err := oe.Resolve(ctx(t)); ran || !errors.Is(err, xdpfab.ErrOutcomeUnknown) || oe.Open() {

@@ -85,7 +85,7 @@ func TestWatch(t *testing.T) {
 			want error
 		}{
 			{"silence", func(f *fixture, _ *xdpfab.Peer) { f.server.SetFaults(port.Faults{Loss: 1}) }, xdpfab.ErrPeerSilent},
-			{"peer closes", func(f *fixture, _ *xdpfab.Peer) { _ = f.server.Close() }, xdpfab.ErrPeerClosed},
+			{"peer closes", func(f *fixture, _ *xdpfab.Peer) { _ = f.server.CloseAll() }, xdpfab.ErrPeerClosed},
 			{"closed here", func(_ *fixture, p *xdpfab.Peer) { _ = p.Close() }, xdpfab.ErrClosed},
 		}
 		for _, e := range ends {

@@ -47,6 +47,7 @@ func (d *Domain) Dial(ctx context.Context, addr string) (*Peer, error) {
 		return nil, err
 	}
 	p := &Peer{ep: ep, use: use, peer: use.peer, name: addr, watches: map[uint64]struct{}{}}
+	d.keep(p, "peer "+addr)
 	if err := p.do(ctx, call{verb: engine.VerbConnect}); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -99,6 +100,7 @@ func (p *Peer) Close() error {
 		p.unwatch(watch)
 	}
 	p.ep.hangUp(p.use)
+	p.ep.dom.forget(p)
 	return nil
 }
 

@@ -104,7 +104,7 @@ func TestWaitDuringClose(t *testing.T) {
 		for _, what := range []string{"cq", "counter"} {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				a, b, _ := pipe(t, DomainAttr{Progress: m}, DomainAttr{})
-				defer b.Close()
+				defer b.CloseAll()
 				av, _ := a.NewAddressVector()
 				cq, _ := a.NewCompletionQueue(CQAttr{})
 				cn, _ := a.NewCounter()
@@ -123,7 +123,7 @@ func TestWaitDuringClose(t *testing.T) {
 					}
 				}()
 				time.Sleep(50 * time.Millisecond)
-				if err := a.Close(); err != nil {
+				if err := a.CloseAll(); err != nil {
 					t.Error(err)
 				}
 				busy := a.drivers[0].busy.Load()
@@ -187,7 +187,7 @@ func TestReadAfterClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	cn, _ := dom.NewCounter()
-	if err := dom.Close(); err != nil {
+	if err := dom.CloseAll(); err != nil {
 		t.Fatal(err)
 	}
 	var c [1]Completion
@@ -215,7 +215,7 @@ func sleepLong(t *testing.T) context.Context {
 func TestSharedQueueWakes(t *testing.T) {
 	ctx := sleepLong(t)
 	dom, _ := openDead(t, 2, DomainAttr{})
-	defer dom.Close()
+	defer dom.CloseAll()
 	av, _ := dom.NewAddressVector()
 	cq, _ := dom.NewCompletionQueue(CQAttr{})
 	var eps [2]*Endpoint
@@ -243,7 +243,7 @@ func TestSharedQueueWakes(t *testing.T) {
 func TestCounterAddWakes(t *testing.T) {
 	ctx := sleepLong(t)
 	dom, _ := openDead(t, 1, DomainAttr{})
-	defer dom.Close()
+	defer dom.CloseAll()
 	av, _ := dom.NewAddressVector()
 	cn, _ := dom.NewCounter()
 	ep, _ := dom.NewEndpoint(EndpointAttr{})
@@ -286,12 +286,12 @@ func TestContextUnderLoad(t *testing.T) {
 	case <-time.After(testnet.Patience):
 		t.Errorf("a wait of 50 ms still lasts after %v", testnet.Patience)
 	}
-	_ = dom.Close()
+	_ = dom.CloseAll()
 }
 
 func TestCounterBinding(t *testing.T) {
 	dom, _ := openDead(t, 1, DomainAttr{})
-	defer dom.Close()
+	defer dom.CloseAll()
 	c1, _ := dom.NewCounter()
 	c2, _ := dom.NewCounter()
 	ep, _ := dom.NewEndpoint(EndpointAttr{})
@@ -302,7 +302,7 @@ func TestCounterBinding(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = ep.Close()
-	if n := c2.users.Load(); n != 0 {
+	if n := c2.users; n != 0 {
 		t.Errorf("refused counter has %d users", n)
 	}
 	ep, _ = dom.NewEndpoint(EndpointAttr{})
@@ -315,8 +315,8 @@ func TestCounterBinding(t *testing.T) {
 // A closed endpoint accepts nothing any more.
 func TestClosedEndpointStillServes(t *testing.T) {
 	a, b, _ := pipe(t, DomainAttr{})
-	defer a.Close()
-	defer b.Close()
+	defer a.CloseAll()
+	defer b.CloseAll()
 	p, err := a.Dial(context.Background(), b.Address(0))
 	if err != nil {
 		t.Fatal(err)
@@ -333,8 +333,8 @@ func TestClosedEndpointStillServes(t *testing.T) {
 
 func TestDialTakesNumberOne(t *testing.T) {
 	a, b, _ := pipe(t, DomainAttr{})
-	defer a.Close()
-	defer b.Close()
+	defer a.CloseAll()
+	defer b.CloseAll()
 	if _, err := a.Dial(context.Background(), b.Address(0)); err != nil {
 		t.Fatal(err)
 	}
@@ -347,8 +347,8 @@ func TestDialTakesNumberOne(t *testing.T) {
 // nothing behind.
 func TestGrowth(t *testing.T) {
 	a, b, _ := pipe(t, DomainAttr{})
-	defer a.Close()
-	defer b.Close()
+	defer a.CloseAll()
+	defer b.CloseAll()
 	for range 200 {
 		p, err := a.Dial(context.Background(), b.Address(0))
 		if err != nil {
@@ -372,13 +372,13 @@ func TestGrowth(t *testing.T) {
 
 func TestPeerNameAfterRemove(t *testing.T) {
 	a, b, _ := pipe(t, DomainAttr{Progress: ProgressAuto})
-	defer a.Close()
-	defer b.Close()
+	defer a.CloseAll()
+	defer b.CloseAll()
 	p, err := a.Dial(context.Background(), b.Address(0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = b.Close()
+	_ = b.CloseAll()
 	errc := make(chan error)
 	go func() { _, err := p.Lookup(context.Background(), "r"); errc <- err }()
 	time.Sleep(20 * time.Millisecond)
@@ -397,8 +397,8 @@ func TestPeerNameAfterRemove(t *testing.T) {
 // success, ever completes.
 func TestPostDuringCloseExactly(t *testing.T) {
 	a, b, _ := pipe(t, DomainAttr{})
-	defer b.Close()
-	defer a.Close()
+	defer b.CloseAll()
+	defer a.CloseAll()
 	av, _ := a.NewAddressVector()
 	cq, _ := a.NewCompletionQueue(CQAttr{})
 	ep, _ := a.NewEndpoint(EndpointAttr{Number: 3})

@@ -13,7 +13,7 @@ import (
 // Register lets peers address memory (fi_mr_reg): all of m or the part that the
 // options name, by a key that is chosen by the user or, unguessable, by the
 // provider. A region with a name is published: peers find key and size with
-// Peer.Lookup. Closing the region deregisters it; the domain's Close does so too.
+// Peer.Lookup. Closing the region deregisters it; the domain's CloseAll does so too.
 //
 // What the node's own code does to the bytes with sync/atomic is atomic against
 // what peers do, element by element. So is what another process does with the same

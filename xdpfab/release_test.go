@@ -39,7 +39,7 @@ func TestCallsOnClosedDomain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(a.Close(), b.Close()); err != nil {
+			if err := errors.Join(a.CloseAll(), b.CloseAll()); err != nil {
 				t.Fatal(err)
 			}
 			within(t, "calls", func() {
@@ -71,8 +71,8 @@ func TestCloseReleasesFullRing(t *testing.T) {
 		for name, m := range map[string]Progress{"auto": ProgressAuto, "manual": ProgressManual} {
 			t.Run(fmt.Sprint(what, "/", name), func(t *testing.T) {
 				a, b, _ := pipe(t, DomainAttr{Progress: m, GiveUp: time.Hour, IdleRetire: 3 * time.Hour}, DomainAttr{})
-				defer b.Close()
-				defer a.Close()
+				defer b.CloseAll()
+				defer a.CloseAll()
 				ctx := context.Background()
 				peer, err := a.Dial(ctx, b.Address(0))
 				if err != nil {
@@ -91,7 +91,7 @@ func TestCloseReleasesFullRing(t *testing.T) {
 				if what == "peer" {
 					within(t, "close", func() { _ = peer.Close() })
 				} else {
-					within(t, "close", func() { _ = a.Close() })
+					within(t, "close", func() { _ = a.CloseAll() })
 				}
 				within(t, "callers", calls.Wait)
 			})

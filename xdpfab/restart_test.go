@@ -46,7 +46,7 @@ func TestRestart(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer func() { _, _ = a.Close(), b.Close() }()
+				defer func() { _, _ = a.CloseAll(), b.CloseAll() }()
 				serveWord(t, b, k)
 				p, err := a.Dial(ctx(t), b.Address(0))
 				if err != nil {
@@ -104,7 +104,7 @@ func TestRegionRegisteredAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _, _ = a.Close(), b.Close() }()
+	defer func() { _, _ = a.CloseAll(), b.CloseAll() }()
 	key := uint64(7)
 	r := serveWord(t, b, &key)
 	p, err := a.Dial(ctx(t), b.Address(0))

@@ -31,7 +31,7 @@ func onVeth(t testing.TB, queues int, client, server xdpfab.DomainAttr) (a, b *x
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := d.Close(); err != nil {
+			if err := d.CloseAll(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -292,7 +292,7 @@ func TestVethManyNodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer doms[i].Close()
+		defer doms[i].CloseAll()
 	}
 	ep, err := doms[0].NewEndpoint(xdpfab.EndpointAttr{})
 	if err != nil {

@@ -47,8 +47,8 @@ func setUp(t testing.TB, attr xdpfab.DomainAttr, size int) *fixture {
 	f.client, f.server, err = xdpfab.Pipe(attr, xdpfab.DomainAttr{})
 	must(err)
 	t.Cleanup(func() {
-		must(f.client.Close())
-		must(f.server.Close())
+		must(f.client.CloseAll())
+		must(f.server.CloseAll())
 	})
 	register := func(key uint64, o mr.Options) *mr.Region {
 		m, err := mr.Alloc(1<<16, mr.AllocOptions{})
@@ -431,7 +431,7 @@ func TestClosing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(f.client.Close(), f.client.Close()); err != nil {
+	if err := errors.Join(f.client.CloseAll(), f.client.CloseAll()); err != nil {
 		t.Error(err)
 	}
 	if _, err := p.Lookup(ctx(t), "r"); !errors.Is(err, xdpfab.ErrClosed) {
@@ -476,7 +476,7 @@ func TestCloseReleasesWaiters(t *testing.T) {
 			errs <- err
 		}()
 		time.Sleep(20 * time.Millisecond)
-		if err := f.client.Close(); err != nil {
+		if err := f.client.CloseAll(); err != nil {
 			t.Error(err)
 		}
 		if err := <-errs; !errors.Is(err, xdpfab.ErrClosed) {
@@ -493,7 +493,7 @@ func TestAttributes(t *testing.T) {
 	for _, a := range bad {
 		if d, e, err := xdpfab.Pipe(a); err == nil {
 			t.Errorf("%+v accepted", a)
-			_ = errors.Join(d.Close(), e.Close())
+			_ = errors.Join(d.CloseAll(), e.CloseAll())
 		}
 	}
 }

@@ -92,7 +92,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(part(ctx, dom, &s), dom.Close())
+	return errors.Join(part(ctx, dom, &s), dom.CloseAll())
 }
 
 func (s *settings) open(ctx context.Context) (*xdpfab.Domain, error) {

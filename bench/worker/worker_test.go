@@ -26,7 +26,7 @@ func pair(t *testing.T, s *settings, attr xdpfab.DomainAttr) (*xdpfab.Domain, *x
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _, _ = a.Close(), b.Close() })
+	t.Cleanup(func() { _, _ = a.CloseAll(), b.CloseAll() })
 	memory, err := mr.Alloc(s.size, mr.AllocOptions{})
 	if err != nil {
 		t.Fatal(err)

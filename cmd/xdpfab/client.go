@@ -95,12 +95,12 @@ func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, err
 	defer cancel()
 	p, err := dom.Dial(ctx, peer)
 	if err != nil {
-		return nil, errors.Join(err, dom.Close())
+		return nil, errors.Join(err, dom.CloseAll())
 	}
 	return &client{dom: dom, peer: p, addr: peer}, nil
 }
 
-func (c *client) close() error { return c.dom.Close() }
+func (c *client) close() error { return c.dom.CloseAll() }
 
 // resent is how many frames had to be sent again so far.
 func (c *client) resent() uint64 {

@@ -46,7 +46,7 @@ func newNode(t *testing.T) *farNode {
 	n := &farNode{t: t, mem: m}
 	t.Cleanup(func() {
 		for _, d := range n.opened {
-			if err := d.Close(); err != nil {
+			if err := d.CloseAll(); err != nil {
 				t.Error(err)
 			}
 		}

@@ -221,7 +221,7 @@ func add(t *testing.T, side *testnet.Side, address string) uint64 {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	defer dom.Close()
+	defer dom.CloseAll()
 	peer, err := dom.Dial(limited(t), address)
 	if err != nil {
 		t.Fatal(err)

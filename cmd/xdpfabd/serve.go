@@ -178,7 +178,7 @@ func (s *server) notify(state string) {
 // closeLimit; the memories then stay, since pollers may still use them.
 func (s *server) close(mems []*mr.Memory) error {
 	closed := make(chan error, 1)
-	go func() { closed <- s.dom.Close() }()
+	go func() { closed <- s.dom.CloseAll() }()
 	select {
 	case err := <-closed:
 		s.log.Info("closed", "interface", s.cfg.Interface, "uptime", time.Since(s.began).Round(time.Millisecond).String())

@@ -94,7 +94,7 @@ func servePipe(t *testing.T, cfg Config) *piped {
 	if p.client, p.server, err = xdpfab.Pipe(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.client.Close() })
+	t.Cleanup(func() { _ = p.client.CloseAll() })
 	mems, err := allocate(cfg.Regions)
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func TestServeRefusesLiveSocket(t *testing.T) {
 	if err := <-second.done; !errors.Is(err, control.ErrLive) {
 		t.Errorf("second: %v; want ErrLive", err)
 	}
-	if err := second.client.Close(); err != nil {
+	if err := second.client.CloseAll(); err != nil {
 		t.Error(err)
 	}
 	checkStatus(t, cfg)

@@ -96,8 +96,8 @@ func TestEveryCounterHasHelp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.Close()
-	defer b.Close()
+	defer a.CloseAll()
+	defer b.CloseAll()
 	counters, err := a.Counters()
 	if err != nil {
 		t.Fatal(err)

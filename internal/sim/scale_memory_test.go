@@ -158,7 +158,7 @@ func domainBytes(t testing.TB) int {
 	}
 	size := (heap() - before) / (2 * pairs)
 	for _, d := range open {
-		if err := d.Close(); err != nil {
+		if err := d.CloseAll(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -73,7 +73,7 @@ func (a *adderArgs) run() error {
 	if err != nil {
 		return err
 	}
-	defer w.dom.Close()
+	defer w.dom.CloseAll()
 	if err := w.add(ctx, a.count); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (a *adderArgs) open(ctx context.Context) (w *adder, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, w.dom.Close())
+			err = errors.Join(err, w.dom.CloseAll())
 		}
 	}()
 	peer, err := w.dom.Dial(ctx, a.peer)

@@ -46,7 +46,7 @@ func TestDaemonStalled(t *testing.T) {
 func TestClientsKilled(t *testing.T) {
 	const n = 6
 	w := newWorld(t, setting{seed: 8, process: true, udp: true})
-	must(t, w.client.Close()) // the processes need the interface
+	must(t, w.client.CloseAll()) // the processes need the interface
 	w.wire.SetBoth(faultwire.Faults{Loss: 0.01, Replay: 0.2})
 	killClients(t, w, n)
 	s, err := w.daemon.status(t)
@@ -61,7 +61,7 @@ func TestClientsKilled(t *testing.T) {
 func retirement(t *testing.T) {
 	const n = 5
 	w := newWorld(t, setting{process: true, daemonArgs: []string{"--idle-retire", "31s"}})
-	must(t, w.client.Close())
+	must(t, w.client.CloseAll())
 	killClients(t, w, n)
 	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		s, err := w.daemon.status(t)

@@ -149,7 +149,7 @@ func daemonKills(t *testing.T, rnd *rand.Rand) {
 // clientKills kills clients.
 func clientKills(t *testing.T, rnd *rand.Rand) {
 	w := newWorld(t, setting{seed: rnd.Uint64(), udp: rnd.IntN(2) == 0, process: true})
-	must(t, w.client.Close())
+	must(t, w.client.CloseAll())
 	if w.addr == w.wire.B.MAC.String() { // UDP resolves by ARP, which gives up sooner than this weather ends
 		w.wire.SetBoth(mixed(rnd))
 	}

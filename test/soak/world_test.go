@@ -101,7 +101,7 @@ func openDomain(t *testing.T, side *testnet.Side, attr xdpfab.DomainAttr) (d *xd
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
+		if err := d.CloseAll(); err != nil {
 			t.Errorf("closing the domain on %s: %v", side.Name, err)
 		}
 	})

@@ -39,7 +39,7 @@ func open(t *testing.T, s *testnet.Side, attr xdpfab.DomainAttr) (d *xdpfab.Doma
 		t.Fatalf("%s: %v", s.Name, err)
 	}
 	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
+		if err := d.CloseAll(); err != nil {
 			t.Errorf("%s: closing: %v", s.Name, err)
 		}
 	})

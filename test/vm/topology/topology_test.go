@@ -60,7 +60,7 @@ func TestJumboMTU(t *testing.T) {
 	err := p.A.Do(func() error {
 		d, err := xdpfab.Open(limited(t), p.A.IfName, xdpfab.DomainAttr{})
 		if err == nil {
-			_ = d.Close()
+			_ = d.CloseAll()
 		}
 		return err
 	})
@@ -106,7 +106,7 @@ func TestVLAN(t *testing.T) {
 	err := p.A.Do(func() error {
 		d, err := xdpfab.Open(limited(t), p.A.IfName, xdpfab.DomainAttr{})
 		if err == nil {
-			_ = d.Close()
+			_ = d.CloseAll()
 		}
 		return err
 	})

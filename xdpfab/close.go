@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// Close frees the interface (fi_close). It reports ErrBusy, naming them, as long as
+// anything is open that belongs to the domain: endpoints, dialled peers, memory
+// regions, address vectors, completion queues, counters. Closing twice is no error.
+func (d *Domain) Close() error { return d.shut(false) }
+
+// CloseAll closes the domain and everything that belongs to it: it ends every session
+// (peers learn which of their operations never ran), completes what waits, deregisters
+// memory and frees the interface. Closing twice is no error.
+func (d *Domain) CloseAll() error { return d.shut(true) }
+
+// keep notes a child of the domain under a name for messages, and forget strikes it
+// out.
+func (d *Domain) keep(child any, name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.children[child] = name
+}
+
+func (d *Domain) forget(child any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.children, child)
+}
+
+// busy names what is open, or returns nil. d.mu is held.
+func (d *Domain) busy() error {
+	var names []string
+	for _, name := range d.children {
+		names = append(names, name)
+	}
+	for _, r := range d.regions {
+		if r.Bytes() != nil {
+			names = append(names, "region "+r.String())
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	const shown = 8
+	more := ""
+	if n := len(names); n > shown {
+		names, more = names[:shown], fmt.Sprintf(" and %d more", n-shown)
+	}
+	return fmt.Errorf("xdpfab: domain on %s: still open: %s%s: close them first, or everything with CloseAll: %w",
+		d.dev.Info().Name, strings.Join(names, "; "), more, ErrBusy)
+}
+
+// object is what address vectors, completion queues and counters have in common:
+// endpoints are bound to them, and while any is, they stay open.
+type object struct {
+	dom    *Domain
+	what   string
+	users  int         // endpoints bound; under dom.mu
+	closed atomic.Bool // written under dom.mu
+}
+
+// open makes the object a child of d, whose mu is held.
+func (o *object) open(d *Domain, what string) {
+	o.dom, o.what = d, what
+	d.children[o] = what
+}
+
+// hold notes that an endpoint is bound, and drop that one is bound no more.
+func (o *object) hold() error {
+	o.dom.mu.Lock()
+	defer o.dom.mu.Unlock()
+	if err := o.ended(); err != nil {
+		return err
+	}
+	o.users++
+	return nil
+}
+
+func (o *object) drop() {
+	o.dom.mu.Lock()
+	defer o.dom.mu.Unlock()
+	o.users--
+}
+
+// ended reports an error when the object is closed.
+func (o *object) ended() error {
+	if o.closed.Load() {
+		return fmt.Errorf("xdpfab: %s: %w", o.what, ErrClosed)
+	}
+	return nil
+}
+
+// close closes the object, unless endpoints are bound. Closing twice is no error.
+func (o *object) close() error {
+	o.dom.mu.Lock()
+	defer o.dom.mu.Unlock()
+	if o.users > 0 {
+		return fmt.Errorf("xdpfab: %s: %d endpoints are bound, close them first: %w", o.what, o.users, ErrBusy)
+	}
+	o.closed.Store(true)
+	delete(o.dom.children, o)
+	return nil
+}
+
+// endObjects closes the objects along with the domain. d.mu is held.
+func (d *Domain) endObjects() {
+	for child := range d.children {
+		if o, ok := child.(*object); ok {
+			o.closed.Store(true)
+		}
+	}
+	clear(d.children)
+}
