@@ -84,6 +84,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		d.memory = append(d.memory, m)
 		e, err := engine.New(engine.Config{
 			Port: port, Executor: m, Accept: d.accept, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret, Life: life, Clock: attr.clock,
+			Suspect: d.suspect,
 			Session: session.Config{
 				Window: attr.Window, GiveUp: attr.GiveUp,
 				RTOMin: attr.RTOMin, BaseRTT: attr.BaseRTT, IdleRetire: attr.IdleRetire,
@@ -107,6 +108,13 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	}
 	dev.Watch(d.happened)
 	return d, nil
+}
+
+// suspect has the way to a peer that does not answer looked up again.
+func (d *Domain) suspect(l wire.Link) {
+	if l.Kind != wire.Ethernet {
+		d.dev.Silent(l.RemoteIP)
+	}
 }
 
 // newLife names this life of the domain to its peers. It is never 0.

@@ -15,7 +15,8 @@ import (
 type name struct {
 	addr wire.Addr
 	peer *engine.Peer
-	uses int // under the endpoint's mu
+	uses int    // under the endpoint's mu
+	stop func() // ends the watch of the way there
 }
 
 // hold returns the name of an address for one more user. ep.mu is held.
@@ -29,6 +30,7 @@ func (ep *Endpoint) hold(a wire.Addr, link wire.Link) (*name, error) {
 		return nil, fmt.Errorf("xdpfab: %v: %w", a, err)
 	}
 	n := &name{addr: a, peer: p, uses: 1}
+	n.stop = ep.dom.dev.Follow(a, link, func(l wire.Link) { _ = p.SetLink(l) }) // of the same encapsulation, so it is taken
 	ep.names[a] = n
 	return n, nil
 }
@@ -41,6 +43,7 @@ func (ep *Endpoint) drop(n *name) {
 		return
 	}
 	delete(ep.names, n.addr)
+	n.stop()
 	ep.drv.call(func() {
 		ep.drv.eng.Collect(ep.ring)
 		n.peer.Close()
@@ -50,6 +53,7 @@ func (ep *Endpoint) drop(n *name) {
 // dropAll closes every name, on the engine's thread: the endpoint ends. ep.mu is held.
 func (ep *Endpoint) dropAll() {
 	for a, n := range ep.names {
+		n.stop()
 		n.peer.Close()
 		delete(ep.names, a)
 	}

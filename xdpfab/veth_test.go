@@ -86,6 +86,9 @@ func TestVeth(t *testing.T) {
 				if err := v.Add(ctx(t), at, ones, sums); err != nil || sums[999] != 1000 || !slices.IsSorted(sums) {
 					t.Errorf("%s: %v, last sum %d, want 1000", addr, err, sums[999])
 				}
+				if err := p.Close(); err != nil { // the next address is of the same endpoint, and would share its session
+					t.Fatal(err)
+				}
 			}
 		})
 	}
