@@ -93,7 +93,7 @@ func (a *app) workCmd() *cobra.Command {
 	link.register(c)
 	a.jsonFlag(c)
 	c.Flags().StringVar(&region, "region", "demo", "region of at least 512 bytes to work in")
-	c.Flags().IntVar(&clients, "clients", 8, "concurrent clients, each with a session")
+	c.Flags().IntVar(&clients, "clients", 8, "concurrent clients")
 	c.Flags().IntVar(&rounds, "rounds", 1000, "rounds of each client")
 	return c
 }
