@@ -97,8 +97,20 @@ func (s *Socket) bind(cfg *Config) error {
 		}
 	}
 	err := retry(cfg.BindTimeout, unix.EBUSY, func() error { return unix.Bind(s.fd, &addr) })
+	if errors.Is(err, unix.EINVAL) && addr.Flags&unix.XDP_ZEROCOPY != 0 {
+		// One errno for several things. If the queue can be bound in copy mode, it
+		// is zero-copy that the driver refuses. The socket is closed either way.
+		addr.Flags = addr.Flags&^unix.XDP_ZEROCOPY | unix.XDP_COPY
+		if unix.Bind(s.fd, &addr) == nil {
+			return explain(fmt.Sprintf("binding to queue %d of interface %d", cfg.Queue, cfg.IfIndex), err, zeroCopyCauses)
+		}
+	}
 	return bindError(err, cfg)
 }
+
+// zeroCopyCauses are those where copy mode would do.
+var zeroCopyCauses = []cause{{unix.EINVAL, ErrZeroCopy, "the driver refuses it for this device or these ring and chunk sizes " +
+	"(virtio-net: the hypervisor has to give the device iommu_platform=on); use Mode Copy or Auto"}}
 
 // retry calls f until it does not fail with errno any more, or time is up.
 func retry(timeout time.Duration, errno error, f func() error) error {

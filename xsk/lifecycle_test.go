@@ -39,6 +39,7 @@ func TestClosedSocketIsHarmless(t *testing.T) {
 	if err := u.Close(); !errors.Is(err, ErrInUse) {
 		t.Errorf("closing a UMEM in use: %v", err)
 	}
+	s.alwaysKick, s.alwaysWake = false, false // as with zero-copy, where the flags of the rings decide
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func TestClosedSocketIsHarmless(t *testing.T) {
 	_, perr := s.Poll(0, nil)
 	_, oerr := tryOpen(p.A, Config{Shared: s, Queue: 1})
 	for what, err := range map[string]error{
-		"kick": s.Kick().Err(), "statistics": serr, "poll": perr, "sharing": oerr,
+		"kick": s.Kick().Err(), "waking RX": s.WakeRX().Err(), "statistics": serr, "poll": perr, "sharing": oerr,
 	} {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("%s of a closed socket: %v, want ErrClosed", what, err)
@@ -116,29 +117,30 @@ func TestOpenErrors(t *testing.T) {
 		is    error
 		errno error // nil if refused before the kernel is asked
 	}{
-		"missing interface":     {Config{UMEM: other, IfIndex: 9999}, ErrNoInterface, unix.ENODEV},
-		"missing queue":         {Config{UMEM: other, Queue: 2}, ErrNoQueue, unix.EINVAL},
-		"far queue":             {Config{UMEM: other, Queue: 1 << 16}, ErrNoQueue, nil},
-		"busy queue":            {Config{UMEM: other, BindTimeout: -1}, ErrQueueBusy, unix.EBUSY},
-		"zero-copy":             {Config{UMEM: other, Queue: 1, Mode: ZeroCopy}, ErrZeroCopy, unix.EOPNOTSUPP},
-		"no UMEM":               {Config{}, ErrConfig, nil},
-		"UMEM twice":            {Config{UMEM: u, Queue: 1}, ErrInUse, nil},
-		"foreign UMEM":          {Config{UMEM: other, Shared: first}, ErrConfig, nil},
-		"shared with mode":      {Config{Shared: first, Mode: Copy}, ErrConfig, nil},
-		"shared with fill":      {Config{Shared: first, FillSize: 64}, ErrConfig, nil},
-		"negative interface":    {Config{UMEM: other, IfIndex: -1}, ErrConfig, nil},
-		"negative queue":        {Config{UMEM: other, Queue: -1}, ErrConfig, nil},
-		"odd RX":                {Config{UMEM: other, RXSize: 100}, ErrConfig, nil},
-		"negative TX":           {Config{UMEM: other, TXSize: -2}, ErrConfig, nil},
-		"huge completion":       {Config{UMEM: other, CompletionSize: 1 << 25}, ErrConfig, nil},
-		"no fill":               {Config{UMEM: other, FillSize: NoRing}, ErrConfig, nil},
-		"neither RX nor TX":     {Config{UMEM: other, RXSize: NoRing, TXSize: NoRing}, ErrConfig, nil},
-		"mode":                  {Config{UMEM: other, Mode: 7}, ErrConfig, nil},
-		"small budget":          {Config{UMEM: other, TXBudget: 31}, ErrConfig, nil},
-		"budget beyond TX":      {Config{UMEM: other, TXSize: 64, TXBudget: 65}, ErrConfig, nil},
-		"negative send buffer":  {Config{UMEM: other, SendBuffer: -1}, ErrConfig, nil},
-		"negative busy poll":    {Config{UMEM: other, BusyPoll: BusyPoll{Time: -1}}, ErrConfig, nil},
-		"huge busy-poll budget": {Config{UMEM: other, BusyPoll: BusyPoll{Budget: 1 << 16}}, ErrConfig, nil},
+		"missing interface":        {Config{UMEM: other, IfIndex: 9999}, ErrNoInterface, unix.ENODEV},
+		"missing queue":            {Config{UMEM: other, Queue: 2}, ErrNoQueue, unix.EINVAL},
+		"missing queue, zero-copy": {Config{UMEM: other, Queue: 2, Mode: ZeroCopy}, ErrNoQueue, unix.EINVAL},
+		"far queue":                {Config{UMEM: other, Queue: 1 << 16}, ErrNoQueue, nil},
+		"busy queue":               {Config{UMEM: other, BindTimeout: -1}, ErrQueueBusy, unix.EBUSY},
+		"zero-copy":                {Config{UMEM: other, Queue: 1, Mode: ZeroCopy}, ErrZeroCopy, unix.EOPNOTSUPP},
+		"no UMEM":                  {Config{}, ErrConfig, nil},
+		"UMEM twice":               {Config{UMEM: u, Queue: 1}, ErrInUse, nil},
+		"foreign UMEM":             {Config{UMEM: other, Shared: first}, ErrConfig, nil},
+		"shared with mode":         {Config{Shared: first, Mode: Copy}, ErrConfig, nil},
+		"shared with fill":         {Config{Shared: first, FillSize: 64}, ErrConfig, nil},
+		"negative interface":       {Config{UMEM: other, IfIndex: -1}, ErrConfig, nil},
+		"negative queue":           {Config{UMEM: other, Queue: -1}, ErrConfig, nil},
+		"odd RX":                   {Config{UMEM: other, RXSize: 100}, ErrConfig, nil},
+		"negative TX":              {Config{UMEM: other, TXSize: -2}, ErrConfig, nil},
+		"huge completion":          {Config{UMEM: other, CompletionSize: 1 << 25}, ErrConfig, nil},
+		"no fill":                  {Config{UMEM: other, FillSize: NoRing}, ErrConfig, nil},
+		"neither RX nor TX":        {Config{UMEM: other, RXSize: NoRing, TXSize: NoRing}, ErrConfig, nil},
+		"mode":                     {Config{UMEM: other, Mode: 7}, ErrConfig, nil},
+		"small budget":             {Config{UMEM: other, TXBudget: 31}, ErrConfig, nil},
+		"budget beyond TX":         {Config{UMEM: other, TXSize: 64, TXBudget: 65}, ErrConfig, nil},
+		"negative send buffer":     {Config{UMEM: other, SendBuffer: -1}, ErrConfig, nil},
+		"negative busy poll":       {Config{UMEM: other, BusyPoll: BusyPoll{Time: -1}}, ErrConfig, nil},
+		"huge busy-poll budget":    {Config{UMEM: other, BusyPoll: BusyPoll{Budget: 1 << 16}}, ErrConfig, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := tryOpen(p.A, c.cfg)

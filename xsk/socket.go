@@ -92,7 +92,7 @@ func (s *Socket) setup(cfg *Config, sameQueue bool) error {
 	// In copy mode the kernel sends within the call and never otherwise. Without
 	// need-wakeup the flags stay silent, and busy polling is driven by the calls.
 	s.alwaysWake = cfg.BusyPoll.Time > 0
-	s.alwaysKick = s.mode == Copy || cfg.NoNeedWakeup || s.alwaysWake
+	s.alwaysKick = s.mode == Copy || cfg.NoNeedWakeup || s.alwaysWake || cfg.TXSize == NoRing
 	return nil
 }
 
@@ -141,6 +141,7 @@ func (s *Socket) Close() error {
 		return nil
 	}
 	s.closed = true
+	s.alwaysKick, s.alwaysWake = true, true // so that both ask the kernel, which says EBADF
 	s.detach()
 	var errs []error
 	if s.queue != nil {

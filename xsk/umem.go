@@ -204,8 +204,10 @@ func (u *UMEM) Chunks() int { return int(u.size / u.chunkSize) }
 func (u *UMEM) ChunkSize() int { return int(u.chunkSize) }
 
 // MaxRX is the longest frame, in bytes from the Ethernet header on, that can be
-// received into one chunk: headrooms take their share. A frame to be sent may
-// fill the chunk.
+// received into one chunk in copy mode: headrooms take their share. With zero-copy
+// some drivers round it down to whole KiB and cut longer frames off without a sign
+// (igb, igc, ixgbe: 1024 bytes of a chunk of 2048, 3072 of 4096); use chunks of 4096
+// for Ethernet's MTU. A frame to be sent may fill the chunk.
 func (u *UMEM) MaxRX() int { return int(u.chunkSize) - u.headroom - rxHeadroom }
 
 // Pages is the kind of memory that the UMEM got.

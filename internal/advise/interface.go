@@ -20,7 +20,7 @@ func zeroCopy(s *Snapshot) Finding {
 	case !s.Interface.FeaturesKnown:
 		return notApplicable("Linux %s does not tell what a driver can (6.3 does)", s.System.Kernel)
 	case p.Copy == "zero-copy":
-		return ok("native XDP, zero-copy (%s)", s.Interface.Driver)
+		return ok("native XDP; the driver %s offers zero-copy", s.Interface.Driver)
 	}
 	return advice("a NIC whose driver has it: see docs/tuning.md", "%s XDP, copy (%s)", p.XDP, s.Interface.Driver)
 }
@@ -59,16 +59,21 @@ const xskQueues = 64
 func mtu(s *Snapshot) Finding {
 	i := s.Interface
 	if i.MTU >= nic.MinMTU && i.MTU <= nic.MaxMTU {
-		return ok("%d bytes, in buffers of %d", i.MTU, bufferSize(i.MTU))
+		return ok("%d bytes, in buffers of %d", i.MTU, bufferSize(i.Driver, i.MTU))
 	}
 	return advice(fmt.Sprintf("ip link set dev %s mtu %d", i.Name, min(max(i.MTU, 1500), nic.MaxMTU)), "%d bytes", i.MTU)
 }
 
 // bufferSize is that of the packet buffers for an MTU, in bytes: half a page, if a
-// packet with a VLAN tag and the kernel's headroom of 256 bytes fit.
-func bufferSize(mtu int) int {
-	const small, headroom, ethernet = 2048, 256, 18
-	if mtu+ethernet+headroom <= small {
+// packet with a VLAN tag fits into what is left beside the kernel's headroom. Where
+// zero-copy is possible that is rounded down to whole KiB, as some drivers do.
+func bufferSize(driver string, mtu int) int {
+	const small, headroom, ethernet, unit = 2048, 256, 18, 1024
+	room := small - headroom
+	if driver != "veth" {
+		room = room &^ (unit - 1)
+	}
+	if mtu+ethernet <= room {
 		return small
 	}
 	return 2 * small
@@ -81,9 +86,9 @@ const queueBuffers = xsk.DefaultRingSize
 // packetMemory is that of all queues, in bytes.
 func (s *Snapshot) packetMemory() int {
 	if s.Interface == nil {
-		return 2 * queueBuffers * bufferSize(1500)
+		return 2 * queueBuffers * bufferSize("", 1500)
 	}
-	return s.Interface.RXQueues * 2 * queueBuffers * bufferSize(s.Interface.MTU)
+	return s.Interface.RXQueues * 2 * queueBuffers * bufferSize(s.Interface.Driver, s.Interface.MTU)
 }
 
 // rxRing: a zero-copy driver fills its ring from the packet buffers. With more

@@ -174,6 +174,8 @@ func (i *Interface) Plan() Plan {
 		p.XDP, p.Copy = "native", "copy"
 		if i.features&XDPZeroCopy != 0 {
 			p.Copy = "zero-copy"
+			note("the driver offers zero-copy, but not for every device (virtio-net: only with iommu_platform=on); " +
+				"what a queue really gets is only known when it is bound")
 		}
 	}
 	p.Usable = len(p.Problems) == 0

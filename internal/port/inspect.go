@@ -58,9 +58,6 @@ func inspect(ifname string) (nic, error) {
 	}
 	// An alternative name finds the interface too; everything below wants the real one.
 	n.name, n.index, n.mac, n.mtu = a.Name, a.Index, wire.MAC(a.HardwareAddr), a.MTU
-	if n.chunk, err = chunkSize(n.name, n.mtu); err != nil {
-		return n, err
-	}
 	return n, n.ethtool(a.NumRxQueues, a.NumTxQueues)
 }
 

@@ -57,6 +57,9 @@ func Open(ifname string, o Options) (*Interface, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := n.fit(&o); err != nil {
+		return nil, err
+	}
 	count, err := n.use(o.Queues)
 	if err != nil {
 		return nil, err
