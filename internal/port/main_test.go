@@ -45,7 +45,7 @@ func TestMissingPrivilegesAreNamed(t *testing.T) {
 		want, not  []string
 	}{
 		{"all there", "--bounding-set=+all", []string{"permission=false <nil>"}, nil},
-		{"no CAP_NET_ADMIN", "--bounding-set=-net_admin", []string{"CAP_NET_ADMIN"}, []string{"CAP_NET_RAW", "CAP_BPF", "CAP_IPC_LOCK"}},
+		{"no CAP_NET_ADMIN", "--bounding-set=-net_admin", []string{"CAP_NET_ADMIN", "setcap cap_net_admin,cap_net_raw,cap_bpf,cap_perfmon,cap_ipc_lock+ep"}, []string{"CAP_NET_RAW", "CAP_BPF", "CAP_IPC_LOCK"}},
 		{"no CAP_NET_RAW", "--bounding-set=-net_raw", []string{"CAP_NET_RAW"}, []string{"CAP_NET_ADMIN", "CAP_BPF", "CAP_IPC_LOCK"}},
 		{"no CAP_BPF, but CAP_SYS_ADMIN", "--bounding-set=-bpf", []string{"permission=false <nil>"}, nil},
 		{"no CAP_BPF", "--bounding-set=-bpf,-sys_admin", []string{"CAP_BPF"}, []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_IPC_LOCK"}},

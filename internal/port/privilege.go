@@ -41,6 +41,7 @@ func checkPrivileges(pinned uint64) error {
 	if err := unix.Capget(&hdr, &sets[0]); err != nil {
 		return fmt.Errorf("port: reading the capabilities: %w", err)
 	}
+	// The remedy names everything that is needed: setcap replaces what was there.
 	has := func(bit uint) bool { return sets[bit/32].Effective&(1<<(bit%32)) != 0 }
 	want := privileges
 	var limit unix.Rlimit
@@ -51,9 +52,9 @@ func checkPrivileges(pinned uint64) error {
 	}
 	var missing, caps []string
 	for _, p := range want {
+		caps = append(caps, strings.ToLower(p.name))
 		if !has(p.bit) && !has(p.or) {
 			missing = append(missing, p.name+" ("+p.why+")")
-			caps = append(caps, strings.ToLower(p.name))
 		}
 	}
 	if missing == nil {
