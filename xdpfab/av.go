@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -60,12 +61,19 @@ func (av *AddressVector) Insert(ctx context.Context, addr string) (Address, erro
 	return Address(len(av.entries) - 1), nil
 }
 
+// errHopSilent is why a search for the next hop ends before its own limit.
+var errHopSilent = errors.New("no answer within the give-up time")
+
 // resolve reads an address and finds the way to it.
 func (d *Domain) resolve(ctx context.Context, addr string) (wire.Addr, wire.Link, error) {
 	a, err := wire.ParseAddr(addr)
 	if err != nil {
 		return a, wire.Link{}, fmt.Errorf("xdpfab: %w", err)
 	}
+	// Finding the next hop takes 3 s if it is silent, and is no reason to wait longer
+	// than for the peer itself.
+	ctx, cancel := context.WithTimeoutCause(ctx, d.attr.GiveUp, errHopSilent)
+	defer cancel()
 	link, err := d.dev.Link(ctx, a)
 	if err != nil {
 		return a, link, fmt.Errorf("xdpfab: %s: %w", addr, err)

@@ -104,3 +104,13 @@ func TestVethChangesSurvived(t *testing.T) {
 		t.Errorf("%v, %v", a.Err(), b.Err())
 	}
 }
+
+// Looking for a next hop that does not answer takes no longer than the peer itself
+// may: the kernel would go on for 3 s.
+func TestVethSilentHop(t *testing.T) {
+	a, _, pair := onVeth(t, 1, xdpfab.DomainAttr{UDP: true, GiveUp: 100 * time.Millisecond}, xdpfab.DomainAttr{})
+	_, err := a.Dial(ctx(t), pair.B.IP4.Next().String())
+	if err == nil || !strings.Contains(err.Error(), "no answer within the give-up time") {
+		t.Errorf("%v", err)
+	}
+}
