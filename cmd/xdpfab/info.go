@@ -203,7 +203,8 @@ func (i *interfaceEntry) text(w io.Writer) {
 	fmt.Fprintf(w, "XDP features\t%s\n", features)
 	fmt.Fprintf(w, "XDP attached\t%s\n", attached)
 	if i.Plan.Usable {
-		fmt.Fprintf(w, "xdpfab would use\t%s XDP, %s, %d queues\n", i.Plan.XDP, i.Plan.Copy, i.Plan.Queues)
+		fmt.Fprintf(w, "xdpfab would use\t%s XDP, %s, %d queues%s\n", i.Plan.XDP, i.Plan.Copy, i.Plan.Queues,
+			ifThen(i.Plan.XDP == "generic", "; only with --generic, and refuses otherwise"))
 	} else {
 		fmt.Fprintf(w, "xdpfab can not use it\t%s\n", strings.Join(i.Plan.Problems, "; "))
 	}

@@ -87,6 +87,10 @@ func (a *app) stat(c *cobra.Command, f *statFlags) error {
 			}
 			return err
 		}
+		if f.ifname != "" && r.Elsewhere() {
+			return fmt.Errorf("%w: %s is that of process %d, which serves the %s of another network namespace; name the right socket with --control",
+				control.ErrNoDaemon, f.path, r.PID, r.Interface.Name)
+		}
 		if err := errors.Join(a.print(&r, func(w io.Writer) { r.text(w, f.all) }), a.flush()); err != nil {
 			return err
 		}

@@ -83,7 +83,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	cmd.RunE = func(*cobra.Command, []string) error {
 		cfg, err := a.load(flags.Changed)
 		if err != nil {
-			return &exitError{exitUsage, err}
+			return &exitError{code: exitUsage, err: err}
 		}
 		switch {
 		case a.print:
@@ -202,12 +202,12 @@ func (f *file) forget(key string) {
 
 // errInterface marks an error as one that the interface or the privileges are to
 // blame for.
-func errInterface(err error) error { return &exitError{exitInterface, err} }
+func errInterface(err error) error { return &exitError{code: exitInterface, err: err} }
 
 // errFailure marks an error as one of running; one that is marked stays so.
 func errFailure(err error) error {
 	if err == nil || errors.As(err, new(*exitError)) {
 		return err
 	}
-	return &exitError{exitFailure, err}
+	return &exitError{code: exitFailure, err: err}
 }

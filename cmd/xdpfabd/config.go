@@ -108,6 +108,9 @@ func (c Config) validate() []problem {
 	} else if len(c.controlPath()) > maxSocketPath {
 		add("control", "path of %d bytes: want at most %d", len(c.controlPath()), maxSocketPath)
 	}
+	if c.RTOMin >= c.GiveUp {
+		add("rto-min", "%v: want less than the %v of give-up, or nothing is ever sent again", c.RTOMin, c.GiveUp)
+	}
 	names, keys := map[string]int{}, map[uint64]int{}
 	for i, r := range c.Regions {
 		at := fmt.Sprintf("region[%d].", i)

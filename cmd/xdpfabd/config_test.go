@@ -113,6 +113,7 @@ var wrongFiles = map[string]struct{ text, want string }{
 	"spin":           {"s = '''\n\n'''\nspin = \"50\"", `x.toml:4: spin: "50": want a time from 1ns to 1h0m0s`},
 	"copy":           {"copy = \"zerocopy\"", `x.toml:1: copy: "zerocopy": want "auto", "copy" or "zero-copy"`},
 	"window":         {"window = 0", `x.toml:1: window: "0": want a number from 1 to 64`},
+	"never again":    {"interface=\"e\"\nrto-min = \"10s\"\ngive-up = \"1s\"", `x.toml:2: rto-min: 10s: want less than the 1s of give-up`},
 	"idle":           {"interface=\"e\"\nidle-retire = \"1s\"", `x.toml:2: idle-retire: idle retirement after 1s: want more than`},
 	"interface":      {"queues = 1", `interface: missing: set it`},
 	"interface name": {"interface = \"eth 0\"", `x.toml:1: interface: "eth 0": want the name of a network interface`},
@@ -194,13 +195,15 @@ func TestParseRegion(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":           "want name=size",
-		"a":          "want name=size",
-		"=1":         "name: ",
-		"a=1q":       "size: ",
-		"a=1:rx":     `"rx": want ro, wo`,
-		"a=1:ro,":    `"": want ro, wo`,
-		"a=1:key=zz": "key: ",
+		"":                            "want name=size",
+		"a":                           "want name=size",
+		"=1":                          "name: ",
+		"a=1q":                        "size: ",
+		"a=1:rx":                      `"rx": want ro, wo`,
+		"a=1:ro,":                     `"": want ro, wo`,
+		"a=1:key=zz":                  "key: ",
+		"a=1:ro,wo":                   `access: given twice, as "ro" and "wo"`,
+		"a=1:key=1,access=both,key=2": "key: given twice",
 	} {
 		if _, err := parseRegion(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %s", text, err, want)

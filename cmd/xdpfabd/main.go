@@ -39,6 +39,7 @@ const (
 type exitError struct {
 	code int
 	err  error
+	told bool // in the log
 }
 
 func (e *exitError) Error() string { return e.err.Error() }
@@ -54,9 +55,15 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintf(stderr, "xdpfabd: %v\n", err)
-	var exit *exitError
-	if errors.As(err, &exit) {
+	if exit := new(exitError); !errors.As(err, &exit) || !exit.told {
+		fmt.Fprintf(stderr, "xdpfabd: %v\n", err)
+	}
+	return exitCode(err)
+}
+
+// exitCode is what an error makes the process end with.
+func exitCode(err error) int {
+	if exit := new(exitError); errors.As(err, &exit) {
 		return exit.code
 	}
 	return exitUsage // what cobra itself complains of

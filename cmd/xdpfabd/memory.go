@@ -7,6 +7,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -34,6 +37,31 @@ func (r RegionConfig) memory() (*mr.Memory, error) {
 		return mr.Memfd("xdpfab:"+r.Name, r.Size)
 	}
 	return mr.File(r.Backing, r.Size)
+}
+
+// claimFiles marks the regions' files as served, and warns of those that another
+// process serves too: nothing is lost, as both are atomic, but it is rarely meant.
+// release ends it; so does the end of the process.
+func claimFiles(regions []RegionConfig, log *slog.Logger) (release func()) {
+	var fds []int
+	for _, r := range regions {
+		if !r.isFile() {
+			continue
+		}
+		fd, err := unix.Open(r.Backing, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue // it was opened a moment ago: somebody moved it away
+		}
+		fds = append(fds, fd)
+		if errors.Is(unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
+			log.Warn("another process serves this file as well: both change the same memory", "region", r.Name, "file", r.Backing)
+		}
+	}
+	return func() {
+		for _, fd := range fds {
+			_ = unix.Close(fd)
+		}
+	}
 }
 
 func free(mems []*mr.Memory) error {

@@ -141,7 +141,9 @@ func parseRegion(s string) (RegionConfig, error) {
 	if more != "" {
 		settings = append(settings, strings.Split(more, ",")...)
 	}
+	given := map[string]string{}
 	for _, setting := range settings {
+		short := setting
 		if long := shorthands[setting]; long != "" {
 			setting = long
 		}
@@ -150,6 +152,10 @@ func parseRegion(s string) (RegionConfig, error) {
 		if o == nil {
 			return r, wants(setting, "ro, wo, rw, memfd, key=…, access=…, backing=… or huge=…")
 		}
+		if other, twice := given[key]; twice {
+			return r, fmt.Errorf("%s: given twice, as %q and %q: want one", key, other, short)
+		}
+		given[key] = short
 		if err := o.at(&r).Set(value); err != nil {
 			return r, fmt.Errorf("%s: %w", key, err)
 		}

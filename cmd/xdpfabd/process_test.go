@@ -6,6 +6,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -278,9 +279,9 @@ func TestProcessRefuses(t *testing.T) {
 		code int
 		want []string
 	}{
-		"second daemon":             {net.B, first.path, nil, nil, exitInterface, []string{pid, "serves " + net.B.IfName}},
+		"second daemon":             {net.B, first.path, nil, nil, exitInterface, []string{pid, "serves " + net.B.IfName, "already"}},
 		"second daemon, own socket": {net.B, socketPath(t), nil, nil, exitInterface, []string{"in use by another xdpfab"}},
-		"socket of another":         {net.A, first.path, nil, nil, exitFailure, []string{pid, "choose another path"}},
+		"socket of another":         {net.A, first.path, nil, nil, exitFailure, []string{pid, "of another network namespace", "leave it alone", "choose another path"}},
 		"missing interface":         {net.A, socketPath(t), nil, []string{"--interface", "nope0"}, exitInterface, []string{"nope0"}},
 		"zero-copy on veth":         {net.A, socketPath(t), nil, []string{"--copy=zero-copy"}, exitInterface, []string{"zero-copy"}},
 		"too many queues":           {net.A, socketPath(t), nil, []string{"--queues=2"}, exitInterface, []string{"queues"}},
@@ -464,5 +465,36 @@ func TestProcessAddressChanges(t *testing.T) {
 	p.signal(t, syscall.SIGTERM)
 	if code := p.code(t); code != exitOK {
 		t.Errorf("exit code %d, want 0", code)
+	}
+}
+
+// Fatal errors are log lines where log lines are JSON, and the exit code stays.
+func TestProcessFailsInJSON(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{})
+	p := launch(t, net.B, socketPath(t), nil, "--interface", "nope0", "--log-format", "json")
+	if code := p.code(t); code != exitInterface {
+		t.Errorf("exit code %d, want 5", code)
+	}
+	for line := range strings.Lines(p.out.String()) {
+		var record map[string]any
+		if err := json.Unmarshal([]byte(line), &record); err != nil || !strings.Contains(line, "nope0") || record["level"] != "ERROR" {
+			t.Errorf("line %q: %v", line, err)
+		}
+	}
+	if p.out.String() == "" {
+		t.Error("nothing was said")
+	}
+}
+
+// Two daemons on one file are possible, and said to be.
+func TestProcessSharedFile(t *testing.T) {
+	one, two := testnet.NewPair(t, testnet.Options{}), testnet.NewPair(t, testnet.Options{})
+	region := "ledger=4KiB:backing=" + filepath.Join(t.TempDir(), "ledger")
+	first := launch(t, one.B, socketPath(t), nil, "--region", region)
+	first.ready(t)
+	second := launch(t, two.B, socketPath(t), nil, "--region", region)
+	second.said(t, "another process serves this file as well")
+	if strings.Contains(first.out.String(), "another process serves") {
+		t.Error("the first one warns")
 	}
 }

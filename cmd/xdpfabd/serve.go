@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -28,27 +29,53 @@ import (
 // seconds. What is not done by then the kernel does when the process ends.
 const closeLimit = 1500 * time.Millisecond
 
-// start runs the daemon until a signal ends it. Memory comes before the
-// interface, so that what is short of memory disturbs no traffic.
+// start runs the daemon until a signal ends it. What disturbs nobody comes first: the
+// control socket, which tells whether another daemon is there, then memory, and only
+// then the interface.
 func start(cfg Config, stderr io.Writer) error {
 	log := newLogger(cfg, stderr)
+	err := begin(cfg, log)
+	if err != nil && cfg.LogFormat == logJSON {
+		log.Error("xdpfabd failed", "error", err.Error())
+		return &exitError{code: exitCode(err), err: err, told: true}
+	}
+	return err
+}
+
+func begin(cfg Config, log *slog.Logger) error {
 	ctx, stop := untilSignal(log)
 	defer stop()
+	l, listenErr := control.Listen(cfg.controlPath())
+	if listenErr != nil && !errors.Is(listenErr, fs.ErrPermission) {
+		return explainListen(cfg, listenErr)
+	}
+	if l == nil { // who may not make the socket lacks more, as a rule: Open names that first
+		l = noListener{}
+	}
 	mems, err := allocate(cfg.Regions)
 	if err != nil {
-		return errFailure(err)
+		return errors.Join(errFailure(err), l.Close())
 	}
+	defer claimFiles(cfg.Regions, log)()
 	attr := cfg.domainAttr()
 	attr.Log = log
 	dom, err := xdpfab.Open(ctx, cfg.Interface, attr)
 	if ctx.Err() != nil && dom == nil {
-		return errFailure(free(mems)) // asked to end before it began
+		return errFailure(errors.Join(free(mems), l.Close())) // asked to end before it began
 	}
 	if err != nil {
-		return errors.Join(errInterface(explainOpen(cfg, err)), free(mems))
+		return errors.Join(errInterface(explainOpen(cfg, err)), free(mems), l.Close())
 	}
-	return errFailure(serve(ctx, dom, cfg, mems, log))
+	if listenErr != nil {
+		return errors.Join(errFailure(listenErr), dom.Close(), free(mems))
+	}
+	return errFailure(serve(ctx, dom, cfg, mems, l, log))
 }
+
+// noListener stands for one that could not be had.
+type noListener struct{ net.Listener }
+
+func (noListener) Close() error { return nil }
 
 func newLogger(cfg Config, w io.Writer) *slog.Logger {
 	o := &slog.HandlerOptions{Level: cfg.LogLevel}
@@ -58,22 +85,46 @@ func newLogger(cfg Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// explainOpen adds who has the interface, if it is a daemon that can be asked.
+// explainListen says whose the control socket is, if it is a daemon's: that which
+// serves this very interface, or one that has nothing to do with it.
+func explainListen(cfg Config, err error) error {
+	s, e := daemonAt(cfg.controlPath())
+	switch {
+	case !errors.Is(err, control.ErrLive) || e != nil:
+		return errFailure(err)
+	case s.Interface.Name != cfg.Interface:
+		return errFailure(fmt.Errorf("process %d serves another interface, %s, with this control socket; give one of them a path of its own with --control: %w",
+			s.PID, s.Interface.Name, err))
+	case s.Elsewhere():
+		return errFailure(fmt.Errorf("process %d serves the %s of another network namespace with this control socket; leave it alone, and give this daemon a path of its own with --control: %w",
+			s.PID, s.Interface.Name, err))
+	}
+	return errInterface(fmt.Errorf("xdpfabd, process %d, serves %s already; stop it first: %w", s.PID, cfg.Interface, err))
+}
+
+// explainOpen adds who has the interface, if it is the daemon with the usual control
+// socket.
 func explainOpen(cfg Config, err error) error {
-	if !errors.Is(err, unix.EBUSY) {
+	if !errors.Is(err, unix.EBUSY) || cfg.controlPath() == control.DefaultPath(cfg.Interface) {
 		return err
 	}
-	c, e := control.Dial(cfg.controlPath())
-	if e != nil {
+	s, e := daemonAt(control.DefaultPath(cfg.Interface))
+	if e != nil || s.Interface.Name != cfg.Interface || s.Elsewhere() {
 		return err
+	}
+	return fmt.Errorf("xdpfabd, process %d, serves %s already; stop it first: %w", s.PID, cfg.Interface, err)
+}
+
+// daemonAt asks the daemon of a control socket for its status.
+func daemonAt(path string) (control.Status, error) {
+	c, err := control.Dial(path)
+	if err != nil {
+		return control.Status{}, err
 	}
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if s, e := c.Status(ctx); e == nil && s.Interface.Name == cfg.Interface {
-		return fmt.Errorf("xdpfabd, process %d, serves %s already; stop it first: %w", s.PID, cfg.Interface, err)
-	}
-	return err
+	return c.Status(ctx)
 }
 
 // server is a daemon at work. Its fields do not change while it serves.
@@ -86,17 +137,13 @@ type server struct {
 }
 
 // serve registers the memories, one for each region of cfg, and serves until ctx
-// ends, which is no error, or something fails. Domain and memories are its own
-// from the beginning, and closed when it returns.
-func serve(ctx context.Context, dom *xdpfab.Domain, cfg Config, mems []*mr.Memory, log *slog.Logger) (err error) {
+// ends, which is no error, or something fails. Domain, memories and listener are its
+// own from the beginning, and closed when it returns.
+func serve(ctx context.Context, dom *xdpfab.Domain, cfg Config, mems []*mr.Memory, l net.Listener, log *slog.Logger) (err error) {
 	s := &server{cfg: cfg, dom: dom, log: log, began: time.Now()}
 	defer func() { err = errors.Join(err, s.close(mems)) }()
 	if err := s.register(mems); err != nil {
-		return err
-	}
-	l, err := control.Listen(cfg.controlPath())
-	if err != nil {
-		return err
+		return errors.Join(err, l.Close())
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -95,6 +95,10 @@ func servePipe(t *testing.T, cfg Config) *piped {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.client.CloseAll() })
+	l, err := control.Listen(cfg.controlPath())
+	if err != nil {
+		t.Fatal(err)
+	}
 	mems, err := allocate(cfg.Regions)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +106,7 @@ func servePipe(t *testing.T, cfg Config) *piped {
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	t.Cleanup(stop)
-	go func() { p.done <- serve(ctx, p.server, cfg, mems, newLogger(cfg, p.log)) }()
+	go func() { p.done <- serve(ctx, p.server, cfg, mems, l, newLogger(cfg, p.log)) }()
 	return p
 }
 
@@ -230,12 +234,10 @@ func TestServeRefusesLiveSocket(t *testing.T) {
 	conn, cfg := notifySocket(t), testConfig(t)
 	first := servePipe(t, cfg)
 	receive(t, conn)
-	second := servePipe(t, cfg)
-	if err := <-second.done; !errors.Is(err, control.ErrLive) {
-		t.Errorf("second: %v; want ErrLive", err)
-	}
-	if err := second.client.CloseAll(); err != nil {
-		t.Error(err)
+	var out lockedBuffer
+	if err := start(cfg, &out); !errors.Is(err, control.ErrLive) || exitCode(err) != exitInterface ||
+		!strings.Contains(err.Error(), "serves pipe already") {
+		t.Errorf("second: %v, code %d; want ErrLive", err, exitCode(err))
 	}
 	checkStatus(t, cfg)
 	if err := first.end(t); err != nil {

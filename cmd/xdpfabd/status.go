@@ -21,7 +21,7 @@ func (s *server) status() (control.Status, error) {
 		return control.Status{}, err
 	}
 	return control.Status{
-		Version: version.Version, PID: os.Getpid(), UptimeSeconds: time.Since(s.began).Seconds(),
+		Version: version.Version, PID: os.Getpid(), NetNS: control.Namespace(), UptimeSeconds: time.Since(s.began).Seconds(),
 		Interface: s.dom.Interface(), Address: s.dom.Address(0), Progress: "auto",
 		Regions: s.describe(), Counters: counters,
 	}, nil

@@ -188,6 +188,35 @@ func TestStaleSocketRace(t *testing.T) {
 	}
 }
 
+// One directory is made for the socket, and goes with it; a whole path is not.
+func TestListenMakesOneDirectory(t *testing.T) {
+	dir := t.TempDir()
+	l, err := Listen(filepath.Join(dir, "run", "x.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if l, err := Listen(filepath.Join(dir, "a", "b", "x.sock")); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v, %v; want an error about the missing directory", l, err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestElsewhere(t *testing.T) {
+	if Namespace() == 0 {
+		t.Fatal("the kernel does not tell")
+	}
+	for ns, want := range map[uint64]bool{Namespace(): false, Namespace() + 1: true, 0: false} { // 0: not told
+		if s := (Status{NetNS: ns}); s.Elsewhere() != want {
+			t.Errorf("%d: elsewhere %v", ns, !want)
+		}
+	}
+}
+
 func TestListenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

@@ -45,21 +45,44 @@ func (e *LiveError) Error() string {
 // Unwrap makes the error match ErrLive.
 func (e *LiveError) Unwrap() error { return ErrLive }
 
-// Listen makes the socket, mode 0660, and its directory, 0755. The socket that a
-// dead daemon left is replaced; one that a process serves is not: *LiveError.
-// Closing the listener removes the socket.
+// Listen makes the socket, mode 0660, and its directory, 0755, if only that is missing.
+// The socket that a dead daemon left is replaced; one that a process serves is not:
+// *LiveError. Closing the listener removes the socket, and a directory that was made
+// for it alone.
 func Listen(path string) (net.Listener, error) {
 	if len(path) > maxPath {
 		return nil, fmt.Errorf("control socket: path of %d bytes: want at most %d: %s", len(path), maxPath, path)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
+	dir := filepath.Dir(path)
+	err := os.Mkdir(dir, dirMode)
+	made := err == nil && dir != filepath.Dir(DefaultPath(""))
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("control socket: %w; choose another path, or make the directory", err)
 	}
 	l, err := claim(path)
 	if live := new(LiveError); errors.As(err, &live) {
 		live.PID = owner(path) // without the lock: it may take a while
 	}
+	switch {
+	case made && err != nil:
+		_ = os.Remove(dir)
+	case made:
+		l = &tidyListener{l, dir}
+	}
 	return l, err
+}
+
+// tidyListener removes the directory that was made for its socket.
+type tidyListener struct {
+	net.Listener
+	dir string
+}
+
+// Close closes the listener. A directory that is used otherwise stays.
+func (l *tidyListener) Close() error {
+	err := l.Listener.Close()
+	_ = os.Remove(l.dir)
+	return err
 }
 
 // claim is Listen while nobody else listens in the directory.
@@ -67,7 +90,7 @@ func claim(path string) (net.Listener, error) {
 	dir := filepath.Dir(path)
 	unlock, err := lockDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("control socket: lock %s: %w", dir, err)
+		return nil, fmt.Errorf("control socket: lock %s: %w; choose another path", dir, err)
 	}
 	defer unlock()
 	if err := clear(path); err != nil {
