@@ -13,7 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
 // program builds this command into a directory of its own, beside contestants that
@@ -73,11 +74,10 @@ func TestNothingIsLeftAfterAnInterrupt(t *testing.T) {
 	script := "echo $$ > " + ids + "/$1; echo ready; exec sleep 300"
 	path, tmp := program(t, map[string]string{"floor": script}), t.TempDir()
 	cmd, log := start(t, path, tmp)
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if b, _ := os.ReadFile(filepath.Join(ids, "client")); bytes.HasSuffix(b, []byte("\n")) {
-			break
-		}
-	}
+	testnet.Eventually(t, "the client runs", func() bool {
+		b, _ := os.ReadFile(filepath.Join(ids, "client"))
+		return bytes.HasSuffix(b, []byte("\n"))
+	})
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	startLimit = 10 * time.Second // for a server to be ready
+	startLimit = 30 * time.Second // for a server to be ready
 	endLimit   = 3 * time.Second  // from asking a process to end to killing it
 )
 

@@ -22,9 +22,10 @@ import (
 )
 
 const (
-	startLimit  = 10 * time.Second // for the daemon to answer
-	clientLimit = 30 * time.Second // for one client process
-	endLimit    = 3 * time.Second  // from asking a process to end to killing it
+	startLimit  = 30 * time.Second // for the daemon to answer
+	clientLimit = 90 * time.Second // for one client process
+	endLimit    = 30 * time.Second // from asking a process to end to killing it
+	silence     = 60 * time.Second // of the daemon, which is alive, to a client on a busy machine
 )
 
 // command prepares a process that ends with this one, however that ends, and that
@@ -167,7 +168,7 @@ func (d *daemon) close() error {
 func runClient(ctx context.Context, side *veth.Side, self string, result any, args ...string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, clientLimit, fmt.Errorf("took longer than %v", clientLimit))
 	defer cancel()
-	cmd := command(ctx, self, append(args, "-i", side.IfName, "--json")...)
+	cmd := command(ctx, self, append(args, "-i", side.IfName, "--timeout", silence.String(), "--json")...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := startOn(side, cmd, clientCPUs); err != nil {

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
@@ -73,11 +72,10 @@ func TestDemoInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	// In the middle of it: the daemon's socket is there.
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if found, _ := filepath.Glob(filepath.Join(dir, "xdpfab-demo-*", "control.sock")); found != nil {
-			break
-		}
-	}
+	testnet.Eventually(t, "the daemon of the demo runs", func() bool {
+		found, _ := filepath.Glob(filepath.Join(dir, "xdpfab-demo-*", "control.sock"))
+		return found != nil
+	})
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}

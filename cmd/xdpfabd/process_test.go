@@ -217,7 +217,9 @@ func add(t *testing.T, side *testnet.Side, address string) uint64 {
 	t.Helper()
 	var dom *xdpfab.Domain
 	if err := side.Do(func() (err error) {
-		dom, err = xdpfab.Open(limited(t), side.IfName, xdpfab.DomainAttr{UDP: true})
+		attr := lively
+		attr.UDP = true
+		dom, err = xdpfab.Open(limited(t), side.IfName, attr)
 		return err
 	}); err != nil {
 		t.Fatal(err)

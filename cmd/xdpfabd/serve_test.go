@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/version"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -32,6 +33,7 @@ import (
 const asDaemon = "XDPFABD_TEST_DAEMON"
 
 func TestMain(m *testing.M) {
+	closeLimit, control.AskLimit = testnet.Patience, testnet.Patience
 	if os.Getenv(asDaemon) != "" {
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 	}
@@ -40,10 +42,14 @@ func TestMain(m *testing.M) {
 
 func limited(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testnet.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// lively are attributes of a client whose peer is alive, however long the machine
+// keeps it from answering.
+var lively = xdpfab.DomainAttr{GiveUp: testnet.Patience}
 
 // piped is a daemon that serves one end of a Pipe.
 type piped struct {
@@ -91,7 +97,7 @@ func servePipe(t *testing.T, cfg Config) *piped {
 	t.Helper()
 	p := &piped{log: &lockedBuffer{}, done: make(chan error, 1)}
 	var err error
-	if p.client, p.server, err = xdpfab.Pipe(); err != nil {
+	if p.client, p.server, err = xdpfab.Pipe(lively); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.client.CloseAll() })
@@ -138,7 +144,7 @@ func notifySocket(t *testing.T) *net.UnixConn {
 
 func receive(t *testing.T, conn *net.UnixConn) string {
 	t.Helper()
-	_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(testnet.Patience))
 	b := make([]byte, 4096)
 	n, err := conn.Read(b)
 	if err != nil {

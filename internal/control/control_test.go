@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -41,7 +42,7 @@ var sample = Status{
 
 func ask(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testnet.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -124,6 +125,8 @@ func TestPermissions(t *testing.T) {
 }
 
 func TestLiveSocketIsLeftAlone(t *testing.T) {
+	defer func(was time.Duration) { AskLimit = was }(AskLimit)
+	AskLimit = testnet.Patience
 	path := start(t, func() (Status, error) { return sample, nil })
 	_, err := Listen(path)
 	var live *LiveError

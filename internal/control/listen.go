@@ -24,9 +24,11 @@ const (
 	// maxPath is the longest path of a socket, bytes: sun_path of unix(7) without
 	// its final zero.
 	maxPath = 107
-	// askLimit bounds how long a live daemon is asked who it is.
-	askLimit = time.Second
 )
+
+// AskLimit bounds how long a live daemon is asked who it is. It is a variable for
+// tests, whose verdicts must not depend on how busy the machine is.
+var AskLimit = time.Second
 
 // LiveError says which process serves a socket. It is ErrLive to errors.Is.
 type LiveError struct {
@@ -164,7 +166,7 @@ func owner(path string) int {
 		return 0
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), AskLimit)
 	defer cancel()
 	s, err := c.Status(ctx)
 	if err != nil {

@@ -28,6 +28,10 @@ func TestRequests(t *testing.T) {
 	}()
 	before := counter.Load()
 	h, lost, err := requests([]net.Conn{client}, time.Now().Add(20*time.Millisecond))
+	// A busy machine may get nothing done in a short time.
+	for d := time.Second; err == nil && h.Count() == 0 && d < time.Minute; d *= 2 {
+		h, lost, err = requests([]net.Conn{client}, time.Now().Add(d))
+	}
 	if err != nil || lost != 0 || h.Count() == 0 || counter.Load()-before != uint64(h.Count()) {
 		t.Errorf("%d answers, %d lost, %d added, %v", h.Count(), lost, counter.Load()-before, err)
 	}

@@ -64,7 +64,7 @@ func TestEnded(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); !slices.Contains(Ended(os.Getpid()), cmd.Process.Pid); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !slices.Contains(Ended(os.Getpid()), cmd.Process.Pid); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("an ended child is not found")
 		}
