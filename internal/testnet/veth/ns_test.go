@@ -6,6 +6,7 @@ package veth
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"testing"
 )
@@ -14,8 +15,15 @@ func TestSweepTakesOnlyTheDead(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: creates network namespaces")
 	}
-	const dead = "xf99999999-1-a" // above the kernel's highest pid, 2^22
+	// A pid above the kernel's highest, 2^22, that no other run of this test has.
+	dead := fmt.Sprintf("%s%d-1-a", prefix, 1<<23+os.Getpid())
 	h, err := create(dead)
+	for range 100 {
+		if err == nil {
+			break
+		}
+		h, err = create(dead) // somebody else swept it while it was being made
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
