@@ -55,7 +55,7 @@ func adderMain(args []string) int {
 	fs.StringVar(&a.values, "values", "", "file to write the fetched values to, 8 bytes each")
 	fs.Uint64Var(&a.count, "count", 1<<62, "fetch-adds, unless one fails")
 	fs.IntVar(&a.window, "window", 1024, "fetch-adds in flight, a power of two")
-	fs.DurationVar(&a.giveUp, "timeout", 5*time.Second, "silence after which to give up")
+	fs.DurationVar(&a.giveUp, "timeout", limit, "silence after which to give up")
 	fs.Uint64Var(&a.later, "later", 0, "after a failure, go on until so many have succeeded")
 	_ = fs.Parse(args)
 	if err := a.run(); err != nil {

@@ -113,11 +113,9 @@ func TestAtomicRefused(t *testing.T) {
 		{"sum uint64 1 " + with, 2, []string{"want one of --region and --key"}},
 		{"sum uint64 1 --region r --peer " + d.addr(), 2, []string{"missing --interface"}},
 		{"sum uint64 1 --region r -i veth0 --peer nonsense", 2, []string{`"nonsense"`}},
-		{"sum uint64 1 --region r -i veth0 --timeout 300ms --peer " + d.addr() + "/9", 1, []string{"not executed: peer refused the session: it has no such endpoint"}},
-		{"sum uint64 1 --region r -i veth0 --timeout 300ms --peer 02:00:00:00:00:77", 4, []string{"02:00:00:00:00:77", "not executed: peer does not answer"}},
-		{"sum uint64 1 --region r -i veth0 --timeout 300ms --peer " + net.B.IP4.String(), 4, []string{"not executed: peer does not answer"}}, // no --udp there
-		{"sum uint64 1 --region r -i veth0 --timeout 300ms --peer 10.77.0.99", 4, []string{"10.77.0.99", "neighbour does not answer"}},
-		{"sum uint64 1 --region r -i veth0 --timeout 300ms --peer 192.0.2.1", 4, []string{"192.0.2.1", "route"}},
+		{"sum uint64 1 --region r -i veth0 --peer " + d.addr() + "/9", 1, []string{"not executed: peer refused the session: it has no such endpoint"}},
+		{"sum uint64 1 --region r -i veth0 --peer 10.77.0.99", 4, []string{"10.77.0.99", "neighbour does not answer"}},
+		{"sum uint64 1 --region r -i veth0 --peer 192.0.2.1", 4, []string{"192.0.2.1", "route"}},
 		{"sum uint64 1 --region r -i nope0 --peer " + d.addr(), 5, []string{`"nope0": no such interface`}},
 		{"sum uint64 1 --region r -i lo --peer " + d.addr(), 5, []string{"lo is not an Ethernet interface"}},
 	} {
@@ -132,6 +130,32 @@ func TestAtomicRefused(t *testing.T) {
 		t.Errorf("something that was refused has changed the memory: %v", read.Before)
 	}
 	d.end()
+}
+
+// A peer that is not there, and one that listens on Ethernet only: a time limit that
+// a busy machine keeps, and so the two wait side by side.
+func TestAtomicSilentPeer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		peer func(net *testnet.Pair) string
+		want string
+	}{
+		"absent":   {func(*testnet.Pair) string { return "02:00:00:00:00:77" }, "02:00:00:00:00:77"},
+		"over UDP": {func(net *testnet.Pair) string { return net.B.IP4.String() }, "10.77.0.2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			net := testnet.NewPair(t, testnet.Options{})
+			d := serve(t, net.B, "--region", "r=4KiB")
+			args := strings.Fields("atomic sum uint64 1 --json --region r -i veth0 --timeout " + silence.String() + " --peer " + c.peer(net))
+			p := xdpfab(t, net.A, args)
+			p.wants(4, "xdpfab: ", c.want, "not executed: peer does not answer")
+			if p.out.String() != "" || strings.Count(p.err.String(), "\n") != 1 {
+				t.Errorf("prints %q and %q, want nothing and one line", p.out.String(), p.err.String())
+			}
+			d.end()
+		})
+	}
 }
 
 // What stands in the way on the client's own node.

@@ -233,7 +233,7 @@ func (a *actor) resolve(ctx context.Context) {
 		case ctx.Err() != nil:
 			a.w.t.Errorf("the outcome of an operation does not become known: %v", err)
 			return
-		case err != nil && len(p.result) > 8, err != nil && p.kind == addArray:
+		case err != nil && p.long():
 			survived.add("unresolved arrays", 1) // some of its frames ran and some did not
 		case err != nil:
 			survived.add("unresolved", 1)
@@ -251,6 +251,9 @@ func (a *actor) resolve(ctx context.Context) {
 		}
 	}
 }
+
+// long tells whether the operation takes several frames, so that some of it can run.
+func (p *post) long() bool { return p.kind == addArray || p.kind == fetchArray }
 
 // values are the elements of a result.
 func (p *post) values() (v []uint64) {

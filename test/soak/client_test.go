@@ -41,11 +41,11 @@ func clientMain() error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	d, err := xdpfab.Open(ctx, veth.IfName, xdpfab.DomainAttr{UDP: true})
+	d, err := xdpfab.Open(ctx, veth.IfName, xdpfab.DomainAttr{UDP: true, GiveUp: lively})
 	for errors.Is(err, unix.EBUSY) && ctx.Err() == nil { // the killed one's queue is not free yet
-		d, err = xdpfab.Open(ctx, veth.IfName, xdpfab.DomainAttr{UDP: true})
+		d, err = xdpfab.Open(ctx, veth.IfName, xdpfab.DomainAttr{UDP: true, GiveUp: lively})
 	}
 	if err != nil {
 		return err

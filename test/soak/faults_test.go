@@ -69,7 +69,7 @@ func partition(w *world, rnd *rand.Rand, while time.Duration) {
 func TestEachFault(t *testing.T) {
 	for i, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
-			w := newWorld(t, setting{seed: uint64(i), udp: i%2 == 1, client: xdpfab.DomainAttr{GiveUp: 20 * time.Second}})
+			w := newWorld(t, setting{seed: uint64(i), udp: i%2 == 1, client: xdpfab.DomainAttr{GiveUp: lively}})
 			w.wire.SetBoth(k.faults)
 			before := survived.count("completed ok")
 			c := w.hire(plan{actors: 3, depth: 64, limit: 300, seed: uint64(i)}).start()
@@ -95,7 +95,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	}{{false, 0, xdpfab.ProgressAuto, 0}, {true, 1, xdpfab.ProgressManual, 0}, {true, 2, xdpfab.ProgressAuto, 2}}
 	for i, c := range cases {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
-			attr := xdpfab.DomainAttr{GiveUp: 30 * time.Second, Window: c.window}
+			attr := xdpfab.DomainAttr{GiveUp: lively, Window: c.window}
 			client := attr
 			client.Progress = c.manual
 			w := newWorld(t, setting{seed: uint64(i), udp: c.udp, client: client, server: attr})
@@ -110,7 +110,7 @@ func TestEverythingAtOnce(t *testing.T) {
 // More frames at once than the server's ring holds: it overflows, and that is all
 // that happens. The clients post more than their queues hold as well.
 func TestRingsOverflow(t *testing.T) {
-	w := newWorld(t, setting{seed: 9, process: true, client: xdpfab.DomainAttr{GiveUp: 20 * time.Second}})
+	w := newWorld(t, setting{seed: 9, process: true, client: xdpfab.DomainAttr{GiveUp: lively}})
 	w.wire.SetBoth(faultwire.Faults{Replay: 0.02, Storm: 300})
 	c := w.hire(plan{actors: 8, depth: 1024, limit: 30000, seed: 9, size: 256, pace: 50 * time.Microsecond}).start()
 	w.until(func(s *faultwire.Stats) bool { return s[faultwire.BtoA][faultwire.Received] > 200 })

@@ -15,7 +15,7 @@ import (
 // The daemon is killed in a loop and comes back with its file: what was
 // acknowledged is in it, and nothing ran twice.
 func TestDaemonKilled(t *testing.T) {
-	w := newWorld(t, setting{seed: 6, process: true, client: xdpfab.DomainAttr{GiveUp: 10 * time.Second}})
+	w := newWorld(t, setting{seed: 6, process: true, client: xdpfab.DomainAttr{GiveUp: lively}})
 	w.wire.SetBoth(faultwire.Faults{Loss: 0.02, Duplicate: 0.1, Replay: 0.2, Jitter: time.Millisecond})
 	c := w.hire(plan{actors: 3, depth: 32, limit: 30000, seed: 6, pace: 50 * time.Microsecond}).start()
 	for range 5 {
@@ -30,7 +30,7 @@ func TestDaemonKilled(t *testing.T) {
 
 // A daemon that is stopped for a second is slow, not dead.
 func TestDaemonStalled(t *testing.T) {
-	w := newWorld(t, setting{seed: 7, process: true, udp: true})
+	w := newWorld(t, setting{seed: 7, process: true, udp: true, client: xdpfab.DomainAttr{GiveUp: lively}})
 	before := survived.count("completed ok")
 	c := w.hire(plan{actors: 2, depth: 64, limit: 3000, seed: 7}).start()
 	time.Sleep(10 * time.Millisecond)

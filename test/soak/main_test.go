@@ -74,6 +74,10 @@ func TestMain(m *testing.M) {
 // verdict but that depends on time.
 const patience = 90 * time.Second
 
+// lively is the give-up time of a client whose peer is alive, however busy the
+// machine is.
+const lively = time.Minute
+
 // limited is a context that ends after the test or after patience.
 func limited(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -180,7 +180,7 @@ func (e *end) send(t *testing.T, p []byte, n int) {
 // expect waits for n packets.
 func (e *end) expect(t *testing.T, p []byte, n int) {
 	t.Helper()
-	for got, end := 0, time.Now().Add(20*time.Second); got < n; {
+	for got, end := 0, time.Now().Add(time.Minute); got < n; {
 		k := e.RX().Peek(n)
 		for i := range k {
 			if f := e.UMEM().Frame(e.RX().Get(i)); !bytes.Equal(f, p) {
@@ -268,7 +268,7 @@ func useMultiBuffer(t *testing.T, _ *testnet.Pair) {
 	}
 	var got []byte
 	n := 0
-	for more, end := true, time.Now().Add(20*time.Second); more; {
+	for more, end := true, time.Now().Add(time.Minute); more; {
 		if k := b.RX().Peek(1); k == 1 {
 			d := b.RX().Get(0)
 			got, more = append(got, b.UMEM().Frame(d)...), d.Options&xsk.Continued != 0
