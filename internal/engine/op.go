@@ -3,8 +3,6 @@
 package engine
 
 import (
-	"sync/atomic"
-
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -88,7 +86,6 @@ type Op struct {
 	own    []mr.Extent // memory for copies of extents, used again and again
 	ring   *Ring
 	ticket uint64
-	seq    atomic.Uint64 // ring protocol, see Ring
 }
 
 // FlagFence defers the operation, and all after it, until every earlier one to
