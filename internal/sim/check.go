@@ -12,12 +12,20 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// check looks at what the run has left behind.
+// check looks at what the run has left behind: the worst first.
 func (w *world) check() {
-	for _, p := range w.peers {
+	for _, p := range w.pairs {
 		for _, o := range p.ops {
 			o.resolve()
+		}
+	}
+	if w.failure == nil {
+		w.checkLinear()
+	}
+	for _, p := range w.pairs {
+		for _, o := range p.ops {
 			w.checkOp(o)
+			w.checkExcuse(o)
 		}
 		w.checkOrder(p)
 	}
@@ -27,9 +35,6 @@ func (w *world) check() {
 			w.checkSums(n, region)
 		}
 	}
-	if w.failure == nil {
-		w.checkLinear()
-	}
 }
 
 // checkOp looks at one operation's outcome.
@@ -38,16 +43,19 @@ func (w *world) checkOp(o *op) {
 		return // its poster crashed; those that are stuck were found before
 	}
 	r, target := o.result, o.peer.target
+	if r.Fate == engine.Restarted && o.late {
+		o.peer.foretold(o)
+	}
 	switch {
-	case !bytes.Equal(o.left, o.buf):
-		w.fail("the results of %v changed after its completion", o)
+	case bytes.Count(o.buf, []byte{poison}) != len(o.buf):
+		w.fail("the memory for results of %v changed after its completion, when the caller had it back", o)
 	case r.Fate == engine.Success && (r.Status != wire.StatusOK || r.Reason != session.Alive):
 		w.fail("%v succeeded with status %v, reason %v", o, r.Status, r.Reason)
 	case r.Status == wire.StatusNoKey && !o.refused && !target.regions[o.region].missing(o.call, o.ret):
 		w.fail("%v: no such key, but the region was there all the time", o)
 	case r.Status != wire.StatusOK && r.Status != wire.StatusNoKey && !o.refused:
 		w.fail("%v: refused with status %v", o, r.Status)
-	case r.Reason == session.RefusedEndpoint && o.peer.endpoint < endpoints:
+	case r.Reason == session.RefusedEndpoint && o.peer.endpoint < endpoints && w.troubled(o.peer.pair, o.call, o.ret) < 0:
 		w.fail("%v: the endpoint exists, but was refused", o)
 	case r.Reason == session.ProtocolError:
 		w.fail("%v: protocol error between two honest engines", o)
@@ -66,9 +74,9 @@ func (r *region) missing(from, to int64) bool {
 	return false
 }
 
-// wiped reports whether the node's memory was lost at some time in [from, to].
-func (n *node) wiped(from, to int64) bool {
-	for _, s := range n.wipes {
+// wiped reports whether the region's memory was lost at some time in [from, to].
+func (r *region) wiped(from, to int64) bool {
+	for _, s := range r.wipes {
 		if s.from <= to && from <= s.to {
 			return true
 		}
@@ -76,15 +84,34 @@ func (n *node) wiped(from, to int64) bool {
 	return false
 }
 
+// forgot reports whether the node had occasion to forget its sessions in (from, to].
+func (n *node) forgot(from, to int64) bool {
+	for _, at := range n.forgets {
+		if from < at && at <= to {
+			return true
+		}
+	}
+	return false
+}
+
 // restarted notes that operations ended because the target restarted. A target
-// that forgets everything ends one session per peer, no more.
-func (p *peer) restarted(now int64) {
-	if now == p.restartAt {
+// that forgets everything ends one session of each pair, no more.
+func (p *pair) restarted(o *op, now int64) {
+	if now == p.told {
 		return
 	}
-	p.restartAt = now
-	if p.restartTimes++; p.restartTimes > p.target.forgets {
-		p.c.n.w.fail("%v was told of %d restarts of node %d, which had %d", p, p.restartTimes, p.target.index, p.target.forgets)
+	if !p.target.forgot(p.told, now) {
+		p.c.n.w.fail("%v was told of a restart of node %d, which has not restarted since %.3f s", o, p.target.index,
+			float64(max(p.told, 0))/float64(second))
+	}
+	p.told = now
+}
+
+// foretold is restarted for an operation of unknown outcome of which a later session
+// says that the target restarted.
+func (p *pair) foretold(o *op) {
+	if !p.target.forgot(p.since, p.c.n.w.now) {
+		p.c.n.w.fail("%v was said to have met a restart of node %d, which never did since its peer came into being", o, p.target.index)
 	}
 }
 
@@ -92,14 +119,20 @@ func (p *peer) restarted(now int64) {
 func (w *world) checkUntouched(n *node) {
 	for i := range regionWords[constantRegion] {
 		for _, region := range []int{constantRegion, hiddenRegion} {
-			if v := n.word(region, i); v != constant {
-				w.fail("word %d of %s of %v changed to %x", i, regionName(region), n, v)
+			if v := n.regions[region].word(i); v.lo != constant {
+				w.fail("word %d of %s of %v changed to %v", i, regionName(region), n, v)
 			}
 		}
 	}
 	for region, words := range regionWords {
-		if v := n.word(region, words); v != 0 {
-			w.fail("the word behind %s of %v changed to %x", regionName(region), n, v)
+		r := n.regions[region]
+		if b := r.bytes[strideOf(region)*words:]; bytes.Count(b, []byte{0}) != len(b) {
+			w.fail("the word behind %s of %v changed to %x", regionName(region), n, b)
+		}
+		for _, p := range r.former {
+			if !bytes.Equal(p.bytes, p.held) {
+				w.fail("memory that %s of %v had before changed after it was given back", regionName(region), n)
+			}
 		}
 	}
 }
@@ -111,10 +144,11 @@ func (w *world) checkSums(n *node, region int) {
 	words := regionWords[region]
 	sure, maybe := make([]uint64, words), make([][]uint64, words)
 	lost := span{-1, -1}
-	if k := len(n.wipes); k > 0 {
-		lost = n.wipes[k-1]
+	r := n.regions[region]
+	if k := len(r.wipes); k > 0 {
+		lost = r.wipes[k-1]
 	}
-	for _, p := range w.peers {
+	for _, p := range w.pairs {
 		if p.target != n {
 			continue
 		}
@@ -134,7 +168,10 @@ func (w *world) checkSums(n *node, region int) {
 		}
 	}
 	for i := range words {
-		v := n.word(region, i)
+		if w.typeOf(region, i) != atomic.Uint64 {
+			continue // its history ends with what it holds
+		}
+		v := r.word(i).lo
 		if v != sure[i] && !subset(v-sure[i], maybe[i]) {
 			w.fail("word %d of %s of %v holds %d: successes make %d, and no part of %v the rest",
 				i, regionName(region), n, v, sure[i], maybe[i])
@@ -156,34 +193,34 @@ func subset(sum uint64, values []uint64) bool {
 	return sum <= most && reach.Bit(int(sum)) == 1
 }
 
-// floor is what the next fetch of a peer from a word must at least find.
+// floor is what the next fetch of a pair from a word must at least find.
 type floor struct {
 	value uint64
 	since int64 // call of the first operation that value counts
 }
 
-// checkOrder checks that operations of one peer took effect in the order posted:
+// checkOrder checks that operations of one pair took effect in the order posted:
 // on a word that only grows, each fetch finds at least what the successful ones
 // before it left there.
-func (w *world) checkOrder(p *peer) {
+func (w *world) checkOrder(p *pair) {
 	floors := map[wordID]floor{}
 	for _, o := range p.ops {
-		if !o.succeeded() || o.region == registerRegion || o.region == constantRegion {
+		if !o.succeeded() || o.region == registerRegion || o.region == constantRegion || o.datatype != atomic.Uint64 {
 			continue
 		}
 		for i := range o.count {
 			id := wordID{0, o.region, o.first + i}
 			f, known := floors[id]
-			if !known || p.target.wiped(f.since, o.ret) {
+			if !known || p.target.regions[o.region].wiped(f.since, o.ret) {
 				f = floor{since: o.call}
 			}
 			if o.fetches() {
-				if o.got[i] < f.value {
-					w.fail("%v found %d in word %d, but earlier ones of the same peer had left at least %d",
-						o, o.got[i], id.word, f.value)
+				if o.got[i].lo < f.value {
+					w.fail("%v found %d in word %d, but earlier ones of the same pair had left at least %d",
+						o, o.got[i].lo, id.word, f.value)
 					return
 				}
-				f.value = o.got[i]
+				f.value = o.got[i].lo
 			}
 			if o.code == uint8(atomic.Sum) {
 				f.value += o.value

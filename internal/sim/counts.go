@@ -32,6 +32,12 @@ const (
 	restartsFresh
 	clockLeaps
 	deregistrations
+	phases
+	freezes
+	moves
+	steerings
+	shuts
+	cancels
 	// What came of the operations.
 	operations
 	successes
@@ -51,6 +57,7 @@ var counterNames = [numCounters]string{
 	"lost", "duplicated", "reordered", "corrupted", "replayed", "cut off", "clogged", "tail-dropped",
 	"ring overflow", "to the dead", "misaddressed", "tx short", "partitions", "clogs", "stalls", "crashes",
 	"restarts (memory kept)", "restarts (memory fresh)", "clock leaps", "deregistrations",
+	"phases", "freezes", "moves", "steerings", "shuts", "cancels",
 	"operations", "success", "not executed", "unknown", "restarted", "resolved later", "lost with their poster",
 	"packets", "resends", "steps",
 }

@@ -31,22 +31,9 @@ func (w *world) twoNodes() (a, b int) {
 
 // partition cuts links: one direction, both, or everything of one node.
 func (w *world) partition(length int64) {
-	a, b := w.twoNodes()
-	var cut [][2]int
-	switch w.dice.IntN(3) {
-	case 0:
-		cut = append(cut, [2]int{a, b})
-	case 1:
-		cut = append(cut, [2]int{a, b}, [2]int{b, a})
-	default:
-		for i := range w.nodes {
-			if i != a {
-				cut = append(cut, [2]int{a, i}, [2]int{i, a})
-			}
-		}
-	}
+	cut := w.ways()
 	w.count(partitions)
-	w.trace.event("partition of %d links between %d and %d for %d ms", len(cut), a, b, length/millisecond)
+	w.trace.event("partition of links %v for %d ms", cut, length/millisecond)
 	for _, way := range cut {
 		w.net.links[way[0]][way[1]].cut++
 		w.at(w.now+length, func() {
@@ -80,15 +67,15 @@ func (w *world) crash(length int64) {
 		return
 	}
 	w.count(crashes)
+	w.excuse(n.index, -1, w.now+length)
 	w.trace.event("crash of %v for %d ms", n, length/millisecond)
 	n.crash()
 	from, fresh := w.now, w.dice.chance(0.5)
 	w.at(w.now+length, func() {
 		if fresh {
 			w.count(restartsFresh)
-			n.wipes = append(n.wipes, span{from, w.now})
 			for _, r := range n.regions {
-				r.wipe()
+				r.renew(from)
 			}
 		} else {
 			w.count(restartsKept)
@@ -142,7 +129,9 @@ func (w *world) appease() {
 		}
 	}
 	for _, n := range w.nodes {
-		n.port.rxLimit = 1 << 20
+		for _, p := range n.ports {
+			p.rxLimit = 1 << 20
+		}
 		n.wake(w.now)
 	}
 }

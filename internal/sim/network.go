@@ -2,7 +2,11 @@
 
 package sim
 
-import "github.com/xdpfab/xdpfab/internal/wire"
+import (
+	"net/netip"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
 
 // network is a star: every node has an uplink to, and a downlink from, one
 // switch. Between each ordered pair of nodes there is a link with a delay and
@@ -10,6 +14,7 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 type network struct {
 	w     *world
 	byMAC map[wire.MAC]*node
+	byIP  map[netip.Addr]*node
 	links [][]link // [from][to]
 	down  []pipe   // by receiving node: where incast queues up
 	// drop, when set, loses the packets for which it returns true.
@@ -62,10 +67,11 @@ type link struct {
 	clogged int64 // until then packets wait
 	last    int64 // arrival of the last packet that kept its order
 	old     [][]byte
+	stuck   [][]byte // the latest requests that a partition kept from arriving
 }
 
 func newNetwork(w *world, n int) *network {
-	net := &network{w: w, byMAC: map[wire.MAC]*node{}, links: make([][]link, n), down: make([]pipe, n)}
+	net := &network{w: w, byMAC: map[wire.MAC]*node{}, byIP: map[netip.Addr]*node{}, links: make([][]link, n), down: make([]pipe, n)}
 	for i := range net.links {
 		net.links[i] = make([]link, n)
 	}
@@ -75,7 +81,7 @@ func newNetwork(w *world, n int) *network {
 // send takes a packet that has left the NIC of a node at time t.
 func (net *network) send(from *node, packet []byte, t int64) {
 	w := net.w
-	to := net.byMAC[wire.MAC(packet)]
+	to := net.receiver(from, packet)
 	if to == nil {
 		w.count(misaddressed)
 		return
@@ -89,6 +95,7 @@ func (net *network) send(from *node, packet []byte, t int64) {
 	switch {
 	case l.cut > 0:
 		w.count(cutOff)
+		l.keep(w, packet)
 		if w.dice.chance(l.rates.replay) { // stuck somewhere, rather than lost
 			net.again(l, to, packet, pick(w.dice, 10*millisecond, 100*millisecond, 500*millisecond))
 		}
@@ -103,6 +110,20 @@ func (net *network) send(from *node, packet []byte, t int64) {
 		for range w.dice.between(1, 3) {
 			net.carry(l, from, to, packet, t+w.dice.exp(20*l.delay))
 		}
+	}
+}
+
+// mostStuck is how many packets that did not arrive a link remembers.
+const mostStuck = 12
+
+// keep remembers a request that is lost.
+func (l *link) keep(w *world, packet []byte) {
+	if w.plan.story == nil || len(l.stuck) >= mostStuck {
+		return
+	}
+	frame, _, _ := wire.Decap(packet)
+	if h, _, reason := wire.Parse(frame); reason == wire.ReasonOK && h.Type == wire.Request {
+		l.stuck = append(l.stuck, append([]byte(nil), packet...))
 	}
 }
 
@@ -144,6 +165,7 @@ func (net *network) arrive(from, to *node, b []byte, sent int64) {
 		if net.arrived != nil {
 			net.arrived(from, to, sent, b)
 		}
+		to.readdress(b)
 		to.deliver(b)
 	}
 	if at == w.now {
@@ -157,7 +179,7 @@ func (net *network) arrive(from, to *node, b []byte, sent int64) {
 // has an old one arrive, after a time in which the world may have changed.
 func (net *network) replay(l *link, to *node, packet []byte) {
 	w := net.w
-	if l.rates.replay == 0 {
+	if l.rates.replay == 0 && w.plan.story == nil {
 		return
 	}
 	if len(l.old) < captures {
@@ -176,7 +198,9 @@ func (net *network) again(l *link, to *node, b []byte, mean int64) {
 	w.count(replayed)
 	w.at(w.now+w.dice.exp(mean), func() {
 		if !w.calm && l.cut == 0 {
-			to.deliver(append([]byte(nil), b...))
+			b := append([]byte(nil), b...)
+			to.readdress(b)
+			to.deliver(b)
 		}
 	})
 }

@@ -5,6 +5,7 @@ package sim
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"net/netip"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
@@ -19,24 +20,29 @@ const poison = 0xa5
 const endpoints = 4
 
 // node is one machine: memory that may outlive a crash, and, while it is up, an
-// engine.
+// engine for each of its queues.
 type node struct {
 	w       *world
 	index   int
 	link    wire.Link // addresses of its own, as Local
 	regions [numRegions]*region
 	clients []*client
-	wipes   []span // when its memory was lost
+
+	gateway gateway // its first hop, in a routed world
+	steer   uint64  // which flows go to which queue
 
 	life    int // crashes so far
 	up      bool
-	eng     *engine.Engine
-	mem     *engine.Memory
+	eng     *engine.Engine   // of the first queue
+	engs    []*engine.Engine // by queue
+	mems    []*engine.Memory
+	ports   []*simPort
 	table   *mr.Table
-	port    *simPort
-	forgets int // occasions to have forgotten every session
+	forgets []int64 // when it had occasion to forget every session
 
 	stalled int64 // until then it is not stepped
+	shut    int64 // until then its endpoints are closed
+	frames  allowance
 	busy    int64 // until then the last step takes
 	stepAt  int64 // when the next step is due; 0 = none
 	skew    int64 // of its clock, ns
@@ -61,7 +67,8 @@ func newNode(w *world, index int) *node {
 	for i := range n.regions {
 		n.regions[i] = newRegion(n, i)
 	}
-	w.net.byMAC[mac] = n
+	w.net.byMAC[mac], w.net.byIP[n.link.LocalIP] = n, n
+	n.gateway.move(index)
 	return n
 }
 
@@ -69,6 +76,9 @@ func newNode(w *world, index int) *node {
 func (n *node) linkTo(to *node) wire.Link {
 	l := n.link
 	l.Remote, l.RemoteIP = to.link.Local, to.link.LocalIP
+	if n.w.plan.routed {
+		l.Remote = n.gateway.mac
+	}
 	return l
 }
 
@@ -77,27 +87,28 @@ func (n *node) clock() int64 {
 	return n.skew + n.w.now + int64(n.drift*float64(n.w.now))
 }
 
-// boot begins a life: a new engine, whose memory of sessions is empty.
+// boot begins a life: new engines, whose memory of sessions is empty.
 func (n *node) boot() {
 	w, p := n.w, &n.w.plan
-	n.table, n.port = mr.NewTable(), newPort(n)
-	n.mem = engine.NewMemory(n.table)
-	n.skew = second + w.dice.Int64N(second)
-	var err error
-	n.eng, err = engine.New(engine.Config{
-		Port: n.port, Executor: n.mem, Local: n.link.Local, MTU: p.mtu, Session: p.session,
-		Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random,
-		Accept: func(e uint16) wire.HelloStatus {
-			if e < endpoints {
-				return wire.HelloAccepted
-			}
-			return wire.HelloNoEndpoint
-		},
-	})
-	if err != nil {
-		panic(err) // the plan asks for what no engine can be
+	n.table, n.engs, n.mems, n.ports = mr.NewTable(), nil, nil, nil
+	n.skew = second + w.dice.Int64N(second) - int64(n.drift*float64(w.now))
+	var secret [32]byte
+	if p.queues > 1 {
+		binary.LittleEndian.PutUint64(secret[:], w.dice.Uint64())
 	}
-	engine.NewGroup([]*engine.Engine{n.eng})
+	for q := range max(p.queues, 1) {
+		port, mem := newPort(n), engine.NewMemory(n.table)
+		eng, err := engine.New(engine.Config{
+			Port: port, Executor: mem, Local: n.link.Local, MTU: p.mtu, Session: p.session, Queue: q, Secret: secret,
+			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept,
+		})
+		if err != nil {
+			panic(err) // the plan asks for what no engine can be
+		}
+		n.engs, n.mems, n.ports = append(n.engs, eng), append(n.mems, mem), append(n.ports, port)
+	}
+	n.eng = n.engs[0]
+	engine.NewGroup(n.engs)
 	for _, r := range n.regions {
 		r.register()
 	}
@@ -108,19 +119,29 @@ func (n *node) boot() {
 	n.wake(w.now)
 }
 
+// accept answers the hello for an endpoint number.
+func (n *node) accept(e uint16) wire.HelloStatus {
+	if e < endpoints && n.w.now >= n.shut {
+		return wire.HelloAccepted
+	}
+	return wire.HelloNoEndpoint
+}
+
 // crash ends a life between two steps. What was in the rings is gone.
 func (n *node) crash() {
 	n.up = false
 	n.life++
-	n.forgets++
+	n.forgets = append(n.forgets, n.w.now)
 	for _, c := range n.clients {
 		c.crash()
 	}
 	for _, r := range n.regions {
 		r.deregister()
 	}
-	n.mem.Close()
-	n.eng, n.mem, n.table, n.port = nil, nil, nil, nil
+	for _, m := range n.mems {
+		m.Close()
+	}
+	n.eng, n.engs, n.mems, n.ports, n.table = nil, nil, nil, nil, nil
 }
 
 // deliver takes a packet off the wire.
@@ -130,7 +151,7 @@ func (n *node) deliver(b []byte) {
 	switch {
 	case !n.up:
 		w.count(toTheDead)
-	case !n.port.deliver(b):
+	case !n.ports[n.queueOf(b)].deliver(b):
 		w.count(rxOverflow)
 	default:
 		w.trace.packet('<', n, b)
@@ -178,32 +199,57 @@ func (n *node) step() {
 		return
 	}
 	w.count(steps)
-	n.port.short = false
-	work := n.eng.Step()
+	work, short, waiting := 0, false, false
+	for i := range n.engs {
+		q := (i + w.counts[steps]) % len(n.engs)
+		n.ports[q].short = false
+		work += n.engs[q].Step()
+		short = short || n.ports[q].short
+	}
+	for _, p := range n.ports {
+		waiting = waiting || len(p.rx) > 0
+	}
 	cost := int64(workCost)
 	if w.plan.work != 0 {
 		cost = w.plan.work
 	}
 	n.busy = w.now + stepCost + cost*int64(work)
 	switch {
-	case len(n.port.rx) > 0:
+	case waiting:
 		n.wake(n.busy)
-	case n.port.short:
+	case short:
 		n.wake(n.busy + 10*microsecond)
-	default:
+	case work > 0 || !w.plan.leaps:
 		n.wake(n.busy + w.plan.tick)
+	default:
+		n.sleep()
 	}
+}
+
+// sleep sees to it that the node is stepped when one of its engines has something to
+// do by itself, or somewhat later, as a busy core would.
+func (n *node) sleep() {
+	due := int64(0)
+	for _, e := range n.engs {
+		if d := e.NextDue(); d != 0 && (due == 0 || d < due) {
+			due = d
+		}
+	}
+	if due != 0 {
+		n.wake(max(n.busy, n.when(due)) + n.w.dice.Int64N(n.w.plan.tick))
+	}
+}
+
+// when returns the world's time at which the node's clock shows t.
+func (n *node) when(t int64) int64 {
+	return int64(math.Ceil(float64(t-n.skew) / (1 + n.drift)))
 }
 
 // leap moves the node's clock forward.
 func (n *node) leap(d int64) {
 	n.skew += d
 	if d >= forgetful {
-		n.forgets++
+		n.forgets = append(n.forgets, n.w.now)
 	}
-}
-
-// word returns a word of the node's memory.
-func (n *node) word(region, index int) uint64 {
-	return binary.LittleEndian.Uint64(n.regions[region].bytes[8*index:])
+	n.wake(n.w.now)
 }

@@ -20,10 +20,11 @@ const forever = int64(math.MaxInt64)
 // array get the same operand, so each element's history is one of the word's.
 type op struct {
 	peer           *peer
-	seq            int // its place among the operations of its peer
+	seq            int // its place among the operations of its pair
 	verb, code     uint8
 	region         int
 	first, count   int // words
+	datatype       atomic.Datatype
 	value, compare uint64
 	fenced         bool
 	refused        bool // addresses what no target may allow
@@ -32,10 +33,11 @@ type op struct {
 	done      bool
 	result    engine.Result
 	operand   []byte // the caller's memory, when the engine asked to leave it alone
-	buf       []byte // where the engine puts results
-	left      []byte // what buf held when the operation completed
-	got       []uint64
-	late      bool // the outcome became known after the completion
+	buf       []byte // where the engine puts results; scribbled over when they have been taken
+	got       []value
+	late      bool       // the outcome became known after the completion, or that the target restarted
+	entry     *engine.Op // while it is under way
+	cancelled bool       // its caller has stopped waiting
 }
 
 func (o *op) String() string {
@@ -43,8 +45,8 @@ func (o *op) String() string {
 	if o.fenced {
 		flags = " fenced"
 	}
-	return fmt.Sprintf("op %d of %v: %v/%d %v words %d+%d of %s, operand %d compare %d%s", o.seq, o.peer,
-		atomic.Op(o.code), o.verb, o.peer.target, o.first, o.count, regionName(o.region), o.value, o.compare, flags)
+	return fmt.Sprintf("op %d of %v: %v/%d %v words %d+%d of %s, %v operand %d compare %d%s", o.seq, o.peer,
+		atomic.Op(o.code), o.verb, o.peer.target, o.first, o.count, regionName(o.region), o.datatype, o.value, o.compare, flags)
 }
 
 // fetches reports whether the operation returns the values it found.
@@ -60,8 +62,8 @@ func (o *op) mayHaveRun() bool {
 func (o *op) fill(e *engine.Op) {
 	e.Peer, e.Done = o.peer.eng, o
 	e.Key = o.peer.target.regions[o.region].key()
-	e.Offset, e.Count = 8*uint64(o.first), uint32(o.count)
-	e.Verb, e.Opcode, e.Datatype, e.Flags = o.verb, o.code, uint8(atomic.Uint64), 0
+	e.Offset, e.Count = uint64(strideOf(o.region)*o.first), uint32(o.count)
+	e.Verb, e.Opcode, e.Datatype, e.Flags = o.verb, o.code, uint8(o.datatype), 0
 	if o.fenced {
 		e.Flags = engine.FlagFence
 	}
@@ -70,10 +72,10 @@ func (o *op) fill(e *engine.Op) {
 	}
 	var operand, compare []byte
 	if o.code != uint8(atomic.Read) {
-		operand = repeat(o.value, o.count)
+		operand = bytes.Repeat(encode(o.datatype, o.value), o.count)
 	}
 	if o.verb == wire.VerbCompare {
-		compare = repeat(o.compare, o.count)
+		compare = bytes.Repeat(encode(o.datatype, o.compare), o.count)
 	}
 	if e.SetOperands(operand, compare) {
 		scribble(operand) // the engine said that this is the caller's again
@@ -82,10 +84,10 @@ func (o *op) fill(e *engine.Op) {
 		o.operand = operand
 	}
 	if o.fetches() {
-		o.buf = make([]byte, 8*o.count)
+		o.buf = make([]byte, o.datatype.Size()*o.count)
 		scribble(o.buf)
 	}
-	e.Result = o.buf
+	e.Result, o.entry = o.buf, e
 }
 
 func repeat(v uint64, n int) []byte {
@@ -110,38 +112,36 @@ func (o *op) Complete(_ *engine.Op, r engine.Result) {
 		w.fail("%v completed twice", o)
 		return
 	}
-	o.done, o.ret, o.result = true, w.now, r
+	o.done, o.ret, o.result, o.entry = true, w.now, r, nil
 	o.peer.c.outstanding--
 	w.pending--
 	w.count(fateCounters[r.Fate])
 	if !o.mayHaveRun() {
 		w.use(o, 0, -1)
 	}
-	o.left = bytes.Clone(o.buf)
+	if r.Fate == engine.Success {
+		o.take(o.buf)
+	}
+	scribble(o.buf) // the caller has its memory back, and uses it for something else
 	scribble(o.operand)
 	if o.fenced {
 		w.checkFence(o)
 	}
 	if r.Fate == engine.Restarted {
-		o.peer.restarted(w.now)
+		o.peer.restarted(o, w.now)
 	}
-	if r.Fate != engine.Success {
-		return
-	}
-	if o.refused {
+	if r.Fate == engine.Success && o.refused {
 		w.fail("%v succeeded, but nothing allows it", o)
 	}
-	o.take(o.buf)
 }
 
 // take reads the results of an operation that succeeded.
 func (o *op) take(b []byte) {
-	for ; len(b) > 0; b = b[8:] {
-		v := binary.LittleEndian.Uint64(b)
-		if v == poison*0x0101010101010101 {
+	for size := o.datatype.Size(); len(b) >= size; b = b[size:] {
+		if size >= 4 && bytes.Count(b[:size], []byte{poison}) == size {
 			o.peer.c.n.w.fail("%v: result %d is not in place", o, len(o.got))
 		}
-		o.got = append(o.got, v)
+		o.got = append(o.got, decode(o.datatype, b))
 	}
 }
 
@@ -161,6 +161,9 @@ func (o *op) resolve() {
 		return
 	}
 	r, data := later.Outcome()
+	if r.Fate == engine.Restarted {
+		o.result, o.late = r, true
+	}
 	if r.Fate == engine.Unknown || r.Fate == engine.Restarted {
 		return
 	}

@@ -37,6 +37,16 @@ type plan struct {
 	incidents
 	hiccups float64 // probability, per step, of a stall of up to 8 ms
 
+	story   []phase // of a run of hours, in place of the incidents
+	cancels float64
+	ends    bool // an endpoint that closes ends its sessions
+	leaps   bool // idle time is passed over
+	routed  bool // each node has a gateway
+	queues  int  // of each node; 0 means one
+	typed   bool // words have datatypes of their own
+	aliases int  // further names of each pair
+
+	wants    int64 // most destinations of a client
 	burst    int   // most operations posted at once
 	most     int   // most operations outstanding per client
 	think    int64 // mean time between bursts
@@ -58,7 +68,7 @@ const forgetful = 60 * second
 // drawPlan makes a plan from the seed. Each kind of fault is in it or not, so
 // that interactions of few are seen as well as all at once. One in twenty has no
 // faults, two only what retransmission has to cope with, and seven are haunted.
-func drawPlan(d dice) plan {
+func drawPlan(d dice, with Dims) plan {
 	p := plan{
 		nodes: 2 + d.IntN(3), clients: 1 + d.IntN(3), ops: int(d.between(20, 80)),
 		end: d.between(200, 2000) * millisecond, tick: pick(d, 200*microsecond, millisecond, millisecond),
@@ -72,6 +82,7 @@ func drawPlan(d dice) plan {
 			GiveUp: time.Duration(pick(d, 60*millisecond, 200*millisecond, 600*millisecond, 2*second)),
 		},
 		sessions: pick(d, 64, 64, 6), buffers: pick(d, 512, 512, 40, 12, 12),
+		leaps: true, wants: 3, typed: d.chance(0.5),
 		rxRing: pick(d, 2048, 256, 24), txRing: pick(d, 2048, 256, 16),
 		delay: pick(d, 2*microsecond, 20*microsecond, 200*microsecond),
 		burst: pick(d, 1, 8, 40), most: pick(d, 1, 16, 100), wordOps: 40,
@@ -83,6 +94,10 @@ func drawPlan(d dice) plan {
 	p.think = p.end / int64(p.ops) * int64(p.burst) / 2
 	if d.chance(0.3) {
 		p.uplink, p.downlink, p.queue = 1.25, pick(d, 1.25, 0.125), pick(d, 50*microsecond, millisecond)
+	}
+	if with.has(Hours) && d.chance(0.5) {
+		p.tell(d, with)
+		return p
 	}
 	p.drawFaults(d)
 	switch kind := d.IntN(20); kind {

@@ -68,6 +68,7 @@ func (p *simPort) Buffer() []byte {
 // Send implements engine.Port.
 func (p *simPort) Send(n int) {
 	p.sent++
+	p.n.spend()
 	packet := append([]byte(nil), p.buffer[:n]...)
 	p.n.w.tap.sent(p.n, packet)
 	p.queued = append(p.queued, packet)

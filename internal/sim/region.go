@@ -3,15 +3,17 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/binary"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// The regions of every node, all arrays of 64-bit words.
+// The regions of every node. Their words are of 64 bits, but for the first two.
 const (
-	sumRegion      = iota // only added to and read: conservation and linearizability
-	registerRegion        // written, swapped, compared: linearizability
+	sumRegion      = iota // only added to and read: conservation and linearizability; a datatype for each word
+	registerRegion        // written, swapped, compared: linearizability; a datatype for each word
 	arrayRegion           // added to in long arrays: conservation of every element
 	fenceRegion           // a word for each fenced operation, so that a frame shows which it carries
 	constantRegion        // readable only: must never change
@@ -25,6 +27,22 @@ var regionWords = [numRegions]int{
 	sumRegion: 3, registerRegion: 3, arrayRegion: 640, fenceRegion: 1024, constantRegion: 64, hiddenRegion: 64,
 }
 
+// strideOf is how many bytes lie between the words of a region.
+func strideOf(kind int) int {
+	if kind <= registerRegion {
+		return 16
+	}
+	return 8
+}
+
+// typeOf is the datatype of a word, the same on every node.
+func (w *world) typeOf(kind, word int) atomic.Datatype {
+	if kind <= registerRegion && w.plan.typed {
+		return w.types[kind][word]
+	}
+	return atomic.Uint64
+}
+
 // constant is what the words that nobody may change hold.
 const constant = 0x1122334455667788
 
@@ -36,7 +54,12 @@ type region struct {
 	memory *mr.Memory
 	reg    *mr.Region
 	gone   []span // when its key was unknown; the last may be open
+	wipes  []span // when its memory was lost
+	former []past // memory it had before, which nobody may change any more
 }
+
+// past is memory that was given back, and what it held then.
+type past struct{ bytes, held []byte }
 
 func newRegion(n *node, kind int) *region {
 	r := &region{n: n, kind: kind}
@@ -50,7 +73,7 @@ func (r *region) key() uint64 { return uint64(r.n.index+1)<<8 | uint64(r.kind) }
 
 // wipe is what a crash does to memory of the process's own.
 func (r *region) wipe() {
-	r.bytes = make([]byte, 8*(regionWords[r.kind]+1)) // of this size, Go's memory is aligned to 8 bytes
+	r.bytes = make([]byte, strideOf(r.kind)*(regionWords[r.kind]+1)) // of such a size, Go's memory is aligned to the stride
 	if r.kind == constantRegion || r.kind == hiddenRegion {
 		for i := range regionWords[r.kind] {
 			binary.LittleEndian.PutUint64(r.bytes[8*i:], constant)
@@ -73,7 +96,7 @@ func (r *region) register() {
 		panic(err)
 	}
 	r.reg, err = r.n.table.Register(r.memory, mr.Options{
-		Key: &key, Access: access, Length: 8 * regionWords[r.kind], Name: regionName(r.kind),
+		Key: &key, Access: access, Length: strideOf(r.kind) * regionWords[r.kind], Name: regionName(r.kind),
 	})
 	if err != nil {
 		panic(err) // the key is the region's own
@@ -96,6 +119,18 @@ func (r *region) deregister() {
 	}
 	r.reg, r.memory = nil, nil
 	r.gone = append(r.gone, span{r.n.w.now, forever})
+}
+
+// renew gives the region other memory, which is empty.
+func (r *region) renew(since int64) {
+	r.former = append(r.former, past{r.bytes, bytes.Clone(r.bytes)})
+	r.wipes = append(r.wipes, span{since, r.n.w.now})
+	r.wipe()
+}
+
+// word returns what a word of the region holds.
+func (r *region) word(i int) value {
+	return decode(r.n.w.typeOf(r.kind, i), r.bytes[strideOf(r.kind)*i:])
 }
 
 func regionName(kind int) string {

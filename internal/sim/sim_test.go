@@ -17,16 +17,22 @@ var (
 	seeds = flag.Int("seeds", 0, "number of seeds that TestSim runs; 0 means 300, or 60 with -short")
 	first = flag.Uint64("first", 1, "first seed that TestSim runs")
 	seed  = flag.Uint64("seed", 0, "run this seed alone")
+	with  = flag.String("with", "mended", "dimensions of the runs, joined by commas: mended, all, or of "+All().String())
+	keep  = flag.Bool("keep", false, "go on after a failure")
 	show  = flag.Bool("show", false, "with -seed: print everything that happens")
 )
 
 // replay is how to see a failure again.
-const replay = "go test ./internal/sim -run 'TestSim$' -seed=%d -show"
+const replay = "go test ./internal/sim -run 'TestSim$' -with=%s -seed=%d -show"
 
 // TestSim runs seeds until one fails.
 func TestSim(t *testing.T) {
+	dims, err := ParseDims(*with)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if *seed != 0 {
-		runOne(t, *seed)
+		runOne(t, *seed, dims)
 		return
 	}
 	n := *seeds
@@ -45,13 +51,13 @@ func TestSim(t *testing.T) {
 	)
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(n) && !t.Failed(); i = next.Add(1) - 1 {
+			for i := next.Add(1) - 1; i < int64(n) && (*keep || !t.Failed()); i = next.Add(1) - 1 {
 				s := *first + uint64(i)
-				r := Run(s, nil)
+				r := Run(s, dims, nil)
 				mu.Lock()
 				total.Add(&r)
 				if r.Failure != nil {
-					t.Errorf("seed %d (number %d): %v\n\treplay: "+replay, s, i+1, r.Failure, s)
+					t.Errorf("seed %d (number %d): %v\n\treplay: "+replay, s, i+1, r.Failure, *with, s)
 				}
 				mu.Unlock()
 			}
@@ -64,12 +70,12 @@ func TestSim(t *testing.T) {
 }
 
 // runOne replays one seed.
-func runOne(t *testing.T, s uint64) {
+func runOne(t *testing.T, s uint64, dims Dims) {
 	var r Report
 	if *show {
-		r = Run(s, os.Stdout)
+		r = Run(s, dims, os.Stdout)
 	} else {
-		r = Run(s, nil)
+		r = Run(s, dims, nil)
 	}
 	fmt.Printf("sim: seed %d, trace %016x: %v\n", s, r.Trace, &r)
 	if r.Failure != nil {
@@ -79,9 +85,10 @@ func runOne(t *testing.T, s uint64) {
 
 // The same seed gives the same run, bit for bit; another gives another.
 func TestRunsRepeat(t *testing.T) {
+	dims := All()
 	seen := map[uint64]uint64{}
 	for s := uint64(1); s <= 20; s++ {
-		a, b := Run(s, nil), Run(s, nil)
+		a, b := Run(s, dims, nil), Run(s, dims, nil)
 		if a.Trace != b.Trace || a.counts != b.counts {
 			t.Errorf("seed %d: two runs differ: %016x and %016x", s, a.Trace, b.Trace)
 		}

@@ -39,14 +39,16 @@ func (w *world) checkLimits() {
 		if !n.up {
 			continue
 		}
-		u := usageOf(n.eng)
-		for i, made := range u.made {
-			if made > w.plan.buffers || u.lent[i] < 0 {
-				w.fail("%v has %d buffers in pool %s, %d of them lent: limit %d", n, made, poolNames[i], u.lent[i], w.plan.buffers)
+		for _, e := range n.engs {
+			u := usageOf(e)
+			for i, made := range u.made {
+				if made > w.plan.buffers || u.lent[i] < 0 {
+					w.fail("%v has %d buffers in pool %s, %d of them lent: limit %d", n, made, poolNames[i], u.lent[i], w.plan.buffers)
+				}
 			}
-		}
-		if u.sessions > w.plan.sessions || u.parties > u.sessions {
-			w.fail("%v has %d sessions, %d parties: limit %d", n, u.sessions, u.parties, w.plan.sessions)
+			if u.sessions > w.plan.sessions || u.parties > u.sessions {
+				w.fail("%v has %d sessions, %d parties: limit %d", n, u.sessions, u.parties, w.plan.sessions)
+			}
 		}
 	}
 }
@@ -54,10 +56,11 @@ func (w *world) checkLimits() {
 // checkEmpty checks that nothing is left of the sessions.
 func (w *world) checkEmpty() {
 	for _, n := range w.nodes {
-		u := usageOf(n.eng)
-		if u.lent != [3]int{} || u.sessions+u.parties > 0 || !n.eng.Idle() {
-			w.fail("%v keeps %v buffers of pools %v, %d sessions and %d parties after the end; idle: %t",
-				n, u.lent, poolNames, u.sessions, u.parties, n.eng.Idle())
+		for _, e := range n.engs {
+			if u := usageOf(e); u.lent != [3]int{} || u.sessions+u.parties > 0 || !e.Idle() {
+				w.fail("%v keeps %v buffers of pools %v, %d sessions and %d parties after the end; idle: %t",
+					n, u.lent, poolNames, u.sessions, u.parties, e.Idle())
+			}
 		}
 		for _, c := range n.clients {
 			if !c.ring.Empty() {

@@ -30,8 +30,8 @@ type wordID struct{ node, region, word int }
 // sent checks a packet: every frame is well-formed, a frame sent again is the
 // same as before, and none carries a fenced operation too early.
 func (t *wiretap) sent(n *node, packet []byte) {
-	frame, src, reason := wire.Decap(packet)
-	to := t.w.net.byMAC[src.Local]
+	frame, _, reason := wire.Decap(packet)
+	to := t.w.net.receiver(n, packet)
 	if reason != wire.ReasonOK || to == nil {
 		return // answers to damaged addresses go nowhere
 	}

@@ -28,20 +28,26 @@ type destination struct {
 	endpoint uint16
 }
 
-// peer is a destination within one life of a client.
-type peer struct {
-	c            *client
-	id           int
-	target       *node
-	endpoint     uint16
-	life         int // of its node
-	eng          *engine.Peer
-	ops          []*op // in the order posted
-	restartTimes int   // times at which operations ended with a restart of the target
-	restartAt    int64
+// pair is one endpoint of a client and one of a target, for one life of the client:
+// what an order is promised for.
+type pair struct {
+	c        *client
+	id       int
+	target   *node
+	endpoint uint16
+	life     int   // of the client's node
+	ops      []*op // in the order posted
+	since    int64 // when it came into being
+	told     int64 // when an operation last ended with a restart of the target; -1 = never
 }
 
-func (p *peer) String() string { return fmt.Sprintf("peer %d (%v)", p.id, p.c.n) }
+func (p *pair) String() string { return fmt.Sprintf("pair %d (%v)", p.id, p.c.n) }
+
+// peer is a name of a pair: a handle of the engine's. There may be several.
+type peer struct {
+	*pair
+	eng *engine.Peer
+}
 
 // maxOpen is how many operations on one word may be under way or of unknown
 // outcome: the search for an order is exponential in their number.
@@ -55,9 +61,9 @@ const ringSize = 128
 func newClient(n *node, id int) *client {
 	w := n.w
 	c := &client{n: n, id: id, left: w.plan.ops}
-	for range w.dice.between(1, 3) {
+	for range w.dice.between(1, w.plan.wants) {
 		d := destination{w.nodes[w.dice.IntN(len(w.nodes))], uint16(w.dice.IntN(endpoints))}
-		if d.target == n && w.dice.chance(0.8) {
+		if d.target == n && (w.plan.routed || w.dice.chance(0.8)) {
 			d.target = w.nodes[(n.index+1)%len(w.nodes)]
 		}
 		if w.dice.chance(w.plan.badKeys / 2) {
@@ -70,19 +76,24 @@ func newClient(n *node, id int) *client {
 
 // boot begins the client's life on a node that has come up.
 func (c *client) boot() {
+	w := c.n.w
 	var err error
 	if c.ring, err = engine.NewRing(ringSize); err != nil {
 		panic(err)
 	}
-	c.n.eng.AddRing(c.ring)
+	eng := c.n.engs[c.id%len(c.n.engs)]
+	eng.AddRing(c.ring)
 	c.peers = nil
 	for _, d := range c.wants {
-		p := &peer{c: c, id: len(c.n.w.peers), target: d.target, endpoint: d.endpoint, life: c.n.life, restartAt: -1}
-		if p.eng, err = c.n.eng.NewPeer(c.n.linkTo(d.target), 0, d.endpoint); err != nil {
-			panic(err)
+		pr := &pair{c: c, id: len(w.pairs), target: d.target, endpoint: d.endpoint, life: c.n.life, since: w.now, told: -1}
+		w.pairs = append(w.pairs, pr)
+		for range 1 + w.plan.aliases {
+			p := &peer{pair: pr}
+			if p.eng, err = eng.NewPeer(c.n.linkTo(d.target), 0, d.endpoint); err != nil {
+				panic(err)
+			}
+			c.peers = append(c.peers, p)
 		}
-		c.peers = append(c.peers, p)
-		c.n.w.peers = append(c.n.w.peers, p)
 	}
 }
 
@@ -100,16 +111,23 @@ func (c *client) act() {
 	if w.calm || c.left == 0 {
 		return
 	}
-	if c.n.up {
-		for range w.dice.between(1, int64(w.plan.burst)) {
-			if c.left == 0 || c.outstanding >= w.plan.most || !c.post(c.draw()) {
-				break
-			}
-			c.left--
-		}
-		c.n.wake(w.now)
-	}
+	c.burst()
 	w.at(w.now+w.dice.exp(w.plan.think)+1, c.act)
+}
+
+// burst posts a few operations at once.
+func (c *client) burst() {
+	w := c.n.w
+	if !c.n.up || w.calm || w.plan.story != nil && w.now < c.n.stalled-1 {
+		return
+	}
+	for range w.dice.between(1, int64(w.plan.burst)) {
+		if c.left == 0 || c.outstanding >= w.plan.most || !c.post(c.draw()) {
+			break
+		}
+		c.left--
+	}
+	c.n.wake(w.now)
 }
 
 // post hands an operation to the engine. False means that the ring is full.
@@ -127,14 +145,19 @@ func (c *client) post(o *op) bool {
 	w.pending++
 	w.count(operations)
 	w.trace.event("post  %v", o)
+	c.n.earn(float64(64 + o.count))
+	o.peer.target.earn(float64(64 + o.count))
 	e.Publish()
+	if w.dice.chance(w.plan.cancels) {
+		o.cancelLater()
+	}
 	return true
 }
 
 // draw makes up an operation.
 func (c *client) draw() *op {
 	w, d, p := c.n.w, c.n.w.dice, &c.n.w.plan
-	o := &op{peer: c.peers[d.IntN(len(c.peers))], count: 1, value: uint64(d.between(1, 200))}
+	o := &op{peer: c.peers[d.IntN(len(c.peers))], count: 1, datatype: atomic.Uint64, value: uint64(d.between(1, 200))}
 	t := o.peer.target.index
 	switch {
 	case d.chance(p.badKeys):
@@ -164,6 +187,7 @@ func (o *op) drawWord(w *world, target int) {
 	if u := w.words[wordID{target, o.region, o.first}]; u.all >= w.plan.wordOps || u.open >= maxOpen {
 		o.region, o.first = arrayRegion, d.IntN(16)
 	}
+	o.datatype = w.typeOf(o.region, o.first)
 	if o.region != registerRegion {
 		o.verb, o.code = pick(d, wire.VerbAtomic, wire.VerbFetch, wire.VerbFetch), uint8(atomic.Sum)
 		if d.chance(0.1) {
@@ -182,7 +206,7 @@ func (o *op) drawWord(w *world, target int) {
 	case 1:
 		o.verb, o.code = verb, uint8(atomic.Write)
 	case 2:
-		o.verb, o.code = verb, uint8(atomic.Max)
+		o.verb, o.code = verb, uint8(pick(d, atomic.Max, atomic.Max, atomic.Min))
 	default:
 		o.verb, o.code = wire.VerbCompare, uint8(atomic.Cswap)
 		o.compare = uint64(d.IntN(16))
@@ -204,4 +228,15 @@ func (o *op) drawRefused(d dice) {
 		o.region, o.first = arrayRegion, d.IntN(regionWords[arrayRegion])
 		o.count = regionWords[arrayRegion] - o.first + 1 // one too many
 	}
+}
+
+// ops returns the operations of the client's present life.
+func (c *client) ops() (all []*op) {
+	var last *pair
+	for _, p := range c.peers {
+		if p.pair != last {
+			all, last = append(all, p.ops...), p.pair
+		}
+	}
+	return all
 }

@@ -5,6 +5,8 @@ package sim
 import (
 	"fmt"
 	"io"
+
+	"github.com/xdpfab/xdpfab/atomic"
 )
 
 // world is one run.
@@ -14,24 +16,26 @@ type world struct {
 	plan   plan
 	net    *network
 	nodes  []*node
-	peers  []*peer // of all lives
+	pairs  []*pair // of all lives
+	types  [registerRegion + 1][]atomic.Datatype
 	tap    wiretap
 	trace  *tracer
 	random func() uint64 // for engines
 
-	words   map[wordID]use // how much each word has been operated on
-	fenced  []int          // words of the fence region in use, by node
-	pending int            // operations not completed whose poster lives
-	calm    bool           // faults are over
-	failure error
-	counts  [numCounters]int
+	words    map[wordID]use // how much each word has been operated on
+	fenced   []int          // words of the fence region in use, by node
+	pending  int            // operations not completed whose poster lives
+	calm     bool           // faults are over
+	troubles []trouble
+	failure  error
+	counts   [numCounters]int
 }
 
-// Run makes the run of a seed and returns what came of it. A readable trace goes
-// to trace, if there is one.
-func Run(seed uint64, trace io.Writer) Report {
+// Run makes the run of a seed, with the given dimensions, and returns what came of it.
+// A readable trace goes to trace, if there is one.
+func Run(seed uint64, with Dims, trace io.Writer) Report {
 	d := newDice(seed)
-	w := newWorld(d, drawPlan(d), trace)
+	w := newWorld(d, drawPlan(d, with), trace)
 	w.run()
 	return Report{Runs: 1, Virtual: w.now, Trace: w.trace.sum.Sum64(), Failure: w.failure, counts: w.counts}
 }
@@ -46,6 +50,11 @@ func newWorld(d dice, p plan, trace io.Writer) *world {
 	w.trace = newTracer(w, trace)
 	w.trace.event("plan %+v", p)
 	w.tap = wiretap{w: w, requests: map[frameID]uint64{}, fences: map[wordID]*op{}}
+	for kind := range w.types {
+		for range regionWords[kind] {
+			w.types[kind] = append(w.types[kind], pick(d, dataTypes...))
+		}
+	}
 	w.net = newNetwork(w, p.nodes)
 	for i := range p.nodes {
 		w.nodes = append(w.nodes, newNode(w, i))
@@ -85,25 +94,23 @@ func (w *world) settleTime() int64 {
 
 // run lets the world go by and judges it.
 func (w *world) run() {
-	w.populate()
-	for _, n := range w.nodes {
-		for _, c := range n.clients {
-			w.at(w.now+w.dice.exp(w.plan.think), c.act)
-		}
-	}
-	w.wreak()
 	failed := func() bool { return w.failure != nil }
-	for w.now < w.plan.end && !failed() {
-		w.until(min(w.now+w.plan.end/8, w.plan.end), failed)
-		w.checkLimits()
+	w.populate()
+	if w.plan.story != nil {
+		w.live()
+		w.until(w.troublesEnd(), failed)
+	} else {
+		w.storm(failed)
 	}
 	if failed() {
 		return
 	}
 	w.appease()
-	w.until(w.now+w.settleTime(), func() bool { return w.pending == 0 || failed() })
-	if w.pending > 0 && !failed() {
-		w.fail("%d operations are stuck, such as %v", w.pending, w.stuck())
+	w.settle(failed)
+	if w.plan.story != nil && !failed() {
+		w.until(w.now+w.aftermath()+keeps, failed) // what can still become known does
+		w.finale()
+		w.settle(failed)
 	}
 	w.close()
 	if !failed() {
@@ -111,21 +118,44 @@ func (w *world) run() {
 	}
 }
 
+// storm has clients post and faults strike at random.
+func (w *world) storm(failed func() bool) {
+	for _, n := range w.nodes {
+		for _, c := range n.clients {
+			w.at(w.now+w.dice.exp(w.plan.think), c.act)
+		}
+	}
+	w.wreak()
+	for w.now < w.plan.end && !failed() {
+		w.until(min(w.now+w.plan.end/8, w.plan.end), failed)
+		w.checkLimits()
+	}
+}
+
+// settle waits for everything to complete.
+func (w *world) settle(failed func() bool) {
+	w.until(w.now+w.settleTime(), func() bool { return w.pending == 0 || failed() })
+	if w.pending > 0 && !failed() {
+		w.fail("%d operations are stuck, such as %v", w.pending, w.stuck())
+	}
+}
+
 // stuck returns an operation that has not completed though its poster lives.
 func (w *world) stuck() *op {
 	for _, n := range w.nodes {
 		for _, c := range n.clients {
-			for _, p := range c.peers {
-				for _, o := range p.ops {
-					if !o.done {
-						return o
-					}
+			for _, o := range c.ops() {
+				if !o.done {
+					return o
 				}
 			}
 		}
 	}
 	return nil
 }
+
+// retires is after how long a target has forgotten what its initiator never closed.
+const retires = 2 * minute
 
 // close ends all sessions in good order, and lets so much time pass that those
 // whose initiator died are retired as well.
@@ -140,13 +170,7 @@ func (w *world) close() {
 		n.wake(w.now)
 	}
 	w.until(w.now+100*millisecond, failed)
-	for range 160 { // a pause of a few seconds would look like a stopped process
-		for _, n := range w.nodes {
-			n.leap(2 * second)
-		}
-		w.until(w.now+2*millisecond, failed)
-	}
-	w.until(w.now+100*millisecond, failed)
+	w.until(w.now+retires, failed)
 	if !failed() {
 		w.checkEmpty()
 	}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// ways draws links to cut: one direction, both, or everything of one node.
+func (w *world) ways() (cut [][2]int) {
+	a, b := w.twoNodes()
+	switch w.dice.IntN(3) {
+	case 0:
+		return [][2]int{{a, b}}
+	case 1:
+		return [][2]int{{a, b}, {b, a}}
+	}
+	for i := range w.nodes {
+		if i != a {
+			cut = append(cut, [2]int{a, i}, [2]int{i, a})
+		}
+	}
+	return cut
+}
+
+// cutOff cuts links until a time, while frames from before keep arriving by some
+// other way.
+func (w *world) cutOff(until int64) {
+	w.count(partitions)
+	for _, way := range w.ways() {
+		w.trace.event("cut from %d to %d", way[0], way[1])
+		l := &w.net.links[way[0]][way[1]]
+		l.cut++
+		w.excuse(way[0], way[1], until)
+		w.at(until, func() { l.cut-- })
+		if w.dice.chance(0.5) {
+			w.sustain(l, w.nodes[way[1]], until)
+		}
+	}
+}
+
+// sustain has a target hear old frames as long as a link is cut.
+func (w *world) sustain(l *link, to *node, until int64) {
+	const most, pause = 60, 30 * second
+	for t, i := w.now, 0; t < until && i < most; t, i = t+w.dice.between(pause/2, 2*pause), i+1 {
+		w.at(t, func() {
+			if len(l.old) > 0 {
+				w.revenant(to, l.old[w.dice.IntN(len(l.old))], w.now)
+			}
+		})
+	}
+}
+
+// haunt has some of the frames ever sent arrive again, after any time. Those that
+// never arrived are the most harmful: they may have been given up.
+func (w *world) haunt() {
+	d := w.dice
+	for i := range w.net.links {
+		for j := range w.net.links[i] {
+			l, to := &w.net.links[i][j], w.nodes[j]
+			for _, b := range l.stuck {
+				if d.chance(0.5) {
+					w.revenant(to, b, w.now+d.scale(millisecond, pick(d, second, 2*minute, 3*hour)))
+				}
+			}
+			l.stuck = l.stuck[:0]
+			if len(l.old) > 0 && d.chance(0.5) {
+				for range d.IntN(6) {
+					w.revenant(to, l.old[d.IntN(len(l.old))], w.now+d.scale(millisecond, pick(d, second, 3*hour)))
+				}
+			}
+		}
+	}
+}
+
+// revenant has a packet arrive again at a time.
+func (w *world) revenant(to *node, packet []byte, at int64) {
+	w.count(replayed)
+	w.at(at, func() {
+		if w.calm {
+			return
+		}
+		b := append([]byte(nil), packet...)
+		to.readdress(b)
+		to.earn(4)
+		to.deliver(b)
+	})
+}
+
+// freeze keeps a node off its core until a time. A node with manual progress is
+// frozen as long as it has nothing to do, and finds work when it wakes up.
+func (w *world) freeze(until int64, manual bool) {
+	n := w.anyNode()
+	w.count(freezes)
+	w.trace.event("%v is frozen, for want of work: %t", n, manual)
+	n.stalled = max(n.stalled, until)
+	w.excuse(n.index, -1, until)
+	if manual {
+		w.at(until-1, func() {
+			for _, c := range n.clients {
+				c.burst()
+			}
+		})
+	}
+}
+
+// move gives a node's gateway another address. When packets to the former one are
+// lost, its peers are led to the new one after a while.
+func (w *world) move() {
+	n := w.anyNode()
+	w.count(moves)
+	if !canSetLink() || w.dice.chance(0.5) {
+		n.gateway.takeOver(n.index)
+		w.trace.event("gateway of %v is taken over: now %x", n, n.gateway.mac)
+		return
+	}
+	n.gateway.move(n.index)
+	w.trace.event("gateway of %v moves: now %x", n, n.gateway.mac)
+	noticed := w.dice.scale(millisecond, 3*second)
+	// An open session of a peer whose answers go the old way lasts until it is idle.
+	w.excuse(n.index, -1, w.now+noticed+int64(session.IdleClose))
+	w.at(w.now+noticed, func() {
+		for _, c := range n.clients {
+			for _, p := range c.peers {
+				setLink(p.eng, n.linkTo(p.target))
+			}
+		}
+		n.wake(w.now)
+	})
+}
+
+// shutEndpoints closes the endpoints of a node until a time: sessions are refused,
+// and perhaps those that there are end.
+func (w *world) shutEndpoints(until int64) {
+	n := w.anyNode()
+	if !n.up {
+		return
+	}
+	w.count(shuts)
+	end := w.plan.ends && w.dice.chance(0.5)
+	w.trace.event("%v closes its endpoints, and sessions: %t", n, end)
+	n.shut = max(n.shut, until)
+	w.excuse(n.index, -1, until)
+	for _, e := range n.engs {
+		for i := range uint16(endpoints) {
+			if end {
+				e.EndTargets(i)
+			}
+		}
+	}
+	n.wake(w.now)
+}
+
+// renewRegion takes a region away, and makes it again with other memory and the same
+// key.
+func (w *world) renewRegion(length int64) {
+	n := w.anyNode()
+	r := n.regions[w.dice.IntN(fenceRegion)]
+	if !n.up || r.reg == nil {
+		return
+	}
+	w.count(deregistrations)
+	w.trace.event("%s of %v deregistered, to be made anew", regionName(r.kind), n)
+	r.deregister()
+	since := w.now
+	w.at(w.now+length, func() {
+		r.renew(since)
+		if n.up {
+			r.register()
+		}
+	})
+}
+
+// finale has every client ask every peer for something once more: nothing stands in
+// their way now.
+func (w *world) finale() {
+	for _, n := range w.nodes {
+		for _, c := range n.clients {
+			for _, p := range c.peers {
+				o := &op{peer: p, region: arrayRegion, count: 1, datatype: w.typeOf(arrayRegion, 0), verb: wire.VerbFetch, code: wire.OpRead}
+				if !c.post(o) {
+					w.fail("%v: the submission ring is full in the end", p)
+				}
+			}
+		}
+		n.wake(w.now)
+	}
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import "github.com/xdpfab/xdpfab/internal/engine"
+
+// trouble is a time during which some nodes had an excuse not to reach each other.
+type trouble struct {
+	a, b int // nodes; b < 0 for all others
+	span
+}
+
+// excuse notes that two nodes cannot be expected to reach each other until a time.
+func (w *world) excuse(a, b int, until int64) {
+	w.troubles = append(w.troubles, trouble{a, b, span{w.now, until}})
+}
+
+func (t *trouble) concerns(a, b int) bool {
+	return t.b < 0 && (t.a == a || t.a == b) || t.a == a && t.b == b || t.a == b && t.b == a
+}
+
+// troubled returns when the trouble ends that the nodes of a pair had at some time in
+// [from, to], with all others that begin before it is over. It returns -1 when they
+// had none.
+func (w *world) troubled(p *pair, from, to int64) int64 {
+	end := int64(-1)
+	for more := true; more; {
+		more = false
+		for i := range w.troubles {
+			t := &w.troubles[i]
+			if t.from <= to && t.to >= from && t.to > end && t.concerns(p.c.n.index, p.target.index) {
+				end, to, more = t.to, max(to, t.to), true
+			}
+		}
+	}
+	return end
+}
+
+// troublesEnd returns when the last of all troubles is over.
+func (w *world) troublesEnd() int64 {
+	end := w.now
+	for _, t := range w.troubles {
+		end = max(end, t.to)
+	}
+	return end
+}
+
+// aftermath is how long after a trouble its victims may still be found: until a
+// session that was unlucky has been given up, and the next one as well.
+func (w *world) aftermath() int64 {
+	return 2*int64(w.plan.session.GiveUp) + 3*int64(w.plan.session.RTOMax) + second
+}
+
+// An unknown outcome is promised to become known when the path heals within a minute.
+// That takes a while, in which no new trouble may come.
+const (
+	keeps    = 50 * second
+	clearing = 10 * second
+)
+
+// checkExcuse looks for what excuses that an operation has not succeeded, or that its
+// outcome stays unknown for good.
+func (w *world) checkExcuse(o *op) {
+	p := o.peer.pair
+	if w.plan.story == nil || !o.done || o.refused || o.succeeded() || o.late || p.endpoint >= endpoints ||
+		o.result.Fate == engine.Restarted || p.target.regions[o.region].missing(o.call, o.ret) {
+		return
+	}
+	if !o.cancelled && w.troubled(p, o.call-w.aftermath(), o.ret) < 0 {
+		w.fail("%v, posted at %.3f s: fate %d, reason %v, though nothing stood in its way", o, float64(o.call)/float64(second),
+			o.result.Fate, o.result.Reason)
+		return
+	}
+	if o.result.Fate != engine.Unknown || o.count > 1 || p.life != p.c.n.life || p.target.forgot(o.call, w.now) {
+		return // what is known, what ran in part, what nobody asks about, what nobody remembers
+	}
+	healed := max(w.troubled(p, o.ret, o.ret), o.ret)
+	if healed > o.ret+keeps || w.troubled(p, healed+1, healed+clearing) >= 0 {
+		return
+	}
+	w.fail("%v, unknown at %.3f s, is so for good, though there was no trouble any more from %.3f s on", o,
+		float64(o.ret)/float64(second), float64(healed)/float64(second))
+}
+
+// allowance is how many frames a node may send: so many for what it was asked to do,
+// and a few each second for whatever it does by itself.
+type allowance struct {
+	left float64
+	at   int64
+}
+
+const (
+	idleFrames = 100.0  // a second, for each peer of the node
+	mostFrames = 5000.0 // saved up
+)
+
+// earn allows a node frames for what happens to it.
+func (n *node) earn(frames float64) { n.frames.left = min(n.frames.left+frames, mostFrames) }
+
+// spend takes a frame off the allowance: who sends without end is found out.
+func (n *node) spend() {
+	w := n.w
+	if w.plan.story == nil {
+		return
+	}
+	peers := 1
+	for _, c := range n.clients {
+		peers += len(c.peers)
+	}
+	n.earn(float64(w.now-n.frames.at) / float64(second) * idleFrames * float64(peers))
+	n.frames.at = w.now
+	if n.frames.left--; n.frames.left < 0 {
+		w.fail("%v sends without end: more than %d frames beyond what its work needs and %d a second for each of %d peers",
+			n, int(mostFrames), int(idleFrames), peers)
+	}
+}
