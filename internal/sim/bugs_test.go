@@ -117,10 +117,14 @@ func TestSeededBugs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := simulate(dir, "TestSim$"); err != nil {
+	if out, err := simulate(dir, "TestSim$", "mended"); err != nil {
 		t.Fatalf("the sources fail as they are:\n%s", tail(out))
 	}
-	for _, b := range bugs {
+	all := findings
+	for _, b := range append(bugs, bugsOfTime...) {
+		all = append(all, finding{b, "mended"})
+	}
+	for _, b := range all {
 		t.Run(b.name, func(t *testing.T) {
 			undo := b.sow(t, dir)
 			defer undo()
@@ -129,7 +133,7 @@ func TestSeededBugs(t *testing.T) {
 				tests = "TestSim$"
 			}
 			start := time.Now()
-			out, err := simulate(dir, tests)
+			out, err := simulate(dir, tests, b.with)
 			switch {
 			case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
 				t.Fatalf("the bug does not compile:\n%s", tail(out))
@@ -176,9 +180,9 @@ func (b *bug) sow(t *testing.T, dir string) (undo func()) {
 
 // simulate runs the simulator's tests in a copy of the sources. Paths are
 // trimmed so that copies share the build cache.
-func simulate(dir, tests string) (string, error) {
+func simulate(dir, tests, with string) (string, error) {
 	cmd := exec.Command("go", "test", "-trimpath", "-vet=off", "-count=1", "-timeout=120s", "-v", "-run", tests,
-		"./internal/sim", "-args", "-seeds="+mostSeeds)
+		"./internal/sim", "-args", "-seeds="+mostSeeds, "-with="+with)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	return string(out), err

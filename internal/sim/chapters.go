@@ -95,6 +95,7 @@ func (w *world) freeze(until int64, manual bool) {
 	w.count(freezes)
 	w.trace.event("%v is frozen, for want of work: %t", n, manual)
 	n.stalled = max(n.stalled, until)
+	n.frozen = append(n.frozen, span{w.now, until})
 	w.excuse(n.index, -1, until)
 	if manual {
 		w.at(until-1, func() {

@@ -6,24 +6,60 @@
 // ones that run behind a NIC. The same seed gives the same run, bit for bit.
 //
 //	plan.go      what one run consists of, drawn from the seed
+//	story.go     the phases of a run of hours
+//	dims.go      what a run may consist of beyond a storm, to be turned on and off
 //	scheduler.go virtual time: one queue of events
 //	network.go   the star of links, what it loses and delays
+//	route.go     gateways that move, and NICs that choose queues
 //	port.go      the engine's port on that network
-//	node.go      an engine with its memory: stepped, stalled, crashed, restarted
+//	node.go      engines with their memory: stepped, stalled, crashed, restarted
+//	seams.go     what not every engine is capable of
 //	workload.go  clients that post operations
-//	faults.go    what is done to nodes and links, and when
+//	op.go        what was asked and what was answered
+//	value.go     elements of every datatype, as the model computes with them
+//	region.go    memory, registered, taken away and made again
+//	faults.go    what a storm does to nodes and links, and when
+//	chapters.go  what the phases of a story do
 //	wiretap.go   invariants of the frames on the wire
-//	history.go   what was asked and what was answered
+//	usage.go     bounds of what engines hold on to
 //	check.go     invariants of the memory after the run
-//	linear.go    linearizability of every word
+//	linear.go    linearizability of every word, in the order of each pair
+//	trouble.go   what excuses a failure, and how many frames a node may send
+//	trace.go     a run's fingerprint, and its readable text
 //	world.go     one run from its seed to its verdict
 //	scale.go     how far it scales: figures and model, drawn by scale_plot.go
 //
+// # Storms and stories
+//
+// A storm is some two seconds of many operations while links lose, duplicate,
+// delay, corrupt and replay packets, and nodes stall, crash and lose their clocks.
+//
+// A story is hours of few operations, in phases: busy, idle, links cut, a node
+// frozen or dead, a gateway moved, queues chosen anew, endpoints closed, a region
+// made again. Idle time costs nothing: a node whose engines have nothing to do is
+// stepped when the next of their deadlines has come ([engine.Engine.NextDue]). Old
+// frames arrive again after milliseconds or hours, above all those that had been
+// given up.
+//
+// What stories consist of is a set of [Dims]. Those in which the engine keeps every
+// promise are [Mended], and what a run has unless it is asked for others:
+//
+//	go test ./internal/sim -run 'TestSim$' -args -seeds=1000 -with=mended,outage
+//	go test ./internal/sim -run 'TestSim$' -args -with=mended,outage -seed=35 -show
+//
+// The second replays one seed and prints everything that happens.
+//
 // # Invariants
 //
-// Every operation completes exactly once, within a bounded time after the faults
-// have ended, with its results in place. Memory holds the sum of what succeeded
-// and of a subset of what is unknown, and nothing of what was reported not
-// executed. Operations of one peer take effect in the order posted; each word's
-// history is linearizable. Afterwards no buffer and no session is left.
+// Every operation completes exactly once, within a bounded time, with its results
+// in place, and nothing touches the caller's memory afterwards. Memory holds the
+// sum of what succeeded and of a subset of what is unknown, and nothing of what was
+// reported not executed. Each word's history is linearizable, ends with what the
+// word holds, and keeps the order in which each pair of endpoints posted: an
+// operation of unknown outcome ran in its place or not at all. Whoever is told of a
+// restart was served by a node that restarted. In a story, an operation succeeds
+// unless there was trouble between its nodes shortly before or meanwhile, and an
+// outcome stays unknown for good only as far as docs/guarantees.md allows; a node
+// sends no more frames than its work and a few a second; and when all trouble is
+// over, everybody can reach everybody. Afterwards no buffer and no session is left.
 package sim

@@ -200,6 +200,7 @@ func (net *network) again(l *link, to *node, b []byte, mean int64) {
 		if !w.calm && l.cut == 0 {
 			b := append([]byte(nil), b...)
 			to.readdress(b)
+			to.earn(4)
 			to.deliver(b)
 		}
 	})
@@ -210,7 +211,7 @@ func (net *network) again(l *link, to *node, b []byte, mean int64) {
 // after a partition, when the packets had been given up.
 func (net *network) echo(from, to int) {
 	l := &net.links[from][to]
-	if l.rates.replay == 0 || len(l.old) == 0 {
+	if len(l.old) == 0 {
 		return
 	}
 	d := net.w.dice

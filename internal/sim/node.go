@@ -42,6 +42,7 @@ type node struct {
 
 	stalled int64 // until then it is not stepped
 	shut    int64 // until then its endpoints are closed
+	frozen  []span
 	frames  allowance
 	busy    int64 // until then the last step takes
 	stepAt  int64 // when the next step is due; 0 = none

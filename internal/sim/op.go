@@ -35,6 +35,7 @@ type op struct {
 	operand   []byte // the caller's memory, when the engine asked to leave it alone
 	buf       []byte // where the engine puts results; scribbled over when they have been taken
 	got       []value
+	completed int64
 	late      bool       // the outcome became known after the completion, or that the target restarted
 	entry     *engine.Op // while it is under way
 	cancelled bool       // its caller has stopped waiting
@@ -112,7 +113,7 @@ func (o *op) Complete(_ *engine.Op, r engine.Result) {
 		w.fail("%v completed twice", o)
 		return
 	}
-	o.done, o.ret, o.result, o.entry = true, w.now, r, nil
+	o.done, o.ret, o.completed, o.result, o.entry = true, w.now, w.now, r, nil
 	o.peer.c.outstanding--
 	w.pending--
 	w.count(fateCounters[r.Fate])

@@ -67,7 +67,7 @@ const forgetful = 60 * second
 
 // drawPlan makes a plan from the seed. Each kind of fault is in it or not, so
 // that interactions of few are seen as well as all at once. One in twenty has no
-// faults, two only what retransmission has to cope with, and seven are haunted.
+// faults, two only what retransmission has to cope with, and ten are haunted.
 func drawPlan(d dice, with Dims) plan {
 	p := plan{
 		nodes: 2 + d.IntN(3), clients: 1 + d.IntN(3), ops: int(d.between(20, 80)),
@@ -103,7 +103,7 @@ func drawPlan(d dice, with Dims) plan {
 	switch kind := d.IntN(20); kind {
 	case 0, 1, 2:
 		p.beCertain(kind == 0)
-	case 3, 4, 5, 6, 7, 8, 9:
+	case 3, 4, 5, 6, 7, 8, 9, 10, 11, 12:
 		p.haunt(d)
 	}
 	return p

@@ -87,6 +87,9 @@ func (p *plan) tell(d dice, with Dims) {
 	if with.has(Cancels) && d.chance(0.5) {
 		p.cancels = 0.2
 	}
+	if with.has(Tight) && d.chance(0.4) {
+		p.sessions, p.buffers = pick(d, 4, 64), pick(d, 12, 512)
+	}
 	p.routed = with.has(Moves) && p.encap != wire.Ethernet && d.chance(0.7)
 	p.end, p.ends = 0, with.has(Ends)
 	var kinds []chapter
@@ -95,7 +98,7 @@ func (p *plan) tell(d dice, with Dims) {
 		weight int
 		wanted bool
 	}{
-		{idle, 2, true}, {outage, 3, true}, {death, 1, d.chance(0.4)}, {renew, 1, true},
+		{idle, 2, true}, {outage, 3, true}, {death, 2, d.chance(0.5)}, {renew, 1, true},
 		{freeze, 1, with.has(Freeze)}, {manual, 1, with.has(Freeze)}, {move, 2, p.routed},
 		{steer, 1, p.queues > 1}, {shut, 1, with.has(Shut | Ends)},
 	} {
@@ -133,8 +136,11 @@ func (p *plan) drawPhase(d dice, with Dims, kinds []chapter) phase {
 			longest = pick(d, 2*minute, 2*hour)
 		}
 		ph.length = d.scale(10*millisecond, longest)
-		if longest > minute && d.chance(0.4) {
+		switch {
+		case longest > minute && d.chance(0.4):
 			ph.length = d.between(60, 90) * second // when the sides forget at different times
+		case p.session.GiveUp > time.Duration(100*second) && d.chance(0.5):
+			ph.length, ph.posts = d.between(90, 190)*second, 1 // when a target forgets what is not given up
 		}
 		var also []chapter
 		for _, k := range kinds {

@@ -55,7 +55,12 @@ func describe(n *node, b []byte) string {
 	if reason != wire.ReasonOK {
 		return fmt.Sprintf("%v damaged: %v", n, reason)
 	}
-	who := fmt.Sprintf("%v (%d to %d)", n, src.Remote[5], src.Local[5])
+	from, to := src.Remote[5], src.Local[5]
+	if src.RemoteIP.IsValid() { // the nodes; a MAC address may be a gateway's
+		a, b := src.RemoteIP.As16(), src.LocalIP.As16()
+		from, to = a[15]-1, b[15]-1
+	}
+	who := fmt.Sprintf("%v (%d to %d)", n, from, to)
 	h, payload, reason := wire.Parse(frame)
 	if reason != wire.ReasonOK {
 		return fmt.Sprintf("%s damaged: %v", who, reason)
@@ -70,6 +75,16 @@ func describe(n *node, b []byte) string {
 	switch h.Type {
 	case wire.Request:
 		s += fmt.Sprintf(" ops %d", h.Ops)
+	case wire.Hello:
+		var m wire.HelloMsg
+		if m.Parse(payload) == wire.ReasonOK {
+			s += fmt.Sprintf(" of %x nonce %x resume %x psn %x", m.Session, m.Nonce, m.Resume.Session, m.Resume.PSN)
+		}
+	case wire.HelloAck:
+		var m wire.HelloAckMsg
+		if m.Parse(payload) == wire.ReasonOK {
+			s += fmt.Sprintf(" %v: %x, resume %x psn %x", m.Status, m.Session, m.Resume.Session, m.Resume.PSN)
+		}
 	case wire.Reset:
 		var m wire.ResetMsg
 		if m.Parse(payload) == wire.ReasonOK {

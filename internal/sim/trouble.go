@@ -2,7 +2,10 @@
 
 package sim
 
-import "github.com/xdpfab/xdpfab/internal/engine"
+import (
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/session"
+)
 
 // trouble is a time during which some nodes had an excuse not to reach each other.
 type trouble struct {
@@ -58,15 +61,47 @@ const (
 	clearing = 10 * second
 )
 
+// interrupted reports whether the nodes of a pair may have met in between, only to lose
+// each other again: if some trouble began or ended inside of (from, to).
+func (w *world) interrupted(p *pair, from, to int64) bool {
+	for i := range w.troubles {
+		t := &w.troubles[i]
+		if t.concerns(p.c.n.index, p.target.index) && (from < t.from && t.from < to || from < t.to && t.to < to) {
+			return true
+		}
+	}
+	return false
+}
+
+// slept reports whether a node of the pair was frozen for long, at some time in
+// [from, to]: then the operation was out of touch for longer than it seems.
+func (p *pair) slept(from, to int64) bool {
+	for _, n := range []*node{p.c.n, p.target} {
+		for _, s := range n.frozen {
+			if s.from <= to && from <= s.to && s.to-s.from > keeps/2 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // checkExcuse looks for what excuses that an operation has not succeeded, or that its
 // outcome stays unknown for good.
 func (w *world) checkExcuse(o *op) {
 	p := o.peer.pair
-	if w.plan.story == nil || !o.done || o.refused || o.succeeded() || o.late || p.endpoint >= endpoints ||
+	if w.plan.story == nil || !o.done {
+		return
+	}
+	if took, most := o.completed-o.call, w.patience(o); took > most {
+		w.fail("%v took %.3f s to complete, want at most %.3f s", o, float64(took)/float64(second), float64(most)/float64(second))
+	}
+	if o.refused || o.succeeded() || o.late || p.endpoint >= endpoints ||
 		o.result.Fate == engine.Restarted || p.target.regions[o.region].missing(o.call, o.ret) {
 		return
 	}
-	if !o.cancelled && w.troubled(p, o.call-w.aftermath(), o.ret) < 0 {
+	full := w.plan.tight() && o.result.Reason == session.RefusedFull
+	if !o.cancelled && !full && w.troubled(p, o.call-w.aftermath(), o.ret) < 0 {
 		w.fail("%v, posted at %.3f s: fate %d, reason %v, though nothing stood in its way", o, float64(o.call)/float64(second),
 			o.result.Fate, o.result.Reason)
 		return
@@ -74,12 +109,31 @@ func (w *world) checkExcuse(o *op) {
 	if o.result.Fate != engine.Unknown || o.count > 1 || p.life != p.c.n.life || p.target.forgot(o.call, w.now) {
 		return // what is known, what ran in part, what nobody asks about, what nobody remembers
 	}
+	if w.plan.tight() {
+		return // it was sacrificed for others
+	}
 	healed := max(w.troubled(p, o.ret, o.ret), o.ret)
-	if healed > o.ret+keeps || w.troubled(p, healed+1, healed+clearing) >= 0 {
+	if healed > o.ret+keeps || w.troubled(p, healed+1, healed+clearing) >= 0 || w.interrupted(p, o.ret, healed) || p.slept(o.call, o.ret) {
 		return
 	}
 	w.fail("%v, unknown at %.3f s, is so for good, though there was no trouble any more from %.3f s on", o,
 		float64(o.ret)/float64(second), float64(healed)/float64(second))
+}
+
+// tight reports whether there may be too few sessions and buffers.
+func (p *plan) tight() bool { return p.sessions < 64 || p.buffers < 512 }
+
+// patience is how long an operation may take: until the session is given up that it
+// waits for, or behind, and the one that it is sent in. Whoever is frozen does not
+// count that time.
+func (w *world) patience(o *op) int64 {
+	most := 8*int64(w.plan.session.GiveUp) + 10*second
+	for _, s := range o.peer.c.n.frozen {
+		if s.from <= o.completed && o.call <= s.to {
+			most += s.to - s.from
+		}
+	}
+	return most
 }
 
 // allowance is how many frames a node may send: so many for what it was asked to do,
