@@ -57,6 +57,7 @@ var findings = []finding{
 	{bug{"give-up times longer than targets keep sessions", "", nil}, "mended,patient"},
 	{bug{"a refused hello is repeated at every tick", "", nil}, "mended,shut"},
 	{bug{"a session that its target ended is taken for one lost by a restart, when the reset gets lost", "", nil}, "mended,ends"},
+	{bug{"a request to what is an initiator's session here now is not answered", "", nil}, "mended,prompt"},
 	{bug{"each name of a pair has a session of its own", "", nil}, "mended,aliases"},
 	{bug{"frames that come on another queue than their session's are dropped", "", []edit{
 		{engineReceive, "&& e.group.pass(packet, q) {", "&& e.group != nil {"}}}, "mended,queues"},

@@ -20,6 +20,7 @@ const (
 	Queues                   // several queues a node, and their steering changes
 	Shut                     // endpoints close for a while
 	Ends                     // and then end the sessions they have
+	Prompt                   // nobody waits for a give-up time in vain unless there is trouble
 	Tight                    // too few sessions and buffers for everybody
 	Aliases                  // several names of one pair
 	Cancels                  // callers that stop waiting
@@ -39,7 +40,7 @@ func All() Dims {
 	return all
 }
 
-var dimNames = [numDims]string{"hours", "freeze", "outage", "patient", "moves", "queues", "shut", "ends", "tight", "aliases", "cancels"}
+var dimNames = [numDims]string{"hours", "freeze", "outage", "patient", "moves", "queues", "shut", "ends", "prompt", "tight", "aliases", "cancels"}
 
 func (d Dims) has(x Dims) bool { return d&x != 0 }
 

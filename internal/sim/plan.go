@@ -39,6 +39,7 @@ type plan struct {
 
 	story   []phase // of a run of hours, in place of the incidents
 	cancels float64
+	prompt  bool // a give-up time without an answer or trouble is a failure
 	ends    bool // an endpoint that closes ends its sessions
 	leaps   bool // idle time is passed over
 	routed  bool // each node has a gateway

@@ -91,14 +91,14 @@ func (p *plan) tell(d dice, with Dims) {
 		p.sessions, p.buffers = pick(d, 4, 64), pick(d, 12, 512)
 	}
 	p.routed = with.has(Moves) && p.encap != wire.Ethernet && d.chance(0.7)
-	p.end, p.ends = 0, with.has(Ends)
+	p.end, p.ends, p.prompt = 0, with.has(Ends), with.has(Prompt)
 	var kinds []chapter
 	for _, c := range []struct {
 		what   chapter
 		weight int
 		wanted bool
 	}{
-		{idle, 2, true}, {outage, 3, true}, {death, 2, d.chance(0.5)}, {renew, 1, true},
+		{idle, 2, true}, {outage, 3, true}, {death, 3, d.chance(0.6)}, {renew, 1, true},
 		{freeze, 1, with.has(Freeze)}, {manual, 1, with.has(Freeze)}, {move, 2, p.routed},
 		{steer, 1, p.queues > 1}, {shut, 1, with.has(Shut | Ends)},
 	} {

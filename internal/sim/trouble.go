@@ -101,9 +101,15 @@ func (w *world) checkExcuse(o *op) {
 		return
 	}
 	full := w.plan.tight() && o.result.Reason == session.RefusedFull
-	if !o.cancelled && !full && w.troubled(p, o.call-w.aftermath(), o.ret) < 0 {
+	last := w.troubled(p, o.call-w.aftermath(), o.ret)
+	if !o.cancelled && !full && last < 0 {
 		w.fail("%v, posted at %.3f s: fate %d, reason %v, though nothing stood in its way", o, float64(o.call)/float64(second),
 			o.result.Fate, o.result.Reason)
+		return
+	}
+	if quiet := o.ret - max(last, o.call); w.plan.prompt && !w.plan.tight() && !o.cancelled && quiet >= int64(w.plan.session.GiveUp) {
+		w.fail("%v, posted at %.3f s: fate %d, reason %v, after %.3f s in which nothing stood in its way", o,
+			float64(o.call)/float64(second), o.result.Fate, o.result.Reason, float64(quiet)/float64(second))
 		return
 	}
 	if o.result.Fate != engine.Unknown || o.count > 1 || p.life != p.c.n.life || p.target.forgot(o.call, w.now) {
