@@ -93,11 +93,13 @@ test-vm-self:
 	@scripts/need $(VMNEED)
 	$(GO) test -count=1 -timeout 20m -v ./test/vm ./test/vm/cmd/... -args -boot
 
-# SEEDS random runs of many nodes under every fault, in virtual time.
+# SEEDS random runs of many nodes under every fault, half of them hours of virtual
+# time. WITH=mended,outage adds dimensions: go doc ./internal/sim Dims
 SEEDS ?= 1000
+WITH  ?= mended
 sim:
 	@scripts/need go
-	$(GO) test -timeout 60m -count=1 -v -run '^TestSim$$' ./internal/sim -args -seeds=$(SEEDS)
+	$(GO) test -timeout 60m -count=1 -v -run '^TestSim$$' ./internal/sim -args -seeds=$(SEEDS) -with=$(WITH)
 
 # How far the design scales, 10 to 10,000 nodes: docs/scaling.md, .json and .svg.
 sim-scale:

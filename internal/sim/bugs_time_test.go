@@ -42,22 +42,33 @@ var bugsOfTime = []bug{
 
 // finding is a bug that takes dimensions to find which are not in every run. One
 // without edits stands in the sources as they are. Once they are mended, and the
-// dimensions in Mended, each is sown by edits that take its mending back.
+// dimensions in Mended, each is sown by edits that take its mending back; the comments
+// say where.
 type finding struct {
 	bug
 	with string
 }
 
 var findings = []finding{
+	// The time or the table by which a target finds the former session of a pair: forgotten after a minute.
 	{bug{"a former session whose initiator has forgotten it runs on, and late frames in it", "", nil}, "mended,outage"},
+	// The comparison of a hello's source with the former session's: with the MAC address.
 	{bug{"the former session of a peer is not found when its gateway has another address", "", nil}, "mended,moves,outage"},
+	// The search for the former session: in the table of the hello's own queue only.
 	{bug{"the former session of a peer is not found when its hello comes to another queue", "", nil}, "mended,queues"},
+	// What is kept of a session that is sacrificed: nothing that its successor's hello could name.
 	{bug{"a session sacrificed for others runs on, and late frames in it", "", nil}, "mended,tight,outage"},
+	// The refusal to stage a frame in a session that has been silent for IdleClose: never.
 	{bug{"a request is put into a session that was idle for too long while its node slept", "", nil}, "mended,freeze"},
+	// The bound of GiveUp by IdleClose: none.
 	{bug{"give-up times longer than targets keep sessions", "", nil}, "mended,patient"},
+	// The pause before a suspended session's next hello: none.
 	{bug{"a refused hello is repeated at every tick", "", nil}, "mended,shut"},
+	// What a target remembers of a session that it ended in order: nothing.
 	{bug{"a session that its target ended is taken for one lost by a restart, when the reset gets lost", "", nil}, "mended,ends"},
+	// The answer to a request whose id is now an initiator's: none.
 	{bug{"a request to what is an initiator's session here now is not answered", "", nil}, "mended,prompt"},
+	// The search for the session that a pair has: by peer, not by pair of endpoints.
 	{bug{"each name of a pair has a session of its own", "", nil}, "mended,aliases"},
 	{bug{"frames that come on another queue than their session's are dropped", "", []edit{
 		{engineReceive, "&& e.group.pass(packet, q) {", "&& e.group != nil {"}}}, "mended,queues"},

@@ -118,16 +118,37 @@ func (w *world) move() {
 	}
 	n.gateway.move(n.index)
 	w.trace.event("gateway of %v moves: now %x", n, n.gateway.mac)
-	noticed := w.dice.scale(millisecond, 3*second)
 	// An open session of a peer whose answers go the old way lasts until it is idle.
-	w.excuse(n.index, -1, w.now+noticed+int64(session.IdleClose))
-	w.at(w.now+noticed, func() {
-		for _, c := range n.clients {
-			for _, p := range c.peers {
-				setLink(p.eng, n.linkTo(p.target))
+	w.lead(n, func(from, to *node) bool { return from == n }, int64(session.IdleClose))
+}
+
+// roam gives a node that is down another MAC address; it keeps its IP address, by
+// which others find it.
+func (w *world) roam(n *node) {
+	w.count(moves)
+	delete(w.net.byMAC, n.link.Local)
+	n.link.Local[2]++
+	w.net.byMAC[n.link.Local] = n
+	w.trace.event("node %d comes back as %x", n.index, n.link.Local)
+	w.lead(n, func(_, to *node) bool { return to == n }, 0)
+}
+
+// lead shows peers the new way after a while, when their nodes have noticed that a node
+// moved. Until then, and some time longer, it may be out of reach.
+func (w *world) lead(n *node, concerns func(from, to *node) bool, longer int64) {
+	noticed := w.now + w.dice.scale(millisecond, 3*second)
+	w.excuse(n.index, -1, noticed+longer)
+	w.at(noticed, func() {
+		for _, from := range w.nodes {
+			for _, c := range from.clients {
+				for _, p := range c.peers {
+					if concerns(from, p.target) {
+						setLink(p.eng, from.linkTo(p.target))
+					}
+				}
 			}
+			from.wake(w.now)
 		}
-		n.wake(w.now)
 	})
 }
 

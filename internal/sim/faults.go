@@ -80,6 +80,9 @@ func (w *world) crash(length int64) {
 		} else {
 			w.count(restartsKept)
 		}
+		if w.plan.roams {
+			w.roam(n)
+		}
 		n.boot()
 		for i := range w.nodes {
 			w.net.echo(i, n.index)

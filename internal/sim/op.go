@@ -125,7 +125,7 @@ func (o *op) Complete(_ *engine.Op, r engine.Result) {
 	}
 	scribble(o.buf) // the caller has its memory back, and uses it for something else
 	scribble(o.operand)
-	if o.fenced {
+	if o.fenced && r.Fate == engine.Success {
 		w.checkFence(o)
 	}
 	if r.Fate == engine.Restarted {
@@ -162,6 +162,11 @@ func (o *op) resolve() {
 		return
 	}
 	r, data := later.Outcome()
+	if r.Fate == engine.Unknown && r.Later != nil { // it was let go of first, and given up afterwards
+		o.result = r
+		o.resolve()
+		return
+	}
 	if r.Fate == engine.Restarted {
 		o.result, o.late = r, true
 	}

@@ -43,6 +43,7 @@ type plan struct {
 	ends    bool // an endpoint that closes ends its sessions
 	leaps   bool // idle time is passed over
 	routed  bool // each node has a gateway
+	roams   bool // a node that comes back has another MAC address
 	queues  int  // of each node; 0 means one
 	typed   bool // words have datatypes of their own
 	aliases int  // further names of each pair

@@ -90,7 +90,10 @@ func (p *plan) tell(d dice, with Dims) {
 	if with.has(Tight) && d.chance(0.4) {
 		p.sessions, p.buffers = pick(d, 4, 64), pick(d, 12, 512)
 	}
-	p.routed = with.has(Moves) && p.encap != wire.Ethernet && d.chance(0.7)
+	if with.has(Moves) && p.encap != wire.Ethernet {
+		p.routed = d.chance(0.7)
+		p.roams = !p.routed && canSetLink()
+	}
 	p.end, p.ends, p.prompt = 0, with.has(Ends), with.has(Prompt)
 	var kinds []chapter
 	for _, c := range []struct {
