@@ -74,6 +74,23 @@ func (w *world) haunt() {
 	}
 }
 
+// recall has a hello that brings its cookie arrive again, often while the cookie is
+// still good: whatever it began may have ended since, and something else begun.
+func (w *world) recall(to *node, packet []byte) {
+	if w.plan.story == nil {
+		return
+	}
+	frame, _, _ := wire.Decap(packet)
+	h, payload, reason := wire.Parse(frame)
+	var m wire.HelloMsg
+	if reason != wire.ReasonOK || h.Type != wire.Hello || m.Parse(payload) != wire.ReasonOK || m.Cookie == (wire.Cookie{}) {
+		return
+	}
+	for range w.dice.IntN(3) {
+		w.revenant(to, packet, w.now+w.dice.scale(100*microsecond, 25*second))
+	}
+}
+
 // revenant has a packet arrive again at a time.
 func (w *world) revenant(to *node, packet []byte, at int64) {
 	w.count(replayed)

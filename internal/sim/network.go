@@ -88,6 +88,7 @@ func (net *network) send(from *node, packet []byte, t int64) {
 	}
 	l := &net.links[from.index][to.index]
 	net.replay(l, to, packet)
+	w.recall(to, packet)
 	if net.drop != nil && net.drop(from, to, packet) {
 		w.count(lost)
 		return

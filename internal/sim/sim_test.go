@@ -98,3 +98,17 @@ func TestRunsRepeat(t *testing.T) {
 		seen[a.Trace] = s
 	}
 }
+
+// Dimensions have names, and nothing else is taken for one.
+func TestParseDims(t *testing.T) {
+	for name, want := range map[string]Dims{"hours": Hours, "mended": Mended, "mended,outage": Mended | Outage, "all": All(), All().String(): All()} {
+		if d, err := ParseDims(name); err != nil || d != want {
+			t.Errorf("%q: %v, %v, want %v", name, d, err, want)
+		}
+	}
+	for _, name := range []string{"", "mended,", "weeks"} {
+		if d, err := ParseDims(name); err == nil {
+			t.Errorf("%q: %v, want an error", name, d)
+		}
+	}
+}
