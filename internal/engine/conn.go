@@ -160,6 +160,9 @@ func (c *conn) ended() {
 		c.suspend()
 	}
 	r := c.r
+	if c.by.asked == r {
+		c.by.asked = nil // no answer: it means what it meant
+	}
 	if r.conn == c && !r.goesOn(why) {
 		r.failQueue(Result{Fate: NotExecuted, Reason: why})
 	}

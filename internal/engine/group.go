@@ -23,7 +23,7 @@ func NewGroup(engines []*Engine) *Group {
 	}
 	for _, e := range engines {
 		e.group = g
-		e.pairs = engines[0].pairs
+		e.pairs, e.cfg.Life = engines[0].pairs, engines[0].cfg.Life
 	}
 	return g
 }

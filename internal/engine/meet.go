@@ -18,6 +18,11 @@ func (c *conn) met() {
 		c.close(session.ProtocolError)
 		return
 	}
+	if c.by.asked == r {
+		if r.answered(c.by, c); c.over() {
+			return
+		}
+	}
 	c.by.life.Store(life)
 	if r.id.life == life {
 		return
@@ -42,13 +47,15 @@ func (r *remote) restarted(c *conn) {
 	if r.limbo != nil {
 		r.limbo.close(session.PeerRestarted)
 	}
-	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, func(op *Op) bool { return op.Verb <= wire.VerbCompare })
+	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, func(op *Op) bool {
+		return op.failed || op.Peer == c.by && op.Verb <= wire.VerbCompare
+	})
 	r.failWatches(Result{Fate: NotExecuted, Reason: session.PeerRestarted})
 	r.e.count[PeersRestarted]++
 	peers := r.peers
 	r.peers = []*Peer{c.by}
 	for _, p := range peers {
-		if p != c.by { // it may be an address of the former life's node still
+		if p != c.by { // it may be an address of the former life's node still: it is told by its own answer
 			p.r = newRemote(r.origin, r.id, p)
 		}
 	}

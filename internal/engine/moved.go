@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -49,8 +50,8 @@ func (e *Engine) takeMoves() int {
 }
 
 // moved changes the path of the sessions that run by way of p. If the endpoint has
-// other addresses, p has to show anew that it is one of them: what is posted to p
-// from now on waits until the target at its new path has said who it is.
+// other addresses, the target at the new path is asked whether it is still the same;
+// meanwhile p goes on meaning what it meant, so that operations stay in order.
 func (r *remote) moved(p *Peer) {
 	for _, c := range []*conn{r.conn, r.limbo} {
 		if c != nil && c.by == p {
@@ -60,8 +61,40 @@ func (r *remote) moved(p *Peer) {
 		}
 	}
 	r.retryAt = 0
+	p.askNoMore()
 	if len(r.peers) > 1 {
-		r.peers = slices.DeleteFunc(r.peers, func(x *Peer) bool { return x == p })
-		p.r = newRemote(r.origin, identity{endpoint: r.id.endpoint}, p)
+		p.asked = newRemote(r.origin, identity{endpoint: r.id.endpoint}, p)
+		p.asked.connect()
+	}
+}
+
+// askNoMore ends the question whose address a peer is.
+func (p *Peer) askNoMore() {
+	if q := p.asked; q != nil {
+		p.asked = nil
+		if q.conn != nil {
+			q.conn.close(session.Renamed)
+		}
+	}
+}
+
+// answered is called when the target at the new path of p has said who it is. If it is
+// the endpoint that p has been an address of, all is as it was. Otherwise p means
+// another endpoint from now on, and what waits was not meant for that.
+func (q *remote) answered(p *Peer, c *conn) {
+	r := p.r
+	p.asked = nil
+	if c.ini.Life() == r.id.life {
+		c.close(session.Renamed)
+		return
+	}
+	ofPeer := func(op *Op) bool { return op.Peer == p }
+	r.peers = slices.DeleteFunc(r.peers, func(x *Peer) bool { return x == p })
+	p.r = q
+	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, ofPeer)
+	r.unwatch(ofPeer)
+	if len(r.peers) == 0 { // its other addresses have been closed meanwhile
+		r.end(session.PeerRestarted)
+		r.forget()
 	}
 }

@@ -123,9 +123,9 @@ func TestSetLink(t *testing.T) {
 	}
 }
 
-// An address that has moved to another node means that node, and the other addresses
-// of the endpoint go on meaning the endpoint.
-func TestAddressMoves(t *testing.T) {
+// An address whose path has changed is asked whether it is still one of the endpoint's;
+// meanwhile and afterwards operations stay in order, in one session.
+func TestAddressIsAsked(t *testing.T) {
 	c := newCable(t, session.Config{})
 	p, q := c.peer(ethernet()), c.peer(udp())
 	c.write(p, 0, 1)
@@ -133,17 +133,56 @@ func TestAddressMoves(t *testing.T) {
 	if p.r != q.r {
 		t.Fatal("two addresses of one endpoint are apart")
 	}
+	hellos := c.nodes[1].counted(Hellos)
 	if err := q.SetLink(udp()); err != nil {
 		t.Fatal(err)
 	}
-	c.step()
-	if p.r == q.r {
+	a, b := c.post(q, 0, 3), c.post(p, 0, 4)
+	c.done(a)
+	c.done(b)
+	if c.word(0) != 4 {
+		t.Errorf("the word is %d, want 4: operations changed places", c.word(0))
+	}
+	c.idle(time.Second)
+	if c.nodes[1].counted(Hellos) == hellos {
 		t.Error("an address that moved is not asked whose it is")
 	}
-	c.write(q, 0, 3)
-	if p.r != q.r {
-		t.Error("an address that was asked did not join")
+	if p.r != q.r || q.asked != nil {
+		t.Error("an address that was asked does not mean what it meant")
 	}
+	if n := c.nodes[1].counted(SessionsAccepted); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+// An address that has moved to another node means that node: what waited for it fails,
+// and the other addresses of the endpoint go on meaning the endpoint.
+func TestAddressMovesToAnotherNode(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p, q := c.peer(ethernet()), c.peer(udp())
+	c.write(p, 0, 1)
+	c.write(q, 0, 2)
+	other := newCable(t, session.Config{}).nodes[1] // a node elsewhere, to which the address moves
+	for i, port := range other.ports {
+		port.node = &cableNode{c: c, side: 1}
+		other.eng[i].cfg.Life = 12345 << 1
+	}
+	c.pass = func(to int, packet []byte) bool {
+		if h, _ := headerOf(packet); to == 1 && h.Type == wire.Hello {
+			other.ports[0].in = append(other.ports[0].in, packet)
+			other.eng[0].Step()
+			return false
+		}
+		return true
+	}
+	if err := q.SetLink(udp()); err != nil {
+		t.Fatal(err)
+	}
+	c.idle(time.Second)
+	if p.r == q.r {
+		t.Error("an address that is another node's means what it meant")
+	}
+	c.write(p, 0, 3)
 	if n := c.nodes[1].counted(SessionsAccepted); n != 1 {
 		t.Errorf("%d sessions", n)
 	}

@@ -60,7 +60,8 @@ type Peer struct {
 	lane   uint8
 	life   atomic.Uint64 // of the process that answered last; written by the engine's thread
 	r      *remote
-	closed bool // by Close: operations fail from then on
+	asked  *remote // asks the target at a new path who it is; nil when nothing is asked
+	closed bool    // by Close: operations fail from then on
 }
 
 // Life names the life of the target's process that has answered last, 0 as long as none
@@ -85,6 +86,7 @@ func (p *Peer) Close() {
 		return
 	}
 	p.closed = true
+	p.askNoMore()
 	p.r.leave(p)
 }
 
