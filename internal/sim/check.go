@@ -107,6 +107,26 @@ func (p *pair) restarted(o *op, now int64) {
 	p.told = now
 }
 
+// met notes that an operation that was waiting did not run because another life of the
+// target answered. Each name of a pair is told once of each life, which may be over
+// when its answer arrives.
+func (p *peer) met(o *op, now int64) {
+	if now == p.told {
+		return
+	}
+	p.told = now
+	p.lives++
+	lives := 0
+	for _, at := range p.target.forgets {
+		if at > p.since {
+			lives++
+		}
+	}
+	if p.lives > lives {
+		p.c.n.w.fail("%v was told of life %d of node %d since its peer came into being; there were %d", o, p.lives, p.target.index, lives)
+	}
+}
+
 // foretold is restarted for an operation of unknown outcome of which a later session
 // says that the target restarted.
 func (p *pair) foretold(o *op) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -128,8 +129,11 @@ func (o *op) Complete(_ *engine.Op, r engine.Result) {
 	if o.fenced && r.Fate == engine.Success {
 		w.checkFence(o)
 	}
-	if r.Fate == engine.Restarted {
+	switch {
+	case r.Fate == engine.Restarted:
 		o.peer.restarted(o, w.now)
+	case r.Reason == session.PeerRestarted:
+		o.peer.met(o, w.now)
 	}
 	if r.Fate == engine.Success && o.refused {
 		w.fail("%v succeeded, but nothing allows it", o)

@@ -46,7 +46,9 @@ func (p *pair) String() string { return fmt.Sprintf("pair %d (%v)", p.id, p.c.n)
 // peer is a name of a pair: a handle of the engine's. There may be several.
 type peer struct {
 	*pair
-	eng *engine.Peer
+	eng   *engine.Peer
+	told  int64 // when operations last ended because another life answered; -1 = never
+	lives int   // how often that was
 }
 
 // maxOpen is how many operations on one word may be under way or of unknown
@@ -83,13 +85,14 @@ func (c *client) boot() {
 	}
 	eng := c.n.engs[c.id%len(c.n.engs)]
 	eng.AddRing(c.ring)
+	origin := eng.NewOrigin()
 	c.peers = nil
 	for _, d := range c.wants {
 		pr := &pair{c: c, id: len(w.pairs), target: d.target, endpoint: d.endpoint, life: c.n.life, since: w.now, told: -1}
 		w.pairs = append(w.pairs, pr)
 		for range 1 + w.plan.aliases {
-			p := &peer{pair: pr}
-			if p.eng, err = eng.NewPeer(c.n.linkTo(d.target), 0, d.endpoint); err != nil {
+			p := &peer{pair: pr, told: -1}
+			if p.eng, err = origin.NewPeer(c.n.linkTo(d.target), 0, d.endpoint); err != nil {
 				panic(err)
 			}
 			c.peers = append(c.peers, p)

@@ -154,7 +154,8 @@ func (w *world) stuck() *op {
 	return nil
 }
 
-// retires is after how long a target has forgotten what its initiator never closed.
+// retires is after how long a target has forgotten what its initiator never closed,
+// and four give-up times more, for which initiators ask.
 const retires = 2 * minute
 
 // close ends all sessions in good order, and lets so much time pass that those
@@ -170,7 +171,7 @@ func (w *world) close() {
 		n.wake(w.now)
 	}
 	w.until(w.now+100*millisecond, failed)
-	w.until(w.now+retires, failed)
+	w.until(w.now+retires+4*int64(w.plan.session.GiveUp), failed)
 	if !failed() {
 		w.checkEmpty()
 	}
