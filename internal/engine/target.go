@@ -145,11 +145,14 @@ func (t *target) tick(int64) int64 {
 func (t *target) shutdown() { t.end(wire.ResetShuttingDown) }
 
 // EndTargets ends the accepted sessions of an endpoint that closes: peers learn
-// which of their operations never ran. Engine's thread only.
+// which of their operations never ran. The answers are kept as after a long silence,
+// in case a peer does not hear of it now. Engine's thread only.
 func (e *Engine) EndTargets(endpoint uint16) {
 	for _, x := range e.table.snapshot() {
 		if t, ok := x.(*target); ok && t.endpoint == endpoint && !t.dying {
-			t.end(wire.ResetClosed)
+			t.s.Freeze(e.lived, t.s.Acked())
+			t.s.Shutdown(wire.ResetClosed)
+			e.touch(t, &t.listed)
 		}
 	}
 }

@@ -74,10 +74,11 @@ type Target struct {
 	infoDue  bool   // ack and sack are due, in whatever frame
 	nakDue   bool   // as infoDue, because a frame is missing
 	resetDue wire.ResetReason
-	frozen   bool   // nothing runs any more; cached answers are still given
-	heardAt  int64  // when a frame last brought something new
-	keep     int64  // nanoseconds of silence until the session is forgotten
-	probes   uint32 // number of the latest probe
+	frozen   bool             // nothing runs any more; cached answers are still given
+	ended    wire.ResetReason // why nothing runs any more, if that is this side's doing
+	heardAt  int64            // when a frame last brought something new
+	keep     int64            // nanoseconds of silence until the session is forgotten
+	probes   uint32           // number of the latest probe
 	payload  int
 	credit   uint16
 }
@@ -144,6 +145,9 @@ func (t *Target) Receive(now int64, h *wire.Header, payload []byte) Verdict {
 	}
 	if t.freed != freed {
 		t.heardAt = now
+	}
+	if h.Type == wire.Request || h.Type == wire.Probe {
+		t.resetDue = t.ended // the initiator has not heard of it
 	}
 	switch h.Type {
 	case wire.Request:
@@ -297,7 +301,7 @@ func (t *Target) Freeze(now int64, ack uint32) (executed uint32) {
 
 // Shutdown asks for a reset that tells the initiator which frames never ran. The
 // caller must execute nothing from here on.
-func (t *Target) Shutdown(reason wire.ResetReason) { t.resetDue = reason }
+func (t *Target) Shutdown(reason wire.ResetReason) { t.resetDue, t.ended = reason, reason }
 
 // Release gives every buffer back. The target is dead afterwards: nothing is due.
 func (t *Target) Release() {
