@@ -50,6 +50,12 @@
 // not aligned to their whole size, are atomic against operations of the same
 // datatype that the same process runs, no more. An array is not atomic as a whole.
 //
+// # When the network changes
+//
+// Addresses, routes and neighbours are followed while a domain is open. When its
+// interface cannot be used any more, [Domain.Done] is closed, [Domain.Err] has the
+// cause, and everything that waits is released with it.
+//
 // # Trying it without a network
 //
 // [Pipe] joins two domains in memory. The examples use it; with two interfaces in

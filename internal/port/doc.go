@@ -7,6 +7,7 @@
 //	  │                                                  │
 //	  ▼                     XSKMAP: queue*64 + lane 0 ◀──┘
 //	Interface ─ Link, Counters, Close
+//	  ├─ watcher ─ Watch, Follow, Silent: what changes at run time
 //	  └─ Queue ─ Receive, Release, Buffer, Send, Flush, Wait, Wake
 //
 // A [Queue] is what the engine's Port asks for, and knows nothing of frames: it
@@ -14,6 +15,9 @@
 // without allocating and with one system call for each burst sent. Which packets
 // come is the XDP program's decision (package bpf); all others go to the kernel as
 // if nobody was here.
+//
+// The watcher is one goroutine that follows the kernel: the addresses that UDP is
+// served at, the ways to peers, and whether packets can still arrive.
 //
 // [Memory] is the twin without a kernel, for tests and simulation.
 package port
