@@ -134,10 +134,13 @@ func TestExitCodes(t *testing.T) {
 		{errors.New("any"), exitFailed},
 		{op(xdpfab.ErrNotExecuted, xdpfab.ErrNoKey), exitFailed},
 		{op(xdpfab.ErrNotExecuted, xdpfab.ErrPeerSilent), exitUnreachable},
+		{op(xdpfab.ErrNotExecuted, xdpfab.ErrInterfaceLost), exitInterface},
+		{op(xdpfab.ErrOutcomeUnknown, xdpfab.ErrInterfaceLost), exitUnknown},
 		{op(xdpfab.ErrOutcomeUnknown, xdpfab.ErrPeerSilent), exitUnknown},
 		{op(xdpfab.ErrPeerRestarted, xdpfab.ErrPeerRestarted), exitUnknown},
 		{fmt.Errorf("x: %w", route.ErrUnreachable), exitUnreachable},
 		{fmt.Errorf("x: %w", fs.ErrPermission), exitInterface},
+		{(&statReport{}).foreign("/x.sock"), exitUnreachable},
 		{usage(&cobra.Command{}, "x"), exitUsage},
 	} {
 		if got := exitCode(c.err); got != c.code {

@@ -54,6 +54,7 @@ var causes = []struct {
 }{
 	{xdpfab.ErrOutcomeUnknown, exitUnknown},
 	{xdpfab.ErrPeerRestarted, exitUnknown},
+	{xdpfab.ErrInterfaceLost, exitInterface},
 	{xdpfab.ErrPeerSilent, exitUnreachable},
 	{route.ErrNoRoute, exitUnreachable},
 	{route.ErrUnreachable, exitUnreachable},

@@ -88,8 +88,7 @@ func (a *app) stat(c *cobra.Command, f *statFlags) error {
 			return err
 		}
 		if f.ifname != "" && r.Elsewhere() {
-			return fmt.Errorf("%w: %s is that of process %d, which serves the %s of another network namespace; name the right socket with --control",
-				control.ErrNoDaemon, f.path, r.PID, r.Interface.Name)
+			return r.foreign(f.path)
 		}
 		if err := errors.Join(a.print(&r, func(w io.Writer) { r.text(w, f.all) }), a.flush()); err != nil {
 			return err
@@ -120,6 +119,13 @@ func ask(ctx context.Context, d *control.Client, last statReport) (r statReport,
 		r.Rates[name] = float64(v-last.Counters[name]) / elapsed
 	}
 	return r, nil
+}
+
+// foreign is the refusal of a daemon that has nothing to do with the interface asked
+// for: namespaces share the directory of the sockets.
+func (r *statReport) foreign(path string) error {
+	return fmt.Errorf("%w of this interface: %s is the socket of process %d, which serves the %s of another network namespace; name the right one with --control",
+		control.ErrNoDaemon, path, r.PID, r.Interface.Name)
 }
 
 // onlyDaemon finds the one control socket of a directory.
