@@ -53,6 +53,7 @@ type Endpoint struct {
 	origin   *engine.Origin          // set by Enable
 	names    map[wire.Addr]*name     // under mu
 	peers    atomic.Pointer[[]*name] // by Address; stored under mu
+	room     room                    // for dialled peers
 }
 
 // Bindable is what can be bound to an endpoint: an AddressVector, a
@@ -83,6 +84,7 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	ep := &Endpoint{dom: d, attr: attr, number: number, ring: ring, cntr: map[uint64]*Counter{},
 		names: map[wire.Addr]*name{}}
 	ep.drv = d.drivers[d.turn%len(d.drivers)]
+	ep.room.drv, ep.room.size = ep.drv, int32(attr.Size)
 	d.turn++
 	ep.peers.Store(&[]*name{})
 	d.endpoints[number] = ep

@@ -17,6 +17,8 @@ type name struct {
 	peer *engine.Peer
 	uses int    // under the endpoint's mu
 	stop func() // ends the watch of the way there
+
+	berth berth // its part of the room for dialled peers
 }
 
 // hold returns the name of an address for one more user. ep.mu is held.
@@ -29,7 +31,8 @@ func (ep *Endpoint) hold(a wire.Addr, link wire.Link) (*name, error) {
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: %v: %w", a, err)
 	}
-	n := &name{addr: a, peer: p, uses: 1}
+	n := &name{addr: a, peer: p, uses: 1, berth: berth{room: &ep.room}}
+	ep.room.join()
 	n.stop = ep.dom.dev.Follow(a, link, func(l wire.Link) { _ = p.SetLink(l) }) // of the same encapsulation, so it is taken
 	ep.names[a] = n
 	return n, nil
@@ -44,6 +47,7 @@ func (ep *Endpoint) drop(n *name) {
 	}
 	delete(ep.names, n.addr)
 	n.stop()
+	ep.room.part()
 	ep.drv.call(func() {
 		ep.drv.eng.Collect(ep.ring)
 		n.peer.Close()

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -280,24 +279,24 @@ func (p *Peer) interrupted(ctx context.Context, c call, o *outcome) error {
 	return &OpError{Op: nameOf(&op), Peer: p.name, Certainty: certainty, Cause: cause, outcome: o, drv: p.ep.drv}
 }
 
-// claim takes an entry of the submission ring; when all are in use it waits.
+// claim takes an entry of the submission ring; it waits while the peer may not have
+// one more.
 func (p *Peer) claim(ctx context.Context, c call) (*engine.Op, error) {
-	for {
-		if op, err := p.ep.claimEntry(); !errors.Is(err, ErrAgain) {
-			return op, err
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, p.interrupted(ctx, c, nil)
-		}
-		p.ep.dom.Progress()
-		runtime.Gosched()
+	if err := p.use.berth.enter(ctx); err != nil {
+		return nil, p.interrupted(ctx, c, nil)
 	}
+	op, err := p.ep.claimEntry()
+	if err != nil {
+		p.use.berth.cancel()
+	}
+	return op, err
 }
 
 // Complete implements the engine's Completer. The signal is raised before the lock
 // is given up: a caller that leaves at this very moment recycles the waiter only
 // after that.
 func (w *waiter) Complete(op *engine.Op, r engine.Result) {
+	w.p.use.berth.leave()
 	var err error
 	if r.Fate != engine.Success {
 		err = errorOf(r, nameOf(op), w.p.name).by(w.p.ep.drv)

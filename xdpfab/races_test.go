@@ -42,7 +42,7 @@ func pipe(t *testing.T, attr ...DomainAttr) (a, b *Domain, mem []byte) {
 // then ends the wait of whoever uses it next: a success that never happened.
 func TestWaiterRecycledBeforeRaise(t *testing.T) {
 	for i := range 2_000_000 {
-		w := &waiter{signal: newSignal(), p: &Peer{}}
+		w := &waiter{signal: newSignal(), p: &Peer{use: &name{berth: berth{room: &room{}}}}}
 		done := make(chan struct{})
 		go func() { w.Complete(nil, engine.Result{}); close(done) }()
 		for {

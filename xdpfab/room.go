@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// room divides the submission ring that dialled peers share among them, so that the
+// callers of a peer that does not answer cannot keep those of others waiting.
+//
+// A peer gets entries up to its fair share, but all except its first only as long as
+// more are free than there are peers, and than an eighth of the ring. So whatever the
+// others hold, there is an entry for every peer that has none; and also for peers that
+// are dialled later, as many as an eighth of the ring.
+//
+// A caller that gets nothing joins the queue of its peer and is granted an entry when
+// others give theirs back. No wake-up gets lost: a caller counts itself in waiting
+// before everybody in line tries once more; whoever gives back looks at waiting
+// afterwards; and a caller whose failed attempt may have spoilt another's joins its
+// queue, so that everybody tries once more.
+type room struct {
+	drv     *driver
+	size    int32        // entries of the ring
+	peers   atomic.Int32 // dialled
+	used    atomic.Int32 // entries granted, and attempts under way
+	waiting atomic.Int32 // callers in queues; written under mu
+
+	mu   sync.Mutex
+	line []*berth // those with a queue
+	turn int      // index in line of the one to be served next
+}
+
+// berth is one peer's part of the room.
+type berth struct {
+	room    *room
+	used    atomic.Int32 // as room.used
+	waiting atomic.Int32 // len(queue); written under room.mu
+	queue   []*roomWait  // under room.mu; the first comes first
+}
+
+// roomWait is a caller in a queue.
+type roomWait struct {
+	signal
+	granted bool // under room.mu
+}
+
+// join counts a peer in, and part counts it out: then the shares of the others grow.
+func (r *room) join() { r.peers.Add(1) }
+
+func (r *room) part() {
+	r.peers.Add(-1)
+	r.settle()
+}
+
+// settle serves those in line. Callers' threads: whoever is served may be asleep in
+// the port, which the engine's thread is not.
+func (r *room) settle() {
+	if r.waiting.Load() == 0 {
+		return
+	}
+	r.mu.Lock()
+	served := r.serve()
+	r.mu.Unlock()
+	if served {
+		r.drv.eng.Wake()
+	}
+}
+
+// fits reports whether a peer may have mine entries when all peers have all. Shares
+// leave room for one more peer. One entry is never granted: it stands for the one
+// that an operation gives back here a moment before it does so to the ring.
+func (r *room) fits(mine, all int32) bool {
+	peers := r.peers.Load()
+	if mine == 1 {
+		return all < r.size
+	}
+	return mine <= r.size/(peers+1) && all < r.size-max(r.size/8, peers)
+}
+
+// try takes an entry if the peer may have one more.
+func (b *berth) try() bool {
+	if b.room.fits(b.used.Add(1), b.room.used.Add(1)) {
+		return true
+	}
+	b.giveBack()
+	return false
+}
+
+func (b *berth) giveBack() {
+	b.used.Add(-1)
+	b.room.used.Add(-1)
+}
+
+// enter takes an entry, and waits for it if need be. It fails when the context ends,
+// or the domain.
+func (b *berth) enter(ctx context.Context) error {
+	if b.waiting.Load() == 0 && b.try() {
+		return nil
+	}
+	r, w := b.room, b.enqueue()
+	err := r.drv.wait(ctx, &w.signal)
+	if err == nil {
+		return nil
+	}
+	if b.dequeue(w) { // the entry came too late
+		b.cancel()
+	}
+	return err
+}
+
+// enqueue puts a caller into the queue and serves those in line, perhaps this one.
+func (b *berth) enqueue() *roomWait {
+	r, w := b.room, &roomWait{signal: newSignal()}
+	r.mu.Lock()
+	if b.queue = append(b.queue, w); len(b.queue) == 1 {
+		r.line = append(r.line, b)
+	}
+	b.waiting.Add(1)
+	r.waiting.Add(1)
+	r.mu.Unlock()
+	r.settle()
+	return w
+}
+
+// dequeue takes a caller that leaves out of the queue, unless it has been granted an
+// entry.
+func (b *berth) dequeue(w *roomWait) (granted bool) {
+	r := b.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w.granted {
+		return true
+	}
+	r.remove(b, slices.Index(b.queue, w))
+	return false
+}
+
+// remove takes the caller at index i out of a queue, and an empty queue out of the
+// line. r.mu is held.
+func (r *room) remove(b *berth, i int) {
+	b.queue = slices.Delete(b.queue, i, i+1)
+	b.waiting.Add(-1)
+	r.waiting.Add(-1)
+	if len(b.queue) > 0 {
+		return
+	}
+	at := slices.Index(r.line, b)
+	if r.line = slices.Delete(r.line, at, at+1); at < r.turn {
+		r.turn--
+	}
+}
+
+// leave gives back the entry of an operation that has completed. Engine's thread.
+func (b *berth) leave() {
+	b.giveBack()
+	if r := b.room; r.waiting.Load() > 0 {
+		r.mu.Lock()
+		r.serve()
+		r.mu.Unlock()
+	}
+}
+
+// cancel gives back an entry that was not used. Callers' threads.
+func (b *berth) cancel() {
+	b.giveBack()
+	b.room.settle()
+}
+
+// serve grants entries to those in line, one peer after the other, until none may have
+// more. r.mu is held.
+func (r *room) serve() (served bool) {
+	for misses := 0; misses < len(r.line); {
+		if r.turn >= len(r.line) {
+			r.turn = 0
+		}
+		b := r.line[r.turn]
+		r.turn++
+		if !r.fits(b.used.Load()+1, r.used.Load()+1) || !b.try() {
+			misses++
+			continue
+		}
+		w := b.queue[0]
+		r.remove(b, 0)
+		w.granted = true
+		w.raise()
+		served, misses = true, 0
+	}
+	return served
+}
