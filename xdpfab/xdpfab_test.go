@@ -36,6 +36,11 @@ type fixture struct {
 
 func setUp(t testing.TB, attr xdpfab.DomainAttr, size int) *fixture {
 	t.Helper()
+	return setUpBoth(t, attr, xdpfab.DomainAttr{}, size)
+}
+
+func setUpBoth(t testing.TB, attr, server xdpfab.DomainAttr, size int) *fixture {
+	t.Helper()
 	f := &fixture{}
 	var err error
 	must := func(e error) {
@@ -44,7 +49,7 @@ func setUp(t testing.TB, attr xdpfab.DomainAttr, size int) *fixture {
 			t.Fatal(e)
 		}
 	}
-	f.client, f.server, err = xdpfab.Pipe(attr, xdpfab.DomainAttr{})
+	f.client, f.server, err = xdpfab.Pipe(attr, server)
 	must(err)
 	t.Cleanup(func() {
 		must(f.client.CloseAll())

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// The three Valid calls and QueryAtomic say what posting does: for each form,
+// operation and datatype either all accept it, and it runs, or all refuse it.
+func TestValidTellsTheTruth(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	valid := map[atomic.Func]func(atomic.Datatype, atomic.Op) (int, error){
+		atomic.Base: f.ep.AtomicValid, atomic.Fetch: f.ep.FetchAtomicValid, atomic.Compare: f.ep.CompareAtomicValid,
+	}
+	post := map[atomic.Func]func(*xdpfab.Msg, uint64) error{
+		atomic.Base: f.ep.AtomicMsg, atomic.Fetch: f.ep.FetchAtomicMsg, atomic.Compare: f.ep.CompareAtomicMsg,
+	}
+	accepted := 0
+	for form := range valid {
+		for op := range atomic.Op(atomic.NumOps + 1) {
+			for dt := range atomic.Datatype(atomic.NumDatatypes + 1) {
+				count, err := valid[form](dt, op)
+				attr, err2 := f.client.QueryAtomic(form, dt, op)
+				m := xdpfab.Msg{Buf: make([]byte, dt.Size()), Count: 1, Dest: f.dest, Key: 1, Datatype: dt, Op: op}
+				if form != atomic.Base {
+					m.Result = make([]byte, dt.Size())
+				}
+				if form == atomic.Compare {
+					m.Compare = make([]byte, dt.Size())
+				}
+				err3 := post[form](&m, 0)
+				if !atomic.Valid(form, op, dt) {
+					for _, err := range []error{err, err2, err3} {
+						if !errors.Is(err, xdpfab.ErrUnsupported) {
+							t.Errorf("%v %v on %v: %v, want ErrUnsupported", form, op, dt, err)
+						}
+					}
+					continue
+				}
+				if err := errors.Join(err, err2, err3); err != nil {
+					t.Fatal(err)
+				}
+				if want := (xdpfab.AtomicAttr{Count: count, Size: dt.Size()}); attr != want || count != math.MaxUint32 {
+					t.Errorf("%v %v on %v: %+v and %d elements", form, op, dt, attr, count)
+				}
+				if c := take(t, f); c.Err != nil {
+					t.Error(c.Err)
+				}
+				accepted++
+			}
+		}
+	}
+	if accepted != 204+224+118 {
+		t.Errorf("%d combinations are supported, want 204 base, 224 fetch, 118 compare", accepted)
+	}
+	if _, err := f.client.QueryAtomic(3, atomic.Uint64, atomic.Sum); !errors.Is(err, xdpfab.ErrUnsupported) {
+		t.Errorf("a fourth form: %v, want ErrUnsupported", err)
+	}
+}
+
+// byHand is a fixture in which neither side moves unless told to, with a session open.
+func byHand(t *testing.T) *fixture {
+	manual := xdpfab.DomainAttr{Progress: xdpfab.ProgressManual}
+	f := setUpBoth(t, manual, manual, 64)
+	f.add(t, 0, 0)
+	f.settle(t, 1)
+	return f
+}
+
+// add posts an addition of 1 to a word.
+func (f *fixture) add(t *testing.T, word, flags uint64) {
+	t.Helper()
+	m := xdpfab.Msg{Buf: []byte{1, 0, 0, 0, 0, 0, 0, 0}, Count: 1, Dest: f.dest, Addr: 8 * word, Key: 1,
+		Datatype: atomic.Uint64, Op: atomic.Sum, Context: word}
+	if err := f.ep.AtomicMsg(&m, flags); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (f *fixture) word(i int) uint64 { return binary.LittleEndian.Uint64(f.mem[8*i:]) }
+
+// send lets the client do whatever it can without an answer.
+func (f *fixture) send() {
+	for range 10 {
+		f.client.Progress()
+	}
+}
+
+// settle moves both sides until n operations have succeeded.
+func (f *fixture) settle(t *testing.T, n int) {
+	t.Helper()
+	var c [8]xdpfab.Completion
+	for end := ctx(t); n > 0; {
+		f.client.Progress()
+		f.server.Progress()
+		got, err := f.cq.Read(c[:])
+		if n -= got; err != nil || end.Err() != nil {
+			t.Fatalf("%d completions are missing: %v", n, errors.Join(err, end.Err()))
+		}
+	}
+}
+
+// A fenced operation, and those after it, are not even sent before every earlier one
+// has completed.
+func TestFlagFence(t *testing.T) {
+	for _, fence := range []bool{false, true} {
+		f := byHand(t)
+		f.add(t, 1, 0)
+		if fence {
+			f.add(t, 2, xdpfab.FlagFence)
+		} else {
+			f.add(t, 2, 0)
+		}
+		f.add(t, 3, 0)
+		f.send()
+		f.server.Progress()
+		want := uint64(1)
+		if fence {
+			want = 0
+		}
+		if f.word(1) != 1 || f.word(2) != want || f.word(3) != want {
+			t.Errorf("fence %v: %d %d %d ran before the first was known to have", fence, f.word(1), f.word(2), f.word(3))
+		}
+		f.settle(t, 3)
+		if f.word(1) != 1 || f.word(2) != 1 || f.word(3) != 1 {
+			t.Errorf("fence %v: %d %d %d ran in the end", fence, f.word(1), f.word(2), f.word(3))
+		}
+	}
+}
+
+// The completion comes after the operation has been applied, with FlagDeliveryComplete
+// and without.
+func TestFlagDeliveryComplete(t *testing.T) {
+	for _, flags := range []uint64{0, xdpfab.FlagDeliveryComplete} {
+		f := byHand(t)
+		f.add(t, 1, flags)
+		f.send()
+		var c [1]xdpfab.Completion
+		if n, err := f.cq.Read(c[:]); n != 0 || err != nil || f.word(1) != 0 {
+			t.Errorf("flags %#x: %d completions, %v, before the target has done anything", flags, n, err)
+		}
+		f.server.Progress()
+		if f.word(1) != 1 {
+			t.Errorf("flags %#x: not applied", flags)
+		}
+		f.settle(t, 1)
+	}
+}
+
+// Operands of an injected operation are free when the call returns.
+func TestFlagInject(t *testing.T) {
+	f := byHand(t)
+	buf, compare, result := []byte{5, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 8), make([]byte, 8)
+	m := xdpfab.Msg{Buf: buf, Compare: compare, Result: result, Count: 1, Dest: f.dest, Addr: 8, Key: 1, Datatype: atomic.Uint64, Op: atomic.Cswap}
+	if err := f.ep.CompareAtomicMsg(&m, xdpfab.FlagInject); err != nil {
+		t.Fatal(err)
+	}
+	copy(buf, "overwritten")
+	copy(compare, "overwritten")
+	f.settle(t, 1)
+	if f.word(1) != 5 {
+		t.Errorf("swapped in %#x, want 5", f.word(1))
+	}
+	m.Buf, m.Compare, m.Result, m.Count = make([]byte, 24), make([]byte, 24), make([]byte, 24), 3
+	if err := f.ep.CompareAtomicMsg(&m, xdpfab.FlagInject); !errors.Is(err, xdpfab.ErrTooBig) {
+		t.Errorf("%d bytes injected: %v, want ErrTooBig", 48, err)
+	}
+}
+
+// All flags go together.
+func TestFlagsTogether(t *testing.T) {
+	f := byHand(t)
+	f.add(t, 1, xdpfab.FlagFence|xdpfab.FlagInject|xdpfab.FlagMore|xdpfab.FlagDeliveryComplete)
+	f.settle(t, 1)
+	if f.word(1) != 1 {
+		t.Error("not applied")
+	}
+}
+
+// Completions tell the direction.
+func TestCompletionFlags(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	b, r, c := make([]byte, 8), make([]byte, 8), make([]byte, 8)
+	if err := errors.Join(
+		f.ep.Atomic(b, 1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, "write"),
+		f.ep.FetchAtomic(b, 1, r, f.dest, 0, 1, atomic.Uint64, atomic.Sum, "read"),
+		f.ep.CompareAtomic(b, 1, c, r, f.dest, 0, 1, atomic.Uint64, atomic.Cswap, "read"),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		got := take(t, f)
+		want := xdpfab.FlagAtomic | xdpfab.FlagRead
+		if got.Context == any("write") {
+			want = xdpfab.FlagAtomic | xdpfab.FlagWrite
+		}
+		if got.Err != nil || got.Flags != want || got.Bytes != 8 {
+			t.Errorf("%+v, want flags %#x and 8 bytes", got, want)
+		}
+	}
+}
