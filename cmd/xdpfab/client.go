@@ -90,8 +90,9 @@ func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, err
 	if err != nil {
 		return nil, interfaceError(err)
 	}
-	// Finding the next hop takes its own time; the peer's silence is the domain's affair.
-	ctx, cancel := context.WithTimeout(c.Context(), 2*f.giveUp)
+	// Finding the next hop takes its own time; the peer's silence is the domain's
+	// affair, unless this machine is so busy that the domain notices it too late.
+	ctx, cancel := context.WithTimeoutCause(c.Context(), 2*f.giveUp, xdpfab.ErrPeerSilent)
 	defer cancel()
 	p, err := dom.Dial(ctx, peer)
 	if err != nil {

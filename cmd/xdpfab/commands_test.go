@@ -59,6 +59,7 @@ var refusals = []refusal{
 	{"ping PEER --region absent", exitFailed, "no memory region of this name"},
 	{"ping PEER/7", exitFailed, "no such endpoint"},
 	{"ping 02:00:00:00:00:77 --timeout 100ms", exitUnreachable, "does not answer"},
+	{"ping 02:00:00:00:00:77 --timeout 1ns", exitUnreachable, "does not answer"}, // over before it began
 	{"list PEER/9", exitFailed, "refused the session"},
 	{"atomic", exitUsage, "missing OP and DATATYPE"},
 	{"atomic sum", exitUsage, "missing OP and DATATYPE"},
