@@ -96,7 +96,7 @@ var bugs = []bug{
 var sources = []string{"go.mod", "go.sum", "atomic", "mr", "internal/wire", "internal/session", "internal/engine", "internal/sim"}
 
 // mostSeeds is how many seeds may pass before a bug is found.
-const mostSeeds = "200"
+const mostSeeds = "400"
 
 var numberOf = regexp.MustCompile(`\(number (\d+)\)`)
 

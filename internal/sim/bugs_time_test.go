@@ -58,7 +58,8 @@ var findings = []finding{
 	{bug{"the former session of a peer is not found when its hello comes to another queue", "", nil}, "mended,queues"},
 	// What is kept of a session that is sacrificed: nothing that its successor's hello could name.
 	{bug{"a session sacrificed for others runs on, and late frames in it", "", nil}, "mended,tight,outage"},
-	// The refusal to stage a frame in a session that has been silent for IdleClose: never.
+	// The refusal to stage a frame in a session that has been silent for IdleClose: never, or
+	// judged by the answers that a node finds when it wakes up, instead of by what it sent.
 	{bug{"a request is put into a session that was idle for too long while its node slept", "", nil}, "mended,freeze"},
 	// The bound of GiveUp by IdleClose: none.
 	{bug{"give-up times longer than targets keep sessions", "", nil}, "mended,patient"},
