@@ -58,8 +58,12 @@ func (c *conn) over() bool {
 	return state != session.Connecting && state != session.Open
 }
 
-// receive takes a frame of the target.
+// receive takes a frame of the target. A question can only be meant for a session that
+// had the id before.
 func (c *conn) receive(h *wire.Header, payload []byte) bool {
+	if h.Type == wire.Request || h.Type == wire.Probe {
+		return false
+	}
 	e := c.r.e
 	e.look()
 	ev := c.ini.Receive(e.now, h, payload)

@@ -3,7 +3,6 @@
 package session
 
 import (
-	"math/bits"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -313,91 +312,4 @@ func (t *Target) Release() {
 	t.spare = nil // one buffer was made for this session: one goes with it
 	t.heldMask, t.toSend = 0, 0
 	t.infoDue, t.nakDue, t.resetDue = false, false, 0
-}
-
-// Due reports whether Emit has something to write.
-func (t *Target) Due() bool { return t.toSend != 0 || t.infoDue || t.nakDue || t.resetDue != 0 }
-
-// Emit writes the next frame that is due into b and returns its length, or 0
-// when none is due. Answers leave in psn order: the initiator takes a later
-// answer without an earlier one as a sign of loss.
-func (t *Target) Emit(b []byte) int {
-	switch {
-	case t.toSend != 0:
-		return t.emitAnswer(b)
-	case t.nakDue:
-		return t.emitBare(b, wire.Nak)
-	case t.infoDue:
-		return t.emitBare(b, wire.Ack)
-	case t.resetDue != 0:
-		return t.emitReset(b)
-	}
-	return 0
-}
-
-// header fills the fields that tell the initiator where the target stands.
-func (t *Target) header(ty wire.Type) wire.Header {
-	t.infoDue, t.nakDue = false, false
-	h := wire.Header{
-		Type: ty, Session: t.remote, Epoch: t.epoch, Ack: t.expected - 1,
-		Credit: t.credit, Lane: t.local.Lane(),
-	}
-	if t.heldMask != 0 { // bit i of the sack is psn ack+2+i, ack+2 = expected+1
-		h.Sack = bits.RotateLeft64(t.heldMask, -int((t.expected+1)&slotMask))
-	}
-	return h
-}
-
-// emitAnswer sends the answer of the lowest psn that is due. Clean answers next
-// to each other travel as one ack, which repeats the clean ones before it.
-func (t *Target) emitAnswer(b []byte) int {
-	base := t.freed + 1
-	psn := base + uint32(bits.TrailingZeros64(bits.RotateLeft64(t.toSend, -int(base&slotMask))))
-	a := &t.cache[psn&slotMask]
-	if a.buf == nil {
-		return t.emitClean(b, psn)
-	}
-	t.toSend &^= 1 << (psn & slotMask)
-	h := t.header(wire.Response)
-	h.PSN, h.Ops, h.Flags = psn, a.ops, a.flags
-	h.Put(b)
-	return wire.Seal(b, wire.HeaderLen+copy(b[wire.HeaderLen:], a.buf[:a.n]))
-}
-
-// emitClean sends an ack for the run of clean answers around psn.
-func (t *Target) emitClean(b []byte, psn uint32) int {
-	first, last := psn, psn
-	for wire.Diff(first-1, t.freed) > 0 && t.cache[(first-1)&slotMask].buf == nil {
-		first--
-	}
-	for wire.Diff(last+1, t.expected) < 0 && t.cache[(last+1)&slotMask].buf == nil {
-		last++
-	}
-	for p := first; p != last+1; p++ {
-		t.toSend &^= 1 << (p & slotMask)
-	}
-	h := t.header(wire.Ack)
-	h.PSN = first
-	if last != t.expected-1 { // an older view: without the sack, which is relative to ack
-		h.Ack, h.Sack = last, 0
-		t.infoDue = t.heldMask != 0
-	}
-	h.Put(b)
-	return wire.Seal(b, wire.HeaderLen)
-}
-
-func (t *Target) emitBare(b []byte, ty wire.Type) int {
-	h := t.header(ty)
-	h.PSN = t.expected // an ack from expected to expected-1 is an empty run
-	h.Put(b)
-	return wire.Seal(b, wire.HeaderLen)
-}
-
-func (t *Target) emitReset(b []byte) int {
-	h := t.header(wire.Reset)
-	h.Put(b)
-	m := wire.ResetMsg{Session: uint32(t.local), PSN: t.expected, Reason: t.resetDue}
-	m.Put(b[wire.HeaderLen:])
-	t.resetDue = 0
-	return wire.Seal(b, wire.HeaderLen+wire.ResetLen)
 }
