@@ -93,6 +93,7 @@ func (c *conn) opened() {
 	if c.over() {
 		return
 	}
+	c.settled()
 	r := c.r
 	r.retries, r.retryAt, r.outdated = 0, 0, 0
 	if len(r.watches) > 0 {

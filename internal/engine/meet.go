@@ -9,8 +9,7 @@ import (
 
 // met is called when a target has answered a hello, and so has said who it is. An
 // address of an endpoint that is known by another address already joins it, before
-// there is a second session. One that answers in another life than before has
-// restarted, or the address is now another node's.
+// there is a second session.
 func (c *conn) met() {
 	r := c.r
 	life := c.ini.Life()
@@ -23,19 +22,34 @@ func (c *conn) met() {
 			return
 		}
 	}
-	c.by.life.Store(life)
-	if r.id.life == life {
-		return
-	}
-	if r.id.life != 0 {
-		r.restarted(c)
-	}
-	r.id.life = life
-	if other := r.origin.remotes[r.id]; other != nil && other != r {
+	if other := r.origin.remotes[identity{life, r.id.endpoint}]; other != nil && other != r {
+		if r.id.life != 0 {
+			r.restarted(c)
+		}
 		c.close(session.Renamed)
 		other.join(r, c.by)
 		return
 	}
+	if r.id.life == 0 {
+		r.become(life)
+	}
+}
+
+// settled is called when a target has accepted a session: it lives. One that does so
+// in another life than before has restarted, or the address is now another node's. An
+// answer without a session would not do: it may be one that a former life gave.
+func (c *conn) settled() {
+	r, life := c.r, c.ini.Life()
+	c.by.life.Store(life)
+	if r.id.life != life {
+		r.restarted(c)
+		r.become(life)
+	}
+}
+
+// become notes which life of the endpoint is meant.
+func (r *remote) become(life uint64) {
+	r.id.life = life
 	r.origin.remotes[r.id] = r
 }
 

@@ -55,7 +55,7 @@ func (w *world) checkOp(o *op) {
 		w.fail("%v: no such key, but the region was there all the time", o)
 	case r.Status != wire.StatusOK && r.Status != wire.StatusNoKey && !o.refused:
 		w.fail("%v: refused with status %v", o, r.Status)
-	case r.Reason == session.RefusedEndpoint && o.peer.endpoint < endpoints && w.troubled(o.peer.pair, o.call, o.ret) < 0:
+	case r.Reason == session.RefusedEndpoint && o.peer.endpoint < endpoints && w.troubled(o.peer.pair, o.call-w.aftermath(), o.ret) < 0:
 		w.fail("%v: the endpoint exists, but was refused", o)
 	case r.Reason == session.ProtocolError:
 		w.fail("%v: protocol error between two honest engines", o)

@@ -64,8 +64,8 @@ func TestOneLossCostsOneRoundTrip(t *testing.T) {
 }
 
 // The first frame that reaches a restarted node is answered with a reset, and the
-// hello that follows with the node's new life.
-func TestRestartIsNoticedInTwoRoundTrips(t *testing.T) {
+// hello that follows by the node's new life, cookie first.
+func TestRestartIsNoticedInThreeRoundTrips(t *testing.T) {
 	w := lab(plan{nodes: 2, delay: cableDelay})
 	warm := newFlow(t, w, 0, 1, wire.VerbFetch, 1, 1, 10)
 	warm.finish(t)
@@ -74,7 +74,7 @@ func TestRestartIsNoticedInTwoRoundTrips(t *testing.T) {
 	warm.left, warm.doneAt = 1, nil
 	start := w.now
 	warm.finish(t)
-	const roundTrips = 4*cableDelay + 10*microsecond // and steps of spinning pollers
+	const roundTrips = 6*cableDelay + 10*microsecond // and steps of spinning pollers
 	took := warm.doneAt[0] - start
 	t.Logf("restart noticed after %.1f µs, round trip %.1f µs", float64(took)/1e3, float64(2*cableDelay)/1e3)
 	if took > roundTrips || warm.fates[engine.Restarted] != 1 {
