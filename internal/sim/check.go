@@ -94,36 +94,32 @@ func (n *node) forgot(from, to int64) bool {
 	return false
 }
 
-// restarted notes that operations ended because the target restarted. A target
-// that forgets everything ends one session of each pair, no more.
-func (p *pair) restarted(o *op, now int64) {
-	if now == p.told {
-		return
-	}
-	if !p.target.forgot(p.told, now) {
-		p.c.n.w.fail("%v was told of a restart of node %d, which has not restarted since %.3f s", o, p.target.index,
-			float64(max(p.told, 0))/float64(second))
-	}
-	p.told = now
+// restarted notes that operations ended because the target restarted. Each life of
+// the target ends one session of each pair, no more; it may be over when that shows.
+func (p *pair) restarted(o *op, now int64) { p.met.note(p, o, now) }
+
+// notices are the times at which operations ended because another life answered.
+type notices struct {
+	at int64 // the latest; 0 = never
+	n  int
 }
 
-// met notes that an operation that was waiting did not run because another life of the
-// target answered. Each name of a pair is told once of each life, which may be over
-// when its answer arrives.
-func (p *peer) met(o *op, now int64) {
-	if now == p.told {
+// note fails the run if there were more notices than lives of the target since the
+// pair came into being.
+func (s *notices) note(p *pair, o *op, now int64) {
+	if now == s.at {
 		return
 	}
-	p.told = now
-	p.lives++
+	s.at = now
+	s.n++
 	lives := 0
 	for _, at := range p.target.forgets {
 		if at > p.since {
 			lives++
 		}
 	}
-	if p.lives > lives {
-		p.c.n.w.fail("%v was told of life %d of node %d since its peer came into being; there were %d", o, p.lives, p.target.index, lives)
+	if s.n > lives {
+		p.c.n.w.fail("%v was told of life %d of node %d since its peer came into being; there were %d", o, s.n, p.target.index, lives)
 	}
 }
 

@@ -133,7 +133,7 @@ func (o *op) Complete(_ *engine.Op, r engine.Result) {
 	case r.Fate == engine.Restarted:
 		o.peer.restarted(o, w.now)
 	case r.Reason == session.PeerRestarted:
-		o.peer.met(o, w.now)
+		o.peer.told.note(o.peer.pair, o, w.now) // each name of a pair is told
 	}
 	if r.Fate == engine.Success && o.refused {
 		w.fail("%v succeeded, but nothing allows it", o)

@@ -35,10 +35,10 @@ type pair struct {
 	id       int
 	target   *node
 	endpoint uint16
-	life     int   // of the client's node
-	ops      []*op // in the order posted
-	since    int64 // when it came into being
-	told     int64 // when an operation last ended with a restart of the target; -1 = never
+	life     int     // of the client's node
+	ops      []*op   // in the order posted
+	since    int64   // when it came into being
+	met      notices // by operations that may have run
 }
 
 func (p *pair) String() string { return fmt.Sprintf("pair %d (%v)", p.id, p.c.n) }
@@ -47,8 +47,8 @@ func (p *pair) String() string { return fmt.Sprintf("pair %d (%v)", p.id, p.c.n)
 type peer struct {
 	*pair
 	eng   *engine.Peer
-	told  int64 // when operations last ended because another life answered; -1 = never
-	lives int   // how often that was
+	first *peer   // the pair's first name; nil for that itself
+	told  notices // by operations that did not run
 }
 
 // maxOpen is how many operations on one word may be under way or of unknown
@@ -88,16 +88,45 @@ func (c *client) boot() {
 	origin := eng.NewOrigin()
 	c.peers = nil
 	for _, d := range c.wants {
-		pr := &pair{c: c, id: len(w.pairs), target: d.target, endpoint: d.endpoint, life: c.n.life, since: w.now, told: -1}
+		pr := &pair{c: c, id: len(w.pairs), target: d.target, endpoint: d.endpoint, life: c.n.life, since: w.now}
 		w.pairs = append(w.pairs, pr)
-		for range 1 + w.plan.aliases {
-			p := &peer{pair: pr, told: -1}
+		for i := range 1 + w.plan.aliases {
+			p := &peer{pair: pr}
 			if p.eng, err = origin.NewPeer(c.n.linkTo(d.target), 0, d.endpoint); err != nil {
 				panic(err)
+			}
+			if i > 0 {
+				p.first = c.peers[len(c.peers)-i]
+				p.connect()
 			}
 			c.peers = append(c.peers, p)
 		}
 	}
+}
+
+// connect has the engine find out whose address a further name of a pair is. From then
+// on operations by it and by the first are in order.
+func (p *peer) connect() {
+	e := p.c.ring.Claim()
+	if e == nil {
+		return // it is never used
+	}
+	e.Peer, e.Done, e.Verb, e.Flags = p.eng, nobody{}, engine.VerbConnect, 0
+	e.Publish()
+}
+
+// nobody waits for an operation.
+type nobody struct{}
+
+func (nobody) Complete(*engine.Op, engine.Result) {}
+
+// name returns the name to use instead of p as long as there may be no order between
+// p and the first one.
+func (p *peer) name() *peer {
+	if p.first != nil && (p.eng.Life() == 0 || p.first.eng.Life() == 0) {
+		return p.first
+	}
+	return p
 }
 
 // crash forgets the operations under way: nobody is left to complete them to.
@@ -160,7 +189,7 @@ func (c *client) post(o *op) bool {
 // draw makes up an operation.
 func (c *client) draw() *op {
 	w, d, p := c.n.w, c.n.w.dice, &c.n.w.plan
-	o := &op{peer: c.peers[d.IntN(len(c.peers))], count: 1, datatype: atomic.Uint64, value: uint64(d.between(1, 200))}
+	o := &op{peer: c.peers[d.IntN(len(c.peers))].name(), count: 1, datatype: atomic.Uint64, value: uint64(d.between(1, 200))}
 	t := o.peer.target.index
 	switch {
 	case d.chance(p.badKeys):
