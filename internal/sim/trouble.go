@@ -112,6 +112,9 @@ func (w *world) checkExcuse(o *op) {
 			float64(o.call)/float64(second), o.result.Fate, o.result.Reason, float64(quiet)/float64(second))
 		return
 	}
+	if o.result.Reason == session.PeerClosed {
+		return // its owner closed the endpoint, and an answer that got lost then is not asked for
+	}
 	if o.result.Fate != engine.Unknown || o.count > 1 || p.life != p.c.n.life || p.target.forgot(o.call, w.now) {
 		return // what is known, what ran in part, what nobody asks about, what nobody remembers
 	}

@@ -81,10 +81,11 @@ func (t *wiretap) fence(to *node, payload []byte, ops int) {
 	}
 }
 
-// checkFence fails the run unless everything posted before o has completed.
+// checkFence fails the run unless everything posted before o has completed. What waits
+// by another name that has yet to hear of the target's restart will not run.
 func (w *world) checkFence(o *op) {
 	for _, before := range o.peer.ops[:o.seq] {
-		if !before.done {
+		if !before.done && before.peer.eng.Life() == o.peer.eng.Life() {
 			w.fail("%v did not wait for %v", o, before)
 			return
 		}

@@ -112,6 +112,8 @@ func (p *peer) connect() {
 		return // it is never used
 	}
 	e.Peer, e.Done, e.Verb, e.Flags = p.eng, nobody{}, engine.VerbConnect, 0
+	p.c.n.earn(64)
+	p.target.earn(64)
 	e.Publish()
 }
 
@@ -121,9 +123,9 @@ type nobody struct{}
 func (nobody) Complete(*engine.Op, engine.Result) {}
 
 // name returns the name to use instead of p as long as there may be no order between
-// p and the first one.
+// p and the first one: until the same life has answered both.
 func (p *peer) name() *peer {
-	if p.first != nil && (p.eng.Life() == 0 || p.first.eng.Life() == 0) {
+	if p.first != nil && (p.eng.Life() == 0 || p.eng.Life() != p.first.eng.Life()) {
 		return p.first
 	}
 	return p
