@@ -165,6 +165,9 @@ func (c *conn) ended() {
 		c.suspend()
 	}
 	r := c.r
+	if r.conn == c && r.claimed != r.id {
+		r.unclaim()
+	}
 	if c.by.asked == r {
 		c.by.asked = nil // no answer: it means what it meant
 	}

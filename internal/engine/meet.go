@@ -27,12 +27,29 @@ func (c *conn) met() {
 			r.restarted(c)
 		}
 		c.close(session.Renamed)
-		other.join(r, c.by)
+		other.join(r, c.by, life)
 		return
 	}
+	r.claim(life)
+}
+
+// claim sees to it that there is one handshake with each life of an endpoint: another
+// address that is answered by it joins this remote.
+func (r *remote) claim(life uint64) {
+	r.unclaim()
 	if r.id.life == 0 {
-		r.become(life)
+		r.id.life = life
 	}
+	r.claimed = identity{life, r.id.endpoint}
+	r.origin.remotes[r.claimed] = r
+}
+
+// unclaim gives up a claim that no session has made good.
+func (r *remote) unclaim() {
+	if r.claimed != r.id && r.origin.remotes[r.claimed] == r {
+		delete(r.origin.remotes, r.claimed)
+	}
+	r.claimed = identity{}
 }
 
 // settled is called when a target has accepted a session: it lives. One that does so
@@ -43,13 +60,9 @@ func (c *conn) settled() {
 	c.by.life.Store(life)
 	if r.id.life != life {
 		r.restarted(c)
-		r.become(life)
 	}
-}
-
-// become notes which life of the endpoint is meant.
-func (r *remote) become(life uint64) {
 	r.id.life = life
+	r.claimed = r.id
 	r.origin.remotes[r.id] = r
 }
 
@@ -69,7 +82,11 @@ func (r *remote) restarted(c *conn) {
 	peers := r.peers
 	r.peers = []*Peer{c.by}
 	for _, p := range peers {
-		if p != c.by { // it may be an address of the former life's node still: it is told by its own answer
+		switch {
+		case p == c.by:
+		case p.life.Load() == c.ini.Life(): // it has been told
+			r.peers = append(r.peers, p)
+		default: // it may be an address of the former life's node still: it is told by its own answer
 			p.r = newRemote(r.origin, r.id, p)
 		}
 	}
@@ -83,12 +100,12 @@ func (r *remote) restarted(c *conn) {
 	}
 }
 
-// join takes over another remote that has turned out to be the same endpoint. The
-// address that has just been answered serves the next session.
-func (r *remote) join(from *remote, by *Peer) {
+// join takes over another remote that has turned out to be the same endpoint, by the
+// answer of a life. The address that has just been answered serves the next session.
+func (r *remote) join(from *remote, by *Peer, life uint64) {
 	for _, p := range from.peers {
 		p.r = r
-		p.life.Store(r.id.life)
+		p.life.Store(life)
 	}
 	r.peers = append(from.peers, r.peers...)
 	for i, p := range r.peers {

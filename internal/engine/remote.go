@@ -17,6 +17,9 @@ type remote struct {
 	origin *Origin
 	id     identity // life 0: it has not answered yet
 	peers  []*Peer  // its addresses; the next session goes by the first
+	// claimed is the identity that the target of the session being made has given, of
+	// which a session will show whether it is the present one.
+	claimed identity
 
 	head, tail *Op   // operations to pack, in posting order
 	listed     bool  // on the engine's ready list
@@ -197,6 +200,7 @@ func (r *remote) leave(p *Peer) {
 
 // forget makes room for another remote of the same identity.
 func (r *remote) forget() {
+	r.unclaim()
 	if r.origin.remotes[r.id] == r {
 		delete(r.origin.remotes, r.id)
 	}

@@ -100,7 +100,7 @@ func (w *world) checkExcuse(o *op) {
 		o.result.Fate == engine.Restarted || o.result.Reason == session.PeerRestarted || p.target.regions[o.region].missing(o.call, o.ret) {
 		return
 	}
-	full := w.plan.tight() && o.result.Reason == session.RefusedFull
+	full := w.plan.tight() && (o.result.Reason == session.RefusedFull || o.result.Reason == session.Forgotten || o.result.Fate == engine.Unknown) // evicted there, or sacrificed here
 	last := w.troubled(p, o.call-w.aftermath(), o.ret)
 	if !o.cancelled && !full && last < 0 {
 		w.fail("%v, posted at %.3f s: fate %d, reason %v, though nothing stood in its way", o, float64(o.call)/float64(second),
