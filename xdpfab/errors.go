@@ -3,6 +3,7 @@
 package xdpfab
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -96,6 +97,7 @@ var causeOfReason = map[session.Reason]error{
 	session.RefusedClosing:  fmt.Errorf("%w: it is shutting down", ErrRefused),
 	session.ProtocolError:   ErrProtocol,
 	session.ClosedHere:      ErrClosed,
+	session.Cancelled:       context.Canceled, // in place of the context's own cause
 }
 
 var certainties = map[engine.Fate]error{

@@ -38,33 +38,24 @@ func (o *outcome) settle(r engine.Result, data []byte) {
 	close(o.done)
 }
 
-// known returns the outcome if it will not change any more.
-func (o *outcome) known() (r engine.Result, data []byte, ok bool) {
+// known returns the outcome if it will not change any more, and otherwise what to wait
+// for. An operation that was let go, and then met a partition, takes several steps.
+func (o *outcome) known() (r engine.Result, data []byte, wait <-chan struct{}) {
 	select {
 	case <-o.done:
 	default:
-		return r, nil, false
+		return r, nil, o.done
 	}
-	if o.result.Later == nil {
-		return o.result, o.data, true
+	r, data = o.result, o.data
+	for r.Later != nil {
+		select {
+		case <-r.Later.Done():
+			r, data = r.Later.Outcome()
+		default:
+			return r, nil, r.Later.Done()
+		}
 	}
-	select {
-	case <-o.result.Later.Done():
-		r, data = o.result.Later.Outcome()
-		return r, data, true
-	default:
-		return r, nil, false
-	}
-}
-
-// next returns what to wait for.
-func (o *outcome) next() <-chan struct{} {
-	select {
-	case <-o.done:
-		return o.result.Later.Done()
-	default:
-		return o.done
-	}
+	return r, data, nil
 }
 
 // Open reports whether it may still become known what became of the operation: that
@@ -73,8 +64,8 @@ func (e *OpError) Open() bool {
 	if e.outcome == nil {
 		return false
 	}
-	_, _, known := e.outcome.known()
-	return !known
+	_, _, wait := e.outcome.known()
+	return wait != nil
 }
 
 // Resolve waits until it is known what became of an operation whose outcome was
@@ -96,9 +87,9 @@ func (e *OpError) Resolve(ctx context.Context) (ran bool, result []byte, err err
 		return false, nil, e
 	}
 	for {
-		r, data, known := e.outcome.known()
-		if !known {
-			if err := e.drv.waitFor(ctx, e.outcome.next()); err != nil && e.Open() {
+		r, data, wait := e.outcome.known()
+		if wait != nil {
+			if err := e.drv.waitFor(ctx, wait); err != nil && e.Open() {
 				return false, nil, err
 			}
 			continue

@@ -248,19 +248,44 @@ func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 	op.Result = w.buf[m:]
 	op.Publish()
 	p.ep.drv.eng.Notify()
-	if err := p.ep.drv.wait(ctx, &w.signal); err != nil {
-		if o := w.abandon(); o != nil {
-			if c.verb == engine.VerbWatch {
-				p.unwatch(c.watch)
-				return err
-			}
+	err = p.ep.drv.wait(ctx, &w.signal)
+	if err != nil {
+		p.letGo(w)
+		if o := w.abandon(); o != nil { // only if nobody steps the engine any more
 			return p.interrupted(ctx, c, o)
 		}
+		err = p.cancelled(ctx, c, w.err)
+	} else {
+		err = w.err
 	}
 	copy(c.result, w.buf[m:])
-	err = w.err
 	waiters.Put(w)
 	return err
+}
+
+// letGo has the operation of a waiter completed now, with what is known of it.
+func (p *Peer) letGo(w *waiter) {
+	p.ep.drv.call(func() {
+		p.ep.drv.eng.Collect(p.ep.ring)
+		p.peer.Cancel(w)
+	})
+}
+
+// cancelled is the error of a call whose context has ended, given that of the operation
+// that was let go.
+func (p *Peer) cancelled(ctx context.Context, c call, err error) error {
+	var oe *OpError
+	if !errors.As(err, &oe) || oe.Cause != context.Canceled {
+		return err // it had an end of its own
+	}
+	if c.verb == engine.VerbWatch {
+		return context.Cause(ctx)
+	}
+	oe.Cause = context.Cause(ctx)
+	if c.verb > wire.VerbCompare { // a question has no effect
+		oe.Certainty, oe.outcome = ErrNotExecuted, nil
+	}
+	return oe
 }
 
 // interrupted is the error of a call whose context has ended: before it was posted, or

@@ -142,12 +142,14 @@ const (
 	Settled                // everything that was unknown after giving up is known
 	Outdated               // the target has seen the end of this session, or a later one
 	Renamed                // another name of the same endpoint has a session already
+	Cancelled              // the caller has let go of the operation
 )
 
 var reasonNames = [...]string{
 	"alive", "peer silent", "gave up", "peer restarted", "forgotten", "peer closed",
 	"no such endpoint", "target full", "version refused", "target shuts down",
 	"protocol error", "closed", "idle", "settled", "outdated", "renamed",
+	"cancelled",
 }
 
 func (r Reason) String() string {

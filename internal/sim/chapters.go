@@ -128,7 +128,7 @@ func (w *world) freeze(until int64, manual bool) {
 func (w *world) move() {
 	n := w.anyNode()
 	w.count(moves)
-	if !canSetLink() || w.dice.chance(0.5) {
+	if w.dice.chance(0.5) {
 		n.gateway.takeOver(n.index)
 		w.trace.event("gateway of %v is taken over: now %x", n, n.gateway.mac)
 		return

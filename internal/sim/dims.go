@@ -31,14 +31,8 @@ const (
 	Mended = Hours
 )
 
-// All returns the dimensions that the engine is capable of.
-func All() Dims {
-	all := Dims(1<<numDims - 1)
-	if !canCancel() {
-		all &^= Cancels
-	}
-	return all
-}
+// All returns all dimensions.
+func All() Dims { return 1<<numDims - 1 }
 
 var dimNames = [numDims]string{"hours", "freeze", "outage", "patient", "moves", "queues", "shut", "ends", "prompt", "tight", "aliases", "cancels"}
 
@@ -67,12 +61,12 @@ func ParseDims(s string) (d Dims, err error) {
 		}
 		found := false
 		for i, n := range dimNames {
-			if n == name && All().has(1<<i) {
+			if n == name {
 				d, found = d|1<<i, true
 			}
 		}
 		if !found {
-			return 0, fmt.Errorf("sim: no dimension %q, or the engine is not capable of it: want some of mended,all,%v, joined by commas", name, All())
+			return 0, fmt.Errorf("sim: no dimension %q: want some of mended,all,%v, joined by commas", name, All())
 		}
 	}
 	return d, nil

@@ -7,20 +7,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// linkSetter is an engine's peer that can be led another way. Without it the peers of
-// a node whose gateway has moved would be cut off for good, so gateways are then only
-// taken over by routers that answer to the former address as well.
-type linkSetter interface{ SetLink(wire.Link) error }
-
-// canceller is an engine's peer whose operations can be let go of: the operation
-// completes at once with what is known of it, and its memory is the caller's again.
-type canceller interface{ Cancel(*engine.Op) bool }
-
-func canSetLink() bool { _, ok := any((*engine.Peer)(nil)).(linkSetter); return ok }
-func canCancel() bool  { _, ok := any((*engine.Peer)(nil)).(canceller); return ok }
-
+// setLink leads a peer another way.
 func setLink(p *engine.Peer, l wire.Link) {
-	if err := any(p).(linkSetter).SetLink(l); err != nil {
+	if err := p.SetLink(l); err != nil {
 		panic(err) // the link is of the kind that the peer was made with
 	}
 }
@@ -37,7 +26,8 @@ func (o *op) cancelLater() {
 		w.count(cancels)
 		w.trace.event("cancel %v", o)
 		o.cancelled = true
-		any(o.peer.eng).(canceller).Cancel(o.entry)
+		c.eng().Collect(c.ring)
+		o.peer.eng.Cancel(o)
 		n.wake(w.now)
 		w.at(max(w.now+10*millisecond, n.stalled+millisecond), func() {
 			if !o.done && n.life == life && w.now > n.stalled {

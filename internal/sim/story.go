@@ -92,7 +92,7 @@ func (p *plan) tell(d dice, with Dims) {
 	}
 	if with.has(Moves) && p.encap != wire.Ethernet {
 		p.routed = d.chance(0.7)
-		p.roams = !p.routed && canSetLink()
+		p.roams = !p.routed
 	}
 	p.end, p.ends, p.prompt = 0, with.has(Ends), with.has(Prompt)
 	var kinds []chapter

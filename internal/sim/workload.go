@@ -83,7 +83,7 @@ func (c *client) boot() {
 	if c.ring, err = engine.NewRing(ringSize); err != nil {
 		panic(err)
 	}
-	eng := c.n.engs[c.id%len(c.n.engs)]
+	eng := c.eng()
 	eng.AddRing(c.ring)
 	origin := eng.NewOrigin()
 	c.peers = nil
@@ -130,6 +130,9 @@ func (p *peer) name() *peer {
 	}
 	return p
 }
+
+// eng returns the engine that the client posts to.
+func (c *client) eng() *engine.Engine { return c.n.engs[c.id%len(c.n.engs)] }
 
 // crash forgets the operations under way: nobody is left to complete them to.
 func (c *client) crash() {
