@@ -162,6 +162,9 @@ const retires = 2 * minute
 // whose initiator died are retired as well.
 func (w *world) close() {
 	failed := func() bool { return w.failure != nil }
+	if w.plan.cancels > 0 {
+		w.until(w.now+clearing, failed) // what was let go of last has its outcome still to come
+	}
 	for _, n := range w.nodes {
 		for _, c := range n.clients {
 			for _, p := range c.peers {
