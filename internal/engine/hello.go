@@ -54,8 +54,9 @@ func (e *Engine) admit(endpoint uint16) wire.HelloStatus {
 }
 
 // accept fills in the answer to a proven hello and returns the session's epoch: of
-// the one there is, when the hello is a repetition, or of a new one.
+// the one there is, when the hello is a repetition, or of a new one. The pair is e's own.
 func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pair, ack *wire.HelloAckMsg) uint32 {
+	defer e.pairs.settle(p, e.now)
 	t := p.current
 	switch {
 	case t != nil && m.Serial == p.serial && m.Nonce == t.nonce:
@@ -83,8 +84,6 @@ func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *p
 // begin makes a session, the latest of its pair, or returns nil when the table is
 // full. The one before it executes nothing from here on.
 func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pair) *target {
-	e.pairs.busy(p)
-	defer e.pairs.settle(p, e.now)
 	p.supersede(&m.Resume)
 	owner := e.party(src)
 	t := &target{e: e, pair: p, party: owner, nonce: m.Nonce, endpoint: m.Endpoint, path: e.pathTo(src)}

@@ -50,17 +50,18 @@ type pair struct {
 	former  *target // the one before: it executes nothing, and its answers can be had
 	last    wire.Resume
 	kept    int64         // nanoseconds for which last is worth remembering
-	begins  bool          // a session is being made
+	begins  bool          // between own and settle; the owner's
 	since   int64         // when it became idle
-	place   *list.Element // in the list of idle pairs; nil while it has a session
+	place   *list.Element // in the list of idle pairs; nil while it is owned, or has a session
 }
 
 func newPairs(secret [32]byte, random func() uint64) *pairs {
 	return &pairs{all: map[pairKey]*pair{}, door: session.NewListener(secret), random: random}
 }
 
-// own returns the pair, if it belongs to e or to nobody yet, and otherwise the queue
-// that it belongs to.
+// own returns the pair, if it belongs to e or is idle, and otherwise the queue that it
+// belongs to. From here to settle no other queue can have it, though it may not have a
+// session yet.
 func (ps *pairs) own(e *Engine, m *wire.HelloMsg) (p *pair, owner *Engine) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -71,11 +72,13 @@ func (ps *pairs) own(e *Engine, m *wire.HelloMsg) (p *pair, owner *Engine) {
 	case p == nil:
 		p = &pair{key: key, owner: e, serial: m.Serial - 1}
 		ps.all[key] = p
-		ps.rest(p, e.now)
 	case p.owner != e && p.place == nil:
 		return nil, p.owner
+	case p.place != nil:
+		ps.idle.Remove(p.place)
+		p.place = nil
 	}
-	p.owner = e
+	p.owner, p.begins = e, true
 	return p, e
 }
 
@@ -93,18 +96,6 @@ func (ps *pairs) expire(now int64) {
 		}
 		ps.idle.Remove(front)
 		delete(ps.all, p.key)
-	}
-}
-
-// busy is called before a pair gets a session, and settle afterwards. In between no
-// other queue can have the pair.
-func (ps *pairs) busy(p *pair) {
-	p.begins = true
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	if p.place != nil {
-		ps.idle.Remove(p.place)
-		p.place = nil
 	}
 }
 
@@ -129,7 +120,7 @@ func (ps *pairs) ended(p *pair, t *target, now int64) {
 	}
 }
 
-// settle notes that a pair is idle, if it has no session.
+// settle undoes own: a pair that has no session is idle.
 func (ps *pairs) settle(p *pair, now int64) {
 	p.begins = false
 	ps.mu.Lock()
