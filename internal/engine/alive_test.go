@@ -137,3 +137,18 @@ func TestRefusedIsAskedSeldom(t *testing.T) {
 		t.Errorf("%d hellos in 50 s, want 5 to 100", n)
 	}
 }
+
+// After a pause of this side, a target that is silent is given up as soon as ever.
+func TestGiveUpAfterPause(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p := c.peer(ethernet())
+	c.write(p, 0, 1)
+	c.idle(time.Second)
+	c.now += int64(25 * time.Second)
+	c.pass = func(int, []byte) bool { return false }
+	before := c.now
+	c.done(c.post(p, 0, 2))
+	if took := time.Duration(c.now - before); took > 6*time.Second {
+		t.Errorf("given up after %v, want some 5 s", took)
+	}
+}

@@ -127,7 +127,8 @@ func (s *Initiator) Expired(now int64) bool {
 }
 
 // attend notes that this side is looking at the clock. The time for which it did
-// not, because it was stopped, does not count as silence of the target.
+// not, because it was stopped, does not count as silence of the target. What sets
+// heardAt to the present attends first, or the next look would put it off further.
 func (s *Initiator) attend(now int64) {
 	if gap := now - s.seenAt; gap > int64(Stalled) {
 		s.heardAt, s.answeredAt = s.heardAt+gap, s.answeredAt+gap
@@ -182,6 +183,7 @@ func (s *Initiator) Unstage(b []byte) { s.pool.Put(b) }
 // Commit makes b, of which n bytes hold ops records, the next request frame and
 // returns its psn. b is the buffer of the last Stage.
 func (s *Initiator) Commit(now int64, b []byte, n int, ops uint8) uint32 {
+	s.attend(now)
 	psn := s.next
 	s.next++
 	s.reqs[psn&slotMask] = request{buf: b, n: n, ops: ops}
@@ -247,6 +249,7 @@ func (s *Initiator) ForgetUnsent(f func(psn uint32)) {
 // stops doing so.
 func (s *Initiator) Watch(now int64, on bool) {
 	if on && !s.watched {
+		s.attend(now)
 		s.heardAt = now
 		s.probeAt = now + int64(s.cfg.GiveUp)/probesPerGiveUp
 	}
@@ -257,6 +260,7 @@ func (s *Initiator) Watch(now int64, on bool) {
 // will never run the rest: f is called for those frames. For the others it sends
 // its answers again; when the last has arrived, the session is Closed.
 func (s *Initiator) Settle(now int64, executed uint32, f func(psn uint32)) {
+	s.attend(now)
 	s.state, s.heardAt, s.answeredAt = Settling, now, now
 	for psn := s.next; psn != s.una && wire.Diff(psn-1, executed) > 0; psn-- {
 		s.next--
