@@ -153,6 +153,16 @@ func (c *cable) post(p *Peer, word int, value uint64) *outcomes {
 	return r
 }
 
+// watch has a peer watched, and waits until it is.
+func (c *cable) watch(p *Peer, r *outcomes) {
+	op := c.nodes[0].ring.Claim()
+	op.Peer, op.Done, op.Verb, op.Count, op.Flags = p, r, VerbWatch, 0, 0
+	op.Publish()
+	for len(p.r.watches) == 0 {
+		c.step()
+	}
+}
+
 func (c *cable) word(i int) uint64 { return binary.LittleEndian.Uint64(c.nodes[1].bytes[8*i:]) }
 
 // step lets all engines make a round, and some time pass.

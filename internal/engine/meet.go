@@ -79,17 +79,7 @@ func (r *remote) restarted(c *conn) {
 	})
 	r.failWatches(Result{Fate: NotExecuted, Reason: session.PeerRestarted})
 	r.e.count[PeersRestarted]++
-	peers := r.peers
-	r.peers = []*Peer{c.by}
-	for _, p := range peers {
-		switch {
-		case p == c.by:
-		case p.life.Load() == c.ini.Life(): // it has been told
-			r.peers = append(r.peers, p)
-		default: // it may be an address of the former life's node still: it is told by its own answer
-			p.r = newRemote(r.origin, r.id, p)
-		}
-	}
+	r.leaveBehind(c.by, c.ini.Life())
 	op := r.head
 	r.head, r.tail = nil, nil
 	for op != nil {
@@ -98,6 +88,32 @@ func (r *remote) restarted(c *conn) {
 		op.Peer.push(op)
 		op = next
 	}
+}
+
+// leaveBehind keeps the addresses of r that a life has answered: by, and those that have
+// been told already. The others may be addresses of the former life's node still,
+// together: what they are is told by their own answers.
+func (r *remote) leaveBehind(by *Peer, life uint64) {
+	peers := r.peers
+	r.peers = []*Peer{by}
+	var rest []*Peer
+	for _, p := range peers {
+		switch {
+		case p == by:
+		case p.life.Load() == life:
+			r.peers = append(r.peers, p)
+		default:
+			rest = append(rest, p)
+		}
+	}
+	if len(rest) == 0 {
+		return
+	}
+	former := newRemote(r.origin, r.id, rest...)
+	for _, p := range rest {
+		p.r = former
+	}
+	r.origin.remotes[r.id] = former
 }
 
 // join takes over another remote that has turned out to be the same endpoint, by the

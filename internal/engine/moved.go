@@ -96,5 +96,7 @@ func (q *remote) answered(p *Peer, c *conn) {
 	if len(r.peers) == 0 { // its other addresses have been closed meanwhile
 		r.end(session.PeerRestarted)
 		r.forget()
+		return
 	}
+	r.avoid(p)
 }

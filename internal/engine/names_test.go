@@ -4,6 +4,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -228,4 +229,120 @@ func TestSessionsAreShared(t *testing.T) {
 		c.idle(2 * time.Second)
 		c.write(c.peer(ethernet()), 0, 1)
 	})
+}
+
+// Addresses that stay with an endpoint while another one of it moves to another node
+// go on sharing its session.
+func TestAddressesLeftBehind(t *testing.T) {
+	c := newCable(t, session.Config{})
+	third := udp()
+	third.RemoteIP = netip.MustParseAddr("10.0.0.3")
+	p, q, s := c.peer(udp()), c.peer(third), c.peer(ethernet())
+	for _, x := range []*Peer{p, q, s} { // the last one to be met serves the next session
+		c.write(x, 0, 1)
+	}
+	c.idle(35 * time.Second)
+	other := newCable(t, session.Config{}).nodes[1]
+	for i, port := range other.ports {
+		port.node = &cableNode{c: c, side: 1}
+		other.eng[i].cfg.Life = 12345 << 1
+	}
+	c.pass = func(to int, packet []byte) bool {
+		if to == 1 && !isUDP(packet) {
+			other.ports[0].in = append(other.ports[0].in, packet)
+			other.eng[0].Step()
+			return false
+		}
+		return true
+	}
+	if r := c.done(c.post(s, 0, 2)); r.Reason != session.PeerRestarted {
+		t.Fatalf("on the address that is another node's: %+v", r)
+	}
+	for range 3 {
+		c.write(p, 0, 3)
+		c.write(q, 0, 4)
+	}
+	if p.r != q.r || p.r == s.r {
+		t.Errorf("the two that stayed are together: %v, the third is with them: %v", p.r == q.r, p.r == s.r)
+	}
+	if n := c.sessions(); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+func isUDP(packet []byte) bool { return packet[12] == 8 && packet[13] == 0 }
+
+// A session does not go by an address that has been closed: nobody follows its path.
+func TestClosedAddressIsAvoided(t *testing.T) {
+	second := udp()
+	second.RemoteIP = netip.MustParseAddr("10.0.0.3")
+	for _, test := range []struct {
+		name          string
+		closed, stays wire.Link
+		watch         bool
+	}{
+		{"of the same encapsulation", udp(), second, false},
+		{"of another one", udp(), ethernet(), false},
+		{"watched", udp(), ethernet(), true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newCable(t, session.Config{})
+			q, p := c.peer(test.stays), c.peer(test.closed)
+			c.write(p, 0, 1)
+			c.write(q, 0, 2)
+			var watched outcomes
+			if test.watch {
+				c.watch(q, &watched)
+			}
+			p.Close()
+			c.pass = func(to int, packet []byte) bool {
+				return to != 1 || !isUDP(packet) || netip.AddrFrom4([4]byte(packet[30:])) != test.closed.RemoteIP
+			}
+			if !test.watch {
+				c.write(q, 0, 3)
+			}
+			c.idle(10 * time.Second)
+			if len(watched.all) > 0 {
+				t.Errorf("a watch of a live peer: %+v", watched.all)
+			}
+			if n := c.nodes[0].counted(SessionsFailed); n != 0 {
+				t.Errorf("%d sessions failed", n)
+			}
+		})
+	}
+}
+
+// An address that is closed while the endpoint, restarted, is asked for a session
+// leaves nothing behind.
+func TestClosedWhileConnecting(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p, q := c.peer(udp()), c.peer(ethernet())
+	c.write(p, 0, 1)
+	c.write(q, 0, 2)
+	c.idle(35 * time.Second)
+	c.nodes[1].boot()
+	gone := p.r.peers[0]
+	stays := p
+	if gone == p {
+		stays = q
+	}
+	c.pass = func(to int, _ []byte) bool { return to == 1 }
+	r := c.post(stays, 0, 3)
+	for stays.r.conn.over() {
+		c.step()
+	}
+	gone.Close()
+	c.pass = nil
+	if got := c.done(r); got.Reason != session.PeerRestarted {
+		t.Errorf("first use after the restart: %+v", got)
+	}
+	c.write(stays, 0, 4)
+	stays.Close()
+	c.idle(time.Second)
+	if n := c.sessions(); n != 0 {
+		t.Errorf("%d sessions after both were closed", n)
+	}
+	if n := len(stays.origin.remotes); n != 0 {
+		t.Errorf("%d remotes after both were closed", n)
+	}
 }

@@ -32,8 +32,8 @@ type remote struct {
 	outdated int   // sessions in a row that the target says have ended
 }
 
-func newRemote(o *Origin, id identity, p *Peer) *remote {
-	return &remote{e: o.e, origin: o, id: id, peers: []*Peer{p}}
+func newRemote(o *Origin, id identity, peers ...*Peer) *remote {
+	return &remote{e: o.e, origin: o, id: id, peers: peers}
 }
 
 // push appends an operation to the queue.
@@ -194,8 +194,28 @@ func (r *remote) leave(p *Peer) {
 		r.forget()
 		return
 	}
+	r.avoid(p)
 	r.failWhere(Result{Fate: NotExecuted, Reason: session.ClosedHere}, ofPeer)
 	r.unwatch(ofPeer)
+}
+
+// avoid has the sessions that run by way of p, which is no address any more, go on by
+// way of another one. Between encapsulations a session cannot change, since frames would
+// not fit: it is replaced if nothing is in flight, and otherwise stays on its way.
+func (r *remote) avoid(p *Peer) {
+	i := slices.IndexFunc(r.peers, func(x *Peer) bool { return x.path.Kind() == p.path.Kind() })
+	for _, c := range []*conn{r.conn, r.limbo} {
+		switch {
+		case c == nil || c.by != p:
+		case i >= 0:
+			c.take(r.peers[i])
+		case !c.over() && c.ini.InFlight() == 0:
+			c.close(session.Renamed)
+			if len(r.watches) > 0 {
+				r.connect()
+			}
+		}
+	}
 }
 
 // forget makes room for another remote of the same identity.
