@@ -346,3 +346,26 @@ func TestClosedWhileConnecting(t *testing.T) {
 		t.Errorf("%d remotes after both were closed", n)
 	}
 }
+
+// A peer's path may change while the engine takes the change before.
+func TestSetLinkMeanwhile(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p := c.peer(udp())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 100 {
+			if err := p.SetLink(udp()); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for running := true; running; c.step() {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+	}
+	c.write(p, 0, 1)
+}

@@ -40,7 +40,7 @@ func (o *Origin) NewPeer(link wire.Link, lane uint8, endpoint uint16) (*Peer, er
 	if err != nil {
 		return nil, err
 	}
-	p := &Peer{origin: o, link: link, path: o.e.pathOf(t, link.Remote), lane: lane}
+	p := &Peer{origin: o, kind: link.Kind, link: link, path: o.e.pathOf(t, link.Remote), lane: lane}
 	p.r = newRemote(o, identity{endpoint: endpoint}, p)
 	return p, nil
 }
@@ -52,9 +52,10 @@ func (e *Engine) NewPeer(link wire.Link, lane uint8, endpoint uint16) (*Peer, er
 
 // Peer is a destination of operations: one endpoint of one node, by one of its
 // addresses. Peers that turn out to be addresses of the same endpoint share its
-// session. But for the path, everything belongs to the engine's thread.
+// session. What changes belongs to the engine's thread.
 type Peer struct {
 	origin *Origin
+	kind   wire.Kind // the encapsulation of link and path; never changes
 	link   wire.Link
 	path   path
 	lane   uint8
@@ -99,8 +100,8 @@ func (p *Peer) Unwatch(value uint64) {
 // SetLink changes the way to the peer: its next hop, or the address here, is another
 // one. The encapsulation stays. Any goroutine may call it.
 func (p *Peer) SetLink(link wire.Link) error {
-	if link.Kind != p.path.Kind() {
-		return fmt.Errorf("engine: a link of encapsulation %v for a peer that is reached by %v", link.Kind, p.path.Kind())
+	if link.Kind != p.kind {
+		return fmt.Errorf("engine: a link of encapsulation %v for a peer that is reached by %v", link.Kind, p.kind)
 	}
 	t, err := wire.NewTemplate(link)
 	if err != nil {
