@@ -255,3 +255,13 @@ func (c *cable) sessions() (n int) {
 	}
 	return n
 }
+
+// stranger gives the i-th session of one stranger at node 1, as after its cookie has
+// come back.
+func (c *cable) stranger(i int) {
+	e := c.nodes[1].eng[0]
+	src := wire.Source{Local: worldMACs[1], Remote: wire.MAC{2, 9, 9, 9, 9, 9}}
+	m := wire.HelloMsg{Nonce: uint64(i), Origin: uint64(i) + 1<<32, Serial: 1, Session: uint32(i), MaxFrame: 1500, Window: 64}
+	p, _ := e.pairs.own(e, &m)
+	e.accept(&wire.Header{}, &m, &src, p, &wire.HelloAckMsg{})
+}

@@ -134,7 +134,7 @@ func New(cfg Config) (*Engine, error) {
 	payload := cfg.MTU - wire.HeaderLen
 	e := &Engine{
 		cfg: cfg, port: cfg.Port,
-		pairs:   newPairs(cfg.Secret, cfg.Random),
+		pairs:   newPairs(cfg.Secret),
 		parties: make(map[partyKey]*party),
 		reqs:    session.NewPool(payload, cfg.Buffers),
 		holds:   session.NewPool(payload, cfg.Buffers),

@@ -17,15 +17,15 @@ import (
 // whatever address its frames come from.
 //
 // A pair outlives its sessions by as long as their cookies are good, so a captured
-// hello begins none of them again. It is looked at when sessions begin and end only,
-// so a lock does not hurt.
+// hello begins none of them again; unless there are too many pairs. That does no harm
+// but to take a place: the session that such a hello begins has an epoch of its own,
+// so none of the frames ever sent is one of it. Pairs are looked at when sessions begin
+// and end only, so a lock does not hurt.
 type pairs struct {
 	mu   sync.Mutex
 	all  map[pairKey]*pair
 	idle list.List // pairs without sessions, the one that lost its last first
 	door *session.Listener
-	// random gives 64 unpredictable bits.
-	random func() uint64
 }
 
 // mostIdle is how many pairs without sessions are remembered.
@@ -55,8 +55,8 @@ type pair struct {
 	place   *list.Element // in the list of idle pairs; nil while it is owned, or has a session
 }
 
-func newPairs(secret [32]byte, random func() uint64) *pairs {
-	return &pairs{all: map[pairKey]*pair{}, door: session.NewListener(secret), random: random}
+func newPairs(secret [32]byte) *pairs {
+	return &pairs{all: map[pairKey]*pair{}, door: session.NewListener(secret)}
 }
 
 // own returns the pair, if it belongs to e or is idle, and otherwise the queue that it
@@ -82,17 +82,14 @@ func (ps *pairs) own(e *Engine, m *wire.HelloMsg) (p *pair, owner *Engine) {
 	return p, e
 }
 
-// expire forgets the pairs that need not be remembered any more. If there are too
-// many, it forgets more, and no cookie given so far is good any more.
+// expire forgets the pairs that need not be remembered any more, and more if there are
+// too many. The cookies stay good even then: if a stranger who makes many pairs could
+// spoil them, no other hello would ever be in time.
 func (ps *pairs) expire(now int64) {
 	for front := ps.idle.Front(); front != nil; front = ps.idle.Front() {
 		p := front.Value.(*pair)
-		crowded := ps.idle.Len() > mostIdle
-		if now-p.since < max(p.kept, cookiesDie) && !crowded {
+		if now-p.since < max(p.kept, cookiesDie) && ps.idle.Len() <= mostIdle {
 			return
-		}
-		if now-p.since < cookiesDie {
-			ps.door.Renew(ps.random)
 		}
 		ps.idle.Remove(front)
 		delete(ps.all, p.key)

@@ -24,3 +24,26 @@ func TestPairHasOneOwner(t *testing.T) {
 		t.Error("an idle pair cannot move to another queue")
 	}
 }
+
+// A stranger who makes pairs as fast as it can keeps nobody out, and memory bounded.
+func TestPairsInAFlood(t *testing.T) {
+	c := newCable(t, session.Config{})
+	made := 0
+	flood := func(n int) {
+		for range n {
+			c.stranger(made)
+			made++
+		}
+	}
+	flood(mostIdle + 8192)
+	c.pass = func(to int, packet []byte) bool {
+		if h, _ := headerOf(packet); to == 1 && h.Type == wire.Hello {
+			flood(1)
+		}
+		return true
+	}
+	c.write(c.peer(ethernet()), 0, 1)
+	if n := len(c.nodes[1].eng[0].pairs.all); n > mostIdle+4096 {
+		t.Errorf("%d pairs are remembered, want at most %d idle ones", n, mostIdle)
+	}
+}

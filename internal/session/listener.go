@@ -25,14 +25,6 @@ type Listener struct {
 // fresh and random.
 func NewListener(secret [32]byte) *Listener { return &Listener{secret: secret} }
 
-// Renew makes every cookie worthless that was given so far. random gives 64
-// unpredictable bits a call.
-func (l *Listener) Renew(random func() uint64) {
-	for i := 0; i < len(l.secret); i += 8 {
-		binary.LittleEndian.PutUint64(l.secret[i:], random())
-	}
-}
-
 // Proven reports whether the hello brings a cookie of this listener for the
 // address from (any unique bytes of at most 64).
 func (l *Listener) Proven(now int64, m *wire.HelloMsg, from []byte) bool {
