@@ -57,45 +57,49 @@ type Config struct {
 
 // Engine is the poller of one queue. See the package comment for its threads.
 type Engine struct {
-	cfg      Config
-	port     Port
-	group    *Group
-	now      int64
-	rings    []*Ring
-	lived    int64      // nanoseconds for which the engine has been running: now, less long pauses
-	origin   *Origin    // of the peers that have no other
-	ready    []*remote  // those with operations to pack
-	limbos   []*conn    // sessions in limbo, the oldest first; some may be over
-	dirty    []outgoing // sessions with frames to send
-	table    table
-	pairs    *pairs
-	parties  map[partyKey]*party
-	accepted int           // targets in the table
-	reqs     *session.Pool // requests in flight
-	holds    *session.Pool // early requests
-	answers  *session.Pool // response cache
-	packet   []byte        // at hand, if it names a session
-	header   wire.Header   // of the packet at hand
-	source   wire.Source   // of the packet at hand
-	inbox    chan []byte
-	passedOn bool // the packet at hand came through the inbox
-	replied  bool // frames outside sessions wait for the kick
-	calls    chan func()
-	moves    moves
-	mail     atomic.Bool // something is in the inbox or in calls, or was lately
-	borrowed bool        // packets are to be released
-	writer   wire.RecordWriter
-	segs     [][]segment // free lists of segments
-	timerAt  int64       // when timers are next looked at
-	turn     int         // of table.all: the session whose clock was looked at last
-	nextDue  int64       // earliest deadline seen then; 0 = none
-	idle     int         // rounds of Spin since it looked at the clock for its own sake
-	fresh    bool        // now is the time of this round
-	closing  bool
-	packets  [burst][]byte
-	count    counts
-	shown    [numCounters]atomic.Uint64
-	sleeper  sleeper
+	cfg       Config
+	port      Port
+	group     *Group
+	now       int64
+	rings     []*Ring
+	lived     int64      // nanoseconds for which the engine has been running: now, less long pauses
+	origin    *Origin    // of the peers that have no other
+	ready     []*remote  // those with operations to pack
+	limbos    []*conn    // sessions in limbo, the oldest first; some may be over
+	dirty     []outgoing // sessions with frames to send
+	table     table
+	pairs     *pairs
+	parties   map[partyKey]*party
+	sizes     []int         // by number of sessions: how many parties have so many; [0] is not kept
+	most      int           // sessions of the party that has the most
+	hand      int           // of table.all: the session that room looked at last
+	fullUntil int64         // in lived: until then room need not look again
+	accepted  int           // targets in the table
+	reqs      *session.Pool // requests in flight
+	holds     *session.Pool // early requests
+	answers   *session.Pool // response cache
+	packet    []byte        // at hand, if it names a session
+	header    wire.Header   // of the packet at hand
+	source    wire.Source   // of the packet at hand
+	inbox     chan []byte
+	passedOn  bool // the packet at hand came through the inbox
+	replied   bool // frames outside sessions wait for the kick
+	calls     chan func()
+	moves     moves
+	mail      atomic.Bool // something is in the inbox or in calls, or was lately
+	borrowed  bool        // packets are to be released
+	writer    wire.RecordWriter
+	segs      [][]segment // free lists of segments
+	timerAt   int64       // when timers are next looked at
+	turn      int         // of table.all: the session whose clock was looked at last
+	nextDue   int64       // earliest deadline seen then; 0 = none
+	idle      int         // rounds of Spin since it looked at the clock for its own sake
+	fresh     bool        // now is the time of this round
+	closing   bool
+	packets   [burst][]byte
+	count     counts
+	shown     [numCounters]atomic.Uint64
+	sleeper   sleeper
 }
 
 // New returns an engine. It owns nothing but memory: the port is the caller's.
@@ -136,6 +140,7 @@ func New(cfg Config) (*Engine, error) {
 		cfg: cfg, port: cfg.Port,
 		pairs:   newPairs(cfg.Secret),
 		parties: make(map[partyKey]*party),
+		sizes:   make([]int, cfg.Sessions+1),
 		reqs:    session.NewPool(payload, cfg.Buffers),
 		holds:   session.NewPool(payload, cfg.Buffers),
 		answers: session.NewPool(payload, cfg.Buffers),

@@ -42,16 +42,27 @@ func (e *Engine) party(src *wire.Source) *party {
 
 // join and leave count the party's sessions.
 func (e *Engine) join(p *party) {
-	p.sessions++
+	e.resize(p, p.sessions+1)
 	e.accepted++
 	e.parties[p.key] = p
 }
 
 func (e *Engine) leave(p *party) {
-	p.sessions--
+	e.resize(p, p.sessions-1)
 	e.accepted--
 	if p.sessions == 0 {
 		delete(e.parties, p.key)
+	}
+}
+
+// resize keeps count of how many parties have how many sessions, and of the most that
+// one has.
+func (e *Engine) resize(p *party, sessions int) {
+	e.sizes[p.sessions]--
+	e.sizes[sessions]++
+	p.sessions = sessions
+	for e.most = max(e.most, sessions); e.most > 0 && e.sizes[e.most] == 0; {
+		e.most--
 	}
 }
 
@@ -64,6 +75,11 @@ const (
 	restTime = int64(session.IdleClose) * 4 / 3
 )
 
+// candidates is how many sessions are looked at for one to go, if the first of them that
+// may go is among them. A hello costs little more when the table is full, however large
+// it is.
+const candidates = 64
+
 // room makes sure that there is room for another session of a party: if there is
 // none, a session of the greediest party goes, or one that has never been used, or
 // one that has long been silent. An honest session is none of these.
@@ -71,15 +87,15 @@ func (e *Engine) room(p *party) bool {
 	if e.accepted < e.cfg.Sessions-e.cfg.Sessions/8 { // the rest is for sessions of our own
 		return true
 	}
-	most := 0
-	for _, other := range e.parties {
-		most = max(most, other.sessions)
+	greedy := e.most > p.sessions+1
+	if !greedy && e.lived < e.fullUntil {
+		return false
 	}
-	greedy := most > p.sessions+1
 	var victim *target
-	for _, x := range e.table.all {
-		t, ok := x.(*target)
-		if !ok || greedy && t.party.sessions < most || !greedy && !t.idles() {
+	for n := 0; n < len(e.table.all) && (n < candidates || victim == nil); n++ {
+		e.hand = (e.hand + 1) % len(e.table.all)
+		t, ok := e.table.all[e.hand].(*target)
+		if !ok || greedy && t.party.sessions < e.most || !greedy && !t.idles() {
 			continue
 		}
 		if victim == nil || t.before(victim) {
@@ -87,6 +103,7 @@ func (e *Engine) room(p *party) bool {
 		}
 	}
 	if victim == nil {
+		e.fullUntil = e.lived + timerPeriod // all were looked at
 		return false
 	}
 	e.count[SessionsEvicted]++

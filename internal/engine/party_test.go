@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// What a hello costs when the table is full does not depend on its size: it is a
+// stranger who decides how often that is paid.
+func TestRoomLooksAtFew(t *testing.T) {
+	c := newCable(t, session.Config{})
+	e := c.nodes[1].eng[0]
+	for i := range 5000 {
+		c.stranger(i)
+	}
+	c.idle(2 * time.Second) // now its sessions may go, since they have never been used
+	for i := range 3000 {
+		before := e.hand
+		c.stranger(5000 + i)
+		n := e.hand - before
+		if n < 0 {
+			n += len(e.table.all)
+		}
+		if n > candidates {
+			t.Fatalf("%d sessions were looked at for one to go, want at most %d", n, candidates)
+		}
+	}
+	if n := e.count[SessionsEvicted]; n != 3000 {
+		t.Errorf("%d sessions went, want 3000", n)
+	}
+	p := e.party(&wire.Source{Remote: wire.MAC{2, 9, 9, 9, 9, 9}})
+	if e.most != p.sessions || e.most != e.accepted {
+		t.Errorf("the greediest party has %d sessions of %d, counted are %d", p.sessions, e.accepted, e.most)
+	}
+}
