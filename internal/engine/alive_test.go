@@ -152,3 +152,41 @@ func TestGiveUpAfterPause(t *testing.T) {
 		t.Errorf("given up after %v, want some 5 s", took)
 	}
 }
+
+// An answer of a former life that arrives after one of the present life is no restart.
+func TestLateAnswerOfFormerLife(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		c := newCable(t, session.Config{})
+		p := c.peer(ethernet())
+		if known {
+			c.write(p, 0, 1)
+			c.idle(35 * time.Second)
+		}
+		var late []byte
+		c.pass = func(to int, packet []byte) bool {
+			if h, _ := headerOf(packet); to == 0 && h.Type == wire.HelloAck {
+				late = packet
+			}
+			return to == 1
+		}
+		r := c.post(p, 0, 2)
+		for late == nil {
+			c.step()
+		}
+		c.nodes[1].boot()
+		c.pass = func(to int, _ []byte) bool { return to == 0 || p.Life() < c.nodes[1].eng[0].cfg.Life }
+		for p.Life() != c.nodes[1].eng[0].cfg.Life {
+			c.step()
+		}
+		c.deliver(0, late)
+		c.step()
+		c.pass = nil
+		if got := c.done(r); known && got.Reason != session.PeerRestarted || !known && got.Fate != Success {
+			t.Errorf("known before: %v: the first operation: %+v", known, got)
+		}
+		c.write(p, 0, 3)
+		if n := c.nodes[0].counted(PeersRestarted); known && n != 1 || !known && n != 0 {
+			t.Errorf("known before: %v: %d restarts, want one if it was", known, n)
+		}
+	}
+}

@@ -164,6 +164,11 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		return Event{Kind: Refused} // of a former life, and late
 	}
 	s.attend(now)
+	if s.life != 0 && s.life != a.Life {
+		// Which of the two lives is over, nothing tells: answers may be late. The hello of
+		// the next session, which has another nonce, is answered by one that lives now.
+		return s.end(Outdated)
+	}
 	s.life = a.Life
 	switch a.Status {
 	case wire.HelloChallenge: // no progress, so it does not put off giving up

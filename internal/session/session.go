@@ -140,7 +140,7 @@ const (
 	ClosedHere             // closed by this side
 	Idle                   // closed by this side because nothing happened
 	Settled                // everything that was unknown after giving up is known
-	Outdated               // the target has seen the end of this session, or a later one
+	Outdated               // the target has seen the end of this session, or a later one, or restarted meanwhile
 	Renamed                // another name of the same endpoint has a session already
 	Cancelled              // the caller has let go of the operation
 )
