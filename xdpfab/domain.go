@@ -158,13 +158,15 @@ func (d *Domain) Progress() int {
 }
 
 // Counters returns every counter of the domain by name: the engines', the
-// interface's (sockets, XDP program).
+// interface's (sockets, XDP program). What has completed before the call is counted. With
+// manual progress the call makes some.
 func (d *Domain) Counters() (map[string]uint64, error) {
 	all, err := d.dev.Counters()
 	if err != nil {
 		return nil, err
 	}
 	for _, drv := range d.drivers {
+		drv.call(drv.eng.Publish)
 		c := drv.eng.Counters()
 		c.Each(func(name string, v uint64) { all[name] += v })
 	}

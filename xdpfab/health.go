@@ -87,6 +87,7 @@ func (d *Domain) quiesce() {
 		}
 		for _, drv := range d.drivers {
 			drv.close(drainLimit)
+			drv.eng.Publish() // the last word: nobody steps it any more
 		}
 	})
 }

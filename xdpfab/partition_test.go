@@ -100,9 +100,9 @@ func TestWatch(t *testing.T) {
 				go func() { watch <- p.Watch(ctx(t)) }()
 				giveUp := f.client.Attr().GiveUp
 				for passed := time.Duration(0); passed < 3*giveUp; passed += giveUp / 8 {
-					before := received(t, f.client)
+					before := counter(t, f.client, "packets_received")
 					clock.Forward(giveUp/8, f.client)
-					testnet.Eventually(t, "a probe is answered", func() bool { return len(watch) > 0 || received(t, f.client) > before })
+					testnet.Eventually(t, "a probe is answered", func() bool { return len(watch) > 0 || counter(t, f.client, "packets_received") > before })
 				}
 				if len(watch) > 0 {
 					t.Fatalf("watch of a live peer: %v", <-watch)
@@ -119,14 +119,4 @@ func TestWatch(t *testing.T) {
 			})
 		}
 	})
-}
-
-// received is how many packets have reached a domain.
-func received(t *testing.T, d *xdpfab.Domain) uint64 {
-	t.Helper()
-	all, err := d.Counters()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all["packets_received"]
 }

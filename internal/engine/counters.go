@@ -77,9 +77,10 @@ func (c *Counters) Each(f func(name string, value uint64)) {
 	}
 }
 
-// publish shows the counters to other goroutines. It runs with the timers, so
-// what they see is at most a few milliseconds old.
-func (e *Engine) publish() {
+// Publish shows the counters to other goroutines, as they are now. It runs with the
+// timers too, so what Counters returns otherwise is at most a few milliseconds old on a
+// busy engine. Engine's thread only; see [Engine.Call].
+func (e *Engine) Publish() {
 	for i, v := range e.count {
 		if e.shown[i].Load() != v {
 			e.shown[i].Store(v)

@@ -331,7 +331,7 @@ func (e *Engine) someTimers() {
 		e.table.all[e.turn].tick(e.now)
 	}
 	e.timerAt = e.now + timerPeriod
-	e.publish()
+	e.Publish()
 }
 
 // timers looks at every session's clock, publishes the counters and notes the
@@ -344,7 +344,7 @@ func (e *Engine) timers() {
 		}
 	}
 	e.timerAt = e.now + timerPeriod
-	e.publish()
+	e.Publish()
 }
 
 // AddRing makes the engine take operations from r. Engine's thread only; see

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"testing"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// Counters count what has completed, at both sides, at once: not only what had completed
+// when the engine last looked at its timers.
+func TestCountersAreFresh(t *testing.T) {
+	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+		f := setUp(t, a, 64)
+		p, err := f.client.Dial(ctx(t), f.server.Address(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := xdpfab.WordAt[uint64](p, 1, 0)
+		const rounds, each = 20, 1000
+		for done := uint64(each); done <= rounds*each; done += each {
+			for range each {
+				if _, err := w.Add(ctx(t), 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := counter(t, f.client, "ops_sent"); n != done {
+				t.Fatalf("the client has sent %d operations, but %d have completed", n, done)
+			}
+			if n := counter(t, f.server, "ops_executed"); n != done {
+				t.Fatalf("the server has executed %d operations, but %d have completed", n, done)
+			}
+		}
+	})
+}
+
+// The counters of a domain that is closed can still be asked for.
+func TestCountersAfterClose(t *testing.T) {
+	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+		f := setUp(t, a, 64)
+		p, err := f.client.Dial(ctx(t), f.server.Address(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := xdpfab.WordAt[uint64](p, 1, 0).Add(ctx(t), 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.client.CloseAll(); err != nil {
+			t.Fatal(err)
+		}
+		for range 100 { // more than an engine takes calls for
+			if n := counter(t, f.client, "ops_sent"); n != 1 {
+				t.Fatalf("the client has sent %d operations, want 1", n)
+			}
+		}
+	})
+}
+
+// counter is one of a domain's counters.
+func counter(t testing.TB, d *xdpfab.Domain, name string) uint64 {
+	t.Helper()
+	all, err := d.Counters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, is := all[name]
+	if !is {
+		t.Fatalf("there is no counter %q", name)
+	}
+	return n
+}
