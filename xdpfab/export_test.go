@@ -34,6 +34,12 @@ func (d *Domain) Again(killed bool) (*Domain, error) {
 	return f.adopt(&pipeEnd{port: end.port, mac: end.mac}, f.attr)
 }
 
+// Calls is how many calls to the peer, by any of its uses, are under way or wait.
+func (p *Peer) Calls() int {
+	b := &p.use.berth
+	return int(b.used.Load() + b.waiting.Load())
+}
+
 // Clock is a domain's time: the system's, and what it was put forward by.
 type Clock struct {
 	start time.Time

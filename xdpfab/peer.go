@@ -23,9 +23,8 @@ type Peer struct {
 	peer   *engine.Peer
 	name   string // as dialled
 	closed atomic.Bool
-
-	mu      sync.Mutex // guards watches
-	watches map[uint64]struct{}
+	open   context.Context // ends with Close: watches go by it
+	end    context.CancelFunc
 }
 
 // Dial opens a session to the endpoint at addr: a MAC address for raw Ethernet
@@ -45,12 +44,18 @@ func (d *Domain) Dial(ctx context.Context, addr string) (*Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Peer{ep: ep, use: use, peer: use.peer, name: addr, watches: map[uint64]struct{}{}}
+	p := newPeer(ep, use, addr)
 	d.keep(p, "peer "+addr)
 	if err := p.do(ctx, call{verb: engine.VerbConnect}); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
+}
+
+func newPeer(ep *Endpoint, use *name, addr string) *Peer {
+	p := &Peer{ep: ep, use: use, peer: use.peer, name: addr}
+	p.open, p.end = context.WithCancel(context.Background())
+	return p
 }
 
 // dialEndpoint makes, at first use, the endpoint that dialled peers share.
@@ -91,17 +96,13 @@ func (p *Peer) Close() error {
 	if p.closed.Swap(true) {
 		return nil
 	}
-	p.mu.Lock()
-	mine := p.watches
-	p.watches = nil
-	p.mu.Unlock()
-	for watch := range mine {
-		p.unwatch(watch)
-	}
+	p.end()
 	p.ep.hangUp(p.use)
 	p.ep.dom.forget(p)
 	return nil
 }
+
+func (p *Peer) errClosed() error { return fmt.Errorf("xdpfab: peer %s: %w", p.name, ErrClosed) }
 
 // Watch waits until the session to the peer has ended, and returns the reason: an
 // error that wraps ErrPeerSilent (also when the peer has not answered probes for
@@ -109,18 +110,11 @@ func (p *Peer) Close() error {
 // a peer's end is noticed by the next operation only. If ctx ends first, its error
 // is returned.
 func (p *Peer) Watch(ctx context.Context) error {
-	watch := watches.Add(1)
-	p.mu.Lock()
-	if p.watches != nil {
-		p.watches[watch] = struct{}{}
-	}
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		delete(p.watches, watch)
-		p.mu.Unlock()
-	}()
-	return p.do(ctx, call{verb: engine.VerbWatch, watch: watch})
+	// Whether it still waits for room, or in the queue, or is in place: Close ends it.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.open, func() { cancel(p.errClosed()) })()
+	return p.do(ctx, call{verb: engine.VerbWatch, watch: watches.Add(1)})
 }
 
 // watches counts them, to give each a name.
@@ -225,7 +219,7 @@ func (p *Peer) do(ctx context.Context, c call) error { return p.scatter(ctx, c, 
 // are no part of the call, whose buffers would have to be on the heap as they are.
 func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 	if p.closed.Load() {
-		return fmt.Errorf("xdpfab: peer %s: %w", p.name, ErrClosed)
+		return p.errClosed()
 	}
 	if ctx.Err() != nil {
 		return p.interrupted(ctx, c, nil)

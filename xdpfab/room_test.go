@@ -238,5 +238,5 @@ func nobody(t *testing.T, d *Domain) *Peer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Peer{ep: ep, use: use, peer: use.peer, name: addr.String(), watches: map[uint64]struct{}{}}
+	return newPeer(ep, use, addr.String())
 }

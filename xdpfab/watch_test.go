@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// Close ends a watch wherever it is, although the session goes on for another use: in
+// place, in the queue behind a window that is shut, or waiting for room.
+func TestCloseEndsWatch(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		calls int // in a partition, before the watch
+	}{{"in place", 0}, {"behind the window", 1}, {"waiting for room", 4096}} {
+		t.Run(c.name, func(t *testing.T) {
+			progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+				a.Window = 1
+				f := setUp(t, a, 64)
+				var uses [2]*xdpfab.Peer
+				for i := range uses {
+					var err error
+					if uses[i], err = f.client.Dial(ctx(t), f.server.Address(0)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				other, watched := uses[0], uses[1]
+				f.client.SetFaults(port.Faults{Loss: 1})
+				calls, cancel := context.WithCancel(context.Background())
+				var wg sync.WaitGroup
+				defer wg.Wait()
+				defer cancel()
+				for range c.calls {
+					wg.Go(func() { _, _ = xdpfab.WordAt[uint64](other, 1, 0).Load(calls) })
+				}
+				under := func(n int) {
+					t.Helper()
+					testnet.Eventually(t, "the calls are under way", func() bool { return other.Calls() == n })
+				}
+				under(c.calls)
+				watch := make(chan error, 1)
+				go func() { watch <- watched.Watch(ctx(t)) }()
+				under(c.calls + 1)
+				if err := watched.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if err := <-watch; !errors.Is(err, xdpfab.ErrClosed) {
+					t.Errorf("the watch: %v", err)
+				}
+				cancel()
+				f.client.SetFaults(port.Faults{})
+				if _, err := xdpfab.WordAt[uint64](other, 1, 0).Add(ctx(t), 1); err != nil {
+					t.Errorf("the other use: %v", err)
+				}
+			})
+		})
+	}
+}
