@@ -7,9 +7,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -27,10 +27,10 @@ func TestResolveAfterDeadline(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.client.SetFaults(port.Faults{Loss: 1})
-		short, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-		defer cancel()
 		sums := []uint64{77}
-		err = v.Add(short, []uint64{3}, []uint64{5}, sums)
+		err = interruptedAfter(t, f, "ops_sent", func(c context.Context) error {
+			return v.Add(c, []uint64{3}, []uint64{5}, sums)
+		})
 		var oe *xdpfab.OpError
 		if !errors.Is(err, xdpfab.ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &oe) {
 			t.Fatalf("with a deadline, in a partition: %v", err)
@@ -38,9 +38,11 @@ func TestResolveAfterDeadline(t *testing.T) {
 		if !oe.Open() {
 			t.Error("nothing to be known later")
 		}
-		again, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-		defer cancel()
-		if _, _, err := oe.Resolve(again); !errors.Is(err, context.DeadlineExceeded) || !oe.Open() {
+		err = interruptedAfter(t, f, "frames_resent", func(c context.Context) error {
+			_, _, err := oe.Resolve(c)
+			return err
+		})
+		if !errors.Is(err, context.DeadlineExceeded) || !oe.Open() {
 			t.Errorf("Resolve in a partition: %v", err)
 		}
 		f.client.SetFaults(port.Faults{})
@@ -63,10 +65,30 @@ func TestResolveAfterDeadline(t *testing.T) {
 	})
 }
 
+// interruptedAfter returns what op returns when its context ends as a deadline ends it: as
+// soon as a counter of the client has grown, so that what op began is under way for sure.
+func interruptedAfter(t *testing.T, f *fixture, name string, op func(context.Context) error) error {
+	t.Helper()
+	before := counter(t, f.client, name)
+	c, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	done := make(chan error, 1)
+	go func() { done <- op(c) }()
+	testnet.Eventually(t, name+" grows", func() bool {
+		if len(done) > 0 {
+			t.Fatalf("ended before its context: %v", <-done)
+		}
+		return counter(t, f.client, name) > before
+	})
+	cancel(context.DeadlineExceeded)
+	return <-done
+}
+
 // A deadline, then a partition that outlasts the give-up time, then its end: the
 // outcome still becomes a fact.
 func TestResolveAfterDeadlineAndPartition(t *testing.T) {
-	f := setUp(t, xdpfab.DomainAttr{GiveUp: 100 * time.Millisecond}, 64)
+	clock, a := xdpfab.NewClock(xdpfab.DomainAttr{})
+	f := setUp(t, a, 64)
 	p, err := f.client.Dial(ctx(t), f.server.Address(0))
 	if err != nil {
 		t.Fatal(err)
@@ -76,14 +98,16 @@ func TestResolveAfterDeadlineAndPartition(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.client.SetFaults(port.Faults{Loss: 1})
-	short, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-	defer cancel()
+	add := func(c context.Context) error {
+		_, err := w.Add(c, 1)
+		return err
+	}
 	var oe *xdpfab.OpError
-	if _, err := w.Add(short, 1); !errors.As(err, &oe) {
+	if err := interruptedAfter(t, f, "ops_sent", add); !errors.As(err, &oe) || !oe.Open() {
 		t.Fatal(err)
 	}
-	if _, err := w.Add(ctx(t), 1); err == nil { // until the session is given up
-		t.Fatal("success in a partition")
+	if err := afterSilence(t, clock, f, func() error { return add(ctx(t)) }); !errors.Is(err, xdpfab.ErrPeerSilent) {
+		t.Fatalf("in a partition: %v", err)
 	}
 	f.client.SetFaults(port.Faults{})
 	if ran, _, err := oe.Resolve(ctx(t)); ran || err != nil {
@@ -100,10 +124,12 @@ func TestResolveAfterClose(t *testing.T) {
 	}
 	w := xdpfab.WordAt[uint64](p, 1, 0)
 	f.client.SetFaults(port.Faults{Loss: 1})
-	short, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-	defer cancel()
+	err = interruptedAfter(t, f, "ops_sent", func(c context.Context) error {
+		_, err := w.Add(c, 1)
+		return err
+	})
 	var oe *xdpfab.OpError
-	if _, err := w.Add(short, 1); !errors.As(err, &oe) {
+	if !errors.As(err, &oe) || !oe.Open() {
 		t.Fatal(err)
 	}
 	if err := f.client.CloseAll(); err != nil {
@@ -131,7 +157,7 @@ func TestOneSessionForAnEndpoint(t *testing.T) {
 	}
 	watch := make(chan error)
 	go func() { watch <- p.Watch(ctx(t)) }()
-	time.Sleep(10 * time.Millisecond)
+	testnet.Eventually(t, "the watch is under way", func() bool { return p.Calls() > 0 })
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -144,20 +170,7 @@ func TestOneSessionForAnEndpoint(t *testing.T) {
 	if _, err := v.Add(ctx(t), 1); !errors.Is(err, xdpfab.ErrClosed) {
 		t.Errorf("a closed use: %v", err)
 	}
-	counted := func(want uint64) {
-		t.Helper()
-		for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-			c, err := f.server.Counters()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if c["sessions_accepted"] == want {
-				return
-			}
-			if time.Now().After(end) {
-				t.Fatalf("%d sessions, want %d", c["sessions_accepted"], want)
-			}
-		}
+	if n := counter(t, f.server, "sessions_accepted"); n != 1 {
+		t.Errorf("%d sessions, want 1", n)
 	}
-	counted(1)
 }
