@@ -99,12 +99,13 @@ const (
 	Overflowed              // dropped by the bound of the delay queue
 	Refused                 // dropped because the kernel took no more frames from the wire
 	Dropped                 // dropped by the far side's receive ring, which was full
+	Astray                  // lost because their side shows under another address now
 	numEvents
 )
 
 var eventNames = [numEvents]string{
 	"received", "forwarded", "cut", "lost", "duplicated", "reordered", "corrupted", "truncated",
-	"replayed", "clogged", "delayed", "overflowed", "refused", "dropped",
+	"replayed", "clogged", "delayed", "overflowed", "refused", "dropped", "astray",
 }
 
 // String is the event's name in lower case.

@@ -164,7 +164,7 @@ func (p *probe) sent(t *testing.T, base Stats, n int) (done [numEvents]int) {
 // inFlight is how many frames the wire still has to deliver.
 func inFlight(done [numEvents]int) int {
 	return done[Received] - done[Cut] - done[Lost] + done[Duplicated] + done[Replayed] -
-		done[Overflowed] - done[Refused] - done[Forwarded]
+		done[Overflowed] - done[Refused] - done[Astray] - done[Forwarded]
 }
 
 // exchange sends n frames, numbered from first on, in small bursts and returns the

@@ -141,7 +141,9 @@ func (l *lane) release(now int64) (n int) {
 }
 
 func (l *lane) emit(frame []byte) {
-	if l.to.send(frame) {
+	if frame = l.readdress(frame); frame == nil {
+		l.count(Astray)
+	} else if l.to.send(frame) {
 		l.count(Forwarded)
 	} else {
 		l.count(Refused)

@@ -7,6 +7,7 @@ package faultwire
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -25,8 +26,9 @@ const (
 )
 
 // port is the wire's end of one veth: an AF_XDP socket that gets every frame.
-// After open it belongs to the wire's goroutine.
+// After open all but alias belongs to the wire's goroutine.
 type port struct {
+	alias   atomic.Pointer[alias] // of the node at the other end of the veth; written by Wire.Readdress
 	sock    *xsk.Socket
 	umem    *xsk.UMEM
 	pool    *xsk.FramePool // chunks to send; the first ring chunks receive

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +50,57 @@ func TestKernelTrafficPasses(t *testing.T) {
 	reply := make([]byte, 64)
 	if n, err := c.Read(reply); err != nil || n != 28 || reply[20] != 0 {
 		t.Errorf("reply %x, %v", reply[:max(n, 0)], err)
+	}
+}
+
+// A side that shows under another address is found by ARP, and reached by its new address
+// alone.
+func TestReaddress(t *testing.T) {
+	w := New(t, Options{})
+	for _, way := range [][2]*testnet.Side{{w.A, w.B}, {w.B, w.A}} {
+		from, to := way[0], way[1]
+		neighbour := func(do ...string) string {
+			t.Helper()
+			out, err := from.Command("ip", append([]string{"neigh"}, do...)...).CombinedOutput()
+			if err != nil {
+				t.Fatalf("ip neigh %v: %v: %s", do, err, out)
+			}
+			return string(out)
+		}
+		provoke := func() { // the kernel to send something
+			t.Helper()
+			err := from.Do(func() error {
+				c, err := net.Dial("udp4", net.JoinHostPort(to.IP4.String(), "9"))
+				if err != nil {
+					return err
+				}
+				_, _ = c.Write([]byte{0}) // refused, perhaps
+				return c.Close()
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		known := func(mac net.HardwareAddr) {
+			t.Helper()
+			neighbour("flush", "dev", from.IfName)
+			testnet.Eventually(t, "the address is known as "+mac.String(), func() bool {
+				provoke()
+				return strings.Contains(neighbour("show", "to", to.IP4.String()), mac.String())
+			})
+		}
+		mac := net.HardwareAddr{2, 0, 0, 0, 0, 0x55}
+		w.Readdress(to, mac)
+		known(mac)
+		before := w.Stats()
+		neighbour("replace", to.IP4.String(), "lladdr", to.MAC.String(), "dev", from.IfName, "nud", "reachable")
+		testnet.Eventually(t, "what is sent to the former address is lost", func() bool {
+			provoke()
+			now := w.Stats()
+			return now.Total(Astray) > before.Total(Astray)
+		})
+		w.Readdress(to, nil)
+		known(to.MAC)
 	}
 }
 
