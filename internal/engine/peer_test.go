@@ -130,21 +130,11 @@ func TestAnswersHoarded(t *testing.T) {
 	w.until(1, &r)
 	e := w.eng[1]
 	src := wire.Source{Local: worldMACs[1], Remote: wire.MAC{2, 9, 9, 9, 9, 9}}
-	payload := make([]byte, 1400)
-	var rw wire.RecordWriter
-	rw.Reset(payload, len(payload))
-	rw.Append(&wire.Record{Verb: wire.VerbFetch, Op: wire.OpRead, Datatype: 7, Key: 1, Count: 1})
 	for i := range 128 {
 		h := wire.Header{}
 		m := wire.HelloMsg{Nonce: uint64(i), Origin: uint64(i), Session: uint32(i), MaxFrame: 1500, Window: 64}
 		x := w.accept(&h, &m, &src)
-		first := session.FirstPSN(x.s.Epoch())
-		e.enter()
-		for k := range uint32(64) {
-			h := wire.Header{Type: wire.Request, Epoch: x.s.Epoch(), PSN: first + k, Ack: first - 1, Ops: 1}
-			x.receive(&h, payload[:rw.Len()])
-		}
-		e.exit()
+		w.flood(x, false)
 	}
 	w.one(p, &r, wire.VerbFetch, make([]byte, 8))
 	w.until(2, &r)
