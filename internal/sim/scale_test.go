@@ -190,6 +190,7 @@ func TestSessionMemory(t *testing.T) {
 	long(t) // the race detector changes sizes
 	r := scaleReport{Setup: scaleSetup{Sessions: 4096, Buffers: 8192, Window: 64}}
 	r.Bytes.Initiator, r.Bytes.Target = sessionBytes(t)
+	t.Logf("a session takes %d bytes at its initiator, %d at its target", r.Bytes.Initiator, r.Bytes.Target)
 	if r.Bytes.Initiator < 1000 || r.Bytes.Target < 1000 || r.Bytes.Initiator+r.Bytes.Target > 64<<10 {
 		t.Errorf("a session takes %d and %d bytes, want at most 64 KiB", r.Bytes.Initiator, r.Bytes.Target)
 	}
