@@ -8,6 +8,7 @@
 //	plan.go      what one run consists of, drawn from the seed
 //	story.go     the phases of a run of hours
 //	dims.go      what a run may consist of beyond a storm, to be turned on and off
+//	random.go    the one source of chance, and one that is unlucky
 //	scheduler.go virtual time: one queue of events
 //	network.go   the star of links, what it loses and delays
 //	route.go     gateways that move, and NICs that choose queues
@@ -26,13 +27,20 @@
 //	linear.go    linearizability of every word, in the order of each pair
 //	trouble.go   what excuses a failure, and how many frames a node may send
 //	trace.go     a run's fingerprint, and its readable text
+//	counts.go    how often each thing happened
 //	world.go     one run from its seed to its verdict
 //	scale.go     how far it scales: figures and model, drawn by scale_plot.go
 //
+// Each client is an origin of its own. What an order is promised for, and what has one
+// session at a time, is a pair: a client in one life of its node, and an endpoint of
+// a node. A pair may have several names, that is peers of the engine. One that has not
+// been answered by the same life as the first is not used: there is no order between them.
+//
 // # Storms and stories
 //
-// A storm is some two seconds of many operations while links lose, duplicate,
-// delay, corrupt and replay packets, and nodes stall, crash and lose their clocks.
+// Half the runs are storms: up to two seconds of many operations while links lose,
+// duplicate, delay, corrupt and replay packets, and nodes stall, crash and lose their
+// clocks. The other half are stories.
 //
 // A story is hours of few operations, in phases: busy, idle, links cut, a node
 // frozen or dead, a gateway moved, queues chosen anew, endpoints closed, a region
@@ -41,10 +49,10 @@
 // frames arrive again after milliseconds or hours, above all those that had been
 // given up.
 //
-// What stories consist of is a set of [Dims]. Those in which the engine keeps every
-// promise are [Mended], and what a run has unless it is asked for others:
+// What stories consist of is a set of [Dims]. A run has those of [Mended] unless it is
+// asked for others, or for all:
 //
-//	go test ./internal/sim -run 'TestSim$' -args -seeds=1000 -with=mended,outage
+//	go test ./internal/sim -run 'TestSim$' -args -seeds=1000 -with=all
 //	go test ./internal/sim -run 'TestSim$' -args -with=mended,outage -seed=35 -show
 //
 // The second replays one seed and prints everything that happens.
@@ -56,8 +64,8 @@
 // sum of what succeeded and of a subset of what is unknown, and nothing of what was
 // reported not executed. Each word's history is linearizable, ends with what the
 // word holds, and keeps the order in which each pair of endpoints posted: an
-// operation of unknown outcome ran in its place or not at all. Whoever is told of a
-// restart was served by a node that restarted. In a story, an operation succeeds
+// operation of unknown outcome ran in its place or not at all. No name of a
+// pair is told of more restarts than there were. In a story, an operation succeeds
 // unless there was trouble between its nodes shortly before or meanwhile, and an
 // outcome stays unknown for good only as far as docs/guarantees.md allows; a node
 // sends no more frames than its work and a few a second; and when all trouble is
