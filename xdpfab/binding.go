@@ -13,8 +13,8 @@ import (
 type HandleOption func(*binding)
 
 // AutoRebind makes a handle look its region up again by itself when the peer has
-// restarted, or has registered the region anew, and repeat the operation if it is sure
-// not to have run. It is for memory that may start over, such as counters that are only
+// restarted, or has registered the region anew under the same key, and repeat the
+// operation if it is sure not to have run. It is for memory that may start over, such as counters that are only
 // ever compared with their own past; not for a lock, whose owner has to learn of it.
 func AutoRebind() HandleOption { return func(b *binding) { b.auto = true } }
 

@@ -43,12 +43,20 @@
 //
 // An operation that completes with success ran once. Any other ends with an error
 // that wraps [ErrNotExecuted] (it never ran), [ErrOutcomeUnknown] or
-// [ErrPeerRestarted] (it ran once or not at all), and the cause. Operations of one
+// [ErrPeerRestarted] (it ran once or not at all), and the cause. Where an unknown outcome
+// can still become known, [OpError.Resolve] waits for it. Operations of one
 // endpoint to one peer apply in the order posted. Every element is atomic against
 // everything on the target's node, its own code with sync/atomic included, with two
 // exceptions: elements of 32 bytes (long double complex), and complex ones that are
 // not aligned to their whole size, are atomic against operations of the same
 // datatype that the same process runs, no more. An array is not atomic as a whole.
+//
+// # When a peer restarts
+//
+// A handle is bound to the registration of the region that it was made from. After a
+// restart of the peer it fails with [ErrPeerRestarted], until it is bound again by
+// [Remote.Rebind] or, with [AutoRebind], by itself. docs/guarantees in the project has
+// recipes for locks, limiters and counters.
 //
 // # When the network changes
 //

@@ -24,8 +24,8 @@ type Number interface {
 // sync/atomic. Every method waits until the operation has run on the peer,
 // exactly once. An error says with errors.Is what is known instead:
 // ErrNotExecuted, ErrOutcomeUnknown or ErrPeerRestarted. Also when the context
-// ends while the operation is under way its outcome is unknown. A Remote may be
-// used by many goroutines.
+// ends while the operation is under way its outcome is unknown: OpError.Resolve waits
+// for it. A Remote may be used by many goroutines.
 type Remote[T Number] struct {
 	bind   *binding
 	offset uint64 // bytes from the first one of the region
@@ -39,7 +39,9 @@ type Remote[T Number] struct {
 //
 // The word is bound to the registration that is found: after a restart of the peer,
 // or when it has registered the region anew, every method fails with ErrPeerRestarted
-// until Rebind; with AutoRebind the word is bound again by itself.
+// until Rebind; with AutoRebind the word is bound again by itself. A region that was
+// registered anew in the same life, under a key that the provider chose, has another
+// key: then the error is ErrNoKey, and it takes Rebind.
 func Word[T Number](ctx context.Context, p *Peer, region string, index uint64, options ...HandleOption) (Remote[T], error) {
 	r, err := p.Lookup(ctx, region)
 	if err != nil {
@@ -64,8 +66,9 @@ func (r Remote[T]) Rebind(ctx context.Context) error {
 }
 
 // WordAt returns the word at a byte offset (or virtual address) of the region
-// with the given key, whichever region that is. Nothing is sent. It is told of a
-// restart of the peer by the first operation after it only.
+// with the given key, whichever region that is. Nothing is sent. Of a restart of the
+// peer it is told at most once: by the operations that wait when the restart is
+// noticed. Later ones run on the new memory.
 func WordAt[T Number](p *Peer, key, offset uint64) Remote[T] {
 	dt := datatypeOf[T]()
 	return Remote[T]{bind: bind(p, Region{Key: key}, 0, nil), offset: offset, dt: dt, size: dt.Size()}

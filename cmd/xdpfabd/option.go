@@ -58,7 +58,7 @@ var options = []option[Config]{
 		func(c *Config) field { return durationField(&c.GiveUp, time.Millisecond, time.Hour) }},
 	{"rto-min", shapeText, "floor of the retransmission `time`; above the peers' scheduling noise",
 		func(c *Config) field { return durationField(&c.RTOMin, time.Microsecond, time.Minute) }},
-	{"idle-retire", shapeText, "`time` of silence after which a peer's session is forgotten",
+	{"idle-retire", shapeText, "least `time` of silence after which a peer's session is forgotten; a peer may ask for longer",
 		func(c *Config) field { return durationField(&c.IdleRetire, time.Second, 24*time.Hour) }},
 	{"control", shapeText, "`path` of the control socket; empty: /run/xdpfabd/<interface>.sock",
 		func(c *Config) field { return textField(&c.Control, nil) }},

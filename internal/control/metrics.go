@@ -107,7 +107,7 @@ var helps = map[string]string{
 	"peers_restarted":      "Peers that answered in another life than before.",
 	"sessions_failed":      "Opened sessions ended by silence, restart or refusal of the peer.",
 	"unknown_session":      "Frames of sessions that do not exist here.",
-	"stale_epoch":          "Frames of an earlier life of a session.",
+	"stale_epoch":          "Frames of an earlier session under the same id.",
 	"invalid":              "Well-formed frames that contradict their session.",
 	"handed_over":          "Frames that came on another queue than their session's.",
 	"port_errors":          "Failures of the sockets.",

@@ -30,7 +30,7 @@ const (
 	PeersRestarted   // other lives that answered
 	SessionsFailed   // opened ones, by silence, restart or refusal of the peer
 	UnknownSession   // frames of sessions that do not exist here
-	StaleEpoch       // frames of an earlier life
+	StaleEpoch       // frames of an earlier session under the same id
 	Invalid          // well-formed frames that contradict their session
 	HandedOver       // frames that came on another queue than their session's
 	PortErrors

@@ -8,14 +8,14 @@
 // [Engine.Step] is the whole of it, in the order in which data flows:
 //
 //	receive   port -> session -> execute (target) or complete (initiator)
-//	inbox     the same for frames that another queue's engine received
-//	collect   submission rings -> the peers' queues
-//	pack      the peers' queues -> request frames of their sessions
+//	collect   submission rings -> the queues of remote endpoints
+//	mail      frames that another queue's engine received, calls, peers that moved
+//	pack      the queues -> request frames of the sessions
 //	timers    retransmission, acknowledgement, idleness
 //	flush     sessions -> port, one kick
 //
 // Everything belongs to the thread that steps, except [Ring.Claim], [Op.Publish],
-// [Op.Abandon], [Engine.NewPeer], [Engine.Call], [Engine.Notify], [Engine.Wake],
-// [Engine.Counters] and the inbox. Nothing on the data path allocates once the
+// [Op.Abandon], [Engine.NewOrigin], [Origin.NewPeer], [Peer.SetLink], [Peer.Life],
+// [Engine.Call], [Engine.Notify], [Engine.Wake], [Engine.Counters] and the inbox. Nothing on the data path allocates once the
 // pools are warm, and nothing takes a lock.
 package engine
