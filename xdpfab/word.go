@@ -23,9 +23,9 @@ type Number interface {
 // Remote is a word in a peer's memory, with the methods of the types of
 // sync/atomic. Every method waits until the operation has run on the peer,
 // exactly once. An error says with errors.Is what is known instead:
-// ErrNotExecuted, ErrOutcomeUnknown or ErrPeerRestarted. Also when the context
-// ends while the operation is under way its outcome is unknown: OpError.Resolve waits
-// for it. A Remote may be used by many goroutines.
+// ErrNotExecuted, ErrOutcomeUnknown or ErrPeerRestarted. When the context ends, an
+// operation that has not left yet is not executed; of one that has, the outcome is
+// unknown, and OpError.Resolve waits for it. A Remote may be used by many goroutines.
 type Remote[T Number] struct {
 	bind   *binding
 	offset uint64 // bytes from the first one of the region
