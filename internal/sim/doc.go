@@ -14,7 +14,7 @@
 //	route.go     gateways that move, and NICs that choose queues
 //	port.go      the engine's port on that network
 //	node.go      engines with their memory: stepped, stalled, crashed, restarted
-//	seams.go     what not every engine is capable of
+//	seams.go     peers led another way, and callers that let go
 //	workload.go  clients that post operations
 //	op.go        what was asked and what was answered
 //	value.go     elements of every datatype, as the model computes with them
