@@ -68,7 +68,8 @@ func (b *binding) after(ctx context.Context, err error, r *Region, attempt int) 
 		again.Cause = ErrPeerRestarted
 		oe, err = &again, &again
 	}
-	if !b.auto || attempt >= mostRebinds || !errors.Is(err, ErrPeerRestarted) || !errors.Is(oe.Certainty, ErrNotExecuted) {
+	gone := errors.Is(err, ErrPeerRestarted) || errors.Is(err, ErrNoKey) && b.name != "" // perhaps only its key is
+	if !b.auto || attempt >= mostRebinds || !gone || !errors.Is(oe.Certainty, ErrNotExecuted) {
 		return err, false
 	}
 	if again := b.rebind(ctx); again != nil {

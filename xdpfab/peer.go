@@ -120,14 +120,6 @@ func (p *Peer) Watch(ctx context.Context) error {
 // watches counts them, to give each a name.
 var watches atomic.Uint64
 
-// unwatch ends a watch whose caller has left.
-func (p *Peer) unwatch(watch uint64) {
-	p.ep.drv.call(func() {
-		p.ep.drv.eng.Collect(p.ep.ring)
-		p.peer.Unwatch(watch)
-	})
-}
-
 // Region describes a region in a peer's catalogue.
 type Region struct {
 	Name   string

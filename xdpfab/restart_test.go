@@ -132,3 +132,34 @@ func TestRegionRegisteredAnew(t *testing.T) {
 		t.Errorf("the new memory holds %d, %v", n, err)
 	}
 }
+
+// A handle that binds itself finds a region that is registered anew under another key.
+func TestAutoRebindFindsAnotherKey(t *testing.T) {
+	a, b, err := xdpfab.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = a.CloseAll(), b.CloseAll() }()
+	r := serveWord(t, b, nil)
+	p, err := a.Dial(ctx(t), b.Address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := xdpfab.Word[uint64](ctx(t), p, "w", 0, xdpfab.AutoRebind())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Add(ctx(t), 3); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Add(ctx(t), 1); !errors.Is(err, xdpfab.ErrNoKey) {
+		t.Errorf("without a region: %v", err)
+	}
+	serveWord(t, b, nil)
+	if n, err := w.Add(ctx(t), 1); n != 1 || err != nil {
+		t.Errorf("%d, %v, want 1", n, err)
+	}
+}

@@ -8,6 +8,12 @@ const (
 	engineConn    = "internal/engine/conn.go"
 	engineMemory  = "internal/engine/memory.go"
 	engineReceive = "internal/engine/receive.go"
+	engineHello   = "internal/engine/hello.go"
+	enginePairs   = "internal/engine/pairs.go"
+	engineMeet    = "internal/engine/meet.go"
+	engineGroup   = "internal/engine/group.go"
+	engineEngine  = "internal/engine/engine.go"
+	engineCancel  = "internal/engine/cancel.go"
 	wireRun       = "internal/wire/run_write.go"
 	sessionConfig = "internal/session/session.go"
 )
@@ -15,22 +21,22 @@ const (
 // Bugs that take time, or more than one path, name or datatype, to show.
 var bugsOfTime = []bug{
 	{"idle sessions are not closed, so that targets forget them first", "", []edit{
-		{sessionSend, "now-s.workedAt >= int64(IdleClose):", "now-s.workedAt >= 1e6*int64(IdleClose):"}}},
+		{sessionInitiator, "now-s.workedAt >= int64(IdleClose)\n", "now-s.workedAt >= 1e6*int64(IdleClose)\n"}}},
 	{"targets forget sessions before their initiators close them", "", []edit{
 		{sessionConfig, "def(&c.IdleRetire, 90*time.Second)", "def(&c.IdleRetire, 20*time.Second)"}}},
 	{"nothing is ever given up", "", []edit{
 		{sessionSend, "if now-s.heardAt >= int64(s.cfg.GiveUp) || ", "if s.state == Connecting && now-s.heardAt >= int64(s.cfg.GiveUp) || s.state == Settling && "}}},
 	{"the hello after giving up does not name the former session", "", []edit{
-		{enginePeer, "params.Resume = p.limbo.ini.Identity()", "_ = p.limbo.ini.Identity()"}}},
+		{engineRemote, "params.Resume = r.limbo.ini.Identity()", "_ = r.limbo.ini.Identity()"}}},
 	{"what was given up is forgotten after a second", "", []edit{
-		{engineLimbo, "c.until = p.e.now + resumeFor", "c.until = p.e.now + resumeFor/60"}}},
+		{engineLimbo, "c.enter(c.r.e.now + int64(session.SuspendedFor))", "c.enter(c.r.e.now + int64(session.SuspendedFor)/60)"}}},
 	{"a frame too many is taken for run when a session is settled", "", []edit{
 		{sessionInitiator, "wire.Diff(psn-1, executed) > 0", "wire.Diff(psn-1, executed) > 1"}}},
 	{"a frame too few is taken for run when a session is settled", "", []edit{
 		{sessionInitiator, "wire.Diff(psn-1, executed) > 0", "wire.Diff(psn-1, executed) >= 0"}}},
 	{"late results are written where the caller wanted the first ones", "", []edit{
-		{engineLimbo, "Result: bytes.Clone(op.Result),", "Result: op.Result,"},
-		{engineLimbo, "\t\"bytes\"\n", ""}}},
+		{engineLater, "Result: bytes.Clone(op.Result),", "Result: op.Result,"},
+		{engineLater, "\t\"bytes\"\n", ""}}},
 	{"hellos are repeated without a pause", "", []edit{
 		{sessionSend, "\tif s.state == Connecting {\n\t\ts.helloDue = true\n", "\tif s.state == Connecting {\n\t\ts.helloDue, s.timer = true, now+1\n"}}},
 	{"a region that was taken away is still found", "", []edit{
@@ -40,37 +46,43 @@ var bugsOfTime = []bug{
 			"return headOf(rec)&0xffff == r.head&0xffff && elemSize[rec.Datatype] == elemSize[uint8(r.head>>16)] }"}}},
 }
 
-// finding is a bug that takes dimensions to find which are not in every run. One
-// without edits stands in the sources as they are. Once they are mended, and the
-// dimensions in Mended, each is sown by edits that take its mending back; the comments
-// say where.
-type finding struct {
-	bug
-	with string
-}
-
-var findings = []finding{
-	// The time or the table by which a target finds the former session of a pair: forgotten after a minute.
-	{bug{"a former session whose initiator has forgotten it runs on, and late frames in it", "", nil}, "mended,outage"},
-	// The comparison of a hello's source with the former session's: with the MAC address.
-	{bug{"the former session of a peer is not found when its gateway has another address", "", nil}, "mended,moves,outage"},
-	// The search for the former session: in the table of the hello's own queue only.
-	{bug{"the former session of a peer is not found when its hello comes to another queue", "", nil}, "mended,queues"},
-	// What is kept of a session that is sacrificed: nothing that its successor's hello could name.
-	{bug{"a session sacrificed for others runs on, and late frames in it", "", nil}, "mended,tight,outage"},
-	// The refusal to stage a frame in a session that has been silent for IdleClose: never, or
-	// judged by the answers that a node finds when it wakes up, instead of by what it sent.
-	{bug{"a request is put into a session that was idle for too long while its node slept", "", nil}, "mended,freeze"},
-	// The bound of GiveUp by IdleClose: none.
-	{bug{"give-up times longer than targets keep sessions", "", nil}, "mended,patient"},
-	// The pause before a suspended session's next hello: none.
-	{bug{"a refused hello is repeated at every tick", "", nil}, "mended,shut"},
-	// What a target remembers of a session that it ended in order: nothing.
-	{bug{"a session that its target ended is taken for one lost by a restart, when the reset gets lost", "", nil}, "mended,ends"},
-	// The answer to a request whose id is now an initiator's: none.
-	{bug{"a request to what is an initiator's session here now is not answered", "", nil}, "mended,prompt"},
-	// The search for the session that a pair has: by peer, not by pair of endpoints.
-	{bug{"each name of a pair has a session of its own", "", nil}, "mended,aliases"},
-	{bug{"frames that come on another queue than their session's are dropped", "", []edit{
-		{engineReceive, "&& e.group.pass(packet, q) {", "&& e.group != nil {"}}}, "mended,queues"},
+// Bugs of the mechanisms that make a session the only one of its pair, and the truth
+// known of what it carried.
+var bugsOfPairs = []bug{
+	{"a former session that the hello does not name runs on, and late frames in it", "", []edit{
+		{engineHello, "\tif !t.named(r) {\n\t\tt.remove()\n\t\treturn\n\t}\n", "\tif !t.named(r) {\n\t\tp.current = nil\n\t\treturn\n\t}\n"}}},
+	{"a former session on another queue is not found", "", []edit{
+		{engineGroup, "e.pairs, e.cfg.Life = engines[0].pairs, engines[0].cfg.Life", "e.cfg.Life = engines[0].cfg.Life"}}},
+	{"a hello begins its session again", "", []edit{
+		{enginePairs, "int32(a-b) > 0", "int32(a-b) >= 0"}}},
+	{"a target answers to where its session began, for ever", "", []edit{
+		{engineTarget, "if !t.path.Answers(e.packet) && fresh(v, h) {", "if false {"}}},
+	{"a request is put into a session that was idle for too long while its node slept", "", []edit{
+		{engineRemote, "if r.conn != nil && r.conn.ini.Expired(e.now) {", "if false {"}}},
+	{"targets are not asked to keep sessions for longer than usual", "", []edit{
+		{sessionConfig, "IdleClose+SuspendedFor+patience*c.GiveUp", "IdleClose+SuspendedFor"}}},
+	{"this side's own pause counts as the target's silence", "", []edit{
+		{sessionInitiator, "gap > int64(Stalled) {", "gap > 1<<62 {"}}},
+	{"a target's own pause counts as its initiators' silence", "", []edit{
+		{engineEngine, "min(now-e.now, int64(session.Stalled))", "now - e.now"}}},
+	{"a refused hello is repeated at every tick", "", []edit{
+		{engineRemote, "if r.e.now < r.retryAt {", "if false {"}}},
+	{"an endpoint that closes forgets its answers", "", []edit{
+		{engineTarget, "\t\t\tt.s.Freeze(e.lived, t.s.Acked())\n\t\t\tt.s.Shutdown(wire.ResetClosed)\n\t\t\te.touch(t, &t.listed)\n", "\t\t\tt.end(wire.ResetClosed)\n"}}},
+	{"a request to what is an initiator's session here now is not answered", "", []edit{
+		{engineConn, "if h.Type == wire.Request || h.Type == wire.Probe {", "if false {"}}},
+	{"each name of a pair has a session of its own", "", []edit{
+		{engineMeet, "other != nil && other != r {", "other != nil && other != r && false {"}}},
+	{"names that hear of a restart together begin a session each", "", []edit{
+		{engineMeet, "\tr.claim(life)\n", "\tif r.id.life == 0 {\n\t\tr.claim(life)\n\t}\n"}}},
+	{"a reset is taken for the proof of a restart", "", []edit{
+		{sessionReceive, "return s.suspend(Forgotten)", "return s.end(PeerRestarted)"}}},
+	{"a late answer of a former life begins a session", "", []edit{
+		{sessionReceive, "a.Status == wire.HelloAccepted && s.life != 0 && s.life != a.Life", "false"}}},
+	{"what was let go after it had left is said never to have run", "", []edit{
+		{engineCancel, "Result{Fate: Unknown, Reason: session.Cancelled,", "Result{Fate: NotExecuted, Reason: session.Cancelled,"}}},
+	{"what waits when a target restarts meets the new life", "", []edit{
+		{engineMeet, "return op.failed || op.Peer == c.by && op.Verb <= wire.VerbCompare", "return op.failed"}}},
+	{"frames that come on another queue than their session's are dropped", "", []edit{
+		{engineReceive, "&& e.group.pass(packet, q) {", "&& e.group != nil {"}}},
 }
