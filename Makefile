@@ -94,7 +94,7 @@ test-vm-self:
 	$(GO) test -count=1 -timeout 20m -v ./test/vm ./test/vm/cmd/... -args -boot
 
 # SEEDS random runs of many nodes under every fault, half of them hours of virtual
-# time. WITH=mended,outage adds dimensions: go doc ./internal/sim Dims
+# time. WITH=hours,outage leaves it at those dimensions: go doc ./internal/sim Dims
 SEEDS ?= 1000
 WITH  ?= mended
 sim:

@@ -49,11 +49,11 @@
 // frames arrive again after milliseconds or hours, above all those that had been
 // given up.
 //
-// What stories consist of is a set of [Dims]. A run has those of [Mended] unless it is
-// asked for others, or for all:
+// What stories consist of is a set of [Dims]. A run has all of them, unless it is asked
+// for a few:
 //
-//	go test ./internal/sim -run 'TestSim$' -args -seeds=1000 -with=all
-//	go test ./internal/sim -run 'TestSim$' -args -with=mended,outage -seed=35 -show
+//	go test ./internal/sim -run 'TestSim$' -args -seeds=1000 -with=hours,outage
+//	go test ./internal/sim -run 'TestSim$' -args -with=hours,outage -seed=35 -show
 //
 // The second replays one seed and prints everything that happens.
 //
