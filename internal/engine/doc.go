@@ -16,6 +16,6 @@
 //
 // Everything belongs to the thread that steps, except [Ring.Claim], [Op.Publish],
 // [Op.Abandon], [Engine.NewOrigin], [Origin.NewPeer], [Peer.SetLink], [Peer.Life],
-// [Engine.Call], [Engine.Notify], [Engine.Wake], [Engine.Counters] and the inbox. Nothing on the data path allocates once the
-// pools are warm, and nothing takes a lock.
+// [Engine.Call], [Engine.Notify], [Engine.Wake], [Engine.Counters] and the inbox.
+// Nothing on the data path allocates once the pools are warm, and nothing takes a lock.
 package engine
