@@ -97,12 +97,14 @@ func newCable(t testing.TB, cfg session.Config) *cable {
 func (n *cableNode) boot() {
 	table := mr.NewTable()
 	n.eng, n.mem = nil, nil
+	secret := [32]byte{1}
+	binary.LittleEndian.PutUint64(secret[1:], uint64(n.c.now))
 	for q, p := range n.ports {
 		p.in = nil
 		m := NewMemory(table)
 		e, err := New(Config{
 			Port: p, Executor: m, Local: worldMACs[n.side], MTU: 1500, Queue: q, Session: n.c.cfg,
-			Secret: [32]byte{1}, Life: uint64(n.c.now)<<1 | 1,
+			Secret: secret, Life: uint64(n.c.now)<<1 | 1,
 			Accept: func(uint16) wire.HelloStatus { return n.refuse },
 			Clock:  func() int64 { return n.c.now },
 		})
