@@ -17,7 +17,7 @@ func (p *Peer) Cancel(done Completer) bool {
 	r := p.r
 	match := func(op *Op) bool { return op.Done == done }
 	if i := slices.IndexFunc(r.watches, match); i >= 0 {
-		r.unwatch(match)
+		r.unwatch(Result{Fate: NotExecuted, Reason: session.Cancelled}, match)
 		return true
 	}
 	op := r.withdraw(match)

@@ -92,7 +92,7 @@ func (q *remote) answered(p *Peer, c *conn) {
 	r.peers = slices.DeleteFunc(r.peers, func(x *Peer) bool { return x == p })
 	p.r = q
 	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, ofPeer)
-	r.unwatch(ofPeer)
+	r.unwatch(Result{Fate: Restarted, Reason: session.PeerRestarted}, ofPeer)
 	if len(r.peers) == 0 { // its other addresses have been closed meanwhile
 		r.end(session.PeerRestarted)
 		r.forget()

@@ -176,10 +176,15 @@ func TestAddressMovesToAnotherNode(t *testing.T) {
 		}
 		return true
 	}
+	var watched outcomes
+	c.watch(q, &watched)
 	if err := q.SetLink(udp()); err != nil {
 		t.Fatal(err)
 	}
 	c.idle(time.Second)
+	if len(watched.all) != 1 || watched.all[0].Fate != Restarted {
+		t.Errorf("a watch by the address: %+v, want restarted", watched.all)
+	}
 	if p.r == q.r {
 		t.Error("an address that is another node's means what it meant")
 	}

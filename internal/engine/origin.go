@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -72,7 +71,7 @@ func (p *Peer) Life() uint64 { return p.life.Load() }
 // push appends an operation to the queue.
 func (p *Peer) push(op *Op) {
 	if p.closed {
-		op.fail(Result{Fate: NotExecuted, Reason: session.ClosedHere})
+		op.fail(closedHere)
 		op.finish()
 		return
 	}
@@ -94,7 +93,7 @@ func (p *Peer) Close() {
 // Unwatch completes the watch whose Value is the given one, as if the session had
 // been closed here. Engine's thread only.
 func (p *Peer) Unwatch(value uint64) {
-	p.r.unwatch(func(op *Op) bool { return op.Value == value })
+	p.r.unwatch(closedHere, func(op *Op) bool { return op.Value == value })
 }
 
 // SetLink changes the way to the peer: its next hop, or the address here, is another

@@ -147,6 +147,9 @@ func (r *remote) failWhere(res Result, f func(op *Op) bool) {
 
 func all(*Op) bool { return true }
 
+// closedHere is the end of what waits for an address that has been closed.
+var closedHere = Result{Fate: NotExecuted, Reason: session.ClosedHere}
+
 // failQueue completes every operation that waits, and every watch.
 func (r *remote) failQueue(res Result) {
 	r.failWhere(res, all)
@@ -167,8 +170,8 @@ func (r *remote) failWatches(res Result) {
 	}
 }
 
-// unwatch completes the watches that f picks, as if the session had been closed here.
-func (r *remote) unwatch(f func(op *Op) bool) {
+// unwatch completes the watches that f picks, though the session goes on.
+func (r *remote) unwatch(res Result, f func(op *Op) bool) {
 	for i := len(r.watches) - 1; i >= 0; i-- {
 		op := r.watches[i]
 		if !f(op) {
@@ -176,7 +179,7 @@ func (r *remote) unwatch(f func(op *Op) bool) {
 		}
 		r.watches = slices.Delete(r.watches, i, i+1)
 		op.pending = 0
-		op.fail(Result{Fate: NotExecuted, Reason: session.ClosedHere})
+		op.fail(res)
 		op.finish()
 	}
 	if len(r.watches) == 0 && r.conn != nil {
@@ -195,8 +198,8 @@ func (r *remote) leave(p *Peer) {
 		return
 	}
 	r.avoid(p)
-	r.failWhere(Result{Fate: NotExecuted, Reason: session.ClosedHere}, ofPeer)
-	r.unwatch(ofPeer)
+	r.failWhere(closedHere, ofPeer)
+	r.unwatch(closedHere, ofPeer)
 }
 
 // avoid has the sessions that run by way of p, which is no address any more, go on by
