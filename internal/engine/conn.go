@@ -48,7 +48,25 @@ func (c *conn) emit(b []byte) int {
 func (c *conn) clean() {
 	c.dirty = false
 	if state, _ := c.ini.State(); state == session.Closed {
-		c.r.e.table.remove(c) // its farewell is sent
+		c.vanish() // its farewell is sent
+	}
+}
+
+// atTarget names a session as its target knows it: by the target's id of it, and the
+// epoch. That is how a target tells of one that it has lost.
+type atTarget struct{ id, epoch uint32 }
+
+func (c *conn) atTarget() atTarget {
+	known := c.ini.Identity()
+	return atTarget{known.Session, known.Epoch}
+}
+
+// vanish takes the session out of the tables.
+func (c *conn) vanish() {
+	e := c.r.e
+	e.table.remove(c)
+	if e.begun[c.atTarget()] == c {
+		delete(e.begun, c.atTarget())
 	}
 }
 
@@ -95,6 +113,7 @@ func (c *conn) opened() {
 	}
 	c.settled()
 	r := c.r
+	r.e.begun[c.atTarget()] = c
 	r.retries, r.retryAt, r.outdated = 0, 0, 0
 	if len(r.watches) > 0 {
 		c.ini.Watch(r.e.now, true)

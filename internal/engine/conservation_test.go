@@ -322,8 +322,8 @@ func (w *world) check() {
 		if n := [3]int{e.reqs.Lent(), e.holds.Lent(), e.answers.Lent()}; n != [3]int{} {
 			t.Errorf("seed %d: engine %d: buffers lent at the end: %v", w.seed, i, n)
 		}
-		if len(e.table.all) != 0 || len(e.parties) != 0 {
-			t.Errorf("seed %d: engine %d: %d sessions, %d parties at the end", w.seed, i, len(e.table.all), len(e.parties))
+		if len(e.table.all) != 0 || len(e.parties) != 0 || len(e.begun) != 0 {
+			t.Errorf("seed %d: engine %d: %d sessions, %d parties, %d begun at the end", w.seed, i, len(e.table.all), len(e.parties), len(e.begun))
 		}
 	}
 	if w.ring.head != w.ring.tail.Load() || !w.ring.Empty() {

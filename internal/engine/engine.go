@@ -68,6 +68,7 @@ type Engine struct {
 	limbos    []*conn    // sessions in limbo, the oldest first; some may be over
 	dirty     []outgoing // sessions with frames to send
 	table     table
+	begun     map[atTarget]*conn // sessions that a target has accepted
 	pairs     *pairs
 	parties   map[partyKey]*party
 	sizes     []int         // by number of sessions: how many parties have so many; [0] is not kept
@@ -139,6 +140,7 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, port: cfg.Port,
 		pairs:   newPairs(cfg.Secret),
+		begun:   make(map[atTarget]*conn),
 		parties: make(map[partyKey]*party),
 		sizes:   make([]int, cfg.Sessions+1),
 		reqs:    session.NewPool(payload, cfg.Buffers),

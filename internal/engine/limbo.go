@@ -95,7 +95,7 @@ func (e *Engine) sacrifice() bool {
 		e.limbos = e.limbos[1:]
 		if !c.resolved() {
 			c.close(session.GaveUp)
-			e.table.remove(c)
+			c.vanish()
 			return true
 		}
 	}

@@ -79,11 +79,9 @@ func (e *Engine) onStrayReset(h *wire.Header, payload, packet []byte) {
 		e.count[Invalid]++
 		return
 	}
-	for _, x := range e.table.all {
-		if c, ok := x.(*conn); ok && c.ini.Names(m.Session, h.Epoch) {
-			c.receive(h, payload)
-			return
-		}
+	if c := e.begun[atTarget{m.Session, h.Epoch}]; c != nil && c.ini.Names(m.Session, h.Epoch) {
+		c.receive(h, payload)
+		return
 	}
 	if e.passedOn || !e.group.spread(packet, e) { // perhaps another queue's session
 		e.count[UnknownSession]++
