@@ -114,11 +114,8 @@ func (p *Peer) Watch(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(p.open, func() { cancel(p.errClosed()) })()
-	return p.do(ctx, call{verb: engine.VerbWatch, watch: watches.Add(1)})
+	return p.do(ctx, call{verb: engine.VerbWatch})
 }
-
-// watches counts them, to give each a name.
-var watches atomic.Uint64
 
 // Region describes a region in a peer's catalogue.
 type Region struct {
@@ -186,7 +183,6 @@ type call struct {
 	incarnation        uint32 // of the region meant; 0 for whichever has the key
 	operand, compare   []byte
 	result             []byte
-	watch              uint64 // names a VerbWatch, for Unwatch
 }
 
 // waiter is a call under way. It owns the buffers that the engine reads and
@@ -227,7 +223,7 @@ func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 		waiters.Put(w)
 		return err
 	}
-	op.Peer, op.Done, op.Context, op.Value = p.peer, w, nil, c.watch
+	op.Peer, op.Done, op.Context, op.Value = p.peer, w, nil, 0
 	op.Key, op.Incarnation, op.Offset, op.Count = c.key, c.incarnation, c.offset, c.count
 	op.Verb, op.Opcode, op.Datatype, op.Flags, op.Extents = c.verb, c.op, c.datatype, 0, extents
 	op.SetOperands(w.buf[:n:n], w.buf[n:m:m])

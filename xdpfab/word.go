@@ -41,7 +41,7 @@ type Remote[T Number] struct {
 // or when it has registered the region anew, every method fails with ErrPeerRestarted
 // until Rebind; with AutoRebind the word is bound again by itself. A region that was
 // registered anew in the same life, under a key that the provider chose, has another
-// key: then the error is ErrNoKey, and it takes Rebind.
+// key: without AutoRebind the error is ErrNoKey then.
 func Word[T Number](ctx context.Context, p *Peer, region string, index uint64, options ...HandleOption) (Remote[T], error) {
 	r, err := p.Lookup(ctx, region)
 	if err != nil {

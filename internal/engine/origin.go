@@ -90,12 +90,6 @@ func (p *Peer) Close() {
 	p.r.leave(p)
 }
 
-// Unwatch completes the watch whose Value is the given one, as if the session had
-// been closed here. Engine's thread only.
-func (p *Peer) Unwatch(value uint64) {
-	p.r.unwatch(closedHere, func(op *Op) bool { return op.Value == value })
-}
-
 // SetLink changes the way to the peer: its next hop, or the address here, is another
 // one. The encapsulation stays. Any goroutine may call it.
 func (p *Peer) SetLink(link wire.Link) error {
