@@ -84,6 +84,30 @@ func TestTwoAddressesRestart(t *testing.T) {
 	}
 }
 
+// Names that hear of a restart at the same time find together before there is a second
+// session, which would end the first.
+func TestTwoAddressesRestartAtOnce(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p, q := c.peer(ethernet()), c.peer(udp())
+	c.write(p, 0, 1)
+	c.write(q, 0, 2)
+	for range 3 {
+		c.idle(35 * time.Second)
+		c.nodes[1].boot()
+		for _, r := range []*outcomes{c.post(q, 0, 3), c.post(p, 0, 3)} {
+			if got := c.done(r); got.Reason != session.PeerRestarted {
+				t.Errorf("first use after the restart: %+v", got)
+			}
+		}
+		a, b := c.post(p, 0, 4), c.post(q, 0, 5)
+		c.done(a)
+		c.done(b)
+		if n := c.nodes[1].counted(SessionsAccepted); n != 1 {
+			t.Errorf("%d sessions accepted", n)
+		}
+	}
+}
+
 // A peer whose next hop has changed is reached through the new one, by the session
 // that there is.
 func TestSetLink(t *testing.T) {

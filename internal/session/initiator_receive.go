@@ -160,9 +160,6 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 	if a.Status == wire.HelloChallenge && a.Cookie == s.cookie {
 		return Event{Kind: Nothing} // a duplicate: the answer is on its way
 	}
-	if a.Status == wire.HelloAccepted && s.life != 0 && s.life != a.Life {
-		return Event{Kind: Refused} // of a former life, and late
-	}
 	s.attend(now)
 	if s.life != 0 && s.life != a.Life {
 		// Which of the two lives is over, nothing tells: answers may be late. The hello of

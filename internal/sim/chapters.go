@@ -3,7 +3,6 @@
 package sim
 
 import (
-	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -135,8 +134,7 @@ func (w *world) move() {
 	}
 	n.gateway.move(n.index)
 	w.trace.event("gateway of %v moves: now %x", n, n.gateway.mac)
-	// An open session of a peer whose answers go the old way lasts until it is idle.
-	w.lead(n, func(from, to *node) bool { return from == n }, int64(session.IdleClose))
+	w.lead(n, func(from, to *node) bool { return from == n }, 0)
 }
 
 // roam gives a node that is down another MAC address; it keeps its IP address, by

@@ -153,6 +153,9 @@ func (p *plan) drawPhase(d dice, with Dims, kinds []chapter) phase {
 		}
 		if len(also) > 0 && d.chance(0.5) {
 			ph.inside, ph.inner = pick(d, also...), d.scale(10*millisecond, 2*minute)
+			if ph.inside == shut && d.chance(0.5) {
+				ph.inner = ph.length + d.between(10, 50)*second // so that what was given up meets a refusal
+			}
 		}
 	}
 	return ph
