@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -46,7 +47,8 @@ func (d *Domain) NewAddressVector() (*AddressVector, error) {
 // Insert adds the endpoint at addr (fi_av_insert): a MAC address for raw Ethernet
 // or an IP address for UDP, each optionally followed by "/" and an endpoint
 // number. For an IP address the route is looked up and the next hop resolved,
-// which may take as long as ARP does. Nothing is sent to the peer itself.
+// which may take as long as ARP does, or the domain's GiveUp time: it fails with
+// ErrPeerSilent if the hop does not answer. Nothing is sent to the peer itself.
 func (av *AddressVector) Insert(ctx context.Context, addr string) (Address, error) {
 	if err := av.ended(); err != nil {
 		return 0, err
@@ -75,6 +77,9 @@ func (d *Domain) resolve(ctx context.Context, addr string) (wire.Addr, wire.Link
 	ctx, cancel := context.WithTimeoutCause(ctx, d.attr.GiveUp, errHopSilent)
 	defer cancel()
 	link, err := d.dev.Link(ctx, a)
+	if errors.Is(err, port.ErrUnreachable) {
+		return a, link, fmt.Errorf("xdpfab: %s: %w: %w", addr, ErrPeerSilent, err)
+	}
 	if err != nil {
 		return a, link, fmt.Errorf("xdpfab: %s: %w", addr, err)
 	}

@@ -110,7 +110,7 @@ func TestVethChangesSurvived(t *testing.T) {
 func TestVethSilentHop(t *testing.T) {
 	a, _, pair := onVeth(t, 1, xdpfab.DomainAttr{UDP: true, GiveUp: 100 * time.Millisecond}, xdpfab.DomainAttr{})
 	_, err := a.Dial(ctx(t), pair.B.IP4.Next().String())
-	if err == nil || !strings.Contains(err.Error(), "no answer within the give-up time") {
+	if !errors.Is(err, xdpfab.ErrPeerSilent) || !strings.Contains(err.Error(), "no answer within the give-up time") {
 		t.Errorf("%v", err)
 	}
 }

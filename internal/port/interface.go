@@ -21,6 +21,8 @@ import (
 var (
 	// ErrClosed: the Interface was closed.
 	ErrClosed = errors.New("port: interface is closed")
+	// ErrUnreachable: the next hop to an address does not answer.
+	ErrUnreachable = route.ErrUnreachable
 	// ErrNoUDP: an IP address was asked for, but the interface was opened without
 	// Options.UDP.
 	ErrNoUDP = errors.New("UDP is off")
