@@ -48,7 +48,7 @@ func TestClientsKilled(t *testing.T) {
 	w := newWorld(t, setting{seed: 8, process: true, udp: true})
 	must(t, w.client.CloseAll()) // the processes need the interface
 	w.wire.SetBoth(faultwire.Faults{Loss: 0.01, Replay: 0.2})
-	killClients(t, w, n)
+	killClients(t, w, n, lively)
 	s, err := w.daemon.status(t)
 	must(t, err)
 	if got := s.Counters["sessions_accepted"]; got < n || got > 3*n {
@@ -56,23 +56,26 @@ func TestClientsKilled(t *testing.T) {
 	}
 }
 
-// retirement: the sessions of clients that were killed are forgotten after the
-// silence that the daemon is told, all of them. It takes that long.
-func retirement(t *testing.T) {
+// retirement: the sessions of clients that were killed are forgotten, all of them, after
+// the silence for which the clients asked. That is the longer, the longer they take to
+// give up. The function that is returned waits for it.
+func retirement(t *testing.T) (wait func()) {
 	const n = 5
 	w := newWorld(t, setting{process: true, daemonArgs: []string{"--idle-retire", "31s"}})
 	must(t, w.client.CloseAll())
-	killClients(t, w, n)
-	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
-		s, err := w.daemon.status(t)
-		must(t, err)
-		accepted, retired := s.Counters["sessions_accepted"], s.Counters["sessions_retired"]
-		if accepted >= n && retired == accepted {
-			survived.add("sessions retired", int(retired))
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("of %d sessions of dead clients %d are retired", accepted, retired)
+	killClients(t, w, n, time.Second)
+	return func() {
+		for end := time.Now().Add(2 * patience); !t.Failed(); time.Sleep(100 * time.Millisecond) {
+			s, err := w.daemon.status(t)
+			must(t, err)
+			accepted, retired := s.Counters["sessions_accepted"], s.Counters["sessions_retired"]
+			if accepted >= n && retired == accepted {
+				survived.add("sessions retired", int(retired))
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("of %d sessions of dead clients %d are retired", accepted, retired)
+			}
 		}
 	}
 }

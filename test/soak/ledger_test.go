@@ -42,8 +42,7 @@ func (w *world) hire(p plan) *crew {
 		a.rnd = rand.New(rand.NewPCG(p.seed, uint64(i)))
 		av, err := w.client.NewAddressVector()
 		must(w.t, err)
-		a.dest, err = av.Insert(limited(w.t), w.addr)
-		must(w.t, err)
+		a.dest = w.insert(av)
 		a.cq, err = w.client.NewCompletionQueue(xdpfab.CQAttr{Size: p.size})
 		must(w.t, err)
 		a.ep, err = w.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, Size: p.size, InitiateOnly: true})
@@ -52,6 +51,21 @@ func (w *world) hire(p plan) *crew {
 		c.actors = append(c.actors, a)
 	}
 	return c
+}
+
+// insert gives the server's address to an address vector. That is repeated: after a
+// partition the kernel's ARP may take longer than the give-up time.
+func (w *world) insert(av *xdpfab.AddressVector) xdpfab.Address {
+	w.t.Helper()
+	ctx := limited(w.t)
+	for {
+		dest, err := av.Insert(ctx, w.addr)
+		if errors.Is(err, xdpfab.ErrPeerSilent) && ctx.Err() == nil {
+			continue
+		}
+		must(w.t, err)
+		return dest
+	}
 }
 
 type fataler interface {

@@ -30,6 +30,8 @@ var scenarios = []scenario{
 	{"client kills", clientKills},
 	{"histories", histories},
 	{"storm", storm},
+	{"movements", movements},
+	{"deadlines", deadlines},
 }
 
 // TestSoak draws scenarios until the time is over. A failure names its seed; that
@@ -48,8 +50,8 @@ func TestSoak(t *testing.T) {
 	defer func() {
 		fmt.Printf("survived in %v, %d rounds, last seed %d:\n%v", time.Since(start).Round(time.Second), rounds, next-1, &survived)
 	}()
-	if *minutes >= 2 && !t.Run("retirement", retirement) {
-		return
+	if *minutes >= 2 { // it goes on beside all else
+		defer retirement(t)()
 	}
 	for ; time.Now().Before(end); rounds, next = rounds+1, next+1 {
 		rnd := rand.New(rand.NewPCG(next, next))
@@ -153,7 +155,7 @@ func clientKills(t *testing.T, rnd *rand.Rand) {
 	if w.addr == w.wire.B.MAC.String() { // UDP resolves by ARP, which gives up sooner than this weather ends
 		w.wire.SetBoth(mixed(rnd))
 	}
-	killClients(t, w, 4)
+	killClients(t, w, 4, lively)
 }
 
 // histories checks linearizability.

@@ -41,6 +41,8 @@ func (y *tally) addWire(s faultwire.Stats) {
 var order = []string{
 	"operations", "completed ok", "completed not executed", "completed unknown", "completed restarted",
 	"resolved: ran", "resolved: never ran", "unresolved arrays", "unresolved",
+	"calls", "calls ok", "calls left early: ran", "calls left early: never ran",
+	"next hops changed", "neighbours forgotten", "addresses taken away", "addresses changed places",
 	"partitions", "daemon kills", "client kills", "daemon stalls", "cpu hogs", "sessions retired", "linearizable histories",
 }
 

@@ -45,7 +45,7 @@ var long = []string{
 	"TestWaiterRecycledBeforeRaise", "TestVethManyNodes", "TestConcurrentCallers", "TestQueueFull", ".*DoesNotAllocate", // xdpfab
 	"TestDemo.*", "TestMillionFetchAdds", "TestVectors", "TestIdle", "TestAtomic", "TestAtomicRefused", "TestMultiQueue",
 	"TestListAndPing", "TestFaultyConfiguration", "TestTermUnderLoad", "TestKillUnderLoad", "TestRestarts", "TestClientSurvivesRestarts", // test/e2e
-	"TestEachFault", "TestDaemonKilled", "TestRingsOverflow", "TestDaemonStalled", "TestClientsKilled", "TestLinearizable", "TestResolveAfterPartition", // test/soak
+	"TestEachFault", "TestDaemonKilled", "TestRingsOverflow", "TestDaemonStalled", "TestClientsKilled", "TestLinearizable", "TestResolveAfterPartition", "TestCallsLeftEarly", // test/soak
 }
 
 // Test is a test binary, and where it runs.
