@@ -25,7 +25,7 @@ func at(b []byte, i int) unsafe.Pointer { return unsafe.Pointer(&b[i]) }
 // little-endian, comes first in offsets.
 func elementAt[T hotInt](b, offsets []byte) unsafe.Pointer {
 	i := int(binary.LittleEndian.Uint32(offsets))
-	_ = b[i+sizeOf[T]()-1] // the last byte lies inside, too
+	_ = &b[i+sizeOf[T]()-1] // the last byte lies inside, too; it is not read
 	return unsafe.Pointer(&b[i])
 }
 
