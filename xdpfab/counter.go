@@ -91,7 +91,7 @@ func (c *Counter) notify() {
 		}
 	}
 	if drv := c.owner.Load(); drv != nil {
-		drv.eng.Notify() // who waits may be asleep in the port of another engine
+		drv.eng.Notify() // a caller that waits may be asleep in the port of another engine
 	}
 }
 
@@ -133,7 +133,7 @@ func (c *Counter) Wait(ctx context.Context, threshold uint64) error {
 }
 
 // Close ends the use of the counter. It reports ErrBusy as long as an endpoint is
-// bound. Who waits is released. Closing twice is no error.
+// bound. Callers that wait are released. Closing twice is no error.
 func (c *Counter) Close() error {
 	err := c.close()
 	if err == nil {

@@ -200,12 +200,12 @@ func (q *CompletionQueue) Wait(ctx context.Context, n int) error {
 }
 
 // Close ends the use of the queue. It reports ErrBusy as long as an endpoint is bound.
-// What has not been read can still be. Who waits is released. Closing twice is no error.
+// What has not been read can still be. Callers that wait are released. Closing twice is no error.
 func (q *CompletionQueue) Close() error {
 	err := q.close()
 	if drv := q.owner.Load(); err == nil && drv != nil {
 		q.signal.raise()
-		drv.eng.Wake() // who waits may be asleep in the port
+		drv.eng.Wake() // a caller that waits may be asleep in the port
 	}
 	return err
 }

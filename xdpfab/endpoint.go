@@ -106,7 +106,7 @@ func (d *Domain) pickNumber(attr EndpointAttr) (uint16, error) {
 		}
 		return uint16(n), nil
 	}
-	for i := range 0xffff { // 0 is for who asks for it; who cannot be addressed takes from the other end
+	for i := range 0xffff { // 0 is for those that ask for it; endpoints that cannot be addressed take from the other end
 		if n = i + 1; attr.InitiateOnly {
 			n = 0xffff - i
 		}

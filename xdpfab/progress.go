@@ -156,7 +156,7 @@ func (d *driver) progress() int {
 	return n
 }
 
-// release gives busy up, and the baton to one who may wait for it. Who waits has
+// release gives busy up, and the baton to a goroutine that may wait for it. One that waits has
 // counted itself before it found busy taken, so it shows in callers here; self is 1
 // when the caller is among those counted.
 func (d *driver) release(self int32) {
@@ -318,7 +318,7 @@ func (d *driver) waitFor(ctx context.Context, done <-chan struct{}) error {
 		select {
 		case <-done:
 			s.raise()
-			d.eng.Wake() // who steps may be asleep in the port
+			d.eng.Wake() // the goroutine that steps may be asleep in the port
 		case <-ctx.Done():
 		}
 	}()
@@ -375,7 +375,7 @@ func (d *driver) stepFor(ran chan struct{}) {
 
 // close ends every session, lets farewells and last answers leave for at most
 // limit, and sees to it that nobody steps the engine any more: it takes busy and
-// keeps it. Who waits is released.
+// keeps it. Callers that wait are released.
 func (d *driver) close(limit time.Duration) {
 	d.call(d.eng.Close)
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(shortNap) {

@@ -200,7 +200,7 @@ func (e *Engine) tell() {
 func (e *Engine) round() int {
 	work := e.receive() + e.collect()
 	if e.mail.Load() {
-		e.mail.Store(false) // before looking: who leaves something sets it afterwards
+		e.mail.Store(false) // before looking: a goroutine that leaves something sets it afterwards
 		work += e.takeInbox() + e.takeCalls() + e.takeMoves()
 	}
 	if len(e.ready) > 0 {

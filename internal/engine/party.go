@@ -9,7 +9,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// party is everyone who sends from one address. Room is shared among parties, so that
+// party is all that send from one address. Room is shared among parties, so that
 // one of them, whatever it does, leaves room for the others.
 type party struct {
 	key      partyKey

@@ -88,8 +88,8 @@ func (e *Engine) onStrayReset(h *wire.Header, payload, packet []byte) {
 	}
 }
 
-// reply sends one frame outside any session. Without a buffer it is dropped: who
-// asked will ask again.
+// reply sends one frame outside any session. Without a buffer it is dropped:
+// the node that asked will ask again.
 func (e *Engine) reply(link path, write func(b []byte) int) {
 	b := e.port.Buffer()
 	if b == nil {

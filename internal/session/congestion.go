@@ -12,7 +12,7 @@ type congestion struct {
 	window float64 // frames, from 1 to the session's window
 	slow   bool    // still doubling each round trip
 	cutAt  int64   // time of the last decrease
-	most   int64   // the longest that base may be, ns: who begins while a queue stands takes it for the path
+	most   int64   // the longest that base may be, ns: a session that begins while a queue stands takes the queue for the path
 	base   int64   // shortest round trip of the last two periods, ns
 	next   int64   // shortest of the period under way
 	flipAt int64   // when that period ends
