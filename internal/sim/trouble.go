@@ -154,7 +154,7 @@ type allowance struct {
 
 const (
 	idleFrames = 100.0  // a second, for each peer of the node
-	mostFrames = 3000.0 // saved up
+	mostFrames = 5000.0 // saved up
 )
 
 // earn allows a node frames for what happens to it.
