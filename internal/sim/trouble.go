@@ -86,6 +86,12 @@ func (p *pair) slept(from, to int64) bool {
 	return false
 }
 
+// sacrificed reports whether an operation may have ended so for want of room: it was
+// refused, evicted there, or given up here for the sake of others.
+func sacrificed(r engine.Result) bool {
+	return r.Fate == engine.Unknown || r.Reason == session.RefusedFull || r.Reason == session.Forgotten || r.Reason == session.GaveUp
+}
+
 // checkExcuse looks for what excuses that an operation has not succeeded, or that its
 // outcome stays unknown for good.
 func (w *world) checkExcuse(o *op) {
@@ -100,7 +106,7 @@ func (w *world) checkExcuse(o *op) {
 		o.result.Fate == engine.Restarted || o.result.Reason == session.PeerRestarted || p.target.regions[o.region].missing(o.call, o.ret) {
 		return
 	}
-	full := w.plan.tight() && (o.result.Reason == session.RefusedFull || o.result.Reason == session.Forgotten || o.result.Fate == engine.Unknown) // evicted there, or sacrificed here
+	full := w.plan.tight() && sacrificed(o.result)
 	last := w.troubled(p, o.call-w.aftermath(), o.ret)
 	if !o.cancelled && !full && last < 0 {
 		w.fail("%v, posted at %.3f s: fate %d, reason %v, though nothing stood in its way", o, float64(o.call)/float64(second),
