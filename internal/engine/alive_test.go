@@ -121,6 +121,58 @@ func TestRestartIsTold(t *testing.T) {
 	c.write(p, 0, 9)
 }
 
+// A target that has restarted, and does not serve its endpoint yet, is waited for: what
+// was in flight, and what waits, hears of the restart and not of the refusal.
+func TestRestartIsToldByOneThatDoesNotServeYet(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p := c.peer(ethernet())
+	c.write(p, 0, 7)
+	c.nodes[1].boot()
+	c.nodes[1].refuse = wire.HelloNoEndpoint
+	flying := c.post(p, 0, 8)
+	c.step()
+	c.step()
+	waiting := c.post(p, 0, 9)
+	c.idle(300 * time.Millisecond)
+	if len(flying.all)+len(waiting.all) > 0 {
+		t.Fatalf("completed by a refusal: %+v, %+v", flying.all, waiting.all)
+	}
+	if n := c.nodes[1].counted(Hellos); n > 20 {
+		t.Errorf("%d hellos in 300 ms", n)
+	}
+	c.nodes[1].refuse = wire.HelloAccepted
+	if got := c.done(flying); got.Fate != Restarted {
+		t.Errorf("in flight: %+v", got)
+	}
+	if got := c.done(waiting); got.Fate != NotExecuted || got.Reason != session.PeerRestarted {
+		t.Errorf("waiting: %+v", got)
+	}
+	c.write(p, 0, 10)
+}
+
+// One that never serves again is not waited for beyond the give-up time.
+func TestRefusalAfterRestart(t *testing.T) {
+	c := newCable(t, session.Config{GiveUp: time.Second})
+	p := c.peer(ethernet())
+	c.write(p, 0, 7)
+	c.nodes[1].boot()
+	c.nodes[1].refuse = wire.HelloNoEndpoint
+	flying := c.post(p, 0, 8)
+	c.step()
+	c.step()
+	waiting := c.post(p, 0, 9)
+	start := c.now
+	if got := c.done(flying); got.Fate != Unknown || got.Later == nil {
+		t.Errorf("in flight: %+v", got)
+	}
+	if got := c.done(waiting); got.Fate != NotExecuted || got.Reason != session.RefusedEndpoint {
+		t.Errorf("waiting: %+v", got)
+	}
+	if took := time.Duration(c.now - start); took > 3*time.Second {
+		t.Errorf("after %v", took)
+	}
+}
+
 // A target that refuses is asked again ever more seldom.
 func TestRefusedIsAskedSeldom(t *testing.T) {
 	c := newCable(t, session.Config{GiveUp: time.Second})

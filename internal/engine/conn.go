@@ -210,6 +210,12 @@ func (r *remote) goesOn(why session.Reason) bool {
 		r.outdated++
 		return r.outdated < mostOutdated
 	}
+	if r.limbo != nil && r.limbo.doubted {
+		switch why {
+		case session.RefusedEndpoint, session.RefusedFull, session.RefusedClosing:
+			return true // it may be about to serve
+		}
+	}
 	return why == session.Idle || why == session.Forgotten || why == session.Renamed
 }
 

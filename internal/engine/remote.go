@@ -94,6 +94,11 @@ func (r *remote) connect() bool {
 	return true
 }
 
+// refused reports whether a target that has just forgotten a session, as one does that
+// restarts, refuses the next one: it is asked again at the pace of retry, and what
+// waits goes on waiting as long as there is doubt.
+func (r *remote) refused() bool { return r.limbo != nil && r.limbo.doubted && r.conn.over() }
+
 // retry makes a new session for the sake of the one in limbo: it takes one to clear
 // up what became of that. A target that refuses is asked less and less often.
 func (r *remote) retry() {
@@ -108,7 +113,12 @@ func (r *remote) retry() {
 
 // pack fills frames with the operations that wait, as far as the window allows.
 func (r *remote) pack() {
-	if r.head == nil || !r.connect() {
+	if r.head == nil {
+		return
+	}
+	if r.refused() {
+		r.retry()
+	} else if !r.connect() {
 		return
 	}
 	for r.head != nil {
