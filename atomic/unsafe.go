@@ -107,8 +107,8 @@ func apply[N comparable](p unsafe.Pointer, b, c N, f update[N]) N {
 
 // applyLocked is apply for elements that the CPU cannot exchange: those of 32
 // bytes, and complex ones that are aligned as their parts alone. Words of 8 bytes,
-// or 4, are still stored atomically, for the sake of those who look without the
-// lock, and of the race detector.
+// or 4, are still stored atomically, for the sake of readers that look without
+// the lock, and of the race detector.
 func applyLocked[N comparable](p unsafe.Pointer, b, c N, f update[N]) (old N) {
 	l := lockOf(uintptr(p))
 	l.lock()

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Colours that tell apart also for who sees few: blue, orange, green, grey.
+// Colours that a reader who sees few of them can still tell apart: blue, orange, green, grey.
 const (
 	blue, orange, green = "#0072b2", "#d55e00", "#009e73"
 	grey, ink           = "#999999", "#222222"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the C contestants of the benchmark share: the clock, a histogram of
- * latencies, and the report they print. Who starts them pins them.
+ * latencies, and the report they print. The program that starts them pins them.
  *
  * A client prints the line "begin" when its warm-up is over, "end" when it has
  * measured, and then its report, one JSON object on one line. A server prints

@@ -171,7 +171,7 @@ func (s *Initiator) giveUp() Event {
 	return s.suspend(GaveUp)
 }
 
-// suspend keeps what is in flight, of which nothing is known for now.
+// suspend keeps what is in flight. What became of it is unknown until a later session tells.
 func (s *Initiator) suspend(why Reason) Event {
 	s.state, s.why = Suspended, why
 	s.ackDue, s.probeDue, s.toSend, s.timer, s.ackAt = false, false, 0, 0, 0

@@ -132,7 +132,7 @@ func (s *scaleSetup) limits() []scaleLimit {
 		{"one session each way between all, on one queue", s.Sessions/2 + 1,
 			"more queues, or operations are refused: not executed, no room for another session"},
 		{"one frame of everybody in the target's receive buffers", s.RXBuffers,
-			"the ring overflows for ever; who is dropped waits for timeouts, and some starve"},
+			"the ring overflows for ever; nodes whose frames are dropped wait for timeouts, and some starve"},
 		{"sessions that one queue accepts", s.Accepted,
 			"more queues, or the rest is refused: not executed"},
 		{"one turn of everybody within the least retransmission timeout", turns(float64(s.RTOMin), float64(s.EchoCost)),
