@@ -144,12 +144,9 @@ func valid(f atomic.Func, dt atomic.Datatype, op atomic.Op) (int, error) {
 	return math.MaxUint32, nil
 }
 
-// forms maps the atomic verbs to the forms of package atomic.
-var forms = [...]atomic.Func{wire.VerbAtomic: atomic.Base, wire.VerbFetch: atomic.Fetch, wire.VerbCompare: atomic.Compare}
-
 // post submits an operation and sees to it that it gets started, or, with FlagMore,
 // that the next call does so. After a failure there may be no next post.
-func (ep *Endpoint) post(verb uint8, m *Msg, flags uint64, done engine.Completer) error {
+func (ep *Endpoint) post(verb wire.Verb, m *Msg, flags uint64, done engine.Completer) error {
 	err := ep.submit(verb, m, flags, done)
 	switch {
 	case err != nil:
@@ -163,15 +160,15 @@ func (ep *Endpoint) post(verb uint8, m *Msg, flags uint64, done engine.Completer
 }
 
 // submit checks an operation and puts it into the ring; done gets the completion.
-func (ep *Endpoint) submit(verb uint8, m *Msg, flags uint64, done engine.Completer) error {
+func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags uint64, done engine.Completer) error {
 	if !ep.ready() {
 		return ep.unready()
 	}
 	if m == nil {
 		return fmt.Errorf("xdpfab: no message: %w", ErrLength)
 	}
-	if !atomic.Valid(forms[verb], m.Op, m.Datatype) {
-		return fmt.Errorf("xdpfab: %v %v on %v: %w", forms[verb], m.Op, m.Datatype, ErrUnsupported)
+	if !atomic.Valid(engine.FormOf(verb), m.Op, m.Datatype) {
+		return fmt.Errorf("xdpfab: %v %v on %v: %w", engine.FormOf(verb), m.Op, m.Datatype, ErrUnsupported)
 	}
 	if err := m.check(verb, flags); err != nil {
 		return err
@@ -251,7 +248,7 @@ func (ep *Endpoint) unready() error {
 }
 
 // check compares the buffers with the count.
-func (m *Msg) check(verb uint8, flags uint64) error {
+func (m *Msg) check(verb wire.Verb, flags uint64) error {
 	if flags&^knownFlags != 0 {
 		return fmt.Errorf("xdpfab: flags %#x: %w", flags&^knownFlags, ErrNotSupported)
 	}
@@ -373,7 +370,7 @@ func nameOf(op *engine.Op) string {
 		return fmt.Sprintf("listing of region %d", op.Count)
 	}
 	if op.Extents != nil {
-		return fmt.Sprintf("%v %v %v[%d] in %d places", forms[op.Verb], atomic.Op(op.Opcode), atomic.Datatype(op.Datatype), op.Count, len(op.Extents))
+		return fmt.Sprintf("%v %v %v[%d] in %d places", engine.FormOf(op.Verb), atomic.Op(op.Opcode), atomic.Datatype(op.Datatype), op.Count, len(op.Extents))
 	}
-	return fmt.Sprintf("%v %v %v[%d] at %#x", forms[op.Verb], atomic.Op(op.Opcode), atomic.Datatype(op.Datatype), op.Count, op.Offset)
+	return fmt.Sprintf("%v %v %v[%d] at %#x", engine.FormOf(op.Verb), atomic.Op(op.Opcode), atomic.Datatype(op.Datatype), op.Count, op.Offset)
 }

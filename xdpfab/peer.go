@@ -177,12 +177,13 @@ func (p *Peer) entry(ctx context.Context, c call) (Region, uint32, error) {
 // call is an operation to be waited for. Its buffers may be on the caller's
 // stack: they are copied in and out.
 type call struct {
-	verb, op, datatype uint8
-	count              uint32
-	key, offset        uint64
-	incarnation        uint32 // of the region meant; 0 for whichever has the key
-	operand, compare   []byte
-	result             []byte
+	verb             wire.Verb
+	op, datatype     uint8
+	count            uint32
+	key, offset      uint64
+	incarnation      uint32 // of the region meant; 0 for whichever has the key
+	operand, compare []byte
+	result           []byte
 }
 
 // waiter is a call under way. It owns the buffers that the engine reads and
@@ -264,7 +265,7 @@ func (p *Peer) cancelled(ctx context.Context, c call, err error) error {
 		return context.Cause(ctx)
 	}
 	oe.Cause = context.Cause(ctx)
-	if c.verb > wire.VerbCompare { // a question has no effect
+	if !c.verb.Atomic() { // a question has no effect
 		oe.Certainty, oe.outcome = ErrNotExecuted, nil
 	}
 	return oe
@@ -275,7 +276,7 @@ func (p *Peer) cancelled(ctx context.Context, c call, err error) error {
 // that nothing is unknown.
 func (p *Peer) interrupted(ctx context.Context, c call, o *outcome) error {
 	certainty := ErrOutcomeUnknown
-	if o == nil || c.verb > wire.VerbCompare {
+	if o == nil || !c.verb.Atomic() {
 		certainty, o = ErrNotExecuted, nil
 	}
 	cause := context.Cause(ctx)

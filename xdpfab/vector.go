@@ -80,7 +80,7 @@ func (v RemoteVector[T]) Add(ctx context.Context, at []uint64, deltas, sums []T)
 }
 
 // do runs one operation on the words at the given indexes.
-func (v RemoteVector[T]) do(ctx context.Context, verb uint8, op atomic.Op, at []uint64, operands, results []T) error {
+func (v RemoteVector[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, at []uint64, operands, results []T) error {
 	switch {
 	case v.bind == nil:
 		return fmt.Errorf("xdpfab: zero RemoteVector: %w", ErrClosed)

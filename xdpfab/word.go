@@ -9,6 +9,7 @@ import (
 	"reflect"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -175,11 +176,11 @@ func (r Remote[T]) fetch(ctx context.Context, op atomic.Op, v T) (old T, err err
 	return fromBytes[T](was), err
 }
 
-func (r Remote[T]) do(ctx context.Context, verb uint8, op atomic.Op, operand, compare, result []byte) error {
+func (r Remote[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, operand, compare, result []byte) error {
 	if r.bind == nil {
 		return fmt.Errorf("xdpfab: zero Remote: %w", ErrClosed)
 	}
-	if !atomic.Valid(forms[verb], op, r.dt) {
+	if !atomic.Valid(engine.FormOf(verb), op, r.dt) {
 		return fmt.Errorf("xdpfab: %v on %v: %w", op, r.dt, ErrUnsupported)
 	}
 	for attempt := 0; ; attempt++ {

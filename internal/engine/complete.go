@@ -78,19 +78,13 @@ func wellFormed(segs []segment, h *wire.Header, payload []byte) bool {
 
 // resultLen returns the length in bytes of each record's value.
 func (s *segment) resultLen() int {
-	switch s.op.Verb {
-	case wire.VerbFetch, wire.VerbCompare:
-		return int(s.count/s.records) * wire.ElemSize(s.op.Datatype)
-	case wire.VerbLookup, wire.VerbList:
-		return wire.EntryLen
-	}
-	return 0
+	return s.op.Verb.ResultLen(s.op.Datatype, s.count/s.records)
 }
 
 // results stores the outcomes of the segment's records.
 func (s *segment) results(r *wire.ResponseReader) {
 	op, each, at := s.op, s.resultLen(), 0
-	if op.Verb <= wire.VerbCompare {
+	if op.Verb.Atomic() {
 		at = int(s.first) * wire.ElemSize(op.Datatype)
 	}
 	if values, ok := r.NextAll(int(s.records), each); ok {

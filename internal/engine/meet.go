@@ -4,7 +4,6 @@ package engine
 
 import (
 	"github.com/xdpfab/xdpfab/internal/session"
-	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // met is called when a target has answered a hello, and so has said who it is. An
@@ -75,7 +74,7 @@ func (r *remote) restarted(c *conn) {
 		r.limbo.close(session.PeerRestarted)
 	}
 	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, func(op *Op) bool {
-		return op.failed || op.Peer == c.by && op.Verb <= wire.VerbCompare
+		return op.failed || op.Peer == c.by && op.Verb.Atomic()
 	})
 	r.failWatches(Result{Fate: NotExecuted, Reason: session.PeerRestarted})
 	r.e.count[PeersRestarted]++

@@ -11,21 +11,16 @@ import (
 // kernels and access are looked up by the verb, operation and datatype bytes of
 // a record; a nil kernel means that the combination is not supported.
 var (
-	kernels [wire.VerbCompare + 1][atomic.NumOps][atomic.NumDatatypes]atomic.Kernel
+	kernels [wire.NumAtomicVerbs][atomic.NumOps][atomic.NumDatatypes]atomic.Kernel
 	aligns  [atomic.NumDatatypes]int
 )
-
-// funcs maps the atomic verbs to the forms of fi_atomic(3).
-var funcs = [wire.VerbCompare + 1]atomic.Func{
-	wire.VerbAtomic: atomic.Base, wire.VerbFetch: atomic.Fetch, wire.VerbCompare: atomic.Compare,
-}
 
 func init() {
 	for dt := range atomic.Datatype(atomic.NumDatatypes) {
 		aligns[dt] = dt.Align()
 		for op := range atomic.Op(atomic.NumOps) {
-			for verb := wire.VerbAtomic; verb <= wire.VerbCompare; verb++ {
-				kernels[verb][op][dt] = atomic.KernelOf(funcs[verb], op, dt)
+			for verb := wire.VerbAtomic; verb.Atomic(); verb++ {
+				kernels[verb][op][dt] = atomic.KernelOf(FormOf(verb), op, dt)
 			}
 		}
 	}
@@ -82,7 +77,7 @@ func (m *Memory) Execute(payload []byte, ops int, resp []byte) (n int, flags uin
 
 // run executes the operation at hand, number i of its frame.
 func (m *Memory) run(i int) wire.Status {
-	if m.rec.Verb <= wire.VerbCompare {
+	if m.rec.Verb.Atomic() {
 		return m.atomic(i)
 	}
 	return m.catalogue(i)

@@ -42,7 +42,7 @@ func (m *Memory) runAtOnce(i int) bool {
 	if len(data) > touchFrom {
 		atomic.Touch(data, rec.Each, rec.Stride)
 	}
-	if sweep := atomic.SweepOf(funcs[rec.Verb], atomic.Op(rec.Op), atomic.Datatype(rec.Datatype)); sweep != nil && len(rec.Operand) == size {
+	if sweep := atomic.SweepOf(FormOf(rec.Verb), atomic.Op(rec.Op), atomic.Datatype(rec.Datatype)); sweep != nil && len(rec.Operand) == size {
 		sweep(data, rec.Each, rec.Operand, result)
 		return true
 	}

@@ -10,11 +10,11 @@ import (
 
 // VerbConnect is a local verb: it completes when the session to the peer is
 // open and puts nothing on the wire.
-const VerbConnect uint8 = 0xf0
+const VerbConnect = wire.VerbLocal
 
 // VerbWatch is a local verb: it completes, with a failure that tells why, when the
 // session to the peer ends. Meanwhile the session is kept alive by probes.
-const VerbWatch uint8 = 0xf1
+const VerbWatch = wire.VerbLocal + 1
 
 // InlineLen is how many bytes of operands an Op can keep for itself. The
 // caller's buffers are free as soon as such an Op is published.
@@ -61,7 +61,7 @@ type Op struct {
 	// Incarnation is that of the region meant, and of all Extents; 0 for whichever
 	// region has the key.
 	Incarnation uint32
-	Verb        uint8
+	Verb        wire.Verb
 	Opcode      uint8
 	Datatype    uint8
 	Flags       uint8
@@ -139,14 +139,8 @@ func (op *Op) whole() bool {
 	return op.failed || op.sent >= op.elements()
 }
 
-// elements returns how many units packing has to place: the elements of an
-// array, or the one record of any other verb.
-func (op *Op) elements() uint32 {
-	if op.Verb <= wire.VerbCompare {
-		return op.Count
-	}
-	return 1
-}
+// elements returns how many units packing has to place.
+func (op *Op) elements() uint32 { return op.Verb.Elements(op.Count) }
 
 // finish delivers the completion and recycles the entry.
 func (op *Op) finish() {

@@ -53,7 +53,7 @@ func (r *remote) packFrame(b []byte) bool {
 // offset and operands.
 func (op *Op) follows(before *Op) bool {
 	return op.Verb == before.Verb && op.Opcode == before.Opcode && op.Datatype == before.Datatype &&
-		op.Key == before.Key && op.Incarnation == before.Incarnation && op.Verb <= wire.VerbCompare && op.Count == 1 && op.sent == 0 &&
+		op.Key == before.Key && op.Incarnation == before.Incarnation && op.Verb.Atomic() && op.Count == 1 && op.sent == 0 &&
 		op.Flags == 0 && op.Extents == nil && before.Extents == nil && !op.failed
 }
 
@@ -62,9 +62,9 @@ func (op *Op) follows(before *Op) bool {
 func (r *remote) packOp(w *wire.RecordWriter, op *Op) segment {
 	seg := segment{op: op, first: op.sent}
 	switch {
-	case op.Verb <= wire.VerbCompare && op.Extents != nil:
+	case op.Verb.Atomic() && op.Extents != nil:
 		packExtents(w, op, &seg)
-	case op.Verb <= wire.VerbCompare:
+	case op.Verb.Atomic():
 		rec := wire.Record{Verb: op.Verb, Op: op.Opcode, Datatype: op.Datatype, Key: op.Key, Incarnation: op.Incarnation}
 		size := uint64(wire.ElemSize(op.Datatype))
 		packArray(w, op, &seg, &rec, op.Offset+uint64(op.sent)*size, op.Count-op.sent)

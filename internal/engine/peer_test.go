@@ -16,7 +16,7 @@ type outcomes struct{ all []Result }
 
 func (r *outcomes) Complete(_ *Op, res Result) { r.all = append(r.all, res) }
 
-func (w *world) one(p *Peer, r Completer, verb uint8, result []byte) {
+func (w *world) one(p *Peer, r Completer, verb wire.Verb, result []byte) {
 	op := w.ring.Claim()
 	op.Peer, op.Done, op.Key, op.Offset, op.Count = p, r, 1, 0, 1
 	op.Verb, op.Opcode, op.Datatype, op.Flags = verb, uint8(atomic.Sum), uint8(atomic.Uint64), 0

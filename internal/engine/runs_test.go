@@ -50,7 +50,7 @@ func TestHostileRuns(t *testing.T) {
 		ops := 0
 		for k := range 1 + rng.IntN(3) {
 			n := 2 + rng.IntN(20)
-			verb, op, dt := uint8(1+rng.IntN(3)), uint8(rng.IntN(22)), []uint8{4, 5, 6, 7, 7, 7, 8, 10, 11, 12, 13, 14, 15}[rng.IntN(13)]
+			verb, op, dt := wire.Verb(1+rng.IntN(3)), uint8(rng.IntN(22)), []uint8{4, 5, 6, 7, 7, 7, 8, 10, 11, 12, 13, 14, 15}[rng.IntN(13)]
 			size := wire.ElemSize(dt)
 			given := 0
 			if op != wire.OpRead {

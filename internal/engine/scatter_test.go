@@ -17,7 +17,7 @@ import (
 )
 
 // scatter posts an operation on extents.
-func (bn *bench) scatter(p *engine.Peer, r engine.Completer, verb uint8, o atomic.Op, dt atomic.Datatype, xs []mr.Extent, operand, compare, result []byte) {
+func (bn *bench) scatter(p *engine.Peer, r engine.Completer, verb wire.Verb, o atomic.Op, dt atomic.Datatype, xs []mr.Extent, operand, compare, result []byte) {
 	op := bn.a.ring.Claim()
 	op.Peer, op.Done, op.Key, op.Offset, op.Count, op.Extents = p, r, 0, 0, 0, xs
 	for _, x := range xs {
@@ -35,12 +35,11 @@ func TestScatter(t *testing.T) {
 	const words = 64 // of 32 bytes, in each of two regions
 	datatypes := []atomic.Datatype{atomic.Uint64, atomic.Int32, atomic.Uint8, atomic.Uint128, atomic.Double}
 	operations := []atomic.Op{atomic.Sum, atomic.Max, atomic.Bor, atomic.Band, atomic.Write, atomic.Read, atomic.Cswap}
-	verbs := []uint8{wire.VerbAtomic, wire.VerbFetch, wire.VerbCompare}
-	forms := map[uint8]atomic.Func{wire.VerbAtomic: atomic.Base, wire.VerbFetch: atomic.Fetch, wire.VerbCompare: atomic.Compare}
+	verbs := []wire.Verb{wire.VerbAtomic, wire.VerbFetch, wire.VerbCompare}
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		dt, o, verb := datatypes[rng.IntN(len(datatypes))], operations[rng.IntN(len(operations))], verbs[rng.IntN(3)]
-		if !atomic.Valid(forms[verb], o, dt) {
+		if !atomic.Valid(engine.FormOf(verb), o, dt) {
 			continue
 		}
 		bn := newBench(t, seed, session.Config{GiveUp: time.Hour})
@@ -83,7 +82,7 @@ func TestScatter(t *testing.T) {
 			return b[i*size : (i+1)*size]
 		}
 		i := 0
-		kernel := atomic.KernelOf(forms[verb], o, dt)
+		kernel := atomic.KernelOf(engine.FormOf(verb), o, dt)
 		for _, x := range xs {
 			for j := range int(x.Count) {
 				target := model[x.Key-1][int(x.Offset)+j*size:][:size]
@@ -120,7 +119,7 @@ func TestScatterOutOfBounds(t *testing.T) {
 	}
 	xs[40].Offset, xs[41].Offset, xs[42].Key = 4096, 12, 9 // outside, misaligned, no such key
 	operand := bytes.Repeat([]byte{1, 0, 0, 0, 0, 0, 0, 0}, 300)
-	for _, verb := range []uint8{wire.VerbAtomic, wire.VerbFetch} {
+	for _, verb := range []wire.Verb{wire.VerbAtomic, wire.VerbFetch} {
 		var r results
 		bn.scatter(bn.peer(0), &r, verb, atomic.Sum, atomic.Uint64, xs, operand, nil, make([]byte, 300*8*int(verb-1)))
 		bn.until(func() bool { return r.n == 1 })

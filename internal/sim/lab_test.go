@@ -43,7 +43,7 @@ type flow struct {
 	ring    *engine.Ring
 	peer    *engine.Peer
 	key     uint64
-	verb    uint8
+	verb    wire.Verb
 	operand []byte
 	result  []byte
 
@@ -54,7 +54,7 @@ type flow struct {
 }
 
 // newFlow joins two nodes by operations on words 64-bit words.
-func newFlow(t testing.TB, w *world, from, to int, verb uint8, words, most, total int) *flow {
+func newFlow(t testing.TB, w *world, from, to int, verb wire.Verb, words, most, total int) *flow {
 	t.Helper()
 	n := w.nodes[from]
 	f := &flow{w: w, n: n, verb: verb, operand: repeat(1, words), result: make([]byte, 8*words), most: most, left: total}

@@ -22,7 +22,8 @@ const forever = int64(math.MaxInt64)
 type op struct {
 	peer           *peer
 	seq            int // its place among the operations of its pair
-	verb, code     uint8
+	verb           wire.Verb
+	code           uint8
 	region         int
 	first, count   int // words
 	datatype       atomic.Datatype

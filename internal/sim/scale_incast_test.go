@@ -15,7 +15,7 @@ import (
 
 // load is what every initiator does to the one target.
 type load struct {
-	verb  uint8
+	verb  wire.Verb
 	words int // of 64 bits
 	most  int // operations outstanding
 }

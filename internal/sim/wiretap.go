@@ -69,7 +69,7 @@ func (t *wiretap) fence(to *node, payload []byte, ops int) {
 	var rec wire.Record
 	r.Reset(payload, ops)
 	for r.Next(&rec) {
-		if rec.Verb > wire.VerbCompare || rec.Key != to.regions[fenceRegion].key() {
+		if !rec.Verb.Atomic() || rec.Key != to.regions[fenceRegion].key() {
 			continue
 		}
 		for i := range rec.Ops() {

@@ -4,25 +4,25 @@ package wire
 
 // AtomicLen returns the encoded length of an atomic record of the given flags and count, bytes; 0 when the datatype
 // is unknown.
-func AtomicLen(verb, op, datatype, flags uint8, count uint32) int {
+func AtomicLen(verb Verb, op, datatype, flags uint8, count uint32) int {
 	size := int(elemSize[datatype])
 	if size == 0 {
 		return 0
 	}
-	return int(fixedLen[flags]) + operands(verb, op)*pad4(int(count)*size)
+	return int(fixedLen[flags]) + verb.operands(op)*pad4(int(count)*size)
 }
 
 // MaxCount returns how many elements one atomic record of the given flags can carry in a frame of its own, when the
 // payloads of request and response have reqRoom and respRoom bytes. The rooms bound different things: the operands the
 // one, the result the other; a read has no operand, a base atomic no result. 0 means that not even one fits.
-func MaxCount(verb, op, datatype, flags uint8, reqRoom, respRoom int) uint32 {
+func MaxCount(verb Verb, op, datatype, flags uint8, reqRoom, respRoom int) uint32 {
 	return maxCount(verb, op, datatype, flags, reqRoom, respRoom-statusHead)
 }
 
 // Fit returns how many elements, at most rec.Count, the next record could carry in what is left of the frame. A caller
 // that segments a long array puts into rec the elements still to go as Count, and the same as Total.
 func (w *RecordWriter) Fit(rec *Record) uint32 {
-	if w.ops == MaxOps || !isAtomic(rec.Verb) {
+	if w.ops == MaxOps || !rec.Verb.Atomic() {
 		return 0
 	}
 	whole := max(rec.Count, 1)
@@ -36,7 +36,7 @@ func (w *RecordWriter) Fit(rec *Record) uint32 {
 }
 
 // maxCount is MaxCount with the response's room counted after the head of the status list.
-func maxCount(verb, op, datatype, flags uint8, reqRoom, respRoom int) uint32 {
+func maxCount(verb Verb, op, datatype, flags uint8, reqRoom, respRoom int) uint32 {
 	size := int(elemSize[datatype])
 	if size == 0 || respRoom < statusEntry {
 		return 0
@@ -46,7 +46,7 @@ func maxCount(verb, op, datatype, flags uint8, reqRoom, respRoom int) uint32 {
 		return 0
 	}
 	most := MaxFrame / size // a read that asks for no result is bounded by neither room
-	if k := operands(verb, op); k > 0 {
+	if k := verb.operands(op); k > 0 {
 		most = min(most, room/k&^3/size)
 	}
 	if verb != VerbAtomic {

@@ -11,7 +11,7 @@ func TestAtomicLen(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 2000 {
 		rec := randomRecord(rng)
-		if !isAtomic(rec.Verb) {
+		if !rec.Verb.Atomic() {
 			continue
 		}
 		var w RecordWriter
@@ -42,7 +42,7 @@ func TestFit(t *testing.T) {
 			w.Append(&rec)
 		}
 		rec := randomRecord(rng)
-		if !isAtomic(rec.Verb) {
+		if !rec.Verb.Atomic() {
 			continue
 		}
 		rec.Count = 1 + uint32(rng.IntN(600))
@@ -76,10 +76,11 @@ func appendCount(w *RecordWriter, rec Record, n uint32) bool {
 func TestMaxCount(t *testing.T) {
 	const all = knownRecordFlags
 	tests := []struct {
-		name               string
-		verb, op, datatype uint8
-		req, resp          int
-		want               uint32
+		name         string
+		verb         Verb
+		op, datatype uint8
+		req, resp    int
+		want         uint32
 	}{
 		{"base, bounded by request", VerbAtomic, opSum, dtUint64, 28 + 80, 6, 10},
 		{"base, no response at all", VerbAtomic, opSum, dtUint64, 28 + 80, 5, 0},

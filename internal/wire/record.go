@@ -4,15 +4,6 @@ package wire
 
 import "encoding/binary"
 
-// Verbs of request records. 0x10..0x1f are reserved for remote memory access, 0x20..0x3f for messages.
-const (
-	VerbAtomic  uint8 = 0x01 // base form: no result
-	VerbFetch   uint8 = 0x02 // the result is the value before
-	VerbCompare uint8 = 0x03 // with a compare operand; the result is the value before
-	VerbLookup  uint8 = 0x40 // catalogue entry by name
-	VerbList    uint8 = 0x41 // catalogue entry by ordinal
-)
-
 // Flags of an atomic record: which optional fields follow its first four bytes.
 const (
 	RecordKey   uint8 = 1 << 0 // key u64; without it the key, and the incarnation, of the previous atomic record of the frame hold
@@ -76,17 +67,18 @@ const minRecord = 8
 // Operand and Compare hold Count elements each, little-endian, as one view: after decoding they point into the frame.
 // An OpRead has no operand; only VerbCompare has a compare. Name belongs to VerbLookup, Ordinal to VerbList.
 type Record struct {
-	Verb, Op, Datatype uint8
-	Flags              uint8  // as found on the wire; the encoder chooses its own
-	Count              uint32 // elements in this record
-	Total              uint32 // elements from this record's first to the end of the caller's array: bounds to check
-	Ordinal            uint32
-	Key                uint64
-	Incarnation        uint32 // of the region meant; 0 for whichever has the key
-	Offset             uint64 // bytes
-	Operand            []byte
-	Compare            []byte
-	Name               []byte
+	Verb         Verb
+	Op, Datatype uint8
+	Flags        uint8  // as found on the wire; the encoder chooses its own
+	Count        uint32 // elements in this record
+	Total        uint32 // elements from this record's first to the end of the caller's array: bounds to check
+	Ordinal      uint32
+	Key          uint64
+	Incarnation  uint32 // of the region meant; 0 for whichever has the key
+	Offset       uint64 // bytes
+	Operand      []byte
+	Compare      []byte
+	Name         []byte
 
 	// Run is the number of operations of a run, each of one element; 0 for any other record. Offset and, unless they
 	// are shared, Operand and Compare are set by Element. Each operation counts as one of the frame's, for the header's
@@ -125,32 +117,7 @@ func (rec *Record) setOperands(p []byte, size int) {
 
 // ResultLen returns the length of the record's value in the response, bytes, padding excluded; 0 for no value. Of a
 // run it is that of each operation.
-func (rec *Record) ResultLen() int {
-	switch rec.Verb {
-	case VerbFetch, VerbCompare:
-		return int(rec.Count) * int(elemSize[rec.Datatype])
-	case VerbLookup, VerbList:
-		return EntryLen
-	}
-	return 0
-}
-
-// operands returns how many arrays of Count elements an atomic record carries: 0, 1 or 2. A compare operand follows
-// the verb alone, and a missing operand the operation alone, so that the length never depends on whether the two make
-// sense together.
-func operands(verb, op uint8) int {
-	n := 1
-	if op == OpRead {
-		n = 0
-	}
-	if verb == VerbCompare {
-		n++
-	}
-	return n
-}
-
-// isAtomic reports whether the verb is one of the three atomic ones.
-func isAtomic(verb uint8) bool { return verb-VerbAtomic <= VerbCompare-VerbAtomic }
+func (rec *Record) ResultLen() int { return rec.Verb.ResultLen(rec.Datatype, rec.Count) }
 
 // pad4 rounds a length up to the alignment of records and values.
 func pad4(n int) int { return (n + 3) &^ 3 }

@@ -32,7 +32,7 @@ func Validate(payload []byte, ops int) Reason {
 		if !r.Next(&rec) {
 			return r.reason
 		}
-		if isAtomic(rec.Verb) && rec.Run == 0 && rec.Flags&(RecordCount|RecordTotal) == 0 && elemSize[rec.Datatype]&3 == 0 {
+		if rec.Verb.Atomic() && rec.Run == 0 && rec.Flags&(RecordCount|RecordTotal) == 0 && elemSize[rec.Datatype]&3 == 0 {
 			r.skipLike(payload[start:r.pos])
 		}
 	}
@@ -70,9 +70,9 @@ func (r *RecordReader) Next(rec *Record) bool {
 		return r.refuse(ReasonTruncated)
 	}
 	head := binary.LittleEndian.Uint32(p)
-	verb, op, datatype, flags := uint8(head), uint8(head>>8), uint8(head>>16), uint8(head>>24)
+	verb, op, datatype, flags := Verb(head), uint8(head>>8), uint8(head>>16), uint8(head>>24)
 	rec.Verb, rec.Op, rec.Datatype, rec.Flags, rec.Run = verb, op, datatype, flags, 0
-	if !isAtomic(verb) {
+	if !verb.Atomic() {
 		return r.nextOther(rec, p)
 	}
 	if flags&^(knownRecordFlags|RecordIncarnation) != 0 {
@@ -150,7 +150,7 @@ func (rec *Record) getFields(p []byte) Reason {
 // operands takes the operand and the compare operand, size bytes each, from p[n:], and moves on.
 func (r *RecordReader) operands(rec *Record, p []byte, n int, size uint64) bool {
 	padded := (size + 3) &^ 3 // no overflow: size < 2^38
-	all := padded * uint64(operands(rec.Verb, rec.Op))
+	all := padded * uint64(rec.Verb.operands(rec.Op))
 	if uint64(len(p)-n) < all {
 		return r.refuse(ReasonTruncated)
 	}
@@ -236,7 +236,7 @@ func (r *RecordReader) nextRun(rec *Record, p []byte) bool {
 	at += 4
 	rec.Offset, rec.Count, rec.Total = 0, 1, 1
 	rec.Operand, rec.Compare = nil, nil
-	given := operands(rec.Verb, rec.Op) * size
+	given := rec.Verb.operands(rec.Op) * size
 	rec.Run, rec.Stride = n, 4+given
 	if rec.Flags&RecordShared != 0 {
 		if len(p)-at < given {

@@ -33,7 +33,7 @@ func pattern(n int) []byte {
 
 // randomRecord draws any record that the encoder takes.
 func randomRecord(rng *rand.Rand) Record {
-	verbs := []uint8{VerbAtomic, VerbFetch, VerbCompare, VerbAtomic, VerbFetch, VerbCompare, VerbLookup, VerbList}
+	verbs := []Verb{VerbAtomic, VerbFetch, VerbCompare, VerbAtomic, VerbFetch, VerbCompare, VerbLookup, VerbList}
 	rec := Record{Verb: verbs[rng.IntN(len(verbs))]}
 	switch rec.Verb {
 	case VerbLookup:
@@ -70,7 +70,7 @@ func similar(rng *rand.Rand, rec Record) Record {
 		return b
 	}
 	rec.Operand, rec.Compare = draw(rec.Operand), draw(rec.Compare)
-	if !isAtomic(rec.Verb) {
+	if !rec.Verb.Atomic() {
 		return randomRecord(rng)
 	}
 	return rec
@@ -206,8 +206,8 @@ func TestWriterRefuses(t *testing.T) {
 }
 
 // raw builds an atomic record by hand.
-func raw(verb, op, datatype, flags uint8, words ...uint32) []byte {
-	b := []byte{verb, op, datatype, flags}
+func raw(verb Verb, op, datatype, flags uint8, words ...uint32) []byte {
+	b := []byte{byte(verb), op, datatype, flags}
 	for _, v := range words {
 		b = binary.LittleEndian.AppendUint32(b, v)
 	}

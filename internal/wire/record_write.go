@@ -44,7 +44,7 @@ func (w *RecordWriter) Ops() int { return w.ops }
 // datatype, with a total below its count, with a name longer than MaxNameLen, or with operands of the wrong length.
 func (w *RecordWriter) Append(rec *Record) bool {
 	switch {
-	case isAtomic(rec.Verb):
+	case rec.Verb.Atomic():
 		return w.atomic(rec)
 	case rec.Verb == VerbLookup:
 		return w.lookup(rec.Name)
@@ -73,7 +73,7 @@ func (w *RecordWriter) atomic(rec *Record) bool {
 		w.run.n = 0
 	}
 	fixed := int(fixedLen[flags])
-	b := w.reserve(fixed+operands(rec.Verb, rec.Op)*padded, value)
+	b := w.reserve(fixed+rec.Verb.operands(rec.Op)*padded, value)
 	if b == nil || !putOperands(b[fixed:], rec, bytes) {
 		return false
 	}

@@ -33,7 +33,7 @@ func TestWriterKeepsAccount(t *testing.T) {
 			ok := false
 			if rng.IntN(2) == 0 && len(sent) > 0 {
 				last := sent[len(sent)-1]
-				if isAtomic(last.Verb) && last.Verb == rec.Verb && last.Op == rec.Op && last.Datatype == rec.Datatype && last.Key == rec.Key && last.Incarnation == rec.Incarnation && max(rec.Count, 1) == 1 && max(rec.Total, 1) == 1 && rec.Compare == nil {
+				if last.Verb.Atomic() && last.Verb == rec.Verb && last.Op == rec.Op && last.Datatype == rec.Datatype && last.Key == rec.Key && last.Incarnation == rec.Incarnation && max(rec.Count, 1) == 1 && max(rec.Total, 1) == 1 && rec.Compare == nil {
 					ok = w.Extend(rec.Offset, rec.Operand)
 				}
 			}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+// Verb says what a record asks for: the first byte of the record.
+type Verb uint8
+
+// The verbs of version 1. docs/wire-format.md says which numbers are kept for what is to come. Numbers from
+// VerbLocal on never travel: a node is free to use them inside.
+const (
+	VerbAtomic  Verb = 0x01 // base form: no result
+	VerbFetch   Verb = 0x02 // the result is the value before
+	VerbCompare Verb = 0x03 // with a compare operand; the result is the value before
+	VerbLookup  Verb = 0x40 // catalogue entry by name
+	VerbList    Verb = 0x41 // catalogue entry by ordinal
+	VerbLocal   Verb = 0xf0 // the first that never travels
+
+	// NumAtomicVerbs is one more than the largest atomic verb: the length of a table by atomic verb.
+	NumAtomicVerbs = VerbCompare + 1
+)
+
+var verbNames = [...]string{VerbAtomic: "atomic", VerbFetch: "fetch", VerbCompare: "compare", VerbLookup: "lookup", VerbList: "list"}
+
+// String returns the name of the verb.
+func (v Verb) String() string { return nameOf(verbNames[:], "verb", v) }
+
+// Atomic reports whether the verb is one of the three that change or read memory element by element.
+func (v Verb) Atomic() bool { return v-VerbAtomic <= VerbCompare-VerbAtomic } // zero wraps around
+
+// Elements returns how many units an operation of count elements is made of: those elements, or the one question of
+// a verb that has none.
+func (v Verb) Elements(count uint32) uint32 {
+	if v.Atomic() {
+		return count
+	}
+	return 1
+}
+
+// ResultLen returns the length of the value that answers a record of count elements, bytes, padding excluded; 0 for
+// no value.
+func (v Verb) ResultLen(datatype uint8, count uint32) int {
+	switch v {
+	case VerbFetch, VerbCompare:
+		return int(count) * int(elemSize[datatype])
+	case VerbLookup, VerbList:
+		return EntryLen
+	}
+	return 0
+}
+
+// operands returns how many arrays of Count elements an atomic record carries: 0, 1 or 2. A compare operand follows
+// the verb alone, and a missing operand the operation alone, so that the length never depends on whether the two make
+// sense together.
+func (v Verb) operands(op uint8) int {
+	n := 1
+	if op == OpRead {
+		n = 0
+	}
+	if v == VerbCompare {
+		n++
+	}
+	return n
+}

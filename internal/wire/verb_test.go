@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import "testing"
+
+func TestVerbs(t *testing.T) {
+	type facts struct {
+		atomic   bool
+		elements uint32 // of an operation on 5
+		result   int    // bytes, of 5 elements of uint64
+		operands int    // arrays, of a sum
+	}
+	known := map[Verb]facts{
+		VerbAtomic:  {true, 5, 0, 1},
+		VerbFetch:   {true, 5, 40, 1},
+		VerbCompare: {true, 5, 40, 2},
+		VerbLookup:  {false, 1, EntryLen, 1},
+		VerbList:    {false, 1, EntryLen, 1},
+	}
+	for n := range 256 {
+		v := Verb(n)
+		want, ok := known[v]
+		if !ok {
+			want = facts{false, 1, 0, 1}
+		}
+		got := facts{v.Atomic(), v.Elements(5), v.ResultLen(dtUint64, 5), v.operands(opSum)}
+		if got != want {
+			t.Errorf("%v (%#x): %+v, want %+v", v, n, got, want)
+		}
+		if v.operands(OpRead) != want.operands-1 {
+			t.Errorf("%v: %d operands of a read, want one less than of a sum", v, v.operands(OpRead))
+		}
+		var r RecordReader
+		r.Reset(append([]byte{byte(v), 1, 0, 0}, make([]byte, 100)...), 1)
+		if r.Next(new(Record)); (r.Reason() == ReasonBadVerb) == ok {
+			t.Errorf("%v: known is %v, the reader says %v", v, ok, r.Reason())
+		}
+	}
+	if got := VerbCompare.String() + Verb(9).String() + VerbLocal.String(); got != "compareverb(9)verb(240)" {
+		t.Error(got)
+	}
+}
