@@ -14,8 +14,9 @@ import (
 // they can tell which of its sessions is the latest. From one origin to one endpoint
 // elsewhere there is one session at a time.
 type Origin struct {
-	e    *Engine
-	name uint64
+	e      *Engine
+	name   uint64
+	roster roster
 	// The rest belongs to the engine's thread.
 	serial  uint32 // of the session begun last
 	remotes map[identity]*remote
@@ -41,6 +42,9 @@ func (o *Origin) NewPeer(link wire.Link, lane uint8, endpoint uint16) (*Peer, er
 	}
 	p := &Peer{origin: o, kind: link.Kind, link: link, path: o.e.pathOf(t, link.Remote), lane: lane}
 	p.r = newRemote(o, identity{endpoint: endpoint}, p)
+	if err := o.roster.add(p); err != nil {
+		return nil, err
+	}
 	return p, nil
 }
 
@@ -54,6 +58,7 @@ func (e *Engine) NewPeer(link wire.Link, lane uint8, endpoint uint16) (*Peer, er
 // session. What changes belongs to the engine's thread.
 type Peer struct {
 	origin *Origin
+	id     PeerID
 	kind   wire.Kind // the encapsulation of link and path; never changes
 	link   wire.Link
 	path   path
@@ -63,6 +68,9 @@ type Peer struct {
 	asked  *remote // asks the target at a new path who it is; nil when nothing is asked
 	closed bool    // by Close: operations fail from then on
 }
+
+// ID is what entries name the peer by.
+func (p *Peer) ID() PeerID { return p.id }
 
 // Life names the life of the target's process that has answered last, 0 as long as none
 // has. Any goroutine may call it.
@@ -86,6 +94,7 @@ func (p *Peer) Close() {
 		return
 	}
 	p.closed = true
+	p.origin.roster.remove(p)
 	p.askNoMore()
 	p.r.leave(p)
 }
