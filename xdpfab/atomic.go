@@ -87,17 +87,17 @@ func (ep *Endpoint) CompareAtomic(buf []byte, count int, compare, result []byte,
 
 // AtomicMsg is Atomic with flags (fi_atomicmsg).
 func (ep *Endpoint) AtomicMsg(m *Msg, flags uint64) error {
-	return ep.post(wire.VerbAtomic, m, flags, ep)
+	return ep.post(wire.VerbAtomic, m, flags, 0)
 }
 
 // FetchAtomicMsg is FetchAtomic with flags (fi_fetch_atomicmsg).
 func (ep *Endpoint) FetchAtomicMsg(m *Msg, flags uint64) error {
-	return ep.post(wire.VerbFetch, m, flags, ep)
+	return ep.post(wire.VerbFetch, m, flags, 0)
 }
 
 // CompareAtomicMsg is CompareAtomic with flags (fi_compare_atomicmsg).
 func (ep *Endpoint) CompareAtomicMsg(m *Msg, flags uint64) error {
-	return ep.post(wire.VerbCompare, m, flags, ep)
+	return ep.post(wire.VerbCompare, m, flags, 0)
 }
 
 // InjectAtomic is Atomic for at most InjectSize bytes: buf is free on return, and
@@ -105,7 +105,7 @@ func (ep *Endpoint) CompareAtomicMsg(m *Msg, flags uint64) error {
 // failure does make one, without context.
 func (ep *Endpoint) InjectAtomic(buf []byte, count int, dest Address, addr, key uint64, dt atomic.Datatype, op atomic.Op) error {
 	m := Msg{Buf: buf, Count: count, Dest: dest, Addr: addr, Key: key, Datatype: dt, Op: op}
-	return ep.post(wire.VerbAtomic, &m, FlagInject, (*injected)(ep))
+	return ep.post(wire.VerbAtomic, &m, FlagInject, injected)
 }
 
 // AtomicValid reports how many elements one Atomic call can take (fi_atomicvalid):
@@ -146,8 +146,8 @@ func valid(f atomic.Func, dt atomic.Datatype, op atomic.Op) (int, error) {
 
 // post submits an operation and sees to it that it gets started, or, with FlagMore,
 // that the next call does so. After a failure there may be no next post.
-func (ep *Endpoint) post(verb wire.Verb, m *Msg, flags uint64, done engine.Completer) error {
-	err := ep.submit(verb, m, flags, done)
+func (ep *Endpoint) post(verb wire.Verb, m *Msg, flags, cookie uint64) error {
+	err := ep.submit(verb, m, flags, cookie)
 	switch {
 	case err != nil:
 		ep.drv.start()
@@ -159,8 +159,8 @@ func (ep *Endpoint) post(verb wire.Verb, m *Msg, flags uint64, done engine.Compl
 	return err
 }
 
-// submit checks an operation and puts it into the ring; done gets the completion.
-func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags uint64, done engine.Completer) error {
+// submit checks an operation and hands it to the engine.
+func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags, cookie uint64) error {
 	if !ep.ready() {
 		return ep.unready()
 	}
@@ -177,74 +177,28 @@ func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags uint64, done engine.Com
 	if err != nil {
 		return err
 	}
-	op, err := ep.claim()
+	s, err := ep.claim()
 	if err != nil {
 		return err
 	}
-	op.Peer, op.Done, op.Context = peer, done, m.Context
-	op.Key, op.Incarnation, op.Offset, op.Count = m.Key, m.Incarnation, m.Addr, uint32(m.Count)
-	op.Verb, op.Opcode, op.Datatype, op.Flags = verb, uint8(m.Op), uint8(m.Datatype), 0
-	op.Value = uint64(m.Dest)
+	s.Peer, s.Cookie, s.Context, s.Result = peer, cookie|uint64(m.Dest), m.Context, m.Result
+	s.Key, s.Incarnation, s.Offset, s.Count = m.Key, m.Incarnation, m.Addr, uint32(m.Count)
+	s.Verb, s.Opcode, s.Datatype = verb, uint8(m.Op), uint8(m.Datatype)
 	if flags&FlagFence != 0 {
-		op.Flags = engine.FlagFence
+		s.Flags |= engine.FlagFence
 	}
-	if op.Extents = m.RMA; flags&FlagInject != 0 && m.RMA != nil {
-		op.SetExtents(m.RMA)
+	switch {
+	case m.RMA == nil:
+	case flags&FlagInject != 0:
+		s.CopyExtents(m.RMA)
+	default:
+		s.SetExtents(m.RMA)
 	}
 	if m.Op != atomic.Read {
-		op.SetOperands(m.Buf, m.Compare)
+		s.SetOperands(m.Buf, m.Compare)
 	}
-	op.Result = m.Result
-	op.Publish()
+	ep.hand(s)
 	return nil
-}
-
-// claim takes an entry of the submission ring and, with it, a place in the
-// completion queue.
-func (ep *Endpoint) claim() (*engine.Op, error) {
-	if ep.cq != nil && !ep.cq.reserve() {
-		ep.dom.Progress()
-		return nil, ErrAgain
-	}
-	op, err := ep.claimEntry()
-	if err != nil {
-		if ep.cq != nil {
-			ep.cq.reserved.Add(-1)
-		}
-		ep.dom.Progress()
-	}
-	return op, err
-}
-
-// claimEntry takes an entry of the submission ring. It looks twice whether the
-// endpoint is open. Nobody collects the ring of a closed one, so an entry claimed
-// from it would be lost for good: hence before. Closing waits for the entries that
-// were claimed until then: hence afterwards.
-func (ep *Endpoint) claimEntry() (*engine.Op, error) {
-	if !ep.ready() {
-		return nil, ep.unready()
-	}
-	op := ep.ring.Claim()
-	if op == nil {
-		return nil, ErrAgain
-	}
-	if !ep.ready() {
-		op.Abandon()
-		return nil, ep.unready()
-	}
-	return op, nil
-}
-
-// ready reports whether operations may be posted.
-func (ep *Endpoint) ready() bool {
-	return ep.enabled.Load() && !ep.draining.Load() && !ep.shutOff.Load()
-}
-
-func (ep *Endpoint) unready() error {
-	if ep.shutOff.Load() || ep.draining.Load() {
-		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ep.dom.end.closed())
-	}
-	return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrNotEnabled)
 }
 
 // check compares the buffers with the count.
@@ -304,73 +258,4 @@ func (m *Msg) checkRMA() error {
 			len(m.RMA), sum, m.Count, ErrCount)
 	}
 	return nil
-}
-
-// Complete implements the engine's Completer: it fills the completion queue and
-// the counters. Engine's thread.
-func (ep *Endpoint) Complete(op *engine.Op, r engine.Result) {
-	err := ep.errorFor(op, r)
-	if ep.cq != nil {
-		ep.cq.complete(op, int(op.Count)*wire.ElemSize(op.Datatype), err)
-	}
-	ep.count(op, err == nil)
-}
-
-// injected is an endpoint as the Completer of injected operations, whose success
-// makes no entry.
-type injected Endpoint
-
-// Complete implements the engine's Completer.
-func (i *injected) Complete(op *engine.Op, r engine.Result) {
-	ep := (*Endpoint)(i)
-	if r.Fate != engine.Success {
-		ep.Complete(op, r)
-		return
-	}
-	if ep.cq != nil {
-		ep.cq.reserved.Add(-1)
-	}
-	ep.count(op, true)
-}
-
-// count tells the counter of the operation's direction.
-func (ep *Endpoint) count(op *engine.Op, ok bool) {
-	if c := ep.cntr[flagsOf(op)&^FlagAtomic]; c != nil {
-		c.count(ok)
-	}
-}
-
-// errorFor describes a failure.
-func (ep *Endpoint) errorFor(op *engine.Op, r engine.Result) error {
-	if r.Fate == engine.Success {
-		return nil
-	}
-	peer, _ := ep.av.Lookup(Address(op.Value))
-	return errorOf(r, nameOf(op), peer).by(ep.drv)
-}
-
-// flagsOf returns the completion flags of an operation.
-func flagsOf(op *engine.Op) uint64 {
-	if op.Verb == wire.VerbAtomic {
-		return FlagAtomic | FlagWrite
-	}
-	return FlagAtomic | FlagRead
-}
-
-// nameOf describes an operation for error texts.
-func nameOf(op *engine.Op) string {
-	switch op.Verb {
-	case engine.VerbConnect:
-		return "connect"
-	case engine.VerbWatch:
-		return "watch"
-	case wire.VerbLookup:
-		return fmt.Sprintf("lookup of region %q", op.Operand)
-	case wire.VerbList:
-		return fmt.Sprintf("listing of region %d", op.Count)
-	}
-	if op.Extents != nil {
-		return fmt.Sprintf("%v %v %v[%d] in %d places", engine.FormOf(op.Verb), atomic.Op(op.Opcode), atomic.Datatype(op.Datatype), op.Count, len(op.Extents))
-	}
-	return fmt.Sprintf("%v %v %v[%d] at %#x", engine.FormOf(op.Verb), atomic.Op(op.Opcode), atomic.Datatype(op.Datatype), op.Count, op.Offset)
 }

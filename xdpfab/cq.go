@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-
-	"github.com/xdpfab/xdpfab/internal/engine"
 )
 
 // Completion flags, after fi_cq(3).
@@ -208,9 +206,4 @@ func (q *CompletionQueue) Close() error {
 		drv.eng.Wake() // a caller that waits may be asleep in the port
 	}
 	return err
-}
-
-// complete is called by an endpoint for an operation of its own.
-func (q *CompletionQueue) complete(op *engine.Op, bytes int, err error) {
-	q.push(Completion{Context: op.Context, Flags: flagsOf(op), Bytes: bytes, Err: err})
 }

@@ -49,7 +49,7 @@ type Endpoint struct {
 	draining atomic.Bool // set by Shutdown: nothing is posted any more
 	av       *AddressVector
 	cq       *CompletionQueue
-	cntr     map[uint64]*Counter     // by FlagRead, FlagWrite
+	cntr     [directions]*Counter
 	origin   *engine.Origin          // set by Enable
 	names    map[wire.Addr]*name     // under mu
 	peers    atomic.Pointer[[]*name] // by Address; stored under mu
@@ -68,10 +68,6 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	if attr.Size == 0 {
 		attr.Size = 1024
 	}
-	ring, err := engine.NewRing(attr.Size)
-	if err != nil {
-		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.open(); err != nil {
@@ -81,8 +77,14 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	ep := &Endpoint{dom: d, attr: attr, number: number, ring: ring, cntr: map[uint64]*Counter{},
-		names: map[wire.Addr]*name{}}
+	ep := &Endpoint{dom: d, attr: attr, number: number, names: map[wire.Addr]*name{}}
+	sink := engine.Sink(ep)
+	if attr.dials {
+		sink = engine.Contexts{}
+	}
+	if ep.ring, err = engine.NewRing(attr.Size, sink); err != nil {
+		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
+	}
 	ep.drv = d.drivers[d.turn%len(d.drivers)]
 	ep.room.drv, ep.room.size = ep.drv, int32(attr.Size)
 	d.turn++
@@ -174,12 +176,9 @@ func (c *Counter) bindTo(ep *Endpoint, flags uint64) error {
 	if flags == 0 || flags&^(FlagRead|FlagWrite) != 0 {
 		return fmt.Errorf("xdpfab: bind of a counter with flags %#x: want FlagRead, FlagWrite or both: %w", flags, ErrNotSupported)
 	}
-	var directions []uint64
-	for _, f := range []uint64{FlagRead, FlagWrite} {
-		if flags&f != 0 {
-			directions = append(directions, f)
-		}
-		if c.dom != ep.dom || flags&f != 0 && ep.cntr[f] != nil {
+	counts := [directions]bool{reads: flags&FlagRead != 0, writes: flags&FlagWrite != 0}
+	for direction, counted := range counts {
+		if c.dom != ep.dom || counted && ep.cntr[direction] != nil {
 			return fmt.Errorf("xdpfab: endpoint %d wants one counter a direction, of its own domain: %w", ep.number, ErrBusy)
 		}
 	}
@@ -188,8 +187,10 @@ func (c *Counter) bindTo(ep *Endpoint, flags uint64) error {
 			return err
 		}
 	}
-	for _, f := range directions {
-		ep.cntr[f] = c
+	for direction, counted := range counts {
+		if counted {
+			ep.cntr[direction] = c
+		}
 	}
 	return nil
 }
@@ -212,7 +213,7 @@ func (ep *Endpoint) Enable() error {
 		c.owner.CompareAndSwap(nil, ep.drv)
 	}
 	ep.origin = ep.drv.eng.NewOrigin()
-	ep.drv.call(func() { ep.drv.eng.AddRing(ep.ring) })
+	ep.drv.call(func() { ep.drv.eng.AddRing(ep.ring, ep.origin) })
 	if !ep.attr.InitiateOnly {
 		ep.dom.serve(ep.number, true)
 	}
@@ -283,8 +284,8 @@ func (ep *Endpoint) shut() {
 	if ep.enabled.Load() {
 		ep.dom.serve(ep.number, false)
 		ep.drv.call(func() {
-			ep.drv.eng.Exhaust(ep.ring) // what was posted before it was shut off
 			ep.dropAll()
+			ep.drv.eng.Exhaust(ep.ring) // what was posted before it was shut off
 			ep.drv.eng.RemoveRing(ep.ring)
 		})
 		for _, drv := range ep.dom.drivers {
@@ -306,30 +307,30 @@ func (ep *Endpoint) shut() {
 func (ep *Endpoint) counters() []*Counter {
 	var list []*Counter
 	for _, c := range ep.cntr {
-		if !slices.Contains(list, c) {
+		if c != nil && !slices.Contains(list, c) {
 			list = append(list, c)
 		}
 	}
 	return list
 }
 
-// peer returns the engine's peer for an address, making it at first use.
-func (ep *Endpoint) peer(a Address) (*engine.Peer, error) {
+// peer returns the id of the engine's peer for an address, making it at first use.
+func (ep *Endpoint) peer(a Address) (engine.PeerID, error) {
 	if peers := *ep.peers.Load(); int(a) < len(peers) && peers[a] != nil {
-		return peers[a].peer, nil
+		return peers[a].peer.ID(), nil
 	}
 	return ep.makePeer(a)
 }
 
-func (ep *Endpoint) makePeer(a Address) (*engine.Peer, error) {
+func (ep *Endpoint) makePeer(a Address) (engine.PeerID, error) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	if ep.av == nil {
-		return nil, fmt.Errorf("xdpfab: endpoint %d has no address vector: %w", ep.number, ErrNotEnabled)
+		return 0, fmt.Errorf("xdpfab: endpoint %d has no address vector: %w", ep.number, ErrNotEnabled)
 	}
 	entry, err := ep.av.lookup(a)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	peers := slices.Clone(*ep.peers.Load())
 	for len(peers) <= int(a) {
@@ -338,12 +339,12 @@ func (ep *Endpoint) makePeer(a Address) (*engine.Peer, error) {
 	if peers[a] == nil {
 		n, err := ep.hold(entry.addr, entry.link)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
 		peers[a] = n
 		ep.peers.Store(&peers)
 	}
-	return peers[a].peer, nil
+	return peers[a].peer.ID(), nil
 }
 
 // dropPeer gives up an address; see drop.

@@ -168,9 +168,9 @@ func TestFlagInject(t *testing.T) {
 	if f.word(1) != 5 {
 		t.Errorf("swapped in %#x, want 5", f.word(1))
 	}
-	m.Buf, m.Compare, m.Result, m.Count = make([]byte, 24), make([]byte, 24), make([]byte, 24), 3
+	m.Buf, m.Compare, m.Result, m.Count = make([]byte, 48), make([]byte, 48), make([]byte, 48), 6
 	if err := f.ep.CompareAtomicMsg(&m, xdpfab.FlagInject); !errors.Is(err, xdpfab.ErrTooBig) {
-		t.Errorf("%d bytes injected: %v, want ErrTooBig", 48, err)
+		t.Errorf("%d bytes injected: %v, want ErrTooBig", 96, err)
 	}
 }
 

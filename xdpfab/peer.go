@@ -3,10 +3,10 @@
 package xdpfab
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -137,7 +137,7 @@ func (p *Peer) Lookup(ctx context.Context, name string) (Region, error) {
 	if len(name) == 0 || len(name) > wire.MaxNameLen {
 		return Region{}, fmt.Errorf("xdpfab: region name of %d bytes: want 1..%d: %w", len(name), wire.MaxNameLen, ErrLength)
 	}
-	r, _, err := p.entry(ctx, call{verb: wire.VerbLookup, operand: []byte(name)})
+	r, _, err := p.entry(ctx, call{verb: wire.VerbLookup, count: uint32(len(name)), operand: []byte(name)})
 	return r, err
 }
 
@@ -195,7 +195,10 @@ type waiter struct {
 	finished bool
 	outcome  *outcome // of an abandoned call
 	err      error
-	buf      []byte // operand, compare, result
+	buf      []byte // long operands
+	result   []byte // of the operation, in inline or in long
+	long     []byte
+	inline   [engine.InlineResult]byte
 	p        *Peer
 }
 
@@ -216,20 +219,19 @@ func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 	w := waiters.Get().(*waiter)
 	w.reset()
 	w.p, w.err, w.finished, w.outcome = p, nil, false, nil
-	w.buf = append(append(w.buf[:0], c.operand...), c.compare...)
-	n, m := len(c.operand), len(w.buf)
-	w.buf = append(w.buf, c.result...)
-	op, err := p.claim(ctx, c)
+	s, err := p.claim(ctx, c)
 	if err != nil {
 		waiters.Put(w)
 		return err
 	}
-	op.Peer, op.Done, op.Context, op.Value = p.peer, w, nil, 0
-	op.Key, op.Incarnation, op.Offset, op.Count = c.key, c.incarnation, c.offset, c.count
-	op.Verb, op.Opcode, op.Datatype, op.Flags, op.Extents = c.verb, c.op, c.datatype, 0, extents
-	op.SetOperands(w.buf[:n:n], w.buf[n:m:m])
-	op.Result = w.buf[m:]
-	op.Publish()
+	s.Peer, s.Context = p.peer.ID(), w
+	s.Key, s.Incarnation, s.Offset, s.Count = c.key, c.incarnation, c.offset, c.count
+	s.Verb, s.Opcode, s.Datatype = c.verb, c.op, c.datatype
+	if extents != nil {
+		s.SetExtents(extents)
+	}
+	w.fill(s, c)
+	p.ep.hand(s)
 	p.ep.drv.eng.Notify()
 	err = p.ep.drv.wait(ctx, &w.signal)
 	if err != nil {
@@ -241,9 +243,25 @@ func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 	} else {
 		err = w.err
 	}
-	copy(c.result, w.buf[m:])
+	copy(c.result, w.result)
 	waiters.Put(w)
 	return err
+}
+
+// fill gives a submission the buffers of a call: copies, if they are short, and copies
+// that the waiter owns, if they are long.
+func (w *waiter) fill(s *engine.Submission, c call) {
+	w.buf = w.buf[:0]
+	if !s.SetInline(c.operand, c.compare) {
+		w.buf = append(append(w.buf, c.operand...), c.compare...)
+		n, m := len(c.operand), len(w.buf)
+		s.SetOperands(w.buf[:n:n], w.buf[n:m:m])
+	}
+	w.result = w.inline[:0]
+	if n := len(c.result); n > engine.InlineResult {
+		w.long = slices.Grow(w.long[:0], n)[:n]
+		w.result, s.Result = w.long, w.long
+	}
 }
 
 // letGo has the operation of a waiter completed now, with what is known of it.
@@ -283,31 +301,36 @@ func (p *Peer) interrupted(ctx context.Context, c call, o *outcome) error {
 	if cause == nil { // the domain has ended
 		cause = p.ep.dom.end.closed()
 	}
-	op := engine.Op{Verb: c.verb, Opcode: c.op, Datatype: c.datatype, Count: c.count, Offset: c.offset, Operand: bytes.Clone(c.operand)}
-	return &OpError{Op: nameOf(&op), Peer: p.name, Certainty: certainty, Cause: cause, outcome: o, drv: p.ep.drv}
+	var s engine.Submission
+	s.Verb, s.Opcode, s.Datatype, s.Count, s.Offset = c.verb, c.op, c.datatype, c.count, c.offset
+	s.SetInline(c.operand, nil)
+	return &OpError{Op: nameOf(&s), Peer: p.name, Certainty: certainty, Cause: cause, outcome: o, drv: p.ep.drv}
 }
 
-// claim takes an entry of the submission ring; it waits while the peer may not have
-// one more.
-func (p *Peer) claim(ctx context.Context, c call) (*engine.Op, error) {
+// claim gets a submission; it waits while the peer may not have one more.
+func (p *Peer) claim(ctx context.Context, c call) (*engine.Submission, error) {
 	if err := p.use.berth.enter(ctx); err != nil {
 		return nil, p.interrupted(ctx, c, nil)
 	}
-	op, err := p.ep.claimEntry()
+	s, err := p.ep.claim()
 	if err != nil {
 		p.use.berth.cancel()
 	}
-	return op, err
+	return s, err
 }
 
 // Complete implements the engine's Completer. The signal is raised before the lock
 // is given up: a caller that leaves at this very moment recycles the waiter only
 // after that.
-func (w *waiter) Complete(op *engine.Op, r engine.Result) {
+func (w *waiter) Complete(s *engine.Submission, c *engine.Completion, later *engine.Later) {
 	w.p.use.berth.leave()
 	var err error
-	if r.Fate != engine.Success {
-		err = errorOf(r, nameOf(op), w.p.name).by(w.p.ep.drv)
+	if c.Fate != engine.Success {
+		err = errorOf(c.Result(later), nameOf(s), w.p.name).by(w.p.ep.drv)
+	}
+	if s.Result == nil {
+		w.inline = c.Inline
+		w.result = w.inline[:min(c.Length, engine.InlineResult)]
 	}
 	w.mu.Lock()
 	abandoned := w.outcome
@@ -317,7 +340,7 @@ func (w *waiter) Complete(op *engine.Op, r engine.Result) {
 	}
 	w.mu.Unlock()
 	if abandoned != nil {
-		abandoned.settle(r, op.Result)
+		abandoned.settle(c.Result(later), w.result)
 		waiters.Put(w)
 	}
 }

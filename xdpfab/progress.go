@@ -156,6 +156,11 @@ func (d *driver) progress() int {
 	return n
 }
 
+// tryHold takes busy if it is free, for a moment: release must follow. It does not wait.
+func (d *driver) tryHold() bool {
+	return !d.busy.Load() && d.busy.CompareAndSwap(false, true)
+}
+
 // release gives busy up, and the baton to a goroutine that may wait for it. One that waits has
 // counted itself before it found busy taken, so it shows in callers here; self is 1
 // when the caller is among those counted.

@@ -44,7 +44,7 @@ func TestWaiterRecycledBeforeRaise(t *testing.T) {
 	for i := range 2_000_000 {
 		w := &waiter{signal: newSignal(), p: &Peer{use: &name{berth: berth{room: &room{}}}}}
 		done := make(chan struct{})
-		go func() { w.Complete(nil, engine.Result{}); close(done) }()
+		go func() { w.Complete(&engine.Submission{}, &engine.Completion{}, nil); close(done) }()
 		for {
 			w.mu.Lock()
 			f := w.finished
@@ -407,7 +407,8 @@ func TestPostDuringCloseExactly(t *testing.T) {
 	}
 	dest, _ := av.Insert(context.Background(), b.Address(0))
 	peer, _ := ep.peer(dest)
-	op, err := ep.claim() // the first poster, preempted here
+	cq.reserve()
+	op, err := ep.claimEntry() // the first poster, preempted here
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -416,7 +417,7 @@ func TestPostDuringCloseExactly(t *testing.T) {
 	}
 	go func() {
 		time.Sleep(50 * time.Millisecond)
-		op.Peer, op.Done, op.Verb, op.Datatype, op.Count, op.Flags, op.Opcode = peer, ep, wire.VerbAtomic, 7, 1, 0, 2
+		op.Peer, op.Context, op.Verb, op.Datatype, op.Count, op.Flags, op.Opcode = peer, ep, wire.VerbAtomic, 7, 1, 0, 2
 		op.SetOperands(make([]byte, 8), nil)
 		op.Publish()
 		ep.drv.eng.Notify()

@@ -253,7 +253,7 @@ func TestRefusals(t *testing.T) {
 		{"base read", f.ep.Atomic(nil, 1, f.dest, 0, 1, atomic.Uint64, atomic.Read, nil), xdpfab.ErrUnsupported},
 		{"no such datatype", f.ep.Atomic(b8, 1, f.dest, 0, 1, atomic.Datatype(77), atomic.Sum, nil), xdpfab.ErrUnsupported},
 		{"no such peer", f.ep.Atomic(b8, 1, 55, 0, 1, atomic.Uint64, atomic.Sum, nil), xdpfab.ErrUnknownPeer},
-		{"too big to inject", f.ep.InjectAtomic(make([]byte, 40), 5, f.dest, 0, 1, atomic.Uint64, atomic.Sum), xdpfab.ErrTooBig},
+		{"too big to inject", f.ep.InjectAtomic(make([]byte, 88), 11, f.dest, 0, 1, atomic.Uint64, atomic.Sum), xdpfab.ErrTooBig},
 		{"unknown flag", f.ep.AtomicMsg(&xdpfab.Msg{Buf: b8, Count: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 1<<60), xdpfab.ErrNotSupported},
 	}
 	for _, c := range posting {

@@ -122,8 +122,8 @@ func (n *cableNode) boot() {
 	if n.region, err = table.Register(m, mr.Options{Key: &n.c.key, Access: mr.RemoteRead | mr.RemoteWrite}); err != nil {
 		n.c.t.Fatal(err)
 	}
-	n.ring, _ = NewRing(1024)
-	n.eng[0].AddRing(n.ring)
+	n.ring, _ = NewRing(1024, Contexts{})
+	n.eng[0].AddRing(n.ring, nil)
 }
 
 // ethernet and udp are links from node 0 to node 1.
@@ -147,7 +147,7 @@ func (c *cable) peer(l wire.Link) *Peer {
 func (c *cable) post(p *Peer, word int, value uint64) *outcomes {
 	r := &outcomes{}
 	op := c.nodes[0].ring.Claim()
-	op.Peer, op.Done, op.Key, op.Offset, op.Count = p, r, 1, uint64(8*word), 1
+	op.Peer, op.Context, op.Key, op.Offset, op.Count = p.ID(), r, 1, uint64(8*word), 1
 	op.Verb, op.Opcode, op.Datatype, op.Flags = wire.VerbAtomic, uint8(atomic.Write), uint8(atomic.Uint64), 0
 	op.Result = nil
 	op.SetOperands(binary.LittleEndian.AppendUint64(nil, value), nil)
@@ -158,7 +158,7 @@ func (c *cable) post(p *Peer, word int, value uint64) *outcomes {
 // watch has a peer watched, and waits until it is.
 func (c *cable) watch(p *Peer, r *outcomes) {
 	op := c.nodes[0].ring.Claim()
-	op.Peer, op.Done, op.Verb, op.Count, op.Flags = p, r, VerbWatch, 0, 0
+	op.Peer, op.Context, op.Verb, op.Count, op.Flags = p.ID(), r, VerbWatch, 0, 0
 	op.Publish()
 	for len(p.r.watches) == 0 {
 		c.step()

@@ -8,75 +8,77 @@ import (
 	"github.com/xdpfab/xdpfab/internal/session"
 )
 
-// Cancel completes the operation of the peer whose completion goes to done at once,
+// Cancel completes the operation of the peer that was posted with context, at once,
 // with what is known of it: it never ran and never will if nothing of it has left, and
 // otherwise its outcome is unknown and may become known later, as after a partition.
 // Its memory is the caller's again. It returns false when there is no such operation
 // among those collected. Engine's thread only.
-func (p *Peer) Cancel(done Completer) bool {
+func (p *Peer) Cancel(context any) bool {
 	r := p.r
-	match := func(op *Op) bool { return op.Done == done }
+	match := func(f *flight) bool { return f.Context == context }
 	if i := slices.IndexFunc(r.watches, match); i >= 0 {
 		r.unwatch(Result{Fate: NotExecuted, Reason: session.Cancelled}, match)
 		return true
 	}
-	op := r.withdraw(match)
+	f := r.withdraw(match)
 	for _, c := range []*conn{r.limbo, r.conn} {
 		if c != nil {
 			if flying := c.letGo(match); flying != nil {
-				op = flying
+				f = flying
 			}
 		}
 	}
-	if op == nil {
+	if f == nil {
 		return false
 	}
-	op.fail(Result{Fate: NotExecuted, Reason: session.Cancelled})
-	op.finish()
+	f.fail(Result{Fate: NotExecuted, Reason: session.Cancelled})
+	f.finish()
 	return true
 }
 
 // withdraw takes the operation that match picks out of the queue and returns it, or
 // nil.
-func (r *remote) withdraw(match func(op *Op) bool) *Op {
-	for before, op := (*Op)(nil), r.head; op != nil; before, op = op, op.next {
-		if !match(op) {
+func (r *remote) withdraw(match func(f *flight) bool) *flight {
+	r.unstage()
+	for before, f := (*flight)(nil), r.head; f != nil; before, f = f, f.next {
+		if !match(f) {
 			continue
 		}
 		if before == nil {
-			r.head = op.next
+			r.head = f.next
 		} else {
-			before.next = op.next
+			before.next = f.next
 		}
-		if r.tail == op {
+		if r.tail == f {
 			r.tail = before
 		}
-		op.next = nil
-		return op
+		f.next = nil
+		return f
 	}
 	return nil
 }
 
 // letGo puts a stand-in into the frames in place of the operation that match picks, and
 // returns that, whose outcome is unknown. It returns nil when no frame carries it.
-func (c *conn) letGo(match func(op *Op) bool) (op *Op) {
-	var in *Op
-	for _, segs := range c.frames {
+func (c *conn) letGo(match func(f *flight) bool) (f *flight) {
+	var in *flight
+	for _, at := range c.frames {
+		segs := at.segs
 		for i := range segs {
 			s := &segs[i]
-			if !match(s.op) {
+			if !match(s.f) {
 				continue
 			}
 			if in == nil {
-				op, in = s.op, standIn(s.op)
+				f, in = s.f, standIn(s.f)
 			}
-			s.op = in
+			s.f = in
 			in.pending++
-			op.pending--
+			f.pending--
 		}
 	}
-	if op != nil {
-		op.fail(Result{Fate: Unknown, Reason: session.Cancelled, Later: in.Done.(*Later)})
+	if f != nil {
+		f.fail(Result{Fate: Unknown, Reason: session.Cancelled, Later: in.later})
 	}
-	return op
+	return f
 }

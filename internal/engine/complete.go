@@ -3,24 +3,33 @@
 package engine
 
 import (
+	"encoding/binary"
+
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
+// frame is what a request frame in flight carries.
+type frame struct {
+	segs []segment
+	// each is how many bytes of value every record has, a multiple of 4, when each
+	// segment is a simple operation; otherwise it is negative.
+	each int
+}
+
 // segment is a part of an operation in flight: count elements, from first on. They
 // are in one record, or in as many records as elements.
 type segment struct {
-	op                    *Op
+	f                     *flight
 	first, count, records uint32
 }
 
 // succeeded completes a frame whose records all succeeded without results. That a
 // record with a result is among them is a lie: the session ends.
 func (c *conn) succeeded(psn uint32) {
-	for _, s := range c.frames[psn%session.MaxWindow] {
+	for _, s := range c.frames[psn%session.MaxWindow].segs {
 		if s.resultLen() > 0 && c.ini.Waits(psn) {
-			c.r.e.count[Invalid]++
-			c.close(session.ProtocolError)
+			c.lied()
 			return
 		}
 	}
@@ -29,28 +38,57 @@ func (c *conn) succeeded(psn uint32) {
 	}
 	segs := c.release(psn)
 	for i := range segs {
-		segs[i].op.ran = true
+		segs[i].f.ran = true
 		segs[i].settle()
 	}
 	c.r.e.giveSegments(segs)
 }
 
+// lied ends the session with a target that gives impossible answers.
+func (c *conn) lied() {
+	c.r.e.count[Invalid]++
+	c.close(session.ProtocolError)
+}
+
 // responded completes a frame from its response. A response that does not match
 // its request is a lie: the session ends, and nothing of it is believed.
 func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
-	segs := c.frames[psn%session.MaxWindow]
-	if !wellFormed(segs, h, payload) {
-		c.r.e.count[Invalid]++
-		c.close(session.ProtocolError)
+	at := &c.frames[psn%session.MaxWindow]
+	var r wire.ResponseReader
+	if at.each > 0 && r.Reset(payload, int(h.Ops), h.Flags) == wire.ReasonOK {
+		if values, ok := r.NextAll(len(at.segs), at.each); ok && r.Finish() == wire.ReasonOK {
+			c.filled(psn, values)
+			return
+		}
+	}
+	if !wellFormed(at.segs, h, payload) {
+		c.lied()
 		return
 	}
 	c.ini.Retire(c.r.e.now, psn)
-	segs = c.release(psn)
-	var r wire.ResponseReader
+	segs := c.release(psn)
 	r.Reset(payload, int(h.Ops), h.Flags)
 	for i := range segs {
 		segs[i].results(&r)
 		segs[i].settle()
+	}
+	c.r.e.giveSegments(segs)
+}
+
+// filled completes a frame of simple operations which all succeeded, from their values:
+// the ordinary case.
+func (c *conn) filled(psn uint32, values []byte) {
+	each := c.frames[psn%session.MaxWindow].each
+	c.ini.Retire(c.r.e.now, psn)
+	segs := c.release(psn)
+	for i := range segs {
+		f, v := segs[i].f, values[i*each:(i+1)*each]
+		if result := f.Result; len(result) == 8 && each == 8 {
+			binary.LittleEndian.PutUint64(result, binary.LittleEndian.Uint64(v))
+		} else {
+			copy(f.result(), v)
+		}
+		f.finish()
 	}
 	c.r.e.giveSegments(segs)
 }
@@ -78,27 +116,27 @@ func wellFormed(segs []segment, h *wire.Header, payload []byte) bool {
 
 // resultLen returns the length in bytes of each record's value.
 func (s *segment) resultLen() int {
-	return s.op.Verb.ResultLen(s.op.Datatype, s.count/s.records)
+	return s.f.Verb.ResultLen(s.f.Datatype, s.count/s.records)
 }
 
 // results stores the outcomes of the segment's records.
 func (s *segment) results(r *wire.ResponseReader) {
-	op, each, at := s.op, s.resultLen(), 0
-	if op.Verb.Atomic() {
-		at = int(s.first) * wire.ElemSize(op.Datatype)
+	f, each, at := s.f, s.resultLen(), 0
+	if f.Verb.Atomic() {
+		at = int(s.first) * wire.ElemSize(f.Datatype)
 	}
 	if values, ok := r.NextAll(int(s.records), each); ok {
-		op.ran = true
-		copy(op.Result[min(at, len(op.Result)):], values)
+		f.ran = true
+		copy(f.result()[min(at, len(f.result())):], values)
 		return
 	}
 	for range s.records {
 		status, value, _ := r.Next(each)
 		if status != wire.StatusOK {
-			op.fail(Result{Fate: NotExecuted, Status: status})
+			f.fail(Result{Fate: NotExecuted, Status: status})
 		} else {
-			op.ran = true
-			copy(op.Result[min(at, len(op.Result)):], value)
+			f.ran = true
+			copy(f.result()[min(at, len(f.result())):], value)
 		}
 		at += each
 	}
@@ -108,10 +146,10 @@ func (s *segment) results(r *wire.ResponseReader) {
 // still waits at the head of the queue, of an operation that failed, is left to
 // pack, or to failQueue.
 func (s *segment) settle() {
-	op := s.op
-	op.pending--
-	if op.pending == 0 && op.whole() && op.Peer.r.head != op {
-		op.finish()
+	f := s.f
+	f.pending--
+	if f.pending == 0 && f.whole() && f.peer.r.head != f {
+		f.finish()
 	}
 }
 

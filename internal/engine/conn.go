@@ -16,12 +16,13 @@ type conn struct {
 	ini     *session.Initiator
 	slot    slot
 	path    path
-	frames  [session.MaxWindow][]segment // by psn
-	dirty   bool                         // on the engine's dirty list
-	resent  uint64                       // of the session's count, already in the engine's
-	doubted bool                         // suspended, and its operations have not been completed yet
-	until   int64                        // when a suspended session is given up, or is doubted no more
-	alarmAt int64                        // when the port may next be told that the peer is silent
+	stage   stage
+	frames  [session.MaxWindow]frame // by psn
+	dirty   bool                     // on the engine's dirty list
+	resent  uint64                   // of the session's count, already in the engine's
+	doubted bool                     // suspended, and its operations have not been completed yet
+	until   int64                    // when a suspended session is given up, or is doubted no more
+	alarmAt int64                    // when the port may next be told that the peer is silent
 }
 
 func (c *conn) place() *slot { return &c.slot }
@@ -172,9 +173,16 @@ func (c *conn) close(why session.Reason) {
 }
 
 // ended completes everything in flight with what is known of it, and everything
-// in the queue as not executed, unless the next session can carry it.
+// in the queue as not executed, unless the next session can carry it. It carries what
+// has been posted since the last round in any case, if the target has closed: that may
+// have happened long before, and it is for the next session to find out why.
 func (c *conn) ended() {
 	state, why := c.ini.State()
+	staged := c.spill()
+	if why != session.PeerClosed {
+		c.r.unshift(staged)
+		staged = nil
+	}
 	switch {
 	case state != session.Suspended:
 		c.abandon(why)
@@ -193,6 +201,7 @@ func (c *conn) ended() {
 	if r.conn == c && !r.goesOn(why) {
 		r.failQueue(Result{Fate: NotExecuted, Reason: why})
 	}
+	r.unshift(staged)
 	if why != session.ClosedHere && why != session.Idle && why != session.Settled && why != session.Renamed {
 		r.e.count[SessionsFailed]++
 	}
@@ -239,7 +248,7 @@ func (c *conn) abandon(why session.Reason) {
 func (c *conn) fail(psn uint32, r Result) {
 	segs := c.release(psn)
 	for i := range segs {
-		segs[i].op.fail(r)
+		segs[i].f.fail(r)
 		segs[i].settle()
 	}
 	c.r.e.giveSegments(segs)
@@ -247,7 +256,7 @@ func (c *conn) fail(psn uint32, r Result) {
 
 // release removes the segments of psn from the window.
 func (c *conn) release(psn uint32) []segment {
-	segs := c.frames[psn%session.MaxWindow]
-	c.frames[psn%session.MaxWindow] = nil
+	segs := c.frames[psn%session.MaxWindow].segs
+	c.frames[psn%session.MaxWindow] = frame{}
 	return segs
 }

@@ -67,7 +67,8 @@ type worldOp struct {
 	results []Result
 }
 
-func (o *worldOp) Complete(_ *Op, r Result) {
+func (o *worldOp) Complete(_ *Submission, c *Completion, later *Later) {
+	r := c.Result(later)
 	o.results = append(o.results, r)
 	if r.Fate == Success && o.fetch && o.n == 1 && binary.LittleEndian.Uint64(o.out) != 0 && o.w.strict {
 		o.w.t.Errorf("seed %d: slot %d: fetched %d before the add", o.w.seed, o.slot, binary.LittleEndian.Uint64(o.out))
@@ -117,8 +118,8 @@ func newWorld(t testing.TB, seed uint64, strict bool) *world {
 	}
 	w.start(0)
 	w.start(1)
-	w.ring, _ = NewRing(256)
-	w.eng[0].AddRing(w.ring)
+	w.ring, _ = NewRing(256, Contexts{})
+	w.eng[0].AddRing(w.ring, nil)
 	for range 3 {
 		p, err := w.eng[0].NewPeer(wire.Link{Local: worldMACs[0], Remote: worldMACs[1]}, 0, 0)
 		if err != nil {
@@ -168,7 +169,7 @@ func (w *world) post() {
 	for i := range n {
 		operand[8*i] = 1
 	}
-	op.Peer, op.Done, op.Key, op.Offset, op.Count = w.peers[o.peer], o, 1, uint64(8*o.slot), uint32(n)
+	op.Peer, op.Context, op.Key, op.Offset, op.Count = w.peers[o.peer].ID(), o, 1, uint64(8*o.slot), uint32(n)
 	op.Verb, op.Opcode, op.Datatype, op.Flags = wire.VerbAtomic, uint8(atomic.Sum), uint8(atomic.Uint64), 0
 	if o.fetch {
 		op.Verb = wire.VerbFetch

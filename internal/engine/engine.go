@@ -89,7 +89,8 @@ type Engine struct {
 	moves     moves
 	mail      atomic.Bool // something is in the inbox or in calls, or was lately
 	borrowed  bool        // packets are to be released
-	writer    wire.RecordWriter
+	record    wire.Record // scratch
+	unsaid    []*Ring     // whose sinks are to be flushed
 	segs      [][]segment // free lists of segments
 	timerAt   int64       // when timers are next looked at
 	turn      int         // of table.all: the session whose clock was looked at last
@@ -210,6 +211,9 @@ func (e *Engine) round() int {
 	if e.now >= e.timerAt {
 		e.someTimers()
 	}
+	if len(e.unsaid) > 0 {
+		e.say()
+	}
 	if len(e.dirty) > 0 || e.replied {
 		work += e.flush()
 	}
@@ -277,7 +281,7 @@ func (e *Engine) takeCalls() int {
 func (e *Engine) collect() int {
 	work := 0
 	for _, r := range e.rings {
-		if r.pending() {
+		if r.collectable() {
 			work += e.Collect(r)
 		}
 	}
@@ -287,16 +291,10 @@ func (e *Engine) collect() int {
 // Collect moves what is published in one ring. Engine's thread only.
 func (e *Engine) Collect(r *Ring) int {
 	n := 0
-	for ; n < len(r.ops); n++ {
-		op := r.next()
-		if op == nil {
-			break
+	for ; n < len(r.cells) && r.collectable(); n++ {
+		if f := r.next(); f != nil {
+			e.take(f)
 		}
-		if op.Peer == nil {
-			r.release(op) // abandoned
-			continue
-		}
-		op.Peer.push(op)
 	}
 	return n
 }
@@ -307,7 +305,7 @@ func (e *Engine) pack() {
 	kept := e.ready[:0]
 	for _, r := range e.ready {
 		r.pack()
-		if r.head != nil {
+		if r.head != nil || r.conn != nil && r.conn.stage.buf != nil {
 			kept = append(kept, r)
 		} else {
 			r.listed = false
@@ -349,9 +347,15 @@ func (e *Engine) timers() {
 	e.Publish()
 }
 
-// AddRing makes the engine take operations from r. Engine's thread only; see
-// [Engine.Call].
-func (e *Engine) AddRing(r *Ring) { e.rings = append(e.rings, r) }
+// AddRing makes the engine take operations from r, which name peers of an origin; nil is
+// the engine's own. Engine's thread only; see [Engine.Call].
+func (e *Engine) AddRing(r *Ring, o *Origin) {
+	if o == nil {
+		o = e.origin
+	}
+	r.origin = o
+	e.rings = append(e.rings, r)
+}
 
 // Exhaust moves everything that posters have begun to post, waiting for those that
 // have claimed an entry and not yet published it. Engine's thread only.
@@ -366,6 +370,7 @@ func (e *Engine) RemoveRing(r *Ring) {
 	for i, x := range e.rings {
 		if x == r {
 			e.rings = append(e.rings[:i], e.rings[i+1:]...)
+			r.detached = true
 			return
 		}
 	}

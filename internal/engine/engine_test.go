@@ -63,10 +63,10 @@ func (bn *bench) node(p *port.Memory, mac wire.MAC, cfg session.Config) *node {
 		bn.t.Fatal(err)
 	}
 	engine.NewGroup([]*engine.Engine{n.Engine})
-	if n.ring, err = engine.NewRing(256); err != nil {
+	if n.ring, err = engine.NewRing(256, engine.Contexts{}); err != nil {
 		bn.t.Fatal(err)
 	}
-	n.AddRing(n.ring)
+	n.AddRing(n.ring, nil)
 	bn.t.Cleanup(n.mem.Close)
 	return n
 }
@@ -121,7 +121,8 @@ type results struct {
 	fates [4]int
 }
 
-func (r *results) Complete(_ *engine.Op, res engine.Result) {
+func (r *results) Complete(_ *engine.Submission, c *engine.Completion, later *engine.Later) {
+	res := c.Result(later)
 	r.n++
 	r.last = res
 	r.fates[res.Fate]++
@@ -144,7 +145,7 @@ func (bn *bench) fetchAdd(p *engine.Peer, r engine.Completer, key, offset, v uin
 		return false
 	}
 	binary.LittleEndian.PutUint64(bn.operand[:], v)
-	op.Peer, op.Done, op.Key, op.Offset, op.Count = p, r, key, offset, 1
+	op.Peer, op.Context, op.Key, op.Offset, op.Count = p.ID(), r, key, offset, 1
 	op.Verb, op.Opcode, op.Datatype, op.Flags = wire.VerbFetch, uint8(atomic.Sum), uint8(atomic.Uint64), 0
 	if result == nil {
 		op.Verb = wire.VerbAtomic
@@ -252,7 +253,7 @@ func TestLongArray(t *testing.T) {
 	post := func(offset uint64) results {
 		var r results
 		op := bn.a.ring.Claim()
-		op.Peer, op.Done, op.Key, op.Offset, op.Count = p, &r, 1, offset, n
+		op.Peer, op.Context, op.Key, op.Offset, op.Count = p.ID(), &r, 1, offset, n
 		op.Verb, op.Opcode, op.Datatype, op.Flags = wire.VerbFetch, uint8(atomic.Sum), uint8(atomic.Uint64), 0
 		op.SetOperands(operand, nil)
 		op.Result = result
@@ -377,7 +378,7 @@ func TestPartitionInTheMiddleOfAnArray(t *testing.T) {
 		bn.fetchAdd(p, &warm, 1, 0, 0, nil)
 		bn.until(func() bool { return warm.n == 1 })
 		op := bn.a.ring.Claim()
-		op.Peer, op.Done, op.Key, op.Offset, op.Count = p, &r, 1, 0, c.n
+		op.Peer, op.Context, op.Key, op.Offset, op.Count = p.ID(), &r, 1, 0, c.n
 		op.Verb, op.Opcode, op.Datatype, op.Flags = wire.VerbFetch, uint8(atomic.Sum), uint8(atomic.Uint64), 0
 		op.SetOperands(make([]byte, 8*c.n), nil)
 		op.Result = make([]byte, 8*c.n)
@@ -418,8 +419,9 @@ type laters struct {
 	later []*engine.Later
 }
 
-func (l *laters) Complete(op *engine.Op, r engine.Result) {
-	l.results.Complete(op, r)
+func (l *laters) Complete(op *engine.Submission, c *engine.Completion, later *engine.Later) {
+	r := c.Result(later)
+	l.results.Complete(op, c, later)
 	if r.Later != nil {
 		l.later = append(l.later, r.Later)
 	}
@@ -460,7 +462,7 @@ func TestFence(t *testing.T) {
 	}
 	sent := bn.a.port.Sent
 	op := bn.a.ring.Claim()
-	op.Peer, op.Done, op.Key, op.Count, op.Offset = p, &check, 1, 1, 0
+	op.Peer, op.Context, op.Key, op.Count, op.Offset = p.ID(), &check, 1, 1, 0
 	op.Verb, op.Opcode, op.Datatype, op.Flags = wire.VerbAtomic, uint8(atomic.Sum), uint8(atomic.Uint64), engine.FlagFence
 	op.SetOperands(make([]byte, 8), nil)
 	op.Publish()
@@ -476,11 +478,11 @@ type checker struct {
 	t         *testing.T
 }
 
-func (c *checker) Complete(op *engine.Op, r engine.Result) {
+func (c *checker) Complete(s *engine.Submission, done *engine.Completion, later *engine.Later) {
 	if c.before.n != 3 {
 		c.t.Errorf("fenced operation completed after %d of 3 earlier ones", c.before.n)
 	}
-	c.r.Complete(op, r)
+	c.r.Complete(s, done, later)
 }
 
 func TestTalkingToOneself(t *testing.T) {

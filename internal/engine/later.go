@@ -24,23 +24,21 @@ func (l *Later) Done() <-chan struct{} { return l.done }
 // returned. A fate of Unknown is final.
 func (l *Later) Outcome() (Result, []byte) { return l.result, l.data }
 
-// Complete implements Completer.
-func (l *Later) Complete(op *Op, r Result) {
-	l.result, l.data = r, op.Result
+// settle tells the outcome.
+func (l *Later) settle(f *flight, r Result) {
+	l.result, l.data = r, f.result()
 	close(l.done)
 }
 
-// standIn returns an operation that takes the place of op in a suspended session:
+// standIn returns an operation that takes the place of f in a suspended session:
 // with the results that are there, and the failure that there is. An array of which
 // a part was never sent cannot succeed any more.
-func standIn(op *Op) *Op {
-	in := &Op{
-		Peer: op.Peer, Done: &Later{done: make(chan struct{})},
-		Verb: op.Verb, Opcode: op.Opcode, Datatype: op.Datatype, Count: op.Count,
-		Result: bytes.Clone(op.Result),
-		sent:   op.elements(), ran: op.ran, failed: op.failed, bad: op.bad,
-	}
-	if op.sent < op.elements() {
+func standIn(f *flight) *flight {
+	in := &flight{peer: f.peer, later: &Later{done: make(chan struct{})}, flightState: flightState{
+		sent: f.elements(), ran: f.ran, failed: f.failed, bad: f.bad,
+	}}
+	in.Entry, in.Result = f.Entry, bytes.Clone(f.result())
+	if f.sent < f.elements() {
 		in.fail(Result{Fate: NotExecuted, Reason: session.GaveUp})
 	}
 	return in

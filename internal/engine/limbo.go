@@ -48,20 +48,21 @@ func (c *conn) suspend() {
 	c.ini.ForgetUnsent(func(psn uint32) {
 		c.fail(psn, Result{Fate: NotExecuted, Reason: session.GaveUp})
 	})
-	stand := map[*Op]*Op{}
-	for _, segs := range c.frames {
+	stand := map[*flight]*flight{}
+	for _, at := range c.frames {
+		segs := at.segs
 		for i := range segs {
 			s := &segs[i]
-			op := s.op
-			in := stand[op]
+			f := s.f
+			in := stand[f]
 			if in == nil {
-				in = standIn(op)
-				stand[op] = in
+				in = standIn(f)
+				stand[f] = in
 			}
 			in.pending++
-			s.op = in
-			op.fail(Result{Fate: Unknown, Reason: session.GaveUp, Later: in.Done.(*Later)})
-			(&segment{op: op}).settle()
+			s.f = in
+			f.fail(Result{Fate: Unknown, Reason: session.GaveUp, Later: in.later})
+			(&segment{f: f}).settle()
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestLateOutcomeOfArray(t *testing.T) {
 		w.bytes[8*i] = 7
 	}
 	op := w.ring.Claim()
-	op.Peer, op.Done, op.Key, op.Offset, op.Count = w.peers[0], &r, 1, 0, n
+	op.Peer, op.Context, op.Key, op.Offset, op.Count = w.peers[0].ID(), &r, 1, 0, n
 	op.Verb, op.Opcode, op.Datatype, op.Flags = wire.VerbFetch, uint8(atomic.Sum), uint8(atomic.Uint64), 0
 	op.SetOperands(operand, nil)
 	op.Result = make([]byte, 8*n)

@@ -73,19 +73,19 @@ func (r *remote) restarted(c *conn) {
 	if r.limbo != nil {
 		r.limbo.close(session.PeerRestarted)
 	}
-	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, func(op *Op) bool {
-		return op.failed || op.Peer == c.by && op.Verb.Atomic()
+	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, func(f *flight) bool {
+		return f.failed || f.peer == c.by && f.Verb.Atomic()
 	})
 	r.failWatches(Result{Fate: NotExecuted, Reason: session.PeerRestarted})
 	r.e.count[PeersRestarted]++
 	r.leaveBehind(c.by, c.ini.Life())
-	op := r.head
+	f := r.head
 	r.head, r.tail = nil, nil
-	for op != nil {
-		next := op.next
-		op.next = nil
-		op.Peer.push(op)
-		op = next
+	for f != nil {
+		next := f.next
+		f.next = nil
+		f.peer.r.push(f)
+		f = next
 	}
 }
 
@@ -128,12 +128,12 @@ func (r *remote) join(from *remote, by *Peer, life uint64) {
 			r.peers[0], r.peers[i] = r.peers[i], r.peers[0]
 		}
 	}
-	op := from.head
+	f := from.head
 	from.head, from.tail, from.peers = nil, nil, nil
-	for op != nil {
-		next := op.next
-		op.next = nil
-		r.push(op)
-		op = next
+	for f != nil {
+		next := f.next
+		f.next = nil
+		r.push(f)
+		f = next
 	}
 }

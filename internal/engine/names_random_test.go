@@ -92,7 +92,7 @@ func (n *names) act(lives bool) {
 	case 0:
 		r := &outcomes{}
 		op := n.nodes[0].ring.Claim()
-		op.Peer, op.Done, op.Verb, op.Count, op.Flags = n.peers[i], r, VerbWatch, 0, 0
+		op.Peer, op.Context, op.Verb, op.Count, op.Flags = n.peers[i].ID(), r, VerbWatch, 0, 0
 		op.Publish()
 		n.posted = append(n.posted, r)
 	case 1:

@@ -24,7 +24,7 @@ func TestTwoAddresses(t *testing.T) {
 		const words = 4096
 		r := &outcomes{}
 		op := c.nodes[0].ring.Claim()
-		op.Peer, op.Done, op.Key, op.Offset, op.Count = p, r, 1, 0, words
+		op.Peer, op.Context, op.Key, op.Offset, op.Count = p.ID(), r, 1, 0, words
 		op.Verb, op.Opcode, op.Datatype, op.Flags = wire.VerbAtomic, uint8(atomic.Write), uint8(atomic.Uint64), 0
 		op.SetOperands(make([]byte, 8*words), nil)
 		op.Publish()

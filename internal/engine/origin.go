@@ -76,16 +76,6 @@ func (p *Peer) ID() PeerID { return p.id }
 // has. Any goroutine may call it.
 func (p *Peer) Life() uint64 { return p.life.Load() }
 
-// push appends an operation to the queue.
-func (p *Peer) push(op *Op) {
-	if p.closed {
-		op.fail(closedHere)
-		op.finish()
-		return
-	}
-	p.r.push(op)
-}
-
 // Close makes later operations fail, and completes those that wait. It ends the
 // sessions to the endpoint, unless another peer is an address of the same: then what
 // is in flight goes on. Engine's thread only.

@@ -3,103 +3,117 @@
 package engine
 
 import (
-	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// packFrame fills one frame. It returns false when nothing could be packed.
-func (r *remote) packFrame(b []byte) bool {
-	e, c := r.e, r.conn
-	w := &e.writer
-	w.Reset(b, len(b))
-	segs := e.takeSegments()
+// pack fills frames with the operations that wait, as far as the window allows. With
+// more than a few frames in flight, the last one stays until it is full.
+func (r *remote) pack() {
+	c := r.conn
+	if c != nil && c.stage.buf != nil {
+		if !c.usable() {
+			c.unstage()
+		} else if r.head == nil && c.ini.InFlight() < busy {
+			c.commit()
+		}
+	}
+	if r.head == nil {
+		return
+	}
+	if r.refused() {
+		r.retry()
+	} else if !r.connect() {
+		return
+	}
+	for r.head != nil && r.packFrame() {
+	}
+}
+
+// packFrame fills one frame from the queue. It returns false when no other can follow.
+func (r *remote) packFrame() bool {
+	c := r.conn
+	s := &c.stage
+	if s.buf == nil && !c.begin() && !(r.e.reqs.Empty() && r.e.sacrifice() && c.begin()) {
+		return false
+	}
 	for r.head != nil {
-		op := r.head
-		if n := len(segs); n > 0 && op.follows(segs[n-1].op) && extend(w, op, op.Offset) {
-			segs = append(segs, segment{op: op, count: 1, records: 1})
-			op.pending = 1
+		f := r.head
+		if f.simple() && !f.whole() && (s.extend(f) || c.add(f)) {
 			r.pop()
 			continue
 		}
-		if op.Flags&FlagFence != 0 && op.sent == 0 && (w.Ops() > 0 || c.ini.InFlight() > 0) {
+		if f.Flags&FlagFence != 0 && f.sent == 0 && (s.w.Ops() > 0 || c.ini.InFlight() > 0) {
 			break
 		}
-		if !op.whole() {
-			if seg := r.packOp(w, op); seg.records > 0 {
-				segs = append(segs, seg)
-			} else if !op.whole() {
+		if !f.whole() {
+			if seg := r.packOp(&s.w, f); seg.records > 0 {
+				s.segs, s.simple, s.last = append(s.segs, seg), false, kind{}
+			} else if !f.whole() {
 				break // the frame is full
 			}
 		}
-		if op.whole() {
+		if f.whole() {
 			r.pop()
-			if op.pending == 0 {
-				op.finish()
+			if f.pending == 0 {
+				f.finish()
 			}
 		}
 	}
-	if w.Ops() == 0 {
-		e.giveSegments(segs)
+	switch {
+	case s.w.Ops() == 0:
+		c.unstage()
+		return false
+	case r.head == nil && s.simple && c.ini.InFlight() >= busy:
 		return false
 	}
-	psn := c.ini.Commit(e.now, b, w.Len(), uint8(w.Ops()))
-	c.frames[psn%session.MaxWindow] = segs
-	e.count[OpsSent] += uint64(w.Ops())
-	e.touch(c, &c.dirty)
+	c.commit()
 	return true
 }
 
-// follows reports whether op, of one element, is like the one before it but for
-// offset and operands.
-func (op *Op) follows(before *Op) bool {
-	return op.Verb == before.Verb && op.Opcode == before.Opcode && op.Datatype == before.Datatype &&
-		op.Key == before.Key && op.Incarnation == before.Incarnation && op.Verb.Atomic() && op.Count == 1 && op.sent == 0 &&
-		op.Flags == 0 && op.Extents == nil && before.Extents == nil && !op.failed
-}
-
-// packOp appends as much of op to the frame as it takes. Without records, the frame
+// packOp appends as much of f to the frame as it takes. Without records, the frame
 // is full, or the operation is done as far as packing goes.
-func (r *remote) packOp(w *wire.RecordWriter, op *Op) segment {
-	seg := segment{op: op, first: op.sent}
+func (r *remote) packOp(w *wire.RecordWriter, f *flight) segment {
+	seg := segment{f: f, first: f.sent}
 	switch {
-	case op.Verb.Atomic() && op.Extents != nil:
-		packExtents(w, op, &seg)
-	case op.Verb.Atomic():
-		rec := wire.Record{Verb: op.Verb, Op: op.Opcode, Datatype: op.Datatype, Key: op.Key, Incarnation: op.Incarnation}
-		size := uint64(wire.ElemSize(op.Datatype))
-		packArray(w, op, &seg, &rec, op.Offset+uint64(op.sent)*size, op.Count-op.sent)
+	case f.Verb.Atomic() && f.Flags&FlagExtents != 0:
+		packExtents(w, f, &seg)
+	case f.Verb.Atomic():
+		rec := wire.Record{Verb: f.Verb, Op: f.Opcode, Datatype: f.Datatype, Key: f.Key, Incarnation: f.Incarnation}
+		size := uint64(wire.ElemSize(f.Datatype))
+		packArray(w, f, &seg, &rec, f.Offset+uint64(f.sent)*size, f.Count-f.sent)
 	default:
-		r.packOther(w, op, &seg)
+		r.packOther(w, f, &seg)
 	}
 	if seg.records > 0 {
-		op.pending++
-	} else if w.Ops() == 0 && !op.whole() { // not even an empty frame holds it: a malformed operation
-		op.fail(Result{Fate: NotExecuted, Status: wire.StatusBadCount})
+		f.pending++
+	} else if w.Ops() == 0 && !f.whole() { // not even an empty frame holds it: a malformed operation
+		f.fail(Result{Fate: NotExecuted, Status: wire.StatusBadCount})
 	}
 	return seg
 }
 
-// packArray appends a record of the op's next elements, as many of count as fit,
+// packArray appends a record of the operation's next elements, as many of count as fit,
 // which lie at offset. It returns how many.
-func packArray(w *wire.RecordWriter, op *Op, seg *segment, rec *wire.Record, offset uint64, count uint32) uint32 {
+func packArray(w *wire.RecordWriter, f *flight, seg *segment, rec *wire.Record, offset uint64, count uint32) uint32 {
 	rec.Offset, rec.Count, rec.Total = offset, count, count
 	if count > 1 {
 		if rec.Count = w.Fit(rec); rec.Count == 0 {
 			return 0
 		}
 	}
-	size := uint64(wire.ElemSize(op.Datatype))
-	lo, hi := uint64(op.sent)*size, uint64(op.sent+rec.Count)*size
-	if len(op.Operand) > 0 {
-		rec.Operand = op.Operand[lo:hi]
+	size := uint64(wire.ElemSize(f.Datatype))
+	lo, hi := uint64(f.sent)*size, uint64(f.sent+rec.Count)*size
+	operand, compare := f.operands()
+	if len(operand) > 0 {
+		rec.Operand = operand[lo:hi]
 	}
-	if len(op.Compare) > 0 {
-		rec.Compare = op.Compare[lo:hi]
+	if len(compare) > 0 {
+		rec.Compare = compare[lo:hi]
 	}
 	if !w.Append(rec) {
 		return 0
 	}
-	op.sent += rec.Count
+	f.sent += rec.Count
 	seg.count += rec.Count
 	seg.records++
 	return rec.Count
@@ -107,64 +121,65 @@ func packArray(w *wire.RecordWriter, op *Op, seg *segment, rec *wire.Record, off
 
 // packExtents appends a record for part of an extent, or records for any number of
 // extents of one element.
-func packExtents(w *wire.RecordWriter, op *Op, seg *segment) {
-	rec := wire.Record{Verb: op.Verb, Op: op.Opcode, Datatype: op.Datatype, Incarnation: op.Incarnation}
-	size := uint64(wire.ElemSize(op.Datatype))
-	for op.extent < len(op.Extents) && op.sent < op.Count {
+func packExtents(w *wire.RecordWriter, f *flight, seg *segment) {
+	rec := wire.Record{Verb: f.Verb, Op: f.Opcode, Datatype: f.Datatype, Incarnation: f.Incarnation}
+	size := uint64(wire.ElemSize(f.Datatype))
+	for f.extent < len(f.Extents) && f.sent < f.Count {
 		// A copy, and no trust in the sum of the counts: the memory is the poster's, and
 		// a poster that changes it too early gets a wrong operation, but no crash.
-		x := op.Extents[op.extent]
-		if x.Count <= op.within {
-			op.extent, op.within = op.extent+1, 0
+		x := f.Extents[f.extent]
+		if x.Count <= f.within {
+			f.extent, f.within = f.extent+1, 0
 			continue
 		}
-		offset, count := x.Offset+uint64(op.within)*size, min(x.Count-op.within, op.Count-op.sent)
+		offset, count := x.Offset+uint64(f.within)*size, min(x.Count-f.within, f.Count-f.sent)
 		if count > 1 && seg.records > 0 {
 			return
 		}
-		if count == 1 && x.Key == rec.Key && seg.records > 0 && extend(w, op, offset) {
-			op.within++
+		if count == 1 && x.Key == rec.Key && seg.records > 0 && extendRun(w, f, offset) {
+			f.within++
 			seg.count++
 			seg.records++
 			continue
 		}
 		rec.Key = x.Key
-		n := packArray(w, op, seg, &rec, offset, count)
-		if op.within += n; n == 0 || count > 1 {
+		n := packArray(w, f, seg, &rec, offset, count)
+		if f.within += n; n == 0 || count > 1 {
 			return
 		}
 	}
 }
 
-// extend appends the op's next element to the run that is being written, if that
-// is simple: if its operand is the run's, of 8 bytes.
-func extend(w *wire.RecordWriter, op *Op, offset uint64) bool {
-	at := int(op.sent) * 8
-	if wire.ElemSize(op.Datatype) != 8 || len(op.Operand) < at+8 || len(op.Compare) > 0 || !w.Extend(offset, op.Operand[at:at+8]) {
+// extendRun appends the operation's next element to the run that is being written, if
+// that is simple: if its operand is the run's, of 8 bytes.
+func extendRun(w *wire.RecordWriter, f *flight, offset uint64) bool {
+	at := int(f.sent) * 8
+	operand, compare := f.operands()
+	if wire.ElemSize(f.Datatype) != 8 || len(operand) < at+8 || len(compare) > 0 || !w.Extend(offset, operand[at:at+8]) {
 		return false
 	}
-	op.sent++
+	f.sent++
 	return true
 }
 
 // packOther appends a record of another kind, or notes that a local verb needs none.
-func (r *remote) packOther(w *wire.RecordWriter, op *Op, seg *segment) {
-	rec := wire.Record{Verb: op.Verb}
-	switch op.Verb {
+func (r *remote) packOther(w *wire.RecordWriter, f *flight, seg *segment) {
+	rec := wire.Record{Verb: f.Verb}
+	switch f.Verb {
 	case VerbConnect: // the session is open, since a frame is being packed
-		op.sent = 1
+		f.sent = 1
 		return
 	case VerbWatch: // ends with the session
-		op.sent, op.pending = 1, 1
-		r.watches = append(r.watches, op)
+		f.sent, f.pending = 1, 1
+		r.watches = append(r.watches, f)
 		r.conn.ini.Watch(r.e.now, true)
 		return
 	case wire.VerbLookup:
-		rec.Name = op.Operand
+		rec.Name = f.Name()
 	case wire.VerbList:
-		rec.Ordinal = op.Count
+		rec.Ordinal = f.Count
 	}
 	if w.Append(&rec) {
-		op.sent, seg.count, seg.records = 1, 1, 1
+		f.sent, seg.count, seg.records = 1, 1, 1
 	}
 }

@@ -14,11 +14,13 @@ import (
 
 type outcomes struct{ all []Result }
 
-func (r *outcomes) Complete(_ *Op, res Result) { r.all = append(r.all, res) }
+func (r *outcomes) Complete(_ *Submission, c *Completion, later *Later) {
+	r.all = append(r.all, c.Result(later))
+}
 
 func (w *world) one(p *Peer, r Completer, verb wire.Verb, result []byte) {
 	op := w.ring.Claim()
-	op.Peer, op.Done, op.Key, op.Offset, op.Count = p, r, 1, 0, 1
+	op.Peer, op.Context, op.Key, op.Offset, op.Count = p.ID(), r, 1, 0, 1
 	op.Verb, op.Opcode, op.Datatype, op.Flags = verb, uint8(atomic.Sum), uint8(atomic.Uint64), 0
 	op.SetOperands([]byte{1, 0, 0, 0, 0, 0, 0, 0}, nil)
 	op.Result = result
@@ -30,7 +32,7 @@ func quietWorld(t *testing.T) *world {
 	w.cfg = Config{Session: session.Config{GiveUp: time.Second}}
 	w.start(0)
 	w.start(1)
-	w.eng[0].AddRing(w.ring)
+	w.eng[0].AddRing(w.ring, nil)
 	for i := range w.peers {
 		w.peers[i], _ = w.eng[0].NewPeer(wire.Link{Local: worldMACs[0], Remote: worldMACs[1]}, 0, 0)
 	}
@@ -107,12 +109,12 @@ func TestStrangersFillTable(t *testing.T) {
 			break
 		}
 	}
-	ring, _ := NewRing(8)
-	e.AddRing(ring)
+	ring, _ := NewRing(8, Contexts{})
+	e.AddRing(ring, nil)
 	p, _ := e.NewPeer(wire.Link{Local: worldMACs[1], Remote: worldMACs[0]}, 0, 0)
 	var r outcomes
 	op := ring.Claim()
-	op.Peer, op.Done, op.Verb, op.Flags = p, &r, VerbConnect, 0
+	op.Peer, op.Context, op.Verb, op.Flags = p.ID(), &r, VerbConnect, 0
 	op.Publish()
 	w.step()
 	w.step()

@@ -21,11 +21,11 @@ type remote struct {
 	// which a session will show whether it is the present one.
 	claimed identity
 
-	head, tail *Op   // operations to pack, in posting order
-	listed     bool  // on the engine's ready list
-	conn       *conn // the present session; nil before the first
-	limbo      *conn // the session before, of which something is unknown, if any
-	watches    []*Op // VerbWatch operations, which end with the session
+	head, tail *flight   // operations to pack, in posting order
+	listed     bool      // on the engine's ready list
+	conn       *conn     // the present session; nil before the first
+	limbo      *conn     // the session before, of which something is unknown, if any
+	watches    []*flight // VerbWatch operations, which end with the session
 
 	retries  int   // hellos for the sake of limbo alone, since one was accepted
 	retryAt  int64 // when the next one may leave
@@ -36,25 +36,46 @@ func newRemote(o *Origin, id identity, peers ...*Peer) *remote {
 	return &remote{e: o.e, origin: o, id: id, peers: peers}
 }
 
-// push appends an operation to the queue.
-func (r *remote) push(op *Op) {
-	if r.head == nil {
-		r.head = op
-	} else {
-		r.tail.next = op
-	}
-	r.tail = op
+// list puts the remote on the list of those with something to pack.
+func (r *remote) list() {
 	if !r.listed {
 		r.listed = true
 		r.e.ready = append(r.e.ready, r)
 	}
 }
 
+// unshift puts a list of operations back at the head of the queue.
+func (r *remote) unshift(first *flight) {
+	if first == nil {
+		return
+	}
+	last := first
+	for last.next != nil {
+		last = last.next
+	}
+	if r.head == nil {
+		r.tail = last
+	}
+	r.head, last.next = first, r.head
+	r.list()
+}
+
+// push appends an operation to the queue.
+func (r *remote) push(f *flight) {
+	if r.head == nil {
+		r.head = f
+	} else {
+		r.tail.next = f
+	}
+	r.tail = f
+	r.list()
+}
+
 // pop takes the first operation off the queue.
-func (r *remote) pop() *Op {
-	op := r.head
-	r.head, op.next = op.next, nil
-	return op
+func (r *remote) pop() *flight {
+	f := r.head
+	r.head, f.next = f.next, nil
+	return f
 }
 
 // connect makes a new session when there is none. False means that there is no
@@ -111,51 +132,27 @@ func (r *remote) retry() {
 	r.connect()
 }
 
-// pack fills frames with the operations that wait, as far as the window allows.
-func (r *remote) pack() {
-	if r.head == nil {
-		return
-	}
-	if r.refused() {
-		r.retry()
-	} else if !r.connect() {
-		return
-	}
-	for r.head != nil {
-		b := r.conn.ini.Stage()
-		if b == nil && r.e.reqs.Empty() && r.e.sacrifice() {
-			b = r.conn.ini.Stage()
-		}
-		if b == nil {
-			return
-		}
-		if !r.packFrame(b) {
-			r.conn.ini.Unstage(b)
-			return
-		}
-	}
-}
-
-// failWhere completes the operations that wait and that f picks.
-func (r *remote) failWhere(res Result, f func(op *Op) bool) {
-	op := r.head
+// failWhere completes the operations that wait and that pick picks.
+func (r *remote) failWhere(res Result, pick func(f *flight) bool) {
+	r.unstage()
+	f := r.head
 	r.head, r.tail = nil, nil
-	for op != nil {
-		next := op.next
-		op.next = nil
-		if !f(op) {
-			r.push(op)
+	for f != nil {
+		next := f.next
+		f.next = nil
+		if !pick(f) {
+			r.push(f)
 		} else {
-			op.fail(res)
-			if op.pending == 0 {
-				op.finish()
+			f.fail(res)
+			if f.pending == 0 {
+				f.finish()
 			}
 		}
-		op = next
+		f = next
 	}
 }
 
-func all(*Op) bool { return true }
+func all(*flight) bool { return true }
 
 // closedHere is the end of what waits for an address that has been closed.
 var closedHere = Result{Fate: NotExecuted, Reason: session.ClosedHere}
@@ -173,24 +170,24 @@ func (r *remote) failWatches(res Result) {
 	if res.Reason == session.PeerRestarted {
 		res.Fate = Restarted // for a watch, this is the news
 	}
-	for _, op := range watches {
-		op.pending = 0
-		op.fail(res)
-		op.finish()
+	for _, f := range watches {
+		f.pending = 0
+		f.fail(res)
+		f.finish()
 	}
 }
 
-// unwatch completes the watches that f picks, though the session goes on.
-func (r *remote) unwatch(res Result, f func(op *Op) bool) {
+// unwatch completes the watches that pick picks, though the session goes on.
+func (r *remote) unwatch(res Result, pick func(f *flight) bool) {
 	for i := len(r.watches) - 1; i >= 0; i-- {
-		op := r.watches[i]
-		if !f(op) {
+		f := r.watches[i]
+		if !pick(f) {
 			continue
 		}
 		r.watches = slices.Delete(r.watches, i, i+1)
-		op.pending = 0
-		op.fail(res)
-		op.finish()
+		f.pending = 0
+		f.fail(res)
+		f.finish()
 	}
 	if len(r.watches) == 0 && r.conn != nil {
 		r.conn.ini.Watch(r.e.now, false)
@@ -200,7 +197,7 @@ func (r *remote) unwatch(res Result, f func(op *Op) bool) {
 // leave takes away an address that has been closed, and what waits for it. With the
 // last one the sessions end.
 func (r *remote) leave(p *Peer) {
-	ofPeer := func(op *Op) bool { return op.Peer == p }
+	ofPeer := func(f *flight) bool { return f.peer == p }
 	r.peers = slices.DeleteFunc(r.peers, func(x *Peer) bool { return x == p })
 	if len(r.peers) == 0 {
 		r.end(session.ClosedHere)

@@ -7,53 +7,79 @@ import (
 	"sync/atomic"
 )
 
+// Sink takes the completions of a ring's operations, on the engine's thread. It must not
+// block, and must not keep s or c, which are reused afterwards.
+type Sink interface {
+	// Complete is called once for each operation. later is where an Unknown outcome may
+	// become known, or nil.
+	Complete(s *Submission, c *Completion, later *Later)
+	// Flush is called after one or more of those, before the engine does anything else for
+	// long.
+	Flush()
+}
+
 // Ring is a submission queue: many goroutines post, one engine takes. It is a
 // bounded queue after Vyukov: each cell's seq says whose turn it is.
 //
-//	seq == ticket            holds a free entry for the poster that drew ticket
-//	seq == ticket+1          holds a published one, until the engine takes it
-//	seq == ticket+len(cells) holds a free one again, for the next lap
+//	seq == ticket            free for the poster that drew ticket
+//	seq == ticket+1          published, until the engine takes it
+//	seq == ticket+len(cells) free again, for the next lap
 //
-// An entry stays outside the cells from being taken until its operation completes,
-// so the number of entries bounds the operations outstanding. Then it goes into the
-// cell that has been empty for longest, whichever entry was there before: operations
-// may complete in any order, and one that lasts holds up its own entry only.
+// The engine copies an entry when it takes it, into a flight, and the cell is free. As
+// many operations as the ring has cells can be in flight; what is published beyond waits
+// in the cells.
+//
+// A goroutine that keeps the engine from being stepped meanwhile need not go through the
+// cells: it fills the flight itself, between [Engine.Begin] and [Engine.Submit]. That is
+// the ordinary path. Either way the engine takes the operation by [Engine.take].
 type Ring struct {
-	ops   []Op
 	cells []cell
 	mask  uint64
 	tail  atomic.Uint64 // next ticket; written by posters
 	_     [64]byte      // tail and what follows on cache lines of their own
-	head  uint64        // next ticket to take; written by the engine only
-	freed uint64        // next ticket whose cell gets an entry back, at most head; likewise
+
+	// The rest belongs to the engine's thread.
+	head     uint64 // next ticket to take
+	flights  []flight
+	free     []*flight // those not in use; the one used last is used next
+	origin   *Origin   // set by AddRing: whose peers the entries name
+	sink     Sink
+	told     Completion // scratch
+	detached bool       // by RemoveRing
+	unsaid   bool       // the sink is to be flushed
 }
 
-// cell holds an entry that is free or published.
+// cell holds a submission that is free or published.
 type cell struct {
+	Submission
 	seq atomic.Uint64
-	op  *Op // written by the engine, before seq says that the entry is free
 }
 
-// maxRing is the most entries of a ring; each takes some 300 bytes.
+// maxRing is the most entries of a ring; each takes some 600 bytes.
 const maxRing = 1 << 20
 
-// NewRing returns a ring of size entries, a power of two.
-func NewRing(size int) (*Ring, error) {
+// NewRing returns a ring of size entries, a power of two, whose completions go to sink.
+func NewRing(size int, sink Sink) (*Ring, error) {
 	if size < 2 || size > maxRing || size&(size-1) != 0 {
 		return nil, fmt.Errorf("submission queue of %d entries: want a power of two, 2..%d", size, maxRing)
 	}
-	r := &Ring{ops: make([]Op, size), cells: make([]cell, size), mask: uint64(size - 1)}
-	for i := range r.ops {
-		r.ops[i].ring = r
-		r.cells[i].op = &r.ops[i]
+	r := &Ring{cells: make([]cell, size), mask: uint64(size - 1), flights: make([]flight, size), sink: sink}
+	for i := range r.cells {
+		r.cells[i].cell = &r.cells[i]
 		r.cells[i].seq.Store(uint64(i))
+	}
+	r.free = make([]*flight, size)
+	for i := range r.flights {
+		f := &r.flights[size-1-i]
+		f.ring, f.flight = r, f
+		r.free[i] = f
 	}
 	return r, nil
 }
 
-// Claim returns a free entry to fill, or nil when as many operations are
-// outstanding as the ring has entries. Publish must follow.
-func (r *Ring) Claim() *Op {
+// Claim returns a free entry to fill, or nil when there is none. Publish or Abandon must
+// follow. Any goroutine may call it.
+func (r *Ring) Claim() *Submission {
 	for {
 		t := r.tail.Load()
 		c := &r.cells[t&r.mask]
@@ -61,50 +87,92 @@ func (r *Ring) Claim() *Op {
 		case d < 0:
 			return nil
 		case d == 0 && r.tail.CompareAndSwap(t, t+1):
-			op := c.op
-			op.ticket = t
-			op.reset()
-			return op
+			c.clear()
+			return &c.Submission
 		}
 	}
 }
 
-// Publish hands the entry to the engine.
-func (op *Op) Publish() { op.ring.cells[op.ticket&op.ring.mask].seq.Store(op.ticket + 1) }
+// Publish hands a claimed entry to the engine.
+func (s *Submission) Publish() { s.cell.seq.Store(s.cell.seq.Load() + 1) } // nobody else writes seq now
 
-// next takes the oldest published entry, or returns nil.
-func (r *Ring) next() *Op {
-	if !r.pending() {
-		return nil
-	}
-	op := r.cells[r.head&r.mask].op
-	r.head++
-	return op
+// Abandon gives back an entry that was claimed but cannot be filled: the engine
+// passes over it.
+func (s *Submission) Abandon() {
+	s.Verb = 0
+	s.Publish()
 }
 
 // pending reports whether an entry is published.
 func (r *Ring) pending() bool { return r.cells[r.head&r.mask].seq.Load() == r.head+1 }
 
-// release makes a completed entry free for the next lap.
-func (r *Ring) release(op *Op) {
-	// Drop what the garbage collector would otherwise keep for the caller.
-	op.Operand, op.Compare, op.Result, op.Context, op.Extents = nil, nil, nil, nil, nil
-	if cap(op.own) > keptExtents {
-		op.own = nil
+// collectable reports whether an entry is published that can be taken.
+func (r *Ring) collectable() bool { return r.pending() && len(r.free) > 0 }
+
+// next copies the oldest published entry to a flight and frees its cell. It returns nil
+// for one that was abandoned.
+func (r *Ring) next() *flight {
+	c := &r.cells[r.head&r.mask]
+	var f *flight
+	if c.Verb != 0 {
+		f = r.begin()
+		f.move(&c.Submission)
 	}
-	c := &r.cells[r.freed&r.mask]
-	c.op = op
-	c.seq.Store(r.freed + uint64(len(r.cells)))
-	r.freed++
+	r.head++
+	c.seq.Store(r.head - 1 + uint64(len(r.cells)))
+	return f
 }
 
-// Empty reports whether every entry is free: nothing published, nothing in
-// flight. Engine's thread only.
-func (r *Ring) Empty() bool { return r.freed == r.tail.Load() }
-
-// Abandon gives back an entry that was claimed but cannot be filled: the engine
-// passes over it.
-func (op *Op) Abandon() {
-	op.Peer, op.Done = nil, nil
-	op.Publish()
+// begin takes a free flight. There is one.
+func (r *Ring) begin() *flight {
+	f := r.free[len(r.free)-1]
+	r.free = r.free[:len(r.free)-1]
+	f.flightState = flightState{}
+	return f
 }
+
+// complete tells the sink how an operation ended, and frees its flight.
+func (r *Ring) complete(f *flight, res Result) {
+	c := &r.told
+	c.Cookie, c.Source, c.Length = f.Cookie, f.Peer, uint64(f.bytes())
+	c.Fate, c.Status, c.Reason, c.Flags = res.Fate, res.Status, res.Reason, f.completed()
+	if f.Result == nil {
+		c.Inline = f.inline
+	}
+	r.sink.Complete(&f.Submission, c, res.Later)
+	f.drop()
+	r.free = append(r.free, f)
+	if !r.unsaid {
+		r.unsaid = true
+		e := r.origin.e
+		e.unsaid = append(e.unsaid, r)
+	}
+}
+
+// say flushes the sinks that have been told something.
+func (e *Engine) say() {
+	for i, r := range e.unsaid {
+		r.unsaid, e.unsaid[i] = false, nil
+		r.sink.Flush()
+	}
+	e.unsaid = e.unsaid[:0]
+}
+
+// Empty reports whether nothing is published and nothing in flight. Engine's thread only.
+func (r *Ring) Empty() bool { return r.head == r.tail.Load() && len(r.free) == len(r.flights) }
+
+// Completer is a context that takes the completion of its operation; see [Sink].
+type Completer interface {
+	Complete(s *Submission, c *Completion, later *Later)
+}
+
+// Contexts is the sink of a ring whose operations have Completers as contexts.
+type Contexts struct{}
+
+// Complete implements Sink.
+func (Contexts) Complete(s *Submission, c *Completion, later *Later) {
+	s.Context.(Completer).Complete(s, c, later)
+}
+
+// Flush implements Sink.
+func (Contexts) Flush() {}

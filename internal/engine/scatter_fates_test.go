@@ -74,12 +74,12 @@ func TestScatterFates(t *testing.T) {
 				verb = wire.VerbFetch
 			}
 			o.result = result
-			var op *engine.Op
+			var op *engine.Submission
 			for op = bn.a.ring.Claim(); op == nil; op = bn.a.ring.Claim() {
 				bn.step()
 			}
-			op.Peer, op.Done, op.Key, op.Offset, op.Count = p, o, 1, uint64(o.from*8), uint32(n)
-			op.Verb, op.Opcode, op.Datatype, op.Flags, op.Extents = verb, uint8(atomic.Sum), uint8(atomic.Uint64), 0, nil
+			op.Peer, op.Context, op.Key, op.Offset, op.Count = p.ID(), o, 1, uint64(o.from*8), uint32(n)
+			op.Verb, op.Opcode, op.Datatype, op.Flags = verb, uint8(atomic.Sum), uint8(atomic.Uint64), 0
 			if rng.IntN(10) == 0 {
 				op.Flags = engine.FlagFence
 			}
@@ -97,7 +97,7 @@ func TestScatterFates(t *testing.T) {
 					o.xs = append(o.xs, x)
 					at += c
 				}
-				op.Extents = o.xs
+				op.SetExtents(o.xs)
 			}
 			op.SetOperands(operand, nil)
 			op.Result = result

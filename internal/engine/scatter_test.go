@@ -19,11 +19,12 @@ import (
 // scatter posts an operation on extents.
 func (bn *bench) scatter(p *engine.Peer, r engine.Completer, verb wire.Verb, o atomic.Op, dt atomic.Datatype, xs []mr.Extent, operand, compare, result []byte) {
 	op := bn.a.ring.Claim()
-	op.Peer, op.Done, op.Key, op.Offset, op.Count, op.Extents = p, r, 0, 0, 0, xs
+	op.Peer, op.Context, op.Key, op.Offset, op.Count = p.ID(), r, 0, 0, 0
 	for _, x := range xs {
 		op.Count += x.Count
 	}
 	op.Verb, op.Opcode, op.Datatype, op.Flags = verb, uint8(o), uint8(dt), 0
+	op.SetExtents(xs)
 	op.SetOperands(operand, compare)
 	op.Result = result
 	op.Publish()

@@ -17,6 +17,7 @@ type sleeper struct {
 func (e *Engine) Sleep(limit time.Duration) {
 	e.tell()
 	e.timers()
+	e.say()
 	d := limit
 	if e.nextDue != 0 {
 		d = min(d, time.Duration(e.nextDue-e.now))
@@ -43,7 +44,7 @@ func (e *Engine) waiting() bool {
 		return true
 	}
 	for _, r := range e.rings {
-		if r.pending() {
+		if r.collectable() {
 			return true
 		}
 	}

@@ -60,10 +60,10 @@ func newFlow(t testing.TB, w *world, from, to int, verb wire.Verb, words, most, 
 	f := &flow{w: w, n: n, verb: verb, operand: repeat(1, words), result: make([]byte, 8*words), most: most, left: total}
 	f.key = w.nodes[to].regions[arrayRegion].key()
 	var err error
-	if f.ring, err = engine.NewRing(256); err != nil {
+	if f.ring, err = engine.NewRing(256, engine.Contexts{}); err != nil {
 		t.Fatal(err)
 	}
-	n.eng.AddRing(f.ring)
+	n.eng.AddRing(f.ring, nil)
 	if f.peer, err = n.eng.NewPeer(n.linkTo(w.nodes[to]), 0, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func (f *flow) fill() {
 		if op == nil {
 			break
 		}
-		op.Peer, op.Done, op.Key, op.Offset, op.Count = f.peer, f, f.key, 0, uint32(len(f.operand)/8)
+		op.Peer, op.Context, op.Key, op.Offset, op.Count = f.peer.ID(), f, f.key, 0, uint32(len(f.operand)/8)
 		op.Verb, op.Opcode, op.Datatype, op.Flags = f.verb, uint8(atomic.Sum), uint8(atomic.Uint64), 0
 		op.SetOperands(f.operand, nil)
 		if f.verb == wire.VerbFetch {
@@ -90,7 +90,8 @@ func (f *flow) fill() {
 }
 
 // Complete implements engine.Completer.
-func (f *flow) Complete(_ *engine.Op, r engine.Result) {
+func (f *flow) Complete(_ *engine.Submission, c *engine.Completion, later *engine.Later) {
+	r := c.Result(later)
 	f.outstanding--
 	f.fates[r.Fate]++
 	f.doneAt = append(f.doneAt, f.w.now)

@@ -38,9 +38,8 @@ type op struct {
 	buf       []byte // where the engine puts results; scribbled over when they have been taken
 	got       []value
 	completed int64
-	late      bool       // the outcome became known after the completion, or that the target restarted
-	entry     *engine.Op // while it is under way
-	cancelled bool       // its caller has stopped waiting
+	late      bool // the outcome became known after the completion, or that the target restarted
+	cancelled bool // its caller has stopped waiting
 }
 
 func (o *op) String() string {
@@ -62,8 +61,8 @@ func (o *op) mayHaveRun() bool {
 }
 
 // fill writes the operation into an entry of the submission ring.
-func (o *op) fill(e *engine.Op) {
-	e.Peer, e.Done = o.peer.eng, o
+func (o *op) fill(e *engine.Submission) {
+	e.Peer, e.Context = o.peer.eng.ID(), o
 	e.Key = o.peer.target.regions[o.region].key()
 	e.Offset, e.Count = uint64(strideOf(o.region)*o.first), uint32(o.count)
 	e.Verb, e.Opcode, e.Datatype, e.Flags = o.verb, o.code, uint8(o.datatype), 0
@@ -90,7 +89,7 @@ func (o *op) fill(e *engine.Op) {
 		o.buf = make([]byte, o.datatype.Size()*o.count)
 		scribble(o.buf)
 	}
-	e.Result, o.entry = o.buf, e
+	e.Result = o.buf
 }
 
 func repeat(v uint64, n int) []byte {
@@ -108,14 +107,15 @@ func scribble(b []byte) {
 }
 
 // Complete implements engine.Completer.
-func (o *op) Complete(_ *engine.Op, r engine.Result) {
+func (o *op) Complete(_ *engine.Submission, c *engine.Completion, later *engine.Later) {
+	r := c.Result(later)
 	w := o.peer.c.n.w
 	w.trace.event("done  %v: fate %d status %v reason %v", o, r.Fate, r.Status, r.Reason)
 	if o.done {
 		w.fail("%v completed twice", o)
 		return
 	}
-	o.done, o.ret, o.completed, o.result, o.entry = true, w.now, w.now, r, nil
+	o.done, o.ret, o.completed, o.result = true, w.now, w.now, r
 	o.peer.c.outstanding--
 	w.pending--
 	w.count(fateCounters[r.Fate])

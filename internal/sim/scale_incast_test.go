@@ -52,10 +52,10 @@ func newSender(t testing.TB, w *world, from int, l load) *sender {
 	n := w.nodes[from]
 	s := &sender{w: w, n: n, load: l, key: w.nodes[0].regions[arrayRegion].key(), operand: repeat(1, l.words), result: make([]byte, 8*l.words)}
 	var err error
-	if s.ring, err = engine.NewRing(max(l.most, 2)); err != nil {
+	if s.ring, err = engine.NewRing(max(l.most, 2), engine.Contexts{}); err != nil {
 		t.Fatal(err)
 	}
-	n.eng.AddRing(s.ring)
+	n.eng.AddRing(s.ring, nil)
 	if s.peer, err = n.eng.NewPeer(n.linkTo(w.nodes[0]), 0, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func (s *sender) fill() {
 		if op == nil {
 			break
 		}
-		op.Peer, op.Done, op.Key, op.Offset, op.Count = s.peer, s, s.key, 0, uint32(s.load.words)
+		op.Peer, op.Context, op.Key, op.Offset, op.Count = s.peer.ID(), s, s.key, 0, uint32(s.load.words)
 		op.Verb, op.Opcode, op.Datatype, op.Flags = s.load.verb, uint8(atomic.Sum), uint8(atomic.Uint64), 0
 		op.SetOperands(s.operand, nil)
 		if s.load.verb == wire.VerbFetch {
@@ -84,7 +84,8 @@ func (s *sender) fill() {
 
 // Complete implements engine.Completer. Not within the completion, as an entry is
 // free only after it, but at the same time the next operation is posted.
-func (s *sender) Complete(_ *engine.Op, r engine.Result) {
+func (s *sender) Complete(_ *engine.Submission, c *engine.Completion, later *engine.Later) {
+	r := c.Result(later)
 	s.outstanding--
 	switch {
 	case r.Fate == engine.Success:

@@ -28,7 +28,8 @@ func heap() int {
 type opener struct{ opened, refused int }
 
 // Complete implements engine.Completer.
-func (o *opener) Complete(_ *engine.Op, r engine.Result) {
+func (o *opener) Complete(_ *engine.Submission, c *engine.Completion, later *engine.Later) {
+	r := c.Result(later)
 	if r.Fate == engine.Success {
 		o.opened++
 	} else {
@@ -39,22 +40,22 @@ func (o *opener) Complete(_ *engine.Op, r engine.Result) {
 // connect opens n sessions from one node to another, and waits for all outcomes.
 func (o *opener) connect(t testing.TB, w *world, from, to *node, n int) {
 	t.Helper()
-	size := 2
-	for size < n {
-		size *= 2
-	}
-	ring, err := engine.NewRing(size)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from.eng.AddRing(ring)
-	for range n {
-		op := ring.Claim()
-		if op.Peer, err = from.eng.NewOrigin().NewPeer(from.linkTo(to), 0, 0); err != nil {
+	rings := make([]*engine.Ring, n)
+	for i := range rings {
+		ring, err := engine.NewRing(2, engine.Contexts{})
+		if err != nil {
 			t.Fatal(err)
 		}
-		op.Done, op.Verb = o, engine.VerbConnect
-		op.Publish()
+		origin := from.eng.NewOrigin()
+		from.eng.AddRing(ring, origin)
+		p, err := origin.NewPeer(from.linkTo(to), 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := ring.Claim()
+		s.Peer, s.Context, s.Verb = p.ID(), o, engine.VerbConnect
+		s.Publish()
+		rings[i] = ring
 	}
 	from.wake(w.now)
 	limit, want := w.now+5*second, o.opened+o.refused+n
@@ -62,7 +63,9 @@ func (o *opener) connect(t testing.TB, w *world, from, to *node, n int) {
 	if o.opened+o.refused != want {
 		t.Fatalf("%d sessions opened, %d refused, of %d", o.opened, o.refused, n)
 	}
-	from.eng.RemoveRing(ring)
+	for _, ring := range rings {
+		from.eng.RemoveRing(ring)
+	}
 }
 
 // defaults reads the limits that an engine takes when none are given.

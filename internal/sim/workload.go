@@ -80,12 +80,12 @@ func newClient(n *node, id int) *client {
 func (c *client) boot() {
 	w := c.n.w
 	var err error
-	if c.ring, err = engine.NewRing(ringSize); err != nil {
+	if c.ring, err = engine.NewRing(ringSize, engine.Contexts{}); err != nil {
 		panic(err)
 	}
 	eng := c.eng()
-	eng.AddRing(c.ring)
 	origin := eng.NewOrigin()
+	eng.AddRing(c.ring, origin)
 	c.peers = nil
 	for _, d := range c.wants {
 		pr := &pair{c: c, id: len(w.pairs), target: d.target, endpoint: d.endpoint, life: c.n.life, since: w.now}
@@ -111,7 +111,7 @@ func (p *peer) connect() {
 	if e == nil {
 		return // it is never used
 	}
-	e.Peer, e.Done, e.Verb, e.Flags = p.eng, nobody{}, engine.VerbConnect, 0
+	e.Peer, e.Context, e.Verb, e.Flags = p.eng.ID(), nobody{}, engine.VerbConnect, 0
 	p.c.n.earn(64)
 	p.target.earn(64)
 	e.Publish()
@@ -120,7 +120,7 @@ func (p *peer) connect() {
 // nobody waits for an operation.
 type nobody struct{}
 
-func (nobody) Complete(*engine.Op, engine.Result) {}
+func (nobody) Complete(*engine.Submission, *engine.Completion, *engine.Later) {}
 
 // name returns the name to use instead of p as long as there may be no order between
 // p and the first one: until the same life has answered both.
@@ -167,10 +167,21 @@ func (c *client) burst() {
 	c.n.wake(w.now)
 }
 
+// submission returns one to fill: half of the time as a goroutine gets it that keeps the
+// engine from being stepped, half of the time from the ring.
+func (c *client) submission() *engine.Submission {
+	if c.n.w.dice.chance(0.5) {
+		if s := c.eng().Begin(c.ring); s != nil {
+			return s
+		}
+	}
+	return c.ring.Claim()
+}
+
 // post hands an operation to the engine. False means that the ring is full.
 func (c *client) post(o *op) bool {
 	w := c.n.w
-	e := c.ring.Claim()
+	e := c.submission()
 	if e == nil {
 		return false
 	}
@@ -184,7 +195,11 @@ func (c *client) post(o *op) bool {
 	w.trace.event("post  %v", o)
 	c.n.earn(float64(64 + o.count))
 	o.peer.target.earn(float64(64 + o.count))
-	e.Publish()
+	if e.Direct() {
+		c.eng().Submit(e)
+	} else {
+		e.Publish()
+	}
 	if w.dice.chance(w.plan.cancels) {
 		o.cancelLater()
 	}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Entry is a submission entry: one operation, of fixed size and layout, without a Go
+// pointer, so that it can lie in memory that is shared with another process or with C.
+//
+//	offset size
+//	     0    8  Cookie
+//	     8    8  Key
+//	    16    8  Offset
+//	    24    8  Data
+//	    32    4  Count
+//	    36    4  Incarnation
+//	    40    4  Peer
+//	    44    1  Verb
+//	    45    1  Opcode
+//	    46    1  Datatype
+//	    47    1  Flags
+//	    48   80  Inline
+//
+// An operation on one word of up to 16 bytes lies in the first cache line whole.
+type Entry struct {
+	Cookie uint64 // returned with the completion; the engine makes nothing of it
+	Key    uint64 // of the region
+	Offset uint64 // bytes, or a virtual address
+	Data   uint64 // for data that travels along; no verb takes any yet, so it must be 0
+	// Count is the number of elements of an atomic; the length of the name of a VerbLookup;
+	// the ordinal of a VerbList.
+	Count       uint32
+	Incarnation uint32 // of the region meant, and of all extents; 0 for whichever has the key
+	Peer        PeerID
+	Verb        wire.Verb
+	Opcode      uint8
+	Datatype    uint8
+	Flags       uint8
+	// Inline holds the operand and, behind it, the compare operand, Count elements each,
+	// unless FlagOutside says that they lie elsewhere; or the name of a VerbLookup.
+	Inline [InlineLen]byte
+}
+
+// InlineLen is how many bytes of operands an entry has room for.
+const InlineLen = 80
+
+// Flags of an entry. An operation without any is a simple one, if it is on one element.
+const (
+	// FlagFence defers the operation, and all after it, until every earlier one to
+	// the same peer has completed (FI_FENCE).
+	FlagFence uint8 = 1 << iota
+	// FlagOutside says that the operands are not in the entry.
+	FlagOutside
+	// FlagExtents says that the operation is on extents, which are not in the entry either;
+	// Key and Offset mean nothing then.
+	FlagExtents
+
+	knownFlags = FlagFence | FlagOutside | FlagExtents
+)
+
+// VerbConnect is a local verb: it completes when the session to the peer is
+// open and puts nothing on the wire.
+const VerbConnect = wire.VerbLocal
+
+// VerbWatch is a local verb: it completes, with a failure that tells why, when the
+// session to the peer ends. Meanwhile the session is kept alive by probes.
+const VerbWatch = wire.VerbLocal + 1
+
+// Completion is a completion entry: how one operation ended. Like Entry it is of fixed
+// size and layout, without a Go pointer.
+//
+//	offset size
+//	     0    8  Cookie
+//	     8    8  Data
+//	    16    8  Length
+//	    24    4  Source
+//	    28    1  Fate
+//	    29    1  Status
+//	    30    1  Reason
+//	    31    1  Flags
+//	    32   32  Inline
+type Completion struct {
+	Cookie uint64
+	Data   uint64 // that came along; always 0 yet
+	Length uint64 // bytes of the result, or of the operand of a base atomic
+	Source PeerID // the peer that the operation was for
+	Fate   Fate
+	Status wire.Status    // why the target refused the operation, when it did
+	Reason session.Reason // why the session ended, when it did
+	Flags  uint8          // one of CompletedRead, CompletedWrite, or none
+	// Inline holds a result of up to InlineResult bytes, if the operation has no buffer
+	// for it.
+	Inline [InlineResult]byte
+}
+
+// Flags of a completion.
+const (
+	CompletedRead  uint8 = 1 << iota // of an atomic that returns values
+	CompletedWrite                   // of an atomic that does not
+)
+
+// InlineResult is how many bytes of a result a completion has room for.
+const InlineResult = 32
+
+// Fate is the truth about one operation.
+type Fate uint8
+
+// The four fates, and nothing else.
+const (
+	Success     Fate = iota // ran exactly once; results are in place
+	NotExecuted             // never ran and never will
+	Unknown                 // ran at most once; of an array, some elements may have
+	Restarted               // as Unknown, and the target's memory may be new
+)
+
+// Result says how an operation ended.
+type Result struct {
+	Fate   Fate
+	Status wire.Status    // why the target refused it, when it did
+	Reason session.Reason // why the session ended, when it did
+	Later  *Later         // where an Unknown outcome may become known, when it may
+}
+
+// Result returns how the operation ended; later is where an Unknown outcome may become
+// known, or nil.
+func (c *Completion) Result(later *Later) Result {
+	return Result{Fate: c.Fate, Status: c.Status, Reason: c.Reason, Later: later}
+}
+
+// head is what operations of one run have in common, but for key and incarnation.
+func (x *Entry) head() uint32 {
+	return uint32(x.Verb) | uint32(x.Opcode)<<8 | uint32(x.Datatype)<<16 | uint32(x.Flags)<<24
+}
+
+// simple reports whether the entry is an atomic on one element with its operands in
+// place and nothing to wait for: it takes the ordinary path.
+func (x *Entry) simple() bool { return x.Flags == 0 && x.Count == 1 && x.Data == 0 && x.Verb.Atomic() }
+
+// elements returns how many units packing has to place.
+func (x *Entry) elements() uint32 { return x.Verb.Elements(x.Count) }
+
+// resultLen returns the bytes that the operation returns.
+func (x *Entry) resultLen() int { return x.Verb.ResultLen(x.Datatype, x.Count) }
+
+// bytes returns the length that the completion tells.
+func (x *Entry) bytes() int {
+	if x.Verb == wire.VerbAtomic {
+		return int(x.Count) * wire.ElemSize(x.Datatype)
+	}
+	return x.resultLen()
+}
+
+// completed returns the flags of the completion.
+func (x *Entry) completed() uint8 {
+	switch {
+	case x.Verb == wire.VerbAtomic:
+		return CompletedWrite
+	case x.Verb.Atomic():
+		return CompletedRead
+	}
+	return 0
+}
+
+// malformed reports whether the engine can make nothing of the entry.
+func (x *Entry) malformed() bool {
+	return x.Flags&^knownFlags != 0 || x.Data != 0 || x.Flags&FlagOutside == 0 && x.inlineLen() > InlineLen
+}
+
+// inlineLen returns how many bytes of Inline the operation uses.
+func (x *Entry) inlineLen() uint64 {
+	if x.Verb == wire.VerbLookup {
+		return uint64(x.Count)
+	}
+	operand, compare := x.operandLens()
+	return operand + compare
+}
+
+// operandLens returns the bytes of operand and compare operand that an atomic has.
+func (x *Entry) operandLens() (operand, compare uint64) {
+	if !x.Verb.Atomic() {
+		return 0, 0
+	}
+	n := uint64(x.Count) * uint64(wire.ElemSize(x.Datatype))
+	if x.Opcode != wire.OpRead {
+		operand = n
+	}
+	if x.Verb == wire.VerbCompare {
+		compare = n
+	}
+	return operand, compare
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+// flight is an operation that the engine has taken, until it completes: its own copy of
+// the submission, and what is known of it. It lies in the array of its ring, and belongs
+// to the engine's thread.
+type flight struct {
+	Submission
+	peer  *Peer
+	ring  *Ring   // nil for a stand-in
+	next  *flight // in the remote's queue
+	later *Later  // of a stand-in: where the outcome is told
+	flightState
+	inline [InlineResult]byte // the result, if there is no other place for it
+}
+
+// flightState is what has happened to the operation.
+type flightState struct {
+	sent    uint32 // elements packed
+	extent  int    // the first of Extents with elements to pack
+	within  uint32 // elements of it that are packed
+	pending uint32 // segments in flight
+	ran     bool   // some part ran, or may have
+	failed  bool
+	bad     Result // the first failure, when failed
+}
+
+// fail notes that a part of the operation failed. The first failure is the one
+// reported, unless a later one is less certain.
+func (f *flight) fail(r Result) {
+	if r.Fate == Unknown || r.Fate == Restarted {
+		f.ran = true
+	}
+	if !f.failed || r.Fate > f.bad.Fate {
+		f.bad = r
+	}
+	f.failed = true
+}
+
+// whole reports whether nothing of the operation is to be sent any more.
+func (f *flight) whole() bool { return f.failed || f.sent >= f.elements() }
+
+// result returns where the result goes.
+func (f *flight) result() []byte {
+	if f.Result != nil {
+		return f.Result
+	}
+	return f.inline[:min(f.resultLen(), InlineResult)]
+}
+
+// finish delivers the completion and recycles the flight.
+func (f *flight) finish() {
+	r := f.bad // zero, unless it failed
+	if f.failed && r.Fate == NotExecuted && f.ran {
+		r.Fate = Unknown // a part of the array did run
+	}
+	if f.later != nil {
+		f.later.settle(f, r)
+		return
+	}
+	f.ring.complete(f, r)
+}

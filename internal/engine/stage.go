@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// stage is the request frame that a session is filling. Simple operations go into it as
+// soon as they are posted: that is the ordinary path. All others, and those that find
+// the window shut or others waiting, take their turn in the remote's queue.
+//
+// While few frames are in flight, the next round sends the frame, full or not. Otherwise
+// it stays until it is full or one of those is answered: what is posted meanwhile joins
+// it. A frame that stays holds simple operations only, so that they can go back to the
+// queue as if they had never left it; whoever looks at the queue has them put back first.
+type stage struct {
+	buf    []byte // nil: there is no frame
+	w      wire.RecordWriter
+	segs   []segment
+	last   kind // of the last record
+	each   int  // bytes of value that each record has, a multiple of 4; -1 if they differ
+	simple bool // it holds nothing but simple operations
+}
+
+// kind is what operations have in common that can share a run.
+type kind struct {
+	key         uint64
+	incarnation uint32
+	head        uint32 // verb, operation, datatype, flags; 0: nothing can join
+}
+
+func (x *Entry) kind() kind { return kind{x.Key, x.Incarnation, x.head()} }
+
+// busy is how many frames in flight make a partial frame wait for company.
+const busy = 4
+
+// take is where every operation goes that the engine gets, whoever hands it over.
+func (e *Engine) take(f *flight) {
+	f.peer = f.ring.origin.roster.find(f.Peer)
+	switch {
+	case f.peer == nil:
+		f.fail(closedHere)
+		f.finish()
+		return
+	case !f.simple() && f.malformed():
+		f.fail(Result{Fate: NotExecuted, Status: wire.StatusBadCount})
+		f.finish()
+		return
+	}
+	r := f.peer.r
+	if r.head == nil && f.simple() && r.conn != nil && r.conn.join(f) {
+		r.list()
+		return
+	}
+	r.push(f)
+}
+
+// join puts a simple operation into the frame. It returns false, and has done nothing,
+// when that is not possible now.
+func (c *conn) join(f *flight) bool {
+	s := &c.stage
+	if s.buf != nil && s.extend(f) {
+		return true
+	}
+	if s.buf == nil && !c.begin() {
+		return false
+	}
+	if c.add(f) {
+		return true
+	}
+	if s.w.Ops() > 0 { // it is full
+		if c.commit(); c.begin() && c.add(f) {
+			return true
+		}
+	}
+	c.unstage()
+	return false
+}
+
+// extend adds a simple operation to the run at the end of the frame.
+func (s *stage) extend(f *flight) bool {
+	if f.kind() != s.last || !s.w.Extend(f.Offset, f.Inline[:8]) {
+		return false
+	}
+	f.sent, f.pending = 1, 1
+	s.segs = append(s.segs, segment{f: f, count: 1, records: 1})
+	return true
+}
+
+// add appends a record of its own for a simple operation.
+func (c *conn) add(f *flight) bool {
+	s, rec := &c.stage, &c.r.e.record
+	operand, compare := f.operands()
+	*rec = wire.Record{Verb: f.Verb, Op: f.Opcode, Datatype: f.Datatype, Key: f.Key, Incarnation: f.Incarnation,
+		Offset: f.Offset, Count: 1, Operand: operand, Compare: compare}
+	if !s.w.Append(rec) {
+		return false
+	}
+	f.sent, f.pending = 1, 1
+	s.segs = append(s.segs, segment{f: f, count: 1, records: 1})
+	s.alike(f.resultLen())
+	s.last = f.kind()
+	return true
+}
+
+// alike keeps account of whether all records have values of one length.
+func (s *stage) alike(n int) {
+	switch {
+	case n&3 != 0 || s.each != n && len(s.segs) > 1:
+		s.each = -1
+	case len(s.segs) == 1:
+		s.each = n
+	}
+}
+
+// begin begins a frame, if the session is open and its window too.
+func (c *conn) begin() bool {
+	e, s := c.r.e, &c.stage
+	if c.ini.InFlight() == 0 {
+		e.look() // it may have been idle for long
+	}
+	if !c.usable() {
+		return false
+	}
+	s.buf = c.ini.Stage()
+	if s.buf == nil {
+		return false
+	}
+	s.w.Reset(s.buf, len(s.buf))
+	s.segs, s.each, s.simple, s.last = e.takeSegments(), -1, true, kind{}
+	return true
+}
+
+// usable reports whether the session can carry operations now.
+func (c *conn) usable() bool { return !c.over() && !c.ini.Expired(c.r.e.now) && !c.r.refused() }
+
+// commit gives the frame to the session, to be sent in this round or the next.
+func (c *conn) commit() {
+	e, s := c.r.e, &c.stage
+	e.look()
+	psn := c.ini.Commit(e.now, s.buf, s.w.Len(), uint8(s.w.Ops()))
+	each := s.each
+	if !s.simple {
+		each = -1
+	}
+	c.frames[psn%session.MaxWindow] = frame{s.segs, each}
+	e.count[OpsSent] += uint64(s.w.Ops())
+	s.buf, s.segs = nil, nil
+	e.touch(c, &c.dirty)
+}
+
+// unstage puts the operations of the frame back at the head of the queue, and gives up
+// the frame.
+func (c *conn) unstage() { c.r.unshift(c.spill()) }
+
+// spill gives up the frame and returns its operations, the first of a list, or nil.
+func (c *conn) spill() (first *flight) {
+	s := &c.stage
+	if s.buf == nil {
+		return nil
+	}
+	c.ini.Unstage(s.buf)
+	s.buf = nil
+	for i := len(s.segs) - 1; i >= 0; i-- {
+		f := s.segs[i].f
+		f.sent, f.pending = 0, 0
+		first, f.next = f, first
+	}
+	c.r.e.giveSegments(s.segs)
+	s.segs = nil
+	return first
+}
+
+// unstage puts what has not left yet back into the queue, for those that look at it.
+func (r *remote) unstage() {
+	if r.conn != nil {
+		r.conn.unstage()
+	}
+}
+
+// Begin returns a submission to fill and then to Submit, or nil when there is none to be
+// had without going through the ring. Engine's thread only.
+func (e *Engine) Begin(r *Ring) *Submission {
+	if r.origin == nil || r.detached {
+		return nil
+	}
+	if r.head != r.tail.Load() { // what was published before goes first
+		if e.Collect(r); r.head != r.tail.Load() {
+			return nil
+		}
+	}
+	if len(r.free) == 0 {
+		return nil
+	}
+	f := r.begin()
+	f.clear()
+	return &f.Submission
+}
+
+// Submit takes a submission of Begin. Engine's thread only.
+func (e *Engine) Submit(s *Submission) {
+	e.fresh = false
+	e.take(s.flight)
+	if len(e.unsaid) > 0 {
+		e.say()
+	}
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Every operation is posted in three steps, by whichever call: claim gets a submission,
+// the call fills it in, and hand gives it to the engine. A goroutine that finds that
+// nobody steps the engine keeps it for these three steps and posts to the engine itself:
+// that is the ordinary path. Otherwise the submission goes through the ring.
+
+// claim returns a submission to fill in; hand must follow. With a completion queue it
+// takes a place there too.
+func (ep *Endpoint) claim() (*engine.Submission, error) {
+	if s := ep.direct(); s != nil {
+		return s, nil
+	}
+	if ep.cq != nil && !ep.cq.reserve() {
+		ep.dom.Progress()
+		return nil, ErrAgain
+	}
+	s, err := ep.claimEntry()
+	if err != nil {
+		if ep.cq != nil {
+			ep.cq.reserved.Add(-1)
+		}
+		ep.dom.Progress()
+	}
+	return s, err
+}
+
+// direct takes the engine and returns a submission for it. It returns nil when somebody
+// else has the engine, or the operation has to wait its turn in the ring.
+func (ep *Endpoint) direct() *engine.Submission {
+	if !ep.drv.tryHold() {
+		return nil
+	}
+	if ep.cq == nil || ep.cq.reserve() {
+		if s := ep.drv.eng.Begin(ep.ring); s != nil {
+			return s
+		}
+		if ep.cq != nil {
+			ep.cq.reserved.Add(-1)
+		}
+	}
+	ep.drv.release(0)
+	return nil
+}
+
+// hand gives a submission that has been filled in to the engine.
+func (ep *Endpoint) hand(s *engine.Submission) {
+	if s.Direct() {
+		ep.drv.eng.Submit(s)
+		ep.drv.release(0)
+		return
+	}
+	s.Publish()
+}
+
+// claimEntry takes an entry of the submission ring. It looks twice whether the
+// endpoint is open. Nobody collects the ring of a closed one, so an entry claimed
+// from it would be lost for good: hence before. Closing waits for the entries that
+// were claimed until then: hence afterwards.
+func (ep *Endpoint) claimEntry() (*engine.Submission, error) {
+	if !ep.ready() {
+		return nil, ep.unready()
+	}
+	s := ep.ring.Claim()
+	if s == nil {
+		return nil, ErrAgain
+	}
+	if !ep.ready() {
+		s.Abandon()
+		return nil, ep.unready()
+	}
+	return s, nil
+}
+
+// ready reports whether operations may be posted.
+func (ep *Endpoint) ready() bool {
+	return ep.enabled.Load() && !ep.draining.Load() && !ep.shutOff.Load()
+}
+
+func (ep *Endpoint) unready() error {
+	if ep.shutOff.Load() || ep.draining.Load() {
+		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ep.dom.end.closed())
+	}
+	return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrNotEnabled)
+}
+
+// injected marks the cookie of an operation whose success makes no completion. The rest
+// of the cookie is the operation's Address.
+const injected = 1 << 63
+
+// Complete implements the engine's Sink: it fills the completion queue and the counters.
+// Engine's thread.
+func (ep *Endpoint) Complete(s *engine.Submission, c *engine.Completion, later *engine.Later) {
+	ok := c.Fate == engine.Success
+	switch {
+	case ep.cq == nil:
+	case !ok:
+		ep.cq.push(completionOf(s, c, ep.errorFor(s, c, later)))
+	case c.Cookie&injected != 0:
+		ep.cq.reserved.Add(-1)
+	default:
+		ep.cq.push(completionOf(s, c, nil))
+	}
+	if counter := ep.cntr[direction(c.Flags)]; counter != nil {
+		counter.count(ok)
+	}
+}
+
+// Flush implements the engine's Sink. Engine's thread.
+func (ep *Endpoint) Flush() {
+}
+
+func completionOf(s *engine.Submission, c *engine.Completion, err error) Completion {
+	return Completion{Context: s.Context, Flags: completionFlags[direction(c.Flags)], Bytes: int(c.Length), Err: err}
+}
+
+// errorFor describes a failure.
+func (ep *Endpoint) errorFor(s *engine.Submission, c *engine.Completion, later *engine.Later) error {
+	peer, _ := ep.av.Lookup(Address(c.Cookie))
+	return errorOf(c.Result(later), nameOf(s), peer).by(ep.drv)
+}
+
+// The directions of operations, as counters distinguish them.
+const (
+	reads  = iota // fetch and compare
+	writes        // base
+	directions
+)
+
+// direction tells the direction from a completion's flags.
+func direction(flags uint8) int {
+	if flags&engine.CompletedWrite != 0 {
+		return writes
+	}
+	return reads
+}
+
+// completionFlags are the flags of the public completion by direction.
+var completionFlags = [directions]uint64{reads: FlagAtomic | FlagRead, writes: FlagAtomic | FlagWrite}
+
+// nameOf describes an operation for error texts.
+func nameOf(s *engine.Submission) string {
+	switch s.Verb {
+	case engine.VerbConnect:
+		return "connect"
+	case engine.VerbWatch:
+		return "watch"
+	case wire.VerbLookup:
+		return fmt.Sprintf("lookup of region %q", s.Name())
+	case wire.VerbList:
+		return fmt.Sprintf("listing of region %d", s.Count)
+	}
+	what := fmt.Sprintf("%v %v %v[%d]", engine.FormOf(s.Verb), atomic.Op(s.Opcode), atomic.Datatype(s.Datatype), s.Count)
+	if s.Extents != nil {
+		return fmt.Sprintf("%s in %d places", what, len(s.Extents))
+	}
+	return fmt.Sprintf("%s at %#x", what, s.Offset)
+}
