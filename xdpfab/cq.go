@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
 )
 
 // Completion flags, after fi_cq(3).
@@ -37,7 +39,8 @@ type CQAttr struct {
 // share a poller.
 type CompletionQueue struct {
 	object
-	entries []Completion
+	entries []engine.Completion
+	beside  []beside // what cannot lie in an entry
 	mask    uint64
 	size    int64
 
@@ -45,13 +48,21 @@ type CompletionQueue struct {
 	owner    atomic.Pointer[driver]
 
 	_       [64]byte
-	tail    atomic.Uint64 // entries written; engine's thread
+	lent    int64         // places reserved, for those that post to the engine itself; engine's thread
+	written uint64        // entries written; engine's thread
+	tail    atomic.Uint64 // entries shown to the reader; engine's thread
 	_       [56]byte
 	head    atomic.Uint64 // entries read; the reader
 	reading atomic.Bool
 	waiting atomic.Bool   // a goroutine is in Wait
 	want    atomic.Uint64 // the tail that it waits for, 0 for none
 	signal  signal        // raised when the tail is there
+}
+
+// beside is the part of a completion that points.
+type beside struct {
+	context any
+	err     error
 }
 
 // NewCompletionQueue makes a completion queue (fi_cq_open).
@@ -72,7 +83,7 @@ func (d *Domain) NewCompletionQueue(attr CQAttr) (*CompletionQueue, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	q := &CompletionQueue{entries: make([]Completion, n), mask: uint64(n - 1), size: int64(n), signal: newSignal()}
+	q := &CompletionQueue{entries: make([]engine.Completion, n), beside: make([]beside, n), mask: uint64(n - 1), size: int64(n), signal: newSignal()}
 	q.open(d, "completion queue")
 	return q, nil
 }
@@ -96,12 +107,48 @@ func (q *CompletionQueue) reserve() bool {
 	return false
 }
 
+// borrow takes a place for a completion to come, of those that are reserved in advance:
+// goroutines that post to the engine itself need no atomic operation for each. Of a small
+// queue no place is reserved in advance. Engine's thread.
+func (q *CompletionQueue) borrow() bool {
+	if q.lent == 0 {
+		n := max(1, min(q.size/16, mostLent))
+		if over := q.reserved.Add(n) - q.size; over > 0 {
+			n -= min(n, over)
+			q.reserved.Add(-over)
+		}
+		q.lent = n
+	}
+	if q.lent == 0 {
+		return false
+	}
+	q.lent--
+	return true
+}
+
+// mostLent is how many places are reserved in advance at a time.
+const mostLent = 64
+
 // push writes a completion, whose place has been reserved. Engine's thread.
-func (q *CompletionQueue) push(c Completion) {
-	t := q.tail.Load()
-	q.entries[t&q.mask] = c
-	q.tail.Store(t + 1)
-	if want := q.want.Load(); want != 0 && t+1-want < 1<<63 {
+func (q *CompletionQueue) push(context any, c *engine.Completion, err error) {
+	at := q.written & q.mask
+	q.entries[at] = *c
+	b := &q.beside[at]
+	b.context = context
+	if err != nil {
+		b.err = err
+	}
+	q.written++
+}
+
+// show lets the reader see what has been written. Engine's thread.
+func (q *CompletionQueue) show() {
+	t := q.written
+	if q.tail.Load() == t {
+		return
+	}
+	q.tail.Store(t)
+	if want := q.want.Load(); want != 0 && t-want < 1<<63 {
 		q.signal.raise()
 	}
 }
@@ -127,16 +174,18 @@ func (q *CompletionQueue) Read(c []Completion) (int, error) {
 	}
 	n = min(n, len(c))
 	for i := range n {
-		e := &q.entries[(head+uint64(i))&q.mask]
-		if e.Err != nil {
+		at := (head + uint64(i)) & q.mask
+		b := &q.beside[at]
+		if b.err != nil {
 			if i == 0 {
 				return 0, ErrAvailable
 			}
 			n = i
 			break
 		}
-		c[i] = *e
-		e.Context = nil
+		e := &q.entries[at]
+		c[i] = Completion{Context: b.context, Flags: completionFlags[direction(e.Flags)], Bytes: int(e.Length)}
+		b.context = nil
 	}
 	q.consume(head, n)
 	return n, nil
@@ -153,11 +202,12 @@ func (q *CompletionQueue) ReadErr() (c Completion, ok bool) {
 	if q.tail.Load() == head {
 		return c, false
 	}
-	e := &q.entries[head&q.mask]
-	if e.Err == nil {
+	e, b := &q.entries[head&q.mask], &q.beside[head&q.mask]
+	if b.err == nil {
 		return c, false
 	}
-	c, *e = *e, Completion{}
+	c = Completion{Context: b.context, Flags: completionFlags[direction(e.Flags)], Bytes: int(e.Length), Err: b.err}
+	*b = beside{}
 	q.consume(head, 1)
 	return c, true
 }

@@ -41,12 +41,12 @@ func (ep *Endpoint) direct() *engine.Submission {
 	if !ep.drv.tryHold() {
 		return nil
 	}
-	if ep.cq == nil || ep.cq.reserve() {
+	if ep.cq == nil || ep.cq.borrow() {
 		if s := ep.drv.eng.Begin(ep.ring); s != nil {
 			return s
 		}
 		if ep.cq != nil {
-			ep.cq.reserved.Add(-1)
+			ep.cq.lent++
 		}
 	}
 	ep.drv.release(0)
@@ -105,11 +105,11 @@ func (ep *Endpoint) Complete(s *engine.Submission, c *engine.Completion, later *
 	switch {
 	case ep.cq == nil:
 	case !ok:
-		ep.cq.push(completionOf(s, c, ep.errorFor(s, c, later)))
+		ep.cq.push(s.Context, c, ep.errorFor(s, c, later))
 	case c.Cookie&injected != 0:
 		ep.cq.reserved.Add(-1)
 	default:
-		ep.cq.push(completionOf(s, c, nil))
+		ep.cq.push(s.Context, c, nil)
 	}
 	if counter := ep.cntr[direction(c.Flags)]; counter != nil {
 		counter.count(ok)
@@ -118,10 +118,9 @@ func (ep *Endpoint) Complete(s *engine.Submission, c *engine.Completion, later *
 
 // Flush implements the engine's Sink. Engine's thread.
 func (ep *Endpoint) Flush() {
-}
-
-func completionOf(s *engine.Submission, c *engine.Completion, err error) Completion {
-	return Completion{Context: s.Context, Flags: completionFlags[direction(c.Flags)], Bytes: int(c.Length), Err: err}
+	if ep.cq != nil {
+		ep.cq.show()
+	}
 }
 
 // errorFor describes a failure.
