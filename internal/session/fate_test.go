@@ -196,6 +196,26 @@ func TestExpired(t *testing.T) {
 	}
 }
 
+// An answer that lay in the ring while this side was stopped says nothing of the present:
+// the target may have forgotten the session since.
+func TestAnswerFromBeforeAPause(t *testing.T) {
+	p := newPair(t, 3, Config{})
+	p.open()
+	p.post()
+	for len(p.ran) == 0 && p.step() {
+	}
+	p.emit()
+	answer := p.toIni[len(p.toIni)-1].frame
+	p.now += int64(time.Hour)
+	p.initiator(answer)
+	if len(p.done) != 1 {
+		t.Fatalf("%d requests done, want 1", len(p.done))
+	}
+	if !p.ini.Expired(p.now) {
+		t.Error("not expired, though the target has heard nothing for an hour")
+	}
+}
+
 // What was here before keeps no session, however often it is sent again.
 func TestReplayKeepsNoSession(t *testing.T) {
 	p := newPair(t, 3, Config{})

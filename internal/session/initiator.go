@@ -96,14 +96,16 @@ type Initiator struct {
 	conveyed   uint32 // highest ack that the target has been told
 	rtt        rttEstimator
 	cc         congestion
-	timer      int64  // when the retransmission or hello timer fires; 0 = off
-	ackAt      int64  // when a lone ack is due; 0 = none
-	heardAt    int64  // when the peer last made progress possible
-	answeredAt int64  // when a request was last answered, or the first one posted
-	challenges int    // cookies received
-	workedAt   int64  // when there last was work, for IdleClose
-	seenAt     int64  // when this side last looked at the clock
-	Resent     uint64 // frames sent again; read by statistics
+	timer      int64 // when the retransmission or hello timer fires; 0 = off
+	ackAt      int64 // when a lone ack is due; 0 = none
+	heardAt    int64 // when the peer last made progress possible
+	answeredAt int64 // when a request was last answered, or the first one posted
+	challenges int   // cookies received
+	workedAt   int64 // when something was last sent that the target may have heard, for IdleClose: not
+	// when its answer was read, since that may have lain in the ring for long
+	helloAt int64  // when a hello was last sent
+	seenAt  int64  // when this side last looked at the clock
+	Resent  uint64 // frames sent again; read by statistics
 }
 
 // NewInitiator returns a session that begins with a hello on the next Emit.

@@ -93,7 +93,7 @@ func (s *Initiator) Retire(now int64, psn uint32) bool {
 	for s.una != s.next && s.wait&(1<<(s.una&slotMask)) == 0 {
 		s.una++
 	}
-	s.workedAt, s.answeredAt = now, now
+	s.workedAt, s.answeredAt = max(s.workedAt, r.sentAt), now
 	s.resendBefore(now, psn, r.first)
 	if s.wait == 0 {
 		s.timer = 0
@@ -186,7 +186,7 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		s.credit = s.window
 		s.cc.start(s.window, int64(s.cfg.BaseRTT))
 		s.una, s.next, s.conveyed = FirstPSN(h.Epoch), FirstPSN(h.Epoch), FirstPSN(h.Epoch)-1
-		s.state, s.helloDue, s.timer, s.workedAt, s.heardAt = Open, false, 0, now, now
+		s.state, s.helloDue, s.timer, s.workedAt, s.heardAt = Open, false, 0, s.helloAt, now
 		return Event{Kind: Opened}
 	case wire.HelloNoEndpoint:
 		return s.end(RefusedEndpoint)

@@ -14,7 +14,7 @@ import (
 func (s *Initiator) Emit(now int64, b []byte) int {
 	switch {
 	case s.helloDue:
-		s.helloDue = false
+		s.helloDue, s.helloAt = false, now
 		return s.emitHello(b)
 	case s.toSend != 0:
 		return s.emitRequest(now, b)
