@@ -112,7 +112,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 
 // suspect has the way to a peer that does not answer looked up again.
 func (d *Domain) suspect(l wire.Link) {
-	if l.Kind != wire.Ethernet {
+	if l.RemoteIP.IsValid() {
 		d.dev.Silent(l.RemoteIP)
 	}
 }

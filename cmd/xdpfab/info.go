@@ -120,8 +120,8 @@ func report(args []string) (r infoReport, err error) {
 	for _, i := range list {
 		e := interfaceEntry{Interface: i, Plan: i.Plan(), MaxFrame: map[string]int{}}
 		// The IP and UDP headers are inside the MTU, Ethernet's is not.
-		for encap, overhead := range map[string]int{"ethernet": 0, "udp4": 20 + 8, "udp6": 40 + 8} {
-			e.MaxFrame[encap] = max(min(i.MTU, wire.MaxFrame)-overhead, 0)
+		for kind := range wire.NumKinds {
+			e.MaxFrame[kind.String()] = max(min(i.MTU, wire.MaxFrame)-kind.Overhead(), 0)
 		}
 		r.Interfaces = append(r.Interfaces, e)
 	}

@@ -24,7 +24,7 @@ type partyKey struct {
 }
 
 func partyOf(src *wire.Source) partyKey {
-	if src.Kind == wire.Ethernet {
+	if !src.RemoteIP.IsValid() {
 		return partyKey{mac: src.Remote}
 	}
 	return partyKey{ip: src.RemoteIP}

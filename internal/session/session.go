@@ -47,9 +47,9 @@ const MaxWindow = 64
 const slotMask = MaxWindow - 1
 
 // MinFrame is the smallest frame size in bytes that a session can be agreed on:
-// what remains of [wire.MinMTU] under the headers of IPv6 and UDP. Every single
-// record, and a catalogue entry, fits.
-const MinFrame = wire.MinMTU - 48
+// what remains of [wire.MinMTU] under the longest headers. Every single record, and a
+// catalogue entry, fits.
+const MinFrame = wire.MinMTU - wire.MaxOverhead
 
 // Config holds what the sessions of one engine share. The zero value of a
 // duration means its default.

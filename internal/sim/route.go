@@ -66,11 +66,11 @@ func (n *node) queueOf(packet []byte) int {
 		return 0
 	}
 	flow, be := uint64(0), binary.BigEndian
-	at := map[wire.Kind]int{wire.UDP4: 14 + 20, wire.UDP6: 14 + 40}[n.link.Kind] // of the source port
+	at := 14 + n.link.Kind.Overhead() - 8 // of the source port, with UDP
 	switch {
 	case n.link.Kind == wire.Ethernet && len(packet) >= 12:
 		flow = uint64(be.Uint32(packet[8:]))
-	case at > 0 && len(packet) >= at+2:
+	case n.link.Kind != wire.Ethernet && len(packet) >= at+2:
 		flow = uint64(be.Uint16(packet[at:])) | uint64(packet[at-5])<<16
 	}
 	h := (flow + n.steer) * 0x9E3779B97F4A7C15

@@ -195,7 +195,7 @@ func TestDecapRefuses(t *testing.T) {
 
 func TestNewTemplateRefuses(t *testing.T) {
 	for name, l := range map[string]Link{
-		"kind":        {Kind: numKinds},
+		"kind":        {Kind: NumKinds},
 		"vlan":        {VLAN: 4096},
 		"udp4 bare":   {Kind: UDP4},
 		"udp4 on v6":  {Kind: UDP4, LocalIP: ip6A, RemoteIP: ip6B},
@@ -205,6 +205,25 @@ func TestNewTemplateRefuses(t *testing.T) {
 		if _, err := NewTemplate(l); !errors.Is(err, ErrLink) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestEncapsAgree: what is derived from the table holds for every entry.
+func TestEncapsAgree(t *testing.T) {
+	names, types, longest := map[string]bool{}, map[uint16]bool{etherVLAN: true}, 0
+	for k := range NumKinds {
+		e := &encaps[k]
+		if names[e.name] || types[e.etherType] || e.name == "" {
+			t.Errorf("%v: its name or EtherType %#x is another's", k, e.etherType)
+		}
+		names[e.name], types[e.etherType] = true, true
+		longest = max(longest, k.Overhead())
+	}
+	if longest != MaxOverhead {
+		t.Errorf("the longest headers have %d bytes, MaxOverhead is %d", longest, MaxOverhead)
+	}
+	if Ethernet.String() != "ethernet" || NumKinds.String() != "encapsulation(3)" {
+		t.Errorf("names %v, %v", Ethernet, NumKinds)
 	}
 }
 

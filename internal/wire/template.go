@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ var ErrLink = errors.New("wire: impossible link")
 type Template struct {
 	sum  uint64 // of the fields that checksums cover and that never change
 	kind Kind
-	ip   uint8 // offset of the IP header
+	ip   uint8 // offset of what follows the EtherType: the IP header or the frame
 	len  uint8
 	hdr  [MaxEncap]byte
 }
@@ -46,30 +47,27 @@ func NewTemplate(l Link) (Template, error) {
 		be.PutUint16(t.hdr[14:], l.VLAN)
 		t.ip += vlanLen
 	}
-	etherType := [numKinds]uint16{EtherType, etherIP4, etherIP6}[l.Kind]
-	be.PutUint16(t.hdr[t.ip-2:], etherType)
-	switch l.Kind {
-	case UDP4:
-		put4(t.hdr[t.ip:], l.LocalIP, l.RemoteIP)
-	case UDP6:
-		put6(t.hdr[t.ip:], l.LocalIP, l.RemoteIP)
+	e := &encaps[l.Kind]
+	be.PutUint16(t.hdr[t.ip-2:], e.etherType)
+	t.len = t.ip + uint8(e.overhead)
+	if e.ip != nil {
+		headers := e.ip.header(l.LocalIP, l.RemoteIP)
+		copy(t.hdr[t.ip:], headers[:])
+		t.SetFlow(0)
 	}
-	t.len = t.ip + uint8(l.Kind.Overhead())
-	t.SetFlow(0)
 	return t, nil
 }
 
 // check refuses links that no header can express.
 func (l *Link) check() error {
 	switch {
-	case l.Kind >= numKinds:
+	case l.Kind >= NumKinds:
 		return fmt.Errorf("%w: unknown encapsulation %d", ErrLink, l.Kind)
 	case l.VLAN > vlanMask:
 		return fmt.Errorf("%w: VLAN id %d, expected 1 to 4095, or 0 for none", ErrLink, l.VLAN)
-	case l.Kind == UDP4 && !(l.LocalIP.Is4() && l.RemoteIP.Is4()):
-		return fmt.Errorf("%w: udp4 from %v to %v, expected two IPv4 addresses", ErrLink, l.LocalIP, l.RemoteIP)
-	case l.Kind == UDP6 && !(l.LocalIP.Is6() && l.RemoteIP.Is6()):
-		return fmt.Errorf("%w: udp6 from %v to %v, expected two IPv6 addresses", ErrLink, l.LocalIP, l.RemoteIP)
+	}
+	if ip := encaps[l.Kind].ip; ip != nil && (l.LocalIP.BitLen() != 8*ip.addrLen || l.RemoteIP.BitLen() != 8*ip.addrLen) {
+		return fmt.Errorf("%w: %v from %v to %v, expected two %s addresses", ErrLink, l.Kind, l.LocalIP, l.RemoteIP, ip.family)
 	}
 	return nil
 }
@@ -77,18 +75,12 @@ func (l *Link) check() error {
 // SetFlow derives the UDP source port from the session id that the frames carry, so that the flows of several sessions
 // take different queues and paths. Without UDP it does nothing.
 func (t *Template) SetFlow(session uint32) {
-	if t.kind == Ethernet {
+	ip := encaps[t.kind].ip
+	if ip == nil {
 		return
 	}
-	be := binary.BigEndian
-	udp := t.hdr[int(t.len)-udpLen:]
-	be.PutUint16(udp, flowPort(session))
-	be.PutUint16(udp[2:], UDPPort)
-	if t.kind == UDP4 {
-		t.sum = sumBytes(t.hdr[t.ip : t.ip+ip4Len])
-	} else {
-		t.sum = pseudo6(t.hdr[t.ip:]) + sumBytes(udp[:4])
-	}
+	putPorts(t.hdr[int(t.len)-udpLen:], session)
+	t.sum = ip.sum([MaxOverhead]byte(t.hdr[t.ip:]))
 }
 
 // Kind returns the encapsulation.
@@ -105,13 +97,8 @@ func (t *Template) Answers(packet []byte) bool {
 	if t.ip > ethLen && (packet[14]^t.hdr[14])&(vlanMask>>8)|packet[15]^t.hdr[15] != 0 {
 		return false
 	}
-	switch from, to := packet[t.ip:], t.hdr[t.ip:]; t.kind {
-	case UDP4:
-		return [4]byte(from[12:]) == [4]byte(to[16:])
-	case UDP6:
-		return [16]byte(from[8:]) == [16]byte(to[24:])
-	}
-	return true
+	ip := encaps[t.kind].ip
+	return ip == nil || bytes.Equal(packet[t.ip:][ip.src:ip.src+ip.addrLen], t.hdr[t.ip:][ip.dst:ip.dst+ip.addrLen])
 }
 
 // Put writes the header before the sealed frame of frameLen bytes that lies at b[t.Len():], and returns the length of
@@ -120,16 +107,9 @@ func (t *Template) Put(b []byte, frameLen int) int {
 	hdr := int(t.len)
 	packet := b[:hdr+frameLen]
 	copy(packet, t.hdr[:hdr])
-	switch t.kind {
-	case UDP4:
-		ip := packet[t.ip:]
-		finish4(ip, len(ip), t.sum)
-	case UDP6:
-		finish6(packet[t.ip:], t.sum)
-	default:
-		return len(packet)
+	if ip := encaps[t.kind].ip; ip != nil {
+		ip.finish(packet[t.ip:], t.sum)
 	}
-	binary.BigEndian.PutUint16(packet[hdr-udpLen+4:], uint16(udpLen+frameLen))
 	return len(packet)
 }
 

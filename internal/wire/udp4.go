@@ -7,8 +7,20 @@ import (
 	"net/netip"
 )
 
-// Offsets in the IPv4 header, and the bits of its fragment field.
+// udp4 is the encapsulation by IPv4 and UDP.
+var udp4 = encap{
+	name:      "udp4",
+	etherType: 0x0800,
+	overhead:  ip4Len + udpLen,
+	decap:     decap4,
+	ip: &ipEncap{family: "IPv4", src: ip4Src, dst: ip4Dst, addrLen: 4, header: header4,
+		sum:    func(h [MaxOverhead]byte) uint64 { return sumBytes(h[:ip4Len]) },
+		finish: finish4},
+}
+
+// The length of the IPv4 header, offsets in it, and the bits of its fragment field.
 const (
+	ip4Len   = 20
 	ip4Total = 2
 	ip4Frag  = 6
 	ip4Proto = 9
@@ -20,44 +32,53 @@ const (
 	ip4IsFragment   = 0x3fff // more fragments, or an offset
 )
 
-// put4 writes the parts of the IPv4 header that are the same for every packet to one peer.
-func put4(b []byte, src, dst netip.Addr) {
+// header4 returns the parts of the headers that are the same for every packet to one peer.
+func header4(local, remote netip.Addr) (b [MaxOverhead]byte) {
 	b[0] = 4<<4 | ip4Len/4
 	binary.BigEndian.PutUint16(b[ip4Frag:], ip4DontFragment)
 	b[8] = ttl
 	b[ip4Proto] = protoUDP
-	s, d := src.As4(), dst.As4()
-	copy(b[ip4Src:], s[:])
-	copy(b[ip4Dst:], d[:])
+	src, dst := local.As4(), remote.As4()
+	copy(b[ip4Src:], src[:])
+	copy(b[ip4Dst:], dst[:])
+	return b
 }
 
-// finish4 sets the total length of n bytes and the header checksum. sum is the sum over the header with both zero.
-func finish4(b []byte, n int, sum uint64) {
+// finish4 sets the lengths and the header checksum: sum is the sum over the header with both zero.
+func finish4(b []byte, sum uint64) {
 	be := binary.BigEndian
-	be.PutUint16(b[ip4Total:], uint16(n))
-	be.PutUint16(b[ip4Sum:], ^fold(sum+uint64(n)))
+	be.PutUint16(b[ip4Total:], uint16(len(b)))
+	be.PutUint16(b[ip4Sum:], ^fold(sum+uint64(len(b))))
+	putLength(b[ip4Len:])
 }
 
-// decap4 takes the IPv4 header off and cuts Ethernet padding.
-func (s *Source) decap4(p []byte) ([]byte, Reason) {
+// decap4 takes the headers off and cuts Ethernet padding.
+func decap4(p []byte) (frame []byte, local, remote netip.Addr, reason Reason) {
+	if reason = check4(p); reason != ReasonOK {
+		return nil, local, remote, reason
+	}
+	frame, reason = decapUDP(p[ip4Len:binary.BigEndian.Uint16(p[ip4Total:])])
+	return frame, netip.AddrFrom4([4]byte(p[ip4Dst:])), netip.AddrFrom4([4]byte(p[ip4Src:])), reason
+}
+
+// check4 judges an IPv4 header.
+func check4(p []byte) Reason {
 	be := binary.BigEndian
 	if len(p) < ip4Len {
-		return nil, ReasonTruncated
+		return ReasonTruncated
 	}
 	total := int(be.Uint16(p[ip4Total:]))
 	switch {
 	case p[0] != 4<<4|ip4Len/4:
-		return nil, ReasonBadEncap
+		return ReasonBadEncap
 	case p[ip4Proto] != protoUDP:
-		return nil, ReasonNotOurs
+		return ReasonNotOurs
 	case be.Uint16(p[ip4Frag:])&ip4IsFragment != 0:
-		return nil, ReasonFragment
+		return ReasonFragment
 	case total < ip4Len+udpLen:
-		return nil, ReasonBadEncap
+		return ReasonBadEncap
 	case total > len(p):
-		return nil, ReasonTruncated
+		return ReasonTruncated
 	}
-	s.RemoteIP = netip.AddrFrom4([4]byte(p[ip4Src:]))
-	s.LocalIP = netip.AddrFrom4([4]byte(p[ip4Dst:]))
-	return p[ip4Len:total], ReasonOK
+	return ReasonOK
 }

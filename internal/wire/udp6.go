@@ -7,34 +7,48 @@ import (
 	"net/netip"
 )
 
-// Offsets in the IPv6 header.
+// udp6 is the encapsulation by IPv6 and UDP.
+var udp6 = encap{
+	name:      "udp6",
+	etherType: 0x86DD,
+	overhead:  ip6Len + udpLen,
+	decap:     decap6,
+	ip: &ipEncap{family: "IPv6", src: ip6Src, dst: ip6Dst, addrLen: 16, header: header6, sum: pseudo6,
+		finish: finish6},
+}
+
+// The length of the IPv6 header, and offsets in it.
 const (
+	ip6Len     = 40
 	ip6Payload = 4
 	ip6Next    = 6
 	ip6Src     = 8
 	ip6Dst     = 24
 )
 
-// put6 writes the parts of the IPv6 header that are the same for every packet to one peer.
-func put6(b []byte, src, dst netip.Addr) {
+// header6 returns the parts of the headers that are the same for every packet to one peer.
+func header6(local, remote netip.Addr) (b [MaxOverhead]byte) {
 	b[0] = 6 << 4
 	b[ip6Next] = protoUDP
 	b[7] = ttl
-	s, d := src.As16(), dst.As16()
-	copy(b[ip6Src:], s[:])
-	copy(b[ip6Dst:], d[:])
+	src, dst := local.As16(), remote.As16()
+	copy(b[ip6Src:], src[:])
+	copy(b[ip6Dst:], dst[:])
+	return b
 }
 
-// pseudo6 sums what never changes of the pseudo header (RFC 8200, 8.1).
-func pseudo6(b []byte) uint64 { return sumBytes(b[ip6Src:ip6Len]) + protoUDP }
+// pseudo6 sums what never changes of the pseudo header (RFC 8200, 8.1), and the UDP ports.
+func pseudo6(h [MaxOverhead]byte) uint64 {
+	return sumBytes(h[ip6Src:ip6Len]) + protoUDP + sumBytes(h[ip6Len:ip6Len+4])
+}
 
-// finish6 sets the length and the UDP checksum, which IPv6 requires. b starts at the IPv6 header and ends with the
-// frame; sum is the sum over the pseudo header and the UDP ports.
+// finish6 sets the lengths and the UDP checksum, which IPv6 requires: sum is that of pseudo6.
 func finish6(b []byte, sum uint64) {
 	be := binary.BigEndian
-	n := len(b) - ip6Len
-	be.PutUint16(b[ip6Payload:], uint16(n))
 	udp := b[ip6Len:]
+	n := len(udp)
+	be.PutUint16(b[ip6Payload:], uint16(n))
+	putLength(udp)
 	c := ^fold(sum + 2*uint64(n) + sumBytes(udp[udpLen:])) // the length counts in both headers
 	if c == 0 {
 		c = 0xffff // zero would mean none
@@ -42,24 +56,30 @@ func finish6(b []byte, sum uint64) {
 	be.PutUint16(udp[6:], c)
 }
 
-// decap6 takes the IPv6 header off and cuts Ethernet padding.
-func (s *Source) decap6(p []byte) ([]byte, Reason) {
-	be := binary.BigEndian
-	if len(p) < ip6Len {
-		return nil, ReasonTruncated
+// decap6 takes the headers off and cuts Ethernet padding.
+func decap6(p []byte) (frame []byte, local, remote netip.Addr, reason Reason) {
+	if reason = check6(p); reason != ReasonOK {
+		return nil, local, remote, reason
 	}
-	n := int(be.Uint16(p[ip6Payload:]))
+	frame, reason = decapUDP(p[ip6Len:][:binary.BigEndian.Uint16(p[ip6Payload:])])
+	return frame, netip.AddrFrom16([16]byte(p[ip6Dst:])), netip.AddrFrom16([16]byte(p[ip6Src:])), reason
+}
+
+// check6 judges an IPv6 header.
+func check6(p []byte) Reason {
+	if len(p) < ip6Len {
+		return ReasonTruncated
+	}
+	n := int(binary.BigEndian.Uint16(p[ip6Payload:]))
 	switch {
 	case p[0]>>4 != 6:
-		return nil, ReasonBadEncap
+		return ReasonBadEncap
 	case p[ip6Next] != protoUDP:
-		return nil, ReasonNotOurs // also every extension header
+		return ReasonNotOurs // also every extension header
 	case n < udpLen:
-		return nil, ReasonBadEncap
+		return ReasonBadEncap
 	case ip6Len+n > len(p):
-		return nil, ReasonTruncated
+		return ReasonTruncated
 	}
-	s.RemoteIP = netip.AddrFrom16([16]byte(p[ip6Src:]))
-	s.LocalIP = netip.AddrFrom16([16]byte(p[ip6Dst:]))
-	return p[ip6Len : ip6Len+n], ReasonOK
+	return ReasonOK
 }

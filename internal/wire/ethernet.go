@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import "net/netip"
+
+// The Ethernet header and the 802.1Q tag: lengths in bytes, and what is in them.
+const (
+	ethLen  = 14
+	vlanLen = 4
+
+	etherVLAN = 0x8100
+	vlanMask  = 0x0fff // the VLAN id within the tag; the rest is priority
+)
+
+// MAC is an Ethernet address.
+type MAC [6]byte
+
+// ethernet is the raw encapsulation: nothing stands between the EtherType and the frame.
+var ethernet = encap{
+	name:      "ethernet",
+	etherType: EtherType,
+	decap: func(p []byte) (frame []byte, local, remote netip.Addr, reason Reason) {
+		return p, local, remote, ReasonOK
+	},
+}
