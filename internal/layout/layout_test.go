@@ -37,7 +37,7 @@ var imports = map[string][]string{
 	"internal/testnet/census": {},
 
 	"internal/testnet/faultwire": {"internal/testnet", "internal/testnet/veth", "xsk"},
-	"internal/nic":               {},
+	"internal/nic":               {"internal/wire"},
 	"internal/advise":            {"internal/nic", "xsk"},
 	"internal/control":           {"xdpfab"},
 	"cmd/xdpfabd":                {"xdpfab", "mr", "internal/control", "internal/version"},

@@ -12,6 +12,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // ErrNoInterface: there is no interface of that name in this network namespace.
@@ -20,7 +22,7 @@ var ErrNoInterface = errors.New("no such interface")
 // The range of MTUs that package port can use, bytes: a packet has to fit into one
 // buffer of 4096 bytes less the kernel's headroom.
 const (
-	MinMTU = 256
+	MinMTU = wire.MinMTU
 	MaxMTU = 4096 - 256 - 18
 )
 

@@ -37,8 +37,8 @@ type Options struct {
 const (
 	maxRingSize  = 1 << 16
 	minChunks    = 64 // half of it is a useful burst
-	maxQueues    = 64 // what a session id can name
-	lane         = 0  // of the sockets that this package opens
+	maxQueues    = wire.MaxQueues
+	lane         = 0 // of the sockets that this package opens
 	smallChunk   = 2048
 	largeChunk   = 4096
 	rxHeadroom   = 256 // kept free by the kernel before a received packet (XDP_PACKET_HEADROOM)

@@ -10,6 +10,12 @@ const (
 	MaxNameLen = 64  // a region's name
 )
 
+// What an entry's Access grants.
+const (
+	AccessRead  uint8 = 1 << 0
+	AccessWrite uint8 = 1 << 1
+)
+
 // NoDatatype is the datatype hint of an entry that gives none.
 const NoDatatype uint8 = 0xff
 
@@ -17,7 +23,7 @@ const NoDatatype uint8 = 0xff
 type Entry struct {
 	Key      uint64
 	Size     uint64 // bytes
-	Access   uint8  // bit 0 remote read, bit 1 remote write
+	Access   uint8  // AccessRead, AccessWrite
 	Datatype uint8  // hint: what the elements are; NoDatatype when unsaid
 	Total    uint32 // entries in the whole catalogue
 	NameLen  uint8
