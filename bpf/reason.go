@@ -31,7 +31,8 @@ const (
 	DropLong
 	// DropVersion: the frame is not version 1.
 	DropVersion
-	// DropType: the frame's type is not one of 1 to 8.
+	// DropType: the frame's type is 0. Others that version 1 does not have are
+	// redirected: what serves a lane may be younger than the program.
 	DropType
 	// DropNoSocket: a sound frame, but no socket is set for its queue and lane.
 	// Dropped, not passed: the kernel could only answer with an ICMP error.

@@ -55,7 +55,7 @@ func reference(c *Config, packet []byte) (r Reason, lane int) {
 		return DropLong, -1
 	case frame[0]&0xf0 != 0x10:
 		return DropVersion, -1
-	case frame[0]&0x0f == 0 || frame[0]&0x0f > 8:
+	case frame[0]&0x0f == 0:
 		return DropType, -1
 	}
 	return Redirect, int(binary.LittleEndian.Uint32(frame[2:]) >> 26)

@@ -32,7 +32,7 @@ enum reason {
 	REASON_DROP_SHORT, /* frame below 46 bytes */
 	REASON_DROP_LONG, /* larger than the MTU */
 	REASON_DROP_VERSION, /* not version 1 */
-	REASON_DROP_TYPE, /* not one of the types 1..8 */
+	REASON_DROP_TYPE, /* type 0, which is none */
 	REASON_DROP_NO_SOCKET, /* well formed, but nobody serves its lane */
 	REASON_REDIRECT, /* handed to a socket */
 	NUM_REASONS,
@@ -220,7 +220,6 @@ static __always_inline enum reason find_frame(struct packet *p)
 static __always_inline enum reason check_frame(const struct packet *p)
 {
 	const struct fab_header *fab = p->frame;
-	__u8 type;
 
 	/* The first comparison is implied by the second; it is the verifier's. */
 	if (p->frame + FAB_FRAME_MIN > p->end ||
@@ -230,8 +229,7 @@ static __always_inline enum reason check_frame(const struct packet *p)
 		return REASON_DROP_LONG;
 	if (fab->version_type >> 4 != FAB_VERSION)
 		return REASON_DROP_VERSION;
-	type = fab->version_type & 0xf;
-	if (type < FAB_TYPE_MIN || type > FAB_TYPE_MAX)
+	if ((fab->version_type & 0xf) < FAB_TYPE_MIN)
 		return REASON_DROP_TYPE;
 	return SOUND;
 }

@@ -23,7 +23,7 @@ const (
 // Type is what a frame is for.
 type Type uint8
 
-// The frame types.
+// The frame types. Those from 9 to 15 are kept for extensions.
 const (
 	Hello    Type = 1 + iota // initiator asks for a session
 	HelloAck                 // target's answer to a hello
@@ -130,8 +130,11 @@ func Parse(frame []byte) (h Header, payload []byte, reason Reason) {
 
 // check applies the rules of the frame's type to the header and the length of the payload.
 func (h *Header) check(payload []byte) ([]byte, Reason) {
-	if h.Type-1 >= Probe { // zero wraps around
+	switch {
+	case h.Type == 0:
 		return nil, ReasonBadType
+	case h.Type > Probe:
+		return nil, ReasonReservedType
 	}
 	if h.Flags&^knownFlags != 0 || h.Flags&FlagStatus != 0 && h.Type != Response {
 		return nil, ReasonBadFlags

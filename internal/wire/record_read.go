@@ -206,6 +206,9 @@ func (r *RecordReader) nextOther(rec *Record, p []byte) bool {
 		rec.Ordinal = binary.LittleEndian.Uint32(p[4:])
 		r.pos += minRecord
 	default:
+		if rec.Verb.reserved() {
+			return r.refuse(ReasonReservedVerb)
+		}
 		return r.refuse(ReasonBadVerb)
 	}
 	rec.Op, rec.Datatype, rec.Flags = 0, 0, 0

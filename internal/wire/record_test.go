@@ -233,7 +233,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"huge read", raw(VerbFetch, OpRead, dtLongDoubleComplex, RecordKey|RecordCount, 7, 0, 64, 1<<32-1), 1, ReasonOK},
 		{"one missing", good, 2, ReasonTruncated},
 		{"trailing", append(bytes.Clone(good), 0, 0, 0, 0), 1, ReasonTrailing},
-		{"reserved verb 0x10", raw(0x10, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadVerb},
+		{"reserved verb 0x10", raw(0x10, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonReservedVerb},
 		{"verb 0", raw(0, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadVerb},
 		{"verb 4", raw(4, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadVerb},
 		{"datatype", raw(VerbAtomic, opSum, NumDatatypes, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadDatatype},

@@ -5,8 +5,7 @@ package wire
 // Verb says what a record asks for: the first byte of the record.
 type Verb uint8
 
-// The verbs of version 1. docs/wire-format.md says which numbers are kept for what is to come. Numbers from
-// VerbLocal on never travel: a node is free to use them inside.
+// The verbs of version 1. Numbers from VerbLocal on never travel: a node is free to use them inside.
 const (
 	VerbAtomic  Verb = 0x01 // base form: no result
 	VerbFetch   Verb = 0x02 // the result is the value before
@@ -18,6 +17,19 @@ const (
 	// NumAtomicVerbs is one more than the largest atomic verb: the length of a table by atomic verb.
 	NumAtomicVerbs = VerbCompare + 1
 )
+
+// Ranges of numbers that are kept for what is to come: remote memory access, messages, and more of the catalogue.
+// docs/wire-format.md says more.
+const (
+	firstMemory, lastMemory       Verb = 0x10, 0x1f
+	firstMessage, lastMessage     Verb = 0x20, 0x3f
+	firstCatalogue, lastCatalogue Verb = 0x40, 0x4f
+)
+
+// reserved reports whether the number is kept for a verb to come.
+func (v Verb) reserved() bool {
+	return v >= firstMemory && v <= lastCatalogue && v != VerbLookup && v != VerbList
+}
 
 var verbNames = [...]string{VerbAtomic: "atomic", VerbFetch: "fetch", VerbCompare: "compare", VerbLookup: "lookup", VerbList: "list"}
 
