@@ -77,6 +77,7 @@ func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *p
 	ack.Session = uint32(t.slot.id)
 	ack.MaxFrame = uint16(min(e.maxFrame(&t.path), int(m.MaxFrame)))
 	ack.Window = uint16(min(e.cfg.Session.Window, int(m.Window)))
+	ack.Features = t.s.Features()
 	ack.Resume, ack.Lost = e.resume(&m.Resume, src, p)
 	return t.s.Epoch()
 }

@@ -179,6 +179,10 @@ func (r *remote) packOther(w *wire.RecordWriter, f *flight, seg *segment) {
 	case wire.VerbList:
 		rec.Ordinal = f.Count
 	}
+	if !r.conn.ini.Features().Allow(f.Verb) { // the target could not read the frame
+		f.fail(Result{Fate: NotExecuted, Status: wire.StatusUnsupported})
+		return
+	}
 	if w.Append(&rec) {
 		f.sent, seg.count, seg.records = 1, 1, 1
 	}

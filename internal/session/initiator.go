@@ -71,6 +71,7 @@ type Initiator struct {
 	remote  uint32      // the target's session id
 	resumed wire.Resume // what the target knows of Params.Resume
 	lost    bool        // the answers of the session resumed are forgotten
+	shared  wire.Features
 	epoch   uint32
 	cookie  wire.Cookie
 	payload int    // largest payload in bytes that both sides accept
@@ -121,6 +122,9 @@ func (s *Initiator) State() (State, Reason) { return s.state, s.why }
 
 // Life names the life of the target's process, 0 as long as it has not answered.
 func (s *Initiator) Life() uint64 { return s.life }
+
+// Features returns what both sides of an open session know.
+func (s *Initiator) Features() wire.Features { return s.shared }
 
 // Expired reports whether an open session has been without work for so long that it
 // must not be used again: the target may have forgotten it.

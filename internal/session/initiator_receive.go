@@ -181,6 +181,7 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 			return s.end(ProtocolError)
 		}
 		s.remote, s.epoch, s.resumed, s.lost = a.Session, h.Epoch, a.Resume, a.Lost
+		s.shared = a.Features & s.cfg.Features
 		s.payload = min(frame-wire.HeaderLen, s.pool.Size())
 		s.window = min(uint32(s.cfg.Window), uint32(a.Window), MaxWindow)
 		s.credit = s.window
@@ -192,14 +193,14 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		return s.end(RefusedEndpoint)
 	case wire.HelloFull:
 		return s.end(RefusedFull)
-	case wire.HelloBadVersion:
-		return s.end(RefusedVersion)
 	case wire.HelloShuttingDown:
 		return s.end(RefusedClosing)
 	case wire.HelloOutdated:
 		return s.end(Outdated)
 	}
-	return Event{Kind: Refused}
+	// HelloBadVersion, or a reason of a later version: the target asks for something
+	// that this side does not know.
+	return s.end(RefusedVersion)
 }
 
 // onReset ends the session. The target that closes in good order names the
@@ -215,13 +216,14 @@ func (s *Initiator) onReset(payload []byte) Event {
 	case wire.ResetClosed, wire.ResetShuttingDown:
 		s.never, s.neverSet = r.PSN, true
 		return s.end(PeerClosed)
-	case wire.ResetUnknownSession:
-		if s.state == Settling {
-			return s.end(Forgotten)
-		}
-		return s.suspend(Forgotten)
+	case wire.ResetOutOfWindow:
+		return s.end(ProtocolError)
 	}
-	return s.end(ProtocolError)
+	// The session is unknown, or has ended for a reason of a later version.
+	if s.state == Settling {
+		return s.end(Forgotten)
+	}
+	return s.suspend(Forgotten)
 }
 
 func (s *Initiator) end(why Reason) Event {

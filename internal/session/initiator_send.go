@@ -44,7 +44,7 @@ func (s *Initiator) emitHello(b []byte) int {
 		Nonce: s.p.Nonce, Session: uint32(s.p.Local), Endpoint: s.p.Endpoint,
 		MaxFrame: uint16(s.p.MaxFrame), Window: uint16(s.cfg.Window), Cookie: s.cookie,
 		Resume: s.p.Resume, Origin: s.p.Origin, Serial: s.p.Serial,
-		Keep: uint16(s.cfg.Keep() / time.Second),
+		Keep: uint16(s.cfg.Keep() / time.Second), Features: s.cfg.Features,
 	}
 	m.Put(b[wire.HeaderLen:])
 	return wire.Seal(b, wire.HeaderLen+wire.HelloLen)

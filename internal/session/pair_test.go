@@ -17,7 +17,8 @@ import (
 type pair struct {
 	t       testing.TB
 	rng     *rand.Rand
-	cfg     Config
+	cfg     Config // the initiator's
+	other   Config // the target's
 	now     int64
 	ini     *Initiator
 	tgt     *Target
@@ -46,7 +47,7 @@ type flight struct {
 func newPair(t testing.TB, seed uint64, cfg Config) *pair {
 	cfg = cfg.WithDefaults()
 	p := &pair{
-		t: t, rng: rand.New(rand.NewPCG(seed, 7)), cfg: cfg, now: 1, delay: 2000,
+		t: t, rng: rand.New(rand.NewPCG(seed, 7)), cfg: cfg, other: cfg, now: 1, delay: 2000,
 		posted: map[uint32]uint64{}, done: map[uint64]int{}, verdict: map[Verdict]int{},
 	}
 	for i := range p.pools {
@@ -159,13 +160,13 @@ func (p *pair) hello(h *wire.Header, payload []byte) {
 		return
 	}
 	if p.tgt == nil {
-		p.tgt = NewTarget(&p.cfg, NewShare(p.pools[1]), NewShare(p.pools[2]), TargetParams{
+		p.tgt = NewTarget(&p.other, NewShare(p.pools[1]), NewShare(p.pools[2]), TargetParams{
 			Local: wire.NewSessionID(5, 0, 9, 1), Hello: m, MaxFrame: 1500, Lane: h.Lane, Epoch: p.rng.Uint32(),
 		}, p.now)
 	}
 	n := Reply(b, &m, 5, p.tgt.Epoch(), wire.HelloAckMsg{
 		Status: wire.HelloAccepted, Session: uint32(p.tgt.local),
-		MaxFrame: 1500, Window: uint16(p.cfg.Window),
+		MaxFrame: 1500, Window: uint16(p.other.Window), Features: p.tgt.Features(),
 	})
 	p.send(&p.toIni, b[:n])
 }

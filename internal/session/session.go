@@ -67,6 +67,8 @@ type Config struct {
 	// takes beyond that, or beyond the shortest round trip seen if that is less,
 	// counts as queueing, which the congestion window keeps short.
 	BaseRTT time.Duration
+	// Features are the extensions of the protocol that this side knows.
+	Features wire.Features
 	// StaticWindow leaves the congestion window out: only the window and the
 	// credits bound what is in flight. It is there to measure what that costs.
 	StaticWindow bool

@@ -80,6 +80,7 @@ type Target struct {
 	probes   uint32           // number of the latest probe
 	payload  int
 	credit   uint16
+	shared   wire.Features
 }
 
 // TargetParams names an accepted session.
@@ -103,11 +104,15 @@ func NewTarget(cfg *Config, answers, holds *Share, p TargetParams, now int64) *T
 		payload: min(frame-wire.HeaderLen, answers.Size(), holds.Size()),
 		spare:   make([]byte, answers.Size()),
 		credit:  uint16(min(cfg.Window, int(p.Hello.Window), MaxWindow)),
+		shared:  p.Hello.Features & cfg.Features,
 	}
 }
 
 // Epoch returns the session's epoch.
 func (t *Target) Epoch() uint32 { return t.epoch }
+
+// Features returns what both sides know.
+func (t *Target) Features() wire.Features { return t.shared }
 
 // Idle reports whether the initiator has been silent for as long as the session was
 // to be kept. Frames that were here before, whoever sends them again, do not count.

@@ -88,6 +88,8 @@ var bugs = []bug{
 		{engineLater, "bytes.Clone(op.Result)", "bytes.Repeat([]byte{0}, len(op.Result))"}}},
 	{"an array of which a part was never sent succeeds later", "", []edit{
 		{engineLater, "if op.sent < op.elements() {", "if op.sent > op.elements() {"}}},
+	{"a target grants features that were not asked for", "", []edit{
+		{sessionTarget, "p.Hello.Features & cfg.Features", "cfg.Features"}}},
 	{"a held copy survives the frame and runs a window later", "", []edit{
 		{sessionTarget, "\theldMask uint64 // bit psn%64\n", "\theldMask   uint64\n\tfromHeld bool\n"},
 		{sessionTarget, "\tbit := uint64(1) << (h.PSN & slotMask)\n", "\tbit := uint64(1) << (h.PSN & slotMask)\n\tt.fromHeld = false\n"},

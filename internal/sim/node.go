@@ -99,8 +99,10 @@ func (n *node) boot() {
 	}
 	for q := range max(p.queues, 1) {
 		port, mem := newPort(n), engine.NewMemory(n.table)
+		cfg := p.session
+		cfg.Features = n.features()
 		eng, err := engine.New(engine.Config{
-			Port: port, Executor: mem, Local: n.link.Local, MTU: p.mtu, Session: p.session, Queue: q, Secret: secret,
+			Port: port, Executor: mem, Local: n.link.Local, MTU: p.mtu, Session: cfg, Queue: q, Secret: secret,
 			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept,
 		})
 		if err != nil {
@@ -118,6 +120,12 @@ func (n *node) boot() {
 		c.boot()
 	}
 	n.wake(w.now)
+}
+
+// features are the extensions that this life of the node announces: none, one, or all
+// that there will ever be. So nodes of all ages meet, and a restart may be an upgrade.
+func (n *node) features() wire.Features {
+	return [...]wire.Features{0, wire.FeatureMessages, ^wire.Features(0)}[(n.index+n.life)%3]
 }
 
 // accept answers the hello for an endpoint number.

@@ -12,8 +12,9 @@ import (
 // anything to it.
 type wiretap struct {
 	w        *world
-	requests map[frameID]uint64 // hash of the payload as first sent
-	fences   map[wordID]*op     // each fenced operation has a word of its own
+	requests map[frameID]uint64       // hash of the payload as first sent
+	fences   map[wordID]*op           // each fenced operation has a word of its own
+	asked    map[uint64]wire.Features // of hellos, by nonce
 
 	requestBytes, resentBytes int64 // packets that carry requests
 }
@@ -40,10 +41,32 @@ func (t *wiretap) sent(n *node, packet []byte) {
 		t.w.fail("%v sends a frame that is refused: %v", n, reason)
 		return
 	}
-	if h.Type != wire.Request {
+	switch h.Type {
+	case wire.Hello, wire.HelloAck:
+		t.features(n, h.Type, payload)
+	case wire.Request:
+		t.request(n, to, &h, payload, len(packet))
+	}
+}
+
+// features checks that a session has what both sides know.
+func (t *wiretap) features(n *node, typ wire.Type, payload []byte) {
+	if typ == wire.Hello {
+		var m wire.HelloMsg
+		m.Parse(payload)
+		t.asked[m.Nonce] = m.Features
 		return
 	}
-	t.requestBytes += int64(len(packet))
+	var m wire.HelloAckMsg
+	m.Parse(payload)
+	if want := t.asked[m.Nonce] & n.features(); m.Status == wire.HelloAccepted && m.Features != want {
+		t.w.fail("%v accepts a session with features %#x, want %#x", n, m.Features, want)
+	}
+}
+
+// request checks a request frame, in a packet of size bytes.
+func (t *wiretap) request(n, to *node, h *wire.Header, payload []byte, size int) {
+	t.requestBytes += int64(size)
 	id := frameID{n.index, to.index, h.Session, h.Epoch, h.PSN}
 	sum := fnv.New64a()
 	_, _ = sum.Write(payload)
@@ -52,7 +75,7 @@ func (t *wiretap) sent(n *node, packet []byte) {
 	case again && was != sum.Sum64():
 		t.w.fail("%v sends psn %x of session %x again with another payload", n, h.PSN, h.Session)
 	case again:
-		t.resentBytes += int64(len(packet))
+		t.resentBytes += int64(size)
 		t.w.count(resends)
 	default:
 		t.requests[id] = sum.Sum64()

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // world is one run.
@@ -49,7 +50,7 @@ func newWorld(d dice, p plan, trace io.Writer) *world {
 	}
 	w.trace = newTracer(w, trace)
 	w.trace.event("plan %+v", p)
-	w.tap = wiretap{w: w, requests: map[frameID]uint64{}, fences: map[wordID]*op{}}
+	w.tap = wiretap{w: w, requests: map[frameID]uint64{}, fences: map[wordID]*op{}, asked: map[uint64]wire.Features{}}
 	for kind := range w.types {
 		for range regionWords[kind] {
 			w.types[kind] = append(w.types[kind], pick(d, dataTypes...))

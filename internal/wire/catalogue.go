@@ -62,19 +62,17 @@ func (e *Entry) Put(b []byte) int {
 	return EntryLen
 }
 
-// Parse reads an entry of exactly EntryLen bytes.
+// Parse reads an entry of exactly EntryLen bytes. Rights and reserved bytes that this version does not know are
+// ignored: they describe the region further, and change nothing of the rest.
 func (e *Entry) Parse(b []byte) Reason {
 	if len(b) != EntryLen {
 		return ReasonBadPayload
 	}
 	le := binary.LittleEndian
-	*e = Entry{Key: le.Uint64(b), Size: le.Uint64(b[8:]), Access: b[16], NameLen: b[17], Datatype: b[18],
+	*e = Entry{Key: le.Uint64(b), Size: le.Uint64(b[8:]), Access: b[16] & (AccessRead | AccessWrite), NameLen: b[17], Datatype: b[18],
 		Total: le.Uint32(b[24:]), Incarnation: le.Uint32(b[28:]), Name: [MaxNameLen]byte(b[32:]), Base: le.Uint64(b[32+MaxNameLen:])}
 	if e.NameLen > MaxNameLen {
 		return ReasonBadName
-	}
-	if r := checkZero(b[19:24]); r != ReasonOK {
-		return r
 	}
 	return checkZero(e.Name[e.NameLen:])
 }

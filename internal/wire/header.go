@@ -108,7 +108,8 @@ func Seal(b []byte, n int) int {
 }
 
 // Parse checks a frame, as Decap returned it, and splits it. The payload is a view into frame; for a request or a
-// response it may end in the zero padding of a short frame, for the other types it is exactly what the type says.
+// response it may end in the zero padding of a short frame, for the other types it is exactly what the type says;
+// what later versions add to a hello or hello-ack is cut off.
 //
 // The checksum is looked at before everything but the version: damage on the way is then counted as such, and every
 // later reason speaks of the peer's software.
@@ -149,6 +150,9 @@ func (h *Header) check(payload []byte) ([]byte, Reason) {
 	case Request, Response:
 		return payload, ReasonOK
 	case Hello, HelloAck:
+		if len(payload) > HelloLen && len(payload) <= HelloLen+HelloRoom {
+			payload = payload[:HelloLen:HelloLen]
+		}
 		return exactly(payload, HelloLen)
 	case Reset:
 		return exactly(payload, ResetLen)

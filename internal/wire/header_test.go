@@ -83,6 +83,18 @@ func TestFrameRoundTrip(t *testing.T) {
 	}
 }
 
+// TestHelloRemainder: what a later version adds to a hello or a hello-ack is skipped.
+func TestHelloRemainder(t *testing.T) {
+	for _, typ := range []Type{Hello, HelloAck} {
+		for _, n := range []int{1, HelloRoom} {
+			payload := pattern(HelloLen + n)
+			if _, p, r := Parse(seal(goodHeader(typ), payload)); r != ReasonOK || !bytes.Equal(p, payload[:HelloLen]) {
+				t.Errorf("%v with %d bytes more: %v with a payload of %d, want %d", typ, n, r, len(p), HelloLen)
+			}
+		}
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	header := func(f func(*Header)) []byte {
 		h := goodHeader(Request)
@@ -117,7 +129,7 @@ func TestParseRefuses(t *testing.T) {
 		{"padding", raw(func(b []byte) []byte { b[MinFrame-1] = 1; return b }), ReasonBadPadding},
 		{"trailing zero", raw(func(b []byte) []byte { return append(b, 0) }), ReasonTrailing},
 		{"short hello", raw(func(b []byte) []byte { b[0] = 1<<4 | byte(Hello); return b }), ReasonBadPayload},
-		{"long hello", seal(goodHeader(Hello), make([]byte, HelloLen+1)), ReasonTrailing},
+		{"long hello", seal(goodHeader(Hello), make([]byte, HelloLen+HelloRoom+1)), ReasonTrailing},
 		{"long reset", seal(goodHeader(Reset), make([]byte, ResetLen+1)), ReasonTrailing},
 	}
 	for _, tt := range tests {

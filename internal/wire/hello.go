@@ -6,7 +6,8 @@ import "encoding/binary"
 
 // Lengths of the payloads that open and close sessions, bytes.
 const (
-	HelloLen  = 64 // hello and hello-ack
+	HelloLen  = 64  // hello and hello-ack
+	HelloRoom = 128 // at most so much may follow, from a later version; it is skipped
 	ResetLen  = 12
 	CookieLen = 16
 )
@@ -29,13 +30,13 @@ func getResume(b []byte) Resume {
 
 // HelloMsg is the payload of a hello.
 type HelloMsg struct {
-	Nonce    uint64 // chosen by the initiator; a repeated hello repeats it
-	Session  uint32 // initiator's session id: what the target is to put into its frames
-	Endpoint uint16 // target endpoint number
-	MaxFrame uint16 // longest frame that the initiator can receive, bytes
-	Window   uint16 // frames in flight that it would like
-	Keep     uint16 // seconds of silence for which the target is asked to remember the session
-	Features uint32 // zero in this version
+	Nonce    uint64   // chosen by the initiator; a repeated hello repeats it
+	Session  uint32   // initiator's session id: what the target is to put into its frames
+	Endpoint uint16   // target endpoint number
+	MaxFrame uint16   // longest frame that the initiator can receive, bytes
+	Window   uint16   // frames in flight that it would like
+	Keep     uint16   // seconds of silence for which the target is asked to remember the session
+	Features Features // that the initiator knows
 	Cookie   Cookie
 	Resume   Resume // the session before, when its fate is to be cleared up; PSN: all answers up to it have arrived
 	// Origin names the initiating endpoint in this life of its process, whatever its addresses are: random and never
@@ -60,12 +61,13 @@ func (m *HelloMsg) Parse(b []byte) Reason {
 	}
 	le := binary.LittleEndian
 	*m = HelloMsg{Nonce: le.Uint64(b), Session: le.Uint32(b[8:]), Endpoint: le.Uint16(b[12:]),
-		MaxFrame: le.Uint16(b[14:]), Window: le.Uint16(b[16:]), Keep: le.Uint16(b[18:]), Features: le.Uint32(b[20:]),
+		MaxFrame: le.Uint16(b[14:]), Window: le.Uint16(b[16:]), Keep: le.Uint16(b[18:]), Features: Features(le.Uint32(b[20:])),
 		Cookie: Cookie(b[24:]), Resume: getResume(b[40:]), Origin: le.Uint64(b[52:]), Serial: le.Uint32(b[60:])}
 	return ReasonOK
 }
 
-// HelloStatus is the target's answer to a hello.
+// HelloStatus is the target's answer to a hello. Those that this version does not know refuse it too, for a reason of a
+// later one.
 type HelloStatus uint8
 
 // The answers.
@@ -91,13 +93,13 @@ type HelloAckMsg struct {
 	Nonce    uint64 // of the hello answered
 	Session  uint32 // target's session id: what the initiator is to put into its frames
 	Status   HelloStatus
-	MaxFrame uint16 // agreed: the smaller of both, bytes
-	Window   uint16 // agreed, frames
-	Features uint32
-	Cookie   Cookie // for HelloChallenge
-	Resume   Resume // that of the hello, if the target knows it; PSN: all requests up to it have run, no other ever will
-	Life     uint64 // names this life of the target's process: random, and new after a restart
-	Lost     bool   // of Resume: the answers are forgotten, though how far it got is known
+	MaxFrame uint16   // agreed: the smaller of both, bytes
+	Window   uint16   // agreed, frames
+	Features Features // of the session, if accepted
+	Cookie   Cookie   // for HelloChallenge
+	Resume   Resume   // that of the hello, if the target knows it; PSN: all requests up to it have run, no other ever will
+	Life     uint64   // names this life of the target's process: random, and new after a restart
+	Lost     bool     // of Resume: the answers are forgotten, though how far it got is known
 }
 
 // Put writes the payload into b, which has room for HelloLen bytes, and returns HelloLen.
@@ -118,19 +120,19 @@ func (m *HelloAckMsg) Parse(b []byte) Reason {
 	}
 	le := binary.LittleEndian
 	*m = HelloAckMsg{Nonce: le.Uint64(b), Session: le.Uint32(b[8:]), Status: HelloStatus(b[12]),
-		MaxFrame: le.Uint16(b[14:]), Window: le.Uint16(b[16:]), Features: le.Uint32(b[20:]), Cookie: Cookie(b[24:]),
+		MaxFrame: le.Uint16(b[14:]), Window: le.Uint16(b[16:]), Features: Features(le.Uint32(b[20:])), Cookie: Cookie(b[24:]),
 		Resume: getResume(b[40:]), Life: le.Uint64(b[52:]), Lost: b[60] == 1}
 	switch {
 	case b[13]|b[18]|b[19]|b[61]|b[62]|b[63] != 0:
 		return ReasonBadPadding
-	case m.Status >= numHelloStatuses, b[60] > 1:
+	case b[60] > 1:
 		return ReasonBadPayload
 	}
 	return ReasonOK
 }
 
 // putHello writes the part of the layout that hello and hello-ack share; at12 is the endpoint of the one, the status of the other.
-func putHello(b []byte, nonce uint64, session uint32, at12, maxFrame, window, keep uint16, features uint32,
+func putHello(b []byte, nonce uint64, session uint32, at12, maxFrame, window, keep uint16, features Features,
 	c *Cookie, r *Resume) {
 	_ = b[HelloLen-1]
 	le := binary.LittleEndian
@@ -140,14 +142,15 @@ func putHello(b []byte, nonce uint64, session uint32, at12, maxFrame, window, ke
 	le.PutUint16(b[14:], maxFrame)
 	le.PutUint16(b[16:], window)
 	le.PutUint16(b[18:], keep)
-	le.PutUint32(b[20:], features)
+	le.PutUint32(b[20:], uint32(features))
 	copy(b[24:], c[:])
 	le.PutUint32(b[40:], r.Session)
 	le.PutUint32(b[44:], r.Epoch)
 	le.PutUint32(b[48:], r.PSN)
 }
 
-// ResetReason says why a frame was answered with a reset.
+// ResetReason says why a frame was answered with a reset. Those that this version does not know are taken for
+// ResetUnknownSession: the answer to the next hello tells more.
 type ResetReason uint8
 
 // The reasons of a reset. Zero is not one of them.
@@ -189,7 +192,7 @@ func (m *ResetMsg) Parse(b []byte) Reason {
 	}
 	le := binary.LittleEndian
 	*m = ResetMsg{Session: le.Uint32(b), PSN: le.Uint32(b[4:]), Reason: ResetReason(b[8])}
-	if m.Reason == 0 || m.Reason >= numResetReasons {
+	if m.Reason == 0 {
 		return ReasonBadPayload
 	}
 	return checkZero(b[9:12])

@@ -64,8 +64,9 @@ func TestMessagesStrict(t *testing.T) {
 			}
 			again := make([]byte, n)
 			m[1].Put(again)
-			if !bytes.Equal(again, b) {
-				t.Errorf("%s: byte %d is ignored", name, i)
+			lenient := name == "entry" && (i == 16 || i >= 19 && i < 24) // room for what describes a region further
+			if bytes.Equal(again, b) == lenient {
+				t.Errorf("%s: byte %d is ignored: %v", name, i, !lenient)
 			}
 		}
 	}
@@ -81,11 +82,9 @@ func TestMessageLayouts(t *testing.T) {
 	if want := []byte{3, 0, 3, 4, 5, 6, 0, 0}; !bytes.Equal(buf[12:20], want) {
 		t.Errorf("hello-ack: % x, want % x", buf[12:20], want)
 	}
-	for _, r := range []ResetReason{0, numResetReasons} {
-		(&ResetMsg{Reason: r}).Put(buf)
-		if (&ResetMsg{}).Parse(buf[:ResetLen]) != ReasonBadPayload {
-			t.Errorf("reset reason %d is taken", r)
-		}
+	(&ResetMsg{}).Put(buf)
+	if (&ResetMsg{}).Parse(buf[:ResetLen]) != ReasonBadPayload {
+		t.Error("reset reason 0 is taken")
 	}
 	e := Entry{Access: 3, Datatype: 9, Total: 0x01020304}
 	e.SetName("ab")
