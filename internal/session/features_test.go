@@ -63,3 +63,11 @@ func (p *pair) answer(m wire.HelloAckMsg) Event {
 	}
 	return p.ini.Receive(p.now, &h, payload)
 }
+
+// The smallest frame is part of version 1. An encapsulation with longer headers than
+// IPv6 and UDP has to do with a larger MTU.
+func TestMinFrameIsFrozen(t *testing.T) {
+	if MinFrame != 208 {
+		t.Errorf("the smallest frame has %d bytes, in docs/wire-format.md 208", MinFrame)
+	}
+}

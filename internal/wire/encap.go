@@ -57,7 +57,7 @@ func (k Kind) Overhead() int { return encaps[k].overhead }
 
 const (
 	// MaxOverhead is the largest Overhead of all kinds. The smallest frame that sessions can be agreed on follows from
-	// it: a longer one makes that part of the protocol anew.
+	// it, and is part of version 1: an encapsulation with longer headers needs a larger MTU, and a constant of its own.
 	MaxOverhead = ip6Len + udpLen
 	// MaxEncap is the longest header that a Template puts before a frame.
 	MaxEncap = ethLen + vlanLen + MaxOverhead

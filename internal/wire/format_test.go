@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,18 +16,27 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 )
 
-// table returns the rows, as cells, of the first table of docs/wire-format.md behind the given words.
-func table(t *testing.T, behind string) (rows [][]string) {
+// between returns what docs/wire-format.md has behind some words, up to some others, or to its end.
+func between(t *testing.T, words, end string) string {
 	t.Helper()
 	doc, err := os.ReadFile("../../docs/wire-format.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, found := strings.Cut(string(doc), behind)
+	_, rest, found := strings.Cut(string(doc), words)
 	if !found {
-		t.Fatalf("the words %q are not there", behind)
+		t.Fatalf("the document does not have the words %q", words)
 	}
-	for line := range strings.Lines(rest) {
+	if end != "" {
+		rest, _, _ = strings.Cut(rest, end)
+	}
+	return rest
+}
+
+// table returns the rows, as cells, of the first table of docs/wire-format.md behind the given words.
+func table(t *testing.T, behind string) (rows [][]string) {
+	t.Helper()
+	for line := range strings.Lines(between(t, behind, "")) {
 		line = strings.TrimSpace(line)
 		if !strings.HasPrefix(line, "|") {
 			if len(rows) > 0 {
@@ -207,23 +217,28 @@ func TestDocOfEntry(t *testing.T) {
 // TestDocOfRecords builds records field by field as the tables say, and compares with the encoder.
 func TestDocOfRecords(t *testing.T) {
 	rows := table(t, "Atomic verbs:")
+	flag := func(field string) byte {
+		i := slices.IndexFunc(rows, func(row []string) bool { return fieldName(row[1]) == field })
+		m := regexp.MustCompile(`flag bit (\d)`).FindStringSubmatch(rows[i][2])
+		return 1 << number(t, m[1], 10)
+	}
 	operand, compare := pattern(3*8), bytes.Repeat([]byte{0xcc}, 3*8)
 	for mask := range 1 << 6 {
 		on := func(bit int) bool { return mask>>bit&1 != 0 }
 		rec := Record{Verb: VerbFetch, Op: opSum, Datatype: dtUint64, Key: v64, Offset: v32, Count: 1, Operand: operand[:8]}
 		fields := map[string][]byte{"verb": {2}, "operation": {opSum}, "datatype": {dtUint64}, "key": le(v64, 8), "offset": le(v32, 4)}
-		flags := byte(1)
+		flags := flag("key")
 		if on(0) {
-			rec.Incarnation, fields["incarnation"], flags = v32, le(v32, 4), flags|1<<6
+			rec.Incarnation, fields["incarnation"], flags = v32, le(v32, 4), flags|flag("incarnation")
 		}
 		if on(1) {
-			rec.Offset, fields["offset"], flags = v64, le(v64, 8), flags|1<<1
+			rec.Offset, fields["offset"], flags = v64, le(v64, 8), flags|flag("offset")
 		}
 		if on(2) {
-			rec.Count, rec.Operand, fields["count"], flags = 3, operand, le(3, 4), flags|1<<2
+			rec.Count, rec.Operand, fields["count"], flags = 3, operand, le(3, 4), flags|flag("count")
 		}
 		if rec.Total = rec.Count; on(3) {
-			rec.Total, fields["total"], flags = v16, le(v16, 4), flags|1<<3
+			rec.Total, fields["total"], flags = v16, le(v16, 4), flags|flag("total")
 		}
 		if fields["operand"] = rec.Operand; on(4) {
 			rec.Op, rec.Operand, fields["operation"], fields["operand"] = OpRead, nil, []byte{OpRead}, nil
@@ -253,21 +268,48 @@ func TestDocOfRecords(t *testing.T) {
 // le returns n bytes of v.
 func le(v uint64, n int) []byte { return binary.LittleEndian.AppendUint64(nil, v)[:n] }
 
-// TestDocOfNumbers compares the numbers of types, verbs, features, datatypes and operations with the code.
-func TestDocOfNumbers(t *testing.T) {
-	types := 0
-	for _, row := range table(t, "In a hello, the id is the lane alone.") {
+// named checks that a table has the numbers from first to last, with the names that the code has for them. What is
+// kept for later has no name.
+func named(t *testing.T, behind string, first, last int, name func(int) string) {
+	t.Helper()
+	for _, row := range table(t, behind) {
 		if strings.HasPrefix(row[1], "kept") {
 			continue
 		}
-		if n := number(t, row[0], 10); Type(n).String() != row[1] {
-			t.Errorf("type %d is %v, the table says %q", n, Type(n), row[1])
+		if n := number(t, row[0], 10); n != first || name(n) != row[1] {
+			t.Errorf("behind %q: number %d is %q, want %d and %q", behind, n, row[1], first, name(first))
 		}
-		types++
+		first++
 	}
-	if types != int(Probe) {
-		t.Errorf("%d types in the table, want %d", types, Probe)
+	if first != last+1 {
+		t.Errorf("behind %q: the numbers end at %d, want %d", behind, first-1, last)
 	}
+}
+
+// TestDocOfSessionID compares the fields of a session id with the code.
+func TestDocOfSessionID(t *testing.T) {
+	at, got := 32, SessionID(v32)
+	fields := map[string]uint32{"lane": uint32(got.Lane()), "queue": uint32(got.Queue()), "index": uint32(got.Index()), "tag": uint32(got.Tag())}
+	text := strings.NewReplacer(" ", "", "`", "").Replace(between(t, "A session id is ", ","))
+	for field := range strings.SplitSeq(text, "|") {
+		name, width, _ := strings.Cut(field, ":")
+		n := number(t, width, 10)
+		at -= n
+		if want := v32 >> at & (1<<n - 1); fields[name] != uint32(want) {
+			t.Errorf("%s of %#x is %#x, the document says %#x", name, got, fields[name], want)
+		}
+	}
+	if at != 0 {
+		t.Errorf("%d bits have no name", at)
+	}
+}
+
+// TestDocOfNumbers compares the numbers of types, verbs, features, datatypes and operations with the code.
+func TestDocOfNumbers(t *testing.T) {
+	named(t, "In a hello, the id is the lane alone.", 1, int(Probe), func(n int) string { return Type(n).String() })
+	named(t, "| lost: 1 if the answers", 0, int(numHelloStatuses)-1, func(n int) string { return HelloStatus(n).String() })
+	named(t, "| 8 | 4 | reason |", 1, int(numResetReasons)-1, func(n int) string { return ResetReason(n).String() })
+	named(t, "With flag STATUS", 1, int(numStatuses)-1, func(n int) string { return Status(n).String() })
 	verbs := map[string]Verb{"atomic": VerbAtomic, "fetch atomic": VerbFetch, "compare atomic": VerbCompare, "lookup": VerbLookup, "list": VerbList}
 	for _, row := range table(t, "The first byte is the verb.") {
 		if row[1] == "" {
