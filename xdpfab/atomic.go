@@ -150,11 +150,11 @@ func (ep *Endpoint) post(verb wire.Verb, m *Msg, flags, cookie uint64) error {
 	err := ep.submit(verb, m, flags, cookie)
 	switch {
 	case err != nil:
-		ep.drv.start()
+		ep.stepper.Start()
 	case flags&FlagMore != 0:
-		ep.drv.defers()
+		ep.stepper.Defer()
 	default:
-		ep.drv.notify()
+		ep.stepper.Notify()
 	}
 	return err
 }

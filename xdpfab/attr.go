@@ -56,27 +56,17 @@ type DomainAttr struct {
 // busy machine keeps from answering.
 var defaultGiveUp = 5 * time.Second
 
-// CopyMode is how packets get from the NIC to the sockets.
-type CopyMode uint8
-
-// The modes. See xsk.Mode.
-const (
-	CopyAuto CopyMode = iota // zero-copy when the driver supports it, else copy
-	CopyForce
-	ZeroCopyForce
-)
-
 // withDefaults checks the attributes and fills in the defaults.
 func (a DomainAttr) withDefaults() (DomainAttr, error) {
 	switch {
 	case a.Progress > ProgressManual:
-		return a, fmt.Errorf("xdpfab: progress %d: want ProgressAuto or ProgressManual", a.Progress)
+		return a, fmt.Errorf("xdpfab: %v: want ProgressAuto or ProgressManual", a.Progress)
 	case a.Queues < 0:
 		return a, fmt.Errorf("xdpfab: %d queues: want 0 for all, or more", a.Queues)
 	case a.Window < 0 || a.Window > session.MaxWindow:
 		return a, fmt.Errorf("xdpfab: window of %d frames: want 1..%d, or 0 for the default", a.Window, session.MaxWindow)
 	case a.Copy > ZeroCopyForce:
-		return a, fmt.Errorf("xdpfab: copy mode %d: want CopyAuto, CopyForce or ZeroCopyForce", a.Copy)
+		return a, fmt.Errorf("xdpfab: %v: want CopyAuto, CopyForce or ZeroCopyForce", a.Copy)
 	case a.GiveUp < 0 || a.RTOMin < 0 || a.Spin < 0 || a.IdleRetire < 0 || a.BaseRTT < 0:
 		return a, errors.New("xdpfab: negative duration among the domain attributes")
 	}

@@ -3,6 +3,8 @@
 package xdpfab
 
 import (
+	"github.com/xdpfab/xdpfab/internal/progress"
+
 	"context"
 	"fmt"
 	"sync"
@@ -14,7 +16,7 @@ import (
 // (ReadErr).
 type Counter struct {
 	object
-	owner atomic.Pointer[driver]
+	owner atomic.Pointer[stepper]
 	value atomic.Uint64
 	errs  atomic.Uint64
 
@@ -25,7 +27,7 @@ type Counter struct {
 
 // counterWait is a goroutine in Wait.
 type counterWait struct {
-	signal
+	progress.Signal
 	threshold uint64
 	errs      uint64 // failures at the beginning: one more ends the wait
 }
@@ -87,11 +89,11 @@ func (c *Counter) notify() {
 	defer c.mu.Unlock()
 	for w := range c.waiters {
 		if c.over(w) {
-			w.raise()
+			w.Raise()
 		}
 	}
-	if drv := c.owner.Load(); drv != nil {
-		drv.eng.Notify() // a caller that waits may be asleep in the port of another engine
+	if st := c.owner.Load(); st != nil {
+		st.eng.Notify() // a caller that waits may be asleep in the port of another engine
 	}
 }
 
@@ -102,7 +104,7 @@ func (c *Counter) over(w *counterWait) bool {
 // Wait returns when the value has reached threshold (fi_cntr_wait). It returns an
 // error when an operation failed meanwhile, or with the context's error.
 func (c *Counter) Wait(ctx context.Context, threshold uint64) error {
-	w := &counterWait{signal: newSignal(), threshold: threshold, errs: c.errs.Load()}
+	w := &counterWait{Signal: progress.NewSignal(), threshold: threshold, errs: c.errs.Load()}
 	c.mu.Lock()
 	c.waiters[w] = struct{}{}
 	c.mu.Unlock()
@@ -115,11 +117,11 @@ func (c *Counter) Wait(ctx context.Context, threshold uint64) error {
 	}()
 	if !c.over(w) {
 		c.dom.Progress() // the operations may be other queues'
-		drv := c.owner.Load()
-		if drv == nil {
+		st := c.owner.Load()
+		if st == nil {
 			return fmt.Errorf("xdpfab: counter: no endpoint is bound: %w", ErrNotEnabled)
 		}
-		if err := drv.wait(ctx, &w.signal); err != nil {
+		if err := st.Wait(ctx, &w.Signal); err != nil {
 			return err
 		}
 	}

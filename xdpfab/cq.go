@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/progress"
 )
 
 // Completion flags, after fi_cq(3).
@@ -45,7 +46,7 @@ type CompletionQueue struct {
 	size    int64
 
 	reserved atomic.Int64 // places promised or taken; posters add, the reader subtracts
-	owner    atomic.Pointer[driver]
+	owner    atomic.Pointer[stepper]
 
 	_       [64]byte
 	lent    int64         // places reserved, for those that post to the engine itself; engine's thread
@@ -54,9 +55,9 @@ type CompletionQueue struct {
 	_       [56]byte
 	head    atomic.Uint64 // entries read; the reader
 	reading atomic.Bool
-	waiting atomic.Bool   // a goroutine is in Wait
-	want    atomic.Uint64 // the tail that it waits for, 0 for none
-	signal  signal        // raised when the tail is there
+	waiting atomic.Bool     // a goroutine is in Wait
+	want    atomic.Uint64   // the tail that it waits for, 0 for none
+	signal  progress.Signal // raised when the tail is there
 }
 
 // beside is the part of a completion that points.
@@ -83,18 +84,18 @@ func (d *Domain) NewCompletionQueue(attr CQAttr) (*CompletionQueue, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	q := &CompletionQueue{entries: make([]engine.Completion, n), beside: make([]beside, n), mask: uint64(n - 1), size: int64(n), signal: newSignal()}
+	q := &CompletionQueue{entries: make([]engine.Completion, n), beside: make([]beside, n), mask: uint64(n - 1), size: int64(n), signal: progress.NewSignal()}
 	q.open(d, "completion queue")
 	return q, nil
 }
 
 // bind notes an endpoint, and returns the driver that it has to run on: endpoints
 // that share a queue share an engine, so that the queue has one writer.
-func (q *CompletionQueue) bind(drv *driver) (*driver, error) {
+func (q *CompletionQueue) bind(st *stepper) (*stepper, error) {
 	if err := q.hold(); err != nil {
 		return nil, err
 	}
-	q.owner.CompareAndSwap(nil, drv)
+	q.owner.CompareAndSwap(nil, st)
 	return q.owner.Load(), nil
 }
 
@@ -149,7 +150,7 @@ func (q *CompletionQueue) show() {
 	}
 	q.tail.Store(t)
 	if want := q.want.Load(); want != 0 && t-want < 1<<63 {
-		q.signal.raise()
+		q.signal.Raise()
 	}
 }
 
@@ -157,8 +158,8 @@ func (q *CompletionQueue) show() {
 // number, which may be 0. When an error completion is next it returns
 // ErrAvailable: take that with ReadErr. With manual progress, Read makes it.
 func (q *CompletionQueue) Read(c []Completion) (int, error) {
-	if drv := q.owner.Load(); drv != nil {
-		drv.start()
+	if st := q.owner.Load(); st != nil {
+		st.Start()
 	}
 	if !q.reading.CompareAndSwap(false, true) {
 		return 0, nil // another goroutine is reading: nothing is left for this one
@@ -228,8 +229,8 @@ func (q *CompletionQueue) Wait(ctx context.Context, n int) error {
 		return fmt.Errorf("xdpfab: completion queue: another goroutine waits: %w", ErrBusy)
 	}
 	defer q.waiting.Store(false)
-	drv := q.owner.Load()
-	if drv == nil {
+	st := q.owner.Load()
+	if st == nil {
 		return fmt.Errorf("xdpfab: completion queue: no endpoint is bound: %w", ErrNotEnabled)
 	}
 	want := q.head.Load() + uint64(n)
@@ -239,10 +240,10 @@ func (q *CompletionQueue) Wait(ctx context.Context, n int) error {
 		if err := q.ended(); err != nil {
 			return err
 		}
-		if err := drv.wait(ctx, &q.signal); err != nil {
+		if err := st.Wait(ctx, &q.signal); err != nil {
 			return err
 		}
-		q.signal.reset()
+		q.signal.Reset()
 	}
 	return nil
 }
@@ -251,9 +252,9 @@ func (q *CompletionQueue) Wait(ctx context.Context, n int) error {
 // What has not been read can still be. Callers that wait are released. Closing twice is no error.
 func (q *CompletionQueue) Close() error {
 	err := q.close()
-	if drv := q.owner.Load(); err == nil && drv != nil {
-		q.signal.raise()
-		drv.eng.Wake() // a caller that waits may be asleep in the port
+	if st := q.owner.Load(); err == nil && st != nil {
+		q.signal.Raise()
+		st.eng.Wake() // a caller that waits may be asleep in the port
 	}
 	return err
 }

@@ -45,13 +45,13 @@ const drainLimit = 500 * time.Millisecond
 // Domain is an interface in use: its queues, each with an engine, and the memory
 // that peers may address. It corresponds to fi_domain(3).
 type Domain struct {
-	attr    DomainAttr
-	dev     device
-	drivers []*driver
-	memory  []*engine.Memory
-	table   *mr.Table
-	served  atomic.Pointer[[]uint16] // endpoint numbers that accept sessions; written under mu
-	fabric  *Fabric
+	attr     DomainAttr
+	dev      device
+	steppers []*stepper
+	memory   []*engine.Memory
+	table    *mr.Table
+	served   atomic.Pointer[[]uint16] // endpoint numbers that accept sessions; written under mu
+	fabric   *Fabric
 
 	end      end // its beginning: see health.go
 	shutOnce sync.Once
@@ -98,13 +98,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	}
 	engine.NewGroup(engines)
 	for q, e := range engines {
-		core := -1
-		if len(attr.Cores) > 0 {
-			core = attr.Cores[q%len(attr.Cores)]
-		}
-		drv := newDriver(e, attr.Progress == ProgressManual, core, attr.Spin)
-		drv.end = &d.end
-		d.drivers = append(d.drivers, drv)
+		d.steppers = append(d.steppers, d.newStepper(e, q))
 	}
 	dev.Watch(d.happened)
 	return d, nil
@@ -151,8 +145,8 @@ func (d *Domain) Address(endpoint uint16) string {
 // start what was posted with FlagMore.
 func (d *Domain) Progress() int {
 	n := 0
-	for _, drv := range d.drivers {
-		n += drv.progress()
+	for _, st := range d.steppers {
+		n += st.Progress()
 	}
 	return n
 }
@@ -165,9 +159,9 @@ func (d *Domain) Counters() (map[string]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, drv := range d.drivers {
-		drv.call(drv.eng.Publish)
-		c := drv.eng.Counters()
+	for _, st := range d.steppers {
+		st.Call(st.eng.Publish)
+		c := st.eng.Counters()
 		c.Each(func(name string, v uint64) { all[name] += v })
 	}
 	return all, nil

@@ -37,11 +37,11 @@ const AnyNumber = -1
 // post at the same time. The operations of one endpoint to one peer apply in the
 // order posted.
 type Endpoint struct {
-	dom    *Domain
-	attr   EndpointAttr
-	number uint16
-	drv    *driver
-	ring   *engine.Ring
+	dom     *Domain
+	attr    EndpointAttr
+	number  uint16
+	stepper *stepper
+	ring    *engine.Ring
 
 	mu       sync.Mutex // guards binding, enabling, and the making of peers
 	enabled  atomic.Bool
@@ -85,8 +85,8 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	if ep.ring, err = engine.NewRing(attr.Size, sink); err != nil {
 		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
-	ep.drv = d.drivers[d.turn%len(d.drivers)]
-	ep.room.drv, ep.room.size = ep.drv, int32(attr.Size)
+	ep.stepper = d.steppers[d.turn%len(d.steppers)]
+	ep.room.stepper, ep.room.size = ep.stepper, int32(attr.Size)
 	d.turn++
 	ep.peers.Store(&[]*name{})
 	d.endpoints[number] = ep
@@ -150,11 +150,11 @@ func (q *CompletionQueue) bindTo(ep *Endpoint, flags uint64) error {
 	if q.dom != ep.dom || ep.cq != nil {
 		return fmt.Errorf("xdpfab: endpoint %d wants one completion queue of its own domain: %w", ep.number, ErrBusy)
 	}
-	drv, err := q.bind(ep.drv)
+	st, err := q.bind(ep.stepper)
 	if err != nil {
 		return err
 	}
-	ep.cq, ep.drv = q, drv
+	ep.cq, ep.stepper = q, st
 	return nil
 }
 
@@ -210,10 +210,10 @@ func (ep *Endpoint) Enable() error {
 			ep.number, ErrNotEnabled)
 	}
 	for _, c := range ep.counters() {
-		c.owner.CompareAndSwap(nil, ep.drv)
+		c.owner.CompareAndSwap(nil, ep.stepper)
 	}
-	ep.origin = ep.drv.eng.NewOrigin()
-	ep.drv.call(func() { ep.drv.eng.AddRing(ep.ring, ep.origin) })
+	ep.origin = ep.stepper.eng.NewOrigin()
+	ep.stepper.Call(func() { ep.stepper.eng.AddRing(ep.ring, ep.origin) })
 	if !ep.attr.InitiateOnly {
 		ep.dom.serve(ep.number, true)
 	}
@@ -245,7 +245,7 @@ func (ep *Endpoint) Shutdown(ctx context.Context) error {
 func (ep *Endpoint) drained(ctx context.Context) error {
 	for ep.enabled.Load() && !ep.shutOff.Load() {
 		empty := true
-		ep.drv.call(func() { empty = ep.ring.Empty() })
+		ep.stepper.Call(func() { empty = ep.ring.Empty() })
 		if empty {
 			return nil
 		}
@@ -283,13 +283,13 @@ func (ep *Endpoint) shut() {
 	}
 	if ep.enabled.Load() {
 		ep.dom.serve(ep.number, false)
-		ep.drv.call(func() {
+		ep.stepper.Call(func() {
 			ep.dropAll()
-			ep.drv.eng.Exhaust(ep.ring) // what was posted before it was shut off
-			ep.drv.eng.RemoveRing(ep.ring)
+			ep.stepper.eng.Exhaust(ep.ring) // what was posted before it was shut off
+			ep.stepper.eng.RemoveRing(ep.ring)
 		})
-		for _, drv := range ep.dom.drivers {
-			drv.call(func() { drv.eng.EndTargets(ep.number) })
+		for _, st := range ep.dom.steppers {
+			st.Call(func() { st.eng.EndTargets(ep.number) })
 		}
 	}
 	if ep.cq != nil {

@@ -62,7 +62,7 @@ type OpError struct {
 	Cause     error
 
 	outcome *outcome // where an unknown outcome may become known
-	drv     *driver
+	stepper *stepper
 }
 
 func (e *OpError) Error() string {

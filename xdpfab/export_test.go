@@ -58,9 +58,9 @@ func NewClock(a DomainAttr) (*Clock, DomainAttr) {
 func (c *Clock) Forward(by time.Duration, d *Domain) {
 	for ; by > 0; by -= time.Second {
 		c.ahead.Add(int64(min(by, time.Second)))
-		for _, drv := range d.drivers {
-			drv.call(func() {}) // it has looked at the clock
-			drv.call(func() {})
+		for _, st := range d.steppers {
+			st.Call(func() {}) // it has looked at the clock
+			st.Call(func() {})
 		}
 	}
 }

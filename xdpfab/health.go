@@ -85,9 +85,9 @@ func (d *Domain) quiesce() {
 		for _, ep := range eps {
 			ep.shut()
 		}
-		for _, drv := range d.drivers {
-			drv.close(drainLimit)
-			drv.eng.Publish() // the last word: nobody steps it any more
+		for _, st := range d.steppers {
+			st.Close(drainLimit)
+			st.eng.Publish() // the last word: nobody steps it any more
 		}
 	})
 }
@@ -137,10 +137,10 @@ func (d *Domain) log(level slog.Level, text string, attrs ...slog.Attr) {
 
 // by fills in the driver of an operation that failed. One that ended because the
 // domain did has the domain's cause.
-func (e *OpError) by(drv *driver) *OpError {
-	e.drv = drv
+func (e *OpError) by(st *stepper) *OpError {
+	e.stepper = st
 	if errors.Is(e.Cause, ErrClosed) {
-		e.Cause = drv.end.closed()
+		e.Cause = st.end.closed()
 	}
 	return e
 }

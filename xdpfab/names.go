@@ -48,8 +48,8 @@ func (ep *Endpoint) drop(n *name) {
 	delete(ep.names, n.addr)
 	n.stop()
 	ep.room.part()
-	ep.drv.call(func() {
-		ep.drv.eng.Collect(ep.ring)
+	ep.stepper.Call(func() {
+		ep.stepper.eng.Collect(ep.ring)
 		n.peer.Close()
 	})
 }

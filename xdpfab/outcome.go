@@ -89,7 +89,7 @@ func (e *OpError) Resolve(ctx context.Context) (ran bool, result []byte, err err
 	for {
 		r, data, wait := e.outcome.known()
 		if wait != nil {
-			if err := e.drv.waitFor(ctx, wait); err != nil && e.Open() {
+			if err := e.stepper.WaitFor(ctx, wait); err != nil && e.Open() {
 				return false, nil, err
 			}
 			continue

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/progress"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -190,7 +191,7 @@ type call struct {
 // writes, so that a caller whose context ends can leave at once; the waiter is
 // then recycled by the completion.
 type waiter struct {
-	signal
+	progress.Signal
 	mu       sync.Mutex // guards what decides who recycles
 	finished bool
 	outcome  *outcome // of an abandoned call
@@ -202,7 +203,7 @@ type waiter struct {
 	p        *Peer
 }
 
-var waiters = sync.Pool{New: func() any { return &waiter{signal: newSignal()} }}
+var waiters = sync.Pool{New: func() any { return &waiter{Signal: progress.NewSignal()} }}
 
 // do posts an operation and waits for its end.
 func (p *Peer) do(ctx context.Context, c call) error { return p.scatter(ctx, c, nil) }
@@ -217,7 +218,7 @@ func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 		return p.interrupted(ctx, c, nil)
 	}
 	w := waiters.Get().(*waiter)
-	w.reset()
+	w.Reset()
 	w.p, w.err, w.finished, w.outcome = p, nil, false, nil
 	s, err := p.claim(ctx, c)
 	if err != nil {
@@ -232,8 +233,8 @@ func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 	}
 	w.fill(s, c)
 	p.ep.hand(s)
-	p.ep.drv.eng.Notify()
-	err = p.ep.drv.wait(ctx, &w.signal)
+	p.ep.stepper.eng.Notify()
+	err = p.ep.stepper.Wait(ctx, &w.Signal)
 	if err != nil {
 		p.letGo(w)
 		if o := w.abandon(); o != nil { // only if nobody steps the engine any more
@@ -266,8 +267,8 @@ func (w *waiter) fill(s *engine.Submission, c call) {
 
 // letGo has the operation of a waiter completed now, with what is known of it.
 func (p *Peer) letGo(w *waiter) {
-	p.ep.drv.call(func() {
-		p.ep.drv.eng.Collect(p.ep.ring)
+	p.ep.stepper.Call(func() {
+		p.ep.stepper.eng.Collect(p.ep.ring)
 		p.peer.Cancel(w)
 	})
 }
@@ -304,7 +305,7 @@ func (p *Peer) interrupted(ctx context.Context, c call, o *outcome) error {
 	var s engine.Submission
 	s.Verb, s.Opcode, s.Datatype, s.Count, s.Offset = c.verb, c.op, c.datatype, c.count, c.offset
 	s.SetInline(c.operand, nil)
-	return &OpError{Op: nameOf(&s), Peer: p.name, Certainty: certainty, Cause: cause, outcome: o, drv: p.ep.drv}
+	return &OpError{Op: nameOf(&s), Peer: p.name, Certainty: certainty, Cause: cause, outcome: o, stepper: p.ep.stepper}
 }
 
 // claim gets a submission; it waits while the peer may not have one more.
@@ -326,7 +327,7 @@ func (w *waiter) Complete(s *engine.Submission, c *engine.Completion, later *eng
 	w.p.use.berth.leave()
 	var err error
 	if c.Fate != engine.Success {
-		err = errorOf(c.Result(later), nameOf(s), w.p.name).by(w.p.ep.drv)
+		err = errorOf(c.Result(later), nameOf(s), w.p.name).by(w.p.ep.stepper)
 	}
 	if s.Result == nil {
 		w.inline = c.Inline
@@ -336,7 +337,7 @@ func (w *waiter) Complete(s *engine.Submission, c *engine.Completion, later *eng
 	abandoned := w.outcome
 	if abandoned == nil {
 		w.err, w.finished = err, true
-		w.raise()
+		w.Raise()
 	}
 	w.mu.Unlock()
 	if abandoned != nil {

@@ -38,26 +38,26 @@ func (ep *Endpoint) claim() (*engine.Submission, error) {
 // direct takes the engine and returns a submission for it. It returns nil when somebody
 // else has the engine, or the operation has to wait its turn in the ring.
 func (ep *Endpoint) direct() *engine.Submission {
-	if !ep.drv.tryHold() {
+	if !ep.stepper.TryHold() {
 		return nil
 	}
 	if ep.cq == nil || ep.cq.borrow() {
-		if s := ep.drv.eng.Begin(ep.ring); s != nil {
+		if s := ep.stepper.eng.Begin(ep.ring); s != nil {
 			return s
 		}
 		if ep.cq != nil {
 			ep.cq.lent++
 		}
 	}
-	ep.drv.release(0)
+	ep.stepper.Release()
 	return nil
 }
 
 // hand gives a submission that has been filled in to the engine.
 func (ep *Endpoint) hand(s *engine.Submission) {
 	if s.Direct() {
-		ep.drv.eng.Submit(s)
-		ep.drv.release(0)
+		ep.stepper.eng.Submit(s)
+		ep.stepper.Release()
 		return
 	}
 	s.Publish()
@@ -126,7 +126,7 @@ func (ep *Endpoint) Flush() {
 // errorFor describes a failure.
 func (ep *Endpoint) errorFor(s *engine.Submission, c *engine.Completion, later *engine.Later) error {
 	peer, _ := ep.av.Lookup(Address(c.Cookie))
-	return errorOf(c.Result(later), nameOf(s), peer).by(ep.drv)
+	return errorOf(c.Result(later), nameOf(s), peer).by(ep.stepper)
 }
 
 // The directions of operations, as counters distinguish them.

@@ -3,6 +3,8 @@
 package xdpfab
 
 import (
+	"github.com/xdpfab/xdpfab/internal/progress"
+
 	"context"
 	"slices"
 	"sync"
@@ -23,7 +25,7 @@ import (
 // afterwards; and a caller whose failed attempt may have spoilt another's joins its
 // queue, so that everybody tries once more.
 type room struct {
-	drv     *driver
+	stepper *stepper
 	size    int32        // entries of the ring
 	peers   atomic.Int32 // dialled
 	used    atomic.Int32 // entries granted, and attempts under way
@@ -44,7 +46,7 @@ type berth struct {
 
 // roomWait is a caller in a queue.
 type roomWait struct {
-	signal
+	progress.Signal
 	granted bool // under room.mu
 }
 
@@ -66,7 +68,7 @@ func (r *room) settle() {
 	served := r.serve()
 	r.mu.Unlock()
 	if served {
-		r.drv.eng.Wake()
+		r.stepper.eng.Wake()
 	}
 }
 
@@ -102,7 +104,7 @@ func (b *berth) enter(ctx context.Context) error {
 		return nil
 	}
 	r, w := b.room, b.enqueue()
-	err := r.drv.wait(ctx, &w.signal)
+	err := r.stepper.Wait(ctx, &w.Signal)
 	if err == nil {
 		return nil
 	}
@@ -114,7 +116,7 @@ func (b *berth) enter(ctx context.Context) error {
 
 // enqueue puts a caller into the queue and serves those in line, perhaps this one.
 func (b *berth) enqueue() *roomWait {
-	r, w := b.room, &roomWait{signal: newSignal()}
+	r, w := b.room, &roomWait{Signal: progress.NewSignal()}
 	r.mu.Lock()
 	if b.queue = append(b.queue, w); len(b.queue) == 1 {
 		r.line = append(r.line, b)
@@ -186,7 +188,7 @@ func (r *room) serve() (served bool) {
 		w := b.queue[0]
 		r.remove(b, 0)
 		w.granted = true
-		w.raise()
+		w.Raise()
 		served, misses = true, 0
 	}
 	return served

@@ -18,7 +18,7 @@ import (
 func crowd(t *testing.T, size int32, peers int) (*Domain, *room, []*berth) {
 	dom, _ := openDead(t, 1, DomainAttr{Progress: ProgressManual})
 	t.Cleanup(func() { _ = dom.CloseAll() })
-	r := &room{drv: dom.drivers[0], size: size}
+	r := &room{stepper: dom.steppers[0], size: size}
 	var berths []*berth
 	for range peers {
 		r.join()
@@ -74,8 +74,8 @@ func TestRoomInTurn(t *testing.T) {
 	}
 	for i := range queue {
 		for j, w := range queue {
-			if w.ready.Load() != (j < i) {
-				t.Fatalf("after %d were given back, number %d in line has one: %v", i, j, w.ready.Load())
+			if w.Ready() != (j < i) {
+				t.Fatalf("after %d were given back, number %d in line has one: %v", i, j, w.Ready())
 			}
 		}
 		if err := live.enter(context.Background()); err != nil { // not held up by the queue
@@ -119,7 +119,7 @@ func TestRoomLeaving(t *testing.T) {
 	if !b.dequeue(late) {
 		t.Fatal("not granted")
 	}
-	if b.cancel(); !next.ready.Load() {
+	if b.cancel(); !next.Ready() {
 		t.Error("the entry that came too late was lost")
 	}
 	for range 5 {

@@ -28,9 +28,10 @@ var imports = map[string][]string{
 	"internal/layout":       {},
 	"internal/session":      {"internal/wire"},
 	"internal/engine":       {"internal/session", "internal/wire", "mr", "atomic"},
+	"internal/progress":     {},
 	"internal/route":        {"internal/wire"},
 	"internal/port":         {"xsk", "bpf", "internal/wire", "internal/route"},
-	"xdpfab":                {"internal/engine", "internal/session", "internal/wire", "internal/port", "xsk", "mr", "atomic"},
+	"xdpfab":                {"internal/engine", "internal/progress", "internal/session", "internal/wire", "internal/port", "xsk", "mr", "atomic"},
 	"internal/testnet/veth": {},
 	"internal/testnet":      {"internal/testnet/veth"},
 
@@ -61,16 +62,17 @@ var imports = map[string][]string{
 // external says which modules the library packages may depend on; commands and
 // test tools may take more.
 var external = map[string][]string{
-	"atomic":           {"golang.org/x/sys/cpu"},
-	"mr":               {"golang.org/x/sys/unix"},
-	"xsk":              {"golang.org/x/sys/unix"},
-	"bpf":              {"github.com/cilium/ebpf", "golang.org/x/sys/unix"},
-	"internal/wire":    {"golang.org/x/sys/cpu"},
-	"internal/session": {},
-	"internal/engine":  {},
-	"internal/route":   {"github.com/vishvananda/netlink", "golang.org/x/sys/unix"},
-	"internal/port":    {"github.com/vishvananda/netlink", "golang.org/x/sys/unix"},
-	"xdpfab":           {"golang.org/x/sys/unix"},
+	"atomic":            {"golang.org/x/sys/cpu"},
+	"mr":                {"golang.org/x/sys/unix"},
+	"xsk":               {"golang.org/x/sys/unix"},
+	"bpf":               {"github.com/cilium/ebpf", "golang.org/x/sys/unix"},
+	"internal/wire":     {"golang.org/x/sys/cpu"},
+	"internal/session":  {},
+	"internal/engine":   {},
+	"internal/progress": {"golang.org/x/sys/unix"},
+	"internal/route":    {"github.com/vishvananda/netlink", "golang.org/x/sys/unix"},
+	"internal/port":     {"github.com/vishvananda/netlink", "golang.org/x/sys/unix"},
+	"xdpfab":            {"golang.org/x/sys/unix"},
 }
 
 // unsafeFiles are the only files that may import unsafe, by base name.

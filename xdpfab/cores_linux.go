@@ -25,12 +25,3 @@ func checkCores(cores []int) error {
 	}
 	return nil
 }
-
-// pinThread binds the calling thread, which must be locked to its goroutine, to a
-// core that checkCores allowed. Should the core have gone since, the thread stays
-// where it is.
-func pinThread(core int) {
-	var set unix.CPUSet
-	set.Set(core)
-	_ = unix.SchedSetaffinity(0, &set)
-}

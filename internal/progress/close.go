@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import "time"
+
+// Close ends every session, lets farewells and last answers leave for at most limit, and
+// sees to it that nobody steps the engine any more: it retires the turn. Goroutines that
+// wait are released. It is called once.
+func (s *Stepper) Close(limit time.Duration) {
+	s.phase.Store(draining)
+	s.drain(limit)
+	s.phase.Store(closed)
+	close(s.ending)
+	s.eng.Wake()
+	s.poller.Wait()
+	for !s.turn.CompareAndSwap(free, retired) {
+		s.eng.Wake() // whoever has it may be asleep in the port
+		time.Sleep(shortNap)
+	}
+	close(s.ended)
+}
+
+// drain returns when nothing waits to be sent, or the time is up.
+func (s *Stepper) drain(limit time.Duration) {
+	s.Call(s.eng.Close)
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(shortNap) {
+		idle := false
+		s.Call(func() { idle = s.eng.Idle() })
+		if idle {
+			return
+		}
+	}
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package progress decides which thread steps an engine. An engine belongs to one
+// thread at a time: a [Stepper] hands that right, the turn, from one to the next.
+//
+// With automatic progress a poller of its own has the turn, except while goroutines
+// wait for operations: then one of them takes it, because handing a result from core to
+// core would cost more than the round trip itself, and the poller keeps off. With manual
+// progress there is no poller, and the turn is free unless a goroutine waits or reads.
+//
+// # The turn
+//
+//	      take: the poller, or a goroutine that waits or reads
+//	      TryHold: a goroutine that posts
+//	    +-----------------------------------------+
+//	    |                                         v
+//	+---+--+                                  +------+
+//	| free |<---------------------------------+ held |
+//	+---+--+   Release: passes the baton,     +------+
+//	    |      if goroutines wait
+//	    | Close
+//	    v
+//	+---------+
+//	| retired |   for ever: nobody steps any more
+//	+---------+
+//
+// # A goroutine that waits
+//
+//	+---------+                       raised
+//	| counted +-------------------------------------------------> leaves
+//	+---------+                                                    ^
+//	 |  |  ^                                                       |
+//	 |  |  |  the baton comes   +--------+  raised, context, Close |
+//	 |  |  +--------------------+ parked +-------------------------+
+//	 |  | another has the turn  +--------+                         |
+//	 |  +---------------------------^                              |
+//	 |                          +--------+  raised, context, Close |
+//	 +------------------------->| steps  +-------------------------+
+//	   takes the turn           +--------+
+//
+// It counts itself before it tries to take the turn, and a thread that frees the turn
+// looks at the count afterwards. So either the goroutine finds the turn free, or the
+// other one sees it and passes the baton: a message to one of those that are parked, that
+// it should try. A goroutine that has the baton when it leaves passes it on. Therefore
+// somebody steps as long as somebody waits.
+//
+// # The poller
+//
+//	steps --- a goroutine waits ---> naps, longer each time, while goroutines wait
+//	^ |  ^                            |
+//	| |  +----------------------------+ none waits any more: at the end of the nap;
+//	| |                                 from a deep nap the last to leave rouses it
+//	| +--- idle ---> sleeps in the port
+//	+----------------+ something happens
+//
+// It says that the nap is deep before it looks once more whether anybody waits. The last
+// goroutine to leave, and one that has posted something, look for that after they have
+// counted down, or published. One of the two sees the other.
+//
+// # The end
+//
+//	open --- Close ---> draining --- idle, or the time is up ---> closed
+//
+// While the stepper is draining, farewells and last answers leave; posters do not get the
+// turn any more. Once it is closed, goroutines that wait are released, the thread that has
+// the turn lets go, and Close retires it.
+package progress

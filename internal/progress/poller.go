@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"runtime"
+	"time"
+)
+
+// The poller keeps off for shortNap, and twice as long each time up to longNap, while
+// goroutines step for themselves. From deepNap on it is roused when the last of them
+// leaves: rarely, then, if they come and go all the time.
+const (
+	shortNap = 50 * time.Microsecond
+	deepNap  = time.Millisecond
+	longNap  = 20 * time.Millisecond
+)
+
+// poll is the poller's thread. Busy, it never sleeps; idle, it spins for a while and
+// then waits in the port, so that an idle node costs no core.
+func (s *Stepper) poll(core int) {
+	runtime.LockOSThread() // never unlocked: a pinned thread ends with its goroutine
+	if core >= 0 {
+		pinThread(core)
+	}
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for nap := shortNap; s.phase.Load() != closed; {
+		if s.waiting.Load() > 0 {
+			nap = s.keepOff(timer, nap)
+		} else if s.takeSoon() {
+			s.stepUntilWanted()
+			s.Release()
+			nap = shortNap
+		} else { // a poster has the turn, or a goroutine that has begun to wait
+			s.keepOff(timer, shortNap)
+		}
+	}
+}
+
+// keepOff lets a nap go by and returns how long the next one may be.
+func (s *Stepper) keepOff(timer *time.Timer, nap time.Duration) time.Duration {
+	if nap >= deepNap {
+		s.napping.Store(true)
+		defer s.napping.Store(false)
+		if s.waiting.Load() == 0 { // the last one left before it could see that
+			return shortNap
+		}
+	}
+	timer.Reset(nap)
+	select {
+	case <-timer.C:
+		return min(2*nap, longNap)
+	case <-s.roused:
+	case <-s.ending:
+	}
+	return shortNap
+}
+
+// rouse ends a deep nap.
+func (s *Stepper) rouse() {
+	if s.napping.Load() {
+		select {
+		case s.roused <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// stepUntilWanted steps until a goroutine waits, or the stepper is closed.
+func (s *Stepper) stepUntilWanted() {
+	var since time.Time // of idleness; zero when busy
+	s.eng.Step()
+	for steps := 1; s.waiting.Load() == 0 && s.phase.Load() != closed; steps++ {
+		if s.eng.Spin() > 0 {
+			since = time.Time{}
+		}
+		if steps%lookAround != 0 {
+			continue
+		}
+		if since.IsZero() {
+			since = time.Now()
+		} else if time.Since(since) >= s.spin {
+			s.eng.Sleep(s.limit)
+			since = time.Time{}
+		}
+	}
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Engine is what a stepper needs of an engine; *engine.Engine has it. The first
+// group of methods is for the thread that has the turn, the second for any.
+type Engine interface {
+	Step() int                 // one round; returns how much there was to do
+	Spin() int                 // Step for a caller that calls again at once
+	Sleep(limit time.Duration) // until there is something to do
+	Close()                    // ends every session
+	Idle() bool                // nothing waits to be sent; asked by whoever has the turn
+
+	Notify()          // something was posted: ends Sleep
+	Wake()            // ends Sleep, or prevents the next one
+	Call(func()) bool // has a function run during a coming round; false: too many wait
+}
+
+// Config says how an engine is stepped.
+type Config struct {
+	Manual bool          // without a poller
+	Core   int           // of the poller; negative leaves the choice to the kernel
+	Spin   time.Duration // an idle engine is stepped for so long before it sleeps
+	Sleep  time.Duration // an idle engine sleeps for at most so long; 0 means a second
+	// Closed is the error of waits that Close cuts short.
+	Closed func() error
+}
+
+// Stepper sees to it that one thread at a time steps an engine, and that there is one as
+// long as it has to be. See the package comment for its states.
+type Stepper struct {
+	eng    Engine
+	closed func() error
+	manual bool
+	spin   time.Duration
+	limit  time.Duration // of a sleep
+
+	turn    atomic.Uint32 // free, held or retired
+	phase   atomic.Uint32 // open, draining or closed
+	waiting atomic.Int32  // goroutines in Wait, or in Call with manual progress
+	more    atomic.Bool   // operations were posted, and nobody was told
+	napping atomic.Bool   // the poller is in a deep nap; written by it
+
+	baton  chan struct{}  // tells one of those who wait that the turn is free
+	roused chan struct{}  // ends the nap
+	ending chan struct{}  // closed when phase becomes closed
+	ended  chan struct{}  // closed when the turn is retired
+	poller sync.WaitGroup // done when the poller has ended
+}
+
+// States of the turn.
+const (
+	free    = iota
+	held    // by the thread that steps the engine, or posts to it
+	retired // for ever
+)
+
+// Phases of the life of a stepper.
+const (
+	open     = iota
+	draining // Close lets last answers leave
+	closed   // nobody is to step any more
+)
+
+// lookAround is how many steps go by between looks at the clock and the context.
+const lookAround = 64
+
+// New returns a stepper, and starts its poller unless progress is manual. Close ends it.
+func New(e Engine, c Config) *Stepper {
+	s := &Stepper{eng: e, closed: c.Closed, manual: c.Manual, spin: c.Spin, limit: c.Sleep,
+		baton: make(chan struct{}, 1), roused: make(chan struct{}, 1), ending: make(chan struct{}), ended: make(chan struct{})}
+	if s.limit == 0 {
+		s.limit = time.Second
+	}
+	if !s.manual {
+		s.poller.Go(func() { s.poll(c.Core) })
+	}
+	return s
+}
+
+// Progress steps the engine once, when progress is manual and nobody else does, and
+// returns how much there was to do. In any case it starts what was deferred.
+func (s *Stepper) Progress() int {
+	s.Start()
+	if !s.manual || !s.take() {
+		return 0
+	}
+	n := s.eng.Step()
+	s.Release()
+	return n
+}

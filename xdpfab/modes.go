@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Progress says who moves a domain's operations on; the constants are those of
+// fi_domain(3). Its text is "auto" or "manual".
+type Progress uint8
+
+const (
+	// ProgressAuto is a poller thread for each queue, pinned to a core. It spins
+	// while there is work and sleeps when there is none.
+	ProgressAuto Progress = iota
+	// ProgressManual leaves it to the goroutines that read completions or wait.
+	// No hand-over between cores: the lowest latency. A domain whose memory others
+	// address needs one that calls Progress or waits.
+	ProgressManual
+)
+
+// CopyMode is how packets get from the NIC to the sockets. Its text is "auto", "copy"
+// or "zero-copy".
+type CopyMode uint8
+
+// The modes. See xsk.Mode.
+const (
+	CopyAuto CopyMode = iota // zero-copy when the driver supports it, else copy
+	CopyForce
+	ZeroCopyForce
+)
+
+var (
+	progressNames = []string{ProgressAuto: "auto", ProgressManual: "manual"}
+	copyModeNames = []string{CopyAuto: "auto", CopyForce: "copy", ZeroCopyForce: "zero-copy"}
+)
+
+// String returns the text, or Progress(n) for a value that is none of the constants.
+func (p Progress) String() string { return modeString("Progress", progressNames, p) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (p Progress) MarshalText() ([]byte, error) { return modeText("progress", progressNames, p) }
+
+// UnmarshalText implements encoding.TextUnmarshaler. It changes nothing when it fails.
+func (p *Progress) UnmarshalText(text []byte) error {
+	return parseMode("progress", progressNames, text, p)
+}
+
+// String returns the text, or CopyMode(n) for a value that is none of the constants.
+func (m CopyMode) String() string { return modeString("CopyMode", copyModeNames, m) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (m CopyMode) MarshalText() ([]byte, error) { return modeText("copy mode", copyModeNames, m) }
+
+// UnmarshalText implements encoding.TextUnmarshaler. It changes nothing when it fails.
+func (m *CopyMode) UnmarshalText(text []byte) error {
+	return parseMode("copy mode", copyModeNames, text, m)
+}
+
+func modeString[M ~uint8](typ string, names []string, m M) string {
+	if int(m) < len(names) {
+		return names[m]
+	}
+	return fmt.Sprintf("%s(%d)", typ, uint8(m))
+}
+
+func modeText[M ~uint8](what string, names []string, m M) ([]byte, error) {
+	if int(m) < len(names) {
+		return []byte(names[m]), nil
+	}
+	return nil, fmt.Errorf("xdpfab: %s %d: want %s", what, uint8(m), alternatives(names))
+}
+
+func parseMode[M ~uint8](what string, names []string, text []byte, m *M) error {
+	i := slices.Index(names, string(text))
+	if i < 0 {
+		return fmt.Errorf("xdpfab: %s %q: want %s", what, text, alternatives(names))
+	}
+	*m = M(i)
+	return nil
+}
+
+// alternatives returns a list such as "auto, copy or zero-copy".
+func alternatives(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
