@@ -14,6 +14,9 @@
 //	timers    retransmission, acknowledgement, idleness
 //	flush     sessions -> port, one kick
 //
+// [Engine.Spin] and [Engine.Poll] are Step with fewer looks at the clock, for a caller that
+// calls in a tight loop, and for one that may or may not.
+//
 // Everything belongs to the thread that steps, except [Ring.Claim], [Op.Publish],
 // [Op.Abandon], [Engine.NewOrigin], [Origin.NewPeer], [Peer.SetLink], [Peer.Life],
 // [Engine.Call], [Engine.Notify], [Engine.Wake], [Engine.Counters] and the inbox.

@@ -96,6 +96,7 @@ type Engine struct {
 	turn      int         // of table.all: the session whose clock was looked at last
 	nextDue   int64       // earliest deadline seen then; 0 = none
 	idle      int         // rounds of Spin since it looked at the clock for its own sake
+	skips     int         // calls of Poll to come that do without the clock
 	fresh     bool        // now is the time of this round
 	closing   bool
 	packets   [burst][]byte

@@ -94,6 +94,7 @@ func (e *fakeEngine) due() (ready []fakeOp) {
 }
 
 func (e *fakeEngine) Spin() int { return e.Step() }
+func (e *fakeEngine) Poll() int { return e.Step() }
 
 // Sleep ends when an operation is due, as the real one's does when a packet comes in.
 func (e *fakeEngine) Sleep(limit time.Duration) {

@@ -13,6 +13,7 @@ import (
 type Engine interface {
 	Step() int                 // one round; returns how much there was to do
 	Spin() int                 // Step for a caller that calls again at once
+	Poll() int                 // Step for a caller that may call again at once, or much later
 	Sleep(limit time.Duration) // until there is something to do
 	Close()                    // ends every session
 	Idle() bool                // nothing waits to be sent; asked by whoever has the turn
@@ -91,7 +92,7 @@ func (s *Stepper) Progress() int {
 	if !s.manual || !s.take() {
 		return 0
 	}
-	n := s.eng.Step()
+	n := s.eng.Poll()
 	s.Release()
 	return n
 }
