@@ -233,7 +233,7 @@ func (in *initiator) closed(ctx context.Context, end time.Time) error {
 // things on; otherwise there is nothing better to do than to wait.
 func (in *initiator) read(ctx context.Context) (int, error) {
 	n, err := in.cq.Read(in.batch)
-	if err == nil && n == 0 && in.s.progress == "auto" && len(in.free) < in.window {
+	if err == nil && n == 0 && in.s.progress == xdpfab.ProgressAuto && len(in.free) < in.window {
 		if err = in.cq.Wait(ctx, 1); err == nil {
 			n, err = in.cq.Read(in.batch)
 		}

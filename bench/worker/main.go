@@ -22,7 +22,7 @@ import (
 // settings are the flags of both parts.
 type settings struct {
 	ifname   string
-	progress string
+	progress xdpfab.Progress
 	udp      bool
 
 	regions int // that the target has, and the initiator addresses in turn
@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string) error {
 	var s settings
 	fs := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	fs.StringVar(&s.ifname, "i", "veth0", "interface")
-	fs.StringVar(&s.progress, "progress", "manual", "manual or auto")
+	fs.TextVar(&s.progress, "progress", xdpfab.ProgressManual, "manual or auto")
 	fs.BoolVar(&s.udp, "udp", false, "UDP as well as raw Ethernet")
 	fs.IntVar(&s.regions, "regions", 1, "regions")
 	var part func(context.Context, *xdpfab.Domain, *settings) error
@@ -96,14 +96,5 @@ func run(ctx context.Context, args []string) error {
 }
 
 func (s *settings) open(ctx context.Context) (*xdpfab.Domain, error) {
-	attr := xdpfab.DomainAttr{UDP: s.udp}
-	switch s.progress {
-	case "manual":
-		attr.Progress = xdpfab.ProgressManual
-	case "auto":
-		attr.Progress = xdpfab.ProgressAuto
-	default:
-		return nil, fmt.Errorf("progress %q: want manual or auto", s.progress)
-	}
-	return xdpfab.Open(ctx, s.ifname, attr)
+	return xdpfab.Open(ctx, s.ifname, xdpfab.DomainAttr{UDP: s.udp, Progress: s.progress})
 }

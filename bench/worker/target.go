@@ -39,7 +39,7 @@ func target(ctx context.Context, dom *xdpfab.Domain, s *settings) error {
 		return err
 	}
 	fmt.Println(measure.Ready, dom.Address(0))
-	if s.progress == "auto" {
+	if s.progress == xdpfab.ProgressAuto {
 		<-ctx.Done()
 		return nil
 	}

@@ -97,7 +97,7 @@ func TestInitiator(t *testing.T) {
 		"open loop":      {op: "fetch", window: 64, endpoints: 1, words: 64, elements: 1, scatter: 1, rate: 20000},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.progress = "auto"
+			s.progress = xdpfab.ProgressAuto
 			s.size, s.warmup = 8192, 10*time.Millisecond
 			var r measure.Result
 			// A busy machine may get nothing done in a short time.
@@ -116,7 +116,7 @@ func TestInitiator(t *testing.T) {
 // long it was late, not only the one that was in flight.
 func TestOpenLoopDoesNotOmit(t *testing.T) {
 	const stall, rate = 100 * time.Millisecond, 10000
-	s := settings{op: "fetch", window: 1, endpoints: 1, words: 1, elements: 1, scatter: 1, progress: "manual", size: 64, rate: rate, duration: 2 * stall}
+	s := settings{op: "fetch", window: 1, endpoints: 1, words: 1, elements: 1, scatter: 1, progress: xdpfab.ProgressManual, size: 64, rate: rate, duration: 2 * stall}
 	a, b := pair(t, &s, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual})
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

@@ -157,7 +157,7 @@ func (a *app) bench(c *cobra.Command, f *benchFlags, peer string) (err error) {
 		return err
 	}
 	r := &benchReport{
-		Peer: peer, Interface: f.link.ifname, XDP: cl.dom.Interface().XDP, Copy: cl.dom.Interface().Copy, Progress: f.link.progress,
+		Peer: peer, Interface: f.link.ifname, XDP: cl.dom.Interface().XDP, Copy: cl.dom.Interface().Copy, Progress: f.link.progress.String(),
 		Mode: f.mode, Op: f.op, Endpoints: f.endpoints, Window: f.window, Words: b.words,
 	}
 	if err := b.run(c.Context(), a, r); err != nil {

@@ -22,8 +22,8 @@ import (
 // linkFlags say which interface to use, and how.
 type linkFlags struct {
 	ifname   string
-	progress string
-	copyMode string
+	progress xdpfab.Progress
+	copyMode xdpfab.CopyMode
 	generic  bool
 	queues   int
 	cores    []int
@@ -33,25 +33,20 @@ type linkFlags struct {
 func (f *linkFlags) register(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVarP(&f.ifname, "interface", "i", "", "network interface to use (required)")
-	fs.StringVar(&f.progress, "progress", "auto", "who moves operations on: auto (a poller thread) or manual (the waiting thread; lowest latency)")
-	fs.StringVar(&f.copyMode, "copy", "auto", "AF_XDP mode: auto, copy or zero-copy")
+	fs.TextVar(&f.progress, "progress", xdpfab.ProgressAuto, "who moves operations on: auto (a poller thread) or manual (the waiting thread; lowest latency)")
+	fs.TextVar(&f.copyMode, "copy", xdpfab.CopyAuto, "AF_XDP mode: auto, copy or zero-copy")
 	fs.BoolVar(&f.generic, "generic", false, "allow generic XDP, slower, where the driver has no native one")
 	fs.IntVar(&f.queues, "queues", 0, "queues of the interface to use; 0 for all")
 	fs.IntSliceVar(&f.cores, "cores", nil, "CPUs for the pollers of the queues, in turn; default: the kernel chooses")
 	fs.DurationVar(&f.giveUp, "timeout", 5*time.Second, "silence of the peer after which operations are given up")
-	_ = c.RegisterFlagCompletionFunc("progress", cobra.FixedCompletions([]string{"auto", "manual"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("copy", cobra.FixedCompletions([]string{"auto", "copy", "zero-copy"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("progress", cobra.FixedCompletions([]string{xdpfab.ProgressAuto.String(), xdpfab.ProgressManual.String()}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("copy", cobra.FixedCompletions([]string{xdpfab.CopyAuto.String(), xdpfab.CopyForce.String(), xdpfab.ZeroCopyForce.String()}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("interface", completeInterfaces)
 }
 
 // attr turns the flags into attributes. A peer with an IP address needs UDP.
 func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, error) {
-	attr := xdpfab.DomainAttr{Generic: f.generic, GiveUp: f.giveUp, Queues: f.queues, Cores: f.cores}
-	progress := map[string]xdpfab.Progress{"auto": xdpfab.ProgressAuto, "manual": xdpfab.ProgressManual}
-	copies := map[string]xdpfab.CopyMode{"auto": xdpfab.CopyAuto, "copy": xdpfab.CopyForce, "zero-copy": xdpfab.ZeroCopyForce}
-	var ok, ok2 bool
-	attr.Progress, ok = progress[f.progress]
-	attr.Copy, ok2 = copies[f.copyMode]
+	attr := xdpfab.DomainAttr{Progress: f.progress, Copy: f.copyMode, Generic: f.generic, GiveUp: f.giveUp, Queues: f.queues, Cores: f.cores}
 	addr, err := wire.ParseAddr(peer)
 	switch {
 	case f.ifname == "":
@@ -60,10 +55,6 @@ func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, erro
 		return attr, usage(c, "missing the peer's address")
 	case err != nil:
 		return attr, usage(c, "%v", err)
-	case !ok:
-		return attr, usage(c, "progress %q: want auto or manual", f.progress)
-	case !ok2:
-		return attr, usage(c, "copy mode %q: want auto, copy or zero-copy", f.copyMode)
 	case f.giveUp <= 0:
 		return attr, usage(c, "timeout %v: want more than 0", f.giveUp)
 	case f.queues < 0:

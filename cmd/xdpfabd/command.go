@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/internal/version"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 const examples = `  xdpfabd --interface eth0 --region counters=64KiB
@@ -111,10 +112,13 @@ func (v flagValue) Type() string {
 	return "value"
 }
 
+// copyModes are the texts of --copy.
+var copyModes = []string{xdpfab.CopyAuto.String(), xdpfab.CopyForce.String(), xdpfab.ZeroCopyForce.String()}
+
 // complete registers what the shell can complete beyond the names of flags.
 func complete(cmd *cobra.Command) {
 	for flag, choices := range map[string][]string{
-		"copy": names(copyModes), "log-level": names(logLevels), "log-format": names(logFormats),
+		"copy": copyModes, "log-level": names(logLevels), "log-format": names(logFormats),
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp))
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // field is one setting in place, as text: flags, the TOML file and
@@ -110,6 +112,15 @@ func choiceField[T comparable](p *T, choices []choice[T]) field {
 		i := slices.IndexFunc(choices, func(c choice[T]) bool { return c.value == *p })
 		return choices[i].name
 	}}
+}
+
+func copyField(p *xdpfab.CopyMode) field {
+	return field{func(s string) error {
+		if err := p.UnmarshalText([]byte(s)); err != nil {
+			return errors.New(strings.TrimPrefix(err.Error(), "xdpfab: "))
+		}
+		return nil
+	}, func() string { return p.String() }}
 }
 
 // coresField is a list of CPU numbers, separated by commas.

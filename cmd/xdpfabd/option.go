@@ -14,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/xdpfab/xdpfab/mr"
-	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // shape is which TOML values an option takes.
@@ -47,7 +46,7 @@ var options = []option[Config]{
 	{"spin", shapeText, "an idle poller spins for this `time` before it sleeps",
 		func(c *Config) field { return durationField(&c.Spin, time.Nanosecond, time.Hour) }},
 	{"copy", shapeText, "AF_XDP `mode`: auto, copy, or zero-copy (fails if the driver cannot)",
-		func(c *Config) field { return choiceField(&c.Copy, copyModes) }},
+		func(c *Config) field { return copyField(&c.Copy) }},
 	{"generic", shapeBool, "allow generic XDP, several times slower, where the driver has no native XDP",
 		func(c *Config) field { return boolField(&c.Generic) }},
 	{"udp", shapeBool, "accept frames over UDP (port 34997) as well as raw Ethernet",
@@ -85,7 +84,6 @@ var regionOptions = []option[RegionConfig]{
 }
 
 var (
-	copyModes  = []choice[xdpfab.CopyMode]{{"auto", xdpfab.CopyAuto}, {"copy", xdpfab.CopyForce}, {"zero-copy", xdpfab.ZeroCopyForce}}
 	logLevels  = []choice[slog.Level]{{"debug", slog.LevelDebug}, {"info", slog.LevelInfo}, {"warn", slog.LevelWarn}, {"error", slog.LevelError}}
 	logFormats = []choice[logFormat]{{"text", logText}, {"json", logJSON}}
 	accesses   = []choice[mr.Access]{{"read", mr.RemoteRead}, {"write", mr.RemoteWrite}, {"both", mr.RemoteRead | mr.RemoteWrite}}

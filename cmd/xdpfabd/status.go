@@ -22,7 +22,7 @@ func (s *server) status() (control.Status, error) {
 	}
 	return control.Status{
 		Version: version.Version, PID: os.Getpid(), NetNS: control.Namespace(), UptimeSeconds: time.Since(s.began).Seconds(),
-		Interface: s.dom.Interface(), Address: s.dom.Address(0), Progress: "auto",
+		Interface: s.dom.Interface(), Address: s.dom.Address(0), Progress: s.dom.Attr().Progress.String(),
 		Regions: s.describe(), Counters: counters,
 	}, nil
 }
