@@ -8,7 +8,7 @@ package progress
 //
 // The looks before the compare-and-swap spare the cache line of a thread that steps.
 func (s *Stepper) TryHold() bool {
-	return s.turn.Load()|s.phase.Load() == free|open && s.turn.CompareAndSwap(free, held)
+	return s.phase.Load() == open && s.turn.Load() == free && s.turn.CompareAndSwap(free, held)
 }
 
 // Release gives the turn up. A goroutine that waits has counted itself before it found
