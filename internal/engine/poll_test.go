@@ -119,3 +119,21 @@ func TestPollLooksAtTheClock(t *testing.T) {
 		t.Error("no look after a call that had something to do")
 	}
 }
+
+// An idle round of an engine that has the system's clock.
+func BenchmarkIdleRound(b *testing.B) {
+	for name, round := range map[string]func(*engine.Engine) int{
+		"Step": (*engine.Engine).Step, "Poll": (*engine.Engine).Poll, "Spin": (*engine.Engine).Spin,
+	} {
+		b.Run(name, func(b *testing.B) {
+			p, _ := port.NewMemoryPair(1500, 1)
+			e, err := engine.New(engine.Config{Port: p, Local: macA, MTU: 1500})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				round(e)
+			}
+		})
+	}
+}
