@@ -23,7 +23,7 @@ var (
 // node is an engine on a memory port, stepped by the test.
 type node struct {
 	*engine.Engine
-	port  *port.Memory
+	port  *port.Memory // nil if it is another one
 	table *mr.Table
 	mem   *engine.Memory
 	ring  *engine.Ring
@@ -46,9 +46,10 @@ func newBench(t testing.TB, seed uint64, cfg session.Config) *bench {
 	return bn
 }
 
-func (bn *bench) node(p *port.Memory, mac wire.MAC, cfg session.Config) *node {
+func (bn *bench) node(p engine.Port, mac wire.MAC, cfg session.Config) *node {
 	table := mr.NewTable()
-	n := &node{port: p, table: table, mem: engine.NewMemory(table)}
+	memory, _ := p.(*port.Memory)
+	n := &node{port: memory, table: table, mem: engine.NewMemory(table)}
 	var err error
 	n.Engine, err = engine.New(engine.Config{
 		Port: p, Executor: n.mem, Local: mac, MTU: 1500, Session: cfg,
