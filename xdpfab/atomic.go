@@ -8,6 +8,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -167,8 +168,8 @@ func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags, cookie uint64) error {
 	if m == nil {
 		return fmt.Errorf("xdpfab: no message: %w", ErrLength)
 	}
-	if !atomic.Valid(engine.FormOf(verb), m.Op, m.Datatype) {
-		return fmt.Errorf("xdpfab: %v %v on %v: %w", engine.FormOf(verb), m.Op, m.Datatype, ErrUnsupported)
+	if !atomic.Valid(memory.FormOf(verb), m.Op, m.Datatype) {
+		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), m.Op, m.Datatype, ErrUnsupported)
 	}
 	if err := m.check(verb, flags); err != nil {
 		return err

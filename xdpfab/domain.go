@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -48,7 +49,7 @@ type Domain struct {
 	attr     DomainAttr
 	dev      device
 	steppers []*stepper
-	memory   []*engine.Memory
+	memory   []*memory.Executor
 	table    *mr.Table
 	served   atomic.Pointer[[]uint16] // endpoint numbers that accept sessions; written under mu
 	fabric   *Fabric
@@ -80,7 +81,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	life := newLife()
 	var engines []*engine.Engine
 	for q, port := range dev.Ports() {
-		m := engine.NewMemory(d.table)
+		m := memory.New(d.table)
 		d.memory = append(d.memory, m)
 		e, err := engine.New(engine.Config{
 			Port: port, Executor: m, Accept: d.accept, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret, Life: life, Clock: attr.clock,

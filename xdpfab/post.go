@@ -7,6 +7,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -159,7 +160,7 @@ func nameOf(s *engine.Submission) string {
 	case wire.VerbList:
 		return fmt.Sprintf("listing of region %d", s.Count)
 	}
-	what := fmt.Sprintf("%v %v %v[%d]", engine.FormOf(s.Verb), atomic.Op(s.Opcode), atomic.Datatype(s.Datatype), s.Count)
+	what := fmt.Sprintf("%v %v %v[%d]", memory.FormOf(s.Verb), atomic.Op(s.Opcode), atomic.Datatype(s.Datatype), s.Count)
 	if s.Extents != nil {
 		return fmt.Sprintf("%s in %d places", what, len(s.Extents))
 	}

@@ -9,7 +9,7 @@ import (
 	"reflect"
 
 	"github.com/xdpfab/xdpfab/atomic"
-	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -180,7 +180,7 @@ func (r Remote[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, operand
 	if r.bind == nil {
 		return fmt.Errorf("xdpfab: zero Remote: %w", ErrClosed)
 	}
-	if !atomic.Valid(engine.FormOf(verb), op, r.dt) {
+	if !atomic.Valid(memory.FormOf(verb), op, r.dt) {
 		return fmt.Errorf("xdpfab: %v on %v: %w", op, r.dt, ErrUnsupported)
 	}
 	for attempt := 0; ; attempt++ {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -36,7 +37,7 @@ type cableNode struct {
 	side   int
 	eng    []*Engine
 	ports  []*cablePort
-	mem    []*Memory
+	mem    []*memory.Executor
 	bytes  []byte
 	region *mr.Region
 	ring   *Ring
@@ -101,7 +102,7 @@ func (n *cableNode) boot() {
 	binary.LittleEndian.PutUint64(secret[1:], uint64(n.c.now))
 	for q, p := range n.ports {
 		p.in = nil
-		m := NewMemory(table)
+		m := memory.New(table)
 		e, err := New(Config{
 			Port: p, Executor: m, Local: worldMACs[n.side], MTU: 1500, Queue: q, Session: n.c.cfg,
 			Secret: secret, Life: uint64(n.c.now)<<1 | 1,

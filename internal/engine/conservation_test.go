@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -82,7 +83,7 @@ type world struct {
 	now    int64
 	ports  [2]*tapPort
 	eng    [2]*Engine
-	mem    [2]*Memory
+	mem    [2]*memory.Executor
 	ring   *Ring
 	peers  []*Peer
 	table  *mr.Table
@@ -134,7 +135,7 @@ func (w *world) start(i int) {
 	c := w.cfg
 	c.Port, c.MTU, c.Local = w.ports[i], 1500, worldMACs[i]
 	if i == 1 {
-		w.mem[1] = NewMemory(w.table)
+		w.mem[1] = memory.New(w.table)
 		c.Executor = w.mem[1]
 		c.Accept = func(uint16) wire.HelloStatus { return wire.HelloAccepted }
 	}

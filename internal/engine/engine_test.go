@@ -9,6 +9,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -25,7 +26,7 @@ type node struct {
 	*engine.Engine
 	port  *port.Memory // nil if it is another one
 	table *mr.Table
-	mem   *engine.Memory
+	mem   *memory.Executor
 	ring  *engine.Ring
 }
 
@@ -48,8 +49,8 @@ func newBench(t testing.TB, seed uint64, cfg session.Config) *bench {
 
 func (bn *bench) node(p engine.Port, mac wire.MAC, cfg session.Config) *node {
 	table := mr.NewTable()
-	memory, _ := p.(*port.Memory)
-	n := &node{port: memory, table: table, mem: engine.NewMemory(table)}
+	cable, _ := p.(*port.Memory)
+	n := &node{port: cable, table: table, mem: memory.New(table)}
 	var err error
 	n.Engine, err = engine.New(engine.Config{
 		Port: p, Executor: n.mem, Local: mac, MTU: 1500, Session: cfg,

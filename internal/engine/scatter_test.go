@@ -11,6 +11,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -40,7 +41,7 @@ func TestScatter(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		dt, o, verb := datatypes[rng.IntN(len(datatypes))], operations[rng.IntN(len(operations))], verbs[rng.IntN(3)]
-		if !atomic.Valid(engine.FormOf(verb), o, dt) {
+		if !atomic.Valid(memory.FormOf(verb), o, dt) {
 			continue
 		}
 		bn := newBench(t, seed, session.Config{GiveUp: time.Hour})
@@ -83,7 +84,7 @@ func TestScatter(t *testing.T) {
 			return b[i*size : (i+1)*size]
 		}
 		i := 0
-		kernel := atomic.KernelOf(engine.FormOf(verb), o, dt)
+		kernel := atomic.KernelOf(memory.FormOf(verb), o, dt)
 		for _, x := range xs {
 			for j := range int(x.Count) {
 				target := model[x.Key-1][int(x.Offset)+j*size:][:size]

@@ -9,7 +9,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/bpf"
-	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -34,9 +34,9 @@ func TestTwinsAgree(t *testing.T) {
 		{"least MTU", wire.MinMTU, nic.MinMTU, "wire.MinMTU", "nic.MinMTU"},
 		{"UDP port", wire.UDPPort, bpf.DefaultPort, "wire.UDPPort", "bpf.DefaultPort"},
 		{"UDP port and EtherType", wire.UDPPort, wire.EtherType, "wire.UDPPort", "wire.EtherType"},
-		{"base form", engine.FormOf(wire.VerbAtomic), atomic.Base, "engine.FormOf", "atomic.Base"},
-		{"fetch form", engine.FormOf(wire.VerbFetch), atomic.Fetch, "engine.FormOf", "atomic.Fetch"},
-		{"compare form", engine.FormOf(wire.VerbCompare), atomic.Compare, "engine.FormOf", "atomic.Compare"},
+		{"base form", memory.FormOf(wire.VerbAtomic), atomic.Base, "memory.FormOf", "atomic.Base"},
+		{"fetch form", memory.FormOf(wire.VerbFetch), atomic.Fetch, "memory.FormOf", "atomic.Fetch"},
+		{"compare form", memory.FormOf(wire.VerbCompare), atomic.Compare, "memory.FormOf", "atomic.Compare"},
 	} {
 		if twin.one != twin.two {
 			t.Errorf("%s: %v in %s, %v in %s: make them the same", twin.name, twin.one, twin.where, twin.two, twin.at)

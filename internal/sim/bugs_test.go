@@ -98,7 +98,7 @@ var bugs = []bug{
 }
 
 // sources are what a run of the simulator is built from.
-var sources = []string{"go.mod", "go.sum", "atomic", "mr", "internal/wire", "internal/session", "internal/engine", "internal/sim"}
+var sources = []string{"go.mod", "go.sum", "atomic", "mr", "internal/wire", "internal/session", "internal/memory", "internal/engine", "internal/sim"}
 
 // mostSeeds is how many seeds may pass before a bug is found.
 const mostSeeds = "1000"

@@ -6,7 +6,7 @@ package sim
 
 const (
 	engineConn    = "internal/engine/conn.go"
-	engineMemory  = "internal/engine/memory.go"
+	memoryExecute = "internal/memory/memory.go"
 	engineReceive = "internal/engine/receive.go"
 	engineHello   = "internal/engine/hello.go"
 	enginePairs   = "internal/engine/pairs.go"
@@ -39,7 +39,7 @@ var bugsOfTime = []bug{
 	{"hellos are repeated without a pause", "", []edit{
 		{sessionSend, "\tif s.state == Connecting {\n\t\ts.helloDue = true\n", "\tif s.state == Connecting {\n\t\ts.helloDue, s.timer = true, now+1\n"}}},
 	{"a region that was taken away is still found", "", []edit{
-		{engineMemory, "\tm.last = nil\n", ""}}},
+		{memoryExecute, "\tm.last = nil\n", ""}}},
 	{"operations of different datatypes in one run", "", []edit{
 		{wireRun, "return headOf(rec) == r.head }",
 			"return headOf(rec)&0xffff == r.head&0xffff && elemSize[rec.Datatype] == elemSize[uint8(r.head>>16)] }"}}},

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -35,7 +36,7 @@ type node struct {
 	up      bool
 	eng     *engine.Engine   // of the first queue
 	engs    []*engine.Engine // by queue
-	mems    []*engine.Memory
+	mems    []*memory.Executor
 	ports   []*simPort
 	table   *mr.Table
 	forgets []int64 // when it had occasion to forget every session
@@ -98,7 +99,7 @@ func (n *node) boot() {
 		binary.LittleEndian.PutUint64(secret[:], w.dice.Uint64())
 	}
 	for q := range max(p.queues, 1) {
-		port, mem := newPort(n), engine.NewMemory(n.table)
+		port, mem := newPort(n), memory.New(n.table)
 		cfg := p.session
 		cfg.Features = n.features()
 		eng, err := engine.New(engine.Config{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package engine_test
+package memory_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -18,13 +18,13 @@ import (
 func TestHostileRuns(t *testing.T) {
 	le := binary.LittleEndian
 	type side struct {
-		m    *engine.Memory
+		m    *memory.Executor
 		mems [][]byte
 	}
 	const big = 4 << 20
 	mk := func() side {
 		table := mr.NewTable()
-		s := side{m: engine.NewMemory(table)}
+		s := side{m: memory.New(table)}
 		for i, c := range []struct {
 			n, from int
 			a       mr.Access
@@ -142,5 +142,3 @@ func TestHostileRuns(t *testing.T) {
 		t.Errorf("%d frames with failures, %d without: too few to say anything", failed, good)
 	}
 }
-
-// Every operation writes to its own words; the fate must agree with what happened.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package memory
 
 import (
 	"encoding/binary"
@@ -15,7 +15,7 @@ import (
 // in a run, even if another one has taken over the key.
 func TestIncarnation(t *testing.T) {
 	table := mr.NewTable()
-	executor := NewMemory(table)
+	executor := New(table)
 	defer executor.Close()
 	key := uint64(7)
 	first := register(t, table, &key)
@@ -65,7 +65,7 @@ func register(t *testing.T, table *mr.Table, key *uint64) *mr.Region {
 }
 
 // run executes n additions to the first word of a region and returns the first status.
-func run(t *testing.T, m *Memory, n int, key uint64, incarnation uint32, operand []byte) wire.Status {
+func run(t *testing.T, m *Executor, n int, key uint64, incarnation uint32, operand []byte) wire.Status {
 	t.Helper()
 	var w wire.RecordWriter
 	payload, resp := make([]byte, 1400), make([]byte, 1400)

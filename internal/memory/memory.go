@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+// Package memory executes request frames on registered memory: each record finds its region and its kernel.
+//
+// In the journey of an operation it is where the operation happens: what a target has decided to run goes in as the
+// payload of a request, and the payload of the response comes out. It knows nothing of sessions, and has no state that
+// outlives a frame but its place among the readers of the table of regions.
+package memory
 
 import (
 	"github.com/xdpfab/xdpfab/atomic"
@@ -26,33 +31,36 @@ func init() {
 	}
 }
 
-// Memory is the executor of a domain: it applies records to registered memory
-// and answers questions about the catalogue of named regions.
-type Memory struct {
+// Executor applies records to registered memory, and answers questions about the
+// catalogue of named regions. It belongs to one goroutine at a time.
+type Executor struct {
 	table  *mr.Table
 	reader *mr.Reader
 	resp   wire.ResponseWriter
 	rec    wire.Record
-	last   *mr.Region // of lastKey, within one frame
+	last   *mr.Region // the one found last within the frame
 }
 
-// NewMemory returns an executor on the regions of table. It is one reader of the
-// table; Close it when its engine has stopped.
-func NewMemory(table *mr.Table) *Memory {
-	return &Memory{table: table, reader: table.NewReader()}
+// New returns an executor on the regions of table. It is one reader of the
+// table: Close it when what calls it has stopped.
+func New(table *mr.Table) *Executor {
+	return &Executor{table: table, reader: table.NewReader()}
 }
 
 // Close ends the reader.
-func (m *Memory) Close() { m.reader.Close() }
+func (m *Executor) Close() { m.reader.Close() }
 
-// Enter implements Executor.
-func (m *Memory) Enter() { m.reader.Enter() }
+// Enter begins a burst: regions found from now on stay mapped until Exit.
+func (m *Executor) Enter() { m.reader.Enter() }
 
-// Exit implements Executor.
-func (m *Memory) Exit() { m.reader.Exit() }
+// Exit ends the burst.
+func (m *Executor) Exit() { m.reader.Exit() }
 
-// Execute implements Executor.
-func (m *Memory) Execute(payload []byte, ops int, resp []byte) (n int, flags uint8, reason wire.Reason) {
+// Execute runs the records of a request payload, in order, and writes the response
+// payload into resp. n and flags are the response's length and header flags; n == 0
+// without flags means that every record succeeded and none has a result. With another
+// reason than ok, nothing ran.
+func (m *Executor) Execute(payload []byte, ops int, resp []byte) (n int, flags uint8, reason wire.Reason) {
 	if reason = wire.Validate(payload, ops); reason != wire.ReasonOK {
 		return 0, 0, reason
 	}
@@ -76,7 +84,7 @@ func (m *Memory) Execute(payload []byte, ops int, resp []byte) (n int, flags uin
 }
 
 // run executes the operation at hand, number i of its frame.
-func (m *Memory) run(i int) wire.Status {
+func (m *Executor) run(i int) wire.Status {
 	if m.rec.Verb.Atomic() {
 		return m.atomic(i)
 	}
@@ -85,7 +93,7 @@ func (m *Memory) run(i int) wire.Status {
 
 // atomic applies an atomic record. Whatever can fail is checked before anything
 // is changed.
-func (m *Memory) atomic(i int) wire.Status {
+func (m *Executor) atomic(i int) wire.Status {
 	rec := &m.rec
 	if rec.Op >= atomic.NumOps || rec.Datatype >= atomic.NumDatatypes {
 		return wire.StatusUnsupported
@@ -139,7 +147,7 @@ func statusOf(f mr.Fault) wire.Status {
 }
 
 // catalogue answers a question about the named regions.
-func (m *Memory) catalogue(i int) wire.Status {
+func (m *Executor) catalogue(i int) wire.Status {
 	var r *mr.Region
 	if m.rec.Verb == wire.VerbLookup {
 		r = m.table.ByName(string(m.rec.Name))
