@@ -3,12 +3,12 @@
 package atomic
 
 // Sweep applies one operation with one operand to many elements of mem, in order:
-// those at the byte offsets, 32-bit little-endian, that lie one after the other in
-// offsets. The values from before go to result, unless that is empty.
+// those at the given byte offsets. The values from before go to result, unless that is
+// empty.
 //
 // Each offset must leave room for an element in mem, or it panics. That the elements
 // are aligned is the caller's to see to.
-type Sweep func(mem, offsets, operand, result []byte)
+type Sweep func(mem []byte, offsets []uint32, operand, result []byte)
 
 // sweeps holds the sweeps by operation and datatype. They serve the forms Base and
 // Fetch.
@@ -40,10 +40,10 @@ func bindSweeps[T hotInt](dt Datatype) {
 
 //go:noinline
 func sweepSum[T hotInt]() Sweep {
-	return func(mem, offsets, operand, result []byte) {
+	return func(mem []byte, offsets []uint32, operand, result []byte) {
 		b := get[T](operand, 0)
-		for ; len(offsets) >= 4; offsets = offsets[4:] {
-			sum := hotAdd(elementAt[T](mem, offsets), b)
+		for _, at := range offsets {
+			sum := hotAdd(elementAt[T](mem, at), b)
 			if len(result) >= sizeOf[T]() {
 				put(result, 0, sum-b)
 				result = result[sizeOf[T]():]
@@ -54,10 +54,10 @@ func sweepSum[T hotInt]() Sweep {
 
 //go:noinline
 func sweepBor[T hotInt]() Sweep {
-	return func(mem, offsets, operand, result []byte) {
+	return func(mem []byte, offsets []uint32, operand, result []byte) {
 		b := get[T](operand, 0)
-		for ; len(offsets) >= 4; offsets = offsets[4:] {
-			old := hotOr(elementAt[T](mem, offsets), b)
+		for _, at := range offsets {
+			old := hotOr(elementAt[T](mem, at), b)
 			if len(result) >= sizeOf[T]() {
 				put(result, 0, old)
 				result = result[sizeOf[T]():]
@@ -68,10 +68,10 @@ func sweepBor[T hotInt]() Sweep {
 
 //go:noinline
 func sweepBand[T hotInt]() Sweep {
-	return func(mem, offsets, operand, result []byte) {
+	return func(mem []byte, offsets []uint32, operand, result []byte) {
 		b := get[T](operand, 0)
-		for ; len(offsets) >= 4; offsets = offsets[4:] {
-			old := hotAnd(elementAt[T](mem, offsets), b)
+		for _, at := range offsets {
+			old := hotAnd(elementAt[T](mem, at), b)
 			if len(result) >= sizeOf[T]() {
 				put(result, 0, old)
 				result = result[sizeOf[T]():]

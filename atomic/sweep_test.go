@@ -4,7 +4,6 @@ package atomic
 
 import (
 	"bytes"
-	"encoding/binary"
 	"math/rand/v2"
 	"testing"
 )
@@ -28,10 +27,11 @@ func TestSweepsAgreeWithKernels(t *testing.T) {
 				}
 				model, operand := bytes.Clone(mem), mem[5*size:][:size:size]
 				operand = bytes.Clone(operand)
-				var at, result, want []byte
+				var at []uint32
+				var result, want []byte
 				for range 1000 {
 					offset := rng.IntN(64) * size
-					at = binary.LittleEndian.AppendUint32(at, uint32(offset))
+					at = append(at, uint32(offset))
 					var old []byte
 					if form == Fetch {
 						old = make([]byte, size)
@@ -63,29 +63,29 @@ func TestSweepPanicsOutOfBounds(t *testing.T) {
 			t.Error("no panic for an offset behind the memory")
 		}
 	}()
-	SweepOf(Base, Sum, Uint64)(make([]byte, 64), []byte{60, 0, 0, 0}, make([]byte, 8), nil)
+	SweepOf(Base, Sum, Uint64)(make([]byte, 64), []uint32{60}, make([]byte, 8), nil)
 }
 
 func TestTouch(t *testing.T) {
 	mem := make([]byte, 64)
-	Touch(mem, []byte{0, 0, 0, 0, 9, 9, 60, 0, 0, 0, 9, 9, 9}, 6)
-	Touch(mem, nil, 4)
+	Touch(mem, []uint32{0, 60, 63})
+	Touch(mem, nil)
 	defer func() {
 		if recover() == nil {
 			t.Error("no panic for an offset behind the memory")
 		}
 	}()
-	Touch(mem[:63], []byte{60, 0, 0, 0}, 4)
+	Touch(mem[:63], []uint32{60})
 }
 
 // Random words, of which most are in no cache: one by one, and touched before.
 func BenchmarkSweepFar(b *testing.B) {
 	mem, operand, result := make([]byte, 1<<28), []byte{1, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 182*8)
 	rng := rand.New(rand.NewPCG(1, 2))
-	frames := make([][]byte, 2000)
+	frames := make([][]uint32, 2000)
 	for f := range frames {
 		for range 182 {
-			frames[f] = binary.LittleEndian.AppendUint32(frames[f], uint32(rng.IntN(len(mem)/8)*8))
+			frames[f] = append(frames[f], uint32(rng.IntN(len(mem)/8)*8))
 		}
 	}
 	sweep := SweepOf(Fetch, Sum, Uint64)
@@ -94,7 +94,7 @@ func BenchmarkSweepFar(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				f := frames[i%len(frames)]
 				if touch {
-					Touch(mem, f, 4)
+					Touch(mem, f)
 				}
 				sweep(mem, f, operand, result)
 			}
@@ -105,9 +105,9 @@ func BenchmarkSweepFar(b *testing.B) {
 
 func BenchmarkSweep(b *testing.B) {
 	mem, operand, result := make([]byte, 4096), []byte{1, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 182*8)
-	var at []byte
+	var at []uint32
 	for i := range 182 {
-		at = binary.LittleEndian.AppendUint32(at, uint32(i*8))
+		at = append(at, uint32(i*8))
 	}
 	sweep := SweepOf(Fetch, Sum, Uint64)
 	b.ReportAllocs()

@@ -3,7 +3,6 @@
 package atomic
 
 import (
-	"encoding/binary"
 	"sync/atomic"
 	"unsafe"
 )
@@ -21,25 +20,23 @@ func sizeOf[N any]() int {
 // at returns the address of the target element at byte offset i.
 func at(b []byte, i int) unsafe.Pointer { return unsafe.Pointer(&b[i]) }
 
-// elementAt returns the address of the element whose byte offset, 32-bit
-// little-endian, comes first in offsets.
-func elementAt[T hotInt](b, offsets []byte) unsafe.Pointer {
-	i := int(binary.LittleEndian.Uint32(offsets))
+// elementAt returns the address of the element at byte offset at, which lies inside as
+// a whole.
+func elementAt[T hotInt](b []byte, at uint32) unsafe.Pointer {
+	i := int(at)
 	_ = &b[i+sizeOf[T]()-1] // the last byte lies inside, too; it is not read
 	return unsafe.Pointer(&b[i])
 }
 
-// Touch reads from mem at each of the byte offsets, 32-bit little-endian, that lie
-// stride bytes apart in offsets, and does nothing with it: a prefetch. A locked
+// Touch reads from mem at each of the byte offsets and does nothing with it: a prefetch. A locked
 // instruction waits for its cache line alone; plain loads of many lines overlap.
 // Of each offset the aligned four bytes around it are read; if they are not all in
 // mem, which is aligned itself, it panics.
-func Touch(mem, offsets []byte, stride int) {
-	for len(offsets) >= stride && len(offsets) >= 4 {
-		i := int(binary.LittleEndian.Uint32(offsets)) &^ 3
+func Touch(mem []byte, offsets []uint32) {
+	for _, at := range offsets {
+		i := int(at) &^ 3
 		_ = mem[i+3]                                          // the last byte lies inside, too
 		atomic.LoadUint32((*uint32)(unsafe.Pointer(&mem[i]))) // never optimised away
-		offsets = offsets[stride:]
 	}
 }
 

@@ -79,11 +79,19 @@ func (r *Region) Resolve(offset, n, total uint64, align int, need Access) ([]byt
 	return r.data[at : at+n : at+n], OK
 }
 
-// Whole returns all bytes of the region, for many accesses at once: if it grants the rights need, if offsets count from
-// 0, and if the offsets that are multiples of align, a power of two, are just those of aligned addresses. Otherwise it
-// returns nil, and Resolve says why an access is impossible.
-func (r *Region) Whole(align int, need Access) []byte {
-	if r.access&need != need || r.base != 0 || r.addr&uint64(align-1) != 0 {
+// ResolveEach is Resolve for n bytes, at least one, at each of many offsets, with what they have in common checked once.
+// It returns all bytes of the region, which the offsets count into, or nil if one of them is refused, or offsets do not
+// count from 0: then Resolve says what is wrong with which.
+func (r *Region) ResolveEach(offsets []uint32, n, align int, need Access) []byte {
+	var most, low uint32
+	for _, at := range offsets {
+		most, low = max(most, at), low|at
+	}
+	if r.access&need != need || r.base != 0 || n > len(r.data) || uint64(most) > uint64(len(r.data)-n) {
+		return nil
+	}
+	// Where the first byte is aligned as a whole, offsets are multiples of align just where addresses are.
+	if align > 1 && (r.addr|uint64(low))&uint64(align-1) != 0 {
 		return nil
 	}
 	return r.data

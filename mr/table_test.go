@@ -228,3 +228,51 @@ func TestStrings(t *testing.T) {
 		}
 	}
 }
+
+// ResolveEach allows what Resolve allows for every single offset, except where offsets count from an address or the
+// region begins at an odd place, which it leaves to Resolve.
+func TestResolveEach(t *testing.T) {
+	mem, err := Alloc(4096, AllocOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = mem.Close() })
+	tab := NewTable()
+	regions := []*Region{
+		register(t, tab, mem, Options{Access: RemoteRead | RemoteWrite, Length: 256}),
+		register(t, tab, mem, Options{Access: RemoteRead, Length: 250}),
+		register(t, tab, mem, Options{Access: RemoteRead | RemoteWrite, Offset: 4, Length: 100}),
+		register(t, tab, mem, Options{Access: RemoteRead | RemoteWrite, Length: 4}),
+		register(t, tab, mem, Options{Access: RemoteRead | RemoteWrite, Virtual: true}),
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	allowed := 0
+	for range 20000 {
+		r := regions[rng.IntN(len(regions))]
+		n, align := 1<<rng.IntN(5), 1<<rng.IntN(5)
+		offsets, each := make([]uint32, 1+rng.IntN(4)), OK
+		for i := range offsets {
+			offsets[i] = uint32(rng.IntN(64) * n)
+			if rng.IntN(8) == 0 {
+				offsets[i] = []uint32{242, 248, 249, 255, 256, 1, 1 << 31, math.MaxUint32, math.MaxUint32 - 7}[rng.IntN(9)]
+			}
+			if _, fault := r.Resolve(uint64(offsets[i]), uint64(n), 0, align, RemoteWrite); fault != OK {
+				each = fault
+			}
+		}
+		b := r.ResolveEach(offsets, n, align, RemoteWrite)
+		usual := r.Base() == 0 && r.addr&uint64(align-1) == 0
+		switch {
+		case b != nil && each != OK, b == nil && each == OK && usual:
+			t.Fatalf("%v, %d bytes at each of %v, aligned to %d: allowed %t, one by one: %v", r, n, offsets, align, b != nil, each)
+		case b != nil:
+			allowed++
+			if &b[0] != &r.Bytes()[0] || len(b) != r.Len() {
+				t.Fatal("not the bytes of the region")
+			}
+		}
+	}
+	if allowed < 1000 {
+		t.Errorf("only %d were allowed", allowed)
+	}
+}

@@ -39,6 +39,8 @@ type Executor struct {
 	resp   wire.ResponseWriter
 	rec    wire.Record
 	last   *mr.Region // the one found last within the frame
+
+	offsets [wire.MaxOps]uint32 // of the run at hand
 }
 
 // New returns an executor on the regions of table. It is one reader of the

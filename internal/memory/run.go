@@ -3,8 +3,6 @@
 package memory
 
 import (
-	"encoding/binary"
-
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -28,9 +26,9 @@ func (m *Executor) runAtOnce(i int) bool {
 	if kernel == nil || region == nil || !m.meant() {
 		return false
 	}
-	size, align := wire.ElemSize(rec.Datatype), aligns[rec.Datatype]
-	data := region.Whole(align, needs(rec))
-	if !allWithin(rec.Each, rec.Stride, len(data)-size, align) {
+	size, offsets := wire.ElemSize(rec.Datatype), rec.Offsets(m.offsets[:])
+	data := region.ResolveEach(offsets, size, aligns[rec.Datatype], needs(rec))
+	if data == nil {
 		return false
 	}
 	var result []byte
@@ -40,10 +38,10 @@ func (m *Executor) runAtOnce(i int) bool {
 		}
 	}
 	if len(data) > touchFrom {
-		atomic.Touch(data, rec.Each, rec.Stride)
+		atomic.Touch(data, offsets)
 	}
 	if sweep := atomic.SweepOf(FormOf(rec.Verb), atomic.Op(rec.Op), atomic.Datatype(rec.Datatype)); sweep != nil && len(rec.Operand) == size {
-		sweep(data, rec.Each, rec.Operand, result)
+		sweep(data, offsets, rec.Operand, result)
 		return true
 	}
 	for j := range rec.Run {
@@ -68,16 +66,4 @@ func (m *Executor) find(key uint64) *mr.Region {
 // meant reports whether the region found is the one that the record at hand means.
 func (m *Executor) meant() bool {
 	return m.rec.Incarnation == 0 || m.rec.Incarnation == m.last.Incarnation()
-}
-
-// allWithin reports whether each offset is at most last and a multiple of align, a
-// power of two.
-func allWithin(each []byte, stride, last, align int) bool {
-	var most, low uint32
-	for len(each) >= stride && len(each) >= 4 {
-		at := binary.LittleEndian.Uint32(each)
-		most, low = max(most, at), low|at
-		each = each[stride:]
-	}
-	return int64(most) <= int64(last) && low&uint32(align-1) == 0
 }

@@ -104,6 +104,17 @@ func (rec *Record) Element(i int) {
 	}
 }
 
+// Offsets decodes the offsets of a run's operations into to, which has room for Run of them, and returns them.
+func (rec *Record) Offsets(to []uint32) []uint32 {
+	to = to[:rec.Run]
+	each, stride := rec.Each, rec.Stride
+	for i := range to {
+		to[i] = binary.LittleEndian.Uint32(each)
+		each = each[stride:]
+	}
+	return to
+}
+
 // setOperands takes the operand and the compare operand, size bytes each, from p, which has just those.
 func (rec *Record) setOperands(p []byte, size int) {
 	rec.Operand, rec.Compare = nil, nil
