@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -49,7 +50,7 @@ type Domain struct {
 	attr     DomainAttr
 	dev      device
 	steppers []*stepper
-	memory   []*memory.Executor
+	memory   []*memory.Memory
 	table    *mr.Table
 	served   atomic.Pointer[[]uint16] // endpoint numbers that accept sessions; written under mu
 	fabric   *Fabric
@@ -83,9 +84,15 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	for q, port := range dev.Ports() {
 		m := memory.New(d.table)
 		d.memory = append(d.memory, m)
+		x, err := executor.New(m, dev.MTU(), 0)
+		if err != nil {
+			d.release()
+			return nil, err
+		}
 		e, err := engine.New(engine.Config{
-			Port: port, Executor: m, Accept: d.accept, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret, Life: life, Clock: attr.clock,
+			Port: port, Accept: d.accept, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret, Life: life, Clock: attr.clock,
 			Suspect: d.suspect,
+			Serve:   func(now int64, p session.TargetParams) engine.Served { return x.Begin(now, p) },
 			Session: session.Config{
 				Window: attr.Window, GiveUp: attr.GiveUp,
 				RTOMin: attr.RTOMin, BaseRTT: attr.BaseRTT, IdleRetire: attr.IdleRetire,

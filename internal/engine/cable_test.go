@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -37,7 +38,7 @@ type cableNode struct {
 	side   int
 	eng    []*Engine
 	ports  []*cablePort
-	mem    []*memory.Executor
+	mem    []*memory.Memory
 	bytes  []byte
 	region *mr.Region
 	ring   *Ring
@@ -103,8 +104,12 @@ func (n *cableNode) boot() {
 	for q, p := range n.ports {
 		p.in = nil
 		m := memory.New(table)
+		x, err := executor.New(m, 1500, 0)
+		if err != nil {
+			n.c.t.Fatal(err)
+		}
 		e, err := New(Config{
-			Port: p, Executor: m, Local: worldMACs[n.side], MTU: 1500, Queue: q, Session: n.c.cfg,
+			Port: p, Serve: serving(x), Local: worldMACs[n.side], MTU: 1500, Queue: q, Session: n.c.cfg,
 			Secret: secret, Life: uint64(n.c.now)<<1 | 1,
 			Accept: func(uint16) wire.HelloStatus { return n.refuse },
 			Clock:  func() int64 { return n.c.now },

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -83,7 +84,8 @@ type world struct {
 	now    int64
 	ports  [2]*tapPort
 	eng    [2]*Engine
-	mem    [2]*memory.Executor
+	mem    *memory.Memory     // of node 1
+	exec   *executor.Executor // likewise
 	ring   *Ring
 	peers  []*Peer
 	table  *mr.Table
@@ -135,8 +137,12 @@ func (w *world) start(i int) {
 	c := w.cfg
 	c.Port, c.MTU, c.Local = w.ports[i], 1500, worldMACs[i]
 	if i == 1 {
-		w.mem[1] = memory.New(w.table)
-		c.Executor = w.mem[1]
+		w.mem = memory.New(w.table)
+		var err error
+		if w.exec, err = executor.New(w.mem, 1500, c.Buffers); err != nil {
+			w.t.Fatal(err)
+		}
+		c.Serve = serving(w.exec)
 		c.Accept = func(uint16) wire.HelloStatus { return wire.HelloAccepted }
 	}
 	c.Clock = func() int64 { return w.now }
@@ -146,6 +152,11 @@ func (w *world) start(i int) {
 	}
 	NewGroup([]*Engine{e})
 	w.eng[i] = e
+}
+
+// serving has an engine's sessions served by x.
+func serving(x *executor.Executor) func(int64, session.TargetParams) Served {
+	return func(now int64, p session.TargetParams) Served { return x.Begin(now, p) }
 }
 
 func (w *world) post() {
@@ -263,14 +274,14 @@ func (w *world) run() {
 		case k < 351:
 			w.now += int64(w.rng.IntN(40)) * int64(time.Second)
 		case k < 352:
-			w.mem[1].Close()
+			w.mem.Close()
 			w.start(1) // restart of the target
 		case k < 353 && w.rng.IntN(3) == 0:
 			w.eng[1].Close()
 			for range 20 {
 				w.step()
 			}
-			w.mem[1].Close()
+			w.mem.Close()
 			w.start(1)
 		}
 		w.step()
@@ -321,17 +332,17 @@ func (w *world) check() {
 	}
 	w.idle(90*time.Second + 4*w.cfg.Session.GiveUp)
 	for i, e := range w.eng {
-		if n := [3]int{e.reqs.Lent(), e.holds.Lent(), e.answers.Lent()}; n != [3]int{} {
-			t.Errorf("seed %d: engine %d: buffers lent at the end: %v", w.seed, i, n)
+		if u := e.Usage(); u.Requests.Lent+u.Sessions+u.Parties+len(e.begun) != 0 {
+			t.Errorf("seed %d: engine %d: %+v, %d begun at the end", w.seed, i, u, len(e.begun))
 		}
-		if len(e.table.all) != 0 || len(e.parties) != 0 || len(e.begun) != 0 {
-			t.Errorf("seed %d: engine %d: %d sessions, %d parties, %d begun at the end", w.seed, i, len(e.table.all), len(e.parties), len(e.begun))
-		}
+	}
+	if u := w.exec.Usage(); u.Answers.Lent+u.Holds.Lent+u.Parties != 0 {
+		t.Errorf("seed %d: the executor has %+v at the end", w.seed, u)
 	}
 	if w.ring.head != w.ring.tail.Load() || !w.ring.Empty() {
 		t.Errorf("seed %d: ring not empty", w.seed)
 	}
-	w.mem[1].Close()
+	w.mem.Close()
 }
 
 func seedRange(def uint64) (from, to uint64) {

@@ -7,12 +7,13 @@
 //
 // [Engine.Step] is the whole of it, in the order in which data flows:
 //
-//	receive   port -> session -> execute (target) or complete (initiator)
+//	receive   port -> session -> execute ([Served]) or complete (initiator)
 //	collect   submission rings -> the queues of remote endpoints
 //	mail      frames that another queue's engine received, calls, peers that moved
 //	pack      the queues -> request frames of the sessions
 //	timers    retransmission, acknowledgement, idleness
 //	flush     sessions -> port, one kick
+//	settle    what executed learns that the burst is over
 //
 // [Engine.Spin] and [Engine.Poll] are Step with fewer looks at the clock, for a caller that
 // calls in a tight loop, and for one that may or may not.

@@ -41,7 +41,7 @@ func (e *Engine) deadline(x entry) int64 {
 		}
 		return x.ini.Deadline()
 	case *target:
-		return e.now + x.s.Deadline() - e.lived
+		return e.now + x.deadline() - e.lived
 	}
 	return e.now
 }

@@ -26,8 +26,11 @@ const (
 
 // Config says what an engine works with.
 type Config struct {
-	Port     Port
-	Executor Executor // runs requests; nil for an engine that only initiates
+	Port Port
+	// Serve begins the target half of a session that has been accepted, or returns nil
+	// when it has no room for one. It is called on the engine's thread. Nil is for an
+	// engine that only initiates.
+	Serve func(now int64, p session.TargetParams) Served
 	// Accept answers the hello for an endpoint number with [wire.HelloAccepted]
 	// or the status to refuse it with. It is called on the engine's thread. Nil
 	// refuses all.
@@ -38,7 +41,7 @@ type Config struct {
 	Queue    int      // number of the queue, 0..63
 	Lane     uint8
 	Sessions int          // most sessions, of which peers get at most 7/8; 0 means 4096
-	Buffers  int          // most payload buffers, each for requests and for answers; 0 means 8192
+	Buffers  int          // most payload buffers for requests in flight; 0 means 8192
 	Clock    func() int64 // monotonic nanoseconds; nil means the system's
 	// Life names this life of the process to peers; engines of one interface share
 	// it. Zero means a random one.
@@ -67,24 +70,23 @@ type Engine struct {
 	ready     []*remote  // those with operations to pack
 	limbos    []*conn    // sessions in limbo, the oldest first; some may be over
 	dirty     []outgoing // sessions with frames to send
+	unsettled []*target  // sessions in which something ran in this burst
 	table     table
 	begun     map[atTarget]*conn // sessions that a target has accepted
 	pairs     *pairs
-	parties   map[partyKey]*party
+	parties   map[session.Party]*party
 	sizes     []int         // by number of sessions: how many parties have so many; [0] is not kept
 	most      int           // sessions of the party that has the most
 	hand      int           // of table.all: the session that room looked at last
 	fullUntil int64         // in lived: until then room need not look again
 	accepted  int           // targets in the table
 	reqs      *session.Pool // requests in flight
-	holds     *session.Pool // early requests
-	answers   *session.Pool // response cache
 	packet    []byte        // at hand, if it names a session
 	header    wire.Header   // of the packet at hand
 	source    wire.Source   // of the packet at hand
 	inbox     chan []byte
 	passedOn  bool // the packet at hand came through the inbox
-	replied   bool // frames outside sessions wait for the kick
+	sent      int  // packets that are queued without a flush, and wait for the kick
 	calls     chan func()
 	moves     moves
 	mail      atomic.Bool // something is in the inbox or in calls, or was lately
@@ -143,11 +145,9 @@ func New(cfg Config) (*Engine, error) {
 		cfg: cfg, port: cfg.Port,
 		pairs:   newPairs(cfg.Secret),
 		begun:   make(map[atTarget]*conn),
-		parties: make(map[partyKey]*party),
+		parties: make(map[session.Party]*party),
 		sizes:   make([]int, cfg.Sessions+1),
 		reqs:    session.NewPool(payload, cfg.Buffers),
-		holds:   session.NewPool(payload, cfg.Buffers),
-		answers: session.NewPool(payload, cfg.Buffers),
 		inbox:   make(chan []byte, 4*burst),
 		calls:   make(chan func(), 16),
 	}
@@ -203,7 +203,9 @@ func (e *Engine) round() int {
 	work := e.receive() + e.collect()
 	if e.mail.Load() {
 		e.mail.Store(false) // before looking: a goroutine that leaves something sets it afterwards
-		work += e.takeInbox() + e.takeCalls() + e.takeMoves()
+		work += e.takeInbox()
+		e.settle()
+		work += e.takeCalls() + e.takeMoves()
 	}
 	if len(e.ready) > 0 {
 		e.look()
@@ -215,8 +217,11 @@ func (e *Engine) round() int {
 	if len(e.unsaid) > 0 {
 		e.say()
 	}
-	if len(e.dirty) > 0 || e.replied {
+	if len(e.dirty) > 0 || e.sent > 0 {
 		work += e.flush()
+	}
+	if len(e.unsettled) > 0 {
+		e.settle()
 	}
 	if e.borrowed { // only now: the answers are on their way
 		e.borrowed = false
@@ -231,27 +236,12 @@ func (e *Engine) receive() int {
 	if n == 0 {
 		return 0
 	}
-	e.enter()
 	for i := range n {
 		e.onPacket(e.packets[i])
 	}
-	e.exit()
 	e.borrowed = true
 	e.count[PacketsReceived] += uint64(n)
 	return n
-}
-
-// enter and exit bracket the execution of requests; see Executor.
-func (e *Engine) enter() {
-	if e.cfg.Executor != nil {
-		e.cfg.Executor.Enter()
-	}
-}
-
-func (e *Engine) exit() {
-	if e.cfg.Executor != nil {
-		e.cfg.Executor.Exit()
-	}
 }
 
 // takeInbox handles the packets that other engines passed on.
@@ -260,9 +250,7 @@ func (e *Engine) takeInbox() int {
 	for range n {
 		b := <-e.inbox
 		e.passedOn = true
-		e.enter()
 		e.onPacket(b)
-		e.exit()
 		e.passedOn = false
 		e.group.recycle(b)
 	}

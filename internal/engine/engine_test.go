@@ -9,6 +9,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -26,7 +27,8 @@ type node struct {
 	*engine.Engine
 	port  *port.Memory // nil if it is another one
 	table *mr.Table
-	mem   *memory.Executor
+	mem   *memory.Memory
+	exec  *executor.Executor
 	ring  *engine.Ring
 }
 
@@ -52,8 +54,12 @@ func (bn *bench) node(p engine.Port, mac wire.MAC, cfg session.Config) *node {
 	cable, _ := p.(*port.Memory)
 	n := &node{port: cable, table: table, mem: memory.New(table)}
 	var err error
+	if n.exec, err = executor.New(n.mem, 1500, 0); err != nil {
+		bn.t.Fatal(err)
+	}
 	n.Engine, err = engine.New(engine.Config{
-		Port: p, Executor: n.mem, Local: mac, MTU: 1500, Session: cfg,
+		Port: p, Local: mac, MTU: 1500, Session: cfg,
+		Serve: func(now int64, p session.TargetParams) engine.Served { return n.exec.Begin(now, p) },
 		Accept: func(e uint16) wire.HelloStatus {
 			if e == 0 {
 				return wire.HelloAccepted

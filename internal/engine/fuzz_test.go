@@ -89,7 +89,7 @@ func (w *world) act(s *script) {
 			w.eng[1].Close()
 			w.step()
 		}
-		w.mem[1].Close()
+		w.mem.Close()
 		w.start(1)
 	}
 }

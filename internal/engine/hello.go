@@ -4,6 +4,7 @@ package engine
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -47,7 +48,7 @@ func (e *Engine) admit(endpoint uint16) wire.HelloStatus {
 	switch {
 	case e.closing:
 		return wire.HelloShuttingDown
-	case e.cfg.Executor == nil || e.cfg.Accept == nil:
+	case e.cfg.Serve == nil || e.cfg.Accept == nil:
 		return wire.HelloNoEndpoint
 	}
 	return e.cfg.Accept(endpoint)
@@ -75,30 +76,50 @@ func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *p
 		}
 	}
 	ack.Session = uint32(t.slot.id)
-	ack.MaxFrame = uint16(min(e.maxFrame(&t.path), int(m.MaxFrame)))
-	ack.Window = uint16(min(e.cfg.Session.Window, int(m.Window)))
-	ack.Features = t.s.Features()
+	ack.MaxFrame, ack.Window = uint16(e.frameFor(m, &t.path)), uint16(e.windowFor(m))
+	ack.Features = e.featuresFor(m)
 	ack.Resume, ack.Lost = e.resume(&m.Resume, src, p)
-	return t.s.Epoch()
+	return t.epoch
 }
 
-// begin makes a session, the latest of its pair, or returns nil when the table is
-// full. The one before it executes nothing from here on.
+// begin makes a session, the latest of its pair, or returns nil when there is no room.
+// The one before it executes nothing from here on.
 func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pair) *target {
 	p.supersede(&m.Resume)
 	owner := e.party(src)
-	t := &target{e: e, pair: p, party: owner, nonce: m.Nonce, endpoint: m.Endpoint, path: e.pathTo(src)}
+	t := &target{
+		e: e, pair: p, party: owner, path: e.pathTo(src),
+		nonce: m.Nonce, epoch: uint32(e.cfg.Random()), remote: m.Session, endpoint: m.Endpoint,
+		keep: max(int64(e.cfg.Session.IdleRetire), int64(m.Keep)*int64(time.Second)),
+	}
 	if !e.room(owner) || !e.table.add(t) {
 		return nil
 	}
+	t.s = e.cfg.Serve(e.lived, session.TargetParams{
+		Local: t.slot.id, Remote: t.remote, Lane: h.Lane, Endpoint: t.endpoint, Epoch: t.epoch,
+		MaxFrame: e.frameFor(m, &t.path), Window: e.windowFor(m), Features: e.featuresFor(m), Party: owner.key,
+	})
+	if t.s == nil {
+		e.table.remove(t)
+		return nil
+	}
 	e.join(owner)
-	t.path.SetFlow(m.Session)
-	t.s = session.NewTarget(&e.cfg.Session, owner.answers, owner.holds, session.TargetParams{
-		Local: t.slot.id, Hello: *m, MaxFrame: e.maxFrame(&t.path), Lane: h.Lane, Epoch: uint32(e.cfg.Random()),
-	}, e.lived)
+	t.path.SetFlow(t.remote)
 	p.current, p.serial = t, m.Serial
 	e.count[SessionsAccepted]++
 	return t
+}
+
+// frameFor, windowFor and featuresFor return what a session that a hello asks for may have
+// at most: bytes of a frame, frames in flight, extensions of the protocol.
+func (e *Engine) frameFor(m *wire.HelloMsg, p *path) int {
+	return min(e.maxFrame(p), int(m.MaxFrame))
+}
+
+func (e *Engine) windowFor(m *wire.HelloMsg) int { return min(e.cfg.Session.Window, int(m.Window)) }
+
+func (e *Engine) featuresFor(m *wire.HelloMsg) wire.Features {
+	return m.Features & e.cfg.Session.Features
 }
 
 // supersede ends execution in the sessions of the pair. The one that the initiator
@@ -121,7 +142,7 @@ func (p *pair) supersede(r *wire.Resume) {
 
 // named reports whether r names the session.
 func (t *target) named(r *wire.Resume) bool {
-	return uint32(t.slot.id) == r.Session && t.s.Epoch() == r.Epoch
+	return uint32(t.slot.id) == r.Session && t.epoch == r.Epoch
 }
 
 // resume tells what became of an earlier session of the pair, and has its

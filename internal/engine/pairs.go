@@ -104,8 +104,8 @@ func (ps *pairs) rest(p *pair, now int64) {
 
 // ended is called when a session of the pair is gone. How far it got is remembered.
 func (ps *pairs) ended(p *pair, t *target, now int64) {
-	p.last = wire.Resume{Session: uint32(t.slot.id), Epoch: t.s.Epoch(), PSN: t.s.Ran()}
-	p.kept = int64(t.s.Keep())
+	p.last = wire.Resume{Session: uint32(t.slot.id), Epoch: t.epoch, PSN: t.s.Ran()}
+	p.kept = t.keep
 	switch t {
 	case p.current:
 		p.current = nil

@@ -3,8 +3,6 @@
 package engine
 
 import (
-	"net/netip"
-
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -12,22 +10,15 @@ import (
 // party is all that send from one address. Room is shared among parties, so that
 // one of them, whatever it does, leaves room for the others.
 type party struct {
-	key      partyKey
-	sessions int            // accepted
-	answers  *session.Share // response cache
-	holds    *session.Share // early requests
+	key      session.Party
+	sessions int // accepted
 }
 
-type partyKey struct {
-	mac wire.MAC   // on its own segment
-	ip  netip.Addr // with UDP, where the MAC address is a router's
-}
-
-func partyOf(src *wire.Source) partyKey {
+func partyOf(src *wire.Source) session.Party {
 	if !src.RemoteIP.IsValid() {
-		return partyKey{mac: src.Remote}
+		return session.Party{MAC: src.Remote}
 	}
-	return partyKey{ip: src.RemoteIP}
+	return session.Party{IP: src.RemoteIP}
 }
 
 // party returns the party at an address, which is known as long as it has sessions.
@@ -35,7 +26,7 @@ func (e *Engine) party(src *wire.Source) *party {
 	key := partyOf(src)
 	p := e.parties[key]
 	if p == nil {
-		p = &party{key: key, answers: session.NewShare(e.answers), holds: session.NewShare(e.holds)}
+		p = &party{key: key}
 	}
 	return p
 }
@@ -114,14 +105,14 @@ func (e *Engine) room(p *party) bool {
 // idles reports whether the session has shown too little to stay when room is short.
 func (t *target) idles() bool {
 	silent := t.e.lived - t.s.HeardAt()
-	return !t.used && silent >= proofTime || silent >= restTime
+	return !t.used() && silent >= proofTime || silent >= restTime
 }
 
 // before reports whether t should go rather than x: the one that was never used, or
 // has been silent for longer.
 func (t *target) before(x *target) bool {
-	if t.used != x.used {
-		return !t.used
+	if t.used() != x.used() {
+		return !t.used()
 	}
 	return t.s.HeardAt() < x.s.HeardAt()
 }

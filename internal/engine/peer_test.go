@@ -130,7 +130,6 @@ func TestAnswersHoarded(t *testing.T) {
 	p := w.peers[0]
 	w.one(p, &r, wire.VerbAtomic, nil)
 	w.until(1, &r)
-	e := w.eng[1]
 	src := wire.Source{Local: worldMACs[1], Remote: wire.MAC{2, 9, 9, 9, 9, 9}}
 	for i := range 128 {
 		h := wire.Header{}
@@ -141,7 +140,7 @@ func TestAnswersHoarded(t *testing.T) {
 	w.one(p, &r, wire.VerbFetch, make([]byte, 8))
 	w.until(2, &r)
 	if r.all[1].Fate != Success {
-		t.Errorf("an honest peer's operation: %+v; %d answers hoarded", r.all[1], e.answers.Lent())
+		t.Errorf("an honest peer's operation: %+v; %d answers hoarded", r.all[1], w.exec.Usage().Answers.Lent)
 	}
 }
 

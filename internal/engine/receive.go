@@ -96,8 +96,7 @@ func (e *Engine) reply(link path, write func(b []byte) int) {
 		return
 	}
 	e.transmit(&link, b, write(b[link.Len():]))
-	e.count[PacketsSent]++
-	e.replied = true
+	e.sent++
 }
 
 // pathTo returns the way back to where a packet came from.

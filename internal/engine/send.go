@@ -39,7 +39,8 @@ func (e *Engine) touch(o outgoing, listed *bool) {
 // flush sends what the sessions have due, as far as there are buffers, and
 // kicks the port once. It returns the number of packets.
 func (e *Engine) flush() int {
-	sent, full := 0, false
+	sent, full := e.sent, false
+	e.sent = 0
 	kept := e.dirty[:0]
 	for _, o := range e.dirty {
 		n := 0
@@ -56,8 +57,7 @@ func (e *Engine) flush() int {
 	if sent > 0 {
 		e.count[PacketsSent] += uint64(sent)
 	}
-	if sent > 0 || full || e.replied {
-		e.replied = false
+	if sent > 0 || full {
 		if err := e.port.Flush(); err != nil {
 			e.count[PortErrors]++
 		}

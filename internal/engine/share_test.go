@@ -18,16 +18,15 @@ func (w *world) flood(x *target, early bool) {
 	var rw wire.RecordWriter
 	rw.Reset(payload, len(payload))
 	rw.Append(&wire.Record{Verb: wire.VerbFetch, Op: wire.OpRead, Datatype: 7, Key: 1, Count: 1})
-	first, k := session.FirstPSN(x.s.Epoch()), uint32(0)
+	first, k := session.FirstPSN(x.epoch), uint32(0)
 	if early {
 		k = 1
 	}
-	x.e.enter()
 	for ; k < session.MaxWindow; k++ {
-		h := wire.Header{Type: wire.Request, Epoch: x.s.Epoch(), PSN: first + k, Ack: first - 1, Ops: 1}
+		h := wire.Header{Type: wire.Request, Epoch: x.epoch, PSN: first + k, Ack: first - 1, Ops: 1}
 		x.receive(&h, payload[:rw.Len()])
 	}
-	x.e.exit()
+	x.e.settle()
 }
 
 // However many sessions strangers have whose answers pile up, an honest initiator still
@@ -40,7 +39,6 @@ func TestWholeWindowBesideStrangers(t *testing.T) {
 			for _, first := range []bool{false, true} { // whether the honest one was there before
 				t.Run(fmt.Sprintf("sources=%d,early=%t,first=%t", sources, early, first), func(t *testing.T) {
 					w := quietWorld(t)
-					e := w.eng[1]
 					serial := uint64(0)
 					join := func(source int) *target {
 						serial++
@@ -63,17 +61,23 @@ func TestWholeWindowBesideStrangers(t *testing.T) {
 					if !first {
 						honest = join(0)
 					}
-					pool, whole := e.answers, session.MaxWindow
+					whole := session.MaxWindow
 					if early {
-						pool, whole = e.holds, session.MaxWindow-1
+						whole = session.MaxWindow - 1
 					}
-					if pool.Lent() < pool.Left() {
-						t.Errorf("strangers have %d buffers and left %d: nothing is short", pool.Lent(), pool.Left())
+					usage := func() session.PoolUsage {
+						if early {
+							return w.exec.Usage().Holds
+						}
+						return w.exec.Usage().Answers
 					}
-					before := pool.Lent()
+					before := usage()
+					if before.Lent < before.Limit-before.Lent {
+						t.Errorf("strangers have %d buffers of %d: nothing is short", before.Lent, before.Limit)
+					}
 					w.flood(honest, early)
-					if n := pool.Lent() - before; n != whole {
-						t.Errorf("%d buffers for an honest initiator, want %d: strangers have %d of %d", n, whole, before, before+pool.Left())
+					if n := usage().Lent - before.Lent; n != whole {
+						t.Errorf("%d buffers for an honest initiator, want %d: strangers have %d of %d", n, whole, before.Lent, before.Limit)
 					}
 				})
 			}

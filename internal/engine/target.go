@@ -7,32 +7,23 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Executor runs request frames. It is the one piece that touches the memory
-// that peers address, and can be replaced as a whole.
-type Executor interface {
-	// Enter and Exit bracket a burst: regions found in between stay mapped.
-	Enter()
-	Exit()
-	// Execute runs the records of a request payload, in order, and writes the
-	// response payload into resp. n and flags are the response's length and
-	// header flags; n == 0 without flags means that every record succeeded and
-	// none has a result. With another reason than ok, nothing ran.
-	Execute(payload []byte, ops int, resp []byte) (n int, flags uint8, reason wire.Reason)
-}
-
-// target is an accepted session: the peer asks, this node executes.
+// target is an accepted session, as far as it is a matter of the network: the peer
+// asks, and what is served here executes.
 type target struct {
-	e        *Engine
-	s        *session.Target
-	slot     slot
-	path     path   // to where the last frame came from that was not a late one
-	pair     *pair  // of endpoints
-	party    *party // at whose cost it has buffers
-	nonce    uint64 // of its hello
-	endpoint uint16
-	listed   bool // on the engine's dirty list
-	dying    bool // is removed once its last frame is sent
-	used     bool // it has executed something
+	e         *Engine
+	s         Served
+	slot      slot
+	path      path   // to where the last frame came from that was not a late one
+	pair      *pair  // of endpoints
+	party     *party // at whose cost it is here
+	nonce     uint64 // of its hello
+	epoch     uint32
+	remote    uint32 // the initiator's session id
+	endpoint  uint16
+	keep      int64 // nanoseconds of silence until it is forgotten
+	listed    bool  // on the engine's dirty list
+	unsettled bool  // on the engine's list of those in which something ran
+	dying     bool  // is removed once its last frame is sent
 }
 
 func (t *target) place() *slot { return &t.slot }
@@ -50,31 +41,69 @@ func (t *target) clean() {
 
 func (t *target) receive(h *wire.Header, payload []byte) bool {
 	e := t.e
-	if h.Epoch != t.s.Epoch() {
+	if h.Epoch != t.epoch {
 		return false
 	}
 	if t.dying {
 		return true
 	}
-	v := t.s.Receive(e.lived, h, payload)
-	if !t.path.Answers(e.packet) && fresh(v, h) {
+	var buffer, out []byte
+	known := t.path.Answers(e.packet)
+	if known { // otherwise the verdict says first whether the answer goes there
+		if buffer = e.port.Buffer(); buffer != nil {
+			out = buffer[t.path.Len():]
+		}
+	}
+	o := t.s.Receive(e.lived, h, payload, out)
+	if !known && fresh(o.Verdict, h) {
 		t.follow(e.sourceOf(e.packet))
 	}
-	switch v {
-	case session.Execute:
-		t.execute(payload, h.Ops)
+	if o.Answer > 0 {
+		e.transmit(&t.path, buffer, o.Answer)
+		e.sent++
+	}
+	return t.came(&o)
+}
+
+// came draws the conclusions from what a frame has brought about.
+func (t *target) came(o *session.Outcome) bool {
+	e := t.e
+	if o.Frames > 0 {
+		e.count[RequestsExecuted] += uint64(o.Frames)
+		e.count[OpsExecuted] += uint64(o.Ops)
+		if !t.unsettled {
+			t.unsettled = true
+			e.unsettled = append(e.unsettled, t)
+		}
+	}
+	switch o.Verdict {
 	case session.Gone:
 		t.remove()
 		return true
-	case session.Drop:
+	case session.Drop, session.Execute:
 	default:
-		e.count[verdictBase+Counter(v)]++
+		e.count[verdictBase+Counter(o.Verdict)]++
 	}
-	t.executeHeld()
+	if o.Refused != wire.ReasonOK {
+		e.refuse(o.Refused)
+		t.end(wire.ResetClosed)
+	}
 	if t.s.Due() {
 		e.touch(t, &t.listed)
 	}
 	return true
+}
+
+// settle tells the sessions in which something ran that the burst is over. It must not
+// be put off while other goroutines' calls run here: what executes may keep regions
+// mapped until then, and a call may wait for one to be free.
+func (e *Engine) settle() {
+	for _, t := range e.unsettled {
+		t.unsettled = false
+		t.s.Settle()
+	}
+	clear(e.unsettled)
+	e.unsettled = e.unsettled[:0]
 }
 
 // fresh reports whether a frame of that verdict is one that the initiator may be
@@ -92,55 +121,23 @@ func fresh(v session.Verdict, h *wire.Header) bool {
 func (t *target) follow(src *wire.Source) {
 	if src.Kind == t.path.Kind() {
 		t.path = t.e.pathTo(src)
-		t.path.SetFlow(t.s.Remote())
-	}
-}
-
-// execute runs the expected frame. It returns false when that is impossible:
-// for want of a buffer the frame will come again; a malformed one, which its
-// checksum says was sent so, ends the session.
-func (t *target) execute(payload []byte, ops uint8) bool {
-	e := t.e
-	b := t.s.Buffer()
-	if b == nil {
-		e.count[verdictBase+Counter(session.NoBuffer)]++
-		return false
-	}
-	n, flags, reason := e.cfg.Executor.Execute(payload, int(ops), b)
-	if reason != wire.ReasonOK {
-		t.s.Unbuffer(b)
-		e.refuse(reason)
-		t.end(wire.ResetClosed)
-		return false
-	}
-	t.s.Executed(b, n, ops, flags)
-	t.used = true
-	e.count[RequestsExecuted]++
-	e.count[OpsExecuted] += uint64(ops)
-	return true
-}
-
-// executeHeld runs the early frames whose turn has come. It is tried with every
-// frame that arrives, since a frame may have to wait for an answer buffer too.
-func (t *target) executeHeld() {
-	for !t.dying {
-		payload, ops, ok := t.s.NextHeld()
-		if !ok {
-			return
-		}
-		if !t.execute(payload, ops) {
-			return
-		}
+		t.path.SetFlow(t.remote)
 	}
 }
 
 func (t *target) tick(int64) int64 {
-	if t.s.Idle(t.e.lived) {
+	if t.e.lived >= t.deadline() {
 		t.e.count[SessionsRetired]++
 		t.remove()
 	}
 	return 0 // idleness is looked for at leisure
 }
+
+// deadline returns when, in lived, the session is forgotten if nothing is heard until then.
+func (t *target) deadline() int64 { return t.s.HeardAt() + t.keep }
+
+// used reports whether the session has executed something.
+func (t *target) used() bool { return t.s.Ran() != session.FirstPSN(t.epoch)-1 }
 
 func (t *target) shutdown() { t.end(wire.ResetShuttingDown) }
 

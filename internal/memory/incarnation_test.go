@@ -65,7 +65,7 @@ func register(t *testing.T, table *mr.Table, key *uint64) *mr.Region {
 }
 
 // run executes n additions to the first word of a region and returns the first status.
-func run(t *testing.T, m *Executor, n int, key uint64, incarnation uint32, operand []byte) wire.Status {
+func run(t *testing.T, m *Memory, n int, key uint64, incarnation uint32, operand []byte) wire.Status {
 	t.Helper()
 	var w wire.RecordWriter
 	payload, resp := make([]byte, 1400), make([]byte, 1400)
@@ -75,8 +75,7 @@ func run(t *testing.T, m *Executor, n int, key uint64, incarnation uint32, opera
 			t.Fatal("no room")
 		}
 	}
-	m.Enter()
-	defer m.Exit()
+	defer m.Leave()
 	length, flags, reason := m.Execute(payload[:w.Len()], w.Ops(), resp)
 	if reason != wire.ReasonOK {
 		t.Fatal(reason)

@@ -31,11 +31,12 @@ func init() {
 	}
 }
 
-// Executor applies records to registered memory, and answers questions about the
+// Memory applies records to registered memory, and answers questions about the
 // catalogue of named regions. It belongs to one goroutine at a time.
-type Executor struct {
+type Memory struct {
 	table  *mr.Table
 	reader *mr.Reader
+	inside bool // the reader is in a burst
 	resp   wire.ResponseWriter
 	rec    wire.Record
 	last   *mr.Region // the one found last within the frame
@@ -43,28 +44,36 @@ type Executor struct {
 	offsets [wire.MaxOps]uint32 // of the run at hand
 }
 
-// New returns an executor on the regions of table. It is one reader of the
+// New returns the memory that the regions of table are. It is one reader of the
 // table: Close it when what calls it has stopped.
-func New(table *mr.Table) *Executor {
-	return &Executor{table: table, reader: table.NewReader()}
+func New(table *mr.Table) *Memory {
+	return &Memory{table: table, reader: table.NewReader()}
 }
 
 // Close ends the reader.
-func (m *Executor) Close() { m.reader.Close() }
+func (m *Memory) Close() { m.reader.Close() }
 
-// Enter begins a burst: regions found from now on stay mapped until Exit.
-func (m *Executor) Enter() { m.reader.Enter() }
-
-// Exit ends the burst.
-func (m *Executor) Exit() { m.reader.Exit() }
+// Leave says that a burst of Execute is over. Regions found in it were kept mapped,
+// and closing one would have waited for this call. Entering and leaving the readers
+// for each frame would cost as much as the rest of a short one.
+func (m *Memory) Leave() {
+	if m.inside {
+		m.inside = false
+		m.reader.Exit()
+	}
+}
 
 // Execute runs the records of a request payload, in order, and writes the response
 // payload into resp. n and flags are the response's length and header flags; n == 0
 // without flags means that every record succeeded and none has a result. With another
-// reason than ok, nothing ran.
-func (m *Executor) Execute(payload []byte, ops int, resp []byte) (n int, flags uint8, reason wire.Reason) {
+// reason than ok, nothing ran. Leave must follow, after any number of frames.
+func (m *Memory) Execute(payload []byte, ops int, resp []byte) (n int, flags uint8, reason wire.Reason) {
 	if reason = wire.Validate(payload, ops); reason != wire.ReasonOK {
 		return 0, 0, reason
+	}
+	if !m.inside {
+		m.inside = true
+		m.reader.Enter()
 	}
 	var records wire.RecordReader
 	records.Reset(payload, ops)
@@ -86,7 +95,7 @@ func (m *Executor) Execute(payload []byte, ops int, resp []byte) (n int, flags u
 }
 
 // run executes the operation at hand, number i of its frame.
-func (m *Executor) run(i int) wire.Status {
+func (m *Memory) run(i int) wire.Status {
 	if m.rec.Verb.Atomic() {
 		return m.atomic(i)
 	}
@@ -95,7 +104,7 @@ func (m *Executor) run(i int) wire.Status {
 
 // atomic applies an atomic record. Whatever can fail is checked before anything
 // is changed.
-func (m *Executor) atomic(i int) wire.Status {
+func (m *Memory) atomic(i int) wire.Status {
 	rec := &m.rec
 	if rec.Op >= atomic.NumOps || rec.Datatype >= atomic.NumDatatypes {
 		return wire.StatusUnsupported
@@ -149,7 +158,7 @@ func statusOf(f mr.Fault) wire.Status {
 }
 
 // catalogue answers a question about the named regions.
-func (m *Executor) catalogue(i int) wire.Status {
+func (m *Memory) catalogue(i int) wire.Status {
 	var r *mr.Region
 	if m.rec.Verb == wire.VerbLookup {
 		r = m.table.ByName(string(m.rec.Name))

@@ -16,7 +16,7 @@ const touchFrom = 2 << 20
 // frame, with everything that its operations have in common checked once. It
 // returns false, and has done nothing, when an operation would fail, or the run is
 // not of the usual kind: then they are taken one by one.
-func (m *Executor) runAtOnce(i int) bool {
+func (m *Memory) runAtOnce(i int) bool {
 	rec := &m.rec
 	if rec.Op >= atomic.NumOps || rec.Datatype >= atomic.NumDatatypes {
 		return false
@@ -56,7 +56,7 @@ func (m *Executor) runAtOnce(i int) bool {
 }
 
 // find returns the region of a key, or nil. Records of one frame mostly have one.
-func (m *Executor) find(key uint64) *mr.Region {
+func (m *Memory) find(key uint64) *mr.Region {
 	if m.last == nil || m.last.Key() != key {
 		m.last = m.reader.Lookup(key)
 	}
@@ -64,6 +64,6 @@ func (m *Executor) find(key uint64) *mr.Region {
 }
 
 // meant reports whether the region found is the one that the record at hand means.
-func (m *Executor) meant() bool {
+func (m *Memory) meant() bool {
 	return m.rec.Incarnation == 0 || m.rec.Incarnation == m.last.Incarnation()
 }

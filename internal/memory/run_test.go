@@ -18,7 +18,7 @@ import (
 func TestHostileRuns(t *testing.T) {
 	le := binary.LittleEndian
 	type side struct {
-		m    *memory.Executor
+		m    *memory.Memory
 		mems [][]byte
 	}
 	const big = 4 << 20
@@ -116,12 +116,10 @@ func TestHostileRuns(t *testing.T) {
 		}
 		room := 4 + 2*ops + rng.IntN(2000)
 		ra, rb := make([]byte, room), make([]byte, room)
-		x.m.Enter()
 		na, fa, rea := x.m.Execute(runs, ops, ra)
-		x.m.Exit()
-		y.m.Enter()
+		x.m.Leave()
 		nb, fb, reb := y.m.Execute(single, ops, rb)
-		y.m.Exit()
+		y.m.Leave()
 		if rea != reb || na != nb || fa != fb || na > 0 && !bytes.Equal(ra[:na], rb[:nb]) {
 			t.Fatalf("seed %d: %d %d %v, one by one %d %d %v", seed, na, fa, rea, nb, fb, reb)
 		}

@@ -17,8 +17,8 @@ func TestFeaturesAgree(t *testing.T) {
 			p := newPair(t, 1, Config{Features: one})
 			p.other.Features = other
 			p.open()
-			if i, j := p.ini.Features(), p.tgt.Features(); i != one&other || j != one&other {
-				t.Errorf("%#x meets %#x: initiator has %#x, target %#x, want %#x", one, other, i, j, one&other)
+			if got := p.ini.Features(); got != one&other {
+				t.Errorf("%#x meets %#x: the initiator has %#x, want %#x", one, other, got, one&other)
 			}
 			p.run(10)
 			p.check(10)
@@ -48,7 +48,7 @@ func TestReasonsOfLaterVersions(t *testing.T) {
 	p.open()
 	b := make([]byte, wire.ResetLen)
 	(&wire.ResetMsg{Session: uint32(p.tgt.local), Reason: 200}).Put(b)
-	p.ini.Receive(p.now, &wire.Header{Type: wire.Reset, Epoch: p.tgt.Epoch()}, b)
+	p.ini.Receive(p.now, &wire.Header{Type: wire.Reset, Epoch: p.tgt.epoch}, b)
 	if state, why := p.ini.State(); state != Suspended || why != Forgotten {
 		t.Errorf("reset reason 200: state %v, %v; want %v, %v", state, why, Suspended, Forgotten)
 	}

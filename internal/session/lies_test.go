@@ -9,18 +9,16 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-func loneTarget(answers, holds int) (*Target, *Config) {
-	cfg := Config{}.WithDefaults()
-	return NewTarget(&cfg, NewShare(NewPool(1500, answers)), NewShare(NewPool(1500, holds)), TargetParams{
-		Local: wire.NewSessionID(0, 0, 1, 1), MaxFrame: 1500, Epoch: 7,
-		Hello: wire.HelloMsg{MaxFrame: 1500, Window: 64, Session: 99},
-	}, 1), &cfg
+func loneTarget(answers, holds int) *Target {
+	return NewTarget(NewShare(NewPool(1500, answers)), NewShare(NewPool(1500, holds)), TargetParams{
+		Local: wire.NewSessionID(0, 0, 1, 1), Remote: 99, Epoch: 7, MaxFrame: 1500, Window: 64,
+	}, 1)
 }
 
 // A held frame that could not run for want of an answer buffer, and then arrives
 // again, runs; its held copy stays and runs a second time 64 frames later.
 func TestHeldFrameRunsTwice(t *testing.T) {
-	tgt, _ := loneTarget(2, 8)
+	tgt := loneTarget(2, 8)
 	first := FirstPSN(7)
 	ran := map[byte]int{}
 	run := func(payload []byte) bool {
@@ -40,7 +38,7 @@ func TestHeldFrameRunsTwice(t *testing.T) {
 		if tgt.Receive(1, &h, p) != Execute || !run(p) {
 			return
 		}
-		for { // as engine.target.executeHeld
+		for { // as executor.Session.Receive
 			payload, _, ok := tgt.NextHeld()
 			if !ok {
 				return

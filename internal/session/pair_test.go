@@ -22,6 +22,7 @@ type pair struct {
 	now     int64
 	ini     *Initiator
 	tgt     *Target
+	epoch   uint32 // of tgt
 	door    *Listener
 	toTgt   []flight
 	toIni   []flight
@@ -114,7 +115,7 @@ func (p *pair) target(frame []byte) {
 		p.hello(&h, payload)
 		return
 	}
-	if p.tgt == nil || h.Epoch != p.tgt.Epoch() {
+	if p.tgt == nil || h.Epoch != p.epoch {
 		return
 	}
 	v := p.tgt.Receive(p.now, &h, payload)
@@ -160,13 +161,15 @@ func (p *pair) hello(h *wire.Header, payload []byte) {
 		return
 	}
 	if p.tgt == nil {
-		p.tgt = NewTarget(&p.other, NewShare(p.pools[1]), NewShare(p.pools[2]), TargetParams{
-			Local: wire.NewSessionID(5, 0, 9, 1), Hello: m, MaxFrame: 1500, Lane: h.Lane, Epoch: p.rng.Uint32(),
+		p.epoch = p.rng.Uint32()
+		p.tgt = NewTarget(NewShare(p.pools[1]), NewShare(p.pools[2]), TargetParams{
+			Local: wire.NewSessionID(5, 0, 9, 1), Remote: m.Session, Lane: h.Lane, Endpoint: m.Endpoint, Epoch: p.epoch,
+			MaxFrame: min(1500, int(m.MaxFrame)), Window: min(p.other.Window, int(m.Window)),
 		}, p.now)
 	}
-	n := Reply(b, &m, 5, p.tgt.Epoch(), wire.HelloAckMsg{
+	n := Reply(b, &m, 5, p.epoch, wire.HelloAckMsg{
 		Status: wire.HelloAccepted, Session: uint32(p.tgt.local),
-		MaxFrame: 1500, Window: uint16(p.other.Window), Features: p.tgt.Features(),
+		MaxFrame: 1500, Window: uint16(p.other.Window), Features: m.Features & p.other.Features,
 	})
 	p.send(&p.toIni, b[:n])
 }

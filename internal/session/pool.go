@@ -23,6 +23,12 @@ func (p *Pool) Size() int { return p.size }
 // Lent returns how many buffers are with borrowers.
 func (p *Pool) Lent() int { return p.made - len(p.free) }
 
+// PoolUsage is how many buffers of a pool there are.
+type PoolUsage struct{ Lent, Made, Limit int }
+
+// Usage returns how many buffers are with borrowers, exist, and may exist.
+func (p *Pool) Usage() PoolUsage { return PoolUsage{p.Lent(), p.made, p.limit} }
+
 // Left returns how many buffers can still be lent.
 func (p *Pool) Left() int { return p.limit - p.Lent() }
 

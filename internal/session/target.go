@@ -3,18 +3,18 @@
 package session
 
 import (
-	"time"
+	"net/netip"
 
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Verdict is what the target's engine has to do with a frame.
+// Verdict is what becomes of a frame at the target.
 type Verdict uint8
 
 // The verdicts.
 const (
 	Drop        Verdict = iota // nothing to do; the frame told its ack
-	Execute                    // it is the next one: run it, then call Executed
+	Execute                    // it is the next one: it runs
 	Duplicate                  // ran before; the cached answer is due again
 	Held                       // early; kept until its turn
 	Stale                      // its answer has arrived long ago
@@ -34,6 +34,15 @@ func (v Verdict) String() string {
 		return verdictNames[v]
 	}
 	return "unknown verdict"
+}
+
+// Outcome is what a frame has brought about, once everything that could run has run.
+type Outcome struct {
+	Verdict Verdict     // on the frame
+	Answer  int         // length in bytes of the frame that was written to answer it at once; 0 for none
+	Frames  int         // request frames that ran: this one, and early ones whose turn had come
+	Ops     int         // records of them
+	Refused wire.Reason // if not ok, the payload to run next is malformed, so that the session has to end
 }
 
 // answer is the cached response to one psn. A clean answer (every operation
@@ -56,7 +65,6 @@ type early struct {
 // answers exist for the psns in (freed, expected), held frames have psns in
 // (expected, freed+MaxWindow].
 type Target struct {
-	cfg      *Config
 	answers  *Share // response cache
 	holds    *Share // early requests
 	local    wire.SessionID
@@ -76,50 +84,43 @@ type Target struct {
 	frozen   bool             // nothing runs any more; cached answers are still given
 	ended    wire.ResetReason // why nothing runs any more, if that is this side's doing
 	heardAt  int64            // when a frame last brought something new
-	keep     int64            // nanoseconds of silence until the session is forgotten
 	probes   uint32           // number of the latest probe
 	payload  int
 	credit   uint16
-	shared   wire.Features
 }
 
-// TargetParams names an accepted session.
+// TargetParams names an accepted session, and says what was agreed.
 type TargetParams struct {
 	Local    wire.SessionID
-	Hello    wire.HelloMsg
-	MaxFrame int   // largest frame in bytes on the way to the initiator
-	Lane     uint8 // the initiator's lane
+	Remote   uint32 // the initiator's session id
+	Lane     uint8  // the initiator's lane
+	Endpoint uint16 // the target's endpoint number
 	Epoch    uint32
+	MaxFrame int // largest frame in bytes, both ways
+	Window   int // frames in flight, 1..MaxWindow
+	Features wire.Features
+	Party    Party
 }
 
-// NewTarget returns the executing half of the session that a hello asked for.
-func NewTarget(cfg *Config, answers, holds *Share, p TargetParams, now int64) *Target {
+// Party names everybody at one source address: what one of them takes of room that is
+// shared is taken from the others of it first.
+type Party struct {
+	MAC wire.MAC   // on its own segment
+	IP  netip.Addr // with UDP, where the MAC address is a router's
+}
+
+// NewTarget returns the executing half of a session.
+func NewTarget(answers, holds *Share, p TargetParams, now int64) *Target {
 	first := FirstPSN(p.Epoch)
-	frame := min(p.MaxFrame, int(p.Hello.MaxFrame))
 	return &Target{
-		cfg: cfg, answers: answers, holds: holds,
-		local: p.Local, remote: p.Hello.Session, lane: p.Lane, epoch: p.Epoch,
+		answers: answers, holds: holds,
+		local: p.Local, remote: p.Remote, lane: p.Lane, epoch: p.Epoch,
 		expected: first, freed: first - 1, heardAt: now,
-		keep:    max(int64(cfg.IdleRetire), int64(p.Hello.Keep)*int64(time.Second)),
-		payload: min(frame-wire.HeaderLen, answers.Size(), holds.Size()),
+		payload: min(p.MaxFrame-wire.HeaderLen, answers.Size(), holds.Size()),
 		spare:   make([]byte, answers.Size()),
-		credit:  uint16(min(cfg.Window, int(p.Hello.Window), MaxWindow)),
-		shared:  p.Hello.Features & cfg.Features,
+		credit:  uint16(p.Window),
 	}
 }
-
-// Epoch returns the session's epoch.
-func (t *Target) Epoch() uint32 { return t.epoch }
-
-// Features returns what both sides know.
-func (t *Target) Features() wire.Features { return t.shared }
-
-// Idle reports whether the initiator has been silent for as long as the session was
-// to be kept. Frames that were here before, whoever sends them again, do not count.
-func (t *Target) Idle(now int64) bool { return now >= t.Deadline() }
-
-// Deadline returns when the session is forgotten if nothing is heard until then.
-func (t *Target) Deadline() int64 { return t.heardAt + t.keep }
 
 // Ran returns the psn up to which everything has run.
 func (t *Target) Ran() uint32 { return t.expected - 1 }
@@ -127,13 +128,8 @@ func (t *Target) Ran() uint32 { return t.expected - 1 }
 // Acked returns the psn up to which all answers have arrived.
 func (t *Target) Acked() uint32 { return t.freed }
 
-// Remote returns the initiator's session id.
-func (t *Target) Remote() uint32 { return t.remote }
-
-// Keep returns for how long a silence the session is remembered.
-func (t *Target) Keep() time.Duration { return time.Duration(t.keep) }
-
-// HeardAt returns when the initiator last said something new.
+// HeardAt returns when the initiator last said something new. Frames that were here
+// before, whoever sends them again, do not count.
 func (t *Target) HeardAt() int64 { return t.heardAt }
 
 // Receive takes a frame that names this session; the caller has checked CRC and

@@ -28,6 +28,16 @@ func (t *Target) Emit(b []byte) int {
 	return 0
 }
 
+// Answer writes the answer that is due into b and returns the length of the frame, if
+// it is a single one, with results. Otherwise it returns 0 and does nothing: Emit has to
+// choose, or can say more with one frame when the burst is over.
+func (t *Target) Answer(b []byte) int {
+	if t.toSend == 0 || t.toSend&(t.toSend-1) != 0 || t.cache[bits.TrailingZeros64(t.toSend)].buf == nil {
+		return 0
+	}
+	return t.emitAnswer(b)
+}
+
 // header fills the fields that tell the initiator where the target stands.
 func (t *Target) header(ty wire.Type) wire.Header {
 	t.infoDue, t.nakDue = false, false

@@ -22,7 +22,7 @@ var bugsOfTime = []bug{
 	{"idle sessions are not closed, so that targets forget them first", "", []edit{
 		{sessionInitiator, "now-s.workedAt >= int64(IdleClose)\n", "now-s.workedAt >= 1e6*int64(IdleClose)\n"}}},
 	{"targets forget sessions before their initiators close them", "", []edit{
-		{sessionTarget, "max(int64(cfg.IdleRetire), int64(p.Hello.Keep)*int64(time.Second))", "int64(20*time.Second)"}}},
+		{engineHello, "max(int64(e.cfg.Session.IdleRetire), int64(m.Keep)*int64(time.Second))", "int64(20*time.Second)"}}},
 	{"nothing is ever given up", "", []edit{
 		{sessionSend, "if now-s.heardAt >= int64(s.cfg.GiveUp) || ", "if s.state == Connecting && now-s.heardAt >= int64(s.cfg.GiveUp) || s.state == Settling && "}}},
 	{"the hello after giving up does not name the former session", "", []edit{
@@ -55,7 +55,7 @@ var bugsOfPairs = []bug{
 	{"an old hello begins a session", "", []edit{
 		{enginePairs, "int32(a-b) > 0", "a != b"}}},
 	{"a target answers to where its session began, for ever", "", []edit{
-		{engineTarget, "if !t.path.Answers(e.packet) && fresh(v, h) {", "if false {"}}},
+		{engineTarget, "if !known && fresh(o.Verdict, h) {", "if false {"}}},
 	{"targets are not asked to keep sessions for longer than usual", "", []edit{
 		{sessionConfig, "IdleClose+SuspendedFor+patience*c.GiveUp", "IdleClose+SuspendedFor"}}},
 	{"a refused hello is repeated at every tick", "", []edit{

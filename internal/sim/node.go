@@ -9,7 +9,9 @@ import (
 	"net/netip"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/memory"
+	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -36,7 +38,8 @@ type node struct {
 	up      bool
 	eng     *engine.Engine   // of the first queue
 	engs    []*engine.Engine // by queue
-	mems    []*memory.Executor
+	execs   []*executor.Executor
+	mems    []*memory.Memory
 	ports   []*simPort
 	table   *mr.Table
 	forgets []int64 // when it had occasion to forget every session
@@ -92,7 +95,7 @@ func (n *node) clock() int64 {
 // boot begins a life: new engines, whose memory of sessions is empty.
 func (n *node) boot() {
 	w, p := n.w, &n.w.plan
-	n.table, n.engs, n.mems, n.ports = mr.NewTable(), nil, nil, nil
+	n.table, n.engs, n.execs, n.mems, n.ports = mr.NewTable(), nil, nil, nil, nil
 	n.skew = second + w.dice.Int64N(second) - int64(n.drift*float64(w.now))
 	var secret [32]byte
 	if p.queues > 1 {
@@ -102,14 +105,19 @@ func (n *node) boot() {
 		port, mem := newPort(n), memory.New(n.table)
 		cfg := p.session
 		cfg.Features = n.features()
+		exec, err := executor.New(mem, p.mtu, p.buffers)
+		if err != nil {
+			panic(err) // the plan asks for what no executor can be
+		}
 		eng, err := engine.New(engine.Config{
-			Port: port, Executor: mem, Local: n.link.Local, MTU: p.mtu, Session: cfg, Queue: q, Secret: secret,
+			Port: port, Local: n.link.Local, MTU: p.mtu, Session: cfg, Queue: q, Secret: secret,
 			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept,
+			Serve: func(now int64, p session.TargetParams) engine.Served { return exec.Begin(now, p) },
 		})
 		if err != nil {
 			panic(err) // the plan asks for what no engine can be
 		}
-		n.engs, n.mems, n.ports = append(n.engs, eng), append(n.mems, mem), append(n.ports, port)
+		n.engs, n.execs, n.mems, n.ports = append(n.engs, eng), append(n.execs, exec), append(n.mems, mem), append(n.ports, port)
 	}
 	n.eng = n.engs[0]
 	engine.NewGroup(n.engs)
@@ -151,7 +159,7 @@ func (n *node) crash() {
 	for _, m := range n.mems {
 		m.Close()
 	}
-	n.eng, n.engs, n.mems, n.ports, n.table = nil, nil, nil, nil, nil
+	n.eng, n.engs, n.execs, n.mems, n.ports, n.table = nil, nil, nil, nil, nil, nil
 }
 
 // deliver takes a packet off the wire.

@@ -3,7 +3,6 @@
 package sim
 
 import (
-	"reflect"
 	"runtime"
 	"testing"
 	"time"
@@ -68,19 +67,13 @@ func (o *opener) connect(t testing.TB, w *world, from, to *node, n int) {
 	}
 }
 
-// defaults reads the limits that an engine takes when none are given.
-func defaults(e *engine.Engine) (sessions, buffers int) {
-	cfg := reflect.ValueOf(e).Elem().FieldByName("cfg")
-	return int(cfg.FieldByName("Sessions").Int()), int(cfg.FieldByName("Buffers").Int())
-}
-
 // accepts returns how many sessions a target with the engine's own limits accepts.
 func accepts(t testing.TB) int {
 	t.Helper()
 	w := star(2, scalePlan(), 1<<13, session.MaxWindow)
 	var o opener
 	o.connect(t, w, w.nodes[1], w.nodes[0], 5000)
-	if n := usageOf(w.nodes[0].eng).sessions; n != o.opened {
+	if n := w.nodes[0].eng.Usage().Sessions; n != o.opened {
 		t.Errorf("%d sessions opened, the target has %d", o.opened, n)
 	}
 	return o.opened
@@ -112,7 +105,7 @@ func sessionBytes(t testing.TB) (initiator, target int) {
 		before := heap()
 		w := star(1, scalePlan(), 1<<13, session.MaxWindow)
 		new(opener).connect(t, w, w.nodes[1], w.nodes[0], n)
-		if got := usageOf(w.nodes[0].eng).sessions; got != n {
+		if got := w.nodes[0].eng.Usage().Sessions; got != n {
 			t.Fatalf("%d sessions, want %d", got, n)
 		}
 		w.heap = nil // events hold nothing but nodes; this one world is over
@@ -205,7 +198,7 @@ func allToAll(t testing.TB, nodes int) int {
 			t.Errorf("%d nodes: %d sessions refused", nodes, o.refused)
 		}
 		for _, n := range w.nodes {
-			if got := usageOf(n.eng).sessions; join && got != 2*(nodes-1) {
+			if got := n.eng.Usage().Sessions; join && got != 2*(nodes-1) {
 				t.Errorf("%d nodes: one has %d sessions, want %d", nodes, got, 2*(nodes-1))
 			}
 		}

@@ -67,7 +67,8 @@ func newScaleReport(t testing.TB) *scaleReport {
 		FrameTime: frameTime(t), RXBuffers: xsk.DefaultRingSize, Accepted: accepts(t), NameSessions: wire.MaxSessions,
 		Window: cfg.Window, FirstWindow: firstWindow(t), RTOMin: int64(cfg.RTOMin),
 	}}
-	r.Setup.Sessions, r.Setup.Buffers = defaults(w.nodes[0].eng)
+	limits := w.nodes[0].eng.Usage()
+	r.Setup.Sessions, r.Setup.Buffers = limits.Limit, limits.Requests.Limit
 	r.Limits = r.Setup.limits()
 	b := &r.Bytes
 	b.Initiator, b.Target = sessionBytes(t)
@@ -150,7 +151,7 @@ func TestReceiveBuffersBoundNodes(t *testing.T) {
 	if in := incastRun(t, 32, single, p, 50*millisecond, 50*millisecond); in.RingDrops != 0 || in.Starved != 0 {
 		t.Errorf("32 nodes, 32 buffers: %+v", in)
 	}
-	if over := incastRun(t, 64, single, p, 50*millisecond, 50*millisecond); over.RingDrops == 0 || over.Resent == 0 || over.Fairness > 0.95 {
+	if over := incastRun(t, 64, single, p, 50*millisecond, 50*millisecond); over.RingDrops == 0 || over.Resent == 0 || over.Fairness > 0.98 { // where all fit in, it is above 0.99
 		t.Errorf("64 nodes, 32 buffers: %+v", over)
 	}
 }
@@ -180,7 +181,7 @@ func TestSessionsBoundNodes(t *testing.T) {
 		t.Errorf("80 nodes, 64 sessions: %+v", r)
 	}
 	w := star(1, scalePlan(), 8, session.MaxWindow)
-	if all, _ := defaults(w.nodes[0].eng); accepts(t) != all-all/8 {
+	if all := w.nodes[0].eng.Usage().Limit; accepts(t) != all-all/8 {
 		t.Errorf("%d sessions accepted, of %d", accepts(t), all)
 	}
 }

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package executor is the target half of sessions as this process has it: it decides whether a request is a duplicate,
+// early or next, runs it on memory, and remembers the answer until the initiator has it.
+//
+// To the engine it is a black box, a request frame in, a verdict and an answer out, of which there may be others: see
+// engine.Served. It is two pieces put together: session.Target knows the order of frames and nothing of what is in
+// them, and Memory the reverse.
+package executor
+
+import (
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Memory runs the payloads of requests.
+type Memory interface {
+	// Execute runs the records of a request payload, in order, and writes the response
+	// payload into resp. n and flags are the response's length and header flags; n == 0
+	// without flags means that every record succeeded and none has a result. With another
+	// reason than ok, nothing ran.
+	Execute(payload []byte, ops int, resp []byte) (n int, flags uint8, reason wire.Reason)
+	// Leave says that nothing will be executed for a while. Calling it again does nothing.
+	Leave()
+}
+
+// Executor begins the sessions of one engine, and has the buffers that they share. It belongs to the engine's thread.
+type Executor struct {
+	memory  Memory
+	answers *session.Pool // response caches
+	holds   *session.Pool // early requests
+	parties map[session.Party]*party
+}
+
+// party is everybody at one address, as long as they have sessions.
+type party struct {
+	sessions       int
+	answers, holds *session.Share
+}
+
+// DefaultBuffers is how many buffers there are at most if the caller does not say.
+const DefaultBuffers = 8192
+
+// New returns an executor of requests on memory, for an interface of the given MTU in bytes. It has at most as many
+// buffers for answers, and as many for early requests; 0 means DefaultBuffers.
+func New(memory Memory, mtu, buffers int) (*Executor, error) {
+	if mtu < wire.MinMTU {
+		return nil, fmt.Errorf("executor: MTU of %d bytes: want at least %d", mtu, wire.MinMTU)
+	}
+	if buffers < 0 {
+		return nil, fmt.Errorf("executor: %d buffers: want at least 1, or 0 for %d", buffers, DefaultBuffers)
+	}
+	if buffers == 0 {
+		buffers = DefaultBuffers
+	}
+	payload := mtu - wire.HeaderLen
+	return &Executor{
+		memory:  memory,
+		answers: session.NewPool(payload, buffers),
+		holds:   session.NewPool(payload, buffers),
+		parties: map[session.Party]*party{},
+	}, nil
+}
+
+// Begin returns the target half of a session that has been accepted. It lasts until its Release.
+func (x *Executor) Begin(now int64, p session.TargetParams) *Session {
+	room := x.parties[p.Party]
+	if room == nil {
+		room = &party{answers: session.NewShare(x.answers), holds: session.NewShare(x.holds)}
+		x.parties[p.Party] = room
+	}
+	room.sessions++
+	return &Session{Target: session.NewTarget(room.answers, room.holds, p, now), x: x, party: p.Party}
+}
+
+// Usage is what the sessions of an executor hold on to.
+type Usage struct {
+	Answers, Holds session.PoolUsage
+	Parties        int // with sessions
+}
+
+// Usage returns what the sessions hold on to.
+func (x *Executor) Usage() Usage {
+	return Usage{Answers: x.answers.Usage(), Holds: x.holds.Usage(), Parties: len(x.parties)}
+}
