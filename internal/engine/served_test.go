@@ -77,7 +77,7 @@ func (s mapSession) Receive(now int64, h *wire.Header, payload, out []byte) (o s
 		m.heardAt = now
 	}
 	if out == nil {
-		m.due[at] = true
+		m.due[at], o.Due = true, true
 		return o
 	}
 	s.x.straight++

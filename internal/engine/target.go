@@ -88,7 +88,7 @@ func (t *target) came(o *session.Outcome) bool {
 		e.refuse(o.Refused)
 		t.end(wire.ResetClosed)
 	}
-	if t.s.Due() {
+	if o.Due {
 		e.touch(t, &t.listed)
 	}
 	return true

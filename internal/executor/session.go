@@ -18,40 +18,56 @@ type Session struct {
 // Receive takes a frame of the session, runs it if it is its turn, and then the early ones whose turn has come: they are
 // tried with every frame that arrives, for they may have had to wait for a buffer. If there is nothing but the answer
 // to this frame to be sent, and out is not nil, that is written there at once.
-func (s *Session) Receive(now int64, h *wire.Header, payload, out []byte) session.Outcome {
-	o := session.Outcome{Verdict: s.Target.Receive(now, h, payload)}
-	if o.Verdict == session.Execute && !s.execute(payload, h.Ops, &o) {
-		o.Verdict = session.NoBuffer
-	}
-	for o.Refused == wire.ReasonOK {
-		payload, ops, ok := s.NextHeld()
-		if !ok || !s.execute(payload, ops, &o) {
-			break
+func (s *Session) Receive(now int64, h *wire.Header, payload, out []byte) (o session.Outcome) {
+	o.Verdict = s.Target.Receive(now, h, payload)
+	if o.Verdict == session.Execute {
+		o.Verdict, o.Refused = s.execute(payload, h.Ops)
+		if o.Verdict == session.Execute && o.Refused == wire.ReasonOK {
+			o.Frames, o.Ops = 1, int(h.Ops)
 		}
+	}
+	if s.Holds() && o.Refused == wire.ReasonOK {
+		s.executeHeld(&o)
 	}
 	if out != nil && o.Refused == wire.ReasonOK {
 		o.Answer = s.Answer(out)
 	}
+	o.Due = s.Due()
 	return o
 }
 
-// execute runs the expected frame. It returns false when there is no buffer for its answer: the frame will come again.
-// A malformed one, which its checksum says was sent so, is refused.
-func (s *Session) execute(payload []byte, ops uint8, o *session.Outcome) bool {
+// executeHeld runs the early frames whose turn has come.
+func (s *Session) executeHeld(o *session.Outcome) {
+	for o.Refused == wire.ReasonOK {
+		payload, ops, ok := s.NextHeld()
+		if !ok {
+			return
+		}
+		v, reason := s.execute(payload, ops)
+		if v != session.Execute {
+			return
+		}
+		if o.Refused = reason; reason == wire.ReasonOK {
+			o.Frames++
+			o.Ops += int(ops)
+		}
+	}
+}
+
+// execute runs the expected frame, unless there is no buffer for its answer: then it will come again. A malformed one,
+// which its checksum says was sent so, is refused.
+func (s *Session) execute(payload []byte, ops uint8) (session.Verdict, wire.Reason) {
 	b := s.Buffer()
 	if b == nil {
-		return false
+		return session.NoBuffer, wire.ReasonOK
 	}
 	n, flags, reason := s.x.memory.Execute(payload, int(ops), b)
 	if reason != wire.ReasonOK {
 		s.Unbuffer(b)
-		o.Refused = reason
-		return true
+		return session.Execute, reason
 	}
 	s.Executed(b, n, ops, flags)
-	o.Frames++
-	o.Ops += int(ops)
-	return true
+	return session.Execute, wire.ReasonOK
 }
 
 // Settle says that the burst is over to which the frames belonged that ran.

@@ -68,30 +68,39 @@ func (m *Memory) Leave() {
 // without flags means that every record succeeded and none has a result. With another
 // reason than ok, nothing ran. Leave must follow, after any number of frames.
 func (m *Memory) Execute(payload []byte, ops int, resp []byte) (n int, flags uint8, reason wire.Reason) {
-	if reason = wire.Validate(payload, ops); reason != wire.ReasonOK {
-		return 0, 0, reason
-	}
 	if !m.inside {
 		m.inside = true
 		m.reader.Enter()
 	}
 	var records wire.RecordReader
 	records.Reset(payload, ops)
+	more := records.Next(&m.rec)
+	if reason = records.Rest(); reason != wire.ReasonOK {
+		return 0, 0, reason
+	}
 	m.resp.Reset(resp, ops)
 	m.last = nil
-	for i := 0; records.Next(&m.rec); i += m.rec.Ops() {
-		if m.rec.Run > 1 && m.runAtOnce(i) {
-			continue
-		}
-		for j := range m.rec.Ops() {
-			m.rec.Element(j)
-			if status := m.run(i + j); status != wire.StatusOK {
-				m.resp.AppendStatus(i+j, status)
-			}
-		}
+	for i := 0; more; more = records.Next(&m.rec) {
+		i = m.record(i)
 	}
 	n, flags = m.resp.Finish()
 	return n, flags, wire.ReasonOK
+}
+
+// record executes the record at hand, whose first operation is number i of its frame,
+// and returns the number of the one after it.
+func (m *Memory) record(i int) int {
+	n := m.rec.Ops()
+	if n > 1 && m.runAtOnce(i) {
+		return i + n
+	}
+	for j := range n {
+		m.rec.Element(j)
+		if status := m.run(i + j); status != wire.StatusOK {
+			m.resp.AppendStatus(i+j, status)
+		}
+	}
+	return i + n
 }
 
 // run executes the operation at hand, number i of its frame.

@@ -39,6 +39,7 @@ func (v Verdict) String() string {
 // Outcome is what a frame has brought about, once everything that could run has run.
 type Outcome struct {
 	Verdict Verdict     // on the frame
+	Due     bool        // there is something to be sent
 	Answer  int         // length in bytes of the frame that was written to answer it at once; 0 for none
 	Frames  int         // request frames that ran: this one, and early ones whose turn had come
 	Ops     int         // records of them
@@ -263,6 +264,9 @@ func (t *Target) Executed(b []byte, n int, ops, flags uint8) {
 	t.unhold(t.expected) // it, or a second copy of it, may have come early
 	t.expected++
 }
+
+// Holds reports whether there are early frames.
+func (t *Target) Holds() bool { return t.heldMask != 0 }
 
 // NextHeld returns the payload of the held frame whose turn has come, or false.
 // The view is valid until Executed.

@@ -6,7 +6,7 @@ import "encoding/binary"
 
 // RecordReader walks the records of a request's payload, checking every length and every bit on the way.
 //
-// A frame is executed as a whole or not at all: an executor first runs Validate, then the reader.
+// A frame is executed as a whole or not at all: an executor asks Rest, before it acts on the first record.
 type RecordReader struct {
 	payload []byte
 	pos     int    // of the next record; at most len(payload)
@@ -18,22 +18,30 @@ type RecordReader struct {
 }
 
 // Validate reports whether payload holds exactly ops well-formed records.
+func Validate(payload []byte, ops int) Reason {
+	var r RecordReader
+	r.Reset(payload, ops)
+	return r.Rest()
+}
+
+// Rest is Validate for the records that Next has not decoded yet, and says what was wrong with one that it has. The
+// reader stays where it is, so that a frame of one record, as most are that somebody waits for, is decoded but once.
 //
 // The records of a frame are mostly alike. One with the same head as the one before it, with neither count nor padding,
-// has the same length and nothing to check but that it is there: Validate steps over a run of those.
-func Validate(payload []byte, ops int) Reason {
-	var (
-		r   RecordReader
-		rec Record
-	)
-	r.Reset(payload, ops)
+// has the same length and nothing to check but that it is there: Rest steps over a run of those.
+func (r RecordReader) Rest() Reason {
+	if r.left <= 0 {
+		r.finish()
+		return r.reason
+	}
+	var rec Record
 	for {
 		start := r.pos
 		if !r.Next(&rec) {
 			return r.reason
 		}
 		if rec.Verb.Atomic() && rec.Run == 0 && rec.Flags&(RecordCount|RecordTotal) == 0 && elemSize[rec.Datatype]&3 == 0 {
-			r.skipLike(payload[start:r.pos])
+			r.skipLike(r.payload[start:r.pos])
 		}
 	}
 }
