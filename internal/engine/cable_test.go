@@ -4,6 +4,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"errors"
 	"net/netip"
 	"slices"
 	"testing"
@@ -23,6 +24,7 @@ type cable struct {
 	t     testing.TB
 	now   int64
 	quiet int // steps in a row without work
+	steps int
 	cfg   session.Config
 	nodes [2]*cableNode
 	// steer chooses the queue of the second node that packets arrive on.
@@ -39,6 +41,7 @@ type cableNode struct {
 	eng    []*Engine
 	ports  []*cablePort
 	mem    []*memory.Memory
+	exec   []*executor.Executor
 	bytes  []byte
 	region *mr.Region
 	ring   *Ring
@@ -98,7 +101,7 @@ func newCable(t testing.TB, cfg session.Config) *cable {
 // boot begins a life of the node, with zeroed memory.
 func (n *cableNode) boot() {
 	table := mr.NewTable()
-	n.eng, n.mem = nil, nil
+	n.eng, n.mem, n.exec = nil, nil, nil
 	secret := [32]byte{1}
 	binary.LittleEndian.PutUint64(secret[1:], uint64(n.c.now))
 	for q, p := range n.ports {
@@ -117,7 +120,7 @@ func (n *cableNode) boot() {
 		if err != nil {
 			n.c.t.Fatal(err)
 		}
-		n.eng, n.mem = append(n.eng, e), append(n.mem, m)
+		n.eng, n.mem, n.exec = append(n.eng, e), append(n.mem, m), append(n.exec, x)
 	}
 	NewGroup(n.eng)
 	n.bytes = make([]byte, 1<<16)
@@ -176,9 +179,16 @@ func (c *cable) word(i int) uint64 { return binary.LittleEndian.Uint64(c.nodes[1
 // step lets all engines make a round, and some time pass.
 func (c *cable) step() {
 	work := 0
+	c.steps++
 	for _, n := range c.nodes {
-		for _, e := range n.eng {
+		for i, e := range n.eng {
 			work += e.Step()
+			if c.steps%64 != 0 {
+				continue
+			}
+			if err := errors.Join(e.Check(), n.exec[i].Check()); err != nil {
+				c.t.Fatalf("node %d, queue %d: %v", n.side, i, err)
+			}
 		}
 	}
 	if work > 0 {

@@ -94,6 +94,7 @@ type world struct {
 	ops    []*worldOp
 	used   int
 	strict bool
+	steps  int
 	cfg    Config
 }
 
@@ -236,6 +237,16 @@ func (w *world) step() {
 		w.now += int64(time.Millisecond)
 	} else {
 		w.now += 1000
+	}
+	if w.steps++; w.steps%8 == 0 {
+		for i, e := range w.eng {
+			if err := e.Check(); err != nil {
+				w.t.Fatalf("seed %d: engine %d: %v", w.seed, i, err)
+			}
+		}
+		if err := w.exec.Check(); err != nil {
+			w.t.Fatalf("seed %d: %v", w.seed, err)
+		}
 	}
 }
 

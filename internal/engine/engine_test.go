@@ -4,6 +4,7 @@ package engine_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"testing"
 	"time"
 
@@ -139,13 +140,25 @@ func (r *results) Complete(_ *engine.Submission, c *engine.Completion, later *en
 
 func (bn *bench) until(done func() bool) {
 	bn.t.Helper()
-	for range 2_000_000 {
+	for i := range 2_000_000 {
 		if done() {
 			return
 		}
 		bn.step()
+		if i%16 == 0 {
+			bn.check()
+		}
 	}
 	bn.t.Fatal("nothing happens any more")
+}
+
+// check looks at the books of everybody.
+func (bn *bench) check() {
+	for _, n := range []*node{bn.a, bn.b} {
+		if err := errors.Join(n.Check(), n.exec.Check()); err != nil {
+			bn.t.Fatal(err)
+		}
+	}
 }
 
 func (bn *bench) fetchAdd(p *engine.Peer, r engine.Completer, key, offset, v uint64, result []byte) bool {

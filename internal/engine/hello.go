@@ -138,6 +138,7 @@ func (p *pair) supersede(r *wire.Resume) {
 	}
 	p.former, p.current = t, nil
 	t.s.Freeze(t.e.lived, t.s.Acked())
+	t.e.touch(t, &t.listed)
 }
 
 // named reports whether r names the session.

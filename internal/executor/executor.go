@@ -32,6 +32,8 @@ type Executor struct {
 	answers *session.Pool // response caches
 	holds   *session.Pool // early requests
 	parties map[session.Party]*party
+
+	sessions map[*Session]struct{} // that live
 }
 
 // party is everybody at one address, as long as they have sessions.
@@ -60,7 +62,7 @@ func New(memory Memory, mtu, buffers int) (*Executor, error) {
 		memory:  memory,
 		answers: session.NewPool(payload, buffers),
 		holds:   session.NewPool(payload, buffers),
-		parties: map[session.Party]*party{},
+		parties: map[session.Party]*party{}, sessions: map[*Session]struct{}{},
 	}, nil
 }
 
@@ -72,7 +74,9 @@ func (x *Executor) Begin(now int64, p session.TargetParams) *Session {
 		x.parties[p.Party] = room
 	}
 	room.sessions++
-	return &Session{Target: session.NewTarget(room.answers, room.holds, p, now), x: x, party: p.Party}
+	s := &Session{Target: session.NewTarget(room.answers, room.holds, p, now), x: x, party: p.Party}
+	x.sessions[s] = struct{}{}
+	return s
 }
 
 // Usage is what the sessions of an executor hold on to.

@@ -12,7 +12,6 @@ type Session struct {
 	*session.Target
 	x     *Executor
 	party session.Party
-	over  bool // Release was called
 }
 
 // Receive takes a frame of the session, runs it if it is its turn, and then the early ones whose turn has come: they are
@@ -75,10 +74,10 @@ func (s *Session) Settle() { s.x.memory.Leave() }
 
 // Release gives everything back that the session has. It is dead afterwards: nothing is due, and only Settle may follow.
 func (s *Session) Release() {
-	if s.over {
+	if _, lives := s.x.sessions[s]; !lives {
 		return
 	}
-	s.over = true
+	delete(s.x.sessions, s)
 	s.Target.Release()
 	room := s.x.parties[s.party]
 	if room.sessions--; room.sessions == 0 {

@@ -71,6 +71,9 @@ func NewShare(pool *Pool) *Share { return &Share{pool: pool} }
 // Size returns the size of each buffer in bytes.
 func (s *Share) Size() int { return s.pool.Size() }
 
+// Lent returns how many buffers the party has.
+func (s *Share) Lent() int { return s.lent }
+
 // Get lends a buffer, or returns nil when the party has its share.
 func (s *Share) Get() []byte {
 	if s.lent >= s.pool.Left() {

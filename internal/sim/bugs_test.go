@@ -33,6 +33,7 @@ const (
 	engineTarget     = "internal/engine/target.go"
 	sessionAnswer    = "internal/session/target_send.go"
 	executorSession  = "internal/executor/session.go"
+	engineParty      = "internal/engine/party.go"
 	engineRemote     = "internal/engine/remote.go"
 	engineLater      = "internal/engine/later.go"
 	enginePack       = "internal/engine/pack.go"
@@ -45,7 +46,7 @@ var bugs = []bug{
 	{"dedupe off by one: the last frame runs again", "", []edit{
 		{sessionTarget, "case d == 0:\n", "case d == 0, d == -1:\n"}}},
 	{"acknowledged without having run, for want of a buffer", "", []edit{
-		{executorSession, "if b == nil {\n\t\treturn false", "if b == nil {\n\t\ts.Executed(nil, 0, ops, 0)\n\t\treturn true"}}},
+		{executorSession, "return session.NoBuffer, wire.ReasonOK", "s.Executed(nil, 0, ops, 0)\n\t\treturn session.Execute, wire.ReasonOK"}}},
 	{"ack covers frames that are only held", "", []edit{
 		{sessionAnswer, "Ack: t.expected - 1,", "Ack: t.expected - 1 + uint32(bits.OnesCount64(t.heldMask)),"}}},
 	{"epoch of requests ignored", "", []edit{
@@ -80,6 +81,10 @@ var bugs = []bug{
 		{sessionTarget, "case d >= 0 && t.frozen:", "case d > 1<<30 && t.frozen:"}}},
 	{"answers of ended sessions never given back", "", []edit{
 		{sessionTarget, "\t\tt.give(t.cache[i].buf)\n", ""}}},
+	{"parties that have more sessions now are counted twice", "", []edit{
+		{engineParty, "\te.sizes[p.sessions]--\n", ""}}},
+	{"a spare buffer is forgotten when an answer of its own comes back", "", []edit{
+		{sessionTarget, "\t\tt.spare = b[:cap(b)]\n\t\treturn\n", "\t\treturn\n"}}},
 	{"half an array that ran reported as not executed", "", []edit{
 		{engineOp, "if r.Fate == NotExecuted && op.ran {", "if r.Fate == NotExecuted && op.ran && false {"}}},
 	{"timeouts never resend", "", []edit{

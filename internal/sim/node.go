@@ -197,6 +197,9 @@ func (n *node) wake(t int64) {
 	})
 }
 
+// checkEvery is after how many steps, of any node, books are looked at.
+const checkEvery = 16
+
 // A step costs the node's core this much time, in nanoseconds.
 const (
 	stepCost = 300
@@ -223,6 +226,9 @@ func (n *node) step() {
 		n.ports[q].short = false
 		work += n.engs[q].Step()
 		short = short || n.ports[q].short
+	}
+	if w.counts[steps]%checkEvery == 0 {
+		n.check()
 	}
 	for _, p := range n.ports {
 		waiting = waiting || len(p.rx) > 0

@@ -3,6 +3,8 @@
 package sim
 
 import (
+	"errors"
+
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -13,6 +15,15 @@ func (w *world) eachQueue(f func(n *node, e *engine.Engine, u engine.Usage, x ex
 	for _, n := range w.nodes {
 		for i, e := range n.engs {
 			f(n, e, e.Usage(), n.execs[i].Usage())
+		}
+	}
+}
+
+// check looks for contradictions in the books of the node's engines.
+func (n *node) check() {
+	for i, e := range n.engs {
+		if err := errors.Join(e.Check(), n.execs[i].Check()); err != nil {
+			n.w.fail("%v, queue %d: %v", n, i, err)
 		}
 	}
 }

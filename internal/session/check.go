@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Check returns what of the target's books contradicts itself, for tests: nil unless
+// there is a bug.
+func (t *Target) Check() error {
+	if n := wire.Diff(t.expected-1, t.freed); n < 0 || n > MaxWindow {
+		return fmt.Errorf("target: %d frames have run whose answers have not arrived: want 0..%d", n, MaxWindow)
+	}
+	cached := window(t.freed+1, t.expected)
+	if bad := t.toSend &^ cached; bad != 0 {
+		return fmt.Errorf("target: answers %#x are due, of frames that are not in the cache %#x", t.toSend, cached)
+	}
+	if bad := t.heldMask &^ window(t.expected, t.freed+MaxWindow+1); bad != 0 {
+		return fmt.Errorf("target: early frames %#x outside of the window", bad)
+	}
+	if t.frozen && t.heldMask != 0 {
+		return fmt.Errorf("target: early frames %#x are held, though nothing will run any more", t.heldMask)
+	}
+	for i := range t.cache {
+		bit := uint64(1) << i
+		if t.cache[i].buf != nil && cached&bit == 0 {
+			return fmt.Errorf("target: slot %d has an answer to no frame", i)
+		}
+		if held := t.heldMask&bit != 0; held != (t.held[i].buf != nil) {
+			return fmt.Errorf("target: slot %d: a frame is held: %t, and has a buffer: %t", i, held, !held)
+		}
+	}
+	return nil
+}
+
+// Holdings returns how many buffers the session has borrowed for answers and for early
+// frames.
+func (t *Target) Holdings() (answers, holds int) {
+	answers = -1 // one is the session's own
+	if t.spare != nil {
+		answers = 0
+	}
+	for i := range t.cache {
+		if t.cache[i].buf != nil {
+			answers++
+		}
+	}
+	return answers, bits.OnesCount64(t.heldMask)
+}
+
+// Check returns what of the initiator's books contradicts itself, for tests: nil unless
+// there is a bug.
+func (s *Initiator) Check() error {
+	if n := wire.Diff(s.next, s.una); n < 0 || n > MaxWindow {
+		return fmt.Errorf("initiator: %d frames from the oldest unanswered one to the next: want 0..%d", n, MaxWindow)
+	}
+	sent := window(s.una, s.next)
+	switch {
+	case s.wait&^sent != 0:
+		return fmt.Errorf("initiator: frames %#x wait for an answer, of %#x", s.wait, sent)
+	case s.una != s.next && s.wait&(1<<(s.una&slotMask)) == 0:
+		return fmt.Errorf("initiator: the oldest frame without answer has one")
+	case s.toSend&^s.wait != 0:
+		return fmt.Errorf("initiator: frames %#x are due, of which only %#x wait for an answer", s.toSend, s.wait)
+	case s.state == Open && s.wait&^s.toSend != 0 && s.timer == 0:
+		return fmt.Errorf("initiator: frames %#x wait for an answer without a timer", s.wait)
+	}
+	for i := range s.reqs {
+		if waits := s.wait&(1<<i) != 0; waits != (s.reqs[i].buf != nil) {
+			return fmt.Errorf("initiator: slot %d: a frame waits: %t, and has a buffer: %t", i, waits, !waits)
+		}
+	}
+	return nil
+}
+
+// window returns the bits of the psns from first up to, but not including, end.
+func window(first, end uint32) uint64 {
+	n := int(wire.Diff(end, first))
+	if n <= 0 {
+		return 0
+	}
+	return bits.RotateLeft64(^uint64(0)>>(64-min(n, 64)), int(first&slotMask))
+}
