@@ -14,15 +14,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-const (
-	burst = 64 // packets taken from the port in one step
-	// timerPeriod is how often timers are looked at while anything is under way.
-	timerPeriod = int64(time.Millisecond)
-	// TimerBatch is the most sessions whose timers are looked at then: with thousands,
-	// the rest waits for the next period. All of them each time would take a tenth of
-	// the poller's time at 1000 sessions, most of it for cache misses.
-	TimerBatch = 256
-)
+// burst is how many packets are taken from the port in one step.
+const burst = 64
 
 // Config says what an engine works with.
 type Config struct {
@@ -58,53 +51,52 @@ type Config struct {
 	Random func() uint64
 }
 
+const (
+	defaultSessions = 4096
+	defaultBuffers  = 8192
+)
+
 // Engine is the poller of one queue. See the package comment for its threads.
 type Engine struct {
-	cfg       Config
-	port      Port
-	group     *Group
-	now       int64
-	rings     []*Ring
-	lived     int64      // nanoseconds for which the engine has been running: now, less long pauses
-	origin    *Origin    // of the peers that have no other
-	ready     []*remote  // those with operations to pack
-	limbos    []*conn    // sessions in limbo, the oldest first; some may be over
-	dirty     []outgoing // sessions with frames to send
-	unsettled []*target  // sessions in which something ran in this burst
+	cfg   Config
+	port  Port
+	group *Group
+	clock
+
+	// Sessions.
 	table     table
 	begun     map[atTarget]*conn // sessions that a target has accepted
+	limbos    []*conn            // sessions in limbo, the oldest first; some may be over
+	dirty     []outgoing         // sessions with frames to send
+	unsettled []*target          // sessions in which something ran in this burst
 	pairs     *pairs
-	parties   map[session.Party]*party
-	sizes     []int         // by number of sessions: how many parties have so many; [0] is not kept
-	most      int           // sessions of the party that has the most
-	hand      int           // of table.all: the session that room looked at last
-	fullUntil int64         // in lived: until then room need not look again
-	accepted  int           // targets in the table
-	reqs      *session.Pool // requests in flight
-	packet    []byte        // at hand, if it names a session
-	header    wire.Header   // of the packet at hand
-	source    wire.Source   // of the packet at hand
-	inbox     chan []byte
-	passedOn  bool // the packet at hand came through the inbox
-	sent      int  // packets that are queued without a flush, and wait for the kick
-	calls     chan func()
-	moves     moves
-	mail      atomic.Bool // something is in the inbox or in calls, or was lately
-	borrowed  bool        // packets are to be released
-	record    wire.Record // scratch
-	unsaid    []*Ring     // whose sinks are to be flushed
-	segs      [][]segment // free lists of segments
-	timerAt   int64       // when timers are next looked at
-	turn      int         // of table.all: the session whose clock was looked at last
-	nextDue   int64       // earliest deadline seen then; 0 = none
-	idle      int         // rounds of Spin since it looked at the clock for its own sake
-	skips     int         // calls of Poll to come that do without the clock
-	fresh     bool        // now is the time of this round
-	closing   bool
-	packets   [burst][]byte
-	count     counts
-	shown     [numCounters]atomic.Uint64
-	sleeper   sleeper
+	crowd
+	closing bool
+
+	// Operations on their way out.
+	origin *Origin // of the peers that have no other
+	rings  []*Ring
+	ready  []*remote     // those with operations to pack
+	record wire.Record   // scratch
+	unsaid []*Ring       // whose sinks are to be flushed
+	segs   [][]segment   // free lists of segments
+	reqs   *session.Pool // requests in flight
+
+	// Packets.
+	packets  [burst][]byte
+	at       arrival
+	borrowed bool // packets are to be released
+	sent     int  // packets that are queued without a flush, and wait for the kick
+
+	// What other goroutines leave.
+	inbox chan []byte
+	calls chan func()
+	moves moves
+	mail  atomic.Bool // something is in one of them, or was lately
+
+	count   counts
+	shown   [numCounters]atomic.Uint64
+	sleeper sleeper
 }
 
 // New returns an engine. It owns nothing but memory: the port is the caller's.
@@ -118,11 +110,17 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.MTU < wire.MinMTU {
 		return nil, fmt.Errorf("engine: MTU of %d bytes: want at least %d", cfg.MTU, wire.MinMTU)
 	}
-	if cfg.Sessions <= 0 || cfg.Sessions > wire.MaxSessions {
-		cfg.Sessions = 4096
+	if cfg.Sessions < 0 || cfg.Sessions > wire.MaxSessions {
+		return nil, fmt.Errorf("engine: %d sessions: want 1..%d, or 0 for %d", cfg.Sessions, wire.MaxSessions, defaultSessions)
 	}
-	if cfg.Buffers <= 0 {
-		cfg.Buffers = 8192
+	if cfg.Buffers < 0 {
+		return nil, fmt.Errorf("engine: %d buffers: want at least 1, or 0 for %d", cfg.Buffers, defaultBuffers)
+	}
+	if cfg.Sessions == 0 {
+		cfg.Sessions = defaultSessions
+	}
+	if cfg.Buffers == 0 {
+		cfg.Buffers = defaultBuffers
 	}
 	if cfg.Clock == nil {
 		start := time.Now()
@@ -131,7 +129,10 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Random == nil {
 		cfg.Random = rand.Uint64
 	}
-	cfg.Session = cfg.Session.WithDefaults()
+	var err error
+	if cfg.Session, err = cfg.Session.WithDefaults(); err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
 	if cfg.Life == 0 {
 		cfg.Life = cfg.Random() | 1
 	}
@@ -143,59 +144,17 @@ func New(cfg Config) (*Engine, error) {
 	payload := cfg.MTU - wire.HeaderLen
 	e := &Engine{
 		cfg: cfg, port: cfg.Port,
-		pairs:   newPairs(cfg.Secret),
-		begun:   make(map[atTarget]*conn),
-		parties: make(map[session.Party]*party),
-		sizes:   make([]int, cfg.Sessions+1),
-		reqs:    session.NewPool(payload, cfg.Buffers),
-		inbox:   make(chan []byte, 4*burst),
-		calls:   make(chan func(), 16),
+		clock: newClock(cfg.Clock),
+		crowd: newCrowd(cfg.Sessions),
+		pairs: newPairs(cfg.Secret),
+		begun: make(map[atTarget]*conn),
+		reqs:  session.NewPool(payload, cfg.Buffers),
+		inbox: make(chan []byte, 4*burst),
+		calls: make(chan func(), 16),
 	}
 	e.table.init(cfg.Lane, uint8(cfg.Queue), cfg.Sessions, cfg.Random)
-	e.now = cfg.Clock()
-	e.lived = e.now
 	e.origin = e.NewOrigin()
 	return e, nil
-}
-
-// Step makes one round and returns how much there was to do; 0 means idle.
-func (e *Engine) Step() int {
-	e.fresh = false
-	e.look()
-	return e.round()
-}
-
-// Spin is Step for a caller that calls it again at once, and came here from Step or
-// Spin. It does without the clock while there is nothing but requests to answer:
-// those have no need of it. A round that sends requests, or takes answers, looks.
-func (e *Engine) Spin() int {
-	e.fresh = false
-	if e.idle++; e.idle >= clockEvery {
-		e.idle = 0
-		e.look()
-	}
-	return e.round()
-}
-
-// clockEvery is after how many rounds Spin looks at the clock whatever happens.
-// That takes as long as the rest of an idle round.
-const clockEvery = 16
-
-// look sets now to the present, once a round.
-func (e *Engine) look() {
-	if !e.fresh {
-		e.fresh = true
-		e.tell()
-	}
-}
-
-// tell sets now to the present. A pause that is longer than any sleep means that the
-// process was stopped, or its owner did not call: peers could not be heard then, so
-// for their silence it hardly counts.
-func (e *Engine) tell() {
-	now := e.cfg.Clock()
-	e.lived += min(now-e.now, int64(session.Stalled))
-	e.now = now
 }
 
 // round does everything there is to do, once.
@@ -212,7 +171,7 @@ func (e *Engine) round() int {
 		e.pack()
 	}
 	if e.now >= e.timerAt {
-		e.someTimers()
+		e.timers(TimerBatch)
 	}
 	if len(e.unsaid) > 0 {
 		e.say()
@@ -237,7 +196,7 @@ func (e *Engine) receive() int {
 		return 0
 	}
 	for i := range n {
-		e.onPacket(e.packets[i])
+		e.onPacket(e.packets[i], false)
 	}
 	e.borrowed = true
 	e.count[PacketsReceived] += uint64(n)
@@ -249,9 +208,7 @@ func (e *Engine) takeInbox() int {
 	n := len(e.inbox)
 	for range n {
 		b := <-e.inbox
-		e.passedOn = true
-		e.onPacket(b)
-		e.passedOn = false
+		e.onPacket(b, true)
 		e.group.recycle(b)
 	}
 	return n
@@ -307,33 +264,6 @@ func (e *Engine) pack() {
 		kept[n-1] = first
 	}
 	e.ready = kept
-}
-
-// someTimers looks at the clocks of the sessions whose turn it is, and publishes the
-// counters.
-func (e *Engine) someTimers() {
-	for n := min(TimerBatch, len(e.table.all)); n > 0 && len(e.table.all) > 0; n-- {
-		if e.turn == 0 || e.turn > len(e.table.all) {
-			e.turn = len(e.table.all)
-		}
-		e.turn-- // downwards: a tick may remove its entry
-		e.table.all[e.turn].tick(e.now)
-	}
-	e.timerAt = e.now + timerPeriod
-	e.Publish()
-}
-
-// timers looks at every session's clock, publishes the counters and notes the
-// next deadline.
-func (e *Engine) timers() {
-	e.nextDue = 0
-	for i := len(e.table.all) - 1; i >= 0; i-- { // downwards: a tick may remove its entry
-		if due := e.table.all[i].tick(e.now); due != 0 && (e.nextDue == 0 || due < e.nextDue) {
-			e.nextDue = due
-		}
-	}
-	e.timerAt = e.now + timerPeriod
-	e.Publish()
 }
 
 // AddRing makes the engine take operations from r, which name peers of an origin; nil is

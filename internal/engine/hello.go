@@ -12,7 +12,7 @@ import (
 
 // onHello answers a request for a session. No state is made before the
 // initiator has shown, with a cookie, that it receives at its address.
-func (e *Engine) onHello(h *wire.Header, payload, packet []byte) {
+func (e *Engine) onHello(h *wire.Header, payload []byte) {
 	var m wire.HelloMsg
 	if m.Parse(payload) != wire.ReasonOK || int(m.MaxFrame) < session.MinFrame || m.Window == 0 {
 		e.count[Invalid]++
@@ -20,7 +20,7 @@ func (e *Engine) onHello(h *wire.Header, payload, packet []byte) {
 	}
 	e.look() // cookies have a date
 	e.count[Hellos]++
-	src := e.sourceOf(packet)
+	src := e.source()
 	ack := wire.HelloAckMsg{Status: e.admit(m.Endpoint), Life: e.cfg.Life}
 	epoch := uint32(0)
 	if ack.Status == wire.HelloAccepted {
@@ -30,9 +30,7 @@ func (e *Engine) onHello(h *wire.Header, payload, packet []byte) {
 		} else {
 			p, owner := e.pairs.own(e, &m)
 			if owner != e {
-				if !e.passedOn && e.group.pass(packet, owner.cfg.Queue) {
-					e.count[HandedOver]++
-				}
+				e.passOn(owner.cfg.Queue)
 				return
 			}
 			epoch = e.accept(h, &m, src, p, &ack)

@@ -14,6 +14,20 @@ type party struct {
 	sessions int // accepted
 }
 
+// crowd counts the accepted sessions by party.
+type crowd struct {
+	parties   map[session.Party]*party // that have sessions
+	accepted  int                      // targets in the table
+	sizes     []int                    // by number of sessions: how many parties have so many; [0] is not kept
+	most      int                      // sessions of the party that has the most
+	hand      int                      // of table.all: the session that room looked at last
+	fullUntil int64                    // in lived: until then room need not look again
+}
+
+func newCrowd(sessions int) crowd {
+	return crowd{parties: make(map[session.Party]*party), sizes: make([]int, sessions+1)}
+}
+
 func partyOf(src *wire.Source) session.Party {
 	if !src.RemoteIP.IsValid() {
 		return session.Party{MAC: src.Remote}
@@ -22,9 +36,9 @@ func partyOf(src *wire.Source) session.Party {
 }
 
 // party returns the party at an address, which is known as long as it has sessions.
-func (e *Engine) party(src *wire.Source) *party {
+func (c *crowd) party(src *wire.Source) *party {
 	key := partyOf(src)
-	p := e.parties[key]
+	p := c.parties[key]
 	if p == nil {
 		p = &party{key: key}
 	}
@@ -32,28 +46,28 @@ func (e *Engine) party(src *wire.Source) *party {
 }
 
 // join and leave count the party's sessions.
-func (e *Engine) join(p *party) {
-	e.resize(p, p.sessions+1)
-	e.accepted++
-	e.parties[p.key] = p
+func (c *crowd) join(p *party) {
+	c.resize(p, p.sessions+1)
+	c.accepted++
+	c.parties[p.key] = p
 }
 
-func (e *Engine) leave(p *party) {
-	e.resize(p, p.sessions-1)
-	e.accepted--
+func (c *crowd) leave(p *party) {
+	c.resize(p, p.sessions-1)
+	c.accepted--
 	if p.sessions == 0 {
-		delete(e.parties, p.key)
+		delete(c.parties, p.key)
 	}
 }
 
 // resize keeps count of how many parties have how many sessions, and of the most that
 // one has.
-func (e *Engine) resize(p *party, sessions int) {
-	e.sizes[p.sessions]--
-	e.sizes[sessions]++
+func (c *crowd) resize(p *party, sessions int) {
+	c.sizes[p.sessions]--
+	c.sizes[sessions]++
 	p.sessions = sessions
-	for e.most = max(e.most, sessions); e.most > 0 && e.sizes[e.most] == 0; {
-		e.most--
+	for c.most = max(c.most, sessions); c.most > 0 && c.sizes[c.most] == 0; {
+		c.most--
 	}
 }
 

@@ -9,11 +9,19 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
+// arrival is the packet at hand. It is the engine's: as a local variable the header
+// would escape through the interface calls and be allocated anew for every packet.
+type arrival struct {
+	packet   []byte
+	passedOn bool        // it came through the inbox, from another queue
+	header   wire.Header // of its frame
+	from     wire.Source // where it came from: see Engine.source
+}
+
 // onPacket takes one packet from the port or the inbox: whose is it?
-func (e *Engine) onPacket(packet []byte) {
-	// The header is the engine's: as a local variable it would escape through the
-	// interface call and be allocated anew for every packet.
-	h := &e.header
+func (e *Engine) onPacket(packet []byte, passedOn bool) {
+	e.at.packet, e.at.passedOn = packet, passedOn
+	h := &e.at.header
 	frame, reason := wire.Strip(packet, e.cfg.Local)
 	if reason != wire.ReasonOK {
 		e.refuse(reason)
@@ -25,35 +33,43 @@ func (e *Engine) onPacket(packet []byte) {
 		return
 	}
 	if h.Type == wire.Hello {
-		e.onHello(h, payload, packet)
+		e.onHello(h, payload)
 		return
 	}
 	id := wire.SessionID(h.Session)
 	if x := e.table.find(id); x != nil {
-		e.packet = packet
 		if !x.receive(h, payload) {
 			e.count[StaleEpoch]++
-			e.onStranger(h, packet)
+			e.onStranger(h)
 		}
 		return
 	}
 	if h.Type == wire.Reset {
-		e.onStrayReset(h, payload, packet)
+		e.onStrayReset(h, payload)
 		return
 	}
-	if q := int(id.Queue()); q != e.cfg.Queue && !e.passedOn && e.group.pass(packet, q) {
-		e.count[HandedOver]++
+	if q := int(id.Queue()); q != e.cfg.Queue && e.passOn(q) {
 		return
 	}
 	e.count[UnknownSession]++
-	e.onStranger(h, packet)
+	e.onStranger(h)
 }
 
-// sourceOf says where a packet that Strip has passed came from. It is valid until
-// the next call.
-func (e *Engine) sourceOf(packet []byte) *wire.Source {
-	_, e.source, _ = wire.Decap(packet)
-	return &e.source
+// passOn hands the packet at hand to the engine of another queue. It returns false when
+// there is none, or the packet has come from another engine already.
+func (e *Engine) passOn(queue int) bool {
+	if e.at.passedOn || !e.group.pass(e.at.packet, queue) {
+		return false
+	}
+	e.count[HandedOver]++
+	return true
+}
+
+// source says where the packet at hand, which Strip has passed, came from. It is valid
+// until the next packet.
+func (e *Engine) source() *wire.Source {
+	_, e.at.from, _ = wire.Decap(e.at.packet)
+	return &e.at.from
 }
 
 // refuse counts a packet that the codec rejects.
@@ -63,9 +79,9 @@ func (e *Engine) refuse(r wire.Reason) { e.count[refusedBase+Counter(r)]++ }
 // more: the sender has to learn that. Only what asks for an answer gets one, so two
 // nodes cannot keep resetting each other. Whether it was the id or the epoch that is
 // unknown is not told: it would help to guess the other.
-func (e *Engine) onStranger(h *wire.Header, packet []byte) {
+func (e *Engine) onStranger(h *wire.Header) {
 	if h.Type == wire.Request || h.Type == wire.Probe {
-		e.reply(e.pathTo(e.sourceOf(packet)), func(b []byte) int {
+		e.reply(e.pathTo(e.source()), func(b []byte) int {
 			return session.Strange(b, h, e.cfg.Lane, wire.ResetUnknownSession)
 		})
 	}
@@ -73,7 +89,7 @@ func (e *Engine) onStranger(h *wire.Header, packet []byte) {
 
 // onStrayReset looks for the initiator that a reset means. Its sender could not
 // know our session's id, so it quotes its own, and the epoch.
-func (e *Engine) onStrayReset(h *wire.Header, payload, packet []byte) {
+func (e *Engine) onStrayReset(h *wire.Header, payload []byte) {
 	var m wire.ResetMsg
 	if m.Parse(payload) != wire.ReasonOK {
 		e.count[Invalid]++
@@ -83,7 +99,7 @@ func (e *Engine) onStrayReset(h *wire.Header, payload, packet []byte) {
 		c.receive(h, payload)
 		return
 	}
-	if e.passedOn || !e.group.spread(packet, e) { // perhaps another queue's session
+	if e.at.passedOn || !e.group.spread(e.at.packet, e) { // perhaps another queue's session
 		e.count[UnknownSession]++
 	}
 }

@@ -16,12 +16,11 @@ type sleeper struct {
 // Engine's thread only.
 func (e *Engine) Sleep(limit time.Duration) {
 	e.tell()
-	e.timers()
-	e.say()
 	d := limit
-	if e.nextDue != 0 {
-		d = min(d, time.Duration(e.nextDue-e.now))
+	if due := e.allTimers(); due != 0 {
+		d = min(d, time.Duration(due-e.now))
 	}
+	e.say()
 	if len(e.dirty) > 0 { // transmit buffers were short, or a timer has made a frame due
 		d = min(d, time.Duration(timerPeriod))
 	}

@@ -48,7 +48,7 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 		return true
 	}
 	var buffer, out []byte
-	known := t.path.Answers(e.packet)
+	known := t.path.Answers(e.at.packet)
 	if known { // otherwise the verdict says first whether the answer goes there
 		if buffer = e.port.Buffer(); buffer != nil {
 			out = buffer[t.path.Len():]
@@ -56,7 +56,7 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 	}
 	o := t.s.Receive(e.lived, h, payload, out)
 	if !known && fresh(o.Verdict, h) {
-		t.follow(e.sourceOf(e.packet))
+		t.follow(e.source())
 	}
 	if o.Answer > 0 {
 		e.transmit(&t.path, buffer, o.Answer)

@@ -91,7 +91,7 @@ func TestFarewellRefused(t *testing.T) {
 
 // A target that challenges every hello keeps the initiator connecting for ever.
 func TestEndlessChallenge(t *testing.T) {
-	cfg := Config{GiveUp: time.Second}.WithDefaults()
+	cfg, _ := Config{GiveUp: time.Second}.WithDefaults()
 	s := NewInitiator(&cfg, NewPool(1500, 8), Params{Local: 1 << 6, MaxFrame: 1500, Nonce: 5}, 1)
 	b := make([]byte, 2048)
 	now, hellos := int64(1), 0

@@ -46,7 +46,10 @@ type flight struct {
 }
 
 func newPair(t testing.TB, seed uint64, cfg Config) *pair {
-	cfg = cfg.WithDefaults()
+	cfg, err := cfg.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := &pair{
 		t: t, rng: rand.New(rand.NewPCG(seed, 7)), cfg: cfg, other: cfg, now: 1, delay: 2000,
 		posted: map[uint32]uint64{}, done: map[uint64]int{}, verdict: map[Verdict]int{},

@@ -33,6 +33,7 @@
 package session
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -51,10 +52,10 @@ const slotMask = MaxWindow - 1
 // catalogue entry, fits.
 const MinFrame = wire.MinMTU - wire.MaxOverhead
 
-// Config holds what the sessions of one engine share. The zero value of a
-// duration means its default.
+// Config holds what the sessions of one engine share. The zero value of a field means
+// its default.
 type Config struct {
-	Window int // frames in flight, 1..MaxWindow; also the credit granted
+	Window int // frames in flight, 1..MaxWindow; also the credit granted; 0 means MaxWindow
 
 	RTOMin time.Duration // floor of the retransmission timeout; 10 ms
 	RTOMax time.Duration // ceiling of its back-off; 500 ms
@@ -103,23 +104,35 @@ const Stalled = 2 * time.Second
 // Targets wait longer, so that a live initiator never finds its session gone.
 const IdleClose = 30 * time.Second
 
-// WithDefaults returns c with defaults in place of zero fields.
-func (c Config) WithDefaults() Config {
-	def := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
+// WithDefaults returns c with defaults in place of zero fields. The error says which
+// field no session can have.
+func (c Config) WithDefaults() (Config, error) {
+	if c.Window < 0 || c.Window > MaxWindow {
+		return c, fmt.Errorf("window of %d frames: want 1..%d, or 0 for the most", c.Window, MaxWindow)
 	}
-	if c.Window <= 0 || c.Window > MaxWindow {
+	if c.Window == 0 {
 		c.Window = MaxWindow
 	}
-	def(&c.RTOMin, 10*time.Millisecond)
-	def(&c.RTOMax, 500*time.Millisecond)
-	def(&c.GiveUp, 5*time.Second)
-	def(&c.AckDelay, 20*time.Millisecond)
-	def(&c.IdleRetire, 90*time.Second)
-	def(&c.BaseRTT, 50*time.Microsecond)
-	return c
+	for _, f := range []struct {
+		name  string
+		d     *time.Duration
+		usual time.Duration
+	}{
+		{"floor of the retransmission timeout", &c.RTOMin, 10 * time.Millisecond},
+		{"ceiling of the retransmission timeout", &c.RTOMax, 500 * time.Millisecond},
+		{"give-up time", &c.GiveUp, 5 * time.Second},
+		{"delay of an ack", &c.AckDelay, 20 * time.Millisecond},
+		{"idle retirement", &c.IdleRetire, 90 * time.Second},
+		{"longest idle round trip", &c.BaseRTT, 50 * time.Microsecond},
+	} {
+		if *f.d < 0 {
+			return c, fmt.Errorf("%s of %v: want more than 0, or 0 for %v", f.name, *f.d, f.usual)
+		}
+		if *f.d == 0 {
+			*f.d = f.usual
+		}
+	}
+	return c, nil
 }
 
 // Reason says why a session ended, or why it never began.

@@ -82,7 +82,7 @@ var bugs = []bug{
 	{"answers of ended sessions never given back", "", []edit{
 		{sessionTarget, "\t\tt.give(t.cache[i].buf)\n", ""}}},
 	{"parties that have more sessions now are counted twice", "", []edit{
-		{engineParty, "\te.sizes[p.sessions]--\n", ""}}},
+		{engineParty, "\tc.sizes[p.sessions]--\n", ""}}},
 	{"a spare buffer is forgotten when an answer of its own comes back", "", []edit{
 		{sessionTarget, "\t\tt.spare = b[:cap(b)]\n\t\treturn\n", "\t\treturn\n"}}},
 	{"half an array that ran reported as not executed", "", []edit{

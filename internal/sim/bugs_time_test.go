@@ -71,5 +71,5 @@ var bugsOfPairs = []bug{
 	{"what waits when a target restarts meets the new life", "", []edit{
 		{engineMeet, "op.Peer == c.by && op.Verb.Atomic()", "op.Peer == c.by && !op.Verb.Atomic()"}}},
 	{"frames that come on another queue than their session's are dropped", "", []edit{
-		{engineReceive, "&& e.group.pass(packet, q) {", "&& e.group != nil {"}}},
+		{engineReceive, "|| !e.group.pass(e.at.packet, queue) {", "|| e.group == nil {"}}},
 }

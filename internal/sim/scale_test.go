@@ -61,7 +61,7 @@ func newScaleReport(t testing.TB) *scaleReport {
 	t.Helper()
 	p := scalePlan()
 	w := star(1, p, 8, session.MaxWindow)
-	cfg := session.Config{}.WithDefaults()
+	cfg, _ := session.Config{}.WithDefaults()
 	r := &scaleReport{Setup: scaleSetup{
 		MTU: p.mtu, Rate: tenGigabit, SwitchQueue: switchQueue, RoundTrip: 2 * cableDelay, EchoCost: echoCost,
 		FrameTime: frameTime(t), RXBuffers: xsk.DefaultRingSize, Accepted: accepts(t), NameSessions: wire.MaxSessions,

@@ -89,7 +89,7 @@ func (w *world) populate() {
 // the give-up time of a session that was unlucky to the end, that of the one
 // before it on the same peer, and the longest pauses between retransmissions.
 func (w *world) settleTime() int64 {
-	c := w.plan.session.WithDefaults()
+	c, _ := w.plan.session.WithDefaults() // engines have taken it
 	return 3*int64(c.GiveUp) + 4*int64(c.RTOMax) + second
 }
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+)
+
+const (
+	// timerPeriod is how often timers are looked at while anything is under way.
+	timerPeriod = int64(time.Millisecond)
+	// TimerBatch is the most sessions whose timers are looked at then: with thousands,
+	// the rest waits for the next period. All of them each time would take a tenth of
+	// the poller's time at 1000 sessions, most of it for cache misses.
+	TimerBatch = 256
+	// clockEvery is after how many rounds Spin looks at the clock whatever happens.
+	// That takes as long as the rest of an idle round.
+	clockEvery = 16
+)
+
+// clock is what an engine knows of the time, in nanoseconds of Config.Clock.
+type clock struct {
+	read    func() int64
+	now     int64 // when it was last looked at
+	lived   int64 // for which the engine has been running: now, less long pauses
+	fresh   bool  // now is the time of this round
+	spins   int   // rounds of Spin since it was looked at for its own sake
+	skips   int   // calls of Poll to come that do without it
+	timerAt int64 // when timers are next looked at
+	turn    int   // of table.all: the session whose timers were looked at last
+}
+
+func newClock(read func() int64) clock {
+	now := read()
+	return clock{read: read, now: now, lived: now}
+}
+
+// look sets now to the present, once a round.
+func (c *clock) look() {
+	if !c.fresh {
+		c.fresh = true
+		c.tell()
+	}
+}
+
+// tell sets now to the present. A pause that is longer than any sleep means that the
+// process was stopped, or its owner did not call: peers could not be heard then, so
+// for their silence it hardly counts.
+func (c *clock) tell() {
+	now := c.read()
+	c.lived += min(now-c.now, int64(session.Stalled))
+	c.now = now
+}
+
+// Step makes one round and returns how much there was to do; 0 means idle.
+func (e *Engine) Step() int {
+	e.fresh = false
+	e.look()
+	return e.round()
+}
+
+// Spin is Step for a caller that calls it again at once, and came here from Step or
+// Spin. It does without the clock while there is nothing but requests to answer:
+// those have no need of it. A round that sends requests, or takes answers, looks.
+func (e *Engine) Spin() int {
+	e.fresh = false
+	if e.spins++; e.spins >= clockEvery {
+		e.spins = 0
+		e.look()
+	}
+	return e.round()
+}
+
+// timers looks at the clocks of the n sessions whose turn it is, publishes the counters
+// and returns the earliest deadline seen, 0 for none.
+func (e *Engine) timers(n int) (due int64) {
+	for n = min(n, len(e.table.all)); n > 0 && len(e.table.all) > 0; n-- {
+		if e.turn == 0 || e.turn > len(e.table.all) {
+			e.turn = len(e.table.all)
+		}
+		e.turn-- // downwards: a tick may remove its entry
+		if d := e.table.all[e.turn].tick(e.now); d != 0 && (due == 0 || d < due) {
+			due = d
+		}
+	}
+	e.timerAt = e.now + timerPeriod
+	e.Publish()
+	return due
+}
+
+// allTimers is timers for all sessions, from the last, so that none is passed over.
+func (e *Engine) allTimers() (due int64) {
+	e.turn = 0
+	return e.timers(len(e.table.all))
+}
