@@ -22,7 +22,7 @@
 //	faults.go    what a storm does to nodes and links, and when
 //	chapters.go  what the phases of a story do
 //	wiretap.go   invariants of the frames on the wire
-//	usage.go     bounds of what engines hold on to
+//	usage.go     bounds of what engines hold on to, and what they have counted
 //	check.go     invariants of the memory after the run
 //	linear.go    linearizability of every word, in the order of each pair
 //	trouble.go   what excuses a failure, and how many frames a node may send
@@ -69,5 +69,6 @@
 // unless there was trouble between its nodes shortly before or meanwhile, and an
 // outcome stays unknown for good only as far as docs/guarantees.md allows; a node
 // sends no more frames than its work and a few a second; and when all trouble is
-// over, everybody can reach everybody. Afterwards no buffer and no session is left.
+// over, everybody can reach everybody. Afterwards no buffer and no session is left. All
+// the while what engines and executors have counted agrees with a recount.
 package sim
