@@ -121,6 +121,12 @@ func (e *Engine) checkConns() error {
 				return err
 			}
 			lent += c.ini.InFlight()
+			if c.stage.buf != nil {
+				lent++
+			}
+			if err := c.checkStage(); err != nil {
+				return err
+			}
 		}
 	}
 	if n := e.reqs.Lent(); n != lent {
@@ -130,6 +136,24 @@ func (e *Engine) checkConns() error {
 		if c.slot.id == 0 || c.atTarget() != at {
 			return fmt.Errorf("engine: session %v, which a target has begun, is not in the table", at)
 		}
+	}
+	return nil
+}
+
+// checkStage looks at the frame that a session fills: nobody may have gone ahead of what
+// is in it, and somebody must be going to send it.
+func (c *conn) checkStage() error {
+	s := &c.stage
+	switch {
+	case s.buf == nil && len(s.segs) > 0:
+		return fmt.Errorf("engine: %d operations are in a frame that session %#x does not have", len(s.segs), uint32(c.slot.id))
+	case s.buf == nil:
+		return nil
+	case c.over() || c.r.conn != c || !c.r.listed:
+		return fmt.Errorf("engine: session %#x has a frame that nobody will send", uint32(c.slot.id))
+	case !s.simple || s.w.Ops() == 0 || s.w.Ops() != len(s.segs):
+		return fmt.Errorf("engine: session %#x keeps a frame of %d records for %d operations, simple ones: %t",
+			uint32(c.slot.id), s.w.Ops(), len(s.segs), s.simple)
 	}
 	return nil
 }
