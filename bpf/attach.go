@@ -12,6 +12,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/kernel"
 )
 
 // Mode is where in the receive path the program runs.
@@ -75,8 +77,10 @@ func (p *Program) Attach(ifindex int, mode Mode) error {
 	case p.link != nil:
 		return ErrAttached
 	}
-	if err := busy(ifc); err != nil {
+	if b, err := Holder(ifc.Name, ifc.Index); err != nil {
 		return err
+	} else if b != nil {
+		return b
 	}
 	err = p.attachIn(ifc, first)
 	if errors.Is(err, ErrNoNative) && fallback != Detached {
@@ -111,14 +115,14 @@ func (p *Program) attachIn(ifc *net.Interface, m Mode) error {
 func attachError(ifc *net.Interface, m Mode, err error) error {
 	doing := fmt.Sprintf("attaching to %s in %v mode", ifc.Name, m)
 	switch {
-	case !supported():
+	case kernel.Before(kernel.BPFLink):
 		return fmt.Errorf("bpf: %s: %w: %w", doing, ErrKernel, err)
 	case errors.Is(err, unix.EOPNOTSUPP) && m == Native:
 		return fmt.Errorf("bpf: %s: %w; set AllowGeneric, or use a NIC whose driver has it: %w",
 			doing, ErrNoNative, err)
 	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EEXIST):
-		// Somebody was faster than busy's first look.
-		if b := busy(ifc); b != nil {
+		// Somebody was faster than the first look.
+		if b, _ := Holder(ifc.Name, ifc.Index); b != nil {
 			return b
 		}
 	}
@@ -145,20 +149,19 @@ func (p *Program) Mode() Mode {
 	return p.mode
 }
 
-// busy returns a *BusyError if a program is attached to the interface.
-func busy(ifc *net.Interface) error {
-	on, err := attachedTo(ifc.Index)
+// Holder describes the program, native or generic, that is attached to an interface
+// of the caller's network namespace; nil if there is none. Attach refuses then.
+func Holder(ifname string, ifindex int) (*BusyError, error) {
+	on, err := attachedTo(ifindex)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, m := range []Mode{Native, Generic} {
 		if id := on[m]; id != 0 {
-			e := &BusyError{Interface: ifc.Name, Mode: m, ProgramID: id}
-			e.Name, e.LinkID = programName(id), linkOf(id, ifc.Index)
-			return e
+			return &BusyError{Interface: ifname, Mode: m, ProgramID: id, Name: programName(id), LinkID: linkOf(id, ifindex)}, nil
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // programName is best effort: opening a program by id takes CAP_SYS_ADMIN.

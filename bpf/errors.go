@@ -101,18 +101,3 @@ func permissionRemedy() string {
 	return "capabilities are there but do not count: in a user namespace, or kernel lockdown, " +
 		"seccomp or (before Linux 5.11) `ulimit -l` is in the way"
 }
-
-// supported tells whether the running kernel has bpf_link for XDP.
-func supported() bool {
-	var u unix.Utsname
-	return unix.Uname(&u) != nil || hasLink(unix.ByteSliceToString(u.Release[:]))
-}
-
-// hasLink reads a kernel release. One that it cannot read gets no blame.
-func hasLink(release string) bool {
-	var major, minor int
-	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n != 2 {
-		return true
-	}
-	return major > 5 || major == 5 && minor >= 9
-}

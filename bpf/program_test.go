@@ -188,17 +188,6 @@ func many(n int) (addrs []netip.Addr) {
 	return addrs
 }
 
-func TestKernelVersion(t *testing.T) {
-	for release, want := range map[string]bool{
-		"4.19.0": false, "5.8.18-generic": false, "5.9": true, "5.9.0-rc1": true, "5.15.0-91-generic": true,
-		"6.1": true, "10.0": true, "": true, "linux": true, // unknown: not to blame
-	} {
-		if got := hasLink(release); got != want {
-			t.Errorf("hasLink(%q) = %v, want %v", release, got, want)
-		}
-	}
-}
-
 func TestSocketSlots(t *testing.T) {
 	p := mustLoad(t, testConfig(), 2)
 	file, err := os.Open(os.DevNull)

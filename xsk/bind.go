@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/kernel"
 )
 
 // setOptions applies what may be set on a socket that has its rings.
@@ -135,18 +137,6 @@ func namespaceOf(fd int) uint64 {
 	return cookie
 }
 
-// kernelBefore tells whether the kernel says that it is older than a version. It
-// serves messages alone: where the errno is that of a bad argument.
-func kernelBefore(major, minor int) bool {
-	var u unix.Utsname
-	var a, b int
-	if unix.Uname(&u) != nil {
-		return false
-	}
-	n, _ := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &a, &b)
-	return n == 2 && (a < major || a == major && b < minor)
-}
-
 // cause explains an errno of one system call.
 type cause struct {
 	errno  unix.Errno
@@ -187,7 +177,7 @@ func explain(what string, err error, causes []cause) error {
 func socketError(err error) error { return explain("creating an AF_XDP socket", err, socketCauses) }
 
 func bindError(err error, cfg *Config) error {
-	if cfg.MultiBuffer && errors.Is(err, unix.EINVAL) && kernelBefore(6, 6) {
+	if cfg.MultiBuffer && errors.Is(err, unix.EINVAL) && kernel.Before(kernel.MultiBuffer) {
 		return fmt.Errorf("xsk: MultiBuffer: %w: %w; it takes Linux 6.6", ErrUnsupported, err)
 	}
 	return explain(fmt.Sprintf("binding to queue %d of interface %d", cfg.Queue, cfg.IfIndex), err, bindCauses)

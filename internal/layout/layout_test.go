@@ -21,8 +21,9 @@ const module = "github.com/xdpfab/xdpfab/"
 var imports = map[string][]string{
 	"atomic":                {},
 	"mr":                    {},
-	"xsk":                   {},
-	"bpf":                   {},
+	"xsk":                   {"internal/kernel"},
+	"bpf":                   {"internal/kernel"},
+	"internal/kernel":       {},
 	"internal/wire":         {},
 	"internal/version":      {},
 	"internal/layout":       {},
@@ -35,7 +36,7 @@ var imports = map[string][]string{
 	"internal/port":         {"xsk", "bpf", "internal/wire", "internal/route"},
 	"xdpfab":                {"internal/engine", "internal/executor", "internal/memory", "internal/progress", "internal/session", "internal/wire", "internal/port", "xsk", "mr", "atomic"},
 	"internal/testnet/veth": {},
-	"internal/testnet":      {"internal/testnet/veth"},
+	"internal/testnet":      {"internal/testnet/veth", "internal/kernel"},
 
 	"internal/testnet/census": {},
 
@@ -75,6 +76,7 @@ var external = map[string][]string{
 	"internal/engine":   {},
 	"internal/progress": {"golang.org/x/sys/unix"},
 	"internal/route":    {"github.com/vishvananda/netlink", "golang.org/x/sys/unix"},
+	"internal/kernel":   {"golang.org/x/sys/unix"},
 	"internal/port":     {"github.com/vishvananda/netlink", "golang.org/x/sys/unix"},
 	"xdpfab":            {"golang.org/x/sys/unix"},
 }

@@ -5,10 +5,9 @@
 package testnet
 
 import (
-	"fmt"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"github.com/xdpfab/xdpfab/internal/kernel"
 )
 
 // KernelBefore tells whether the running kernel is older than a version. A test
@@ -16,14 +15,19 @@ import (
 // that should have it is a failure.
 func KernelBefore(t testing.TB, major, minor int) bool {
 	t.Helper()
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
+	_, v := Kernel(t)
+	return !v.AtLeast(kernel.Version{Major: major, Minor: minor})
+}
+
+// Kernel is the running kernel's release, and its version.
+func Kernel(t testing.TB) (release string, v kernel.Version) {
+	t.Helper()
+	release, err := kernel.Release()
+	if err != nil {
 		t.Fatal(err)
 	}
-	release := unix.ByteSliceToString(u.Release[:])
-	var a, b int
-	if _, err := fmt.Sscanf(release, "%d.%d", &a, &b); err != nil {
-		t.Fatalf("kernel release %q: %v", release, err)
+	if v, err = kernel.Parse(release); err != nil {
+		t.Fatal(err)
 	}
-	return a < major || a == major && b < minor
+	return release, v
 }

@@ -5,11 +5,11 @@
 package feature
 
 import (
-	"fmt"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
@@ -40,17 +40,17 @@ var features = []feature{
 
 func TestFeature(t *testing.T) {
 	testnet.Require(t)
-	release, major, minor := kernel(t)
+	release, running := testnet.Kernel(t)
 	for _, f := range features {
 		t.Run(f.name, func(t *testing.T) {
 			p := testnet.NewPair(t, testnet.Options{Queues: 2})
 			err := p.A.Do(func() error { return f.probe(t, p) })
 			if f.lacking(err) {
-				since := fmt.Sprintf("%d.%d", f.major, f.minor)
-				if major > f.major || major == f.major && minor >= f.minor {
-					t.Fatalf("Linux %s says %v, but has this since %s", release, err, since)
+				since := kernel.Version{Major: f.major, Minor: f.minor}
+				if running.AtLeast(since) {
+					t.Fatalf("Linux %s says %v, but has this since %v", release, err, since)
 				}
-				t.Skipf("Linux %s says %v; it takes %s", release, err, since)
+				t.Skipf("Linux %s says %v; it takes %v", release, err, since)
 			}
 			if err != nil {
 				t.Fatalf("neither there nor lacking: %v", err)
@@ -68,18 +68,4 @@ func (f *feature) lacking(err error) bool {
 		}
 	}
 	return false
-}
-
-// kernel is the running one's release.
-func kernel(t *testing.T) (release string, major, minor int) {
-	t.Helper()
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
-		t.Fatal(err)
-	}
-	release = unix.ByteSliceToString(u.Release[:])
-	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
-		t.Fatalf("kernel release %q: %v", release, err)
-	}
-	return release, major, minor
 }
