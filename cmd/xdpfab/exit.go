@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/internal/control"
-	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/route"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xsk"
 )
 
 // The exit codes. What is certain of an operation weighs more than its cause: an
@@ -60,7 +60,7 @@ var causes = []struct {
 	{route.ErrUnreachable, exitUnreachable},
 	{control.ErrNoDaemon, exitUnreachable},
 	{route.ErrNoSource, exitInterface},
-	{nic.ErrNoInterface, exitInterface},
+	{xsk.ErrNoInterface, exitInterface},
 	{fs.ErrPermission, exitInterface},
 }
 

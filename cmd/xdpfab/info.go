@@ -118,7 +118,7 @@ func report(args []string) (r infoReport, err error) {
 		return r, interfaceError(err)
 	}
 	for _, i := range list {
-		e := interfaceEntry{Interface: i, Plan: i.Plan(), MaxFrame: map[string]int{}}
+		e := interfaceEntry{Interface: i, Plan: r.System.Plan(&i, nic.Want{}), MaxFrame: map[string]int{}}
 		// The IP and UDP headers are inside the MTU, Ethernet's is not.
 		for kind := range wire.NumKinds {
 			e.MaxFrame[kind.String()] = max(min(i.MTU, wire.MaxFrame)-kind.Overhead(), 0)

@@ -10,12 +10,11 @@ import (
 	"strings"
 
 	"github.com/xdpfab/xdpfab/internal/nic"
-	"github.com/xdpfab/xdpfab/xsk"
 )
 
 // zeroCopy: the driver puts packets into the packet memory itself.
 func zeroCopy(s *Snapshot) Finding {
-	p := s.Interface.Plan()
+	p := s.Plan
 	switch {
 	case !s.Interface.FeaturesKnown:
 		return notApplicable("Linux %s does not tell what a driver can (6.3 does)", s.System.Kernel)
@@ -36,9 +35,9 @@ func queues(s *Snapshot) Finding {
 	if err != nil {
 		return unknown(err)
 	}
-	most := min(len(online), xskQueues)
+	most := min(len(online), nic.MaxQueues)
 	if len(alone) > 0 {
-		most = min(len(alone), xskQueues)
+		most = min(len(alone), nic.MaxQueues)
 	}
 	found := fmt.Sprintf("%d to receive, %d to send, %d CPUs for them", i.RXQueues, i.TXQueues, most)
 	if i.TXQueues >= i.RXQueues && i.RXQueues <= most {
@@ -52,44 +51,18 @@ func queues(s *Snapshot) Finding {
 	return advice(how, "%s", found)
 }
 
-// xskQueues is how many queues a session id can name.
-const xskQueues = 64
-
 // mtu: a packet has to fit into one buffer.
 func mtu(s *Snapshot) Finding {
 	i := s.Interface
 	if i.MTU >= nic.MinMTU && i.MTU <= nic.MaxMTU {
-		return ok("%d bytes, in buffers of %d", i.MTU, bufferSize(i.Driver, i.MTU))
+		return ok("%d bytes, in buffers of %d", i.MTU, s.Plan.Chunk)
 	}
 	return advice(fmt.Sprintf("ip link set dev %s mtu %d", i.Name, min(max(i.MTU, 1500), nic.MaxMTU)), "%d bytes", i.MTU)
 }
 
-// bufferSize is that of the packet buffers for an MTU, in bytes: half a page, if a
-// packet with a VLAN tag fits into what is left beside the kernel's headroom. Where
-// zero-copy is possible that is rounded down to whole KiB, as some drivers do.
-func bufferSize(driver string, mtu int) int {
-	const small, headroom, ethernet, unit = 2048, 256, 18, 1024
-	room := small - headroom
-	if driver != "veth" {
-		room = room &^ (unit - 1)
-	}
-	if mtu+ethernet <= room {
-		return small
-	}
-	return 2 * small
-}
-
 // queueBuffers is how many packet buffers a queue has to receive into; it has as
 // many again to send from.
-const queueBuffers = xsk.DefaultRingSize
-
-// packetMemory is that of all queues, in bytes.
-func (s *Snapshot) packetMemory() int {
-	if s.Interface == nil {
-		return 2 * queueBuffers * bufferSize("", 1500)
-	}
-	return s.Interface.RXQueues * 2 * queueBuffers * bufferSize(s.Interface.Driver, s.Interface.MTU)
-}
+const queueBuffers = nic.DefaultChunks / 2
 
 // rxRing: a zero-copy driver fills its ring from the packet buffers. With more
 // entries than those it runs short, with few it overflows.
@@ -97,7 +70,7 @@ func rxRing(s *Snapshot) Finding {
 	const fewest = 512
 	d := s.Settings
 	switch {
-	case s.Interface.Plan().Copy != "zero-copy":
+	case s.Plan.Copy != "zero-copy":
 		return notApplicable("matters with zero-copy alone")
 	case d.RingErr != nil:
 		return missing(d.RingErr, "%s has no ring sizes to set", s.Interface.Driver)

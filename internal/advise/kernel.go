@@ -30,8 +30,8 @@ func numaBalancing(s *Snapshot) Finding {
 // packets.
 func hugePages(s *Snapshot) Finding {
 	const page = 2 << 20
-	want := (s.packetMemory() + page - 1) / page
-	expected := fmt.Sprintf("%d reserved, for %d MiB of packet memory; regions on huge pages want more", want, s.packetMemory()>>20)
+	want := (int(s.Plan.Pinned) + page - 1) / page
+	expected := fmt.Sprintf("%d reserved, for %d MiB of packet memory; regions on huge pages want more", want, s.Plan.Pinned>>20)
 	reserved, err := s.number("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 	if err != nil {
 		return missing(err, "this kernel has no huge pages of 2 MiB")
@@ -52,7 +52,7 @@ func hugePages(s *Snapshot) Finding {
 
 // memlock: the kernel counts packet memory as locked.
 func memlock(s *Snapshot) Finding {
-	need := uint64(s.packetMemory())
+	need := s.Plan.Pinned
 	expected := fmt.Sprintf("CAP_IPC_LOCK, or %d KiB", need>>10)
 	f := ok("no limit")
 	switch {

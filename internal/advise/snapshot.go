@@ -20,6 +20,7 @@ type Snapshot struct {
 	System    nic.System
 	Interface *nic.Interface // nil if none was named
 	Settings  nic.Settings   // of the interface
+	Plan      nic.Plan       // for the interface, or for one queue of a usual one
 
 	files map[string]file // by path without the leading slash
 }
@@ -71,6 +72,11 @@ const irqFile = "proc/irq/IRQ/smp_affinity_list"
 // the interface, or the machine alone if that is nil.
 func Take(root fs.FS, system nic.System, i *nic.Interface, settings nic.Settings) *Snapshot {
 	s := &Snapshot{System: system, Interface: i, Settings: settings, files: map[string]file{}}
+	if i == nil {
+		s.Plan = system.Plan(&nic.Interface{MTU: 1500, RXQueues: 1}, nic.Want{})
+	} else {
+		s.Plan = system.Plan(i, nic.Want{})
+	}
 	for _, p := range sources {
 		s.read(root, p)
 	}

@@ -3,9 +3,9 @@
 // Package port is where frames leave and enter the process. It turns a network
 // interface into queues, each a pair of packet bursts, in and out:
 //
-//	Open ── bpf: program loaded, attached ── xsk: UMEM and socket for each queue
-//	  │                                                  │
-//	  ▼                     XSKMAP: queue*64 + lane 0 ◀──┘
+//	Open ── nic: can it be used? ── bpf: program loaded, attached ── xsk: UMEM, socket for each queue
+//	  │                                                                  │
+//	  ▼                                     XSKMAP: queue*64 + lane 0 ◀──┘
 //	Interface ─ Link, Counters, Close
 //	  ├─ watcher ─ Watch, Follow, Silent: what changes at run time
 //	  └─ Queue ─ Receive, Release, Buffer, Send, Flush, Wait, Wake

@@ -207,3 +207,6 @@ func configure(t testing.TB, side *testnet.Side, f func(h *netlink.Handle, l net
 		t.Fatal(err)
 	}
 }
+
+// chunk is the size of the node's packet buffers, in bytes.
+func (n *node) chunk() int { return n.Queues()[0].umem.ChunkSize() }

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/route"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xsk"
@@ -26,13 +27,20 @@ var (
 	// ErrNoUDP: an IP address was asked for, but the interface was opened without
 	// Options.UDP.
 	ErrNoUDP = errors.New("UDP is off")
+	// ErrMTU: no packet buffer is large enough, or no frame small enough.
+	ErrMTU = nic.ErrMTU
 )
 
 // Interface is a network interface in use. Its methods may be called from any
 // goroutine; its queues have one thread each.
 type Interface struct {
-	nic
-	udp      bool
+	name   string // at the time of Open
+	index  int
+	mac    wire.MAC
+	mtu    int // bytes
+	driver string
+	udp    bool
+
 	xdp      bpf.Mode
 	program  *bpf.Program
 	resolver *route.Resolver
@@ -55,33 +63,39 @@ func Open(ifname string, o Options) (*Interface, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	n, err := inspect(ifname)
+	n, plan, err := inspect(ifname, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := n.fit(&o); err != nil {
-		return nil, err
-	}
-	count, err := n.use(o.Queues)
-	if err != nil {
-		return nil, err
-	}
-	if o.BusyPoll.Time > 0 && n.driver == "veth" {
-		return nil, fmt.Errorf("port: %s: busy polling makes veth ten times slower; leave BusyPoll zero", n.name)
-	}
-	if err := checkPrivileges(uint64(count) * uint64(o.Chunks) * uint64(n.chunk)); err != nil {
-		return nil, err
-	}
-	i := &Interface{nic: n, udp: o.UDP}
-	i.label.Store(&n.name)
-	if err := i.start(count, o); err != nil {
+	o.Copy = plan.Mode
+	i := &Interface{name: n.Name, index: n.Index, mac: wire.MAC(n.HardwareAddr), mtu: n.MTU, driver: n.Driver, udp: o.UDP}
+	i.label.Store(&i.name)
+	if err := i.start(plan, o); err != nil {
 		return nil, errors.Join(err, i.Close())
 	}
 	return i, nil
 }
 
+// inspect looks an interface of the calling thread's network namespace up, and
+// checks that it can be used as the options say.
+func inspect(ifname string, o Options) (nic.Interface, nic.Plan, error) {
+	machine, err := nic.Machine()
+	if err != nil {
+		return nic.Interface{}, nic.Plan{}, fmt.Errorf("port: %w", err)
+	}
+	i, err := nic.Inspect(ifname)
+	if err != nil {
+		return i, nic.Plan{}, fmt.Errorf("port: %w", err)
+	}
+	plan := machine.Plan(&i, nic.Want{Queues: o.Queues, Chunks: o.Chunks, Copy: o.Copy, BusyPoll: o.BusyPoll.Time > 0})
+	if err := plan.Err(); err != nil {
+		return i, plan, fmt.Errorf("port: %w", err)
+	}
+	return i, plan, nil
+}
+
 // start does all that Close undoes.
-func (i *Interface) start(count int, o Options) (err error) {
+func (i *Interface) start(plan nic.Plan, o Options) (err error) {
 	if i.resolver, err = route.New(i.index); err != nil {
 		return fmt.Errorf("port: %w", err)
 	}
@@ -92,7 +106,7 @@ func (i *Interface) start(count int, o Options) (err error) {
 	// drivers set their queues up anew when they get one.
 	i.program, err = bpf.Load(bpf.Config{
 		MAC: i.mac, MTU: i.mtu, UDP: i.udp, AllowGeneric: o.Generic,
-	}, count)
+	}, plan.Queues)
 	if err == nil {
 		i.watcher.addrs, err = i.serve()
 	}
@@ -100,11 +114,11 @@ func (i *Interface) start(count int, o Options) (err error) {
 		err = i.program.Attach(i.index, bpf.Auto)
 	}
 	if err != nil {
-		return i.attachError(err)
+		return fmt.Errorf("port: %w", nic.Taken(i.name, err))
 	}
 	i.xdp = i.program.Mode()
-	for number := range count {
-		q, err := newQueue(&i.nic, number, o)
+	for number := range plan.Queues {
+		q, err := newQueue(i.index, number, plan.Chunk, o)
 		if err != nil {
 			return fmt.Errorf("port: %s: queue %d: %w", i.name, number, err)
 		}
@@ -132,17 +146,6 @@ func (i *Interface) serve() ([]netip.Addr, error) {
 		return nil, fmt.Errorf("port: %s: %w", i.Name(), err)
 	}
 	return addrs, nil
-}
-
-// programName is what the kernel calls the program of package bpf.
-const programName = "xdpfab_steer"
-
-// attachError adds to bpf's errors what is only known here.
-func (i *Interface) attachError(err error) error {
-	if b := new(bpf.BusyError); errors.As(err, &b) && b.Name == programName {
-		return fmt.Errorf("port: %s is in use by another xdpfab process or domain; one at a time can have it: %w", i.name, err)
-	}
-	return fmt.Errorf("port: %w", err)
 }
 
 // Close gives the interface back: first the XDP program is detached, so that
@@ -215,7 +218,7 @@ func (i *Interface) MAC() wire.MAC { return i.mac }
 // MTU is the interface's at the time of Open, in bytes.
 func (i *Interface) MTU() int { return i.mtu }
 
-// Driver is the name of the kernel's driver, "unknown" if it has none.
+// Driver is the name of the kernel's driver, "none" if it has none.
 func (i *Interface) Driver() string { return i.driver }
 
 // UDP is whether frames over UDP are taken.

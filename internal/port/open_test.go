@@ -7,7 +7,6 @@ package port
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"strings"
 	"testing"
 
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xsk"
@@ -54,6 +54,59 @@ func attached(t testing.TB, side *testnet.Side) (id uint32) {
 		return nil
 	})
 	return id
+}
+
+// onlyOpenKnows are the refusals that are about the options, or are the kernel's.
+var onlyOpenKnows = map[string]bool{"too many queues": true, "negative queues": true, "ring size": true, "chunks": true,
+	"zero-copy": true, "busy polling": true, "missing": true, "MTU too large for veth": true}
+
+// toldBefore checks that who asks about an interface, as `xdpfab info` does, is told
+// what Open says.
+func toldBefore(t testing.TB, side *testnet.Side, words ...string) {
+	t.Helper()
+	var plan nic.Plan
+	err := side.Do(func() error {
+		machine, err := nic.Machine()
+		if err != nil {
+			return err
+		}
+		i, err := nic.Inspect(side.IfName)
+		plan = machine.Plan(&i, nic.Want{})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems := strings.Join(plan.Problems, "\n")
+	for _, w := range words {
+		if plan.Usable || !strings.Contains(problems, w) {
+			t.Errorf("usable: %v, problems %q; want %q", plan.Usable, problems, w)
+		}
+	}
+}
+
+// More queues than a session id can name, and fewer to send than to receive.
+func TestUnsuitableQueues(t *testing.T) {
+	for _, c := range []struct {
+		rx, tx int
+		want   error
+		words  []string
+	}{
+		{65, 65, xsk.ErrNoQueue, []string{"has 65 queues, at most 64 can be used", "combined 64"}},
+		{2, 1, nil, []string{"2 receive queues and 1 transmit queues", "rx 1 tx 1"}},
+	} {
+		p := testnet.NewPair(t, testnet.Options{})
+		side := *p.A
+		side.IfName = "odd0"
+		configure(t, p.A, func(h *netlink.Handle, _ netlink.Link) error {
+			d := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: "odd1"}
+			d.Name, d.NumRxQueues, d.NumTxQueues = side.IfName, c.rx, c.tx
+			return errors.Join(h.LinkAdd(d), h.LinkSetUp(d))
+		})
+		_, err := tryOpen(&side, Options{})
+		refused(t, err, c.want, c.words...)
+		toldBefore(t, &side, c.words...)
+	}
 }
 
 func TestUnusableInterfaces(t *testing.T) {
@@ -105,6 +158,9 @@ func TestUnusableInterfaces(t *testing.T) {
 			refused(t, err, c.want, c.words...)
 			t.Log(err)
 			clean(t, p.A)
+			if !onlyOpenKnows[c.name] {
+				toldBefore(t, &side, c.words...)
+			}
 		})
 	}
 }
@@ -115,6 +171,7 @@ func TestSecondOpenIsRefused(t *testing.T) {
 	before := attached(t, p.A)
 	_, err := tryOpen(p.A, Options{RingSize: 32})
 	refused(t, err, bpf.ErrBusy, "another xdpfab")
+	toldBefore(t, p.A, "another xdpfab")
 	t.Log(err)
 	if after := attached(t, p.A); after != before || a.program.ID() != before {
 		t.Errorf("program %d was replaced by %d", before, after)
@@ -149,6 +206,7 @@ func TestForeignProgramStays(t *testing.T) {
 	before := attached(t, p.A)
 	_, err = tryOpen(p.A, Options{RingSize: 32})
 	refused(t, err, bpf.ErrBusy, "foreign", "bpftool link detach")
+	toldBefore(t, p.A, "foreign", "bpftool link detach")
 	t.Log(err)
 	if after := attached(t, p.A); after != before || before == 0 {
 		t.Errorf("program %d was replaced by %d", before, after)
@@ -201,7 +259,7 @@ func TestReport(t *testing.T) {
 	a, b := openPair(t, testnet.Options{Queues: 3, MTU: 1400}, Options{Queues: 2, UDP: true})
 	if a.Name() != "veth0" || a.Index() != a.side.IfIndex || a.MAC() != wire.MAC(a.side.MAC) || a.MTU() != 1400 ||
 		a.Driver() != "veth" || !a.UDP() || len(a.Queues()) != 2 {
-		t.Errorf("%+v", a.nic)
+		t.Errorf("%+v", a.Interface)
 	}
 	if m := a.Modes(); m.XDP != bpf.Native || m.Copy != xsk.Copy || m.Pages > xsk.HugePages {
 		t.Errorf("modes %+v", m)
@@ -265,10 +323,4 @@ func TestLaterAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	arrives(t, b, a, l)
-}
-
-func TestPrivilegeErrorIsPermission(t *testing.T) {
-	if err := checkPrivileges(1 << 62); err != nil && !errors.Is(err, fs.ErrPermission) {
-		t.Error(err)
-	}
 }

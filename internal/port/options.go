@@ -7,9 +7,7 @@ package port
 import (
 	"fmt"
 	"math/bits"
-	"slices"
 
-	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
@@ -37,11 +35,7 @@ type Options struct {
 const (
 	maxRingSize  = 1 << 16
 	minChunks    = 64 // half of it is a useful burst
-	maxQueues    = wire.MaxQueues
-	lane         = 0 // of the sockets that this package opens
-	smallChunk   = 2048
-	largeChunk   = 4096
-	rxHeadroom   = 256 // kept free by the kernel before a received packet (XDP_PACKET_HEADROOM)
+	lane         = 0  // of the sockets that this package opens
 	skbOverhead  = 1024
 	maxSendBytes = 1 << 30
 )
@@ -62,47 +56,6 @@ func (o *Options) complete() error {
 		return fmt.Errorf("port: %d chunks for rings of %d entries: want %d to %d", o.Chunks, o.RingSize, minChunks, 2*o.RingSize)
 	case o.Queues < 0:
 		return fmt.Errorf("port: %d queues: want 0 for all, or more", o.Queues)
-	}
-	return nil
-}
-
-// coarse are the drivers that with zero-copy set their receive buffers up in whole
-// coarseUnits, and cut longer packets off: what is left of a chunk is rounded down.
-var coarse = []string{"igb", "igc", "ixgbe"}
-
-const coarseUnit = 1024 // bytes
-
-// whole is how much of a chunk any driver can receive into with zero-copy, in bytes.
-func whole(chunk int) int { return (chunk - rxHeadroom) &^ (coarseUnit - 1) }
-
-// fit chooses chunks that the longest packet of the interface fits into, whatever the
-// driver makes of them, and forgoes zero-copy where none is large enough for it.
-func (n *nic) fit(o *Options) error {
-	packet, most := n.mtu+ethernetOverhead, largeChunk-rxHeadroom
-	switch {
-	case n.mtu < wire.MinMTU:
-		return fmt.Errorf("port: %s: MTU %d is too small, want at least %d: ip link set dev %s mtu %d: %w",
-			n.name, n.mtu, wire.MinMTU, n.name, 1500, ErrMTU)
-	case packet > most:
-		return fmt.Errorf("port: %s: MTU %d is too large, a packet has to fit into one buffer: ip link set dev %s mtu %d "+
-			"(the driver may want less; veth: 3498): %w", n.name, n.mtu, n.name, most-ethernetOverhead, ErrMTU)
-	}
-	n.chunk = largeChunk
-	if o.Copy == xsk.Copy || n.driver == "veth" { // the kernel copies, and never cuts
-		if packet <= smallChunk-rxHeadroom {
-			n.chunk = smallChunk
-		}
-		return nil
-	}
-	if packet <= whole(smallChunk) {
-		n.chunk = smallChunk
-	}
-	if packet > whole(largeChunk) && slices.Contains(coarse, n.driver) {
-		if o.Copy == xsk.ZeroCopy {
-			return fmt.Errorf("port: %s: MTU %d is too large for zero-copy with the driver %s, which would cut packets off: ip link set dev %s mtu %d, or leave zero-copy: %w",
-				n.name, n.mtu, n.driver, n.name, whole(largeChunk)-ethernetOverhead, ErrMTU)
-		}
-		o.Copy = xsk.Copy
 	}
 	return nil
 }

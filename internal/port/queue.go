@@ -51,34 +51,35 @@ type Queue struct {
 // The XDP program is attached by then, so no other xdpfab can be there.
 const bindTimeout = 3 * time.Second
 
-// newQueue opens queue number of an interface, ready to receive.
-func newQueue(n *nic, number int, o Options) (*Queue, error) {
+// newQueue opens queue number of an interface, ready to receive. Its packet buffers
+// have chunk bytes.
+func newQueue(ifindex, number, chunk int, o Options) (*Queue, error) {
 	q := &Queue{number: number, event: -1}
-	if err := q.open(n, o); err != nil {
+	if err := q.open(ifindex, chunk, o); err != nil {
 		return nil, errors.Join(err, q.close())
 	}
 	return q, nil
 }
 
-func (q *Queue) open(n *nic, o Options) (err error) {
+func (q *Queue) open(ifindex, chunk int, o Options) (err error) {
 	receiving := o.Chunks / 2
 	sending := o.Chunks - receiving
 	if q.event, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
 		return fmt.Errorf("eventfd: %w", err)
 	}
 	q.extra[0] = unix.PollFd{Fd: int32(q.event), Events: unix.POLLIN}
-	if q.umem, err = xsk.NewUMEM(xsk.UMEMConfig{Chunks: o.Chunks, ChunkSize: n.chunk}); err != nil {
+	if q.umem, err = xsk.NewUMEM(xsk.UMEMConfig{Chunks: o.Chunks, ChunkSize: chunk}); err != nil {
 		return err
 	}
 	q.sock, err = xsk.Open(xsk.Config{
-		UMEM: q.umem, IfIndex: n.index, Queue: q.number, Mode: o.Copy, BusyPoll: o.BusyPoll,
+		UMEM: q.umem, IfIndex: ifindex, Queue: q.number, Mode: o.Copy, BusyPoll: o.BusyPoll,
 		BindTimeout: bindTimeout,
 		RXSize:      o.RingSize, TXSize: o.RingSize, CompletionSize: o.RingSize,
 		// The kernel hands packets over before it says that their chunks have left
 		// the fill ring, so for a moment a chunk may count in it twice.
 		FillSize: 2 * o.RingSize,
 		// All that can be in flight, so that this limit never stands in the way.
-		SendBuffer: min(sending*(n.chunk+skbOverhead), maxSendBytes),
+		SendBuffer: min(sending*(chunk+skbOverhead), maxSendBytes),
 	})
 	if err != nil {
 		return err

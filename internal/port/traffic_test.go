@@ -96,8 +96,8 @@ func TestRingsWrap(t *testing.T) {
 				configure(t, side, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetMTU(l, mtu) })
 			}
 			a, b := open(t, p.A, Options{RingSize: 32}), open(t, p.B, Options{RingSize: 32})
-			if want := map[bool]int{true: 2048, false: 4096}[mtu <= 1774]; a.chunk != want {
-				t.Errorf("chunks of %d bytes, want %d", a.chunk, want)
+			if want := map[bool]int{true: 2048, false: 4096}[mtu <= 1774]; a.chunk() != want {
+				t.Errorf("chunks of %d bytes, want %d", a.chunk(), want)
 			}
 			if got := a.MTU(); got != mtu {
 				t.Errorf("MTU %d, want %d", got, mtu)

@@ -2,7 +2,7 @@
 
 //go:build linux
 
-package port
+package nic
 
 import (
 	"errors"
@@ -30,16 +30,15 @@ func TestFit(t *testing.T) {
 		{"veth", 1500, auto, 2048, auto}, {"veth", 1774, auto, 2048, auto}, {"veth", 1775, auto, 4096, auto},
 		{"veth", 3822, auto, 4096, auto}, {"veth", 3823, auto, 0, auto}, {"ice", 255, auto, 0, auto},
 	} {
-		n, o := nic{name: "eth0", driver: c.driver, mtu: c.mtu}, Options{Copy: c.mode}
-		err := n.fit(&o)
+		chunk, mode, err := fit(&Interface{Name: "eth0", Driver: c.driver, MTU: c.mtu}, c.mode)
 		if c.chunk == 0 {
 			if !errors.Is(err, ErrMTU) || !strings.Contains(err.Error(), "ip link set dev eth0 mtu") {
 				t.Errorf("%+v: %v", c, err)
 			}
 			continue
 		}
-		if err != nil || n.chunk != c.chunk || o.Copy != c.as {
-			t.Errorf("%+v: chunks of %d, %v, %v", c, n.chunk, o.Copy, err)
+		if err != nil || chunk != c.chunk || mode != c.as {
+			t.Errorf("%+v: chunks of %d, %v, %v", c, chunk, mode, err)
 		}
 	}
 }

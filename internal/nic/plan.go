@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package nic
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/internal/kernel"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/xsk"
+)
+
+// Want is how an interface is to be used. The zero value is what xdpfab does
+// unless it is told otherwise.
+type Want struct {
+	Queues   int      // how many, from queue 0 on; 0: all
+	Chunks   int      // packet buffers of each queue; 0: DefaultChunks
+	Copy     xsk.Mode // Auto: zero-copy if the driver can
+	BusyPoll bool
+}
+
+// DefaultChunks is how many packet buffers a queue has, half of them to receive
+// into and half to send from.
+const DefaultChunks = 2 * xsk.DefaultRingSize
+
+// MaxQueues is how many queues of an interface can be used: a session's id names
+// its queue.
+const MaxQueues = wire.MaxQueues
+
+// Plan is how xdpfab would use an interface, and what stands in the way.
+type Plan struct {
+	Usable   bool     `json:"usable"`   // by a process with the privileges that it takes
+	XDP      string   `json:"xdp"`      // "native", "generic" or "unknown"
+	Copy     string   `json:"copy"`     // "zero-copy", "copy" or "unknown"
+	Queues   int      `json:"queues"`   // that would be opened
+	Problems []string `json:"problems"` // each with its remedy; empty if usable
+	Notes    []string `json:"notes"`
+
+	Mode   xsk.Mode `json:"-"` // to bind the queues with
+	Chunk  int      `json:"-"` // size of a packet buffer, bytes
+	Pinned uint64   `json:"-"` // packet memory of all queues, bytes
+
+	refusals  []error // what Problems says
+	privilege error   // what the caller lacks
+}
+
+// Err is why the interface cannot be opened by the caller: everything that is in
+// the way, and nil if nothing is. It matches the sentinels of packages xsk and bpf,
+// ErrMTU and fs.ErrPermission.
+func (p *Plan) Err() error {
+	return errors.Join(append(p.refusals[:len(p.refusals):len(p.refusals)], p.privilege)...)
+}
+
+// Plan decides, from descriptions alone, whether and how an interface can be
+// opened. It has no say in what only the kernel knows: whether the driver takes the
+// program, and whether it binds a queue, with zero-copy if that is wanted.
+func (s *System) Plan(i *Interface, w Want) Plan {
+	p := Plan{XDP: "unknown", Copy: "unknown", Queues: w.Queues, Problems: []string{}, Notes: []string{}}
+	if p.Queues == 0 {
+		p.Queues = i.RXQueues
+	}
+	if w.Chunks == 0 {
+		w.Chunks = DefaultChunks
+	}
+	var unfit error
+	p.Chunk, p.Mode, unfit = fit(i, w.Copy)
+	p.Pinned = uint64(p.Queues) * uint64(w.Chunks) * uint64(p.Chunk)
+	if i.Ethernet {
+		p.refuse(s.tooOld(), i.down(), unfit, i.unequal(), i.tooFew(w.Queues), i.tooMany(p.Queues), i.polled(w.BusyPoll), i.taken())
+	} else {
+		p.refuse(s.tooOld(), fmt.Errorf("%s is not an Ethernet interface: want one with a MAC address", i.Name))
+	}
+	if p.privilege = s.lacking(p.Pinned); p.privilege != nil {
+		p.note("%v", p.privilege)
+	}
+	p.predict(i)
+	p.Usable = len(p.refusals) == 0
+	return p
+}
+
+// refuse notes what stands in the way; nil does not.
+func (p *Plan) refuse(reasons ...error) {
+	for _, err := range reasons {
+		if err != nil {
+			p.refusals = append(p.refusals, err)
+			p.Problems = append(p.Problems, strings.TrimPrefix(err.Error(), "bpf: "))
+		}
+	}
+}
+
+func (p *Plan) note(format string, args ...any) {
+	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
+}
+
+// predict says which modes the driver's features promise.
+func (p *Plan) predict(i *Interface) {
+	switch {
+	case !i.FeaturesKnown:
+		p.note("the driver's XDP is only known when the program is attached (kernel < %v)", kernel.DriverFeatures)
+	case i.features&XDPBasic == 0 || i.features&XDPRedirect == 0:
+		p.XDP, p.Copy = "generic", "copy"
+		p.note("no native XDP in the driver: works with --generic only, several times slower")
+	case i.features&XDPZeroCopy == 0 || p.Mode == xsk.Copy:
+		p.XDP, p.Copy = "native", "copy"
+	default:
+		p.XDP, p.Copy = "native", "zero-copy"
+		p.note("the driver offers zero-copy, but not for every device (virtio-net: only with iommu_platform=on); " +
+			"what a queue really gets is only known when it is bound")
+	}
+}
+
+func (s *System) tooOld() error {
+	if !kernel.Lacks(s.Kernel, kernel.Oldest) {
+		return nil
+	}
+	return fmt.Errorf("kernel is too old: Linux %s, want %v or newer: %w", s.Kernel, kernel.Oldest, xsk.ErrUnsupported)
+}
+
+func (i *Interface) down() error {
+	if i.Up {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: ip link set dev %s up: %w", i.Name, xsk.ErrInterfaceDown, i.Name, unix.ENETDOWN)
+}
+
+func (i *Interface) unequal() error {
+	if i.TXQueues >= i.RXQueues {
+		return nil
+	}
+	return fmt.Errorf("%s has %d receive queues and %d transmit queues; want as many of both: `ethtool -L %s rx %d tx %d`",
+		i.Name, i.RXQueues, i.TXQueues, i.Name, i.TXQueues, i.TXQueues)
+}
+
+func (i *Interface) tooFew(want int) error {
+	if want <= i.RXQueues {
+		return nil
+	}
+	return fmt.Errorf("%s has %d queues, %d were asked for; see `ethtool -l %s`: %w", i.Name, i.RXQueues, want, i.Name, xsk.ErrNoQueue)
+}
+
+func (i *Interface) tooMany(queues int) error {
+	if queues <= MaxQueues {
+		return nil
+	}
+	return fmt.Errorf("%s has %d queues, at most %d can be used: ethtool -L %s combined %d: %w",
+		i.Name, queues, MaxQueues, i.Name, MaxQueues, xsk.ErrNoQueue)
+}
+
+func (i *Interface) polled(busily bool) error {
+	if !busily || i.Driver != "veth" {
+		return nil
+	}
+	return fmt.Errorf("%s: busy polling makes veth ten times slower; leave BusyPoll zero", i.Name)
+}
+
+func (i *Interface) taken() error {
+	if i.Attached == nil || i.Attached.holder == nil {
+		return nil
+	}
+	return Taken(i.Name, i.Attached.holder)
+}
+
+// programName is what the kernel calls the program of package bpf.
+const programName = "xdpfab_steer"
+
+// Taken adds to an error of attaching the program whether it is another xdpfab that
+// has the interface.
+func Taken(ifname string, err error) error {
+	if b := new(bpf.BusyError); errors.As(err, &b) && b.Name == programName {
+		return fmt.Errorf("%s is in use by another xdpfab process or domain; one at a time can have it: %w", ifname, err)
+	}
+	return err
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package nic
+
+import (
+	"errors"
+	"io/fs"
+	"math"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/xsk"
+)
+
+// good is a machine and an interface with nothing in the way.
+func good() (System, Interface) {
+	return System{Kernel: "6.18.0", Capabilities: capabilitiesOf(math.MaxUint64), Memlock: math.MaxUint64},
+		Interface{Name: "x", Driver: "veth", Ethernet: true, Up: true, MTU: 1500, RXQueues: 2, TXQueues: 2, FeaturesKnown: true,
+			features: XDPBasic | XDPRedirect | XDPNdoXmit}
+}
+
+func TestModes(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		change    func(i *Interface)
+		w         Want
+		xdp, copy string
+	}{
+		{"veth", func(*Interface) {}, Want{}, "native", "copy"},
+		{"zero-copy", func(i *Interface) { i.features |= XDPZeroCopy }, Want{}, "native", "zero-copy"},
+		{"zero-copy not wanted", func(i *Interface) { i.features |= XDPZeroCopy }, Want{Copy: xsk.Copy}, "native", "copy"},
+		{"zero-copy that would cut", func(i *Interface) { i.features |= XDPZeroCopy; i.Driver, i.MTU = "igb", 3600 }, Want{}, "native", "copy"},
+		{"no native", func(i *Interface) { i.features = 0 }, Want{}, "generic", "copy"},
+		{"old kernel", func(i *Interface) { i.FeaturesKnown = false }, Want{}, "unknown", "unknown"},
+	} {
+		s, i := good()
+		c.change(&i)
+		if p := s.Plan(&i, c.w); p.XDP != c.xdp || p.Copy != c.copy || !p.Usable || p.Err() != nil {
+			t.Errorf("%s: %+v, want %s, %s", c.name, p, c.xdp, c.copy)
+		}
+	}
+}
+
+// refusals are a change to a good machine and interface, and what is said of it.
+var refusals = []struct {
+	name   string
+	change func(s *System, i *Interface)
+	w      Want
+	is     error // nil: no sentinel
+	say    string
+}{
+	{"old kernel", func(s *System, _ *Interface) { s.Kernel = "5.9.16" }, Want{}, xsk.ErrUnsupported, "kernel is too old: Linux 5.9.16, want 5.10 or newer"},
+	{"loopback", func(_ *System, i *Interface) { i.Ethernet = false }, Want{}, nil, "x is not an Ethernet interface"},
+	{"down", func(_ *System, i *Interface) { i.Up = false }, Want{}, xsk.ErrInterfaceDown, "ip link set dev x up"},
+	{"large MTU", func(_ *System, i *Interface) { i.MTU = 9000 }, Want{}, ErrMTU, "MTU 9000 is too large, a packet has to fit into one buffer: ip link set dev x mtu 3822"},
+	{"small MTU", func(_ *System, i *Interface) { i.MTU = 100 }, Want{}, ErrMTU, "MTU 100 is too small, want at least 256"},
+	{"MTU that would be cut", func(_ *System, i *Interface) { i.Driver, i.MTU = "igb", 3600 }, Want{Copy: xsk.ZeroCopy}, ErrMTU, "or leave zero-copy"},
+	{"unequal queues", func(_ *System, i *Interface) { i.TXQueues = 1 }, Want{}, nil, "ethtool -L x rx 1 tx 1"},
+	{"queues that are not there", func(*System, *Interface) {}, Want{Queues: 3}, xsk.ErrNoQueue, "x has 2 queues, 3 were asked for"},
+	{"too many queues", func(_ *System, i *Interface) { i.RXQueues, i.TXQueues = 65, 65 }, Want{}, xsk.ErrNoQueue, "x has 65 queues, at most 64 can be used"},
+	{"busy polling", func(*System, *Interface) {}, Want{BusyPoll: true}, nil, "busy polling makes veth ten times slower"},
+	{"taken by another", func(_ *System, i *Interface) { hold(i, "xdpfab_steer") }, Want{}, bpf.ErrBusy, "another xdpfab process"},
+	{"foreign program", func(_ *System, i *Interface) { hold(i, "foreign") }, Want{}, unix.EBUSY, `program 7 "foreign"`},
+}
+
+func hold(i *Interface, program string) {
+	i.Attached = &Attached{Mode: "native", ID: 7, Name: program,
+		holder: &bpf.BusyError{Interface: i.Name, Mode: bpf.Native, ProgramID: 7, Name: program}}
+}
+
+// What is in the way is told to those who only ask, and refuses those who open.
+func TestRefusals(t *testing.T) {
+	for _, c := range refusals {
+		s, i := good()
+		c.change(&s, &i)
+		p := s.Plan(&i, c.w)
+		err := p.Err()
+		if err == nil || !strings.Contains(err.Error(), c.say) || c.is != nil && !errors.Is(err, c.is) {
+			t.Errorf("%s: opening fails with %v; want %v, %q", c.name, err, c.is, c.say)
+		}
+		if p.Usable || len(p.Problems) != 1 || !strings.Contains(p.Problems[0], c.say) {
+			t.Errorf("%s: usable %v, problems %q; want one, %q", c.name, p.Usable, p.Problems, c.say)
+		}
+	}
+	s, i := good()
+	i.Up, i.MTU = false, 9000
+	p := s.Plan(&i, Want{})
+	if err := p.Err(); !errors.Is(err, xsk.ErrInterfaceDown) || !errors.Is(err, ErrMTU) || len(p.Problems) != 2 {
+		t.Errorf("of two problems %v, %q are told", err, p.Problems)
+	}
+}
+
+// A program in the NIC's own hardware leaves room for one in the driver.
+func TestOffloadedProgramIsNotInTheWay(t *testing.T) {
+	s, i := good()
+	i.Attached = &Attached{Mode: "offloaded", ID: 7}
+	if p := s.Plan(&i, Want{}); !p.Usable || p.Err() != nil {
+		t.Errorf("%+v", p)
+	}
+}
+
+// The interface is usable, but not by this caller: a note for those who ask, a
+// refusal for those who open.
+func TestPrivileges(t *testing.T) {
+	const most = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_NET_RAW | 1<<unix.CAP_SYS_ADMIN
+	pinned := uint64(2 * DefaultChunks * 2048)
+	for _, c := range []struct {
+		name    string
+		have    uint64
+		memlock uint64
+		say     []string // nil: nothing is missing
+	}{
+		{"all", math.MaxUint64, 0, nil},
+		{"CAP_SYS_ADMIN for CAP_BPF", most, pinned, nil},
+		{"too little memory", most, pinned - 1, []string{"missing CAP_IPC_LOCK (to pin 16384 KiB", "ulimit -l 16384"}},
+		{"none", 0, math.MaxUint64, []string{"missing CAP_NET_ADMIN (", "CAP_NET_RAW", "CAP_BPF", "CAP_PERFMON",
+			"setcap cap_net_admin,cap_net_raw,cap_bpf,cap_perfmon+ep"}},
+		{"one", most &^ (1 << unix.CAP_NET_RAW), 0, []string{"missing CAP_NET_RAW (for AF_XDP sockets), CAP_IPC_LOCK",
+			"setcap cap_net_admin,cap_net_raw,cap_bpf,cap_perfmon,cap_ipc_lock+ep"}},
+	} {
+		s, i := good()
+		s.Capabilities, s.Memlock = capabilitiesOf(c.have), c.memlock
+		p := s.Plan(&i, Want{})
+		err := p.Err()
+		if !p.Usable || len(p.Problems) != 0 || p.Pinned != pinned || (err != nil) != (c.say != nil) || err != nil && !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("%s: %+v, %v", c.name, p, err)
+			continue
+		}
+		for _, word := range c.say {
+			if !strings.Contains(err.Error(), word) || !strings.Contains(strings.Join(p.Notes, " "), word) {
+				t.Errorf("%s: %v, notes %q; want %q in both", c.name, err, p.Notes, word)
+			}
+		}
+	}
+}
