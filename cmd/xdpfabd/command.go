@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -73,8 +72,9 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	flags.SortFlags = false
 	flags.StringVar(&a.config, "config", "", "read the TOML `file`")
 	for _, o := range options {
-		f := flags.VarPF(flagValue{o.at(&a.flagged), o.shape}, o.key, "", o.usage)
-		if o.shape == shapeBool {
+		v := o.at(&a.flagged)
+		f := flags.VarPF(v, o.key, "", o.usage)
+		if v.shape == shapeBool {
 			f.NoOptDefVal = "true"
 		}
 	}
@@ -96,20 +96,6 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	}
 	complete(cmd)
 	return cmd
-}
-
-// flagValue is a field as a flag.
-type flagValue struct {
-	field
-	shape shape
-}
-
-// Type is what --help shows when the usage names no value.
-func (v flagValue) Type() string {
-	if v.shape == shapeBool {
-		return "bool"
-	}
-	return "value"
 }
 
 // copyModes are the texts of --copy.
@@ -190,18 +176,6 @@ func (a *arguments) override(cfg *Config, f *file, changed func(string) bool) er
 		f.forget(fmt.Sprintf("region[%d]", i))
 	}
 	return nil
-}
-
-// forget drops the lines of a key and of what is in it.
-func (f *file) forget(key string) {
-	if f == nil {
-		return
-	}
-	for k := range f.lines {
-		if k == key || strings.HasPrefix(k, key+".") {
-			delete(f.lines, k)
-		}
-	}
 }
 
 // errInterface marks an error as one that the interface or the privileges are to

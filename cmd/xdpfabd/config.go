@@ -105,8 +105,8 @@ func (c Config) validate() []problem {
 	}
 	if c.Interface == "" {
 		add("interface", "missing: set it in the configuration file, or with --interface eth0")
-	} else if len(c.controlPath()) > maxSocketPath {
-		add("control", "path of %d bytes: want at most %d", len(c.controlPath()), maxSocketPath)
+	} else if len(c.controlPath()) > control.MaxPath {
+		add("control", "path of %d bytes: want at most %d", len(c.controlPath()), control.MaxPath)
 	}
 	if c.RTOMin >= c.GiveUp {
 		add("rto-min", "%v: want less than the %v of give-up, or nothing is ever sent again", c.RTOMin, c.GiveUp)
@@ -162,6 +162,3 @@ func refused(attr xdpfab.DomainAttr) string {
 	}
 	return ""
 }
-
-// maxSocketPath is the longest path of a Unix socket, bytes; unix(7).
-const maxSocketPath = 107

@@ -121,6 +121,8 @@ var wrongFiles = map[string]struct{ text, want string }{
 	"long control":   {"interface=\"e\"\ncontrol=\"/" + strings.Repeat("x", 107) + "\"", `x.toml:2: control: path of 108 bytes: want at most 107`},
 	"zero byte":      {"control=\"a\\u0000b\"", `x.toml:1: control: "a\x00b": want UTF-8 text`},
 	"no toml":        {"interface = \"e\"\nqueues = = 1", `x.toml:2: queues: `},
+	"column":         {"queues = = 1", `x.toml:1: queues: unexpected character U+003D '=' at start of value (column 10)`},
+	"no value":       {"cores = [1,\n2,\n=3]", `x.toml:3: unexpected character U+003D '=' at start of value (column 1)`},
 	"twice":          {"queues = 1\nqueues = 2", `x.toml:2: queues`},
 	"open string":    {"\ninterface = \"e", `x.toml:2: interface`},
 }

@@ -17,12 +17,24 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
+// shape is which TOML values a field takes.
+type shape uint8
+
+const (
+	shapeText   shape = iota // a string
+	shapeInt                 // an integer
+	shapeBool                // a boolean
+	shapeInts                // an array of integers
+	shapeNumber              // an integer, or a string where notation matters
+)
+
 // field is one setting in place, as text: flags, the TOML file and
 // --print-config all go through it. What get returns, set takes. It is a
 // pflag.Value.
 type field struct {
-	set func(string) error
-	get func() string
+	shape shape
+	set   func(string) error
+	get   func() string
 }
 
 // Set parses s.
@@ -36,12 +48,20 @@ func (f field) String() string {
 	return f.get()
 }
 
+// Type is what --help shows when the usage names no value.
+func (f field) Type() string {
+	if f.shape == shapeBool {
+		return "bool"
+	}
+	return "value"
+}
+
 // wants is the usual error: what was given, and what would do.
 func wants(got, want string) error { return fmt.Errorf("%q: want %s", got, want) }
 
 // textField is any valid UTF-8 that check, if there is one, has nothing against.
 func textField(p *string, check func(string) error) field {
-	return field{func(s string) error {
+	return field{shapeText, func(s string) error {
 		if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
 			return wants(s, "UTF-8 text without zero bytes")
 		}
@@ -57,7 +77,7 @@ func textField(p *string, check func(string) error) field {
 
 // intField is a decimal number from lo to hi.
 func intField(p *int, lo, hi int) field {
-	return field{func(s string) error {
+	return field{shapeInt, func(s string) error {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < lo || n > hi {
 			return wants(s, fmt.Sprintf("a number from %d to %d", lo, hi))
@@ -68,7 +88,7 @@ func intField(p *int, lo, hi int) field {
 }
 
 func boolField(p *bool) field {
-	return field{func(s string) error {
+	return field{shapeBool, func(s string) error {
 		b, err := strconv.ParseBool(s)
 		if err != nil {
 			return wants(s, "true or false")
@@ -80,7 +100,7 @@ func boolField(p *bool) field {
 
 // durationField is a time from lo to hi in Go's notation.
 func durationField(p *time.Duration, lo, hi time.Duration) field {
-	return field{func(s string) error {
+	return field{shapeText, func(s string) error {
 		d, err := time.ParseDuration(s)
 		if err != nil || d < lo || d > hi {
 			return wants(s, fmt.Sprintf("a time from %v to %v, e.g. \"50us\", \"10ms\" or \"5s\"", lo, hi))
@@ -97,7 +117,7 @@ type choice[T comparable] struct {
 }
 
 func choiceField[T comparable](p *T, choices []choice[T]) field {
-	return field{func(s string) error {
+	return field{shapeText, func(s string) error {
 		var names []string
 		for _, c := range choices {
 			if c.name == s {
@@ -115,7 +135,7 @@ func choiceField[T comparable](p *T, choices []choice[T]) field {
 }
 
 func copyField(p *xdpfab.CopyMode) field {
-	return field{func(s string) error {
+	return field{shapeText, func(s string) error {
 		if err := p.UnmarshalText([]byte(s)); err != nil {
 			return errors.New(strings.TrimPrefix(err.Error(), "xdpfab: "))
 		}
@@ -126,7 +146,7 @@ func copyField(p *xdpfab.CopyMode) field {
 // coresField is a list of CPU numbers, separated by commas.
 func coresField(p *[]int) field {
 	const most = 1<<10 - 1 // what sched_setaffinity(2) takes in one cpu_set_t
-	return field{func(s string) error {
+	return field{shapeInts, func(s string) error {
 		var cores []int
 		for part := range strings.SplitSeq(s, ",") {
 			if part = strings.TrimSpace(part); part == "" && s == "" {
@@ -155,7 +175,7 @@ var units = []choice[int]{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
 // sizeField is a number of bytes above 0, or of KiB, MiB or GiB.
 func sizeField(p *int) field {
 	const most = 1 << 46 // bytes; beyond any machine, and far from overflow
-	return field{func(s string) error {
+	return field{shapeNumber, func(s string) error {
 		number, unit := s, 1
 		for _, u := range units {
 			if n, ok := strings.CutSuffix(s, u.name); ok {
@@ -180,7 +200,7 @@ func sizeField(p *int) field {
 
 // keyField is a 64-bit number, hexadecimal with 0x or decimal.
 func keyField(p **uint64) field {
-	return field{func(s string) error {
+	return field{shapeNumber, func(s string) error {
 		n, err := strconv.ParseUint(s, 10, 64)
 		if digits, hex := strings.CutPrefix(s, "0x"); hex {
 			n, err = strconv.ParseUint(digits, 16, 64)

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/BurntSushi/toml"
+	"github.com/pelletier/go-toml/v2"
 )
 
 // file is a configuration file that was read: the settings and where they stand.
@@ -29,10 +29,10 @@ type file struct {
 func parseFile(name, text string, c *Config) (*file, error) {
 	f := &file{name: name}
 	tree := map[string]any{}
-	if _, err := toml.Decode(text, &tree); err != nil {
-		return nil, f.syntax(err)
+	if err := toml.Unmarshal([]byte(text), &tree); err != nil {
+		return nil, f.syntax(err, text)
 	}
-	f.lines = locate(text) // after Decode: it expects TOML without errors
+	f.lines = locate(text)
 	regions := f.tables(tree["region"])
 	delete(tree, "region")
 	assign(f, "", tree, options, c)
@@ -52,9 +52,10 @@ func assign[T any](f *file, prefix string, table map[string]any, options []optio
 			f.add(prefix+key, "unknown key; known are "+known(options))
 			continue
 		}
-		text, err := o.shape.text(table[key])
+		at := o.at(v)
+		text, err := at.shape.text(table[key])
 		if err == nil {
-			err = o.at(v).Set(text)
+			err = at.Set(text)
 		}
 		if err != nil {
 			f.add(prefix+key, err.Error())
@@ -70,28 +71,19 @@ func known[T any](options []option[T]) string {
 	return strings.Join(keys, ", ")
 }
 
-// tables are the elements of [[region]].
-func (f *file) tables(v any) []map[string]any {
-	switch v := v.(type) {
-	case nil:
-		return nil
-	case []map[string]any:
-		return v
-	case []any: // an array of inline tables
-		var all []map[string]any
-		for _, e := range v {
-			t, ok := e.(map[string]any)
-			if !ok {
-				break
-			}
-			all = append(all, t)
-		}
-		if len(all) == len(v) {
-			return all
-		}
+// tables are the elements of [[region]], or of an array of inline tables.
+func (f *file) tables(v any) (all []map[string]any) {
+	list, ok := v.([]any)
+	for _, e := range list {
+		t, isTable := e.(map[string]any)
+		ok = ok && isTable
+		all = append(all, t)
 	}
-	f.add("region", "want tables: begin each region with a line [[region]]")
-	return nil
+	if v != nil && !ok {
+		f.add("region", "want tables: begin each region with a line [[region]]")
+		return nil
+	}
+	return all
 }
 
 // text turns a TOML value into the form that fields take.
@@ -134,17 +126,22 @@ func joinInts(list []any) (string, error) {
 
 func (f *file) add(key, text string) { f.found = append(f.found, problem{key, text}) }
 
-// syntax reports what is no TOML.
-func (f *file) syntax(err error) error {
-	var p toml.ParseError
-	if !errors.As(err, &p) {
+// syntax reports what is no TOML, by line, key and column. The decoder does not
+// always know the key: then it is what its line begins with.
+func (f *file) syntax(err error, text string) error {
+	var d *toml.DecodeError
+	if !errors.As(err, &d) {
 		return fmt.Errorf("%s: %w", f.name, err)
 	}
-	where := fmt.Sprintf("%s:%d: ", f.name, p.Position.Line)
-	if p.LastKey != "" {
-		where += p.LastKey + ": "
+	line, column := d.Position()
+	key := strings.Join(d.Key(), ".")
+	if before, _, ok := strings.Cut(strings.Split(text, "\n")[line-1], "="); ok && key == "" {
+		key = strings.TrimSpace(before)
 	}
-	return errors.New(where + p.Message)
+	if key != "" {
+		key += ": "
+	}
+	return fmt.Errorf("%s:%d: %s%s (column %d)", f.name, line, key, strings.TrimPrefix(d.Error(), "toml: "), column)
 }
 
 // errors puts problems into the order of the file and says where they are. f may
@@ -173,6 +170,18 @@ func (f *file) line(key string) int {
 	return 0
 }
 
+// forget drops the lines of a key and of what is in it.
+func (f *file) forget(key string) {
+	if f == nil {
+		return
+	}
+	for k := range f.lines {
+		if k == key || strings.HasPrefix(k, key+".") {
+			delete(f.lines, k)
+		}
+	}
+}
+
 // print writes the configuration as TOML that parseFile reads as the same.
 func (c Config) print(w io.Writer) error {
 	c.Control = c.controlPath()
@@ -188,9 +197,10 @@ func (c Config) print(w io.Writer) error {
 func printOptions[T any](w io.Writer, options []option[T], v *T) error {
 	enc := toml.NewEncoder(w) // for its quoting
 	for _, o := range options {
-		text := o.at(v).String()
+		at := o.at(v)
+		text := at.String()
 		var err error
-		switch o.shape {
+		switch at.shape {
 		case shapeInt, shapeBool:
 			_, err = fmt.Fprintf(w, "%s = %s\n", o.key, text)
 		case shapeInts:

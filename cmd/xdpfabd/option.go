@@ -16,70 +16,58 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// shape is which TOML values an option takes.
-type shape uint8
-
-const (
-	shapeText   shape = iota // a string
-	shapeInt                 // an integer
-	shapeBool                // a boolean
-	shapeInts                // an array of integers
-	shapeNumber              // an integer, or a string where notation matters
-)
-
 // option is a setting: its key in the file is also the name of its flag.
 type option[T any] struct {
 	key   string
-	shape shape
 	usage string // in --help and in the printed configuration; `x` names the value
 	at    func(*T) field
 }
 
 // options are those of the daemon.
 var options = []option[Config]{
-	{"interface", shapeText, "network `interface` to serve on",
+	{"interface", "network `interface` to serve on",
 		func(c *Config) field { return textField(&c.Interface, checkInterface) }},
-	{"queues", shapeInt, "use `n` queues, from queue 0 on; 0: all. Fewer only if the NIC steers accordingly",
+	{"queues", "use `n` queues, from queue 0 on; 0: all. Fewer only if the NIC steers accordingly",
 		func(c *Config) field { return intField(&c.Queues, 0, 64) }},
-	{"cores", shapeInts, "pin the queues' pollers to these `CPUs`, in turn, e.g. 2,3; none: the kernel chooses",
+	{"cores", "pin the queues' pollers to these `CPUs`, in turn, e.g. 2,3; none: the kernel chooses",
 		func(c *Config) field { return coresField(&c.Cores) }},
-	{"spin", shapeText, "an idle poller spins for this `time` before it sleeps",
+	{"spin", "an idle poller spins for this `time` before it sleeps",
 		func(c *Config) field { return durationField(&c.Spin, time.Nanosecond, time.Hour) }},
-	{"copy", shapeText, "AF_XDP `mode`: auto, copy, or zero-copy (fails if the driver cannot)",
+	{"copy", "AF_XDP `mode`: auto, copy, or zero-copy (fails if the driver cannot)",
 		func(c *Config) field { return copyField(&c.Copy) }},
-	{"generic", shapeBool, "allow generic XDP, several times slower, where the driver has no native XDP",
+	{"generic", "allow generic XDP, several times slower, where the driver has no native XDP",
 		func(c *Config) field { return boolField(&c.Generic) }},
-	{"udp", shapeBool, "accept frames over UDP (port 34997) as well as raw Ethernet",
+	{"udp", "accept frames over UDP (port 34997) as well as raw Ethernet",
 		func(c *Config) field { return boolField(&c.UDP) }},
-	{"window", shapeInt, "request `frames` in flight per session",
+	{"window", "request `frames` in flight per session",
 		func(c *Config) field { return intField(&c.Window, 1, 64) }},
-	{"give-up", shapeText, "`time` of silence after which operations to a peer are given up",
+	{"give-up", "`time` of silence after which operations to a peer are given up",
 		func(c *Config) field { return durationField(&c.GiveUp, time.Millisecond, time.Hour) }},
-	{"rto-min", shapeText, "floor of the retransmission `time`; above the peers' scheduling noise",
+	{"rto-min", "floor of the retransmission `time`; above the peers' scheduling noise",
 		func(c *Config) field { return durationField(&c.RTOMin, time.Microsecond, time.Minute) }},
-	{"idle-retire", shapeText, "least `time` of silence after which a peer's session is forgotten; a peer may ask for longer",
+	{"idle-retire", "least `time` of silence after which a peer's session is forgotten; a peer may ask for longer",
 		func(c *Config) field { return durationField(&c.IdleRetire, time.Second, 24*time.Hour) }},
-	{"control", shapeText, "`path` of the control socket; empty: /run/xdpfabd/<interface>.sock",
+	{"control", "`path` of the control socket; empty: /run/xdpfabd/<interface>.sock",
 		func(c *Config) field { return textField(&c.Control, nil) }},
-	{"log-level", shapeText, "least important `level` to log: debug, info, warn or error",
+	{"log-level", "least important `level` to log: debug, info, warn or error",
 		func(c *Config) field { return choiceField(&c.LogLevel, logLevels) }},
-	{"log-format", shapeText, "`format` of log lines: text or json",
+	{"log-format", "`format` of log lines: text or json",
 		func(c *Config) field { return choiceField(&c.LogFormat, logFormats) }},
 }
 
 // regionOptions are those of a region.
 var regionOptions = []option[RegionConfig]{
-	{"name", shapeText, "what peers look it up by",
+	{"name", "what peers look it up by",
 		func(r *RegionConfig) field { return textField(&r.Name, checkName) }},
-	{"size", shapeNumber, "bytes, also with KiB, MiB or GiB; may be left out for an existing file",
+	{"size", "bytes, also with KiB, MiB or GiB; may be left out for an existing file",
 		func(r *RegionConfig) field { return sizeField(&r.Size) }},
-	{"key", shapeNumber, "fixed 64-bit key; left out: unguessable, new at each start",
+	{"key", "fixed 64-bit key; left out: unguessable, new at each start",
 		func(r *RegionConfig) field { return keyField(&r.Key) }},
-	{"access", shapeText, "what peers may do: read, write or both",
+	{"access", "what peers may do: read, write or both",
 		func(r *RegionConfig) field { return choiceField(&r.Access, accesses) }},
-	{"backing", shapeText, "anonymous, memfd, or the path of a file",
+	{"backing", "anonymous, memfd, or the path of a file",
 		func(r *RegionConfig) field { return textField(&r.Backing, checkBacking) }},
-	{"huge", shapeText, "huge pages: auto, never or require",
+	{"huge", "huge pages: auto, never or require",
 		func(r *RegionConfig) field { return choiceField(&r.Huge, huges) }},
 }
 

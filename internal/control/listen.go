@@ -18,12 +18,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// MaxPath is the longest path of a socket, bytes: sun_path of unix(7) without its
+// final zero.
+const MaxPath = 107
+
 const (
 	socketMode = 0o660
 	dirMode    = 0o755
-	// maxPath is the longest path of a socket, bytes: sun_path of unix(7) without
-	// its final zero.
-	maxPath = 107
 )
 
 // AskLimit bounds how long a live daemon is asked who it is. It is a variable for
@@ -52,8 +53,8 @@ func (e *LiveError) Unwrap() error { return ErrLive }
 // *LiveError. Closing the listener removes the socket, and a directory that was made
 // for it alone.
 func Listen(path string) (net.Listener, error) {
-	if len(path) > maxPath {
-		return nil, fmt.Errorf("control socket: path of %d bytes: want at most %d: %s", len(path), maxPath, path)
+	if len(path) > MaxPath {
+		return nil, fmt.Errorf("control socket: path of %d bytes: want at most %d: %s", len(path), MaxPath, path)
 	}
 	dir := filepath.Dir(path)
 	err := os.Mkdir(dir, dirMode)
