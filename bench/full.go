@@ -104,5 +104,5 @@ func (r *report) write(dir string) error {
 	}
 	return errors.Join(
 		os.WriteFile(filepath.Join(dir, "latest.json"), append(b, '\n'), 0o644),
-		os.WriteFile(filepath.Join(dir, "latest.svg"), []byte(r.plot()), 0o644))
+		os.WriteFile(filepath.Join(dir, "latest.svg"), r.plot(), 0o644))
 }

@@ -29,7 +29,7 @@
 //	trace.go     a run's fingerprint, and its readable text
 //	counts.go    how often each thing happened
 //	world.go     one run from its seed to its verdict
-//	scale.go     how far it scales: figures and model, drawn by scale_plot.go
+//	scale/       how far it scales: the report that scale_test.go fills
 //
 // Each client is an origin of its own. What an order is promised for, and what has one
 // session at a time, is a pair: a client in one life of its node, and an endpoint of

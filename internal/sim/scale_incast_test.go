@@ -9,6 +9,7 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/sim/scale"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xsk"
 )
@@ -140,7 +141,7 @@ func scalePlan() plan {
 
 // incastRun is one point of the incast curves: all begin at once, and after the time
 // to settle it is measured for some time, both in nanoseconds.
-func incastRun(t testing.TB, n int, l load, p plan, settle, measure int64) incastPoint {
+func incastRun(t testing.TB, n int, l load, p plan, settle, measure int64) scale.Incast {
 	t.Helper()
 	w := star(n, p, 8, session.MaxWindow)
 	senders := make([]*sender, n)
@@ -160,7 +161,7 @@ func incastRun(t testing.TB, n int, l load, p plan, settle, measure int64) incas
 	for w.now < start+settle && !begun() {
 		w.until(w.now+millisecond, nil)
 	}
-	pt := incastPoint{Nodes: n, StartMS: float64(w.now-start) / float64(millisecond)}
+	pt := scale.Incast{Nodes: n, StartMS: float64(w.now-start) / float64(millisecond)}
 	w.until(start+settle, nil)
 	m := newMeter(w, senders)
 	w.until(w.now+measure, nil)
@@ -248,7 +249,7 @@ func (m *meter) answered(node int, packet []byte) {
 }
 
 // read fills in what was measured.
-func (m *meter) read(pt *incastPoint) {
+func (m *meter) read(pt *scale.Incast) {
 	w := m.w
 	took := w.now - m.from
 	var share []float64

@@ -5,19 +5,16 @@ package sim
 import (
 	"bytes"
 	"encoding/json"
-	"encoding/xml"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/sim/scale"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xsk"
 )
@@ -43,33 +40,33 @@ func TestScale(t *testing.T) {
 		}
 	}
 	for _, n := range []int{10, 30, 100, 200} {
-		p := r.memory(n)
+		p := r.MemoryOf(n)
 		p.Measured = allToAll(t, n)
 		r.Memory = append(r.Memory, p)
 	}
 	for _, n := range []int{1000, r.Setup.Sessions/2 + 1, 5000, 10000} {
-		r.Memory = append(r.Memory, r.memory(n))
+		r.Memory = append(r.Memory, r.MemoryOf(n))
 	}
 	if t.Failed() {
 		return
 	}
-	r.write(t, *scaleDir)
+	writeScale(t, r, *scaleDir)
 }
 
 // newScaleReport finds out what the model starts from.
-func newScaleReport(t testing.TB) *scaleReport {
+func newScaleReport(t testing.TB) *scale.Report {
 	t.Helper()
 	p := scalePlan()
 	w := star(1, p, 8, session.MaxWindow)
 	cfg, _ := session.Config{}.WithDefaults()
-	r := &scaleReport{Setup: scaleSetup{
+	r := &scale.Report{Setup: scale.Setup{
 		MTU: p.mtu, Rate: tenGigabit, SwitchQueue: switchQueue, RoundTrip: 2 * cableDelay, EchoCost: echoCost,
 		FrameTime: frameTime(t), RXBuffers: xsk.DefaultRingSize, Accepted: accepts(t), NameSessions: wire.MaxSessions,
 		Window: cfg.Window, FirstWindow: firstWindow(t), RTOMin: int64(cfg.RTOMin),
 	}}
 	limits := w.nodes[0].eng.Usage()
 	r.Setup.Sessions, r.Setup.Buffers = limits.Limit, limits.Requests.Limit
-	r.Limits = r.Setup.limits()
+	r.Limits = r.Setup.Bounds()
 	b := &r.Bytes
 	b.Initiator, b.Target = sessionBytes(t)
 	b.Buffer, b.Domain, b.Packets, b.TickNS = bufferBytes(p.mtu), domainBytes(t), packetBytes, tickTime(t)
@@ -93,28 +90,28 @@ func frameTime(t testing.TB) float64 {
 }
 
 // timed makes a run, with the model beside it.
-func timed(t testing.TB, what string, n int, l load, p plan, turn int64) incastPoint {
+func timed(t testing.TB, what string, n int, l load, p plan, turn int64) scale.Incast {
 	t.Helper()
 	start := time.Now()
 	pt := incastRun(t, n, l, p, scaleSettle, scaleMeasure)
-	s := scaleSetup{RoundTrip: 2 * cableDelay}
-	pt.Model = s.model(n, float64(turn))
+	s := scale.Setup{RoundTrip: 2 * cableDelay}
+	pt.Model = s.Model(n, float64(turn))
 	fmt.Printf("%s, %d nodes: %.0f k operations/s, p99 %.0f µs, model %.0f µs (%.1f s)\n", what, n, pt.PerSecond/1e3, pt.P99, pt.Model, time.Since(start).Seconds())
 	return pt
 }
 
-// write prints the tables and writes the files.
-func (r *scaleReport) write(t testing.TB, dir string) {
+// writeScale prints the tables and writes the files.
+func writeScale(t testing.TB, r *scale.Report, dir string) {
 	t.Helper()
 	var tables bytes.Buffer
-	r.table(&tables)
+	r.Table(&tables)
 	fmt.Printf("\n%s", tables.String())
 	doc := filepath.Join(dir, "scaling.md")
 	old, err := os.ReadFile(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := splice(string(old), tables.String())
+	text, err := scale.Splice(string(old), tables.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +119,7 @@ func (r *scaleReport) write(t testing.TB, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, b := range map[string][]byte{"scaling.md": []byte(text), "scaling.json": append(data, '\n'), "scaling.svg": r.plot()} {
+	for name, b := range map[string][]byte{"scaling.md": []byte(text), "scaling.json": append(data, '\n'), "scaling.svg": r.Plot()} {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -131,10 +128,10 @@ func (r *scaleReport) write(t testing.TB, dir string) {
 
 // The model tells the latency of few and of many nodes, as real engines have it.
 func TestIncastFollowsModel(t *testing.T) {
-	s := scaleSetup{RoundTrip: 2 * cableDelay}
+	s := scale.Setup{RoundTrip: 2 * cableDelay}
 	for _, n := range []int{1, 10, 50, 300} {
 		p := incastRun(t, n, single, scalePlan(), 20*millisecond, 20*millisecond)
-		model := s.model(n, echoCost)
+		model := s.Model(n, echoCost)
 		if math.Abs(p.P99-model) > 0.35*model || p.Refused+p.Starved+p.RingDrops+p.SwitchDrops+p.Failed != 0 || p.Resent != 0 {
 			t.Errorf("%d nodes: model %.1f µs: %+v", n, model, p)
 		}
@@ -189,73 +186,14 @@ func TestSessionsBoundNodes(t *testing.T) {
 // A session takes at most 64 KiB, and memory grows as the model says.
 func TestSessionMemory(t *testing.T) {
 	long(t) // the race detector changes sizes
-	r := scaleReport{Setup: scaleSetup{Sessions: 4096, Buffers: 8192, Window: 64}}
+	r := scale.Report{Setup: scale.Setup{Sessions: 4096, Buffers: 8192, Window: 64}}
 	r.Bytes.Initiator, r.Bytes.Target = sessionBytes(t)
 	t.Logf("a session takes %d bytes at its initiator, %d at its target", r.Bytes.Initiator, r.Bytes.Target)
 	if r.Bytes.Initiator < 1000 || r.Bytes.Target < 1000 || r.Bytes.Initiator+r.Bytes.Target > 64<<10 {
 		t.Errorf("a session takes %d and %d bytes, want at most 64 KiB", r.Bytes.Initiator, r.Bytes.Target)
 	}
-	got, want := allToAll(t, 24), r.memory(24).Modelled
+	got, want := allToAll(t, 24), r.MemoryOf(24).Modelled
 	if math.Abs(float64(got-want)) > 0.1*float64(want) {
 		t.Errorf("24 nodes: %d bytes a node, the model says %d", got, want)
-	}
-}
-
-// The model of memory, on paper.
-func TestMemoryModel(t *testing.T) {
-	r := scaleReport{Setup: scaleSetup{Sessions: 100, Buffers: 1000, Window: 10},
-		Bytes: scaleBytes{Initiator: 7, Target: 5, Buffer: 2, Domain: 50, Packets: 1000}}
-	for _, c := range []struct{ nodes, sessions, queues, idle, most int }{
-		{11, 20, 1, 10*12 + 1050, 10*12 + 1050 + 3*100*2},
-		{51, 100, 1, 50*12 + 1050, 50*12 + 1050 + 3*500*2},
-		{52, 102, 2, 51*12 + 2100, 51*12 + 2100 + 3*510*2},
-		{1001, 2000, 20, 1000*12 + 20*1050, 1000*12 + 20*1050 + 3*10000*2},
-	} {
-		if m := r.memory(c.nodes); m.Sessions != c.sessions || m.Queues != c.queues || m.Idle != c.idle || m.Most != c.most || m.Fits != (c.queues == 1) {
-			t.Errorf("%+v: %+v", c, m)
-		}
-	}
-}
-
-// The plot is XML with a mark for every point, and the document takes the tables.
-func TestScaleDocuments(t *testing.T) {
-	r := scaleReport{
-		Setup:  scaleSetup{Sessions: 4096, Accepted: 3584, RXBuffers: 2048, Buffers: 8192, Window: 64, FirstWindow: 16, FrameTime: 1200, EchoCost: 1200, SwitchQueue: 2e6},
-		Bytes:  scaleBytes{Initiator: 1, Target: 1},
-		Single: []incastPoint{{Nodes: 10, P99: 20, Fairness: 1}, {Nodes: 100, P99: 200, Fairness: 1}},
-		Bulk:   []incastPoint{{Nodes: 10, P99: 30, Fairness: 1}},
-		Memory: []memoryPoint{{Nodes: 10, Measured: 1 << 20}, {Nodes: 20}},
-	}
-	r.Limits = r.Setup.limits()
-	d := xml.NewDecoder(bytes.NewReader(r.plot()))
-	circles := 0
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "circle" {
-			circles++
-		}
-	}
-	// Each latency point, each share, Bulk's fairness, memory that was measured; 8 in legends.
-	if want := (2 + 1) + (2 + 1) + 1 + 1 + 8; circles != want {
-		t.Errorf("%d circles, want %d", circles, want)
-	}
-	var tables bytes.Buffer
-	r.table(&tables)
-	doc, err := splice("before\n"+beginMark+"stale\n"+endMark+"\nafter", tables.String())
-	if err != nil || strings.Contains(doc, "stale") || !strings.HasPrefix(doc, "before\n") || !strings.HasSuffix(doc, "\nafter") ||
-		!strings.Contains(doc, "| 100 | 0 k |") || !strings.Contains(doc, "| 2048 | one frame of everybody") {
-		t.Errorf("%v\n%s", err, doc)
-	}
-	if again, err := splice(doc, tables.String()); err != nil || again != doc {
-		t.Errorf("writing the tables again changes the document: %v", err)
-	}
-	if _, err := splice("no marks", "x"); err == nil {
-		t.Error("a document without marks was taken")
 	}
 }

@@ -1,33 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+// Package scale is the report of how the design behaves as nodes are added: its
+// figures, the model that they are compared with, and how both are written down.
+// The runs are tests of package sim, which fill it: make sim-scale.
+package scale
 
 import (
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 )
 
-// scaleReport is how the design behaves as nodes are added: what was simulated with
+// Report is the whole: what was simulated with
 // real engines, what was measured of their memory, and the model that both are
 // compared with.
-type scaleReport struct {
-	Setup  scaleSetup    `json:"setup"`
-	Bytes  scaleBytes    `json:"bytes"`
-	Single []incastPoint `json:"single"` // one fetch-add in flight at each node
-	Bulk   []incastPoint `json:"bulk"`   // full frames, as many as the windows take
+type Report struct {
+	Setup  Setup    `json:"setup"`
+	Bytes  Sizes    `json:"bytes"`
+	Single []Incast `json:"single"` // one fetch-add in flight at each node
+	Bulk   []Incast `json:"bulk"`   // full frames, as many as the windows take
 	// Raised is single with room at the target for as many sessions as an id can
 	// name on one queue.
-	Raised []incastPoint `json:"single_more_sessions"`
-	Memory []memoryPoint `json:"memory"`
-	Limits []scaleLimit  `json:"limits"`
+	Raised []Incast `json:"single_more_sessions"`
+	Memory []Memory `json:"memory"`
+	Limits []Limit  `json:"limits"`
 }
 
-// scaleSetup is what was simulated. Times are nanoseconds.
-type scaleSetup struct {
+// Setup is what was simulated. Times are nanoseconds.
+type Setup struct {
 	MTU          int     `json:"mtu"`
 	Rate         float64 `json:"bytes_per_ns"`    // of the target's line
 	SwitchQueue  int64   `json:"switch_queue_ns"` // before it
@@ -44,8 +48,8 @@ type scaleSetup struct {
 	RTOMin       int64   `json:"rto_min_ns"`
 }
 
-// scaleBytes are measured sizes of what a node holds.
-type scaleBytes struct {
+// Sizes are measured sizes of what a node holds.
+type Sizes struct {
 	Initiator int `json:"session_initiator"` // half of a session, without frames
 	Target    int `json:"session_target"`    // the other half, with its one buffer
 	Buffer    int `json:"buffer"`            // of one frame in flight
@@ -56,9 +60,9 @@ type scaleBytes struct {
 	TickNS float64 `json:"tick_ns"`
 }
 
-// incastPoint is one run of many initiators against one target. Times are in
+// Incast is one run of many initiators against one target. Times are in
 // microseconds of virtual time.
-type incastPoint struct {
+type Incast struct {
 	Nodes       int     `json:"nodes"` // initiators
 	Refused     int     `json:"refused"`
 	Starved     int     `json:"starved"`  // nothing completed while it was measured
@@ -76,9 +80,9 @@ type incastPoint struct {
 	Resent      float64 `json:"resent"` // share of the bytes sent
 }
 
-// memoryPoint is what a node holds when everybody has a session to everybody, in
+// Memory is what a node holds when everybody has a session to everybody, in
 // bytes.
-type memoryPoint struct {
+type Memory struct {
 	Nodes    int  `json:"nodes"`
 	Sessions int  `json:"sessions"` // of a node, both halves counted
 	Queues   int  `json:"queues"`   // that it takes
@@ -89,26 +93,26 @@ type memoryPoint struct {
 	Fits     bool `json:"fits"`     // into one queue
 }
 
-// scaleLimit is a bound of the design, and how many nodes it is good for.
-type scaleLimit struct {
+// Limit is a bound of the design, and how many nodes it is good for.
+type Limit struct {
 	What   string `json:"what"`
 	Nodes  int    `json:"nodes"`
 	Beyond string `json:"beyond"` // what happens there
 }
 
-// model is the latency, in microseconds, that no congestion control can avoid when
+// Model is the latency, in microseconds, that no congestion control can avoid when
 // every node has one frame under way and a turn at the bottleneck takes so many
 // nanoseconds: with few nodes the cables and one's own turn, with many a turn of
 // everybody (the asymptotic bounds of a closed queueing network).
-func (s *scaleSetup) model(nodes int, turn float64) float64 {
+func (s *Setup) Model(nodes int, turn float64) float64 {
 	return max(float64(s.RoundTrip)+turn, float64(nodes)*turn) / 1e3
 }
 
-// memory models a node among many when everybody has a session to everybody.
-func (r *scaleReport) memory(nodes int) memoryPoint {
+// MemoryOf models a node among many when everybody has a session to everybody.
+func (r *Report) MemoryOf(nodes int) Memory {
 	s, b := &r.Setup, &r.Bytes
 	others := nodes - 1
-	p := memoryPoint{Nodes: nodes, Sessions: 2 * others}
+	p := Memory{Nodes: nodes, Sessions: 2 * others}
 	p.Queues = max((p.Sessions+s.Sessions-1)/s.Sessions, 1)
 	p.Fits = p.Queues == 1
 	p.Modelled = others * (b.Initiator + b.Target)
@@ -117,10 +121,10 @@ func (r *scaleReport) memory(nodes int) memoryPoint {
 	return p
 }
 
-// limits are the bounds that follow from the set-up, the tightest first.
-func (s *scaleSetup) limits() []scaleLimit {
+// Bounds are those that follow from the set-up, the tightest first.
+func (s *Setup) Bounds() []Limit {
 	turns := func(ns float64, turn float64) int { return int(ns / turn) }
-	list := []scaleLimit{
+	list := []Limit{
 		{"a full window of everybody in the target's receive buffers", s.RXBuffers / s.Window,
 			"credits alone no longer keep a stalled poller from losing frames; the congestion window has to"},
 		{"the first window of everybody there", s.RXBuffers / s.FirstWindow,
@@ -138,12 +142,12 @@ func (s *scaleSetup) limits() []scaleLimit {
 		{"one turn of everybody within the least retransmission timeout", turns(float64(s.RTOMin), float64(s.EchoCost)),
 			"hellos time out while they wait in line"},
 	}
-	slices.SortStableFunc(list, func(a, b scaleLimit) int { return a.Nodes - b.Nodes })
+	slices.SortStableFunc(list, func(a, b Limit) int { return a.Nodes - b.Nodes })
 	return list
 }
 
-// table prints the report as Markdown.
-func (r *scaleReport) table(w io.Writer) {
+// Table prints the report as Markdown.
+func (r *Report) Table(w io.Writer) {
 	fmt.Fprint(w, "One fetch-add in flight at each node:\n\n")
 	incastTable(w, r.Single)
 	if len(r.Raised) > 0 {
@@ -165,14 +169,14 @@ func (r *scaleReport) table(w io.Writer) {
 		fmt.Fprintf(w, "| %d | %d | %d | %.1f | %.1f | %s | %d |\n", p.Nodes, p.Sessions, p.Queues, mib(p.Idle), mib(p.Most), measured, p.Modelled>>10)
 	}
 	fmt.Fprintf(w, "\nTimers: looking at a session takes %.0f ns of the machine at hand; %d have their turn each millisecond: %.1f %% of a poller at most, and at %d sessions timers are up to %d ms late.\n",
-		b.TickNS, engine.TimerBatch, 100*b.TickNS*engine.TimerBatch/float64(millisecond), r.Setup.Sessions, (r.Setup.Sessions+engine.TimerBatch-1)/engine.TimerBatch)
+		b.TickNS, engine.TimerBatch, 100*b.TickNS*engine.TimerBatch/float64(time.Millisecond), r.Setup.Sessions, (r.Setup.Sessions+engine.TimerBatch-1)/engine.TimerBatch)
 	fmt.Fprint(w, "\nWhere it ends, one queue a node:\n\n| nodes | what reaches its bound | beyond |\n|--:|---|---|\n")
 	for _, l := range r.Limits {
 		fmt.Fprintf(w, "| %d | %s | %s |\n", l.Nodes, l.What, l.Beyond)
 	}
 }
 
-func incastTable(w io.Writer, points []incastPoint) {
+func incastTable(w io.Writer, points []Incast) {
 	fmt.Fprint(w, "| nodes | operations/s | p50, µs | p99, µs | model, µs | of the line | fairness | refused | starved | lost: switch | ring | sent again |\n"+
 		"|"+strings.Repeat("--:|", 12)+"\n")
 	for _, p := range points {
@@ -189,12 +193,12 @@ const (
 	endMark   = "<!-- end -->"
 )
 
-// splice puts the tables into the document, between the marks.
-func splice(doc, tables string) (string, error) {
+// Splice puts the tables into the document, between the marks.
+func Splice(doc, tables string) (string, error) {
 	before, rest, ok1 := strings.Cut(doc, beginMark)
 	_, after, ok2 := strings.Cut(rest, endMark)
 	if !ok1 || !ok2 {
-		return "", fmt.Errorf("sim: the document has no marks %q and %q to put the tables between", strings.TrimSpace(beginMark), endMark)
+		return "", fmt.Errorf("scale: the document has no marks %q and %q to put the tables between", strings.TrimSpace(beginMark), endMark)
 	}
 	return before + beginMark + "\n" + tables + "\n" + endMark + after, nil
 }
