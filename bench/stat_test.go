@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/bench/measure"
+	"github.com/xdpfab/xdpfab/internal/histogram"
 )
 
 func TestMedian(t *testing.T) {
@@ -165,7 +166,7 @@ func made(plan []entry, ops, p50, p99 map[string]float64) *results {
 			q = 1.5 * p
 		}
 		s := sample{Result: measure.Result{Ops: uint64(o), Seconds: 1, CPUSeconds: 1,
-			Latency: measure.Percentiles{Count: int64(o), P50: int64(p), P99: int64(q), P999: int64(2 * q), P9999: int64(3 * q)}}, ServerCPU: 1}
+			Latency: histogram.Percentiles{Count: int64(o), P50: int64(p), P99: int64(q), P999: int64(2 * q), P9999: int64(3 * q)}}, ServerCPU: 1}
 		r.samples[e.id] = []sample{s, s, s}
 	}
 	return r

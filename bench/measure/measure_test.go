@@ -12,27 +12,6 @@ import (
 	"time"
 )
 
-func TestHistogram(t *testing.T) {
-	h := NewHistogram()
-	if p := h.Percentiles(); p != (Percentiles{}) {
-		t.Errorf("nothing recorded: %+v", p)
-	}
-	h.Record(1000, 90)
-	h.Record(5000, 9)
-	other := NewHistogram()
-	other.Record(time.Hour, 1) // off the scale: kept at its end
-	h.Merge(other)
-	p := h.Percentiles()
-	near := func(v, want int64) bool { return v >= want-want/500 && v <= want+want/500 }
-	if p.Count != 100 || !near(p.P50, 1000) || !near(p.P90, 1000) || !near(p.P99, 5000) || !near(p.P9999, int64(longest)) || !near(p.Max, int64(longest)) {
-		t.Errorf("%+v", p)
-	}
-	h.Reset()
-	if h.Count() != 0 {
-		t.Error("Reset leaves something")
-	}
-}
-
 func TestRunReports(t *testing.T) {
 	var out bytes.Buffer
 	r := BeginRun(&out)

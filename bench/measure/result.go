@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package measure is what the contestants of the benchmark that are written in Go
-// share: the clock, histograms, the core they are pinned to, and the report they
-// print. c/measure.h is the same for those in C.
+// share: the clock, the core they are pinned to, and the report they print. c/measure.h
+// is the same for those in C.
 package measure
+
+import "github.com/xdpfab/xdpfab/internal/histogram"
 
 // Result is one measurement: what a contestant reports.
 type Result struct {
-	Ops         uint64             `json:"ops"`
-	Lost        uint64             `json:"lost"` // requests that were given up
-	Seconds     float64            `json:"seconds"`
-	CPUSeconds  float64            `json:"cpu_seconds"` // of the client, while it measured
-	Involuntary int64              `json:"involuntary"` // context switches of the client
-	Latency     Percentiles        `json:"latency"`
-	Extra       map[string]float64 `json:"extra,omitempty"` // what only some report
+	Ops         uint64                `json:"ops"`
+	Lost        uint64                `json:"lost"` // requests that were given up
+	Seconds     float64               `json:"seconds"`
+	CPUSeconds  float64               `json:"cpu_seconds"` // of the client, while it measured
+	Involuntary int64                 `json:"involuntary"` // context switches of the client
+	Latency     histogram.Percentiles `json:"latency"`
+	Extra       map[string]float64    `json:"extra,omitempty"` // what only some report
 }
 
 // OpsPerSecond is the throughput.
@@ -22,18 +24,6 @@ func (r *Result) OpsPerSecond() float64 {
 		return 0
 	}
 	return float64(r.Ops) / r.Seconds
-}
-
-// Percentiles are of latencies, in nanoseconds.
-type Percentiles struct {
-	Count int64 `json:"count"`
-	Min   int64 `json:"min_ns"`
-	P50   int64 `json:"p50_ns"`
-	P90   int64 `json:"p90_ns"`
-	P99   int64 `json:"p99_ns"`
-	P999  int64 `json:"p99_9_ns"`
-	P9999 int64 `json:"p99_99_ns"`
-	Max   int64 `json:"max_ns"`
 }
 
 // The lines around a measurement on a contestant's standard output.

@@ -13,30 +13,28 @@ import (
 // the end, and then takes what is in flight. An operation's latency counts from
 // when it was due, not from when the window let it go: so that a stall shows in
 // every operation that it held up (no coordinated omission).
-func (in *initiator) open(ctx context.Context, end time.Time) error {
+func (in *initiator) open(ctx context.Context, end time.Duration) error {
+	g := in.Generator
 	interval := float64(time.Second) / in.s.rate
-	start := time.Now()
+	start := g.Tick()
 	var posted uint64
-	for now := start; ; {
-		if now.Before(end) && ctx.Err() == nil {
-			due := uint64(float64(now.Sub(start)) / interval)
-			for ; posted < due && len(in.free) > 0; posted++ {
-				at := start.Add(time.Duration(float64(posted+1) * interval))
-				more := posted+1 < due && len(in.free) > 1
-				if ok, err := in.post(at, more); err != nil {
+	for {
+		if now := g.Tick(); now < end && ctx.Err() == nil {
+			due := uint64(float64(now-start) / interval)
+			for ; posted < due && g.Free() > 0; posted++ {
+				at := start + time.Duration(float64(posted+1)*interval)
+				more := posted+1 < due && g.Free() > 1
+				if ok, err := g.Post(at, more); err != nil {
 					return err
 				} else if !ok {
 					break
 				}
 			}
-		} else if len(in.free) == in.window {
+		} else if g.InFlight() == 0 {
 			return context.Cause(ctx)
 		}
-		n, err := in.cq.Read(in.batch)
-		now = time.Now()
-		if err != nil {
-			return in.failure(err)
+		if err := g.Collect(ctx, false); err != nil {
+			return err
 		}
-		in.retire(in.batch[:n], now)
 	}
 }

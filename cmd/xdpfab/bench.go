@@ -6,39 +6,28 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"math/bits"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/histogram"
+	"github.com/xdpfab/xdpfab/internal/load"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 const (
-	wordSize  = 8       // bytes of the uint64 that bench works on
 	maxWords  = 4096    // that --spread uses
 	maxWindow = 1 << 16 // operations in flight for each endpoint
 )
 
 // benchOps are the operations that bench knows. Those that add make the region
 // grow by one each, which is what is verified; the others leave it alone.
-var benchOps = map[string]struct {
-	form atomic.Func
-	op   atomic.Op
-	adds bool
-}{
-	"fetch_add": {atomic.Fetch, atomic.Sum, true},
-	"add":       {atomic.Base, atomic.Sum, true},
-	"read":      {atomic.Fetch, atomic.Read, false},
-	"cswap":     {atomic.Compare, atomic.Cswap, false},
-}
+var benchOps = map[string]load.Kind{"fetch_add": load.FetchAdd, "add": load.Add, "read": load.Read, "cswap": load.CompareAndSwap}
 
 type benchFlags struct {
 	link      linkFlags
@@ -54,26 +43,26 @@ type benchFlags struct {
 
 // benchReport is what bench prints as JSON.
 type benchReport struct {
-	Peer         string      `json:"peer"`
-	Interface    string      `json:"interface"`
-	XDP          string      `json:"xdp"`
-	Copy         string      `json:"copy"`
-	Progress     string      `json:"progress"`
-	Mode         string      `json:"mode"`
-	Op           string      `json:"op"`
-	Endpoints    int         `json:"endpoints"`
-	Window       int         `json:"window"` // operations in flight for each endpoint
-	Words        int         `json:"words"`  // that the operations go to in turn
-	Ops          uint64      `json:"ops"`    // measured
-	Seconds      float64     `json:"seconds"`
-	OpsPerSecond float64     `json:"ops_per_second"`
-	Latency      percentiles `json:"latency"` // from posting to completion
-	Resent       uint64      `json:"frames_resent"`
-	OpsPerPacket float64     `json:"ops_per_packet"`
-	AllocsPerOp  float64     `json:"allocs_per_op"`     // of the whole process
-	Acknowledged uint64      `json:"acknowledged_adds"` // with the warm-up
-	Growth       uint64      `json:"growth"`            // of the region's words
-	Verified     bool        `json:"verified"`
+	Peer         string                `json:"peer"`
+	Interface    string                `json:"interface"`
+	XDP          string                `json:"xdp"`
+	Copy         string                `json:"copy"`
+	Progress     string                `json:"progress"`
+	Mode         string                `json:"mode"`
+	Op           string                `json:"op"`
+	Endpoints    int                   `json:"endpoints"`
+	Window       int                   `json:"window"` // operations in flight for each endpoint
+	Words        int                   `json:"words"`  // that the operations go to in turn
+	Ops          uint64                `json:"ops"`    // measured
+	Seconds      float64               `json:"seconds"`
+	OpsPerSecond float64               `json:"ops_per_second"`
+	Latency      histogram.Percentiles `json:"latency"` // from posting to completion
+	Resent       uint64                `json:"frames_resent"`
+	OpsPerPacket float64               `json:"ops_per_packet"`
+	AllocsPerOp  float64               `json:"allocs_per_op"`     // of the whole process
+	Acknowledged uint64                `json:"acknowledged_adds"` // with the warm-up
+	Growth       uint64                `json:"growth"`            // of the region's words
+	Verified     bool                  `json:"verified"`
 }
 
 func (a *app) benchCmd() *cobra.Command {
@@ -176,7 +165,7 @@ type bench struct {
 	cl      *client
 	region  xdpfab.Region
 	words   int
-	reader  *poster
+	reader  *load.Generator
 	before  uint64 // sum of the words at the beginning, modulo 2^64
 	workers []*worker
 	phase   phase
@@ -192,12 +181,12 @@ func newBench(ctx context.Context, cl *client, f *benchFlags) (*bench, error) {
 		if f.region.name == "" {
 			return nil, errors.New("--spread wants --region: a key alone does not tell the size")
 		}
-		b.words = int(min(region.Size/wordSize, maxWords))
+		b.words = int(min(region.Size/load.WordSize, maxWords))
 		if b.words == 0 {
 			return nil, fmt.Errorf("region %s has %d bytes, less than a word: %w", region.Name, region.Size, xdpfab.ErrOutOfBounds)
 		}
 	}
-	if b.reader, err = cl.newPoster(ctx, 16); err != nil {
+	if b.reader, err = b.generator(ctx, 1, 0); err != nil {
 		return nil, err
 	}
 	for i := range f.endpoints {
@@ -207,30 +196,27 @@ func newBench(ctx context.Context, cl *client, f *benchFlags) (*bench, error) {
 		}
 		b.workers = append(b.workers, w)
 	}
-	b.before, err = b.sum(ctx)
+	b.before, err = b.reader.Sum(ctx)
 	return b, err
 }
 
-// sum reads the words and adds them up, modulo 2^64.
-func (b *bench) sum(ctx context.Context) (total uint64, err error) {
-	look := request{form: atomic.Fetch, op: atomic.Read, dt: atomic.Uint64, count: b.words}
-	bytes, err := b.reader.run(ctx, look, b.region)
-	for w := range slices.Chunk(bytes, wordSize) {
-		total += binary.LittleEndian.Uint64(w)
-	}
-	return total, err
+// generator posts the operation with an endpoint of its own.
+func (b *bench) generator(ctx context.Context, window, first int) (*load.Generator, error) {
+	return load.New(ctx, b.cl.dom, b.cl.addr, load.Config{
+		Kind: benchOps[b.f.op], Region: b.region, Window: window, Endpoints: 1, Words: b.words, First: first, Elements: 1, Scatter: 1,
+	})
 }
 
 // verify compares the words' growth with what was acknowledged.
 func (b *bench) verify(ctx context.Context, r *benchReport) error {
-	after, err := b.sum(ctx)
+	after, err := b.reader.Sum(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the sum: %w", err)
 	}
 	r.Growth = after - b.before
 	for _, w := range b.workers {
-		if benchOps[b.f.op].adds {
-			r.Acknowledged += w.completed
+		if benchOps[b.f.op].Adds() {
+			r.Acknowledged += w.Done
 		}
 	}
 	if r.Verified = r.Growth == r.Acknowledged; !r.Verified {
@@ -244,7 +230,7 @@ func (r *benchReport) text(w io.Writer) {
 	fmt.Fprintf(w, "%s of %s on %s over %s (%s XDP, %s, %s progress)\n", r.Mode, r.Op, r.Peer, r.Interface, orDash(r.XDP), orDash(r.Copy), r.Progress)
 	fmt.Fprintf(w, "%d endpoints, window %d, %d words\n", r.Endpoints, r.Window, r.Words)
 	fmt.Fprintf(w, "%d operations in %.2f s: %s/s\n", r.Ops, r.Seconds, magnitude(r.OpsPerSecond))
-	r.Latency.text(w)
+	latencyText(w, &r.Latency)
 	fmt.Fprintf(w, "%.1f operations a packet, %d frames resent, %.2f allocations an operation\n", r.OpsPerPacket, r.Resent, r.AllocsPerOp)
 	fmt.Fprintf(w, "verified: the words grew by %d, as many adds were acknowledged\n", r.Growth)
 }
@@ -263,6 +249,3 @@ func magnitude(v float64) string {
 }
 
 func digitsAfter(v float64) int { return max(2-int(math.Log10(max(v, 1))), 0) }
-
-// powerOfTwo is the next one that is at least n.
-func powerOfTwo(n int) int { return 1 << bits.Len(uint(n-1)) }

@@ -6,23 +6,20 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"runtime"
 	"sync"
-	stdatomic "sync/atomic"
+	"sync/atomic"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
-	"github.com/xdpfab/xdpfab/atomic"
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/internal/histogram"
+	"github.com/xdpfab/xdpfab/internal/load"
 )
 
 // phase is where a run stands; bench.run is its sole writer.
-type phase struct{ v stdatomic.Int32 }
+type phase struct{ v atomic.Int32 }
 
 const (
 	warming int32 = iota
@@ -30,57 +27,33 @@ const (
 	stopping
 )
 
-// slot is an operation in flight. Completions carry a pointer to it.
-type slot struct {
-	result [wordSize]byte
-	posted time.Time
-}
-
 // worker keeps one endpoint's window full. Only its own goroutine touches it,
 // apart from shown.
 type worker struct {
-	*poster
-	b         *bench
-	free      []*slot
-	batch     []xdpfab.Completion
-	msg       xdpfab.Msg
-	word      int    // that the next operation goes to
-	target    uint64 // operations to measure
-	posted    uint64
-	measured  uint64 // completions since measuring began
-	completed uint64 // all successful ones
-	latency   *hdrhistogram.Histogram
-	err       error // the first failure
+	*load.Generator
+	b        *bench
+	target   uint64 // operations to measure
+	posted   uint64 // posts when measuring began, apart from those in flight
+	done     uint64 // completions when measuring began
+	measured uint64 // completions since measuring began
+	err      error  // the first failure
 
-	shown stdatomic.Uint64 // measured, for the progress line; the worker writes it
+	shown atomic.Uint64 // measured, for the progress line; the worker writes it
 }
 
 func newWorker(ctx context.Context, b *bench, index int) (*worker, error) {
-	p, err := b.cl.newPoster(ctx, max(powerOfTwo(b.f.window), 16))
+	// Endpoints begin at different words, so that they meet by chance only.
+	g, err := b.generator(ctx, b.f.window, index*b.words/b.f.endpoints)
 	if err != nil {
 		return nil, err
 	}
-	op := benchOps[b.f.op]
-	w := &worker{poster: p, b: b, batch: make([]xdpfab.Completion, min(b.f.window, 256)), latency: newHistogram(), target: math.MaxUint64}
-	w.msg = xdpfab.Msg{Count: 1, Key: b.region.Key, Datatype: atomic.Uint64, Op: op.op}
-	if op.op != atomic.Read {
-		w.msg.Buf = binary.LittleEndian.AppendUint64(nil, 1)
-	}
-	if op.form == atomic.Compare {
-		w.msg.Compare = binary.LittleEndian.AppendUint64(nil, math.MaxUint64)
-	}
+	w := &worker{Generator: g, b: b, target: math.MaxUint64}
 	if n := b.f.count; n > 0 {
 		w.target = uint64(n / b.f.endpoints)
 		if index < n%b.f.endpoints {
 			w.target++
 		}
 	}
-	slots := make([]slot, b.f.window)
-	for i := range slots {
-		w.free = append(w.free, &slots[i])
-	}
-	// Endpoints begin at different words, so that they meet by chance only.
-	w.word = index * b.words / b.f.endpoints
 	return w, nil
 }
 
@@ -92,79 +65,32 @@ func (w *worker) run(ctx context.Context) {
 		phase := w.b.phase.v.Load()
 		if phase == measuring && !begun {
 			begun = true
-			w.posted, w.measured = uint64(w.b.f.window-len(w.free)), 0
-			w.latency.Reset()
+			w.posted, w.done, w.measured = w.Posts-uint64(w.InFlight()), w.Done, 0
+			w.Latency.Reset()
 		}
-		if w.err == nil && phase != stopping && !(begun && w.posted >= w.target) {
+		if w.err == nil && phase != stopping {
 			w.fill(begun)
 		}
-		if len(w.free) == w.b.f.window {
+		if w.InFlight() == 0 {
 			return // nothing was posted, nothing is in flight
 		}
-		w.collect(ctx)
+		if err := w.Collect(ctx, true); err != nil {
+			w.fail(err)
+		}
+		w.measured = w.Done - w.done
 		w.shown.Store(w.measured)
 	}
 }
 
-// fill posts until the window is full; the poller is told with the last one.
+// fill posts until the window is full, or the target is reached.
 func (w *worker) fill(begun bool) {
-	now := time.Now()
-	op := benchOps[w.b.f.op]
-	for n := len(w.free); n > 0; n-- {
-		last := n == 1 || begun && w.posted+1 >= w.target
-		s := w.free[n-1]
-		s.posted = now
-		w.msg.Context, w.msg.Addr, w.msg.Result = s, w.b.region.Base+uint64(w.word*wordSize), s.result[:]
-		if op.form == atomic.Base {
-			w.msg.Result = nil
-		}
-		flags := xdpfab.FlagMore
-		if last {
-			flags = 0
-		}
-		if err := w.post(op.form, &w.msg, flags); err != nil {
-			if !errors.Is(err, xdpfab.ErrAgain) {
-				w.fail(err)
-			}
-			return
-		}
-		w.free = w.free[:n-1]
-		w.posted++
-		if w.word++; w.word == w.b.words {
-			w.word = 0
-		}
-		if last {
-			return
-		}
+	n := w.Free()
+	if left := w.target - (w.Posts - w.posted); begun && uint64(n) > left {
+		n = int(left)
 	}
-}
-
-// collect takes completions; when there are none it waits for one. The session's
-// own give-up time bounds the wait.
-func (w *worker) collect(ctx context.Context) {
-	n, err := w.cq.Read(w.batch)
-	switch {
-	case errors.Is(err, xdpfab.ErrAvailable):
-		if e, ok := w.cq.ReadErr(); ok {
-			w.fail(e.Err)
-			w.free = append(w.free, e.Context.(*slot))
-		}
-		return
-	case err == nil && n == 0:
-		err = w.cq.Wait(ctx, 1)
-	}
-	if err != nil {
+	if err := w.Fill(n); err != nil {
 		w.fail(err)
-		return
 	}
-	now := time.Now()
-	for _, c := range w.batch[:n] {
-		s := c.Context.(*slot)
-		record(w.latency, now.Sub(s.posted))
-		w.free = append(w.free, s)
-	}
-	w.measured += uint64(n)
-	w.completed += uint64(n)
 }
 
 func (w *worker) fail(err error) {
@@ -200,14 +126,14 @@ func (b *bench) run(ctx context.Context, a *app, r *benchReport) error {
 	<-finished
 	r.Seconds = time.Since(start).Seconds()
 	runtime.ReadMemStats(&after)
-	all := newHistogram()
+	all := histogram.New()
 	var errs []error
 	for _, w := range b.workers {
 		r.Ops += w.measured
-		all.Merge(w.latency)
+		all.Merge(w.Latency)
 		errs = append(errs, w.err)
 	}
-	r.Latency = percentilesOf(all)
+	r.Latency = all.Percentiles()
 	r.OpsPerSecond = float64(r.Ops) / r.Seconds
 	r.AllocsPerOp = float64(after.Mallocs-before.Mallocs) / float64(max(r.Ops, 1))
 	r.Resent = b.cl.resent() - resent

@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/load"
 	"github.com/xdpfab/xdpfab/internal/route"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -286,7 +287,7 @@ func TestWork(t *testing.T) {
 			}
 		}
 	}
-	if n := binary.LittleEndian.Uint64(n.mem.Bytes()[wordCounter*wordSize:]); n != 400 {
+	if n := binary.LittleEndian.Uint64(n.mem.Bytes()[wordCounter*load.WordSize:]); n != 400 {
 		t.Errorf("counter %d, want 400", n)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/histogram"
+	"github.com/xdpfab/xdpfab/internal/load"
 	"github.com/xdpfab/xdpfab/internal/testnet/veth"
 )
 
@@ -166,7 +168,7 @@ func (d *demo) run(ctx context.Context) error {
 		if datatype == "" {
 			datatype = "uint64"
 		}
-		if err := d.client(ctx, &read, "atomic", "read", datatype, "--peer", mac, "--region", "demo", "--offset", fmt.Sprint(w.word*wordSize)); err != nil {
+		if err := d.client(ctx, &read, "atomic", "read", datatype, "--peer", mac, "--region", "demo", "--offset", fmt.Sprint(w.word*load.WordSize)); err != nil {
 			return err
 		}
 		r.Reads = append(r.Reads, read)
@@ -275,6 +277,6 @@ func (r *demoReport) text(w io.Writer) {
 	fmt.Fprintf(w, "Every check was exact. %.1f s\n", r.Seconds)
 }
 
-func row(w io.Writer, title string, p percentiles) {
+func row(w io.Writer, title string, p histogram.Percentiles) {
 	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", title, short(p.Min), short(p.P50), short(p.P90), short(p.P99), short(p.P999), short(p.Max))
 }

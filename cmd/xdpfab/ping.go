@@ -13,20 +13,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpfab/xdpfab/internal/histogram"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // pingReport is what ping prints as JSON.
 type pingReport struct {
-	Peer      string      `json:"peer"`
-	Interface string      `json:"interface"`
-	What      string      `json:"what"`
-	Sent      int         `json:"sent"`
-	Answered  int         `json:"answered"`
-	Lost      int         `json:"lost"`
-	Resent    uint64      `json:"frames_resent"`
-	Seconds   float64     `json:"seconds"`
-	RoundTrip percentiles `json:"round_trip"`
+	Peer      string                `json:"peer"`
+	Interface string                `json:"interface"`
+	What      string                `json:"what"`
+	Sent      int                   `json:"sent"`
+	Answered  int                   `json:"answered"`
+	Lost      int                   `json:"lost"`
+	Resent    uint64                `json:"frames_resent"`
+	Seconds   float64               `json:"seconds"`
+	RoundTrip histogram.Percentiles `json:"round_trip"`
 }
 
 type pingFlags struct {
@@ -108,7 +109,7 @@ const goneAfter = 3
 // run measures until the count is reached, the context ends or the peer is gone,
 // and returns the last failure.
 func (r *pingReport) run(ctx context.Context, f *pingFlags, once func(context.Context) error) (last error) {
-	h := newHistogram()
+	h := histogram.New()
 	begin := time.Now()
 	row := 0 // of losses
 	for (f.count == 0 || r.Sent < f.count) && ctx.Err() == nil && row < goneAfter {
@@ -119,7 +120,7 @@ func (r *pingReport) run(ctx context.Context, f *pingFlags, once func(context.Co
 		}
 		r.Sent++
 		if err == nil {
-			record(h, time.Since(start))
+			h.Record(time.Since(start), 1)
 			row = 0
 		} else {
 			r.Lost++
@@ -135,7 +136,7 @@ func (r *pingReport) run(ctx context.Context, f *pingFlags, once func(context.Co
 	}
 	r.Answered = r.Sent - r.Lost
 	r.Seconds = time.Since(begin).Seconds()
-	r.RoundTrip = percentilesOf(h)
+	r.RoundTrip = h.Percentiles()
 	return last
 }
 
@@ -143,6 +144,6 @@ func (r *pingReport) text(w io.Writer) {
 	fmt.Fprintf(w, "ping %s over %s: %s\n", r.Peer, r.Interface, r.What)
 	fmt.Fprintf(w, "%d round trips in %.3f s, %d lost, %d frames resent\n", r.Answered, r.Seconds, r.Lost, r.Resent)
 	if r.Answered > 0 {
-		r.RoundTrip.text(w)
+		latencyText(w, &r.RoundTrip)
 	}
 }

@@ -49,6 +49,7 @@ var imports = map[string][]string{
 	"cmd/xdpfab/value":           {"atomic"},
 	"internal/plot":              {},
 	"internal/histogram":         {},
+	"internal/load":              {"internal/histogram", "xdpfab", "atomic", "mr"},
 	"internal/sim":               {"internal/engine", "internal/executor", "internal/memory", "internal/session", "internal/wire", "mr", "atomic"},
 	"internal/sim/scale":         {"internal/engine", "internal/plot"},
 	"test/e2e":                   {"*"},
@@ -59,10 +60,10 @@ var imports = map[string][]string{
 	"test/vm/topology":           {},
 	"test/vm/cmd/vminit":         {"test/vm/guest"},
 	"test/vm/cmd/vmtest":         {"test/vm"},
-	"bench":                      {"bench/measure", "internal/testnet/veth", "internal/control", "internal/plot"},
+	"bench":                      {"bench/measure", "internal/histogram", "internal/testnet/veth", "internal/control", "internal/plot"},
 	"bench/measure":              {"internal/histogram"},
-	"bench/worker":               {"bench/measure", "xdpfab", "atomic", "mr"},
-	"bench/peers/plain":          {"bench/measure"},
+	"bench/worker":               {"bench/measure", "internal/load", "xdpfab", "mr"},
+	"bench/peers/plain":          {"bench/measure", "internal/histogram"},
 }
 
 // external says which modules the library packages may depend on; commands and

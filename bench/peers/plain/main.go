@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/bench/measure"
+	"github.com/xdpfab/xdpfab/internal/histogram"
 )
 
 func main() {
@@ -136,10 +137,10 @@ func drive(network, address string, n int, duration, warmup time.Duration) error
 }
 
 // requests goes on until the end on each connection.
-func requests(conns []net.Conn, end time.Time) (all measure.Histogram, lost uint64, err error) {
+func requests(conns []net.Conn, end time.Time) (all histogram.Histogram, lost uint64, err error) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	all = measure.NewHistogram()
+	all = histogram.New()
 	for _, c := range conns {
 		wg.Go(func() {
 			h, n, e := requestsOn(c, end)
@@ -157,8 +158,8 @@ func requests(conns []net.Conn, end time.Time) (all measure.Histogram, lost uint
 // patience is how long an answer over UDP is waited for.
 const patience = 200 * time.Millisecond
 
-func requestsOn(c net.Conn, end time.Time) (h measure.Histogram, lost uint64, err error) {
-	h = measure.NewHistogram()
+func requestsOn(c net.Conn, end time.Time) (h histogram.Histogram, lost uint64, err error) {
+	h = histogram.New()
 	_, udp := c.(*net.UDPConn)
 	b := make([]byte, 8)
 	for now := time.Now(); now.Before(end); {

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package load posts operations on uint64 words, as many as a window lets through,
+// and measures them, by the public API alone. `xdpfab bench` and the benchmark make
+// their load with it.
+//
+//	Fill, Post ── Endpoint ──▶ … ──▶ CompletionQueue ── Collect ──▶ Latency, Done
+//	    ▲                                                  │
+//	    └──────────────────── free slots ◀─────────────────┘
+package load
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// WordSize is that of what the operations work on, bytes.
+const WordSize = 8
+
+// Kind is an operation and the form in which it is posted.
+type Kind struct {
+	op   atomic.Op
+	form atomic.Func
+	post func(*xdpfab.Endpoint, *xdpfab.Msg, uint64) error
+}
+
+// The kinds. Those that add make each element grow by one. The comparand of
+// CompareAndSwap is never there, so that it leaves the words alone, as Read does.
+var (
+	Add            = Kind{atomic.Sum, atomic.Base, (*xdpfab.Endpoint).AtomicMsg}
+	FetchAdd       = Kind{atomic.Sum, atomic.Fetch, (*xdpfab.Endpoint).FetchAtomicMsg}
+	Read           = Kind{atomic.Read, atomic.Fetch, (*xdpfab.Endpoint).FetchAtomicMsg}
+	CompareAndSwap = Kind{atomic.Cswap, atomic.Compare, (*xdpfab.Endpoint).CompareAtomicMsg}
+)
+
+// Adds tells whether the words grow.
+func (k Kind) Adds() bool { return k.op == atomic.Sum }
+
+// Config is what a Generator posts.
+type Config struct {
+	Kind      Kind
+	Region    xdpfab.Region // whose words the operations go to; its size may be unknown, 0
+	Window    int           // posts in flight, over all endpoints
+	Endpoints int           // each with a session; they take turns if they are more than the window
+	Words     int           // that the operations go to in turn
+	First     int           // of them, the one to begin with
+	Elements  int           // of an operation
+	Scatter   int           // words of a post, each an operation of one element
+	// Keys, if more than 0, are regions with the keys 1 to Keys that the operations
+	// go to in turn, instead of Region.
+	Keys int
+}
+
+// check says what is wrong with a configuration.
+func (c *Config) check() error {
+	switch {
+	case c.Window < 1 || c.Endpoints < 1 || c.Words < 1 || c.Elements < 1 || c.Scatter < 1:
+		return fmt.Errorf("window %d, %d endpoints, %d words, %d elements, scatter %d: want 1 or more of each",
+			c.Window, c.Endpoints, c.Words, c.Elements, c.Scatter)
+	case c.Scatter > 1 && (c.Elements > 1 || c.Keys > 0):
+		return fmt.Errorf("%d words a post: want one element each, in one region", c.Scatter)
+	case c.First < 0 || c.First >= c.Words:
+		return fmt.Errorf("first word %d: want one of %d", c.First, c.Words)
+	case c.Region.Size > 0 && c.size() > c.Region.Size:
+		return fmt.Errorf("%d words of %d elements: region %s has %d bytes", c.Words, c.Elements, c.Region.Name, c.Region.Size)
+	}
+	return nil
+}
+
+// size is that of all words, bytes.
+func (c *Config) size() uint64 { return uint64(c.Words) * uint64(c.Elements) * WordSize }
+
+// message is what all posts have in common.
+func (c *Config) message() xdpfab.Msg {
+	m := xdpfab.Msg{Count: c.Elements * c.Scatter, Datatype: atomic.Uint64, Op: c.Kind.op}
+	switch {
+	case c.Keys > 0:
+		m.Key = 1
+	case c.Scatter == 1:
+		m.Key = c.Region.Key
+	}
+	for range m.Count {
+		if c.Kind.op != atomic.Read {
+			m.Buf = binary.LittleEndian.AppendUint64(m.Buf, 1)
+		}
+		if c.Kind.form == atomic.Compare {
+			m.Compare = binary.LittleEndian.AppendUint64(m.Compare, math.MaxUint64)
+		}
+	}
+	return m
+}
