@@ -193,7 +193,8 @@ func checkHelp(t *testing.T, p *process) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	text, err := c.Metrics(limited(t))
+	var text string
+	err = c.Call(limited(t), "metrics", nil, &text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -229,7 +229,8 @@ func checkStatus(t *testing.T, cfg Config) {
 			t.Errorf("region %d: %+v, want %+v", i, r, want[i])
 		}
 	}
-	text, err := c.Metrics(limited(t))
+	var text string
+	err = c.Call(limited(t), "metrics", nil, &text)
 	if err != nil || !strings.Contains(text, `xdpfab_region_size_bytes{access="read",backing="memfd",pages="small",region="scores"} 4096`) {
 		t.Errorf("metrics: %v\n%s", err, text)
 	}

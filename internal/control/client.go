@@ -3,6 +3,7 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,53 +51,64 @@ func (c *Client) Close() error {
 }
 
 // Status returns the daemon's state.
-func (c *Client) Status(ctx context.Context) (Status, error) { return get[Status](ctx, c, pathStatus) }
-
-// Regions returns the regions that the daemon serves.
-func (c *Client) Regions(ctx context.Context) ([]Region, error) {
-	return get[[]Region](ctx, c, pathRegions)
+func (c *Client) Status(ctx context.Context) (s Status, err error) {
+	return s, c.Call(ctx, "status", nil, &s)
 }
 
-// Metrics returns the daemon's metrics in the text format of Prometheus.
-func (c *Client) Metrics(ctx context.Context) (string, error) {
-	b, err := c.fetch(ctx, pathMetrics)
-	return string(b), err
-}
-
-func get[T any](ctx context.Context, c *Client, path string) (v T, err error) {
-	b, err := c.fetch(ctx, path)
-	if err != nil {
-		return v, err
+// Call has the daemon do what a verb says, and puts the result into what result
+// points to. No arguments are nil.
+func (c *Client) Call(ctx context.Context, verb string, arguments, result any) error {
+	req := Request{Version: ProtocolVersion, Verb: verb}
+	if arguments != nil {
+		var err error
+		if req.Arguments, err = json.Marshal(arguments); err != nil {
+			return c.failed(verb, err)
+		}
 	}
-	if err := json.Unmarshal(b, &v); err != nil {
-		return v, fmt.Errorf("control socket %s: answer to %s: %w; is it of another version?", c.path, path, err)
+	body, err := json.Marshal(req)
+	if err != nil {
+		return c.failed(verb, err)
 	}
-	return v, nil
+	code, body, err := c.post(ctx, body)
+	if err != nil {
+		return err
+	}
+	var a Answer
+	switch err := json.Unmarshal(body, &a); {
+	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed:
+		return c.failed(verb, errors.New("the daemon takes no requests: it is of an older release than this client"))
+	case err != nil:
+		return c.failed(verb, fmt.Errorf("answer: %w; is it of another version?", err))
+	case a.Version != ProtocolVersion:
+		return c.failed(verb, fmt.Errorf("the daemon speaks control protocol %d, this client %d; use the client of its release", a.Version, ProtocolVersion))
+	case a.Error != "":
+		return c.failed(verb, errors.New(a.Error))
+	}
+	if err := json.Unmarshal(a.Result, result); err != nil {
+		return c.failed(verb, fmt.Errorf("result: %w; is it of another version?", err))
+	}
+	return nil
 }
 
-// fetch returns the body of the answer.
-func (c *Client) fetch(ctx context.Context, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://xdpfabd"+path, nil)
+// post sends a request and returns the answer.
+func (c *Client) post(ctx context.Context, request []byte) (code int, body []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://xdpfabd"+pathRequest, bytes.NewReader(request))
 	if err != nil {
-		return nil, fmt.Errorf("control socket %s: %w", c.path, err)
+		return 0, nil, explain(c.path, err)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, explain(c.path, err)
+		return 0, nil, explain(c.path, err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return nil, explain(c.path, err)
+	if body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)); err != nil {
+		return 0, nil, explain(c.path, err)
 	}
-	if resp.StatusCode != http.StatusOK {
-		var f fault
-		if json.Unmarshal(body, &f) != nil || f.Error == "" {
-			f.Error = resp.Status
-		}
-		return nil, fmt.Errorf("control socket %s: %s: %s", c.path, path, f.Error)
-	}
-	return body, nil
+	return resp.StatusCode, body, nil
+}
+
+func (c *Client) failed(verb string, err error) error {
+	return fmt.Errorf("control socket %s: %s: %w", c.path, verb, err)
 }
 
 // explain says what a failed connection means.

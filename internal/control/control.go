@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package control is the daemon's window: HTTP/1.1 over a Unix socket, by which
-// the client commands and Prometheus learn what a daemon serves and how it
-// fares. It stands beside the journey of an operation, and only looks on:
-// nothing that is asked here changes anything.
+// Package control is the daemon's window: HTTP/1.1 over a Unix socket, by which the
+// client commands and Prometheus learn what a daemon serves and how it fares, and ask
+// it to do things. It stands beside the journey of an operation.
 //
-//	GET /v1/status   Status, JSON
-//	GET /v1/regions  []Region, JSON
-//	GET /metrics     Prometheus text format
+//	POST /v1/request   Request to Answer, JSON: a verb, with arguments of its own
+//	GET  /v1/status    Status, JSON       the verbs that only look, for people and
+//	GET  /v1/regions   []Region, JSON     clients of before there were requests
+//	GET  /metrics      Prometheus text format
 //
-// When the state cannot be had, the JSON is {"error": "…"}, status 500. Who may connect is up to the
-// permissions of the socket, 0660, and of its directory.
+// A daemon's verbs are a table: a new one is an entry there. Both sides tell the version of
+// the protocol, and refuse another one. When a request by GET fails, the JSON is
+// {"error": "…"}. Who may connect is up to the permissions of the socket, 0660, and of
+// its directory.
 package control
 
 import (
@@ -61,7 +63,7 @@ func DefaultPath(ifname string) string { return "/run/xdpfabd/" + ifname + ".soc
 
 // Paths of the requests.
 const (
-	pathStatus  = "/v1/status"
-	pathRegions = "/v1/regions"
+	pathRequest = "/v1/request"
+	pathVerbs   = "/v1/{verb}"
 	pathMetrics = "/metrics"
 )

@@ -48,7 +48,7 @@ func ask(t testing.TB) context.Context {
 }
 
 // start serves source on a socket of its own until the test ends.
-func start(t *testing.T, source Source) string {
+func start(t *testing.T, source Source, more ...Verb) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run", "x.sock")
 	l, err := Listen(path)
@@ -57,7 +57,7 @@ func start(t *testing.T, source Source) string {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- ServeListener(ctx, l, source) }()
+	go func() { done <- ServeListener(ctx, l, source, more...) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -95,22 +95,19 @@ func TestStatusRoundTrip(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	regions, err := c.Regions(ask(t))
-	if err != nil || !reflect.DeepEqual(regions, want.Regions) {
+	var regions []Region
+	if err := c.Call(ask(t), "regions", nil, &regions); err != nil || !reflect.DeepEqual(regions, want.Regions) {
 		t.Errorf("Regions: %v, %+v", err, regions)
 	}
 }
 
 func TestSourceFails(t *testing.T) {
 	c := dial(t, start(t, func() (Status, error) { return Status{}, errors.New("the NIC is on fire") }))
-	if _, err := c.Status(ask(t)); err == nil || !strings.Contains(err.Error(), "the NIC is on fire") {
-		t.Errorf("Status: %v", err)
-	}
-	if _, err := c.Metrics(ask(t)); err == nil {
-		t.Error("Metrics of a source that fails: no error")
-	}
-	if _, err := c.fetch(ask(t), "/v1/nothing"); err == nil || !strings.Contains(err.Error(), "404") {
-		t.Errorf("unknown path: %v", err)
+	for _, verb := range []string{"status", "regions", "metrics"} {
+		var v any
+		if err := c.Call(ask(t), verb, nil, &v); err == nil || !strings.Contains(err.Error(), "the NIC is on fire") || !strings.Contains(err.Error(), verb) {
+			t.Errorf("%s: %v", verb, err)
+		}
 	}
 }
 

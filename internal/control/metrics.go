@@ -12,15 +12,36 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
 )
 
 // metrics answers with the status as metrics, beside those of the Go runtime and
 // of the process.
 func metrics(source Source) http.Handler {
+	return promhttp.HandlerFor(registry(source), promhttp.HandlerOpts{})
+}
+
+func registry(source Source) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collector{source}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
+	return r
+}
+
+// metricsText is the same as text.
+func metricsText(source Source) (string, error) {
+	families, err := registry(source).Gather()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	e := expfmt.NewEncoder(&b, expfmt.NewFormat(expfmt.TypeTextPlain))
+	for _, f := range families {
+		if err := e.Encode(f); err != nil {
+			return "", err
+		}
+	}
+	return b.String(), nil
 }
 
 // collector turns a fresh status into metrics at each scrape. It keeps nothing,

@@ -19,8 +19,8 @@ import (
 // scrape returns the metrics of a source, parsed, after promlint saw them.
 func scrape(t *testing.T, source Source) map[string]*dto.MetricFamily {
 	t.Helper()
-	text, err := dial(t, start(t, source)).Metrics(ask(t))
-	if err != nil {
+	var text string
+	if err := dial(t, start(t, source)).Call(ask(t), "metrics", nil, &text); err != nil {
 		t.Fatal(err)
 	}
 	problems, err := promlint.New(strings.NewReader(text)).Lint()

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -23,9 +24,9 @@ const (
 
 // ServeListener answers requests until the context ends, which is no error. It
 // closes the listener, which removes the socket.
-func ServeListener(ctx context.Context, l net.Listener, source Source) error {
+func ServeListener(ctx context.Context, l net.Listener, source Source, more ...Verb) error {
 	srv := &http.Server{
-		Handler:           Handler(source),
+		Handler:           Handler(source, more...),
 		ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
 	}
 	stopped := make(chan error, 1)
@@ -45,32 +46,71 @@ func ServeListener(ctx context.Context, l net.Listener, source Source) error {
 	return errors.Join(err, srv.Close())
 }
 
-// Handler answers the requests of the package.
-func Handler(source Source) http.Handler {
+// Handler answers the requests of the package: the verbs that every daemon has, and
+// more.
+func Handler(source Source, more ...Verb) http.Handler {
+	verbs := append(Verbs(source), more...)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+pathStatus, answer(source, func(s Status) any { return s }))
-	mux.HandleFunc("GET "+pathRegions, answer(source, func(s Status) any { return s.Regions }))
+	mux.HandleFunc("POST "+pathRequest, func(w http.ResponseWriter, r *http.Request) { serve(w, r, verbs) })
+	mux.HandleFunc("GET "+pathVerbs, func(w http.ResponseWriter, r *http.Request) { look(w, r, verbs) })
 	mux.Handle("GET "+pathMetrics, metrics(source))
 	return mux
 }
 
-// fault is the body of an answer that reports an error.
+// maxRequest bounds what a client may send, bytes.
+const maxRequest = 1 << 20
+
+// serve answers a Request.
+func serve(w http.ResponseWriter, r *http.Request, verbs []Verb) {
+	var req Request
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&req); err != nil {
+		reply(w, http.StatusBadRequest, Answer{Version: ProtocolVersion, Error: "request: " + err.Error()})
+		return
+	}
+	result, err := run(r.Context(), verbs, &req)
+	a := Answer{Version: ProtocolVersion}
+	if err == nil {
+		a.Result, err = json.Marshal(result)
+	}
+	if err != nil {
+		a.Error = err.Error()
+	}
+	reply(w, status(err), a)
+}
+
+// look answers a GET of a verb that takes no arguments, as clients of before there
+// were requests send it, and people with curl: with the bare result.
+func look(w http.ResponseWriter, r *http.Request, verbs []Verb) {
+	var body any
+	verbs = slices.DeleteFunc(slices.Clone(verbs), func(v Verb) bool { return !slices.Contains(looking, v.Name) })
+	result, err := run(r.Context(), verbs, &Request{Version: ProtocolVersion, Verb: r.PathValue("verb")})
+	if body = result; err != nil {
+		body = fault{err.Error()}
+	}
+	reply(w, status(err), body)
+}
+
+// looking are the verbs that may be asked for by GET: they change nothing.
+var looking = []string{"status", "regions"}
+
+// fault is the body of an answer to GET that reports an error.
 type fault struct {
 	Error string `json:"error"`
 }
 
-// answer makes a handler that sends a part of the status.
-func answer(source Source, part func(Status) any) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		code := http.StatusOK
-		var body any
-		if s, err := source(); err != nil {
-			code, body = http.StatusInternalServerError, fault{err.Error()}
-		} else {
-			body = part(s)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(code)
-		_ = json.NewEncoder(w).Encode(body) // fails only when the client has gone
+// status is HTTP's word for an error.
+func status(err error) int {
+	switch {
+	case err == nil:
+		return http.StatusOK
+	case errors.As(err, new(*refusal)):
+		return http.StatusBadRequest
 	}
+	return http.StatusInternalServerError
+}
+
+func reply(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body) // fails only when the client has gone
 }

@@ -97,7 +97,8 @@ func checkMetrics(t *testing.T, d *node) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	text, err := c.Metrics(t.Context())
+	var text string
+	err = c.Call(t.Context(), "metrics", nil, &text)
 	if err != nil {
 		t.Fatal(err)
 	}

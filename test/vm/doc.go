@@ -14,7 +14,10 @@
 //
 // A guest is a kernel and an initramfs: there is no disk, no network, no
 // distribution. Process 1 is vminit (package guest), which does what it is told over
-// a virtio-serial port; the first serial port is the kernel's console.
+// a virtio-serial port; the first serial port is the kernel's console. (vimto, which
+// runs Go tests in a guest too, wants 9P, overlayfs and virtio-console built into the
+// kernel, where Debian's cloud kernels have the latter two as modules and no 9P, and
+// knows no network between machines.)
 //
 //	host                                         guest
 //	┌──────────────────────────────┐             ┌───────────────────────────────┐
