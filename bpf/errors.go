@@ -38,6 +38,7 @@ type BusyError struct {
 	LinkID uint32
 }
 
+// Error names the program and says how to get rid of it.
 func (e *BusyError) Error() string {
 	name := ""
 	if e.Name != "" {

@@ -37,6 +37,7 @@ type LiveError struct {
 	PID  int // 0 when it could not be found out
 }
 
+// Error names the process, if it is known, and what to do.
 func (e *LiveError) Error() string {
 	who := "by another process"
 	if e.PID != 0 {

@@ -54,6 +54,7 @@ func (f XDPFeatures) Names() []string {
 	return names
 }
 
+// String joins the names.
 func (f XDPFeatures) String() string { return strings.Join(f.Names(), " ") }
 
 // genlHeader is struct genlmsghdr: command, version, and two bytes that have to be

@@ -38,6 +38,7 @@ var dimNames = [numDims]string{"hours", "freeze", "outage", "patient", "moves", 
 
 func (d Dims) has(x Dims) bool { return d&x != 0 }
 
+// String is the dimensions as -with takes them.
 func (d Dims) String() string {
 	var names []string
 	for i, n := range dimNames {
