@@ -81,14 +81,6 @@ var checks = []check{
 	{"kernel", "all that xdpfab makes use of", machine, kernelFeatures},
 }
 
-// Names lists the checks in order.
-func Names() (names []string) {
-	for _, c := range checks {
-		names = append(names, c.name)
-	}
-	return names
-}
-
 // Check compares a snapshot with the guide.
 func Check(s *Snapshot) []Finding {
 	list := make([]Finding, 0, len(checks))
