@@ -72,15 +72,30 @@ func judge(r *report) []aim {
 	if len(r.StartSeconds) > 0 {
 		aims = append(aims, atMost("start of both sides to first operation", 1000*median(r.StartSeconds), "ms", 100))
 	}
+	aims = append(aims, steps(m)...)
 	for i, peer := range []string{"floor", "ucx", "libfabric"} {
 		aims[i].Note = fmt.Sprintf("best rounds: %s x", number(m.ratioOfBest("trip", peer)))
 	}
+	return checked(aims)
+}
+
+// checked takes ratios that were not measured for missed.
+func checked(aims []aim) []aim {
 	for i := range aims {
 		if aims[i].Unit == "x" && aims[i].Value == 0 {
 			aims[i].Met, aims[i].Note = false, "not measured"
 		}
 	}
 	return aims
+}
+
+// steps are the aims of the present work, on the way to those of the project: one
+// word a post, and what a round trip costs beside the floor's.
+func steps(m *results) []aim {
+	return []aim{
+		atMost("on the way: fetch-add RTT p50, manual, raw: to the floor", m.ratio("trip", "floor", p50), "x", 1.25),
+		atLeast("on the way: fetch-add throughput, 1 thread to 1 poller, 1 word a post", m.median("fetch_single", rate)/1e6, "M/s", 14),
+	}
 }
 
 // payloadAim is 3 GB/s of operands, or 70 % of what the floor carries, whichever is

@@ -26,6 +26,11 @@ type quickReport struct {
 	// RTTVsFloorBest is the ratio of the best rounds: on a host that goes at two
 	// speeds it scatters least.
 	RTTVsFloorBest float64 `json:"rtt_vs_floor_best"`
+	// The present aims: of RTTVsFloor at most, of MopsSingle at least.
+	RTTVsFloorAim float64 `json:"rtt_vs_floor_aim"`
+	RTTVsFloorMet bool    `json:"rtt_vs_floor_met"`
+	MopsSingleAim float64 `json:"mops_single_aim"`
+	MopsSingleMet bool    `json:"mops_single_met"`
 }
 
 // Short samples and many rounds: the speed of a virtual machine changes from second
@@ -45,16 +50,24 @@ func quick(ctx context.Context, n *network, out io.Writer) error {
 		return err
 	}
 	r.print(out)
-	q := quickReport{
-		RTTVsFloor: r.ratio("trip", "floor", p50), RTTVsUCX: r.ratio("trip", "ucx", p50), RTTVsLibfabric: r.ratio("trip", "libfabric", p50),
-		OpsVsUCX: r.ratio("fetch", "ucx_rate", rate), Mops: r.median("fetch", rate) / 1e6, MopsSingle: r.median("fetch_single", rate) / 1e6,
-		AllocsPerOp:    max(r.median("trip", allocs), r.median("fetch", allocs)),
-		RTTVsFloorBest: r.ratioOfBest("trip", "floor"),
-	}
-	b, err := json.Marshal(q)
+	aims := checked(steps(r))
+	printAims(out, aims)
+	b, err := json.Marshal(quickResult(r, aims[0], aims[1]))
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(out, string(b))
 	return err
+}
+
+// quickResult sums the rounds up, beside the aims of the round trip and of one word
+// a post.
+func quickResult(r *results, trip, single aim) quickReport {
+	return quickReport{
+		RTTVsFloor: r.ratio("trip", "floor", p50), RTTVsUCX: r.ratio("trip", "ucx", p50), RTTVsLibfabric: r.ratio("trip", "libfabric", p50),
+		OpsVsUCX: r.ratio("fetch", "ucx_rate", rate), Mops: r.median("fetch", rate) / 1e6, MopsSingle: r.median("fetch_single", rate) / 1e6,
+		AllocsPerOp:    max(r.median("trip", allocs), r.median("fetch", allocs)),
+		RTTVsFloorBest: r.ratioOfBest("trip", "floor"),
+		RTTVsFloorAim:  trip.Limit, RTTVsFloorMet: trip.Met, MopsSingleAim: single.Limit, MopsSingleMet: single.Met,
+	}
 }

@@ -95,6 +95,22 @@ func TestAimsCanBeMissed(t *testing.T) {
 	}
 }
 
+// The last line of the quick mode tells the present aims, and whether they are met.
+func TestQuickResult(t *testing.T) {
+	for _, c := range []struct {
+		trip, rate float64
+		met        [2]bool
+	}{{4900, 14e6, [2]bool{true, true}}, {5100, 14e6, [2]bool{false, true}}, {4900, 13e6, [2]bool{true, false}}} {
+		plan := pick(fullPlan(quickTime), quickIDs...)
+		r := made(plan, map[string]float64{"fetch_single": c.rate}, map[string]float64{"floor": 4000, "trip": c.trip}, nil)
+		aims := checked(steps(r))
+		q := quickResult(r, aims[0], aims[1])
+		if q.RTTVsFloorAim != 1.25 || q.MopsSingleAim != 14 || q.RTTVsFloorMet != c.met[0] || q.MopsSingleMet != c.met[1] || q.MopsSingle != c.rate/1e6 {
+			t.Errorf("%+v: %+v", c, q)
+		}
+	}
+}
+
 func TestTable(t *testing.T) {
 	r := good()
 	r.results.samples["ucx"][1].Disturbed = "others used 80 % of a core"
@@ -104,7 +120,7 @@ func TestTable(t *testing.T) {
 	r.Aims = judge(r)
 	var out bytes.Buffer
 	r.print(&out)
-	for _, want := range []string{"floor: AF_XDP in C", "3.20", "24.0", "disturbed 1 of 3: others used 80 %", "failed 1 of 1: crashed", "MISSED", "failed 1 of 3: gone", "24 of 25 aims are met", "offered M/s"} {
+	for _, want := range []string{"floor: AF_XDP in C", "3.20", "24.0", "disturbed 1 of 3: others used 80 %", "failed 1 of 1: crashed", "MISSED", "failed 1 of 3: gone", "26 of 27 aims are met", "offered M/s"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in the table:\n%s", want, out.String())
 		}
