@@ -24,7 +24,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/version"
-	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -268,17 +267,5 @@ func TestServeReportsFailure(t *testing.T) {
 	}
 	if err := p.end(t); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestAllocateAllOrNothing(t *testing.T) {
-	good, _ := parseRegion("a=4096")
-	bad, _ := parseRegion("b=:backing=/nonexistent/b")
-	if mems, err := allocate([]RegionConfig{good, bad}); mems != nil || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `region "b"`) {
-		t.Errorf("allocate: %v, %v", mems, err)
-	}
-	dir, _ := parseRegion("d=:backing=/")
-	if _, err := allocate([]RegionConfig{dir}); !errors.Is(err, mr.ErrMemory) {
-		t.Errorf("a directory as backing: %v", err)
 	}
 }

@@ -231,27 +231,6 @@ func TestFlushOutlastsTheBudget(t *testing.T) {
 	}
 }
 
-// Without a carrier the device drops what it is given: counted, one for each
-// call, and no error, for the port lives. Nothing stays behind.
-func TestDeviceDropsAreCounted(t *testing.T) {
-	a, b := openPair(t, testnet.Options{}, Options{RingSize: 64})
-	s, qa := newStream(t, a, b, wire.Ethernet, 0), a.Queues()[0]
-	setUp(t, b.side, false)
-	if n := s.send(t, qa, 0, 10); n != 10 {
-		t.Fatalf("%d buffers, want 10", n)
-	}
-	for end := time.Now().Add(patience); qa.stalled; qa.Wait(time.Second) {
-		if time.Now().After(end) {
-			t.Fatal("still stalled")
-		}
-	}
-	if lost := a.counters(t)["tx_lost"]; lost != 10 || qa.pool.InFlight() != 0 {
-		t.Errorf("10 packets without a carrier: %d counted as lost, %d in flight", lost, qa.pool.InFlight())
-	}
-	setUp(t, b.side, true)
-	s.run(t, qa, b.Queues()[0], 100, 8)
-}
-
 func TestDownAndUpAgain(t *testing.T) {
 	a, b := openPair(t, testnet.Options{}, Options{RingSize: 32})
 	s, qa := newStream(t, a, b, wire.Ethernet, 0), a.Queues()[0]

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// load runs the command line up to the configuration.
+func load(t *testing.T, args ...string) (Config, int, string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := run(append(args, "--print-config"), &out, &errs)
+	c := defaultConfig()
+	if code == exitOK {
+		if _, err := parseFile("printed", out.String(), &c); err != nil {
+			t.Fatalf("%v in\n%s", err, out.String())
+		}
+	}
+	return c, code, errs.String()
+}
+
+func TestFlagsOverrideFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.toml")
+	text := "interface = \"eth0\"\nqueues = 3\ngeneric = true\nwindow = 7\n[[region]]\nname = \"a\"\nsize = 1\nkey = 9\n[[region]]\nname=\"b\"\nsize=2\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, code, msg := load(t, "--config", path, "--queues=1", "--generic=false", "--udp", "--cores", "4,5", "--log-level", "warn",
+		"--region", "b=64KiB:ro", "--region", "c=3")
+	want := defaultConfig()
+	want.Interface, want.Queues, want.Window, want.UDP, want.Cores, want.LogLevel = "eth0", 1, 7, true, []int{4, 5}, 4
+	want.Control = "/run/xdpfabd/eth0.sock"
+	for _, text := range []string{"a=1:key=9", "b=64KiB:ro", "c=3"} {
+		r, _ := parseRegion(text)
+		want.Regions = append(want.Regions, r)
+	}
+	if code != exitOK || !reflect.DeepEqual(c, want) {
+		t.Errorf("%d %s\n got %+v\nwant %+v", code, msg, c, want)
+	}
+}
+
+func TestWrongArguments(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.toml")
+	if err := os.WriteFile(path, []byte("interface=\"e\"\n[[region]]\nname=\"a\"\nsize=1\nkey=5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"nothing":       {nil, "interface: missing"},
+		"unknown flag":  {[]string{"--queus=1"}, "unknown flag: --queus"},
+		"argument":      {[]string{"eth0"}, "eth0"},
+		"queues":        {[]string{"--queues=x"}, `"x": want a number from 0 to 64`},
+		"no file":       {[]string{"--config=/nonexistent/x"}, "no such file"},
+		"region":        {[]string{"--interface=e", "--region", "a=1x"}, `--region a=1x: size: "1x": want bytes`},
+		"same name":     {[]string{"--interface=e", "--region=a=1", "--region=a=2"}, `region[1].name: "a": region[0] has this name`},
+		"flag and file": {[]string{"--config", path, "--region=b=1:key=5"}, "region[1].key: 0x5: region[0] has"},
+		"replaced":      {[]string{"--config", path, "--region=a="}, "xdpfabd: region[0].size: missing"},
+	} {
+		if _, code, msg := load(t, c.args...); code != exitUsage || !strings.HasPrefix(msg, "xdpfabd: ") || !strings.Contains(msg, c.want) {
+			t.Errorf("%s: code %d, %q; want 2, %q", name, code, msg, c.want)
+		}
+	}
+	var errs bytes.Buffer
+	if code := run([]string{"--interface=e", "--cores=1000", "--check"}, &errs, &errs); code != exitUsage || !strings.Contains(errs.String(), "cores: ") {
+		t.Errorf("a core that is not there: %d, %q", code, errs.String())
+	}
+}
+
+func TestHelpAndCompletion(t *testing.T) {
+	var out bytes.Buffer
+	if code := run([]string{"--help"}, &out, &out); code != exitOK {
+		t.Errorf("--help: %d", code)
+	}
+	for line := range strings.Lines(examples) {
+		if !strings.Contains(out.String(), strings.TrimRight(line, "\n")) {
+			t.Errorf("help lacks the example %q", line)
+		}
+	}
+	newCommand(&out, &out).Flags().VisitAll(func(f *pflag.Flag) {
+		if !strings.Contains(out.String(), "--"+f.Name) {
+			t.Errorf("help lacks --%s", f.Name)
+		}
+	})
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		out.Reset()
+		if code := run([]string{"completion", shell}, &out, &out); code != exitOK || !strings.Contains(out.String(), "xdpfabd") {
+			t.Errorf("completion %s: %d", shell, code)
+		}
+	}
+	out.Reset()
+	if run([]string{"__complete", "--copy", ""}, &out, &out); !strings.Contains(out.String(), "zero-copy\n") {
+		t.Errorf("completion of --copy: %q", out.String())
+	}
+}

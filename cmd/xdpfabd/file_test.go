@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// wrongFiles are texts and an error that each must give, with line and key.
+var wrongFiles = map[string]struct{ text, want string }{
+	"size":           {"interface=\"e\"\n[[region]]\nname=\"a\"\nsize=1\n[[region]]\nname=\"b\"\nsize = \"12q\"", `x.toml:7: region[1].size: "12q": want bytes, e.g. 65536 or "64KiB"`},
+	"negative size":  {"[[region]]\nsize = -1", `x.toml:2: region[0].size: "-1": want bytes`},
+	"huge size":      {"[[region]]\nsize = \"99999999GiB\"", `x.toml:2: region[0].size: "99999999GiB": want bytes`},
+	"float size":     {"[[region]]\nsize = 1.5", `x.toml:2: region[0].size: 1.5: want an integer, or a string`},
+	"no size":        {"interface=\"e\"\n\n[[region]]\nname=\"a\"", `x.toml:3: region[0].size: missing`},
+	"no name":        {"interface=\"e\"\n[[region]]\nsize=1", `x.toml:2: region[0].name: missing`},
+	"empty name":     {"[[region]]\nname=\"\"", `x.toml:2: region[0].name: "": want a name of 1 to 64 bytes`},
+	"same name":      {"interface=\"e\"\n[[region]]\nname=\"a\"\nsize=1\n[[region]]\nsize=1\nname=\"a\"", `x.toml:7: region[1].name: "a": region[0] has this name`},
+	"same key":       {"interface=\"e\"\n[[region]]\nname=\"a\"\nsize=1\nkey=5\n[[region]]\nname=\"b\"\nsize=1\nkey=\"0x5\"", `x.toml:9: region[1].key: 0x5: region[0] has this key`},
+	"key":            {"[[region]]\nkey=\"c0ffee\"", `x.toml:2: region[0].key: "c0ffee": want a key`},
+	"long key":       {"[[region]]\nkey=\"0x10000000000000000\"", `x.toml:2: region[0].key: "0x10000000000000000": want at most 64 bits`},
+	"access":         {"[[region]]\naccess=\"rw\"", `x.toml:2: region[0].access: "rw": want "read", "write" or "both"`},
+	"backing":        {"[[region]]\nbacking=\"disk\"", `x.toml:2: region[0].backing: "disk": want "anonymous", "memfd", or the path`},
+	"huge memfd":     {"interface=\"e\"\n[[region]]\nname=\"a\"\nsize=1\nbacking=\"memfd\"\nhuge=\"require\"", `x.toml:6: region[0].huge: "require": huge pages go with anonymous`},
+	"unknown key":    {"interface=\"e\"\nqueus = 3", `x.toml:2: queus: unknown key; known are interface, queues`},
+	"unknown table":  {"interface=\"e\"\n[log]\nlevel=\"info\"", `x.toml:2: log: unknown key`},
+	"region key":     {"[[region]]\n# size\nsise = 3", `x.toml:3: region[0].sise: unknown key; known are name, size`},
+	"region table":   {"\n[region]\nname=\"a\"", `x.toml:2: region: want tables`},
+	"inline regions": {"\nregion=[{name=\"a\", size=\"z\"}]", `x.toml:2: region[0].size: "z": want bytes`},
+	"region numbers": {"region=[1]", `x.toml:1: region: want tables`},
+	"queues":         {"queues = 65", `x.toml:1: queues: "65": want a number from 0 to 64`},
+	"queues text":    {"queues = \"2\"", `x.toml:1: queues: 2: want an integer`},
+	"cores":          {"\"cores\" = [1, -2]", `x.toml:1: cores: "-2": want CPU numbers`},
+	"cores text":     {"cores = [1, \"x\"]", `x.toml:1: cores: x: want an integer`},
+	"generic":        {"generic = 1", `x.toml:1: generic: 1: want true or false`},
+	"spin":           {"s = '''\n\n'''\nspin = \"50\"", `x.toml:4: spin: "50": want a time from 1ns to 1h0m0s`},
+	"copy":           {"copy = \"zerocopy\"", `x.toml:1: copy: copy mode "zerocopy": want auto, copy or zero-copy`},
+	"window":         {"window = 0", `x.toml:1: window: "0": want a number from 1 to 64`},
+	"never again":    {"interface=\"e\"\nrto-min = \"10s\"\ngive-up = \"1s\"", `x.toml:2: rto-min: 10s: want less than the 1s of give-up`},
+	"idle":           {"interface=\"e\"\nidle-retire = \"1s\"", `x.toml:2: idle-retire: idle retirement after 1s: want more than`},
+	"interface":      {"queues = 1", `interface: missing: set it`},
+	"interface name": {"interface = \"eth 0\"", `x.toml:1: interface: "eth 0": want the name of a network interface`},
+	"long interface": {"interface = \"abcdefghijklmnop\"", `1 to 15 bytes`},
+	"long control":   {"interface=\"e\"\ncontrol=\"/" + strings.Repeat("x", 107) + "\"", `x.toml:2: control: path of 108 bytes: want at most 107`},
+	"zero byte":      {"control=\"a\\u0000b\"", `x.toml:1: control: "a\x00b": want UTF-8 text`},
+	"no toml":        {"interface = \"e\"\nqueues = = 1", `x.toml:2: queues: `},
+	"column":         {"queues = = 1", `x.toml:1: queues: unexpected character U+003D '=' at start of value (column 10)`},
+	"no value":       {"cores = [1,\n2,\n=3]", `x.toml:3: unexpected character U+003D '=' at start of value (column 1)`},
+	"twice":          {"queues = 1\nqueues = 2", `x.toml:2: queues`},
+	"open string":    {"\ninterface = \"e", `x.toml:2: interface`},
+}
+
+func TestWrongFiles(t *testing.T) {
+	for name, c := range wrongFiles {
+		if _, err := check(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s:\n got %v\nwant %s", name, err, c.want)
+		}
+	}
+}
+
+// All that is wrong is said at once, in the order of the file.
+func TestAllErrorsInOrder(t *testing.T) {
+	_, err := check("window = 99\nqueues = -1\nbogus = 1\n[[region]]\nsize = \"x\"\nname = \"\"")
+	var lines []string
+	for l := range strings.Lines(err.Error()) {
+		lines = append(lines, l[:len("x.toml:1")])
+	}
+	if got := strings.Join(lines, " "); got != "x.toml:1 x.toml:2 x.toml:3 x.toml:5 x.toml:6" {
+		t.Errorf("order %s of\n%v", got, err)
+	}
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package control
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+func TestPermissions(t *testing.T) {
+	path := start(t, func() (Status, error) { return sample, nil })
+	for p, want := range map[string]fs.FileMode{path: fs.ModeSocket | 0o660, filepath.Dir(path): fs.ModeDir | 0o755} {
+		info, err := os.Stat(p)
+		if err != nil || info.Mode() != want {
+			t.Errorf("%s: mode %v, %v; want %v", p, info.Mode(), err, want)
+		}
+	}
+}
+
+func TestLiveSocketIsLeftAlone(t *testing.T) {
+	defer func(was time.Duration) { AskLimit = was }(AskLimit)
+	AskLimit = testnet.Patience
+	path := start(t, func() (Status, error) { return sample, nil })
+	_, err := Listen(path)
+	var live *LiveError
+	if !errors.Is(err, ErrLive) || !errors.As(err, &live) || live.PID != sample.PID {
+		t.Errorf("second server: %v; want ErrLive with process %d", err, sample.PID)
+	}
+	if s, err := dial(t, path).Status(ask(t)); err != nil || s.PID != sample.PID {
+		t.Errorf("first server after the attempt: %v, %d", err, s.PID)
+	}
+}
+
+// dead leaves the socket of a process that was killed.
+func dead(t *testing.T, path string) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: path}), unix.Listen(fd, 1)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStaleSocketIsReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.sock")
+	dead(t, path)
+	if _, err := Dial(path); !errors.Is(err, ErrNoDaemon) {
+		t.Errorf("Dial to a dead socket: %v; want ErrNoDaemon", err)
+	}
+	l, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+}
+
+// Of many that find the same dead socket, one gets it, and keeps it.
+func TestStaleSocketRace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.sock")
+	dead(t, path)
+	var wg sync.WaitGroup
+	got := make(chan net.Listener, 8)
+	for range cap(got) {
+		wg.Go(func() {
+			l, err := Listen(path)
+			switch {
+			case err == nil:
+				got <- l
+			case !errors.Is(err, ErrLive):
+				t.Errorf("Listen: %v; want ErrLive", err)
+			}
+		})
+	}
+	wg.Wait()
+	close(got)
+	if len(got) != 1 {
+		t.Errorf("%d listeners, want 1", len(got))
+	}
+	for l := range got {
+		_ = l.Close()
+	}
+}
+
+// One directory is made for the socket, and goes with it; a whole path is not.
+func TestListenMakesOneDirectory(t *testing.T) {
+	dir := t.TempDir()
+	l, err := Listen(filepath.Join(dir, "run", "x.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if l, err := Listen(filepath.Join(dir, "a", "b", "x.sock")); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v, %v; want an error about the missing directory", l, err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestListenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ path, want string }{
+		"a file":      {file, "is no socket"},
+		"a long path": {filepath.Join(dir, strings.Repeat("x", 108)), "at most 107"},
+		"no folder":   {filepath.Join(file, "x.sock"), "choose another path"},
+	} {
+		if l, err := Listen(c.path); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, %v; want an error with %q", name, l, err, c.want)
+		}
+	}
+	if b, _ := os.ReadFile(file); string(b) != "precious" {
+		t.Error("the file was touched")
+	}
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package port
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/internal/testnet/veth"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Whatever changes the way to a peer is told with the new link.
+func TestFollow(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	n := open(t, p.A, Options{RingSize: 32, UDP: true})
+	watched(t, n)
+	command(t, p.A, "route add 10.90.0.0/16 via 10.77.0.2", "neigh add 10.77.0.7 lladdr 02:00:00:00:00:07 dev veth0")
+	links, first, _ := follow(t, n, netip.MustParseAddr("10.90.1.1"))
+	if first.Remote != wire.MAC(p.B.MAC) {
+		t.Fatalf("first link %+v", first)
+	}
+	expect := func(what string, remote wire.MAC) {
+		t.Helper()
+		want := first
+		want.Remote = remote
+		links.await(t, what, func(l wire.Link) bool { return l == want })
+	}
+	command(t, p.A, "neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 dev veth0")
+	expect("the gateway's new MAC", mac(t, "02:00:00:00:00:02"))
+	command(t, p.A, "route replace 10.90.0.0/16 via 10.77.0.7")
+	expect("the other gateway", mac(t, "02:00:00:00:00:07"))
+	command(t, p.A, "route replace 10.90.0.0/16 via inet6 fd00:77::2 dev veth0")
+	expect("one that has to be asked for", wire.MAC(p.B.MAC))
+}
+
+// A peer whose MAC address is another one is found by the hint that it is silent,
+// though the kernel believes in the old one.
+func TestSilentPeerIsAskedFor(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	n := open(t, p.A, Options{RingSize: 32, UDP: true})
+	told := watched(t, n)
+	for _, ip := range []netip.Addr{p.B.IP4, p.B.IP6} {
+		links, first, stop := follow(t, n, ip)
+		var now wire.MAC
+		configure(t, p.B, func(h *netlink.Handle, l netlink.Link) error {
+			now = wire.MAC(l.Attrs().HardwareAddr)
+			now[5] ^= 0x55
+			return h.LinkSetHardwareAddr(l, now[:])
+		})
+		if first.Remote == now {
+			t.Fatalf("%v: the first link is %+v", ip, first)
+		}
+		done := make(chan struct{})
+		go func() { // as an engine does, from a thread of its own
+			defer close(done)
+			for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				if n.Silent(ip); len(links.all()) > 0 {
+					return
+				}
+			}
+		}()
+		got := links.await(t, "the new MAC", func(l wire.Link) bool { return l.Remote == now })
+		<-done
+		want := first
+		want.Remote = now
+		if got != want {
+			t.Errorf("%v: link %+v, want %+v", ip, got, want)
+		}
+		told.await(t, "the event", func(e Event) bool { return e.Kind == HopChanged && e.Remote == ip.String() })
+		stop()
+	}
+}
+
+// The router that leads to a peer gets another MAC address, as when one takes over
+// from another.
+func TestGatewayFailsOver(t *testing.T) {
+	r, err := veth.NewRouted(veth.Options{})
+	if err != nil {
+		testnet.Require(t)
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	n := open(t, r.A, Options{RingSize: 32, UDP: true})
+	watched(t, n)
+	links, first, _ := follow(t, n, r.B.IP4)
+	now, err := r.SwapGateway(r.A)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wire.MAC(now) == first.Remote {
+		t.Fatal("the gateway has the old MAC")
+	}
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(10 * time.Millisecond):
+				n.Silent(r.B.IP4)
+			}
+		}
+	}()
+	links.await(t, "the new gateway", func(l wire.Link) bool { return l.Remote == wire.MAC(now) })
+}
+
+// A source address that goes is replaced by the next one.
+func TestFollowSource(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	command(t, p.A, "addr add 10.77.0.5/24 dev veth0")
+	n := open(t, p.A, Options{RingSize: 32, UDP: true})
+	watched(t, n)
+	links, first, stop := follow(t, n, p.B.IP4)
+	if first.LocalIP != p.A.IP4 {
+		t.Fatalf("%+v", first)
+	}
+	// The second address of a subnet goes with the first, unless it is promoted.
+	command(t, p.A, "addr del 10.77.0.1/24 dev veth0")
+	command(t, p.A, "addr replace 10.77.0.5/24 dev veth0")
+	links.await(t, "the other source", func(l wire.Link) bool {
+		return l.LocalIP.String() == "10.77.0.5" && l.Remote == first.Remote
+	})
+	stop()
+	before := len(links.all())
+	command(t, p.A, "neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 dev veth0")
+	other, _, _ := follow(t, n, p.B.IP4) // its calls come later, on the same goroutine
+	command(t, p.A, "neigh replace 10.77.0.2 lladdr 02:00:00:00:00:03 dev veth0")
+	other.await(t, "the neighbour", func(l wire.Link) bool { return l.Remote == mac(t, "02:00:00:00:00:03") })
+	if now := len(links.all()); now != before {
+		t.Errorf("%d calls after stop", now-before)
+	}
+}
