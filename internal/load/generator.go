@@ -142,11 +142,7 @@ func (g *Generator) Post(from time.Duration, more bool) (bool, error) {
 	offset := g.offset
 	g.msg.Context, g.msg.Addr, g.msg.Result, g.msg.RMA = s, g.c.Region.Base+offset, s.result, s.words
 	if s.words != nil {
-		g.msg.Addr = 0
-	}
-	for i := range s.words {
-		s.words[i] = mr.Extent{Offset: g.c.Region.Base + offset, Key: g.c.Region.Key, Count: 1}
-		offset = g.next(offset)
+		g.msg.Addr, offset = 0, g.scatter(s.words, offset)
 	}
 	var flags uint64
 	if more {
@@ -169,6 +165,19 @@ func (g *Generator) Post(from time.Duration, more bool) (bool, error) {
 		g.offset = g.next(offset)
 	}
 	return true, nil
+}
+
+// scatter fills the words of a post, each of one element, from an offset on, and
+// returns where the next one begins.
+func (g *Generator) scatter(words []mr.Extent, offset uint64) uint64 {
+	base, key, limit := g.c.Region.Base, g.c.Region.Key, g.limit
+	for i := range words {
+		words[i] = mr.Extent{Offset: base + offset, Key: key, Count: 1}
+		if offset += WordSize; offset >= limit {
+			offset = 0
+		}
+	}
+	return offset
 }
 
 // next returns where the operation after the one at offset goes.
