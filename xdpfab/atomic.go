@@ -178,7 +178,7 @@ func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags, cookie uint64) error {
 	if err != nil {
 		return err
 	}
-	s, err := ep.claim()
+	s, direct, err := ep.claim()
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags, cookie uint64) error {
 	if m.Op != atomic.Read {
 		s.SetOperands(m.Buf, m.Compare)
 	}
-	ep.hand(s)
+	ep.hand(s, direct)
 	return nil
 }
 

@@ -133,7 +133,9 @@ const mostLent = 64
 // push writes a completion, whose place has been reserved. Engine's thread.
 func (q *CompletionQueue) push(context any, c *engine.Completion, err error) {
 	at := q.written & q.mask
-	q.entries[at] = *c
+	e := &q.entries[at] // field by field: wide loads of what narrow stores have just written would wait for those
+	e.Cookie, e.Data, e.Length, e.Source = c.Cookie, c.Data, c.Length, c.Source
+	e.Fate, e.Status, e.Reason, e.Flags = c.Fate, c.Status, c.Reason, c.Flags
 	b := &q.beside[at]
 	b.context = context
 	if err != nil {

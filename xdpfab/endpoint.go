@@ -52,8 +52,14 @@ type Endpoint struct {
 	cntr     [directions]*Counter
 	origin   *engine.Origin          // set by Enable
 	names    map[wire.Addr]*name     // under mu
-	peers    atomic.Pointer[[]*name] // by Address; stored under mu
+	peers    atomic.Pointer[[]known] // by Address; stored under mu
 	room     room                    // for dialled peers
+}
+
+// known is an address of the address vector that the endpoint has used.
+type known struct {
+	id   engine.PeerID
+	name *name
 }
 
 // Bindable is what can be bound to an endpoint: an AddressVector, a
@@ -88,7 +94,7 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	ep.stepper = d.steppers[d.turn%len(d.steppers)]
 	ep.room.stepper, ep.room.size = ep.stepper, int32(attr.Size)
 	d.turn++
-	ep.peers.Store(&[]*name{})
+	ep.peers.Store(&[]known{})
 	d.endpoints[number] = ep
 	if !attr.dials {
 		d.children[ep] = fmt.Sprintf("endpoint %d", number)
@@ -316,8 +322,8 @@ func (ep *Endpoint) counters() []*Counter {
 
 // peer returns the id of the engine's peer for an address, making it at first use.
 func (ep *Endpoint) peer(a Address) (engine.PeerID, error) {
-	if peers := *ep.peers.Load(); int(a) < len(peers) && peers[a] != nil {
-		return peers[a].peer.ID(), nil
+	if peers := *ep.peers.Load(); int(a) < len(peers) && peers[a].name != nil {
+		return peers[a].id, nil
 	}
 	return ep.makePeer(a)
 }
@@ -334,17 +340,17 @@ func (ep *Endpoint) makePeer(a Address) (engine.PeerID, error) {
 	}
 	peers := slices.Clone(*ep.peers.Load())
 	for len(peers) <= int(a) {
-		peers = append(peers, nil)
+		peers = append(peers, known{})
 	}
-	if peers[a] == nil {
+	if peers[a].name == nil {
 		n, err := ep.hold(entry.addr, entry.link)
 		if err != nil {
 			return 0, err
 		}
-		peers[a] = n
+		peers[a] = known{n.peer.ID(), n}
 		ep.peers.Store(&peers)
 	}
-	return peers[a].peer.ID(), nil
+	return peers[a].id, nil
 }
 
 // dropPeer gives up an address; see drop.
@@ -352,11 +358,11 @@ func (ep *Endpoint) dropPeer(a Address) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	peers := slices.Clone(*ep.peers.Load())
-	if int(a) >= len(peers) || peers[a] == nil {
+	if int(a) >= len(peers) || peers[a].name == nil {
 		return
 	}
-	n := peers[a]
-	peers[a] = nil
+	n := peers[a].name
+	peers[a] = known{}
 	ep.peers.Store(&peers)
 	ep.drop(n)
 }

@@ -220,7 +220,7 @@ func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 	w := waiters.Get().(*waiter)
 	w.Reset()
 	w.p, w.err, w.finished, w.outcome = p, nil, false, nil
-	s, err := p.claim(ctx, c)
+	s, direct, err := p.claim(ctx, c)
 	if err != nil {
 		waiters.Put(w)
 		return err
@@ -232,7 +232,7 @@ func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 		s.SetExtents(extents)
 	}
 	w.fill(s, c)
-	p.ep.hand(s)
+	p.ep.hand(s, direct)
 	p.ep.stepper.eng.Notify()
 	err = p.ep.stepper.Wait(ctx, &w.Signal)
 	if err != nil {
@@ -309,15 +309,14 @@ func (p *Peer) interrupted(ctx context.Context, c call, o *outcome) error {
 }
 
 // claim gets a submission; it waits while the peer may not have one more.
-func (p *Peer) claim(ctx context.Context, c call) (*engine.Submission, error) {
+func (p *Peer) claim(ctx context.Context, c call) (s *engine.Submission, direct bool, err error) {
 	if err := p.use.berth.enter(ctx); err != nil {
-		return nil, p.interrupted(ctx, c, nil)
+		return nil, false, p.interrupted(ctx, c, nil)
 	}
-	s, err := p.ep.claim()
-	if err != nil {
+	if s, direct, err = p.ep.claim(); err != nil {
 		p.use.berth.cancel()
 	}
-	return s, err
+	return s, direct, err
 }
 
 // Complete implements the engine's Completer. The signal is raised before the lock

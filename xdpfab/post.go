@@ -17,11 +17,26 @@ import (
 // that is the ordinary path. Otherwise the submission goes through the ring.
 
 // claim returns a submission to fill in; hand must follow. With a completion queue it
-// takes a place there too.
-func (ep *Endpoint) claim() (*engine.Submission, error) {
-	if s := ep.direct(); s != nil {
-		return s, nil
+// takes a place there too. direct says that the caller keeps the engine meanwhile.
+func (ep *Endpoint) claim() (s *engine.Submission, direct bool, err error) {
+	if ep.stepper.TryHold() {
+		if ep.cq == nil || ep.cq.borrow() {
+			if s = ep.stepper.eng.Begin(ep.ring); s != nil {
+				return s, true, nil
+			}
+			if ep.cq != nil {
+				ep.cq.lent++
+			}
+		}
+		ep.stepper.Release()
 	}
+	s, err = ep.queue()
+	return s, false, err
+}
+
+// queue is claim by way of the ring: somebody else has the engine, or the operation has to
+// wait its turn.
+func (ep *Endpoint) queue() (*engine.Submission, error) {
 	if ep.cq != nil && !ep.cq.reserve() {
 		ep.dom.Progress()
 		return nil, ErrAgain
@@ -36,28 +51,10 @@ func (ep *Endpoint) claim() (*engine.Submission, error) {
 	return s, err
 }
 
-// direct takes the engine and returns a submission for it. It returns nil when somebody
-// else has the engine, or the operation has to wait its turn in the ring.
-func (ep *Endpoint) direct() *engine.Submission {
-	if !ep.stepper.TryHold() {
-		return nil
-	}
-	if ep.cq == nil || ep.cq.borrow() {
-		if s := ep.stepper.eng.Begin(ep.ring); s != nil {
-			return s
-		}
-		if ep.cq != nil {
-			ep.cq.lent++
-		}
-	}
-	ep.stepper.Release()
-	return nil
-}
-
 // hand gives a submission that has been filled in to the engine.
-func (ep *Endpoint) hand(s *engine.Submission) {
-	if s.Direct() {
-		ep.stepper.eng.Submit(s)
+func (ep *Endpoint) hand(s *engine.Submission, direct bool) {
+	if direct {
+		ep.stepper.eng.Submit(ep.ring)
 		ep.stepper.Release()
 		return
 	}

@@ -52,7 +52,7 @@ func (r *remote) withdraw(match func(f *flight) bool) *flight {
 		if r.tail == f {
 			r.tail = before
 		}
-		f.next = nil
+		f.next, f.queued = nil, false
 		return f
 	}
 	return nil

@@ -88,7 +88,11 @@ func (c *conn) filled(psn uint32, values []byte) {
 		} else {
 			copy(f.result(), v)
 		}
-		f.finish()
+		if f.ring != nil {
+			f.ring.tell(f, uint64(each), CompletedRead, nil)
+		} else {
+			f.finish()
+		}
 	}
 	c.r.e.giveSegments(segs)
 }
@@ -148,7 +152,7 @@ func (s *segment) results(r *wire.ResponseReader) {
 func (s *segment) settle() {
 	f := s.f
 	f.pending--
-	if f.pending == 0 && f.whole() && f.peer.r.head != f {
+	if f.pending == 0 && f.whole() && !f.queued {
 		f.finish()
 	}
 }

@@ -5,25 +5,30 @@ package engine
 // flight is an operation that the engine has taken, until it completes: its own copy of
 // the submission, and what is known of it. It lies in the array of its ring, and belongs
 // to the engine's thread.
+//
+// A simple operation touches the first two cache lines alone: thousands are in flight.
 type flight struct {
-	Submission
-	peer  *Peer
-	ring  *Ring   // nil for a stand-in
-	next  *flight // in the remote's queue
-	later *Later  // of a stand-in: where the outcome is told
-	flightState
-	inline [InlineResult]byte // the result, if there is no other place for it
-}
-
-// flightState is what has happened to the operation.
-type flightState struct {
+	ring    *Ring  // nil for a stand-in
 	sent    uint32 // elements packed
-	extent  int    // the first of Extents with elements to pack
-	within  uint32 // elements of it that are packed
+	within  uint32 // elements packed of the first of Extents that has some to pack
 	pending uint32 // segments in flight
 	ran     bool   // some part ran, or may have
 	failed  bool
-	bad     Result // the first failure, when failed
+	queued  bool // in the remote's queue
+	Submission
+
+	next   *flight            // in the remote's queue
+	later  *Later             // of a stand-in: where the outcome is told
+	extent int                // the first of Extents with elements to pack
+	bad    Result             // the first failure, when failed
+	inline [InlineResult]byte // the result, if there is no other place for it
+	_      [16]byte
+}
+
+// begin prepares for an operation.
+func (f *flight) begin() {
+	f.sent, f.within, f.pending = 0, 0, 0
+	f.ran, f.failed, f.queued = false, false, false
 }
 
 // fail notes that a part of the operation failed. The first failure is the one
@@ -51,11 +56,13 @@ func (f *flight) result() []byte {
 
 // finish delivers the completion and recycles the flight.
 func (f *flight) finish() {
-	r := f.bad // zero, unless it failed
-	if f.failed && r.Fate == NotExecuted && f.ran {
-		r.Fate = Unknown // a part of the array did run
+	var r Result
+	if f.failed {
+		if r = f.bad; r.Fate == NotExecuted && f.ran {
+			r.Fate = Unknown // a part of the array did run
+		}
 	}
-	if f.later != nil {
+	if f.ring == nil {
 		f.later.settle(f, r)
 		return
 	}

@@ -34,9 +34,7 @@ func (l *Later) settle(f *flight, r Result) {
 // with the results that are there, and the failure that there is. An array of which
 // a part was never sent cannot succeed any more.
 func standIn(f *flight) *flight {
-	in := &flight{peer: f.peer, later: &Later{done: make(chan struct{})}, flightState: flightState{
-		sent: f.elements(), ran: f.ran, failed: f.failed, bad: f.bad,
-	}}
+	in := &flight{later: &Later{done: make(chan struct{})}, sent: f.elements(), ran: f.ran, failed: f.failed, bad: f.bad}
 	in.Entry, in.Result = f.Entry, bytes.Clone(f.result())
 	if f.sent < f.elements() {
 		in.fail(Result{Fate: NotExecuted, Reason: session.GaveUp})

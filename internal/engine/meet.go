@@ -74,7 +74,7 @@ func (r *remote) restarted(c *conn) {
 		r.limbo.close(session.PeerRestarted)
 	}
 	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, func(f *flight) bool {
-		return f.failed || f.peer == c.by && f.Verb.Atomic()
+		return f.failed || f.Peer == c.by.id && f.Verb.Atomic()
 	})
 	r.failWatches(Result{Fate: NotExecuted, Reason: session.PeerRestarted})
 	r.e.count[PeersRestarted]++
@@ -84,7 +84,7 @@ func (r *remote) restarted(c *conn) {
 	for f != nil {
 		next := f.next
 		f.next = nil
-		f.peer.r.push(f)
+		r.e.route(f, r.origin.roster.find(f.Peer))
 		f = next
 	}
 }

@@ -88,7 +88,7 @@ func (q *remote) answered(p *Peer, c *conn) {
 		c.close(session.Renamed)
 		return
 	}
-	ofPeer := func(f *flight) bool { return f.peer == p }
+	ofPeer := func(f *flight) bool { return f.Peer == p.id }
 	r.peers = slices.DeleteFunc(r.peers, func(x *Peer) bool { return x == p })
 	p.r = q
 	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, ofPeer)

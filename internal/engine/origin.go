@@ -57,16 +57,16 @@ func (e *Engine) NewPeer(link wire.Link, lane uint8, endpoint uint16) (*Peer, er
 // addresses. Peers that turn out to be addresses of the same endpoint share its
 // session. What changes belongs to the engine's thread.
 type Peer struct {
-	origin *Origin
 	id     PeerID
+	closed bool // by Close: operations fail from then on
+	r      *remote
+	origin *Origin
 	kind   wire.Kind // the encapsulation of link and path; never changes
 	link   wire.Link
 	path   path
 	lane   uint8
 	life   atomic.Uint64 // of the process that answered last; written by the engine's thread
-	r      *remote
-	asked  *remote // asks the target at a new path who it is; nil when nothing is asked
-	closed bool    // by Close: operations fail from then on
+	asked  *remote       // asks the target at a new path who it is; nil when nothing is asked
 }
 
 // ID is what entries name the peer by.

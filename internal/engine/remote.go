@@ -50,7 +50,7 @@ func (r *remote) unshift(first *flight) {
 		return
 	}
 	last := first
-	for last.next != nil {
+	for last.queued = true; last.next != nil; last.queued = true {
 		last = last.next
 	}
 	if r.head == nil {
@@ -67,14 +67,14 @@ func (r *remote) push(f *flight) {
 	} else {
 		r.tail.next = f
 	}
-	r.tail = f
+	r.tail, f.queued = f, true
 	r.list()
 }
 
 // pop takes the first operation off the queue.
 func (r *remote) pop() *flight {
 	f := r.head
-	r.head, f.next = f.next, nil
+	r.head, f.next, f.queued = f.next, nil, false
 	return f
 }
 
@@ -143,6 +143,7 @@ func (r *remote) failWhere(res Result, pick func(f *flight) bool) {
 		if !pick(f) {
 			r.push(f)
 		} else {
+			f.queued = false
 			f.fail(res)
 			if f.pending == 0 {
 				f.finish()
@@ -197,7 +198,7 @@ func (r *remote) unwatch(res Result, pick func(f *flight) bool) {
 // leave takes away an address that has been closed, and what waits for it. With the
 // last one the sessions end.
 func (r *remote) leave(p *Peer) {
-	ofPeer := func(f *flight) bool { return f.peer == p }
+	ofPeer := func(f *flight) bool { return f.Peer == p.id }
 	r.peers = slices.DeleteFunc(r.peers, func(x *Peer) bool { return x == p })
 	if len(r.peers) == 0 {
 		r.end(session.ClosedHere)

@@ -5,6 +5,9 @@ package engine
 import (
 	"fmt"
 	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // Sink takes the completions of a ring's operations, on the engine's thread. It must not
@@ -42,9 +45,11 @@ type Ring struct {
 	head     uint64 // next ticket to take
 	flights  []flight
 	free     []*flight // those not in use; the one used last is used next
+	begun    *flight   // handed out by Begin
 	origin   *Origin   // set by AddRing: whose peers the entries name
+	last     *Peer     // found last
 	sink     Sink
-	told     Completion // scratch
+	told     Completion // scratch; between completions it tells of success
 	detached bool       // by RemoveRing
 	unsaid   bool       // the sink is to be flushed
 }
@@ -71,7 +76,7 @@ func NewRing(size int, sink Sink) (*Ring, error) {
 	r.free = make([]*flight, size)
 	for i := range r.flights {
 		f := &r.flights[size-1-i]
-		f.ring, f.flight = r, f
+		f.ring = r
 		r.free[i] = f
 	}
 	return r, nil
@@ -127,19 +132,32 @@ func (r *Ring) next() *flight {
 func (r *Ring) begin() *flight {
 	f := r.free[len(r.free)-1]
 	r.free = r.free[:len(r.free)-1]
-	f.flightState = flightState{}
+	f.begin()
 	return f
+}
+
+// find returns the peer that an entry names, or nil if there is none, or none any more.
+func (r *Ring) find(id PeerID) *Peer {
+	r.last = r.origin.roster.find(id)
+	return r.last
 }
 
 // complete tells the sink how an operation ended, and frees its flight.
 func (r *Ring) complete(f *flight, res Result) {
 	c := &r.told
-	c.Cookie, c.Source, c.Length = f.Cookie, f.Peer, uint64(f.bytes())
-	c.Fate, c.Status, c.Reason, c.Flags = res.Fate, res.Status, res.Reason, f.completed()
+	c.Fate, c.Status, c.Reason = res.Fate, res.Status, res.Reason
+	r.tell(f, uint64(f.bytes()), f.completed(), res.Later)
+	c.Fate, c.Status, c.Reason = Success, wire.StatusOK, session.Alive
+}
+
+// tell tells the sink of a completion, with the fate that is in told, and frees the flight.
+func (r *Ring) tell(f *flight, length uint64, flags uint8, later *Later) {
+	c := &r.told
+	c.Cookie, c.Source, c.Length, c.Flags = f.Cookie, f.Peer, length, flags
 	if f.Result == nil {
 		c.Inline = f.inline
 	}
-	r.sink.Complete(&f.Submission, c, res.Later)
+	r.sink.Complete(&f.Submission, c, later)
 	f.drop()
 	r.free = append(r.free, f)
 	if !r.unsaid {

@@ -10,7 +10,7 @@ import (
 
 // PeerID names a peer in entries: an index into the table of its origin, and how often
 // that index has been given out before, so that an entry that names a closed peer does
-// not reach another one.
+// not reach another one. No peer has id 0.
 type PeerID uint32
 
 // maxPeers is the most peers of one origin.
@@ -51,7 +51,7 @@ func (t *roster) add(p *Peer) error {
 	case len(places) == maxPeers:
 		return errManyPeers
 	default:
-		at = &place{next: PeerID(len(places))}
+		at = &place{next: PeerID(maxPeers + len(places))}
 		places = append(places, at)
 		t.places.Store(&places)
 	}

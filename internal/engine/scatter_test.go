@@ -139,3 +139,25 @@ func TestScatterOutOfBounds(t *testing.T) {
 		}
 	}
 }
+
+// A flight that carried an operation on extents carries the next one from its beginning.
+func TestScatterTwice(t *testing.T) {
+	bn := newBench(t, 1, session.Config{GiveUp: time.Hour})
+	mem := bn.region(1, 4096, mr.RemoteRead|mr.RemoteWrite)
+	xs := []mr.Extent{{Key: 1, Offset: 0, Count: 1}, {Key: 1, Offset: 64, Count: 1}, {Key: 1, Offset: 128, Count: 1}}
+	operand := bytes.Repeat([]byte{1, 0, 0, 0, 0, 0, 0, 0}, len(xs))
+	p := bn.peer(0)
+	for i := range 3 {
+		var r results
+		bn.scatter(p, &r, wire.VerbFetch, atomic.Sum, atomic.Uint64, xs, operand, nil, make([]byte, 8*len(xs)))
+		bn.until(func() bool { return r.n == 1 })
+		if r.last.Fate != engine.Success {
+			t.Fatalf("operation %d: %+v", i, r.last)
+		}
+	}
+	for _, x := range xs {
+		if mem[x.Offset] != 3 {
+			t.Errorf("the word at %d is %d, want 3", x.Offset, mem[x.Offset])
+		}
+	}
+}

@@ -38,32 +38,44 @@ const busy = 4
 
 // take is where every operation goes that the engine gets, whoever hands it over.
 func (e *Engine) take(f *flight) {
-	f.peer = f.ring.origin.roster.find(f.Peer)
-	switch {
-	case f.peer == nil:
-		f.fail(closedHere)
-		f.finish()
-		return
-	case !f.simple() && f.malformed():
-		f.fail(Result{Fate: NotExecuted, Status: wire.StatusBadCount})
-		f.finish()
-		return
+	p := f.ring.last // nearly always
+	if p == nil || p.id != f.Peer || p.closed {
+		p = f.ring.find(f.Peer)
 	}
-	r := f.peer.r
-	if r.head == nil && f.simple() && r.conn != nil && r.conn.join(f) {
-		r.list()
-		return
+	if p != nil && f.simple() {
+		if r := p.r; r.head == nil && r.conn != nil {
+			if c := r.conn; c.stage.buf != nil && c.stage.extend(f) {
+				return
+			} else if c.join(f) {
+				r.list()
+				return
+			}
+		}
 	}
-	r.push(f)
+	f.extent = 0 // what a simple operation has no need of
+	e.route(f, p)
 }
 
-// join puts a simple operation into the frame. It returns false, and has done nothing,
+// route puts an operation into the queue of the endpoint that its peer is a name of.
+func (e *Engine) route(f *flight, p *Peer) {
+	switch {
+	case p == nil:
+		f.fail(closedHere)
+		f.finish()
+		e.say()
+	case f.malformed():
+		f.fail(Result{Fate: NotExecuted, Status: wire.StatusBadCount})
+		f.finish()
+		e.say()
+	default:
+		p.r.push(f)
+	}
+}
+
+// join puts a simple operation that does not extend a run into the frame. It returns false, and has done nothing,
 // when that is not possible now.
 func (c *conn) join(f *flight) bool {
 	s := &c.stage
-	if s.buf != nil && s.extend(f) {
-		return true
-	}
 	if s.buf == nil && !c.begin() {
 		return false
 	}
@@ -81,7 +93,8 @@ func (c *conn) join(f *flight) bool {
 
 // extend adds a simple operation to the run at the end of the frame.
 func (s *stage) extend(f *flight) bool {
-	if f.kind() != s.last || !s.w.Extend(f.Offset, f.Inline[:8]) {
+	if f.head() != s.last.head || f.Key != s.last.key || f.Incarnation != s.last.incarnation ||
+		!s.w.Extend(f.Offset, f.Inline[:8]) {
 		return false
 	}
 	f.sent, f.pending = 1, 1
@@ -180,7 +193,7 @@ func (r *remote) unstage() {
 	}
 }
 
-// Begin returns a submission to fill and then to Submit, or nil when there is none to be
+// Begin returns a submission to fill in and then to Submit, or nil when there is none to be
 // had without going through the ring. Engine's thread only.
 func (e *Engine) Begin(r *Ring) *Submission {
 	if r.origin == nil || r.detached {
@@ -194,16 +207,13 @@ func (e *Engine) Begin(r *Ring) *Submission {
 	if len(r.free) == 0 {
 		return nil
 	}
-	f := r.begin()
-	f.clear()
-	return &f.Submission
+	r.begun = r.begin()
+	r.begun.clear()
+	return &r.begun.Submission
 }
 
-// Submit takes a submission of Begin. Engine's thread only.
-func (e *Engine) Submit(s *Submission) {
+// Submit takes the submission that Begin returned last. Engine's thread only.
+func (e *Engine) Submit(r *Ring) {
 	e.fresh = false
-	e.take(s.flight)
-	if len(e.unsaid) > 0 {
-		e.say()
-	}
+	e.take(r.begun)
 }

@@ -4,21 +4,20 @@ package engine
 
 import "github.com/xdpfab/xdpfab/mr"
 
-// Submission is an entry, and what callers of the same process keep beside it. Get one
-// with [Engine.Begin] or [Ring.Claim], fill in what the operation has, and hand it over
-// with [Engine.Submit] or [Submission.Publish].
+// Submission is an entry, and what callers of the same process keep beside it, since it
+// points: the side table. Another process has a registered buffer instead. Get one with
+// [Engine.Begin] or [Ring.Claim], fill in what the operation has, and hand it over with
+// [Engine.Submit] or [Submission.Publish].
 type Submission struct {
-	Entry
-	Refs
-	cell   *cell   // of the ring that the submission lies in; nil if it lies in a flight
-	flight *flight // that the submission lies in; nil if it lies in a ring
-}
-
-// Refs is the side table's part of a submission: what cannot lie in an entry, since it
-// points. Another process has a registered buffer instead.
-type Refs struct {
 	Context any    // for the completion; the engine makes nothing of it
 	Result  []byte // the engine writes the result here before completion; nil for a completion's Inline
+	Entry
+	Outside
+	cell *cell // of the ring that the submission lies in; nil if it lies in a flight
+}
+
+// Outside is what only long operations, and those on extents, have.
+type Outside struct {
 	// Operand and Compare hold Count elements each, with FlagOutside. Extents, with
 	// FlagExtents, say where the elements are when they are not next to each other: Count
 	// elements in all. All must stay untouched until completion.
@@ -30,9 +29,6 @@ type Refs struct {
 
 // clear prepares for another operation; what is not cleared every operation sets.
 func (s *Submission) clear() { s.Cookie, s.Data, s.Incarnation, s.Flags = 0, 0, 0, 0 }
-
-// Direct reports whether the submission is for Submit, and not for Publish.
-func (s *Submission) Direct() bool { return s.flight != nil }
 
 // SetOperands gives the operation its operands. Short ones are copied, so that the
 // caller's memory is free again; it returns false when they were not, and then must stay
@@ -51,6 +47,10 @@ func (s *Submission) SetOperands(operand, compare []byte) (copied bool) {
 func (s *Submission) SetInline(operand, compare []byte) bool {
 	if len(operand)+len(compare) > InlineLen {
 		return false
+	}
+	if len(operand) == 8 && len(compare) == 0 { // nearly always
+		*(*[8]byte)(s.Inline[:]) = [8]byte(operand)
+		return true
 	}
 	n := copy(s.Inline[:], operand)
 	copy(s.Inline[n:], compare)
@@ -86,10 +86,12 @@ func (s *Submission) Name() []byte { return s.Inline[:min(s.Count, InlineLen)] }
 
 // move takes over what lies beside another submission, which has nothing then.
 func (s *Submission) move(from *Submission) {
-	s.Entry = from.Entry
-	own := s.own
-	s.Refs = from.Refs
-	from.own = own
+	s.Entry, s.Context, s.Result = from.Entry, from.Context, from.Result
+	if s.Flags&(FlagOutside|FlagExtents) != 0 {
+		own := s.own
+		s.Outside = from.Outside
+		from.own = own
+	}
 	from.drop()
 }
 

@@ -169,19 +169,19 @@ func (c *client) burst() {
 
 // submission returns one to fill: half of the time as a goroutine gets it that keeps the
 // engine from being stepped, half of the time from the ring.
-func (c *client) submission() *engine.Submission {
+func (c *client) submission() (s *engine.Submission, direct bool) {
 	if c.n.w.dice.chance(0.5) {
 		if s := c.eng().Begin(c.ring); s != nil {
-			return s
+			return s, true
 		}
 	}
-	return c.ring.Claim()
+	return c.ring.Claim(), false
 }
 
 // post hands an operation to the engine. False means that the ring is full.
 func (c *client) post(o *op) bool {
 	w := c.n.w
-	e := c.submission()
+	e, direct := c.submission()
 	if e == nil {
 		return false
 	}
@@ -195,8 +195,8 @@ func (c *client) post(o *op) bool {
 	w.trace.event("post  %v", o)
 	c.n.earn(float64(64 + o.count))
 	o.peer.target.earn(float64(64 + o.count))
-	if e.Direct() {
-		c.eng().Submit(e)
+	if direct {
+		c.eng().Submit(c.ring)
 	} else {
 		e.Publish()
 	}
