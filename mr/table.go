@@ -136,6 +136,20 @@ func (x *index) unusedKey() uint64 {
 	}
 }
 
+// All returns the registered regions, in no order.
+func (t *Table) All() []*Region {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x := t.index.Load()
+	all := make([]*Region, 0, x.live)
+	for i := range x.slots {
+		if r := x.slots[i].Load(); r != nil && r != tombstone {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
 // Count returns the number of registered regions.
 func (t *Table) Count() int {
 	t.mu.Lock()

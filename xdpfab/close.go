@@ -39,10 +39,8 @@ func (d *Domain) busy() error {
 	for _, name := range d.children {
 		names = append(names, name)
 	}
-	for _, r := range d.regions {
-		if r.Bytes() != nil {
-			names = append(names, "region "+r.String())
-		}
+	for _, r := range d.table.All() {
+		names = append(names, "region "+r.String())
 	}
 	if len(names) == 0 {
 		return nil

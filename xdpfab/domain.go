@@ -64,8 +64,6 @@ type Domain struct {
 	endpoints map[uint16]*Endpoint
 	turn      int          // next queue to give an endpoint
 	dialer    *Endpoint    // what dialled peers share; made at first use
-	regions   []*mr.Region // registered, for Close
-	pruneAt   int          // length at which closed ones are dropped from regions
 	owned     []*mr.Memory // allocated by NewRegion
 
 	children map[any]string // what was opened on the domain and is not closed, named; under mu

@@ -5,7 +5,6 @@ package xdpfab
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -37,11 +36,6 @@ func (d *Domain) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: %w", err)
 	}
-	if len(d.regions) >= d.pruneAt { // forget those that were closed meanwhile
-		d.regions = slices.DeleteFunc(d.regions, func(r *mr.Region) bool { return r.Bytes() == nil })
-		d.pruneAt = 2*len(d.regions) + 64
-	}
-	d.regions = append(d.regions, r)
 	return r, nil
 }
 
@@ -66,11 +60,11 @@ func (d *Domain) NewRegion(name string, size int) (*mr.Region, error) {
 // closeRegions deregisters everything and frees what NewRegion allocated.
 func (d *Domain) closeRegions() error {
 	d.mu.Lock()
-	regions, owned := d.regions, d.owned
-	d.regions, d.owned = nil, nil
+	owned := d.owned
+	d.owned = nil
 	d.mu.Unlock()
 	var errs []error
-	for _, r := range regions {
+	for _, r := range d.table.All() {
 		errs = append(errs, r.Close())
 	}
 	for _, m := range owned {
