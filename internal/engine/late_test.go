@@ -167,3 +167,22 @@ func TestReplayedHelloOfTheFormer(t *testing.T) {
 		t.Errorf("%d sessions accepted, want 2", n)
 	}
 }
+
+// A frame that seems to come from the target itself, since a bit of its source address
+// has changed on the way, does not send the answers there.
+func TestOwnSourceAddress(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p := c.peer(ethernet())
+	c.write(p, 0, 1)
+	c.pass = func(to int, packet []byte) bool {
+		if h, _ := headerOf(packet); to == 1 && h.Type == wire.Request {
+			copy(packet[6:12], worldMACs[1][:])
+			c.pass = nil
+		}
+		return true
+	}
+	c.write(p, 0, 2)
+	if n := c.nodes[0].counted(FramesResent); n != 0 {
+		t.Errorf("%d requests were sent again, want none: their answers went astray", n)
+	}
+}

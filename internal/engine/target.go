@@ -117,10 +117,11 @@ func fresh(v session.Verdict, h *wire.Header) bool {
 }
 
 // follow makes the answers go to where a frame came from: the initiator, or a router
-// before it, has another address now. The encapsulation stays, so frames still fit.
+// before it, has another address now. The encapsulation stays, so frames still fit. What
+// is said to come from this node itself does not, unless the initiator is here.
 func (t *target) follow(src *wire.Source) {
-	if src.Kind == t.path.Kind() {
-		t.path = t.e.pathTo(src)
+	if to := t.e.pathTo(src); to.Kind() == t.path.Kind() && to.self == t.path.self {
+		t.path = to
 		t.path.SetFlow(t.remote)
 	}
 }

@@ -145,3 +145,24 @@ func TestNoProgressNoGiveUp(t *testing.T) {
 	}
 	t.Error("no give-up within 60 s without any progress, GiveUp is 1 s")
 }
+
+// What only targets send says nothing to a target, whatever it acknowledges: it may be
+// its own answer, which the network has brought back.
+func TestOwnAnswersFreeNothing(t *testing.T) {
+	for _, ty := range []wire.Type{wire.Response, wire.Nak, wire.HelloAck} {
+		tgt := loneTarget(2, 2)
+		first := FirstPSN(7)
+		request := wire.Header{Type: wire.Request, Epoch: 7, PSN: first, Ack: first - 1, Ops: 1}
+		if v := tgt.Receive(1, &request, make([]byte, 8)); v != Execute {
+			t.Fatalf("the first request: verdict %v, want %v", v, Execute)
+		}
+		tgt.Executed(tgt.Buffer(), 8, 1, 0)
+		own := wire.Header{Type: ty, Epoch: 7, PSN: first, Ack: first, Ops: 1}
+		if v := tgt.Receive(1, &own, make([]byte, 8)); v != Invalid {
+			t.Errorf("%v: verdict %v, want %v", ty, v, Invalid)
+		}
+		if v := tgt.Receive(1, &request, make([]byte, 8)); v != Duplicate {
+			t.Errorf("%v: the request once more: verdict %v, want %v", ty, v, Duplicate)
+		}
+	}
+}

@@ -140,6 +140,11 @@ func (t *Target) Receive(now int64, h *wire.Header, payload []byte) Verdict {
 	if h.Type == wire.Reset { // whatever it acknowledges
 		return t.onReset(payload)
 	}
+	switch h.Type {
+	case wire.Request, wire.Probe, wire.Ack:
+	default: // only a target sends it, perhaps this one: the ack in it is of requests
+		return Invalid
+	}
 	freed, early := t.freed, t.heldMask
 	if !t.free(h.Ack) {
 		return Invalid
@@ -162,11 +167,8 @@ func (t *Target) Receive(now int64, h *wire.Header, payload []byte) Verdict {
 			t.probes, t.heardAt = h.PSN, now
 		}
 		t.infoDue = true
-		return Drop
-	case wire.Ack:
-		return Drop
 	}
-	return Invalid
+	return Drop
 }
 
 func (t *Target) onReset(payload []byte) Verdict {
