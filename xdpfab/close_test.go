@@ -33,7 +33,7 @@ func TestCloseNamesChildren(t *testing.T) {
 	cq, _ := a.NewCompletionQueue(xdpfab.CQAttr{})
 	counter, _ := a.NewCounter()
 	ep, _ := a.NewEndpoint(xdpfab.EndpointAttr{Number: 7})
-	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Bind(counter, xdpfab.FlagWrite), ep.Enable()); err != nil {
+	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Bind(counter, xdpfab.BindWrite), ep.Enable()); err != nil {
 		t.Fatal(err)
 	}
 	peer, err := a.Dial(ctx(t), b.Address(0))
@@ -105,7 +105,7 @@ func TestClosedObjects(t *testing.T) {
 		cq, _ := a.NewCompletionQueue(xdpfab.CQAttr{})
 		counter, _ := a.NewCounter()
 		used, _ := a.NewEndpoint(xdpfab.EndpointAttr{})
-		if err := errors.Join(used.Bind(av, 0), used.Bind(cq, 0), used.Bind(counter, xdpfab.FlagWrite), used.Enable()); err != nil {
+		if err := errors.Join(used.Bind(av, 0), used.Bind(cq, 0), used.Bind(counter, xdpfab.BindWrite), used.Enable()); err != nil {
 			t.Fatal(err)
 		}
 		for _, close := range []func() error{av.Close, cq.Close, counter.Close} {
@@ -133,8 +133,8 @@ func TestClosedObjects(t *testing.T) {
 		}
 		for _, x := range []struct {
 			b     xdpfab.Bindable
-			flags uint64
-		}{{av, 0}, {cq, 0}, {counter, xdpfab.FlagRead}} {
+			flags xdpfab.BindFlags
+		}{{av, 0}, {cq, 0}, {counter, xdpfab.BindRead}} {
 			if err := ep.Bind(x.b, x.flags); !errors.Is(err, xdpfab.ErrClosed) {
 				t.Errorf("bind of a closed %T: %v, want ErrClosed", x.b, err)
 			}
@@ -151,7 +151,7 @@ func TestCloseReleasesObjectWaiters(t *testing.T) {
 		f := setUp(t, xdpfab.DomainAttr{Progress: m}, 64)
 		counter, _ := f.client.NewCounter()
 		ep, _ := f.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
-		if err := errors.Join(ep.Bind(f.av, 0), ep.Bind(f.cq, 0), ep.Bind(counter, xdpfab.FlagWrite), ep.Enable()); err != nil {
+		if err := errors.Join(ep.Bind(f.av, 0), ep.Bind(f.cq, 0), ep.Bind(counter, xdpfab.BindWrite), ep.Enable()); err != nil {
 			t.Fatal(err)
 		}
 		errs := make(chan error)
@@ -171,7 +171,7 @@ func TestCloseReleasesObjectWaiters(t *testing.T) {
 // Completions that were there when the queue was closed can still be read.
 func TestReadFromClosedQueue(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
-	if err := f.ep.Atomic(make([]byte, 8), 1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil); err != nil {
+	if err := f.ep.Atomic(&xdpfab.Msg{Buf: make([]byte, 8), Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.cq.Wait(ctx(t), 1); err != nil {

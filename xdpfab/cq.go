@@ -11,18 +11,11 @@ import (
 	"github.com/xdpfab/xdpfab/internal/progress"
 )
 
-// Completion flags, after fi_cq(3).
-const (
-	FlagAtomic uint64 = 1 << iota // FI_ATOMIC: an atomic operation
-	FlagRead                      // FI_READ: fetch or compare
-	FlagWrite                     // FI_WRITE: base
-)
-
 // Completion is an entry of a completion queue: the operation posted with
 // Context has ended. The result, if any, is in its buffer.
 type Completion struct {
 	Context any
-	Flags   uint64
+	Flags   CompletionFlags
 	Bytes   int   // of the result, or of the operand of a base atomic
 	Err     error // nil, or an *OpError; only ReadErr returns entries with one
 }
@@ -68,16 +61,9 @@ type beside struct {
 
 // NewCompletionQueue makes a completion queue (fi_cq_open).
 func (d *Domain) NewCompletionQueue(attr CQAttr) (*CompletionQueue, error) {
-	const most = 1 << 20
-	if attr.Size < 0 || attr.Size > most {
-		return nil, fmt.Errorf("xdpfab: completion queue of %d entries: want 1..%d, or 0 for the default", attr.Size, most)
-	}
-	if attr.Size == 0 {
-		attr.Size = 1024
-	}
-	n := 2
-	for n < attr.Size {
-		n *= 2
+	n, err := queueSize("completion queue", attr.Size)
+	if err != nil {
+		return nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

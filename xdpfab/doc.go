@@ -19,25 +19,26 @@
 // Beneath are the objects of libfabric by their own names, for many operations in
 // flight:
 //
-//	fi_fabric            NewFabric           fi_atomic           Endpoint.Atomic
-//	fi_domain            Fabric.OpenDomain   fi_atomicmsg        Endpoint.AtomicMsg
-//	fi_endpoint          Domain.NewEndpoint  fi_inject_atomic    Endpoint.InjectAtomic
-//	fi_ep_bind           Endpoint.Bind       fi_fetch_atomic     Endpoint.FetchAtomic
-//	fi_enable            Endpoint.Enable     fi_fetch_atomicmsg  Endpoint.FetchAtomicMsg
-//	fi_getname           Endpoint.Name       fi_compare_atomic   Endpoint.CompareAtomic
-//	fi_av_open           NewAddressVector    fi_compare_atomicmsg  CompareAtomicMsg
-//	fi_av_insert         Insert              fi_atomicvalid      Endpoint.AtomicValid
-//	fi_cq_open           NewCompletionQueue  fi_query_atomic     Domain.QueryAtomic
-//	fi_cq_read           Read                fi_cntr_open        Domain.NewCounter
-//	fi_cq_readerr        ReadErr             fi_cntr_read        Counter.Read
-//	fi_cq_sread          Wait                fi_cntr_wait        Counter.Wait
-//	fi_mr_reg            Domain.Register     fi_close            Close
+//	fi_fabric        NewFabric           fi_atomic, fi_atomicmsg                  Endpoint.Atomic
+//	fi_domain        Fabric.OpenDomain   fi_fetch_atomic, fi_fetch_atomicmsg      Endpoint.FetchAtomic
+//	fi_endpoint      Domain.NewEndpoint  fi_compare_atomic, fi_compare_atomicmsg  Endpoint.CompareAtomic
+//	fi_ep_bind       Endpoint.Bind       fi_inject_atomic                         Endpoint.InjectAtomic
+//	fi_enable        Endpoint.Enable     fi_msg_atomic                            Msg
+//	fi_getname       Endpoint.Name       fi_rma_ioc                               mr.Extent
+//	fi_av_open       NewAddressVector    fi_atomicvalid                           Endpoint.AtomicValid
+//	fi_av_insert     Insert              fi_query_atomic                          Domain.QueryAtomic
+//	fi_cq_open       NewCompletionQueue  fi_cntr_open                             Domain.NewCounter
+//	fi_cq_read       Read                fi_cntr_read                             Counter.Read
+//	fi_cq_readerr    ReadErr             fi_cntr_wait                             Counter.Wait
+//	fi_cq_sread      Wait                fi_close                                 Close
+//	fi_mr_reg        Domain.Register
 //
 // Close of a domain or fabric reports ErrBusy as long as anything on it is open, as
 // fi_close(3) does; Domain.CloseAll closes everything.
 //
-// Datatypes and operations are those of package atomic, memory is that of
-// package mr. Values in buffers are little-endian.
+// An operation is posted as one [Msg]. Datatypes and operations are the constants here,
+// such as [Uint64] and [Sum]; memory is that of package mr. Values in buffers are
+// little-endian.
 //
 // # What is promised
 //

@@ -15,23 +15,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// EndpointAttr are the attributes of an endpoint.
-type EndpointAttr struct {
-	// Number is what peers address, together with the node; 0 is the one they
-	// address by default. AnyNumber picks a free one.
-	Number int
-	// Size is how many operations may be outstanding, a power of two; 1024. An
-	// operation makes room a moment after its completion shows.
-	Size int
-	// InitiateOnly makes an endpoint that peers cannot address.
-	InitiateOnly bool
-
-	dials bool // it is the domain's own, for Dial
-}
-
-// AnyNumber asks for an endpoint number that is free.
-const AnyNumber = -1
-
 // Endpoint posts operations, and is what sessions of peers end at: the reliable
 // datagram endpoint (FI_EP_RDM) of fi_endpoint(3). Any number of goroutines may
 // post at the same time. The operations of one endpoint to one peer apply in the
@@ -62,17 +45,11 @@ type known struct {
 	name *name
 }
 
-// Bindable is what can be bound to an endpoint: an AddressVector, a
-// CompletionQueue, a Counter.
-type Bindable interface {
-	// bindTo is called with the endpoint's mu held.
-	bindTo(ep *Endpoint, flags uint64) error
-}
-
 // NewEndpoint makes an endpoint (fi_endpoint). Bind what it needs, then Enable it.
 func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
-	if attr.Size == 0 {
-		attr.Size = 1024
+	attr, err := attr.withDefaults()
+	if err != nil {
+		return nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,6 +60,7 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	attr.Number = int(number)
 	ep := &Endpoint{dom: d, attr: attr, number: number, names: map[wire.Addr]*name{}}
 	sink := engine.Sink(ep)
 	if attr.dials {
@@ -125,81 +103,14 @@ func (d *Domain) pickNumber(attr EndpointAttr) (uint16, error) {
 	return 0, fmt.Errorf("xdpfab: all 65535 endpoint numbers are in use: %w", ErrBusy)
 }
 
+// Attr returns the attributes in force.
+func (ep *Endpoint) Attr() EndpointAttr { return ep.attr }
+
 // Number returns the endpoint's number.
 func (ep *Endpoint) Number() uint16 { return ep.number }
 
 // Name returns the address of the endpoint on its Ethernet segment (fi_getname).
 func (ep *Endpoint) Name() string { return ep.dom.Address(ep.number) }
-
-// Bind connects the endpoint with an address vector, a completion queue or a
-// counter (fi_ep_bind). For a counter, flags say what it counts: FlagRead (fetch
-// and compare), FlagWrite (base) or both; for the others they are 0.
-func (ep *Endpoint) Bind(b Bindable, flags uint64) error {
-	ep.mu.Lock()
-	defer ep.mu.Unlock()
-	if ep.shutOff.Load() {
-		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrClosed)
-	}
-	if ep.enabled.Load() {
-		return fmt.Errorf("xdpfab: endpoint %d is enabled: bind before Enable: %w", ep.number, ErrBusy)
-	}
-	if b == nil {
-		return fmt.Errorf("xdpfab: endpoint %d: bind of nothing: %w", ep.number, ErrNotSupported)
-	}
-	return b.bindTo(ep, flags)
-}
-
-func (q *CompletionQueue) bindTo(ep *Endpoint, flags uint64) error {
-	if flags != 0 {
-		return fmt.Errorf("xdpfab: bind of a completion queue with flags %#x: %w", flags, ErrNotSupported)
-	}
-	if q.dom != ep.dom || ep.cq != nil {
-		return fmt.Errorf("xdpfab: endpoint %d wants one completion queue of its own domain: %w", ep.number, ErrBusy)
-	}
-	st, err := q.bind(ep.stepper)
-	if err != nil {
-		return err
-	}
-	ep.cq, ep.stepper = q, st
-	return nil
-}
-
-func (av *AddressVector) bindTo(ep *Endpoint, flags uint64) error {
-	if flags != 0 {
-		return fmt.Errorf("xdpfab: bind of an address vector with flags %#x: %w", flags, ErrNotSupported)
-	}
-	if av.dom != ep.dom || ep.av != nil {
-		return fmt.Errorf("xdpfab: endpoint %d wants one address vector of its own domain: %w", ep.number, ErrBusy)
-	}
-	if err := av.use(ep); err != nil {
-		return err
-	}
-	ep.av = av
-	return nil
-}
-
-func (c *Counter) bindTo(ep *Endpoint, flags uint64) error {
-	if flags == 0 || flags&^(FlagRead|FlagWrite) != 0 {
-		return fmt.Errorf("xdpfab: bind of a counter with flags %#x: want FlagRead, FlagWrite or both: %w", flags, ErrNotSupported)
-	}
-	counts := [directions]bool{reads: flags&FlagRead != 0, writes: flags&FlagWrite != 0}
-	for direction, counted := range counts {
-		if c.dom != ep.dom || counted && ep.cntr[direction] != nil {
-			return fmt.Errorf("xdpfab: endpoint %d wants one counter a direction, of its own domain: %w", ep.number, ErrBusy)
-		}
-	}
-	if !slices.Contains(ep.counters(), c) {
-		if err := c.hold(); err != nil {
-			return err
-		}
-	}
-	for direction, counted := range counts {
-		if counted {
-			ep.cntr[direction] = c
-		}
-	}
-	return nil
-}
 
 // Enable makes the endpoint ready (fi_enable). One that has an address vector
 // can post; one that is not InitiateOnly accepts sessions from peers.
@@ -307,17 +218,6 @@ func (ep *Endpoint) shut() {
 	for _, c := range ep.counters() {
 		c.drop()
 	}
-}
-
-// counters returns the distinct counters bound.
-func (ep *Endpoint) counters() []*Counter {
-	var list []*Counter
-	for _, c := range ep.cntr {
-		if c != nil && !slices.Contains(list, c) {
-			list = append(list, c)
-		}
-	}
-	return list
 }
 
 // peer returns the id of the engine's peer for an address, making it at first use.

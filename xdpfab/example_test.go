@@ -135,7 +135,7 @@ func ExampleEndpoint_FetchAtomic() {
 	operand := []byte{2, 0, 0, 0, 3, 0, 0, 0} // two uint32: 2 and 3
 	result := make([]byte, 8)
 	for range 3 {
-		if err := ep.FetchAtomic(operand, 2, result, dest, 0, region.Key, atomic.Uint32, atomic.Sum, nil); err != nil {
+		if err := ep.FetchAtomic(&xdpfab.Msg{Buf: operand, Count: 2, Result: result, Dest: dest, Key: region.Key, Datatype: atomic.Uint32, Op: atomic.Sum}, 0); err != nil {
 			log.Fatal(err)
 		}
 		if err := cq.Wait(ctx, 1); err != nil {

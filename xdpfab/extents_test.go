@@ -26,7 +26,7 @@ func TestInjectedExtents(t *testing.T) {
 			binary.LittleEndian.PutUint64(buf[8*j:], i+1)
 		}
 		m := xdpfab.Msg{Buf: buf, Count: 4, Dest: f.dest, Datatype: atomic.Uint64, Op: atomic.Sum, RMA: rma}
-		if err := f.ep.AtomicMsg(&m, xdpfab.FlagInject); err != nil {
+		if err := f.ep.Atomic(&m, xdpfab.FlagInject); err != nil {
 			t.Fatal(err)
 		}
 		for j := range rma {
@@ -52,11 +52,11 @@ func TestInjectedExtents(t *testing.T) {
 // for extents.
 func TestInjectedExtentsDoNotAllocate(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual}, 16)
-	rma := []mr.Extent{{Key: 1, Offset: 0, Count: 1}, {Key: 1, Offset: 64, Count: 1}}
+	rma := []mr.Extent{{Key: 1, Count: 1}, {Key: 1, Offset: 64, Count: 1}}
 	m := xdpfab.Msg{Buf: make([]byte, 16), Count: 2, Dest: f.dest, Datatype: atomic.Uint64, Op: atomic.Sum, RMA: rma}
 	c, background := make([]xdpfab.Completion, 1), context.Background()
 	round := func() {
-		if err := errors.Join(f.ep.AtomicMsg(&m, xdpfab.FlagInject), f.cq.Wait(background, 1)); err != nil {
+		if err := errors.Join(f.ep.Atomic(&m, xdpfab.FlagInject), f.cq.Wait(background, 1)); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := f.cq.Read(c); n != 1 || err != nil {
@@ -82,15 +82,15 @@ func TestExtentsChangedInFlight(t *testing.T) {
 	} {
 		for _, begun := range []bool{false, true} {
 			f := setUp(t, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual}, 64)
-			rma := []mr.Extent{{Key: 1, Offset: 0, Count: 2000}, {Key: 1, Offset: 16000, Count: 2000}, {Key: 1, Offset: 32000, Count: 2000}}
+			rma := []mr.Extent{{Key: 1, Count: 2000}, {Key: 1, Offset: 16000, Count: 2000}, {Key: 1, Offset: 32000, Count: 2000}}
 			m := xdpfab.Msg{Buf: make([]byte, 8*6000), Count: 6000, Dest: f.dest, Datatype: atomic.Uint64, Op: atomic.Sum, RMA: rma}
 			if begun { // a session is open, and part of the operation is sent
-				if err := f.ep.Atomic(make([]byte, 8), 1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil); err != nil {
+				if err := f.ep.Atomic(&xdpfab.Msg{Buf: make([]byte, 8), Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 					t.Fatal(err)
 				}
 				take(t, f)
 			}
-			if err := f.ep.AtomicMsg(&m, 0); err != nil {
+			if err := f.ep.Atomic(&m, 0); err != nil {
 				t.Fatal(err)
 			}
 			if begun {
@@ -99,7 +99,7 @@ func TestExtentsChangedInFlight(t *testing.T) {
 			change(rma)
 			c := take(t, f)
 			t.Logf("%s, begun %v: %v", name, begun, c.Err)
-			if err := f.ep.Atomic(make([]byte, 8), 1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil); err != nil {
+			if err := f.ep.Atomic(&xdpfab.Msg{Buf: make([]byte, 8), Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 				t.Fatal(err)
 			}
 			if c := take(t, f); c.Err != nil {

@@ -19,8 +19,8 @@ func TestValidTellsTheTruth(t *testing.T) {
 	valid := map[atomic.Func]func(atomic.Datatype, atomic.Op) (int, error){
 		atomic.Base: f.ep.AtomicValid, atomic.Fetch: f.ep.FetchAtomicValid, atomic.Compare: f.ep.CompareAtomicValid,
 	}
-	post := map[atomic.Func]func(*xdpfab.Msg, uint64) error{
-		atomic.Base: f.ep.AtomicMsg, atomic.Fetch: f.ep.FetchAtomicMsg, atomic.Compare: f.ep.CompareAtomicMsg,
+	post := map[atomic.Func]func(*xdpfab.Msg, xdpfab.OpFlags) error{
+		atomic.Base: f.ep.Atomic, atomic.Fetch: f.ep.FetchAtomic, atomic.Compare: f.ep.CompareAtomic,
 	}
 	accepted := 0
 	for form := range valid {
@@ -75,11 +75,11 @@ func byHand(t *testing.T) *fixture {
 }
 
 // add posts an addition of 1 to a word.
-func (f *fixture) add(t *testing.T, word, flags uint64) {
+func (f *fixture) add(t *testing.T, word uint64, flags xdpfab.OpFlags) {
 	t.Helper()
-	m := xdpfab.Msg{Buf: []byte{1, 0, 0, 0, 0, 0, 0, 0}, Count: 1, Dest: f.dest, Addr: 8 * word, Key: 1,
+	m := xdpfab.Msg{Buf: []byte{1, 0, 0, 0, 0, 0, 0, 0}, Count: 1, Dest: f.dest, Offset: 8 * word, Key: 1,
 		Datatype: atomic.Uint64, Op: atomic.Sum, Context: word}
-	if err := f.ep.AtomicMsg(&m, flags); err != nil {
+	if err := f.ep.Atomic(&m, flags); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -138,7 +138,7 @@ func TestFlagFence(t *testing.T) {
 // The completion comes after the operation has been applied, with FlagDeliveryComplete
 // and without.
 func TestFlagDeliveryComplete(t *testing.T) {
-	for _, flags := range []uint64{0, xdpfab.FlagDeliveryComplete} {
+	for _, flags := range []xdpfab.OpFlags{0, xdpfab.FlagDeliveryComplete} {
 		f := byHand(t)
 		f.add(t, 1, flags)
 		f.send()
@@ -158,8 +158,8 @@ func TestFlagDeliveryComplete(t *testing.T) {
 func TestFlagInject(t *testing.T) {
 	f := byHand(t)
 	buf, compare, result := []byte{5, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 8), make([]byte, 8)
-	m := xdpfab.Msg{Buf: buf, Compare: compare, Result: result, Count: 1, Dest: f.dest, Addr: 8, Key: 1, Datatype: atomic.Uint64, Op: atomic.Cswap}
-	if err := f.ep.CompareAtomicMsg(&m, xdpfab.FlagInject); err != nil {
+	m := xdpfab.Msg{Buf: buf, Compare: compare, Result: result, Count: 1, Dest: f.dest, Offset: 8, Key: 1, Datatype: atomic.Uint64, Op: atomic.Cswap}
+	if err := f.ep.CompareAtomic(&m, xdpfab.FlagInject); err != nil {
 		t.Fatal(err)
 	}
 	copy(buf, "overwritten")
@@ -169,7 +169,7 @@ func TestFlagInject(t *testing.T) {
 		t.Errorf("swapped in %#x, want 5", f.word(1))
 	}
 	m.Buf, m.Compare, m.Result, m.Count = make([]byte, 48), make([]byte, 48), make([]byte, 48), 6
-	if err := f.ep.CompareAtomicMsg(&m, xdpfab.FlagInject); !errors.Is(err, xdpfab.ErrTooBig) {
+	if err := f.ep.CompareAtomic(&m, xdpfab.FlagInject); !errors.Is(err, xdpfab.ErrTooBig) {
 		t.Errorf("%d bytes injected: %v, want ErrTooBig", 96, err)
 	}
 }
@@ -189,17 +189,17 @@ func TestCompletionFlags(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
 	b, r, c := make([]byte, 8), make([]byte, 8), make([]byte, 8)
 	if err := errors.Join(
-		f.ep.Atomic(b, 1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, "write"),
-		f.ep.FetchAtomic(b, 1, r, f.dest, 0, 1, atomic.Uint64, atomic.Sum, "read"),
-		f.ep.CompareAtomic(b, 1, c, r, f.dest, 0, 1, atomic.Uint64, atomic.Cswap, "read"),
+		f.ep.Atomic(&xdpfab.Msg{Buf: b, Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum, Context: "write"}, 0),
+		f.ep.FetchAtomic(&xdpfab.Msg{Buf: b, Count: 1, Result: r, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum, Context: "read"}, 0),
+		f.ep.CompareAtomic(&xdpfab.Msg{Buf: b, Count: 1, Compare: c, Result: r, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Cswap, Context: "read"}, 0),
 	); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
 		got := take(t, f)
-		want := xdpfab.FlagAtomic | xdpfab.FlagRead
+		want := xdpfab.CompletionAtomic | xdpfab.CompletionRead
 		if got.Context == any("write") {
-			want = xdpfab.FlagAtomic | xdpfab.FlagWrite
+			want = xdpfab.CompletionAtomic | xdpfab.CompletionWrite
 		}
 		if got.Err != nil || got.Flags != want || got.Bytes != 8 {
 			t.Errorf("%+v, want flags %#x and 8 bytes", got, want)

@@ -128,7 +128,7 @@ func TestInterfaceLost(t *testing.T) {
 				"Dial":  func() error { _, err := near.Dial(ctx, "02:00:00:00:00:99"); return err },
 				"Wait":  func() error { return cq.Wait(ctx, 1000) },
 			}
-			if err := ep.Atomic(make([]byte, 8), 1, dest, 0, 1, atomic.Uint64, atomic.Sum, nil); err != nil {
+			if err := ep.Atomic(&Msg{Buf: make([]byte, 8), Count: 1, Dest: dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 				t.Fatal(err)
 			}
 			results := make(chan error, len(waits))
@@ -165,7 +165,7 @@ func TestInterfaceLost(t *testing.T) {
 			_, later["Dial"] = near.Dial(ctx, far.Address(0))
 			_, later["NewEndpoint"] = near.NewEndpoint(EndpointAttr{Number: AnyNumber})
 			_, later["NewRegion"] = near.NewRegion("late", 4096)
-			later["Atomic"] = ep.Atomic(make([]byte, 8), 1, dest, 0, 1, atomic.Uint64, atomic.Sum, nil)
+			later["Atomic"] = ep.Atomic(&Msg{Buf: make([]byte, 8), Count: 1, Dest: dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0)
 			if c, ok := cq.ReadErr(); ok {
 				later["completion"] = c.Err
 			} else {

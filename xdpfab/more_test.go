@@ -20,19 +20,19 @@ func TestMoreIsStarted(t *testing.T) {
 	bad := Msg{Count: 1, Datatype: xatomic.Uint64, Op: xatomic.Sum} // without an operand
 	cases := map[string]func(*testing.T, *Endpoint, *Counter){
 		"failing post": func(t *testing.T, ep *Endpoint, _ *Counter) {
-			if err := ep.AtomicMsg(&bad, 0); !errors.Is(err, ErrLength) {
+			if err := ep.Atomic(&bad, 0); !errors.Is(err, ErrLength) {
 				t.Error(err)
 			}
 		},
 		"failing post with more to follow": func(t *testing.T, ep *Endpoint, _ *Counter) {
-			if err := ep.AtomicMsg(&bad, FlagMore); !errors.Is(err, ErrLength) {
+			if err := ep.Atomic(&bad, FlagMore); !errors.Is(err, ErrLength) {
 				t.Error(err)
 			}
 		},
 		"full queue": func(t *testing.T, ep *Endpoint, _ *Counter) {
 			m := Msg{Buf: make([]byte, 8), Count: 1, Key: 1, Datatype: xatomic.Uint64, Op: xatomic.Sum}
 			for {
-				if err := ep.AtomicMsg(&m, FlagMore); errors.Is(err, ErrAgain) {
+				if err := ep.Atomic(&m, FlagMore); errors.Is(err, ErrAgain) {
 					return
 				} else if err != nil {
 					t.Fatal(err)
@@ -40,7 +40,7 @@ func TestMoreIsStarted(t *testing.T) {
 			}
 		},
 		"post": func(t *testing.T, ep *Endpoint, _ *Counter) {
-			if err := ep.Atomic(make([]byte, 8), 1, 0, 0, 1, xatomic.Uint64, xatomic.Sum, nil); err != nil {
+			if err := ep.Atomic(&Msg{Buf: make([]byte, 8), Count: 1, Dest: 0, Key: 1, Datatype: xatomic.Uint64, Op: xatomic.Sum}, 0); err != nil {
 				t.Error(err)
 			}
 		},
@@ -77,7 +77,7 @@ func TestMoreIsStarted(t *testing.T) {
 			cq, _ := a.NewCompletionQueue(CQAttr{})
 			counter, _ := a.NewCounter()
 			ep, _ := a.NewEndpoint(EndpointAttr{Size: 16})
-			if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Bind(counter, FlagWrite), ep.Enable()); err != nil {
+			if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Bind(counter, BindWrite), ep.Enable()); err != nil {
 				t.Fatal(err)
 			}
 			dest, err := av.Insert(ctx, b.Address(0))
@@ -87,7 +87,7 @@ func TestMoreIsStarted(t *testing.T) {
 			time.Sleep(50 * time.Millisecond) // the poller falls asleep, after the Spin time
 			one := binary.LittleEndian.AppendUint64(nil, 1)
 			add := Msg{Buf: one, Count: 1, Dest: dest, Key: key, Datatype: xatomic.Uint64, Op: xatomic.Sum}
-			if err := ep.AtomicMsg(&add, FlagMore); err != nil {
+			if err := ep.Atomic(&add, FlagMore); err != nil {
 				t.Fatal(err)
 			}
 			then(t, ep, counter)

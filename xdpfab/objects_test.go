@@ -30,14 +30,14 @@ func TestBindRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		b     xdpfab.Bindable
-		flags uint64
+		flags xdpfab.BindFlags
 		want  error
 	}{
-		{"selective completion", cq, 1 << 59, xdpfab.ErrNotSupported},
-		{"transmit only", cq, xdpfab.FlagWrite, xdpfab.ErrNotSupported},
-		{"vector with flags", av, xdpfab.FlagRead, xdpfab.ErrNotSupported},
+		{"selective completion", cq, 1 << 29, xdpfab.ErrNotSupported},
+		{"transmit only", cq, xdpfab.BindWrite, xdpfab.ErrNotSupported},
+		{"vector with flags", av, xdpfab.BindRead, xdpfab.ErrNotSupported},
 		{"counter of nothing", counter, 0, xdpfab.ErrNotSupported},
-		{"counter of remote operations", counter, xdpfab.FlagRead | 1<<12, xdpfab.ErrNotSupported},
+		{"counter of remote operations", counter, xdpfab.BindRead | 1<<12, xdpfab.ErrNotSupported},
 		{"nothing", nil, 0, xdpfab.ErrNotSupported},
 		{"another domain's queue", foreign, 0, xdpfab.ErrBusy},
 	} {
@@ -58,7 +58,7 @@ func TestCounterByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	ep, _ := f.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
-	if err := errors.Join(ep.Bind(f.av, 0), ep.Bind(c, xdpfab.FlagWrite|xdpfab.FlagRead), ep.Enable()); err != nil {
+	if err := errors.Join(ep.Bind(f.av, 0), ep.Bind(c, xdpfab.BindWrite|xdpfab.BindRead), ep.Enable()); err != nil {
 		t.Fatal(err)
 	}
 	check := func(value, errs uint64) {
@@ -76,7 +76,7 @@ func TestCounterByHand(t *testing.T) {
 	c.Set(2)
 	c.SetErr(1)
 	check(2, 1)
-	if err := ep.Atomic(make([]byte, 8), 1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil); err != nil {
+	if err := ep.Atomic(&xdpfab.Msg{Buf: make([]byte, 8), Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Wait(ctx(t), 3); err != nil { // operations count on from there

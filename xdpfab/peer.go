@@ -123,7 +123,7 @@ type Region struct {
 	Name   string
 	Key    uint64
 	Size   uint64 // bytes
-	Base   uint64 // what Msg.Addr is at the first byte: 0, or its virtual address
+	Base   uint64 // what Msg.Offset is at the first byte: 0, or its virtual address
 	Access mr.Access
 	// Incarnation tells this registration from every other one, also from one under the
 	// same name or key, later or after a restart; never 0.

@@ -143,7 +143,7 @@ func direction(flags uint8) int {
 }
 
 // completionFlags are the flags of the public completion by direction.
-var completionFlags = [directions]uint64{reads: FlagAtomic | FlagRead, writes: FlagAtomic | FlagWrite}
+var completionFlags = [directions]CompletionFlags{reads: CompletionAtomic | CompletionRead, writes: CompletionAtomic | CompletionWrite}
 
 // nameOf describes an operation for error texts.
 func nameOf(s *engine.Submission) string {

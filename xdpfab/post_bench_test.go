@@ -65,8 +65,8 @@ func BenchmarkPost(b *testing.B) {
 	for done < b.N {
 		start := cpu()
 		for free > 0 && posted < b.N {
-			msg.Addr, msg.Result = uint64(posted%(1<<17))*8, results[8*(free-1):8*free]
-			if err := ep.FetchAtomicMsg(&msg, xdpfab.FlagMore); err != nil {
+			msg.Offset, msg.Result = uint64(posted%(1<<17))*8, results[8*(free-1):8*free]
+			if err := ep.FetchAtomic(&msg, xdpfab.FlagMore); err != nil {
 				b.Fatal(err)
 			}
 			free--

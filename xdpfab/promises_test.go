@@ -18,10 +18,10 @@ func TestReadIgnoresBuf(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
 	binary.LittleEndian.PutUint64(f.mem, 4711)
 	for _, buf := range [][]byte{nil, {1}, make([]byte, 8), make([]byte, 400)} {
-		for _, flags := range []uint64{0, xdpfab.FlagInject} {
+		for _, flags := range []xdpfab.OpFlags{0, xdpfab.FlagInject} {
 			result := make([]byte, 8)
 			m := xdpfab.Msg{Buf: buf, Result: result, Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Read}
-			if err := f.ep.FetchAtomicMsg(&m, flags); err != nil {
+			if err := f.ep.FetchAtomic(&m, flags); err != nil {
 				t.Fatalf("buffer of %d bytes, flags %#x: %v", len(buf), flags, err)
 			}
 			if c := take(t, f); c.Err != nil || binary.LittleEndian.Uint64(result) != 4711 {
@@ -55,10 +55,10 @@ func TestCounterReadErrMakesProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(ep.Bind(f.av, 0), ep.Bind(counter, xdpfab.FlagWrite), ep.Enable()); err != nil {
+	if err := errors.Join(ep.Bind(f.av, 0), ep.Bind(counter, xdpfab.BindWrite), ep.Enable()); err != nil {
 		t.Fatal(err)
 	}
-	if err := ep.Atomic(make([]byte, 8), 1, f.dest, 0, 99, atomic.Uint64, atomic.Sum, nil); err != nil {
+	if err := ep.Atomic(&xdpfab.Msg{Buf: make([]byte, 8), Count: 1, Dest: f.dest, Key: 99, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 		t.Fatal(err)
 	}
 	for end := ctx(t); counter.ReadErr() == 0; {
@@ -114,13 +114,13 @@ func TestVirtualRegionByName(t *testing.T) {
 
 	// By address, as one who was told it posts.
 	b := binary.LittleEndian.AppendUint64(nil, 9)
-	if err := f.ep.Atomic(b, 1, f.dest, r.Base()+4096-16, r.Key(), atomic.Uint64, atomic.Sum, nil); err != nil {
+	if err := f.ep.Atomic(&xdpfab.Msg{Buf: b, Count: 1, Dest: f.dest, Offset: r.Base() + 4096 - 16, Key: r.Key(), Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if c := take(t, f); c.Err != nil || binary.LittleEndian.Uint64(r.Bytes()[4096-16:]) != 9 {
 		t.Errorf("by address: %v", c.Err)
 	}
-	if err := f.ep.Atomic(b, 1, f.dest, 0, r.Key(), atomic.Uint64, atomic.Sum, nil); err != nil {
+	if err := f.ep.Atomic(&xdpfab.Msg{Buf: b, Count: 1, Dest: f.dest, Key: r.Key(), Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if c := take(t, f); !errors.Is(c.Err, xdpfab.ErrOutOfBounds) {

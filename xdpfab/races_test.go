@@ -79,7 +79,7 @@ func TestWaitDuringClose(t *testing.T) {
 				cq, _ := a.NewCompletionQueue(CQAttr{})
 				cn, _ := a.NewCounter()
 				ep, _ := a.NewEndpoint(EndpointAttr{})
-				if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Bind(cn, FlagWrite), ep.Enable()); err != nil {
+				if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Bind(cn, BindWrite), ep.Enable()); err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithTimeout(context.Background(), testnet.Patience)
@@ -198,7 +198,7 @@ func TestSharedQueueWakes(t *testing.T) {
 		go func() {
 			time.Sleep(30 * time.Millisecond)
 			nobody, _ := av.Insert(context.Background(), "02:00:00:00:00:77")
-			_ = eps[1].Atomic(make([]byte, 8), 1, nobody, 0, 1, 7, 2, nil)
+			_ = eps[1].Atomic(&Msg{Buf: make([]byte, 8), Count: 1, Dest: nobody, Key: 1, Datatype: 7, Op: 2}, 0)
 			_ = av.Remove(nobody) // completes it
 		}()
 		if err := cq.Wait(ctx, 1); err != nil {
@@ -216,7 +216,7 @@ func TestCounterAddWakes(t *testing.T) {
 	av, _ := dom.NewAddressVector()
 	cn, _ := dom.NewCounter()
 	ep, _ := dom.NewEndpoint(EndpointAttr{})
-	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cn, FlagRead), ep.Enable()); err != nil {
+	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cn, BindRead), ep.Enable()); err != nil {
 		t.Fatal(err)
 	}
 	go func() { time.Sleep(30 * time.Millisecond); cn.Add(1) }()
@@ -264,10 +264,10 @@ func TestCounterBinding(t *testing.T) {
 	c1, _ := dom.NewCounter()
 	c2, _ := dom.NewCounter()
 	ep, _ := dom.NewEndpoint(EndpointAttr{})
-	if err := errors.Join(ep.Bind(c1, FlagWrite)); err != nil {
+	if err := errors.Join(ep.Bind(c1, BindWrite)); err != nil {
 		t.Fatal(err)
 	}
-	if err := ep.Bind(c2, FlagRead|FlagWrite); !errors.Is(err, ErrBusy) {
+	if err := ep.Bind(c2, BindRead|BindWrite); !errors.Is(err, ErrBusy) {
 		t.Fatal(err)
 	}
 	_ = ep.Close()
@@ -276,7 +276,7 @@ func TestCounterBinding(t *testing.T) {
 	}
 	ep, _ = dom.NewEndpoint(EndpointAttr{})
 	c3, _ := dom.NewCounter()
-	if err := errors.Join(ep.Bind(c3, FlagRead), ep.Bind(c3, FlagWrite), ep.Close(), c3.Close()); err != nil {
+	if err := errors.Join(ep.Bind(c3, BindRead), ep.Bind(c3, BindWrite), ep.Close(), c3.Close()); err != nil {
 		t.Errorf("counter bound for each direction in turn: %v", err)
 	}
 }
@@ -381,7 +381,7 @@ func TestPostDuringCloseExactly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ep.Atomic(make([]byte, 8), 1, dest, 0, 1, 7, 2, nil); err != nil {
+	if err := ep.Atomic(&Msg{Buf: make([]byte, 8), Count: 1, Dest: dest, Key: 1, Datatype: 7, Op: 2}, 0); err != nil {
 		t.Fatal(err)
 	}
 	go func() {

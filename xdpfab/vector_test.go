@@ -91,7 +91,7 @@ func TestExtentsRefused(t *testing.T) {
 	m := xdpfab.Msg{Buf: binary.LittleEndian.AppendUint64(nil, 1), Count: 1, Dest: f.dest, Datatype: atomic.Uint64, Op: atomic.Sum}
 	for _, xs := range [][]mr.Extent{{}, {{Count: 2}}, {{Count: 0}}, {{Count: 1}, {Count: 1}}, {{Count: 1}, {Count: 0}}} {
 		m.RMA = xs
-		if err := f.ep.AtomicMsg(&m, 0); !errors.Is(err, xdpfab.ErrCount) {
+		if err := f.ep.Atomic(&m, 0); !errors.Is(err, xdpfab.ErrCount) {
 			t.Errorf("%v: %v, want ErrCount", xs, err)
 		}
 	}

@@ -119,11 +119,11 @@ func TestVethMultiQueue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(ep.Bind(av, 0), ep.Bind(cntr, xdpfab.FlagWrite), ep.Enable()); err != nil {
+		if err := errors.Join(ep.Bind(av, 0), ep.Bind(cntr, xdpfab.BindWrite), ep.Enable()); err != nil {
 			t.Fatal(err)
 		}
 		for n := 0; n < each; {
-			err := ep.InjectAtomic(one, 1, dest, 0, r.Key, atomic.Uint64, atomic.Sum)
+			err := ep.InjectAtomic(&xdpfab.Msg{Buf: one, Count: 1, Dest: dest, Key: r.Key, Datatype: atomic.Uint64, Op: atomic.Sum})
 			if errors.Is(err, xdpfab.ErrAgain) {
 				time.Sleep(10 * time.Microsecond)
 				continue
@@ -172,10 +172,10 @@ func TestVethLongArray(t *testing.T) {
 	for i := range n {
 		binary.LittleEndian.PutUint64(data[8*i:], uint64(i)*0x9E3779B97F4A7C15)
 	}
-	if err := ep.Atomic(data, n, dest, 0, r.Key, atomic.Uint64, atomic.Write, nil); err != nil {
+	if err := ep.Atomic(&xdpfab.Msg{Buf: data, Count: n, Dest: dest, Key: r.Key, Datatype: atomic.Uint64, Op: atomic.Write}, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := ep.FetchAtomic(nil, n, back, dest, 0, r.Key, atomic.Uint64, atomic.Read, nil); err != nil {
+	if err := ep.FetchAtomic(&xdpfab.Msg{Count: n, Result: back, Dest: dest, Key: r.Key, Datatype: atomic.Uint64, Op: atomic.Read}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := cq.Wait(ctx(t), 2); err != nil {
@@ -269,7 +269,7 @@ func BenchmarkVeth(b *testing.B) {
 			b.ReportAllocs()
 			pending := 0
 			for b.Loop() {
-				for ep.FetchAtomic(one, 1, result, dest, 0, r.Key, atomic.Uint64, atomic.Sum, nil) != nil {
+				for ep.FetchAtomic(&xdpfab.Msg{Buf: one, Count: 1, Result: result, Dest: dest, Key: r.Key, Datatype: atomic.Uint64, Op: atomic.Sum}, 0) != nil {
 					n, err := cq.Read(done)
 					if err != nil {
 						b.Fatal(err)

@@ -213,7 +213,7 @@ func TestQueueFull(t *testing.T) {
 		c := make([]xdpfab.Completion, 4)
 		for posted < 1000 || read < posted {
 			if posted < 1000 {
-				switch err := f.ep.Atomic(one, 1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil); {
+				switch err := f.ep.Atomic(&xdpfab.Msg{Buf: one, Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); {
 				case err == nil:
 					posted++
 					continue
@@ -243,18 +243,18 @@ func TestRefusals(t *testing.T) {
 		err  error
 		want error
 	}{
-		{"zero count", f.ep.Atomic(nil, 0, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil), xdpfab.ErrCount},
-		{"negative count", f.ep.Atomic(b8, -1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil), xdpfab.ErrCount},
-		{"too many elements", f.ep.Atomic(b8, 1<<40, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil), xdpfab.ErrTooMany},
-		{"short operand", f.ep.Atomic(b8[:7], 1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil), xdpfab.ErrLength},
-		{"short result", f.ep.FetchAtomic(b8, 1, r8[:4], f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil), xdpfab.ErrLength},
-		{"no compare", f.ep.CompareAtomic(b8, 1, nil, r8, f.dest, 0, 1, atomic.Uint64, atomic.Cswap, nil), xdpfab.ErrLength},
-		{"bits of a float", f.ep.Atomic(b8, 1, f.dest, 0, 1, atomic.Double, atomic.Bor, nil), xdpfab.ErrUnsupported},
-		{"base read", f.ep.Atomic(nil, 1, f.dest, 0, 1, atomic.Uint64, atomic.Read, nil), xdpfab.ErrUnsupported},
-		{"no such datatype", f.ep.Atomic(b8, 1, f.dest, 0, 1, atomic.Datatype(77), atomic.Sum, nil), xdpfab.ErrUnsupported},
-		{"no such peer", f.ep.Atomic(b8, 1, 55, 0, 1, atomic.Uint64, atomic.Sum, nil), xdpfab.ErrUnknownPeer},
-		{"too big to inject", f.ep.InjectAtomic(make([]byte, 88), 11, f.dest, 0, 1, atomic.Uint64, atomic.Sum), xdpfab.ErrTooBig},
-		{"unknown flag", f.ep.AtomicMsg(&xdpfab.Msg{Buf: b8, Count: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 1<<60), xdpfab.ErrNotSupported},
+		{"zero count", f.ep.Atomic(&xdpfab.Msg{Count: 0, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0), xdpfab.ErrCount},
+		{"negative count", f.ep.Atomic(&xdpfab.Msg{Buf: b8, Count: -1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0), xdpfab.ErrCount},
+		{"too many elements", f.ep.Atomic(&xdpfab.Msg{Buf: b8, Count: 1 << 40, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0), xdpfab.ErrTooMany},
+		{"short operand", f.ep.Atomic(&xdpfab.Msg{Buf: b8[:7], Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0), xdpfab.ErrLength},
+		{"short result", f.ep.FetchAtomic(&xdpfab.Msg{Buf: b8, Count: 1, Result: r8[:4], Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0), xdpfab.ErrLength},
+		{"no compare", f.ep.CompareAtomic(&xdpfab.Msg{Buf: b8, Count: 1, Compare: nil, Result: r8, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Cswap}, 0), xdpfab.ErrLength},
+		{"bits of a float", f.ep.Atomic(&xdpfab.Msg{Buf: b8, Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Double, Op: atomic.Bor}, 0), xdpfab.ErrUnsupported},
+		{"base read", f.ep.Atomic(&xdpfab.Msg{Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Read}, 0), xdpfab.ErrUnsupported},
+		{"no such datatype", f.ep.Atomic(&xdpfab.Msg{Buf: b8, Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Datatype(77), Op: atomic.Sum}, 0), xdpfab.ErrUnsupported},
+		{"no such peer", f.ep.Atomic(&xdpfab.Msg{Buf: b8, Count: 1, Dest: 55, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0), xdpfab.ErrUnknownPeer},
+		{"too big to inject", f.ep.InjectAtomic(&xdpfab.Msg{Buf: make([]byte, 88), Count: 11, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}), xdpfab.ErrTooBig},
+		{"unknown flag", f.ep.Atomic(&xdpfab.Msg{Buf: b8, Count: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 1<<30), xdpfab.ErrNotSupported},
 	}
 	for _, c := range posting {
 		if !errors.Is(c.err, c.want) {
@@ -275,7 +275,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, c := range remote {
 		buf := make([]byte, 8*c.count)
-		if err := f.ep.Atomic(buf, c.count, f.dest, c.addr, c.key, atomic.Uint64, atomic.Sum, c.name); err != nil {
+		if err := f.ep.Atomic(&xdpfab.Msg{Buf: buf, Count: c.count, Dest: f.dest, Offset: c.addr, Key: c.key, Datatype: atomic.Uint64, Op: atomic.Sum, Context: c.name}, 0); err != nil {
 			t.Fatal(err)
 		}
 		checkFailure(t, f, c.name, xdpfab.ErrNotExecuted, c.want)
@@ -283,7 +283,7 @@ func TestRefusals(t *testing.T) {
 	if err := f.region.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.ep.Atomic(b8, 1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, "revoked"); err != nil {
+	if err := f.ep.Atomic(&xdpfab.Msg{Buf: b8, Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum, Context: "revoked"}, 0); err != nil {
 		t.Fatal(err)
 	}
 	checkFailure(t, f, "revoked", xdpfab.ErrNotExecuted, xdpfab.ErrNoKey)
@@ -389,17 +389,17 @@ func TestCounters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(ep.Bind(f.av, 0), ep.Bind(reads, xdpfab.FlagRead), ep.Bind(writes, xdpfab.FlagWrite), ep.Enable()); err != nil {
+		if err := errors.Join(ep.Bind(f.av, 0), ep.Bind(reads, xdpfab.BindRead), ep.Bind(writes, xdpfab.BindWrite), ep.Enable()); err != nil {
 			t.Fatal(err)
 		}
 		one, res := make([]byte, 8), make([]byte, 8)
 		one[0] = 1
 		for range 10 {
-			if err := ep.InjectAtomic(one, 1, f.dest, 0, 1, atomic.Uint64, atomic.Sum); err != nil {
+			if err := ep.InjectAtomic(&xdpfab.Msg{Buf: one, Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := ep.FetchAtomic(one, 1, res, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil); err != nil {
+		if err := ep.FetchAtomic(&xdpfab.Msg{Buf: one, Count: 1, Result: res, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 			t.Fatal(err)
 		}
 		if err := reads.Wait(ctx(t), 1); err != nil {
@@ -408,7 +408,7 @@ func TestCounters(t *testing.T) {
 		if w, r := writes.Read(), binary.LittleEndian.Uint64(res); w != 10 || r != 10 {
 			t.Errorf("%d writes counted, %d fetched after them: want 10 and 10", w, r)
 		}
-		if err := ep.Atomic(one, 1, f.dest, 0, 99, atomic.Uint64, atomic.Sum, nil); err != nil {
+		if err := ep.Atomic(&xdpfab.Msg{Buf: one, Count: 1, Dest: f.dest, Key: 99, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 			t.Fatal(err)
 		}
 		if err := writes.Wait(ctx(t), 11); !errors.Is(err, xdpfab.ErrAvailable) || writes.ReadErr() != 1 {
@@ -429,7 +429,7 @@ func TestClosing(t *testing.T) {
 	if err := errors.Join(f.ep.Close(), f.ep.Close(), f.cq.Close(), f.av.Close()); err != nil {
 		t.Error(err)
 	}
-	if err := f.ep.Atomic(make([]byte, 8), 1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil); !errors.Is(err, xdpfab.ErrClosed) {
+	if err := f.ep.Atomic(&xdpfab.Msg{Buf: make([]byte, 8), Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); !errors.Is(err, xdpfab.ErrClosed) {
 		t.Errorf("post on a closed endpoint: %v", err)
 	}
 	p, err := f.client.Dial(ctx(t), f.server.Address(0))
@@ -454,7 +454,7 @@ func TestShutdownDrains(t *testing.T) {
 		one := make([]byte, 8)
 		one[0] = 1
 		for range 200 {
-			if err := f.ep.Atomic(one, 1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil); err != nil {
+			if err := f.ep.Atomic(&xdpfab.Msg{Buf: one, Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -465,7 +465,7 @@ func TestShutdownDrains(t *testing.T) {
 		if n, err := f.cq.Read(c); n != 200 || err != nil {
 			t.Errorf("%d good completions, %v, want 200", n, err)
 		}
-		if err := f.ep.Atomic(one, 1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil); !errors.Is(err, xdpfab.ErrClosed) {
+		if err := f.ep.Atomic(&xdpfab.Msg{Buf: one, Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); !errors.Is(err, xdpfab.ErrClosed) {
 			t.Errorf("post after shutdown: %v", err)
 		}
 	})
@@ -534,7 +534,7 @@ func TestCQWaitDoesNotAllocate(t *testing.T) {
 	one, c := make([]byte, 8), make([]xdpfab.Completion, 1)
 	background := context.Background()
 	round := func() {
-		if err := f.ep.Atomic(one, 1, f.dest, 0, 1, atomic.Uint64, atomic.Sum, nil); err != nil {
+		if err := f.ep.Atomic(&xdpfab.Msg{Buf: one, Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 			t.Fatal(err)
 		}
 		if err := f.cq.Wait(background, 1); err != nil {

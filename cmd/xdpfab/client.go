@@ -156,7 +156,7 @@ type poster struct {
 	done [1]xdpfab.Completion
 }
 
-// newPoster makes an endpoint for size operations in flight, a power of two.
+// newPoster makes an endpoint for size operations in flight.
 func (c *client) newPoster(ctx context.Context, size int) (*poster, error) {
 	av, err := c.dom.NewAddressVector()
 	if err != nil {
@@ -178,15 +178,15 @@ func (c *client) newPoster(ctx context.Context, size int) (*poster, error) {
 }
 
 // post hands an operation in the form given to the endpoint.
-func (p *poster) post(form atomic.Func, m *xdpfab.Msg, flags uint64) error {
+func (p *poster) post(form atomic.Func, m *xdpfab.Msg, flags xdpfab.OpFlags) error {
 	m.Dest = p.dest
 	switch form {
 	case atomic.Base:
-		return p.ep.AtomicMsg(m, flags)
+		return p.ep.Atomic(m, flags)
 	case atomic.Fetch:
-		return p.ep.FetchAtomicMsg(m, flags)
+		return p.ep.FetchAtomic(m, flags)
 	case atomic.Compare:
-		return p.ep.CompareAtomicMsg(m, flags)
+		return p.ep.CompareAtomic(m, flags)
 	}
 	return fmt.Errorf("form %v: %w", form, xdpfab.ErrUnsupported)
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
-	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // infoReport is what info prints as JSON.
@@ -126,7 +126,7 @@ func report(args []string) (r infoReport, err error) {
 		r.Interfaces = append(r.Interfaces, e)
 	}
 	r.Limits = limits{
-		Window: session.MaxWindow, InjectBytes: xdpfab.InjectSize, CallElements: math.MaxUint32,
+		Window: session.MaxWindow, InjectBytes: engine.InlineLen, CallElements: math.MaxUint32,
 		RegionName: mr.MaxName, MinFrameBytes: wire.MinMTU, Datatypes: atomic.NumDatatypes,
 	}
 	for op := range atomic.Op(atomic.NumOps) {

@@ -25,16 +25,16 @@ const WordSize = 8
 type Kind struct {
 	op   atomic.Op
 	form atomic.Func
-	post func(*xdpfab.Endpoint, *xdpfab.Msg, uint64) error
+	post func(*xdpfab.Endpoint, *xdpfab.Msg, xdpfab.OpFlags) error
 }
 
 // The kinds. Those that add make each element grow by one. The comparand of
 // CompareAndSwap is never there, so that it leaves the words alone, as Read does.
 var (
-	Add            = Kind{atomic.Sum, atomic.Base, (*xdpfab.Endpoint).AtomicMsg}
-	FetchAdd       = Kind{atomic.Sum, atomic.Fetch, (*xdpfab.Endpoint).FetchAtomicMsg}
-	Read           = Kind{atomic.Read, atomic.Fetch, (*xdpfab.Endpoint).FetchAtomicMsg}
-	CompareAndSwap = Kind{atomic.Cswap, atomic.Compare, (*xdpfab.Endpoint).CompareAtomicMsg}
+	Add            = Kind{atomic.Sum, atomic.Base, (*xdpfab.Endpoint).Atomic}
+	FetchAdd       = Kind{atomic.Sum, atomic.Fetch, (*xdpfab.Endpoint).FetchAtomic}
+	Read           = Kind{atomic.Read, atomic.Fetch, (*xdpfab.Endpoint).FetchAtomic}
+	CompareAndSwap = Kind{atomic.Cswap, atomic.Compare, (*xdpfab.Endpoint).CompareAtomic}
 )
 
 // Adds tells whether the words grow.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"math/bits"
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
@@ -77,8 +76,7 @@ func (g *Generator) endpoint(ctx context.Context, dom *xdpfab.Domain, peer strin
 	if g.msg.Dest, err = av.Insert(ctx, peer); err != nil {
 		return nil, err
 	}
-	size := 1 << bits.Len(uint(max(g.c.Window/g.c.Endpoints, 16)-1)) // the next power of two
-	ep, err := dom.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, InitiateOnly: true, Size: size})
+	ep, err := dom.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, InitiateOnly: true, Size: max(g.c.Window/g.c.Endpoints, 16)})
 	if err != nil {
 		return nil, err
 	}
@@ -140,11 +138,11 @@ func (g *Generator) Post(from time.Duration, more bool) (bool, error) {
 		s.ep = g.eps[g.epTurn]
 	}
 	offset := g.offset
-	g.msg.Context, g.msg.Addr, g.msg.Result, g.msg.RMA = s, g.c.Region.Base+offset, s.result, s.words
+	g.msg.Context, g.msg.Offset, g.msg.Result, g.msg.RMA = s, g.c.Region.Base+offset, s.result, s.words
 	if s.words != nil {
-		g.msg.Addr, offset = 0, g.scatter(s.words, offset)
+		g.msg.Offset, offset = 0, g.scatter(s.words, offset)
 	}
-	var flags uint64
+	var flags xdpfab.OpFlags
 	if more {
 		flags = xdpfab.FlagMore
 	}
@@ -255,9 +253,9 @@ func (g *Generator) Sum(ctx context.Context) (total uint64, err error) {
 	}
 	buf := make([]byte, size)
 	s := g.free[len(g.free)-1]
-	msg := xdpfab.Msg{Result: buf, Count: len(buf) / WordSize, Addr: g.c.Region.Base, Key: g.c.Region.Key,
+	msg := xdpfab.Msg{Result: buf, Count: len(buf) / WordSize, Offset: g.c.Region.Base, Key: g.c.Region.Key,
 		Dest: g.msg.Dest, Datatype: atomic.Uint64, Op: atomic.Read, Context: s}
-	if err := s.ep.FetchAtomicMsg(&msg, 0); err != nil {
+	if err := s.ep.FetchAtomic(&msg, 0); err != nil {
 		return 0, err
 	}
 	g.free = g.free[:len(g.free)-1]

@@ -172,7 +172,7 @@ func (w *adder) add(ctx context.Context, count uint64) error {
 // after its completion shows, so that there may be no room for as many as window.
 func (w *adder) post() error {
 	r := w.free[len(w.free)-1]
-	err := w.ep.FetchAtomic(one[:], 1, r[:], w.dest, 0, w.key, atomic.Uint64, atomic.Sum, r)
+	err := w.ep.FetchAtomic(&fab.Msg{Buf: one[:], Result: r[:], Dest: w.dest, Key: w.key, Datatype: atomic.Uint64, Op: atomic.Sum, Context: r}, 0)
 	if err != nil {
 		return err
 	}

@@ -110,17 +110,17 @@ func (a *actor) post() bool {
 	switch p.kind {
 	case addOwn:
 		p.result = make([]byte, 8)
-		err = a.ep.FetchAtomic(own, 1, p.result, a.dest, at, regionKey, atomic.Uint64, atomic.Sum, p)
+		err = a.ep.FetchAtomic(&xdpfab.Msg{Buf: own, Result: p.result, Dest: a.dest, Offset: at, Key: regionKey, Datatype: atomic.Uint64, Op: atomic.Sum, Context: p}, 0)
 	case readOwn:
 		p.result = make([]byte, 8)
-		err = a.ep.FetchAtomic(nil, 1, p.result, a.dest, at, regionKey, atomic.Uint64, atomic.Read, p)
+		err = a.ep.FetchAtomic(&xdpfab.Msg{Result: p.result, Dest: a.dest, Offset: at, Key: regionKey, Datatype: atomic.Uint64, Op: atomic.Read, Context: p}, 0)
 	case addShared:
-		err = a.ep.Atomic(own, 1, a.dest, uint64(8*p.word), regionKey, atomic.Uint64, atomic.Sum, p)
+		err = a.ep.Atomic(&xdpfab.Msg{Buf: own, Dest: a.dest, Offset: uint64(8 * p.word), Key: regionKey, Datatype: atomic.Uint64, Op: atomic.Sum, Context: p}, 0)
 	case addArray:
-		err = a.ep.Atomic(ones, arrayLen, a.dest, at+arrayAt, regionKey, atomic.Uint64, atomic.Sum, p)
+		err = a.ep.Atomic(&xdpfab.Msg{Buf: ones, Dest: a.dest, Offset: at + arrayAt, Key: regionKey, Datatype: atomic.Uint64, Op: atomic.Sum, Context: p}, 0)
 	case fetchArray:
 		p.result = make([]byte, 8*arrayLen)
-		err = a.ep.FetchAtomic(ones, arrayLen, p.result, a.dest, at+arrayAt, regionKey, atomic.Uint64, atomic.Sum, p)
+		err = a.ep.FetchAtomic(&xdpfab.Msg{Buf: ones, Result: p.result, Dest: a.dest, Offset: at + arrayAt, Key: regionKey, Datatype: atomic.Uint64, Op: atomic.Sum, Context: p}, 0)
 	}
 	if errors.Is(err, xdpfab.ErrAgain) {
 		return false

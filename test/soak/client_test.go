@@ -85,7 +85,7 @@ func clientMain() error {
 			if err := write(0, posted); err != nil {
 				return err
 			}
-			if err := ep.Atomic(ones[:8], 1, dest, offset, regionKey, atomic.Uint64, atomic.Sum, nil); err != nil {
+			if err := ep.Atomic(&xdpfab.Msg{Buf: ones[:8], Dest: dest, Offset: offset, Key: regionKey, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 				return err
 			}
 			continue

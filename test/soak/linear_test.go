@@ -72,11 +72,11 @@ func (s *soloist) play(n, client int, start time.Time) {
 		var err error
 		switch st.op {
 		case atomic.Cswap:
-			err = s.ep.CompareAtomic(arg[:], 1, cmp[:], result[:], s.dest, 0, regionKey, atomic.Uint64, st.op, p)
+			err = s.ep.CompareAtomic(&xdpfab.Msg{Buf: arg[:], Compare: cmp[:], Result: result[:], Dest: s.dest, Key: regionKey, Datatype: atomic.Uint64, Op: st.op, Context: p}, 0)
 		case atomic.Read:
-			err = s.ep.FetchAtomic(nil, 1, result[:], s.dest, 0, regionKey, atomic.Uint64, st.op, p)
+			err = s.ep.FetchAtomic(&xdpfab.Msg{Result: result[:], Dest: s.dest, Key: regionKey, Datatype: atomic.Uint64, Op: st.op, Context: p}, 0)
 		default:
-			err = s.ep.FetchAtomic(arg[:], 1, result[:], s.dest, 0, regionKey, atomic.Uint64, st.op, p)
+			err = s.ep.FetchAtomic(&xdpfab.Msg{Buf: arg[:], Result: result[:], Dest: s.dest, Key: regionKey, Datatype: atomic.Uint64, Op: st.op, Context: p}, 0)
 		}
 		if err != nil {
 			s.w.t.Errorf("posting: %v", err)

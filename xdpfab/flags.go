@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+)
+
+// OpFlags are the flags of one operation, after fi_atomic(3). Flags that are not among
+// the constants are refused with ErrNotImplemented.
+type OpFlags uint32
+
+const (
+	// FlagFence defers the operation, and all posted after it to the same peer,
+	// until every earlier one has completed (FI_FENCE).
+	FlagFence OpFlags = 1 << iota
+	// FlagInject makes the operand buffers and Msg.RMA free on return (FI_INJECT). The
+	// buffers may have up to EndpointAttr.InjectSize bytes together.
+	FlagInject
+	// FlagMore says that another operation follows at once, so the poller need not
+	// be woken for this one (FI_MORE). It is woken by the next post without FlagMore
+	// or that fails, and by whoever reads completions or waits.
+	FlagMore
+	// FlagDeliveryComplete asks for a completion only after the operation has been
+	// applied (FI_DELIVERY_COMPLETE). That is always so.
+	FlagDeliveryComplete
+
+	knownOpFlags = FlagFence | FlagInject | FlagMore | FlagDeliveryComplete
+)
+
+// CompletionFlags say what has completed, after fi_cq(3).
+type CompletionFlags uint32
+
+const (
+	CompletionAtomic CompletionFlags = 1 << iota // FI_ATOMIC: an atomic operation
+	CompletionRead                               // FI_READ: fetch or compare
+	CompletionWrite                              // FI_WRITE: base
+)
+
+// BindFlags say what is bound to an endpoint, after fi_ep_bind in fi_endpoint(3). Only
+// counters have any. Flags that are not among the constants are refused with
+// ErrNotImplemented.
+type BindFlags uint32
+
+const (
+	BindRead  BindFlags = 1 << iota // FI_READ: a counter of fetch and compare operations
+	BindWrite                       // FI_WRITE: a counter of base operations
+
+	knownBindFlags = BindRead | BindWrite
+)
+
+// String returns the names of the flags, such as "fence|more".
+func (f OpFlags) String() string {
+	return flagString(uint32(f), "fence", "inject", "more", "delivery_complete")
+}
+
+// String returns the names of the flags, such as "atomic|read".
+func (f CompletionFlags) String() string { return flagString(uint32(f), "atomic", "read", "write") }
+
+// String returns the names of the flags, such as "read|write".
+func (f BindFlags) String() string { return flagString(uint32(f), "read", "write") }
+
+// flagString joins the names of the bits that are set, given from the lowest on. What has no
+// name is a number; no flags are "none".
+func flagString(set uint32, names ...string) string {
+	if set == 0 {
+		return "none"
+	}
+	var list []string
+	for rest := set; rest != 0; rest &= rest - 1 {
+		i := bits.TrailingZeros32(rest)
+		if i >= len(names) {
+			list = append(list, fmt.Sprintf("%#x", rest))
+			break
+		}
+		list = append(list, names[i])
+	}
+	return strings.Join(list, "|")
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// Msg is an operation to post (struct fi_msg_atomic).
+type Msg struct {
+	Buf     []byte // operand: Count elements, little-endian; ignored for Read
+	Compare []byte // Count elements; CompareAtomic only
+	Result  []byte // Count elements; not for Atomic
+	// Count is the number of elements. 0 means as many as the buffers hold: Buf, or for
+	// Read, Result.
+	Count    int
+	Dest     Address
+	Offset   uint64 // of the first element in the region, bytes; or its virtual address, for a region registered so
+	Key      uint64 // of the region
+	Datatype Datatype
+	Op       Op
+	Context  any // returned with the completion
+
+	// Incarnation is that of the region meant, and of all extents, as Region tells it: if
+	// another registration has the key, the operation fails with ErrPeerRestarted. 0 means
+	// whichever region has the key.
+	Incarnation uint32
+
+	// RMA scatters the operation: its elements go to these extents, one after the
+	// other; Offset and Key must be 0 then. Count is their sum. There is one completion
+	// for all. It is the fastest way to update many words, as they share frames and
+	// what is common to them is sent once. An extent out of bounds makes the operation
+	// fail, but not the others, so it fails as one that may have run in part. RMA must
+	// stay untouched until completion, unless FlagInject is given.
+	RMA []mr.Extent
+}
+
+// elements returns how many elements the operation has: if that is not said, as many as the
+// buffer has, of which the last one may be short.
+func (m *Msg) elements() int {
+	if m.Count != 0 {
+		return m.Count
+	}
+	buf, size := m.Buf, m.Datatype.Size()
+	if m.Op == Read {
+		buf = m.Result
+	}
+	return (len(buf) + size - 1) / size
+}
+
+// check compares the buffers with the number of elements.
+func (m *Msg) check(verb wire.Verb, count int, flags OpFlags) error {
+	if flags&^knownOpFlags != 0 {
+		return fmt.Errorf("xdpfab: operation flags %v: want some of %v: %w", flags, knownOpFlags, ErrNotSupported)
+	}
+	switch {
+	case count <= 0:
+		return fmt.Errorf("xdpfab: %d elements: want 1..%d: %w", count, math.MaxUint32, ErrCount)
+	case count > math.MaxUint32:
+		return fmt.Errorf("xdpfab: %d elements: want 1..%d, post them in parts: %w", count, math.MaxUint32, ErrTooMany)
+	}
+	if m.RMA != nil {
+		if err := m.checkRMA(count); err != nil {
+			return err
+		}
+	}
+	n := count * m.Datatype.Size()
+	operand, compare, result := n, 0, n
+	switch {
+	case m.Op == Read: // Buf is ignored
+		operand = len(m.Buf)
+	case verb == wire.VerbAtomic:
+		result = 0
+	case verb == wire.VerbCompare:
+		compare = n
+	}
+	switch {
+	case len(m.Buf) != operand:
+		return fmt.Errorf("xdpfab: operand of %d bytes for %d elements of %v: want %d: %w", len(m.Buf), count, m.Datatype, operand, ErrLength)
+	case len(m.Compare) != compare:
+		return fmt.Errorf("xdpfab: compare operand of %d bytes for %d elements of %v: want %d: %w", len(m.Compare), count, m.Datatype, compare, ErrLength)
+	case len(m.Result) != result:
+		return fmt.Errorf("xdpfab: result buffer of %d bytes for %d elements of %v: want %d: %w", len(m.Result), count, m.Datatype, result, ErrLength)
+	case flags&FlagInject != 0 && m.Op != Read && operand+compare > injectSize:
+		return fmt.Errorf("xdpfab: %d bytes to inject: want at most %d: %w", operand+compare, injectSize, ErrTooBig)
+	}
+	return nil
+}
+
+// checkRMA compares the extents with the number of elements.
+func (m *Msg) checkRMA(count int) error {
+	if m.Offset != 0 || m.Key != 0 {
+		return fmt.Errorf("xdpfab: offset %#x and key %#x beside extents, which have their own: want 0: %w", m.Offset, m.Key, ErrNotSupported)
+	}
+	sum := 0
+	for i := range m.RMA {
+		n := m.RMA[i].Count
+		if n == 0 {
+			return fmt.Errorf("xdpfab: extent %d has no elements: want at least 1: %w", i, ErrCount)
+		}
+		sum += int(n)
+	}
+	if sum != count {
+		return fmt.Errorf("xdpfab: %d extents with %d elements in all for an operation on %d: want the same number: %w",
+			len(m.RMA), sum, count, ErrCount)
+	}
+	return nil
+}
