@@ -21,14 +21,14 @@ func AutoRebind() HandleOption { return func(b *binding) { b.auto = true } }
 // binding ties a handle, and its copies, to the registration that it was made from.
 type binding struct {
 	peer *Peer
-	name string                 // of the region; empty for a handle that was made from a key
-	size uint64                 // bytes that the region must have
-	auto bool                   // AutoRebind
-	at   atomic.Pointer[Region] // the registration; replaced by rebind
+	name string                       // of the region; empty for a handle that was made from a key
+	size uint64                       // bytes that the region must have
+	auto bool                         // AutoRebind
+	at   atomic.Pointer[RemoteRegion] // the registration; replaced by rebind
 }
 
 // bind returns a binding to a region of the catalogue.
-func bind(p *Peer, r Region, size uint64, options []HandleOption) *binding {
+func bind(p *Peer, r RemoteRegion, size uint64, options []HandleOption) *binding {
 	b := &binding{peer: p, name: r.Name, size: size}
 	b.at.Store(&r)
 	for _, o := range options {
@@ -58,7 +58,7 @@ const mostRebinds = 3
 
 // after judges the failure of an operation on the registration r. It returns the error
 // to report, and whether to try again instead.
-func (b *binding) after(ctx context.Context, err error, r *Region, attempt int) (error, bool) {
+func (b *binding) after(ctx context.Context, err error, r *RemoteRegion, attempt int) (error, bool) {
 	var oe *OpError
 	if !errors.As(err, &oe) {
 		return err, false

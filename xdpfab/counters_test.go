@@ -17,7 +17,7 @@ func TestCountersAreFresh(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := xdpfab.WordAt[uint64](p, 1, 0)
+		w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0)
 		const rounds, each = 20, 1000
 		for done := uint64(each); done <= rounds*each; done += each {
 			for range each {
@@ -43,7 +43,7 @@ func TestCountersAfterClose(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := xdpfab.WordAt[uint64](p, 1, 0).Add(ctx(t), 1); err != nil {
+		if _, err := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0).Add(ctx(t), 1); err != nil {
 			t.Fatal(err)
 		}
 		if err := f.client.CloseAll(); err != nil {

@@ -101,7 +101,7 @@ func ExampleOpError() {
 	ctx := context.Background()
 
 	peer, _ := client.Dial(ctx, server.Address(0))
-	_, err := xdpfab.WordAt[uint64](peer, 12345, 0).Add(ctx, 1)
+	_, err := xdpfab.WordAt[uint64](peer, xdpfab.RemoteRegion{Key: 12345}, 0).Add(ctx, 1)
 	fmt.Println(errors.Is(err, xdpfab.ErrNotExecuted), errors.Is(err, xdpfab.ErrNoKey))
 	// Output: true true
 }

@@ -161,7 +161,7 @@ func TestRemoteAgainstLocalAtomics(t *testing.T) {
 	long, short := &words[uint64](f.mem)[0], &words[uint32](f.mem)[2]
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		w := xdpfab.WordAt[uint64](p, 1, 0)
+		w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0)
 		for range rounds {
 			if _, err := w.Add(c, 1); err != nil {
 				t.Error(err)
@@ -179,7 +179,7 @@ func TestRemoteAgainstLocalAtomics(t *testing.T) {
 		}
 	})
 	wg.Go(func() { // the same word by compare-and-swap
-		w := xdpfab.WordAt[uint64](p, 1, 0)
+		w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0)
 		for range rounds / 10 {
 			for {
 				old, err := w.Load(c)
@@ -236,7 +236,7 @@ func TestLockSharedWithOwner(t *testing.T) {
 		}
 	})
 	wg.Go(func() {
-		lock, guarded := xdpfab.WordAt[uint64](p, 1, 0), xdpfab.WordAt[uint64](p, 1, 8)
+		lock, guarded := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0), xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 1)
 		once := func() error {
 			for {
 				if got, err := lock.CompareAndSwap(c, 0, 2); err != nil {
@@ -292,7 +292,7 @@ func TestVirtualRegionOfAPart(t *testing.T) {
 		t.Errorf("store: %v", err)
 	}
 	for _, addr := range []uint64{part.Base() - 8, part.Base() + 64} {
-		if err := xdpfab.WordAt[uint64](p, part.Key(), addr).Store(ctx(t), 1); !errors.Is(err, xdpfab.ErrOutOfBounds) {
+		if err := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: part.Key(), Base: addr}, 0).Store(ctx(t), 1); !errors.Is(err, xdpfab.ErrOutOfBounds) {
 			t.Errorf("at %#x: %v, want ErrOutOfBounds", addr, err)
 		}
 	}

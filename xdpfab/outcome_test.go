@@ -93,7 +93,7 @@ func TestResolveAfterDeadlineAndPartition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := xdpfab.WordAt[uint64](p, 1, 0)
+	w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0)
 	if _, err := w.Add(ctx(t), 1); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestResolveAfterClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := xdpfab.WordAt[uint64](p, 1, 0)
+	w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0)
 	f.client.SetFaults(port.Faults{Loss: 1})
 	err = interruptedAfter(t, f, "ops_sent", func(c context.Context) error {
 		_, err := w.Add(c, 1)
@@ -151,7 +151,7 @@ func TestOneSessionForAnEndpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, w := xdpfab.WordAt[uint64](p, 1, 0), xdpfab.WordAt[uint64](q, 1, 0)
+	v, w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0), xdpfab.WordAt[uint64](q, xdpfab.RemoteRegion{Key: 1}, 0)
 	if _, err := v.Add(ctx(t), 1); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestResolveAfterPartition(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				w := xdpfab.WordAt[uint64](p, 1, 0)
+				w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0)
 				if _, err := w.Add(ctx(t), 40); err != nil {
 					t.Fatal(err)
 				}

@@ -118,63 +118,6 @@ func (p *Peer) Watch(ctx context.Context) error {
 	return p.do(ctx, call{verb: engine.VerbWatch})
 }
 
-// Region describes a region in a peer's catalogue.
-type Region struct {
-	Name   string
-	Key    uint64
-	Size   uint64 // bytes
-	Base   uint64 // what Msg.Offset is at the first byte: 0, or its virtual address
-	Access mr.Access
-	// Incarnation tells this registration from every other one, also from one under the
-	// same name or key, later or after a restart; never 0.
-	Incarnation uint32
-
-	life uint64 // of the peer's process
-}
-
-// Lookup finds a region by the name it is published under; ErrNoRegion when there
-// is none.
-func (p *Peer) Lookup(ctx context.Context, name string) (Region, error) {
-	if len(name) == 0 || len(name) > wire.MaxNameLen {
-		return Region{}, fmt.Errorf("xdpfab: region name of %d bytes: want 1..%d: %w", len(name), wire.MaxNameLen, ErrLength)
-	}
-	r, _, err := p.entry(ctx, call{verb: wire.VerbLookup, count: uint32(len(name)), operand: []byte(name)})
-	return r, err
-}
-
-// Regions lists the peer's catalogue.
-func (p *Peer) Regions(ctx context.Context) ([]Region, error) {
-	var list []Region
-	for total := uint32(1); uint32(len(list)) < total; {
-		r, n, err := p.entry(ctx, call{verb: wire.VerbList, count: uint32(len(list))})
-		if errors.Is(err, ErrNoRegion) {
-			break // an empty catalogue, or one that shrank meanwhile
-		}
-		if err != nil {
-			return nil, err
-		}
-		list, total = append(list, r), n
-	}
-	return list, nil
-}
-
-// entry asks for one catalogue entry.
-func (p *Peer) entry(ctx context.Context, c call) (Region, uint32, error) {
-	var (
-		b [wire.EntryLen]byte
-		e wire.Entry
-	)
-	c.result = b[:]
-	if err := p.do(ctx, c); err != nil {
-		return Region{}, 0, err
-	}
-	if r := e.Parse(b[:]); r != wire.ReasonOK {
-		return Region{}, 0, fmt.Errorf("xdpfab: %s: catalogue entry: %v: %w", p.name, r, ErrProtocol)
-	}
-	return Region{Name: e.NameString(), Key: e.Key, Size: e.Size, Base: e.Base, Access: mr.Access(e.Access),
-		Incarnation: e.Incarnation, life: p.peer.Life()}, e.Total, nil
-}
-
 // call is an operation to be waited for. Its buffers may be on the caller's
 // stack: they are copied in and out.
 type call struct {

@@ -82,7 +82,7 @@ func TestCloseReleasesFullRing(t *testing.T) {
 				var calls sync.WaitGroup
 				for range peer.ep.attr.Size + 200 {
 					calls.Go(func() {
-						if _, err := WordAt[uint64](peer, 1, 0).Load(ctx); !errors.Is(err, ErrClosed) {
+						if _, err := WordAt[uint64](peer, RemoteRegion{Key: 1}, 0).Load(ctx); !errors.Is(err, ErrClosed) {
 							t.Errorf("%v, want ErrClosed", err)
 						}
 					})

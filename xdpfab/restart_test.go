@@ -128,7 +128,7 @@ func TestRegionRegisteredAnew(t *testing.T) {
 	if _, err := w.Add(ctx(t), 1); !errors.Is(err, xdpfab.ErrPeerRestarted) || !errors.Is(err, xdpfab.ErrNotExecuted) {
 		t.Errorf("on a region registered anew: %v", err)
 	}
-	if n, err := xdpfab.WordAt[uint64](p, key, 0).Load(ctx(t)); n != 0 || err != nil {
+	if n, err := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: key}, 0).Load(ctx(t)); n != 0 || err != nil {
 		t.Errorf("the new memory holds %d, %v", n, err)
 	}
 }

@@ -195,7 +195,7 @@ func TestDeadPeerLeavesRoom(t *testing.T) {
 			const n = 4200
 			for range n {
 				calls.Go(func() {
-					if _, err := WordAt[uint64](dead, 1, 0).Load(ctx); !errors.Is(err, context.Canceled) {
+					if _, err := WordAt[uint64](dead, RemoteRegion{Key: 1}, 0).Load(ctx); !errors.Is(err, context.Canceled) {
 						t.Errorf("%v, want the context's error", err)
 					}
 				})

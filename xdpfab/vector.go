@@ -44,9 +44,9 @@ func (v RemoteVector[T]) Rebind(ctx context.Context) error {
 	return v.bind.rebind(ctx)
 }
 
-// VectorAt returns the words of type T in a region of the peer's catalogue. Nothing
-// is sent.
-func VectorAt[T Number](p *Peer, r Region, options ...HandleOption) RemoteVector[T] {
+// VectorAt returns the words of type T in a peer's region, whose Size says how many
+// there are. Nothing is sent. It is bound to a registration as WordAt says.
+func VectorAt[T Number](p *Peer, r RemoteRegion, options ...HandleOption) RemoteVector[T] {
 	dt := datatypeOf[T]()
 	return RemoteVector[T]{bind: bind(p, r, r.Size, options), n: r.Size / uint64(dt.Size()), dt: dt}
 }

@@ -137,7 +137,7 @@ func TestVethMultiQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, err := xdpfab.WordAt[uint64](p, r.Key, 0).Load(ctx(t)); n != 3*each || err != nil {
+	if n, err := xdpfab.WordAt[uint64](p, r, 0).Load(ctx(t)); n != 3*each || err != nil {
 		t.Errorf("sum %d, %v, want %d", n, err, 3*each)
 	}
 	counters, err := b.Counters()
@@ -317,7 +317,7 @@ func TestVethManyNodes(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			w := xdpfab.WordAt[uint64](p, region.Key(), 8)
+			w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: region.Key()}, 1)
 			for range each {
 				if _, err := w.Add(ctx(t), 1); err != nil {
 					t.Error(err)

@@ -38,7 +38,7 @@ func TestCloseEndsWatch(t *testing.T) {
 				defer wg.Wait()
 				defer cancel()
 				for range c.calls {
-					wg.Go(func() { _, _ = xdpfab.WordAt[uint64](other, 1, 0).Load(calls) })
+					wg.Go(func() { _, _ = xdpfab.WordAt[uint64](other, xdpfab.RemoteRegion{Key: 1}, 0).Load(calls) })
 				}
 				under := func(n int) {
 					t.Helper()
@@ -56,7 +56,7 @@ func TestCloseEndsWatch(t *testing.T) {
 				}
 				cancel()
 				f.client.SetFaults(port.Faults{})
-				if _, err := xdpfab.WordAt[uint64](other, 1, 0).Add(ctx(t), 1); err != nil {
+				if _, err := xdpfab.WordAt[uint64](other, xdpfab.RemoteRegion{Key: 1}, 0).Add(ctx(t), 1); err != nil {
 					t.Errorf("the other use: %v", err)
 				}
 			})

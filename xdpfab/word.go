@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"reflect"
 
 	"github.com/xdpfab/xdpfab/atomic"
@@ -36,7 +37,8 @@ type Remote[T Number] struct {
 
 // Word returns the word of type T at the given index of a peer's region, which is
 // found by name: Word[uint64](ctx, peer, "counters", 3) is the eight bytes at
-// offset 24, however the peer addresses the region.
+// offset 24, however the peer addresses the region. It is short for Peer.Lookup and
+// WordAt, and fails with ErrOutOfBounds when the region has no such word.
 //
 // The word is bound to the registration that is found: after a restart of the peer,
 // or when it has registered the region anew, every method fails with ErrPeerRestarted
@@ -48,13 +50,27 @@ func Word[T Number](ctx context.Context, p *Peer, region string, index uint64, o
 	if err != nil {
 		return Remote[T]{}, err
 	}
-	dt := datatypeOf[T]()
-	size := uint64(dt.Size())
+	size := uint64(datatypeOf[T]().Size())
 	if index >= r.Size/size {
 		return Remote[T]{}, fmt.Errorf("xdpfab: word %d of region %q: it has %d of %d bytes each: %w",
 			index, region, r.Size/size, size, ErrOutOfBounds)
 	}
-	return Remote[T]{bind: bind(p, r, (index+1)*size, options), offset: index * size, dt: dt, size: dt.Size()}, nil
+	return WordAt[T](p, r, index, options...), nil
+}
+
+// WordAt returns the word of type T at the given index of a peer's region: index
+// counts words, as Word's does, not bytes. Nothing is sent. If the region has no such
+// word, the methods fail with ErrOutOfBounds.
+//
+// The word is bound to the registration that r describes, as Word says. If r has no
+// Incarnation, it is bound to none, and means whichever region has the key: of a restart
+// of the peer it is told at most once, by the operations that wait when the restart is
+// noticed, and later ones run on the new memory. Without a Name it cannot be bound again.
+func WordAt[T Number](p *Peer, r RemoteRegion, index uint64, options ...HandleOption) Remote[T] {
+	dt := datatypeOf[T]()
+	size := uint64(dt.Size())
+	index = min(index, math.MaxUint64/size-1) // no region has that word either, and its offset is a number
+	return Remote[T]{bind: bind(p, r, (index+1)*size, options), offset: index * size, dt: dt, size: dt.Size()}
 }
 
 // Rebind looks the word's region up again by its name, after ErrPeerRestarted: from now
@@ -64,15 +80,6 @@ func (r Remote[T]) Rebind(ctx context.Context) error {
 		return fmt.Errorf("xdpfab: zero Remote: %w", ErrClosed)
 	}
 	return r.bind.rebind(ctx)
-}
-
-// WordAt returns the word at a byte offset (or virtual address) of the region
-// with the given key, whichever region that is. Nothing is sent. Of a restart of the
-// peer it is told at most once: by the operations that wait when the restart is
-// noticed. Later ones run on the new memory.
-func WordAt[T Number](p *Peer, key, offset uint64) Remote[T] {
-	dt := datatypeOf[T]()
-	return Remote[T]{bind: bind(p, Region{Key: key}, 0, nil), offset: offset, dt: dt, size: dt.Size()}
 }
 
 // datatypeOf maps a Go type to the datatype on the wire.

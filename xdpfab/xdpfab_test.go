@@ -180,7 +180,7 @@ func TestConcurrentCallers(t *testing.T) {
 		var wg sync.WaitGroup
 		for range workers {
 			wg.Go(func() {
-				w := xdpfab.WordAt[uint64](p, 1, 0)
+				w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0)
 				for range each {
 					n, err := w.Add(ctx(t), 1)
 					if err != nil {
@@ -350,7 +350,7 @@ func TestContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := xdpfab.WordAt[uint64](p, 1, 0)
+	w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0)
 	ended, cancel := context.WithCancel(ctx(t))
 	cancel()
 	if _, err := w.Add(ended, 1); !errors.Is(err, xdpfab.ErrNotExecuted) || !errors.Is(err, context.Canceled) {
@@ -517,7 +517,7 @@ func TestWordDoesNotAllocate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := xdpfab.WordAt[uint64](p, 1, 0)
+	w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0)
 	for range 3000 {
 		if _, err := w.Add(c, 1); err != nil {
 			t.Fatal(err)
@@ -560,7 +560,7 @@ func BenchmarkWordAdd(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			w := xdpfab.WordAt[uint64](p, 1, 0)
+			w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0)
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := w.Add(context.Background(), 1); err != nil {

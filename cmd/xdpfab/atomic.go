@@ -136,13 +136,13 @@ func (a *app) atomic(c *cobra.Command, f *atomicFlags, args []string) (err error
 }
 
 // target connects, finds the region and makes the endpoint.
-func (a *app) target(c *cobra.Command, f *atomicFlags) (*client, *poster, xdpfab.Region, error) {
+func (a *app) target(c *cobra.Command, f *atomicFlags) (*client, *poster, xdpfab.RemoteRegion, error) {
 	if err := f.region.check(c); err != nil {
-		return nil, nil, xdpfab.Region{}, err
+		return nil, nil, xdpfab.RemoteRegion{}, err
 	}
 	cl, err := a.connect(c, &f.link, f.peer)
 	if err != nil {
-		return nil, nil, xdpfab.Region{}, err
+		return nil, nil, xdpfab.RemoteRegion{}, err
 	}
 	region, err := f.region.find(c.Context(), cl.peer)
 	if err == nil {

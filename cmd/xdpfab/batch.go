@@ -55,7 +55,7 @@ type batchResult struct {
 }
 
 // run posts a request and returns what was there before, nil for base.
-func (p *poster) run(ctx context.Context, r request, at xdpfab.Region) ([]byte, error) {
+func (p *poster) run(ctx context.Context, r request, at xdpfab.RemoteRegion) ([]byte, error) {
 	var before []byte
 	if r.form != atomic.Base {
 		before = make([]byte, r.count*r.dt.Size())
@@ -117,7 +117,7 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 }
 
 // line runs one line and fills its result in as far as it gets.
-func (p *poster) line(ctx context.Context, text []byte, offset uint64, at xdpfab.Region, res *batchResult) error {
+func (p *poster) line(ctx context.Context, text []byte, offset uint64, at xdpfab.RemoteRegion, res *batchResult) error {
 	var b batchLine
 	if err := decodeStrictly(text, &b); err != nil {
 		return &codeError{fmt.Errorf("line %d: %w", res.Line, err), exitUsage}

@@ -163,7 +163,7 @@ func (a *app) bench(c *cobra.Command, f *benchFlags, peer string) (err error) {
 type bench struct {
 	f       *benchFlags
 	cl      *client
-	region  xdpfab.Region
+	region  xdpfab.RemoteRegion
 	words   int
 	reader  *load.Generator
 	before  uint64 // sum of the words at the beginning, modulo 2^64

@@ -139,10 +139,10 @@ func (f *regionFlags) String() string {
 }
 
 // find asks the peer for the region; one that is given by its key has no size.
-func (f *regionFlags) find(ctx context.Context, p *xdpfab.Peer) (xdpfab.Region, error) {
+func (f *regionFlags) find(ctx context.Context, p *xdpfab.Peer) (xdpfab.RemoteRegion, error) {
 	if f.name == "" {
 		key, err := strconv.ParseUint(f.key, 0, 64)
-		return xdpfab.Region{Key: key}, err
+		return xdpfab.RemoteRegion{Key: key}, err
 	}
 	return p.Lookup(ctx, f.name)
 }

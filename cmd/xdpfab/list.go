@@ -56,7 +56,7 @@ with "/" and an endpoint number if that is not 0.`,
 	return c
 }
 
-func (a *app) printRegions(list []xdpfab.Region) error {
+func (a *app) printRegions(list []xdpfab.RemoteRegion) error {
 	entries := []regionEntry{}
 	for _, r := range list {
 		entries = append(entries, regionEntry{Name: r.Name, Key: fmt.Sprintf("%#016x", r.Key), Size: r.Size, Access: r.Access.String()})

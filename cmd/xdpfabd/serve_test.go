@@ -196,10 +196,10 @@ func checkServed(t *testing.T, p *piped) {
 			t.Errorf("%s: Add: %d, %v", name, v, err)
 		}
 	}
-	if _, err := xdpfab.WordAt[uint64](peer, 7, 0).Add(ctx, 1); !errors.Is(err, xdpfab.ErrAccess) {
+	if _, err := xdpfab.WordAt[uint64](peer, xdpfab.RemoteRegion{Key: 7}, 0).Add(ctx, 1); !errors.Is(err, xdpfab.ErrAccess) {
 		t.Errorf("Add to a read-only region: %v", err)
 	}
-	if v, err := xdpfab.WordAt[uint64](peer, 7, 0).Load(ctx); err != nil || v != 0 {
+	if v, err := xdpfab.WordAt[uint64](peer, xdpfab.RemoteRegion{Key: 7}, 0).Load(ctx); err != nil || v != 0 {
 		t.Errorf("Load from a read-only region: %d, %v", v, err)
 	}
 }

@@ -43,13 +43,13 @@ func (k Kind) Adds() bool { return k.op == atomic.Sum }
 // Config is what a Generator posts.
 type Config struct {
 	Kind      Kind
-	Region    xdpfab.Region // whose words the operations go to; its size may be unknown, 0
-	Window    int           // posts in flight, over all endpoints
-	Endpoints int           // each with a session; they take turns if they are more than the window
-	Words     int           // that the operations go to in turn
-	First     int           // of them, the one to begin with
-	Elements  int           // of an operation
-	Scatter   int           // words of a post, each an operation of one element
+	Region    xdpfab.RemoteRegion // whose words the operations go to; its size may be unknown, 0
+	Window    int                 // posts in flight, over all endpoints
+	Endpoints int                 // each with a session; they take turns if they are more than the window
+	Words     int                 // that the operations go to in turn
+	First     int                 // of them, the one to begin with
+	Elements  int                 // of an operation
+	Scatter   int                 // words of a post, each an operation of one element
 	// Keys, if more than 0, are regions with the keys 1 to Keys that the operations
 	// go to in turn, instead of Region.
 	Keys int

@@ -20,7 +20,7 @@ import (
 type node struct {
 	dom    *xdpfab.Domain
 	peer   string
-	region xdpfab.Region
+	region xdpfab.RemoteRegion
 }
 
 func newNode(t testing.TB) *node {

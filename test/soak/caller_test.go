@@ -50,7 +50,7 @@ func (w *world) call(n int, haste time.Duration, seed uint64) *callers {
 	c := &callers{w: w}
 	for i := range n {
 		a := &caller{w: w, at: slotSize*(1+i) + 8, haste: haste, rnd: rand.New(rand.NewPCG(seed, uint64(i)))}
-		a.word = xdpfab.WordAt[uint64](p, regionKey, uint64(a.at))
+		a.word = xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: regionKey}, uint64(a.at)/8)
 		c.all = append(c.all, a)
 		c.wg.Go(func() {
 			for !c.stop.Load() {

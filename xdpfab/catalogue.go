@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// RemoteRegion describes a region of a peer, as Peer.Lookup finds it in the peer's
+// catalogue. The region itself, in the memory of the node that registered it, is an
+// [mr.Region].
+//
+// A caller that has learnt a region's key by other means fills in the Key; also the
+// Base if the region is addressed virtually, and the Incarnation if only this
+// registration is meant. A Size of 0 is one that is not known.
+type RemoteRegion struct {
+	Name   string // in the catalogue; empty for one that is known by its key
+	Key    uint64
+	Size   uint64 // bytes
+	Base   uint64 // what Msg.Offset is at the first byte: 0, or its virtual address
+	Access mr.Access
+	// Incarnation tells this registration from every other one, also from one under the
+	// same name or key, later or after a restart. Of a registration it is never 0; 0 means
+	// whichever has the key.
+	Incarnation uint32
+
+	life uint64 // of the peer's process
+}
+
+// Lookup finds a region by the name it is published under; ErrNoRegion when there
+// is none.
+func (p *Peer) Lookup(ctx context.Context, name string) (RemoteRegion, error) {
+	if len(name) == 0 || len(name) > wire.MaxNameLen {
+		return RemoteRegion{}, fmt.Errorf("xdpfab: region name of %d bytes: want 1..%d: %w", len(name), wire.MaxNameLen, ErrLength)
+	}
+	r, _, err := p.entry(ctx, call{verb: wire.VerbLookup, count: uint32(len(name)), operand: []byte(name)})
+	return r, err
+}
+
+// Regions lists the peer's catalogue.
+func (p *Peer) Regions(ctx context.Context) ([]RemoteRegion, error) {
+	var list []RemoteRegion
+	for total := uint32(1); uint32(len(list)) < total; {
+		r, n, err := p.entry(ctx, call{verb: wire.VerbList, count: uint32(len(list))})
+		if errors.Is(err, ErrNoRegion) {
+			break // an empty catalogue, or one that shrank meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		list, total = append(list, r), n
+	}
+	return list, nil
+}
+
+// entry asks for one catalogue entry. It returns how many there are, too.
+func (p *Peer) entry(ctx context.Context, c call) (RemoteRegion, uint32, error) {
+	var (
+		b [wire.EntryLen]byte
+		e wire.Entry
+	)
+	c.result = b[:]
+	if err := p.do(ctx, c); err != nil {
+		return RemoteRegion{}, 0, err
+	}
+	if r := e.Parse(b[:]); r != wire.ReasonOK {
+		return RemoteRegion{}, 0, fmt.Errorf("xdpfab: %s: catalogue entry: %v: %w", p.name, r, ErrProtocol)
+	}
+	return RemoteRegion{Name: e.NameString(), Key: e.Key, Size: e.Size, Base: e.Base, Access: mr.Access(e.Access),
+		Incarnation: e.Incarnation, life: p.peer.Life()}, e.Total, nil
+}
