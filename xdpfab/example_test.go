@@ -75,7 +75,25 @@ func ExampleVector() {
 	// Output: [1 2 4 4] <nil>
 }
 
-// A lock: who swaps 0 for its own number holds it.
+// Many words side by side: a histogram.
+func ExampleRemoteVector_AddRange() {
+	client, server := nodes()
+	defer server.CloseAll()
+	defer client.CloseAll()
+	ctx := context.Background()
+
+	peer, _ := client.Dial(ctx, server.Address(0))
+	counters, err := xdpfab.Vector[uint32](ctx, peer, "counters")
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = counters.AddRange(ctx, 100, []uint32{5, 0, 7}, nil)
+	buckets := make([]uint32, 4)
+	fmt.Println(counters.LoadRange(ctx, 99, buckets), buckets, err)
+	// Output: <nil> [0 5 0 7] <nil>
+}
+
+// A lock: whoever swaps 0 for a number of its own holds it.
 func ExampleRemote_CompareAndSwap() {
 	client, server := nodes()
 	defer server.CloseAll()
@@ -91,6 +109,31 @@ func ExampleRemote_CompareAndSwap() {
 	second, _ := lock.CompareAndSwap(ctx, 0, 2)
 	fmt.Println(first, second)
 	// Output: true false
+}
+
+// A loop that changes a word by a function of its value: one round trip a try.
+func ExampleRemote_CompareAndExchange() {
+	client, server := nodes()
+	defer server.CloseAll()
+	defer client.CloseAll()
+	ctx := context.Background()
+
+	peer, _ := client.Dial(ctx, server.Address(0))
+	word, err := xdpfab.Word[uint64](ctx, peer, "counters", 8)
+	if err != nil {
+		log.Fatal(err)
+	}
+	old, swapped, err := uint64(0), false, error(nil) // a guess
+	for !swapped && err == nil {
+		var was uint64
+		was, swapped, err = word.CompareAndExchange(ctx, old, 3*old+1)
+		if !swapped {
+			old = was
+		}
+	}
+	n, _ := word.Load(ctx)
+	fmt.Println(old, n, err)
+	// Output: 0 1 <nil>
 }
 
 // Errors say what is known of the operation, and why.
@@ -132,7 +175,7 @@ func ExampleEndpoint_FetchAtomic() {
 		log.Fatal(err)
 	}
 
-	operand := []byte{2, 0, 0, 0, 3, 0, 0, 0} // two uint32: 2 and 3
+	operand := xdpfab.Bytes[uint32](2, 3)
 	result := make([]byte, 8)
 	for range 3 {
 		if err := ep.FetchAtomic(&xdpfab.Msg{Buf: operand, Count: 2, Result: result, Dest: dest, Key: region.Key, Datatype: atomic.Uint32, Op: atomic.Sum}, 0); err != nil {
@@ -143,10 +186,10 @@ func ExampleEndpoint_FetchAtomic() {
 		}
 		var done [1]xdpfab.Completion
 		n, err := cq.Read(done[:])
-		fmt.Println(n, err, result)
+		fmt.Println(n, err, xdpfab.Values[uint32](result))
 	}
 	// Output:
-	// 1 <nil> [0 0 0 0 0 0 0 0]
-	// 1 <nil> [2 0 0 0 3 0 0 0]
-	// 1 <nil> [4 0 0 0 6 0 0 0]
+	// 1 <nil> [0 0]
+	// 1 <nil> [2 3]
+	// 1 <nil> [4 6]
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -20,6 +21,7 @@ func testVector[T xdpfab.Number](t *testing.T, p *xdpfab.Peer) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	testRanges(t, v)
 	rng := rand.New(rand.NewPCG(1, 2))
 	model := make([]T, v.Len())
 	all := make([]uint64, v.Len())
@@ -53,6 +55,29 @@ func testVector[T xdpfab.Number](t *testing.T, p *xdpfab.Peer) {
 	}
 }
 
+// The Range forms do what the others do on the same words.
+func testRanges[T xdpfab.Number](t *testing.T, v xdpfab.RemoteVector[T]) {
+	for _, n := range []uint64{1, 3, 1000, v.Len()} {
+		from := (v.Len() - n) / 2
+		at, values := make([]uint64, n), make([]T, n)
+		for i := range n {
+			at[i], values[i] = from+i, T(i%50)
+		}
+		got, sums, olds := make([]T, n), make([]T, n), make([]T, n)
+		err := errors.Join(v.StoreRange(ctx(t), from, values), v.AddRange(ctx(t), from, values, sums), v.AddRange(ctx(t), from, values, nil),
+			v.Load(ctx(t), at, got), v.Swap(ctx(t), at, values, olds), v.CompareAndExchange(ctx(t), at, values, got, sums),
+			v.LoadRange(ctx(t), from, values))
+		if err != nil {
+			t.Fatalf("%d words: %v", n, err)
+		}
+		for i := range n {
+			if x := T(i % 50); got[i] != 3*x || olds[i] != 3*x || sums[i] != x || values[i] != 3*x {
+				t.Fatalf("word %d of %d: %v, %v, %v, %v, want multiples 3, 3, 1, 3 of %v", i, n, got[i], olds[i], sums[i], values[i], x)
+			}
+		}
+	}
+}
+
 func TestVector(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
 	p, err := f.client.Dial(ctx(t), f.server.Address(0))
@@ -76,6 +101,10 @@ func TestVector(t *testing.T) {
 		"sums":       {v.Add(ctx(t), one, one, []uint64{}), xdpfab.ErrCount},
 		"zero":       {xdpfab.RemoteVector[uint64]{}.Load(ctx(t), one, one), xdpfab.ErrClosed},
 		"cancelled":  {v.Load(done, one, one), xdpfab.ErrNotExecuted},
+		"range ends": {v.LoadRange(ctx(t), 8191, []uint64{1, 2}), xdpfab.ErrOutOfBounds},
+		"range far":  {v.StoreRange(ctx(t), math.MaxUint64, one), xdpfab.ErrOutOfBounds},
+		"comparands": {v.CompareAndExchange(ctx(t), one, nil, one, one), xdpfab.ErrCount},
+		"no range":   {v.AddRange(ctx(t), 8192, nil, nil), nil},
 		"nothing":    {v.Add(ctx(t), nil, nil, nil), nil},
 		"not region": {func() error { _, err := xdpfab.Vector[int](ctx(t), p, "x"); return err }(), xdpfab.ErrNoRegion},
 	} {

@@ -4,23 +4,13 @@ package xdpfab
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math"
-	"reflect"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
-
-// Number is what a remote word can hold: Go's integers and floats, and types
-// made of them.
-type Number interface {
-	~int | ~int8 | ~int16 | ~int32 | ~int64 |
-		~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr |
-		~float32 | ~float64
-}
 
 // Remote is a word in a peer's memory, with the methods of the types of
 // sync/atomic. Every method waits until the operation has run on the peer,
@@ -50,7 +40,7 @@ func Word[T Number](ctx context.Context, p *Peer, region string, index uint64, o
 	if err != nil {
 		return Remote[T]{}, err
 	}
-	size := uint64(datatypeOf[T]().Size())
+	size := uint64(DatatypeOf[T]().Size())
 	if index >= r.Size/size {
 		return Remote[T]{}, fmt.Errorf("xdpfab: word %d of region %q: it has %d of %d bytes each: %w",
 			index, region, r.Size/size, size, ErrOutOfBounds)
@@ -67,7 +57,7 @@ func Word[T Number](ctx context.Context, p *Peer, region string, index uint64, o
 // of the peer it is told at most once, by the operations that wait when the restart is
 // noticed, and later ones run on the new memory. Without a Name it cannot be bound again.
 func WordAt[T Number](p *Peer, r RemoteRegion, index uint64, options ...HandleOption) Remote[T] {
-	dt := datatypeOf[T]()
+	dt := DatatypeOf[T]()
 	size := uint64(dt.Size())
 	index = min(index, math.MaxUint64/size-1) // no region has that word either, and its offset is a number
 	return Remote[T]{bind: bind(p, r, (index+1)*size, options), offset: index * size, dt: dt, size: dt.Size()}
@@ -82,50 +72,11 @@ func (r Remote[T]) Rebind(ctx context.Context) error {
 	return r.bind.rebind(ctx)
 }
 
-// datatypeOf maps a Go type to the datatype on the wire.
-func datatypeOf[T Number]() atomic.Datatype {
-	switch t := reflect.TypeFor[T](); t.Kind() {
-	case reflect.Int8:
-		return atomic.Int8
-	case reflect.Uint8:
-		return atomic.Uint8
-	case reflect.Int16:
-		return atomic.Int16
-	case reflect.Uint16:
-		return atomic.Uint16
-	case reflect.Int32:
-		return atomic.Int32
-	case reflect.Uint32:
-		return atomic.Uint32
-	case reflect.Float32:
-		return atomic.Float
-	case reflect.Float64:
-		return atomic.Double
-	case reflect.Int, reflect.Int64:
-		if t.Size() == 4 {
-			return atomic.Int32
-		}
-		return atomic.Int64
-	default: // uint, uint64, uintptr
-		if t.Size() == 4 {
-			return atomic.Uint32
-		}
-		return atomic.Uint64
-	}
-}
-
 // Load returns the word's value.
-func (r Remote[T]) Load(ctx context.Context) (T, error) {
-	var b [8]byte
-	err := r.do(ctx, wire.VerbFetch, atomic.Read, nil, nil, b[:r.size])
-	return fromBytes[T](b), err
-}
+func (r Remote[T]) Load(ctx context.Context) (T, error) { return r.fetch(ctx, atomic.Read, 0) }
 
 // Store sets the word to v.
-func (r Remote[T]) Store(ctx context.Context, v T) error {
-	b := toBytes(v)
-	return r.do(ctx, wire.VerbAtomic, atomic.Write, b[:r.size], nil, nil)
-}
+func (r Remote[T]) Store(ctx context.Context, v T) error { return r.Apply(ctx, atomic.Write, v) }
 
 // Swap sets the word to v and returns what it was.
 func (r Remote[T]) Swap(ctx context.Context, v T) (old T, err error) {
@@ -141,12 +92,23 @@ func (r Remote[T]) Add(ctx context.Context, delta T) (new T, err error) {
 	return old + delta, nil
 }
 
-// CompareAndSwap sets the word to new if it is old, and reports whether it did.
+// CompareAndSwap sets the word to new if it is old, and reports whether it did. The
+// comparison is numeric, as [Remote.CompareAndExchange] says.
 func (r Remote[T]) CompareAndSwap(ctx context.Context, old, new T) (swapped bool, err error) {
-	var was [8]byte
-	o, n := toBytes(old), toBytes(new)
-	err = r.do(ctx, wire.VerbCompare, atomic.Cswap, n[:r.size], o[:r.size], was[:r.size])
-	return err == nil && fromBytes[T](was) == old, err
+	_, swapped, err = r.CompareAndExchange(ctx, old, new)
+	return swapped, err
+}
+
+// CompareAndExchange is CompareAndSwap, and returns what the word was: a loop that
+// fails goes on with that, and needs no Load in between.
+//
+// The comparison is numeric. Of floats, +0 equals -0, so that one is swapped for the
+// other's sake; and NaN equals nothing, itself included, so that a loop on a word that
+// is NaN never ends: swap the bits, by a handle of type uint32 or uint64, where a word
+// can be NaN.
+func (r Remote[T]) CompareAndExchange(ctx context.Context, old, new T) (was T, swapped bool, err error) {
+	was, err = r.Compare(ctx, atomic.Cswap, old, new)
+	return was, err == nil && was == old, err
 }
 
 // Max sets the word to v if v is greater, and returns what it was.
@@ -175,11 +137,38 @@ func (r Remote[T]) Xor(ctx context.Context, mask T) (old T, err error) {
 	return r.fetch(ctx, atomic.Bxor, mask)
 }
 
+// Fetch combines the word with v by any operation of fi_fetch_atomic(3), such as
+// atomic.Prod, and returns what the word was. atomic.Read ignores v. What is not defined on T
+// is ErrUnsupported; so are the compare operations, which Compare takes.
+func (r Remote[T]) Fetch(ctx context.Context, op atomic.Op, v T) (old T, err error) {
+	return r.fetch(ctx, op, v)
+}
+
+// Apply is Fetch without the result, of which less travels (fi_atomic(3)).
+func (r Remote[T]) Apply(ctx context.Context, op atomic.Op, v T) error {
+	b := toBytes(v)
+	return r.do(ctx, wire.VerbAtomic, op, b[:r.size], nil, nil)
+}
+
+// Compare runs any operation of fi_compare_atomic(3), and returns what the word was:
+// atomic.CswapLT, say, sets it to v if comparand is less than the word. atomic.Mswap, on
+// integers, sets those bits to v's that are set in comparand.
+func (r Remote[T]) Compare(ctx context.Context, op atomic.Op, comparand, v T) (old T, err error) {
+	var was [8]byte
+	c, b := toBytes(comparand), toBytes(v)
+	err = r.do(ctx, wire.VerbCompare, op, b[:r.size], c[:r.size], was[:r.size])
+	return fromBytes[T](was), err
+}
+
 // fetch runs a fetch atomic and returns the value before.
 func (r Remote[T]) fetch(ctx context.Context, op atomic.Op, v T) (old T, err error) {
 	var was [8]byte
 	b := toBytes(v)
-	err = r.do(ctx, wire.VerbFetch, op, b[:r.size], nil, was[:r.size])
+	operand := b[:r.size]
+	if op == atomic.Read {
+		operand = nil
+	}
+	err = r.do(ctx, wire.VerbFetch, op, operand, nil, was[:r.size])
 	return fromBytes[T](was), err
 }
 
@@ -188,7 +177,7 @@ func (r Remote[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, operand
 		return fmt.Errorf("xdpfab: zero Remote: %w", ErrClosed)
 	}
 	if !atomic.Valid(memory.FormOf(verb), op, r.dt) {
-		return fmt.Errorf("xdpfab: %v on %v: %w", op, r.dt, ErrUnsupported)
+		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), op, r.dt, ErrUnsupported)
 	}
 	for attempt := 0; ; attempt++ {
 		at := r.bind.at.Load()
@@ -204,12 +193,3 @@ func (r Remote[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, operand
 		}
 	}
 }
-
-// toBytes returns the value's bytes as they are on the wire.
-func toBytes[T Number](v T) (b [8]byte) {
-	binary.LittleEndian.PutUint64(b[:], bitsOf(v))
-	return b
-}
-
-// fromBytes undoes toBytes.
-func fromBytes[T Number](b [8]byte) T { return ofBits[T](binary.LittleEndian.Uint64(b[:])) }

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/memory"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// places says which words of a vector a call is about: those at the indexes in at, or,
+// if that is nil, n words from the one at index from on.
+type places struct {
+	at   []uint64
+	from uint64
+	n    int
+}
+
+// check compares the places with the number of words that there are.
+func (p places) check(words uint64) error {
+	if p.n > math.MaxUint32 {
+		return fmt.Errorf("xdpfab: %d words: want at most %d, take them in parts: %w", p.n, math.MaxUint32, ErrTooMany)
+	}
+	for _, index := range p.at {
+		if index >= words {
+			return fmt.Errorf("xdpfab: word %d of %d: %w", index, words, ErrOutOfBounds)
+		}
+	}
+	if n := uint64(p.n); p.at == nil && (n > words || p.from > words-n) {
+		return fmt.Errorf("xdpfab: %d words from word %d on, of %d: %w", n, p.from, words, ErrOutOfBounds)
+	}
+	return nil
+}
+
+// buffers are the values of a call, one a word in each that the operation uses.
+type buffers[T Number] struct{ operands, compares, results []T }
+
+// check compares the buffers with the number of words.
+func (b *buffers[T]) check(verb wire.Verb, op atomic.Op, n int) error {
+	if op == atomic.Read {
+		b.operands = nil
+	} else if len(b.operands) != n {
+		return fmt.Errorf("xdpfab: %d values for %d words: want one each: %w", len(b.operands), n, ErrCount)
+	}
+	if verb == wire.VerbCompare && len(b.compares) != n {
+		return fmt.Errorf("xdpfab: %d comparands for %d words: want one each: %w", len(b.compares), n, ErrCount)
+	}
+	if verb != wire.VerbAtomic && len(b.results) != n {
+		return fmt.Errorf("xdpfab: room for %d results of %d words: want one each: %w", len(b.results), n, ErrCount)
+	}
+	return nil
+}
+
+// do runs one operation on some of the words.
+func (v RemoteVector[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, p places, b buffers[T]) error {
+	if v.bind == nil {
+		return fmt.Errorf("xdpfab: zero RemoteVector: %w", ErrClosed)
+	}
+	if !atomic.Valid(memory.FormOf(verb), op, v.dt) {
+		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), op, v.dt, ErrUnsupported)
+	}
+	if err := b.check(verb, op, p.n); err != nil {
+		return err
+	}
+	if err := p.check(v.n); err != nil || p.n == 0 {
+		return err
+	}
+	size := v.dt.Size()
+	c := call{verb: verb, op: uint8(op), datatype: uint8(v.dt), count: uint32(p.n),
+		operand: Bytes(b.operands...), compare: Bytes(b.compares...), result: make([]byte, len(b.results)*size)}
+	if err := v.send(ctx, c, p); err != nil {
+		return err
+	}
+	ReadBytes(c.result, b.results)
+	return nil
+}
+
+// send runs the call in the registration that the vector is bound to.
+func (v RemoteVector[T]) send(ctx context.Context, c call, p places) error {
+	for attempt := 0; ; attempt++ {
+		r := v.bind.at.Load()
+		var extents []mr.Extent
+		if p.at == nil {
+			c.key, c.offset = r.Key, r.Base+p.from*uint64(v.dt.Size())
+		} else {
+			extents = v.extents(r, p.at)
+		}
+		c.incarnation = r.Incarnation
+		err := v.bind.peer.scatter(ctx, c, extents)
+		if err == nil {
+			return nil
+		}
+		if err, again := v.bind.after(ctx, err, r, attempt); !again {
+			return err
+		}
+	}
+}
+
+// extents are where the words at the given indexes lie.
+func (v RemoteVector[T]) extents(r *RemoteRegion, at []uint64) []mr.Extent {
+	extents := make([]mr.Extent, len(at))
+	for i, index := range at {
+		extents[i] = mr.Extent{Offset: r.Base + index*uint64(v.dt.Size()), Key: r.Key, Count: 1}
+	}
+	return extents
+}
