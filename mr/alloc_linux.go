@@ -19,7 +19,20 @@ const (
 	HugeRequire             // reserved huge pages or an error
 )
 
-// HugePageSize is the size of the huge pages that Alloc asks for, bytes.
+// String returns the choice as a word.
+func (h Huge) String() string {
+	switch h {
+	case HugeAuto:
+		return "auto"
+	case HugeNever:
+		return "never"
+	case HugeRequire:
+		return "require"
+	}
+	return fmt.Sprintf("Huge(%d)", uint8(h))
+}
+
+// HugePageSize is the size in bytes of the huge pages that Alloc asks for.
 const HugePageSize = 2 << 20
 
 // mapHuge2MB asks mmap for pages of HugePageSize: its binary logarithm in the upper bits of the flags.

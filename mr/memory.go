@@ -29,8 +29,10 @@ func (k Kind) String() string {
 		return "memfd"
 	case KindFile:
 		return "file"
+	case KindAdopted:
+		return "adopted"
 	}
-	return "adopted"
+	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
 // Pages says which pages back a Memory.
@@ -46,12 +48,14 @@ const (
 // String returns the name of the sort.
 func (p Pages) String() string {
 	switch p {
+	case PagesSmall:
+		return "small"
 	case PagesTransparent:
 		return "transparent huge"
 	case PagesHuge:
 		return "huge"
 	}
-	return "small"
+	return fmt.Sprintf("Pages(%d)", uint8(p))
 }
 
 // Memory is a stretch of bytes that regions can be registered over. All methods may be called by any goroutine.

@@ -30,7 +30,7 @@ func TestCloseWaitsForReaders(t *testing.T) {
 	rd.Enter()
 	found := rd.Lookup(r.Key())
 	data, fault := found.Resolve(0, 8, 8, 8, RemoteRead)
-	if found != r || fault != OK {
+	if found != r || fault != FaultNone {
 		t.Fatalf("found %v, %v", found, fault)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -111,7 +111,7 @@ func TestChurn(t *testing.T) {
 						continue
 					}
 					b, fault := r.Resolve(0, 8, 4096, 8, RemoteRead|RemoteWrite)
-					if fault != OK || r.Key() != key || b[7] != byte(key) {
+					if fault != FaultNone || r.Key() != key || b[7] != byte(key) {
 						t.Errorf("key %d: %v, %v, % x", key, r, fault, b)
 					}
 				}
@@ -185,7 +185,7 @@ func TestHotPathAllocs(t *testing.T) {
 	defer rd.Close()
 	if n := testing.AllocsPerRun(100, func() {
 		rd.Enter()
-		if _, fault := rd.Lookup(r.Key()).Resolve(8, 8, 8, 8, 0); fault != OK {
+		if _, fault := rd.Lookup(r.Key()).Resolve(8, 8, 8, 8, 0); fault != FaultNone {
 			t.Error(fault)
 		}
 		rd.Exit()
@@ -236,7 +236,7 @@ func BenchmarkResolve(b *testing.B) {
 	r := Region{data: make([]byte, 4096), access: allAccess}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, fault := r.Resolve(64, 8, 8, 8, RemoteRead|RemoteWrite); fault != OK {
+		if _, fault := r.Resolve(64, 8, 8, 8, RemoteRead|RemoteWrite); fault != FaultNone {
 			b.Fatal(fault)
 		}
 	}

@@ -67,16 +67,16 @@ func (r *Region) String() string {
 // less than 2 for any). Offsets count from Base. No values, however large, overflow.
 func (r *Region) Resolve(offset, n, total uint64, align int, need Access) ([]byte, Fault) {
 	if r.access&need != need {
-		return nil, NoAccess
+		return nil, FaultAccess
 	}
 	at, size := offset-r.base, uint64(len(r.data)) // an offset below base wraps around, beyond any size
 	if total = max(total, n); total > size || at > size-total {
-		return nil, OutOfBounds
+		return nil, FaultBounds
 	}
 	if align > 1 && (r.addr+at)&uint64(align-1) != 0 {
-		return nil, Misaligned
+		return nil, FaultAlignment
 	}
-	return r.data[at : at+n : at+n], OK
+	return r.data[at : at+n : at+n], FaultNone
 }
 
 // ResolveEach is Resolve for n bytes, at least one, at each of many offsets, with what they have in common checked once.

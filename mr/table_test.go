@@ -87,31 +87,31 @@ func TestResolve(t *testing.T) {
 		need             Access
 		want             Fault
 	}{
-		{"all", odd, 0, 100, 100, 1, RemoteRead, OK},
-		{"last byte", odd, 99, 1, 1, 1, RemoteRead, OK},
-		{"no rights needed", odd, 0, 1, 1, 0, 0, OK},
-		{"total left out", odd, 0, 100, 0, 1, RemoteRead, OK},
-		{"nothing at the end", odd, 100, 0, 0, 1, RemoteRead, OK},
-		{"nothing past the end", odd, 101, 0, 0, 1, RemoteRead, OutOfBounds},
-		{"one too many", odd, 0, 101, 101, 1, RemoteRead, OutOfBounds},
-		{"behind the end", odd, 100, 1, 1, 1, RemoteRead, OutOfBounds},
-		{"part inside, whole not", odd, 0, 8, 101, 1, RemoteRead, OutOfBounds},
-		{"huge offset", odd, top, 1, 1, 1, RemoteRead, OutOfBounds},
-		{"offset and length wrap", odd, top - 7, 16, 16, 1, RemoteRead, OutOfBounds},
-		{"huge length", odd, 8, top, top, 1, RemoteRead, OutOfBounds},
-		{"huge total", odd, 8, 8, top, 1, RemoteRead, OutOfBounds},
-		{"aligned by address", odd, 4, 8, 8, 8, RemoteRead, OK},
-		{"aligned by offset only", odd, 8, 8, 8, 8, RemoteRead, Misaligned},
-		{"write", odd, 4, 8, 8, 8, RemoteWrite, NoAccess},
-		{"both", odd, 4, 8, 8, 8, RemoteRead | RemoteWrite, NoAccess},
-		{"access before bounds", odd, top, 8, 8, 8, RemoteWrite, NoAccess},
-		{"bounds before alignment", odd, 97, 8, 8, 8, RemoteRead, OutOfBounds},
-		{"virtual, first", virtual, base, 8, 8, 8, RemoteRead | RemoteWrite, OK},
-		{"virtual, last", virtual, base + 4088, 8, 8, 8, RemoteWrite, OK},
-		{"virtual, before", virtual, base - 1, 1, 1, 1, RemoteWrite, OutOfBounds},
-		{"virtual, behind", virtual, base + 4096, 1, 1, 1, RemoteWrite, OutOfBounds},
-		{"virtual, offset", virtual, 0, 8, 8, 8, RemoteWrite, OutOfBounds},
-		{"virtual, misaligned", virtual, base + 8, 16, 16, 16, RemoteWrite, Misaligned},
+		{"all", odd, 0, 100, 100, 1, RemoteRead, FaultNone},
+		{"last byte", odd, 99, 1, 1, 1, RemoteRead, FaultNone},
+		{"no rights needed", odd, 0, 1, 1, 0, 0, FaultNone},
+		{"total left out", odd, 0, 100, 0, 1, RemoteRead, FaultNone},
+		{"nothing at the end", odd, 100, 0, 0, 1, RemoteRead, FaultNone},
+		{"nothing past the end", odd, 101, 0, 0, 1, RemoteRead, FaultBounds},
+		{"one too many", odd, 0, 101, 101, 1, RemoteRead, FaultBounds},
+		{"behind the end", odd, 100, 1, 1, 1, RemoteRead, FaultBounds},
+		{"part inside, whole not", odd, 0, 8, 101, 1, RemoteRead, FaultBounds},
+		{"huge offset", odd, top, 1, 1, 1, RemoteRead, FaultBounds},
+		{"offset and length wrap", odd, top - 7, 16, 16, 1, RemoteRead, FaultBounds},
+		{"huge length", odd, 8, top, top, 1, RemoteRead, FaultBounds},
+		{"huge total", odd, 8, 8, top, 1, RemoteRead, FaultBounds},
+		{"aligned by address", odd, 4, 8, 8, 8, RemoteRead, FaultNone},
+		{"aligned by offset only", odd, 8, 8, 8, 8, RemoteRead, FaultAlignment},
+		{"write", odd, 4, 8, 8, 8, RemoteWrite, FaultAccess},
+		{"both", odd, 4, 8, 8, 8, RemoteRead | RemoteWrite, FaultAccess},
+		{"access before bounds", odd, top, 8, 8, 8, RemoteWrite, FaultAccess},
+		{"bounds before alignment", odd, 97, 8, 8, 8, RemoteRead, FaultBounds},
+		{"virtual, first", virtual, base, 8, 8, 8, RemoteRead | RemoteWrite, FaultNone},
+		{"virtual, last", virtual, base + 4088, 8, 8, 8, RemoteWrite, FaultNone},
+		{"virtual, before", virtual, base - 1, 1, 1, 1, RemoteWrite, FaultBounds},
+		{"virtual, behind", virtual, base + 4096, 1, 1, 1, RemoteWrite, FaultBounds},
+		{"virtual, offset", virtual, 0, 8, 8, 8, RemoteWrite, FaultBounds},
+		{"virtual, misaligned", virtual, base + 8, 16, 16, 16, RemoteWrite, FaultAlignment},
 	}
 	for _, tt := range tests {
 		b, fault := tt.r.Resolve(tt.offset, tt.n, tt.total, tt.align, tt.need)
@@ -119,7 +119,7 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tt.name, fault, tt.want)
 			continue
 		}
-		if fault != OK {
+		if fault != FaultNone {
 			if b != nil {
 				t.Errorf("%s: bytes in spite of %v", tt.name, fault)
 			}
@@ -143,10 +143,10 @@ func FuzzResolve(f *testing.F) {
 		b, fault := r.Resolve(offset, n, total, 1, 0)
 		inside := offset >= base && offset-base <= 1000 && max(n, total) <= 1000-(offset-base)
 		// A base near the top of the address space wraps around; no mapping lies there.
-		if base <= math.MaxUint64-1000 && inside != (fault == OK) {
+		if base <= math.MaxUint64-1000 && inside != (fault == FaultNone) {
 			t.Fatalf("offset %d, base %d, n %d, total %d: %v", offset, base, n, total, fault)
 		}
-		if fault == OK && uint64(len(b)) != n {
+		if fault == FaultNone && uint64(len(b)) != n {
 			t.Fatalf("%d bytes, want %d", len(b), n)
 		}
 	})
@@ -219,8 +219,10 @@ func TestIndex(t *testing.T) {
 func TestStrings(t *testing.T) {
 	for got, want := range map[string]string{
 		(RemoteRead | RemoteWrite).String(): "rw", RemoteWrite.String(): "w", RemoteRead.String(): "r",
-		Access(0).String(): "-", OK.String(): "ok", NoAccess.String(): "no access", Misaligned.String(): "misaligned",
-		OutOfBounds.String(): "out of bounds", PagesHuge.String(): "huge", PagesSmall.String(): "small",
+		Access(0).String(): "-", FaultNone.String(): "no fault", Fault(9).String(): "Fault(9)",
+		HugeAuto.String(): "auto", HugeNever.String(): "never", HugeRequire.String(): "require", Kind(9).String(): "Kind(9)",
+		Pages(9).String(): "Pages(9)", KindAdopted.String(): "adopted", Huge(9).String(): "Huge(9)", FaultAccess.String(): "no access", FaultAlignment.String(): "misaligned",
+		FaultBounds.String(): "out of bounds", PagesHuge.String(): "huge", PagesSmall.String(): "small",
 		PagesTransparent.String(): "transparent huge", (&Region{key: 255}).String(): "key 0xff",
 	} {
 		if got != want {
@@ -250,20 +252,20 @@ func TestResolveEach(t *testing.T) {
 	for range 20000 {
 		r := regions[rng.IntN(len(regions))]
 		n, align := 1<<rng.IntN(5), 1<<rng.IntN(5)
-		offsets, each := make([]uint32, 1+rng.IntN(4)), OK
+		offsets, each := make([]uint32, 1+rng.IntN(4)), FaultNone
 		for i := range offsets {
 			offsets[i] = uint32(rng.IntN(64) * n)
 			if rng.IntN(8) == 0 {
 				offsets[i] = []uint32{242, 248, 249, 255, 256, 1, 1 << 31, math.MaxUint32, math.MaxUint32 - 7}[rng.IntN(9)]
 			}
-			if _, fault := r.Resolve(uint64(offsets[i]), uint64(n), 0, align, RemoteWrite); fault != OK {
+			if _, fault := r.Resolve(uint64(offsets[i]), uint64(n), 0, align, RemoteWrite); fault != FaultNone {
 				each = fault
 			}
 		}
 		b := r.ResolveEach(offsets, n, align, RemoteWrite)
 		usual := r.Base() == 0 && r.addr&uint64(align-1) == 0
 		switch {
-		case b != nil && each != OK, b == nil && each == OK && usual:
+		case b != nil && each != FaultNone, b == nil && each == FaultNone && usual:
 			t.Fatalf("%v, %d bytes at each of %v, aligned to %d: allowed %t, one by one: %v", r, n, offsets, align, b != nil, each)
 		case b != nil:
 			allowed++

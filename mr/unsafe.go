@@ -7,3 +7,6 @@ import "unsafe"
 // addressOf returns where b lies. The number stays true only as long as the memory stays put: mapped memory always
 // does, memory of the Go heap while it is pinned.
 func addressOf(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
+
+// wordAt returns the first bytes of b as a T. There are enough of them, and they lie where a T may lie.
+func wordAt[T any](b []byte) *T { return (*T)(unsafe.Pointer(unsafe.SliceData(b))) }

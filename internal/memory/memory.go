@@ -131,7 +131,7 @@ func (m *Memory) atomic(i int) wire.Status {
 	size := uint64(wire.ElemSize(rec.Datatype))
 	n := uint64(rec.Count) * size
 	target, fault := m.last.Resolve(rec.Offset, n, uint64(rec.Total)*size, aligns[rec.Datatype], needs(rec))
-	if fault != mr.OK {
+	if fault != mr.FaultNone {
 		return statusOf(fault)
 	}
 	var result []byte
@@ -158,9 +158,9 @@ func needs(rec *wire.Record) mr.Access {
 
 func statusOf(f mr.Fault) wire.Status {
 	switch f {
-	case mr.NoAccess:
+	case mr.FaultAccess:
 		return wire.StatusNoAccess
-	case mr.Misaligned:
+	case mr.FaultAlignment:
 		return wire.StatusMisaligned
 	}
 	return wire.StatusOutOfBounds
