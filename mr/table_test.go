@@ -187,6 +187,39 @@ func TestCatalogue(t *testing.T) {
 	check(rs[0], rs[2], rs[3], again)
 }
 
+// All lists what is registered, and nothing that is not any more.
+func TestAll(t *testing.T) {
+	mem, err := Alloc(4096, AllocOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = mem.Close() })
+	tab, want := NewTable(), map[*Region]bool{}
+	for i := range 100 {
+		r, err := tab.Register(mem, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want[r] = true; i%3 == 0 {
+			delete(want, r)
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	all := tab.All()
+	for _, r := range all {
+		if !want[r] {
+			t.Errorf("%v is listed, or twice, and is not registered", r)
+		}
+		delete(want, r)
+		_ = r.Close()
+	}
+	if len(want) > 0 || len(tab.All()) > 0 {
+		t.Errorf("%d regions are not listed; %d are after all have been closed", len(want), len(tab.All()))
+	}
+}
+
 // TestIndex compares the index with a map over many random steps, with keys that collide and churn.
 func TestIndex(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
