@@ -106,7 +106,10 @@ func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64)
 	if !atomic.Valid(memory.FormOf(verb), m.Op, m.Datatype) {
 		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), m.Op, m.Datatype, ErrUnsupported)
 	}
-	count := m.elements()
+	count := m.Count
+	if count == 0 {
+		count = m.implied()
+	}
 	if err := m.check(verb, count, flags); err != nil {
 		return err
 	}

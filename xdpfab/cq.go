@@ -14,10 +14,13 @@ import (
 // Completion is an entry of a completion queue: the operation posted with
 // Context has ended. The result, if any, is in its buffer.
 type Completion struct {
-	Context any
-	Flags   CompletionFlags
-	Bytes   int   // of the result, or of the operand of a base atomic
-	Err     error // nil, or an *OpError; only ReadErr returns entries with one
+	Context  any
+	Err      error     // nil, or an *OpError; only ReadErr returns entries with one
+	Endpoint *Endpoint // where it was posted: endpoints can share a queue
+	Flags    CompletionFlags
+	Source   Address // the peer that the completion is from: the Msg.Dest of the operation
+	Bytes    int     // of the result, or of the operand of a base atomic
+	Data     uint64  // of a remote operation (FI_REMOTE_CQ_DATA); 0, as those make no completions here
 }
 
 // CQAttr are the attributes of a completion queue.
@@ -56,7 +59,17 @@ type CompletionQueue struct {
 // beside is the part of a completion that points.
 type beside struct {
 	context any
-	err     error
+	ep      *Endpoint
+	err     *OpError // nil for success
+}
+
+// take moves the completion at a place of the queue to where the reader wants it.
+func (q *CompletionQueue) take(c *Completion, at uint64) {
+	e, b := &q.entries[at], &q.beside[at]
+	*c = Completion{
+		Context: b.context, Endpoint: b.ep, Flags: completionFlags[direction(e.Flags)], Source: Address(e.Cookie), Bytes: int(e.Length),
+	}
+	b.context, b.ep = nil, nil
 }
 
 // NewCompletionQueue makes a completion queue (fi_cq_open).
@@ -117,13 +130,13 @@ func (q *CompletionQueue) borrow() bool {
 const mostLent = 64
 
 // push writes a completion, whose place has been reserved. Engine's thread.
-func (q *CompletionQueue) push(context any, c *engine.Completion, err error) {
+func (q *CompletionQueue) push(ep *Endpoint, context any, c *engine.Completion, err *OpError) {
 	at := q.written & q.mask
 	e := &q.entries[at] // field by field: wide loads of what narrow stores have just written would wait for those
 	e.Cookie, e.Data, e.Length, e.Source = c.Cookie, c.Data, c.Length, c.Source
 	e.Fate, e.Status, e.Reason, e.Flags = c.Fate, c.Status, c.Reason, c.Flags
 	b := &q.beside[at]
-	b.context = context
+	b.context, b.ep = context, ep
 	if err != nil {
 		b.err = err
 	}
@@ -164,17 +177,14 @@ func (q *CompletionQueue) Read(c []Completion) (int, error) {
 	n = min(n, len(c))
 	for i := range n {
 		at := (head + uint64(i)) & q.mask
-		b := &q.beside[at]
-		if b.err != nil {
+		if q.beside[at].err != nil {
 			if i == 0 {
 				return 0, ErrAvailable
 			}
 			n = i
 			break
 		}
-		e := &q.entries[at]
-		c[i] = Completion{Context: b.context, Flags: completionFlags[direction(e.Flags)], Bytes: int(e.Length)}
-		b.context = nil
+		q.take(&c[i], at)
 	}
 	q.consume(head, n)
 	return n, nil
@@ -191,12 +201,12 @@ func (q *CompletionQueue) ReadErr() (c Completion, ok bool) {
 	if q.tail.Load() == head {
 		return c, false
 	}
-	e, b := &q.entries[head&q.mask], &q.beside[head&q.mask]
-	if b.err == nil {
+	err := q.beside[head&q.mask].err
+	if err == nil {
 		return c, false
 	}
-	c = Completion{Context: b.context, Flags: completionFlags[direction(e.Flags)], Bytes: int(e.Length), Err: b.err}
-	*b = beside{}
+	q.take(&c, head&q.mask)
+	c.Err, q.beside[head&q.mask].err = err, nil
 	q.consume(head, 1)
 	return c, true
 }

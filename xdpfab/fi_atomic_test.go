@@ -202,7 +202,36 @@ func TestCompletionFlags(t *testing.T) {
 			want = xdpfab.CompletionAtomic | xdpfab.CompletionWrite
 		}
 		if got.Err != nil || got.Flags != want || got.Bytes != 8 {
-			t.Errorf("%+v, want flags %#x and 8 bytes", got, want)
+			t.Errorf("%+v, want flags %v and 8 bytes", got, want)
+		}
+	}
+}
+
+// Completions of endpoints that share a queue tell where they were posted and which peer
+// they are from, good and bad ones.
+func TestCompletionsTellEndpoints(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	ep, err := f.client.NewEndpoint(xdpfab.EndpointAttr{Number: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := f.av.Insert(ctx(t), f.server.Address(0))
+	if err := errors.Join(err, ep.Bind(f.av, 0), ep.Bind(f.cq, 0), ep.Enable()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		ep   *xdpfab.Endpoint
+		dest xdpfab.Address
+		key  uint64
+		want error
+	}{
+		{ep, f.dest, 1, nil}, {f.ep, other, 1, nil}, {ep, other, 99, xdpfab.ErrNoKey}, {f.ep, f.dest, 99, xdpfab.ErrNoKey}, {f.ep, f.dest, 1, nil},
+	} {
+		if err := c.ep.Atomic(&xdpfab.Msg{Buf: make([]byte, 8), Dest: c.dest, Key: c.key, Datatype: xdpfab.Uint64, Op: xdpfab.Sum}, 0); err != nil {
+			t.Fatal(err)
+		}
+		if got := take(t, f); got.Endpoint != c.ep || got.Source != c.dest || !errors.Is(got.Err, c.want) {
+			t.Errorf("endpoint %d, address %d: %+v, want %v", c.ep.Number(), c.dest, got, c.want)
 		}
 	}
 }

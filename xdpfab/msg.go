@@ -39,12 +39,9 @@ type Msg struct {
 	RMA []mr.Extent
 }
 
-// elements returns how many elements the operation has: if that is not said, as many as the
-// buffer has, of which the last one may be short.
-func (m *Msg) elements() int {
-	if m.Count != 0 {
-		return m.Count
-	}
+// implied returns how many elements an operation has of which that is not said: as many as
+// the buffer has, of which the last one may be short.
+func (m *Msg) implied() int {
 	buf, size := m.Buf, m.Datatype.Size()
 	if m.Op == Read {
 		buf = m.Result

@@ -103,11 +103,11 @@ func (ep *Endpoint) Complete(s *engine.Submission, c *engine.Completion, later *
 	switch {
 	case ep.cq == nil:
 	case !ok:
-		ep.cq.push(s.Context, c, ep.errorFor(s, c, later))
+		ep.cq.push(ep, s.Context, c, ep.errorFor(s, c, later))
 	case c.Cookie&injected != 0:
 		ep.cq.reserved.Add(-1)
 	default:
-		ep.cq.push(s.Context, c, nil)
+		ep.cq.push(ep, s.Context, c, nil)
 	}
 	if counter := ep.cntr[direction(c.Flags)]; counter != nil {
 		counter.count(ok)
@@ -122,7 +122,7 @@ func (ep *Endpoint) Flush() {
 }
 
 // errorFor describes a failure.
-func (ep *Endpoint) errorFor(s *engine.Submission, c *engine.Completion, later *engine.Later) error {
+func (ep *Endpoint) errorFor(s *engine.Submission, c *engine.Completion, later *engine.Later) *OpError {
 	peer, _ := ep.av.Lookup(Address(c.Cookie))
 	return errorOf(c.Result(later), nameOf(s), peer).by(ep.stepper)
 }
