@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// Addr names an endpoint of a node: by MAC address on the same Ethernet segment, or by IP address over UDP, whichever
-// is set. It is comparable. The text form is the address, then "/endpoint" or "/lane.endpoint" when not zero:
+// Addr names an endpoint of a node: by MAC address on the same Ethernet segment, or by IP
+// address over UDP, whichever is set. It is comparable. The text form is the address,
+// followed by "/endpoint" or "/lane.endpoint" when these are not zero:
 //
 //	02:00:00:00:00:0b   10.0.0.2/3   fd00::2/1.3
 type Addr struct {
@@ -69,7 +70,8 @@ func ParseAddr(s string) (Addr, error) {
 
 // parseHost reads a unicast MAC or IP address.
 func parseHost(s string) (a Addr, err error) {
-	// An 8-byte EUI-64 has the looks of an IPv6 address; only six bytes make a MAC.
+	// An 8-byte EUI-64 can look like an IPv6 address; only six bytes make a MAC
+	// address.
 	if mac, err := net.ParseMAC(s); err == nil && len(mac) == len(a.MAC) {
 		a.MAC = MAC(mac)
 		switch {

@@ -10,7 +10,7 @@ const (
 	MaxNameLen = 64  // a region's name
 )
 
-// What an entry's Access grants.
+// The rights that an entry's Access grants.
 const (
 	AccessRead  uint8 = 1 << 0
 	AccessWrite uint8 = 1 << 1
@@ -27,10 +27,11 @@ type Entry struct {
 	Datatype uint8  // hint: what the elements are; NoDatatype when unsaid
 	Total    uint32 // entries in the whole catalogue
 	NameLen  uint8
-	// Incarnation tells this registration from every other, also from a later one of the same key; never 0.
+	// Incarnation tells this registration from every other one, including a later one
+	// with the same key. It is never 0.
 	Incarnation uint32
 	Name        [MaxNameLen]byte // zero beyond NameLen
-	Base        uint64           // what operations call the first byte: 0 or a virtual address
+	Base        uint64           // the offset that operations use for the first byte: 0 or a virtual address
 }
 
 // SetName sets the name; it reports false when the name is longer than MaxNameLen bytes.
@@ -62,8 +63,9 @@ func (e *Entry) Put(b []byte) int {
 	return EntryLen
 }
 
-// Parse reads an entry of exactly EntryLen bytes. Rights and reserved bytes that this version does not know are
-// ignored: they describe the region further, and change nothing of the rest.
+// Parse reads an entry of exactly EntryLen bytes. Rights and reserved bytes that this
+// version does not know are ignored: they describe the region further, and do not change
+// the meaning of the rest.
 func (e *Entry) Parse(b []byte) Reason {
 	if len(b) != EntryLen {
 		return ReasonBadPayload

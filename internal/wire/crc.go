@@ -7,14 +7,18 @@ import (
 	"hash/crc32"
 )
 
-// The checksum is CRC32C over the whole frame with the checksum field taken as zero. hash/crc32 runs it on the CPU's
-// own instruction, three streams at a time; what that takes to begin and to join costs more than a short frame, so
-// those are summed by a few instructions of our own where there are such. The frame must not be written to
-// (a received chunk is shared with nobody, but views of it may be), and a copy on the stack would escape.
+// The checksum is CRC32C over the whole frame with the checksum field taken as zero.
+// hash/crc32 computes it with the CPU's own instruction, three streams at a time.
+// Starting and joining the streams costs more than summing a short frame, so short
+// frames are summed by a few instructions of our own where the CPU has them. The frame
+// must not be written to (nobody shares a received chunk, but there may be other views
+// of it), and a copy on the stack would escape.
 //
-// CRC is linear: two equally long inputs that differ by d in one place have checksums that differ by d, advanced over
-// the bytes that follow. So we sum the bytes as they are, and take the field's contribution out again by table:
-// right behind the field for long frames (two calls), at the end for frames of MinFrame, the commonest (one call).
+// CRC is linear: two equally long inputs that differ by d in one place have checksums
+// that differ by d, advanced over the bytes that follow. So we sum the bytes as they are,
+// and take the field's contribution out again by table: right after the field for long
+// frames (two calls), and at the end for frames of MinFrame bytes, the most common ones
+// (one call).
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -45,8 +49,9 @@ func (t *advance) of(v uint32) uint32 {
 	return t[0][byte(v)] ^ t[1][byte(v>>8)] ^ t[2][byte(v>>16)] ^ t[3][v>>24]
 }
 
-// Checksum returns the checksum that belongs into the frame. It does not depend on the checksum field's present value
-// and writes nothing. The frame has at least MinFrame bytes.
+// Checksum returns the checksum that belongs in the frame. It does not depend on the
+// checksum field's present value and writes nothing. The frame has at least MinFrame
+// bytes.
 func Checksum(frame []byte) uint32 {
 	if len(frame) <= shortFrame && len(frame) >= MinFrame {
 		return checksumSSE42(frame)

@@ -10,8 +10,9 @@ import (
 // Kind is the encapsulation of a frame.
 type Kind uint8
 
-// The encapsulations. Each may carry one 802.1Q tag. To add one takes a line here, a line in encaps, and a file like
-// udp4.go; then the XDP program and the options of the port.
+// The encapsulations. Each may carry one 802.1Q tag. Adding one takes a line here, a line
+// in encaps, and a file like udp4.go; then changes to the XDP program and to the options
+// of the port.
 const (
 	Ethernet Kind = iota // the frame follows the EtherType
 	UDP4                 // IPv4 and UDP
@@ -21,26 +22,31 @@ const (
 
 var encaps = [NumKinds]encap{Ethernet: ethernet, UDP4: udp4, UDP6: udp6}
 
-// encap is all that sets one encapsulation apart. Its functions get and return values, so that nothing escapes.
+// encap holds everything that sets one encapsulation apart from the others. Its functions
+// get and return values, so that nothing escapes.
 type encap struct {
 	name      string
 	etherType uint16
 	overhead  int // bytes of headers between the EtherType and the frame, at most MaxOverhead
-	// decap finds the frame behind the headers, and the addresses in them, if it has some.
+	// decap finds the frame behind the headers, and the addresses in them, if it has
+	// some.
 	decap func(p []byte) (frame []byte, local, remote netip.Addr, reason Reason)
-	ip    *ipEncap // nil: the frame follows the EtherType
+	ip    *ipEncap // nil if the frame follows the EtherType
 }
 
-// ipEncap is what an encapsulation by IP and UDP has beyond.
+// ipEncap holds what an encapsulation by IP and UDP has in addition.
 type ipEncap struct {
 	family   string // for error texts
 	src, dst int    // where the addresses are in the IP header
 	addrLen  int    // bytes
-	// header returns the headers from IP on with the fields that are the same for every packet from local to remote.
+	// header returns the headers from IP on with the fields that are the same for every
+	// packet from local to remote.
 	header func(local, remote netip.Addr) [MaxOverhead]byte
-	// sum adds up the fields that checksums cover and that stay the same for every packet of a flow.
+	// sum adds up the fields that checksums cover and that stay the same for every packet
+	// of a flow.
 	sum func(header [MaxOverhead]byte) uint64
-	// finish sets what depends on the frame: b begins at the IP header and ends with the frame.
+	// finish sets what depends on the frame: b begins at the IP header and ends with the
+	// frame.
 	finish func(b []byte, sum uint64)
 }
 
@@ -52,20 +58,23 @@ func (k Kind) String() string {
 	return nameOf(nil, "encapsulation", k)
 }
 
-// Overhead returns the bytes between the Ethernet header and the frame: what a frame is shorter than the MTU.
+// Overhead returns the number of bytes between the Ethernet header and the frame: the
+// longest frame is shorter than the MTU by so much.
 func (k Kind) Overhead() int { return encaps[k].overhead }
 
 const (
-	// MaxOverhead is the largest Overhead of all kinds. The smallest frame that sessions can be agreed on follows from
-	// it, and is part of version 1: an encapsulation with longer headers needs a larger MTU, and a constant of its own.
+	// MaxOverhead is the largest Overhead of all kinds. The smallest frame that sessions
+	// can be agreed on follows from it, and is part of version 1: an encapsulation with
+	// longer headers needs a larger MTU, and a constant of its own.
 	MaxOverhead = ip6Len + udpLen
 	// MaxEncap is the longest header that a Template puts before a frame.
 	MaxEncap = ethLen + vlanLen + MaxOverhead
 )
 
-// Source is where a packet came from and what it was addressed to: everything that an answer needs. It is comparable;
-// two packets of one peer over one path have equal Sources, whatever session they belong to (so the UDP source port,
-// mere entropy, is not part of it, nor is the VLAN priority).
+// Source is where a packet came from and what it was addressed to: everything that an
+// answer needs. It is comparable; two packets of one peer over one path have equal
+// Sources, whatever session they belong to (so the UDP source port, mere entropy, is not
+// part of it, nor is the VLAN priority).
 type Source struct {
 	Kind   Kind
 	VLAN   uint16 // VLAN id, 0 for none
@@ -75,15 +84,16 @@ type Source struct {
 	RemoteIP, LocalIP netip.Addr
 }
 
-// Reply returns the Template for answers, from the address that the packet was sent to. The caller sets the flow.
+// Reply returns the Template for answers, from the address that the packet was sent to.
+// The caller sets the flow.
 func (s *Source) Reply() Template {
 	t, _ := NewTemplate(Link{Kind: s.Kind, VLAN: s.VLAN, Local: s.Local, Remote: s.Remote, LocalIP: s.LocalIP,
 		RemoteIP: s.RemoteIP}) // a Source from Decap is consistent; the zero Template is harmless
 	return t
 }
 
-// Strip is Decap for a packet that must be addressed to local, without saying who sent it: nearly every packet belongs
-// to a session, which knows.
+// Strip is Decap for a packet that must be addressed to local. It does not return the
+// sender: nearly every packet belongs to a session, which knows it.
 func Strip(packet []byte, local MAC) (frame []byte, reason Reason) {
 	if len(packet) >= ethLen && binary.BigEndian.Uint16(packet[12:]) == EtherType && MAC(packet) == local {
 		return packet[ethLen:], ReasonOK
@@ -95,12 +105,13 @@ func Strip(packet []byte, local MAC) (frame []byte, reason Reason) {
 	return frame, reason
 }
 
-// Decap finds the frame in an Ethernet packet and says who sent it. The frame is a view into packet, cut to the length
-// that the UDP header gives.
+// Decap finds the frame in an Ethernet packet and returns the packet's source. The
+// frame is a view into packet, cut to the length that the UDP header gives.
 //
-// It keeps the rules of the XDP program: at most one 802.1Q tag; IPv4 without options and fragments; IPv6 without
-// extension headers; UDP to UDPPort, its length agreeing with IP's. IP and UDP checksums are not verified: the frame's
-// own covers what matters, and addresses are only ever answered to, never trusted.
+// It keeps the rules of the XDP program: at most one 802.1Q tag; IPv4 without options and
+// fragments; IPv6 without extension headers; UDP to UDPPort, its length agreeing with
+// IP's. IP and UDP checksums are not verified: the frame's own checksum covers what
+// matters, and addresses are only used to send answers to, never trusted.
 func Decap(packet []byte) (frame []byte, from Source, reason Reason) {
 	if len(packet) < ethLen {
 		return nil, from, ReasonTruncated

@@ -46,7 +46,7 @@ func packet(t testing.TB, l Link, session uint32, frame []byte) []byte {
 	return b
 }
 
-// onesSum is the plain RFC 1071 sum, to compare with.
+// onesSum is the plain RFC 1071 sum, for comparison.
 func onesSum(parts ...[]byte) uint16 {
 	var sum uint32
 	for _, b := range parts {
@@ -250,7 +250,8 @@ func FuzzDecap(f *testing.F) {
 		if r != ReasonOK {
 			return
 		}
-		// An answer to the answer comes from where the packet came from, with the same frame inside.
+		// An answer to the answer comes from where the packet came from, with the same
+		// frame inside.
 		tm := from.Reply()
 		back := append(make([]byte, tm.Len()), frame...)
 		tm.Put(back, len(frame))

@@ -2,9 +2,10 @@
 
 package wire
 
-// Features is a set of extensions of version 1 of the protocol. A hello announces those that the initiator knows, the
-// hello-ack those that the target knows as well: the features of the session. A receiver ignores bits that it does not
-// know; a sender uses nothing that the session does not have.
+// Features is a set of extensions of version 1 of the protocol. A hello announces those
+// that the initiator knows, the hello-ack those that the target knows as well: the
+// features of the session. A receiver ignores bits that it does not know; a sender uses
+// no feature that the session does not have.
 type Features uint32
 
 // The features that have a bit. This version of the software announces none of them.
@@ -13,7 +14,8 @@ const (
 	FeatureMessages Features = 1 << 1 // send and tagged send: verbs 20 to 3f
 )
 
-// Allow reports whether records of a verb may be sent in a session that has these features.
+// Allow reports whether records of a verb may be sent in a session that has these
+// features.
 func (f Features) Allow(v Verb) bool {
 	switch {
 	case v.Atomic(), v == VerbLookup, v == VerbList:

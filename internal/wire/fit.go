@@ -2,8 +2,8 @@
 
 package wire
 
-// AtomicLen returns the encoded length of an atomic record of the given flags and count, bytes; 0 when the datatype
-// is unknown.
+// AtomicLen returns the encoded length of an atomic record of the given flags and count,
+// bytes; 0 when the datatype is unknown.
 func AtomicLen(verb Verb, op, datatype, flags uint8, count uint32) int {
 	size := int(elemSize[datatype])
 	if size == 0 {
@@ -12,15 +12,18 @@ func AtomicLen(verb Verb, op, datatype, flags uint8, count uint32) int {
 	return int(fixedLen[flags]) + verb.operands(op)*pad4(int(count)*size)
 }
 
-// MaxCount returns how many elements one atomic record of the given flags can carry in a frame of its own, when the
-// payloads of request and response have reqRoom and respRoom bytes. The rooms bound different things: the operands the
-// one, the result the other; a read has no operand, a base atomic no result. 0 means that not even one fits.
+// MaxCount returns how many elements one atomic record of the given flags can carry in a
+// frame of its own, when the payloads of request and response have reqRoom and respRoom
+// bytes. The two bound different things: reqRoom the operands, respRoom the result. A
+// read has no operand, and a base atomic has no result. 0 means that not even one
+// element fits.
 func MaxCount(verb Verb, op, datatype, flags uint8, reqRoom, respRoom int) uint32 {
 	return maxCount(verb, op, datatype, flags, reqRoom, respRoom-statusHead)
 }
 
-// Fit returns how many elements, at most rec.Count, the next record could carry in what is left of the frame. A caller
-// that segments a long array puts into rec the elements still to go as Count, and the same as Total.
+// Fit returns how many elements, at most rec.Count, the next record could carry in what
+// is left of the frame. A caller that packs a long array in parts sets both Count and
+// Total of rec to the number of elements still to go.
 func (w *RecordWriter) Fit(rec *Record) uint32 {
 	if w.ops == MaxOps || !rec.Verb.Atomic() {
 		return 0
@@ -31,11 +34,13 @@ func (w *RecordWriter) Fit(rec *Record) uint32 {
 	if n >= whole {
 		return whole
 	}
-	// A part of an array says how much follows it, so it is longer than the whole would be.
+	// A part of an array says how much follows it, so it is longer than the whole would
+	// be.
 	return maxCount(rec.Verb, rec.Op, rec.Datatype, flags|RecordCount|RecordTotal, len(w.buf)-w.n, w.room)
 }
 
-// maxCount is MaxCount with the response's room counted after the head of the status list.
+// maxCount is MaxCount with the response's room counted after the head of the status
+// list.
 func maxCount(verb Verb, op, datatype, flags uint8, reqRoom, respRoom int) uint32 {
 	size := int(elemSize[datatype])
 	if size == 0 || respRoom < statusEntry {

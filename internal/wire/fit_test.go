@@ -29,7 +29,8 @@ func TestAtomicLen(t *testing.T) {
 	}
 }
 
-// TestFit: what Fit returns can be appended, and one element more cannot, unless it was the whole.
+// TestFit: what Fit returns can be appended, and one element more cannot, unless it was
+// the whole.
 func TestFit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for range 3000 {
@@ -53,7 +54,8 @@ func TestFit(t *testing.T) {
 			t.Fatalf("Fit says %d of %d, but they do not fit: %+v", n, whole, rec)
 		}
 		w = before
-		// A lone element can do without the count field that a segment is reckoned with.
+		// A lone element does without the count field that Fit allows for in a part of
+		// an array.
 		if n < whole && (n > 0 || whole > 1) && appendCount(&w, rec, max(n+1, 2)) {
 			t.Fatalf("Fit says %d of %d, but one more fits: %+v", n, whole, rec)
 		}

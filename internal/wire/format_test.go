@@ -16,7 +16,8 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 )
 
-// between returns what docs/wire-format.md has behind some words, up to some others, or to its end.
+// between returns the text of docs/wire-format.md after some words, up to some others
+// or to its end.
 func between(t *testing.T, words, end string) string {
 	t.Helper()
 	doc, err := os.ReadFile("../../docs/wire-format.md")
@@ -33,7 +34,8 @@ func between(t *testing.T, words, end string) string {
 	return rest
 }
 
-// table returns the rows, as cells, of the first table of docs/wire-format.md behind the given words.
+// table returns the rows, as cells, of the first table of docs/wire-format.md after the
+// given words.
 func table(t *testing.T, behind string) (rows [][]string) {
 	t.Helper()
 	for line := range strings.Lines(between(t, behind, "")) {
@@ -51,12 +53,13 @@ func table(t *testing.T, behind string) (rows [][]string) {
 		rows = append(rows, cells)
 	}
 	if len(rows) < 3 {
-		t.Fatalf("no table behind %q", behind)
+		t.Fatalf("no table after %q", behind)
 	}
 	return rows[2:] // without the head
 }
 
-// fieldName is what a cell begins with: the rest explains.
+// fieldName returns the name that a cell begins with; the rest of the cell
+// explains it.
 func fieldName(cell string) string {
 	name, _, _ := strings.Cut(cell, ":")
 	name, _, _ = strings.Cut(name, ",")
@@ -80,8 +83,9 @@ type setter struct {
 	encode func() []byte
 }
 
-// layout compares a table of offsets with an encoder: rows begin with offset and size, and have the field's name in
-// the given column. Each field is set by itself: its bytes change as the table says, and no others.
+// layout compares a table of offsets with an encoder: rows begin with offset and size,
+// and have the field's name in the given column. Each field is set by itself: its bytes
+// change as the table says, and no others.
 func layout(t *testing.T, rows [][]string, column int, zero []byte, fields map[string]setter) {
 	t.Helper()
 	end := 0
@@ -200,7 +204,8 @@ func TestDocOfReset(t *testing.T) {
 	})
 }
 
-// TestDocOfEntry compares the table of the catalogue entry with the code. Its name has a length of its own.
+// TestDocOfEntry compares the table of the catalogue entry with the code. Its name has a
+// variable length.
 func TestDocOfEntry(t *testing.T) {
 	entry := func(v uint64, e Entry) setter { e.NameLen = MaxNameLen; return put(v, &e, EntryLen) }
 	text := strings.Repeat("sixty-four bytes", 4)
@@ -214,7 +219,8 @@ func TestDocOfEntry(t *testing.T) {
 	})
 }
 
-// TestDocOfRecords builds records field by field as the tables say, and compares with the encoder.
+// TestDocOfRecords builds records field by field as the tables say, and compares with the
+// encoder.
 func TestDocOfRecords(t *testing.T) {
 	rows := table(t, "Atomic verbs:")
 	flag := func(field string) byte {
@@ -268,8 +274,8 @@ func TestDocOfRecords(t *testing.T) {
 // le returns n bytes of v.
 func le(v uint64, n int) []byte { return binary.LittleEndian.AppendUint64(nil, v)[:n] }
 
-// named checks that a table has the numbers from first to last, with the names that the code has for them. What is
-// kept for later has no name.
+// named checks that a table has the numbers from first to last, with the names that the
+// code has for them. Numbers that are kept for later have no name.
 func named(t *testing.T, behind string, first, last int, name func(int) string) {
 	t.Helper()
 	for _, row := range table(t, behind) {
@@ -304,7 +310,8 @@ func TestDocOfSessionID(t *testing.T) {
 	}
 }
 
-// TestDocOfNumbers compares the numbers of types, verbs, features, datatypes and operations with the code.
+// TestDocOfNumbers compares the numbers of types, verbs, features, datatypes and
+// operations with the code.
 func TestDocOfNumbers(t *testing.T) {
 	named(t, "In a hello, the id is the lane alone.", 1, int(Probe), func(n int) string { return Type(n).String() })
 	named(t, "| lost: 1 if the answers", 0, int(numHelloStatuses)-1, func(n int) string { return HelloStatus(n).String() })

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// goldens are all frames that are written down: every type, every form of a record and of a response, every
-// encapsulation.
+// goldens lists all recorded frames: every type, every form of a record and of a
+// response, every encapsulation.
 func goldens(t *testing.T) []golden {
 	return slices.Concat(goldenHellos(), goldenBare(), goldenRequests(t), goldenResponses(t), goldenPackets(t))
 }

@@ -13,22 +13,23 @@ import (
 	"testing"
 )
 
-// Version 1 is frozen, so the frames in testdata/golden never change: the flag is for new ones. What it changes in
-// those that are there breaks every node that speaks version 1.
+// Version 1 is frozen, so the frames in testdata/golden never change: the flag is for new
+// ones. Any change to those already there breaks every node that speaks version 1.
 var update = flag.Bool("update", false, "write the frames in testdata/golden anew")
 
-// golden is a frame, or a packet, that was written down once.
+// golden is a frame or a packet that was recorded once.
 type golden struct {
 	name, about string
 	bytes       []byte                           // as the encoder makes it
-	check       func(t *testing.T, bytes []byte) // that decoding gives what was encoded
+	check       func(t *testing.T, bytes []byte) // checks that decoding gives what was encoded
 }
 
 const goldenDir = "testdata/golden"
 
 func (g *golden) path() string { return filepath.Join(goldenDir, g.name+".hex") }
 
-// TestGoldenFrames compares the encoder with the frames that were written down, and decodes those.
+// TestGoldenFrames compares the output of the encoder with the recorded frames, and
+// decodes those.
 func TestGoldenFrames(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(goldenDir, "*"))
 	if err != nil {

@@ -9,18 +9,19 @@ const (
 	Version   = 1      // protocol version, high nibble of the first byte
 	HeaderLen = 34     // bytes before the payload
 	MinFrame  = 46     // shorter frames are zero-padded, so that Ethernet (60 B without FCS) never pads
-	MaxFrame  = 0xffff // what the 16 bits of a hello can announce; sessions negotiate far less
+	MaxFrame  = 0xffff // the most that the 16 bits of a hello can announce; sessions agree on far less
 	MinMTU    = 256    // smallest usable interface MTU, bytes
 	EtherType = 0x88B5 // raw encapsulation (IEEE 802 local experimental EtherType 1)
 	UDPPort   = 34997  // UDP destination port in both directions: EtherType as a number
 	MaxLanes  = 64     // AF_XDP sockets on one RX queue
 	MaxOps    = 255    // records in one frame
 
-	// minPayload is the payload length of a frame of MinFrame bytes: the only length at which padding may follow.
+	// minPayload is the payload length of a frame of MinFrame bytes: the only length at
+	// which padding may follow.
 	minPayload = MinFrame - HeaderLen
 )
 
-// Type is what a frame is for.
+// Type says what a frame is for.
 type Type uint8
 
 // The frame types. Those from 9 to 15 are kept for extensions.
@@ -32,7 +33,7 @@ const (
 	Ack                      // a run of requests executed with success, without results
 	Nak                      // a gap: frames are held out of order
 	Reset                    // the receiver does not know this session
-	Probe                    // asks for an ack; carries nothing
+	Probe                    // asks for an ack; has no payload
 )
 
 var typeNames = [...]string{Hello: "hello", HelloAck: "hello-ack", Request: "request", Response: "response",
@@ -49,7 +50,8 @@ const (
 	knownFlags = FlagStatus | FlagRetx
 )
 
-// Header is the fixed part of a frame, without version and checksum, which Put, Seal and Parse take care of.
+// Header is the fixed part of a frame, without version and checksum, which Put, Seal and
+// Parse take care of.
 type Header struct {
 	Type    Type
 	Flags   uint8
@@ -66,8 +68,9 @@ type Header struct {
 // crcOff is where the checksum lies.
 const crcOff = 30
 
-// Put writes the header, with a checksum of zero, into the first HeaderLen bytes of b.
-// It stores whole words: the checksum reads words soon after, and loads that straddle fresh small stores are slow.
+// Put writes the header, with a checksum of zero, into the first HeaderLen bytes of b. It
+// stores whole words: the checksum reads words soon after, and loads that straddle fresh
+// small stores are slow.
 func (h *Header) Put(b []byte) {
 	_ = b[HeaderLen-1]
 	le := binary.LittleEndian
@@ -78,7 +81,7 @@ func (h *Header) Put(b []byte) {
 	le.PutUint16(b[32:], 0)
 }
 
-// get reads the fields that Put wrote. b has at least HeaderLen bytes.
+// get reads the fields that Put writes. b has at least HeaderLen bytes.
 func (h *Header) get(b []byte) {
 	_ = b[HeaderLen-1]
 	le := binary.LittleEndian
@@ -96,8 +99,9 @@ func (h *Header) get(b []byte) {
 	}
 }
 
-// Seal finishes the frame of n bytes that starts b: it pads it with zeros to MinFrame, writes the checksum and
-// returns the final length. b must have room for max(n, MinFrame) bytes, and n be at least HeaderLen.
+// Seal finishes the frame of n bytes that starts b: it pads it with zeros to MinFrame,
+// writes the checksum and returns the final length. b must have room for max(n, MinFrame)
+// bytes, and n must be at least HeaderLen.
 func Seal(b []byte, n int) int {
 	if n < MinFrame {
 		clear(b[n:MinFrame])
@@ -107,12 +111,13 @@ func Seal(b []byte, n int) int {
 	return n
 }
 
-// Parse checks a frame, as Decap returned it, and splits it. The payload is a view into frame; for a request or a
-// response it may end in the zero padding of a short frame, for the other types it is exactly what the type says;
-// what later versions add to a hello or hello-ack is cut off.
+// Parse checks a frame, as Decap returned it, and splits it. The payload is a view into
+// frame; for a request or a response it may end in the zero padding of a short frame, for
+// the other types it has exactly the length that the type prescribes. Bytes that later
+// versions add to a hello or hello-ack are cut off.
 //
-// The checksum is looked at before everything but the version: damage on the way is then counted as such, and every
-// later reason speaks of the peer's software.
+// The checksum is verified before anything but the version: damage on the way is then
+// counted as such, and every later reason is a fault of the peer's software.
 func Parse(frame []byte) (h Header, payload []byte, reason Reason) {
 	switch {
 	case len(frame) < MinFrame:
@@ -129,7 +134,8 @@ func Parse(frame []byte) (h Header, payload []byte, reason Reason) {
 	return h, payload, reason
 }
 
-// check applies the rules of the frame's type to the header and the length of the payload.
+// check applies the rules of the frame's type to the header and the length of the
+// payload.
 func (h *Header) check(payload []byte) ([]byte, Reason) {
 	switch {
 	case h.Type == 0:
@@ -160,7 +166,8 @@ func (h *Header) check(payload []byte) ([]byte, Reason) {
 	return exactly(payload, 0)
 }
 
-// exactly returns the first n bytes of a payload that must have that length, padding aside.
+// exactly returns the first n bytes of a payload that must have that length, padding
+// aside.
 func exactly(payload []byte, n int) ([]byte, Reason) {
 	if len(payload) < n {
 		return nil, ReasonBadPayload
@@ -171,7 +178,8 @@ func exactly(payload []byte, n int) ([]byte, Reason) {
 	return payload[:n:n], ReasonOK
 }
 
-// checkTail judges the bytes that follow the last useful byte of a payload: none, or the zeros of a frame of MinFrame.
+// checkTail judges the bytes that follow the last useful byte of a payload: none, or the
+// zeros of a frame of MinFrame.
 func checkTail(payload, tail []byte) Reason {
 	return tailReason(len(payload) == minPayload, tail)
 }

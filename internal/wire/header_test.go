@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// goodHeader is a header in which every field has bytes of its own.
+// goodHeader is a header in which no two bytes of the fields are equal.
 func goodHeader(t Type) Header {
 	h := Header{Type: t, Flags: FlagRetx, Session: 0x04030201, Epoch: 0x14131211, PSN: 0x24232221, Ack: 0x34333231,
 		Sack: 0x4847464544434241, Credit: 0x5251, Lane: 0x3f}
@@ -22,7 +22,7 @@ func goodHeader(t Type) Header {
 	return h
 }
 
-// payloadFor returns a payload that Parse takes for the type.
+// payloadFor returns a payload that Parse accepts for the type.
 func payloadFor(t Type, n int) []byte {
 	switch t {
 	case Hello, HelloAck:
@@ -83,7 +83,8 @@ func TestFrameRoundTrip(t *testing.T) {
 	}
 }
 
-// TestHelloRemainder: what a later version adds to a hello or a hello-ack is skipped.
+// TestHelloRemainder: bytes that a later version adds to a hello or a hello-ack are
+// skipped.
 func TestHelloRemainder(t *testing.T) {
 	for _, typ := range []Type{Hello, HelloAck} {
 		for _, n := range []int{1, HelloRoom} {
@@ -243,7 +244,7 @@ func FuzzFrame(f *testing.F) {
 	f.Add([]byte{}, false)
 	f.Fuzz(func(t *testing.T, frame []byte, reseal bool) {
 		if reseal && len(frame) >= MinFrame {
-			binary.LittleEndian.PutUint32(frame[crcOff:], Checksum(frame)) // past the checksum, to the rules
+			binary.LittleEndian.PutUint32(frame[crcOff:], Checksum(frame)) // correct, so that the rules behind it are tested
 		}
 		h, payload, r := Parse(frame)
 		if r != ReasonOK {

@@ -7,16 +7,17 @@ import "encoding/binary"
 // Lengths of the payloads that open and close sessions, bytes.
 const (
 	HelloLen  = 64  // hello and hello-ack
-	HelloRoom = 128 // at most so much may follow, from a later version; it is skipped
+	HelloRoom = 128 // at most so many bytes of a later version may follow; they are skipped
 	ResetLen  = 12
 	CookieLen = 16
 )
 
-// Cookie proves that the sender of a hello receives at the address it claims. The zero cookie means none yet.
+// Cookie proves that the sender of a hello receives at the address that it claims. The zero
+// cookie means none yet.
 type Cookie [CookieLen]byte
 
-// Resume names an earlier session between the same two, and how far one side got. The zero value names none: session
-// ids are never zero.
+// Resume names an earlier session between the same two, and how far one side got. The
+// zero value names none: session ids are never zero.
 type Resume struct {
 	Session uint32 // the target's id of it
 	Epoch   uint32
@@ -31,17 +32,18 @@ func getResume(b []byte) Resume {
 // HelloMsg is the payload of a hello.
 type HelloMsg struct {
 	Nonce    uint64   // chosen by the initiator; a repeated hello repeats it
-	Session  uint32   // initiator's session id: what the target is to put into its frames
+	Session  uint32   // initiator's session id, which the target puts into its frames
 	Endpoint uint16   // target endpoint number
 	MaxFrame uint16   // longest frame that the initiator can receive, bytes
 	Window   uint16   // frames in flight that it would like
 	Keep     uint16   // seconds of silence for which the target is asked to remember the session
 	Features Features // that the initiator knows
 	Cookie   Cookie
-	Resume   Resume // the session before, when its fate is to be cleared up; PSN: all answers up to it have arrived
-	// Origin names the initiating endpoint in this life of its process, whatever its addresses are: random and never
-	// used again. Serial numbers its sessions in the order begun, so of two hellos of one origin for one endpoint the
-	// later is known.
+	Resume   Resume // the session before, if its fate is in question; all answers up to PSN have arrived
+	// Origin names the initiating endpoint in this life of its process, whatever its
+	// addresses are. It is random and never used again. Serial numbers the sessions of
+	// the origin in the order in which they begin, so that the later of two hellos of
+	// one origin for one endpoint can be told.
 	Origin uint64
 	Serial uint32
 }
@@ -66,8 +68,8 @@ func (m *HelloMsg) Parse(b []byte) Reason {
 	return ReasonOK
 }
 
-// HelloStatus is the target's answer to a hello. Those that this version does not know refuse it too, for a reason of a
-// later one.
+// HelloStatus is the target's answer to a hello. A status that this version does not
+// know refuses the hello too, for a reason of a later version.
 type HelloStatus uint8
 
 // The answers.
@@ -75,7 +77,7 @@ const (
 	HelloAccepted     HelloStatus = iota
 	HelloChallenge                // repeat the hello with this cookie
 	HelloNoEndpoint               // no endpoint of that number
-	HelloFull                     // no session to be had
+	HelloFull                     // no room for another session
 	HelloBadVersion               // version not spoken
 	HelloShuttingDown             // target is closing
 	HelloOutdated                 // this session has ended, or a later one of the same origin has begun
@@ -88,18 +90,19 @@ var helloStatusNames = [numHelloStatuses]string{"accepted", "cookie challenge", 
 // String returns the answer in words.
 func (s HelloStatus) String() string { return nameOf(helloStatusNames[:], "hello status", s) }
 
-// HelloAckMsg is the payload of a hello-ack. When the status is HelloAccepted the header's epoch is the session's.
+// HelloAckMsg is the payload of a hello-ack. When the status is HelloAccepted the
+// header's epoch is the session's.
 type HelloAckMsg struct {
 	Nonce    uint64 // of the hello answered
-	Session  uint32 // target's session id: what the initiator is to put into its frames
+	Session  uint32 // target's session id, which the initiator puts into its frames
 	Status   HelloStatus
 	MaxFrame uint16   // agreed: the smaller of both, bytes
 	Window   uint16   // agreed, frames
 	Features Features // of the session, if accepted
 	Cookie   Cookie   // for HelloChallenge
-	Resume   Resume   // that of the hello, if the target knows it; PSN: all requests up to it have run, no other ever will
+	Resume   Resume   // that of the hello, if the target knows it; all requests up to PSN have run, no other ever will
 	Life     uint64   // names this life of the target's process: random, and new after a restart
-	Lost     bool     // of Resume: the answers are forgotten, though how far it got is known
+	Lost     bool     // the answers of Resume are forgotten, though it is known how far it got
 }
 
 // Put writes the payload into b, which has room for HelloLen bytes, and returns HelloLen.
@@ -131,7 +134,8 @@ func (m *HelloAckMsg) Parse(b []byte) Reason {
 	return ReasonOK
 }
 
-// putHello writes the part of the layout that hello and hello-ack share; at12 is the endpoint of the one, the status of the other.
+// putHello writes the part of the layout that hello and hello-ack share; at12 is the
+// endpoint of a hello or the status of a hello-ack.
 func putHello(b []byte, nonce uint64, session uint32, at12, maxFrame, window, keep uint16, features Features,
 	c *Cookie, r *Resume) {
 	_ = b[HelloLen-1]
@@ -149,8 +153,9 @@ func putHello(b []byte, nonce uint64, session uint32, at12, maxFrame, window, ke
 	le.PutUint32(b[48:], r.PSN)
 }
 
-// ResetReason says why a frame was answered with a reset. Those that this version does not know are taken for
-// ResetUnknownSession: the answer to the next hello tells more.
+// ResetReason says why a frame was answered with a reset. A reason that this version
+// does not know is taken for ResetUnknownSession: the answer to the next hello tells
+// more.
 type ResetReason uint8
 
 // The reasons of a reset. Zero is not one of them.
@@ -170,7 +175,7 @@ func (r ResetReason) String() string { return nameOf(resetReasonNames[:], "reset
 
 // ResetMsg is the payload of a reset.
 type ResetMsg struct {
-	Session uint32 // what the offending frame named
+	Session uint32 // the id that the offending frame named
 	PSN     uint32 // of the offending frame
 	Reason  ResetReason
 }

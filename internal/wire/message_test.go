@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// message is what hello, hello-ack, reset and catalogue entries have in common.
+// message has the methods that hello, hello-ack, reset and catalogue entries
+// have in common.
 type message interface {
 	Put([]byte) int
 	Parse([]byte) Reason
@@ -33,7 +34,7 @@ func TestMessagesRoundTrip(t *testing.T) {
 		buf := bytes.Repeat([]byte{0xee}, 128)
 		n := m[0].Put(buf)
 		if !bytes.Equal(buf[n:], bytes.Repeat([]byte{0xee}, 128-n)) {
-			t.Errorf("%s: bytes written behind the end", name)
+			t.Errorf("%s: bytes written past the end", name)
 		}
 		if r := m[1].Parse(buf[:n]); r != ReasonOK {
 			t.Errorf("%s: %v", name, r)
@@ -51,7 +52,8 @@ func TestMessagesRoundTrip(t *testing.T) {
 	}
 }
 
-// TestMessagesStrict sets every byte in turn: either the message is refused, or the byte means something.
+// TestMessagesStrict changes every byte in turn: either the message is refused, or the
+// byte has a meaning.
 func TestMessagesStrict(t *testing.T) {
 	for name, m := range messages() {
 		buf := make([]byte, 128)

@@ -4,7 +4,8 @@ package wire
 
 import "strconv"
 
-// Reason says why a packet, frame or record was refused. It indexes counters: see NumReasons.
+// Reason says why a packet, frame or record was refused. It indexes counters: see
+// NumReasons.
 type Reason uint8
 
 // The reasons. The order is stable within one build only; metrics use the names.
@@ -12,12 +13,12 @@ const (
 	ReasonOK           Reason = iota
 	ReasonTruncated           // shorter than its own fields say
 	ReasonOversized           // longer than any frame may be
-	ReasonBadEncap            // an Ethernet, IP or UDP header that no peer of ours sends
+	ReasonBadEncap            // an Ethernet, IP or UDP header that no peer sends
 	ReasonFragment            // an IPv4 fragment
 	ReasonNotOurs             // well formed, but some other protocol or port
 	ReasonBadVersion          // a protocol version other than Version
 	ReasonBadCRC              // checksum mismatch: damaged on the way
-	ReasonBadType             // frame type 0, which is none
+	ReasonBadType             // frame type 0, which does not exist
 	ReasonReservedType        // a frame type of a later version
 	ReasonBadFlags            // unknown flag bits, in a frame or in a record
 	ReasonBadOps              // number of records impossible for the type of frame
@@ -45,7 +46,8 @@ func (r Reason) String() string {
 	return nameOf(reasonNames[:], "reason", r)
 }
 
-// nameOf looks v up in a table of names, and makes one up where the table has none.
+// nameOf looks v up in a table of names, and makes a name of its number where the
+// table has none.
 func nameOf[T ~uint8](names []string, kind string, v T) string {
 	if int(v) < len(names) && names[v] != "" {
 		return names[v]

@@ -4,9 +4,11 @@ package wire
 
 import "encoding/binary"
 
-// RecordReader walks the records of a request's payload, checking every length and every bit on the way.
+// RecordReader walks the records of a request's payload, checking every length and every
+// bit on the way.
 //
-// A frame is executed as a whole or not at all: an executor asks Rest, before it acts on the first record.
+// A frame is executed as a whole or not at all: an executor asks Rest, before it acts on
+// the first record.
 type RecordReader struct {
 	payload []byte
 	pos     int    // of the next record; at most len(payload)
@@ -24,11 +26,13 @@ func Validate(payload []byte, ops int) Reason {
 	return r.Rest()
 }
 
-// Rest is Validate for the records that Next has not decoded yet, and says what was wrong with one that it has. The
-// reader stays where it is, so that a frame of one record, as most are that somebody waits for, is decoded but once.
+// Rest is Validate for the records that Next has not decoded yet; if Next refused a
+// record, Rest returns the reason. The reader stays where it is, so that a frame of one
+// record, as most frames are that a caller waits for, is decoded only once.
 //
-// The records of a frame are mostly alike. One with the same head as the one before it, with neither count nor padding,
-// has the same length and nothing to check but that it is there: Rest steps over a run of those.
+// The records of a frame are mostly alike. A record with the same head as the one before
+// it, with neither count nor padding, has the same length and needs no check but that it
+// is there: Rest steps over a sequence of such records.
 func (r RecordReader) Rest() Reason {
 	if r.left <= 0 {
 		r.finish()
@@ -46,7 +50,8 @@ func (r RecordReader) Rest() Reason {
 	}
 }
 
-// skipLike steps over the records that follow and have the head and the length of rec, an atomic record.
+// skipLike steps over the records that follow and have the head and the length of rec, an
+// atomic record.
 func (r *RecordReader) skipLike(rec []byte) {
 	head, stride := binary.LittleEndian.Uint32(rec), len(rec)
 	p, left := r.payload[r.pos:], r.left
@@ -62,13 +67,14 @@ func (r *RecordReader) Reset(payload []byte, ops int) {
 	*r = RecordReader{payload: payload, left: ops}
 }
 
-// Reason says, after Next returned false, why: ReasonOK when all records were read and nothing but permitted padding
-// follows them.
+// Reason says why Next returned false: ReasonOK when all records were read and nothing
+// but permitted padding follows them.
 func (r *RecordReader) Reason() Reason { return r.reason }
 
-// Next decodes the next record into rec. Fields that do not belong to the record's verb keep stale values, except
-// that Operand and Compare are nil where an atomic record has none. It returns false at the end and at the first
-// malformed record; after that it keeps returning false.
+// Next decodes the next record into rec. Fields that do not belong to the record's verb
+// keep stale values, except that Operand and Compare are nil where an atomic record has
+// none. It returns false at the end and at the first malformed record; after that it
+// keeps returning false.
 func (r *RecordReader) Next(rec *Record) bool {
 	if r.left <= 0 {
 		return r.finish()
@@ -114,7 +120,8 @@ func (r *RecordReader) Next(rec *Record) bool {
 	return r.operands(rec, p, n, size)
 }
 
-// region decodes which region a record means, and returns what follows that. p is long enough for what the flags ask.
+// region decodes which region a record means, and returns the bytes that follow. p is
+// long enough for the fields that the flags announce.
 func (r *RecordReader) region(rec *Record, p []byte) (at int, reason Reason) {
 	at = 4
 	if rec.Flags&RecordKey != 0 {
@@ -133,7 +140,8 @@ func (r *RecordReader) region(rec *Record, p []byte) (at int, reason Reason) {
 	return at, ReasonOK
 }
 
-// getFields decodes the offset and the fields behind it: p has just the length that the flags ask for.
+// getFields decodes the offset and the fields behind it: p has exactly the length that
+// the flags announce.
 func (rec *Record) getFields(p []byte) Reason {
 	le := binary.LittleEndian
 	if rec.Flags&RecordOff64 != 0 {
@@ -155,7 +163,8 @@ func (rec *Record) getFields(p []byte) Reason {
 	return ReasonOK
 }
 
-// operands takes the operand and the compare operand, size bytes each, from p[n:], and moves on.
+// operands takes the operand and the compare operand, size bytes each, from p[n:], and
+// moves on.
 func (r *RecordReader) operands(rec *Record, p []byte, n int, size uint64) bool {
 	padded := (size + 3) &^ 3 // no overflow: size < 2^38
 	all := padded * uint64(rec.Verb.operands(rec.Op))
@@ -189,8 +198,8 @@ func zeroPad(p []byte, n uint64) bool {
 	return checkZero(p[n:(n+3)&^3]) == ReasonOK
 }
 
-// nextOther decodes the records that are not atomic. p, from the record on, has at least minRecord bytes; the head is
-// in rec.
+// nextOther decodes the records that are not atomic. p, from the record on, has at least
+// minRecord bytes; the head is in rec.
 func (r *RecordReader) nextOther(rec *Record, p []byte) bool {
 	switch rec.Verb {
 	case VerbLookup:
@@ -224,7 +233,8 @@ func (r *RecordReader) nextOther(rec *Record, p []byte) bool {
 	return true
 }
 
-// nextRun decodes a run. p, from the record on, has at least minRecord bytes; the head is in rec.
+// nextRun decodes a run. p, from the record on, has at least minRecord bytes; the head is
+// in rec.
 func (r *RecordReader) nextRun(rec *Record, p []byte) bool {
 	if rec.Flags&^(RecordKey|RecordIncarnation|RecordShared) != RecordRun {
 		return r.refuse(ReasonBadFlags)
@@ -266,7 +276,7 @@ func (r *RecordReader) nextRun(rec *Record, p []byte) bool {
 	return true
 }
 
-// finish judges what is left behind the last record.
+// finish judges the bytes that follow the last record.
 func (r *RecordReader) finish() bool {
 	if r.reason == ReasonOK {
 		r.reason = checkTail(r.payload, r.payload[r.pos:])

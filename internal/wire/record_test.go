@@ -31,7 +31,7 @@ func pattern(n int) []byte {
 	return b
 }
 
-// randomRecord draws any record that the encoder takes.
+// randomRecord draws a record that the encoder accepts.
 func randomRecord(rng *rand.Rand) Record {
 	verbs := []Verb{VerbAtomic, VerbFetch, VerbCompare, VerbAtomic, VerbFetch, VerbCompare, VerbLookup, VerbList}
 	rec := Record{Verb: verbs[rng.IntN(len(verbs))]}
@@ -133,7 +133,7 @@ func TestRecordsRoundTrip(t *testing.T) {
 			}
 		}
 		if !bytes.Equal(buf[w.Len():], bytes.Repeat([]byte{0xee}, len(buf)-w.Len())) {
-			t.Fatalf("seed %d: bytes written behind Len", seed)
+			t.Fatalf("seed %d: bytes written past Len", seed)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func TestValidateRefuses(t *testing.T) {
 	}
 }
 
-// TestEveryRecordTruncation cuts a payload at every length: none but the whole is valid.
+// TestEveryRecordTruncation cuts a payload at every length: only the whole is valid.
 func TestEveryRecordTruncation(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	buf := make([]byte, 900)
@@ -307,7 +307,8 @@ func TestRecordAllocs(t *testing.T) {
 	}
 }
 
-// packAndWalk fills a frame with copies of rec and reads it back; it returns the number of records.
+// packAndWalk fills a frame with copies of rec and reads it back; it returns the number
+// of records.
 func packAndWalk(buf []byte, rec *Record) int {
 	var (
 		w   RecordWriter
@@ -351,7 +352,7 @@ func FuzzRecords(f *testing.F) {
 		}
 		recs := decode(t, payload, int(ops))
 		var w RecordWriter
-		w.Reset(make([]byte, 2*len(payload)+64), 1<<30) // the encoder takes what comes, and sees no better cut ahead
+		w.Reset(make([]byte, 2*len(payload)+64), 1<<30) // the encoder decides record by record, and may encode longer than it read
 		for i := range recs {
 			if recs[i].Op == OpRead && recs[i].Count > MaxFrame {
 				return // valid, but never encoded: no answer could carry so much
@@ -369,7 +370,8 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// BenchmarkRecords reports the time per record of each step on a full frame of 64-bit operations.
+// BenchmarkRecords reports the time per record of each step on a full frame of 64-bit
+// operations.
 func BenchmarkRecords(b *testing.B) {
 	for _, rec := range []Record{
 		{Verb: VerbFetch, Op: opSum, Datatype: dtUint64, Key: 1, Operand: word},

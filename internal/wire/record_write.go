@@ -7,8 +7,9 @@ import (
 	"math"
 )
 
-// RecordWriter packs records into the payload of one request. It chooses a short encoding, and it keeps account
-// of the response as well: a record is accepted only if the worst response to the frame still fits.
+// RecordWriter packs records into the payload of one request. It chooses a short
+// encoding, and it accounts for the response as well: a record is accepted only if the
+// longest possible response to the frame still fits.
 type RecordWriter struct {
 	buf    []byte
 	n      int // bytes written
@@ -20,15 +21,17 @@ type RecordWriter struct {
 	run    run
 }
 
-// The worst response: every record costs its value or, when it fails, an entry in the status list, whichever is
-// longer; the list's own head and padding are paid once.
+// The longest possible response: every record takes its value or, when it fails, an
+// entry in the status list, whichever is longer; the head and the padding of the list
+// are counted once.
 const (
 	statusEntry = 2 // record index, status
 	statusHead  = 4 // count, and padding of up to two bytes
 )
 
-// Reset starts an empty payload in buf: all of it may be used. respRoom is the longest payload of the response, bytes;
-// with equal frame limits in both directions it is len(buf).
+// Reset starts an empty payload in buf: all of it may be used. respRoom is the longest
+// payload of the response, bytes; with equal frame limits in both directions it is
+// len(buf).
 func (w *RecordWriter) Reset(buf []byte, respRoom int) {
 	*w = RecordWriter{buf: buf, room: respRoom - statusHead}
 }
@@ -39,9 +42,11 @@ func (w *RecordWriter) Len() int { return w.n }
 // Ops returns the operations written.
 func (w *RecordWriter) Ops() int { return w.ops }
 
-// Append encodes one record and reports whether it fitted; if not, nothing was written. Count 0 means 1, Total 0 means
-// Count. A record that no frame could hold is refused like one that does not fit this frame: of an unknown verb or
-// datatype, with a total below its count, with a name longer than MaxNameLen, or with operands of the wrong length.
+// Append encodes one record and reports whether it fits; if it does not, nothing is
+// written. Count 0 means 1, Total 0 means Count. A record that no frame could hold is
+// refused like one that does not fit this frame: of an unknown verb or datatype, with a
+// total below its count, with a name longer than MaxNameLen, or with operands of the
+// wrong length.
 func (w *RecordWriter) Append(rec *Record) bool {
 	switch {
 	case rec.Verb.Atomic():
@@ -100,8 +105,8 @@ func (w *RecordWriter) atomic(rec *Record) bool {
 	return true
 }
 
-// putOperands writes the operands that the record needs, bytes each, into b, which is long enough. It reports false
-// when the record does not have them.
+// putOperands writes the operands that the record needs, bytes each, into b, which is
+// long enough. It reports false when the record does not have them.
 func putOperands(b []byte, rec *Record, bytes int) bool {
 	if rec.Op != OpRead {
 		if len(rec.Operand) != bytes {
@@ -138,7 +143,8 @@ func (w *RecordWriter) flags(rec *Record, count, total uint32) (f uint8) {
 	return f
 }
 
-// putFields writes the offset and the fields behind it; b has just the length that the flags ask for.
+// putFields writes the offset and the fields behind it; b has exactly the length that
+// the flags ask for.
 func putFields(b []byte, flags uint8, offset uint64, count, total uint32) {
 	le := binary.LittleEndian
 	if flags&RecordOff64 != 0 {
@@ -155,9 +161,10 @@ func putFields(b []byte, flags uint8, offset uint64, count, total uint32) {
 	}
 }
 
-// putPadded copies v to the front of p, pads it with zeros and returns what follows. p is long enough.
+// putPadded copies v to the front of p, pads it with zeros and returns what follows. p is
+// long enough.
 func putPadded(p, v []byte) []byte {
-	if len(v) == 8 { // the commonest operand
+	if len(v) == 8 { // the most common operand
 		binary.LittleEndian.PutUint64(p, binary.LittleEndian.Uint64(v))
 		return p[8:]
 	}
@@ -167,7 +174,7 @@ func putPadded(p, v []byte) []byte {
 	return p[n:]
 }
 
-// lookup encodes the question for a catalogue entry by name.
+// lookup encodes the request for a catalogue entry by name.
 func (w *RecordWriter) lookup(name []byte) bool {
 	w.run.n = 0
 	if len(name) == 0 || len(name) > MaxNameLen {
@@ -183,7 +190,7 @@ func (w *RecordWriter) lookup(name []byte) bool {
 	return true
 }
 
-// list encodes the question for a catalogue entry by ordinal.
+// list encodes the request for a catalogue entry by ordinal.
 func (w *RecordWriter) list(ordinal uint32) bool {
 	w.run.n = 0
 	b := w.reserve(8, EntryLen)
@@ -201,8 +208,8 @@ func headOf(rec *Record) uint32 {
 	return uint32(rec.Verb) | uint32(rec.Op)<<8 | uint32(rec.Datatype)<<16
 }
 
-// reserve returns the next n bytes of the payload, or nil when they, or the response, or the count of records do not
-// fit. value is the padded length of the record's value.
+// reserve returns the next n bytes of the payload, or nil when they, or the response, or
+// the count of records do not fit. value is the padded length of the record's value.
 func (w *RecordWriter) reserve(n, value int) []byte {
 	if n > len(w.buf)-w.n || max(value, statusEntry) > w.room || w.ops == MaxOps {
 		return nil

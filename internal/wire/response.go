@@ -6,9 +6,10 @@ import "encoding/binary"
 
 // ResponseWriter packs the results of one request.
 //
-// Statuses stand before the values on the wire but are known last, and nearly always there are none. So values are
-// written to the front of the buffer as if all went well, statuses are noted aside, and only if there are any does
-// Finish move the values back, once.
+// Statuses stand before the values on the wire but are known last, and nearly always
+// there are none. So values are written to the front of the buffer as if all went well,
+// statuses are noted aside, and only if there are any does Finish move the values back,
+// once.
 type ResponseWriter struct {
 	buf    []byte
 	n      int // bytes of values
@@ -22,9 +23,11 @@ func (w *ResponseWriter) Reset(buf []byte, ops int) {
 	w.buf, w.n, w.ops, w.failed = buf, 0, ops, 0 // the list need not be cleared
 }
 
-// AppendValue returns n bytes for the value of the record of the given index (0-based, ascending), to be filled by the
-// caller. It returns nil if the value does not fit, with room kept for a failure of every record that follows; the
-// answer to such a record is StatusBadCount. Ask before executing: a result that cannot be sent must not come to be.
+// AppendValue returns n bytes for the value of the record of the given index (0-based,
+// ascending), to be filled by the caller. It returns nil if the value does not fit, with
+// room kept for a failure of every record that follows; the status of such a record is
+// StatusBadCount. The caller asks before it executes the record: a result that cannot be
+// sent must not arise.
 func (w *ResponseWriter) AppendValue(index, n int) []byte {
 	end := w.n + pad4(n)
 	reserve := 0
@@ -42,8 +45,8 @@ func (w *ResponseWriter) AppendValue(index, n int) []byte {
 	return v
 }
 
-// AppendStatus notes that the record of the given index (0-based, ascending) failed; it must not have a value.
-// StatusOK is not noted.
+// AppendStatus notes that the record of the given index (0-based, ascending) failed; it
+// must not have a value. StatusOK is not noted.
 func (w *ResponseWriter) AppendStatus(index int, s Status) {
 	if s == StatusOK || w.failed >= MaxOps {
 		return
@@ -53,11 +56,13 @@ func (w *ResponseWriter) AppendStatus(index int, s Status) {
 	w.failed++
 }
 
-// Empty reports whether every record so far succeeded without a value: such a response may be a mere ack.
+// Empty reports whether every record so far succeeded without a value: an ack can take
+// the place of such a response.
 func (w *ResponseWriter) Empty() bool { return w.n == 0 && w.failed == 0 }
 
-// Finish completes the payload and returns its length in bytes and the flags to set in the header. If the statuses do
-// not fit, which a request within the frame limit cannot bring about, it returns -1.
+// Finish completes the payload and returns its length in bytes and the flags to set in
+// the header. If the statuses do not fit, which no request within the frame limit can
+// cause, it returns -1.
 func (w *ResponseWriter) Finish() (n int, flags uint8) {
 	if w.failed == 0 {
 		return w.n, 0
@@ -76,8 +81,9 @@ func (w *ResponseWriter) Finish() (n int, flags uint8) {
 
 // ResponseReader reads a response, record by record in the order of the request.
 //
-// The reader is a small value. A caller that must not deliver half of a malformed response walks it twice: once for
-// the verdict, once for the values.
+// The reader is a small value, cheap to copy. A caller that must not deliver half
+// of a malformed response walks it twice: first for the verdict, then for the
+// values.
 type ResponseReader struct {
 	values []byte
 	list   []byte // status entries still to come
@@ -87,7 +93,8 @@ type ResponseReader struct {
 	reason Reason
 }
 
-// Reset starts over at a payload with the header's ops and flags, and checks the status list.
+// Reset starts over at a payload with the header's ops and flags, and checks the status
+// list.
 func (r *ResponseReader) Reset(payload []byte, ops int, flags uint8) Reason {
 	*r = ResponseReader{values: payload, ops: ops, padded: len(payload) == minPayload}
 	if flags&FlagStatus != 0 {
@@ -122,9 +129,9 @@ func (r *ResponseReader) takeList() Reason {
 	return checkZero(p[list:pad4(list)])
 }
 
-// Next returns the verdict on the next record and, if it succeeded, the view of its value: n bytes, as the request's
-// record makes them (Record.ResultLen). ok is false when the payload is malformed or all records have been read; see
-// Finish.
+// Next returns the verdict on the next record and, if it succeeded, the view of its
+// value: n bytes, as the request's record asks for (Record.ResultLen). ok is false when
+// the payload is malformed or all records have been read; see Finish.
 func (r *ResponseReader) Next(n int) (s Status, value []byte, ok bool) {
 	if r.reason != ReasonOK || r.index >= r.ops {
 		return StatusNotExecuted, nil, false
@@ -152,9 +159,10 @@ func (r *ResponseReader) Next(n int) (s Status, value []byte, ok bool) {
 	return StatusOK, value, true
 }
 
-// NextAll is Next for n records at once that have values of size bytes each, a multiple of four (or none): it returns
-// the values, one after the other, if all of the records up to the last of the frame succeeded. Otherwise it returns
-// false and does nothing: take them one by one.
+// NextAll is Next for n records at once that have values of size bytes each, a multiple
+// of four (or none): it returns the values, one after the other, if all of the records up
+// to the last of the frame succeeded. Otherwise it returns false and does nothing, and
+// the caller takes them one by one.
 func (r *ResponseReader) NextAll(n, size int) (values []byte, ok bool) {
 	if r.reason != ReasonOK || len(r.list) > 0 || size < 0 || size&3 != 0 || n < 0 || n > r.ops-r.index ||
 		n*size > len(r.values) {
@@ -165,7 +173,8 @@ func (r *ResponseReader) NextAll(n, size int) (values []byte, ok bool) {
 	return values, true
 }
 
-// Finish gives the verdict on the whole, after Next for every record: ReasonOK, or what was wrong.
+// Finish gives the verdict on the whole, after Next for every record: ReasonOK, or what
+// was wrong.
 func (r *ResponseReader) Finish() Reason {
 	switch {
 	case r.reason != ReasonOK:

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// result is what one record came to: a failure, or a value of n bytes.
+// result is the outcome of one record: a failure, or a value of n bytes.
 type result struct {
 	status Status
 	value  []byte
@@ -96,7 +96,8 @@ func TestResponseLayout(t *testing.T) {
 	}
 }
 
-// TestResponseRoom: a value that would leave no room for later failures is refused, never a status.
+// TestResponseRoom: a value that would leave no room for later failures is refused, never
+// a status.
 func TestResponseRoom(t *testing.T) {
 	var w ResponseWriter
 	w.Reset(make([]byte, 16), 4) // after the first value, three failures take 10 bytes, so 8 do not go
@@ -125,7 +126,8 @@ func TestResponseRoom(t *testing.T) {
 	}
 }
 
-// TestResponseFitsRequest: whatever a RecordWriter packs, the worst response fits, for every set of failures.
+// TestResponseFitsRequest: whatever a RecordWriter packs, the longest possible
+// response fits, for every set of failures.
 func TestResponseFitsRequest(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -248,7 +250,8 @@ func FuzzResponse(f *testing.F) {
 		if r.Finish() != ReasonOK || len(results) == 0 {
 			return
 		}
-		// Room for the worst case; the payload itself may be shorter, as it knows how it ended.
+		// There is room for the worst case; the payload itself may be shorter, as its
+		// outcome is known.
 		room := len(payload) + statusHead + statusEntry*MaxOps
 		again, f := putResults(t, results, room)
 		if !bytes.HasPrefix(payload, again) || f != flags&FlagStatus {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Whatever is appended, by Append or Extend: a refusal leaves no trace, what was taken
-// is what is read, and the worst response fits.
+// Whatever is appended, by Append or Extend: a refusal leaves no trace, the reader
+// returns exactly the accepted records, and the longest possible response fits.
 func TestWriterKeepsAccount(t *testing.T) {
 	for seed := range uint64(30000) {
 		rng := rand.New(rand.NewPCG(seed, 77))
@@ -83,7 +83,8 @@ func TestWriterKeepsAccount(t *testing.T) {
 	}
 }
 
-// The sum by instructions of our own is that of hash/crc32, at any length and alignment.
+// The checksum by our own instructions is that of hash/crc32, at any length and
+// alignment.
 func TestShortChecksum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 77))
 	for n := MinFrame; n < 1600; n++ {

@@ -8,10 +8,11 @@ import (
 	"math"
 )
 
-// run is what the writer knows of the last record, if more operations can join it.
+// run holds what the writer knows of the last record, if more operations can join
+// it.
 //
-// A record of one element begins like a run of one: its offset lies where a run has its count, so that it becomes
-// a run when the second one comes.
+// A record of one element begins like a run of one: its offset lies where a run has its
+// count, so that it becomes a run when the second one comes.
 //
 //	alone    head, key, offset, operands
 //	shared   head, key, count, operands, offset, offset, …
@@ -23,15 +24,16 @@ type run struct {
 	operands int    // of the shared operands, or of the last ones
 	end      int    // of the same
 	value    uint8  // padded length of the value in the response
-	shared   bool   // begun, with operands that all have in common
-	alike    uint8  // of a run apart: how many of the last operations had the operands before them
+	shared   bool   // begun, with operands that all operations have in common
+	alike    uint8  // in a run apart: how many of the last operations repeated the operands before them
 }
 
-// like reports whether a record, which needs no key and no other field, has the head of the run.
+// like reports whether a record, which needs no key and no other field, has the head of
+// the run.
 func (r *run) like(rec *Record) bool { return headOf(rec) == r.head }
 
-// join adds an operation to the run, or begins another record if its operands do not suit. It reports whether there
-// was room.
+// join adds an operation to the run, or begins another record if its operands do not
+// suit. It reports whether there was room.
 func (w *RecordWriter) join(rec *Record, value int) bool {
 	r, size := &w.run, int(elemSize[rec.Datatype])
 	if rec.Op != OpRead && len(rec.Operand) != size || rec.Verb == VerbCompare && len(rec.Compare) != size {
@@ -67,8 +69,8 @@ func (w *RecordWriter) join(rec *Record, value int) bool {
 	return true
 }
 
-// mostAlike is how many operations in a row may have the operands before them until
-// a run apart ends: one that shares them is shorter from then on.
+// mostAlike is how many operations in a row may repeat the operands before them
+// until a run apart ends: from then on, a run with shared operands is shorter.
 const mostAlike = 2
 
 // unsuited reports whether an operation had better begin another record, given
@@ -108,8 +110,9 @@ func (w *RecordWriter) begin(shared bool, given, value int) bool {
 	return true
 }
 
-// Extend appends one more operation to a run of at least two with shared operands of 8 bytes, as Append would, in a
-// fraction of the time. It reports false, and does nothing, if it is not that simple, or there is no room: ask Append.
+// Extend appends one more operation to a run of at least two with shared operands of 8
+// bytes, as Append would, in a fraction of the time. It returns false and does nothing
+// if the run is not of this kind or there is no room: then Append decides.
 func (w *RecordWriter) Extend(offset uint64, operand []byte) bool {
 	r := &w.run
 	if r.n < 2 || !r.shared || r.end-r.operands != 8 || offset > math.MaxUint32 || len(operand) != 8 {
@@ -132,7 +135,8 @@ func (w *RecordWriter) countAt() int {
 	return w.run.at + int(fixedLen[w.buf[w.run.at+3]]) - 4
 }
 
-// sameOperands reports whether the operation has the shared operands of the run, or the last ones.
+// sameOperands reports whether the operation has the shared operands of the run, or the
+// last ones.
 func (w *RecordWriter) sameOperands(rec *Record, size int) bool {
 	have := w.buf[w.run.operands:w.run.end]
 	if size == 8 && len(have) == 8 && rec.Verb != VerbCompare { // nearly always

@@ -2,8 +2,9 @@
 
 package wire
 
-// SessionID names a session at its receiver. The XDP program steers by lane and queue, the poller finds the session by
-// index without a search, and the tag makes an id of a former session fail to match.
+// SessionID names a session at its receiver. The XDP program steers by lane and queue,
+// the engine finds the session by index without a search, and because of the tag the
+// id of a former session does not match.
 //
 //	bits 31..26 lane | 25..20 queue | 19..6 index | 5..0 random tag
 type SessionID uint32
@@ -29,7 +30,7 @@ func (id SessionID) Lane() uint8 { return uint8(id >> 26) }
 // Queue returns the RX queue that the session lives on.
 func (id SessionID) Queue() uint8 { return uint8(id>>20) & (MaxQueues - 1) }
 
-// Index returns the session's place in its poller's table.
+// Index returns the session's place in its engine's table.
 func (id SessionID) Index() uint16 { return uint16(id>>6) & (MaxSessions - 1) }
 
 // Tag returns the random bits.

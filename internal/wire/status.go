@@ -2,8 +2,8 @@
 
 package wire
 
-// Status is the verdict of the target on one operation record. Every status but OK means that the record changed
-// nothing.
+// Status is the verdict of the target on one operation record. Every status but OK means
+// that the record changed nothing.
 type Status uint8
 
 // The statuses.
@@ -17,7 +17,7 @@ const (
 	StatusBadCount           // count that cannot be served, for instance results longer than a frame
 	StatusNotFound           // no such catalogue entry
 	StatusNotExecuted        // refused for another reason, for instance shutting down
-	StatusStale              // the key is now that of another region than the one that was meant
+	StatusStale              // the key now belongs to another registration than the one that was meant
 	numStatuses
 )
 

@@ -11,7 +11,8 @@ import (
 	"net/netip"
 )
 
-// Link says how frames reach one peer. The IP addresses are used by the UDP encapsulations alone.
+// Link says how frames reach one peer. The IP addresses are used by the UDP
+// encapsulations alone.
 type Link struct {
 	Kind     Kind
 	VLAN     uint16 // VLAN id 1..4095, 0 for none
@@ -58,7 +59,7 @@ func NewTemplate(l Link) (Template, error) {
 	return t, nil
 }
 
-// check refuses links that no header can express.
+// check refuses links that the headers cannot express.
 func (l *Link) check() error {
 	switch {
 	case l.Kind >= NumKinds:
@@ -72,8 +73,9 @@ func (l *Link) check() error {
 	return nil
 }
 
-// SetFlow derives the UDP source port from the session id that the frames carry, so that the flows of several sessions
-// take different queues and paths. Without UDP it does nothing.
+// SetFlow derives the UDP source port from the session id that the frames carry, so that
+// the flows of several sessions take different queues and paths. Without UDP it does
+// nothing.
 func (t *Template) SetFlow(session uint32) {
 	ip := encaps[t.kind].ip
 	if ip == nil {
@@ -89,7 +91,8 @@ func (t *Template) Kind() Kind { return t.kind }
 // Len returns the length of the header: where in the packet the frame begins.
 func (t *Template) Len() int { return int(t.len) }
 
-// Answers reports whether packets with this header go to where a packet came from. The packet has passed Strip.
+// Answers reports whether packets with this header go back to where the given packet
+// came from. That packet has passed Strip.
 func (t *Template) Answers(packet []byte) bool {
 	if len(packet) < int(t.len) || MAC(packet[6:]) != MAC(t.hdr[:]) || packet[t.ip-2] != t.hdr[t.ip-2] || packet[t.ip-1] != t.hdr[t.ip-1] {
 		return false
@@ -101,8 +104,9 @@ func (t *Template) Answers(packet []byte) bool {
 	return ip == nil || bytes.Equal(packet[t.ip:][ip.src:ip.src+ip.addrLen], t.hdr[t.ip:][ip.dst:ip.dst+ip.addrLen])
 }
 
-// Put writes the header before the sealed frame of frameLen bytes that lies at b[t.Len():], and returns the length of
-// the packet. IPv6 sums the frame, so the frame must be final.
+// Put writes the header before the sealed frame of frameLen bytes that lies at
+// b[t.Len():], and returns the length of the packet. IPv6 sums the frame, so the frame
+// must be final.
 func (t *Template) Put(b []byte, frameLen int) int {
 	hdr := int(t.len)
 	packet := b[:hdr+frameLen]
@@ -113,9 +117,10 @@ func (t *Template) Put(b []byte, frameLen int) int {
 	return len(packet)
 }
 
-// sumBytes adds up b as 16-bit big-endian words, as the Internet checksum (RFC 1071) does, a missing last byte as zero.
-// The sum does not mind the order of bytes (RFC 1071, 2.B): we add 64 bits at a time as they lie in little-endian
-// words, carries wrapped around, and swap the result.
+// sumBytes adds up b as 16-bit big-endian words, as the Internet checksum (RFC 1071)
+// does, a missing last byte as zero. The sum does not depend on the order of bytes (RFC
+// 1071, 2.B): we add 64 bits at a time as little-endian words, wrap the carries around,
+// and swap the result.
 func sumBytes(b []byte) uint64 {
 	le := binary.LittleEndian
 	var sum, carry uint64

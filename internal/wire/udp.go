@@ -12,7 +12,8 @@ const (
 	flowBase = 0xC000 // source ports: the dynamic range, 14 bits of entropy
 )
 
-// putPorts writes what of a UDP header is the same for every packet of a flow.
+// putPorts writes the part of a UDP header that is the same for every packet of
+// a flow.
 func putPorts(udp []byte, session uint32) {
 	binary.BigEndian.PutUint16(udp, flowPort(session))
 	binary.BigEndian.PutUint16(udp[2:], UDPPort)

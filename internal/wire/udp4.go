@@ -32,7 +32,8 @@ const (
 	ip4IsFragment   = 0x3fff // more fragments, or an offset
 )
 
-// header4 returns the parts of the headers that are the same for every packet to one peer.
+// header4 returns the parts of the headers that are the same for every packet to one
+// peer.
 func header4(local, remote netip.Addr) (b [MaxOverhead]byte) {
 	b[0] = 4<<4 | ip4Len/4
 	binary.BigEndian.PutUint16(b[ip4Frag:], ip4DontFragment)
@@ -44,7 +45,8 @@ func header4(local, remote netip.Addr) (b [MaxOverhead]byte) {
 	return b
 }
 
-// finish4 sets the lengths and the header checksum: sum is the sum over the header with both zero.
+// finish4 sets the lengths and the header checksum: sum is the sum over the header with
+// both zero.
 func finish4(b []byte, sum uint64) {
 	be := binary.BigEndian
 	be.PutUint16(b[ip4Total:], uint16(len(b)))

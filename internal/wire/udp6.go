@@ -26,7 +26,8 @@ const (
 	ip6Dst     = 24
 )
 
-// header6 returns the parts of the headers that are the same for every packet to one peer.
+// header6 returns the parts of the headers that are the same for every packet to one
+// peer.
 func header6(local, remote netip.Addr) (b [MaxOverhead]byte) {
 	b[0] = 6 << 4
 	b[ip6Next] = protoUDP
@@ -37,12 +38,14 @@ func header6(local, remote netip.Addr) (b [MaxOverhead]byte) {
 	return b
 }
 
-// pseudo6 sums what never changes of the pseudo header (RFC 8200, 8.1), and the UDP ports.
+// pseudo6 sums what never changes of the pseudo header (RFC 8200, 8.1), and the UDP
+// ports.
 func pseudo6(h [MaxOverhead]byte) uint64 {
 	return sumBytes(h[ip6Src:ip6Len]) + protoUDP + sumBytes(h[ip6Len:ip6Len+4])
 }
 
-// finish6 sets the lengths and the UDP checksum, which IPv6 requires: sum is that of pseudo6.
+// finish6 sets the lengths and the UDP checksum, which IPv6 requires: sum is that of
+// pseudo6.
 func finish6(b []byte, sum uint64) {
 	be := binary.BigEndian
 	udp := b[ip6Len:]

@@ -5,28 +5,30 @@ package wire
 // Verb says what a record asks for: the first byte of the record.
 type Verb uint8
 
-// The verbs of version 1. Numbers from VerbLocal on never travel: a node is free to use them inside.
+// The verbs of version 1. Numbers from VerbLocal on never travel: a node is free to use
+// them inside.
 const (
 	VerbAtomic  Verb = 0x01 // base form: no result
 	VerbFetch   Verb = 0x02 // the result is the value before
 	VerbCompare Verb = 0x03 // with a compare operand; the result is the value before
 	VerbLookup  Verb = 0x40 // catalogue entry by name
 	VerbList    Verb = 0x41 // catalogue entry by ordinal
-	VerbLocal   Verb = 0xf0 // the first that never travels
+	VerbLocal   Verb = 0xf0 // the first one that never travels
 
-	// NumAtomicVerbs is one more than the largest atomic verb: the length of a table by atomic verb.
+	// NumAtomicVerbs is one more than the largest atomic verb: the length of a table by
+	// atomic verb.
 	NumAtomicVerbs = VerbCompare + 1
 )
 
-// Ranges of numbers that are kept for what is to come: remote memory access, messages, and more of the catalogue.
-// docs/wire-format.md says more.
+// Ranges of numbers that are kept for extensions: remote memory access, messages, and
+// more of the catalogue. docs/wire-format.md says more.
 const (
 	firstMemory, lastMemory       Verb = 0x10, 0x1f
 	firstMessage, lastMessage     Verb = 0x20, 0x3f
 	firstCatalogue, lastCatalogue Verb = 0x40, 0x4f
 )
 
-// reserved reports whether the number is kept for a verb to come.
+// reserved reports whether the number is kept for the verb of an extension.
 func (v Verb) reserved() bool {
 	return v >= firstMemory && v <= lastCatalogue && v != VerbLookup && v != VerbList
 }
@@ -36,11 +38,12 @@ var verbNames = [...]string{VerbAtomic: "atomic", VerbFetch: "fetch", VerbCompar
 // String returns the name of the verb.
 func (v Verb) String() string { return nameOf(verbNames[:], "verb", v) }
 
-// Atomic reports whether the verb is one of the three that change or read memory element by element.
+// Atomic reports whether the verb is one of the three that change or read memory element
+// by element.
 func (v Verb) Atomic() bool { return v-VerbAtomic <= VerbCompare-VerbAtomic } // zero wraps around
 
-// Elements returns how many units an operation of count elements is made of: those elements, or the one question of
-// a verb that has none.
+// Elements returns how many units an operation of count elements consists of:
+// those elements, or the single request of a verb that has no elements.
 func (v Verb) Elements(count uint32) uint32 {
 	if v.Atomic() {
 		return count
@@ -48,8 +51,8 @@ func (v Verb) Elements(count uint32) uint32 {
 	return 1
 }
 
-// ResultLen returns the length of the value that answers a record of count elements, bytes, padding excluded; 0 for
-// no value.
+// ResultLen returns the length of the value that answers a record of count elements,
+// bytes, padding excluded; 0 for no value.
 func (v Verb) ResultLen(datatype uint8, count uint32) int {
 	switch v {
 	case VerbFetch, VerbCompare:
@@ -60,9 +63,10 @@ func (v Verb) ResultLen(datatype uint8, count uint32) int {
 	return 0
 }
 
-// operands returns how many arrays of Count elements an atomic record carries: 0, 1 or 2. A compare operand follows
-// the verb alone, and a missing operand the operation alone, so that the length never depends on whether the two make
-// sense together.
+// operands returns how many arrays of Count elements an atomic record carries: 0, 1 or 2.
+// Whether there is a compare operand depends on the verb alone, and whether the operand
+// is missing on the operation alone, so that the length never depends on whether the two
+// make sense together.
 func (v Verb) operands(op uint8) int {
 	n := 1
 	if op == OpRead {
