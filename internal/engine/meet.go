@@ -23,7 +23,7 @@ func (c *conn) met() {
 	}
 	if other := r.origin.remotes[identity{life, r.id.endpoint}]; other != nil && other != r {
 		if r.id.life != 0 {
-			r.restarted(c)
+			r.restarted(c, c.by.life.Load() == life)
 		}
 		c.close(session.Renamed)
 		other.join(r, c.by, life)
@@ -56,9 +56,9 @@ func (r *remote) unclaim() {
 // answer without a session would not do: it may be one that a former life gave.
 func (c *conn) settled() {
 	r, life := c.r, c.ini.Life()
-	c.by.life.Store(life)
+	told := c.by.life.Swap(life) == life
 	if r.id.life != life {
-		r.restarted(c)
+		r.restarted(c, told)
 	}
 	r.id.life = life
 	r.claimed = r.id
@@ -67,14 +67,15 @@ func (c *conn) settled() {
 
 // restarted is called when another life answers c than answered before. What was
 // in flight met the former one. What waits was meant for the former one as well, as
-// far as it is about memory: it fails, so that the first use after a restart tells.
-func (r *remote) restarted(c *conn) {
+// far as it is about memory: it fails, so that the first use after a restart tells. An
+// address that has been told of that life already is not told again.
+func (r *remote) restarted(c *conn, told bool) {
 	r.forget()
 	if r.limbo != nil {
 		r.limbo.close(session.PeerRestarted)
 	}
 	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, func(f *flight) bool {
-		return f.failed || f.Peer == c.by.id && f.Verb.Atomic()
+		return f.failed || !told && f.Peer == c.by.id && f.Verb.Atomic()
 	})
 	r.failWatches(Result{Fate: NotExecuted, Reason: session.PeerRestarted})
 	r.e.count[PeersRestarted]++

@@ -398,3 +398,40 @@ func TestSetLinkMeanwhile(t *testing.T) {
 	}
 	c.write(p, 0, 1)
 }
+
+// An address that has been told of a restart is not told again by the session that it
+// takes to get through to the new life.
+func TestRestartIsToldOnce(t *testing.T) {
+	c := newCable(t, session.Config{})
+	a, b := c.peer(ethernet()), c.peer(udp())
+	restarted := func(r *outcomes) {
+		t.Helper()
+		if got := c.done(r); got.Fate != NotExecuted || got.Reason != session.PeerRestarted {
+			t.Fatalf("%+v, want not executed, %v", got, session.PeerRestarted)
+		}
+	}
+	c.write(a, 0, 1)
+	c.write(b, 0, 1)
+	c.idle(35 * time.Second)
+	c.nodes[1].boot()
+	restarted(c.post(b, 0, 2)) // a is left behind, and belongs to the former life still
+	c.idle(35 * time.Second)
+	c.nodes[1].boot()
+	// Both are challenged, and then there is no room.
+	acks := 0
+	c.pass = func(to int, packet []byte) bool {
+		if h, _ := headerOf(packet); to == 0 && h.Type == wire.HelloAck {
+			if acks++; acks == 2 {
+				c.nodes[1].refuse = wire.HelloFull
+			}
+		}
+		return true
+	}
+	ra, rb := c.post(a, 0, 3), c.post(b, 0, 3)
+	restarted(rb) // a is answered first, and b joins it
+	if got := c.done(ra); got.Reason != session.RefusedFull {
+		t.Fatalf("%+v, want %v", got, session.RefusedFull)
+	}
+	c.pass, c.nodes[1].refuse = nil, wire.HelloAccepted
+	c.write(b, 0, 4)
+}
