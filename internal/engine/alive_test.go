@@ -242,3 +242,31 @@ func TestLateAnswerOfFormerLife(t *testing.T) {
 		}
 	}
 }
+
+// What is posted after a long stop of the initiator does not join what was in flight
+// before it, in a session that the target has forgotten meanwhile.
+func TestNothingJoinsWhatWasInFlightBeforeAStop(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p := c.peer(ethernet())
+	c.write(p, 0, 1)
+	c.pass = func(int, []byte) bool { return false }
+	flying := c.post(p, 0, 2)
+	c.nodes[0].eng[0].Step()
+	for range 300 {
+		c.now += int64(time.Second)
+		for _, e := range c.nodes[1].eng {
+			e.Step()
+		}
+	}
+	if n := c.sessions(); n != 0 {
+		t.Fatalf("the target still has %d sessions after 300 s", n)
+	}
+	c.pass = nil
+	later := c.post(p, 0, 3)
+	if got := c.done(later); got.Fate != Success {
+		t.Errorf("posted after the stop: %+v, want success", got)
+	}
+	if got := c.done(flying); got.Fate != Unknown {
+		t.Errorf("in flight during the stop: %+v, want unknown", got)
+	}
+}

@@ -147,7 +147,10 @@ func (c *conn) begin() bool {
 }
 
 // usable reports whether the session can carry operations now.
-func (c *conn) usable() bool { return !c.over() && !c.ini.Expired(c.r.e.now) && !c.r.refused() }
+func (c *conn) usable() bool {
+	now := c.r.e.now
+	return !c.over() && !c.ini.Expired(now) && !c.ini.Doubtful(now) && !c.r.refused()
+}
 
 // commit gives the frame to the session, to be sent in this round or the next.
 func (c *conn) commit() {

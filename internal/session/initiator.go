@@ -132,6 +132,13 @@ func (s *Initiator) Expired(now int64) bool {
 	return s.state == Open && s.wait == 0 && !s.watched && now-s.workedAt >= int64(IdleClose)
 }
 
+// Doubtful reports whether the target may have forgotten the session, in which frames
+// wait for an answer: nothing was sent for as long as would make one without work Expired.
+// Nothing new should go into it until one of them is answered.
+func (s *Initiator) Doubtful(now int64) bool {
+	return s.state == Open && s.wait != 0 && now-s.workedAt >= int64(IdleClose)
+}
+
 // attend notes that this side is looking at the clock. The time for which it did
 // not, because it was stopped, does not count as silence of the target. What sets
 // heardAt to the present attends first, or the next look would put it off further.
