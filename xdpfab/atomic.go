@@ -18,7 +18,7 @@ import (
 // Msg itself is free when the call returns, here and in the other forms.
 //
 // The error is about the posting alone: ErrAgain when the queues are full,
-// ErrUnsupported, ErrNotSupported, ErrCount, ErrTooMany, ErrLength, ErrUnknownPeer,
+// ErrOpNotSupported, ErrNotImplemented, ErrCount, ErrTooMany, ErrLength, ErrUnknownPeer,
 // ErrNotEnabled, ErrClosed. How the operation ended is told by the completion.
 func (ep *Endpoint) Atomic(m *Msg, flags OpFlags) error {
 	return ep.post(wire.VerbAtomic, m, flags, 0)
@@ -75,7 +75,7 @@ func (d *Domain) QueryAtomic(f Func, dt Datatype, op Op) (AtomicAttr, error) {
 
 func valid(f Func, dt Datatype, op Op) (int, error) {
 	if !atomic.Valid(f, op, dt) {
-		return 0, fmt.Errorf("xdpfab: %v %v on %v: %w", f, op, dt, ErrUnsupported)
+		return 0, fmt.Errorf("xdpfab: %v %v on %v: %w", f, op, dt, ErrOpNotSupported)
 	}
 	return math.MaxUint32, nil
 }
@@ -104,7 +104,7 @@ func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64)
 		return fmt.Errorf("xdpfab: no message: %w", ErrLength)
 	}
 	if !atomic.Valid(memory.FormOf(verb), m.Op, m.Datatype) {
-		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), m.Op, m.Datatype, ErrUnsupported)
+		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), m.Op, m.Datatype, ErrOpNotSupported)
 	}
 	count := m.Count
 	if count == 0 {

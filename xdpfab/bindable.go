@@ -27,14 +27,14 @@ func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 		return fmt.Errorf("xdpfab: endpoint %d is enabled: bind before Enable: %w", ep.number, ErrBusy)
 	}
 	if b == nil {
-		return fmt.Errorf("xdpfab: endpoint %d: bind of nothing: %w", ep.number, ErrNotSupported)
+		return fmt.Errorf("xdpfab: endpoint %d: bind of nothing: %w", ep.number, ErrNotImplemented)
 	}
 	return b.bindTo(ep, flags)
 }
 
 func (q *CompletionQueue) bindTo(ep *Endpoint, flags BindFlags) error {
 	if flags != 0 {
-		return fmt.Errorf("xdpfab: bind of a completion queue with flags %v: %w", flags, ErrNotSupported)
+		return fmt.Errorf("xdpfab: bind of a completion queue with flags %v: %w", flags, ErrNotImplemented)
 	}
 	if q.dom != ep.dom || ep.cq != nil {
 		return fmt.Errorf("xdpfab: endpoint %d wants one completion queue of its own domain: %w", ep.number, ErrBusy)
@@ -49,7 +49,7 @@ func (q *CompletionQueue) bindTo(ep *Endpoint, flags BindFlags) error {
 
 func (av *AddressVector) bindTo(ep *Endpoint, flags BindFlags) error {
 	if flags != 0 {
-		return fmt.Errorf("xdpfab: bind of an address vector with flags %v: %w", flags, ErrNotSupported)
+		return fmt.Errorf("xdpfab: bind of an address vector with flags %v: %w", flags, ErrNotImplemented)
 	}
 	if av.dom != ep.dom || ep.av != nil {
 		return fmt.Errorf("xdpfab: endpoint %d wants one address vector of its own domain: %w", ep.number, ErrBusy)
@@ -63,7 +63,7 @@ func (av *AddressVector) bindTo(ep *Endpoint, flags BindFlags) error {
 
 func (c *Counter) bindTo(ep *Endpoint, flags BindFlags) error {
 	if flags == 0 || flags&^(knownBindFlags) != 0 {
-		return fmt.Errorf("xdpfab: bind of a counter with flags %v: want BindRead, BindWrite or both: %w", flags, ErrNotSupported)
+		return fmt.Errorf("xdpfab: bind of a counter with flags %v: want BindRead, BindWrite or both: %w", flags, ErrNotImplemented)
 	}
 	counts := [directions]bool{reads: flags&BindRead != 0, writes: flags&BindWrite != 0}
 	for direction, counted := range counts {

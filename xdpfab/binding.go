@@ -40,7 +40,7 @@ func bind(p *Peer, r RemoteRegion, size uint64, options []HandleOption) *binding
 // rebind looks the region up again.
 func (b *binding) rebind(ctx context.Context) error {
 	if b.name == "" {
-		return fmt.Errorf("xdpfab: a handle that was made from a key cannot be bound again: find the region by its name: %w", ErrNotSupported)
+		return fmt.Errorf("xdpfab: a handle that was made from a key cannot be bound again: find the region by its name: %w", ErrNotImplemented)
 	}
 	r, err := b.peer.Lookup(ctx, b.name)
 	if err != nil {

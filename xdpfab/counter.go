@@ -129,7 +129,7 @@ func (c *Counter) Wait(ctx context.Context, threshold uint64) error {
 		if err := c.ended(); err != nil {
 			return err
 		}
-		return fmt.Errorf("xdpfab: counter: an operation failed at %d of %d: %w", c.value.Load(), threshold, ErrAvailable)
+		return fmt.Errorf("%w: the counter, at %d of %d, has counted a failure", ErrErrorPending, c.value.Load(), threshold)
 	}
 	return nil
 }

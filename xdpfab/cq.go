@@ -157,7 +157,7 @@ func (q *CompletionQueue) show() {
 
 // Read takes up to len(c) successful completions (fi_cq_read) and returns their
 // number, which may be 0. When an error completion is next it returns
-// ErrAvailable: take that with ReadErr. With manual progress, Read makes it.
+// ErrErrorPending: take that with ReadErr. With manual progress, Read makes it.
 func (q *CompletionQueue) Read(c []Completion) (int, error) {
 	if st := q.owner.Load(); st != nil {
 		st.Start()
@@ -179,7 +179,7 @@ func (q *CompletionQueue) Read(c []Completion) (int, error) {
 		at := (head + uint64(i)) & q.mask
 		if q.beside[at].err != nil {
 			if i == 0 {
-				return 0, ErrAvailable
+				return 0, ErrErrorPending
 			}
 			n = i
 			break

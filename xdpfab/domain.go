@@ -163,7 +163,7 @@ func (d *Domain) Progress() int {
 func (d *Domain) Counters() (map[string]uint64, error) {
 	all, err := d.dev.Counters()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("xdpfab: domain on %s: %w", d.dev.Info().Name, err)
 	}
 	for _, st := range d.steppers {
 		st.Call(st.eng.Publish)
@@ -186,7 +186,7 @@ func (d *Domain) shut(children bool) error {
 	}
 	d.closed = true
 	d.endObjects()
-	d.end.set(fmt.Errorf("xdpfab: domain on %s: %w", d.dev.Info().Name, ErrClosed))
+	d.end.set(fmt.Errorf("domain on %s: %w", d.dev.Info().Name, ErrClosed))
 	d.mu.Unlock()
 	d.quiesce()
 	if d.fabric != nil {
@@ -194,7 +194,10 @@ func (d *Domain) shut(children bool) error {
 	}
 	err := d.release() // from here on the device tells nothing
 	d.ending.Wait()
-	return err
+	if err != nil {
+		return fmt.Errorf("xdpfab: domain on %s: %w", d.dev.Info().Name, err)
+	}
+	return nil
 }
 
 // release frees what needs no engine.
@@ -208,4 +211,4 @@ func (d *Domain) release() error {
 
 // open reports the cause when the domain has ended. d.mu is held, so that what is
 // made under it is either refused here or ended by quiesce.
-func (d *Domain) open() error { return d.end.err() }
+func (d *Domain) open() error { return d.end.returned() }

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -27,30 +29,42 @@ var (
 	ErrPeerRestarted = errors.New("peer restarted")
 )
 
-// Why. Each names the errno of fi_errno(3) that libfabric gives in its place.
+// Why. Each of these is told by errors.Is from itself, and from the errno of fi_errno(3) that
+// libfabric gives in its place: a [syscall.Errno], whose number is that of libfabric's own for
+// those that the system does not have (FI_EOPBADSTATE 258, FI_EAVAIL 259, FI_ENOCQ 263). The two
+// that say that something is not supported also match [errors.ErrUnsupported].
+//
+// Texts of errors begin with "xdpfab: ", once. ErrAgain and ErrErrorPending, which are
+// ordinary, are returned as they are.
 var (
-	ErrAgain        = errors.New("queue full, read completions and try again")                  // FI_EAGAIN
-	ErrNoKey        = errors.New("no memory region with this key: unknown, or revoked")         // FI_ENOKEY
-	ErrNoRegion     = errors.New("no memory region of this name")                               // FI_ENOENT
-	ErrAccess       = errors.New("the memory region does not grant this right")                 // FI_EACCES
-	ErrOutOfBounds  = errors.New("beyond the end of the memory region")                         // FI_EINVAL
-	ErrMisaligned   = errors.New("address is not a multiple of the element's alignment")        // FI_EINVAL
-	ErrUnsupported  = errors.New("operation not supported for this datatype")                   // FI_EOPNOTSUPP
-	ErrCount        = errors.New("impossible element count")                                    // FI_EINVAL
-	ErrLength       = errors.New("buffer length does not match the element count")              // FI_EINVAL
-	ErrTooMany      = errors.New("more elements than one operation takes")                      // FI_EMSGSIZE
-	ErrTooBig       = errors.New("more bytes than can be injected")                             // FI_EMSGSIZE
-	ErrPeerSilent   = errors.New("peer does not answer")                                        // FI_ETIMEDOUT
-	ErrRefused      = errors.New("peer refused the session")                                    // FI_ECONNREFUSED
-	ErrSessionLost  = errors.New("peer does not know the session any more")                     // FI_ECONNRESET
-	ErrPeerClosed   = errors.New("peer closed the session")                                     // FI_ECONNRESET
-	ErrProtocol     = errors.New("peer violated the protocol")                                  // FI_EPROTO
-	ErrClosed       = errors.New("closed")                                                      // FI_EBADF
-	ErrBusy         = errors.New("in use")                                                      // FI_EBUSY
-	ErrUnknownPeer  = errors.New("no such address in the address vector")                       // FI_EADDRNOTAVAIL
-	ErrNotEnabled   = errors.New("endpoint is not enabled: bind what it needs and call Enable") // FI_EOPBADSTATE
-	ErrNotSupported = errors.New("not supported by this provider")                              // FI_ENOSYS
-	ErrAvailable    = errors.New("an error completion is next: take it with ReadErr")           // FI_EAVAIL
+	ErrAgain          = reason(syscall.EAGAIN, "xdpfab: queue full, read completions and try again")
+	ErrNoKey          = reason(syscall.ENOKEY, "no memory region with this key: unknown, or revoked")
+	ErrNoRegion       = reason(syscall.ENOENT, "no memory region of this name")
+	ErrAccess         = reason(syscall.EACCES, "the memory region does not grant this right")
+	ErrOutOfBounds    = reason(syscall.EINVAL, "beyond the end of the memory region")
+	ErrMisaligned     = reason(syscall.EINVAL, "address is not a multiple of the element's alignment")
+	ErrOpNotSupported = reason(syscall.EOPNOTSUPP, "operation not supported for this datatype")
+	ErrNotImplemented = reason(syscall.ENOSYS, "not implemented by this provider")
+	ErrCount          = reason(syscall.EINVAL, "impossible number of elements")
+	ErrLength         = reason(syscall.EINVAL, "buffer length does not match the element count")
+	ErrTooMany        = reason(syscall.EMSGSIZE, "more elements than one operation takes")
+	ErrTooBig         = reason(syscall.EMSGSIZE, "more bytes than can be injected")
+	ErrPeerSilent     = reason(syscall.ETIMEDOUT, "peer does not answer")
+	ErrRefused        = reason(syscall.ECONNREFUSED, "peer refused the session")
+	ErrSessionLost    = reason(syscall.ECONNRESET, "peer does not know the session any more")
+	ErrPeerClosed     = reason(syscall.ECONNRESET, "peer closed the session")
+	ErrProtocol       = reason(syscall.EPROTO, "peer violated the protocol")
+	ErrClosed         = reason(syscall.EBADF, "closed")
+	ErrBusy           = reason(syscall.EBUSY, "in use")
+	ErrUnknownPeer    = reason(syscall.EADDRNOTAVAIL, "no such address in the address vector")
+	ErrNotEnabled     = reason(fiOpBadState, "endpoint is not enabled: bind what it needs and call Enable")
+	ErrErrorPending   = reason(fiErrorAvailable, "xdpfab: an error completion is next: take it with ReadErr")
+
+	// ErrInterfaceLost is what Domain.Err wraps when the interface cannot be used any
+	// more: it is gone, it was replaced, its hardware address changed, its MTU is below
+	// that at Open, or its XDP program was detached. The text says which. Close the
+	// domain and open the interface again.
+	ErrInterfaceLost = port.ErrLost
 )
 
 // OpError is the failure of one operation. errors.Is finds both the certainty
@@ -77,7 +91,7 @@ var causeOfStatus = map[wire.Status]error{
 	wire.StatusNoAccess:    ErrAccess,
 	wire.StatusOutOfBounds: ErrOutOfBounds,
 	wire.StatusMisaligned:  ErrMisaligned,
-	wire.StatusUnsupported: ErrUnsupported,
+	wire.StatusUnsupported: ErrOpNotSupported,
 	wire.StatusBadCount:    ErrCount,
 	wire.StatusNotFound:    ErrNoRegion,
 	wire.StatusNotExecuted: ErrPeerClosed,

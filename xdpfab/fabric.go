@@ -62,11 +62,11 @@ func (f *Fabric) adopt(dev device, a DomainAttr) (*Domain, error) {
 		_ = dev.Close()
 		return nil, fmt.Errorf("xdpfab: manual progress on %d queues: one thread waits on one queue: "+
 			"set DomainAttr.Queues to 1 (and the NIC: ethtool -L %s combined 1), or use ProgressAuto: %w",
-			n, dev.Info().Name, ErrNotSupported)
+			n, dev.Info().Name, ErrNotImplemented)
 	}
 	d, err := newDomain(f, dev, a)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("xdpfab: %w", err)
 	}
 	f.mu.Lock()
 	f.domains = append(f.domains, d)
@@ -166,7 +166,7 @@ func (p *pipeEnd) Info() InterfaceInfo {
 
 func (p *pipeEnd) Link(_ context.Context, a wire.Addr) (wire.Link, error) {
 	if a.IsIP() {
-		return wire.Link{}, fmt.Errorf("a pipe has no IP addresses: want %s or %s: %w", "02:00:00:00:00:0a", "02:00:00:00:00:0b", ErrNotSupported)
+		return wire.Link{}, fmt.Errorf("a pipe has no IP addresses: want %s or %s: %w", "02:00:00:00:00:0a", "02:00:00:00:00:0b", ErrNotImplemented)
 	}
 	return wire.Link{Kind: wire.Ethernet, Local: p.mac, Remote: a.MAC}, nil
 }

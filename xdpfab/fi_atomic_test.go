@@ -38,8 +38,8 @@ func TestValidTellsTheTruth(t *testing.T) {
 				err3 := post[form](&m, 0)
 				if !atomic.Valid(form, op, dt) {
 					for _, err := range []error{err, err2, err3} {
-						if !errors.Is(err, xdpfab.ErrUnsupported) {
-							t.Errorf("%v %v on %v: %v, want ErrUnsupported", form, op, dt, err)
+						if !errors.Is(err, xdpfab.ErrOpNotSupported) {
+							t.Errorf("%v %v on %v: %v, want ErrOpNotSupported", form, op, dt, err)
 						}
 					}
 					continue
@@ -60,8 +60,8 @@ func TestValidTellsTheTruth(t *testing.T) {
 	if accepted != 204+224+118 {
 		t.Errorf("%d combinations are supported, want 204 base, 224 fetch, 118 compare", accepted)
 	}
-	if _, err := f.client.QueryAtomic(3, atomic.Uint64, atomic.Sum); !errors.Is(err, xdpfab.ErrUnsupported) {
-		t.Errorf("a fourth form: %v, want ErrUnsupported", err)
+	if _, err := f.client.QueryAtomic(3, atomic.Uint64, atomic.Sum); !errors.Is(err, xdpfab.ErrOpNotSupported) {
+		t.Errorf("a fourth form: %v, want ErrOpNotSupported", err)
 	}
 }
 

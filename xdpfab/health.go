@@ -12,12 +12,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/port"
 )
 
-// ErrInterfaceLost is what Domain.Err wraps when the interface cannot be used any
-// more: it is gone, it was replaced, its hardware address changed, its MTU is below
-// that at Open, or its XDP program was detached. The text says which. Close the
-// domain and open the interface again.
-var ErrInterfaceLost = port.ErrLost // FI_ENETDOWN
-
 // end is how a domain ends: once, with a cause. Any goroutine may read it; the first
 // of Close and the device's watcher writes it.
 type end struct {
@@ -46,6 +40,14 @@ func (e *end) err() error {
 	return e.cause
 }
 
+// returned is the cause as it is returned to callers.
+func (e *end) returned() error {
+	if err := e.err(); err != nil {
+		return fmt.Errorf("xdpfab: %w", err)
+	}
+	return nil
+}
+
 // closed is the cause in place of ErrClosed, or ErrClosed for what was closed by
 // itself.
 func (e *end) closed() error {
@@ -62,12 +64,12 @@ func (d *Domain) Done() <-chan struct{} { return d.end.done }
 
 // Err is nil until Done is closed. Then it is the cause: it wraps ErrClosed after
 // Close, or ErrInterfaceLost. A domain that ended by itself has still to be closed.
-func (d *Domain) Err() error { return d.end.err() }
+func (d *Domain) Err() error { return d.end.returned() }
 
 // fail ends the domain: sessions are closed as far as their peers can be told, and
 // everything that waits is released. It does not wait for that.
 func (d *Domain) fail(cause error) {
-	if !d.end.set(fmt.Errorf("xdpfab: %w", cause)) {
+	if !d.end.set(cause) {
 		return
 	}
 	d.ending.Go(d.quiesce)

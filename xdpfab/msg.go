@@ -52,7 +52,7 @@ func (m *Msg) implied() int {
 // check compares the buffers with the number of elements.
 func (m *Msg) check(verb wire.Verb, count int, flags OpFlags) error {
 	if flags&^knownOpFlags != 0 {
-		return fmt.Errorf("xdpfab: operation flags %v: want some of %v: %w", flags, knownOpFlags, ErrNotSupported)
+		return fmt.Errorf("xdpfab: operation flags %v: want some of %v: %w", flags, knownOpFlags, ErrNotImplemented)
 	}
 	switch {
 	case count <= 0:
@@ -91,7 +91,7 @@ func (m *Msg) check(verb wire.Verb, count int, flags OpFlags) error {
 // checkRMA compares the extents with the number of elements.
 func (m *Msg) checkRMA(count int) error {
 	if m.Offset != 0 || m.Key != 0 {
-		return fmt.Errorf("xdpfab: offset %#x and key %#x beside extents, which have their own: want 0: %w", m.Offset, m.Key, ErrNotSupported)
+		return fmt.Errorf("xdpfab: offset %#x and key %#x beside extents, which have their own: want 0: %w", m.Offset, m.Key, ErrNotImplemented)
 	}
 	sum := 0
 	for i := range m.RMA {

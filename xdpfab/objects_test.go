@@ -33,12 +33,12 @@ func TestBindRefusals(t *testing.T) {
 		flags xdpfab.BindFlags
 		want  error
 	}{
-		{"selective completion", cq, 1 << 29, xdpfab.ErrNotSupported},
-		{"transmit only", cq, xdpfab.BindWrite, xdpfab.ErrNotSupported},
-		{"vector with flags", av, xdpfab.BindRead, xdpfab.ErrNotSupported},
-		{"counter of nothing", counter, 0, xdpfab.ErrNotSupported},
-		{"counter of remote operations", counter, xdpfab.BindRead | 1<<12, xdpfab.ErrNotSupported},
-		{"nothing", nil, 0, xdpfab.ErrNotSupported},
+		{"selective completion", cq, 1 << 29, xdpfab.ErrNotImplemented},
+		{"transmit only", cq, xdpfab.BindWrite, xdpfab.ErrNotImplemented},
+		{"vector with flags", av, xdpfab.BindRead, xdpfab.ErrNotImplemented},
+		{"counter of nothing", counter, 0, xdpfab.ErrNotImplemented},
+		{"counter of remote operations", counter, xdpfab.BindRead | 1<<12, xdpfab.ErrNotImplemented},
+		{"nothing", nil, 0, xdpfab.ErrNotImplemented},
 		{"another domain's queue", foreign, 0, xdpfab.ErrBusy},
 	} {
 		if err := ep.Bind(c.b, c.flags); !errors.Is(err, c.want) {
@@ -105,8 +105,8 @@ func TestCounterByHand(t *testing.T) {
 			default:
 			}
 		}
-		if !errors.Is(err, xdpfab.ErrAvailable) {
-			t.Errorf("%s: %v, want ErrAvailable", name, err)
+		if !errors.Is(err, xdpfab.ErrErrorPending) {
+			t.Errorf("%s: %v, want ErrErrorPending", name, err)
 		}
 	}
 }

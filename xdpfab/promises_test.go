@@ -38,7 +38,7 @@ func take(t *testing.T, f *fixture) xdpfab.Completion {
 		t.Fatal(err)
 	}
 	var c [1]xdpfab.Completion
-	if _, err := f.cq.Read(c[:]); errors.Is(err, xdpfab.ErrAvailable) {
+	if _, err := f.cq.Read(c[:]); errors.Is(err, xdpfab.ErrErrorPending) {
 		c[0], _ = f.cq.ReadErr()
 	}
 	return c[0]

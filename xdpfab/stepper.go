@@ -3,6 +3,7 @@
 package xdpfab
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
@@ -26,6 +27,7 @@ func (d *Domain) newStepper(e *engine.Engine, q int) *stepper {
 	if len(d.attr.Cores) > 0 {
 		core = d.attr.Cores[q%len(d.attr.Cores)]
 	}
-	c := progress.Config{Manual: d.attr.Progress == ProgressManual, Core: core, Spin: d.attr.Spin, Sleep: maxSleep, Closed: d.end.closed}
+	closed := func() error { return fmt.Errorf("xdpfab: %w", d.end.closed()) }
+	c := progress.Config{Manual: d.attr.Progress == ProgressManual, Core: core, Spin: d.attr.Spin, Sleep: maxSleep, Closed: closed}
 	return &stepper{Stepper: progress.New(e, c), eng: e, end: &d.end}
 }

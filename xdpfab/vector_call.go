@@ -62,7 +62,7 @@ func (v RemoteVector[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, p
 		return fmt.Errorf("xdpfab: zero RemoteVector: %w", ErrClosed)
 	}
 	if !atomic.Valid(memory.FormOf(verb), op, v.dt) {
-		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), op, v.dt, ErrUnsupported)
+		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), op, v.dt, ErrOpNotSupported)
 	}
 	if err := b.check(verb, op, p.n); err != nil {
 		return err

@@ -122,7 +122,7 @@ func (r Remote[T]) Min(ctx context.Context, v T) (old T, err error) {
 }
 
 // And combines the word with mask by bitwise and, and returns what it was.
-// Floats have no bits to combine: ErrUnsupported.
+// Floats have no bits to combine: ErrOpNotSupported.
 func (r Remote[T]) And(ctx context.Context, mask T) (old T, err error) {
 	return r.fetch(ctx, atomic.Band, mask)
 }
@@ -139,7 +139,7 @@ func (r Remote[T]) Xor(ctx context.Context, mask T) (old T, err error) {
 
 // Fetch combines the word with v by any operation of fi_fetch_atomic(3), such as
 // atomic.Prod, and returns what the word was. atomic.Read ignores v. What is not defined on T
-// is ErrUnsupported; so are the compare operations, which Compare takes.
+// is ErrOpNotSupported; so are the compare operations, which Compare takes.
 func (r Remote[T]) Fetch(ctx context.Context, op atomic.Op, v T) (old T, err error) {
 	return r.fetch(ctx, op, v)
 }
@@ -177,7 +177,7 @@ func (r Remote[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, operand
 		return fmt.Errorf("xdpfab: zero Remote: %w", ErrClosed)
 	}
 	if !atomic.Valid(memory.FormOf(verb), op, r.dt) {
-		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), op, r.dt, ErrUnsupported)
+		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), op, r.dt, ErrOpNotSupported)
 	}
 	for attempt := 0; ; attempt++ {
 		at := r.bind.at.Load()

@@ -38,7 +38,7 @@ func TestWordAtOutside(t *testing.T) {
 }
 
 // Every operation in every form does on a remote word, and on words of a vector, what it
-// does on local memory, and what is not defined is ErrUnsupported.
+// does on local memory, and what is not defined is ErrOpNotSupported.
 func testEveryOperation[T xdpfab.Number](t *testing.T, p *xdpfab.Peer, dt atomic.Datatype, start, comparand, operand T) {
 	v, err := xdpfab.Vector[T](ctx(t), p, "r")
 	if err != nil {
@@ -68,8 +68,8 @@ func testEveryOperation[T xdpfab.Number](t *testing.T, p *xdpfab.Peer, dt atomic
 				many = v.Compare(ctx(t), op, at, comparands, operands, olds)
 			}
 			if !atomic.Valid(f, op, dt) {
-				if !errors.Is(one, xdpfab.ErrUnsupported) || !errors.Is(many, xdpfab.ErrUnsupported) {
-					t.Errorf("%v %v: %v and %v, want ErrUnsupported", f, op, one, many)
+				if !errors.Is(one, xdpfab.ErrOpNotSupported) || !errors.Is(many, xdpfab.ErrOpNotSupported) {
+					t.Errorf("%v %v: %v and %v, want ErrOpNotSupported", f, op, one, many)
 				}
 				continue
 			}

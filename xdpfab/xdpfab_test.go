@@ -150,8 +150,8 @@ func testWord[T xdpfab.Number](t *testing.T, p *xdpfab.Peer) {
 		t.Errorf("%T: compare-and-swap %v %v %v %v", v, yes, no, err, err2)
 	}
 	if v = 1; v/2 != 0 { // a float
-		if _, err := w.And(c, 1); !errors.Is(err, xdpfab.ErrUnsupported) {
-			t.Errorf("%T and: %v, want ErrUnsupported", v, err)
+		if _, err := w.And(c, 1); !errors.Is(err, xdpfab.ErrOpNotSupported) {
+			t.Errorf("%T and: %v, want ErrOpNotSupported", v, err)
 		}
 		return
 	}
@@ -249,12 +249,12 @@ func TestRefusals(t *testing.T) {
 		{"short operand", f.ep.Atomic(&xdpfab.Msg{Buf: b8[:7], Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0), xdpfab.ErrLength},
 		{"short result", f.ep.FetchAtomic(&xdpfab.Msg{Buf: b8, Count: 1, Result: r8[:4], Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0), xdpfab.ErrLength},
 		{"no compare", f.ep.CompareAtomic(&xdpfab.Msg{Buf: b8, Count: 1, Compare: nil, Result: r8, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Cswap}, 0), xdpfab.ErrLength},
-		{"bits of a float", f.ep.Atomic(&xdpfab.Msg{Buf: b8, Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Double, Op: atomic.Bor}, 0), xdpfab.ErrUnsupported},
-		{"base read", f.ep.Atomic(&xdpfab.Msg{Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Read}, 0), xdpfab.ErrUnsupported},
-		{"no such datatype", f.ep.Atomic(&xdpfab.Msg{Buf: b8, Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Datatype(77), Op: atomic.Sum}, 0), xdpfab.ErrUnsupported},
+		{"bits of a float", f.ep.Atomic(&xdpfab.Msg{Buf: b8, Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Double, Op: atomic.Bor}, 0), xdpfab.ErrOpNotSupported},
+		{"base read", f.ep.Atomic(&xdpfab.Msg{Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Read}, 0), xdpfab.ErrOpNotSupported},
+		{"no such datatype", f.ep.Atomic(&xdpfab.Msg{Buf: b8, Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Datatype(77), Op: atomic.Sum}, 0), xdpfab.ErrOpNotSupported},
 		{"no such peer", f.ep.Atomic(&xdpfab.Msg{Buf: b8, Count: 1, Dest: 55, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0), xdpfab.ErrUnknownPeer},
 		{"too big to inject", f.ep.InjectAtomic(&xdpfab.Msg{Buf: make([]byte, 88), Count: 11, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}), xdpfab.ErrTooBig},
-		{"unknown flag", f.ep.Atomic(&xdpfab.Msg{Buf: b8, Count: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 1<<30), xdpfab.ErrNotSupported},
+		{"unknown flag", f.ep.Atomic(&xdpfab.Msg{Buf: b8, Count: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 1<<30), xdpfab.ErrNotImplemented},
 	}
 	for _, c := range posting {
 		if !errors.Is(c.err, c.want) {
@@ -296,8 +296,8 @@ func checkFailure(t *testing.T, f *fixture, name string, certainty, cause error)
 		t.Fatal(err)
 	}
 	var c [1]xdpfab.Completion
-	if n, err := f.cq.Read(c[:]); n != 0 || !errors.Is(err, xdpfab.ErrAvailable) {
-		t.Fatalf("%s: read %d, %v, want ErrAvailable", name, n, err)
+	if n, err := f.cq.Read(c[:]); n != 0 || !errors.Is(err, xdpfab.ErrErrorPending) {
+		t.Fatalf("%s: read %d, %v, want ErrErrorPending", name, n, err)
 	}
 	e, ok := f.cq.ReadErr()
 	if !ok || !errors.Is(e.Err, certainty) || !errors.Is(e.Err, cause) || e.Context != any(name) {
@@ -411,7 +411,7 @@ func TestCounters(t *testing.T) {
 		if err := ep.Atomic(&xdpfab.Msg{Buf: one, Count: 1, Dest: f.dest, Key: 99, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 			t.Fatal(err)
 		}
-		if err := writes.Wait(ctx(t), 11); !errors.Is(err, xdpfab.ErrAvailable) || writes.ReadErr() != 1 {
+		if err := writes.Wait(ctx(t), 11); !errors.Is(err, xdpfab.ErrErrorPending) || writes.ReadErr() != 1 {
 			t.Errorf("wait with a failure: %v, %d failures", err, writes.ReadErr())
 		}
 	})

@@ -188,7 +188,7 @@ func (p *poster) post(form atomic.Func, m *xdpfab.Msg, flags xdpfab.OpFlags) err
 	case atomic.Compare:
 		return p.ep.CompareAtomic(m, flags)
 	}
-	return fmt.Errorf("form %v: %w", form, xdpfab.ErrUnsupported)
+	return fmt.Errorf("form %v: %w", form, xdpfab.ErrOpNotSupported)
 }
 
 // do posts one operation and waits for its end. When the context ends first, the
@@ -200,7 +200,7 @@ func (p *poster) do(ctx context.Context, form atomic.Func, m *xdpfab.Msg) error 
 	if err := p.cq.Wait(ctx, 1); err != nil {
 		return fmt.Errorf("%w: %w", xdpfab.ErrOutcomeUnknown, err)
 	}
-	if n, err := p.cq.Read(p.done[:]); n == 1 || err != nil && !errors.Is(err, xdpfab.ErrAvailable) {
+	if n, err := p.cq.Read(p.done[:]); n == 1 || err != nil && !errors.Is(err, xdpfab.ErrErrorPending) {
 		return err
 	}
 	e, ok := p.cq.ReadErr()

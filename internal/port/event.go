@@ -3,13 +3,21 @@
 package port
 
 import (
-	"errors"
 	"fmt"
+
+	"golang.org/x/sys/unix"
 )
 
 // ErrLost is what an Event.Err wraps: frames do not reach the process any more, and
 // the interface has to be opened again.
-var ErrLost = errors.New("interface cannot be used any more")
+var ErrLost error = lost{}
+
+type lost struct{}
+
+func (lost) Error() string { return "interface cannot be used any more" }
+
+// Is has errors.Is tell it from the system's errno.
+func (lost) Is(target error) bool { return target == unix.ENETDOWN }
 
 // EventKind says what happened to an interface.
 type EventKind uint8

@@ -190,7 +190,7 @@ func (w *adder) collect(ctx context.Context) error {
 	}
 	var done [256]fab.Completion
 	n, err := w.cq.Read(done[:])
-	if errors.Is(err, fab.ErrAvailable) {
+	if errors.Is(err, fab.ErrErrorPending) {
 		e, ok := w.cq.ReadErr()
 		if !ok {
 			return errors.New("an error completion was announced and is missing")

@@ -142,7 +142,7 @@ func (a *actor) collect() (n int) {
 			a.completed(c)
 		}
 		n += k
-		if errors.Is(err, xdpfab.ErrAvailable) {
+		if errors.Is(err, xdpfab.ErrErrorPending) {
 			if c, ok := a.cq.ReadErr(); ok {
 				a.completed(c)
 				n++
