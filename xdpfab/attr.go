@@ -14,7 +14,7 @@ import (
 // DomainAttr are the attributes of a domain. The zero value of a field means
 // its default.
 type DomainAttr struct {
-	Progress Progress // ProgressAuto
+	Progress ProgressMode // ProgressAuto
 	// Queues is how many of the interface's queues to use, from queue 0 on; 0
 	// means all of them. Frames that arrive on a queue without a socket are not
 	// seen: use fewer than all only when the NIC is set up accordingly.

@@ -36,7 +36,7 @@ func TestCloseNamesChildren(t *testing.T) {
 	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Bind(counter, xdpfab.BindWrite), ep.Enable()); err != nil {
 		t.Fatal(err)
 	}
-	peer, err := a.Dial(ctx(t), b.Address(0))
+	peer, err := a.Dial(ctx(t), b.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestClosedObjects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := av.Insert(ctx(t), b.Address(0)); !errors.Is(err, xdpfab.ErrClosed) {
+		if _, err := av.Insert(ctx(t), b.Name(0)); !errors.Is(err, xdpfab.ErrClosed) {
 			t.Errorf("insert into a closed vector: %v, want ErrClosed", err)
 		}
 		if err := cq.Wait(ctx(t), 1); !errors.Is(err, xdpfab.ErrClosed) {
@@ -147,7 +147,7 @@ func TestClosedObjects(t *testing.T) {
 
 // Whoever waits on a queue or a counter is released when that is closed.
 func TestCloseReleasesObjectWaiters(t *testing.T) {
-	for _, m := range []xdpfab.Progress{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
+	for _, m := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
 		f := setUp(t, xdpfab.DomainAttr{Progress: m}, 64)
 		counter, _ := f.client.NewCounter()
 		ep, _ := f.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})

@@ -13,7 +13,7 @@ import (
 func TestCountersAreFresh(t *testing.T) {
 	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		f := setUp(t, a, 64)
-		p, err := f.client.Dial(ctx(t), f.server.Address(0))
+		p, err := f.client.Dial(ctx(t), f.server.Name(0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestCountersAreFresh(t *testing.T) {
 func TestCountersAfterClose(t *testing.T) {
 	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		f := setUp(t, a, 64)
-		p, err := f.client.Dial(ctx(t), f.server.Address(0))
+		p, err := f.client.Dial(ctx(t), f.server.Name(0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestCountersAfterClose(t *testing.T) {
 // counter is one of a domain's counters.
 func counter(t testing.TB, d *xdpfab.Domain, name string) uint64 {
 	t.Helper()
-	all, err := d.Counters()
+	all, err := d.Stats()
 	if err != nil {
 		t.Fatal(err)
 	}

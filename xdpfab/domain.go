@@ -140,9 +140,9 @@ func (d *Domain) Attr() DomainAttr { return d.attr }
 // Interface describes the interface and the mode it is used in.
 func (d *Domain) Interface() InterfaceInfo { return d.dev.Info() }
 
-// Address returns the address of the domain's endpoint of the given number on
-// the Ethernet segment, as peers pass it to Dial or AddressVector.Insert.
-func (d *Domain) Address(endpoint uint16) string {
+// Name returns the address of the domain's endpoint of the given number on the Ethernet
+// segment, as peers pass it to Dial or AddressVector.Insert. See Endpoint.Name.
+func (d *Domain) Name(endpoint uint16) string {
 	return wire.Addr{MAC: d.dev.MAC(), Endpoint: endpoint}.String()
 }
 
@@ -157,10 +157,10 @@ func (d *Domain) Progress() int {
 	return n
 }
 
-// Counters returns every counter of the domain by name: the engines', the
+// Stats returns every statistic of the domain by name: the engines' counters and the
 // interface's (sockets, XDP program). What has completed before the call is counted. With
 // manual progress the call makes some.
-func (d *Domain) Counters() (map[string]uint64, error) {
+func (d *Domain) Stats() (map[string]uint64, error) {
 	all, err := d.dev.Counters()
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: domain on %s: %w", d.dev.Info().Name, err)

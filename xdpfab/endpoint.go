@@ -110,7 +110,7 @@ func (ep *Endpoint) Attr() EndpointAttr { return ep.attr }
 func (ep *Endpoint) Number() uint16 { return ep.number }
 
 // Name returns the address of the endpoint on its Ethernet segment (fi_getname).
-func (ep *Endpoint) Name() string { return ep.dom.Address(ep.number) }
+func (ep *Endpoint) Name() string { return ep.dom.Name(ep.number) }
 
 // Enable makes the endpoint ready (fi_enable). One that has an address vector
 // can post; one that is not InitiateOnly accepts sessions from peers.

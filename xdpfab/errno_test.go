@@ -48,13 +48,13 @@ func TestReasonsHaveAnErrno(t *testing.T) {
 // The text of an error begins with the name of the package, and has it once.
 func TestErrorTexts(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
-	p, err := f.client.Dial(ctx(t), f.server.Address(0))
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]error{}
 	_, seen["no such word"] = xdpfab.Word[uint64](ctx(t), p, "nowhere", 0)
-	_, seen["no such key"] = xdpfab.WordAt[uint64](p, 99, 0).Add(ctx(t), 1)
+	_, seen["no such key"] = xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 99}, 0).Add(ctx(t), 1)
 	_, seen["no such address"] = f.av.Lookup(77)
 	_, seen["not an address"] = f.av.Insert(ctx(t), "nobody")
 	_, seen["no IP here"] = f.client.Dial(ctx(t), "10.0.0.1")
@@ -79,15 +79,15 @@ func TestErrorTexts(t *testing.T) {
 	seen["completion"] = c.Err
 	late, cancel := context.WithTimeoutCause(ctx(t), time.Hour, errors.New("tea time"))
 	cancel()
-	_, seen["cancelled"] = xdpfab.WordAt[uint64](p, 1, 0).Add(late, 1)
+	_, seen["cancelled"] = xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0).Add(late, 1)
 	if err := f.client.CloseAll(); err != nil {
 		t.Fatal(err)
 	}
 	seen["the end"] = f.client.Err()
 	seen["wait after the end"] = f.cq.Wait(ctx(t), 64)
 	_, seen["closed domain"] = f.client.NewCounter()
-	_, seen["closed peer"] = xdpfab.WordAt[uint64](p, 1, 0).Add(ctx(t), 1)
-	_, seen["closed vector"] = f.av.Insert(ctx(t), f.server.Address(0))
+	_, seen["closed peer"] = xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0).Add(ctx(t), 1)
+	_, seen["closed vector"] = f.av.Insert(ctx(t), f.server.Name(0))
 	seen["closed endpoint"] = f.ep.Atomic(&xdpfab.Msg{}, 0)
 	for what, err := range seen {
 		if err == nil {

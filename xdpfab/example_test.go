@@ -39,7 +39,7 @@ func ExampleWord() {
 	defer client.CloseAll()
 	ctx := context.Background()
 
-	peer, err := client.Dial(ctx, server.Address(0))
+	peer, err := client.Dial(ctx, server.Name(0))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func ExampleVector() {
 	defer client.CloseAll()
 	ctx := context.Background()
 
-	peer, _ := client.Dial(ctx, server.Address(0))
+	peer, _ := client.Dial(ctx, server.Name(0))
 	counters, err := xdpfab.Vector[uint64](ctx, peer, "counters")
 	if err != nil {
 		log.Fatal(err)
@@ -82,7 +82,7 @@ func ExampleRemoteVector_AddRange() {
 	defer client.CloseAll()
 	ctx := context.Background()
 
-	peer, _ := client.Dial(ctx, server.Address(0))
+	peer, _ := client.Dial(ctx, server.Name(0))
 	counters, err := xdpfab.Vector[uint32](ctx, peer, "counters")
 	if err != nil {
 		log.Fatal(err)
@@ -100,7 +100,7 @@ func ExampleRemote_CompareAndSwap() {
 	defer client.CloseAll()
 	ctx := context.Background()
 
-	peer, _ := client.Dial(ctx, server.Address(0))
+	peer, _ := client.Dial(ctx, server.Name(0))
 	lock, err := xdpfab.Word[uint32](ctx, peer, "counters", 7)
 	if err != nil {
 		log.Fatal(err)
@@ -118,7 +118,7 @@ func ExampleRemote_CompareAndExchange() {
 	defer client.CloseAll()
 	ctx := context.Background()
 
-	peer, _ := client.Dial(ctx, server.Address(0))
+	peer, _ := client.Dial(ctx, server.Name(0))
 	word, err := xdpfab.Word[uint64](ctx, peer, "counters", 8)
 	if err != nil {
 		log.Fatal(err)
@@ -143,7 +143,7 @@ func ExampleOpError() {
 	defer client.CloseAll()
 	ctx := context.Background()
 
-	peer, _ := client.Dial(ctx, server.Address(0))
+	peer, _ := client.Dial(ctx, server.Name(0))
 	_, err := xdpfab.WordAt[uint64](peer, xdpfab.RemoteRegion{Key: 12345}, 0).Add(ctx, 1)
 	fmt.Println(errors.Is(err, xdpfab.ErrNotExecuted), errors.Is(err, xdpfab.ErrNoKey))
 	// Output: true true
@@ -165,11 +165,11 @@ func ExampleEndpoint_FetchAtomic() {
 	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
 		log.Fatal(err)
 	}
-	dest, err := av.Insert(ctx, server.Address(0))
+	dest, err := av.Insert(ctx, server.Name(0))
 	if err != nil {
 		log.Fatal(err)
 	}
-	peer, _ := client.Dial(ctx, server.Address(0))
+	peer, _ := client.Dial(ctx, server.Name(0))
 	region, err := peer.Lookup(ctx, "counters")
 	if err != nil {
 		log.Fatal(err)

@@ -114,7 +114,7 @@ func Open(ctx context.Context, ifname string, attr ...DomainAttr) (*Domain, erro
 
 // Pipe returns two domains joined by a cable in memory: no interface, no
 // privilege, no kernel, but otherwise all of xdpfab. It is meant for tests and
-// examples, like net.Pipe. Their addresses are a.Address(n) and b.Address(n).
+// examples, like net.Pipe. Their addresses are a.Name(n) and b.Name(n).
 // attr is for both, or one for each.
 func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 	var attrs [2]DomainAttr

@@ -215,7 +215,7 @@ func TestCompletionsTellEndpoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := f.av.Insert(ctx(t), f.server.Address(0))
+	other, err := f.av.Insert(ctx(t), f.server.Name(0))
 	if err := errors.Join(err, ep.Bind(f.av, 0), ep.Bind(f.cq, 0), ep.Enable()); err != nil {
 		t.Fatal(err)
 	}

@@ -150,7 +150,7 @@ func TestForgedFrames(t *testing.T) {
 
 func settled(t *testing.T, d *xdpfab.Domain) map[string]uint64 {
 	t.Helper()
-	c, err := d.Counters()
+	c, err := d.Stats()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ var cutOff = port.Event{Kind: port.Detached, Err: fmt.Errorf("%w: cut off", port
 // The end of the interface releases everything that waits, with the cause, and is
 // the answer to all that comes later.
 func TestInterfaceLost(t *testing.T) {
-	for name, m := range map[string]Progress{"auto": ProgressAuto, "manual": ProgressManual} {
+	for name, m := range map[string]ProgressMode{"auto": ProgressAuto, "manual": ProgressManual} {
 		t.Run(name, func(t *testing.T) {
 			// Nothing here ends by itself.
 			near, far, dev := watchedPipe(t, DomainAttr{Progress: m, GiveUp: time.Hour})
@@ -100,7 +100,7 @@ func TestInterfaceLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx := context.Background()
-			peer, err := near.Dial(ctx, far.Address(0))
+			peer, err := near.Dial(ctx, far.Name(0))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +114,7 @@ func TestInterfaceLost(t *testing.T) {
 			if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
 				t.Fatal(err)
 			}
-			dest, err := av.Insert(ctx, far.Address(0))
+			dest, err := av.Insert(ctx, far.Name(0))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +162,7 @@ func TestInterfaceLost(t *testing.T) {
 			dev.tell(port.Event{Kind: port.Gone, Err: fmt.Errorf("%w: later", port.ErrLost)})
 			later := map[string]error{"Err": near.Err()}
 			_, later["Add"] = word.Add(ctx, 1)
-			_, later["Dial"] = near.Dial(ctx, far.Address(0))
+			_, later["Dial"] = near.Dial(ctx, far.Name(0))
 			_, later["NewEndpoint"] = near.NewEndpoint(EndpointAttr{Number: AnyNumber})
 			_, later["NewRegion"] = near.NewRegion("late", 4096)
 			later["Atomic"] = ep.Atomic(&Msg{Buf: make([]byte, 8), Count: 1, Dest: dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0)

@@ -28,7 +28,7 @@ func TestVethInterfaceLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b, pair := onVeth(t, 1, xdpfab.DomainAttr{GiveUp: time.Hour}, xdpfab.DomainAttr{})
-			p, err := a.Dial(ctx(t), b.Address(0))
+			p, err := a.Dial(ctx(t), b.Name(0))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,7 +58,7 @@ func TestVethInterfaceLost(t *testing.T) {
 			if err := a.Err(); !errors.Is(err, xdpfab.ErrInterfaceLost) {
 				t.Errorf("Err: %v", err)
 			}
-			if _, err := a.Dial(ctx(t), b.Address(0)); !errors.Is(err, xdpfab.ErrInterfaceLost) {
+			if _, err := a.Dial(ctx(t), b.Name(0)); !errors.Is(err, xdpfab.ErrInterfaceLost) {
 				t.Errorf("later: %v", err)
 			}
 		})

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Progress says who moves a domain's operations on; the constants are those of
+// ProgressMode says who moves a domain's operations on; the constants are those of
 // fi_domain(3). Its text is "auto" or "manual".
-type Progress uint8
+type ProgressMode uint8
 
 const (
 	// ProgressAuto is a poller thread for each queue, pinned to a core. It spins
 	// while there is work and sleeps when there is none.
-	ProgressAuto Progress = iota
+	ProgressAuto ProgressMode = iota
 	// ProgressManual leaves it to the goroutines that read completions or wait.
 	// No hand-over between cores: the lowest latency. A domain whose memory others
-	// address needs one that calls Progress or waits.
+	// address needs one that calls Domain.Progress or waits.
 	ProgressManual
 )
 
@@ -38,14 +38,14 @@ var (
 	copyModeNames = []string{CopyAuto: "auto", CopyForce: "copy", ZeroCopyForce: "zero-copy"}
 )
 
-// String returns the text, or Progress(n) for a value that is none of the constants.
-func (p Progress) String() string { return modeString("Progress", progressNames, p) }
+// String returns the text, or ProgressMode(n) for a value that is none of the constants.
+func (p ProgressMode) String() string { return modeString("ProgressMode", progressNames, p) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (p Progress) MarshalText() ([]byte, error) { return modeText("progress", progressNames, p) }
+func (p ProgressMode) MarshalText() ([]byte, error) { return modeText("progress", progressNames, p) }
 
 // UnmarshalText implements encoding.TextUnmarshaler. It changes nothing when it fails.
-func (p *Progress) UnmarshalText(text []byte) error {
+func (p *ProgressMode) UnmarshalText(text []byte) error {
 	return parseMode("progress", progressNames, text, p)
 }
 

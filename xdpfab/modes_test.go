@@ -46,13 +46,13 @@ func checkTexts[M mode, P interface {
 }
 
 func TestTextsOfModes(t *testing.T) {
-	checkTexts(t, map[string]xdpfab.Progress{"auto": xdpfab.ProgressAuto, "manual": xdpfab.ProgressManual}, 2, "want auto or manual")
+	checkTexts(t, map[string]xdpfab.ProgressMode{"auto": xdpfab.ProgressAuto, "manual": xdpfab.ProgressManual}, 2, "want auto or manual")
 	checkTexts(t, map[string]xdpfab.CopyMode{"auto": xdpfab.CopyAuto, "copy": xdpfab.CopyForce, "zero-copy": xdpfab.ZeroCopyForce}, 3,
 		"want auto, copy or zero-copy")
-	if a, b := xdpfab.Progress(2).String(), xdpfab.CopyMode(3).String(); a != "Progress(2)" || b != "CopyMode(3)" {
+	if a, b := xdpfab.ProgressMode(2).String(), xdpfab.CopyMode(3).String(); a != "ProgressMode(2)" || b != "CopyMode(3)" {
 		t.Errorf("values that are none: %q and %q", a, b)
 	}
-	b, err := json.Marshal(struct{ P xdpfab.Progress }{xdpfab.ProgressManual})
+	b, err := json.Marshal(struct{ P xdpfab.ProgressMode }{xdpfab.ProgressManual})
 	if err != nil || string(b) != `{"P":"manual"}` {
 		t.Errorf("%s, %v", b, err)
 	}

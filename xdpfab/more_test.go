@@ -80,7 +80,7 @@ func TestMoreIsStarted(t *testing.T) {
 			if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Bind(counter, BindWrite), ep.Enable()); err != nil {
 				t.Fatal(err)
 			}
-			dest, err := av.Insert(ctx, b.Address(0))
+			dest, err := av.Insert(ctx, b.Name(0))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -153,7 +153,7 @@ func words[T uint32 | uint64](b []byte) []T {
 func TestRemoteAgainstLocalAtomics(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
 	c := context.Background()
-	p, err := f.client.Dial(c, f.server.Address(0))
+	p, err := f.client.Dial(c, f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestRemoteAgainstLocalAtomics(t *testing.T) {
 func TestLockSharedWithOwner(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
 	c := context.Background()
-	p, err := f.client.Dial(c, f.server.Address(0))
+	p, err := f.client.Dial(c, f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestVirtualRegionOfAPart(t *testing.T) {
 	if part.Base() != whole.Base()+4096 {
 		t.Fatalf("base %#x, want %#x + 4096", part.Base(), whole.Base())
 	}
-	p, err := f.client.Dial(ctx(t), f.server.Address(0))
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 func TestResolveAfterDeadline(t *testing.T) {
 	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		f := setUp(t, a, 64)
-		p, err := f.client.Dial(ctx(t), f.server.Address(0))
+		p, err := f.client.Dial(ctx(t), f.server.Name(0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func interruptedAfter(t *testing.T, f *fixture, name string, op func(context.Con
 func TestResolveAfterDeadlineAndPartition(t *testing.T) {
 	clock, a := xdpfab.NewClock(xdpfab.DomainAttr{})
 	f := setUp(t, a, 64)
-	p, err := f.client.Dial(ctx(t), f.server.Address(0))
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestResolveAfterDeadlineAndPartition(t *testing.T) {
 // What is known is told also after Close, and what never will be is not waited for.
 func TestResolveAfterClose(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
-	p, err := f.client.Dial(ctx(t), f.server.Address(0))
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,11 +143,11 @@ func TestResolveAfterClose(t *testing.T) {
 // Two dials of one endpoint are one session: closing one use leaves the other.
 func TestOneSessionForAnEndpoint(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
-	p, err := f.client.Dial(ctx(t), f.server.Address(0))
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := f.client.Dial(ctx(t), f.server.Address(0))
+	q, err := f.client.Dial(ctx(t), f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}

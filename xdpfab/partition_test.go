@@ -21,7 +21,7 @@ func TestResolveAfterPartition(t *testing.T) {
 			t.Run(lost, func(t *testing.T) {
 				clock, a := xdpfab.NewClock(a)
 				f := setUp(t, a, 64)
-				p, err := f.client.Dial(ctx(t), f.server.Address(0))
+				p, err := f.client.Dial(ctx(t), f.server.Name(0))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -92,7 +92,7 @@ func TestWatch(t *testing.T) {
 			t.Run(e.name, func(t *testing.T) {
 				clock, a := xdpfab.NewClock(a)
 				f := setUp(t, a, 64)
-				p, err := f.client.Dial(ctx(t), f.server.Address(0))
+				p, err := f.client.Dial(ctx(t), f.server.Name(0))
 				if err != nil {
 					t.Fatal(err)
 				}

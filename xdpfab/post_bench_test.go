@@ -50,7 +50,7 @@ func BenchmarkPost(b *testing.B) {
 	if err := ep.Enable(); err != nil {
 		b.Fatal(err)
 	}
-	dest, err := av.Insert(context.Background(), other.Address(0))
+	dest, err := av.Insert(context.Background(), other.Name(0))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func TestVirtualRegionByName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := f.client.Dial(ctx(t), f.server.Address(0))
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}

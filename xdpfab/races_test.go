@@ -70,7 +70,7 @@ func TestWaiterRecycledBeforeRaise(t *testing.T) {
 // A goroutine that waits for completions is released when the domain closes, and
 // nobody steps the engine of a closed device.
 func TestWaitDuringClose(t *testing.T) {
-	for name, m := range map[string]Progress{"auto": ProgressAuto, "manual": ProgressManual} {
+	for name, m := range map[string]ProgressMode{"auto": ProgressAuto, "manual": ProgressManual} {
 		for _, what := range []string{"cq", "counter"} {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				a, b, _ := pipe(t, DomainAttr{Progress: m}, DomainAttr{})
@@ -286,7 +286,7 @@ func TestClosedEndpointStillServes(t *testing.T) {
 	a, b, _ := pipe(t, DomainAttr{})
 	defer a.CloseAll()
 	defer b.CloseAll()
-	p, err := a.Dial(context.Background(), b.Address(0))
+	p, err := a.Dial(context.Background(), b.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestDialTakesNumberOne(t *testing.T) {
 	a, b, _ := pipe(t, DomainAttr{})
 	defer a.CloseAll()
 	defer b.CloseAll()
-	if _, err := a.Dial(context.Background(), b.Address(0)); err != nil {
+	if _, err := a.Dial(context.Background(), b.Name(0)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.NewEndpoint(EndpointAttr{Number: 1}); err != nil {
@@ -319,7 +319,7 @@ func TestGrowth(t *testing.T) {
 	defer a.CloseAll()
 	defer b.CloseAll()
 	for range 200 {
-		p, err := a.Dial(context.Background(), b.Address(0))
+		p, err := a.Dial(context.Background(), b.Name(0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -343,7 +343,7 @@ func TestPeerNameAfterRemove(t *testing.T) {
 	a, b, _ := pipe(t, DomainAttr{Progress: ProgressAuto})
 	defer a.CloseAll()
 	defer b.CloseAll()
-	p, err := a.Dial(context.Background(), b.Address(0))
+	p, err := a.Dial(context.Background(), b.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,7 +354,7 @@ func TestPeerNameAfterRemove(t *testing.T) {
 	_ = p.Close()
 	err = <-errc
 	var oe *OpError
-	if errors.As(err, &oe) && oe.Peer != b.Address(0) && oe.Peer != p.name {
+	if errors.As(err, &oe) && oe.Peer != b.Name(0) && oe.Peer != p.name {
 		t.Errorf("error names peer %q: %v", oe.Peer, err)
 	} else {
 		t.Log(err)
@@ -374,7 +374,7 @@ func TestPostDuringCloseExactly(t *testing.T) {
 	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
 		t.Fatal(err)
 	}
-	dest, _ := av.Insert(context.Background(), b.Address(0))
+	dest, _ := av.Insert(context.Background(), b.Name(0))
 	peer, _ := ep.peer(dest)
 	cq.reserve()
 	op, err := ep.claimEntry() // the first poster, preempted here

@@ -27,11 +27,11 @@ func within(t *testing.T, what string, f func()) {
 
 // Every call on a closed domain returns, however many came before it.
 func TestCallsOnClosedDomain(t *testing.T) {
-	for name, m := range map[string]Progress{"auto": ProgressAuto, "manual": ProgressManual} {
+	for name, m := range map[string]ProgressMode{"auto": ProgressAuto, "manual": ProgressManual} {
 		t.Run(name, func(t *testing.T) {
 			a, b, _ := pipe(t, DomainAttr{Progress: m}, DomainAttr{})
 			ctx := context.Background()
-			peer, err := a.Dial(ctx, b.Address(0))
+			peer, err := a.Dial(ctx, b.Name(0))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestCallsOnClosedDomain(t *testing.T) {
 				}
 			})
 			within(t, "dial", func() {
-				if _, err := a.Dial(ctx, b.Address(0)); !errors.Is(err, ErrClosed) {
+				if _, err := a.Dial(ctx, b.Name(0)); !errors.Is(err, ErrClosed) {
 					t.Errorf("dial on a closed domain: %v, want ErrClosed", err)
 				}
 			})
@@ -68,13 +68,13 @@ func TestCallsOnClosedDomain(t *testing.T) {
 // peer releases them along with those that wait for their operation.
 func TestCloseReleasesFullRing(t *testing.T) {
 	for _, what := range []string{"domain", "peer"} {
-		for name, m := range map[string]Progress{"auto": ProgressAuto, "manual": ProgressManual} {
+		for name, m := range map[string]ProgressMode{"auto": ProgressAuto, "manual": ProgressManual} {
 			t.Run(fmt.Sprint(what, "/", name), func(t *testing.T) {
 				a, b, _ := pipe(t, DomainAttr{Progress: m, GiveUp: time.Hour, IdleRetire: 3 * time.Hour}, DomainAttr{})
 				defer b.CloseAll()
 				defer a.CloseAll()
 				ctx := context.Background()
-				peer, err := a.Dial(ctx, b.Address(0))
+				peer, err := a.Dial(ctx, b.Name(0))
 				if err != nil {
 					t.Fatal(err)
 				}

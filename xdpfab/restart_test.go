@@ -48,7 +48,7 @@ func TestRestart(t *testing.T) {
 				}
 				defer func() { _, _ = a.CloseAll(), b.CloseAll() }()
 				serveWord(t, b, k)
-				p, err := a.Dial(ctx(t), b.Address(0))
+				p, err := a.Dial(ctx(t), b.Name(0))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -107,7 +107,7 @@ func TestRegionRegisteredAnew(t *testing.T) {
 	defer func() { _, _ = a.CloseAll(), b.CloseAll() }()
 	key := uint64(7)
 	r := serveWord(t, b, &key)
-	p, err := a.Dial(ctx(t), b.Address(0))
+	p, err := a.Dial(ctx(t), b.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestAutoRebindFindsAnotherKey(t *testing.T) {
 	}
 	defer func() { _, _ = a.CloseAll(), b.CloseAll() }()
 	r := serveWord(t, b, nil)
-	p, err := a.Dial(ctx(t), b.Address(0))
+	p, err := a.Dial(ctx(t), b.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -174,13 +174,13 @@ func TestRoomUnderContention(t *testing.T) {
 // With thousands of calls waiting for a peer that does not answer, calls to another
 // go through, and the callers beyond the share wait without using the processor.
 func TestDeadPeerLeavesRoom(t *testing.T) {
-	for name, m := range map[string]Progress{"auto": ProgressAuto, "manual": ProgressManual} {
+	for name, m := range map[string]ProgressMode{"auto": ProgressAuto, "manual": ProgressManual} {
 		t.Run(name, func(t *testing.T) {
 			attr := DomainAttr{Progress: m, GiveUp: time.Hour, IdleRetire: 3 * time.Hour}
 			a, b, _ := pipe(t, attr, DomainAttr{})
 			defer b.CloseAll()
 			defer a.CloseAll()
-			live, err := a.Dial(context.Background(), b.Address(0))
+			live, err := a.Dial(context.Background(), b.Name(0))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -80,7 +80,7 @@ func testRanges[T xdpfab.Number](t *testing.T, v xdpfab.RemoteVector[T]) {
 
 func TestVector(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
-	p, err := f.client.Dial(ctx(t), f.server.Address(0))
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,10 +54,10 @@ func onVeth(t testing.TB, queues int, client, server xdpfab.DomainAttr) (a, b *x
 
 // The spine, for real: raw Ethernet, UDP over both IPs, either progress.
 func TestVeth(t *testing.T) {
-	for _, progress := range []xdpfab.Progress{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
+	for _, progress := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
 		t.Run(fmt.Sprintf("progress=%d", progress), func(t *testing.T) {
 			a, b, pair := onVeth(t, 1, xdpfab.DomainAttr{UDP: true, Progress: progress}, xdpfab.DomainAttr{UDP: true})
-			for i, addr := range []string{b.Address(0), pair.B.IP4.String(), pair.B.IP6.String()} {
+			for i, addr := range []string{b.Name(0), pair.B.IP4.String(), pair.B.IP6.String()} {
 				p, err := a.Dial(ctx(t), addr)
 				if err != nil {
 					t.Fatalf("%s: %v", addr, err)
@@ -98,11 +98,11 @@ func TestVeth(t *testing.T) {
 func TestVethMultiQueue(t *testing.T) {
 	a, b, _ := onVeth(t, 3, xdpfab.DomainAttr{}, xdpfab.DomainAttr{Queues: 3})
 	av, _ := a.NewAddressVector()
-	dest, err := av.Insert(ctx(t), b.Address(0))
+	dest, err := av.Insert(ctx(t), b.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := a.Dial(ctx(t), b.Address(0))
+	p, err := a.Dial(ctx(t), b.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestVethMultiQueue(t *testing.T) {
 	if n, err := xdpfab.WordAt[uint64](p, r, 0).Load(ctx(t)); n != 3*each || err != nil {
 		t.Errorf("sum %d, %v, want %d", n, err, 3*each)
 	}
-	counters, err := b.Counters()
+	counters, err := b.Stats()
 	if err != nil || counters["sessions_accepted"] < 3 || counters["refused_bad_crc"] != 0 {
 		t.Errorf("counters %v, %v", counters, err)
 	}
@@ -149,7 +149,7 @@ func TestVethMultiQueue(t *testing.T) {
 // An array of the region's size, through segments, there and back.
 func TestVethLongArray(t *testing.T) {
 	a, b, _ := onVeth(t, 1, xdpfab.DomainAttr{}, xdpfab.DomainAttr{})
-	p, err := a.Dial(ctx(t), b.Address(0))
+	p, err := a.Dial(ctx(t), b.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestVethLongArray(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dest, _ := av.Insert(ctx(t), b.Address(0))
+	dest, _ := av.Insert(ctx(t), b.Name(0))
 	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestVethLongArray(t *testing.T) {
 // The peer's interface goes down and comes back: work goes on.
 func TestVethLinkFlap(t *testing.T) {
 	a, b, pair := onVeth(t, 1, xdpfab.DomainAttr{}, xdpfab.DomainAttr{})
-	p, err := a.Dial(ctx(t), b.Address(0))
+	p, err := a.Dial(ctx(t), b.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,10 +228,10 @@ func TestVethLinkFlap(t *testing.T) {
 }
 
 func BenchmarkVeth(b *testing.B) {
-	for _, progress := range []xdpfab.Progress{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
+	for _, progress := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
 		b.Run(fmt.Sprintf("latency/progress=%d", progress), func(b *testing.B) {
 			client, server, _ := onVeth(b, 1, xdpfab.DomainAttr{Progress: progress}, xdpfab.DomainAttr{})
-			p, err := client.Dial(ctx(b), server.Address(0))
+			p, err := client.Dial(ctx(b), server.Name(0))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -248,7 +248,7 @@ func BenchmarkVeth(b *testing.B) {
 		})
 		b.Run(fmt.Sprintf("throughput/progress=%d", progress), func(b *testing.B) {
 			client, server, _ := onVeth(b, 1, xdpfab.DomainAttr{Progress: progress}, xdpfab.DomainAttr{})
-			p, err := client.Dial(ctx(b), server.Address(0))
+			p, err := client.Dial(ctx(b), server.Name(0))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -259,7 +259,7 @@ func BenchmarkVeth(b *testing.B) {
 			av, _ := client.NewAddressVector()
 			cq, _ := client.NewCompletionQueue(xdpfab.CQAttr{Size: 4096})
 			ep, _ := client.NewEndpoint(xdpfab.EndpointAttr{Size: 4096})
-			dest, _ := av.Insert(ctx(b), server.Address(0))
+			dest, _ := av.Insert(ctx(b), server.Name(0))
 			if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
 				b.Fatal(err)
 			}
@@ -312,7 +312,7 @@ func TestVethManyNodes(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, d := range doms[1:] {
 		wg.Go(func() {
-			p, err := d.Dial(ctx(t), doms[0].Address(0))
+			p, err := d.Dial(ctx(t), doms[0].Name(0))
 			if err != nil {
 				t.Error(err)
 				return

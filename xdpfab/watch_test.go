@@ -27,7 +27,7 @@ func TestCloseEndsWatch(t *testing.T) {
 				var uses [2]*xdpfab.Peer
 				for i := range uses {
 					var err error
-					if uses[i], err = f.client.Dial(ctx(t), f.server.Address(0)); err != nil {
+					if uses[i], err = f.client.Dial(ctx(t), f.server.Name(0)); err != nil {
 						t.Fatal(err)
 					}
 				}

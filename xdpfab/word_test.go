@@ -15,7 +15,7 @@ import (
 // region's size is known or not.
 func TestWordAtOutside(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
-	p, err := f.client.Dial(ctx(t), f.server.Address(0))
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func locally[T xdpfab.Number](t *testing.T, f atomic.Func, op atomic.Op, dt atom
 
 func TestEveryOperation(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
-	p, err := f.client.Dial(ctx(t), f.server.Address(0))
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestEveryOperation(t *testing.T) {
 // A compare-and-exchange returns what was there. That of floats is numeric.
 func TestCompareAndExchange(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
-	p, err := f.client.Dial(ctx(t), f.server.Address(0))
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}

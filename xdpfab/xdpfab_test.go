@@ -77,7 +77,7 @@ func setUpBoth(t testing.TB, attr, server xdpfab.DomainAttr, size int) *fixture 
 	f.ep, err = f.client.NewEndpoint(xdpfab.EndpointAttr{Number: 9, Size: size})
 	must(err)
 	must(errors.Join(f.ep.Bind(f.av, 0), f.ep.Bind(f.cq, 0), f.ep.Enable()))
-	f.dest, err = f.av.Insert(ctx(t), f.server.Address(0))
+	f.dest, err = f.av.Insert(ctx(t), f.server.Name(0))
 	must(err)
 	return f
 }
@@ -96,7 +96,7 @@ func progressModes(t *testing.T, f func(t *testing.T, a xdpfab.DomainAttr)) {
 func TestTypedHandle(t *testing.T) {
 	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		f := setUp(t, a, 64)
-		p, err := f.client.Dial(ctx(t), f.server.Address(0))
+		p, err := f.client.Dial(ctx(t), f.server.Name(0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +170,7 @@ func testWord[T xdpfab.Number](t *testing.T, p *xdpfab.Peer) {
 func TestConcurrentCallers(t *testing.T) {
 	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		f := setUp(t, a, 64)
-		p, err := f.client.Dial(ctx(t), f.server.Address(0))
+		p, err := f.client.Dial(ctx(t), f.server.Name(0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -312,7 +312,7 @@ func TestPeers(t *testing.T) {
 		t.Errorf("silent peer: %v", err)
 	}
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
-	if _, err := f.client.Dial(c, f.server.Address(0)+"/7"); !errors.Is(err, xdpfab.ErrRefused) {
+	if _, err := f.client.Dial(c, f.server.Name(0)+"/7"); !errors.Is(err, xdpfab.ErrRefused) {
 		t.Errorf("no such endpoint: %v", err)
 	}
 	for _, bad := range []string{"", "nonsense", "02:00:00:00:00", "10.0.0.1"} {
@@ -320,7 +320,7 @@ func TestPeers(t *testing.T) {
 			t.Errorf("dial %q succeeded", bad)
 		}
 	}
-	p, err := f.client.Dial(c, f.server.Address(0))
+	p, err := f.client.Dial(c, f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +346,7 @@ func TestPeers(t *testing.T) {
 // A context that ends leaves the outcome unknown, and the caller's buffers alone.
 func TestContext(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
-	p, err := f.client.Dial(ctx(t), f.server.Address(0))
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -432,7 +432,7 @@ func TestClosing(t *testing.T) {
 	if err := f.ep.Atomic(&xdpfab.Msg{Buf: make([]byte, 8), Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); !errors.Is(err, xdpfab.ErrClosed) {
 		t.Errorf("post on a closed endpoint: %v", err)
 	}
-	p, err := f.client.Dial(ctx(t), f.server.Address(0))
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -513,7 +513,7 @@ func TestWordDoesNotAllocate(t *testing.T) {
 	}
 	f := setUp(t, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual}, 64)
 	c := context.Background()
-	p, err := f.client.Dial(c, f.server.Address(0))
+	p, err := f.client.Dial(c, f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -553,10 +553,10 @@ func TestCQWaitDoesNotAllocate(t *testing.T) {
 }
 
 func BenchmarkWordAdd(b *testing.B) {
-	for _, m := range []xdpfab.Progress{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
+	for _, m := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
 		b.Run(fmt.Sprintf("progress=%d", m), func(b *testing.B) {
 			f := setUp(b, xdpfab.DomainAttr{Progress: m}, 64)
-			p, err := f.client.Dial(ctx(b), f.server.Address(0))
+			p, err := f.client.Dial(ctx(b), f.server.Name(0))
 			if err != nil {
 				b.Fatal(err)
 			}

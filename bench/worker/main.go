@@ -22,7 +22,7 @@ import (
 // settings are the flags of both parts.
 type settings struct {
 	ifname   string
-	progress xdpfab.Progress
+	progress xdpfab.ProgressMode
 	udp      bool
 
 	regions int // that the target has, and the initiator addresses in turn

@@ -38,7 +38,7 @@ func target(ctx context.Context, dom *xdpfab.Domain, s *settings) error {
 	if err := ep.Enable(); err != nil {
 		return err
 	}
-	fmt.Println(measure.Ready, dom.Address(0))
+	fmt.Println(measure.Ready, dom.Name(0))
 	if s.progress == xdpfab.ProgressAuto {
 		<-ctx.Done()
 		return nil

@@ -42,7 +42,7 @@ func pair(t *testing.T, s *settings, attr xdpfab.DomainAttr) (*xdpfab.Domain, *x
 	if err := ep.Enable(); err != nil {
 		t.Fatal(err)
 	}
-	s.peer, s.region = b.Address(0), "bench"
+	s.peer, s.region = b.Name(0), "bench"
 	return a, b
 }
 

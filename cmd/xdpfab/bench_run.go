@@ -184,7 +184,7 @@ func (b *bench) progressLine(a *app, elapsed time.Duration) {
 
 // sent is how many operations and packets have left so far.
 func (c *client) sent() (ops, packets uint64) {
-	all, err := c.dom.Counters()
+	all, err := c.dom.Stats()
 	if err != nil {
 		return 0, 0
 	}

@@ -22,7 +22,7 @@ import (
 // linkFlags say which interface to use, and how.
 type linkFlags struct {
 	ifname   string
-	progress xdpfab.Progress
+	progress xdpfab.ProgressMode
 	copyMode xdpfab.CopyMode
 	generic  bool
 	queues   int
@@ -96,7 +96,7 @@ func (c *client) close() error { return c.dom.CloseAll() }
 
 // resent is how many frames had to be sent again so far.
 func (c *client) resent() uint64 {
-	all, err := c.dom.Counters()
+	all, err := c.dom.Stats()
 	if err != nil {
 		return 0
 	}

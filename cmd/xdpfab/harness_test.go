@@ -115,7 +115,7 @@ func (n *farNode) executed(open int) uint64 {
 	if len(n.opened) <= open {
 		return 0
 	}
-	all, err := n.opened[open].Counters()
+	all, err := n.opened[open].Stats()
 	if err != nil {
 		n.t.Error(err)
 	}

@@ -204,7 +204,7 @@ func (s *server) register(mems []*mr.Memory) error {
 // announce logs what is served, and how.
 func (s *server) announce() {
 	i, attr := s.dom.Interface(), s.dom.Attr()
-	s.log.Info("serving", "version", version.Version, "address", s.dom.Address(0), "interface", i.Name, "index", i.Index,
+	s.log.Info("serving", "version", version.Version, "address", s.dom.Name(0), "interface", i.Name, "index", i.Index,
 		"driver", i.Driver, "mtu", i.MTU, "queues", i.Queues, "xdp", i.XDP, "copy", i.Copy, "huge_umem", i.HugeUMEM,
 		"udp", i.UDP, "cores", fmt.Sprint(attr.Cores), "spin", attr.Spin.String(), "control", s.cfg.controlPath(), "pid", os.Getpid())
 	for _, r := range s.describe() {

@@ -183,7 +183,7 @@ func TestServe(t *testing.T) {
 func checkServed(t *testing.T, p *piped) {
 	t.Helper()
 	ctx := limited(t)
-	peer, err := p.client.Dial(ctx, p.server.Address(0))
+	peer, err := p.client.Dial(ctx, p.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,13 +16,13 @@ import (
 
 // status is what the control socket tells. Several goroutines may call it.
 func (s *server) status() (control.Status, error) {
-	counters, err := s.dom.Counters()
+	counters, err := s.dom.Stats()
 	if err != nil {
 		return control.Status{}, err
 	}
 	return control.Status{
 		Version: version.Version, PID: os.Getpid(), NetNS: control.Namespace(), UptimeSeconds: time.Since(s.began).Seconds(),
-		Interface: s.dom.Interface(), Address: s.dom.Address(0), Progress: s.dom.Attr().Progress.String(),
+		Interface: s.dom.Interface(), Address: s.dom.Name(0), Progress: s.dom.Attr().Progress.String(),
 		Regions: s.describe(), Counters: counters,
 	}, nil
 }

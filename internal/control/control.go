@@ -31,7 +31,7 @@ type Status struct {
 	Address       string               `json:"address"`  // as peers dial it
 	Progress      string               `json:"progress"` // "auto"
 	Regions       []Region             `json:"regions"`
-	Counters      map[string]uint64    `json:"counters"` // events since the start, as Domain.Counters names them
+	Counters      map[string]uint64    `json:"counters"` // events since the start, as Domain.Stats names them
 }
 
 // Region describes memory that the daemon serves.

@@ -98,7 +98,7 @@ func TestEveryCounterHasHelp(t *testing.T) {
 	}
 	defer a.CloseAll()
 	defer b.CloseAll()
-	counters, err := a.Counters()
+	counters, err := a.Stats()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func newNode(t testing.TB) *node {
 	if err := ep.Enable(); err != nil {
 		t.Fatal(err)
 	}
-	n := &node{dom: a, peer: b.Address(0)}
+	n := &node{dom: a, peer: b.Name(0)}
 	p, err := a.Dial(t.Context(), n.peer)
 	if err != nil {
 		t.Fatal(err)

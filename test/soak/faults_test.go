@@ -90,7 +90,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	cases := []struct {
 		udp    bool
 		window int
-		manual xdpfab.Progress
+		manual xdpfab.ProgressMode
 		hogs   int
 	}{{false, 0, xdpfab.ProgressAuto, 0}, {true, 1, xdpfab.ProgressManual, 0}, {true, 2, xdpfab.ProgressAuto, 2}}
 	for i, c := range cases {

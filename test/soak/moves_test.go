@@ -94,7 +94,7 @@ func TestMoves(t *testing.T) {
 // Calls are left early, while the wire does everything: what became of each becomes
 // known, and the sum is exact.
 func TestCallsLeftEarly(t *testing.T) {
-	for _, manual := range []xdpfab.Progress{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
+	for _, manual := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
 		w := newWorld(t, setting{seed: 11, client: xdpfab.DomainAttr{GiveUp: lively, Progress: manual}})
 		c := w.call(6, 3*time.Millisecond, 11)
 		rnd := rand.New(rand.NewPCG(11, 11))
