@@ -113,7 +113,8 @@ func (ep *Endpoint) Number() uint16 { return ep.number }
 func (ep *Endpoint) Name() string { return ep.dom.Name(ep.number) }
 
 // Enable makes the endpoint ready (fi_enable). One that has an address vector
-// can post; one that is not InitiateOnly accepts sessions from peers.
+// can post, and must have a completion queue, or counters for both directions, so that no
+// failure goes unnoticed. One that is not InitiateOnly accepts sessions from peers.
 func (ep *Endpoint) Enable() error {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
@@ -125,6 +126,9 @@ func (ep *Endpoint) Enable() error {
 	case ep.attr.InitiateOnly && ep.av == nil && !ep.attr.dials:
 		return fmt.Errorf("xdpfab: endpoint %d: it can neither post (no address vector is bound) nor be addressed (InitiateOnly): %w",
 			ep.number, ErrNotEnabled)
+	case ep.av != nil && ep.cq == nil && (ep.cntr[reads] == nil || ep.cntr[writes] == nil):
+		return fmt.Errorf("xdpfab: endpoint %d can post, but nothing would tell of a failure: bind a completion queue, or counters with BindRead and BindWrite: %w",
+			ep.number, ErrNoCQ)
 	}
 	for _, c := range ep.counters() {
 		c.owner.CompareAndSwap(nil, ep.stepper)

@@ -11,6 +11,7 @@ import (
 const (
 	fiOpBadState     syscall.Errno = 258 // FI_EOPBADSTATE
 	fiErrorAvailable syscall.Errno = 259 // FI_EAVAIL
+	fiNoCQ           syscall.Errno = 263 // FI_ENOCQ
 )
 
 // errno is an error with a text of its own that libfabric would tell by an errno.

@@ -26,7 +26,7 @@ func TestReasonsHaveAnErrno(t *testing.T) {
 		xdpfab.ErrTooBig: syscall.EMSGSIZE, xdpfab.ErrPeerSilent: syscall.ETIMEDOUT, xdpfab.ErrRefused: syscall.ECONNREFUSED,
 		xdpfab.ErrSessionLost: syscall.ECONNRESET, xdpfab.ErrPeerClosed: syscall.ECONNRESET, xdpfab.ErrProtocol: syscall.EPROTO,
 		xdpfab.ErrClosed: syscall.EBADF, xdpfab.ErrBusy: syscall.EBUSY, xdpfab.ErrUnknownPeer: syscall.EADDRNOTAVAIL,
-		xdpfab.ErrInterfaceLost: syscall.ENETDOWN, xdpfab.ErrNotEnabled: 258, xdpfab.ErrErrorPending: 259,
+		xdpfab.ErrInterfaceLost: syscall.ENETDOWN, xdpfab.ErrNotEnabled: 258, xdpfab.ErrErrorPending: 259, xdpfab.ErrNoCQ: 263,
 	}
 	for reason, code := range reasons {
 		err := fmt.Errorf("wrapped: %w", reason)

@@ -58,6 +58,7 @@ var (
 	ErrBusy           = reason(syscall.EBUSY, "in use")
 	ErrUnknownPeer    = reason(syscall.EADDRNOTAVAIL, "no such address in the address vector")
 	ErrNotEnabled     = reason(fiOpBadState, "endpoint is not enabled: bind what it needs and call Enable")
+	ErrNoCQ           = reason(fiNoCQ, "no completion queue")
 	ErrErrorPending   = reason(fiErrorAvailable, "xdpfab: an error completion is next: take it with ReadErr")
 
 	// ErrInterfaceLost is what Domain.Err wraps when the interface cannot be used any

@@ -297,3 +297,32 @@ func TestVirtualRegionOfAPart(t *testing.T) {
 		}
 	}
 }
+
+// An endpoint that can post is not enabled unless something tells of failures, in both
+// directions.
+func TestEnableWantsCompletions(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	counter, err := f.client.NewCounter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		bind func(*xdpfab.Endpoint) error
+		want error
+	}{
+		{"nothing", func(*xdpfab.Endpoint) error { return nil }, xdpfab.ErrNoCQ},
+		{"a counter of reads", func(ep *xdpfab.Endpoint) error { return ep.Bind(counter, xdpfab.BindRead) }, xdpfab.ErrNoCQ},
+		{"a counter of writes", func(ep *xdpfab.Endpoint) error { return ep.Bind(counter, xdpfab.BindWrite) }, xdpfab.ErrNoCQ},
+		{"a counter of both", func(ep *xdpfab.Endpoint) error { return ep.Bind(counter, xdpfab.BindRead|xdpfab.BindWrite) }, nil},
+		{"a queue", func(ep *xdpfab.Endpoint) error { return ep.Bind(f.cq, 0) }, nil},
+	} {
+		ep, err := f.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
+		if err := errors.Join(err, ep.Bind(f.av, 0), c.bind(ep)); err != nil {
+			t.Fatal(err)
+		}
+		if err := ep.Enable(); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+}

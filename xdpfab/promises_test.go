@@ -55,7 +55,7 @@ func TestCounterReadErrMakesProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(ep.Bind(f.av, 0), ep.Bind(counter, xdpfab.BindWrite), ep.Enable()); err != nil {
+	if err := errors.Join(ep.Bind(f.av, 0), ep.Bind(counter, xdpfab.BindRead|xdpfab.BindWrite), ep.Enable()); err != nil {
 		t.Fatal(err)
 	}
 	if err := ep.Atomic(&xdpfab.Msg{Buf: make([]byte, 8), Count: 1, Dest: f.dest, Key: 99, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {

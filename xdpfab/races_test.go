@@ -216,7 +216,7 @@ func TestCounterAddWakes(t *testing.T) {
 	av, _ := dom.NewAddressVector()
 	cn, _ := dom.NewCounter()
 	ep, _ := dom.NewEndpoint(EndpointAttr{})
-	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cn, BindRead), ep.Enable()); err != nil {
+	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cn, BindRead|BindWrite), ep.Enable()); err != nil {
 		t.Fatal(err)
 	}
 	go func() { time.Sleep(30 * time.Millisecond); cn.Add(1) }()

@@ -119,7 +119,7 @@ func TestVethMultiQueue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(ep.Bind(av, 0), ep.Bind(cntr, xdpfab.BindWrite), ep.Enable()); err != nil {
+		if err := errors.Join(ep.Bind(av, 0), ep.Bind(cntr, xdpfab.BindRead|xdpfab.BindWrite), ep.Enable()); err != nil {
 			t.Fatal(err)
 		}
 		for n := 0; n < each; {
