@@ -29,7 +29,7 @@ type Counter struct {
 type counterWait struct {
 	progress.Signal
 	threshold uint64
-	errs      uint64 // failures at the beginning: one more ends the wait
+	errs      uint64 // failures that are known of: another number ends the wait
 }
 
 // NewCounter makes a counter of value 0 (fi_cntr_open).
@@ -101,10 +101,18 @@ func (c *Counter) over(w *counterWait) bool {
 	return c.value.Load() >= w.threshold || c.errs.Load() != w.errs || c.closed.Load()
 }
 
-// Wait returns when the value has reached threshold (fi_cntr_wait). It returns an
-// error when an operation failed meanwhile, or with the context's error.
+// Wait returns when the value has reached threshold (fi_cntr_wait). It returns
+// ErrErrorPending when an operation fails meanwhile, or the context's error. Of failures
+// from before the call it knows nothing: see WaitFrom.
 func (c *Counter) Wait(ctx context.Context, threshold uint64) error {
-	w := &counterWait{Signal: progress.NewSignal(), threshold: threshold, errs: c.errs.Load()}
+	return c.WaitFrom(ctx, threshold, c.errs.Load())
+}
+
+// WaitFrom is as Wait, but returns ErrErrorPending as soon as the number of failures is
+// another one than errs: what ReadErr returned before the operations were posted. So a
+// failure ends the wait also if it comes before it.
+func (c *Counter) WaitFrom(ctx context.Context, threshold, errs uint64) error {
+	w := &counterWait{Signal: progress.NewSignal(), threshold: threshold, errs: errs}
 	c.mu.Lock()
 	c.waiters[w] = struct{}{}
 	c.mu.Unlock()
@@ -129,7 +137,7 @@ func (c *Counter) Wait(ctx context.Context, threshold uint64) error {
 		if err := c.ended(); err != nil {
 			return err
 		}
-		return fmt.Errorf("%w: the counter, at %d of %d, has counted a failure", ErrErrorPending, c.value.Load(), threshold)
+		return fmt.Errorf("%w: the counter, at %d of %d, has counted %d failures: want %d", ErrErrorPending, c.value.Load(), threshold, c.errs.Load(), errs)
 	}
 	return nil
 }

@@ -3,8 +3,12 @@
 package xdpfab_test
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -69,4 +73,40 @@ func counter(t testing.TB, d *xdpfab.Domain, name string) uint64 {
 		t.Fatalf("there is no counter %q", name)
 	}
 	return n
+}
+
+// A failure from before the wait ends it, if it is told from when on failures count.
+func TestWaitFrom(t *testing.T) {
+	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+		f := setUp(t, a, 64)
+		counter, err := f.client.NewCounter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ep, err := f.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
+		if err := errors.Join(err, ep.Bind(f.av, 0), ep.Bind(counter, xdpfab.BindRead|xdpfab.BindWrite), ep.Enable()); err != nil {
+			t.Fatal(err)
+		}
+		post := func(key uint64) {
+			t.Helper()
+			if err := ep.Atomic(&xdpfab.Msg{Buf: make([]byte, 8), Dest: f.dest, Key: key, Datatype: xdpfab.Uint64, Op: xdpfab.Sum}, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := counter.ReadErr()
+		post(99)
+		testnet.Eventually(t, "the failure is counted", func() bool { return counter.ReadErr() == before+1 })
+		post(1)
+		if err := counter.WaitFrom(ctx(t), 2, before); !errors.Is(err, xdpfab.ErrErrorPending) {
+			t.Errorf("with a failure from before: %v, want ErrErrorPending", err)
+		}
+		if err := counter.WaitFrom(ctx(t), 1, before+1); err != nil {
+			t.Errorf("without a failure since: %v", err)
+		}
+		soon, cancel := context.WithTimeout(ctx(t), 10*time.Millisecond)
+		defer cancel()
+		if err := counter.WaitFrom(soon, 2, before+1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("with nothing to come: %v, want the context's error", err)
+		}
+	})
 }
