@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -56,6 +57,43 @@ func (p *Peer) Regions(ctx context.Context) ([]RemoteRegion, error) {
 		list, total = append(list, r), n
 	}
 	return list, nil
+}
+
+// Lookup finds a region of the peer at an address of the endpoint's address vector, as
+// Peer.Lookup does, on the session that the endpoint's operations take. It waits for the
+// answer, and before for room among the operations under way and in the completion
+// queue, where no completion appears; nor does a counter count it.
+func (ep *Endpoint) Lookup(ctx context.Context, dest Address, name string) (RemoteRegion, error) {
+	p, err := ep.asPeer(dest)
+	if err != nil {
+		return RemoteRegion{}, err
+	}
+	for {
+		r, err := p.Lookup(ctx, name)
+		if !errors.Is(err, ErrAgain) {
+			return r, err
+		}
+		select {
+		case <-ctx.Done(): // the next attempt says so
+		case <-time.After(drainPoll):
+		}
+	}
+}
+
+// asPeer returns an address of the address vector as a peer whose calls the endpoint
+// itself posts. It is not to be closed: the address vector holds the session.
+func (ep *Endpoint) asPeer(a Address) (*Peer, error) {
+	if !ep.ready() {
+		return nil, ep.unready()
+	}
+	if _, err := ep.peer(a); err != nil {
+		return nil, err
+	}
+	n := (*ep.peers.Load())[a].name
+	if n == nil {
+		return nil, fmt.Errorf("xdpfab: address %d was removed: %w", a, ErrUnknownPeer)
+	}
+	return &Peer{ep: ep, use: n, peer: n.peer, name: n.addr.String(), cookie: asked}, nil
 }
 
 // entry asks for one catalogue entry. It returns how many there are, too.

@@ -169,8 +169,7 @@ func ExampleEndpoint_FetchAtomic() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	peer, _ := client.Dial(ctx, server.Name(0))
-	region, err := peer.Lookup(ctx, "counters")
+	region, err := ep.Lookup(ctx, dest, "counters")
 	if err != nil {
 		log.Fatal(err)
 	}

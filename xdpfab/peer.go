@@ -23,6 +23,7 @@ type Peer struct {
 	use    *name // of the address dialled
 	peer   *engine.Peer
 	name   string // as dialled
+	cookie uint64 // of its operations: asked where the endpoint has others beside
 	closed atomic.Bool
 	open   context.Context // ends with Close: watches go by it
 	end    context.CancelFunc
@@ -168,7 +169,7 @@ func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 		waiters.Put(w)
 		return err
 	}
-	s.Peer, s.Context = p.peer.ID(), w
+	s.Peer, s.Cookie, s.Context = p.peer.ID(), p.cookie, w
 	s.Key, s.Incarnation, s.Offset, s.Count = c.key, c.incarnation, c.offset, c.count
 	s.Verb, s.Opcode, s.Datatype = c.verb, c.op, c.datatype
 	if extents != nil {

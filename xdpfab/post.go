@@ -92,13 +92,19 @@ func (ep *Endpoint) unready() error {
 	return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrNotEnabled)
 }
 
-// injected marks the cookie of an operation whose success makes no completion. The rest
-// of the cookie is the operation's Address.
-const injected = 1 << 63
+// What the cookie of an operation says beside its Address.
+const (
+	injected = 1 << 63 // success makes no completion
+	asked    = 1 << 62 // a call waits for it, nobody else: see Endpoint.Lookup
+)
 
 // Complete implements the engine's Sink: it fills the completion queue and the counters.
 // Engine's thread.
 func (ep *Endpoint) Complete(s *engine.Submission, c *engine.Completion, later *engine.Later) {
+	if c.Cookie&asked != 0 {
+		ep.answer(s, c, later)
+		return
+	}
 	ok := c.Fate == engine.Success
 	switch {
 	case ep.cq == nil:
@@ -112,6 +118,14 @@ func (ep *Endpoint) Complete(s *engine.Submission, c *engine.Completion, later *
 	if counter := ep.cntr[direction(c.Flags)]; counter != nil {
 		counter.count(ok)
 	}
+}
+
+// answer ends a call. Its place in the completion queue is free again. Engine's thread.
+func (ep *Endpoint) answer(s *engine.Submission, c *engine.Completion, later *engine.Later) {
+	if ep.cq != nil {
+		ep.cq.reserved.Add(-1)
+	}
+	engine.Contexts{}.Complete(s, c, later)
 }
 
 // Flush implements the engine's Sink. Engine's thread.
