@@ -35,6 +35,6 @@ func (n netInterface) Info() InterfaceInfo {
 	return InterfaceInfo{
 		Name: n.Name(), Index: n.Index(), MAC: wire.Addr{MAC: n.MAC()}.String(), MTU: n.MTU(), Driver: n.Driver(),
 		Queues: len(n.Queues()), XDP: m.XDP.String(), Copy: m.Copy.String(),
-		HugeUMEM: m.Pages == xsk.HugePages, UDP: n.UDP(),
+		HugeUMEM: m.Pages == xsk.PagesHuge, UDP: n.UDP(),
 	}
 }

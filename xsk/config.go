@@ -26,6 +26,7 @@ const (
 // Mode is how frames pass between the UMEM and the driver.
 type Mode uint8
 
+// The modes.
 const (
 	Auto     Mode = iota // zero-copy where the driver can, else copy
 	ZeroCopy             // the NIC reads and writes the UMEM itself

@@ -228,7 +228,7 @@ func TestUMEMBounds(t *testing.T) {
 		if want := u.ChunkSize() - cfg.Headroom - 256; u.MaxRX() != want {
 			t.Errorf("MaxRX %d, want %d", u.MaxRX(), want)
 		}
-		if cfg.NoHuge && u.Pages() != BasePages || strings.HasPrefix(u.Pages().String(), "Pages(") {
+		if cfg.NoHuge && u.Pages() != PagesSmall || strings.HasPrefix(u.Pages().String(), "Pages(") {
 			t.Errorf("%+v got %v", cfg, u.Pages())
 		}
 		for _, r := range [][2]int{{-1, 1}, {0, 0}, {0, u.Chunks() + 1}, {u.Chunks(), 1}, {1, u.Chunks()}} {

@@ -31,20 +31,21 @@ type UMEMConfig struct {
 // Pages tells what kind of memory a UMEM got.
 type Pages uint8
 
+// The kinds, as in package mr.
 const (
-	BasePages        Pages = iota // ordinary pages
-	TransparentPages              // ordinary mapping; the kernel was asked for huge pages and gives them if it can
-	HugePages                     // reserved huge pages (hugetlbfs)
+	PagesSmall       Pages = iota // ordinary pages
+	PagesTransparent              // ordinary mapping; the kernel was asked for huge pages and gives them if it can
+	PagesHuge                     // reserved huge pages (hugetlbfs)
 )
 
 // String names the kind of page.
 func (p Pages) String() string {
 	switch p {
-	case BasePages:
+	case PagesSmall:
 		return "base pages"
-	case TransparentPages:
+	case PagesTransparent:
 		return "transparent huge pages"
-	case HugePages:
+	case PagesHuge:
 		return "huge pages"
 	}
 	return fmt.Sprintf("Pages(%d)", uint8(p))
@@ -96,17 +97,17 @@ func mapPages(size int, huge bool) ([]byte, Pages, error) {
 		whole := (size + hugePage - 1) &^ (hugePage - 1)
 		mem, err := unix.Mmap(-1, 0, whole, prot, flags|unix.MAP_HUGETLB|unix.MAP_POPULATE)
 		if err == nil {
-			return mem, HugePages, nil
+			return mem, PagesHuge, nil
 		}
 	}
 	// The advice must precede the first touch, so population comes last.
 	mem, err := unix.Mmap(-1, 0, size, prot, flags)
 	if err != nil {
-		return nil, BasePages, err
+		return nil, PagesSmall, err
 	}
-	pages := BasePages
+	pages := PagesSmall
 	if huge && unix.Madvise(mem, unix.MADV_HUGEPAGE) == nil {
-		pages = TransparentPages
+		pages = PagesTransparent
 	}
 	if unix.Madvise(mem, unix.MADV_POPULATE_WRITE) != nil { // before Linux 5.14
 		for i := 0; i < len(mem); i += unix.Getpagesize() {

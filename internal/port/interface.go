@@ -233,7 +233,7 @@ type Modes struct {
 
 // Modes reports how packets get from the NIC to the queues.
 func (i *Interface) Modes() Modes {
-	m := Modes{XDP: i.xdp, Copy: xsk.ZeroCopy, Pages: xsk.HugePages}
+	m := Modes{XDP: i.xdp, Copy: xsk.ZeroCopy, Pages: xsk.PagesHuge}
 	for _, q := range i.queues {
 		m.Copy = max(m.Copy, q.mode)
 		m.Pages = min(m.Pages, q.umem.Pages())

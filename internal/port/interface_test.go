@@ -261,7 +261,7 @@ func TestReport(t *testing.T) {
 		a.Driver() != "veth" || !a.UDP() || len(a.Queues()) != 2 {
 		t.Errorf("%+v", a.Interface)
 	}
-	if m := a.Modes(); m.XDP != bpf.Native || m.Copy != xsk.Copy || m.Pages > xsk.HugePages {
+	if m := a.Modes(); m.XDP != bpf.Native || m.Copy != xsk.Copy || m.Pages > xsk.PagesHuge {
 		t.Errorf("modes %+v", m)
 	}
 	ctx := context.Background()
