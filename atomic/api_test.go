@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"syscall"
 	"testing"
 )
 
@@ -152,6 +153,9 @@ func TestApplyRefuses(t *testing.T) {
 		err := Apply(c.f, c.op, c.dt, c.target, c.operand, c.compare, c.result, c.n)
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v; expected %v", name, err, c.want)
+		}
+		if c.want != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%s: %v matches no errno", name, err)
 		}
 	}
 }

@@ -3,22 +3,25 @@
 package atomic
 
 import (
-	"errors"
 	"fmt"
 	"math"
+	"syscall"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
-// Errors that [Apply] wraps.
+// Errors that [Apply] wraps. They match errnos too: ErrUnsupported EOPNOTSUPP, the
+// others EINVAL.
 var (
 	// ErrUnsupported: the operation is not defined on the datatype, or not in
 	// this function (see [Valid]).
-	ErrUnsupported = errors.New("atomic: unsupported operation on this datatype")
+	ErrUnsupported = errno.New("atomic: unsupported operation on this datatype", syscall.EOPNOTSUPP)
 	// ErrCount: the number of elements is zero or negative.
-	ErrCount = errors.New("atomic: bad element count")
+	ErrCount = errno.New("atomic: bad element count", syscall.EINVAL)
 	// ErrLength: a buffer is missing or too short for the count.
-	ErrLength = errors.New("atomic: buffer too short")
+	ErrLength = errno.New("atomic: buffer too short", syscall.EINVAL)
 	// ErrAlign: the target is not aligned to the datatype.
-	ErrAlign = errors.New("atomic: misaligned target")
+	ErrAlign = errno.New("atomic: misaligned target", syscall.EINVAL)
 )
 
 // Apply performs op on n elements of target, each atomically, and stores the

@@ -3,8 +3,10 @@
 package atomic
 
 import (
-	"errors"
 	"fmt"
+	"syscall"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
 // Op names an operation, with the values of enum fi_op. The values travel on
@@ -83,7 +85,7 @@ func (f Func) String() string {
 func ParseFunc(s string) (Func, error) { return parse[Func]("function", s, NumFuncs) }
 
 // ErrUnknownName is wrapped by the errors of the Parse functions.
-var ErrUnknownName = errors.New("atomic: unknown name")
+var ErrUnknownName = errno.New("atomic: unknown name", syscall.EINVAL)
 
 // parse finds the value below n whose String is s.
 func parse[T interface {

@@ -30,7 +30,7 @@ func (p *Program) SetAddrs(addrs []netip.Addr) error {
 	case p.closed:
 		return ErrClosed
 	case !p.udp:
-		return errors.New("bpf: addresses for a program that takes no UDP; set Config.UDP")
+		return fmt.Errorf("bpf: %w: addresses for a program that takes no UDP; set Config.UDP", ErrConfig)
 	}
 	// Those that go make room for those that come.
 	for a := range p.addrs {
@@ -60,12 +60,12 @@ func keys(addrs []netip.Addr) (map[address]struct{}, error) {
 	for _, a := range addrs {
 		a = a.Unmap()
 		if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() {
-			return nil, fmt.Errorf("bpf: %v is not a unicast address of this node", a)
+			return nil, fmt.Errorf("bpf: %w: %v is not a unicast address of this node", ErrConfig, a)
 		}
 		want[a.As16()] = struct{}{}
 	}
 	if len(want) > MaxAddrs {
-		return nil, fmt.Errorf("bpf: %d addresses, want at most %d; remove some from the interface", len(want), MaxAddrs)
+		return nil, fmt.Errorf("bpf: %w: %d addresses, want at most %d; remove some from the interface", ErrConfig, len(want), MaxAddrs)
 	}
 	return want, nil
 }

@@ -63,7 +63,7 @@ func (p *Program) Attach(ifindex int, mode Mode) error {
 		}
 	}
 	if _, ok := attachFlags[first]; !ok {
-		return fmt.Errorf("bpf: cannot attach in mode %v; want auto, native or generic", mode)
+		return fmt.Errorf("bpf: %w: cannot attach in mode %v; want auto, native or generic", ErrConfig, mode)
 	}
 	ifc, err := net.InterfaceByIndex(ifindex)
 	if err != nil {

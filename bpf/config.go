@@ -64,8 +64,8 @@ type Config struct {
 // settings checks the Config and lays it out as steer.c wants it.
 func (c *Config) settings() (s steerSettings, err error) {
 	if c.MAC == [6]byte{} || c.MAC[0]&1 != 0 {
-		return s, fmt.Errorf("bpf: MAC %v is not a unicast address; give the interface's own",
-			net.HardwareAddr(c.MAC[:]))
+		return s, fmt.Errorf("bpf: %w: MAC %v is not a unicast address; give the interface's own",
+			ErrConfig, net.HardwareAddr(c.MAC[:]))
 	}
 	for i := range s.Mac {
 		s.Mac[i] = binary.NativeEndian.Uint16(c.MAC[2*i:])
@@ -75,15 +75,15 @@ func (c *Config) settings() (s steerSettings, err error) {
 		s.Mtu = uint32(c.MTU)
 	}
 	if c.MTU != 0 && (c.MTU < MinMTU || c.MTU > 1<<16-1) {
-		return s, fmt.Errorf("bpf: MTU %d, want %d to 65535 bytes; set it with `ip link set dev … mtu`",
-			c.MTU, MinMTU)
+		return s, fmt.Errorf("bpf: %w: MTU %d, want %d to 65535 bytes; set it with `ip link set dev … mtu`",
+			ErrConfig, c.MTU, MinMTU)
 	}
 	switch c.VLAN {
 	case VLANAny:
 	case VLANUntagged:
 		s.UntaggedOnly = 1
 	default:
-		return s, fmt.Errorf("bpf: VLAN policy %d, want VLANAny or VLANUntagged", c.VLAN)
+		return s, fmt.Errorf("bpf: %w: VLAN policy %d, want VLANAny or VLANUntagged", ErrConfig, c.VLAN)
 	}
 	if c.UDP {
 		s.Udp = 1

@@ -8,26 +8,33 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
+// Errors that this package returns. They match an errno too: the kernel's, or EBADF
+// for ErrClosed, EBUSY for ErrAttached and ErrBusy, EINVAL for ErrConfig.
 var (
 	// ErrClosed: the Program was closed.
-	ErrClosed = errors.New("bpf: program is closed")
+	ErrClosed = errno.New("bpf: program is closed", syscall.EBADF)
+	// ErrConfig: an argument or a field of Config that cannot be.
+	ErrConfig = errno.New("bad configuration", syscall.EINVAL)
 	// ErrAttached: the Program is attached already; one serves one interface.
-	ErrAttached = errors.New("bpf: program is already attached; load another for another interface")
+	ErrAttached = errno.New("bpf: program is already attached; load another for another interface", syscall.EBUSY)
 	// ErrBusy: another XDP program holds the interface. errors.As with a
 	// *BusyError tells which.
-	ErrBusy = errors.New("interface has another XDP program")
+	ErrBusy = errno.New("interface has another XDP program", syscall.EBUSY)
 	// ErrNoNative: the driver has no native XDP, and generic was not allowed.
 	ErrNoNative = errors.New("driver has no native XDP")
 	// ErrKernel: the kernel is too old.
 	ErrKernel = errors.New("kernel is too old: attaching XDP by bpf_link needs Linux 5.9")
 )
 
-// BusyError describes the program that holds an interface. It is ErrBusy and
-// EBUSY to errors.Is.
+// BusyError describes the program that holds an interface. It is ErrBusy and EBUSY
+// to errors.Is.
 type BusyError struct {
 	Interface string
 	Mode      Mode // of the other program
@@ -54,7 +61,7 @@ func (e *BusyError) Error() string {
 }
 
 // Unwrap makes the error match ErrBusy and EBUSY.
-func (e *BusyError) Unwrap() []error { return []error{ErrBusy, unix.EBUSY} }
+func (e *BusyError) Unwrap() error { return ErrBusy }
 
 // ipKeyword is what ip(8) calls a mode in `ip link set dev … <keyword> off`.
 var ipKeyword = map[Mode]string{Native: "xdpdrv", Generic: "xdpgeneric"}

@@ -44,8 +44,8 @@ type Program struct {
 // what is missing and for which errors.Is(err, fs.ErrPermission) holds.
 func Load(cfg Config, queues int) (*Program, error) {
 	if queues < 1 || queues > MaxQueues {
-		return nil, fmt.Errorf("bpf: %d receive queues, want 1 to %d; reduce them with `ethtool -L … combined %d`",
-			queues, MaxQueues, MaxQueues)
+		return nil, fmt.Errorf("bpf: %w: %d receive queues, want 1 to %d; reduce them with `ethtool -L … combined %d`",
+			ErrConfig, queues, MaxQueues, MaxQueues)
 	}
 	settings, err := cfg.settings()
 	if err != nil {
@@ -84,8 +84,8 @@ func (p *Program) ID() uint32 { return p.id }
 // slot is the index of a socket in the XSKMAP.
 func (p *Program) slot(queue, lane int) (uint32, error) {
 	if queue < 0 || queue >= p.queues || lane < 0 || lane >= Lanes {
-		return 0, fmt.Errorf("bpf: no slot for queue %d, lane %d: there are %d queues of %d lanes",
-			queue, lane, p.queues, Lanes)
+		return 0, fmt.Errorf("bpf: %w: no slot for queue %d, lane %d: there are %d queues of %d lanes",
+			ErrConfig, queue, lane, p.queues, Lanes)
 	}
 	return uint32(queue*Lanes + lane), nil
 }

@@ -2,19 +2,25 @@
 
 package mr
 
-import "errors"
+import (
+	"errors"
+	"syscall"
 
-// Errors of this package; what is returned wraps one of them, and the system's error where there is one.
+	"github.com/xdpfab/xdpfab/internal/errno"
+)
+
+// Errors of this package. What is returned wraps one of them, and so matches it with errors.Is; and the errno that
+// libfabric or the system has for it, with ErrMemory the one that the system gave.
 var (
-	ErrSize      = errors.New("mr: impossible size")
-	ErrAccess    = errors.New("mr: unknown access rights")
-	ErrName      = errors.New("mr: unusable name")
-	ErrKeyInUse  = errors.New("mr: key in use")
-	ErrNameInUse = errors.New("mr: name in use")
-	ErrInUse     = errors.New("mr: memory has registered regions")
-	ErrClosed    = errors.New("mr: memory is closed")
+	ErrSize      = errno.New("mr: impossible size", syscall.EINVAL)
+	ErrAccess    = errno.New("mr: unknown access rights", syscall.EINVAL)
+	ErrName      = errno.New("mr: unusable name", syscall.EINVAL)
+	ErrKeyInUse  = errno.New("mr: key in use", syscall.ENOKEY)
+	ErrNameInUse = errno.New("mr: name in use", syscall.EEXIST)
+	ErrInUse     = errno.New("mr: memory has registered regions", syscall.EBUSY)
+	ErrClosed    = errno.New("mr: memory is closed", syscall.EBADF)
 	ErrMemory    = errors.New("mr: cannot get memory")
 
-	ErrOutOfBounds = errors.New("mr: beyond the end of the region")
-	ErrMisaligned  = errors.New("mr: address is not a multiple of the word's size")
+	ErrOutOfBounds = errno.New("mr: beyond the end of the region", syscall.EINVAL)
+	ErrMisaligned  = errno.New("mr: address is not a multiple of the word's size", syscall.EINVAL)
 )

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -23,7 +24,7 @@ func TestRegister(t *testing.T) {
 			r.Base() != 0 || r.Memory() != mem || &r.Bytes()[0] != &mem.Bytes()[64] {
 			t.Errorf("%+v", r)
 		}
-		if _, err := tab.Register(mem, Options{Key: &key}); !errors.Is(err, ErrKeyInUse) {
+		if _, err := tab.Register(mem, Options{Key: &key}); !errors.Is(err, ErrKeyInUse) || !errors.Is(err, syscall.ENOKEY) {
 			t.Errorf("key %d twice: %v", key, err)
 		}
 	}

@@ -2,15 +2,21 @@
 
 package xsk
 
-import "errors"
+import (
+	"errors"
+	"syscall"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
+)
 
 // Errors returned by this package match one of these with errors.Is. Where the
 // kernel said no, its errno (a syscall.Errno) matches as well, and the text goes
-// on with what to do about it.
+// on with what to do about it. ErrConfig matches EINVAL too, ErrClosed EBADF,
+// ErrInUse EBUSY.
 var (
-	ErrConfig        = errors.New("bad configuration")
-	ErrClosed        = errors.New("closed")
-	ErrInUse         = errors.New("in use")
+	ErrConfig        = errno.New("bad configuration", syscall.EINVAL)
+	ErrClosed        = errno.New("closed", syscall.EBADF)
+	ErrInUse         = errno.New("in use", syscall.EBUSY)
 	ErrPermission    = errors.New("missing privilege")
 	ErrMemlock       = errors.New("locked-memory limit exceeded")
 	ErrUnsupported   = errors.New("not supported by this kernel")

@@ -19,10 +19,11 @@ const module = "github.com/xdpfab/xdpfab/"
 // imports says which of our packages each may import, tests aside. A folder that
 // is not listed may not exist: adding one is a decision about the architecture.
 var imports = map[string][]string{
-	"atomic":                {},
-	"mr":                    {},
-	"xsk":                   {"internal/kernel"},
-	"bpf":                   {"internal/kernel"},
+	"atomic":                {"internal/errno"},
+	"mr":                    {"internal/errno"},
+	"xsk":                   {"internal/errno", "internal/kernel"},
+	"bpf":                   {"internal/errno", "internal/kernel"},
+	"internal/errno":        {},
 	"internal/kernel":       {},
 	"internal/wire":         {},
 	"internal/version":      {},
@@ -73,6 +74,7 @@ var external = map[string][]string{
 	"mr":                {"golang.org/x/sys/unix"},
 	"xsk":               {"golang.org/x/sys/unix"},
 	"bpf":               {"github.com/cilium/ebpf", "golang.org/x/sys/unix"},
+	"internal/errno":    {},
 	"internal/wire":     {"golang.org/x/sys/cpu"},
 	"internal/session":  {},
 	"internal/memory":   {},
