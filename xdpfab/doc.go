@@ -68,5 +68,6 @@
 // # Trying it without a network
 //
 // [Pipe] joins two domains in memory. The examples use it; with two interfaces in
-// place of it they run on two machines.
+// place of it they run on two machines. [Domain.SetFaults] makes the cable lose, repeat,
+// reorder, corrupt or delay packets.
 package xdpfab

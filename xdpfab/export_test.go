@@ -13,9 +13,6 @@ import (
 // makes the peer unreachable, and sets GiveUp or puts a Clock forward.
 func init() { defaultGiveUp = time.Minute }
 
-// SetFaults changes what happens to packets that a domain of a Pipe sends.
-func (d *Domain) SetFaults(f port.Faults) { d.dev.(*pipeEnd).port.SetFaults(f) }
-
 // Again ends a domain of a Pipe, with farewells to its peers or as if its process had
 // been killed, and returns the next life of the node: without memory or endpoints.
 func (d *Domain) Again(killed bool) (*Domain, error) {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -26,7 +25,7 @@ func TestResolveAfterDeadline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.client.SetFaults(port.Faults{Loss: 1})
+		_ = f.client.SetFaults(xdpfab.Faults{Loss: 1})
 		sums := []uint64{77}
 		err = interruptedAfter(t, f, "ops_sent", func(c context.Context) error {
 			return v.Add(c, []uint64{3}, []uint64{5}, sums)
@@ -45,7 +44,7 @@ func TestResolveAfterDeadline(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !oe.Open() {
 			t.Errorf("Resolve in a partition: %v", err)
 		}
-		f.client.SetFaults(port.Faults{})
+		_ = f.client.SetFaults(xdpfab.Faults{})
 		ran, result, err := oe.Resolve(ctx(t))
 		if err != nil || !ran || len(result) != 8 || binary.LittleEndian.Uint64(result) != 0 {
 			t.Fatalf("resolved: ran %t, result %v, %v", ran, result, err)
@@ -97,7 +96,7 @@ func TestResolveAfterDeadlineAndPartition(t *testing.T) {
 	if _, err := w.Add(ctx(t), 1); err != nil {
 		t.Fatal(err)
 	}
-	f.client.SetFaults(port.Faults{Loss: 1})
+	_ = f.client.SetFaults(xdpfab.Faults{Loss: 1})
 	add := func(c context.Context) error {
 		_, err := w.Add(c, 1)
 		return err
@@ -109,7 +108,7 @@ func TestResolveAfterDeadlineAndPartition(t *testing.T) {
 	if err := afterSilence(t, clock, f, func() error { return add(ctx(t)) }); !errors.Is(err, xdpfab.ErrPeerSilent) {
 		t.Fatalf("in a partition: %v", err)
 	}
-	f.client.SetFaults(port.Faults{})
+	_ = f.client.SetFaults(xdpfab.Faults{})
 	if ran, _, err := oe.Resolve(ctx(t)); ran || err != nil {
 		t.Errorf("resolved: ran %t, %v", ran, err)
 	}
@@ -123,7 +122,7 @@ func TestResolveAfterClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0)
-	f.client.SetFaults(port.Faults{Loss: 1})
+	_ = f.client.SetFaults(xdpfab.Faults{Loss: 1})
 	err = interruptedAfter(t, f, "ops_sent", func(c context.Context) error {
 		_, err := w.Add(c, 1)
 		return err

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -33,7 +32,7 @@ func TestResolveAfterPartition(t *testing.T) {
 				if lost == "answers" {
 					side = f.server
 				}
-				side.SetFaults(port.Faults{Loss: 1})
+				_ = side.SetFaults(xdpfab.Faults{Loss: 1})
 				err = afterSilence(t, clock, f, func() error {
 					_, err := w.Add(ctx(t), 2)
 					return err
@@ -42,7 +41,7 @@ func TestResolveAfterPartition(t *testing.T) {
 				if !errors.Is(err, xdpfab.ErrOutcomeUnknown) || !errors.As(err, &oe) {
 					t.Fatalf("in a partition: %v", err)
 				}
-				side.SetFaults(port.Faults{})
+				_ = side.SetFaults(xdpfab.Faults{})
 				ran, result, err := oe.Resolve(ctx(t))
 				if err != nil || ran != (lost == "answers") {
 					t.Fatalf("resolved: ran %v, %v", ran, err)
@@ -84,7 +83,7 @@ func TestWatch(t *testing.T) {
 			end  func(f *fixture, p *xdpfab.Peer)
 			want error
 		}{
-			{"silence", func(f *fixture, _ *xdpfab.Peer) { f.server.SetFaults(port.Faults{Loss: 1}) }, xdpfab.ErrPeerSilent},
+			{"silence", func(f *fixture, _ *xdpfab.Peer) { _ = f.server.SetFaults(xdpfab.Faults{Loss: 1}) }, xdpfab.ErrPeerSilent},
 			{"peer closes", func(f *fixture, _ *xdpfab.Peer) { _ = f.server.CloseAll() }, xdpfab.ErrPeerClosed},
 			{"closed here", func(_ *fixture, p *xdpfab.Peer) { _ = p.Close() }, xdpfab.ErrClosed},
 		}

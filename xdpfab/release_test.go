@@ -9,8 +9,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/xdpfab/xdpfab/internal/port"
 )
 
 // within fails the test when f has not returned after half a minute.
@@ -78,7 +76,7 @@ func TestCloseReleasesFullRing(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				a.SetFaults(port.Faults{Loss: 1})
+				_ = a.SetFaults(Faults{Loss: 1})
 				var calls sync.WaitGroup
 				for range peer.ep.attr.Size + 200 {
 					calls.Go(func() {

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -32,7 +31,7 @@ func TestCloseEndsWatch(t *testing.T) {
 					}
 				}
 				other, watched := uses[0], uses[1]
-				f.client.SetFaults(port.Faults{Loss: 1})
+				_ = f.client.SetFaults(xdpfab.Faults{Loss: 1})
 				calls, cancel := context.WithCancel(context.Background())
 				var wg sync.WaitGroup
 				defer wg.Wait()
@@ -55,7 +54,7 @@ func TestCloseEndsWatch(t *testing.T) {
 					t.Errorf("the watch: %v", err)
 				}
 				cancel()
-				f.client.SetFaults(port.Faults{})
+				_ = f.client.SetFaults(xdpfab.Faults{})
 				if _, err := xdpfab.WordAt[uint64](other, xdpfab.RemoteRegion{Key: 1}, 0).Add(ctx(t), 1); err != nil {
 					t.Errorf("the other use: %v", err)
 				}

@@ -14,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/xdpfab/xdpfab/atomic"
-	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -359,7 +358,7 @@ func TestContext(t *testing.T) {
 	if n, err := w.Load(ctx(t)); err != nil || n != 0 {
 		t.Errorf("%d, %v, want nothing added", n, err)
 	}
-	f.server.SetFaults(port.Faults{Loss: 1})
+	_ = f.server.SetFaults(xdpfab.Faults{Loss: 1})
 	short, stop := context.WithCancel(ctx(t))
 	defer stop()
 	done := make(chan error)

@@ -9,13 +9,15 @@ import (
 	"time"
 )
 
-// Faults are what a [Memory] port does to the packets sent through it, each
-// with a probability from 0 to 1.
+// Faults are what a [Memory] port does to the packets sent through it, with
+// probabilities from 0 to 1.
 type Faults struct {
 	Loss      float64 // dropped
 	Duplicate float64 // delivered twice
 	Reorder   float64 // delivered ahead of up to 8 packets sent before
 	Corrupt   float64 // one bit flipped
+
+	Delay time.Duration // for all
 }
 
 // Memory is the in-memory twin of the AF_XDP port: the same contract without a
@@ -85,7 +87,7 @@ func (m *Memory) Release() {
 // Buffer implements the engine's port.
 func (m *Memory) Buffer() []byte { return m.buffer }
 
-// Send implements the engine's port: it delivers at once, as the faults allow.
+// Send implements the engine's port: it delivers at once, unless the faults are otherwise.
 func (m *Memory) Send(n int) {
 	m.mu.Lock()
 	m.Sent++
@@ -102,10 +104,23 @@ func (m *Memory) Send(n int) {
 	if drop {
 		return
 	}
-	m.peer.deliver(m.buffer[:n], late, flip)
+	m.pass(m.buffer[:n], f.Delay, late, flip)
 	if twice {
-		m.peer.deliver(m.buffer[:n], 0, -1)
+		m.pass(m.buffer[:n], f.Delay, 0, -1)
 	}
+}
+
+// pass delivers a packet to the peer, now or after a delay.
+func (m *Memory) pass(packet []byte, delay time.Duration, late, flip int) {
+	if delay == 0 {
+		m.peer.deliver(packet, late, flip)
+		return
+	}
+	packet = slices.Clone(packet)
+	time.AfterFunc(delay, func() {
+		m.peer.deliver(packet, late, flip)
+		m.peer.Wake()
+	})
 }
 
 // deliver queues a copy of the packet, ahead of up to late packets that were
