@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -55,6 +56,20 @@ type DomainAttr struct {
 // defaultGiveUp is a variable for tests, which must not give up a live peer that a
 // busy machine keeps from answering.
 var defaultGiveUp = 5 * time.Second
+
+// with returns the attributes with those fields of b that are not zero in place of their own.
+func (a DomainAttr) with(b DomainAttr) DomainAttr {
+	to, from := reflect.ValueOf(&a).Elem(), reflect.ValueOf(b)
+	for i := range from.NumField() {
+		if from.Type().Field(i).IsExported() && !from.Field(i).IsZero() {
+			to.Field(i).Set(from.Field(i))
+		}
+	}
+	if b.clock != nil {
+		a.clock = b.clock
+	}
+	return a
+}
 
 // withDefaults checks the attributes and fills in the defaults.
 func (a DomainAttr) withDefaults() (DomainAttr, error) {

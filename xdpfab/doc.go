@@ -11,7 +11,7 @@
 // The shortest way is a typed handle on a remote word, in the shape of
 // sync/atomic:
 //
-//	dom, err := xdpfab.Open(ctx, "eth0")
+//	dom, err := xdpfab.Open(ctx, "eth0", xdpfab.DomainAttr{})
 //	peer, err := dom.Dial(ctx, "02:00:00:00:00:0b") // or an IP address, with DomainAttr.UDP
 //	hits, err := xdpfab.Word[uint64](ctx, peer, "counters", 0)
 //	n, err := hits.Add(ctx, 1) // ran exactly once on the other node

@@ -59,7 +59,7 @@ func TestErrorTexts(t *testing.T) {
 	_, seen["not an address"] = f.av.Insert(ctx(t), "nobody")
 	_, seen["no IP here"] = f.client.Dial(ctx(t), "10.0.0.1")
 	_, seen["no such window"] = xdpfab.NewFabric(xdpfab.DomainAttr{Window: 1000})
-	_, seen["no such interface"] = xdpfab.Open(ctx(t), "nothing0")
+	_, seen["no such interface"] = xdpfab.Open(ctx(t), "nothing0", xdpfab.DomainAttr{})
 	_, seen["no such size"] = f.client.NewCompletionQueue(xdpfab.CQAttr{Size: -1})
 	_, seen["no such name"] = f.server.Register(mustAlloc(t), mr.Options{Key: new(uint64), Name: strings.Repeat("x", 1000)})
 	seen["too many to wait for"] = f.cq.Wait(ctx(t), 1000)

@@ -34,17 +34,15 @@ func NewFabric(attr DomainAttr) (*Fabric, error) {
 
 // OpenDomain puts an interface to use (fi_domain): it attaches the XDP program and
 // opens a socket and an engine for each queue. The kernel keeps everything that
-// is not addressed to xdpfab. attr is nil for the fabric's own.
+// is not addressed to xdpfab. The attributes are the fabric's, with the fields of attr that
+// are not zero in place of theirs; so what is on in the fabric stays on.
 //
 // It needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and CAP_IPC_LOCK or
 // a sufficient limit of locked memory; the error names what is missing.
-func (f *Fabric) OpenDomain(ctx context.Context, ifname string, attr *DomainAttr) (*Domain, error) {
-	a := f.attr
-	if attr != nil {
-		var err error
-		if a, err = attr.withDefaults(); err != nil {
-			return nil, err
-		}
+func (f *Fabric) OpenDomain(ctx context.Context, ifname string, attr DomainAttr) (*Domain, error) {
+	a, err := f.attr.with(attr).withDefaults()
+	if err != nil {
+		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -95,21 +93,14 @@ func (f *Fabric) Close() error {
 	return fmt.Errorf("xdpfab: fabric: domains on %v are open, close them first: %w", names, ErrBusy)
 }
 
-// Open puts an interface to use with the given attributes, at most one; without,
-// with the defaults. It is NewFabric and OpenDomain in one.
-func Open(ctx context.Context, ifname string, attr ...DomainAttr) (*Domain, error) {
-	var a DomainAttr
-	if len(attr) > 1 {
-		return nil, fmt.Errorf("xdpfab: Open takes one DomainAttr, got %d", len(attr))
-	}
-	if len(attr) == 1 {
-		a = attr[0]
-	}
-	f, err := NewFabric(a)
+// Open puts an interface to use with the given attributes; the zero DomainAttr is the
+// defaults. It is NewFabric and OpenDomain in one.
+func Open(ctx context.Context, ifname string, attr DomainAttr) (*Domain, error) {
+	f, err := NewFabric(attr)
 	if err != nil {
 		return nil, err
 	}
-	return f.OpenDomain(ctx, ifname, nil)
+	return f.OpenDomain(ctx, ifname, DomainAttr{})
 }
 
 // Pipe returns two domains joined by a cable in memory: no interface, no
@@ -118,6 +109,9 @@ func Open(ctx context.Context, ifname string, attr ...DomainAttr) (*Domain, erro
 // attr is for both, or one for each.
 func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 	var attrs [2]DomainAttr
+	if len(attr) > 2 {
+		return nil, nil, fmt.Errorf("xdpfab: Pipe with %d attributes: want one for both domains, or one for each: %w", len(attr), ErrNotImplemented)
+	}
 	if copy(attrs[:], attr) == 1 {
 		attrs[1] = attrs[0]
 	}

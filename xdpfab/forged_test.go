@@ -78,7 +78,7 @@ func TestForgedFrames(t *testing.T) {
 	pair := testnet.NewPair(t, testnet.Options{})
 	var server *xdpfab.Domain
 	err := pair.B.Do(func() (err error) {
-		server, err = xdpfab.Open(t.Context(), pair.B.IfName)
+		server, err = xdpfab.Open(t.Context(), pair.B.IfName, xdpfab.DomainAttr{})
 		return err
 	})
 	if err != nil {

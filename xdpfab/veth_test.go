@@ -289,7 +289,7 @@ func TestVethManyNodes(t *testing.T) {
 	doms := make([]*xdpfab.Domain, len(star.Sides))
 	for i, s := range star.Sides {
 		err := s.Do(func() (err error) {
-			doms[i], err = xdpfab.Open(context.Background(), s.IfName)
+			doms[i], err = xdpfab.Open(context.Background(), s.IfName, xdpfab.DomainAttr{})
 			return err
 		})
 		if err != nil {
