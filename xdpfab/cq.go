@@ -114,7 +114,8 @@ func (q *CompletionQueue) borrow() bool {
 	if q.lent == 0 {
 		n := max(1, min(q.size/16, mostLent))
 		if over := q.reserved.Add(n) - q.size; over > 0 {
-			n -= min(n, over)
+			over = min(n, over) // more than n is another's, who is about to give it back
+			n -= over
 			q.reserved.Add(-over)
 		}
 		q.lent = n
