@@ -130,6 +130,17 @@ func (q *CompletionQueue) borrow() bool {
 // mostLent is how many places are reserved in advance at a time.
 const mostLent = 64
 
+// repay gives back the places that are reserved in advance if there are no others: then
+// those who post through the ring need them. The queue has been full since the latest
+// operation took its place, so a look whenever operations complete is enough. Engine's
+// thread.
+func (q *CompletionQueue) repay() {
+	if q.lent > 0 && q.reserved.Load() >= q.size {
+		q.reserved.Add(-q.lent)
+		q.lent = 0
+	}
+}
+
 // push writes a completion, whose place has been reserved. Engine's thread.
 func (q *CompletionQueue) push(ep *Endpoint, context any, c *engine.Completion, err *OpError) {
 	at := q.written & q.mask
@@ -146,6 +157,7 @@ func (q *CompletionQueue) push(ep *Endpoint, context any, c *engine.Completion, 
 
 // show lets the reader see what has been written. Engine's thread.
 func (q *CompletionQueue) show() {
+	q.repay()
 	t := q.written
 	if q.tail.Load() == t {
 		return

@@ -26,6 +26,7 @@ func (ep *Endpoint) claim() (s *engine.Submission, direct bool, err error) {
 			}
 			if ep.cq != nil {
 				ep.cq.lent++
+				ep.cq.repay()
 			}
 		}
 		ep.stepper.Release()
