@@ -284,8 +284,10 @@ func (e *Engine) Exhaust(r *Ring) {
 	}
 }
 
-// RemoveRing undoes AddRing. Operations in flight still complete.
+// RemoveRing undoes AddRing. Operations in flight still complete; of those that have
+// completed the sink is told when it returns. Engine's thread only.
 func (e *Engine) RemoveRing(r *Ring) {
+	e.say()
 	for i, x := range e.rings {
 		if x == r {
 			e.rings = append(e.rings[:i], e.rings[i+1:]...)

@@ -76,8 +76,8 @@ func (p *Peer) ID() PeerID { return p.id }
 // has. Any goroutine may call it.
 func (p *Peer) Life() uint64 { return p.life.Load() }
 
-// Close makes later operations fail, and completes those that wait. It ends the
-// sessions to the endpoint, unless another peer is an address of the same: then what
+// Close makes later operations fail, and completes those that wait; sinks are flushed
+// when it returns. It ends the sessions to the endpoint, unless another peer is an address of the same: then what
 // is in flight goes on. Engine's thread only.
 func (p *Peer) Close() {
 	if p.closed {
@@ -87,6 +87,7 @@ func (p *Peer) Close() {
 	p.origin.roster.remove(p)
 	p.askNoMore()
 	p.r.leave(p)
+	p.origin.e.say()
 }
 
 // SetLink changes the way to the peer: its next hop, or the address here, is another

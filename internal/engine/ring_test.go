@@ -7,6 +7,10 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // aRing is one of an engine that does nothing else.
@@ -153,5 +157,41 @@ func TestRingUnderContention(t *testing.T) {
 	}
 	if r.Claim() != nil {
 		t.Error("more entries than there are")
+	}
+}
+
+// shelf counts completions, as they come and as they are shown.
+type shelf struct{ told, shown int }
+
+func (s *shelf) Complete(*Submission, *Completion, *Later) { s.told++ }
+func (s *shelf) Flush()                                    { s.shown = s.told }
+
+// Whoever closes a peer, or removes a ring, by a call sees what has completed as soon as
+// the call returns, though the round that it belongs to goes on.
+func TestCloseShowsWhatHasCompleted(t *testing.T) {
+	for name, end := range map[string]func(e *Engine, r *Ring, p *Peer){
+		"peer closed":  func(_ *Engine, _ *Ring, p *Peer) { p.Close() },
+		"ring removed": func(e *Engine, r *Ring, p *Peer) { p.r.end(session.ClosedHere); e.RemoveRing(r) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCable(t, session.Config{})
+			e, p, s := c.nodes[0].eng[0], c.peer(ethernet()), &shelf{}
+			r, err := NewRing(8, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.AddRing(r, nil)
+			c.pass = func(int, []byte) bool { return false }
+			op := r.Claim()
+			op.Peer, op.Verb, op.Opcode, op.Datatype, op.Count = p.ID(), wire.VerbFetch, wire.OpRead, uint8(atomic.Uint64), 1
+			op.Publish()
+			c.step()
+			var seen shelf
+			e.Call(func() { end(e, r, p); seen = *s })
+			c.step()
+			if seen != (shelf{1, 1}) {
+				t.Errorf("after the call, %d operations have completed and %d are shown, want 1 and 1", seen.told, seen.shown)
+			}
+		})
 	}
 }
