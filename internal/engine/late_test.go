@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -184,5 +185,32 @@ func TestOwnSourceAddress(t *testing.T) {
 	c.write(p, 0, 2)
 	if n := c.nodes[0].counted(FramesResent); n != 0 {
 		t.Errorf("%d requests were sent again, want none: their answers went astray", n)
+	}
+}
+
+// A caller that comes back after a long pause, and posts to the engine itself, does not
+// send what others have published by a session that has expired meanwhile: the target may
+// have forgotten it.
+func TestBeginAfterPause(t *testing.T) {
+	c := newCable(t, session.Config{})
+	n, p := c.nodes[0], c.peer(ethernet())
+	c.write(p, 0, 1)
+	for end := c.now + int64(time.Hour); c.now < end; c.now += int64(time.Second) { // the target goes on, alone
+		for _, e := range c.nodes[1].eng {
+			e.Step()
+		}
+	}
+	var all []*outcomes
+	for i := range 600 { // several frames
+		all = append(all, c.post(p, i, 2))
+	}
+	s, r := n.eng[0].Begin(n.ring), &outcomes{}
+	s.Peer, s.Context, s.Key, s.Offset, s.Count = p.ID(), r, 1, 0, 1
+	s.Verb, s.Opcode, s.Datatype = wire.VerbFetch, wire.OpRead, uint8(atomic.Uint64)
+	n.eng[0].Submit(n.ring)
+	for i, r := range append(all, r) {
+		if got := c.done(r); got.Fate != Success {
+			t.Fatalf("operation %d after the pause: %+v", i, got)
+		}
 	}
 }

@@ -202,6 +202,7 @@ func (e *Engine) Begin(r *Ring) *Submission {
 	if r.origin == nil || r.detached {
 		return nil
 	}
+	e.fresh = false
 	if r.head != r.tail.Load() { // what was published before goes first
 		if e.Collect(r); r.head != r.tail.Load() {
 			return nil
@@ -216,7 +217,4 @@ func (e *Engine) Begin(r *Ring) *Submission {
 }
 
 // Submit takes the submission that Begin returned last. Engine's thread only.
-func (e *Engine) Submit(r *Ring) {
-	e.fresh = false
-	e.take(r.begun)
-}
+func (e *Engine) Submit(r *Ring) { e.take(r.begun) }
