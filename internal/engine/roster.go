@@ -56,7 +56,9 @@ func (t *roster) add(p *Peer) error {
 		t.places.Store(&places)
 	}
 	p.id = at.next
-	at.next += maxPeers
+	if at.next += maxPeers; at.next == 0 { // after 4095 peers, at index 0
+		at.next = maxPeers
+	}
 	at.peer.Store(p)
 	return nil
 }
