@@ -8,6 +8,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -65,4 +66,49 @@ func TestLateOutcomeOfArray(t *testing.T) {
 		}
 	}
 	t.Error("never known")
+}
+
+// A fence holds back what was posted after it until everything before has completed, also
+// what a session in doubt had in flight, whose answers the next session asks for.
+func TestFenceWaitsForDoubted(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p := c.peer(ethernet())
+	c.write(p, 0, 1)
+	old := p.r.conn
+	id, known := old.slot.id, old.ini.Identity()
+	c.pass = func(to int, packet []byte) bool { // no answer of the old session arrives
+		h, ok := headerOf(packet)
+		return to == 1 || !ok || wire.SessionID(h.Session) != id
+	}
+	before := c.post(p, 0, 2)
+	for c.word(0) != 2 {
+		c.step()
+	}
+	var payload [wire.ResetLen]byte
+	(&wire.ResetMsg{Session: known.Session, Reason: wire.ResetUnknownSession}).Put(payload[:])
+	old.receive(&wire.Header{Type: wire.Reset, Epoch: known.Epoch}, payload[:])
+	if !old.doubted {
+		t.Fatal("not in doubt")
+	}
+	fenced := &outcomes{}
+	op := c.nodes[0].ring.Claim()
+	op.Peer, op.Context, op.Key, op.Count, op.Offset = p.ID(), fenced, 1, 1, 0
+	op.Verb, op.Opcode, op.Datatype, op.Flags = wire.VerbFetch, wire.OpRead, uint8(atomic.Uint64), FlagFence
+	op.Publish()
+	for range 50 {
+		c.step()
+	}
+	if p.r.conn == old || p.r.conn.over() {
+		t.Fatal("no session follows")
+	}
+	if len(fenced.all) > 0 || len(before.all) > 0 {
+		t.Errorf("%+v after the fence, while what was posted before is at %+v", fenced.all, before.all)
+	}
+	c.pass = nil
+	if r := c.done(before); r.Fate != Success {
+		t.Errorf("before the fence: %+v", r)
+	}
+	if r := c.done(fenced); r.Fate != Success {
+		t.Errorf("after the fence: %+v", r)
+	}
 }

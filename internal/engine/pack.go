@@ -42,7 +42,7 @@ func (r *remote) packFrame() bool {
 			r.pop()
 			continue
 		}
-		if f.Flags&FlagFence != 0 && f.sent == 0 && (s.w.Ops() > 0 || c.ini.InFlight() > 0) {
+		if f.Flags&FlagFence != 0 && f.sent == 0 && (s.w.Ops() > 0 || r.owes()) {
 			break
 		}
 		if !f.whole() {
@@ -68,6 +68,12 @@ func (r *remote) packFrame() bool {
 	}
 	c.commit()
 	return true
+}
+
+// owes reports whether an operation in flight has still to be completed: of the present
+// session, or of one in doubt, whose answers this one has asked for.
+func (r *remote) owes() bool {
+	return r.conn.ini.InFlight() > 0 || r.limbo != nil && r.limbo.doubted
 }
 
 // packOp appends as much of f to the frame as it takes. Without records, the frame
