@@ -20,7 +20,8 @@ import (
 // takes a place there too. direct says that the caller keeps the engine meanwhile.
 func (ep *Endpoint) claim() (s *engine.Submission, direct bool, err error) {
 	if ep.stepper.TryHold() {
-		if ep.cq == nil || ep.cq.borrow() {
+		// Shutdown looks whether all has completed, and nobody else has the engine then.
+		if !ep.draining.Load() && (ep.cq == nil || ep.cq.borrow()) {
 			if s = ep.stepper.eng.Begin(ep.ring); s != nil {
 				return s, true, nil
 			}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
 )
 
 // within fails the test when f has not returned after half a minute.
@@ -94,5 +96,32 @@ func TestCloseReleasesFullRing(t *testing.T) {
 				within(t, "callers", calls.Wait)
 			})
 		}
+	}
+}
+
+// An operation that is accepted while Shutdown begins is one that it waits for: a poster
+// that has looked at the endpoint before is refused afterwards, whichever way it posts.
+func TestShutdownRefusesLatePosters(t *testing.T) {
+	dom, _ := openDead(t, 1, DomainAttr{Progress: ProgressManual})
+	t.Cleanup(func() { _ = dom.CloseAll() })
+	ep, err := dom.NewEndpoint(EndpointAttr{Number: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ep.Enable(); err != nil {
+		t.Fatal(err)
+	}
+	if s, direct, err := ep.claim(); err != nil || !direct {
+		t.Fatalf("claim: direct %v, %v", direct, err)
+	} else {
+		s.Verb = engine.VerbConnect // to no peer: it completes at once
+		ep.hand(s, direct)
+	}
+	ep.draining.Store(true) // as Shutdown does first
+	if _, direct, err := ep.claim(); !errors.Is(err, ErrClosed) {
+		if direct {
+			ep.stepper.Release()
+		}
+		t.Errorf("claimed while shutting down: direct %v, %v, want ErrClosed", direct, err)
 	}
 }
