@@ -19,6 +19,7 @@ import (
 // Mode is where in the receive path the program runs.
 type Mode uint8
 
+// The modes.
 const (
 	// Auto, given to Attach, is Native; or, where the driver has none and
 	// Config.AllowGeneric is set, Generic. Program.Mode tells the outcome.

@@ -33,12 +33,24 @@ const (
 // VLAN, keep the others off the switch port.
 type VLANPolicy uint8
 
+// The policies.
 const (
 	// VLANAny accepts frames untagged or with one tag of any id.
 	VLANAny VLANPolicy = iota
 	// VLANUntagged leaves tagged frames to the kernel (PassVLAN).
 	VLANUntagged
 )
+
+// String returns "any" or "untagged".
+func (v VLANPolicy) String() string {
+	switch v {
+	case VLANAny:
+		return "any"
+	case VLANUntagged:
+		return "untagged"
+	}
+	return fmt.Sprintf("VLANPolicy(%d)", uint8(v))
+}
 
 // Config tells the program which frames are for this node. Only the addresses can
 // change while the program is loaded: Program.SetAddrs.
@@ -83,7 +95,7 @@ func (c *Config) settings() (s steerSettings, err error) {
 	case VLANUntagged:
 		s.UntaggedOnly = 1
 	default:
-		return s, fmt.Errorf("bpf: %w: VLAN policy %d, want VLANAny or VLANUntagged", ErrConfig, c.VLAN)
+		return s, fmt.Errorf("bpf: %w: VLAN policy %v, want VLANAny or VLANUntagged", ErrConfig, c.VLAN)
 	}
 	if c.UDP {
 		s.Udp = 1

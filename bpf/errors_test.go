@@ -11,6 +11,14 @@ import (
 	"testing"
 )
 
+func TestPolicyNames(t *testing.T) {
+	for policy, want := range map[VLANPolicy]string{VLANAny: "any", VLANUntagged: "untagged", 9: "VLANPolicy(9)"} {
+		if got := policy.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // What cannot be is refused before the kernel is asked.
 func TestConfigErrors(t *testing.T) {
 	fine := Config{MAC: [6]byte{2}}

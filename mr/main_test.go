@@ -34,3 +34,10 @@ func register(t testing.TB, tab *Table, m *Memory, o Options) *Region {
 	})
 	return r
 }
+
+// count returns the number of registered regions.
+func (t *Table) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.index.Load().live
+}

@@ -80,7 +80,7 @@ func TestMemoryLife(t *testing.T) {
 			if err := m.Sync(); !errors.Is(err, ErrClosed) {
 				t.Errorf("Sync after Close: %v", err)
 			}
-			if _, err := tab.Register(m, Options{}); !errors.Is(err, ErrClosed) || tab.Count() != 0 {
+			if _, err := tab.Register(m, Options{}); !errors.Is(err, ErrClosed) || tab.count() != 0 {
 				t.Errorf("registered a closed memory: %v", err)
 			}
 		})

@@ -38,7 +38,7 @@ func TestCloseWaitsForReaders(t *testing.T) {
 	if err := r.CloseContext(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatalf("closed under a reader: %v", err)
 	}
-	if rd.Lookup(r.Key()) != nil || r.Bytes() != nil || tab.Count() != 0 {
+	if rd.Lookup(r.Key()) != nil || r.Bytes() != nil || tab.count() != 0 {
 		t.Error("the region is still to be found")
 	}
 	if err := mem.Close(); !errors.Is(err, ErrInUse) {
@@ -155,8 +155,8 @@ func TestChurn(t *testing.T) {
 	writing.Wait()
 	stop.Store(true)
 	reading.Wait()
-	if tab.Count() != 0 || tab.Named() != 0 || len(tab.readers) != 0 {
-		t.Errorf("left: %d regions, %d names, %d readers", tab.Count(), tab.Named(), len(tab.readers))
+	if tab.count() != 0 || tab.Named() != 0 || len(tab.readers) != 0 {
+		t.Errorf("left: %d regions, %d names, %d readers", tab.count(), tab.Named(), len(tab.readers))
 	}
 }
 

@@ -150,13 +150,6 @@ func (t *Table) All() []*Region {
 	return all
 }
 
-// Count returns the number of registered regions.
-func (t *Table) Count() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.index.Load().live
-}
-
 // Named returns the number of regions that have a name: the entries of the catalogue.
 func (t *Table) Named() int {
 	t.mu.Lock()

@@ -35,8 +35,8 @@ func TestRegister(t *testing.T) {
 	if b.Base() != addressOf(mem.Bytes()) {
 		t.Errorf("base %#x, want %#x", b.Base(), addressOf(mem.Bytes()))
 	}
-	if tab.Count() != 5 || tab.Named() != 0 {
-		t.Errorf("Count %d, Named %d", tab.Count(), tab.Named())
+	if tab.count() != 5 || tab.Named() != 0 {
+		t.Errorf("Count %d, Named %d", tab.count(), tab.Named())
 	}
 	if rd.Lookup(2) != nil {
 		t.Error("a key that nobody registered is found")
@@ -64,8 +64,8 @@ func TestRegisterRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 	}
-	if tab.Count() != 1 || tab.Named() != 1 || len(mem.regions) != 1 {
-		t.Errorf("refusals left traces: Count %d, Named %d, %d holds", tab.Count(), tab.Named(), len(mem.regions))
+	if tab.count() != 1 || tab.Named() != 1 || len(mem.regions) != 1 {
+		t.Errorf("refusals left traces: Count %d, Named %d, %d holds", tab.count(), tab.Named(), len(mem.regions))
 	}
 }
 
