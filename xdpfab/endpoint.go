@@ -62,11 +62,11 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	}
 	attr.Number = int(number)
 	ep := &Endpoint{dom: d, attr: attr, number: number, names: map[wire.Addr]*name{}}
-	sink := engine.Sink(ep)
+	completions := engine.Sink((*sink)(ep))
 	if attr.dials {
-		sink = engine.Contexts{}
+		completions = engine.Contexts{}
 	}
-	if ep.ring, err = engine.NewRing(attr.Size, sink); err != nil {
+	if ep.ring, err = engine.NewRing(attr.Size, completions); err != nil {
 		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
 	ep.stepper = d.steppers[d.turn%len(d.steppers)]

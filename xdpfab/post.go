@@ -100,14 +100,17 @@ const (
 	asked    = 1 << 62 // a call waits for it, nobody else: see Endpoint.Lookup
 )
 
+// sink is the endpoint as the engine knows it.
+type sink Endpoint
+
 // Complete implements the engine's Sink: it fills the completion queue and the counters.
 // Engine's thread.
-func (ep *Endpoint) Complete(s *engine.Submission, c *engine.Completion, later *engine.Later) {
+func (e *sink) Complete(s *engine.Submission, c *engine.Completion, later *engine.Later) {
+	ep, ok := (*Endpoint)(e), c.Fate == engine.Success
 	if c.Cookie&asked != 0 {
 		ep.answer(s, c, later)
 		return
 	}
-	ok := c.Fate == engine.Success
 	switch {
 	case ep.cq == nil:
 	case !ok:
@@ -131,9 +134,9 @@ func (ep *Endpoint) answer(s *engine.Submission, c *engine.Completion, later *en
 }
 
 // Flush implements the engine's Sink. Engine's thread.
-func (ep *Endpoint) Flush() {
-	if ep.cq != nil {
-		ep.cq.show()
+func (e *sink) Flush() {
+	if e.cq != nil {
+		e.cq.show()
 	}
 }
 
