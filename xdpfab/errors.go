@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
-	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -65,7 +64,7 @@ var (
 	// more: it is gone, it was replaced, its hardware address changed, its MTU is below
 	// that at Open, or its XDP program was detached. The text says which. Close the
 	// domain and open the interface again.
-	ErrInterfaceLost = port.ErrLost
+	ErrInterfaceLost = reason(syscall.ENETDOWN, "interface cannot be used any more")
 )
 
 // OpError is the failure of one operation. errors.Is finds both the certainty

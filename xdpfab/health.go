@@ -69,11 +69,20 @@ func (d *Domain) Err() error { return d.end.returned() }
 // fail ends the domain: sessions are closed as far as their peers can be told, and
 // everything that waits is released. It does not wait for that.
 func (d *Domain) fail(cause error) {
-	if !d.end.set(cause) {
+	if !d.end.set(interfaceLost{cause}) {
 		return
 	}
 	d.ending.Go(d.quiesce)
 }
+
+// interfaceLost is ErrInterfaceLost with the device's own text, which says why.
+type interfaceLost struct{ error }
+
+// Is makes it ErrInterfaceLost.
+func (e interfaceLost) Is(target error) bool { return errors.Is(ErrInterfaceLost, target) }
+
+// Unwrap returns what the device told.
+func (e interfaceLost) Unwrap() error { return e.error }
 
 // quiesce closes endpoints and engines, once: whoever comes second waits for the first.
 func (d *Domain) quiesce() {

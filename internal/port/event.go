@@ -3,21 +3,13 @@
 package port
 
 import (
+	"errors"
 	"fmt"
-
-	"golang.org/x/sys/unix"
 )
 
 // ErrLost is what an Event.Err wraps: frames do not reach the process any more, and
 // the interface has to be opened again.
-var ErrLost error = lost{}
-
-type lost struct{}
-
-func (lost) Error() string { return "interface cannot be used any more" }
-
-// Is has errors.Is tell it from the system's errno.
-func (lost) Is(target error) bool { return target == unix.ENETDOWN }
+var ErrLost = errors.New("interface cannot be used any more")
 
 // EventKind says what happened to an interface.
 type EventKind uint8
