@@ -41,7 +41,7 @@ type CompletionQueue struct {
 	mask    uint64
 	size    int64
 
-	reserved atomic.Int64 // places promised or taken; posters add, the reader subtracts
+	reserved atomic.Int64 // places promised or taken; posters add, the reader and the engine subtract
 	owner    atomic.Pointer[stepper]
 
 	_       [64]byte
@@ -88,7 +88,7 @@ func (d *Domain) NewCompletionQueue(attr CQAttr) (*CompletionQueue, error) {
 	return q, nil
 }
 
-// bind notes an endpoint, and returns the driver that it has to run on: endpoints
+// bind notes an endpoint, and returns the stepper that it has to run on: endpoints
 // that share a queue share an engine, so that the queue has one writer.
 func (q *CompletionQueue) bind(st *stepper) (*stepper, error) {
 	if err := q.hold(); err != nil {

@@ -162,7 +162,7 @@ func (ep *Endpoint) Shutdown(ctx context.Context) error {
 	return errors.Join(err, ep.Close())
 }
 
-// drained waits until every entry of the submission ring is free.
+// drained waits until nothing is published and nothing in flight.
 func (ep *Endpoint) drained(ctx context.Context) error {
 	for ep.enabled.Load() && !ep.shutOff.Load() {
 		empty := true

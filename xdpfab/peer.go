@@ -181,7 +181,7 @@ func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 	err = p.ep.stepper.Wait(ctx, &w.Signal)
 	if err != nil {
 		p.letGo(w)
-		if o := w.abandon(); o != nil { // only if nobody steps the engine any more
+		if o := w.abandon(); o != nil { // nobody steps the engine any more, or an entry before it is still being filled in
 			return p.interrupted(ctx, c, o)
 		}
 		err = p.cancelled(ctx, c, w.err)

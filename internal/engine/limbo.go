@@ -40,8 +40,8 @@ func (c *conn) doubt() {
 }
 
 // suspend completes what is in flight as unknown, and keeps what it takes to find
-// out later. Each operation gets a stand-in in its frames, since its ring entry is
-// the poster's again.
+// out later. Each operation gets a stand-in in its frames, since its flight is
+// free for another.
 func (c *conn) suspend() {
 	c.doubted = false
 	c.enter(c.r.e.now + int64(session.SuspendedFor))
