@@ -9,18 +9,18 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Check returns what of the target's books contradicts itself, for tests: nil unless
+// Check reports contradictions in the state of the target, for tests: nil unless
 // there is a bug.
 func (t *Target) Check() error {
 	if n := wire.Diff(t.expected-1, t.freed); n < 0 || n > MaxWindow {
-		return fmt.Errorf("target: %d frames have run whose answers have not arrived: want 0..%d", n, MaxWindow)
+		return fmt.Errorf("target: %d frames that ran have answers under way, want 0..%d", n, MaxWindow)
 	}
 	cached := window(t.freed+1, t.expected)
 	if bad := t.toSend &^ cached; bad != 0 {
-		return fmt.Errorf("target: answers %#x are due, of frames that are not in the cache %#x", t.toSend, cached)
+		return fmt.Errorf("target: answers to frames %#x are due, but the cache has answers to frames %#x only", t.toSend, cached)
 	}
 	if bad := t.heldMask &^ window(t.expected, t.freed+MaxWindow+1); bad != 0 {
-		return fmt.Errorf("target: early frames %#x outside of the window", bad)
+		return fmt.Errorf("target: early frames %#x are outside the window", bad)
 	}
 	if t.frozen && t.heldMask != 0 {
 		return fmt.Errorf("target: early frames %#x are held, though nothing will run any more", t.heldMask)
@@ -28,7 +28,7 @@ func (t *Target) Check() error {
 	for i := range t.cache {
 		bit := uint64(1) << i
 		if t.cache[i].buf != nil && cached&bit == 0 {
-			return fmt.Errorf("target: slot %d has an answer to no frame", i)
+			return fmt.Errorf("target: slot %d has an answer, but belongs to no frame", i)
 		}
 		if held := t.heldMask&bit != 0; held != (t.held[i].buf != nil) {
 			return fmt.Errorf("target: slot %d: a frame is held: %t, and has a buffer: %t", i, held, !held)
@@ -52,7 +52,7 @@ func (t *Target) Holdings() (answers, holds int) {
 	return answers, bits.OnesCount64(t.heldMask)
 }
 
-// Check returns what of the initiator's books contradicts itself, for tests: nil unless
+// Check reports contradictions in the state of the initiator, for tests: nil unless
 // there is a bug.
 func (s *Initiator) Check() error {
 	if n := wire.Diff(s.next, s.una); n < 0 || n > MaxWindow {
@@ -61,11 +61,11 @@ func (s *Initiator) Check() error {
 	sent := window(s.una, s.next)
 	switch {
 	case s.wait&^sent != 0:
-		return fmt.Errorf("initiator: frames %#x wait for an answer, of %#x", s.wait, sent)
+		return fmt.Errorf("initiator: frames %#x wait for an answer, but only %#x are in the window", s.wait, sent)
 	case s.una != s.next && s.wait&(1<<(s.una&slotMask)) == 0:
-		return fmt.Errorf("initiator: the oldest frame without answer has one")
+		return fmt.Errorf("initiator: the frame at the lower end of the window is answered, want it to wait")
 	case s.toSend&^s.wait != 0:
-		return fmt.Errorf("initiator: frames %#x are due, of which only %#x wait for an answer", s.toSend, s.wait)
+		return fmt.Errorf("initiator: frames %#x are due, but only %#x wait for an answer", s.toSend, s.wait)
 	case s.state == Open && s.wait&^s.toSend != 0 && s.timer == 0:
 		return fmt.Errorf("initiator: frames %#x wait for an answer without a timer", s.wait)
 	}

@@ -12,7 +12,7 @@ type congestion struct {
 	window float64 // frames, from 1 to the session's window
 	slow   bool    // still doubling each round trip
 	cutAt  int64   // time of the last decrease
-	most   int64   // the longest that base may be, ns: a session that begins while a queue stands takes the queue for the path
+	most   int64   // upper bound of base, ns: a session that begins while there is a queue would take its delay for the path's
 	base   int64   // shortest round trip of the last two periods, ns
 	next   int64   // shortest of the period under way
 	flipAt int64   // when that period ends
@@ -23,7 +23,8 @@ const (
 
 	// delayTarget is the queueing delay in nanoseconds at which the window is in
 	// balance. It is above what one session with a full window inflicts on an idle
-	// poller (64 frames of about 1.2 µs), so that a session alone is never slowed.
+	// poller (64 frames of about 1.2 µs), so that a lone session is never slowed
+	// down.
 	delayTarget = int64(100e3)
 	// flowScale raises the target for small windows, so that sessions that share a
 	// bottleneck find the same window (Swift's flow scaling): at one frame the

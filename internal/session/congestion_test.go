@@ -4,7 +4,7 @@ package session
 
 import "testing"
 
-// run feeds round trips, one an answer, and returns the window.
+// run feeds round trips, one per answer, and returns the window.
 func ccRun(c *congestion, now *int64, n int, rtt int64) float64 {
 	for range n {
 		*now += max(rtt/int64(c.window), 1)

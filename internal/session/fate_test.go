@@ -47,8 +47,8 @@ func TestGiveUpSaysWhatIsKnown(t *testing.T) {
 // out what became of the old one's requests: those that ran are answered from the
 // cache, those that did not never will be.
 func TestResumeTurnsUnknownIntoFact(t *testing.T) {
-	for ran := range 4 { // how many of three requests reach the target
-		for arrives := range ran + 1 { // how many answers arrive
+	for ran := range 4 { // requests of three that reach the target
+		for arrives := range ran + 1 { // answers that arrive
 			p := newPair(t, uint64(ran), Config{GiveUp: time.Second})
 			p.open()
 			p.run(5)
@@ -216,7 +216,8 @@ func TestAnswerFromBeforeAPause(t *testing.T) {
 	}
 }
 
-// What was here before keeps no session, however often it is sent again.
+// Frames that were received before do not keep a session alive, however often
+// they are sent again.
 func TestReplayKeepsNoSession(t *testing.T) {
 	p := newPair(t, 3, Config{})
 	p.open()

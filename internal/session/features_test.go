@@ -8,7 +8,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Whatever an old and a new side announce, both come to the same set: what both know.
+// Whatever an old and a new side announce, both arrive at the same set: the features
+// that both know.
 func TestFeaturesAgree(t *testing.T) {
 	const later = 1 << 30 // a bit that this version has no meaning for
 	sets := []wire.Features{0, wire.FeatureMemory, wire.FeatureMemory | wire.FeatureMessages, later, later | wire.FeatureMessages, ^wire.Features(0)}
@@ -26,7 +27,7 @@ func TestFeaturesAgree(t *testing.T) {
 	}
 }
 
-// A target that grants what was not asked for is not believed.
+// A target that grants a feature that was not asked for is not believed.
 func TestFeaturesNotAskedFor(t *testing.T) {
 	p := newPair(t, 1, Config{Features: wire.FeatureMemory})
 	if ev := p.answer(wire.HelloAckMsg{Status: wire.HelloAccepted, MaxFrame: 1500, Window: 8, Features: ^wire.Features(0)}); ev.Kind != Opened {
@@ -37,7 +38,7 @@ func TestFeaturesNotAskedFor(t *testing.T) {
 	}
 }
 
-// A refusal and a reset for a reason of a later version end what they are about, at once.
+// A refusal and a reset for a reason of a later version end the session at once.
 func TestReasonsOfLaterVersions(t *testing.T) {
 	p := newPair(t, 1, Config{})
 	p.answer(wire.HelloAckMsg{Status: 200})
@@ -65,7 +66,7 @@ func (p *pair) answer(m wire.HelloAckMsg) Event {
 }
 
 // The smallest frame is part of version 1. An encapsulation with longer headers than
-// IPv6 and UDP has to do with a larger MTU.
+// IPv6 and UDP needs a larger MTU.
 func TestMinFrameIsFrozen(t *testing.T) {
 	if MinFrame != 208 {
 		t.Errorf("the smallest frame has %d bytes, in docs/wire-format.md 208", MinFrame)

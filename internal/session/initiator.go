@@ -18,13 +18,13 @@ import (
 //	                                 all known, silence
 //
 // A reset by which the target says that it does not know the session suspends it as
-// well: whether the target has restarted is for its next hello-ack to tell, which
-// names its life.
+// well: its next hello-ack, which names its life, tells whether it has restarted.
 //
-// A closed initiator is done: the engine makes a new one, with a new nonce and
-// so a new epoch, for the next operation. A suspended one has given up, but keeps
-// its requests: should the path heal, the hello of the next session names it, and
-// the target says which of them ran and sends its cached answers once more.
+// A closed initiator is done: the engine makes a new one, with a new nonce and so
+// a new epoch, for the next operation. A suspended one keeps its requests: when
+// the target can be reached again, the hello of the next session names the
+// suspended one, and the target says which requests ran and sends its cached
+// answers once more.
 type State uint8
 
 // The states of an initiator.
@@ -36,16 +36,16 @@ const (
 	Closed
 )
 
-// Params names one session to be.
+// Params names a session that is to begin.
 type Params struct {
 	Local    wire.SessionID // this side's id, which the target will put in its frames
 	Lane     uint8          // the target's lane
 	Endpoint uint16         // the target's endpoint number
 	MaxFrame int            // largest frame in bytes on the way to this peer
-	Nonce    uint64         // fresh and random: tells this life from all others
+	Nonce    uint64         // fresh and random: tells this session from all others
 	Origin   uint64         // names the initiating endpoint; random
 	Serial   uint32         // of this session among those of the origin
-	Resume   wire.Resume    // of the suspended session whose fate is to be cleared up, if any
+	Resume   wire.Resume    // the suspended session to be settled, if there is one
 }
 
 // request is one frame of the send window.
@@ -67,10 +67,10 @@ type Initiator struct {
 	state State
 	why   Reason
 
-	life    uint64      // of the target's process; 0 as long as it has not answered
+	life    uint64      // of the target's process; 0 until it has answered
 	remote  uint32      // the target's session id
 	resumed wire.Resume // what the target knows of Params.Resume
-	lost    bool        // the answers of the session resumed are forgotten
+	lost    bool        // the answers of the resumed session are forgotten
 	shared  wire.Features
 	epoch   uint32
 	cookie  wire.Cookie
@@ -102,7 +102,7 @@ type Initiator struct {
 	heardAt    int64 // when the peer last made progress possible
 	answeredAt int64 // when a request was last answered, or the first one posted
 	challenges int   // cookies received
-	workedAt   int64 // when something was last sent that the target may have heard, for IdleClose: not
+	workedAt   int64 // for IdleClose: when a frame was last sent that the target may have heard, not
 	// when its answer was read, since that may have lain in the ring for long
 	helloAt int64  // when a hello was last sent
 	seenAt  int64  // when this side last looked at the clock
@@ -120,10 +120,11 @@ func NewInitiator(cfg *Config, pool *Pool, p Params, now int64) *Initiator {
 // State returns the state and, when it is Closed, the reason.
 func (s *Initiator) State() (State, Reason) { return s.state, s.why }
 
-// Life names the life of the target's process, 0 as long as it has not answered.
+// Life names the life of the target's process; it is 0 until the target has
+// answered.
 func (s *Initiator) Life() uint64 { return s.life }
 
-// Features returns what both sides of an open session know.
+// Features returns the features that both sides of an open session know.
 func (s *Initiator) Features() wire.Features { return s.shared }
 
 // Expired reports whether an open session has been without work for so long that it
@@ -140,8 +141,9 @@ func (s *Initiator) Doubtful(now int64) bool {
 }
 
 // attend notes that this side is looking at the clock. The time for which it did
-// not, because it was stopped, does not count as silence of the target. What sets
-// heardAt to the present attends first, or the next look would put it off further.
+// not, because it was stopped, does not count as silence of the target. A method
+// that sets heardAt to the present calls attend first, or the next call would move
+// heardAt into the future.
 func (s *Initiator) attend(now int64) {
 	if gap := now - s.seenAt; gap > int64(Stalled) {
 		s.heardAt, s.answeredAt = s.heardAt+gap, s.answeredAt+gap
@@ -154,7 +156,8 @@ func (s *Initiator) attend(now int64) {
 // the network should take.
 func (s *Initiator) Troubled() bool { return s.rtt.backoff >= 2 }
 
-// Hurry asks again at once: the path to the target has changed.
+// Hurry makes the initiator ask again at once, because the path to the target
+// has changed.
 func (s *Initiator) Hurry(now int64) {
 	s.rtt.backoff = 0
 	if s.timer != 0 {
@@ -168,7 +171,7 @@ func (s *Initiator) Names(id, epoch uint32) bool {
 	return s.live() && s.remote == id && s.epoch == epoch
 }
 
-// live reports whether the target can have something to say to this session.
+// live reports whether the target can still send frames of this session.
 func (s *Initiator) live() bool { return s.state == Open || s.state == Settling }
 
 // InFlight returns the number of frames without answer.
@@ -225,7 +228,7 @@ func (s *Initiator) Fate(psn uint32) Fate {
 }
 
 // Unanswered calls f for every psn without answer, in order. After f returns the
-// frame's buffer is given back, so it serves a closed session only.
+// frame's buffer is given back, so it may be called on a closed session only.
 func (s *Initiator) Unanswered(f func(psn uint32, fate Fate)) {
 	for psn := s.una; psn != s.next; psn++ {
 		bit := uint64(1) << (psn & slotMask)
@@ -243,9 +246,9 @@ func (s *Initiator) Identity() wire.Resume {
 	return wire.Resume{Session: s.remote, Epoch: s.epoch, PSN: s.una - 1}
 }
 
-// Resumed returns what the target said of Params.Resume: how far it got, or the
-// zero value when it does not know that session (any more). If the answers are lost,
-// it will not send them again.
+// Resumed returns what the target said of Params.Resume: how far it got, or the zero
+// value when it does not know that session (any more). If lost is true, it will not
+// send the answers again.
 func (s *Initiator) Resumed() (known wire.Resume, lost bool) { return s.resumed, s.lost }
 
 // ForgetUnsent drops the frames of a suspended session that never left, after
@@ -270,8 +273,9 @@ func (s *Initiator) Watch(now int64, on bool) {
 }
 
 // Settle wakes a suspended session. The target ran everything up to executed and
-// will never run the rest: f is called for those frames. For the others it sends
-// its answers again; when the last has arrived, the session is Closed.
+// will never run the rest: f is called for the frames that will not run. For the
+// others the target sends its answers again; when the last has arrived, the
+// session is Closed.
 func (s *Initiator) Settle(now int64, executed uint32, f func(psn uint32)) {
 	s.attend(now)
 	s.state, s.heardAt, s.answeredAt = Settling, now, now
@@ -287,7 +291,7 @@ func (s *Initiator) Settle(now int64, executed uint32, f func(psn uint32)) {
 	s.settled()
 }
 
-// settled closes a settling session that has nothing to wait for.
+// settled closes a settling session that has nothing left to wait for.
 func (s *Initiator) settled() {
 	if s.state == Settling && s.wait == 0 {
 		s.Close(Settled)

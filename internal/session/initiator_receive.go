@@ -8,7 +8,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Answer is what a frame from the target means to the initiator's operations.
+// Answer says what a frame from the target means for the initiator's
+// operations.
 type Answer uint8
 
 // The kinds of answer.
@@ -49,7 +50,7 @@ func (s *Initiator) Receive(now int64, h *wire.Header, payload []byte) Event {
 	}
 	s.attend(now)
 	s.heardAt = now
-	s.credit = max(uint32(h.Credit), 1) // with none at all there would be no way to learn of more
+	s.credit = max(uint32(h.Credit), 1) // without any credit this side could never learn of more
 	s.onSack(now, h)
 	switch h.Type {
 	case wire.Response:
@@ -107,7 +108,7 @@ func (s *Initiator) Retire(now int64, psn uint32) bool {
 
 // resendBefore marks as lost every frame below psn that still waits although it
 // was last sent before the answered frame was first sent: the target answers in
-// psn order, so either the request or its answer is gone.
+// psn order, so either the request or its answer is lost.
 func (s *Initiator) resendBefore(now int64, psn uint32, order uint64) {
 	for p := s.una; p != psn && wire.Diff(p, psn) < 0; p++ {
 		if r := &s.reqs[p&slotMask]; s.wait&(1<<(p&slotMask)) != 0 && r.sends > 0 && r.last < order {
@@ -125,7 +126,7 @@ func (s *Initiator) onSack(now int64, h *wire.Header) {
 	}
 	top := uint32(63-bits.LeadingZeros64(h.Sack)) + h.Ack + 2 // highest psn held
 	if top-s.una >= s.next-s.una {
-		return // not a frame of ours: ignore the whole map
+		return // never sent: ignore the whole map
 	}
 	newest := s.reqs[top&slotMask].first
 	for psn := h.Ack + 1; psn != top; psn++ {
@@ -162,8 +163,9 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 	}
 	s.attend(now)
 	if s.life != 0 && s.life != a.Life {
-		// Which of the two lives is over, nothing tells: answers may be late. The hello of
-		// the next session, which has another nonce, is answered by one that lives now.
+		// Nothing tells which of the two lives is over, since answers may be late. The
+		// hello of the next session has another nonce, so it is the present life that
+		// answers it.
 		return s.end(Outdated)
 	}
 	s.life = a.Life
@@ -203,10 +205,10 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 	return s.end(RefusedVersion)
 }
 
-// onReset ends the session. The target that closes in good order names the
-// first psn that it did not execute and never will. One that does not know the
-// session may have restarted, or forgotten it, or not be the target at all: the
-// session is suspended until a hello-ack tells.
+// onReset ends the session. A target that closes in good order names the first
+// psn that it did not execute and never will. One that does not know the
+// session may have restarted, or forgotten it, or may not be the target at all:
+// the session is suspended until a hello-ack tells.
 func (s *Initiator) onReset(payload []byte) Event {
 	var r wire.ResetMsg
 	if r.Parse(payload) != wire.ReasonOK || r.Session != s.remote {

@@ -98,7 +98,8 @@ func (s *Initiator) emitClose(b []byte) int {
 	return wire.Seal(b, wire.HeaderLen+wire.ResetLen)
 }
 
-// Deadline returns when Tick has something to do, or 0 for never.
+// Deadline returns the time at which Tick has to be called next, or 0 for
+// never.
 func (s *Initiator) Deadline() int64 {
 	d := s.timer
 	if s.ackAt != 0 && (d == 0 || s.ackAt < d) {
@@ -142,15 +143,15 @@ func (s *Initiator) Tick(now int64) Event {
 	return Event{Kind: Nothing}
 }
 
-// patience is how many give-up times a target that lives, but answers no request,
-// is waited for.
+// patience is how many give-up times the initiator waits for a target that lives
+// but answers no request.
 const patience = 4
 
 // probesPerGiveUp is how many probes a watched session sends while the target has
 // the time to answer one of them.
 const probesPerGiveUp = 8
 
-// probe asks a watched target for a sign of life.
+// probe makes a watched target show that it lives.
 func (s *Initiator) probe(now int64) Event {
 	if now-s.heardAt >= int64(s.cfg.GiveUp) {
 		return s.end(GaveUp)
@@ -171,7 +172,8 @@ func (s *Initiator) giveUp() Event {
 	return s.suspend(GaveUp)
 }
 
-// suspend keeps what is in flight. What became of it is unknown until a later session tells.
+// suspend keeps what is in flight. What became of it is unknown until a later session
+// tells.
 func (s *Initiator) suspend(why Reason) Event {
 	s.state, s.why = Suspended, why
 	s.ackDue, s.probeDue, s.toSend, s.timer, s.ackAt = false, false, 0, 0, 0

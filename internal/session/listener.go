@@ -15,8 +15,8 @@ import (
 const CookieLife = int64(10e9)
 
 // Listener is the target's door. It answers a first hello with a cookie and
-// keeps nothing; only a hello that brings the cookie back, and so can receive
-// at the address that it names, may take memory.
+// keeps no state; only an initiator that brings the cookie back, and so proves
+// that it receives at its address, may take memory.
 type Listener struct {
 	secret [32]byte
 }
@@ -57,7 +57,7 @@ func (l *Listener) cookie(period int64, m *wire.HelloMsg, from []byte) (c wire.C
 }
 
 // Reply writes a hello-ack into b and returns the length of the frame. epoch is
-// that of the accepted session and 0 otherwise.
+// that of the accepted session, or 0 if none was accepted.
 func Reply(b []byte, to *wire.HelloMsg, lane uint8, epoch uint32, m wire.HelloAckMsg) int {
 	m.Nonce = to.Nonce
 	h := wire.Header{Type: wire.HelloAck, Session: to.Session, Epoch: epoch, Lane: lane}
@@ -66,8 +66,8 @@ func Reply(b []byte, to *wire.HelloMsg, lane uint8, epoch uint32, m wire.HelloAc
 	return wire.Seal(b, wire.HeaderLen+wire.HelloLen)
 }
 
-// Strange writes the reset that answers a frame of a session that is not known
-// here (or of an earlier life), to a sender whose session id cannot be known.
+// Strange writes the reset that answers a frame of a session that this target
+// does not know (any more). The sender's id of the session is not known either.
 func Strange(b []byte, h *wire.Header, lane uint8, reason wire.ResetReason) int {
 	r := wire.Header{
 		Type: wire.Reset, Session: wire.HelloSession(h.Lane),

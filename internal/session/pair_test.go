@@ -35,7 +35,7 @@ type pair struct {
 	done    map[uint64]int
 	serial  uint64
 	events  []Event
-	fresh   int // sends of request frames
+	fresh   int // request frames sent
 	pools   [3]*Pool
 	verdict map[Verdict]int
 }

@@ -3,7 +3,7 @@
 package session
 
 // Pool lends payload buffers of one size to the sessions of one engine. It
-// grows on demand up to its limit and recycles for ever after, so the data path
+// grows on demand up to its limit and then reuses its buffers, so the data path
 // does not allocate. It belongs to the engine's thread.
 type Pool struct {
 	size  int      // bytes of each buffer
@@ -20,13 +20,13 @@ func NewPool(size, limit int) *Pool {
 // Size returns the size of each buffer in bytes.
 func (p *Pool) Size() int { return p.size }
 
-// Lent returns how many buffers are with borrowers.
+// Lent returns how many buffers are lent.
 func (p *Pool) Lent() int { return p.made - len(p.free) }
 
 // PoolUsage is how many buffers of a pool there are.
 type PoolUsage struct{ Lent, Made, Limit int }
 
-// Usage returns how many buffers are with borrowers, exist, and may exist.
+// Usage returns how many buffers are lent, exist, and may exist.
 func (p *Pool) Usage() PoolUsage { return PoolUsage{p.Lent(), p.made, p.limit} }
 
 // Left returns how many buffers can still be lent.
@@ -57,7 +57,7 @@ func (p *Pool) Put(b []byte) {
 }
 
 // Share is what one party may take of a Pool: as many buffers as are left for all
-// others. So a party alone gets half of the pool, n greedy ones get 1/(n+1) each, and
+// others. So a lone party gets half of the pool, n greedy ones get 1/(n+1) each, and
 // there is always something left for one that comes later (the dynamic threshold of
 // Choudhury and Hahne, 1998).
 type Share struct {

@@ -5,7 +5,7 @@ package session
 // rttEstimator is the round-trip estimator of RFC 6298, in nanoseconds, with
 // the floor and ceiling of the configuration. The floor stands above scheduling
 // noise: on shared virtual machines a peer is off its core for milliseconds,
-// and a timeout below that resends for nothing.
+// and a shorter timeout would resend frames needlessly.
 type rttEstimator struct {
 	srtt, rttvar int64
 	backoff      uint // doublings since the last progress

@@ -14,9 +14,9 @@
 //	Listener    the target's door: cookies first, state only afterwards
 //
 // All three are pure: events and the time go in (Receive, Tick, Commit,
-// Executed), verdicts come out as return values and frames through Emit. There
-// is no clock, no I/O, no goroutine and, once the buffers of the Pool exist, no
-// allocation; so the same code runs behind a NIC and inside a simulator.
+// Executed), verdicts come out as return values and frames through Emit. They
+// have no clock, no I/O, no goroutine and, once the buffers of the Pool exist,
+// no allocation; so the same code runs behind a NIC and inside a simulator.
 //
 // # Who keeps what
 //
@@ -28,8 +28,8 @@
 //
 // # Time
 //
-// Times are int64 nanoseconds of any monotonic clock that the caller likes, as
-// long as it is the same for all calls.
+// Times are int64 nanoseconds of any monotonic clock, which must be the same
+// for all calls.
 package session
 
 import (
@@ -47,9 +47,9 @@ const MaxWindow = 64
 
 const slotMask = MaxWindow - 1
 
-// MinFrame is the smallest frame size in bytes that a session can be agreed on:
-// what remains of [wire.MinMTU] under the longest headers. Every single record, and a
-// catalogue entry, fits.
+// MinFrame is the smallest frame size in bytes that a session can be agreed on: what
+// the longest headers leave of [wire.MinMTU]. Every single record fits, and so does a
+// catalogue entry.
 const MinFrame = wire.MinMTU - wire.MaxOverhead
 
 // Config holds what the sessions of one engine share. The zero value of a field means
@@ -64,23 +64,25 @@ type Config struct {
 	// its ack before it sends one alone, which lets the target free its
 	// cache; 20 ms. With many sessions in turn a shorter one doubles the packets.
 	AckDelay time.Duration
-	// BaseRTT is the longest round trip of the idle network; 50 µs. What a frame
-	// takes beyond that, or beyond the shortest round trip seen if that is less,
-	// counts as queueing, which the congestion window keeps short.
+	// BaseRTT is the longest round trip of the idle network; 50 µs. The time
+	// that a frame takes beyond that, or beyond the shortest round trip seen if
+	// that is less, counts as queueing delay, which the congestion window keeps
+	// short.
 	BaseRTT time.Duration
 	// Features are the extensions of the protocol that this side knows.
 	Features wire.Features
 	// StaticWindow leaves the congestion window out: only the window and the
-	// credits bound what is in flight. It is there to measure what that costs.
+	// credits bound what is in flight. It is there to measure the cost of the
+	// congestion window.
 	StaticWindow bool
-	// IdleRetire is after how long a silence the target forgets a session that does
+	// IdleRetire is the silence after which the target retires a session that does
 	// not ask for longer; 90 s. It must be longer than IdleClose.
 	IdleRetire time.Duration
 }
 
 // Keep is the silence for which an initiator asks its target to remember a session:
-// longer than the initiator itself takes to give up and to clear up what became of
-// the work in flight.
+// longer than the initiator itself takes to give up and then to settle the work in
+// flight.
 func (c *Config) Keep() time.Duration {
 	return min(IdleClose+SuspendedFor+patience*c.GiveUp, MaxKeep)
 }
@@ -91,8 +93,8 @@ const MaxKeep = math.MaxUint16 * time.Second
 // MaxGiveUp is the longest give-up time for which Keep is long enough, rounded down.
 const MaxGiveUp = 4 * time.Hour
 
-// SuspendedFor is how long an initiator that has given up keeps what it takes to
-// learn later what became of its work.
+// SuspendedFor is how long a suspended initiator keeps its requests, so that it
+// may still learn what became of them.
 const SuspendedFor = 60 * time.Second
 
 // Stalled is the pause between two looks at the clock beyond which this side was
@@ -100,8 +102,9 @@ const SuspendedFor = 60 * time.Second
 // of the peer's death. It is longer than an engine ever sleeps.
 const Stalled = 2 * time.Second
 
-// IdleClose is after how long without work an initiator closes its session.
-// Targets wait longer, so that a live initiator never finds its session gone.
+// IdleClose is the time without work after which an initiator closes its
+// session. Targets wait longer, so that a live initiator never finds its
+// session gone.
 const IdleClose = 30 * time.Second
 
 // WithDefaults returns c with defaults in place of zero fields. The error says which
@@ -174,7 +177,7 @@ func (r Reason) String() string {
 	return "unknown reason"
 }
 
-// Fate is what the initiator can truthfully say of one request frame.
+// Fate is what the initiator knows of one request frame.
 type Fate uint8
 
 // The fates of a frame in a session that has ended.

@@ -42,7 +42,7 @@ func TestExactlyOnceUnderFaults(t *testing.T) {
 	}
 }
 
-// Without faults nothing is sent twice, and the cache is free soon after.
+// Without faults nothing is sent twice, and the cache is empty soon after.
 func TestNoFaultNoResend(t *testing.T) {
 	p := newPair(t, 1, Config{})
 	p.open()
@@ -144,7 +144,8 @@ func TestHeldFrameThatArrivesAgain(t *testing.T) {
 		t.Fatalf("expected frame: %v", v)
 	}
 	p.tgt.Executed(p.tgt.Buffer(), 0, 1, 0)
-	// No answer buffer now: the held frame stays where it is, and comes again.
+	// There is no answer buffer now: the held frame stays where it is, and
+	// arrives again.
 	if v := request(first + 1); v != Execute {
 		t.Fatalf("held frame that arrives again: %v", v)
 	}

@@ -8,19 +8,19 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Verdict is what becomes of a frame at the target.
+// Verdict says what becomes of a frame at the target.
 type Verdict uint8
 
 // The verdicts.
 const (
-	Drop        Verdict = iota // nothing to do; the frame told its ack
+	Drop        Verdict = iota // nothing to do but to take the frame's ack
 	Execute                    // it is the next one: it runs
 	Duplicate                  // ran before; the cached answer is due again
 	Held                       // early; kept until its turn
 	Stale                      // its answer has arrived long ago
 	OutOfWindow                // outside the window: refused
 	NoBuffer                   // no room to answer or to hold it; it will be resent
-	Invalid                    // contradicts the session
+	Invalid                    // it contradicts the session
 	Gone                       // the initiator closed the session
 	NumVerdicts
 )
@@ -36,18 +36,18 @@ func (v Verdict) String() string {
 	return "unknown verdict"
 }
 
-// Outcome is what a frame has brought about, once everything that could run has run.
+// Outcome is the effect of a frame, once everything that could run has run.
 type Outcome struct {
 	Verdict Verdict     // on the frame
 	Due     bool        // there is something to be sent
 	Answer  int         // length in bytes of the frame that was written to answer it at once; 0 for none
 	Frames  int         // request frames that ran: this one, and early ones whose turn had come
 	Ops     int         // records of them
-	Refused wire.Reason // if not ok, the payload to run next is malformed, so that the session has to end
+	Refused wire.Reason // if not ok, the payload that should run next is malformed, so the session has to end
 }
 
 // answer is the cached response to one psn. A clean answer (every operation
-// succeeded, none has a result) has no buffer: the ack says it all.
+// succeeded, none has a result) has no buffer: the ack is enough.
 type answer struct {
 	buf   []byte
 	n     int
@@ -83,7 +83,7 @@ type Target struct {
 	nakDue   bool   // as infoDue, because a frame is missing
 	resetDue wire.ResetReason
 	frozen   bool             // nothing runs any more; cached answers are still given
-	ended    wire.ResetReason // why nothing runs any more, if that is this side's doing
+	ended    wire.ResetReason // why nothing runs any more, if this side ended the session
 	heardAt  int64            // when a frame last brought something new
 	probes   uint32           // number of the latest probe
 	payload  int
@@ -103,8 +103,8 @@ type TargetParams struct {
 	Party    Party
 }
 
-// Party names everybody at one source address: what one of them takes of room that is
-// shared is taken from the others of it first.
+// Party names all initiators at one source address: the shared room that one of them
+// takes is taken from the others of its party first.
 type Party struct {
 	MAC wire.MAC   // on its own segment
 	IP  netip.Addr // with UDP, where the MAC address is a router's
@@ -129,8 +129,8 @@ func (t *Target) Ran() uint32 { return t.expected - 1 }
 // Acked returns the psn up to which all answers have arrived.
 func (t *Target) Acked() uint32 { return t.freed }
 
-// HeardAt returns when the initiator last said something new. Frames that were here
-// before, whoever sends them again, do not count.
+// HeardAt returns when the initiator last sent something new. Frames that were
+// received before do not count, whoever sends them again.
 func (t *Target) HeardAt() int64 { return t.heardAt }
 
 // Receive takes a frame that names this session; the caller has checked CRC and
@@ -163,7 +163,7 @@ func (t *Target) Receive(now int64, h *wire.Header, payload []byte) Verdict {
 		}
 		return v
 	case wire.Probe:
-		if wire.Diff(h.PSN, t.probes) > 0 { // not one from a capture
+		if wire.Diff(h.PSN, t.probes) > 0 { // not a replay of a captured one
 			t.probes, t.heardAt = h.PSN, now
 		}
 		t.infoDue = true
@@ -212,7 +212,8 @@ func (t *Target) hold(h *wire.Header, payload []byte, bit uint64) Verdict {
 }
 
 // free forgets the answers up to ack, which have arrived. It returns false when
-// ack names what has not been executed. An ack from the past changes nothing.
+// ack names a frame that has not been executed. An ack from the past changes
+// nothing.
 func (t *Target) free(ack uint32) bool {
 	if wire.Diff(ack, t.expected) >= 0 {
 		return false
@@ -243,7 +244,8 @@ func (t *Target) Buffer() []byte {
 // Unbuffer gives an unused buffer of Buffer back.
 func (t *Target) Unbuffer(b []byte) { t.give(b) }
 
-// give takes an answer buffer back: first of all as the session's spare one.
+// give takes an answer buffer back; the session keeps the first as its spare
+// one.
 func (t *Target) give(b []byte) {
 	if t.spare == nil && b != nil {
 		t.spare = b[:cap(b)]
@@ -280,7 +282,7 @@ func (t *Target) NextHeld() (payload []byte, ops uint8, ok bool) {
 	return e.buf[:e.n], e.ops, true
 }
 
-// unhold gives back the buffer of psn, if it is held.
+// unhold gives back the buffer of frame psn, if the frame is held.
 func (t *Target) unhold(psn uint32) {
 	e := &t.held[psn&slotMask]
 	t.holds.Put(e.buf)
@@ -289,8 +291,9 @@ func (t *Target) unhold(psn uint32) {
 }
 
 // Freeze ends execution: the initiator has begun another session and wants to know
-// what became of this one. It has all answers up to ack; the others are sent again.
-// Freeze returns the psn up to which everything ran. It may be called repeatedly.
+// what became of this one. The initiator has all answers up to ack; the others are
+// sent again. Freeze returns the psn up to which everything ran. It may be called
+// repeatedly.
 func (t *Target) Freeze(now int64, ack uint32) (executed uint32) {
 	t.free(ack)
 	if !t.frozen {
@@ -309,7 +312,8 @@ func (t *Target) Freeze(now int64, ack uint32) (executed uint32) {
 // caller must execute nothing from here on.
 func (t *Target) Shutdown(reason wire.ResetReason) { t.resetDue, t.ended = reason, reason }
 
-// Release gives every buffer back. The target is dead afterwards: nothing is due.
+// Release gives every buffer back. The target must not be used afterwards:
+// nothing is due.
 func (t *Target) Release() {
 	for i := range t.cache {
 		t.give(t.cache[i].buf)

@@ -29,8 +29,8 @@ func (t *Target) Emit(b []byte) int {
 }
 
 // Answer writes the answer that is due into b and returns the length of the frame, if
-// it is a single one, with results. Otherwise it returns 0 and does nothing: Emit has to
-// choose, or can say more with one frame when the burst is over.
+// exactly one answer is due and it has results. Otherwise it returns 0 and does nothing:
+// either Emit has to choose, or one frame can say more when the burst is over.
 func (t *Target) Answer(b []byte) int {
 	if t.toSend == 0 || t.toSend&(t.toSend-1) != 0 || t.cache[bits.TrailingZeros64(t.toSend)].buf == nil {
 		return 0
@@ -51,8 +51,8 @@ func (t *Target) header(ty wire.Type) wire.Header {
 	return h
 }
 
-// emitAnswer sends the answer of the lowest psn that is due. Clean answers next
-// to each other travel as one ack, which repeats the clean ones before it.
+// emitAnswer sends the answer of the lowest psn that is due. Adjacent clean
+// answers travel as one ack, which repeats the clean ones before it.
 func (t *Target) emitAnswer(b []byte) int {
 	base := t.freed + 1
 	psn := base + uint32(bits.TrailingZeros64(bits.RotateLeft64(t.toSend, -int(base&slotMask))))
