@@ -8,8 +8,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/session"
 )
 
-// Check returns what of the executor's books contradicts itself, for tests: nil unless there is a bug. It belongs
-// between two steps of the engine.
+// Check reports contradictions in the state of the executor, for tests: nil unless
+// there is a bug. It is called between two steps of the engine.
 func (x *Executor) Check() error {
 	var answers, holds int
 	sessions := map[session.Party]int{}
@@ -22,16 +22,16 @@ func (x *Executor) Check() error {
 		sessions[s.party]++
 	}
 	if a, h := x.answers.Lent(), x.holds.Lent(); a != answers || h != holds {
-		return fmt.Errorf("executor: %d answers and %d early frames are lent, of which sessions have %d and %d", a, h, answers, holds)
+		return fmt.Errorf("executor: buffers for %d answers and %d early frames are lent, but sessions have %d and %d", a, h, answers, holds)
 	}
 	for key, p := range x.parties {
 		if p.sessions != sessions[key] {
-			return fmt.Errorf("executor: party %v has %d sessions, counted are %d", key, sessions[key], p.sessions)
+			return fmt.Errorf("executor: party %v has %d sessions, but counts %d", key, sessions[key], p.sessions)
 		}
 		answers, holds = answers-p.answers.Lent(), holds-p.holds.Lent()
 	}
 	if answers != 0 || holds != 0 || len(sessions) != len(x.parties) {
-		return fmt.Errorf("executor: parties are %d answers and %d early frames short of what is lent; %d parties have sessions, %d are known",
+		return fmt.Errorf("executor: parties lack %d answers and %d early frames of those lent; %d parties have sessions, but %d are known",
 			answers, holds, len(sessions), len(x.parties))
 	}
 	return nil

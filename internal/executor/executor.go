@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package executor is the target half of sessions as this process has it: it decides whether a request is a duplicate,
-// early or next, runs it on memory, and remembers the answer until the initiator has it.
+// Package executor is the target half of sessions: it decides whether a request is a
+// duplicate, early or next, runs it on memory, and keeps the answer until the initiator
+// has it.
 //
-// To the engine it is a black box, a request frame in, a verdict and an answer out, of which there may be others: see
-// engine.Served. It is two pieces put together: session.Target knows the order of frames and nothing of what is in
-// them, and Memory the reverse.
+// To the engine it is a black box that takes a request frame and returns a verdict and an
+// answer, and there may be other such boxes: see engine.Served. It joins two pieces:
+// session.Target knows the order of frames and nothing of their contents, and Memory
+// knows the contents and nothing of the order.
 package executor
 
 import (
@@ -19,34 +21,38 @@ import (
 type Memory interface {
 	// Execute runs the records of a request payload, in order, and writes the response
 	// payload into resp. n and flags are the response's length and header flags; n == 0
-	// without flags means that every record succeeded and none has a result. With another
-	// reason than ok, nothing ran.
+	// without flags means that every record succeeded and none has a result. If the
+	// reason is not ok, nothing ran.
 	Execute(payload []byte, ops int, resp []byte) (n int, flags uint8, reason wire.Reason)
-	// Leave says that nothing will be executed for a while. Calling it again does nothing.
+	// Leave says that nothing will be executed for a while. Calling it again does
+	// nothing.
 	Leave()
 }
 
-// Executor begins the sessions of one engine, and has the buffers that they share. It belongs to the engine's thread.
+// Executor begins the sessions of one engine, and has the buffers that they share. It
+// belongs to the engine's thread.
 type Executor struct {
 	memory  Memory
 	answers *session.Pool // response caches
 	holds   *session.Pool // early requests
 	parties map[session.Party]*party
 
-	sessions map[*Session]struct{} // that live
+	sessions map[*Session]struct{} // begun and not released
 }
 
-// party is everybody at one address, as long as they have sessions.
+// party is all initiators at one address, as long as they have sessions.
 type party struct {
 	sessions       int
 	answers, holds *session.Share
 }
 
-// DefaultBuffers is how many buffers there are at most if the caller does not say.
+// DefaultBuffers is the largest number of buffers if the caller does not choose
+// one.
 const DefaultBuffers = 8192
 
-// New returns an executor of requests on memory, for an interface of the given MTU in bytes. It has at most as many
-// buffers for answers, and as many for early requests; 0 means DefaultBuffers.
+// New returns an executor of requests on memory, for an interface of the given MTU in
+// bytes. It has at most the given number of buffers for answers, and as many for early
+// requests; 0 means DefaultBuffers.
 func New(memory Memory, mtu, buffers int) (*Executor, error) {
 	if mtu < wire.MinMTU {
 		return nil, fmt.Errorf("executor: MTU of %d bytes: want at least %d", mtu, wire.MinMTU)
@@ -66,7 +72,8 @@ func New(memory Memory, mtu, buffers int) (*Executor, error) {
 	}, nil
 }
 
-// Begin returns the target half of a session that has been accepted. It lasts until its Release.
+// Begin returns the target half of a session that has been accepted. The session lasts
+// until its Release.
 func (x *Executor) Begin(now int64, p session.TargetParams) *Session {
 	room := x.parties[p.Party]
 	if room == nil {
@@ -79,13 +86,13 @@ func (x *Executor) Begin(now int64, p session.TargetParams) *Session {
 	return s
 }
 
-// Usage is what the sessions of an executor hold on to.
+// Usage counts what the sessions of an executor hold.
 type Usage struct {
 	Answers, Holds session.PoolUsage
 	Parties        int // with sessions
 }
 
-// Usage returns what the sessions hold on to.
+// Usage returns what the sessions hold.
 func (x *Executor) Usage() Usage {
 	return Usage{Answers: x.answers.Usage(), Holds: x.holds.Usage(), Parties: len(x.parties)}
 }

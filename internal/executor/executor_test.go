@@ -23,7 +23,7 @@ func (m *echo) Execute(payload []byte, _ int, resp []byte) (n int, flags uint8, 
 
 func (m *echo) Leave() { m.left++ }
 
-// asked is a session with a memory, and the psn of its first frame.
+// asked is a session with a memory, and with the psn of its first frame.
 func asked(t *testing.T, buffers int) (*Executor, *Session, *echo, uint32) {
 	t.Helper()
 	m := &echo{}
@@ -40,9 +40,9 @@ func request(s *Session, psn, ack uint32, payload string, out []byte) session.Ou
 	return s.Receive(2, &h, []byte(payload), out)
 }
 
-// The answer that is the only thing to be sent is written at once. Any other waits: one
-// behind another that is due, one of several, and one without results, which an ack for
-// many frames covers.
+// An answer that is the only frame due is written at once. Any other waits: one behind
+// another that is due, one of several, and one without results, which an ack for many
+// frames covers.
 func TestAnswerAtOnce(t *testing.T) {
 	_, s, m, first := asked(t, 0)
 	out := make([]byte, 1500)
@@ -82,8 +82,8 @@ func TestAnswerAtOnce(t *testing.T) {
 	}
 }
 
-// A frame that no buffer can be had for does not run; a malformed one neither, nor does
-// anything after it.
+// A frame for whose answer there is no buffer does not run; neither does a malformed
+// one, nor anything after it.
 func TestWhatCannotRun(t *testing.T) {
 	x, s, m, first := asked(t, 1)
 	var took [][]byte

@@ -14,9 +14,10 @@ type Session struct {
 	party session.Party
 }
 
-// Receive takes a frame of the session, runs it if it is its turn, and then the early ones whose turn has come: they are
-// tried with every frame that arrives, for they may have had to wait for a buffer. If there is nothing but the answer
-// to this frame to be sent, and out is not nil, that is written there at once.
+// Receive takes a frame of the session, runs it if it is its turn, and then the early
+// ones whose turn has come: they are tried with every frame that arrives, for they may
+// have had to wait for a buffer. If the answer to this frame is all that is to be sent,
+// and out is not nil, it is written to out at once.
 func (s *Session) Receive(now int64, h *wire.Header, payload, out []byte) (o session.Outcome) {
 	o.Verdict = s.Target.Receive(now, h, payload)
 	if o.Verdict == session.Execute {
@@ -53,8 +54,9 @@ func (s *Session) executeHeld(o *session.Outcome) {
 	}
 }
 
-// execute runs the expected frame, unless there is no buffer for its answer: then it will come again. A malformed one,
-// which its checksum says was sent so, is refused.
+// execute runs the expected frame, unless there is no buffer for its answer: then it will
+// come again. A malformed one is refused: its checksum is right, so it was sent
+// malformed.
 func (s *Session) execute(payload []byte, ops uint8) (session.Verdict, wire.Reason) {
 	b := s.Buffer()
 	if b == nil {
@@ -69,10 +71,11 @@ func (s *Session) execute(payload []byte, ops uint8) (session.Verdict, wire.Reas
 	return session.Execute, wire.ReasonOK
 }
 
-// Settle says that the burst is over to which the frames belonged that ran.
+// Settle says that the burst is over to which the executed frames belonged.
 func (s *Session) Settle() { s.x.memory.Leave() }
 
-// Release gives everything back that the session has. It is dead afterwards: nothing is due, and only Settle may follow.
+// Release gives back everything that the session has. Afterwards nothing is due, and
+// only Settle may be called.
 func (s *Session) Release() {
 	if _, lives := s.x.sessions[s]; !lives {
 		return
