@@ -11,8 +11,8 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// A record that names an incarnation meets that registration and no other, alone and
-// in a run, even if another one has taken over the key.
+// A record that names an incarnation reaches that registration and no other, alone
+// and in a run, even if another registration has taken over the key.
 func TestIncarnation(t *testing.T) {
 	table := mr.NewTable()
 	executor := New(table)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory executes request frames on registered memory: each record finds its region and its kernel.
+// Package memory executes request frames on registered memory: each record finds its
+// region and its kernel.
 //
-// In the journey of an operation it is where the operation happens: what a target has decided to run goes in as the
-// payload of a request, and the payload of the response comes out. It knows nothing of sessions, and has no state that
-// outlives a frame but its place among the readers of the table of regions.
+// In the life of an operation it is where the operation happens: a request payload that
+// the target has decided to run goes in, and the payload of the response comes out. The
+// package knows nothing of sessions, and has no state that outlives a frame but its place
+// among the readers of the table of regions.
 package memory
 
 import (
@@ -31,21 +33,21 @@ func init() {
 	}
 }
 
-// Memory applies records to registered memory, and answers questions about the
-// catalogue of named regions. It belongs to one goroutine at a time.
+// Memory applies records to registered memory, and answers requests for entries
+// of the catalogue of named regions. It belongs to one goroutine at a time.
 type Memory struct {
 	table  *mr.Table
 	reader *mr.Reader
 	inside bool // the reader is in a burst
 	resp   wire.ResponseWriter
 	rec    wire.Record
-	last   *mr.Region // the one found last within the frame
+	last   *mr.Region // the region found last within the frame
 
 	offsets [wire.MaxOps]uint32 // of the run at hand
 }
 
-// New returns the memory that the regions of table are. It is one reader of the
-// table: Close it when what calls it has stopped.
+// New returns the memory that consists of the regions of table. It is a reader
+// of the table: close it when its caller has stopped.
 func New(table *mr.Table) *Memory {
 	return &Memory{table: table, reader: table.NewReader()}
 }
@@ -65,8 +67,9 @@ func (m *Memory) Leave() {
 
 // Execute runs the records of a request payload, in order, and writes the response
 // payload into resp. n and flags are the response's length and header flags; n == 0
-// without flags means that every record succeeded and none has a result. With another
-// reason than ok, nothing ran. Leave must follow, after any number of frames.
+// without flags means that every record succeeded and none has a result. If the
+// reason is not ok, nothing ran. Leave must be called afterwards, once for any
+// number of frames.
 func (m *Memory) Execute(payload []byte, ops int, resp []byte) (n int, flags uint8, reason wire.Reason) {
 	if !m.inside {
 		m.inside = true
@@ -144,8 +147,8 @@ func (m *Memory) atomic(i int) wire.Status {
 	return wire.StatusOK
 }
 
-// needs returns the rights that a record requires, after fi_mr(3): what returns
-// a value reads, what is not a read writes.
+// needs returns the rights that a record requires, after fi_mr(3): an operation
+// that returns a value reads, and any operation but a read writes.
 func needs(rec *wire.Record) mr.Access {
 	switch {
 	case rec.Verb == wire.VerbAtomic:
@@ -166,7 +169,7 @@ func statusOf(f mr.Fault) wire.Status {
 	return wire.StatusOutOfBounds
 }
 
-// catalogue answers a question about the named regions.
+// catalogue answers a request for an entry of the catalogue.
 func (m *Memory) catalogue(i int) wire.Status {
 	var r *mr.Region
 	if m.rec.Verb == wire.VerbLookup {

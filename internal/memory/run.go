@@ -13,9 +13,9 @@ import (
 const touchFrom = 2 << 20
 
 // runAtOnce executes the run at hand, whose first operation is number i of its
-// frame, with everything that its operations have in common checked once. It
-// returns false, and has done nothing, when an operation would fail, or the run is
-// not of the usual kind: then they are taken one by one.
+// frame, and checks only once what its operations have in common. It returns false
+// and does nothing when an operation would fail, or the run is not of the usual
+// kind: then the operations are executed one by one.
 func (m *Memory) runAtOnce(i int) bool {
 	rec := &m.rec
 	if rec.Op >= atomic.NumOps || rec.Datatype >= atomic.NumDatatypes {

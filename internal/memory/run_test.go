@@ -13,8 +13,9 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// A run does what its operations, one by one, would do, and answers the same, however
-// hostile: outside, misaligned, without rights, unsupported, in virtual addresses.
+// A run has the effects and the answer of its operations executed one by one, however
+// hostile they are: out of bounds, misaligned, without rights, unsupported, at
+// virtual addresses.
 func TestHostileRuns(t *testing.T) {
 	le := binary.LittleEndian
 	type side struct {
@@ -137,6 +138,6 @@ func TestHostileRuns(t *testing.T) {
 		}
 	}
 	if failed < 1000 || good < 1000 {
-		t.Errorf("%d frames with failures, %d without: too few to say anything", failed, good)
+		t.Errorf("%d frames with failures, %d without: want more than a few of each", failed, good)
 	}
 }
