@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// plan is what goroutines do at a stepper in a bubble, where time is virtual: a round of
-// the engine takes a microsecond, and everything else none.
+// plan is what goroutines do with a stepper in a bubble, where time is virtual: a round
+// of the engine takes a microsecond, and everything else takes no time.
 type plan struct {
 	Manual  bool
 	Waiters []waiterPlan
@@ -23,7 +23,7 @@ type plan struct {
 	Close   time.Duration // when it is closed; 0 means at the end
 }
 
-// waiterPlan is a goroutine that waits for one operation after the other.
+// waiterPlan is a goroutine that waits for one operation after another.
 type waiterPlan struct {
 	Start time.Duration
 	Ops   []opPlan
@@ -45,7 +45,8 @@ type posterPlan struct {
 
 func drawPlan(rt *rapid.T) plan {
 	span := func(name string, most int) time.Duration {
-		// Whole rounds, and parts of them, so that threads meet at all places.
+		// The times are whole rounds and parts of them, so that threads meet at
+		// all places.
 		return time.Duration(rapid.IntRange(0, most).Draw(rt, name)) * 250 * time.Nanosecond
 	}
 	p := plan{Manual: rapid.Bool().Draw(rt, "manual")}
@@ -76,14 +77,16 @@ func drawPlan(rt *rapid.T) plan {
 }
 
 const (
-	// Somebody steps as long as somebody waits: what is ready is told within the rounds
-	// that it takes to find an idle engine asleep, look at contexts, and pass the turn.
+	// Some thread steps as long as a goroutine waits: it learns that its operation is
+	// complete within the rounds that it takes to find an idle engine asleep, look at
+	// contexts, and pass the turn.
 	promptly = 300 * time.Microsecond
-	// What nobody waits for may have to wait for a nap that is not deep to end.
+	// An operation that nobody waits for may have to wait for the end of a nap
+	// that is not deep.
 	inTime = 2 * deepNap
 )
 
-// run carries a plan out, and collects what goes wrong.
+// run carries a plan out, and collects its errors.
 type run struct {
 	*testing.T
 	plan plan
@@ -210,7 +213,7 @@ func (r *run) post(p posterPlan) {
 	}
 }
 
-// carryOut returns what goes wrong with a plan.
+// carryOut carries a plan out and returns its errors.
 func carryOut(t *testing.T, p plan) error {
 	var err error
 	synctest.Test(t, func(t *testing.T) {
@@ -245,7 +248,7 @@ func TestPlans(t *testing.T) {
 }
 
 // While goroutines step for themselves all the time, the poller naps for longer and
-// longer. When the last of them has left, it steps within no time.
+// longer. When the last of them has left, the poller steps at once.
 func TestDeepNapIsRoused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		eng := newFake(t, true)

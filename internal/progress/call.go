@@ -5,7 +5,7 @@ package progress
 import "runtime"
 
 // Call has f run on whichever thread steps the engine, and waits for it. Once the stepper
-// is closed it may do nothing: there are no sessions any more.
+// is closed, f may not run: there are no sessions any more.
 func (s *Stepper) Call(f func()) {
 	ran := make(chan struct{})
 	for !s.eng.Call(func() { f(); close(ran) }) {
@@ -27,7 +27,8 @@ func (s *Stepper) Call(f func()) {
 }
 
 // stepFor steps until ran is closed, by this goroutine or by the one that has the turn.
-// It is not over before the turn is retired: until then f may be running.
+// If the stepper is closed meanwhile, stepFor returns only when the turn is retired:
+// until then f may be running.
 func (s *Stepper) stepFor(ran chan struct{}) {
 	s.waiting.Add(1)
 	defer s.leave()

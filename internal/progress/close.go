@@ -4,9 +4,9 @@ package progress
 
 import "time"
 
-// Close ends every session, lets farewells and last answers leave for at most limit, and
-// sees to it that nobody steps the engine any more: it retires the turn. Goroutines that
-// wait are released. It is called once.
+// Close ends every session, waits for at most limit until farewells and last answers
+// have left, and retires the turn, so that no thread steps the engine any more.
+// Goroutines that wait are released. It is called once.
 func (s *Stepper) Close(limit time.Duration) {
 	s.phase.Store(draining)
 	s.drain(limit)
@@ -15,13 +15,13 @@ func (s *Stepper) Close(limit time.Duration) {
 	s.eng.Wake()
 	s.poller.Wait()
 	for !s.turn.CompareAndSwap(free, retired) {
-		s.eng.Wake() // whoever has it may be asleep in the port
+		s.eng.Wake() // the thread that has the turn may be asleep in the port
 		time.Sleep(shortNap)
 	}
 	close(s.ended)
 }
 
-// drain returns when nothing waits to be sent, or the time is up.
+// drain returns when nothing is left to be sent, or the time is up.
 func (s *Stepper) drain(limit time.Duration) {
 	s.Call(s.eng.Close)
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(shortNap) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package progress decides which thread steps an engine. An engine belongs to one
-// thread at a time: a [Stepper] hands that right, the turn, from one to the next.
+// thread at a time: a [Stepper] hands that right, the turn, from one thread to
+// the next.
 //
 // With automatic progress a poller of its own has the turn, except while goroutines
 // wait for operations: then one of them takes it, because handing a result from core to
@@ -40,9 +41,9 @@
 //
 // It counts itself before it tries to take the turn, and a thread that frees the turn
 // looks at the count afterwards. So either the goroutine finds the turn free, or the
-// other one sees it and passes the baton: a message to one of those that are parked, that
-// it should try. A goroutine that has the baton when it leaves passes it on. Therefore
-// somebody steps as long as somebody waits.
+// other thread sees the goroutine and passes the baton, a message to one of the parked
+// goroutines to try the turn again. A goroutine that has the baton when it leaves passes
+// it on. Therefore some thread steps as long as a goroutine waits.
 //
 // # The poller
 //
@@ -53,15 +54,16 @@
 //	| +--- idle ---> sleeps in the port
 //	+----------------+ something happens
 //
-// It says that the nap is deep before it looks once more whether anybody waits. The last
-// goroutine to leave, and one that has posted something, look for that after they have
-// counted down, or published. One of the two sees the other.
+// The poller says that its nap is deep before it looks once more whether any goroutine
+// waits. The last goroutine to leave looks for a deep nap after it has counted itself
+// out, and a goroutine that posts looks after it has published. One of the two sees the
+// other.
 //
 // # The end
 //
 //	open --- Close ---> draining --- idle, or the time is up ---> closed
 //
 // While the stepper is draining, farewells and last answers leave; posters do not get the
-// turn any more. Once it is closed, goroutines that wait are released, the thread that has
-// the turn lets go, and Close retires it.
+// turn any more. Once it is closed, goroutines that wait are released, the thread that
+// has the turn lets go, and Close retires it.
 package progress

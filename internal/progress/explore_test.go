@@ -15,8 +15,8 @@ func (w world) inEngine() (n int) {
 	return n
 }
 
-// unheard says that a goroutine is parked, its signal raised, and no message on its way:
-// it would have to wait until another one has no more use for the turn.
+// unheard says that a goroutine is parked and its signal raised, but no message is on
+// its way: it would have to wait until another one does not need the turn any more.
 func (w world) unheard() bool {
 	for j, t := range w.threads {
 		if t.at == parked && t.ready && !t.message && !w.raises(j) {
@@ -36,8 +36,8 @@ func (w world) raises(j int) bool {
 	return false
 }
 
-// over says that everything has happened that is to happen: goroutines have left, and
-// then the poller steps, or, after Close, nobody ever will.
+// over says that a world is final: all goroutines have left, and the poller steps or,
+// after Close, no thread steps again.
 func (m model) over(w world) bool {
 	for _, t := range w.threads {
 		if t.at != finished && t.at != pollStep {
@@ -47,13 +47,13 @@ func (m model) over(w world) bool {
 	return !m.poller || m.closer || w.turn == held
 }
 
-// explore goes through all worlds. It returns what is wrong: two threads in the engine,
-// a step after the end, a raise that is not heard, or a world from which there is no way to the end, whatever
-// happens: then somebody waits for a wake-up that has been lost.
+// explore goes through all worlds. It returns what is wrong: two threads in the engine, a
+// step after the end, a raise that is not heard, or a world from which no order of moves
+// leads to the end, so that a thread waits for a lost wake-up.
 func (m model) explore() (worlds int, wrong string) {
 	index := map[world]int32{}
 	var all []world
-	var before [][]int32 // the worlds that lead to each
+	var before [][]int32 // the worlds that lead to each world
 	visit := func(w world) int32 {
 		n, known := index[w]
 		if !known {

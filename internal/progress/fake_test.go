@@ -13,8 +13,9 @@ import (
 var errClosed = errors.New("closed")
 
 // fakeEngine completes operations, which are signals to raise at some time. It fails the
-// test when two threads are in it, or one is after the end. Its rounds take a microsecond,
-// so in a bubble of package synctest, where time is virtual, threads alternate.
+// test when two threads use it at once, or one uses it after the end. Its rounds take a
+// microsecond, so in a bubble of package synctest, where time is virtual, threads
+// alternate.
 type fakeEngine struct {
 	t      testing.TB
 	inside atomic.Int32
@@ -39,14 +40,15 @@ func newFake(t testing.TB, slow bool) *fakeEngine {
 	return &fakeEngine{t: t, slow: slow, wake: make(chan struct{}, 1), calls: make(chan func(), 4)}
 }
 
-// post has done called by a step, once the time has come. Any thread.
+// post makes a step call done, once the time has come. Any thread may call it.
 func (e *fakeEngine) post(after time.Duration, done func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.ops = append(e.ops, fakeOp{time.Now().Add(after), done})
 }
 
-// enter and leave bracket what only the thread that has the turn may do.
+// enter and leave bracket the methods that only the thread with the turn may
+// call.
 func (e *fakeEngine) enter() {
 	if e.inside.Add(1) != 1 {
 		e.t.Error("two threads are in the engine")
@@ -96,7 +98,8 @@ func (e *fakeEngine) due() (ready []fakeOp) {
 func (e *fakeEngine) Spin() int { return e.Step() }
 func (e *fakeEngine) Poll() int { return e.Step() }
 
-// Sleep ends when an operation is due, as the real one's does when a packet comes in.
+// Sleep ends when an operation is due, as that of the real engine does when a packet
+// comes in.
 func (e *fakeEngine) Sleep(limit time.Duration) {
 	e.enter()
 	defer e.leave()
@@ -144,8 +147,8 @@ func (e *fakeEngine) Call(f func()) bool {
 func (e *fakeEngine) Close()     { e.gone.Store(true) }
 func (e *fakeEngine) Idle() bool { return e.gone.Load() }
 
-// start returns a stepper of e that never sleeps for less than an hour unless it is woken,
-// so a wake-up that gets lost shows.
+// start returns a stepper of e that sleeps for an hour unless it is woken, so that
+// a lost wake-up shows.
 func start(e Engine, manual bool) *Stepper {
 	return New(e, Config{Manual: manual, Core: -1, Sleep: time.Hour, Closed: func() error { return errClosed }})
 }

@@ -2,10 +2,10 @@
 
 package progress
 
-// The model is the protocol of this package with one access to shared memory a move:
-// threads are numbers, and what each does next is a place in its text. explore goes through
-// every order of moves (explore_test.go). Timers of deep naps never fire, and the contexts of goroutines
-// may end at any time or never, as a world says.
+// The model is the protocol of this package with one access to shared memory per move:
+// threads are numbers, and what a thread does next is its place in the code. explore goes
+// through every order of moves (explore_test.go). Timers of deep naps never fire, and the
+// contexts of goroutines may end at any time or never, as a world says.
 
 const most = 5 // threads
 
@@ -20,7 +20,7 @@ const (
 	look    // sig.Ready
 	seizing // seize
 	stepping
-	raising   // Raise, second half: somebody is parked
+	raising   // Raise, second half: a goroutine is parked
 	again     // stepUntil: the loop's look at its signal
 	freeing   // release: turn.Store(free)
 	counting  // release: waiting.Load
@@ -135,7 +135,8 @@ func to(w world, i int, at place, f func(world)) {
 	f(w)
 }
 
-// work is a step of the engine: it completes somebody's operation, or none.
+// work is a step of the engine: it completes the operation of one goroutine, or
+// none.
 func (m model) work(w world, i int, raise, next place, f func(world)) {
 	to(w, i, next, f)
 	for j := range m.waiters {
@@ -272,7 +273,8 @@ func (w world) end(i int, f func(world)) {
 	f(w)
 }
 
-// selects is the select of a parked goroutine: any case that can be taken may be.
+// selects is the select of a parked goroutine: it may take any case that is
+// ready.
 func (m model) selects(w world, i int, f func(world)) {
 	if o := w; o.threads[i].message {
 		o.threads[i].message = false
@@ -423,7 +425,7 @@ func (m model) close(w world, i int, f func(world)) {
 	case closePoller:
 		for _, t := range w.threads {
 			if t.at >= pollPhase && t.at < closePhase {
-				return // its end is waited for
+				return // leaves when it is raised
 			}
 		}
 		to(w, i, closeTurn, f)

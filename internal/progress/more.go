@@ -2,7 +2,8 @@
 
 package progress
 
-// Notify tells whoever steps that something was posted that nobody waits for yet.
+// Notify tells the thread that steps that an operation was posted that no
+// goroutine waits for yet.
 func (s *Stepper) Notify() {
 	s.eng.Notify()
 	if s.waiting.Load() == 0 {
@@ -10,16 +11,17 @@ func (s *Stepper) Notify() {
 	}
 }
 
-// Defer is Notify put off: a later call of Start, which Progress and Wait include, tells
-// of what has been posted.
+// Defer postpones Notify: a later call of Start, which Progress and Wait include, tells
+// that thread.
 func (s *Stepper) Defer() {
 	if !s.more.Load() {
 		s.more.Store(true)
 	}
 }
 
-// Start tells whoever steps of what was deferred. A caller that posts while the mark is
-// taken away is covered as well, since the thread that steps looks at the rings afterwards.
+// Start makes up for the Notify that Defer postponed. A caller that posts while the
+// mark is being taken away is covered as well, since the thread that steps looks at the
+// rings afterwards.
 func (s *Stepper) Start() {
 	if s.more.Load() {
 		s.more.Store(false)

@@ -5,8 +5,8 @@ package progress
 import "golang.org/x/sys/unix"
 
 // pinThread binds the calling thread, which must be locked to its goroutine, to a core
-// that the process may run on. Should the core have gone since the caller checked that,
-// the thread stays where it is.
+// that the process may run on. If the core has gone offline since the caller checked
+// it, the thread stays where it is.
 func pinThread(core int) {
 	var set unix.CPUSet
 	set.Set(core)

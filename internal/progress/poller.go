@@ -8,16 +8,16 @@ import (
 )
 
 // The poller keeps off for shortNap, and twice as long each time up to longNap, while
-// goroutines step for themselves. From deepNap on it is roused when the last of them
-// leaves: rarely, then, if they come and go all the time.
+// goroutines step for themselves. From deepNap on, the last goroutine to leave rouses
+// it: that is rare if goroutines come and go all the time.
 const (
 	shortNap = 50 * time.Microsecond
 	deepNap  = time.Millisecond
 	longNap  = 20 * time.Millisecond
 )
 
-// poll is the poller's thread. Busy, it never sleeps; idle, it spins for a while and
-// then waits in the port, so that an idle node costs no core.
+// poll is the poller's thread. A busy poller never sleeps; an idle one spins for a
+// while and then waits in the port, so that an idle node does not occupy a core.
 func (s *Stepper) poll(core int) {
 	runtime.LockOSThread() // never unlocked: a pinned thread ends with its goroutine
 	if core >= 0 {
@@ -43,7 +43,7 @@ func (s *Stepper) keepOff(timer *time.Timer, nap time.Duration) time.Duration {
 	if nap >= deepNap {
 		s.napping.Store(true)
 		defer s.napping.Store(false)
-		if s.waiting.Load() == 0 { // the last one left before it could see that
+		if s.waiting.Load() == 0 { // the last one left before it could see the nap
 			return shortNap
 		}
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // crowd is many goroutines at one stepper. hurt is a variable that only the thread that
-// has the turn touches: the race detector sees when that is not so.
+// has the turn touches: the race detector tells if another one does.
 type crowd struct {
 	t    *testing.T
 	eng  *fakeEngine
@@ -85,8 +85,8 @@ func crowdTest(t *testing.T, f func(c *crowd)) {
 	}
 }
 
-// Everybody gets done, however many wait and post, and one thread at a time is in the
-// engine.
+// All goroutines finish, however many wait and post, and one thread at a time is in
+// the engine.
 func TestCrowd(t *testing.T) {
 	crowdTest(t, func(c *crowd) {
 		var all sync.WaitGroup
@@ -104,7 +104,8 @@ func TestCrowd(t *testing.T) {
 	})
 }
 
-// Close comes in between: everybody is released, and nobody is in the engine afterwards.
+// Close is called meanwhile: all goroutines are released, and no thread is in the engine
+// afterwards.
 func TestCrowdIsClosed(t *testing.T) {
 	crowdTest(t, func(c *crowd) {
 		var all sync.WaitGroup
@@ -125,7 +126,7 @@ func TestCrowdIsClosed(t *testing.T) {
 	})
 }
 
-// WaitFor ends with its channel or its context, whoever steps.
+// WaitFor ends with its channel or its context, whichever thread steps.
 func TestWaitFor(t *testing.T) {
 	crowdTest(t, func(c *crowd) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -151,8 +152,8 @@ func TestWaitFor(t *testing.T) {
 	})
 }
 
-// What is deferred is started by a goroutine that comes to wait behind another one, which
-// has the turn and is asleep in the port.
+// A deferred post is started by a goroutine that begins to wait while another one has the
+// turn and is asleep in the port.
 func TestWaitStartsWhatIsDeferred(t *testing.T) {
 	crowdTest(t, func(c *crowd) {
 		ctx, cancel := context.WithCancel(context.Background())

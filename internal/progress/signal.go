@@ -4,8 +4,8 @@ package progress
 
 import "sync/atomic"
 
-// Signal is what a goroutine waits on: ready is polled, ch is received from once
-// parked says so. Its owner is the goroutine that waits.
+// Signal is what a goroutine waits on: it polls ready, and receives from ch once
+// it has set parked. The owner of the signal is the goroutine that waits.
 type Signal struct {
 	ready  atomic.Bool
 	parked atomic.Bool
@@ -15,9 +15,9 @@ type Signal struct {
 // NewSignal returns a signal that has not been raised.
 func NewSignal() Signal { return Signal{ch: make(chan struct{}, 1)} }
 
-// Raise ends the wait, or the next one. Any thread may call it; if that is not the one
-// that steps, it calls Wake afterwards, since the goroutine that waits may be asleep in
-// the port.
+// Raise ends the wait, or the next one. Any thread may call it; a thread that does not
+// step the engine calls Wake afterwards, since the goroutine that waits may be asleep
+// in the port.
 func (s *Signal) Raise() {
 	s.ready.Store(true)
 	if s.parked.Load() {
@@ -31,7 +31,7 @@ func (s *Signal) Raise() {
 // Ready reports whether the signal has been raised.
 func (s *Signal) Ready() bool { return s.ready.Load() }
 
-// Reset prepares for the next wait. Its owner calls it.
+// Reset prepares for the next wait. Only the owner calls it.
 func (s *Signal) Reset() {
 	s.ready.Store(false)
 	s.parked.Store(false)

@@ -8,33 +8,34 @@ import (
 	"time"
 )
 
-// Engine is what a stepper needs of an engine; *engine.Engine has it. The first
-// group of methods is for the thread that has the turn, the second for any.
+// Engine is what a stepper needs of an engine; *engine.Engine implements it.
+// The first group of methods is for the thread that has the turn, the second
+// for any thread.
 type Engine interface {
 	Step() int                 // one round; returns how much there was to do
 	Spin() int                 // Step for a caller that calls again at once
 	Poll() int                 // Step for a caller that may call again at once, or much later
 	Sleep(limit time.Duration) // until there is something to do
 	Close()                    // ends every session
-	Idle() bool                // nothing waits to be sent; asked by whoever has the turn
+	Idle() bool                // nothing is left to be sent; only the thread that has the turn asks
 
 	Notify()          // something was posted: ends Sleep
 	Wake()            // ends Sleep, or prevents the next one
-	Call(func()) bool // has a function run during a coming round; false: too many wait
+	Call(func()) bool // makes a coming round run a function; false if too many wait
 }
 
 // Config says how an engine is stepped.
 type Config struct {
 	Manual bool          // without a poller
 	Core   int           // of the poller; negative leaves the choice to the kernel
-	Spin   time.Duration // an idle engine is stepped for so long before it sleeps
-	Sleep  time.Duration // an idle engine sleeps for at most so long; 0 means a second
-	// Closed is the error of waits that Close cuts short.
+	Spin   time.Duration // how long an idle engine is stepped before it sleeps
+	Sleep  time.Duration // the longest sleep of an idle engine; 0 means a second
+	// Closed returns the error of waits that Close cuts short.
 	Closed func() error
 }
 
-// Stepper sees to it that one thread at a time steps an engine, and that there is one as
-// long as it has to be. See the package comment for its states.
+// Stepper ensures that only one thread at a time steps an engine, and that one does as
+// long as it is needed. See the package comment for its states.
 type Stepper struct {
 	eng    Engine
 	closed func() error
@@ -45,10 +46,10 @@ type Stepper struct {
 	turn    atomic.Uint32 // free, held or retired
 	phase   atomic.Uint32 // open, draining or closed
 	waiting atomic.Int32  // goroutines in Wait, or in Call with manual progress
-	more    atomic.Bool   // operations were posted, and nobody was told
+	more    atomic.Bool   // operations were posted, and no thread was told
 	napping atomic.Bool   // the poller is in a deep nap; written by it
 
-	baton  chan struct{}  // tells one of those who wait that the turn is free
+	baton  chan struct{}  // tells one of the waiting goroutines that the turn is free
 	roused chan struct{}  // ends the nap
 	ending chan struct{}  // closed when phase becomes closed
 	ended  chan struct{}  // closed when the turn is retired
@@ -65,8 +66,8 @@ const (
 // Phases of the life of a stepper.
 const (
 	open     = iota
-	draining // Close lets last answers leave
-	closed   // nobody is to step any more
+	draining // the last answers leave
+	closed   // no thread may step any more
 )
 
 // lookAround is how many steps go by between looks at the clock and the context.
@@ -85,8 +86,8 @@ func New(e Engine, c Config) *Stepper {
 	return s
 }
 
-// Progress steps the engine once, when progress is manual and nobody else does, and
-// returns how much there was to do. In any case it starts what was deferred.
+// Progress steps the engine once, if progress is manual and no other thread steps,
+// and returns how much there was to do. In any case it starts deferred posts.
 func (s *Stepper) Progress() int {
 	s.Start()
 	if !s.manual || !s.take() {

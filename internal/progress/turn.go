@@ -3,17 +3,19 @@
 package progress
 
 // TryHold takes the turn for a moment, without waiting, so that the caller may use the
-// engine as its own thread does. It returns false when somebody else has the turn, or
+// engine as its own thread does. It returns false when another thread has the turn, or
 // Close has begun. The caller calls Release soon, without blocking in between.
 //
-// The looks before the compare-and-swap spare the cache line of a thread that steps.
+// Looking before the compare-and-swap spares the thread that steps the loss of its
+// cache line.
 func (s *Stepper) TryHold() bool {
 	return s.phase.Load() == open && s.turn.Load() == free && s.turn.CompareAndSwap(free, held)
 }
 
 // Release gives the turn up. A goroutine that waits has counted itself before it found
-// the turn taken, so it shows in the count here, and is told. What the caller has left in the
-// engine is sent by the next step: Notify or Defer says so, as after any other post.
+// the turn taken, so it shows in the count here, and gets the baton. The operations that
+// the caller has posted to the engine are sent by the next step: the caller calls Notify
+// or Defer, as after any other post.
 func (s *Stepper) Release() {
 	s.turn.Store(free)
 	if s.waiting.Load() > 0 {
@@ -26,8 +28,8 @@ func (s *Stepper) take() bool {
 	return s.turn.Load() == free && s.turn.CompareAndSwap(free, held)
 }
 
-// takeSoon is take for a caller that would have to park otherwise: a poster lets go
-// within less than that takes.
+// takeSoon is take for a caller that would have to park otherwise: a poster gives
+// the turn up in less time than parking takes.
 func (s *Stepper) takeSoon() bool {
 	for range 100 {
 		if s.take() {
@@ -37,7 +39,7 @@ func (s *Stepper) takeSoon() bool {
 	return false
 }
 
-// release is Release by a goroutine that is counted itself.
+// release is Release for a goroutine that is itself counted in waiting.
 func (s *Stepper) release() {
 	s.turn.Store(free)
 	if s.waiting.Load() > 1 {
@@ -45,7 +47,7 @@ func (s *Stepper) release() {
 	}
 }
 
-// pass hands the baton on. A spare one does no harm.
+// pass hands the baton on. A baton too many does no harm.
 func (s *Stepper) pass() {
 	select {
 	case s.baton <- struct{}{}:

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The turn can be held when nobody has it, until Close begins; and while somebody holds
-// it, nobody else steps.
+// The turn can be held when it is free, until Close begins; and while one thread holds
+// it, no other steps.
 func TestTryHold(t *testing.T) {
 	eng := newFake(t, false)
 	s := start(eng, true)
@@ -37,7 +37,7 @@ func TestTryHold(t *testing.T) {
 	}
 }
 
-// The path of a post allocates nothing.
+// Posting allocates nothing.
 func TestTryHoldAllocatesNothing(t *testing.T) {
 	s := start(newFake(t, false), true)
 	if n := testing.AllocsPerRun(100, func() {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Wait returns when sig has been raised, or with the context's error, or that of Close.
-// One goroutine steps for all that wait; the others park until theirs is raised or the
-// baton comes to them.
+// Wait returns when sig has been raised, or with the context's error, or with that of
+// Config.Closed. One goroutine steps for all that wait; the others park until their
+// signals are raised or the baton comes to them.
 func (s *Stepper) Wait(ctx context.Context, sig *Signal) error {
 	s.waiting.Add(1)
 	s.Start()
-	baton := false // it is here
+	baton := false // this goroutine has the baton
 	defer func() {
 		if baton {
 			s.pass()
@@ -54,8 +54,8 @@ func (s *Stepper) leave() {
 	}
 }
 
-// cutShort ends a wait because the stepper is closed; what was raised just before
-// counts.
+// cutShort ends a wait because the stepper is closed; a signal that was raised
+// just before still counts.
 func (s *Stepper) cutShort(sig *Signal) error {
 	if sig.Ready() {
 		return nil
@@ -63,8 +63,9 @@ func (s *Stepper) cutShort(sig *Signal) error {
 	return s.closed()
 }
 
-// seize takes the turn from a poller, which lets go within a step, and is woken if it
-// sleeps, or from a poster. Another goroutine that waits may keep it for long.
+// seize takes the turn from the poller, which gives it up within a step and is woken
+// if it sleeps, or from a poster. It does not wait for another goroutine that waits,
+// which may keep the turn for long.
 func (s *Stepper) seize() bool {
 	if s.take() {
 		return true
@@ -110,7 +111,7 @@ func (s *Stepper) sleep(ctx context.Context) {
 	s.eng.Sleep(s.limit)
 }
 
-// WaitFor is Wait for a channel to be closed.
+// WaitFor is Wait for the closing of a channel.
 func (s *Stepper) WaitFor(ctx context.Context, done <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
