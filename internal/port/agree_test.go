@@ -17,7 +17,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// judge is the XDP program, loaded and not attached. It has no sockets, so a frame
+// judge is the XDP program, loaded but not attached. It has no sockets, so a frame
 // that it would hand over is counted as DropNoSocket.
 type judge struct {
 	cfg     bpf.Config
@@ -44,7 +44,7 @@ func newJudge(t testing.TB) *judge {
 	return j
 }
 
-// says is the program's reason for a packet (BPF_PROG_TEST_RUN).
+// says returns the program's reason for a packet (BPF_PROG_TEST_RUN).
 func (j *judge) says(t testing.TB, packet []byte) bpf.Reason {
 	t.Helper()
 	before, err := j.program.Counters()
@@ -67,15 +67,15 @@ func (j *judge) says(t testing.TB, packet []byte) bpf.Reason {
 	return 0
 }
 
-// allowed is what the program may say of a packet, given what the codec says. It
-// is one reason, but where the codec finds lengths wrong or headers odd: it looks
-// in another order then, and the program's reason may be any that is not to accept
-// the packet. So
+// allowed reports whether the program may give a reason for a packet, given the
+// codec's verdict. One reason is allowed, unless the codec finds wrong lengths or
+// odd headers: it checks in another order then, and the program may give any
+// reason for not accepting the packet. So
 //
 //   - the program accepts a packet exactly if the codec finds a frame in it that is
-//     for us, of sound length, version and type;
-//   - what is not ours to the codec goes to the kernel, as do fragments, and
-//     packets for another MAC or IP address;
+//     for this node, of valid length, version and type;
+//   - a packet that is not ours to the codec goes to the kernel, as do
+//     fragments, and packets for another MAC or IP address;
 //   - a packet that is ours is dropped exactly for the codec's reason.
 //
 // Checksum, flags, lanes, records and payload are the codec's alone.
@@ -100,7 +100,7 @@ func (j *judge) allowed(packet []byte) []bpf.Reason {
 	case len(view) > j.cfg.MTU-src.Kind.Overhead():
 		return []bpf.Reason{bpf.DropLong}
 	}
-	// With a sound checksum, so that Parse looks behind it.
+	// The checksum is made right, so that Parse looks at the rest.
 	frame := slices.Clone(view)
 	wire.Seal(frame, len(frame))
 	switch _, _, reason := wire.Parse(frame); reason {
@@ -193,14 +193,14 @@ func TestParsersAgree(t *testing.T) {
 		}
 	}
 	for r, n := range seen {
-		if r := bpf.Reason(r); n == 0 && r != bpf.Redirect && r != bpf.PassVLAN { // neither can be here
+		if r := bpf.Reason(r); n == 0 && r != bpf.Redirect && r != bpf.PassVLAN { // neither can happen here
 			t.Errorf("no packet met %v: this test lost its reach", r)
 		}
 	}
 	t.Logf("packets by reason: %v", seen)
 }
 
-// FuzzParsersAgree lets program and codec judge any bytes; see allowed.
+// FuzzParsersAgree gives arbitrary bytes to program and codec; see allowed.
 func FuzzParsersAgree(f *testing.F) {
 	j := newJudge(f)
 	for _, n := range []int{46, 100, 1500} {

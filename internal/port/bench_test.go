@@ -11,7 +11,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// exchange sends a burst of n equal packets over and takes what has come out.
+// exchange sends a burst of n equal packets and receives those that have
+// arrived.
 func exchange(from, to *Queue, packet []byte, n int, burst [][]byte) (received int) {
 	for range n {
 		b := from.Buffer()
@@ -84,7 +85,7 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// BenchmarkWakePending is what a poster pays while the wake-up is under way.
+// BenchmarkWakePending is the cost to a poster while the wake-up is under way.
 func BenchmarkWakePending(b *testing.B) {
 	from, _, _ := cable(b, wire.MinFrame)
 	b.ReportAllocs()

@@ -12,7 +12,8 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// tally counts what a queue alone can see. Its thread writes, anybody reads.
+// tally counts what only the queue can see. The queue's thread writes it, any
+// thread reads it.
 type tally struct {
 	lost    atomic.Uint64 // packets that the device dropped when they were to be sent
 	retries atomic.Uint64 // kicks after which packets were left to be sent

@@ -12,8 +12,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Without a carrier the device drops what it is given: counted, one for each
-// call, and no error, for the port lives. Nothing stays behind.
+// Without a carrier the device drops the packets that it is given. They are
+// counted, one for each call, and there is no error, for the port is in order.
+// No packet stays behind.
 func TestDeviceDropsAreCounted(t *testing.T) {
 	a, b := openPair(t, testnet.Options{}, Options{RingSize: 64})
 	s, qa := newStream(t, a, b, wire.Ethernet, 0), a.Queues()[0]

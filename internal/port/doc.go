@@ -10,14 +10,15 @@
 //	  ├─ watcher ─ Watch, Follow, Silent: what changes at run time
 //	  └─ Queue ─ Receive, Release, Buffer, Send, Flush, Wait, Wake
 //
-// A [Queue] is what the engine's Port asks for, and knows nothing of frames: it
-// moves packets between the rings of one AF_XDP socket and one thread, in bursts,
-// without allocating and with one system call for each burst sent. Which packets
-// come is the XDP program's decision (package bpf); all others go to the kernel as
-// if nobody was here.
+// A [Queue] implements the engine's Port, and knows nothing of frames: it moves
+// packets between the rings of one AF_XDP socket and one thread, in bursts,
+// without allocating and with one system call for each burst sent. The XDP program
+// (package bpf) decides which packets arrive here; all others go to the kernel as
+// usual.
 //
 // The watcher is one goroutine that follows the kernel: the addresses that UDP is
 // served at, the ways to peers, and whether packets can still arrive.
 //
-// [Memory] is the twin without a kernel, for tests and simulation.
+// [Memory] is an implementation of the engine's Port without a kernel, for
+// tests and simulation.
 package port

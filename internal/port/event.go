@@ -14,13 +14,13 @@ var ErrLost = errors.New("interface cannot be used any more")
 // EventKind says what happened to an interface.
 type EventKind uint8
 
-// The kinds. What ends the use of an interface has an Event.Err.
+// The kinds. An event that ends the use of an interface has an Event.Err.
 const (
-	Gone           EventKind = iota // removed, or moved to another network namespace; an end
-	Detached                        // its XDP program is not there any more; an end
-	MACChanged                      // peers know it by another address; an end
-	MTULowered                      // below that at Open, which peers were told; an end
-	MTUChanged                      // otherwise, which does no harm
+	Gone           EventKind = iota // removed, or moved to another network namespace; ends the use
+	Detached                        // its XDP program is not there any more; ends the use
+	MACChanged                      // peers know it by another address; ends the use
+	MTULowered                      // below that at Open, which peers were told; ends the use
+	MTUChanged                      // changed otherwise, which does no harm
 	Renamed                         //
 	Down                            // by the administrator, or its carrier is off; it may pass
 	Up                              // again
@@ -37,7 +37,8 @@ var eventNames = [...]string{
 	HopChanged: "next hop changed", Trouble: "changes cannot be followed",
 }
 
-// String returns the kind as a log line may begin, such as "address added".
+// String returns the kind as the beginning of a log line, such as "address
+// added".
 func (k EventKind) String() string {
 	if int(k) < len(eventNames) {
 		return eventNames[k]
@@ -49,6 +50,6 @@ func (k EventKind) String() string {
 type Event struct {
 	Kind     EventKind
 	Remote   string // HopChanged: the peer's address
-	From, To string // what it was and is; empty where there is nothing to say
+	From, To string // the value before and now; empty where there is none
 	Err      error  // why the interface cannot be used any more; nil while it can
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// askPause is the least time between two questions for one neighbour: as often as
-// the kernel itself asks.
+// askPause is the least time between two requests for one neighbour: the kernel
+// itself asks as often.
 const askPause = time.Second
 
-// path is the way to one IP address, for all that follow it.
+// path is the way to one IP address, for all followers of that address.
 type path struct {
 	remote    netip.Addr
 	source    netip.Addr // the watcher's
 	next      netip.Addr // the neighbour that packets go to; the watcher's
 	mac       wire.MAC   // the neighbour's, zero until it is known; the watcher's
-	fresh     bool       // to be looked up; guarded by the watcher's mu
+	fresh     bool       // has to be looked up; guarded by the watcher's mu
 	followers map[*follower]struct{}
 }
 
@@ -33,13 +33,14 @@ type follower struct {
 	changed func(wire.Link)
 }
 
-// Follow calls changed with a new link whenever the way to an IP address is another
-// one than that of link, and then than that told last: by another gateway, from
-// another source address, or because the next hop has another MAC address. That may
-// be at once. The calls are made on the watcher's goroutine, and must not block.
+// Follow calls changed with a new link whenever the way to an IP address differs
+// from link, and from then on from the link of the last call: by another gateway,
+// from another source address, or because the next hop has another MAC address. The
+// first call may come at once. The calls are made on the watcher's goroutine, and
+// must not block.
 //
-// After stop no call begins; one may be under way. A MAC address needs no way: it is
-// never called for.
+// After stop no call begins; one may be under way. A MAC address is reached
+// directly, so changed is never called for it.
 func (i *Interface) Follow(a wire.Addr, link wire.Link, changed func(wire.Link)) (stop func()) {
 	if !a.IsIP() {
 		return func() {}
@@ -68,16 +69,16 @@ func (i *Interface) Follow(a wire.Addr, link wire.Link, changed func(wire.Link))
 }
 
 // Silent is a hint that a peer does not answer. The way to it is looked up anew, and
-// the next hop asked for, at most once a second; what comes of it is told by Follow.
-// It never blocks, and any thread may call it.
+// the kernel is made to ask for the next hop, at most once a second; Follow tells
+// the result. Silent never blocks, and any thread may call it.
 func (i *Interface) Silent(remote netip.Addr) {
 	select {
 	case i.watcher.silent <- remote.Unmap().WithZone(""):
-	default: // one of many: they will say it again
+	default: // too many hints wait: this one will be given again
 	}
 }
 
-// signal raises a flag that may be up.
+// signal raises a flag that may be raised already.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -85,8 +86,8 @@ func signal(c chan struct{}) {
 	}
 }
 
-// lookUp finds the ways of all paths by the present routes and neighbours, or of
-// those that never were looked up.
+// lookUp finds the ways of all paths by the present routes and neighbours, or
+// only of those that were never looked up.
 func (w *watcher) lookUp(freshOnly bool) {
 	var list []*path
 	w.mu.Lock()
@@ -100,8 +101,8 @@ func (w *watcher) lookUp(freshOnly bool) {
 	w.find(list)
 }
 
-// find reads the tables for some paths. A path to which no way leads keeps its old
-// one, for nothing better is known.
+// find reads the tables for some paths. A path without a way keeps its old one,
+// for nothing better is known.
 func (w *watcher) find(paths []*path) {
 	if len(paths) == 0 {
 		return
@@ -125,8 +126,8 @@ func (w *watcher) find(paths []*path) {
 	}
 }
 
-// step takes a path's hop as the routes have it, and its MAC address if the
-// neighbour is known. If it is not, the kernel is made to ask.
+// step takes a path's hop from the routes, and its MAC address if the neighbour
+// is known. If it is not, the kernel is made to ask for it.
 func (w *watcher) step(p *path, hop route.Hop, known map[netip.Addr]wire.MAC) {
 	p.source = hop.Source
 	if p.remote == hop.Source { // this node itself
@@ -144,7 +145,7 @@ func (w *watcher) step(p *path, hop route.Hop, known map[netip.Addr]wire.MAC) {
 	w.ask(p.next)
 }
 
-// relocate takes what the kernel says of neighbours.
+// relocate applies what the kernel says of neighbours.
 func (w *watcher) relocate(valid map[netip.Addr]wire.MAC) {
 	var list []*path
 	w.mu.Lock()
@@ -159,7 +160,7 @@ func (w *watcher) relocate(valid map[netip.Addr]wire.MAC) {
 	}
 }
 
-// suspect looks into the way to a peer that does not answer: its next hop may have
+// suspect checks the way to a peer that does not answer: its next hop may have
 // another MAC address than the kernel believes.
 func (w *watcher) suspect(remote netip.Addr) {
 	w.mu.Lock()
@@ -175,7 +176,7 @@ func (w *watcher) suspect(remote netip.Addr) {
 	}
 }
 
-// ask has the kernel look for a neighbour; relocate gets the answer.
+// ask makes the kernel look for a neighbour; relocate gets the answer.
 func (w *watcher) ask(next netip.Addr) {
 	now := time.Now()
 	if now.Sub(w.asked[next]) < askPause {
@@ -188,7 +189,7 @@ func (w *watcher) ask(next netip.Addr) {
 	}
 }
 
-// use sends the path's frames to a MAC address, if they go anywhere else.
+// use sends the path's frames to a MAC address, unless they already go there.
 func (w *watcher) use(p *path, mac wire.MAC) {
 	if p.mac = mac; w.lost {
 		return
@@ -210,7 +211,8 @@ func (w *watcher) use(p *path, mac wire.MAC) {
 	}
 }
 
-// hopText describes a way: to a MAC address, from one's own IP address.
+// hopText describes a way: to a MAC address, from an IP address of the
+// interface.
 func hopText(mac wire.MAC, source netip.Addr) string {
 	return macText(mac) + " from " + source.String()
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Whatever changes the way to a peer is told with the new link.
+// Every change of the way to a peer is told with the new link.
 func TestFollow(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	n := open(t, p.A, Options{RingSize: 32, UDP: true})
@@ -40,8 +40,8 @@ func TestFollow(t *testing.T) {
 	expect("one that has to be asked for", wire.MAC(p.B.MAC))
 }
 
-// A peer whose MAC address is another one is found by the hint that it is silent,
-// though the kernel believes in the old one.
+// A peer whose MAC address has changed is found by the hint that it is silent,
+// though the kernel still believes in the old address.
 func TestSilentPeerIsAskedFor(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	n := open(t, p.A, Options{RingSize: 32, UDP: true})
@@ -126,7 +126,8 @@ func TestFollowSource(t *testing.T) {
 	if first.LocalIP != p.A.IP4 {
 		t.Fatalf("%+v", first)
 	}
-	// The second address of a subnet goes with the first, unless it is promoted.
+	// The second address of a subnet is removed with the first, unless it is
+	// promoted.
 	command(t, p.A, "addr del 10.77.0.1/24 dev veth0")
 	command(t, p.A, "addr replace 10.77.0.5/24 dev veth0")
 	links.await(t, "the other source", func(l wire.Link) bool {

@@ -22,7 +22,8 @@ var (
 	_ engine.Port = (*Memory)(nil)
 )
 
-// patience is how long a test waits for what must come; only a broken one does.
+// patience is how long a test waits for an event that must come; only a failing
+// test waits so long.
 const patience = testnet.Patience
 
 // node is an open interface in a namespace.
@@ -108,7 +109,7 @@ func (s *stream) put(b []byte, psn uint32) int {
 	return s.tpl.Put(b, wire.Seal(frame, n))
 }
 
-// check reads a packet of the stream back and returns its psn.
+// check verifies a packet of the stream and returns its psn.
 func (s *stream) check(t testing.TB, packet []byte) uint32 {
 	t.Helper()
 	frame, _, r := wire.Decap(packet)
@@ -124,7 +125,7 @@ func (s *stream) check(t testing.TB, packet []byte) uint32 {
 }
 
 // send queues up to n packets from psn on and flushes them. It returns how many
-// found a buffer.
+// of them got a buffer.
 func (s *stream) send(t testing.TB, q *Queue, psn uint32, n int) int {
 	t.Helper()
 	sent := 0
@@ -175,7 +176,7 @@ func (s *stream) run(t testing.TB, from, to *Queue, count, burst int) {
 			if time.Now().After(deadline) {
 				t.Fatalf("sent %d, %d refused by the device, %d arrived", sent, from.tally.lost.Load()-lost, got)
 			}
-			from.Receive(nil) // moves on what is stalled
+			from.Receive(nil) // pushes stalled packets on
 			to.Wait(time.Millisecond)
 		}
 	}

@@ -20,14 +20,15 @@ import (
 )
 
 var (
-	// ErrClosed: the Interface was closed.
+	// ErrClosed says that the Interface was closed.
 	ErrClosed = errors.New("port: interface is closed")
-	// ErrUnreachable: the next hop to an address does not answer.
+	// ErrUnreachable says that the next hop to an address does not answer.
 	ErrUnreachable = route.ErrUnreachable
-	// ErrNoUDP: an IP address was asked for, but the interface was opened without
-	// Options.UDP.
+	// ErrNoUDP says that an IP address was asked for, but the interface was
+	// opened without Options.UDP.
 	ErrNoUDP = errors.New("UDP is off")
-	// ErrMTU: no packet buffer is large enough, or no frame small enough.
+	// ErrMTU says that no packet buffer is large enough for the MTU, or no
+	// frame small enough.
 	ErrMTU = nic.ErrMTU
 )
 
@@ -76,7 +77,7 @@ func Open(ifname string, o Options) (*Interface, error) {
 	return i, nil
 }
 
-// inspect looks an interface of the calling thread's network namespace up, and
+// inspect looks up an interface of the calling thread's network namespace, and
 // checks that it can be used as the options say.
 func inspect(ifname string, o Options) (nic.Interface, nic.Plan, error) {
 	machine, err := nic.Machine()
@@ -94,7 +95,7 @@ func inspect(ifname string, o Options) (nic.Interface, nic.Plan, error) {
 	return i, plan, nil
 }
 
-// start does all that Close undoes.
+// start does everything that Close undoes.
 func (i *Interface) start(plan nic.Plan, o Options) (err error) {
 	if i.resolver, err = route.New(i.index); err != nil {
 		return fmt.Errorf("port: %w", err)
@@ -131,7 +132,8 @@ func (i *Interface) start(plan nic.Plan, o Options) (err error) {
 }
 
 // serve makes the program take UDP packets for the addresses that the interface
-// has now, and returns them. Any goroutine may call it: what was read last counts.
+// has now, and returns them. Any goroutine may call it: the addresses that were
+// read last count.
 func (i *Interface) serve() ([]netip.Addr, error) {
 	if !i.udp {
 		return nil, nil
@@ -195,7 +197,8 @@ func (i *Interface) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 	if err != nil {
 		return wire.Link{}, fmt.Errorf("port: %w", err)
 	}
-	// The source may be younger than the notice of it; answers to it have to be taken.
+	// The source address may be so new that its notice has not arrived yet; answers to
+	// it have to be accepted all the same.
 	if _, err := i.serve(); err != nil {
 		return wire.Link{}, err
 	}
@@ -221,10 +224,10 @@ func (i *Interface) MTU() int { return i.mtu }
 // Driver is the name of the kernel's driver, "none" if it has none.
 func (i *Interface) Driver() string { return i.driver }
 
-// UDP is whether frames over UDP are taken.
+// UDP reports whether frames over UDP are accepted.
 func (i *Interface) UDP() bool { return i.udp }
 
-// Modes tells what the kernel granted.
+// Modes says which modes the kernel granted.
 type Modes struct {
 	XDP   bpf.Mode  // Native or Generic
 	Copy  xsk.Mode  // ZeroCopy, or Copy if any queue has it

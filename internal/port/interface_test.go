@@ -23,7 +23,8 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// refused checks an error of Open: what it is, and that it names the remedy.
+// refused checks an error of Open: that it is the expected one, and that it
+// names the remedy.
 func refused(t testing.TB, err, want error, words ...string) {
 	t.Helper()
 	if err == nil || want != nil && !errors.Is(err, want) {
@@ -56,12 +57,12 @@ func attached(t testing.TB, side *testnet.Side) (id uint32) {
 	return id
 }
 
-// onlyOpenKnows are the refusals that are about the options, or are the kernel's.
+// onlyOpenKnows are the refusals because of the options, and those of the kernel.
 var onlyOpenKnows = map[string]bool{"too many queues": true, "negative queues": true, "ring size": true, "chunks": true,
 	"zero-copy": true, "busy polling": true, "missing": true, "MTU too large for veth": true}
 
-// toldBefore checks that who asks about an interface, as `xdpfab info` does, is told
-// what Open says.
+// toldBefore checks that a caller that asks about an interface, as `xdpfab info`
+// does, gets the same answer as from Open.
 func toldBefore(t testing.TB, side *testnet.Side, words ...string) {
 	t.Helper()
 	var plan nic.Plan
@@ -85,7 +86,8 @@ func toldBefore(t testing.TB, side *testnet.Side, words ...string) {
 	}
 }
 
-// More queues than a session id can name, and fewer to send than to receive.
+// The interface has more queues than a session id can name, and fewer to send
+// than to receive.
 func TestUnsuitableQueues(t *testing.T) {
 	for _, c := range []struct {
 		rx, tx int
@@ -114,7 +116,8 @@ func TestUnusableInterfaces(t *testing.T) {
 	mtu := func(n int) func(*netlink.Handle, netlink.Link) error {
 		return func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetMTU(l, n) }
 	}
-	// A veth looks at its peer's, which is what the packets to come have.
+	// A veth looks at the MTU of its peer, which bounds the packets that will
+	// arrive.
 	peerMTU := func(n int) func(*netlink.Handle, netlink.Link) error {
 		return func(h *netlink.Handle, l netlink.Link) error {
 			configure(t, p.B, mtu(n))
@@ -213,8 +216,8 @@ func TestForeignProgramStays(t *testing.T) {
 	}
 }
 
-// Another AF_XDP socket without a program of its own is noticed by its queue. What
-// was attached until then is detached again.
+// Another AF_XDP socket that has no XDP program is noticed because it occupies the
+// queue. The program that was attached by then is detached again.
 func TestQueueTaken(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{Queues: 2})
 	u, err := xsk.NewUMEM(xsk.UMEMConfig{Chunks: 64})
@@ -301,8 +304,8 @@ func TestLinkNeedsUDP(t *testing.T) {
 	refused(t, err, ErrClosed)
 }
 
-// An address that came later is served before the first frame is sent from it, also
-// when nobody watches.
+// An address that was added later is served before the first frame is sent from it,
+// even if the interface is not watched.
 func TestLaterAddress(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	a := open(t, p.A, Options{RingSize: 32, UDP: true})

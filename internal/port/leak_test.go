@@ -17,7 +17,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// resources are what a process can leak by this package.
+// resources are those that a process can leak by this package.
 type resources struct {
 	fds    int
 	rings  int // mappings of sockets
@@ -65,15 +65,16 @@ func TestReopenLeavesNothing(t *testing.T) {
 		refused(t, err, nil)
 		clean(t, p.A)
 	}
-	use() // what is made once is there now
+	use() // everything that is made only once exists now
 	before, goroutines := takeStock(t), goleak.IgnoreCurrent()
 	const laps = 20
 	for range laps {
 		use()
 	}
 	after := takeStock(t)
-	// Packet memory is populated, so it counts as resident: a leak of one queue a lap
-	// would come to 160 MiB. Address space would not do: a new thread reserves as much.
+	// Packet memory is populated, so it counts as resident: a leak of one queue per lap
+	// would amount to 160 MiB. Address space would be no measure: a new thread reserves
+	// as much.
 	if after.fds > before.fds || after.rings > before.rings || after.memory > before.memory+laps*4<<10 {
 		t.Errorf("after reopening %d times: %+v, before: %+v", laps, after, before)
 	}

@@ -20,8 +20,9 @@ type Faults struct {
 	Delay time.Duration // for all
 }
 
-// Memory is the in-memory twin of the AF_XDP port: the same contract without a
-// kernel, with seeded faults. Ports of a pair may be used by different threads.
+// Memory is the counterpart of the AF_XDP port in memory: the same contract
+// without a kernel, with seeded faults. Ports of a pair may be used by
+// different threads.
 type Memory struct {
 	mtu    int
 	peer   *Memory
@@ -38,7 +39,7 @@ type Memory struct {
 	Sent   int      // packets that Send was called for
 }
 
-// memoryQueue is how many packets wait in a Memory port before more get lost, as
+// memoryQueue is how many packets can wait in a Memory port; more are lost, as
 // in a receive ring.
 const memoryQueue = 2048
 

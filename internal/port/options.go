@@ -11,22 +11,25 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// Options are how to use an interface. The zero value is good.
+// Options say how to use an interface. The zero value is a good choice.
 type Options struct {
 	// Queues is how many queues to use, from queue 0 on; 0 means all. Frames that
 	// the NIC puts into another queue are dropped.
 	Queues int
-	// Copy is the AF_XDP mode. Auto: zero-copy if the driver can.
+	// Copy is the AF_XDP mode. Auto means zero-copy if the driver has it.
 	Copy xsk.Mode
 	// Generic allows generic XDP, several times slower, where the driver has no
 	// native XDP.
 	Generic bool
-	// UDP takes frames over UDP to the interface's present addresses as well.
+	// UDP makes the interface accept frames over UDP to its present addresses
+	// as well.
 	UDP bool
-	// RingSize is the number of entries of each ring, a power of two; 0: 2048.
+	// RingSize is the number of entries of each ring, a power of two; 0 means
+	// 2048.
 	RingSize int
 	// Chunks is the number of packet buffers of each queue, half of them to
-	// receive into and half to send from: at most, and by default, twice RingSize.
+	// receive into and half to send from. The maximum and the default are twice
+	// RingSize.
 	Chunks int
 	// BusyPoll is for NICs; see xsk.BusyPoll. Open refuses it on veth.
 	BusyPoll xsk.BusyPoll
@@ -40,7 +43,7 @@ const (
 	maxSendBytes = 1 << 30
 )
 
-// complete checks the options and puts the defaults in.
+// complete checks the options and fills in the defaults.
 func (o *Options) complete() error {
 	if o.RingSize == 0 {
 		o.RingSize = xsk.DefaultRingSize

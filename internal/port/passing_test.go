@@ -17,7 +17,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// The kernel's own traffic does not notice: UDP to a port of its own and TCP, over
+// The kernel's own traffic is not disturbed: UDP to another port and TCP, over
 // IPv4 and IPv6, while xdpfab's frames go over the same cable.
 func TestKernelTrafficPasses(t *testing.T) {
 	a, b := openPair(t, testnet.Options{}, Options{UDP: true, RingSize: 256})

@@ -32,23 +32,24 @@ type Queue struct {
 	tx     *xsk.Producer[xsk.Desc]
 	pool   *xsk.FramePool // the sending chunks
 
-	lent    []uint64 // received chunks in the caller's hands; its capacity is all of them
+	lent    []uint64 // received chunks that the caller has; the capacity is for all of them
 	buffer  uint64   // the chunk that Buffer returned
-	held    bool     // buffer is one, and not sent
+	held    bool     // buffer is valid, and not sent yet
 	pending int      // packets written into TX, not submitted
-	stalled bool     // packets are left in TX that the kernel would not take yet
+	stalled bool     // TX has packets that the kernel would not take yet
 
 	tally  tally
 	extra  [1]unix.PollFd // the eventfd, for Poll
-	count  [8]byte        // what was read from it last, of no interest
+	count  [8]byte        // what was read from the eventfd; never used
 	wakeMu sync.Mutex     // guards the eventfd's life against Wake
 	woken  atomic.Bool    // a wake-up is pending; set by Wake, cleared by Wait
 	event  int            // eventfd, -1 once closed
 }
 
-// bindTimeout is how long a queue may seem taken: the kernel frees that of a process
-// which has just ended in a work item, and a loaded machine takes its time with it.
-// The XDP program is attached by then, so no other xdpfab can be there.
+// bindTimeout is how long a queue may seem taken: the kernel frees the queue of a
+// process that has just ended in a work item, which may come late on a loaded
+// machine. The XDP program is attached by then, so no other xdpfab can have the
+// queue.
 const bindTimeout = 3 * time.Second
 
 // newQueue opens queue number of an interface, ready to receive. Its packet buffers
@@ -78,7 +79,7 @@ func (q *Queue) open(ifindex, chunk int, o Options) (err error) {
 		// The kernel hands packets over before it says that their chunks have left
 		// the fill ring, so for a moment a chunk may count in it twice.
 		FillSize: 2 * o.RingSize,
-		// All that can be in flight, so that this limit never stands in the way.
+		// As many as can be in flight, so that this limit is never reached.
 		SendBuffer: min(sending*(chunk+skbOverhead), maxSendBytes),
 	})
 	if err != nil {
@@ -97,7 +98,7 @@ func (q *Queue) open(ifindex, chunk int, o Options) (err error) {
 	return nil
 }
 
-// close frees everything, as far as there is something.
+// close frees everything that exists.
 func (q *Queue) close() error {
 	q.wakeMu.Lock()
 	q.woken.Store(true) // later calls of Wake return at once
@@ -121,7 +122,7 @@ func (q *Queue) close() error {
 // views may be written to and are valid until Release. It does not block.
 func (q *Queue) Receive(packets [][]byte) int {
 	if q.stalled {
-		_ = q.push() // what is wrong will be told by the next Flush
+		_ = q.push() // the next Flush returns the error
 	}
 	n := q.rx.Peek(min(len(packets), cap(q.lent)-len(q.lent)))
 	if n == 0 {
@@ -149,8 +150,8 @@ func (q *Queue) Release() {
 }
 
 // Buffer returns the memory of the packet that Send will queue next: a whole
-// chunk, which a packet of the interface's MTU fits into. It is nil when all are
-// in flight; Flush, or time, brings them back.
+// chunk, which a packet of the interface's MTU fits into. It returns nil when
+// all chunks are in flight; Flush takes them back as the kernel finishes them.
 func (q *Queue) Buffer() []byte {
 	if !q.held && !q.take() {
 		return nil
@@ -182,10 +183,10 @@ func (q *Queue) Send(n int) {
 }
 
 // Flush hands the queued packets to the kernel with one store and, as a rule, one
-// system call, and takes finished buffers back. What the kernel will not take yet
-// stays queued: it goes with the next Flush, Receive or Wait.
+// system call, and takes finished buffers back. Packets that the kernel will not
+// take yet stay queued: they go with the next Flush, Receive or Wait.
 //
-// The error is not nil if the interface is down (ENETDOWN) or gone (ENXIO).
+// There is an error if the interface is down (ENETDOWN) or gone (ENXIO).
 func (q *Queue) Flush() error {
 	q.tx.Submit(q.pending)
 	q.pending = 0
@@ -195,14 +196,14 @@ func (q *Queue) Flush() error {
 	return q.push()
 }
 
-// oldBudget is what kernels take for each call that cannot be told to take more: 32
-// packets, and the oldest ones 16 (TX_BATCH_SIZE in net/xdp/xsk.c).
+// oldBudget is how many packets a kernel that cannot be told to take more takes for
+// each call: 32, and the oldest kernels 16 (TX_BATCH_SIZE in net/xdp/xsk.c).
 const oldBudget = 16
 
 // push makes the kernel send what is in TX. Kernels before 6.17 take few packets
-// for each call, and most of them show in TX how far they got only when they took
-// all of it. So it goes on as long as that gets on, or as many calls as all of TX
-// takes have not been made.
+// for each call, and most of them show in TX how far they got only when they have
+// taken all of it. So push calls again as long as TX shows progress, or until it
+// has made as many calls as a full TX takes.
 func (q *Queue) push() error {
 	budget := q.sock.TXBudget()
 	if budget <= 2*oldBudget {

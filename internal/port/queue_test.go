@@ -43,8 +43,8 @@ func TestBothDirectionsAtOnce(t *testing.T) {
 	a, b := openPair(t, testnet.Options{}, Options{RingSize: 256})
 	ab, ba := newStream(t, a, b, wire.Ethernet, 0), newStream(t, b, a, wire.Ethernet, 0)
 	var wg sync.WaitGroup
-	// Each side sends at most half a ring ahead of what the other has received, or a
-	// thread that the machine keeps waiting would find its ring overrun.
+	// Each side sends at most half a ring ahead of what the other has received, or
+	// the ring of a thread that the machine keeps waiting would overflow.
 	const ahead = 128
 	var received [2]atomic.Int64
 	side := func(q, peer *Queue, out *stream, mine, theirs *atomic.Int64) {
@@ -104,7 +104,7 @@ func TestRingsWrap(t *testing.T) {
 			}
 			s := newStream(t, a, b, wire.Ethernet, 0)
 			s.run(t, a.Queues()[0], b.Queues()[0], 2000, 31)
-			// The largest packet, exactly.
+			// A packet of exactly the largest size passes.
 			if n := s.put(a.Queues()[0].Buffer(), 0); n > mtu+14 {
 				t.Errorf("packet of %d bytes", n)
 			}
@@ -112,8 +112,8 @@ func TestRingsWrap(t *testing.T) {
 	}
 }
 
-// The receiver has 32 buffers: what comes while all are taken is dropped and
-// counted, and the next packets arrive again.
+// The receiver has 32 buffers: packets that arrive while all are taken are
+// dropped and counted, and later packets arrive again.
 func TestReceiverOverrun(t *testing.T) {
 	a, b := openPair(t, testnet.Options{}, Options{RingSize: 32})
 	s, qa, qb := newStream(t, a, b, wire.Ethernet, 0), a.Queues()[0], b.Queues()[0]
@@ -177,7 +177,7 @@ func TestBuffersRunOutAndComeBack(t *testing.T) {
 	}
 }
 
-// A buffer that was asked for and not used survives any number of flushes.
+// A buffer that was taken and not used survives any number of flushes.
 func TestUnsentBufferIsKept(t *testing.T) {
 	a, b := openPair(t, testnet.Options{}, Options{RingSize: 32})
 	s, qa, qb := newStream(t, a, b, wire.Ethernet, 0), a.Queues()[0], b.Queues()[0]

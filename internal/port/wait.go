@@ -12,11 +12,12 @@ import (
 )
 
 const (
-	// stallRetry is how long Wait sleeps while packets are left to be sent: nothing
-	// tells when the device has room again.
+	// stallRetry is how long Wait sleeps while packets are left to be sent: there
+	// is no notice when the device has room again.
 	stallRetry = 100 * time.Microsecond
-	// brokenRetry is how long while poll(2) claims that packets are there and none
-	// is: the interface is down or gone. It keeps the caller from spinning.
+	// brokenRetry is how long Wait sleeps while poll(2) claims that there are
+	// packets and there are none, because the interface is down or gone. It keeps
+	// the caller from spinning.
 	brokenRetry = 10 * time.Millisecond
 )
 
@@ -24,13 +25,14 @@ const (
 // it may return early. Other goroutines run meanwhile.
 func (q *Queue) Wait(timeout time.Duration) {
 	if q.stalled {
-		_ = q.push() // what is wrong will be told by the next Flush
+		_ = q.push() // the next Flush returns the error
 	}
 	switch {
 	case timeout <= 0 || q.rx.Available() > 0:
 		return
 	case q.stalled:
-		// Polling the socket would send as well, and not tell what got lost.
+		// Polling the socket would send as well, and not tell which packets got
+		// lost.
 		q.nap(min(timeout, stallRetry))
 		return
 	}
@@ -52,9 +54,9 @@ func (q *Queue) nap(d time.Duration) {
 	}
 }
 
-// drain consumes a wake-up, once the eventfd says that there is one. It is emptied
-// before the flag is lowered: the other way round, the write of a Wake in between
-// would be emptied away, and its flag keep all later ones from writing.
+// drain consumes a wake-up, once the eventfd says that there is one. The eventfd
+// is emptied before the flag is lowered: in the other order the write of a Wake in
+// between would be lost, while its flag kept all later ones from writing.
 func (q *Queue) drain() {
 	_, _ = unix.Read(q.event, q.count[:])
 	q.woken.Store(false)
@@ -73,5 +75,5 @@ func (q *Queue) Wake() {
 	}
 }
 
-// one is what eventfd(2) wants to be written.
+// one is the value that is written to the eventfd.
 var one = binary.NativeEndian.AppendUint64(nil, 1)

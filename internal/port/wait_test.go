@@ -27,8 +27,8 @@ func setUp(t testing.TB, side *testnet.Side, up bool) {
 	})
 }
 
-// quiet checks that a queue whose interface is of no use sleeps in Wait: what it
-// sleeps at least cannot be shortened by a busy machine.
+// quiet checks that a queue whose interface is unusable sleeps in Wait: a busy
+// machine cannot shorten the least time that it sleeps.
 func quiet(t testing.TB, q *Queue) {
 	t.Helper()
 	const waits = 10
@@ -55,7 +55,7 @@ func TestWaitTimesOut(t *testing.T) {
 	a.Queues()[0].Wait(-1) // returns
 }
 
-// long outlasts the test binary: a Wait with it returns by what it is woken by.
+// long outlasts the test binary: a Wait with it returns only when it is woken.
 const long = time.Hour
 
 func TestWakeEndsWait(t *testing.T) {
@@ -72,7 +72,7 @@ func TestWakeEndsWait(t *testing.T) {
 		go q.Wake()
 		q.Wait(long)
 	}
-	// A packet, too.
+	// A packet ends a wait, too.
 	s, qb, sent := newStream(t, b, a, wire.Ethernet, 0), b.Queues()[0], make(chan error)
 	go func() {
 		qb.Send(s.put(qb.Buffer(), 0))
@@ -88,7 +88,8 @@ func TestWakeEndsWait(t *testing.T) {
 	}
 }
 
-// Many goroutines wake, one waits: each wake-up is seen by the flag it raised.
+// Many goroutines wake, one waits: each wake-up is seen by the flag that it
+// raised.
 func TestWakeStorm(t *testing.T) {
 	a, _ := openPair(t, testnet.Options{}, Options{RingSize: 32})
 	q := a.Queues()[0]
@@ -112,7 +113,7 @@ func TestWakeStorm(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	// What is left is at most one early return; then waiting waits again.
+	// At most one early return is left over; then Wait waits again.
 	q.Wait(time.Millisecond)
 	q.Wait(time.Millisecond)
 	start := time.Now()

@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// programCheck is how often the program is looked at: the kernel does not tell
-	// when a bpf_link is cut.
+	// programCheck is the time between two checks of the program: the kernel gives
+	// no notice when a bpf_link is cut.
 	programCheck = 250 * time.Millisecond
-	// settle is how long routes may go on changing before they are read: they
-	// change by the thousand.
+	// settle is how long the watcher waits for further changes of routes before
+	// it reads them: they change by the thousand.
 	settle = 20 * time.Millisecond
 	// hints is how many calls of Silent may wait.
 	hints = 64
 )
 
 // watcher follows an interface and the ways from it. One goroutine, begun by
-// Interface.Watch, reads the kernel's notices, judges, and makes every call back:
+// Interface.Watch, evaluates the kernel's notices and makes every callback:
 //
 //	kernel ─ route.Monitor ─► changes ─┐
 //	engine ─ Silent ─────────► silent ─┼─► run ─► Event, served addresses, new links
@@ -41,20 +41,20 @@ type watcher struct {
 	monitor *route.Monitor
 	changes chan route.Change
 	silent  chan netip.Addr
-	wanted  chan struct{} // paths has one whose way is to be looked up
+	wanted  chan struct{} // paths has one whose way has to be looked up
 	done    chan struct{}
 	once    sync.Once // closes
 	group   sync.WaitGroup
 
-	// The rest but paths is the goroutine's alone.
+	// All of the rest but paths belongs to the goroutine.
 	tell  func(Event)
 	seen  route.LinkState
 	addrs []netip.Addr             // as told; Open writes the first
-	asked map[netip.Addr]time.Time // when the kernel was made to look for a neighbour, lately
+	asked map[netip.Addr]time.Time // when the kernel was last made to look for a neighbour
 	lost  bool                     // the end was told
 	short bool                     // trouble was told, and has not passed
 
-	mu    sync.Mutex // guards paths, and what is in them but for the goroutine's part
+	mu    sync.Mutex // guards paths, and the fields of each that are not the goroutine's
 	paths map[netip.Addr]*path
 }
 
@@ -89,8 +89,8 @@ func (i *Interface) Watch(f func(Event)) {
 	w.group.Go(w.run)
 }
 
-// read passes the monitor's changes on. While run is busy they wait in the socket,
-// which tells when it overflowed.
+// read passes the monitor's changes on. While run is busy, notices wait in the
+// socket, which tells when it has overflowed.
 func (w *watcher) read() {
 	for {
 		c, err := w.monitor.Next()
@@ -105,13 +105,13 @@ func (w *watcher) read() {
 	}
 }
 
-// run is the goroutine.
+// run is the watcher's goroutine.
 func (w *watcher) run() {
 	check := time.NewTicker(programCheck)
 	defer check.Stop()
 	settled := time.NewTimer(time.Hour)
 	defer settled.Stop()
-	w.judge() // what has no notice: a carrier that was off from the beginning
+	w.judge() // a carrier that was off from the beginning gives no notice
 	for {
 		select {
 		case <-w.done:
@@ -147,7 +147,7 @@ func (w *watcher) apply(c route.Change) {
 	}
 }
 
-// judge looks at the interface, which may have ended.
+// judge looks at the interface, whose use may have ended.
 func (w *watcher) judge() {
 	now, err := w.i.resolver.LinkState()
 	switch {
@@ -162,7 +162,7 @@ func (w *watcher) judge() {
 	}
 }
 
-// compare tells what is different from what was seen before.
+// compare tells the differences from the state seen before.
 func (w *watcher) compare(now route.LinkState) {
 	was, opened := w.seen, w.i.mtu
 	w.seen = now
@@ -194,7 +194,7 @@ func (w *watcher) compare(now route.LinkState) {
 	}
 }
 
-// judgeProgram looks whether packets still reach the program.
+// judgeProgram checks that packets still reach the program.
 func (w *watcher) judgeProgram() {
 	if w.lost || w.i.program.Mode() != bpf.Detached {
 		return
@@ -208,7 +208,7 @@ func (w *watcher) judgeProgram() {
 		"or the interface was replaced: no frame arrives any more; open it again", name)
 }
 
-// readdress serves the present addresses, and tells of the difference.
+// readdress serves the present addresses, and tells which have come and gone.
 func (w *watcher) readdress() {
 	if !w.i.udp {
 		return
@@ -236,22 +236,22 @@ func (w *watcher) readdress() {
 	w.addrs = now
 }
 
-// say tells of a change, unless the end has been told.
+// say tells a change, unless the end has been told.
 func (w *watcher) say(e Event) {
 	if !w.lost {
 		w.tell(e)
 	}
 }
 
-// end tells the change after which there are no more.
+// end tells the last change, which ends the use of the interface.
 func (w *watcher) end(e Event, format string, args ...any) {
 	e.Err = fmt.Errorf("%w: %s", ErrLost, fmt.Sprintf(format, args...))
 	w.say(e)
 	w.lost = true
 }
 
-// trouble tells that something could not be read, once until it can be again. The
-// next change, or the next hint, makes for another attempt.
+// trouble tells that something could not be read, once until it can be read
+// again. The next change, or the next hint, causes another attempt.
 func (w *watcher) trouble(err error) {
 	if !w.short && !errors.Is(err, route.ErrClosed) && !errors.Is(err, bpf.ErrClosed) {
 		w.say(Event{Kind: Trouble, To: err.Error()})

@@ -23,7 +23,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// record keeps what it is told, in order.
+// record keeps the events that it is told, in order.
 type record[T any] struct {
 	mu    sync.Mutex
 	got   []T
@@ -36,7 +36,7 @@ func (r *record[T]) add(v T) {
 	r.mu.Unlock()
 }
 
-// await waits for the next one that is wanted, and passes those before over.
+// await waits for the next event that is wanted, and skips those before it.
 func (r *record[T]) await(t testing.TB, what string, wanted func(T) bool) T {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
@@ -57,7 +57,7 @@ func (r *record[T]) await(t testing.TB, what string, wanted func(T) bool) T {
 	}
 }
 
-// all is what was told so far.
+// all returns the events told so far.
 func (r *record[T]) all() []T {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +88,7 @@ func command(t testing.TB, side *testnet.Side, lines ...string) {
 	}
 }
 
-// packetFor is a frame over a link, which nothing is wrong with.
+// packetFor returns a valid frame for a link.
 func packetFor(t testing.TB, l wire.Link) []byte {
 	t.Helper()
 	tpl, err := wire.NewTemplate(l)
@@ -100,8 +100,9 @@ func packetFor(t testing.TB, l wire.Link) []byte {
 	return b[:s.put(b, 1)]
 }
 
-// sendOver sends one frame, and tells whether the other side's program has taken it
-// (true) or passed it on because of its address. It is sent until one of both happens.
+// sendOver sends one frame, and tells whether the other side's program has accepted it
+// (true) or passed it to the kernel because of its address. The frame is sent until
+// one of the two happens.
 func sendOver(t testing.TB, from, to *node, l wire.Link) bool {
 	t.Helper()
 	packet := packetFor(t, l)
@@ -181,7 +182,8 @@ func mac(t testing.TB, text string) wire.MAC {
 	return wire.MAC(m)
 }
 
-// What an interface survives is told and nothing more; what it does not is an end.
+// A change that an interface survives is only told; one that it does not survive
+// ends its use.
 func TestInterfaceChanges(t *testing.T) {
 	setMTU := func(n int) func(testing.TB, *node) {
 		return func(t testing.TB, a *node) { command(t, a.side, fmt.Sprint("link set veth0 mtu ", n)) }
@@ -264,7 +266,7 @@ func detachLink(t testing.TB, a *node) {
 	t.Fatalf("no link: %v", it.Err())
 }
 
-// Closing ends the watcher, also amid changes, and no call comes after it.
+// Closing ends the watcher, even during changes, and no call comes after it.
 func TestCloseWhileThingsChange(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	n, err := tryOpen(p.A, Options{RingSize: 32, UDP: true})
