@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package route finds out where a packet to an IP address has to go first: the
-// MAC address of the next hop and the source address to use. A [Resolver] is asked
-// before the first frame to a peer; afterwards frames pass the kernel by. So a
-// [Monitor] tells when links, addresses, routes or neighbours change, upon which the
-// Resolver is asked again, by questions that do not wait.
+// Package route finds out where a packet to an IP address has to go first: the MAC
+// address of the next hop and the source address to use. A [Resolver] is asked
+// before the first frame to a peer; afterwards frames bypass the kernel. So a
+// [Monitor] tells when links, addresses, routes or neighbours change; then the
+// Resolver is asked again, by methods that do not wait.
 //
 // The kernel's own tables decide, over rtnetlink(7): routes, addresses and
-// neighbours. Where the neighbour is not known the kernel is made to ask for it
-// (ARP, or neighbour discovery), since it alone sees the answers: the XDP program
-// leaves them to it.
+// neighbours. If a neighbour is not known, the kernel is made to ask for it (ARP,
+// or neighbour discovery), since only the kernel sees the answers: the XDP
+// program passes them on.
 package route

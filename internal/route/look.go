@@ -17,15 +17,17 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// ErrGone: there is no such interface in the Resolver's network namespace any more.
+// ErrGone says that the interface is not in the Resolver's network namespace any
+// more.
 var ErrGone = errors.New("interface is gone")
 
-// LinkState is what can change of an interface while it is in use.
+// LinkState is the part of an interface's state that can change while it is in
+// use.
 type LinkState struct {
 	Name string
 	MAC  wire.MAC
 	MTU  int  // bytes
-	Up   bool // by the administrator, and with a carrier
+	Up   bool // set up by the administrator, and with a carrier
 }
 
 // LinkState reads the interface's present state.
@@ -79,8 +81,8 @@ func (r *Resolver) Neighbours() (map[netip.Addr]wire.MAC, error) {
 }
 
 // Ask makes the kernel look for a neighbour anew, whatever it believes, and does
-// not wait: the answer is a change of the neighbour table. What the administrator
-// has set for good stays.
+// not wait: the answer is a change of the neighbour table. Entries that the
+// administrator has made permanent stay.
 func (r *Resolver) Ask(next netip.Addr) error {
 	n, err := r.entry(next)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 // monitorBuffer is the receive buffer of a Monitor, bytes: some thousand messages.
 const monitorBuffer = 1 << 20
 
-// errorPause is how long to wait after an error that nothing is known of.
+// errorPause is how long to wait after an unknown error.
 const errorPause = 100 * time.Millisecond
 
 // groups are the multicast groups of rtnetlink(7) that bear on where frames go.
@@ -33,8 +33,9 @@ var groups = []uint{
 	unix.RTNLGRP_NEXTHOP,
 }
 
-// Change says what is to be read again. The kernel's messages are the occasion
-// only: the tables have the truth, whatever was lost or came late.
+// Change says what has to be read again. The kernel's messages are only the
+// occasion to do so: the tables are right even if messages were lost or came
+// late.
 type Change struct {
 	Link       bool // the interface itself
 	Addrs      bool // its addresses
@@ -45,7 +46,7 @@ type Change struct {
 	Valid map[netip.Addr]wire.MAC
 }
 
-// everything is what a loss of messages leaves to be assumed.
+// everything is the change that has to be assumed after a loss of messages.
 var everything = Change{Link: true, Addrs: true, Routes: true, Neighbours: true}
 
 // Monitor tells of changes that concern one interface. One goroutine calls Next;
@@ -57,8 +58,8 @@ type Monitor struct {
 }
 
 // NewMonitor returns a Monitor for an interface of the calling thread's network
-// namespace. It stays with that namespace, and keeps what happens from now on
-// until Next asks.
+// namespace. It stays with that namespace, and keeps everything that happens
+// from now on until Next asks.
 func NewMonitor(ifindex int) (*Monitor, error) {
 	s, err := nl.Subscribe(unix.NETLINK_ROUTE, groups...)
 	if err != nil {
@@ -89,7 +90,7 @@ func (m *Monitor) Next() (Change, error) {
 		case errors.Is(err, unix.ENOBUFS):
 			m.drain()
 			return everything, nil
-		case err != nil: // unheard of; the pause keeps it from costing a core
+		case err != nil: // unknown; the pause keeps the loop from occupying a core
 			time.Sleep(errorPause)
 			return everything, nil
 		case from.Pid != 0:
@@ -106,7 +107,7 @@ func (m *Monitor) Next() (Change, error) {
 }
 
 // drain empties the socket after an overflow: until it is empty the kernel drops
-// what comes, and does not tell again.
+// further messages, and does not tell again.
 func (m *Monitor) drain() {
 	_ = m.socket.SetReceiveTimeout(&unix.Timeval{Usec: 1000})
 	defer m.socket.SetReceiveTimeout(&unix.Timeval{})
@@ -117,7 +118,8 @@ func (m *Monitor) drain() {
 	}
 }
 
-// note adds what one message says. What cannot be read is not for us.
+// note adds the content of one message. A message that cannot be read does not
+// concern us.
 func (m *Monitor) note(c *Change, msg *syscall.NetlinkMessage) {
 	switch msg.Header.Type {
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
@@ -143,8 +145,8 @@ func (m *Monitor) concerns(index []byte) bool {
 	return int(binary.NativeEndian.Uint32(index)) == m.index
 }
 
-// noteNeighbour takes neighbours that are somewhere. Of one that is gone, or does
-// not answer, nothing better is known than what was.
+// noteNeighbour notes neighbours whose MAC addresses are known. If one is gone,
+// or does not answer, its last address is still the best that is known.
 func (m *Monitor) noteNeighbour(c *Change, b []byte) {
 	// struct ndmsg: the index is the u32 at 4. It is checked first, because the
 	// neighbours of other interfaces may be of any kind.

@@ -67,7 +67,7 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-// What concerns other interfaces is no change, apart from routes.
+// Messages about other interfaces are no change, apart from routes.
 func TestMonitorIgnoresOthers(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	ip(t, p.A, "link add br7 type bridge", "link set br7 up", "addr add 10.66.0.1/24 dev br7")
@@ -83,7 +83,7 @@ func TestMonitorIgnoresOthers(t *testing.T) {
 }
 
 // When more has happened than the socket can hold, everything may have changed, and
-// what comes afterwards is told again.
+// later changes are told again.
 func TestMonitorOverflow(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	m := monitor(t, p.A)
@@ -121,8 +121,8 @@ func TestMonitorClose(t *testing.T) {
 	m.Close()
 }
 
-// Ask makes the kernel look again for one it is certain of, and leaves alone what the
-// administrator has set.
+// Ask makes the kernel look again for a neighbour that it is certain of, and does not
+// touch permanent entries.
 func TestAsk(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	r, m := resolver(t, p.A), monitor(t, p.A)

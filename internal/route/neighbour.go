@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// answerLimit is what the kernel's three attempts, one a second, take.
+	// answerLimit is the time that the kernel's three attempts take, one a
+	// second.
 	answerLimit = 3 * time.Second
 	// answerPoll is how often the table is looked at; the answer takes
 	// microseconds on a LAN.
@@ -32,8 +33,8 @@ const (
 
 // neighbour returns the MAC address of a node on the link. An entry that is
 // missing, failed or doubtful makes the kernel ask first: frames to an address
-// that is not valid any more would be lost without a sign, for nobody would tell
-// the kernel that its entry is in use.
+// that is not valid any more would be lost unnoticed, for the kernel does not
+// know that its entry is in use.
 func (r *Resolver) neighbour(ctx context.Context, ip netip.Addr) (wire.MAC, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errSilent)
 	defer cancel()
@@ -70,7 +71,7 @@ func (r *Resolver) neighbour(ctx context.Context, ip netip.Addr) (wire.MAC, erro
 	}
 }
 
-// errSilent tells our own limit from the caller's.
+// errSilent distinguishes our own limit from the caller's.
 var errSilent = errors.New("time limit")
 
 func (r *Resolver) silent(ip netip.Addr) error {
@@ -78,7 +79,8 @@ func (r *Resolver) silent(ip netip.Addr) error {
 		ip, r.name, ErrUnreachable, ip, r.name)
 }
 
-// entry is the neighbour's in the kernel's table, of state NUD_NONE if there is none.
+// entry returns the neighbour's entry in the kernel's table; its state is NUD_NONE if
+// there is none.
 func (r *Resolver) entry(ip netip.Addr) (netlink.Neigh, error) {
 	family := netlink.FAMILY_V4
 	if ip.Is6() {
@@ -98,10 +100,10 @@ func (r *Resolver) entry(ip netip.Addr) (netlink.Neigh, error) {
 
 // prompt makes the kernel ask for the neighbour now.
 func (r *Resolver) prompt(n netlink.Neigh) error {
-	// Being used sends an unknown entry out to be resolved, by broadcast. A doubtful
-	// one would be verified after 5 s only, and at the very address in doubt, so
-	// that a replaced NIC takes 3 s more; one that is thought certain would not be
-	// verified at all. Hence it is made unknown first.
+	// When an unknown entry is used, the kernel resolves it by broadcast. A doubtful
+	// one it would verify only after 5 s, and at the very address in doubt, so that
+	// a replaced NIC would take 3 s more; one that it thinks certain it would not
+	// verify at all. So the entry is made unknown first.
 	use := netlink.Neigh{LinkIndex: r.index, Family: n.Family, IP: n.IP, State: unix.NUD_NONE}
 	_, err := ask(r, func(h *netlink.Handle) (_ struct{}, err error) {
 		if n.State&(unix.NUD_REACHABLE|doubtful) != 0 {

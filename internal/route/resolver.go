@@ -19,7 +19,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// What Resolve's errors wrap.
+// The errors that Resolve's errors wrap.
 var (
 	ErrClosed      = errors.New("resolver is closed")
 	ErrNoRoute     = errors.New("no route through this interface")
@@ -27,7 +27,7 @@ var (
 	ErrUnreachable = errors.New("neighbour does not answer")
 )
 
-// netlinkTimeout bounds one question to the kernel, which answers at once.
+// netlinkTimeout bounds one request to the kernel, which answers at once.
 const netlinkTimeout = 5 * time.Second
 
 // Hop is the first step towards an address.
@@ -38,13 +38,13 @@ type Hop struct {
 }
 
 // Resolver answers for one interface. Its methods may be called from any
-// goroutine, also one in another network namespace.
+// goroutine, even from one in another network namespace.
 type Resolver struct {
 	index int
 	name  string
 	mac   wire.MAC
 
-	mu     sync.RWMutex // held for reading during a request, so that Close does not pull its socket away
+	mu     sync.RWMutex // held for reading during a request, so that Close does not close its socket meanwhile
 	handle *netlink.Handle
 }
 
@@ -66,7 +66,8 @@ func New(ifindex int) (*Resolver, error) {
 	return r, nil
 }
 
-// identify reads what does not change while the interface is in use.
+// identify reads the properties that do not change while the interface is in
+// use.
 func (r *Resolver) identify() error {
 	link, err := r.handle.LinkByIndex(r.index)
 	if err != nil {
@@ -119,7 +120,8 @@ func (r *Resolver) Addrs() ([]netip.Addr, error) {
 	}
 	var addrs []netip.Addr
 	for _, a := range list {
-		// A duplicate was found on the link: the kernel does not use this one.
+		// A duplicate of the address was found on the link: the kernel does not
+		// use this one.
 		if ip, ok := addrOf(a.IP); ok && a.Flags&unix.IFA_F_DADFAILED == 0 {
 			addrs = append(addrs, ip)
 		}
@@ -148,7 +150,7 @@ func (r *Resolver) Resolve(ctx context.Context, dst netip.Addr) (Hop, error) {
 	return hop, err
 }
 
-// addrOf converts a net.IP, and reports whether it is one.
+// addrOf converts a net.IP, and reports whether it is an address.
 func addrOf(ip net.IP) (netip.Addr, bool) {
 	a, ok := netip.AddrFromSlice(ip)
 	return a.Unmap(), ok

@@ -19,7 +19,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// resolver is one for a side's interface, used from outside of its namespace.
+// resolver returns a Resolver for a side's interface, used from outside its
+// namespace.
 func resolver(t testing.TB, side *testnet.Side) (r *Resolver) {
 	t.Helper()
 	err := side.Do(func() (err error) {
@@ -45,7 +46,7 @@ func ip(t testing.TB, side *testnet.Side, commands ...string) {
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-// resolve expects an answer.
+// resolve calls Resolve, which must succeed.
 func resolve(t testing.TB, r *Resolver, dst string) Hop {
 	t.Helper()
 	hop, err := r.Resolve(context.Background(), addr(dst))
@@ -61,7 +62,7 @@ func TestOnLink(t *testing.T) {
 	for _, c := range []struct{ dst, src netip.Addr }{
 		{p.B.IP4, p.A.IP4}, {p.B.IP6, p.A.IP6}, {netip.AddrFrom16(p.B.IP4.As16()), p.A.IP4},
 	} {
-		// The first time the kernel has to ask, the second it knows.
+		// The first time the kernel has to ask, the second time it knows.
 		for range 2 {
 			if got, want := resolve(t, r, c.dst.String()), (Hop{MAC: wire.MAC(p.B.MAC), Source: c.src}); got != want {
 				t.Errorf("%v: got %+v, want %+v", c.dst, got, want)
@@ -92,7 +93,7 @@ func TestLinkLocal(t *testing.T) {
 // Three nodes in a row: A – gateway – C, the last on a stub behind the gateway.
 func TestThroughGateway(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
-	q := testnet.NewPair(t, testnet.Options{}) // its namespaces are only places
+	q := testnet.NewPair(t, testnet.Options{}) // only its namespaces are used
 	ip(t, p.B, "link add far0 type veth peer name veth9 netns "+q.A.Name,
 		"addr add 10.90.0.1/24 dev far0", "addr add fd00:90::1/64 dev far0 nodad", "link set far0 up")
 	ip(t, q.A, "link del veth0", "addr add 10.90.0.2/24 dev veth9", "addr add fd00:90::2/64 dev veth9 nodad", "link set veth9 up",
@@ -114,7 +115,8 @@ func TestThroughGateway(t *testing.T) {
 	}
 }
 
-// Two ways with equal cost, over two interfaces: each one's resolver takes its own.
+// There are two ways of equal cost, over two interfaces: the resolver of each takes
+// its own.
 func TestMultipath(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	ip(t, p.A, "link add dum0 type bridge", "link set dum0 up", "addr add 10.80.0.1/24 dev dum0",
@@ -178,7 +180,8 @@ func TestNoSource(t *testing.T) {
 func TestSilentNeighbour(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	r := resolver(t, p.A)
-	// The second time the kernel's entry says so already; it is asked again.
+	// The second time the kernel's entry says so already, but the kernel asks
+	// again.
 	var wg sync.WaitGroup
 	for _, dst := range []string{"10.77.0.9", "fd00:77::9"} {
 		wg.Go(func() {
@@ -196,8 +199,8 @@ func TestSilentNeighbour(t *testing.T) {
 	if _, err := r.Resolve(ctx, addr("10.77.0.10")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("context ends first: %v", err)
 	}
-	// It comes up while being waited for. A machine that takes longer over ip(8) than
-	// the kernel waits for an answer has it asked again.
+	// The neighbour comes up during the wait. On a machine where ip(8) takes longer
+	// than the kernel waits for an answer, the kernel is made to ask again.
 	done := make(chan error, 1)
 	go func() {
 		_, err := r.Resolve(context.Background(), addr("10.77.0.11"))
@@ -297,7 +300,7 @@ func TestInterfaceRemoved(t *testing.T) {
 	}
 }
 
-// A tunnel has an IP address where Ethernet has a MAC.
+// A tunnel has an IP address where Ethernet has a MAC address.
 func TestNotEthernet(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	if out, err := p.A.Command("ip", strings.Fields("link add tun9 type ipip local 10.77.0.1 remote 10.77.0.2")...).CombinedOutput(); err != nil {

@@ -16,8 +16,9 @@ import (
 // way asks the routing tables for gateway and source. own are the interface's
 // addresses.
 func (r *Resolver) way(dst netip.Addr, own []netip.Addr) (Hop, error) {
-	// Told the interface, IPv4 invents an on-link route where there is none. Asked
-	// for the matching entry of the table it cannot, so that question comes first.
+	// If the request names the interface, IPv4 invents an on-link route where
+	// there is none. It cannot do so if it is asked for the matching entry of the
+	// table, so that request comes first.
 	if _, err := r.lookup(dst, &netlink.RouteGetOptions{OifIndex: r.index, FIBMatch: true}); err != nil {
 		return Hop{}, r.noRoute(dst, err)
 	}
@@ -59,7 +60,7 @@ func (r *Resolver) lookup(dst netip.Addr, o *netlink.RouteGetOptions) (netlink.R
 	return routes[0], nil
 }
 
-// noRoute explains that the interface does not lead to dst, and what does.
+// noRoute explains that the interface does not lead to dst, and which one does.
 func (r *Resolver) noRoute(dst netip.Addr, cause error) error {
 	hint := "the kernel knows none at all; add one with `ip route add`"
 	if other, err := r.lookup(dst, nil); err == nil {
