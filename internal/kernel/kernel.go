@@ -2,9 +2,9 @@
 
 //go:build linux
 
-// Package kernel says which Linux runs, and since which version Linux has what
-// xdpfab uses. Whoever has to read a kernel release, or to name the version that
-// something takes, does so here.
+// Package kernel says which Linux runs, and since which version Linux has the
+// features that xdpfab uses. It is the only place that reads kernel releases, or
+// names the version that a feature takes.
 package kernel
 
 import (
@@ -13,31 +13,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Version is a kernel's, of which the first two numbers matter.
+// Version is the version of a kernel: the first two numbers, which are all that
+// matters.
 type Version struct{ Major, Minor int }
 
-// What Linux has, and since which version.
+// The versions since which Linux has a feature.
 var (
-	NeedWakeup        = Version{5, 4}  // AF_XDP rings that say when a system call is due
+	NeedWakeup        = Version{5, 4}  // AF_XDP rings say when a system call is needed
 	BPFLink           = Version{5, 9}  // XDP programs attached by bpf_link
 	Oldest            = Version{5, 10} // the oldest that the project is tested with
 	FreeBPFMemory     = Version{5, 11} // BPF memory does not count against RLIMIT_MEMLOCK
 	BusyPoll          = Version{5, 11} // busy polling of AF_XDP sockets
-	DriverFeatures    = Version{6, 3}  // drivers tell their XDP features
+	DriverFeatures    = Version{6, 3}  // drivers report their XDP features
 	MultiBuffer       = Version{6, 6}  // packets of several AF_XDP chunks
 	SendBudget        = Version{6, 17} // XDP_MAX_TX_SKB_BUDGET
-	CopiedCompletions = Version{6, 18} // completions in copy mode that are always right
+	CopiedCompletions = Version{6, 18} // completions in copy mode are always right
 )
 
 // String is the version as Linux writes it, such as "6.3".
 func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
-// AtLeast tells whether v is w or newer.
+// AtLeast reports whether v is w or newer.
 func (v Version) AtLeast(w Version) bool {
 	return v.Major > w.Major || v.Major == w.Major && v.Minor >= w.Minor
 }
 
-// Parse reads the beginning of a release such as "6.8.0-45-generic".
+// Parse reads the version at the beginning of a release such as
+// "6.8.0-45-generic".
 func Parse(release string) (v Version, err error) {
 	if _, err := fmt.Sscanf(release, "%d.%d", &v.Major, &v.Minor); err != nil {
 		return Version{}, fmt.Errorf("kernel release %q: want a version such as 6.8.0", release)
@@ -45,7 +47,7 @@ func Parse(release string) (v Version, err error) {
 	return v, nil
 }
 
-// Release is what the running kernel calls itself.
+// Release returns the release of the running kernel, as uname(2) has it.
 func Release() (string, error) {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
@@ -54,14 +56,15 @@ func Release() (string, error) {
 	return unix.ByteSliceToString(u.Release[:]), nil
 }
 
-// Lacks tells whether a release says that it is older than a version. A release
-// that cannot be read is not to blame for anything.
+// Lacks reports whether a release says that it is older than a version. A
+// release that cannot be read is taken for new enough.
 func Lacks(release string, since Version) bool {
 	v, err := Parse(release)
 	return err == nil && !v.AtLeast(since)
 }
 
-// Before tells whether the running kernel says that it is older than a version.
+// Before reports whether the release of the running kernel is older than a
+// version.
 func Before(since Version) bool {
 	release, err := Release()
 	return err == nil && Lacks(release, since)

@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 func TestLacks(t *testing.T) {
 	for release, want := range map[string]bool{
 		"4.19.0": true, "5.8.18-generic": true, "5.9": false, "5.9.0-rc1": false, "6.1": false, "10.0": false,
-		"": false, "linux": false, // nobody knows
+		"": false, "linux": false, // unreadable
 	} {
 		if got := Lacks(release, BPFLink); got != want {
 			t.Errorf("Linux %q lacks what 5.9 has: %v, want %v", release, got, want)
