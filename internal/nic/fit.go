@@ -29,17 +29,18 @@ const (
 	MaxMTU = largeChunk - headroom - ethernetOverhead
 )
 
-// coarse are the drivers that with zero-copy set their receive buffers up in whole
-// coarseUnits, and cut longer packets off: what is left of a chunk is rounded down.
+// coarse are the drivers that with zero-copy round the size of their receive
+// buffers down to whole coarseUnits, and truncate longer packets.
 var coarse = []string{"igb", "igc", "ixgbe"}
 
 const coarseUnit = 1024 // bytes
 
-// whole is how much of a chunk any driver can receive into with zero-copy, in bytes.
+// whole returns how many bytes of a chunk any driver can receive into with
+// zero-copy.
 func whole(chunk int) int { return (chunk - headroom) &^ (coarseUnit - 1) }
 
-// fit chooses chunks that the longest packet of the interface fits into, whatever the
-// driver makes of them, and forgoes zero-copy where none is large enough for it.
+// fit chooses chunks that the longest packet of the interface fits into, however the
+// driver divides them, and forgoes zero-copy where no chunk is large enough for it.
 func fit(i *Interface, mode xsk.Mode) (chunk int, bind xsk.Mode, err error) {
 	packet := i.MTU + ethernetOverhead
 	switch {
@@ -48,7 +49,7 @@ func fit(i *Interface, mode xsk.Mode) (chunk int, bind xsk.Mode, err error) {
 	case i.MTU > MaxMTU:
 		err = fmt.Errorf("%s: MTU %d is too large, a packet has to fit into one buffer: ip link set dev %s mtu %d "+
 			"(the driver may want less; veth: 3498): %w", i.Name, i.MTU, i.Name, MaxMTU, ErrMTU)
-	case mode == xsk.Copy || i.Driver == "veth": // the kernel copies, and never cuts
+	case mode == xsk.Copy || i.Driver == "veth": // the kernel copies, and never truncates
 		if packet <= smallChunk-headroom {
 			return smallChunk, mode, nil
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// Every packet of an interface's MTU fits into what the driver receives into.
+// Every packet of an interface's MTU fits into the driver's receive buffers.
 func TestFit(t *testing.T) {
 	const auto, copied, zero = xsk.Auto, xsk.Copy, xsk.ZeroCopy
 	for _, c := range []struct {

@@ -58,7 +58,7 @@ func (f XDPFeatures) Names() []string {
 func (f XDPFeatures) String() string { return strings.Join(f.Names(), " ") }
 
 // genlHeader is struct genlmsghdr: command, version, and two bytes that have to be
-// zero. The one of package nl leaves those to chance.
+// zero. That of package nl leaves those two bytes to chance.
 type genlHeader [nl.SizeofGenlmsg]byte
 
 func (h genlHeader) Len() int          { return len(h) }
@@ -103,7 +103,8 @@ func attributes(b []byte) (map[uint16][]byte, error) {
 	return found, nil
 }
 
-// xdpFeatures asks the kernel, since Linux 6.3, what the driver can.
+// xdpFeatures asks the kernel for the features of the driver; Linux 6.3 and
+// later can tell.
 func xdpFeatures(ifindex int) (XDPFeatures, error) {
 	a, err := ask("netdev", netdevDevGet, nl.NewRtAttr(netdevIfIndex, nl.Uint32Attr(uint32(ifindex))))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// Interface is what there is to know about one.
+// Interface describes a network interface.
 type Interface struct {
 	Name      string   `json:"name"`
 	Index     int      `json:"index"`
@@ -32,7 +32,7 @@ type Interface struct {
 	// FeaturesKnown is false before Linux 6.3; Features is then empty.
 	FeaturesKnown bool      `json:"xdp_features_known"`
 	Features      []string  `json:"xdp_features"`
-	Attached      *Attached `json:"attached"` // nil when nothing is
+	Attached      *Attached `json:"attached"` // nil when no program is attached
 
 	HardwareAddr net.HardwareAddr `json:"-"` // MAC, in binary
 
@@ -43,7 +43,7 @@ type Interface struct {
 type Attached struct {
 	Mode string `json:"mode"` // "native", "generic", "offloaded" or "several"
 	ID   uint32 `json:"id"`
-	Name string `json:"name"` // empty if the caller may not know
+	Name string `json:"name"` // empty if the caller lacks the privilege to know
 
 	holder *bpf.BusyError // nil if it is not in the way
 }
@@ -77,7 +77,7 @@ func Inspect(name string) (Interface, error) {
 	return describe(l), nil
 }
 
-// describe asks everybody; what nobody knows stays empty.
+// describe asks all sources; fields that none of them knows stay empty.
 func describe(l netlink.Link) Interface {
 	a := l.Attrs()
 	i := Interface{
@@ -102,7 +102,7 @@ func describe(l netlink.Link) Interface {
 	return i
 }
 
-// attached describes the program that a link has.
+// attached describes the program that is attached to a link.
 func attached(l netlink.Link, x *netlink.LinkXdp) *Attached {
 	a := &Attached{Mode: attachModes[x.AttachMode], ID: x.ProgId}
 	if h, err := bpf.Holder(l.Attrs().Name, l.Attrs().Index); err == nil && h != nil {
@@ -111,7 +111,8 @@ func attached(l netlink.Link, x *netlink.LinkXdp) *Attached {
 	return a
 }
 
-// driver asks by ioctl, as sysfs shows the namespace that it was mounted in.
+// driver asks by ioctl, because sysfs shows the namespace that it was mounted
+// in.
 func driver(name string) string {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -125,7 +126,8 @@ func driver(name string) string {
 	return unix.ByteSliceToString(info.Driver[:])
 }
 
-// SetFeatures says what the driver offers, for an Interface that no kernel described.
+// SetFeatures sets the driver's features, for an Interface that did not come from the
+// kernel.
 func (i *Interface) SetFeatures(f XDPFeatures) {
 	i.FeaturesKnown, i.features, i.Features = true, f, f.Names()
 }

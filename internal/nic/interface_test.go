@@ -36,7 +36,7 @@ func TestNoInterface(t *testing.T) {
 	}
 }
 
-// What the kernel tells about a veth, before and while a program is attached.
+// The kernel's description of a veth, before and while a program is attached.
 func TestVeth(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{Queues: 2, MTU: 1400})
 	err := p.A.Do(func() error {

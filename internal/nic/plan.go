@@ -17,12 +17,12 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// Want is how an interface is to be used. The zero value is what xdpfab does
-// unless it is told otherwise.
+// Want says how an interface is to be used. The zero value holds xdpfab's
+// defaults.
 type Want struct {
-	Queues   int      // how many, from queue 0 on; 0: all
-	Chunks   int      // packet buffers of each queue; 0: DefaultChunks
-	Copy     xsk.Mode // Auto: zero-copy if the driver can
+	Queues   int      // how many, from queue 0 on; 0 means all
+	Chunks   int      // packet buffers of each queue; 0 means DefaultChunks
+	Copy     xsk.Mode // Auto means zero-copy if the driver has it
 	BusyPoll bool
 }
 
@@ -34,9 +34,9 @@ const DefaultChunks = 2 * xsk.DefaultRingSize
 // its queue.
 const MaxQueues = wire.MaxQueues
 
-// Plan is how xdpfab would use an interface, and what stands in the way.
+// Plan says how xdpfab would use an interface, and what prevents that.
 type Plan struct {
-	Usable   bool     `json:"usable"`   // by a process with the privileges that it takes
+	Usable   bool     `json:"usable"`   // by a process that has the privileges
 	XDP      string   `json:"xdp"`      // "native", "generic" or "unknown"
 	Copy     string   `json:"copy"`     // "zero-copy", "copy" or "unknown"
 	Queues   int      `json:"queues"`   // that would be opened
@@ -47,19 +47,19 @@ type Plan struct {
 	Chunk  int      `json:"-"` // size of a packet buffer, bytes
 	Pinned uint64   `json:"-"` // packet memory of all queues, bytes
 
-	refusals  []error // what Problems says
-	privilege error   // what the caller lacks
+	refusals  []error // the errors behind Problems
+	privilege error   // the privileges that the caller lacks
 }
 
-// Err is why the interface cannot be opened by the caller: everything that is in
-// the way, and nil if nothing is. It matches the sentinels of packages xsk and bpf,
-// ErrMTU and fs.ErrPermission.
+// Err returns every reason why the caller cannot open the interface, and nil if
+// there is none. It matches the sentinels of packages xsk and bpf, ErrMTU and
+// fs.ErrPermission.
 func (p *Plan) Err() error {
 	return errors.Join(append(p.refusals[:len(p.refusals):len(p.refusals)], p.privilege)...)
 }
 
 // Plan decides, from descriptions alone, whether and how an interface can be
-// opened. It has no say in what only the kernel knows: whether the driver takes the
+// opened. It cannot tell what only the kernel knows: whether the driver accepts the
 // program, and whether it binds a queue, with zero-copy if that is wanted.
 func (s *System) Plan(i *Interface, w Want) Plan {
 	p := Plan{XDP: "unknown", Copy: "unknown", Queues: w.Queues, Problems: []string{}, Notes: []string{}}
@@ -85,7 +85,7 @@ func (s *System) Plan(i *Interface, w Want) Plan {
 	return p
 }
 
-// refuse notes what stands in the way; nil does not.
+// refuse notes a reason to refuse the interface, unless it is nil.
 func (p *Plan) refuse(reasons ...error) {
 	for _, err := range reasons {
 		if err != nil {
@@ -170,8 +170,8 @@ func (i *Interface) taken() error {
 // programName is what the kernel calls the program of package bpf.
 const programName = "xdpfab_steer"
 
-// Taken adds to an error of attaching the program whether it is another xdpfab that
-// has the interface.
+// Taken adds to an error of attaching the program whether another xdpfab has the
+// interface.
 func Taken(ifname string, err error) error {
 	if b := new(bpf.BusyError); errors.As(err, &b) && b.Name == programName {
 		return fmt.Errorf("%s is in use by another xdpfab process or domain; one at a time can have it: %w", ifname, err)

@@ -17,7 +17,7 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// good is a machine and an interface with nothing in the way.
+// good returns a machine and an interface that can be used.
 func good() (System, Interface) {
 	return System{Kernel: "6.18.0", Capabilities: capabilitiesOf(math.MaxUint64), Memlock: math.MaxUint64},
 		Interface{Name: "x", Driver: "veth", Ethernet: true, Up: true, MTU: 1500, RXQueues: 2, TXQueues: 2, FeaturesKnown: true,
@@ -46,7 +46,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// refusals are a change to a good machine and interface, and what is said of it.
+// refusals are changes to a good machine and interface, with the error that each
+// causes.
 var refusals = []struct {
 	name   string
 	change func(s *System, i *Interface)
@@ -73,7 +74,8 @@ func hold(i *Interface, program string) {
 		holder: &bpf.BusyError{Interface: i.Name, Mode: bpf.Native, ProgramID: 7, Name: program}}
 }
 
-// What is in the way is told to those who only ask, and refuses those who open.
+// A problem is reported to a caller that only asks, and refuses one that opens
+// the interface.
 func TestRefusals(t *testing.T) {
 	for _, c := range refusals {
 		s, i := good()
@@ -104,8 +106,8 @@ func TestOffloadedProgramIsNotInTheWay(t *testing.T) {
 	}
 }
 
-// The interface is usable, but not by this caller: a note for those who ask, a
-// refusal for those who open.
+// The interface is usable, but not by this caller: a note for a caller that
+// asks, a refusal for one that opens it.
 func TestPrivileges(t *testing.T) {
 	const most = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_NET_RAW | 1<<unix.CAP_SYS_ADMIN
 	pinned := uint64(2 * DefaultChunks * 2048)

@@ -21,7 +21,7 @@ type Capability struct {
 	Required bool   `json:"required"`
 	Have     bool   `json:"have"`
 
-	bit, or uint // or: another one that the kernel takes in its place
+	bit, or uint // or is another one that the kernel accepts in its place
 }
 
 var capabilities = []Capability{
@@ -43,17 +43,17 @@ func capabilitiesOf(effective uint64) []Capability {
 	return list
 }
 
-// Can tells whether the caller has a capability, by name.
+// Can reports whether the caller has the capability of a name.
 func (s *System) Can(capability string) bool {
 	return slices.ContainsFunc(s.Capabilities, func(c Capability) bool { return c.Name == capability && c.Have })
 }
 
-// Unlimited tells whether packet memory is bounded by nothing but the machine.
+// Unlimited reports whether only the machine bounds packet memory.
 func (s *System) Unlimited() bool { return s.Memlock == math.MaxUint64 }
 
-// lacking names every privilege that the caller lacks, in one go. pinned is the
-// packet memory in bytes, which counts against RLIMIT_MEMLOCK. In a user namespace
-// all of them together are still not enough; the kernel then says so.
+// lacking names every privilege that the caller lacks. pinned is the packet memory
+// in bytes, which counts against RLIMIT_MEMLOCK. In a user namespace all of them
+// together are still not enough; the kernel then says so.
 func (s *System) lacking(pinned uint64) error {
 	var missing, caps []string
 	for _, c := range s.Capabilities {
@@ -64,7 +64,8 @@ func (s *System) lacking(pinned uint64) error {
 			}
 			why = fmt.Sprintf("to pin %d KiB of packet memory, or `ulimit -l %d`", pinned>>10, pinned>>10)
 		}
-		// The remedy names everything that is needed: setcap replaces what was there.
+		// The remedy names everything that is needed, since setcap replaces the
+		// capabilities that the file had.
 		caps = append(caps, strings.ToLower(c.Name))
 		if !c.Have {
 			missing = append(missing, c.Name+" ("+why+")")

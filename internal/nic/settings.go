@@ -33,11 +33,12 @@ const (
 	pauseTX            = 4  // ETHTOOL_A_PAUSE_TX
 )
 
-// Settings are a driver's, as ethtool shows them. Each group has an error of its
-// own; one that wraps unix.EOPNOTSUPP says that the driver has no such setting.
+// Settings are the settings of a driver, as ethtool shows them. Each group has
+// an error of its own; one that wraps unix.EOPNOTSUPP says that the driver has
+// no such setting.
 type Settings struct {
-	// Offloads are by the kernel's names ("rx-lro"): true for those in force. One
-	// that is off and can not be changed is absent.
+	// Offloads are listed by the kernel's names ("rx-lro"), with true for those
+	// in force. An offload that is off and cannot be changed is absent.
 	Offloads    map[string]bool
 	OffloadsErr error
 
@@ -103,8 +104,8 @@ func offloads(ifindex int) (map[string]bool, error) {
 	return set, nil
 }
 
-// bitNames lists the names of the bits that are set: without a mask they alone are
-// in the list, with one they carry a mark.
+// bitNames lists the names of the bits that are set: without a mask only those are
+// in the list, with a mask they carry a mark.
 func bitNames(set []byte) (names []string, err error) {
 	fields, err := attributes(set)
 	if err != nil {
@@ -128,8 +129,8 @@ func bitNames(set []byte) (names []string, err error) {
 	return names, nil
 }
 
-// has returns an error when the answer lacks an attribute: so drivers say that they
-// have no such setting.
+// has returns an error when the answer lacks an attribute: this is how drivers say
+// that they do not have a setting.
 func has(a map[uint16][]byte, attr uint16) error {
 	if len(a[attr]) == 0 {
 		return fmt.Errorf("nic: the driver does not tell: %w", unix.EOPNOTSUPP)

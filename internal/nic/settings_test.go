@@ -13,8 +13,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// What ethtool's family tells of a veth: offloads by name, and that it has no
-// coalescing of interrupts to set.
+// The ethtool family describes a veth: its offloads by name, and that it has no
+// setting for interrupt coalescing.
 func TestSettings(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	err := p.A.Do(func() error {

@@ -12,7 +12,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/kernel"
 )
 
-// System is what the machine and the caller's privileges allow.
+// System describes what the machine and the caller's privileges allow.
 type System struct {
 	Kernel       string       `json:"kernel"`
 	Features     []Feature    `json:"kernel_features"`
@@ -22,7 +22,7 @@ type System struct {
 	Memlock uint64 `json:"memlock"`
 }
 
-// Feature is something of the kernel that xdpfab uses.
+// Feature is a feature of the kernel that xdpfab uses.
 type Feature struct {
 	Name     string `json:"name"`
 	Since    string `json:"since"` // version of Linux
@@ -43,7 +43,8 @@ var features = []Feature{
 	{Name: "correct completions in copy mode", since: kernel.CopiedCompletions},
 }
 
-// featuresOf takes a release that cannot be read for one that has everything.
+// featuresOf lists the features; a release that cannot be read is taken to have
+// all of them.
 func featuresOf(release string) []Feature {
 	list := make([]Feature, 0, len(features))
 	for _, f := range features {
