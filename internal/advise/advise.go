@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Verdict is what came of a check.
+// Verdict is the result of a check.
 type Verdict string
 
 // The verdicts.
@@ -29,7 +29,7 @@ type Finding struct {
 	Verdict  Verdict `json:"verdict"`
 	Found    string  `json:"found"`    // empty if not applicable or unknown
 	Expected string  `json:"expected"` // empty if not applicable
-	Command  string  `json:"command"`  // what changes it, with advice
+	Command  string  `json:"command"`  // how to change it, if the verdict is Advice
 	Reason   string  `json:"reason"`   // why it does not apply, or is unknown
 }
 
@@ -41,7 +41,7 @@ type check struct {
 	run      func(s *Snapshot) Finding
 }
 
-// scope says what a check is about.
+// scope says which interfaces a check is about.
 type scope uint8
 
 const (
@@ -51,7 +51,7 @@ const (
 	inSysfs        // as hardware, and shown by /sys
 )
 
-// checks are all of them, in the order of the guide.
+// checks are all checks, in the order of the guide.
 var checks = []check{
 	{"zero-copy", "native XDP with zero-copy", hardware, zeroCopy},
 	{"queues", "as many to send as to receive, and a CPU for each", ethernet, queues},
@@ -98,7 +98,8 @@ func Check(s *Snapshot) []Finding {
 	return list
 }
 
-// applies tells whether checks of a kind make sense, or why not.
+// applies reports whether checks of a scope apply; if not, the finding has the
+// reason.
 func (s *Snapshot) applies(of scope) (Finding, bool) {
 	i := s.Interface
 	switch {
@@ -119,7 +120,7 @@ func (s *Snapshot) applies(of scope) (Finding, bool) {
 }
 
 // sysfs tells whether /sys shows the interface that is meant. It shows the network
-// namespace that it was mounted in, where the name may be another one's.
+// namespace that it was mounted in, where another interface may have the name.
 func (s *Snapshot) sysfs() (Finding, bool) {
 	index, err := s.number(s.net("ifindex"))
 	switch {
@@ -135,7 +136,7 @@ func ok(found string, args ...any) Finding {
 	return Finding{Verdict: OK, Found: fmt.Sprintf(found, args...)}
 }
 
-// advice tells what was found; how says what to run, or do.
+// advice makes a finding that advises a change; how says what to run or do.
 func advice(how, found string, args ...any) Finding {
 	return Finding{Verdict: Advice, Found: fmt.Sprintf(found, args...), Command: how}
 }
@@ -144,11 +145,11 @@ func notApplicable(reason string, args ...any) Finding {
 	return Finding{Verdict: NotApplicable, Reason: fmt.Sprintf(reason, args...)}
 }
 
-// unknown reports what could not be read.
+// unknown makes a finding about a value that could not be read.
 func unknown(err error) Finding { return Finding{Verdict: Unknown, Reason: err.Error()} }
 
-// missing reports an error of reading a setting: one that is not there does not
-// apply, for the reason given.
+// missing makes a finding of an error in reading a setting: a setting that does
+// not exist does not apply, for the reason given.
 func missing(err error, reason string, args ...any) Finding {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EOPNOTSUPP) {
 		return notApplicable(reason, args...)

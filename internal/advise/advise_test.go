@@ -20,7 +20,7 @@ import (
 
 // server is a machine as the tests describe it: the tree, and the rest.
 type server struct {
-	files    map[string]string // "EACCES" makes one unreadable
+	files    map[string]string // the content "EACCES" makes a file unreadable
 	system   nic.System
 	nic      nic.Interface
 	settings nic.Settings
@@ -30,7 +30,7 @@ type server struct {
 // tree is its file system.
 type tree struct{ fstest.MapFS }
 
-// ReadFile refuses what the test wants refused.
+// ReadFile refuses the files that the test makes unreadable.
 func (t tree) ReadFile(name string) ([]byte, error) {
 	b, err := t.MapFS.ReadFile(name)
 	if string(b) == "EACCES\n" {
@@ -110,7 +110,7 @@ func (s *server) remove(prefix string) {
 	}
 }
 
-// veth makes the interface one of a pair in a container.
+// veth makes the interface a veth in a container.
 func (s *server) veth() {
 	s.nic.Kind, s.nic.Driver = "veth", "veth"
 	s.nic.SetFeatures(nic.XDPBasic | nic.XDPRedirect)
@@ -119,8 +119,8 @@ func (s *server) veth() {
 
 const cpu = "sys/devices/system/cpu/"
 
-// cases change the tuned server; the check has to come to the verdict, and its line
-// has to say something.
+// cases change the tuned server; the check has to give the verdict, and its line
+// has to contain the text.
 var cases = []struct {
 	check   string
 	change  func(s *server)
@@ -264,7 +264,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// Every check can be passed (by the tuned server) and failed.
+// Every check can succeed (for the tuned server) and fail.
 func TestEveryCheckCanFail(t *testing.T) {
 	for _, name := range names() {
 		failed := false
@@ -277,7 +277,8 @@ func TestEveryCheckCanFail(t *testing.T) {
 	}
 }
 
-// This machine has something to say to every check, and the guide to every name.
+// Every check has a finding on this machine, and every name a section in the
+// guide.
 func TestGuide(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/tuning.md")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // isolated returns the CPUs that the scheduler leaves alone, by isolcpus or by an
-// isolated cpuset partition. A file that is not there has none.
+// isolated cpuset partition. A missing file means that there are none.
 func (s *Snapshot) isolated() (all cpuSet, err error) {
 	for _, p := range []string{"sys/devices/system/cpu/isolated", "sys/fs/cgroup/cpuset.cpus.isolated"} {
 		set, err := s.cpus(p)
@@ -42,7 +42,7 @@ func (s *Snapshot) allowed() (cpuSet, error) {
 	return nil, fmt.Errorf("/%s has no line Cpus_allowed_list", p)
 }
 
-// isolated: whatever else runs on a poller's CPU shows in p99.
+// isolated: anything else that runs on a poller's CPU shows in p99.
 func isolated(s *Snapshot) Finding {
 	online, err := s.cpus("sys/devices/system/cpu/online")
 	if err != nil {
@@ -80,8 +80,8 @@ func nohzFull(s *Snapshot) Finding {
 	return ok("no tick on %v", quiet)
 }
 
-// cpuset: a process does not get isolated CPUs unless somebody gives it them, and a
-// poller can not be pinned to others than its process has.
+// cpuset: a process does not run on isolated CPUs unless it is moved there, and a
+// poller cannot be pinned to a CPU that its process may not use.
 func cpuset(s *Snapshot) Finding {
 	set, err := s.isolated()
 	if err != nil {
@@ -130,12 +130,13 @@ func smt(s *Snapshot) Finding {
 	return ok("isolated cores are isolated whole: %v", set)
 }
 
-// deepest is the least exit latency of an idle state that is too much, in
+// deepest is the least exit latency of an idle state that is too long, in
 // microseconds: more than a round trip.
 const deepest = 10
 
-// cpuIdle: a core that sleeps deeply wakes up late. A poller that spins never
-// sleeps; one that waits, and the CPU of an interrupt, do.
+// cpuIdle: a core that sleeps deeply wakes up late. The core of a poller that
+// spins never sleeps; that of one that waits does, and so does that of an
+// interrupt.
 func cpuIdle(s *Snapshot) Finding {
 	states := s.match("sys/devices/system/cpu/cpu[0-9]*/cpuidle/state[0-9]*/latency")
 	if len(states) == 0 {
@@ -163,7 +164,8 @@ func cpuIdle(s *Snapshot) Finding {
 	return advice(fmt.Sprintf("cpupower idle-set -D %d", deepest), "up to %d µs on %d CPUs", most, len(slow))
 }
 
-// governor: a core that runs slowly when there is little to do answers slowly.
+// governor: a core that lowers its clock when there is little to do answers
+// slowly.
 func governor(s *Snapshot) Finding {
 	files := s.match("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
 	if len(files) == 0 {
@@ -187,7 +189,7 @@ func governor(s *Snapshot) Finding {
 	return advice("cpupower frequency-set -g performance", "%s", strings.Join(found, ", "))
 }
 
-// turbo: off, a core is slower than it could be.
+// turbo: with turbo off, a core is slower than it could be.
 func turbo(s *Snapshot) Finding {
 	off, err := s.number("sys/devices/system/cpu/intel_pstate/no_turbo")
 	if err == nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package advise compares a machine, and an interface of it, with what
-// docs/tuning.md recommends. Snapshot reads what there is to know, once, and
+// docs/tuning.md recommends. Take reads everything into a Snapshot, once, and
 // changes nothing; the checks are pure functions of it.
 //
 //	advise.go    verdicts, and the list of checks
@@ -12,6 +12,6 @@
 //	cpu.go       checks of cores and power
 //	kernel.go    checks of memory and kernel
 //
-// It takes no part in the journey of an operation: it says why one may take longer
-// than it has to.
+// It has no part in the life of an operation: it says why an operation may take
+// longer than it has to.
 package advise

@@ -24,7 +24,7 @@ func zeroCopy(s *Snapshot) Finding {
 	return advice("a NIC whose driver has it: see docs/tuning.md", "%s XDP, copy (%s)", p.XDP, s.Interface.Driver)
 }
 
-// queues: one poller drives one queue, and a poller wants a CPU.
+// queues: one poller drives one queue, and a poller needs a CPU.
 func queues(s *Snapshot) Finding {
 	i := s.Interface
 	online, err := s.cpus("sys/devices/system/cpu/online")
@@ -65,7 +65,7 @@ func mtu(s *Snapshot) Finding {
 const queueBuffers = nic.DefaultChunks / 2
 
 // rxRing: a zero-copy driver fills its ring from the packet buffers. With more
-// entries than those it runs short, with few it overflows.
+// entries than buffers the ring runs short, with few entries it overflows.
 func rxRing(s *Snapshot) Finding {
 	const fewest = 512
 	d := s.Settings
@@ -87,7 +87,7 @@ func rxRing(s *Snapshot) Finding {
 	return advice(fmt.Sprintf("ethtool -G %s rx %d", s.Interface.Name, want), "%d of at most %d", d.RXRing, d.RXRingMax)
 }
 
-// mergers: what merges packets in the NIC does so before XDP.
+// mergers: offloads that merge packets in the NIC do so before XDP.
 func mergers(s *Snapshot) Finding {
 	d := s.Settings
 	if d.OffloadsErr != nil {
@@ -105,7 +105,7 @@ func mergers(s *Snapshot) Finding {
 	return advice(fmt.Sprintf("ethtool -K %s %s off", s.Interface.Name, strings.Join(on, " off ")), "on: %s", strings.Join(on, ", "))
 }
 
-// pause: one receiver that is slow stops everything behind its switch port.
+// pause: one slow receiver stops everything behind its switch port.
 func pause(s *Snapshot) Finding {
 	d := s.Settings
 	switch {
@@ -119,10 +119,10 @@ func pause(s *Snapshot) Finding {
 }
 
 // mostUsecs is how long an interrupt may be held back: a tenth of the round trip
-// that congestion control takes for an idle network's.
+// that congestion control assumes for an idle network.
 const mostUsecs = 5
 
-// coalescing: what an interrupt waits for is added to every round trip that finds
+// coalescing: the delay of an interrupt is added to every round trip that finds
 // the receiver asleep.
 func coalescing(s *Snapshot) Finding {
 	d := s.Settings

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// numaBalancing unmaps pages now and then to see who uses them: each time the
-// poller faults.
+// numaBalancing: the kernel unmaps pages now and then to see which node uses
+// them, and each time the poller faults.
 func numaBalancing(s *Snapshot) Finding {
 	if n := len(s.match("sys/devices/system/node/node[0-9]*/cpulist")); n < 2 {
 		return notApplicable("%d NUMA node", n)
@@ -26,7 +26,7 @@ func numaBalancing(s *Snapshot) Finding {
 	return advice("sysctl -w kernel.numa_balancing=0", "on")
 }
 
-// hugePages: the packet memory on small pages takes a TLB entry for every two
+// hugePages: on small pages, the packet memory takes a TLB entry for every two
 // packets.
 func hugePages(s *Snapshot) Finding {
 	const page = 2 << 20
@@ -68,7 +68,8 @@ func memlock(s *Snapshot) Finding {
 	return f
 }
 
-// unprivilegedBPF: xdpfab does not want it, and it has opened doors before.
+// unprivilegedBPF: xdpfab does not need it, and it has made attacks possible
+// before.
 func unprivilegedBPF(s *Snapshot) Finding {
 	v, err := s.number("proc/sys/kernel/unprivileged_bpf_disabled")
 	switch {
@@ -80,7 +81,8 @@ func unprivilegedBPF(s *Snapshot) Finding {
 	return ok("kernel.unprivileged_bpf_disabled = %d", v)
 }
 
-// bpfJIT: the XDP program runs for every packet; interpreted, several times slower.
+// bpfJIT: the XDP program runs for every packet, and is several times slower when
+// it is interpreted.
 func bpfJIT(s *Snapshot) Finding {
 	v, err := s.number("proc/sys/net/core/bpf_jit_enable")
 	switch {
@@ -92,14 +94,16 @@ func bpfJIT(s *Snapshot) Finding {
 	return ok("net.core.bpf_jit_enable = %d", v)
 }
 
-// costly are the mitigations that work at the border between user and kernel: each
-// kick crosses it. By file, what the kernel writes when they are in force.
+// costly are the mitigations that work at the border between user space and
+// kernel, which each kick crosses: by file, the text that the kernel writes when
+// they are in force.
 var costly = map[string]string{
 	"meltdown": "PTI", "mds": "Clear CPU buffers", "retbleed": "Mitigation",
 	"spec_rstack_overflow": "Mitigation", "mmio_stale_data": "Clear CPU buffers",
 }
 
-// mitigations: those in force, as their cost is the operator's decision.
+// mitigations: the check only reports those in force, as their cost is the
+// operator's decision.
 func mitigations(s *Snapshot) Finding {
 	files := s.match("sys/devices/system/cpu/vulnerabilities/*")
 	if len(files) == 0 {
@@ -125,8 +129,8 @@ func mitigations(s *Snapshot) Finding {
 	return advice("where all code is trusted, on the kernel's command line: mitigations=off; measure what it gives", "%s", strings.Join(on, ", "))
 }
 
-// kernelFeatures: a newer kernel sends more for each system call and completes
-// rightly in copy mode.
+// kernelFeatures: a newer kernel sends more packets for each system call, and
+// its completions in copy mode are right.
 func kernelFeatures(s *Snapshot) Finding {
 	var lacks []string
 	for _, f := range s.System.Features {

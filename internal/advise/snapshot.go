@@ -15,23 +15,24 @@ import (
 	"github.com/xdpfab/xdpfab/internal/nic"
 )
 
-// Snapshot is what a machine says of itself. The checks look at nothing else.
+// Snapshot is everything that was read from a machine. The checks look at
+// nothing else.
 type Snapshot struct {
 	System    nic.System
 	Interface *nic.Interface // nil if none was named
 	Settings  nic.Settings   // of the interface
-	Plan      nic.Plan       // for the interface, or for one queue of a usual one
+	Plan      nic.Plan       // for the interface, or for one queue of an ordinary one
 
 	files map[string]file // by path without the leading slash
 }
 
-// file is the text of one, or why it could not be read.
+// file is the text of a file, or the error of reading it.
 type file struct {
 	text string
 	err  error
 }
 
-// sources are the files that the checks want, as patterns of path.Match. INTERFACE
+// sources are the files that the checks need, as patterns of path.Match. INTERFACE
 // and IRQ stand for names.
 var sources = []string{
 	"proc/[0-9]*/comm",
@@ -56,7 +57,7 @@ var sources = []string{
 	"sys/kernel/mm/transparent_hugepage/enabled",
 }
 
-// interfaceSources are those about the interface.
+// interfaceSources are the files about the interface.
 var interfaceSources = []string{
 	"sys/class/net/INTERFACE/ifindex",
 	"sys/class/net/INTERFACE/napi_defer_hard_irqs",
@@ -65,7 +66,7 @@ var interfaceSources = []string{
 	"sys/class/net/INTERFACE/device/msi_irqs/[0-9]*",
 }
 
-// irqFile says on which CPUs an interrupt may come.
+// irqFile says which CPUs may handle an interrupt.
 const irqFile = "proc/irq/IRQ/smp_affinity_list"
 
 // Take reads the machine whose root directory is given, as of os.DirFS("/"), and
@@ -92,12 +93,12 @@ func Take(root fs.FS, system nic.System, i *nic.Interface, settings nic.Settings
 	return s
 }
 
-// read takes the files of a pattern. One without a wildcard that is not there is
-// kept, with its error.
+// read reads the files of a pattern. A missing file whose pattern has no
+// wildcard is kept, with its error.
 func (s *Snapshot) read(root fs.FS, pattern string) {
 	paths := []string{pattern}
 	if strings.ContainsAny(pattern, "*[") {
-		paths, _ = fs.Glob(root, pattern) // fails for malformed patterns alone
+		paths, _ = fs.Glob(root, pattern) // fails only for malformed patterns
 	}
 	for _, p := range paths {
 		b, err := fs.ReadFile(root, p)

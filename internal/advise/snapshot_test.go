@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// What can not be read changes no verdict into another: it is unknown, by name.
+// A file that cannot be read turns a verdict into unknown, which names the
+// file, and never into another verdict.
 func TestUnreadable(t *testing.T) {
 	before := Check(tuned().take())
 	for p := range tuned().files {
@@ -31,8 +32,9 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// mayBeSilent lists what the verdicts of the tuned server do not depend on: one
-// process among others, files whose names say enough, other nodes, other cores.
+// mayBeSilent lists the files that the verdicts of the tuned server do not
+// depend on: one process among others, files whose names are enough, other
+// nodes, other cores.
 func mayBeSilent(p string) bool {
 	for _, pattern := range []string{
 		"proc/[0-9]*/comm", "sys/class/net/eth5/device/msi_irqs/*", "sys/kernel/mm/transparent_hugepage/enabled",

@@ -11,8 +11,9 @@ import (
 )
 
 // steering: a NIC spreads UDP over its queues by hash, and puts raw Ethernet into
-// one queue unless a filter says otherwise. A session whose frames come on another
-// queue than its hello works, but is handed over from poller to poller.
+// one queue unless a filter says otherwise. A session whose frames arrive on
+// another queue than its hello works, but its frames are handed over from poller
+// to poller.
 func steering(s *Snapshot) Finding {
 	i, d := s.Interface, s.Settings
 	if i.RXQueues == 1 {
@@ -31,8 +32,8 @@ func steering(s *Snapshot) Finding {
 	return advice(fmt.Sprintf("ethtool -L %s combined 1", i.Name), "%d queues, and the driver has no ntuple filters", i.RXQueues)
 }
 
-// irqAffinity: an interrupt that wanders brings cold caches, and comes to the
-// pollers' CPUs.
+// irqAffinity: an interrupt that moves between CPUs finds cold caches, and
+// disturbs the pollers' CPUs.
 func irqAffinity(s *Snapshot) Finding {
 	irqs := s.irqs()
 	if len(irqs) == 0 {
@@ -62,7 +63,8 @@ func irqAffinity(s *Snapshot) Finding {
 		"%d of %d interrupts on several CPUs", len(loose), len(irqs))
 }
 
-// irqbalance moves interrupts every ten seconds, wherever they were put.
+// irqbalance moves interrupts every ten seconds, whatever the administrator has
+// set.
 func irqbalance(s *Snapshot) Finding {
 	processes := s.match("proc/[0-9]*/comm")
 	readable := 0
@@ -82,8 +84,8 @@ func irqbalance(s *Snapshot) Finding {
 	return ok("not among %d processes", readable)
 }
 
-// numa: memory and PCI slots belong to a node; from another one each access takes
-// about twice as long.
+// numa: memory and PCI slots belong to a NUMA node; from another node each access
+// takes about twice as long.
 func numa(s *Snapshot) Finding {
 	if n := len(s.match("sys/devices/system/node/node[0-9]*/cpulist")); n < 2 {
 		return notApplicable("%d NUMA node", n)
