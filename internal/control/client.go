@@ -28,7 +28,7 @@ type Client struct {
 // Dial finds the daemon at a socket. The error wraps ErrNoDaemon when there is
 // none, or fs.ErrPermission when the caller may not connect.
 func Dial(path string) (*Client, error) {
-	// The connection only shows that somebody is there. Requests have their own,
+	// The connection only shows that a daemon is there. Requests have their own,
 	// so that a client holds nothing open between them.
 	conn, err := net.Dial("unix", path)
 	if err != nil {
@@ -55,8 +55,8 @@ func (c *Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.Call(ctx, "status", nil, &s)
 }
 
-// Call has the daemon do what a verb says, and puts the result into what result
-// points to. No arguments are nil.
+// Call makes the daemon do what a verb says, and stores the outcome in the
+// value that result points to. Nil means no arguments.
 func (c *Client) Call(ctx context.Context, verb string, arguments, result any) error {
 	req := Request{Version: ProtocolVersion, Verb: verb}
 	if arguments != nil {
@@ -111,7 +111,7 @@ func (c *Client) failed(verb string, err error) error {
 	return fmt.Errorf("control socket %s: %s: %w", c.path, verb, err)
 }
 
-// explain says what a failed connection means.
+// explain returns an error that says why a connection failed.
 func explain(path string, err error) error {
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):

@@ -45,7 +45,7 @@ func TestNoDaemon(t *testing.T) {
 	}
 }
 
-// daemon answers everything alike.
+// daemon gives the same answer to every request.
 func daemon(t *testing.T, code int, body string) *Client {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.sock")

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package control is the daemon's window: HTTP/1.1 over a Unix socket, by which the
-// client commands and Prometheus learn what a daemon serves and how it fares, and ask
-// it to do things. It stands beside the journey of an operation.
+// Package control is the daemon's interface for its users: HTTP/1.1 over a Unix
+// socket, by which the client commands and Prometheus learn what a daemon serves and
+// in which state it is, and ask it to do things. It has no part in the life of an
+// operation.
 //
 //	POST /v1/request   Request to Answer, JSON: a verb, with arguments of its own
 //	GET  /v1/status    Status, JSON       the verbs that only look, for people and
 //	GET  /v1/regions   []Region, JSON     clients of before there were requests
 //	GET  /metrics      Prometheus text format
 //
-// A daemon's verbs are a table: a new one is an entry there. Both sides tell the version of
-// the protocol, and refuse another one. When a request by GET fails, the JSON is
-// {"error": "…"}. Who may connect is up to the permissions of the socket, 0660, and of
-// its directory.
+// A daemon's verbs are a table: a new one is an entry there. Both sides send the version
+// of the protocol, and refuse any other. When a request by GET fails, the JSON is
+// {"error": "…"}. The permissions of the socket, 0660, and of its directory decide who
+// may connect.
 package control
 
 import (
@@ -44,15 +45,17 @@ type Region struct {
 	Pages   string   `json:"pages"`   // "small", "transparent huge" or "huge"
 }
 
-// Source is asked for the state at each request, by several goroutines at once.
+// Source returns the present state. Several goroutines may call it at once, one
+// for each request.
 type Source func() (Status, error)
 
-// Errors of this package; what is returned wraps one of them, or the system's.
+// Errors of this package; errors returned wrap one of them, or one of the
+// system's.
 var (
-	// ErrLive: a process serves the socket. errors.As with a *LiveError tells
-	// which.
+	// ErrLive says that a process serves the socket. errors.As with a
+	// *LiveError tells which one.
 	ErrLive = errors.New("control socket is in use")
-	// ErrNoDaemon: no process serves the socket.
+	// ErrNoDaemon says that no process serves the socket.
 	ErrNoDaemon = errors.New("no daemon serves the control socket")
 )
 

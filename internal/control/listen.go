@@ -27,14 +27,14 @@ const (
 	dirMode    = 0o755
 )
 
-// AskLimit bounds how long a live daemon is asked who it is. It is a variable for
-// tests, whose verdicts must not depend on how busy the machine is.
+// AskLimit bounds how long a live daemon is asked for its process id. It is a
+// variable for tests, whose verdicts must not depend on how busy the machine is.
 var AskLimit = time.Second
 
-// LiveError says which process serves a socket. It is ErrLive to errors.Is.
+// LiveError says which process serves a socket. It matches ErrLive.
 type LiveError struct {
 	Path string
-	PID  int // 0 when it could not be found out
+	PID  int // 0 when it is not known
 }
 
 // Error names the process, if it is known, and what to do.
@@ -49,10 +49,10 @@ func (e *LiveError) Error() string {
 // Unwrap makes the error match ErrLive.
 func (e *LiveError) Unwrap() error { return ErrLive }
 
-// Listen makes the socket, mode 0660, and its directory, 0755, if only that is missing.
-// The socket that a dead daemon left is replaced; one that a process serves is not:
-// *LiveError. Closing the listener removes the socket, and a directory that was made
-// for it alone.
+// Listen makes the socket, mode 0660, and its directory, 0755, if that is missing and
+// the directory above exists. The socket that a dead daemon left behind is replaced; if
+// a process serves the socket, Listen returns a *LiveError. Closing the listener
+// removes the socket, and a directory that was made for it alone.
 func Listen(path string) (net.Listener, error) {
 	if len(path) > MaxPath {
 		return nil, fmt.Errorf("control socket: path of %d bytes: want at most %d: %s", len(path), MaxPath, path)
@@ -82,14 +82,14 @@ type tidyListener struct {
 	dir string
 }
 
-// Close closes the listener. A directory that is used otherwise stays.
+// Close closes the listener. A directory that has other uses stays.
 func (l *tidyListener) Close() error {
 	err := l.Listener.Close()
 	_ = os.Remove(l.dir)
 	return err
 }
 
-// claim is Listen while nobody else listens in the directory.
+// claim does the work of Listen while the directory is locked.
 func claim(path string) (net.Listener, error) {
 	dir := filepath.Dir(path)
 	unlock, err := lockDir(dir)
@@ -105,14 +105,15 @@ func claim(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w; the directory must be writable", err)
 	}
-	if err := os.Chmod(path, socketMode); err != nil { // what the umask took away
+	if err := os.Chmod(path, socketMode); err != nil { // the umask may have removed bits
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
 	}
 	return l, nil
 }
 
-// lockDir keeps others that want to listen in this directory out: between
-// finding a dead socket and replacing it nobody else may do the same.
+// lockDir keeps out other processes that want to listen in this directory:
+// between finding a dead socket and replacing it no other process may do the
+// same.
 func lockDir(dir string) (unlock func(), err error) {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -135,7 +136,7 @@ func narrow(_, _ string, c syscall.RawConn) error {
 	return err
 }
 
-// clear removes what a dead daemon left at path.
+// clear removes the socket that a dead daemon left at path.
 func clear(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -161,7 +162,8 @@ func clear(path string) error {
 	return nil
 }
 
-// owner asks the daemon at path for its process id; 0 when it does not say.
+// owner asks the daemon at path for its process id; it returns 0 when the
+// daemon does not say.
 func owner(path string) int {
 	c, err := Dial(path)
 	if err != nil {

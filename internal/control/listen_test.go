@@ -70,7 +70,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	_ = l.Close()
 }
 
-// Of many that find the same dead socket, one gets it, and keeps it.
+// Of many processes that find the same dead socket, one gets it, and keeps it.
 func TestStaleSocketRace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.sock")
 	dead(t, path)
@@ -97,7 +97,8 @@ func TestStaleSocketRace(t *testing.T) {
 	}
 }
 
-// One directory is made for the socket, and goes with it; a whole path is not.
+// One directory is made for the socket, and is removed with it; a whole path is
+// not made.
 func TestListenMakesOneDirectory(t *testing.T) {
 	dir := t.TempDir()
 	l, err := Listen(filepath.Join(dir, "run", "x.sock"))

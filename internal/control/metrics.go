@@ -62,7 +62,7 @@ var (
 	descRegionSize = desc("region_size_bytes", "Size of a memory region.", "region", "access", "backing", "pages")
 )
 
-// Describe sends nothing: which counters exist is the source's to say, and a
+// Describe sends nothing: the source decides which counters exist, and a
 // collector without descriptions is checked at each scrape instead.
 func (c collector) Describe(chan<- *prometheus.Desc) {}
 
@@ -84,7 +84,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(descRegions, float64(len(s.Regions)))
 	for n, r := range s.Regions {
 		name := r.Name
-		if name == "" { // unnamed ones are told apart by their place; the key is a secret of sorts
+		if name == "" { // unnamed regions are labelled by their place, since a key should not be shown
 			name = "#" + strconv.Itoa(n)
 		}
 		gauge(descRegionSize, float64(r.Size), valid(name, strings.Join(r.Access, ","), r.Backing, r.Pages)...)
@@ -95,8 +95,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// valid makes label values UTF-8, which Prometheus insists on and names of
-// regions and files need not be.
+// valid makes label values UTF-8, as Prometheus requires; names of regions and
+// files need not be.
 func valid(labels ...string) []string {
 	for i, l := range labels {
 		labels[i] = strings.ToValidUTF8(l, "\uFFFD")
@@ -104,8 +104,8 @@ func valid(labels ...string) []string {
 	return labels
 }
 
-// families are counters that one prefix joins: they become one metric, what
-// follows the prefix its label.
+// families are counters with a common prefix: they become one metric, and the
+// rest of the name becomes its label.
 var families = []struct{ prefix, name, label, help string }{
 	{"refused_", "packets_refused_total", "reason", "Packets that the codec rejected as malformed."},
 	{"request_", "requests_not_run_total", "verdict", "Request frames that were dropped, or answered without running them."},
@@ -158,7 +158,7 @@ func counter(name string) (*prometheus.Desc, []string) {
 	return desc(identifier(name)+"_total", help), nil
 }
 
-// identifier replaces what a metric's name cannot have.
+// identifier replaces the characters that a metric's name cannot have.
 func identifier(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' {

@@ -16,7 +16,8 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// scrape returns the metrics of a source, parsed, after promlint saw them.
+// scrape returns the metrics of a source, parsed, after promlint has checked
+// them.
 func scrape(t *testing.T, source Source) map[string]*dto.MetricFamily {
 	t.Helper()
 	var text string
@@ -90,7 +91,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// Every counter that a domain has is told in words.
+// Every counter of a domain has a description.
 func TestEveryCounterHasHelp(t *testing.T) {
 	a, b, err := xdpfab.Pipe()
 	if err != nil {

@@ -17,6 +17,6 @@ func Namespace() uint64 {
 	return st.Ino
 }
 
-// Elsewhere is whether a daemon's interface is in another network namespace than
-// this process.
+// Elsewhere reports whether a daemon's interface is in another network namespace
+// than this process.
 func (s *Status) Elsewhere() bool { return s.NetNS != 0 && s.NetNS != Namespace() }

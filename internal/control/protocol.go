@@ -4,7 +4,8 @@ package control
 
 import "encoding/json"
 
-// ProtocolVersion is that of requests and answers. Either side refuses another one.
+// ProtocolVersion is the version of requests and answers. Either side refuses any
+// other.
 const ProtocolVersion = 1
 
 // Request asks a daemon to do something.
@@ -14,7 +15,7 @@ type Request struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"` // the verb's own
 }
 
-// Answer is what came of a request: a result or an error.
+// Answer is the outcome of a request: a result or an error.
 type Answer struct {
 	Version int             `json:"version"` // ProtocolVersion
 	Result  json.RawMessage `json:"result,omitempty"`

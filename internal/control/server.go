@@ -34,13 +34,13 @@ func ServeListener(ctx context.Context, l net.Listener, source Source, more ...V
 		limit, cancel := context.WithTimeout(context.Background(), farewell)
 		defer cancel()
 		err := srv.Shutdown(limit)
-		if errors.Is(err, context.DeadlineExceeded) { // somebody reads slowly: their loss
+		if errors.Is(err, context.DeadlineExceeded) { // a client reads too slowly and loses its answer
 			err = srv.Close()
 		}
 		stopped <- err
 	})
 	err := srv.Serve(l)
-	if !stop() { // the context ended, so Serve returned because of us
+	if !stop() { // the context ended, so this is why Serve returned
 		return <-stopped
 	}
 	return errors.Join(err, srv.Close())
@@ -78,8 +78,8 @@ func serve(w http.ResponseWriter, r *http.Request, verbs []Verb) {
 	reply(w, status(err), a)
 }
 
-// look answers a GET of a verb that takes no arguments, as clients of before there
-// were requests send it, and people with curl: with the bare result.
+// look answers a GET of a verb that takes no arguments with the bare result, for
+// people with curl and for clients older than Request.
 func look(w http.ResponseWriter, r *http.Request, verbs []Verb) {
 	var body any
 	verbs = slices.DeleteFunc(slices.Clone(verbs), func(v Verb) bool { return !slices.Contains(looking, v.Name) })
@@ -98,7 +98,7 @@ type fault struct {
 	Error string `json:"error"`
 }
 
-// status is HTTP's word for an error.
+// status returns the HTTP status of an error.
 func status(err error) int {
 	switch {
 	case err == nil:

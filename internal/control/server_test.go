@@ -26,7 +26,7 @@ func TestSourceFails(t *testing.T) {
 	}
 }
 
-// A client that connects and says nothing must not hold up the end.
+// A client that connects and sends nothing must not delay the end.
 func TestSilentClientDoesNotHoldUp(t *testing.T) {
 	path := start(t, func() (Status, error) { return sample, nil })
 	conn, err := net.Dial("unix", path)
@@ -39,7 +39,7 @@ func TestSilentClientDoesNotHoldUp(t *testing.T) {
 	}
 }
 
-// answers posts a request to a daemon, whatever is in it.
+// answers posts any request body to a daemon.
 func answers(t *testing.T, request string) (int, Answer) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -65,8 +65,8 @@ func TestDaemonRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	}
 }
 
-// Clients of before there were requests, and people with curl, get the bare result,
-// or an error in the form that they know.
+// Clients older than Request, and people with curl, get the bare result, or an
+// error in the form that they know.
 func TestLookingByGet(t *testing.T) {
 	get := func(path string) (int, []byte) {
 		w := httptest.NewRecorder()

@@ -29,7 +29,7 @@ func Look[T any](name string, look func() (T, error)) Verb {
 	}}
 }
 
-// Verbs are what every daemon can be asked: "status" is a Status, "regions" a
+// Verbs are those that every daemon has: "status" returns a Status, "regions" a
 // []Region, "metrics" the text that Prometheus reads.
 func Verbs(source Source) []Verb {
 	return []Verb{
