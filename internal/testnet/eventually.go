@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Patience is after how long something that has to happen counts as a hang. It is
-// long, so that no verdict depends on how busy the machine is.
+// Patience is the time after which an event that has to happen counts as hanging.
+// It is long, so that no verdict depends on how busy the machine is.
 const Patience = 60 * time.Second
 
 // Eventually waits until the condition holds, and fails the test when Patience has
-// passed. What says, for that failure, what should have happened.
+// passed. The parameter what names the expected event for that failure.
 func Eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Patience); !cond(); time.Sleep(time.Millisecond) {

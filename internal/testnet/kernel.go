@@ -11,15 +11,15 @@ import (
 )
 
 // KernelBefore tells whether the running kernel is older than a version. A test
-// that skips because of what a kernel lacks asks it too, so that a skip on a kernel
-// that should have it is a failure.
+// that skips because the kernel lacks a feature calls it too, so that a skip on a
+// kernel that should have the feature is a failure.
 func KernelBefore(t testing.TB, major, minor int) bool {
 	t.Helper()
 	_, v := Kernel(t)
 	return !v.AtLeast(kernel.Version{Major: major, Minor: minor})
 }
 
-// Kernel is the running kernel's release, and its version.
+// Kernel returns the running kernel's release, and its version.
 func Kernel(t testing.TB) (release string, v kernel.Version) {
 	t.Helper()
 	release, err := kernel.Release()

@@ -12,11 +12,11 @@ import (
 )
 
 // ProgramsEnv names a folder with the project's commands ready to run, for tests
-// that run where there is no Go: inside of a virtual machine.
+// that run where there is no Go: inside a virtual machine.
 const ProgramsEnv = "XDPFAB_PROGRAMS"
 
-// Programs puts the named commands of cmd/ into a folder: built, or copied from
-// where ProgramsEnv says.
+// Programs puts the named commands of cmd/ into a folder: it builds them, or
+// copies them from the folder that ProgramsEnv names.
 func Programs(dir string, names ...string) error {
 	if from := os.Getenv(ProgramsEnv); from != "" {
 		for _, n := range names {

@@ -17,8 +17,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet/veth"
 )
 
-// The types are package veth's, so that helpers written for the demo command
-// and for tests fit each other.
+// The types are those of package veth, so that helpers can be shared by the
+// demo command and the tests.
 type (
 	Pair    = veth.Pair
 	Side    = veth.Side
@@ -45,7 +45,7 @@ func Require(t testing.TB) {
 	}
 }
 
-// effective is the capability set in effect, 0 if it cannot be read.
+// effective returns the capability set in effect, or 0 if it cannot be read.
 func effective() uint64 {
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(status)) {
@@ -70,7 +70,8 @@ func NewStar(t testing.TB, n int, o Options) *Star {
 	return build(t, func() (*Star, error) { return veth.NewStar(n, o) })
 }
 
-// NewRouted builds two subnets with a router between, as NewPair builds a pair.
+// NewRouted builds two subnets with a router between them, as NewPair builds a
+// pair.
 func NewRouted(t testing.TB, o Options) *Routed {
 	t.Helper()
 	return build(t, func() (*Routed, error) { return veth.NewRouted(o) })
@@ -108,11 +109,11 @@ func build[N io.Closer](t testing.TB, make func() (N, error)) N {
 	return n
 }
 
-// VMEnv is set, to anything, inside of the virtual machines of package vm.
+// VMEnv is set, to any value, inside the virtual machines of package vm.
 const VMEnv = "XDPFAB_VM"
 
-// SkipUnlessVM skips a test because of something that the kernel's configuration
-// lacks. Inside of a virtual machine, whose kernel has it all, that is a failure.
+// SkipUnlessVM skips a test because the kernel's configuration lacks something.
+// Inside a virtual machine, whose kernel lacks nothing, that is a failure.
 func SkipUnlessVM(t testing.TB, reason error) {
 	t.Helper()
 	if os.Getenv(VMEnv) != "" {

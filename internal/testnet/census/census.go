@@ -2,13 +2,13 @@
 
 //go:build linux
 
-// Package census lists what a run can leave behind on a machine: processes,
-// network namespaces, links, BPF programs, maps and links. Taken before and after
-// a run, and compared with [Added], it shows every leak. It sees the whole machine,
-// so the comparison means something only where nothing else is going on, as in a
-// virtual machine of its own.
+// Package census lists everything that a run can leave behind on a machine:
+// processes, network namespaces, links, BPF programs, maps and links. A census
+// before and one after a run, compared with [Added], show every leak. It sees the
+// whole machine, so the comparison means something only where nothing else is going
+// on, as in a virtual machine of its own.
 //
-// It is for tests only, and takes root.
+// It is for tests only, and needs root.
 package census
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Take lists what is there now, in no order that matters. This process, kernel
+// Take lists what is there now, in no particular order. This process, kernel
 // threads, and processes that have ended are left out.
 func Take() ([]string, error) {
 	var all []string
@@ -40,7 +40,7 @@ func Take() ([]string, error) {
 	return all, nil
 }
 
-// Added lists what is in after and not in before.
+// Added lists the items that are in after and not in before.
 func Added(before, after []string) (added []string) {
 	for _, s := range after {
 		if !slices.Contains(before, s) {
@@ -86,7 +86,7 @@ func processes() (found []string, err error) {
 }
 
 // Ended lists the children of a process that have ended and wait for it to ask
-// how.
+// for their status.
 func Ended(of int) (pids []int) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
@@ -98,8 +98,8 @@ func Ended(of int) (pids []int) {
 	return pids
 }
 
-// namespaces are the network namespaces that have a name or a process; ones that
-// only a file descriptor holds go with its process.
+// namespaces lists the network namespaces that have a name or a process; those
+// that only a file descriptor holds end with its process.
 func namespaces() (found []string, err error) {
 	named, err := os.ReadDir("/run/netns")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -122,7 +122,7 @@ func namespaces() (found []string, err error) {
 	return found, nil
 }
 
-// links are those of the caller's network namespace.
+// links lists the links of the caller's network namespace.
 func links() (found []string, err error) {
 	all, err := netlink.LinkList()
 	if err != nil {

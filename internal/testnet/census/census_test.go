@@ -45,7 +45,8 @@ func TestTake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Others may be at work on this machine: only what is ours is looked for.
+	// Other processes may be at work on this machine: the test looks only for
+	// its own items.
 	added := Added(before, after)
 	for _, want := range []string{fmt.Sprintf("process %d sleep", cmd.Process.Pid), fmt.Sprintf("BPF map %d", id)} {
 		if !slices.Contains(added, want) {
@@ -57,8 +58,8 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// A child that has ended is nobody that could leave anything, and is listed for its
-// parent to ask how.
+// A child that has ended cannot leave anything behind, and is listed for its
+// parent.
 func TestEnded(t *testing.T) {
 	cmd := exec.Command("true")
 	if err := cmd.Start(); err != nil {

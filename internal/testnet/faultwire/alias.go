@@ -13,16 +13,16 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// alias is what a node's MAC address is in the eyes of the node at the other end.
+// alias is the MAC address that a node seems to have at the other end.
 type alias struct {
 	own   []byte // of the node
 	shown []byte
 }
 
-// Readdress makes a side show under another MAC address at the other end from now on,
-// silently: as if a router were between whose place another one takes. Frames to the
-// address that it had are lost. ARP is translated; neighbour discovery, whose messages
-// have a checksum, is not. Nil brings the side's own address back.
+// Readdress makes a side silently appear with another MAC address at the other end
+// from now on, as if another router took the place of one in between. Frames to its
+// former address are lost. ARP is translated; neighbour discovery, whose messages have
+// a checksum, is not. Nil brings the side's own address back.
 func (w *Wire) Readdress(s *testnet.Side, mac net.HardwareAddr) {
 	p := &w.ports[0]
 	switch {
@@ -42,12 +42,12 @@ const (
 	macLen  = 6
 	typeARP = 0x0806
 	arpEnd  = 42 // of an ARP frame for IPv4
-	// Where an ARP frame has the MAC addresses of its sender and its target.
+	// Offsets of the MAC addresses of sender and target in an ARP frame.
 	arpSender, arpTarget = 22, 32
 )
 
-// readdress returns the frame as the far side sees it, or nil if the address that it is
-// sent to is nobody's any more. It changes a copy, in scratch.
+// readdress returns the frame as the far side sees it, or nil if no node has the
+// frame's destination address any more. It changes a copy, in scratch.
 func (l *lane) readdress(frame []byte) []byte {
 	from, to := l.from.alias.Load(), l.to.alias.Load()
 	if from == nil && to == nil {

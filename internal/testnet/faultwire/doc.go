@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package faultwire is a cable that misbehaves on purpose. It joins two network
-// namespaces, A and B, by way of user space, so that what real AF_XDP sockets on
-// real interfaces send meets loss, delay, corruption and partition:
+// namespaces, A and B, through user space, so that the frames that real AF_XDP
+// sockets send on real interfaces suffer loss, delay, corruption and partition:
 //
 //	namespace A          the wire, in this process          namespace B
 //	┌──────────┐   ┌───────────────────────────────────┐   ┌──────────┐
@@ -12,7 +12,7 @@
 // (Frames of AF_XDP sockets on veth pass no queueing discipline, so netem could
 // not do it.) Every frame of either side, ARP included, is redirected to the
 // wire's socket, goes through the faults of its direction, and leaves by the other
-// socket. Faults can be changed at any time with [Wire.Set]; each thing that the
+// socket. Faults can be changed at any time with [Wire.Set]; everything that the
 // wire does is counted, see [Event].
 //
 // One goroutine moves all frames; it sleeps in poll(2) when there are none. Its

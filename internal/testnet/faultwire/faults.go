@@ -46,7 +46,7 @@ type Faults struct {
 }
 
 const (
-	maxDelay = 30 * time.Second // bounds each duration of Faults
+	maxDelay = 30 * time.Second // the bound of each duration in Faults
 	maxStorm = 4096             // frames
 )
 
@@ -80,7 +80,7 @@ func (f Faults) check() (Faults, error) {
 	return f, nil
 }
 
-// Event is something that the wire does to a frame, and counts.
+// Event is an action of the wire on a frame, which it counts.
 type Event int
 
 // The events.
@@ -96,10 +96,10 @@ const (
 	Replayed                // delivered again, from the past
 	Clogged                 // times that delivery stopped
 	Delayed                 // passed through the delay queue, for whatever reason
-	Overflowed              // dropped by the bound of the delay queue
+	Overflowed              // dropped because the delay queue was full
 	Refused                 // dropped because the kernel took no more frames from the wire
 	Dropped                 // dropped by the far side's receive ring, which was full
-	Astray                  // lost because their side shows under another address now
+	Astray                  // lost because the destination has another address now
 	numEvents
 )
 
@@ -126,7 +126,7 @@ func (s *Stats) Add(o Stats) {
 	}
 }
 
-// String lists what happened, both directions together.
+// String lists the events, both directions together.
 func (s Stats) String() string {
 	var b strings.Builder
 	for e := range numEvents {

@@ -22,11 +22,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	testType = 0x88b6     // the other EtherType for local experiments (IEEE 802)
 	frameLen = 120        // bytes
-	fillByte = byte(0xa5) // of everything behind the number
+	fillByte = byte(0xa5) // of all bytes after the number
 	small    = 16         // frames that are under way at once, so that no queue overflows
 )
 
-// probe is a packet socket on a side: it sends numbered frames and sees what comes.
+// probe is a packet socket on a side: it sends numbered frames and sees those that
+// arrive.
 type probe struct {
 	wire *Wire
 	dir  Direction // that it sends in
@@ -36,8 +37,8 @@ type probe struct {
 	buf  [4096]byte
 }
 
-// newProbes makes a probe on either side of the wire. From then on no frames but
-// theirs are on it, so that counts are exact.
+// newProbes makes a probe on either side of the wire. From then on the wire
+// carries no other frames, so that counts are exact.
 func newProbes(t *testing.T, w *Wire) (a, b *probe) {
 	t.Helper()
 	for _, p := range w.pairs {
@@ -47,7 +48,7 @@ func newProbes(t *testing.T, w *Wire) (a, b *probe) {
 	a, b = newProbe(t, w.A, w.B), newProbe(t, w.B, w.A)
 	a.wire, a.dir = w, AtoB
 	b.wire, b.dir = w, BtoA
-	// Once these are through, so is what the kernels sent before.
+	// Once these have passed, so has everything that the kernels sent before.
 	for _, way := range [][2]*probe{{a, b}, {b, a}} {
 		const last = 1 << 30
 		way[0].send(t, last)
@@ -168,7 +169,8 @@ func inFlight(done [numEvents]int) int {
 }
 
 // exchange sends n frames, numbered from first on, in small bursts and returns the
-// numbers that arrived. It goes by what the wire says it has done.
+// numbers that arrived. It relies on the wire's counts to know when the frames
+// have passed.
 func exchange(t *testing.T, from, to *probe, first, n int) (got []int) {
 	t.Helper()
 	base := from.wire.Stats()

@@ -15,14 +15,16 @@ const (
 	pastFrames = 512
 	// capture is one in how many frames is kept. Each takes the place of a random
 	// one, so the ages of captures are spread geometrically, with a mean of
-	// pastFrames*capture frames: recent ones, and some of sessions long gone.
+	// pastFrames*capture frames: most are recent, and some belong to sessions
+	// that ended long ago.
 	capture = 8
 	// minFrame is the shortest frame that a veth accepts: an Ethernet header.
 	minFrame = 14
 	maxFlips = 8
 )
 
-// lane is one direction. All but faults and counts belongs to the wire's goroutine.
+// lane is one direction. All fields but faults and counts belong to the wire's
+// goroutine.
 type lane struct {
 	from, to *port
 	faults   atomic.Pointer[Faults]   // written by Wire.Set
@@ -37,10 +39,10 @@ type lane struct {
 
 func (l *lane) count(e Event) { l.counts[e].Add(1) }
 
-// chance is true with probability p.
+// chance returns true with probability p.
 func (l *lane) chance(p float64) bool { return p > 0 && l.rnd.Float64() < p }
 
-// upTo is a random duration from 0 to d, ns.
+// upTo returns a random duration from 0 to d, ns.
 func (l *lane) upTo(d time.Duration) int64 {
 	if d <= 0 {
 		return 0

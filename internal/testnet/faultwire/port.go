@@ -21,12 +21,13 @@ const (
 	ring = 1024 // entries of each ring; as many chunks to receive and to send
 	// kickAfter is the burst that one system call sends; veth queues 256 frames.
 	kickAfter = 32
-	// maxKicks bounds the attempts to send one burst; what is left goes with the next.
+	// maxKicks bounds the attempts to send one burst; frames left over go with the
+	// next.
 	maxKicks = 8
 )
 
 // port is the wire's end of one veth: an AF_XDP socket that gets every frame.
-// After open all but alias belongs to the wire's goroutine.
+// After open all fields but alias belong to the wire's goroutine.
 type port struct {
 	alias   atomic.Pointer[alias] // of the node at the other end of the veth; written by Wire.Readdress
 	sock    *xsk.Socket
@@ -87,7 +88,7 @@ func (p *port) attach(side *testnet.Side, m *ebpf.Map) (err error) {
 }
 
 // redirectAll is an XDP program that gives every frame to entry 0 of the map. Not
-// even ARP reaches the wire's own stack, which therefore stays mute.
+// even ARP reaches the wire's own network stack, which therefore sends nothing.
 func redirectAll(m *ebpf.Map) (*ebpf.Program, error) {
 	const drop = 1 // XDP_DROP
 	return ebpf.NewProgram(&ebpf.ProgramSpec{

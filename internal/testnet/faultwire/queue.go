@@ -23,7 +23,7 @@ type delayQueue struct {
 	size  int // bytes of a buffer
 }
 
-// push copies a frame in; false if the queue is full.
+// push copies a frame in; it returns false if the queue is full.
 func (q *delayQueue) push(due int64, frame []byte) bool {
 	if len(q.heap) >= q.limit || len(frame) > q.size {
 		return false
@@ -40,7 +40,7 @@ func (q *delayQueue) push(due int64, frame []byte) bool {
 	return true
 }
 
-// due tells when the first frame is due.
+// due returns when the first frame is due.
 func (q *delayQueue) due() (at int64, ok bool) {
 	if len(q.heap) == 0 {
 		return 0, false

@@ -34,7 +34,7 @@ func (w *Wire) run() {
 	}
 }
 
-// step does what there is to do, and returns how many frames that was.
+// step moves the frames that can be moved, and returns how many there were.
 func (w *Wire) step() (n int) {
 	now := w.now()
 	for d := range w.lanes {
@@ -72,5 +72,5 @@ func (w *Wire) sleep() error {
 	return err
 }
 
-// now is the time since the wire was opened, ns.
+// now returns the time since the wire was opened, ns.
 func (w *Wire) now() int64 { return int64(time.Since(w.start)) }

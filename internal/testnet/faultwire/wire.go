@@ -19,7 +19,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet/veth"
 )
 
-// Options shape a wire. The zero value is good.
+// Options shape a wire. The zero value is a good choice.
 type Options struct {
 	Seed  uint64 // of all random decisions
 	MTU   int    // bytes; 0 means 1500
@@ -134,7 +134,7 @@ func (w *Wire) Stats() (s Stats) {
 	return s
 }
 
-// Close ends the forwarding, drops what is delayed, and removes sockets and
+// Close ends the forwarding, drops delayed frames, and removes sockets and
 // namespaces. Nodes should be closed before. It is idempotent; the error is that
 // of the forwarding or of the removal.
 func (w *Wire) Close() error {

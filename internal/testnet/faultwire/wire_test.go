@@ -34,7 +34,7 @@ func TestGoodCable(t *testing.T) {
 	}
 }
 
-// ARP and ICMP go through, which UDP mode needs to find its way.
+// ARP and ICMP, by which UDP mode finds its way, pass through the wire.
 func TestKernelTrafficPasses(t *testing.T) {
 	w := New(t, Options{})
 	var c net.Conn
@@ -53,8 +53,8 @@ func TestKernelTrafficPasses(t *testing.T) {
 	}
 }
 
-// A side that shows under another address is found by ARP, and reached by its new address
-// alone.
+// A side that appears with another address is found by ARP, and reached only at its new
+// address.
 func TestReaddress(t *testing.T) {
 	w := New(t, Options{})
 	for _, way := range [][2]*testnet.Side{{w.A, w.B}, {w.B, w.A}} {
@@ -67,14 +67,14 @@ func TestReaddress(t *testing.T) {
 			}
 			return string(out)
 		}
-		provoke := func() { // the kernel to send something
+		provoke := func() { // makes the kernel send something
 			t.Helper()
 			err := from.Do(func() error {
 				c, err := net.Dial("udp4", net.JoinHostPort(to.IP4.String(), "9"))
 				if err != nil {
 					return err
 				}
-				_, _ = c.Write([]byte{0}) // refused, perhaps
+				_, _ = c.Write([]byte{0}) // may be refused
 				return c.Close()
 			})
 			if err != nil {
@@ -159,7 +159,7 @@ func TestEachFault(t *testing.T) {
 	}
 }
 
-// The delay queue is bounded, and what fits arrives late but whole.
+// The delay queue is bounded, and frames that fit arrive late but undamaged.
 func TestDelayQueueIsBounded(t *testing.T) {
 	const fit, n = 100, 150
 	w := New(t, Options{Queue: fit})
@@ -183,7 +183,7 @@ func TestDelayQueueIsBounded(t *testing.T) {
 		if !early {
 			return
 		}
-		// A busy machine: the first was due before the last was sent.
+		// On a busy machine the first frame was due before the last was sent.
 		t.Logf("sending took longer than %v", delay)
 	}
 }

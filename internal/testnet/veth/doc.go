@@ -9,7 +9,8 @@
 //	│       fd00:77::1/64     │        │       fd00:77::2/64     │
 //	└─────────────────────────┘        └─────────────────────────┘
 //
-// Two more: a star, and two subnets with a router between.
+// There are two more topologies: a star, and two subnets with a router between
+// them.
 //
 //	s0 veth0 ─┐ ┌ hub ───────┐ ┌─ veth0 s2     a veth0 ── left ┌ router ┐ right ── veth0 b
 //	          ├─┤ bridge     ├─┤               10.77.0.1   .254 └────────┘ .254   10.78.0.1
@@ -18,8 +19,8 @@
 // Side.Tag puts a side on a VLAN: veth0.77 above veth0.
 //
 // Nothing here touches an interface or a namespace that it did not create, and
-// addresses never clash because each pair is private to its own namespaces. What
-// Close does not remove, as the process was killed, a guard process does.
-// Tests use it by way of the parent package; the demo command uses it directly,
-// which is why it does not import testing.
+// addresses never clash because each pair is private to its own namespaces. If
+// the process is killed before Close, a guard process removes the namespaces.
+// Tests use this package through the parent package; the demo command uses it
+// directly, which is why it does not import testing.
 package veth

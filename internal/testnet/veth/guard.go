@@ -13,19 +13,20 @@ import (
 	"syscall"
 )
 
-// cleanup is what the guard runs: it waits for the end of its input, which comes
-// with the end of this process, and removes the namespaces that are left then.
+// cleanup is the script of the guard: it waits for the end of its input, which
+// comes with the end of this process, and removes the namespaces that are left
+// then.
 const cleanup = `read -r _; for n in /run/netns/"$1"*; do if [ -e "$n" ]; then umount "$n"; rm -f "$n"; fi; done`
 
 // guard starts, once, a process that outlives this one for a moment and removes
 // the namespaces that it could not remove itself: a test that ran into its
 // deadline, or was killed, runs no cleanup. The devices go with the namespaces.
-// The result is the guard's input, which nobody writes to and which stays open as
+// The result is the guard's input, which is never written to and stays open as
 // long as this process lives.
 var guard = sync.OnceValues(func() (leash io.Closer, err error) {
 	cmd := exec.Command("sh", "-c", cleanup, "guard", fmt.Sprintf("%s%d-", prefix, os.Getpid()))
 	cmd.Dir = "/"
-	// Out of reach of what ends this process's group.
+	// A signal to this process's group must not reach the guard.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	in, err := cmd.StdinPipe()
 	if err != nil {

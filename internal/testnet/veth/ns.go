@@ -22,8 +22,8 @@ const prefix = "xf"
 
 // Do runs f on an OS thread that is inside the namespace, and returns f's error.
 // Files, sockets and BPF links that f opens belong to the namespace and stay
-// usable from any thread afterwards. Goroutines that f starts are not inside.
-// If f leaves by runtime.Goexit (as t.FailNow does), so does the caller.
+// usable from any thread afterwards. Goroutines that f starts run outside. If f
+// leaves by runtime.Goexit (as t.FailNow does), so does the caller.
 func (s *Side) Do(f func() error) error {
 	if !s.NS.IsOpen() {
 		return fmt.Errorf("veth: namespace %s is closed", s.Name)
@@ -86,9 +86,10 @@ func onThread(f func() error) error {
 	return err
 }
 
-// quiet keeps the namespace's IPv6 from talking unasked: duplicate detection
+// quiet keeps the namespace's IPv6 from sending on its own: duplicate detection
 // and router solicitations would be stray frames in a test that counts frames.
-// Best effort: a read-only /proc/sys costs silence, not function.
+// Errors are ignored: with a read-only /proc/sys the network works, but is not
+// quiet.
 func quiet() error {
 	for _, v := range []string{"disable_ipv6=0", "accept_dad=0", "accept_ra=0", "router_solicitations=0"} {
 		key, val, _ := strings.Cut(v, "=")

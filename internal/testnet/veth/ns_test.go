@@ -15,14 +15,15 @@ func TestSweepTakesOnlyTheDead(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: creates network namespaces")
 	}
-	// A pid above the kernel's highest, 2^22, that no other run of this test has.
+	// The pid is above the kernel's highest, 2^22, and no other run of this test
+	// has it.
 	dead := fmt.Sprintf("%s%d-1-a", prefix, 1<<23+os.Getpid())
 	h, err := create(dead)
 	for range 100 {
 		if err == nil {
 			break
 		}
-		h, err = create(dead) // somebody else swept it while it was being made
+		h, err = create(dead) // another process swept it while it was being made
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -92,7 +92,7 @@ func (r *Routed) build(o Options) (err error) {
 	return awaitRunning(r.router, r.A, r.B)
 }
 
-// addresses of a host in one of the subnets.
+// addresses returns those of a host in one of the subnets.
 func addresses(subnet, host byte) (ip4, ip6 netip.Addr) {
 	return netip.AddrFrom4([4]byte{10, subnet, 0, host}),
 		netip.AddrFrom16([16]byte{0: 0xfd, 3: subnet/10<<4 | subnet%10, 15: host})
@@ -148,10 +148,10 @@ func (r *Routed) SwapGateway(side *Side) (net.HardwareAddr, error) {
 	return mac, nil
 }
 
-// Disturb puts the router's queueing discipline netem in the way of what it sends,
-// in both directions. It works on everything that the router forwards, frames of
-// AF_XDP sockets included: only their sender's own queueing discipline do those
-// bypass. The error wraps ErrNoNetem if the kernel has no netem.
+// Disturb applies the queueing discipline netem to everything that the router
+// sends, in both directions. That includes frames of AF_XDP sockets: they bypass
+// only their sender's own queueing discipline. The error wraps ErrNoNetem if the
+// kernel has no netem.
 func (r *Routed) Disturb(n netlink.NetemQdiscAttrs) error {
 	h, err := netlink.NewHandleAt(r.router.NS, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -170,7 +170,8 @@ func (r *Routed) Disturb(n netlink.NetemQdiscAttrs) error {
 	return nil
 }
 
-// ErrNoNetem: the kernel was built without NET_SCH_NETEM, or lacks its module.
+// ErrNoNetem says that the kernel was built without NET_SCH_NETEM, or lacks its
+// module.
 var ErrNoNetem = errors.New("this kernel has no netem")
 
 // netem replaces a link's queueing discipline.
@@ -183,8 +184,8 @@ func netem(h *netlink.Handle, l netlink.Link, n netlink.NetemQdiscAttrs) error {
 	return err
 }
 
-// Disturb puts netem in the way of what the kernel sends from this side, not of
-// frames of AF_XDP sockets: those bypass it. See Routed.Disturb.
+// Disturb applies netem to everything that the kernel sends from this side, but
+// not to frames of AF_XDP sockets: those bypass it. See Routed.Disturb.
 func (s *Side) Disturb(n netlink.NetemQdiscAttrs) error {
 	h, err := netlink.NewHandleAt(s.NS, unix.NETLINK_ROUTE)
 	if err != nil {

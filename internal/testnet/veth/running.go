@@ -12,25 +12,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runningLimit is for how long a link may take to run. The kernel takes well under a
-// millisecond when nothing else goes on, and as long as others keep its lock of all
-// network configuration otherwise.
+// runningLimit is how long a link may take to run. An idle kernel takes well under a
+// millisecond; otherwise it takes as long as others hold the lock of all network
+// configuration.
 const runningLimit = 30 * time.Second
 
 // oddIndex is the first of the interface indexes that are given to one end of each
 // veth; the kernel gives the other ends indexes that start at 2. If both were the
-// same, the kernel's linkwatch would take the two for one interface, whose news it
-// may hold back for a second.
+// same, the kernel's linkwatch would take the two for one interface, and might
+// hold back its changes for a second.
 const oddIndex = 101
 
 // awaitRunning waits until every link of the sides that is up runs (IFF_RUNNING).
 //
 // Setting a link up does not make it run. A veth that is set up before its other end
 // has no carrier; when the other end comes up, the kernel leaves it to a worker to
-// activate the queueing discipline of the first, and until then what is written to
-// that one is dropped without an error. The worker marks the link as running in the
-// same critical section, so a link that is seen to run also sends. A bridge forwards
-// to a port, too, only from then on.
+// activate the queueing discipline of the first, and until then frames written to it
+// are dropped without an error. The worker marks the link as running in the same
+// critical section, so a link that is seen to run also sends. A bridge forwards to a
+// port, too, only from then on.
 func awaitRunning(sides ...*Side) error {
 	for _, s := range sides {
 		if err := s.awaitRunning(); err != nil {
@@ -59,8 +59,9 @@ func (s *Side) awaitRunning() error {
 	}
 }
 
-// notRunning is a link that is up and does not run, nil if there is none. (Some
-// kernels put links of their own into every namespace; those are down.)
+// notRunning returns a link that is up and does not run, or nil if there is
+// none. (Some kernels put links of their own into every namespace; those are
+// down.)
 func notRunning(h *netlink.Handle) (*netlink.LinkAttrs, error) {
 	links, err := h.LinkList()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // testType is an EtherType for local experiments (IEEE 802).
 const testType = 0x88b6
 
-// The first frame that either side writes arrives, however soon.
+// The first frame that either side writes arrives, however soon it is written.
 func TestFirstFrameArrives(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: creates network namespaces")
@@ -28,7 +28,8 @@ func TestFirstFrameArrives(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		// Opening a socket takes longer than what the first frame may not wait for.
+		// The sockets are opened in advance, since opening takes so long that the
+		// link would be running by then.
 		a, b := rawSocket(t, p.A), rawSocket(t, p.B)
 		defer unix.Close(a)
 		defer unix.Close(b)
@@ -46,8 +47,8 @@ func TestFirstFrameArrives(t *testing.T) {
 	}
 }
 
-// broadcast is a frame of testType to everybody, from the first address that is
-// administered locally.
+// broadcast is a frame of testType to all nodes, from the first locally
+// administered address.
 var broadcast = []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 0, testType >> 8, testType & 0xff}
 
 // readable waits until there is something to read.
@@ -84,13 +85,14 @@ func rawSocket(t *testing.T, s *Side) (fd int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A socket on an interface that is down has that for an error; this takes it.
+	// A socket on an interface that is down has a pending error; this call takes
+	// it.
 	_, _ = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	return fd
 }
 
-// Whatever is built runs as soon as it is returned: the sides, the router, the ports
-// of the switch and the switch itself, and a VLAN on top.
+// Every link runs when the constructor returns: those of the sides, of the router,
+// the ports of the switch and the switch itself, and a VLAN on top.
 func TestEverythingRuns(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: creates network namespaces")
@@ -142,7 +144,7 @@ func runs(t *testing.T, sides ...*Side) {
 	}
 }
 
-// A link without a carrier is seen not to run.
+// A link without a carrier is found not to be running.
 func TestIdleLinkIsSeen(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: creates network namespaces")

@@ -23,11 +23,11 @@ const IfName = "veth0"
 // Options shape a pair. The zero value is one queue and the kernel's MTU (1500).
 type Options struct {
 	Queues int // RX and TX queues per side; 0 means 1
-	MTU    int // bytes; 0 means the kernel's default. Native XDP on veth wants at most 3498
+	MTU    int // bytes; 0 means the kernel's default. Native XDP on veth takes at most 3498
 }
 
-// Side is one end: a namespace and the interface within. Its fields are written
-// by New alone.
+// Side is one end: a namespace and the interface within. Only New writes its
+// fields.
 type Side struct {
 	Name    string         // of the namespace, as `ip netns` shows it
 	NS      netns.NsHandle // owned by the pair, closed by Pair.Close
@@ -142,11 +142,11 @@ func (s *Side) configure() error {
 	return errors.Join(h.LinkSetUp(lo), h.LinkSetUp(link))
 }
 
-// leastIPv6MTU is what a link needs to have IPv6 at all (RFC 8200), bytes.
+// leastIPv6MTU is the least MTU of a link with IPv6 (RFC 8200), bytes.
 const leastIPv6MTU = 1280
 
 // addAddresses gives a link its addresses, with the prefixes of all our subnets. A
-// link of too small an MTU has no IPv6 one.
+// link with a smaller MTU than IPv6 needs gets no IPv6 address.
 func addAddresses(h *netlink.Handle, link netlink.Link, ip4, ip6 netip.Addr) error {
 	for _, a := range []netip.Prefix{netip.PrefixFrom(ip4, 24), netip.PrefixFrom(ip6, 64)} {
 		n := &net.IPNet{IP: a.Addr().AsSlice(), Mask: net.CIDRMask(a.Bits(), a.Addr().BitLen())}
@@ -166,14 +166,15 @@ func addAddresses(h *netlink.Handle, link netlink.Link, ip4, ip6 netip.Addr) err
 }
 
 // Close removes the veth and both namespaces. It is idempotent. A namespace
-// that a process still sits in lives on, nameless, until that process leaves.
+// that still has a process lives on, without a name, until that process leaves.
 func (p *Pair) Close() error {
 	var errs []error
 	// The device goes first: the kernel frees a namespace only later, and by
 	// then nothing should arrive at sockets still bound to it.
 	if p.A.IfIndex != 0 {
 		if h, err := netlink.NewHandleAt(p.A.NS, unix.NETLINK_ROUTE); err == nil {
-			// Failure is fine: a test may have deleted it, and it dies with the namespace.
+			// An error is ignored: a test may have deleted the link, and it
+			// dies with the namespace.
 			_ = h.LinkDel(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: p.A.IfIndex}})
 			h.Close()
 		}

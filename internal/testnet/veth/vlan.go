@@ -12,12 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoVLAN: the kernel was built without VLAN_8021Q, or lacks its module.
+// ErrNoVLAN says that the kernel was built without VLAN_8021Q, or lacks its
+// module.
 var ErrNoVLAN = errors.New("this kernel has no 802.1Q")
 
 // Tag puts an 802.1Q interface of a VLAN on top of a side's interface and makes it
 // the side's: name, index and addresses move to it. It has no native XDP, as no
-// interface of that kind has. It goes with the interface below.
+// interface of that kind has. It is removed with the interface below.
 func (s *Side) Tag(id int) error {
 	if id < 1 || id > 4094 {
 		return fmt.Errorf("veth: VLAN %d: want 1 to 4094", id)
