@@ -9,7 +9,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Longest is the greatest duration that is told from longer ones.
+// Longest is the greatest duration that can be told from longer ones.
 const Longest = time.Minute
 
 // Histogram counts durations from 1 ns to Longest with three digits. One goroutine
@@ -19,8 +19,8 @@ type Histogram struct{ h *hdrhistogram.Histogram }
 // New makes an empty one.
 func New() Histogram { return Histogram{hdrhistogram.New(1, int64(Longest), 3)} }
 
-// Record counts n operations that took d. What is off the scale is counted at its
-// end, so that no sample is missing.
+// Record counts n operations that took d. Durations off the scale are counted at
+// its end, so that no sample is missing.
 func (h Histogram) Record(d time.Duration, n int64) {
 	_ = h.h.RecordValues(int64(min(max(d, 1), Longest)), n)
 }
@@ -28,10 +28,10 @@ func (h Histogram) Record(d time.Duration, n int64) {
 // Reset forgets everything.
 func (h Histogram) Reset() { h.h.Reset() }
 
-// Count is how many operations were recorded.
+// Count returns how many operations were recorded.
 func (h Histogram) Count() int64 { return h.h.TotalCount() }
 
-// Merge adds what another histogram counted.
+// Merge adds the counts of another histogram.
 func (h Histogram) Merge(other Histogram) { h.h.Merge(other.h) }
 
 // Percentiles are of durations, in nanoseconds.
@@ -47,7 +47,8 @@ type Percentiles struct {
 	Mean  float64 `json:"mean_ns"`
 }
 
-// Percentiles sums the histogram up; those of nothing are 0.
+// Percentiles returns the percentiles of the histogram; those of an empty one
+// are 0.
 func (h Histogram) Percentiles() Percentiles {
 	if h.h.TotalCount() == 0 {
 		return Percentiles{}
