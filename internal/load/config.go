@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package load posts operations on uint64 words, as many as a window lets through,
-// and measures them, by the public API alone. `xdpfab bench` and the benchmark make
+// Package load posts operations on uint64 words, as many as a window admits, and
+// measures them. It uses only the public API. `xdpfab bench` and the benchmark make
 // their load with it.
 //
 //	Fill, Post ── Endpoint ──▶ … ──▶ CompletionQueue ── Collect ──▶ Latency, Done
@@ -18,7 +18,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// WordSize is that of what the operations work on, bytes.
+// WordSize is the size of the words that the operations work on, bytes.
 const WordSize = 8
 
 // Kind is an operation and the form in which it is posted.
@@ -28,8 +28,8 @@ type Kind struct {
 	post func(*xdpfab.Endpoint, *xdpfab.Msg, xdpfab.OpFlags) error
 }
 
-// The kinds. Those that add make each element grow by one. The comparand of
-// CompareAndSwap is never there, so that it leaves the words alone, as Read does.
+// The kinds. Those that add increase each element by one. The comparand of
+// CompareAndSwap never matches, so that it leaves the words alone, as Read does.
 var (
 	Add            = Kind{atomic.Sum, atomic.Base, (*xdpfab.Endpoint).Atomic}
 	FetchAdd       = Kind{atomic.Sum, atomic.Fetch, (*xdpfab.Endpoint).FetchAtomic}
@@ -37,17 +37,17 @@ var (
 	CompareAndSwap = Kind{atomic.Cswap, atomic.Compare, (*xdpfab.Endpoint).CompareAtomic}
 )
 
-// Adds tells whether the words grow.
+// Adds reports whether the words grow.
 func (k Kind) Adds() bool { return k.op == atomic.Sum }
 
-// Config is what a Generator posts.
+// Config says what a Generator posts.
 type Config struct {
 	Kind      Kind
 	Region    xdpfab.RemoteRegion // whose words the operations go to; its size may be unknown, 0
 	Window    int                 // posts in flight, over all endpoints
 	Endpoints int                 // each with a session; they take turns if they are more than the window
-	Words     int                 // that the operations go to in turn
-	First     int                 // of them, the one to begin with
+	Words     int                 // the number of words that the operations go to in turn
+	First     int                 // the word to begin with
 	Elements  int                 // of an operation
 	Scatter   int                 // words of a post, each an operation of one element
 	// Keys, if more than 0, are regions with the keys 1 to Keys that the operations
@@ -55,7 +55,7 @@ type Config struct {
 	Keys int
 }
 
-// check says what is wrong with a configuration.
+// check returns an error if the configuration is wrong.
 func (c *Config) check() error {
 	switch {
 	case c.Window < 1 || c.Endpoints < 1 || c.Words < 1 || c.Elements < 1 || c.Scatter < 1:
@@ -71,10 +71,10 @@ func (c *Config) check() error {
 	return nil
 }
 
-// size is that of all words, bytes.
+// size returns the size of all words, bytes.
 func (c *Config) size() uint64 { return uint64(c.Words) * uint64(c.Elements) * WordSize }
 
-// message is what all posts have in common.
+// message returns what all posts have in common.
 func (c *Config) message() xdpfab.Msg {
 	m := xdpfab.Msg{Count: c.Elements * c.Scatter, Datatype: atomic.Uint64, Op: c.Kind.op}
 	switch {

@@ -41,10 +41,10 @@ type Generator struct {
 
 	start time.Time
 	now   time.Duration // since start, as read last
-	empty uint          // times that there was nothing to collect
+	empty uint          // how many times there was nothing to collect
 }
 
-// New makes endpoints to a peer, which has to be there.
+// New makes endpoints and connects them to a peer, which has to answer.
 func New(ctx context.Context, dom *xdpfab.Domain, peer string, c Config) (*Generator, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -83,8 +83,8 @@ func (g *Generator) endpoint(ctx context.Context, dom *xdpfab.Domain, peer strin
 	return ep, errors.Join(ep.Bind(av, 0), ep.Bind(g.cq, 0), ep.Enable())
 }
 
-// slots gives each endpoint its share of the window; if there are more endpoints than
-// that, they take turns.
+// slots gives each endpoint its share of the window; if the window is smaller than
+// the number of endpoints, they take turns.
 func (g *Generator) slots() {
 	c := &g.c
 	each := c.Elements * c.Scatter * WordSize
@@ -102,14 +102,14 @@ func (g *Generator) slots() {
 	}
 }
 
-// Free is how many posts the window has room for.
+// Free returns how many posts the window has room for.
 func (g *Generator) Free() int { return len(g.free) }
 
-// InFlight is how many posts have not completed.
+// InFlight returns how many posts have not completed.
 func (g *Generator) InFlight() int { return g.c.Window - len(g.free) }
 
-// Now is the generator's clock, as it was read last: with the latest completion, or a
-// little later. It is monotonic, and begins with New.
+// Now returns the generator's clock, as it was read last: with the latest completion,
+// or a little later. It is monotonic, and starts at New.
 func (g *Generator) Now() time.Duration { return g.now }
 
 // Tick reads the clock.
@@ -129,9 +129,9 @@ func (g *Generator) Fill(n int) error {
 	return nil
 }
 
-// Post posts the next operation, which counts from a time on; more says that another
-// follows at once. There has to be room in the window. It posts nothing, without an
-// error, when the queue is full.
+// Post posts the next operation, whose latency counts from the given time; more says
+// that another follows at once. There has to be room in the window. It posts
+// nothing, without an error, when the queue is full.
 func (g *Generator) Post(from time.Duration, more bool) (bool, error) {
 	s := g.free[len(g.free)-1]
 	if s.posted = from; g.c.Window < g.c.Endpoints {
@@ -186,21 +186,22 @@ func (g *Generator) next(offset uint64) uint64 {
 	return offset
 }
 
-// nextKey goes through the keys, in no order that a cache likes.
+// nextKey goes through the keys in an order that defeats caches.
 func (g *Generator) nextKey() {
 	const stride = 7919 // a prime
 	g.turn = (g.turn + stride) % uint64(g.c.Keys)
 	g.msg.Key = 1 + g.turn
 }
 
-// tickEvery is how often nothing is collected between two looks at the clock.
+// tickEvery is how many empty collections there are between two looks at the
+// clock.
 const tickEvery = 64
 
 // Collect takes completions, if there are any, and reads the clock once for all of
 // them. With wait it waits for one, if something is in flight: with manual progress it
-// is reading that moves things on, otherwise there is nothing better to do.
+// is reading that makes progress, otherwise there is nothing better to do.
 //
-// The error is that of an operation, which is over then, or of the queue.
+// The error is that of an operation, which has then completed, or of the queue.
 func (g *Generator) Collect(ctx context.Context, wait bool) error {
 	n, err := g.cq.Read(g.batch)
 	if err == nil && n == 0 && wait && g.InFlight() > 0 {
@@ -220,7 +221,8 @@ func (g *Generator) Collect(ctx context.Context, wait bool) error {
 	return nil
 }
 
-// retire counts completions. Those that were posted together end mostly together.
+// retire counts completions. Operations that were posted together mostly complete
+// together.
 func (g *Generator) retire(batch []xdpfab.Completion) {
 	for i := 0; i < len(batch); {
 		posted, first := batch[i].Context.(*slot).posted, i
@@ -236,7 +238,7 @@ func (g *Generator) retire(batch []xdpfab.Completion) {
 	g.Done += uint64(len(batch) * g.c.Scatter)
 }
 
-// failure describes why the completion queue had no success to give.
+// failure describes why the completion queue returned no success.
 func (g *Generator) failure(err error) error {
 	if c, ok := g.cq.ReadErr(); ok {
 		g.free = append(g.free, c.Context.(*slot))

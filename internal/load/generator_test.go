@@ -71,7 +71,7 @@ func (n *node) generator(t testing.TB, c Config) *Generator {
 	return g
 }
 
-// run takes a number of posts through the window.
+// run posts a number of operations through the window.
 func (g *Generator) run(t testing.TB, posts uint64) {
 	t.Helper()
 	ctx := t.Context()
@@ -122,10 +122,10 @@ func TestEveryOperationCounts(t *testing.T) {
 	}
 }
 
-// An operation that fails is over: its place in the window is free again.
+// A failed operation has completed: its place in the window is free again.
 func TestFailureIsTold(t *testing.T) {
 	n := newNode(t)
-	n.region.Key++ // nobody's
+	n.region.Key++ // of no region
 	n.region.Size = 0
 	g := n.generator(t, Config{Kind: FetchAdd, Window: 4, Endpoints: 1, Words: 1, Elements: 1, Scatter: 1})
 	if err := g.Fill(g.Free()); err != nil {
