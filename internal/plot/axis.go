@@ -8,7 +8,8 @@ import (
 	"strconv"
 )
 
-// Axis maps values from Lo to Hi to 0 to 1; values outside stay at the border.
+// Axis maps values from Lo to Hi to the range from 0 to 1; values outside are
+// moved to the border.
 type Axis struct {
 	Lo, Hi float64
 	Log    bool
@@ -22,10 +23,10 @@ func Decades(values ...float64) Axis {
 			a.Lo, a.Hi = min(a.Lo, v), max(a.Hi, v)
 		}
 	}
-	if a.Lo > a.Hi { // nothing to show
+	if a.Lo > a.Hi { // there are no values
 		a.Lo, a.Hi = 1, 10
 	}
-	// A value that is a decade but for rounding begins none.
+	// A value that exceeds a decade only by rounding begins no new one.
 	a.Lo = math.Pow(10, math.Floor(math.Log10(a.Lo*1.01)))
 	a.Hi = math.Pow(10, math.Ceil(math.Log10(a.Hi/1.01)))
 	if a.Hi <= a.Lo {
@@ -34,7 +35,7 @@ func Decades(values ...float64) Axis {
 	return a
 }
 
-// At is where a value stands, from 0 to 1.
+// At returns the place of a value, from 0 to 1.
 func (a Axis) At(v float64) float64 {
 	lo, hi := a.Lo, a.Hi
 	if a.Log {
@@ -43,7 +44,7 @@ func (a Axis) At(v float64) float64 {
 	return min(max((v-lo)/(hi-lo), 0), 1)
 }
 
-// Ticks are the values to label: decades, or fifths.
+// Ticks returns the values to label: decades, or fifths.
 func (a Axis) Ticks() (t []float64) {
 	if !a.Log {
 		for i := range 6 {

@@ -24,7 +24,7 @@ type series struct {
 	hollow       bool
 }
 
-// limit is a value of X that has a name.
+// limit is a value of X with a name.
 type limit struct {
 	at   float64
 	name string

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package plot draws diagrams as SVG: lines, points and bars on linear and
-// logarithmic axes. It knows nothing of what they show.
+// logarithmic axes. It knows nothing of their contents.
 package plot
 
 import (
@@ -10,7 +10,7 @@ import (
 	"html"
 )
 
-// The colours, apart for readers who see few of them too.
+// The colours, which readers with colour blindness can tell apart too.
 const (
 	Blue   = "#0063a6"
 	Orange = "#d95f02"
@@ -22,7 +22,7 @@ const (
 	gridColour = "#e4e4e4"
 )
 
-// Where a text stands beside its place.
+// The position of a text relative to its place.
 const (
 	Start  = "start"
 	Middle = "middle"
@@ -58,7 +58,7 @@ func (s *Sheet) upright(x, y float64, size int, anchor, colour, text string) {
 		x, y, size, anchor, colour, html.EscapeString(text))
 }
 
-// stroke draws a straight line; more are further attributes.
+// stroke draws a straight line; more holds further attributes.
 func (s *Sheet) stroke(x1, y1, x2, y2 float64, colour, more string) {
 	fmt.Fprintf(&s.b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" %s/>`+"\n", x1, y1, x2, y2, colour, more)
 }
