@@ -18,10 +18,10 @@ import (
 // edit replaces a piece of source that occurs exactly once in a file.
 type edit struct{ file, old, new string }
 
-// bug is a mistake that somebody could make, as edits of the sources.
+// bug is a plausible mistake, as edits of the sources.
 type bug struct {
 	name  string
-	tests string // which find it; empty for TestSim
+	tests string // the tests that find it; empty for TestSim
 	edits []edit
 }
 
@@ -102,10 +102,10 @@ var bugs = []bug{
 		{sessionTarget, "\tt.unhold(t.expected)", "\tif t.fromHeld {\n\t\tt.unhold(t.expected)\n\t}\n\tt.fromHeld = false"}}},
 }
 
-// sources are what a run of the simulator is built from.
+// sources are the packages that a run of the simulator is built from.
 var sources = []string{"go.mod", "go.sum", "atomic", "mr", "internal/wire", "internal/session", "internal/executor", "internal/memory", "internal/engine", "internal/sim"}
 
-// mostSeeds is how many seeds may pass before a bug is found.
+// mostSeeds is how many seeds a bug may survive before it is found.
 const mostSeeds = "1000"
 
 var numberOf = regexp.MustCompile(`\(number (\d+)\)`)
@@ -117,7 +117,8 @@ func TestSeededBugs(t *testing.T) {
 	for _, s := range sources {
 		copyTree(t, filepath.Join("..", "..", s), filepath.Join(dir, s))
 	}
-	// The scaling model measures whole domains: it needs packages that are not here.
+	// The scaling model measures whole domains: it needs packages that are not in
+	// the copy.
 	models, err := filepath.Glob(filepath.Join(dir, "internal", "sim", "scale*_test.go"))
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +195,7 @@ func simulate(dir, tests string) (string, error) {
 	return string(out), err
 }
 
-// firstFailure returns the line that says what was found.
+// firstFailure returns the line that names the failure.
 func firstFailure(out string) string {
 	for line := range strings.Lines(out) {
 		if strings.Contains(line, "_test.go:") || strings.HasPrefix(line, "panic:") {

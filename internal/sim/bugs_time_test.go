@@ -45,8 +45,8 @@ var bugsOfTime = []bug{
 			"return headOf(rec)&0xffff == r.head&0xffff && elemSize[rec.Datatype] == elemSize[uint8(r.head>>16)] }"}}},
 }
 
-// Bugs of the mechanisms that make a session the only one of its pair, and the truth
-// known of what it carried.
+// Bugs of the mechanisms that make a session the only one of its pair, and that find
+// out what became of its operations.
 var bugsOfPairs = []bug{
 	{"a former session that the hello does not name runs on, and late frames in it", "", []edit{
 		{engineHello, "\tif !t.named(r) {\n\t\tt.remove()\n\t\treturn\n\t}\n", "\tif !t.named(r) {\n\t\tp.current = nil\n\t\treturn\n\t}\n"}}},

@@ -23,8 +23,8 @@ func (w *world) ways() (cut [][2]int) {
 	return cut
 }
 
-// cutOff cuts links until a time, while frames from before keep arriving by some
-// other way.
+// cutOff cuts links until a time, while earlier frames keep arriving some other
+// way.
 func (w *world) cutOff(until int64) {
 	w.count(partitions)
 	for _, way := range w.ways() {
@@ -39,7 +39,7 @@ func (w *world) cutOff(until int64) {
 	}
 }
 
-// sustain has a target hear old frames as long as a link is cut.
+// sustain makes old frames arrive at a target as long as a link is cut.
 func (w *world) sustain(l *link, to *node, until int64) {
 	const most, pause = 60, 30 * second
 	for t, i := w.now, 0; t < until && i < most; t, i = t+w.dice.between(pause/2, 2*pause), i+1 {
@@ -51,8 +51,8 @@ func (w *world) sustain(l *link, to *node, until int64) {
 	}
 }
 
-// haunt has some of the frames ever sent arrive again, after any time. Those that
-// never arrived are the most harmful: they may have been given up.
+// haunt makes some of the frames ever sent arrive again, after any time. Those
+// that never arrived are the most harmful: they may have been given up.
 func (w *world) haunt() {
 	d := w.dice
 	for i := range w.net.links {
@@ -73,8 +73,9 @@ func (w *world) haunt() {
 	}
 }
 
-// recall has a hello that brings its cookie arrive again, often while the cookie is
-// still good: whatever it began may have ended since, and something else begun.
+// recall makes a hello that brings its cookie arrive again, often while the cookie
+// is still good: the session that it began may have ended since, and another one
+// begun.
 func (w *world) recall(to *node, packet []byte) {
 	if w.plan.story == nil {
 		return
@@ -90,7 +91,7 @@ func (w *world) recall(to *node, packet []byte) {
 	}
 }
 
-// revenant has a packet arrive again at a time.
+// revenant makes a packet arrive again at a time.
 func (w *world) revenant(to *node, packet []byte, at int64) {
 	w.count(replayed)
 	w.at(at, func() {
@@ -105,7 +106,7 @@ func (w *world) revenant(to *node, packet []byte, at int64) {
 }
 
 // freeze keeps a node off its core until a time. A node with manual progress is
-// frozen as long as it has nothing to do, and finds work when it wakes up.
+// frozen as long as it has nothing to do, and has work when it wakes up.
 func (w *world) freeze(until int64, manual bool) {
 	n := w.anyNode()
 	w.count(freezes)
@@ -168,7 +169,7 @@ func (w *world) lead(n *node, concerns func(from, to *node) bool, longer int64) 
 }
 
 // shutEndpoints closes the endpoints of a node until a time: sessions are refused,
-// and perhaps those that there are end.
+// and existing ones may end.
 func (w *world) shutEndpoints(until int64) {
 	n := w.anyNode()
 	if !n.up {
@@ -189,8 +190,8 @@ func (w *world) shutEndpoints(until int64) {
 	n.wake(w.now)
 }
 
-// renewRegion takes a region away, and makes it again with other memory and the same
-// key.
+// renewRegion removes a region, and registers it again with other memory and the
+// same key.
 func (w *world) renewRegion(length int64) {
 	n := w.anyNode()
 	r := n.regions[w.dice.IntN(fenceRegion)]
@@ -209,8 +210,8 @@ func (w *world) renewRegion(length int64) {
 	})
 }
 
-// finale has every client ask every peer for something once more: nothing stands in
-// their way now.
+// finale makes every client post to every peer once more: nothing prevents success
+// now.
 func (w *world) finale() {
 	for _, n := range w.nodes {
 		for _, c := range n.clients {

@@ -12,7 +12,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// check looks at what the run has left behind: the worst first.
+// check examines the state that the run has left behind, the worst violations
+// first.
 func (w *world) check() {
 	for _, p := range w.pairs {
 		for _, o := range p.ops {
@@ -37,10 +38,10 @@ func (w *world) check() {
 	}
 }
 
-// checkOp looks at one operation's outcome.
+// checkOp checks one operation's outcome.
 func (w *world) checkOp(o *op) {
 	if !o.done {
-		return // its poster crashed; those that are stuck were found before
+		return // its poster crashed; stuck operations were found before
 	}
 	r, target := o.result, o.peer.target
 	if r.Fate == engine.Restarted && o.late {
@@ -94,11 +95,13 @@ func (n *node) forgot(from, to int64) bool {
 	return false
 }
 
-// restarted notes that operations ended because the target restarted. Each life of
-// the target ends one session of each pair, no more; it may be over when that shows.
+// restarted notes that operations failed because the target restarted. Each life of
+// the target ends at most one session of each pair; that life may itself be over
+// when this shows.
 func (p *pair) restarted(o *op, now int64) { p.met.note(p, o, now) }
 
-// notices are the times at which operations ended because another life answered.
+// notices are the times at which operations failed because another life
+// answered.
 type notices struct {
 	at int64 // the latest; 0 = never
 	n  int
@@ -131,7 +134,7 @@ func (p *pair) foretold(o *op) {
 	}
 }
 
-// checkUntouched looks at memory that nobody had the right to change.
+// checkUntouched checks memory that no operation had the right to change.
 func (w *world) checkUntouched(n *node) {
 	for i := range regionWords[constantRegion] {
 		for _, region := range []int{constantRegion, hiddenRegion} {
@@ -154,8 +157,8 @@ func (w *world) checkUntouched(n *node) {
 }
 
 // checkSums checks conservation: each word that is only added to holds the sum
-// of what succeeded since its memory was last lost, and of a subset of what may
-// have run.
+// of the operations that succeeded since its memory was last lost, and of a
+// subset of those that may have run.
 func (w *world) checkSums(n *node, region int) {
 	words := regionWords[region]
 	sure, maybe := make([]uint64, words), make([][]uint64, words)
@@ -185,7 +188,7 @@ func (w *world) checkSums(n *node, region int) {
 	}
 	for i := range words {
 		if w.typeOf(region, i) != atomic.Uint64 {
-			continue // its history ends with what it holds
+			continue // its history ends with its present value
 		}
 		v := r.word(i).lo
 		if v != sure[i] && !subset(v-sure[i], maybe[i]) {
@@ -209,15 +212,15 @@ func subset(sum uint64, values []uint64) bool {
 	return sum <= most && reach.Bit(int(sum)) == 1
 }
 
-// floor is what the next fetch of a pair from a word must at least find.
+// floor is the least value that the next fetch of a pair from a word must find.
 type floor struct {
 	value uint64
 	since int64 // call of the first operation that value counts
 }
 
 // checkOrder checks that operations of one pair took effect in the order posted:
-// on a word that only grows, each fetch finds at least what the successful ones
-// before it left there.
+// on a word that only grows, each fetch finds at least the value that the
+// successful ones before it left there.
 func (w *world) checkOrder(p *pair) {
 	floors := map[wordID]floor{}
 	for _, o := range p.ops {

@@ -10,7 +10,7 @@ import (
 // counter is a kind of thing that happened in a run.
 type counter int
 
-// What is counted. Faults first.
+// The counters. Faults come first.
 const (
 	lost counter = iota
 	duplicated
@@ -38,7 +38,7 @@ const (
 	steerings
 	shuts
 	cancels
-	// What came of the operations.
+	// Outcomes of the operations.
 	operations
 	successes
 	notExecuted
@@ -62,7 +62,7 @@ var counterNames = [numCounters]string{
 	"packets", "resends", "steps",
 }
 
-// Report is what came of one or several runs.
+// Report is the outcome of one or several runs.
 type Report struct {
 	Runs    int
 	Virtual int64  // ns, sum

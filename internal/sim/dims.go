@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Dims are what a run may consist of beyond a second of storm: a set of dimensions.
+// Dims is a set of dimensions: the parts that a run may have beyond a second of
+// storm.
 type Dims uint
 
 // The dimensions.
@@ -19,15 +20,15 @@ const (
 	Moves                    // gateways get other addresses
 	Queues                   // several queues a node, and their steering changes
 	Shut                     // endpoints close for a while
-	Ends                     // and then end the sessions they have
-	Prompt                   // nobody waits for a give-up time in vain unless there is trouble
-	Tight                    // too few sessions and buffers for everybody
+	Ends                     // endpoints that close end their sessions
+	Prompt                   // no operation waits for a whole give-up time unless there is trouble
+	Tight                    // too few sessions and buffers for all clients
 	Aliases                  // several names of one pair
 	Cancels                  // callers that stop waiting
 	numDims = iota
 
 	// Mended are the dimensions in which every promise is kept: those of a run that
-	// asks for nothing else.
+	// chooses none.
 	Mended = 1<<numDims - 1
 )
 
@@ -38,7 +39,7 @@ var dimNames = [numDims]string{"hours", "freeze", "outage", "patient", "moves", 
 
 func (d Dims) has(x Dims) bool { return d&x != 0 }
 
-// String is the dimensions as -with takes them.
+// String returns the dimensions in the form that -with takes.
 func (d Dims) String() string {
 	var names []string
 	for i, n := range dimNames {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sim runs real engines on a simulated network, in virtual time, from
-// one seed. No part of an operation's journey is a stand-in but the port, the
+// one seed. Nothing in the life of an operation is a stand-in but the port, the
 // wire and the clock: the engines, sessions, codec, regions and kernels are the
 // ones that run behind a NIC. The same seed gives the same run, bit for bit.
 //
@@ -31,10 +31,10 @@
 //	world.go     one run from its seed to its verdict
 //	scale/       how far it scales: the report that scale_test.go fills
 //
-// Each client is an origin of its own. What an order is promised for, and what has one
-// session at a time, is a pair: a client in one life of its node, and an endpoint of
-// a node. A pair may have several names, that is peers of the engine. One that has not
-// been answered by the same life as the first is not used: there is no order between them.
+// Each client is an origin of its own. Order is promised for a pair, which also has one
+// session at a time: a client in one life of its node, and an endpoint of a node. A pair
+// may have several names, that is peers of the engine. A name that has not been answered
+// by the same life as the first is not used: there is no order between the two.
 //
 // # Storms and stories
 //
@@ -45,12 +45,12 @@
 // A story is hours of few operations, in phases: busy, idle, links cut, a node
 // frozen or dead, a gateway moved, queues chosen anew, endpoints closed, a region
 // made again. Idle time costs nothing: a node whose engines have nothing to do is
-// stepped when the next of their deadlines has come ([engine.Engine.NextDue]). Old
-// frames arrive again after milliseconds or hours, above all those that had been
-// given up.
+// stepped at the next of their deadlines ([engine.Engine.NextDue]). Old frames
+// arrive again after milliseconds or hours, above all those that had been given
+// up.
 //
-// What stories consist of is a set of [Dims]. A run has all of them, unless it is asked
-// for a few:
+// A set of [Dims] says what stories consist of. A run has all of them, unless a few are
+// chosen:
 //
 //	go test ./internal/sim -run 'TestSim$' -args -seeds=1000 -with=hours,outage
 //	go test ./internal/sim -run 'TestSim$' -args -with=hours,outage -seed=35 -show
@@ -59,16 +59,16 @@
 //
 // # Invariants
 //
-// Every operation completes exactly once, within a bounded time, with its results
-// in place, and nothing touches the caller's memory afterwards. Memory holds the
-// sum of what succeeded and of a subset of what is unknown, and nothing of what was
-// reported not executed. Each word's history is linearizable, ends with what the
-// word holds, and keeps the order in which each pair of endpoints posted: an
-// operation of unknown outcome ran in its place or not at all. No name of a
+// Every operation completes exactly once, within a bounded time, with its results in
+// place, and nothing touches the caller's memory afterwards. Memory holds the sum of
+// the operations that succeeded and of a subset of those of unknown outcome, and
+// nothing of those reported as not executed. Each word's history is linearizable, ends
+// with the value of the word, and keeps the order in which each pair of endpoints
+// posted: an operation of unknown outcome ran in its place or not at all. No name of a
 // pair is told of more restarts than there were. In a story, an operation succeeds
 // unless there was trouble between its nodes shortly before or meanwhile, and an
-// outcome stays unknown for good only as far as docs/guarantees.md allows; a node
-// sends no more frames than its work and a few a second; and when all trouble is
-// over, everybody can reach everybody. Afterwards no buffer and no session is left. All
-// the while what engines and executors have counted agrees with a recount.
+// outcome stays unknown for good only as far as docs/guarantees.md allows; a node sends
+// no more frames than its work and a few a second; and when all trouble is over, every
+// node can reach every other. Afterwards no buffer and no session is left. All the
+// while the counts of engines and executors agree with a recount.
 package sim

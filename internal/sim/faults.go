@@ -3,7 +3,7 @@
 package sim
 
 // wreak plans the incidents of the run. Each ends by itself, the last of them
-// when the plan does.
+// with the plan.
 func (w *world) wreak() {
 	in := w.plan.incidents
 	each := func(n int, strike func(length int64)) {
@@ -22,7 +22,7 @@ func (w *world) wreak() {
 
 func (w *world) anyNode() *node { return w.nodes[w.dice.IntN(len(w.nodes))] }
 
-// twoNodes returns two different ones.
+// twoNodes returns two different nodes.
 func (w *world) twoNodes() (a, b int) {
 	a = w.dice.IntN(len(w.nodes))
 	b = (a + 1 + w.dice.IntN(len(w.nodes)-1)) % len(w.nodes)
@@ -102,7 +102,7 @@ func (w *world) leap(int64) {
 	n.leap(d)
 }
 
-// deregister takes a region's key away for a while.
+// deregister makes a region's key unknown for a while.
 func (w *world) deregister(length int64) {
 	n := w.anyNode()
 	r := n.regions[w.dice.IntN(hiddenRegion)]

@@ -10,7 +10,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// What congestion control has to achieve.
+// The goals of congestion control.
 const (
 	minGoodput  = 0.8
 	maxRTT      = 3.0 // times the base queueing bound
@@ -22,18 +22,18 @@ const (
 	initiators  = 64
 	warmUp      = 10 * millisecond
 	measured    = 40 * millisecond
-	switchQueue = 2 * millisecond // as much as a shallow switch has: 2.5 MB at 10 Gbit/s
+	switchQueue = 2 * millisecond // the queue of a shallow switch: 2.5 MB at 10 Gbit/s
 )
 
 // TestIncast has many initiators send to one target as fast as they may. Queues
-// build up at the target's downlink alone.
+// build up only at the target's downlink.
 //
-// The base queueing bound is the round trip that no window can avoid when
-// everybody has one frame under way and all arrive at once: the delay of the
+// The base queueing bound is the round trip that no window can avoid when every
+// initiator has one frame under way and all arrive at once: the delay of the
 // cables, there and back, plus one frame of every initiator serialised at the
-// bottleneck. A round trip is measured as the time of a request packet from
-// its sender's NIC to the target, queue included, plus the cable back, which
-// nobody else uses.
+// bottleneck. A round trip is measured as the time of a request packet from its
+// sender's NIC to the target, queue included, plus the cable back, which no
+// other node uses.
 func TestIncast(t *testing.T) {
 	long(t)
 	t.Run("congestion window", func(t *testing.T) {
@@ -43,7 +43,8 @@ func TestIncast(t *testing.T) {
 				minGoodput, maxRTT, minFairness)
 		}
 	})
-	// Beside it, the window and the credits alone: this is what the other is for.
+	// The same run with only the window and the credits shows what congestion
+	// control is for.
 	t.Run("static window", func(t *testing.T) {
 		if _, rtt, _ := incast(t, session.Config{StaticWindow: true}); rtt < 2*maxRTT {
 			t.Errorf("round trips within %.1f times the bound without any congestion control: then it has no use", rtt)
@@ -105,8 +106,8 @@ func incast(t *testing.T, cfg session.Config) (goodput, rtt, fairness float64) {
 	return goodput, float64(p99) / float64(bound), fairness
 }
 
-// jain is the fairness index of Jain: 1 when all have the same, 1/n when one has
-// everything.
+// jain returns the fairness index of Jain: 1 when all have the same, 1/n when
+// one has everything.
 func jain(x []float64) float64 {
 	sum, squares := 0.0, 0.0
 	for _, v := range x {

@@ -10,8 +10,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// long skips a long measurement with -short, which is how the race detector
-// runs: there is one thread, so it has nothing to find.
+// long skips a long measurement with -short, as the runs under the race
+// detector are: there is only one thread, so it could find nothing.
 func long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -19,7 +19,7 @@ func long(t *testing.T) {
 	}
 }
 
-// lab is a world for measuring: links without chance, all of one delay, and
+// lab is a world for measurements: links without chance, all of one delay, and
 // pollers that spin.
 func lab(p plan) *world {
 	p.mtu, p.sessions, p.buffers, p.rxRing, p.txRing = 1500, 256, 1<<14, 1<<16, 1<<12
@@ -98,7 +98,7 @@ func (f *flow) Complete(_ *engine.Submission, c *engine.Completion, later *engin
 	f.fill()
 }
 
-// finish runs the world until the flow is through.
+// finish runs the world until the flow is complete.
 func (f *flow) finish(t testing.TB) {
 	t.Helper()
 	f.fill()
@@ -111,8 +111,8 @@ func (f *flow) finish(t testing.TB) {
 	}
 }
 
-// frameWords fills a frame of 1500 bytes with one array: what is left is too
-// short for the beginning of the next.
+// frameWords fills a frame of 1500 bytes with one array: the rest is too short
+// for the beginning of the next.
 const frameWords = 180
 
 // isRequest reports whether the packet carries operations.

@@ -12,19 +12,20 @@ import (
 )
 
 // linearTimeout bounds the search for an order. Histories are kept so short that
-// it takes milliseconds; one that takes this long is a failure to look into.
+// it takes milliseconds; one that takes this long is a failure to be
+// investigated.
 const linearTimeout = 10 * time.Second
 
-// maxPairs is how many pairs of one word can have their order checked too.
+// maxPairs is for how many pairs of one word the order can be checked too.
 const maxPairs = 16
 
 // Codes of operations that no client posts.
 const (
 	wipe = 0xff // memory is lost
-	end  = 0xfe // the last point in time: what is unknown and has had no effect never ran
+	end  = 0xfe // the last point in time: an unknown operation without an effect by then never ran
 )
 
-// wordState is a word, and which operation of each pair was the last.
+// wordState is a word, and the last operation of each pair on it.
 type wordState struct {
 	value value
 	ended bool
@@ -41,14 +42,14 @@ type wordInput struct {
 	seq            uint16 // from 1
 }
 
-// wordOutput is what an operation found, if that is known.
+// wordOutput is the value that an operation found, if that is known.
 type wordOutput struct {
 	known bool
 	value value
 }
 
-// wordModel is what a word is: a register with sums and swaps, on which the
-// operations of each pair take effect in the order posted.
+// wordModel is the model of a word: a register with sums and swaps, on which
+// the operations of each pair take effect in the order posted.
 var wordModel = porcupine.Model{
 	Init: func() any { return wordState{} },
 	Step: func(state, input, output any) (bool, any) {
@@ -69,8 +70,8 @@ var wordModel = porcupine.Model{
 		s.value, s.ended = change(in.code, in.datatype, s.value, in.value, in.compare), in.code == end
 		// To keep the search short, an operation of which it is not known whether it
 		// ran is placed only where that matters: where it changes the value, or after
-		// the end. If it ran, it did so in its place: after whatever its pair had
-		// posted before it, and before what its pair posted later.
+		// the end. If it ran, it did so in its place: after the operations that its
+		// pair had posted before it, and before those posted later.
 		return !in.unknown || s.value != was, s
 	},
 	// The rest of the state follows from which operations were placed, so for a
@@ -78,7 +79,7 @@ var wordModel = porcupine.Model{
 	Equal: func(a, b any) bool { return a.(wordState).value == b.(wordState).value },
 }
 
-// checkLinear checks the history of every word that is drawn from.
+// checkLinear checks the history of every word that drawWord uses.
 func (w *world) checkLinear() {
 	for _, n := range w.nodes {
 		histories := w.histories(n)
@@ -104,8 +105,9 @@ func (w *world) checkLinear() {
 	}
 }
 
-// histories collects the operations on each word of a node. What may have run
-// may do so at any time from its posting on; what did not is left out.
+// histories collects the operations on each word of a node. An operation that
+// may have run may do so at any time from its posting on; one that did not run
+// is left out.
 func (w *world) histories(n *node) map[wordID][]porcupine.Operation {
 	out := map[wordID][]porcupine.Operation{}
 	pairs := map[wordID]int{}
@@ -135,7 +137,7 @@ func (w *world) histories(n *node) map[wordID][]porcupine.Operation {
 	return out
 }
 
-// history returns the operation as the checker wants it.
+// history returns the operation in the form of the checker.
 func (o *op) history(pair int) (porcupine.Operation, bool) {
 	in := wordInput{
 		code: o.code, datatype: o.datatype, unknown: !o.succeeded(), pair: pair, seq: uint16(o.seq + 1),
@@ -152,7 +154,8 @@ func (o *op) history(pair int) (porcupine.Operation, bool) {
 	return call, true
 }
 
-// endOf returns an operation after all that are certain: it finds what the word holds.
+// endOf returns an operation after all that are certain: it finds the word's last
+// value.
 func (r *region) endOf(word int, h []porcupine.Operation) porcupine.Operation {
 	t := int64(0)
 	for i := range h {

@@ -17,9 +17,9 @@ type network struct {
 	byIP  map[netip.Addr]*node
 	links [][]link // [from][to]
 	down  []pipe   // by receiving node: where incast queues up
-	// drop, when set, loses the packets for which it returns true.
+	// drop, if not nil, loses the packets for which it returns true.
 	drop func(from, to *node, packet []byte) bool
-	// arrived, when set, learns when a packet that arrives now was sent.
+	// arrived, if not nil, is told when a packet that arrives now was sent.
 	arrived func(from, to *node, sent int64, packet []byte)
 }
 
@@ -30,7 +30,8 @@ type pipe struct {
 	free  int64   // when the last bit of the last packet has left
 }
 
-// wireOverhead is what a packet costs beside its bytes: FCS, preamble and gap.
+// wireOverhead is what a packet costs in addition to its bytes: FCS, preamble
+// and gap.
 const wireOverhead = 24
 
 // put queues n bytes and returns when they have left, or false when the queue
@@ -97,7 +98,7 @@ func (net *network) send(from *node, packet []byte, t int64) {
 	case l.cut > 0:
 		w.count(cutOff)
 		l.keep(w, packet)
-		if w.dice.chance(l.rates.replay) { // stuck somewhere, rather than lost
+		if w.dice.chance(l.rates.replay) { // delayed for long, rather than lost
 			net.again(l, to, packet, pick(w.dice, 10*millisecond, 100*millisecond, 500*millisecond))
 		}
 		return
@@ -114,10 +115,10 @@ func (net *network) send(from *node, packet []byte, t int64) {
 	}
 }
 
-// mostStuck is how many packets that did not arrive a link remembers.
+// mostStuck is how many lost packets a link remembers.
 const mostStuck = 12
 
-// keep remembers a request that is lost.
+// keep remembers a lost request.
 func (l *link) keep(w *world, packet []byte) {
 	if w.plan.story == nil || len(l.stuck) >= mostStuck {
 		return
@@ -177,7 +178,7 @@ func (net *network) arrive(from, to *node, b []byte, sent int64) {
 }
 
 // replay remembers the packet, even one that is about to get lost, and sometimes
-// has an old one arrive, after a time in which the world may have changed.
+// makes an old one arrive, after a time in which the world may have changed.
 func (net *network) replay(l *link, to *node, packet []byte) {
 	w := net.w
 	if l.rates.replay == 0 && w.plan.story == nil {
@@ -193,7 +194,8 @@ func (net *network) replay(l *link, to *node, packet []byte) {
 	}
 }
 
-// again has an old packet of a link arrive after some time of the given mean.
+// again makes an old packet of a link arrive after a random time of the given
+// mean.
 func (net *network) again(l *link, to *node, b []byte, mean int64) {
 	w := net.w
 	w.count(replayed)
@@ -207,7 +209,7 @@ func (net *network) again(l *link, to *node, b []byte, mean int64) {
 	})
 }
 
-// echo has old packets of a link arrive within a short time: after a restart,
+// echo makes old packets of a link arrive within a short time: after a restart,
 // when new sessions may take the places of those that the packets belong to, or
 // after a partition, when the packets had been given up.
 func (net *network) echo(from, to int) {

@@ -16,7 +16,7 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// poison fills result buffers before, and packets after, their time.
+// poison fills result buffers before their use, and packets after it.
 const poison = 0xa5
 
 // endpoints is how many endpoint numbers a node accepts.
@@ -42,7 +42,7 @@ type node struct {
 	mems    []*memory.Memory
 	ports   []*simPort
 	table   *mr.Table
-	forgets []int64 // when it had occasion to forget every session
+	forgets []int64 // when it may have forgotten every session
 
 	stalled int64 // until then it is not stepped
 	shut    int64 // until then its endpoints are closed
@@ -92,7 +92,7 @@ func (n *node) clock() int64 {
 	return n.skew + n.w.now + int64(n.drift*float64(n.w.now))
 }
 
-// boot begins a life: new engines, whose memory of sessions is empty.
+// boot begins a life: new engines, which know no sessions.
 func (n *node) boot() {
 	w, p := n.w, &n.w.plan
 	n.table, n.engs, n.execs, n.mems, n.ports = mr.NewTable(), nil, nil, nil, nil
@@ -107,7 +107,7 @@ func (n *node) boot() {
 		cfg.Features = n.features()
 		exec, err := executor.New(mem, p.mtu, p.buffers)
 		if err != nil {
-			panic(err) // the plan asks for what no executor can be
+			panic(err) // the plan is at fault: no executor can be like this
 		}
 		eng, err := engine.New(engine.Config{
 			Port: port, Local: n.link.Local, MTU: p.mtu, Session: cfg, Queue: q, Secret: secret,
@@ -115,7 +115,7 @@ func (n *node) boot() {
 			Serve: func(now int64, p session.TargetParams) engine.Served { return exec.Begin(now, p) },
 		})
 		if err != nil {
-			panic(err) // the plan asks for what no engine can be
+			panic(err) // the plan is at fault: no engine can be like this
 		}
 		n.engs, n.execs, n.mems, n.ports = append(n.engs, eng), append(n.execs, exec), append(n.mems, mem), append(n.ports, port)
 	}
@@ -177,8 +177,8 @@ func (n *node) deliver(b []byte) {
 	}
 }
 
-// wake sees to it that the node is stepped at time t, or as soon after as it
-// can be.
+// wake ensures that the node is stepped at time t, or as soon afterwards as
+// possible.
 func (n *node) wake(t int64) {
 	if !n.up {
 		return
@@ -197,7 +197,8 @@ func (n *node) wake(t int64) {
 	})
 }
 
-// checkEvery is after how many steps, of any node, books are looked at.
+// checkEvery is the number of steps, of any node, between two checks of the
+// engines' state.
 const checkEvery = 16
 
 // A step costs the node's core this much time, in nanoseconds.
@@ -250,8 +251,8 @@ func (n *node) step() {
 	}
 }
 
-// sleep sees to it that the node is stepped when one of its engines has something to
-// do by itself, or somewhat later, as a busy core would.
+// sleep ensures that the node is stepped when one of its engines has something to do
+// by itself, or somewhat later, as on a busy core.
 func (n *node) sleep() {
 	due := int64(0)
 	for _, e := range n.engs {

@@ -14,11 +14,11 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// forever is the end of what has not ended.
+// forever is the end of an interval that has not ended.
 const forever = int64(math.MaxInt64)
 
-// op is one operation: what was asked, and what came of it. All elements of an
-// array get the same operand, so each element's history is one of the word's.
+// op is one operation and its outcome. All elements of an array get the same
+// operand, so that each element counts as an operation on its word.
 type op struct {
 	peer           *peer
 	seq            int // its place among the operations of its pair
@@ -29,16 +29,16 @@ type op struct {
 	datatype       atomic.Datatype
 	value, compare uint64
 	fenced         bool
-	refused        bool // addresses what no target may allow
+	refused        bool // addresses memory that every target must refuse
 
 	call, ret int64 // when posted, when completed
 	done      bool
 	result    engine.Result
 	operand   []byte // the caller's memory, when the engine asked to leave it alone
-	buf       []byte // where the engine puts results; scribbled over when they have been taken
+	buf       []byte // where the engine puts results; overwritten when they have been taken
 	got       []value
 	completed int64
-	late      bool // the outcome became known after the completion, or that the target restarted
+	late      bool // it became known after the completion that the operation ran or not, or that the target restarted
 	cancelled bool // its caller has stopped waiting
 }
 
@@ -54,7 +54,7 @@ func (o *op) String() string {
 // fetches reports whether the operation returns the values it found.
 func (o *op) fetches() bool { return o.verb == wire.VerbFetch || o.verb == wire.VerbCompare }
 
-// succeeded and ran are what the checks ask: it ran for certain; it may have.
+// succeeded reports that the operation ran for certain, ran that it may have.
 func (o *op) succeeded() bool { return o.done && o.result.Fate == engine.Success }
 func (o *op) mayHaveRun() bool {
 	return !o.done || o.result.Fate == engine.Unknown || o.result.Fate == engine.Restarted
@@ -70,7 +70,7 @@ func (o *op) fill(e *engine.Submission) {
 		e.Flags = engine.FlagFence
 	}
 	if o.refused && o.region == sumRegion {
-		e.Key ^= 1 << 40 // nobody's
+		e.Key ^= 1 << 40 // of no region
 	}
 	var operand, compare []byte
 	if o.code != uint8(atomic.Read) {
@@ -80,7 +80,7 @@ func (o *op) fill(e *engine.Submission) {
 		compare = bytes.Repeat(encode(o.datatype, o.compare), o.count)
 	}
 	if e.SetOperands(operand, compare) {
-		scribble(operand) // the engine said that this is the caller's again
+		scribble(operand) // the engine has given it back to the caller
 		scribble(compare)
 	} else {
 		o.operand = operand
@@ -151,8 +151,9 @@ func (o *op) take(b []byte) {
 	}
 }
 
-// resolve replaces an unknown outcome by the truth, if that came to light. When
-// the operation ran is still open: at any time since it was posted.
+// resolve replaces an unknown outcome by the true one, if that has become
+// known. It is still unknown when the operation ran: at any time since it was
+// posted.
 func (o *op) resolve() {
 	later, w := o.result.Later, o.peer.c.n.w
 	if later == nil {
@@ -167,7 +168,7 @@ func (o *op) resolve() {
 		return
 	}
 	r, data := later.Outcome()
-	if r.Fate == engine.Unknown && r.Later != nil { // it was let go of first, and given up afterwards
+	if r.Fate == engine.Unknown && r.Later != nil { // it was cancelled first, and given up afterwards
 		o.result = r
 		o.resolve()
 		return

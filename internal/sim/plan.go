@@ -17,7 +17,7 @@ type plan struct {
 	end     int64
 	tick    int64 // ns between steps of a node to which nothing happens
 	work    int64 // ns of a step for each packet in or out, or operation; 0 means workCost
-	certain bool  // so few faults that everything must succeed
+	certain bool  // has so few faults that everything must succeed
 	unlucky bool  // engines draw neighbouring epochs and equal tags
 
 	encap    wire.Kind
@@ -39,9 +39,9 @@ type plan struct {
 
 	story   []phase // of a run of hours, in place of the incidents
 	cancels float64
-	prompt  bool // a give-up time without an answer or trouble is a failure
+	prompt  bool // a whole give-up time without an answer and without trouble is a failure
 	ends    bool // an endpoint that closes ends its sessions
-	leaps   bool // idle time is passed over
+	leaps   bool // idle time is skipped
 	routed  bool // each node has a gateway
 	roams   bool // a node that comes back has another MAC address
 	queues  int  // of each node; 0 means one
@@ -64,12 +64,13 @@ type incidents struct {
 }
 
 // forgetful is the leap of a clock, ns, from which on a target may take its
-// sessions for dead, and a restart is what its initiators see.
+// sessions for dead; to its initiators it then looks like a restart.
 const forgetful = 60 * second
 
 // drawPlan makes a plan from the seed. Each kind of fault is in it or not, so
-// that interactions of few are seen as well as all at once. One in twenty has no
-// faults, two only what retransmission has to cope with, and ten are haunted.
+// that runs show the interactions of a few kinds as well as of all. One plan in
+// twenty has no faults, two have only faults that retransmission repairs, and
+// ten are haunted.
 func drawPlan(d dice, with Dims) plan {
 	p := plan{
 		nodes: 2 + d.IntN(3), clients: 1 + d.IntN(3), ops: int(d.between(20, 80)),
@@ -90,7 +91,7 @@ func drawPlan(d dice, with Dims) plan {
 		burst: pick(d, 1, 8, 40), most: pick(d, 1, 16, 100), wordOps: 40,
 		fences: pick(d, 0, 0.05, 0.3), badKeys: pick(d, 0, 0.05), longOnes: pick(d, 0, 0.1, 0.4),
 	}
-	if d.chance(0.2) { // sessions so long that their windows come round
+	if d.chance(0.2) { // sessions so long that their windows wrap around
 		p.ops, p.most, p.longOnes = 300, 100, 0.2
 	}
 	p.think = p.end / int64(p.ops) * int64(p.burst) / 2
@@ -111,8 +112,8 @@ func drawPlan(d dice, with Dims) plan {
 	return p
 }
 
-// beCertain takes everything out of the plan that excuses failure: without
-// incidents, with room for everybody and with patience for some forty
+// beCertain removes everything from the plan that excuses failure: without
+// incidents, with room for all clients and with time for some forty
 // retransmissions, nothing may fail.
 func (p *plan) beCertain(faultless bool) {
 	p.certain = true

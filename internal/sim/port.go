@@ -20,7 +20,8 @@ type simPort struct {
 	sent    int
 }
 
-// encapRoom is what a packet may have beside the MTU: Ethernet with a VLAN tag.
+// encapRoom is how much longer than the MTU a packet may be: an Ethernet header
+// with a VLAN tag.
 const encapRoom = 18
 
 func newPort(n *node) *simPort {
@@ -37,8 +38,8 @@ func (p *simPort) Receive(packets [][]byte) int {
 	return p.lent
 }
 
-// Release implements engine.Port. The views get overwritten: who kept one
-// will be found out.
+// Release implements engine.Port. The views get overwritten, so that code that
+// has kept one is found out.
 func (p *simPort) Release() {
 	for _, b := range p.rx[:p.lent] {
 		for i := range b {
@@ -88,8 +89,8 @@ func (p *simPort) Flush() error {
 	return nil
 }
 
-// Wait implements engine.Port: the scheduler decides when to step, so nobody
-// waits.
+// Wait implements engine.Port. It does not wait: the scheduler decides when to
+// step.
 func (p *simPort) Wait(time.Duration) {}
 
 // Wake implements engine.Port.

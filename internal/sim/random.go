@@ -25,10 +25,10 @@ func (d dice) exp(mean int64) int64 { return int64(min(d.ExpFloat64(), 10) * flo
 
 func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
 
-// unlucky is a generator for engines whose values never repeat, as epochs must
-// not, but are otherwise as unhelpful as chance allows: sessions of successive
-// lives get the same tag, and their psns lie side by side around the wrap. True
-// randomness would show such neighbours once in billions of runs.
+// unlucky is a random generator for engines. Its values never repeat, since
+// epochs must not, but are otherwise as unfavourable as possible: sessions of
+// successive lives get the same tag, and their psns lie side by side around the
+// wrap. True randomness would produce such neighbours once in billions of runs.
 type unlucky struct {
 	d       dice
 	inverse uint32 // of the factor that makes first psns from epochs
@@ -57,7 +57,7 @@ func (u *unlucky) next() uint64 {
 	u.used[psn] = true
 	v := u.d.Uint64()<<32 | uint64(psn*u.inverse)
 	const tags = wire.MaxTags - 1
-	for v%tags != u.tag { // the high half takes all values, so this one comes
+	for v%tags != u.tag { // the high half takes all values, so the loop ends
 		v += 1 << 32
 	}
 	return v

@@ -12,7 +12,7 @@ import (
 // tenGigabit is a line of 10 Gbit/s, in bytes per nanosecond.
 const tenGigabit = 1.25
 
-// cableDelay is that of the lab's links, one way.
+// cableDelay is the delay of the lab's links, one way.
 const cableDelay = 10 * microsecond
 
 // transfer sends frames one after another through a full window and returns
@@ -46,7 +46,7 @@ func transfer(t *testing.T, frames, lose int) (doneAt []int64, rtt int64) {
 	return f.doneAt, rtt
 }
 
-// A single lost frame is repaired within one round trip, when others follow it.
+// A single lost frame is repaired within one round trip if others follow it.
 func TestOneLossCostsOneRoundTrip(t *testing.T) {
 	const frames = 600
 	clean, rtt := transfer(t, frames, -1)
@@ -82,8 +82,8 @@ func TestRestartIsNoticedInThreeRoundTrips(t *testing.T) {
 	}
 }
 
-// At a loss of 10 % in both directions little more is sent again than has to be:
-// every request that was lost, or whose response was.
+// At a loss of 10 % in both directions little more is sent again than necessary:
+// the requests that were lost, and those whose responses were.
 func TestResendsStayNearTheMinimum(t *testing.T) {
 	long(t)
 	w := lab(plan{nodes: 2, delay: cableDelay, downlink: tenGigabit})
@@ -112,7 +112,7 @@ func TestResendsStayNearTheMinimum(t *testing.T) {
 	}
 }
 
-// A node that is off its core for up to 8 ms now and then is not taken for loss.
+// A pause of up to 8 ms, when a node is off its core, is not taken for loss.
 func TestStallsAreNotTakenForLoss(t *testing.T) {
 	long(t)
 	w := lab(plan{nodes: 2, delay: cableDelay, downlink: tenGigabit, hiccups: 0.001})

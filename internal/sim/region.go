@@ -15,14 +15,14 @@ const (
 	sumRegion      = iota // only added to and read: conservation and linearizability; a datatype for each word
 	registerRegion        // written, swapped, compared: linearizability; a datatype for each word
 	arrayRegion           // added to in long arrays: conservation of every element
-	fenceRegion           // a word for each fenced operation, so that a frame shows which it carries
+	fenceRegion           // a word for each fenced operation, so that a frame shows which operation it carries
 	constantRegion        // readable only: must never change
 	hiddenRegion          // never registered: must never change
 	numRegions
 )
 
-// regionWords is how long each is; the word after the last used one is a
-// sentinel.
+// regionWords is the length of each region in words; the word after the last
+// used one is a sentinel.
 var regionWords = [numRegions]int{
 	sumRegion: 3, registerRegion: 3, arrayRegion: 640, fenceRegion: 1024, constantRegion: 64, hiddenRegion: 64,
 }
@@ -43,7 +43,7 @@ func (w *world) typeOf(kind, word int) atomic.Datatype {
 	return atomic.Uint64
 }
 
-// constant is what the words that nobody may change hold.
+// constant is the value of the words that no operation may change.
 const constant = 0x1122334455667788
 
 // region is registered memory of one node.
@@ -55,10 +55,10 @@ type region struct {
 	reg    *mr.Region
 	gone   []span // when its key was unknown; the last may be open
 	wipes  []span // when its memory was lost
-	former []past // memory it had before, which nobody may change any more
+	former []past // memory that it had before, which no operation may change any more
 }
 
-// past is memory that was given back, and what it held then.
+// past is memory that was given back, and its contents at that time.
 type past struct{ bytes, held []byte }
 
 func newRegion(n *node, kind int) *region {
@@ -71,7 +71,7 @@ func newRegion(n *node, kind int) *region {
 // the wrong node finds nothing.
 func (r *region) key() uint64 { return uint64(r.n.index+1)<<8 | uint64(r.kind) }
 
-// wipe is what a crash does to memory of the process's own.
+// wipe clears the memory, as a crash does if it belongs to the process.
 func (r *region) wipe() {
 	r.bytes = make([]byte, strideOf(r.kind)*(regionWords[r.kind]+1)) // of such a size, Go's memory is aligned to the stride
 	if r.kind == constantRegion || r.kind == hiddenRegion {
@@ -106,7 +106,8 @@ func (r *region) register() {
 	}
 }
 
-// deregister makes the key unknown; between steps no operation is in flight.
+// deregister makes the key unknown; between steps no operation is being
+// executed.
 func (r *region) deregister() {
 	if r.reg == nil {
 		return
@@ -121,14 +122,14 @@ func (r *region) deregister() {
 	r.gone = append(r.gone, span{r.n.w.now, forever})
 }
 
-// renew gives the region other memory, which is empty.
+// renew gives the region other memory, which is zeroed.
 func (r *region) renew(since int64) {
 	r.former = append(r.former, past{r.bytes, bytes.Clone(r.bytes)})
 	r.wipes = append(r.wipes, span{since, r.n.w.now})
 	r.wipe()
 }
 
-// word returns what a word of the region holds.
+// word returns the value of a word of the region.
 func (r *region) word(i int) value {
 	return decode(r.n.w.typeOf(r.kind, i), r.bytes[strideOf(r.kind)*i:])
 }

@@ -15,18 +15,18 @@ import (
 type gateway struct {
 	mac    wire.MAC
 	moves  byte
-	former map[wire.MAC]bool // addresses it had that still take packets
+	former map[wire.MAC]bool // former addresses that still accept packets
 }
 
-// move gives the gateway of a node another address. What is sent to the former one
-// is lost from now on, unless the new router answers to it as well.
+// move gives the gateway of a node another address. Packets to the former one are
+// lost from now on, unless the new router answers to it as well.
 func (g *gateway) move(index int) {
 	g.moves++
 	g.mac, g.former = wire.MAC{2, 1, 0, g.moves, byte(index >> 8), byte(index)}, nil
 }
 
-// takeOver is move for a router that answers to the former address too, as with a
-// virtual router's.
+// takeOver is move for a router that answers to the former address too, as a
+// virtual router does.
 func (g *gateway) takeOver(index int) {
 	taken := map[wire.MAC]bool{g.mac: true}
 	maps.Copy(taken, g.former)
@@ -34,8 +34,8 @@ func (g *gateway) takeOver(index int) {
 	g.former = taken
 }
 
-// receiver returns the node that a packet sent by a node is for, or nil when nobody
-// takes it.
+// receiver returns the node that a packet sent by a node is for, or nil when no
+// node takes it.
 func (net *network) receiver(from *node, packet []byte) *node {
 	mac := wire.MAC(packet)
 	if !net.w.plan.routed {
@@ -51,7 +51,7 @@ func (net *network) receiver(from *node, packet []byte) *node {
 	return net.byIP[src.LocalIP]
 }
 
-// readdress is what the last router does to a packet.
+// readdress changes the addresses of a packet as the last router does.
 func (n *node) readdress(packet []byte) {
 	if n.w.plan.routed && len(packet) >= 12 {
 		copy(packet, n.link.Local[:])

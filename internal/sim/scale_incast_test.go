@@ -14,7 +14,7 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// load is what every initiator does to the one target.
+// load describes the operations of every initiator on the one target.
 type load struct {
 	verb  wire.Verb
 	words int // of 64 bits
@@ -23,13 +23,13 @@ type load struct {
 
 var (
 	// single is one fetch-add in flight at each node: the latency of a fabric on
-	// which everybody counts at one place.
+	// which all nodes count at one place.
 	single = load{wire.VerbFetch, 1, 1}
 	// bulk is arrays of a frame each, as many as the windows take.
 	bulk = load{wire.VerbAtomic, frameWords, 128}
 )
 
-// sender is one initiator. It stops when it is refused.
+// sender is one initiator. It stops when its session is refused.
 type sender struct {
 	w           *world
 	n           *node
@@ -83,8 +83,8 @@ func (s *sender) fill() {
 	s.n.wake(s.w.now)
 }
 
-// Complete implements engine.Completer. Not within the completion, as an entry is
-// free only after it, but at the same time the next operation is posted.
+// Complete implements engine.Completer. It schedules the next post for the same
+// time: an entry is free only after its completion has returned.
 func (s *sender) Complete(_ *engine.Submission, c *engine.Completion, later *engine.Later) {
 	r := c.Result(later)
 	s.outstanding--
@@ -103,9 +103,9 @@ func (s *sender) Complete(_ *engine.Submission, c *engine.Completion, later *eng
 	s.w.at(s.w.now, s.fill)
 }
 
-// star is a world of one target, which is as the plan says, and n initiators that
-// have room for so many sessions and buffers. A full matrix of links would be most
-// of its memory: there are those that are used.
+// star is a world of one target, made by the plan, and n initiators with room for
+// the given sessions and buffers. A full matrix of links would take most of the
+// memory, so only the links in use exist.
 func star(n int, p plan, sessions, buffers int) *world {
 	p.nodes = 0
 	w := newWorld(newDice(1), p, nil)
@@ -128,19 +128,19 @@ func star(n int, p plan, sessions, buffers int) *world {
 	return w
 }
 
-// echoCost is what a poller takes for one packet in and one out, in nanoseconds: what
-// a C program does that echoes by AF_XDP in copy mode, on a virtual machine of two
-// cores (0.83 million a second).
+// echoCost is the time that a poller takes for one packet in and one out, in
+// nanoseconds: that of a C program that echoes by AF_XDP in copy mode, on a virtual
+// machine of two cores (0.83 million a second).
 const echoCost = 1200
 
 // scalePlan is the world of the scaling runs: rings of the default size, and a
-// poller that looks at its timers as often as they are due.
+// poller that looks at its timers whenever they are due.
 func scalePlan() plan {
 	return plan{mtu: 1500, delay: cableDelay, queue: switchQueue, rxRing: xsk.DefaultRingSize, txRing: xsk.DefaultRingSize, tick: 500 * microsecond, work: echoCost / 2}
 }
 
-// incastRun is one point of the incast curves: all begin at once, and after the time
-// to settle it is measured for some time, both in nanoseconds.
+// incastRun computes one point of the incast curves: all nodes begin at once, and
+// after a time to settle the run is measured for some time, both in nanoseconds.
 func incastRun(t testing.TB, n int, l load, p plan, settle, measure int64) scale.Incast {
 	t.Helper()
 	w := star(n, p, 8, session.MaxWindow)
@@ -173,8 +173,9 @@ func incastRun(t testing.TB, n int, l load, p plan, settle, measure int64) scale
 }
 
 const (
-	// scaleSettle is how long everybody may take to find a share: the losses of a
-	// start of all at once are repaired by timeouts, which double from 10 ms on.
+	// scaleSettle is how long the initiators may take to find their shares: the
+	// losses when all start at once are repaired by timeouts, which double from
+	// 10 ms on.
 	scaleSettle  = 400 * millisecond
 	scaleMeasure = 100 * millisecond
 )
@@ -194,7 +195,7 @@ type meter struct {
 	waits   []int64           // of operations, if one is in flight
 }
 
-// frameOf is a frame of the one session of a node.
+// frameOf names a frame of the only session of a node.
 type frameOf struct {
 	node int
 	psn  uint32
@@ -248,7 +249,7 @@ func (m *meter) answered(node int, packet []byte) {
 	}
 }
 
-// read fills in what was measured.
+// read fills in the measured values.
 func (m *meter) read(pt *scale.Incast) {
 	w := m.w
 	took := w.now - m.from
@@ -261,7 +262,7 @@ func (m *meter) read(pt *scale.Incast) {
 		if s.done == m.done[i] {
 			pt.Starved++
 		}
-		if s.load.most == 1 && s.outstanding > 0 { // who waits still counts with the time so far
+		if s.load.most == 1 && s.outstanding > 0 { // an operation that still waits counts with its time so far
 			m.waits = append(m.waits, w.now-s.postedAt)
 		}
 		share = append(share, float64(s.done-m.done[i]))

@@ -17,13 +17,13 @@ import (
 // heap returns the bytes that are in use after collecting garbage.
 func heap() int {
 	runtime.GC()
-	runtime.GC() // what finalizers let go of
+	runtime.GC() // frees what finalizers have released
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
 }
 
-// opener opens sessions and counts what came of it.
+// opener opens sessions and counts the outcomes.
 type opener struct{ opened, refused int }
 
 // Complete implements engine.Completer.
@@ -96,8 +96,8 @@ func firstWindow(t testing.TB) int {
 	return len(sent)
 }
 
-// sessionBytes measures what the halves of a session take, without frames: the
-// difference between few and many of them.
+// sessionBytes measures the memory of the halves of a session, without frames:
+// the difference between few and many of them.
 func sessionBytes(t testing.TB) (initiator, target int) {
 	const few, many = 512, 3072
 	var both, half [2]int
@@ -118,7 +118,7 @@ func sessionBytes(t testing.TB) (initiator, target int) {
 	return (both[1]-both[0])/(many-few) - target, target
 }
 
-// bufferBytes measures what a frame in flight takes.
+// bufferBytes measures the memory of a frame in flight.
 func bufferBytes(mtu int) int {
 	const n = 4096
 	p := session.NewPool(mtu-wire.HeaderLen, n)
@@ -162,8 +162,8 @@ func domainBytes(t testing.TB) int {
 }
 
 // tickTime measures how long an engine takes to look at the timers of a session,
-// in nanoseconds of real time: the least of several rounds of as many as get their
-// turn at once.
+// in nanoseconds of real time: the least of several rounds, each of as many
+// sessions as are looked at in one turn.
 func tickTime(t testing.TB) float64 {
 	t.Helper()
 	const n, rounds = 3000, 50
@@ -179,8 +179,9 @@ func tickTime(t testing.TB) float64 {
 	return float64(best.Nanoseconds()) / engine.TimerBatch
 }
 
-// allToAll has every node open a session to every other, and returns what the
-// sessions of one take: the bytes of all, less what engines take without sessions.
+// allToAll makes every node open a session to every other, and returns the memory
+// of the sessions of one node: the bytes of all, less those of engines without
+// sessions.
 func allToAll(t testing.TB, nodes int) int {
 	t.Helper()
 	run := func(join bool) int {
@@ -210,7 +211,7 @@ func allToAll(t testing.TB, nodes int) int {
 	return (run(true) - run(false)) / nodes
 }
 
-// mesh is a world in which everybody talks to everybody.
+// mesh is a world in which every node posts to every other.
 func mesh(nodes int, p plan) *world {
 	p.nodes, p.sessions, p.buffers = nodes, 2*nodes+16, session.MaxWindow
 	w := newWorld(newDice(1), p, nil)

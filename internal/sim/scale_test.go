@@ -53,7 +53,7 @@ func TestScale(t *testing.T) {
 	writeScale(t, r, *scaleDir)
 }
 
-// newScaleReport finds out what the model starts from.
+// newScaleReport measures the values that the model starts from.
 func newScaleReport(t testing.TB) *scale.Report {
 	t.Helper()
 	p := scalePlan()
@@ -73,7 +73,8 @@ func newScaleReport(t testing.TB) *scale.Report {
 	return r
 }
 
-// frameTime returns how long a request of the bulk load is on the target's line.
+// frameTime returns how long a request of the bulk load occupies the target's
+// line.
 func frameTime(t testing.TB) float64 {
 	t.Helper()
 	w := star(1, scalePlan(), 8, session.MaxWindow)
@@ -89,7 +90,7 @@ func frameTime(t testing.TB) float64 {
 	return float64(size+wireOverhead) / tenGigabit
 }
 
-// timed makes a run, with the model beside it.
+// timed makes a run, and adds the model's value.
 func timed(t testing.TB, what string, n int, l load, p plan, turn int64) scale.Incast {
 	t.Helper()
 	start := time.Now()
@@ -126,7 +127,7 @@ func writeScale(t testing.TB, r *scale.Report, dir string) {
 	}
 }
 
-// The model tells the latency of few and of many nodes, as real engines have it.
+// The model agrees with the latency of real engines, for few and for many nodes.
 func TestIncastFollowsModel(t *testing.T) {
 	s := scale.Setup{RoundTrip: 2 * cableDelay}
 	for _, n := range []int{1, 10, 50, 300} {
@@ -141,7 +142,7 @@ func TestIncastFollowsModel(t *testing.T) {
 	}
 }
 
-// One frame of everybody has to fit into the target's receive buffers.
+// One frame of every node has to fit into the target's receive buffers.
 func TestReceiveBuffersBoundNodes(t *testing.T) {
 	p := scalePlan()
 	p.rxRing = 32
@@ -153,7 +154,7 @@ func TestReceiveBuffersBoundNodes(t *testing.T) {
 	}
 }
 
-// One full frame of everybody has to fit into the switch's queue.
+// One full frame of every node has to fit into the switch's queue.
 func TestSwitchQueueBoundsNodes(t *testing.T) {
 	long(t)
 	const frames = 400

@@ -28,7 +28,7 @@ type scheduler struct {
 	heap []event
 }
 
-// at has run called at time t, or now when t is past.
+// at schedules run for time t, or for now when t is past.
 func (s *scheduler) at(t int64, run func()) {
 	s.seq++
 	h := append(s.heap, event{max(t, s.now), s.seq, run})
@@ -44,7 +44,7 @@ func (s *scheduler) at(t int64, run func()) {
 	s.heap = h
 }
 
-// next lets the next event happen. False means that there is none.
+// next lets the next event happen. It returns false when there is none.
 func (s *scheduler) next() bool {
 	h := s.heap
 	if len(h) == 0 {

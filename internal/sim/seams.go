@@ -7,15 +7,15 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// setLink leads a peer another way.
+// setLink gives a peer another way.
 func setLink(p *engine.Peer, l wire.Link) {
 	if err := p.SetLink(l); err != nil {
 		panic(err) // the link is of the kind that the peer was made with
 	}
 }
 
-// cancelLater has the caller of an operation that was just posted stop waiting for it
-// after a while.
+// cancelLater makes the caller of an operation that was just posted stop waiting for
+// it after a while.
 func (o *op) cancelLater() {
 	c, life := o.peer.c, o.peer.life
 	w, n := c.n.w, c.n

@@ -22,7 +22,7 @@ var (
 	show  = flag.Bool("show", false, "with -seed: print everything that happens")
 )
 
-// replay is how to see a failure again.
+// replay returns the command that repeats a failure.
 const replay = "go test ./internal/sim -run 'TestSim$' -with=%s -seed=%d -show"
 
 // TestSim runs seeds until one fails.
@@ -99,7 +99,7 @@ func TestRunsRepeat(t *testing.T) {
 	}
 }
 
-// Dimensions have names, and nothing else is taken for one.
+// Dimensions have names, and no other text is taken for one.
 func TestParseDims(t *testing.T) {
 	for name, want := range map[string]Dims{"hours": Hours, "mended": Mended, "mended,outage": Mended | Outage, "all": All(), All().String(): All()} {
 		if d, err := ParseDims(name); err != nil || d != want {

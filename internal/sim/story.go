@@ -22,15 +22,15 @@ type chapter int
 // The chapters of a story.
 const (
 	busy   chapter = iota // clients post
-	idle                  // nobody does anything
+	idle                  // nothing happens
 	outage                // some links are cut; perhaps something else happens meanwhile
 	freeze                // a node is off its core, and its peers go on
 	manual                // a node has nothing to do, and steps only when it has
 	death                 // a node crashes, and comes back
 	move                  // a gateway gets another address
-	steer                 // a NIC chooses queues in another way
+	steer                 // a NIC chooses other queues
 	shut                  // a node's endpoints close for a while
-	renew                 // a region is made again, with other memory
+	renew                 // a region is registered again, with other memory
 	numChapters
 )
 
@@ -42,7 +42,7 @@ func (c chapter) String() string { return chapterNames[c] }
 type phase struct {
 	what   chapter
 	length int64
-	inside chapter // of an outage: what else happens in it; busy for nothing
+	inside chapter // the chapter that happens within an outage; busy for none
 	inner  int64   // how long that takes
 	posts  int     // bursts of each client while it lasts
 }
@@ -55,12 +55,14 @@ func (p phase) String() string {
 	return s
 }
 
-// scale returns a duration between two, of every order of magnitude alike.
+// scale returns a duration between two others; each order of magnitude is
+// equally likely.
 func (d dice) scale(lo, hi int64) int64 {
 	return int64(float64(lo) * math.Pow(float64(hi)/float64(lo), d.Float64()))
 }
 
-// tell makes the plan one of hours: few nodes and operations, and a story.
+// tell makes the plan one of hours, with few nodes and operations, and with a
+// story.
 func (p *plan) tell(d dice, with Dims) {
 	p.nodes, p.clients, p.wants = 2+d.IntN(2), 1+d.IntN(2), 2
 	p.ops, p.burst, p.most, p.wordOps = 120, pick(d, 1, 4, 12), pick(d, 4, 64), 30
@@ -123,7 +125,7 @@ func (p *plan) add(ph phase) {
 	p.end += ph.length
 }
 
-// drawPhase makes up something that happens between busy times.
+// drawPhase draws a phase that happens between busy times.
 func (p *plan) drawPhase(d dice, with Dims, kinds []chapter) phase {
 	ph := phase{what: pick(d, kinds...), length: d.scale(10*millisecond, minute), posts: d.IntN(4)}
 	switch ph.what {
@@ -134,7 +136,7 @@ func (p *plan) drawPhase(d dice, with Dims, kinds []chapter) phase {
 	case death:
 		ph.length = d.scale(millisecond, 10*minute)
 	case outage:
-		longest := int64(50 * second) // whatever has been given up is still known afterwards
+		longest := int64(50 * second) // sessions given up are still known afterwards
 		if with.has(Outage) && d.chance(0.6) {
 			longest = pick(d, 2*minute, 2*hour)
 		}
@@ -143,7 +145,7 @@ func (p *plan) drawPhase(d dice, with Dims, kinds []chapter) phase {
 		case longest > minute && d.chance(0.4):
 			ph.length = d.between(60, 90) * second // when the sides forget at different times
 		case p.session.GiveUp > time.Duration(100*second) && d.chance(0.5):
-			ph.length, ph.posts = d.between(90, 190)*second, 1 // when a target forgets what is not given up
+			ph.length, ph.posts = d.between(90, 190)*second, 1 // when a target forgets sessions that are not given up
 		}
 		var also []chapter
 		for _, k := range kinds {
@@ -154,7 +156,7 @@ func (p *plan) drawPhase(d dice, with Dims, kinds []chapter) phase {
 		if len(also) > 0 && d.chance(0.5) {
 			ph.inside, ph.inner = pick(d, also...), d.scale(10*millisecond, 2*minute)
 			if ph.inside == shut && d.chance(0.5) {
-				ph.inner = ph.length + d.between(10, 50)*second // so that what was given up meets a refusal
+				ph.inner = ph.length + d.between(10, 50)*second // so that the session after one given up is refused
 			}
 		}
 	}
@@ -179,8 +181,8 @@ func (w *world) live() {
 	}
 }
 
-// work has the clients post while a phase lasts: often at its beginning, so that
-// whatever happens finds operations under way.
+// work makes the clients post while a phase lasts, often at its beginning, so
+// that there are operations under way whatever happens.
 func (w *world) work(ph phase, end int64) {
 	for _, n := range w.nodes {
 		for _, c := range n.clients {
@@ -195,7 +197,7 @@ func (w *world) work(ph phase, end int64) {
 	}
 }
 
-// begin starts what a phase is about. It is over by the end.
+// begin starts the events of a phase. They are over by its end.
 func (w *world) begin(ph phase, end int64) {
 	switch ph.what {
 	case outage:

@@ -36,7 +36,7 @@ func (t *tracer) packet(what byte, n *node, b []byte) {
 	}
 }
 
-// note writes a line about something else than a packet.
+// note writes a line about something other than a packet.
 func (t *tracer) event(format string, args ...any) {
 	fmt.Fprintf(t.sum, format, args...)
 	if t.text != nil {
@@ -49,7 +49,7 @@ func (t *tracer) note(format string, args ...any) {
 	fmt.Fprintf(t.text, format+"\n", args...)
 }
 
-// describe says in words what a packet is.
+// describe describes a packet in words.
 func describe(n *node, b []byte) string {
 	frame, src, reason := wire.Decap(b)
 	if reason != wire.ReasonOK {

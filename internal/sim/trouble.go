@@ -22,9 +22,9 @@ func (t *trouble) concerns(a, b int) bool {
 	return t.b < 0 && (t.a == a || t.a == b) || t.a == a && t.b == b || t.a == b && t.b == a
 }
 
-// troubled returns when the trouble ends that the nodes of a pair had at some time in
-// [from, to], with all others that begin before it is over. It returns -1 when they
-// had none.
+// troubled returns the end of the trouble that the nodes of a pair had at some time
+// in [from, to], including all other troubles that begin before it is over. It
+// returns -1 when they had none.
 func (w *world) troubled(p *pair, from, to int64) int64 {
 	end := int64(-1)
 	for more := true; more; {
@@ -48,8 +48,8 @@ func (w *world) troublesEnd() int64 {
 	return end
 }
 
-// aftermath is how long after a trouble its victims may still be found: until a
-// session that was unlucky has been given up, and the next one as well.
+// aftermath is how long after a trouble it may still make operations fail:
+// until an unlucky session has been given up, and the next one as well.
 func (w *world) aftermath() int64 {
 	return 2*int64(w.plan.session.GiveUp) + 3*int64(w.plan.session.RTOMax) + second
 }
@@ -61,8 +61,9 @@ const (
 	clearing = 10 * second
 )
 
-// interrupted reports whether the nodes of a pair may have met in between, only to lose
-// each other again: if some trouble began or ended inside of (from, to).
+// interrupted reports whether the nodes of a pair may have reached each other in
+// between, only to lose each other again: whether some trouble began or ended inside
+// (from, to).
 func (w *world) interrupted(p *pair, from, to int64) bool {
 	for i := range w.troubles {
 		t := &w.troubles[i]
@@ -73,8 +74,8 @@ func (w *world) interrupted(p *pair, from, to int64) bool {
 	return false
 }
 
-// slept reports whether a node of the pair was frozen for long, at some time in
-// [from, to]: then the operation was out of touch for longer than it seems.
+// slept reports whether a node of the pair was frozen for long at some time in
+// [from, to]: then the operation was without contact for longer than it seems.
 func (p *pair) slept(from, to int64) bool {
 	for _, n := range []*node{p.c.n, p.target} {
 		for _, s := range n.frozen {
@@ -86,13 +87,14 @@ func (p *pair) slept(from, to int64) bool {
 	return false
 }
 
-// sacrificed reports whether an operation may have ended so for want of room: it was
-// refused, evicted there, or given up here for the sake of others.
+// sacrificed reports whether an operation may have failed for lack of room: its
+// session was refused, evicted at the target, or given up here for the sake of
+// others.
 func sacrificed(r engine.Result) bool {
 	return r.Fate == engine.Unknown || r.Reason == session.RefusedFull || r.Reason == session.Forgotten || r.Reason == session.GaveUp
 }
 
-// checkExcuse looks for what excuses that an operation has not succeeded, or that its
+// checkExcuse looks for an excuse for an operation that has not succeeded, or whose
 // outcome stays unknown for good.
 func (w *world) checkExcuse(o *op) {
 	p := o.peer.pair
@@ -119,10 +121,10 @@ func (w *world) checkExcuse(o *op) {
 		return
 	}
 	if o.result.Reason == session.PeerClosed {
-		return // its owner closed the endpoint, and an answer that got lost then is not asked for
+		return // its owner closed the endpoint, so that an answer lost then is not asked for
 	}
 	if o.result.Fate != engine.Unknown || o.count > 1 || p.life != p.c.n.life || p.target.forgot(o.call, w.now) {
-		return // what is known, what ran in part, what nobody asks about, what nobody remembers
+		return // known, ran in part, of an origin that is gone, or forgotten by the target
 	}
 	if w.plan.tight() {
 		return // it was sacrificed for others
@@ -138,9 +140,9 @@ func (w *world) checkExcuse(o *op) {
 // tight reports whether there may be too few sessions and buffers.
 func (p *plan) tight() bool { return p.sessions < 64 || p.buffers < 512 }
 
-// patience is how long an operation may take: until the session is given up that it
-// waits for, or behind, and the one that it is sent in. Whoever is frozen does not
-// count that time.
+// patience is how long an operation may take: until the session that it waits for,
+// or behind, has been given up, and the one that it is sent in as well. A frozen
+// node does not count the time for which it is frozen.
 func (w *world) patience(o *op) int64 {
 	most := 8*int64(w.plan.session.GiveUp) + 10*second
 	for _, s := range o.peer.c.n.frozen {
@@ -151,8 +153,8 @@ func (w *world) patience(o *op) int64 {
 	return most
 }
 
-// allowance is how many frames a node may send: so many for what it was asked to do,
-// and a few each second for whatever it does by itself.
+// allowance is how many frames a node may send: some for each operation posted to
+// it, and a few each second for what it does by itself.
 type allowance struct {
 	left float64
 	at   int64
@@ -163,10 +165,11 @@ const (
 	mostFrames = 5000.0 // saved up
 )
 
-// earn allows a node frames for what happens to it.
+// earn allows a node frames for an event.
 func (n *node) earn(frames float64) { n.frames.left = min(n.frames.left+frames, mostFrames) }
 
-// spend takes a frame off the allowance: who sends without end is found out.
+// spend takes a frame off the allowance, so that a node that sends without end
+// is found out.
 func (n *node) spend() {
 	w := n.w
 	if w.plan.story == nil {

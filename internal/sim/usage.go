@@ -10,7 +10,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/session"
 )
 
-// eachQueue calls f for what each queue of each node that is up holds on to.
+// eachQueue calls f with the usage of each queue of each node that is up.
 func (w *world) eachQueue(f func(n *node, e *engine.Engine, u engine.Usage, x executor.Usage)) {
 	for _, n := range w.nodes {
 		for i, e := range n.engs {
@@ -19,7 +19,7 @@ func (w *world) eachQueue(f func(n *node, e *engine.Engine, u engine.Usage, x ex
 	}
 }
 
-// check looks for contradictions in the books of the node's engines.
+// check looks for contradictions in the state of the node's engines.
 func (n *node) check() {
 	for i, e := range n.engs {
 		if err := errors.Join(e.Check(), n.execs[i].Check()); err != nil {
@@ -28,7 +28,7 @@ func (n *node) check() {
 	}
 }
 
-// checkLimits checks that no engine exceeds what it was given.
+// checkLimits checks that no engine exceeds its limits.
 func (w *world) checkLimits() {
 	w.eachQueue(func(n *node, _ *engine.Engine, u engine.Usage, x executor.Usage) {
 		for _, p := range []session.PoolUsage{u.Requests, x.Answers, x.Holds} {
@@ -43,7 +43,7 @@ func (w *world) checkLimits() {
 	})
 }
 
-// checkEmpty checks that nothing is left of the sessions.
+// checkEmpty checks that no session has left anything behind.
 func (w *world) checkEmpty() {
 	w.eachQueue(func(n *node, e *engine.Engine, u engine.Usage, x executor.Usage) {
 		if u.Requests.Lent+x.Answers.Lent+x.Holds.Lent+u.Sessions+u.Parties+x.Parties > 0 || !e.Idle() {

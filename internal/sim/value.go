@@ -11,12 +11,12 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 )
 
-// value is the bits of one element of at most 16 bytes, as the model of a word
-// computes with it. It shares nothing with the kernels.
+// value holds the bits of one element of at most 16 bytes, with which the model
+// of a word computes. It shares nothing with the kernels.
 type value struct{ lo, hi uint64 }
 
-// dataTypes are those that words of a typed world have. Operands are small whole
-// numbers, which all of them hold exactly.
+// dataTypes are the datatypes of words in a typed world. Operands are small
+// whole numbers, which all of them represent exactly.
 var dataTypes = []atomic.Datatype{
 	atomic.Int8, atomic.Uint16, atomic.Int32, atomic.Uint64, atomic.Int64,
 	atomic.Float, atomic.Double, atomic.Int128, atomic.Uint128,
@@ -42,7 +42,7 @@ func decode(t atomic.Datatype, b []byte) value {
 	return value{binary.LittleEndian.Uint64(whole[:]), binary.LittleEndian.Uint64(whole[8:])}
 }
 
-// change returns what an operation leaves of a value.
+// change returns the value that an operation makes of another.
 func change(code uint8, t atomic.Datatype, v, operand, compare value) value {
 	switch code {
 	case uint8(atomic.Sum):
@@ -97,7 +97,7 @@ func less(t atomic.Datatype, a, b value) bool {
 	return a.lo < b.lo
 }
 
-// unused is how many of 64 bits a type leaves out.
+// unused is how many of 64 bits a type does not use.
 func unused(t atomic.Datatype) uint { return uint(64 - 8*t.Size()) }
 
 func (v value) String() string {

@@ -49,7 +49,7 @@ func (t *wiretap) sent(n *node, packet []byte) {
 	}
 }
 
-// features checks that a session has what both sides know.
+// features checks that a session has exactly the features that both sides know.
 func (t *wiretap) features(n *node, typ wire.Type, payload []byte) {
 	if typ == wire.Hello {
 		var m wire.HelloMsg
@@ -104,8 +104,8 @@ func (t *wiretap) fence(to *node, payload []byte, ops int) {
 	}
 }
 
-// checkFence fails the run unless everything posted before o has completed. What waits
-// by another name that has yet to hear of the target's restart will not run.
+// checkFence fails the run unless everything posted before o has completed. Operations
+// posted by another name that has yet to learn of the target's restart will not run.
 func (w *world) checkFence(o *op) {
 	for _, before := range o.peer.ops[:o.seq] {
 		if !before.done && before.peer.eng.Life() == o.peer.eng.Life() {

@@ -28,8 +28,8 @@ type destination struct {
 	endpoint uint16
 }
 
-// pair is one endpoint of a client and one of a target, for one life of the client:
-// what an order is promised for.
+// pair is one endpoint of a client and one of a target, for one life of the client.
+// Order is promised for a pair.
 type pair struct {
 	c        *client
 	id       int
@@ -37,8 +37,8 @@ type pair struct {
 	endpoint uint16
 	life     int     // of the client's node
 	ops      []*op   // in the order posted
-	since    int64   // when it came into being
-	met      notices // by operations that may have run
+	since    int64   // when it was made
+	met      notices // from operations that may have run
 }
 
 func (p *pair) String() string { return fmt.Sprintf("pair %d (%v)", p.id, p.c.n) }
@@ -47,8 +47,8 @@ func (p *pair) String() string { return fmt.Sprintf("pair %d (%v)", p.id, p.c.n)
 type peer struct {
 	*pair
 	eng   *engine.Peer
-	first *peer   // the pair's first name; nil for that itself
-	told  notices // by operations that did not run
+	first *peer   // the pair's first name; nil in the first name itself
+	told  notices // from operations that did not run
 }
 
 // maxOpen is how many operations on one word may be under way or of unknown
@@ -104,8 +104,8 @@ func (c *client) boot() {
 	}
 }
 
-// connect has the engine find out whose address a further name of a pair is. From then
-// on operations by it and by the first are in order.
+// connect makes the engine find out which endpoint a further name of a pair belongs
+// to. From then on operations by it and by the first name are in order.
 func (p *peer) connect() {
 	e := p.c.ring.Claim()
 	if e == nil {
@@ -117,7 +117,7 @@ func (p *peer) connect() {
 	e.Publish()
 }
 
-// nobody waits for an operation.
+// nobody is the context of an operation that no caller waits for.
 type nobody struct{}
 
 func (nobody) Complete(*engine.Submission, *engine.Completion, *engine.Later) {}
@@ -134,7 +134,8 @@ func (p *peer) name() *peer {
 // eng returns the engine that the client posts to.
 func (c *client) eng() *engine.Engine { return c.n.engs[c.id%len(c.n.engs)] }
 
-// crash forgets the operations under way: nobody is left to complete them to.
+// crash forgets the operations under way: there is no caller left to complete
+// them to.
 func (c *client) crash() {
 	w := c.n.w
 	w.counts[lostWithPoster] += c.outstanding
@@ -167,8 +168,8 @@ func (c *client) burst() {
 	c.n.wake(w.now)
 }
 
-// submission returns one to fill: half of the time as a goroutine gets it that keeps the
-// engine from being stepped, half of the time from the ring.
+// submission returns a submission to fill: half of the time that of a goroutine that
+// holds the engine, half of the time one of the ring.
 func (c *client) submission() (s *engine.Submission, direct bool) {
 	if c.n.w.dice.chance(0.5) {
 		if s := c.eng().Begin(c.ring); s != nil {
@@ -178,7 +179,8 @@ func (c *client) submission() (s *engine.Submission, direct bool) {
 	return c.ring.Claim(), false
 }
 
-// post hands an operation to the engine. False means that the ring is full.
+// post hands an operation to the engine. It returns false when the ring is
+// full.
 func (c *client) post(o *op) bool {
 	w := c.n.w
 	e, direct := c.submission()
@@ -206,7 +208,7 @@ func (c *client) post(o *op) bool {
 	return true
 }
 
-// draw makes up an operation.
+// draw draws an operation.
 func (c *client) draw() *op {
 	w, d, p := c.n.w, c.n.w.dice, &c.n.w.plan
 	o := &op{peer: c.peers[d.IntN(len(c.peers))].name(), count: 1, datatype: atomic.Uint64, value: uint64(d.between(1, 200))}
@@ -248,7 +250,7 @@ func (o *op) drawWord(w *world, target int) {
 		return
 	}
 	o.value = uint64(d.IntN(16)) // few values, so that comparisons succeed
-	verb := wire.VerbFetch       // mostly: each change that nobody saw doubles the search for an order
+	verb := wire.VerbFetch       // mostly: each change that was not fetched doubles the search for an order
 	if d.chance(0.15) {
 		verb = wire.VerbAtomic
 	}

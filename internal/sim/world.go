@@ -23,7 +23,7 @@ type world struct {
 	trace  *tracer
 	random func() uint64 // for engines
 
-	words    map[wordID]use // how much each word has been operated on
+	words    map[wordID]use // operations on each word
 	fenced   []int          // words of the fence region in use, by node
 	pending  int            // operations not completed whose poster lives
 	calm     bool           // faults are over
@@ -32,8 +32,8 @@ type world struct {
 	counts   [numCounters]int
 }
 
-// Run makes the run of a seed, with the given dimensions, and returns what came of it.
-// A readable trace goes to trace, if there is one.
+// Run makes the run of a seed, with the given dimensions, and returns its report. A
+// readable trace goes to trace, if that is not nil.
 func Run(seed uint64, with Dims, trace io.Writer) Report {
 	d := newDice(seed)
 	w := newWorld(d, drawPlan(d, with), trace)
@@ -41,7 +41,7 @@ func Run(seed uint64, with Dims, trace io.Writer) Report {
 	return Report{Runs: 1, Virtual: w.now, Trace: w.trace.sum.Sum64(), Failure: w.failure, counts: w.counts}
 }
 
-// newWorld builds nodes and links. Nothing happens yet.
+// newWorld builds nodes and links, and starts nothing.
 func newWorld(d dice, p plan, trace io.Writer) *world {
 	w := &world{dice: d, plan: p, words: map[wordID]use{}, fenced: make([]int, p.nodes), random: d.Uint64}
 	w.now = 1
@@ -85,15 +85,16 @@ func (w *world) populate() {
 	}
 }
 
-// settleTime is how long after the last fault everything must have completed:
-// the give-up time of a session that was unlucky to the end, that of the one
-// before it on the same peer, and the longest pauses between retransmissions.
+// settleTime is the time after the last fault within which everything must have
+// completed: the give-up time of a session that was unlucky to the end, that of
+// the one before it on the same peer, and the longest pauses between
+// retransmissions.
 func (w *world) settleTime() int64 {
-	c, _ := w.plan.session.WithDefaults() // engines have taken it
+	c, _ := w.plan.session.WithDefaults() // it is valid, since engines have accepted it
 	return 3*int64(c.GiveUp) + 4*int64(c.RTOMax) + second
 }
 
-// run lets the world go by and judges it.
+// run runs the world and judges it.
 func (w *world) run() {
 	failed := func() bool { return w.failure != nil }
 	w.populate()
@@ -109,7 +110,7 @@ func (w *world) run() {
 	w.appease()
 	w.settle(failed)
 	if w.plan.story != nil && !failed() {
-		w.until(w.now+w.aftermath()+keeps, failed) // what can still become known does
+		w.until(w.now+w.aftermath()+keeps, failed) // outcomes that can still become known do
 		w.finale()
 		w.settle(failed)
 	}
@@ -119,7 +120,7 @@ func (w *world) run() {
 	}
 }
 
-// storm has clients post and faults strike at random.
+// storm makes clients post and faults strike at random.
 func (w *world) storm(failed func() bool) {
 	for _, n := range w.nodes {
 		for _, c := range n.clients {
@@ -155,16 +156,16 @@ func (w *world) stuck() *op {
 	return nil
 }
 
-// retires is after how long a target has forgotten what its initiator never closed,
-// and four give-up times more, for which initiators ask.
+// retires is the time after which a target has retired a session that its initiator
+// never closed, and four give-up times more, for which initiators ask.
 const retires = 2 * minute
 
-// close ends all sessions in good order, and lets so much time pass that those
-// whose initiator died are retired as well.
+// close closes all sessions in good order, and lets so much time pass that
+// those whose initiator died are retired as well.
 func (w *world) close() {
 	failed := func() bool { return w.failure != nil }
 	if w.plan.cancels > 0 {
-		w.until(w.now+clearing, failed) // what was let go of last has its outcome still to come
+		w.until(w.now+clearing, failed) // the outcomes of the latest cancelled operations are still to come
 	}
 	for _, n := range w.nodes {
 		for _, c := range n.clients {
@@ -181,8 +182,8 @@ func (w *world) close() {
 	}
 }
 
-// use is how many operations on a word there were, and how many of them are
-// under way or of unknown outcome.
+// use counts the operations on a word, and those of them that are under way or
+// of unknown outcome.
 type use struct{ all, open int }
 
 func (w *world) use(o *op, all, open int) {

@@ -8,7 +8,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/plot"
 )
 
-// Plot draws the report as SVG: latency under two loads, who gets what, memory.
+// Plot draws the report as SVG: latency under two loads, shares of the
+// initiators, memory.
 func (r *Report) Plot() []byte {
 	s := &r.Setup
 	sheet := plot.NewSheet(width, height)
@@ -58,13 +59,14 @@ const (
 	left, right, top, bottom = 84, 30, 34, 44
 )
 
-// cell is where the plot of a panel stands that is in a column and a row of two.
+// cell returns the place of the panel in a column and a row of the page, which
+// has two columns.
 func cell(column, row int) plot.Box {
 	const w, h = width / 2, float64(height-header) / 2
 	return plot.Box{X: float64(column)*w + left, Y: header + float64(row)*h + top, W: w - left - right, H: h - top - bottom}
 }
 
-// newPanel makes one with the nodes from left to right.
+// newPanel makes a panel with the number of nodes from left to right.
 func newPanel(title, label string, y plot.Axis) *plot.Panel {
 	return &plot.Panel{Title: title, XLabel: "nodes", YLabel: label, X: plot.Axis{Lo: 10, Hi: 10000, Log: true}, Y: y}
 }
@@ -92,7 +94,8 @@ func fairness(points []Incast) (pts []plot.Point) {
 	return pts
 }
 
-// memoryPanel shows a node's memory when everybody has a session to everybody.
+// memoryPanel shows a node's memory when every node has a session to every
+// other.
 func (r *Report) memoryPanel() *plot.Panel {
 	p := newPanel("Everybody to everybody: memory of a node", "MiB", plot.Axis{Lo: 0.1, Hi: 1000, Log: true})
 	var sessions, idle, most, measured []plot.Point

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package scale is the report of how the design behaves as nodes are added: its
-// figures, the model that they are compared with, and how both are written down.
-// The runs are tests of package sim, which fill it: make sim-scale.
+// figures, the model that they are compared with, and the output of both. The
+// runs are tests of package sim, which fill it: make sim-scale.
 package scale
 
 import (
@@ -15,22 +15,21 @@ import (
 	"github.com/xdpfab/xdpfab/internal/engine"
 )
 
-// Report is the whole: what was simulated with
-// real engines, what was measured of their memory, and the model that both are
-// compared with.
+// Report is the whole report: runs simulated with real engines, measurements of
+// their memory, and the model that both are compared with.
 type Report struct {
 	Setup  Setup    `json:"setup"`
 	Bytes  Sizes    `json:"bytes"`
 	Single []Incast `json:"single"` // one fetch-add in flight at each node
 	Bulk   []Incast `json:"bulk"`   // full frames, as many as the windows take
-	// Raised is single with room at the target for as many sessions as an id can
+	// Raised is Single with room at the target for as many sessions as an id can
 	// name on one queue.
 	Raised []Incast `json:"single_more_sessions"`
 	Memory []Memory `json:"memory"`
 	Limits []Limit  `json:"limits"`
 }
 
-// Setup is what was simulated. Times are nanoseconds.
+// Setup describes the simulated set-up. Times are in nanoseconds.
 type Setup struct {
 	MTU          int     `json:"mtu"`
 	Rate         float64 `json:"bytes_per_ns"`    // of the target's line
@@ -48,15 +47,15 @@ type Setup struct {
 	RTOMin       int64   `json:"rto_min_ns"`
 }
 
-// Sizes are measured sizes of what a node holds.
+// Sizes are measured sizes of a node's structures.
 type Sizes struct {
 	Initiator int `json:"session_initiator"` // half of a session, without frames
 	Target    int `json:"session_target"`    // the other half, with its one buffer
 	Buffer    int `json:"buffer"`            // of one frame in flight
 	Domain    int `json:"domain"`            // a domain of one queue and an endpoint, without packet memory
 	Packets   int `json:"packet_memory"`     // of a queue
-	// TickNS is what looking at one session's timers takes, in nanoseconds of this
-	// machine; it happens every millisecond.
+	// TickNS is how long looking at one session's timers takes, in nanoseconds of
+	// this machine; it happens every millisecond.
 	TickNS float64 `json:"tick_ns"`
 }
 
@@ -65,13 +64,13 @@ type Sizes struct {
 type Incast struct {
 	Nodes       int     `json:"nodes"` // initiators
 	Refused     int     `json:"refused"`
-	Starved     int     `json:"starved"`  // nothing completed while it was measured
-	StartMS     float64 `json:"start_ms"` // until each has had its first answer, or a refusal
+	Starved     int     `json:"starved"`  // initiators of which nothing completed during the measurement
+	StartMS     float64 `json:"start_ms"` // until each initiator has had its first answer, or a refusal
 	Operations  int     `json:"operations"`
 	Failed      int     `json:"failed"`
 	PerSecond   float64 `json:"operations_per_second"`
 	P50         float64 `json:"p50_us"`
-	P99         float64 `json:"p99_us"` // what waits in the end counts with its time so far
+	P99         float64 `json:"p99_us"` // operations that still wait at the end count with their time so far
 	Model       float64 `json:"model_us"`
 	Goodput     float64 `json:"goodput"`  // share of the target's line
 	Fairness    float64 `json:"fairness"` // Jain's index over those admitted
@@ -80,7 +79,7 @@ type Incast struct {
 	Resent      float64 `json:"resent"` // share of the bytes sent
 }
 
-// Memory is what a node holds when everybody has a session to everybody, in
+// Memory is a node's memory when every node has a session to every other, in
 // bytes.
 type Memory struct {
 	Nodes    int  `json:"nodes"`
@@ -89,26 +88,28 @@ type Memory struct {
 	Idle     int  `json:"idle"`     // model: nothing was ever in flight
 	Most     int  `json:"most"`     // model: every buffer was in use once
 	Measured int  `json:"measured"` // of real engines, as idle without domain and packets; 0: model only
-	Modelled int  `json:"modelled"` // what the model says for that
+	Modelled int  `json:"modelled"` // the model's value for that
 	Fits     bool `json:"fits"`     // into one queue
 }
 
-// Limit is a bound of the design, and how many nodes it is good for.
+// Limit is a bound of the design, and the number of nodes that it allows.
 type Limit struct {
 	What   string `json:"what"`
 	Nodes  int    `json:"nodes"`
-	Beyond string `json:"beyond"` // what happens there
+	Beyond string `json:"beyond"` // what happens with more nodes
 }
 
-// Model is the latency, in microseconds, that no congestion control can avoid when
-// every node has one frame under way and a turn at the bottleneck takes so many
-// nanoseconds: with few nodes the cables and one's own turn, with many a turn of
-// everybody (the asymptotic bounds of a closed queueing network).
+// Model returns the latency, in microseconds, that no congestion control can avoid
+// when every node has one frame under way and each frame occupies the bottleneck
+// for the given nanoseconds: with few nodes the delay of the cables and of one
+// frame, with many that of a frame of every node (the asymptotic bounds of a
+// closed queueing network).
 func (s *Setup) Model(nodes int, turn float64) float64 {
 	return max(float64(s.RoundTrip)+turn, float64(nodes)*turn) / 1e3
 }
 
-// MemoryOf models a node among many when everybody has a session to everybody.
+// MemoryOf models the memory of a node when every node has a session to every
+// other.
 func (r *Report) MemoryOf(nodes int) Memory {
 	s, b := &r.Setup, &r.Bytes
 	others := nodes - 1
@@ -121,7 +122,7 @@ func (r *Report) MemoryOf(nodes int) Memory {
 	return p
 }
 
-// Bounds are those that follow from the set-up, the tightest first.
+// Bounds returns the bounds that follow from the set-up, the tightest first.
 func (s *Setup) Bounds() []Limit {
 	turns := func(ns float64, turn float64) int { return int(ns / turn) }
 	list := []Limit{

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The model of memory, on paper.
+// The model of memory, compared with a calculation on paper.
 func TestMemoryModel(t *testing.T) {
 	r := Report{Setup: Setup{Sessions: 100, Buffers: 1000, Window: 10},
 		Bytes: Sizes{Initiator: 7, Target: 5, Buffer: 2, Domain: 50, Packets: 1000}}
@@ -51,7 +51,8 @@ func TestScaleDocuments(t *testing.T) {
 			circles++
 		}
 	}
-	// Each latency point, each share, Bulk's fairness, memory that was measured; 8 in legends.
+	// A mark for each latency point, each share, Bulk's fairness and each measured
+	// memory; 8 more in legends.
 	if want := (2 + 1) + (2 + 1) + 1 + 1 + 8; circles != want {
 		t.Errorf("%d circles, want %d", circles, want)
 	}
