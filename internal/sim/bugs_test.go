@@ -39,7 +39,7 @@ const (
 	enginePack       = "internal/engine/pack.go"
 	engineComplete   = "internal/engine/complete.go"
 	engineLimbo      = "internal/engine/limbo.go"
-	engineOp         = "internal/engine/op.go"
+	engineFlight     = "internal/engine/flight.go"
 )
 
 var bugs = []bug{
@@ -60,12 +60,14 @@ var bugs = []bug{
 	{"sack map shifted by one", "Test(OneLoss|Resends)", []edit{
 		{sessionAnswer, "-int((t.expected+1)&slotMask)", "-int((t.expected+2)&slotMask)"}}},
 	{"fence ignored", "", []edit{
-		{enginePack, "if op.Flags&FlagFence != 0 && op.sent == 0", "if op.Flags&FlagFence > 1 && op.sent == 0"}}},
+		{enginePack, "if f.Flags&FlagFence != 0 && f.sent == 0", "if f.Flags&FlagFence > FlagFence && f.sent == 0"}}},
 	{"fence waits for the frame at hand only", "", []edit{
-		{enginePack, "(w.Ops() > 0 || c.ini.InFlight() > 0)", "w.Ops() > 0"}}},
+		{enginePack, "(s.w.Ops() > 0 || c.ini.InFlight() > 0)", "s.w.Ops() > 0"}}},
 	{"result copied after completion", "", []edit{
 		{engineComplete, "segs[i].results(&r)\n\t\tsegs[i].settle()", "segs[i].settle()\n\t\tsegs[i].results(&r)"}}},
 	{"reset of another epoch believed", "", []edit{
+		{engineReceive, "e.begun[atTarget{m.Session, h.Epoch}]", "e.begun[atTarget{m.Session, 0}]"},
+		{engineConn, "atTarget{known.Session, known.Epoch}", "atTarget{known.Session, 0}"},
 		{sessionInitiator, "s.remote == id && s.epoch == epoch", "s.remote == id"},
 		{sessionReceive, "if h.Epoch != s.epoch {", "if h.Epoch != s.epoch && h.Type != wire.Reset {"}}},
 	{"retransmission changes the payload", "", []edit{
@@ -86,15 +88,15 @@ var bugs = []bug{
 	{"a spare buffer is forgotten when an answer of its own comes back", "", []edit{
 		{sessionTarget, "\t\tt.spare = b[:cap(b)]\n\t\treturn\n", "\t\treturn\n"}}},
 	{"half an array that ran reported as not executed", "", []edit{
-		{engineOp, "if r.Fate == NotExecuted && op.ran {", "if r.Fate == NotExecuted && op.ran && false {"}}},
+		{engineFlight, "r.Fate == NotExecuted && f.ran {", "r.Fate == NotExecuted && f.ran && false {"}}},
 	{"timeouts never resend", "", []edit{
 		{sessionSend, "s.toSend |= 1 << (s.una & slotMask)", "_ = s.una"}}},
 	{"results of answered parts forgotten at the give-up", "", []edit{
-		{engineLater, "bytes.Clone(op.Result)", "bytes.Repeat([]byte{0}, len(op.Result))"}}},
+		{engineLater, "bytes.Clone(f.result())", "bytes.Repeat([]byte{0}, len(f.result()))"}}},
 	{"an array of which a part was never sent succeeds later", "", []edit{
-		{engineLater, "if op.sent < op.elements() {", "if op.sent > op.elements() {"}}},
+		{engineLater, "if f.sent < f.elements() {", "if f.sent > f.elements() {"}}},
 	{"a target grants features that were not asked for", "", []edit{
-		{sessionTarget, "p.Hello.Features & cfg.Features", "cfg.Features"}}},
+		{engineHello, "m.Features & e.cfg.Session.Features", "e.cfg.Session.Features"}}},
 	{"a held copy survives the frame and runs a window later", "", []edit{
 		{sessionTarget, "\theldMask uint64 // bit psn%64\n", "\theldMask   uint64\n\tfromHeld bool\n"},
 		{sessionTarget, "\tbit := uint64(1) << (h.PSN & slotMask)\n", "\tbit := uint64(1) << (h.PSN & slotMask)\n\tt.fromHeld = false\n"},
@@ -131,7 +133,7 @@ func TestSeededBugs(t *testing.T) {
 	if out, err := simulate(dir, "TestSim$"); err != nil {
 		t.Fatalf("the sources fail as they are:\n%s", tail(out))
 	}
-	for _, b := range slices.Concat(bugs, bugsOfTime, bugsOfPairs) {
+	for _, b := range slices.Concat(bugs, bugsOfTime, bugsOfPairs, bugsOfStaging) {
 		t.Run(b.name, func(t *testing.T) {
 			undo := b.sow(t, dir)
 			defer undo()

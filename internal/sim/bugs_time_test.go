@@ -20,7 +20,7 @@ const (
 // Bugs that take time, or more than one path, name or datatype, to show.
 var bugsOfTime = []bug{
 	{"idle sessions are not closed, so that targets forget them first", "", []edit{
-		{sessionInitiator, "now-s.workedAt >= int64(IdleClose)\n", "now-s.workedAt >= 1e6*int64(IdleClose)\n"}}},
+		{sessionInitiator, "!s.watched && now-s.workedAt >= int64(IdleClose)\n", "!s.watched && now-s.workedAt >= 1e6*int64(IdleClose)\n"}}},
 	{"targets forget sessions before their initiators close them", "", []edit{
 		{engineHello, "max(int64(e.cfg.Session.IdleRetire), int64(m.Keep)*int64(time.Second))", "int64(20*time.Second)"}}},
 	{"nothing is ever given up", "", []edit{
@@ -34,7 +34,7 @@ var bugsOfTime = []bug{
 	{"a frame too few is taken for run when a session is settled", "", []edit{
 		{sessionInitiator, "wire.Diff(psn-1, executed) > 0", "wire.Diff(psn-1, executed) >= 0"}}},
 	{"late results are written where the caller wanted the first ones", "", []edit{
-		{engineLater, "Result: bytes.Clone(op.Result),", "Result: op.Result,"},
+		{engineLater, "bytes.Clone(f.result())", "f.result()"},
 		{engineLater, "\t\"bytes\"\n", ""}}},
 	{"hellos are repeated without a pause", "", []edit{
 		{sessionSend, "\tif s.state == Connecting {\n\t\ts.helloDue = true\n", "\tif s.state == Connecting {\n\t\ts.helloDue, s.timer = true, now+1\n"}}},
@@ -69,7 +69,7 @@ var bugsOfPairs = []bug{
 	{"what was let go after it had left is said never to have run", "", []edit{
 		{engineCancel, "Result{Fate: Unknown, Reason: session.Cancelled,", "Result{Fate: NotExecuted, Reason: session.Cancelled,"}}},
 	{"what waits when a target restarts meets the new life", "", []edit{
-		{engineMeet, "op.Peer == c.by && op.Verb.Atomic()", "op.Peer == c.by && !op.Verb.Atomic()"}}},
+		{engineMeet, "f.Peer == c.by.id && f.Verb.Atomic()", "f.Peer == c.by.id && !f.Verb.Atomic()"}}},
 	{"frames that come on another queue than their session's are dropped", "", []edit{
 		{engineReceive, "|| !e.group.pass(e.at.packet, queue) {", "|| e.group == nil {"}}},
 }

@@ -105,15 +105,21 @@ func (w *world) revenant(to *node, packet []byte, at int64) {
 	})
 }
 
-// freeze keeps a node off its core until a time. A node with manual progress is
-// frozen as long as it has nothing to do, and has work when it wakes up.
+// freeze keeps a node off its core until a time, soon after its clients have posted
+// something: it may still be on its way, or its answer lie in the ring. A node with manual
+// progress is frozen as long as it has nothing to do, and finds work when it wakes up.
 func (w *world) freeze(until int64, manual bool) {
 	n := w.anyNode()
-	w.count(freezes)
-	w.trace.event("%v is frozen, for want of work: %t", n, manual)
-	n.stalled = max(n.stalled, until)
-	n.frozen = append(n.frozen, span{w.now, until})
-	w.excuse(n.index, -1, until)
+	for _, c := range n.clients {
+		c.burst()
+	}
+	w.at(w.now+w.dice.between(0, 4*w.plan.delay), func() {
+		w.count(freezes)
+		w.trace.event("%v is frozen, for want of work: %t", n, manual)
+		n.stalled = max(n.stalled, until)
+		n.frozen = append(n.frozen, span{w.now, until})
+		w.excuse(n.index, -1, until)
+	})
 	if manual {
 		w.at(until-1, func() {
 			for _, c := range n.clients {

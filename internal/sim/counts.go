@@ -38,6 +38,7 @@ const (
 	steerings
 	shuts
 	cancels
+	renouncements
 	// Outcomes of the operations.
 	operations
 	successes
@@ -57,7 +58,7 @@ var counterNames = [numCounters]string{
 	"lost", "duplicated", "reordered", "corrupted", "replayed", "cut off", "clogged", "tail-dropped",
 	"ring overflow", "to the dead", "misaddressed", "tx short", "partitions", "clogs", "stalls", "crashes",
 	"restarts (memory kept)", "restarts (memory fresh)", "clock leaps", "deregistrations",
-	"phases", "freezes", "moves", "steerings", "shuts", "cancels",
+	"phases", "freezes", "moves", "steerings", "shuts", "cancels", "peers closed behind operations",
 	"operations", "success", "not executed", "unknown", "restarted", "resolved later", "lost with their poster",
 	"packets", "resends", "steps",
 }

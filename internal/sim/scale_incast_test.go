@@ -280,6 +280,7 @@ func (m *meter) read(pt *scale.Incast) {
 	if len(trips) > 0 {
 		pt.P50 = float64(trips[len(trips)/2]) / 1e3
 		pt.P99 = float64(trips[len(trips)*99/100]) / 1e3
+		pt.Longest = float64(trips[len(trips)-1]) / 1e3
 	}
 	pt.PerSecond = float64(pt.Operations) * float64(second) / float64(took)
 	pt.Goodput = float64(m.bytes) / (tenGigabit * float64(took))

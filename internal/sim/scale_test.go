@@ -142,15 +142,22 @@ func TestIncastFollowsModel(t *testing.T) {
 	}
 }
 
-// One frame of every node has to fit into the target's receive buffers.
+// One frame of everybody has to fit into the target's receive buffers. Where it does,
+// nobody waits for longer than a turn of everybody. Beyond that, some are always without:
+// their frames were dropped, and wait for a timeout. Whose they are changes with each
+// timeout, so shares say little, and depend on when they are measured.
 func TestReceiveBuffersBoundNodes(t *testing.T) {
 	p := scalePlan()
 	p.rxRing = 32
-	if in := incastRun(t, 32, single, p, 50*millisecond, 50*millisecond); in.RingDrops != 0 || in.Starved != 0 {
-		t.Errorf("32 nodes, 32 buffers: %+v", in)
+	cfg, _ := session.Config{}.WithDefaults()
+	timeout := float64(cfg.RTOMin) / 1e3 // µs
+	fit := incastRun(t, 32, single, p, 50*millisecond, 50*millisecond)
+	if fit.RingDrops+fit.Starved+fit.Failed != 0 || fit.Resent != 0 || fit.Longest > 2*fit.P50 {
+		t.Errorf("32 nodes, 32 buffers: %+v", fit)
 	}
-	if over := incastRun(t, 64, single, p, 50*millisecond, 50*millisecond); over.RingDrops == 0 || over.Resent == 0 || over.Fairness > 0.98 { // where all fit in, it is above 0.99
-		t.Errorf("64 nodes, 32 buffers: %+v", over)
+	over := incastRun(t, 64, single, p, 50*millisecond, 50*millisecond)
+	if over.RingDrops == 0 || over.Resent == 0 || over.Longest < timeout || over.Failed != 0 {
+		t.Errorf("64 nodes, 32 buffers: %+v; want drops, and somebody who waits for at least %.0f µs", over, timeout)
 	}
 }
 

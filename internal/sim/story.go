@@ -132,7 +132,9 @@ func (p *plan) drawPhase(d dice, with Dims, kinds []chapter) phase {
 	case idle:
 		ph.length, ph.posts = d.scale(second, 3*hour), 0
 	case freeze, manual:
-		ph.length = d.scale(second, 200*second)
+		if ph.length = d.scale(second, 200*second); d.chance(0.4) {
+			ph.length = d.between(95, 200) * second // when targets have forgotten it
+		}
 	case death:
 		ph.length = d.scale(millisecond, 10*minute)
 	case outage:

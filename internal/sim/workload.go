@@ -16,6 +16,7 @@ type client struct {
 	n           *node
 	id          int
 	ring        *engine.Ring
+	origin      *engine.Origin
 	peers       []*peer
 	wants       []destination
 	left        int // operations still to post
@@ -84,17 +85,15 @@ func (c *client) boot() {
 		panic(err)
 	}
 	eng := c.eng()
-	origin := eng.NewOrigin()
-	eng.AddRing(c.ring, origin)
+	c.origin = eng.NewOrigin()
+	eng.AddRing(c.ring, c.origin)
 	c.peers = nil
 	for _, d := range c.wants {
 		pr := &pair{c: c, id: len(w.pairs), target: d.target, endpoint: d.endpoint, life: c.n.life, since: w.now}
 		w.pairs = append(w.pairs, pr)
 		for i := range 1 + w.plan.aliases {
 			p := &peer{pair: pr}
-			if p.eng, err = origin.NewPeer(c.n.linkTo(d.target), 0, d.endpoint); err != nil {
-				panic(err)
-			}
+			p.eng = c.open(d)
 			if i > 0 {
 				p.first = c.peers[len(c.peers)-i]
 				p.connect()
@@ -102,6 +101,12 @@ func (c *client) boot() {
 			c.peers = append(c.peers, p)
 		}
 	}
+	life := c.n.life
+	w.at(w.now+w.dice.scale(10*microsecond, second), func() {
+		if c.n.life == life && !w.calm && w.now >= c.n.stalled {
+			c.renounce()
+		}
+	})
 }
 
 // connect makes the engine find out which endpoint a further name of a pair belongs
@@ -140,7 +145,7 @@ func (c *client) crash() {
 	w := c.n.w
 	w.counts[lostWithPoster] += c.outstanding
 	w.pending -= c.outstanding
-	c.outstanding, c.ring, c.peers = 0, nil, nil
+	c.outstanding, c.ring, c.origin, c.peers = 0, nil, nil, nil
 }
 
 // act posts a burst and plans the next one.

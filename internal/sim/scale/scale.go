@@ -71,6 +71,7 @@ type Incast struct {
 	PerSecond   float64 `json:"operations_per_second"`
 	P50         float64 `json:"p50_us"`
 	P99         float64 `json:"p99_us"` // operations that still wait at the end count with their time so far
+	Longest     float64 `json:"-"`      // likewise, µs
 	Model       float64 `json:"model_us"`
 	Goodput     float64 `json:"goodput"`  // share of the target's line
 	Fairness    float64 `json:"fairness"` // Jain's index over those admitted

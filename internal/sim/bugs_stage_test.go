@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build simbugs
+
+package sim
+
+const (
+	engineStage  = "internal/engine/stage.go"
+	engineEngine = "internal/engine/engine.go"
+	engineRoster = "internal/engine/roster.go"
+)
+
+// Bugs of the way of an operation from its poster to the frame that it leaves in.
+var bugsOfStaging = []bug{
+	{"a simple operation goes into the frame ahead of the queue", "", []edit{
+		{engineStage, "r.head == nil && r.conn != nil", "r.conn != nil"}}},
+	{"what is in the frame is lost when it is given up", "", []edit{
+		{engineStage, "\tc.r.e.giveSegments(s.segs)\n\ts.segs = nil\n\treturn first\n", "\tc.r.e.giveSegments(s.segs)\n\ts.segs = nil\n\treturn nil\n"}}},
+	{"a frame that is given up leaves all the same", "", []edit{
+		{engineStage, "c.ini.Unstage(s.buf)\n\ts.buf = nil\n\tfor", "c.ini.Commit(c.r.e.now, s.buf, s.w.Len(), uint8(s.w.Ops()))\n\ts.buf = nil\n\tfor"}}},
+	{"a frame that is not full is never sent", "", []edit{
+		{enginePack, "r.head == nil && c.ini.InFlight() < busy", "false"}}},
+	{"a frame that is not full is forgotten when nothing else waits", "", []edit{
+		{engineEngine, "if r.head != nil || r.conn != nil && r.conn.stage.buf != nil {", "if r.head != nil {"}}},
+	{"a direct post overtakes what was published before", "", []edit{
+		{engineStage, "if r.head != r.tail.Load() { // what", "if false { // what"}}},
+	{"an entry that names a closed peer reaches the next one in its place", "", []edit{
+		{engineRoster, "p != nil && p.id == id {", "p != nil {"}}},
+	{"an answer that lay in the ring during a stop counts as work", "", []edit{
+		{sessionReceive, "max(s.workedAt, r.sentAt)", "now"}}},
+	{"what is posted after a long stop joins what was in flight before it", "", []edit{
+		{engineStage, " && !c.ini.Doubtful(now)", ""}}},
+	{"an address is told of a restart by each session", "", []edit{
+		{engineMeet, "f.failed || !told && f.Peer", "f.failed || f.Peer"}}},
+}
