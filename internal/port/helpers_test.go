@@ -155,15 +155,20 @@ func (s *stream) receive(t testing.TB, q *Queue) (psns []uint32) {
 	return psns
 }
 
-// run sends count packets in bursts from one queue to another, on one thread, and
-// checks that all arrive once and in order but for those that the device refused.
-func (s *stream) run(t testing.TB, from, to *Queue, count, burst int) {
+// run sends count packets from one queue to another, on one thread, and checks that all
+// arrive once and in order but for those that the device refused. At most window packets
+// are on their way at a time. They must be fewer than the receiver has buffers: the kernel
+// delivers when it gets round to it, and drops what finds no buffer then.
+func (s *stream) run(t testing.TB, from, to *Queue, count, window int) {
 	t.Helper()
+	if have := int(to.fill.Size()); window >= have {
+		t.Fatalf("a window of %d packets for a receiver of %d buffers: want fewer", window, have)
+	}
 	next, sent, got := uint32(0), 0, 0
-	deadline := time.Now().Add(patience)
-	lost := from.tally.lost.Load()
-	for got+int(from.tally.lost.Load()-lost) < count {
-		sent += s.send(t, from, uint32(sent), min(burst, count-sent))
+	before := from.tally.lost.Load()
+	refused := func() int { return int(from.tally.lost.Load() - before) }
+	for end := time.Now().Add(patience); got+refused() < count; {
+		sent += s.send(t, from, uint32(sent), min(count-sent, window-(sent-got-refused())))
 		psns := s.receive(t, to)
 		for _, psn := range psns {
 			if psn < next {
@@ -171,14 +176,17 @@ func (s *stream) run(t testing.TB, from, to *Queue, count, burst int) {
 			}
 			next = psn + 1
 		}
-		got += len(psns)
-		if len(psns) == 0 {
-			if time.Now().After(deadline) {
-				t.Fatalf("sent %d, %d refused by the device, %d arrived", sent, from.tally.lost.Load()-lost, got)
-			}
-			from.Receive(nil) // pushes stalled packets on
-			to.Wait(time.Millisecond)
+		if got += len(psns); len(psns) > 0 {
+			end = time.Now().Add(patience)
+			continue
 		}
+		if time.Now().After(end) {
+			stats, err := to.sock.Statistics()
+			t.Fatalf("sent %d, %d refused by the device, %d arrived, and nothing more for %v; the receiver's socket: %+v, %v",
+				sent, refused(), got, patience, stats, err)
+		}
+		from.Receive(nil) // moves on what is stalled
+		to.Wait(time.Millisecond)
 	}
 }
 
