@@ -18,7 +18,7 @@ type address [16]byte
 
 // SetAddrs makes these the node's own addresses, at most MaxAddrs, from this moment
 // on: UDP packets to others pass (PassAddr). An address that stays is served without
-// a gap. With none, no UDP packet is taken. It is an error without Config.UDP.
+// a gap. With none, no UDP packet is accepted. Without Config.UDP it is an error.
 func (p *Program) SetAddrs(addrs []netip.Addr) error {
 	want, err := keys(addrs)
 	if err != nil {
@@ -32,7 +32,7 @@ func (p *Program) SetAddrs(addrs []netip.Addr) error {
 	case !p.udp:
 		return fmt.Errorf("bpf: %w: addresses for a program that takes no UDP; set Config.UDP", ErrConfig)
 	}
-	// Those that go make room for those that come.
+	// Removing old addresses first makes room for new ones.
 	for a := range p.addrs {
 		if _, stays := want[a]; stays {
 			continue
@@ -54,7 +54,7 @@ func (p *Program) SetAddrs(addrs []netip.Addr) error {
 	return nil
 }
 
-// keys checks addresses and lays them out as steer.c wants them.
+// keys checks addresses and lays them out as steer.c expects them.
 func keys(addrs []netip.Addr) (map[address]struct{}, error) {
 	want := make(map[address]struct{}, len(addrs))
 	for _, a := range addrs {

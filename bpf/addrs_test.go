@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// What is served follows SetAddrs while the program runs.
+// The addresses served follow SetAddrs while the program runs.
 func TestSetAddrs(t *testing.T) {
 	p := mustLoad(t, Config{MAC: ourMAC, UDP: true}, 1)
 	setSocket(t, p, 0, testLane)

@@ -26,10 +26,10 @@ const (
 	Auto Mode = iota
 	// Native is in the driver, before a socket buffer exists.
 	Native
-	// Generic is in the network core, after one was built: works everywhere,
-	// several times slower, and AF_XDP copies.
+	// Generic is in the network core, after a socket buffer has been built: it
+	// works everywhere, is several times slower, and AF_XDP copies.
 	Generic
-	// Detached is the mode of a Program that no interface runs.
+	// Detached is the mode of a Program that is not attached.
 	Detached
 )
 
@@ -43,7 +43,7 @@ func (m Mode) String() string {
 	return fmt.Sprintf("mode(%d)", uint8(m))
 }
 
-// attachFlags has the modes that the kernel knows.
+// attachFlags holds the kernel's flag for each mode.
 var attachFlags = map[Mode]link.XDPAttachFlags{
 	Native:  link.XDPDriverMode,
 	Generic: link.XDPGenericMode,
@@ -90,8 +90,8 @@ func (p *Program) Attach(ifindex int, mode Mode) error {
 	return err
 }
 
-// attachIn attaches in one mode and asks the kernel whether it really is so.
-// The caller holds p.mu.
+// attachIn attaches in one mode and asks the kernel whether the program really
+// runs in it. The caller holds p.mu.
 func (p *Program) attachIn(ifc *net.Interface, m Mode) error {
 	l, err := link.AttachXDP(link.XDPOptions{
 		Program:   p.objects.XdpfabSteer,
@@ -112,7 +112,7 @@ func (p *Program) attachIn(ifc *net.Interface, m Mode) error {
 	return nil
 }
 
-// attachError finds out what a failed attachment means.
+// attachError finds out why an attachment failed.
 func attachError(ifc *net.Interface, m Mode, err error) error {
 	doing := fmt.Sprintf("attaching to %s in %v mode", ifc.Name, m)
 	switch {
@@ -122,7 +122,7 @@ func attachError(ifc *net.Interface, m Mode, err error) error {
 		return fmt.Errorf("bpf: %s: %w; set AllowGeneric, or use a NIC whose driver has it: %w",
 			doing, ErrNoNative, err)
 	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EEXIST):
-		// Somebody was faster than the first look.
+		// Another program was attached after the first look.
 		if b, _ := Holder(ifc.Name, ifc.Index); b != nil {
 			return b
 		}
@@ -135,8 +135,9 @@ func attachError(ifc *net.Interface, m Mode, err error) error {
 	return explain(doing, err)
 }
 
-// Mode tells how the program runs now: Native, Generic, or Detached, also if the
-// interface is gone, or somebody else cut the link or put another program in.
+// Mode tells how the program runs now: Native or Generic, or Detached, also if
+// the interface is gone, or another process cut the link or attached another
+// program.
 func (p *Program) Mode() Mode {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +152,8 @@ func (p *Program) Mode() Mode {
 }
 
 // Holder describes the program, native or generic, that is attached to an interface
-// of the caller's network namespace; nil if there is none. Attach refuses then.
+// of the caller's network namespace; nil if there is none. Attach refuses an
+// interface that has one.
 func Holder(ifname string, ifindex int) (*BusyError, error) {
 	on, err := attachedTo(ifindex)
 	if err != nil {

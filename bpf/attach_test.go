@@ -34,8 +34,8 @@ func inPair(t *testing.T, o testnet.Options, f func(pair *testnet.Pair, cfg Conf
 	}
 }
 
-// wantXDP asks netlink, by another library than the package's own query, what
-// program an interface runs and how. program 0: none.
+// wantXDP asks netlink, by another library than the package's own query, which
+// program an interface runs and how; program 0 means none.
 func wantXDP(t *testing.T, ifindex int, program uint32, mode uint32) {
 	t.Helper()
 	l, err := netlink.LinkByIndex(ifindex)
@@ -121,7 +121,7 @@ func TestAttachRefuses(t *testing.T) {
 // reason for a driver to refuse.
 func TestAttachMTU(t *testing.T) {
 	inPair(t, testnet.Options{MTU: 9000}, func(pair *testnet.Pair, cfg Config) {
-		cfg.AllowGeneric = true // it must not hide the refusal
+		cfg.AllowGeneric = true // must not hide the refusal
 		err := mustLoad(t, cfg, 1).Attach(pair.B.IfIndex, Auto)
 		if err == nil || errors.Is(err, ErrNoNative) || !strings.Contains(err.Error(), "MTU") {
 			t.Errorf("MTU 9000: got %v, want an error that speaks of the MTU", err)
@@ -174,7 +174,7 @@ func TestBusy(t *testing.T) {
 			if got := p.Mode(); got != Detached {
 				t.Errorf("%s: refused, but mode %v", c.name, got)
 			}
-			// What the error advises is what helps.
+			// The advice of the error works.
 			if err := c.restore(); err != nil {
 				t.Errorf("%s: %v", c.name, err)
 			}
@@ -209,7 +209,7 @@ func TestInterfaceGoes(t *testing.T) {
 	})
 }
 
-// Everything that is not ours works while the program is attached to both ends.
+// All other traffic works while the program is attached to both ends.
 func TestKernelTrafficPasses(t *testing.T) {
 	for _, mode := range []Mode{Native, Generic} {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestKernelTrafficPasses(t *testing.T) {
 					}
 				}
 			}
-			// A datagram to our own port on the other hand is taken as a frame.
+			// A datagram to our own port, however, is taken for a frame.
 			if err := pair.A.Do(func() error { return send(pair.B.IP4, fab(8, 46)) }); err != nil {
 				t.Fatal(err)
 			}
@@ -243,8 +243,8 @@ func TestKernelTrafficPasses(t *testing.T) {
 	}
 }
 
-// await returns the counters once they are as expected, or as they are when patience
-// ends: veth hands packets over in a softirq, maybe a later one.
+// await returns the counters when they are as expected, or as they are when it has
+// waited long enough: veth hands packets over in a softirq, which may come later.
 func await(t *testing.T, p *Program, enough func([NumReasons]uint64) bool) (n [NumReasons]uint64) {
 	t.Helper()
 	var err error

@@ -12,9 +12,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// agree checks that program and codec tell the same of one packet, as far as
-// both look: what the program hands over the codec finds a frame in, and what
-// the codec would take the program does not withhold.
+// agree checks that program and codec agree on a packet, as far as both look:
+// the codec finds a frame in every packet that the program hands over, and the
+// program hands over every packet that the codec would accept.
 func agree(t *testing.T, p *Program, cfg *Config, packet []byte) {
 	t.Helper()
 	got := run(t, p, packet, nil)
@@ -27,7 +27,7 @@ func agree(t *testing.T, p *Program, cfg *Config, packet []byte) {
 		}
 		return
 	}
-	// Sealing gives the frame a sound checksum, so that Parse goes on to the
+	// Sealing gives the frame a valid checksum, so that Parse goes on to the
 	// rest; a frame too short for that is left alone.
 	frame, want := slices.Clone(view), Redirect
 	if len(frame) >= wire.MinFrame {
@@ -68,7 +68,7 @@ func TestAgreesWithCodec(t *testing.T) {
 	}
 }
 
-// FuzzCodec lets program and codec judge any bytes.
+// FuzzCodec gives arbitrary bytes to program and codec.
 func FuzzCodec(f *testing.F) {
 	for _, c := range steerCases {
 		f.Add(c.edit(slices.Clone(c.from)))

@@ -22,15 +22,15 @@ const (
 	DefaultPort = 0x88B5
 	// DefaultMTU is Ethernet's, in bytes.
 	DefaultMTU = 1500
-	// MinMTU is the least that carries a useful frame, in bytes.
+	// MinMTU is the least MTU that carries a useful frame, in bytes.
 	MinMTU = 256
 )
 
-// VLANPolicy says which frames are wanted as to 802.1Q tags.
+// VLANPolicy says whether frames with 802.1Q tags are accepted.
 //
 // There is no choice by VLAN id: NICs commonly strip the tag before an XDP
-// program runs, so that such a filter would look safer than it is. To be on one
-// VLAN, keep the others off the switch port.
+// program runs, so that such a filter would look safer than it is. To restrict
+// a node to one VLAN, keep the others off the switch port.
 type VLANPolicy uint8
 
 // The policies.
@@ -55,10 +55,11 @@ func (v VLANPolicy) String() string {
 // Config tells the program which frames are for this node. Only the addresses can
 // change while the program is loaded: Program.SetAddrs.
 type Config struct {
-	// MAC is the interface's own address. Frames to any other pass.
+	// MAC is the interface's own address. Frames to any other address pass.
 	MAC [6]byte
 	// MTU is the interface's, in bytes: larger frames are dropped (DropLong).
-	// Layer 3 counts, so Ethernet header and tag come on top. 0: DefaultMTU.
+	// The MTU is that of layer 3: Ethernet header and tag are not counted. 0
+	// means DefaultMTU.
 	MTU int
 	// VLAN says whether tagged frames are accepted.
 	VLAN VLANPolicy
@@ -66,14 +67,14 @@ type Config struct {
 	AllowGeneric bool
 	// UDP turns the UDP encapsulation on. The raw one is always on.
 	UDP bool
-	// Port is the UDP destination port. 0: DefaultPort.
+	// Port is the UDP destination port. 0 means DefaultPort.
 	Port uint16
 	// Addrs are the node's own unicast addresses to begin with, at most MaxAddrs;
 	// zones are ignored. Without UDP they are not used.
 	Addrs []netip.Addr
 }
 
-// settings checks the Config and lays it out as steer.c wants it.
+// settings checks the Config and lays it out as steer.c expects it.
 func (c *Config) settings() (s steerSettings, err error) {
 	if c.MAC == [6]byte{} || c.MAC[0]&1 != 0 {
 		return s, fmt.Errorf("bpf: %w: MAC %v is not a unicast address; give the interface's own",

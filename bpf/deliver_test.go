@@ -15,8 +15,8 @@ import (
 )
 
 // boundSocket is an AF_XDP socket on queue 0 of an interface that receives
-// without taking: its fill ring stays empty, so the kernel counts each frame
-// that reaches it as dropped. That says all that a test of steering asks.
+// nothing: its fill ring stays empty, so the kernel counts each frame that
+// reaches it as dropped. That is enough for a test of steering.
 func boundSocket(t *testing.T, ifindex int) *os.File {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)

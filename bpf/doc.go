@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package bpf is where an operation enters a node: the XDP program that sees
-// each received packet first. It finds the xdpfab frames among them, drops the
-// malformed, and redirects the rest to the AF_XDP socket (package xsk) that owns
-// the frame's session; all other traffic goes on to the kernel untouched.
+// each received packet first. It finds the xdpfab frames among them, drops
+// malformed ones, and redirects the rest to the AF_XDP socket (package xsk) that
+// owns the frame's session; all other traffic goes on to the kernel untouched.
 //
 //	packet ─ find frame ─ check frame ─ lane ─► sockets[queue*64+lane] ─► xsk
 //	             │             │          │
@@ -18,8 +18,8 @@
 // and given sockets. The link lives as long as the process: however that ends,
 // the kernel detaches the program and the interface is as before.
 //
-// Needs Linux 5.9 (bpf_link for XDP), from 5.11 on without RLIMIT_MEMLOCK, and
-// the capabilities CAP_BPF, CAP_PERFMON (the verifier wants it for arithmetic with
+// Needs Linux 5.9 (bpf_link for XDP), from 5.11 on without RLIMIT_MEMLOCK, and the
+// capabilities CAP_BPF, CAP_PERFMON (the verifier requires it for arithmetic with
 // packet pointers) and CAP_NET_ADMIN.
 package bpf
 

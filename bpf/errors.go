@@ -29,7 +29,7 @@ var (
 	ErrBusy = errno.New("interface has another XDP program", syscall.EBUSY)
 	// ErrNoNative: the driver has no native XDP, and generic was not allowed.
 	ErrNoNative = errors.New("driver has no native XDP")
-	// ErrKernel: the kernel is too old.
+	// ErrKernel says that the kernel is too old.
 	ErrKernel = errors.New("kernel is too old: attaching XDP by bpf_link needs Linux 5.9")
 )
 
@@ -39,8 +39,9 @@ type BusyError struct {
 	Interface string
 	Mode      Mode // of the other program
 	ProgramID uint32
-	// Name of the program; LinkID of the bpf_link that attaches it. Zero if
-	// there is none or the caller may not know (that takes CAP_SYS_ADMIN).
+	// Name is the program's, LinkID that of the bpf_link that attaches it. They
+	// are zero if there is none or the caller may not know (that takes
+	// CAP_SYS_ADMIN).
 	Name   string
 	LinkID uint32
 }
@@ -63,7 +64,7 @@ func (e *BusyError) Error() string {
 // Unwrap makes the error match ErrBusy and EBUSY.
 func (e *BusyError) Unwrap() error { return ErrBusy }
 
-// ipKeyword is what ip(8) calls a mode in `ip link set dev … <keyword> off`.
+// ipKeyword is the name of a mode in `ip link set dev … <keyword> off`.
 var ipKeyword = map[Mode]string{Native: "xdpdrv", Generic: "xdpgeneric"}
 
 // needed are the capabilities without which the kernel refuses this package.
@@ -72,8 +73,9 @@ var needed = []struct {
 	name string
 }{{unix.CAP_BPF, "CAP_BPF"}, {unix.CAP_PERFMON, "CAP_PERFMON"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}}
 
-// remedies for what attaching can fail with, beside permissions. The kernel's
-// own words reach netlink users only, so these follow the drivers' sources.
+// remedies are for the errors of attaching, permissions aside. The kernel's own
+// explanations reach only users of netlink, so these follow the drivers'
+// sources.
 var remedies = map[unix.Errno]string{
 	unix.ERANGE: "MTU too large for XDP with this driver; lower it (veth: 3498) with `ip link set dev … mtu`",
 	unix.ENOSPC: "fewer RX queues than the peer has TX queues; equalise them with `ethtool -L`",
@@ -81,9 +83,10 @@ var remedies = map[unix.Errno]string{
 	unix.ENODEV: "the interface is gone or in another network namespace",
 }
 
-// explain wraps a failure of the kernel, naming what permission it is about.
+// explain wraps an error of the kernel, and names the permission that is
+// missing.
 func explain(doing string, err error) error {
-	// EACCES is the verifier's word for a program that takes CAP_PERFMON.
+	// EACCES is the verifier's error for a program that needs CAP_PERFMON.
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		return fmt.Errorf("bpf: %s: %s: %w", doing, permissionRemedy(), err)
 	}

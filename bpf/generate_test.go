@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// compiler is what the committed object was made with.
+// compiler is the version that the committed object was made with.
 const compiler = "14.0.6"
 
 // TestGenerateIsReproducible regenerates the bindings in two copies of the

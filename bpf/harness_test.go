@@ -25,7 +25,7 @@ const (
 	xdpRedirect = 4
 )
 
-// verdicts is what each reason must mean to the packet.
+// verdicts is the verdict that belongs to each reason.
 var verdicts = [NumReasons]uint32{
 	PassOther: xdpPass, PassOptions: xdpPass, PassFragment: xdpPass,
 	PassMAC: xdpPass, PassVLAN: xdpPass, PassAddr: xdpPass,
@@ -60,7 +60,8 @@ func testConfig() Config {
 }
 
 // mustLoad loads the program for a test, which is skipped without privilege. With
-// it, a refusal is a failure: the verifier's, too, is a permission error.
+// privilege, a refusal is a failure: that of the verifier is a permission error,
+// too.
 func mustLoad(t testing.TB, cfg Config, queues int) *Program {
 	t.Helper()
 	testnet.Require(t)
@@ -76,8 +77,8 @@ func mustLoad(t testing.TB, cfg Config, queues int) *Program {
 	return p
 }
 
-// setSocket puts the least of an AF_XDP socket into a slot: one with a fill ring,
-// which is all that the XSKMAP asks for, and an RX ring, which it does from Linux 7 on.
+// setSocket puts a minimal AF_XDP socket into a slot: one with a fill ring, which is
+// all that the XSKMAP requires, and an RX ring, which it requires from Linux 7 on.
 func setSocket(t testing.TB, p *Program, queue, lane int) *os.File {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)

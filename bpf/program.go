@@ -26,7 +26,7 @@ type Program struct {
 	udp          bool
 	id           uint32
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards all fields below
 	objects struct {
 		steerPrograms
 		steerMaps
@@ -68,7 +68,7 @@ func Load(cfg Config, queues int) (*Program, error) {
 	if err != nil {
 		return nil, errors.Join(explain("reading the program's id", err), p.Close())
 	}
-	id, _ := info.ID() // there since Linux 4.13
+	id, _ := info.ID() // exists since Linux 4.13
 	p.id = uint32(id)
 	if cfg.UDP {
 		if err := p.SetAddrs(cfg.Addrs); err != nil {
@@ -93,7 +93,7 @@ func (p *Program) slot(queue, lane int) (uint32, error) {
 // SetSocket makes the AF_XDP socket fd the receiver of the frames that arrive on
 // a queue for a lane, in place of the one before. The socket needs its RX and
 // fill ring; it must be bound to this queue of the interface, or the kernel
-// drops what is redirected to it. The entry ends with the socket.
+// drops the frames redirected to it. The entry ends with the socket.
 func (p *Program) SetSocket(queue, lane, fd int) error {
 	return p.update(queue, lane, func(m *ebpf.Map, slot uint32) error {
 		if fd < 0 {
@@ -135,8 +135,8 @@ func (p *Program) update(queue, lane int, f func(*ebpf.Map, uint32) error) error
 }
 
 // Counters returns how many packets were decided by each Reason since Load,
-// summed over the CPUs. They only grow. While packets arrive the numbers are
-// not of one instant.
+// summed over the CPUs. They only grow. While packets arrive, the numbers are
+// not of the same instant.
 func (p *Program) Counters() (sums [NumReasons]uint64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

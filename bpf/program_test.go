@@ -93,7 +93,7 @@ func child(cmd *exec.Cmd, role string, n int) *exec.Cmd {
 func TestKilledProcessLeavesInterfaceClean(t *testing.T) {
 	inPair(t, testnet.Options{}, func(pair *testnet.Pair, cfg Config) {
 		cmd := child(pair.B.Command(os.Args[0]), "attach", pair.B.IfIndex)
-		stdin, err := cmd.StdinPipe() // ends the child should this test die first
+		stdin, err := cmd.StdinPipe() // ends the child if this test dies first
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,7 +280,7 @@ func TestNoDescriptorLeaks(t *testing.T) {
 				}
 			}
 		}
-		use() // descriptors that a library opens once
+		use() // a library opens some descriptors once
 		before := descriptors(t)
 		for range 5 {
 			use()

@@ -5,47 +5,53 @@ package bpf
 import "fmt"
 
 // Reason says why the program decided about a packet as it did. Each packet is
-// counted under exactly one. The order is that of enum reason in steer.c.
+// counted under exactly one reason. The order is that of enum reason in
+// steer.c.
 type Reason uint32
 
 const (
-	// PassOther: not an xdpfab encapsulation, or too short to tell: ARP, TCP,
-	// other UDP, IPv6 extension headers, QinQ. Passed to the kernel, like all
-	// of the Pass reasons.
+	// PassOther is a packet without an xdpfab encapsulation, or too short to
+	// tell: ARP, TCP, other UDP, IPv6 extension headers, QinQ. It is passed to
+	// the kernel, as with all Pass reasons.
 	PassOther Reason = iota
-	// PassOptions: UDP behind IPv4 options, whatever its port.
+	// PassOptions is UDP behind IPv4 options, whatever its port.
 	PassOptions
-	// PassFragment: a fragment of UDP over IPv4, whatever its port.
+	// PassFragment is a fragment of UDP over IPv4, whatever its port.
 	PassFragment
-	// PassMAC: xdpfab by EtherType or UDP port, but for another MAC or a group.
+	// PassMAC is xdpfab by EtherType or UDP port, but for another MAC address
+	// or a group.
 	PassMAC
-	// PassVLAN: has an 802.1Q tag although Config.VLAN wants none.
+	// PassVLAN is a packet with an 802.1Q tag although Config.VLAN allows none.
 	PassVLAN
-	// PassAddr: the UDP port at an IP address that is not in Config.Addrs.
+	// PassAddr is for the UDP port at an IP address that is not served.
 	PassAddr
-	// DropUDPLength: the IP and UDP lengths disagree, or exceed the packet.
+	// DropUDPLength says that the IP and UDP lengths disagree, or exceed the
+	// packet.
 	DropUDPLength
-	// DropShort: the frame has less than 46 bytes.
+	// DropShort says that the frame has less than 46 bytes.
 	DropShort
-	// DropLong: the frame and its IP and UDP headers exceed Config.MTU.
+	// DropLong says that the frame and its IP and UDP headers exceed
+	// Config.MTU.
 	DropLong
-	// DropVersion: the frame is not version 1.
+	// DropVersion says that the frame is not of version 1.
 	DropVersion
-	// DropType: the frame's type is 0. Others that version 1 does not have are
-	// redirected: what serves a lane may be younger than the program.
+	// DropType says that the frame's type is 0. Other types that version 1 does
+	// not have are redirected: the process that serves a lane may be newer than
+	// the program.
 	DropType
-	// DropNoSocket: a sound frame, but no socket is set for its queue and lane.
-	// Dropped, not passed: the kernel could only answer with an ICMP error.
+	// DropNoSocket is a valid frame for whose queue and lane no socket is set.
+	// It is dropped, not passed: the kernel could only answer with an ICMP
+	// error.
 	DropNoSocket
-	// Redirect: handed to a socket. Whether that socket's ring had room is for
-	// its XDP_STATISTICS to say (package xsk).
+	// Redirect says that the frame was handed to a socket. The socket's
+	// XDP_STATISTICS tell whether its ring had room (package xsk).
 	Redirect
 
 	// NumReasons is the number of reasons above.
 	NumReasons
 )
 
-// reasonNames are the C names without prefix, in lower case: metric labels.
+// reasonNames are the C names without prefix, in lower case, as metric labels.
 var reasonNames = [NumReasons]string{
 	PassOther:     "pass_other",
 	PassOptions:   "pass_options",

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// reference decides about a packet as the program should, written from the
-// wire format and not from the program: it slices where the program compares
-// pointers. It leaves out whether there is a socket: lane is -1 without a frame.
+// reference decides about a packet as the program should, written from the wire
+// format and not from the program: it slices where the program compares
+// pointers. It does not look for a socket; lane is -1 if there is no frame.
 func reference(c *Config, packet []byte) (r Reason, lane int) {
 	be := binary.BigEndian
 	frame, proto, tag := packet[14:], be.Uint16(packet[12:]), false
@@ -122,7 +122,7 @@ func compare(t *testing.T, p *Program, cfg *Config, packet []byte) Reason {
 // head and tail room.
 const minTestRun, maxTestRun = 14, 3300
 
-// TestAgainstReference changes sound packets in a few places, mostly of their
+// TestAgainstReference changes valid packets in a few places, mostly in their
 // headers, to values that are likely to matter. The seed is fixed.
 func TestAgainstReference(t *testing.T) {
 	cfg := testConfig()
@@ -171,7 +171,7 @@ func TestAgainstReference(t *testing.T) {
 	t.Logf("packets by reason: %v", seen)
 }
 
-// FuzzSteer compares the program with the reference on any bytes.
+// FuzzSteer compares the program with the reference on arbitrary bytes.
 func FuzzSteer(f *testing.F) {
 	for _, c := range steerCases {
 		f.Add(c.edit(slices.Clone(c.from)))

@@ -18,8 +18,8 @@
 
 #define MAX_ADDRS 1024
 
-/* Shared with reason.go, which must name them in this order. What the packet
- * meets follows from the range: up to REASON_PASS_ADDR it passes, up to
+/* Shared with reason.go, which must name them in this order. The range decides
+ * what happens to the packet: up to REASON_PASS_ADDR it passes, up to
  * REASON_DROP_NO_SOCKET it is dropped. */
 enum reason {
 	REASON_PASS_OTHER, /* not an xdpfab encapsulation */
@@ -32,8 +32,8 @@ enum reason {
 	REASON_DROP_SHORT, /* frame below 46 bytes */
 	REASON_DROP_LONG, /* larger than the MTU */
 	REASON_DROP_VERSION, /* not version 1 */
-	REASON_DROP_TYPE, /* type 0, which is none */
-	REASON_DROP_NO_SOCKET, /* well formed, but nobody serves its lane */
+	REASON_DROP_TYPE, /* type 0, which does not exist */
+	REASON_DROP_NO_SOCKET, /* well formed, but no socket serves its lane */
 	REASON_REDIRECT, /* handed to a socket */
 	NUM_REASONS,
 };
@@ -87,7 +87,7 @@ struct packet {
 	__u8 tagged;
 };
 
-/* The one question that the steps below answer for a sound packet. */
+/* The reason that the steps below return for a valid packet. */
 #define SOUND REASON_REDIRECT
 
 /* What sits below IP: the interface's own MAC, and the tag as configured. */

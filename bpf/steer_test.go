@@ -29,7 +29,7 @@ func insert(off int, v ...byte) func([]byte) []byte {
 
 func same(b []byte) []byte { return b }
 
-// steerCases are packets, each a sound one with at most one thing changed.
+// steerCases are packets, each a valid one with at most one change.
 var steerCases = []struct {
 	name string
 	from []byte
@@ -265,7 +265,7 @@ func TestLaneAndQueue(t *testing.T) {
 		}
 		for _, s := range []struct{ queue, lane int }{{0, 0}, {0, 63}, {1, 0}, {1, 17}, {2, 63}} {
 			socket := setSocket(t, p, s.queue, s.lane)
-			for queue := range queues + 1 { // one more than the program knows
+			for queue := range queues + 1 { // one more than the program has
 				for lane := range Lanes {
 					want := DropNoSocket
 					if queue == s.queue && lane == s.lane {
@@ -276,7 +276,7 @@ func TestLaneAndQueue(t *testing.T) {
 					}
 				}
 			}
-			// Cleared by hand or by the socket's end: both empty the slot.
+			// Clearing a slot and closing its socket both empty it.
 			if s.lane == 0 {
 				if err := p.ClearSocket(s.queue, s.lane); err != nil {
 					t.Error(err)
