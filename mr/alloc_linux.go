@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Huge says what Alloc does about huge pages: fewer TLB misses for random access to large regions.
+// Huge says what Alloc does about huge pages: fewer TLB misses for random access to large
+// regions.
 type Huge uint8
 
 // The choices.
@@ -35,7 +36,8 @@ func (h Huge) String() string {
 // HugePageSize is the size in bytes of the huge pages that Alloc asks for.
 const HugePageSize = 2 << 20
 
-// mapHuge2MB asks mmap for pages of HugePageSize: its binary logarithm in the upper bits of the flags.
+// mapHuge2MB asks mmap for pages of HugePageSize: its binary logarithm in the upper bits
+// of the flags.
 const mapHuge2MB = 21 << unix.MAP_HUGE_SHIFT
 
 // AllocOptions are the choices of Alloc; the zero value is sensible.
@@ -44,8 +46,9 @@ type AllocOptions struct {
 	Populate bool // touch all pages now, so that no operation meets a page fault
 }
 
-// Alloc returns zeroed anonymous memory of the given size in bytes (mmap(2)). The size is rounded up to whole pages.
-// The error wraps ErrSize, or ErrMemory and the system's error.
+// Alloc returns zeroed anonymous memory of the given size in bytes (mmap(2)). The size is
+// rounded up to whole pages. The error wraps ErrSize, or ErrMemory and the system's
+// error.
 func Alloc(size int, o AllocOptions) (*Memory, error) {
 	if err := checkSize(size); err != nil {
 		return nil, err
@@ -64,7 +67,8 @@ func Alloc(size int, o AllocOptions) (*Memory, error) {
 				"HugeAuto", ErrMemory, size, err)
 		}
 	}
-	// Advice comes before the pages do, so populating has to wait for it.
+	// The advice has to be given before the pages exist, so populating comes
+	// after it.
 	data, err := mmap(-1, roundUp(size, os.Getpagesize()), flags&^unix.MAP_POPULATE)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %d bytes: %w; check the memory that is free, and ulimit -v", ErrMemory, size, err)
@@ -76,7 +80,7 @@ func Alloc(size int, o AllocOptions) (*Memory, error) {
 	m := mapped(KindAnonymous, pages, -1, data)
 	if o.Populate {
 		if err := populate(data); err != nil {
-			_ = m.Close() // the first error is the one to tell
+			_ = m.Close() // the first error is the one to return
 			return nil, fmt.Errorf("%w: %d bytes cannot be populated: %w; check the memory that is free", ErrMemory,
 				size, err)
 		}
@@ -84,7 +88,8 @@ func Alloc(size int, o AllocOptions) (*Memory, error) {
 	return m, nil
 }
 
-// populate makes all pages present and writable. Kernels before 5.14 do not know the advice; then we touch them.
+// populate makes all pages present and writable. Kernels before 5.14 do not know the
+// advice; then it touches them.
 func populate(data []byte) error {
 	err := unix.Madvise(data, unix.MADV_POPULATE_WRITE)
 	if err != unix.EINVAL {
@@ -96,9 +101,10 @@ func populate(data []byte) error {
 	return nil
 }
 
-// Memfd returns zeroed memory that other processes can map too, by its FD (memfd_create(2)). The name shows up in
-// /proc only. The size in bytes is sealed: nobody who gets the descriptor can cut the memory away under a poller.
-// The error wraps ErrSize, or ErrMemory and the system's error.
+// Memfd returns zeroed memory that other processes can map too, by its FD
+// (memfd_create(2)). The name shows up in /proc only. The size in bytes is sealed: no
+// process that gets the descriptor can truncate the memory while a poller uses it. The
+// error wraps ErrSize, or ErrMemory and the system's error.
 func Memfd(name string, size int) (*Memory, error) {
 	if err := checkSize(size); err != nil {
 		return nil, err
@@ -123,10 +129,11 @@ func Memfd(name string, size int) (*Memory, error) {
 	return mapped(KindMemfd, PagesSmall, fd, data), nil
 }
 
-// File maps the first size bytes of a file, which is created (mode 0600) or extended as needed, its blocks allocated;
-// size 0 means all of an existing file. Changes reach the file in the kernel's time, or by Sync. Nobody may truncate
-// the file while it is mapped: an access behind its end kills the process (SIGBUS, mmap(2)).
-// The error wraps ErrSize, or ErrMemory and the system's error.
+// File maps the first size bytes of a file, which is created (mode 0600) or extended as
+// needed, its blocks allocated; size 0 means all of an existing file. Changes reach the
+// file when the kernel writes them, or by Sync. No process may truncate the file while it
+// is mapped: an access beyond its end kills the process (SIGBUS, mmap(2)). The error
+// wraps ErrSize, or ErrMemory and the system's error.
 func File(path string, size int) (*Memory, error) {
 	if size < 0 {
 		return nil, checkSize(size)
@@ -164,8 +171,8 @@ func mapFile(fd int, path string, size int) ([]byte, error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	// Blocks that are missing when an operation writes to them would be a SIGBUS, so they are allocated now: behind the
-	// end of the file, and in its holes.
+	// An operation that writes to a missing block could get a SIGBUS, so blocks are
+	// allocated now: beyond the end of the file, and in its holes.
 	err := unix.Fallocate(fd, 0, 0, int64(size))
 	if err == unix.EOPNOTSUPP {
 		err = unix.Ftruncate(fd, max(int64(size), st.Size))
@@ -185,7 +192,7 @@ func mmap(fd, size, flags int) ([]byte, error) {
 	return unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, flags)
 }
 
-// mapped wraps what mmap returned.
+// mapped wraps the memory that mmap returned.
 func mapped(kind Kind, pages Pages, fd int, data []byte) *Memory {
 	return &Memory{kind: kind, pages: pages, fd: fd, data: data, free: func() error {
 		err := unix.Munmap(data)
@@ -198,7 +205,8 @@ func mapped(kind Kind, pages Pages, fd int, data []byte) *Memory {
 	}}
 }
 
-// maxSize leaves room for rounding up, and keeps offsets far from overflow; no machine maps so much.
+// maxSize leaves room for rounding up, and keeps offsets far from overflow; no machine
+// can map so much.
 const maxSize = 1 << 47
 
 func checkSize(size int) error {

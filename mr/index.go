@@ -7,19 +7,21 @@ import (
 	"sync/atomic"
 )
 
-// index is a hash table from key to region with open addressing and linear probing. Readers take no lock and never
-// wait: a slot changes by one atomic store, from empty to a region, from a region to the tombstone, from the tombstone
-// to a region. When too few empty slots are left the writer builds a new index and publishes it; readers may finish
+// index is a hash table from key to region with open addressing and linear probing.
+// Readers take no lock and never wait: a slot changes by one atomic store, from empty to
+// a region, from a region to the tombstone, from the tombstone to a region. When too few
+// empty slots are left the writer builds a new index and publishes it; readers may finish
 // with the old one.
 type index struct {
 	shift uint8 // 64 minus the logarithm of the number of slots
-	// slots are written by the goroutine that holds Table.mu. At least half of them are empty, so probing is short.
+	// slots are written by the goroutine that holds Table.mu. At least half of them are
+	// empty, so probing is short.
 	slots []atomic.Pointer[Region]
 	used  int // slots that are not empty, tombstones included; guarded by Table.mu
 	live  int // regions; guarded by Table.mu
 }
 
-// tombstone keeps a probe going past a region that was taken away.
+// tombstone keeps a probe going past a region that was removed.
 var tombstone = new(Region)
 
 const minSlots = 16
@@ -30,8 +32,8 @@ func newIndex(n int) *index {
 	return &index{shift: uint8(64 - bits.Len(uint(slots-1))), slots: make([]atomic.Pointer[Region], slots)}
 }
 
-// home is the slot where the search for a key begins. Users like consecutive or strided keys; two rounds of
-// multiplication spread those as well as random ones.
+// home is the slot where the search for a key begins. Users like consecutive or strided
+// keys; two rounds of multiplication spread those as well as random ones.
 func (x *index) home(key uint64) int {
 	const golden = 0x9E3779B97F4A7C15 // 2^64 over the golden ratio
 	h := key * golden
@@ -53,7 +55,7 @@ func (x *index) find(key uint64) *Region {
 	}
 }
 
-// add puts a region in whose key is not there; the index has an empty slot to spare.
+// add adds a region whose key is not in the index, which has an empty slot to spare.
 func (x *index) add(r *Region) {
 	mask := len(x.slots) - 1
 	for i := x.home(r.key); ; i++ {
@@ -71,7 +73,7 @@ func (x *index) add(r *Region) {
 	}
 }
 
-// remove takes the region out.
+// remove removes the region.
 func (x *index) remove(r *Region) {
 	mask := len(x.slots) - 1
 	for i := x.home(r.key); ; i++ {
@@ -87,7 +89,8 @@ func (x *index) remove(r *Region) {
 	}
 }
 
-// grown returns an index with room for one more region: x itself, or a new one with the same regions.
+// grown returns an index with room for one more region: x itself, or a new one with the
+// same regions.
 func (x *index) grown() *index {
 	if 2*(x.used+1) <= len(x.slots) {
 		return x

@@ -35,7 +35,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// Pages says which pages back a Memory.
+// Pages says which sort of pages backs a Memory.
 type Pages uint8
 
 // The sorts of pages.
@@ -58,13 +58,14 @@ func (p Pages) String() string {
 	return fmt.Sprintf("Pages(%d)", uint8(p))
 }
 
-// Memory is a stretch of bytes that regions can be registered over. All methods may be called by any goroutine.
+// Memory is a stretch of bytes that regions can be registered over. All methods may be
+// called by any goroutine.
 type Memory struct {
 	kind  Kind
 	pages Pages
 	fd    int          // -1 for none; never changes
 	free  func() error // gives the bytes back; nil for adopted memory
-	sync  func() error // writes the bytes to where they persist; nil when nowhere
+	sync  func() error // writes the bytes to the device; nil when there is none
 
 	mu      sync.Mutex
 	data    []byte               // nil once closed
@@ -72,8 +73,9 @@ type Memory struct {
 	pinner  runtime.Pinner
 }
 
-// Adopt makes ordinary Go memory registrable. It is pinned while regions are registered over it. The caller keeps the
-// slice and may use it, by sync/atomic where peers write. b must not be empty; the error wraps ErrSize.
+// Adopt makes ordinary Go memory registrable. It is pinned while regions are registered
+// over it. The caller keeps the slice and may use it, but must use sync/atomic where
+// peers write. b must not be empty; the error wraps ErrSize.
 func Adopt(b []byte) (*Memory, error) {
 	if len(b) == 0 {
 		return nil, fmt.Errorf("%w: an empty slice; expected at least one byte", ErrSize)
@@ -81,25 +83,27 @@ func Adopt(b []byte) (*Memory, error) {
 	return &Memory{kind: KindAdopted, fd: -1, data: b}, nil
 }
 
-// Kind returns where the bytes come from.
+// Kind returns the source of the bytes.
 func (m *Memory) Kind() Kind { return m.kind }
 
-// Pages returns what backs the bytes.
+// Pages returns the sort of pages behind the bytes.
 func (m *Memory) Pages() Pages { return m.pages }
 
-// FD returns the file descriptor behind the memory, by which another process can map it; -1 for none. It belongs to
-// the Memory and is closed with it.
+// FD returns the file descriptor behind the memory, by which another process can map it;
+// -1 for none. It belongs to the Memory and is closed with it.
 func (m *Memory) FD() int { return m.fd }
 
-// Bytes returns the memory; nil once it is closed. After Close the slice of an earlier call must not be touched.
+// Bytes returns the memory; nil once it is closed. After Close the slice of an earlier
+// call must not be touched.
 func (m *Memory) Bytes() []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.data
 }
 
-// Sync writes the bytes of a file-backed Memory to the device and waits for it (msync(2), MS_SYNC). For other kinds it
-// does nothing. The error wraps ErrClosed or the system's error.
+// Sync writes the bytes of a file-backed Memory to the device and waits for it (msync(2),
+// MS_SYNC). For other kinds it does nothing. The error wraps ErrClosed or the system's
+// error.
 func (m *Memory) Sync() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,8 +119,9 @@ func (m *Memory) Sync() error {
 // maxNames is how many holders an error names.
 const maxNames = 8
 
-// Close gives the memory back. It refuses while regions are registered over it, also while one of them is still
-// waiting for operations in flight: the error wraps ErrInUse and names them. Closing again does nothing.
+// Close gives the memory back. It refuses while regions are registered over it, also
+// while one of them is still waiting for operations in flight: the error wraps ErrInUse
+// and names them. Closing again does nothing.
 func (m *Memory) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,8 +145,9 @@ func (m *Memory) Close() error {
 	return m.free()
 }
 
-// pinned keeps every pinned Memory reachable. The runtime panics when a Pinner is collected before Unpin; a program
-// that forgets a Table shall lose memory, not its life.
+// pinned keeps every pinned Memory reachable. The runtime panics when a Pinner is
+// collected before Unpin; a program that forgets a Table should leak memory, but not
+// crash.
 var pinned sync.Map // *Memory -> struct{}
 
 // hold notes that r is about to use part of the memory, and returns that part.

@@ -121,8 +121,9 @@ func TestSizes(t *testing.T) {
 
 func second(_ *Memory, err error) error { return err }
 
-// TestHuge holds with and without huge pages in the machine's pool: what is reported must agree with what the kernel
-// says of the mapping, and every choice but HugeRequire must work.
+// TestHuge holds with and without huge pages in the machine's pool: the reported sort of
+// pages must agree with the kernel's description of the mapping, and every choice but
+// HugeRequire must work.
 func TestHuge(t *testing.T) {
 	const size = HugePageSize + 1
 	for _, o := range []AllocOptions{{}, {Populate: true}, {Huge: HugeNever}, {Huge: HugeNever, Populate: true},
@@ -237,8 +238,8 @@ func TestFilePersists(t *testing.T) {
 	}
 }
 
-// TestAdoptedSurvivesNeglect: a registration that nobody closes must not make the runtime panic when the table is
-// collected, as it does for a pin that is lost.
+// TestAdoptedSurvivesNeglect: a registration that is never closed must not make the
+// runtime panic when the table is collected, as a lost pin would.
 func TestAdoptedSurvivesNeglect(t *testing.T) {
 	if _, err := NewTable().Register(adopt(t, 4096), Options{}); err != nil {
 		t.Fatal(err)

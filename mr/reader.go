@@ -11,12 +11,13 @@ import (
 
 // Reader is one poller's access to the table. It belongs to one goroutine at a time.
 //
-// Its state is a counter that is odd between Enter and Exit. Memory order: Go's atomics are sequentially consistent, so
-// the store of Enter comes before all look-ups that follow it, and the removal of a region from the index before the
-// loads of the counters that Region.Close waits on. Hence a Close that sees a counter even, or changed, knows that this
-// Reader either has left since, or will not find the region any more.
+// Its state is a counter that is odd between Enter and Exit. Memory order: Go's atomics
+// are sequentially consistent, so the store of Enter comes before all look-ups that
+// follow it, and the removal of a region from the index before the loads of the counters
+// that Region.Close waits on. Hence a Close that sees a counter even, or changed, knows
+// that this Reader has either left since, or will not find the region any more.
 type Reader struct {
-	_     [64]byte // a poller's counter shares its cache line with nobody
+	_     [64]byte // a poller's counter shares its cache line with nothing else
 	state atomic.Uint64
 	next  uint64 // state after the next step; the owner's copy, so that Enter and Exit are one store each
 	table *Table
@@ -32,8 +33,8 @@ func (t *Table) NewReader() *Reader {
 	return r
 }
 
-// Enter begins a burst. It must be followed by Exit before the next Enter; while inside, the goroutine must not block
-// on Region.Close, which would wait for itself.
+// Enter begins a burst. It must be followed by Exit before the next Enter; while inside,
+// the goroutine must not block on Region.Close, which would wait for itself.
 func (r *Reader) Enter() {
 	r.state.Store(r.next)
 	r.next++
@@ -48,7 +49,8 @@ func (r *Reader) Exit() {
 // Lookup returns the region of that key, or nil. Call it between Enter and Exit.
 func (r *Reader) Lookup(key uint64) *Region { return r.table.index.Load().find(key) }
 
-// Close takes the reader out of the table, as outside. Closing again does nothing.
+// Close removes the reader from the table; it counts as outside. Closing again
+// does nothing.
 func (r *Reader) Close() {
 	if r.next&1 == 0 {
 		r.Exit()
@@ -58,7 +60,8 @@ func (r *Reader) Close() {
 	delete(r.table.readers, r)
 }
 
-// inside is a reader that was in a burst when a region was taken away, and the state that said so.
+// inside is a reader that was in a burst when a region was removed, and its state at that
+// time.
 type inside struct {
 	reader *Reader
 	state  uint64
@@ -67,7 +70,8 @@ type inside struct {
 // gone reports whether the reader has left that burst.
 func (i inside) gone() bool { return i.reader.state.Load() != i.state }
 
-// quiesce waits until all of the readers have left the bursts that they were seen in.
+// quiesce waits until all of the readers have left the bursts in which they were
+// seen.
 func quiesce(ctx context.Context, busy []inside) error {
 	// A burst takes microseconds, unless its thread lost the processor.
 	for spins, pause := 0, 20*time.Microsecond; ; spins++ {

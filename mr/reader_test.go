@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// TestCloseWaitsForReaders: memory found inside a burst stays valid until Exit, although the key is gone at once.
+// TestCloseWaitsForReaders: memory found inside a burst stays valid until Exit, although
+// the key is gone at once.
 func TestCloseWaitsForReaders(t *testing.T) {
 	mem, err := Alloc(4096, AllocOptions{})
 	if err != nil {
@@ -25,7 +26,7 @@ func TestCloseWaitsForReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	rd, idle, later := tab.NewReader(), tab.NewReader(), tab.NewReader()
-	defer idle.Close() // a reader outside never holds anything up
+	defer idle.Close() // a reader outside never delays anything
 	defer later.Close()
 	rd.Enter()
 	found := rd.Lookup(r.Key())
@@ -69,7 +70,8 @@ func TestCloseWaitsForReaders(t *testing.T) {
 	rd.Close()
 }
 
-// TestClosedReader: a reader that is closed inside a burst does not hold regions for ever.
+// TestClosedReader: a reader that is closed inside a burst does not hold regions for
+// ever.
 func TestClosedReader(t *testing.T) {
 	tab := NewTable()
 	r := register(t, tab, adopt(t, 64), Options{})
@@ -85,8 +87,9 @@ func TestClosedReader(t *testing.T) {
 	}
 }
 
-// TestChurn registers, deregisters and unmaps while readers look up and write. Memory that goes too early is a fault,
-// memory that comes wrong a mismatch; the race detector watches the rest.
+// TestChurn registers, deregisters and unmaps while readers look up and write. Memory
+// unmapped too early shows as a fault, the wrong memory as a mismatch; the race
+// detector watches the rest.
 func TestChurn(t *testing.T) {
 	const (
 		writers = 2
@@ -116,7 +119,7 @@ func TestChurn(t *testing.T) {
 					}
 				}
 				rd.Exit()
-				runtime.Gosched() // the writers are to have the processors too
+				runtime.Gosched() // the writers need the processors too
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 type Region struct {
 	key    uint64
 	data   []byte
-	base   uint64 // what peers call the first byte: 0 or its virtual address
+	base   uint64 // the offset that peers use for the first byte: 0 or its virtual address
 	addr   uint64 // virtual address of the first byte
 	access Access
 	name   string
@@ -20,21 +20,22 @@ type Region struct {
 	mem    *Memory
 	table  *Table
 
-	closed  atomic.Bool // set under table.mu when the key goes
+	closed  atomic.Bool // set under table.mu when the key is removed
 	holders []inside    // readers in a burst at that moment; written once, under table.mu
 }
 
 // Key returns the key by which peers name the region.
 func (r *Region) Key() uint64 { return r.key }
 
-// Incarnation tells this registration from every other one, of this life of the process or another, also if they
-// have the same key: random, and never 0.
+// Incarnation tells this registration from every other one, of this life of the process
+// or another, even if they have the same key. It is random, and never 0.
 func (r *Region) Incarnation() uint32 { return r.born }
 
 // Len returns the size in bytes.
 func (r *Region) Len() int { return len(r.data) }
 
-// Base returns what peers give for the first byte: 0, or its address if the region was registered with Virtual.
+// Base returns the offset that peers use for the first byte: 0, or its address if the
+// region was registered with Virtual.
 func (r *Region) Base() uint64 { return r.base }
 
 // Access returns the rights that the region grants.
@@ -43,10 +44,11 @@ func (r *Region) Access() Access { return r.access }
 // Name returns the name in the catalogue, empty for none.
 func (r *Region) Name() string { return r.name }
 
-// Memory returns what the region is part of.
+// Memory returns the Memory that the region is part of.
 func (r *Region) Memory() *Memory { return r.mem }
 
-// Bytes returns the memory of the region, for the owner's use; nil once the region is closed.
+// Bytes returns the memory of the region, for the owner's use; nil once the region is
+// closed.
 func (r *Region) Bytes() []byte {
 	if r.closed.Load() {
 		return nil
@@ -62,9 +64,10 @@ func (r *Region) String() string {
 	return fmt.Sprintf("key %#x", r.key)
 }
 
-// Resolve returns n bytes at offset, if the region grants the rights need (checked first), if total bytes from offset
-// on lie inside, n being the part of them wanted now, and if the address is a multiple of align, a power of two (or
-// less than 2 for any). Offsets count from Base. No values, however large, overflow.
+// Resolve returns n bytes at offset, if the region grants the rights need (checked
+// first), if total bytes from offset on, of which the first n are wanted now, lie
+// inside, and if the address is a multiple of align, a power of two (or less than 2 for
+// any). Offsets count from Base. No values, however large, overflow.
 func (r *Region) Resolve(offset, n, total uint64, align int, need Access) ([]byte, Fault) {
 	if r.access&need != need {
 		return nil, FaultAccess
@@ -79,9 +82,10 @@ func (r *Region) Resolve(offset, n, total uint64, align int, need Access) ([]byt
 	return r.data[at : at+n : at+n], FaultNone
 }
 
-// ResolveEach is Resolve for n bytes, at least one, at each of many offsets, with what they have in common checked once.
-// It returns all bytes of the region, which the offsets count into, or nil if one of them is refused, or offsets do not
-// count from 0: then Resolve says what is wrong with which.
+// ResolveEach is Resolve for n bytes, at least one, at each of many offsets; it checks
+// only once what they have in common. It returns all bytes of the region, which the
+// offsets index, or nil if one of them is refused or the region's offsets do not count
+// from 0: then Resolve tells which offset is refused, and why.
 func (r *Region) ResolveEach(offsets []uint32, n, align int, need Access) []byte {
 	var most, low uint32
 	for _, at := range offsets {
@@ -90,20 +94,22 @@ func (r *Region) ResolveEach(offsets []uint32, n, align int, need Access) []byte
 	if r.access&need != need || r.base != 0 || n > len(r.data) || uint64(most) > uint64(len(r.data)-n) {
 		return nil
 	}
-	// Where the first byte is aligned as a whole, offsets are multiples of align just where addresses are.
+	// If the first byte is aligned, an offset is a multiple of align exactly if its
+	// address is.
 	if align > 1 && (r.addr|uint64(low))&uint64(align-1) != 0 {
 		return nil
 	}
 	return r.data
 }
 
-// Close deregisters the region: peers get a key error from now on, and when Close returns no operation is in flight on
-// it. It waits for the readers that are inside a burst, so it must not be called from inside one. Closing again is
-// fine, and waits for the same bursts.
+// Close deregisters the region: peers get a key error from now on, and when Close returns
+// no operation is in flight on it. It waits for the readers that are inside a burst, so
+// it must not be called from inside one. Closing again is allowed, and waits for the same
+// bursts.
 func (r *Region) Close() error { return r.CloseContext(context.Background()) }
 
-// CloseContext is Close with a limit. If the context ends first, it returns the context's error: the key is gone, but
-// the memory stays held until another Close returns nil.
+// CloseContext is Close with a limit. If the context ends first, it returns the context's
+// error: the key is gone, but the memory stays held until another Close returns nil.
 func (r *Region) CloseContext(ctx context.Context) error {
 	if err := quiesce(ctx, r.table.unpublish(r)); err != nil {
 		return fmt.Errorf("mr: region %v is deregistered, but operations on it are still in flight: %w; close it again "+

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A hole in a file would be a SIGBUS when the device is full at the time of the
-// first write: all blocks are there once the file is mapped.
+// A hole in a file would cause a SIGBUS if the device were full at the time of
+// the first write: so all blocks are allocated once the file is mapped.
 func TestFileHolesAreFilled(t *testing.T) {
 	const size = 1 << 20
 	for _, given := range []int{0, size} {

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// MaxName is the longest name of a region, bytes: what the catalogue can carry.
+// MaxName is the longest name of a region that the catalogue can carry, bytes.
 const MaxName = 64
 
 // Table is the set of regions of one domain.
@@ -31,8 +31,8 @@ func NewTable() *Table {
 	return t
 }
 
-// Options say how memory is registered; the zero value registers all of it, without rights, under a key of the
-// provider's.
+// Options say how memory is registered; the zero value registers all of it, without
+// rights, under a random key.
 type Options struct {
 	Key     *uint64 // the user's key; nil for an unguessable one
 	Access  Access  // what peers may do
@@ -42,8 +42,8 @@ type Options struct {
 	Virtual bool    // peers give virtual addresses instead of offsets from 0 (FI_MR_VIRT_ADDR)
 }
 
-// Register makes memory accessible to peers. The region may overlap with others. The error wraps ErrKeyInUse,
-// ErrNameInUse, ErrName, ErrAccess, ErrSize or ErrClosed.
+// Register makes memory accessible to peers. The region may overlap with others. The
+// error wraps ErrKeyInUse, ErrNameInUse, ErrName, ErrAccess, ErrSize or ErrClosed.
 func (t *Table) Register(m *Memory, o Options) (*Region, error) {
 	if o.Access&^allAccess != 0 {
 		return nil, fmt.Errorf("%w: %#x, expected RemoteRead, RemoteWrite or both", ErrAccess, uint8(o.Access))
@@ -85,15 +85,16 @@ func (t *Table) publish(r *Region, key *uint64) error {
 		t.names[r.name] = r
 		t.named = append(t.named, r)
 	}
-	// The region goes into the index before the index goes to the readers; either store publishes it whole.
+	// The region is added to the index before the index is given to the readers; either
+	// store publishes it whole.
 	x = x.grown()
 	x.add(r)
 	t.index.Store(x)
 	return nil
 }
 
-// unpublish takes the region out of sight of later look-ups, and returns the readers that may have found it before.
-// Doing it again changes nothing and returns the same.
+// unpublish hides the region from later look-ups, and returns the readers that may have
+// found it before. Calling it again changes nothing and returns the same.
 func (t *Table) unpublish(r *Region) []inside {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -157,16 +158,16 @@ func (t *Table) Named() int {
 	return len(t.named)
 }
 
-// ByName returns the region of that name, or nil. It takes a lock that nobody holds for long. To use the region's
-// memory, call it between Enter and Exit of a Reader.
+// ByName returns the region of that name, or nil. It takes a lock that is never held
+// for long. To use the region's memory, call it between Enter and Exit of a Reader.
 func (t *Table) ByName(name string) *Region {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.names[name]
 }
 
-// At returns the i-th (from 0) of the named regions in order of registration, or nil. Ordinals move down when a region
-// is closed. Otherwise it is like ByName.
+// At returns the i-th (from 0) of the named regions in order of registration, or nil.
+// Ordinals move down when a region is closed. Otherwise it is like ByName.
 func (t *Table) At(i int) *Region {
 	t.mu.Lock()
 	defer t.mu.Unlock()

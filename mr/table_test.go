@@ -158,7 +158,7 @@ func TestCatalogue(t *testing.T) {
 	var rs []*Region
 	for i := range 4 {
 		rs = append(rs, register(t, tab, mem, Options{Name: fmt.Sprint("region", i)}))
-		register(t, tab, mem, Options{}) // has no place in the catalogue
+		register(t, tab, mem, Options{}) // without a name it is not in the catalogue
 	}
 	check := func(want ...*Region) {
 		t.Helper()
@@ -182,7 +182,7 @@ func TestCatalogue(t *testing.T) {
 	}
 	check(rs[0], rs[2], rs[3])
 	again := register(t, tab, mem, Options{Name: "region1"})
-	if err := rs[1].Close(); err != nil { // a late Close must not take the new one away
+	if err := rs[1].Close(); err != nil { // a late Close must not remove the new one
 		t.Fatal(err)
 	}
 	check(rs[0], rs[2], rs[3], again)
@@ -265,8 +265,9 @@ func TestStrings(t *testing.T) {
 	}
 }
 
-// ResolveEach allows what Resolve allows for every single offset, except where offsets count from an address or the
-// region begins at an odd place, which it leaves to Resolve.
+// ResolveEach allows what Resolve allows for every single offset, except where offsets
+// count from an address or the region begins at an unaligned address: these it leaves to
+// Resolve.
 func TestResolveEach(t *testing.T) {
 	mem, err := Alloc(4096, AllocOptions{})
 	if err != nil {

@@ -4,8 +4,9 @@ package mr
 
 import "unsafe"
 
-// addressOf returns where b lies. The number stays true only as long as the memory stays put: mapped memory always
-// does, memory of the Go heap while it is pinned.
+// addressOf returns the address of b. The number is right only as long as the memory
+// does not move: mapped memory never does, nor does memory of the Go heap while it is
+// pinned.
 func addressOf(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
 
 // wordAt returns the first bytes of b as a T. There are enough of them, and they lie where a T may lie.
