@@ -2,13 +2,13 @@
 
 package atomic
 
-// algebra is what a datatype must know so that all operations follow from it.
-// N is the bit pattern of an element. less is nil where there is no order.
+// algebra holds the functions of a datatype from which all operations follow. N
+// is the bit pattern of an element. less is nil where there is no order.
 type algebra[N comparable] struct {
 	add, sub, mul func(a, b N) N
 	less, equal   func(a, b N) bool
 	truth         func(a N) bool // C's notion: a != 0, so true for NaN
-	one           N              // what logical operations store for true
+	one           N              // the value that logical operations store for true
 }
 
 // bind derives the arithmetic, logical and compare kernels of dt from its

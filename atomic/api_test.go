@@ -11,7 +11,8 @@ import (
 )
 
 func TestNamesAndValues(t *testing.T) {
-	// A sample of wire values: the ends, and where an insertion would show.
+	// A sample of wire values: the first and last, and places where an
+	// insertion would show.
 	for _, c := range []struct {
 		got  fmt.Stringer
 		val  int

@@ -25,7 +25,7 @@ var (
 )
 
 // Apply performs op on n elements of target, each atomically, and stores the
-// values from before in result. Every call of fi_atomic(3) comes down to it:
+// values from before in result. It can express every call of fi_atomic(3):
 //
 //   - operand holds n elements at any alignment; ignored by [Read];
 //   - compare holds n elements at any alignment; ignored unless f is [Compare];
@@ -62,7 +62,7 @@ func Apply(f Func, op Op, dt Datatype, target, operand, compare, result []byte, 
 	if off := misalignment(target, dt.Align()); off != 0 {
 		return fmt.Errorf("%w: %v needs a multiple of %d, the address is %d above one", ErrAlign, dt, dt.Align(), off)
 	}
-	// A kernel takes empty for "not there".
+	// To a kernel, an empty slice means that there is none.
 	if op == Read {
 		operand = nil
 	}

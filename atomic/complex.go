@@ -5,8 +5,8 @@ package atomic
 // pair is a C complex number: real part first. S is the bit pattern of a part.
 type pair[S comparable] struct{ re, im S }
 
-// parts is what complex multiplication must know of the bits of its parts,
-// beyond their algebra.
+// parts holds the functions on the bits of its parts that complex
+// multiplication needs beyond their algebra.
 type parts[S comparable] struct {
 	isNaN, isInf func(S) bool
 	copySign     func(mag, sign S) S

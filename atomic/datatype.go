@@ -35,7 +35,7 @@ const (
 	NumDatatypes = iota
 )
 
-// datatypes holds what is known of each Datatype; class decides validity.
+// datatypes holds the properties of each Datatype; class decides validity.
 var datatypes = [NumDatatypes]struct {
 	name  string
 	size  uint8 // bytes

@@ -2,10 +2,10 @@
 
 // Package atomic executes fi_atomic(3) operations on local memory.
 //
-// It is the last station of an operation's journey: a request record has been
-// received, decoded, put in order and checked against its memory region; what
-// remains is to combine operand elements with target elements, atomically, and
-// to hand back the values that were there before. The package knows datatypes,
+// It is the last station in the life of an operation: a request record has been
+// received, decoded, put in order and checked against its memory region; it
+// remains to combine operand elements with target elements, atomically, and to
+// hand back the values that were there before. The package knows datatypes,
 // operations, which of them go together ([Valid]), and one [Kernel] for every
 // valid triple. It knows nothing of frames, regions or endpoints.
 //
@@ -50,6 +50,6 @@
 // without saturation: an overflow gives NaN (E4M3) or infinity (E5M2).
 // Read, Write and the swaps copy bits unchanged.
 //
-// Memory and operands are little-endian, as on the wire; big-endian machines
-// build but are not supported.
+// Memory and operands are little-endian, as on the wire; the package builds on
+// big-endian machines, but they are not supported.
 package atomic

@@ -149,8 +149,8 @@ func hotCswap[T hotInt]() Kernel {
 			p, b, c := at(target, i), get[T](operand, i), get[T](compare, i)
 			old := c
 			for !hotCAS(p, c, b) {
-				// A value other than c settles it; c itself means that it changed
-				// and came back between the two instructions.
+				// A value other than c is the answer; c itself means that the
+				// value changed and came back between the two instructions.
 				if old = hotLoad[T](p); old != c {
 					break
 				}

@@ -134,7 +134,7 @@ func TestInt128AgainstBig(t *testing.T) {
 	})
 }
 
-// TestHotAgreesWithModel covers the loops of their own at both word sizes, with
+// TestHotAgreesWithModel covers the specialised loops at both word sizes, with
 // and without result, at their boundary values.
 func TestHotAgreesWithModel(t *testing.T) {
 	edge := []uint64{0, 1, 2, 0x7fffffff, 0x80000000, 0xffffffff, 1<<63 - 1, 1 << 63, ^uint64(0), 0x0123456789abcdef}

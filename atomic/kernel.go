@@ -21,7 +21,7 @@ type Kernel func(target, operand, compare, result []byte)
 // table is filled by package initialisation and only read afterwards.
 var table [NumFuncs][NumOps][NumDatatypes]Kernel
 
-// KernelOf returns the kernel for a triple, nil when [Valid] says no.
+// KernelOf returns the kernel for a triple, or nil when it is not [Valid].
 func KernelOf(f Func, op Op, dt Datatype) Kernel {
 	if f >= NumFuncs || op >= NumOps || dt >= NumDatatypes {
 		return nil
@@ -55,7 +55,8 @@ func init() {
 	bind(DoubleComplex, complexAlgebra(doubleAlgebra, doubleParts))
 	bind(LongDoubleComplex, complexAlgebra(longDoubleAlgebra, longDoubleParts))
 
-	// Last: these replace the general loops of the integers that matter most.
+	// These come last: they replace the general loops of the most important
+	// integers.
 	bindHot[int32](Int32)
 	bindHot[uint32](Uint32)
 	bindHot[int64](Int64)

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// A lock for every 16 bytes of a page. Most elements that need one start at a
-// multiple of 16; others share the lock of a neighbour, which does no harm.
+// A lock for every 16 bytes of a page. Most elements that need a lock start at
+// a multiple of 16; others share the lock of a neighbour, which does no harm.
 const (
 	lockPage    = 4096 // bytes; the smallest page, so mappings agree on offsets in it
 	lockWidth   = 16

@@ -105,9 +105,9 @@ func repeat(f Func, op Op, dt Datatype, target []byte) {
 	}
 }
 
-// TestHotLoopsUnderContention: what every worker did must be visible at the end,
-// and each value handed back must have been there exactly once where that is
-// implied: a toggled bit comes back as its worker left it.
+// TestHotLoopsUnderContention: the work of every worker must be visible at the
+// end, and each value handed back must have been there exactly once where that
+// is implied: a toggled bit comes back as its worker left it.
 func TestHotLoopsUnderContention(t *testing.T) {
 	for _, dt := range []Datatype{Int32, Uint32, Int64, Uint64} {
 		size := dt.Size()
@@ -189,8 +189,8 @@ func TestNeighboursInOneWord(t *testing.T) {
 	}
 }
 
-// TestWideAgainstEachOther: 16-byte kernels, each other and, where the CPU does
-// it, sync/atomic on the halves.
+// TestWideAgainstEachOther runs 16-byte kernels against each other and, where
+// the CPU has the instruction, against sync/atomic on the halves.
 func TestWideAgainstEachOther(t *testing.T) {
 	forEach16(t, func(t *testing.T) {
 		b := aligned(16)

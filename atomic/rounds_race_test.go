@@ -4,6 +4,6 @@
 
 package atomic
 
-// raceRounds is small here: the detector slows every step, and what it looks for
-// does not depend on the exact interleaving.
+// raceRounds is small here: the detector slows every step, and finds races
+// whatever the exact interleaving.
 const raceRounds = 15000

@@ -80,7 +80,8 @@ func (f *smallFormat) encode(x float64) uint16 {
 	return sign | uint16(q)
 }
 
-// overflow is the pattern of what is too large: NaN where there is no infinity.
+// overflow is the pattern of a value that is too large: NaN where there is no
+// infinity.
 func (f *smallFormat) overflow() uint16 {
 	if f.finite {
 		return f.nan()

@@ -178,7 +178,7 @@ func TestSmallFloatRoundTrip(t *testing.T) {
 			}
 		}
 	}
-	// What float64 has and no sum or product can show.
+	// Properties of float64 that no sum or product can show.
 	for _, x := range []float64{math.SmallestNonzeroFloat64, 0x1p-1022, -0x1p-200, math.MaxFloat64, math.Inf(-1)} {
 		for dt, r := range references {
 			got := r.format.encode(x)

@@ -6,8 +6,8 @@ package atomic
 // those at the given byte offsets. The values from before go to result, unless that is
 // empty.
 //
-// Each offset must leave room for an element in mem, or it panics. That the elements
-// are aligned is the caller's to see to.
+// Each offset must leave room for an element in mem, or Sweep panics. The caller
+// ensures that the elements are aligned.
 type Sweep func(mem []byte, offsets []uint32, operand, result []byte)
 
 // sweeps holds the sweeps by operation and datatype. They serve the forms Base and
@@ -15,7 +15,8 @@ type Sweep func(mem []byte, offsets []uint32, operand, result []byte)
 var sweeps [NumOps][NumDatatypes]Sweep
 
 // SweepOf returns the sweep for a triple, or nil when there is none: only the
-// commonest operations have one, the others apply their kernel to each element.
+// most common operations have one, the others apply their kernel to each
+// element.
 func SweepOf(f Func, op Op, dt Datatype) Sweep {
 	if f > Fetch || op >= NumOps || dt >= NumDatatypes {
 		return nil
@@ -30,7 +31,7 @@ func init() {
 	bindSweeps[uint64](Uint64)
 }
 
-// bindSweeps enters the sweeps of dt. What is said at bindHot about inlining holds
+// bindSweeps enters the sweeps of dt. The remark at bindHot about inlining holds
 // here as well.
 func bindSweeps[T hotInt](dt Datatype) {
 	sweeps[Sum][dt] = sweepSum[T]()

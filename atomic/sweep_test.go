@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A sweep does what the kernel does to each of the elements.
+// A sweep has the same effect as the kernel on each of the elements.
 func TestSweepsAgreeWithKernels(t *testing.T) {
 	found := 0
 	for op := range Op(NumOps) {
@@ -78,7 +78,7 @@ func TestTouch(t *testing.T) {
 	Touch(mem[:63], []uint32{60})
 }
 
-// Random words, of which most are in no cache: one by one, and touched before.
+// Random words, most of which are in no cache: one by one, and touched before.
 func BenchmarkSweepFar(b *testing.B) {
 	mem, operand, result := make([]byte, 1<<28), []byte{1, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 182*8)
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -28,10 +28,10 @@ func elementAt[T hotInt](b []byte, at uint32) unsafe.Pointer {
 	return unsafe.Pointer(&b[i])
 }
 
-// Touch reads from mem at each of the byte offsets and does nothing with it: a prefetch. A locked
-// instruction waits for its cache line alone; plain loads of many lines overlap.
-// Of each offset the aligned four bytes around it are read; if they are not all in
-// mem, which is aligned itself, it panics.
+// Touch reads from mem at each of the byte offsets and does nothing with it: a prefetch.
+// A locked instruction waits for its cache line alone; plain loads of many lines overlap.
+// It reads the aligned four bytes around each offset, and panics if they are not all in
+// mem, which is aligned itself.
 func Touch(mem []byte, offsets []uint32) {
 	for _, at := range offsets {
 		i := int(at) &^ 3
