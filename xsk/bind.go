@@ -45,12 +45,13 @@ func (s *Socket) setOptions(cfg *Config) error {
 	return nil
 }
 
-// setTXBudget raises the number of descriptors for each call, if the kernel can.
+// setTXBudget raises the number of descriptors for each call, if the kernel
+// allows it.
 func (s *Socket) setTXBudget(cfg *Config) error {
 	s.txBudget = defaultTXBudget
 	want := cfg.TXBudget
 	if want == 0 {
-		want = cfg.TXSize // of NoRing or a tiny ring, nothing can be asked
+		want = cfg.TXSize // without a ring, or with a tiny one, there is nothing to ask for
 	}
 	if want <= defaultTXBudget {
 		return nil
@@ -67,8 +68,8 @@ func (s *Socket) setTXBudget(cfg *Config) error {
 	return nil
 }
 
-// limitedSendBuffer sets the send buffer without privilege, and does not take
-// the kernel's silent clamping to net.core.wmem_max for success.
+// limitedSendBuffer sets the send buffer without privilege, and fails if the
+// kernel silently clamps it to net.core.wmem_max.
 func (s *Socket) limitedSendBuffer(want int) error {
 	if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUF, want/2); err != nil {
 		return fmt.Errorf("xsk: send buffer of %d bytes: %w", want, err)
@@ -98,8 +99,9 @@ func (s *Socket) bind(cfg *Config) error {
 	}
 	err := retry(cfg.BindTimeout, unix.EBUSY, func() error { return unix.Bind(s.fd, &addr) })
 	if errors.Is(err, unix.EINVAL) && addr.Flags&unix.XDP_ZEROCOPY != 0 {
-		// One errno for several things. If the queue can be bound in copy mode, it
-		// is zero-copy that the driver refuses. The socket is closed either way.
+		// This errno has several causes. If the queue can be bound in copy mode,
+		// it is zero-copy that the driver refuses. The socket is closed either
+		// way.
 		addr.Flags = addr.Flags&^unix.XDP_ZEROCOPY | unix.XDP_COPY
 		if unix.Bind(s.fd, &addr) == nil {
 			return explain(fmt.Sprintf("binding to queue %d of interface %d", cfg.Queue, cfg.IfIndex), err, zeroCopyCauses)

@@ -28,7 +28,7 @@ type Mode uint8
 
 // The modes.
 const (
-	Auto     Mode = iota // zero-copy where the driver can, else copy
+	Auto     Mode = iota // zero-copy where the driver has it, else copy
 	ZeroCopy             // the NIC reads and writes the UMEM itself
 	Copy                 // the kernel copies; works with every driver
 )
@@ -83,8 +83,8 @@ type Config struct {
 	// (net.core.wmem_default); more than net.core.wmem_max takes CAP_NET_ADMIN.
 	SendBuffer int
 
-	// BindTimeout is how long a queue that is busy is waited for: the kernel lets
-	// go of it some 10 ms after the previous socket was closed. 0 means
+	// BindTimeout is how long Open waits for a busy queue: the kernel frees it
+	// some 10 ms after the previous socket was closed. 0 means
 	// DefaultBindTimeout, a negative time means one attempt.
 	BindTimeout time.Duration
 }
@@ -105,7 +105,7 @@ type field struct {
 	optional bool // NoRing is allowed
 }
 
-// complete checks the configuration and puts the defaults in. sameQueue tells
+// complete checks the configuration and fills in the defaults. sameQueue says
 // that the rings of Shared are used.
 func (c *Config) complete(sameQueue bool) error {
 	bad := func(format string, args ...any) error {

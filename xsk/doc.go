@@ -2,10 +2,10 @@
 
 // Package xsk is AF_XDP for Go: sockets that exchange raw Ethernet frames with
 // one queue of a network interface through shared memory, past the kernel's
-// network stack. It depends on golang.org/x/sys/unix alone; loading an XDP
+// network stack. It depends only on golang.org/x/sys/unix; loading an XDP
 // program and filling an XSKMAP is left to an eBPF library.
 //
-// # A buffer's journey
+// # The life of a buffer
 //
 // All frames live in a [UMEM], one block of memory cut into equal chunks. A chunk
 // is named by its address, the offset in bytes from the block's start. Four rings
@@ -40,10 +40,10 @@
 // or copy belongs to the socket, and [Socket.Mode] reports which one the kernel
 // chose. Driver ("native") or generic mode belongs to the attachment of the
 // program: `ip -d link show dev IF` prints xdp or xdpgeneric, and with
-// github.com/cilium/ebpf one asks for the former with
-// link.XDPOptions{Flags: link.XDPDriverMode}, which fails where the driver cannot.
-// Copy mode on a driver-mode program is common (veth) and fast; generic mode
-// allocates a socket buffer for each frame first.
+// github.com/cilium/ebpf one asks for the former with link.XDPOptions{Flags:
+// link.XDPDriverMode}, which fails where the driver has no native mode. Copy mode
+// on a driver-mode program is common (veth) and fast; generic mode allocates a
+// socket buffer for each frame first.
 //
 // # Sharing
 //

@@ -7,8 +7,8 @@ import (
 	"math/bits"
 )
 
-// FramePool keeps account of a run of chunks: which are free, which are in the
-// caller's hands, which are in flight (submitted to a TX ring, not completed).
+// FramePool keeps account of a run of chunks: which are free, which the caller
+// holds, and which are in flight (submitted to a TX ring, not completed).
 //
 //	          Get               Sent
 //	free ───────────▶ held ───────────▶ in flight
@@ -58,13 +58,13 @@ func NewFramePool(base uint64, count, chunkSize int) (*FramePool, error) {
 		free:  make([]uint64, count),
 	}
 	for i := range p.free {
-		// Reversed, so that Get begins with the lowest address.
+		// The order is reversed, so that Get begins with the lowest address.
 		p.free[i] = base + uint64(count-1-i)<<p.shift
 	}
 	return p, nil
 }
 
-// index is the chunk that addr lies in, or -1 if it is none of this pool's.
+// index returns the chunk that addr lies in, or -1 if it is not in this pool.
 func (p *FramePool) index(addr uint64) int {
 	if i := (addr - p.base) >> p.shift; addr >= p.base && i < uint64(len(p.state)) {
 		return int(i)
@@ -72,7 +72,7 @@ func (p *FramePool) index(addr uint64) int {
 	return -1
 }
 
-// move takes the chunk of addr from one state to another, or reports false.
+// move moves the chunk of addr from one state to another, or reports false.
 func (p *FramePool) move(addr uint64, from, to frameState) bool {
 	i := p.index(addr)
 	if i < 0 || p.state[i] != from {
@@ -138,8 +138,8 @@ func (p *FramePool) Complete(addr uint64) bool {
 		p.owed--
 	}
 	if p.owed == 0 && p.inFlight > 0 {
-		// Every frame has been completed under some address; these are the ones
-		// whose own address never came.
+		// Every frame has been completed under some address; these are the
+		// frames whose own address never came.
 		p.rescued += uint64(p.Reclaim())
 	}
 	return ok
@@ -165,10 +165,10 @@ func (p *FramePool) Free() int { return len(p.free) }
 // InFlight is the number of chunks sent and not completed.
 func (p *FramePool) InFlight() int { return p.inFlight }
 
-// Held is the number of chunks in the caller's hands.
+// Held is the number of chunks that the caller holds.
 func (p *FramePool) Held() int { return len(p.state) - len(p.free) - p.inFlight }
 
-// Bogus is the number of completions refused so far: addresses outside of the
+// Bogus is the number of completions refused so far: addresses outside the
 // pool, or of frames that were not in flight. It stays 0 on a correct kernel.
 func (p *FramePool) Bogus() uint64 { return p.bogus }
 

@@ -79,9 +79,9 @@ func TestReclaim(t *testing.T) {
 	}
 }
 
-// TestNoFrameIsLost plays a kernel that publishes wrong addresses as old ones do:
-// the right number of completions, but some name another frame, one that is in
-// flight, was completed already, or was never this pool's.
+// TestNoFrameIsLost imitates a kernel that publishes wrong addresses, as old ones
+// do: the number of completions is right, but some name another frame, one that
+// is in flight, was completed already, or never belonged to this pool.
 func TestNoFrameIsLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		count := rapid.IntRange(1, 20).Draw(t, "frames")

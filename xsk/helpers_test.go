@@ -239,8 +239,8 @@ func (n *node) receive(f func(frame []byte)) int {
 	return got
 }
 
-// await receives until total frames have come or nothing has come for a long
-// time, which only a broken test takes.
+// await receives until total frames have come, or nothing has come for so long
+// that the test has failed.
 func (n *node) await(t testing.TB, total int, f func(frame []byte)) {
 	t.Helper()
 	for got := 0; got < total; {

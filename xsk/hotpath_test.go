@@ -51,7 +51,8 @@ func BenchmarkEcho(b *testing.B) {
 func echo(b *testing.B, threads, burst int) {
 	p := testnet.NewPair(b, testnet.Options{})
 	near, far := station(b, p.A, redirect(b, p.A), Config{}), station(b, p.B, redirect(b, p.B), Config{})
-	// Small frames, prepared once: what is measured is the way, not the contents.
+	// Frames are small and prepared once: the benchmark measures the way, not the
+	// contents.
 	near.size = 60
 	for i := range near.UMEM().Chunks() {
 		frame(near.UMEM().Chunk(near.UMEM().Addr(i)), 0, 0)

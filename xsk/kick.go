@@ -12,33 +12,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KickResult is what the kernel said to a Kick or WakeRX: 0 or an errno. The ones
-// that xsk_sendmsg and xsk_generic_xmit give have names; any other errno may
-// appear too. It is a plain number, so that asking costs nothing.
+// KickResult is the kernel's answer to a Kick or WakeRX: 0 or an errno. The
+// values that xsk_sendmsg and xsk_generic_xmit return have names; any other errno
+// may appear too. It is a plain number, so that returning it costs nothing.
 type KickResult uint16
 
 const (
-	// KickOK: the kernel has taken over. In copy mode it sent all of TX.
+	// KickOK says that the kernel has taken over. In copy mode it has sent all
+	// of TX.
 	KickOK KickResult = 0
-	// KickAgain: entries are left in TX. TXBudget was used up, the completion ring
-	// has no room, or SendBuffer is full. Reap completions and kick again.
+	// KickAgain says that entries are left in TX. TXBudget was used up, the
+	// completion ring has no room, or SendBuffer is full. Reap completions and
+	// kick again.
 	KickAgain = KickResult(unix.EAGAIN)
-	// KickLost: the device dropped one frame, which was completed all the same; as
-	// good as lost on the wire. Entries behind it are left in TX: kick again.
+	// KickLost says that the device dropped one frame, which was completed all the
+	// same, as if it were lost on the wire. Entries after it are left in TX: kick
+	// again.
 	KickLost = KickResult(unix.EBUSY)
-	// KickNoBuffers: the kernel is out of memory for frames, or the socket has no
-	// ring to serve. Entries are left in TX.
+	// KickNoBuffers says that the kernel is out of memory for frames, or the
+	// socket has no ring to serve. Entries are left in TX.
 	KickNoBuffers = KickResult(unix.ENOBUFS)
-	// KickDown: the interface is down. Entries are left in TX.
+	// KickDown says that the interface is down. Entries are left in TX.
 	KickDown = KickResult(unix.ENETDOWN)
-	// KickUnbound: the interface was removed. The socket is of no more use.
+	// KickUnbound says that the interface was removed. The socket is of no more
+	// use.
 	KickUnbound = KickResult(unix.ENXIO)
 
 	kickClosed = KickResult(unix.EBADF)
 )
 
-// Retry is whether to kick again soon: TX still holds entries, and nothing is
-// wrong that retrying would not cure.
+// Retry reports whether to kick again soon: TX still holds entries, and another
+// kick may send them.
 func (r KickResult) Retry() bool { return r == KickAgain || r == KickLost }
 
 // kickErrors are the results that are not part of normal operation.
@@ -70,9 +74,9 @@ func (r KickResult) String() string {
 	return unix.Errno(r).Error()
 }
 
-// Kick makes the kernel look at TX, by a system call if one is due: always in
-// copy mode (the frames are sent within the call), and where the driver sleeps.
-// Call it once for each burst, after Submit.
+// Kick makes the kernel look at TX, by a system call if one is needed: always
+// in copy mode (the frames are sent within the call), and when the driver
+// sleeps. Call it once for each burst, after Submit.
 //
 // The call does not block, so it is made without telling the Go scheduler, which
 // spares 60 ns; a garbage collection that stops the world waits for it to return.
@@ -84,9 +88,10 @@ func (s *Socket) Kick() KickResult {
 	return KickResult(errno)
 }
 
-// WakeRX makes the driver look at Fill, by a system call if one is due: where the
-// driver ran out of chunks and sleeps, and with busy polling. Call it after Submit
-// to Fill, and with busy polling whenever frames are looked for.
+// WakeRX makes the driver look at Fill, by a system call if one is needed: when
+// the driver has run out of chunks and sleeps, and with busy polling. Call it
+// after Submit to Fill, and with busy polling whenever the caller looks for
+// frames.
 func (s *Socket) WakeRX() KickResult {
 	if !s.alwaysWake && !s.queue.fill.NeedWakeup() {
 		return KickOK
@@ -126,8 +131,8 @@ func (s *Socket) Poll(timeout time.Duration, extra []unix.PollFd) (ready bool, e
 			ts = &t
 		}
 		_, err = unix.Ppoll(fds, ts, nil)
-		// The runtime's preemption signals interrupt the call; the rest of the
-		// time is still to be waited for.
+		// The runtime's preemption signals interrupt the call, which then has
+		// to wait for the rest of the time.
 		if !errors.Is(err, unix.EINTR) {
 			break
 		}

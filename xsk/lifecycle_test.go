@@ -20,7 +20,8 @@ func TestReopenAtOnce(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	u := newUMEM(t, 64)
 	for i := range 20 {
-		// Longer than the default: a busy machine takes its time to free the queue.
+		// It is longer than the default, because a busy machine may free the queue
+		// late.
 		s, err := tryOpen(p.A, Config{UMEM: u, RXSize: 64, TXSize: 64, BindTimeout: testnet.Patience})
 		if err != nil {
 			t.Fatalf("open %d: %v", i, err)
@@ -156,7 +157,7 @@ func TestOpenErrors(t *testing.T) {
 			}
 		})
 	}
-	// None of the failures left anything registered.
+	// None of the failures has left anything registered.
 	if other.sockets != 0 || u.sockets != 1 {
 		t.Errorf("sockets counted: %d and %d, want 0 and 1", other.sockets, u.sockets)
 	}

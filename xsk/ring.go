@@ -11,8 +11,8 @@ type Desc struct {
 	Options uint32 // 0, or Continued
 }
 
-// Continued in Desc.Options says that the packet goes on in the next descriptor
-// (XDP_PKT_CONTD). It appears with Config.MultiBuffer only.
+// Continued in Desc.Options says that the packet continues in the next
+// descriptor (XDP_PKT_CONTD). It appears with Config.MultiBuffer only.
 const Continued = 1
 
 // needWakeup is XDP_RING_NEED_WAKEUP, in a ring's flags word.
@@ -23,9 +23,10 @@ const needWakeup = 1
 // low bits are the slot. The entries between consumer and producer are the
 // consumer's, the others the producer's.
 //
-// Publishing is a store of an index after the entries are done with, noticing is
-// a load of it before they are touched. sync/atomic orders more than that
-// (sequential consistency), and costs one exchange instruction for each burst.
+// One side publishes entries by a store of an index after it is done with them;
+// the other notices them by a load of it before it touches them. sync/atomic
+// orders more than that (sequential consistency), and costs one exchange
+// instruction for each burst.
 type shared[T any] struct {
 	producer *uint32 // written by the producing side alone
 	consumer *uint32 // written by the consuming side alone
@@ -33,7 +34,7 @@ type shared[T any] struct {
 	entries  []T     // length is a power of two, or 0 for a detached ring
 }
 
-// detached is what a closed ring works on: empty and full at once, so that
+// detached is the memory of a closed ring: empty and full at once, so that
 // nothing is reserved, nothing is seen, and unmapped memory is not touched.
 func detached[T any]() shared[T] {
 	w := new([3]uint32)
@@ -43,10 +44,11 @@ func detached[T any]() shared[T] {
 // size is the number of slots.
 func (s *shared[T]) size() uint32 { return uint32(len(s.entries)) }
 
-// slot is where index i lives. Only called for rings that have slots.
+// slot returns the slot of index i. It is called only for rings that have
+// slots.
 func (s *shared[T]) slot(i uint32) *T { return &s.entries[i&uint32(len(s.entries)-1)] }
 
-// needsWakeup is whether the kernel sleeps on this ring.
+// needsWakeup reports whether the kernel sleeps on this ring.
 func (s *shared[T]) needsWakeup() bool { return atomic.LoadUint32(s.flags)&needWakeup != 0 }
 
 // Producer is this process's end of a ring that the kernel consumes: Fill
@@ -93,15 +95,15 @@ func (p *Producer[T]) Free() int {
 func (p *Producer[T]) Reserve(n int) int {
 	free := p.size() - (p.next - p.seen)
 	if int64(free) < int64(n) {
-		// Only now is the kernel's cache line worth fetching.
+		// Only in this case is the kernel's cache line worth fetching.
 		free = uint32(p.Free())
 	}
 	p.reserved = uint32(max(0, min(int64(n), int64(free))))
 	return int(p.reserved)
 }
 
-// Set writes slot i of the reservation. It panics if i is outside of it, like an
-// index out of range: the slot may be in the kernel's hands.
+// Set writes slot i of the reservation. It panics if i is outside it, like an
+// index out of range: the slot may belong to the kernel.
 func (p *Producer[T]) Set(i int, v T) {
 	if uint(i) >= uint(p.reserved) {
 		panic("xsk: Set outside of the reserved slots")
@@ -124,7 +126,8 @@ func (p *Producer[T]) Submit(n int) {
 	atomic.StoreUint32(p.producer, p.next)
 }
 
-// NeedWakeup is whether the kernel waits to be told about submitted entries.
+// NeedWakeup reports whether the kernel waits to be told about submitted
+// entries.
 func (p *Producer[T]) NeedWakeup() bool { return p.needsWakeup() }
 
 // Consumer is this process's end of a ring that the kernel produces: RX (T is
@@ -175,7 +178,7 @@ func (c *Consumer[T]) Peek(limit int) int {
 	return int(c.peeked)
 }
 
-// Get reads entry i of those peeked. It panics if i is outside of them.
+// Get reads entry i of those peeked. It panics if i is outside them.
 func (c *Consumer[T]) Get(i int) T {
 	if uint(i) >= uint(c.peeked) {
 		panic("xsk: Get outside of the peeked entries")

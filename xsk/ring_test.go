@@ -82,7 +82,8 @@ func TestRingAgainstModel(t *testing.T) {
 					model = append(model, next+uint64(i))
 				}
 				next += uint64(submit)
-				// What is left over keeps its place, renumbered from 0.
+				// Entries left over keep their places, and are renumbered from
+				// 0.
 				if rest := n - submit; rest > 0 && rapid.Bool().Draw(t, "go on") {
 					p.Submit(rest)
 					for range rest {

@@ -20,7 +20,8 @@ type place struct {
 }
 
 // queueRings are the two rings that belong to a queue rather than to a socket.
-// Sockets on the same queue use the same ones, and the last to leave unmaps.
+// Sockets on the same queue use the same ones, and the last socket to leave
+// unmaps them.
 type queueRings struct {
 	fill       Producer[uint64]
 	completion Consumer[uint64]
@@ -81,8 +82,8 @@ func (m *mappings) unmap() error {
 	return errors.Join(errs...)
 }
 
-// ringKind is what the kernel calls a ring: the option that makes it, the page
-// offset that maps it, and where it is inside of the mapping.
+// ringKind is the kernel's description of a ring: the option that makes it, the
+// page offset that maps it, and its place inside the mapping.
 type ringKind struct {
 	name   string
 	option int

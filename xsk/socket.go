@@ -63,7 +63,8 @@ func Open(cfg Config) (*Socket, error) {
 	return s, nil
 }
 
-// setup does all that Close undoes, in the order that the kernel wants.
+// setup does everything that Close undoes, in the order that the kernel
+// requires.
 func (s *Socket) setup(cfg *Config, sameQueue bool) error {
 	if cfg.Shared == nil {
 		// The previous socket's pages are given back some time after its close.
@@ -129,7 +130,7 @@ func (s *Socket) detach() {
 	s.tx.attach(detached[Desc]())
 }
 
-// Close closes the socket, unmaps its rings and lets go of the UMEM, which stays
+// Close closes the socket, unmaps its rings and releases the UMEM, which stays
 // open. Rings that other sockets share live on until the last of these is closed.
 // It is idempotent.
 //

@@ -289,7 +289,7 @@ func TestOverflowIsCounted(t *testing.T) {
 	wait(t, func() bool { st, _ := b.Statistics(); return st.RXRingFull == 32-8 })
 	b.await(t, 8, func(f []byte) { check(t, f, 0) })
 
-	// 64 chunks are in Fill. The frames after that have nowhere to go.
+	// Fill has 64 chunks. There is no room for the frames after that.
 	c := open(t, p.B, Config{Shared: b.Socket, RXSize: 128, TXSize: NoRing})
 	enter(t, mb, c, 1)
 	for sent := 0; sent < 128; {
@@ -324,7 +324,7 @@ func TestOverflowIsCounted(t *testing.T) {
 	wait(t, func() bool { st, _ := c.Statistics(); return st.RXDropped == 128-64+1 })
 }
 
-// wait polls for something that the kernel does in its own time.
+// wait polls for an event that the kernel causes when it likes.
 func wait(t *testing.T, cond func() bool) {
 	t.Helper()
 	testnet.Eventually(t, "the kernel's counters are as they should be", cond)

@@ -15,8 +15,8 @@ import (
 const (
 	defaultChunkSize = 2048
 	hugePage         = 2 << 20 // bytes; the common size on amd64 and arm64
-	// rxHeadroom is what the kernel leaves free before each received frame, on
-	// top of UMEMConfig.Headroom (XDP_PACKET_HEADROOM).
+	// rxHeadroom is the room that the kernel leaves free before each received
+	// frame, on top of UMEMConfig.Headroom (XDP_PACKET_HEADROOM).
 	rxHeadroom = unix.XDP_PACKET_HEADROOM
 )
 
@@ -28,7 +28,7 @@ type UMEMConfig struct {
 	NoHuge    bool // do not try huge pages
 }
 
-// Pages tells what kind of memory a UMEM got.
+// Pages says what kind of memory a UMEM got.
 type Pages uint8
 
 // The kinds, as in package mr.
@@ -158,7 +158,7 @@ func (u *UMEM) leave() {
 	u.mu.Unlock()
 }
 
-// register makes the memory known to the kernel by way of a socket.
+// register makes the memory known to the kernel through a socket.
 func (u *UMEM) register(fd int) error {
 	reg := unix.XDPUmemReg{
 		Addr: address(u.mem), Len: u.size, Size: uint32(u.chunkSize), Headroom: uint32(u.headroom),
@@ -176,7 +176,7 @@ func (u *UMEM) register(fd int) error {
 }
 
 // Chunk is the memory from addr to the end of its chunk, or nil if addr lies
-// outside of the UMEM.
+// outside the UMEM.
 func (u *UMEM) Chunk(addr uint64) []byte {
 	if addr >= u.size {
 		return nil
@@ -206,9 +206,9 @@ func (u *UMEM) ChunkSize() int { return int(u.chunkSize) }
 
 // MaxRX is the longest frame, in bytes from the Ethernet header on, that can be
 // received into one chunk in copy mode: headrooms take their share. With zero-copy
-// some drivers round it down to whole KiB and cut longer frames off without a sign
-// (igb, igc, ixgbe: 1024 bytes of a chunk of 2048, 3072 of 4096); use chunks of 4096
-// for Ethernet's MTU. A frame to be sent may fill the chunk.
+// some drivers round it down to whole KiB and silently truncate longer frames (igb,
+// igc, ixgbe: 1024 bytes of a chunk of 2048, 3072 of 4096); use chunks of 4096 for
+// Ethernet's MTU. A frame to be sent may fill the chunk.
 func (u *UMEM) MaxRX() int { return int(u.chunkSize) - u.headroom - rxHeadroom }
 
 // Pages is the kind of memory that the UMEM got.

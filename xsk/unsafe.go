@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Everything in this package that the type system cannot vouch for: views of
-// mapped memory, and socket options that are structs.
+// This file has everything in this package that the type system cannot check:
+// views of mapped memory, and socket options that are structs.
 
 // Layouts fixed by the kernel (include/uapi/linux/if_xdp.h).
 var (
@@ -38,7 +38,8 @@ func entrySize[T any]() int {
 	return int(unsafe.Sizeof(v))
 }
 
-// address is where mapped memory begins, as the kernel wants to be told.
+// address returns the address of mapped memory as a number, which the kernel
+// expects.
 func address(mem []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))) }
 
 // setOption sets a socket option that is a struct.
