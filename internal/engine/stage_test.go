@@ -168,6 +168,32 @@ func TestStagedIsWithdrawn(t *testing.T) {
 	}
 }
 
+// What has been put back from the frame stands before what waits in the queue.
+func TestStagedGoesBeforeTheQueue(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p := c.peer(ethernet())
+	c.write(p, 9, 1)
+	first, _ := c.add(p, 0)
+	second, one := c.add(p, 0)
+	many := make([]byte, 24)
+	array := c.submit(p, true, func(s *Submission) {
+		s.Count, s.Result = 3, many
+		s.SetOperands(words(1, 1, 1), nil)
+	})
+	last, two := c.add(p, 0)
+	if !p.Cancel(first) || p.staged() != 0 {
+		t.Fatalf("%d operations are in the frame after a cancel, want 0", p.staged())
+	}
+	for i, r := range []*outcomes{second, array, last} {
+		if got := c.done(r); got.Fate != Success {
+			t.Errorf("operation %d: %+v", i, got)
+		}
+	}
+	if !bytes.Equal(one, words(0)) || !bytes.Equal(many, words(1, 0, 0)) || !bytes.Equal(two, words(2)) {
+		t.Errorf("results %x, %x, %x: not in the order posted", one, many, two)
+	}
+}
+
 // Few frames in flight send a frame that is not full in the next round; with many, it
 // waits for company until one of them is answered.
 func TestPartialFrame(t *testing.T) {

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// inline keeps what a completion brings along.
+type inline struct {
+	result Result
+	value  [InlineResult]byte
+	length uint64
+	done   int
+}
+
+func (r *inline) Complete(_ *Submission, c *Completion, later *Later) {
+	r.result, r.value, r.length = c.Result(later), c.Inline, c.Length
+	r.done++
+}
+
+// Results of every size come whole, in the caller's memory or the completion, whatever
+// else is in the frame: alone, among others of its size, and among others.
+func TestResultsOfEverySize(t *testing.T) {
+	sizes := []atomic.Datatype{atomic.Uint8, atomic.Uint16, atomic.Uint32, atomic.Uint64, atomic.Uint128, atomic.LongDoubleComplex}
+	for _, direct := range []bool{true, false} {
+		for _, mixed := range []bool{false, true} {
+			c := newCable(t, session.Config{})
+			p := c.peer(ethernet())
+			c.write(p, 1000, 1)
+			memory := c.nodes[1].bytes
+			for i := range memory[:4096] {
+				memory[i] = byte(i*7 + i>>8)
+			}
+			was := bytes.Clone(memory)
+			for i, dt := range sizes {
+				t.Run(fmt.Sprintf("direct=%t/mixed=%t/%v", direct, mixed, dt), func(t *testing.T) {
+					n := dt.Size()
+					var got [4]inline
+					var results [4][]byte
+					for k := range got {
+						of := dt
+						if mixed {
+							of = sizes[(i+k)%len(sizes)]
+						}
+						if k%2 == 0 {
+							results[k] = make([]byte, of.Size())
+						}
+						c.submit(p, direct, func(s *Submission) {
+							s.Context, s.Result, s.Offset, s.Datatype = &got[k], results[k], uint64(256*i+32*k), uint8(of)
+							s.Opcode = wire.OpRead
+							if k == 3 && !mixed && n <= 16 { // fails to compare: the value is not 0
+								s.Verb, s.Opcode = wire.VerbCompare, uint8(atomic.Cswap)
+								s.SetOperands(make([]byte, n), make([]byte, n))
+							}
+						})
+					}
+					for range 10000 {
+						if c.step(); got[len(got)-1].done > 0 {
+							break
+						}
+					}
+					for k := range got {
+						size := n
+						if mixed {
+							size = sizes[(i+k)%len(sizes)].Size()
+						}
+						value := results[k]
+						if value == nil {
+							value = got[k].value[:size]
+						}
+						if want := was[256*i+32*k:][:size]; got[k].result != (Result{}) || got[k].length != uint64(size) || !bytes.Equal(value, want) {
+							t.Errorf("operation %d: %+v, %d bytes, %x; want success, %d, %x", k, got[k].result, got[k].length, value, size, want)
+						}
+					}
+				})
+			}
+			if !bytes.Equal(memory[:4096], was[:4096]) {
+				t.Error("reads and failed comparisons changed the memory")
+			}
+		}
+	}
+}
+
+// When all flights are in use there is nothing to post directly; what is published
+// waits in the cells, and goes first when a flight is free again.
+func TestFlightsRunOut(t *testing.T) {
+	const size = 4
+	c := newCable(t, session.Config{})
+	p := c.peer(ethernet())
+	c.write(p, 9, 1)
+	e := c.nodes[0].eng[0]
+	ring, err := NewRing(size, Contexts{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.AddRing(ring, nil)
+	c.nodes[0].ring = ring
+	var all []*outcomes
+	var results [][]byte
+	post := func(direct bool) {
+		result := make([]byte, 8)
+		all = append(all, c.submit(p, direct, func(s *Submission) { s.Result = result }))
+		results = append(results, result)
+	}
+	for range size {
+		post(true)
+	}
+	if e.Begin(ring) != nil {
+		t.Fatal("a fifth of four flights")
+	}
+	for range size {
+		post(false)
+	}
+	if ring.Claim() != nil || e.Begin(ring) != nil {
+		t.Fatal("more is accepted than four flights and four cells")
+	}
+	for i, r := range all {
+		if got := c.done(r); got.Fate != Success || !bytes.Equal(results[i], words(uint64(i))) {
+			t.Errorf("operation %d: %+v, result %x: not in its turn", i, got, results[i])
+		}
+	}
+	if !ring.Empty() {
+		t.Error("the ring is not empty in the end")
+	}
+}
