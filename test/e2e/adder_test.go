@@ -21,11 +21,11 @@ import (
 	fab "github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// asAdder in the environment turns the test binary into an adder: a program with
-// the library, as users write them, that keeps an account of every operation.
-// `xdpfab bench` cannot be used where several processes write a word or where the
-// number of unknown outcomes matters: it fails for the one and tells the first
-// error for the other.
+// asAdder, an environment variable, turns the test binary into an adder: a
+// program with the library, as users write them, that keeps an account of every
+// operation. `xdpfab bench` cannot be used if several processes write a word,
+// which makes it fail, or if the number of unknown outcomes matters, since it
+// reports only the first error.
 const asAdder = "XDPFAB_E2E_ADDER"
 
 // account is what an adder prints: the fates of its fetch-adds of 1. Their sum is
@@ -65,7 +65,7 @@ func adderMain(args []string) int {
 	return 0
 }
 
-// run adds, and prints the account.
+// run adds until it is done, and prints the account.
 func (a *adderArgs) run() error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -93,7 +93,7 @@ func (a *adderArgs) run() error {
 	return json.NewEncoder(os.Stdout).Encode(&w.account)
 }
 
-// adder is an endpoint at work. One goroutine uses it.
+// adder is an endpoint that adds. One goroutine uses it.
 type adder struct {
 	account
 	dom    *fab.Domain
@@ -168,8 +168,8 @@ func (w *adder) add(ctx context.Context, count uint64) error {
 	}
 }
 
-// post takes a free result into flight. An operation's place becomes free a moment
-// after its completion shows, so that there may be no room for as many as window.
+// post posts with a free result. An operation's place becomes free a moment after
+// its completion shows, so there may not be room for a whole window.
 func (w *adder) post() error {
 	r := w.free[len(w.free)-1]
 	err := w.ep.FetchAtomic(&fab.Msg{Buf: one[:], Result: r[:], Dest: w.dest, Key: w.key, Datatype: atomic.Uint64, Op: atomic.Sum, Context: r}, 0)
@@ -183,7 +183,7 @@ func (w *adder) post() error {
 
 var one = [8]byte{1}
 
-// collect waits for completions and puts them to the account.
+// collect waits for completions and adds them to the account.
 func (w *adder) collect(ctx context.Context) error {
 	if err := w.cq.Wait(ctx, 1); err != nil {
 		return err

@@ -26,7 +26,7 @@ type atomicReport struct {
 	After                      []string
 }
 
-// What a user types, and sees.
+// The commands that a user types, and their output.
 func TestAtomic(t *testing.T) {
 	testnet.Require(t)
 	net := testnet.NewPair(t, testnet.Options{})
@@ -80,8 +80,8 @@ func TestAtomic(t *testing.T) {
 	}
 }
 
-// Each way to be refused has its exit code and a message that says what to do. And
-// none of them changes anything.
+// Each refusal has its exit code and a message that says what to do, and none
+// changes anything.
 func TestAtomicRefused(t *testing.T) {
 	testnet.Require(t)
 	net := testnet.NewPair(t, testnet.Options{})
@@ -132,8 +132,8 @@ func TestAtomicRefused(t *testing.T) {
 	d.end()
 }
 
-// A peer that is not there, and one that listens on Ethernet only: a time limit that
-// a busy machine keeps, and so the two wait side by side.
+// A peer that does not exist, and one that listens on Ethernet only. The time limit
+// is one that even a busy machine meets, so the two wait in parallel.
 func TestAtomicSilentPeer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -158,7 +158,7 @@ func TestAtomicSilentPeer(t *testing.T) {
 	}
 }
 
-// What stands in the way on the client's own node.
+// Obstacles on the client's own node.
 func TestAtomicInterface(t *testing.T) {
 	testnet.Require(t)
 	net := testnet.NewPair(t, testnet.Options{})
@@ -185,7 +185,7 @@ func TestAtomicInterface(t *testing.T) {
 	d.end()
 }
 
-// foreign attaches somebody else's XDP program, which passes everything.
+// foreign attaches an XDP program that is not xdpfab's and passes everything.
 func foreign(t *testing.T, side *testnet.Side) (remove func()) {
 	t.Helper()
 	var l link.Link

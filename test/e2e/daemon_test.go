@@ -77,7 +77,7 @@ func (n *node) counters() map[string]uint64 {
 	return s.Counters
 }
 
-// addr is where clients find the daemon.
+// addr returns the address at which clients find the daemon.
 func (n *node) addr() string { return n.side.MAC.String() }
 
 // end asks the daemon to end, which it must do in order and by itself.
@@ -110,7 +110,7 @@ func (n *node) kill() {
 	}
 }
 
-// attached tells whether a side's interface has an XDP program.
+// attached reports whether a side's interface has an XDP program.
 func attached(t *testing.T, side *testnet.Side) bool {
 	t.Helper()
 	h, err := netlink.NewHandleAt(side.NS, unix.NETLINK_ROUTE)

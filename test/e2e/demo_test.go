@@ -26,7 +26,7 @@ func startDemo(t *testing.T, args ...string) (p *process, temp string) {
 	return start(t, nil, xdpfabPath, append([]string{"demo"}, args...), env("TMPDIR="+temp)), temp
 }
 
-// checkGone: nothing that the demo made is there any more.
+// checkGone checks that nothing made by the demo is left.
 func checkGone(t *testing.T, demo *process, temp string) {
 	t.Helper()
 	left := namespaces(demo.cmd.Process.Pid)
@@ -43,7 +43,8 @@ func checkGone(t *testing.T, demo *process, temp string) {
 }
 
 // children lists the processes that run one of the programs, with their command
-// lines. Tests run one after the other, so they are the present test's.
+// lines. Tests run one after another, so these processes belong to the present
+// test.
 func children() (found []string) {
 	exes, _ := filepath.Glob("/proc/[0-9]*/exe")
 	for _, link := range exes {
@@ -96,7 +97,7 @@ func TestDemoInterrupted(t *testing.T) {
 			"the measurement": func(_ *process, programs string) bool { return strings.Contains(programs, " bench ") },
 		} {
 			if sig == unix.SIGTERM && what == "the measurement" {
-				continue // once is enough of what takes its time
+				continue // once is enough for slow cases
 			}
 			t.Run(fmt.Sprint(sig, " at ", what), func(t *testing.T) {
 				demo, temp := startDemo(t)
@@ -114,7 +115,8 @@ func TestDemoInterrupted(t *testing.T) {
 	}
 }
 
-// A daemon with a configuration that is wrong says where, and touches nothing.
+// A daemon with a wrong configuration says where it is wrong, and touches
+// nothing.
 func TestFaultyConfiguration(t *testing.T) {
 	testnet.Require(t)
 	net := testnet.NewPair(t, testnet.Options{})

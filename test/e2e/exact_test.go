@@ -19,7 +19,8 @@ import (
 )
 
 // A million fetch-adds of two nodes on one word, while a third one reads it: the
-// sum is exact, every value was returned once, and what is read never shrinks.
+// sum is exact, every value was returned once, and the values read never
+// decrease.
 func TestMillionFetchAdds(t *testing.T) {
 	testnet.Require(t)
 	const each, reads = 500_000, 2000
@@ -52,7 +53,8 @@ func TestMillionFetchAdds(t *testing.T) {
 	d.end()
 }
 
-// checkReads: the reader's values never shrink and never exceed the sum.
+// checkReads checks that the reader's values never decrease and never exceed
+// the sum.
 func checkReads(t *testing.T, reader *process, count int, most uint64) {
 	t.Helper()
 	reader.wants(0)
@@ -78,8 +80,8 @@ func checkReads(t *testing.T, reader *process, count int, most uint64) {
 	t.Logf("%d reads saw %d different values, the last %d", n, distinct, last)
 }
 
-// checkOnce: the files hold each value below n exactly once, and each file has
-// them in order, since an initiator's operations run in the order posted.
+// checkOnce checks that the files hold each value below n exactly once, and
+// each file in order, since an initiator's operations run in the order posted.
 func checkOnce(t *testing.T, files []string, n int) {
 	t.Helper()
 	var all []uint64
@@ -121,7 +123,8 @@ func littleEndian(t *testing.T, text string) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// benchReport is the part of what `xdpfab bench --json` prints that is judged.
+// benchReport is the part of the output of `xdpfab bench --json` that is
+// checked.
 type benchReport struct {
 	Op           string
 	Endpoints    int
@@ -151,7 +154,8 @@ func TestMultiQueue(t *testing.T) {
 	} {
 		b := answer[benchReport](t, net.A, "bench", d.addr(), "-i", net.A.IfName, "--region", c.region, c.spread, "--op", c.op,
 			"--mode", "throughput", "--endpoints", "6", "--warmup", "0", "--count", fmt.Sprint(count))
-		// Some run before measuring begins, even without a warm-up.
+		// Some operations run before the measurement begins, even without a
+		// warm-up.
 		if !b.Verified || b.Endpoints != 6 || b.Ops != count || b.Acknowledged < count || b.Growth != b.Acknowledged {
 			t.Errorf("%s: %+v, want %d verified", c.op, b, count)
 		}

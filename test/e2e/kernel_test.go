@@ -52,7 +52,7 @@ func TestKernelTraffic(t *testing.T) {
 	d.end()
 }
 
-// resolved tells whether the kernel knows the neighbour's MAC address.
+// resolved reports whether the kernel knows the neighbour's MAC address.
 func resolved(t *testing.T, side *testnet.Side, addr netip.Addr) bool {
 	t.Helper()
 	h, err := netlink.NewHandleAt(side.NS, unix.NETLINK_ROUTE)

@@ -16,8 +16,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// loaded is a daemon whose memory is a file, so that what really happened can be
-// seen whatever became of the daemon.
+// loaded is a daemon whose memory is a file, so that the test can see what
+// really happened even if the daemon has died.
 type loaded struct {
 	*node
 	t     *testing.T
@@ -67,8 +67,8 @@ func (l *loaded) add() uint64 {
 	return n
 }
 
-// check compares the memory with an adder's account: it grew by what succeeded, and
-// at most by what may have.
+// check compares the memory with an adder's account: it grew at least by the
+// operations that succeeded, and at most by those that may have run.
 func (l *loaded) check(a account) {
 	l.t.Helper()
 	sum := word(l.t, l.file)
@@ -78,8 +78,9 @@ func (l *loaded) check(a account) {
 	l.t.Logf("memory %d, account %+v", sum, a)
 }
 
-// silence is the give-up time of clients whose daemon goes away for good. While it is
-// there it meets this on any machine. The tests that wait for it do so side by side.
+// silence is the give-up time of clients whose daemon goes away for good. A live
+// daemon answers within this time on any machine. The tests that wait for it run in
+// parallel.
 const silence = 30 * time.Second
 
 // A daemon that is asked to end while it is busy ends in order: the client knows
@@ -99,15 +100,15 @@ func TestTermUnderLoad(t *testing.T) {
 	}
 }
 
-// The same as the command line tells it.
+// The same from the command line.
 func TestTermDuringBench(t *testing.T) {
 	t.Parallel()
 	l := newLoaded(t)
 	bench := l.bench("--timeout", silence.String())
 	l.busy(bench)
 	l.end()
-	// Which of the two the first operation meets that did not run depends on where
-	// it was: in the session that was closed, or waiting to go.
+	// The first operation that did not run gets one of two errors, depending on
+	// where it was: in the session that was closed, or waiting to be sent.
 	refused := map[string]int{"not executed: peer closed the session": 1, "not executed: peer refused the session": 1, "not executed: peer does not answer": 4}
 	code, text := bench.code(), bench.err.String()
 	for why, want := range refused {
@@ -118,7 +119,7 @@ func TestTermDuringBench(t *testing.T) {
 	t.Errorf("bench ended with code %d and %q, want to be told that an operation was not executed", code, text)
 }
 
-// A daemon that is killed while it is busy, and is there again at once: the client
+// A daemon that is killed while it is busy, and started again at once: the client
 // learns that the peer restarted, and goes on with the new one.
 func TestKillAndRestartUnderLoad(t *testing.T) {
 	l := newLoaded(t)
@@ -157,7 +158,7 @@ func TestKillUnderLoad(t *testing.T) {
 	}
 }
 
-// The same as the command line tells it.
+// The same from the command line.
 func TestKillDuringBench(t *testing.T) {
 	t.Parallel()
 	l := newLoaded(t)
@@ -167,8 +168,8 @@ func TestKillDuringBench(t *testing.T) {
 	bench.wants(3, "xdpfab: ", "outcome unknown", "peer does not answer")
 }
 
-// The same process goes on after the restart, on the same endpoint: what it did not
-// see in the account of the first life it sees in the second.
+// The same process goes on after the restart, on the same endpoint: operations that
+// are missing in the account of the first life are in that of the second.
 func TestClientSurvivesRestarts(t *testing.T) {
 	l := newLoaded(t)
 	adder := startAdder(t, l.net.A, l.node, "-region", "other", "-timeout", "30s", "-later", "100")

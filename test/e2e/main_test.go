@@ -4,11 +4,11 @@
 
 // Package e2e tests the product as its users have it: the daemon and the client
 // as processes, in network namespaces joined by veth, with real packets between
-// them. What an operation does on its way is the other packages' to test; here it
-// is what comes out at the end: values, messages, exit codes, a clean interface.
+// them. Other packages test what an operation does on its way; these tests check
+// the results: values, messages, exit codes, a clean interface.
 //
-// Nothing is judged by how long it took. Times limit how long a test waits for
-// what must come, and are generous.
+// No verdict depends on how long something took. Times limit how long a test
+// waits for an event that must come, and are generous.
 package e2e
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// The programs under test, built by TestMain; folder is where they are and what
-// the leftovers are recognized by.
+// The programs under test, built by TestMain; folder is where they are, and by
+// it leftovers are recognized.
 var folder, xdpfabdPath, xdpfabPath string
 
 func TestMain(m *testing.M) {
@@ -62,7 +62,7 @@ func build() (err error) {
 	return testnet.Programs(folder, "xdpfabd", "xdpfab")
 }
 
-// leftovers finds what of this run is still there: namespaces that this process or
+// leftovers finds what this run has left behind: namespaces that this process or
 // one of the programs made, processes of the programs, and their sockets.
 func leftovers() []string {
 	found := namespaces(os.Getpid())

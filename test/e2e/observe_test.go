@@ -32,7 +32,8 @@ type percentiles struct {
 	Mean  float64 `json:"mean_ns"`
 }
 
-// checkPercentiles: as many as there should be, in order, and none impossible.
+// checkPercentiles checks that all percentiles are there, in order, and
+// possible.
 func checkPercentiles(t *testing.T, p percentiles, count int64) {
 	t.Helper()
 	order := []int64{1000, p.Min, p.P50, p.P90, p.P99, p.P999, p.Max} // no round trip takes less than 1 µs
@@ -88,8 +89,8 @@ func TestStat(t *testing.T) {
 	}
 }
 
-// checkMetrics: what Prometheus scrapes is well-formed, by Prometheus's own linter,
-// and says what stat says.
+// checkMetrics checks that the metrics are well-formed, by Prometheus's own linter,
+// and agree with stat.
 func checkMetrics(t *testing.T, d *node) {
 	t.Helper()
 	c, err := control.Dial(d.socket)
@@ -122,7 +123,7 @@ func checkMetrics(t *testing.T, d *node) {
 	}
 }
 
-// What clients can find out about a node, over every encapsulation.
+// Clients can find out about a node over every encapsulation.
 func TestListAndPing(t *testing.T) {
 	testnet.Require(t)
 	net := testnet.NewPair(t, testnet.Options{})
@@ -213,13 +214,13 @@ func TestInfo(t *testing.T) {
 	d.end()
 }
 
-// A daemon that nobody asks for anything costs next to nothing.
+// A daemon without requests takes next to no CPU time.
 func TestIdle(t *testing.T) {
 	testnet.Require(t)
 	net := testnet.NewPair(t, testnet.Options{})
 	d := serve(t, net.B, "--region", "r=64KiB")
 	for _, phase := range []string{"never asked", "with an idle session behind it"} {
-		const seconds, hertz = 2, 100 // USER_HZ is 100 on every Linux of ours
+		const seconds, hertz = 2, 100 // USER_HZ is 100 on every supported Linux
 		before, start := ticks(t, d), time.Now()
 		time.Sleep(seconds * time.Second)
 		used := ticks(t, d) - before
@@ -251,7 +252,7 @@ func ticks(t *testing.T, d *node) (sum int) {
 	return sum
 }
 
-// memory says how much of it a process has resident.
+// memory returns how much resident memory a process has.
 func memory(t *testing.T, d *node) string {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))

@@ -19,8 +19,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// limit is how long any one process may take for what a test wants of it. Reaching
-// it is a failure; a machine under load stays far below.
+// limit is how long a process may take for anything that a test waits for.
+// Reaching it is a failure; a machine under load stays far below.
 const limit = 2 * time.Minute
 
 // nobody is a user and a group without rights.
@@ -36,7 +36,7 @@ type process struct {
 	done chan struct{} // closed when it has ended
 }
 
-// buffer takes output while a test looks at it.
+// buffer collects output while a test reads it.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -66,19 +66,20 @@ func input(text string) option { return func(c *exec.Cmd) { c.Stdin = strings.Ne
 
 func env(pairs ...string) option { return func(c *exec.Cmd) { c.Env = append(os.Environ(), pairs...) } }
 
-// start runs a program, in the side's namespace unless that is nil. It dies with
+// start runs a program, in the side's namespace unless that is nil. It ends with
 // this process, however that ends.
 func start(t *testing.T, side *testnet.Side, path string, args []string, options ...option) *process {
 	t.Helper()
 	if path == xdpfabPath && slices.Contains(args, "-i") && !slices.Contains(args, "--timeout") {
-		// The peer is alive, however long the machine keeps it from answering.
+		// A long give-up time, since a live peer may be kept from answering by
+		// a busy machine.
 		args = slices.Concat(args, []string{"--timeout", limit.String()})
 	}
 	p := &process{t: t, name: path[strings.LastIndexByte(path, '/')+1:] + " " + strings.Join(args, " "), done: make(chan struct{})}
 	p.cmd = exec.Command(path, args...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	p.cmd.WaitDelay = limit // should a grandchild keep the pipes
+	p.cmd.WaitDelay = limit // in case a grandchild keeps the pipes open
 	for _, o := range options {
 		o(p.cmd)
 	}
@@ -122,8 +123,8 @@ func (p *process) code() int {
 	}
 }
 
-// wants fails the test unless the process ends with the code given and its
-// standard error has all the texts.
+// wants fails the test unless the process ends with the given code and its
+// standard error contains all the texts.
 func (p *process) wants(code int, texts ...string) {
 	p.t.Helper()
 	if got := p.code(); got != code {
@@ -159,14 +160,14 @@ func xdpfab(t *testing.T, side *testnet.Side, args []string, options ...option) 
 	return p
 }
 
-// answer runs the client with --json, which must succeed, and decodes what it
-// prints. Fields that T does not know are fine; text around the JSON is not.
+// answer runs the client with --json, which must succeed, and decodes its
+// output. Fields that T does not have are allowed; text around the JSON is not.
 func answer[T any](t *testing.T, side *testnet.Side, args ...string) (v T) {
 	t.Helper()
 	return decoded[T](start(t, side, xdpfabPath, append(args, "--json")))
 }
 
-// decoded is what a process that must succeed has printed.
+// decoded decodes the output of a process, which must succeed.
 func decoded[T any](p *process) (v T) {
 	p.t.Helper()
 	p.wants(0)

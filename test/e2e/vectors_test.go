@@ -17,9 +17,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// vector is a line of the vectors that package atomic has, computed in C with the
-// expressions of fi_atomic(3), and at the same time a line of input of
-// `xdpfab atomic --batch`. Bytes are little-endian hex.
+// vector is a line of package atomic's vectors, computed in C with the
+// expressions of fi_atomic(3), and also a line of input for `xdpfab atomic
+// --batch`. Bytes are little-endian hex.
 type vector struct {
 	Func   string `json:"func"`
 	Op     string `json:"op"`
@@ -78,9 +78,9 @@ func vectors(t *testing.T) []vector {
 	return all
 }
 
-// smallFloats by hand, from the OCP's FP8 formats. E4M3: 1 = 38, 1.5 = 3c, 2 = 40,
-// 3 = 44, 448 = 7e is the greatest, 7f is NaN. E5M2: 1 = 3c, 1.5 = 3e, 2 = 40,
-// 3 = 42, 7c is infinite, 7d to 7f are NaNs.
+// smallFloats were written by hand, from the OCP's FP8 formats. E4M3: 1 = 38, 1.5
+// = 3c, 2 = 40, 3 = 44, 448 = 7e is the greatest, 7f is NaN. E5M2: 1 = 3c, 1.5 =
+// 3e, 2 = 40, 3 = 42, 7c is infinite, 7d to 7f are NaNs.
 var smallFloats = []vector{
 	{Func: "fetch", Op: "sum", Dt: "float8_e4m3", N: 3, Dst: "38407f", Buf: "383838", Out: "40447f", Res: "38407f"},
 	{Func: "fetch", Op: "prod", Dt: "float8_e4m3", N: 2, Dst: "3c38", Buf: "403c", Out: "443c", Res: "3c38"},
@@ -95,7 +95,7 @@ var smallFloats = []vector{
 	{Func: "fetch", Op: "write", Dt: "float8_e5m2", N: 1, Dst: "3c", Buf: "42", Out: "42", Res: "3c"},
 }
 
-// Everything that is valid, between two nodes, gives what C gives.
+// Every valid operation between two nodes has the same result as in C.
 func TestVectors(t *testing.T) {
 	testnet.Require(t)
 	all := vectors(t)
@@ -104,7 +104,7 @@ func TestVectors(t *testing.T) {
 	serve(t, net.B, "--udp", "--region", "r=64KiB")
 	for _, c := range []struct {
 		name, addr string
-		every      int // of the file's lines
+		every      int // takes one of every so many lines of the file
 	}{
 		{"ethernet", net.B.MAC.String(), 1},
 		{"udp4", net.B.IP4.String(), 7},
@@ -120,8 +120,8 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// checkCoverage: no triple that is valid is missing, apart from those of the small
-// floats, which package atomic tests exhaustively.
+// checkCoverage checks that no valid triple is missing, apart from those of the
+// small floats, which package atomic tests exhaustively.
 func checkCoverage(t *testing.T, all []vector) {
 	t.Helper()
 	seen := make(map[[3]string]bool)
@@ -181,8 +181,8 @@ func checkVectors(t *testing.T, side *testnet.Side, addr string, some []vector) 
 }
 
 // numbers says how the floats of a datatype are laid out: bytes of a number, bytes
-// of those that count, bits of the exponent, and of the fraction below it. What is
-// not listed is compared byte by byte.
+// of those that count, bits of the exponent, and of the fraction below it.
+// Datatypes that are not listed are compared byte by byte.
 var numbers = map[string]struct{ size, used, exponent, fraction int }{
 	"float":               {4, 4, 8, 23},
 	"double":              {8, 8, 11, 52},
@@ -195,7 +195,8 @@ var numbers = map[string]struct{ size, used, exponent, fraction int }{
 	"float8_e5m2":         {1, 1, 5, 2},
 }
 
-// sameValues compares arrays: any NaN equals any NaN, padding does not count.
+// sameValues compares arrays: any NaN equals any NaN, and padding does not
+// count.
 func sameValues(t *testing.T, dt, a, b string) bool {
 	t.Helper()
 	x, err1 := hex.DecodeString(a)
@@ -214,8 +215,9 @@ func sameValues(t *testing.T, dt, a, b string) bool {
 }
 
 // isNaN: all bits of the exponent set, and one of the fraction. A long double's
-// fraction has an explicit first bit, which an infinity has set alone, and one that
-// is not set where it should be makes a number invalid, which counts as a NaN.
+// fraction has an explicit first bit: in an infinity it is the only one set, and a
+// number in which it is clear where it should be set is invalid, which counts as a
+// NaN.
 func isNaN(b []byte, exponent, fraction int) bool {
 	var low, high uint64
 	for i, c := range b {

@@ -28,7 +28,7 @@ const (
 	numKinds
 )
 
-// fate is what is known of an operation.
+// fate is the known outcome of an operation.
 type fate uint8
 
 const (
@@ -52,7 +52,8 @@ type post struct {
 	result []byte
 }
 
-// actor is an endpoint that posts at random and keeps books. One goroutine.
+// actor is an endpoint that posts at random and keeps books. One goroutine uses
+// it.
 type actor struct {
 	w     *world
 	slot  int // byte offset in the region
@@ -68,7 +69,7 @@ type actor struct {
 	buf   [64]xdpfab.Completion
 }
 
-// ones is the operand of every add: read by the engine, written by nobody.
+// ones is the operand of every add: read by the engine, and never written.
 var ones = bytes.Repeat([]byte{1, 0, 0, 0, 0, 0, 0, 0}, arrayLen)
 
 // run posts until stop is closed or the limit is reached.
@@ -134,7 +135,7 @@ func (a *actor) post() bool {
 	return true
 }
 
-// collect takes what has completed, and returns how many that was.
+// collect takes completions, and returns how many there were.
 func (a *actor) collect() (n int) {
 	for {
 		k, err := a.cq.Read(a.buf[:])
@@ -182,7 +183,7 @@ func (a *actor) completed(c xdpfab.Completion) {
 	}
 }
 
-// wait sleeps until a completion is there or the time is over.
+// wait sleeps until there is a completion or the time is over.
 func (a *actor) wait(d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
@@ -205,8 +206,8 @@ func (a *actor) drain() {
 	}
 }
 
-// again posts until an operation succeeds, which on a good wire the first does:
-// or, if the server has restarted since the last one, one of the next.
+// again posts until an operation succeeds. On a good wire that is the first one
+// or, if the server has restarted since the last operation, one of the next.
 func (a *actor) again() {
 	const attempts = 3
 	for range attempts {
@@ -221,7 +222,7 @@ func (a *actor) again() {
 	a.w.t.Errorf("all faults have ended, but operations fail: %v", a.posts[len(a.posts)-1].err)
 }
 
-// resolve asks for the outcome of what is unknown.
+// resolve asks for the outcomes of unknown operations.
 func (a *actor) resolve(ctx context.Context) {
 	for _, p := range a.posts {
 		var oe *xdpfab.OpError
@@ -252,7 +253,8 @@ func (a *actor) resolve(ctx context.Context) {
 	}
 }
 
-// long tells whether the operation takes several frames, so that some of it can run.
+// long reports whether the operation takes several frames, so that a part of it can
+// run.
 func (p *post) long() bool { return p.kind == addArray || p.kind == fetchArray }
 
 // values are the elements of a result.

@@ -16,25 +16,25 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// caller adds to a word by calls that wait, many of which it leaves early: its context
-// ends first. One goroutine, so its operations are in order.
+// caller adds to a word by calls that wait, many of which it leaves early because
+// their contexts end first. It is one goroutine, so its operations are in order.
 type caller struct {
 	w     *world
 	word  xdpfab.Remote[uint64]
 	at    int // byte offset of the word in the region
 	rnd   *rand.Rand
-	haste time.Duration // the longest a context lasts that ends early
+	haste time.Duration // the longest life of a context that ends early
 	calls []*spoken
 }
 
-// spoken is a call and what is known of it.
+// spoken is a call and its known outcome.
 type spoken struct {
 	fate fate
 	err  error
 	old  uint64 // of the word, if it ran
 }
 
-// callers is a crew of them.
+// callers is a group of them.
 type callers struct {
 	w    *world
 	all  []*caller
@@ -88,13 +88,13 @@ func (a *caller) add() {
 		a.w.t.Errorf("a call says nothing of what is known: %v", err)
 	}
 	a.calls = append(a.calls, s)
-	if a.rnd.IntN(4) == 0 { // in between too: with little patience
+	if a.rnd.IntN(4) == 0 { // also in between, with little patience
 		s.resolve(a.w, ctx)
 	}
 }
 
-// resolve asks what became of a call whose outcome is unknown. It stays so if ctx ends
-// before the answer.
+// resolve asks what became of a call of unknown outcome. The outcome stays unknown if
+// ctx ends before the answer.
 func (s *spoken) resolve(w *world, ctx context.Context) {
 	var oe *xdpfab.OpError
 	if s.fate != unknown || !errors.As(s.err, &oe) {
@@ -116,7 +116,8 @@ func (s *spoken) resolve(w *world, ctx context.Context) {
 
 // finish stops the callers, resolves what is unknown, and compares their books with the
 // memory: no session was given up, so nothing stays unknown, every call that ran found
-// what those before it had left, and the word is the number of those that ran.
+// the value that those before it had left, and the word is the number of calls that
+// ran.
 func (c *callers) finish() {
 	t := c.w.t
 	t.Helper()

@@ -22,7 +22,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// What the client process is told by its environment.
+// The parameters of the client process, in its environment.
 const (
 	envAddress = "XDPFAB_SOAK_ADDRESS"
 	envOffset  = "XDPFAB_SOAK_OFFSET" // of its word
@@ -31,7 +31,7 @@ const (
 )
 
 // clientMain adds to a word until it is killed. Its book is written before each
-// post and after each completion, so what a kill leaves there bounds the word:
+// post and after each completion, so that after a kill it bounds the word:
 // acknowledged <= word <= posted.
 func clientMain() error {
 	book, err := os.OpenFile(os.Getenv(envBook), os.O_WRONLY, 0)
@@ -117,7 +117,7 @@ func killClients(t *testing.T, w *world, n int, giveUp time.Duration) {
 	for i := range n {
 		path := filepath.Join(t.TempDir(), "book")
 		must(t, os.WriteFile(path, make([]byte, 16), 0o600))
-		at := slotSize*(1+i%maxActors) + 8*(1+i/maxActors) // no other test's word
+		at := slotSize*(1+i%maxActors) + 8*(1+i/maxActors) // a word that no other test uses
 		var out lockedBuffer
 		cmd := disguised("client", envAddress+"="+w.addr, envBook+"="+path, fmt.Sprint(envGiveUp, "=", giveUp), fmt.Sprint(envOffset, "=", at))
 		l := leash(t, cmd, w.wire.A, &out)

@@ -84,8 +84,8 @@ func TestEachFault(t *testing.T) {
 	}
 }
 
-// All of it at once, both encapsulations, both kinds of progress, a window of one
-// frame and of 64, and every core busy with something else.
+// All faults at once, both encapsulations, both kinds of progress, a window of
+// one frame and of 64, and every core busy with something else.
 func TestEverythingAtOnce(t *testing.T) {
 	cases := []struct {
 		udp    bool
@@ -107,14 +107,14 @@ func TestEverythingAtOnce(t *testing.T) {
 	}
 }
 
-// More frames at once than the server's ring holds: it overflows, and that is all
-// that happens. The clients post more than their queues hold as well.
+// More frames at once than the server's ring holds: it overflows, and nothing
+// worse happens. The clients post more than their queues hold as well.
 func TestRingsOverflow(t *testing.T) {
 	w := newWorld(t, setting{seed: 9, process: true, client: xdpfab.DomainAttr{GiveUp: lively}})
 	w.wire.SetBoth(faultwire.Faults{Replay: 0.02, Storm: 300})
 	c := w.hire(plan{actors: 8, depth: 1024, limit: 30000, seed: 9, size: 256, pace: 50 * time.Microsecond}).start()
 	w.until(func(s *faultwire.Stats) bool { return s[faultwire.BtoA][faultwire.Received] > 200 })
-	// Nobody empties the ring of a process that is stopped.
+	// The ring of a stopped process is not emptied.
 	w.wire.Set(faultwire.AtoB, faultwire.Faults{Replay: 1, Storm: 1024})
 	w.daemon.during(t, func() {
 		before := w.wire.Stats()

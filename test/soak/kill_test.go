@@ -12,8 +12,8 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// The daemon is killed in a loop and comes back with its file: what was
-// acknowledged is in it, and nothing ran twice.
+// The daemon is killed in a loop and comes back with its file: acknowledged
+// operations are in it, and nothing ran twice.
 func TestDaemonKilled(t *testing.T) {
 	w := newWorld(t, setting{seed: 6, process: true, client: xdpfab.DomainAttr{GiveUp: lively}})
 	w.wire.SetBoth(faultwire.Faults{Loss: 0.02, Duplicate: 0.1, Replay: 0.2, Jitter: time.Millisecond})
@@ -41,8 +41,8 @@ func TestDaemonStalled(t *testing.T) {
 	}
 }
 
-// Clients are killed in a loop: each next one works at once, and one that works
-// all the time does not notice.
+// Clients are killed in a loop: each new one works at once, and one that works
+// all the time is not disturbed.
 func TestClientsKilled(t *testing.T) {
 	const n = 6
 	w := newWorld(t, setting{seed: 8, process: true, udp: true})
@@ -56,9 +56,9 @@ func TestClientsKilled(t *testing.T) {
 	}
 }
 
-// retirement: the sessions of clients that were killed are forgotten, all of them, after
-// the silence for which the clients asked. That is the longer, the longer they take to
-// give up. The function that is returned waits for it.
+// retirement checks that all sessions of killed clients are retired after the silence
+// for which the clients asked, which grows with their give-up time. The function that it
+// returns waits for that.
 func retirement(t *testing.T) (wait func()) {
 	const n = 5
 	w := newWorld(t, setting{process: true, daemonArgs: []string{"--idle-retire", "31s"}})

@@ -14,7 +14,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// crew is the actors of a world.
+// crew is the group of actors of a world.
 type crew struct {
 	w      *world
 	actors []*actor
@@ -53,8 +53,8 @@ func (w *world) hire(p plan) *crew {
 	return c
 }
 
-// insert gives the server's address to an address vector. That is repeated: after a
-// partition the kernel's ARP may take longer than the give-up time.
+// insert gives the server's address to an address vector. It tries repeatedly:
+// after a partition the kernel's ARP may take longer than the give-up time.
 func (w *world) insert(av *xdpfab.AddressVector) xdpfab.Address {
 	w.t.Helper()
 	ctx := limited(w.t)
@@ -103,7 +103,7 @@ func (c *crew) halt() {
 // finish waits until every actor has reached its limit (or stops them now), takes
 // all completions, resolves what is unknown, and compares the books with the
 // memory. The wire should be good, or good enough, by then: one more operation of
-// each has to succeed.
+// each actor has to succeed.
 func (c *crew) finish(now bool) {
 	c.w.t.Helper()
 	if now {
@@ -122,7 +122,8 @@ func (c *crew) finish(now bool) {
 	c.check()
 }
 
-// bounds are how often something certainly ran, and how often it may have.
+// bounds are how often an operation certainly ran, and how often it may have
+// run.
 type bounds struct{ sure, maybe uint64 }
 
 func (b *bounds) add(f fate) {
@@ -239,7 +240,7 @@ func (a *actor) enter() {
 	survived.add("completed restarted", n[restarted])
 }
 
-// cause is the reason that a failed operation gives, without its particulars.
+// cause is the reason of a failed operation, without its particulars.
 func cause(err error) string {
 	var oe *xdpfab.OpError
 	if !errors.As(err, &oe) {

@@ -24,15 +24,15 @@ type step struct {
 	arg, cmp uint64
 }
 
-// outcome is the value fetched, unless nothing is known.
+// outcome is the value fetched, if it is known.
 type outcome struct {
 	old   uint64
 	known bool
 }
 
-// word is the model. An operation of unknown outcome is given a return at the end
-// of time: it may run anywhere after its call, and running last is the same as
-// never running.
+// word is the model. An operation of unknown outcome gets a return at the end of
+// time: it may run anywhere after its call, and running last is the same as never
+// running.
 var wordModel = porcupine.Model{
 	Init: func() any { return uint64(0) },
 	Step: func(state, in, out any) (bool, any) {
@@ -99,8 +99,8 @@ func (s *soloist) play(n, client int, start time.Time) {
 	}
 }
 
-// linear checks one short history of several clients of one word. disturb runs
-// meanwhile.
+// linear checks one short history of several clients of one word, while disturb
+// runs.
 func linear(t *testing.T, w *world, p plan, disturb func()) {
 	t.Helper()
 	c := w.hire(p)
@@ -117,7 +117,7 @@ func linear(t *testing.T, w *world, p plan, disturb func()) {
 	for _, s := range solo {
 		history = append(history, s.ops...)
 	}
-	// What the memory holds at the end is one more read.
+	// The final value of the memory counts as one more read.
 	end := int64(time.Since(start))
 	history = append(history, porcupine.Operation{ClientId: len(solo), Input: step{op: atomic.Read},
 		Call: end, Output: outcome{w.word(0), true}, Return: end + 1})

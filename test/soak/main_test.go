@@ -4,11 +4,11 @@
 
 // Package soak breaks the network, the nodes and the machine's time under real
 // AF_XDP sockets and checks the promise: every operation posted completes once,
-// and what its completion says is what happened in the memory.
+// and its completion tells what happened in the memory.
 //
 // The nodes sit at both ends of package faultwire's cable. [actor] posts and keeps
 // books; ledger compares the books with the memory. The short tests take one kind
-// of trouble each; TestSoak draws scenarios at random for as long as it is told:
+// of trouble each; TestSoak draws scenarios at random for a given time:
 //
 //	go test ./test/soak -v -run TestSoak -minutes 3 -timeout 0
 //	go test ./test/soak -v -run TestSoak -minutes 3 -seed 12345   # repeat a draw
@@ -35,8 +35,8 @@ var (
 	seed    = flag.Uint64("seed", 0, "of TestSoak's scenarios; 0 draws one")
 )
 
-// guise in the environment makes the test binary one of the processes that the
-// tests kill or load the machine with.
+// guise, an environment variable, makes the test binary one of the processes
+// that the tests kill, or with which they load the machine.
 const guise = "XDPFAB_SOAK_GUISE"
 
 var guises = map[string]func() error{"client": clientMain, "hog": hogMain}
@@ -46,7 +46,7 @@ var scratch string
 
 func TestMain(m *testing.M) {
 	if run := guises[os.Getenv(guise)]; run != nil {
-		go func() { // the test's end, even a violent one, is this process's
+		go func() { // this process ends with the test, even if that is killed
 			_, _ = io.Copy(io.Discard, os.Stdin)
 			os.Exit(3)
 		}()
@@ -70,15 +70,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience is after how long something that has to happen counts as a hang. No
-// verdict but that depends on time.
+// patience is the time after which an event that has to happen counts as
+// hanging. No other verdict depends on time.
 const patience = 90 * time.Second
 
 // lively is the give-up time of a client whose peer is alive, however busy the
 // machine is.
 const lively = time.Minute
 
-// limited is a context that ends after the test or after patience.
+// limited returns a context that ends with the test or after patience.
 func limited(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)

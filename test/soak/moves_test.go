@@ -41,19 +41,19 @@ var moves = []struct {
 		time.Sleep(time.Duration(rnd.IntN(300)) * time.Millisecond)
 		w.ip(side, "addr add "+a)
 	}},
-	{"addresses changed places", func(w *world, side *testnet.Side, rnd *rand.Rand) { // first another one, then it again
+	{"addresses changed places", func(w *world, side *testnet.Side, rnd *rand.Rand) { // first another one, then the old one again
 		a, other := side.IP4.String()+"/24 dev "+side.IfName, "10.77.0.77/24 dev "+side.IfName
 		w.ip(side, "addr del "+a)
 		w.ip(side, "addr add "+other)
 		time.Sleep(time.Duration(rnd.IntN(300)) * time.Millisecond)
 		w.ip(side, "addr add "+a)
 		w.ip(side, "addr del "+other)
-		w.ip(side, "addr replace "+a) // if it went along with the other
+		w.ip(side, "addr replace "+a) // if it was removed with the other
 	}},
 }
 
-// shuffle makes moves at both sides, at random or, if each is set, one of every kind at
-// every side.
+// shuffle makes moves at both sides: at random or, if each is set, one of every kind at
+// each side.
 func shuffle(w *world, rnd *rand.Rand, n int, each bool) {
 	sides := []*testnet.Side{w.wire.A, w.wire.B}
 	for i := range n {
@@ -67,7 +67,7 @@ func shuffle(w *world, rnd *rand.Rand, n int, each bool) {
 	}
 }
 
-// settled checks a crew whose peer was there all the time: nothing failed.
+// settled checks a crew whose peer was reachable all the time: nothing failed.
 func (c *crew) settled() {
 	c.w.t.Helper()
 	c.finish(true)
@@ -91,7 +91,7 @@ func TestMoves(t *testing.T) {
 	callers.finish()
 }
 
-// Calls are left early, while the wire does everything: what became of each becomes
+// Calls are left early, while the wire has all faults: the outcome of each becomes
 // known, and the sum is exact.
 func TestCallsLeftEarly(t *testing.T) {
 	for _, manual := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {

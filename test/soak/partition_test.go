@@ -34,9 +34,10 @@ func TestShortPartitions(t *testing.T) {
 }
 
 // A partition longer than the give-up time leaves operations of unknown outcome;
-// when it has healed, each becomes a fact, and the sums are exact again: with
-// requests lost none of those in flight ran, with answers lost some did. The give-up
-// time is one that a live peer meets on any machine, so the cases wait side by side.
+// when it has healed, each outcome becomes known, and the sums are exact again: if
+// requests were lost, none of those in flight ran; if answers were lost, some did. A
+// live peer answers within the give-up time on any machine, which makes it long, so
+// the cases wait in parallel.
 func TestResolveAfterPartition(t *testing.T) {
 	for d, lost := range []string{"requests", "answers"} {
 		for _, udp := range []bool{false, true} {
@@ -44,7 +45,8 @@ func TestResolveAfterPartition(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, setting{seed: 4, udp: udp, client: xdpfab.DomainAttr{GiveUp: 30 * time.Second}})
 				c := w.hire(plan{actors: 3, depth: 100, limit: 20000, seed: 4, pace: 50 * time.Microsecond}).start()
-				// Sessions are open when work flows; then something is cut off.
+				// Sessions are open when operations complete; then the
+				// partition begins.
 				w.until(func(s *faultwire.Stats) bool { return s[faultwire.BtoA][faultwire.Received] > 50 })
 				w.wire.Set(faultwire.Direction(d), faultwire.Faults{Cut: true})
 				w.until(func(s *faultwire.Stats) bool { return s[d][faultwire.Cut] > 5 })

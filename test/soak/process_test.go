@@ -21,7 +21,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// lockedBuffer collects what a process says.
+// lockedBuffer collects the output of a process.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -115,8 +115,8 @@ func newDaemon(t *testing.T, side *testnet.Side, udp bool, more ...string) *daem
 const supervise = `exec 3<&0; "$@" & p=$!; { read -r _ <&3; kill -9 $p; } & r=$!; wait $p; kill $r`
 
 // start starts the daemon and waits until it serves. One that ends at once is
-// started again, as systemd does: after a crash the kernel takes its time to free
-// the interface, on a busy machine longer than the daemon waits.
+// started again, as systemd does: after a crash the kernel takes some time to
+// free the interface, on a busy machine longer than the daemon waits.
 func (d *daemon) start(t *testing.T) {
 	t.Helper()
 	end := time.Now().Add(patience)
@@ -175,7 +175,7 @@ func (d *daemon) during(t *testing.T, f func()) {
 	survived.add("daemon stalls", 1)
 }
 
-// disguised is this test binary as another process.
+// disguised returns a command that runs this test binary as another process.
 func disguised(as string, env ...string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(append(os.Environ(), guise+"="+as), env...)

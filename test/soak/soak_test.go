@@ -50,7 +50,7 @@ func TestSoak(t *testing.T) {
 	defer func() {
 		fmt.Printf("survived in %v, %d rounds, last seed %d:\n%v", time.Since(start).Round(time.Second), rounds, next-1, &survived)
 	}()
-	if *minutes >= 2 { // it goes on beside all else
+	if *minutes >= 2 { // it runs in parallel with everything else
 		defer retirement(t)()
 	}
 	for ; time.Now().Before(end); rounds, next = rounds+1, next+1 {

@@ -15,8 +15,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet/faultwire"
 )
 
-// tally is what was survived so far, over all tests of the process. The soak
-// prints it.
+// tally counts what has been survived so far, over all tests of the process.
+// The soak test prints it.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]uint64

@@ -111,7 +111,7 @@ func openDomain(t *testing.T, side *testnet.Side, attr xdpfab.DomainAttr) (d *xd
 // word reads the server's memory at a byte offset.
 func (w *world) word(off int) uint64 { return binary.LittleEndian.Uint64(w.mem[off:]) }
 
-// heal makes the wire a good one again.
+// heal removes all faults of the wire.
 func (w *world) heal() { w.wire.SetBoth(faultwire.Faults{}) }
 
 // until waits for the wire to have done something.

@@ -23,10 +23,10 @@ const (
 	probeLimit = 10 * time.Second
 )
 
-// Accel decides what executes a guest, and says why. For Auto that is KVM if a
-// guest with this kernel answers under it within seconds: that /dev/kvm can be
-// opened proves nothing, as inside of some virtual machines it never boots
-// anything. The cache remembers the answer for this host kernel, processor and QEMU.
+// Accel decides which accelerator executes a guest, and says why. For Auto that is
+// KVM if a guest with this kernel answers under it within seconds: it proves nothing
+// that /dev/kvm can be opened, since inside some virtual machines it never boots a
+// guest. The cache remembers the answer for this host kernel, processor and QEMU.
 func (c *Cache) Accel(ctx context.Context, want Accel, k *Kernel) (Accel, string, error) {
 	switch want {
 	case TCG:
@@ -57,7 +57,7 @@ func (c *Cache) Accel(ctx context.Context, want Accel, k *Kernel) (Accel, string
 	}
 	a, why := probeKVM(ctx, k)
 	if a == TCG {
-		// Only KVM may be blamed: the same guest has to boot without.
+		// KVM is at fault only if the same guest boots without it.
 		m, err := Start(ctx, Config{Image: Image{Kernel: k}, Accel: TCG})
 		if err != nil {
 			return "", "", err
@@ -90,7 +90,7 @@ func probeKVM(ctx context.Context, k *Kernel) (Accel, string) {
 	return KVM, why
 }
 
-// hostIdentity names what the answer depends on.
+// hostIdentity names the parts of the host that the answer depends on.
 func hostIdentity() string {
 	h := sha256.New()
 	var u unix.Utsname

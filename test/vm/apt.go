@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// ErrFetch is what a kernel that cannot be had from the distribution wraps.
+// ErrFetch is wrapped by the errors of kernels that cannot be downloaded.
 var ErrFetch = errors.New("kernel cannot be fetched")
 
-// Suite is where a named kernel comes from.
+// Suite is the source of a named kernel.
 type Suite struct {
 	Name   string // of the kernel
 	Debian string // suite of its distribution
@@ -34,7 +34,7 @@ const (
 )
 
 // apt runs apt's programs with a configuration and a state of their own, so that
-// the host's stay as they are and no privilege is needed.
+// those of the host stay unchanged and no privilege is needed.
 type apt struct{ dir string }
 
 func newAPT(dir, suite string) (*apt, error) {
@@ -91,7 +91,8 @@ func (a *apt) run(in, program string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// depends lists the packages that one depends on and whose names begin with prefix.
+// depends lists the packages that a package depends on and whose names begin with
+// prefix.
 func (a *apt) depends(name, prefix string) (found []string, err error) {
 	out, err := a.run("", "apt-cache", "show", "--no-all-versions", name)
 	if err != nil {

@@ -25,7 +25,7 @@ var Root = sync.OnceValues(func() (string, error) {
 	return filepath.Dir(mod), nil
 })
 
-// goTool runs the go command at the module's root, so that it makes programs which
+// goTool runs the go command at the module's root. Its programs are static: they
 // need nothing but a kernel.
 func goTool(args ...string) ([]byte, error) {
 	root, err := Root()
@@ -43,11 +43,12 @@ func goTool(args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// strip leaves the symbols out, which a guest has no use for.
+// strip omits the symbols, for which a guest has no use.
 const strip = "-ldflags=-s -w"
 
-// goBuild builds a program, with more flags if there are any. Which commit it is
-// from does not matter here, and git may refuse to tell those who own no checkout.
+// goBuild builds a program, with more flags if there are any. The commit does not
+// matter here, and git may refuse to tell it to a user that does not own the
+// checkout.
 func goBuild(to, program string, flags ...string) error {
 	_, err := goTool(append(append([]string{"build", strip, "-buildvcs=false", "-o", to}, flags...), program)...)
 	return err

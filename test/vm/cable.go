@@ -11,8 +11,8 @@ import (
 )
 
 // NewCable is an Ethernet cable for two machines, as Config.Cable takes its ends:
-// what one's interface sends, the other's receives. It is made of no network of the
-// host, needs no port and no privilege, and is gone with the machines.
+// the interface of each receives what the other's sends. It uses no network of the
+// host, needs no port and no privilege, and ends with the machines.
 func NewCable() (a, b *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -14,10 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cache is a folder of what is costly to get: kernels, and whether KVM works.
+// Cache is a folder of things that are costly to get: kernels, and whether KVM
+// works.
 type Cache struct{ dir string }
 
-// OpenCache opens a cache, by default (an empty dir) the user's own.
+// OpenCache opens the cache in a folder; an empty dir means the user's own.
 func OpenCache(dir string) (*Cache, error) {
 	if dir == "" {
 		base, err := os.UserCacheDir()
@@ -36,7 +37,8 @@ func OpenCache(dir string) (*Cache, error) {
 	return &Cache{dir}, nil
 }
 
-// lock keeps other processes from a part of the cache until the file is closed.
+// lock keeps other processes away from a part of the cache until the file is
+// closed.
 func (c *Cache) lock(part string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(c.dir, part+".lock"), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -86,7 +88,8 @@ func (c *Cache) named(s Suite, fresh bool) (*Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Complete or not there: it is unpacked beside and then moved.
+	// The folder is complete or missing: a kernel is unpacked next to it and
+	// then moved.
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return nil, err
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/xdpfab/xdpfab/test/vm/guest"
 )
 
-// Run runs a command in the guest and returns its exit code. The error is about the
-// machine, or a command that could not be started, not about the code. When the
-// context ends, the command is killed.
+// Run runs a command in the guest and returns its exit code. There is an error if
+// the machine ended or the command could not be started, whatever the exit code.
+// When the context ends, the command is killed.
 func (m *Machine) Run(ctx context.Context, c guest.Command, out, errs io.Writer) (code int, err error) {
 	call, id, err := m.send(guest.Request{Run: &c}, out, errs)
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/xdpfab/xdpfab/test/vm/guest"
 )
 
-// trouble is how the kernel begins what must not happen. A time may stand before
-// it, nothing else: "Spectre V2 : WARNING: …" is advice, not trouble.
+// trouble matches the beginning of a kernel message about a fault. Only a time
+// may precede it: "Spectre V2 : WARNING: …" is advice, not a fault.
 var trouble = regexp.MustCompile(`^(?:<\d+>)?(?:\[ *\d+\.\d+\](?:\[[^]]*\])? *)?(?:WARNING:|BUG:|Oops|general protection fault|` +
 	`Kernel panic|kernel BUG|Out of memory|UBSAN:|KASAN:|divide error|invalid opcode|INFO: task .* blocked|stack segment|double fault)`)
 
-// outOfMemory is how it reports that there is too little.
+// outOfMemory matches the kernel's message that there is too little memory.
 var outOfMemory = regexp.MustCompile(`Out of memory|Initramfs unpacking failed|System is deadlocked on memory|invoked oom-killer|incomplete write`)
 
-// warnings are the lines of a kernel's log that are trouble.
+// warnings returns the lines of a kernel's log that report faults.
 func warnings(log string) (found []string) {
 	for line := range strings.Lines(log) {
 		if line = strings.TrimSpace(line); trouble.MatchString(line) {
@@ -38,7 +38,8 @@ func firstMatch(log string, r *regexp.Regexp) string {
 	return ""
 }
 
-// givenUp is what the guest's process 1 said before it gave up, "" if it did not.
+// givenUp returns the last message of the guest's process 1 before it gave up, or
+// "" if it did not.
 func givenUp(log string) string {
 	_, after, ok := strings.Cut(log, guest.Fatal)
 	if !ok {
@@ -50,7 +51,7 @@ func givenUp(log string) string {
 
 const maxConsole = 1 << 20 // bytes kept, the last ones
 
-// console keeps what the guest's serial port says.
+// console keeps the output of the guest's serial port.
 type console struct {
 	mu sync.Mutex
 	b  []byte

@@ -57,7 +57,7 @@ func (a *archive) entry(name string, mode uint32, data []byte) {
 	a.pad()
 }
 
-// parents makes the directories above a file that are not there yet.
+// parents makes the missing directories above a file.
 func (a *archive) parents(name string) {
 	for i := range name {
 		if name[i] == '/' && !a.made[name[:i]] {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vm runs the project's tests inside of virtual machines, each with a kernel
-// of choice. Nobody needs root for it, the host's kernel is not touched, and a kernel
-// that crashes is a failed test and not a dead machine.
+// Package vm runs the project's tests inside virtual machines, each with a chosen
+// kernel. It needs no root, the host's kernel is not touched, and a kernel that
+// crashes is a failed test and not a dead machine.
 //
 //	make test-vm                                  the short set, Debian's stable kernel
 //	make test-vm KERNEL=6.1 VMTEST='./xsk -run Burst -v'
@@ -13,11 +13,11 @@
 // # One machine
 //
 // A guest is a kernel and an initramfs: there is no disk, no network, no
-// distribution. Process 1 is vminit (package guest), which does what it is told over
-// a virtio-serial port; the first serial port is the kernel's console. (vimto, which
-// runs Go tests in a guest too, wants 9P, overlayfs and virtio-console built into the
-// kernel, where Debian's cloud kernels have the latter two as modules and no 9P, and
-// knows no network between machines.)
+// distribution. Process 1 is vminit (package guest), which takes requests over a
+// virtio-serial port; the first serial port is the kernel's console. (vimto, which
+// runs Go tests in a guest too, needs 9P, overlayfs and virtio-console built into the
+// kernel, while Debian's cloud kernels have the latter two as modules and no 9P, and
+// it has no network between machines.)
 //
 //	host                                         guest
 //	┌──────────────────────────────┐             ┌───────────────────────────────┐
@@ -30,11 +30,11 @@
 //	└──────────────────────────────┘             └───────────────────────────────┘
 //
 // A package has failed if a test failed, if the kernel warned (WARNING:, BUG:, Oops)
-// while it ran, or if afterwards anything is there that was not before: a process, a
-// namespace, a link, a BPF program, map or link. The kernel's log comes with each
-// failure. A guest that does not boot, does not answer any more, panics or runs out
-// of memory ends the run with an error that says so ([ErrBoot], [ErrHang],
-// [ErrPanic], [ErrMemory]) within a time that is bounded. QEMU dies with vmtest.
+// while it ran, or if it left anything behind: a process, a namespace, a link, a BPF
+// program, map or link. The kernel's log comes with each failure. A guest that does
+// not boot, does not answer any more, panics or runs out of memory ends the run
+// within a bounded time, with an error that says so ([ErrBoot], [ErrHang],
+// [ErrPanic], [ErrMemory]). QEMU dies with vmtest.
 //
 // # Kernels and acceleration
 //
@@ -43,13 +43,13 @@
 // apt and unpacked into the user's cache. Nothing is installed, and the host's apt is
 // only asked for its mirror.
 //
-// KVM executes the guest where a guest answers under it; that is tried once and
+// KVM executes the guest if a guest answers under it; that is tried once and
 // remembered ([Cache.Accel]). Otherwise QEMU translates (TCG), which is some ten times
 // slower. No test may depend on that.
 //
 // # Topologies
 //
-// Inside of the guest, as on a host, package testnet builds the networks:
+// Inside the guest, as on a host, package testnet builds the networks:
 //
 //	pair, multi-queue,   A veth0 ────────────── veth0 B          NewPair
 //	jumbo, small MTU
@@ -60,11 +60,12 @@
 //	                     A1 ─┘ └─ A3
 //	routed               A 10.77.0.1 ── router ── 10.78.0.1 B    NewRouted
 //
-// netem is in the kernels' modules and works on what a kernel forwards: in the router
-// (Routed.Disturb), where xdpfab's UDP goes through it. It also works below a VLAN,
-// whose generic XDP sends through the queueing discipline of the interface below. It
-// does not work on what an AF_XDP socket sends on its own interface, in either XDP
-// mode: that bypasses the queueing discipline, so there faults come from faultwire.
+// netem is among the kernels' modules and works on packets that a kernel forwards: in
+// the router (Routed.Disturb), where xdpfab's UDP goes through it. It also works
+// below a VLAN, whose generic XDP sends through the queueing discipline of the
+// interface below. It does not work on frames that an AF_XDP socket sends on its own
+// interface, in either XDP mode: they bypass the queueing discipline, so their faults
+// come from faultwire.
 //
 // # Two machines
 //

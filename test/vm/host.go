@@ -2,7 +2,7 @@
 
 package vm
 
-// packageOf says which Debian package has a program that a host may lack.
+// packageOf names the Debian package of a program that a host may lack.
 var packageOf = map[string]string{
 	"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static", "ip": "iproute2", "tc": "iproute2",
 	"setpriv": "util-linux", "ethtool": "ethtool", "xz": "xz-utils", "zstd": "zstd", "gzip": "gzip",

@@ -19,15 +19,15 @@ import (
 	"github.com/xdpfab/xdpfab/test/vm/guest"
 )
 
-// ErrHost is what something that the host lacks wraps.
+// ErrHost is wrapped by the errors about things that the host lacks.
 var ErrHost = errors.New("this machine lacks something")
 
-// tools are the host's programs that tests run. They come with their libraries:
-// busybox has programs of the same names, which know too little, and its shell
-// takes those before any other.
+// tools are the host's programs that tests run. They are copied with their
+// libraries: busybox has programs of the same names, which can do too little,
+// and its shell prefers its own to any other.
 var tools = []string{"sh", "ip", "tc", "setpriv"}
 
-// Image says what a test machine finds in its memory, which is all that it has.
+// Image says what a test machine has in its memory; it has no disk.
 type Image struct {
 	Kernel *Kernel
 	Init   string            // program that is process 1; "" means vminit, built by Build
@@ -156,7 +156,8 @@ func addTools(a *archive) error {
 	return nil
 }
 
-// find looks a program up, also where root's are, which is not in everybody's path.
+// find looks a program up, also in the folders of root's programs, which are not in
+// every user's path.
 func find(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil

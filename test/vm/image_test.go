@@ -72,7 +72,7 @@ func TestReleaseAndModules(t *testing.T) {
 	fails(t, err, ErrModules, "veth.ko.xz")
 }
 
-// The archive is what cpio(5) says.
+// The archive has the format of cpio(5).
 func TestArchive(t *testing.T) {
 	var b bytes.Buffer
 	a := newArchive(&b)

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// ErrKernel is what a kernel that cannot be used wraps.
+// ErrKernel is wrapped by the errors of kernels that cannot be used.
 var ErrKernel = errors.New("no usable kernel")
 
 // Kernel is a kernel image with its modules.

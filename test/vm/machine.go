@@ -24,7 +24,7 @@ import (
 	"github.com/xdpfab/xdpfab/test/vm/guest"
 )
 
-// What became of a machine.
+// The errors with which a machine can end.
 var (
 	ErrBoot   = errors.New("the guest did not boot")
 	ErrPanic  = errors.New("the guest's kernel panicked")
@@ -40,7 +40,7 @@ type Config struct {
 	Accel  Accel // KVM or TCG; see Cache.Accel
 	Append string
 	// BootLimit is how long the guest may take to say hello, and Silence how long it
-	// may say nothing later; 0 means what suits the accelerator.
+	// may be silent later; 0 means a time that suits the accelerator.
 	BootLimit, Silence time.Duration
 
 	Cable *os.File // an end of NewCable; Start takes it
@@ -76,7 +76,7 @@ type call struct {
 }
 
 // Start boots a machine and waits until its guest answers. Close ends it; so does
-// the end of this process, however that comes.
+// the end of this process, however it ends.
 func Start(ctx context.Context, c Config) (_ *Machine, err error) {
 	if c.Cable != nil {
 		defer c.Cable.Close()
@@ -119,8 +119,8 @@ func Start(ctx context.Context, c Config) (_ *Machine, err error) {
 	select {
 	case m.Hello = <-hello:
 		m.Booted = time.Since(begin)
-		// QEMU has read it: so not even a killed process leaves it behind. Should this
-		// fail, wait tries again.
+		// QEMU has read the file, which is removed now so that not even a killed
+		// process leaves it behind. If this fails, wait tries again.
 		_ = os.RemoveAll(dir)
 		return m, nil
 	case <-m.ended:
@@ -185,7 +185,7 @@ func (m *Machine) launch(program string, c Config, initrd string) (<-chan guest.
 	return hello, nil
 }
 
-// wait waits for QEMU's end and tells everybody.
+// wait waits for QEMU's end and tells all callers.
 func (m *Machine) wait() {
 	err := m.cmd.Wait()
 	m.mu.Lock()
@@ -257,13 +257,14 @@ func (c *call) take(r *guest.Reply) {
 	}
 }
 
-// Console is what the guest's kernel has said so far on its serial port.
+// Console returns the output of the guest's kernel on its serial port so far.
 func (m *Machine) Console() string { return m.console.String() }
 
-// Warnings are the lines of the console that no healthy kernel prints.
+// Warnings returns the lines of the console that no healthy kernel prints.
 func (m *Machine) Warnings() []string { return warnings(m.Console()) }
 
-// explained is why the machine ended, with what the guest and QEMU said about it.
+// explained returns why the machine ended, with the messages of the guest and of
+// QEMU.
 func (m *Machine) explained() error {
 	m.mu.Lock()
 	err := m.cause

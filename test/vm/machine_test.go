@@ -62,7 +62,8 @@ func TestCommands(t *testing.T) {
 	leaks(t, m)
 }
 
-// leaks plants what a test could leave behind, one of each kind that a shell can.
+// leaks leaves behind what a test could leave behind, one of each kind that a
+// shell can make.
 func leaks(t *testing.T, m *Machine) {
 	t.Helper()
 	ctx := limited(t)
@@ -94,7 +95,7 @@ func TestKernelPanic(t *testing.T) {
 	}
 }
 
-// A guest that stops answering, here as QEMU is stopped, is given up.
+// A guest that stops answering, here because QEMU is stopped, is given up.
 func TestGuestHangs(t *testing.T) {
 	m := boot(t, Config{Image: Image{Kernel: kernel(t, DefaultKernel)}, Silence: 5 * time.Second})
 	if err := unix.Kill(m.cmd.Process.Pid, unix.SIGSTOP); err != nil {
@@ -126,8 +127,8 @@ func TestTooLittleMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// More in /dev/shm than there is memory: the kernel kills the shell, or panics
-	// when there is nothing left to kill.
+	// The shell writes more to /dev/shm than there is memory: the kernel kills the
+	// shell, or panics when there is nothing left to kill.
 	var problems []string
 	if _, _, _, err = shell(ctx, m, "mount -o remount,size=4G /dev/shm; while cat /bin/busybox >>/dev/shm/fill; do :; done", 0); err == nil {
 		problems, err = m.inspect(ctx, first)

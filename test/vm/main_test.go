@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// patience is how long a guest may take for anything; only a broken one does.
+// patience is how long a guest may take for anything; only a broken guest takes
+// so long.
 const patience = 3 * time.Minute
 
 func limited(t *testing.T) context.Context {
@@ -34,7 +35,7 @@ func cached(t *testing.T) *Cache {
 	return c
 }
 
-// boots tells whether to run the tests that take QEMU, kernels, and minutes.
+// boots reports whether to run the tests that need QEMU, kernels, and minutes.
 var boots = flag.Bool("boot", false, "run the tests that boot virtual machines")
 
 // kernel is a named kernel; the test is skipped unless machines are wanted.
@@ -72,7 +73,7 @@ func boot(t *testing.T, c Config) *Machine {
 	return m
 }
 
-// fails wants an error of a kind, with words in it.
+// fails expects an error of a kind that contains some words.
 func fails(t *testing.T, err, is error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, is) {

@@ -15,18 +15,18 @@ import (
 	"strings"
 )
 
-// ErrModules is what kernel modules that cannot be used wrap.
+// ErrModules is wrapped by the errors of kernel modules that cannot be used.
 var ErrModules = errors.New("kernel modules cannot be used")
 
 // wanted are the modules for a test machine, without those that they depend on.
-// What a kernel has built in is not loaded; one that has neither is refused by the
-// test that needs it, which knows best what for.
+// Modules that a kernel has built in are not loaded. If a kernel has a module in
+// neither form, the test that needs it refuses the kernel.
 var wanted = []string{
 	"virtio_pci", "virtio_console", "virtio_net", "veth", "8021q", "bridge", "sch_netem", "ipip", "dummy",
 	"xsk_diag",
 }
 
-// required are those without which no test makes sense.
+// required are the modules without which no test makes sense.
 var required = []string{"virtio_pci", "virtio_console", "veth"}
 
 // moduleFile is a module of the image.
@@ -62,10 +62,10 @@ type moduleReader struct {
 	list    []moduleFile
 }
 
-// normal is a module's name as the kernel has it.
+// normal returns a module's name as the kernel writes it.
 func normal(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// index finds all modules, and what is built in.
+// index finds all modules, and those built in.
 func (r *moduleReader) index(dir string) error {
 	err := filepath.WalkDir(filepath.Join(dir, "kernel"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/xdpfab/xdpfab/test/vm/guest"
 )
 
-// node is one of two machines at a cable.
+// node is one of two machines joined by a cable.
 type node struct {
 	*Machine
 	t   *testing.T
@@ -47,7 +47,7 @@ func pair(t *testing.T, clientKernel, serverKernel string, programs map[string]s
 	return nodes[0], nodes[1]
 }
 
-// run runs a script, wants its exit code and returns its output.
+// run runs a script, checks its exit code and returns its output.
 func (n *node) run(code int, script string) (out, errs string) {
 	n.t.Helper()
 	got, out, errs, err := shell(n.ctx, n.Machine, "export PATH=$PATH:"+guestPrograms+"; "+script, 60)
@@ -57,7 +57,8 @@ func (n *node) run(code int, script string) (out, errs string) {
 	return out, errs
 }
 
-// serve starts xdpfabd, natively where the driver can, and returns the mode.
+// serve starts xdpfabd, with native XDP where the driver has it, and returns
+// the mode.
 func (n *node) serve() (mode string) {
 	n.t.Helper()
 	for _, generic := range []string{"", "--generic"} {
@@ -147,9 +148,9 @@ func TestTwoMachines(t *testing.T) {
 	}
 }
 
-// An upgrade node by node: what speaks another version of the wire format is
-// refused, executes nothing, and disturbs nobody. See docs/wire-format.md: frames of
-// other versions are dropped.
+// An upgrade node by node: a node with another version of the wire format is
+// refused, executes nothing, and disturbs no other. See docs/wire-format.md: frames
+// of other versions are dropped.
 func TestRollingUpgrade(t *testing.T) {
 	kernel(t, DefaultKernel)
 	files := programs(t, guestPrograms)

@@ -14,7 +14,8 @@ import (
 	"github.com/xdpfab/xdpfab/test/vm/guest"
 )
 
-// ErrMemory is what too little memory wraps, on the host or in the guest.
+// ErrMemory is wrapped by the errors about too little memory, on the host or in
+// the guest.
 var ErrMemory = errors.New("not enough memory")
 
 // Accel is what executes the guest's instructions.
@@ -35,7 +36,8 @@ const (
 	netFD  = 4 // the cable to another machine, if there is one
 )
 
-// Memory that a guest takes beside its files, and the least that it is given.
+// The memory that a guest takes besides its files, and the least that it is
+// given.
 const (
 	kernelBytes  = 256 << 20
 	leastDefault = 1 << 30
@@ -49,13 +51,14 @@ func bootLimit(a Accel) time.Duration {
 	return 90 * time.Second // 3 s on two idle cores
 }
 
-// arguments of QEMU. Nothing but what is asked for: no disk, no display, no network
-// unless a cable is given.
+// arguments returns those of QEMU. The machine has no disk, no display, and no
+// network unless a cable is given.
 func (c *Config) arguments(a Accel, initrd string) []string {
-	// TCG without cmpxchg16b: as QEMU 7.2 translates it, an interrupt that comes right
-	// behind it finds wrong flags, which makes kernels crash that allocate with it. And
-	// in one thread for all CPUs: in several, one CPU may meet the breakpoint with which
-	// another is patching the kernel's code after it is gone. It costs a tenth.
+	// TCG runs without cmpxchg16b: as QEMU 7.2 translates it, an interrupt right after
+	// it finds wrong flags, which crashes kernels that allocate with it. TCG also runs
+	// in one thread for all CPUs: with several, one CPU may meet the breakpoint with
+	// which another patches the kernel's code after it is gone. That costs a tenth of
+	// the speed.
 	accel, cpu := "tcg,thread=single", "max,-cx16"
 	if a == KVM {
 		accel, cpu = "kvm", "host"
@@ -76,12 +79,14 @@ func (c *Config) arguments(a Accel, initrd string) []string {
 	return args
 }
 
-// commandLine of the kernel. An oops ends the guest, as what follows it proves
-// nothing; a CPU that the host keeps waiting is not locked up.
+// commandLine returns that of the kernel. An oops ends the guest, as tests
+// after it prove nothing; a CPU that the host keeps waiting does not count as
+// locked up.
 const commandLine = "console=ttyS0,115200 loglevel=5 panic=-1 oops=panic watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120 random.trust_cpu=on"
 
-// fit chooses the memory, or checks what was chosen, for a guest with an initramfs
-// of a size in bytes. While the kernel unpacks it, it is there twice.
+// fit chooses the memory, or checks the chosen amount, for a guest with an
+// initramfs of the given size in bytes. While the kernel unpacks the initramfs, it
+// is in memory twice.
 func (c *Config) fit(initrd int64) error {
 	least := 2*initrd + kernelBytes
 	if c.Memory == 0 {

@@ -45,7 +45,7 @@ type Report struct {
 	failed bool                        // any package
 }
 
-// Failed tells whether any package failed.
+// Failed reports whether any package failed.
 func (r *Report) Failed() bool { return r.failed }
 
 // Event prints, or keeps for later, one event.
@@ -95,8 +95,8 @@ func (r *Report) plain(e Event) {
 	}
 }
 
-// unfinished prints, at the end of a package, what tests without a verdict said:
-// they were cut off, and their output tells how far they came.
+// unfinished prints, at the end of a package, the output of tests without a
+// verdict: they were cut off, and their output shows how far they came.
 func (r *Report) unfinished(end bool) {
 	for _, name := range slices.Sorted(maps.Keys(r.output)) {
 		if end && name != "" {
@@ -105,7 +105,7 @@ func (r *Report) unfinished(end bool) {
 	}
 }
 
-// withoutFrames leaves the lines out that go test prints with -v only.
+// withoutFrames removes the lines that go test prints only with -v.
 func withoutFrames(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

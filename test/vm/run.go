@@ -17,17 +17,17 @@ import (
 	"github.com/xdpfab/xdpfab/test/vm/guest"
 )
 
-// settle is how long the kernel may take to free what a process has left to it:
-// BPF objects and namespaces go some grace periods later.
+// settle is how long the kernel may take to free the objects of a process that
+// has ended: BPF objects and namespaces are freed some grace periods later.
 const settle = 15 * time.Second
 
 // dmesgLines is how much of the kernel's log a failure shows.
 const dmesgLines = 60
 
-// RunTests runs test binaries in a machine, one after the other, and passes what
-// happens to f as go test -json would print it. A package also fails if the kernel
-// warned while it ran, or if it left anything behind. The error is the machine's
-// end; the packages that did not come to their turn have failed then.
+// RunTests runs test binaries in a machine, one after the other, and passes their
+// events to f as go test -json would print them. A package also fails if the
+// kernel warned while it ran, or if it left anything behind. The error is that of
+// the machine's end; packages that have not run by then have failed.
 func (m *Machine) RunTests(ctx context.Context, tests []Test, args []string, limit time.Duration, f func(Event)) error {
 	for i := range tests {
 		if err := m.runTest(ctx, &tests[i], args, limit, f); err != nil {
@@ -42,7 +42,7 @@ func (m *Machine) RunTests(ctx context.Context, tests []Test, args []string, lim
 	return nil
 }
 
-// before is what a package finds.
+// before is the state of the machine before a package runs.
 type before struct {
 	census []string
 	log    string
@@ -102,7 +102,7 @@ func (m *Machine) lost(t *Test, err error, f func(Event)) error {
 	return err
 }
 
-// inspect looks for what a package must not do to a machine.
+// inspect looks for traces that a package must not leave on a machine.
 func (m *Machine) inspect(ctx context.Context, first before) (problems []string, err error) {
 	var left []string
 	for end := time.Now().Add(settle); ; time.Sleep(100 * time.Millisecond) {
@@ -135,7 +135,7 @@ func (m *Machine) inspect(ctx context.Context, first before) (problems []string,
 }
 
 // Execute runs a test binary with arguments of its own and returns its exit code,
-// which is 1 as well if the kernel warned or something was left behind.
+// which is also 1 if the kernel warned or something was left behind.
 func (m *Machine) Execute(ctx context.Context, t *Test, args []string, out, errs io.Writer) (int, error) {
 	first, err := m.look(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// Where a guest has its files.
+// The places of files in a guest.
 const (
 	guestTests    = "/vm/test"   // test binaries
 	guestPrograms = "/vm/bin"    // the project's commands
@@ -24,12 +24,13 @@ const (
 	testSuffix    = ".test"      // of a test binary's name
 )
 
-// DefaultKernel is tested with when none is chosen: Debian's stable one.
+// DefaultKernel is the kernel when none is chosen: that of Debian's stable
+// release.
 const DefaultKernel = "6.12"
 
-// ShortSet is what is tested when no packages are named, as arguments of go test:
-// all that has to do with the kernel, without the tests that take QEMU's translator
-// more than a few seconds and differ from the rest in length alone.
+// ShortSet is tested when no packages are named. It holds arguments of go test: all
+// tests that have to do with the kernel, except those that take QEMU's translator
+// more than a few seconds and differ from the rest only in length.
 var ShortSet = []string{
 	"-short", "./xsk", "./bpf", "./internal/nic", "./internal/port", "./internal/route", "./internal/testnet/...",
 	"./xdpfab", "./test/e2e", "./test/soak", "./test/vm/feature", "./test/vm/topology",
@@ -105,8 +106,8 @@ func BuildPrograms(to string) error {
 	return goBuild(to+"/", "./cmd/...")
 }
 
-// Given is a test binary that somebody else has built, to be run as if in a folder
-// of this module.
+// Given returns a test binary that was built elsewhere, to be run as if in a
+// folder of this module.
 func Given(binary, dir string) (*Test, error) {
 	if dynamic, err := isDynamic(binary); err != nil {
 		return nil, fmt.Errorf("test binary: %w", err)
@@ -124,8 +125,8 @@ func Given(binary, dir string) (*Test, error) {
 	return &Test{Package: rel, Dir: rel, Binary: binary}, nil
 }
 
-// Files are what a guest needs to run tests: the binaries, the commands, and the
-// module's source, in whose folders the tests run.
+// Files returns the files that a guest needs to run tests: the binaries, the
+// commands, and the module's source, in whose folders the tests run.
 func Files(tests []Test, programs string) (map[string]string, error) {
 	files := map[string]string{guestPrograms: programs}
 	for i := range tests {
@@ -154,7 +155,7 @@ func Files(tests []Test, programs string) (map[string]string, error) {
 	return files, err
 }
 
-// testEnv is what tests find in the guest's environment.
+// testEnv is the environment of tests in the guest.
 func testEnv() []string {
 	return []string{testnet.ProgramsEnv + "=" + guestPrograms, testnet.VMEnv + "=1"}
 }

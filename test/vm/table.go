@@ -86,12 +86,12 @@ func (t *Table) Broken(kernel string, err error) {
 	t.broken[kernel] = err
 }
 
-// Failed tells whether anything did.
+// Failed reports whether anything failed.
 func (t *Table) Failed() bool {
 	return len(t.broken) > 0 || slices.ContainsFunc(t.kernels, func(k string) bool { return len(t.packages[k].failed) > 0 })
 }
 
-// words are how the table says a verdict.
+// words are the words of the table for the verdicts.
 var words = map[string]string{"pass": "passed", "fail": "FAILED", "skip": "skipped", "": "FAILED (no verdict)"}
 
 // Print writes the table, and below it why features were skipped.
@@ -135,10 +135,10 @@ func (t *Table) Print(w io.Writer) {
 	}
 }
 
-// place is what go test puts before the words of a test.
+// place matches the file and line that go test puts before a test's message.
 var place = regexp.MustCompile(`^\s+\w+\.go:\d+: `)
 
-// reason is what a skipped test said.
+// reason returns the message of a skipped test.
 func reason(output string) string {
 	for line := range strings.Lines(output) {
 		if at := place.FindStringIndex(line); at != nil {

@@ -13,12 +13,13 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// feature is one that kernels have since a version.
+// feature is a feature that kernels have since a version.
 type feature struct {
 	name         string
 	major, minor int
-	// probe asks the kernel, in a namespace with an interface, and not by the
-	// project's code. The errno of lack means that it is not there.
+	// probe asks the kernel, in a namespace with an interface, without the
+	// project's code. The errno in lack means that the kernel lacks the
+	// feature.
 	probe func(t *testing.T, p *testnet.Pair) error
 	lack  []unix.Errno
 	// use fails the test unless the project can use it.
@@ -55,7 +56,8 @@ func TestFeature(t *testing.T) {
 			if err != nil {
 				t.Fatalf("neither there nor lacking: %v", err)
 			}
-			// Another pair: the probe's sockets are still on this one.
+			// This takes another pair, since the probe's sockets are still on
+			// the first.
 			f.use(t, testnet.NewPair(t, testnet.Options{Queues: 2}))
 		})
 	}

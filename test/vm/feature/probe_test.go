@@ -15,7 +15,7 @@ import (
 )
 
 // Structures and numbers of bpf(2), from the kernel's include/uapi/linux/bpf.h, as
-// short as the oldest kernels take them.
+// short as the oldest kernels accept them.
 type (
 	progLoad struct {
 		kind, count   uint32
@@ -36,7 +36,7 @@ const (
 	xdpPass       = 2
 )
 
-// pass loads the XDP program that passes everything.
+// pass loads an XDP program that passes everything.
 func pass(t *testing.T) int {
 	t.Helper()
 	code := []uint64{0xb7 | xdpPass<<32, 0x95} // r0 = XDP_PASS; exit
@@ -148,8 +148,9 @@ func probeMultiBuffer(t *testing.T, p *testnet.Pair) error {
 	return unix.Bind(withRings(t), &unix.SockaddrXDP{Ifindex: uint32(p.A.IfIndex), Flags: unix.XDP_COPY | unix.XDP_USE_SG})
 }
 
-// probeXDPFeatures asks for the generic netlink family that tells them. Its name
-// alone says nothing: NETDEV_A_DEV_XDP_FEATURES came with it, in the same release.
+// probeXDPFeatures asks for the generic netlink family that tells them. Its
+// existence is enough: NETDEV_A_DEV_XDP_FEATURES came with it, in the same
+// release.
 func probeXDPFeatures(*testing.T, *testnet.Pair) error {
 	_, err := netlink.GenlFamilyGet("netdev")
 	return err

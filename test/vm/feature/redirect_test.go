@@ -16,7 +16,7 @@ import (
 )
 
 // redirectAll gives every packet of a side's first queue to a socket, by a program
-// that takes packets of several buffers.
+// that accepts packets of several buffers.
 func redirectAll(t *testing.T, s *testnet.Side, fd int) {
 	t.Helper()
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.XSKMap, KeySize: 4, ValueSize: 4, MaxEntries: 1})

@@ -19,7 +19,7 @@ func bpf[T any](command uintptr, attr *T) (fd int, err error) {
 	return int(r), nil
 }
 
-// address is where a slice's memory is, for an attribute of bpf(2).
+// address returns the address of a slice's memory, for an attribute of bpf(2).
 func address[T any](s []T) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(s)))) }
 
 // mmapOffsetsLen asks for the length of struct xdp_mmap_offsets, in bytes: kernels

@@ -37,7 +37,8 @@ func attach(t *testing.T, s *testnet.Side) *xdp.Program {
 	return p
 }
 
-// attachedTo is the id of the program on a side's interface, 0 if there is none.
+// attachedTo returns the id of the program on a side's interface, 0 if there is
+// none.
 func attachedTo(t *testing.T, s *testnet.Side) (id uint32) {
 	t.Helper()
 	err := s.Do(func() error {
@@ -59,7 +60,7 @@ func useNative(t *testing.T, p *testnet.Pair) {
 	}
 }
 
-// useLink: the program goes with its owner.
+// useLink: the program is detached when its owner ends.
 func useLink(t *testing.T, p *testnet.Pair) {
 	x := attach(t, p.A)
 	if attachedTo(t, p.A) == 0 {
@@ -152,7 +153,8 @@ func (e *end) fill(first, n int) {
 	e.WakeRX()
 }
 
-// packet is a frame that the program takes for the socket: version 1, a request.
+// packet returns a frame that the program redirects to the socket: version 1, a
+// request.
 func packet(to, from *testnet.Side, n int) []byte {
 	b := make([]byte, n)
 	copy(b, to.MAC)
@@ -231,7 +233,7 @@ func useBusyPoll(t *testing.T, p *testnet.Pair) {
 	carry(t, p, station(t, p.A, xsk.Config{}), receiver(t, p.B, busy), 5)
 }
 
-// useBudget: one call sends what takes several otherwise.
+// useBudget: one call sends as much as several calls otherwise.
 func useBudget(t *testing.T, p *testnet.Pair) {
 	const burst = 100
 	a, b := station(t, p.A, xsk.Config{TXBudget: ringSize, SendBuffer: 1 << 20}), receiver(t, p.B, xsk.Config{})

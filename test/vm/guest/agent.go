@@ -101,10 +101,11 @@ func (a *agent) run(id int, c *Command) (code int, err error) {
 	cmd.Dir, cmd.Env = c.Dir, append(os.Environ(), c.Env...)
 	cmd.Stdout = &output{a, func(b []byte) Reply { return Reply{ID: id, Out: b} }}
 	cmd.Stderr = &output{a, func(b []byte) Reply { return Reply{ID: id, Err: b} }}
-	// A group of its own, so that what it leaves behind can be ended with it.
+	// The command gets a process group of its own, so that processes that it
+	// leaves behind can be ended with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = quitGrace
-	a.mu.Lock() // so that reap does not meet a process that it does not know
+	a.mu.Lock() // so that reap does not find a process that is not in running yet
 	if err = cmd.Start(); err == nil {
 		a.running[id] = cmd.Process
 	}
@@ -134,8 +135,8 @@ func (a *agent) run(id int, c *Command) (code int, err error) {
 	return cmd.ProcessState.ExitCode(), err
 }
 
-// reap buries the orphans, which become children of process 1. The agent's own
-// children are waited for where they were started.
+// reap waits for the orphans, which become children of process 1. Command waits
+// for the agent's own children.
 func (a *agent) reap() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -150,7 +151,7 @@ func (a *agent) reap() {
 	}
 }
 
-// output sends what a command writes.
+// output sends the output of a command.
 type output struct {
 	agent *agent
 	wrap  func([]byte) Reply
@@ -181,7 +182,7 @@ func (a *agent) signal(of int, sig syscall.Signal) error {
 	return err
 }
 
-// dmesg sends the kernel's log as syslog(2) has it.
+// dmesg sends the kernel's log as syslog(2) returns it.
 func (a *agent) dmesg(id int) error {
 	size, err := unix.Klogctl(unix.SYSLOG_ACTION_SIZE_BUFFER, nil)
 	if err != nil {

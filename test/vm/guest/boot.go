@@ -19,12 +19,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Main is what process 1 does: it prepares the machine, serves the host and, when
-// the host has gone, switches the machine off. It does not return.
+// Main is the work of process 1: it prepares the machine, serves the host and,
+// when the host has gone, switches the machine off. It does not return.
 func Main() {
 	err := main()
 	if err != nil {
-		// The console, as there may be no port.
+		// Errors go to the console, since there may be no port.
 		fmt.Fprintf(os.Stderr, "\n%s%v\n", Fatal, err)
 		time.Sleep(100 * time.Millisecond) // for the serial port to send it
 	}
@@ -82,7 +82,7 @@ func mounts() error {
 	return nil
 }
 
-// load loads a kernel module; one that is there already is fine.
+// load loads a kernel module, unless it is loaded already.
 func load(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -95,8 +95,8 @@ func load(path string) error {
 	return nil
 }
 
-// comforts are the rest of what a login shell would find: a path, a home, busybox
-// under the names of its programs, the loopback interface.
+// comforts sets up the rest of what a login shell would find: a path, a home,
+// busybox under the names of its programs, the loopback interface.
 func comforts() error {
 	for name, value := range map[string]string{
 		"PATH": "/bin:/sbin:/usr/bin:/usr/sbin", "HOME": "/root", "USER": "root", "TMPDIR": "/tmp", "LANG": "C.UTF-8",
@@ -112,7 +112,8 @@ func comforts() error {
 	if out, err := exec.Command("/bin/busybox", "ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		return fmt.Errorf("loopback: %w: %s", err, out)
 	}
-	// What sudo gives on most machines, and what BPF takes before Linux 5.11.
+	// This is the limit that sudo gives on most machines, and that BPF needs
+	// before Linux 5.11.
 	all := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
 	if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &all); err != nil {
 		return err

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guest is what host and guest of a test machine say to each other, and
-// the guest's half of the conversation.
+// Package guest defines the messages between host and guest of a test machine,
+// and is the guest's half of the conversation.
 //
-// They speak JSON, an object a line, over a virtio-serial port: the host sends
-// [Request], the guest answers with any number of [Reply], the last of which has
-// Done set. Replies with ID 0 answer nothing: the first says that the guest is
-// up, the others that it still is.
+// They exchange JSON, one object per line, over a virtio-serial port: the host
+// sends [Request], the guest answers with any number of [Reply], the last of
+// which has Done set. Replies with ID 0 answer nothing: the first says that the
+// guest is up, the others that it still is.
 package guest
 
 // PortName is the virtio-serial port's, which the guest looks for.
@@ -15,7 +15,8 @@ const PortName = "xdpfab.vmtest"
 // ConfigPath is where the guest finds its Config in the initramfs.
 const ConfigPath = "/etc/vminit.json"
 
-// Fatal starts the console line with which the guest gives up before it can talk.
+// Fatal begins the console line with which the guest gives up before it can use
+// the port.
 const Fatal = "vminit: fatal: "
 
 // Config is the guest's part of the image.
@@ -38,8 +39,8 @@ type Command struct {
 	Args []string // the path first
 	Env  []string // added to the guest's own: "name=value"
 	Dir  string   // "" means /
-	// Limit is after how many seconds it is asked for its stacks (SIGQUIT), and
-	// a little later killed; 0 means never.
+	// Limit is the number of seconds after which the command is asked for its
+	// stacks (SIGQUIT), and a little later killed; 0 means never.
 	Limit int
 }
 
@@ -58,7 +59,7 @@ type Reply struct {
 type Hello struct {
 	Release string // of the kernel
 	CPUs    int
-	Memory  int64 // bytes that were free then
+	Memory  int64 // free memory, bytes
 }
 
 // Done ends an answer.

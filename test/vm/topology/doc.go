@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package topology holds tests alone: the library over each of package testnet's
+// Package topology holds only tests: the library over each of package testnet's
 // topologies, with exact sums. They run on any Linux with root, and by package vm
-// in virtual machines without. The drawings are in package testnet.
+// in virtual machines without root. The drawings are in package testnet.
 package topology

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long anything may take; only a broken one does.
+// patience is how long anything may take; only a failing test takes so long.
 const patience = 60 * time.Second
 
 func limited(t *testing.T) context.Context {
@@ -46,7 +46,7 @@ func open(t *testing.T, s *testnet.Side, attr xdpfab.DomainAttr) (d *xdpfab.Doma
 	return d
 }
 
-// serve makes a side the owner of region "r", of 4 KiB.
+// serve makes a side serve region "r", of 4 KiB.
 func serve(t *testing.T, s *testnet.Side, attr xdpfab.DomainAttr) {
 	t.Helper()
 	d := open(t, s, attr)
@@ -81,7 +81,8 @@ func word(t *testing.T, d *xdpfab.Domain, addr string, index uint64) xdpfab.Remo
 	return w
 }
 
-// count adds 1 as often as told and checks every value that comes back.
+// count adds 1 the given number of times and checks every value that comes
+// back.
 func count(t *testing.T, w xdpfab.Remote[uint64], from, times uint64) {
 	t.Helper()
 	ctx := limited(t)
@@ -95,7 +96,7 @@ func count(t *testing.T, w xdpfab.Remote[uint64], from, times uint64) {
 	}
 }
 
-// contains tells whether an error says all of the words.
+// contains reports whether an error contains all of the words.
 func contains(err error, words ...string) bool {
 	for _, w := range words {
 		if !strings.Contains(err.Error(), w) {

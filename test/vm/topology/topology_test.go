@@ -41,8 +41,8 @@ func TestMultiQueue(t *testing.T) {
 	count(t, word(t, d, p.B.MAC.String(), 0), 0, times)
 }
 
-// The smallest MTU, and the largest that veth takes with native XDP. An array of
-// this length takes more than one frame with either.
+// The smallest MTU, and the largest that veth allows with native XDP. An array
+// of this length takes more than one frame with either.
 func TestMTU(t *testing.T) {
 	for _, mtu := range []int{256, 3498} {
 		p := testnet.NewPair(t, testnet.Options{MTU: mtu})
@@ -54,7 +54,7 @@ func TestMTU(t *testing.T) {
 	}
 }
 
-// A larger MTU is refused, with one that would do.
+// A larger MTU is refused, and the error names one that would do.
 func TestJumboMTU(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{MTU: 9000})
 	err := p.A.Do(func() error {
@@ -100,7 +100,7 @@ func TestFaultWire(t *testing.T) {
 	}
 }
 
-// An 802.1Q interface has generic XDP alone, which has to be asked for.
+// An 802.1Q interface has only generic XDP, which has to be asked for.
 func TestVLAN(t *testing.T) {
 	p := testnet.NewVLAN(t, 77, testnet.Options{})
 	err := p.A.Do(func() error {
@@ -131,7 +131,7 @@ func TestRouted(t *testing.T) {
 	}
 }
 
-// netem works on what a kernel forwards: here, everything.
+// netem works on packets that a kernel forwards: here, on all of them.
 func TestRoutedDisturbed(t *testing.T) {
 	r := testnet.NewRouted(t, testnet.Options{})
 	attr := xdpfab.DomainAttr{UDP: true, GiveUp: patience}
@@ -145,8 +145,8 @@ func TestRoutedDisturbed(t *testing.T) {
 	}
 }
 
-// Nor does a VLAN bypass it: what generic XDP sends there goes through the queueing
-// discipline of the interface below.
+// Nor does a VLAN bypass it: packets that generic XDP sends there go through the
+// queueing discipline of the interface below.
 func TestVLANDisturbed(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	for _, s := range []*testnet.Side{p.A, p.B} {
@@ -165,8 +165,8 @@ func TestVLANDisturbed(t *testing.T) {
 	}
 }
 
-// netem does not work on what AF_XDP sockets send on the very interface: the
-// kernel's own datagrams all get lost, xdpfab's do not.
+// netem does not work on frames that AF_XDP sockets send on the same interface:
+// all of the kernel's own datagrams get lost, and none of xdpfab's.
 func TestQueueingDisciplineIsBypassed(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	serve(t, p.B, xdpfab.DomainAttr{})

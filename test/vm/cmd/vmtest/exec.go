@@ -14,7 +14,7 @@ import (
 )
 
 // execute runs a test binary that go test has built, with its arguments, and
-// returns its exit code. What it writes passes through.
+// returns its exit code. Its output passes through.
 func execute(ctx context.Context, c *command, out, errs io.Writer) int {
 	code, err := c.execute(ctx, out, errs)
 	if err != nil {

@@ -41,7 +41,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is main without the process.
+// run does the work of main, and returns the exit code.
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	c, err := parse(args, errs)
 	if errors.Is(err, flag.ErrHelp) {
@@ -116,7 +116,7 @@ func parse(args []string, errs io.Writer) (*command, error) {
 	return c, nil
 }
 
-// prepare finds a kernel and what executes it, and says so.
+// prepare finds a kernel and its accelerator, and prints both.
 func (c *command) prepare(ctx context.Context, cache *vm.Cache, name string, errs io.Writer) (*vm.Kernel, vm.Accel, error) {
 	k, err := cache.Kernel(name, c.modules, c.fresh)
 	if err != nil {

@@ -55,7 +55,8 @@ func test(ctx context.Context, c *command, out, errs io.Writer) error {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			// One kernel that cannot be tested says nothing about the others.
+			// If one kernel cannot be tested, the others are tested all the
+			// same.
 			table.Broken(name, err)
 			if len(c.kernels) == 1 && !report.Failed() {
 				return err
