@@ -12,8 +12,8 @@ const (
 	CookieLen = 16
 )
 
-// Cookie proves that the sender of a hello receives at the address that it claims. The zero
-// cookie means none yet.
+// Cookie proves that the sender of a hello receives at the address that it claims. The
+// zero cookie means none yet.
 type Cookie [CookieLen]byte
 
 // Resume names an earlier session between the same two, and how far one side got. The
