@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -176,8 +175,13 @@ func ExampleEndpoint_FetchAtomic() {
 
 	operand := xdpfab.Bytes[uint32](2, 3)
 	result := make([]byte, 8)
+	add := xdpfab.Msg{
+		Buf: []byte{2, 0, 0, 0, 3, 0, 0, 0}, Result: result, // two elements, little-endian: 2 and 3
+		Dest: dest, Key: region.Key, Offset: region.Base,
+		Datatype: xdpfab.Uint32, Op: xdpfab.Sum,
+	}
 	for range 3 {
-		if err := ep.FetchAtomic(&xdpfab.Msg{Buf: operand, Count: 2, Result: result, Dest: dest, Key: region.Key, Datatype: atomic.Uint32, Op: atomic.Sum}, 0); err != nil {
+		if err := ep.FetchAtomic(&add, 0); err != nil {
 			log.Fatal(err)
 		}
 		if err := cq.Wait(ctx, 1); err != nil {
