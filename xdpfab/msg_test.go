@@ -105,3 +105,19 @@ func TestEndpointAttr(t *testing.T) {
 		}
 	}
 }
+
+// The two operands of the biggest element can be injected together.
+func TestInjectTakesEveryElement(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	size := xdpfab.LongDoubleComplex.Size()
+	m := xdpfab.Msg{
+		Buf: make([]byte, size), Compare: make([]byte, size), Result: make([]byte, size),
+		Dest: f.dest, Key: 1, Datatype: xdpfab.LongDoubleComplex, Op: xdpfab.Cswap,
+	}
+	if err := f.ep.CompareAtomic(&m, xdpfab.FlagInject); err != nil {
+		t.Fatal(err)
+	}
+	if c := take(t, f); c.Err != nil || c.Bytes != size {
+		t.Errorf("%+v, want %d bytes", c, size)
+	}
+}

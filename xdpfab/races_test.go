@@ -394,3 +394,12 @@ func TestPostDuringCloseExactly(t *testing.T) {
 	_ = ep.Close()
 	testnet.Eventually(t, "both operations complete", func() bool { return cq.tail.Load() == 2 })
 }
+
+// Only the cable of a Pipe has faults to order.
+func TestFaultsWantAPipe(t *testing.T) {
+	dom, _ := openDead(t, 1, DomainAttr{})
+	defer dom.CloseAll()
+	if err := dom.SetFaults(Faults{Loss: 1}); !errors.Is(err, ErrNotImplemented) {
+		t.Errorf("%v, want ErrNotImplemented", err)
+	}
+}
