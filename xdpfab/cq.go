@@ -59,17 +59,17 @@ type CompletionQueue struct {
 // beside is the part of a completion that points.
 type beside struct {
 	context any
-	ep      *Endpoint
+	ep      *Endpoint // stays when the entry has been read
 	err     *OpError // nil for success
 }
 
 // take moves the completion at a place of the queue to where the reader wants it.
 func (q *CompletionQueue) take(c *Completion, at uint64) {
 	e, b := &q.entries[at], &q.beside[at]
-	*c = Completion{
-		Context: b.context, Endpoint: b.ep, Flags: completionFlags[direction(e.Flags)], Source: Address(e.Cookie), Bytes: int(e.Length),
-	}
-	b.context, b.ep = nil, nil
+	c.Context, c.Err, c.Endpoint = b.context, nil, b.ep
+	c.Flags, c.Source = completionFlags[direction(e.Flags)], Address(e.Cookie)
+	c.Bytes, c.Data = int(e.Length), 0
+	b.context = nil
 }
 
 // NewCompletionQueue makes a completion queue (fi_cq_open).
@@ -148,7 +148,10 @@ func (q *CompletionQueue) push(ep *Endpoint, context any, c *engine.Completion, 
 	e.Cookie, e.Data, e.Length, e.Source = c.Cookie, c.Data, c.Length, c.Source
 	e.Fate, e.Status, e.Reason, e.Flags = c.Fate, c.Status, c.Reason, c.Flags
 	b := &q.beside[at]
-	b.context, b.ep = context, ep
+	b.context = context
+	if b.ep != ep { // as a rule it is the same, and nothing is written
+		b.ep = ep
+	}
 	if err != nil {
 		b.err = err
 	}
