@@ -71,15 +71,15 @@ func (m *Memory) Leave() {
 // reason is not ok, nothing ran. Leave must be called afterwards, once for any
 // number of frames.
 func (m *Memory) Execute(payload []byte, ops int, resp []byte) (n int, flags uint8, reason wire.Reason) {
-	if !m.inside {
-		m.inside = true
-		m.reader.Enter()
-	}
 	var records wire.RecordReader
 	records.Reset(payload, ops)
 	more := records.Next(&m.rec)
 	if reason = records.Rest(); reason != wire.ReasonOK {
 		return 0, 0, reason
+	}
+	if !m.inside {
+		m.inside = true
+		m.reader.Enter()
 	}
 	m.resp.Reset(resp, ops)
 	m.last = nil
