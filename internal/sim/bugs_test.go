@@ -65,10 +65,11 @@ var bugs = []bug{
 		{enginePack, "(s.w.Ops() > 0 || c.ini.InFlight() > 0)", "s.w.Ops() > 0"}}},
 	{"result copied after completion", "", []edit{
 		{engineComplete, "segs[i].results(&r)\n\t\tsegs[i].settle()", "segs[i].settle()\n\t\tsegs[i].results(&r)"}}},
-	{"reset of another epoch believed", "", []edit{
+	{"reset of another session believed", "", []edit{
 		{engineReceive, "e.begun[atTarget{m.Session, h.Epoch}]", "e.begun[atTarget{m.Session, 0}]"},
 		{engineConn, "atTarget{known.Session, known.Epoch}", "atTarget{known.Session, 0}"},
 		{sessionInitiator, "s.remote == id && s.epoch == epoch", "s.remote == id"},
+		{sessionReceive, "wire.ReasonOK || r.Session != s.remote {", "wire.ReasonOK {"},
 		{sessionReceive, "if h.Epoch != s.epoch {", "if h.Epoch != s.epoch && h.Type != wire.Reset {"}}},
 	{"retransmission changes the payload", "", []edit{
 		{sessionSend, "s.Resent++\n", "s.Resent++\n\t\tr.buf[r.n-1] ^= 1\n"}}},
@@ -190,7 +191,7 @@ func (b *bug) sow(t *testing.T, dir string) (undo func()) {
 // simulate runs the simulator's tests in a copy of the sources. Paths are
 // trimmed so that copies share the build cache.
 func simulate(dir, tests string) (string, error) {
-	cmd := exec.Command("go", "test", "-trimpath", "-vet=off", "-count=1", "-timeout=120s", "-v", "-run", tests,
+	cmd := exec.Command("go", "test", "-trimpath", "-vet=off", "-count=1", "-timeout=300s", "-v", "-run", tests,
 		"./internal/sim", "-args", "-seeds="+mostSeeds)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
