@@ -60,7 +60,7 @@ type CompletionQueue struct {
 type beside struct {
 	context any
 	ep      *Endpoint // stays when the entry has been read
-	err     *OpError // nil for success
+	err     *OpError  // nil for success
 }
 
 // take moves the completion at a place of the queue to where the reader wants it.

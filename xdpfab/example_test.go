@@ -176,7 +176,7 @@ func ExampleEndpoint_FetchAtomic() {
 	operand := xdpfab.Bytes[uint32](2, 3)
 	result := make([]byte, 8)
 	add := xdpfab.Msg{
-		Buf: []byte{2, 0, 0, 0, 3, 0, 0, 0}, Result: result, // two elements, little-endian: 2 and 3
+		Buf: operand, Result: result,
 		Dest: dest, Key: region.Key, Offset: region.Base,
 		Datatype: xdpfab.Uint32, Op: xdpfab.Sum,
 	}

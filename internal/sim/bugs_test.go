@@ -109,7 +109,7 @@ var bugs = []bug{
 var sources = []string{"go.mod", "go.sum", "atomic", "mr", "internal/wire", "internal/session", "internal/executor", "internal/memory", "internal/engine", "internal/sim"}
 
 // mostSeeds is how many seeds a bug may survive before it is found.
-const mostSeeds = "1000"
+const mostSeeds = "2000"
 
 var numberOf = regexp.MustCompile(`\(number (\d+)\)`)
 
