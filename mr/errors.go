@@ -9,8 +9,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
-// Errors of this package. What is returned wraps one of them, and so matches it with errors.Is; and the errno that
-// libfabric or the system has for it, with ErrMemory the one that the system gave.
+// Errors of this package. What is returned wraps one of them, and so matches it with
+// errors.Is; and the errno that libfabric or the system has for it, with ErrMemory the
+// one that the system gave.
 var (
 	ErrSize      = errno.New("mr: impossible size", syscall.EINVAL)
 	ErrAccess    = errno.New("mr: unknown access rights", syscall.EINVAL)

@@ -29,7 +29,6 @@ func ExampleRegion_Uint64() {
 	fmt.Println(hits.Add(1))
 	_, err = region.Uint64(512)
 	fmt.Println(err)
-	// Output:
-	// 42
-	// mr: beyond the end of the region: word 512 of region "counters", key 0x1; it has 512 words of 8 bytes
+	// Output: 42 mr: beyond the end of the region: word 512 of region "counters", key
+	// 0x1; it has 512 words of 8 bytes
 }

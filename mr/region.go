@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// Region is memory registered under a key. How a peer describes it is an xdpfab.RemoteRegion. Its description is fixed before it is published.
+// Region is memory registered under a key. How a peer describes it is an
+// xdpfab.RemoteRegion. Its description is fixed before it is published.
 type Region struct {
 	key    uint64
 	data   []byte

@@ -221,7 +221,8 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// TestIndex compares the index with a map over many random steps, with keys that collide and churn.
+// TestIndex compares the index with a map over many random steps, with keys that collide
+// and churn.
 func TestIndex(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	x, model := newIndex(1), map[uint64]*Region{}

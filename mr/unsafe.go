@@ -9,5 +9,6 @@ import "unsafe"
 // pinned.
 func addressOf(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
 
-// wordAt returns the first bytes of b as a T. There are enough of them, and they lie where a T may lie.
+// wordAt returns the first bytes of b as a T. There are enough of them, and they lie
+// where a T may lie.
 func wordAt[T any](b []byte) *T { return (*T)(unsafe.Pointer(unsafe.SliceData(b))) }

@@ -36,8 +36,8 @@ func TestSurfaceHasNoInternalTypes(t *testing.T) {
 	}
 }
 
-// leaks names the exported functions, methods, types, fields and variables of a file in whose
-// types an internal package is mentioned.
+// leaks names the exported functions, methods, types, fields and variables of a file in
+// whose types an internal package is mentioned.
 func leaks(file *ast.File) (list []string) {
 	internal := map[string]bool{}
 	for _, i := range file.Imports {

@@ -21,7 +21,8 @@ import (
 var update = flag.Bool("update", false, "write the surface of the public packages down as it is")
 
 // public are the packages for users of the module. What they export is written down in
-// api, one line a symbol, so that whoever changes it sees the change, and so does the review.
+// api, one line a symbol, so that whoever changes it sees the change, and so does the
+// review.
 var public = []string{"atomic", "bpf", "mr", "xdpfab", "xsk"}
 
 func TestSurface(t *testing.T) {

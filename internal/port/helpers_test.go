@@ -157,8 +157,8 @@ func (s *stream) receive(t testing.TB, q *Queue) (psns []uint32) {
 
 // run sends count packets from one queue to another, on one thread, and checks that all
 // arrive once and in order but for those that the device refused. At most window packets
-// are on their way at a time. They must be fewer than the receiver has buffers: the kernel
-// delivers when it gets round to it, and drops what finds no buffer then.
+// are on their way at a time. They must be fewer than the receiver has buffers: the
+// kernel delivers when it gets round to it, and drops what finds no buffer then.
 func (s *stream) run(t testing.TB, from, to *Queue, count, window int) {
 	t.Helper()
 	if have := int(to.fill.Size()); window >= have {

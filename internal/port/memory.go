@@ -88,7 +88,8 @@ func (m *Memory) Release() {
 // Buffer implements the engine's port.
 func (m *Memory) Buffer() []byte { return m.buffer }
 
-// Send implements the engine's port: it delivers at once, unless the faults are otherwise.
+// Send implements the engine's port: it delivers at once, unless the faults are
+// otherwise.
 func (m *Memory) Send(n int) {
 	m.mu.Lock()
 	m.Sent++

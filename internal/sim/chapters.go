@@ -106,8 +106,9 @@ func (w *world) revenant(to *node, packet []byte, at int64) {
 }
 
 // freeze keeps a node off its core until a time, soon after its clients have posted
-// something: it may still be on its way, or its answer lie in the ring. A node with manual
-// progress is frozen as long as it has nothing to do, and finds work when it wakes up.
+// something: it may still be on its way, or its answer lie in the ring. A node with
+// manual progress is frozen as long as it has nothing to do, and finds work when it wakes
+// up.
 func (w *world) freeze(until int64, manual bool) {
 	n := w.anyNode()
 	for _, c := range n.clients {
