@@ -6,8 +6,8 @@
 #   make check   lint, generated code, test, test-vm: what CI runs
 #   make bench   xdpfab beside the floor and its peers; bench-quick: within 40 s
 #
-# Each target installs what it lacks when it runs as root on Debian or Ubuntu,
-# and says what to install otherwise.
+# As root on Debian or Ubuntu, each target installs the tools that it lacks;
+# otherwise it says what to install.
 
 GO      ?= go
 PKGS    := ./...
@@ -34,7 +34,7 @@ test:
 	$(GO) test -timeout 30m $(PKGS)
 	$(GO) test -race -short -timeout 30m $(RACE)
 
-# What can be tested without root: everything that needs no network namespace.
+# The tests that need no root: all that need no network namespace.
 test-unit:
 	@scripts/need go
 	$(GO) test -timeout 10m $(PKGS)
@@ -49,7 +49,7 @@ bench-build:
 	@gcc $(BENCH_CFLAGS) -o bin/bench/floor bench/floor/floor.c
 	@gcc $(BENCH_CFLAGS) -o bin/bench/fabric bench/peers/fabric/fabric.c -lfabric
 
-# Everything, beside the aims: a table, bench/results/latest.json and latest.svg.
+# Everything, compared with the aims: a table, bench/results/latest.json and latest.svg.
 bench: bench-build
 	@bin/bench/bench -mode full
 
@@ -66,7 +66,7 @@ bench-go:
 	@scripts/need go
 	$(GO) test -run=- -bench . ./atomic ./mr ./internal/wire ./internal/session ./internal/engine ./bpf
 
-# What a profile-guided build gives, on both sides of the engine in one process.
+# The gain of a profile-guided build, on both sides of the engine in one process.
 bench-pgo:
 	@scripts/need go
 	$(GO) test -run=- -bench FetchAdd -cpuprofile bin/engine.pgo -o bin/engine.test ./internal/engine
@@ -82,19 +82,19 @@ test-vm:
 	@scripts/need $(VMNEED)
 	@$(GO) run ./test/vm/cmd/vmtest -kernel $(KERNEL) -- $(VMTEST)
 
-# The same with every kernel, and a table of what works with which.
+# The same with every kernel, and a table of the features that work with each.
 test-matrix:
 	@scripts/need $(VMNEED)
 	@$(GO) run ./test/vm/cmd/vmtest -kernel all -table -- $(VMTEST)
 
 # The harness's own tests: guests that panic, hang or lack memory, and two machines
-# with kernels of their own at one cable.
+# with kernels of their own, joined by a cable.
 test-vm-self:
 	@scripts/need $(VMNEED)
 	$(GO) test -count=1 -timeout 20m -v ./test/vm ./test/vm/cmd/... -args -boot
 
 # SEEDS random runs of many nodes under every fault, half of them hours of virtual
-# time. WITH=hours,outage leaves it at those dimensions: go doc ./internal/sim Dims
+# time. WITH=hours,outage restricts it to those dimensions: go doc ./internal/sim Dims
 SEEDS ?= 1000
 WITH  ?= mended
 sim:
@@ -106,7 +106,7 @@ sim-scale:
 	@scripts/need go
 	$(GO) test -timeout 60m -count=1 -v -run '^TestScale$$' ./internal/sim -args -scale=$(CURDIR)/docs
 
-# Does the simulator find bugs? It has to find each one that is sown.
+# Sows known bugs: the simulator has to find each of them.
 sim-bugs:
 	@scripts/need go
 	$(GO) test -timeout 30m -count=1 -v -tags simbugs -run '^TestSeededBugs$$' ./internal/sim
@@ -117,7 +117,7 @@ soak:
 	@scripts/need root go ip
 	$(GO) test -timeout 0 -count=1 -v -run '^TestSoak$$' ./test/soak -args -minutes=$(MINUTES)
 
-# Each fuzz target for FUZZTIME; `make test` runs their seeds alone.
+# Each fuzz target for FUZZTIME; `make test` runs only their seeds.
 FUZZTIME ?= 10s
 fuzz:
 	@scripts/need root go
