@@ -27,14 +27,14 @@ func (r *Report) Plot() []byte {
 		return pts
 	}
 	pool := newPanel("One fetch-add in flight at each node: p99", "µs", plot.Axis{Lo: 10, Hi: 1000000, Log: true})
-	pool.Line("model: a turn of everybody, or the cables", plot.Blue, model(float64(s.EchoCost)))
+	pool.Line("model: a turn of every node, or the cables", plot.Blue, model(float64(s.EchoCost)))
 	pool.Dots("simulated", plot.Blue, p99(r.Single))
 	pool.Rings("simulated, more sessions", plot.Orange, p99(r.Raised))
 	pool.Limit(float64(s.RXBuffers), "receive buffers")
 	pool.Limit(float64(s.Accepted), "sessions")
 
 	bulk := newPanel("Full frames, windows open: round trip of a frame, p99", "µs", plot.Axis{Lo: 10, Hi: 1000000, Log: true})
-	bulk.Line("model: a frame of everybody, or the cables", plot.Green, model(s.FrameTime))
+	bulk.Line("model: a frame of every node, or the cables", plot.Green, model(s.FrameTime))
 	bulk.Dots("simulated", plot.Green, p99(r.Bulk))
 	bulk.Limit(math.Floor(float64(s.SwitchQueue)/s.FrameTime), "switch queue")
 
@@ -97,7 +97,7 @@ func fairness(points []Incast) (pts []plot.Point) {
 // memoryPanel shows a node's memory when every node has a session to every
 // other.
 func (r *Report) memoryPanel() *plot.Panel {
-	p := newPanel("Everybody to everybody: memory of a node", "MiB", plot.Axis{Lo: 0.1, Hi: 1000, Log: true})
+	p := newPanel("Every node to every other: memory of a node", "MiB", plot.Axis{Lo: 0.1, Hi: 1000, Log: true})
 	var sessions, idle, most, measured []plot.Point
 	for _, n := range nodeRange() {
 		m, x := r.MemoryOf(n), float64(n)

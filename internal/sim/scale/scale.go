@@ -127,21 +127,21 @@ func (r *Report) MemoryOf(nodes int) Memory {
 func (s *Setup) Bounds() []Limit {
 	turns := func(ns float64, turn float64) int { return int(ns / turn) }
 	list := []Limit{
-		{"a full window of everybody in the target's receive buffers", s.RXBuffers / s.Window,
+		{"a full window of every node in the target's receive buffers", s.RXBuffers / s.Window,
 			"credits alone no longer keep a stalled poller from losing frames; the congestion window has to"},
-		{"the first window of everybody there", s.RXBuffers / s.FirstWindow,
+		{"the first window of every node there", s.RXBuffers / s.FirstWindow,
 			"a start of all at the same moment loses frames; timeouts repair it, and it takes them a while"},
-		{"a full window of everybody in a pool of answers or early frames", s.Buffers / s.Window,
+		{"a full window of every node in a pool of answers or early frames", s.Buffers / s.Window,
 			"a pool may run out, and a frame is then dropped and sent again; congestion windows are smaller by then"},
-		{"one frame of everybody in the switch's queue", turns(float64(s.SwitchQueue), s.FrameTime),
+		{"one frame of every node in the switch's queue", turns(float64(s.SwitchQueue), s.FrameTime),
 			"full frames are dropped for ever, as a window is never less than one frame"},
 		{"one session each way between all, on one queue", s.Sessions/2 + 1,
 			"more queues, or operations are refused: not executed, no room for another session"},
-		{"one frame of everybody in the target's receive buffers", s.RXBuffers,
+		{"one frame of every node in the target's receive buffers", s.RXBuffers,
 			"the ring overflows for ever; nodes whose frames are dropped wait for timeouts, and some starve"},
 		{"sessions that one queue accepts", s.Accepted,
 			"more queues, or the rest is refused: not executed"},
-		{"one turn of everybody within the least retransmission timeout", turns(float64(s.RTOMin), float64(s.EchoCost)),
+		{"one turn of every node within the least retransmission timeout", turns(float64(s.RTOMin), float64(s.EchoCost)),
 			"hellos time out while they wait in line"},
 	}
 	slices.SortStableFunc(list, func(a, b Limit) int { return a.Nodes - b.Nodes })
@@ -160,7 +160,7 @@ func (r *Report) Table(w io.Writer) {
 	incastTable(w, r.Bulk)
 	b := &r.Bytes
 	fmt.Fprintf(w, "\nMemory: a session takes %d bytes at its initiator and %d at its target, a frame in flight %d; a domain of one queue "+
-		"%d KiB and %d MiB of packet memory. Everybody with a session to everybody, a node holds:\n\n",
+		"%d KiB and %d MiB of packet memory. With sessions from every node to every other, a node holds:\n\n",
 		b.Initiator, b.Target, b.Buffer, b.Domain>>10, b.Packets>>20)
 	fmt.Fprint(w, "| nodes | sessions | queues | idle, MiB | at most, MiB | sessions measured, KiB | model, KiB |\n|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, p := range r.Memory {

@@ -60,7 +60,7 @@ func TestScaleDocuments(t *testing.T) {
 	r.Table(&tables)
 	doc, err := Splice("before\n"+beginMark+"stale\n"+endMark+"\nafter", tables.String())
 	if err != nil || strings.Contains(doc, "stale") || !strings.HasPrefix(doc, "before\n") || !strings.HasSuffix(doc, "\nafter") ||
-		!strings.Contains(doc, "| 100 | 0 k |") || !strings.Contains(doc, "| 2048 | one frame of everybody") {
+		!strings.Contains(doc, "| 100 | 0 k |") || !strings.Contains(doc, "| 2048 | one frame of every node") {
 		t.Errorf("%v\n%s", err, doc)
 	}
 	if again, err := Splice(doc, tables.String()); err != nil || again != doc {
