@@ -26,10 +26,10 @@ func TestNamesAndValues(t *testing.T) {
 		{Datatype(20), 20, "datatype(20)"}, {Op(20), 20, "op(20)"}, {Func(3), 3, "func(3)"},
 	} {
 		if got := c.got.String(); got != c.want {
-			t.Errorf("%T %d is %q; expected %q", c.got, c.val, got, c.want)
+			t.Errorf("%T %d is %q; want %q", c.got, c.val, got, c.want)
 		}
 		if got := fmt.Sprintf("%d", c.got); got != fmt.Sprint(c.val) {
-			t.Errorf("%v has value %s; expected %d", c.got, got, c.val)
+			t.Errorf("%v has value %s; want %d", c.got, got, c.val)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestParseIsTheInverseOfString(t *testing.T) {
 		_, e3 := ParseFunc(s)
 		for _, err := range []error{e1, e2, e3} {
 			if !errors.Is(err, ErrUnknownName) {
-				t.Errorf("parsing %q: %v; expected ErrUnknownName", s, err)
+				t.Errorf("parsing %q: %v; want ErrUnknownName", s, err)
 			}
 		}
 	}
@@ -71,11 +71,11 @@ func TestSizeAndAlign(t *testing.T) {
 			align = size / 2 // C's: that of a part
 		}
 		if dt.Size() != size || dt.Align() != align {
-			t.Errorf("%v: size %d align %d; expected %d %d", dt, dt.Size(), dt.Align(), size, align)
+			t.Errorf("%v: size %d align %d; want %d %d", dt, dt.Size(), dt.Align(), size, align)
 		}
 	}
 	if d := Datatype(NumDatatypes); d.Size() != 0 || d.Align() != 0 {
-		t.Errorf("unknown datatype: size %d align %d; expected 0 0", d.Size(), d.Align())
+		t.Errorf("unknown datatype: size %d align %d; want 0 0", d.Size(), d.Align())
 	}
 }
 
@@ -90,7 +90,7 @@ func TestValidCounts(t *testing.T) {
 		Compare: 10*7 + 7*6 + 3*2,
 	}
 	if perFunc != want {
-		t.Errorf("valid triples per function: %v; expected %v", perFunc, want)
+		t.Errorf("valid triples per function: %v; want %v", perFunc, want)
 	}
 	for _, c := range []struct {
 		f    Func
@@ -153,7 +153,7 @@ func TestApplyRefuses(t *testing.T) {
 	} {
 		err := Apply(c.f, c.op, c.dt, c.target, c.operand, c.compare, c.result, c.n)
 		if !errors.Is(err, c.want) {
-			t.Errorf("%s: %v; expected %v", name, err, c.want)
+			t.Errorf("%s: %v; want %v", name, err, c.want)
 		}
 		if c.want != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%s: %v matches no errno", name, err)
@@ -172,7 +172,7 @@ func TestReadIsACopy(t *testing.T) {
 		before := string(target)
 		check := func(what, got, want string) {
 			if got != want {
-				t.Errorf("%v: %s %x; expected %x", dt, what, got, want)
+				t.Errorf("%v: %s %x; want %x", dt, what, got, want)
 			}
 		}
 		KernelOf(Fetch, Read, dt)(target, nil, nil, result)

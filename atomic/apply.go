@@ -43,7 +43,7 @@ func Apply(f Func, op Op, dt Datatype, target, operand, compare, result []byte, 
 		return fmt.Errorf("%w: %v %v on %v; ask Valid first", ErrUnsupported, f, op, dt)
 	}
 	if n < 1 {
-		return fmt.Errorf("%w: %d; expected at least 1", ErrCount, n)
+		return fmt.Errorf("%w: %d; want at least 1", ErrCount, n)
 	}
 	if n > maxElements {
 		return lengthError("target", target, dt, n)

@@ -35,7 +35,7 @@ func TestComplexAlignedAsInC(t *testing.T) {
 				KernelOf(Base, Sum, dt)(sum, one, nil, nil)
 			}
 			if string(b) != string(sum) {
-				t.Errorf("%x; expected %x", b, sum)
+				t.Errorf("%x; want %x", b, sum)
 			}
 			if err := Apply(Base, Sum, dt, aligned(2 * dt.Size())[part/2:], one, nil, nil, 1); err == nil {
 				t.Errorf("aligned to %d: accepted", part/2)

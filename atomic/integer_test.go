@@ -129,7 +129,7 @@ func TestInt128AgainstBig(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(target) != string(want[:]) || string(result) != before {
-			t.Fatalf("%v %v: target %x result %x; expected %x and %x", op, dt, target, result, want, before)
+			t.Fatalf("%v %v: target %x result %x; want %x and %x", op, dt, target, result, want, before)
 		}
 	})
 }
@@ -167,7 +167,7 @@ func TestHotAgreesWithModel(t *testing.T) {
 			}
 			KernelOf(f, op, dt)(target[:size], operand, compare, res)
 			if string(target[:size]) != string(want[:size]) || f != Base && string(result[:size]) != before {
-				t.Fatalf("%v %v %v: target %x result %x; expected %x and %x", f, op, dt, target[:size], result[:size], want[:size], before)
+				t.Fatalf("%v %v %v: target %x result %x; want %x and %x", f, op, dt, target[:size], result[:size], want[:size], before)
 			}
 		}
 	})

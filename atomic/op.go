@@ -97,5 +97,5 @@ func parse[T interface {
 			return T(i), nil
 		}
 	}
-	return 0, fmt.Errorf("%w: %s %q; expected a lower-case name, %q to %q", ErrUnknownName, what, s, T(0), T(n-1))
+	return 0, fmt.Errorf("%w: %s %q; want a lower-case name, %q to %q", ErrUnknownName, what, s, T(0), T(n-1))
 }

@@ -54,7 +54,7 @@ func TestKernelsAgainstSyncAtomic(t *testing.T) {
 				}
 			})
 		if want := uint64(3 * raceWorkers * raceRounds); *w != want {
-			t.Errorf("%d; expected %d", *w, want)
+			t.Errorf("%d; want %d", *w, want)
 		}
 	})
 	t.Run("uint32", func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestKernelsAgainstSyncAtomic(t *testing.T) {
 				}
 			})
 		if want := uint32(3 * raceWorkers * raceRounds); *w != want {
-			t.Errorf("%d; expected %d", *w, want)
+			t.Errorf("%d; want %d", *w, want)
 		}
 	})
 	t.Run("double", func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestKernelsAgainstSyncAtomic(t *testing.T) {
 				}
 			})
 		if got := math.Float64frombits(*w); got != 3*raceWorkers*raceRounds {
-			t.Errorf("%v; expected %d", got, 3*raceWorkers*raceRounds)
+			t.Errorf("%v; want %d", got, 3*raceWorkers*raceRounds)
 		}
 	})
 }
@@ -143,7 +143,7 @@ func TestHotLoopsUnderContention(t *testing.T) {
 		word := func(i int) uint32 { return binary.LittleEndian.Uint32(cell(i)) }
 		const top = raceRounds*raceWorkers + raceWorkers - 1
 		if word(0) != 1<<raceWorkers-1 || word(1) != 1<<raceWorkers-1 || word(2) != top || word(3) != math.MaxInt32-top {
-			t.Errorf("%v: xor %#x or %#x max %d min %d; expected %#x, the same, %d and %d", dt,
+			t.Errorf("%v: xor %#x or %#x max %d min %d; want %#x, the same, %d and %d", dt,
 				word(0), word(1), word(2), word(3), 1<<raceWorkers-1, top, math.MaxInt32-top)
 		}
 	}
@@ -177,12 +177,12 @@ func TestNeighboursInOneWord(t *testing.T) {
 				}
 				mask := uint32(1)<<(8*size) - 1
 				if got := *w >> (8 * size * lane) & mask; got != want&mask {
-					t.Errorf("lane %d: %d; expected %d", lane, got, want&mask)
+					t.Errorf("lane %d: %d; want %d", lane, got, want&mask)
 				}
 			}
 			for lane := range lanes {
 				if got, want := string(b[4+lane*size:][:size]), string(oneOf(dt)); got != want {
-					t.Errorf("written lane %d: %x; expected %x", lane, got, want)
+					t.Errorf("written lane %d: %x; want %x", lane, got, want)
 				}
 			}
 		})
@@ -210,7 +210,7 @@ func TestWideAgainstEachOther(t *testing.T) {
 		}
 		together(actors...)
 		if halves[0] != 2*raceWorkers*raceRounds || halves[1] != high {
-			t.Errorf("%d %d; expected %d %d", halves[0], halves[1], 2*raceWorkers*raceRounds, high)
+			t.Errorf("%d %d; want %d %d", halves[0], halves[1], 2*raceWorkers*raceRounds, high)
 		}
 	})
 	for _, dt := range []Datatype{LongDouble, DoubleComplex, LongDoubleComplex, FloatComplex, Float, Uint8} {
@@ -222,7 +222,7 @@ func TestWideAgainstEachOther(t *testing.T) {
 				KernelOf(Base, Sum, dt)(c, one, nil, nil)
 			}
 			if string(b) != string(c) {
-				t.Errorf("%v: %x; expected %x", dt, b, c)
+				t.Errorf("%v: %x; want %x", dt, b, c)
 			}
 		})
 	}
@@ -303,7 +303,7 @@ func TestSwapsHandOver(t *testing.T) {
 			}
 		})
 		if got, want := b[0]&0x3f, byte(wins.Load()&0x3f); got != want || wins.Load() == 0 {
-			t.Errorf("%v: state %d after %d wins; expected %d", dt, got, wins.Load(), want)
+			t.Errorf("%v: state %d after %d wins; want %d", dt, got, wins.Load(), want)
 		}
 	}
 }

@@ -124,7 +124,7 @@ func (r *reference) check(t *testing.T, dt Datatype, a *algebra[uint16], x, y ui
 	for op, f := range map[Op]func(x, y uint16) uint16{Sum: a.add, Diff: a.sub, Prod: a.mul} {
 		want, nan := r.compute(op, x, y)
 		if got := f(x, y); got != want && !(nan && r.nan(got)) {
-			t.Errorf("%v: %#x %v %#x = %#x; expected %#x (NaN %v)", dt, x, op, y, got, want, nan)
+			t.Errorf("%v: %#x %v %#x = %#x; want %#x (NaN %v)", dt, x, op, y, got, want, nan)
 		}
 	}
 	vx, vy := r.value(x), r.value(y)
@@ -158,7 +158,7 @@ func TestFloat8Kernels(t *testing.T) {
 			KernelOf(Base, op, dt)(target, operand, nil, nil)
 			for i := range target {
 				if want := f(byte(i), byte(i>>8)); target[i] != want {
-					t.Fatalf("%v: %#x %v %#x = %#x; expected %#x", dt, i&255, op, i>>8, target[i], want)
+					t.Fatalf("%v: %#x %v %#x = %#x; want %#x", dt, i&255, op, i>>8, target[i], want)
 				}
 			}
 		}
@@ -171,7 +171,7 @@ func TestSmallFloatRoundTrip(t *testing.T) {
 			bits := uint16(bits)
 			v := r.format.decode(bits)
 			if want := r.value(bits); v != want && !(v != v && want != want) || math.Signbit(v) != math.Signbit(r.value(bits)) && v == v {
-				t.Fatalf("%v: decode(%#x) = %v; expected %v", dt, bits, v, want)
+				t.Fatalf("%v: decode(%#x) = %v; want %v", dt, bits, v, want)
 			}
 			if got := r.format.encode(v); got != bits && !(r.nan(got) && r.nan(bits)) {
 				t.Fatalf("%v: encode(decode(%#x)) = %#x", dt, bits, got)
@@ -187,7 +187,7 @@ func TestSmallFloatRoundTrip(t *testing.T) {
 				want |= r.overflow
 			}
 			if got != want {
-				t.Errorf("%v: encode(%g) = %#x; expected %#x", dt, x, got, want)
+				t.Errorf("%v: encode(%g) = %#x; want %#x", dt, x, got, want)
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func readVectors(t *testing.T, name string, atLeast int) []vector {
 		all = append(all, v)
 	}
 	if len(all) < atLeast {
-		t.Fatalf("%d vectors in %s; expected at least %d", len(all), name, atLeast)
+		t.Fatalf("%d vectors in %s; want at least %d", len(all), name, atLeast)
 	}
 	return all
 }
@@ -97,11 +97,11 @@ func (v *vector) check(t *testing.T) {
 		return
 	}
 	if v.f != Base && (!bytes.Equal(result, v.dst) || !sameValues(v.dt, result, v.res)) {
-		t.Errorf("line %d: %v %v %v: result %x; target was %x, expected %x", v.line, v.f, v.op, v.dt, result, v.dst, v.res)
+		t.Errorf("line %d: %v %v %v: result %x; target was %x, want %x", v.line, v.f, v.op, v.dt, result, v.dst, v.res)
 	}
 	for size, i := v.dt.Size(), 0; i < len(target); i += size {
 		if !sameValues(v.dt, target[i:i+size], v.out[i:i+size]) {
-			t.Errorf("line %d: %v %v %v: dst %x buf %x cmp %x gives %x; expected %x", v.line, v.f, v.op, v.dt,
+			t.Errorf("line %d: %v %v %v: dst %x buf %x cmp %x gives %x; want %x", v.line, v.f, v.op, v.dt,
 				v.dst[i:i+size], operand[i:i+size], compare[i:i+size], target[i:i+size], v.out[i:i+size])
 		}
 	}

@@ -112,7 +112,7 @@ func TestX87AgainstBig(t *testing.T) {
 func same(t *testing.T, op string, a, b, got, want word128) {
 	t.Helper()
 	if got != want {
-		t.Errorf("%s(%x, %x) = %x; expected %x", op, a, b, got, want)
+		t.Errorf("%s(%x, %x) = %x; want %x", op, a, b, got, want)
 	}
 }
 
@@ -166,10 +166,10 @@ func TestX87Specials(t *testing.T) {
 			} {
 				got := toFloat(c.got)
 				if math.Float64bits(got) != math.Float64bits(c.want) && !(got != got && c.want != c.want) {
-					t.Errorf("%s %s %s = %v (%x); expected %v", x.name, c.op, y.name, got, c.got, c.want)
+					t.Errorf("%s %s %s = %v (%x); want %v", x.name, c.op, y.name, got, c.got, c.want)
 				}
 				if c.got.hi>>16 != 0 {
-					t.Errorf("%s %s %s: padding %x; expected zeros", x.name, c.op, y.name, c.got.hi>>16)
+					t.Errorf("%s %s %s: padding %x; want zeros", x.name, c.op, y.name, c.got.hi>>16)
 				}
 			}
 			if a.less(x.bits, y.bits) != (x.val < y.val) || a.equal(x.bits, y.bits) != (x.val == y.val) {
@@ -195,7 +195,7 @@ func TestShiftsKeepTheirPromise(t *testing.T) {
 			right.SetBit(right, 0, 1)
 		}
 		if got := shiftRightJam(a, n); bigUint(got).Cmp(right) != 0 {
-			t.Fatalf("%x >> %d = %x; expected %x", a, n, got, right)
+			t.Fatalf("%x >> %d = %x; want %x", a, n, got, right)
 		}
 	}
 }

@@ -78,7 +78,7 @@ type Memory struct {
 // peers write. b must not be empty; the error wraps ErrSize.
 func Adopt(b []byte) (*Memory, error) {
 	if len(b) == 0 {
-		return nil, fmt.Errorf("%w: an empty slice; expected at least one byte", ErrSize)
+		return nil, fmt.Errorf("%w: an empty slice; want at least one byte", ErrSize)
 	}
 	return &Memory{kind: KindAdopted, fd: -1, data: b}, nil
 }
@@ -161,7 +161,7 @@ func (m *Memory) hold(r *Region, offset, length int) ([]byte, error) {
 		length = len(m.data) - offset
 	}
 	if offset < 0 || length <= 0 || offset > len(m.data)-length {
-		return nil, fmt.Errorf("%w: offset %d and length %d bytes of a memory of %d bytes; expected at least one byte, "+
+		return nil, fmt.Errorf("%w: offset %d and length %d bytes of a memory of %d bytes; want at least one byte, "+
 			"and all of them inside", ErrSize, offset, length, len(m.data))
 	}
 	if m.kind == KindAdopted && len(m.regions) == 0 {

@@ -46,10 +46,10 @@ type Options struct {
 // error wraps ErrKeyInUse, ErrNameInUse, ErrName, ErrAccess, ErrSize or ErrClosed.
 func (t *Table) Register(m *Memory, o Options) (*Region, error) {
 	if o.Access&^allAccess != 0 {
-		return nil, fmt.Errorf("%w: %#x, expected RemoteRead, RemoteWrite or both", ErrAccess, uint8(o.Access))
+		return nil, fmt.Errorf("%w: %#x, want RemoteRead, RemoteWrite or both", ErrAccess, uint8(o.Access))
 	}
 	if len(o.Name) > MaxName {
-		return nil, fmt.Errorf("%w: it has %d bytes, expected at most %d", ErrName, len(o.Name), MaxName)
+		return nil, fmt.Errorf("%w: it has %d bytes, want at most %d", ErrName, len(o.Name), MaxName)
 	}
 	r := &Region{table: t, mem: m, access: o.Access, name: o.Name, born: newIncarnation()}
 	data, err := m.hold(r, o.Offset, o.Length)

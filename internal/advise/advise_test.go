@@ -170,7 +170,7 @@ var cases = []struct {
 	{"busy-poll", func(s *server) { s.set("sys/class/net/eth5/gro_flush_timeout", "200000") }, Advice, "200000 ns"},
 	{"busy-poll", func(s *server) { s.veth(); s.set("sys/class/net/eth5/napi_defer_hard_irqs", "2") }, Advice,
 		"echo 0 > /sys/class/net/eth5/napi_defer_hard_irqs"},
-	{"busy-poll", func(s *server) { s.remove("sys/class/net/eth5/napi") }, NotApplicable, "can not defer"},
+	{"busy-poll", func(s *server) { s.remove("sys/class/net/eth5/napi") }, NotApplicable, "cannot defer"},
 	{"busy-poll", func(s *server) { s.remove("sys/class/net/") }, Unknown, "another network namespace"},
 	{"numa", func(s *server) { s.set("sys/class/net/eth5/device/numa_node", "1") }, Advice, "isolated elsewhere: 2-3"},
 	{"numa", func(s *server) { s.set(cpu+"isolated", "") }, Advice, "--cores from 0-3"},

@@ -72,7 +72,7 @@ func nohzFull(s *Snapshot) Finding {
 	}
 	quiet, err := s.cpus("sys/devices/system/cpu/nohz_full")
 	if err != nil {
-		return missing(err, "this kernel can not stop the tick (CONFIG_NO_HZ_FULL)")
+		return missing(err, "this kernel cannot stop the tick (CONFIG_NO_HZ_FULL)")
 	}
 	if rest := set.without(quiet); len(rest) > 0 {
 		return advice(fmt.Sprintf("on the kernel's command line: nohz_full=%v", set), "tick on isolated CPUs %v", rest)

@@ -151,9 +151,9 @@ func deferral(s *Snapshot) Finding {
 	timeout, err2 := s.number(s.net("gro_flush_timeout"))
 	switch {
 	case err1 != nil:
-		return missing(err1, "this kernel can not defer interrupts")
+		return missing(err1, "this kernel cannot defer interrupts")
 	case err2 != nil:
-		return missing(err2, "this kernel can not defer interrupts")
+		return missing(err2, "this kernel cannot defer interrupts")
 	case polls == 0 && timeout == 0:
 		return ok("napi_defer_hard_irqs 0, gro_flush_timeout 0")
 	}

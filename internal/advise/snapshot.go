@@ -113,7 +113,7 @@ func (s *Snapshot) get(p string) (string, error) {
 	case !read:
 		return "", fmt.Errorf("/%s was not looked at", p) // an omission in sources
 	case f.err != nil:
-		return "", fmt.Errorf("can not read /%s: %w", p, f.err)
+		return "", fmt.Errorf("cannot read /%s: %w", p, f.err)
 	}
 	return f.text, nil
 }

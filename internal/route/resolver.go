@@ -75,7 +75,7 @@ func (r *Resolver) identify() error {
 	}
 	r.name = link.Attrs().Name
 	if len(link.Attrs().HardwareAddr) != len(r.mac) {
-		return fmt.Errorf("%s has the hardware address %q, expected an Ethernet MAC", r.name, link.Attrs().HardwareAddr)
+		return fmt.Errorf("%s has the hardware address %q, want an Ethernet MAC", r.name, link.Attrs().HardwareAddr)
 	}
 	r.mac = wire.MAC(link.Attrs().HardwareAddr)
 	return nil

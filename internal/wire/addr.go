@@ -102,13 +102,13 @@ func (a *Addr) parseSuffix(s string) error {
 	if lane, endpoint, ok := strings.Cut(s, "."); ok {
 		n, err := strconv.ParseUint(lane, 10, 8)
 		if err != nil || n >= MaxLanes {
-			return fmt.Errorf("lane %q, expected a number from 0 to %d", lane, MaxLanes-1)
+			return fmt.Errorf("lane %q, want a number from 0 to %d", lane, MaxLanes-1)
 		}
 		a.Lane, s = uint8(n), endpoint
 	}
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil {
-		return fmt.Errorf("endpoint %q after the slash, expected a number from 0 to 65535, or lane.endpoint", s)
+		return fmt.Errorf("endpoint %q after the slash, want a number from 0 to 65535, or lane.endpoint", s)
 	}
 	a.Endpoint = uint16(n)
 	return nil

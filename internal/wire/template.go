@@ -65,10 +65,10 @@ func (l *Link) check() error {
 	case l.Kind >= NumKinds:
 		return fmt.Errorf("%w: unknown encapsulation %d", ErrLink, l.Kind)
 	case l.VLAN > vlanMask:
-		return fmt.Errorf("%w: VLAN id %d, expected 1 to 4095, or 0 for none", ErrLink, l.VLAN)
+		return fmt.Errorf("%w: VLAN id %d, want 1 to 4095, or 0 for none", ErrLink, l.VLAN)
 	}
 	if ip := encaps[l.Kind].ip; ip != nil && (l.LocalIP.BitLen() != 8*ip.addrLen || l.RemoteIP.BitLen() != 8*ip.addrLen) {
-		return fmt.Errorf("%w: %v from %v to %v, expected two %s addresses", ErrLink, l.Kind, l.LocalIP, l.RemoteIP, ip.family)
+		return fmt.Errorf("%w: %v from %v to %v, want two %s addresses", ErrLink, l.Kind, l.LocalIP, l.RemoteIP, ip.family)
 	}
 	return nil
 }
