@@ -28,8 +28,4 @@ var bugsOfStaging = []bug{
 		{engineRoster, "p != nil && p.id == id {", "p != nil {"}}},
 	{"an answer that lay in the ring during a stop counts as work", "", []edit{
 		{sessionReceive, "max(s.workedAt, r.sentAt)", "now"}}},
-	{"what is posted after a long stop joins what was in flight before it", "", []edit{
-		{engineStage, " && !c.ini.Doubtful(now)", ""}}},
-	{"an address is told of a restart by each session", "", []edit{
-		{engineMeet, "f.failed || !told && f.Peer", "f.failed || f.Peer"}}},
 }
