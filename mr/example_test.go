@@ -3,6 +3,7 @@
 package mr_test
 
 import (
+	"errors"
 	"fmt"
 	"log"
 
@@ -28,7 +29,8 @@ func ExampleRegion_Uint64() {
 	hits.Add(41)
 	fmt.Println(hits.Add(1))
 	_, err = region.Uint64(512)
-	fmt.Println(err)
-	// Output: 42 mr: beyond the end of the region: word 512 of region "counters", key
-	// 0x1; it has 512 words of 8 bytes
+	fmt.Println(errors.Is(err, mr.ErrOutOfBounds))
+	// Output:
+	// 42
+	// true
 }

@@ -106,7 +106,7 @@ var bugs = []bug{
 }
 
 // sources are the packages that a run of the simulator is built from.
-var sources = []string{"go.mod", "go.sum", "atomic", "mr", "internal/wire", "internal/session", "internal/executor", "internal/memory", "internal/engine", "internal/sim"}
+var sources = []string{"go.mod", "go.sum", "atomic", "mr", "internal/errno", "internal/wire", "internal/session", "internal/executor", "internal/memory", "internal/engine", "internal/sim"}
 
 // mostSeeds is how many seeds a bug may survive before it is found.
 const mostSeeds = "2000"
