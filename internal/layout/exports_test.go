@@ -11,7 +11,7 @@ import (
 )
 
 // Every exported name has a comment: a package is read by its documentation. Error and
-// String, of which everybody knows what they do, need none; nor do fields.
+// String, whose meaning is well known, need none; nor do fields.
 func TestExportsAreDocumented(t *testing.T) {
 	names := 0
 	sources(t, func(_, path string, src []byte) {

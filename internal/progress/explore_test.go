@@ -72,7 +72,7 @@ func (m model) explore() (worlds int, wrong string) {
 		case in > 1:
 			return len(all), "two threads are in the engine"
 		case in == 1 && m.ended(w):
-			return len(all), "somebody steps after the end"
+			return len(all), "a thread steps after the end"
 		case w.unheard():
 			return len(all), "a goroutine whose signal was raised stays parked"
 		}

@@ -75,7 +75,7 @@ func crowdTest(t *testing.T, f func(c *crowd)) {
 			case <-done:
 			case <-time.After(testnet.Patience):
 				buf := make([]byte, 1<<16)
-				t.Fatalf("somebody still waits after %v\n%s", testnet.Patience, buf[:runtime.Stack(buf, true)])
+				t.Fatalf("a goroutine still waits after %v\n%s", testnet.Patience, buf[:runtime.Stack(buf, true)])
 			}
 			if c.s.TryHold() {
 				t.Error("the turn can be had after Close")

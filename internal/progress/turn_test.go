@@ -20,7 +20,7 @@ func TestTryHold(t *testing.T) {
 			t.Error("the turn is held twice")
 		}
 		if s.Progress(); eng.steps.Load() != 0 {
-			t.Error("somebody steps while the turn is held")
+			t.Error("another thread steps while the turn is held")
 		}
 		s.Release()
 	}

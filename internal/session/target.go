@@ -130,7 +130,7 @@ func (t *Target) Ran() uint32 { return t.expected - 1 }
 func (t *Target) Acked() uint32 { return t.freed }
 
 // HeardAt returns when the initiator last sent something new. Frames that were
-// received before do not count, whoever sends them again.
+// received before do not count, even if another node sends them again.
 func (t *Target) HeardAt() int64 { return t.heardAt }
 
 // Receive takes a frame that names this session; the caller has checked CRC and

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package version says which build of xdpfab a program is. It takes no part in
-// the journey of an operation; the commands print it and the daemon reports it.
+// the life of an operation; the commands print it and the daemon reports it.
 package version
 
 import "runtime/debug"

@@ -42,7 +42,7 @@ type callers struct {
 	wg   sync.WaitGroup
 }
 
-// call sets callers to work, who share one dialled peer.
+// call starts callers, which share one dialled peer.
 func (w *world) call(n int, haste time.Duration, seed uint64) *callers {
 	w.t.Helper()
 	p, err := w.client.Dial(limited(w.t), w.addr)
