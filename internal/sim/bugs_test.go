@@ -62,7 +62,7 @@ var bugs = []bug{
 	{"fence ignored", "", []edit{
 		{enginePack, "if f.Flags&FlagFence != 0 && f.sent == 0", "if f.Flags&FlagFence > FlagFence && f.sent == 0"}}},
 	{"fence waits for the frame at hand only", "", []edit{
-		{enginePack, "(s.w.Ops() > 0 || c.ini.InFlight() > 0)", "s.w.Ops() > 0"}}},
+		{enginePack, "(s.w.Ops() > 0 || r.owes())", "s.w.Ops() > 0"}}},
 	{"result copied after completion", "", []edit{
 		{engineComplete, "segs[i].results(&r)\n\t\tsegs[i].settle()", "segs[i].settle()\n\t\tsegs[i].results(&r)"}}},
 	{"reset of another session believed", "", []edit{
