@@ -121,8 +121,9 @@ func TestRestartIsTold(t *testing.T) {
 	c.write(p, 0, 9)
 }
 
-// A target that has restarted, and does not serve its endpoint yet, is waited for: what
-// was in flight, and what waits, hears of the restart and not of the refusal.
+// The initiator waits for a target that has restarted and does not serve its endpoint
+// yet: operations in flight, and those that wait, fail with the restart and not with the
+// refusal.
 func TestRestartIsToldByOneThatDoesNotServeYet(t *testing.T) {
 	c := newCable(t, session.Config{})
 	p := c.peer(ethernet())
@@ -243,8 +244,8 @@ func TestLateAnswerOfFormerLife(t *testing.T) {
 	}
 }
 
-// What is posted after a long stop of the initiator does not join what was in flight
-// before it, in a session that the target has forgotten meanwhile.
+// An operation that is posted after a long stop of the initiator does not join those in
+// flight before it, in a session that the target has forgotten meanwhile.
 func TestNothingJoinsWhatWasInFlightBeforeAStop(t *testing.T) {
 	c := newCable(t, session.Config{})
 	p := c.peer(ethernet())

@@ -14,8 +14,8 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// asker is a port at whose other end somebody asks: an initiator in miniature, whose frames
-// cost next to nothing, so that what a benchmark measures is the target's side.
+// asker is a port with an initiator in miniature at its other end, whose frames cost next
+// to nothing, so that a benchmark measures the target's side.
 type asker struct {
 	to      wire.Template
 	packets [][]byte // received by the engine next
@@ -89,7 +89,8 @@ func (a *asker) open(t testing.TB, n *node) wire.Header {
 	return wire.Header{Type: wire.Request, Session: ack.Session, Epoch: h.Epoch, PSN: first, Ack: first - 1, Credit: 64}
 }
 
-// The way of a request at the target, from a burst of the port to the flush of its answers.
+// The way of a request at the target, from a burst of the port to the flush of its
+// answers.
 func BenchmarkAnswer(b *testing.B) {
 	for _, c := range []struct {
 		burst, ops int

@@ -18,8 +18,8 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// cable joins two nodes and does with every packet what the test wants. The second
-// node has two queues.
+// cable joins two nodes and treats every packet as the test wants. The second node has
+// two queues.
 type cable struct {
 	t     testing.TB
 	now   int64

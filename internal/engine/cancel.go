@@ -8,11 +8,11 @@ import (
 	"github.com/xdpfab/xdpfab/internal/session"
 )
 
-// Cancel completes the operation of the peer that was posted with context, at once,
-// with what is known of it: it never ran and never will if nothing of it has left, and
-// otherwise its outcome is unknown and may become known later, as after a partition.
-// Its memory is the caller's again. It returns false when there is no such operation
-// among those collected. Engine's thread only.
+// Cancel completes at once, with what is known of it, the operation of the peer that was
+// posted with context. If no part of it has left, it never ran and never will; otherwise
+// its outcome is unknown and may become known later, as after a partition. Its memory is
+// released to the caller. Cancel returns false when there is no such operation among
+// those collected. Engine's thread only.
 func (p *Peer) Cancel(context any) bool {
 	r := p.r
 	match := func(f *flight) bool { return f.Context == context }
@@ -59,7 +59,8 @@ func (r *remote) withdraw(match func(f *flight) bool) *flight {
 }
 
 // letGo puts a stand-in into the frames in place of the operation that match picks, and
-// returns that, whose outcome is unknown. It returns nil when no frame carries it.
+// returns that operation, whose outcome is unknown. It returns nil when no frame carries
+// such an operation.
 func (c *conn) letGo(match func(f *flight) bool) (f *flight) {
 	var in *flight
 	for _, at := range c.frames {

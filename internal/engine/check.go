@@ -9,8 +9,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/session"
 )
 
-// Check returns what of the engine's books contradicts itself, for tests: nil unless
-// there is a bug. It looks at every session. It belongs between two steps; engine's
+// Check returns the first contradiction in the engine's own records, for tests: it is nil
+// unless there is a bug. It looks at every session. Call it between two steps; engine's
 // thread only.
 func (e *Engine) Check() error {
 	if len(e.unsettled) > 0 || e.sent > 0 {
@@ -19,7 +19,7 @@ func (e *Engine) Check() error {
 	return errors.Join(e.table.check(), e.checkDirty(), e.checkTargets(), e.checkConns())
 }
 
-// check sees to it that every entry is found where its slot says.
+// check makes sure that every entry is found where its slot says.
 func (t *table) check() error {
 	for i, x := range t.all {
 		s := x.place()
@@ -38,8 +38,8 @@ func (t *table) check() error {
 	return nil
 }
 
-// checkDirty sees to it that what has frames to send is on the list of those, once, and
-// that whatever is on it knows that it is.
+// checkDirty makes sure that every session with frames to send is on the dirty list once,
+// and that every session on the list is marked as listed.
 func (e *Engine) checkDirty() error {
 	times := map[outgoing]int{}
 	for _, o := range e.dirty {
@@ -65,7 +65,7 @@ func (e *Engine) checkDirty() error {
 			return err
 		}
 	}
-	for o := range times { // out of the table already
+	for o := range times { // those that have left the table already
 		if err := look(o, true); err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (e *Engine) checkDirty() error {
 	return nil
 }
 
-// checkTargets recounts the accepted sessions, and looks for them at their pairs.
+// checkTargets recounts the accepted sessions, and makes sure that their pairs know them.
 func (e *Engine) checkTargets() error {
 	sessions, accepted := map[session.Party]int{}, 0
 	for _, x := range e.table.all {
@@ -112,7 +112,7 @@ func (e *Engine) checkTargets() error {
 	return nil
 }
 
-// checkConns looks at the sessions of our own, and at their buffers.
+// checkConns looks at the sessions that this engine opened, and at their buffers.
 func (e *Engine) checkConns() error {
 	lent := 0
 	for _, x := range e.table.all {
@@ -140,8 +140,8 @@ func (e *Engine) checkConns() error {
 	return nil
 }
 
-// checkStage looks at the frame that a session fills: nobody may have gone ahead of what
-// is in it, and somebody must be going to send it.
+// checkStage looks at the frame that a session is filling: no operation may have
+// overtaken those in it, and something must be going to send it.
 func (c *conn) checkStage() error {
 	s := &c.stage
 	switch {

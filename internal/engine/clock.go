@@ -9,26 +9,28 @@ import (
 )
 
 const (
-	// timerPeriod is how often timers are looked at while anything is under way.
+	// timerPeriod is the time between two looks at the timers while anything is under
+	// way.
 	timerPeriod = int64(time.Millisecond)
-	// TimerBatch is the most sessions whose timers are looked at then: with thousands,
-	// the rest waits for the next period. All of them each time would take a tenth of
-	// the poller's time at 1000 sessions, most of it for cache misses.
+	// TimerBatch is the most sessions whose timers are looked at in one period: when
+	// there are more, the rest wait for the next one. To look at all of them each time
+	// would take a tenth of the poller's time at 1000 sessions, most of it for cache
+	// misses.
 	TimerBatch = 256
-	// clockEvery is after how many rounds Spin looks at the clock whatever happens.
-	// That takes as long as the rest of an idle round.
+	// clockEvery is the number of rounds after which Spin looks at the clock whatever
+	// happens. A look takes as long as the rest of an idle round.
 	clockEvery = 16
 )
 
-// clock is what an engine knows of the time, in nanoseconds of Config.Clock.
+// clock is the time as an engine knows it, in nanoseconds of Config.Clock.
 type clock struct {
 	read    func() int64
-	now     int64 // when it was last looked at
-	lived   int64 // for which the engine has been running: now, less long pauses
+	now     int64 // the time of the last look
+	lived   int64 // how long the engine has been running: now, less long pauses
 	fresh   bool  // now is the time of this round
-	spins   int   // rounds of Spin since it was looked at for its own sake
-	skips   int   // calls of Poll to come that do without it
-	timerAt int64 // when timers are next looked at
+	spins   int   // rounds of Spin since its last regular look
+	skips   int   // calls of Poll to come that do not look
+	timerAt int64 // the time of the next look at the timers
 	turn    int   // of table.all: the session whose timers were looked at last
 }
 
@@ -46,8 +48,8 @@ func (c *clock) look() {
 }
 
 // tell sets now to the present. A pause that is longer than any sleep means that the
-// process was stopped, or its owner did not call: peers could not be heard then, so
-// for their silence it hardly counts.
+// process was stopped, or that the caller did not step the engine. Peers could not be
+// heard meanwhile, so the pause hardly counts towards their silence.
 func (c *clock) tell() {
 	now := c.read()
 	c.lived += min(now-c.now, int64(session.Stalled))
@@ -61,9 +63,9 @@ func (e *Engine) Step() int {
 	return e.round()
 }
 
-// Spin is Step for a caller that calls it again at once, and came here from Step or
-// Spin. It does without the clock while there is nothing but requests to answer:
-// those have no need of it. A round that sends requests, or takes answers, looks.
+// Spin is Step for a caller that calls it again at once, and came here from Step or Spin.
+// It does not look at the clock while there is nothing to do but to answer requests,
+// which does not need the time. A round that sends requests, or takes answers, looks.
 func (e *Engine) Spin() int {
 	e.fresh = false
 	if e.spins++; e.spins >= clockEvery {
@@ -73,8 +75,8 @@ func (e *Engine) Spin() int {
 	return e.round()
 }
 
-// timers looks at the clocks of the n sessions whose turn it is, publishes the counters
-// and returns the earliest deadline seen, 0 for none.
+// timers lets time pass for the next n sessions, publishes the counters and returns the
+// earliest deadline seen, 0 for none.
 func (e *Engine) timers(n int) (due int64) {
 	for n = min(n, len(e.table.all)); n > 0 && len(e.table.all) > 0; n-- {
 		if e.turn == 0 || e.turn > len(e.table.all) {
@@ -90,7 +92,7 @@ func (e *Engine) timers(n int) (due int64) {
 	return due
 }
 
-// allTimers is timers for all sessions, from the last, so that none is passed over.
+// allTimers is timers for all sessions, from the last one down, so that none is skipped.
 func (e *Engine) allTimers() (due int64) {
 	e.turn = 0
 	return e.timers(len(e.table.all))

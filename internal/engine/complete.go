@@ -12,20 +12,20 @@ import (
 // frame is what a request frame in flight carries.
 type frame struct {
 	segs []segment
-	// each is how many bytes of value every record has, a multiple of 4, when each
+	// each is the length in bytes of every record's value, a multiple of 4, when each
 	// segment is a simple operation; otherwise it is negative.
 	each int
 }
 
-// segment is a part of an operation in flight: count elements, from first on. They
-// are in one record, or in as many records as elements.
+// segment is a part of an operation in flight: count elements, from first on. They are in
+// one record, or each in a record of its own.
 type segment struct {
 	f                     *flight
 	first, count, records uint32
 }
 
-// succeeded completes a frame whose records all succeeded without results. That a
-// record with a result is among them is a lie: the session ends.
+// succeeded completes a frame whose records all succeeded without results. If a record
+// that returns a result is among them, the target lies, and the session ends.
 func (c *conn) succeeded(psn uint32) {
 	for _, s := range c.frames[psn%session.MaxWindow].segs {
 		if s.resultLen() > 0 && c.ini.Waits(psn) {
@@ -50,8 +50,8 @@ func (c *conn) lied() {
 	c.close(session.ProtocolError)
 }
 
-// responded completes a frame from its response. A response that does not match
-// its request is a lie: the session ends, and nothing of it is believed.
+// responded completes a frame from its response. If the response does not match its
+// request, the target lies: nothing in the response is believed, and the session ends.
 func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
 	at := &c.frames[psn%session.MaxWindow]
 	var r wire.ResponseReader
@@ -75,8 +75,8 @@ func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
 	c.r.e.giveSegments(segs)
 }
 
-// filled completes a frame of simple operations which all succeeded, from their values:
-// the ordinary case.
+// filled completes a frame of simple operations, all of which succeeded, from their
+// values. This is the ordinary case.
 func (c *conn) filled(psn uint32, values []byte) {
 	each := c.frames[psn%session.MaxWindow].each
 	c.ini.Retire(c.r.e.now, psn)
@@ -146,9 +146,9 @@ func (s *segment) results(r *wire.ResponseReader) {
 	}
 }
 
-// settle ends one segment in flight, and its operation when it was the last. What
-// still waits at the head of the queue, of an operation that failed, is left to
-// pack, or to failQueue.
+// settle ends one segment in flight, and its operation when that was the last segment. If
+// an operation failed while its rest still waits at the head of the queue, that rest is
+// left to pack or failQueue.
 func (s *segment) settle() {
 	f := s.f
 	f.pending--

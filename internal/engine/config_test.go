@@ -13,7 +13,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// What no engine can be is refused with a word on what it could be, and never replaced.
+// A config that no engine can have is refused with an error that says what is wanted; no
+// value is ever replaced.
 func TestImpossibleConfig(t *testing.T) {
 	p, _ := port.NewMemoryPair(1500, 1)
 	for want, change := range map[string]func(*engine.Config){

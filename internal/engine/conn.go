@@ -7,9 +7,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// conn is one session to a remote, from this side: the state machine, and what each
-// frame in flight carries. A remote has one at a time, and perhaps the one before it,
-// whose outcome is still to be cleared up.
+// conn is one session to a remote, from this side: the state machine, and what each frame
+// in flight carries. A remote has one at a time, and perhaps the one before it, whose
+// operations may still become known.
 type conn struct {
 	r       *remote
 	by      *Peer // the address that its frames go to
@@ -19,9 +19,9 @@ type conn struct {
 	stage   stage
 	frames  [session.MaxWindow]frame // by psn
 	dirty   bool                     // on the engine's dirty list
-	resent  uint64                   // of the session's count, already in the engine's
+	resent  uint64                   // frames sent again that the engine's counter already has
 	doubted bool                     // suspended, and its operations have not been completed yet
-	until   int64                    // when a suspended session is given up, or is doubted no more
+	until   int64                    // when a suspended session is given up, or its doubt ends
 	alarmAt int64                    // when the port may next be told that the peer is silent
 }
 
@@ -37,7 +37,7 @@ func (c *conn) take(by *Peer) {
 
 func (c *conn) emit(b []byte) int {
 	e := c.r.e
-	e.look() // what is sent is dated
+	e.look() // frames that are sent carry the time
 	n := c.ini.Emit(e.now, b)
 	if c.ini.Resent != c.resent {
 		e.count[FramesResent] += c.ini.Resent - c.resent
@@ -53,8 +53,8 @@ func (c *conn) clean() {
 	}
 }
 
-// atTarget names a session as its target knows it: by the target's id of it, and the
-// epoch. That is how a target tells of one that it has lost.
+// atTarget names a session as its target knows it: by the id that the target gave it, and
+// the epoch. A target names a session so when it says that it has lost it.
 type atTarget struct{ id, epoch uint32 }
 
 func (c *conn) atTarget() atTarget {
@@ -77,8 +77,8 @@ func (c *conn) over() bool {
 	return state != session.Connecting && state != session.Open
 }
 
-// receive takes a frame of the target. A question can only be meant for a session that
-// had the id before.
+// receive takes a frame of the target. A request or a probe can only be meant for a
+// session that had the id before.
 func (c *conn) receive(h *wire.Header, payload []byte) bool {
 	if h.Type == wire.Request || h.Type == wire.Probe {
 		return false
@@ -122,8 +122,8 @@ func (c *conn) opened() {
 	r.resumed()
 }
 
-// progress sees to it that frames that are due get sent, and that a session in
-// limbo that is over leaves it.
+// progress makes sure that due frames are sent, and that a session in limbo leaves it
+// when it is over.
 func (c *conn) progress() {
 	e := c.r.e
 	if c.ini.Due() {
@@ -147,8 +147,8 @@ func (c *conn) tick(now int64) int64 {
 	return c.ini.Deadline()
 }
 
-// alarm tells the port's keeper that nothing is heard of the peer: perhaps its next
-// hop has changed.
+// alarm tells Config.Suspect that nothing is heard from the peer: perhaps its next hop
+// has changed.
 func (c *conn) alarm(now int64) {
 	e := c.r.e
 	if e.cfg.Suspect == nil || !c.ini.Troubled() || now < c.alarmAt {
@@ -172,10 +172,10 @@ func (c *conn) close(why session.Reason) {
 	}
 }
 
-// ended completes everything in flight with what is known of it, and everything
-// in the queue as not executed, unless the next session can carry it. It carries what
-// has been posted since the last round in any case, if the target has closed: that may
-// have happened long before, and it is for the next session to find out why.
+// ended completes everything in flight with what is known of it, and everything in the
+// queue as not executed, unless the next session can carry it. If the target has closed
+// the session, the next one carries in any case what has been posted since the last
+// round: the target may have closed it long before, and the next session finds out why.
 func (c *conn) ended() {
 	state, why := c.ini.State()
 	staged := c.spill()
@@ -196,7 +196,7 @@ func (c *conn) ended() {
 		r.unclaim()
 	}
 	if c.by.asked == r {
-		c.by.asked = nil // no answer: it means what it meant
+		c.by.asked = nil // no answer: the address keeps its meaning
 	}
 	if r.conn == c && !r.goesOn(why) {
 		r.failQueue(Result{Fate: NotExecuted, Reason: why})
@@ -205,15 +205,15 @@ func (c *conn) ended() {
 	if why != session.ClosedHere && why != session.Idle && why != session.Settled && why != session.Renamed {
 		r.e.count[SessionsFailed]++
 	}
-	r.e.touch(c, &c.dirty) // for the farewell, and to leave the table
+	r.e.touch(c, &c.dirty) // to send the farewell, and to leave the table
 }
 
 // mostOutdated is how many sessions in a row a target may refuse as outdated before
 // it is taken for a liar.
 const mostOutdated = 8
 
-// goesOn reports whether a session that has ended for that reason is followed by
-// another one, which carries what waits.
+// goesOn reports whether a session that has ended for this reason is followed by another
+// one, which carries the operations that wait.
 func (r *remote) goesOn(why session.Reason) bool {
 	if why == session.Outdated {
 		r.outdated++
@@ -222,13 +222,13 @@ func (r *remote) goesOn(why session.Reason) bool {
 	if r.limbo != nil && r.limbo.doubted {
 		switch why {
 		case session.RefusedEndpoint, session.RefusedFull, session.RefusedClosing:
-			return true // it may be about to serve
+			return true // the endpoint may be about to serve
 		}
 	}
 	return why == session.Idle || why == session.Forgotten || why == session.Renamed
 }
 
-// abandon completes what is in flight for good.
+// abandon completes everything in flight, without stand-ins.
 func (c *conn) abandon(why session.Reason) {
 	c.ini.Unanswered(func(psn uint32, fate session.Fate) {
 		r := Result{Reason: why}

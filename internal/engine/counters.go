@@ -12,9 +12,9 @@ import (
 // Counter names one of an engine's event counters.
 type Counter int
 
-// The counters. After them come one for each verdict of a session that drops a
-// request or answers it without running it, and one for each reason of the codec
-// to reject a packet.
+// The counters. They are followed by one for each verdict by which a session drops a
+// request or answers it without running it, and one for each reason for which the codec
+// rejects a packet.
 const (
 	PacketsReceived Counter = iota
 	PacketsSent
@@ -77,8 +77,8 @@ func (c *Counters) Each(f func(name string, value uint64)) {
 	}
 }
 
-// Publish shows the counters to other goroutines, as they are now. It runs with the
-// timers too, so what Counters returns otherwise is at most a few milliseconds old on a
+// Publish shows the counters, as they are now, to other goroutines. It also runs with the
+// timers, so the counters that Counters returns are at most a few milliseconds old on a
 // busy engine. Engine's thread only; see [Engine.Call].
 func (e *Engine) Publish() {
 	for i, v := range e.count {

@@ -16,14 +16,15 @@
 //	flush     sessions -> port, one kick
 //	settle    what executed learns that the burst is over
 //
-// A goroutine that keeps others from stepping may post without a ring, by [Engine.Begin] and
-// [Engine.Submit]; either way an operation is taken by the same code.
+// A goroutine that holds the turn may post without going through the ring, by
+// [Engine.Begin] and [Engine.Submit]; either way the same code takes the operation.
 //
-// [Engine.Spin] and [Engine.Poll] are Step with fewer looks at the clock, for a caller that
-// calls in a tight loop, and for one that may or may not.
+// [Engine.Spin] and [Engine.Poll] are Step with fewer looks at the clock: Spin for a
+// caller in a tight loop, Poll for a caller that may or may not be in one.
 //
-// Everything belongs to the thread that steps, except [Ring.Claim], [Submission.Publish],
-// [Submission.Abandon], [Engine.NewOrigin], [Origin.NewPeer], [Peer.SetLink], [Peer.Life],
-// [Engine.Call], [Engine.Notify], [Engine.Wake], [Engine.Counters] and the inbox.
-// Nothing on the data path allocates once the pools are warm, and nothing takes a lock.
+// Everything belongs to the thread that has the turn, except [Ring.Claim],
+// [Submission.Publish], [Submission.Abandon], [Engine.NewOrigin], [Origin.NewPeer],
+// [Peer.SetLink], [Peer.Life], [Engine.Call], [Engine.Notify], [Engine.Wake],
+// [Engine.Counters] and the inbox. Nothing on the data path allocates once the pools are
+// warm, and nothing takes a lock.
 package engine

@@ -8,13 +8,12 @@ import (
 	"github.com/xdpfab/xdpfab/internal/session"
 )
 
-// NextDue returns the earliest time, of the engine's clock, at which a step has
-// something to do although nothing is received or posted, or 0 when there is none. A
-// time that has passed means the next step. As long as there are sessions it is at most
-// a second away: a longer pause would look as if the engine had been stopped. It looks
-// at every session, so it serves whoever wants to pass over idle time as a whole: a
-// simulator, or a test. It holds after a step that had nothing to do. Engine's thread
-// only.
+// NextDue returns the earliest time, of the engine's clock, at which a step has something
+// to do although nothing is received or posted, or 0 when there is none. A time that has
+// passed means the next step. As long as there are sessions, the time is at most a second
+// away: a longer pause would look as if the engine had been stopped. NextDue looks at
+// every session, so it is for callers that skip idle time as a whole: simulators and
+// tests. Its answer is valid after a step that had nothing to do. Engine's thread only.
 func (e *Engine) NextDue() int64 {
 	if len(e.dirty) > 0 || e.waiting() {
 		return e.now
@@ -29,7 +28,7 @@ func (e *Engine) NextDue() int64 {
 	return max(due, e.timerAt) // with more than TimerBatch sessions, each batch has its own period
 }
 
-// deadline returns when a session's tick has something to do.
+// deadline returns the time at which a session's tick has something to do.
 func (e *Engine) deadline(x entry) int64 {
 	switch x := x.(type) {
 	case *conn:

@@ -14,40 +14,40 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// burst is how many packets are taken from the port in one step.
+// burst is the most packets that one step takes from the port.
 const burst = 64
 
-// Config says what an engine works with.
+// Config holds the parameters of an engine.
 type Config struct {
 	Port Port
 	// Serve begins the target half of a session that has been accepted, or returns nil
-	// when it has no room for one. It is called on the engine's thread. Nil is for an
-	// engine that only initiates.
+	// when there is no room for one. It is called on the engine's thread. It may be nil
+	// for an engine that only initiates.
 	Serve func(now int64, p session.TargetParams) Served
-	// Accept answers the hello for an endpoint number with [wire.HelloAccepted]
-	// or the status to refuse it with. It is called on the engine's thread. Nil
-	// refuses all.
+	// Accept answers the hello for an endpoint number with [wire.HelloAccepted] or with
+	// the status of its refusal. It is called on the engine's thread. Nil refuses every
+	// hello.
 	Accept   func(endpoint uint16) wire.HelloStatus
 	Session  session.Config
 	MTU      int      // of the interface, in bytes: the largest raw frame
 	Local    wire.MAC // packets to this address stay in the group
 	Queue    int      // number of the queue, 0..63
 	Lane     uint8
-	Sessions int          // most sessions, of which peers get at most 7/8; 0 means 4096
+	Sessions int          // most sessions, 7/8 of which peers may open; 0 means 4096
 	Buffers  int          // most payload buffers for requests in flight; 0 means 8192
 	Clock    func() int64 // monotonic nanoseconds; nil means the system's
 	// Life names this life of the process to peers; engines of one interface share
 	// it. Zero means a random one.
 	Life uint64
 	// Suspect is told, on the engine's thread, that the peer at the end of a link does
-	// not answer. It must not block. Nil means that nobody wants to know.
+	// not answer. It must not block. It may be nil.
 	Suspect func(wire.Link)
-	// Secret is behind the cookies of a hello. Engines of one interface share it,
+	// Secret is the key of the cookies in hellos. Engines of one interface share it,
 	// since a peer's packets may come on any queue. Zero means a random one.
 	Secret [32]byte
-	// Random gives 64 unpredictable bits a call, for nonces, epochs, tags and the
-	// secret behind cookies; nil means the runtime's generator, which the system
-	// seeds. A simulator passes one that repeats.
+	// Random returns 64 unpredictable bits, for nonces, epochs, tags and the secret of
+	// the cookies; nil means the runtime's generator, which the system seeds. A simulator
+	// passes a generator that repeats itself.
 	Random func() uint64
 }
 
@@ -74,7 +74,7 @@ type Engine struct {
 	closing bool
 
 	// Operations on their way out.
-	origin *Origin // of the peers that have no other
+	origin *Origin // of the peers that Engine.NewPeer makes
 	rings  []*Ring
 	ready  []*remote     // those with operations to pack
 	record wire.Record   // scratch
@@ -85,21 +85,21 @@ type Engine struct {
 	// Packets.
 	packets  [burst][]byte
 	at       arrival
-	borrowed bool // packets are to be released
+	borrowed bool // packets of the last Receive are still to be released
 	sent     int  // packets that are queued without a flush, and wait for the kick
 
-	// What other goroutines leave.
+	// What other goroutines leave for the engine.
 	inbox chan []byte
 	calls chan func()
 	moves moves
-	mail  atomic.Bool // something is in one of them, or was lately
+	mail  atomic.Bool // set when something is left in one of them
 
 	count   counts
 	shown   [numCounters]atomic.Uint64
 	sleeper sleeper
 }
 
-// New returns an engine. It owns nothing but memory: the port is the caller's.
+// New returns an engine. The engine owns nothing but memory: the port stays the caller's.
 func New(cfg Config) (*Engine, error) {
 	if cfg.Port == nil {
 		return nil, fmt.Errorf("engine: no port")
@@ -182,7 +182,7 @@ func (e *Engine) round() int {
 	if len(e.unsettled) > 0 {
 		e.settle()
 	}
-	if e.borrowed { // only now: the answers are on their way
+	if e.borrowed { // only now, so that the answers leave first
 		e.borrowed = false
 		e.port.Release()
 	}
@@ -258,7 +258,7 @@ func (e *Engine) pack() {
 		}
 	}
 	clear(e.ready[len(kept):])
-	if n := len(kept); n > 1 { // the first had the first choice of buffers: now it is last
+	if n := len(kept); n > 1 { // the first one had the first choice of buffers: next time it is last
 		first := kept[0]
 		copy(kept, kept[1:])
 		kept[n-1] = first
@@ -266,8 +266,8 @@ func (e *Engine) pack() {
 	e.ready = kept
 }
 
-// AddRing makes the engine take operations from r, which name peers of an origin; nil is
-// the engine's own. Engine's thread only; see [Engine.Call].
+// AddRing makes the engine take operations from r. Their entries name peers of the given
+// origin; nil means the engine's own origin. Engine's thread only; see [Engine.Call].
 func (e *Engine) AddRing(r *Ring, o *Origin) {
 	if o == nil {
 		o = e.origin
@@ -284,8 +284,8 @@ func (e *Engine) Exhaust(r *Ring) {
 	}
 }
 
-// RemoveRing undoes AddRing. Operations in flight still complete; of those that have
-// completed the sink is told when it returns. Engine's thread only.
+// RemoveRing undoes AddRing. Operations in flight still complete; the sink has been told
+// of all completed ones when RemoveRing returns. Engine's thread only.
 func (e *Engine) RemoveRing(r *Ring) {
 	e.say()
 	for i, x := range e.rings {
@@ -310,9 +310,9 @@ func (e *Engine) Call(f func()) bool {
 	}
 }
 
-// Close ends every session: peers are told, operations that wait complete with
-// what is known of them. Engine's thread only; the engine must be stepped until
-// Idle, or for as long as the caller is willing to wait.
+// Close ends every session: it tells the peers, and completes the operations that wait
+// with what is known of them. Engine's thread only. The caller must then step the engine
+// until Idle, or for as long as it is willing to wait.
 func (e *Engine) Close() {
 	e.closing = true
 	for _, t := range e.table.snapshot() {

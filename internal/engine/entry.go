@@ -26,14 +26,14 @@ import (
 //
 // An operation on one word of up to 16 bytes lies in the first cache line whole.
 type Entry struct {
-	Cookie uint64 // returned with the completion; the engine makes nothing of it
+	Cookie uint64 // returned with the completion; the engine does not interpret it
 	Key    uint64 // of the region
 	Offset uint64 // bytes, or a virtual address
-	Data   uint64 // for data that travels along; no verb takes any yet, so it must be 0
-	// Count is the number of elements of an atomic; the length of the name of a VerbLookup;
-	// the ordinal of a VerbList.
+	Data   uint64 // data that travels with the operation; no verb takes any yet, so it must be 0
+	// Count is the number of elements of an atomic; the length of the name of a
+	// VerbLookup; the ordinal of a VerbList.
 	Count       uint32
-	Incarnation uint32 // of the region meant, and of all extents; 0 for whichever has the key
+	Incarnation uint32 // of the region meant, and of all extents; 0 means any region that has the key
 	Peer        PeerID
 	Verb        wire.Verb
 	Opcode      uint8
@@ -44,18 +44,18 @@ type Entry struct {
 	Inline [InlineLen]byte
 }
 
-// InlineLen is how many bytes of operands an entry has room for.
+// InlineLen is the number of bytes of operands that an entry has room for.
 const InlineLen = 80
 
-// Flags of an entry. An operation without any is a simple one, if it is on one element.
+// Flags of an entry. An operation on one element without any flag is simple.
 const (
 	// FlagFence defers the operation, and all after it, until every earlier one to
 	// the same peer has completed (FI_FENCE).
 	FlagFence uint8 = 1 << iota
 	// FlagOutside says that the operands are not in the entry.
 	FlagOutside
-	// FlagExtents says that the operation is on extents, which are not in the entry either;
-	// Key and Offset mean nothing then.
+	// FlagExtents says that the operation is on extents, which are not in the entry
+	// either; Key and Offset are ignored then.
 	FlagExtents
 
 	knownFlags = FlagFence | FlagOutside | FlagExtents
@@ -65,8 +65,8 @@ const (
 // open and puts nothing on the wire.
 const VerbConnect = wire.VerbLocal
 
-// VerbWatch is a local verb: it completes, with a failure that tells why, when the
-// session to the peer ends. Meanwhile the session is kept alive by probes.
+// VerbWatch is a local verb: it fails, with the reason, when the session to the peer
+// ends. Until then probes keep the session alive.
 const VerbWatch = wire.VerbLocal + 1
 
 // Completion is a completion entry: how one operation ended. Like Entry it is of fixed
@@ -84,7 +84,7 @@ const VerbWatch = wire.VerbLocal + 1
 //	    32   32  Inline
 type Completion struct {
 	Cookie uint64
-	Data   uint64 // that came along; always 0 yet
+	Data   uint64 // data that came with the response; always 0 as yet
 	Length uint64 // bytes of the result, or of the operand of a base atomic
 	Source PeerID // the peer that the operation was for
 	Fate   Fate
@@ -102,10 +102,10 @@ const (
 	CompletedWrite                   // of an atomic that does not
 )
 
-// InlineResult is how many bytes of a result a completion has room for.
+// InlineResult is the number of bytes of a result that a completion has room for.
 const InlineResult = 32
 
-// Fate is the truth about one operation.
+// Fate is what the initiator knows of one operation when it completes.
 type Fate uint8
 
 // The four fates, and nothing else.
@@ -130,22 +130,22 @@ func (c *Completion) Result(later *Later) Result {
 	return Result{Fate: c.Fate, Status: c.Status, Reason: c.Reason, Later: later}
 }
 
-// head is what operations of one run have in common, but for key and incarnation.
+// head is what operations of one run have in common, apart from key and incarnation.
 func (x *Entry) head() uint32 {
 	return uint32(x.Verb) | uint32(x.Opcode)<<8 | uint32(x.Datatype)<<16 | uint32(x.Flags)<<24
 }
 
-// simple reports whether the entry is an atomic on one element with its operands in
-// place and nothing to wait for: it takes the ordinary path.
+// simple reports whether the entry is an atomic on one element, with its operands in the
+// entry and no fence: it takes the ordinary path.
 func (x *Entry) simple() bool { return x.Flags == 0 && x.Count == 1 && x.Data == 0 && x.Verb.Atomic() }
 
-// elements returns how many units packing has to place.
+// elements returns the number of units that pack has to place.
 func (x *Entry) elements() uint32 { return x.Verb.Elements(x.Count) }
 
 // resultLen returns the bytes that the operation returns.
 func (x *Entry) resultLen() int { return x.Verb.ResultLen(x.Datatype, x.Count) }
 
-// bytes returns the length that the completion tells.
+// bytes returns the length that the completion reports.
 func (x *Entry) bytes() int {
 	if x.Verb == wire.VerbAtomic {
 		return int(x.Count) * wire.ElemSize(x.Datatype)
@@ -164,12 +164,12 @@ func (x *Entry) completed() uint8 {
 	return 0
 }
 
-// malformed reports whether the engine can make nothing of the entry.
+// malformed reports whether the entry describes no operation that the engine can run.
 func (x *Entry) malformed() bool {
 	return x.Flags&^knownFlags != 0 || x.Data != 0 || x.Flags&FlagOutside == 0 && x.inlineLen() > InlineLen
 }
 
-// inlineLen returns how many bytes of Inline the operation uses.
+// inlineLen returns the number of bytes of Inline that the operation uses.
 func (x *Entry) inlineLen() uint64 {
 	if x.Verb == wire.VerbLookup {
 		return uint64(x.Count)

@@ -23,7 +23,7 @@ func (c *cable) ask(p *Peer, verb wire.Verb) *outcomes {
 	return r
 }
 
-// An old and a new node have the session that both understand. What the other has not
+// An old and a new node open a session that both understand. What the other has not
 // announced is not sent to it: the operation fails at once, and the session goes on.
 func TestOldAndNewNodes(t *testing.T) {
 	for name, n := range map[string]struct {

@@ -2,15 +2,15 @@
 
 package engine
 
-// flight is an operation that the engine has taken, until it completes: its own copy of
-// the submission, and what is known of it. It lies in the array of its ring, and belongs
-// to the engine's thread.
+// flight is an operation that the engine has taken, until it completes: the engine's own
+// copy of the submission, and what is known of it. It lies in the array of its ring, and
+// belongs to the engine's thread.
 //
 // A simple operation touches the first two cache lines alone: thousands are in flight.
 type flight struct {
 	ring    *Ring  // nil for a stand-in
 	sent    uint32 // elements packed
-	within  uint32 // elements packed of the first of Extents that has some to pack
+	within  uint32 // elements packed of Extents[extent]
 	pending uint32 // segments in flight
 	ran     bool   // some part ran, or may have
 	failed  bool
@@ -18,8 +18,8 @@ type flight struct {
 	Submission
 
 	next   *flight            // in the remote's queue
-	later  *Later             // of a stand-in: where the outcome is told
-	extent int                // the first of Extents with elements to pack
+	later  *Later             // of a stand-in: where the outcome will be told
+	extent int                // index of the first of Extents with elements to pack
 	bad    Result             // the first failure, when failed
 	inline [InlineResult]byte // the result, if there is no other place for it
 	_      [16]byte
@@ -43,7 +43,7 @@ func (f *flight) fail(r Result) {
 	f.failed = true
 }
 
-// whole reports whether nothing of the operation is to be sent any more.
+// whole reports whether no part of the operation has still to be sent.
 func (f *flight) whole() bool { return f.failed || f.sent >= f.elements() }
 
 // result returns where the result goes.

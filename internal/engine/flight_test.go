@@ -12,7 +12,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// inline keeps what a completion brings along.
+// inline keeps the results that completions carry.
 type inline struct {
 	result Result
 	value  [InlineResult]byte

@@ -11,15 +11,15 @@ type Group struct {
 	buffers chan []byte // for packets on their way to another inbox
 }
 
-// passing is how many packets can be on their way between the engines of a
-// group. More are dropped, as a network would, and sent again.
+// passing is the most packets that can be on their way between the engines of a group.
+// Any more are dropped, as in a network, and sent again.
 const passing = 256
 
 // NewGroup joins engines; engines[i] serves queue i.
 func NewGroup(engines []*Engine) *Group {
 	g := &Group{engines: engines, buffers: make(chan []byte, passing)}
 	for range passing {
-		g.buffers <- nil // made when first used: most groups never pass a packet
+		g.buffers <- nil // allocated at first use: most groups never pass a packet
 	}
 	for _, e := range engines {
 		e.group = g

@@ -10,15 +10,15 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// onHello answers a request for a session. No state is made before the
-// initiator has shown, with a cookie, that it receives at its address.
+// onHello answers a request for a session. No state is created before the initiator has
+// shown, with a cookie, that it receives at its address.
 func (e *Engine) onHello(h *wire.Header, payload []byte) {
 	var m wire.HelloMsg
 	if m.Parse(payload) != wire.ReasonOK || int(m.MaxFrame) < session.MinFrame || m.Window == 0 {
 		e.count[Invalid]++
 		return
 	}
-	e.look() // cookies have a date
+	e.look() // cookies carry the time
 	e.count[Hellos]++
 	src := e.source()
 	ack := wire.HelloAckMsg{Status: e.admit(m.Endpoint), Life: e.cfg.Life}
@@ -41,7 +41,7 @@ func (e *Engine) onHello(h *wire.Header, payload []byte) {
 	})
 }
 
-// admit decides on an endpoint number.
+// admit decides whether a hello for an endpoint number is accepted.
 func (e *Engine) admit(endpoint uint16) wire.HelloStatus {
 	switch {
 	case e.closing:
@@ -52,8 +52,9 @@ func (e *Engine) admit(endpoint uint16) wire.HelloStatus {
 	return e.cfg.Accept(endpoint)
 }
 
-// accept fills in the answer to a proven hello and returns the session's epoch: of
-// the one there is, when the hello is a repetition, or of a new one. The pair is e's own.
+// accept fills in the answer to a proven hello and returns the session's epoch. The
+// session is the present one, if the hello is a repetition, or a new one. The pair is
+// owned by e.
 func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pair, ack *wire.HelloAckMsg) uint32 {
 	defer e.pairs.settle(p, e.now)
 	t := p.current
@@ -81,7 +82,7 @@ func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *p
 }
 
 // begin makes a session, the latest of its pair, or returns nil when there is no room.
-// The one before it executes nothing from here on.
+// The session before it executes nothing from here on.
 func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pair) *target {
 	p.supersede(&m.Resume)
 	owner := e.party(src)
@@ -108,8 +109,8 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 	return t
 }
 
-// frameFor, windowFor and featuresFor return what a session that a hello asks for may have
-// at most: bytes of a frame, frames in flight, extensions of the protocol.
+// frameFor, windowFor and featuresFor return the limits of a session that a hello asks
+// for: bytes of a frame, frames in flight, extensions of the protocol.
 func (e *Engine) frameFor(m *wire.HelloMsg, p *path) int {
 	return min(e.maxFrame(p), int(m.MaxFrame))
 }
@@ -120,8 +121,8 @@ func (e *Engine) featuresFor(m *wire.HelloMsg) wire.Features {
 	return m.Features & e.cfg.Session.Features
 }
 
-// supersede ends execution in the sessions of the pair. The one that the initiator
-// wants to know more of stays to answer, any other goes.
+// supersede ends execution in the sessions of the pair. The session that the initiator
+// asks about stays, to answer; any other is removed.
 func (p *pair) supersede(r *wire.Resume) {
 	if t := p.former; t != nil && !t.named(r) {
 		t.remove()
@@ -144,10 +145,10 @@ func (t *target) named(r *wire.Resume) bool {
 	return uint32(t.slot.id) == r.Session && t.epoch == r.Epoch
 }
 
-// resume tells what became of an earlier session of the pair, and has its
+// resume reports what became of an earlier session of the pair, and has its
 // unacknowledged answers sent again. It returns the zero value when there is no such
-// session. If the session is gone, how far it got may be known, but its answers are
-// lost.
+// session. If the session has been removed, the pair may remember how far it got, but its
+// answers are lost.
 func (e *Engine) resume(r *wire.Resume, src *wire.Source, p *pair) (known wire.Resume, lost bool) {
 	if t := p.former; t != nil && t.named(r) {
 		t.follow(src)
@@ -161,7 +162,7 @@ func (e *Engine) resume(r *wire.Resume, src *wire.Source, p *pair) (known wire.R
 	return wire.Resume{}, false
 }
 
-// sourceBytes appends what identifies where a packet came from.
+// sourceBytes appends bytes that identify the source of a packet.
 func sourceBytes(b []byte, src *wire.Source) []byte {
 	b = append(b, byte(src.Kind), byte(src.VLAN), byte(src.VLAN>>8))
 	b = append(b, src.Remote[:]...)

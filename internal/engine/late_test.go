@@ -47,7 +47,7 @@ func TestLateFrames(t *testing.T) {
 			c.pass = func(to int, packet []byte) bool {
 				if to == 1 {
 					copy(packet[6:], gateway[:])
-				} else if wire.MAC(packet) == gateway { // what is sent to the old router is lost
+				} else if wire.MAC(packet) == gateway { // packets to the old router are lost
 					copy(packet, worldMACs[0][:])
 				} else {
 					return false

@@ -8,20 +8,20 @@ import (
 	"github.com/xdpfab/xdpfab/internal/session"
 )
 
-// Later is where the outcome of an operation that was reported as unknown will be
-// told, should it become known: when a partition heals after the give-up time, the
-// target can say from its cache what ran.
+// Later tells the outcome of an operation that was reported as unknown, should it become
+// known: when a partition heals after the give-up time, the target can tell from its
+// cache which operations ran.
 type Later struct {
 	done   chan struct{}
 	result Result
-	data   []byte // what the operation returned, when it ran and returns something
+	data   []byte // the operation's result, when it ran and has one
 }
 
-// Done is closed when the outcome is known, or known never to be.
+// Done is closed when the outcome is known, or can never become known.
 func (l *Later) Done() <-chan struct{} { return l.done }
 
-// Outcome returns the final result, once Done is closed, and what the operation
-// returned. A fate of Unknown is final.
+// Outcome returns, once Done is closed, how the operation ended, and its data. A fate of
+// Unknown is final.
 func (l *Later) Outcome() (Result, []byte) { return l.result, l.data }
 
 // settle tells the outcome.
@@ -30,9 +30,9 @@ func (l *Later) settle(f *flight, r Result) {
 	close(l.done)
 }
 
-// standIn returns an operation that takes the place of f in a suspended session:
-// with the results that are there, and the failure that there is. An array of which
-// a part was never sent cannot succeed any more.
+// standIn returns an operation that takes the place of f in a suspended session, with the
+// results that have arrived and the failure, if any. An array of which a part was never
+// sent cannot succeed any more.
 func standIn(f *flight) *flight {
 	in := &flight{later: &Later{done: make(chan struct{})}, sent: f.elements(), ran: f.ran, failed: f.failed, bad: f.bad}
 	in.Entry, in.Result = f.Entry, bytes.Clone(f.result())

@@ -8,17 +8,16 @@ import (
 	"github.com/xdpfab/xdpfab/internal/session"
 )
 
-// A session is in limbo when nothing is known of what it had in flight. It is
-// suspended, and the next session's hello asks what became of it. There are two ways
-// into limbo:
+// A session is in limbo when it is not known what became of the operations that it had in
+// flight. The next session's hello asks about it. There are two ways into limbo:
 //
 //	suspend   the target was silent for the give-up time: what was in flight has
 //	          been completed as unknown, with stand-ins that may learn more later
 //	doubt     the target does not know the session: that is cleared up within a
 //	          round trip or two, so what was in flight is still to be completed
 
-// enter puts the session in limbo. There is one at a time: of an older one, what is
-// unknown stays so.
+// enter puts the session in limbo. A remote has one session in limbo at a time: what is
+// unknown of an older one stays unknown.
 func (c *conn) enter(until int64) {
 	r := c.r
 	if r.limbo != nil && r.limbo != c {
@@ -29,8 +28,8 @@ func (c *conn) enter(until int64) {
 	c.until = until
 }
 
-// doubt waits for what the target's next hello-ack says of the session: whether the
-// target has restarted, has forgotten it, or was not the one that answered.
+// doubt waits for the target's next hello-ack, which says whether the target has
+// restarted, has forgotten the session, or was not the node that sent the reset.
 func (c *conn) doubt() {
 	c.doubted = true
 	c.enter(c.r.e.now + int64(c.r.e.cfg.Session.GiveUp))
@@ -39,9 +38,9 @@ func (c *conn) doubt() {
 	}
 }
 
-// suspend completes what is in flight as unknown, and keeps what it takes to find
-// out later. Each operation gets a stand-in in its frames, since its flight is
-// free for another.
+// suspend completes everything in flight as unknown, and keeps what is needed to learn
+// the outcomes later. Each operation gets a stand-in in its frames, since its flight is
+// recycled.
 func (c *conn) suspend() {
 	c.doubted = false
 	c.enter(c.r.e.now + int64(session.SuspendedFor))
@@ -84,12 +83,12 @@ func (c *conn) wait(now int64) int64 {
 	return c.until
 }
 
-// resolved reports whether a session that was in limbo is not any more.
+// resolved reports whether a session that was in limbo has left it.
 func (c *conn) resolved() bool { return c.r.limbo != c }
 
-// sacrifice gives up on the session that has been in limbo for longest, so that
-// its buffers and its place serve those that can be reached. It returns false when
-// there is none.
+// sacrifice gives up the session that has been in limbo for longest, so that its buffers
+// and its place in the table serve peers that can be reached. It returns false when no
+// session is in limbo.
 func (e *Engine) sacrifice() bool {
 	for len(e.limbos) > 0 {
 		c := e.limbos[0]
@@ -103,8 +102,8 @@ func (e *Engine) sacrifice() bool {
 	return false
 }
 
-// resumed is called when a new session is open: its hello-ack says how far the
-// target got in the one in limbo. A restart has been noticed before that.
+// resumed is called when a new session is open: its hello-ack says how far the target got
+// in the session in limbo. By then a restart has been noticed.
 func (r *remote) resumed() {
 	c := r.limbo
 	if c == nil {
@@ -120,7 +119,7 @@ func (r *remote) resumed() {
 		c.fail(psn, Result{Fate: NotExecuted, Reason: why})
 	})
 	if state, _ := c.ini.State(); lost && state != session.Closed {
-		c.close(session.Forgotten) // the rest ran, and what it returned is lost
+		c.close(session.Forgotten) // the rest ran, and its results are lost
 		return
 	}
 	c.progress()

@@ -12,8 +12,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// The late outcome of an array must be about the whole array: what was answered
-// before the partition, and what never left.
+// The late outcome of an array must be about the whole array: the part that was answered
+// before the partition, and the part that never left.
 func TestLateOutcomeOfArray(t *testing.T) {
 	w := quietWorld(t)
 	const n = 100_000
@@ -68,8 +68,9 @@ func TestLateOutcomeOfArray(t *testing.T) {
 	t.Error("never known")
 }
 
-// A fence holds back what was posted after it until everything before has completed, also
-// what a session in doubt had in flight, whose answers the next session asks for.
+// A fence holds back the operations posted after it until all earlier ones have
+// completed, also those that a session in doubt had in flight, whose answers the next
+// session asks for.
 func TestFenceWaitsForDoubted(t *testing.T) {
 	c := newCable(t, session.Config{})
 	p := c.peer(ethernet())

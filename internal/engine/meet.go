@@ -6,9 +6,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/session"
 )
 
-// met is called when a target has answered a hello, and so has said who it is. An
-// address of an endpoint that is known by another address already joins it, before
-// there is a second session.
+// met is called when a target has answered a hello, and so has told its identity. If the
+// endpoint is already known by another address, this address joins it, before there is a
+// second session.
 func (c *conn) met() {
 	r := c.r
 	life := c.ini.Life()
@@ -32,8 +32,8 @@ func (c *conn) met() {
 	r.claim(life)
 }
 
-// claim sees to it that there is one handshake with each life of an endpoint: another
-// address that is answered by it joins this remote.
+// claim makes sure that there is one handshake with each life of an endpoint: any other
+// address from which the same life answers joins this remote.
 func (r *remote) claim(life uint64) {
 	r.unclaim()
 	if r.id.life == 0 {
@@ -43,7 +43,7 @@ func (r *remote) claim(life uint64) {
 	r.origin.remotes[r.claimed] = r
 }
 
-// unclaim gives up a claim that no session has made good.
+// unclaim drops a claim that no session has confirmed.
 func (r *remote) unclaim() {
 	if r.claimed != r.id && r.origin.remotes[r.claimed] == r {
 		delete(r.origin.remotes, r.claimed)
@@ -51,9 +51,10 @@ func (r *remote) unclaim() {
 	r.claimed = identity{}
 }
 
-// settled is called when a target has accepted a session: it lives. One that does so
-// in another life than before has restarted, or the address is now another node's. An
-// answer without a session would not do: it may be one that a former life gave.
+// settled is called when a target has accepted a session, which proves that this life is
+// the present one. If it is another life than before, the target has restarted, or the
+// address now belongs to another node. An answer without a session proves nothing: a
+// former life may have given it.
 func (c *conn) settled() {
 	r, life := c.r, c.ini.Life()
 	told := c.by.life.Swap(life) == life
@@ -65,10 +66,10 @@ func (c *conn) settled() {
 	r.origin.remotes[r.id] = r
 }
 
-// restarted is called when another life answers c than answered before. What was
-// in flight met the former one. What waits was meant for the former one as well, as
-// far as it is about memory: it fails, so that the first use after a restart tells. An
-// address that has been told of that life already is not told again.
+// restarted is called when a life answers c that is not the one that answered before. The
+// operations in flight met the former life. Operations on memory that wait were meant for
+// the former life as well: they fail, so that the first use after a restart reports it.
+// An address that has been told of that life already is not told again.
 func (r *remote) restarted(c *conn, told bool) {
 	r.forget()
 	if r.limbo != nil {
@@ -90,9 +91,10 @@ func (r *remote) restarted(c *conn, told bool) {
 	}
 }
 
-// leaveBehind keeps the addresses of r that a life has answered: by, and those that have
-// been told already. The others may be addresses of the former life's node still,
-// together: what they are is told by their own answers.
+// leaveBehind keeps the addresses of r from which a life has answered: by, and those that
+// have been told of it already. The others may still be addresses of the former life's
+// node, so they stay together in a remote of their own, until an answer shows which
+// endpoint they belong to.
 func (r *remote) leaveBehind(by *Peer, life uint64) {
 	peers := r.peers
 	r.peers = []*Peer{by}
@@ -116,8 +118,8 @@ func (r *remote) leaveBehind(by *Peer, life uint64) {
 	r.origin.remotes[r.id] = former
 }
 
-// join takes over another remote that has turned out to be the same endpoint, by the
-// answer of a life. The address that has just been answered serves the next session.
+// join takes over another remote that an answer has shown to be the same endpoint. The
+// address from which the answer came serves the next session.
 func (r *remote) join(from *remote, by *Peer, life uint64) {
 	for _, p := range from.peers {
 		p.r = r

@@ -17,7 +17,7 @@ type move struct {
 	path path
 }
 
-// moves is the mailbox of those that the engine has not seen yet.
+// moves is the mailbox of the moves that the engine has not seen yet.
 type moves struct {
 	mu   sync.Mutex
 	list []move
@@ -49,9 +49,9 @@ func (e *Engine) takeMoves() int {
 	return len(list)
 }
 
-// moved changes the path of the sessions that run by way of p. If the endpoint has
-// other addresses, the target at the new path is asked whether it is still the same;
-// meanwhile p goes on meaning what it meant, so that operations stay in order.
+// moved changes the path of the sessions whose frames go to p. If the endpoint has other
+// addresses, the target at the new path is asked whether it is still the same endpoint;
+// until the answer p keeps naming the old one, so that operations stay in order.
 func (r *remote) moved(p *Peer) {
 	for _, c := range []*conn{r.conn, r.limbo} {
 		if c != nil && c.by == p {
@@ -68,7 +68,7 @@ func (r *remote) moved(p *Peer) {
 	}
 }
 
-// askNoMore ends the question whose address a peer is.
+// askNoMore ends a question about the endpoint that a peer is an address of.
 func (p *Peer) askNoMore() {
 	if q := p.asked; q != nil {
 		p.asked = nil
@@ -78,9 +78,9 @@ func (p *Peer) askNoMore() {
 	}
 }
 
-// answered is called when the target at the new path of p has said who it is. If it is
-// the endpoint that p has been an address of, all is as it was. Otherwise p means
-// another endpoint from now on, and what waits was not meant for that.
+// answered is called when the target at the new path of p has told its identity. If it is
+// the endpoint that p has been an address of, nothing changes. Otherwise p names another
+// endpoint from now on, for which the waiting operations were not meant.
 func (q *remote) answered(p *Peer, c *conn) {
 	r := p.r
 	p.asked = nil

@@ -82,7 +82,7 @@ func (n *names) write(i int) *outcomes {
 	return r
 }
 
-// act does something that can happen; with lives, also what ends the node's life or
+// act does one thing that can happen; with lives, also one that ends the node's life or
 // gives its address to another.
 func (n *names) act(lives bool) {
 	i := n.rnd.IntN(len(n.peers))

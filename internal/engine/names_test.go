@@ -51,8 +51,8 @@ func TestTwoAddresses(t *testing.T) {
 	}
 }
 
-// What was posted to two new addresses of one endpoint at the same time ends up in
-// one session too.
+// Operations posted to two new addresses of one endpoint at the same time end up in one
+// session too.
 func TestTwoAddressesAtOnce(t *testing.T) {
 	c := newCable(t, session.Config{})
 	a, b := c.post(c.peer(ethernet()), 0, 1), c.post(c.peer(udp()), 1, 2)
@@ -115,7 +115,7 @@ func TestSetLink(t *testing.T) {
 	p := c.peer(udp())
 	c.write(p, 0, 1)
 	router := wire.MAC{2, 0, 0, 0, 0, 0x55}
-	c.pass = func(to int, packet []byte) bool { // only what is sent to the router passes
+	c.pass = func(to int, packet []byte) bool { // only packets to the router pass
 		if to == 1 {
 			ok := wire.MAC(packet) == router
 			copy(packet, worldMACs[1][:])
@@ -180,8 +180,8 @@ func TestAddressIsAsked(t *testing.T) {
 	}
 }
 
-// An address that has moved to another node means that node: what waited for it fails,
-// and the other addresses of the endpoint go on meaning the endpoint.
+// An address that has moved to another node names that node: operations that waited for
+// it fail, and the other addresses of the endpoint go on meaning the endpoint.
 func TestAddressMovesToAnotherNode(t *testing.T) {
 	c := newCable(t, session.Config{})
 	p, q := c.peer(ethernet()), c.peer(udp())
@@ -301,7 +301,8 @@ func TestAddressesLeftBehind(t *testing.T) {
 
 func isUDP(packet []byte) bool { return packet[12] == 8 && packet[13] == 0 }
 
-// A session does not go by an address that has been closed: nobody follows its path.
+// A session does not use an address that has been closed, since its path is not followed
+// any more.
 func TestClosedAddressIsAvoided(t *testing.T) {
 	second := udp()
 	second.RemoteIP = netip.MustParseAddr("10.0.0.3")

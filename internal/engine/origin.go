@@ -9,10 +9,10 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Origin is an endpoint as the source of operations. Targets know it by its name,
-// which is random and never used again, whatever addresses its frames come from; so
-// they can tell which of its sessions is the latest. From one origin to one endpoint
-// elsewhere there is one session at a time.
+// Origin is an endpoint as the source of operations. Targets know it by its id, which is
+// random and never used again, whatever addresses its frames come from, so they can tell
+// which of its sessions is the latest. From one origin to one endpoint of another node
+// there is one session at a time.
 type Origin struct {
 	e      *Engine
 	name   uint64
@@ -48,14 +48,14 @@ func (o *Origin) NewPeer(link wire.Link, lane uint8, endpoint uint16) (*Peer, er
 	return p, nil
 }
 
-// NewPeer is [Origin.NewPeer] of the engine's own origin.
+// NewPeer is [Origin.NewPeer] for the engine's own origin.
 func (e *Engine) NewPeer(link wire.Link, lane uint8, endpoint uint16) (*Peer, error) {
 	return e.origin.NewPeer(link, lane, endpoint)
 }
 
-// Peer is a destination of operations: one endpoint of one node, by one of its
-// addresses. Peers that turn out to be addresses of the same endpoint share its
-// session. What changes belongs to the engine's thread.
+// Peer is a destination of operations: one endpoint of one node, by one of its addresses.
+// Peers that turn out to be addresses of the same endpoint share its session. The fields
+// that change belong to the engine's thread.
 type Peer struct {
 	id     PeerID
 	closed bool // by Close: operations fail from then on
@@ -66,10 +66,10 @@ type Peer struct {
 	path   path
 	lane   uint8
 	life   atomic.Uint64 // of the process that answered last; written by the engine's thread
-	asked  *remote       // asks the target at a new path who it is; nil when nothing is asked
+	asked  *remote       // asks the target at a new path for its identity; nil when nothing is asked
 }
 
-// ID is what entries name the peer by.
+// ID returns the id by which entries name the peer.
 func (p *Peer) ID() PeerID { return p.id }
 
 // Life names the life of the target's process that has answered last, 0 as long as none
@@ -77,8 +77,8 @@ func (p *Peer) ID() PeerID { return p.id }
 func (p *Peer) Life() uint64 { return p.life.Load() }
 
 // Close makes later operations fail, and completes those that wait; sinks are flushed
-// when it returns. It ends the sessions to the endpoint, unless another peer is an address of the same: then what
-// is in flight goes on. Engine's thread only.
+// when it returns. It ends the sessions to the endpoint, unless another peer is an
+// address of the same endpoint: then everything in flight goes on. Engine's thread only.
 func (p *Peer) Close() {
 	if p.closed {
 		return
@@ -90,8 +90,8 @@ func (p *Peer) Close() {
 	p.origin.e.say()
 }
 
-// SetLink changes the way to the peer: its next hop, or the address here, is another
-// one. The encapsulation stays. Any goroutine may call it.
+// SetLink changes the way to the peer, when its next hop or the address of this node has
+// changed. The encapsulation must stay the same. Any goroutine may call it.
 func (p *Peer) SetLink(link wire.Link) error {
 	if link.Kind != p.kind {
 		return fmt.Errorf("engine: a link of encapsulation %v for a peer that is reached by %v", link.Kind, p.kind)

@@ -6,8 +6,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// pack fills frames with the operations that wait, as far as the window allows. With
-// more than a few frames in flight, the last one stays until it is full.
+// pack fills frames with the operations that wait, as far as the window allows. While
+// more than a few frames are in flight, the last frame stays until it is full.
 func (r *remote) pack() {
 	c := r.conn
 	if c != nil && c.stage.buf != nil {
@@ -29,7 +29,8 @@ func (r *remote) pack() {
 	}
 }
 
-// packFrame fills one frame from the queue. It returns false when no other can follow.
+// packFrame fills one frame from the queue. It returns false when no other frame can
+// follow.
 func (r *remote) packFrame() bool {
 	c := r.conn
 	s := &c.stage
@@ -70,14 +71,14 @@ func (r *remote) packFrame() bool {
 	return true
 }
 
-// owes reports whether an operation in flight has still to be completed: of the present
-// session, or of one in doubt, whose answers this one has asked for.
+// owes reports whether an operation in flight has still to be completed: one of the
+// present session, or of a session in doubt, whose answers the present one has asked for.
 func (r *remote) owes() bool {
 	return r.conn.ini.InFlight() > 0 || r.limbo != nil && r.limbo.doubted
 }
 
-// packOp appends as much of f to the frame as it takes. Without records, the frame
-// is full, or the operation is done as far as packing goes.
+// packOp appends as much of f to the frame as fits. When it appends no record, either the
+// frame is full or nothing of the operation has still to be packed.
 func (r *remote) packOp(w *wire.RecordWriter, f *flight) segment {
 	seg := segment{f: f, first: f.sent}
 	switch {
@@ -98,8 +99,8 @@ func (r *remote) packOp(w *wire.RecordWriter, f *flight) segment {
 	return seg
 }
 
-// packArray appends a record of the operation's next elements, as many of count as fit,
-// which lie at offset. It returns how many.
+// packArray appends a record of the operation's next elements, which lie at offset: as
+// many of count as fit. It returns their number.
 func packArray(w *wire.RecordWriter, f *flight, seg *segment, rec *wire.Record, offset uint64, count uint32) uint32 {
 	rec.Offset, rec.Count, rec.Total = offset, count, count
 	if count > 1 {
@@ -131,8 +132,9 @@ func packExtents(w *wire.RecordWriter, f *flight, seg *segment) {
 	rec := wire.Record{Verb: f.Verb, Op: f.Opcode, Datatype: f.Datatype, Incarnation: f.Incarnation}
 	size := uint64(wire.ElemSize(f.Datatype))
 	for f.extent < len(f.Extents) && f.sent < f.Count {
-		// A copy, and no trust in the sum of the counts: the memory is the poster's, and
-		// a poster that changes it too early gets a wrong operation, but no crash.
+		// Copy the extent, and do not trust the sum of the counts: the memory is the
+		// poster's. A poster that changes it too early gets a wrong operation, but no
+		// crash.
 		x := f.Extents[f.extent]
 		if x.Count <= f.within {
 			f.extent, f.within = f.extent+1, 0
@@ -157,7 +159,7 @@ func packExtents(w *wire.RecordWriter, f *flight, seg *segment) {
 }
 
 // extendRun appends the operation's next element to the run that is being written, if
-// that is simple: if its operand is the run's, of 8 bytes.
+// that is simple: the operand must be 8 bytes long and equal to the run's.
 func extendRun(w *wire.RecordWriter, f *flight, offset uint64) bool {
 	at := int(f.sent) * 8
 	operand, compare := f.operands()
@@ -168,7 +170,8 @@ func extendRun(w *wire.RecordWriter, f *flight, offset uint64) bool {
 	return true
 }
 
-// packOther appends a record of another kind, or notes that a local verb needs none.
+// packOther appends a record of a verb that is not an atomic, or notes that a local verb
+// needs none.
 func (r *remote) packOther(w *wire.RecordWriter, f *flight, seg *segment) {
 	rec := wire.Record{Verb: f.Verb}
 	switch f.Verb {

@@ -10,17 +10,17 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// pairs is what the targets of a group remember of each pair of endpoints, an origin
-// elsewhere and an endpoint here. It is why nothing of an old session can run late:
-// a session is accepted only if it is later than every one before it, and by then
-// the one before it executes nothing any more, whatever queue it lives on and
-// whatever address its frames come from.
+// pairs holds what the targets of a group remember of each pair of endpoints: an origin
+// of another node and an endpoint of this one. It ensures that nothing of an old session
+// runs late: a session is accepted only if it is later than every one before it, and by
+// then the one before it executes nothing any more, whatever queue it is on and whatever
+// address its frames come from.
 //
-// A pair outlives its sessions by as long as their cookies are good, so a captured
-// hello begins none of them again; unless there are too many pairs. That does no harm
-// but to take a place: the session that such a hello begins has an epoch of its own,
-// so none of the frames ever sent is one of it. Pairs are looked at when sessions begin
-// and end only, so a lock does not hurt.
+// A pair outlives its sessions for as long as their cookies are good, so that a captured
+// hello cannot begin a session again. When there are too many pairs, that is not certain,
+// but such a session does no harm beyond taking a place: it has an epoch of its own, to
+// which no captured frame belongs. Pairs are looked at only when sessions begin and end,
+// so a lock does not hurt.
 type pairs struct {
 	mu   sync.Mutex
 	all  map[pairKey]*pair
@@ -28,11 +28,11 @@ type pairs struct {
 	door *session.Listener
 }
 
-// mostIdle is how many pairs without sessions are remembered.
+// mostIdle is the most pairs without sessions that are remembered.
 const mostIdle = 16384
 
-// cookiesDie is how long after a session's end, in nanoseconds, no cookie can be good
-// any more that was given before it.
+// cookiesDie is the time after a session's end, in nanoseconds, at which every cookie
+// that was given before the end has expired.
 const cookiesDie = int64(2 * session.CookieLife)
 
 type pairKey struct {
@@ -60,8 +60,8 @@ func newPairs(secret [32]byte) *pairs {
 }
 
 // own returns the pair, if it belongs to e or is idle, and otherwise the queue that it
-// belongs to. From here to settle no other queue can have it, though it may not have a
-// session yet.
+// belongs to. Until settle no other queue can own it, though it may not have a session
+// yet.
 func (ps *pairs) own(e *Engine, m *wire.HelloMsg) (p *pair, owner *Engine) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -82,9 +82,9 @@ func (ps *pairs) own(e *Engine, m *wire.HelloMsg) (p *pair, owner *Engine) {
 	return p, e
 }
 
-// expire forgets the pairs that need not be remembered any more, and more if there are
-// too many. The cookies stay good even then: if a stranger who makes many pairs could
-// spoil them, no other hello would ever be in time.
+// expire forgets the pairs that need not be remembered any more, and further ones if
+// there are too many. Their cookies stay good even then: if a stranger that makes many
+// pairs could invalidate them, no other hello would ever be in time.
 func (ps *pairs) expire(now int64) {
 	for front := ps.idle.Front(); front != nil; front = ps.idle.Front() {
 		p := front.Value.(*pair)
@@ -102,7 +102,8 @@ func (ps *pairs) rest(p *pair, now int64) {
 	p.place = ps.idle.PushBack(p)
 }
 
-// ended is called when a session of the pair is gone. How far it got is remembered.
+// ended is called when a session of the pair has been removed. The pair remembers how far
+// it got.
 func (ps *pairs) ended(p *pair, t *target, now int64) {
 	p.last = wire.Resume{Session: uint32(t.slot.id), Epoch: t.epoch, PSN: t.s.Ran()}
 	p.kept = t.keep
@@ -127,8 +128,8 @@ func (ps *pairs) settle(p *pair, now int64) {
 	}
 }
 
-// proven reports whether a hello brings a cookie that is good, and otherwise returns
-// the one to ask for.
+// proven reports whether a hello carries a good cookie, and otherwise returns the cookie
+// that the initiator must send.
 func (ps *pairs) proven(now int64, m *wire.HelloMsg, from []byte) (ok bool, cookie wire.Cookie) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

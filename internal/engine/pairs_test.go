@@ -25,7 +25,8 @@ func TestPairHasOneOwner(t *testing.T) {
 	}
 }
 
-// A stranger who makes pairs as fast as it can keeps nobody out, and memory bounded.
+// A stranger that makes pairs as fast as it can keeps no other initiator out, and memory
+// stays bounded.
 func TestPairsInAFlood(t *testing.T) {
 	c := newCable(t, session.Config{})
 	made := 0

@@ -7,8 +7,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// party is all that send from one address. Room is shared among parties, so that
-// one of them, whatever it does, leaves room for the others.
+// party is all initiators that send from one address. Room is shared among parties, so
+// that one of them, whatever it does, leaves room for the others.
 type party struct {
 	key      session.Party
 	sessions int // accepted
@@ -16,7 +16,7 @@ type party struct {
 
 // crowd counts the accepted sessions by party.
 type crowd struct {
-	parties   map[session.Party]*party // that have sessions
+	parties   map[session.Party]*party // those that have sessions
 	accepted  int                      // targets in the table
 	sizes     []int                    // by number of sessions: how many parties have so many; [0] is not kept
 	most      int                      // sessions of the party that has the most
@@ -71,25 +71,25 @@ func (c *crowd) resize(p *party, sessions int) {
 	}
 }
 
-// What a session must have shown to stay when room is short, in nanoseconds.
+// A session must have shown this much to stay when room is short, in nanoseconds.
 const (
-	// proofTime is how long after it began a session may have executed nothing.
+	// proofTime is the time after its beginning within which a session must execute
+	// something.
 	proofTime = int64(1e9)
-	// restTime is how long it may have been silent: an initiator closes an idle
-	// session before that.
+	// restTime is the longest silence: an initiator closes an idle session before that.
 	restTime = int64(session.IdleClose) * 4 / 3
 )
 
-// candidates is how many sessions are looked at for one to go, if the first of them that
-// may go is among them. A hello costs little more when the table is full, however large
-// it is.
+// candidates is the number of sessions that room looks at, if one of them may go;
+// otherwise it looks further. A hello costs little more when the table is full, however
+// large it is.
 const candidates = 64
 
-// room makes sure that there is room for another session of a party: if there is
-// none, a session of the greediest party goes, or one that has never been used, or
-// one that has long been silent. An honest session is none of these.
+// room makes sure that there is room for another session of a party. If there is none, it
+// removes a session of the greediest party, or one that has never been used, or one that
+// has long been silent. An honest session is none of these.
 func (e *Engine) room(p *party) bool {
-	if e.accepted < e.cfg.Sessions-e.cfg.Sessions/8 { // the rest is for sessions of our own
+	if e.accepted < e.cfg.Sessions-e.cfg.Sessions/8 { // the rest is for sessions that this engine opens
 		return true
 	}
 	greedy := e.most > p.sessions+1
@@ -122,8 +122,8 @@ func (t *target) idles() bool {
 	return !t.used() && silent >= proofTime || silent >= restTime
 }
 
-// before reports whether t should go rather than x: the one that was never used, or
-// has been silent for longer.
+// before reports whether t should go rather than x: the session that was never used goes
+// first, then the one that has been silent for longer.
 func (t *target) before(x *target) bool {
 	if t.used() != x.used() {
 		return !t.used()

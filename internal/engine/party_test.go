@@ -10,8 +10,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// What a hello costs when the table is full does not depend on its size: it is a
-// stranger who decides how often that is paid.
+// The cost of a hello when the table is full does not depend on the size of the table,
+// since strangers decide how often it is paid.
 func TestRoomLooksAtFew(t *testing.T) {
 	c := newCable(t, session.Config{})
 	e := c.nodes[1].eng[0]

@@ -50,7 +50,8 @@ func (w *world) until(n int, r *outcomes) {
 	w.t.Fatal("nothing happens any more")
 }
 
-// Peer.Close completes what waits, also when the session before has ended already.
+// Peer.Close completes the operations that wait, also when the session before has ended
+// already.
 func TestPeerCloseAfterIdle(t *testing.T) {
 	w := quietWorld(t)
 	var r outcomes

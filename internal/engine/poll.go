@@ -5,26 +5,28 @@ package engine
 import "time"
 
 const (
-	// pollSkips is how many calls of Poll in a row may do without the clock. It costs
-	// about as much as the rest of an idle round, so the first few calls gain the most.
+	// pollSkips is the most calls of Poll in a row that do not look at the clock. A look
+	// costs about as much as the rest of an idle round, so the first few skips gain the
+	// most.
 	pollSkips = 3
-	// quickly is the most time, in ns, between two looks at the clock, with as many calls
-	// in between, of a caller that calls again at once.
+	// quickly is the most time, in ns, between two looks at the clock with that many
+	// calls in between, if the caller calls again at once.
 	quickly = int64(20 * time.Microsecond)
 )
 
-// Poll is Step for a caller that may call again at once, or much later: nobody can tell
-// without a clock. It does without it for at most pollSkips calls, and only if the calls
-// since the look before the latest one came quickly and the latest call had nothing to do.
+// Poll is Step for a caller that may call again at once, or much later, which only the
+// clock can tell. Poll skips the clock for at most pollSkips calls, and only if the calls
+// between the last two looks came quickly and the latest call had nothing to do.
 //
-// That is right because an old now does harm to timers alone: what is sent or taken
-// as an answer is dated by a look of its own, and answering requests has no need of the time. A
-// caller that calls rarely has its timers looked at in each call. One that slows down, or
-// leaves and comes back, has them looked at in the fourth call at the latest, which sees
-// that time has passed; and in the first, if it left when it had got something. That is late
-// once, and not again and again; if the four took longer than [session.Stalled], it is as if
-// the process had been stopped. Spin would not do: it looks in one call of clockEvery for
-// ever, so with calls a second apart it would send again a quarter of a minute late.
+// That is right because an old time harms the timers alone: a round that sends requests
+// or takes answers looks at the clock by itself, and answering requests does not need the
+// time. For a caller that calls rarely, each call looks at the timers. For a caller that
+// slows down, or leaves and comes back, the fourth call does so at the latest, and the
+// first does if the call before the pause had something to do. So timers are late once,
+// and not again and again; if the four calls took longer than [session.Stalled], it is as
+// if the process had been stopped. Spin would not do: it looks only in one call out of
+// clockEvery, so with calls a second apart it would send again a quarter of a minute
+// late.
 func (e *Engine) Poll() int {
 	e.fresh = false
 	if e.skips > 0 {

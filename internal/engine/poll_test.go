@@ -37,8 +37,8 @@ func connected(t *testing.T) (*bench, *engine.Peer) {
 	return bn, p
 }
 
-// lost is what becomes of an operation whose packets are all lost, when the caller polls in
-// a tight loop first, quick times, and then with pauses.
+// lost tells when an operation whose packets are all lost is sent again, and when it
+// ends, if the caller polls in a tight loop first, quick times, and then with pauses.
 type lost struct {
 	resent, ended int64 // ns after the first pause
 }
@@ -77,8 +77,9 @@ func TestPollRunsTimersOfRareCallers(t *testing.T) {
 			if step.resent == 0 || poll.resent > step.resent+3*int64(pause) {
 				t.Errorf("calls every %v: sent again after %v, with Step after %v", pause, time.Duration(poll.resent), time.Duration(step.resent))
 			}
-			// Lateness does not add up. Only if the four calls took longer than session.Stalled
-			// does the silence count from the fourth, as when the process was stopped.
+			// Lateness does not add up. Only if the four calls took longer than
+			// session.Stalled does the silence count from the fourth, as when the process
+			// was stopped.
 			late := 3 * pause
 			if 4*pause > session.Stalled {
 				late = 4 * pause

@@ -7,10 +7,10 @@ import "time"
 // Port is one queue of a network interface, as the engine sees it: bursts of
 // whole packets in and out. All methods but Wake belong to the engine's thread.
 type Port interface {
-	// Receive fills packets with views of received packets and returns how
-	// many. The views, which the engine may write to, are valid until Release.
+	// Receive fills packets with views of received packets and returns their number. The
+	// views, which the engine may write to, are valid until Release.
 	Receive(packets [][]byte) int
-	// Release takes the packets of the last Receive back.
+	// Release gives the packets of the last Receive back to the port.
 	Release()
 	// Buffer returns the transmit buffer that Send will queue next, with room
 	// for a packet of the interface's MTU, or nil when all are in flight.
@@ -21,8 +21,8 @@ type Port interface {
 	// error is nil as long as the port lives; a packet that got lost is not an
 	// error, but counted by the port.
 	Flush() error
-	// Wait sleeps until a packet can be received, Wake is called or the time is
-	// over. It may return early.
+	// Wait sleeps until a packet can be received, Wake is called or the time has passed.
+	// It may return early.
 	Wait(timeout time.Duration)
 	// Wake ends the current or the next Wait. Any goroutine may call it.
 	Wake()

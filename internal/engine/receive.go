@@ -9,8 +9,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// arrival is the packet at hand. It is the engine's: as a local variable the header
-// would escape through the interface calls and be allocated anew for every packet.
+// arrival is the packet at hand. It is a field of the engine: as a local variable the
+// header would escape through the interface calls and be allocated anew for every packet.
 type arrival struct {
 	packet   []byte
 	passedOn bool        // it came through the inbox, from another queue
@@ -18,7 +18,7 @@ type arrival struct {
 	from     wire.Source // where it came from: see Engine.source
 }
 
-// onPacket takes one packet from the port or the inbox: whose is it?
+// onPacket takes one packet from the port or the inbox, and hands it to its session.
 func (e *Engine) onPacket(packet []byte, passedOn bool) {
 	e.at.packet, e.at.passedOn = packet, passedOn
 	h := &e.at.header
@@ -65,7 +65,7 @@ func (e *Engine) passOn(queue int) bool {
 	return true
 }
 
-// source says where the packet at hand, which Strip has passed, came from. It is valid
+// source returns the source of the packet at hand, which Strip has accepted. It is valid
 // until the next packet.
 func (e *Engine) source() *wire.Source {
 	_, e.at.from, _ = wire.Decap(e.at.packet)
@@ -75,10 +75,10 @@ func (e *Engine) source() *wire.Source {
 // refuse counts a packet that the codec rejects.
 func (e *Engine) refuse(r wire.Reason) { e.count[refusedBase+Counter(r)]++ }
 
-// onStranger answers a frame of a session that does not exist here, or not any
-// more: the sender has to learn that. Only what asks for an answer gets one, so two
-// nodes cannot keep resetting each other. Whether it was the id or the epoch that is
-// unknown is not told: it would help to guess the other.
+// onStranger answers a frame of a session that does not exist here, or not any more,
+// since the sender has to learn that. Only a frame that asks for an answer gets one, so
+// two nodes cannot keep resetting each other. The answer does not say whether the id or
+// the epoch is unknown: that would help to guess the other.
 func (e *Engine) onStranger(h *wire.Header) {
 	if h.Type == wire.Request || h.Type == wire.Probe {
 		e.reply(e.pathTo(e.source()), func(b []byte) int {
@@ -87,8 +87,8 @@ func (e *Engine) onStranger(h *wire.Header) {
 	}
 }
 
-// onStrayReset looks for the initiator that a reset means. Its sender could not
-// know our session's id, so it quotes its own, and the epoch.
+// onStrayReset looks for the session that a reset means. The sender of the reset could
+// not know the initiator's session id, so it quotes its own, and the epoch.
 func (e *Engine) onStrayReset(h *wire.Header, payload []byte) {
 	var m wire.ResetMsg
 	if m.Parse(payload) != wire.ReasonOK {
@@ -99,7 +99,7 @@ func (e *Engine) onStrayReset(h *wire.Header, payload []byte) {
 		c.receive(h, payload)
 		return
 	}
-	if e.at.passedOn || !e.group.spread(e.at.packet, e) { // perhaps another queue's session
+	if e.at.passedOn || !e.group.spread(e.at.packet, e) { // the session may be another queue's
 		e.count[UnknownSession]++
 	}
 }
@@ -115,12 +115,12 @@ func (e *Engine) reply(link path, write func(b []byte) int) {
 	e.sent++
 }
 
-// pathTo returns the way back to where a packet came from.
+// pathTo returns the path back to the source of a packet.
 func (e *Engine) pathTo(src *wire.Source) path {
 	return e.pathOf(src.Reply(), src.Remote)
 }
 
-// sessionOf reads the session id of a frame of our own making.
+// sessionOf reads the session id of a frame that this engine has written.
 func sessionOf(frame []byte) wire.SessionID {
 	return wire.SessionID(binary.LittleEndian.Uint32(frame[2:]))
 }

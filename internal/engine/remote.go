@@ -9,25 +9,25 @@ import (
 	"github.com/xdpfab/xdpfab/internal/session"
 )
 
-// remote is one endpoint of another node, as seen from one origin, by whatever
-// addresses it is known. Its session comes into being with the first operation, and
-// anew after it has ended. Everything belongs to the engine's thread.
+// remote is one endpoint of another node, as seen from one origin, by whatever addresses
+// it is known. The first operation makes its session; after that has ended, the next
+// operation makes another. Everything belongs to the engine's thread.
 type remote struct {
 	e      *Engine
 	origin *Origin
 	id     identity // life 0: it has not answered yet
 	peers  []*Peer  // its addresses; the next session goes by the first
-	// claimed is the identity that the target of the session being made has given, of
-	// which a session will show whether it is the present one.
+	// claimed is the identity that the target of the session being made has told. Only a
+	// session proves that this identity is the present one.
 	claimed identity
 
 	head, tail *flight   // operations to pack, in posting order
 	listed     bool      // on the engine's ready list
 	conn       *conn     // the present session; nil before the first
-	limbo      *conn     // the session before, of which something is unknown, if any
+	limbo      *conn     // the session before it, while its operations may still become known; or nil
 	watches    []*flight // VerbWatch operations, which end with the session
 
-	retries  int   // hellos for the sake of limbo alone, since one was accepted
+	retries  int   // hellos for the session in limbo alone, since one was accepted
 	retryAt  int64 // when the next one may leave
 	outdated int   // sessions in a row that the target says have ended
 }
@@ -36,7 +36,7 @@ func newRemote(o *Origin, id identity, peers ...*Peer) *remote {
 	return &remote{e: o.e, origin: o, id: id, peers: peers}
 }
 
-// list puts the remote on the list of those with something to pack.
+// list puts the remote on the list of those with operations to pack.
 func (r *remote) list() {
 	if !r.listed {
 		r.listed = true
@@ -78,8 +78,8 @@ func (r *remote) pop() *flight {
 	return f
 }
 
-// connect makes a new session when there is none. False means that there is no
-// room for one, and the queue has been failed.
+// connect makes a new session when there is none. False means that there is no room for
+// one, and that the operations in the queue have failed.
 func (r *remote) connect() bool {
 	e := r.e
 	if r.conn != nil && r.conn.ini.Expired(e.now) {
@@ -115,13 +115,13 @@ func (r *remote) connect() bool {
 	return true
 }
 
-// refused reports whether a target that has just forgotten a session, as one does that
-// restarts, refuses the next one: it is asked again at the pace of retry, and what
-// waits goes on waiting as long as there is doubt.
+// refused reports whether a target that has just forgotten a session, as a target that
+// restarts does, refuses the next one. It is asked again at the pace of retry, and the
+// operations that wait go on waiting as long as there is doubt.
 func (r *remote) refused() bool { return r.limbo != nil && r.limbo.doubted && r.conn.over() }
 
-// retry makes a new session for the sake of the one in limbo: it takes one to clear
-// up what became of that. A target that refuses is asked less and less often.
+// retry makes a new session for the sake of the one in limbo: only a new session can
+// learn what became of it. A target that refuses is asked less and less often.
 func (r *remote) retry() {
 	if r.e.now < r.retryAt {
 		return
@@ -155,7 +155,7 @@ func (r *remote) failWhere(res Result, pick func(f *flight) bool) {
 
 func all(*flight) bool { return true }
 
-// closedHere is the end of what waits for an address that has been closed.
+// closedHere is the result of operations that wait for an address that has been closed.
 var closedHere = Result{Fate: NotExecuted, Reason: session.ClosedHere}
 
 // failQueue completes every operation that waits, and every watch.
@@ -164,12 +164,12 @@ func (r *remote) failQueue(res Result) {
 	r.failWatches(res)
 }
 
-// failWatches completes the watches: what they watched has ended.
+// failWatches completes the watches: the session that they watched has ended.
 func (r *remote) failWatches(res Result) {
 	watches := r.watches
 	r.watches = nil
 	if res.Reason == session.PeerRestarted {
-		res.Fate = Restarted // for a watch, this is the news
+		res.Fate = Restarted // a watch is there to report this
 	}
 	for _, f := range watches {
 		f.pending = 0
@@ -195,8 +195,8 @@ func (r *remote) unwatch(res Result, pick func(f *flight) bool) {
 	}
 }
 
-// leave takes away an address that has been closed, and what waits for it. With the
-// last one the sessions end.
+// leave removes an address that has been closed, and the operations that wait for it.
+// With the last address the sessions end.
 func (r *remote) leave(p *Peer) {
 	ofPeer := func(f *flight) bool { return f.Peer == p.id }
 	r.peers = slices.DeleteFunc(r.peers, func(x *Peer) bool { return x == p })
@@ -210,9 +210,9 @@ func (r *remote) leave(p *Peer) {
 	r.unwatch(closedHere, ofPeer)
 }
 
-// avoid has the sessions that run by way of p, which is no address any more, go on by
-// way of another one. Between encapsulations a session cannot change, since frames would
-// not fit: it is replaced if nothing is in flight, and otherwise stays on its way.
+// avoid moves the sessions whose frames go to p, which is no address of the remote any
+// more, to another address. A session cannot change between encapsulations, since frames
+// would not fit: it is replaced if nothing is in flight, and otherwise keeps its path.
 func (r *remote) avoid(p *Peer) {
 	i := slices.IndexFunc(r.peers, func(x *Peer) bool { return x.path.Kind() == p.path.Kind() })
 	for _, c := range []*conn{r.conn, r.limbo} {
@@ -237,7 +237,7 @@ func (r *remote) forget() {
 	}
 }
 
-// end closes the sessions, and completes whatever waits.
+// end closes the sessions, and completes all operations that wait.
 func (r *remote) end(why session.Reason) {
 	if r.limbo != nil {
 		r.limbo.close(why)

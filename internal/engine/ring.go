@@ -13,28 +13,28 @@ import (
 // Sink takes the completions of a ring's operations, on the engine's thread. It must not
 // block, and must not keep s or c, which are reused afterwards.
 type Sink interface {
-	// Complete is called once for each operation. later is where an Unknown outcome may
-	// become known, or nil.
+	// Complete is called once for each operation. later tells an Unknown outcome if it
+	// becomes known, or is nil.
 	Complete(s *Submission, c *Completion, later *Later)
-	// Flush is called after one or more of those, before the engine does anything else for
-	// long.
+	// Flush is called after one or more calls of Complete, before the engine does
+	// anything else for long.
 	Flush()
 }
 
-// Ring is a submission queue: many goroutines post, one engine takes. It is a
-// bounded queue after Vyukov: each cell's seq says whose turn it is.
+// Ring is a submission queue: many goroutines post, one engine takes. It is a bounded
+// queue after Vyukov: each cell's seq says who may use it next.
 //
 //	seq == ticket            free for the poster that drew ticket
 //	seq == ticket+1          published, until the engine takes it
 //	seq == ticket+len(cells) free again, for the next lap
 //
 // The engine copies an entry when it takes it, into a flight, and the cell is free. As
-// many operations as the ring has cells can be in flight; what is published beyond waits
-// in the cells.
+// many operations as the ring has cells can be in flight; any others that are published
+// wait in the cells.
 //
-// A goroutine that keeps the engine from being stepped meanwhile need not go through the
-// cells: it fills the flight itself, between [Engine.Begin] and [Engine.Submit]. That is
-// the ordinary path. Either way the engine takes the operation by [Engine.take].
+// A goroutine that holds the turn need not go through the cells: it fills in the flight
+// itself, between [Engine.Begin] and [Engine.Submit]. That is the ordinary path. Either
+// way the engine takes the operation by [Engine.take].
 type Ring struct {
 	cells []cell
 	mask  uint64
@@ -44,10 +44,10 @@ type Ring struct {
 	// The rest belongs to the engine's thread.
 	head     uint64 // next ticket to take
 	flights  []flight
-	free     []*flight // those not in use; the one used last is used next
+	free     []*flight // flights not in use; the one used last is used next
 	begun    *flight   // handed out by Begin
 	origin   *Origin   // set by AddRing: whose peers the entries name
-	last     *Peer     // found last
+	last     *Peer     // the peer that was found last
 	sink     Sink
 	told     Completion // scratch; between completions it tells of success
 	detached bool       // by RemoveRing
@@ -99,7 +99,7 @@ func (r *Ring) Claim() *Submission {
 }
 
 // Publish hands a claimed entry to the engine.
-func (s *Submission) Publish() { s.cell.seq.Store(s.cell.seq.Load() + 1) } // nobody else writes seq now
+func (s *Submission) Publish() { s.cell.seq.Store(s.cell.seq.Load() + 1) } // no other goroutine writes seq now
 
 // Abandon gives back an entry that was claimed but cannot be filled: the engine
 // passes over it.
@@ -128,7 +128,7 @@ func (r *Ring) next() *flight {
 	return f
 }
 
-// begin takes a free flight. There is one.
+// begin takes a free flight. The caller knows that there is one.
 func (r *Ring) begin() *flight {
 	f := r.free[len(r.free)-1]
 	r.free = r.free[:len(r.free)-1]
@@ -136,7 +136,8 @@ func (r *Ring) begin() *flight {
 	return f
 }
 
-// find returns the peer that an entry names, or nil if there is none, or none any more.
+// find returns the peer that an entry names, or nil if there is none or it has been
+// closed.
 func (r *Ring) find(id PeerID) *Peer {
 	r.last = r.origin.roster.find(id)
 	return r.last
@@ -150,7 +151,8 @@ func (r *Ring) complete(f *flight, res Result) {
 	c.Fate, c.Status, c.Reason = Success, wire.StatusOK, session.Alive
 }
 
-// tell tells the sink of a completion, with the fate that is in told, and frees the flight.
+// tell tells the sink of a completion, with the fate that is in told, and frees the
+// flight.
 func (r *Ring) tell(f *flight, length uint64, flags uint8, later *Later) {
 	c := &r.told
 	c.Cookie, c.Source, c.Length, c.Flags = f.Cookie, f.Peer, length, flags
@@ -176,7 +178,7 @@ func (e *Engine) say() {
 	e.unsaid = e.unsaid[:0]
 }
 
-// Empty reports whether nothing is published and nothing in flight. Engine's thread only.
+// Empty reports whether no operation is published or in flight. Engine's thread only.
 func (r *Ring) Empty() bool { return r.head == r.tail.Load() && len(r.free) == len(r.flights) }
 
 // Completer is a context that takes the completion of its operation; see [Sink].

@@ -59,7 +59,7 @@ func TestRingFreesInAnyOrder(t *testing.T) {
 	}
 }
 
-// When all flights are in use, what is published waits in the cells, and then the ring
+// When all flights are in use, published operations wait in the cells, and then the ring
 // is full.
 func TestRingHoldsBack(t *testing.T) {
 	const size = 8
@@ -166,8 +166,8 @@ type shelf struct{ told, shown int }
 func (s *shelf) Complete(*Submission, *Completion, *Later) { s.told++ }
 func (s *shelf) Flush()                                    { s.shown = s.told }
 
-// Whoever closes a peer, or removes a ring, by a call sees what has completed as soon as
-// the call returns, though the round that it belongs to goes on.
+// A goroutine that closes a peer, or removes a ring, by a call sees the completions as
+// soon as the call returns, though the round that it belongs to goes on.
 func TestCloseShowsWhatHasCompleted(t *testing.T) {
 	for name, end := range map[string]func(e *Engine, r *Ring, p *Peer){
 		"peer closed":  func(_ *Engine, _ *Ring, p *Peer) { p.Close() },

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// PeerID names a peer in entries: an index into the table of its origin, and how often
-// that index has been given out before, so that an entry that names a closed peer does
-// not reach another one. No peer has id 0.
+// PeerID names a peer in entries. It is an index into the table of its origin, together
+// with the number of times that the index was given out before, so that an entry that
+// names a closed peer does not reach another one. No peer has id 0.
 type PeerID uint32
 
 // maxPeers is the most peers of one origin.
@@ -44,7 +44,7 @@ func (t *roster) add(p *Peer) error {
 	}
 	var at *place
 	switch {
-	case len(t.free) > len(places)/2: // not sooner, for the sake of long ids
+	case len(t.free) > len(places)/2: // not sooner, so that it takes long until an id comes back
 		at, t.free = places[t.free[0]], t.free[1:]
 	case len(places) == maxPeers && len(t.free) > 0:
 		at, t.free = places[t.free[0]], t.free[1:]
@@ -63,7 +63,7 @@ func (t *roster) add(p *Peer) error {
 	return nil
 }
 
-// remove takes the peer out: nobody finds it by its id any more.
+// remove takes the peer out: find does not return it any more.
 func (t *roster) remove(p *Peer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

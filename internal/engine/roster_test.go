@@ -69,8 +69,8 @@ func TestRosterIDsLast(t *testing.T) {
 	}
 }
 
-// What has been published by the name of a peer fails when that is closed before the
-// engine has seen it, and does not reach the peer that gets its place.
+// An operation that has been published by the id of a peer fails when that is closed
+// before the engine has seen it, and does not reach the peer that gets its place.
 func TestEntryOfClosedPeer(t *testing.T) {
 	for _, direct := range []bool{false, true} {
 		c := newCable(t, session.Config{})

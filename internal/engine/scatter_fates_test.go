@@ -18,7 +18,7 @@ import (
 )
 
 // Operations on extents, arrays and single words through losses, a give-up and a
-// resumption: nothing runs twice, success ran, what was not executed never ran.
+// resumption: nothing runs twice, success ran, not executed never ran.
 func TestScatterFates(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 3))

@@ -8,7 +8,7 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 type outgoing interface {
 	// emit writes the next frame into b, behind the room for link's header.
 	emit(b []byte) int
-	due() bool // emit would write one
+	due() bool // whether emit would write a frame
 	link() *path
 	// clean is called when nothing is due any more.
 	clean()
@@ -20,7 +20,7 @@ type path struct {
 	self bool // the peer is this node: packets go through the group, not the port
 }
 
-// pathOf returns the path by the header t to the node of that address.
+// pathOf returns the path to a node, for packets with the header t.
 func (e *Engine) pathOf(t wire.Template, remote wire.MAC) path {
 	return path{Template: t, self: remote == e.cfg.Local}
 }
@@ -36,7 +36,7 @@ func (e *Engine) touch(o outgoing, listed *bool) {
 	}
 }
 
-// flush sends what the sessions have due, as far as there are buffers, and
+// flush sends the frames that the sessions have due, as far as there are buffers, and
 // kicks the port once. It returns the number of packets.
 func (e *Engine) flush() int {
 	sent, full := e.sent, false

@@ -7,34 +7,34 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Served is the target half of one session: what decides whether a request is a
-// duplicate, early or next, executes it, and remembers the answer. These belong
-// together, since whoever executes must know, whatever happens to anybody else, what it
-// has executed. Everything else of a session is the engine's: its place in the table,
-// the pair of endpoints, the way to the initiator, and when the session is to end.
+// Served is the target half of one session, its executor: it decides whether a request is
+// a duplicate, early or next, executes it, and keeps the answer. These belong together,
+// since an executor must know what it has executed, whatever happens to others.
+// Everything else of a session is the engine's: its place in the table, the pair of
+// endpoints, the path to the initiator, and the time of its end.
 //
-// [Config.Serve] chooses one for each session that is accepted. All methods are called
-// on the engine's thread, but what they tell may change by itself: an executor outside
+// [Config.Serve] chooses one for each session that is accepted. All methods are called on
+// the engine's thread, but their answers may change between calls: an executor outside
 // the process may have answered frames that the engine never sees.
 type Served interface {
-	// Receive takes a frame that names this session and its epoch, runs it if it is its
-	// turn, and tells what came of it. h and payload are valid during the call. If the
-	// answer is all that there is to send, it may be written into out at once, which has
-	// room for a frame, or is nil.
+	// Receive takes a frame that names this session and its epoch, runs it if it is the
+	// next one, and reports the verdict. h and payload are valid during the call. If the
+	// answer is all that there is to send, Receive may write it at once into out, which
+	// has room for a frame, or is nil.
 	Receive(now int64, h *wire.Header, payload, out []byte) session.Outcome
-	// Settle is called when a burst is over in which something ran, and what was to be
-	// sent for it is on its way. It may come after Release.
+	// Settle is called when a burst in which something ran is over, and the frames due
+	// for it are on their way. It may be called after Release.
 	Settle()
 	// Due reports whether Emit has something to write, and Emit writes the next frame
 	// and returns its length, or 0 when none is due. Answers leave in the order of psn.
 	Due() bool
 	Emit(b []byte) int
 
-	// Ran and Acked return the psn up to which everything has run, and the one up to
+	// Ran and Acked return the psn up to which all frames have run, and the psn up to
 	// which all answers have arrived.
 	Ran() uint32
 	Acked() uint32
-	// HeardAt returns when the initiator last said something new.
+	// HeardAt returns the time at which the initiator last sent something new.
 	HeardAt() int64
 
 	// Freeze ends execution for good and returns what Ran does. The initiator has all
@@ -43,6 +43,7 @@ type Served interface {
 	// Shutdown makes a reset due that says which frames never ran. Nothing may run from
 	// here on.
 	Shutdown(why wire.ResetReason)
-	// Release gives back all that the session has. Only Settle may be called afterwards.
+	// Release gives back everything that the session holds. Only Settle may be called
+	// afterwards.
 	Release()
 }

@@ -24,7 +24,7 @@ type mapState struct {
 	answers     [session.MaxWindow][8]byte // one value a frame is all that it can do
 }
 
-// mapExecutor adds to words that nobody has registered, one operation a frame. It keeps no
+// mapExecutor adds to words that are not registered, one operation a frame. It keeps no
 // early frames: those come again.
 type mapExecutor struct {
 	words    map[uint64]uint64
@@ -120,7 +120,7 @@ func (s mapSession) Emit(b []byte) (n int) {
 			return s.answer(&m, psn, b)
 		}
 	}
-	m.due = [session.MaxWindow]bool{} // what was left has arrived meanwhile
+	m.due = [session.MaxWindow]bool{} // the other answers have arrived meanwhile
 	if m.reset == 0 {
 		return 0
 	}
@@ -156,7 +156,7 @@ func (s mapSession) Shutdown(why wire.ResetReason) {
 
 // Another executor serves a session from the hello to the end, with an engine and an
 // initiator that know nothing of it: each operation runs once, in order, whatever the
-// network does, and the end tells what never ran.
+// network does, and the end of the session tells which never ran.
 func TestAnotherExecutor(t *testing.T) {
 	for name, f := range map[string]port.Faults{
 		"none": {}, "all": {Loss: 0.1, Duplicate: 0.2, Reorder: 0.2, Corrupt: 0.05},

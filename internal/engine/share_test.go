@@ -31,7 +31,7 @@ func (w *world) flood(x *target, early bool) {
 
 // However many sessions strangers have whose answers pile up, an honest initiator still
 // has a whole window of answers buffered at once, which is what its rate rests on; and a
-// whole window of early requests. So its rate does not depend on what strangers do.
+// whole window of early requests. So its rate does not depend on strangers.
 func TestWholeWindowBesideStrangers(t *testing.T) {
 	const sessions = 1024 // of all strangers
 	for _, sources := range []int{1, 8, 32} {

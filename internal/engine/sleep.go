@@ -27,8 +27,8 @@ func (e *Engine) Sleep(limit time.Duration) {
 	if d <= 0 {
 		return
 	}
-	// A poster publishes first and looks at asleep afterwards; we do it the other
-	// way round, so one of us sees the other.
+	// A poster publishes first and looks at asleep afterwards; the engine sets asleep
+	// first and looks for work afterwards, so one of the two sees the other.
 	e.sleeper.asleep.Store(true)
 	if !e.waiting() {
 		e.port.Wait(d)

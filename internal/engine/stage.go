@@ -8,23 +8,24 @@ import (
 )
 
 // stage is the request frame that a session is filling. Simple operations go into it as
-// soon as they are posted: that is the ordinary path. All others, and those that find
-// the window shut or others waiting, take their turn in the remote's queue.
+// soon as they are posted: that is the ordinary path. All other operations, and those
+// that find the window shut or others waiting, go through the remote's queue.
 //
 // While few frames are in flight, the next round sends the frame, full or not. Otherwise
-// it stays until it is full or one of those is answered: what is posted meanwhile joins
-// it. A frame that stays holds simple operations only, so that they can go back to the
-// queue as if they had never left it; whoever looks at the queue has them put back first.
+// the frame stays until it is full or one of those in flight is answered, and operations
+// that are posted meanwhile join it. A frame that stays holds simple operations only, so
+// that they can go back to the queue as if they had never left it; code that looks at the
+// queue has them put back first.
 type stage struct {
 	buf    []byte // nil: there is no frame
 	w      wire.RecordWriter
 	segs   []segment
 	last   kind // of the last record
 	each   int  // bytes of value that each record has, a multiple of 4; -1 if they differ
-	simple bool // it holds nothing but simple operations
+	simple bool // the frame holds nothing but simple operations
 }
 
-// kind is what operations have in common that can share a run.
+// kind is what operations that can share a run have in common.
 type kind struct {
 	key         uint64
 	incarnation uint32
@@ -33,10 +34,11 @@ type kind struct {
 
 func (x *Entry) kind() kind { return kind{x.Key, x.Incarnation, x.head()} }
 
-// busy is how many frames in flight make a partial frame wait for company.
+// busy is the number of frames in flight from which on a partial frame waits for more
+// operations.
 const busy = 4
 
-// take is where every operation goes that the engine gets, whoever hands it over.
+// take takes an operation; every operation comes here, from a ring or from Submit.
 func (e *Engine) take(f *flight) {
 	p := f.ring.last // nearly always
 	if p == nil || p.id != f.Peer || p.closed {
@@ -52,7 +54,7 @@ func (e *Engine) take(f *flight) {
 			}
 		}
 	}
-	f.extent = 0 // what a simple operation has no need of
+	f.extent = 0 // set here only, since simple operations do not use it
 	e.route(f, p)
 }
 
@@ -72,8 +74,8 @@ func (e *Engine) route(f *flight, p *Peer) {
 	}
 }
 
-// join puts a simple operation that does not extend a run into the frame. It returns false, and has done nothing,
-// when that is not possible now.
+// join puts a simple operation that does not extend a run into the frame. When that is
+// not possible now, it does nothing and returns false.
 func (c *conn) join(f *flight) bool {
 	s := &c.stage
 	if s.buf == nil && !c.begin() {
@@ -102,7 +104,7 @@ func (s *stage) extend(f *flight) bool {
 	return true
 }
 
-// add appends a record of its own for a simple operation.
+// add appends a record for one simple operation alone.
 func (c *conn) add(f *flight) bool {
 	s, rec := &c.stage, &c.r.e.record
 	operand, compare := f.operands()
@@ -118,7 +120,7 @@ func (c *conn) add(f *flight) bool {
 	return true
 }
 
-// alike keeps account of whether all records have values of one length.
+// alike notes whether all records have values of one length.
 func (s *stage) alike(n int) {
 	switch {
 	case n&3 != 0 || s.each != n && len(s.segs) > 1:
@@ -128,11 +130,11 @@ func (s *stage) alike(n int) {
 	}
 }
 
-// begin begins a frame, if the session is open and its window too.
+// begin begins a frame, if the session and its window are open.
 func (c *conn) begin() bool {
 	e, s := c.r.e, &c.stage
 	if c.ini.InFlight() == 0 {
-		e.look() // it may have been idle for long
+		e.look() // the session may have been idle for long
 	}
 	if !c.usable() {
 		return false
@@ -171,7 +173,7 @@ func (c *conn) commit() {
 // the frame.
 func (c *conn) unstage() { c.r.unshift(c.spill()) }
 
-// spill gives up the frame and returns its operations, the first of a list, or nil.
+// spill gives up the frame and returns its operations as a list, or nil.
 func (c *conn) spill() (first *flight) {
 	s := &c.stage
 	if s.buf == nil {
@@ -189,15 +191,16 @@ func (c *conn) spill() (first *flight) {
 	return first
 }
 
-// unstage puts what has not left yet back into the queue, for those that look at it.
+// unstage puts the operations of the stage back into the queue, for code that looks at
+// the queue.
 func (r *remote) unstage() {
 	if r.conn != nil {
 		r.conn.unstage()
 	}
 }
 
-// Begin returns a submission to fill in and then to Submit, or nil when there is none to be
-// had without going through the ring. Engine's thread only.
+// Begin returns a submission to fill in and then to Submit, or nil when the operation has
+// to go through the ring. Engine's thread only.
 func (e *Engine) Begin(r *Ring) *Submission {
 	if r.origin == nil || r.detached {
 		return nil

@@ -112,8 +112,8 @@ func TestOrderOfAllKinds(t *testing.T) {
 	}
 }
 
-// What has not left is withdrawn whole: by a cancel, and by the end of the peer, of the
-// engine, or of a name. The rest of the frame runs, once.
+// An operation that has not left is withdrawn whole: by a cancel, and by the end of the
+// peer, of the engine, or of a name. The rest of the frame runs, once.
 func TestStagedIsWithdrawn(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  func(c *cable, p, q *Peer, first *outcomes)
@@ -168,7 +168,8 @@ func TestStagedIsWithdrawn(t *testing.T) {
 	}
 }
 
-// What has been put back from the frame stands before what waits in the queue.
+// Operations that have been put back from the frame come before those that wait in the
+// queue.
 func TestStagedGoesBeforeTheQueue(t *testing.T) {
 	c := newCable(t, session.Config{})
 	p := c.peer(ethernet())

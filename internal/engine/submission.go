@@ -4,19 +4,19 @@ package engine
 
 import "github.com/xdpfab/xdpfab/mr"
 
-// Submission is an entry, and what callers of the same process keep beside it, since it
-// points: the side table. Another process has a registered buffer instead. Get one with
-// [Engine.Begin] or [Ring.Claim], fill in what the operation has, and hand it over with
-// [Engine.Submit] or [Submission.Publish].
+// Submission is an entry together with its side table: what callers of the same process
+// keep beside the entry, since it holds pointers. Another process has a registered buffer
+// instead. Get a submission with [Engine.Begin] or [Ring.Claim], fill in what the
+// operation has, and hand it over with [Engine.Submit] or [Submission.Publish].
 type Submission struct {
-	Context any    // for the completion; the engine makes nothing of it
+	Context any    // for the completion; the engine does not interpret it
 	Result  []byte // the engine writes the result here before completion; nil for a completion's Inline
 	Entry
 	Outside
-	cell *cell // of the ring that the submission lies in; nil if it lies in a flight
+	cell *cell // the cell of the ring that the submission lies in; nil if it lies in a flight
 }
 
-// Outside is what only long operations, and those on extents, have.
+// Outside holds what only long operations, and those on extents, have.
 type Outside struct {
 	// Operand and Compare hold Count elements each, with FlagOutside. Extents, with
 	// FlagExtents, say where the elements are when they are not next to each other: Count
@@ -27,11 +27,12 @@ type Outside struct {
 	own     []mr.Extent // memory for copies of extents, used again and again
 }
 
-// clear prepares for another operation; what is not cleared every operation sets.
+// clear prepares for another operation; every operation sets the fields that are not
+// cleared.
 func (s *Submission) clear() { s.Cookie, s.Data, s.Incarnation, s.Flags = 0, 0, 0, 0 }
 
-// SetOperands gives the operation its operands. Short ones are copied, so that the
-// caller's memory is free again; it returns false when they were not, and then must stay
+// SetOperands gives the operation its operands. Short operands are copied, which releases
+// the caller's memory. It returns false when they were not copied: then they must stay
 // untouched until completion.
 func (s *Submission) SetOperands(operand, compare []byte) (copied bool) {
 	if s.SetInline(operand, compare) {
@@ -63,13 +64,14 @@ func (s *Submission) SetExtents(extents []mr.Extent) {
 	s.Extents = extents
 }
 
-// CopyExtents is as SetExtents, with a copy, so that the caller's memory is free again.
+// CopyExtents is SetExtents with a copy, which releases the caller's memory.
 func (s *Submission) CopyExtents(extents []mr.Extent) {
 	s.own = append(s.own[:0], extents...)
 	s.SetExtents(s.own)
 }
 
-// keptExtents is for how many extents a submission keeps memory between operations.
+// keptExtents is the number of extents that a submission keeps memory for between
+// operations.
 const keptExtents = 64
 
 // operands returns the operand and the compare operand.
@@ -84,7 +86,7 @@ func (s *Submission) operands() (operand, compare []byte) {
 // Name returns the name that a VerbLookup asks for.
 func (s *Submission) Name() []byte { return s.Inline[:min(s.Count, InlineLen)] }
 
-// move takes over what lies beside another submission, which has nothing then.
+// move takes over the side table of another submission, which it leaves empty.
 func (s *Submission) move(from *Submission) {
 	s.Entry, s.Context, s.Result = from.Entry, from.Context, from.Result
 	if s.Flags&(FlagOutside|FlagExtents) != 0 {
@@ -95,7 +97,7 @@ func (s *Submission) move(from *Submission) {
 	from.drop()
 }
 
-// drop lets go of the caller's memory.
+// drop releases the caller's memory.
 func (s *Submission) drop() {
 	s.Context, s.Result = nil, nil
 	if s.Flags&(FlagOutside|FlagExtents) == 0 {

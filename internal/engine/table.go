@@ -8,8 +8,8 @@ import (
 
 // entry is a session in the table, in either role.
 type entry interface {
-	// receive takes a frame that names this session. False means that it is
-	// of another life and nothing was done.
+	// receive takes a frame that names this session. False means that the frame is of
+	// another epoch and that nothing was done.
 	receive(h *wire.Header, payload []byte) bool
 	// tick lets time pass and returns the next deadline, 0 for none.
 	tick(now int64) int64
@@ -24,9 +24,8 @@ type slot struct {
 	pos int            // index in table.all
 }
 
-// table finds sessions by the index part of their id, and hands ids out. The
-// tag, random and never 0, tells the present holder of an index from those
-// before it.
+// table finds sessions by the index part of their id, and gives ids out. The tag part,
+// random and never 0, tells the present holder of an index from those before it.
 type table struct {
 	lane, queue uint8
 	random      func() uint64

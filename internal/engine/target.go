@@ -7,20 +7,20 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// target is an accepted session, as far as it is a matter of the network: the peer
-// asks, and what is served here executes.
+// target is an accepted session, as far as the network is concerned: the peer sends
+// requests, and served executes them.
 type target struct {
 	e         *Engine
 	s         Served
 	slot      slot
-	path      path   // to where the last frame came from that was not a late one
+	path      path   // to the source of the last frame that was not late
 	pair      *pair  // of endpoints
-	party     *party // at whose cost it is here
+	party     *party // whose share of the room it takes
 	nonce     uint64 // of its hello
 	epoch     uint32
 	remote    uint32 // the initiator's session id
 	endpoint  uint16
-	keep      int64 // nanoseconds of silence until it is forgotten
+	keep      int64 // nanoseconds of silence until the session is forgotten
 	listed    bool  // on the engine's dirty list
 	unsettled bool  // on the engine's list of those in which something ran
 	dying     bool  // is removed once its last frame is sent
@@ -49,7 +49,7 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 	}
 	var buffer, out []byte
 	known := t.path.Answers(e.at.packet)
-	if known { // otherwise the verdict says first whether the answer goes there
+	if known { // otherwise the verdict decides first whether the answer goes there
 		if buffer = e.port.Buffer(); buffer != nil {
 			out = buffer[t.path.Len():]
 		}
@@ -65,7 +65,7 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 	return t.came(&o)
 }
 
-// came draws the conclusions from what a frame has brought about.
+// came acts on the verdict on a frame.
 func (t *target) came(o *session.Outcome) bool {
 	e := t.e
 	if o.Frames > 0 {
@@ -94,9 +94,9 @@ func (t *target) came(o *session.Outcome) bool {
 	return true
 }
 
-// settle tells the sessions in which something ran that the burst is over. It must not
-// be put off while other goroutines' calls run here: what executes may keep regions
-// mapped until then, and a call may wait for one to be free.
+// settle tells the sessions in which something ran that the burst is over. It must come
+// before the calls of other goroutines: an executor may keep regions mapped until then,
+// and a call may wait for a region to be free.
 func (e *Engine) settle() {
 	for _, t := range e.unsettled {
 		t.unsettled = false
@@ -106,8 +106,8 @@ func (e *Engine) settle() {
 	e.unsettled = e.unsettled[:0]
 }
 
-// fresh reports whether a frame of that verdict is one that the initiator may be
-// waiting for an answer to. One that is neither comes out of the past.
+// fresh reports whether the initiator may be waiting for an answer to a frame of this
+// verdict. Any other frame is a late one.
 func fresh(v session.Verdict, h *wire.Header) bool {
 	switch v {
 	case session.Execute, session.Duplicate, session.Held, session.NoBuffer:
@@ -117,8 +117,9 @@ func fresh(v session.Verdict, h *wire.Header) bool {
 }
 
 // follow makes the answers go to where a frame came from: the initiator, or a router
-// before it, has another address now. The encapsulation stays, so frames still fit. What
-// is said to come from this node itself does not, unless the initiator is here.
+// before it, has another address now. The encapsulation stays, so frames still fit. A
+// frame that claims to come from this node itself is not followed, unless the initiator
+// is on this node.
 func (t *target) follow(src *wire.Source) {
 	if to := t.e.pathTo(src); to.Kind() == t.path.Kind() && to.self == t.path.self {
 		t.path = to
@@ -131,10 +132,11 @@ func (t *target) tick(int64) int64 {
 		t.e.count[SessionsRetired]++
 		t.remove()
 	}
-	return 0 // idleness is looked for at leisure
+	return 0 // idleness is checked in the next period
 }
 
-// deadline returns when, in lived, the session is forgotten if nothing is heard until then.
+// deadline returns when, in lived, the session is forgotten if nothing is heard until
+// then.
 func (t *target) deadline() int64 { return t.s.HeardAt() + t.keep }
 
 // used reports whether the session has executed something.
@@ -142,9 +144,9 @@ func (t *target) used() bool { return t.s.Ran() != session.FirstPSN(t.epoch)-1 }
 
 func (t *target) shutdown() { t.end(wire.ResetShuttingDown) }
 
-// EndTargets ends the accepted sessions of an endpoint that closes: peers learn
-// which of their operations never ran. The answers are kept as after a long silence,
-// in case a peer does not hear of it now. Engine's thread only.
+// EndTargets ends the accepted sessions of an endpoint that closes: peers learn which of
+// their operations never ran. The answers are kept as long as after a silence, in case a
+// peer does not receive the farewell. Engine's thread only.
 func (e *Engine) EndTargets(endpoint uint16) {
 	for _, x := range e.table.snapshot() {
 		if t, ok := x.(*target); ok && t.endpoint == endpoint && !t.dying {
@@ -163,7 +165,7 @@ func (t *target) end(why wire.ResetReason) {
 	t.e.touch(t, &t.listed)
 }
 
-// remove forgets the session. On the dirty list it may stay: nothing is due.
+// remove forgets the session. It may stay on the dirty list, since nothing is due.
 func (t *target) remove() {
 	if t.slot.id == 0 {
 		return

@@ -13,8 +13,8 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// The timers of more sessions than are looked at at once: every one of them gets
-// its turn, and sends again what was lost.
+// The timers of more sessions than are looked at at once: every one of them gets its
+// turn, and sends lost frames again.
 func TestTimersOfManySessions(t *testing.T) {
 	const sessions, rounds = 700, 3
 	bn := newBench(t, 1, session.Config{GiveUp: time.Hour})

@@ -4,7 +4,7 @@ package engine
 
 import "github.com/xdpfab/xdpfab/internal/session"
 
-// Usage is what an engine holds on to.
+// Usage is the room that an engine has in use.
 type Usage struct {
 	Requests session.PoolUsage // buffers for requests in flight
 	Sessions int               // of both roles
@@ -13,7 +13,7 @@ type Usage struct {
 	Parties  int               // that have accepted sessions
 }
 
-// Usage returns what the engine holds on to. Engine's thread only.
+// Usage returns the room that the engine has in use. Engine's thread only.
 func (e *Engine) Usage() Usage {
 	return Usage{Requests: e.reqs.Usage(), Sessions: len(e.table.all), Limit: e.cfg.Sessions, Accepted: e.accepted, Parties: len(e.parties)}
 }
