@@ -13,39 +13,40 @@ import (
 )
 
 // Atomic posts a base operation: the elements of Msg.Buf are combined with those at
-// Msg.Offset in the peer's region; nothing is returned (fi_atomic, fi_atomicmsg). Buf must
-// stay untouched until completion, unless it has at most EndpointAttr.InjectSize bytes. The
-// Msg itself is free when the call returns, here and in the other forms.
+// Msg.Offset in the peer's region; nothing is returned (fi_atomic, fi_atomicmsg). Buf
+// must stay untouched until completion, unless it has at most EndpointAttr.InjectSize
+// bytes. The Msg itself may be reused when the call returns, here and in the other forms.
 //
 // The error is about the posting alone: ErrAgain when the queues are full,
 // ErrOpNotSupported, ErrNotImplemented, ErrCount, ErrTooMany, ErrLength, ErrUnknownPeer,
-// ErrNotEnabled, ErrClosed. How the operation ended is told by the completion.
+// ErrNotEnabled, ErrClosed. The completion tells how the operation ended.
 func (ep *Endpoint) Atomic(m *Msg, flags OpFlags) error {
 	return ep.post(wire.VerbAtomic, m, flags, 0)
 }
 
-// FetchAtomic is as Atomic, and stores the elements' values from before in Msg.Result,
-// which must stay untouched until completion (fi_fetch_atomic, fi_fetch_atomicmsg).
+// FetchAtomic is like Atomic, and also stores the elements' previous values in
+// Msg.Result, which must stay untouched until completion (fi_fetch_atomic,
+// fi_fetch_atomicmsg).
 func (ep *Endpoint) FetchAtomic(m *Msg, flags OpFlags) error {
 	return ep.post(wire.VerbFetch, m, flags, 0)
 }
 
-// CompareAtomic compares the elements with those of Msg.Compare and replaces them
-// by those of Msg.Buf where the comparison holds; the values from before go to
-// Msg.Result (fi_compare_atomic, fi_compare_atomicmsg).
+// CompareAtomic compares the elements with those of Msg.Compare and replaces them by
+// those of Msg.Buf where the comparison holds; the previous values go to Msg.Result
+// (fi_compare_atomic, fi_compare_atomicmsg).
 func (ep *Endpoint) CompareAtomic(m *Msg, flags OpFlags) error {
 	return ep.post(wire.VerbCompare, m, flags, 0)
 }
 
 // InjectAtomic is Atomic for at most EndpointAttr.InjectSize bytes: Msg.Buf and Msg.RMA
-// are free on return, and success makes no completion, though counters count it
+// may be reused on return, and success makes no completion, though counters count it
 // (fi_inject_atomic). A failure does make one.
 func (ep *Endpoint) InjectAtomic(m *Msg) error {
 	return ep.post(wire.VerbAtomic, m, FlagInject, injected)
 }
 
-// AtomicValid reports how many elements one Atomic call can take (fi_atomicvalid):
-// arrays of any length are segmented inside.
+// AtomicValid returns the most elements that one Atomic call takes (fi_atomicvalid). Long
+// arrays are divided among frames inside.
 func (ep *Endpoint) AtomicValid(dt Datatype, op Op) (count int, err error) {
 	return valid(Base, dt, op)
 }
@@ -60,14 +61,14 @@ func (ep *Endpoint) CompareAtomicValid(dt Datatype, op Op) (count int, err error
 	return valid(Compare, dt, op)
 }
 
-// AtomicAttr is what QueryAtomic tells (struct fi_atomic_attr).
+// AtomicAttr is what QueryAtomic returns (struct fi_atomic_attr).
 type AtomicAttr struct {
 	Count int // elements in one call
 	Size  int // bytes of an element
 }
 
-// QueryAtomic tells whether an operation is supported for a datatype in one of
-// the three forms (fi_query_atomic).
+// QueryAtomic reports whether an operation is supported for a datatype in one of the
+// three forms (fi_query_atomic).
 func (d *Domain) QueryAtomic(f Func, dt Datatype, op Op) (AtomicAttr, error) {
 	n, err := valid(f, dt, op)
 	return AtomicAttr{Count: n, Size: dt.Size()}, err
@@ -80,8 +81,9 @@ func valid(f Func, dt Datatype, op Op) (int, error) {
 	return math.MaxUint32, nil
 }
 
-// post submits an operation and sees to it that it gets started, or, with FlagMore,
-// that the next call does so. After a failure there may be no next post.
+// post submits an operation and makes sure that it is started, or, with FlagMore, that
+// the next call starts it. After a failure it starts the earlier ones, since there may be
+// no next post.
 func (ep *Endpoint) post(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) error {
 	err := ep.submit(verb, m, flags, cookie)
 	switch {

@@ -16,9 +16,9 @@ import (
 // its default.
 type DomainAttr struct {
 	Progress ProgressMode // ProgressAuto
-	// Queues is how many of the interface's queues to use, from queue 0 on; 0
-	// means all of them. Frames that arrive on a queue without a socket are not
-	// seen: use fewer than all only when the NIC is set up accordingly.
+	// Queues is the number of the interface's queues to use, from queue 0 on; 0 means all
+	// of them. Frames that arrive on a queue without a socket are not seen: use fewer
+	// than all only when the NIC is set up accordingly.
 	Queues int
 	// Cores pins the poller of queue i to Cores[i%len(Cores)]. Empty leaves the
 	// choice to the kernel.
@@ -26,25 +26,26 @@ type DomainAttr struct {
 	// Spin is how long an idle poller or waiter looks for work before it sleeps;
 	// 50 µs.
 	Spin time.Duration
-	// Copy is the AF_XDP mode: zero-copy when the driver can, or forced.
+	// Copy is the AF_XDP mode: zero-copy when the driver supports it, or one that is
+	// forced.
 	Copy CopyMode
-	// Generic allows the slow XDP mode of the kernel's generic hook where the
-	// driver has no native one. It is never chosen silently.
+	// Generic allows the slow XDP mode of the kernel's generic hook where the driver has
+	// no native one. It is never chosen without this permission.
 	Generic bool
 	// UDP accepts frames over UDP as well as raw Ethernet ones, at the addresses that
 	// the interface has at each moment.
 	UDP bool
-	// Log gets the changes of the interface: of its addresses, its state, the ways to
-	// peers, and the one that ends the domain. nil: silent.
+	// Log gets the changes of the interface: of its addresses, its state and the ways to
+	// peers, and the change that ends the domain. Nil means that nothing is logged.
 	Log *slog.Logger
 
 	Window int           // request frames in flight per session, 1..64; 64
-	GiveUp time.Duration // silence after which operations are given up; 5 s
+	GiveUp time.Duration // silence of a peer after which operations are given up; 5 s
 	// RTOMin is the floor of the retransmission timeout, which should stand above
 	// the peers' scheduling noise; 10 ms.
 	RTOMin time.Duration
-	// BaseRTT is the longest round trip of the idle network; 50 µs. Congestion
-	// control takes what goes beyond for queueing: raise it for longer paths.
+	// BaseRTT is the longest round trip of the idle network; 50 µs. Congestion control
+	// takes any longer time for queueing: raise it for longer paths.
 	BaseRTT time.Duration
 	// IdleRetire is the silence after which a peer's session is forgotten, unless the peer
 	// asks for longer; 90 s.
@@ -53,11 +54,12 @@ type DomainAttr struct {
 	clock func() int64 // of the engines, ns, monotonic; nil means the system's. For tests
 }
 
-// defaultGiveUp is a variable for tests, which must not give up a live peer that a
-// busy machine keeps from answering.
+// defaultGiveUp is a variable, since tests must not give up a live peer that a busy
+// machine keeps from answering.
 var defaultGiveUp = 5 * time.Second
 
-// with returns the attributes with those fields of b that are not zero in place of their own.
+// with returns the attributes, with the fields of b that are not zero in place of their
+// own.
 func (a DomainAttr) with(b DomainAttr) DomainAttr {
 	to, from := reflect.ValueOf(&a).Elem(), reflect.ValueOf(b)
 	for i := range from.NumField() {
@@ -107,7 +109,7 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 	return a, nil
 }
 
-// InterfaceInfo describes a network interface and the mode it is used in.
+// InterfaceInfo describes a network interface and the mode that it is used in.
 type InterfaceInfo struct {
 	Name     string `json:"name"`
 	Index    int    `json:"index"`

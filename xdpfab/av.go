@@ -44,11 +44,11 @@ func (d *Domain) NewAddressVector() (*AddressVector, error) {
 	return av, nil
 }
 
-// Insert adds the endpoint at addr (fi_av_insert): a MAC address for raw Ethernet
-// or an IP address for UDP, each optionally followed by "/" and an endpoint
-// number. For an IP address the route is looked up and the next hop resolved,
-// which may take as long as ARP does, or the domain's GiveUp time: it fails with
-// ErrPeerSilent if the hop does not answer. Nothing is sent to the peer itself.
+// Insert adds the endpoint at addr (fi_av_insert): a MAC address for raw Ethernet or an
+// IP address for UDP, each optionally followed by "/" and an endpoint number. For an IP
+// address the route is looked up and the next hop resolved, which may take as long as ARP
+// does, or the domain's GiveUp time: Insert fails with ErrPeerSilent if the hop does not
+// answer. Nothing is sent to the peer itself.
 func (av *AddressVector) Insert(ctx context.Context, addr string) (Address, error) {
 	if err := av.ended(); err != nil {
 		return 0, err
@@ -63,7 +63,7 @@ func (av *AddressVector) Insert(ctx context.Context, addr string) (Address, erro
 	return Address(len(av.entries) - 1), nil
 }
 
-// errHopSilent is why a search for the next hop ends before its own limit.
+// errHopSilent is the cause when a search for the next hop ends before its own limit.
 var errHopSilent = errors.New("no answer within the give-up time")
 
 // resolve reads an address and finds the way to it.
@@ -72,8 +72,8 @@ func (d *Domain) resolve(ctx context.Context, addr string) (wire.Addr, wire.Link
 	if err != nil {
 		return a, wire.Link{}, fmt.Errorf("xdpfab: %w", err)
 	}
-	// Finding the next hop takes 3 s if it is silent, and is no reason to wait longer
-	// than for the peer itself.
+	// The search for a silent next hop takes 3 s, but it should not last longer than the
+	// wait for the peer itself.
 	ctx, cancel := context.WithTimeoutCause(ctx, d.attr.GiveUp, errHopSilent)
 	defer cancel()
 	link, err := d.dev.Link(ctx, a)
@@ -86,8 +86,8 @@ func (d *Domain) resolve(ctx context.Context, addr string) (wire.Addr, wire.Link
 	return a, link, nil
 }
 
-// Remove makes an address unusable (fi_av_remove). Sessions to it end, and what
-// is outstanding completes with what is known of it. The number is not used again.
+// Remove makes an address unusable (fi_av_remove). Sessions to it end, and outstanding
+// operations complete with what is known of them. The number is not used again.
 func (av *AddressVector) Remove(a Address) error {
 	av.mu.Lock()
 	if int(a) >= len(av.entries) || av.entries[a].removed {
@@ -103,7 +103,7 @@ func (av *AddressVector) Remove(a Address) error {
 	return nil
 }
 
-// use and unuse note the endpoints that are bound.
+// use and unuse keep the list of the endpoints that are bound.
 func (av *AddressVector) use(ep *Endpoint) error {
 	if err := av.hold(); err != nil {
 		return err

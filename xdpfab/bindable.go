@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// Bindable is what can be bound to an endpoint: an AddressVector, a
-// CompletionQueue, a Counter.
+// Bindable is an object that can be bound to an endpoint: an AddressVector, a
+// CompletionQueue or a Counter.
 type Bindable interface {
 	// bindTo is called with the endpoint's mu held.
 	bindTo(ep *Endpoint, flags BindFlags) error
 }
 
-// Bind connects the endpoint with an address vector, a completion queue or a
-// counter (fi_ep_bind). For a counter, flags say what it counts: BindRead (fetch
-// and compare), BindWrite (base) or both; for the others they are 0.
+// Bind connects the endpoint with an address vector, a completion queue or a counter
+// (fi_ep_bind). For a counter, flags select the operations that it counts: BindRead
+// (fetch and compare), BindWrite (base) or both; for the others they are 0.
 func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()

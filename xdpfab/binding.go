@@ -14,8 +14,9 @@ type HandleOption func(*binding)
 
 // AutoRebind makes a handle look its region up again by itself when the peer has
 // restarted, or has registered the region anew under the same key, and repeat the
-// operation if it is sure not to have run. It is for memory that may start over, such as counters that are only
-// ever compared with their own past; not for a lock, whose owner has to learn of it.
+// operation if it is sure not to have run. It is for memory that may start anew, such as
+// counters that are only compared with their own past; not for a lock, whose owner has to
+// learn of the restart.
 func AutoRebind() HandleOption { return func(b *binding) { b.auto = true } }
 
 // binding ties a handle, and its copies, to the registration that it was made from.
@@ -53,22 +54,22 @@ func (b *binding) rebind(ctx context.Context) error {
 	return nil
 }
 
-// mostRebinds is how many restarts in a row one operation may meet.
+// mostRebinds is the most restarts in a row that one operation survives.
 const mostRebinds = 3
 
-// after judges the failure of an operation on the registration r. It returns the error
-// to report, and whether to try again instead.
+// after decides on the failure of an operation on the registration r. It returns the
+// error to report, and whether to try again instead.
 func (b *binding) after(ctx context.Context, err error, r *RemoteRegion, attempt int) (error, bool) {
 	var oe *OpError
 	if !errors.As(err, &oe) {
 		return err, false
 	}
 	if errors.Is(oe.Cause, ErrNoKey) && r.life != 0 && r.life != b.peer.peer.Life() {
-		again := *oe // keys that the provider chooses are new in every life
+		again := *oe // keys that the provider chooses differ in every life
 		again.Cause = ErrPeerRestarted
 		oe, err = &again, &again
 	}
-	gone := errors.Is(err, ErrPeerRestarted) || errors.Is(err, ErrNoKey) && b.name != "" // perhaps only its key is
+	gone := errors.Is(err, ErrPeerRestarted) || errors.Is(err, ErrNoKey) && b.name != "" // perhaps only its key is gone
 	if !b.auto || attempt >= mostRebinds || !gone || !errors.Is(oe.Certainty, ErrNotExecuted) {
 		return err, false
 	}

@@ -16,25 +16,25 @@ import (
 // catalogue. The region itself, in the memory of the node that registered it, is an
 // [mr.Region].
 //
-// A caller that has learnt a region's key by other means fills in the Key; also the
-// Base if the region is addressed virtually, and the Incarnation if only this
-// registration is meant. A Size of 0 is one that is not known.
+// A caller that has learnt a region's key by other means fills in the Key; also the Base
+// if the region is addressed virtually, and the Incarnation if only this registration is
+// meant. A Size of 0 means that the size is not known.
 type RemoteRegion struct {
-	Name   string // in the catalogue; empty for one that is known by its key
+	Name   string // in the catalogue; empty for a region that is known by its key
 	Key    uint64
 	Size   uint64 // bytes
-	Base   uint64 // what Msg.Offset is at the first byte: 0, or its virtual address
+	Base   uint64 // Msg.Offset of the first byte: 0, or its virtual address
 	Access mr.Access
-	// Incarnation tells this registration from every other one, also from one under the
-	// same name or key, later or after a restart. Of a registration it is never 0; 0 means
-	// whichever has the key.
+	// Incarnation tells this registration from every other one, including later ones
+	// under the same name or key, and those after a restart. A registration never has 0;
+	// 0 means any registration that has the key.
 	Incarnation uint32
 
 	life uint64 // of the peer's process
 }
 
-// Lookup finds a region by the name it is published under; ErrNoRegion when there
-// is none.
+// Lookup finds a region by the name under which it is published. It fails with
+// ErrNoRegion when there is none.
 func (p *Peer) Lookup(ctx context.Context, name string) (RemoteRegion, error) {
 	if len(name) == 0 || len(name) > wire.MaxNameLen {
 		return RemoteRegion{}, fmt.Errorf("xdpfab: region name of %d bytes: want 1..%d: %w", len(name), wire.MaxNameLen, ErrLength)
@@ -60,9 +60,9 @@ func (p *Peer) Regions(ctx context.Context) ([]RemoteRegion, error) {
 }
 
 // Lookup finds a region of the peer at an address of the endpoint's address vector, as
-// Peer.Lookup does, on the session that the endpoint's operations take. It waits for the
-// answer, and before for room among the operations under way and in the completion
-// queue, where no completion appears; nor does a counter count it.
+// Peer.Lookup does, on the session that the endpoint's operations take. It waits first
+// for room among the operations under way and in the completion queue, and then for the
+// answer. It makes no completion, and no counter counts it.
 func (ep *Endpoint) Lookup(ctx context.Context, dest Address, name string) (RemoteRegion, error) {
 	p, err := ep.asPeer(dest)
 	if err != nil {
@@ -74,14 +74,14 @@ func (ep *Endpoint) Lookup(ctx context.Context, dest Address, name string) (Remo
 			return r, err
 		}
 		select {
-		case <-ctx.Done(): // the next attempt says so
+		case <-ctx.Done(): // the next attempt returns the error
 		case <-time.After(drainPoll):
 		}
 	}
 }
 
 // asPeer returns an address of the address vector as a peer whose calls the endpoint
-// itself posts. It is not to be closed: the address vector holds the session.
+// itself posts. It must not be closed: the address vector holds the session.
 func (ep *Endpoint) asPeer(a Address) (*Peer, error) {
 	if !ep.ready() {
 		return nil, ep.unready()
@@ -96,7 +96,7 @@ func (ep *Endpoint) asPeer(a Address) (*Peer, error) {
 	return &Peer{ep: ep, use: n, peer: n.peer, name: n.addr.String(), cookie: asked}, nil
 }
 
-// entry asks for one catalogue entry. It returns how many there are, too.
+// entry asks for one catalogue entry. It also returns the number of entries.
 func (p *Peer) entry(ctx context.Context, c call) (RemoteRegion, uint32, error) {
 	var (
 		b [wire.EntryLen]byte

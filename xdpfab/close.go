@@ -9,18 +9,17 @@ import (
 	"sync/atomic"
 )
 
-// Close frees the interface (fi_close). It reports ErrBusy, naming them, as long as
-// anything is open that belongs to the domain: endpoints, dialled peers, memory
-// regions, address vectors, completion queues, counters. Closing twice is no error.
+// Close frees the interface (fi_close). It fails with ErrBusy, and names them, as long as
+// objects of the domain are open: endpoints, dialled peers, memory regions, address
+// vectors, completion queues, counters. Closing twice is no error.
 func (d *Domain) Close() error { return d.shut(false) }
 
 // CloseAll closes the domain and everything that belongs to it: it ends every session
-// (peers learn which of their operations never ran), completes what waits, deregisters
-// memory and frees the interface. Closing twice is no error.
+// (peers learn which of their operations never ran), completes the operations that wait,
+// deregisters memory and frees the interface. Closing twice is no error.
 func (d *Domain) CloseAll() error { return d.shut(true) }
 
-// keep notes a child of the domain under a name for messages, and forget strikes it
-// out.
+// keep adds a child of the domain, with a name for messages, and forget removes it.
 func (d *Domain) keep(child any, name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -56,7 +55,7 @@ func (d *Domain) busy() error {
 }
 
 // object is what address vectors, completion queues and counters have in common:
-// endpoints are bound to them, and while any is, they stay open.
+// endpoints are bound to them, and they stay open while any endpoint is.
 type object struct {
 	dom    *Domain
 	what   string
@@ -70,7 +69,7 @@ func (o *object) open(d *Domain, what string) {
 	d.children[o] = what
 }
 
-// hold notes that an endpoint is bound, and drop that one is bound no more.
+// hold counts an endpoint that is bound, and drop one that is not bound any more.
 func (o *object) hold() error {
 	o.dom.mu.Lock()
 	defer o.dom.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 )
 
-// Counter counts completions instead of listing them; fi_cntr(3). It counts the
-// operations of the endpoints bound to it that ended well (Read) and badly
+// Counter counts completions instead of listing them; fi_cntr(3). Of the operations of
+// the endpoints bound to it, it counts those that succeeded (Read) and those that failed
 // (ReadErr).
 type Counter struct {
 	object
@@ -29,7 +29,7 @@ type Counter struct {
 type counterWait struct {
 	progress.Signal
 	threshold uint64
-	errs      uint64 // failures that are known of: another number ends the wait
+	errs      uint64 // failures that the caller knows of: any other number ends the wait
 }
 
 // NewCounter makes a counter of value 0 (fi_cntr_open).
@@ -44,15 +44,15 @@ func (d *Domain) NewCounter() (*Counter, error) {
 	return c, nil
 }
 
-// Read returns how many operations succeeded (fi_cntr_read). With manual
-// progress it makes it.
+// Read returns the number of operations that succeeded (fi_cntr_read). With manual
+// progress the call makes progress.
 func (c *Counter) Read() uint64 {
 	c.dom.Progress()
 	return c.value.Load()
 }
 
-// ReadErr returns how many operations failed (fi_cntr_readerr). With manual
-// progress it makes it.
+// ReadErr returns the number of operations that failed (fi_cntr_readerr). With manual
+// progress the call makes progress.
 func (c *Counter) ReadErr() uint64 {
 	c.dom.Progress()
 	return c.errs.Load()
@@ -80,7 +80,7 @@ func (c *Counter) count(ok bool) {
 	c.notify()
 }
 
-// notify raises the waiters whose wait is over.
+// notify raises the signals of the waiters whose wait is over.
 func (c *Counter) notify() {
 	if c.waiting.Load() == 0 {
 		return
@@ -102,15 +102,15 @@ func (c *Counter) over(w *counterWait) bool {
 }
 
 // Wait returns when the value has reached threshold (fi_cntr_wait). It returns
-// ErrErrorPending when an operation fails meanwhile, or the context's error. Of failures
-// from before the call it knows nothing: see WaitFrom.
+// ErrErrorPending when an operation fails meanwhile, or the context's error. Failures
+// from before the call do not end it: see WaitFrom.
 func (c *Counter) Wait(ctx context.Context, threshold uint64) error {
 	return c.WaitFrom(ctx, threshold, c.errs.Load())
 }
 
-// WaitFrom is as Wait, but returns ErrErrorPending as soon as the number of failures is
-// another one than errs: what ReadErr returned before the operations were posted. So a
-// failure ends the wait also if it comes before it.
+// WaitFrom is like Wait, but returns ErrErrorPending as soon as the number of failures
+// differs from errs, which ReadErr returned before the operations were posted. So a
+// failure before the call ends the wait too.
 func (c *Counter) WaitFrom(ctx context.Context, threshold, errs uint64) error {
 	w := &counterWait{Signal: progress.NewSignal(), threshold: threshold, errs: errs}
 	c.mu.Lock()
@@ -124,7 +124,7 @@ func (c *Counter) WaitFrom(ctx context.Context, threshold, errs uint64) error {
 		c.waiting.Add(-1)
 	}()
 	if !c.over(w) {
-		c.dom.Progress() // the operations may be other queues'
+		c.dom.Progress() // the operations may be on other queues
 		st := c.owner.Load()
 		if st == nil {
 			return fmt.Errorf("xdpfab: counter: no endpoint is bound: %w", ErrNotEnabled)

@@ -16,7 +16,7 @@ import (
 type Completion struct {
 	Context  any
 	Err      error     // nil, or an *OpError; only ReadErr returns entries with one
-	Endpoint *Endpoint // where it was posted: endpoints can share a queue
+	Endpoint *Endpoint // that posted the operation: endpoints can share a queue
 	Flags    CompletionFlags
 	Source   Address // the peer that the completion is from: the Msg.Dest of the operation
 	Bytes    int     // of the result, or of the operand of a base atomic
@@ -25,7 +25,7 @@ type Completion struct {
 
 // CQAttr are the attributes of a completion queue.
 type CQAttr struct {
-	// Size is how many operations may be outstanding or completed but not read;
+	// Size is the most operations that may be outstanding, or completed but not read;
 	// more are refused with ErrAgain. It is rounded up to a power of two; 1024.
 	Size int
 }
@@ -37,7 +37,7 @@ type CQAttr struct {
 type CompletionQueue struct {
 	object
 	entries []engine.Completion
-	beside  []beside // what cannot lie in an entry
+	beside  []beside // the parts of completions that cannot lie in an entry
 	mask    uint64
 	size    int64
 
@@ -45,7 +45,7 @@ type CompletionQueue struct {
 	owner    atomic.Pointer[stepper]
 
 	_       [64]byte
-	lent    int64         // places reserved, for those that post to the engine itself; engine's thread
+	lent    int64         // places reserved for goroutines that post to the engine directly; engine's thread
 	written uint64        // entries written; engine's thread
 	tail    atomic.Uint64 // entries shown to the reader; engine's thread
 	_       [56]byte
@@ -56,14 +56,14 @@ type CompletionQueue struct {
 	signal  progress.Signal // raised when the tail is there
 }
 
-// beside is the part of a completion that points.
+// beside is the part of a completion that holds pointers.
 type beside struct {
 	context any
-	ep      *Endpoint // stays when the entry has been read
+	ep      *Endpoint // stays set when the entry has been read
 	err     *OpError  // nil for success
 }
 
-// take moves the completion at a place of the queue to where the reader wants it.
+// take moves the completion at a place of the queue into the reader's.
 func (q *CompletionQueue) take(c *Completion, at uint64) {
 	e, b := &q.entries[at], &q.beside[at]
 	c.Context, c.Err, c.Endpoint = b.context, nil, b.ep
@@ -88,8 +88,8 @@ func (d *Domain) NewCompletionQueue(attr CQAttr) (*CompletionQueue, error) {
 	return q, nil
 }
 
-// bind notes an endpoint, and returns the stepper that it has to run on: endpoints
-// that share a queue share an engine, so that the queue has one writer.
+// bind adds an endpoint, and returns the stepper that it has to use: endpoints that share
+// a queue share an engine, so that the queue has one writer.
 func (q *CompletionQueue) bind(st *stepper) (*stepper, error) {
 	if err := q.hold(); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (q *CompletionQueue) bind(st *stepper) (*stepper, error) {
 	return q.owner.Load(), nil
 }
 
-// reserve takes a place for a completion to come.
+// reserve takes a place for a future completion.
 func (q *CompletionQueue) reserve() bool {
 	if q.reserved.Add(1) <= q.size {
 		return true
@@ -107,14 +107,14 @@ func (q *CompletionQueue) reserve() bool {
 	return false
 }
 
-// borrow takes a place for a completion to come, of those that are reserved in advance:
-// goroutines that post to the engine itself need no atomic operation for each. Of a small
-// queue no place is reserved in advance. Engine's thread.
+// borrow takes a place for a future completion from those that are reserved in advance,
+// so that goroutines that post to the engine directly need no atomic operation for each.
+// A small queue reserves no places in advance. Engine's thread.
 func (q *CompletionQueue) borrow() bool {
 	if q.lent == 0 {
 		n := max(1, min(q.size/16, mostLent))
 		if over := q.reserved.Add(n) - q.size; over > 0 {
-			over = min(n, over) // more than n is another's, who is about to give it back
+			over = min(n, over) // any more belong to another goroutine, which is about to give them back
 			n -= over
 			q.reserved.Add(-over)
 		}
@@ -127,13 +127,13 @@ func (q *CompletionQueue) borrow() bool {
 	return true
 }
 
-// mostLent is how many places are reserved in advance at a time.
+// mostLent is the most places that are reserved in advance at a time.
 const mostLent = 64
 
 // repay gives back the places that are reserved in advance if there are no others: then
-// those who post through the ring need them. The queue has been full since the latest
-// operation took its place, so a look whenever operations complete is enough. Engine's
-// thread.
+// goroutines that post through the ring need them. The queue has been full since the
+// latest operation took its place, so a look whenever operations complete is enough.
+// Engine's thread.
 func (q *CompletionQueue) repay() {
 	if q.lent > 0 && q.reserved.Load() >= q.size {
 		q.reserved.Add(-q.lent)
@@ -144,12 +144,12 @@ func (q *CompletionQueue) repay() {
 // push writes a completion, whose place has been reserved. Engine's thread.
 func (q *CompletionQueue) push(ep *Endpoint, context any, c *engine.Completion, err *OpError) {
 	at := q.written & q.mask
-	e := &q.entries[at] // field by field: wide loads of what narrow stores have just written would wait for those
+	e := &q.entries[at] // field by field: wide loads of bytes that narrow stores have just written would wait for the stores
 	e.Cookie, e.Data, e.Length, e.Source = c.Cookie, c.Data, c.Length, c.Source
 	e.Fate, e.Status, e.Reason, e.Flags = c.Fate, c.Status, c.Reason, c.Flags
 	b := &q.beside[at]
 	b.context = context
-	if b.ep != ep { // as a rule it is the same, and nothing is written
+	if b.ep != ep { // usually it is the same endpoint, and nothing is written
 		b.ep = ep
 	}
 	if err != nil {
@@ -158,7 +158,7 @@ func (q *CompletionQueue) push(ep *Endpoint, context any, c *engine.Completion, 
 	q.written++
 }
 
-// show lets the reader see what has been written. Engine's thread.
+// show lets the reader see the completions that have been written. Engine's thread.
 func (q *CompletionQueue) show() {
 	q.repay()
 	t := q.written
@@ -171,9 +171,9 @@ func (q *CompletionQueue) show() {
 	}
 }
 
-// Read takes up to len(c) successful completions (fi_cq_read) and returns their
-// number, which may be 0. When an error completion is next it returns
-// ErrErrorPending: take that with ReadErr. With manual progress, Read makes it.
+// Read takes up to len(c) successful completions (fi_cq_read) and returns their number,
+// which may be 0. When an error completion is next it returns ErrErrorPending: take it
+// with ReadErr. With manual progress the call makes progress.
 func (q *CompletionQueue) Read(c []Completion) (int, error) {
 	if st := q.owner.Load(); st != nil {
 		st.Start()
@@ -206,8 +206,8 @@ func (q *CompletionQueue) Read(c []Completion) (int, error) {
 	return n, nil
 }
 
-// ReadErr takes the error completion that is next (fi_cq_readerr). ok is false
-// when there is none.
+// ReadErr takes the error completion that is next (fi_cq_readerr). ok is false when the
+// next one is no error completion, or there is none.
 func (q *CompletionQueue) ReadErr() (c Completion, ok bool) {
 	if !q.reading.CompareAndSwap(false, true) {
 		return c, false
@@ -232,9 +232,9 @@ func (q *CompletionQueue) consume(head uint64, n int) {
 	q.reserved.Add(-int64(n))
 }
 
-// Wait returns when at least n completions, good or bad, can be read (fi_cq_sread
-// with a threshold), or with the context's error. One goroutine waits at a time;
-// a second gets ErrBusy.
+// Wait returns when at least n completions, with or without errors, can be read
+// (fi_cq_sread with a threshold), or with the context's error. One goroutine waits at a
+// time; a second one gets ErrBusy.
 func (q *CompletionQueue) Wait(ctx context.Context, n int) error {
 	if n < 1 || int64(n) > q.size {
 		return fmt.Errorf("xdpfab: wait for %d completions: want 1..%d, the size of the queue", n, q.size)
@@ -263,7 +263,8 @@ func (q *CompletionQueue) Wait(ctx context.Context, n int) error {
 }
 
 // Close ends the use of the queue. It reports ErrBusy as long as an endpoint is bound.
-// What has not been read can still be. Callers that wait are released. Closing twice is no error.
+// Completions that have not been read can still be read. Callers that wait return with an
+// error. Closing twice is no error.
 func (q *CompletionQueue) Close() error {
 	err := q.close()
 	if st := q.owner.Load(); err == nil && st != nil {

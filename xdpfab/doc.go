@@ -42,17 +42,17 @@
 // such as [Uint64] and [Sum]; memory is that of package mr. Values in buffers are
 // little-endian.
 //
-// # What is promised
+// # Guarantees
 //
-// An operation that completes with success ran once. Any other ends with an error
-// that wraps [ErrNotExecuted] (it never ran), [ErrOutcomeUnknown] or
-// [ErrPeerRestarted] (it ran once or not at all), and the cause. Where an unknown outcome
-// can still become known, [OpError.Resolve] waits for it. Operations of one
-// endpoint to one peer apply in the order posted. Every element is atomic against
-// everything on the target's node, its own code with sync/atomic included, with two
-// exceptions: elements of 32 bytes (long double complex), and complex ones that are
-// not aligned to their whole size, are atomic against operations of the same
-// datatype that the same process runs, no more. An array is not atomic as a whole.
+// An operation that completes with success ran once. Any other ends with an error that
+// wraps [ErrNotExecuted] (it never ran), [ErrOutcomeUnknown] or [ErrPeerRestarted] (it
+// ran once or not at all), and the cause. Where an unknown outcome can still become
+// known, [OpError.Resolve] waits for it. Operations of one endpoint to one peer apply in
+// the order posted. Every element is atomic against everything on the target's node, its
+// own code with sync/atomic included, with two exceptions: elements of 32 bytes (long
+// double complex), and complex ones that are not aligned to their whole size, are atomic
+// against operations of the same datatype that the same process runs, and against nothing
+// else. An array is not atomic as a whole.
 //
 // # When a peer restarts
 //
@@ -67,7 +67,7 @@
 // interface cannot be used any more, [Domain.Done] is closed, [Domain.Err] has the
 // cause, and everything that waits is released with it.
 //
-// # Trying it without a network
+// # Running without a network
 //
 // [Pipe] joins two domains in memory. The examples use it; with two interfaces in
 // place of it they run on two machines. [Domain.SetFaults] makes the cable lose, repeat,
