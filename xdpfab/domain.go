@@ -22,18 +22,19 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// device is what a domain needs of an interface. The AF_XDP interface of
-// internal/port is one, the in-memory cable of Pipe another.
+// device is an interface as a domain sees it: the AF_XDP interface of internal/port, or
+// the in-memory cable of Pipe.
 type device interface {
 	Ports() []engine.Port
 	MAC() wire.MAC
 	MTU() int
 	// Link finds the way to an address: for IP the route and the next hop's MAC.
 	Link(ctx context.Context, a wire.Addr) (wire.Link, error)
-	// Watch begins to tell of changes, on one goroutine. Close waits for the last call.
+	// Watch begins to report changes, on one goroutine. Close waits for the last call.
 	Watch(func(port.Event))
-	// Follow tells of a new link when the way to an address is another one, until stop
-	// is called, and Silent is the hint that makes it look. See port.Interface.
+	// Follow reports a new link when the way to an address changes, until stop is called.
+	// Silent is a hint that the way may have changed, which makes it look. See
+	// port.Interface.
 	Follow(a wire.Addr, l wire.Link, changed func(wire.Link)) (stop func())
 	Silent(remote netip.Addr)
 	Info() InterfaceInfo
@@ -41,7 +42,7 @@ type device interface {
 	Close() error
 }
 
-// drainLimit bounds how long Close lets last answers leave.
+// drainLimit bounds the time that Close gives the last answers to leave.
 const drainLimit = 500 * time.Millisecond
 
 // Domain is an interface in use: its queues, each with an engine, and the memory
@@ -55,22 +56,22 @@ type Domain struct {
 	served   atomic.Pointer[[]uint16] // endpoint numbers that accept sessions; written under mu
 	fabric   *Fabric
 
-	end      end // its beginning: see health.go
+	end      end // how the domain ends: see health.go
 	shutOnce sync.Once
-	ending   sync.WaitGroup // a shut by itself, under way
+	ending   sync.WaitGroup // a shut under way that the domain began by itself
 
 	mu        sync.Mutex
 	closed    bool
 	endpoints map[uint16]*Endpoint
 	turn      int          // next queue to give an endpoint
-	dialer    *Endpoint    // what dialled peers share; made at first use
+	dialer    *Endpoint    // the endpoint that dialled peers share; made at first use
 	owned     []*mr.Memory // allocated by NewRegion
 
-	children map[any]string // what was opened on the domain and is not closed, named; under mu
+	children map[any]string // the open objects of the domain, with their names; under mu
 }
 
-// newDomain puts engines on a device. The device is the domain's from here on,
-// also when this fails.
+// newDomain puts engines on a device. The domain owns the device from here on, also when
+// newDomain fails.
 func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	d := &Domain{attr: attr, dev: dev, table: mr.NewTable(), fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{},
 		end: end{done: make(chan struct{})}}
@@ -137,7 +138,7 @@ func (d *Domain) accept(endpoint uint16) wire.HelloStatus {
 // Attr returns the attributes in force.
 func (d *Domain) Attr() DomainAttr { return d.attr }
 
-// Interface describes the interface and the mode it is used in.
+// Interface describes the interface and the mode that it is used in.
 func (d *Domain) Interface() InterfaceInfo { return d.dev.Info() }
 
 // Name returns the address of the domain's endpoint of the given number on the Ethernet
@@ -146,9 +147,9 @@ func (d *Domain) Name(endpoint uint16) string {
 	return wire.Addr{MAC: d.dev.MAC(), Endpoint: endpoint}.String()
 }
 
-// Progress moves a domain with manual progress on by one step of each engine,
-// and returns how much there was to do. With automatic progress it does nothing but
-// start what was posted with FlagMore.
+// Progress moves a domain with manual progress on by one step of each engine, and returns
+// how much there was to do. With automatic progress it only starts the operations that
+// were posted with FlagMore.
 func (d *Domain) Progress() int {
 	n := 0
 	for _, st := range d.steppers {
@@ -158,8 +159,8 @@ func (d *Domain) Progress() int {
 }
 
 // Stats returns every statistic of the domain by name: the engines' counters and the
-// interface's (sockets, XDP program). What has completed before the call is counted. With
-// manual progress the call makes some.
+// interface's (sockets, XDP program). Operations that have completed before the call are
+// counted. With manual progress the call makes progress.
 func (d *Domain) Stats() (map[string]uint64, error) {
 	all, err := d.dev.Counters()
 	if err != nil {
@@ -173,7 +174,7 @@ func (d *Domain) Stats() (map[string]uint64, error) {
 	return all, nil
 }
 
-// shut closes the domain, unless it has children that are not to be closed with it.
+// shut closes the domain, unless it has children that must not be closed with it.
 func (d *Domain) shut(children bool) error {
 	d.mu.Lock()
 	if d.closed {
@@ -192,7 +193,7 @@ func (d *Domain) shut(children bool) error {
 	if d.fabric != nil {
 		d.fabric.forget(d)
 	}
-	err := d.release() // from here on the device tells nothing
+	err := d.release() // from here on the device reports nothing
 	d.ending.Wait()
 	if err != nil {
 		return fmt.Errorf("xdpfab: domain on %s: %w", d.dev.Info().Name, err)
@@ -200,7 +201,7 @@ func (d *Domain) shut(children bool) error {
 	return nil
 }
 
-// release frees what needs no engine.
+// release frees everything that is left once the engines are closed.
 func (d *Domain) release() error {
 	err := d.closeRegions()
 	for _, m := range d.memory {
@@ -209,6 +210,6 @@ func (d *Domain) release() error {
 	return errors.Join(err, d.dev.Close())
 }
 
-// open reports the cause when the domain has ended. d.mu is held, so that what is
-// made under it is either refused here or ended by quiesce.
+// open returns the cause when the domain has ended. d.mu is held, so that an object made
+// under it is either refused here or ended by quiesce.
 func (d *Domain) open() error { return d.end.returned() }

@@ -15,10 +15,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Endpoint posts operations, and is what sessions of peers end at: the reliable
-// datagram endpoint (FI_EP_RDM) of fi_endpoint(3). Any number of goroutines may
-// post at the same time. The operations of one endpoint to one peer apply in the
-// order posted.
+// Endpoint posts operations, and accepts the sessions of peers. It is the reliable
+// datagram endpoint (FI_EP_RDM) of fi_endpoint(3). Any number of goroutines may post at
+// the same time. The operations of one endpoint to one peer apply in the order posted.
 type Endpoint struct {
 	dom     *Domain
 	attr    EndpointAttr
@@ -29,7 +28,7 @@ type Endpoint struct {
 	mu       sync.Mutex // guards binding, enabling, and the making of peers
 	enabled  atomic.Bool
 	shutOff  atomic.Bool
-	draining atomic.Bool // set by Shutdown: nothing is posted any more
+	draining atomic.Bool // set by Shutdown: no operation is posted any more
 	av       *AddressVector
 	cq       *CompletionQueue
 	cntr     [directions]*Counter
@@ -45,7 +44,8 @@ type known struct {
 	name *name
 }
 
-// NewEndpoint makes an endpoint (fi_endpoint). Bind what it needs, then Enable it.
+// NewEndpoint makes an endpoint (fi_endpoint). Bind the objects that it needs, then
+// Enable it.
 func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	attr, err := attr.withDefaults()
 	if err != nil {
@@ -92,7 +92,7 @@ func (d *Domain) pickNumber(attr EndpointAttr) (uint16, error) {
 		}
 		return uint16(n), nil
 	}
-	for i := range 0xffff { // 0 is for those that ask for it; endpoints that cannot be addressed take from the other end
+	for i := range 0xffff { // 0 is only given to callers that ask for it; endpoints that cannot be addressed get the highest free number
 		if n = i + 1; attr.InitiateOnly {
 			n = 0xffff - i
 		}
@@ -112,9 +112,10 @@ func (ep *Endpoint) Number() uint16 { return ep.number }
 // Name returns the address of the endpoint on its Ethernet segment (fi_getname).
 func (ep *Endpoint) Name() string { return ep.dom.Name(ep.number) }
 
-// Enable makes the endpoint ready (fi_enable). One that has an address vector
-// can post, and must have a completion queue, or counters for both directions, so that no
-// failure goes unnoticed. One that is not InitiateOnly accepts sessions from peers.
+// Enable makes the endpoint ready (fi_enable). An endpoint that has an address vector can
+// post, and must have a completion queue, or counters for both directions, so that no
+// failure goes unnoticed. An endpoint that is not InitiateOnly accepts sessions from
+// peers.
 func (ep *Endpoint) Enable() error {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
@@ -142,7 +143,7 @@ func (ep *Endpoint) Enable() error {
 	return nil
 }
 
-// serve publishes which endpoint numbers accept sessions.
+// serve publishes the numbers of the endpoints that accept sessions.
 func (d *Domain) serve(number uint16, on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -153,16 +154,16 @@ func (d *Domain) serve(number uint16, on bool) {
 	d.served.Store(&list)
 }
 
-// Shutdown closes the endpoint after what is outstanding has completed, well or
-// badly; new operations are refused with ErrClosed at once. If ctx ends first, it
-// closes as Close does and returns the context's error.
+// Shutdown refuses new operations with ErrClosed at once, and closes the endpoint after
+// the outstanding ones have completed, with success or failure. If ctx ends first, it
+// closes the endpoint as Close does and returns the context's error.
 func (ep *Endpoint) Shutdown(ctx context.Context) error {
 	ep.draining.Store(true)
 	err := ep.drained(ctx)
 	return errors.Join(err, ep.Close())
 }
 
-// drained waits until nothing is published and nothing in flight.
+// drained waits until no operation is published or in flight.
 func (ep *Endpoint) drained(ctx context.Context) error {
 	for ep.enabled.Load() && !ep.shutOff.Load() {
 		empty := true
@@ -179,7 +180,7 @@ func (ep *Endpoint) drained(ctx context.Context) error {
 	return nil
 }
 
-// drainPoll is how often Shutdown looks whether everything has completed.
+// drainPoll is the time between two looks of Shutdown whether everything has completed.
 const drainPoll = 100 * time.Microsecond
 
 // Close ends the endpoint's sessions to its peers; operations that wait complete
@@ -206,7 +207,7 @@ func (ep *Endpoint) shut() {
 		ep.dom.serve(ep.number, false)
 		ep.stepper.Call(func() {
 			ep.dropAll()
-			ep.stepper.eng.Exhaust(ep.ring) // what was posted before it was shut off
+			ep.stepper.eng.Exhaust(ep.ring) // the operations posted before the endpoint was closed
 			ep.stepper.eng.RemoveRing(ep.ring)
 		})
 		for _, st := range ep.dom.steppers {
@@ -257,7 +258,7 @@ func (ep *Endpoint) makePeer(a Address) (engine.PeerID, error) {
 	return peers[a].id, nil
 }
 
-// dropPeer gives up an address; see drop.
+// dropPeer drops the name of an address; see drop.
 func (ep *Endpoint) dropPeer(a Address) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()

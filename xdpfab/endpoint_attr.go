@@ -12,29 +12,29 @@ import (
 // EndpointAttr are the attributes of an endpoint. The zero value of a field means
 // its default.
 type EndpointAttr struct {
-	// Number is what peers address, together with the node; 0 is the one they
-	// address by default. AnyNumber picks a free one.
+	// Number is the number by which peers address the endpoint on its node; 0 is the one
+	// that they address by default. AnyNumber picks a free one.
 	Number int
-	// Size is how many operations may be outstanding. It is rounded up to a power of two;
-	// 1024. An operation makes room a moment after its completion shows.
+	// Size is the most operations that may be outstanding. It is rounded up to a power of
+	// two; 1024. An operation makes room a moment after its completion can be read.
 	Size int
-	// InjectSize is how many bytes of operands an operation must be able to take along, so
-	// that its buffers are free when the call returns (inject_size). Asking for more than
-	// there are is an error; Endpoint.Attr tells how many there are.
+	// InjectSize is the number of bytes of operands that must fit into an operation, so
+	// that its buffers may be reused when the call returns (inject_size). To ask for more
+	// than fit is an error; Endpoint.Attr returns how many fit.
 	InjectSize int
 	// InitiateOnly makes an endpoint that peers cannot address.
 	InitiateOnly bool
 
-	dials bool // it is the domain's own, for Dial
+	dials bool // the endpoint is the domain's own, for Dial
 }
 
 // AnyNumber asks for an endpoint number that is free.
 const AnyNumber = -1
 
-// injectSize is how many bytes of operands an operation can take along.
+// injectSize is the number of bytes of operands that fit into an operation.
 const injectSize = engine.InlineLen
 
-// Queues of either kind have a default size, and a greatest.
+// Queues of both kinds have a default size and a greatest size.
 const (
 	defaultQueue = 1024
 	maxQueue     = 1 << 20
@@ -50,7 +50,7 @@ func (a EndpointAttr) withDefaults() (_ EndpointAttr, err error) {
 	return a, err
 }
 
-// queueSize is the size of a queue for which size is asked: a power of two.
+// queueSize returns the size of a queue for the size that is asked for: a power of two.
 func queueSize(of string, size int) (int, error) {
 	switch {
 	case size < 0 || size > maxQueue:

@@ -14,7 +14,7 @@ const (
 	fiNoCQ           syscall.Errno = 263 // FI_ENOCQ
 )
 
-// errno is an error with a text of its own that libfabric would tell by an errno.
+// errno is an error with a text of its own, for which libfabric has an errno.
 type errno struct {
 	text string
 	code syscall.Errno
@@ -24,7 +24,7 @@ func reason(code syscall.Errno, text string) error { return &errno{text, code} }
 
 func (e *errno) Error() string { return e.text }
 
-// Is reports whether the target is the errno, or what Go says in its place.
+// Is reports whether the target is the errno, or Go's own error in its place.
 func (e *errno) Is(target error) bool {
 	return target == e.code || target == errors.ErrUnsupported && e.code.Is(target)
 }

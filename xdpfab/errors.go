@@ -13,9 +13,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// What an operation that did not succeed wraps: one of these three, as its certainty,
-// says what is known of its effect. See docs/guarantees in the project for the
-// contract.
+// The error of an operation that failed wraps one of these three, its certainty, which
+// says what is known of the operation's effect. See docs/guarantees in the project for
+// the contract.
 var (
 	// ErrNotExecuted means that the operation never ran and never will.
 	ErrNotExecuted = errors.New("not executed")
@@ -28,13 +28,14 @@ var (
 	ErrPeerRestarted = errors.New("peer restarted")
 )
 
-// Why. Each of these is told by errors.Is from itself, and from the errno of fi_errno(3) that
-// libfabric gives in its place: a [syscall.Errno], whose number is that of libfabric's own for
-// those that the system does not have (FI_EOPBADSTATE 258, FI_EAVAIL 259, FI_ENOCQ 263). The two
-// that say that something is not supported also match [errors.ErrUnsupported].
+// The causes. errors.Is matches each of them with itself, and with the errno of
+// fi_errno(3) that libfabric gives in its place: a [syscall.Errno], whose number is that
+// of libfabric's own for those that the system does not have (FI_EOPBADSTATE 258,
+// FI_EAVAIL 259, FI_ENOCQ 263). The two that mean that something is not supported also
+// match [errors.ErrUnsupported].
 //
 // Texts of errors begin with "xdpfab: ", once. ErrAgain and ErrErrorPending, which are
-// ordinary, are returned as they are.
+// not failures, are returned unwrapped.
 var (
 	ErrAgain          = reason(syscall.EAGAIN, "xdpfab: queue full, read completions and try again")
 	ErrNoKey          = reason(syscall.ENOKEY, "no memory region with this key: unknown, or revoked")
@@ -60,10 +61,10 @@ var (
 	ErrNoCQ           = reason(fiNoCQ, "no completion queue")
 	ErrErrorPending   = reason(fiErrorAvailable, "xdpfab: an error completion is next: take it with ReadErr")
 
-	// ErrInterfaceLost is what Domain.Err wraps when the interface cannot be used any
+	// ErrInterfaceLost is wrapped by Domain.Err when the interface cannot be used any
 	// more: it is gone, it was replaced, its hardware address changed, its MTU is below
-	// that at Open, or its XDP program was detached. The text says which. Close the
-	// domain and open the interface again.
+	// that at Open, or its XDP program was detached. The text says which of these
+	// happened. Close the domain and open the interface again.
 	ErrInterfaceLost = reason(syscall.ENETDOWN, "interface cannot be used any more")
 )
 

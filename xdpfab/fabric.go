@@ -14,8 +14,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Fabric is where domains come from; fi_fabric(3). It holds the attributes that
-// its domains begin with.
+// Fabric opens domains; fi_fabric(3). It holds the default attributes of its domains.
 type Fabric struct {
 	attr DomainAttr
 
@@ -32,10 +31,10 @@ func NewFabric(attr DomainAttr) (*Fabric, error) {
 	return &Fabric{attr: a}, nil
 }
 
-// OpenDomain puts an interface to use (fi_domain): it attaches the XDP program and
-// opens a socket and an engine for each queue. The kernel keeps everything that
-// is not addressed to xdpfab. The attributes are the fabric's, with the fields of attr that
-// are not zero in place of theirs; so what is on in the fabric stays on.
+// OpenDomain puts an interface to use (fi_domain): it attaches the XDP program and opens
+// a socket and an engine for each queue. The kernel keeps everything that is not
+// addressed to xdpfab. The attributes are the fabric's, but fields of attr that are not
+// zero replace them; so an option that is on in the fabric stays on.
 //
 // It needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and CAP_IPC_LOCK or
 // a sufficient limit of locked memory; the error names what is missing.
@@ -54,7 +53,7 @@ func (f *Fabric) OpenDomain(ctx context.Context, ifname string, attr DomainAttr)
 	return f.adopt(dev, a)
 }
 
-// adopt makes a domain of a device and keeps note of it.
+// adopt makes a domain of a device and adds it to the fabric's.
 func (f *Fabric) adopt(dev device, a DomainAttr) (*Domain, error) {
 	if n := len(dev.Ports()); a.Progress == ProgressManual && n > 1 {
 		_ = dev.Close()
@@ -79,7 +78,7 @@ func (f *Fabric) forget(d *Domain) {
 	f.domains = slices.DeleteFunc(f.domains, func(x *Domain) bool { return x == d })
 }
 
-// Close reports ErrBusy, naming the interfaces, as long as domains are open.
+// Close fails with ErrBusy, and names the interfaces, as long as domains are open.
 func (f *Fabric) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,7 +132,7 @@ func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 	return doms[0], doms[1], nil
 }
 
-// pipeMTU is that of Ethernet.
+// pipeMTU is the MTU of Ethernet.
 const pipeMTU = 1500
 
 // pipeEnd is the device at one end of a Pipe.

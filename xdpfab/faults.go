@@ -9,27 +9,27 @@ import (
 	"github.com/xdpfab/xdpfab/internal/port"
 )
 
-// Faults are what happens to the packets that a domain of a [Pipe] sends, each with a
-// probability from 0 to 1. The choices are those of a generator with a fixed seed.
+// Faults are what can happen to the packets that a domain of a [Pipe] sends, each with a
+// probability from 0 to 1. A generator with a fixed seed makes the choices.
 type Faults struct {
 	Loss      float64 // dropped; 1 at both domains is a partition
 	Duplicate float64 // delivered twice
 	Reorder   float64 // delivered ahead of up to 8 packets sent before
 	Corrupt   float64 // one bit flipped
 
-	Delay time.Duration // every packet arrives so much later, or a little more
+	Delay time.Duration // every packet is delayed by this much, or a little more
 }
 
-// SetFaults changes what happens to the packets that the domain sends from now on, for tests
-// of programs: of what they do when an operation ends with [ErrOutcomeUnknown], for example.
-// It fails with ErrNotImplemented unless the domain is one of a Pipe.
+// SetFaults sets the faults of the packets that the domain sends from now on. It is for
+// tests of programs: how they handle an operation that ends with [ErrOutcomeUnknown], for
+// example. It fails with ErrNotImplemented unless the domain is one of a Pipe.
 func (d *Domain) SetFaults(f Faults) error {
 	end, ok := d.dev.(*pipeEnd)
 	if !ok {
 		return fmt.Errorf("xdpfab: domain on %s: faults are for the domains of a Pipe: %w", d.dev.Info().Name, ErrNotImplemented)
 	}
 	for _, p := range []float64{f.Loss, f.Duplicate, f.Reorder, f.Corrupt} {
-		if !(p >= 0 && p <= 1) { // so that NaN is none
+		if !(p >= 0 && p <= 1) { // written so that NaN is refused
 			return fmt.Errorf("xdpfab: fault with probability %v: want 0..1", p)
 		}
 	}

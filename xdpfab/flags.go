@@ -16,12 +16,12 @@ const (
 	// FlagFence defers the operation, and all posted after it to the same peer,
 	// until every earlier one has completed (FI_FENCE).
 	FlagFence OpFlags = 1 << iota
-	// FlagInject makes the operand buffers and Msg.RMA free on return (FI_INJECT). The
-	// buffers may have up to EndpointAttr.InjectSize bytes together.
+	// FlagInject lets the caller reuse the operand buffers and Msg.RMA on return
+	// (FI_INJECT). The buffers may have up to EndpointAttr.InjectSize bytes together.
 	FlagInject
-	// FlagMore says that another operation follows at once, so the poller need not
-	// be woken for this one (FI_MORE). It is woken by the next post without FlagMore
-	// or that fails, and by whoever reads completions or waits.
+	// FlagMore says that another operation follows at once, so the poller need not be
+	// woken for this one (FI_MORE). The next post that fails, or has no FlagMore, wakes
+	// it, and so does any goroutine that reads completions or waits.
 	FlagMore
 	// FlagDeliveryComplete asks for a completion only after the operation has been
 	// applied (FI_DELIVERY_COMPLETE). That is always so.
@@ -30,7 +30,7 @@ const (
 	knownOpFlags = FlagFence | FlagInject | FlagMore | FlagDeliveryComplete
 )
 
-// CompletionFlags say what has completed, after fi_cq(3).
+// CompletionFlags describe the operation that has completed, after fi_cq(3).
 type CompletionFlags uint32
 
 const (
@@ -39,7 +39,7 @@ const (
 	CompletionWrite                              // FI_WRITE: base
 )
 
-// BindFlags say what is bound to an endpoint, after fi_ep_bind in fi_endpoint(3). Only
+// BindFlags describe a binding to an endpoint, after fi_ep_bind in fi_endpoint(3). Only
 // counters have any. Flags that are not among the constants are refused with
 // ErrNotImplemented.
 type BindFlags uint32
@@ -62,8 +62,8 @@ func (f CompletionFlags) String() string { return flagString(uint32(f), "atomic"
 // String returns the names of the flags, such as "read|write".
 func (f BindFlags) String() string { return flagString(uint32(f), "read", "write") }
 
-// flagString joins the names of the bits that are set, given from the lowest on. What has no
-// name is a number; no flags are "none".
+// flagString joins the names of the bits that are set, given from the lowest on. Bits
+// without a name appear as a number; no flags are "none".
 func flagString(set uint32, names ...string) string {
 	if set == 0 {
 		return "none"

@@ -12,8 +12,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/port"
 )
 
-// end is how a domain ends: once, with a cause. Any goroutine may read it; the first
-// of Close and the device's watcher writes it.
+// end is how a domain ends: once, with a cause. Any goroutine may read it; Close or the
+// device's watcher writes it, whichever is first.
 type end struct {
 	done chan struct{} // closed when there is a cause
 
@@ -21,7 +21,7 @@ type end struct {
 	cause error
 }
 
-// set ends it, and reports whether this was the first cause.
+// set ends the domain, and reports whether this was the first cause.
 func (e *end) set(cause error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -33,14 +33,14 @@ func (e *end) set(cause error) bool {
 	return true
 }
 
-// err is the cause, nil as long as there is none.
+// err returns the cause, nil as long as there is none.
 func (e *end) err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.cause
 }
 
-// returned is the cause as it is returned to callers.
+// returned returns the cause in the form for callers.
 func (e *end) returned() error {
 	if err := e.err(); err != nil {
 		return fmt.Errorf("xdpfab: %w", err)
@@ -48,8 +48,8 @@ func (e *end) returned() error {
 	return nil
 }
 
-// closed is the cause in place of ErrClosed, or ErrClosed for what was closed by
-// itself.
+// closed returns the cause in place of ErrClosed, or ErrClosed for an object that was
+// closed on its own.
 func (e *end) closed() error {
 	if err := e.err(); err != nil {
 		return err
@@ -57,9 +57,9 @@ func (e *end) closed() error {
 	return ErrClosed
 }
 
-// Done is closed when the domain has ended: Close was called, or the interface
-// cannot be used any more. Err then tells which. What waits is released and fails
-// with the cause.
+// Done is closed when the domain has ended: Close was called, or the interface cannot be
+// used any more. Err then tells which. Calls and operations that wait fail with the
+// cause.
 func (d *Domain) Done() <-chan struct{} { return d.end.done }
 
 // Err is nil until Done is closed. Then it is the cause: it wraps ErrClosed after
@@ -67,7 +67,7 @@ func (d *Domain) Done() <-chan struct{} { return d.end.done }
 func (d *Domain) Err() error { return d.end.returned() }
 
 // fail ends the domain: sessions are closed as far as their peers can be told, and
-// everything that waits is released. It does not wait for that.
+// everything that waits fails with the cause. It does not wait for that.
 func (d *Domain) fail(cause error) {
 	if !d.end.set(interfaceLost{cause}) {
 		return
@@ -78,13 +78,13 @@ func (d *Domain) fail(cause error) {
 // interfaceLost is ErrInterfaceLost with the device's own text, which says why.
 type interfaceLost struct{ error }
 
-// Is makes it ErrInterfaceLost.
+// Is makes the error match ErrInterfaceLost.
 func (e interfaceLost) Is(target error) bool { return errors.Is(ErrInterfaceLost, target) }
 
-// Unwrap returns what the device told.
+// Unwrap returns the error that the device reported.
 func (e interfaceLost) Unwrap() error { return e.error }
 
-// quiesce closes endpoints and engines, once: whoever comes second waits for the first.
+// quiesce closes endpoints and engines, once: a second caller waits for the first.
 func (d *Domain) quiesce() {
 	d.shutOnce.Do(func() {
 		d.mu.Lock()
@@ -98,12 +98,12 @@ func (d *Domain) quiesce() {
 		}
 		for _, st := range d.steppers {
 			st.Close(drainLimit)
-			st.eng.Publish() // the last word: nobody steps it any more
+			st.eng.Publish() // the last values: no thread steps the engine any more
 		}
 	})
 }
 
-// levels are how much the changes of an interface matter, and what is said of them.
+// levels are the log level and the message of each change of an interface.
 var levels = map[port.EventKind]struct {
 	level slog.Level
 	text  string
@@ -146,8 +146,8 @@ func (d *Domain) log(level slog.Level, text string, attrs ...slog.Attr) {
 	}
 }
 
-// by fills in the driver of an operation that failed. One that ended because the
-// domain did has the domain's cause.
+// by fills in the driver of an operation that failed. An operation that failed because
+// the domain ended gets the domain's cause.
 func (e *OpError) by(st *stepper) *OpError {
 	e.stepper = st
 	if errors.Is(e.Cause, ErrClosed) {
