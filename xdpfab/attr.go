@@ -47,8 +47,8 @@ type DomainAttr struct {
 	// BaseRTT is the longest round trip of the idle network; 50 µs. Congestion control
 	// takes any longer time for queueing: raise it for longer paths.
 	BaseRTT time.Duration
-	// IdleRetire is the silence after which a peer's session is forgotten, unless the peer
-	// asks for longer; 90 s.
+	// IdleRetire is the silence after which a peer's session is forgotten, unless the
+	// peer asks for longer; 90 s.
 	IdleRetire time.Duration
 
 	clock func() int64 // of the engines, ns, monotonic; nil means the system's. For tests

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// What is said for a domain goes before what is said for the fabric; what is not said does
-// not.
+// What is said for a domain goes before what is said for the fabric; what is not said
+// does not.
 func TestAttributesMerge(t *testing.T) {
 	ours := DomainAttr{
 		Progress: ProgressManual, Queues: 2, Cores: []int{1}, Spin: 1, Copy: CopyForce, Generic: true, UDP: true,

@@ -60,8 +60,8 @@ func TestCQLendsNoPlaceForGood(t *testing.T) {
 	}
 }
 
-// Two endpoints with a small queue in common, and goroutines that post and read as fast as
-// they can, by every way there is: each operation completes once, the latest of each
+// Two endpoints with a small queue in common, and goroutines that post and read as fast
+// as they can, by every way there is: each operation completes once, the latest of each
 // goroutine is the last to apply, and no place of the queue is lost.
 func TestCQConserves(t *testing.T) {
 	const posters, each = 4, 2000

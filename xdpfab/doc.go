@@ -16,9 +16,9 @@
 //	hits, err := xdpfab.Word[uint64](ctx, peer, "counters", 0)
 //	n, err := hits.Add(ctx, 1) // ran exactly once on the other node
 //
-// [Word] finds a region by its name and an index in it; [Vector] takes all words of a region,
-// for many at once. [WordAt] and [VectorAt] take a [RemoteRegion] that was found before.
-// Beneath are the objects of libfabric by their own names, for many operations in
+// [Word] finds a region by its name and an index in it; [Vector] takes all words of a
+// region, for many at once. [WordAt] and [VectorAt] take a [RemoteRegion] that was found
+// before. Beneath are the objects of libfabric by their own names, for many operations in
 // flight:
 //
 //	fi_fabric        NewFabric           fi_atomic, fi_atomicmsg                  Endpoint.Atomic

@@ -201,7 +201,7 @@ func (d *Domain) shut(children bool) error {
 	return nil
 }
 
-// release frees everything that is left once the engines are closed.
+// release frees the resources that need no engine.
 func (d *Domain) release() error {
 	err := d.closeRegions()
 	for _, m := range d.memory {

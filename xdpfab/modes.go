@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// ProgressMode says who moves a domain's operations on; the constants are those of
-// fi_domain(3). Its text is "auto" or "manual".
+// ProgressMode selects the threads that move a domain's operations on; the constants are
+// those of fi_domain(3). Its text is "auto" or "manual".
 type ProgressMode uint8
 
 const (
 	// ProgressAuto is a poller thread for each queue, pinned to a core. It spins
 	// while there is work and sleeps when there is none.
 	ProgressAuto ProgressMode = iota
-	// ProgressManual leaves it to the goroutines that read completions or wait.
-	// No hand-over between cores: the lowest latency. A domain whose memory others
-	// address needs one that calls Domain.Progress or waits.
+	// ProgressManual leaves progress to the goroutines that read completions or wait.
+	// Nothing is handed over between cores, so latency is lowest. A domain whose memory
+	// peers address needs a goroutine that calls Domain.Progress or waits.
 	ProgressManual
 )
 
-// CopyMode is how packets get from the NIC to the sockets. Its text is "auto", "copy"
-// or "zero-copy".
+// CopyMode is the way in which packets get from the NIC to the sockets. Its text is
+// "auto", "copy" or "zero-copy".
 type CopyMode uint8
 
 // The modes. See xsk.Mode.

@@ -19,28 +19,29 @@ type Msg struct {
 	// Read, Result.
 	Count    int
 	Dest     Address
-	Offset   uint64 // of the first element in the region, bytes; or its virtual address, for a region registered so
+	Offset   uint64 // of the first element in the region, bytes; or its virtual address, if the region is addressed virtually
 	Key      uint64 // of the region
 	Datatype Datatype
 	Op       Op
 	Context  any // returned with the completion
 
-	// Incarnation is that of the region meant, and of all extents, as Region tells it: if
-	// another registration has the key, the operation fails with ErrPeerRestarted. 0 means
-	// whichever region has the key.
+	// Incarnation is that of the region meant, and of all extents, as in RemoteRegion: if
+	// another registration has the key, the operation fails with ErrPeerRestarted. 0
+	// means any region that has the key.
 	Incarnation uint32
 
-	// RMA scatters the operation: its elements go to these extents, one after the
-	// other; Offset and Key must be 0 then. Count is their sum. There is one completion
-	// for all. It is the fastest way to update many words, as they share frames and
-	// what is common to them is sent once. An extent out of bounds makes the operation
-	// fail, but not the others, so it fails as one that may have run in part. RMA must
-	// stay untouched until completion, unless FlagInject is given.
+	// RMA scatters the operation: its elements go to these extents, one after the other;
+	// Offset and Key must be 0 then. Count is their sum. There is one completion for all.
+	// This is the fastest way to update many words, as they share frames, in which the
+	// parts that they have in common are sent once. An extent out of bounds makes the
+	// operation fail, but the other extents may be changed, so the outcome is that of an
+	// operation that may have run in part. RMA must stay untouched until completion,
+	// unless FlagInject is given.
 	RMA []mr.Extent
 }
 
-// implied returns how many elements an operation has of which that is not said: as many as
-// the buffer has, of which the last one may be short.
+// implied returns the number of elements of an operation whose Count is 0: as many as the
+// buffer holds, of which the last one may be short.
 func (m *Msg) implied() int {
 	buf, size := m.Buf, m.Datatype.Size()
 	if m.Op == Read {

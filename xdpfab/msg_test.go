@@ -10,8 +10,8 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// Without a count an operation has as many elements as its buffers hold, and what does not
-// fit together is refused as with one.
+// Without a count an operation has as many elements as its buffers hold, and what does
+// not fit together is refused as with one.
 func TestCountFromBuffers(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
 	b := func(n int) []byte { return make([]byte, n) }

@@ -9,9 +9,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// name is an address in use by an endpoint, however often it was dialled or inserted
-// into its address vector: they all share one peer of the engine, and so one session.
-// That different addresses can be the same endpoint is found out by the engine.
+// name is an address in use by an endpoint, however often it was dialled or inserted into
+// its address vector: all these uses share one peer of the engine, and so one session.
+// The engine finds out when different addresses are the same endpoint.
 type name struct {
 	addr wire.Addr
 	peer *engine.Peer
@@ -33,14 +33,14 @@ func (ep *Endpoint) hold(a wire.Addr, link wire.Link) (*name, error) {
 	}
 	n := &name{addr: a, peer: p, uses: 1, berth: berth{room: &ep.room}}
 	ep.room.join()
-	n.stop = ep.dom.dev.Follow(a, link, func(l wire.Link) { _ = p.SetLink(l) }) // of the same encapsulation, so it is taken
+	n.stop = ep.dom.dev.Follow(a, link, func(l wire.Link) { _ = p.SetLink(l) }) // the encapsulation is the same, so SetLink does not fail
 	ep.names[a] = n
 	return n, nil
 }
 
-// drop is called when a user of the name has ended. After the last one the session
-// ends, unless it is known by another name, after what was posted before. ep.mu is
-// held.
+// drop is called when a user of the name has ended. After the last user the session ends,
+// once the operations posted before are taken, unless the endpoint is in use by another
+// name. ep.mu is held.
 func (ep *Endpoint) drop(n *name) {
 	if n.uses--; n.uses > 0 || ep.names[n.addr] != n {
 		return
@@ -54,7 +54,8 @@ func (ep *Endpoint) drop(n *name) {
 	})
 }
 
-// dropAll closes every name, on the engine's thread: the endpoint ends. ep.mu is held.
+// dropAll closes every name, on the engine's thread, when the endpoint ends. ep.mu is
+// held.
 func (ep *Endpoint) dropAll() {
 	for a, n := range ep.names {
 		n.stop()

@@ -9,8 +9,8 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 )
 
-// Number is what a remote word can hold: Go's integers and floats, and types
-// made of them.
+// Number is the constraint on the type of a remote word: Go's integers and floats, and
+// types made of them.
 type Number interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 |
 		~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr |
@@ -18,7 +18,7 @@ type Number interface {
 }
 
 // DatatypeOf returns the datatype that a Go type has on the wire: atomic.Uint32 for
-// uint32, say, and for int what is as long on this machine.
+// uint32, say, and for int the integer type of the same size on this machine.
 func DatatypeOf[T Number]() atomic.Datatype {
 	switch t := reflect.TypeFor[T](); t.Kind() {
 	case reflect.Int8:
@@ -56,5 +56,5 @@ func toBytes[T Number](v T) (b [8]byte) {
 	return b
 }
 
-// fromBytes undoes toBytes.
+// fromBytes is the inverse of toBytes.
 func fromBytes[T Number](b [8]byte) T { return ofBits[T](binary.LittleEndian.Uint64(b[:])) }

@@ -10,19 +10,19 @@ import (
 	"github.com/xdpfab/xdpfab/internal/engine"
 )
 
-// outcome is what becomes of an operation after its caller was told that the outcome
-// is unknown. It comes in one or two steps: the completion of an operation whose
-// caller has left, and what the engine learns after a partition.
+// outcome is the end of an operation, which is learnt after its caller was told that the
+// outcome is unknown. It is learnt in one or two steps: by the completion of an operation
+// whose caller has left, and by what the target tells after a partition.
 type outcome struct {
 	done   chan struct{} // closed when result and data are set
 	result engine.Result
-	data   []byte // what the operation returned, when it ran and returns something
+	data   []byte // the operation's result, when it ran and has one
 }
 
 func newOutcome() *outcome { return &outcome{done: make(chan struct{})} }
 
-// outcomeOf returns where the outcome of a completed operation will be told, or nil
-// when that is known already, or never will be.
+// outcomeOf returns the outcome of a completed operation that may become known later, or
+// nil when the outcome is known already, or never will be.
 func outcomeOf(r engine.Result) *outcome {
 	if r.Later == nil {
 		return nil
@@ -32,14 +32,15 @@ func outcomeOf(r engine.Result) *outcome {
 	return o
 }
 
-// settle tells the completion. data is copied: the caller has its buffers back.
+// settle sets the completion. data is copied, since its buffer is released to the caller.
 func (o *outcome) settle(r engine.Result, data []byte) {
 	o.result, o.data = r, bytes.Clone(data)
 	close(o.done)
 }
 
-// known returns the outcome if it will not change any more, and otherwise what to wait
-// for. An operation that was let go, and then met a partition, takes several steps.
+// known returns the outcome if it will not change any more, and otherwise a channel to
+// wait for. An operation that was abandoned, and then met a partition, takes several
+// steps.
 func (o *outcome) known() (r engine.Result, data []byte, wait <-chan struct{}) {
 	select {
 	case <-o.done:
@@ -58,8 +59,8 @@ func (o *outcome) known() (r engine.Result, data []byte, wait <-chan struct{}) {
 	return r, data, nil
 }
 
-// Open reports whether it may still become known what became of the operation: that
-// is, whether Resolve can say more than the error does.
+// Open reports whether the outcome of the operation may still become known, so that
+// Resolve can say more than the error does.
 func (e *OpError) Open() bool {
 	if e.outcome == nil {
 		return false
@@ -68,17 +69,17 @@ func (e *OpError) Open() bool {
 	return wait != nil
 }
 
-// Resolve waits until it is known what became of an operation whose outcome was
-// unknown. That takes as long as the operation itself, when its context ended first;
-// and when a partition outlasted the give-up time, until it heals: then the target can
-// tell from its cache. ran says whether the operation took effect, and result is what
-// it returned, if it returns something.
+// Resolve waits until the outcome of an operation, which was unknown, is known. When the
+// context of the operation ended early, that takes as long as the operation itself. When
+// a partition outlasted the give-up time, it takes until the partition heals: then the
+// target can tell from its cache. ran says whether the operation took effect, and result
+// is its result, if it has one.
 //
 // If ctx ends first, its error is returned and Resolve may be called again. Any other
-// error is final: it will never be known. Then the target has restarted
-// (ErrPeerRestarted); or it was not heard of for a minute, another session to it was
-// given up meanwhile, it had no room to remember, or of an array a part ran and the
-// rest did not (ErrOutcomeUnknown).
+// error is final: the outcome will never be known. Either the target has restarted
+// (ErrPeerRestarted); or it was silent for a minute, another session to it was given up
+// meanwhile, it had no room to remember the session, or only a part of an array ran
+// (ErrOutcomeUnknown).
 func (e *OpError) Resolve(ctx context.Context) (ran bool, result []byte, err error) {
 	if errors.Is(e.Certainty, ErrNotExecuted) {
 		return false, nil, nil

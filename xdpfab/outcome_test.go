@@ -64,8 +64,9 @@ func TestResolveAfterDeadline(t *testing.T) {
 	})
 }
 
-// interruptedAfter returns what op returns when its context ends as a deadline ends it: as
-// soon as a counter of the client has grown, so that what op began is under way for sure.
+// interruptedAfter returns what op returns when its context ends as a deadline ends it:
+// as soon as a counter of the client has grown, so that what op began is under way for
+// sure.
 func interruptedAfter(t *testing.T, f *fixture, name string, op func(context.Context) error) error {
 	t.Helper()
 	before := counter(t, f.client, name)

@@ -16,23 +16,23 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// Peer is an endpoint of another node, dialled. Its methods wait for the
+// Peer is an endpoint of another node that has been dialled. Its methods wait for the
 // operation to end; any number of goroutines may call them.
 type Peer struct {
 	ep     *Endpoint
-	use    *name // of the address dialled
+	use    *name // the name of the address dialled
 	peer   *engine.Peer
 	name   string // as dialled
-	cookie uint64 // of its operations: asked where the endpoint has others beside
+	cookie uint64 // of its operations: asked, if the endpoint has other operations too
 	closed atomic.Bool
-	open   context.Context // ends with Close: watches go by it
+	open   context.Context // ends with Close, which ends the watches
 	end    context.CancelFunc
 }
 
-// Dial opens a session to the endpoint at addr: a MAC address for raw Ethernet
-// or an IP address for UDP, each optionally with "/" and an endpoint number. It
-// fails with ErrPeerSilent when nobody answers within the domain's GiveUp time,
-// with ErrRefused when the node has no such endpoint, or with the context.
+// Dial opens a session to the endpoint at addr: a MAC address for raw Ethernet or an IP
+// address for UDP, each optionally with "/" and an endpoint number. It fails with
+// ErrPeerSilent when there is no answer within the domain's GiveUp time, with ErrRefused
+// when the node has no such endpoint, or with the context.
 func (d *Domain) Dial(ctx context.Context, addr string) (*Peer, error) {
 	ep, err := d.dialEndpoint()
 	if err != nil {
@@ -81,7 +81,7 @@ func (d *Domain) dialEndpoint() (*Endpoint, error) {
 	}
 	mine := d.dialer
 	d.mu.Unlock()
-	if mine != ep { // somebody else was faster
+	if mine != ep { // another goroutine was faster
 		return mine, ep.Close()
 	}
 	return ep, nil
@@ -90,9 +90,9 @@ func (d *Domain) dialEndpoint() (*Endpoint, error) {
 // Addr returns the address that was dialled.
 func (p *Peer) Addr() string { return p.name }
 
-// Close ends this use of the peer: later calls fail with ErrClosed, and watches end.
-// With the last use the session ends, and operations that wait complete with what is
-// known of them; as long as the same endpoint is in use by another Dial, they go on.
+// Close ends this use of the peer: later calls fail with ErrClosed, and watches end. With
+// the last use the session ends, and operations that wait complete with what is known of
+// them; as long as another Dial uses the same endpoint, session and operations go on.
 // Closing twice is no error.
 func (p *Peer) Close() error {
 	if p.closed.Swap(true) {
@@ -112,7 +112,8 @@ func (p *Peer) errClosed() error { return fmt.Errorf("xdpfab: peer %s: %w", p.na
 // a peer's end is noticed by the next operation only. If ctx ends first, its error
 // is returned.
 func (p *Peer) Watch(ctx context.Context) error {
-	// Whether it still waits for room, or in the queue, or is in place: Close ends it.
+	// Close ends a watch in any state: while it waits for room, in the queue, or in
+	// place.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(p.open, func() { cancel(p.errClosed()) })()
@@ -126,17 +127,17 @@ type call struct {
 	op, datatype     uint8
 	count            uint32
 	key, offset      uint64
-	incarnation      uint32 // of the region meant; 0 for whichever has the key
+	incarnation      uint32 // of the region meant; 0 means any region that has the key
 	operand, compare []byte
 	result           []byte
 }
 
-// waiter is a call under way. It owns the buffers that the engine reads and
-// writes, so that a caller whose context ends can leave at once; the waiter is
-// then recycled by the completion.
+// waiter is a call under way. It owns the buffers that the engine reads and writes, so
+// that a caller whose context ends can leave at once; the completion then recycles the
+// waiter.
 type waiter struct {
 	progress.Signal
-	mu       sync.Mutex // guards what decides who recycles
+	mu       sync.Mutex // guards the fields that decide which side recycles the waiter
 	finished bool
 	outcome  *outcome // of an abandoned call
 	err      error
@@ -152,8 +153,9 @@ var waiters = sync.Pool{New: func() any { return &waiter{Signal: progress.NewSig
 // do posts an operation and waits for its end.
 func (p *Peer) do(ctx context.Context, c call) error { return p.scatter(ctx, c, nil) }
 
-// scatter is do for an operation on extents, which belong to it from then on. They
-// are no part of the call, whose buffers would have to be on the heap as they are.
+// scatter is do for an operation on extents, which the operation owns from then on. They
+// are no part of the call, since they are on the heap, and its buffers would have to be
+// there too.
 func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 	if p.closed.Load() {
 		return p.errClosed()
@@ -181,7 +183,7 @@ func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 	err = p.ep.stepper.Wait(ctx, &w.Signal)
 	if err != nil {
 		p.letGo(w)
-		if o := w.abandon(); o != nil { // nobody steps the engine any more, or an entry before it is still being filled in
+		if o := w.abandon(); o != nil { // no thread steps the engine any more, or an earlier entry is still being filled in
 			return p.interrupted(ctx, c, o)
 		}
 		err = p.cancelled(ctx, c, w.err)
@@ -209,7 +211,7 @@ func (w *waiter) fill(s *engine.Submission, c call) {
 	}
 }
 
-// letGo has the operation of a waiter completed now, with what is known of it.
+// letGo completes the operation of a waiter at once, with what is known of it.
 func (p *Peer) letGo(w *waiter) {
 	p.ep.stepper.Call(func() {
 		p.ep.stepper.eng.Collect(p.ep.ring)
@@ -217,26 +219,26 @@ func (p *Peer) letGo(w *waiter) {
 	})
 }
 
-// cancelled is the error of a call whose context has ended, given that of the operation
-// that was let go.
+// cancelled returns the error of a call whose context has ended, from the error of the
+// operation that was abandoned.
 func (p *Peer) cancelled(ctx context.Context, c call, err error) error {
 	var oe *OpError
 	if !errors.As(err, &oe) || oe.Cause != context.Canceled {
-		return err // it had an end of its own
+		return err // the operation ended for a reason of its own
 	}
 	if c.verb == engine.VerbWatch {
 		return context.Cause(ctx)
 	}
 	oe.Cause = context.Cause(ctx)
-	if !c.verb.Atomic() { // a question has no effect
+	if !c.verb.Atomic() { // a lookup has no effect
 		oe.Certainty, oe.outcome = ErrNotExecuted, nil
 	}
 	return oe
 }
 
-// interrupted is the error of a call whose context has ended: before it was posted, or
-// with an outcome that is still to come. What asks a question has no effect, so of
-// that nothing is unknown.
+// interrupted returns the error of a call whose context has ended: before the operation
+// was posted, or with an outcome that is still to come. Operations that are no atomics
+// have no effect, so nothing of them is unknown.
 func (p *Peer) interrupted(ctx context.Context, c call, o *outcome) error {
 	certainty := ErrOutcomeUnknown
 	if o == nil || !c.verb.Atomic() {
@@ -252,7 +254,7 @@ func (p *Peer) interrupted(ctx context.Context, c call, o *outcome) error {
 	return &OpError{Op: nameOf(&s), Peer: p.name, Certainty: certainty, Cause: cause, outcome: o, stepper: p.ep.stepper}
 }
 
-// claim gets a submission; it waits while the peer may not have one more.
+// claim gets a submission; it waits while the peer may not have another entry.
 func (p *Peer) claim(ctx context.Context, c call) (s *engine.Submission, direct bool, err error) {
 	if err := p.use.berth.enter(ctx); err != nil {
 		return nil, false, p.interrupted(ctx, c, nil)
@@ -263,9 +265,9 @@ func (p *Peer) claim(ctx context.Context, c call) (s *engine.Submission, direct 
 	return s, direct, err
 }
 
-// Complete implements the engine's Completer. The signal is raised before the lock
-// is given up: a caller that leaves at this very moment recycles the waiter only
-// after that.
+// Complete implements the engine's Completer. The signal is raised before the lock is
+// given up, so that a caller that leaves at this very moment recycles the waiter only
+// afterwards.
 func (w *waiter) Complete(s *engine.Submission, c *engine.Completion, later *engine.Later) {
 	w.p.use.berth.leave()
 	var err error
@@ -289,8 +291,9 @@ func (w *waiter) Complete(s *engine.Submission, c *engine.Completion, later *eng
 	}
 }
 
-// abandon leaves the waiter to the completion, and returns where that will be told. It
-// returns nil when the completion came first, and the waiter is still the caller's.
+// abandon leaves the waiter to the completion, and returns the outcome that the
+// completion will settle. It returns nil when the completion came first, and the waiter
+// is still the caller's.
 func (w *waiter) abandon() *outcome {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,16 +11,17 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Every operation is posted in three steps, by whichever call: claim gets a submission,
-// the call fills it in, and hand gives it to the engine. A goroutine that finds that
-// nobody steps the engine keeps it for these three steps and posts to the engine itself:
-// that is the ordinary path. Otherwise the submission goes through the ring.
+// Every call posts its operation in three steps: claim gets a submission, the call fills
+// it in, and hand gives it to the engine. A goroutine that gets the turn keeps it for
+// these three steps and posts to the engine directly: that is the ordinary path.
+// Otherwise the submission goes through the ring.
 
 // claim returns a submission to fill in; hand must follow. With a completion queue it
-// takes a place there too. direct says that the caller keeps the engine meanwhile.
+// takes a place there too. direct says that the caller has the turn meanwhile.
 func (ep *Endpoint) claim() (s *engine.Submission, direct bool, err error) {
 	if ep.stepper.TryHold() {
-		// Shutdown looks whether all has completed, and nobody else has the engine then.
+		// Shutdown looks whether all operations have completed, and no other goroutine
+		// has the turn then.
 		if !ep.draining.Load() && (ep.cq == nil || ep.cq.borrow()) {
 			if s = ep.stepper.eng.Begin(ep.ring); s != nil {
 				return s, true, nil
@@ -36,8 +37,8 @@ func (ep *Endpoint) claim() (s *engine.Submission, direct bool, err error) {
 	return s, false, err
 }
 
-// queue is claim by way of the ring: somebody else has the engine, or the operation has to
-// wait its turn.
+// queue is claim by way of the ring, when another goroutine has the turn, or the
+// operation has to wait behind others.
 func (ep *Endpoint) queue() (*engine.Submission, error) {
 	if ep.cq != nil && !ep.cq.reserve() {
 		ep.dom.Progress()
@@ -63,10 +64,10 @@ func (ep *Endpoint) hand(s *engine.Submission, direct bool) {
 	s.Publish()
 }
 
-// claimEntry takes an entry of the submission ring. It looks twice whether the
-// endpoint is open. Nobody collects the ring of a closed one, so an entry claimed
-// from it would be lost for good: hence before. Closing waits for the entries that
-// were claimed until then: hence afterwards.
+// claimEntry takes an entry of the submission ring. It looks twice whether the endpoint
+// is open: before, since the ring of a closed endpoint is not collected any more, so that
+// an entry claimed from it would be lost for good; and afterwards, since Close waits for
+// the entries that were claimed until then.
 func (ep *Endpoint) claimEntry() (*engine.Submission, error) {
 	if !ep.ready() {
 		return nil, ep.unready()
@@ -94,10 +95,10 @@ func (ep *Endpoint) unready() error {
 	return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrNotEnabled)
 }
 
-// What the cookie of an operation says beside its Address.
+// Flags in the cookie of an operation, beside its Address.
 const (
 	injected = 1 << 63 // success makes no completion
-	asked    = 1 << 62 // a call waits for it, nobody else: see Endpoint.Lookup
+	asked    = 1 << 62 // only a call waits for it: see Endpoint.Lookup
 )
 
 // sink is the endpoint as the engine knows it.
@@ -125,7 +126,7 @@ func (e *sink) Complete(s *engine.Submission, c *engine.Completion, later *engin
 	}
 }
 
-// answer ends a call. Its place in the completion queue is free again. Engine's thread.
+// answer ends a call, and frees its place in the completion queue. Engine's thread.
 func (ep *Endpoint) answer(s *engine.Submission, c *engine.Completion, later *engine.Later) {
 	if ep.cq != nil {
 		ep.cq.reserved.Add(-1)
@@ -153,7 +154,7 @@ const (
 	directions
 )
 
-// direction tells the direction from a completion's flags.
+// direction returns the direction of a completion's flags.
 func direction(flags uint8) int {
 	if flags&engine.CompletedWrite != 0 {
 		return writes

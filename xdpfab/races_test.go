@@ -361,9 +361,9 @@ func TestPeerNameAfterRemove(t *testing.T) {
 	}
 }
 
-// What is posted with success completes, also when Close comes in between: one poster is between its look at shutOff and Publish.
-// Neither its operation nor the one that another goroutine posted behind it, with
-// success, ever completes.
+// What is posted with success completes, also when Close comes in between: one poster is
+// between its look at shutOff and Publish. Neither its operation nor the one that another
+// goroutine posted behind it, with success, ever completes.
 func TestPostDuringCloseExactly(t *testing.T) {
 	a, b, _ := pipe(t, DomainAttr{})
 	defer b.CloseAll()

@@ -14,10 +14,10 @@ import (
 // provider. A region with a name is published: peers find key and size with
 // Peer.Lookup. Closing the region deregisters it; the domain's CloseAll does so too.
 //
-// What the node's own code does to the bytes with sync/atomic is atomic against
-// what peers do, element by element. So is what another process does with the same
-// memory, but for elements of 32 bytes and complex ones not aligned to their whole
-// size: those are exclusive within one process.
+// Operations of the node's own code on the bytes by sync/atomic are atomic against those
+// of peers, element by element. So are operations of another process on the same memory,
+// except on elements of 32 bytes and complex ones that are not aligned to their whole
+// size: those are exclusive within one process only.
 func (d *Domain) Register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -39,9 +39,8 @@ func (d *Domain) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	return r, nil
 }
 
-// NewRegion allocates zeroed memory of size bytes, on huge pages when they can be
-// had, and registers it under a name with all rights. It is freed when the domain
-// closes.
+// NewRegion allocates zeroed memory of size bytes, on huge pages when there are any, and
+// registers it under a name with all rights. It is freed when the domain closes.
 func (d *Domain) NewRegion(name string, size int) (*mr.Region, error) {
 	m, err := mr.Alloc(size, mr.AllocOptions{})
 	if err != nil {
@@ -57,7 +56,7 @@ func (d *Domain) NewRegion(name string, size int) (*mr.Region, error) {
 	return r, nil
 }
 
-// closeRegions deregisters everything and frees what NewRegion allocated.
+// closeRegions deregisters all regions and frees the memory that NewRegion allocated.
 func (d *Domain) closeRegions() error {
 	d.mu.Lock()
 	owned := d.owned

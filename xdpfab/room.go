@@ -12,18 +12,18 @@ import (
 )
 
 // room divides the submission ring that dialled peers share among them, so that the
-// callers of a peer that does not answer cannot keep those of others waiting.
+// callers of a silent peer cannot keep the callers of other peers waiting.
 //
-// A peer gets entries up to its fair share, but all except its first only as long as
-// more are free than there are peers, and than an eighth of the ring. So whatever the
-// others hold, there is an entry for every peer that has none; and also for peers that
-// are dialled later, as many as an eighth of the ring.
+// A peer gets entries up to its fair share, but all except its first only as long as more
+// are free than there are peers, and than an eighth of the ring. So, whatever the others
+// hold, there is an entry for every peer that has none, and one each for peers that are
+// dialled later, up to an eighth of the ring.
 //
-// A caller that gets nothing joins the queue of its peer and is granted an entry when
-// others give theirs back. No wake-up gets lost: a caller counts itself in waiting
-// before everybody in line tries once more; whoever gives back looks at waiting
-// afterwards; and a caller whose failed attempt may have spoilt another's joins its
-// queue, so that everybody tries once more.
+// A caller that gets no entry joins the queue of its peer and is granted one when others
+// give theirs back. No wake-up gets lost: a caller counts itself in waiting before all
+// callers in line try once more; a goroutine that gives an entry back looks at waiting
+// afterwards; and a caller whose failed attempt may have made another's fail joins its
+// queue, so that all in line try once more.
 type room struct {
 	stepper *stepper
 	size    int32        // entries of the ring
@@ -58,8 +58,9 @@ func (r *room) part() {
 	r.settle()
 }
 
-// settle serves those in line. Callers' threads: whoever is served may be asleep in
-// the port, which the engine's thread is not.
+// settle serves the peers in line. Callers' threads: a caller that is served may be
+// asleep in the port, so it is woken. The engine's thread serves without that, since a
+// caller cannot be in the port at the same time.
 func (r *room) settle() {
 	if r.waiting.Load() == 0 {
 		return
@@ -72,9 +73,9 @@ func (r *room) settle() {
 	}
 }
 
-// fits reports whether a peer may have mine entries when all peers have all. Shares
-// leave room for one more peer. One entry is never granted: it stands for the one
-// that an operation gives back here a moment before it does so to the ring.
+// fits reports whether a peer may have mine entries when all peers have all. Shares leave
+// room for one more peer. One entry is never granted, since an operation gives its entry
+// back here a moment before it gives it back to the ring.
 func (r *room) fits(mine, all int32) bool {
 	peers := r.peers.Load()
 	if mine == 1 {
@@ -172,8 +173,8 @@ func (b *berth) cancel() {
 	b.room.settle()
 }
 
-// serve grants entries to those in line, one peer after the other, until none may have
-// more. r.mu is held.
+// serve grants entries to the peers in line, one peer after the other, until none may
+// have more. r.mu is held.
 func (r *room) serve() (served bool) {
 	for misses := 0; misses < len(r.line); {
 		if r.turn >= len(r.line) {

@@ -5,8 +5,7 @@ package xdpfab
 import "github.com/xdpfab/xdpfab/atomic"
 
 // Package atomic in this module has the name of a package of Go's own that users of
-// remote atomics are likely to import. So what its types and constants are needed for is
-// reachable from here.
+// remote atomics are likely to import. So its types and constants are also declared here.
 
 // Datatype is the type of an element (enum fi_datatype).
 type Datatype = atomic.Datatype
@@ -35,7 +34,7 @@ const (
 	Float8E5M2        = atomic.Float8E5M2 // OCP OFP8 E5M2
 )
 
-// Op is what an operation does to an element (enum fi_op).
+// Op is the effect of an operation on an element (enum fi_op).
 type Op = atomic.Op
 
 // The operations on a target element t, with an operand element b, and a compare element

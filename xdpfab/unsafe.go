@@ -18,7 +18,7 @@ func bitsOf[T Number](v T) uint64 {
 	return *(*uint64)(unsafe.Pointer(&v))
 }
 
-// ofBits undoes bitsOf.
+// ofBits is the inverse of bitsOf.
 func ofBits[T Number](b uint64) (v T) {
 	switch unsafe.Sizeof(v) {
 	case 1:

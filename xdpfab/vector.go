@@ -36,7 +36,7 @@ func Vector[T Number](ctx context.Context, p *Peer, region string, options ...Ha
 	return VectorAt[T](p, r, options...), nil
 }
 
-// Rebind is as [Remote.Rebind].
+// Rebind is like [Remote.Rebind].
 func (v RemoteVector[T]) Rebind(ctx context.Context) error {
 	if v.bind == nil {
 		return fmt.Errorf("xdpfab: zero RemoteVector: %w", ErrClosed)
@@ -64,39 +64,40 @@ func (v RemoteVector[T]) Store(ctx context.Context, at []uint64, values []T) err
 	return v.Apply(ctx, atomic.Write, at, values)
 }
 
-// Swap sets the words at the given indexes to values, and stores what they were in olds,
-// which may be values itself.
+// Swap sets the words at the given indexes to values, and stores their previous values in
+// olds, which may be values itself.
 func (v RemoteVector[T]) Swap(ctx context.Context, at []uint64, values, olds []T) error {
 	return v.Fetch(ctx, atomic.Write, at, values, olds)
 }
 
-// Add adds deltas to the words at the given indexes, and stores their new values in
-// sums, unless that is nil: without, less travels. sums and deltas must not overlap.
-// Integers wrap around.
+// Add adds deltas to the words at the given indexes, and stores their new values in sums,
+// unless that is nil: then less data travels. sums and deltas must not overlap. Integers
+// wrap around.
 func (v RemoteVector[T]) Add(ctx context.Context, at []uint64, deltas, sums []T) error {
 	return v.add(ctx, places{at: at, n: len(at)}, deltas, sums)
 }
 
-// CompareAndExchange sets each word at the given indexes to its value of news if it is
-// that of olds, and stores what the words were in was: those that are as in olds have been
-// swapped. Each comparison is numeric, as [Remote.CompareAndExchange] says.
+// CompareAndExchange sets each word at the given indexes to its value of news if it
+// equals its value of olds, and stores the words' previous values in was: the words for
+// which was equals olds have been swapped. Each comparison is numeric, as
+// [Remote.CompareAndExchange] says.
 func (v RemoteVector[T]) CompareAndExchange(ctx context.Context, at []uint64, olds, news, was []T) error {
 	return v.Compare(ctx, atomic.Cswap, at, olds, news, was)
 }
 
 // Fetch is [Remote.Fetch] for the words at the given indexes: it combines each with its
-// value of values, and stores what the words were in olds. atomic.Read takes no values.
+// value of values, and stores their previous values in olds. atomic.Read takes no values.
 func (v RemoteVector[T]) Fetch(ctx context.Context, op atomic.Op, at []uint64, values, olds []T) error {
 	return v.do(ctx, wire.VerbFetch, op, places{at: at, n: len(at)}, buffers[T]{operands: values, results: olds})
 }
 
-// Apply is Fetch without the results, of which less travels.
+// Apply is Fetch without the results, so less data travels.
 func (v RemoteVector[T]) Apply(ctx context.Context, op atomic.Op, at []uint64, values []T) error {
 	return v.do(ctx, wire.VerbAtomic, op, places{at: at, n: len(at)}, buffers[T]{operands: values})
 }
 
 // Compare is [Remote.Compare] for the words at the given indexes, each with its own of
-// comparands and values; what the words were is stored in olds.
+// comparands and values, and stores their previous values in olds.
 func (v RemoteVector[T]) Compare(ctx context.Context, op atomic.Op, at []uint64, comparands, values, olds []T) error {
 	return v.do(ctx, wire.VerbCompare, op, places{at: at, n: len(at)}, buffers[T]{operands: values, compares: comparands, results: olds})
 }

@@ -101,7 +101,7 @@ func (v RemoteVector[T]) send(ctx context.Context, c call, p places) error {
 	}
 }
 
-// extents are where the words at the given indexes lie.
+// extents returns the extents in which the words at the given indexes lie.
 func (v RemoteVector[T]) extents(r *RemoteRegion, at []uint64) []mr.Extent {
 	extents := make([]mr.Extent, len(at))
 	for i, index := range at {

@@ -12,12 +12,12 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Remote is a word in a peer's memory, with the methods of the types of
-// sync/atomic. Every method waits until the operation has run on the peer,
-// exactly once. An error says with errors.Is what is known instead:
-// ErrNotExecuted, ErrOutcomeUnknown or ErrPeerRestarted. When the context ends, an
-// operation that has not left yet is not executed; of one that has, the outcome is
-// unknown, and OpError.Resolve waits for it. A Remote may be used by many goroutines.
+// Remote is a word in a peer's memory, with the methods of the types of sync/atomic.
+// Every method waits until the operation has run on the peer, exactly once. If a method
+// fails, errors.Is finds in its error what is known of the operation: ErrNotExecuted,
+// ErrOutcomeUnknown or ErrPeerRestarted. When the context ends, an operation that has not
+// left yet is not executed; if it has left, its outcome is unknown, and OpError.Resolve
+// waits for it. A Remote may be used by many goroutines.
 type Remote[T Number] struct {
 	bind   *binding
 	offset uint64 // bytes from the first one of the region
@@ -53,13 +53,13 @@ func Word[T Number](ctx context.Context, p *Peer, region string, index uint64, o
 // word, the methods fail with ErrOutOfBounds.
 //
 // The word is bound to the registration that r describes, as Word says. If r has no
-// Incarnation, it is bound to none, and means whichever region has the key: of a restart
-// of the peer it is told at most once, by the operations that wait when the restart is
-// noticed, and later ones run on the new memory. Without a Name it cannot be bound again.
+// Incarnation, the word is bound to none, and means any region that has the key: at most
+// the operations that wait when a restart of the peer is noticed report it, and later
+// ones run on the new memory. Without a Name it cannot be bound again.
 func WordAt[T Number](p *Peer, r RemoteRegion, index uint64, options ...HandleOption) Remote[T] {
 	dt := DatatypeOf[T]()
 	size := uint64(dt.Size())
-	index = min(index, math.MaxUint64/size-1) // no region has that word either, and its offset is a number
+	index = min(index, math.MaxUint64/size-1) // no region has that word either, and its offset does not overflow
 	return Remote[T]{bind: bind(p, r, (index+1)*size, options), offset: index * size, dt: dt, size: dt.Size()}
 }
 
@@ -78,7 +78,7 @@ func (r Remote[T]) Load(ctx context.Context) (T, error) { return r.fetch(ctx, at
 // Store sets the word to v.
 func (r Remote[T]) Store(ctx context.Context, v T) error { return r.Apply(ctx, atomic.Write, v) }
 
-// Swap sets the word to v and returns what it was.
+// Swap sets the word to v and returns its previous value.
 func (r Remote[T]) Swap(ctx context.Context, v T) (old T, err error) {
 	return r.fetch(ctx, atomic.Write, v)
 }
@@ -99,11 +99,11 @@ func (r Remote[T]) CompareAndSwap(ctx context.Context, old, new T) (swapped bool
 	return swapped, err
 }
 
-// CompareAndExchange is CompareAndSwap, and returns what the word was: a loop that
-// fails goes on with that, and needs no Load in between.
+// CompareAndExchange is CompareAndSwap, and also returns the previous value: a loop whose
+// exchange fails goes on with that, and needs no Load in between.
 //
-// The comparison is numeric. Of floats, +0 equals -0, so that one is swapped for the
-// other's sake; and NaN equals nothing, itself included, so that a loop on a word that
+// The comparison is numeric. Of floats, +0 equals -0, so that a word of +0 is swapped
+// where old is -0; and NaN equals nothing, itself included, so that a loop on a word that
 // is NaN never ends: swap the bits, by a handle of type uint32 or uint64, where a word
 // can be NaN.
 func (r Remote[T]) CompareAndExchange(ctx context.Context, old, new T) (was T, swapped bool, err error) {
@@ -111,48 +111,49 @@ func (r Remote[T]) CompareAndExchange(ctx context.Context, old, new T) (was T, s
 	return was, err == nil && was == old, err
 }
 
-// Max sets the word to v if v is greater, and returns what it was.
+// Max sets the word to v if v is greater, and returns its previous value.
 func (r Remote[T]) Max(ctx context.Context, v T) (old T, err error) {
 	return r.fetch(ctx, atomic.Max, v)
 }
 
-// Min sets the word to v if v is less, and returns what it was.
+// Min sets the word to v if v is less, and returns its previous value.
 func (r Remote[T]) Min(ctx context.Context, v T) (old T, err error) {
 	return r.fetch(ctx, atomic.Min, v)
 }
 
-// And combines the word with mask by bitwise and, and returns what it was.
-// Floats have no bits to combine: ErrOpNotSupported.
+// And combines the word with mask by bitwise and, and returns its previous value. Floats
+// have no bits to combine: ErrOpNotSupported.
 func (r Remote[T]) And(ctx context.Context, mask T) (old T, err error) {
 	return r.fetch(ctx, atomic.Band, mask)
 }
 
-// Or is as And, with bitwise or.
+// Or is like And, with bitwise or.
 func (r Remote[T]) Or(ctx context.Context, mask T) (old T, err error) {
 	return r.fetch(ctx, atomic.Bor, mask)
 }
 
-// Xor is as And, with bitwise exclusive or.
+// Xor is like And, with bitwise exclusive or.
 func (r Remote[T]) Xor(ctx context.Context, mask T) (old T, err error) {
 	return r.fetch(ctx, atomic.Bxor, mask)
 }
 
 // Fetch combines the word with v by any operation of fi_fetch_atomic(3), such as
-// atomic.Prod, and returns what the word was. atomic.Read ignores v. What is not defined on T
-// is ErrOpNotSupported; so are the compare operations, which Compare takes.
+// atomic.Prod, and returns its previous value. atomic.Read ignores v. Operations that are
+// not defined on T fail with ErrOpNotSupported; so do the compare operations, which
+// Compare takes.
 func (r Remote[T]) Fetch(ctx context.Context, op atomic.Op, v T) (old T, err error) {
 	return r.fetch(ctx, op, v)
 }
 
-// Apply is Fetch without the result, of which less travels (fi_atomic(3)).
+// Apply is Fetch without the result, so less data travels (fi_atomic(3)).
 func (r Remote[T]) Apply(ctx context.Context, op atomic.Op, v T) error {
 	b := toBytes(v)
 	return r.do(ctx, wire.VerbAtomic, op, b[:r.size], nil, nil)
 }
 
-// Compare runs any operation of fi_compare_atomic(3), and returns what the word was:
-// atomic.CswapLT, say, sets it to v if comparand is less than the word. atomic.Mswap, on
-// integers, sets those bits to v's that are set in comparand.
+// Compare runs any operation of fi_compare_atomic(3), and returns the previous value of
+// the word: atomic.CswapLT, say, sets the word to v if comparand is less than it.
+// atomic.Mswap, on integers, sets the bits that are set in comparand to those of v.
 func (r Remote[T]) Compare(ctx context.Context, op atomic.Op, comparand, v T) (old T, err error) {
 	var was [8]byte
 	c, b := toBytes(comparand), toBytes(v)
@@ -160,7 +161,7 @@ func (r Remote[T]) Compare(ctx context.Context, op atomic.Op, comparand, v T) (o
 	return fromBytes[T](was), err
 }
 
-// fetch runs a fetch atomic and returns the value before.
+// fetch runs a fetch atomic and returns the previous value.
 func (r Remote[T]) fetch(ctx context.Context, op atomic.Op, v T) (old T, err error) {
 	var was [8]byte
 	b := toBytes(v)

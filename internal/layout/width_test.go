@@ -19,7 +19,7 @@ const (
 )
 
 // wideStill are the folders whose comments have not been wrapped yet.
-var wideStill = []string{"xdpfab", "cmd", "bench"}
+var wideStill = []string{"cmd", "bench"}
 
 // commentLine matches a line that has only a comment, in Go or in C.
 var commentLine = regexp.MustCompile(`^[ \t]*(//|/\*|\*( |$))`)
