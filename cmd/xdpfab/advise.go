@@ -14,7 +14,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/nic"
 )
 
-// adviceReport is what info --advise prints as JSON.
+// adviceReport is the JSON output of info --advise.
 type adviceReport struct {
 	Kernel    string           `json:"kernel"`
 	Interface string           `json:"interface"` // empty if none was named
@@ -41,7 +41,7 @@ func advice(args []string) (r adviceReport, err error) {
 	return r, nil
 }
 
-// text is one line for each check, and a summary.
+// text prints one line for each check, and a summary.
 func (r *adviceReport) text(w io.Writer) {
 	count := map[advise.Verdict]int{}
 	fmt.Fprintln(w, "CHECK\tVERDICT\tFOUND\tEXPECTED, AND HOW TO GET IT")

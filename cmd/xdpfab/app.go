@@ -27,7 +27,7 @@ import (
 // opener puts an interface to use, as xdpfab.Open does.
 type opener func(ctx context.Context, ifname string, attr xdpfab.DomainAttr) (*xdpfab.Domain, error)
 
-// app is what the commands share: the world outside, which tests replace.
+// app is what the commands share: the outside world, which tests replace.
 type app struct {
 	open opener
 	in   io.Reader
@@ -87,7 +87,7 @@ func (a *app) jsonFlag(c *cobra.Command) {
 	c.Flags().BoolVar(&a.json, "json", false, "print the result as JSON")
 }
 
-// print writes a result: v as JSON, or else what text writes, where tabs align
+// print writes a result: v as JSON, or else the output of text, in which tabs align
 // columns.
 func (a *app) print(v any, text func(w io.Writer)) error {
 	if a.json {
@@ -100,7 +100,7 @@ func (a *app) print(v any, text func(w io.Writer)) error {
 	return w.Flush()
 }
 
-// flush shows what was printed so far, for commands that print as they go.
+// flush shows the output printed so far, for commands that print as they go.
 func (a *app) flush() error {
 	if b, ok := a.out.(*bufio.Writer); ok {
 		return b.Flush()
@@ -136,7 +136,7 @@ func permute(flags *pflag.FlagSet, args []string) []string {
 	return append(append(options, "--"), operands...)
 }
 
-// takesNext tells whether the value of a flag is the next argument.
+// takesNext reports whether the value of a flag is the next argument.
 func takesNext(flags *pflag.FlagSet, s string) bool {
 	var f *pflag.Flag
 	if name, long := strings.CutPrefix(s, "--"); long {
@@ -147,7 +147,7 @@ func takesNext(flags *pflag.FlagSet, s string) bool {
 	return f != nil && f.NoOptDefVal == ""
 }
 
-// unknownCommand refuses arguments that are no command.
+// unknownCommand refuses arguments that name no command.
 func unknownCommand(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage(c, "unknown command %q%s", args[0], suggestion(c, args[0]))
@@ -163,7 +163,7 @@ func suggestion(c *cobra.Command, word string) string {
 	return ""
 }
 
-// exactArgs wants arguments by the names given.
+// exactArgs wants exactly the arguments named.
 func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {

@@ -44,8 +44,9 @@ type request struct {
 	compare []byte
 }
 
-// atomicReport is what atomic prints as JSON. Elements are text, since JSON has
-// neither 128 bits nor nan, and its readers round what has more than 53.
+// atomicReport is the JSON output of atomic. Elements are text, since JSON has
+// neither integers of 128 bits nor nan, and its readers round numbers of more than 53
+// bits.
 type atomicReport struct {
 	Op        string   `json:"op"`
 	Datatype  string   `json:"datatype"`
@@ -154,7 +155,7 @@ func (a *app) target(c *cobra.Command, f *atomicFlags) (*client, *poster, xdpfab
 	return nil, nil, region, errors.Join(err, cl.close())
 }
 
-// request checks the command line as far as that takes no peer.
+// request checks the command line, as far as that is possible without the peer.
 func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err error) {
 	if len(args) < 2 {
 		return r, usage(c, "missing OP and DATATYPE")
@@ -196,8 +197,8 @@ func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err e
 	return r, nil
 }
 
-// maxArray is how many elements one command handles: what has to fit into memory
-// several times over. The library has no such limit.
+// maxArray is how many elements one command handles, since the array has to fit into
+// memory several times over. The library has no such limit.
 const maxArray = 1 << 24
 
 // countOf is the count that the values imply.
@@ -227,7 +228,7 @@ func (f *atomicFlags) array(dt atomic.Datatype, what string, values []string, co
 	return b, nil
 }
 
-// formFor is the form named, or else one that returns what was there.
+// formFor returns the form named, or else one that returns the values from before.
 func formFor(name string, op atomic.Op, dt atomic.Datatype) (atomic.Func, error) {
 	valid := formsOf(op, dt)
 	if len(valid) == 0 {
@@ -266,7 +267,7 @@ func (a *app) printAtomic(f *atomicFlags, r request, before []byte) error {
 	})
 }
 
-// text is a line for each element.
+// text prints a line for each element.
 func (rep *atomicReport) text(w io.Writer, r request) {
 	for i, v := range rep.Before {
 		fmt.Fprintf(w, "%s+%d\t%s", rep.Region, r.offset+uint64(i*r.dt.Size()), v)
@@ -277,8 +278,8 @@ func (rep *atomicReport) text(w io.Writer, r request) {
 	}
 }
 
-// after is what the operation made of the elements. It was the only one to act on
-// them between what it found and what it left, so that follows; nil for a read.
+// after computes the elements that the operation left from those that it found. This
+// is exact, since no other operation ran in between. For a read it returns nil.
 func (r *request) after(before []byte) []byte {
 	if r.op == atomic.Read {
 		return nil

@@ -22,7 +22,8 @@ import (
 )
 
 // batchLine is a line of input: the format of the test vectors, in which bytes are
-// little-endian hex. Out and Res are what vectors expect; they are not looked at.
+// little-endian hex. Out and Res hold the values that a vector expects; the command
+// ignores them.
 type batchLine struct {
 	Func     string  `json:"func"`
 	Form     string  `json:"form"` // another name of Func
@@ -54,7 +55,7 @@ type batchResult struct {
 	Code      int    `json:"code,omitempty"` // as the exit codes
 }
 
-// run posts a request and returns what was there before, nil for base.
+// run posts a request and returns the values from before, nil for base.
 func (p *poster) run(ctx context.Context, r request, at xdpfab.RemoteRegion) ([]byte, error) {
 	var before []byte
 	if r.form != atomic.Base {
@@ -147,7 +148,7 @@ func (p *poster) line(ctx context.Context, text []byte, offset uint64, at xdpfab
 		look := request{form: atomic.Fetch, op: atomic.Read, dt: r.dt, offset: r.offset, count: r.count}
 		after, err := p.run(ctx, look, at)
 		if err != nil {
-			// The operation itself ran: that the answer is not about it has to show.
+			// The operation itself ran: the error must say that it concerns the reading only.
 			return &codeError{fmt.Errorf("executed, but reading back failed: %v", oneLine(err)), exitFailed}
 		}
 		res.Out = hexText(after)
@@ -180,8 +181,8 @@ func (b *batchLine) request() (r request, dst []byte, err error) {
 	return r, dst, b.lengths(&r, dst)
 }
 
-// lengths checks the arrays before anything is posted: a line is three operations,
-// and none of them is to run when another cannot.
+// lengths checks the arrays before anything is posted: a line is up to three
+// operations, and none of them may run when another cannot.
 func (b *batchLine) lengths(r *request, dst []byte) error {
 	n := r.count * r.dt.Size()
 	if len(r.operand) != n && r.op != atomic.Read {
@@ -196,7 +197,7 @@ func (b *batchLine) lengths(r *request, dst []byte) error {
 	return nil
 }
 
-// decodeStrictly refuses what a line should not have.
+// decodeStrictly refuses unknown fields and a second object.
 func decodeStrictly(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	maxWords  = 4096    // that --spread uses
+	maxWords  = 4096    // words that --spread uses
 	maxWindow = 1 << 16 // operations in flight for each endpoint
 )
 
-// benchOps are the operations that bench knows. Those that add make the region
-// grow by one each, which is what is verified; the others leave it alone.
+// benchOps are the operations that bench knows. Each addition makes the sum of the
+// region's words grow by one, which bench verifies; the others leave the sum alone.
 var benchOps = map[string]load.Kind{"fetch_add": load.FetchAdd, "add": load.Add, "read": load.Read, "cswap": load.CompareAndSwap}
 
 type benchFlags struct {
@@ -41,7 +41,7 @@ type benchFlags struct {
 	spread    bool
 }
 
-// benchReport is what bench prints as JSON.
+// benchReport is the JSON output of bench.
 type benchReport struct {
 	Peer         string                `json:"peer"`
 	Interface    string                `json:"interface"`
@@ -52,7 +52,7 @@ type benchReport struct {
 	Op           string                `json:"op"`
 	Endpoints    int                   `json:"endpoints"`
 	Window       int                   `json:"window"` // operations in flight for each endpoint
-	Words        int                   `json:"words"`  // that the operations go to in turn
+	Words        int                   `json:"words"`  // words that the operations go to in turn
 	Ops          uint64                `json:"ops"`    // measured
 	Seconds      float64               `json:"seconds"`
 	OpsPerSecond float64               `json:"ops_per_second"`
@@ -152,7 +152,7 @@ func (a *app) bench(c *cobra.Command, f *benchFlags, peer string) (err error) {
 	if err := b.run(c.Context(), a, r); err != nil {
 		return err
 	}
-	// Not the command's context: an interrupted run is verified, too.
+	// The command's context would be wrong here: an interrupted run is verified, too.
 	if err := b.verify(context.WithoutCancel(c.Context()), r); err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (b *bench) generator(ctx context.Context, window, first int) (*load.Generat
 	})
 }
 
-// verify compares the words' growth with what was acknowledged.
+// verify compares the growth of the words with the additions that were acknowledged.
 func (b *bench) verify(ctx context.Context, r *benchReport) error {
 	after, err := b.reader.Sum(ctx)
 	if err != nil {

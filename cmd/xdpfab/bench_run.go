@@ -18,7 +18,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/load"
 )
 
-// phase is where a run stands; bench.run is its sole writer.
+// phase says how far a run is; bench.run is its sole writer.
 type phase struct{ v atomic.Int32 }
 
 const (
@@ -27,7 +27,7 @@ const (
 	stopping
 )
 
-// worker keeps one endpoint's window full. Only its own goroutine touches it,
+// worker keeps one endpoint's window full. Only its own goroutine touches its fields,
 // apart from shown.
 type worker struct {
 	*load.Generator
@@ -42,7 +42,7 @@ type worker struct {
 }
 
 func newWorker(ctx context.Context, b *bench, index int) (*worker, error) {
-	// Endpoints begin at different words, so that they meet by chance only.
+	// Endpoints begin at different words, so that they rarely change the same one.
 	g, err := b.generator(ctx, b.f.window, index*b.words/b.f.endpoints)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func newWorker(ctx context.Context, b *bench, index int) (*worker, error) {
 	return w, nil
 }
 
-// run goes until the phase says stop, or the target is reached, and then until
+// run posts until the phase says stop, or the target is reached, and then waits until
 // nothing is in flight.
 func (w *worker) run(ctx context.Context) {
 	begun := false
@@ -168,7 +168,7 @@ func (b *bench) wait(ctx context.Context, finished <-chan struct{}, limit time.D
 	}
 }
 
-// showProgress tells whether somebody is watching.
+// showProgress reports whether a person is likely to watch the run.
 func (a *app) showProgress() bool { return a.tty && !a.json }
 
 func (b *bench) progressLine(a *app, elapsed time.Duration) {
@@ -182,7 +182,7 @@ func (b *bench) progressLine(a *app, elapsed time.Duration) {
 	fmt.Fprintf(a.err, "\r\x1b[K%.1f s  %d operations  %s/s", elapsed.Seconds(), n, magnitude(float64(n)/elapsed.Seconds()))
 }
 
-// sent is how many operations and packets have left so far.
+// sent returns how many operations and packets have left so far.
 func (c *client) sent() (ops, packets uint64) {
 	all, err := c.dom.Stats()
 	if err != nil {

@@ -33,7 +33,7 @@ type linkFlags struct {
 func (f *linkFlags) register(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVarP(&f.ifname, "interface", "i", "", "network interface to use (required)")
-	fs.TextVar(&f.progress, "progress", xdpfab.ProgressAuto, "who moves operations on: auto (a poller thread) or manual (the waiting thread; lowest latency)")
+	fs.TextVar(&f.progress, "progress", xdpfab.ProgressAuto, "the thread that moves operations on: auto (a poller) or manual (the waiting thread; lowest latency)")
 	fs.TextVar(&f.copyMode, "copy", xdpfab.CopyAuto, "AF_XDP mode: auto, copy or zero-copy")
 	fs.BoolVar(&f.generic, "generic", false, "allow generic XDP, slower, where the driver has no native one")
 	fs.IntVar(&f.queues, "queues", 0, "queues of the interface to use; 0 for all")
@@ -81,8 +81,8 @@ func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, err
 	if err != nil {
 		return nil, interfaceError(err)
 	}
-	// Finding the next hop takes its own time; the peer's silence is the domain's
-	// affair, unless this machine is so busy that the domain notices it too late.
+	// Finding the next hop takes time of its own. The domain notices when the peer is
+	// silent; this limit is for a machine so busy that the domain notices too late.
 	ctx, cancel := context.WithTimeoutCause(c.Context(), 2*f.giveUp, xdpfab.ErrPeerSilent)
 	defer cancel()
 	p, err := dom.Dial(ctx, peer)
@@ -94,7 +94,7 @@ func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, err
 
 func (c *client) close() error { return c.dom.CloseAll() }
 
-// resent is how many frames had to be sent again so far.
+// resent returns how many frames had to be sent again so far.
 func (c *client) resent() uint64 {
 	all, err := c.dom.Stats()
 	if err != nil {
@@ -114,7 +114,7 @@ func (f *regionFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.key, "key", "", "key of the region, decimal or 0x…, instead of its name")
 }
 
-// check is for before anything is opened.
+// check checks the flags before anything is opened.
 func (f *regionFlags) check(c *cobra.Command) error {
 	if (f.name == "") == (f.key == "") {
 		return usage(c, "want one of --region and --key")
@@ -138,7 +138,7 @@ func (f *regionFlags) String() string {
 	return "key " + f.key
 }
 
-// find asks the peer for the region; one that is given by its key has no size.
+// find asks the peer for the region. A region that is given by its key has no size.
 func (f *regionFlags) find(ctx context.Context, p *xdpfab.Peer) (xdpfab.RemoteRegion, error) {
 	if f.name == "" {
 		key, err := strconv.ParseUint(f.key, 0, 64)
@@ -192,7 +192,7 @@ func (p *poster) post(form atomic.Func, m *xdpfab.Msg, flags xdpfab.OpFlags) err
 }
 
 // do posts one operation and waits for its end. When the context ends first, the
-// outcome is unknown and the poster of no more use.
+// outcome is unknown and the poster is of no more use.
 func (p *poster) do(ctx context.Context, form atomic.Func, m *xdpfab.Msg) error {
 	if err := p.post(form, m, 0); err != nil {
 		return err

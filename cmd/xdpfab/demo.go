@@ -26,7 +26,7 @@ type demoFlags struct {
 	daemon string
 }
 
-// demoReport is what demo prints as JSON.
+// demoReport is the JSON output of demo.
 type demoReport struct {
 	Client     demoNode       `json:"client"`
 	Server     demoNode       `json:"server"`
@@ -150,12 +150,13 @@ func (d *demo) client(ctx context.Context, result any, args ...string) error {
 // rounds are how often each of the clients of a workload does it.
 var rounds = map[string]string{"counter": "2000", "lock": "200", "max": "1000", "float": "1000"}
 
-// run goes through the clients, one process at a time, as an interface serves one.
+// run runs the clients one after the other, since an interface serves one process at a
+// time.
 func (d *demo) run(ctx context.Context) error {
 	mac, ip := d.report.Server.MAC, d.report.Server.IP
 	r := &d.report
 	for _, w := range workloads {
-		// Twice, the second time over UDP and on top of what the first has left.
+		// Twice: the second run goes over UDP and starts from the values that the first left.
 		for _, peer := range []string{mac, ip} {
 			var got workReport
 			if err := d.client(ctx, &got, "work", w.name, peer, "--clients", "8", "--rounds", rounds[w.name]); err != nil {
@@ -184,7 +185,7 @@ func (d *demo) run(ctx context.Context) error {
 }
 
 // measure fills in the figures: latency with the waiting thread making progress,
-// throughput with as many operations to a frame as go in.
+// throughput with as many operations in a frame as fit.
 func (d *demo) measure(ctx context.Context, mac, ip string) error {
 	r := &d.report
 	for _, peer := range []string{mac, ip} {
@@ -213,7 +214,7 @@ func (d *demo) measure(ctx context.Context, mac, ip string) error {
 	return nil
 }
 
-// wait is for --keep.
+// wait keeps the demo's network until an interrupt, for --keep.
 func (d *demo) wait(ctx context.Context) error {
 	fmt.Fprintf(d.a.err, `
 try, as root, in another terminal:
@@ -232,8 +233,8 @@ Ctrl-C cleans up
 	return nil
 }
 
-// check is what the exit code depends on. Each client has checked its own result
-// already; this compares what a process that only read has found.
+// check decides the exit code. Each client has checked its own result already; check
+// compares these with the values that another process, which only reads, has found.
 func (r *demoReport) check() error {
 	for i, w := range workloads {
 		if want := r.Work[2*i+1].Want; len(r.Reads[i].Before) != 1 || r.Reads[i].Before[0] != want {

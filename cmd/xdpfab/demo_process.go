@@ -25,12 +25,12 @@ const (
 	startLimit  = 30 * time.Second // for the daemon to answer
 	clientLimit = 90 * time.Second // for one client process
 	endLimit    = 30 * time.Second // from asking a process to end to killing it
-	silence     = 60 * time.Second // of the daemon, which is alive, to a client on a busy machine
+	silence     = 60 * time.Second // give-up time of clients: on a busy machine the daemon may answer late
 )
 
-// command prepares a process that ends with this one, however that ends, and that
-// a terminal's Ctrl-C does not reach: its end is this process's business. When the
-// context ends it is asked to end, and after endLimit made to.
+// command prepares a process that ends with this one, however this one ends, and that
+// a terminal's Ctrl-C does not reach, since this process ends it. When the context ends
+// the process is asked to end; after endLimit it is killed.
 func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, name, args...)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -39,16 +39,16 @@ func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return c
 }
 
-// Which of the CPUs that this process may use a child gets.
+// The share of this process's CPUs that a child gets.
 const (
 	serverCPUs = iota // the last one
 	clientCPUs        // all others
 )
 
-// startOn starts a process in a namespace. Server and client get CPUs of their
-// own, if there are two: on a real network they are different machines, whereas
-// here the kernel would take one waking up the other as a reason to put them on
-// the same CPU, where each waits until the other goes to sleep.
+// startOn starts a process in a namespace. If there are two CPUs, server and client
+// get CPUs of their own: on a real network they are different machines. Here the
+// kernel sees that one wakes up the other and would put both on the same CPU, where
+// each waits until the other goes to sleep.
 func startOn(side *veth.Side, c *exec.Cmd, share int) error {
 	return side.Do(func() error {
 		var all unix.CPUSet
@@ -67,7 +67,7 @@ func startOn(side *veth.Side, c *exec.Cmd, share int) error {
 			set.Zero()
 			set.Set(last)
 		}
-		// The child inherits it from this thread, which gets its own back.
+		// The child inherits the CPUs from this thread, which then gets its own back.
 		if err := unix.SchedSetaffinity(0, &set); err != nil {
 			return fmt.Errorf("choosing CPUs: %w", err)
 		}
@@ -80,7 +80,7 @@ type daemon struct {
 	cmd    *exec.Cmd
 	stop   context.CancelFunc
 	ended  chan struct{} // closed when the process is gone
-	err    error         // of the process; valid once ended is closed
+	err    error         // the process's; valid once ended is closed
 	log    bytes.Buffer  // valid once ended is closed
 	socket string
 }
@@ -88,7 +88,7 @@ type daemon struct {
 // startDaemon starts the daemon on the namespace's interface and waits until it
 // answers. On error no process is left.
 func startDaemon(ctx context.Context, side *veth.Side, binary, socket string) (*daemon, error) {
-	// The daemon outlives an interrupt: it is ended in order, by close.
+	// The daemon outlives an interrupt, so that close can end it in order.
 	own, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d := &daemon{stop: stop, ended: make(chan struct{}), socket: socket}
 	d.cmd = command(own, binary, "--interface", side.IfName, "--udp", "--control", socket, "--region", "demo=64KiB")
@@ -125,8 +125,8 @@ func (d *daemon) ready(ctx context.Context) error {
 	}
 }
 
-// with is a context that also ends when the daemon does. The daemon's end, which
-// close sees to, frees what is behind it.
+// with returns a context that also ends when the daemon does. Its resources are freed
+// when the daemon ends, which close ensures.
 func (d *daemon) with(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -145,7 +145,8 @@ func (d *daemon) status(ctx context.Context) (control.Status, error) {
 	return c.Status(ctx)
 }
 
-// close ends the process and waits for that. Ending because of it is no error.
+// close ends the process and waits until it has ended. An end that close caused is no
+// error.
 func (d *daemon) close() error {
 	select {
 	case <-d.ended:

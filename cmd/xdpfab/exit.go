@@ -19,7 +19,7 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// The exit codes. What is certain of an operation weighs more than its cause: an
+// The exit codes. The fate of an operation takes precedence over the cause: an
 // operation whose outcome is unknown because the peer fell silent exits with 3.
 const (
 	exitOK          = 0
@@ -39,12 +39,12 @@ type codeError struct {
 func (e *codeError) Error() string { return e.err.Error() }
 func (e *codeError) Unwrap() error { return e.err }
 
-// usage is an error in how a command was called.
+// usage returns an error in the way a command was called.
 func usage(c *cobra.Command, format string, args ...any) error {
 	return &codeError{fmt.Errorf("%s; see `%s --help`", fmt.Sprintf(format, args...), c.CommandPath()), exitUsage}
 }
 
-// interfaceError is an error about an interface or what it takes to use one.
+// interfaceError marks an error about an interface, or about the privileges to use one.
 func interfaceError(err error) error { return &codeError{err, exitInterface} }
 
 // causes map what an error wraps to its exit code; the first match counts.
@@ -79,7 +79,7 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// certainty says what is known of an operation that failed.
+// certainty returns what is known of an operation that failed.
 func certainty(err error) string {
 	for _, c := range []error{xdpfab.ErrNotExecuted, xdpfab.ErrOutcomeUnknown, xdpfab.ErrPeerRestarted} {
 		if errors.Is(err, c) {

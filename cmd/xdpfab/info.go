@@ -20,7 +20,7 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// infoReport is what info prints as JSON.
+// infoReport is the JSON output of info.
 type infoReport struct {
 	System     nic.System       `json:"system"`
 	Interfaces []interfaceEntry `json:"interfaces"`
@@ -31,7 +31,8 @@ type infoReport struct {
 type interfaceEntry struct {
 	nic.Interface
 	Plan nic.Plan `json:"plan"`
-	// MaxFrame is by encapsulation, bytes; 0 where the MTU does not do.
+	// MaxFrame is the longest frame of each encapsulation, in bytes; 0 where the MTU is
+	// not suitable.
 	MaxFrame map[string]int `json:"max_frame"`
 }
 
@@ -39,13 +40,13 @@ type interfaceEntry struct {
 type limits struct {
 	Window        int    `json:"window"`        // request frames in flight for each session
 	InjectBytes   int    `json:"inject_bytes"`  // operands whose buffers are free at once
-	CallElements  uint64 `json:"call_elements"` // in one call; longer arrays are segmented
+	CallElements  uint64 `json:"call_elements"` // elements of one call, which the library segments
 	RegionName    int    `json:"region_name"`   // bytes
 	MinFrameBytes int    `json:"min_mtu_bytes"` // least MTU
 	Datatypes     int    `json:"datatypes"`
 }
 
-// opEntry says in which forms an operation is there for a datatype.
+// opEntry lists the forms in which an operation exists for a datatype.
 type opEntry struct {
 	Op       string   `json:"op"`
 	Datatype string   `json:"datatype"`
@@ -119,7 +120,7 @@ func report(args []string) (r infoReport, err error) {
 	}
 	for _, i := range list {
 		e := interfaceEntry{Interface: i, Plan: r.System.Plan(&i, nic.Want{}), MaxFrame: map[string]int{}}
-		// The IP and UDP headers are inside the MTU, Ethernet's is not.
+		// The IP and UDP headers count towards the MTU; the Ethernet header does not.
 		for kind := range wire.NumKinds {
 			e.MaxFrame[kind.String()] = max(min(i.MTU, wire.MaxFrame)-kind.Overhead(), 0)
 		}
@@ -165,7 +166,7 @@ func (r *infoReport) text(w io.Writer, full bool) {
 	}
 }
 
-// summary is one line for each interface.
+// summary prints one line for each interface.
 func (r *infoReport) summary(w io.Writer) {
 	fmt.Fprintln(w, "INTERFACE\tDRIVER\tMTU\tQUEUES\tMAC\tXDP\tCOPY\tUSABLE")
 	for _, i := range r.Interfaces {
@@ -229,8 +230,8 @@ func (r *infoReport) systemText(w io.Writer) {
 	fmt.Fprintf(w, "  memlock limit\t%s\n", memlock)
 }
 
-// operationsText is the table of fi_atomic(3): a row for each operation, with the
-// letters of the forms; datatypes of one class share a column.
+// operationsText prints the table of fi_atomic(3): a row for each operation, with the
+// forms that are valid; datatypes of one class share a column.
 func operationsText(w io.Writer) {
 	columns := []struct {
 		title string
@@ -260,7 +261,8 @@ func operationsText(w io.Writer) {
 	}
 }
 
-// classOf is the column of a datatype, told by what is valid for it.
+// classOf returns the column of a datatype, which follows from the operations that are
+// valid for it.
 func classOf(dt atomic.Datatype) int {
 	switch {
 	case atomic.Valid(atomic.Base, atomic.Bor, dt):

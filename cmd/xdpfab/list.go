@@ -18,8 +18,8 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// regionEntry is a region as list prints it. The key is text, since 64 bits are
-// more than JSON readers keep.
+// regionEntry is a region as list prints it. The key is text, since JSON readers keep
+// fewer than 64 bits of a number.
 type regionEntry struct {
 	Name   string `json:"name"`
 	Key    string `json:"key"`
@@ -69,7 +69,7 @@ func (a *app) printRegions(list []xdpfab.RemoteRegion) error {
 	})
 }
 
-// printable quotes a peer's name that could do something to the terminal.
+// printable quotes a peer's name if it could control the terminal.
 func printable(name string) string {
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
 		return strconv.Quote(name)

@@ -5,10 +5,10 @@
 // Command xdpfab is the command-line client: it runs atomic operations on the
 // memory of other nodes, measures them, and looks at interfaces and daemons.
 //
-// It is where an operation begins that a person types. Each command is a file:
-// it reads flags, opens the interface through the app's opener (a test puts a
-// pipe in its place), posts operations with package xdpfab, and prints what came
-// back, as text or as JSON. Package value turns text into operands.
+// An operation that a person types begins here. Each command is a file: it reads
+// flags, opens the interface through the app's opener (a test puts a pipe in its
+// place), posts operations with package xdpfab, and prints the results, as text or as
+// JSON. Package value turns text into operands.
 package main
 
 import (

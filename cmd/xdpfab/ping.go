@@ -17,7 +17,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// pingReport is what ping prints as JSON.
+// pingReport is the JSON output of ping.
 type pingReport struct {
 	Peer      string                `json:"peer"`
 	Interface string                `json:"interface"`
@@ -84,11 +84,11 @@ func (a *app) ping(c *cobra.Command, f *pingFlags, peer string) (err error) {
 	return err
 }
 
-// roundTrip chooses what a round trip is, and prepares it.
+// roundTrip chooses the kind of round trip to measure, and prepares it.
 func (c *client) roundTrip(ctx context.Context, region string) (once func(context.Context) error, what string, err error) {
 	if region == "" {
 		return func(ctx context.Context) error {
-			// Whether there is such a region does not matter: the peer has looked.
+			// It does not matter whether the region exists: the peer has looked it up.
 			if _, err := c.peer.Lookup(ctx, "ping"); !errors.Is(err, xdpfab.ErrNoRegion) {
 				return err
 			}
@@ -102,8 +102,8 @@ func (c *client) roundTrip(ctx context.Context, region string) (once func(contex
 	}, "atomic read of a uint64 in " + region, err
 }
 
-// goneAfter is how many round trips in a row may be lost before the rest is not
-// tried: each takes the whole --timeout.
+// goneAfter is how many round trips in a row may be lost before ping ends: each lost
+// one takes the whole --timeout.
 const goneAfter = 3
 
 // run measures until the count is reached, the context ends or the peer is gone,

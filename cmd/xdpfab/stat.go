@@ -53,7 +53,7 @@ With --watch it goes on, and shows what happened each second.`,
 	return c
 }
 
-// statReport is a daemon's state as JSON, with rates when there was one before.
+// statReport is a daemon's state as JSON, with rates if an earlier state is known.
 type statReport struct {
 	control.Status
 	Rates map[string]float64 `json:"rates,omitempty"` // events per second since the last one
@@ -105,7 +105,7 @@ func (a *app) stat(c *cobra.Command, f *statFlags) error {
 	}
 }
 
-// ask gets a status and the rates since the last one.
+// ask gets a status, and the rates since the previous one.
 func ask(ctx context.Context, d *control.Client, last statReport) (r statReport, err error) {
 	if r.Status, err = d.Status(ctx); err != nil || last.PID == 0 {
 		return r, err
@@ -121,8 +121,8 @@ func ask(ctx context.Context, d *control.Client, last statReport) (r statReport,
 	return r, nil
 }
 
-// foreign is the refusal of a daemon that has nothing to do with the interface asked
-// for: namespaces share the directory of the sockets.
+// foreign refuses a daemon that serves another interface than the one asked for.
+// Namespaces share the directory of the sockets, so its socket can have the same name.
 func (r *statReport) foreign(path string) error {
 	return fmt.Errorf("%w of this interface: %s is the socket of process %d, which serves the %s of another network namespace; name the right one with --control",
 		control.ErrNoDaemon, path, r.PID, r.Interface.Name)

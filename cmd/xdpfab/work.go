@@ -31,12 +31,12 @@ const (
 	wordFloat
 )
 
-// workload is a small program of several clients that ends with a value that
-// anybody can work out. It starts from what is in memory.
+// workload is a small program of several clients. Its last value can be worked out
+// beforehand from the values that it finds in memory.
 type workload struct {
 	name  string
 	title string
-	word  uint64 // index of the one that shows the result
+	word  uint64 // index of the word that shows the result
 	run   func(ctx context.Context, t *team) (got, want string, err error)
 }
 
@@ -47,7 +47,7 @@ var workloads = []workload{
 	{"float", "float64 sum of quarters, up and down", wordFloat, addQuarters},
 }
 
-// workReport is what work prints as JSON.
+// workReport is the JSON output of work.
 type workReport struct {
 	Workload string  `json:"workload"`
 	Title    string  `json:"title"`
@@ -141,11 +141,11 @@ func (t *team) each(ctx context.Context, f func(ctx context.Context, id int, p *
 	return context.Cause(ctx)
 }
 
-// total is how many rounds there are in all.
+// total returns how many rounds there are in all.
 func (t *team) total() int { return len(t.peers) * t.rounds }
 
-// countUp has every client add 1. Not only must the sum be right: every value must
-// have been returned to exactly one of them.
+// countUp has every client add 1. The sum must be right, and every value must have
+// been returned to exactly one of the clients.
 func countUp(ctx context.Context, t *team) (got, want string, err error) {
 	w, err := xdpfab.Word[uint64](ctx, t.peers[0], t.region, wordCounter)
 	if err != nil {
@@ -180,8 +180,8 @@ func countUp(ctx context.Context, t *team) (got, want string, err error) {
 	return fmt.Sprint(after), fmt.Sprint(before + uint64(t.total())), err
 }
 
-// lockUp guards load, add and store, which are not atomic together, by a lock that
-// holds the owner's number.
+// lockUp guards load, add and store, which are not atomic together, with a lock that
+// holds its owner's number.
 func lockUp(ctx context.Context, t *team) (got, want string, err error) {
 	word, err := xdpfab.Word[uint64](ctx, t.peers[0], t.region, wordGuarded)
 	if err != nil {
@@ -228,8 +228,8 @@ func holding(ctx context.Context, lock xdpfab.Remote[uint64], owner uint64, f fu
 		if mine {
 			break
 		}
-		// Somebody else has it for two round trips: look again a little later, each
-		// at another time.
+		// Another client has the lock for two round trips. Each of those that wait looks
+		// again a little later, at a time of its own.
 		time.Sleep(time.Duration(rand.IntN(50)) * time.Microsecond)
 	}
 	if err := f(); err != nil {
@@ -242,8 +242,8 @@ func holding(ctx context.Context, lock xdpfab.Remote[uint64], owner uint64, f fu
 	return err
 }
 
-// compete has every client submit scores; a generator that starts from the
-// client's number tells which was the greatest.
+// compete has every client submit scores from a generator that starts from the
+// client's number, so the greatest of all is known.
 func compete(ctx context.Context, t *team) (got, want string, err error) {
 	word, err := xdpfab.Word[int64](ctx, t.peers[0], t.region, wordMax)
 	if err != nil {
@@ -314,7 +314,7 @@ func addQuarters(ctx context.Context, t *team) (got, want string, err error) {
 // decimal prints a float without an exponent, as package value does.
 func decimal(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// workloadNames is for messages.
+// workloadNames lists the workloads, for messages.
 func workloadNames() string {
 	var names []string
 	for _, w := range workloads {

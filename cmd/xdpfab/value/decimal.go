@@ -9,25 +9,25 @@ import (
 	"strings"
 )
 
-// fraction is a number as it was written, nothing rounded away.
+// fraction is a number exactly as it was written.
 type fraction struct {
 	neg      bool
 	num, den *big.Int // num >= 0, den > 0
 	huge     bool     // beyond every format; num is anything but 0
 }
 
-// The texts of numbers. A sign, digits with a point somewhere, an exponent: of ten,
-// or of two after hexadecimal digits.
+// The texts of numbers: a sign, digits with a point somewhere, and an exponent, of ten
+// after decimal digits and of two after hexadecimal ones.
 var (
 	decimalText = regexp.MustCompile(`^([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?$`)
 	hexText     = regexp.MustCompile(`^([+-]?)0[xX]([0-9a-fA-F]*)(?:\.([0-9a-fA-F]*))?(?:[pP]([+-]?[0-9]+))?$`)
 	wordText    = regexp.MustCompile(`^[+-]?(?i:inf|infinity|nan)$`)
 )
 
-// farAway is an exponent of two that no format comes near (long double: 16384).
+// farAway is an exponent of two far beyond every format's (long double: 16384).
 const farAway = 20000
 
-// isNumber tells whether a text is a number, whatever the format.
+// isNumber reports whether a text is a number in any of the notations.
 func isNumber(s string) bool {
 	_, ok := exactly(s)
 	return ok || wordText.MatchString(s)
@@ -50,7 +50,8 @@ func exactly(s string) (q fraction, ok bool) {
 		return q, true
 	}
 	q.num.SetString(digits, base)
-	// What Atoi cannot hold it clamps to the ends of int: far away in any case.
+	// Atoi clamps an exponent that overflows to the ends of int, which are far away in
+	// any case.
 	exp, _ := strconv.Atoi(m[4])
 	exp = max(min(exp, 1<<30), -1<<30)
 	if base == 16 {
@@ -83,7 +84,7 @@ func power10(n int) *big.Int {
 	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
 }
 
-// log2 is the exponent of two of the leading bit: floor(log2(num/den)).
+// log2 returns the exponent of two of the leading bit: floor(log2(num/den)).
 func (q fraction) log2() int {
 	e := q.num.BitLen() - q.den.BitLen()
 	a, b := q.num, q.den
@@ -98,8 +99,8 @@ func (q fraction) log2() int {
 	return e
 }
 
-// layout turns d.ddde±xx into what people write: no exponent as long as few zeros
-// do without.
+// layout turns d.ddde±xx into the usual notation: no exponent if a few zeros replace
+// it.
 func layout(s string) string {
 	mantissa, e, _ := strings.Cut(s, "e")
 	exp, _ := strconv.Atoi(e)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package value turns the elements of an atomic operation into text and back.
-// It is the first and the last station of an operation that a person types: what
-// comes from the command line becomes the little-endian bytes that travel, and
-// the bytes that come back become text.
+// An operation that a person types begins and ends here: the text of the command line
+// becomes the little-endian bytes that travel, and the bytes that come back become
+// text.
 //
 // Parse and Format are inverse: what Format prints is the shortest text that
 // Parse turns into the very same bits. Nothing is rounded twice: a decimal is an

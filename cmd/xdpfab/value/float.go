@@ -15,7 +15,7 @@ import (
 // exponent above a fraction.
 type format struct {
 	exp, man int // bits of the exponent; of the significand after its leading bit
-	// explicit is the x87's way: the leading bit is stored, too.
+	// explicit formats, such as the x87's, store the leading bit, too.
 	explicit bool
 	// finite formats have no infinities; the one pattern of all ones is NaN.
 	finite bool
@@ -53,10 +53,10 @@ func (f *format) maxExp() int { return 1<<f.exp - 1 }
 // minScale is the exponent of two of the smallest step: that of the subnormals.
 func (f *format) minScale() int { return 1 - f.bias() - f.man }
 
-// leading is the leading bit of a normal number's significand.
+// leading returns the leading bit of a normal number's significand.
 func (f *format) leading() uint64 { return 1 << f.man }
 
-// stored is how many bits of the significand are stored.
+// stored returns how many bits of the significand are stored.
 func (f *format) stored() int {
 	if f.explicit {
 		return f.man + 1
@@ -180,7 +180,7 @@ func (f *format) largest() string {
 	return f.number(x).Text('g', 21)
 }
 
-// text prints a number; ok is false for those that only their bits can tell: NaNs
+// text prints a number; ok is false for those that only their bits tell apart: NaNs
 // with a payload, the x87's invalid operands, nonzero padding.
 func (f *format) text(b []byte) (s string, ok bool) {
 	x, ok := f.unpack(b)

@@ -24,11 +24,11 @@ var integers = map[atomic.Datatype]integer{
 	atomic.Int128: {128, true}, atomic.Uint128: {128, false},
 }
 
-// integerText admits what big.Int reads with base 0, less underscores, octal and
-// binary: a leading zero is a decimal digit here.
+// integerText matches the numbers that big.Int reads with base 0, without underscores,
+// octal and binary: a leading zero is a decimal digit here.
 var integerText = regexp.MustCompile(`^([+-]?)(0[xX][0-9a-fA-F]+|[0-9]+)$`)
 
-// limits are the least and the greatest value.
+// limits returns the least and the greatest value.
 func (t integer) limits() (least, most *big.Int) {
 	one := big.NewInt(1)
 	if !t.signed {

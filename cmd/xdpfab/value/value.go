@@ -12,7 +12,7 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 )
 
-// What the errors of Parse wrap.
+// The errors that Parse wraps.
 var (
 	ErrSyntax = errors.New("not a value of this datatype")
 	ErrRange  = errors.New("out of range")
@@ -21,12 +21,12 @@ var (
 // bitsPrefix introduces the bits of an element as a hexadecimal number.
 const bitsPrefix = "bits:0x"
 
-// maxText bounds what an exact conversion has to chew on, bytes. The longest
-// decimal that can matter, half-way between two long doubles, has 11514 digits.
+// maxText bounds the text that is converted exactly, in bytes. The longest decimal
+// that can matter, half-way between two long doubles, has 11514 digits.
 const maxText = 16 << 10
 
 // Parse turns one element's text into its little-endian bytes. The error wraps
-// ErrSyntax or ErrRange, and tells what would have been right.
+// ErrSyntax or ErrRange, and says what would have been right.
 func Parse(dt atomic.Datatype, s string) ([]byte, error) {
 	b := make([]byte, dt.Size())
 	err := parseInto(b, dt, s)
