@@ -15,7 +15,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/nic"
 )
 
-// One line for each check, as text and as JSON, whatever it finds.
+// The advice has one line for each check, as text and as JSON, whatever it finds.
 func TestAdvise(t *testing.T) {
 	n := newNode(t)
 	var checks []string

@@ -60,11 +60,11 @@ type atomicReport struct {
 }
 
 const atomicHelp = `atomic runs one operation on an array of elements in a peer's memory, and prints
-what was there before. It ran exactly once if the exit code is 0, never if it is
-1, and the error says so if that is not known (3).
+the values from before. The operation ran exactly once if the exit code is 0, and
+never if it is 1; with 3 it is not known whether it ran, and the error says so.
 
 OP is min, max, sum, prod, diff, lor, land, lxor, bor, band, bxor, read, write,
-cswap, cswap_ne, cswap_le, cswap_lt, cswap_ge, cswap_gt or mswap; DATATYPE one of
+cswap, cswap_ne, cswap_le, cswap_lt, cswap_ge, cswap_gt or mswap; DATATYPE is one of
 those that ` + "`xdpfab info`" + ` lists. The comparisons read "compare value, relation,
 element", as in fi_atomic(3).
 
@@ -78,7 +78,7 @@ One value stands for all elements if --count asks for more.
 With --batch, lines of JSON come from a file or, for "-", standard input, and go
 through one session: {"func":"fetch","op":"sum","dt":"uint64","offset":8,"n":1,
 "buf":"0500000000000000"}, bytes in little-endian hex; "cmp" are the compare values.
-If there is "dst" it is written first, and "out" tells what is there afterwards.
+If there is "dst" it is written first, and "out" has the values from afterwards.
 Each line is answered by one: {"line":1,…,"res":"…","out":"…"} or {"line":1,"error":
 "…","certainty":"not executed","code":1}.`
 
@@ -109,13 +109,13 @@ func (a *app) atomicCmd() *cobra.Command {
 	a.jsonFlag(c)
 	fs := c.Flags()
 	fs.StringVar(&f.peer, "peer", "", "address of the peer: MAC or IP, with /endpoint if not 0 (required)")
-	fs.Uint64Var(&f.offset, "offset", 0, "of the first element in the region, bytes")
-	fs.IntVar(&f.count, "count", 0, "elements; default as many as values, or 1")
-	fs.StringSliceVar(&f.compare, "compare", nil, "compare values, by commas or repeated; for cswap… and mswap")
+	fs.Uint64Var(&f.offset, "offset", 0, "offset of the first element in the region, in bytes")
+	fs.IntVar(&f.count, "count", 0, "number of elements; default: as many as values, or 1")
+	fs.StringSliceVar(&f.compare, "compare", nil, "compare values, separated by commas or repeated; for cswap… and mswap")
 	fs.StringVar(&f.form, "form", "", "base (no result), fetch or compare; default: one with a result")
 	fs.StringVar(&f.batch, "batch", "", "run the operations of a file, one JSON object a line; - for standard input")
 	fs.BoolVar(&f.hex, "hex", false, "values in and out are little-endian bytes in hex, the whole array at once")
-	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print the values from before alone")
+	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print only the values from before")
 	return c
 }
 

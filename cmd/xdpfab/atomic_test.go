@@ -42,7 +42,7 @@ func TestPermute(t *testing.T) {
 	}
 }
 
-// Operations one after the other on the same memory, as text.
+// Operations run one after the other on the same memory, and print text.
 func TestAtomicText(t *testing.T) {
 	n := newNode(t)
 	for _, c := range []struct{ args, want string }{
@@ -150,7 +150,7 @@ func TestBatchLines(t *testing.T) {
 	}
 }
 
-// Every vector through the command line and a pipe, in one session.
+// Every test vector goes through the command line and a pipe, in one session.
 func TestBatchVectors(t *testing.T) {
 	f, err := os.Open("../../atomic/testdata/vectors.jsonl.gz")
 	if err != nil {
@@ -195,7 +195,8 @@ func TestBatchVectors(t *testing.T) {
 	}
 }
 
-// sameBytes takes any NaN for any other, and no notice of long double's padding.
+// sameBytes compares elements. Any NaN equals any other, and the padding of long double
+// does not count.
 func sameBytes(dt atomic.Datatype, want string, got *string) bool {
 	if got == nil || len(want) != len(*got) {
 		return false
@@ -224,8 +225,8 @@ func sameBytes(dt atomic.Datatype, want string, got *string) bool {
 	return true
 }
 
-// isNaN: those with a payload print as bits, as the odd long doubles do, which are
-// no numbers either.
+// isNaN reports whether an element is no number. NaNs with a payload print as bits, and
+// so do the invalid long doubles, which are no numbers either.
 func isNaN(dt atomic.Datatype, b []byte) bool {
 	s := value.Format(dt, b)
 	return strings.Contains(s, "nan") || strings.Contains(s, "bits")

@@ -72,14 +72,14 @@ func (a *app) benchCmd() *cobra.Command {
 		Short: "Measure latency or throughput, and verify the sum",
 		Long: `bench runs one operation on uint64 words of a region as often as it can. In mode
 latency an endpoint has one operation in flight; in mode throughput it keeps
---window of them there, which travel many to a frame. Latency is from posting to
+--window of them in flight, many in one frame. Latency is from posting to
 completion, so in mode throughput it includes waiting in the queue.
 
 At the end the words are read: they must have grown by exactly the number of
-acknowledged adds, or bench fails. So nobody else may write the region meanwhile.
+acknowledged adds, or bench fails. So no other program may write them meanwhile.
 
-Operations: fetch_add, add (no result), read, and cswap with a comparand that is
-never there.`,
+Operations: fetch_add, add (no result), read, and cswap with a comparand that no
+word ever has.`,
 		Example: `  xdpfab bench 10.0.0.2 -i eth0 --region counters
   xdpfab bench 10.0.0.2 -i eth0 --region counters --progress manual --count 100000
   xdpfab bench 10.0.0.2 -i eth0 --region counters --mode throughput --op add --endpoints 4 --spread
@@ -98,7 +98,7 @@ never there.`,
 	fs.IntVar(&f.count, "count", 0, "operations to measure, instead of --duration")
 	fs.DurationVar(&f.duration, "duration", 3*time.Second, "time to measure")
 	fs.DurationVar(&f.warmup, "warmup", 200*time.Millisecond, "time before measuring")
-	fs.BoolVar(&f.spread, "spread", false, fmt.Sprintf("take the region's words in turn, up to %d, not the first alone", maxWords))
+	fs.BoolVar(&f.spread, "spread", false, fmt.Sprintf("use the region's words in turn, up to %d, instead of the first only", maxWords))
 	_ = c.RegisterFlagCompletionFunc("op", cobra.FixedCompletions([]string{"add", "cswap", "fetch_add", "read"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions([]string{"latency", "throughput"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -220,7 +220,7 @@ func (b *bench) verify(ctx context.Context, r *benchReport) error {
 		}
 	}
 	if r.Verified = r.Growth == r.Acknowledged; !r.Verified {
-		return fmt.Errorf("verification failed: the words of %v grew by %d, but %d adds were acknowledged; does anybody else write there?",
+		return fmt.Errorf("verification failed: the words of %v grew by %d, but %d adds were acknowledged; does another program write there?",
 			&b.f.region, r.Growth, r.Acknowledged)
 	}
 	return nil

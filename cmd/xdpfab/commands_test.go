@@ -27,7 +27,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// Every way to call a command wrongly, and what it says.
+// Every way to call a command wrongly, and the text of its error.
 func TestRefusals(t *testing.T) {
 	n := newNode(t)
 	for _, c := range refusals {
@@ -204,7 +204,7 @@ func TestPing(t *testing.T) {
 	if r := n.run("", n.line("ping PEER -c 5")...); r.code != 0 || !strings.Contains(r.out, "5 round trips") || !strings.Contains(r.out, "p99.9") {
 		t.Errorf("%+v", r)
 	}
-	// Interrupted, it prints what it has.
+	// An interrupted run prints the figures that it has.
 	if r := n.interrupt("ping PEER -c 0", func() {}); r.code != 0 || !strings.Contains(r.out, " 0 lost") {
 		t.Errorf("interrupted: %+v", r)
 	}
@@ -270,7 +270,7 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// Somebody else who writes the words makes the verification fail.
+// Another program that writes the words makes the verification fail.
 func TestBenchNoticesForeignWrites(t *testing.T) {
 	n := newNode(t)
 	r := n.interrupt("bench PEER --region r --duration 1h", func() { binary.LittleEndian.PutUint64(n.mem.Bytes(), 1<<40) })
@@ -372,7 +372,7 @@ func TestOnlyDaemon(t *testing.T) {
 	}
 }
 
-// Root may make namespaces, so it runs the demo as somebody else.
+// Root may make namespaces, so the test runs the demo as another user.
 func TestUnprivilegedDemo(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {

@@ -57,7 +57,7 @@ increments, a lock, a leaderboard and a floating-point sum are exact, then
 measures round trips and throughput. No other interface is touched.
 
 It exits with 0 only if every check is exact. Namespaces and processes are gone
-when it returns, also after Ctrl-C. With --keep it waits, before cleaning up, so
+when it returns, also after Ctrl-C. With --keep it waits before cleaning up, so
 that you can try things.`,
 		Example: `  sudo xdpfab demo
   sudo xdpfab demo --keep

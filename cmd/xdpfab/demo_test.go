@@ -61,7 +61,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// Interrupted at any time, the demo cleans up and says that it was.
+// A demo that is interrupted cleans up and says that it was interrupted.
 func TestDemoInterrupted(t *testing.T) {
 	client, dir := build(t), t.TempDir()
 	cmd := exec.Command(client, "demo")
@@ -71,7 +71,7 @@ func TestDemoInterrupted(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// In the middle of it: the daemon's socket is there.
+	// The demo is in the middle of its work once the daemon's socket exists.
 	testnet.Eventually(t, "the daemon of the demo runs", func() bool {
 		found, _ := filepath.Glob(filepath.Join(dir, "xdpfab-demo-*", "control.sock"))
 		return found != nil
@@ -88,7 +88,7 @@ func TestDemoInterrupted(t *testing.T) {
 	}
 }
 
-// A daemon that cannot run is reported with what it said.
+// A daemon that cannot run is reported with its own error text.
 func TestDemoWithoutDaemon(t *testing.T) {
 	client, dir := build(t), t.TempDir()
 	cmd := exec.Command(client, "demo", "--daemon", "/bin/false")

@@ -80,7 +80,7 @@ func (n *farNode) open(_ context.Context, ifname string, attr xdpfab.DomainAttr)
 	return client, ep.Enable()
 }
 
-// result of a command line.
+// ran is the result of a command line.
 type ran struct {
 	code     int
 	out, err string
@@ -93,8 +93,9 @@ func (n *farNode) run(in string, args ...string) ran {
 	return n.runContext(ctx, in, args...)
 }
 
-// interrupt runs a command line and interrupts it once it is at work, that is, when
-// the node has executed more requests than preparing takes, and meanwhile has run.
+// interrupt runs a command line and interrupts it once it is at work and meanwhile has
+// returned. It is at work when the node has executed more requests than the preparation
+// takes.
 func (n *farNode) interrupt(line string, meanwhile func()) ran {
 	n.t.Helper()
 	const underWay = 10 // requests
@@ -108,7 +109,7 @@ func (n *farNode) interrupt(line string, meanwhile func()) ran {
 	return <-done
 }
 
-// executed is how many requests have run of an open, which is told by its number.
+// executed returns how many requests have run since the open of this number.
 func (n *farNode) executed(open int) uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -154,7 +155,7 @@ func mustRun[T any](n *farNode, s string) (v T) {
 	return v
 }
 
-// checkRefusal wants an exit code, a one-line error that says something, and no
+// checkRefusal wants an exit code, an error of one line that contains a text, and no
 // output.
 func checkRefusal(t *testing.T, name string, r ran, code int, say string) {
 	t.Helper()

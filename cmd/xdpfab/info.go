@@ -62,7 +62,7 @@ func (a *app) infoCmd() *cobra.Command {
 		Long: `info shows an interface (all of them without an argument), which mode xdpfab
 would use it in, what the kernel and the caller's privileges allow, the limits,
 and the operations for each datatype. It attaches nothing, changes nothing and
-needs no privilege; what it may not know it leaves open.
+needs no privilege; it leaves out what it is not allowed to read.
 
 With --advise it compares the machine, and the interface if one is named, with
 docs/tuning.md instead: queues, interrupts, cores, power, memory, kernel. A line

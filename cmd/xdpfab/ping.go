@@ -46,7 +46,7 @@ func (a *app) pingCmd() *cobra.Command {
 whole of both nodes: a look-up in the peer's catalogue or, with --region, an
 atomic read of the region's first word. A frame that gets lost is sent again, so
 losses show up as resent frames and long round trips; a round trip is lost only
-when the peer is silent for --timeout. After three of those in a row it ends.`,
+when the peer is silent for --timeout. Three lost in a row end the command.`,
 		Example: `  xdpfab ping 10.0.0.2 -i eth0
   xdpfab ping 02:00:00:00:00:0b -i eth0 -c 100000 --region counters --progress manual
   xdpfab ping 10.0.0.2 -i eth0 -c 10 --interval 1s --json`,

@@ -34,8 +34,8 @@ func (a *app) statCmd() *cobra.Command {
 		Use:   "stat",
 		Short: "Show the state and the counters of a daemon",
 		Long: `stat asks a daemon of this machine, by its control socket, for its regions and
-counters. Without --control and --interface it takes the only daemon there is.
-With --watch it goes on, and shows what happened each second.`,
+counters. Without --control and --interface it asks the only daemon that runs.
+With --watch it asks again at each interval, and shows rates per second.`,
 		Example: `  xdpfab stat
   xdpfab stat --interface eth0 --watch 1s
   xdpfab stat --control /run/xdpfabd/eth0.sock --json`,
@@ -47,7 +47,7 @@ With --watch it goes on, and shows what happened each second.`,
 	fs.StringVar(&f.path, "control", "", "path of the daemon's control socket")
 	fs.StringVarP(&f.ifname, "interface", "i", "", "interface of the daemon, instead of --control")
 	fs.DurationVar(&f.watch, "watch", 0, "repeat at this interval, with rates")
-	fs.IntVar(&f.count, "count", 0, "with --watch, how often; 0 until interrupted")
+	fs.IntVar(&f.count, "count", 0, "with --watch, how often to ask; 0 until interrupted")
 	fs.BoolVar(&f.all, "all", false, "show counters that are zero, too")
 	_ = c.RegisterFlagCompletionFunc("interface", completeInterfaces)
 	return c
@@ -121,8 +121,8 @@ func ask(ctx context.Context, d *control.Client, last statReport) (r statReport,
 	return r, nil
 }
 
-// foreign refuses a daemon that serves another interface than the one asked for.
-// Namespaces share the directory of the sockets, so its socket can have the same name.
+// foreign refuses a daemon that serves an interface of the same name in another network
+// namespace: namespaces share the directory of the sockets.
 func (r *statReport) foreign(path string) error {
 	return fmt.Errorf("%w of this interface: %s is the socket of process %d, which serves the %s of another network namespace; name the right one with --control",
 		control.ErrNoDaemon, path, r.PID, r.Interface.Name)

@@ -27,26 +27,29 @@ const examples = `  xdpfabd --interface eth0 --region counters=64KiB
 const long = `xdpfabd serves named memory regions on a network interface: other nodes run
 atomic operations on them. The interface keeps its other traffic.
 
-The configuration is the file's, if --config names one, with the flags on top. A
-flag has the name of the file's key; --region replaces the file's region of the
-same name, and adds one otherwise:
+The configuration comes from the file, if --config names one; flags override it. A
+flag has the name of the file's key. --region replaces the file's region of the
+same name, or adds one:
 
   --region name=size[:option[,option]...]
   option: ro, wo, rw, memfd, key=0x7, access=read|write|both,
           backing=anonymous|memfd|/path, huge=auto|never|require
 
-SIGTERM and SIGINT end it: sessions are closed, the interface is given back; a
-second one ends it at once. SIGHUP is ignored: the configuration is read once.
+SIGTERM and SIGINT end the daemon: it closes its sessions and releases the
+interface; a second signal ends it at once. SIGHUP is ignored, since the
+configuration is read only once.
 
-It goes on while the interface is down, and through a change of its name. With
---udp it serves the IP addresses that the interface has at each moment; none at
-the start is no error. It ends with code 1 when peers cannot reach it any more:
-the interface is removed, replaced, moved to another network namespace or given
-another hardware address, the XDP program is detached by somebody else, or the
-MTU is set below what it was at the start. A higher MTU, and back, does no harm.
+The daemon goes on while the interface is down, and when its name changes. With
+--udp it serves the IP addresses that the interface has at each moment; it may
+have none at the start. The daemon ends with code 1 when peers cannot reach it any
+more: the interface is removed, replaced, moved to another network namespace or
+given another hardware address, another program detaches the XDP program, or the
+MTU is set below its value at the start. Raising the MTU and setting it back does
+no harm.
 
-It needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and CAP_IPC_LOCK or
-a sufficient limit of locked memory (ulimit -l); not root.
+The daemon needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and
+CAP_IPC_LOCK or a sufficient limit of locked memory (ulimit -l). It does not need
+root.
 
 Exit codes: 0 ended on request, 1 failure, 2 wrong arguments or configuration,
 5 interface missing, taken or unsuitable, or no privilege.`
@@ -101,7 +104,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 // copyModes are the texts of --copy.
 var copyModes = []string{xdpfab.CopyAuto.String(), xdpfab.CopyForce.String(), xdpfab.ZeroCopyForce.String()}
 
-// complete registers what the shell can complete beyond the names of flags.
+// complete registers the values of flags that the shell can complete.
 func complete(cmd *cobra.Command) {
 	for flag, choices := range map[string][]string{
 		"copy": copyModes, "log-level": names(logLevels), "log-format": names(logFormats),
@@ -143,14 +146,14 @@ func (a *arguments) load(changed func(string) bool) (Config, error) {
 		return cfg, err
 	}
 	found := cfg.validate()
-	if !a.print { // what is printed may be for another machine
+	if !a.print { // a printed configuration may be for another machine
 		found = append(found, cfg.validateHere()...)
 	}
 	return cfg, f.errors(found)
 }
 
-// override puts the flags over cfg, and makes f forget the lines of what they
-// replace, lest an error be looked for in the file.
+// override puts the flags over cfg, and makes f forget the lines of the keys that they
+// replace, so that errors do not point into the file.
 func (a *arguments) override(cfg *Config, f *file, changed func(string) bool) error {
 	for _, o := range options {
 		if !changed(o.key) {
@@ -178,11 +181,10 @@ func (a *arguments) override(cfg *Config, f *file, changed func(string) bool) er
 	return nil
 }
 
-// errInterface marks an error as one that the interface or the privileges are to
-// blame for.
+// errInterface marks an error that comes from the interface or from missing privileges.
 func errInterface(err error) error { return &exitError{code: exitInterface, err: err} }
 
-// errFailure marks an error as one of running; one that is marked stays so.
+// errFailure marks an error as a failure while running, unless it is marked already.
 func errFailure(err error) error {
 	if err == nil || errors.As(err, new(*exitError)) {
 		return err

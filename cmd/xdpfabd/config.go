@@ -59,8 +59,8 @@ const (
 	logJSON
 )
 
-// defaultConfig spells out the library's defaults, so that --print-config shows
-// what is in force.
+// defaultConfig spells out the library's defaults, so that --print-config shows the
+// values in force.
 func defaultConfig() Config {
 	return Config{
 		Spin: 50 * time.Microsecond, Window: 64, GiveUp: 5 * time.Second,
@@ -72,12 +72,12 @@ func defaultRegion() RegionConfig {
 	return RegionConfig{Access: mr.RemoteRead | mr.RemoteWrite, Backing: backingAnonymous}
 }
 
-// isFile says that the region's bytes are a file's.
+// isFile reports whether the region's bytes are those of a file.
 func (r RegionConfig) isFile() bool {
 	return r.Backing != backingAnonymous && r.Backing != backingMemfd
 }
 
-// controlPath is the control socket's.
+// controlPath returns the path of the control socket.
 func (c Config) controlPath() string {
 	if c.Control != "" {
 		return c.Control
@@ -85,7 +85,7 @@ func (c Config) controlPath() string {
 	return control.DefaultPath(c.Interface)
 }
 
-// domainAttr is the part that the library takes.
+// domainAttr returns the part of the configuration that the library takes.
 func (c Config) domainAttr() xdpfab.DomainAttr {
 	return xdpfab.DomainAttr{
 		Queues: c.Queues, Cores: c.Cores, Spin: c.Spin, Copy: c.Copy, Generic: c.Generic, UDP: c.UDP,
@@ -93,11 +93,11 @@ func (c Config) domainAttr() xdpfab.DomainAttr {
 	}
 }
 
-// problem is something wrong with the configuration, said of one key.
+// problem is a fault of the configuration, in one key.
 type problem struct{ key, text string }
 
-// validate finds what single options cannot: things missing, and contradictions
-// between options. It looks at nothing outside the configuration.
+// validate finds the problems that no single option shows: missing options, and
+// contradictions between options. It looks at nothing outside the configuration.
 func (c Config) validate() []problem {
 	var found []problem
 	add := func(key, format string, args ...any) {
@@ -140,14 +140,14 @@ func (c Config) validate() []problem {
 	}
 	attr := c.domainAttr()
 	attr.Cores = nil
-	if err := refused(attr); err != "" { // what the ranges of single options leave over
+	if err := refused(attr); err != "" { // problems within the ranges of single options
 		add("idle-retire", "%s", err)
 	}
 	return found
 }
 
-// validateHere finds what does not fit the machine: cores that it does not have,
-// or keeps from this process.
+// validateHere finds the options that do not fit the machine: cores that it does not
+// have, or that this process may not use.
 func (c Config) validateHere() []problem {
 	if err := refused(xdpfab.DomainAttr{Cores: c.Cores}); err != "" {
 		return []problem{{"cores", err}}
@@ -155,7 +155,8 @@ func (c Config) validateHere() []problem {
 	return nil
 }
 
-// refused is what the library has against attributes, empty for nothing.
+// refused returns the reason for which the library refuses attributes; empty if it
+// accepts them.
 func refused(attr xdpfab.DomainAttr) string {
 	if _, err := xdpfab.NewFabric(attr); err != nil { // a fabric opens nothing
 		return strings.TrimPrefix(err.Error(), "xdpfab: ")

@@ -103,8 +103,8 @@ func TestExampleFile(t *testing.T) {
 	}
 }
 
-// FuzzConfig: no text makes the parser panic or hang; each error names a line or
-// a key; what is accepted prints as text that means the same.
+// No text makes the parser panic or hang; each error names a line or a key; a
+// configuration that is accepted prints as text that means the same.
 func FuzzConfig(f *testing.F) {
 	text, err := os.ReadFile("xdpfabd.example.toml")
 	if err != nil {

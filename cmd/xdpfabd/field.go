@@ -17,7 +17,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// shape is which TOML values a field takes.
+// shape says which TOML values a field takes.
 type shape uint8
 
 const (
@@ -28,8 +28,8 @@ const (
 	shapeNumber              // an integer, or a string where notation matters
 )
 
-// field is one setting in place, as text: flags, the TOML file and
-// --print-config all go through it. What get returns, set takes. It is a
+// field is one setting, read and written as text: flags, the TOML file and
+// --print-config all go through it. set accepts every text that get returns. It is a
 // pflag.Value.
 type field struct {
 	shape shape
@@ -48,7 +48,7 @@ func (f field) String() string {
 	return f.get()
 }
 
-// Type is what --help shows when the usage names no value.
+// Type is the name of the value in --help if the usage names none.
 func (f field) Type() string {
 	if f.shape == shapeBool {
 		return "bool"
@@ -56,10 +56,10 @@ func (f field) Type() string {
 	return "value"
 }
 
-// wants is the usual error: what was given, and what would do.
+// wants returns the usual error: the value given, and the values accepted.
 func wants(got, want string) error { return fmt.Errorf("%q: want %s", got, want) }
 
-// textField is any valid UTF-8 that check, if there is one, has nothing against.
+// textField is any valid UTF-8 that check accepts, if there is a check.
 func textField(p *string, check func(string) error) field {
 	return field{shapeText, func(s string) error {
 		if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {

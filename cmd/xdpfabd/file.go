@@ -17,7 +17,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// file is a configuration file that was read: the settings and where they stand.
+// file is a configuration file that was read: the line of each key, and the problems
+// found.
 type file struct {
 	name  string
 	lines map[string]int // line of each key such as "region[1].size", from 1
@@ -126,8 +127,8 @@ func joinInts(list []any) (string, error) {
 
 func (f *file) add(key, text string) { f.found = append(f.found, problem{key, text}) }
 
-// syntax reports what is no TOML, by line, key and column. The decoder does not
-// always know the key: then it is what its line begins with.
+// syntax reports an error of TOML syntax by line, key and column. Where the decoder
+// does not know the key, the key is the text with which the line begins.
 func (f *file) syntax(err error, text string) error {
 	var d *toml.DecodeError
 	if !errors.As(err, &d) {
@@ -159,7 +160,8 @@ func (f *file) errors(found []problem) error {
 	return errors.Join(errs...)
 }
 
-// line is where a key stands, or else what it is part of; 0 when nowhere.
+// line returns the line of a key, or else that of the table that it is part of; 0 if
+// neither is in the file.
 func (f *file) line(key string) int {
 	for f != nil && key != "" {
 		if n := f.lines[key]; n > 0 {
@@ -170,7 +172,7 @@ func (f *file) line(key string) int {
 	return 0
 }
 
-// forget drops the lines of a key and of what is in it.
+// forget drops the lines of a key and of the keys within it.
 func (f *file) forget(key string) {
 	if f == nil {
 		return

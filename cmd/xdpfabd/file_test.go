@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// wrongFiles are texts and an error that each must give, with line and key.
+// wrongFiles are texts, and the error that each must give, with line and key.
 var wrongFiles = map[string]struct{ text, want string }{
 	"size":           {"interface=\"e\"\n[[region]]\nname=\"a\"\nsize=1\n[[region]]\nname=\"b\"\nsize = \"12q\"", `x.toml:7: region[1].size: "12q": want bytes, e.g. 65536 or "64KiB"`},
 	"negative size":  {"[[region]]\nsize = -1", `x.toml:2: region[0].size: "-1": want bytes`},
@@ -61,7 +61,7 @@ func TestWrongFiles(t *testing.T) {
 	}
 }
 
-// All that is wrong is said at once, in the order of the file.
+// All problems are reported at once, in the order of the file.
 func TestAllErrorsInOrder(t *testing.T) {
 	_, err := check("window = 99\nqueues = -1\nbogus = 1\n[[region]]\nsize = \"x\"\nname = \"\"")
 	var lines []string

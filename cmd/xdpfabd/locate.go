@@ -12,9 +12,8 @@ import (
 )
 
 // locate returns the line, from 1, of each key in a TOML text: "queues", "region[0]"
-// for a header, "region[0].size". The decoder tells lines of its own errors only, and
-// most of what can be wrong it knows nothing of. Keys within inline tables are not
-// listed.
+// for a header, "region[0].size". The decoder tells the lines of its own errors only,
+// and most problems are found later. Keys within inline tables are not listed.
 func locate(text string) map[string]int {
 	lines := map[string]int{}
 	count := map[string]int{} // elements of each array of tables so far
@@ -42,8 +41,8 @@ func locate(text string) map[string]int {
 	return lines
 }
 
-// keyPath joins the parts of a key, and tells its line. Parts that are arrays of
-// tables stand for their last element.
+// keyPath joins the parts of a key, and returns its line. A part that is an array of
+// tables stands for its last element.
 func keyPath(p *unstable.Parser, key unstable.Iterator, table string, count map[string]int) (path string, line int) {
 	path = table
 	for first := true; key.Next(); first = false {

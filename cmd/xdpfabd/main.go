@@ -3,8 +3,8 @@
 //go:build linux
 
 // Command xdpfabd is the node daemon: it puts an interface to use and serves
-// named memory regions on it, so that other nodes can run atomics on them. In the
-// journey of an operation it is the target: the process whose memory is changed.
+// named memory regions on it, so that other nodes can run atomics on them. In the life
+// of an operation it is the target: the process whose memory is changed.
 //
 //	arguments ─┐
 //	           ├─► config ─► memories ─► domain ─► serve ─► drain, detach, exit
@@ -12,12 +12,12 @@
 //	                                 control socket ─┴─ Domain.Done
 //
 // Configuration is read once, at the start. The XDP program is attached by a
-// bpf_link that the process holds, so however the process ends the interface is
-// clean, and a restart works at once.
+// bpf_link that the process holds, so the interface is clean however the process ends,
+// and a restart works at once.
 //
-// Exit codes: 0 asked to end and did; 1 failed while running, or its memory,
-// files or control socket could not be had; 2 wrong arguments or configuration;
-// 5 the interface cannot be used: missing, taken, unsupported or no privilege.
+// Exit codes: 0 the daemon ended on request; 1 it failed while running, or did not get
+// its memory, files or control socket; 2 wrong arguments or configuration; 5 the
+// interface cannot be used: missing, taken, unsupported or no privilege.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 	"os"
 )
 
-// The exit codes; the client commands use the same numbers for the same things.
+// The exit codes; the client commands use the same numbers with the same meaning.
 const (
 	exitOK        = 0
 	exitFailure   = 1
@@ -39,7 +39,7 @@ const (
 type exitError struct {
 	code int
 	err  error
-	told bool // in the log
+	told bool // the log has it already
 }
 
 func (e *exitError) Error() string { return e.err.Error() }
@@ -47,7 +47,7 @@ func (e *exitError) Unwrap() error { return e.err }
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is the whole program; what it returns is the exit code.
+// run is the whole program; it returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	cmd := newCommand(stdout, stderr)
 	cmd.SetArgs(args)
@@ -61,10 +61,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return exitCode(err)
 }
 
-// exitCode is what an error makes the process end with.
+// exitCode returns the exit code that an error leads to.
 func exitCode(err error) int {
 	if exit := new(exitError); errors.As(err, &exit) {
 		return exit.code
 	}
-	return exitUsage // what cobra itself complains of
+	return exitUsage // cobra's own errors are about arguments
 }

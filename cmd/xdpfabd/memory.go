@@ -14,9 +14,9 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// allocate gets the memory of each region; of all or of none. Anonymous memory is
-// populated, so that no operation of a peer waits for a page; that of memfds and
-// files comes with its first use.
+// allocate gets the memory of all regions, or of none. Anonymous memory is populated,
+// so that no operation of a peer waits for a page; memfds and files get their pages
+// when they are first used.
 func allocate(regions []RegionConfig) ([]*mr.Memory, error) {
 	var mems []*mr.Memory
 	for _, r := range regions {
@@ -40,8 +40,8 @@ func (r RegionConfig) memory() (*mr.Memory, error) {
 }
 
 // claimFiles marks the regions' files as served, and warns of those that another
-// process serves too: nothing is lost, as both are atomic, but it is rarely meant.
-// release ends it; so does the end of the process.
+// process serves too: nothing is lost, since the operations of both are atomic, but it
+// is rarely intended. release takes the marks away; so does the end of the process.
 func claimFiles(regions []RegionConfig, log *slog.Logger) (release func()) {
 	var fds []int
 	for _, r := range regions {
@@ -50,7 +50,7 @@ func claimFiles(regions []RegionConfig, log *slog.Logger) (release func()) {
 		}
 		fd, err := unix.Open(r.Backing, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
-			continue // it was opened a moment ago: somebody moved it away
+			continue // allocate opened it a moment ago: it was moved away since
 		}
 		fds = append(fds, fd)
 		if errors.Is(unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {

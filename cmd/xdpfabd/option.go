@@ -23,7 +23,7 @@ type option[T any] struct {
 	at    func(*T) field
 }
 
-// options are those of the daemon.
+// options are the options of the daemon.
 var options = []option[Config]{
 	{"interface", "network `interface` to serve on",
 		func(c *Config) field { return textField(&c.Interface, checkInterface) }},
@@ -57,7 +57,7 @@ var options = []option[Config]{
 
 // regionOptions are those of a region.
 var regionOptions = []option[RegionConfig]{
-	{"name", "what peers look it up by",
+	{"name", "name by which peers find the region",
 		func(r *RegionConfig) field { return textField(&r.Name, checkName) }},
 	{"size", "bytes, also with KiB, MiB or GiB; may be left out for an existing file",
 		func(r *RegionConfig) field { return sizeField(&r.Size) }},
@@ -105,7 +105,7 @@ func checkBacking(s string) error {
 	return nil
 }
 
-// shorthands are what --region takes beside key=value.
+// shorthands are the words that --region takes beside key=value.
 var shorthands = map[string]string{
 	"ro": "access=read", "wo": "access=write", "rw": "access=both", "memfd": "backing=memfd",
 }

@@ -46,7 +46,8 @@ func launch(t *testing.T, side *testnet.Side, path string, caps []uintptr, args 
 	}
 	defer self.Close()
 	p := &process{side: side, path: path, done: make(chan struct{})}
-	// By descriptor: go test keeps the binary in a folder that is root's alone.
+	// The binary is started by descriptor: go test keeps it in a folder that only root
+	// can read.
 	p.cmd = exec.Command("/proc/self/fd/3", append([]string{"--interface", side.IfName, "--control", path}, args...)...)
 	p.cmd.ExtraFiles = []*os.File{self}
 	p.cmd.Env = append(os.Environ(), asDaemon+"=1", "NOTIFY_SOCKET=")
@@ -74,7 +75,7 @@ func launch(t *testing.T, side *testnet.Side, path string, caps []uintptr, args 
 	return p
 }
 
-// nobody is a user and a group without rights.
+// nobody is the number of a user and of a group without rights.
 const nobody = 65534
 
 // ready waits until the daemon answers on its control socket.
@@ -119,7 +120,7 @@ func (p *process) signal(t *testing.T, sig os.Signal) {
 	}
 }
 
-// attached tells whether the interface has an XDP program.
+// attached reports whether the interface has an XDP program.
 func attached(t *testing.T, side *testnet.Side) (on bool) {
 	t.Helper()
 	err := side.Do(func() error {
@@ -140,7 +141,7 @@ func attached(t *testing.T, side *testnet.Side) (on bool) {
 	return on
 }
 
-// checkClean finds what a daemon that ended should have taken away.
+// checkClean finds what a daemon should have removed when it ended.
 func checkClean(t *testing.T, p *process) {
 	t.Helper()
 	if attached(t, p.side) {
@@ -153,7 +154,7 @@ func checkClean(t *testing.T, p *process) {
 
 func socketPath(t *testing.T) string { return filepath.Join(t.TempDir(), "c.sock") }
 
-// Started, used by a peer, asked to end: as an operator does.
+// A daemon is started, used by a peer, and asked to end, as by an operator.
 func TestProcessServesAndEnds(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
 	p := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB", "--region", "scores=4KiB:ro,key=0x7")
@@ -356,7 +357,7 @@ func (p *process) said(t *testing.T, text string) {
 	}
 }
 
-// It goes on through what peers do not notice, or can wait for.
+// The daemon goes on through changes that peers do not notice, or can wait for.
 func TestProcessInterfaceChanges(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
 	p := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB")
@@ -381,7 +382,7 @@ func TestProcessInterfaceChanges(t *testing.T) {
 	}
 }
 
-// It ends with a reason when peers cannot reach it any more.
+// The daemon ends with a reason when peers cannot reach it any more.
 func TestProcessInterfaceLost(t *testing.T) {
 	for reason, change := range map[string]func(*testing.T, *testnet.Side){
 		"interface veth0 is gone":           func(t *testing.T, s *testnet.Side) { ipIn(t, s)("link del veth0") },
@@ -427,8 +428,8 @@ func detachProgram(t *testing.T, side *testnet.Side) {
 	}
 }
 
-// ownsProgram tells whether a program is the one on the side's interface: the links
-// of all namespaces are listed alike.
+// ownsProgram reports whether a program is the one on the side's interface: the list of
+// links has those of all namespaces.
 func ownsProgram(t *testing.T, side *testnet.Side, id uint32) bool {
 	t.Helper()
 	out, err := side.Command("ip", "-details", "link", "show", "veth0").CombinedOutput()
@@ -450,8 +451,8 @@ func ipIn(t *testing.T, side *testnet.Side) func(commands ...string) {
 	}
 }
 
-// With UDP it serves the addresses that the interface has at each moment, also one
-// that comes after the start, as by DHCP.
+// With UDP the daemon serves the addresses that the interface has at each moment, also
+// one that comes after the start, as by DHCP.
 func TestProcessAddressChanges(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
 	ip := ipIn(t, net.B)
@@ -489,7 +490,7 @@ func TestProcessFailsInJSON(t *testing.T) {
 	}
 }
 
-// Two daemons on one file are possible, and said to be.
+// Two daemons may serve one file; the second one logs a warning.
 func TestProcessSharedFile(t *testing.T) {
 	one, two := testnet.NewPair(t, testnet.Options{}), testnet.NewPair(t, testnet.Options{})
 	region := "ledger=4KiB:backing=" + filepath.Join(t.TempDir(), "ledger")

@@ -25,14 +25,14 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// closeLimit bounds the end: with what serving needs to stop it stays below two
-// seconds. What is not done by then the kernel does when the process ends. It is a
+// closeLimit bounds the time that closing takes: together with the end of serving it
+// stays below two seconds. The kernel does the rest when the process ends. It is a
 // variable for tests, whose verdicts must not depend on how busy the machine is.
 var closeLimit = 1500 * time.Millisecond
 
-// start runs the daemon until a signal ends it. What disturbs nobody comes first: the
-// control socket, which tells whether another daemon is there, then memory, and only
-// then the interface.
+// start runs the daemon until a signal ends it. The steps that disturb no other process
+// come first: the control socket, which shows whether another daemon is there, then
+// memory, and only then the interface.
 func start(cfg Config, stderr io.Writer) error {
 	log := newLogger(cfg, stderr)
 	err := begin(cfg, log)
@@ -50,7 +50,7 @@ func begin(cfg Config, log *slog.Logger) error {
 	if listenErr != nil && !errors.Is(listenErr, fs.ErrPermission) {
 		return explainListen(cfg, listenErr)
 	}
-	if l == nil { // who may not make the socket lacks more, as a rule: Open names that first
+	if l == nil { // without this right others are missing, as a rule: Open reports those first
 		l = noListener{}
 	}
 	mems, err := allocate(cfg.Regions)
@@ -73,7 +73,7 @@ func begin(cfg Config, log *slog.Logger) error {
 	return errFailure(serve(ctx, dom, cfg, mems, l, log))
 }
 
-// noListener stands for one that could not be had.
+// noListener stands for a control socket that could not be made.
 type noListener struct{ net.Listener }
 
 func (noListener) Close() error { return nil }
@@ -86,8 +86,8 @@ func newLogger(cfg Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// explainListen says whose the control socket is, if it is a daemon's: that which
-// serves this very interface, or one that has nothing to do with it.
+// explainListen names the daemon that has the control socket, if there is one. It
+// serves this very interface, or it has nothing to do with it.
 func explainListen(cfg Config, err error) error {
 	s, e := daemonAt(cfg.controlPath())
 	switch {
@@ -103,8 +103,8 @@ func explainListen(cfg Config, err error) error {
 	return errInterface(fmt.Errorf("xdpfabd, process %d, serves %s already; stop it first: %w", s.PID, cfg.Interface, err))
 }
 
-// explainOpen adds who has the interface, if it is the daemon with the usual control
-// socket.
+// explainOpen adds the process that has the interface, if it is a daemon with the usual
+// control socket.
 func explainOpen(cfg Config, err error) error {
 	if !errors.Is(err, unix.EBUSY) || cfg.controlPath() == control.DefaultPath(cfg.Interface) {
 		return err
@@ -153,7 +153,7 @@ func serve(ctx context.Context, dom *xdpfab.Domain, cfg Config, mems []*mr.Memor
 	return err
 }
 
-// run serves the control socket and the regions until ctx ends, or one of both
+// run serves the control socket and the regions until ctx ends, or one of the two
 // cannot be served any more.
 func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, l net.Listener) error {
 	var wg sync.WaitGroup
@@ -201,7 +201,7 @@ func (s *server) register(mems []*mr.Memory) error {
 	return ep.Enable()
 }
 
-// announce logs what is served, and how.
+// announce logs the interface, the settings in force and the regions.
 func (s *server) announce() {
 	i, attr := s.dom.Interface(), s.dom.Attr()
 	s.log.Info("serving", "version", version.Version, "address", s.dom.Name(0), "interface", i.Name, "index", i.Index,
@@ -222,8 +222,8 @@ func (s *server) notify(state string) {
 	}
 }
 
-// close gives everything back: the interface first. It gives up waiting after
-// closeLimit; the memories then stay, since pollers may still use them.
+// close releases everything, the interface first. It stops waiting after closeLimit;
+// the memories then stay, since pollers may still use them.
 func (s *server) close(mems []*mr.Memory) error {
 	closed := make(chan error, 1)
 	go func() { closed <- s.dom.CloseAll() }()

@@ -46,8 +46,8 @@ func limited(t testing.TB) context.Context {
 	return ctx
 }
 
-// lively are attributes of a client whose peer is alive, however long the machine
-// keeps it from answering.
+// lively are attributes of a client that waits for its peer however long a busy machine
+// keeps the peer from answering.
 var lively = xdpfab.DomainAttr{GiveUp: testnet.Patience}
 
 // piped is a daemon that serves one end of a Pipe.
@@ -128,7 +128,7 @@ func (p *piped) end(t *testing.T) error {
 	}
 }
 
-// notifySocket catches what is told to systemd.
+// notifySocket receives the notifications for systemd.
 func notifySocket(t *testing.T) *net.UnixConn {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
@@ -251,7 +251,7 @@ func TestServeRefusesLiveSocket(t *testing.T) {
 	}
 }
 
-// What fails while serving ends it with the reason.
+// A failure while serving ends the daemon with the reason.
 func TestServeReportsFailure(t *testing.T) {
 	cfg := testConfig(t)
 	p := servePipe(t, cfg)

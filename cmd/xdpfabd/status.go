@@ -14,7 +14,8 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// status is what the control socket tells. Several goroutines may call it.
+// status returns the state that the control socket shows. Several goroutines may call
+// it.
 func (s *server) status() (control.Status, error) {
 	counters, err := s.dom.Stats()
 	if err != nil {

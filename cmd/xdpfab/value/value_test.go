@@ -23,8 +23,8 @@ func datatypes(f func(dt atomic.Datatype)) {
 	}
 }
 
-// All bits of all datatypes survive printing and parsing; with the special
-// patterns made likely.
+// Any bits of any datatype survive printing and parsing. Special patterns are made
+// likely.
 func TestRoundTrip(t *testing.T) {
 	datatypes(func(dt atomic.Datatype) {
 		t.Run(dt.String(), func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestArrays(t *testing.T) {
 	}
 }
 
-// Whatever text comes: an error, or bytes that print as a text of the same bits.
+// Any text gives an error, or bytes that print as a text of the same bits.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"1", "-0x7f", "1.5e3", "nan", "1+2i", "bits:0x1", "0x1p-3", "-infi", "1e-5000"} {
 		f.Add(uint8(atomic.LongDoubleComplex), s)
