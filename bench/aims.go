@@ -65,7 +65,7 @@ func judge(r *report) []aim {
 		atMost("allocations an operation, steady state", max(m.median("trip", allocs), m.median("fetch", allocs)), "", 0.001),
 	}
 	if s := r.Syscalls["trip"]; s != nil {
-		// A burst is an operation here; the runtime's own few calls are in it.
+		// One operation is one burst here. The figure includes the few calls of Go's runtime.
 		aims = append(aims, atMost("system calls a burst, the busier side", max(s.Client, s.Server), "", 1.02))
 	}
 	aims = append(aims, atMost("idle daemon: resident memory", float64(r.Idle.RSS)/mebi, "MiB", 40))
@@ -79,7 +79,7 @@ func judge(r *report) []aim {
 	return checked(aims)
 }
 
-// checked takes ratios that were not measured for missed.
+// checked marks aims as missed whose ratios were not measured.
 func checked(aims []aim) []aim {
 	for i := range aims {
 		if aims[i].Unit == "x" && aims[i].Value == 0 {
@@ -89,8 +89,8 @@ func checked(aims []aim) []aim {
 	return aims
 }
 
-// steps are the aims of the present work, on the way to those of the project: one
-// word a post, and what a round trip costs beside the floor's.
+// steps are intermediate aims on the way to those of the project: for one word a post,
+// and for the ratio of a round trip to the floor's.
 func steps(m *results) []aim {
 	return []aim{
 		atMost("on the way: fetch-add RTT p50, manual, raw: to the floor", m.ratio("trip", "floor", p50), "x", 1.25),

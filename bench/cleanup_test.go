@@ -17,8 +17,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// program builds this command into a directory of its own, beside contestants that
-// are given as shell scripts by name.
+// program builds this command into a directory of its own, beside contestants that the
+// caller gives as shell scripts, by name.
 func program(t *testing.T, contestants map[string]string) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -68,7 +68,8 @@ func TestNothingIsLeftAfterAFailure(t *testing.T) {
 	}
 }
 
-// Interrupted while a server and a client run, it ends them and cleans up.
+// A benchmark that is interrupted while a server and a client run ends both and cleans
+// up.
 func TestNothingIsLeftAfterAnInterrupt(t *testing.T) {
 	ids := t.TempDir()
 	script := "echo $$ > " + ids + "/$1; echo ready; exec sleep 300"

@@ -16,12 +16,12 @@ import (
 // contest is something to be measured: a server, and a client that drives it.
 type contest struct {
 	name   string
-	peer   bool // not ours: that it fails is a result, too
+	peer   bool // another project's: its failure is a result, too
 	server func(n *network) command
-	client func(n *network, ready string) command // ready: what the server said
-	// serves tells whether a server is ready that does not print so; or nil.
+	client func(n *network, ready string) command // ready: the rest of the server's line "ready"
+	// serves reports whether a server is ready; nil for one that prints it.
 	serves func(n *network, server *process) bool
-	parse  func(output []string) (measure.Result, error) // for a client that does not speak as ours do
+	parse  func(output []string) (measure.Result, error) // nil for a client that prints a measure.Result
 }
 
 // sample is one run of a contest.
@@ -32,7 +32,7 @@ type sample struct {
 	ClientRSS int64    `json:"client_rss,omitempty"`      // at its greatest
 	Syscalls  *perSide `json:"syscalls_per_op,omitempty"` // nil unless they were counted
 	Disturbed string   `json:"disturbed,omitempty"`
-	Failed    string   `json:"failed,omitempty"` // why there is nothing else
+	Failed    string   `json:"failed,omitempty"` // the reason; then all else is empty
 }
 
 // perSide is a figure for client and server.
@@ -74,7 +74,7 @@ func (n *network) run(ctx context.Context, c *contest) (s sample, err error) {
 	return s, nil
 }
 
-// ready waits until the server serves, and returns what it says of that.
+// ready waits until the server serves, and returns the rest of its line "ready".
 func (n *network) ready(ctx context.Context, c *contest, server *process) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not ready within %v", startLimit))
 	defer cancel()
@@ -93,7 +93,7 @@ func (n *network) ready(ctx context.Context, c *contest, server *process) (strin
 	return "", nil
 }
 
-// own follows a client that says when it begins and ends to measure.
+// own follows a client that prints when it begins and ends measuring.
 func (n *network) own(ctx context.Context, c *contest, server, client *process) (s sample, err error) {
 	if err := n.watch(server, client); err != nil {
 		return s, err

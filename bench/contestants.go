@@ -13,7 +13,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet/veth"
 )
 
-// floorRun is what the floor's client is asked for.
+// floorRun has the arguments of the floor's client.
 type floorRun struct {
 	window, size, counters, reply int
 	seconds                       time.Duration
@@ -32,7 +32,7 @@ func floor(name string, r floorRun) *contest {
 	}
 }
 
-// ucxPort is any: the namespace is ours.
+// ucxPort may be any port: no other server is in the namespace.
 const ucxPort = 13337
 
 // ucx is ucx_perftest over TCP.
@@ -54,16 +54,16 @@ func ucx(name, test string, outstanding, iterations int) *contest {
 	}
 }
 
-// inside is a command that also has to see the namespace in /sys, where UCX looks
-// for interfaces: ip mounts it, and then becomes the command.
+// inside returns a command that also sees the namespace in /sys, where UCX looks for
+// interfaces: ip mounts /sys anew, and then becomes the command.
 func inside(side *veth.Side, program string, args, env []string) command {
 	return command{program: "ip", args: append([]string{"netns", "exec", side.Name, program}, args...), env: env}
 }
 
-// libfabric is our client and server on its public API. ready is the address and
-// the key of the server's memory.
+// libfabric is our client and server on libfabric's public API. ready is the address
+// and the key of the server's memory.
 func libfabric(name, provider, op string, window int, t time.Duration) *contest {
-	const port = "9000" // any: the namespace is ours
+	const port = "9000" // may be any, as ucxPort
 	return &contest{
 		name: name,
 		peer: true,
@@ -92,8 +92,8 @@ func plain(name, protocol string, connections int, t time.Duration) *contest {
 	}
 }
 
-// fabRun is what xdpfab's worker is asked for; the zero value of a field is the
-// worker's own choice.
+// fabRun has the flags of xdpfab's worker; the zero value of a field leaves the choice
+// to the worker.
 type fabRun struct {
 	op                                 string
 	window, endpoints, words, elements int
@@ -141,8 +141,8 @@ func fab(name string, r fabRun) *contest {
 	}
 }
 
-// withRegions changes a contest of xdpfab's so that the target has more regions
-// than are used.
+// withRegions changes a contest of xdpfab's so that the target has more regions than
+// the initiator uses.
 func withRegions(c *contest, regions int) *contest {
 	plain := c.server
 	c.server = func(n *network) command {

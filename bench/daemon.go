@@ -32,7 +32,7 @@ func fabDaemon(name string, r fabRun) *contest {
 	return c
 }
 
-// answers tells whether a daemon serves a control socket.
+// answers reports whether a daemon serves a control socket.
 func answers(socket string) bool {
 	c, err := control.Dial(socket)
 	if err != nil {
@@ -45,13 +45,13 @@ func answers(socket string) bool {
 	return err == nil
 }
 
-// idleReport is what a daemon costs that nobody uses.
+// idleReport is the cost of a daemon without clients.
 type idleReport struct {
 	CPUPercent float64 `json:"cpu_percent"` // of a core
 	RSS        int64   `json:"rss"`         // bytes
 }
 
-// idle lets a daemon alone for a while.
+// idle runs a daemon without clients for a while, and measures what it uses.
 func (n *network) idle(ctx context.Context) (r idleReport, err error) {
 	const settle, watch = 500 * time.Millisecond, 3 * time.Second
 	c := &contest{name: "idle daemon", serves: func(n *network, _ *process) bool { return answers(n.socket()) }}

@@ -15,8 +15,8 @@ import (
 	"github.com/xdpfab/xdpfab/bench/measure"
 )
 
-// foreign follows a client that only prints figures at its end. What it used counts
-// from its start, and so does what the server used.
+// foreign follows a client that prints figures only at its end. CPU time and system
+// calls of client and server count from the client's start.
 func (n *network) foreign(ctx context.Context, c *contest, server, client *process) (s sample, err error) {
 	if err := n.watch(server, client); err != nil {
 		return s, err
@@ -52,7 +52,7 @@ func (n *network) foreign(ctx context.Context, c *contest, server, client *proce
 	return s, ctx.Err()
 }
 
-// usage is what a process that has ended used from its start.
+// usage is what a process used from its start to its end.
 type usage struct {
 	cpu         float64 // seconds
 	involuntary int64   // context switches
@@ -67,7 +67,7 @@ func used(p *process) usage {
 	return usage{cpu: float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9, involuntary: u.Nivcsw, rss: u.Maxrss << 10}
 }
 
-// listening tells whether a TCP socket listens on the port in a process's
+// listening reports whether a TCP socket listens on the port in a process's
 // namespace.
 func listening(pid, port int) bool {
 	for _, file := range []string{"tcp", "tcp6"} {

@@ -14,8 +14,8 @@ import (
 	"slices"
 )
 
-// limit is a bound of the guard: on the ratio of two contests, within one run, or,
-// without a second, on a figure that does not depend on time.
+// limit is a bound that the guard checks: on the ratio of two contests within one run,
+// or, if it names only one, on a figure that does not depend on time.
 type limit struct {
 	Name    string  `json:"name"`
 	Of      string  `json:"of"` // "p50", "rate" or "allocs"
@@ -53,7 +53,7 @@ func parseLimits(b []byte, plan []entry) ([]limit, error) {
 	return limits, nil
 }
 
-// check returns what the limit is on, and whether it is kept.
+// check returns the value that the limit bounds, and whether the limit is kept.
 func (l limit) check(r *results) (value float64, kept bool) {
 	if l.To == "" {
 		value = r.median(l.Contest, measures[l.Of])
@@ -65,7 +65,7 @@ func (l limit) check(r *results) (value float64, kept bool) {
 
 const (
 	guardRounds   = 4
-	guardAttempts = 3 // noise passes, a regression stays
+	guardAttempts = 3 // noise does not exceed a limit three times running; a regression does
 )
 
 // guard fails if a limit is exceeded in every attempt.

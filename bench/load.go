@@ -20,15 +20,15 @@ type loadPoint struct {
 	sample
 }
 
-// Loads that are offered, in operations a second: four to a decade.
+// Loads that are offered, in operations a second.
 var loads = []float64{1e4, 3e4, 1e5, 2e5, 5e5, 1e6, 2e6, 4e6, 8e6, 12e6, 16e6, 20e6, 24e6}
 
 const loadTime = time.Second
 
-// keepsUp is the share of the load from which on a load counts as carried.
+// keepsUp is the least share of a load that must complete for it to count as carried.
 const keepsUp = 0.97
 
-// curve measures latency against offered load, until the load is more than is
+// curve measures latency against offered load, up to the first load that is not
 // carried.
 func (n *network) curve(ctx context.Context) (points []loadPoint, err error) {
 	for _, load := range loads {

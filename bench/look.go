@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// look is the state of a run at one time. Of the client, which may be gone by then,
-// it needs nothing but what was counted outside.
+// look is the state of a run at one time. It reads nothing from the client, which may
+// have ended by then: the client's system calls are counted outside it.
 type look struct {
 	machine          activity
 	serverCPU        float64 // seconds
@@ -43,8 +43,8 @@ func (n *network) look(server, client *process) (l look, err error) {
 	return l, err
 }
 
-// since fills a sample with the difference to an earlier look. A peer's threads may
-// take turns on its core as much as they like.
+// since fills a sample with the difference to an earlier look. A peer's own context
+// switches do not count as a disturbance, since its threads share a core.
 func (l look) since(before look, s *sample, peer bool) {
 	involuntary := s.Involuntary
 	if peer {

@@ -2,9 +2,9 @@
 
 //go:build linux
 
-// Command bench measures xdpfab beside the least that its transport costs (the
-// floor), beside its peers, and against its aims: all in one run, on one veth pair
-// and the same two cores.
+// Command bench measures xdpfab and compares it with the least that its transport costs
+// (the floor), with its peers, and with its aims: all in one run, on one veth pair and
+// the same two cores.
 package main
 
 import (

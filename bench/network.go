@@ -15,7 +15,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet/veth"
 )
 
-// network is what every contestant runs on: a veth pair between two namespaces,
+// network is the place where every contestant runs: a veth pair between two namespaces,
 // and a core for each side.
 type network struct {
 	*veth.Pair
@@ -60,7 +60,7 @@ func spawn(side *veth.Side, core int, c *exec.Cmd) error {
 			return err
 		}
 		one.Set(core)
-		// The child inherits it from this thread, which gets its own back.
+		// The child inherits the core from this thread, which then gets its own cores back.
 		if err := unix.SchedSetaffinity(0, &one); err != nil {
 			return fmt.Errorf("pinning to core %d: %w", core, err)
 		}

@@ -26,20 +26,20 @@ const (
 	sampleTime   = 300 * time.Millisecond // short, see quickTime
 	sessions     = 1000
 	manyRegions  = 100_000
-	smallFrame   = 64   // bytes: what the floor sends when nothing is in it
-	fullFrame    = 1514 // with its Ethernet header, at the MTU of 1500
+	smallFrame   = 64   // bytes of the floor's frame without counters
+	fullFrame    = 1514 // bytes with the Ethernet header, at the MTU of 1500
 	perFrame     = 60   // counters that the floor increments for a full frame
 	fullWindow   = 4096 // posts of one word that fill every frame of a session's window
-	scattered    = 182  // words of a post that make a frame
-	manyPosts    = 32   // of so many words
-	spreadWords  = 4096 // that operations go to in turn; together 32 KiB
+	scattered    = 182  // words of a post that fill a frame
+	manyPosts    = 32   // posts in flight of that many words each
+	spreadWords  = 4096 // words that operations go to in turn; together 32 KiB
 	ucxTrips     = 25000
 	ucxRate      = 75000 // operations of a run with 64 outstanding
 	arraysFlight = 64 << 10
 )
 
-// fullPlan is everything that takes part in the rounds, measured for t each time.
-// What is compared stands together: it is measured one after the other.
+// fullPlan has all contests of the rounds, each measured for t. Contests that are
+// compared stand side by side, so that they are measured one after the other.
 func fullPlan(t time.Duration) []entry {
 	p := tripPlan(t)
 	p = append(p, throughputPlan(t)...)

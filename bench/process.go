@@ -23,9 +23,9 @@ const (
 	endLimit   = 3 * time.Second  // from asking a process to end to killing it
 )
 
-// command is how a contestant is started.
+// command says how to start a contestant.
 type command struct {
-	program string // a name: beside this program, or in PATH
+	program string // name of a file beside this program, or in PATH
 	args    []string
 	env     []string // on top of ours
 }
@@ -45,8 +45,8 @@ type process struct {
 	err   error         // valid once ended is closed
 }
 
-// start starts a contestant that ends when the context does: asked to at first,
-// then made to. It also ends with this process, however that ends.
+// start starts a contestant that ends when the context does: it is asked to end, and
+// killed after endLimit. It also ends with this process, however this process ends.
 func (n *network) start(ctx context.Context, side *veth.Side, core int, c command) (*process, error) {
 	path := filepath.Join(n.dir, c.program)
 	if _, err := exec.LookPath(path); err != nil {
@@ -99,7 +99,7 @@ func (p *process) line(ctx context.Context, prefix string) (string, error) {
 	}
 }
 
-// close ends the process, if it has not ended, and waits for that.
+// close ends the process, if it has not ended yet, and waits until it has.
 func (p *process) close() {
 	p.stop()
 	for range p.lines {
@@ -107,7 +107,7 @@ func (p *process) close() {
 	<-p.ended
 }
 
-// said is the end of what it wrote to standard error.
+// said returns the last part of the process's standard error.
 func (p *process) said() string {
 	text := strings.TrimSpace(p.log.String())
 	return text[max(0, len(text)-500):]

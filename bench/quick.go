@@ -23,18 +23,18 @@ type quickReport struct {
 	Mops           float64 `json:"mops"`        // fetch-adds a second, in millions, 182 words a post
 	MopsSingle     float64 `json:"mops_single"` // the same, 1 word a post
 	AllocsPerOp    float64 `json:"allocs_per_op"`
-	// RTTVsFloorBest is the ratio of the best rounds: on a host that goes at two
-	// speeds it scatters least.
+	// RTTVsFloorBest is the ratio of the best rounds: on a host that changes between two
+	// speeds it varies least.
 	RTTVsFloorBest float64 `json:"rtt_vs_floor_best"`
-	// The present aims: of RTTVsFloor at most, of MopsSingle at least.
+	// The present aims: RTTVsFloor should be at most its aim, MopsSingle at least its own.
 	RTTVsFloorAim float64 `json:"rtt_vs_floor_aim"`
 	RTTVsFloorMet bool    `json:"rtt_vs_floor_met"`
 	MopsSingleAim float64 `json:"mops_single_aim"`
 	MopsSingleMet bool    `json:"mops_single_met"`
 }
 
-// Short samples and many rounds: the speed of a virtual machine changes from second
-// to second, and a ratio wants both sides in the same one.
+// Samples are short and rounds many: the speed of a virtual machine changes from second
+// to second, and both sides of a ratio should be measured in the same second.
 const (
 	quickRounds = 5
 	quickTime   = 300 * time.Millisecond
@@ -43,7 +43,7 @@ const (
 // quickIDs are its contests; together they take some 25 s.
 var quickIDs = []string{"floor", "trip", "ucx", "libfabric", "floor_frames", "fetch", "fetch_single", "ucx_rate"}
 
-// quick measures what the optimiser of the engine wants to know at once.
+// quick measures the ratios that matter while the engine is being optimised.
 func quick(ctx context.Context, n *network, out io.Writer) error {
 	r, err := n.rounds(ctx, pick(fullPlan(quickTime), quickIDs...), quickRounds)
 	if err != nil {
@@ -60,8 +60,8 @@ func quick(ctx context.Context, n *network, out io.Writer) error {
 	return err
 }
 
-// quickResult sums the rounds up, beside the aims of the round trip and of one word
-// a post.
+// quickResult sums the rounds up, with the aims for the round trip and for one word a
+// post.
 func quickResult(r *results, trip, single aim) quickReport {
 	return quickReport{
 		RTTVsFloor: r.ratio("trip", "floor", p50), RTTVsUCX: r.ratio("trip", "ucx", p50), RTTVsLibfabric: r.ratio("trip", "libfabric", p50),

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// report is all that a full run found.
+// report has all the results of a full run.
 type report struct {
 	Machine      machine             `json:"machine"`
 	Started      time.Time           `json:"started"`
@@ -47,7 +47,7 @@ type contestFile struct {
 	Samples []sample `json:"samples"`
 }
 
-// spread is over the rounds.
+// spread is the distribution of a figure over the rounds.
 type spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
@@ -75,7 +75,7 @@ func (r *report) file() any {
 	}{r, contests}
 }
 
-// describe looks at the machine. What it cannot find out stays empty.
+// describe looks at the machine. A field that it cannot find out stays empty.
 func describe() machine {
 	m := machine{Cores: runtime.NumCPU(), Go: runtime.Version()}
 	var u unix.Utsname

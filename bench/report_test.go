@@ -41,7 +41,7 @@ func TestAimsCanBeMet(t *testing.T) {
 	}
 }
 
-// Each figure, made worse alone, misses an aim.
+// Making any single figure worse misses an aim.
 func TestAimsCanBeMissed(t *testing.T) {
 	slow := func(id string, by int64) func(*report) {
 		return func(r *report) {
@@ -95,7 +95,7 @@ func TestAimsCanBeMissed(t *testing.T) {
 	}
 }
 
-// The last line of the quick mode tells the present aims, and whether they are met.
+// The last line of the quick mode has the present aims, and says whether they are met.
 func TestQuickResult(t *testing.T) {
 	for _, c := range []struct {
 		trip, rate float64

@@ -19,9 +19,9 @@ type results struct {
 	retaken int
 }
 
-// rounds takes a sample of each contest, then of each again, and so on: what the
-// machine does meanwhile meets all alike. A sample that was disturbed is taken
-// once more, and flagged if that does not help either.
+// rounds takes a sample of each contest, then of each again, and so on, so that changes
+// of the machine's speed affect all contests alike. A disturbed sample is taken once
+// more, and flagged if the second one is disturbed, too.
 func (n *network) rounds(ctx context.Context, plan []entry, rounds int) (*results, error) {
 	r := &results{plan: plan, samples: map[string][]sample{}}
 	for round := range rounds {
@@ -45,7 +45,7 @@ func (n *network) rounds(ctx context.Context, plan []entry, rounds int) (*result
 	return r, nil
 }
 
-// What is compared of a sample.
+// The figures of a sample that are compared.
 func p50(s *sample) float64    { return float64(s.Latency.P50) }
 func p99(s *sample) float64    { return float64(s.Latency.P99) }
 func p999(s *sample) float64   { return float64(s.Latency.P999) }
@@ -53,11 +53,12 @@ func p9999(s *sample) float64  { return float64(s.Latency.P9999) }
 func rate(s *sample) float64   { return s.OpsPerSecond() }
 func allocs(s *sample) float64 { return s.Extra["allocs_per_op"] }
 
-// cpu is the CPU time of a million operations, in seconds.
+// cpu returns the CPU time of a million operations, in seconds.
 func clientCPU(s *sample) float64 { return s.CPUSeconds / (float64(max(s.Ops, 1)) / 1e6) }
 func serverCPU(s *sample) float64 { return s.ServerCPU / (float64(max(s.Ops, 1)) / 1e6) }
 
-// values of a contest's samples, one for each round; those that failed have NaN.
+// values returns a figure of a contest's samples, one for each round; NaN for samples
+// that failed.
 func (r *results) values(id string, of func(*sample) float64) []float64 {
 	v := make([]float64, len(r.samples[id]))
 	for i := range v {
@@ -70,20 +71,20 @@ func (r *results) values(id string, of func(*sample) float64) []float64 {
 	return v
 }
 
-// known are the values that are not NaN.
+// known returns the values that are not NaN.
 func known(v []float64) []float64 { return slices.DeleteFunc(slices.Clone(v), math.IsNaN) }
 
 func (r *results) median(id string, of func(*sample) float64) float64 {
 	return median(r.values(id, of))
 }
 
-// ratio of two contests is the median of the rounds' ratios: within a round the
+// ratio returns the median of the rounds' ratios of two contests: within a round the
 // machine was most alike for both. It is 0 if there is none.
 func (r *results) ratio(a, b string, of func(*sample) float64) float64 {
 	return medianRatio(r.values(a, of), r.values(b, of))
 }
 
-// ratioOfBest is the ratio of the least p50 of the rounds of each; 0 if there is none.
+// ratioOfBest returns the ratio of the least p50 of each contest; 0 if there is none.
 func (r *results) ratioOfBest(a, b string) float64 {
 	va, vb := known(r.values(a, p50)), known(r.values(b, p50))
 	if len(va) == 0 || len(vb) == 0 || slices.Min(vb) == 0 {
@@ -92,8 +93,8 @@ func (r *results) ratioOfBest(a, b string) float64 {
 	return slices.Min(va) / slices.Min(vb)
 }
 
-// median is the middle value, or the mean of the two in the middle; 0 of none. Those
-// that are not known do not count.
+// median returns the middle value, or the mean of the two in the middle; 0 for no
+// values. NaNs do not count.
 func median(v []float64) float64 {
 	v = known(v)
 	slices.Sort(v)
@@ -104,7 +105,7 @@ func median(v []float64) float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-// medianRatio is the median of a[i]/b[i]; pairs with b[i] = 0 do not count.
+// medianRatio returns the median of a[i]/b[i]; pairs with b[i] = 0 do not count.
 func medianRatio(a, b []float64) float64 {
 	var v []float64
 	for i := range min(len(a), len(b)) {

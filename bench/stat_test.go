@@ -31,8 +31,8 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// The ratio is within rounds: a machine that is half as fast in one round changes
-// nothing, as it would for the ratio of the medians.
+// The ratio is taken within rounds: a machine that is half as fast in one round does
+// not change it, but would change the ratio of the medians.
 func TestMedianRatioIsWithinRounds(t *testing.T) {
 	a, b := []float64{3, 6, 12}, []float64{2, 4, 8}
 	if got := medianRatio(a, b); got != 1.5 {
@@ -149,7 +149,7 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// made are results of a plan with given medians.
+// made returns results of a plan with given medians.
 func made(plan []entry, ops, p50, p99 map[string]float64) *results {
 	r := &results{plan: plan, samples: map[string][]sample{}}
 	for _, e := range plan {

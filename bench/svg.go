@@ -11,13 +11,13 @@ import (
 	"github.com/xdpfab/xdpfab/internal/plot"
 )
 
-// curves are those of latency against load.
+// curves are the percentiles that are drawn against load.
 var curves = []struct {
 	name, colour string
 	of           func(*sample) float64
 }{{"p50", plot.Blue, p50}, {"p99", plot.Orange, p99}, {"p99.9", plot.Green, p999}}
 
-// plot draws latency against load, and throughput and round trips of all.
+// plot draws latency against load, and the throughput and round trips of all contests.
 func (r *report) plot() []byte {
 	s := plot.NewSheet(1120, 760)
 	s.Text(24, 34, 20, plot.Start, plot.Black, "xdpfab, its floor and its peers, in one run")
@@ -30,7 +30,7 @@ func (r *report) plot() []byte {
 	return s.End()
 }
 
-// loadPanel is latency against offered load.
+// loadPanel draws latency against carried load.
 func (r *report) loadPanel() *plot.Panel {
 	var xs, ys []float64
 	lines := make([][]plot.Point, len(curves))
@@ -51,7 +51,7 @@ func (r *report) loadPanel() *plot.Panel {
 	return p
 }
 
-// bars has one for each contest of a group.
+// bars returns a bar for each contest of a group.
 func (r *report) bars(group string, of func(*sample) float64, unit float64) (bars []plot.Bar) {
 	for _, e := range r.results.plan {
 		if e.group == group {

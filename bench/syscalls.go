@@ -15,7 +15,7 @@ import (
 
 // syscallCounter counts the system calls of chosen processes, with a program on
 // the kernel's raw_syscalls:sys_enter. It costs each call of the machine some
-// tens of nanoseconds, so runs that count are not those that measure time.
+// tens of nanoseconds, so the runs that count calls do not measure time.
 type syscallCounter struct {
 	counts  *ebpf.Map // process id -> calls
 	program *ebpf.Program
@@ -58,7 +58,7 @@ func (c *syscallCounter) watch(pid int) error {
 	return c.counts.Put(uint32(pid), uint64(0))
 }
 
-// count is how many calls a process has made since watch.
+// count returns how many calls a process has made since watch.
 func (c *syscallCounter) count(pid int) (n uint64, err error) {
 	err = c.counts.Lookup(uint32(pid), &n)
 	return n, err

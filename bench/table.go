@@ -13,8 +13,8 @@ import (
 	"text/tabwriter"
 )
 
-// print writes a table for each group: medians, with the least and the greatest of
-// the rounds behind what matters most.
+// print writes a table for each group: medians, and of the main figure also the least
+// and the greatest of the rounds.
 func (r *results) print(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	group := ""
@@ -59,7 +59,7 @@ func (r *results) row(e entry) string {
 	return strings.Join(append(cells, r.flags(e.id)), "\t")
 }
 
-// flags tells which samples failed or were disturbed, and by what.
+// flags says how many samples failed or were disturbed, and the first reason.
 func (r *results) flags(id string) string {
 	var flags, failed []string
 	for _, s := range r.samples[id] {
@@ -84,7 +84,7 @@ func firstLine(s string) string {
 	return line
 }
 
-// number prints three digits.
+// number prints a value with three digits.
 func number(v float64) string {
 	if v == 0 {
 		return "0"
@@ -93,7 +93,7 @@ func number(v float64) string {
 	return fmt.Sprintf("%.*f", min(max(digits, 0), 4), v)
 }
 
-// dashed is number, with a dash for what is not known.
+// dashed is number, with a dash for a value that is not known.
 func dashed(v float64) string {
 	if v == 0 {
 		return "–"

@@ -17,7 +17,7 @@ import (
 // runs on.
 const userHZ = 100
 
-// activity is what the machine has done since its start, in seconds of CPU.
+// activity is the use of the machine's CPUs since its start, in seconds.
 type activity struct {
 	busy, stolen float64
 	at           time.Time
@@ -83,8 +83,8 @@ const (
 	tickNoise       = 0.04 // seconds: /proc/stat counts in ticks of 10 ms
 )
 
-// disturbance tells what was wrong with the time between two looks, when own
-// seconds of CPU belong to the contestants; "" if nothing was.
+// disturbance says what disturbed the time between two looks, in which the contestants
+// used own seconds of CPU; "" if nothing did.
 func disturbance(before, after activity, own float64, involuntary int64) string {
 	seconds := after.at.Sub(before.at).Seconds()
 	var why []string

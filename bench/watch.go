@@ -22,8 +22,8 @@ func (n *network) unwatch(server, client *process) {
 	}
 }
 
-// callsOf is how many system calls both sides have made since watch, for each of
-// ops operations; nil if they are not counted.
+// callsOf returns how many system calls each side has made since watch, for each of ops
+// operations; nil if they are not counted.
 func (n *network) callsOf(server, client *process, ops uint64) (*perSide, error) {
 	if n.syscalls == nil || ops == 0 {
 		return nil, nil

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the C contestants of the benchmark share: the clock, a histogram of
+ * The parts that the C contestants of the benchmark share: the clock, a histogram of
  * latencies, and the report they print. The program that starts them pins them.
  *
  * A client prints the line "begin" when its warm-up is over, "end" when it has
  * measured, and then its report, one JSON object on one line. A server prints
- * "ready" and what a client has to know. bench/run.go reads that.
+ * "ready" and what a client has to know. bench/contest.go reads these lines.
  */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
@@ -42,7 +42,7 @@ static inline uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
-/* Lines reach a reader at once. */
+/* Makes standard output flush each line, so that it reaches the reader at once. */
 static inline void lines(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -63,8 +63,8 @@ static inline void stop_on_signals(void)
 }
 
 /*
- * A log-linear histogram: SUB buckets for each power of two, so that a value is
- * known to 1/SUB of itself.
+ * A log-linear histogram: SUB buckets for each power of two, so that the error of a
+ * value is at most 1/SUB of it.
  */
 #define SUB_BITS 8
 #define SUB (1u << SUB_BITS)

@@ -8,16 +8,16 @@
  *	floor client IFNAME PEER-MAC WINDOW SIZE COUNTERS REPLY SECONDS WARMUP
  *
  * SIZE is the length of a request with its Ethernet header. COUNTERS is how many
- * counters the echo increments for a frame, each named by the frame and answered
- * with its old value: what an atomic costs when nothing but it is there; then they
- * are the operations that are reported, else frames. REPLY is the length of the
- * answer.
+ * counters the echo increments for a frame. The frame names each of them, and is
+ * answered with their old values: this is the cost of an atomic without anything
+ * around it. The report counts counters as operations if there are any, else frames.
+ * REPLY is the length of the answer.
  */
 #include "xsk.h"
 
 #define WORDS 4096
-#define STALL (20 * SECOND / 1000) /* without an answer: what is in flight is lost */
-#define LIMIT (600 * SECOND)       /* an echo that nobody stops */
+#define STALL (20 * SECOND / 1000) /* time without an answer after which frames count as lost */
+#define LIMIT (600 * SECOND)       /* time after which an echo ends by itself */
 
 struct add {
 	uint64_t word, value; /* value: the operand, then the old value */
@@ -28,7 +28,7 @@ struct frame {
 	uint16_t type;
 	uint16_t reply;    /* bytes of the answer */
 	uint32_t counters; /* elements of add */
-	uint32_t slot;     /* of the window: the sender's */
+	uint32_t slot;     /* of the sender's window */
 	uint32_t sequence;
 	struct add add[];
 } __attribute__((packed));
@@ -66,7 +66,7 @@ static void echo(void)
 				die("nobody stopped the echo");
 			continue;
 		}
-		n = n > 32 ? 32 : n; /* what one sendto takes */
+		n = n > 32 ? 32 : n; /* one sendto takes no more */
 		for (uint32_t i = 0; i < n; i++) {
 			struct xdp_desc d = AT(&xsk.rx, struct xdp_desc, xsk.rx.local + i);
 
@@ -131,7 +131,7 @@ static void prepare(void)
 	ring_publish(&xsk.fill);
 }
 
-/* Takes the answers that are there. */
+/* Takes the answers that have arrived. */
 static uint32_t collect(struct histogram *h, uint64_t now)
 {
 	uint32_t n = ring_ready(&xsk.rx);
@@ -167,7 +167,8 @@ static void give_up(void)
 }
 
 /* How often the ring is found empty between two looks at the clock; xdpfab's side
- * has the same. A trip takes one look, at its end, which is the next one's beginning. */
+ * has the same. A round trip takes one look, at its end, which is the beginning of
+ * the next one. */
 #define LOOK_EVERY 64
 
 static void run(struct histogram *h, uint64_t duration)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An AF_XDP socket on queue 0 of an interface, as bare as it gets: copy mode, one
+ * An AF_XDP socket on queue 0 of an interface, as bare as possible: copy mode, one
  * UMEM, four rings, and an XDP program of fifteen instructions that hands frames
  * of one EtherType to the socket. One thread uses it.
  */
@@ -21,19 +21,19 @@
 
 #include "../c/measure.h"
 
-#define ETHERTYPE 0x88B6 /* local experimental; xdpfab has 0x88B5 */
+#define ETHERTYPE 0x88B6 /* local experimental; xdpfab uses 0x88B5 */
 #define RING 2048u       /* entries of each ring */
 #define CHUNK 4096u      /* bytes; holds veth's largest frame for native XDP */
-/* Chunks to receive into, and as many to send from. Few, so that they stay in the
- * cache: with a full ring each frame would be in memory that was last touched
+/* Chunks to receive into, and as many to send from. They are few, so that they stay
+ * in the cache: with a full ring each frame would be in memory that was last touched
  * thousands of frames ago, which costs half a microsecond a round trip. */
 #define CHUNKS 128u
 
 struct ring {
 	uint32_t *producer, *consumer;
 	void *entries;
-	uint32_t local; /* our own index: producer's for fill and tx, else consumer's */
-	uint32_t free;  /* of fill and tx: where the producer has to stop, as last seen */
+	uint32_t local; /* our own index: the producer's for fill and tx, else the consumer's */
+	uint32_t free;  /* for fill and tx: the index at which to stop, as last read */
 };
 
 struct xsk {
@@ -150,7 +150,7 @@ static inline void xsk_open(struct xsk *x, const char *ifname)
 /* Our entries of a ring, from r->local on. */
 #define AT(ring, type, index) (((type *)(ring)->entries)[(index) & (RING - 1)])
 
-/* How many entries the kernel has given: of rx and completion. */
+/* How many entries the kernel has put into rx or completion. */
 static inline uint32_t ring_ready(const struct ring *r)
 {
 	return __atomic_load_n(r->producer, __ATOMIC_ACQUIRE) - r->local;
@@ -167,7 +167,7 @@ static inline void ring_publish(struct ring *r)
 	__atomic_store_n(r->producer, r->local, __ATOMIC_RELEASE);
 }
 
-/* Sends what was put into the tx ring: one system call. What the kernel cannot
+/* Sends the packets of the tx ring by one system call. A packet that the kernel cannot
  * deliver is lost, as on a wire. */
 static inline void xsk_kick(struct xsk *x)
 {

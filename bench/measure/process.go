@@ -22,8 +22,8 @@ type Run struct {
 	mem   runtime.MemStats
 }
 
-// BeginRun tells whoever reads out that the warm-up is over. It collects garbage
-// first, so that what the warm-up left is not collected at the measurement's cost.
+// BeginRun prints that the warm-up is over. It collects garbage first, so that the
+// measurement does not pay for the garbage of the warm-up.
 func BeginRun(out io.Writer) *Run {
 	r := &Run{out: out}
 	runtime.GC()

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package measure is what the contestants of the benchmark that are written in Go
-// share: the clock, the core they are pinned to, and the report they print. c/measure.h
-// is the same for those in C.
+// Package measure has the parts that the benchmark's contestants in Go share: the clock
+// and the report they print. c/measure.h is the same for those in C.
 package measure
 
 import "github.com/xdpfab/xdpfab/internal/histogram"
@@ -15,7 +14,7 @@ type Result struct {
 	CPUSeconds  float64               `json:"cpu_seconds"` // of the client, while it measured
 	Involuntary int64                 `json:"involuntary"` // context switches of the client
 	Latency     histogram.Percentiles `json:"latency"`
-	Extra       map[string]float64    `json:"extra,omitempty"` // what only some report
+	Extra       map[string]float64    `json:"extra,omitempty"` // figures that only some report
 }
 
 // OpsPerSecond is the throughput.

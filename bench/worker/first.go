@@ -13,12 +13,12 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// firstLimit is for the first operation to complete.
+// firstLimit bounds the time until the first operation completes.
 const firstLimit = 8 * time.Second
 
-// first adds to a word of the target, which may still be starting, and says when
-// that has happened. Dialling again and again is what a program does whose peer
-// starts along with it.
+// first adds to a word of the target, which may still be starting, and reports when
+// the operation has completed. It dials again and again, as any program does whose peer
+// starts at the same time.
 func first(ctx context.Context, dom *xdpfab.Domain, s *settings) error {
 	ctx, cancel := context.WithTimeout(ctx, firstLimit)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// kinds are by the names that the flag takes.
+// kinds maps the names that the flag takes.
 var kinds = map[string]load.Kind{"base": load.Add, "fetch": load.FetchAdd, "compare": load.CompareAndSwap}
 
 // initiator keeps a window full, on one thread.
@@ -60,7 +60,8 @@ func newInitiator(ctx context.Context, dom *xdpfab.Domain, s *settings) (*initia
 	return &initiator{Generator: g, out: os.Stdout, s: s, kind: kind}, err
 }
 
-// run measures, and checks that the words have grown by what was acknowledged.
+// run measures, and checks that the words have grown by the number of adds that were
+// acknowledged.
 func (in *initiator) run(ctx context.Context) error {
 	before, err := in.Sum(ctx)
 	if err != nil {
@@ -100,7 +101,7 @@ func (in *initiator) measure(ctx context.Context) error {
 	return run.End(&result)
 }
 
-// closed keeps the window full until the end, and then takes what is in flight.
+// closed keeps the window full until the end, and then waits for the posts in flight.
 func (in *initiator) closed(ctx context.Context, end time.Duration) error {
 	g, wait := in.Generator, in.s.progress == xdpfab.ProgressAuto
 	for {

@@ -25,10 +25,10 @@ type settings struct {
 	progress xdpfab.ProgressMode
 	udp      bool
 
-	regions int // that the target has, and the initiator addresses in turn
-	size    int // of the target
+	regions int // number of the target's regions, which the initiator addresses in turn
+	size    int // bytes of the target's region
 
-	// of the initiator
+	// The initiator's alone.
 	peer      string
 	first     bool
 	op        string
@@ -74,11 +74,11 @@ func run(ctx context.Context, args []string) error {
 		fs.StringVar(&s.op, "op", "fetch", "base, fetch or compare")
 		fs.IntVar(&s.window, "window", 1, "posts in flight, over all endpoints")
 		fs.IntVar(&s.endpoints, "endpoints", 1, "endpoints, each with a session")
-		fs.IntVar(&s.words, "words", 1, "words that the operations go to in turn")
+		fs.IntVar(&s.words, "words", 1, "number of words that the operations go to in turn")
 		fs.IntVar(&s.elements, "elements", 1, "elements of an operation")
 		fs.IntVar(&s.scatter, "scatter", 1, "words of a post, each an operation of one element")
 		fs.StringVar(&s.region, "region", "bench", "region of the target")
-		fs.BoolVar(&s.first, "first", false, "only say when the first operation has completed")
+		fs.BoolVar(&s.first, "first", false, "only report when the first operation has completed")
 		fs.Float64Var(&s.rate, "rate", 0, "operations a second to offer; 0: as many as the window lets through")
 		fs.DurationVar(&s.duration, "duration", time.Second, "time to measure")
 		fs.DurationVar(&s.warmup, "warmup", 200*time.Millisecond, "time before measuring")

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// open offers operations at a fixed rate, whatever becomes of those before, until
-// the end, and then takes what is in flight. An operation's latency counts from
-// when it was due, not from when the window let it go: so that a stall shows in
-// every operation that it held up (no coordinated omission).
+// open offers operations at a fixed rate until the end, however the earlier ones fare,
+// and then waits for those in flight. An operation's latency counts from when it was
+// due, not from when the window had room, so that a stall shows in every operation that
+// it held up (no coordinated omission).
 func (in *initiator) open(ctx context.Context, end time.Duration) error {
 	g := in.Generator
 	interval := float64(time.Second) / in.s.rate

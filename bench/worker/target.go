@@ -15,7 +15,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// targetLimit ends a target that nobody stops.
+// targetLimit is the time after which a target ends by itself.
 const targetLimit = 10 * time.Minute
 
 // target serves a region until it is told to stop. With manual progress it polls

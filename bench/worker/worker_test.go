@@ -112,8 +112,8 @@ func TestInitiator(t *testing.T) {
 	}
 }
 
-// While nothing is answered, operations go on being due: each of them shows how
-// long it was late, not only the one that was in flight.
+// While nothing is answered, operations go on being due: each of them shows how late it
+// was, not only the one that was in flight.
 func TestOpenLoopDoesNotOmit(t *testing.T) {
 	const stall, rate = 100 * time.Millisecond, 10000
 	s := settings{op: "fetch", window: 1, endpoints: 1, words: 1, elements: 1, scatter: 1, progress: xdpfab.ProgressManual, size: 64, rate: rate, duration: 2 * stall}
@@ -137,8 +137,8 @@ func TestOpenLoopDoesNotOmit(t *testing.T) {
 	default:
 		t.Fatalf("the target never stalled: %+v", r)
 	}
-	// Half of the stall at least passed after an operation of its first half was due:
-	// that is so for 500 of some 2000.
+	// An operation that was due in the first half of the stall waited for at least half
+	// of the stall: these are 500 of some 2000 operations.
 	if r.Latency.P90 < int64(stall/4) {
 		t.Errorf("p90 is %v, with a target that stalled for %v of %v", time.Duration(r.Latency.P90), stall, s.duration)
 	}

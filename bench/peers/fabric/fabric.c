@@ -6,8 +6,8 @@
  *	fabric server PROVIDER IP PORT
  *	fabric client PROVIDER IP PORT ADDRESS KEY fetch|base WINDOW SECONDS WARMUP
  *
- * The server prints the ADDRESS (of the memory, as the provider wants it named)
- * and the KEY that the client has to name.
+ * The server prints the ADDRESS of its memory, in the form that the provider wants,
+ * and the KEY. The client has to name both.
  */
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
@@ -20,8 +20,8 @@
 #include "../../c/measure.h"
 
 #define WORDS 4096
-#define LIMIT (600 * SECOND) /* a server that nobody stops */
-#define STALL (5 * SECOND)   /* without a completion: an error */
+#define LIMIT (600 * SECOND) /* time after which a server ends by itself */
+#define STALL (5 * SECOND)   /* time without a completion that is an error */
 #define MOST 64              /* operations outstanding */
 
 static uint64_t words[WORDS];
@@ -35,7 +35,7 @@ static struct {
 	struct fid_av *av;
 } net;
 
-/* Fails on any error of a call of libfabric's. */
+/* Ends the program if a call of libfabric's failed. */
 static void must(long result, const char *call)
 {
 	if (result < 0)
@@ -158,7 +158,7 @@ static int post(uint64_t now)
 	return 1;
 }
 
-/* Keeps the window full for a while, then takes what is in flight. */
+/* Keeps the window full for a while, then waits for the operations in flight. */
 static uint64_t run(struct histogram *h, unsigned window, uint64_t duration)
 {
 	struct fi_cq_entry entries[MOST];
@@ -199,7 +199,7 @@ static void connect_peer(void)
 		if (now_ns() > end)
 			die("no connection within 5 s");
 	}
-	num_idle++; /* the one that was taken is still in its place */
+	num_idle++; /* the operation is still in its place on the stack */
 }
 
 static void drive(unsigned window, uint64_t duration, uint64_t warmup)

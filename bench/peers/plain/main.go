@@ -2,9 +2,9 @@
 
 //go:build linux
 
-// Command plain is what people write themselves: a counter behind TCP or UDP, a
-// request of eight bytes (what to add), an answer of eight (what was there), with
-// Go's net package.
+// Command plain is a server as people write it themselves: a counter behind TCP or UDP,
+// with Go's net package. A request has eight bytes, the number to add, and so has its
+// answer, the value from before.
 //
 //	plain server tcp|udp IP
 //	plain client tcp|udp ADDRESS CONNECTIONS DURATION WARMUP
@@ -52,7 +52,7 @@ func run(args []string) error {
 	return errors.New("usage: plain server tcp|udp IP\n       plain client tcp|udp ADDRESS CONNECTIONS DURATION WARMUP")
 }
 
-// counter is what requests add to.
+// counter is the number that requests add to.
 var counter atomic.Uint64
 
 // answer turns a request into its answer, in place.
@@ -136,7 +136,7 @@ func drive(network, address string, n int, duration, warmup time.Duration) error
 	return run.End(&measure.Result{Ops: uint64(p.Count), Lost: lost, Latency: p})
 }
 
-// requests goes on until the end on each connection.
+// requests sends requests on one connection until the end.
 func requests(conns []net.Conn, end time.Time) (all histogram.Histogram, lost uint64, err error) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -155,7 +155,7 @@ func requests(conns []net.Conn, end time.Time) (all histogram.Histogram, lost ui
 	return all, lost, err
 }
 
-// patience is how long an answer over UDP is waited for.
+// patience is how long a client waits for an answer over UDP.
 const patience = 200 * time.Millisecond
 
 func requestsOn(c net.Conn, end time.Time) (h histogram.Histogram, lost uint64, err error) {
