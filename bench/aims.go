@@ -65,7 +65,8 @@ func judge(r *report) []aim {
 		atMost("allocations an operation, steady state", max(m.median("trip", allocs), m.median("fetch", allocs)), "", 0.001),
 	}
 	if s := r.Syscalls["trip"]; s != nil {
-		// One operation is one burst here. The figure includes the few calls of Go's runtime.
+		// One operation is one burst here. The figure includes the few calls of Go's
+		// runtime.
 		aims = append(aims, atMost("system calls a burst, the busier side", max(s.Client, s.Server), "", 1.02))
 	}
 	aims = append(aims, atMost("idle daemon: resident memory", float64(r.Idle.RSS)/mebi, "MiB", 40))

@@ -60,7 +60,8 @@ func spawn(side *veth.Side, core int, c *exec.Cmd) error {
 			return err
 		}
 		one.Set(core)
-		// The child inherits the core from this thread, which then gets its own cores back.
+		// The child inherits the core from this thread, which then gets its own cores
+		// back.
 		if err := unix.SchedSetaffinity(0, &one); err != nil {
 			return fmt.Errorf("pinning to core %d: %w", core, err)
 		}

@@ -26,7 +26,8 @@ type quickReport struct {
 	// RTTVsFloorBest is the ratio of the best rounds: on a host that changes between two
 	// speeds it varies least.
 	RTTVsFloorBest float64 `json:"rtt_vs_floor_best"`
-	// The present aims: RTTVsFloor should be at most its aim, MopsSingle at least its own.
+	// The present aims: RTTVsFloor should be at most its aim, MopsSingle at least its
+	// own.
 	RTTVsFloorAim float64 `json:"rtt_vs_floor_aim"`
 	RTTVsFloorMet bool    `json:"rtt_vs_floor_met"`
 	MopsSingleAim float64 `json:"mops_single_aim"`

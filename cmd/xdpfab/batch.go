@@ -148,7 +148,8 @@ func (p *poster) line(ctx context.Context, text []byte, offset uint64, at xdpfab
 		look := request{form: atomic.Fetch, op: atomic.Read, dt: r.dt, offset: r.offset, count: r.count}
 		after, err := p.run(ctx, look, at)
 		if err != nil {
-			// The operation itself ran: the error must say that it concerns the reading only.
+			// The operation itself ran: the error must say that it concerns the reading
+			// only.
 			return &codeError{fmt.Errorf("executed, but reading back failed: %v", oneLine(err)), exitFailed}
 		}
 		res.Out = hexText(after)

@@ -156,7 +156,8 @@ func (d *demo) run(ctx context.Context) error {
 	mac, ip := d.report.Server.MAC, d.report.Server.IP
 	r := &d.report
 	for _, w := range workloads {
-		// Twice: the second run goes over UDP and starts from the values that the first left.
+		// Twice: the second run goes over UDP and starts from the values that the first
+		// left.
 		for _, peer := range []string{mac, ip} {
 			var got workReport
 			if err := d.client(ctx, &got, "work", w.name, peer, "--clients", "8", "--rounds", rounds[w.name]); err != nil {
