@@ -93,7 +93,7 @@ func TestEndpointLookupFails(t *testing.T) {
 			t.Errorf("%v, want %v", tt.got, tt.want)
 		}
 	}
-	// A queue whose completions nobody reads has no room for a look-up.
+	// A queue whose completions are not read has no room for a look-up.
 	for range 16 {
 		if err := f.ep.Atomic(&xdpfab.Msg{Buf: xdpfab.Bytes[uint64](1), Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 			t.Fatal(err)

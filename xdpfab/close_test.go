@@ -94,7 +94,7 @@ func TestCloseNamesAFew(t *testing.T) {
 	}
 }
 
-// What is closed, itself or with its domain, takes nothing new.
+// An object that is closed, itself or with its domain, takes nothing new.
 func TestClosedObjects(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		a, b, err := xdpfab.Pipe()
@@ -145,7 +145,7 @@ func TestClosedObjects(t *testing.T) {
 	}
 }
 
-// Whoever waits on a queue or a counter is released when that is closed.
+// A goroutine that waits on a queue or a counter is released when that is closed.
 func TestCloseReleasesObjectWaiters(t *testing.T) {
 	for _, m := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
 		f := setUp(t, xdpfab.DomainAttr{Progress: m}, 64)

@@ -92,7 +92,7 @@ func ExampleRemoteVector_AddRange() {
 	// Output: <nil> [0 5 0 7] <nil>
 }
 
-// A lock: whoever swaps 0 for a number of its own holds it.
+// A lock: the client that swaps 0 for a number of its own holds it.
 func ExampleRemote_CompareAndSwap() {
 	client, server := nodes()
 	defer server.CloseAll()

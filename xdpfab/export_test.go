@@ -37,7 +37,7 @@ func (p *Peer) Calls() int {
 	return int(b.used.Load() + b.waiting.Load())
 }
 
-// Clock is a domain's time: the system's, and what it was put forward by.
+// Clock is a domain's time: the system's, put forward by some time.
 type Clock struct {
 	start time.Time
 	ahead atomic.Int64 // ns

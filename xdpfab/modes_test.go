@@ -11,7 +11,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// mode is what the types of modes have in common.
+// mode is the method set that the types of modes have in common.
 type mode interface {
 	comparable
 	encoding.TextMarshaler

@@ -111,7 +111,7 @@ func TestCounterByHand(t *testing.T) {
 	}
 }
 
-// Lookup gives back what was inserted, in one form.
+// Lookup returns the address that was inserted, in one form.
 func TestAddressVectorLookup(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
 	for addr, want := range map[string]string{

@@ -115,7 +115,8 @@ func TestResolveAfterDeadlineAndPartition(t *testing.T) {
 	}
 }
 
-// What is known is told also after Close, and what never will be is not waited for.
+// A known outcome is told also after Close, and one that will never be known is not
+// waited for.
 func TestResolveAfterClose(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
 	p, err := f.client.Dial(ctx(t), f.server.Name(0))

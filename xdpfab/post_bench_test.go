@@ -21,7 +21,7 @@ func cpu() int64 {
 	return t.Nano()
 }
 
-// One word a post, window full, both sides on one thread: what a fetch-add costs it.
+// One word a post, window full, both sides on one thread: the cost of a fetch-add on it.
 func BenchmarkPost(b *testing.B) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

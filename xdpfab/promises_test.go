@@ -44,7 +44,7 @@ func take(t *testing.T, f *fixture) xdpfab.Completion {
 	return c[0]
 }
 
-// With manual progress, whoever polls the number of failures alone sees them.
+// With manual progress, a caller that polls the number of failures alone sees them.
 func TestCounterReadErrMakesProgress(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual}, 64)
 	counter, err := f.client.NewCounter()

@@ -67,8 +67,8 @@ func TestWaiterRecycledBeforeRaise(t *testing.T) {
 	}
 }
 
-// A goroutine that waits for completions is released when the domain closes, and
-// nobody steps the engine of a closed device.
+// A goroutine that waits for completions is released when the domain closes, and no
+// thread steps the engine of a closed device.
 func TestWaitDuringClose(t *testing.T) {
 	for name, m := range map[string]ProgressMode{"auto": ProgressAuto, "manual": ProgressManual} {
 		for _, what := range []string{"cq", "counter"} {
@@ -148,7 +148,7 @@ func openDead(t *testing.T, queues int, attr DomainAttr) (*Domain, *deadDevice) 
 	return dom, d
 }
 
-// Reading what is left in a queue after Close must not touch the unmapped device.
+// Reading the completions left in a queue after Close must not touch the unmapped device.
 func TestReadAfterClose(t *testing.T) {
 	dom, dev := openDead(t, 1, DomainAttr{Progress: ProgressManual})
 	cq, err := dom.NewCompletionQueue(CQAttr{})

@@ -62,7 +62,7 @@ func TestRoomForNewPeers(t *testing.T) {
 	}
 }
 
-// What one gives back goes to those in line, first come first served.
+// Entries that one peer gives back go to those in line, first come first served.
 func TestRoomInTurn(t *testing.T) {
 	_, r, peers := crowd(t, 64, 2)
 	dead, live := peers[0], peers[1]
@@ -136,7 +136,7 @@ func TestRoomLeaving(t *testing.T) {
 	}
 }
 
-// Nobody waits for ever, and nothing gets lost, whatever happens at the same time.
+// No caller waits for ever, and no entry gets lost, whatever happens at the same time.
 func TestRoomUnderContention(t *testing.T) {
 	_, r, peers := crowd(t, 16, 3)
 	var wg sync.WaitGroup
@@ -222,7 +222,7 @@ func TestDeadPeerLeavesRoom(t *testing.T) {
 	}
 }
 
-// nobody returns a peer to which nobody answers.
+// nobody returns a peer at whose address no node answers.
 func nobody(t *testing.T, d *Domain) *Peer {
 	t.Helper()
 	ep, err := d.dialEndpoint()

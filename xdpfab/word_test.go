@@ -91,7 +91,7 @@ func testEveryOperation[T xdpfab.Number](t *testing.T, p *xdpfab.Peer, dt atomic
 	}
 }
 
-// locally is what an operation makes of start in local memory.
+// locally is the result of an operation on start in local memory.
 func locally[T xdpfab.Number](t *testing.T, f atomic.Func, op atomic.Op, dt atomic.Datatype, start, comparand, operand T) T {
 	t.Helper()
 	target := xdpfab.AppendBytes(make([]byte, 0, 64), start)

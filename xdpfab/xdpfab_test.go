@@ -446,7 +446,7 @@ func TestClosing(t *testing.T) {
 	}
 }
 
-// Shutdown lets what is outstanding complete.
+// Shutdown lets outstanding operations complete.
 func TestShutdownDrains(t *testing.T) {
 	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		f := setUp(t, a, 256)
