@@ -15,7 +15,8 @@ type EndpointAttr struct {
 	// Number is the number by which peers address the endpoint on its node; 0 is the one
 	// that they address by default. AnyNumber picks a free one.
 	Number int
-	// Size is the most operations that may be outstanding. It is rounded up to a power of
+	// Size is the most operations that may be in flight; as many again may wait in the
+	// submission queue for the engine to take them. It is rounded up to a power of
 	// two; 1024. An operation makes room a moment after its completion can be read.
 	Size int
 	// InjectSize is the number of bytes of operands that must fit into an operation, so

@@ -18,9 +18,6 @@ const (
 	tabWidth     = 4
 )
 
-// wideStill are the folders whose comments have not been wrapped yet.
-var wideStill = []string{"cmd", "bench"}
-
 // commentLine matches a line that has only a comment, in Go or in C.
 var commentLine = regexp.MustCompile(`^[ \t]*(//|/\*|\*( |$))`)
 
@@ -31,12 +28,7 @@ var mayBeWide = regexp.MustCompile(`^(//[a-z]+:|(//|\*)(\t| {2,})|(//|\*) *\||.*
 // Comments are wrapped at one width. A comment behind code goes as wide as the code.
 func TestCommentsAreWrapped(t *testing.T) {
 	lines := 0
-	check := func(dir, path string, src []byte) {
-		for _, exempt := range wideStill {
-			if dir == exempt || strings.HasPrefix(dir, exempt+"/") {
-				return
-			}
-		}
+	check := func(_, path string, src []byte) {
 		for i, line := range strings.Split(string(src), "\n") {
 			if !commentLine.MatchString(line) {
 				continue
