@@ -207,6 +207,7 @@ func (w *waiter) fill(s *engine.Submission, c call) {
 	w.result = w.inline[:0]
 	if n := len(c.result); n > engine.InlineResult {
 		w.long = slices.Grow(w.long[:0], n)[:n]
+		clear(w.long) // of the call before
 		w.result, s.Result = w.long, w.long
 	}
 }

@@ -151,7 +151,7 @@ func TestRestartIsToldByOneThatDoesNotServeYet(t *testing.T) {
 	c.write(p, 0, 10)
 }
 
-// One that never serves again is not waited for beyond the give-up time.
+// A target that never serves again is not waited for beyond the give-up time.
 func TestRefusalAfterRestart(t *testing.T) {
 	c := newCable(t, session.Config{GiveUp: time.Second})
 	p := c.peer(ethernet())

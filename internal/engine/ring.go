@@ -158,6 +158,7 @@ func (r *Ring) tell(f *flight, length uint64, flags uint8, later *Later) {
 	c.Cookie, c.Source, c.Length, c.Flags = f.Cookie, f.Peer, length, flags
 	if f.Result == nil {
 		c.Inline = f.inline
+		f.inline = [InlineResult]byte{} // zero while the flight is free: no value shows in a later failure
 	}
 	r.sink.Complete(&f.Submission, c, later)
 	f.drop()

@@ -18,7 +18,7 @@
 // have no clock, no I/O, no goroutine and, once the buffers of the Pool exist,
 // no allocation; so the same code runs behind a NIC and inside a simulator.
 //
-// # Who keeps what
+// # Buffers
 //
 // The initiator keeps each request payload until its answer arrives, and is the
 // only side with timers. The target keeps each answer until the initiator's

@@ -110,7 +110,7 @@ func TestGuestDoesNotBoot(t *testing.T) {
 	k := kernel(t, DefaultKernel)
 	_, err := Start(limited(t), Config{Image: Image{Kernel: k, Init: write(t, "init", "#!/bin/busybox sleep\n")}, Accel: TCG, BootLimit: 5 * time.Second})
 	fails(t, err, ErrBoot, "5s")
-	// One that ends makes the kernel panic.
+	// A first program that ends makes the kernel panic.
 	_, err = Start(limited(t), Config{Image: Image{Kernel: k, Init: write(t, "init", "#!/bin/busybox true\n")}, Accel: TCG})
 	fails(t, err, ErrPanic, "Attempted to kill init")
 }
