@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -55,6 +56,8 @@ type Monitor struct {
 	index  int
 	socket *nl.NetlinkSocket
 	closed atomic.Bool
+	// closing keeps the descriptor open while drain reads it.
+	closing sync.Mutex
 }
 
 // NewMonitor returns a Monitor for an interface of the calling thread's network
@@ -75,6 +78,8 @@ func NewMonitor(ifindex int) (*Monitor, error) {
 // Close ends Next with ErrClosed. It is idempotent.
 func (m *Monitor) Close() {
 	if !m.closed.Swap(true) {
+		m.closing.Lock()
+		defer m.closing.Unlock()
 		m.socket.Close()
 	}
 }
@@ -107,12 +112,16 @@ func (m *Monitor) Next() (Change, error) {
 }
 
 // drain empties the socket after an overflow: until it is empty the kernel drops
-// further messages, and does not tell again.
+// further messages, and does not tell again. It reads the descriptor itself, because
+// a Receive with a time limit may end before it has looked, and the socket then stays
+// deaf. It never waits, so that Close may wait for it.
 func (m *Monitor) drain() {
-	_ = m.socket.SetReceiveTimeout(&unix.Timeval{Usec: 1000})
-	defer m.socket.SetReceiveTimeout(&unix.Timeval{})
+	m.closing.Lock()
+	defer m.closing.Unlock()
+	var message [4096]byte // a longer one is cut: nobody reads it
 	for !m.closed.Load() {
-		if _, _, err := m.socket.Receive(); errors.Is(err, unix.EAGAIN) {
+		_, _, err := unix.Recvfrom(m.socket.GetFd(), message[:], unix.MSG_DONTWAIT)
+		if errors.Is(err, unix.EAGAIN) {
 			return
 		}
 	}
