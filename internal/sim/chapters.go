@@ -121,6 +121,7 @@ func (w *world) freeze(until int64, manual bool) {
 		n.frozen = append(n.frozen, span{w.now, until})
 		w.excuse(n.index, -1, until)
 	})
+	w.at(until, n.earnBacklog)
 	if manual {
 		w.at(until-1, func() {
 			for _, c := range n.clients {

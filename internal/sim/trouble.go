@@ -166,7 +166,17 @@ const (
 )
 
 // earn allows a node frames for an event.
-func (n *node) earn(frames float64) { n.frames.left = min(n.frames.left+frames, mostFrames) }
+func (n *node) earn(frames float64) {
+	n.frames.left = min(n.frames.left+frames, max(n.frames.left, mostFrames))
+}
+
+// earnBacklog allows a node that wakes up an answer to each packet that has come in
+// meanwhile, however often the same one was sent.
+func (n *node) earnBacklog() {
+	for _, p := range n.ports {
+		n.frames.left += float64(len(p.rx))
+	}
+}
 
 // spend takes a frame off the allowance, so that a node that sends without end
 // is found out.
