@@ -3,12 +3,12 @@
 package xdpfab
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
-	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -98,34 +98,44 @@ func (ep *Endpoint) post(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) e
 }
 
 // submit checks an operation and hands it to the engine.
-func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) error {
+func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) (err error) {
 	if !ep.ready() {
 		return ep.unready()
 	}
 	if m == nil {
 		return fmt.Errorf("xdpfab: no message: %w", ErrLength)
 	}
-	if !atomic.Valid(memory.FormOf(verb), m.Op, m.Datatype) {
-		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), m.Op, m.Datatype, ErrOpNotSupported)
-	}
-	count := m.Count
-	if count == 0 {
-		count = m.implied()
-	}
-	if err := m.check(verb, count, flags); err != nil {
-		return err
+	var word engine.Word
+	w, count := &word, uint32(1)
+	if !m.word(w, verb, flags) {
+		w = nil
+		if count, err = m.elements(verb, flags); err != nil {
+			return err
+		}
 	}
 	peer, err := ep.peer(m.Dest)
 	if err != nil {
 		return err
 	}
-	s, direct, err := ep.claim()
+	word.Peer = peer
+	s, err := ep.claim(w)
 	if err != nil {
 		return err
 	}
 	s.Peer, s.Cookie, s.Context, s.Result = peer, cookie|uint64(m.Dest), m.Context, m.Result
-	s.Key, s.Incarnation, s.Offset, s.Count = m.Key, m.Incarnation, m.Offset, uint32(count)
+	s.Key, s.Incarnation, s.Offset, s.Count = m.Key, m.Incarnation, m.Offset, count
 	s.Verb, s.Opcode, s.Datatype = verb, uint8(m.Op), uint8(m.Datatype)
+	if w != nil {
+		binary.LittleEndian.PutUint64(s.Inline[:], w.Operand)
+	} else {
+		m.fill(s.Submission, flags)
+	}
+	ep.hand(s)
+	return nil
+}
+
+// fill fills in what only operations have that are not simple.
+func (m *Msg) fill(s *engine.Submission, flags OpFlags) {
 	if flags&FlagFence != 0 {
 		s.Flags |= engine.FlagFence
 	}
@@ -139,6 +149,4 @@ func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64)
 	if m.Op != Read {
 		s.SetOperands(m.Buf, m.Compare)
 	}
-	ep.hand(s, direct)
-	return nil
 }

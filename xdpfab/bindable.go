@@ -20,14 +20,14 @@ type Bindable interface {
 func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	if ep.shutOff.Load() {
+	switch phase := ep.phase.Load(); {
+	case phase >= draining:
 		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrClosed)
-	}
-	if ep.enabled.Load() {
+	case phase == enabled:
 		return fmt.Errorf("xdpfab: endpoint %d is enabled: bind before Enable: %w", ep.number, ErrBusy)
 	}
 	if b == nil {
-		return fmt.Errorf("xdpfab: endpoint %d: bind of nothing: %w", ep.number, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: endpoint %d: nothing to bind: want an address vector, a completion queue or a counter: %w", ep.number, ErrNotImplemented)
 	}
 	return b.bindTo(ep, flags)
 }

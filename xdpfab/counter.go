@@ -70,12 +70,13 @@ func (c *Counter) AddErr(n uint64) { c.errs.Add(n); c.notify() }
 // SetErr sets the number of failures (fi_cntr_seterr).
 func (c *Counter) SetErr(n uint64) { c.errs.Store(n); c.notify() }
 
-// count notes one completion. Engine's thread.
-func (c *Counter) count(ok bool) {
-	if ok {
-		c.value.Add(1)
-	} else {
-		c.errs.Add(1)
+// count notes operations that succeeded, and operations that failed. Engine's thread.
+func (c *Counter) count(successes, failures uint64) {
+	if successes > 0 {
+		c.value.Add(successes)
+	}
+	if failures > 0 {
+		c.errs.Add(failures)
 	}
 	c.notify()
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/progress"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // Completion is an entry of a completion queue: the operation posted with
@@ -156,6 +158,23 @@ func (q *CompletionQueue) push(ep *Endpoint, context any, c *engine.Completion, 
 		b.err = err
 	}
 	q.written++
+}
+
+// pushAll writes the completions of operations that have succeeded; c is what they have
+// in common. Engine's thread.
+func (q *CompletionQueue) pushAll(ep *Endpoint, s []*engine.Submission, c *engine.Completion) {
+	length, flags := c.Length, c.Flags
+	for i, s := range s {
+		at := (q.written + uint64(i)) & q.mask
+		e, b := &q.entries[at], &q.beside[at]
+		e.Cookie, e.Data, e.Length, e.Source = s.Cookie, 0, length, s.Peer
+		e.Fate, e.Status, e.Reason, e.Flags = engine.Success, wire.StatusOK, session.Alive, flags
+		b.context = s.Context
+		if b.ep != ep {
+			b.ep = ep
+		}
+	}
+	q.written += uint64(len(s))
 }
 
 // show lets the reader see the completions that have been written. Engine's thread.

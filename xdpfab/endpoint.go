@@ -25,18 +25,24 @@ type Endpoint struct {
 	stepper *stepper
 	ring    *engine.Ring
 
-	mu       sync.Mutex // guards binding, enabling, and the making of peers
-	enabled  atomic.Bool
-	shutOff  atomic.Bool
-	draining atomic.Bool // set by Shutdown: no operation is posted any more
-	av       *AddressVector
-	cq       *CompletionQueue
-	cntr     [directions]*Counter
-	origin   *engine.Origin          // set by Enable
-	names    map[wire.Addr]*name     // under mu
-	peers    atomic.Pointer[[]known] // by Address; stored under mu
-	room     room                    // for dialled peers
+	mu     sync.Mutex    // guards binding, enabling, and the making of peers
+	phase  atomic.Uint32 // one of the phases below, which follow each other; stored under mu
+	av     *AddressVector
+	cq     *CompletionQueue
+	cntr   [directions]*Counter
+	origin *engine.Origin          // set by Enable
+	names  map[wire.Addr]*name     // under mu
+	peers  atomic.Pointer[[]known] // by Address; stored under mu
+	room   room                    // for dialled peers
 }
+
+// Phases of the life of an endpoint. Operations can be posted while it is enabled.
+const (
+	made     = iota
+	enabled  // by Enable
+	draining // by Shutdown: the outstanding operations complete
+	shutOff  // by Close
+)
 
 // known is an address of the address vector that the endpoint has used.
 type known struct {
@@ -119,10 +125,10 @@ func (ep *Endpoint) Name() string { return ep.dom.Name(ep.number) }
 func (ep *Endpoint) Enable() error {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	switch {
-	case ep.shutOff.Load():
+	switch phase := ep.phase.Load(); {
+	case phase >= draining:
 		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrClosed)
-	case ep.enabled.Load():
+	case phase == enabled:
 		return nil
 	case ep.attr.InitiateOnly && ep.av == nil && !ep.attr.dials:
 		return fmt.Errorf("xdpfab: endpoint %d: it can neither post (no address vector is bound) nor be addressed (InitiateOnly): %w",
@@ -139,7 +145,7 @@ func (ep *Endpoint) Enable() error {
 	if !ep.attr.InitiateOnly {
 		ep.dom.serve(ep.number, true)
 	}
-	ep.enabled.Store(true)
+	ep.phase.Store(enabled)
 	return nil
 }
 
@@ -158,14 +164,23 @@ func (d *Domain) serve(number uint16, on bool) {
 // the outstanding ones have completed, with success or failure. If ctx ends first, it
 // closes the endpoint as Close does and returns the context's error.
 func (ep *Endpoint) Shutdown(ctx context.Context) error {
-	ep.draining.Store(true)
+	ep.drain()
 	err := ep.drained(ctx)
 	return errors.Join(err, ep.Close())
 }
 
+// drain refuses new operations.
+func (ep *Endpoint) drain() {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	if ep.phase.Load() < draining {
+		ep.phase.Store(draining)
+	}
+}
+
 // drained waits until no operation is published or in flight.
 func (ep *Endpoint) drained(ctx context.Context) error {
-	for ep.enabled.Load() && !ep.shutOff.Load() {
+	for ep.origin != nil && ep.phase.Load() == draining {
 		empty := true
 		ep.stepper.Call(func() { empty = ep.ring.Empty() })
 		if empty {
@@ -200,10 +215,10 @@ func (ep *Endpoint) Close() error {
 func (ep *Endpoint) shut() {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	if ep.shutOff.Swap(true) {
+	if ep.phase.Swap(shutOff) == shutOff {
 		return
 	}
-	if ep.enabled.Load() {
+	if ep.origin != nil {
 		ep.dom.serve(ep.number, false)
 		ep.stepper.Call(func() {
 			ep.dropAll()

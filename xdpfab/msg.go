@@ -3,9 +3,13 @@
 package xdpfab
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -40,6 +44,33 @@ type Msg struct {
 	RMA []mr.Extent
 }
 
+// elements returns the number of elements, after it has compared all that the message
+// gives with it.
+func (m *Msg) elements(verb wire.Verb, flags OpFlags) (uint32, error) {
+	if !atomic.Valid(memory.FormOf(verb), m.Op, m.Datatype) {
+		return 0, fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), m.Op, m.Datatype, ErrOpNotSupported)
+	}
+	if flags&^knownOpFlags != 0 {
+		return 0, fmt.Errorf("xdpfab: operation flags %v: want some of %v: %w", flags, knownOpFlags, ErrNotImplemented)
+	}
+	count := m.Count
+	if count == 0 {
+		count = m.implied()
+	}
+	switch {
+	case count <= 0:
+		return 0, fmt.Errorf("xdpfab: %d elements: want 1..%d: %w", count, math.MaxUint32, ErrCount)
+	case count > math.MaxUint32:
+		return 0, fmt.Errorf("xdpfab: %d elements: want 1..%d, post them in parts: %w", count, math.MaxUint32, ErrTooMany)
+	}
+	if m.RMA != nil {
+		if err := m.checkRMA(count); err != nil {
+			return 0, err
+		}
+	}
+	return uint32(count), m.checkBuffers(verb, count, flags)
+}
+
 // implied returns the number of elements of an operation whose Count is 0: as many as the
 // buffer holds, of which the last one may be short.
 func (m *Msg) implied() int {
@@ -50,22 +81,8 @@ func (m *Msg) implied() int {
 	return (len(buf) + size - 1) / size
 }
 
-// check compares the buffers with the number of elements.
-func (m *Msg) check(verb wire.Verb, count int, flags OpFlags) error {
-	if flags&^knownOpFlags != 0 {
-		return fmt.Errorf("xdpfab: operation flags %v: want some of %v: %w", flags, knownOpFlags, ErrNotImplemented)
-	}
-	switch {
-	case count <= 0:
-		return fmt.Errorf("xdpfab: %d elements: want 1..%d: %w", count, math.MaxUint32, ErrCount)
-	case count > math.MaxUint32:
-		return fmt.Errorf("xdpfab: %d elements: want 1..%d, post them in parts: %w", count, math.MaxUint32, ErrTooMany)
-	}
-	if m.RMA != nil {
-		if err := m.checkRMA(count); err != nil {
-			return err
-		}
-	}
+// checkBuffers compares the buffers with the number of elements.
+func (m *Msg) checkBuffers(verb wire.Verb, count int, flags OpFlags) error {
 	n := count * m.Datatype.Size()
 	operand, compare, result := n, 0, n
 	switch {
@@ -108,3 +125,42 @@ func (m *Msg) checkRMA(count int) error {
 	}
 	return nil
 }
+
+// word describes the operation as a Word, if it is one: on one element of 8 bytes,
+// without a comparand or a fence. Then it is also as elements would have it.
+func (m *Msg) word(w *engine.Word, verb wire.Verb, flags OpFlags) bool {
+	result := 8
+	if verb == wire.VerbAtomic {
+		result = 0
+	}
+	if uint(m.Count) > 1 || flags&^(knownOpFlags&^FlagFence) != 0 || m.RMA != nil || len(m.Compare) != 0 || len(m.Result) != result ||
+		m.Op >= atomic.NumOps || words[verb][m.Op]>>m.Datatype&1 == 0 {
+		return false
+	}
+	w.Of(verb, uint8(m.Op), uint8(m.Datatype))
+	w.In(m.Key, m.Incarnation)
+	w.Offset, w.Operand = m.Offset, 0
+	if m.Op != Read {
+		if len(m.Buf) != 8 {
+			return false
+		}
+		w.Operand = binary.LittleEndian.Uint64(m.Buf)
+	}
+	return true
+}
+
+// words tells, by verb and operation, the datatypes of 8 bytes on which the operation is
+// defined in the base and the fetch form, a bit for each.
+var words = func() (t [wire.NumAtomicVerbs][atomic.NumOps]uint32) {
+	for verb := range t {
+		for op := range atomic.Op(atomic.NumOps) {
+			for dt := range atomic.Datatype(atomic.NumDatatypes) {
+				if verb := wire.Verb(verb); verb.Atomic() && verb != wire.VerbCompare &&
+					dt.Size() == 8 && atomic.Valid(memory.FormOf(verb), op, dt) {
+					t[verb][op] |= 1 << dt
+				}
+			}
+		}
+	}
+	return t
+}()

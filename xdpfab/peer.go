@@ -166,7 +166,7 @@ func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 	w := waiters.Get().(*waiter)
 	w.Reset()
 	w.p, w.err, w.finished, w.outcome = p, nil, false, nil
-	s, direct, err := p.claim(ctx, c)
+	s, err := p.claim(ctx, c)
 	if err != nil {
 		waiters.Put(w)
 		return err
@@ -177,8 +177,8 @@ func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 	if extents != nil {
 		s.SetExtents(extents)
 	}
-	w.fill(s, c)
-	p.ep.hand(s, direct)
+	w.fill(s.Submission, c)
+	p.ep.hand(s)
 	p.ep.stepper.eng.Notify()
 	err = p.ep.stepper.Wait(ctx, &w.Signal)
 	if err != nil {
@@ -256,14 +256,15 @@ func (p *Peer) interrupted(ctx context.Context, c call, o *outcome) error {
 }
 
 // claim gets a submission; it waits while the peer may not have another entry.
-func (p *Peer) claim(ctx context.Context, c call) (s *engine.Submission, direct bool, err error) {
+func (p *Peer) claim(ctx context.Context, c call) (claimed, error) {
 	if err := p.use.berth.enter(ctx); err != nil {
-		return nil, false, p.interrupted(ctx, c, nil)
+		return claimed{}, p.interrupted(ctx, c, nil)
 	}
-	if s, direct, err = p.ep.claim(); err != nil {
+	s, err := p.ep.claim(nil)
+	if err != nil {
 		p.use.berth.cancel()
 	}
-	return s, direct, err
+	return s, err
 }
 
 // Complete implements the engine's Completer. The signal is raised before the lock is

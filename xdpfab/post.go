@@ -16,15 +16,35 @@ import (
 // these three steps and posts to the engine directly: that is the ordinary path.
 // Otherwise the submission goes through the ring.
 
-// claim returns a submission to fill in; hand must follow. With a completion queue it
-// takes a place there too. direct says that the caller has the turn meanwhile.
-func (ep *Endpoint) claim() (s *engine.Submission, direct bool, err error) {
+// claimed is a submission to fill in; hand must follow.
+type claimed struct {
+	*engine.Submission
+	way way
+}
+
+// way is the way of a submission to the engine.
+type way uint8
+
+const (
+	queued   way = iota // through the ring
+	direct              // the caller has the turn
+	extended            // likewise, and the frame has the operation already
+)
+
+// claim returns a submission to fill in. With a completion queue it takes a place there
+// too. w describes the operation if it is a Word; otherwise it is nil.
+func (ep *Endpoint) claim(w *engine.Word) (claimed, error) {
 	if ep.stepper.TryHold() {
 		// Shutdown looks whether all operations have completed, and no other goroutine
 		// has the turn then.
-		if !ep.draining.Load() && (ep.cq == nil || ep.cq.borrow()) {
-			if s = ep.stepper.eng.Begin(ep.ring); s != nil {
-				return s, true, nil
+		if ep.ready() && (ep.cq == nil || ep.cq.borrow()) {
+			if w != nil {
+				if s := ep.stepper.eng.Extend(ep.ring, w); s != nil {
+					return claimed{s, extended}, nil
+				}
+			}
+			if s := ep.stepper.eng.Begin(ep.ring); s != nil {
+				return claimed{s, direct}, nil
 			}
 			if ep.cq != nil {
 				ep.cq.lent++
@@ -33,8 +53,8 @@ func (ep *Endpoint) claim() (s *engine.Submission, direct bool, err error) {
 		}
 		ep.stepper.Release()
 	}
-	s, err = ep.queue()
-	return s, false, err
+	s, err := ep.queue()
+	return claimed{s, queued}, err
 }
 
 // queue is claim by way of the ring, when another goroutine has the turn, or the
@@ -55,13 +75,15 @@ func (ep *Endpoint) queue() (*engine.Submission, error) {
 }
 
 // hand gives a submission that has been filled in to the engine.
-func (ep *Endpoint) hand(s *engine.Submission, direct bool) {
-	if direct {
-		ep.stepper.eng.Submit(ep.ring)
-		ep.stepper.Release()
+func (ep *Endpoint) hand(c claimed) {
+	switch c.way {
+	case queued:
+		c.Publish()
 		return
+	case direct:
+		ep.stepper.eng.Submit(ep.ring)
 	}
-	s.Publish()
+	ep.stepper.Release()
 }
 
 // claimEntry takes an entry of the submission ring. It looks twice whether the endpoint
@@ -84,12 +106,10 @@ func (ep *Endpoint) claimEntry() (*engine.Submission, error) {
 }
 
 // ready reports whether operations may be posted.
-func (ep *Endpoint) ready() bool {
-	return ep.enabled.Load() && !ep.draining.Load() && !ep.shutOff.Load()
-}
+func (ep *Endpoint) ready() bool { return ep.phase.Load() == enabled }
 
 func (ep *Endpoint) unready() error {
-	if ep.shutOff.Load() || ep.draining.Load() {
+	if ep.phase.Load() != made {
 		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ep.dom.end.closed())
 	}
 	return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrNotEnabled)
@@ -121,8 +141,23 @@ func (e *sink) Complete(s *engine.Submission, c *engine.Completion, later *engin
 	default:
 		ep.cq.push(ep, s.Context, c, nil)
 	}
+	switch counter := ep.cntr[direction(c.Flags)]; {
+	case counter == nil:
+	case ok:
+		counter.count(1, 0)
+	default:
+		counter.count(0, 1)
+	}
+}
+
+// Succeed implements the engine's Sink. Engine's thread.
+func (e *sink) Succeed(s []*engine.Submission, c *engine.Completion) {
+	ep := (*Endpoint)(e)
+	if ep.cq != nil {
+		ep.cq.pushAll(ep, s, c)
+	}
 	if counter := ep.cntr[direction(c.Flags)]; counter != nil {
-		counter.count(ok)
+		counter.count(uint64(len(s)), 0)
 	}
 }
 

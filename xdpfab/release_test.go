@@ -111,17 +111,17 @@ func TestShutdownRefusesLatePosters(t *testing.T) {
 	if err := ep.Enable(); err != nil {
 		t.Fatal(err)
 	}
-	if s, direct, err := ep.claim(); err != nil || !direct {
-		t.Fatalf("claim: direct %v, %v", direct, err)
+	if s, err := ep.claim(nil); err != nil || s.way != direct {
+		t.Fatalf("claim: way %v, %v", s.way, err)
 	} else {
 		s.Verb = engine.VerbConnect // to no peer: it completes at once
-		ep.hand(s, direct)
+		ep.hand(s)
 	}
-	ep.draining.Store(true) // as Shutdown does first
-	if _, direct, err := ep.claim(); !errors.Is(err, ErrClosed) {
-		if direct {
+	ep.drain() // as Shutdown does first
+	if s, err := ep.claim(nil); !errors.Is(err, ErrClosed) {
+		if s.way == direct {
 			ep.stepper.Release()
 		}
-		t.Errorf("claimed while shutting down: direct %v, %v, want ErrClosed", direct, err)
+		t.Errorf("claimed while shutting down: way %v, %v, want ErrClosed", s.way, err)
 	}
 }

@@ -33,6 +33,8 @@ type cable struct {
 	pass func(to int, packet []byte) bool
 	seen [2][][]byte // all packets to each node, passed or not
 	key  uint64
+
+	extended int // operations posted by Extend
 }
 
 type cableNode struct {

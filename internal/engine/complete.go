@@ -3,8 +3,6 @@
 package engine
 
 import (
-	"encoding/binary"
-
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -81,20 +79,28 @@ func (c *conn) filled(psn uint32, values []byte) {
 	each := c.frames[psn%session.MaxWindow].each
 	c.ini.Retire(c.r.e.now, psn)
 	segs := c.release(psn)
-	for i := range segs {
-		f, v := segs[i].f, values[i*each:(i+1)*each]
-		if result := f.Result; len(result) == 8 && each == 8 {
-			binary.LittleEndian.PutUint64(result, binary.LittleEndian.Uint64(v))
-		} else {
-			copy(f.result(), v)
+	for rest := segs; len(rest) > 0; {
+		n, f := 0, rest[0].f
+		if each == 8 && f.ring != nil {
+			n = f.ring.succeed(rest, values)
 		}
-		if f.ring != nil {
-			f.ring.tell(f, uint64(each), CompletedRead, nil)
-		} else {
-			f.finish()
+		if n == 0 {
+			n = 1
+			f.fill(values[:each])
 		}
+		rest, values = rest[n:], values[n*each:]
 	}
 	c.r.e.giveSegments(segs)
+}
+
+// fill completes a simple operation, which has succeeded, with its value.
+func (f *flight) fill(value []byte) {
+	copy(f.result(), value)
+	if f.ring != nil {
+		f.ring.tell(f, uint64(len(value)), CompletedRead, nil)
+	} else {
+		f.finish()
+	}
 }
 
 // wellFormed checks a response against the records that it answers.

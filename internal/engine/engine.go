@@ -78,6 +78,7 @@ type Engine struct {
 	rings  []*Ring
 	ready  []*remote     // those with operations to pack
 	record wire.Record   // scratch
+	word   Word          // scratch
 	unsaid []*Ring       // whose sinks are to be flushed
 	segs   [][]segment   // free lists of segments
 	reqs   *session.Pool // requests in flight

@@ -130,11 +130,6 @@ func (c *Completion) Result(later *Later) Result {
 	return Result{Fate: c.Fate, Status: c.Status, Reason: c.Reason, Later: later}
 }
 
-// head is what operations of one run have in common, apart from key and incarnation.
-func (x *Entry) head() uint32 {
-	return uint32(x.Verb) | uint32(x.Opcode)<<8 | uint32(x.Datatype)<<16 | uint32(x.Flags)<<24
-}
-
 // simple reports whether the entry is an atomic on one element, with its operands in the
 // entry and no fence: it takes the ordinary path.
 func (x *Entry) simple() bool { return x.Flags == 0 && x.Count == 1 && x.Data == 0 && x.Verb.Atomic() }

@@ -3,6 +3,8 @@
 package engine
 
 import (
+	"encoding/binary"
+
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -39,9 +41,17 @@ func (r *remote) packFrame() bool {
 	}
 	for r.head != nil {
 		f := r.head
-		if f.simple() && !f.whole() && (s.extend(f) || c.add(f)) {
-			r.pop()
-			continue
+		if f.simple() && !f.whole() {
+			w := &r.e.word
+			w.set(&f.Entry)
+			if s.extend(w) {
+				s.note(f)
+				r.pop()
+				continue
+			} else if c.add(f) {
+				r.pop()
+				continue
+			}
 		}
 		if f.Flags&FlagFence != 0 && f.sent == 0 && (s.w.Ops() > 0 || r.owes()) {
 			break
@@ -159,11 +169,19 @@ func packExtents(w *wire.RecordWriter, f *flight, seg *segment) {
 }
 
 // extendRun appends the operation's next element to the run that is being written, if
-// that is simple: the operand must be 8 bytes long and equal to the run's.
+// that is simple: its operand must be 8 bytes long and equal to the run's, or there is
+// none.
 func extendRun(w *wire.RecordWriter, f *flight, offset uint64) bool {
-	at := int(f.sent) * 8
-	operand, compare := f.operands()
-	if wire.ElemSize(f.Datatype) != 8 || len(operand) < at+8 || len(compare) > 0 || !w.Extend(offset, operand[at:at+8]) {
+	var operand uint64
+	if f.Opcode != wire.OpRead {
+		at := int(f.sent) * 8
+		given, compare := f.operands()
+		if wire.ElemSize(f.Datatype) != 8 || len(given) < at+8 || len(compare) > 0 {
+			return false
+		}
+		operand = binary.LittleEndian.Uint64(given[at:])
+	}
+	if !w.Extend(offset, operand) {
 		return false
 	}
 	f.sent++

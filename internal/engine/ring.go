@@ -16,7 +16,11 @@ type Sink interface {
 	// Complete is called once for each operation. later tells an Unknown outcome if it
 	// becomes known, or is nil.
 	Complete(s *Submission, c *Completion, later *Later)
-	// Flush is called after one or more calls of Complete, before the engine does
+	// Succeed is called instead, once for many, for operations that have succeeded and
+	// whose values are in their result buffers. Their completions are alike, but for
+	// Cookie and Source, which the sink may set in c as it likes.
+	Succeed(s []*Submission, c *Completion)
+	// Flush is called after one or more calls of the others, before the engine does
 	// anything else for long.
 	Flush()
 }
@@ -49,9 +53,10 @@ type Ring struct {
 	origin   *Origin   // set by AddRing: whose peers the entries name
 	last     *Peer     // the peer that was found last
 	sink     Sink
-	told     Completion // scratch; between completions it tells of success
-	detached bool       // by RemoveRing
-	unsaid   bool       // the sink is to be flushed
+	told     Completion    // scratch; between completions it tells of success
+	batch    []*Submission // scratch
+	detached bool          // by RemoveRing
+	unsaid   bool          // the sink is to be flushed
 }
 
 // cell holds a submission that is free or published.
@@ -68,7 +73,8 @@ func NewRing(size int, sink Sink) (*Ring, error) {
 	if size < 2 || size > maxRing || size&(size-1) != 0 {
 		return nil, fmt.Errorf("submission queue of %d entries: want a power of two, 2..%d", size, maxRing)
 	}
-	r := &Ring{cells: make([]cell, size), mask: uint64(size - 1), flights: make([]flight, size), sink: sink}
+	r := &Ring{cells: make([]cell, size), mask: uint64(size - 1), flights: make([]flight, size),
+		batch: make([]*Submission, min(size, wire.MaxOps)), sink: sink}
 	for i := range r.cells {
 		r.cells[i].cell = &r.cells[i]
 		r.cells[i].seq.Store(uint64(i))
@@ -163,6 +169,37 @@ func (r *Ring) tell(f *flight, length uint64, flags uint8, later *Later) {
 	r.sink.Complete(&f.Submission, c, later)
 	f.drop()
 	r.free = append(r.free, f)
+	r.toFlush()
+}
+
+// succeed stores the values, 8 bytes each, of simple operations that have succeeded,
+// tells the sink, and frees the flights. It takes the first segments, as many as are
+// operations of this ring with a result buffer of 8 bytes, and returns their number.
+func (r *Ring) succeed(segs []segment, values []byte) (n int) {
+	for ; n < len(segs) && n < len(r.batch); n++ {
+		f := segs[n].f
+		if f.ring != r || len(f.Result) != 8 {
+			break
+		}
+		*(*[8]byte)(f.Result) = [8]byte(values[8*n:])
+		r.batch[n] = &f.Submission
+	}
+	if n == 0 {
+		return 0
+	}
+	r.told.Length, r.told.Flags = 8, CompletedRead
+	r.sink.Succeed(r.batch[:n], &r.told)
+	for i := range segs[:n] {
+		f := segs[i].f
+		f.Context, f.Result = nil, nil
+		r.free = append(r.free, f)
+	}
+	r.toFlush()
+	return n
+}
+
+// toFlush has the sink flushed at the end of the round.
+func (r *Ring) toFlush() {
 	if !r.unsaid {
 		r.unsaid = true
 		e := r.origin.e
@@ -193,6 +230,14 @@ type Contexts struct{}
 // Complete implements Sink.
 func (Contexts) Complete(s *Submission, c *Completion, later *Later) {
 	s.Context.(Completer).Complete(s, c, later)
+}
+
+// Succeed implements Sink.
+func (Contexts) Succeed(s []*Submission, c *Completion) {
+	for _, s := range s {
+		c.Cookie, c.Source = s.Cookie, s.Peer
+		s.Context.(Completer).Complete(s, c, nil)
+	}
 }
 
 // Flush implements Sink.

@@ -25,15 +25,6 @@ type stage struct {
 	simple bool // the frame holds nothing but simple operations
 }
 
-// kind is what operations that can share a run have in common.
-type kind struct {
-	key         uint64
-	incarnation uint32
-	head        uint32 // verb, operation, datatype, flags; 0: nothing can join
-}
-
-func (x *Entry) kind() kind { return kind{x.Key, x.Incarnation, x.head()} }
-
 // busy is the number of frames in flight from which on a partial frame waits for more
 // operations.
 const busy = 4
@@ -45,8 +36,11 @@ func (e *Engine) take(f *flight) {
 		p = f.ring.find(f.Peer)
 	}
 	if p != nil && f.simple() {
+		w := &e.word
+		w.set(&f.Entry)
 		if r := p.r; r.head == nil && r.conn != nil {
-			if c := r.conn; c.stage.buf != nil && c.stage.extend(f) {
+			if c := r.conn; c.stage.buf != nil && c.stage.extend(w) {
+				c.stage.note(f)
 				return
 			} else if c.join(f) {
 				r.list()
@@ -93,15 +87,16 @@ func (c *conn) join(f *flight) bool {
 	return false
 }
 
-// extend adds a simple operation to the run at the end of the frame.
-func (s *stage) extend(f *flight) bool {
-	if f.head() != s.last.head || f.Key != s.last.key || f.Incarnation != s.last.incarnation ||
-		!s.w.Extend(f.Offset, f.Inline[:8]) {
-		return false
-	}
+// extend adds a simple operation to the run at the end of the frame, if it fits there;
+// the caller notes the flight in the list of segments.
+func (s *stage) extend(w *Word) bool {
+	return w.key == s.last.key && w.incarnation == s.last.incarnation && w.head == s.last.head && s.w.Extend(w.Offset, w.Operand)
+}
+
+// note adds a simple operation, which is in the frame now, to the list of segments.
+func (s *stage) note(f *flight) {
 	f.sent, f.pending = 1, 1
 	s.segs = append(s.segs, segment{f: f, count: 1, records: 1})
-	return true
 }
 
 // add appends a record for one simple operation alone.
@@ -113,8 +108,7 @@ func (c *conn) add(f *flight) bool {
 	if !s.w.Append(rec) {
 		return false
 	}
-	f.sent, f.pending = 1, 1
-	s.segs = append(s.segs, segment{f: f, count: 1, records: 1})
+	s.note(f)
 	s.alike(f.resultLen())
 	s.last = f.kind()
 	return true
@@ -198,26 +192,3 @@ func (r *remote) unstage() {
 		r.conn.unstage()
 	}
 }
-
-// Begin returns a submission to fill in and then to Submit, or nil when the operation has
-// to go through the ring. Engine's thread only.
-func (e *Engine) Begin(r *Ring) *Submission {
-	if r.origin == nil || r.detached {
-		return nil
-	}
-	e.fresh = false
-	if r.head != r.tail.Load() { // what was published before goes first
-		if e.Collect(r); r.head != r.tail.Load() {
-			return nil
-		}
-	}
-	if len(r.free) == 0 {
-		return nil
-	}
-	r.begun = r.begin()
-	r.begun.clear()
-	return &r.begun.Submission
-}
-
-// Submit takes the submission that Begin returned last. Engine's thread only.
-func (e *Engine) Submit(r *Ring) { e.take(r.begun) }

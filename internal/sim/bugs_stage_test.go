@@ -8,6 +8,7 @@ const (
 	engineStage  = "internal/engine/stage.go"
 	engineEngine = "internal/engine/engine.go"
 	engineRoster = "internal/engine/roster.go"
+	enginePost   = "internal/engine/post.go"
 )
 
 // Bugs of the way of an operation from its poster to the frame that it leaves in.
@@ -23,7 +24,15 @@ var bugsOfStaging = []bug{
 	{"a frame that is not full is forgotten when nothing else waits", "", []edit{
 		{engineEngine, "if r.head != nil || r.conn != nil && r.conn.stage.buf != nil {", "if r.head != nil {"}}},
 	{"a direct post overtakes what was published before", "", []edit{
-		{engineStage, "if r.head != r.tail.Load() { // what", "if false { // what"}}},
+		{enginePost, "if r.head != r.tail.Load() { // what", "if false { // what"}}},
+	{"a post that continues a run overtakes what was published before", "", []edit{
+		{enginePost, "if r.head != r.tail.Load() { // an", "if false { // an"}}},
+	{"a post that continues a run overtakes the queue", "", []edit{
+		{enginePost, "p.r.head != nil ||", ""}}},
+	{"a run takes operations with another operand", "", []edit{
+		{wireRun, "operand != r.operand ||", ""}}},
+	{"a run is continued beyond the room for its answer", "", []edit{
+		{wireRun, "w.room/max(int(r.value), statusEntry), ", ""}}},
 	{"an entry that names a closed peer reaches the next one in its place", "", []edit{
 		{engineRoster, "p != nil && p.id == id {", "p != nil {"}}},
 	{"an answer that lay in the ring during a stop counts as work", "", []edit{

@@ -41,6 +41,7 @@ const (
 	renouncements
 	// Outcomes of the operations.
 	operations
+	extended
 	successes
 	notExecuted
 	unknowns
@@ -59,7 +60,7 @@ var counterNames = [numCounters]string{
 	"ring overflow", "to the dead", "misaddressed", "tx short", "partitions", "clogs", "stalls", "crashes",
 	"restarts (memory kept)", "restarts (memory fresh)", "clock leaps", "deregistrations",
 	"phases", "freezes", "moves", "steerings", "shuts", "cancels", "peers closed behind operations",
-	"operations", "success", "not executed", "unknown", "restarted", "resolved later", "lost with their poster",
+	"operations", "by Extend", "success", "not executed", "unknown", "restarted", "resolved later", "lost with their poster",
 	"packets", "resends", "steps",
 }
 

@@ -21,6 +21,8 @@ type client struct {
 	wants       []destination
 	left        int // operations still to post
 	outstanding int
+	last        *op // the one drawn last on a word
+	series      int // operations still to be drawn like it
 }
 
 // destination is where a client's operations go.
@@ -87,7 +89,7 @@ func (c *client) boot() {
 	eng := c.eng()
 	c.origin = eng.NewOrigin()
 	eng.AddRing(c.ring, c.origin)
-	c.peers = nil
+	c.peers, c.last, c.series = nil, nil, 0
 	for _, d := range c.wants {
 		pr := &pair{c: c, id: len(w.pairs), target: d.target, endpoint: d.endpoint, life: c.n.life, since: w.now}
 		w.pairs = append(w.pairs, pr)
@@ -173,22 +175,36 @@ func (c *client) burst() {
 	c.n.wake(w.now)
 }
 
-// submission returns a submission to fill: half of the time that of a goroutine that
-// holds the engine, half of the time one of the ring.
-func (c *client) submission() (s *engine.Submission, direct bool) {
-	if c.n.w.dice.chance(0.5) {
+// submission returns a submission to fill, and what hands it to the engine then: half of
+// the time it is that of a goroutine that holds the engine, half of the time one of the
+// ring. In a series it is mostly the former.
+func (c *client) submission(o *op) (s *engine.Submission, hand func()) {
+	direct := 0.5
+	if c.series > 0 {
+		direct = 0.9
+	}
+	if c.n.w.dice.chance(direct) {
+		var like engine.Submission
+		var w engine.Word
+		if o.fill(&like); w.Set(&like.Entry) {
+			if s := c.eng().Extend(c.ring, &w); s != nil {
+				c.n.w.count(extended)
+				return s, func() {}
+			}
+		}
 		if s := c.eng().Begin(c.ring); s != nil {
-			return s, true
+			return s, func() { c.eng().Submit(c.ring) }
 		}
 	}
-	return c.ring.Claim(), false
+	s = c.ring.Claim()
+	return s, func() { s.Publish() }
 }
 
 // post hands an operation to the engine. It returns false when the ring is
 // full.
 func (c *client) post(o *op) bool {
 	w := c.n.w
-	e, direct := c.submission()
+	e, hand := c.submission(o)
 	if e == nil {
 		return false
 	}
@@ -202,11 +218,7 @@ func (c *client) post(o *op) bool {
 	w.trace.event("post  %v", o)
 	c.n.earn(float64(64 + o.count))
 	o.peer.target.earn(float64(64 + o.count))
-	if direct {
-		c.eng().Submit(c.ring)
-	} else {
-		e.Publish()
-	}
+	hand()
 	if w.dice.chance(w.plan.cancels) {
 		o.cancelLater()
 	}
@@ -217,6 +229,11 @@ func (c *client) post(o *op) bool {
 func (c *client) draw() *op {
 	w, d, p := c.n.w, c.n.w.dice, &c.n.w.plan
 	o := &op{peer: c.peers[d.IntN(len(c.peers))].name(), count: 1, datatype: atomic.Uint64, value: uint64(d.between(1, 200))}
+	if c.series > 0 && d.chance(0.8) { // sometimes another one comes between
+		if c.series--; o.another(c.last) {
+			return o
+		}
+	}
 	t := o.peer.target.index
 	switch {
 	case d.chance(p.badKeys):
@@ -232,9 +249,35 @@ func (c *client) draw() *op {
 		o.count = 1 + d.IntN(regionWords[arrayRegion]-o.first)
 		o.verb, o.code = pick(d, wire.VerbAtomic, wire.VerbFetch), uint8(atomic.Sum)
 	default:
-		o.drawWord(w, t)
+		if o.drawWord(w, t); c.series == 0 && d.chance(0.3) {
+			c.last, c.series = o, 2+d.IntN(8)
+		}
 	}
 	return o
+}
+
+// another makes o like the last operation, so that the two can share a run. Most go to an
+// array, whose order is not searched for. It returns false if it cannot.
+func (o *op) another(last *op) bool {
+	w := o.peer.c.n.w
+	region, first := arrayRegion, w.dice.IntN(16)
+	if w.dice.chance(0.2) || last.region != sumRegion {
+		region, first = last.region, last.first
+	}
+	o.peer = last.peer.name()
+	if w.typeOf(region, first) != last.datatype || w.crowded(o.peer.target.index, region, first) {
+		return false
+	}
+	o.region, o.first, o.datatype = region, first, last.datatype
+	o.verb, o.code, o.value, o.compare = last.verb, last.code, last.value, last.compare
+	return true
+}
+
+// crowded reports whether a word has as many operations as can be checked for
+// linearizability at little cost.
+func (w *world) crowded(target, region, word int) bool {
+	u := w.words[wordID{target, region, word}]
+	return u.all >= w.plan.wordOps || u.open >= maxOpen
 }
 
 // drawWord makes o an operation on a single word, on one of the words that are
@@ -243,7 +286,7 @@ func (o *op) drawWord(w *world, target int) {
 	d := w.dice
 	o.region = pick(d, sumRegion, registerRegion)
 	o.first = d.IntN(regionWords[o.region])
-	if u := w.words[wordID{target, o.region, o.first}]; u.all >= w.plan.wordOps || u.open >= maxOpen {
+	if w.crowded(target, o.region, o.first) {
 		o.region, o.first = arrayRegion, d.IntN(16)
 	}
 	o.datatype = w.typeOf(o.region, o.first)

@@ -75,7 +75,7 @@ func (w *RecordWriter) atomic(rec *Record) bool {
 		if flags == 0 && w.run.like(rec) {
 			return w.join(rec, value)
 		}
-		w.run.n = 0
+		w.endRun()
 	}
 	fixed := int(fixedLen[flags])
 	b := w.reserve(fixed+rec.Verb.operands(rec.Op)*padded, value)
@@ -176,7 +176,7 @@ func putPadded(p, v []byte) []byte {
 
 // lookup encodes the request for a catalogue entry by name.
 func (w *RecordWriter) lookup(name []byte) bool {
-	w.run.n = 0
+	w.endRun()
 	if len(name) == 0 || len(name) > MaxNameLen {
 		return false
 	}
@@ -192,7 +192,7 @@ func (w *RecordWriter) lookup(name []byte) bool {
 
 // list encodes the request for a catalogue entry by ordinal.
 func (w *RecordWriter) list(ordinal uint32) bool {
-	w.run.n = 0
+	w.endRun()
 	b := w.reserve(8, EntryLen)
 	if b == nil {
 		return false

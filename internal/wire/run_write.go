@@ -26,7 +26,12 @@ type run struct {
 	value    uint8  // padded length of the value in the response
 	shared   bool   // begun, with operands that all operations have in common
 	alike    uint8  // in a run apart: how many of the last operations repeated the operands before them
+	more     uint32 // operations that Extend may still add
+	operand  uint64 // that they must have
 }
+
+// endRun ends the run: the next record begins another.
+func (w *RecordWriter) endRun() { w.run.n, w.run.more = 0, 0 }
 
 // like reports whether a record, which needs no key and no other field, has the head of
 // the run.
@@ -42,7 +47,7 @@ func (w *RecordWriter) join(rec *Record, value int) bool {
 	given := r.end - r.operands
 	same := w.sameOperands(rec, size)
 	if r.n > 1 && r.unsuited(same) {
-		r.n = 0
+		w.endRun()
 		return w.atomic(rec)
 	}
 	if r.n == 1 {
@@ -66,7 +71,22 @@ func (w *RecordWriter) join(rec *Record, value int) bool {
 	r.n++
 	binary.LittleEndian.PutUint32(w.buf[w.countAt():], r.n)
 	w.commit(need, value)
+	w.open()
 	return true
+}
+
+// open lets Extend add to the run, as far as there is room, if its operations share one
+// operand of 8 bytes, or have none.
+func (w *RecordWriter) open() {
+	r := &w.run
+	r.more, r.operand = 0, 0
+	switch n := r.end - r.operands; {
+	case !r.shared || n != 0 && n != 8:
+		return
+	case n == 8:
+		r.operand = binary.LittleEndian.Uint64(w.buf[r.operands:])
+	}
+	r.more = uint32(min((len(w.buf)-w.n)/4, w.room/max(int(r.value), statusEntry), MaxOps-w.ops))
 }
 
 // mostAlike is how many operations in a row may repeat the operands before them
@@ -110,23 +130,20 @@ func (w *RecordWriter) begin(shared bool, given, value int) bool {
 	return true
 }
 
-// Extend appends one more operation to a run of at least two with shared operands of 8
-// bytes, as Append would, in a fraction of the time. It returns false and does nothing
-// if the run is not of this kind or there is no room: then Append decides.
-func (w *RecordWriter) Extend(offset uint64, operand []byte) bool {
+// Extend appends one more operation to a run of at least two, whose operations have this
+// operand of 8 bytes in common, or, with operand 0, may have none. It does as Append
+// would, in a fraction of the time. It returns false and does nothing if the run is not
+// of this kind or there is no room: then Append decides.
+func (w *RecordWriter) Extend(offset, operand uint64) bool {
 	r := &w.run
-	if r.n < 2 || !r.shared || r.end-r.operands != 8 || offset > math.MaxUint32 || len(operand) != 8 {
-		return false
-	}
-	value := int(r.value)
-	if len(w.buf)-w.n < 4 || max(value, statusEntry) > w.room || w.ops == MaxOps ||
-		binary.LittleEndian.Uint64(w.buf[r.operands:]) != binary.LittleEndian.Uint64(operand) {
+	if r.more == 0 || operand != r.operand || offset > math.MaxUint32 {
 		return false
 	}
 	binary.LittleEndian.PutUint32(w.buf[w.n:], uint32(offset))
+	r.more--
 	r.n++
 	binary.LittleEndian.PutUint32(w.buf[r.operands-4:], r.n)
-	w.commit(4, value)
+	w.commit(4, int(r.value))
 	return true
 }
 

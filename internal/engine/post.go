@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"encoding/binary"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Posting without the cells of a ring: the caller has the turn. All methods here are for
+// the engine's thread.
+
+// Word is a simple operation whose operands take 8 bytes, or that has none: what the
+// frame holds of it.
+type Word struct {
+	kind
+	Peer    PeerID
+	Offset  uint64 // as in Entry
+	Operand uint64 // the first 8 bytes of Entry.Inline; 0 if there are no operands
+}
+
+// kind is what operations that can share a run have in common.
+type kind struct {
+	key         uint64
+	incarnation uint32
+	head        uint32 // verb, operation, datatype, flags; 0: nothing can join
+}
+
+// Of says which operation it is.
+func (w *Word) Of(verb wire.Verb, opcode, datatype uint8) { w.head = head(verb, opcode, datatype) }
+
+// In says which region the operation is on; see Entry.
+func (w *Word) In(key uint64, incarnation uint32) { w.key, w.incarnation = key, incarnation }
+
+// kind returns the kind of an operation.
+func (x *Entry) kind() kind {
+	return kind{x.Key, x.Incarnation, head(x.Verb, x.Opcode, x.Datatype) | uint32(x.Flags)<<24}
+}
+
+func head(verb wire.Verb, opcode, datatype uint8) uint32 {
+	return uint32(verb) | uint32(opcode)<<8 | uint32(datatype)<<16
+}
+
+// Set describes an operation that has been filled in, and reports whether it is a Word.
+func (w *Word) Set(x *Entry) bool {
+	w.set(x)
+	w.Peer = x.Peer
+	operand, compare := x.operandLens()
+	return x.simple() && (operand+compare == 8 || x.Opcode == wire.OpRead)
+}
+
+// set describes a simple operation. If its operands take other than 8 bytes, it is no
+// Word, and extends no run.
+func (w *Word) set(x *Entry) {
+	w.kind, w.Offset, w.Operand = x.kind(), x.Offset, 0
+	if x.Opcode != wire.OpRead {
+		w.Operand = binary.LittleEndian.Uint64(x.Inline[:])
+	}
+}
+
+// Extend posts an operation that joins the run at the end of the frame under
+// construction; nothing is left to do for it. The caller fills in the submission, as for
+// Begin, and does not submit it. That is the ordinary path while operations are in
+// flight. Extend returns nil, and does nothing, if anything is unusual: then Begin
+// follows.
+func (e *Engine) Extend(r *Ring, w *Word) *Submission {
+	p := r.last
+	if p == nil || p.id != w.Peer || p.closed || len(r.free) == 0 || r.detached {
+		return nil
+	}
+	if r.head != r.tail.Load() { // an earlier post has been published
+		return nil
+	}
+	c := p.r.conn
+	if c == nil || p.r.head != nil || c.stage.buf == nil || !c.stage.extend(w) {
+		return nil
+	}
+	f := r.begin()
+	f.clear()
+	c.stage.note(f)
+	return &f.Submission
+}
+
+// Begin returns a submission to fill in and then to Submit, or nil when the operation has
+// to go through the ring.
+func (e *Engine) Begin(r *Ring) *Submission {
+	if r.origin == nil || r.detached {
+		return nil
+	}
+	e.fresh = false
+	if r.head != r.tail.Load() { // what was published before goes first
+		if e.Collect(r); r.head != r.tail.Load() {
+			return nil
+		}
+	}
+	if len(r.free) == 0 {
+		return nil
+	}
+	r.begun = r.begin()
+	r.begun.clear()
+	return &r.begun.Submission
+}
+
+// Submit takes the submission that Begin returned last.
+func (e *Engine) Submit(r *Ring) { e.take(r.begun) }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"testing"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// Extend takes an operation that continues the run in the frame, and nothing else.
+func TestExtend(t *testing.T) {
+	next := func(p *Peer) *Word {
+		w := &Word{Peer: p.ID(), Offset: 64, Operand: 1}
+		w.Of(wire.VerbFetch, uint8(atomic.Sum), uint8(atomic.Uint64))
+		w.In(1, 0)
+		return w
+	}
+	for name, test := range map[string]struct {
+		change func(c *cable, p, q *Peer, w *Word)
+		taken  bool
+	}{
+		"the next one":        {func(*cable, *Peer, *Peer, *Word) {}, true},
+		"another name":        {func(_ *cable, _, q *Peer, w *Word) { w.Peer = q.ID() }, false},
+		"another operand":     {func(_ *cable, _, _ *Peer, w *Word) { w.Operand = 2 }, false},
+		"another operation":   {func(_ *cable, _, _ *Peer, w *Word) { w.Of(wire.VerbFetch, uint8(atomic.Diff), uint8(atomic.Uint64)) }, false},
+		"another datatype":    {func(_ *cable, _, _ *Peer, w *Word) { w.Of(wire.VerbFetch, uint8(atomic.Sum), uint8(atomic.Int64)) }, false},
+		"another region":      {func(_ *cable, _, _ *Peer, w *Word) { w.In(2, 0) }, false},
+		"another incarnation": {func(_ *cable, _, _ *Peer, w *Word) { w.In(1, 7) }, false},
+		"a far offset":        {func(_ *cable, _, _ *Peer, w *Word) { w.Offset = 1 << 32 }, false},
+		"a closed peer":       {func(_ *cable, p, _ *Peer, _ *Word) { p.Close() }, false},
+		"one is published":    {func(c *cable, p, _ *Peer, _ *Word) { c.submit(p, false, func(*Submission) {}) }, false},
+		"one is in the queue": {func(c *cable, p, _ *Peer, _ *Word) {
+			c.submit(p, true, func(s *Submission) { s.SetExtents([]mr.Extent{{Key: 1, Count: 1}}) })
+		}, false},
+		"the ring is removed": {func(c *cable, _, _ *Peer, _ *Word) { c.nodes[0].eng[0].RemoveRing(c.nodes[0].ring) }, false},
+		"all are in flight": {func(c *cable, p, _ *Peer, _ *Word) {
+			for len(c.nodes[0].ring.free) > 0 {
+				c.add(p, 0)
+			}
+		}, false},
+		"the frame is gone": {func(c *cable, _, _ *Peer, _ *Word) { c.nodes[0].eng[0].Step() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCable(t, session.Config{})
+			q, p := c.peer(ethernet()), c.peer(ethernet())
+			c.write(p, 9, 1)
+			for range 3 { // the second one makes a run
+				c.add(p, 0)
+			}
+			if n := p.staged(); n != 3 {
+				t.Fatalf("%d operations are in the frame, want 3", n)
+			}
+			w := next(p)
+			test.change(c, p, q, w)
+			before := p.staged()
+			s := c.nodes[0].eng[0].Extend(c.nodes[0].ring, w)
+			if s != nil != test.taken {
+				t.Errorf("taken: %v, want %v", s != nil, test.taken)
+			}
+			if n := p.staged() - before; n > 0 != test.taken {
+				t.Errorf("the frame has grown by %d operations", n)
+			}
+		})
+	}
+}
