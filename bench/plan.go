@@ -29,7 +29,8 @@ const (
 	smallFrame   = 64   // bytes of the floor's frame without counters
 	fullFrame    = 1514 // bytes with the Ethernet header, at the MTU of 1500
 	perFrame     = 60   // counters that the floor increments for a full frame
-	fullWindow   = 4096 // posts of one word that fill every frame of a session's window
+	fullWindow   = 4096 // posts of one word, or of a short array
+	singleWindow = 1024 // posts of one word, as many as fill six frames; what belongs to many more leaves the cache
 	scattered    = 182  // words of a post that fill a frame
 	manyPosts    = 32   // posts in flight of that many words each
 	spreadWords  = 4096 // words that operations go to in turn; together 32 KiB
@@ -74,7 +75,7 @@ func tripPlan(t time.Duration) []entry {
 func throughputPlan(t time.Duration) []entry {
 	g := throughputs
 	full := fabRun{op: "fetch", window: manyPosts, scatter: scattered, words: spreadWords, seconds: t}
-	single := fabRun{op: "fetch", window: fullWindow, words: spreadWords, seconds: t}
+	single := fabRun{op: "fetch", window: singleWindow, words: spreadWords, seconds: t}
 	with := func(change func(*fabRun)) fabRun { r := full; change(&r); return r }
 	p := []entry{
 		{"floor_frames", g, floor("floor: frames of 64 bytes, window 32", floorRun{window: 32, size: smallFrame, reply: smallFrame, seconds: t})},
@@ -89,7 +90,7 @@ func throughputPlan(t time.Duration) []entry {
 		{"sessions_busy", g, fab("xdpfab fetch-add, 1000 sessions, a post on each", with(func(r *fabRun) { r.endpoints, r.window = sessions, sessions }))},
 		{"fetch_udp", g, fab("xdpfab fetch-add, UDP", with(func(r *fabRun) { r.udp = true }))},
 		{"base", g, fab("xdpfab base sum", with(func(r *fabRun) { r.op = "base" }))},
-		{"base_single", g, fab("xdpfab base sum, 1 word a post", fabRun{op: "base", window: fullWindow, words: spreadWords, seconds: t})},
+		{"base_single", g, fab("xdpfab base sum, 1 word a post", fabRun{op: "base", window: singleWindow, words: spreadWords, seconds: t})},
 		{"compare", g, fab("xdpfab compare-and-swap", with(func(r *fabRun) { r.op = "compare" }))},
 		{"fetch_auto", g, fab("xdpfab fetch-add, auto", with(func(r *fabRun) { r.progress, r.targetProgress = "auto", "auto" }))},
 		{"fetch_daemon", g, fabDaemon("xdpfab fetch-add, xdpfabd as target", full)},

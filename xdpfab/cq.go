@@ -164,8 +164,13 @@ func (q *CompletionQueue) push(ep *Endpoint, context any, c *engine.Completion, 
 // in common. Engine's thread.
 func (q *CompletionQueue) pushAll(ep *Endpoint, s []*engine.Submission, c *engine.Completion) {
 	length, flags := c.Length, c.Flags
-	for i, s := range s {
-		at := (q.written + uint64(i)) & q.mask
+	for _, s := range s {
+		if s.Cookie&injected != 0 {
+			q.reserved.Add(-1)
+			continue
+		}
+		at := q.written & q.mask
+		q.written++
 		e, b := &q.entries[at], &q.beside[at]
 		e.Cookie, e.Data, e.Length, e.Source = s.Cookie, 0, length, s.Peer
 		e.Fate, e.Status, e.Reason, e.Flags = engine.Success, wire.StatusOK, session.Alive, flags
@@ -174,7 +179,6 @@ func (q *CompletionQueue) pushAll(ep *Endpoint, s []*engine.Submission, c *engin
 			b.ep = ep
 		}
 	}
-	q.written += uint64(len(s))
 }
 
 // show lets the reader see the completions that have been written. Engine's thread.

@@ -4,6 +4,7 @@ package xdpfab_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"testing"
 
@@ -21,17 +22,21 @@ func cpu() int64 {
 	return t.Nano()
 }
 
-// One word a post, window full, both sides on one thread: the cost of a fetch-add on it.
-func BenchmarkPost(b *testing.B) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	attr := xdpfab.DomainAttr{Progress: xdpfab.ProgressManual}
-	one, other, err := xdpfab.Pipe(attr)
+// poster is an initiator and a target on one thread, and what a post needs.
+type poster struct {
+	other *xdpfab.Domain
+	ep    *xdpfab.Endpoint
+	cq    *xdpfab.CompletionQueue
+	msg   xdpfab.Msg // a fetch-add
+}
+
+func newPoster(b *testing.B, window int) *poster {
+	b.Helper()
+	one, other, err := xdpfab.Pipe(xdpfab.DomainAttr{Progress: xdpfab.ProgressManual})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer other.CloseAll()
-	defer one.CloseAll()
+	b.Cleanup(func() { _, _ = one.CloseAll(), other.CloseAll() })
 	mem, _ := mr.Alloc(1<<20, mr.AllocOptions{})
 	key := uint64(1)
 	if _, err := other.Register(mem, mr.Options{Key: &key, Access: mr.RemoteRead | mr.RemoteWrite}); err != nil {
@@ -41,23 +46,29 @@ func BenchmarkPost(b *testing.B) {
 	if err := served.Enable(); err != nil {
 		b.Fatal(err)
 	}
-	const window = 1024
 	av, _ := one.NewAddressVector()
-	cq, _ := one.NewCompletionQueue(xdpfab.CQAttr{Size: window})
-	ep, _ := one.NewEndpoint(xdpfab.EndpointAttr{Number: 5, Size: window})
-	_ = ep.Bind(av, 0)
-	_ = ep.Bind(cq, 0)
-	if err := ep.Enable(); err != nil {
+	p := &poster{other: other}
+	p.cq, _ = one.NewCompletionQueue(xdpfab.CQAttr{Size: window})
+	p.ep, _ = one.NewEndpoint(xdpfab.EndpointAttr{Number: 5, Size: window})
+	if err := errors.Join(p.ep.Bind(av, 0), p.ep.Bind(p.cq, 0), p.ep.Enable()); err != nil {
 		b.Fatal(err)
 	}
 	dest, err := av.Insert(context.Background(), other.Name(0))
 	if err != nil {
 		b.Fatal(err)
 	}
+	p.msg = xdpfab.Msg{Buf: []byte{1, 0, 0, 0, 0, 0, 0, 0}, Count: 1, Dest: dest, Key: key, Datatype: atomic.Uint64, Op: atomic.Sum}
+	return p
+}
+
+// One word a post, window full, both sides on one thread: the cost of a fetch-add on it.
+func BenchmarkPost(b *testing.B) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const window = 1024
+	p := newPoster(b, window)
 	results := make([]byte, 8*window)
-	operand := []byte{1, 0, 0, 0, 0, 0, 0, 0}
 	batch := make([]xdpfab.Completion, window)
-	msg := xdpfab.Msg{Buf: operand, Count: 1, Dest: dest, Key: key, Datatype: atomic.Uint64, Op: atomic.Sum}
 	free, posted, done := window, 0, 0
 	var mine int64
 	b.ReportAllocs()
@@ -65,20 +76,44 @@ func BenchmarkPost(b *testing.B) {
 	for done < b.N {
 		start := cpu()
 		for free > 0 && posted < b.N {
-			msg.Offset, msg.Result = uint64(posted%(1<<17))*8, results[8*(free-1):8*free]
-			if err := ep.FetchAtomic(&msg, xdpfab.FlagMore); err != nil {
+			p.msg.Offset, p.msg.Result = uint64(posted%(1<<17))*8, results[8*(free-1):8*free]
+			if err := p.ep.FetchAtomic(&p.msg, xdpfab.FlagMore); err != nil {
 				b.Fatal(err)
 			}
 			free--
 			posted++
 		}
-		n, err := cq.Read(batch)
+		n, err := p.cq.Read(batch)
 		if err != nil {
 			b.Fatal(err)
 		}
 		free, done = free+n, done+n
 		mine += cpu() - start
-		other.Progress()
+		p.other.Progress()
 	}
 	b.ReportMetric(float64(mine)/float64(b.N), "initiator-ns/op")
+}
+
+// One word at a time, both sides on one thread: what a round trip costs beside the
+// kernel.
+func BenchmarkTrip(b *testing.B) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	p := newPoster(b, 64)
+	p.msg.Result = make([]byte, 8)
+	batch := make([]xdpfab.Completion, 1)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		p.msg.Offset = uint64(i%(1<<17)) * 8
+		if err := p.ep.FetchAtomic(&p.msg, 0); err != nil {
+			b.Fatal(err)
+		}
+		for n := 0; n == 0; {
+			p.other.Progress()
+			var err error
+			if n, err = p.cq.Read(batch); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
 }

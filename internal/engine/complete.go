@@ -10,8 +10,9 @@ import (
 // frame is what a request frame in flight carries.
 type frame struct {
 	segs []segment
-	// each is the length in bytes of every record's value, a multiple of 4, when each
-	// segment is a simple operation; otherwise it is negative.
+	// each is the length in bytes of every record's value, a multiple of 4 or 0, when each
+	// segment is a simple operation and all values have one length; otherwise it is
+	// negative.
 	each int
 }
 
@@ -25,21 +26,35 @@ type segment struct {
 // succeeded completes a frame whose records all succeeded without results. If a record
 // that returns a result is among them, the target lies, and the session ends.
 func (c *conn) succeeded(psn uint32) {
-	for _, s := range c.frames[psn%session.MaxWindow].segs {
-		if s.resultLen() > 0 && c.ini.Waits(psn) {
-			c.lied()
-			return
-		}
+	at := &c.frames[psn%session.MaxWindow]
+	each := at.each
+	if each != 0 && at.returns() && c.ini.Waits(psn) {
+		c.lied()
+		return
 	}
 	if !c.ini.Retire(c.r.e.now, psn) {
 		return
 	}
 	segs := c.release(psn)
+	if each == 0 {
+		c.complete(segs, nil, 0)
+		return
+	}
 	for i := range segs {
 		segs[i].f.ran = true
 		segs[i].settle()
 	}
 	c.r.e.giveSegments(segs)
+}
+
+// returns reports whether a record of the frame returns a result.
+func (f *frame) returns() bool {
+	for i := range f.segs {
+		if f.segs[i].resultLen() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // lied ends the session with a target that gives impossible answers.
@@ -78,11 +93,15 @@ func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
 func (c *conn) filled(psn uint32, values []byte) {
 	each := c.frames[psn%session.MaxWindow].each
 	c.ini.Retire(c.r.e.now, psn)
-	segs := c.release(psn)
+	c.complete(c.release(psn), values, each)
+}
+
+// complete completes simple operations that succeeded, from their values of each bytes.
+func (c *conn) complete(segs []segment, values []byte, each int) {
 	for rest := segs; len(rest) > 0; {
 		n, f := 0, rest[0].f
-		if each == 8 && f.ring != nil {
-			n = f.ring.succeed(rest, values)
+		if (each == 8 || each == 0) && f.ring != nil {
+			n = f.ring.succeed(rest, values, each)
 		}
 		if n == 0 {
 			n = 1
@@ -93,11 +112,13 @@ func (c *conn) filled(psn uint32, values []byte) {
 	c.r.e.giveSegments(segs)
 }
 
-// fill completes a simple operation, which has succeeded, with its value.
+// fill completes a simple operation, which has succeeded, with its value, if it has one.
 func (f *flight) fill(value []byte) {
-	copy(f.result(), value)
+	if len(value) > 0 {
+		copy(f.result(), value)
+	}
 	if f.ring != nil {
-		f.ring.tell(f, uint64(len(value)), CompletedRead, nil)
+		f.ring.tell(f, uint64(f.bytes()), f.completed(), nil)
 	} else {
 		f.finish()
 	}

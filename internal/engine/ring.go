@@ -16,9 +16,9 @@ type Sink interface {
 	// Complete is called once for each operation. later tells an Unknown outcome if it
 	// becomes known, or is nil.
 	Complete(s *Submission, c *Completion, later *Later)
-	// Succeed is called instead, once for many, for operations that have succeeded and
-	// whose values are in their result buffers. Their completions are alike, but for
-	// Cookie and Source, which the sink may set in c as it likes.
+	// Succeed is called instead, once for many, for operations that have succeeded, and
+	// whose values, if any, are in their result buffers. Their completions are alike, but
+	// for Cookie and Source, which the sink may set in c as it likes.
 	Succeed(s []*Submission, c *Completion)
 	// Flush is called after one or more calls of the others, before the engine does
 	// anything else for long.
@@ -172,22 +172,26 @@ func (r *Ring) tell(f *flight, length uint64, flags uint8, later *Later) {
 	r.toFlush()
 }
 
-// succeed stores the values, 8 bytes each, of simple operations that have succeeded,
-// tells the sink, and frees the flights. It takes the first segments, as many as are
-// operations of this ring with a result buffer of 8 bytes, and returns their number.
-func (r *Ring) succeed(segs []segment, values []byte) (n int) {
+// succeed completes simple operations that have succeeded: it stores their values, each
+// of that many bytes, 8 or 0, tells the sink, and frees the flights. It takes the first
+// segments, as many as are operations of this ring that are alike and have a buffer for
+// the value, and returns their number.
+func (r *Ring) succeed(segs []segment, values []byte, each int) (n int) {
+	length := segs[0].f.bytes()
 	for ; n < len(segs) && n < len(r.batch); n++ {
 		f := segs[n].f
-		if f.ring != r || len(f.Result) != 8 {
+		if f.ring != r || len(f.Result) != each || each == 0 && f.bytes() != length {
 			break
 		}
-		*(*[8]byte)(f.Result) = [8]byte(values[8*n:])
+		if each == 8 {
+			*(*[8]byte)(f.Result) = [8]byte(values[8*n:])
+		}
 		r.batch[n] = &f.Submission
 	}
 	if n == 0 {
 		return 0
 	}
-	r.told.Length, r.told.Flags = 8, CompletedRead
+	r.told.Length, r.told.Flags = uint64(length), segs[0].f.completed()
 	r.sink.Succeed(r.batch[:n], &r.told)
 	for i := range segs[:n] {
 		f := segs[i].f
