@@ -146,7 +146,10 @@ func (m *Msg) fill(s *engine.Submission, flags OpFlags) {
 	default:
 		s.SetExtents(m.RMA)
 	}
-	if m.Op != Read {
+	switch {
+	case m.Pieces != nil:
+		s.SetPieces((*engine.Pieces)(m.Pieces), m.Buf, m.Compare)
+	case m.Op != Read:
 		s.SetOperands(m.Buf, m.Compare)
 	}
 }

@@ -42,7 +42,23 @@ type Msg struct {
 	// operation that may have run in part. RMA must stay untouched until completion,
 	// unless FlagInject is given.
 	RMA []mr.Extent
+
+	// Pieces gives operands or the result as lists of buffers (fi_atomicv, fi_ioc).
+	Pieces *Pieces
 }
+
+// Pieces are the operands and the result of an operation whose elements lie in several
+// buffers, each of whole elements, one after the other. A list takes the place of the
+// field of Msg with the same name, which must be empty then; any of the lists may be
+// empty. They may be divided differently. A list has at most MaxPieces buffers. The
+// lists, like the buffers, must stay untouched until completion, but for operands with
+// FlagInject.
+type Pieces struct {
+	Buf, Compare, Result [][]byte
+}
+
+// MaxPieces is the most buffers in a list of Pieces (iov_limit of fi_tx_attr).
+const MaxPieces = 1024
 
 // elements returns the number of elements, after it has compared all that the message
 // gives with it.
@@ -52,6 +68,11 @@ func (m *Msg) elements(verb wire.Verb, flags OpFlags) (uint32, error) {
 	}
 	if flags&^knownOpFlags != 0 {
 		return 0, fmt.Errorf("xdpfab: operation flags %v: want some of %v: %w", flags, knownOpFlags, ErrNotImplemented)
+	}
+	if m.Pieces != nil {
+		if err := m.checkPieces(); err != nil {
+			return 0, err
+		}
 	}
 	count := m.Count
 	if count == 0 {
@@ -74,11 +95,42 @@ func (m *Msg) elements(verb wire.Verb, flags OpFlags) (uint32, error) {
 // implied returns the number of elements of an operation whose Count is 0: as many as the
 // buffer holds, of which the last one may be short.
 func (m *Msg) implied() int {
-	buf, size := m.Buf, m.Datatype.Size()
+	n, size := m.operandLen(), m.Datatype.Size()
 	if m.Op == Read {
-		buf = m.Result
+		n = m.resultLen()
 	}
-	return (len(buf) + size - 1) / size
+	return (n + size - 1) / size
+}
+
+// operandLen, compareLen and resultLen return the bytes given, in one buffer or in
+// pieces.
+func (m *Msg) operandLen() int {
+	if m.Pieces == nil {
+		return len(m.Buf)
+	}
+	return len(m.Buf) + total(m.Pieces.Buf)
+}
+
+func (m *Msg) compareLen() int {
+	if m.Pieces == nil {
+		return len(m.Compare)
+	}
+	return len(m.Compare) + total(m.Pieces.Compare)
+}
+
+func (m *Msg) resultLen() int {
+	if m.Pieces == nil {
+		return len(m.Result)
+	}
+	return len(m.Result) + total(m.Pieces.Result)
+}
+
+// total returns the length of buffers taken together.
+func total(list [][]byte) (n int) {
+	for _, b := range list {
+		n += len(b)
+	}
+	return n
 }
 
 // checkBuffers compares the buffers with the number of elements.
@@ -87,21 +139,43 @@ func (m *Msg) checkBuffers(verb wire.Verb, count int, flags OpFlags) error {
 	operand, compare, result := n, 0, n
 	switch {
 	case m.Op == Read: // Buf is ignored
-		operand = len(m.Buf)
+		operand = m.operandLen()
 	case verb == wire.VerbAtomic:
 		result = 0
 	case verb == wire.VerbCompare:
 		compare = n
 	}
 	switch {
-	case len(m.Buf) != operand:
-		return fmt.Errorf("xdpfab: operand of %d bytes for %d elements of %v: want %d: %w", len(m.Buf), count, m.Datatype, operand, ErrLength)
-	case len(m.Compare) != compare:
-		return fmt.Errorf("xdpfab: compare operand of %d bytes for %d elements of %v: want %d: %w", len(m.Compare), count, m.Datatype, compare, ErrLength)
-	case len(m.Result) != result:
-		return fmt.Errorf("xdpfab: result buffer of %d bytes for %d elements of %v: want %d: %w", len(m.Result), count, m.Datatype, result, ErrLength)
+	case m.operandLen() != operand:
+		return fmt.Errorf("xdpfab: operand of %d bytes for %d elements of %v: want %d: %w", m.operandLen(), count, m.Datatype, operand, ErrLength)
+	case m.compareLen() != compare:
+		return fmt.Errorf("xdpfab: compare operand of %d bytes for %d elements of %v: want %d: %w", m.compareLen(), count, m.Datatype, compare, ErrLength)
+	case m.resultLen() != result:
+		return fmt.Errorf("xdpfab: result buffer of %d bytes for %d elements of %v: want %d: %w", m.resultLen(), count, m.Datatype, result, ErrLength)
 	case flags&FlagInject != 0 && m.Op != Read && operand+compare > injectSize:
 		return fmt.Errorf("xdpfab: %d bytes to inject: want at most %d: %w", operand+compare, injectSize, ErrTooBig)
+	}
+	return nil
+}
+
+// checkPieces checks that the lists take the place of buffers, and hold whole elements.
+func (m *Msg) checkPieces() error {
+	for _, x := range []struct {
+		what  string
+		whole []byte
+		list  [][]byte
+	}{{"Buf", m.Buf, m.Pieces.Buf}, {"Compare", m.Compare, m.Pieces.Compare}, {"Result", m.Result, m.Pieces.Result}} {
+		switch {
+		case len(x.list) > MaxPieces:
+			return fmt.Errorf("xdpfab: %d pieces of %s: want at most %d: %w", len(x.list), x.what, MaxPieces, ErrTooMany)
+		case len(x.list) > 0 && len(x.whole) > 0:
+			return fmt.Errorf("xdpfab: %s in pieces and in one buffer of %d bytes: want one of the two: %w", x.what, len(x.whole), ErrLength)
+		}
+		for i, b := range x.list {
+			if size := m.Datatype.Size(); len(b)%size != 0 {
+				return fmt.Errorf("xdpfab: piece %d of %s has %d bytes: want whole elements of %d: %w", i, x.what, len(b), size, ErrLength)
+			}
+		}
 	}
 	return nil
 }
@@ -133,7 +207,7 @@ func (m *Msg) word(w *engine.Word, verb wire.Verb, flags OpFlags) bool {
 	if verb == wire.VerbAtomic {
 		result = 0
 	}
-	if uint(m.Count) > 1 || flags&^(knownOpFlags&^FlagFence) != 0 || m.RMA != nil || len(m.Compare) != 0 || len(m.Result) != result ||
+	if uint(m.Count) > 1 || flags&^(knownOpFlags&^FlagFence) != 0 || m.RMA != nil || m.Pieces != nil || len(m.Compare) != 0 || len(m.Result) != result ||
 		m.Op >= atomic.NumOps || words[verb][m.Op]>>m.Datatype&1 == 0 {
 		return false
 	}

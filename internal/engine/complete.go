@@ -10,8 +10,8 @@ import (
 // frame is what a request frame in flight carries.
 type frame struct {
 	segs []segment
-	// each is the length in bytes of every record's value, a multiple of 4 or 0, when each
-	// segment is a simple operation and all values have one length; otherwise it is
+	// each is the length in bytes of every record's value, 0 or a multiple of 4, when
+	// each segment is a simple operation and all values have one length; otherwise it is
 	// negative.
 	each int
 }
@@ -115,7 +115,7 @@ func (c *conn) complete(segs []segment, values []byte, each int) {
 // fill completes a simple operation, which has succeeded, with its value, if it has one.
 func (f *flight) fill(value []byte) {
 	if len(value) > 0 {
-		copy(f.result(), value)
+		f.store(0, value)
 	}
 	if f.ring != nil {
 		f.ring.tell(f, uint64(f.bytes()), f.completed(), nil)
@@ -158,7 +158,7 @@ func (s *segment) results(r *wire.ResponseReader) {
 	}
 	if values, ok := r.NextAll(int(s.records), each); ok {
 		f.ran = true
-		copy(f.result()[min(at, len(f.result())):], values)
+		f.store(at, values)
 		return
 	}
 	for range s.records {
@@ -167,7 +167,7 @@ func (s *segment) results(r *wire.ResponseReader) {
 			f.fail(Result{Fate: NotExecuted, Status: status})
 		} else {
 			f.ran = true
-			copy(f.result()[min(at, len(f.result())):], value)
+			f.store(at, value)
 		}
 		at += each
 	}

@@ -57,8 +57,12 @@ const (
 	// FlagExtents says that the operation is on extents, which are not in the entry
 	// either; Key and Offset are ignored then.
 	FlagExtents
+	// FlagPieces says that the result lies in pieces, and with FlagOutside the operands
+	// as well.
+	FlagPieces
 
-	knownFlags = FlagFence | FlagOutside | FlagExtents
+	besides    = FlagOutside | FlagExtents | FlagPieces // with a part outside the entry
+	knownFlags = FlagFence | besides
 )
 
 // VerbConnect is a local verb: it completes when the session to the peer is

@@ -3,8 +3,6 @@
 package engine
 
 import (
-	"bytes"
-
 	"github.com/xdpfab/xdpfab/internal/session"
 )
 
@@ -35,7 +33,8 @@ func (l *Later) settle(f *flight, r Result) {
 // sent cannot succeed any more.
 func standIn(f *flight) *flight {
 	in := &flight{later: &Later{done: make(chan struct{})}, sent: f.elements(), ran: f.ran, failed: f.failed, bad: f.bad}
-	in.Entry, in.Result = f.Entry, bytes.Clone(f.result())
+	in.Entry, in.Result = f.Entry, f.whatCame()
+	in.Flags &^= FlagPieces
 	if f.sent < f.elements() {
 		in.fail(Result{Fate: NotExecuted, Reason: session.GaveUp})
 	}

@@ -112,21 +112,18 @@ func (r *remote) packOp(w *wire.RecordWriter, f *flight) segment {
 // packArray appends a record of the operation's next elements, which lie at offset: as
 // many of count as fit. It returns their number.
 func packArray(w *wire.RecordWriter, f *flight, seg *segment, rec *wire.Record, offset uint64, count uint32) uint32 {
-	rec.Offset, rec.Count, rec.Total = offset, count, count
+	operand, compare, n := f.given(count)
+	if n == 0 {
+		return 0
+	}
+	rec.Offset, rec.Count, rec.Total = offset, n, count
 	if count > 1 {
 		if rec.Count = w.Fit(rec); rec.Count == 0 {
 			return 0
 		}
 	}
-	size := uint64(wire.ElemSize(f.Datatype))
-	lo, hi := uint64(f.sent)*size, uint64(f.sent+rec.Count)*size
-	operand, compare := f.operands()
-	if len(operand) > 0 {
-		rec.Operand = operand[lo:hi]
-	}
-	if len(compare) > 0 {
-		rec.Compare = compare[lo:hi]
-	}
+	size := int(rec.Count) * wire.ElemSize(f.Datatype)
+	rec.Operand, rec.Compare = operand[:min(size, len(operand))], compare[:min(size, len(compare))]
 	if !w.Append(rec) {
 		return 0
 	}
@@ -174,12 +171,11 @@ func packExtents(w *wire.RecordWriter, f *flight, seg *segment) {
 func extendRun(w *wire.RecordWriter, f *flight, offset uint64) bool {
 	var operand uint64
 	if f.Opcode != wire.OpRead {
-		at := int(f.sent) * 8
-		given, compare := f.operands()
-		if wire.ElemSize(f.Datatype) != 8 || len(given) < at+8 || len(compare) > 0 {
+		given, compare, n := f.given(1)
+		if len(given) != 8 || len(compare) > 0 || n == 0 {
 			return false
 		}
-		operand = binary.LittleEndian.Uint64(given[at:])
+		operand = binary.LittleEndian.Uint64(given)
 	}
 	if !w.Extend(offset, operand) {
 		return false

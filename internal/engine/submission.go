@@ -24,6 +24,7 @@ type Outside struct {
 	Operand []byte
 	Compare []byte
 	Extents []mr.Extent
+	Pieces  *Pieces     // with FlagPieces
 	own     []mr.Extent // memory for copies of extents, used again and again
 }
 
@@ -89,7 +90,7 @@ func (s *Submission) Name() []byte { return s.Inline[:min(s.Count, InlineLen)] }
 // move takes over the side table of another submission, which it leaves empty.
 func (s *Submission) move(from *Submission) {
 	s.Entry, s.Context, s.Result = from.Entry, from.Context, from.Result
-	if s.Flags&(FlagOutside|FlagExtents) != 0 {
+	if s.Flags&besides != 0 {
 		own := s.own
 		s.Outside = from.Outside
 		from.own = own
@@ -100,10 +101,10 @@ func (s *Submission) move(from *Submission) {
 // drop releases the caller's memory.
 func (s *Submission) drop() {
 	s.Context, s.Result = nil, nil
-	if s.Flags&(FlagOutside|FlagExtents) == 0 {
+	if s.Flags&besides == 0 {
 		return
 	}
-	s.Operand, s.Compare, s.Extents = nil, nil, nil
+	s.Operand, s.Compare, s.Extents, s.Pieces = nil, nil, nil, nil
 	if cap(s.own) > keptExtents {
 		s.own = nil
 	}

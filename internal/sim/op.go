@@ -79,17 +79,37 @@ func (o *op) fill(e *engine.Submission) {
 	if o.verb == wire.VerbCompare {
 		compare = bytes.Repeat(encode(o.datatype, o.compare), o.count)
 	}
+	if o.fetches() {
+		o.buf = make([]byte, o.datatype.Size()*o.count)
+		scribble(o.buf)
+	}
+	if o.divided() {
+		e.SetPieces(o.pieces(operand, compare), nil, nil)
+		o.operand = operand
+		return
+	}
 	if e.SetOperands(operand, compare) {
 		scribble(operand) // the engine has given it back to the caller
 		scribble(compare)
 	} else {
 		o.operand = operand
 	}
-	if o.fetches() {
-		o.buf = make([]byte, o.datatype.Size()*o.count)
-		scribble(o.buf)
-	}
 	e.Result = o.buf
+}
+
+// divided reports whether the caller's buffers lie in pieces.
+func (o *op) divided() bool { return o.count > 2 && o.value%2 == 0 }
+
+// pieces divides the caller's buffers, operands and result at different places.
+func (o *op) pieces(operand, compare []byte) *engine.Pieces {
+	size := o.datatype.Size()
+	halves := func(b []byte, at int) [][]byte {
+		if len(b) == 0 {
+			return nil
+		}
+		return [][]byte{b[:at*size], b[at*size:]}
+	}
+	return &engine.Pieces{Buf: halves(operand, o.count/2), Compare: halves(compare, 1), Result: halves(o.buf, o.count/3)}
 }
 
 func repeat(v uint64, n int) []byte {
