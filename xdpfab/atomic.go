@@ -42,7 +42,7 @@ func (ep *Endpoint) CompareAtomic(m *Msg, flags OpFlags) error {
 // may be reused on return, and success makes no completion, though counters count it
 // (fi_inject_atomic). A failure does make one.
 func (ep *Endpoint) InjectAtomic(m *Msg) error {
-	return ep.post(wire.VerbAtomic, m, FlagInject, injected)
+	return ep.post(wire.VerbAtomic, m, FlagInject, silent)
 }
 
 // AtomicValid returns the most elements that one Atomic call takes (fi_atomicvalid). Long
@@ -85,6 +85,12 @@ func valid(f Func, dt Datatype, op Op) (int, error) {
 // the next call starts it. After a failure it starts the earlier ones, since there may be
 // no next post.
 func (ep *Endpoint) post(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) error {
+	if flags&FlagDefaults != 0 {
+		flags = flags&^FlagDefaults | ep.OpFlags()
+	}
+	if ep.selective && flags&FlagCompletion == 0 {
+		cookie = silent
+	}
 	err := ep.submit(verb, m, flags, cookie)
 	switch {
 	case err != nil:

@@ -16,7 +16,8 @@ type Bindable interface {
 
 // Bind connects the endpoint with an address vector, a completion queue or a counter
 // (fi_ep_bind). For a counter, flags select the operations that it counts: BindRead
-// (fetch and compare), BindWrite (base) or both; for the others they are 0.
+// (fetch and compare), BindWrite (base) or both. For a completion queue they may be
+// BindTransmit and BindSelective; for an address vector they are 0.
 func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
@@ -33,8 +34,8 @@ func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 }
 
 func (q *CompletionQueue) bindTo(ep *Endpoint, flags BindFlags) error {
-	if flags != 0 {
-		return fmt.Errorf("xdpfab: bind of a completion queue with flags %v: %w", flags, ErrNotImplemented)
+	if flags&^queueFlags != 0 {
+		return fmt.Errorf("xdpfab: bind of a completion queue with flags %v: want some of %v: %w", flags, queueFlags, ErrNotImplemented)
 	}
 	if q.dom != ep.dom || ep.cq != nil {
 		return fmt.Errorf("xdpfab: endpoint %d wants one completion queue of its own domain: %w", ep.number, ErrBusy)
@@ -43,7 +44,7 @@ func (q *CompletionQueue) bindTo(ep *Endpoint, flags BindFlags) error {
 	if err != nil {
 		return err
 	}
-	ep.cq, ep.stepper = q, st
+	ep.cq, ep.stepper, ep.selective = q, st, flags&BindSelective != 0
 	return nil
 }
 
@@ -62,7 +63,7 @@ func (av *AddressVector) bindTo(ep *Endpoint, flags BindFlags) error {
 }
 
 func (c *Counter) bindTo(ep *Endpoint, flags BindFlags) error {
-	if flags == 0 || flags&^(knownBindFlags) != 0 {
+	if flags == 0 || flags&^counterFlags != 0 {
 		return fmt.Errorf("xdpfab: bind of a counter with flags %v: want BindRead, BindWrite or both: %w", flags, ErrNotImplemented)
 	}
 	counts := [directions]bool{reads: flags&BindRead != 0, writes: flags&BindWrite != 0}

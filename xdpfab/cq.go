@@ -165,7 +165,7 @@ func (q *CompletionQueue) push(ep *Endpoint, context any, c *engine.Completion, 
 func (q *CompletionQueue) pushAll(ep *Endpoint, s []*engine.Submission, c *engine.Completion) {
 	length, flags := c.Length, c.Flags
 	for _, s := range s {
-		if s.Cookie&injected != 0 {
+		if s.Cookie&silent != 0 {
 			q.reserved.Add(-1)
 			continue
 		}

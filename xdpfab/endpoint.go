@@ -25,15 +25,19 @@ type Endpoint struct {
 	stepper *stepper
 	ring    *engine.Ring
 
-	mu     sync.Mutex    // guards binding, enabling, and the making of peers
-	phase  atomic.Uint32 // one of the phases below, which follow each other; stored under mu
-	av     *AddressVector
-	cq     *CompletionQueue
-	cntr   [directions]*Counter
-	origin *engine.Origin          // set by Enable
-	names  map[wire.Addr]*name     // under mu
-	peers  atomic.Pointer[[]known] // by Address; stored under mu
-	room   room                    // for dialled peers
+	mu    sync.Mutex    // guards binding, enabling, and the making of peers
+	phase atomic.Uint32 // one of the phases below, which follow each other; stored under mu
+	av    *AddressVector
+	cq    *CompletionQueue
+	// selective says that only failures, and operations with FlagCompletion, make entries
+	// in cq.
+	selective bool
+	opFlags   atomic.Uint32 // OpFlags
+	cntr      [directions]*Counter
+	origin    *engine.Origin          // set by Enable
+	names     map[wire.Addr]*name     // under mu
+	peers     atomic.Pointer[[]known] // by Address; stored under mu
+	room      room                    // for dialled peers
 }
 
 // Phases of the life of an endpoint. Operations can be posted while it is enabled.
@@ -68,6 +72,7 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	}
 	attr.Number = int(number)
 	ep := &Endpoint{dom: d, attr: attr, number: number, names: map[wire.Addr]*name{}}
+	ep.opFlags.Store(uint32(attr.OpFlags))
 	completions := engine.Sink((*sink)(ep))
 	if attr.dials {
 		completions = engine.Contexts{}
@@ -111,6 +116,19 @@ func (d *Domain) pickNumber(attr EndpointAttr) (uint16, error) {
 
 // Attr returns the attributes in force.
 func (ep *Endpoint) Attr() EndpointAttr { return ep.attr }
+
+// SetOpFlags sets what FlagDefaults stands for, of posts from now on; see
+// EndpointAttr.OpFlags (fi_control with FI_SETOPSFLAG).
+func (ep *Endpoint) SetOpFlags(flags OpFlags) error {
+	if err := flags.check("default flags", defaultFlags); err != nil {
+		return err
+	}
+	ep.opFlags.Store(uint32(flags))
+	return nil
+}
+
+// OpFlags returns what FlagDefaults stands for (fi_control with FI_GETOPSFLAG).
+func (ep *Endpoint) OpFlags() OpFlags { return OpFlags(ep.opFlags.Load()) }
 
 // Number returns the endpoint's number.
 func (ep *Endpoint) Number() uint16 { return ep.number }

@@ -23,6 +23,9 @@ type EndpointAttr struct {
 	// that its buffers may be reused when the call returns (inject_size). To ask for more
 	// than fit is an error; Endpoint.Attr returns how many fit.
 	InjectSize int
+	// OpFlags are what FlagDefaults stands for (op_flags): some of FlagInject,
+	// FlagCompletion and the levels of completion.
+	OpFlags OpFlags
 	// InitiateOnly makes an endpoint that peers cannot address.
 	InitiateOnly bool
 
@@ -45,6 +48,9 @@ const (
 func (a EndpointAttr) withDefaults() (_ EndpointAttr, err error) {
 	if a.InjectSize < 0 || a.InjectSize > injectSize {
 		return a, fmt.Errorf("xdpfab: endpoint: %d bytes to inject: want 0..%d: %w", a.InjectSize, injectSize, ErrTooBig)
+	}
+	if err := a.OpFlags.check("endpoint: default flags", defaultFlags); err != nil {
+		return a, err
 	}
 	a.InjectSize = injectSize
 	a.Size, err = queueSize("endpoint", a.Size)

@@ -24,11 +24,44 @@ const (
 	// it, and so does any goroutine that reads completions or waits.
 	FlagMore
 	// FlagDeliveryComplete asks for a completion only after the operation has been
-	// applied (FI_DELIVERY_COMPLETE). That is always so.
+	// applied (FI_DELIVERY_COMPLETE). That is always so: the weaker levels below are
+	// promises that are kept as well.
 	FlagDeliveryComplete
+	// FlagCompletion asks for an entry in a completion queue that was bound with
+	// BindSelective (FI_COMPLETION).
+	FlagCompletion
+	// FlagInjectComplete asks for a completion as soon as the buffers may be used again
+	// (FI_INJECT_COMPLETE).
+	FlagInjectComplete
+	// FlagTransmitComplete asks for a completion when the operation cannot get lost any
+	// more (FI_TRANSMIT_COMPLETE).
+	FlagTransmitComplete
+	// FlagMatchComplete asks for a completion when the operation has found its target
+	// (FI_MATCH_COMPLETE).
+	FlagMatchComplete
+	// FlagCommitComplete asks for a completion when the changes are durable
+	// (FI_COMMIT_COMPLETE). It is refused with ErrNotImplemented: no region is.
+	FlagCommitComplete
+	// FlagDefaults stands for the flags of the endpoint, which EndpointAttr.OpFlags or
+	// Endpoint.SetOpFlags set (op_flags). The calls of libfabric that take no flags use
+	// those; the ones that do, like the calls here, take their own alone.
+	FlagDefaults
 
-	knownOpFlags = FlagFence | FlagInject | FlagMore | FlagDeliveryComplete
+	completionLevels = FlagDeliveryComplete | FlagInjectComplete | FlagTransmitComplete | FlagMatchComplete
+	knownOpFlags     = FlagFence | FlagInject | FlagMore | FlagCompletion | completionLevels
+	defaultFlags     = FlagInject | FlagCompletion | completionLevels // that may be defaults of an endpoint
 )
+
+// check returns an error for flags that are not among those allowed.
+func (f OpFlags) check(what string, allowed OpFlags) error {
+	switch {
+	case f&FlagCommitComplete != 0:
+		return fmt.Errorf("xdpfab: %s %v: no region is durable, so nothing is ever committed; want commit_complete left out: %w", what, f, ErrNotImplemented)
+	case f&^allowed != 0:
+		return fmt.Errorf("xdpfab: %s %v: want some of %v: %w", what, f, allowed, ErrNotImplemented)
+	}
+	return nil
+}
 
 // CompletionFlags describe the operation that has completed, after fi_cq(3).
 type CompletionFlags uint32
@@ -39,28 +72,37 @@ const (
 	CompletionWrite                              // FI_WRITE: base
 )
 
-// BindFlags describe a binding to an endpoint, after fi_ep_bind in fi_endpoint(3). Only
-// counters have any. Flags that are not among the constants are refused with
-// ErrNotImplemented.
+// BindFlags describe a binding to an endpoint, after fi_ep_bind in fi_endpoint(3). Flags
+// that the object has no use for are refused with ErrNotImplemented.
 type BindFlags uint32
 
 const (
 	BindRead  BindFlags = 1 << iota // FI_READ: a counter of fetch and compare operations
 	BindWrite                       // FI_WRITE: a counter of base operations
+	// BindTransmit binds a completion queue for the operations that the endpoint posts
+	// (FI_TRANSMIT), which is what no flag means too.
+	BindTransmit
+	// BindSelective binds a completion queue for failures, and for those operations alone
+	// that are posted with FlagCompletion (FI_SELECTIVE_COMPLETION).
+	BindSelective
 
-	knownBindFlags = BindRead | BindWrite
+	counterFlags = BindRead | BindWrite
+	queueFlags   = BindTransmit | BindSelective
 )
 
 // String returns the names of the flags, such as "fence|more".
 func (f OpFlags) String() string {
-	return flagString(uint32(f), "fence", "inject", "more", "delivery_complete")
+	return flagString(uint32(f), "fence", "inject", "more", "delivery_complete", "completion", "inject_complete",
+		"transmit_complete", "match_complete", "commit_complete", "defaults")
 }
 
 // String returns the names of the flags, such as "atomic|read".
 func (f CompletionFlags) String() string { return flagString(uint32(f), "atomic", "read", "write") }
 
 // String returns the names of the flags, such as "read|write".
-func (f BindFlags) String() string { return flagString(uint32(f), "read", "write") }
+func (f BindFlags) String() string {
+	return flagString(uint32(f), "read", "write", "transmit", "selective")
+}
 
 // flagString joins the names of the bits that are set, given from the lowest on. Bits
 // without a name appear as a number; no flags are "none".

@@ -66,8 +66,8 @@ func (m *Msg) elements(verb wire.Verb, flags OpFlags) (uint32, error) {
 	if !atomic.Valid(memory.FormOf(verb), m.Op, m.Datatype) {
 		return 0, fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), m.Op, m.Datatype, ErrOpNotSupported)
 	}
-	if flags&^knownOpFlags != 0 {
-		return 0, fmt.Errorf("xdpfab: operation flags %v: want some of %v: %w", flags, knownOpFlags, ErrNotImplemented)
+	if err := flags.check("operation flags", knownOpFlags); err != nil {
+		return 0, err
 	}
 	if m.Pieces != nil {
 		if err := m.checkPieces(); err != nil {

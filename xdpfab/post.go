@@ -117,8 +117,8 @@ func (ep *Endpoint) unready() error {
 
 // Flags in the cookie of an operation, beside its Address.
 const (
-	injected = 1 << 63 // success makes no completion
-	asked    = 1 << 62 // only a call waits for it: see Endpoint.Lookup
+	silent = 1 << 63 // success makes no completion
+	asked  = 1 << 62 // only a call waits for it: see Endpoint.Lookup
 )
 
 // sink is the endpoint as the engine knows it.
@@ -136,7 +136,7 @@ func (e *sink) Complete(s *engine.Submission, c *engine.Completion, later *engin
 	case ep.cq == nil:
 	case !ok:
 		ep.cq.push(ep, s.Context, c, ep.errorFor(s, c, later))
-	case c.Cookie&injected != 0:
+	case c.Cookie&silent != 0:
 		ep.cq.reserved.Add(-1)
 	default:
 		ep.cq.push(ep, s.Context, c, nil)

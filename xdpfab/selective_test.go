@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// selective makes an endpoint whose queue is bound with BindSelective, with a counter
+// for both directions.
+func selective(t *testing.T, f *fixture, attr xdpfab.EndpointAttr) (*xdpfab.Endpoint, *xdpfab.CompletionQueue, *xdpfab.Counter) {
+	t.Helper()
+	attr.Number = xdpfab.AnyNumber
+	ep, err := f.client.NewEndpoint(attr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cq, err1 := f.client.NewCompletionQueue(xdpfab.CQAttr{Size: 64})
+	counter, err2 := f.client.NewCounter()
+	if err := errors.Join(err1, err2, ep.Bind(f.av, 0), ep.Bind(cq, xdpfab.BindSelective|xdpfab.BindTransmit),
+		ep.Bind(counter, xdpfab.BindRead|xdpfab.BindWrite), ep.Enable()); err != nil {
+		t.Fatal(err)
+	}
+	return ep, cq, counter
+}
+
+// With a queue that is bound selectively, the operations that ask for a completion make
+// one, and so do those that fail. The counter counts all.
+func TestSelectiveCompletion(t *testing.T) {
+	for _, size := range []int{8, 16} { // one by one, and a frame at a time
+		f := setUp(t, xdpfab.DomainAttr{}, 64)
+		ep, cq, counter := selective(t, f, xdpfab.EndpointAttr{OpFlags: xdpfab.FlagCompletion})
+		m := xdpfab.Msg{Buf: make([]byte, size), Result: make([]byte, size), Compare: make([]byte, size),
+			Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}
+		forms := map[string]func(flags xdpfab.OpFlags, bad bool) error{
+			"base": func(flags xdpfab.OpFlags, bad bool) error {
+				return ep.Atomic(&xdpfab.Msg{Buf: m.Buf, Dest: f.dest, Key: key(bad), Datatype: m.Datatype, Op: m.Op}, flags)
+			},
+			"fetch": func(flags xdpfab.OpFlags, bad bool) error {
+				return ep.FetchAtomic(&xdpfab.Msg{Buf: m.Buf, Result: m.Result, Dest: f.dest, Key: key(bad), Datatype: m.Datatype, Op: m.Op}, flags)
+			},
+			"compare": func(flags xdpfab.OpFlags, bad bool) error {
+				return ep.CompareAtomic(&xdpfab.Msg{Buf: m.Buf, Compare: m.Compare, Result: m.Result, Dest: f.dest, Key: key(bad), Datatype: m.Datatype, Op: atomic.Cswap}, flags)
+			},
+		}
+		done, failed := uint64(0), uint64(0)
+		for name, post := range forms {
+			for _, c := range []struct {
+				flags xdpfab.OpFlags
+				bad   bool
+				entry bool
+			}{
+				{0, false, false},
+				{xdpfab.FlagDeliveryComplete, false, false},
+				{xdpfab.FlagCompletion, false, true},
+				{xdpfab.FlagDefaults, false, true},
+				{xdpfab.FlagDefaults | xdpfab.FlagFence, false, true},
+				{0, true, true},
+				{xdpfab.FlagCompletion, true, true},
+			} {
+				end := xdpfab.Msg{Buf: m.Buf, Dest: f.dest, Key: 1, Datatype: m.Datatype, Op: m.Op, Context: "end"}
+				if err := errors.Join(post(c.flags, c.bad), ep.Atomic(&end, xdpfab.FlagCompletion|xdpfab.FlagFence)); err != nil {
+					t.Fatalf("%s with %v: %v", name, c.flags, err)
+				}
+				entries := 0
+				for {
+					got := next(t, cq)
+					if got.Context == any("end") {
+						break
+					}
+					if (got.Err != nil) != c.bad {
+						t.Errorf("%s with %v: %v", name, c.flags, got.Err)
+					}
+					entries++
+				}
+				if (entries == 1) != c.entry {
+					t.Errorf("%s with %v, failing %v: %d entries", name, c.flags, c.bad, entries)
+				}
+				if done++; c.bad {
+					failed++
+				} else {
+					done++
+				}
+			}
+		}
+		if a, b := counter.Read(), counter.ReadErr(); a != done || b != failed {
+			t.Errorf("%d successes and %d failures are counted, want %d and %d", a, b, done, failed)
+		}
+	}
+}
+
+// next waits for the next entry of a queue.
+func next(t *testing.T, cq *xdpfab.CompletionQueue) xdpfab.Completion {
+	t.Helper()
+	if err := cq.Wait(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	var c [1]xdpfab.Completion
+	if n, _ := cq.Read(c[:]); n == 1 {
+		return c[0]
+	}
+	failed, ok := cq.ReadErr()
+	if !ok {
+		t.Fatal("an entry is neither a success nor a failure")
+	}
+	return failed
+}
+
+func key(bad bool) uint64 {
+	if bad {
+		return 99
+	}
+	return 1
+}
+
+// Operations that make no entry never fill the queue up.
+func TestSilentOperationsNeedNoReader(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	ep, _, counter := selective(t, f, xdpfab.EndpointAttr{})
+	m := xdpfab.Msg{Buf: []byte{1, 0, 0, 0, 0, 0, 0, 0}, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}
+	const operations = 1000 // the queue has 64 places
+	for posted := 0; posted < operations; {
+		switch err := ep.Atomic(&m, 0); {
+		case err == nil:
+			posted++
+		case !errors.Is(err, xdpfab.ErrAgain):
+			t.Fatal(err)
+		}
+	}
+	if err := counter.Wait(t.Context(), operations); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The defaults of an endpoint can be changed, and are what FlagDefaults stands for.
+func TestOpFlags(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	if got := f.ep.OpFlags(); got != 0 {
+		t.Errorf("default flags %v, want none", got)
+	}
+	if err := f.ep.SetOpFlags(xdpfab.FlagInject | xdpfab.FlagTransmitComplete); err != nil {
+		t.Fatal(err)
+	}
+	m := xdpfab.Msg{Buf: make([]byte, 96), Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}
+	if err := f.ep.Atomic(&m, xdpfab.FlagDefaults); !errors.Is(err, xdpfab.ErrTooBig) {
+		t.Errorf("96 bytes with FlagInject by default: %v, want ErrTooBig", err)
+	}
+	if err := f.ep.Atomic(&m, 0); err != nil {
+		t.Error(err)
+	}
+	for _, flags := range []xdpfab.OpFlags{xdpfab.FlagMore, xdpfab.FlagFence, xdpfab.FlagCommitComplete, xdpfab.FlagDefaults, 1 << 30} {
+		if err := f.ep.SetOpFlags(flags); !errors.Is(err, xdpfab.ErrNotImplemented) {
+			t.Errorf("%v by default: %v, want ErrNotImplemented", flags, err)
+		}
+		if _, err := f.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, OpFlags: flags}); !errors.Is(err, xdpfab.ErrNotImplemented) {
+			t.Errorf("an endpoint with %v by default: %v, want ErrNotImplemented", flags, err)
+		}
+	}
+}
+
+// Each level of completion is kept, by the strongest one; what would be durable is
+// refused.
+func TestCompletionLevels(t *testing.T) {
+	f := byHand(t)
+	for _, flags := range []xdpfab.OpFlags{xdpfab.FlagInjectComplete, xdpfab.FlagTransmitComplete, xdpfab.FlagMatchComplete, xdpfab.FlagDeliveryComplete} {
+		before := f.word(1)
+		f.add(t, 1, flags)
+		f.settle(t, 1)
+		if f.word(1) != before+1 {
+			t.Errorf("%v: completed before it was applied", flags)
+		}
+	}
+	m := xdpfab.Msg{Buf: make([]byte, 8), Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}
+	if err := f.ep.Atomic(&m, xdpfab.FlagCommitComplete); !errors.Is(err, xdpfab.ErrNotImplemented) {
+		t.Errorf("FlagCommitComplete: %v, want ErrNotImplemented", err)
+	}
+}
