@@ -14,6 +14,7 @@ func (s *Stepper) Close(limit time.Duration) {
 	close(s.ending)
 	s.eng.Wake()
 	s.poller.Wait()
+	s.held = s.alone // for ever
 	for !s.turn.CompareAndSwap(free, retired) {
 		s.eng.Wake() // the thread that has the turn may be asleep in the port
 		time.Sleep(shortNap)

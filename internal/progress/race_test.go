@@ -184,6 +184,14 @@ func BenchmarkTryHold(b *testing.B) {
 			}
 		}
 	})
+	b.Run("alone", func(b *testing.B) {
+		s := startAlone(newFake(b, false))
+		for b.Loop() {
+			if s.TryHold() {
+				s.Release()
+			}
+		}
+	})
 	b.Run("held", func(b *testing.B) {
 		s := start(newFake(b, false), true)
 		s.TryHold()

@@ -26,10 +26,14 @@ type Engine interface {
 
 // Config says how an engine is stepped.
 type Config struct {
-	Manual bool          // without a poller
-	Core   int           // of the poller; negative leaves the choice to the kernel
-	Spin   time.Duration // how long an idle engine is stepped before it sleeps
-	Sleep  time.Duration // the longest sleep of an idle engine; 0 means a second
+	Manual bool // without a poller
+	// Alone says that the caller makes no two calls at a time (FI_THREAD_DOMAIN). With
+	// manual progress, the turn then needs no atomic instruction. The exceptions are
+	// Interrupt, and the methods of a Signal.
+	Alone bool
+	Core  int           // of the poller; negative leaves the choice to the kernel
+	Spin  time.Duration // how long an idle engine is stepped before it sleeps
+	Sleep time.Duration // the longest sleep of an idle engine; 0 means a second
 	// Closed returns the error of waits that Close cuts short.
 	Closed func() error
 }
@@ -40,6 +44,8 @@ type Stepper struct {
 	eng    Engine
 	closed func() error
 	manual bool
+	alone  bool // Config.Alone, with manual progress: held takes the place of turn
+	held   bool
 	spin   time.Duration
 	limit  time.Duration // of a sleep
 
@@ -54,6 +60,8 @@ type Stepper struct {
 	ending chan struct{}  // closed when phase becomes closed
 	ended  chan struct{}  // closed when the turn is retired
 	poller sync.WaitGroup // done when the poller has ended
+
+	interrupt atomic.Pointer[func()] // see Interrupt
 }
 
 // States of the turn.
@@ -75,7 +83,7 @@ const lookAround = 64
 
 // New returns a stepper, and starts its poller unless progress is manual. Close ends it.
 func New(e Engine, c Config) *Stepper {
-	s := &Stepper{eng: e, closed: c.Closed, manual: c.Manual, spin: c.Spin, limit: c.Sleep,
+	s := &Stepper{eng: e, closed: c.Closed, manual: c.Manual, alone: c.Manual && c.Alone, spin: c.Spin, limit: c.Sleep,
 		baton: make(chan struct{}, 1), roused: make(chan struct{}, 1), ending: make(chan struct{}), ended: make(chan struct{})}
 	if s.limit == 0 {
 		s.limit = time.Second
@@ -89,6 +97,7 @@ func New(e Engine, c Config) *Stepper {
 // Progress steps the engine once, if progress is manual and no other thread steps,
 // and returns how much there was to do. In any case it starts deferred posts.
 func (s *Stepper) Progress() int {
+	s.runInterrupt()
 	s.Start()
 	if !s.manual || !s.take() {
 		return 0

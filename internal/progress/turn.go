@@ -9,6 +9,9 @@ package progress
 // Looking before the compare-and-swap spares the thread that steps the loss of its
 // cache line.
 func (s *Stepper) TryHold() bool {
+	if s.alone {
+		return s.phase.Load() == open && s.holdAlone()
+	}
 	return s.phase.Load() == open && s.turn.Load() == free && s.turn.CompareAndSwap(free, held)
 }
 
@@ -17,6 +20,10 @@ func (s *Stepper) TryHold() bool {
 // the caller has posted to the engine are sent by the next step: the caller calls Notify
 // or Defer, as after any other post.
 func (s *Stepper) Release() {
+	if s.alone {
+		s.held = false
+		return
+	}
 	s.turn.Store(free)
 	if s.waiting.Load() > 0 {
 		s.pass()
@@ -25,6 +32,9 @@ func (s *Stepper) Release() {
 
 // take takes the turn if it is free.
 func (s *Stepper) take() bool {
+	if s.alone {
+		return s.holdAlone()
+	}
 	return s.turn.Load() == free && s.turn.CompareAndSwap(free, held)
 }
 
@@ -41,6 +51,10 @@ func (s *Stepper) takeSoon() bool {
 
 // release is Release for a goroutine that is itself counted in waiting.
 func (s *Stepper) release() {
+	if s.alone {
+		s.held = false
+		return
+	}
 	s.turn.Store(free)
 	if s.waiting.Load() > 1 {
 		s.pass()

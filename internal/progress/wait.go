@@ -11,6 +11,9 @@ import (
 // Config.Closed. One goroutine steps for all that wait; the others park until their
 // signals are raised or the baton comes to them.
 func (s *Stepper) Wait(ctx context.Context, sig *Signal) error {
+	if s.alone {
+		return s.waitAlone(ctx, sig)
+	}
 	s.waiting.Add(1)
 	s.Start()
 	baton := false // this goroutine has the baton
@@ -93,6 +96,8 @@ func (s *Stepper) stepUntil(ctx context.Context, sig *Signal) error {
 			return context.Cause(ctx)
 		case s.phase.Load() == closed:
 			return s.cutShort(sig)
+		case s.interrupt.Load() != nil:
+			return nil
 		case since.IsZero():
 			since = time.Now()
 		case time.Since(since) >= s.spin:
