@@ -10,11 +10,13 @@ import (
 // frame is what a request frame in flight carries.
 type frame struct {
 	segs []segment
-	// each is the length in bytes of every record's value, 0 or a multiple of 4, when
-	// each segment is a simple operation and all values have one length; otherwise it is
-	// negative.
+	// each is the length in bytes of every record's value, 0 or a multiple of 4, if each
+	// segment is a simple operation and all values have one length; otherwise it is mixed.
 	each int
 }
+
+// mixed is the length of values that have different ones.
+const mixed = -1
 
 // segment is a part of an operation in flight: count elements, from first on. They are in
 // one record, or each in a record of its own.

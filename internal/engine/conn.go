@@ -29,8 +29,8 @@ func (c *conn) place() *slot { return &c.slot }
 func (c *conn) link() *path  { return &c.path }
 func (c *conn) due() bool    { return c.ini.Due() }
 
-// take makes the frames go to an address of the remote.
-func (c *conn) take(by *Peer) {
+// aim makes the frames go to an address of the remote.
+func (c *conn) aim(by *Peer) {
 	c.by, c.path = by, by.path
 	c.path.SetFlow(uint32(c.slot.id))
 }

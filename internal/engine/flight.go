@@ -22,7 +22,7 @@ type flight struct {
 	extent int                // index of the first of Extents with elements to pack
 	bad    Result             // the first failure, when failed
 	inline [InlineResult]byte // the result, if there is no other place for it
-	_      [16]byte
+	_      [8]byte
 }
 
 // begin prepares for an operation.

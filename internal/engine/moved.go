@@ -55,7 +55,7 @@ func (e *Engine) takeMoves() int {
 func (r *remote) moved(p *Peer) {
 	for _, c := range []*conn{r.conn, r.limbo} {
 		if c != nil && c.by == p {
-			c.take(p)
+			c.aim(p)
 			c.ini.Hurry(r.e.now)
 			c.progress()
 		}

@@ -15,7 +15,7 @@ import (
 // there is one session at a time.
 type Origin struct {
 	e      *Engine
-	name   uint64
+	id     uint64
 	roster roster
 	// The rest belongs to the engine's thread.
 	serial  uint32 // of the session begun last
@@ -30,7 +30,7 @@ type identity struct {
 
 // NewOrigin returns a new source of operations. Any goroutine may call it.
 func (e *Engine) NewOrigin() *Origin {
-	return &Origin{e: e, name: e.cfg.Random(), remotes: map[identity]*remote{}}
+	return &Origin{e: e, id: e.cfg.Random(), remotes: map[identity]*remote{}}
 }
 
 // NewPeer returns the peer at the end of link. Nothing is sent. Any goroutine may

@@ -58,7 +58,7 @@ func (r *remote) packFrame() bool {
 		}
 		if !f.whole() {
 			if seg := r.packOp(&s.w, f); seg.records > 0 {
-				s.segs, s.simple, s.last = append(s.segs, seg), false, kind{}
+				s.segs, s.each, s.simple, s.last = append(s.segs, seg), mixed, false, kind{}
 			} else if !f.whole() {
 				break // the frame is full
 			}

@@ -102,13 +102,13 @@ func (r *remote) connect() bool {
 	params := session.Params{
 		Local: c.slot.id, Lane: by.lane, Endpoint: r.id.endpoint,
 		MaxFrame: e.maxFrame(&by.path), Nonce: e.cfg.Random(),
-		Origin: r.origin.name, Serial: r.origin.serial,
+		Origin: r.origin.id, Serial: r.origin.serial,
 	}
 	if r.limbo != nil {
 		params.Resume = r.limbo.ini.Identity()
 	}
 	c.ini = session.NewInitiator(&e.cfg.Session, e.reqs, params, e.now)
-	c.take(by)
+	c.aim(by)
 	r.conn = c
 	e.count[SessionsOpened]++
 	e.touch(c, &c.dirty)
@@ -219,7 +219,7 @@ func (r *remote) avoid(p *Peer) {
 		switch {
 		case c == nil || c.by != p:
 		case i >= 0:
-			c.take(r.peers[i])
+			c.aim(r.peers[i])
 		case !c.over() && c.ini.InFlight() == 0:
 			c.close(session.Renamed)
 			if len(r.watches) > 0 {

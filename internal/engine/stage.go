@@ -21,7 +21,7 @@ type stage struct {
 	w      wire.RecordWriter
 	segs   []segment
 	last   kind // of the last record
-	each   int  // bytes of value that each record has, a multiple of 4; -1 if they differ
+	each   int  // as in frame
 	simple bool // the frame holds nothing but simple operations
 }
 
@@ -109,18 +109,17 @@ func (c *conn) add(f *flight) bool {
 		return false
 	}
 	s.note(f)
-	s.alike(f.resultLen())
+	s.measure(f.resultLen())
 	s.last = f.kind()
 	return true
 }
 
-// alike notes whether all records have values of one length.
-func (s *stage) alike(n int) {
-	switch {
-	case n&3 != 0 || s.each != n && len(s.segs) > 1:
-		s.each = -1
-	case len(s.segs) == 1:
+// measure notes the length of the last record's value.
+func (s *stage) measure(n int) {
+	if len(s.segs) == 1 && n&3 == 0 {
 		s.each = n
+	} else if s.each != n {
+		s.each = mixed
 	}
 }
 
@@ -138,14 +137,14 @@ func (c *conn) begin() bool {
 		return false
 	}
 	s.w.Reset(s.buf, len(s.buf))
-	s.segs, s.each, s.simple, s.last = e.takeSegments(), -1, true, kind{}
+	s.segs, s.each, s.simple, s.last = e.takeSegments(), mixed, true, kind{}
 	return true
 }
 
 // usable reports whether the session can carry operations now.
 func (c *conn) usable() bool {
 	now := c.r.e.now
-	return !c.over() && !c.ini.Expired(now) && !c.ini.Doubtful(now) && !c.r.refused()
+	return !c.over() && !c.ini.Expired(now) && !c.ini.Doubtful(now)
 }
 
 // commit gives the frame to the session, to be sent in this round or the next.
@@ -153,11 +152,7 @@ func (c *conn) commit() {
 	e, s := c.r.e, &c.stage
 	e.look()
 	psn := c.ini.Commit(e.now, s.buf, s.w.Len(), uint8(s.w.Ops()))
-	each := s.each
-	if !s.simple {
-		each = -1
-	}
-	c.frames[psn%session.MaxWindow] = frame{s.segs, each}
+	c.frames[psn%session.MaxWindow] = frame{s.segs, s.each}
 	e.count[OpsSent] += uint64(s.w.Ops())
 	s.buf, s.segs = nil, nil
 	e.touch(c, &c.dirty)

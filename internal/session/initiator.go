@@ -43,7 +43,7 @@ type Params struct {
 	Endpoint uint16         // the target's endpoint number
 	MaxFrame int            // largest frame in bytes on the way to this peer
 	Nonce    uint64         // fresh and random: tells this session from all others
-	Origin   uint64         // names the initiating endpoint; random
+	Origin   uint64         // id of the initiating endpoint; random
 	Serial   uint32         // of this session among those of the origin
 	Resume   wire.Resume    // the suspended session to be settled, if there is one
 }
