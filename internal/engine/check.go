@@ -16,7 +16,7 @@ func (e *Engine) Check() error {
 	if len(e.unsettled) > 0 || e.sent > 0 {
 		return fmt.Errorf("engine: %d sessions not settled and %d packets not flushed after a step", len(e.unsettled), e.sent)
 	}
-	return errors.Join(e.table.check(), e.checkDirty(), e.checkTargets(), e.checkConns())
+	return errors.Join(e.table.check(), e.checkDirty(), e.checkTargets(), e.checkConns(), e.checkFlights())
 }
 
 // check makes sure that every entry is found where its slot says.
@@ -24,16 +24,16 @@ func (t *table) check() error {
 	for i, x := range t.all {
 		s := x.place()
 		if s.pos != i || t.find(s.id) != x {
-			return fmt.Errorf("table: entry %d has the slot %+v, and is not found by it", i, *s)
+			return fmt.Errorf("table: entry %d has the slot %+v, but is not found by it", i, *s)
 		}
 	}
 	for _, i := range t.free {
 		if t.byIndex[i] != nil {
-			return fmt.Errorf("table: index %d is free, and in use", i)
+			return fmt.Errorf("table: index %d is on the free list, but in use", i)
 		}
 	}
 	if len(t.free)+len(t.all) != len(t.byIndex) {
-		return fmt.Errorf("table: %d indexes are free and %d in use, of %d", len(t.free), len(t.all), len(t.byIndex))
+		return fmt.Errorf("table: %d indexes are free and %d in use, want %d together", len(t.free), len(t.all), len(t.byIndex))
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ func (e *Engine) checkDirty() error {
 		n := times[o]
 		delete(times, o)
 		if listed != (n == 1) || n > 1 || o.due() && !listed {
-			return fmt.Errorf("engine: a session (%T) has frames to send: %t, is listed: %t, and on the list %d times", o, o.due(), listed, n)
+			return fmt.Errorf("engine: a session (%T) is on the list of those with frames to send %d times (it has some: %t; it is marked as listed: %t)", o, n, o.due(), listed)
 		}
 		return nil
 	}
@@ -82,7 +82,7 @@ func (e *Engine) checkTargets() error {
 			continue
 		}
 		if p := t.pair; p.owner != e || p.current != t && p.former != t {
-			return fmt.Errorf("engine: session %#x is not one of its pair's, or of another queue", uint32(t.slot.id))
+			return fmt.Errorf("engine: session %#x is not a session of its pair, or the pair belongs to another queue", uint32(t.slot.id))
 		}
 		if e.parties[t.party.key] != t.party {
 			return fmt.Errorf("engine: the party %v of session %#x is not known", t.party.key, uint32(t.slot.id))
@@ -91,22 +91,22 @@ func (e *Engine) checkTargets() error {
 		accepted++
 	}
 	if accepted != e.accepted || len(sessions) != len(e.parties) {
-		return fmt.Errorf("engine: %d accepted sessions of %d parties, counted are %d of %d", accepted, len(sessions), e.accepted, len(e.parties))
+		return fmt.Errorf("engine: the table has %d accepted sessions of %d parties, but the counts are %d and %d", accepted, len(sessions), e.accepted, len(e.parties))
 	}
 	sizes, most := make(map[int]int), 0
 	for key, n := range sessions {
 		if e.parties[key].sessions != n {
-			return fmt.Errorf("engine: party %v has %d sessions, counted are %d", key, n, e.parties[key].sessions)
+			return fmt.Errorf("engine: party %v has %d sessions, but its count is %d", key, n, e.parties[key].sessions)
 		}
 		sizes[n]++
 		most = max(most, n)
 	}
 	if most != e.most {
-		return fmt.Errorf("engine: the greediest party has %d sessions, counted are %d", most, e.most)
+		return fmt.Errorf("engine: the greediest party has %d sessions, but the recorded number is %d", most, e.most)
 	}
 	for n := 1; n < len(e.sizes); n++ {
 		if e.sizes[n] != sizes[n] {
-			return fmt.Errorf("engine: %d parties have %d sessions, counted are %d", sizes[n], n, e.sizes[n])
+			return fmt.Errorf("engine: %d parties have %d sessions each, but the count of such parties is %d", sizes[n], n, e.sizes[n])
 		}
 	}
 	return nil
@@ -130,7 +130,7 @@ func (e *Engine) checkConns() error {
 		}
 	}
 	if n := e.reqs.Lent(); n != lent {
-		return fmt.Errorf("engine: %d requests are lent, of which sessions have %d", n, lent)
+		return fmt.Errorf("engine: %d request buffers are lent, but the sessions have %d", n, lent)
 	}
 	for at, c := range e.begun {
 		if c.slot.id == 0 || c.atTarget() != at {
@@ -140,19 +140,69 @@ func (e *Engine) checkConns() error {
 	return nil
 }
 
+// checkFlights makes sure that every operation that has been taken lies where something
+// will complete it: in a frame, in the queue of a remote, or among its watches. So none
+// is left when the sessions and queues are gone, which Exhaust relies on.
+func (e *Engine) checkFlights() error {
+	segments := map[*flight]uint32{} // and watches, by operation
+	remotes := map[*remote]bool{}
+	for _, r := range e.ready {
+		remotes[r] = true
+	}
+	for _, x := range e.table.all {
+		if c, ok := x.(*conn); ok {
+			remotes[c.r] = true
+			c.countSegments(segments)
+		}
+	}
+	for r := range remotes {
+		for f := r.head; f != nil; f = f.next {
+			segments[f] += 0
+		}
+		for _, f := range r.watches {
+			segments[f]++
+		}
+	}
+	taken := map[*Ring]int{}
+	for f, n := range segments {
+		if f.pending != n {
+			return fmt.Errorf("engine: an operation counts %d segments in flight, but frames and watches have %d", f.pending, n)
+		}
+		taken[f.ring]++
+	}
+	for _, r := range e.rings {
+		if n := len(r.flights) - len(r.free); n != taken[r] {
+			return fmt.Errorf("engine: %d operations of a ring are under way, but frames, queues and watches have %d", n, taken[r])
+		}
+	}
+	return nil
+}
+
+// countSegments adds the session's segments to the counts of their operations.
+func (c *conn) countSegments(segments map[*flight]uint32) {
+	for _, s := range c.stage.segs {
+		segments[s.f]++
+	}
+	for i := range c.frames {
+		for _, s := range c.frames[i].segs {
+			segments[s.f]++
+		}
+	}
+}
+
 // checkStage looks at the frame that a session is filling: no operation may have
 // overtaken those in it, and something must be going to send it.
 func (c *conn) checkStage() error {
 	s := &c.stage
 	switch {
 	case s.buf == nil && len(s.segs) > 0:
-		return fmt.Errorf("engine: %d operations are in a frame that session %#x does not have", len(s.segs), uint32(c.slot.id))
+		return fmt.Errorf("engine: session %#x lists %d operations of a frame, but has no frame", uint32(c.slot.id), len(s.segs))
 	case s.buf == nil:
 		return nil
 	case c.over() || c.r.conn != c || !c.r.listed:
-		return fmt.Errorf("engine: session %#x has a frame that nobody will send", uint32(c.slot.id))
+		return fmt.Errorf("engine: session %#x has a frame, but nothing is going to send it", uint32(c.slot.id))
 	case !s.simple || s.w.Ops() == 0 || s.w.Ops() != len(s.segs):
-		return fmt.Errorf("engine: session %#x keeps a frame of %d records for %d operations, simple ones: %t",
+		return fmt.Errorf("engine: session %#x keeps a frame of %d records for %d operations, all of them simple: %t; want as many of both, at least one, and simple ones only",
 			uint32(c.slot.id), s.w.Ops(), len(s.segs), s.simple)
 	}
 	return nil

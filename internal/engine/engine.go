@@ -277,8 +277,10 @@ func (e *Engine) AddRing(r *Ring, o *Origin) {
 	e.rings = append(e.rings, r)
 }
 
-// Exhaust moves everything that posters have begun to post, waiting for those that
-// have claimed an entry and not yet published it. Engine's thread only.
+// Exhaust takes everything that posters have begun to post, and waits for those that have
+// claimed an entry and not yet published it. All peers of the ring's origin must have
+// been closed: then no operation is in flight, and each one taken completes at once, so
+// that flights cannot run out. Engine's thread only.
 func (e *Engine) Exhaust(r *Ring) {
 	for e.Collect(r); r.head != r.tail.Load(); e.Collect(r) {
 		runtime.Gosched()

@@ -88,6 +88,30 @@ func TestResultsOfEverySize(t *testing.T) {
 	}
 }
 
+// Check finds an operation that has been taken and lies nowhere, and one that counts a
+// segment too many: neither would ever complete.
+func TestCheckFindsLostOperations(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p := c.peer(ethernet())
+	c.write(p, 9, 1)
+	e, ring := c.nodes[0].eng[0], c.nodes[0].ring
+	c.post(p, 0, 1)
+	e.Collect(ring)
+	if err := e.Check(); err != nil {
+		t.Fatal(err)
+	}
+	f := p.r.conn.stage.segs[0].f
+	f.pending++
+	if e.Check() == nil {
+		t.Error("an operation counts two segments in flight, and has one")
+	}
+	f.pending--
+	ring.begin()
+	if e.Check() == nil {
+		t.Error("an operation is in no frame, no queue and no watch")
+	}
+}
+
 // When all flights are in use there is nothing to post directly; what is published
 // waits in the cells, and goes first when a flight is free again.
 func TestFlightsRunOut(t *testing.T) {
