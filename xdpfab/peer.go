@@ -183,7 +183,7 @@ func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 	err = p.ep.stepper.Wait(ctx, &w.Signal)
 	if err != nil {
 		p.letGo(w)
-		if o := w.abandon(); o != nil { // no thread steps the engine any more, or an earlier entry is still being filled in
+		if o := w.abandon(); o != nil { // no thread steps the engine any more
 			return p.interrupted(ctx, c, o)
 		}
 		err = p.cancelled(ctx, c, w.err)
@@ -216,7 +216,9 @@ func (w *waiter) fill(s *engine.Submission, c call) {
 func (p *Peer) letGo(w *waiter) {
 	p.ep.stepper.Call(func() {
 		p.ep.stepper.eng.Collect(p.ep.ring)
-		p.peer.Cancel(w)
+		if !p.peer.Cancel(w) {
+			p.ep.ring.Withdraw(w)
+		}
 	})
 }
 

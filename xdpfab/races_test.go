@@ -361,9 +361,40 @@ func TestPeerNameAfterRemove(t *testing.T) {
 	}
 }
 
-// What is posted with success completes, also when Close comes in between: one poster is
-// between its look at shutOff and Publish. Neither its operation nor the one that another
-// goroutine posted behind it, with success, ever completes.
+// A call whose context ends behind a poster that was stopped before Publish never runs,
+// and says so.
+func TestContextEndsBehindStoppedPoster(t *testing.T) {
+	a, b, _ := pipe(t, DomainAttr{})
+	defer b.CloseAll()
+	defer a.CloseAll()
+	p, err := a.Dial(context.Background(), b.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := Word[uint64](context.Background(), p, "r", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped, err := p.ep.claimEntry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	_, err = w.Add(ctx, 1)
+	var oe *OpError
+	if !errors.Is(err, ErrNotExecuted) || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &oe) || oe.Open() {
+		t.Errorf("%v, want ErrNotExecuted and the context's error", err)
+	}
+	stopped.Abandon()
+	if sum, err := w.Add(context.Background(), 5); err != nil || sum != 5 {
+		t.Errorf("afterwards the sum is %d, %v, want 5", sum, err)
+	}
+}
+
+// An operation that was posted with success completes, also when Close comes in between:
+// one poster is stopped between its look at the phase of the endpoint and Publish, and
+// another goroutine has posted behind it.
 func TestPostDuringCloseExactly(t *testing.T) {
 	a, b, _ := pipe(t, DomainAttr{})
 	defer b.CloseAll()

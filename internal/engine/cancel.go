@@ -36,8 +36,26 @@ func (p *Peer) Cancel(context any) bool {
 	return true
 }
 
-// withdraw takes the operation that match picks out of the queue and returns it, or
-// nil.
+// Withdraw is Cancel for an operation that is still in its cell of the ring, since an
+// entry before it has not been published: it never runs. Engine's thread only.
+func (r *Ring) Withdraw(context any) bool {
+	for ticket := r.head; ticket != r.tail.Load() && len(r.free) > 0; ticket++ {
+		c := &r.cells[ticket&r.mask]
+		if c.seq.Load() != ticket+1 || c.Verb == 0 || c.Context != context {
+			continue
+		}
+		f := r.begin()
+		f.move(&c.Submission)
+		c.Verb = 0 // as if it had been abandoned
+		f.fail(Result{Fate: NotExecuted, Reason: session.Cancelled})
+		f.finish()
+		return true
+	}
+	return false
+}
+
+// withdraw takes the operation for which match is true out of the queue and returns it,
+// or nil.
 func (r *remote) withdraw(match func(f *flight) bool) *flight {
 	r.unstage()
 	for before, f := (*flight)(nil), r.head; f != nil; before, f = f, f.next {
@@ -58,9 +76,9 @@ func (r *remote) withdraw(match func(f *flight) bool) *flight {
 	return nil
 }
 
-// letGo puts a stand-in into the frames in place of the operation that match picks, and
-// returns that operation, whose outcome is unknown. It returns nil when no frame carries
-// such an operation.
+// letGo puts a stand-in into the frames in place of the operation for which match is
+// true, and returns that operation, whose outcome is unknown. It returns nil when no
+// frame carries such an operation.
 func (c *conn) letGo(match func(f *flight) bool) (f *flight) {
 	var in *flight
 	for _, at := range c.frames {

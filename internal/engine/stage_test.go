@@ -64,6 +64,36 @@ func (c *cable) extend(ring *Ring, fill func(s *Submission)) bool {
 	return s != nil
 }
 
+// An operation behind an entry that is still being filled in is in no frame: it can be
+// withdrawn, and never runs. The others do.
+func TestWithdraw(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p := c.peer(ethernet())
+	c.write(p, 9, 1)
+	e, ring := c.nodes[0].eng[0], c.nodes[0].ring
+	first := ring.Claim()
+	withdrawn, kept := c.post(p, 0, 1), c.post(p, 1, 2)
+	if e.Collect(ring) != 0 || p.Cancel(withdrawn) {
+		t.Fatal("an entry was taken before the one in front of it was published")
+	}
+	if !ring.Withdraw(withdrawn) {
+		t.Fatal("nothing was withdrawn")
+	}
+	if len(withdrawn.all) != 1 || withdrawn.all[0] != (Result{Fate: NotExecuted, Reason: session.Cancelled}) {
+		t.Errorf("the operation withdrawn: %+v", withdrawn.all)
+	}
+	if ring.Withdraw(withdrawn) || ring.Withdraw(nil) {
+		t.Error("an operation was withdrawn a second time, or an entry that is not published")
+	}
+	first.Abandon()
+	if r := c.done(kept); r.Fate != Success {
+		t.Errorf("the operation behind it: %+v", r)
+	}
+	if c.word(0) != 0 || c.word(1) != 2 || len(withdrawn.all) != 1 || !ring.Empty() {
+		t.Errorf("words %d and %d, want 0 and 2; %d completions; ring empty: %t", c.word(0), c.word(1), len(withdrawn.all), ring.Empty())
+	}
+}
+
 // words returns values as they lie in memory.
 func words(v ...uint64) (b []byte) {
 	for _, v := range v {
