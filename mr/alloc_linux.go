@@ -168,7 +168,7 @@ func mapFile(fd int, path string, size int) ([]byte, error) {
 	if size == 0 {
 		size = int(st.Size)
 		if err := checkSize(size); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%w; this is the size of %s", err, path)
 		}
 	}
 	// An operation that writes to a missing block could get a SIGBUS, so blocks are

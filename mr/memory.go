@@ -155,7 +155,7 @@ func (m *Memory) hold(r *Region, offset, length int) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.data == nil {
-		return nil, fmt.Errorf("%w; register it before", ErrClosed)
+		return nil, fmt.Errorf("%w; register memory before closing it", ErrClosed)
 	}
 	if length == 0 && offset >= 0 {
 		length = len(m.data) - offset

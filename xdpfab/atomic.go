@@ -109,7 +109,7 @@ func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64)
 		return ep.unready()
 	}
 	if m == nil {
-		return fmt.Errorf("xdpfab: no message: %w", ErrLength)
+		return fmt.Errorf("xdpfab: the message is nil: want a Msg: %w", ErrLength)
 	}
 	var word engine.Word
 	w, count := &word, uint32(1)
@@ -140,7 +140,7 @@ func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64)
 	return nil
 }
 
-// fill fills in what only operations have that are not simple.
+// fill fills in the parts that a simple operation does not have.
 func (m *Msg) fill(s *engine.Submission, flags OpFlags) {
 	if flags&FlagFence != 0 {
 		s.Flags |= engine.FlagFence

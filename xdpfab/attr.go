@@ -85,7 +85,7 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 	case a.Copy > ZeroCopyForce:
 		return a, fmt.Errorf("xdpfab: %v: want CopyAuto, CopyForce or ZeroCopyForce", a.Copy)
 	case a.GiveUp < 0 || a.RTOMin < 0 || a.Spin < 0 || a.IdleRetire < 0 || a.BaseRTT < 0:
-		return a, errors.New("xdpfab: negative duration among the domain attributes")
+		return a, errors.New("xdpfab: a duration among the domain attributes is negative: want more than 0, or 0 for its default")
 	}
 	if err := checkCores(a.Cores); err != nil {
 		return a, err

@@ -33,12 +33,24 @@ func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 	return b.bindTo(ep, flags)
 }
 
+// accepts reports an error when an object of a domain cannot be bound: the domain must be
+// the endpoint's, and there must not be such an object yet.
+func (ep *Endpoint) accepts(what string, dom *Domain, bound bool) error {
+	switch {
+	case dom != ep.dom:
+		return fmt.Errorf("xdpfab: endpoint %d: %s belongs to another domain: want one of the endpoint's own: %w", ep.number, what, ErrBusy)
+	case bound:
+		return fmt.Errorf("xdpfab: endpoint %d: %s is bound already: want only one: %w", ep.number, what, ErrBusy)
+	}
+	return nil
+}
+
 func (q *CompletionQueue) bindTo(ep *Endpoint, flags BindFlags) error {
 	if flags&^queueFlags != 0 {
-		return fmt.Errorf("xdpfab: bind of a completion queue with flags %v: want some of %v: %w", flags, queueFlags, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: endpoint %d: a completion queue with flags %v: want some of %v: %w", ep.number, flags, queueFlags, ErrNotImplemented)
 	}
-	if q.dom != ep.dom || ep.cq != nil {
-		return fmt.Errorf("xdpfab: endpoint %d wants one completion queue of its own domain: %w", ep.number, ErrBusy)
+	if err := ep.accepts("a completion queue", q.dom, ep.cq != nil); err != nil {
+		return err
 	}
 	st, err := q.bind(ep.stepper)
 	if err != nil {
@@ -50,10 +62,10 @@ func (q *CompletionQueue) bindTo(ep *Endpoint, flags BindFlags) error {
 
 func (av *AddressVector) bindTo(ep *Endpoint, flags BindFlags) error {
 	if flags != 0 {
-		return fmt.Errorf("xdpfab: bind of an address vector with flags %v: %w", flags, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: endpoint %d: an address vector with flags %v: want none: %w", ep.number, flags, ErrNotImplemented)
 	}
-	if av.dom != ep.dom || ep.av != nil {
-		return fmt.Errorf("xdpfab: endpoint %d wants one address vector of its own domain: %w", ep.number, ErrBusy)
+	if err := ep.accepts("an address vector", av.dom, ep.av != nil); err != nil {
+		return err
 	}
 	if err := av.use(ep); err != nil {
 		return err
@@ -64,12 +76,16 @@ func (av *AddressVector) bindTo(ep *Endpoint, flags BindFlags) error {
 
 func (c *Counter) bindTo(ep *Endpoint, flags BindFlags) error {
 	if flags == 0 || flags&^counterFlags != 0 {
-		return fmt.Errorf("xdpfab: bind of a counter with flags %v: want BindRead, BindWrite or both: %w", flags, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: endpoint %d: a counter with flags %v: want BindRead, BindWrite or both: %w", ep.number, flags, ErrNotImplemented)
 	}
 	counts := [directions]bool{reads: flags&BindRead != 0, writes: flags&BindWrite != 0}
+	names := [directions]string{reads: "a counter with BindRead", writes: "a counter with BindWrite"}
 	for direction, counted := range counts {
-		if c.dom != ep.dom || counted && ep.cntr[direction] != nil {
-			return fmt.Errorf("xdpfab: endpoint %d wants one counter a direction, of its own domain: %w", ep.number, ErrBusy)
+		if !counted {
+			continue
+		}
+		if err := ep.accepts(names[direction], c.dom, ep.cntr[direction] != nil); err != nil {
+			return err
 		}
 	}
 	if !slices.Contains(ep.counters(), c) {

@@ -99,7 +99,7 @@ func (d *Domain) pickNumber(attr EndpointAttr) (uint16, error) {
 			return 0, fmt.Errorf("xdpfab: endpoint number %d: want 0..65535 or AnyNumber", n)
 		}
 		if d.endpoints[uint16(n)] != nil {
-			return 0, fmt.Errorf("xdpfab: endpoint number %d: %w", n, ErrBusy)
+			return 0, fmt.Errorf("xdpfab: endpoint number %d is taken: choose another one, or AnyNumber: %w", n, ErrBusy)
 		}
 		return uint16(n), nil
 	}

@@ -30,7 +30,7 @@ func (d *Domain) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 		return nil, err
 	}
 	if m == nil {
-		return nil, fmt.Errorf("xdpfab: register: no memory: %w", ErrLength)
+		return nil, fmt.Errorf("xdpfab: register: the memory is nil: want one that package mr returned: %w", ErrLength)
 	}
 	r, err := d.table.Register(m, o)
 	if err != nil {

@@ -39,7 +39,7 @@ func Vector[T Number](ctx context.Context, p *Peer, region string, options ...Ha
 // Rebind is like [Remote.Rebind].
 func (v RemoteVector[T]) Rebind(ctx context.Context) error {
 	if v.bind == nil {
-		return fmt.Errorf("xdpfab: zero RemoteVector: %w", ErrClosed)
+		return fmt.Errorf("xdpfab: the RemoteVector is a zero value: make it with Vector or VectorAt: %w", ErrClosed)
 	}
 	return v.bind.rebind(ctx)
 }

@@ -59,7 +59,7 @@ func (b *buffers[T]) check(verb wire.Verb, op atomic.Op, n int) error {
 // do runs one operation on some of the words.
 func (v RemoteVector[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, p places, b buffers[T]) error {
 	if v.bind == nil {
-		return fmt.Errorf("xdpfab: zero RemoteVector: %w", ErrClosed)
+		return fmt.Errorf("xdpfab: the RemoteVector is a zero value: make it with Vector or VectorAt: %w", ErrClosed)
 	}
 	if !atomic.Valid(memory.FormOf(verb), op, v.dt) {
 		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), op, v.dt, ErrOpNotSupported)

@@ -42,7 +42,7 @@ func Word[T Number](ctx context.Context, p *Peer, region string, index uint64, o
 	}
 	size := uint64(DatatypeOf[T]().Size())
 	if index >= r.Size/size {
-		return Remote[T]{}, fmt.Errorf("xdpfab: word %d of region %q: it has %d of %d bytes each: %w",
+		return Remote[T]{}, fmt.Errorf("xdpfab: word %d of region %q, which has %d words of %d bytes: %w",
 			index, region, r.Size/size, size, ErrOutOfBounds)
 	}
 	return WordAt[T](p, r, index, options...), nil
@@ -67,7 +67,7 @@ func WordAt[T Number](p *Peer, r RemoteRegion, index uint64, options ...HandleOp
 // on the word, and its copies, mean the present registration.
 func (r Remote[T]) Rebind(ctx context.Context) error {
 	if r.bind == nil {
-		return fmt.Errorf("xdpfab: zero Remote: %w", ErrClosed)
+		return fmt.Errorf("xdpfab: the Remote is a zero value: make it with Word or WordAt: %w", ErrClosed)
 	}
 	return r.bind.rebind(ctx)
 }
@@ -175,7 +175,7 @@ func (r Remote[T]) fetch(ctx context.Context, op atomic.Op, v T) (old T, err err
 
 func (r Remote[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, operand, compare, result []byte) error {
 	if r.bind == nil {
-		return fmt.Errorf("xdpfab: zero Remote: %w", ErrClosed)
+		return fmt.Errorf("xdpfab: the Remote is a zero value: make it with Word or WordAt: %w", ErrClosed)
 	}
 	if !atomic.Valid(memory.FormOf(verb), op, r.dt) {
 		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), op, r.dt, ErrOpNotSupported)

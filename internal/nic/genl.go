@@ -112,7 +112,7 @@ func xdpFeatures(ifindex int) (XDPFeatures, error) {
 	}
 	v := a[netdevXDPFeatures]
 	if len(v) != 8 {
-		return 0, errors.New("nic: the kernel tells no XDP features")
+		return 0, errors.New("nic: the kernel does not report XDP features")
 	}
 	return XDPFeatures(binary.NativeEndian.Uint64(v)), nil
 }

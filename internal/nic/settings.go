@@ -133,7 +133,7 @@ func bitNames(set []byte) (names []string, err error) {
 // that they do not have a setting.
 func has(a map[uint16][]byte, attr uint16) error {
 	if len(a[attr]) == 0 {
-		return fmt.Errorf("nic: the driver does not tell: %w", unix.EOPNOTSUPP)
+		return fmt.Errorf("nic: the driver does not report this setting: %w", unix.EOPNOTSUPP)
 	}
 	return nil
 }
