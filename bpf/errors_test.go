@@ -19,7 +19,7 @@ func TestPolicyNames(t *testing.T) {
 	}
 }
 
-// What cannot be is refused before the kernel is asked.
+// An impossible configuration is refused before the kernel is asked.
 func TestConfigErrors(t *testing.T) {
 	fine := Config{MAC: [6]byte{2}}
 	group, small, tagged, remote := fine, fine, fine, fine

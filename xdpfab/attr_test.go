@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// What is said for a domain goes before what is said for the fabric; what is not said
+// An attribute that is set for a domain replaces that of the fabric; one that is not set
 // does not.
 func TestAttributesMerge(t *testing.T) {
 	ours := DomainAttr{

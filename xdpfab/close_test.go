@@ -12,7 +12,7 @@ import (
 )
 
 // fi_domain(3): closing a domain fails as long as anything on it is open. The error
-// names what.
+// names what is open.
 func TestCloseNamesChildren(t *testing.T) {
 	a, b, err := xdpfab.Pipe()
 	if err != nil {

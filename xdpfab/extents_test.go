@@ -13,8 +13,8 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// An injected operation leaves operands and extents free: what is written over them
-// after the call has no effect. Progress is manual, so nothing is sent before.
+// An injected operation leaves operands and extents free: values written over them
+// after the call have no effect. Progress is manual, so nothing is sent before.
 func TestInjectedExtents(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual}, 512)
 	rma := make([]mr.Extent, 4)

@@ -14,8 +14,8 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// What a program does when it cannot know whether its operation ran can be tested: here
-// the answer gets lost, and the caller leaves.
+// A program can test how it handles an operation of which it cannot know whether it ran:
+// here the answer gets lost, and the caller leaves.
 func ExampleDomain_SetFaults() {
 	client, server := nodes()
 	defer server.CloseAll()
@@ -51,7 +51,7 @@ func ExampleDomain_SetFaults() {
 	// true [0 0 0 0 0 0 0 0] <nil>
 }
 
-// Whatever the faults, operations run once; a delay lasts.
+// Operations run once, whatever the faults are, and a delay slows down every round trip.
 func TestFaults(t *testing.T) {
 	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		f := setUp(t, a, 64)

@@ -71,8 +71,8 @@ func addTo(t *testing.T, key uint64) []byte {
 	return b[:w.Len()]
 }
 
-// Whatever comes from the wire without belonging to a session is counted by its
-// reason, and changes nothing.
+// A frame from the wire that belongs to no session is counted by its reason, and changes
+// nothing.
 func TestForgedFrames(t *testing.T) {
 	testnet.Require(t)
 	pair := testnet.NewPair(t, testnet.Options{})

@@ -12,9 +12,9 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// What was posted with FlagMore starts no later than with the next post without it,
-// with one that fails, or when somebody reads or waits. A sleep of an hour shows
-// when it does not.
+// An operation that was posted with FlagMore starts no later than with the next post
+// without it, with one that fails, or when a goroutine reads or waits. If it did not, the
+// poller would sleep for an hour.
 func TestMoreIsStarted(t *testing.T) {
 	ctx := sleepLong(t)
 	bad := Msg{Count: 1, Datatype: xatomic.Uint64, Op: xatomic.Sum} // without an operand

@@ -148,8 +148,8 @@ func words[T uint32 | uint64](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(b)/int(unsafe.Sizeof(T(0))))
 }
 
-// What peers do is atomic against the owner's sync/atomic: no addition is lost,
-// whoever makes it, in whichever way.
+// Operations of peers are atomic against the owner's sync/atomic: no addition is lost,
+// whether a peer or the owner makes it, and in whichever form.
 func TestRemoteAgainstLocalAtomics(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
 	c := context.Background()

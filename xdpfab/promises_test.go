@@ -112,7 +112,7 @@ func TestVirtualRegionByName(t *testing.T) {
 		t.Errorf("vector: %v, %v", sums, err)
 	}
 
-	// By address, as one who was told it posts.
+	// By address, as a caller posts that was told the address.
 	b := binary.LittleEndian.AppendUint64(nil, 9)
 	if err := f.ep.Atomic(&xdpfab.Msg{Buf: b, Count: 1, Dest: f.dest, Offset: r.Base() + 4096 - 16, Key: r.Key(), Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 		t.Fatal(err)

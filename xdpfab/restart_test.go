@@ -97,8 +97,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// Memory that is registered anew under the same key is not what a handle was made
-// from.
+// Memory that is registered anew under the same key is not the region that a handle was
+// made from.
 func TestRegionRegisteredAnew(t *testing.T) {
 	a, b, err := xdpfab.Pipe()
 	if err != nil {

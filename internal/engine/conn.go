@@ -19,7 +19,7 @@ type conn struct {
 	stage   stage
 	frames  [session.MaxWindow]frame // by psn
 	dirty   bool                     // on the engine's dirty list
-	resent  uint64                   // frames sent again that the engine's counter already has
+	resent  uint64                   // frames sent again that the engine has counted already
 	doubted bool                     // suspended, and its operations have not been completed yet
 	until   int64                    // when a suspended session is given up, or its doubt ends
 	alarmAt int64                    // when the port may next be told that the peer is silent

@@ -14,7 +14,7 @@
 //	timers    retransmission, acknowledgement, idleness
 //	say       completions -> their readers
 //	flush     sessions -> port, one kick
-//	settle    what executed learns that the burst is over
+//	settle    the executors learn that the burst is over
 //
 // A goroutine that holds the turn may post without going through the ring, by
 // [Engine.Begin] and [Engine.Submit]; either way the same code takes the operation.

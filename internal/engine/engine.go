@@ -79,7 +79,7 @@ type Engine struct {
 	ready  []*remote     // those with operations to pack
 	record wire.Record   // scratch
 	word   Word          // scratch
-	unsaid []*Ring       // whose sinks are to be flushed
+	unsaid []*Ring       // those whose sinks are to be flushed
 	segs   [][]segment   // free lists of segments
 	reqs   *session.Pool // requests in flight
 
@@ -89,7 +89,7 @@ type Engine struct {
 	borrowed bool // packets of the last Receive are still to be released
 	sent     int  // packets that are queued without a flush, and wait for the kick
 
-	// What other goroutines leave for the engine.
+	// Work that other goroutines leave for the engine.
 	inbox chan []byte
 	calls chan func()
 	moves moves
@@ -215,7 +215,7 @@ func (e *Engine) takeInbox() int {
 	return n
 }
 
-// takeCalls runs what other goroutines asked to be run on this thread.
+// takeCalls runs the functions that other goroutines have handed to Call.
 func (e *Engine) takeCalls() int {
 	n := len(e.calls)
 	for range n {
@@ -224,7 +224,7 @@ func (e *Engine) takeCalls() int {
 	return n
 }
 
-// collect moves published operations from the rings to their peers' queues.
+// collect takes the operations that are published in the rings.
 func (e *Engine) collect() int {
 	work := 0
 	for _, r := range e.rings {
@@ -235,7 +235,7 @@ func (e *Engine) collect() int {
 	return work
 }
 
-// Collect moves what is published in one ring. Engine's thread only.
+// Collect takes the operations that are published in one ring. Engine's thread only.
 func (e *Engine) Collect(r *Ring) int {
 	n := 0
 	for ; n < len(r.cells) && r.collectable(); n++ {

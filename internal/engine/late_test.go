@@ -30,8 +30,8 @@ func headerOf(packet []byte) (wire.Header, bool) {
 	return h, reason == wire.ReasonOK
 }
 
-// Whatever happens between an operation that was given up and a later one that
-// succeeded: frames of the first that arrive late change nothing.
+// Late frames of an operation that was given up change nothing once a later operation has
+// succeeded, whatever happened in between.
 func TestLateFrames(t *testing.T) {
 	gateway := wire.MAC{2, 0, 0, 0, 0, 0x77}
 	tests := []struct {
@@ -189,8 +189,8 @@ func TestOwnSourceAddress(t *testing.T) {
 }
 
 // A caller that comes back after a long pause, and posts to the engine itself, does not
-// send what others have published by a session that has expired meanwhile: the target may
-// have forgotten it.
+// send operations that others have published by a session that has expired meanwhile: the
+// target may have forgotten it.
 func TestBeginAfterPause(t *testing.T) {
 	c := newCable(t, session.Config{})
 	n, p := c.nodes[0], c.peer(ethernet())

@@ -123,9 +123,9 @@ func (n *names) act(lives bool) {
 	}
 }
 
-// Whatever happens to the addresses of an endpoint: each operation completes once, a
-// node that lives is reached in the end and was never said to have restarted, and
-// nothing stays behind.
+// Each operation completes once, whatever happens to the addresses of an endpoint. A node
+// that lives is reached in the end and is never reported as restarted, and no session,
+// remote or peer stays behind.
 func TestNamesAtRandom(t *testing.T) {
 	for seed := range uint64(300) {
 		n := newNames(t, seed)

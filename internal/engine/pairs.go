@@ -24,7 +24,7 @@ import (
 type pairs struct {
 	mu   sync.Mutex
 	all  map[pairKey]*pair
-	idle list.List // pairs without sessions, the one that lost its last first
+	idle list.List // pairs without sessions, in the order in which they lost the last one
 	door *session.Listener
 }
 
@@ -47,7 +47,7 @@ type pair struct {
 	owner   *Engine // the queue on which its sessions live
 	serial  uint32  // of the latest session
 	current *target // the latest session, if it lives
-	former  *target // the one before: it executes nothing, and its answers can be had
+	former  *target // the one before: it executes nothing, and still sends its answers
 	last    wire.Resume
 	kept    int64         // nanoseconds for which last is worth remembering
 	begins  bool          // between own and settle; the owner's

@@ -18,7 +18,7 @@ type party struct {
 type crowd struct {
 	parties   map[session.Party]*party // those that have sessions
 	accepted  int                      // targets in the table
-	sizes     []int                    // by number of sessions: how many parties have so many; [0] is not kept
+	sizes     []int                    // sizes[n] parties have n sessions each; sizes[0] means nothing
 	most      int                      // sessions of the party that has the most
 	hand      int                      // of table.all: the session that room looked at last
 	fullUntil int64                    // in lived: until then room need not look again

@@ -11,8 +11,8 @@ import (
 // Posting without the cells of a ring: the caller has the turn. All methods here are for
 // the engine's thread.
 
-// Word is a simple operation whose operands take 8 bytes, or that has none: what the
-// frame holds of it.
+// Word describes a simple operation that has no operands, or 8 bytes of them, in the form
+// in which the frame holds it.
 type Word struct {
 	kind
 	Peer    PeerID

@@ -132,7 +132,7 @@ func (r *remote) retry() {
 	r.connect()
 }
 
-// failWhere completes the operations that wait and that pick picks.
+// failWhere completes the waiting operations for which pick is true.
 func (r *remote) failWhere(res Result, pick func(f *flight) bool) {
 	r.unstage()
 	f := r.head
@@ -178,7 +178,7 @@ func (r *remote) failWatches(res Result) {
 	}
 }
 
-// unwatch completes the watches that pick picks, though the session goes on.
+// unwatch completes the watches for which pick is true, though the session goes on.
 func (r *remote) unwatch(res Result, pick func(f *flight) bool) {
 	for i := len(r.watches) - 1; i >= 0; i-- {
 		f := r.watches[i]

@@ -53,7 +53,7 @@ type Ring struct {
 	origin   *Origin   // set by AddRing: whose peers the entries name
 	last     *Peer     // the peer that was found last
 	sink     Sink
-	told     Completion    // scratch; between completions it tells of success
+	told     Completion    // scratch; between two completions it describes a success
 	batch    []*Submission // scratch
 	detached bool          // by RemoveRing
 	unsaid   bool          // the sink is to be flushed

@@ -102,7 +102,7 @@ func TestAbandon(t *testing.T) {
 }
 
 // Many post, one takes and completes in random order: each entry has one owner at a
-// time, what one poster posts is taken in order, no more are out than there are
+// time, the operations of one poster are taken in order, no more are out than there are
 // flights, and none is lost.
 func TestRingUnderContention(t *testing.T) {
 	const size, posters, each = 16, 4, 20000

@@ -25,7 +25,7 @@ type stage struct {
 	simple bool // the frame holds nothing but simple operations
 }
 
-// busy is the number of frames in flight from which on a partial frame waits for more
+// busy is the number of frames in flight at which a partial frame begins to wait for more
 // operations.
 const busy = 4
 
@@ -180,8 +180,8 @@ func (c *conn) spill() (first *flight) {
 	return first
 }
 
-// unstage puts the operations of the stage back into the queue, for code that looks at
-// the queue.
+// unstage puts the operations of the stage back into the queue: code that looks at the
+// queue calls it first.
 func (r *remote) unstage() {
 	if r.conn != nil {
 		r.conn.unstage()

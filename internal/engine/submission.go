@@ -4,8 +4,8 @@ package engine
 
 import "github.com/xdpfab/xdpfab/mr"
 
-// Submission is an entry together with its side table: what callers of the same process
-// keep beside the entry, since it holds pointers. Another process has a registered buffer
+// Submission is an entry together with its side table: the pointers, which callers of the
+// same process keep beside the entry. Another process has a registered buffer
 // instead. Get a submission with [Engine.Begin] or [Ring.Claim], fill in what the
 // operation has, and hand it over with [Engine.Submit] or [Submission.Publish].
 type Submission struct {
@@ -16,7 +16,7 @@ type Submission struct {
 	cell *cell // the cell of the ring that the submission lies in; nil if it lies in a flight
 }
 
-// Outside holds what only long operations, and those on extents, have.
+// Outside holds the parts that only long operations and operations on extents have.
 type Outside struct {
 	// Operand and Compare hold Count elements each, with FlagOutside. Extents, with
 	// FlagExtents, say where the elements are when they are not next to each other: Count

@@ -31,7 +31,7 @@ func (x *Executor) Check() error {
 		answers, holds = answers-p.answers.Lent(), holds-p.holds.Lent()
 	}
 	if answers != 0 || holds != 0 || len(sessions) != len(x.parties) {
-		return fmt.Errorf("executor: parties lack %d answers and %d early frames of those lent; %d parties have sessions, but %d are known",
+		return fmt.Errorf("executor: the parties count %d answers and %d early frames fewer than are lent; %d parties have sessions, but %d are known",
 			answers, holds, len(sessions), len(x.parties))
 	}
 	return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// TestTwinsAgree: packages that import nothing of ours say some things a second time.
-// What they say must be the same.
+// TestTwinsAgree: packages that import nothing of ours repeat some definitions of other
+// packages. Each must say the same as the one that it repeats.
 func TestTwinsAgree(t *testing.T) {
 	for _, twin := range []struct {
 		name      string

@@ -13,8 +13,8 @@ import (
 const touchFrom = 2 << 20
 
 // runAtOnce executes the run at hand, whose first operation is number i of its
-// frame, and checks only once what its operations have in common. It returns false
-// and does nothing when an operation would fail, or the run is not of the usual
+// frame, and checks only once the parts that its operations have in common. It returns
+// false and does nothing when an operation would fail, or the run is not of the usual
 // kind: then the operations are executed one by one.
 func (m *Memory) runAtOnce(i int) bool {
 	rec := &m.rec

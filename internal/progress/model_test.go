@@ -267,7 +267,7 @@ func (m model) waiter(w world, i int, f func(world)) {
 	}
 }
 
-// end forgets what does not matter any more.
+// end forgets the state that does not matter any more.
 func (w world) end(i int, f func(world)) {
 	w.threads[i] = thread{}
 	f(w)

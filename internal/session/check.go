@@ -31,7 +31,7 @@ func (t *Target) Check() error {
 			return fmt.Errorf("target: slot %d has an answer, but belongs to no frame", i)
 		}
 		if held := t.heldMask&bit != 0; held != (t.held[i].buf != nil) {
-			return fmt.Errorf("target: slot %d: a frame is held: %t, and has a buffer: %t", i, held, !held)
+			return fmt.Errorf("target: slot %d: an early frame is marked as held: %t; there is a buffer for it: %t", i, held, !held)
 		}
 	}
 	return nil
@@ -71,7 +71,7 @@ func (s *Initiator) Check() error {
 	}
 	for i := range s.reqs {
 		if waits := s.wait&(1<<i) != 0; waits != (s.reqs[i].buf != nil) {
-			return fmt.Errorf("initiator: slot %d: a frame waits: %t, and has a buffer: %t", i, waits, !waits)
+			return fmt.Errorf("initiator: slot %d: a frame is marked as waiting: %t; there is a buffer for it: %t", i, waits, !waits)
 		}
 	}
 	return nil

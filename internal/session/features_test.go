@@ -8,8 +8,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Whatever an old and a new side announce, both arrive at the same set: the features
-// that both know.
+// An old side and a new one agree on the features that both know, whatever each of them
+// announces.
 func TestFeaturesAgree(t *testing.T) {
 	const later = 1 << 30 // a bit that this version has no meaning for
 	sets := []wire.Features{0, wire.FeatureMemory, wire.FeatureMemory | wire.FeatureMessages, later, later | wire.FeatureMessages, ^wire.Features(0)}

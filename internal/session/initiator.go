@@ -134,8 +134,8 @@ func (s *Initiator) Expired(now int64) bool {
 }
 
 // Doubtful reports whether the target may have forgotten the session, in which frames
-// wait for an answer: nothing was sent for as long as would make one without work
-// Expired. Nothing new should go into it until one of them is answered.
+// wait for an answer: nothing was sent for so long that a session without work would be
+// Expired. Nothing new should go into it until one of the frames is answered.
 func (s *Initiator) Doubtful(now int64) bool {
 	return s.state == Open && s.wait != 0 && now-s.workedAt >= int64(IdleClose)
 }

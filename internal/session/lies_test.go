@@ -146,8 +146,8 @@ func TestNoProgressNoGiveUp(t *testing.T) {
 	t.Error("no give-up within 60 s without any progress, GiveUp is 1 s")
 }
 
-// What only targets send says nothing to a target, whatever it acknowledges: it may be
-// its own answer, which the network has brought back.
+// A target ignores a frame of a type that only targets send, whatever the frame
+// acknowledges: it may be an answer of its own, which the network has brought back.
 func TestOwnAnswersFreeNothing(t *testing.T) {
 	for _, ty := range []wire.Type{wire.Response, wire.Nak, wire.HelloAck} {
 		tgt := loneTarget(2, 2)
