@@ -3,6 +3,7 @@
 package value
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/big"
@@ -225,9 +226,36 @@ func (f *format) shortest(x fields) string {
 	v := f.number(x)
 	for digits := 0; ; digits++ {
 		s := v.Text('e', digits)
-		q, _ := exactly(s)
-		if y, ok := f.round(q); ok && y == x {
+		if f.means(s, x) {
+			return layout(s)
+		}
+		// Below a power of two the next number is half as far away as above it, so the
+		// decimal above may still be the number though a closer one below is not.
+		if s, ok := above(s); ok && f.means(s, x) {
 			return layout(s)
 		}
 	}
+}
+
+// means reports whether a decimal is read as the number.
+func (f *format) means(s string, x fields) bool {
+	q, _ := exactly(s)
+	y, ok := f.round(q)
+	return ok && y == x
+}
+
+// above returns the next decimal of as many digits, away from zero, unless all digits are
+// nines: that one has fewer digits.
+func above(s string) (string, bool) {
+	b := []byte(s)
+	for i := bytes.IndexByte(b, 'e') - 1; i >= 0; i-- {
+		switch {
+		case b[i] >= '0' && b[i] < '9':
+			b[i]++
+			return string(b), true
+		case b[i] == '9':
+			b[i] = '0'
+		}
+	}
+	return "", false
 }

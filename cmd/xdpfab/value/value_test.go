@@ -83,19 +83,28 @@ func TestAgainstStrconv(t *testing.T) {
 		text := rapid.StringMatching(`-?0x[0-9a-f]{1,20}(\.[0-9a-f]{0,20})?p[+-]?[0-9]{1,4}`)
 		rapid.Check(t, func(t *rapid.T) { check(t, text.Draw(t, "text")) })
 	})
+	digits := func(s string) int {
+		s, _, _ = strings.Cut(s, "e")
+		return len(strings.Trim(strings.Replace(s, ".", "", 1), "-0"))
+	}
 	t.Run("shortest", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			d := rapid.Float64().Draw(t, "value")
 			s := Format(atomic.Double, binary.LittleEndian.AppendUint64(nil, math.Float64bits(d)))
 			want := strconv.FormatFloat(d, 'e', -1, 64)
-			digits := func(s string) string {
-				s, _, _ = strings.Cut(s, "e")
-				return strings.Trim(strings.Replace(s, ".", "", 1), "-0")
-			}
-			if !math.IsInf(d, 0) && len(digits(s)) != len(digits(want)) {
+			if !math.IsInf(d, 0) && digits(s) != digits(want) {
 				t.Fatalf("%q, strconv prints %q", s, want)
 			}
 		})
+	})
+	t.Run("powers of two", func(t *testing.T) { // their neighbours are not equally far away
+		for e := -1074; e < 1024; e += 5 {
+			d := math.Ldexp(1, e)
+			s, want := Format(atomic.Double, binary.LittleEndian.AppendUint64(nil, math.Float64bits(d))), strconv.FormatFloat(d, 'e', -1, 64)
+			if back, err := strconv.ParseFloat(s, 64); err != nil || back != d || digits(s) != digits(want) {
+				t.Errorf("2^%d: %q, strconv prints %q", e, s, want)
+			}
+		}
 	})
 }
 
