@@ -21,6 +21,8 @@ type Region struct {
 	mem    *Memory
 	table  *Table
 
+	observer atomic.Pointer[Observer]
+
 	closed  atomic.Bool // set under table.mu when the key is removed
 	holders []inside    // readers in a burst at that moment; written once, under table.mu
 }
@@ -116,6 +118,7 @@ func (r *Region) CloseContext(ctx context.Context) error {
 		return fmt.Errorf("mr: region %v is deregistered, but operations on it are still in flight: %w; close it again "+
 			"to wait for them", r, err)
 	}
+	r.forsake()
 	r.mem.release(r)
 	return nil
 }

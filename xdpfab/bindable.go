@@ -16,8 +16,9 @@ type Bindable interface {
 
 // Bind connects the endpoint with an address vector, a completion queue or a counter
 // (fi_ep_bind). For a counter, flags select the operations that it counts: BindRead
-// (fetch and compare), BindWrite (base) or both. For a completion queue they may be
-// BindTransmit and BindSelective; for an address vector they are 0.
+// (fetch and compare) and BindWrite (base) of this endpoint, BindRemoteRead and
+// BindRemoteWrite of its peers. For a completion queue they may be BindTransmit and
+// BindSelective; for an address vector they are 0.
 func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
@@ -76,15 +77,13 @@ func (av *AddressVector) bindTo(ep *Endpoint, flags BindFlags) error {
 
 func (c *Counter) bindTo(ep *Endpoint, flags BindFlags) error {
 	if flags == 0 || flags&^counterFlags != 0 {
-		return fmt.Errorf("xdpfab: endpoint %d: a counter with flags %v: want BindRead, BindWrite or both: %w", ep.number, flags, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: endpoint %d: a counter with flags %v: want some of %v: %w", ep.number, flags, counterFlags, ErrNotImplemented)
 	}
-	counts := [directions]bool{reads: flags&BindRead != 0, writes: flags&BindWrite != 0}
-	names := [directions]string{reads: "a counter with BindRead", writes: "a counter with BindWrite"}
-	for direction, counted := range counts {
-		if !counted {
+	for _, b := range ep.countings() {
+		if flags&b.flag == 0 {
 			continue
 		}
-		if err := ep.accepts(names[direction], c.dom, ep.cntr[direction] != nil); err != nil {
+		if err := ep.accepts(fmt.Sprintf("a counter with %v", b.flag), c.dom, *b.counter != nil); err != nil {
 			return err
 		}
 	}
@@ -93,19 +92,33 @@ func (c *Counter) bindTo(ep *Endpoint, flags BindFlags) error {
 			return err
 		}
 	}
-	for direction, counted := range counts {
-		if counted {
-			ep.cntr[direction] = c
+	for _, b := range ep.countings() {
+		if flags&b.flag != 0 {
+			*b.counter = c
 		}
 	}
 	return nil
 }
 
+// counting is a place for a counter.
+type counting struct {
+	flag    BindFlags
+	counter **Counter
+}
+
+// countings returns the places for counters.
+func (ep *Endpoint) countings() [4]counting {
+	return [...]counting{
+		{BindRead, &ep.cntr[reads]}, {BindWrite, &ep.cntr[writes]},
+		{BindRemoteRead, &ep.remote[reads]}, {BindRemoteWrite, &ep.remote[writes]},
+	}
+}
+
 // counters returns the distinct counters bound.
 func (ep *Endpoint) counters() []*Counter {
 	var list []*Counter
-	for _, c := range ep.cntr {
-		if c != nil && !slices.Contains(list, c) {
+	for _, b := range ep.countings() {
+		if c := *b.counter; c != nil && !slices.Contains(list, c) {
 			list = append(list, c)
 		}
 	}

@@ -59,7 +59,7 @@ func (d *Domain) busy() error {
 type object struct {
 	dom    *Domain
 	what   string
-	users  int         // endpoints bound; under dom.mu
+	users  int         // endpoints and regions bound; under dom.mu
 	closed atomic.Bool // written under dom.mu
 }
 
@@ -99,7 +99,7 @@ func (o *object) close() error {
 	o.dom.mu.Lock()
 	defer o.dom.mu.Unlock()
 	if o.users > 0 {
-		return fmt.Errorf("xdpfab: %s: %d endpoints are bound, close them first: %w", o.what, o.users, ErrBusy)
+		return fmt.Errorf("xdpfab: %s: %d endpoints or regions are bound, close them first: %w", o.what, o.users, ErrBusy)
 	}
 	o.closed.Store(true)
 	delete(o.dom.children, o)

@@ -53,7 +53,7 @@ type Domain struct {
 	steppers []*stepper
 	memory   []*memory.Memory
 	table    *mr.Table
-	served   atomic.Pointer[[]uint16] // endpoint numbers that accept sessions; written under mu
+	served   atomic.Pointer[[]*Endpoint] // those that accept sessions; written under mu
 	fabric   *Fabric
 
 	end      end // how the domain ends: see health.go
@@ -75,7 +75,7 @@ type Domain struct {
 func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	d := &Domain{attr: attr, dev: dev, table: mr.NewTable(), fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{},
 		end: end{done: make(chan struct{})}}
-	d.served.Store(&[]uint16{})
+	d.served.Store(&[]*Endpoint{})
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
 	life := newLife()
@@ -91,7 +91,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		e, err := engine.New(engine.Config{
 			Port: port, Accept: d.accept, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret, Life: life, Clock: attr.clock,
 			Suspect: d.suspect,
-			Serve:   func(now int64, p session.TargetParams) engine.Served { return x.Begin(now, p) },
+			Serve:   func(now int64, p session.TargetParams) engine.Served { return x.Begin(now, p, d.observer(p.Endpoint)) },
 			Session: session.Config{
 				Window: attr.Window, GiveUp: attr.GiveUp,
 				RTOMin: attr.RTOMin, BaseRTT: attr.BaseRTT, IdleRetire: attr.IdleRetire,
@@ -127,12 +127,20 @@ func newLife() uint64 {
 
 // accept answers a hello. It runs on the engines' threads.
 func (d *Domain) accept(endpoint uint16) wire.HelloStatus {
-	for _, n := range *d.served.Load() {
-		if n == endpoint {
-			return wire.HelloAccepted
+	if d.serving(endpoint) == nil {
+		return wire.HelloNoEndpoint
+	}
+	return wire.HelloAccepted
+}
+
+// serving returns the endpoint of that number which accepts sessions, or nil.
+func (d *Domain) serving(number uint16) *Endpoint {
+	for _, ep := range *d.served.Load() {
+		if ep.number == number {
+			return ep
 		}
 	}
-	return wire.HelloNoEndpoint
+	return nil
 }
 
 // Attr returns the attributes in force.

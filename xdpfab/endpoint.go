@@ -34,6 +34,7 @@ type Endpoint struct {
 	selective bool
 	opFlags   atomic.Uint32 // OpFlags
 	cntr      [directions]*Counter
+	remote    tally                   // of what peers do through the endpoint
 	origin    *engine.Origin          // set by Enable
 	names     map[wire.Addr]*name     // under mu
 	peers     atomic.Pointer[[]known] // by Address; stored under mu
@@ -161,19 +162,19 @@ func (ep *Endpoint) Enable() error {
 	ep.origin = ep.stepper.eng.NewOrigin()
 	ep.stepper.Call(func() { ep.stepper.eng.AddRing(ep.ring, ep.origin) })
 	if !ep.attr.InitiateOnly {
-		ep.dom.serve(ep.number, true)
+		ep.dom.serve(ep, true)
 	}
 	ep.phase.Store(enabled)
 	return nil
 }
 
-// serve publishes the numbers of the endpoints that accept sessions.
-func (d *Domain) serve(number uint16, on bool) {
+// serve publishes the endpoints that accept sessions.
+func (d *Domain) serve(ep *Endpoint, on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	list := slices.DeleteFunc(slices.Clone(*d.served.Load()), func(n uint16) bool { return n == number })
+	list := slices.DeleteFunc(slices.Clone(*d.served.Load()), func(x *Endpoint) bool { return x == ep })
 	if on {
-		list = append(list, number)
+		list = append(list, ep)
 	}
 	d.served.Store(&list)
 }
@@ -237,7 +238,7 @@ func (ep *Endpoint) shut() {
 		return
 	}
 	if ep.origin != nil {
-		ep.dom.serve(ep.number, false)
+		ep.dom.serve(ep, false)
 		ep.stepper.Call(func() {
 			ep.dropAll()
 			ep.stepper.eng.Exhaust(ep.ring) // the operations posted before the endpoint was closed

@@ -86,7 +86,12 @@ const (
 	// that are posted with FlagCompletion (FI_SELECTIVE_COMPLETION).
 	BindSelective
 
-	counterFlags = BindRead | BindWrite
+	BindRemoteRead  // FI_REMOTE_READ: a counter of fetch and compare operations of peers
+	BindRemoteWrite // FI_REMOTE_WRITE: a counter of base operations of peers
+
+	ownFlags     = BindRead | BindWrite
+	remoteFlags  = BindRemoteRead | BindRemoteWrite
+	counterFlags = ownFlags | remoteFlags
 	queueFlags   = BindTransmit | BindSelective
 )
 
@@ -101,7 +106,7 @@ func (f CompletionFlags) String() string { return flagString(uint32(f), "atomic"
 
 // String returns the names of the flags, such as "read|write".
 func (f BindFlags) String() string {
-	return flagString(uint32(f), "read", "write", "transmit", "selective")
+	return flagString(uint32(f), "read", "write", "transmit", "selective", "remote_read", "remote_write")
 }
 
 // flagString joins the names of the bits that are set, given from the lowest on. Bits

@@ -11,7 +11,8 @@ import (
 type frame struct {
 	segs []segment
 	// each is the length in bytes of every record's value, 0 or a multiple of 4, if each
-	// segment is a simple operation and all values have one length; otherwise it is mixed.
+	// segment is a simple operation and all values have one length; otherwise it is
+	// mixed.
 	each int
 }
 

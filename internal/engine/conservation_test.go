@@ -157,7 +157,7 @@ func (w *world) start(i int) {
 
 // serving has an engine's sessions served by x.
 func serving(x *executor.Executor) func(int64, session.TargetParams) Served {
-	return func(now int64, p session.TargetParams) Served { return x.Begin(now, p) }
+	return func(now int64, p session.TargetParams) Served { return x.Begin(now, p, nil) }
 }
 
 func (w *world) post() {

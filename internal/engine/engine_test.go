@@ -60,7 +60,7 @@ func (bn *bench) node(p engine.Port, mac wire.MAC, cfg session.Config) *node {
 	}
 	n.Engine, err = engine.New(engine.Config{
 		Port: p, Local: mac, MTU: 1500, Session: cfg,
-		Serve: func(now int64, p session.TargetParams) engine.Served { return n.exec.Begin(now, p) },
+		Serve: func(now int64, p session.TargetParams) engine.Served { return n.exec.Begin(now, p, nil) },
 		Accept: func(e uint16) wire.HelloStatus {
 			if e == 0 {
 				return wire.HelloAccepted

@@ -24,6 +24,9 @@ type Memory interface {
 	// without flags means that every record succeeded and none has a result. If the
 	// reason is not ok, nothing ran.
 	Execute(payload []byte, ops int, resp []byte) (n int, flags uint8, reason wire.Reason)
+	// Touched returns how many operations of the last frame were applied, that returned
+	// what they found, and that did not.
+	Touched() (reads, writes int)
 	// Leave says that nothing will be executed for a while. Calling it again does
 	// nothing.
 	Leave()
@@ -72,16 +75,21 @@ func New(memory Memory, mtu, buffers int) (*Executor, error) {
 	}, nil
 }
 
+// Observer learns what a session has applied; see mr.Observer.
+type Observer interface {
+	Touched(reads, writes int)
+}
+
 // Begin returns the target half of a session that has been accepted. The session lasts
-// until its Release.
-func (x *Executor) Begin(now int64, p session.TargetParams) *Session {
+// until its Release. The observer may be nil.
+func (x *Executor) Begin(now int64, p session.TargetParams, o Observer) *Session {
 	room := x.parties[p.Party]
 	if room == nil {
 		room = &party{answers: session.NewShare(x.answers), holds: session.NewShare(x.holds)}
 		x.parties[p.Party] = room
 	}
 	room.sessions++
-	s := &Session{Target: session.NewTarget(room.answers, room.holds, p, now), x: x, party: p.Party}
+	s := &Session{Target: session.NewTarget(room.answers, room.holds, p, now), x: x, party: p.Party, observer: o}
 	x.sessions[s] = struct{}{}
 	return s
 }

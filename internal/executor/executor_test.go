@@ -13,6 +13,8 @@ import (
 // that begins with 0xff is malformed.
 type echo struct{ ran, left int }
 
+func (m *echo) Touched() (reads, writes int) { return 0, 0 }
+
 func (m *echo) Execute(payload []byte, _ int, resp []byte) (n int, flags uint8, reason wire.Reason) {
 	if len(payload) > 0 && payload[0] == 0xff {
 		return 0, 0, wire.ReasonBadPayload
@@ -31,7 +33,7 @@ func asked(t *testing.T, buffers int) (*Executor, *Session, *echo, uint32) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := x.Begin(1, session.TargetParams{Local: wire.NewSessionID(0, 0, 1, 1), Remote: 9, Epoch: 7, MaxFrame: 1500, Window: 64})
+	s := x.Begin(1, session.TargetParams{Local: wire.NewSessionID(0, 0, 1, 1), Remote: 9, Epoch: 7, MaxFrame: 1500, Window: 64}, nil)
 	return x, s, m, session.FirstPSN(7)
 }
 

@@ -12,6 +12,8 @@ type Session struct {
 	*session.Target
 	x     *Executor
 	party session.Party
+
+	observer Observer // nil if there is none
 }
 
 // Receive takes a frame of the session, runs it if it is its turn, and then the early
@@ -68,6 +70,9 @@ func (s *Session) execute(payload []byte, ops uint8) (session.Verdict, wire.Reas
 		return session.Execute, reason
 	}
 	s.Executed(b, n, ops, flags)
+	if s.observer != nil { // the answer leaves later
+		s.observer.Touched(s.x.memory.Touched())
+	}
 	return session.Execute, wire.ReasonOK
 }
 

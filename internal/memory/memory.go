@@ -43,6 +43,8 @@ type Memory struct {
 	rec    wire.Record
 	last   *mr.Region // the region found last within the frame
 
+	reads, writes int // see Touched
+
 	offsets [wire.MaxOps]uint32 // of the run at hand
 }
 
@@ -82,12 +84,30 @@ func (m *Memory) Execute(payload []byte, ops int, resp []byte) (n int, flags uin
 		m.reader.Enter()
 	}
 	m.resp.Reset(resp, ops)
-	m.last = nil
+	m.last, m.reads, m.writes = nil, 0, 0
 	for i := 0; more; more = records.Next(&m.rec) {
 		i = m.record(i)
 	}
 	n, flags = m.resp.Finish()
 	return n, flags, wire.ReasonOK
+}
+
+// Touched returns how many operations of the last frame were applied whole, that returned
+// what they found, and that did not. Of an array that takes several frames, the last part
+// counts.
+func (m *Memory) Touched() (reads, writes int) { return m.reads, m.writes }
+
+// touched counts n operations like that at hand, which have been applied to the region
+// found last, and tells its observer.
+func (m *Memory) touched(n int) {
+	reads, writes := n, 0
+	if m.rec.Verb == wire.VerbAtomic {
+		reads, writes = 0, n
+	}
+	m.reads, m.writes = m.reads+reads, m.writes+writes
+	if o := m.last.Observer(); o != nil {
+		o.Touched(reads, writes)
+	}
 }
 
 // record executes the record at hand, whose first operation is number i of its frame,
@@ -144,6 +164,9 @@ func (m *Memory) atomic(i int) wire.Status {
 		}
 	}
 	kernel(target, rec.Operand, rec.Compare, result)
+	if rec.Total == rec.Count {
+		m.touched(1)
+	}
 	return wire.StatusOK
 }
 

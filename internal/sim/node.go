@@ -112,7 +112,7 @@ func (n *node) boot() {
 		eng, err := engine.New(engine.Config{
 			Port: port, Local: n.link.Local, MTU: p.mtu, Session: cfg, Queue: q, Secret: secret,
 			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept,
-			Serve: func(now int64, p session.TargetParams) engine.Served { return exec.Begin(now, p) },
+			Serve: func(now int64, p session.TargetParams) engine.Served { return exec.Begin(now, p, nil) },
 		})
 		if err != nil {
 			panic(err) // the plan is at fault: no engine can be like this

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mr
+
+// Observer learns what peers do to a region (FI_RMA_EVENT in fi_mr(3)).
+type Observer interface {
+	// Touched is called when operations of peers have been applied: so many that
+	// returned what they found, and so many that did not. It is called by pollers, maybe
+	// by several at the same time, and must not block.
+	Touched(reads, writes int)
+	// Closed is called once, when the region is deregistered and no operation is in
+	// flight on it.
+	Closed()
+}
+
+// Observe gives the region an observer, which it keeps until it is closed. It returns
+// false if the region has one already, or is closed.
+func (r *Region) Observe(o Observer) bool {
+	if !r.observer.CompareAndSwap(nil, &o) {
+		return false
+	}
+	if r.closed.Load() && r.observer.CompareAndSwap(&o, nil) {
+		return false
+	}
+	return true
+}
+
+// Observer returns the observer, or nil.
+func (r *Region) Observer() Observer {
+	if o := r.observer.Load(); o != nil {
+		return *o
+	}
+	return nil
+}
+
+// forsake tells the observer that the region is closed.
+func (r *Region) forsake() {
+	if o := r.observer.Swap(nil); o != nil {
+		(*o).Closed()
+	}
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/executor"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// tally has the counters of what peers do (FI_RMA_EVENT), by direction; nil where there
+// is none. A peer's operation is counted when it has been applied, before the peer can
+// know; one that fails is not counted.
+type tally [directions]*Counter
+
+// Touched implements executor.Observer, and with Closed that of a region. Engines'
+// threads.
+func (t *tally) Touched(returning, silent int) {
+	if c := t[reads]; c != nil && returning > 0 {
+		c.count(uint64(returning), 0)
+	}
+	if c := t[writes]; c != nil && silent > 0 {
+		c.count(uint64(silent), 0)
+	}
+}
+
+// observer returns what a session with an endpoint of this domain tells, or nil. It runs
+// on the engines' threads.
+func (d *Domain) observer(endpoint uint16) executor.Observer {
+	if ep := d.serving(endpoint); ep != nil && ep.remote != (tally{}) {
+		return &ep.remote
+	}
+	return nil
+}
+
+// regionTally is the tally of a region, which holds its counters until it is closed.
+type regionTally [directions]atomic.Pointer[Counter]
+
+// Touched implements mr.Observer.
+func (t *regionTally) Touched(returning, silent int) {
+	now := tally{reads: t[reads].Load(), writes: t[writes].Load()}
+	now.Touched(returning, silent)
+}
+
+// Closed implements mr.Observer.
+func (t *regionTally) Closed() {
+	for i := range t {
+		if c := t[i].Swap(nil); c != nil {
+			c.drop()
+		}
+	}
+}
+
+// BindRegion has a counter count what peers do to a region of the domain (fi_mr_bind,
+// FI_RMA_EVENT): with BindRemoteRead their fetch and compare operations, with
+// BindRemoteWrite their base operations, once they have been applied. An array counts
+// once, an operation on extents once for each. A region has one counter for each of the
+// two, and holds it until it is closed.
+func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
+	switch {
+	case flags == 0 || flags&^remoteFlags != 0:
+		return fmt.Errorf("xdpfab: region %v: a counter with flags %v: want some of %v: %w", r, flags, remoteFlags, ErrNotImplemented)
+	case c == nil || c.dom != d || r == nil || !slices.Contains(d.table.All(), r):
+		return fmt.Errorf("xdpfab: region and counter: want an open region and a counter of domain %s: %w", d.dev.Info().Name, ErrBusy)
+	}
+	r.Observe(&regionTally{})
+	t, ours := r.Observer().(*regionTally)
+	if !ours {
+		return fmt.Errorf("xdpfab: region %v is closed, or has another observer: %w", r, ErrBusy)
+	}
+	c.owner.CompareAndSwap(nil, d.steppers[0])
+	for direction, flag := range [directions]BindFlags{reads: BindRemoteRead, writes: BindRemoteWrite} {
+		if flags&flag == 0 {
+			continue
+		}
+		if err := c.hold(); err != nil {
+			return err
+		}
+		if !t[direction].CompareAndSwap(nil, c) {
+			c.drop()
+			return fmt.Errorf("xdpfab: region %v: a counter with %v is bound already: want only one: %w", r, flag, ErrBusy)
+		}
+	}
+	if r.Observer() != t { // closed meanwhile, maybe before it had the counter
+		t.Closed()
+		return fmt.Errorf("xdpfab: region %v: %w", r, ErrClosed)
+	}
+	return nil
+}

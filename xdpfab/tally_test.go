@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// counters makes counters of a domain.
+func counters(t *testing.T, d *xdpfab.Domain, n int) (list []*xdpfab.Counter) {
+	t.Helper()
+	for range n {
+		c, err := d.NewCounter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// The owner of memory learns how many operations of peers were applied: in all by each
+// endpoint, and to each region, whatever the operations look like.
+func TestRemoteCounters(t *testing.T) {
+	for _, progress := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
+		f := setUpBoth(t, xdpfab.DomainAttr{}, xdpfab.DomainAttr{Progress: progress}, 64)
+		served, err := f.server.NewEndpoint(xdpfab.EndpointAttr{Number: 9})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := counters(t, f.server, 4)
+		if err := errors.Join(served.Bind(c[0], xdpfab.BindRemoteRead), served.Bind(c[1], xdpfab.BindRemoteWrite), served.Enable(),
+			f.server.BindRegion(f.region, c[2], xdpfab.BindRemoteRead), f.server.BindRegion(f.region, c[3], xdpfab.BindRemoteWrite)); err != nil {
+			t.Fatal(err)
+		}
+		dest, err := f.av.Insert(t.Context(), f.server.Name(9))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var reads, writes uint64
+		for _, x := range []struct {
+			form  atomic.Func
+			n     int // elements
+			rma   int // extents
+			bad   bool
+			again int
+		}{
+			{atomic.Base, 1, 0, false, 1}, {atomic.Base, 1, 0, false, 40}, {atomic.Base, 100, 0, false, 1}, {atomic.Base, 2000, 0, false, 2},
+			{atomic.Fetch, 1, 0, false, 50}, {atomic.Fetch, 2000, 0, false, 1}, {atomic.Compare, 3, 0, false, 3},
+			{atomic.Fetch, 6, 6, false, 1}, {atomic.Base, 1, 0, true, 5}, {atomic.Fetch, 2000, 0, true, 1},
+		} {
+			for range x.again {
+				m := xdpfab.Msg{Dest: dest, Key: key(x.bad), Datatype: atomic.Uint64, Op: atomic.Sum, Buf: make([]byte, 8*x.n), Count: x.n}
+				if x.form != atomic.Base {
+					m.Result = make([]byte, 8*x.n)
+				}
+				if x.form == atomic.Compare {
+					m.Compare, m.Op = make([]byte, 8*x.n), atomic.Cswap
+				}
+				for i := range x.rma {
+					m.Key, m.RMA = 0, append(m.RMA, mr.Extent{Key: 1, Offset: uint64(16 * i), Count: 1})
+				}
+				if err := post(f, x.form, &m); err != nil {
+					t.Fatal(err)
+				}
+				done := next2(t, f)
+				if (done.Err != nil) != x.bad {
+					t.Fatalf("%+v: %v", x, done.Err)
+				}
+				// The initiator knows, so the target has counted.
+				switch n := uint64(max(x.rma, 1)); {
+				case x.bad:
+				case x.form == atomic.Base:
+					writes += n
+				default:
+					reads += n
+				}
+				for i, want := range []uint64{reads, writes, reads, writes} {
+					if got := c[i].Read(); got != want {
+						t.Fatalf("%v, after %+v: counter %d is at %d, want %d", progress, x, i, got, want)
+					}
+				}
+			}
+		}
+		for _, c := range c {
+			if n := c.ReadErr(); n != 0 {
+				t.Errorf("%d failures are counted, want none", n)
+			}
+		}
+	}
+}
+
+// next2 waits for a completion at the initiator while the target makes progress.
+func next2(t *testing.T, f *fixture) (c xdpfab.Completion) {
+	t.Helper()
+	testnet.Eventually(t, "a completion", func() bool {
+		f.server.Progress()
+		var one [1]xdpfab.Completion
+		if n, _ := f.cq.Read(one[:]); n == 1 {
+			c = one[0]
+			return true
+		}
+		var ok bool
+		c, ok = f.cq.ReadErr()
+		return ok
+	})
+	return c
+}
+
+// A goroutine can wait until peers have touched memory.
+func TestWaitForPeers(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	c := counters(t, f.server, 1)[0]
+	if err := f.server.BindRegion(f.region, c, xdpfab.BindRemoteRead|xdpfab.BindRemoteWrite); err != nil {
+		t.Fatal(err)
+	}
+	waited := make(chan error, 1)
+	go func() { waited <- c.Wait(t.Context(), 3) }()
+	for range 3 {
+		f.add(t, 1, 0)
+	}
+	if err := <-waited; err != nil {
+		t.Fatal(err)
+	}
+	if f.word(1) != 3 {
+		t.Errorf("the word is %d when three operations are counted", f.word(1))
+	}
+}
+
+// Wrong bindings are refused, and a counter stays open as long as a region has it.
+func TestBindRegion(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	c, other := counters(t, f.server, 2), counters(t, f.client, 1)[0]
+	for name, err := range map[string]error{
+		"no flags":       f.server.BindRegion(f.region, c[0], 0),
+		"flags of posts": f.server.BindRegion(f.region, c[0], xdpfab.BindRead),
+		"no counter":     f.server.BindRegion(f.region, nil, xdpfab.BindRemoteRead),
+		"no region":      f.server.BindRegion(nil, c[0], xdpfab.BindRemoteRead),
+		"another domain": f.server.BindRegion(f.region, other, xdpfab.BindRemoteRead),
+		"not its region": f.client.BindRegion(f.region, other, xdpfab.BindRemoteRead),
+	} {
+		if err == nil {
+			t.Errorf("%s: bound", name)
+		}
+	}
+	if err := f.server.BindRegion(f.region, c[0], xdpfab.BindRemoteRead|xdpfab.BindRemoteWrite); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.server.BindRegion(f.region, c[1], xdpfab.BindRemoteWrite); !errors.Is(err, xdpfab.ErrBusy) {
+		t.Errorf("a second counter: %v, want ErrBusy", err)
+	}
+	if err := c[0].Close(); !errors.Is(err, xdpfab.ErrBusy) {
+		t.Errorf("closing a counter that a region has: %v, want ErrBusy", err)
+	}
+	if err := errors.Join(f.region.Close(), c[0].Close(), c[1].Close()); err != nil {
+		t.Error(err)
+	}
+	if err := f.server.BindRegion(f.region, c[0], xdpfab.BindRemoteRead); err == nil {
+		t.Error("a closed region is bound")
+	}
+}
+
+func ExampleDomain_BindRegion() {
+	a, b, err := xdpfab.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	defer a.CloseAll()
+	defer b.CloseAll()
+	region, _ := b.NewRegion("hits", 64)
+	ep, _ := b.NewEndpoint(xdpfab.EndpointAttr{})
+	touched, _ := b.NewCounter()
+	_ = errors.Join(b.BindRegion(region, touched, xdpfab.BindRemoteRead|xdpfab.BindRemoteWrite), ep.Enable())
+
+	ctx := context.Background()
+	go func() {
+		peer, _ := a.Dial(ctx, b.Name(0))
+		hits, _ := xdpfab.Word[uint64](ctx, peer, "hits", 0)
+		_, _ = hits.Add(ctx, 5)
+	}()
+	_ = touched.Wait(ctx, 1)
+	word, _ := region.Uint64(0)
+	fmt.Println(word.Load())
+	// Output: 5
+}
