@@ -110,7 +110,7 @@ func TestVethPeerComesBackElsewhere(t *testing.T) {
 		if err := server.CloseAll(); err != nil {
 			t.Fatal(err)
 		}
-		ip(t, pair.B, fmt.Sprintf("link set veth0 address 02:00:00:00:07:%02x", round))
+		testnet.IP(t, pair.B, fmt.Sprintf("link set veth0 address 02:00:00:00:07:%02x", round))
 		server = serveOn(t, pair.B)
 		for end := time.Now().Add(time.Minute); ; {
 			err := addOver(p)

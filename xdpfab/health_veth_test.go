@@ -12,14 +12,6 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// ip runs an ip(8) command in a side's namespace.
-func ip(t *testing.T, side *testnet.Side, command string) {
-	t.Helper()
-	if out, err := side.Command("ip", strings.Fields(command)...).CombinedOutput(); err != nil {
-		t.Fatalf("ip %s: %v: %s", command, err, out)
-	}
-}
-
 // A library domain notices that its interface cannot be used any more; operations
 // under way and later ones say so.
 func TestVethInterfaceLost(t *testing.T) {
@@ -45,7 +37,7 @@ func TestVethInterfaceLost(t *testing.T) {
 					}
 				}
 			}()
-			ip(t, pair.A, command)
+			testnet.IP(t, pair.A, command)
 			select {
 			case err := <-ended:
 				if !errors.Is(err, xdpfab.ErrInterfaceLost) {
@@ -85,13 +77,13 @@ func TestVethChangesSurvived(t *testing.T) {
 	}
 	add()
 	for _, side := range []*testnet.Side{pair.A, pair.B} {
-		ip(t, side, "link set veth0 mtu 3000")
+		testnet.IP(t, side, "link set veth0 mtu 3000")
 		add()
-		ip(t, side, "link set veth0 mtu 1500")
+		testnet.IP(t, side, "link set veth0 mtu 1500")
 		add()
 	}
-	ip(t, pair.B, "addr add 10.79.0.2/24 dev veth0")
-	ip(t, pair.A, "addr add 10.79.0.1/24 dev veth0")
+	testnet.IP(t, pair.B, "addr add 10.79.0.2/24 dev veth0")
+	testnet.IP(t, pair.A, "addr add 10.79.0.1/24 dev veth0")
 	other, err := a.Dial(ctx(t), "10.79.0.2")
 	if err != nil {
 		t.Fatal(err)

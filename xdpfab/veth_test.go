@@ -201,23 +201,18 @@ func TestVethLinkFlap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	link := func(state string) {
-		if out, err := pair.B.Command("ip", "link", "set", pair.B.IfName, state).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-	}
 	for range 3 {
 		if _, err := w.Add(ctx(t), 1); err != nil {
 			t.Fatal(err)
 		}
-		link("down")
+		testnet.IP(t, pair.B, "link set "+pair.B.IfName+" down")
 		done := make(chan error)
 		go func() {
 			_, err := w.Add(ctx(t), 1)
 			done <- err
 		}()
 		time.Sleep(30 * time.Millisecond)
-		link("up")
+		testnet.IP(t, pair.B, "link set "+pair.B.IfName+" up")
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}

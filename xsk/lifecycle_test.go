@@ -89,21 +89,15 @@ func TestLastSocketReleasesSharedRings(t *testing.T) {
 func TestInterfaceGoesAway(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	a := station(t, p.A, redirect(t, p.A), Config{})
-	ip := func(args ...string) {
-		t.Helper()
-		if out, err := p.A.Command("ip", args...).CombinedOutput(); err != nil {
-			t.Fatalf("ip %v: %v: %s", args, err, out)
-		}
-	}
 	a.send(0, 0, 1)
-	ip("link", "set", p.A.IfName, "down")
+	testnet.IP(t, p.A, "link set "+p.A.IfName+" down")
 	if r := a.Kick(); r != KickDown || !errors.Is(r.Err(), ErrInterfaceDown) || !errors.Is(r.Err(), unix.ENETDOWN) {
 		t.Errorf("interface down: %v, %v", r, r.Err())
 	}
-	ip("link", "set", p.A.IfName, "up")
+	testnet.IP(t, p.A, "link set "+p.A.IfName+" up")
 	a.flush(t)
 	settle(t, a)
-	ip("link", "del", p.A.IfName)
+	testnet.IP(t, p.A, "link del "+p.A.IfName)
 	if r := a.Kick(); r != KickUnbound || !errors.Is(r.Err(), ErrUnbound) || !errors.Is(r.Err(), unix.ENXIO) {
 		t.Errorf("interface removed: %v, %v", r, r.Err())
 	}

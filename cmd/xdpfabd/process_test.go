@@ -362,18 +362,17 @@ func TestProcessInterfaceChanges(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
 	p := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB")
 	s := p.ready(t)
-	ip := ipIn(t, net.B)
-	ip("link set veth0 down")
+	testnet.IP(t, net.B, "link set veth0 down")
 	p.said(t, "the interface is down")
-	ip("link set veth0 up")
+	testnet.IP(t, net.B, "link set veth0 up")
 	p.said(t, "the interface is up again")
 	addOnce(t, net.A, s.Address)
-	ip("link set veth0 mtu 3000")
+	testnet.IP(t, net.B, "link set veth0 mtu 3000")
 	p.said(t, "to=3000")
-	ip("link set veth0 mtu 1500")
+	testnet.IP(t, net.B, "link set veth0 mtu 1500")
 	p.said(t, "to=1500")
 	add(t, net.A, s.Address)
-	ip("link set veth0 down", "link set veth0 name lan0", "link set lan0 up")
+	testnet.IP(t, net.B, "link set veth0 down", "link set veth0 name lan0", "link set lan0 up")
 	p.said(t, "from=veth0 to=lan0")
 	add(t, net.A, s.Address)
 	p.signal(t, syscall.SIGTERM)
@@ -385,9 +384,9 @@ func TestProcessInterfaceChanges(t *testing.T) {
 // The daemon ends with a reason when peers cannot reach it any more.
 func TestProcessInterfaceLost(t *testing.T) {
 	for reason, change := range map[string]func(*testing.T, *testnet.Side){
-		"interface veth0 is gone":           func(t *testing.T, s *testnet.Side) { ipIn(t, s)("link del veth0") },
-		"changed its hardware address from": func(t *testing.T, s *testnet.Side) { ipIn(t, s)("link set veth0 address 02:11:22:33:44:55") },
-		"opened with an MTU of 1500 bytes":  func(t *testing.T, s *testnet.Side) { ipIn(t, s)("link set veth0 mtu 1400") },
+		"interface veth0 is gone":           func(t *testing.T, s *testnet.Side) { testnet.IP(t, s, "link del veth0") },
+		"changed its hardware address from": func(t *testing.T, s *testnet.Side) { testnet.IP(t, s, "link set veth0 address 02:11:22:33:44:55") },
+		"opened with an MTU of 1500 bytes":  func(t *testing.T, s *testnet.Side) { testnet.IP(t, s, "link set veth0 mtu 1400") },
 		"was detached by another process":   detachProgram,
 	} {
 		t.Run(reason, func(t *testing.T) {
@@ -439,30 +438,17 @@ func ownsProgram(t *testing.T, side *testnet.Side, id uint32) bool {
 	return strings.Contains(string(out), fmt.Sprintf("prog/xdp id %d ", id))
 }
 
-// ipIn runs ip(8) commands in a side's namespace.
-func ipIn(t *testing.T, side *testnet.Side) func(commands ...string) {
-	return func(commands ...string) {
-		t.Helper()
-		for _, c := range commands {
-			if out, err := side.Command("ip", strings.Fields(c)...).CombinedOutput(); err != nil {
-				t.Fatalf("ip %s: %v: %s", c, err, out)
-			}
-		}
-	}
-}
-
 // With UDP the daemon serves the addresses that the interface has at each moment, also
 // one that comes after the start, as by DHCP.
 func TestProcessAddressChanges(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
-	ip := ipIn(t, net.B)
-	ip("addr flush dev veth0")
+	testnet.IP(t, net.B, "addr flush dev veth0")
 	p := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB", "--udp")
 	p.ready(t)
-	ip("addr add 10.77.0.2/24 dev veth0")
+	testnet.IP(t, net.B, "addr add 10.77.0.2/24 dev veth0")
 	p.said(t, "to=10.77.0.2")
 	add(t, net.A, "10.77.0.2")
-	ip("addr add 10.77.0.9/24 dev veth0", "addr del 10.77.0.2/24 dev veth0", "addr replace 10.77.0.9/24 dev veth0")
+	testnet.IP(t, net.B, "addr add 10.77.0.9/24 dev veth0", "addr del 10.77.0.2/24 dev veth0", "addr replace 10.77.0.9/24 dev veth0")
 	p.said(t, "from=10.77.0.2")
 	p.said(t, "to=10.77.0.9")
 	add(t, net.A, "10.77.0.9")

@@ -21,7 +21,7 @@ func TestFollow(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	n := open(t, p.A, Options{RingSize: 32, UDP: true})
 	watched(t, n)
-	command(t, p.A, "route add 10.90.0.0/16 via 10.77.0.2", "neigh add 10.77.0.7 lladdr 02:00:00:00:00:07 dev veth0")
+	testnet.IP(t, p.A, "route add 10.90.0.0/16 via 10.77.0.2", "neigh add 10.77.0.7 lladdr 02:00:00:00:00:07 dev veth0")
 	links, first, _ := follow(t, n, netip.MustParseAddr("10.90.1.1"))
 	if first.Remote != wire.MAC(p.B.MAC) {
 		t.Fatalf("first link %+v", first)
@@ -32,11 +32,11 @@ func TestFollow(t *testing.T) {
 		want.Remote = remote
 		links.await(t, what, func(l wire.Link) bool { return l == want })
 	}
-	command(t, p.A, "neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 dev veth0")
+	testnet.IP(t, p.A, "neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 dev veth0")
 	expect("the gateway's new MAC", mac(t, "02:00:00:00:00:02"))
-	command(t, p.A, "route replace 10.90.0.0/16 via 10.77.0.7")
+	testnet.IP(t, p.A, "route replace 10.90.0.0/16 via 10.77.0.7")
 	expect("the other gateway", mac(t, "02:00:00:00:00:07"))
-	command(t, p.A, "route replace 10.90.0.0/16 via inet6 fd00:77::2 dev veth0")
+	testnet.IP(t, p.A, "route replace 10.90.0.0/16 via inet6 fd00:77::2 dev veth0")
 	expect("one that has to be asked for", wire.MAC(p.B.MAC))
 }
 
@@ -119,7 +119,7 @@ func TestGatewayFailsOver(t *testing.T) {
 // A source address that goes is replaced by the next one.
 func TestFollowSource(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
-	command(t, p.A, "addr add 10.77.0.5/24 dev veth0")
+	testnet.IP(t, p.A, "addr add 10.77.0.5/24 dev veth0")
 	n := open(t, p.A, Options{RingSize: 32, UDP: true})
 	watched(t, n)
 	links, first, stop := follow(t, n, p.B.IP4)
@@ -128,16 +128,16 @@ func TestFollowSource(t *testing.T) {
 	}
 	// The second address of a subnet is removed with the first, unless it is
 	// promoted.
-	command(t, p.A, "addr del 10.77.0.1/24 dev veth0")
-	command(t, p.A, "addr replace 10.77.0.5/24 dev veth0")
+	testnet.IP(t, p.A, "addr del 10.77.0.1/24 dev veth0")
+	testnet.IP(t, p.A, "addr replace 10.77.0.5/24 dev veth0")
 	links.await(t, "the other source", func(l wire.Link) bool {
 		return l.LocalIP.String() == "10.77.0.5" && l.Remote == first.Remote
 	})
 	stop()
 	before := len(links.all())
-	command(t, p.A, "neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 dev veth0")
+	testnet.IP(t, p.A, "neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 dev veth0")
 	other, _, _ := follow(t, n, p.B.IP4) // its calls come later, on the same goroutine
-	command(t, p.A, "neigh replace 10.77.0.2 lladdr 02:00:00:00:00:03 dev veth0")
+	testnet.IP(t, p.A, "neigh replace 10.77.0.2 lladdr 02:00:00:00:00:03 dev veth0")
 	other.await(t, "the neighbour", func(l wire.Link) bool { return l.Remote == mac(t, "02:00:00:00:00:03") })
 	if now := len(links.all()); now != before {
 		t.Errorf("%d calls after stop", now-before)

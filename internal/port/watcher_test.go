@@ -78,16 +78,6 @@ func (e *events) awaitKind(t testing.TB, k EventKind) Event {
 	return e.await(t, k.String(), func(e Event) bool { return e.Kind == k })
 }
 
-// command runs ip(8) in a side's namespace.
-func command(t testing.TB, side *testnet.Side, lines ...string) {
-	t.Helper()
-	for _, line := range lines {
-		if out, err := side.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
-			t.Fatalf("ip %s: %v: %s", line, err, out)
-		}
-	}
-}
-
 // packetFor returns a valid frame for a link.
 func packetFor(t testing.TB, l wire.Link) []byte {
 	t.Helper()
@@ -137,9 +127,7 @@ func arrives(t testing.TB, from, to *node, l wire.Link) {
 // Addresses are served, or not, from the moment of their change on.
 func TestAddressesComeAndGo(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
-	for _, family := range []string{"-4", "-6"} {
-		command(t, p.B, family+" addr flush dev veth0") // as at boot, before DHCP
-	}
+	testnet.IP(t, p.B, "addr flush dev veth0") // as at boot, before DHCP
 	a, b := open(t, p.A, Options{RingSize: 64, UDP: true}), open(t, p.B, Options{RingSize: 64, UDP: true})
 	told := watched(t, b)
 	for _, text := range []string{"10.77.0.2/24", "10.77.0.9/24", "fd00:77::9/64"} {
@@ -151,10 +139,10 @@ func TestAddressesComeAndGo(t *testing.T) {
 		if sendOver(t, a, b, over) {
 			t.Errorf("a frame to %v is taken before the address is there", ip)
 		}
-		command(t, p.B, "addr add "+text+" dev veth0")
+		testnet.IP(t, p.B, "addr add "+text+" dev veth0")
 		told.await(t, "the new address", func(e Event) bool { return e.Kind == AddressAdded && e.To == ip.String() })
 		arrives(t, a, b, over)
-		command(t, p.B, "addr del "+text+" dev veth0")
+		testnet.IP(t, p.B, "addr del "+text+" dev veth0")
 		told.await(t, "the address's end", func(e Event) bool { return e.Kind == AddressRemoved && e.From == ip.String() })
 		if sendOver(t, a, b, over) {
 			t.Errorf("a frame to %v is taken after the address has gone", ip)
@@ -185,45 +173,52 @@ func mac(t testing.TB, text string) wire.MAC {
 // A change that an interface survives is only told; one that it does not survive
 // ends its use.
 func TestInterfaceChanges(t *testing.T) {
-	setMTU := func(n int) func(testing.TB, *node) {
-		return func(t testing.TB, a *node) { command(t, a.side, fmt.Sprint("link set veth0 mtu ", n)) }
+	run := func(command string) func(testing.TB, *node, *events) {
+		return func(t testing.TB, a *node, _ *events) { testnet.IP(t, a.side, command) }
 	}
 	for _, c := range []struct {
 		name   string
-		change func(testing.TB, *node)
+		change func(testing.TB, *node, *events) // a passing state has to be seen before it passes
 		want   EventKind
 		end    string
 	}{
-		{"MTU raised and put back", func(t testing.TB, a *node) { setMTU(3000)(t, a); setMTU(1500)(t, a) }, MTUChanged, ""},
-		{"MTU lowered", setMTU(1400), MTULowered, "opened with an MTU of 1500 bytes and has 1400"},
-		{"renamed", func(t testing.TB, a *node) {
-			command(t, a.side, "link set veth0 down", "link set veth0 name lan7", "link set lan7 up")
+		{"MTU raised and put back", func(t testing.TB, a *node, told *events) {
+			testnet.IP(t, a.side, "link set veth0 mtu 3000")
+			told.awaitKind(t, MTUChanged)
+			testnet.IP(t, a.side, "link set veth0 mtu 1500")
+		}, MTUChanged, ""},
+		{"MTU lowered", run("link set veth0 mtu 1400"), MTULowered, "opened with an MTU of 1500 bytes and has 1400"},
+		{"renamed", func(t testing.TB, a *node, told *events) {
+			testnet.IP(t, a.side, "link set veth0 down")
+			told.awaitKind(t, Down)
+			testnet.IP(t, a.side, "link set veth0 name lan7", "link set lan7 up")
 		}, Up, ""},
-		{"another MAC", func(t testing.TB, a *node) { command(t, a.side, "link set veth0 address 02:11:22:33:44:55") },
-			MACChanged, "to 02:11:22:33:44:55"},
-		{"deleted", func(t testing.TB, a *node) { command(t, a.side, "link del veth0") }, Gone, "is gone"},
-		{"re-created", func(t testing.TB, a *node) {
-			command(t, a.side, "link del veth0", fmt.Sprintf("link add veth0 index %d address %s type bridge", a.Index(), a.side.MAC), "link set veth0 up")
+		{"another MAC", run("link set veth0 address 02:11:22:33:44:55"), MACChanged, "to 02:11:22:33:44:55"},
+		{"deleted", run("link del veth0"), Gone, "is gone"},
+		{"re-created", func(t testing.TB, a *node, _ *events) {
+			testnet.IP(t, a.side, "link del veth0", fmt.Sprintf("link add veth0 index %d address %s type bridge", a.Index(), a.side.MAC), "link set veth0 up")
 		}, Detached, "or the interface was replaced"},
-		{"moved to another namespace", func(t testing.TB, a *node) {
-			command(t, a.side, "link set veth0 down", "link set veth0 name moved0")
+		{"moved to another namespace", func(t testing.TB, a *node, _ *events) {
+			testnet.IP(t, a.side, "link set veth0 down", "link set veth0 name moved0")
 			elsewhere, side := testnet.NewPair(t, testnet.Options{}), *a.side
 			side.IfName = "moved0"
 			configure(t, &side, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetNsFd(l, int(elsewhere.A.NS)) })
 		}, Gone, "is gone"},
 		{"link detached", detachLink, Detached, "detached"},
-		{"program removed by netlink, which is refused", func(t testing.TB, a *node) {
+		{"program removed by netlink, which is refused", func(t testing.TB, a *node, told *events) {
 			for _, mode := range []string{"xdp", "xdpdrv", "xdpgeneric"} {
 				_ = a.side.Command("ip", "link", "set", "veth0", mode, "off").Run()
 			}
-			command(t, a.side, "link set veth0 down", "link set veth0 up")
+			testnet.IP(t, a.side, "link set veth0 down")
+			told.awaitKind(t, Down)
+			testnet.IP(t, a.side, "link set veth0 up")
 		}, Up, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := testnet.NewPair(t, testnet.Options{})
 			a := open(t, p.A, Options{RingSize: 32, UDP: true})
 			told := watched(t, a)
-			c.change(t, a)
+			c.change(t, a, told)
 			if c.end != "" {
 				e := told.await(t, "the end", func(e Event) bool { return e.Err != nil })
 				if e.Kind != c.want && !(c.name == "re-created" && e.Kind == Gone) {
@@ -250,7 +245,7 @@ func TestInterfaceChanges(t *testing.T) {
 }
 
 // detachLink does what `bpftool link detach` does.
-func detachLink(t testing.TB, a *node) {
+func detachLink(t testing.TB, a *node, _ *events) {
 	it := new(link.Iterator)
 	defer it.Close()
 	for it.Next() {

@@ -52,7 +52,7 @@ func TestMonitor(t *testing.T) {
 	}{
 		{"link set veth0 mtu 1600", func(c Change) bool { return c.Link && c.Routes }},
 		{"addr add 10.88.0.1/24 dev veth0", func(c Change) bool { return c.Addrs && c.Routes }},
-		{"-6 addr add fd00:88::1/64 dev veth0 nodad", func(c Change) bool { return c.Addrs }},
+		{"addr add fd00:88::1/64 dev veth0 nodad", func(c Change) bool { return c.Addrs }},
 		{"route add 10.99.0.0/16 via 10.77.0.2", func(c Change) bool { return c.Routes && !c.Addrs }},
 		{"rule add to 10.98.0.0/16 lookup 7", func(c Change) bool { return c.Routes && !c.Addrs }},
 		{"nexthop add id 7 via 10.77.0.2 dev veth0", func(c Change) bool { return c.Routes && !c.Addrs }},
@@ -62,7 +62,7 @@ func TestMonitor(t *testing.T) {
 		{"link set veth0 down", func(c Change) bool { return c.Link }},
 		{"link del veth0", func(c Change) bool { return c.Link }},
 	} {
-		ip(t, p.A, c.command)
+		testnet.IP(t, p.A, c.command)
 		await(t, m, c.command, c.wanted)
 	}
 }
@@ -70,9 +70,9 @@ func TestMonitor(t *testing.T) {
 // Messages about other interfaces are no change, apart from routes.
 func TestMonitorIgnoresOthers(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
-	ip(t, p.A, "link add br7 type bridge", "link set br7 up", "addr add 10.66.0.1/24 dev br7")
+	testnet.IP(t, p.A, "link add br7 type bridge", "link set br7 up", "addr add 10.66.0.1/24 dev br7")
 	m := monitor(t, p.A)
-	ip(t, p.A, "link set br7 mtu 1400", "addr add 10.66.0.2/24 dev br7",
+	testnet.IP(t, p.A, "link set br7 mtu 1400", "addr add 10.66.0.2/24 dev br7",
 		"neigh add 10.66.0.7 lladdr 02:00:00:00:00:07 dev br7", "neigh add 10.77.0.9 lladdr 02:00:00:00:00:09 dev veth0")
 	await(t, m, "the neighbour", func(c Change) bool {
 		if c.Link || c.Addrs || c.Neighbours || c.Valid[addr("10.66.0.7")] != (wire.MAC{}) {
@@ -90,12 +90,14 @@ func TestMonitorOverflow(t *testing.T) {
 	if err := m.socket.SetReceiveBufferSize(8<<10, true); err != nil { // a few messages
 		t.Fatal(err)
 	}
+	var many []string
 	for i := range 64 {
-		ip(t, p.A, fmt.Sprintf("neigh replace 10.77.0.%d lladdr 02:00:00:00:00:07 dev veth0", 10+i))
+		many = append(many, fmt.Sprintf("neigh replace 10.77.0.%d lladdr 02:00:00:00:00:07 dev veth0", 10+i))
 	}
+	testnet.IP(t, p.A, many...)
 	await(t, m, "the loss", func(c Change) bool { return c.Link && c.Addrs && c.Routes && c.Neighbours })
 	_ = m.socket.SetReceiveBufferSize(monitorBuffer, true)
-	ip(t, p.A, "neigh replace 10.77.0.9 lladdr 02:00:00:00:00:09 dev veth0")
+	testnet.IP(t, p.A, "neigh replace 10.77.0.9 lladdr 02:00:00:00:00:09 dev veth0")
 	await(t, m, "the neighbour", func(c Change) bool { return c.Valid[addr("10.77.0.9")] != (wire.MAC{}) })
 }
 
@@ -128,12 +130,12 @@ func TestAsk(t *testing.T) {
 	r, m := resolver(t, p.A), monitor(t, p.A)
 	resolve(t, r, p.B.IP4.String())
 	moved := wire.MAC{2, 0, 0, 0, 0, 0x22}
-	ip(t, p.B, "link set veth0 address 02:00:00:00:00:22")
+	testnet.IP(t, p.B, "link set veth0 address 02:00:00:00:00:22")
 	if err := r.Ask(p.B.IP4); err != nil {
 		t.Fatal(err)
 	}
 	await(t, m, "the answer", func(c Change) bool { return c.Valid[p.B.IP4] == moved })
-	ip(t, p.A, "neigh replace 10.77.0.2 lladdr 02:00:00:00:00:33 dev veth0")
+	testnet.IP(t, p.A, "neigh replace 10.77.0.2 lladdr 02:00:00:00:00:33 dev veth0")
 	if err := r.Ask(p.B.IP4); err != nil {
 		t.Fatal(err)
 	}

@@ -34,16 +34,6 @@ func resolver(t testing.TB, side *testnet.Side) (r *Resolver) {
 	return r
 }
 
-// ip runs ip(8) commands in a namespace.
-func ip(t testing.TB, side *testnet.Side, commands ...string) {
-	t.Helper()
-	for _, c := range commands {
-		if out, err := side.Command("ip", strings.Fields(c)...).CombinedOutput(); err != nil {
-			t.Fatalf("ip %s: %v: %s", c, err, out)
-		}
-	}
-}
-
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
 // resolve calls Resolve, which must succeed.
@@ -82,8 +72,8 @@ func TestOnLink(t *testing.T) {
 
 func TestLinkLocal(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
-	ip(t, p.B, "addr add fe80::b/64 dev veth0 nodad")
-	ip(t, p.A, "addr add fe80::a/64 dev veth0 nodad")
+	testnet.IP(t, p.B, "addr add fe80::b/64 dev veth0 nodad")
+	testnet.IP(t, p.A, "addr add fe80::a/64 dev veth0 nodad")
 	hop := resolve(t, resolver(t, p.A), "fe80::b%veth0")
 	if hop.MAC != wire.MAC(p.B.MAC) || !hop.Source.IsLinkLocalUnicast() {
 		t.Errorf("got %+v", hop)
@@ -94,11 +84,11 @@ func TestLinkLocal(t *testing.T) {
 func TestThroughGateway(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	q := testnet.NewPair(t, testnet.Options{}) // only its namespaces are used
-	ip(t, p.B, "link add far0 type veth peer name veth9 netns "+q.A.Name,
+	testnet.IP(t, p.B, "link add far0 type veth peer name veth9 netns "+q.A.Name,
 		"addr add 10.90.0.1/24 dev far0", "addr add fd00:90::1/64 dev far0 nodad", "link set far0 up")
-	ip(t, q.A, "link del veth0", "addr add 10.90.0.2/24 dev veth9", "addr add fd00:90::2/64 dev veth9 nodad", "link set veth9 up",
+	testnet.IP(t, q.A, "link del veth0", "addr add 10.90.0.2/24 dev veth9", "addr add fd00:90::2/64 dev veth9 nodad", "link set veth9 up",
 		"route add 10.77.0.0/24 via 10.90.0.1")
-	ip(t, p.A, "route add 10.90.0.0/24 via 10.77.0.2", "route add fd00:90::/64 via fd00:77::2",
+	testnet.IP(t, p.A, "route add 10.90.0.0/24 via 10.77.0.2", "route add fd00:90::/64 via fd00:77::2",
 		"route add 10.91.0.0/24 via inet6 fd00:77::2 dev veth0", // IPv4 behind an IPv6 gateway
 		"route add 10.92.0.0/24 dev veth0 via 10.77.0.2 src 10.77.0.1")
 	r := resolver(t, p.A)
@@ -119,7 +109,7 @@ func TestThroughGateway(t *testing.T) {
 // its own.
 func TestMultipath(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
-	ip(t, p.A, "link add dum0 type bridge", "link set dum0 up", "addr add 10.80.0.1/24 dev dum0",
+	testnet.IP(t, p.A, "link add dum0 type bridge", "link set dum0 up", "addr add 10.80.0.1/24 dev dum0",
 		"neigh add 10.80.0.2 lladdr 02:00:00:00:00:99 dev dum0 nud permanent",
 		"route add 10.90.0.0/24 nexthop via 10.77.0.2 dev veth0 nexthop via 10.80.0.2 dev dum0")
 	for host := range 8 { // flows of either hash
@@ -132,7 +122,7 @@ func TestMultipath(t *testing.T) {
 
 func TestNoWay(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
-	ip(t, p.A, "link add dum0 type bridge", "link set dum0 up", "addr add 10.80.0.1/24 dev dum0",
+	testnet.IP(t, p.A, "link add dum0 type bridge", "link set dum0 up", "addr add 10.80.0.1/24 dev dum0",
 		"addr add fd00:80::1/64 dev dum0 nodad", "route add blackhole 10.81.0.0/24", "route add unreachable fd00:81::/64")
 	r := resolver(t, p.A)
 	for _, c := range []struct {
@@ -170,7 +160,7 @@ func TestNoWay(t *testing.T) {
 
 func TestNoSource(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
-	ip(t, p.A, "addr add 10.80.0.1/32 dev lo", "addr del 10.77.0.1/24 dev veth0", "route add 10.77.0.0/24 dev veth0")
+	testnet.IP(t, p.A, "addr add 10.80.0.1/32 dev lo", "addr del 10.77.0.1/24 dev veth0", "route add 10.77.0.0/24 dev veth0")
 	_, err := resolver(t, p.A).Resolve(t.Context(), p.B.IP4)
 	if !errors.Is(err, ErrNoSource) || !strings.Contains(err.Error(), "ip addr add") {
 		t.Errorf("got %v", err)
@@ -207,7 +197,7 @@ func TestSilentNeighbour(t *testing.T) {
 		done <- err
 	}()
 	time.Sleep(20 * time.Millisecond)
-	ip(t, p.B, "addr add 10.77.0.11/24 dev veth0")
+	testnet.IP(t, p.B, "addr add 10.77.0.11/24 dev veth0")
 	err := <-done
 	testnet.Eventually(t, "the neighbour that came up is found", func() bool {
 		if errors.Is(err, ErrUnreachable) {
@@ -230,13 +220,13 @@ func TestDoubtfulNeighbour(t *testing.T) {
 			if state == "failed" || state == "none" {
 				lladdr = ""
 			}
-			ip(t, p.A, "neigh replace "+dst+" dev veth0 "+lladdr+"nud "+state)
+			testnet.IP(t, p.A, "neigh replace "+dst+" dev veth0 "+lladdr+"nud "+state)
 			hop, err := r.Resolve(t.Context(), addr(dst))
 			if err != nil || hop.MAC != wire.MAC(p.B.MAC) {
 				t.Errorf("%s %s: %+v, %v; want %v", dst, state, hop, err, p.B.MAC)
 			}
 		}
-		ip(t, p.A, "neigh replace "+dst+" dev veth0 lladdr 02:00:00:00:00:98 nud permanent")
+		testnet.IP(t, p.A, "neigh replace "+dst+" dev veth0 lladdr 02:00:00:00:00:98 nud permanent")
 		if hop := resolve(t, r, dst); hop.MAC != (wire.MAC{2, 0, 0, 0, 0, 0x98}) {
 			t.Errorf("%s permanent: %+v", dst, hop)
 		}
@@ -294,7 +284,7 @@ func TestClose(t *testing.T) {
 func TestInterfaceRemoved(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	r := resolver(t, p.A)
-	ip(t, p.A, "link del veth0")
+	testnet.IP(t, p.A, "link del veth0")
 	if hop, err := r.Resolve(t.Context(), p.B.IP4); err == nil {
 		t.Errorf("got %+v", hop)
 	}

@@ -77,6 +77,15 @@ func TestDoStaysInside(t *testing.T) {
 	}
 }
 
+func TestIPRunsInside(t *testing.T) {
+	p := NewPair(t, Options{})
+	IP(t, p.A, "link set veth0 mtu 1300", "addr flush dev veth0", "addr add 10.9.9.9/24 dev veth0")
+	out := IP(t, p.A, "addr show dev veth0")
+	if !strings.Contains(out, "mtu 1300") || !strings.Contains(out, "10.9.9.9/24") || strings.Contains(out, p.A.IP4.String()) {
+		t.Errorf("the interface is %q", out)
+	}
+}
+
 func TestNothingIsLeftBehind(t *testing.T) {
 	Require(t)
 	var names []string

@@ -124,11 +124,3 @@ func attached(t *testing.T, side *testnet.Side) bool {
 	}
 	return l.Attrs().Xdp != nil && l.Attrs().Xdp.Attached
 }
-
-// ip runs ip(8) in a side's namespace.
-func ip(t *testing.T, side *testnet.Side, args ...string) {
-	t.Helper()
-	if out, err := side.Command("ip", args...).CombinedOutput(); err != nil {
-		t.Fatalf("ip %v: %v: %s", args, err, out)
-	}
-}

@@ -30,8 +30,8 @@ func TestKernelTraffic(t *testing.T) {
 	l.busy(bench)
 	for _, addr := range []netip.Addr{pair.B.IP4, pair.B.IP6} {
 		for round := range 2 {
-			ip(t, pair.A, "neigh", "flush", "dev", pair.A.IfName)
-			ip(t, pair.B, "neigh", "flush", "dev", pair.B.IfName)
+			testnet.IP(t, pair.A, "neigh flush dev "+pair.A.IfName)
+			testnet.IP(t, pair.B, "neigh flush dev "+pair.B.IfName)
 			udpEcho(t, pair, addr)
 			if !resolved(t, pair.A, addr) {
 				t.Errorf("round %d: %s is no neighbour after talking to it", round, addr)

@@ -7,7 +7,6 @@ package soak
 import (
 	"math/rand/v2"
 	"net"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,14 +14,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet/faultwire"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
-
-// ip runs ip(8) in a side's namespace.
-func (w *world) ip(side *testnet.Side, args string) {
-	w.t.Helper()
-	if out, err := side.Command("ip", strings.Fields(args)...).CombinedOutput(); err != nil {
-		w.t.Fatalf("ip %s: %v: %s", args, err, out)
-	}
-}
 
 // moves are the changes of the network that a session over UDP survives. Each leaves a
 // way between the two addresses; side is one of the two.
@@ -34,21 +25,23 @@ var moves = []struct {
 		w.wire.Readdress(side, net.HardwareAddr{2, 0, 0, 0, byte(rnd.IntN(256)), byte(rnd.IntN(256))})
 	}},
 	{"next hops changed", func(w *world, side *testnet.Side, _ *rand.Rand) { w.wire.Readdress(side, nil) }},
-	{"neighbours forgotten", func(w *world, side *testnet.Side, _ *rand.Rand) { w.ip(side, "neigh flush dev "+side.IfName) }},
+	{"neighbours forgotten", func(w *world, side *testnet.Side, _ *rand.Rand) {
+		testnet.IP(w.t, side, "neigh flush dev "+side.IfName)
+	}},
 	{"addresses taken away", func(w *world, side *testnet.Side, rnd *rand.Rand) {
 		a := side.IP4.String() + "/24 dev " + side.IfName
-		w.ip(side, "addr del "+a)
+		testnet.IP(w.t, side, "addr del "+a)
 		time.Sleep(time.Duration(rnd.IntN(300)) * time.Millisecond)
-		w.ip(side, "addr add "+a)
+		testnet.IP(w.t, side, "addr add "+a)
 	}},
 	{"addresses changed places", func(w *world, side *testnet.Side, rnd *rand.Rand) { // first another one, then the old one again
 		a, other := side.IP4.String()+"/24 dev "+side.IfName, "10.77.0.77/24 dev "+side.IfName
-		w.ip(side, "addr del "+a)
-		w.ip(side, "addr add "+other)
+		testnet.IP(w.t, side, "addr del "+a)
+		testnet.IP(w.t, side, "addr add "+other)
 		time.Sleep(time.Duration(rnd.IntN(300)) * time.Millisecond)
-		w.ip(side, "addr add "+a)
-		w.ip(side, "addr del "+other)
-		w.ip(side, "addr replace "+a) // if it was removed with the other
+		testnet.IP(w.t, side, "addr add "+a)
+		testnet.IP(w.t, side, "addr del "+other)
+		testnet.IP(w.t, side, "addr replace "+a) // if it was removed with the other
 	}},
 }
 

@@ -5,6 +5,7 @@
 package faultwire
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"slices"
@@ -59,14 +60,6 @@ func TestReaddress(t *testing.T) {
 	w := New(t, Options{})
 	for _, way := range [][2]*testnet.Side{{w.A, w.B}, {w.B, w.A}} {
 		from, to := way[0], way[1]
-		neighbour := func(do ...string) string {
-			t.Helper()
-			out, err := from.Command("ip", append([]string{"neigh"}, do...)...).CombinedOutput()
-			if err != nil {
-				t.Fatalf("ip neigh %v: %v: %s", do, err, out)
-			}
-			return string(out)
-		}
 		provoke := func() { // makes the kernel send something
 			t.Helper()
 			err := from.Do(func() error {
@@ -83,17 +76,17 @@ func TestReaddress(t *testing.T) {
 		}
 		known := func(mac net.HardwareAddr) {
 			t.Helper()
-			neighbour("flush", "dev", from.IfName)
+			testnet.IP(t, from, "neigh flush dev "+from.IfName)
 			testnet.Eventually(t, "the address is known as "+mac.String(), func() bool {
 				provoke()
-				return strings.Contains(neighbour("show", "to", to.IP4.String()), mac.String())
+				return strings.Contains(testnet.IP(t, from, "neigh show to "+to.IP4.String()), mac.String())
 			})
 		}
 		mac := net.HardwareAddr{2, 0, 0, 0, 0, 0x55}
 		w.Readdress(to, mac)
 		known(mac)
 		before := w.Stats()
-		neighbour("replace", to.IP4.String(), "lladdr", to.MAC.String(), "dev", from.IfName, "nud", "reachable")
+		testnet.IP(t, from, fmt.Sprintf("neigh replace %v lladdr %v dev %s nud reachable", to.IP4, to.MAC, from.IfName))
 		testnet.Eventually(t, "what is sent to the former address is lost", func() bool {
 			provoke()
 			now := w.Stats()
