@@ -134,6 +134,9 @@ func (r *reference) check(t *testing.T, dt Datatype, a *algebra[uint16], x, y ui
 }
 
 func TestFloat8Exhaustively(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long computation: run without -short")
+	}
 	for _, dt := range []Datatype{Float8E4M3, Float8E5M2} {
 		r := references[dt]
 		a := smallAlgebra[uint16](r.format)
@@ -196,11 +199,14 @@ func TestSmallFloatRoundTrip(t *testing.T) {
 // TestHalfAgainstExact samples pairs, half of them with close exponents, where
 // rounding is hardest.
 func TestHalfAgainstExact(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
+	rng, rounds := rand.New(rand.NewPCG(1, 2)), 40000
+	if testing.Short() {
+		rounds /= 10
+	}
 	for _, dt := range []Datatype{Float16, BFloat16} {
 		r := references[dt]
 		a := smallAlgebra[uint16](r.format)
-		for i := range 40000 {
+		for i := range rounds {
 			x, y := uint16(rng.Uint32()), uint16(rng.Uint32())
 			switch i % 4 {
 			case 1:

@@ -42,7 +42,11 @@ func pipe(t *testing.T, attr ...DomainAttr) (a, b *Domain, mem []byte) {
 // context ends in between takes the waiter back and recycles it; the late raise
 // then ends the wait of whoever uses it next: a success that never happened.
 func TestWaiterRecycledBeforeRaise(t *testing.T) {
-	for i := range 2_000_000 {
+	rounds := 2_000_000
+	if testing.Short() {
+		rounds /= 20
+	}
+	for i := range rounds {
 		w := &waiter{Signal: progress.NewSignal(), p: &Peer{use: &name{berth: berth{room: &room{}}}}}
 		done := make(chan struct{})
 		go func() { w.Complete(&engine.Submission{}, &engine.Completion{}, nil); close(done) }()

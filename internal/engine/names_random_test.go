@@ -127,7 +127,11 @@ func (n *names) act(lives bool) {
 // that lives is reached in the end and is never reported as restarted, and no session,
 // remote or peer stays behind.
 func TestNamesAtRandom(t *testing.T) {
-	for seed := range uint64(300) {
+	seeds := uint64(300)
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
 		n := newNames(t, seed)
 		lives := seed%2 == 0
 		for range 60 {

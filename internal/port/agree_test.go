@@ -166,7 +166,11 @@ func TestParsersAgree(t *testing.T) {
 	values := []byte{0, 1, 4, 5, 6, 8, 0x10, 0x11, 0x13, 0x18, 0x19, 0x20, 0x2c, 0x45, 0x46, 0x60, 0x81, 0x86, 0x88, 0xb5, 0xff}
 	rng := rand.New(rand.NewPCG(5, 6))
 	base := j.seeds(t, 46)
-	for range 20000 {
+	rounds := 20000
+	if testing.Short() {
+		rounds /= 10
+	}
+	for range rounds {
 		p := slices.Clone(base[rng.IntN(len(base))])
 		for range 1 + rng.IntN(3) {
 			at := rng.IntN(min(len(p), 80))

@@ -122,6 +122,9 @@ func (m model) ended(w world) bool {
 }
 
 func TestModel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long computation: run without -short")
+	}
 	for name, m := range map[string]model{
 		"manual, three wait":             {waiters: 3},
 		"manual, contexts end":           {waiters: 3, contexts: true},

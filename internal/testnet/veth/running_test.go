@@ -97,7 +97,11 @@ func TestEverythingRuns(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: creates network namespaces")
 	}
-	for range 5 {
+	rounds := 5
+	if testing.Short() {
+		rounds = 1
+	}
+	for range rounds {
 		p, err := New(Options{})
 		if err != nil {
 			t.Fatal(err)
