@@ -6,27 +6,37 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// build makes the two programs, as the demo needs real processes.
+// folder has the two programs, which programs makes once and TestMain removes: the
+// demo needs real processes. Everybody may enter it.
+var folder string
+
+var programs = sync.OnceValue(func() (err error) {
+	if folder, err = os.MkdirTemp("", "xdpfab-test-"); err == nil {
+		err = errors.Join(os.Chmod(folder, 0o755), testnet.Programs(folder, "xdpfab", "xdpfabd"))
+	}
+	return err
+})
+
 func build(t *testing.T) (client string) {
 	t.Helper()
 	testnet.Require(t)
-	dir := t.TempDir()
-	if err := testnet.Programs(dir, "xdpfab", "xdpfabd"); err != nil {
+	if err := programs(); err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(dir, "xdpfab")
+	return filepath.Join(folder, "xdpfab")
 }
 
 // leftovers are the namespaces that processes of these ids made, and the demo's
@@ -35,30 +45,6 @@ func leftovers(pid string, dir string) (found []string) {
 	ns, _ := filepath.Glob("/run/netns/xf" + pid + "-*")
 	dirs, _ := filepath.Glob(filepath.Join(dir, "xdpfab-demo-*"))
 	return append(ns, dirs...)
-}
-
-func TestDemo(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes several seconds")
-	}
-	client, dir := build(t), t.TempDir()
-	cmd := exec.Command(client, "demo", "--json")
-	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v: %s", err, errs.String())
-	}
-	var r demoReport
-	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
-		t.Fatal(err)
-	}
-	if !r.Exact || len(r.Work) != 2*len(workloads) || len(r.Reads) != len(workloads) || len(r.Throughput) == 0 || r.Daemon.Counters["ops_executed"] == 0 {
-		t.Errorf("%+v", r)
-	}
-	if left := leftovers(strings.Split(r.Client.Namespace, "-")[0][2:], dir); left != nil {
-		t.Errorf("left behind: %v", left)
-	}
 }
 
 // A demo that is interrupted cleans up and says that it was interrupted.

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +22,14 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if folder != "" {
+			_ = os.RemoveAll(folder)
+		}
+		os.Exit(code)
+	}))
+}
 
 // peerAddr is the far end of every pipe.
 const peerAddr = "02:00:00:00:00:0b"

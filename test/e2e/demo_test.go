@@ -65,13 +65,14 @@ func TestDemo(t *testing.T) {
 	type report struct {
 		Daemon     control.Status
 		Work       []work
+		Reads      []any
 		Ping       []struct{ Sent, Answered int }
 		Latency    []benchReport
 		Throughput []benchReport
 		Exact      bool
 	}
 	r := decoded[report](demo)
-	if !r.Exact || len(r.Work) != 8 || len(r.Ping) != 2 || len(r.Latency) == 0 || len(r.Throughput) != 3 || r.Daemon.Counters["ops_executed"] == 0 {
+	if !r.Exact || len(r.Work) != 8 || len(r.Reads) != 4 || len(r.Ping) != 2 || len(r.Latency) == 0 || len(r.Throughput) != 3 || r.Daemon.Counters["ops_executed"] == 0 {
 		t.Errorf("report %+v", r)
 	}
 	for _, w := range r.Work {
