@@ -12,6 +12,7 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -42,6 +43,10 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(folder)
+	// Parallel tests wait for a give-up time, and take no core meanwhile.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	for _, what := range leftovers() {
 		fmt.Fprintln(os.Stderr, "e2e: left behind:", what)

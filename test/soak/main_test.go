@@ -57,6 +57,10 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	flag.Parse()
+	// Parallel tests wait for a give-up time, and take no core meanwhile.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	if scratch != "" {
 		_ = os.RemoveAll(scratch)
