@@ -87,12 +87,14 @@ func (f *flight) given(count uint32) (operand, compare []byte, n uint32) {
 	return operand, compare, uint32(length / size)
 }
 
-// piece is at for a list that may be empty: then all lies in whole.
+// piece is at for a list that may be empty: then all lies in whole. The
+// poster may have emptied the list too early: then there is nothing.
 func piece(list [][]byte, whole []byte, place, n uint64) []byte {
-	if len(list) == 0 {
-		return whole[place : place+n]
+	if len(list) > 0 {
+		return at(list, place, n)
 	}
-	return at(list, place, n)
+	size := uint64(len(whole))
+	return whole[min(place, size):min(place+n, size)]
 }
 
 // store puts a value into the result, from a place on.
