@@ -278,7 +278,7 @@ func (w *waiter) Complete(s *engine.Submission, c *engine.Completion, later *eng
 	if c.Fate != engine.Success {
 		err = errorOf(c.Result(later), nameOf(s), w.p.name).by(w.p.ep.stepper)
 	}
-	if s.Result == nil {
+	if s.Result == nil && c.Flags&engine.CompletedWrite == 0 { // Length is that of the operand otherwise
 		w.inline = c.Inline
 		w.result = w.inline[:min(c.Length, engine.InlineResult)]
 	}

@@ -192,6 +192,7 @@ func (r *Ring) succeed(segs []segment, values []byte, each int) (n int) {
 		return 0
 	}
 	r.told.Length, r.told.Flags = uint64(length), segs[0].f.completed()
+	r.told.Inline = [InlineResult]byte{} // it may have the value of an earlier operation
 	r.sink.Succeed(r.batch[:n], &r.told)
 	for i := range segs[:n] {
 		f := segs[i].f

@@ -196,3 +196,31 @@ func TestCloseShowsWhatHasCompleted(t *testing.T) {
 		})
 	}
 }
+
+// inlines notes the value that comes with each completion.
+type inlines struct{ all [][InlineResult]byte }
+
+func (r *inlines) Complete(_ *Submission, c *Completion, _ *Later) { r.all = append(r.all, c.Inline) }
+
+// The completion of an operation that returns nothing shows no value of another one.
+func TestNoValueOfAnother(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p := c.peer(ethernet())
+	c.write(p, 0, 0x1234)
+	r := &inlines{}
+	for _, verb := range []wire.Verb{wire.VerbFetch, wire.VerbAtomic} {
+		c.submit(p, true, func(s *Submission) { s.Context, s.Verb = r, verb })
+		for len(r.all) == 0 {
+			c.step()
+		}
+	}
+	for len(r.all) < 2 {
+		c.step()
+	}
+	if r.all[0] == [InlineResult]byte{} {
+		t.Error("the fetch returned nothing")
+	}
+	if r.all[1] != [InlineResult]byte{} {
+		t.Errorf("the base operation shows % x", r.all[1])
+	}
+}
