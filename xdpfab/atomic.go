@@ -85,6 +85,9 @@ func valid(f Func, dt Datatype, op Op) (int, error) {
 // the next call starts it. After a failure it starts the earlier ones, since there may be
 // no next post.
 func (ep *Endpoint) post(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) error {
+	if ep.phase.Load() == made { // Bind may be at work on what is read below
+		return ep.unready()
+	}
 	if flags&FlagDefaults != 0 {
 		flags = flags&^FlagDefaults | ep.OpFlags()
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
 )
 
@@ -154,5 +155,36 @@ func TestResolveOfBaseOperation(t *testing.T) {
 	ran, result, err := oe.Resolve(t.Context())
 	if !ran || len(result) > 0 || err != nil {
 		t.Errorf("resolved: ran %t, result % x, %v", ran, result, err)
+	}
+}
+
+// A goroutine may post from the beginning: it is refused until the endpoint is enabled,
+// and then finds everything that was bound.
+func TestPostDuringBind(t *testing.T) {
+	a, b, _ := pipe(t)
+	defer b.CloseAll()
+	defer a.CloseAll()
+	av, _ := a.NewAddressVector()
+	cq, _ := a.NewCompletionQueue(CQAttr{})
+	ep, _ := a.NewEndpoint(EndpointAttr{Number: AnyNumber})
+	dest, err := av.Insert(t.Context(), b.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		m := Msg{Buf: make([]byte, 8), Dest: dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}
+		for {
+			if err := ep.Atomic(&m, 0); !errors.Is(err, ErrNotEnabled) {
+				done <- err
+				return
+			}
+		}
+	}()
+	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, BindSelective), ep.Enable()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
 	}
 }
