@@ -39,7 +39,7 @@ func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 func (ep *Endpoint) accepts(what string, dom *Domain, bound bool) error {
 	switch {
 	case dom != ep.dom:
-		return fmt.Errorf("xdpfab: endpoint %d: %s belongs to another domain: want one of the endpoint's own: %w", ep.number, what, ErrBusy)
+		return fmt.Errorf("xdpfab: endpoint %d: %s belongs to another domain: want one of the endpoint's own: %w", ep.number, what, ErrForeign)
 	case bound:
 		return fmt.Errorf("xdpfab: endpoint %d: %s is bound already: want only one: %w", ep.number, what, ErrBusy)
 	}
@@ -48,7 +48,7 @@ func (ep *Endpoint) accepts(what string, dom *Domain, bound bool) error {
 
 func (q *CompletionQueue) bindTo(ep *Endpoint, flags BindFlags) error {
 	if flags&^queueFlags != 0 {
-		return fmt.Errorf("xdpfab: endpoint %d: a completion queue with flags %v: want some of %v: %w", ep.number, flags, queueFlags, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: endpoint %d: a completion queue with flags %v: want some of %v: %w", ep.number, flags, queueFlags, ErrBadFlags)
 	}
 	if err := ep.accepts("a completion queue", q.dom, ep.cq != nil); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (q *CompletionQueue) bindTo(ep *Endpoint, flags BindFlags) error {
 
 func (av *AddressVector) bindTo(ep *Endpoint, flags BindFlags) error {
 	if flags != 0 {
-		return fmt.Errorf("xdpfab: endpoint %d: an address vector with flags %v: want none: %w", ep.number, flags, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: endpoint %d: an address vector with flags %v: want none: %w", ep.number, flags, ErrBadFlags)
 	}
 	if err := ep.accepts("an address vector", av.dom, ep.av != nil); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (av *AddressVector) bindTo(ep *Endpoint, flags BindFlags) error {
 
 func (c *Counter) bindTo(ep *Endpoint, flags BindFlags) error {
 	if flags == 0 || flags&^counterFlags != 0 {
-		return fmt.Errorf("xdpfab: endpoint %d: a counter with flags %v: want some of %v: %w", ep.number, flags, counterFlags, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: endpoint %d: a counter with flags %v: want some of %v: %w", ep.number, flags, counterFlags, ErrBadFlags)
 	}
 	for _, b := range ep.countings() {
 		if flags&b.flag == 0 {

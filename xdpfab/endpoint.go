@@ -151,7 +151,7 @@ func (ep *Endpoint) Enable() error {
 		return nil
 	case ep.attr.InitiateOnly && ep.av == nil && !ep.attr.dials:
 		return fmt.Errorf("xdpfab: endpoint %d: it can neither post (no address vector is bound) nor be addressed (InitiateOnly): %w",
-			ep.number, ErrNotEnabled)
+			ep.number, ErrNoAV)
 	case ep.av != nil && ep.cq == nil && (ep.cntr[reads] == nil || ep.cntr[writes] == nil):
 		return fmt.Errorf("xdpfab: endpoint %d can post, but nothing would tell of a failure: bind a completion queue, or counters with BindRead and BindWrite: %w",
 			ep.number, ErrNoCQ)
@@ -271,7 +271,7 @@ func (ep *Endpoint) makePeer(a Address) (engine.PeerID, error) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	if ep.av == nil {
-		return 0, fmt.Errorf("xdpfab: endpoint %d has no address vector: %w", ep.number, ErrNotEnabled)
+		return 0, fmt.Errorf("xdpfab: endpoint %d cannot post: %w is bound", ep.number, ErrNoAV)
 	}
 	entry, err := ep.av.lookup(a)
 	if err != nil {

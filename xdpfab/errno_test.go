@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,32 +16,104 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// Every reason is told from itself, from its errno, and from no other reason; two say
-// that something is not supported.
+// reasons are the errors with the fabric error code that libfabric gives in the place of
+// each.
+var reasons = map[error]xdpfab.Errno{
+	xdpfab.ErrAgain: xdpfab.Errno(syscall.EAGAIN), xdpfab.ErrNoKey: xdpfab.ENOKEY, xdpfab.ErrNoRegion: xdpfab.Errno(syscall.ENOENT),
+	xdpfab.ErrAccess: xdpfab.Errno(syscall.EACCES), xdpfab.ErrOutOfBounds: xdpfab.Errno(syscall.EINVAL),
+	xdpfab.ErrMisaligned: xdpfab.Errno(syscall.EINVAL), xdpfab.ErrOpNotSupported: xdpfab.Errno(syscall.EOPNOTSUPP),
+	xdpfab.ErrNotImplemented: xdpfab.Errno(syscall.ENOSYS), xdpfab.ErrCount: xdpfab.Errno(syscall.EINVAL),
+	xdpfab.ErrLength: xdpfab.Errno(syscall.EINVAL), xdpfab.ErrTooMany: xdpfab.Errno(syscall.EMSGSIZE),
+	xdpfab.ErrTooBig: xdpfab.Errno(syscall.EMSGSIZE), xdpfab.ErrPeerSilent: xdpfab.Errno(syscall.ETIMEDOUT),
+	xdpfab.ErrRefused: xdpfab.Errno(syscall.ECONNREFUSED), xdpfab.ErrSessionLost: xdpfab.Errno(syscall.ECONNRESET),
+	xdpfab.ErrPeerClosed: xdpfab.Errno(syscall.ECONNRESET), xdpfab.ErrProtocol: xdpfab.Errno(syscall.EPROTO),
+	xdpfab.ErrClosed: xdpfab.Errno(syscall.EBADF), xdpfab.ErrBusy: xdpfab.Errno(syscall.EBUSY),
+	xdpfab.ErrUnknownPeer: xdpfab.Errno(syscall.EADDRNOTAVAIL), xdpfab.ErrInterfaceLost: xdpfab.Errno(syscall.ENETDOWN),
+	xdpfab.ErrNotEnabled: xdpfab.EOPBADSTATE, xdpfab.ErrErrorPending: xdpfab.EAVAIL, xdpfab.ErrNoCQ: xdpfab.ENOCQ,
+	xdpfab.ErrNoAV: xdpfab.ENOAV, xdpfab.ErrNoEQ: xdpfab.ENOEQ, xdpfab.ErrBadFlags: xdpfab.EBADFLAGS, xdpfab.ErrForeign: xdpfab.EDOMAIN,
+}
+
+// Every reason is told from itself, from its code and the system's errno of the same
+// number, and from no other reason; three say that something is not supported.
 func TestReasonsHaveAnErrno(t *testing.T) {
-	reasons := map[error]syscall.Errno{
-		xdpfab.ErrAgain: syscall.EAGAIN, xdpfab.ErrNoKey: syscall.ENOKEY, xdpfab.ErrNoRegion: syscall.ENOENT,
-		xdpfab.ErrAccess: syscall.EACCES, xdpfab.ErrOutOfBounds: syscall.EINVAL, xdpfab.ErrMisaligned: syscall.EINVAL,
-		xdpfab.ErrOpNotSupported: syscall.EOPNOTSUPP, xdpfab.ErrNotImplemented: syscall.ENOSYS,
-		xdpfab.ErrCount: syscall.EINVAL, xdpfab.ErrLength: syscall.EINVAL, xdpfab.ErrTooMany: syscall.EMSGSIZE,
-		xdpfab.ErrTooBig: syscall.EMSGSIZE, xdpfab.ErrPeerSilent: syscall.ETIMEDOUT, xdpfab.ErrRefused: syscall.ECONNREFUSED,
-		xdpfab.ErrSessionLost: syscall.ECONNRESET, xdpfab.ErrPeerClosed: syscall.ECONNRESET, xdpfab.ErrProtocol: syscall.EPROTO,
-		xdpfab.ErrClosed: syscall.EBADF, xdpfab.ErrBusy: syscall.EBUSY, xdpfab.ErrUnknownPeer: syscall.EADDRNOTAVAIL,
-		xdpfab.ErrInterfaceLost: syscall.ENETDOWN, xdpfab.ErrNotEnabled: 258, xdpfab.ErrErrorPending: 259, xdpfab.ErrNoCQ: 263,
-	}
 	for reason, code := range reasons {
 		err := fmt.Errorf("wrapped: %w", reason)
 		for other, otherCode := range reasons {
 			if got := errors.Is(err, other); got != (reason == other) {
 				t.Errorf("%v is %v: %t", reason, other, got)
 			}
-			if got := errors.Is(err, otherCode); got != (code == otherCode) {
-				t.Errorf("%v is errno %d: %t", reason, int(otherCode), got)
+			for _, number := range []error{otherCode, syscall.Errno(otherCode)} {
+				if got := errors.Is(err, number); got != (code == otherCode) {
+					t.Errorf("%v is %T %d: %t", reason, number, otherCode, got)
+				}
 			}
 		}
-		unsupported := reason == xdpfab.ErrOpNotSupported || reason == xdpfab.ErrNotImplemented
+		unsupported := reason == xdpfab.ErrOpNotSupported || reason == xdpfab.ErrNotImplemented || reason == xdpfab.ErrBadFlags
 		if got := errors.Is(err, errors.ErrUnsupported); got != unsupported {
 			t.Errorf("%v is errors.ErrUnsupported: %t", reason, got)
+		}
+		if got, ok := xdpfab.ErrnoOf(err); got != code || !ok {
+			t.Errorf("the code of %v is %v, want %v", reason, got, code)
+		}
+	}
+	if !errors.Is(xdpfab.ErrNoKey, syscall.ENOKEY) || errors.Is(xdpfab.ErrNoAV, syscall.ENOKEY) {
+		t.Error("the system's ENOKEY is not told by ErrNoKey alone")
+	}
+}
+
+// The codes that libfabric adds have the numbers, names and texts of their own; the
+// others those of the system.
+func TestErrnoNames(t *testing.T) {
+	for code, want := range map[xdpfab.Errno]struct {
+		number int
+		name   string
+	}{
+		xdpfab.EOTHER: {256, "FI_EOTHER"}, xdpfab.ETOOSMALL: {257, "FI_ETOOSMALL"}, xdpfab.EOPBADSTATE: {258, "FI_EOPBADSTATE"},
+		xdpfab.EAVAIL: {259, "FI_EAVAIL"}, xdpfab.EBADFLAGS: {260, "FI_EBADFLAGS"}, xdpfab.ENOEQ: {261, "FI_ENOEQ"},
+		xdpfab.EDOMAIN: {262, "FI_EDOMAIN"}, xdpfab.ENOCQ: {263, "FI_ENOCQ"}, xdpfab.ECRC: {264, "FI_ECRC"},
+		xdpfab.ETRUNC: {265, "FI_ETRUNC"}, xdpfab.ENOKEY: {266, "FI_ENOKEY"}, xdpfab.ENOAV: {267, "FI_ENOAV"},
+		xdpfab.EOVERRUN: {268, "FI_EOVERRUN"}, xdpfab.ENORX: {269, "FI_ENORX"}, xdpfab.ENOMR: {270, "FI_ENOMR"},
+		0: {0, "FI_SUCCESS"}, xdpfab.Errno(syscall.EAGAIN): {11, "FI_EAGAIN"}, xdpfab.Errno(syscall.ENOKEY): {126, "FI_ENOKEY"},
+	} {
+		if int(code) != want.number || code.Name() != want.name {
+			t.Errorf("%d is %s, want %d, %s", code, code.Name(), want.number, want.name)
+		}
+		if code == 0 {
+			continue
+		}
+		if system := syscall.Errno(code).Error(); (code.Error() == system) != (code < 256) {
+			t.Errorf("%s: %q, to the system %q", code.Name(), code.Error(), system)
+		}
+	}
+	if text := xdpfab.Errno(271).Name(); text != "errno 271" {
+		t.Errorf("beyond the last code: %q", text)
+	}
+}
+
+// Errors that are no sentinels have a code too, if there is one that fits.
+func TestErrnoOf(t *testing.T) {
+	failed := func(certainty, cause error) error {
+		return fmt.Errorf("call: %w", &xdpfab.OpError{Op: "atomic", Peer: "b", Certainty: certainty, Cause: cause})
+	}
+	_, system := os.Open("/nowhere/at/all")
+	for _, c := range []struct {
+		err  error
+		want xdpfab.Errno
+		ok   bool
+	}{
+		{nil, 0, true},
+		{failed(xdpfab.ErrNotExecuted, xdpfab.ErrNoKey), xdpfab.ENOKEY, true},
+		{failed(xdpfab.ErrNotExecuted, fmt.Errorf("%w: another has it", xdpfab.ErrPeerRestarted)), xdpfab.ENOKEY, true},
+		{failed(xdpfab.ErrOutcomeUnknown, context.DeadlineExceeded), xdpfab.Errno(syscall.ETIMEDOUT), true},
+		{failed(xdpfab.ErrNotExecuted, context.Canceled), xdpfab.Errno(syscall.ECANCELED), true},
+		{failed(xdpfab.ErrPeerRestarted, xdpfab.ErrSessionLost), xdpfab.Errno(syscall.ECONNRESET), true},
+		{mr.ErrAccess, xdpfab.Errno(syscall.EINVAL), true},
+		{system, xdpfab.Errno(syscall.ENOENT), true},
+		{fmt.Errorf("wrapped: %w", xdpfab.ETRUNC), xdpfab.ETRUNC, true},
+		{errors.New("tea time"), xdpfab.EOTHER, false},
+	} {
+		if got, ok := xdpfab.ErrnoOf(c.err); got != c.want || ok != c.ok {
+			t.Errorf("%v: %v, %t; want %v, %t", c.err, got, ok, c.want, c.ok)
 		}
 	}
 }

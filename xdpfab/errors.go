@@ -28,17 +28,16 @@ var (
 	ErrPeerRestarted = errors.New("peer restarted")
 )
 
-// The causes. errors.Is matches each of them with itself, and with the errno of
-// fi_errno(3) that libfabric gives in its place: a [syscall.Errno], whose number is that
-// of libfabric's own for those that the system does not have (FI_EOPBADSTATE 258,
-// FI_EAVAIL 259, FI_ENOCQ 263). The two that mean that something is not supported also
-// match [errors.ErrUnsupported].
+// The causes. errors.Is matches each of them with itself, and with the code of
+// fi_errno(3) that libfabric gives in its place: an [Errno], and the [syscall.Errno] if
+// the system has it as well. Those that mean that something is not supported also match
+// [errors.ErrUnsupported].
 //
 // Texts of errors begin with "xdpfab: ", once. ErrAgain and ErrErrorPending, which are
 // not failures, are returned unwrapped.
 var (
 	ErrAgain          = reason(syscall.EAGAIN, "xdpfab: queue full, read completions and try again")
-	ErrNoKey          = reason(syscall.ENOKEY, "no memory region with this key: unknown, or revoked")
+	ErrNoKey          = reason(ENOKEY, "no memory region with this key: unknown, or revoked")
 	ErrNoRegion       = reason(syscall.ENOENT, "no memory region of this name")
 	ErrAccess         = reason(syscall.EACCES, "the memory region does not grant this right")
 	ErrOutOfBounds    = reason(syscall.EINVAL, "beyond the end of the memory region")
@@ -57,9 +56,13 @@ var (
 	ErrClosed         = reason(syscall.EBADF, "closed")
 	ErrBusy           = reason(syscall.EBUSY, "in use")
 	ErrUnknownPeer    = reason(syscall.EADDRNOTAVAIL, "no such address in the address vector")
-	ErrNotEnabled     = reason(fiOpBadState, "endpoint is not enabled: bind what it needs and call Enable")
-	ErrNoCQ           = reason(fiNoCQ, "no completion queue")
-	ErrErrorPending   = reason(fiErrorAvailable, "xdpfab: an error completion is next: take it with ReadErr")
+	ErrNotEnabled     = reason(EOPBADSTATE, "endpoint is not enabled: bind what it needs and call Enable")
+	ErrNoCQ           = reason(ENOCQ, "no completion queue")
+	ErrNoAV           = reason(ENOAV, "no address vector")
+	ErrNoEQ           = reason(ENOEQ, "no event queue")
+	ErrBadFlags       = reason(EBADFLAGS, "unsupported flags")
+	ErrForeign        = reason(EDOMAIN, "belongs to another domain")
+	ErrErrorPending   = reason(EAVAIL, "xdpfab: an error completion is next: take it with ReadErr")
 
 	// ErrInterfaceLost is wrapped by Domain.Err when the interface cannot be used any
 	// more: it is gone, it was replaced, its hardware address changed, its MTU is below

@@ -58,7 +58,7 @@ func (f OpFlags) check(what string, allowed OpFlags) error {
 	case f&FlagCommitComplete != 0:
 		return fmt.Errorf("xdpfab: %s %v: no region is durable, so nothing is ever committed; want commit_complete left out: %w", what, f, ErrNotImplemented)
 	case f&^allowed != 0:
-		return fmt.Errorf("xdpfab: %s %v: want some of %v: %w", what, f, allowed, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: %s %v: want some of %v: %w", what, f, allowed, ErrBadFlags)
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ const (
 )
 
 // BindFlags describe a binding to an endpoint, after fi_ep_bind in fi_endpoint(3). Flags
-// that the object has no use for are refused with ErrNotImplemented.
+// that the object has no use for are refused with ErrBadFlags.
 type BindFlags uint32
 
 const (

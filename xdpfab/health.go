@@ -78,11 +78,8 @@ func (d *Domain) fail(cause error) {
 // interfaceLost is ErrInterfaceLost with the device's own text, which says why.
 type interfaceLost struct{ error }
 
-// Is makes the error match ErrInterfaceLost.
-func (e interfaceLost) Is(target error) bool { return errors.Is(ErrInterfaceLost, target) }
-
-// Unwrap returns the error that the device reported.
-func (e interfaceLost) Unwrap() error { return e.error }
+// Unwrap returns ErrInterfaceLost and the error that the device reported.
+func (e interfaceLost) Unwrap() []error { return []error{ErrInterfaceLost, e.error} }
 
 // quiesce closes endpoints and engines, once: a second caller waits for the first.
 func (d *Domain) quiesce() {

@@ -33,13 +33,13 @@ func TestBindRefusals(t *testing.T) {
 		flags xdpfab.BindFlags
 		want  error
 	}{
-		{"selective completion", cq, 1 << 29, xdpfab.ErrNotImplemented},
-		{"transmit only", cq, xdpfab.BindWrite, xdpfab.ErrNotImplemented},
-		{"vector with flags", av, xdpfab.BindRead, xdpfab.ErrNotImplemented},
-		{"counter of nothing", counter, 0, xdpfab.ErrNotImplemented},
-		{"counter of remote operations", counter, xdpfab.BindRead | 1<<12, xdpfab.ErrNotImplemented},
+		{"selective completion", cq, 1 << 29, xdpfab.ErrBadFlags},
+		{"transmit only", cq, xdpfab.BindWrite, xdpfab.ErrBadFlags},
+		{"vector with flags", av, xdpfab.BindRead, xdpfab.ErrBadFlags},
+		{"counter of nothing", counter, 0, xdpfab.ErrBadFlags},
+		{"counter of remote operations", counter, xdpfab.BindRead | 1<<12, xdpfab.ErrBadFlags},
 		{"nothing", nil, 0, xdpfab.ErrNotImplemented},
-		{"another domain's queue", foreign, 0, xdpfab.ErrBusy},
+		{"another domain's queue", foreign, 0, xdpfab.ErrForeign},
 	} {
 		if err := ep.Bind(c.b, c.flags); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)

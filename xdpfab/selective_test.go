@@ -152,12 +152,13 @@ func TestOpFlags(t *testing.T) {
 	if err := f.ep.Atomic(&m, 0); err != nil {
 		t.Error(err)
 	}
-	for _, flags := range []xdpfab.OpFlags{xdpfab.FlagMore, xdpfab.FlagFence, xdpfab.FlagCommitComplete, xdpfab.FlagDefaults, 1 << 30} {
-		if err := f.ep.SetOpFlags(flags); !errors.Is(err, xdpfab.ErrNotImplemented) {
-			t.Errorf("%v by default: %v, want ErrNotImplemented", flags, err)
+	for flags, want := range map[xdpfab.OpFlags]error{xdpfab.FlagMore: xdpfab.ErrBadFlags, xdpfab.FlagFence: xdpfab.ErrBadFlags,
+		xdpfab.FlagCommitComplete: xdpfab.ErrNotImplemented, xdpfab.FlagDefaults: xdpfab.ErrBadFlags, 1 << 30: xdpfab.ErrBadFlags} {
+		if err := f.ep.SetOpFlags(flags); !errors.Is(err, want) {
+			t.Errorf("%v by default: %v, want %v", flags, err, want)
 		}
-		if _, err := f.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, OpFlags: flags}); !errors.Is(err, xdpfab.ErrNotImplemented) {
-			t.Errorf("an endpoint with %v by default: %v, want ErrNotImplemented", flags, err)
+		if _, err := f.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, OpFlags: flags}); !errors.Is(err, want) {
+			t.Errorf("an endpoint with %v by default: %v, want %v", flags, err, want)
 		}
 	}
 }

@@ -62,9 +62,9 @@ func (t *regionTally) Closed() {
 func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 	switch {
 	case flags == 0 || flags&^remoteFlags != 0:
-		return fmt.Errorf("xdpfab: region %v: a counter with flags %v: want some of %v: %w", r, flags, remoteFlags, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: region %v: a counter with flags %v: want some of %v: %w", r, flags, remoteFlags, ErrBadFlags)
 	case c == nil || c.dom != d || r == nil || !slices.Contains(d.table.All(), r):
-		return fmt.Errorf("xdpfab: region and counter: want an open region and a counter of domain %s: %w", d.dev.Info().Name, ErrBusy)
+		return fmt.Errorf("xdpfab: region and counter: want an open region and a counter of domain %s: %w", d.dev.Info().Name, ErrForeign)
 	}
 	r.Observe(&regionTally{})
 	t, ours := r.Observer().(*regionTally)
