@@ -40,7 +40,7 @@ func (d *Domain) NewAddressVector() (*AddressVector, error) {
 		return nil, err
 	}
 	av := &AddressVector{}
-	av.open(d, "address vector")
+	av.open(d, "address vector", nil)
 	return av, nil
 }
 

@@ -59,13 +59,14 @@ func (d *Domain) busy() error {
 type object struct {
 	dom    *Domain
 	what   string
+	waits  *sleepers   // for the object; nil for an address vector
 	users  int         // endpoints and regions bound; under dom.mu
 	closed atomic.Bool // written under dom.mu
 }
 
 // open makes the object a child of d, whose mu is held.
-func (o *object) open(d *Domain, what string) {
-	o.dom, o.what = d, what
+func (o *object) open(d *Domain, what string, waits *sleepers) {
+	o.dom, o.what, o.waits = d, what, waits
 	d.children[o] = what
 }
 
@@ -111,7 +112,25 @@ func (d *Domain) endObjects() {
 	for child := range d.children {
 		if o, ok := child.(*object); ok {
 			o.closed.Store(true)
+			o.wake()
 		}
 	}
 	clear(d.children)
+}
+
+// wakeObjects ends the waits for all objects, when nothing will happen to them any more.
+func (d *Domain) wakeObjects() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for child := range d.children {
+		if o, ok := child.(*object); ok {
+			o.wake()
+		}
+	}
+}
+
+func (o *object) wake() {
+	if o.waits != nil {
+		o.waits.wakeAll()
+	}
 }

@@ -3,11 +3,9 @@
 package xdpfab
 
 import (
-	"github.com/xdpfab/xdpfab/internal/progress"
-
 	"context"
 	"fmt"
-	"sync"
+	"math"
 	"sync/atomic"
 )
 
@@ -20,29 +18,63 @@ type Counter struct {
 	value atomic.Uint64
 	errs  atomic.Uint64
 
-	mu      sync.Mutex
-	waiters map[*counterWait]struct{}
-	waiting atomic.Int32 // len(waiters)
+	sleepers sleepers
 }
 
-// counterWait is a goroutine in Wait.
-type counterWait struct {
-	progress.Signal
-	threshold uint64
-	errs      uint64 // failures that the caller knows of: any other number ends the wait
+// The greatest values of a counter, which then begins at 0 again (max_cntr_value and
+// max_err_cntr_value of fi_domain(3)).
+const (
+	MaxCounterValue uint64 = math.MaxUint64
+	MaxCounterErr   uint64 = math.MaxUint64
+)
+
+// CounterAttr are the attributes of a counter.
+type CounterAttr struct {
+	Events CounterEvents // what it counts; CountCompletions
+	Wait   WaitObject    // how callers wait; WaitUnspec
 }
 
-// NewCounter makes a counter of value 0 (fi_cntr_open).
-func (d *Domain) NewCounter() (*Counter, error) {
+// CounterEvents is what a counter counts (enum fi_cntr_events).
+type CounterEvents uint8
+
+// The events.
+const (
+	CountCompletions CounterEvents = iota // operations (FI_CNTR_EVENTS_COMP)
+	// CountBytes would count bytes (FI_CNTR_EVENTS_BYTES). It is refused with
+	// ErrNotImplemented: the posts of a direction may have different lengths and complete
+	// in any order, so such a sum would not tell which of them have completed. The
+	// caller knows the bytes of each operation when it posts.
+	CountBytes
+)
+
+// NewCounter makes a counter of value 0 (fi_cntr_open). Without attributes it has the
+// zero CounterAttr; more than one are refused.
+func (d *Domain) NewCounter(attr ...CounterAttr) (*Counter, error) {
+	var a CounterAttr
+	if len(attr) > 1 {
+		return nil, fmt.Errorf("xdpfab: counter with %d attributes: want one, or none: %w", len(attr), ErrNotImplemented)
+	}
+	if len(attr) == 1 {
+		a = attr[0]
+	}
+	if a.Events != CountCompletions {
+		return nil, fmt.Errorf("xdpfab: counter of events %d: want CountCompletions: %w", a.Events, ErrNotImplemented)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	c := &Counter{waiters: map[*counterWait]struct{}{}}
-	c.open(d, "counter")
+	c := &Counter{}
+	if err := c.sleepers.open("counter", a.Wait); err != nil {
+		return nil, err
+	}
+	c.open(d, "counter", &c.sleepers)
 	return c, nil
 }
+
+// Attr returns the attributes in force.
+func (c *Counter) Attr() CounterAttr { return CounterAttr{Wait: c.sleepers.kind} }
 
 // Read returns the number of operations that succeeded (fi_cntr_read). With manual
 // progress the call makes progress.
@@ -81,25 +113,19 @@ func (c *Counter) count(successes, failures uint64) {
 	c.notify()
 }
 
-// notify raises the signals of the waiters whose wait is over.
+// notify wakes the sleepers whose wait is over.
 func (c *Counter) notify() {
-	if c.waiting.Load() == 0 {
+	if c.sleepers.count.Load() == 0 {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for w := range c.waiters {
-		if c.over(w) {
-			w.Raise()
-		}
-	}
+	c.sleepers.raise(c)
 	if st := c.owner.Load(); st != nil {
 		st.eng.Notify() // a caller that waits may be asleep in the port of another engine
 	}
 }
 
-func (c *Counter) over(w *counterWait) bool {
-	return c.value.Load() >= w.threshold || c.errs.Load() != w.errs || c.closed.Load()
+func (c *Counter) over(w *sleeper) bool {
+	return c.value.Load() >= w.want || c.errs.Load() != w.errs || c.closed.Load()
 }
 
 // Wait returns when the value has reached threshold (fi_cntr_wait). It returns
@@ -113,26 +139,12 @@ func (c *Counter) Wait(ctx context.Context, threshold uint64) error {
 // differs from errs, which ReadErr returned before the operations were posted. So a
 // failure before the call ends the wait too.
 func (c *Counter) WaitFrom(ctx context.Context, threshold, errs uint64) error {
-	w := &counterWait{Signal: progress.NewSignal(), threshold: threshold, errs: errs}
-	c.mu.Lock()
-	c.waiters[w] = struct{}{}
-	c.mu.Unlock()
-	c.waiting.Add(1)
-	defer func() {
-		c.mu.Lock()
-		delete(c.waiters, w)
-		c.mu.Unlock()
-		c.waiting.Add(-1)
-	}()
-	if !c.over(w) {
-		c.dom.Progress() // the operations may be on other queues
-		st := c.owner.Load()
-		if st == nil {
-			return fmt.Errorf("xdpfab: counter: no endpoint is bound: %w", ErrNotEnabled)
-		}
-		if err := st.Wait(ctx, &w.Signal); err != nil {
-			return err
-		}
+	st, err := c.mayWait()
+	if err != nil {
+		return err
+	}
+	if err := c.sleepers.wait(ctx, c, c.what, st, threshold, errs); err != nil {
+		return err
 	}
 	if c.value.Load() < threshold {
 		if err := c.ended(); err != nil {
@@ -143,12 +155,38 @@ func (c *Counter) WaitFrom(ctx context.Context, threshold, errs uint64) error {
 	return nil
 }
 
+// mayWait checks a wait, and returns the stepper that makes progress, nil before an
+// endpoint is bound.
+func (c *Counter) mayWait() (*stepper, error) {
+	if err := c.sleepers.refuse(c.what); err != nil {
+		return nil, err
+	}
+	c.dom.Progress() // the operations may be on other queues
+	return c.owner.Load(), nil
+}
+
+// FD returns the file descriptor of a counter that was made with WaitFD, to be armed with
+// TryWait. See CompletionQueue.FD.
+func (c *Counter) FD() (int, error) { return c.sleepers.descriptor(c.what) }
+
+// TryWait arms the file descriptor (fi_trywait): it becomes readable when the value has
+// reached threshold, or the number of failures differs from errs. ErrAgain means that one
+// of them is so already. See CompletionQueue.TryWait.
+func (c *Counter) TryWait(threshold, errs uint64) error {
+	if _, err := c.mayWait(); err != nil {
+		return err
+	}
+	return c.sleepers.arm(c, &c.object, threshold, errs)
+}
+
 // Close ends the use of the counter. It reports ErrBusy as long as an endpoint is
-// bound. Callers that wait are released. Closing twice is no error.
+// bound. Callers that wait are released, and the file descriptor is closed. Closing
+// twice is no error.
 func (c *Counter) Close() error {
 	err := c.close()
 	if err == nil {
 		c.notify()
+		c.sleepers.close()
 	}
 	return err
 }

@@ -3,18 +3,21 @@
 package xdpfab
 
 import (
-	"context"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
-	"github.com/xdpfab/xdpfab/internal/progress"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Completion is an entry of a completion queue: the operation posted with
-// Context has ended. The result, if any, is in its buffer.
+// Completion is an entry of a completion queue: the operation posted with Context has
+// ended. The result, if any, is in its buffer.
+//
+// There is one format, which has what the formats of fi_cq(3) have, and what
+// fi_cq_readfrom adds: op_context is Context, flags is Flags, len is Bytes, data is Data,
+// and src_addr is Source. Each is filled in every completion. buf and tag belong to
+// messages, which have no completions here. In the entry of an error (fi_cq_err_entry)
+// err is OpError.Errno, prov_errno is OpError.ProvErrno, and olen and err_data are empty.
 type Completion struct {
 	Context  any
 	Err      error     // nil, or an *OpError; only ReadErr returns entries with one
@@ -30,12 +33,13 @@ type CQAttr struct {
 	// Size is the most operations that may be outstanding, or completed but not read;
 	// more are refused with ErrAgain. It is rounded up to a power of two; 1024.
 	Size int
+	Wait WaitObject // how callers wait; WaitUnspec
 }
 
 // CompletionQueue collects completions of the endpoints bound to it; fi_cq(3). It
-// never overflows: an operation is accepted only if its completion has a place.
-// One goroutine reads at a time; any number may post. Endpoints that share a queue
-// share a poller.
+// never overflows: an operation is accepted only if its completion has a place, so there
+// is no FI_EOVERRUN. One goroutine reads at a time; any number may post, and any number
+// may wait. Endpoints that share a queue share a poller.
 type CompletionQueue struct {
 	object
 	entries []engine.Completion
@@ -46,16 +50,14 @@ type CompletionQueue struct {
 	reserved atomic.Int64 // places promised or taken; posters add, the reader and the engine subtract
 	owner    atomic.Pointer[stepper]
 
-	_       [64]byte
-	lent    int64         // places reserved for goroutines that post to the engine directly; engine's thread
-	written uint64        // entries written; engine's thread
-	tail    atomic.Uint64 // entries shown to the reader; engine's thread
-	_       [56]byte
-	head    atomic.Uint64 // entries read; the reader
-	reading atomic.Bool
-	waiting atomic.Bool     // a goroutine is in Wait
-	want    atomic.Uint64   // the tail that it waits for, 0 for none
-	signal  progress.Signal // raised when the tail is there
+	_        [64]byte
+	lent     int64         // places reserved for goroutines that post to the engine directly; engine's thread
+	written  uint64        // entries written; engine's thread
+	tail     atomic.Uint64 // entries shown to the reader; engine's thread
+	_        [56]byte
+	head     atomic.Uint64 // entries read; the reader
+	reading  atomic.Bool
+	sleepers sleepers
 }
 
 // beside is the part of a completion that holds pointers.
@@ -85,10 +87,16 @@ func (d *Domain) NewCompletionQueue(attr CQAttr) (*CompletionQueue, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	q := &CompletionQueue{entries: make([]engine.Completion, n), beside: make([]beside, n), mask: uint64(n - 1), size: int64(n), signal: progress.NewSignal()}
-	q.open(d, "completion queue")
+	q := &CompletionQueue{entries: make([]engine.Completion, n), beside: make([]beside, n), mask: uint64(n - 1), size: int64(n)}
+	if err := q.sleepers.open("completion queue", attr.Wait); err != nil {
+		return nil, err
+	}
+	q.open(d, "completion queue", &q.sleepers)
 	return q, nil
 }
+
+// Attr returns the attributes in force.
+func (q *CompletionQueue) Attr() CQAttr { return CQAttr{Size: int(q.size), Wait: q.sleepers.kind} }
 
 // bind adds an endpoint, and returns the stepper that it has to use: endpoints that share
 // a queue share an engine, so that the queue has one writer.
@@ -189,9 +197,7 @@ func (q *CompletionQueue) show() {
 		return
 	}
 	q.tail.Store(t)
-	if want := q.want.Load(); want != 0 && t-want < 1<<63 {
-		q.signal.Raise()
-	}
+	q.sleepers.raise(q)
 }
 
 // Read takes up to len(c) successful completions (fi_cq_read) and returns their number,
@@ -255,44 +261,14 @@ func (q *CompletionQueue) consume(head uint64, n int) {
 	q.reserved.Add(-int64(n))
 }
 
-// Wait returns when at least n completions, with or without errors, can be read
-// (fi_cq_sread with a threshold), or with the context's error. One goroutine waits at a
-// time; a second one gets ErrBusy.
-func (q *CompletionQueue) Wait(ctx context.Context, n int) error {
-	if n < 1 || int64(n) > q.size {
-		return fmt.Errorf("xdpfab: wait for %d completions: want 1..%d, the size of the queue", n, q.size)
-	}
-	if !q.waiting.CompareAndSwap(false, true) {
-		return fmt.Errorf("xdpfab: completion queue: another goroutine waits: %w", ErrBusy)
-	}
-	defer q.waiting.Store(false)
-	st := q.owner.Load()
-	if st == nil {
-		return fmt.Errorf("xdpfab: completion queue: no endpoint is bound: %w", ErrNotEnabled)
-	}
-	want := q.head.Load() + uint64(n)
-	q.want.Store(want)
-	defer q.want.Store(0)
-	for q.tail.Load()-want >= 1<<63 { // more than once when a late signal for an earlier wait comes in
-		if err := q.ended(); err != nil {
-			return err
-		}
-		if err := st.Wait(ctx, &q.signal); err != nil {
-			return err
-		}
-		q.signal.Reset()
-	}
-	return nil
-}
-
 // Close ends the use of the queue. It reports ErrBusy as long as an endpoint is bound.
 // Completions that have not been read can still be read. Callers that wait return with an
-// error. Closing twice is no error.
+// error, and the file descriptor is closed. Closing twice is no error.
 func (q *CompletionQueue) Close() error {
 	err := q.close()
-	if st := q.owner.Load(); err == nil && st != nil {
-		q.signal.Raise()
-		st.eng.Wake() // a caller that waits may be asleep in the port
+	if err == nil {
+		q.sleepers.close()
+		q.rouse()
 	}
 	return err
 }

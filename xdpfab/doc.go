@@ -33,7 +33,9 @@
 //	fi_cq_read       Read                fi_cntr_read                             Counter.Read
 //	fi_cq_readerr    ReadErr             fi_cntr_wait                             Counter.Wait
 //	fi_cq_sread      Wait                fi_close                                 Close
-//	fi_mr_reg        Domain.Register
+//	fi_cq_signal     Signal              fi_trywait                               TryWait
+//	fi_cq_strerror   ProvErrno.String    FI_GETWAIT                               FD
+//	fi_mr_reg        Domain.Register     fi_strerror                              Errno.Error
 //
 // Close of a domain or fabric reports ErrBusy as long as anything on it is open, as
 // fi_close(3) does; Domain.CloseAll closes everything.

@@ -30,7 +30,8 @@ var reasons = map[error]xdpfab.Errno{
 	xdpfab.ErrClosed: xdpfab.Errno(syscall.EBADF), xdpfab.ErrBusy: xdpfab.Errno(syscall.EBUSY),
 	xdpfab.ErrUnknownPeer: xdpfab.Errno(syscall.EADDRNOTAVAIL), xdpfab.ErrInterfaceLost: xdpfab.Errno(syscall.ENETDOWN),
 	xdpfab.ErrNotEnabled: xdpfab.EOPBADSTATE, xdpfab.ErrErrorPending: xdpfab.EAVAIL, xdpfab.ErrNoCQ: xdpfab.ENOCQ,
-	xdpfab.ErrNoAV: xdpfab.ENOAV, xdpfab.ErrNoEQ: xdpfab.ENOEQ, xdpfab.ErrBadFlags: xdpfab.EBADFLAGS, xdpfab.ErrForeign: xdpfab.EDOMAIN,
+	xdpfab.ErrSignalled: xdpfab.Errno(syscall.EAGAIN),
+	xdpfab.ErrNoAV:      xdpfab.ENOAV, xdpfab.ErrNoEQ: xdpfab.ENOEQ, xdpfab.ErrBadFlags: xdpfab.EBADFLAGS, xdpfab.ErrForeign: xdpfab.EDOMAIN,
 }
 
 // Every reason is told from itself, from its code and the system's errno of the same
@@ -56,8 +57,10 @@ func TestReasonsHaveAnErrno(t *testing.T) {
 			t.Errorf("the code of %v is %v, want %v", reason, got, code)
 		}
 	}
-	if !errors.Is(xdpfab.ErrNoKey, syscall.ENOKEY) || errors.Is(xdpfab.ErrNoAV, syscall.ENOKEY) {
-		t.Error("the system's ENOKEY is not told by ErrNoKey alone")
+	for reason := range reasons {
+		if got := errors.Is(reason, syscall.ENOKEY); got != (reason == xdpfab.ErrNoKey) {
+			t.Errorf("%v is the system's ENOKEY: %t", reason, got)
+		}
 	}
 }
 

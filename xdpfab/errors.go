@@ -33,8 +33,8 @@ var (
 // the system has it as well. Those that mean that something is not supported also match
 // [errors.ErrUnsupported].
 //
-// Texts of errors begin with "xdpfab: ", once. ErrAgain and ErrErrorPending, which are
-// not failures, are returned unwrapped.
+// Texts of errors begin with "xdpfab: ", once. ErrAgain, ErrErrorPending and
+// ErrSignalled, which are not failures, are returned unwrapped.
 var (
 	ErrAgain          = reason(syscall.EAGAIN, "xdpfab: queue full, read completions and try again")
 	ErrNoKey          = reason(ENOKEY, "no memory region with this key: unknown, or revoked")
@@ -63,6 +63,7 @@ var (
 	ErrBadFlags       = reason(EBADFLAGS, "unsupported flags")
 	ErrForeign        = reason(EDOMAIN, "belongs to another domain")
 	ErrErrorPending   = reason(EAVAIL, "xdpfab: an error completion is next: take it with ReadErr")
+	ErrSignalled      = reason(syscall.EAGAIN, "xdpfab: the wait was ended by Signal")
 
 	// ErrInterfaceLost is wrapped by Domain.Err when the interface cannot be used any
 	// more: it is gone, it was replaced, its hardware address changed, its MTU is below
@@ -79,6 +80,7 @@ type OpError struct {
 	Certainty error
 	Cause     error
 
+	prov    ProvErrno
 	outcome *outcome // where an unknown outcome may become known
 	stepper *stepper
 }
@@ -133,5 +135,5 @@ func errorOf(r engine.Result, op, peer string) *OpError {
 	if r.Fate == engine.Restarted {
 		cause = ErrSessionLost
 	}
-	return &OpError{Op: op, Peer: peer, Certainty: certainties[r.Fate], Cause: cause, outcome: outcomeOf(r)}
+	return &OpError{Op: op, Peer: peer, Certainty: certainties[r.Fate], Cause: cause, prov: provErrnoOf(r), outcome: outcomeOf(r)}
 }

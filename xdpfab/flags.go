@@ -9,7 +9,7 @@ import (
 )
 
 // OpFlags are the flags of one operation, after fi_atomic(3). Flags that are not among
-// the constants are refused with ErrNotImplemented.
+// the constants are refused with ErrBadFlags.
 type OpFlags uint32
 
 const (

@@ -97,6 +97,7 @@ func (d *Domain) quiesce() {
 			st.Close(drainLimit)
 			st.eng.Publish() // the last values: no thread steps the engine any more
 		}
+		d.wakeObjects()
 	})
 }
 

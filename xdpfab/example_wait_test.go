@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// A completion queue beside other file descriptors in an epoll loop. The queue is read
+// until TryWait says that it is safe to sleep.
+func ExampleCompletionQueue_TryWait() {
+	client, server := nodes()
+	defer server.CloseAll()
+	defer client.CloseAll()
+	ctx := context.Background()
+
+	av, _ := client.NewAddressVector()
+	cq, _ := client.NewCompletionQueue(xdpfab.CQAttr{Wait: xdpfab.WaitFD})
+	ep, _ := client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
+	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
+		log.Fatal(err)
+	}
+	dest, _ := av.Insert(ctx, server.Name(0))
+	region, err := ep.Lookup(ctx, dest, "counters")
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	fd, _ := cq.FD()
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer unix.Close(epoll)
+	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
+		log.Fatal(err)
+	}
+
+	for i := range 3 {
+		m := &xdpfab.Msg{Buf: make([]byte, 8), Dest: dest, Key: region.Key, Datatype: xdpfab.Uint64, Op: xdpfab.Sum, Context: i}
+		if err := ep.Atomic(m, 0); err != nil {
+			log.Fatal(err)
+		}
+	}
+	var (
+		events      [8]unix.EpollEvent
+		completions [8]xdpfab.Completion
+	)
+	for done := 0; done < 3; {
+		if err := cq.TryWait(1); err == nil {
+			if _, err := unix.EpollWait(epoll, events[:], -1); err != nil && !errors.Is(err, unix.EINTR) {
+				log.Fatal(err)
+			}
+		} else if !errors.Is(err, xdpfab.ErrAgain) {
+			log.Fatal(err)
+		}
+		n, err := cq.Read(completions[:])
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, c := range completions[:n] {
+			fmt.Println("completed:", c.Context)
+		}
+		done += n
+	}
+	// Output:
+	// completed: 0
+	// completed: 1
+	// completed: 2
+}
