@@ -55,12 +55,12 @@ func (d *Domain) busy() error {
 }
 
 // object is what address vectors, completion queues and counters have in common:
-// endpoints are bound to them, and they stay open while any endpoint is.
+// endpoints are bound to them, or they are in poll sets, and they stay open while any is.
 type object struct {
 	dom    *Domain
 	what   string
 	waits  *sleepers   // for the object; nil for an address vector
-	users  int         // endpoints and regions bound; under dom.mu
+	users  int         // endpoints and regions bound, and poll sets; under dom.mu
 	closed atomic.Bool // written under dom.mu
 }
 
@@ -70,7 +70,7 @@ func (o *object) open(d *Domain, what string, waits *sleepers) {
 	d.children[o] = what
 }
 
-// hold counts an endpoint that is bound, and drop one that is not bound any more.
+// hold counts a user, and drop one that has ended.
 func (o *object) hold() error {
 	o.dom.mu.Lock()
 	defer o.dom.mu.Unlock()
@@ -95,12 +95,12 @@ func (o *object) ended() error {
 	return nil
 }
 
-// close closes the object, unless endpoints are bound. Closing twice is no error.
+// close closes the object, unless it has users. Closing twice is no error.
 func (o *object) close() error {
 	o.dom.mu.Lock()
 	defer o.dom.mu.Unlock()
 	if o.users > 0 {
-		return fmt.Errorf("xdpfab: %s: %d endpoints or regions are bound, close them first: %w", o.what, o.users, ErrBusy)
+		return fmt.Errorf("xdpfab: %s: endpoints are bound, or it is in poll sets, %d in all: close or empty them first: %w", o.what, o.users, ErrBusy)
 	}
 	o.closed.Store(true)
 	delete(o.dom.children, o)

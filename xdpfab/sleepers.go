@@ -24,10 +24,11 @@ type waitable interface {
 // sleeper is one that waits for a queue or counter: a goroutine in Wait, a poll set, or a
 // file descriptor that is armed.
 type sleeper struct {
-	signal *progress.Signal // nil for the file descriptor
-	want   uint64           // completions that can be read, or the value of a counter
-	errs   uint64           // failures that are known; any other number ends the wait
-	called atomic.Bool      // Signal was called
+	signal  *progress.Signal // nil for the file descriptor
+	stepper *stepper         // whose port the goroutine may sleep in, if that may be another one than the object's
+	want    uint64           // completions that can be read, or the value of a counter
+	errs    uint64           // failures that are known; any other number ends the wait
+	called  atomic.Bool      // Signal was called
 }
 
 // sleepers are those that wait for one object. The thread that completes operations looks
@@ -81,6 +82,9 @@ func (ws *sleepers) raise(of waitable) {
 func (ws *sleepers) wake(w *sleeper) {
 	if w.signal != nil {
 		w.signal.Raise()
+		if w.stepper != nil {
+			w.stepper.eng.Notify()
+		}
 		return
 	}
 	ws.fd.raise()
