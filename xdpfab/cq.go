@@ -170,11 +170,11 @@ func (q *CompletionQueue) push(ep *Endpoint, context any, c *engine.Completion, 
 
 // pushAll writes the completions of operations that have succeeded; c is what they have
 // in common. Engine's thread.
-func (q *CompletionQueue) pushAll(ep *Endpoint, s []*engine.Submission, c *engine.Completion) {
-	length, flags := c.Length, c.Flags
-	for _, s := range s {
+func (q *CompletionQueue) pushAll(ep *Endpoint, done []*engine.Submission, c *engine.Completion) {
+	length, flags, unused := c.Length, c.Flags, int64(0)
+	for _, s := range done {
 		if s.Cookie&silent != 0 {
-			q.reserved.Add(-1)
+			unused++
 			continue
 		}
 		at := q.written & q.mask
@@ -186,6 +186,9 @@ func (q *CompletionQueue) pushAll(ep *Endpoint, s []*engine.Submission, c *engin
 		if b.ep != ep {
 			b.ep = ep
 		}
+	}
+	if unused > 0 {
+		q.reserved.Add(-unused)
 	}
 }
 

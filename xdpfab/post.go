@@ -151,13 +151,13 @@ func (e *sink) Complete(s *engine.Submission, c *engine.Completion, later *engin
 }
 
 // Succeed implements the engine's Sink. Engine's thread.
-func (e *sink) Succeed(s []*engine.Submission, c *engine.Completion) {
+func (e *sink) Succeed(done []*engine.Submission, c *engine.Completion) {
 	ep := (*Endpoint)(e)
 	if ep.cq != nil {
-		ep.cq.pushAll(ep, s, c)
+		ep.cq.pushAll(ep, done, c)
 	}
 	if counter := ep.cntr[direction(c.Flags)]; counter != nil {
-		counter.count(uint64(len(s)), 0)
+		counter.count(uint64(len(done)), 0)
 	}
 }
 

@@ -41,17 +41,9 @@ func (r *remote) packFrame() bool {
 	}
 	for r.head != nil {
 		f := r.head
-		if f.simple() && !f.whole() {
-			w := &r.e.word
-			w.set(&f.Entry)
-			if s.extend(w) {
-				s.note(f)
-				r.pop()
-				continue
-			} else if c.add(f) {
-				r.pop()
-				continue
-			}
+		if f.simple() && !f.whole() && c.put(f) {
+			r.pop()
+			continue
 		}
 		if f.Flags&FlagFence != 0 && f.sent == 0 && (s.w.Ops() > 0 || r.owes()) {
 			break

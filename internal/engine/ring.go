@@ -11,7 +11,7 @@ import (
 )
 
 // Sink takes the completions of a ring's operations, on the engine's thread. It must not
-// block, and must not keep s or c, which are reused afterwards.
+// block, and must not keep its arguments, which are reused afterwards.
 type Sink interface {
 	// Complete is called once for each operation. later tells an Unknown outcome if it
 	// becomes known, or is nil.
@@ -19,7 +19,7 @@ type Sink interface {
 	// Succeed is called instead, once for many, for operations that have succeeded, and
 	// whose values, if any, are in their result buffers. Their completions are alike, but
 	// for Cookie and Source, which the sink may set in c as it likes.
-	Succeed(s []*Submission, c *Completion)
+	Succeed(done []*Submission, c *Completion)
 	// Flush is called after one or more calls of the others, before the engine does
 	// anything else for long.
 	Flush()
@@ -238,8 +238,8 @@ func (Contexts) Complete(s *Submission, c *Completion, later *Later) {
 }
 
 // Succeed implements Sink.
-func (Contexts) Succeed(s []*Submission, c *Completion) {
-	for _, s := range s {
+func (Contexts) Succeed(done []*Submission, c *Completion) {
+	for _, s := range done {
 		c.Cookie, c.Source = s.Cookie, s.Peer
 		s.Context.(Completer).Complete(s, c, nil)
 	}

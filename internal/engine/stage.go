@@ -99,6 +99,18 @@ func (s *stage) note(f *flight) {
 	s.segs = append(s.segs, segment{f: f, count: 1, records: 1})
 }
 
+// put adds a simple operation to the run at the end of the frame, or else appends a
+// record for it. It returns false, and does nothing, if the frame has no room.
+func (c *conn) put(f *flight) bool {
+	w := &c.r.e.word
+	w.set(&f.Entry)
+	if c.stage.extend(w) {
+		c.stage.note(f)
+		return true
+	}
+	return c.add(f)
+}
+
 // add appends a record for one simple operation alone.
 func (c *conn) add(f *flight) bool {
 	s, rec := &c.stage, &c.r.e.record

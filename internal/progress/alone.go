@@ -33,8 +33,9 @@ func (s *Stepper) waitAlone(ctx context.Context, sig *Signal) error {
 }
 
 // Interrupt has f run before the next round, in place of a goroutine of its own, by the
-// goroutine that makes progress, which does not have the turn then. Any goroutine may
-// call it.
+// goroutine that makes progress, which does not have the turn then. It is for
+// Config.Alone, since other waits do not run f. Any goroutine may call it, once: a second
+// f would take the place of one that has not run yet.
 func (s *Stepper) Interrupt(f func()) {
 	s.interrupt.Store(&f)
 	s.eng.Wake()

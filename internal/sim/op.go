@@ -83,18 +83,19 @@ func (o *op) fill(e *engine.Submission) {
 		o.buf = make([]byte, o.datatype.Size()*o.count)
 		scribble(o.buf)
 	}
+	var copied bool
 	if o.divided() {
-		e.SetPieces(o.pieces(operand, compare), nil, nil)
-		o.operand = operand
-		return
+		copied = e.SetPieces(o.pieces(operand, compare), nil, nil)
+	} else {
+		copied = e.SetOperands(operand, compare)
+		e.Result = o.buf
 	}
-	if e.SetOperands(operand, compare) {
+	if copied {
 		scribble(operand) // the engine has given it back to the caller
 		scribble(compare)
 	} else {
 		o.operand = operand
 	}
-	e.Result = o.buf
 }
 
 // divided reports whether the caller's buffers lie in pieces.
