@@ -93,7 +93,7 @@ var bugs = []bug{
 	{"timeouts never resend", "", []edit{
 		{sessionSend, "s.toSend |= 1 << (s.una & slotMask)", "_ = s.una"}}},
 	{"results of answered parts forgotten at the give-up", "", []edit{
-		{engineLater, "bytes.Clone(f.result())", "bytes.Repeat([]byte{0}, len(f.result()))"}}},
+		{engineLater, "f.whatCame()", "make([]byte, len(f.whatCame()))"}}},
 	{"an array of which a part was never sent succeeds later", "", []edit{
 		{engineLater, "if f.sent < f.elements() {", "if f.sent > f.elements() {"}}},
 	{"a target grants features that were not asked for", "", []edit{

@@ -34,8 +34,7 @@ var bugsOfTime = []bug{
 	{"a frame too few is taken for run when a session is settled", "", []edit{
 		{sessionInitiator, "wire.Diff(psn-1, executed) > 0", "wire.Diff(psn-1, executed) >= 0"}}},
 	{"late results are written where the caller wanted the first ones", "", []edit{
-		{engineLater, "bytes.Clone(f.result())", "f.result()"},
-		{engineLater, "\t\"bytes\"\n", ""}}},
+		{engineLater, "f.whatCame()", "f.result()"}}},
 	{"hellos are repeated without a pause", "", []edit{
 		{sessionSend, "\tif s.state == Connecting {\n\t\ts.helloDue = true\n", "\tif s.state == Connecting {\n\t\ts.helloDue, s.timer = true, now+1\n"}}},
 	{"a region that was taken away is still found", "", []edit{
