@@ -94,6 +94,9 @@ func newUMEM(t testing.TB, chunks int) *UMEM {
 // open opens a socket inside a namespace and closes it after the test.
 func open(t testing.TB, side *testnet.Side, cfg Config) *Socket {
 	t.Helper()
+	if cfg.BindTimeout == 0 { // a busy machine is slow to free the queue of the test before
+		cfg.BindTimeout = testnet.Patience
+	}
 	s, err := tryOpen(side, cfg)
 	if err != nil {
 		t.Fatal(err)
