@@ -73,7 +73,7 @@ func addTo(t *testing.T, key uint64) []byte {
 
 // A frame from the wire that belongs to no session is counted by its reason, and changes
 // nothing.
-func TestForgedFrames(t *testing.T) {
+func TestVethForgedFrames(t *testing.T) {
 	testnet.Require(t)
 	pair := testnet.NewPair(t, testnet.Options{})
 	var server *xdpfab.Domain

@@ -5,6 +5,7 @@
 // crashes is a failed test and not a dead machine.
 //
 //	make test-vm                                  the short set, Debian's stable kernel
+//	make test-vm VMTEST=./...                     every test
 //	make test-vm KERNEL=6.1 VMTEST='./xsk -run Burst -v'
 //	make test-matrix                              every kernel, and a table
 //	go run ./test/vm/cmd/vmtest -kernel /boot/vmlinuz-6.8.0 -- ./bpf
@@ -35,6 +36,12 @@
 // not boot, does not answer any more, panics or runs out of memory ends the run
 // within a bounded time, with an error that says so ([ErrBoot], [ErrHang],
 // [ErrPanic], [ErrMemory]). QEMU dies with vmtest.
+//
+// The short set ([ShortSet]) has what may differ from kernel to kernel; the rest runs on
+// the host. Whatever packages are named are tested in full, unless -short or -run says
+// otherwise. Several machines with one kernel may share the packages ([RunTests]): under
+// TCG there is one for each core of the host, up to 4, since QEMU then executes a guest
+// in one thread.
 //
 // # Kernels and acceleration
 //

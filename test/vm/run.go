@@ -24,24 +24,6 @@ const settle = 15 * time.Second
 // dmesgLines is how much of the kernel's log a failure shows.
 const dmesgLines = 60
 
-// RunTests runs test binaries in a machine, one after the other, and passes their
-// events to f as go test -json would print them. A package also fails if the
-// kernel warned while it ran, or if it left anything behind. The error is that of
-// the machine's end; packages that have not run by then have failed.
-func (m *Machine) RunTests(ctx context.Context, tests []Test, args []string, limit time.Duration, f func(Event)) error {
-	for i := range tests {
-		if err := m.runTest(ctx, &tests[i], args, limit, f); err != nil {
-			for j := range tests[i+1:] {
-				name := tests[i+1+j].Package
-				f(Event{Action: "output", Package: name, Output: "not run: the machine is gone\n"})
-				f(Event{Action: "fail", Package: name})
-			}
-			return err
-		}
-	}
-	return nil
-}
-
 // before is the state of the machine before a package runs.
 type before struct {
 	census []string
@@ -55,6 +37,7 @@ func (m *Machine) look(ctx context.Context) (b before, err error) {
 	return b, err
 }
 
+// runTest runs one test binary. The error is that of the machine's end.
 func (m *Machine) runTest(ctx context.Context, t *Test, args []string, limit time.Duration, f func(Event)) error {
 	first, err := m.look(ctx)
 	if err != nil {
@@ -65,7 +48,7 @@ func (m *Machine) runTest(ctx context.Context, t *Test, args []string, limit tim
 		return err
 	}
 	_, runErr := m.Run(ctx, guest.Command{
-		Args: append([]string{t.guestBinary(), "-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + limit.String()}, args...),
+		Args: slices.Concat([]string{t.guestBinary(), "-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + limit.String()}, t.Args, args),
 		Env:  testEnv(), Dir: guestSource + "/" + t.Dir, Limit: int((limit + 10*time.Second) / time.Second),
 	}, c, c)
 	verdict, err := c.finish()

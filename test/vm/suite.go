@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -28,32 +30,12 @@ const (
 // release.
 const DefaultKernel = "6.12"
 
-// ShortSet is tested when no packages are named. It holds arguments of go test: all
-// tests that have to do with the kernel, except those that take QEMU's translator
-// more than a few seconds and differ from the rest only in length.
-var ShortSet = []string{
-	"-short", "./xsk", "./bpf", "./internal/nic", "./internal/port", "./internal/route", "./internal/testnet/...",
-	"./xdpfab", "./test/e2e", "./test/soak", "./test/vm/feature", "./test/vm/topology",
-	"-skip", "^(" + strings.Join(long, "|") + ")$",
-}
-
-// long are the tests that ShortSet leaves out.
-var long = []string{
-	"TestNothingLeaks", "TestBothDirectionsManyLaps", // xsk
-	"TestAgainstReference",                                                                           // bpf
-	"TestParsersAgree", "TestReopenLeavesNothing", "TestQueueTaken", "TestMissingPrivilegesAreNamed", // internal/port
-	"TestSilentNeighbour", "TestDoubtfulNeighbour", // internal/route
-	"TestWaiterRecycledBeforeRaise", "TestVethManyNodes", "TestConcurrentCallers", "TestQueueFull", ".*DoesNotAllocate", // xdpfab
-	"TestDemo.*", "TestMillionFetchAdds", "TestVectors", "TestIdle", "TestAtomic", "TestAtomicRefused", "TestMultiQueue",
-	"TestListAndPing", "TestFaultyConfiguration", "TestTermUnderLoad", "TestKillUnderLoad", "TestRestarts", "TestClientSurvivesRestarts", // test/e2e
-	"TestEachFault", "TestDaemonKilled", "TestRingsOverflow", "TestDaemonStalled", "TestClientsKilled", "TestLinearizable", "TestResolveAfterPartition", "TestCallsLeftEarly", // test/soak
-}
-
 // Test is a test binary, and where it runs.
 type Test struct {
-	Package string // import path
-	Dir     string // of its source, below the module's root
-	Binary  string // path on the host
+	Package string   // import path
+	Dir     string   // of its source, below the module's root
+	Binary  string   // path on the host
+	Args    []string // of the binary, before those of the run
 }
 
 // guestBinary is the binary's path in the guest.
@@ -83,22 +65,43 @@ func BuildTests(to string, patterns []string, tags string) (tests []Test, err er
 		if err != nil {
 			return nil, err
 		}
-		if len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 {
-			continue
+		if len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 {
+			tests = append(tests, Test{Package: p.ImportPath, Dir: dir})
 		}
-		t := Test{p.ImportPath, dir, filepath.Join(to, dir+testSuffix)}
-		if err := os.MkdirAll(filepath.Dir(t.Binary), 0o755); err != nil {
-			return nil, err
-		}
-		if _, err := goTool(append(append([]string{"test", "-c", strip, "-o", t.Binary}, flags...), p.ImportPath)...); err != nil {
-			return nil, err
-		}
-		tests = append(tests, t)
 	}
 	if len(tests) == 0 {
 		return nil, fmt.Errorf("no tests in %s", strings.Join(patterns, " "))
 	}
-	return tests, nil
+	return tests, compileTests(to, tests, flags)
+}
+
+// compileTests fills in the binaries. One call of the go command compiles many
+// packages side by side, but not two whose binaries have the same name, so these go
+// into different rounds.
+func compileTests(to string, tests []Test, flags []string) error {
+	var rounds [][]string     // import paths
+	named := map[string]int{} // how many binaries have this name
+	for i := range tests {
+		t := &tests[i]
+		name := path.Base(t.Package) + testSuffix
+		round := named[name]
+		named[name]++
+		if round == len(rounds) {
+			rounds = append(rounds, nil)
+		}
+		rounds[round] = append(rounds[round], t.Package)
+		t.Binary = filepath.Join(to, strconv.Itoa(round), name)
+	}
+	for i, packages := range rounds {
+		dir := filepath.Join(to, strconv.Itoa(i))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		if _, err := goTool(append(append([]string{"test", "-c", strip, "-o", dir + "/"}, flags...), packages...)...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // BuildPrograms builds the project's commands into a folder.

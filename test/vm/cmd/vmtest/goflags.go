@@ -16,6 +16,7 @@ import (
 // goTest is a command line of go test.
 type goTest struct {
 	packages []string
+	short    bool // no package was named: the short set
 	tags     string
 	format   vm.Format
 	timeout  time.Duration // of a package
@@ -30,7 +31,7 @@ var (
 
 // goFlags reads packages and flags, in any order, as go test does.
 func goFlags(args []string) (*goTest, error) {
-	g, given := &goTest{timeout: 5 * time.Minute}, args
+	g := &goTest{timeout: 5 * time.Minute}
 	for len(args) > 0 {
 		arg := args[0]
 		args = args[1:]
@@ -72,7 +73,10 @@ func goFlags(args []string) (*goTest, error) {
 		}
 	}
 	if len(g.packages) == 0 {
-		return goFlags(append(slices.Clone(vm.ShortSet), given...))
+		g.short = true
+		for _, c := range vm.ShortSet {
+			g.packages = append(g.packages, "./"+c.Dir)
+		}
 	}
 	return g, nil
 }

@@ -65,15 +65,16 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 
 // command is a parsed command line.
 type command struct {
-	kernels []string
-	modules string
-	cache   string
-	accel   vm.Accel
-	memory  int64 // bytes
-	cpus    int
-	fresh   bool
-	exec    bool
-	table   bool
+	kernels  []string
+	modules  string
+	cache    string
+	accel    vm.Accel
+	memory   int64 // bytes
+	cpus     int
+	machines int // 0 means vm.Machines
+	fresh    bool
+	exec     bool
+	table    bool
 
 	rest []string // what follows the flags
 }
@@ -92,6 +93,7 @@ func parse(args []string, errs io.Writer) (*command, error) {
 	accel := f.String("accel", "auto", "auto, kvm or tcg")
 	memory := f.Int("memory", 0, "of the guest, in MiB; default: what its files need")
 	f.IntVar(&c.cpus, "cpus", 2, "of the guest")
+	f.IntVar(&c.machines, "machines", 0, "that share the packages; default: one, or one for each core of the host under TCG")
 	f.BoolVar(&c.fresh, "fresh", false, "fetch named kernels again, for newer ones")
 	f.BoolVar(&c.exec, "exec", false, "run one test binary, as go test -exec wants it")
 	f.BoolVar(&c.table, "table", false, "end with a table of kernels and features")
@@ -102,8 +104,8 @@ func parse(args []string, errs io.Writer) (*command, error) {
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
-	if *memory < 0 || c.cpus < 1 || c.cpus > 64 {
-		return nil, fmt.Errorf("%d MiB and %d CPUs: want a positive number of both, and at most 64 CPUs", *memory, c.cpus)
+	if *memory < 0 || c.cpus < 1 || c.cpus > 64 || c.machines < 0 || c.machines > 64 {
+		return nil, fmt.Errorf("%d MiB, %d CPUs and %d machines: want a positive number of each, and at most 64 CPUs or machines", *memory, c.cpus, c.machines)
 	}
 	c.memory, c.accel, c.rest = int64(*memory)<<20, vm.Accel(*accel), f.Args()
 	c.kernels = strings.Split(*kernels, ",")

@@ -35,6 +35,11 @@ func test(ctx context.Context, c *command, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if g.short {
+		for i := range tests {
+			tests[i].Args = vm.ShortSetOf(tests[i].Dir)
+		}
+	}
 	programs := filepath.Join(dir, "bin")
 	if err := vm.BuildPrograms(programs); err != nil {
 		return err
@@ -76,21 +81,27 @@ func test(ctx context.Context, c *command, out, errs io.Writer) error {
 	return nil
 }
 
-// testWith runs the tests in a machine with one kernel.
+// testWith runs the tests in machines with one kernel.
 func (c *command) testWith(ctx context.Context, cache *vm.Cache, name string, config *vm.Config, tests []vm.Test, g *goTest, errs io.Writer, f func(vm.Event)) error {
 	k, a, err := c.prepare(ctx, cache, name, errs)
 	if err != nil {
 		return err
 	}
 	config.Image.Kernel, config.Accel, config.Memory, config.CPUs = k, a, c.memory, c.cpus
-	m, err := vm.Start(ctx, *config)
+	n := c.machines
+	if n == 0 {
+		n = vm.Machines(a, len(tests))
+	}
+	machines, err := vm.StartAll(ctx, *config, n)
 	if err != nil {
 		return err
 	}
-	defer m.Close()
-	fmt.Fprintf(errs, "vmtest: the guest answered after %v: %d CPUs, %d MiB free\n", m.Booted.Round(time.Millisecond), m.Hello.CPUs, m.Hello.Memory>>20)
-	if m.Hello.Release != k.Release {
-		return fmt.Errorf("the guest runs Linux %s, want %s", m.Hello.Release, k.Release)
+	defer vm.CloseAll(machines)
+	for _, m := range machines {
+		fmt.Fprintf(errs, "vmtest: the guest answered after %v: %d CPUs, %d MiB free\n", m.Booted.Round(time.Millisecond), m.Hello.CPUs, m.Hello.Memory>>20)
+		if m.Hello.Release != k.Release {
+			return fmt.Errorf("the guest runs Linux %s, want %s", m.Hello.Release, k.Release)
+		}
 	}
-	return m.RunTests(ctx, tests, g.args, g.timeout, f)
+	return vm.RunTests(ctx, machines, tests, g.args, g.timeout, f)
 }
