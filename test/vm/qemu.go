@@ -48,7 +48,7 @@ func bootLimit(a Accel) time.Duration {
 	if a == KVM {
 		return 15 * time.Second
 	}
-	return 90 * time.Second // 3 s on two idle cores
+	return 5 * time.Minute // 3 s on two idle cores; a busy host has taken 90 s for two guests
 }
 
 // arguments returns those of QEMU. The machine has no disk, no display, and no
