@@ -8,17 +8,18 @@ import (
 )
 
 // Bindable is an object that can be bound to an endpoint: an AddressVector, a
-// CompletionQueue or a Counter.
+// CompletionQueue, a Counter or an EventQueue.
 type Bindable interface {
 	// bindTo is called with the endpoint's mu held.
 	bindTo(ep *Endpoint, flags BindFlags) error
 }
 
-// Bind connects the endpoint with an address vector, a completion queue or a counter
-// (fi_ep_bind). For a counter, flags select the operations that it counts: BindRead
-// (fetch and compare) and BindWrite (base) of this endpoint, BindRemoteRead and
+// Bind connects the endpoint with an address vector, a completion queue, a counter or an
+// event queue (fi_ep_bind). For a counter, flags select the operations that it counts:
+// BindRead (fetch and compare) and BindWrite (base) of this endpoint, BindRemoteRead and
 // BindRemoteWrite of its peers. For a completion queue they may be BindTransmit and
-// BindSelective; for an address vector they are 0.
+// BindSelective; for the others they are 0. An event queue gets an error event for the
+// endpoint when the interface is lost.
 func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
@@ -29,7 +30,7 @@ func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 		return fmt.Errorf("xdpfab: endpoint %d is enabled: bind before Enable: %w", ep.number, ErrBusy)
 	}
 	if b == nil {
-		return fmt.Errorf("xdpfab: endpoint %d: nothing to bind: want an address vector, a completion queue or a counter: %w", ep.number, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: endpoint %d: nothing to bind: want an address vector, a completion queue, a counter or an event queue: %w", ep.number, ErrNotImplemented)
 	}
 	return b.bindTo(ep, flags)
 }

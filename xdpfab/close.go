@@ -134,3 +134,11 @@ func (o *object) wake() {
 		o.waits.wakeAll()
 	}
 }
+
+// arm arms the file descriptor, or returns why nothing would make it readable.
+func (o *object) arm(of waitable, want, errs uint64) error {
+	if err := o.waits.arm(of, o.what, want, errs); err != nil {
+		return err
+	}
+	return o.dom.end.returned()
+}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/progress"
 )
 
 // Counter counts completions instead of listing them; fi_cntr(3). Of the operations of
@@ -139,11 +141,11 @@ func (c *Counter) Wait(ctx context.Context, threshold uint64) error {
 // differs from errs, which ReadErr returned before the operations were posted. So a
 // failure before the call ends the wait too.
 func (c *Counter) WaitFrom(ctx context.Context, threshold, errs uint64) error {
-	st, err := c.mayWait()
-	if err != nil {
+	if err := c.sleepers.refuse(c.what); err != nil {
 		return err
 	}
-	if err := c.sleepers.wait(ctx, c, c.what, st, threshold, errs); err != nil {
+	c.dom.Progress() // the operations may be on other queues
+	if err := c.sleepers.wait(ctx, c, threshold, errs); err != nil {
 		return err
 	}
 	if c.value.Load() < threshold {
@@ -155,14 +157,8 @@ func (c *Counter) WaitFrom(ctx context.Context, threshold, errs uint64) error {
 	return nil
 }
 
-// mayWait checks a wait, and returns the stepper that makes progress, nil before an
-// endpoint is bound.
-func (c *Counter) mayWait() (*stepper, error) {
-	if err := c.sleepers.refuse(c.what); err != nil {
-		return nil, err
-	}
-	c.dom.Progress() // the operations may be on other queues
-	return c.owner.Load(), nil
+func (c *Counter) park(ctx context.Context, sig *progress.Signal) error {
+	return c.sleepers.step(ctx, c.what, c.owner.Load(), sig)
 }
 
 // FD returns the file descriptor of a counter that was made with WaitFD, to be armed with
@@ -173,10 +169,11 @@ func (c *Counter) FD() (int, error) { return c.sleepers.descriptor(c.what) }
 // reached threshold, or the number of failures differs from errs. ErrAgain means that one
 // of them is so already. See CompletionQueue.TryWait.
 func (c *Counter) TryWait(threshold, errs uint64) error {
-	if _, err := c.mayWait(); err != nil {
+	if err := c.sleepers.refuse(c.what); err != nil {
 		return err
 	}
-	return c.sleepers.arm(c, &c.object, threshold, errs)
+	c.dom.Progress()
+	return c.arm(c, threshold, errs)
 }
 
 // Close ends the use of the counter. It reports ErrBusy as long as an endpoint is

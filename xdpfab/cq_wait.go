@@ -5,6 +5,8 @@ package xdpfab
 import (
 	"context"
 	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/progress"
 )
 
 // Wait returns when at least n completions, with or without errors, can be read
@@ -12,23 +14,22 @@ import (
 // error. With manual progress the call makes progress. Any number of goroutines may wait;
 // what one of them reads, the others have to wait for again.
 func (q *CompletionQueue) Wait(ctx context.Context, n int) error {
-	st, err := q.mayWait(n)
-	if err != nil {
+	if err := q.mayWait(n); err != nil {
 		return err
 	}
-	return q.sleepers.wait(ctx, q, q.what, st, uint64(n), 0)
+	return q.sleepers.wait(ctx, q, uint64(n), 0)
 }
 
-// mayWait checks a wait for n completions, and returns the stepper that makes progress,
-// nil before an endpoint is bound.
-func (q *CompletionQueue) mayWait(n int) (*stepper, error) {
+// mayWait checks a wait for n completions.
+func (q *CompletionQueue) mayWait(n int) error {
 	if n < 1 || int64(n) > q.size {
-		return nil, fmt.Errorf("xdpfab: wait for %d completions: want 1..%d, the size of the queue", n, q.size)
+		return fmt.Errorf("xdpfab: wait for %d completions: want 1..%d, the size of the queue", n, q.size)
 	}
-	if err := q.sleepers.refuse(q.what); err != nil {
-		return nil, err
-	}
-	return q.owner.Load(), nil
+	return q.sleepers.refuse(q.what)
+}
+
+func (q *CompletionQueue) park(ctx context.Context, sig *progress.Signal) error {
+	return q.sleepers.step(ctx, q.what, q.owner.Load(), sig)
 }
 
 // over reports whether as many completions can be read as w wants. The head is looked at
@@ -75,12 +76,11 @@ func (q *CompletionQueue) FD() (int, error) { return q.sleepers.descriptor(q.wha
 // completions can be read already, or that Signal was called: read, and try again. Any
 // other error is that of Wait. One goroutine uses the file descriptor.
 func (q *CompletionQueue) TryWait(n int) error {
-	st, err := q.mayWait(n)
-	if err != nil {
+	if err := q.mayWait(n); err != nil {
 		return err
 	}
-	if st != nil {
+	if st := q.owner.Load(); st != nil {
 		st.Start() // nothing that was posted with FlagMore is left lying
 	}
-	return q.sleepers.arm(q, &q.object, uint64(n), 0)
+	return q.arm(q, uint64(n), 0)
 }

@@ -66,6 +66,7 @@ type Domain struct {
 	turn      int          // next queue to give an endpoint
 	dialer    *Endpoint    // the endpoint that dialled peers share; made at first use
 	owned     []*mr.Memory // allocated by NewRegion
+	events    eventLink    // BindEQ
 
 	children map[any]string // the open objects of the domain, with their names; under mu
 }
@@ -198,6 +199,9 @@ func (d *Domain) shut(children bool) error {
 	d.end.set(fmt.Errorf("domain on %s: %w", d.dev.Info().Name, ErrClosed))
 	d.mu.Unlock()
 	d.quiesce()
+	d.mu.Lock()
+	d.events.cut()
+	d.mu.Unlock()
 	if d.fabric != nil {
 		d.fabric.forget(d)
 	}

@@ -34,7 +34,8 @@ type Endpoint struct {
 	selective bool
 	opFlags   atomic.Uint32 // OpFlags
 	cntr      [directions]*Counter
-	remote    tally                   // of what peers do through the endpoint
+	remote    tally // of what peers do through the endpoint
+	events    eventLink
 	origin    *engine.Origin          // set by Enable
 	names     map[wire.Addr]*name     // under mu
 	peers     atomic.Pointer[[]known] // by Address; stored under mu
@@ -257,6 +258,8 @@ func (ep *Endpoint) shut() {
 	for _, c := range ep.counters() {
 		c.drop()
 	}
+	ep.events.tell(ep, ep.dom.end.returned())
+	ep.events.cut()
 }
 
 // peer returns the id of the engine's peer for an address, making it at first use.

@@ -20,6 +20,7 @@ type Fabric struct {
 
 	mu      sync.Mutex
 	domains []*Domain
+	queues  []*EventQueue
 }
 
 // NewFabric makes a fabric (fi_fabric). attr are the defaults of its domains.
@@ -78,12 +79,16 @@ func (f *Fabric) forget(d *Domain) {
 	f.domains = slices.DeleteFunc(f.domains, func(x *Domain) bool { return x == d })
 }
 
-// Close fails with ErrBusy, and names the interfaces, as long as domains are open.
+// Close fails with ErrBusy, and names the interfaces, as long as domains are open, and as
+// long as event queues are.
 func (f *Fabric) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.domains) == 0 {
+	if len(f.domains) == 0 && len(f.queues) == 0 {
 		return nil
+	}
+	if len(f.domains) == 0 {
+		return fmt.Errorf("xdpfab: fabric: %d event queues are open, close them first: %w", len(f.queues), ErrBusy)
 	}
 	var names []string
 	for _, d := range f.domains {

@@ -72,6 +72,9 @@ func (d *Domain) fail(cause error) {
 	if !d.end.set(interfaceLost{cause}) {
 		return
 	}
+	d.mu.Lock()
+	d.events.tell(d, d.end.returned())
+	d.mu.Unlock()
 	d.ending.Go(d.quiesce)
 }
 

@@ -19,10 +19,12 @@ import (
 type waitable interface {
 	over(w *sleeper) bool // nothing is left for w to wait for; any thread may ask
 	ended() error         // not nil if the object is closed
+	// park returns when the signal has been raised, or earlier, or with an error.
+	park(ctx context.Context, sig *progress.Signal) error
 }
 
-// sleeper is one that waits for a queue or counter: a goroutine in Wait, a poll set, or a
-// file descriptor that is armed.
+// sleeper is one that waits for a queue or counter: a goroutine in Wait, or a file
+// descriptor that is armed.
 type sleeper struct {
 	signal  *progress.Signal // nil for the file descriptor
 	stepper *stepper         // whose port the goroutine may sleep in, if that may be another one than the object's
@@ -150,9 +152,8 @@ var spare = sync.Pool{New: func() any {
 }}
 
 // wait returns when the object is over for a sleeper with these wants, or with an error:
-// the object's own if it is closed, the context's, or ErrSignalled. st makes
-// progress; it is nil before an endpoint is bound.
-func (ws *sleepers) wait(ctx context.Context, of waitable, what string, st *stepper, want, errs uint64) error {
+// the object's own if it is closed, the context's, or ErrSignalled.
+func (ws *sleepers) wait(ctx context.Context, of waitable, want, errs uint64) error {
 	w := spare.Get().(*sleeper)
 	w.want, w.errs = want, errs
 	w.called.Store(false)
@@ -166,13 +167,10 @@ func (ws *sleepers) wait(ctx context.Context, of waitable, what string, st *step
 		if err := of.ended(); err != nil {
 			return err
 		}
-		if st == nil {
-			return fmt.Errorf("xdpfab: %s: no endpoint is bound: %w", what, ErrNotEnabled)
-		}
 		if w.called.Load() {
 			return ErrSignalled
 		}
-		if err := ws.park(ctx, st, w.signal); err != nil {
+		if err := of.park(ctx, w.signal); err != nil {
 			return err
 		}
 		w.signal.Reset() // before the next look, so that a signal raised after it counts
@@ -180,30 +178,38 @@ func (ws *sleepers) wait(ctx context.Context, of waitable, what string, st *step
 	return nil
 }
 
-// park makes progress, or lets others make it, until the signal is raised; with WaitYield
-// only once.
-func (ws *sleepers) park(ctx context.Context, st *stepper, sig *progress.Signal) error {
+// step makes progress, or lets others make it, until the signal is raised; with WaitYield
+// only once. The stepper is nil before an endpoint is bound to the object.
+func (ws *sleepers) step(ctx context.Context, what string, st *stepper, sig *progress.Signal) error {
+	if st == nil {
+		return fmt.Errorf("xdpfab: %s: no endpoint is bound: %w", what, ErrNotEnabled)
+	}
 	if ws.kind != WaitYield {
 		return st.Wait(ctx, sig)
 	}
 	st.Progress()
+	if err := st.end.returned(); err != nil {
+		return err
+	}
+	return yield(ctx)
+}
+
+// yield lets other goroutines run, and returns the context's error if it has ended.
+func yield(ctx context.Context) error {
 	runtime.Gosched()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
-	}
-	if err := st.end.err(); err != nil {
-		return fmt.Errorf("xdpfab: %w", err)
 	}
 	return nil
 }
 
 // arm makes the file descriptor readable once the object is over for a sleeper with these
 // wants. It returns ErrAgain, and arms nothing, if the object is over already or Signal
-// was called. If the domain has ended, it returns the cause.
-func (ws *sleepers) arm(of waitable, o *object, want, errs uint64) error {
+// was called.
+func (ws *sleepers) arm(of waitable, what string, want, errs uint64) error {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if err := ws.usable(o.what); err != nil {
+	if err := ws.usable(what); err != nil {
 		return err
 	}
 	w := &ws.armed
@@ -216,7 +222,7 @@ func (ws *sleepers) arm(of waitable, o *object, want, errs uint64) error {
 		ws.remove(w)
 		return ErrAgain
 	}
-	return o.dom.end.returned() // then nothing will make the descriptor readable any more
+	return nil
 }
 
 // usable returns an error if there is no file descriptor. ws.mu is held.

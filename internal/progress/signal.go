@@ -2,7 +2,10 @@
 
 package progress
 
-import "sync/atomic"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // Signal is what a goroutine waits on: it polls ready, and receives from ch once
 // it has set parked. The owner of the signal is the goroutine that waits.
@@ -30,6 +33,21 @@ func (s *Signal) Raise() {
 
 // Ready reports whether the signal has been raised.
 func (s *Signal) Ready() bool { return s.ready.Load() }
+
+// Park waits until the signal is raised, without making progress, or returns the
+// context's error. Only the owner calls it.
+func (s *Signal) Park(ctx context.Context) error {
+	s.parked.Store(true)
+	if s.Ready() {
+		return nil
+	}
+	select {
+	case <-s.ch:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
 
 // Reset prepares for the next wait. Only the owner calls it.
 func (s *Signal) Reset() {

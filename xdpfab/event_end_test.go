@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"errors"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// The loss of the interface is an error event, for the domain and for each endpoint that
+// is bound, and makes armed descriptors readable. Then nothing is bound any more.
+func TestInterfaceLostEvent(t *testing.T) {
+	for _, m := range []ProgressMode{ProgressAuto, ProgressManual} {
+		t.Run(m.String(), func(t *testing.T) {
+			ctx := sleepLong(t)
+			near, _, dev := watchedPipe(t, DomainAttr{Progress: m})
+			q, err := near.Fabric().NewEventQueue(EQAttr{Wait: WaitFD})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cq, _ := near.NewCompletionQueue(CQAttr{Wait: WaitFD})
+			ep, _ := near.NewEndpoint(EndpointAttr{Number: AnyNumber})
+			if err := errors.Join(near.BindEQ(q), ep.Bind(q, 0), ep.Bind(cq, 0), q.TryWait(), cq.TryWait(1)); err != nil {
+				t.Fatal(err)
+			}
+			dev.tell(cutOff)
+			for source := any(near); source != nil; {
+				if err := q.Wait(ctx); err != nil {
+					t.Fatal(err)
+				}
+				e, ok := q.ReadErr()
+				if code, _ := ErrnoOf(e.Err); !ok || e.Source != source || e.Kind != EventNotify || !errors.Is(e.Err, ErrInterfaceLost) || code != Errno(unix.ENETDOWN) {
+					t.Errorf("%t, %+v: want the loss of %T", ok, e, source)
+				}
+				if source == any(near) {
+					source = ep
+				} else {
+					source = nil
+				}
+			}
+			for what, fd := range map[string]func() (int, error){"events": q.FD, "completions": cq.FD} {
+				n, err := fd()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, err := unix.Poll([]unix.PollFd{{Fd: int32(n), Events: unix.POLLIN}}, 30_000); got != 1 || err != nil {
+					t.Errorf("the descriptor for %s is not readable: %v", what, err)
+				}
+			}
+			if err := cq.TryWait(1); !errors.Is(err, ErrInterfaceLost) {
+				t.Errorf("armed after the end: %v, want ErrInterfaceLost", err)
+			}
+			if err := errors.Join(near.CloseAll(), q.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
