@@ -59,6 +59,7 @@ type Domain struct {
 	end      end // how the domain ends: see health.go
 	shutOnce sync.Once
 	ending   sync.WaitGroup // a shut under way that the domain began by itself
+	calls    sync.WaitGroup // asynchronous calls under way; begun under mu
 
 	mu        sync.Mutex
 	closed    bool
@@ -199,6 +200,7 @@ func (d *Domain) shut(children bool) error {
 	d.end.set(fmt.Errorf("domain on %s: %w", d.dev.Info().Name, ErrClosed))
 	d.mu.Unlock()
 	d.quiesce()
+	d.calls.Wait()
 	d.mu.Lock()
 	d.events.cut()
 	d.mu.Unlock()

@@ -13,6 +13,44 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
+// Addresses are inserted, and a region is registered, while the program does something
+// else; events tell of the end.
+func ExampleEventQueue() {
+	client, server := nodes()
+	defer server.CloseAll()
+	defer client.CloseAll()
+	ctx := context.Background()
+
+	events, err := client.Fabric().NewEventQueue(xdpfab.EQAttr{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	av, _ := client.NewAddressVector()
+	if err := errors.Join(client.BindEQ(events), av.InsertAsync(ctx, []string{server.Name(0), "nobody"}, "peers")); err != nil {
+		log.Fatal(err)
+	}
+	for done := false; !done; {
+		if err := events.Wait(ctx); err != nil {
+			log.Fatal(err)
+		}
+		e, ok, err := events.Read()
+		if errors.Is(err, xdpfab.ErrErrorPending) {
+			e, ok = events.ReadErr()
+		}
+		switch {
+		case !ok: // another goroutine was faster
+		case e.Err != nil:
+			fmt.Printf("%v of %v: address %d failed\n", e.Kind, e.Context, e.Data)
+		default:
+			fmt.Printf("%v of %v: %d inserted\n", e.Kind, e.Context, e.Data)
+			done = true
+		}
+	}
+	// Output:
+	// av_complete of peers: address 1 failed
+	// av_complete of peers: 1 inserted
+}
+
 // A completion queue beside other file descriptors in an epoll loop. The queue is read
 // until TryWait says that it is safe to sleep.
 func ExampleCompletionQueue_TryWait() {

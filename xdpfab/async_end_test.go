@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// deafDevice is one whose search for the way to an address takes until its context ends.
+type deafDevice struct{ *pipeEnd }
+
+func (deafDevice) Link(ctx context.Context, _ wire.Addr) (wire.Link, error) {
+	<-ctx.Done()
+	return wire.Link{}, context.Cause(ctx)
+}
+
+// An insertion under way ends with its context, or with the domain; the vector is in use
+// until then.
+func TestInsertAsyncEnds(t *testing.T) {
+	pa, _ := port.NewMemoryPair(pipeMTU, 1)
+	f, err := NewFabric(DomainAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := f.adopt(deafDevice{&pipeEnd{port: pa}}, f.attr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, _ := f.NewEventQueue(EQAttr{})
+	av, _ := d.NewAddressVector()
+	if err := d.BindEQ(q); err != nil {
+		t.Fatal(err)
+	}
+	cause := errors.New("tea time")
+	ends := []struct {
+		end  func(cancel context.CancelCauseFunc)
+		want error
+	}{
+		{func(cancel context.CancelCauseFunc) { cancel(cause) }, cause},
+		{func(context.CancelCauseFunc) {
+			if err := d.CloseAll(); err != nil {
+				t.Error(err)
+			}
+		}, ErrClosed},
+	}
+	for _, c := range ends {
+		ctx, cancel := context.WithCancelCause(sleepLong(t))
+		if err := av.InsertAsync(ctx, []string{"02:00:00:00:00:01", "02:00:00:00:00:02"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := av.Close(); !errors.Is(err, ErrBusy) {
+			t.Errorf("close of a vector in use: %v, want ErrBusy", err)
+		}
+		c.end(cancel)
+		for i := range 3 {
+			if err := q.Wait(sleepLong(t)); err != nil {
+				t.Fatal(err)
+			}
+			if e, failed := q.ReadErr(); failed != (i < 2) || failed && !errors.Is(e.Err, c.want) {
+				t.Errorf("event %d: %+v, want %v", i, e, c.want)
+			}
+		}
+		if e, _, err := q.Read(); e.Data != 0 || err != nil {
+			t.Errorf("the end: %+v, %v", e, err)
+		}
+		cancel(nil)
+	}
+	if err := errors.Join(av.Close(), q.Close(), f.Close()); err != nil {
+		t.Error(err)
+	}
+}
