@@ -11,7 +11,7 @@ import (
 
 // Close frees the interface (fi_close). It fails with ErrBusy, and names them, as long as
 // objects of the domain are open: endpoints, dialled peers, memory regions, address
-// vectors, completion queues, counters. Closing twice is no error.
+// vectors, completion queues, counters, poll sets. Closing twice is no error.
 func (d *Domain) Close() error { return d.shut(false) }
 
 // CloseAll closes the domain and everything that belongs to it: it ends every session

@@ -34,12 +34,12 @@ type Endpoint struct {
 	selective bool
 	opFlags   atomic.Uint32 // OpFlags
 	cntr      [directions]*Counter
-	remote    tally // of what peers do through the endpoint
-	events    eventLink
+	remote    tally                   // of what peers do through the endpoint
 	origin    *engine.Origin          // set by Enable
 	names     map[wire.Addr]*name     // under mu
 	peers     atomic.Pointer[[]known] // by Address; stored under mu
 	room      room                    // for dialled peers
+	events    eventLink               // under mu
 }
 
 // Phases of the life of an endpoint. Operations can be posted while it is enabled.
