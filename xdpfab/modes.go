@@ -22,6 +22,10 @@ const (
 	ProgressManual
 )
 
+// ProgressControlUnified is ProgressManual with a promise of the caller's that is not
+// needed here: to keep control calls apart from all others (FI_PROGRESS_CONTROL_UNIFIED).
+const ProgressControlUnified = ProgressManual
+
 // CopyMode is the way in which packets get from the NIC to the sockets. Its text is
 // "auto", "copy" or "zero-copy".
 type CopyMode uint8

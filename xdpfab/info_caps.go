@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+// Caps are capabilities, after fi_getinfo(3). There are three kinds: a primary capability
+// is a kind of operation; a modifier restricts the directions of these; a secondary one
+// is a property that comes with them.
+type Caps uint32
+
+// The capabilities.
+const (
+	CapMsg          Caps = 1 << iota // FI_MSG
+	CapRMA                           // FI_RMA
+	CapTagged                        // FI_TAGGED
+	CapAtomic                        // FI_ATOMIC
+	CapMulticast                     // FI_MULTICAST
+	CapCollective                    // FI_COLLECTIVE
+	CapNamedRX                       // FI_NAMED_RX_CTX
+	CapDirectedRecv                  // FI_DIRECTED_RECV
+	CapVariableMsg                   // FI_VARIABLE_MSG
+	CapHMEM                          // FI_HMEM: memory of devices
+	CapXPU                           // FI_XPU: operations that devices begin
+	CapAVUserID                      // FI_AV_USER_ID
+	CapPeer                          // FI_PEER
+
+	CapRead        // FI_READ: begin fetch and compare operations
+	CapWrite       // FI_WRITE: begin base operations
+	CapSend        // FI_SEND
+	CapRecv        // FI_RECV
+	CapRemoteRead  // FI_REMOTE_READ: be the target of fetch and compare operations
+	CapRemoteWrite // FI_REMOTE_WRITE: be the target of base operations
+
+	CapMultiRecv  // FI_MULTI_RECV
+	CapSource     // FI_SOURCE
+	CapSourceErr  // FI_SOURCE_ERR
+	CapRMAEvent   // FI_RMA_EVENT: completions at the target
+	CapRMAPmem    // FI_RMA_PMEM
+	CapSharedAV   // FI_SHARED_AV
+	CapTrigger    // FI_TRIGGER
+	CapFence      // FI_FENCE
+	CapLocalComm  // FI_LOCAL_COMM: endpoints of one domain reach each other
+	CapRemoteComm // FI_REMOTE_COMM: other nodes are reached
+
+	allCaps = iota // how many there are
+)
+
+// The kinds of capabilities.
+const (
+	PrimaryCaps   = CapRead - 1
+	ModifierCaps  = CapMultiRecv - 1 - PrimaryCaps
+	SecondaryCaps = 1<<allCaps - 1 - ModifierCaps - PrimaryCaps
+)
+
+// What is offered. A capability that becomes real is added here, and to the side of the
+// endpoint or to the domain that has it.
+const (
+	initiatingCaps = CapRead | CapWrite
+	targetCaps     = CapRemoteRead | CapRemoteWrite
+	operationCaps  = CapAtomic
+	domainCaps     = CapLocalComm | CapRemoteComm
+	transmitCaps   = operationCaps | initiatingCaps | CapFence
+	receiveCaps    = operationCaps | targetCaps
+	offeredCaps    = transmitCaps | receiveCaps | domainCaps
+)
+
+var capNames = []string{
+	"msg", "rma", "tagged", "atomic", "multicast", "collective", "named_rx_ctx", "directed_recv", "variable_msg", "hmem",
+	"xpu", "av_user_id", "peer", "read", "write", "send", "recv", "remote_read", "remote_write", "multi_recv", "source",
+	"source_err", "rma_event", "rma_pmem", "shared_av", "trigger", "fence", "local_comm", "remote_comm",
+}
+
+// String returns the names of the capabilities, such as "atomic|read".
+func (c Caps) String() string { return flagString(uint32(c), capNames...) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (c Caps) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// settle returns the capabilities of an endpoint for those that the caller asked for: the
+// primary ones alone, if any were named. Whoever names modifiers, and none of a target,
+// gets an endpoint that peers cannot address.
+func (c Caps) settle() Caps {
+	settled := Caps(offeredCaps)
+	if p := c & PrimaryCaps; p != 0 {
+		settled = settled&^PrimaryCaps | p
+	}
+	if c&ModifierCaps != 0 && c&targetCaps == 0 {
+		settled &^= targetCaps
+	}
+	return settled
+}
