@@ -51,6 +51,12 @@ type DomainAttr struct {
 	// peer asks for longer; 90 s.
 	IdleRetire time.Duration
 
+	// MRMode makes all regions alike: with MRVirtAddr peers give virtual addresses, with
+	// MRProvKey the domain chooses all keys, MRAllocated changes nothing. Others are
+	// refused. 0 leaves the choice to mr.Options.
+	MRMode MRMode
+
+	encap encap        // set by OpenInfo
 	clock func() int64 // of the engines, ns, monotonic; nil means the system's. For tests
 }
 
@@ -78,6 +84,8 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 	switch {
 	case a.Progress > ProgressManual:
 		return a, fmt.Errorf("xdpfab: %v: want ProgressAuto or ProgressManual", a.Progress)
+	case a.MRMode&^basicMR != 0:
+		return a, fmt.Errorf("xdpfab: memory registration mode %v: want some of %v: %w", a.MRMode, basicMR, ErrNotImplemented)
 	case a.Queues < 0:
 		return a, fmt.Errorf("xdpfab: %d queues: want 0 for all, or more", a.Queues)
 	case a.Window < 0 || a.Window > session.MaxWindow:

@@ -21,6 +21,7 @@
 // before. Beneath are the objects of libfabric by their own names, for many operations in
 // flight:
 //
+//	fi_getinfo       GetInfo             fi_dupinfo, fi_tostr                     Info.Clone, Info.String
 //	fi_fabric        NewFabric           fi_atomic, fi_atomicmsg                  Endpoint.Atomic
 //	fi_domain        Fabric.OpenDomain   fi_fetch_atomic, fi_fetch_atomicmsg      Endpoint.FetchAtomic
 //	fi_endpoint      Domain.NewEndpoint  fi_compare_atomic, fi_compare_atomicmsg  Endpoint.CompareAtomic

@@ -196,3 +196,31 @@ func ExampleEndpoint_FetchAtomic() {
 	// 1 <nil> [2 3]
 	// 1 <nil> [4 6]
 }
+
+// Discovery: ask for what the program needs, and open the best that there is. Here the
+// open end of a Pipe stands for the interfaces of the machine.
+func ExampleGetInfo() {
+	client, server := nodes()
+	defer server.CloseAll()
+	defer client.CloseAll()
+	ctx := context.Background()
+
+	hints := &xdpfab.Info{
+		Caps:     xdpfab.CapAtomic,
+		Transmit: xdpfab.TransmitInfo{InjectSize: 16, MsgOrder: xdpfab.OrderAtomicWAW},
+		Domain:   xdpfab.DomainInfo{Instance: client},
+	}
+	infos, err := xdpfab.GetInfo(ctx, hints)
+	if err != nil {
+		log.Fatal(err)
+	}
+	best := &infos[0] // xdpfab.OpenInfo(ctx, best, xdpfab.DomainAttr{}) opens an interface
+	fmt.Println(best.Domain.Name, best.AddrFormat, best.Endpoint.Type, best.Endpoint.AtomicOrder.WAW)
+
+	hints.Caps |= xdpfab.CapTagged
+	_, err = xdpfab.GetInfo(ctx, hints)
+	fmt.Println(errors.Is(err, xdpfab.ErrNoInfo))
+	// Output:
+	// pipe ethernet rdm unlimited
+	// true
+}

@@ -40,7 +40,12 @@ func NewFabric(attr DomainAttr) (*Fabric, error) {
 // It needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and CAP_IPC_LOCK or
 // a sufficient limit of locked memory; the error names what is missing.
 func (f *Fabric) OpenDomain(ctx context.Context, ifname string, attr DomainAttr) (*Domain, error) {
-	a, err := f.attr.with(attr).withDefaults()
+	return f.open(ctx, ifname, f.attr.with(attr))
+}
+
+// open is OpenDomain with all attributes.
+func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain, error) {
+	a, err := a.withDefaults()
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,10 @@ func (d *Domain) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	if m == nil {
 		return nil, fmt.Errorf("xdpfab: register: the memory is nil: want one that package mr returned: %w", ErrLength)
 	}
+	if o.Key != nil && d.attr.MRMode&MRProvKey != 0 {
+		return nil, fmt.Errorf("xdpfab: register: key %#x beside MRProvKey, by which the domain chooses keys: want none: %w", *o.Key, ErrNotImplemented)
+	}
+	o.Virtual = o.Virtual || d.attr.MRMode&MRVirtAddr != 0
 	r, err := d.table.Register(m, o)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: %w", err)

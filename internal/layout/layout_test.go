@@ -35,7 +35,7 @@ var imports = map[string][]string{
 	"internal/progress":     {},
 	"internal/route":        {"internal/wire"},
 	"internal/port":         {"xsk", "bpf", "internal/wire", "internal/route", "internal/nic"},
-	"xdpfab":                {"internal/engine", "internal/executor", "internal/memory", "internal/progress", "internal/session", "internal/wire", "internal/port", "xsk", "mr", "atomic"},
+	"xdpfab":                {"internal/engine", "internal/executor", "internal/memory", "internal/progress", "internal/session", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
 	"internal/testnet/veth": {},
 	"internal/testnet":      {"internal/testnet/veth", "internal/kernel"},
 

@@ -58,6 +58,9 @@ func (p *Plan) Err() error {
 	return errors.Join(append(p.refusals[:len(p.refusals):len(p.refusals)], p.privilege)...)
 }
 
+// Missing returns the privileges that the caller lacks to open the interface, or nil.
+func (p *Plan) Missing() error { return p.privilege }
+
 // Plan decides, from descriptions alone, whether and how an interface can be
 // opened. It cannot tell what only the kernel knows: whether the driver accepts the
 // program, and whether it binds a queue, with zero-copy if that is wanted.

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/xdpfab/xdpfab/internal/nic"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// ErrNoInfo means that nothing on this machine is as the hints want it (-FI_ENODATA).
+var ErrNoInfo = reason(syscall.ENODATA, "no interface offers this")
+
+// GetInfo lists what can be opened with OpenInfo, the fastest first: each Ethernet
+// interface that is fit for use, by raw Ethernet and by UDP over each version of IP that
+// it has an address of (fi_getinfo). With hints, it lists what meets them; nil asks for
+// nothing. Every result can do atomics, and says so whatever the hints leave out.
+//
+// It only reads: it opens nothing, sends nothing and needs no privilege. What opening an
+// interface needs beyond the caller's privileges is in Info.Missing. If nothing meets the
+// hints, the error wraps ErrNoInfo and names every hint that is not met, and every
+// interface that cannot be used.
+func GetInfo(ctx context.Context, hints *Info) ([]Info, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	if hints == nil {
+		hints = &Info{}
+	}
+	h, source, err := hints.addressed()
+	if err != nil {
+		return nil, err
+	}
+	var reasons []string
+	offers, err := h.offers(&reasons)
+	if err != nil {
+		return nil, err
+	}
+	var list []Info
+	for _, o := range offers {
+		if why := h.refusals(&o); why != nil {
+			reasons = append(reasons, why...)
+		} else if !slices.ContainsFunc(list, o.sameWay) {
+			i := h.settle(&o)
+			i.Dest = hints.Dest
+			i.Source = numbered(i.Source, source.Endpoint)
+			list = append(list, i)
+		}
+	}
+	if list == nil {
+		slices.Sort(reasons)
+		return nil, fmt.Errorf("xdpfab: %s: %w", strings.Join(slices.Compact(reasons), "; "), ErrNoInfo)
+	}
+	slices.SortStableFunc(list, func(a, b Info) int { return a.rank() - b.rank() })
+	return list, nil
+}
+
+// sameWay reports whether another info differs in the source address alone.
+func (i *Info) sameWay(other Info) bool {
+	return i.Domain.Name == other.Domain.Name && i.AddrFormat == other.AddrFormat
+}
+
+// rank orders infos: those that can be opened now come first, and then the faster ones.
+func (i *Info) rank() int {
+	rank := 0
+	for bit, worse := range []bool{i.AddrFormat != AddrEthernet, i.Interface.Copy != "zero-copy", i.Interface.XDP == "generic", len(i.Missing) > 0} {
+		if worse {
+			rank |= 1 << bit
+		}
+	}
+	return rank
+}
+
+// offers lists all that there is, or all that there is of the domain that the hints name,
+// and adds the reasons why interfaces cannot be used.
+func (h *Info) offers(reasons *[]string) ([]Info, error) {
+	if d := h.Domain.Instance; d != nil {
+		return []Info{d.offer()}, nil
+	}
+	machine, err := nic.Machine()
+	if err != nil {
+		return nil, fmt.Errorf("xdpfab: %w", err)
+	}
+	interfaces, err := nic.List()
+	if err != nil {
+		return nil, fmt.Errorf("xdpfab: %w", err)
+	}
+	var list []Info
+	for _, i := range interfaces {
+		if h.Domain.Name != "" && h.Domain.Name != i.Name {
+			continue
+		}
+		plan := machine.Plan(&i, nic.Want{})
+		if !plan.Usable {
+			*reasons = append(*reasons, plan.Problems...)
+			continue
+		}
+		list = append(list, offersOf(&i, &plan)...)
+	}
+	if len(list) == 0 && len(*reasons) == 0 {
+		*reasons = append(*reasons, fmt.Sprintf("domain_attr.name %q: no such interface in this network namespace", h.Domain.Name))
+	}
+	return list, nil
+}
+
+// offersOf lists an interface that is fit for use with each of its addresses.
+func offersOf(i *nic.Interface, plan *nic.Plan) []Info {
+	in := InterfaceInfo{Name: i.Name, Index: i.Index, MAC: i.MAC, MTU: i.MTU, Driver: i.Driver, Queues: plan.Queues, XDP: plan.XDP, Copy: plan.Copy}
+	var missing []string
+	if err := plan.Missing(); err != nil {
+		missing = append(missing, err.Error())
+	}
+	if plan.XDP == "generic" {
+		missing = append(missing, "the driver has no native XDP: set DomainAttr.Generic to use the slow one of the kernel")
+	}
+	list := []Info{offer(in, AddrEthernet, i.MAC, "ethernet")}
+	for _, cidr := range i.Addresses {
+		p, err := netip.ParsePrefix(cidr)
+		switch {
+		case err != nil || p.Addr().IsLinkLocalUnicast(): // the kernel alone knows which link
+		case p.Addr().Is4():
+			list = append(list, offer(in, AddrIPv4, p.Addr().String(), p.Masked().String()))
+		default:
+			list = append(list, offer(in, AddrIPv6, p.Addr().String(), p.Masked().String()))
+		}
+	}
+	for n := range list {
+		list[n].Missing = missing
+	}
+	return list
+}
+
+// offer is what xdpfab has to offer on an interface: the one place that says it. What the
+// caller can choose is at its greatest.
+func offer(in InterfaceInfo, format AddrFormat, source, fabric string) Info {
+	in.UDP = format == AddrIPv4 || format == AddrIPv6
+	queues := Limit(in.Queues)
+	return Info{
+		Caps: offeredCaps, AddrFormat: format, Source: source, Interface: in,
+		Transmit: TransmitInfo{
+			Caps: transmitCaps, OpFlags: FlagDeliveryComplete, MsgOrder: offeredOrder,
+			InjectSize: injectSize, Size: maxQueue, IOVLimit: 1, RMAIOVLimit: math.MaxUint32,
+		},
+		Receive: ReceiveInfo{Caps: receiveCaps, MsgOrder: offeredOrder},
+		Endpoint: EndpointInfo{
+			Type: EndpointRDM, Protocol: ProtocolXDPFab, ProtocolVersion: wire.Version, MaxMsgSize: math.MaxUint32,
+			AtomicOrder: OrderSizes{Unlimited, Unlimited, Unlimited}, TXContexts: 1, RXContexts: 1,
+		},
+		Domain: DomainInfo{
+			Name: in.Name, Threading: ThreadSafe, ControlProgress: ProgressAuto, Progress: ProgressAuto, ResourceMgmt: RMEnabled,
+			AVType: AVTable, MRKeySize: 8, CQs: Unlimited, Endpoints: maxEndpoints, TXContexts: queues, RXContexts: queues,
+			MaxEPTX: 1, MaxEPRX: 1, Counters: Unlimited, MRIOVLimit: 1, Caps: domainCaps, MRs: Unlimited,
+			MaxCounter: math.MaxUint64, MaxErrCounter: math.MaxUint64,
+		},
+		Fabric: FabricInfo{Name: fabric, Provider: "xdpfab", ProviderVersion: providerVersion, API: APIVersion},
+	}
+}
+
+// maxEndpoints is how many numbers of endpoints there are.
+const maxEndpoints = 1 << 16
+
+// providerVersion is that of internal/version, without what follows it there.
+const providerVersion Version = 0<<16 | 1

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// discover calls GetInfo in the namespace of one side.
+func discover(t *testing.T, s *testnet.Side, hints *xdpfab.Info) (list []xdpfab.Info, err error) {
+	t.Helper()
+	if e := s.Do(func() error { list, err = xdpfab.GetInfo(ctx(t), hints); return nil }); e != nil {
+		t.Fatal(e)
+	}
+	return list, err
+}
+
+// Every way to use an interface is found, and each of them opens and carries atomics.
+func TestGetInfoOnVeth(t *testing.T) {
+	testnet.Require(t)
+	pair := testnet.NewPair(t, testnet.Options{Queues: 1})
+	list, err := discover(t, pair.A, nil)
+	if err != nil || len(list) != 3 {
+		t.Fatalf("%v, %v: want raw Ethernet, IPv4 and IPv6", list, err)
+	}
+	peers := map[xdpfab.AddrFormat][2]string{
+		xdpfab.AddrEthernet: {pair.A.MAC.String(), pair.B.MAC.String()},
+		xdpfab.AddrIPv4:     {pair.A.IP4.String(), pair.B.IP4.String()},
+		xdpfab.AddrIPv6:     {pair.A.IP6.String(), pair.B.IP6.String()},
+	}
+	for _, i := range list {
+		addrs := peers[i.AddrFormat]
+		if i.Source != addrs[0] || i.Domain.Name != pair.A.IfName || i.Missing != nil || i.Interface.Driver != "veth" || i.Interface.UDP != (i.AddrFormat != xdpfab.AddrEthernet) {
+			t.Errorf("%v", &i)
+		}
+		throughInfo(t, pair, &i, addrs[1])
+	}
+}
+
+// throughInfo opens an info on one side, the way back on the other, and adds to a word.
+func throughInfo(t *testing.T, pair *testnet.Pair, i *xdpfab.Info, peer string) {
+	t.Helper()
+	back, err := discover(t, pair.B, &xdpfab.Info{Source: peer})
+	if err != nil || len(back) != 1 || back[0].AddrFormat != i.AddrFormat {
+		t.Fatalf("%v, %v", back, err)
+	}
+	open := func(s *testnet.Side, i *xdpfab.Info) (d *xdpfab.Domain) {
+		err := s.Do(func() (err error) {
+			d, err = xdpfab.OpenInfo(context.Background(), i, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	a, b := open(pair.A, i), open(pair.B, &back[0])
+	defer a.CloseAll()
+	defer b.CloseAll()
+	ep, err := b.NewEndpoint(back[0].EndpointAttr())
+	if err != nil || ep.Enable() != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.NewRegion("r", 64); err != nil {
+		t.Fatal(err)
+	}
+	p, err := a.Dial(ctx(t), peer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := xdpfab.Word[uint64](ctx(t), p, "r", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := w.Add(ctx(t), 3); n != 3 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	got := a.Info()
+	if got.AddrFormat != i.AddrFormat || got.Source != i.Source || got.Fabric != i.Fabric || got.Transmit != i.Transmit || got.Domain.Progress != i.Domain.Progress {
+		t.Errorf("in force:\n%v\nwant\n%v", &got, i)
+	}
+	if _, err := a.Dial(ctx(t), pair.B.IP4.String()); (err == nil) != got.Interface.UDP {
+		t.Errorf("%v: UDP: %v", i.AddrFormat, err)
+	}
+	// The interface is taken, so nothing else can be opened on it.
+	if _, err := discover(t, pair.A, nil); !errors.Is(err, xdpfab.ErrNoInfo) || !strings.Contains(err.Error(), "in use by another xdpfab") {
+		t.Errorf("while it is open: %v", err)
+	}
+}
+
+// What cannot be had is refused with its reason, before anything is opened.
+func TestGetInfoRefusalsOnVeth(t *testing.T) {
+	testnet.Require(t)
+	pair := testnet.NewPair(t, testnet.Options{Queues: 2})
+	for say, h := range map[string]*xdpfab.Info{
+		`"absent0": no such interface`:                               {Domain: xdpfab.DomainInfo{Name: "absent0"}},
+		"not an Ethernet interface":                                  {Domain: xdpfab.DomainInfo{Name: "lo"}},
+		"manual progress on the 2 queues of " + pair.A.IfName:        {Domain: xdpfab.DomainInfo{Progress: xdpfab.ProgressManual}},
+		"src_addr 10.9.9.9: want " + pair.A.IP4.String():             {Source: "10.9.9.9"},
+		"nic.copy zero-copy: want copy":                              {Interface: xdpfab.InterfaceInfo{Copy: "zero-copy"}},
+		"caps rma: not offered, want some of " + atomicCaps.String(): {Caps: xdpfab.CapRMA},
+	} {
+		if list, err := discover(t, pair.A, h); !errors.Is(err, xdpfab.ErrNoInfo) || !strings.Contains(err.Error(), say) {
+			t.Errorf("%v, %v: want %q", list, err, say)
+		}
+	}
+	list, err := discover(t, pair.A, &xdpfab.Info{AddrFormat: xdpfab.AddrEthernet})
+	if err != nil || len(list) != 1 || list[0].Domain.TXContexts != 2 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	wrong := list[0].Clone()
+	wrong.Transmit.MsgOrder |= xdpfab.OrderSAS
+	gone := list[0].Clone()
+	gone.Interface.MAC = "02:00:00:00:ff:ff"
+	for say, i := range map[string]*xdpfab.Info{"msg_order sas": wrong, "nic.mac": gone, "names no interface": {}} {
+		err := pair.A.Do(func() error { _, err := xdpfab.OpenInfo(ctx(t), i, xdpfab.DomainAttr{}); return err })
+		if !errors.Is(err, xdpfab.ErrNoInfo) || !strings.Contains(err.Error(), say) {
+			t.Errorf("%v: want %q", err, say)
+		}
+	}
+	late, cancel := context.WithCancelCause(ctx(t))
+	cancel(errors.New("tea time"))
+	if _, err := xdpfab.GetInfo(late, nil); err == nil || err.Error() != "tea time" {
+		t.Error(err)
+	}
+}
+
+const atomicCaps = xdpfab.CapAtomic | xdpfab.CapRead | xdpfab.CapWrite | xdpfab.CapRemoteRead | xdpfab.CapRemoteWrite |
+	xdpfab.CapFence | xdpfab.CapLocalComm | xdpfab.CapRemoteComm
+
+// asDiscoverer makes the test program print what GetInfo finds.
+const asDiscoverer = "XDPFAB_TEST_DISCOVERER"
+
+// Discovery needs no privilege, and says which ones are missing.
+func TestGetInfoUnprivileged(t *testing.T) {
+	if os.Getenv(asDiscoverer) != "" {
+		list, err := xdpfab.GetInfo(context.Background(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = json.NewEncoder(os.Stdout).Encode(list[0].Missing)
+		return
+	}
+	testnet.Require(t)
+	if _, err := exec.LookPath("setpriv"); err != nil {
+		t.Skip("needs setpriv (util-linux) to drop capabilities")
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair := testnet.NewPair(t, testnet.Options{})
+	cmd := pair.A.Command("setpriv", "--bounding-set=-all", "--inh-caps=-all", exe, "-test.run=^TestGetInfoUnprivileged$")
+	cmd.Env = append(os.Environ(), asDiscoverer+"=1")
+	out, err := cmd.CombinedOutput()
+	for _, want := range []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF", "CAP_PERFMON", "run as root, or `setcap"} {
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%v: no %q in %s", err, want, out)
+		}
+	}
+}
+
+// Endpoints of one domain on a real interface reach each other, although nothing that
+// they send would come back from the network.
+func TestLocalCommunicationOnVeth(t *testing.T) {
+	testnet.Require(t)
+	pair := testnet.NewPair(t, testnet.Options{Queues: 2})
+	err := pair.A.Do(func() error {
+		d, err := xdpfab.Open(context.Background(), pair.A.IfName, xdpfab.DomainAttr{})
+		if err != nil {
+			return err
+		}
+		defer d.CloseAll()
+		addToOwnWord(t, d)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"fmt"
+	"math/bits"
+	"reflect"
+	"strings"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// refusals lists what hints ask for beyond an offer. Each names the field, what was asked
+// for and what is offered.
+func (h *Info) refusals(offer *Info) []string {
+	list := unmet(nil, "", reflect.ValueOf(*h), reflect.ValueOf(*offer))
+	list = append(list, h.misused()...)
+	if n := offer.Interface.Queues; h.Domain.Progress == ProgressManual && n > 1 {
+		list = append(list, fmt.Sprintf("manual progress on the %d queues of %s, where one thread waits on one queue: ethtool -L %s combined 1",
+			n, offer.Interface.Name, offer.Interface.Name))
+	}
+	return list
+}
+
+// unmet compares the fields of two structures, of which the type has the rule: a limit
+// must allow what is asked for, bits must be among those offered, a version must be as
+// new, and anything else must be equal. Zero asks for nothing.
+func unmet(list []string, in string, hint, offer reflect.Value) []string {
+	for i := range hint.NumField() {
+		f := hint.Type().Field(i)
+		h, o := hint.Field(i), offer.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if h.IsZero() || name == "-" || settled(h.Interface()) {
+			continue
+		}
+		if f.Type.Kind() == reflect.Struct {
+			list = unmet(list, in+name+".", h, o)
+			continue
+		}
+		if why := unmetField(h.Interface(), o.Interface()); why != "" {
+			list = append(list, in+name+" "+why)
+		}
+	}
+	return list
+}
+
+// settled reports whether what is asked for is met by any offer: by what settle does with
+// it, or because only providers that need it look at it.
+func settled(hint any) bool {
+	switch hint.(type) {
+	case Mode, MRMode, Threading, ResourceMgmt, AVType, ProgressMode, []string:
+		return true
+	}
+	return false
+}
+
+// unmetField returns why an offer does not have what a field of the hints asks for.
+func unmetField(hint, offer any) string {
+	switch h := hint.(type) {
+	case Limit:
+		if o := offer.(Limit); !o.Allows(h) {
+			return fmt.Sprintf("%v: want at most %v", h, o)
+		}
+	case Caps:
+		if beyond := h &^ offer.(Caps); beyond != 0 {
+			return fmt.Sprintf("%v: not offered, want some of %v", beyond, offer)
+		}
+	case Order:
+		if beyond := h &^ offer.(Order); beyond != 0 {
+			return fmt.Sprintf("%v: not promised, want some of %v", beyond, offer)
+		}
+	case OpFlags:
+		if beyond := h &^ offer.(OpFlags); beyond != 0 {
+			return fmt.Sprintf("%v: not for all operations, want some of %v", beyond, offer)
+		}
+	case Version:
+		if h > offer.(Version) {
+			return fmt.Sprintf("%v: want at most %v", h, offer)
+		}
+	case uint32, uint64:
+		if reflect.ValueOf(h).Uint() > reflect.ValueOf(offer).Uint() {
+			return fmt.Sprintf("%d: want at most %d", h, offer)
+		}
+	case []byte:
+		return fmt.Sprintf("of %d bytes: keys of this kind are not supported, want none", len(h))
+	default:
+		if h != offer {
+			return fmt.Sprintf("%v: want %v", h, offer)
+		}
+	}
+	return ""
+}
+
+// misused lists hints that contradict each other.
+func (h *Info) misused() (list []string) {
+	if m := h.Domain.MRMode; m&(MRBasic|MRScalable) != 0 && bits.OnesCount32(uint32(m)) > 1 {
+		list = append(list, fmt.Sprintf("domain_attr.mr_mode %v: want basic or scalable alone", m))
+	}
+	return list
+}
+
+// addressed reads the addresses in the hints, and returns the hints in the form in which
+// they can be compared with offers: of the source without the number of the endpoint,
+// and with the format of the addresses.
+func (h *Info) addressed() (compared *Info, source wire.Addr, err error) {
+	compared = h.Clone()
+	compared.Dest = ""
+	for _, hint := range []struct{ field, text string }{{"src_addr", h.Source}, {"dest_addr", h.Dest}} {
+		if hint.text == "" {
+			continue
+		}
+		a, err := wire.ParseAddr(hint.text)
+		if err != nil {
+			return nil, source, fmt.Errorf("xdpfab: %s: %w", hint.field, err)
+		}
+		format := formatOf(a)
+		if f := compared.AddrFormat; f != AddrUnspec && f != format {
+			return nil, source, fmt.Errorf("xdpfab: %s %s is of format %v: want %v, that of addr_format and of the other address: %w",
+				hint.field, hint.text, format, f, ErrNoInfo)
+		}
+		compared.AddrFormat = format
+		if hint.field == "src_addr" {
+			source = a
+			a.Endpoint, a.Lane = 0, 0
+			compared.Source = a.String()
+		}
+	}
+	return compared, source, nil
+}
+
+// formatOf returns the format of an address.
+func formatOf(a wire.Addr) AddrFormat {
+	switch {
+	case !a.IsIP():
+		return AddrEthernet
+	case a.IP.Is4():
+		return AddrIPv4
+	}
+	return AddrIPv6
+}
+
+// settle returns the info for hints that the offer meets: what the caller can choose is
+// chosen, and the rest is as offered.
+func (h *Info) settle(offer *Info) Info {
+	i := *offer.Clone()
+	i.Caps = h.Caps.settle()
+	i.Transmit.Caps &= i.Caps
+	i.Receive.Caps &= i.Caps
+	if h.Domain.Progress != ProgressAuto {
+		i.Domain.Progress = ProgressManual
+	}
+	if h.Domain.MRMode == MRBasic {
+		i.Domain.MRMode = basicMR
+	}
+	size, _ := queueSize("endpoint", int(h.Transmit.Size)) // refusals has checked it
+	i.Transmit.Size = Limit(size)
+	return i
+}

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+const (
+	allAtomicOrders = xdpfab.OrderAtomicRAR | xdpfab.OrderAtomicRAW | xdpfab.OrderAtomicWAR | xdpfab.OrderAtomicWAW
+	initiatingCaps  = xdpfab.CapRead | xdpfab.CapWrite
+	targetCaps      = xdpfab.CapRemoteRead | xdpfab.CapRemoteWrite
+)
+
+// Each hint is met or refused by name, and what it asks for is in the result.
+func TestHints(t *testing.T) {
+	d, other, err := xdpfab.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.CloseAll()
+	defer other.CloseAll()
+	type hint = func(*xdpfab.Info)
+	type check = func(*xdpfab.Info) bool
+	met := func(*xdpfab.Info) bool { return true }
+	for name, c := range map[string]struct {
+		set     hint
+		refused string // what the error says; empty if the hint is met
+		holds   check
+	}{
+		"nothing":        {func(h *xdpfab.Info) {}, "", met},
+		"atomics":        {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic }, "", func(i *xdpfab.Info) bool { return i.Caps&(initiatingCaps|targetCaps) == initiatingCaps|targetCaps }},
+		"initiator":      {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapRead }, "", func(i *xdpfab.Info) bool { return i.Caps&targetCaps == 0 && i.EndpointAttr().InitiateOnly }},
+		"target":         {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapRemoteWrite }, "", func(i *xdpfab.Info) bool { return i.Receive.Caps&targetCaps == targetCaps }},
+		"fence":          {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapFence }, "", func(i *xdpfab.Info) bool { return i.Transmit.Caps&xdpfab.CapFence != 0 }},
+		"messages":       {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapMsg | xdpfab.CapTagged }, "caps msg|tagged: not offered", nil},
+		"rma":            {func(h *xdpfab.Info) { h.Transmit.Caps = xdpfab.CapRMA }, "tx_attr.caps rma: not offered", nil},
+		"domain caps":    {func(h *xdpfab.Info) { h.Domain.Caps = xdpfab.CapSharedAV | xdpfab.CapLocalComm }, "domain_attr.caps shared_av: not offered", nil},
+		"modes":          {func(h *xdpfab.Info) { h.Mode = xdpfab.ModeContext | xdpfab.ModeContext2 }, "", func(i *xdpfab.Info) bool { return i.Mode == 0 }},
+		"rdm":            {func(h *xdpfab.Info) { h.Endpoint.Type = xdpfab.EndpointRDM }, "", met},
+		"connected":      {func(h *xdpfab.Info) { h.Endpoint.Type = xdpfab.EndpointMsg }, "ep_attr.type msg: want rdm", nil},
+		"protocol":       {func(h *xdpfab.Info) { h.Endpoint.Protocol = 7 }, "ep_attr.protocol Protocol(0x7): want xdpfab", nil},
+		"later protocol": {func(h *xdpfab.Info) { h.Endpoint.ProtocolVersion = 99 }, "protocol_version 99: want at most", nil},
+		"big messages":   {func(h *xdpfab.Info) { h.Endpoint.MaxMsgSize = 1 << 20 }, "", func(i *xdpfab.Info) bool { return i.Endpoint.MaxMsgSize == math.MaxUint32 }},
+		"any message":    {func(h *xdpfab.Info) { h.Endpoint.MaxMsgSize = xdpfab.Unlimited }, "max_msg_size unlimited: want at most", nil},
+		"atomic order": {func(h *xdpfab.Info) { h.Transmit.MsgOrder = allAtomicOrders }, "", func(i *xdpfab.Info) bool {
+			return i.Transmit.MsgOrder == allAtomicOrders && i.Receive.MsgOrder == allAtomicOrders
+		}},
+		"order of sends": {func(h *xdpfab.Info) { h.Transmit.MsgOrder = xdpfab.OrderSAS | xdpfab.OrderAtomicRAR }, "tx_attr.msg_order sas: not promised", nil},
+		"combined order": {func(h *xdpfab.Info) { h.Receive.MsgOrder = xdpfab.OrderWAW }, "rx_attr.msg_order waw: not promised", nil},
+		"completions":    {func(h *xdpfab.Info) { h.Transmit.CompletionOrder = xdpfab.OrderRAR }, "comp_order rar: not promised", nil},
+		"size of order":  {func(h *xdpfab.Info) { h.Endpoint.AtomicOrder.WAW = 1 << 30 }, "", func(i *xdpfab.Info) bool { return i.Endpoint.AtomicOrder.WAW == xdpfab.Unlimited }},
+		"RMA order":      {func(h *xdpfab.Info) { h.Endpoint.RMAOrder.RAW = 1 }, "max_order_rma.raw 1: want at most 0", nil},
+		"inject":         {func(h *xdpfab.Info) { h.Transmit.InjectSize = 16 }, "", func(i *xdpfab.Info) bool { return i.Transmit.InjectSize >= 16 }},
+		"big inject":     {func(h *xdpfab.Info) { h.Transmit.InjectSize = 1 << 20 }, "tx_attr.inject_size 1048576: want at most", nil},
+		"queue":          {func(h *xdpfab.Info) { h.Transmit.Size = 3000 }, "", func(i *xdpfab.Info) bool { return i.Transmit.Size == 4096 && i.EndpointAttr().Size == 4096 }},
+		"long queue":     {func(h *xdpfab.Info) { h.Transmit.Size = 1 << 30 }, "tx_attr.size 1073741824: want at most 1048576", nil},
+		"negative":       {func(h *xdpfab.Info) { h.Transmit.Size = -7 }, "tx_attr.size -7: want at most", nil},
+		"receives":       {func(h *xdpfab.Info) { h.Receive.Size = 1 }, "rx_attr.size 1: want at most 0", nil},
+		"extents":        {func(h *xdpfab.Info) { h.Transmit.RMAIOVLimit = 1000 }, "", met},
+		"delivery":       {func(h *xdpfab.Info) { h.Transmit.OpFlags = xdpfab.FlagDeliveryComplete }, "", met},
+		"fence always":   {func(h *xdpfab.Info) { h.Transmit.OpFlags = xdpfab.FlagFence }, "op_flags fence: not for all operations", nil},
+		"traffic class":  {func(h *xdpfab.Info) { h.Transmit.TrafficClass = xdpfab.TrafficLowLatency }, "tx_attr.tclass low_latency: want unspec", nil},
+		"safe":           {func(h *xdpfab.Info) { h.Domain.Threading = xdpfab.ThreadSafe }, "", met},
+		"threads":        {func(h *xdpfab.Info) { h.Domain.Threading = xdpfab.ThreadCompletion }, "", func(i *xdpfab.Info) bool { return i.Domain.Threading == xdpfab.ThreadSafe }},
+		"manual":         {func(h *xdpfab.Info) { h.Domain.Progress = xdpfab.ProgressManual }, "", func(i *xdpfab.Info) bool { return i.Domain.Progress == xdpfab.ProgressManual }},
+		"unified":        {func(h *xdpfab.Info) { h.Domain.Progress = xdpfab.ProgressControlUnified }, "", func(i *xdpfab.Info) bool { return i.Domain.Progress == xdpfab.ProgressManual }},
+		"manual control": {func(h *xdpfab.Info) { h.Domain.ControlProgress = xdpfab.ProgressManual }, "", func(i *xdpfab.Info) bool { return i.Domain.ControlProgress == xdpfab.ProgressAuto }},
+		"protection":     {func(h *xdpfab.Info) { h.Domain.ResourceMgmt = xdpfab.RMDisabled }, "", func(i *xdpfab.Info) bool { return i.Domain.ResourceMgmt == xdpfab.RMEnabled }},
+		"address map":    {func(h *xdpfab.Info) { h.Domain.AVType = xdpfab.AVMap }, "", func(i *xdpfab.Info) bool { return i.Domain.AVType == xdpfab.AVTable }},
+		"MR scalable":    {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRScalable }, "", func(i *xdpfab.Info) bool { return i.Domain.MRMode == 0 }},
+		"MR basic": {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRBasic }, "", func(i *xdpfab.Info) bool {
+			return i.Domain.MRMode == xdpfab.MRVirtAddr|xdpfab.MRAllocated|xdpfab.MRProvKey
+		}},
+		"MR bits":         {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRLocal | xdpfab.MRRaw | xdpfab.MREndpoint }, "", func(i *xdpfab.Info) bool { return i.Domain.MRMode == 0 }},
+		"MR basic and":    {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRBasic | xdpfab.MRLocal }, "mr_mode basic|local: want basic or scalable alone", nil},
+		"wide keys":       {func(h *xdpfab.Info) { h.Domain.MRKeySize = 16 }, "mr_key_size 16: want at most 8", nil},
+		"remote data":     {func(h *xdpfab.Info) { h.Domain.CQDataSize = 4 }, "cq_data_size 4: want at most 0", nil},
+		"many queues":     {func(h *xdpfab.Info) { h.Domain.CQs, h.Domain.Counters, h.Domain.MRs = 1e6, 1e6, 1e6 }, "", met},
+		"endpoints":       {func(h *xdpfab.Info) { h.Domain.Endpoints = 1<<16 + 1 }, "ep_cnt 65537: want at most 65536", nil},
+		"scalable":        {func(h *xdpfab.Info) { h.Domain.MaxEPTX = 2 }, "max_ep_tx_ctx 2: want at most 1", nil},
+		"shared":          {func(h *xdpfab.Info) { h.Domain.MaxEPSharedTX = 1 }, "max_ep_stx_ctx 1: want at most 0", nil},
+		"authorization":   {func(h *xdpfab.Info) { h.Domain.AuthKey = []byte{1, 2} }, "domain_attr.auth_key of 2 bytes", nil},
+		"big counters":    {func(h *xdpfab.Info) { h.Domain.MaxCounter = math.MaxUint64 }, "", met},
+		"name":            {func(h *xdpfab.Info) { h.Domain.Name = "pipe" }, "", met},
+		"another name":    {func(h *xdpfab.Info) { h.Domain.Name = "eth7" }, `domain_attr.name eth7: want pipe`, nil},
+		"driver":          {func(h *xdpfab.Info) { h.Interface.Driver = "ice" }, "nic.driver ice: want memory", nil},
+		"provider":        {func(h *xdpfab.Info) { h.Fabric.Provider = "tcp" }, "prov_name tcp: want xdpfab", nil},
+		"version":         {func(h *xdpfab.Info) { h.Fabric.API = xdpfab.MakeVersion(1, 5) }, "", func(i *xdpfab.Info) bool { return i.Fabric.API == xdpfab.APIVersion }},
+		"later version":   {func(h *xdpfab.Info) { h.Fabric.API = xdpfab.MakeVersion(3, 0) }, "api_version 3.0: want at most 2.6", nil},
+		"IP":              {func(h *xdpfab.Info) { h.AddrFormat = xdpfab.AddrIPv4 }, "addr_format ipv4: want ethernet", nil},
+		"peer":            {func(h *xdpfab.Info) { h.Dest = other.Name(3) }, "", func(i *xdpfab.Info) bool { return i.Dest == other.Name(3) }},
+		"peer by IP":      {func(h *xdpfab.Info) { h.Dest = "fd00::2" }, "addr_format ipv6: want ethernet", nil},
+		"no peer":         {func(h *xdpfab.Info) { h.Dest = "nobody" }, "dest_addr", nil},
+		"mixed":           {func(h *xdpfab.Info) { h.AddrFormat, h.Dest = xdpfab.AddrIPv4, "fd00::2" }, "format ipv6: want ipv4", nil},
+		"source":          {func(h *xdpfab.Info) { h.Source = d.Name(5) }, "", func(i *xdpfab.Info) bool { return i.Source == d.Name(5) && i.EndpointAttr().Number == 5 }},
+		"another source":  {func(h *xdpfab.Info) { h.Source = other.Name(5) }, "src_addr", nil},
+		"several at once": {func(h *xdpfab.Info) { h.Caps, h.Domain.CQDataSize = xdpfab.CapMsg, 8 }, "caps msg: not offered", nil},
+	} {
+		h := xdpfab.Info{Domain: xdpfab.DomainInfo{Instance: d}}
+		c.set(&h)
+		list, err := xdpfab.GetInfo(ctx(t), &h)
+		switch {
+		case c.refused != "":
+			if err == nil || !strings.Contains(err.Error(), c.refused) {
+				t.Errorf("%s: %v, want %q", name, err, c.refused)
+			}
+			if malformed := name == "no peer"; errors.Is(err, xdpfab.ErrNoInfo) == malformed || errors.Is(err, syscall.ENODATA) == malformed {
+				t.Errorf("%s: %v: is ErrNoInfo: %t", name, err, !malformed)
+			}
+		case err != nil || len(list) != 1 || !c.holds(&list[0]) || list[0].Domain.Instance != d:
+			t.Errorf("%s: %v, %v", name, err, list)
+		}
+	}
+}
+
+// What applications that use libfabric ask for today is met as far as it is about
+// atomics, and what is not offered yet is refused by its name.
+func TestHintsOfApplications(t *testing.T) {
+	d, other, err := xdpfab.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.CloseAll()
+	defer other.CloseAll()
+	optionalMR := xdpfab.MRVirtAddr | xdpfab.MRAllocated | xdpfab.MRProvKey | xdpfab.MREndpoint
+	for name, c := range map[string]struct {
+		hints  xdpfab.Info
+		beyond xdpfab.Caps // that it asks for as well
+		needs  string      // the error for these
+	}{
+		"Open MPI": {xdpfab.Info{
+			Caps:     xdpfab.CapAtomic,
+			Endpoint: xdpfab.EndpointInfo{Type: xdpfab.EndpointRDM}, Transmit: xdpfab.TransmitInfo{OpFlags: xdpfab.FlagDeliveryComplete},
+			Domain: xdpfab.DomainInfo{MRMode: optionalMR, Threading: xdpfab.ThreadSafe, AVType: xdpfab.AVMap},
+			Fabric: xdpfab.FabricInfo{API: xdpfab.MakeVersion(1, 18)},
+		}, xdpfab.CapRMA | xdpfab.CapMsg, "msg|rma"},
+		"SOS": {xdpfab.Info{
+			Caps:     xdpfab.CapAtomic | xdpfab.CapFence,
+			Endpoint: xdpfab.EndpointInfo{Type: xdpfab.EndpointRDM},
+			Transmit: xdpfab.TransmitInfo{OpFlags: xdpfab.FlagDeliveryComplete, InjectSize: 16},
+			Domain:   xdpfab.DomainInfo{ResourceMgmt: xdpfab.RMEnabled, Progress: xdpfab.ProgressAuto, Threading: xdpfab.ThreadDomain},
+			Fabric:   xdpfab.FabricInfo{API: xdpfab.MakeVersion(1, 5)},
+		}, xdpfab.CapRMA, "rma"},
+		"MPICH": {xdpfab.Info{
+			Caps: xdpfab.CapAtomic, Mode: xdpfab.ModeContext | xdpfab.ModeContext2,
+			Endpoint: xdpfab.EndpointInfo{Type: xdpfab.EndpointRDM},
+			Transmit: xdpfab.TransmitInfo{OpFlags: xdpfab.FlagDeliveryComplete, MsgOrder: allAtomicOrders},
+			Domain: xdpfab.DomainInfo{ResourceMgmt: xdpfab.RMEnabled, Progress: xdpfab.ProgressManual, ControlProgress: xdpfab.ProgressManual,
+				Threading: xdpfab.ThreadCompletion, AVType: xdpfab.AVTable, MRMode: optionalMR},
+		}, xdpfab.CapRMA | xdpfab.CapTagged | xdpfab.CapMsg | xdpfab.CapMultiRecv | xdpfab.CapDirectedRecv, "msg|rma|tagged|directed_recv|multi_recv"},
+		"fabtests": {xdpfab.Info{
+			Caps: xdpfab.CapAtomic, Mode: xdpfab.ModeContext | xdpfab.ModeContext2,
+			Endpoint: xdpfab.EndpointInfo{Type: xdpfab.EndpointRDM, MaxMsgSize: 1024},
+			Domain:   xdpfab.DomainInfo{Threading: xdpfab.ThreadDomain, MRMode: optionalMR | xdpfab.MRLocal | xdpfab.MRRaw},
+			Fabric:   xdpfab.FabricInfo{API: xdpfab.MakeVersion(1, 21)},
+		}, xdpfab.CapMsg, "msg"},
+	} {
+		c.hints.Domain.Instance = d
+		if list, err := xdpfab.GetInfo(ctx(t), &c.hints); err != nil || list[0].Domain.MRMode != 0 || list[0].Mode != 0 {
+			t.Errorf("%s: %v, %v", name, err, list)
+		}
+		c.hints.Caps |= c.beyond
+		if _, err := xdpfab.GetInfo(ctx(t), &c.hints); !errors.Is(err, xdpfab.ErrNoInfo) || !strings.Contains(err.Error(), "caps "+c.needs+": not offered") {
+			t.Errorf("%s: %v, want one that says that %s is not offered", name, err, c.needs)
+		}
+	}
+}
+
+// Without hints, what MPICH decides by is there: it uses atomics of the provider only if
+// all orders of them are promised, for the size of the operation.
+func TestInfoWithoutHints(t *testing.T) {
+	d, other, err := xdpfab.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.CloseAll()
+	defer other.CloseAll()
+	i := d.Info()
+	sizes := i.Endpoint.AtomicOrder
+	native := i.Caps&xdpfab.CapAtomic != 0 && i.Transmit.MsgOrder&allAtomicOrders == allAtomicOrders &&
+		sizes.RAW.Allows(1<<40) && sizes.WAR.Allows(1<<40) && sizes.WAW.Allows(1<<40)
+	if !native {
+		t.Errorf("atomics are not advertised: %v", &i)
+	}
+	if p, s := i.Caps&xdpfab.PrimaryCaps, i.Caps&xdpfab.SecondaryCaps; p != xdpfab.CapAtomic || s != xdpfab.CapFence|xdpfab.CapLocalComm|xdpfab.CapRemoteComm ||
+		i.Caps&xdpfab.ModifierCaps != initiatingCaps|targetCaps {
+		t.Errorf("capabilities %v, %v, %v", p, s, i.Caps)
+	}
+	if none := (xdpfab.OrderSizes{}); i.Endpoint.RMAOrder != none || i.Receive.Size != 0 || i.Domain.CQDataSize != 0 {
+		t.Errorf("what is not there is promised: %v", &i)
+	}
+}
+
+// What an endpoint's info says is what the endpoint does.
+func TestInfoIsInForce(t *testing.T) {
+	a, b, err := xdpfab.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.CloseAll()
+	defer b.CloseAll()
+	list, err := xdpfab.GetInfo(ctx(t), &xdpfab.Info{
+		Caps: xdpfab.CapAtomic | xdpfab.CapWrite, Transmit: xdpfab.TransmitInfo{Size: 4}, Domain: xdpfab.DomainInfo{Instance: a}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ep, err := a.NewEndpoint(list[0].EndpointAttr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ep.Info(); got.Caps != list[0].Caps || got.Transmit != list[0].Transmit || got.Receive != list[0].Receive || got.Source != ep.Name() {
+		t.Errorf("in force:\n%v\nwant\n%v", &got, &list[0])
+	}
+	inject := int(list[0].Transmit.InjectSize)
+	if _, err := a.NewEndpoint(xdpfab.EndpointAttr{Number: 7, InjectSize: inject + 1}); !errors.Is(err, xdpfab.ErrTooBig) {
+		t.Error(err)
+	}
+	if _, err := a.NewEndpoint(xdpfab.EndpointAttr{Number: int(list[0].Domain.Endpoints)}); err == nil {
+		t.Error("there is an endpoint beyond ep_cnt")
+	}
+	if info := a.Info(); info.Domain.Instance != a || info.Domain.Name != "pipe" || info.Source != a.Name(0) {
+		t.Errorf("%v", &info)
+	}
+}
+
+// Endpoints of one domain reach each other (FI_LOCAL_COMM).
+func TestLocalCommunication(t *testing.T) {
+	a, b, err := xdpfab.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.CloseAll()
+	defer b.CloseAll()
+	addToOwnWord(t, a)
+}
+
+// addToOwnWord dials a domain from itself.
+func addToOwnWord(t *testing.T, d *xdpfab.Domain) {
+	t.Helper()
+	if _, err := d.NewRegion("own", 64); err != nil {
+		t.Fatal(err)
+	}
+	ep, err := d.NewEndpoint(xdpfab.EndpointAttr{})
+	if err != nil || ep.Enable() != nil {
+		t.Fatal(err)
+	}
+	p, err := d.Dial(ctx(t), d.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := xdpfab.Word[uint64](ctx(t), p, "own", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := w.Add(ctx(t), 5); n != 5 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// A domain with a mode of memory registration treats all regions alike.
+func TestMRMode(t *testing.T) {
+	a, b, err := xdpfab.Pipe(xdpfab.DomainAttr{}, xdpfab.DomainAttr{MRMode: xdpfab.MRVirtAddr | xdpfab.MRAllocated | xdpfab.MRProvKey})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.CloseAll()
+	defer b.CloseAll()
+	m := mustAlloc(t)
+	key := uint64(7)
+	if _, err := b.Register(m, mr.Options{Key: &key, Access: mr.RemoteRead}); !errors.Is(err, xdpfab.ErrNotImplemented) || !strings.Contains(err.Error(), "MRProvKey") {
+		t.Errorf("a key of the caller's: %v", err)
+	}
+	r, err := b.Register(m, mr.Options{Access: mr.RemoteRead})
+	if err != nil || r.Base() == 0 {
+		t.Errorf("base %#x, %v: want a virtual address", r.Base(), err)
+	}
+	if mode := b.Info().Domain.MRMode; mode&xdpfab.MRVirtAddr == 0 {
+		t.Errorf("mode %v", mode)
+	}
+	for _, mode := range []xdpfab.MRMode{xdpfab.MRBasic, xdpfab.MRScalable, xdpfab.MRLocal, xdpfab.MRRaw, xdpfab.MRMMUNotify, xdpfab.MRRMAEvent,
+		xdpfab.MREndpoint, xdpfab.MRHMEM, xdpfab.MRCollective, xdpfab.MRXPUDesc} {
+		if _, err := xdpfab.NewFabric(xdpfab.DomainAttr{MRMode: mode}); !errors.Is(err, xdpfab.ErrNotImplemented) {
+			t.Errorf("%v: %v", mode, err)
+		}
+	}
+}
+
+// A clone shares no memory with its original (fi_dupinfo).
+func TestInfoClone(t *testing.T) {
+	i := &xdpfab.Info{Missing: []string{"a"}, Domain: xdpfab.DomainInfo{AuthKey: []byte{1}}, Endpoint: xdpfab.EndpointInfo{AuthKey: []byte{2}}}
+	c := i.Clone()
+	if !reflect.DeepEqual(i, c) {
+		t.Errorf("%v, want %v", c, i)
+	}
+	c.Missing[0], c.Domain.AuthKey[0], c.Endpoint.AuthKey[0] = "b", 9, 9
+	if i.Missing[0] != "a" || i.Domain.AuthKey[0] != 1 || i.Endpoint.AuthKey[0] != 2 {
+		t.Errorf("changed with its clone: %v", i)
+	}
+}
+
+// An info has a text and a JSON form with the names of libfabric's fields (fi_tostr).
+func TestInfoTexts(t *testing.T) {
+	d, other, err := xdpfab.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.CloseAll()
+	defer other.CloseAll()
+	i := d.Info()
+	j, err := json.Marshal(&i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := i.String()
+	for _, want := range []string{"    caps: atomic|read", "    ep_attr:\n        type: rdm\n        protocol: xdpfab", "cq_cnt: unlimited", "api_version: 2.6", "        max_order_atomic:\n            raw: unlimited"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	for _, want := range []string{`"msg_order":"atomic_rar|`, `"threading":"safe"`, `"av_type":"table"`, `"addr_format":"ethernet"`, `"cq_cnt":-1`, `"op_flags":"delivery_complete"`} {
+		if !strings.Contains(string(j), want) {
+			t.Errorf("no %q in\n%s", want, j)
+		}
+	}
+	for value, want := range map[fmt.Stringer]string{
+		xdpfab.ModeContext | xdpfab.ModeBufferedRecv: "context|buffered_recv", xdpfab.MRBasic | xdpfab.MRXPUDesc: "basic|xpu_desc",
+		xdpfab.OrderRAR | xdpfab.OrderAtomicWAW: "rar|atomic_waw", xdpfab.CapMsg | xdpfab.CapRemoteComm: "msg|remote_comm",
+		xdpfab.TrafficNetworkControl: "network_ctrl", xdpfab.EndpointType(9): "EndpointType(9)", xdpfab.ThreadEndpoint: "endpoint",
+		xdpfab.RMEnabled: "enabled", xdpfab.AVMap: "map", xdpfab.AddrIPv6: "ipv6", xdpfab.Unlimited: "unlimited", xdpfab.Limit(5): "5",
+		xdpfab.CapXPU | xdpfab.CapRead: "xpu|read", xdpfab.CapSourceErr | xdpfab.CapRMAPmem: "source_err|rma_pmem",
+	} {
+		if value.String() != want {
+			t.Errorf("%v, want %s", value, want)
+		}
+	}
+}

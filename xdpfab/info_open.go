@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// OpenInfo opens what an info from GetInfo describes (fi_fabric and fi_domain). attr has
+// what an info does not say; about progress, UDP and memory registration the info
+// decides. It fails with ErrNoInfo if the info promises what is not, or no longer,
+// offered.
+func OpenInfo(ctx context.Context, info *Info, attr DomainAttr) (*Domain, error) {
+	f, err := NewFabric(attr)
+	if err != nil {
+		return nil, err
+	}
+	return f.OpenInfo(ctx, info, DomainAttr{})
+}
+
+// OpenInfo is OpenDomain for an interface, and a way to use it, that GetInfo has found
+// (fi_domain). See the function OpenInfo.
+func (f *Fabric) OpenInfo(ctx context.Context, info *Info, attr DomainAttr) (*Domain, error) {
+	hints := info.Clone()
+	hints.Interface = InterfaceInfo{MAC: info.Interface.MAC} // the rest was a prediction
+	hints.Domain.Instance = nil                              // it describes one that was open
+	if hints.Domain.Name == "" {
+		return nil, fmt.Errorf("xdpfab: the info names no interface: want one that GetInfo returned: %w", ErrNoInfo)
+	}
+	if _, err := GetInfo(ctx, hints); err != nil {
+		return nil, err
+	}
+	return f.open(ctx, info.Domain.Name, info.domainAttr(f.attr.with(attr)))
+}
+
+// domainAttr returns attributes with what the info says in place of their own.
+func (i *Info) domainAttr(a DomainAttr) DomainAttr {
+	a.Progress, a.MRMode = i.Domain.Progress, i.Domain.MRMode
+	a.UDP = i.AddrFormat == AddrIPv4 || i.AddrFormat == AddrIPv6
+	a.encap = encap{format: i.AddrFormat, source: i.Source, fabric: i.Fabric.Name}
+	return a
+}
+
+// EndpointAttr returns the attributes of an endpoint as the info describes it, with the
+// number that is in its source address. An endpoint that peers cannot address gets
+// AnyNumber.
+func (i *Info) EndpointAttr() EndpointAttr {
+	a := EndpointAttr{Size: int(i.Transmit.Size), InjectSize: int(i.Transmit.InjectSize)}
+	if source, err := wire.ParseAddr(i.Source); err == nil {
+		a.Number = int(source.Endpoint)
+	}
+	if i.Caps&targetCaps == 0 {
+		a.InitiateOnly, a.Number = true, AnyNumber
+	}
+	return a
+}
+
+// encap is the encapsulation that a domain was opened for.
+type encap struct {
+	format         AddrFormat
+	source, fabric string
+}
+
+// offer describes the domain as GetInfo does: what the caller can choose is at its
+// greatest.
+func (d *Domain) offer() Info {
+	in, e := d.dev.Info(), d.attr.encap
+	if e.format == AddrUnspec {
+		e = encap{AddrEthernet, in.MAC, "ethernet"}
+	}
+	i := offer(in, e.format, e.source, e.fabric)
+	i.Interface = in
+	i.Domain.Instance = d
+	i.Domain.Progress, i.Domain.MRMode = d.attr.Progress, d.attr.MRMode
+	return i
+}
+
+// Info returns what is in force: what the domain's endpoints can do by their default
+// attributes. A domain that was not opened from an info is described for raw Ethernet.
+func (d *Domain) Info() Info {
+	o := d.offer()
+	return (&Info{}).settle(&o)
+}
+
+// Info returns what is in force for the endpoint.
+func (ep *Endpoint) Info() Info {
+	o := ep.dom.offer()
+	hints := Info{Transmit: TransmitInfo{Size: Limit(ep.attr.Size)}}
+	if ep.attr.InitiateOnly {
+		hints.Caps = initiatingCaps
+	}
+	i := hints.settle(&o)
+	i.Source = numbered(i.Source, ep.number)
+	return i
+}
+
+// numbered returns the address of an endpoint, from that of endpoint 0.
+func numbered(source string, endpoint uint16) string {
+	if endpoint == 0 {
+		return source
+	}
+	return fmt.Sprintf("%s/%d", source, endpoint)
+}
