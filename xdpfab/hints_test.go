@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/internal/version"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -196,6 +197,9 @@ func TestInfoWithoutHints(t *testing.T) {
 	if p, s := i.Caps&xdpfab.PrimaryCaps, i.Caps&xdpfab.SecondaryCaps; p != xdpfab.CapAtomic || s != xdpfab.CapFence|xdpfab.CapLocalComm|xdpfab.CapRemoteComm ||
 		i.Caps&xdpfab.ModifierCaps != initiatingCaps|targetCaps {
 		t.Errorf("capabilities %v, %v, %v", p, s, i.Caps)
+	}
+	if v := i.Fabric.ProviderVersion.String(); !strings.HasPrefix(version.Version, v+".") {
+		t.Errorf("provider version %s, want that of %s", v, version.Version)
 	}
 	if none := (xdpfab.OrderSizes{}); i.Endpoint.RMAOrder != none || i.Receive.Size != 0 || i.Domain.CQDataSize != 0 {
 		t.Errorf("what is not there is promised: %v", &i)

@@ -53,5 +53,5 @@ func TestAdvise(t *testing.T) {
 	}
 
 	checkRefusal(t, "absent", n.run("", "info", "--advise", "absent0"), exitInterface, "no such interface")
-	checkRefusal(t, "both", n.run("", "info", "--advise", "--operations"), exitUsage, "want one of --advise and --operations")
+	checkRefusal(t, "both", n.run("", "info", "--advise", "--operations"), exitUsage, "want one of --advise, --fabric and --operations")
 }

@@ -118,6 +118,8 @@ var refusalsAsTheyAre = []refusal{
 	{"pink", exitUsage, `did you mean "ping"?`},
 	{"info a b", exitUsage, `unexpected argument "b"`},
 	{"info absent0", exitInterface, "no such interface"},
+	{"info --fabric absent0", exitInterface, "no such interface"},
+	{"info --fabric --advise", exitUsage, "want one of"},
 	{"stat --watch -1s", exitUsage, "want 0 or more"},
 	{"stat -i a --control b", exitUsage, "want one of"},
 	{"stat extra", exitUsage, "unexpected argument"},

@@ -55,7 +55,7 @@ type opEntry struct {
 }
 
 func (a *app) infoCmd() *cobra.Command {
-	var operations, advises bool
+	var operations, advises, fabric bool
 	c := &cobra.Command{
 		Use:   "info [INTERFACE]",
 		Short: "Show what an interface, the kernel and xdpfab can do",
@@ -68,10 +68,15 @@ With --advise it compares the machine, and the interface if one is named, with
 docs/tuning.md instead: queues, interrupts, cores, power, memory, kernel. A line
 for each check says ok, advice (with the command that follows it), not applicable
 or unknown (with the reason). It only reads; the exit code is 0 whatever it finds.
-Run it as the user and in the cgroup that xdpfab will run in.`,
+Run it as the user and in the cgroup that xdpfab will run in.
+
+With --fabric it lists what programs find with GetInfo, as fi_info does for
+libfabric: one entry for each interface and encapsulation, with every attribute
+if an interface is named.`,
 		Example: `  xdpfab info
   xdpfab info eth0
   xdpfab info --advise eth0
+  xdpfab info --fabric eth0
   xdpfab info eth0 --json | jq '.interfaces[0].plan'`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -81,8 +86,15 @@ Run it as the user and in the cgroup that xdpfab will run in.`,
 		},
 		ValidArgsFunction: completeInterfaces,
 		RunE: func(c *cobra.Command, args []string) error {
-			if advises && operations {
-				return usage(c, "want one of --advise and --operations")
+			if advises && operations || advises && fabric || operations && fabric {
+				return usage(c, "want one of --advise, --fabric and --operations")
+			}
+			if fabric {
+				d, err := discover(c.Context(), args)
+				if err != nil {
+					return err
+				}
+				return a.print(d, func(w io.Writer) { d.text(w, len(args) == 1) })
 			}
 			if advises {
 				r, err := advice(args)
@@ -100,6 +112,7 @@ Run it as the user and in the cgroup that xdpfab will run in.`,
 	}
 	a.jsonFlag(c)
 	c.Flags().BoolVar(&advises, "advise", false, "compare the machine with docs/tuning.md")
+	c.Flags().BoolVar(&fabric, "fabric", false, "list interfaces and encapsulations with libfabric's attributes")
 	c.Flags().BoolVar(&operations, "operations", false, "print the table of operations without an interface, too")
 	return c
 }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// discovery is the output of info --fabric: what GetInfo found.
+type discovery []xdpfab.Info
+
+// discover asks for everything, or for one interface.
+func discover(ctx context.Context, args []string) (discovery, error) {
+	var hints xdpfab.Info
+	if len(args) > 0 {
+		hints.Domain.Name = args[0]
+	}
+	list, err := xdpfab.GetInfo(ctx, &hints)
+	if err != nil {
+		return nil, interfaceError(err)
+	}
+	return list, nil
+}
+
+// text prints the infos as fi_info does: in short, or with every attribute.
+func (d discovery) text(w io.Writer, full bool) {
+	for n := range d {
+		i := &d[n]
+		if full {
+			fmt.Fprint(w, i)
+			continue
+		}
+		fmt.Fprintf(w, "provider: %s\n", i.Fabric.Provider)
+		for _, line := range [][2]any{
+			{"fabric", i.Fabric.Name}, {"domain", i.Domain.Name}, {"version", i.Fabric.ProviderVersion},
+			{"type", i.Endpoint.Type}, {"protocol", i.Endpoint.Protocol}, {"address", i.Source}, {"caps", i.Caps},
+		} {
+			fmt.Fprintf(w, "    %v: %v\n", line[0], line[1])
+		}
+		if i.Missing != nil {
+			fmt.Fprintf(w, "    missing: %s\n", strings.Join(i.Missing, "; "))
+		}
+	}
+}
