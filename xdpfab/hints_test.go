@@ -91,6 +91,12 @@ func TestHints(t *testing.T) {
 		"endpoints":       {func(h *xdpfab.Info) { h.Domain.Endpoints = 1<<16 + 1 }, "ep_cnt 65537: want at most 65536", nil},
 		"scalable":        {func(h *xdpfab.Info) { h.Domain.MaxEPTX = 2 }, "max_ep_tx_ctx 2: want at most 1", nil},
 		"shared":          {func(h *xdpfab.Info) { h.Domain.MaxEPSharedTX = 1 }, "max_ep_stx_ctx 1: want at most 0", nil},
+		"receive side":    {func(h *xdpfab.Info) { h.Domain.MaxEPRX, h.Domain.MaxEPSharedRX = 2, 1 }, "max_ep_srx_ctx 1: want at most 0", nil},
+		"vectors of MR":   {func(h *xdpfab.Info) { h.Domain.MRIOVLimit = 2 }, "mr_iov_limit 2: want at most 1", nil},
+		"data of errors":  {func(h *xdpfab.Info) { h.Domain.MaxErrData = 64 }, "max_err_data 64: want at most 0", nil},
+		"keys":            {func(h *xdpfab.Info) { h.Domain.MaxEPAuthKeys = 1 }, "max_ep_auth_key 1: want at most 0", nil},
+		"groups":          {func(h *xdpfab.Info) { h.Domain.MaxGroupID = 1 }, "max_group_id 1: want at most 0", nil},
+		"devices":         {func(h *xdpfab.Info) { h.Domain.MaxXPUContexts = 1 }, "max_xpu_ctx_cnt 1: want at most 0", nil},
 		"authorization":   {func(h *xdpfab.Info) { h.Domain.AuthKey = []byte{1, 2} }, "domain_attr.auth_key of 2 bytes", nil},
 		"big counters":    {func(h *xdpfab.Info) { h.Domain.MaxCounter = math.MaxUint64 }, "", met},
 		"name":            {func(h *xdpfab.Info) { h.Domain.Name = "pipe" }, "", met},
@@ -122,6 +128,53 @@ func TestHints(t *testing.T) {
 		case err != nil || len(list) != 1 || !c.holds(&list[0]) || list[0].Domain.Instance != d:
 			t.Errorf("%s: %v, %v", name, err, list)
 		}
+	}
+}
+
+// Every bit and every value of the sets that hints are made of is met if it is offered,
+// or cannot matter, and is otherwise refused by its name.
+func TestEveryHint(t *testing.T) {
+	d, other, err := xdpfab.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.CloseAll()
+	defer other.CloseAll()
+	try := func(met bool, name fmt.Stringer, h xdpfab.Info) {
+		t.Helper()
+		h.Domain.Instance = d
+		_, err := xdpfab.GetInfo(ctx(t), &h)
+		if (err == nil) != met || !met && (!errors.Is(err, xdpfab.ErrNoInfo) || !strings.Contains(err.Error(), " "+name.String()+": ")) {
+			t.Errorf("%v: %v, want it met: %t", name, err, met)
+		}
+	}
+	for c := xdpfab.CapMsg; c <= xdpfab.CapRemoteComm; c <<= 1 {
+		try(c&atomicCaps != 0, c, xdpfab.Info{Caps: c})
+	}
+	for o := xdpfab.OrderRAR; o <= xdpfab.OrderAtomicWAW; o <<= 1 {
+		try(o&allAtomicOrders != 0, o, xdpfab.Info{Transmit: xdpfab.TransmitInfo{MsgOrder: o}})
+		try(o&allAtomicOrders != 0, o, xdpfab.Info{Receive: xdpfab.ReceiveInfo{MsgOrder: o}})
+	}
+	for m := xdpfab.ModeContext; m <= xdpfab.ModeBufferedRecv; m <<= 1 {
+		try(true, m, xdpfab.Info{Mode: m, Domain: xdpfab.DomainInfo{Mode: m}})
+	}
+	for m := xdpfab.MRBasic; m <= xdpfab.MRXPUDesc; m <<= 1 {
+		try(true, m, xdpfab.Info{Domain: xdpfab.DomainInfo{MRMode: m}})
+	}
+	for e := xdpfab.EndpointUnspec; e <= xdpfab.EndpointRDM; e++ {
+		try(e == xdpfab.EndpointUnspec || e == xdpfab.EndpointRDM, e, xdpfab.Info{Endpoint: xdpfab.EndpointInfo{Type: e}})
+	}
+	for c := xdpfab.TrafficUnspec; c <= xdpfab.TrafficNetworkControl; c++ {
+		try(c == xdpfab.TrafficUnspec, c, xdpfab.Info{Domain: xdpfab.DomainInfo{TrafficClass: c}})
+	}
+	for m := xdpfab.ThreadUnspec; m <= xdpfab.ThreadEndpoint; m++ {
+		try(true, m, xdpfab.Info{Domain: xdpfab.DomainInfo{Threading: m}})
+	}
+	for r := xdpfab.RMUnspec; r <= xdpfab.RMEnabled; r++ {
+		try(true, r, xdpfab.Info{Domain: xdpfab.DomainInfo{ResourceMgmt: r}})
+	}
+	for v := xdpfab.AVUnspec; v <= xdpfab.AVTable; v++ {
+		try(true, v, xdpfab.Info{Domain: xdpfab.DomainInfo{AVType: v}})
 	}
 }
 
@@ -200,6 +253,10 @@ func TestInfoWithoutHints(t *testing.T) {
 	}
 	if v := i.Fabric.ProviderVersion.String(); !strings.HasPrefix(version.Version, v+".") {
 		t.Errorf("provider version %s, want that of %s", v, version.Version)
+	}
+	if o := i.Domain; o.Threading != xdpfab.ThreadSafe || o.ResourceMgmt != xdpfab.RMEnabled || o.AVType != xdpfab.AVTable || o.MRMode != 0 ||
+		o.Progress != xdpfab.ProgressAuto || o.ControlProgress != xdpfab.ProgressAuto {
+		t.Errorf("not the models that serve everybody: %v", &i)
 	}
 	if none := (xdpfab.OrderSizes{}); i.Endpoint.RMAOrder != none || i.Receive.Size != 0 || i.Domain.CQDataSize != 0 {
 		t.Errorf("what is not there is promised: %v", &i)
