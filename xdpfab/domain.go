@@ -55,6 +55,7 @@ type Domain struct {
 	table    *mr.Table
 	served   atomic.Pointer[[]*Endpoint] // those that accept sessions; written under mu
 	fabric   *Fabric
+	place    place // of the interface; zero for a Pipe
 
 	end      end // how the domain ends: see health.go
 	shutOnce sync.Once
@@ -207,6 +208,7 @@ func (d *Domain) shut(children bool) error {
 	if d.fabric != nil {
 		d.fabric.forget(d)
 	}
+	d.leave()
 	err := d.release() // from here on the device reports nothing
 	d.ending.Wait()
 	if err != nil {

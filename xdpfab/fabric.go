@@ -56,7 +56,11 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: %w", err)
 	}
-	return f.adopt(dev, a)
+	d, err := f.adopt(dev, a)
+	if err == nil {
+		here(dev.Info().Index).enter(d)
+	}
+	return d, err
 }
 
 // adopt makes a domain of a device and adds it to the fabric's.

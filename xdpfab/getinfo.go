@@ -26,7 +26,8 @@ var ErrNoInfo = reason(syscall.ENODATA, "no interface offers this")
 // It only reads: it opens nothing, sends nothing and needs no privilege. What opening an
 // interface needs beyond the caller's privileges is in Info.Missing. If nothing meets the
 // hints, the error wraps ErrNoInfo and names every hint that is not met, and every
-// interface that cannot be used.
+// interface that cannot be used. An interface that this process has open is listed as it
+// is in use, with Domain.Instance.
 func GetInfo(ctx context.Context, hints *Info) ([]Info, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -38,8 +39,8 @@ func GetInfo(ctx context.Context, hints *Info) ([]Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	var reasons []string
-	offers, err := h.offers(&reasons)
+	var reasons, unusable []string
+	offers, err := h.offers(&unusable)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,8 @@ func GetInfo(ctx context.Context, hints *Info) ([]Info, error) {
 	}
 	if list == nil {
 		slices.Sort(reasons)
-		return nil, fmt.Errorf("xdpfab: %s: %w", strings.Join(slices.Compact(reasons), "; "), ErrNoInfo)
+		reasons = append(slices.Compact(reasons), unusable...)
+		return nil, fmt.Errorf("xdpfab: %s: %w", strings.Join(reasons, "; "), ErrNoInfo)
 	}
 	slices.SortStableFunc(list, func(a, b Info) int { return a.rank() - b.rank() })
 	return list, nil
@@ -80,7 +82,7 @@ func (i *Info) rank() int {
 
 // offers lists all that there is, or all that there is of the domain that the hints name,
 // and adds the reasons why interfaces cannot be used.
-func (h *Info) offers(reasons *[]string) ([]Info, error) {
+func (h *Info) offers(unusable *[]string) ([]Info, error) {
 	if d := h.Domain.Instance; d != nil {
 		return []Info{d.offer()}, nil
 	}
@@ -98,14 +100,15 @@ func (h *Info) offers(reasons *[]string) ([]Info, error) {
 			continue
 		}
 		plan := machine.Plan(&i, nic.Want{})
-		if !plan.Usable {
-			*reasons = append(*reasons, plan.Problems...)
-			continue
+		*unusable = append(*unusable, plan.Problems...)
+		if d := here(i.Index).instance(); d != nil {
+			list = append(list, d.offer())
+		} else if plan.Usable {
+			list = append(list, offersOf(&i, &plan)...)
 		}
-		list = append(list, offersOf(&i, &plan)...)
 	}
-	if len(list) == 0 && len(*reasons) == 0 {
-		*reasons = append(*reasons, fmt.Sprintf("domain_attr.name %q: no such interface in this network namespace", h.Domain.Name))
+	if len(list) == 0 && len(*unusable) == 0 {
+		*unusable = append(*unusable, fmt.Sprintf("domain_attr.name %q: no such interface in this network namespace", h.Domain.Name))
 	}
 	return list, nil
 }
@@ -113,7 +116,7 @@ func (h *Info) offers(reasons *[]string) ([]Info, error) {
 // offersOf lists an interface that is fit for use with each of its addresses.
 func offersOf(i *nic.Interface, plan *nic.Plan) []Info {
 	in := InterfaceInfo{Name: i.Name, Index: i.Index, MAC: i.MAC, MTU: i.MTU, Driver: i.Driver, Queues: plan.Queues, XDP: plan.XDP, Copy: plan.Copy}
-	var missing []string
+	missing := []string{}
 	if err := plan.Missing(); err != nil {
 		missing = append(missing, err.Error())
 	}

@@ -39,7 +39,7 @@ func TestGetInfoOnVeth(t *testing.T) {
 	}
 	for _, i := range list {
 		addrs := peers[i.AddrFormat]
-		if i.Source != addrs[0] || i.Domain.Name != pair.A.IfName || i.Missing != nil || i.Interface.Driver != "veth" || i.Interface.UDP != (i.AddrFormat != xdpfab.AddrEthernet) {
+		if i.Source != addrs[0] || i.Domain.Name != pair.A.IfName || len(i.Missing) > 0 || i.Interface.Driver != "veth" || i.Interface.UDP != (i.AddrFormat != xdpfab.AddrEthernet) {
 			t.Errorf("%v", &i)
 		}
 		throughInfo(t, pair, &i, addrs[1])
@@ -91,9 +91,69 @@ func throughInfo(t *testing.T, pair *testnet.Pair, i *xdpfab.Info, peer string) 
 	if _, err := a.Dial(ctx(t), pair.B.IP4.String()); (err == nil) != got.Interface.UDP {
 		t.Errorf("%v: UDP: %v", i.AddrFormat, err)
 	}
-	// The interface is taken, so nothing else can be opened on it.
-	if _, err := discover(t, pair.A, nil); !errors.Is(err, xdpfab.ErrNoInfo) || !strings.Contains(err.Error(), "in use by another xdpfab") {
-		t.Errorf("while it is open: %v", err)
+	now, err := discover(t, pair.A, nil)
+	if err != nil || len(now) != 1 || now[0].Domain.Instance != a || now[0].Transmit != i.Transmit {
+		t.Errorf("while it is open: %v, %v", now, err)
+	}
+}
+
+// The process that has an interface open finds its domain there; another one is told that
+// the interface is in use.
+func TestGetInfoOfOpenDomain(t *testing.T) {
+	testnet.Require(t)
+	pair := testnet.NewPair(t, testnet.Options{Queues: 1})
+	list, err := discover(t, pair.A, &xdpfab.Info{AddrFormat: xdpfab.AddrIPv4,
+		Domain: xdpfab.DomainInfo{MRMode: xdpfab.MRBasic, Progress: xdpfab.ProgressControlUnified}})
+	basic := xdpfab.MRVirtAddr | xdpfab.MRAllocated | xdpfab.MRProvKey
+	if err != nil || len(list) != 1 || list[0].Domain.MRMode != basic || list[0].Domain.Progress != xdpfab.ProgressManual {
+		t.Fatal(list, err)
+	}
+	var d *xdpfab.Domain
+	open := func() (err error) { d, err = xdpfab.OpenInfo(ctx(t), &list[0], xdpfab.DomainAttr{}); return err }
+	if err := pair.A.Do(open); err != nil {
+		t.Fatal(err)
+	}
+	defer d.CloseAll()
+	for _, hints := range []*xdpfab.Info{nil, {Domain: xdpfab.DomainInfo{Name: pair.A.IfName}}, {Domain: xdpfab.DomainInfo{Instance: d}}} {
+		now, err := discover(t, pair.A, hints)
+		if err != nil || len(now) != 1 || now[0].Domain.Instance != d || now[0].AddrFormat != xdpfab.AddrIPv4 || now[0].Source != pair.A.IP4.String() ||
+			now[0].Domain.MRMode != basic || now[0].Domain.Progress != xdpfab.ProgressManual {
+			t.Errorf("%v, %v", now, err)
+		}
+	}
+	for name, h := range map[string]xdpfab.DomainInfo{"progress": {Progress: xdpfab.ProgressManual}, "MR": {MRMode: xdpfab.MRBasic},
+		"more MR": {MRMode: basic | xdpfab.MRLocal}} {
+		if _, err := discover(t, pair.A, &xdpfab.Info{Domain: h}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, m := range []xdpfab.MRMode{xdpfab.MRScalable, xdpfab.MRVirtAddr} {
+		if _, err := discover(t, pair.A, &xdpfab.Info{Domain: xdpfab.DomainInfo{MRMode: m}}); !errors.Is(err, xdpfab.ErrNoInfo) {
+			t.Errorf("%v: %v: the domain is open with other modes", m, err)
+		}
+	}
+	if list, err := discover(t, pair.B, nil); err != nil || len(list) != 3 {
+		t.Errorf("the other namespace: %v, %v", list, err)
+	}
+	first := d
+	if err := pair.A.Do(open); err == nil || !strings.Contains(err.Error(), "in use by another xdpfab") {
+		t.Errorf("opened twice: %v", err)
+	}
+	other := list[0].Clone()
+	other.AddrFormat, other.Source = xdpfab.AddrIPv6, pair.A.IP6.String()
+	err = pair.A.Do(func() error { _, err := xdpfab.OpenInfo(ctx(t), other, xdpfab.DomainAttr{}); return err })
+	if err == nil || !strings.Contains(err.Error(), "in use by another xdpfab") {
+		t.Errorf("opened twice, by another way: %v", err)
+	}
+	d = first
+	if out, err := discoverElsewhere(t, pair.A, "+all"); err == nil || !strings.Contains(out, "in use by another xdpfab") {
+		t.Errorf("another process: %v, %s", err, out)
+	}
+	if err := d.CloseAll(); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := discover(t, pair.A, nil); err != nil || len(list) != 3 || list[0].Domain.Instance != nil {
+		t.Errorf("after it was closed: %v, %v", list, err)
 	}
 }
 
@@ -151,6 +211,18 @@ func TestGetInfoUnprivileged(t *testing.T) {
 		return
 	}
 	testnet.Require(t)
+	out, err := discoverElsewhere(t, testnet.NewPair(t, testnet.Options{}).A, "-all")
+	for _, want := range []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF", "CAP_PERFMON", "run as root, or `setcap"} {
+		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("%v: no %q in %s", err, want, out)
+		}
+	}
+}
+
+// discoverElsewhere returns what GetInfo finds in another process, with the given
+// change of its capabilities.
+func discoverElsewhere(t *testing.T, s *testnet.Side, capabilities string) (string, error) {
+	t.Helper()
 	if _, err := exec.LookPath("setpriv"); err != nil {
 		t.Skip("needs setpriv (util-linux) to drop capabilities")
 	}
@@ -158,15 +230,10 @@ func TestGetInfoUnprivileged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair := testnet.NewPair(t, testnet.Options{})
-	cmd := pair.A.Command("setpriv", "--bounding-set=-all", "--inh-caps=-all", exe, "-test.run=^TestGetInfoUnprivileged$")
+	cmd := s.Command("setpriv", "--bounding-set="+capabilities, "--inh-caps=-all", exe, "-test.run=^TestGetInfoUnprivileged$")
 	cmd.Env = append(os.Environ(), asDiscoverer+"=1")
 	out, err := cmd.CombinedOutput()
-	for _, want := range []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF", "CAP_PERFMON", "run as root, or `setcap"} {
-		if err != nil || !strings.Contains(string(out), want) {
-			t.Errorf("%v: no %q in %s", err, want, out)
-		}
-	}
+	return string(out), err
 }
 
 // Endpoints of one domain on a real interface reach each other, although nothing that

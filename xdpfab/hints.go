@@ -15,12 +15,27 @@ import (
 // for and what is offered.
 func (h *Info) refusals(offer *Info) []string {
 	list := unmet(nil, "", reflect.ValueOf(*h), reflect.ValueOf(*offer))
-	list = append(list, h.misused()...)
+	if m := h.Domain.MRMode; m&(MRBasic|MRScalable) != 0 && bits.OnesCount32(uint32(m)) > 1 {
+		return append(list, fmt.Sprintf("domain_attr.mr_mode %v: want basic or scalable alone", m))
+	}
+	if offer.Domain.Instance != nil {
+		return append(list, h.afterwards(offer)...)
+	}
 	if n := offer.Interface.Queues; h.Domain.Progress == ProgressManual && n > 1 {
 		list = append(list, fmt.Sprintf("manual progress on the %d queues of %s, where one thread waits on one queue: ethtool -L %s combined 1",
 			n, offer.Interface.Name, offer.Interface.Name))
 	}
 	return list
+}
+
+// afterwards lists what hints ask for that cannot be chosen any more since the domain is
+// open. Automatic progress serves a caller that asks for manual progress.
+func (h *Info) afterwards(offer *Info) (list []string) {
+	want, have := h.Domain.MRMode, offer.Domain.MRMode
+	if want == 0 || want == MRBasic && have|MRAllocated == basicMR || want != MRBasic && want&have == have {
+		return nil
+	}
+	return []string{fmt.Sprintf("domain_attr.mr_mode %v: want %v, with which the domain is open", want, have)}
 }
 
 // unmet compares the fields of two structures, of which the type has the rule: a limit
@@ -92,14 +107,6 @@ func unmetField(hint, offer any) string {
 	return ""
 }
 
-// misused lists hints that contradict each other.
-func (h *Info) misused() (list []string) {
-	if m := h.Domain.MRMode; m&(MRBasic|MRScalable) != 0 && bits.OnesCount32(uint32(m)) > 1 {
-		list = append(list, fmt.Sprintf("domain_attr.mr_mode %v: want basic or scalable alone", m))
-	}
-	return list
-}
-
 // addressed reads the addresses in the hints, and returns the hints in the form in which
 // they can be compared with offers: of the source without the number of the endpoint,
 // and with the format of the addresses.
@@ -147,11 +154,11 @@ func (h *Info) settle(offer *Info) Info {
 	i.Caps = h.Caps.settle()
 	i.Transmit.Caps &= i.Caps
 	i.Receive.Caps &= i.Caps
-	if h.Domain.Progress != ProgressAuto {
-		i.Domain.Progress = ProgressManual
-	}
-	if h.Domain.MRMode == MRBasic {
-		i.Domain.MRMode = basicMR
+	if offer.Domain.Instance == nil {
+		i.Domain.Progress = h.Domain.Progress
+		if h.Domain.MRMode == MRBasic {
+			i.Domain.MRMode = basicMR
+		}
 	}
 	size, _ := queueSize("endpoint", int(h.Transmit.Size)) // refusals has checked it
 	i.Transmit.Size = Limit(size)

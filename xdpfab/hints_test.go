@@ -57,32 +57,29 @@ func TestHints(t *testing.T) {
 		"atomic order": {func(h *xdpfab.Info) { h.Transmit.MsgOrder = allAtomicOrders }, "", func(i *xdpfab.Info) bool {
 			return i.Transmit.MsgOrder == allAtomicOrders && i.Receive.MsgOrder == allAtomicOrders
 		}},
-		"order of sends": {func(h *xdpfab.Info) { h.Transmit.MsgOrder = xdpfab.OrderSAS | xdpfab.OrderAtomicRAR }, "tx_attr.msg_order sas: not promised", nil},
-		"combined order": {func(h *xdpfab.Info) { h.Receive.MsgOrder = xdpfab.OrderWAW }, "rx_attr.msg_order waw: not promised", nil},
-		"completions":    {func(h *xdpfab.Info) { h.Transmit.CompletionOrder = xdpfab.OrderRAR }, "comp_order rar: not promised", nil},
-		"size of order":  {func(h *xdpfab.Info) { h.Endpoint.AtomicOrder.WAW = 1 << 30 }, "", func(i *xdpfab.Info) bool { return i.Endpoint.AtomicOrder.WAW == xdpfab.Unlimited }},
-		"RMA order":      {func(h *xdpfab.Info) { h.Endpoint.RMAOrder.RAW = 1 }, "max_order_rma.raw 1: want at most 0", nil},
-		"inject":         {func(h *xdpfab.Info) { h.Transmit.InjectSize = 16 }, "", func(i *xdpfab.Info) bool { return i.Transmit.InjectSize >= 16 }},
-		"big inject":     {func(h *xdpfab.Info) { h.Transmit.InjectSize = 1 << 20 }, "tx_attr.inject_size 1048576: want at most", nil},
-		"queue":          {func(h *xdpfab.Info) { h.Transmit.Size = 3000 }, "", func(i *xdpfab.Info) bool { return i.Transmit.Size == 4096 && i.EndpointAttr().Size == 4096 }},
-		"long queue":     {func(h *xdpfab.Info) { h.Transmit.Size = 1 << 30 }, "tx_attr.size 1073741824: want at most 1048576", nil},
-		"negative":       {func(h *xdpfab.Info) { h.Transmit.Size = -7 }, "tx_attr.size -7: want at most", nil},
-		"receives":       {func(h *xdpfab.Info) { h.Receive.Size = 1 }, "rx_attr.size 1: want at most 0", nil},
-		"extents":        {func(h *xdpfab.Info) { h.Transmit.RMAIOVLimit = 1000 }, "", met},
-		"delivery":       {func(h *xdpfab.Info) { h.Transmit.OpFlags = xdpfab.FlagDeliveryComplete }, "", met},
-		"fence always":   {func(h *xdpfab.Info) { h.Transmit.OpFlags = xdpfab.FlagFence }, "op_flags fence: not for all operations", nil},
-		"traffic class":  {func(h *xdpfab.Info) { h.Transmit.TrafficClass = xdpfab.TrafficLowLatency }, "tx_attr.tclass low_latency: want unspec", nil},
-		"safe":           {func(h *xdpfab.Info) { h.Domain.Threading = xdpfab.ThreadSafe }, "", met},
-		"threads":        {func(h *xdpfab.Info) { h.Domain.Threading = xdpfab.ThreadCompletion }, "", func(i *xdpfab.Info) bool { return i.Domain.Threading == xdpfab.ThreadSafe }},
-		"manual":         {func(h *xdpfab.Info) { h.Domain.Progress = xdpfab.ProgressManual }, "", func(i *xdpfab.Info) bool { return i.Domain.Progress == xdpfab.ProgressManual }},
-		"unified":        {func(h *xdpfab.Info) { h.Domain.Progress = xdpfab.ProgressControlUnified }, "", func(i *xdpfab.Info) bool { return i.Domain.Progress == xdpfab.ProgressManual }},
-		"manual control": {func(h *xdpfab.Info) { h.Domain.ControlProgress = xdpfab.ProgressManual }, "", func(i *xdpfab.Info) bool { return i.Domain.ControlProgress == xdpfab.ProgressAuto }},
-		"protection":     {func(h *xdpfab.Info) { h.Domain.ResourceMgmt = xdpfab.RMDisabled }, "", func(i *xdpfab.Info) bool { return i.Domain.ResourceMgmt == xdpfab.RMEnabled }},
-		"address map":    {func(h *xdpfab.Info) { h.Domain.AVType = xdpfab.AVMap }, "", func(i *xdpfab.Info) bool { return i.Domain.AVType == xdpfab.AVTable }},
-		"MR scalable":    {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRScalable }, "", func(i *xdpfab.Info) bool { return i.Domain.MRMode == 0 }},
-		"MR basic": {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRBasic }, "", func(i *xdpfab.Info) bool {
-			return i.Domain.MRMode == xdpfab.MRVirtAddr|xdpfab.MRAllocated|xdpfab.MRProvKey
-		}},
+		"order of sends":  {func(h *xdpfab.Info) { h.Transmit.MsgOrder = xdpfab.OrderSAS | xdpfab.OrderAtomicRAR }, "tx_attr.msg_order sas: not promised", nil},
+		"combined order":  {func(h *xdpfab.Info) { h.Receive.MsgOrder = xdpfab.OrderWAW }, "rx_attr.msg_order waw: not promised", nil},
+		"completions":     {func(h *xdpfab.Info) { h.Transmit.CompletionOrder = xdpfab.OrderRAR }, "comp_order rar: not promised", nil},
+		"size of order":   {func(h *xdpfab.Info) { h.Endpoint.AtomicOrder.WAW = 1 << 30 }, "", func(i *xdpfab.Info) bool { return i.Endpoint.AtomicOrder.WAW == xdpfab.Unlimited }},
+		"RMA order":       {func(h *xdpfab.Info) { h.Endpoint.RMAOrder.RAW = 1 }, "max_order_rma.raw 1: want at most 0", nil},
+		"inject":          {func(h *xdpfab.Info) { h.Transmit.InjectSize = 16 }, "", func(i *xdpfab.Info) bool { return i.Transmit.InjectSize >= 16 }},
+		"big inject":      {func(h *xdpfab.Info) { h.Transmit.InjectSize = 1 << 20 }, "tx_attr.inject_size 1048576: want at most", nil},
+		"queue":           {func(h *xdpfab.Info) { h.Transmit.Size = 3000 }, "", func(i *xdpfab.Info) bool { return i.Transmit.Size == 4096 && i.EndpointAttr().Size == 4096 }},
+		"long queue":      {func(h *xdpfab.Info) { h.Transmit.Size = 1 << 30 }, "tx_attr.size 1073741824: want at most 1048576", nil},
+		"negative":        {func(h *xdpfab.Info) { h.Transmit.Size = -7 }, "tx_attr.size -7: want at most", nil},
+		"receives":        {func(h *xdpfab.Info) { h.Receive.Size = 1 }, "rx_attr.size 1: want at most 0", nil},
+		"extents":         {func(h *xdpfab.Info) { h.Transmit.RMAIOVLimit = 1000 }, "", met},
+		"delivery":        {func(h *xdpfab.Info) { h.Transmit.OpFlags = xdpfab.FlagDeliveryComplete }, "", met},
+		"fence always":    {func(h *xdpfab.Info) { h.Transmit.OpFlags = xdpfab.FlagFence }, "op_flags fence: not for all operations", nil},
+		"traffic class":   {func(h *xdpfab.Info) { h.Transmit.TrafficClass = xdpfab.TrafficLowLatency }, "tx_attr.tclass low_latency: want unspec", nil},
+		"safe":            {func(h *xdpfab.Info) { h.Domain.Threading = xdpfab.ThreadSafe }, "", met},
+		"threads":         {func(h *xdpfab.Info) { h.Domain.Threading = xdpfab.ThreadCompletion }, "", func(i *xdpfab.Info) bool { return i.Domain.Threading == xdpfab.ThreadSafe }},
+		"manual":          {func(h *xdpfab.Info) { h.Domain.Progress = xdpfab.ProgressManual }, "", func(i *xdpfab.Info) bool { return i.Domain.Progress == xdpfab.ProgressAuto }},
+		"manual control":  {func(h *xdpfab.Info) { h.Domain.ControlProgress = xdpfab.ProgressManual }, "", func(i *xdpfab.Info) bool { return i.Domain.ControlProgress == xdpfab.ProgressAuto }},
+		"protection":      {func(h *xdpfab.Info) { h.Domain.ResourceMgmt = xdpfab.RMDisabled }, "", func(i *xdpfab.Info) bool { return i.Domain.ResourceMgmt == xdpfab.RMEnabled }},
+		"address map":     {func(h *xdpfab.Info) { h.Domain.AVType = xdpfab.AVMap }, "", func(i *xdpfab.Info) bool { return i.Domain.AVType == xdpfab.AVTable }},
+		"MR scalable":     {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRScalable }, "", func(i *xdpfab.Info) bool { return i.Domain.MRMode == 0 }},
+		"MR basic":        {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRBasic }, "mr_mode basic: want none, with which the domain is open", nil},
 		"MR bits":         {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRLocal | xdpfab.MRRaw | xdpfab.MREndpoint }, "", func(i *xdpfab.Info) bool { return i.Domain.MRMode == 0 }},
 		"MR basic and":    {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRBasic | xdpfab.MRLocal }, "mr_mode basic|local: want basic or scalable alone", nil},
 		"wide keys":       {func(h *xdpfab.Info) { h.Domain.MRKeySize = 16 }, "mr_key_size 16: want at most 8", nil},
@@ -159,7 +156,7 @@ func TestEveryHint(t *testing.T) {
 		try(true, m, xdpfab.Info{Mode: m, Domain: xdpfab.DomainInfo{Mode: m}})
 	}
 	for m := xdpfab.MRBasic; m <= xdpfab.MRXPUDesc; m <<= 1 {
-		try(true, m, xdpfab.Info{Domain: xdpfab.DomainInfo{MRMode: m}})
+		try(m != xdpfab.MRBasic, m, xdpfab.Info{Domain: xdpfab.DomainInfo{MRMode: m}}) // the domain is open without it
 	}
 	for e := xdpfab.EndpointUnspec; e <= xdpfab.EndpointRDM; e++ {
 		try(e == xdpfab.EndpointUnspec || e == xdpfab.EndpointRDM, e, xdpfab.Info{Endpoint: xdpfab.EndpointInfo{Type: e}})

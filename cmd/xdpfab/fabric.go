@@ -44,7 +44,7 @@ func (d discovery) text(w io.Writer, full bool) {
 		} {
 			fmt.Fprintf(w, "    %v: %v\n", line[0], line[1])
 		}
-		if i.Missing != nil {
+		if len(i.Missing) > 0 {
 			fmt.Fprintf(w, "    missing: %s\n", strings.Join(i.Missing, "; "))
 		}
 	}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// opened are the domains of this process that are open on interfaces, with the place of
+// each. GetInfo describes them in place of an interface that is in use.
+var opened struct {
+	sync.Mutex
+	at map[place]*Domain
+}
+
+// place is an interface of the machine.
+type place struct {
+	namespace uint64 // inode of the network namespace
+	index     int
+}
+
+// here returns the place of an interface in the network namespace of the calling thread.
+func here(index int) place {
+	var s unix.Stat_t
+	_ = unix.Stat("/proc/thread-self/ns/net", &s) // without /proc all namespaces are taken for one
+	return place{s.Ino, index}
+}
+
+// enter and leave note that a domain is open, and that it no longer is.
+func (p place) enter(d *Domain) {
+	opened.Lock()
+	defer opened.Unlock()
+	if opened.at == nil {
+		opened.at = map[place]*Domain{}
+	}
+	opened.at[p] = d
+	d.place = p
+}
+
+func (d *Domain) leave() {
+	opened.Lock()
+	defer opened.Unlock()
+	if opened.at[d.place] == d {
+		delete(opened.at, d.place)
+	}
+}
+
+// instance returns the domain that is open on an interface, or nil. One whose interface
+// was lost is not.
+func (p place) instance() *Domain {
+	opened.Lock()
+	defer opened.Unlock()
+	if d := opened.at[p]; d != nil && d.Err() == nil {
+		return d
+	}
+	return nil
+}
