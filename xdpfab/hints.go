@@ -63,9 +63,17 @@ func unmet(list []string, in string, hint, offer reflect.Value) []string {
 // settled reports whether what is asked for is met by any offer: by what settle does with
 // it, or because only providers that need it look at it.
 func settled(hint any) bool {
-	switch hint.(type) {
-	case Mode, MRMode, Threading, ResourceMgmt, AVType, ProgressMode, []string:
+	switch h := hint.(type) {
+	case Mode, MRMode, []string:
 		return true
+	case Threading:
+		return int(h) < len(threadingNames)
+	case ResourceMgmt:
+		return int(h) < len(rmNames)
+	case AVType:
+		return int(h) < len(avNames)
+	case ProgressMode:
+		return int(h) < len(progressNames)
 	}
 	return false
 }
@@ -98,7 +106,9 @@ func unmetField(hint, offer any) string {
 			return fmt.Sprintf("%d: want at most %d", h, offer)
 		}
 	case []byte:
-		return fmt.Sprintf("of %d bytes: keys of this kind are not supported, want none", len(h))
+		if len(h) > 0 {
+			return fmt.Sprintf("of %d bytes: authorization keys are not supported, want none", len(h))
+		}
 	default:
 		if h != offer {
 			return fmt.Sprintf("%v: want %v", h, offer)
