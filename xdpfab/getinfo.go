@@ -149,7 +149,7 @@ func offer(in InterfaceInfo, format AddrFormat, source, fabric string) Info {
 		Caps: offeredCaps, AddrFormat: format, Source: source, Interface: in,
 		Transmit: TransmitInfo{
 			Caps: transmitCaps, OpFlags: FlagDeliveryComplete, MsgOrder: offeredOrder,
-			InjectSize: injectSize, Size: maxQueue, IOVLimit: 1, RMAIOVLimit: math.MaxUint32,
+			InjectSize: injectSize, Size: maxQueue, IOVLimit: MaxPieces, RMAIOVLimit: math.MaxUint32,
 		},
 		Receive: ReceiveInfo{Caps: receiveCaps, MsgOrder: offeredOrder},
 		Endpoint: EndpointInfo{
