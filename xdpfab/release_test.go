@@ -127,37 +127,6 @@ func TestShutdownRefusesLatePosters(t *testing.T) {
 	}
 }
 
-// A base operation has no result, also when its caller has left before the engine took
-// it.
-func TestResolveOfBaseOperation(t *testing.T) {
-	a, b, _ := pipe(t)
-	defer b.CloseAll()
-	defer a.CloseAll()
-	peer, err := a.Dial(t.Context(), b.Name(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := Word[uint64](t.Context(), peer, "r", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Swap(t.Context(), 7); err != nil {
-		t.Fatal(err)
-	}
-	earlier := peer.ep.ring.Claim() // the engine waits for it
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	var oe *OpError
-	if err := w.Store(ctx, 8); !errors.As(err, &oe) || !oe.Open() {
-		t.Fatalf("a store that the engine cannot take: %v", err)
-	}
-	earlier.Abandon()
-	ran, result, err := oe.Resolve(t.Context())
-	if !ran || len(result) > 0 || err != nil {
-		t.Errorf("resolved: ran %t, result % x, %v", ran, result, err)
-	}
-}
-
 // A goroutine may post from the beginning: it is refused until the endpoint is enabled,
 // and then finds everything that was bound.
 func TestPostDuringBind(t *testing.T) {
