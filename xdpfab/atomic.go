@@ -18,7 +18,7 @@ import (
 // bytes. The Msg itself may be reused when the call returns, here and in the other forms.
 //
 // The error is about the posting alone: ErrAgain when the queues are full,
-// ErrOpNotSupported, ErrNotImplemented, ErrCount, ErrTooMany, ErrLength, ErrUnknownPeer,
+// ErrOpNotSupported, ErrBadFlags, ErrCount, ErrTooMany, ErrLength, ErrUnknownPeer,
 // ErrNotEnabled, ErrClosed. The completion tells how the operation ended.
 func (ep *Endpoint) Atomic(m *Msg, flags OpFlags) error {
 	return ep.post(wire.VerbAtomic, m, flags, 0)

@@ -253,7 +253,7 @@ func TestRefusals(t *testing.T) {
 		{"no such datatype", f.ep.Atomic(&xdpfab.Msg{Buf: b8, Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Datatype(77), Op: atomic.Sum}, 0), xdpfab.ErrOpNotSupported},
 		{"no such peer", f.ep.Atomic(&xdpfab.Msg{Buf: b8, Count: 1, Dest: 55, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0), xdpfab.ErrUnknownPeer},
 		{"too big to inject", f.ep.InjectAtomic(&xdpfab.Msg{Buf: make([]byte, 88), Count: 11, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}), xdpfab.ErrTooBig},
-		{"unknown flag", f.ep.Atomic(&xdpfab.Msg{Buf: b8, Count: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 1<<30), xdpfab.ErrNotImplemented},
+		{"unknown flag", f.ep.Atomic(&xdpfab.Msg{Buf: b8, Count: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 1<<30), xdpfab.ErrBadFlags},
 	}
 	for _, c := range posting {
 		if !errors.Is(c.err, c.want) {
