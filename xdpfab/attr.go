@@ -16,6 +16,11 @@ import (
 // its default.
 type DomainAttr struct {
 	Progress ProgressMode // ProgressAuto
+	// Threading is how far the caller keeps its own goroutines apart; ThreadSafe. With
+	// ThreadDomain and manual progress the caller makes no two calls at a time on the
+	// domain and all that belongs to it; posting then takes no lock. In all other cases
+	// ThreadSafe is in force, which surpasses the other models.
+	Threading Threading
 	// Queues is the number of the interface's queues to use, from queue 0 on; 0 means all
 	// of them. Frames that arrive on a queue without a socket are not seen: use fewer
 	// than all only when the NIC is set up accordingly.
@@ -86,6 +91,8 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 		return a, fmt.Errorf("xdpfab: %v: want ProgressAuto or ProgressManual", a.Progress)
 	case a.MRMode&^basicMR != 0:
 		return a, fmt.Errorf("xdpfab: memory registration mode %v: want some of %v: %w", a.MRMode, basicMR, ErrNotImplemented)
+	case a.Threading > ThreadEndpoint:
+		return a, fmt.Errorf("xdpfab: %v: want ThreadSafe or another of the models", a.Threading)
 	case a.Queues < 0:
 		return a, fmt.Errorf("xdpfab: %d queues: want 0 for all, or more", a.Queues)
 	case a.Window < 0 || a.Window > session.MaxWindow:
@@ -97,6 +104,9 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 	}
 	if err := checkCores(a.Cores); err != nil {
 		return a, err
+	}
+	if a.Threading != ThreadDomain || a.Progress != ProgressManual {
+		a.Threading = ThreadSafe // is in force
 	}
 	if a.Spin == 0 {
 		a.Spin = 50 * time.Microsecond

@@ -75,6 +75,13 @@ func (d *Domain) fail(cause error) {
 	d.mu.Lock()
 	d.events.tell(d, d.end.returned())
 	d.mu.Unlock()
+	if d.attr.Threading == ThreadDomain { // the caller's goroutine alone may use the engines
+		for _, st := range d.steppers {
+			st.Interrupt(d.quiesce)
+		}
+		d.wakeObjects()
+		return
+	}
 	d.ending.Go(d.quiesce)
 }
 

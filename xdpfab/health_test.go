@@ -43,7 +43,7 @@ func (d *watchedDevice) Close() error {
 }
 
 // watchedPipe is a domain on such a device, and another at the far end.
-func watchedPipe(t *testing.T, attr DomainAttr) (near, far *Domain, dev *watchedDevice) {
+func watchedPipe(t *testing.T, attr DomainAttr, ofFar ...DomainAttr) (near, far *Domain, dev *watchedDevice) {
 	t.Helper()
 	pa, pb := port.NewMemoryPair(pipeMTU, 1)
 	dev = &watchedDevice{pipeEnd: pipeEnd{port: pa, mac: wire.MAC{2, 0, 0, 0, 0, 0x0a}}}
@@ -53,6 +53,11 @@ func watchedPipe(t *testing.T, attr DomainAttr) (near, far *Domain, dev *watched
 	}
 	if near, err = f.adopt(dev, f.attr); err != nil {
 		t.Fatal(err)
+	}
+	if len(ofFar) > 0 {
+		if f, err = NewFabric(ofFar[0]); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if far, err = f.adopt(&pipeEnd{port: pb, mac: wire.MAC{2, 0, 0, 0, 0, 0x0b}}, f.attr); err != nil {
 		t.Fatal(err)

@@ -166,6 +166,9 @@ func (h *Info) settle(offer *Info) Info {
 	i.Receive.Caps &= i.Caps
 	if offer.Domain.Instance == nil {
 		i.Domain.Progress = h.Domain.Progress
+		if h.Domain.Threading == ThreadDomain && h.Domain.Progress == ProgressManual {
+			i.Domain.Threading = ThreadDomain
+		}
 		if h.Domain.MRMode == MRBasic {
 			i.Domain.MRMode = basicMR
 		}

@@ -38,7 +38,7 @@ func (f *Fabric) OpenInfo(ctx context.Context, info *Info, attr DomainAttr) (*Do
 
 // domainAttr returns attributes with what the info says in place of their own.
 func (i *Info) domainAttr(a DomainAttr) DomainAttr {
-	a.Progress, a.MRMode = i.Domain.Progress, i.Domain.MRMode
+	a.Progress, a.Threading, a.MRMode = i.Domain.Progress, i.Domain.Threading, i.Domain.MRMode
 	a.UDP = i.AddrFormat == AddrIPv4 || i.AddrFormat == AddrIPv6
 	a.encap = encap{format: i.AddrFormat, source: i.Source, fabric: i.Fabric.Name}
 	return a
@@ -74,7 +74,7 @@ func (d *Domain) offer() Info {
 	i := offer(in, e.format, e.source, e.fabric)
 	i.Interface = in
 	i.Domain.Instance = d
-	i.Domain.Progress, i.Domain.MRMode = d.attr.Progress, d.attr.MRMode
+	i.Domain.Progress, i.Domain.Threading, i.Domain.MRMode = d.attr.Progress, d.attr.Threading, d.attr.MRMode
 	return i
 }
 

@@ -93,7 +93,8 @@ const (
 // Threading is how far the caller keeps its own threads apart (enum fi_threading).
 type Threading uint8
 
-// The models. ThreadSafe is in force whatever is asked for, as it surpasses the others.
+// The models. ThreadDomain pays with manual progress: see DomainAttr.Threading. In all
+// other cases ThreadSafe is in force, which surpasses what is asked for.
 const (
 	ThreadUnspec     Threading = iota // FI_THREAD_UNSPEC
 	ThreadSafe                        // FI_THREAD_SAFE: any goroutine may call anything

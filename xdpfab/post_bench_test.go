@@ -30,9 +30,9 @@ type poster struct {
 	msg   xdpfab.Msg // a fetch-add
 }
 
-func newPoster(b *testing.B, window int) *poster {
+func newPoster(b *testing.B, window int, threading xdpfab.Threading) *poster {
 	b.Helper()
-	one, other, err := xdpfab.Pipe(xdpfab.DomainAttr{Progress: xdpfab.ProgressManual})
+	one, other, err := xdpfab.Pipe(xdpfab.DomainAttr{Progress: xdpfab.ProgressManual, Threading: threading})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -63,10 +63,15 @@ func newPoster(b *testing.B, window int) *poster {
 
 // One word a post, window full, both sides on one thread: the cost of a fetch-add on it.
 func BenchmarkPost(b *testing.B) {
+	b.Run("safe", func(b *testing.B) { benchmarkPost(b, xdpfab.ThreadSafe) })
+	b.Run("domain", func(b *testing.B) { benchmarkPost(b, xdpfab.ThreadDomain) })
+}
+
+func benchmarkPost(b *testing.B, threading xdpfab.Threading) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	const window = 1024
-	p := newPoster(b, window)
+	p := newPoster(b, window, threading)
 	results := make([]byte, 8*window)
 	batch := make([]xdpfab.Completion, window)
 	free, posted, done := window, 0, 0
@@ -97,9 +102,14 @@ func BenchmarkPost(b *testing.B) {
 // One word at a time, both sides on one thread: what a round trip costs beside the
 // kernel.
 func BenchmarkTrip(b *testing.B) {
+	b.Run("safe", func(b *testing.B) { benchmarkTrip(b, xdpfab.ThreadSafe) })
+	b.Run("domain", func(b *testing.B) { benchmarkTrip(b, xdpfab.ThreadDomain) })
+}
+
+func benchmarkTrip(b *testing.B, threading xdpfab.Threading) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	p := newPoster(b, 64)
+	p := newPoster(b, 64, threading)
 	p.msg.Result = make([]byte, 8)
 	batch := make([]xdpfab.Completion, 1)
 	b.ReportAllocs()

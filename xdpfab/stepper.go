@@ -28,6 +28,6 @@ func (d *Domain) newStepper(e *engine.Engine, q int) *stepper {
 		core = d.attr.Cores[q%len(d.attr.Cores)]
 	}
 	closed := func() error { return fmt.Errorf("xdpfab: %w", d.end.closed()) }
-	c := progress.Config{Manual: d.attr.Progress == ProgressManual, Core: core, Spin: d.attr.Spin, Sleep: maxSleep, Closed: closed}
+	c := progress.Config{Manual: d.attr.Progress == ProgressManual, Alone: d.attr.Threading == ThreadDomain, Core: core, Spin: d.attr.Spin, Sleep: maxSleep, Closed: closed}
 	return &stepper{Stepper: progress.New(e, c), eng: e, end: &d.end}
 }

@@ -66,4 +66,11 @@
 // While the stepper is draining, farewells and last answers leave; posters do not get the
 // turn any more. Once it is closed, goroutines that wait are released, the thread that
 // has the turn lets go, and Close retires it.
+//
+// # A caller alone
+//
+// With manual progress and a caller that makes no two calls at a time, nothing above is
+// needed: the turn is a plain flag, which tells only a call that the engine itself has
+// led to from the others. What another goroutine has to have done, such as closing
+// everything when the interface is lost, it leaves with Interrupt.
 package progress
