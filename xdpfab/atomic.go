@@ -126,10 +126,16 @@ func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64)
 	if err != nil {
 		return err
 	}
-	word.Peer = peer
+	if w != nil {
+		w.Peer, w.Cookie, w.Context, w.Result = peer, cookie|uint64(m.Dest), m.Context, m.Result
+	}
 	s, err := ep.claim(w)
 	if err != nil {
 		return err
+	}
+	if s.way == extended {
+		ep.hand(s)
+		return nil
 	}
 	s.Peer, s.Cookie, s.Context, s.Result = peer, cookie|uint64(m.Dest), m.Context, m.Result
 	s.Key, s.Incarnation, s.Offset, s.Count = m.Key, m.Incarnation, m.Offset, count

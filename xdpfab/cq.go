@@ -192,6 +192,26 @@ func (q *CompletionQueue) pushAll(ep *Endpoint, done []*engine.Submission, c *en
 	}
 }
 
+// pushRun is pushAll for a run. Engine's thread.
+func (q *CompletionQueue) pushRun(ep *Endpoint, done []engine.Follower, c *engine.Completion) {
+	if c.Cookie&silent != 0 {
+		q.reserved.Add(-int64(len(done)))
+		return
+	}
+	cookie, length, source, flags := c.Cookie, c.Length, c.Source, c.Flags
+	for i := range done {
+		at := q.written & q.mask
+		q.written++
+		e, b := &q.entries[at], &q.beside[at]
+		e.Cookie, e.Data, e.Length, e.Source = cookie, 0, length, source
+		e.Fate, e.Status, e.Reason, e.Flags = engine.Success, wire.StatusOK, session.Alive, flags
+		b.context = done[i].Context
+		if b.ep != ep {
+			b.ep = ep
+		}
+	}
+}
+
 // show lets the reader see the completions that have been written. Engine's thread.
 func (q *CompletionQueue) show() {
 	q.repay()

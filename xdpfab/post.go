@@ -28,20 +28,19 @@ type way uint8
 const (
 	queued   way = iota // through the ring
 	direct              // the caller has the turn
-	extended            // likewise, and the frame has the operation already
+	extended            // likewise, and the frame has the operation already: there is no submission
 )
 
-// claim returns a submission to fill in. With a completion queue it takes a place there
-// too. w describes the operation if it is a Word; otherwise it is nil.
+// claim returns a submission to fill in, unless the operation has been posted already.
+// With a completion queue it takes a place there too. w describes the operation if it is
+// a Word; otherwise it is nil.
 func (ep *Endpoint) claim(w *engine.Word) (claimed, error) {
 	if ep.stepper.TryHold() {
 		// Shutdown looks whether all operations have completed, and no other goroutine
 		// has the turn then.
 		if ep.ready() && (ep.cq == nil || ep.cq.borrow()) {
-			if w != nil {
-				if s := ep.stepper.eng.Extend(ep.ring, w); s != nil {
-					return claimed{s, extended}, nil
-				}
+			if w != nil && ep.stepper.eng.Extend(ep.ring, w) {
+				return claimed{way: extended}, nil
 			}
 			if s := ep.stepper.eng.Begin(ep.ring); s != nil {
 				return claimed{s, direct}, nil
@@ -167,6 +166,17 @@ func (ep *Endpoint) answer(s *engine.Submission, c *engine.Completion, later *en
 		ep.cq.reserved.Add(-1)
 	}
 	engine.Contexts{}.Complete(s, c, later)
+}
+
+// Follow implements the engine's Sink. Engine's thread.
+func (e *sink) Follow(_ *engine.Submission, done []engine.Follower, c *engine.Completion) {
+	ep := (*Endpoint)(e)
+	if ep.cq != nil {
+		ep.cq.pushRun(ep, done, c)
+	}
+	if counter := ep.cntr[direction(c.Flags)]; counter != nil {
+		counter.count(uint64(len(done)), 0)
+	}
 }
 
 // Flush implements the engine's Sink. Engine's thread.

@@ -39,7 +39,7 @@ func (p *Peer) Cancel(context any) bool {
 // Withdraw is Cancel for an operation that is still in its cell of the ring, since an
 // entry before it has not been published: it never runs. Engine's thread only.
 func (r *Ring) Withdraw(context any) bool {
-	for ticket := r.head; ticket != r.tail.Load() && len(r.free) > 0; ticket++ {
+	for ticket := r.head; ticket != r.tail.Load() && r.room(); ticket++ {
 		c := &r.cells[ticket&r.mask]
 		if c.seq.Load() != ticket+1 || c.Verb == 0 || c.Context != context {
 			continue
@@ -81,10 +81,9 @@ func (r *remote) withdraw(match func(f *flight) bool) *flight {
 // frame carries such an operation.
 func (c *conn) letGo(match func(f *flight) bool) (f *flight) {
 	var in *flight
-	for _, at := range c.frames {
-		segs := at.segs
-		for i := range segs {
-			s := &segs[i]
+	for at := range c.expanded() {
+		for i := range at.segs {
+			s := &at.segs[i]
 			if !match(s.f) {
 				continue
 			}

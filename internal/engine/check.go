@@ -145,6 +145,7 @@ func (e *Engine) checkConns() error {
 // is left when the sessions and queues are gone, which Exhaust relies on.
 func (e *Engine) checkFlights() error {
 	segments := map[*flight]uint32{} // and watches, by operation
+	following := map[*Ring]int{}
 	remotes := map[*remote]bool{}
 	for _, r := range e.ready {
 		remotes[r] = true
@@ -152,7 +153,9 @@ func (e *Engine) checkFlights() error {
 	for _, x := range e.table.all {
 		if c, ok := x.(*conn); ok {
 			remotes[c.r] = true
-			c.countSegments(segments)
+			if err := c.countSegments(segments, following); err != nil {
+				return err
+			}
 		}
 	}
 	for r := range remotes {
@@ -174,20 +177,36 @@ func (e *Engine) checkFlights() error {
 		if n := len(r.flights) - len(r.free); n != taken[r] {
 			return fmt.Errorf("engine: %d operations of a ring are under way, but frames, queues and watches have %d", n, taken[r])
 		}
+		if r.following != following[r] || r.following > len(r.free) {
+			return fmt.Errorf("engine: a ring counts %d followers and has %d free flights, but frames have %d followers", r.following, len(r.free), following[r])
+		}
 	}
 	return nil
 }
 
-// countSegments adds the session's segments to the counts of their operations.
-func (c *conn) countSegments(segments map[*flight]uint32) {
-	for _, s := range c.stage.segs {
-		segments[s.f]++
-	}
-	for i := range c.frames {
-		for _, s := range c.frames[i].segs {
+// countSegments adds the session's segments to the counts of their operations, and their
+// followers to those of their rings.
+func (c *conn) countSegments(segments map[*flight]uint32, following map[*Ring]int) error {
+	for i, g := range append(c.frames[:], c.stage.cargo) {
+		if g == nil {
+			if i < len(c.frames) && c.ini.Waits(uint32(i)) {
+				return fmt.Errorf("engine: session %#x waits for an answer, but does not know for which operations", uint32(c.slot.id))
+			}
+			continue
+		}
+		n := 0
+		for _, s := range g.segs {
 			segments[s.f]++
+			if s.followers > 0 {
+				n += int(s.followers)
+				following[s.f.ring] += int(s.followers)
+			}
+		}
+		if n != len(g.followers) {
+			return fmt.Errorf("engine: session %#x has %d followers in a frame, but the segments have %d", uint32(c.slot.id), len(g.followers), n)
 		}
 	}
+	return nil
 }
 
 // checkStage looks at the frame that a session is filling: no operation may have
@@ -195,15 +214,15 @@ func (c *conn) countSegments(segments map[*flight]uint32) {
 func (c *conn) checkStage() error {
 	s := &c.stage
 	switch {
-	case s.buf == nil && len(s.segs) > 0:
-		return fmt.Errorf("engine: session %#x lists %d operations of a frame, but has no frame", uint32(c.slot.id), len(s.segs))
+	case (s.buf == nil) != (s.cargo == nil) || s.buf == nil && s.leader != nil:
+		return fmt.Errorf("engine: session %#x has a frame without a list of operations, or the other way round", uint32(c.slot.id))
 	case s.buf == nil:
 		return nil
 	case c.over() || c.r.conn != c || !c.r.listed:
 		return fmt.Errorf("engine: session %#x has a frame, but nothing is going to send it", uint32(c.slot.id))
-	case !s.simple || s.w.Ops() == 0 || s.w.Ops() != len(s.segs):
+	case !s.simple || s.w.Ops() == 0 || s.w.Ops() != s.cargo.ops():
 		return fmt.Errorf("engine: session %#x keeps a frame of %d records for %d operations, all of them simple: %t; want as many of both, at least one, and simple ones only",
-			uint32(c.slot.id), s.w.Ops(), len(s.segs), s.simple)
+			uint32(c.slot.id), s.w.Ops(), s.cargo.ops(), s.simple)
 	}
 	return nil
 }

@@ -7,57 +7,35 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// frame is what a request frame in flight carries.
-type frame struct {
-	segs []segment
-	// each is the length in bytes of every record's value, 0 or a multiple of 4, if each
-	// segment is a simple operation and all values have one length; otherwise it is
-	// mixed.
-	each int
-}
-
-// mixed is the length of values that have different ones.
-const mixed = -1
-
 // segment is a part of an operation in flight: count elements, from first on. They are in
 // one record, or each in a record of its own.
 type segment struct {
 	f                     *flight
 	first, count, records uint32
+	followers             uint32 // operations that follow it; see Follower
 }
 
 // succeeded completes a frame whose records all succeeded without results. If a record
 // that returns a result is among them, the target lies, and the session ends.
 func (c *conn) succeeded(psn uint32) {
-	at := &c.frames[psn%session.MaxWindow]
-	each := at.each
-	if each != 0 && at.returns() && c.ini.Waits(psn) {
+	if c.ini.Waits(psn) && c.cargoOf(psn).returns() {
 		c.lied()
 		return
 	}
 	if !c.ini.Retire(c.r.e.now, psn) {
 		return
 	}
-	segs := c.release(psn)
-	if each == 0 {
-		c.complete(segs, nil, 0)
+	at := c.release(psn)
+	if at.each == 0 {
+		c.complete(at, nil)
 		return
 	}
-	for i := range segs {
-		segs[i].f.ran = true
-		segs[i].settle()
+	at.expand()
+	for i := range at.segs {
+		at.segs[i].f.ran = true
+		at.segs[i].settle()
 	}
-	c.r.e.giveSegments(segs)
-}
-
-// returns reports whether a record of the frame returns a result.
-func (f *frame) returns() bool {
-	for i := range f.segs {
-		if f.segs[i].resultLen() > 0 {
-			return true
-		}
-	}
-	return false
+	c.r.e.discard(at)
 }
 
 // lied ends the session with a target that gives impossible answers.
@@ -69,41 +47,42 @@ func (c *conn) lied() {
 // responded completes a frame from its response. If the response does not match its
 // request, the target lies: nothing in the response is believed, and the session ends.
 func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
-	at := &c.frames[psn%session.MaxWindow]
+	at := c.cargoOf(psn)
 	var r wire.ResponseReader
 	if at.each > 0 && r.Reset(payload, int(h.Ops), h.Flags) == wire.ReasonOK {
-		if values, ok := r.NextAll(len(at.segs), at.each); ok && r.Finish() == wire.ReasonOK {
-			c.filled(psn, values)
+		if values, ok := r.NextAll(at.ops(), at.each); ok && r.Finish() == wire.ReasonOK {
+			c.ini.Retire(c.r.e.now, psn)
+			c.complete(c.release(psn), values)
 			return
 		}
 	}
+	at.expand()
 	if !wellFormed(at.segs, h, payload) {
 		c.lied()
 		return
 	}
 	c.ini.Retire(c.r.e.now, psn)
-	segs := c.release(psn)
+	c.release(psn)
 	r.Reset(payload, int(h.Ops), h.Flags)
-	for i := range segs {
-		segs[i].results(&r)
-		segs[i].settle()
+	for i := range at.segs {
+		at.segs[i].results(&r)
+		at.segs[i].settle()
 	}
-	c.r.e.giveSegments(segs)
+	c.r.e.discard(at)
 }
 
-// filled completes a frame of simple operations, all of which succeeded, from their
-// values. This is the ordinary case.
-func (c *conn) filled(psn uint32, values []byte) {
-	each := c.frames[psn%session.MaxWindow].each
-	c.ini.Retire(c.r.e.now, psn)
-	c.complete(c.release(psn), values, each)
-}
-
-// complete completes simple operations that succeeded, from their values of each bytes.
-func (c *conn) complete(segs []segment, values []byte, each int) {
-	for rest := segs; len(rest) > 0; {
+// complete completes simple operations, all of which succeeded, from their values. This
+// is the ordinary case.
+func (c *conn) complete(at *cargo, values []byte) {
+	each, followers := at.each, at.followers
+	for rest := at.segs; len(rest) > 0; {
 		n, f := 0, rest[0].f
-		if (each == 8 || each == 0) && f.ring != nil {
+		switch k := int(rest[0].followers); {
+		case k > 0:
+			f.ring.lead(f, followers[:k], values, each)
+			followers = followers[k:]
+			values, n = values[k*each:], 1
+		case (each == 8 || each == 0) && f.ring != nil:
 			n = f.ring.succeed(rest, values, each)
 		}
 		if n == 0 {
@@ -112,7 +91,7 @@ func (c *conn) complete(segs []segment, values []byte, each int) {
 		}
 		rest, values = rest[n:], values[n*each:]
 	}
-	c.r.e.giveSegments(segs)
+	c.r.e.discard(at)
 }
 
 // fill completes a simple operation, which has succeeded, with its value, if it has one.
@@ -185,19 +164,4 @@ func (s *segment) settle() {
 	if f.pending == 0 && f.whole() && !f.queued {
 		f.finish()
 	}
-}
-
-// takeSegments and giveSegments recycle the lists of segments.
-func (e *Engine) takeSegments() []segment {
-	if n := len(e.segs); n > 0 {
-		s := e.segs[n-1]
-		e.segs = e.segs[:n-1]
-		return s
-	}
-	return make([]segment, 0, 64)
-}
-
-func (e *Engine) giveSegments(s []segment) {
-	clear(s)
-	e.segs = append(e.segs, s[:0])
 }

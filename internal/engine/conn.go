@@ -17,12 +17,12 @@ type conn struct {
 	slot    slot
 	path    path
 	stage   stage
-	frames  [session.MaxWindow]frame // by psn
-	dirty   bool                     // on the engine's dirty list
-	resent  uint64                   // frames sent again that the engine has counted already
-	doubted bool                     // suspended, and its operations have not been completed yet
-	until   int64                    // when a suspended session is given up, or its doubt ends
-	alarmAt int64                    // when the port may next be told that the peer is silent
+	frames  [session.MaxWindow]*cargo // of requests that wait for an answer, by psn
+	dirty   bool                      // on the engine's dirty list
+	resent  uint64                    // frames sent again that the engine has counted already
+	doubted bool                      // suspended, and its operations have not been completed yet
+	until   int64                     // when a suspended session is given up, or its doubt ends
+	alarmAt int64                     // when the port may next be told that the peer is silent
 }
 
 func (c *conn) place() *slot { return &c.slot }
@@ -246,17 +246,11 @@ func (c *conn) abandon(why session.Reason) {
 
 // fail completes the records of one frame.
 func (c *conn) fail(psn uint32, r Result) {
-	segs := c.release(psn)
-	for i := range segs {
-		segs[i].f.fail(r)
-		segs[i].settle()
+	at := c.release(psn)
+	at.expand()
+	for i := range at.segs {
+		at.segs[i].f.fail(r)
+		at.segs[i].settle()
 	}
-	c.r.e.giveSegments(segs)
-}
-
-// release removes the segments of psn from the window.
-func (c *conn) release(psn uint32) []segment {
-	segs := c.frames[psn%session.MaxWindow].segs
-	c.frames[psn%session.MaxWindow] = frame{}
-	return segs
+	c.r.e.discard(at)
 }

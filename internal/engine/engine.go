@@ -74,14 +74,14 @@ type Engine struct {
 	closing bool
 
 	// Operations on their way out.
-	origin *Origin // of the peers that Engine.NewPeer makes
-	rings  []*Ring
-	ready  []*remote     // those with operations to pack
-	record wire.Record   // scratch
-	word   Word          // scratch
-	unsaid []*Ring       // those whose sinks are to be flushed
-	segs   [][]segment   // free lists of segments
-	reqs   *session.Pool // requests in flight
+	origin  *Origin // of the peers that Engine.NewPeer makes
+	rings   []*Ring
+	ready   []*remote     // those with operations to pack
+	record  wire.Record   // scratch
+	word    Word          // scratch
+	unsaid  []*Ring       // those whose sinks are to be flushed
+	cargoes []*cargo      // free ones
+	reqs    *session.Pool // requests in flight
 
 	// Packets.
 	packets  [burst][]byte

@@ -100,7 +100,7 @@ func TestCheckFindsLostOperations(t *testing.T) {
 	if err := e.Check(); err != nil {
 		t.Fatal(err)
 	}
-	f := p.r.conn.stage.segs[0].f
+	f := p.r.conn.stage.cargo.segs[0].f
 	f.pending++
 	if e.Check() == nil {
 		t.Error("an operation counts two segments in flight, and has one")

@@ -48,10 +48,9 @@ func (c *conn) suspend() {
 		c.fail(psn, Result{Fate: NotExecuted, Reason: session.GaveUp})
 	})
 	stand := map[*flight]*flight{}
-	for _, at := range c.frames {
-		segs := at.segs
-		for i := range segs {
-			s := &segs[i]
+	for at := range c.expanded() {
+		for i := range at.segs {
+			s := &at.segs[i]
 			f := s.f
 			in := stand[f]
 			if in == nil {

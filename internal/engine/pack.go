@@ -50,7 +50,8 @@ func (r *remote) packFrame() bool {
 		}
 		if !f.whole() {
 			if seg := r.packOp(&s.w, f); seg.records > 0 {
-				s.segs, s.each, s.simple, s.last = append(s.segs, seg), mixed, false, kind{}
+				s.cargo.segs, s.cargo.each = append(s.cargo.segs, seg), mixed
+				s.simple, s.last, s.leader = false, kind{}, nil
 			} else if !f.whole() {
 				break // the frame is full
 			}

@@ -16,8 +16,11 @@ import (
 type Word struct {
 	kind
 	Peer    PeerID
+	Cookie  uint64 // as in Entry
 	Offset  uint64 // as in Entry
 	Operand uint64 // the first 8 bytes of Entry.Inline; 0 if there are no operands
+	Context any    // as in Submission
+	Result  []byte // 8 bytes if the operation returns a value, otherwise empty
 }
 
 // kind is what operations that can share a run have in common.
@@ -51,7 +54,7 @@ func (w *Word) Set(x *Entry) bool {
 }
 
 // set describes a simple operation. If its operands take other than 8 bytes, it is no
-// Word, and extends no run.
+// Word, and extends no run. Cookie, Context and Result are left alone.
 func (w *Word) set(x *Entry) {
 	w.kind, w.Offset, w.Operand = x.kind(), x.Offset, 0
 	if x.Opcode != wire.OpRead {
@@ -60,26 +63,18 @@ func (w *Word) set(x *Entry) {
 }
 
 // Extend posts an operation that joins the run at the end of the frame under
-// construction; nothing is left to do for it. The caller fills in the submission, as for
-// Begin, and does not submit it. That is the ordinary path while operations are in
-// flight. Extend returns nil, and does nothing, if anything is unusual: then Begin
-// follows.
-func (e *Engine) Extend(r *Ring, w *Word) *Submission {
+// construction. That is the ordinary path while operations are in flight. Extend returns
+// false, and does nothing, if anything is unusual: then Begin follows.
+func (e *Engine) Extend(r *Ring, w *Word) bool {
 	p := r.last
-	if p == nil || p.id != w.Peer || p.closed || len(r.free) == 0 || r.detached {
-		return nil
+	if p == nil || p.id != w.Peer || p.closed || !r.room() || r.detached {
+		return false
 	}
 	if r.head != r.tail.Load() { // an earlier post has been published
-		return nil
+		return false
 	}
 	c := p.r.conn
-	if c == nil || p.r.head != nil || c.stage.buf == nil || !c.stage.extend(w) {
-		return nil
-	}
-	f := r.begin()
-	f.clear()
-	c.stage.note(f)
-	return &f.Submission
+	return c != nil && p.r.head == nil && c.stage.follow(r, w)
 }
 
 // Begin returns a submission to fill in and then to Submit, or nil when the operation has
@@ -94,7 +89,7 @@ func (e *Engine) Begin(r *Ring) *Submission {
 			return nil
 		}
 	}
-	if len(r.free) == 0 {
+	if !r.room() {
 		return nil
 	}
 	r.begun = r.begin()

@@ -17,6 +17,7 @@ func TestExtend(t *testing.T) {
 		w := &Word{Peer: p.ID(), Offset: 64, Operand: 1}
 		w.Of(wire.VerbFetch, uint8(atomic.Sum), uint8(atomic.Uint64))
 		w.In(1, 0)
+		w.Context, w.Result = &outcomes{}, make([]byte, 8)
 		return w
 	}
 	for name, test := range map[string]struct {
@@ -32,13 +33,16 @@ func TestExtend(t *testing.T) {
 		"another incarnation": {func(_ *cable, _, _ *Peer, w *Word) { w.In(1, 7) }, false},
 		"a far offset":        {func(_ *cable, _, _ *Peer, w *Word) { w.Offset = 1 << 32 }, false},
 		"a closed peer":       {func(_ *cable, p, _ *Peer, _ *Word) { p.Close() }, false},
+		"another cookie":      {func(_ *cable, _, _ *Peer, w *Word) { w.Cookie = 1 }, false},
+		"no result":           {func(_ *cable, _, _ *Peer, w *Word) { w.Result = nil }, false},
+		"a short result":      {func(_ *cable, _, _ *Peer, w *Word) { w.Result = w.Result[:4] }, false},
 		"one is published":    {func(c *cable, p, _ *Peer, _ *Word) { c.submit(p, false, func(*Submission) {}) }, false},
 		"one is in the queue": {func(c *cable, p, _ *Peer, _ *Word) {
 			c.submit(p, true, func(s *Submission) { s.SetExtents([]mr.Extent{{Key: 1, Count: 1}}) })
 		}, false},
 		"the ring is removed": {func(c *cable, _, _ *Peer, _ *Word) { c.nodes[0].eng[0].RemoveRing(c.nodes[0].ring) }, false},
 		"all are in flight": {func(c *cable, p, _ *Peer, _ *Word) {
-			for len(c.nodes[0].ring.free) > 0 {
+			for c.nodes[0].ring.room() {
 				c.add(p, 0)
 			}
 		}, false},
@@ -57,9 +61,8 @@ func TestExtend(t *testing.T) {
 			w := next(p)
 			test.change(c, p, q, w)
 			before := p.staged()
-			s := c.nodes[0].eng[0].Extend(c.nodes[0].ring, w)
-			if s != nil != test.taken {
-				t.Errorf("taken: %v, want %v", s != nil, test.taken)
+			if taken := c.nodes[0].eng[0].Extend(c.nodes[0].ring, w); taken != test.taken {
+				t.Errorf("taken: %v, want %v", taken, test.taken)
 			}
 			if n := p.staged() - before; n > 0 != test.taken {
 				t.Errorf("the frame has grown by %d operations", n)

@@ -20,6 +20,9 @@ type Sink interface {
 	// whose values, if any, are in their result buffers. Their completions are alike, but
 	// for Cookie and Source, which the sink may set in c as it likes.
 	Succeed(done []*Submission, c *Completion)
+	// Follow is called instead, after Complete of the leader, for operations that have
+	// succeeded like it. The sink may change the leader's submission.
+	Follow(leader *Submission, done []Follower, c *Completion)
 	// Flush is called after one or more calls of the others, before the engine does
 	// anything else for long.
 	Flush()
@@ -46,17 +49,18 @@ type Ring struct {
 	_     [64]byte      // tail and what follows on cache lines of their own
 
 	// The rest belongs to the engine's thread.
-	head     uint64 // next ticket to take
-	flights  []flight
-	free     []*flight // flights not in use; the one used last is used next
-	begun    *flight   // handed out by Begin
-	origin   *Origin   // set by AddRing: whose peers the entries name
-	last     *Peer     // the peer that was found last
-	sink     Sink
-	told     Completion    // scratch; between two completions it describes a success
-	batch    []*Submission // scratch
-	detached bool          // by RemoveRing
-	unsaid   bool          // the sink is to be flushed
+	head      uint64 // next ticket to take
+	flights   []flight
+	free      []*flight // flights not in use; the one used last is used next
+	following int       // followers in flight; for each a free flight is kept back
+	begun     *flight   // handed out by Begin
+	origin    *Origin   // set by AddRing: whose peers the entries name
+	last      *Peer     // the peer that was found last
+	sink      Sink
+	told      Completion    // scratch; between two completions it describes a success
+	batch     []*Submission // scratch
+	detached  bool          // by RemoveRing
+	unsaid    bool          // the sink is to be flushed
 }
 
 // cell holds a submission that is free or published.
@@ -118,7 +122,10 @@ func (s *Submission) Abandon() {
 func (r *Ring) pending() bool { return r.cells[r.head&r.mask].seq.Load() == r.head+1 }
 
 // collectable reports whether an entry is published that can be taken.
-func (r *Ring) collectable() bool { return r.pending() && len(r.free) > 0 }
+func (r *Ring) collectable() bool { return r.pending() && r.room() }
+
+// room reports whether another operation can be taken.
+func (r *Ring) room() bool { return len(r.free) > r.following }
 
 // next copies the oldest published entry to a flight and frees its cell. It returns nil
 // for one that was abandoned.
@@ -160,6 +167,11 @@ func (r *Ring) complete(f *flight, res Result) {
 // tell tells the sink of a completion, with the fate that is in told, and frees the
 // flight.
 func (r *Ring) tell(f *flight, length uint64, flags uint8, later *Later) {
+	r.announce(f, length, flags, later)
+	r.recycle(f)
+}
+
+func (r *Ring) announce(f *flight, length uint64, flags uint8, later *Later) {
 	c := &r.told
 	c.Cookie, c.Source, c.Length, c.Flags = f.Cookie, f.Peer, length, flags
 	if f.Result == nil {
@@ -167,9 +179,28 @@ func (r *Ring) tell(f *flight, length uint64, flags uint8, later *Later) {
 		f.inline = [InlineResult]byte{} // zero while the flight is free: no value shows in a later failure
 	}
 	r.sink.Complete(&f.Submission, c, later)
+	r.toFlush()
+}
+
+func (r *Ring) recycle(f *flight) {
 	f.drop()
 	r.free = append(r.free, f)
-	r.toFlush()
+}
+
+// lead completes a leader and its followers, which have succeeded, from their values of
+// each bytes, 8 or 0.
+func (r *Ring) lead(f *flight, followers []Follower, values []byte, each int) {
+	if each > 0 {
+		f.store(0, values[:each])
+		for i := range followers {
+			*followers[i].Result = [8]byte(values[8*i+8:])
+		}
+	}
+	r.announce(f, uint64(f.bytes()), f.completed(), nil)
+	r.told.Inline = [InlineResult]byte{} // it may have the leader's value
+	r.sink.Follow(&f.Submission, followers, &r.told)
+	r.following -= len(followers)
+	r.recycle(f)
 }
 
 // succeed completes simple operations that have succeeded: it stores their values, each
@@ -180,7 +211,7 @@ func (r *Ring) succeed(segs []segment, values []byte, each int) (n int) {
 	length := segs[0].f.bytes()
 	for ; n < len(segs) && n < len(r.batch); n++ {
 		f := segs[n].f
-		if f.ring != r || len(f.Result) != each || each == 0 && f.bytes() != length {
+		if f.ring != r || segs[n].followers > 0 || len(f.Result) != each || each == 0 && f.bytes() != length {
 			break
 		}
 		if each == 8 {
@@ -222,7 +253,9 @@ func (e *Engine) say() {
 }
 
 // Empty reports whether no operation is published or in flight. Engine's thread only.
-func (r *Ring) Empty() bool { return r.head == r.tail.Load() && len(r.free) == len(r.flights) }
+func (r *Ring) Empty() bool {
+	return r.head == r.tail.Load() && len(r.free) == len(r.flights) && r.following == 0
+}
 
 // Completer is a context that takes the completion of its operation; see [Sink].
 type Completer interface {
@@ -241,6 +274,18 @@ func (Contexts) Complete(s *Submission, c *Completion, later *Later) {
 func (Contexts) Succeed(done []*Submission, c *Completion) {
 	for _, s := range done {
 		c.Cookie, c.Source = s.Cookie, s.Peer
+		s.Context.(Completer).Complete(s, c, nil)
+	}
+}
+
+// Follow implements Sink.
+func (Contexts) Follow(s *Submission, done []Follower, c *Completion) {
+	for i := range done {
+		w := &done[i]
+		s.Context, s.Offset, s.Result = w.Context, w.Offset, nil
+		if w.Result != nil {
+			s.Result = w.Result[:]
+		}
 		s.Context.(Completer).Complete(s, c, nil)
 	}
 }

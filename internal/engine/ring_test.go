@@ -165,7 +165,10 @@ type shelf struct{ told, shown int }
 
 func (s *shelf) Complete(*Submission, *Completion, *Later) { s.told++ }
 func (s *shelf) Succeed(done []*Submission, _ *Completion) { s.told += len(done) }
-func (s *shelf) Flush()                                    { s.shown = s.told }
+func (s *shelf) Follow(_ *Submission, done []Follower, _ *Completion) {
+	s.told += len(done)
+}
+func (s *shelf) Flush() { s.shown = s.told }
 
 // A goroutine that closes a peer, or removes a ring, by a call sees the completions as
 // soon as the call returns, though the round that it belongs to goes on.

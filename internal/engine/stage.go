@@ -3,6 +3,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -19,10 +21,10 @@ import (
 type stage struct {
 	buf    []byte // nil: there is no frame
 	w      wire.RecordWriter
-	segs   []segment
-	last   kind // of the last record
-	each   int  // as in frame
-	simple bool // the frame holds nothing but simple operations
+	cargo  *cargo  // nil likewise
+	last   kind    // of the last record
+	leader *flight // of the last segment, if followers can be added to it
+	simple bool    // the frame holds nothing but simple operations
 }
 
 // busy is the number of frames in flight at which a partial frame begins to wait for more
@@ -96,7 +98,33 @@ func (s *stage) extend(w *Word) bool {
 // note adds a simple operation, which is in the frame now, to the list of segments.
 func (s *stage) note(f *flight) {
 	f.sent, f.pending = 1, 1
-	s.segs = append(s.segs, segment{f: f, count: 1, records: 1})
+	s.cargo.segs = append(s.cargo.segs, segment{f: f, count: 1, records: 1})
+	s.leader = f
+}
+
+// follow adds an operation to the run at the end of the frame, as a follower of the
+// operation before it, if that is of the same ring and the two differ in nothing but what
+// a Follower says.
+func (s *stage) follow(r *Ring, w *Word) bool {
+	f, g := s.leader, s.cargo
+	if f == nil || f.ring != r || f.Cookie != w.Cookie || f.Peer != w.Peer || len(w.Result) != g.each {
+		return false
+	}
+	var result *[8]byte
+	switch g.each {
+	case 8:
+		result = (*[8]byte)(w.Result)
+	case 0:
+	default:
+		return false
+	}
+	if !s.extend(w) {
+		return false
+	}
+	g.segs[len(g.segs)-1].followers++
+	g.followers = append(g.followers, Follower{w.Context, result, w.Offset})
+	r.following++
+	return true
 }
 
 // put adds a simple operation to the run at the end of the frame, or else appends a
@@ -128,10 +156,10 @@ func (c *conn) add(f *flight) bool {
 
 // measure notes the length of the last record's value.
 func (s *stage) measure(n int) {
-	if len(s.segs) == 1 && n&3 == 0 {
-		s.each = n
-	} else if s.each != n {
-		s.each = mixed
+	if g := s.cargo; len(g.segs) == 1 && n&3 == 0 {
+		g.each = n
+	} else if g.each != n {
+		g.each = mixed
 	}
 }
 
@@ -149,7 +177,8 @@ func (c *conn) begin() bool {
 		return false
 	}
 	s.w.Reset(s.buf, len(s.buf))
-	s.segs, s.each, s.simple, s.last = e.takeSegments(), mixed, true, kind{}
+	s.cargo, s.leader, s.simple, s.last = e.load(), nil, true, kind{}
+	s.cargo.each = mixed
 	return true
 }
 
@@ -164,9 +193,9 @@ func (c *conn) commit() {
 	e, s := c.r.e, &c.stage
 	e.look()
 	psn := c.ini.Commit(e.now, s.buf, s.w.Len(), uint8(s.w.Ops()))
-	c.frames[psn%session.MaxWindow] = frame{s.segs, s.each}
+	c.frames[psn%session.MaxWindow] = s.cargo
 	e.count[OpsSent] += uint64(s.w.Ops())
-	s.buf, s.segs = nil, nil
+	s.buf, s.cargo, s.leader = nil, nil, nil
 	e.touch(c, &c.dirty)
 }
 
@@ -181,14 +210,14 @@ func (c *conn) spill() (first *flight) {
 		return nil
 	}
 	c.ini.Unstage(s.buf)
-	s.buf = nil
-	for i := len(s.segs) - 1; i >= 0; i-- {
-		f := s.segs[i].f
+	s.cargo.expand()
+	for _, seg := range slices.Backward(s.cargo.segs) {
+		f := seg.f
 		f.sent, f.pending = 0, 0
 		first, f.next = f, first
 	}
-	c.r.e.giveSegments(s.segs)
-	s.segs = nil
+	c.r.e.discard(s.cargo)
+	s.buf, s.cargo, s.leader = nil, nil, nil
 	return first
 }
 

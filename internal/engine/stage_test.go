@@ -56,12 +56,12 @@ func (c *cable) extend(ring *Ring, fill func(s *Submission)) bool {
 	if !w.Set(&like.Entry) {
 		return false
 	}
-	s := c.nodes[0].eng[0].Extend(ring, &w)
-	if s != nil {
-		fill(s)
-		c.extended++
+	w.Cookie, w.Context, w.Result = like.Cookie, like.Context, like.Result
+	if !c.nodes[0].eng[0].Extend(ring, &w) {
+		return false
 	}
-	return s != nil
+	c.extended++
+	return true
 }
 
 // An operation behind an entry that is still being filled in is in no frame: it can be
@@ -113,7 +113,10 @@ func (p *Peer) staged() int {
 	if p.r.conn == nil {
 		return 0
 	}
-	return len(p.r.conn.stage.segs)
+	if g := p.r.conn.stage.cargo; g != nil {
+		return g.ops()
+	}
+	return 0
 }
 
 // Operations run in the order in which they were posted, whatever kinds stand next to

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build simbugs
-
 package sim
 
 const (
@@ -9,6 +7,7 @@ const (
 	engineEngine = "internal/engine/engine.go"
 	engineRoster = "internal/engine/roster.go"
 	enginePost   = "internal/engine/post.go"
+	engineCargo  = "internal/engine/cargo.go"
 )
 
 // Bugs of the way of an operation from its poster to the frame that it leaves in.
@@ -16,9 +15,9 @@ var bugsOfStaging = []bug{
 	{"a simple operation goes into the frame ahead of the queue", "", []edit{
 		{engineStage, "r.head == nil && r.conn != nil", "r.conn != nil"}}},
 	{"what is in the frame is lost when it is given up", "", []edit{
-		{engineStage, "\tc.r.e.giveSegments(s.segs)\n\ts.segs = nil\n\treturn first\n", "\tc.r.e.giveSegments(s.segs)\n\ts.segs = nil\n\treturn nil\n"}}},
+		{engineStage, "s.leader = nil, nil, nil\n\treturn first\n", "s.leader = nil, nil, nil\n\treturn nil\n"}}},
 	{"a frame that is given up leaves all the same", "", []edit{
-		{engineStage, "c.ini.Unstage(s.buf)\n\ts.buf = nil\n\tfor", "c.ini.Commit(c.r.e.now, s.buf, s.w.Len(), uint8(s.w.Ops()))\n\ts.buf = nil\n\tfor"}}},
+		{engineStage, "c.ini.Unstage(s.buf)\n", "c.ini.Commit(c.r.e.now, s.buf, s.w.Len(), uint8(s.w.Ops()))\n"}}},
 	{"a frame that is not full is never sent", "", []edit{
 		{enginePack, "r.head == nil && c.ini.InFlight() < busy", "false"}}},
 	{"a frame that is not full is forgotten when nothing else waits", "", []edit{
@@ -28,7 +27,9 @@ var bugsOfStaging = []bug{
 	{"a post that continues a run overtakes what was published before", "", []edit{
 		{enginePost, "if r.head != r.tail.Load() { // an", "if false { // an"}}},
 	{"a post that continues a run overtakes the queue", "", []edit{
-		{enginePost, "p.r.head != nil ||", ""}}},
+		{enginePost, "p.r.head == nil && ", ""}}},
+	{"a follower's flight has the leader's place", "", []edit{
+		{engineCargo, "nil, w.Offset\n", "nil, leader.Offset\n"}}},
 	{"a run takes operations with another operand", "", []edit{
 		{wireRun, "operand != r.operand ||", ""}}},
 	{"a run is continued beyond the room for its answer", "", []edit{

@@ -21,7 +21,8 @@ const forever = int64(math.MaxInt64)
 // operand, so that each element counts as an operation on its word.
 type op struct {
 	peer           *peer
-	seq            int // its place among the operations of its pair
+	seq            int           // its place among the operations of its pair
+	to             engine.PeerID // the name that it was posted to
 	verb           wire.Verb
 	code           uint8
 	region         int
@@ -62,7 +63,8 @@ func (o *op) mayHaveRun() bool {
 
 // fill writes the operation into an entry of the submission ring.
 func (o *op) fill(e *engine.Submission) {
-	e.Peer, e.Context = o.peer.eng.ID(), o
+	o.to = o.peer.eng.ID()
+	e.Peer, e.Context = o.to, o
 	e.Key = o.peer.target.regions[o.region].key()
 	e.Offset, e.Count = uint64(strideOf(o.region)*o.first), uint32(o.count)
 	e.Verb, e.Opcode, e.Datatype, e.Flags = o.verb, o.code, uint8(o.datatype), 0
@@ -156,6 +158,9 @@ func (o *op) Complete(_ *engine.Submission, c *engine.Completion, later *engine.
 		o.peer.restarted(o, w.now)
 	case r.Reason == session.PeerRestarted:
 		o.peer.told.note(o.peer.pair, o, w.now) // each name of a pair is told
+	}
+	if c.Source != o.to {
+		w.fail("%v: the completion is from another name, %#x, want %#x", o, c.Source, o.to)
 	}
 	if r.Fate == engine.Success && o.refused {
 		w.fail("%v succeeded, but nothing allows it", o)

@@ -175,41 +175,56 @@ func (c *client) burst() {
 	c.n.wake(w.now)
 }
 
-// submission returns a submission to fill, and what hands it to the engine then: half of
-// the time it is that of a goroutine that holds the engine, half of the time one of the
-// ring. In a series it is mostly the former.
-func (c *client) submission(o *op) (s *engine.Submission, hand func()) {
+// extend posts an operation that joins the run at the end of a frame, if it can. Most
+// operations of a series do.
+func (c *client) extend(o *op) bool {
+	var like engine.Submission
+	var w engine.Word
+	if o.fill(&like); !w.Set(&like.Entry) {
+		return false
+	}
+	w.Cookie, w.Context, w.Result = like.Cookie, like.Context, like.Result
+	if !c.eng().Extend(c.ring, &w) {
+		return false
+	}
+	c.n.w.count(extended)
+	return true
+}
+
+// prepare fills in an operation, and returns what hands it to the engine then: half of
+// the time as a goroutine does that holds the engine, half of the time by the ring. In a
+// series it is mostly the former. It returns nil when the ring is full.
+func (c *client) prepare(o *op) (hand func()) {
 	direct := 0.5
 	if c.series > 0 {
 		direct = 0.9
 	}
 	if c.n.w.dice.chance(direct) {
-		var like engine.Submission
-		var w engine.Word
-		if o.fill(&like); w.Set(&like.Entry) {
-			if s := c.eng().Extend(c.ring, &w); s != nil {
-				c.n.w.count(extended)
-				return s, func() {}
-			}
+		if c.extend(o) {
+			return func() {}
 		}
 		if s := c.eng().Begin(c.ring); s != nil {
-			return s, func() { c.eng().Submit(c.ring) }
+			o.fill(s)
+			return func() { c.eng().Submit(c.ring) }
 		}
 	}
-	s = c.ring.Claim()
-	return s, func() { s.Publish() }
+	s := c.ring.Claim()
+	if s == nil {
+		return nil
+	}
+	o.fill(s)
+	return s.Publish
 }
 
 // post hands an operation to the engine. It returns false when the ring is
 // full.
 func (c *client) post(o *op) bool {
 	w := c.n.w
-	e, hand := c.submission(o)
-	if e == nil {
+	hand := c.prepare(o)
+	if hand == nil {
 		return false
 	}
 	o.call, o.seq = w.now, len(o.peer.ops)
-	o.fill(e)
 	o.peer.ops = append(o.peer.ops, o)
 	w.note(o)
 	c.outstanding++

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"iter"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+)
+
+// cargo is what a request frame carries, while it is under construction or in flight.
+type cargo struct {
+	segs      []segment
+	followers []Follower // those of the first segment that has any, then those of the next, and so on
+	// each is the length in bytes of every record's value, 0 or a multiple of 4, if each
+	// segment is a simple operation and all values have one length; otherwise it is
+	// mixed.
+	each int
+}
+
+// mixed is the length of values that have different ones.
+const mixed = -1
+
+// Follower is a simple operation that follows another one of its kind, the leader, in the
+// run of a frame. It has no flight of its own: what is not said here is as in the
+// leader's. Nearly all operations that are posted one word at a time are followers.
+// Anything but their success together makes flights of them first: see expand.
+type Follower struct {
+	Context any
+	Result  *[8]byte // nil if there is no value
+	Offset  uint64   // as in Entry
+}
+
+// ops returns the number of operations, if all are simple.
+func (g *cargo) ops() int { return len(g.segs) + len(g.followers) }
+
+// returns reports whether a record of the frame returns a value.
+func (g *cargo) returns() bool {
+	if g.each == 0 {
+		return false
+	}
+	for i := range g.segs {
+		if g.segs[i].resultLen() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// expand gives each follower a flight and a segment.
+func (g *cargo) expand() {
+	if len(g.followers) == 0 {
+		return
+	}
+	all, followers := make([]segment, 0, g.ops()), g.followers
+	for _, s := range g.segs {
+		n := s.followers
+		s.followers = 0
+		all = append(all, s)
+		for i := range followers[:n] {
+			all = append(all, segment{f: s.f.ring.promote(s.f, &followers[i]), count: 1, records: 1})
+		}
+		followers = followers[n:]
+	}
+	clear(g.followers)
+	g.segs, g.followers = all, g.followers[:0]
+}
+
+// expanded goes through the cargoes of the frames in flight. None has followers any more
+// when the first one is yielded, since a flight that is recycled meanwhile must not
+// become that of a follower.
+func (c *conn) expanded() iter.Seq[*cargo] {
+	return func(yield func(*cargo) bool) {
+		for _, g := range c.frames {
+			if g != nil {
+				g.expand()
+			}
+		}
+		for _, g := range c.frames {
+			if g != nil && !yield(g) {
+				return
+			}
+		}
+	}
+}
+
+// promote gives a follower a flight.
+func (r *Ring) promote(leader *flight, w *Follower) *flight {
+	r.following--
+	f := r.begin()
+	f.Entry = leader.Entry
+	f.Context, f.Result, f.Offset = w.Context, nil, w.Offset
+	if w.Result != nil {
+		f.Result = w.Result[:]
+	}
+	f.sent, f.pending = 1, 1
+	return f
+}
+
+// cargoOf returns the cargo of a frame in flight.
+func (c *conn) cargoOf(psn uint32) *cargo { return c.frames[psn%session.MaxWindow] }
+
+// release removes the cargo of psn from the window. What is to happen to it is not a
+// success of all: see expand.
+func (c *conn) release(psn uint32) *cargo {
+	at := &c.frames[psn%session.MaxWindow]
+	g := *at
+	*at = nil
+	return g
+}
+
+// load and discard recycle cargoes.
+func (e *Engine) load() *cargo {
+	if n := len(e.cargoes); n > 0 {
+		g := e.cargoes[n-1]
+		e.cargoes = e.cargoes[:n-1]
+		return g
+	}
+	return &cargo{segs: make([]segment, 0, 64)}
+}
+
+func (e *Engine) discard(g *cargo) {
+	clear(g.segs)
+	clear(g.followers)
+	g.segs, g.followers = g.segs[:0], g.followers[:0]
+	e.cargoes = append(e.cargoes, g)
+}
