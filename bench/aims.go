@@ -93,9 +93,17 @@ func checked(aims []aim) []aim {
 // steps are intermediate aims on the way to those of the project: for one word a post,
 // and for the ratio of a round trip to the floor's.
 func steps(m *results) []aim {
-	return []aim{
+	return append([]aim{
 		atMost("on the way: fetch-add RTT p50, manual, raw: to the floor", m.ratio("trip", "floor", p50), "x", 1.25),
 		atLeast("on the way: fetch-add throughput, 1 thread to 1 poller, 1 word a post", m.median("fetch_single", rate)/1e6, "M/s", 14),
+	}, domainSteps(m)...)
+}
+
+// domainSteps are those for an application that keeps its calls apart itself.
+func domainSteps(m *results) []aim {
+	return []aim{
+		atMost("on the way, ThreadDomain: fetch-add RTT p50 to the floor", m.ratio("trip_domain", "floor", p50), "x", 1.2),
+		atLeast("on the way, ThreadDomain: fetch-add throughput, 1 word a post", m.median("fetch_single_domain", rate)/1e6, "M/s", 20),
 	}
 }
 

@@ -99,6 +99,7 @@ type fabRun struct {
 	window, endpoints, words, elements int
 	scatter                            int    // words of a post
 	progress                           string // of the initiator
+	threading                          string // of the initiator
 	targetProgress                     string
 	udp                                bool
 	rate                               float64
@@ -132,6 +133,7 @@ func fab(name string, r fabRun) *contest {
 			add(&args, "-elements", r.elements)
 			add(&args, "-scatter", r.scatter)
 			add(&args, "-progress", r.progress)
+			add(&args, "-threading", r.threading)
 			add(&args, "-rate", r.rate)
 			add(&args, "-regions", r.regions)
 			add(&args, "-udp", r.udp)

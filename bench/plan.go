@@ -57,6 +57,7 @@ func tripPlan(t time.Duration) []entry {
 	return []entry{
 		{"floor", g, floor("floor: AF_XDP in C, no protocol", floorRun{window: 1, size: smallFrame, reply: smallFrame, seconds: t})},
 		{"trip", g, fab("xdpfab fetch-add, manual", fabRun{op: "fetch", window: 1, seconds: t})},
+		{"trip_domain", g, fab("xdpfab fetch-add, manual, ThreadDomain", fabRun{op: "fetch", window: 1, threading: "domain", seconds: t})},
 		{"trip_udp", g, fab("xdpfab fetch-add, manual, UDP", fabRun{op: "fetch", window: 1, udp: true, seconds: t})},
 		{"regions_trip", g, fab("xdpfab fetch-add, 100,000 regions in turn", fabRun{op: "fetch", window: 1, regions: manyRegions, seconds: t})},
 		{"regions_idle", g, withRegions(fab("xdpfab fetch-add, one of 100,000 regions", fabRun{op: "fetch", window: 1, seconds: t}), manyRegions)},
@@ -84,6 +85,8 @@ func throughputPlan(t time.Duration) []entry {
 		{"floor_payload", g, floor("floor: frames of 1514 bytes, answers of 64", floorRun{window: 32, size: fullFrame, reply: smallFrame, seconds: t})},
 		{"fetch", g, fab("xdpfab fetch-add, 182 words a post", full)},
 		{"fetch_single", g, fab("xdpfab fetch-add, 1 word a post", single)},
+		{"fetch_single_domain", g, fab("xdpfab fetch-add, 1 word a post, ThreadDomain",
+			fabRun{op: "fetch", window: singleWindow, words: spreadWords, threading: "domain", seconds: t})},
 		{"hot", g, fab("xdpfab fetch-add, one word", with(func(r *fabRun) { r.words = 1 }))},
 		{"regions_rate", g, withRegions(fab("xdpfab fetch-add, one of 100,000 regions", full), manyRegions)},
 		{"sessions", g, fab("xdpfab fetch-add, 1000 sessions in turn", with(func(r *fabRun) { r.endpoints = sessions }))},

@@ -166,6 +166,11 @@ func (t Threading) String() string { return modeString("Threading", threadingNam
 // MarshalText implements encoding.TextMarshaler.
 func (t Threading) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
+// UnmarshalText implements encoding.TextUnmarshaler. It changes nothing when it fails.
+func (t *Threading) UnmarshalText(text []byte) error {
+	return parseMode("threading", threadingNames, text, t)
+}
+
 // String returns a name such as "enabled".
 func (r ResourceMgmt) String() string { return modeString("ResourceMgmt", rmNames, r) }
 

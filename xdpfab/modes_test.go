@@ -57,3 +57,17 @@ func TestTextsOfModes(t *testing.T) {
 		t.Errorf("%s, %v", b, err)
 	}
 }
+
+// A model of threading can be named in a flag.
+func TestThreadingText(t *testing.T) {
+	for want, text := range []string{"unspec", "safe", "fid", "domain", "completion", "endpoint"} {
+		var got xdpfab.Threading
+		if err := got.UnmarshalText([]byte(text)); err != nil || got != xdpfab.Threading(want) {
+			t.Errorf("%q is %v, %v", text, got, err)
+		}
+	}
+	got := xdpfab.ThreadDomain
+	if err := got.UnmarshalText([]byte("domains")); err == nil || !strings.Contains(err.Error(), "want unspec, safe") || got != xdpfab.ThreadDomain {
+		t.Errorf("domains is %v, %v, want an error with the names, and no change", got, err)
+	}
+}

@@ -23,6 +23,7 @@ import (
 type settings struct {
 	ifname   string
 	progress xdpfab.ProgressMode
+	threads  xdpfab.Threading
 	udp      bool
 
 	regions int // number of the target's regions, which the initiator addresses in turn
@@ -61,6 +62,7 @@ func run(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	fs.StringVar(&s.ifname, "i", "veth0", "interface")
 	fs.TextVar(&s.progress, "progress", xdpfab.ProgressManual, "manual or auto")
+	fs.TextVar(&s.threads, "threading", xdpfab.ThreadSafe, "safe, or domain, which all calls of this program keep to")
 	fs.BoolVar(&s.udp, "udp", false, "UDP as well as raw Ethernet")
 	fs.IntVar(&s.regions, "regions", 1, "regions")
 	var part func(context.Context, *xdpfab.Domain, *settings) error
@@ -96,5 +98,5 @@ func run(ctx context.Context, args []string) error {
 }
 
 func (s *settings) open(ctx context.Context) (*xdpfab.Domain, error) {
-	return xdpfab.Open(ctx, s.ifname, xdpfab.DomainAttr{UDP: s.udp, Progress: s.progress})
+	return xdpfab.Open(ctx, s.ifname, xdpfab.DomainAttr{UDP: s.udp, Progress: s.progress, Threading: s.threads})
 }
