@@ -6,11 +6,11 @@ import "slices"
 
 // Bytes returns the values as a buffer of Msg or of a call such as Endpoint.Atomic
 // holds them: one element after the other, little-endian.
-func Bytes[T Number](values ...T) []byte { return AppendBytes(nil, values...) }
+func Bytes[T Element](values ...T) []byte { return AppendBytes(nil, values...) }
 
 // AppendBytes appends the values to a buffer as Bytes does, so that one buffer can serve
 // again and again.
-func AppendBytes[T Number](buf []byte, values ...T) []byte {
+func AppendBytes[T Element](buf []byte, values ...T) []byte {
 	size := DatatypeOf[T]().Size()
 	buf = slices.Grow(buf, len(values)*size)
 	for _, v := range values {
@@ -22,7 +22,7 @@ func AppendBytes[T Number](buf []byte, values ...T) []byte {
 
 // Values returns the elements in a buffer, such as Msg.Result. Bytes at the end that
 // make no whole element are left out.
-func Values[T Number](buf []byte) []T {
+func Values[T Element](buf []byte) []T {
 	size := DatatypeOf[T]().Size()
 	values := make([]T, len(buf)/size)
 	ReadBytes(buf, values)
@@ -31,11 +31,11 @@ func Values[T Number](buf []byte) []T {
 
 // ReadBytes reads as many elements from a buffer as both it and values hold, and returns
 // how many, so that one slice can serve again and again.
-func ReadBytes[T Number](buf []byte, values []T) int {
+func ReadBytes[T Element](buf []byte, values []T) int {
 	size := DatatypeOf[T]().Size()
 	n := min(len(values), len(buf)/size)
 	for i := range n {
-		var word [8]byte
+		var word [wide]byte
 		copy(word[:], buf[i*size:(i+1)*size])
 		values[i] = fromBytes[T](word)
 	}

@@ -135,6 +135,31 @@ func ExampleRemote_CompareAndExchange() {
 	// Output: 0 1 <nil>
 }
 
+// Several operations under way at once, without a goroutine for each.
+func ExampleRemote_StartAdd() {
+	client, server := nodes()
+	defer server.CloseAll()
+	defer client.CloseAll()
+	ctx := context.Background()
+
+	peer, _ := client.Dial(ctx, server.Name(0))
+	var under []*xdpfab.Pending[complex128]
+	for i := range uint64(3) {
+		word, err := xdpfab.Word[complex128](ctx, peer, "counters", 20+i)
+		if err != nil {
+			log.Fatal(err)
+		}
+		under = append(under, word.StartAdd(ctx, complex(float64(i), -1)))
+	}
+	for _, p := range under {
+		fmt.Println(p.Wait(ctx))
+	}
+	// Output:
+	// (0-1i) <nil>
+	// (1-1i) <nil>
+	// (2-1i) <nil>
+}
+
 // Errors say what is known of the operation, and why.
 func ExampleOpError() {
 	client, server := nodes()

@@ -4,22 +4,42 @@ package xdpfab
 
 import (
 	"encoding/binary"
+	"math"
+	"math/bits"
 	"reflect"
 
 	"github.com/xdpfab/xdpfab/atomic"
 )
 
-// Number is the constraint on the type of a remote word: Go's integers and floats, and
-// types made of them.
+// Number is the constraint on numbers with an order: Go's integers and floats, and types
+// made of them.
 type Number interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 |
 		~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr |
 		~float32 | ~float64
 }
 
+// Element is the constraint on the type of a remote word: all that has a datatype and a
+// type in Go. The datatypes of C's long double have none: a Msg takes their bytes.
+type Element interface {
+	Number | ~complex64 | ~complex128 | U128 | I128
+}
+
+// U128 is an unsigned integer of 128 bits (atomic.Uint128).
+type U128 struct{ Lo, Hi uint64 }
+
+// I128 is a signed integer of 128 bits, in two's complement (atomic.Int128).
+type I128 struct {
+	Lo uint64
+	Hi int64
+}
+
+// wide is the size of the largest element, bytes.
+const wide = 16
+
 // DatatypeOf returns the datatype that a Go type has on the wire: atomic.Uint32 for
 // uint32, say, and for int the integer type of the same size on this machine.
-func DatatypeOf[T Number]() atomic.Datatype {
+func DatatypeOf[T Element]() atomic.Datatype {
 	switch t := reflect.TypeFor[T](); t.Kind() {
 	case reflect.Int8:
 		return atomic.Int8
@@ -37,6 +57,15 @@ func DatatypeOf[T Number]() atomic.Datatype {
 		return atomic.Float
 	case reflect.Float64:
 		return atomic.Double
+	case reflect.Complex64:
+		return atomic.FloatComplex
+	case reflect.Complex128:
+		return atomic.DoubleComplex
+	case reflect.Struct:
+		if t == reflect.TypeFor[I128]() {
+			return atomic.Int128
+		}
+		return atomic.Uint128
 	case reflect.Int, reflect.Int64:
 		if t.Size() == 4 {
 			return atomic.Int32
@@ -50,11 +79,33 @@ func DatatypeOf[T Number]() atomic.Datatype {
 	}
 }
 
-// toBytes returns the value's bytes as they are on the wire.
-func toBytes[T Number](v T) (b [8]byte) {
-	binary.LittleEndian.PutUint64(b[:], bitsOf(v))
-	return b
+// sum returns what a becomes when b is added to it, as the peer has done.
+func sum[T Element](dt atomic.Datatype, a, b T) T {
+	x, y := toBytes(a), toBytes(b)
+	switch dt {
+	case atomic.Float, atomic.FloatComplex:
+		for at := 0; at < 8; at += 4 {
+			addFloat(x[at:], y[at:])
+		}
+	case atomic.Double, atomic.DoubleComplex:
+		for at := 0; at < 16; at += 8 {
+			addDouble(x[at:], y[at:])
+		}
+	default: // integers: what lies above the element does not count
+		lo, carry := bits.Add64(binary.LittleEndian.Uint64(x[:]), binary.LittleEndian.Uint64(y[:]), 0)
+		hi, _ := bits.Add64(binary.LittleEndian.Uint64(x[8:]), binary.LittleEndian.Uint64(y[8:]), carry)
+		binary.LittleEndian.PutUint64(x[:], lo)
+		binary.LittleEndian.PutUint64(x[8:], hi)
+	}
+	return fromBytes[T](x)
 }
 
-// fromBytes is the inverse of toBytes.
-func fromBytes[T Number](b [8]byte) T { return ofBits[T](binary.LittleEndian.Uint64(b[:])) }
+func addFloat(x, y []byte) {
+	f := math.Float32frombits(binary.LittleEndian.Uint32(x)) + math.Float32frombits(binary.LittleEndian.Uint32(y))
+	binary.LittleEndian.PutUint32(x, math.Float32bits(f))
+}
+
+func addDouble(x, y []byte) {
+	f := math.Float64frombits(binary.LittleEndian.Uint64(x)) + math.Float64frombits(binary.LittleEndian.Uint64(y))
+	binary.LittleEndian.PutUint64(x, math.Float64bits(f))
+}

@@ -157,11 +157,20 @@ func (p *Peer) do(ctx context.Context, c call) error { return p.scatter(ctx, c, 
 // are no part of the call, since they are on the heap, and its buffers would have to be
 // there too.
 func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
+	w, err := p.start(ctx, c, extents)
+	if err != nil {
+		return err
+	}
+	return p.await(ctx, c, w)
+}
+
+// start posts an operation. The waiter returned is for await, once.
+func (p *Peer) start(ctx context.Context, c call, extents []mr.Extent) (*waiter, error) {
 	if p.closed.Load() {
-		return p.errClosed()
+		return nil, p.errClosed()
 	}
 	if ctx.Err() != nil {
-		return p.interrupted(ctx, c, nil)
+		return nil, p.interrupted(ctx, c, nil)
 	}
 	w := waiters.Get().(*waiter)
 	w.Reset()
@@ -169,7 +178,7 @@ func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 	s, err := p.claim(ctx, c)
 	if err != nil {
 		waiters.Put(w)
-		return err
+		return nil, err
 	}
 	s.Peer, s.Cookie, s.Context = p.peer.ID(), p.cookie, w
 	s.Key, s.Incarnation, s.Offset, s.Count = c.key, c.incarnation, c.offset, c.count
@@ -180,7 +189,12 @@ func (p *Peer) scatter(ctx context.Context, c call, extents []mr.Extent) error {
 	w.fill(s.Submission, c)
 	p.ep.hand(s)
 	p.ep.stepper.eng.Notify()
-	err = p.ep.stepper.Wait(ctx, &w.Signal)
+	return w, nil
+}
+
+// await waits for the end of an operation that start has posted.
+func (p *Peer) await(ctx context.Context, c call, w *waiter) error {
+	err := p.ep.stepper.Wait(ctx, &w.Signal)
 	if err != nil {
 		p.letGo(w)
 		if o := w.abandon(); o != nil { // no thread steps the engine any more

@@ -20,7 +20,7 @@ import (
 // Each word is treated atomically and exactly once; all of them are not one
 // transaction. When a method fails, some words may have been treated, and the error
 // says ErrNotExecuted only if none was. A RemoteVector may be used by many goroutines.
-type RemoteVector[T Number] struct {
+type RemoteVector[T Element] struct {
 	bind *binding
 	n    uint64 // words
 	dt   atomic.Datatype
@@ -28,7 +28,7 @@ type RemoteVector[T Number] struct {
 
 // Vector returns the words of type T in a peer's region, which is found by name. It is
 // bound to the registration that is found, as Word says.
-func Vector[T Number](ctx context.Context, p *Peer, region string, options ...HandleOption) (RemoteVector[T], error) {
+func Vector[T Element](ctx context.Context, p *Peer, region string, options ...HandleOption) (RemoteVector[T], error) {
 	r, err := p.Lookup(ctx, region)
 	if err != nil {
 		return RemoteVector[T]{}, err
@@ -46,7 +46,7 @@ func (v RemoteVector[T]) Rebind(ctx context.Context) error {
 
 // VectorAt returns the words of type T in a peer's region, whose Size says how many
 // there are. Nothing is sent. It is bound to a registration as WordAt says.
-func VectorAt[T Number](p *Peer, r RemoteRegion, options ...HandleOption) RemoteVector[T] {
+func VectorAt[T Element](p *Peer, r RemoteRegion, options ...HandleOption) RemoteVector[T] {
 	dt := DatatypeOf[T]()
 	return RemoteVector[T]{bind: bind(p, r, r.Size, options), n: r.Size / uint64(dt.Size()), dt: dt}
 }
@@ -126,7 +126,7 @@ func (v RemoteVector[T]) add(ctx context.Context, p places, deltas, sums []T) er
 	err := v.do(ctx, wire.VerbFetch, atomic.Sum, p, buffers[T]{operands: deltas, results: sums})
 	if err == nil {
 		for i, delta := range deltas {
-			sums[i] += delta
+			sums[i] = sum(v.dt, sums[i], delta)
 		}
 	}
 	return err

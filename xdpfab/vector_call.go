@@ -38,7 +38,7 @@ func (p places) check(words uint64) error {
 }
 
 // buffers are the values of a call, one a word in each that the operation uses.
-type buffers[T Number] struct{ operands, compares, results []T }
+type buffers[T Element] struct{ operands, compares, results []T }
 
 // check compares the buffers with the number of words.
 func (b *buffers[T]) check(verb wire.Verb, op atomic.Op, n int) error {

@@ -8,17 +8,17 @@ import (
 	"math"
 
 	"github.com/xdpfab/xdpfab/atomic"
-	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // Remote is a word in a peer's memory, with the methods of the types of sync/atomic.
-// Every method waits until the operation has run on the peer, exactly once. If a method
-// fails, errors.Is finds in its error what is known of the operation: ErrNotExecuted,
-// ErrOutcomeUnknown or ErrPeerRestarted. When the context ends, an operation that has not
-// left yet is not executed; if it has left, its outcome is unknown, and OpError.Resolve
-// waits for it. A Remote may be used by many goroutines.
-type Remote[T Number] struct {
+// Every method waits until the operation has run on the peer, exactly once, but for the
+// Start methods, which do not wait. If a method fails, errors.Is finds in its error what
+// is known of the operation: ErrNotExecuted, ErrOutcomeUnknown or ErrPeerRestarted. When
+// the context ends, an operation that has not left yet is not executed; if it has left,
+// its outcome is unknown, and OpError.Resolve waits for it. A Remote may be used by many
+// goroutines.
+type Remote[T Element] struct {
 	bind   *binding
 	offset uint64 // bytes from the first one of the region
 	dt     atomic.Datatype
@@ -35,7 +35,7 @@ type Remote[T Number] struct {
 // until Rebind; with AutoRebind the word is bound again by itself. A region that was
 // registered anew in the same life, under a key that the provider chose, has another
 // key: without AutoRebind the error is ErrNoKey then.
-func Word[T Number](ctx context.Context, p *Peer, region string, index uint64, options ...HandleOption) (Remote[T], error) {
+func Word[T Element](ctx context.Context, p *Peer, region string, index uint64, options ...HandleOption) (Remote[T], error) {
 	r, err := p.Lookup(ctx, region)
 	if err != nil {
 		return Remote[T]{}, err
@@ -56,7 +56,7 @@ func Word[T Number](ctx context.Context, p *Peer, region string, index uint64, o
 // Incarnation, the word is bound to none, and means any region that has the key: at most
 // the operations that wait when a restart of the peer is noticed report it, and later
 // ones run on the new memory. Without a Name it cannot be bound again.
-func WordAt[T Number](p *Peer, r RemoteRegion, index uint64, options ...HandleOption) Remote[T] {
+func WordAt[T Element](p *Peer, r RemoteRegion, index uint64, options ...HandleOption) Remote[T] {
 	dt := DatatypeOf[T]()
 	size := uint64(dt.Size())
 	index = min(index, math.MaxUint64/size-1) // no region has that word either, and its offset does not overflow
@@ -73,7 +73,7 @@ func (r Remote[T]) Rebind(ctx context.Context) error {
 }
 
 // Load returns the word's value.
-func (r Remote[T]) Load(ctx context.Context) (T, error) { return r.fetch(ctx, atomic.Read, 0) }
+func (r Remote[T]) Load(ctx context.Context) (T, error) { return r.fetch(ctx, atomic.Read, *new(T)) }
 
 // Store sets the word to v.
 func (r Remote[T]) Store(ctx context.Context, v T) error { return r.Apply(ctx, atomic.Write, v) }
@@ -87,9 +87,9 @@ func (r Remote[T]) Swap(ctx context.Context, v T) (old T, err error) {
 func (r Remote[T]) Add(ctx context.Context, delta T) (new T, err error) {
 	old, err := r.fetch(ctx, atomic.Sum, delta)
 	if err != nil {
-		return 0, err
+		return new, err
 	}
-	return old + delta, nil
+	return sum(r.dt, old, delta), nil
 }
 
 // CompareAndSwap sets the word to new if it is old, and reports whether it did. The
@@ -155,7 +155,7 @@ func (r Remote[T]) Apply(ctx context.Context, op atomic.Op, v T) error {
 // the word: atomic.CswapLT, say, sets the word to v if comparand is less than it.
 // atomic.Mswap, on integers, sets the bits that are set in comparand to those of v.
 func (r Remote[T]) Compare(ctx context.Context, op atomic.Op, comparand, v T) (old T, err error) {
-	var was [8]byte
+	var was [wide]byte
 	c, b := toBytes(comparand), toBytes(v)
 	err = r.do(ctx, wire.VerbCompare, op, b[:r.size], c[:r.size], was[:r.size])
 	return fromBytes[T](was), err
@@ -163,7 +163,7 @@ func (r Remote[T]) Compare(ctx context.Context, op atomic.Op, comparand, v T) (o
 
 // fetch runs a fetch atomic and returns the previous value.
 func (r Remote[T]) fetch(ctx context.Context, op atomic.Op, v T) (old T, err error) {
-	var was [8]byte
+	var was [wide]byte
 	b := toBytes(v)
 	operand := b[:r.size]
 	if op == atomic.Read {
@@ -174,11 +174,8 @@ func (r Remote[T]) fetch(ctx context.Context, op atomic.Op, v T) (old T, err err
 }
 
 func (r Remote[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, operand, compare, result []byte) error {
-	if r.bind == nil {
-		return fmt.Errorf("xdpfab: the Remote is a zero value: make it with Word or WordAt: %w", ErrClosed)
-	}
-	if !atomic.Valid(memory.FormOf(verb), op, r.dt) {
-		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), op, r.dt, ErrOpNotSupported)
+	if err := r.check(verb, op); err != nil {
+		return err
 	}
 	for attempt := 0; ; attempt++ {
 		at := r.bind.at.Load()

@@ -39,7 +39,7 @@ func TestWordAtOutside(t *testing.T) {
 
 // Every operation in every form does on a remote word, and on words of a vector, what it
 // does on local memory, and what is not defined is ErrOpNotSupported.
-func testEveryOperation[T xdpfab.Number](t *testing.T, p *xdpfab.Peer, dt atomic.Datatype, start, comparand, operand T) {
+func testEveryOperation[T xdpfab.Element](t *testing.T, p *xdpfab.Peer, dt atomic.Datatype, start, comparand, operand T) {
 	v, err := xdpfab.Vector[T](ctx(t), p, "r")
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func testEveryOperation[T xdpfab.Number](t *testing.T, p *xdpfab.Peer, dt atomic
 }
 
 // locally is the result of an operation on start in local memory.
-func locally[T xdpfab.Number](t *testing.T, f atomic.Func, op atomic.Op, dt atomic.Datatype, start, comparand, operand T) T {
+func locally[T xdpfab.Element](t *testing.T, f atomic.Func, op atomic.Op, dt atomic.Datatype, start, comparand, operand T) T {
 	t.Helper()
 	target := xdpfab.AppendBytes(make([]byte, 0, 64), start)
 	result := make([]byte, len(target))
@@ -113,6 +113,14 @@ func TestEveryOperation(t *testing.T) {
 	t.Run("uint8", func(t *testing.T) { testEveryOperation[uint8](t, p, atomic.Uint8, 12, 13, 0) })
 	t.Run("float32", func(t *testing.T) { testEveryOperation[float32](t, p, atomic.Float, 0.5, 0.25, 3) })
 	t.Run("float64", func(t *testing.T) { testEveryOperation[float64](t, p, atomic.Double, 0.5, 0.5, -3) })
+	t.Run("complex64", func(t *testing.T) { testEveryOperation[complex64](t, p, atomic.FloatComplex, 1+2i, 1+2i, 3-1i) })
+	t.Run("complex128", func(t *testing.T) { testEveryOperation[complex128](t, p, atomic.DoubleComplex, 1+2i, 1-2i, 3-1i) })
+	t.Run("U128", func(t *testing.T) {
+		testEveryOperation(t, p, atomic.Uint128, xdpfab.U128{Lo: 1 << 63, Hi: 4}, xdpfab.U128{Lo: 1, Hi: 4}, xdpfab.U128{Lo: 1 << 63})
+	})
+	t.Run("I128", func(t *testing.T) {
+		testEveryOperation(t, p, atomic.Int128, xdpfab.I128{Lo: 3, Hi: -1}, xdpfab.I128{Lo: 3, Hi: -1}, xdpfab.I128{Lo: 5, Hi: -2})
+	})
 }
 
 // A compare-and-exchange returns what was there. That of floats is numeric.
@@ -148,5 +156,55 @@ func TestCompareAndExchange(t *testing.T) {
 	}
 	if swapped, err := x.CompareAndSwap(ctx(t), nan, 1); swapped || err != nil {
 		t.Errorf("NaN for NaN: swapped %v, %v", swapped, err)
+	}
+}
+
+// Add returns the new value of every type, of a word and of a vector's words.
+func TestAddOfEveryType(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	testAdd(t, p, xdpfab.U128{Lo: math.MaxUint64, Hi: 1}, xdpfab.U128{Lo: 2}, xdpfab.U128{Lo: 1, Hi: 2})
+	testAdd(t, p, xdpfab.I128{Lo: 0, Hi: -1}, xdpfab.I128{Lo: math.MaxUint64, Hi: -1}, xdpfab.I128{Lo: math.MaxUint64, Hi: -2})
+	testAdd[complex64](t, p, 1.5-2i, 1+3i, 2.5+1i)
+	testAdd[complex128](t, p, 1.5-2i, 1+3i, 2.5+1i)
+	testAdd[float32](t, p, 1.5, -3, -1.5)
+	testAdd[float64](t, p, 1.5, -3, -1.5)
+	testAdd[int8](t, p, 127, 2, -127)
+	testAdd[uint16](t, p, 65535, 2, 1)
+	testAdd[int32](t, p, -5, 2, -3)
+	testAdd[uint64](t, p, math.MaxUint64, 2, 1)
+}
+
+func testAdd[T xdpfab.Element](t *testing.T, p *xdpfab.Peer, start, delta, want T) {
+	t.Helper()
+	w, err := xdpfab.Word[T](ctx(t), p, "r", 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := xdpfab.Vector[T](ctx(t), p, "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Store(ctx(t), start); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.Add(ctx(t), delta); got != want || err != nil {
+		t.Errorf("%v + %v = %v, %v, want %v", start, delta, got, err, want)
+	}
+	if err := w.Store(ctx(t), start); err != nil {
+		t.Fatal(err)
+	}
+	sums := make([]T, 1)
+	if err := v.AddRange(ctx(t), 4, []T{delta}, sums); sums[0] != want || err != nil {
+		t.Errorf("%v + %v = %v, %v, want %v, by a vector", start, delta, sums[0], err, want)
+	}
+	if err := w.Store(ctx(t), start); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.StartAdd(ctx(t), delta).Wait(ctx(t)); got != want || err != nil {
+		t.Errorf("%v + %v = %v, %v, want %v, started", start, delta, got, err, want)
 	}
 }

@@ -46,9 +46,9 @@ func TestResolveAfterPartition(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, setting{seed: 4, udp: udp, client: xdpfab.DomainAttr{GiveUp: 30 * time.Second}})
 				c := w.hire(plan{actors: 3, depth: 100, limit: math.MaxInt, seed: 4, pace: 50 * time.Microsecond}).start()
-				// Sessions are open when operations complete; then the partition begins. However
-				// late that is, operations are in flight: the actors post until they are told to
-				// stop.
+				// Sessions are open when operations complete; then the
+				// partition begins. However late that is, operations are in
+				// flight: the actors post until they are told to stop.
 				w.until(func(s *faultwire.Stats) bool { return s[faultwire.BtoA][faultwire.Received] > 50 })
 				w.wire.Set(faultwire.Direction(d), faultwire.Faults{Cut: true})
 				w.until(func(s *faultwire.Stats) bool { return s[d][faultwire.Cut] > 5 })

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/memory"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Pending is an operation on a word that one of the Start methods of Remote has begun.
+// Several can be under way at once; they run in the order in which they were started. The
+// operation runs whether Wait is called or not. Many goroutines may wait.
+type Pending[T Element] struct {
+	r     Remote[T]
+	c     call
+	delta *T // of StartAdd
+	at    *RemoteRegion
+	was   [wide]byte
+
+	mu    sync.Mutex // guards what follows
+	w     *waiter    // nil when the operation has ended
+	value T
+	err   error
+}
+
+// StartAdd is Add without waiting: Wait returns the new value.
+func (r Remote[T]) StartAdd(ctx context.Context, delta T) *Pending[T] {
+	p := r.start(ctx, wire.VerbFetch, atomic.Sum, nil, delta)
+	p.delta = &delta
+	return p
+}
+
+// StartFetch is Fetch without waiting. The context bounds the wait for room in the queue;
+// if there is an error, Wait returns it, and the operation has not been started.
+func (r Remote[T]) StartFetch(ctx context.Context, op atomic.Op, v T) *Pending[T] {
+	return r.start(ctx, wire.VerbFetch, op, nil, v)
+}
+
+// StartApply is Apply without waiting. Wait returns a zero value.
+func (r Remote[T]) StartApply(ctx context.Context, op atomic.Op, v T) *Pending[T] {
+	return r.start(ctx, wire.VerbAtomic, op, nil, v)
+}
+
+// StartCompare is Compare without waiting.
+func (r Remote[T]) StartCompare(ctx context.Context, op atomic.Op, comparand, v T) *Pending[T] {
+	return r.start(ctx, wire.VerbCompare, op, &comparand, v)
+}
+
+func (r Remote[T]) start(ctx context.Context, verb wire.Verb, op atomic.Op, comparand *T, v T) *Pending[T] {
+	p := &Pending[T]{r: r}
+	if p.err = r.check(verb, op); p.err != nil {
+		return p
+	}
+	p.c = call{verb: verb, op: uint8(op), datatype: uint8(r.dt), count: 1}
+	if op != atomic.Read {
+		b := toBytes(v)
+		p.c.operand = b[:r.size]
+	}
+	if comparand != nil {
+		b := toBytes(*comparand)
+		p.c.compare = b[:r.size]
+	}
+	if verb != wire.VerbAtomic {
+		p.c.result = p.was[:r.size]
+	}
+	p.at = r.bind.at.Load()
+	p.c.key, p.c.incarnation, p.c.offset = p.at.Key, p.at.Incarnation, p.at.Base+r.offset
+	p.w, p.err = r.bind.peer.start(ctx, p.c, nil)
+	return p
+}
+
+// Wait waits for the end of the operation, and returns what the method would have
+// returned that waits by itself. With manual progress the call makes progress. When the
+// context ends, the outcome is unknown, or the operation has not been executed, as the
+// error says; that is final, but for OpError.Resolve.
+func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.w == nil {
+		return p.value, p.err
+	}
+	p.err = p.r.bind.peer.await(ctx, p.c, p.w)
+	p.w = nil
+	if p.err != nil {
+		var again bool
+		if p.err, again = p.r.bind.after(ctx, p.err, p.at, 0); again {
+			p.err = p.r.do(ctx, p.c.verb, atomic.Op(p.c.op), p.c.operand, p.c.compare, p.c.result)
+		}
+	}
+	if p.value = fromBytes[T](p.was); p.err == nil && p.delta != nil {
+		p.value = sum(p.r.dt, p.value, *p.delta)
+	}
+	return p.value, p.err
+}
+
+// check refuses what cannot be posted.
+func (r Remote[T]) check(verb wire.Verb, op atomic.Op) error {
+	if r.bind == nil {
+		return fmt.Errorf("xdpfab: the Remote is a zero value: make it with Word or WordAt: %w", ErrClosed)
+	}
+	if !atomic.Valid(memory.FormOf(verb), op, r.dt) {
+		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), op, r.dt, ErrOpNotSupported)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// Operations that are started run in their order, and each tells its own outcome, as
+// often as it is asked, in both modes of progress.
+func TestPending(t *testing.T) {
+	for _, progress := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
+		t.Run(progress.String(), func(t *testing.T) {
+			f := setUp(t, xdpfab.DomainAttr{Progress: progress}, 64)
+			p, err := f.client.Dial(ctx(t), f.server.Name(0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := xdpfab.Word[uint64](ctx(t), p, "r", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all []*xdpfab.Pending[uint64]
+			for range 100 {
+				all = append(all, w.StartAdd(ctx(t), 1))
+			}
+			last := w.StartCompare(ctx(t), atomic.Cswap, 100, 7)
+			none := w.StartApply(ctx(t), atomic.Sum, 1)
+			read := w.StartFetch(ctx(t), atomic.Read, 0)
+			if v, err := read.Wait(ctx(t)); v != 8 || err != nil {
+				t.Errorf("read: %d, %v, want 8", v, err)
+			}
+			if v, err := none.Wait(ctx(t)); v != 0 || err != nil {
+				t.Errorf("apply: %d, %v, want 0", v, err)
+			}
+			if v, err := last.Wait(ctx(t)); v != 100 || err != nil {
+				t.Errorf("compare: %d, %v, want 100", v, err)
+			}
+			for i, c := range all {
+				for range 2 {
+					if v, err := c.Wait(ctx(t)); v != uint64(i+1) || err != nil {
+						t.Fatalf("add %d: %d, %v", i, v, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// What cannot be started, or is not waited for, says so when it is waited for.
+func TestPendingFails(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := xdpfab.Word[float64](ctx(t), p, "r", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, cancel := context.WithCancel(ctx(t))
+	cancel()
+	far := xdpfab.WordAt[float64](p, xdpfab.RemoteRegion{Key: 12345}, 0)
+	for name, tt := range map[string]struct {
+		p    *xdpfab.Pending[float64]
+		want error
+	}{
+		"zero value": {xdpfab.Remote[float64]{}.StartAdd(ctx(t), 1), xdpfab.ErrClosed},
+		"no bits":    {w.StartFetch(ctx(t), atomic.Band, 1), xdpfab.ErrOpNotSupported},
+		"cancelled":  {w.StartApply(done, atomic.Sum, 1), xdpfab.ErrNotExecuted},
+		"no region":  {far.StartAdd(ctx(t), 1), xdpfab.ErrNoKey},
+	} {
+		if _, err := tt.p.Wait(ctx(t)); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
+	}
+	left := w.StartAdd(ctx(t), 1)
+	_, err = left.Wait(done)
+	var oe *xdpfab.OpError
+	if err != nil && !errors.As(err, &oe) {
+		t.Errorf("left: %v, want an OpError", err)
+	}
+	if _, again := left.Wait(ctx(t)); again != err {
+		t.Errorf("left: %v, then %v", err, again)
+	}
+	shared := w.StartAdd(ctx(t), 1)
+	var wg sync.WaitGroup
+	values := make([]float64, 4)
+	for i := range values {
+		wg.Go(func() { values[i], _ = shared.Wait(ctx(t)) })
+	}
+	wg.Wait()
+	for _, v := range values {
+		if v != values[0] || v < 1 {
+			t.Errorf("several waited: %v", values)
+		}
+	}
+}
