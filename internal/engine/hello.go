@@ -152,9 +152,9 @@ func (t *target) named(r *wire.Resume) bool {
 func (e *Engine) resume(r *wire.Resume, src *wire.Source, p *pair) (known wire.Resume, lost bool) {
 	if t := p.former; t != nil && t.named(r) {
 		t.follow(src)
-		executed := t.s.Freeze(e.lived, r.PSN)
+		ran := t.s.Freeze(e.lived, r.PSN)
 		e.touch(t, &t.listed)
-		return wire.Resume{Session: r.Session, Epoch: r.Epoch, PSN: executed}, false
+		return t.progress(ran), false
 	}
 	if r.Session != 0 && p.last.Session == r.Session && p.last.Epoch == r.Epoch {
 		return p.last, true

@@ -114,7 +114,7 @@ func (r *remote) resumed() {
 		return
 	}
 	_, why := c.ini.State()
-	c.ini.Settle(r.e.now, known.PSN, func(psn uint32) {
+	c.ini.Settle(r.e.now, session.Ran{PSN: known.PSN, Early: known.Early}, func(psn uint32) {
 		c.fail(psn, Result{Fate: NotExecuted, Reason: why})
 	})
 	if state, _ := c.ini.State(); lost && state != session.Closed {

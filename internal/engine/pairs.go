@@ -105,7 +105,7 @@ func (ps *pairs) rest(p *pair, now int64) {
 // ended is called when a session of the pair has been removed. The pair remembers how far
 // it got.
 func (ps *pairs) ended(p *pair, t *target, now int64) {
-	p.last = wire.Resume{Session: uint32(t.slot.id), Epoch: t.epoch, PSN: t.s.Ran()}
+	p.last = t.progress(t.s.Ran())
 	p.kept = t.keep
 	switch t {
 	case p.current:

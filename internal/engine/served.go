@@ -18,7 +18,7 @@ import (
 // the process may have answered frames that the engine never sees.
 type Served interface {
 	// Receive takes a frame that names this session and its epoch, runs it if it is the
-	// next one, and reports the verdict. h and payload are valid during the call. If the
+	// next one, or new in a session without order, and reports the verdict. h and payload are valid during the call. If the
 	// answer is all that there is to send, Receive may write it at once into out, which
 	// has room for a frame, or is nil.
 	Receive(now int64, h *wire.Header, payload, out []byte) session.Outcome
@@ -26,20 +26,21 @@ type Served interface {
 	// for it are on their way. It may be called after Release.
 	Settle()
 	// Due reports whether Emit has something to write, and Emit writes the next frame
-	// and returns its length, or 0 when none is due. Answers leave in the order of psn.
+	// and returns its length, or 0 when none is due. The answers to a burst leave in the
+	// order of psn.
 	Due() bool
 	Emit(b []byte) int
 
-	// Ran and Acked return the psn up to which all frames have run, and the psn up to
-	// which all answers have arrived.
-	Ran() uint32
+	// Ran and Acked return which frames have run, and the psn up to which all answers
+	// have arrived.
+	Ran() session.Ran
 	Acked() uint32
 	// HeardAt returns the time at which the initiator last sent something new.
 	HeardAt() int64
 
 	// Freeze ends execution for good and returns what Ran does. The initiator has all
 	// answers up to ack; the others are due again. It may be called repeatedly.
-	Freeze(now int64, ack uint32) (ran uint32)
+	Freeze(now int64, ack uint32) session.Ran
 	// Shutdown makes a reset due that says which frames never ran. Nothing may run from
 	// here on.
 	Shutdown(why wire.ResetReason)

@@ -132,20 +132,20 @@ func (s mapSession) Emit(b []byte) (n int) {
 	return wire.Seal(b, wire.HeaderLen+wire.ResetLen)
 }
 
-func (s mapSession) Settle()        { s.x.settled++ }
-func (s mapSession) Ran() uint32    { return s.x.sessions[s.p.Local].next - 1 }
-func (s mapSession) Acked() uint32  { return s.x.sessions[s.p.Local].acked }
-func (s mapSession) HeardAt() int64 { return s.x.sessions[s.p.Local].heardAt }
-func (s mapSession) Release()       { delete(s.x.sessions, s.p.Local) }
+func (s mapSession) Settle()          { s.x.settled++ }
+func (s mapSession) Ran() session.Ran { return session.Ran{PSN: s.x.sessions[s.p.Local].next - 1} }
+func (s mapSession) Acked() uint32    { return s.x.sessions[s.p.Local].acked }
+func (s mapSession) HeardAt() int64   { return s.x.sessions[s.p.Local].heardAt }
+func (s mapSession) Release()         { delete(s.x.sessions, s.p.Local) }
 
-func (s mapSession) Freeze(int64, uint32) uint32 {
+func (s mapSession) Freeze(int64, uint32) session.Ran {
 	m := s.x.sessions[s.p.Local]
 	m.frozen = true
 	for psn := m.acked + 1; psn != m.next; psn++ {
 		m.due[psn%session.MaxWindow] = true
 	}
 	s.x.sessions[s.p.Local] = m
-	return m.next - 1
+	return session.Ran{PSN: m.next - 1}
 }
 
 func (s mapSession) Shutdown(why wire.ResetReason) {

@@ -140,7 +140,12 @@ func (t *target) tick(int64) int64 {
 func (t *target) deadline() int64 { return t.s.HeardAt() + t.keep }
 
 // used reports whether the session has executed something.
-func (t *target) used() bool { return t.s.Ran() != session.FirstPSN(t.epoch)-1 }
+func (t *target) used() bool { return t.s.Ran() != session.Ran{PSN: session.FirstPSN(t.epoch) - 1} }
+
+// progress names the session, and says what ran in it.
+func (t *target) progress(ran session.Ran) wire.Resume {
+	return wire.Resume{Session: uint32(t.slot.id), Epoch: t.epoch, PSN: ran.PSN, Early: ran.Early}
+}
 
 func (t *target) shutdown() { t.end(wire.ResetShuttingDown) }
 
@@ -170,8 +175,8 @@ func (t *target) remove() {
 	if t.slot.id == 0 {
 		return
 	}
+	t.e.pairs.ended(t.pair, t, t.e.now) // which asks what ran
 	t.s.Release()
 	t.e.leave(t.party)
-	t.e.pairs.ended(t.pair, t, t.e.now)
 	t.e.table.remove(t)
 }

@@ -15,7 +15,13 @@ func (t *Target) Check() error {
 	if n := wire.Diff(t.expected-1, t.freed); n < 0 || n > MaxWindow {
 		return fmt.Errorf("target: %d frames that ran have answers under way, want 0..%d", n, MaxWindow)
 	}
-	cached := window(t.freed+1, t.expected)
+	if bad := t.ahead &^ window(t.expected+1, t.freed+MaxWindow+1); bad != 0 {
+		return fmt.Errorf("target: frames %#x that ran ahead are outside the window", bad)
+	}
+	if t.heldMask != 0 && t.anyOrder || t.ahead != 0 && !t.anyOrder {
+		return fmt.Errorf("target: frames %#x are held, and %#x ran ahead; without order: %t", t.heldMask, t.ahead, t.anyOrder)
+	}
+	cached := window(t.freed+1, t.expected) | t.ahead
 	if bad := t.toSend &^ cached; bad != 0 {
 		return fmt.Errorf("target: answers to frames %#x are due, but the cache has answers to frames %#x only", t.toSend, cached)
 	}

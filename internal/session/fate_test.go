@@ -72,8 +72,8 @@ func TestResumeTurnsUnknownIntoFact(t *testing.T) {
 				p.step()
 			}
 			executed := p.tgt.Freeze(p.now, p.ini.Identity().PSN)
-			if executed != first+uint32(ran)-1 {
-				t.Fatalf("target ran up to %d, want %d", executed-first, ran-1)
+			if executed != (Ran{PSN: first + uint32(ran) - 1}) {
+				t.Fatalf("target ran up to %d, and early ones %#x; want %d, none", executed.PSN-first, executed.Early, ran-1)
 			}
 			never := 0
 			p.ini.Settle(p.now, executed, func(psn uint32) {
@@ -91,7 +91,7 @@ func TestResumeTurnsUnknownIntoFact(t *testing.T) {
 			if len(p.done) != 5+ran || never != 3-ran || p.pools[0].Lent() != 0 {
 				t.Errorf("%d answered, %d never ran, %d buffers kept: want %d, %d, 0", len(p.done), never, p.pools[0].Lent(), 5+ran, 3-ran)
 			}
-			h := wire.Header{Type: wire.Request, Epoch: p.ini.epoch, PSN: executed + 1, Ack: executed, Ops: 1}
+			h := wire.Header{Type: wire.Request, Epoch: p.ini.epoch, PSN: executed.PSN + 1, Ack: executed.PSN, Ops: 1}
 			if v := p.tgt.Receive(p.now, &h, make([]byte, 8)); v != Stale {
 				t.Errorf("a late request of the old session: verdict %v, want stale", v)
 			}

@@ -46,6 +46,9 @@ type Params struct {
 	Origin   uint64         // id of the initiating endpoint; random
 	Serial   uint32         // of this session among those of the origin
 	Resume   wire.Resume    // the suspended session to be settled, if there is one
+	// Unordered says that the target may run requests in any order. It does so if both
+	// sides have [wire.FeatureUnordered].
+	Unordered bool
 }
 
 // request is one frame of the send window.
@@ -83,8 +86,8 @@ type Initiator struct {
 	reqs     [MaxWindow]request
 	wait     uint64 // bit psn%64: frame in [una, next) without answer
 	toSend   uint64 // bit psn%64: frame due for (re)transmission
-	never    uint32 // frames from this psn on are known not to have run, when neverSet
-	neverSet bool
+	final    Ran    // what has run, and nothing else ever will, when finalSet
+	finalSet bool
 
 	order      uint64 // transmissions so far; orders them
 	helloDue   bool
@@ -219,7 +222,7 @@ func (s *Initiator) Fate(psn uint32) Fate {
 	switch {
 	case s.wait&(1<<(psn&slotMask)) == 0:
 		return Answered
-	case r.sends == 0, s.neverSet && wire.Diff(psn, s.never) >= 0:
+	case r.sends == 0, s.finalSet && !s.final.Has(psn):
 		return NeverRan
 	case s.why == PeerRestarted:
 		return LostToCrash
@@ -243,7 +246,7 @@ func (s *Initiator) Unanswered(f func(psn uint32, fate Fate)) {
 
 // Identity names an open or suspended session for the hello of a later one.
 func (s *Initiator) Identity() wire.Resume {
-	return wire.Resume{Session: s.remote, Epoch: s.epoch, PSN: s.una - 1}
+	return wire.Resume{Session: s.remote, Epoch: s.epoch, PSN: s.acked()}
 }
 
 // Resumed returns what the target said of Params.Resume: how far it got, or the zero
@@ -272,20 +275,20 @@ func (s *Initiator) Watch(now int64, on bool) {
 	s.watched = on
 }
 
-// Settle wakes a suspended session. The target ran everything up to executed and
-// will never run the rest: f is called for the frames that will not run. For the
-// others the target sends its answers again; when the last has arrived, the
-// session is Closed.
-func (s *Initiator) Settle(now int64, executed uint32, f func(psn uint32)) {
+// Settle wakes a suspended session. The target says what ran, and will never run the
+// rest: f is called for the frames that will not run. For the others the target sends
+// its answers again; when the last has arrived, the session is Closed.
+func (s *Initiator) Settle(now int64, ran Ran, f func(psn uint32)) {
 	s.attend(now)
 	s.state, s.heardAt, s.answeredAt = Settling, now, now
-	for psn := s.next; psn != s.una && wire.Diff(psn-1, executed) > 0; psn-- {
-		s.next--
-		if s.wait&(1<<(s.next&slotMask)) != 0 {
-			f(s.next)
-			s.drop(s.next)
+	s.final, s.finalSet = ran, true
+	for psn := s.una; psn != s.next; psn++ {
+		if s.Waits(psn) && !ran.Has(psn) {
+			f(psn)
+			s.drop(psn)
 		}
 	}
+	s.slide()
 	s.toSend, s.rtt.backoff = 0, 0
 	s.timer = now + s.rtt.rto(s.cfg)
 	s.settled()
@@ -296,6 +299,23 @@ func (s *Initiator) settled() {
 	if s.state == Settling && s.wait == 0 {
 		s.Close(Settled)
 	}
+}
+
+// slide moves the lower end of the window up to the oldest request without answer.
+func (s *Initiator) slide() {
+	for s.una != s.next && s.wait&(1<<(s.una&slotMask)) == 0 {
+		s.una++
+	}
+}
+
+// acked returns the psn up to which the target may forget its answers. The window of a
+// session that is being settled may begin behind requests that will never run; the
+// target has no answers to these, and nothing can be said of them.
+func (s *Initiator) acked() uint32 {
+	if s.state == Settling && wire.Diff(s.una-1, s.final.PSN) > 0 {
+		return s.final.PSN
+	}
+	return s.una - 1
 }
 
 // drop forgets a request.

@@ -42,7 +42,7 @@ func (s *Initiator) Receive(now int64, h *wire.Header, payload []byte) Event {
 		return Event{Kind: Refused}
 	}
 	if h.Type == wire.Reset {
-		return s.onReset(payload)
+		return s.onReset(h, payload)
 	}
 	// The target cannot have executed what was not sent.
 	if wire.Diff(h.Ack, s.next) >= 0 || wire.Diff(h.Ack, s.una-1-MaxWindow) < 0 {
@@ -91,9 +91,7 @@ func (s *Initiator) Retire(now int64, psn uint32) bool {
 	}
 	s.rtt.backoff = 0
 	s.drop(psn)
-	for s.una != s.next && s.wait&(1<<(s.una&slotMask)) == 0 {
-		s.una++
-	}
+	s.slide()
 	s.workedAt, s.answeredAt = max(s.workedAt, r.sentAt), now
 	s.resendBefore(now, psn, r.first)
 	if s.wait == 0 {
@@ -108,7 +106,7 @@ func (s *Initiator) Retire(now int64, psn uint32) bool {
 
 // resendBefore marks as lost every frame below psn that still waits although it
 // was last sent before the answered frame was first sent: the target answers in
-// psn order, so either the request or its answer is lost.
+// psn order, or as frames arrive, so either the request or its answer is lost.
 func (s *Initiator) resendBefore(now int64, psn uint32, order uint64) {
 	for p := s.una; p != psn && wire.Diff(p, psn) < 0; p++ {
 		if r := &s.reqs[p&slotMask]; s.wait&(1<<(p&slotMask)) != 0 && r.sends > 0 && r.last < order {
@@ -183,7 +181,8 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 			return s.end(ProtocolError)
 		}
 		s.remote, s.epoch, s.resumed, s.lost = a.Session, h.Epoch, a.Resume, a.Lost
-		s.shared = a.Features & s.cfg.Features
+		s.shared = a.Features & s.asks()
+		s.resumed.Early = s.early(h)
 		s.payload = min(frame-wire.HeaderLen, s.pool.Size())
 		s.window = min(uint32(s.cfg.Window), uint32(a.Window), MaxWindow)
 		s.credit = s.window
@@ -205,18 +204,27 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 	return s.end(RefusedVersion)
 }
 
+// early returns what a frame says of requests that ran ahead of others: nothing, if the
+// target keeps the order and so only holds them.
+func (s *Initiator) early(h *wire.Header) uint64 {
+	if s.shared&wire.FeatureUnordered == 0 {
+		return 0
+	}
+	return h.Sack
+}
+
 // onReset ends the session. A target that closes in good order names the first
 // psn that it did not execute and never will. One that does not know the
 // session may have restarted, or forgotten it, or may not be the target at all:
 // the session is suspended until a hello-ack tells.
-func (s *Initiator) onReset(payload []byte) Event {
+func (s *Initiator) onReset(h *wire.Header, payload []byte) Event {
 	var r wire.ResetMsg
 	if r.Parse(payload) != wire.ReasonOK || r.Session != s.remote {
 		return Event{Kind: Refused}
 	}
 	switch r.Reason {
 	case wire.ResetClosed, wire.ResetShuttingDown:
-		s.never, s.neverSet = r.PSN, true
+		s.final, s.finalSet = Ran{r.PSN - 1, s.early(h)}, true
 		return s.end(PeerClosed)
 	case wire.ResetOutOfWindow:
 		return s.end(ProtocolError)

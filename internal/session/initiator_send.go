@@ -44,18 +44,27 @@ func (s *Initiator) emitHello(b []byte) int {
 		Nonce: s.p.Nonce, Session: uint32(s.p.Local), Endpoint: s.p.Endpoint,
 		MaxFrame: uint16(s.p.MaxFrame), Window: uint16(s.cfg.Window), Cookie: s.cookie,
 		Resume: s.p.Resume, Origin: s.p.Origin, Serial: s.p.Serial,
-		Keep: uint16(s.cfg.Keep() / time.Second), Features: s.cfg.Features,
+		Keep: uint16(s.cfg.Keep() / time.Second), Features: s.asks(),
 	}
 	m.Put(b[wire.HeaderLen:])
 	return wire.Seal(b, wire.HeaderLen+wire.HelloLen)
 }
 
+// asks returns the features to announce: those that this side knows, and the absence of
+// order only if it is wanted.
+func (s *Initiator) asks() wire.Features {
+	if s.p.Unordered {
+		return s.cfg.Features
+	}
+	return s.cfg.Features &^ wire.FeatureUnordered
+}
+
 // header fills the fields that every frame of an open session carries. The ack
 // goes out with it, so a pending lone ack is done.
 func (s *Initiator) header(t wire.Type) wire.Header {
-	s.conveyed, s.ackAt, s.ackDue = s.una-1, 0, false
+	s.conveyed, s.ackAt, s.ackDue = s.acked(), 0, false
 	return wire.Header{
-		Type: t, Session: s.remote, Epoch: s.epoch, Ack: s.una - 1,
+		Type: t, Session: s.remote, Epoch: s.epoch, Ack: s.conveyed,
 		Credit: uint16(s.window), Lane: s.p.Local.Lane(),
 	}
 }
@@ -123,7 +132,7 @@ func (s *Initiator) Tick(now int64) Event {
 	}
 	if s.ackAt != 0 && now >= s.ackAt {
 		s.ackAt = 0
-		s.ackDue = s.conveyed != s.una-1
+		s.ackDue = s.conveyed != s.acked()
 	}
 	if s.timer != 0 && now >= s.timer {
 		if now-s.heardAt >= int64(s.cfg.GiveUp) || s.wait != 0 && now-s.answeredAt >= patience*int64(s.cfg.GiveUp) {

@@ -60,7 +60,7 @@ func (l *Listener) cookie(period int64, m *wire.HelloMsg, from []byte) (c wire.C
 // that of the accepted session, or 0 if none was accepted.
 func Reply(b []byte, to *wire.HelloMsg, lane uint8, epoch uint32, m wire.HelloAckMsg) int {
 	m.Nonce = to.Nonce
-	h := wire.Header{Type: wire.HelloAck, Session: to.Session, Epoch: epoch, Lane: lane}
+	h := wire.Header{Type: wire.HelloAck, Session: to.Session, Epoch: epoch, Sack: m.Resume.Early, Lane: lane}
 	h.Put(b)
 	m.Put(b[wire.HeaderLen:])
 	return wire.Seal(b, wire.HeaderLen+wire.HelloLen)

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"math/bits"
 	"net/netip"
 
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -14,7 +15,7 @@ type Verdict uint8
 // The verdicts.
 const (
 	Drop        Verdict = iota // nothing to do but to take the frame's ack
-	Execute                    // it is the next one: it runs
+	Execute                    // it is the next one, or there is no order: it runs
 	Duplicate                  // ran before; the cached answer is due again
 	Held                       // early; kept until its turn
 	Stale                      // its answer has arrived long ago
@@ -62,8 +63,10 @@ type early struct {
 	ops uint8
 }
 
-// Target is the executing half of a session. Invariants: freed < expected;
-// answers exist for the psns in (freed, expected), held frames have psns in
+// Target is the executing half of a session. In an ordered session, early frames are
+// held until their turn; in one without order they run ahead of it. Invariants:
+// freed < expected; answers exist for the psns in (freed, expected) and for those that
+// ran ahead; frames that are held, or ran ahead, have psns in
 // (expected, freed+MaxWindow].
 type Target struct {
 	answers  *Share // response cache
@@ -72,16 +75,19 @@ type Target struct {
 	remote   uint32 // the initiator's session id
 	lane     uint8  // the initiator's lane
 	epoch    uint32
-	expected uint32 // psn that runs next
+	expected uint32 // lowest psn that has not run: the next one, if there is order
+	turn     uint32 // psn that runs now
 	freed    uint32 // answers up to here have arrived at the initiator
 	cache    [MaxWindow]answer
 	spare    []byte // an answer buffer of the session's own, so that others cannot starve it
 	held     [MaxWindow]early
 	heldMask uint64 // bit psn%64
+	ahead    uint64 // bit psn%64: ran, though an earlier one has not
 	toSend   uint64 // bit psn%64: answer due
 	infoDue  bool   // ack and sack are due, in whatever frame
 	nakDue   bool   // as infoDue, because a frame is missing
 	resetDue wire.ResetReason
+	anyOrder bool             // early frames run
 	frozen   bool             // nothing runs any more; cached answers are still given
 	ended    wire.ResetReason // why nothing runs any more, if this side ended the session
 	heardAt  int64            // when a frame last brought something new
@@ -116,15 +122,21 @@ func NewTarget(answers, holds *Share, p TargetParams, now int64) *Target {
 	return &Target{
 		answers: answers, holds: holds,
 		local: p.Local, remote: p.Remote, lane: p.Lane, epoch: p.Epoch,
-		expected: first, freed: first - 1, heardAt: now,
-		payload: min(p.MaxFrame-wire.HeaderLen, answers.Size(), holds.Size()),
-		spare:   make([]byte, answers.Size()),
-		credit:  uint16(p.Window),
+		expected: first, turn: first, freed: first - 1, heardAt: now,
+		anyOrder: p.Features&wire.FeatureUnordered != 0,
+		payload:  min(p.MaxFrame-wire.HeaderLen, answers.Size(), holds.Size()),
+		spare:    make([]byte, answers.Size()),
+		credit:   uint16(p.Window),
 	}
 }
 
-// Ran returns the psn up to which everything has run.
-func (t *Target) Ran() uint32 { return t.expected - 1 }
+// Ran returns what has run.
+func (t *Target) Ran() Ran { return Ran{t.expected - 1, t.sack(t.ahead)} }
+
+// sack returns early frames as bits from expected+1 on; that is ack+2 in a header.
+func (t *Target) sack(early uint64) uint64 {
+	return bits.RotateLeft64(early, -int((t.expected+1)&slotMask))
+}
 
 // Acked returns the psn up to which all answers have arrived.
 func (t *Target) Acked() uint32 { return t.freed }
@@ -184,12 +196,16 @@ func (t *Target) onRequest(h *wire.Header, payload []byte) Verdict {
 	switch d := wire.Diff(h.PSN, t.expected); {
 	case wire.Diff(h.PSN, t.freed) > MaxWindow, len(payload) > t.payload:
 		return OutOfWindow
+	case d > 0 && t.ahead&bit != 0:
+		t.toSend |= bit
+		return Duplicate
 	case d >= 0 && t.frozen:
 		return Stale
 	case d == 0:
+		t.turn = h.PSN
 		return Execute
 	case d > 0:
-		return t.hold(h, payload, bit)
+		return t.early(h, payload, bit)
 	case wire.Diff(h.PSN, t.freed) <= 0:
 		return Stale
 	}
@@ -197,8 +213,13 @@ func (t *Target) onRequest(h *wire.Header, payload []byte) Verdict {
 	return Duplicate
 }
 
-func (t *Target) hold(h *wire.Header, payload []byte, bit uint64) Verdict {
+// early takes a frame before which one is missing.
+func (t *Target) early(h *wire.Header, payload []byte, bit uint64) Verdict {
 	t.nakDue = true
+	if t.anyOrder {
+		t.turn = h.PSN
+		return Execute
+	}
 	if t.heldMask&bit != 0 {
 		return Held
 	}
@@ -230,13 +251,15 @@ func (t *Target) free(ack uint32) bool {
 
 // Buffer lends the payload buffer for the answer to the frame about to run, or
 // nil when the pool is exhausted: then the frame must not run. Pass it to
-// Executed.
+// Executed. The session's own buffer is kept for the frame that others wait for: the
+// answer to any other cannot be freed before that one has run.
 func (t *Target) Buffer() []byte {
 	b := t.answers.Get()
+	if b == nil && t.turn == t.expected {
+		b, t.spare = t.spare, nil
+	}
 	if b == nil {
-		if b, t.spare = t.spare, nil; b == nil {
-			return nil
-		}
+		return nil
 	}
 	return b[:t.payload]
 }
@@ -254,22 +277,30 @@ func (t *Target) give(b []byte) {
 	t.answers.Put(b)
 }
 
-// Executed records that the expected frame, of ops records, has run, with n
+// Executed records that the frame whose turn it was, of ops records, has run, with n
 // bytes of answer in b. With n == 0 and no flags the answer is clean.
 func (t *Target) Executed(b []byte, n int, ops, flags uint8) {
-	a := &t.cache[t.expected&slotMask]
+	a := &t.cache[t.turn&slotMask]
 	if n == 0 && flags == 0 {
 		t.give(b)
 		*a = answer{ops: ops}
 	} else {
 		*a = answer{buf: b, n: n, ops: ops, flags: flags}
 	}
-	t.toSend |= 1 << (t.expected & slotMask)
+	t.toSend |= 1 << (t.turn & slotMask)
+	if t.turn != t.expected {
+		t.ahead |= 1 << (t.turn & slotMask)
+		return
+	}
 	t.unhold(t.expected) // it, or a second copy of it, may have come early
 	t.expected++
+	for t.ahead&(1<<(t.expected&slotMask)) != 0 {
+		t.ahead &^= 1 << (t.expected & slotMask)
+		t.expected++
+	}
 }
 
-// Holds reports whether there are early frames.
+// Holds reports whether early frames are held.
 func (t *Target) Holds() bool { return t.heldMask != 0 }
 
 // NextHeld returns the payload of the held frame whose turn has come, or false.
@@ -278,6 +309,7 @@ func (t *Target) NextHeld() (payload []byte, ops uint8, ok bool) {
 	if t.heldMask&(1<<(t.expected&slotMask)) == 0 {
 		return nil, 0, false
 	}
+	t.turn = t.expected
 	e := &t.held[t.expected&slotMask]
 	return e.buf[:e.n], e.ops, true
 }
@@ -292,9 +324,8 @@ func (t *Target) unhold(psn uint32) {
 
 // Freeze ends execution: the initiator has begun another session and wants to know
 // what became of this one. The initiator has all answers up to ack; the others are
-// sent again. Freeze returns the psn up to which everything ran. It may be called
-// repeatedly.
-func (t *Target) Freeze(now int64, ack uint32) (executed uint32) {
+// sent again. Freeze returns what ran. It may be called repeatedly.
+func (t *Target) Freeze(now int64, ack uint32) Ran {
 	t.free(ack)
 	if !t.frozen {
 		t.frozen, t.heardAt = true, now
@@ -305,7 +336,8 @@ func (t *Target) Freeze(now int64, ack uint32) (executed uint32) {
 	for psn := t.freed + 1; psn != t.expected; psn++ {
 		t.toSend |= 1 << (psn & slotMask)
 	}
-	return t.expected - 1
+	t.toSend |= t.ahead
+	return t.Ran()
 }
 
 // Shutdown asks for a reset that tells the initiator which frames never ran. The
@@ -321,6 +353,6 @@ func (t *Target) Release() {
 		t.cache[i], t.held[i] = answer{}, early{}
 	}
 	t.spare = nil // one buffer was made for this session: one goes with it
-	t.heldMask, t.toSend = 0, 0
+	t.heldMask, t.ahead, t.toSend = 0, 0, 0
 	t.infoDue, t.nakDue, t.resetDue = false, false, 0
 }

@@ -12,8 +12,8 @@ import (
 func (t *Target) Due() bool { return t.toSend != 0 || t.infoDue || t.nakDue || t.resetDue != 0 }
 
 // Emit writes the next frame that is due into b and returns its length, or 0
-// when none is due. Answers leave in psn order: the initiator takes a later
-// answer without an earlier one as a sign of loss.
+// when none is due. The answers to a burst leave in psn order: the initiator takes a
+// later answer without an earlier one as a sign of loss.
 func (t *Target) Emit(b []byte) int {
 	switch {
 	case t.toSend != 0:
@@ -45,19 +45,20 @@ func (t *Target) header(ty wire.Type) wire.Header {
 		Type: ty, Session: t.remote, Epoch: t.epoch, Ack: t.expected - 1,
 		Credit: t.credit, Lane: t.local.Lane(),
 	}
-	if t.heldMask != 0 { // bit i of the sack is psn ack+2+i, ack+2 = expected+1
-		h.Sack = bits.RotateLeft64(t.heldMask, -int((t.expected+1)&slotMask))
+	if early := t.heldMask | t.ahead; early != 0 {
+		h.Sack = t.sack(early)
 	}
 	return h
 }
 
 // emitAnswer sends the answer of the lowest psn that is due. Adjacent clean
-// answers travel as one ack, which repeats the clean ones before it.
+// answers travel as one ack, which repeats the clean ones before it; but no ack covers a
+// frame that ran ahead, so its clean answer is a response without results.
 func (t *Target) emitAnswer(b []byte) int {
 	base := t.freed + 1
 	psn := base + uint32(bits.TrailingZeros64(bits.RotateLeft64(t.toSend, -int(base&slotMask))))
 	a := &t.cache[psn&slotMask]
-	if a.buf == nil {
+	if a.buf == nil && t.ahead&(1<<(psn&slotMask)) == 0 {
 		return t.emitClean(b, psn)
 	}
 	t.toSend &^= 1 << (psn & slotMask)
@@ -83,7 +84,7 @@ func (t *Target) emitClean(b []byte, psn uint32) int {
 	h.PSN = first
 	if last != t.expected-1 { // an older view: without the sack, which is relative to ack
 		h.Ack, h.Sack = last, 0
-		t.infoDue = t.heldMask != 0
+		t.infoDue = t.heldMask|t.ahead != 0
 	}
 	h.Put(b)
 	return wire.Seal(b, wire.HeaderLen)

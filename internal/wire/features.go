@@ -8,10 +8,13 @@ package wire
 // no feature that the session does not have.
 type Features uint32
 
-// The features that have a bit. This version of the software announces none of them.
+// The features that have a bit.
 const (
 	FeatureMemory   Features = 1 << 0 // remote read and write: verbs 10 to 1f
 	FeatureMessages Features = 1 << 1 // send and tagged send: verbs 20 to 3f
+	// FeatureUnordered lets the target run requests as they arrive. An initiator
+	// announces it only for a session that needs no order.
+	FeatureUnordered Features = 1 << 4
 )
 
 // Allow reports whether records of a verb may be sent in a session that has these

@@ -59,7 +59,7 @@ type Header struct {
 	Epoch   uint32 // incarnation of the pair of endpoints
 	PSN     uint32 // frame sequence number: of the request, or of the request answered
 	Ack     uint32 // cumulative: see the session package
-	Sack    uint64 // bit i: PSN Ack+2+i is held out of order
+	Sack    uint64 // bit i: PSN Ack+2+i is here, early; in a hello-ack see Resume.Early
 	Credit  uint16 // frames that the sender of this frame can take
 	Ops     uint8  // records in a request, echoed by its response; 0 in all other types
 	Lane    uint8  // the sender's lane

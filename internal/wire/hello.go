@@ -22,6 +22,9 @@ type Resume struct {
 	Session uint32 // the target's id of it
 	Epoch   uint32
 	PSN     uint32
+	// Early says which later requests of an unordered session have run: bit i is PSN+2+i.
+	// It is not in the payload, but in the header of a hello-ack, as Sack.
+	Early uint64
 }
 
 func getResume(b []byte) Resume {
@@ -100,7 +103,7 @@ type HelloAckMsg struct {
 	Window   uint16   // agreed, frames
 	Features Features // of the session, if accepted
 	Cookie   Cookie   // for HelloChallenge
-	Resume   Resume   // that of the hello, if the target knows it; all requests up to PSN have run, no other ever will
+	Resume   Resume   // that of the hello, if the target knows it; all requests up to PSN and those of Early have run, no other ever will
 	Life     uint64   // names this life of the target's process: random, and new after a restart
 	Lost     bool     // the answers of Resume are forgotten, though it is known how far it got
 }

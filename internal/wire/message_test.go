@@ -21,9 +21,9 @@ func messages() map[string][2]message {
 	e.SetName("counters")
 	return map[string][2]message{
 		"hello": {&HelloMsg{Nonce: 1<<63 | 1, Session: 0xfedcba98, Endpoint: 258, MaxFrame: 1500, Window: 64,
-			Features: 5, Cookie: c, Resume: Resume{1, 2, 1 << 31}}, &HelloMsg{}},
+			Features: 5, Cookie: c, Resume: Resume{Session: 1, Epoch: 2, PSN: 1 << 31}}, &HelloMsg{}},
 		"hello-ack": {&HelloAckMsg{Nonce: 1<<63 | 1, Session: 0xfedcba98, Status: HelloShuttingDown, MaxFrame: 1500,
-			Window: 64, Features: 5, Cookie: c, Resume: Resume{1, 2, 1 << 31}}, &HelloAckMsg{}},
+			Window: 64, Features: 5, Cookie: c, Resume: Resume{Session: 1, Epoch: 2, PSN: 1 << 31}}, &HelloAckMsg{}},
 		"reset": {&ResetMsg{Session: 0xfedcba98, PSN: 0x76543210, Reason: ResetOutOfWindow}, &ResetMsg{}},
 		"entry": {e, &Entry{Name: [MaxNameLen]byte{1, 2, 3}}},
 	}
