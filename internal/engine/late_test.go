@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -58,9 +59,11 @@ func TestLateFrames(t *testing.T) {
 		{"on another queue", ethernet(), 0, func(c *cable) { c.steer = 1 }},
 		{"on another queue, much later", ethernet(), 100 * time.Second, func(c *cable) { c.steer = 1 }},
 	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			c := newCable(t, session.Config{GiveUp: time.Second})
+	for i := range 2 * len(tests) {
+		test, unordered := tests[i/2], i%2 == 1
+		t.Run(fmt.Sprintf("%s, ordered %t", test.name, !unordered), func(t *testing.T) {
+			c := newCable(t, session.Config{GiveUp: time.Second, Features: wire.FeatureUnordered})
+			c.nodes[0].eng[0].origin.unordered = unordered
 			p := c.peer(test.link)
 			c.write(p, 0, 1)
 			var late [][]byte

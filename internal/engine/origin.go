@@ -17,6 +17,8 @@ type Origin struct {
 	e      *Engine
 	id     uint64
 	roster roster
+	// unordered says that its sessions need no order; see session.Params.
+	unordered bool
 	// The rest belongs to the engine's thread.
 	serial  uint32 // of the session begun last
 	remotes map[identity]*remote
@@ -31,6 +33,15 @@ type identity struct {
 // NewOrigin returns a new source of operations. Any goroutine may call it.
 func (e *Engine) NewOrigin() *Origin {
 	return &Origin{e: e, id: e.cfg.Random(), remotes: map[identity]*remote{}}
+}
+
+// NewUnorderedOrigin returns a new source of operations of which only the fenced ones
+// keep an order: a frame that is lost holds up nothing but its own operations. Any
+// goroutine may call it.
+func (e *Engine) NewUnorderedOrigin() *Origin {
+	o := e.NewOrigin()
+	o.unordered = true
+	return o
 }
 
 // NewPeer returns the peer at the end of link. Nothing is sent. Any goroutine may
