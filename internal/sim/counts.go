@@ -51,6 +51,7 @@ const (
 	// Traffic.
 	packets
 	resends
+	anyOrders
 	steps
 	numCounters
 )
@@ -61,7 +62,7 @@ var counterNames = [numCounters]string{
 	"restarts (memory kept)", "restarts (memory fresh)", "clock leaps", "deregistrations",
 	"phases", "freezes", "moves", "steerings", "shuts", "cancels", "peers closed behind operations",
 	"operations", "by Extend", "success", "not executed", "unknown", "restarted", "resolved later", "lost with their poster",
-	"packets", "resends", "steps",
+	"packets", "resends", "sessions without order", "steps",
 }
 
 // Report is the outcome of one or several runs.

@@ -32,7 +32,8 @@
 //	scale/       how far it scales: the report that scale_test.go fills
 //
 // Each client is an origin of its own. Order is promised for a pair, which also has one
-// session at a time: a client in one life of its node, and an endpoint of a node. A pair
+// session at a time: a client in one life of its node, and an endpoint of a node. Some
+// clients need none, and get it only from nodes that always keep it. A pair
 // may have several names, that is peers of the engine. A name that has not been answered
 // by the same life as the first is not used: there is no order between the two.
 //
@@ -64,11 +65,11 @@
 // the operations that succeeded and of a subset of those of unknown outcome, and
 // nothing of those reported as not executed. Each word's history is linearizable, ends
 // with the value of the word, and keeps the order in which each pair of endpoints
-// posted: an operation of unknown outcome ran in its place or not at all. No name of a
-// pair is told of more restarts than there were. In a story, an operation succeeds
-// unless there was trouble between its nodes shortly before or meanwhile, and an
-// outcome stays unknown for good only as far as docs/guarantees.md allows; a node sends
-// no more frames than its work and a few a second; and when all trouble is over, every
-// node can reach every other. Afterwards no buffer and no session is left. All the
-// while the counts of engines and executors agree with a recount.
+// posted, if its client needs order: an operation of unknown outcome ran in its place or
+// not at all. No name of a pair is told of more restarts than there were. In a story, an
+// operation succeeds unless there was trouble between its nodes shortly before or
+// meanwhile, and an outcome stays unknown for good only as far as docs/guarantees.md
+// allows; a node sends no more frames than its work and a few a second; and when all
+// trouble is over, every node can reach every other. Afterwards no buffer and no session
+// is left. All the while the counts of engines and executors agree with a recount.
 package sim

@@ -123,7 +123,7 @@ func (w *world) histories(n *node) map[wordID][]porcupine.Operation {
 			}
 			place, known := places[id]
 			if !known {
-				if place = -1; pairs[id] < maxPairs {
+				if place = -1; pairs[id] < maxPairs && !p.c.anyOrder {
 					place = pairs[id]
 					pairs[id]++
 				}

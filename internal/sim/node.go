@@ -131,10 +131,11 @@ func (n *node) boot() {
 	n.wake(w.now)
 }
 
-// features are the extensions that this life of the node announces: none, one, or all
-// that there will ever be. So nodes of all ages meet, and a restart may be an upgrade.
+// features are the extensions that this life of the node knows: none, some, or all that
+// there will ever be. So nodes of all ages meet, and a restart may be an upgrade.
 func (n *node) features() wire.Features {
-	return [...]wire.Features{0, wire.FeatureMessages, ^wire.Features(0)}[(n.index+n.life)%3]
+	ages := [...]wire.Features{wire.FeatureUnordered, ^wire.Features(0), 0, wire.FeatureMessages | wire.FeatureUnordered}
+	return ages[(n.index+n.life)%len(ages)]
 }
 
 // accept answers the hello for an endpoint number.

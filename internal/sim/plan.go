@@ -56,6 +56,7 @@ type plan struct {
 	fences   float64
 	badKeys  float64
 	longOnes float64
+	anyOrder float64 // share of the clients that need no order
 }
 
 // incidents are how often each of the rarer faults strikes in a run.
@@ -90,6 +91,7 @@ func drawPlan(d dice, with Dims) plan {
 		delay: pick(d, 2*microsecond, 20*microsecond, 200*microsecond),
 		burst: pick(d, 1, 8, 40), most: pick(d, 1, 16, 100), wordOps: 40,
 		fences: pick(d, 0, 0.05, 0.3), badKeys: pick(d, 0, 0.05), longOnes: pick(d, 0, 0.1, 0.4),
+		anyOrder: 0.4,
 	}
 	if d.chance(0.2) { // sessions so long that their windows wrap around
 		p.ops, p.most, p.longOnes = 300, 100, 0.2

@@ -49,7 +49,8 @@ func (t *wiretap) sent(n *node, packet []byte) {
 	}
 }
 
-// features checks that a session has exactly the features that both sides know.
+// features checks that a session has exactly the features that the initiator asks for
+// and the target knows.
 func (t *wiretap) features(n *node, typ wire.Type, payload []byte) {
 	if typ == wire.Hello {
 		var m wire.HelloMsg
@@ -61,6 +62,8 @@ func (t *wiretap) features(n *node, typ wire.Type, payload []byte) {
 	m.Parse(payload)
 	if want := t.asked[m.Nonce] & n.features(); m.Status == wire.HelloAccepted && m.Features != want {
 		t.w.fail("%v accepts a session with features %#x, want %#x", n, m.Features, want)
+	} else if m.Status == wire.HelloAccepted && want&wire.FeatureUnordered != 0 {
+		t.w.count(anyOrders)
 	}
 }
 

@@ -21,8 +21,9 @@ type client struct {
 	wants       []destination
 	left        int // operations still to post
 	outstanding int
-	last        *op // the one drawn last on a word
-	series      int // operations still to be drawn like it
+	last        *op  // the one drawn last on a word
+	anyOrder    bool // its sessions need no order
+	series      int  // operations still to be drawn like it
 }
 
 // destination is where a client's operations go.
@@ -32,7 +33,7 @@ type destination struct {
 }
 
 // pair is one endpoint of a client and one of a target, for one life of the client.
-// Order is promised for a pair.
+// Order is promised for a pair, unless the client needs none.
 type pair struct {
 	c        *client
 	id       int
@@ -65,7 +66,7 @@ const ringSize = 128
 // included, and now and then an endpoint that does not exist.
 func newClient(n *node, id int) *client {
 	w := n.w
-	c := &client{n: n, id: id, left: w.plan.ops}
+	c := &client{n: n, id: id, left: w.plan.ops, anyOrder: w.dice.chance(w.plan.anyOrder)}
 	for range w.dice.between(1, w.plan.wants) {
 		d := destination{w.nodes[w.dice.IntN(len(w.nodes))], uint16(w.dice.IntN(endpoints))}
 		if d.target == n && (w.plan.routed || w.dice.chance(0.8)) {
@@ -87,7 +88,9 @@ func (c *client) boot() {
 		panic(err)
 	}
 	eng := c.eng()
-	c.origin = eng.NewOrigin()
+	if c.origin = eng.NewOrigin(); c.anyOrder {
+		c.origin = eng.NewUnorderedOrigin()
+	}
 	eng.AddRing(c.ring, c.origin)
 	c.peers, c.last, c.series = nil, nil, 0
 	for _, d := range c.wants {
