@@ -179,6 +179,7 @@ func TestUnorderedSettles(t *testing.T) {
 			p.step()
 		}
 		said := p.tgt.Freeze(p.now, p.ini.Identity().PSN)
+		p.emit() // the answers are lost once more
 		never := 0
 		p.ini.Settle(p.now, said, func(psn uint32) { never |= 1 << (psn - first) })
 		p.loss = 0

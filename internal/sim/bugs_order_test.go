@@ -14,12 +14,6 @@ var bugsOfOrder = []bug{
 		{sessionTarget, "t.sack(t.ahead)}", "0}"}}},
 	{"early frames of a frozen session run", "", []edit{
 		{sessionTarget, "case d >= 0 && t.frozen:", "case (d == 0 || d > 0 && !t.anyOrder) && t.frozen:"}}},
-	{"early frames take the last buffer", "", []edit{
-		{sessionTarget, "b == nil && t.turn == t.expected {", "b == nil {"}}},
-	{"acks cover what will never run", "", []edit{
-		{sessionInitiator, "s.state == Settling && wire.Diff(", "false && wire.Diff("}}},
 	{"an early answer without results is an ack", "", []edit{
 		{sessionAnswer, "a.buf == nil && t.ahead&(1<<(psn&slotMask)) == 0 {", "a.buf == nil {"}}},
-	{"a target that closes does not tell what ran early", "", []edit{
-		{sessionReceive, "Ran{r.PSN - 1, s.early(h)}", "Ran{PSN: r.PSN - 1}"}}},
 }
