@@ -98,6 +98,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 			Session: session.Config{
 				Window: attr.Window, GiveUp: attr.GiveUp,
 				RTOMin: attr.RTOMin, BaseRTT: attr.BaseRTT, IdleRetire: attr.IdleRetire,
+				Features: wire.FeatureUnordered,
 			},
 		})
 		if err != nil {

@@ -17,7 +17,8 @@ import (
 
 // Endpoint posts operations, and accepts the sessions of peers. It is the reliable
 // datagram endpoint (FI_EP_RDM) of fi_endpoint(3). Any number of goroutines may post at
-// the same time. The operations of one endpoint to one peer apply in the order posted.
+// the same time. The operations of one endpoint to one peer apply in the order posted,
+// unless EndpointAttr.MsgOrder says that none is needed.
 type Endpoint struct {
 	dom     *Domain
 	attr    EndpointAttr
@@ -160,7 +161,9 @@ func (ep *Endpoint) Enable() error {
 	for _, c := range ep.counters() {
 		c.owner.CompareAndSwap(nil, ep.stepper)
 	}
-	ep.origin = ep.stepper.eng.NewOrigin()
+	if ep.origin = ep.stepper.eng.NewOrigin(); ep.attr.MsgOrder == OrderNone {
+		ep.origin = ep.stepper.eng.NewUnorderedOrigin()
+	}
 	ep.stepper.Call(func() { ep.stepper.eng.AddRing(ep.ring, ep.origin) })
 	if !ep.attr.InitiateOnly {
 		ep.dom.serve(ep, true)

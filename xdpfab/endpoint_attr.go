@@ -26,6 +26,12 @@ type EndpointAttr struct {
 	// OpFlags are what FlagDefaults stands for (op_flags): some of FlagInject,
 	// FlagCompletion and the levels of completion.
 	OpFlags OpFlags
+	// MsgOrder is the order of the endpoint's operations to one peer (msg_order): all
+	// orders that xdpfab has, even if only some are asked for, or OrderNone. With that,
+	// an operation waits for none posted before it, unless FlagFence says so, and a
+	// packet that gets lost holds up no operation but its own. A peer of an older version
+	// keeps the order all the same.
+	MsgOrder Order
 	// InitiateOnly makes an endpoint that peers cannot address.
 	InitiateOnly bool
 
@@ -52,7 +58,10 @@ func (a EndpointAttr) withDefaults() (_ EndpointAttr, err error) {
 	if err := a.OpFlags.check("endpoint: default flags", defaultFlags); err != nil {
 		return a, err
 	}
-	a.InjectSize = injectSize
+	if err := a.MsgOrder.check(); err != nil {
+		return a, fmt.Errorf("xdpfab: endpoint: %w", err)
+	}
+	a.InjectSize, a.MsgOrder = injectSize, a.MsgOrder.settle()
 	a.Size, err = queueSize("endpoint", a.Size)
 	return a, err
 }

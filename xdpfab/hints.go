@@ -14,6 +14,8 @@ import (
 // refusals lists what hints ask for beyond an offer. Each names the field, what was asked
 // for and what is offered.
 func (h *Info) refusals(offer *Info) []string {
+	offer = offer.Clone()
+	offer.order(h.Transmit.MsgOrder)
 	list := unmet(nil, "", reflect.ValueOf(*h), reflect.ValueOf(*offer))
 	if m := h.Domain.MRMode; m&(MRBasic|MRScalable) != 0 && bits.OnesCount32(uint32(m)) > 1 {
 		return append(list, fmt.Sprintf("domain_attr.mr_mode %v: want basic or scalable alone", m))
@@ -90,7 +92,7 @@ func unmetField(hint, offer any) string {
 			return fmt.Sprintf("%v: not offered, want some of %v", beyond, offer)
 		}
 	case Order:
-		if beyond := h &^ offer.(Order); beyond != 0 {
+		if beyond := h &^ offer.(Order); beyond != 0 && h != OrderNone {
 			return fmt.Sprintf("%v: not promised, want some of %v", beyond, offer)
 		}
 	case OpFlags:
@@ -173,7 +175,15 @@ func (h *Info) settle(offer *Info) Info {
 			i.Domain.MRMode = basicMR
 		}
 	}
+	i.order(h.Transmit.MsgOrder)
 	size, _ := queueSize("endpoint", int(h.Transmit.Size)) // refusals has checked it
 	i.Transmit.Size = Limit(size)
 	return i
+}
+
+// order says in the info which order is kept for one that is asked for.
+func (i *Info) order(asked Order) {
+	if i.Transmit.MsgOrder = asked.settle(); i.Transmit.MsgOrder == OrderNone {
+		i.Endpoint.AtomicOrder = OrderSizes{}
+	}
 }

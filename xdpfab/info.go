@@ -33,7 +33,7 @@ type TransmitInfo struct {
 	Caps            Caps         `json:"caps"`
 	Mode            Mode         `json:"mode"`
 	OpFlags         OpFlags      `json:"op_flags"`  // that every operation has
-	MsgOrder        Order        `json:"msg_order"` // between operations from one endpoint to another
+	MsgOrder        Order        `json:"msg_order"` // between operations from one endpoint to another; all that there are, or OrderNone
 	CompletionOrder Order        `json:"comp_order"`
 	InjectSize      Limit        `json:"inject_size"` // bytes
 	Size            Limit        `json:"size"`        // operations in flight
@@ -47,7 +47,7 @@ type ReceiveInfo struct {
 	Caps             Caps    `json:"caps"`
 	Mode             Mode    `json:"mode"`
 	OpFlags          OpFlags `json:"op_flags"`
-	MsgOrder         Order   `json:"msg_order"` // in which the operations of a peer's endpoint apply
+	MsgOrder         Order   `json:"msg_order"` // in which the operations of a peer's endpoint apply, if it needs an order
 	CompletionOrder  Order   `json:"comp_order"`
 	TotalBufferedRcv Limit   `json:"total_buffered_recv"`
 	Size             Limit   `json:"size"` // receives that can be posted

@@ -2,6 +2,8 @@
 
 package xdpfab
 
+import "fmt"
+
 // Mode is what a provider can ask of its caller, after fi_getinfo(3). xdpfab asks for
 // nothing, so that every caller can use it.
 type Mode uint32
@@ -89,13 +91,38 @@ const (
 	OrderAtomicWAR                   // FI_ORDER_ATOMIC_WAR
 	OrderAtomicWAW                   // FI_ORDER_ATOMIC_WAW
 
-	// offeredOrder is what holds: operations of one endpoint to one peer apply in the
-	// order posted, whatever their size.
+	// OrderNone says that no order is kept; it stands alone. FI_ORDER_NONE is 0, which
+	// leaves the choice to the provider, and xdpfab then keeps all orders that it has. So
+	// this is a bit of xdpfab's own, for callers that need none: then an operation never
+	// waits for a packet that another one has lost.
+	OrderNone Order = 1 << 31
+
+	// offeredOrder is what holds unless the caller asks for OrderNone: operations of one
+	// endpoint to one peer apply in the order posted, whatever their size.
 	offeredOrder = OrderAtomicRAR | OrderAtomicRAW | OrderAtomicWAR | OrderAtomicWAW
 )
 
+// settle returns the order that is kept for one that is asked for: all or none.
+func (o Order) settle() Order {
+	if o == OrderNone {
+		return OrderNone
+	}
+	return offeredOrder
+}
+
+// check returns an error unless the order can be asked for.
+func (o Order) check() error {
+	if o != OrderNone && o&^offeredOrder != 0 {
+		return fmt.Errorf("order %v: want none alone, or some of %v: %w", o, offeredOrder, ErrNotImplemented)
+	}
+	return nil
+}
+
 // String returns the names of the orders, such as "atomic_rar|atomic_raw".
 func (o Order) String() string {
+	if o == OrderNone {
+		return "none"
+	}
 	return flagString(uint32(o), "rar", "raw", "ras", "war", "waw", "was", "sar", "saw", "sas",
 		"rma_rar", "rma_raw", "rma_war", "rma_waw", "atomic_rar", "atomic_raw", "atomic_war", "atomic_waw")
 }

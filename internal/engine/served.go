@@ -18,9 +18,9 @@ import (
 // the process may have answered frames that the engine never sees.
 type Served interface {
 	// Receive takes a frame that names this session and its epoch, runs it if it is the
-	// next one, or new in a session without order, and reports the verdict. h and payload are valid during the call. If the
-	// answer is all that there is to send, Receive may write it at once into out, which
-	// has room for a frame, or is nil.
+	// next one, or new in a session without order, and reports the verdict. h and payload
+	// are valid during the call. If the answer is all that there is to send, Receive may
+	// write it at once into out, which has room for a frame, or is nil.
 	Receive(now int64, h *wire.Header, payload, out []byte) session.Outcome
 	// Settle is called when a burst in which something ran is over, and the frames due
 	// for it are on their way. It may be called after Release.

@@ -16,10 +16,10 @@ type Session struct {
 	observer Observer // nil if there is none
 }
 
-// Receive takes a frame of the session, runs it if it is its turn or there is no order, and then the early
-// ones whose turn has come: they are tried with every frame that arrives, for they may
-// have had to wait for a buffer. If the answer to this frame is all that is to be sent,
-// and out is not nil, it is written to out at once.
+// Receive takes a frame of the session, runs it if it is its turn or there is no order,
+// and then the early ones whose turn has come: they are tried with every frame that
+// arrives, for they may have had to wait for a buffer. If the answer to this frame is all
+// that is to be sent, and out is not nil, it is written to out at once.
 func (s *Session) Receive(now int64, h *wire.Header, payload, out []byte) (o session.Outcome) {
 	o.Verdict = s.Target.Receive(now, h, payload)
 	if o.Verdict == session.Execute {
@@ -56,8 +56,8 @@ func (s *Session) executeHeld(o *session.Outcome) {
 	}
 }
 
-// execute runs the frame whose turn it is, unless there is no buffer for its answer: then it will
-// come again. A malformed one is refused: its checksum is right, so it was sent
+// execute runs the frame whose turn it is, unless there is no buffer for its answer: then
+// it will come again. A malformed one is refused: its checksum is right, so it was sent
 // malformed.
 func (s *Session) execute(payload []byte, ops uint8) (session.Verdict, wire.Reason) {
 	b := s.Buffer()

@@ -53,6 +53,9 @@ type Config struct {
 	// Keys, if more than 0, are regions with the keys 1 to Keys that the operations
 	// go to in turn, instead of Region.
 	Keys int
+	// Order is the order of the operations of an endpoint; see
+	// xdpfab.EndpointAttr.MsgOrder.
+	Order xdpfab.Order
 }
 
 // check returns an error if the configuration is wrong.

@@ -76,7 +76,7 @@ func (g *Generator) endpoint(ctx context.Context, dom *xdpfab.Domain, peer strin
 	if g.msg.Dest, err = av.Insert(ctx, peer); err != nil {
 		return nil, err
 	}
-	ep, err := dom.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, InitiateOnly: true, Size: max(g.c.Window/g.c.Endpoints, 16)})
+	ep, err := dom.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, InitiateOnly: true, Size: max(g.c.Window/g.c.Endpoints, 16), MsgOrder: g.c.Order})
 	if err != nil {
 		return nil, err
 	}

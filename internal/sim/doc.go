@@ -33,9 +33,9 @@
 //
 // Each client is an origin of its own. Order is promised for a pair, which also has one
 // session at a time: a client in one life of its node, and an endpoint of a node. Some
-// clients need none, and get it only from nodes that always keep it. A pair
-// may have several names, that is peers of the engine. A name that has not been answered
-// by the same life as the first is not used: there is no order between the two.
+// clients need no order, and get it only from nodes that always keep it. A pair may have
+// several names, that is peers of the engine. A name that has not been answered by the
+// same life as the first is not used: there is no order between the two.
 //
 // # Storms and stories
 //

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/testnet/faultwire"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// adder posts fetch-adds of 1 to a word of its own, as many at a time as fit, by an
+// endpoint that keeps an order or none. Every hundredth operation is a fenced read.
+type adder struct {
+	ep    *xdpfab.Endpoint
+	cq    *xdpfab.CompletionQueue
+	msg   xdpfab.Msg
+	found [][]byte // by operation, in the order posted
+	order []int    // in which they completed
+}
+
+func newAdder(t *testing.T, d *xdpfab.Domain, order xdpfab.Order, peer string, key uint64, word int) *adder {
+	t.Helper()
+	av, err := d.NewAddressVector()
+	a := &adder{}
+	if err == nil {
+		a.cq, err = d.NewCompletionQueue(xdpfab.CQAttr{Size: 256})
+	}
+	if err == nil {
+		a.ep, err = d.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, Size: 256, MsgOrder: order})
+	}
+	if err == nil {
+		err = errors.Join(a.ep.Bind(av, 0), a.ep.Bind(a.cq, 0), a.ep.Enable())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.msg = xdpfab.Msg{Key: key, Offset: uint64(8 * word), Count: 1, Datatype: atomic.Uint64}
+	if a.msg.Dest, err = av.Insert(ctx(t), peer); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// fenced reports whether operation i is a fenced read.
+func fenced(i int) bool { return i%100 == 99 }
+
+// post posts the next operation, and returns false if there is no room.
+func (a *adder) post(t *testing.T) bool {
+	t.Helper()
+	i := len(a.found)
+	m := a.msg
+	m.Context, m.Result, m.Op, m.Buf = i, make([]byte, 8), atomic.Sum, binary.LittleEndian.AppendUint64(nil, 1)
+	var flags xdpfab.OpFlags
+	if fenced(i) {
+		m.Op, m.Buf, flags = atomic.Read, nil, xdpfab.FlagFence
+	}
+	switch err := a.ep.FetchAtomic(&m, flags); {
+	case errors.Is(err, xdpfab.ErrAgain):
+		return false
+	case err != nil:
+		t.Fatal(err)
+	}
+	a.found = append(a.found, m.Result)
+	return true
+}
+
+// collect takes what has completed.
+func (a *adder) collect(t *testing.T) {
+	t.Helper()
+	var batch [64]xdpfab.Completion
+	n, err := a.cq.Read(batch[:])
+	if err != nil {
+		c, _ := a.cq.ReadErr()
+		t.Fatal(err, c.Err)
+	}
+	for _, c := range batch[:n] {
+		a.order = append(a.order, c.Context.(int))
+	}
+}
+
+// check fails the test unless each addition ran once, and each fenced read found all
+// that were posted before it. It returns how many additions found a value that was not
+// the next one in the order posted, and how many operations completed behind a later one.
+func (a *adder) check(t *testing.T) (early, behind int) {
+	t.Helper()
+	var values []uint64
+	for i, b := range a.found {
+		v := binary.LittleEndian.Uint64(b)
+		next := uint64(i - i/100)
+		switch {
+		case !fenced(i):
+			if values = append(values, v); v != next {
+				early++
+			}
+		case v < next:
+			t.Errorf("fenced read %d found %d, want at least %d", i, v, next)
+		}
+	}
+	slices.Sort(values)
+	for i, v := range values {
+		if v != uint64(i) {
+			t.Fatalf("the additions found %d where %d is due: one ran twice, or not at all", v, i)
+		}
+	}
+	latest := -1
+	for _, i := range a.order {
+		if i < latest {
+			behind++
+		}
+		latest = max(latest, i)
+	}
+	return early, behind
+}
+
+// addBoth has an endpoint that keeps the order and one that keeps none add a number of
+// times, at the same time, and checks what each promises.
+func addBoth(t *testing.T, d *xdpfab.Domain, peer string, key uint64, times int) {
+	t.Helper()
+	for _, a := range []struct {
+		*adder
+		ordered bool
+	}{{newAdder(t, d, 0, peer, key, 0), true}, {newAdder(t, d, xdpfab.OrderNone, peer, key, 1), false}} {
+		for end := ctx(t); len(a.order) < times; a.collect(t) {
+			if len(a.found) < times { // one at a time, so that there are frames of few
+				a.post(t)
+			}
+			if end.Err() != nil {
+				t.Fatalf("ordered %t: %d of %d operations have completed", a.ordered, len(a.order), times)
+			}
+		}
+		early, behind := a.check(t)
+		if a.ordered && early > 0 {
+			t.Errorf("%d operations ran out of order", early)
+		}
+		if !a.ordered && (early == 0 || behind == 0) {
+			t.Errorf("%d operations ran, and %d completed, ahead of others: want some, since packets got lost", early, behind)
+		}
+	}
+}
+
+// With losses on a real interface, operations of an endpoint that needs no order pass
+// those that a lost packet holds up; each runs once, and fences hold.
+func TestVethUnordered(t *testing.T) {
+	w := faultwire.New(t, faultwire.Options{Seed: 1})
+	server := serveOn(t, w.B)
+	client := openOn(t, w.A, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual})
+	p, err := client.Dial(ctx(t), server.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Lookup(ctx(t), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.SetBoth(faultwire.Faults{Loss: 0.05, Duplicate: 0.05})
+	addBoth(t, client, server.Name(0), r.Key, 4000)
+	if s := w.Stats(); s.Total(faultwire.Lost) == 0 || s.Total(faultwire.Duplicated) == 0 {
+		t.Errorf("the wire was too good: %v", s)
+	}
+}
+
+// The same on a Pipe, which also reorders and corrupts packets.
+func TestUnordered(t *testing.T) {
+	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+		f := setUp(t, a, 64)
+		faults := xdpfab.Faults{Loss: 0.1, Duplicate: 0.2, Reorder: 0.2, Corrupt: 0.05}
+		if err := errors.Join(f.client.SetFaults(faults), f.server.SetFaults(faults)); err != nil {
+			t.Fatal(err)
+		}
+		addBoth(t, f.client, f.server.Name(0), 1, 2000)
+	})
+}
+
+// What an endpoint is asked for, and what is then in force: all orders or none.
+func TestMsgOrder(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	for asked, want := range map[xdpfab.Order]xdpfab.Order{
+		0: allAtomicOrders, xdpfab.OrderAtomicWAW: allAtomicOrders, allAtomicOrders: allAtomicOrders, xdpfab.OrderNone: xdpfab.OrderNone,
+	} {
+		ep, err := f.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, MsgOrder: asked})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i, sizes := ep.Info(), xdpfab.OrderSizes{RAW: xdpfab.Unlimited, WAR: xdpfab.Unlimited, WAW: xdpfab.Unlimited}
+		if want == xdpfab.OrderNone {
+			sizes = xdpfab.OrderSizes{}
+		}
+		if got := ep.Attr().MsgOrder; got != want || i.Transmit.MsgOrder != want || i.Endpoint.AtomicOrder != sizes || i.EndpointAttr().MsgOrder != want {
+			t.Errorf("%v is asked for: %v by the attributes; by the info %v, sizes %v, attributes with %v; want %v, sizes %v",
+				asked, got, i.Transmit.MsgOrder, i.Endpoint.AtomicOrder, i.EndpointAttr().MsgOrder, want, sizes)
+		}
+	}
+	for _, bad := range []xdpfab.Order{xdpfab.OrderSAS, xdpfab.OrderRMAWAW | xdpfab.OrderAtomicWAW, xdpfab.OrderNone | xdpfab.OrderAtomicWAW} {
+		_, err := f.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, MsgOrder: bad})
+		if !errors.Is(err, xdpfab.ErrNotImplemented) {
+			t.Errorf("%v: %v, want %v", fmt.Sprintf("%#x", uint32(bad)), err, xdpfab.ErrNotImplemented)
+		}
+	}
+}
