@@ -49,8 +49,8 @@ func (l *openLoop) post() {
 	l.w.nodes[0].wake(l.w.now)
 }
 
-// tail returns the latencies of operations at a load, in ascending order.
-func tail(t *testing.T, unordered bool, loss float64, every int64, ops int) []int64 {
+// latencies returns those of operations at a load, in ascending order.
+func latencies(t *testing.T, unordered bool, loss float64, every int64, ops int) []int64 {
 	t.Helper()
 	w := lab(plan{nodes: 2, delay: cableDelay, rates: rates{loss: loss}})
 	l := &openLoop{t: t, w: w}
@@ -84,7 +84,7 @@ func tail(t *testing.T, unordered bool, loss float64, every int64, ops int) []in
 func TestTailWithoutOrder(t *testing.T) {
 	long(t)
 	const ops, every = 40_000, 4 * microsecond // five operations a round trip
-	with, without := tail(t, false, 0.01, every, ops), tail(t, true, 0.01, every, ops)
+	with, without := latencies(t, false, 0.01, every, ops), latencies(t, true, 0.01, every, ops)
 	for _, p := range []struct{ permille, most int64 }{{500, 100}, {950, 80}, {990, 80}, {999, 50}} {
 		a, b := with[ops*p.permille/1000], without[ops*p.permille/1000]
 		t.Logf("p%.1f: %.1f µs with order, %.1f µs without: %d %%", float64(p.permille)/10, float64(a)/1e3, float64(b)/1e3, 100*b/a)
