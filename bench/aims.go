@@ -73,7 +73,9 @@ func judge(r *report) []aim {
 	if len(r.StartSeconds) > 0 {
 		aims = append(aims, atMost("start of both sides to first operation", 1000*median(r.StartSeconds), "ms", 100))
 	}
-	aims = append(aims, steps(m)...)
+	tail := atMost("1 % of the packets lost: p99 without order, to p99 with it", m.ratio("lossy_unordered", "lossy", p99), "x", 0.5)
+	tail.Note = fmt.Sprintf("p99.9: %s x", number(m.ratio("lossy_unordered", "lossy", p999)))
+	aims = append(append(aims, tail), steps(m)...)
 	for i, peer := range []string{"floor", "ucx", "libfabric"} {
 		aims[i].Note = fmt.Sprintf("best rounds: %s x", number(m.ratioOfBest("trip", peer)))
 	}

@@ -16,8 +16,8 @@ import (
 // contest is something to be measured: a server, and a client that drives it.
 type contest struct {
 	name   string
-	peer   bool // another project's: its failure is a result, too
-	server func(n *network) command
+	peer   bool                                   // another project's: its failure is a result, too
+	server func(n *network) command               // nil: the client needs none
 	client func(n *network, ready string) command // ready: the rest of the server's line "ready"
 	// serves reports whether a server is ready; nil for one that prints it.
 	serves func(n *network, server *process) bool
@@ -48,6 +48,9 @@ const runLimit = 30 * time.Second
 func (n *network) run(ctx context.Context, c *contest) (s sample, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, runLimit, fmt.Errorf("took longer than %v", runLimit))
 	defer cancel()
+	if c.server == nil {
+		return n.alone(ctx, c)
+	}
 	server, err := n.start(ctx, n.B, n.serverCore, c.server(n))
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", c.name, err)
@@ -72,6 +75,40 @@ func (n *network) run(ctx context.Context, c *contest) (s sample, err error) {
 		return s, fmt.Errorf("%s: %w; server: %v %s", c.name, err, server.cmd.ProcessState, server.said())
 	}
 	return s, nil
+}
+
+// alone takes a sample of a contest without a server.
+func (n *network) alone(ctx context.Context, c *contest) (s sample, err error) {
+	client, err := n.start(ctx, n.A, n.clientCore, c.client(n, ""))
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", c.name, err)
+	}
+	defer client.close()
+	for _, line := range []string{measure.Begin, measure.End} {
+		if _, err := client.line(ctx, line); err != nil {
+			return s, err
+		}
+	}
+	return s, client.report(ctx, &s.Result)
+}
+
+// report takes the result that a client prints last, and waits until the client has
+// checked it and ended.
+func (p *process) report(ctx context.Context, r *measure.Result) error {
+	report, err := p.line(ctx, "")
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal([]byte(report), r); err != nil {
+		return fmt.Errorf("report %q: %w", report, err)
+	}
+	for range p.lines {
+	}
+	<-p.ended
+	if p.err != nil {
+		return fmt.Errorf("client: %w: %s", p.err, p.said())
+	}
+	return nil
 }
 
 // ready waits until the server serves, and returns the rest of its line "ready".
@@ -108,18 +145,8 @@ func (n *network) own(ctx context.Context, c *contest, server, client *process) 
 			return s, err
 		}
 	}
-	report, err := client.line(ctx, "")
-	if err != nil {
+	if err := client.report(ctx, &s.Result); err != nil {
 		return s, err
-	}
-	if err := json.Unmarshal([]byte(report), &s.Result); err != nil {
-		return s, fmt.Errorf("report %q: %w", report, err)
-	}
-	for range client.lines { // until it has checked its results and ended
-	}
-	<-client.ended
-	if client.err != nil {
-		return s, fmt.Errorf("client: %w: %s", client.err, client.said())
 	}
 	s.ClientRSS = used(client).rss
 	looks[1].since(looks[0], &s, c.peer)

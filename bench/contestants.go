@@ -105,6 +105,7 @@ type fabRun struct {
 	rate                               float64
 	size                               int // of the region, in bytes
 	regions                            int
+	unordered                          bool
 	seconds                            time.Duration
 }
 
@@ -137,6 +138,23 @@ func fab(name string, r fabRun) *contest {
 			add(&args, "-rate", r.rate)
 			add(&args, "-regions", r.regions)
 			add(&args, "-udp", r.udp)
+			add(&args, "-duration", r.seconds)
+			return command{program: "worker", args: args}
+		},
+	}
+}
+
+// lossy is xdpfab with packets that get lost, in one process.
+func lossy(name string, r fabRun) *contest {
+	return &contest{
+		name: name,
+		client: func(*network, string) command {
+			args := []string{"lossy"}
+			add(&args, "-op", r.op)
+			add(&args, "-window", r.window)
+			add(&args, "-words", r.words)
+			add(&args, "-rate", r.rate)
+			add(&args, "-unordered", r.unordered)
 			add(&args, "-duration", r.seconds)
 			return command{program: "worker", args: args}
 		},

@@ -20,6 +20,7 @@ const (
 	roundTrips  = "Round trips, one operation in flight"
 	throughputs = "Throughput, window full"
 	arrays      = "Base sums of arrays of uint64"
+	losses      = "Open loop of one word, 1 % of the packets lost in either direction"
 )
 
 const (
@@ -37,6 +38,7 @@ const (
 	ucxTrips     = 25000
 	ucxRate      = 75000 // operations of a run with 64 outstanding
 	arraysFlight = 64 << 10
+	lossyRate    = 200_000 // operations a second: some ten in flight
 )
 
 // fullPlan has all contests of the rounds, each measured for t. Contests that are
@@ -49,7 +51,10 @@ func fullPlan(t time.Duration) []entry {
 		p = append(p, entry{"array" + strconv.Itoa(n), arrays, fab(strconv.Itoa(n)+" elements",
 			fabRun{op: "base", window: min(window, fullWindow), elements: n, words: max(spreadWords/n, 1), seconds: t})})
 	}
-	return p
+	lost := fabRun{op: "fetch", window: fullWindow, words: spreadWords, rate: lossyRate, seconds: t}
+	p = append(p, entry{"lossy", losses, lossy("xdpfab fetch-add", lost)})
+	lost.unordered = true
+	return append(p, entry{"lossy_unordered", losses, lossy("xdpfab fetch-add, without order", lost)})
 }
 
 func tripPlan(t time.Duration) []entry {

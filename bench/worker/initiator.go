@@ -26,6 +26,8 @@ type initiator struct {
 	out  io.Writer // of the report
 	s    *settings
 	kind load.Kind
+	// beside, if it is not nil, is called while operations at a fixed rate are under way.
+	beside func()
 }
 
 func initiate(ctx context.Context, dom *xdpfab.Domain, s *settings) error {
@@ -37,7 +39,7 @@ func initiate(ctx context.Context, dom *xdpfab.Domain, s *settings) error {
 	if err != nil {
 		return err
 	}
-	return in.run(ctx)
+	return in.run(ctx, in.measure)
 }
 
 func newInitiator(ctx context.Context, dom *xdpfab.Domain, s *settings) (*initiator, error) {
@@ -55,19 +57,27 @@ func newInitiator(ctx context.Context, dom *xdpfab.Domain, s *settings) (*initia
 	}
 	g, err := load.New(ctx, dom, s.peer, load.Config{
 		Kind: kind, Region: region, Window: s.window, Endpoints: s.endpoints, Words: s.words, Elements: s.elements, Scatter: s.scatter,
-		Keys: max(s.regions-1, 0),
+		Keys: max(s.regions-1, 0), Order: s.order(),
 	})
 	return &initiator{Generator: g, out: os.Stdout, s: s, kind: kind}, err
 }
 
+// order returns the order that the initiator's endpoints keep.
+func (s *settings) order() xdpfab.Order {
+	if s.unordered {
+		return xdpfab.OrderNone
+	}
+	return 0
+}
+
 // run measures, and checks that the words have grown by the number of adds that were
 // acknowledged.
-func (in *initiator) run(ctx context.Context) error {
+func (in *initiator) run(ctx context.Context, measure func(context.Context) error) error {
 	before, err := in.Sum(ctx)
 	if err != nil {
 		return err
 	}
-	if err := in.measure(ctx); err != nil {
+	if err := measure(ctx); err != nil {
 		return err
 	}
 	after, err := in.Sum(ctx)

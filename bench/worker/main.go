@@ -3,7 +3,8 @@
 //go:build linux
 
 // Command worker is xdpfab's part in the benchmark: a target that serves memory,
-// and an initiator that measures, both by the public API alone.
+// and an initiator that measures, both by the public API alone. Its third part, lossy,
+// is both in one process, with packets that get lost in between.
 package main
 
 import (
@@ -40,9 +41,14 @@ type settings struct {
 	scatter   int
 	region    string
 	rate      float64
+	loss      float64
+	unordered bool
 	duration  time.Duration
 	warmup    time.Duration
 }
+
+// regionSize is the size of the target's region, unless the flag says otherwise.
+const regionSize = 64 << 10
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -56,7 +62,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("want target or initiator, and flags")
+		return errors.New("want target, initiator or lossy, and flags")
 	}
 	var s settings
 	fs := flag.NewFlagSet(args[0], flag.ContinueOnError)
@@ -69,8 +75,8 @@ func run(ctx context.Context, args []string) error {
 	switch args[0] {
 	case "target":
 		part = target
-		fs.IntVar(&s.size, "size", 64<<10, "bytes of the region")
-	case "initiator":
+		fs.IntVar(&s.size, "size", regionSize, "bytes of the region")
+	case "initiator", "lossy":
 		part = initiate
 		fs.StringVar(&s.peer, "peer", "", "MAC or IP address of the target")
 		fs.StringVar(&s.op, "op", "fetch", "base, fetch or compare")
@@ -82,13 +88,19 @@ func run(ctx context.Context, args []string) error {
 		fs.StringVar(&s.region, "region", "bench", "region of the target")
 		fs.BoolVar(&s.first, "first", false, "only report when the first operation has completed")
 		fs.Float64Var(&s.rate, "rate", 0, "operations a second to offer; 0: as many as the window lets through")
+		fs.BoolVar(&s.unordered, "unordered", false, "endpoints that need no order")
+		fs.Float64Var(&s.loss, "loss", 0.01, "of lossy: share of the packets that are lost, either way")
 		fs.DurationVar(&s.duration, "duration", time.Second, "time to measure")
 		fs.DurationVar(&s.warmup, "warmup", 200*time.Millisecond, "time before measuring")
 	default:
-		return fmt.Errorf("part %q: want target or initiator", args[0])
+		return fmt.Errorf("part %q: want target, initiator or lossy", args[0])
 	}
 	if err := fs.Parse(args[1:]); err != nil {
 		return err
+	}
+	if args[0] == "lossy" {
+		s.size = regionSize
+		return lossy(ctx, &s)
 	}
 	dom, err := s.open(ctx)
 	if err != nil {

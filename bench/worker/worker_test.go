@@ -69,7 +69,7 @@ func runOnce(t *testing.T, dom *xdpfab.Domain, s *settings, out *output) (r meas
 		t.Fatal(err)
 	}
 	in.out = out
-	if err := in.run(ctx); err != nil {
+	if err := in.run(ctx, in.measure); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -141,5 +141,18 @@ func TestOpenLoopDoesNotOmit(t *testing.T) {
 	// of the stall: these are 500 of some 2000 operations.
 	if r.Latency.P90 < int64(stall/4) {
 		t.Errorf("p90 is %v, with a target that stalled for %v of %v", time.Duration(r.Latency.P90), stall, s.duration)
+	}
+}
+
+// A run that loses packets ends with sums that are right, with order and without.
+func TestLossy(t *testing.T) {
+	for _, unordered := range []bool{false, true} {
+		s := &settings{op: "fetch", window: 256, words: 64, endpoints: 1, elements: 1, scatter: 1, region: "bench", regions: 1, size: regionSize,
+			rate: 20_000, loss: 0.1, unordered: unordered, duration: 100 * time.Millisecond}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := lossy(ctx, s); err != nil {
+			t.Errorf("without order %t: %v", unordered, err)
+		}
 	}
 }

@@ -49,7 +49,7 @@ func (l *openLoop) post() {
 	l.w.nodes[0].wake(l.w.now)
 }
 
-// latencies returns those of operations at a load, in ascending order.
+// latencies returns how long operations took at a load, in ascending order, ns.
 func latencies(t *testing.T, unordered bool, loss float64, every int64, ops int) []int64 {
 	t.Helper()
 	w := lab(plan{nodes: 2, delay: cableDelay, rates: rates{loss: loss}})
