@@ -76,7 +76,7 @@ func (m *Memory) Execute(payload []byte, ops int, resp []byte) (n int, flags uin
 	var records wire.RecordReader
 	records.Reset(payload, ops)
 	more := records.Next(&m.rec)
-	if reason = records.Rest(); reason != wire.ReasonOK {
+	if _, reason = records.Rest(); reason != wire.ReasonOK {
 		return 0, 0, reason
 	}
 	if !m.inside {

@@ -84,6 +84,14 @@ type Source struct {
 	RemoteIP, LocalIP netip.Addr
 }
 
+// Addr returns the address of the sender, of endpoint 0.
+func (s *Source) Addr() Addr {
+	if s.Kind == Ethernet {
+		return Addr{MAC: s.Remote}
+	}
+	return Addr{IP: s.RemoteIP}
+}
+
 // Reply returns the Template for answers, from the address that the packet was sent to.
 // The caller sets the flow.
 func (s *Source) Reply() Template {

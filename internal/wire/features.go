@@ -15,6 +15,7 @@ const (
 	// FeatureUnordered lets the target run requests as they arrive. An initiator
 	// announces it only for a session that needs no order.
 	FeatureUnordered Features = 1 << 4
+	FeatureNotices   Features = 1 << 6 // remote CQ data: VerbNotice
 )
 
 // Allow reports whether records of a verb may be sent in a session that has these
@@ -27,6 +28,8 @@ func (f Features) Allow(v Verb) bool {
 		return f&FeatureMemory != 0
 	case v >= firstMessage && v <= lastMessage:
 		return f&FeatureMessages != 0
+	case v == VerbNotice:
+		return f&FeatureNotices != 0
 	}
 	return false
 }

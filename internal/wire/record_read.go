@@ -16,6 +16,7 @@ type RecordReader struct {
 	key     uint64 // of the last atomic record
 	inc     uint32 // of the last atomic record
 	hasKey  bool
+	noticed bool // a notice has been read, which is the last record
 	reason  Reason
 }
 
@@ -23,26 +24,28 @@ type RecordReader struct {
 func Validate(payload []byte, ops int) Reason {
 	var r RecordReader
 	r.Reset(payload, ops)
-	return r.Rest()
+	_, reason := r.Rest()
+	return reason
 }
 
 // Rest is Validate for the records that Next has not decoded yet; if Next refused a
-// record, Rest returns the reason. The reader stays where it is, so that a frame of one
-// record, as most frames are that a caller waits for, is decoded only once.
+// record, Rest returns the reason. It also reports whether the last record is a notice.
+// The reader stays where it is, so that a frame of one record, as most frames are that a
+// caller waits for, is decoded only once.
 //
 // The records of a frame are mostly alike. A record with the same head as the one before
 // it, with neither count nor padding, has the same length and needs no check but that it
 // is there: Rest steps over a sequence of such records.
-func (r RecordReader) Rest() Reason {
+func (r RecordReader) Rest() (notice bool, reason Reason) {
 	if r.left <= 0 {
 		r.finish()
-		return r.reason
+		return r.noticed, r.reason
 	}
 	var rec Record
 	for {
 		start := r.pos
 		if !r.Next(&rec) {
-			return r.reason
+			return r.noticed, r.reason
 		}
 		if rec.Verb.Atomic() && rec.Run == 0 && rec.Flags&(RecordCount|RecordTotal) == 0 && elemSize[rec.Datatype]&3 == 0 {
 			r.skipLike(r.payload[start:r.pos])
@@ -222,6 +225,10 @@ func (r *RecordReader) nextOther(rec *Record, p []byte) bool {
 		}
 		rec.Ordinal = binary.LittleEndian.Uint32(p[4:])
 		r.pos += minRecord
+	case VerbNotice:
+		if !r.nextNotice(rec, p) {
+			return false
+		}
 	default:
 		if rec.Verb.reserved() {
 			return r.refuse(ReasonReservedVerb)

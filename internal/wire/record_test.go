@@ -335,6 +335,12 @@ func FuzzRecords(f *testing.F) {
 		for rec := randomRecord(rng); w.Append(&rec); rec = randomRecord(rng) {
 		}
 		f.Add(buf[:w.Len()], uint8(w.Ops()))
+		n := randomNotice(rng)
+		rec := randomRecord(rng)
+		w.Reset(buf, 1<<20)
+		w.Append(&rec)
+		w.Notice(&n)
+		f.Add(buf[:w.Len()], uint8(w.Ops()))
 	}
 	f.Add(make([]byte, minPayload), uint8(1))
 	f.Fuzz(func(t *testing.T, payload []byte, ops uint8) {
@@ -354,6 +360,13 @@ func FuzzRecords(f *testing.F) {
 		var w RecordWriter
 		w.Reset(make([]byte, 2*len(payload)+64), 1<<30) // the encoder decides record by record, and may encode longer than it read
 		for i := range recs {
+			if recs[i].Verb == VerbNotice { // the last one
+				was := r.Notice()
+				if !w.Notice(&was) {
+					t.Fatalf("a notice does not encode in twice the length it came in: %+v", was)
+				}
+				continue
+			}
 			if recs[i].Op == OpRead && recs[i].Count > MaxFrame {
 				return // valid, but never encoded: no answer could carry so much
 			}

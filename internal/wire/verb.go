@@ -13,6 +13,7 @@ const (
 	VerbCompare Verb = 0x03 // with a compare operand; the result is the value before
 	VerbLookup  Verb = 0x40 // catalogue entry by name
 	VerbList    Verb = 0x41 // catalogue entry by ordinal
+	VerbNotice  Verb = 0x50 // an event for the owner of the target, once an operation has been executed; see Notice
 	VerbLocal   Verb = 0xf0 // the first one that never travels
 
 	// NumAtomicVerbs is one more than the largest atomic verb: the length of a table by
@@ -33,7 +34,7 @@ func (v Verb) reserved() bool {
 	return v >= firstMemory && v <= lastCatalogue && v != VerbLookup && v != VerbList
 }
 
-var verbNames = [...]string{VerbAtomic: "atomic", VerbFetch: "fetch", VerbCompare: "compare", VerbLookup: "lookup", VerbList: "list"}
+var verbNames = [...]string{VerbAtomic: "atomic", VerbFetch: "fetch", VerbCompare: "compare", VerbLookup: "lookup", VerbList: "list", VerbNotice: "notice"}
 
 // String returns the name of the verb.
 func (v Verb) String() string { return nameOf(verbNames[:], "verb", v) }

@@ -17,6 +17,7 @@ func TestVerbs(t *testing.T) {
 		VerbCompare: {true, 5, 40, 2},
 		VerbLookup:  {false, 1, EntryLen, 1},
 		VerbList:    {false, 1, EntryLen, 1},
+		VerbNotice:  {false, 1, 0, 1},
 	}
 	for n := range 256 {
 		v := Verb(n)
