@@ -19,11 +19,20 @@ import (
 
 // Memory runs the payloads of requests.
 type Memory interface {
-	// Execute runs the records of a request payload, in order, and writes the response
-	// payload into resp. n and flags are the response's length and header flags; n == 0
-	// without flags means that every record succeeded and none has a result. If the
-	// reason is not ok, nothing ran.
-	Execute(payload []byte, ops int, resp []byte) (n int, flags uint8, reason wire.Reason)
+	// Check checks the records of a request payload, and reports whether they end in a
+	// notice. If the reason is not ok, they must not run.
+	Check(payload []byte, ops int) (notice bool, reason wire.Reason)
+	// Execute runs the records that Check has seen last, in order, and writes the
+	// response payload into resp. n and flags are the response's length and header
+	// flags; n == 0 without flags means that every record succeeded and none has a
+	// result. streak is how many records of the session have succeeded in a row up to
+	// now.
+	Execute(resp []byte, streak uint32) (n int, flags uint8)
+	// Streak returns the streak after the last frame.
+	Streak() uint32
+	// Notice returns the notice of the last frame, if there is one and the operation that
+	// it is about has succeeded.
+	Notice() (n wire.Notice, ok bool)
 	// Touched returns how many operations of the last frame were applied, that returned
 	// what they found, and that did not.
 	Touched() (reads, writes int)
@@ -89,7 +98,7 @@ func (x *Executor) Begin(now int64, p session.TargetParams, o Observer) *Session
 		x.parties[p.Party] = room
 	}
 	room.sessions++
-	s := &Session{Target: session.NewTarget(room.answers, room.holds, p, now), x: x, party: p.Party, observer: o}
+	s := &Session{Target: session.NewTarget(room.answers, room.holds, p, now), x: x, party: p.Party, observer: o, places: p.Places}
 	x.sessions[s] = struct{}{}
 	return s
 }

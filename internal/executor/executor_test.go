@@ -3,6 +3,7 @@
 package executor
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -11,19 +12,40 @@ import (
 
 // echo answers a payload with itself; an empty one succeeds without a result, and one
 // that begins with 0xff is malformed.
-type echo struct{ ran, left int }
+type echo struct {
+	ran, left int
+	payload   []byte // of the frame checked last
+	notice    bool   // it ends in a notice, as each that begins with 'n' does
+}
 
 func (m *echo) Touched() (reads, writes int) { return 0, 0 }
 
-func (m *echo) Execute(payload []byte, _ int, resp []byte) (n int, flags uint8, reason wire.Reason) {
+func (m *echo) Check(payload []byte, _ int) (notice bool, reason wire.Reason) {
 	if len(payload) > 0 && payload[0] == 0xff {
-		return 0, 0, wire.ReasonBadPayload
+		return false, wire.ReasonBadPayload
 	}
+	m.payload, m.notice = payload, len(payload) > 0 && payload[0] == 'n'
+	return m.notice, wire.ReasonOK
+}
+
+func (m *echo) Execute(resp []byte, _ uint32) (n int, flags uint8) {
 	m.ran++
-	return copy(resp, payload), 0, wire.ReasonOK
+	return copy(resp, m.payload), 0
+}
+
+func (m *echo) Streak() uint32 { return uint32(m.ran) }
+
+// Notice tells the number of the frame; the operations of one that ends in "bad" failed.
+func (m *echo) Notice() (wire.Notice, bool) {
+	return wire.Notice{Data: uint64(m.ran)}, m.notice && !bytes.HasSuffix(m.payload, []byte("bad"))
 }
 
 func (m *echo) Leave() { m.left++ }
+
+// params are those of a session with epoch 7.
+func params() session.TargetParams {
+	return session.TargetParams{Local: wire.NewSessionID(0, 0, 1, 1), Remote: 9, Epoch: 7, MaxFrame: 1500, Window: 64}
+}
 
 // asked is a session with a memory, and with the psn of its first frame.
 func asked(t *testing.T, buffers int) (*Executor, *Session, *echo, uint32) {
@@ -33,7 +55,7 @@ func asked(t *testing.T, buffers int) (*Executor, *Session, *echo, uint32) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := x.Begin(1, session.TargetParams{Local: wire.NewSessionID(0, 0, 1, 1), Remote: 9, Epoch: 7, MaxFrame: 1500, Window: 64}, nil)
+	s := x.Begin(1, params(), nil)
 	return x, s, m, session.FirstPSN(7)
 }
 

@@ -14,6 +14,10 @@ type Session struct {
 	party session.Party
 
 	observer Observer // nil if there is none
+
+	places  session.Places // nil if the session has no notices
+	streak  uint32         // records that have succeeded in a row
+	notices []wire.Notice  // of this Receive
 }
 
 // Receive takes a frame of the session, runs it if it is its turn or there is no order,
@@ -21,6 +25,7 @@ type Session struct {
 // arrives, for they may have had to wait for a buffer. If the answer to this frame is all
 // that is to be sent, and out is not nil, it is written to out at once.
 func (s *Session) Receive(now int64, h *wire.Header, payload, out []byte) (o session.Outcome) {
+	s.notices = s.notices[:0]
 	o.Verdict = s.Target.Receive(now, h, payload)
 	if o.Verdict == session.Execute {
 		o.Verdict, o.Refused = s.execute(payload, h.Ops)
@@ -34,7 +39,7 @@ func (s *Session) Receive(now int64, h *wire.Header, payload, out []byte) (o ses
 	if out != nil && o.Refused == wire.ReasonOK {
 		o.Answer = s.Answer(out)
 	}
-	o.Due = s.Due()
+	o.Due, o.Notices = s.Due(), s.notices
 	return o
 }
 
@@ -56,24 +61,47 @@ func (s *Session) executeHeld(o *session.Outcome) {
 	}
 }
 
-// execute runs the frame whose turn it is, unless there is no buffer for its answer: then
-// it will come again. A malformed one is refused: its checksum is right, so it was sent
-// malformed.
+// execute runs the frame whose turn it is, unless there is no buffer for its answer, or no
+// place for its event: then it will come again. A malformed one is refused: its checksum
+// is right, so it was sent malformed.
 func (s *Session) execute(payload []byte, ops uint8) (session.Verdict, wire.Reason) {
 	b := s.Buffer()
 	if b == nil {
 		return session.NoBuffer, wire.ReasonOK
 	}
-	n, flags, reason := s.x.memory.Execute(payload, int(ops), b)
+	m := s.x.memory
+	notice, reason := m.Check(payload, int(ops))
+	if notice && reason == wire.ReasonOK && s.places == nil {
+		reason = wire.ReasonReservedVerb
+	}
 	if reason != wire.ReasonOK {
 		s.Unbuffer(b)
 		return session.Execute, reason
 	}
+	if notice && !s.places.Take() {
+		s.Unbuffer(b)
+		s.Later()
+		return session.NoPlace, wire.ReasonOK
+	}
+	n, flags := m.Execute(b, s.streak)
+	s.streak = m.Streak()
 	s.Executed(b, n, ops, flags)
+	if notice {
+		s.noted()
+	}
 	if s.observer != nil { // the answer leaves later
 		s.observer.Touched(s.x.memory.Touched())
 	}
 	return session.Execute, wire.ReasonOK
+}
+
+// noted hands out the event of the frame that has run, whose place has been taken.
+func (s *Session) noted() {
+	if n, ok := s.x.memory.Notice(); ok {
+		s.notices = append(s.notices, n)
+	} else {
+		s.places.Return()
+	}
 }
 
 // Settle says that the burst is over to which the executed frames belonged.

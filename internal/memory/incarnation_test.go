@@ -76,10 +76,10 @@ func run(t *testing.T, m *Memory, n int, key uint64, incarnation uint32, operand
 		}
 	}
 	defer m.Leave()
-	length, flags, reason := m.Execute(payload[:w.Len()], w.Ops(), resp)
-	if reason != wire.ReasonOK {
+	if _, reason := m.Check(payload[:w.Len()], w.Ops()); reason != wire.ReasonOK {
 		t.Fatal(reason)
 	}
+	length, flags := m.Execute(resp, 0)
 	var r wire.ResponseReader
 	if reason := r.Reset(resp[:length], w.Ops(), flags); reason != wire.ReasonOK {
 		t.Fatal(reason)

@@ -19,7 +19,7 @@ func TestMalformedFrameHoldsNoRegion(t *testing.T) {
 	defer m.Close()
 	key := uint64(1)
 	region := register(t, table, &key)
-	if _, _, reason := m.Execute([]byte{0xff, 0xff, 0xff, 0xff}, 1, make([]byte, 64)); reason == wire.ReasonOK {
+	if _, reason := m.Check([]byte{0xff, 0xff, 0xff, 0xff}, 1); reason == wire.ReasonOK {
 		t.Fatal("not malformed")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), testnet.Patience)

@@ -43,7 +43,16 @@ type Memory struct {
 	rec    wire.Record
 	last   *mr.Region // the region found last within the frame
 
+	records wire.RecordReader // of the frame that has been checked
+	more    bool              // rec is the first of them
+	ops     int               // their number
+
 	reads, writes int // see Touched
+
+	streak  uint32 // see Streak
+	bad     int    // number of the last operation in the frame that failed; -1 for none
+	notice  wire.Notice
+	noticed bool // see Notice
 
 	offsets [wire.MaxOps]uint32 // of the run at hand
 }
@@ -67,29 +76,33 @@ func (m *Memory) Leave() {
 	}
 }
 
-// Execute runs the records of a request payload, in order, and writes the response
+// Check checks the records of a request payload, which must stay as it is until Execute,
+// and reports whether the last one is a notice. If the reason is not ok, they must not
+// run.
+func (m *Memory) Check(payload []byte, ops int) (notice bool, reason wire.Reason) {
+	m.records.Reset(payload, ops)
+	m.ops, m.more = ops, m.records.Next(&m.rec)
+	return m.records.Rest()
+}
+
+// Execute runs the records that Check has seen last, in order, and writes the response
 // payload into resp. n and flags are the response's length and header flags; n == 0
-// without flags means that every record succeeded and none has a result. If the
-// reason is not ok, nothing ran. Leave must be called afterwards, once for any
-// number of frames.
-func (m *Memory) Execute(payload []byte, ops int, resp []byte) (n int, flags uint8, reason wire.Reason) {
-	var records wire.RecordReader
-	records.Reset(payload, ops)
-	more := records.Next(&m.rec)
-	if _, reason = records.Rest(); reason != wire.ReasonOK {
-		return 0, 0, reason
-	}
+// without flags means that every record succeeded and none has a result. streak is how
+// many records of the session have succeeded in a row up to now. Leave must be called
+// afterwards, once for any number of frames.
+func (m *Memory) Execute(resp []byte, streak uint32) (n int, flags uint8) {
 	if !m.inside {
 		m.inside = true
 		m.reader.Enter()
 	}
-	m.resp.Reset(resp, ops)
+	m.resp.Reset(resp, m.ops)
 	m.last, m.reads, m.writes = nil, 0, 0
-	for i := 0; more; more = records.Next(&m.rec) {
+	m.streak, m.bad, m.noticed = streak, -1, false
+	for i, more := 0, m.more; more; more = m.records.Next(&m.rec) {
 		i = m.record(i)
 	}
-	n, flags = m.resp.Finish()
-	return n, flags, wire.ReasonOK
+	m.streak = m.lasting(m.ops)
+	return m.resp.Finish()
 }
 
 // Touched returns how many operations of the last frame were applied whole, that returned
@@ -121,6 +134,7 @@ func (m *Memory) record(i int) int {
 		m.rec.Element(j)
 		if status := m.run(i + j); status != wire.StatusOK {
 			m.resp.AppendStatus(i+j, status)
+			m.bad = i + j
 		}
 	}
 	return i + n
@@ -128,8 +142,11 @@ func (m *Memory) record(i int) int {
 
 // run executes the operation at hand, number i of its frame.
 func (m *Memory) run(i int) wire.Status {
-	if m.rec.Verb.Atomic() {
+	switch {
+	case m.rec.Verb.Atomic():
 		return m.atomic(i)
+	case m.rec.Verb == wire.VerbNotice:
+		return m.tell(i)
 	}
 	return m.catalogue(i)
 }

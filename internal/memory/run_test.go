@@ -121,11 +121,9 @@ func TestHostileRuns(t *testing.T) {
 		}
 		room := 4 + 2*ops + rng.IntN(2000)
 		ra, rb := make([]byte, room), make([]byte, room)
-		na, fa, rea := x.m.Execute(runs, ops, ra)
-		x.m.Leave()
-		nb, fb, reb := y.m.Execute(single, ops, rb)
-		y.m.Leave()
-		if rea != reb || na != nb || fa != fb || na > 0 && !bytes.Equal(ra[:na], rb[:nb]) {
+		na, fa, rea := execute(x.m, runs, ops, ra)
+		nb, fb, reb := execute(y.m, single, ops, rb)
+		if rea != reb || x.m.Streak() != y.m.Streak() || na != nb || fa != fb || na > 0 && !bytes.Equal(ra[:na], rb[:nb]) {
 			t.Fatalf("seed %d: %d %d %v, one by one %d %d %v", seed, na, fa, rea, nb, fb, reb)
 		}
 		if fa != 0 {
@@ -144,4 +142,14 @@ func TestHostileRuns(t *testing.T) {
 	if few := int(seeds / 40); failed < few || good < few {
 		t.Errorf("%d frames with failures, %d without: want more than a few of each", failed, good)
 	}
+}
+
+// execute runs a payload if it is well formed.
+func execute(m *memory.Memory, payload []byte, ops int, resp []byte) (n int, flags uint8, reason wire.Reason) {
+	if _, reason = m.Check(payload, ops); reason != wire.ReasonOK {
+		return 0, 0, reason
+	}
+	defer m.Leave()
+	n, flags = m.Execute(resp, 0)
+	return n, flags, reason
 }

@@ -161,13 +161,14 @@ const (
 	Outdated               // the target has seen the end of this session, or a later one, or restarted meanwhile
 	Renamed                // another name of the same endpoint has a session already
 	Cancelled              // the caller has let go of the operation
+	NoEvents               // the target takes no events, or does not know of any
 )
 
 var reasonNames = [...]string{
 	"alive", "peer silent", "gave up", "peer restarted", "forgotten", "peer closed",
 	"no such endpoint", "target full", "version refused", "target shuts down",
 	"protocol error", "closed", "idle", "settled", "outdated", "renamed",
-	"cancelled",
+	"cancelled", "no events",
 }
 
 func (r Reason) String() string {

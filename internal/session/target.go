@@ -21,13 +21,14 @@ const (
 	Stale                      // its answer has arrived long ago
 	OutOfWindow                // outside the window: refused
 	NoBuffer                   // no room to answer or to hold it; it will be resent
+	NoPlace                    // no room for the event that it asks for; it will be resent
 	Invalid                    // it contradicts the session
 	Gone                       // the initiator closed the session
 	NumVerdicts
 )
 
 var verdictNames = [NumVerdicts]string{
-	"drop", "execute", "duplicate", "held", "stale", "out of window", "no buffer", "invalid", "gone",
+	"drop", "execute", "duplicate", "held", "stale", "out of window", "no buffer", "no place", "invalid", "gone",
 }
 
 func (v Verdict) String() string {
@@ -45,6 +46,9 @@ type Outcome struct {
 	Frames  int         // request frames that ran: this one, and early ones whose turn had come
 	Ops     int         // records of them
 	Refused wire.Reason // if not ok, the payload that should run next is malformed, so the session has to end
+	// Notices are those of the operations that have succeeded, in their order. A place
+	// has been taken for each. They are valid until the next call.
+	Notices []wire.Notice
 }
 
 // answer is the cached response to one psn. A clean answer (every operation
@@ -107,6 +111,7 @@ type TargetParams struct {
 	Window   int // frames in flight, 1..MaxWindow
 	Features wire.Features
 	Party    Party
+	Places   Places // for events; nil if the session has no notices
 }
 
 // Party names all initiators at one source address: the shared room that one of them
@@ -299,6 +304,10 @@ func (t *Target) Executed(b []byte, n int, ops, flags uint8) {
 		t.expected++
 	}
 }
+
+// Later tells the initiator, with the next frame, that the target lives, though the
+// frame at hand cannot run yet.
+func (t *Target) Later() { t.infoDue = true }
 
 // Holds reports whether early frames are held.
 func (t *Target) Holds() bool { return t.heldMask != 0 }
