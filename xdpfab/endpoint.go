@@ -161,8 +161,8 @@ func (ep *Endpoint) Enable() error {
 	for _, c := range ep.counters() {
 		c.owner.CompareAndSwap(nil, ep.stepper)
 	}
-	if ep.origin = ep.stepper.eng.NewOrigin(); ep.attr.MsgOrder == OrderNone {
-		ep.origin = ep.stepper.eng.NewUnorderedOrigin()
+	if ep.origin = ep.stepper.eng.NewOrigin(ep.number); ep.attr.MsgOrder == OrderNone {
+		ep.origin = ep.stepper.eng.NewUnorderedOrigin(ep.number)
 	}
 	ep.stepper.Call(func() { ep.stepper.eng.AddRing(ep.ring, ep.origin) })
 	if !ep.attr.InitiateOnly {

@@ -16,6 +16,7 @@ type conn struct {
 	ini     *session.Initiator
 	slot    slot
 	path    path
+	unit    uint32 // see nextUnit
 	stage   stage
 	frames  [session.MaxWindow]*cargo // of requests that wait for an answer, by psn
 	dirty   bool                      // on the engine's dirty list

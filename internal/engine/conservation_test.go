@@ -65,6 +65,8 @@ type worldOp struct {
 	peer    int
 	slot, n int
 	fetch   bool
+	data    bool // it asks for an event
+	told    int  // its events
 	out     []byte
 	results []Result
 }
@@ -99,6 +101,26 @@ type world struct {
 }
 
 const worldSlots = 1 << 17
+
+// worldEvents counts the events of each operation. Now and then it has no place for one.
+type worldEvents world
+
+func (w *worldEvents) Take() bool { return w.rng.IntN(8) > 0 }
+func (w *worldEvents) Return()    {}
+
+func (w *worldEvents) Deliver(e *Event) {
+	if e.Data >= uint64(len(w.ops)) || !w.ops[e.Data].data {
+		if w.strict {
+			w.t.Errorf("seed %d: an event %+v that no operation asked for", w.seed, e)
+		}
+		return
+	}
+	o := w.ops[e.Data]
+	o.told++
+	if v := binary.LittleEndian.Uint64(w.bytes[8*(o.slot+o.n-1):]); v == 0 && w.strict {
+		w.t.Errorf("seed %d: an event of operation %d before it was executed", w.seed, e.Data)
+	}
+}
 
 func newWorld(t testing.TB, seed uint64, strict bool) *world {
 	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 99)), now: 1, strict: strict}
@@ -147,6 +169,8 @@ func (w *world) start(i int) {
 		c.Accept = func(uint16) wire.HelloStatus { return wire.HelloAccepted }
 	}
 	c.Clock = func() int64 { return w.now }
+	c.Session.Features = wire.FeatureNotices
+	c.Events = func(uint16) Events { return (*worldEvents)(w) }
 	e, err := New(c)
 	if err != nil {
 		w.t.Fatal(err)
@@ -190,6 +214,10 @@ func (w *world) post() {
 	}
 	if w.rng.IntN(10) == 0 {
 		op.Flags = FlagFence
+	}
+	if o.data = w.rng.IntN(4) == 0; o.data {
+		op.Flags |= FlagData
+		op.Data = uint64(len(w.ops))
 	}
 	op.SetOperands(operand, nil)
 	op.Result = o.out
@@ -321,6 +349,9 @@ func (w *world) check() {
 		}
 		if len(o.results) != 1 || !w.strict {
 			continue
+		}
+		if fate := o.results[0].Fate; o.told > 1 || o.data && fate == Success && o.told == 0 || fate == NotExecuted && o.told > 0 {
+			t.Errorf("seed %d: operation %d: fate %v, data %t, but %d events", w.seed, i, fate, o.data, o.told)
 		}
 		for k := range o.n {
 			v := binary.LittleEndian.Uint64(w.bytes[8*(o.slot+k):])

@@ -27,7 +27,10 @@ type Config struct {
 	// Accept answers the hello for an endpoint number with [wire.HelloAccepted] or with
 	// the status of its refusal. It is called on the engine's thread. Nil refuses every
 	// hello.
-	Accept   func(endpoint uint16) wire.HelloStatus
+	Accept func(endpoint uint16) wire.HelloStatus
+	// Events returns where the events of an endpoint go, or nil if it takes none. It is
+	// called on the engine's thread when a session is accepted. It may be nil.
+	Events   func(endpoint uint16) Events
 	Session  session.Config
 	MTU      int      // of the interface, in bytes: the largest raw frame
 	Local    wire.MAC // packets to this address stay in the group
@@ -86,8 +89,9 @@ type Engine struct {
 	// Packets.
 	packets  [burst][]byte
 	at       arrival
-	borrowed bool // packets of the last Receive are still to be released
-	sent     int  // packets that are queued without a flush, and wait for the kick
+	event    Event // scratch
+	borrowed bool  // packets of the last Receive are still to be released
+	sent     int   // packets that are queued without a flush, and wait for the kick
 
 	// Work that other goroutines leave for the engine.
 	inbox chan []byte
@@ -154,7 +158,7 @@ func New(cfg Config) (*Engine, error) {
 		calls: make(chan func(), 16),
 	}
 	e.table.init(cfg.Lane, uint8(cfg.Queue), cfg.Sessions, cfg.Random)
-	e.origin = e.NewOrigin()
+	e.origin = e.NewOrigin(0)
 	return e, nil
 }
 

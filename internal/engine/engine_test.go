@@ -31,6 +31,7 @@ type node struct {
 	mem   *memory.Memory
 	exec  *executor.Executor
 	ring  *engine.Ring
+	told  *events // nil: its endpoints take no events
 }
 
 // bench is two nodes and the clock they share.
@@ -66,6 +67,12 @@ func (bn *bench) node(p engine.Port, mac wire.MAC, cfg session.Config) *node {
 				return wire.HelloAccepted
 			}
 			return wire.HelloNoEndpoint
+		},
+		Events: func(uint16) engine.Events {
+			if n.told == nil {
+				return nil
+			}
+			return n.told
 		},
 		Clock: func() int64 { bn.looks++; return bn.now },
 	})

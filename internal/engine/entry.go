@@ -29,7 +29,7 @@ type Entry struct {
 	Cookie uint64 // returned with the completion; the engine does not interpret it
 	Key    uint64 // of the region
 	Offset uint64 // bytes, or a virtual address
-	Data   uint64 // data that travels with the operation; no verb takes any yet, so it must be 0
+	Data   uint64 // with FlagData, the data of the event at the target; otherwise 0
 	// Count is the number of elements of an atomic; the length of the name of a
 	// VerbLookup; the ordinal of a VerbList.
 	Count       uint32
@@ -60,9 +60,12 @@ const (
 	// FlagPieces says that the result lies in pieces, and with FlagOutside the operands
 	// as well.
 	FlagPieces
+	// FlagData asks for an event at the target, with Data, once an atomic has been
+	// executed there. A peer that has no use for it refuses the operation.
+	FlagData
 
 	besides    = FlagOutside | FlagExtents | FlagPieces // with a part outside the entry
-	knownFlags = FlagFence | besides
+	knownFlags = FlagFence | FlagData | besides
 )
 
 // VerbConnect is a local verb: it completes when the session to the peer is
@@ -165,7 +168,8 @@ func (x *Entry) completed() uint8 {
 
 // malformed reports whether the entry describes no operation that the engine can run.
 func (x *Entry) malformed() bool {
-	return x.Flags&^knownFlags != 0 || x.Data != 0 || x.Flags&FlagOutside == 0 && x.inlineLen() > InlineLen
+	return x.Flags&^knownFlags != 0 || x.Data != 0 && x.Flags&FlagData == 0 || x.Flags&FlagData != 0 && !x.Verb.Atomic() ||
+		x.Flags&FlagOutside == 0 && x.inlineLen() > InlineLen
 }
 
 // inlineLen returns the number of bytes of Inline that the operation uses.

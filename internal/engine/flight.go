@@ -15,14 +15,16 @@ type flight struct {
 	ran     bool   // some part ran, or may have
 	failed  bool
 	queued  bool // in the remote's queue
+	noted   bool // with FlagData: the notice has been packed
 	Submission
 
-	next   *flight            // in the remote's queue
-	later  *Later             // of a stand-in: where the outcome will be told
-	extent int                // index of the first of Extents with elements to pack
-	bad    Result             // the first failure, when failed
-	inline [InlineResult]byte // the result, if there is no other place for it
-	_      [8]byte
+	next    *flight            // in the remote's queue
+	later   *Later             // of a stand-in: where the outcome will be told
+	extent  int                // index of the first of Extents with elements to pack
+	bad     Result             // the first failure, when failed
+	inline  [InlineResult]byte // the result, if there is no other place for it
+	by      uint32             // with FlagData: the unit that the records are in; see conn.nextUnit
+	covered uint32             // with FlagData: how many records have been packed
 }
 
 // begin prepares for an operation.
@@ -44,7 +46,12 @@ func (f *flight) fail(r Result) {
 }
 
 // whole reports whether no part of the operation has still to be sent.
-func (f *flight) whole() bool { return f.failed || f.sent >= f.elements() }
+func (f *flight) whole() bool { return f.failed || f.packed() }
+
+// packed reports whether every part of the operation has been packed.
+func (f *flight) packed() bool {
+	return f.sent >= f.elements() && (f.Flags&FlagData == 0 || f.noted)
+}
 
 // result returns where the result goes.
 func (f *flight) result() []byte {

@@ -65,6 +65,7 @@ func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *p
 			return 0
 		}
 		t.follow(src)
+		t.from = src.Addr()
 	case !later(m.Serial, p.serial):
 		ack.Status = wire.HelloOutdated
 		return 0
@@ -76,7 +77,7 @@ func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *p
 	}
 	ack.Session = uint32(t.slot.id)
 	ack.MaxFrame, ack.Window = uint16(e.frameFor(m, &t.path)), uint16(e.windowFor(m))
-	ack.Features = e.featuresFor(m)
+	ack.Features = e.featuresFor(m, t.events)
 	ack.Resume, ack.Lost = e.resume(&m.Resume, src, p)
 	return t.epoch
 }
@@ -89,15 +90,19 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 	t := &target{
 		e: e, pair: p, party: owner, path: e.pathTo(src),
 		nonce: m.Nonce, epoch: uint32(e.cfg.Random()), remote: m.Session, endpoint: m.Endpoint,
-		keep: max(int64(e.cfg.Session.IdleRetire), int64(m.Keep)*int64(time.Second)),
+		events: e.eventsFor(m), from: src.Addr(), keep: max(int64(e.cfg.Session.IdleRetire), int64(m.Keep)*int64(time.Second)),
 	}
 	if !e.room(owner) || !e.table.add(t) {
 		return nil
 	}
-	t.s = e.cfg.Serve(e.lived, session.TargetParams{
+	params := session.TargetParams{
 		Local: t.slot.id, Remote: t.remote, Lane: h.Lane, Endpoint: t.endpoint, Epoch: t.epoch,
-		MaxFrame: e.frameFor(m, &t.path), Window: e.windowFor(m), Features: e.featuresFor(m), Party: owner.key,
-	})
+		MaxFrame: e.frameFor(m, &t.path), Window: e.windowFor(m), Features: e.featuresFor(m, t.events), Party: owner.key,
+	}
+	if t.events != nil {
+		params.Places = t.events
+	}
+	t.s = e.cfg.Serve(e.lived, params)
 	if t.s == nil {
 		e.table.remove(t)
 		return nil
@@ -117,7 +122,16 @@ func (e *Engine) frameFor(m *wire.HelloMsg, p *path) int {
 
 func (e *Engine) windowFor(m *wire.HelloMsg) int { return min(e.cfg.Session.Window, int(m.Window)) }
 
-func (e *Engine) featuresFor(m *wire.HelloMsg) wire.Features {
+func (e *Engine) featuresFor(m *wire.HelloMsg, events Events) wire.Features {
+	f := e.known(m)
+	if events == nil {
+		f &^= wire.FeatureNotices
+	}
+	return f
+}
+
+// known returns the extensions that both sides know.
+func (e *Engine) known(m *wire.HelloMsg) wire.Features {
 	return m.Features & e.cfg.Session.Features
 }
 

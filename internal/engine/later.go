@@ -32,10 +32,10 @@ func (l *Later) settle(f *flight, r Result) {
 // results that have arrived and the failure, if any. An array of which a part was never
 // sent cannot succeed any more.
 func standIn(f *flight) *flight {
-	in := &flight{later: &Later{done: make(chan struct{})}, sent: f.elements(), ran: f.ran, failed: f.failed, bad: f.bad}
+	in := &flight{later: &Later{done: make(chan struct{})}, sent: f.elements(), noted: true, ran: f.ran, failed: f.failed, bad: f.bad}
 	in.Entry, in.Result = f.Entry, f.whatCame()
 	in.Flags &^= FlagPieces
-	if f.sent < f.elements() {
+	if !f.packed() {
 		in.fail(Result{Fate: NotExecuted, Reason: session.GaveUp})
 	}
 	return in

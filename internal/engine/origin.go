@@ -14,13 +14,15 @@ import (
 // which of its sessions is the latest. From one origin to one endpoint of another node
 // there is one session at a time.
 type Origin struct {
-	e      *Engine
-	id     uint64
-	roster roster
+	e        *Engine
+	id       uint64
+	endpoint uint16 // its number on this node
+	roster   roster
 	// unordered says that its sessions need no order; see session.Params.
 	unordered bool
 	// The rest belongs to the engine's thread.
 	serial  uint32 // of the session begun last
+	units   uint32 // given out to frames; see conn.unit
 	remotes map[identity]*remote
 }
 
@@ -30,16 +32,17 @@ type identity struct {
 	endpoint uint16
 }
 
-// NewOrigin returns a new source of operations. Any goroutine may call it.
-func (e *Engine) NewOrigin() *Origin {
-	return &Origin{e: e, id: e.cfg.Random(), remotes: map[identity]*remote{}}
+// NewOrigin returns a new source of operations: the endpoint of that number on this node.
+// Any goroutine may call it.
+func (e *Engine) NewOrigin(endpoint uint16) *Origin {
+	return &Origin{e: e, id: e.cfg.Random(), endpoint: endpoint, remotes: map[identity]*remote{}}
 }
 
 // NewUnorderedOrigin returns a new source of operations of which only the fenced ones
 // keep an order: a frame that is lost holds up nothing but its own operations. Any
 // goroutine may call it.
-func (e *Engine) NewUnorderedOrigin() *Origin {
-	o := e.NewOrigin()
+func (e *Engine) NewUnorderedOrigin(endpoint uint16) *Origin {
+	o := e.NewOrigin(endpoint)
 	o.unordered = true
 	return o
 }

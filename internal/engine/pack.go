@@ -5,6 +5,7 @@ package engine
 import (
 	"encoding/binary"
 
+	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -48,6 +49,9 @@ func (r *remote) packFrame() bool {
 		if f.Flags&FlagFence != 0 && f.sent == 0 && (s.w.Ops() > 0 || r.owes()) {
 			break
 		}
+		if f.waits(c) {
+			break
+		}
 		if !f.whole() {
 			if seg := r.packOp(&s.w, f); seg.records > 0 {
 				s.cargo.segs, s.cargo.each = append(s.cargo.segs, seg), mixed
@@ -85,6 +89,10 @@ func (r *remote) owes() bool {
 func (r *remote) packOp(w *wire.RecordWriter, f *flight) segment {
 	seg := segment{f: f, first: f.sent}
 	switch {
+	case f.Flags&FlagData != 0 && !r.conn.ini.Features().Allow(wire.VerbNotice):
+		f.fail(Result{Fate: NotExecuted, Reason: session.NoEvents})
+	case f.sent >= f.elements():
+		r.conn.packNotice(w, f, &seg)
 	case f.Verb.Atomic() && f.Flags&FlagExtents != 0:
 		packExtents(w, f, &seg)
 	case f.Verb.Atomic():
@@ -96,6 +104,9 @@ func (r *remote) packOp(w *wire.RecordWriter, f *flight) segment {
 	}
 	if seg.records > 0 {
 		f.pending++
+		if f.Flags&FlagData != 0 {
+			f.cover(r.conn, seg.records)
+		}
 	} else if w.Ops() == 0 && !f.whole() { // not even an empty frame holds it: a malformed operation
 		f.fail(Result{Fate: NotExecuted, Status: wire.StatusBadCount})
 	}

@@ -98,7 +98,10 @@ func (r *remote) connect() bool {
 		return false
 	}
 	by := r.peers[0]
-	r.origin.serial++
+	if r.origin.serial++; r.origin.serial == several {
+		r.origin.serial++
+	}
+	c.unit = r.origin.serial
 	params := session.Params{
 		Local: c.slot.id, Lane: by.lane, Endpoint: r.id.endpoint,
 		MaxFrame: e.maxFrame(&by.path), Nonce: e.cfg.Random(),

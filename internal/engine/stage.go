@@ -50,7 +50,7 @@ func (e *Engine) take(f *flight) {
 			}
 		}
 	}
-	f.extent = 0 // set here only, since simple operations do not use it
+	f.extent, f.noted, f.covered = 0, false, 0 // set here only, since simple operations do not use them
 	e.route(f, p)
 }
 
@@ -177,6 +177,7 @@ func (c *conn) begin() bool {
 		return false
 	}
 	s.w.Reset(s.buf, len(s.buf))
+	c.nextUnit()
 	s.cargo, s.leader, s.simple, s.last = e.load(), nil, true, kind{}
 	s.cargo.each = mixed
 	return true

@@ -12,6 +12,8 @@ import (
 type target struct {
 	e         *Engine
 	s         Served
+	events    Events    // nil: the session has no notices
+	from      wire.Addr // of the initiator's node, by which it has proved to be reached
 	slot      slot
 	path      path   // to the source of the last frame that was not late
 	pair      *pair  // of endpoints
@@ -76,6 +78,9 @@ func (t *target) came(o *session.Outcome) bool {
 			e.unsettled = append(e.unsettled, t)
 		}
 	}
+	if len(o.Notices) > 0 {
+		t.deliver(o.Notices)
+	}
 	switch o.Verdict {
 	case session.Gone:
 		t.remove()
@@ -110,7 +115,7 @@ func (e *Engine) settle() {
 // verdict. Any other frame is a late one.
 func fresh(v session.Verdict, h *wire.Header) bool {
 	switch v {
-	case session.Execute, session.Duplicate, session.Held, session.NoBuffer:
+	case session.Execute, session.Duplicate, session.Held, session.NoBuffer, session.NoPlace:
 		return true
 	}
 	return h.Type == wire.Probe && v == session.Drop

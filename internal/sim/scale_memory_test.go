@@ -45,7 +45,7 @@ func (o *opener) connect(t testing.TB, w *world, from, to *node, n int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		origin := from.eng.NewOrigin()
+		origin := from.eng.NewOrigin(0)
 		from.eng.AddRing(ring, origin)
 		p, err := origin.NewPeer(from.linkTo(to), 0, 0)
 		if err != nil {

@@ -59,9 +59,9 @@ func latencies(t *testing.T, unordered bool, loss float64, every int64, ops int)
 		t.Fatal(err)
 	}
 	n := w.nodes[0]
-	origin := n.eng.NewOrigin()
+	origin := n.eng.NewOrigin(0)
 	if unordered {
-		origin = n.eng.NewUnorderedOrigin()
+		origin = n.eng.NewUnorderedOrigin(0)
 	}
 	n.eng.AddRing(l.ring, origin)
 	if l.peer, err = origin.NewPeer(n.linkTo(w.nodes[1]), 0, 0); err != nil {

@@ -88,8 +88,8 @@ func (c *client) boot() {
 		panic(err)
 	}
 	eng := c.eng()
-	if c.origin = eng.NewOrigin(); c.anyOrder {
-		c.origin = eng.NewUnorderedOrigin()
+	if c.origin = eng.NewOrigin(uint16(c.id)); c.anyOrder {
+		c.origin = eng.NewUnorderedOrigin(uint16(c.id))
 	}
 	eng.AddRing(c.ring, c.origin)
 	c.peers, c.last, c.series = nil, nil, 0
