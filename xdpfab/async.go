@@ -11,7 +11,8 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// NoAddress stands for an address that could not be inserted (FI_ADDR_NOTAVAIL).
+// NoAddress stands for an address that could not be inserted, or that is not in the
+// address vector (FI_ADDR_NOTAVAIL).
 const NoAddress = ^Address(0)
 
 // RegisterAsync is Register without waiting for it (fi_mr_reg of a domain that is bound

@@ -154,6 +154,10 @@ func (m *Msg) fill(s *engine.Submission, flags OpFlags) {
 	if flags&FlagFence != 0 {
 		s.Flags |= engine.FlagFence
 	}
+	if flags&FlagRemoteCQData != 0 {
+		s.Flags |= engine.FlagData
+		s.Data = m.Data
+	}
 	switch {
 	case m.RMA == nil:
 	case flags&FlagInject != 0:

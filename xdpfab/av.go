@@ -23,6 +23,7 @@ type AddressVector struct {
 
 	mu      sync.Mutex
 	entries []avEntry
+	index   map[wire.Addr]Address // of the entries that have not been removed, without lane
 	bound   []*Endpoint
 }
 
@@ -39,7 +40,7 @@ func (d *Domain) NewAddressVector() (*AddressVector, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	av := &AddressVector{}
+	av := &AddressVector{index: map[wire.Addr]Address{}}
 	av.open(d, "address vector", nil)
 	return av, nil
 }
@@ -60,7 +61,9 @@ func (av *AddressVector) Insert(ctx context.Context, addr string) (Address, erro
 	av.mu.Lock()
 	defer av.mu.Unlock()
 	av.entries = append(av.entries, avEntry{addr: a, link: link})
-	return Address(len(av.entries) - 1), nil
+	added := Address(len(av.entries) - 1)
+	av.learn(added)
+	return added, nil
 }
 
 // errHopSilent is the cause when a search for the next hop ends before its own limit.
@@ -95,6 +98,7 @@ func (av *AddressVector) Remove(a Address) error {
 		return fmt.Errorf("xdpfab: address %d: %w", a, ErrUnknownPeer)
 	}
 	av.entries[a].removed = true
+	av.unlearn(a)
 	bound := slices.Clone(av.bound)
 	av.mu.Unlock()
 	for _, ep := range bound {

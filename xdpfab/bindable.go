@@ -17,8 +17,9 @@ type Bindable interface {
 // Bind connects the endpoint with an address vector, a completion queue, a counter or an
 // event queue (fi_ep_bind). For a counter, flags select the operations that it counts:
 // BindRead (fetch and compare) and BindWrite (base) of this endpoint, BindRemoteRead and
-// BindRemoteWrite of its peers. For a completion queue they may be BindTransmit and
-// BindSelective; for the others they are 0. An event queue gets an error event for the
+// BindRemoteWrite of its peers. For a completion queue they may be BindTransmit, BindRecv
+// and BindSelective; an endpoint can have one queue for both directions, or one for each.
+// For the others they are 0. An event queue gets an error event for the
 // endpoint when the interface is lost.
 func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 	ep.mu.Lock()
@@ -51,6 +52,29 @@ func (q *CompletionQueue) bindTo(ep *Endpoint, flags BindFlags) error {
 	if flags&^queueFlags != 0 {
 		return fmt.Errorf("xdpfab: endpoint %d: a completion queue with flags %v: want some of %v: %w", ep.number, flags, queueFlags, ErrBadFlags)
 	}
+	receive, transmit := flags&BindRecv != 0, flags&BindTransmit != 0 || flags&BindRecv == 0
+	switch {
+	case flags&BindSelective != 0 && !transmit:
+		return fmt.Errorf("xdpfab: endpoint %d: a completion queue with flags %v: want %v with %v alone, as events of peers are never left out: %w",
+			ep.number, flags, BindSelective, BindTransmit, ErrBadFlags)
+	case receive:
+		if err := ep.accepts("a completion queue for receiving", q.dom, ep.recv != nil); err != nil {
+			return err
+		}
+	}
+	if transmit {
+		if err := q.bindTransmit(ep, flags&BindSelective != 0); err != nil {
+			return err
+		}
+	}
+	if receive {
+		return q.bindReceive(ep)
+	}
+	return nil
+}
+
+// bindTransmit binds the queue for the operations that the endpoint posts.
+func (q *CompletionQueue) bindTransmit(ep *Endpoint, selective bool) error {
 	if err := ep.accepts("a completion queue", q.dom, ep.cq != nil); err != nil {
 		return err
 	}
@@ -58,7 +82,17 @@ func (q *CompletionQueue) bindTo(ep *Endpoint, flags BindFlags) error {
 	if err != nil {
 		return err
 	}
-	ep.cq, ep.stepper, ep.selective = q, st, flags&BindSelective != 0
+	ep.cq, ep.stepper, ep.selective = q, st, selective
+	return nil
+}
+
+// bindReceive binds the queue for the events of peers.
+func (q *CompletionQueue) bindReceive(ep *Endpoint) error {
+	if _, err := q.bind(ep.stepper); err != nil {
+		return err
+	}
+	q.arrivals.CompareAndSwap(nil, newArrivals(int(q.size)))
+	ep.recv = q
 	return nil
 }
 

@@ -11,7 +11,11 @@ import (
 )
 
 // Completion is an entry of a completion queue: the operation posted with Context has
-// ended. The result, if any, is in its buffer.
+// ended. The result, if any, is in its buffer. In a queue that is bound with BindRecv it
+// may instead tell of an operation of a peer with data (FlagRemoteCQData): memory shows
+// all of it, and all operations that the same endpoint of the peer posted before it to
+// this endpoint. Then Flags has CompletionRemoteCQData, Endpoint is the target, and there
+// is no Context.
 //
 // There is one format, which has what the formats of fi_cq(3) have, and what
 // fi_cq_readfrom adds: op_context is Context, flags is Flags, len is Bytes, data is Data,
@@ -23,15 +27,19 @@ type Completion struct {
 	Err      error     // nil, or an *OpError; only ReadErr returns entries with one
 	Endpoint *Endpoint // that posted the operation: endpoints can share a queue
 	Flags    CompletionFlags
-	Source   Address // the peer that the completion is from: the Msg.Dest of the operation
-	Bytes    int     // of the result, or of the operand of a base atomic
-	Data     uint64  // of a remote operation (FI_REMOTE_CQ_DATA); 0, as those make no completions here
+	// Source is the peer that the completion is from: the Msg.Dest of the operation;
+	// or, of an operation of a peer, its endpoint, if that is in the address vector of
+	// Endpoint by the kind of address that it uses, and otherwise NoAddress.
+	Source Address
+	Bytes  int    // of the result, or of the operand of a base atomic; of all elements of a peer's operation
+	Data   uint64 // of a peer's operation; otherwise 0
 }
 
 // CQAttr are the attributes of a completion queue.
 type CQAttr struct {
 	// Size is the most operations that may be outstanding, or completed but not read;
-	// more are refused with ErrAgain. It is rounded up to a power of two; 1024.
+	// more are refused with ErrAgain. With BindRecv there is room for as many operations
+	// of peers besides; more have to wait. It is rounded up to a power of two; 1024.
 	Size int
 	Wait WaitObject // how callers wait; WaitUnspec
 }
@@ -58,6 +66,9 @@ type CompletionQueue struct {
 	head     atomic.Uint64 // entries read; the reader
 	reading  atomic.Bool
 	sleepers sleepers
+
+	arrivals   atomic.Pointer[arrivals] // nil unless the queue is bound with BindRecv
+	peersFirst bool                     // the next Read begins with those; the reader
 }
 
 // beside is the part of a completion that holds pointers.
@@ -234,15 +245,38 @@ func (q *CompletionQueue) Read(c []Completion) (int, error) {
 		return 0, nil // another goroutine is reading: nothing is left for this one
 	}
 	defer q.reading.Store(false)
-	head := q.head.Load()
-	n := int(q.tail.Load() - head)
-	if n == 0 {
+	a := q.arrivals.Load()
+	if q.tail.Load() == q.head.Load() && a.shown(1) == 0 {
 		q.dom.Progress()
-		if n = int(q.tail.Load() - head); n == 0 {
-			return 0, nil
-		}
 	}
-	n = min(n, len(c))
+	if a == nil {
+		return q.readOwn(c)
+	}
+	return q.readBoth(c, a)
+}
+
+// readBoth reads completions of both kinds. Every other time it begins with those of
+// peers, so that none of the two keeps the other, or an error, waiting.
+func (q *CompletionQueue) readBoth(c []Completion, a *arrivals) (n int, err error) {
+	q.peersFirst = !q.peersFirst
+	if !q.peersFirst {
+		if n, err = q.readOwn(c); err == nil {
+			n += a.read(c[n:])
+		}
+		return n, err
+	}
+	n = a.read(c)
+	own, err := q.readOwn(c[n:])
+	if n+own > 0 {
+		err = nil
+	}
+	return n + own, err
+}
+
+// readOwn takes completions of operations that the endpoints of the queue have posted.
+func (q *CompletionQueue) readOwn(c []Completion) (int, error) {
+	head := q.head.Load()
+	n := min(int(q.tail.Load()-head), len(c))
 	for i := range n {
 		at := (head + uint64(i)) & q.mask
 		if q.beside[at].err != nil {

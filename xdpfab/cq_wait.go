@@ -36,7 +36,8 @@ func (q *CompletionQueue) park(ctx context.Context, sig *progress.Signal) error 
 // first: it does not pass the tail that is looked at afterwards.
 func (q *CompletionQueue) over(w *sleeper) bool {
 	head := q.head.Load()
-	return q.tail.Load()-head >= w.want
+	n := q.tail.Load() - head
+	return n >= w.want || n+q.arrivals.Load().shown(w.want-n) >= w.want
 }
 
 // Signal ends every Wait under way with ErrSignalled, and makes the file descriptor

@@ -93,12 +93,12 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		}
 		e, err := engine.New(engine.Config{
 			Port: port, Accept: d.accept, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret, Life: life, Clock: attr.clock,
-			Suspect: d.suspect,
-			Serve:   func(now int64, p session.TargetParams) engine.Served { return x.Begin(now, p, d.observer(p.Endpoint)) },
+			Suspect: d.suspect, Events: d.eventsOf,
+			Serve: func(now int64, p session.TargetParams) engine.Served { return x.Begin(now, p, d.observer(p.Endpoint)) },
 			Session: session.Config{
 				Window: attr.Window, GiveUp: attr.GiveUp,
 				RTOMin: attr.RTOMin, BaseRTT: attr.BaseRTT, IdleRetire: attr.IdleRetire,
-				Features: wire.FeatureUnordered,
+				Features: wire.FeatureUnordered | wire.FeatureNotices,
 			},
 		})
 		if err != nil {

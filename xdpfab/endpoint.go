@@ -30,6 +30,7 @@ type Endpoint struct {
 	phase atomic.Uint32 // one of the phases below, which follow each other; stored under mu
 	av    *AddressVector
 	cq    *CompletionQueue
+	recv  *CompletionQueue // of the events of peers; it may be the same
 	// selective says that only failures, and operations with FlagCompletion, make entries
 	// in cq.
 	selective bool
@@ -254,6 +255,9 @@ func (ep *Endpoint) shut() {
 	}
 	if ep.cq != nil {
 		ep.cq.drop()
+	}
+	if ep.recv != nil {
+		ep.recv.drop()
 	}
 	if ep.av != nil {
 		ep.av.unuse(ep)

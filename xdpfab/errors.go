@@ -59,6 +59,7 @@ var (
 	ErrNotEnabled     = reason(EOPBADSTATE, "endpoint is not enabled: bind what it needs and call Enable")
 	ErrNoCQ           = reason(ENOCQ, "no completion queue")
 	ErrNoAV           = reason(ENOAV, "no address vector")
+	ErrNoRemoteCQ     = reason(syscall.ENOSYS, "the peer takes no data with operations: no completion queue is bound with BindRecv to its endpoint, or its version is too old")
 	ErrNoEQ           = reason(ENOEQ, "no event queue")
 	ErrBadFlags       = reason(EBADFLAGS, "unsupported flags")
 	ErrForeign        = reason(EDOMAIN, "belongs to another domain")
@@ -117,6 +118,7 @@ var causeOfReason = map[session.Reason]error{
 	session.RefusedClosing:  fmt.Errorf("%w: it is shutting down", ErrRefused),
 	session.ProtocolError:   ErrProtocol,
 	session.ClosedHere:      ErrClosed,
+	session.NoEvents:        ErrNoRemoteCQ,
 	session.Cancelled:       context.Canceled, // in place of the context's own cause
 }
 

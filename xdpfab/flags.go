@@ -46,9 +46,16 @@ const (
 	// Endpoint.SetOpFlags set (op_flags). The calls of libfabric that take no flags use
 	// those; the ones that do, like the calls here, take their own alone.
 	FlagDefaults
+	// FlagRemoteCQData sends Msg.Data with the operation (FI_REMOTE_CQ_DATA): once all
+	// of it has been executed, the completion queue that is bound with BindRecv to the
+	// target endpoint has an entry with the data. If there is none, the operation fails
+	// with ErrNoRemoteCQ, and nothing of it is executed. While that queue is full, the
+	// operation waits, and so do those behind it, up to four times the give-up time.
+	FlagRemoteCQData
 
 	completionLevels = FlagDeliveryComplete | FlagInjectComplete | FlagTransmitComplete | FlagMatchComplete
-	knownOpFlags     = FlagFence | FlagInject | FlagMore | FlagCompletion | completionLevels
+	generalFlags     = FlagFence | FlagRemoteCQData // of operations that are more than a Word
+	knownOpFlags     = generalFlags | FlagInject | FlagMore | FlagCompletion | completionLevels
 	defaultFlags     = FlagInject | FlagCompletion | completionLevels // that may be defaults of an endpoint
 )
 
@@ -70,6 +77,10 @@ const (
 	CompletionAtomic CompletionFlags = 1 << iota // FI_ATOMIC: an atomic operation
 	CompletionRead                               // FI_READ: fetch or compare
 	CompletionWrite                              // FI_WRITE: base
+
+	CompletionRemoteRead   // FI_REMOTE_READ: fetch or compare, of a peer
+	CompletionRemoteWrite  // FI_REMOTE_WRITE: base, of a peer
+	CompletionRemoteCQData // FI_REMOTE_CQ_DATA: Completion.Data is that of the peer's operation
 )
 
 // BindFlags describe a binding to an endpoint, after fi_ep_bind in fi_endpoint(3). Flags
@@ -89,24 +100,30 @@ const (
 	BindRemoteRead  // FI_REMOTE_READ: a counter of fetch and compare operations of peers
 	BindRemoteWrite // FI_REMOTE_WRITE: a counter of base operations of peers
 
+	// BindRecv binds a completion queue for the operations of peers that carry data
+	// (FI_RECV); see FlagRemoteCQData.
+	BindRecv
+
 	ownFlags     = BindRead | BindWrite
 	remoteFlags  = BindRemoteRead | BindRemoteWrite
 	counterFlags = ownFlags | remoteFlags
-	queueFlags   = BindTransmit | BindSelective
+	queueFlags   = BindTransmit | BindSelective | BindRecv
 )
 
 // String returns the names of the flags, such as "fence|more".
 func (f OpFlags) String() string {
 	return flagString(uint32(f), "fence", "inject", "more", "delivery_complete", "completion", "inject_complete",
-		"transmit_complete", "match_complete", "commit_complete", "defaults")
+		"transmit_complete", "match_complete", "commit_complete", "defaults", "remote_cq_data")
 }
 
 // String returns the names of the flags, such as "atomic|read".
-func (f CompletionFlags) String() string { return flagString(uint32(f), "atomic", "read", "write") }
+func (f CompletionFlags) String() string {
+	return flagString(uint32(f), "atomic", "read", "write", "remote_read", "remote_write", "remote_cq_data")
+}
 
 // String returns the names of the flags, such as "read|write".
 func (f BindFlags) String() string {
-	return flagString(uint32(f), "read", "write", "transmit", "selective", "remote_read", "remote_write")
+	return flagString(uint32(f), "read", "write", "transmit", "selective", "remote_read", "remote_write", "recv")
 }
 
 // flagString joins the names of the bits that are set, given from the lowest on. Bits

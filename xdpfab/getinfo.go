@@ -148,7 +148,7 @@ func offer(in InterfaceInfo, format AddrFormat, source, fabric string) Info {
 	return Info{
 		Caps: offeredCaps, AddrFormat: format, Source: source, Interface: in,
 		Transmit: TransmitInfo{
-			Caps: transmitCaps, OpFlags: FlagDeliveryComplete, MsgOrder: offeredOrder,
+			Caps: transmitCaps, OpFlags: defaultFlags, MsgOrder: offeredOrder,
 			InjectSize: injectSize, Size: maxQueue, IOVLimit: MaxPieces, RMAIOVLimit: math.MaxUint32,
 		},
 		Receive: ReceiveInfo{Caps: receiveCaps, MsgOrder: offeredOrder},
@@ -158,7 +158,7 @@ func offer(in InterfaceInfo, format AddrFormat, source, fabric string) Info {
 		},
 		Domain: DomainInfo{
 			Name: in.Name, Threading: ThreadSafe, ControlProgress: ProgressAuto, Progress: ProgressAuto, ResourceMgmt: RMEnabled,
-			AVType: AVTable, MRKeySize: 8, CQs: Unlimited, Endpoints: maxEndpoints, TXContexts: queues, RXContexts: queues,
+			AVType: AVTable, MRKeySize: 8, CQDataSize: 8, CQs: Unlimited, Endpoints: maxEndpoints, TXContexts: queues, RXContexts: queues,
 			MaxEPTX: 1, MaxEPRX: 1, Counters: Unlimited, MRIOVLimit: 1, Caps: domainCaps, MRs: Unlimited,
 			MaxCounter: math.MaxUint64, MaxErrCounter: math.MaxUint64,
 		},

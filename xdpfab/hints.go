@@ -178,6 +178,7 @@ func (h *Info) settle(offer *Info) Info {
 	i.order(h.Transmit.MsgOrder)
 	size, _ := queueSize("endpoint", int(h.Transmit.Size)) // refusals has checked it
 	i.Transmit.Size = Limit(size)
+	i.Transmit.OpFlags = h.Transmit.OpFlags | FlagDeliveryComplete // which always holds
 	return i
 }
 

@@ -88,7 +88,7 @@ func TestHints(t *testing.T) {
 		"MR bits":            {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRLocal | xdpfab.MRRaw | xdpfab.MREndpoint }, "", func(i *xdpfab.Info) bool { return i.Domain.MRMode == 0 }},
 		"MR basic and":       {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRBasic | xdpfab.MRLocal }, "mr_mode basic|local: want basic or scalable alone", nil},
 		"wide keys":          {func(h *xdpfab.Info) { h.Domain.MRKeySize = 16 }, "mr_key_size 16: want at most 8", nil},
-		"remote data":        {func(h *xdpfab.Info) { h.Domain.CQDataSize = 4 }, "cq_data_size 4: want at most 0", nil},
+		"remote data":        {func(h *xdpfab.Info) { h.Domain.CQDataSize = 16 }, "cq_data_size 16: want at most 8", nil},
 		"many queues":        {func(h *xdpfab.Info) { h.Domain.CQs, h.Domain.Counters, h.Domain.MRs = 1e6, 1e6, 1e6 }, "", met},
 		"endpoints":          {func(h *xdpfab.Info) { h.Domain.Endpoints = 1<<16 + 1 }, "ep_cnt 65537: want at most 65536", nil},
 		"scalable":           {func(h *xdpfab.Info) { h.Domain.MaxEPTX = 2 }, "max_ep_tx_ctx 2: want at most 1", nil},
@@ -201,12 +201,12 @@ func TestHintsOfApplications(t *testing.T) {
 	}{
 		"Open MPI": {xdpfab.Info{
 			Caps:     xdpfab.CapAtomic,
-			Endpoint: xdpfab.EndpointInfo{Type: xdpfab.EndpointRDM}, Transmit: xdpfab.TransmitInfo{OpFlags: xdpfab.FlagDeliveryComplete},
+			Endpoint: xdpfab.EndpointInfo{Type: xdpfab.EndpointRDM}, Transmit: xdpfab.TransmitInfo{OpFlags: xdpfab.FlagDeliveryComplete | xdpfab.FlagCompletion},
 			Domain: xdpfab.DomainInfo{MRMode: optionalMR, Threading: xdpfab.ThreadSafe, AVType: xdpfab.AVMap},
 			Fabric: xdpfab.FabricInfo{API: xdpfab.MakeVersion(1, 18)},
 		}, xdpfab.CapRMA | xdpfab.CapMsg, "msg|rma"},
 		"SOS": {xdpfab.Info{
-			Caps:     xdpfab.CapAtomic | xdpfab.CapFence,
+			Caps:     xdpfab.CapAtomic | xdpfab.CapFence | xdpfab.CapRMAEvent,
 			Endpoint: xdpfab.EndpointInfo{Type: xdpfab.EndpointRDM},
 			Transmit: xdpfab.TransmitInfo{OpFlags: xdpfab.FlagDeliveryComplete, InjectSize: 16},
 			Domain:   xdpfab.DomainInfo{ResourceMgmt: xdpfab.RMEnabled, Progress: xdpfab.ProgressAuto, Threading: xdpfab.ThreadDomain},
@@ -253,7 +253,7 @@ func TestInfoWithoutHints(t *testing.T) {
 	if !native {
 		t.Errorf("atomics are not advertised: %v", &i)
 	}
-	if p, s := i.Caps&xdpfab.PrimaryCaps, i.Caps&xdpfab.SecondaryCaps; p != xdpfab.CapAtomic || s != xdpfab.CapFence|xdpfab.CapLocalComm|xdpfab.CapRemoteComm ||
+	if p, s := i.Caps&xdpfab.PrimaryCaps, i.Caps&xdpfab.SecondaryCaps; p != xdpfab.CapAtomic || s != xdpfab.CapRMAEvent|xdpfab.CapSource|xdpfab.CapFence|xdpfab.CapLocalComm|xdpfab.CapRemoteComm ||
 		i.Caps&xdpfab.ModifierCaps != initiatingCaps|targetCaps {
 		t.Errorf("capabilities %v, %v, %v", p, s, i.Caps)
 	}
@@ -264,7 +264,7 @@ func TestInfoWithoutHints(t *testing.T) {
 		o.Progress != xdpfab.ProgressAuto || o.ControlProgress != xdpfab.ProgressAuto {
 		t.Errorf("not the models that serve everybody: %v", &i)
 	}
-	if none := (xdpfab.OrderSizes{}); i.Endpoint.RMAOrder != none || i.Receive.Size != 0 || i.Domain.CQDataSize != 0 {
+	if none := (xdpfab.OrderSizes{}); i.Endpoint.RMAOrder != none || i.Receive.Size != 0 {
 		t.Errorf("what is not there is promised: %v", &i)
 	}
 }

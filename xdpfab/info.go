@@ -32,7 +32,7 @@ type Info struct {
 type TransmitInfo struct {
 	Caps            Caps         `json:"caps"`
 	Mode            Mode         `json:"mode"`
-	OpFlags         OpFlags      `json:"op_flags"`  // that every operation has
+	OpFlags         OpFlags      `json:"op_flags"`  // that FlagDefaults stands for
 	MsgOrder        Order        `json:"msg_order"` // between operations from one endpoint to another; all that there are, or OrderNone
 	CompletionOrder Order        `json:"comp_order"`
 	InjectSize      Limit        `json:"inject_size"` // bytes

@@ -59,7 +59,8 @@ const (
 	operationCaps  = CapAtomic
 	domainCaps     = CapLocalComm | CapRemoteComm
 	transmitCaps   = operationCaps | initiatingCaps | CapFence
-	receiveCaps    = operationCaps | targetCaps
+	eventCaps      = CapRMAEvent | CapSource
+	receiveCaps    = operationCaps | targetCaps | eventCaps
 	offeredCaps    = transmitCaps | receiveCaps | domainCaps
 )
 
@@ -76,15 +77,15 @@ func (c Caps) String() string { return flagString(uint32(c), capNames...) }
 func (c Caps) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // settle returns the capabilities of an endpoint for those that the caller asked for: the
-// primary ones alone, if any were named. Whoever names modifiers, and none of a target,
-// gets an endpoint that peers cannot address.
+// primary ones alone, if any were named. A caller that names modifiers, and nothing of a
+// target, gets an endpoint that peers cannot address.
 func (c Caps) settle() Caps {
 	settled := Caps(offeredCaps)
 	if p := c & PrimaryCaps; p != 0 {
 		settled = settled&^PrimaryCaps | p
 	}
-	if c&ModifierCaps != 0 && c&targetCaps == 0 {
-		settled &^= targetCaps
+	if c&ModifierCaps != 0 && c&(targetCaps|eventCaps) == 0 {
+		settled &^= targetCaps | eventCaps
 	}
 	return settled
 }

@@ -48,7 +48,7 @@ func (i *Info) domainAttr(a DomainAttr) DomainAttr {
 // number that is in its source address. An endpoint that peers cannot address gets
 // AnyNumber.
 func (i *Info) EndpointAttr() EndpointAttr {
-	a := EndpointAttr{Size: int(i.Transmit.Size), InjectSize: int(i.Transmit.InjectSize), MsgOrder: i.Transmit.MsgOrder}
+	a := EndpointAttr{Size: int(i.Transmit.Size), InjectSize: int(i.Transmit.InjectSize), MsgOrder: i.Transmit.MsgOrder, OpFlags: i.Transmit.OpFlags}
 	if source, err := wire.ParseAddr(i.Source); err == nil {
 		a.Number = int(source.Endpoint)
 	}
@@ -88,7 +88,7 @@ func (d *Domain) Info() Info {
 // Info returns what is in force for the endpoint.
 func (ep *Endpoint) Info() Info {
 	o := ep.dom.offer()
-	hints := Info{Transmit: TransmitInfo{Size: Limit(ep.attr.Size), MsgOrder: ep.attr.MsgOrder}}
+	hints := Info{Transmit: TransmitInfo{Size: Limit(ep.attr.Size), MsgOrder: ep.attr.MsgOrder, OpFlags: ep.OpFlags()}}
 	if ep.attr.InitiateOnly {
 		hints.Caps = initiatingCaps
 	}

@@ -27,7 +27,8 @@ type Msg struct {
 	Key      uint64 // of the region
 	Datatype Datatype
 	Op       Op
-	Context  any // returned with the completion
+	Context  any    // returned with the completion
+	Data     uint64 // with FlagRemoteCQData: for the completion at the target; otherwise ignored
 
 	// Incarnation is that of the region meant, and of all extents, as in RemoteRegion: if
 	// another registration has the key, the operation fails with ErrPeerRestarted. 0
@@ -207,7 +208,7 @@ func (m *Msg) word(w *engine.Word, verb wire.Verb, flags OpFlags) bool {
 	if verb == wire.VerbAtomic {
 		result = 0
 	}
-	if uint(m.Count) > 1 || flags&^(knownOpFlags&^FlagFence) != 0 || m.RMA != nil || m.Pieces != nil || len(m.Compare) != 0 || len(m.Result) != result ||
+	if uint(m.Count) > 1 || flags&^(knownOpFlags&^generalFlags) != 0 || m.RMA != nil || m.Pieces != nil || len(m.Compare) != 0 || len(m.Result) != result ||
 		m.Op >= atomic.NumOps || words[verb][m.Op]>>m.Datatype&1 == 0 {
 		return false
 	}

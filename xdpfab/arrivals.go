@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// arrivals is the part of a completion queue for the events of peers' operations
+// (FI_REMOTE_CQ_DATA). Peers may reach an endpoint through any engine, so that there are
+// many writers, and one reader. An operation takes its place before it is executed, so
+// that there is room when it has been.
+type arrivals struct {
+	cells []arrival
+	mask  uint64
+	taken atomic.Int64  // places in use: given to an operation, and its event not yet read
+	tail  atomic.Uint64 // tickets drawn; writers
+	head  atomic.Uint64 // events read; the reader
+}
+
+// arrival is one event, or room for one.
+type arrival struct {
+	seq   atomic.Uint64 // the ticket plus one, once the event is written
+	ep    *Endpoint     // the target
+	event engine.Event
+}
+
+func newArrivals(size int) *arrivals {
+	return &arrivals{cells: make([]arrival, size), mask: uint64(size - 1)}
+}
+
+// take takes a place.
+func (a *arrivals) take() bool {
+	if a.taken.Add(1) <= int64(len(a.cells)) {
+		return true
+	}
+	a.taken.Add(-1)
+	return false
+}
+
+// put writes an event, for which a place has been taken. So the cell has been read.
+func (a *arrivals) put(ep *Endpoint, e *engine.Event) {
+	ticket := a.tail.Add(1) - 1
+	c := &a.cells[ticket&a.mask]
+	c.ep, c.event = ep, *e
+	c.seq.Store(ticket + 1)
+}
+
+// shown returns how many events, up to most, can be read. Any goroutine may ask.
+func (a *arrivals) shown(most uint64) (n uint64) {
+	if a == nil {
+		return 0
+	}
+	head := a.head.Load()
+	for n < most && a.cells[(head+n)&a.mask].seq.Load() == head+n+1 {
+		n++
+	}
+	return n
+}
+
+// read moves events into c, and returns their number.
+func (a *arrivals) read(c []Completion) int {
+	n := a.shown(uint64(len(c)))
+	if n == 0 {
+		return 0
+	}
+	head := a.head.Load()
+	for i := range n {
+		cell := &a.cells[(head+i)&a.mask]
+		c[i] = cell.ep.completion(&cell.event)
+	}
+	a.head.Store(head + n)
+	a.taken.Add(-int64(n))
+	return int(n)
+}
+
+// completion returns the entry for an event.
+func (ep *Endpoint) completion(e *engine.Event) Completion {
+	c := Completion{
+		Endpoint: ep, Flags: CompletionAtomic | CompletionRemoteCQData | CompletionRemoteWrite, Source: NoAddress,
+		Bytes: int(min(e.Length, math.MaxInt)), Data: e.Data,
+	}
+	if e.Returns {
+		c.Flags ^= CompletionRemoteWrite | CompletionRemoteRead
+	}
+	if ep.av != nil {
+		c.Source = ep.av.find(e.From)
+	}
+	return c
+}
+
+// receiver is the endpoint as the engines know it that serve its peers. It implements
+// engine.Events, on their threads.
+type receiver Endpoint
+
+func (r *receiver) Take() bool { return r.recv.arrivals.Load().take() }
+
+func (r *receiver) Return() { r.recv.arrivals.Load().taken.Add(-1) }
+
+func (r *receiver) Deliver(e *engine.Event) {
+	q := r.recv
+	q.arrivals.Load().put((*Endpoint)(r), e)
+	if q.sleepers.count.Load() == 0 {
+		return
+	}
+	q.sleepers.raise(q)
+	q.owner.Load().eng.Notify() // a caller that waits may be asleep in the port of another engine
+}
+
+// eventsOf returns where the events of an endpoint go, or nil if no queue is bound for
+// them. It runs on the engines' threads.
+func (d *Domain) eventsOf(endpoint uint16) engine.Events {
+	if ep := d.serving(endpoint); ep != nil && ep.recv != nil {
+		return (*receiver)(ep)
+	}
+	return nil
+}
+
+// find returns the address of an endpoint, or NoAddress.
+func (av *AddressVector) find(a wire.Addr) Address {
+	av.mu.Lock()
+	defer av.mu.Unlock()
+	if found, ok := av.index[a]; ok {
+		return found
+	}
+	return NoAddress
+}
+
+// learn enters an address into the index, unless an earlier one is the same. av.mu is
+// held.
+func (av *AddressVector) learn(a Address) {
+	key := av.entries[a].addr
+	key.Lane = 0 // a matter of the way there
+	if _, known := av.index[key]; !known {
+		av.index[key] = a
+	}
+}
+
+// unlearn takes an address that has been removed out of the index; the next one that is
+// the same takes its place. av.mu is held.
+func (av *AddressVector) unlearn(a Address) {
+	key := av.entries[a].addr
+	key.Lane = 0
+	if av.index[key] != a {
+		return
+	}
+	delete(av.index, key)
+	for i := range av.entries {
+		if e := &av.entries[i]; !e.removed && e.addr.MAC == key.MAC && e.addr.IP == key.IP && e.addr.Endpoint == key.Endpoint {
+			av.index[key] = Address(i)
+			return
+		}
+	}
+}

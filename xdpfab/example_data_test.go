@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// The node with the memory learns of each operation, by a number that comes with it.
+func ExampleEndpoint_Atomic_remoteCQData() {
+	client, server := nodes()
+	defer server.CloseAll()
+	defer client.CloseAll()
+	ctx := context.Background()
+
+	counters, err := server.NewRegion("orders", 64)
+	if err != nil {
+		log.Fatal(err)
+	}
+	arrivals, _ := server.NewCompletionQueue(xdpfab.CQAttr{})
+	target, _ := server.NewEndpoint(xdpfab.EndpointAttr{Number: 7})
+	if err := errors.Join(target.Bind(arrivals, xdpfab.BindRecv), target.Enable()); err != nil {
+		log.Fatal(err)
+	}
+
+	av, _ := client.NewAddressVector()
+	cq, _ := client.NewCompletionQueue(xdpfab.CQAttr{})
+	ep, _ := client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
+	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, xdpfab.BindTransmit), ep.Enable()); err != nil {
+		log.Fatal(err)
+	}
+	dest, _ := av.Insert(ctx, server.Name(7))
+	five := []byte{5, 0, 0, 0, 0, 0, 0, 0}
+	m := xdpfab.Msg{Dest: dest, Key: counters.Key(), Datatype: xdpfab.Uint64, Op: xdpfab.Sum, Buf: five, Data: 42}
+	if err := ep.Atomic(&m, xdpfab.FlagRemoteCQData); err != nil {
+		log.Fatal(err)
+	}
+
+	if err := arrivals.Wait(ctx, 1); err != nil {
+		log.Fatal(err)
+	}
+	var c [1]xdpfab.Completion
+	if _, err := arrivals.Read(c[:]); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("order %d: %v, %d bytes, the counter is %d\n", c[0].Data, c[0].Flags, c[0].Bytes, binary.LittleEndian.Uint64(counters.Bytes()))
+	// Output:
+	// order 42: atomic|remote_write|remote_cq_data, 8 bytes, the counter is 5
+}
