@@ -26,6 +26,7 @@ func (w *world) check() {
 	for _, p := range w.pairs {
 		for _, o := range p.ops {
 			w.checkOp(o)
+			w.checkEvents(o)
 			w.checkExcuse(o)
 		}
 		w.checkOrder(p)
@@ -58,6 +59,8 @@ func (w *world) checkOp(o *op) {
 		w.fail("%v: refused with status %v", o, r.Status)
 	case r.Reason == session.RefusedEndpoint && o.peer.endpoint < endpoints && w.troubled(o.peer.pair, o.call-w.aftermath(), o.ret) < 0:
 		w.fail("%v: the endpoint exists, but was refused", o)
+	case r.Reason == session.NoEvents && !target.forgot(o.peer.since, o.ret): // its session may be that of an earlier life
+		w.fail("%v: refused, though its endpoint takes events", o)
 	case r.Reason == session.ProtocolError:
 		w.fail("%v: protocol error between two honest engines", o)
 	case w.plan.certain && r.Fate != engine.Success && !o.refused && o.peer.endpoint < endpoints:

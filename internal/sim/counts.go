@@ -48,6 +48,8 @@ const (
 	restarted
 	resolvedLater
 	lostWithPoster
+	eventsCame
+	placesRefused
 	// Traffic.
 	packets
 	resends
@@ -62,6 +64,7 @@ var counterNames = [numCounters]string{
 	"restarts (memory kept)", "restarts (memory fresh)", "clock leaps", "deregistrations",
 	"phases", "freezes", "moves", "steerings", "shuts", "cancels", "peers closed behind operations",
 	"operations", "by Extend", "success", "not executed", "unknown", "restarted", "resolved later", "lost with their poster",
+	"events", "places refused",
 	"packets", "resends", "sessions without order", "steps",
 }
 

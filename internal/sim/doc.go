@@ -14,6 +14,7 @@
 //	route.go     gateways that move, and NICs that choose queues
 //	port.go      the engine's port on that network
 //	node.go      engines with their memory: stepped, stalled, crashed, restarted
+//	events.go    events at the targets of operations with data
 //	seams.go     peers led another way, and callers that let go
 //	workload.go  clients that post operations
 //	op.go        what was asked and what was answered
@@ -72,4 +73,8 @@
 // allows; a node sends no more frames than its work and a few a second; and when all
 // trouble is over, every node can reach every other. Afterwards no buffer and no session
 // is left. All the while the counts of engines and executors agree with a recount.
+//
+// An operation with data that succeeds has one event at its target, when memory shows
+// what it did, and in the order of its pair, if its client needs order. One that was not
+// executed has none.
 package sim

@@ -48,6 +48,8 @@ type node struct {
 	shut    int64 // until then its endpoints are closed
 	frozen  []span
 	frames  allowance
+	asked   int   // places for events that were asked for
+	places  int   // that are taken
 	busy    int64 // until then the last step takes
 	stepAt  int64 // when the next step is due; 0 = none
 	skew    int64 // of its clock, ns
@@ -111,7 +113,7 @@ func (n *node) boot() {
 		}
 		eng, err := engine.New(engine.Config{
 			Port: port, Local: n.link.Local, MTU: p.mtu, Session: cfg, Queue: q, Secret: secret,
-			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept,
+			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept, Events: n.events,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return exec.Begin(now, p, nil) },
 		})
 		if err != nil {
@@ -124,7 +126,7 @@ func (n *node) boot() {
 	for _, r := range n.regions {
 		r.register()
 	}
-	n.up, n.stalled, n.busy, n.stepAt = true, 0, 0, 0
+	n.up, n.stalled, n.busy, n.stepAt, n.places = true, 0, 0, 0, 0
 	for _, c := range n.clients {
 		c.boot()
 	}
@@ -134,7 +136,7 @@ func (n *node) boot() {
 // features are the extensions that this life of the node knows: none, some, or all that
 // there will ever be. So nodes of all ages meet, and a restart may be an upgrade.
 func (n *node) features() wire.Features {
-	ages := [...]wire.Features{wire.FeatureUnordered, ^wire.Features(0), 0, wire.FeatureMessages | wire.FeatureUnordered}
+	ages := [...]wire.Features{wire.FeatureUnordered, ^wire.Features(0), 0, wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices}
 	return ages[(n.index+n.life)%len(ages)]
 }
 

@@ -30,7 +30,9 @@ type op struct {
 	datatype       atomic.Datatype
 	value, compare uint64
 	fenced         bool
-	refused        bool // addresses memory that every target must refuse
+	refused        bool   // addresses memory that every target must refuse
+	data           uint64 // its number among those that ask for an event; 0 if it does not
+	events         int    // that have come
 
 	call, ret int64 // when posted, when completed
 	done      bool
@@ -45,8 +47,11 @@ type op struct {
 
 func (o *op) String() string {
 	flags := ""
+	if o.data != 0 {
+		flags = " data"
+	}
 	if o.fenced {
-		flags = " fenced"
+		flags += " fenced"
 	}
 	return fmt.Sprintf("op %d of %v: %v/%d %v words %d+%d of %s, %v operand %d compare %d%s", o.seq, o.peer,
 		atomic.Op(o.code), o.verb, o.peer.target, o.first, o.count, regionName(o.region), o.datatype, o.value, o.compare, flags)
@@ -70,6 +75,10 @@ func (o *op) fill(e *engine.Submission) {
 	e.Verb, e.Opcode, e.Datatype, e.Flags = o.verb, o.code, uint8(o.datatype), 0
 	if o.fenced {
 		e.Flags = engine.FlagFence
+	}
+	if o.data != 0 {
+		e.Flags |= engine.FlagData
+		e.Data = o.data
 	}
 	if o.refused && o.region == sumRegion {
 		e.Key ^= 1 << 40 // of no region

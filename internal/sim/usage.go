@@ -21,6 +21,7 @@ func (w *world) eachQueue(f func(n *node, e *engine.Engine, u engine.Usage, x ex
 
 // check looks for contradictions in the state of the node's engines.
 func (n *node) check() {
+	n.checkPlaces()
 	for i, e := range n.engs {
 		if err := errors.Join(e.Check(), n.execs[i].Check()); err != nil {
 			n.w.fail("%v, queue %d: %v", n, i, err)

@@ -14,7 +14,7 @@ type wiretap struct {
 	w        *world
 	requests map[frameID]uint64       // hash of the payload as first sent
 	fences   map[wordID]*op           // each fenced operation has a word of its own
-	asked    map[uint64]wire.Features // of hellos, by nonce
+	asked    map[uint64]wire.HelloMsg // by nonce
 
 	requestBytes, resentBytes int64 // packets that carry requests
 }
@@ -55,12 +55,17 @@ func (t *wiretap) features(n *node, typ wire.Type, payload []byte) {
 	if typ == wire.Hello {
 		var m wire.HelloMsg
 		m.Parse(payload)
-		t.asked[m.Nonce] = m.Features
+		t.asked[m.Nonce] = m
 		return
 	}
 	var m wire.HelloAckMsg
 	m.Parse(payload)
-	if want := t.asked[m.Nonce] & n.features(); m.Status == wire.HelloAccepted && m.Features != want {
+	hello := t.asked[m.Nonce]
+	want := hello.Features & n.features()
+	if !takesEvents(hello.Endpoint) {
+		want &^= wire.FeatureNotices
+	}
+	if m.Status == wire.HelloAccepted && m.Features != want {
 		t.w.fail("%v accepts a session with features %#x, want %#x", n, m.Features, want)
 	} else if m.Status == wire.HelloAccepted && want&wire.FeatureUnordered != 0 {
 		t.w.count(anyOrders)

@@ -42,6 +42,7 @@ type pair struct {
 	life     int     // of the client's node
 	ops      []*op   // in the order posted
 	since    int64   // when it was made
+	told     int     // seq of the last operation of which there was an event
 	met      notices // from operations that may have run
 }
 
@@ -170,7 +171,7 @@ func (c *client) burst() {
 		return
 	}
 	for range w.dice.between(1, int64(w.plan.burst)) {
-		if c.left == 0 || c.outstanding >= w.plan.most || !c.post(c.draw()) {
+		if c.left == 0 || c.outstanding >= w.plan.most || !c.post(c.draw().ask()) {
 			break
 		}
 		c.left--
@@ -234,8 +235,12 @@ func (c *client) post(o *op) bool {
 	w.pending++
 	w.count(operations)
 	w.trace.event("post  %v", o)
-	c.n.earn(float64(64 + o.count))
-	o.peer.target.earn(float64(64 + o.count))
+	frames := float64(64 + o.count)
+	if o.data != 0 {
+		frames *= 2 // it may have to come again, as there is no place for its event
+	}
+	c.n.earn(frames)
+	o.peer.target.earn(frames)
 	hand()
 	if w.dice.chance(w.plan.cancels) {
 		o.cancelLater()

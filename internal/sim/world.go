@@ -24,6 +24,7 @@ type world struct {
 	random func() uint64 // for engines
 
 	words    map[wordID]use // operations on each word
+	asking   []*op          // those that ask for an event
 	fenced   []int          // words of the fence region in use, by node
 	pending  int            // operations not completed whose poster lives
 	calm     bool           // faults are over
@@ -50,7 +51,7 @@ func newWorld(d dice, p plan, trace io.Writer) *world {
 	}
 	w.trace = newTracer(w, trace)
 	w.trace.event("plan %+v", p)
-	w.tap = wiretap{w: w, requests: map[frameID]uint64{}, fences: map[wordID]*op{}, asked: map[uint64]wire.Features{}}
+	w.tap = wiretap{w: w, requests: map[frameID]uint64{}, fences: map[wordID]*op{}, asked: map[uint64]wire.HelloMsg{}}
 	for kind := range w.types {
 		for range regionWords[kind] {
 			w.types[kind] = append(w.types[kind], pick(d, dataTypes...))
