@@ -8,7 +8,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// The notice of an operation covers the records of its own unit. If another unit has some, they have to be answered first, and the notice covers nothing.
+// The notice of an operation covers the records of its own unit. If another unit has
+// some, they have to be answered first, and the notice covers nothing.
 func TestNoticeOfSeveralUnits(t *testing.T) {
 	r := &remote{origin: &Origin{endpoint: 9}}
 	for name, c := range map[string]struct {

@@ -22,9 +22,10 @@ type Served interface {
 	// are valid during the call. If the answer is all that there is to send, Receive may
 	// write it at once into out, which has room for a frame, or is nil.
 	//
-	// A frame that ends in a notice runs only once there is a place for its event, which
-	// TargetParams.Places gives out; until then the initiator sends it again. The outcome
-	// has the notices of the frames that ran, exactly once each, in the order in which they ran.
+	// A frame that ends in a notice runs only once there is a place for its event,
+	// which TargetParams.Places gives out; until then the initiator sends it again. The
+	// outcome has the notices of the frames that ran, exactly once each, in the order
+	// in which they ran.
 	Receive(now int64, h *wire.Header, payload, out []byte) session.Outcome
 	// Settle is called when a burst in which something ran is over, and the frames due
 	// for it are on their way. It may be called after Release.

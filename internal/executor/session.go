@@ -61,9 +61,9 @@ func (s *Session) executeHeld(o *session.Outcome) {
 	}
 }
 
-// execute runs the frame whose turn it is, unless there is no buffer for its answer, or no
-// place for its event: then it will come again. A malformed one is refused: its checksum
-// is right, so it was sent malformed.
+// execute runs the frame whose turn it is, unless there is no buffer for its answer, or
+// no place for its event: then it will come again. A malformed one is refused: its
+// checksum is right, so it was sent malformed.
 func (s *Session) execute(payload []byte, ops uint8) (session.Verdict, wire.Reason) {
 	b := s.Buffer()
 	if b == nil {
