@@ -126,8 +126,11 @@ func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64)
 	if err != nil {
 		return err
 	}
-	if w != nil {
+	switch {
+	case w != nil:
 		w.Peer, w.Cookie, w.Context, w.Result = peer, cookie|uint64(m.Dest), m.Context, m.Result
+	case m.Trigger != nil:
+		return ep.postpone(verb, m, flags, cookie, peer, count)
 	}
 	s, err := ep.claim(w)
 	if err != nil {
@@ -137,9 +140,7 @@ func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64)
 		ep.hand(s)
 		return nil
 	}
-	s.Peer, s.Cookie, s.Context, s.Result = peer, cookie|uint64(m.Dest), m.Context, m.Result
-	s.Key, s.Incarnation, s.Offset, s.Count = m.Key, m.Incarnation, m.Offset, count
-	s.Verb, s.Opcode, s.Datatype = verb, uint8(m.Op), uint8(m.Datatype)
+	m.describe(s.Submission, verb, peer, cookie, count)
 	if w != nil {
 		binary.LittleEndian.PutUint64(s.Inline[:], w.Operand)
 	} else {
@@ -147,6 +148,13 @@ func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64)
 	}
 	ep.hand(s)
 	return nil
+}
+
+// describe fills in the parts that every operation has.
+func (m *Msg) describe(s *engine.Submission, verb wire.Verb, peer engine.PeerID, cookie uint64, count uint32) {
+	s.Peer, s.Cookie, s.Context, s.Result = peer, cookie|uint64(m.Dest), m.Context, m.Result
+	s.Key, s.Incarnation, s.Offset, s.Count = m.Key, m.Incarnation, m.Offset, count
+	s.Verb, s.Opcode, s.Datatype = verb, uint8(m.Op), uint8(m.Datatype)
 }
 
 // fill fills in the parts that a simple operation does not have.

@@ -19,6 +19,10 @@ type Counter struct {
 	owner atomic.Pointer[stepper]
 	value atomic.Uint64
 	errs  atomic.Uint64
+	due   atomic.Uint64 // the lowest threshold that is waited for; see triggers.setDue
+
+	waiting waiting // deferred work, under triggers.mu
+	works   int     // places of deferred work that need the counter; under triggers.mu
 
 	sleepers sleepers
 }
@@ -68,6 +72,7 @@ func (d *Domain) NewCounter(attr ...CounterAttr) (*Counter, error) {
 		return nil, err
 	}
 	c := &Counter{}
+	c.due.Store(math.MaxUint64)
 	if err := c.sleepers.open("counter", a.Wait); err != nil {
 		return nil, err
 	}
@@ -93,10 +98,16 @@ func (c *Counter) ReadErr() uint64 {
 }
 
 // Add increases the value (fi_cntr_add).
-func (c *Counter) Add(n uint64) { c.value.Add(n); c.notify() }
+func (c *Counter) Add(n uint64) { c.count(n, 0) }
 
 // Set sets the value (fi_cntr_set).
-func (c *Counter) Set(n uint64) { c.value.Store(n); c.notify() }
+func (c *Counter) Set(n uint64) {
+	c.value.Store(n)
+	if n >= c.due.Load() {
+		c.dom.triggers.fire(c)
+	}
+	c.notify()
+}
 
 // AddErr increases the number of failures (fi_cntr_adderr).
 func (c *Counter) AddErr(n uint64) { c.errs.Add(n); c.notify() }
@@ -104,10 +115,11 @@ func (c *Counter) AddErr(n uint64) { c.errs.Add(n); c.notify() }
 // SetErr sets the number of failures (fi_cntr_seterr).
 func (c *Counter) SetErr(n uint64) { c.errs.Store(n); c.notify() }
 
-// count notes operations that succeeded, and operations that failed. Engine's thread.
+// count notes operations that succeeded, and operations that failed, and starts the work
+// that waits for the new value. Any thread.
 func (c *Counter) count(successes, failures uint64) {
-	if successes > 0 {
-		c.value.Add(successes)
+	if successes > 0 && c.value.Add(successes) >= c.due.Load() {
+		c.dom.triggers.fire(c)
 	}
 	if failures > 0 {
 		c.errs.Add(failures)
@@ -177,13 +189,24 @@ func (c *Counter) TryWait(threshold, errs uint64) error {
 }
 
 // Close ends the use of the counter. It reports ErrBusy as long as an endpoint is
-// bound. Callers that wait are released, and the file descriptor is closed. Closing
-// twice is no error.
+// bound, or deferred work needs it. Callers that wait are released, and the file
+// descriptor is closed. Closing twice is no error.
 func (c *Counter) Close() error {
-	err := c.close()
+	err := c.closeIdle()
 	if err == nil {
 		c.notify()
 		c.sleepers.close()
 	}
 	return err
+}
+
+// closeIdle closes the counter, unless something needs it.
+func (c *Counter) closeIdle() error {
+	t := &c.dom.triggers
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.works > 0 && !c.closed.Load() {
+		return fmt.Errorf("xdpfab: counter: deferred work needs it: wait for that work, or cancel it with CancelWork or FlushWork: %w", ErrBusy)
+	}
+	return c.close()
 }

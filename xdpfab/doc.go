@@ -39,6 +39,7 @@
 //	fi_mr_reg        Domain.Register     fi_strerror                              Errno.Error
 //	fi_poll_open     Domain.NewPollSet   fi_poll, fi_wait                         PollSet.Poll, Wait
 //	fi_eq_open       Fabric.NewEventQueue, Domain.BindEQ
+//	FI_TRIGGER       Msg.Trigger         FI_QUEUE_WORK                            Domain.QueueWork
 //
 // Close of a domain or fabric reports ErrBusy as long as anything on it is open, as
 // fi_close(3) does; Domain.CloseAll closes everything.

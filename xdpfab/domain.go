@@ -61,6 +61,7 @@ type Domain struct {
 	shutOnce sync.Once
 	ending   sync.WaitGroup // a shut under way that the domain began by itself
 	calls    sync.WaitGroup // asynchronous calls under way; begun under mu
+	triggers triggers
 
 	mu        sync.Mutex
 	closed    bool

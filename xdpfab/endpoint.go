@@ -41,6 +41,7 @@ type Endpoint struct {
 	names     map[wire.Addr]*name     // under mu
 	peers     atomic.Pointer[[]known] // by Address; stored under mu
 	room      room                    // for dialled peers
+	deferral  deferral                // for operations that wait for a counter
 	events    eventLink               // under mu
 }
 
@@ -185,8 +186,9 @@ func (d *Domain) serve(ep *Endpoint, on bool) {
 }
 
 // Shutdown refuses new operations with ErrClosed at once, and closes the endpoint after
-// the outstanding ones have completed, with success or failure. If ctx ends first, it
-// closes the endpoint as Close does and returns the context's error.
+// the outstanding ones have completed, with success or failure; those that still wait for
+// a counter are cancelled. If ctx ends first, it closes the endpoint as Close does and
+// returns the context's error.
 func (ep *Endpoint) Shutdown(ctx context.Context) error {
 	ep.drain()
 	err := ep.drained(ctx)
@@ -206,7 +208,11 @@ func (ep *Endpoint) drain() {
 func (ep *Endpoint) drained(ctx context.Context) error {
 	for ep.origin != nil && ep.phase.Load() == draining {
 		empty := true
-		ep.stepper.Call(func() { empty = ep.ring.Empty() })
+		ep.stepper.Call(func() {
+			for _, r := range ep.rings() { // what completes in the first may start what is in the second
+				empty = empty && r.Empty()
+			}
+		})
 		if empty {
 			return nil
 		}
@@ -242,12 +248,16 @@ func (ep *Endpoint) shut() {
 	if ep.phase.Swap(shutOff) == shutOff {
 		return
 	}
+	waiting := ep.endDeferral()
 	if ep.origin != nil {
 		ep.dom.serve(ep, false)
 		ep.stepper.Call(func() {
 			ep.dropAll()
-			ep.stepper.eng.Exhaust(ep.ring) // the operations posted before the endpoint was closed
-			ep.stepper.eng.RemoveRing(ep.ring)
+			ep.cancelOperations(waiting)
+			for _, r := range ep.rings() {
+				ep.stepper.eng.Exhaust(r) // the operations posted before the endpoint was closed
+				ep.stepper.eng.RemoveRing(r)
+			}
 		})
 		for _, st := range ep.dom.steppers {
 			st.Call(func() { st.eng.EndTargets(ep.number) })

@@ -103,6 +103,7 @@ func (d *Domain) quiesce() {
 		for _, ep := range eps {
 			ep.shut()
 		}
+		d.endWork()
 		for _, st := range d.steppers {
 			st.Close(drainLimit)
 			st.eng.Publish() // the last values: no thread steps the engine any more

@@ -58,7 +58,7 @@ const (
 	targetCaps     = CapRemoteRead | CapRemoteWrite
 	operationCaps  = CapAtomic
 	domainCaps     = CapLocalComm | CapRemoteComm
-	transmitCaps   = operationCaps | initiatingCaps | CapFence
+	transmitCaps   = operationCaps | initiatingCaps | CapFence | CapTrigger
 	eventCaps      = CapRMAEvent | CapSource
 	receiveCaps    = operationCaps | targetCaps | eventCaps
 	offeredCaps    = transmitCaps | receiveCaps | domainCaps

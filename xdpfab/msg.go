@@ -46,6 +46,18 @@ type Msg struct {
 
 	// Pieces gives operands or the result as lists of buffers (fi_atomicv, fi_ioc).
 	Pieces *Pieces
+
+	// Trigger, if it is not nil, defers the operation until a counter has reached a
+	// threshold (FI_TRIGGER, struct fi_triggered_context). Until then it has no place in
+	// the order of the endpoint's operations; those that start one after the other apply
+	// in that order among themselves. It takes a place in the completion queue at once,
+	// and ErrAgain means that there is none, or that as many operations are deferred as
+	// EndpointAttr.Size says. All that must stay untouched until completion must do so
+	// all the time. If the endpoint is closed first, the operation completes with
+	// ErrNotExecuted and ErrCancelled. See also Domain.QueueWork.
+	Trigger *Threshold
+
+	work *Work // that the operation is the part of
 }
 
 // Pieces are the operands and the result of an operation whose elements lie in several
@@ -208,7 +220,7 @@ func (m *Msg) word(w *engine.Word, verb wire.Verb, flags OpFlags) bool {
 	if verb == wire.VerbAtomic {
 		result = 0
 	}
-	if uint(m.Count) > 1 || flags&^(knownOpFlags&^generalFlags) != 0 || m.RMA != nil || m.Pieces != nil || len(m.Compare) != 0 || len(m.Result) != result ||
+	if uint(m.Count) > 1 || flags&^(knownOpFlags&^generalFlags) != 0 || m.RMA != nil || m.Pieces != nil || m.Trigger != nil || len(m.Compare) != 0 || len(m.Result) != result ||
 		m.Op >= atomic.NumOps || words[verb][m.Op]>>m.Datatype&1 == 0 {
 		return false
 	}

@@ -49,7 +49,9 @@ func (ep *Endpoint) drop(n *name) {
 	n.stop()
 	ep.room.part()
 	ep.stepper.Call(func() {
-		ep.stepper.eng.Collect(ep.ring)
+		for _, r := range ep.rings() {
+			ep.stepper.eng.Collect(r)
+		}
 		n.peer.Close()
 	})
 }

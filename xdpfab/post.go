@@ -8,6 +8,7 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/memory"
+	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -189,7 +190,11 @@ func (e *sink) Flush() {
 // errorFor describes a failure.
 func (ep *Endpoint) errorFor(s *engine.Submission, c *engine.Completion, later *engine.Later) *OpError {
 	peer, _ := ep.av.Lookup(Address(c.Cookie))
-	return errorOf(c.Result(later), nameOf(s), peer).by(ep.stepper)
+	e := errorOf(c.Result(later), nameOf(s), peer).by(ep.stepper)
+	if c.Reason == session.Cancelled { // only what was deferred is cancelled here
+		e.Cause = ErrCancelled
+	}
+	return e
 }
 
 // The directions of operations, as counters distinguish them.

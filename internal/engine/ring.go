@@ -252,6 +252,9 @@ func (e *Engine) say() {
 	e.unsaid = e.unsaid[:0]
 }
 
+// Size returns the number of entries.
+func (r *Ring) Size() int { return len(r.cells) }
+
 // Empty reports whether no operation is published or in flight. Engine's thread only.
 func (r *Ring) Empty() bool {
 	return r.head == r.tail.Load() && len(r.free) == len(r.flights) && r.following == 0

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Work is something to be done when a counter reaches a threshold (struct
+// fi_deferred_work). Chains of it, in which the completion of one moves the counter that
+// another waits for, run without the caller.
+type Work struct {
+	When Threshold
+	Do   Deferrable
+	// Completion counts how the work ends, whether it succeeds or fails; it may be nil.
+	// The counters and the completion queue of the endpoint tell of an operation besides.
+	Completion *Counter
+}
+
+// Deferrable is what Work can do: an AtomicWork or a CounterWork.
+type Deferrable interface {
+	// queue checks the work and takes it in.
+	queue(d *Domain, w *Work) error
+}
+
+// AtomicWork posts an operation (FI_OP_ATOMIC, FI_OP_FETCH_ATOMIC, FI_OP_COMPARE_ATOMIC):
+// Base, Fetch or Compare, by Endpoint.Atomic, FetchAtomic or CompareAtomic.
+type AtomicWork struct {
+	Endpoint *Endpoint
+	Func     Func
+	Msg      *Msg // without a Trigger of its own
+	Flags    OpFlags
+}
+
+// CounterWork changes a counter (FI_OP_CNTR_ADD, or FI_OP_CNTR_SET with Set).
+type CounterWork struct {
+	Counter *Counter
+	Value   uint64
+	Set     bool // sets the counter to Value, in place of adding Value
+}
+
+// ErrNotQueued means that there is nothing to cancel.
+var ErrNotQueued = reason(syscall.ENOENT, "the work is not queued: it has started, was cancelled, or never was queued")
+
+// ErrCancelled is the cause when a deferred operation was cancelled before it started: by
+// CancelWork or FlushWork, or since its endpoint was closed.
+var ErrCancelled = reason(syscall.ECANCELED, "cancelled before its counter reached the threshold")
+
+// QueueWork takes in work, to be done when the time has come (fi_control with
+// FI_QUEUE_WORK). The buffers of an operation must stay untouched until its completion;
+// the Work itself, and the Msg, are copied, and w is only the name by which CancelWork
+// knows it. Errors are those of the post: what is not queued is not done. ErrAgain means
+// that as many operations are deferred as EndpointAttr.Size says, that the completion
+// queue is full, or that 65536 changes of counters are queued.
+//
+// A counter cannot be closed as long as work needs it.
+func (d *Domain) QueueWork(w *Work) error {
+	if w == nil || w.Do == nil {
+		return fmt.Errorf("xdpfab: deferred work: nothing to do: want a Work with an AtomicWork or a CounterWork: %w", ErrNotImplemented)
+	}
+	if err := d.checkThreshold(&w.When); err != nil {
+		return err
+	}
+	if c := w.Completion; c != nil && c.dom != d {
+		return fmt.Errorf("xdpfab: deferred work: the completion counter: %w: want one of domain %s", ErrForeign, d.dev.Info().Name)
+	}
+	return w.Do.queue(d, w)
+}
+
+// verbOf is the verb of each form.
+var verbOf = map[Func]wire.Verb{atomic.Base: wire.VerbAtomic, atomic.Fetch: wire.VerbFetch, atomic.Compare: wire.VerbCompare}
+
+func (a AtomicWork) queue(d *Domain, w *Work) error {
+	verb, known := verbOf[a.Func]
+	switch {
+	case !known:
+		return fmt.Errorf("xdpfab: deferred work: form %v: want Base, Fetch or Compare: %w", a.Func, ErrOpNotSupported)
+	case a.Endpoint == nil || a.Endpoint.dom != d:
+		return fmt.Errorf("xdpfab: deferred work: want an endpoint of domain %s: %w", d.dev.Info().Name, ErrForeign)
+	case a.Msg == nil:
+		return fmt.Errorf("xdpfab: deferred work: the message is nil: want a Msg: %w", ErrLength)
+	case a.Msg.Trigger != nil:
+		return fmt.Errorf("xdpfab: deferred work: the message has a trigger beside Work.When: want one of the two: %w", ErrNotImplemented)
+	}
+	m := *a.Msg
+	m.Trigger, m.work = &w.When, w
+	return a.Endpoint.post(verb, &m, a.Flags, 0)
+}
+
+func (c CounterWork) queue(d *Domain, w *Work) error {
+	if c.Counter == nil || c.Counter.dom != d {
+		return fmt.Errorf("xdpfab: deferred work: want a counter of domain %s to change: %w", d.dev.Info().Name, ErrForeign)
+	}
+	x := &deferred{at: w.When, done: w.Completion, known: w, change: c}
+	for _, c := range x.counters() {
+		c.owner.CompareAndSwap(nil, d.steppers[0])
+	}
+	return d.triggers.add(x)
+}
+
+// CancelWork takes queued work out before it has started (fi_control with
+// FI_CANCEL_WORK). It ends as failed: an operation completes with ErrNotExecuted and
+// ErrCancelled, and the completion counter counts a failure. ErrNotQueued means that it
+// is too late.
+func (d *Domain) CancelWork(w *Work) error {
+	if n := d.cancelWork(func(x *deferred) bool { return x.known != nil && x.known == w }); n == 0 {
+		return fmt.Errorf("xdpfab: %w", ErrNotQueued)
+	}
+	return nil
+}
+
+// FlushWork cancels everything in the domain that waits for a counter, as CancelWork
+// does, and operations that were posted with Msg.Trigger as well (fi_control with
+// FI_FLUSH_WORK).
+func (d *Domain) FlushWork() {
+	d.cancelWork(func(*deferred) bool { return true })
+}
+
+// cancelWork cancels the work for which match is true, and returns how much that is.
+func (d *Domain) cancelWork(match func(*deferred) bool) int {
+	d.triggers.mu.Lock()
+	list := d.triggers.take(match)
+	d.triggers.mu.Unlock()
+	byEndpoint := map[*Endpoint][]*deferred{}
+	for _, w := range list {
+		if w.ep != nil {
+			byEndpoint[w.ep] = append(byEndpoint[w.ep], w)
+		} else if w.done != nil {
+			w.done.AddErr(1)
+		}
+	}
+	for ep, ops := range byEndpoint {
+		ep.stepper.Call(func() { ep.cancelOperations(ops) })
+	}
+	return len(list)
+}
+
+// endWork takes no more work in, when the domain ends, and cancels what is left when all
+// endpoints have ended.
+func (d *Domain) endWork() {
+	d.triggers.mu.Lock()
+	d.triggers.closed = true
+	d.triggers.mu.Unlock()
+	d.FlushWork()
+}
