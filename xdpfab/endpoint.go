@@ -43,6 +43,7 @@ type Endpoint struct {
 	room      room                    // for dialled peers
 	deferral  deferral                // for operations that wait for a counter
 	events    eventLink               // under mu
+	aliases   int                     // open; under mu
 }
 
 // Phases of the life of an endpoint. Operations can be posted while it is enabled.
@@ -190,6 +191,9 @@ func (d *Domain) serve(ep *Endpoint, on bool) {
 // a counter are cancelled. If ctx ends first, it closes the endpoint as Close does and
 // returns the context's error.
 func (ep *Endpoint) Shutdown(ctx context.Context) error {
+	if err := ep.aliased(); err != nil {
+		return err
+	}
 	ep.drain()
 	err := ep.drained(ctx)
 	return errors.Join(err, ep.Close())
@@ -229,8 +233,12 @@ func (ep *Endpoint) drained(ctx context.Context) error {
 const drainPoll = 100 * time.Microsecond
 
 // Close ends the endpoint's sessions to its peers; operations that wait complete
-// with what is known of them. Closing twice is no error.
+// with what is known of them. It reports ErrBusy as long as the endpoint has aliases.
+// Closing twice is no error.
 func (ep *Endpoint) Close() error {
+	if err := ep.aliased(); err != nil {
+		return err
+	}
 	ep.shut()
 	d := ep.dom
 	d.mu.Lock()

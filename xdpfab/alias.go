@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Alias is another handle for an endpoint, with flags of its own for FlagDefaults to
+// stand for, so that parts of a program can have completions of different kinds. All else
+// is the endpoint's: sessions, the order of operations, queues and counters (fi_ep_alias,
+// FI_ALIAS).
+type Alias struct {
+	ep      *Endpoint
+	opFlags atomic.Uint32 // OpFlags
+	closed  atomic.Bool   // written under ep.mu
+}
+
+// Alias makes an alias of the endpoint, whose default flags are those given; with
+// FlagDefaults they are those that the endpoint has now. The endpoint cannot be closed as
+// long as it has aliases.
+func (ep *Endpoint) Alias(flags OpFlags) (*Alias, error) {
+	if flags == FlagDefaults {
+		flags = ep.OpFlags()
+	}
+	a := &Alias{ep: ep}
+	if err := a.SetOpFlags(flags); err != nil {
+		return nil, err
+	}
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	if ep.phase.Load() >= draining {
+		return nil, ep.unready()
+	}
+	ep.aliases++
+	return a, nil
+}
+
+// Endpoint returns the endpoint that the alias stands for, which completions name.
+func (a *Alias) Endpoint() *Endpoint { return a.ep }
+
+// SetOpFlags sets what FlagDefaults stands for in posts by the alias from now on; see
+// Endpoint.SetOpFlags.
+func (a *Alias) SetOpFlags(flags OpFlags) error {
+	if err := flags.check("default flags", defaultFlags); err != nil {
+		return err
+	}
+	a.opFlags.Store(uint32(flags))
+	return nil
+}
+
+// OpFlags returns what FlagDefaults stands for in posts by the alias.
+func (a *Alias) OpFlags() OpFlags { return OpFlags(a.opFlags.Load()) }
+
+// Atomic is Endpoint.Atomic.
+func (a *Alias) Atomic(m *Msg, flags OpFlags) error {
+	return a.post(wire.VerbAtomic, m, flags, 0)
+}
+
+// FetchAtomic is Endpoint.FetchAtomic.
+func (a *Alias) FetchAtomic(m *Msg, flags OpFlags) error {
+	return a.post(wire.VerbFetch, m, flags, 0)
+}
+
+// CompareAtomic is Endpoint.CompareAtomic.
+func (a *Alias) CompareAtomic(m *Msg, flags OpFlags) error {
+	return a.post(wire.VerbCompare, m, flags, 0)
+}
+
+// InjectAtomic is Endpoint.InjectAtomic.
+func (a *Alias) InjectAtomic(m *Msg) error {
+	return a.post(wire.VerbAtomic, m, FlagInject, silent)
+}
+
+func (a *Alias) post(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) error {
+	if a.closed.Load() {
+		return fmt.Errorf("xdpfab: alias of endpoint %d: %w", a.ep.number, ErrClosed)
+	}
+	if flags&FlagDefaults != 0 {
+		flags = flags&^FlagDefaults | a.OpFlags()
+	}
+	return a.ep.post(verb, m, flags, cookie)
+}
+
+// Close ends the use of the alias. What was posted by it goes on. Closing twice is no
+// error.
+func (a *Alias) Close() error {
+	a.ep.mu.Lock()
+	defer a.ep.mu.Unlock()
+	if !a.closed.Swap(true) {
+		a.ep.aliases--
+	}
+	return nil
+}
+
+// aliased returns an error while the endpoint has aliases.
+func (ep *Endpoint) aliased() error {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	if ep.aliases == 0 || ep.phase.Load() == shutOff {
+		return nil
+	}
+	return fmt.Errorf("xdpfab: endpoint %d has %d aliases: close them first: %w", ep.number, ep.aliases, ErrBusy)
+}
