@@ -8,7 +8,7 @@ import (
 )
 
 // Bindable is an object that can be bound to an endpoint: an AddressVector, a
-// CompletionQueue, a Counter or an EventQueue.
+// CompletionQueue, a Counter, an EventQueue or a SharedTransmit.
 type Bindable interface {
 	// bindTo is called with the endpoint's mu held.
 	bindTo(ep *Endpoint, flags BindFlags) error

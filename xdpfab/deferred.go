@@ -77,16 +77,12 @@ func (ep *Endpoint) postpone(verb wire.Verb, m *Msg, flags OpFlags, cookie uint6
 	for _, c := range w.counters() {
 		c.owner.CompareAndSwap(nil, ep.stepper)
 	}
-	if ep.cq != nil && !ep.cq.reserve() {
-		ep.dom.Progress()
-		return ErrAgain
+	if err := ep.reserve(); err != nil {
+		return err
 	}
 	err := ep.dom.triggers.add(w)
 	if err != nil {
-		if ep.cq != nil {
-			ep.cq.reserved.Add(-1)
-		}
-		ep.dom.Progress()
+		ep.unreserve()
 	}
 	return err
 }

@@ -44,6 +44,7 @@ type Endpoint struct {
 	deferral  deferral                // for operations that wait for a counter
 	events    eventLink               // under mu
 	aliases   int                     // open; under mu
+	shared    *SharedTransmit         // nil if the endpoint shares with none
 }
 
 // Phases of the life of an endpoint. Operations can be posted while it is enabled.
@@ -279,6 +280,9 @@ func (ep *Endpoint) shut() {
 	}
 	if ep.av != nil {
 		ep.av.unuse(ep)
+	}
+	if ep.shared != nil {
+		ep.shared.drop()
 	}
 	for _, c := range ep.counters() {
 		c.drop()

@@ -16,7 +16,11 @@ import (
 func (h *Info) refusals(offer *Info) []string {
 	offer = offer.Clone()
 	offer.order(h.Transmit.MsgOrder)
-	list := unmet(nil, "", reflect.ValueOf(*h), reflect.ValueOf(*offer))
+	compared := *h
+	if h.Endpoint.TXContexts == SharedContext { // every endpoint can have one
+		compared.Endpoint.TXContexts = 0
+	}
+	list := unmet(nil, "", reflect.ValueOf(compared), reflect.ValueOf(*offer))
 	if m := h.Domain.MRMode; m&(MRBasic|MRScalable) != 0 && bits.OnesCount32(uint32(m)) > 1 {
 		return append(list, fmt.Sprintf("domain_attr.mr_mode %v: want basic or scalable alone", m))
 	}
@@ -176,6 +180,9 @@ func (h *Info) settle(offer *Info) Info {
 		}
 	}
 	i.order(h.Transmit.MsgOrder)
+	if h.Endpoint.TXContexts == SharedContext {
+		i.Endpoint.TXContexts = SharedContext
+	}
 	size, _ := queueSize("endpoint", int(h.Transmit.Size)) // refusals has checked it
 	i.Transmit.Size = Limit(size)
 	i.Transmit.OpFlags = h.Transmit.OpFlags | FlagDeliveryComplete // which always holds

@@ -89,6 +89,10 @@ func (d *Domain) Info() Info {
 func (ep *Endpoint) Info() Info {
 	o := ep.dom.offer()
 	hints := Info{Transmit: TransmitInfo{Size: Limit(ep.attr.Size), MsgOrder: ep.attr.MsgOrder, OpFlags: ep.OpFlags()}}
+	if x := ep.sharedTransmit(); x != nil {
+		hints.Endpoint.TXContexts = SharedContext
+		hints.Transmit.Size = min(hints.Transmit.Size, Limit(x.size))
+	}
 	if ep.attr.InitiateOnly {
 		hints.Caps = initiatingCaps
 	}

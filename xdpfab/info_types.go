@@ -13,15 +13,22 @@ type Limit int
 // Unlimited is the Limit that is never reached.
 const Unlimited Limit = -1
 
+// SharedContext, as a number of contexts of an endpoint, asks for one that endpoints
+// share (FI_SHARED_CONTEXT).
+const SharedContext Limit = -2
+
 // Allows reports whether n is within the limit. Only Unlimited allows Unlimited.
 func (l Limit) Allows(n Limit) bool {
 	return l == Unlimited && n >= Unlimited || 0 <= n && n <= l
 }
 
-// String returns the number, or "unlimited".
+// String returns the number, or "unlimited" or "shared".
 func (l Limit) String() string {
-	if l == Unlimited {
+	switch l {
+	case Unlimited:
 		return "unlimited"
+	case SharedContext:
+		return "shared"
 	}
 	return strconv.Itoa(int(l))
 }

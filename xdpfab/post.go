@@ -39,17 +39,20 @@ func (ep *Endpoint) claim(w *engine.Word) (claimed, error) {
 	if ep.stepper.TryHold() {
 		// Shutdown looks whether all operations have completed, and no other goroutine
 		// has the turn then.
-		if ep.ready() && (ep.cq == nil || ep.cq.borrow()) {
-			if w != nil && ep.stepper.eng.Extend(ep.ring, w) {
-				return claimed{way: extended}, nil
+		if ep.ready() && ep.shared.take() {
+			if ep.cq == nil || ep.cq.borrow() {
+				if w != nil && ep.stepper.eng.Extend(ep.ring, w) {
+					return claimed{way: extended}, nil
+				}
+				if s := ep.stepper.eng.Begin(ep.ring); s != nil {
+					return claimed{s, direct}, nil
+				}
+				if ep.cq != nil {
+					ep.cq.lent++
+					ep.cq.repay()
+				}
 			}
-			if s := ep.stepper.eng.Begin(ep.ring); s != nil {
-				return claimed{s, direct}, nil
-			}
-			if ep.cq != nil {
-				ep.cq.lent++
-				ep.cq.repay()
-			}
+			ep.shared.give(1)
 		}
 		ep.stepper.Release()
 	}
@@ -60,18 +63,35 @@ func (ep *Endpoint) claim(w *engine.Word) (claimed, error) {
 // queue is claim by way of the ring, when another goroutine has the turn, or the
 // operation has to wait behind others.
 func (ep *Endpoint) queue() (*engine.Submission, error) {
-	if ep.cq != nil && !ep.cq.reserve() {
-		ep.dom.Progress()
-		return nil, ErrAgain
+	if err := ep.reserve(); err != nil {
+		return nil, err
 	}
 	s, err := ep.claimEntry()
 	if err != nil {
-		if ep.cq != nil {
-			ep.cq.reserved.Add(-1)
-		}
-		ep.dom.Progress()
+		ep.unreserve()
 	}
 	return s, err
+}
+
+// reserve takes a place in the shared transmit context and in the completion queue, as
+// far as there are any; unreserve gives it back. A caller that gets none makes progress.
+func (ep *Endpoint) reserve() error {
+	if ep.shared.take() {
+		if ep.cq == nil || ep.cq.reserve() {
+			return nil
+		}
+		ep.shared.give(1)
+	}
+	ep.dom.Progress()
+	return ErrAgain
+}
+
+func (ep *Endpoint) unreserve() {
+	ep.shared.give(1)
+	if ep.cq != nil {
+		ep.cq.reserved.Add(-1)
+	}
+	ep.dom.Progress()
 }
 
 // hand gives a submission that has been filled in to the engine.
@@ -128,6 +148,7 @@ type sink Endpoint
 // Engine's thread.
 func (e *sink) Complete(s *engine.Submission, c *engine.Completion, later *engine.Later) {
 	ep, ok := (*Endpoint)(e), c.Fate == engine.Success
+	ep.shared.give(1)
 	if c.Cookie&asked != 0 {
 		ep.answer(s, c, later)
 		return
@@ -153,6 +174,7 @@ func (e *sink) Complete(s *engine.Submission, c *engine.Completion, later *engin
 // Succeed implements the engine's Sink. Engine's thread.
 func (e *sink) Succeed(done []*engine.Submission, c *engine.Completion) {
 	ep := (*Endpoint)(e)
+	ep.shared.give(len(done))
 	if ep.cq != nil {
 		ep.cq.pushAll(ep, done, c)
 	}
@@ -172,6 +194,7 @@ func (ep *Endpoint) answer(s *engine.Submission, c *engine.Completion, later *en
 // Follow implements the engine's Sink. Engine's thread.
 func (e *sink) Follow(_ *engine.Submission, done []engine.Follower, c *engine.Completion) {
 	ep := (*Endpoint)(e)
+	ep.shared.give(len(done))
 	if ep.cq != nil {
 		ep.cq.pushRun(ep, done, c)
 	}
