@@ -88,6 +88,9 @@ func (av *AddressVector) add(found []avEntry, errs []error) []Address {
 			errs[i] = av.ended()
 		}
 		if errs[i] == nil {
+			errs[i] = av.full()
+		}
+		if errs[i] == nil {
 			list[i] = Address(len(av.entries))
 			av.entries = append(av.entries, found[i])
 		}

@@ -60,6 +60,9 @@ func (av *AddressVector) Insert(ctx context.Context, addr string) (Address, erro
 	}
 	av.mu.Lock()
 	defer av.mu.Unlock()
+	if err := av.full(); err != nil {
+		return 0, err
+	}
 	av.entries = append(av.entries, avEntry{addr: a, link: link})
 	added := Address(len(av.entries) - 1)
 	av.learn(added)
@@ -134,13 +137,19 @@ func (av *AddressVector) Lookup(a Address) (string, error) {
 func (av *AddressVector) lookup(a Address) (avEntry, error) {
 	av.mu.Lock()
 	defer av.mu.Unlock()
-	if int(a) >= len(av.entries) {
+	i := a.entry()
+	if i >= len(av.entries) {
 		return avEntry{}, fmt.Errorf("xdpfab: address %d (the vector holds %d): %w", a, len(av.entries), ErrUnknownPeer)
 	}
-	if e := av.entries[a]; e.removed {
+	e := av.entries[i]
+	if int(e.addr.Endpoint)+a.context() > 0xffff {
+		return avEntry{}, fmt.Errorf("xdpfab: address %d (%v): there is no receive context %d: %w", a, e.addr, a.context(), ErrUnknownPeer)
+	}
+	e.addr.Endpoint += uint16(a.context())
+	if e.removed {
 		return e, fmt.Errorf("xdpfab: address %d (%v) was removed: %w", a, e.addr, ErrUnknownPeer)
 	}
-	return av.entries[a], nil
+	return e, nil
 }
 
 // Close ends the use of the address vector. It reports ErrBusy as long as an endpoint

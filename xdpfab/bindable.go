@@ -33,6 +33,9 @@ func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 	if b == nil {
 		return fmt.Errorf("xdpfab: endpoint %d: nothing to bind: want an address vector, a completion queue, a counter or an event queue: %w", ep.number, ErrNotImplemented)
 	}
+	if err := ep.attr.part.mayBind(b, flags); err != nil {
+		return err
+	}
 	return b.bindTo(ep, flags)
 }
 

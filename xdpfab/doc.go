@@ -39,6 +39,8 @@
 //	fi_mr_reg        Domain.Register     fi_strerror                              Errno.Error
 //	fi_poll_open     Domain.NewPollSet   fi_poll, fi_wait                         PollSet.Poll, Wait
 //	fi_eq_open       Fabric.NewEventQueue, Domain.BindEQ
+//	fi_scalable_ep   Domain.NewScalableEndpoint
+//	fi_stx_context   NewSharedTransmit   fi_ep_alias                              Endpoint.Alias
 //	FI_TRIGGER       Msg.Trigger         FI_QUEUE_WORK                            Domain.QueueWork
 //
 // Close of a domain or fabric reports ErrBusy as long as anything on it is open, as

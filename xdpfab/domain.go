@@ -66,10 +66,11 @@ type Domain struct {
 	mu        sync.Mutex
 	closed    bool
 	endpoints map[uint16]*Endpoint
-	turn      int          // next queue to give an endpoint
-	dialer    *Endpoint    // the endpoint that dialled peers share; made at first use
-	owned     []*mr.Memory // allocated by NewRegion
-	events    eventLink    // BindEQ
+	reserved  map[uint16]*ScalableEndpoint // numbers of receive contexts
+	turn      int                          // next queue to give an endpoint
+	dialer    *Endpoint                    // the endpoint that dialled peers share; made at first use
+	owned     []*mr.Memory                 // allocated by NewRegion
+	events    eventLink                    // BindEQ
 
 	children map[any]string // the open objects of the domain, with their names; under mu
 }
@@ -77,7 +78,7 @@ type Domain struct {
 // newDomain puts engines on a device. The domain owns the device from here on, also when
 // newDomain fails.
 func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
-	d := &Domain{attr: attr, dev: dev, table: mr.NewTable(), fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{},
+	d := &Domain{attr: attr, dev: dev, table: mr.NewTable(), fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{}, reserved: map[uint16]*ScalableEndpoint{},
 		end: end{done: make(chan struct{})}}
 	d.served.Store(&[]*Endpoint{})
 	var secret [32]byte

@@ -33,18 +33,19 @@ type Endpoint struct {
 	recv  *CompletionQueue // of the events of peers; it may be the same
 	// selective says that only failures, and operations with FlagCompletion, make entries
 	// in cq.
-	selective bool
-	opFlags   atomic.Uint32 // OpFlags
-	cntr      [directions]*Counter
-	remote    tally                   // of what peers do through the endpoint
-	origin    *engine.Origin          // set by Enable
-	names     map[wire.Addr]*name     // under mu
-	peers     atomic.Pointer[[]known] // by Address; stored under mu
-	room      room                    // for dialled peers
-	deferral  deferral                // for operations that wait for a counter
-	events    eventLink               // under mu
-	aliases   int                     // open; under mu
-	shared    *SharedTransmit         // nil if the endpoint shares with none
+	selective    bool
+	opFlags      atomic.Uint32 // OpFlags
+	cntr         [directions]*Counter
+	remote       tally                             // of what peers do through the endpoint
+	origin       *engine.Origin                    // set by Enable
+	names        map[wire.Addr]*name               // under mu
+	peers        atomic.Pointer[[]known]           // by Address, of those without a receive context; stored under mu
+	contextPeers atomic.Pointer[map[Address]known] // of the others; stored under mu
+	room         room                              // for dialled peers
+	deferral     deferral                          // for operations that wait for a counter
+	events       eventLink                         // under mu
+	aliases      int                               // open; under mu
+	shared       *SharedTransmit                   // nil if the endpoint shares with none
 }
 
 // Phases of the life of an endpoint. Operations can be posted while it is enabled.
@@ -87,9 +88,14 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	if ep.ring, err = engine.NewRing(attr.Size, completions); err != nil {
 		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
-	ep.stepper = d.steppers[d.turn%len(d.steppers)]
+	queue := d.turn
+	if attr.part.of != nil {
+		queue = attr.part.queue
+	} else {
+		d.turn++
+	}
+	ep.stepper = d.steppers[queue%len(d.steppers)]
 	ep.room.stepper, ep.room.size = ep.stepper, int32(attr.Size)
-	d.turn++
 	ep.peers.Store(&[]known{})
 	d.endpoints[number] = ep
 	if !attr.dials {
@@ -105,7 +111,7 @@ func (d *Domain) pickNumber(attr EndpointAttr) (uint16, error) {
 		if n < 0 || n > 0xffff {
 			return 0, fmt.Errorf("xdpfab: endpoint number %d: want 0..65535 or AnyNumber", n)
 		}
-		if d.endpoints[uint16(n)] != nil {
+		if d.endpoints[uint16(n)] != nil || d.reserved[uint16(n)] != attr.part.of {
 			return 0, fmt.Errorf("xdpfab: endpoint number %d is taken: choose another one, or AnyNumber: %w", n, ErrBusy)
 		}
 		return uint16(n), nil
@@ -114,7 +120,7 @@ func (d *Domain) pickNumber(attr EndpointAttr) (uint16, error) {
 		if n = i + 1; attr.InitiateOnly {
 			n = 0xffff - i
 		}
-		if d.endpoints[uint16(n)] == nil {
+		if d.free(n, 1) {
 			return uint16(n), nil
 		}
 	}
@@ -140,8 +146,14 @@ func (ep *Endpoint) OpFlags() OpFlags { return OpFlags(ep.opFlags.Load()) }
 // Number returns the endpoint's number.
 func (ep *Endpoint) Number() uint16 { return ep.number }
 
-// Name returns the address of the endpoint on its Ethernet segment (fi_getname).
-func (ep *Endpoint) Name() string { return ep.dom.Name(ep.number) }
+// Name returns the address of the endpoint on its Ethernet segment (fi_getname). That of
+// a transmit context is the scalable endpoint's.
+func (ep *Endpoint) Name() string {
+	if p := ep.attr.part; p.posts {
+		return p.of.Name()
+	}
+	return ep.dom.Name(ep.number)
+}
 
 // Enable makes the endpoint ready (fi_enable). An endpoint that has an address vector can
 // post, and must have a completion queue, or counters for both directions, so that no
@@ -300,14 +312,28 @@ func (ep *Endpoint) peer(a Address) (engine.PeerID, error) {
 }
 
 func (ep *Endpoint) makePeer(a Address) (engine.PeerID, error) {
+	if k, is := ep.contextPeer(a); is {
+		return k.id, nil
+	}
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
+	if k, is := ep.contextPeer(a); is {
+		return k.id, nil
+	}
 	if ep.av == nil {
 		return 0, fmt.Errorf("xdpfab: endpoint %d cannot post: %w is bound", ep.number, ErrNoAV)
 	}
 	entry, err := ep.av.lookup(a)
 	if err != nil {
 		return 0, err
+	}
+	if a.context() != 0 {
+		n, err := ep.hold(entry.addr, entry.link)
+		if err != nil {
+			return 0, err
+		}
+		ep.setContextPeer(a, known{n.peer.ID(), n})
+		return n.peer.ID(), nil
 	}
 	peers := slices.Clone(*ep.peers.Load())
 	for len(peers) <= int(a) {
@@ -324,10 +350,11 @@ func (ep *Endpoint) makePeer(a Address) (engine.PeerID, error) {
 	return peers[a].id, nil
 }
 
-// dropPeer drops the name of an address; see drop.
+// dropPeer drops the names of an address and its receive contexts; see drop.
 func (ep *Endpoint) dropPeer(a Address) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
+	ep.dropContextPeers(a.entry())
 	peers := slices.Clone(*ep.peers.Load())
 	if int(a) >= len(peers) || peers[a].name == nil {
 		return

@@ -36,6 +36,7 @@ type EndpointAttr struct {
 	InitiateOnly bool
 
 	dials bool // the endpoint is the domain's own, for Dial
+	part  part // of a scalable endpoint
 }
 
 // AnyNumber asks for an endpoint number that is free.

@@ -61,3 +61,13 @@ func (c *Clock) Forward(by time.Duration, d *Domain) {
 		}
 	}
 }
+
+// Queue is the queue of the interface that the endpoint posts to.
+func (ep *Endpoint) Queue() int {
+	for i, st := range ep.dom.steppers {
+		if st == ep.stepper {
+			return i
+		}
+	}
+	return -1
+}

@@ -154,12 +154,12 @@ func offer(in InterfaceInfo, format AddrFormat, source, fabric string) Info {
 		Receive: ReceiveInfo{Caps: receiveCaps, MsgOrder: offeredOrder},
 		Endpoint: EndpointInfo{
 			Type: EndpointRDM, Protocol: ProtocolXDPFab, ProtocolVersion: wire.Version, MaxMsgSize: math.MaxUint32,
-			AtomicOrder: OrderSizes{Unlimited, Unlimited, Unlimited}, TXContexts: 1, RXContexts: 1,
+			AtomicOrder: OrderSizes{Unlimited, Unlimited, Unlimited}, TXContexts: MaxContexts, RXContexts: MaxContexts,
 		},
 		Domain: DomainInfo{
 			Name: in.Name, Threading: ThreadSafe, ControlProgress: ProgressAuto, Progress: ProgressAuto, ResourceMgmt: RMEnabled,
 			AVType: AVTable, MRKeySize: 8, CQDataSize: 8, CQs: Unlimited, Endpoints: maxEndpoints, TXContexts: queues, RXContexts: queues,
-			MaxEPTX: 1, MaxEPRX: 1, MaxEPSharedTX: maxEndpoints, Counters: Unlimited, MRIOVLimit: 1, Caps: domainCaps, MRs: Unlimited,
+			MaxEPTX: MaxContexts, MaxEPRX: MaxContexts, MaxEPSharedTX: maxEndpoints, Counters: Unlimited, MRIOVLimit: 1, Caps: domainCaps, MRs: Unlimited,
 			MaxCounter: math.MaxUint64, MaxErrCounter: math.MaxUint64,
 		},
 		Fabric: FabricInfo{Name: fabric, Provider: "xdpfab", ProviderVersion: providerVersion, API: APIVersion},

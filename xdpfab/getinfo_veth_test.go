@@ -194,7 +194,7 @@ func TestGetInfoRefusalsOnVeth(t *testing.T) {
 	}
 }
 
-const atomicCaps = xdpfab.CapRMAEvent | xdpfab.CapSource | xdpfab.CapAtomic | xdpfab.CapRead | xdpfab.CapWrite | xdpfab.CapRemoteRead | xdpfab.CapRemoteWrite |
+const atomicCaps = xdpfab.CapRMAEvent | xdpfab.CapSource | xdpfab.CapAtomic | xdpfab.CapNamedRX | xdpfab.CapRead | xdpfab.CapWrite | xdpfab.CapRemoteRead | xdpfab.CapRemoteWrite |
 	xdpfab.CapFence | xdpfab.CapTrigger | xdpfab.CapLocalComm | xdpfab.CapRemoteComm
 
 // asDiscoverer makes the test program print what GetInfo finds.

@@ -180,8 +180,12 @@ func (h *Info) settle(offer *Info) Info {
 		}
 	}
 	i.order(h.Transmit.MsgOrder)
-	if h.Endpoint.TXContexts == SharedContext {
-		i.Endpoint.TXContexts = SharedContext
+	i.Endpoint.TXContexts, i.Endpoint.RXContexts = 1, 1
+	if n := h.Endpoint.TXContexts; n != 0 {
+		i.Endpoint.TXContexts = n
+	}
+	if n := h.Endpoint.RXContexts; n != 0 {
+		i.Endpoint.RXContexts = n
 	}
 	size, _ := queueSize("endpoint", int(h.Transmit.Size)) // refusals has checked it
 	i.Transmit.Size = Limit(size)

@@ -91,15 +91,18 @@ func TestHints(t *testing.T) {
 		"remote data":        {func(h *xdpfab.Info) { h.Domain.CQDataSize = 16 }, "cq_data_size 16: want at most 8", nil},
 		"many queues":        {func(h *xdpfab.Info) { h.Domain.CQs, h.Domain.Counters, h.Domain.MRs = 1e6, 1e6, 1e6 }, "", met},
 		"endpoints":          {func(h *xdpfab.Info) { h.Domain.Endpoints = 1<<16 + 1 }, "ep_cnt 65537: want at most 65536", nil},
-		"scalable":           {func(h *xdpfab.Info) { h.Domain.MaxEPTX = 2 }, "max_ep_tx_ctx 2: want at most 1", nil},
+		"scalable": {func(h *xdpfab.Info) { h.Domain.MaxEPTX, h.Endpoint.TXContexts, h.Endpoint.RXContexts = 128, 4, 2 }, "", func(i *xdpfab.Info) bool {
+			return i.ScalableAttr() == xdpfab.ScalableAttr{TXContexts: 4, RXContexts: 2} && i.Domain.MaxEPTX == 128 && i.Domain.MaxEPRX == 128
+		}},
+		"too scalable": {func(h *xdpfab.Info) { h.Domain.MaxEPTX = 129 }, "max_ep_tx_ctx 129: want at most 128", nil},
 		"shared": {func(h *xdpfab.Info) { h.Domain.MaxEPSharedTX, h.Endpoint.TXContexts = 1<<16, xdpfab.SharedContext }, "",
 			func(i *xdpfab.Info) bool { return i.Endpoint.TXContexts == xdpfab.SharedContext }},
-		"shared receives": {func(h *xdpfab.Info) { h.Endpoint.RXContexts = xdpfab.SharedContext }, "rx_ctx_cnt shared: want at most 1", nil},
+		"shared receives": {func(h *xdpfab.Info) { h.Endpoint.RXContexts = xdpfab.SharedContext }, "rx_ctx_cnt shared: want at most 128", nil},
 		"no such thread":  {func(h *xdpfab.Info) { h.Domain.Threading = 99 }, "threading Threading(99): want safe", nil},
 		"no such table":   {func(h *xdpfab.Info) { h.Domain.AVType, h.Domain.ResourceMgmt = 99, 98 }, "av_type AVType(99): want table", nil},
 		"no progress":     {func(h *xdpfab.Info) { h.Domain.Progress = 99 }, "progress ProgressMode(99): want auto", nil},
 		"an empty key":    {func(h *xdpfab.Info) { h.Endpoint.AuthKey = []byte{} }, "", met},
-		"receive side":    {func(h *xdpfab.Info) { h.Domain.MaxEPRX, h.Domain.MaxEPSharedRX = 2, 1 }, "max_ep_srx_ctx 1: want at most 0", nil},
+		"receive side":    {func(h *xdpfab.Info) { h.Domain.MaxEPRX, h.Domain.MaxEPSharedRX = 129, 1 }, "max_ep_srx_ctx 1: want at most 0", nil},
 		"vectors of MR":   {func(h *xdpfab.Info) { h.Domain.MRIOVLimit = 2 }, "mr_iov_limit 2: want at most 1", nil},
 		"data of errors":  {func(h *xdpfab.Info) { h.Domain.MaxErrData = 64 }, "max_err_data 64: want at most 0", nil},
 		"keys":            {func(h *xdpfab.Info) { h.Domain.MaxEPAuthKeys = 1 }, "max_ep_auth_key 1: want at most 0", nil},
@@ -255,7 +258,7 @@ func TestInfoWithoutHints(t *testing.T) {
 	if !native {
 		t.Errorf("atomics are not advertised: %v", &i)
 	}
-	if p, s := i.Caps&xdpfab.PrimaryCaps, i.Caps&xdpfab.SecondaryCaps; p != xdpfab.CapAtomic || s != xdpfab.CapTrigger|xdpfab.CapRMAEvent|xdpfab.CapSource|xdpfab.CapFence|xdpfab.CapLocalComm|xdpfab.CapRemoteComm ||
+	if p, s := i.Caps&xdpfab.PrimaryCaps, i.Caps&xdpfab.SecondaryCaps; p != xdpfab.CapAtomic|xdpfab.CapNamedRX || s != xdpfab.CapTrigger|xdpfab.CapRMAEvent|xdpfab.CapSource|xdpfab.CapFence|xdpfab.CapLocalComm|xdpfab.CapRemoteComm ||
 		i.Caps&xdpfab.ModifierCaps != initiatingCaps|targetCaps {
 		t.Errorf("capabilities %v, %v, %v", p, s, i.Caps)
 	}
@@ -392,7 +395,7 @@ func TestInfoTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := i.String()
-	for _, want := range []string{"    caps: atomic|read", "    ep_attr:\n        type: rdm\n        protocol: xdpfab", "cq_cnt: unlimited", "api_version: 2.6", "        max_order_atomic:\n            raw: unlimited"} {
+	for _, want := range []string{"    caps: atomic|named_rx_ctx|read", "    ep_attr:\n        type: rdm\n        protocol: xdpfab", "cq_cnt: unlimited", "api_version: 2.6", "        max_order_atomic:\n            raw: unlimited"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

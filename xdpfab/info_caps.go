@@ -58,7 +58,7 @@ const (
 	targetCaps     = CapRemoteRead | CapRemoteWrite
 	operationCaps  = CapAtomic
 	domainCaps     = CapLocalComm | CapRemoteComm
-	transmitCaps   = operationCaps | initiatingCaps | CapFence | CapTrigger
+	transmitCaps   = operationCaps | initiatingCaps | CapNamedRX | CapFence | CapTrigger
 	eventCaps      = CapRMAEvent | CapSource
 	receiveCaps    = operationCaps | targetCaps | eventCaps
 	offeredCaps    = transmitCaps | receiveCaps | domainCaps
@@ -82,7 +82,7 @@ func (c Caps) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 func (c Caps) settle() Caps {
 	settled := Caps(offeredCaps)
 	if p := c & PrimaryCaps; p != 0 {
-		settled = settled&^PrimaryCaps | p
+		settled = settled&^PrimaryCaps | p | CapNamedRX // which is there whether asked for or not
 	}
 	if c&ModifierCaps != 0 && c&(targetCaps|eventCaps) == 0 {
 		settled &^= targetCaps | eventCaps

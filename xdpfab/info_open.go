@@ -58,6 +58,16 @@ func (i *Info) EndpointAttr() EndpointAttr {
 	return a
 }
 
+// ScalableAttr returns the attributes of a scalable endpoint as the info describes it: as
+// many contexts as the hints asked for, and the number that is in its source address.
+func (i *Info) ScalableAttr() ScalableAttr {
+	a := ScalableAttr{TXContexts: int(max(i.Endpoint.TXContexts, 1)), RXContexts: int(i.Endpoint.RXContexts)}
+	if source, err := wire.ParseAddr(i.Source); err == nil {
+		a.Number = int(source.Endpoint)
+	}
+	return a
+}
+
 // encap is the encapsulation that a domain was opened for.
 type encap struct {
 	format         AddrFormat

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"fmt"
+	"sync"
+)
+
+// ScalableEndpoint is an endpoint with several transmit and receive contexts
+// (fi_scalable_ep). Each context is an Endpoint with its own queue, counters and order of
+// operations; transmit contexts are spread over the queues of the domain, so that
+// goroutines that post by different ones do not meet.
+//
+// Peers address it by one address, which is also that of the first receive context, and
+// the others by RXAddress. What they do is counted by the counters of the receive context
+// that they address; they reach the same memory by all of them.
+type ScalableEndpoint struct {
+	dom   *Domain
+	attr  ScalableAttr
+	first int // the queue of transmit context 0
+
+	mu     sync.Mutex
+	av     *AddressVector
+	tx, rx []*Endpoint // nil, or the latest of its index
+	closed bool
+}
+
+// ScalableAttr are the attributes of a scalable endpoint. The zero value of a field means
+// its default.
+type ScalableAttr struct {
+	// Number is the number by which peers address the endpoint. As many follow it as
+	// there are more receive contexts. AnyNumber picks numbers that are free.
+	Number     int
+	TXContexts int // tx_ctx_cnt, 1..MaxContexts; the queues of the domain
+	RXContexts int // rx_ctx_cnt, 1..MaxContexts; 1
+}
+
+// withDefaults checks the numbers of contexts and fills in the defaults.
+func (a ScalableAttr) withDefaults(queues int) (ScalableAttr, error) {
+	for what, n := range map[string]*int{"transmit": &a.TXContexts, "receive": &a.RXContexts} {
+		if *n < 0 || *n > MaxContexts {
+			return a, fmt.Errorf("xdpfab: scalable endpoint with %d %s contexts: want 1..%d, or 0 for the default: %w", *n, what, MaxContexts, ErrCount)
+		}
+	}
+	if a.TXContexts == 0 {
+		a.TXContexts = min(queues, MaxContexts)
+	}
+	if a.RXContexts == 0 {
+		a.RXContexts = 1
+	}
+	return a, nil
+}
+
+// NewScalableEndpoint makes a scalable endpoint (fi_scalable_ep). Bind an address vector,
+// and make its contexts.
+func (d *Domain) NewScalableEndpoint(attr ScalableAttr) (*ScalableEndpoint, error) {
+	attr, err := attr.withDefaults(len(d.steppers))
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	if attr.Number, err = d.pickBlock(attr.Number, attr.RXContexts); err != nil {
+		return nil, err
+	}
+	s := &ScalableEndpoint{dom: d, attr: attr, first: d.turn, tx: make([]*Endpoint, attr.TXContexts), rx: make([]*Endpoint, attr.RXContexts)}
+	d.turn += attr.TXContexts
+	for i := range attr.RXContexts {
+		d.reserved[uint16(attr.Number+i)] = s
+	}
+	d.children[s] = fmt.Sprintf("scalable endpoint %d", attr.Number)
+	return s, nil
+}
+
+// pickBlock checks or chooses as many numbers of endpoints, one after the other. d.mu is
+// held.
+func (d *Domain) pickBlock(number, length int) (int, error) {
+	first, last := number, number
+	if number == AnyNumber {
+		first, last = 1, 0x10000-length
+	}
+	if first < 0 || first+length > 0x10000 {
+		return 0, fmt.Errorf("xdpfab: scalable endpoint of numbers %d..%d: want them in 0..65535, or AnyNumber", first, first+length-1)
+	}
+	for at := first; at <= last; at++ {
+		if d.free(at, length) {
+			return at, nil
+		}
+	}
+	return 0, fmt.Errorf("xdpfab: scalable endpoint: no %d free numbers one after the other: choose others, or AnyNumber: %w", length, ErrBusy)
+}
+
+// free reports whether no endpoint has any of the numbers. d.mu is held.
+func (d *Domain) free(number, length int) bool {
+	for n := number; n < number+length; n++ {
+		if d.endpoints[uint16(n)] != nil || d.reserved[uint16(n)] != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Attr returns the attributes in force.
+func (s *ScalableEndpoint) Attr() ScalableAttr { return s.attr }
+
+// Name returns the address of the endpoint on its Ethernet segment (fi_getname).
+func (s *ScalableEndpoint) Name() string { return s.dom.Name(uint16(s.attr.Number)) }
+
+// Bind gives all transmit contexts an address vector (fi_scalable_ep_bind). Queues and
+// counters are bound to each context.
+func (s *ScalableEndpoint) Bind(av *AddressVector) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return s.errClosed()
+	case av == nil || av.dom != s.dom:
+		return fmt.Errorf("xdpfab: scalable endpoint %d: want an address vector of domain %s: %w", s.attr.Number, s.dom.dev.Info().Name, ErrForeign)
+	case s.av != nil:
+		return fmt.Errorf("xdpfab: scalable endpoint %d: an address vector is bound already: want only one: %w", s.attr.Number, ErrBusy)
+	}
+	if err := av.hold(); err != nil {
+		return err
+	}
+	s.av = av
+	return nil
+}
+
+// TransmitContext makes the transmit context of an index (fi_tx_context): an endpoint
+// that posts, with the address vector of the scalable endpoint, and that peers cannot
+// address. Bind a queue or counters, and Enable it. attr has the sizes and flags; its
+// Number and InitiateOnly mean nothing here and must be zero.
+func (s *ScalableEndpoint) TransmitContext(index int, attr EndpointAttr) (*Endpoint, error) {
+	if attr.Number != 0 || attr.InitiateOnly {
+		return nil, fmt.Errorf("xdpfab: transmit context %d: with Number %d and InitiateOnly %t: want them zero: %w", index, attr.Number, attr.InitiateOnly, ErrNotImplemented)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.av == nil {
+		return nil, fmt.Errorf("xdpfab: scalable endpoint %d: %w is bound: bind one before the transmit contexts are made", s.attr.Number, ErrNoAV)
+	}
+	attr.Number, attr.InitiateOnly = AnyNumber, true
+	attr.part = part{of: s, queue: s.first + index, posts: true}
+	return s.context(s.tx, "transmit", index, attr)
+}
+
+// ReceiveContext makes the receive context of an index (fi_rx_context): an endpoint that
+// peers address by RXAddress, and that does not post. Counters with BindRemoteRead and
+// BindRemoteWrite can be bound to it. Enable it.
+func (s *ScalableEndpoint) ReceiveContext(index int) (*Endpoint, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	attr := EndpointAttr{Number: s.attr.Number + index, Size: 2, part: part{of: s, queue: s.first + index}}
+	return s.context(s.rx, "receive", index, attr)
+}
+
+// context makes a context, unless there is one. s.mu is held.
+func (s *ScalableEndpoint) context(list []*Endpoint, kind string, index int, attr EndpointAttr) (*Endpoint, error) {
+	switch {
+	case s.closed:
+		return nil, s.errClosed()
+	case index < 0 || index >= len(list):
+		return nil, fmt.Errorf("xdpfab: %s context %d of scalable endpoint %d: want 0..%d: %w", kind, index, s.attr.Number, len(list)-1, ErrCount)
+	case list[index].isOpen():
+		return nil, fmt.Errorf("xdpfab: %s context %d of scalable endpoint %d is open: close it before it is made again: %w", kind, index, s.attr.Number, ErrBusy)
+	}
+	ep, err := s.dom.NewEndpoint(attr)
+	if err != nil {
+		return nil, err
+	}
+	list[index] = ep
+	if attr.part.posts {
+		return ep, ep.bindPart(s.av)
+	}
+	return ep, nil
+}
+
+func (ep *Endpoint) isOpen() bool { return ep != nil && ep.phase.Load() != shutOff }
+
+// bindPart binds the address vector of the scalable endpoint.
+func (ep *Endpoint) bindPart(av *AddressVector) error {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	return av.bindTo(ep, 0)
+}
+
+func (s *ScalableEndpoint) errClosed() error {
+	return fmt.Errorf("xdpfab: scalable endpoint %d: %w", s.attr.Number, s.dom.end.closed())
+}
+
+// Close ends the use of the endpoint. It reports ErrBusy as long as any of its contexts
+// is open. Closing twice is no error.
+func (s *ScalableEndpoint) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	for kind, list := range map[string][]*Endpoint{"transmit": s.tx, "receive": s.rx} {
+		for i, ep := range list {
+			if ep.isOpen() {
+				return fmt.Errorf("xdpfab: scalable endpoint %d: %s context %d is open: close it first: %w", s.attr.Number, kind, i, ErrBusy)
+			}
+		}
+	}
+	s.closed = true
+	if s.av != nil {
+		s.av.drop()
+	}
+	s.dom.mu.Lock()
+	defer s.dom.mu.Unlock()
+	for i := range s.rx {
+		delete(s.dom.reserved, uint16(s.attr.Number+i))
+	}
+	delete(s.dom.children, s)
+	return nil
+}
+
+// part is what an endpoint is of a scalable one; zero if it stands alone.
+type part struct {
+	of    *ScalableEndpoint
+	queue int  // of the domain, modulo their number
+	posts bool // it is a transmit context, and otherwise a receive context
+}
+
+// mayBind returns an error for an object that a context has no use for.
+func (p part) mayBind(b Bindable, flags BindFlags) error {
+	if p.of == nil {
+		return nil
+	}
+	_, isCounter := b.(*Counter)
+	_, isEvents := b.(*EventQueue)
+	switch {
+	case p.posts && flags&remoteFlags != 0:
+		return fmt.Errorf("xdpfab: transmit context: flags %v: peers cannot address it, so bind counters of theirs to a receive context: %w", flags, ErrBadFlags)
+	case !p.posts && isCounter && flags&ownFlags != 0:
+		return fmt.Errorf("xdpfab: receive context: flags %v: it posts nothing, so want some of %v: %w", flags, remoteFlags, ErrBadFlags)
+	case !p.posts && !isCounter && !isEvents:
+		return fmt.Errorf("xdpfab: receive context: it posts nothing, so want counters of what peers do, or an event queue: %w", ErrNotImplemented)
+	}
+	return nil
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// scalable makes a scalable endpoint with enabled receive contexts, and the counters of
+// what peers do by each.
+func scalable(t *testing.T, d *xdpfab.Domain, contexts int) (*xdpfab.ScalableEndpoint, []*xdpfab.Counter) {
+	t.Helper()
+	s, err := d.NewScalableEndpoint(xdpfab.ScalableAttr{Number: xdpfab.AnyNumber, RXContexts: contexts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := counters(t, d, contexts)
+	for i := range contexts {
+		rx, err := s.ReceiveContext(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(rx.Bind(c[i], xdpfab.BindRemoteRead|xdpfab.BindRemoteWrite), rx.Enable()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s, c
+}
+
+// Transmit contexts are spread over the queues, post at the same time, and each has its
+// order; peers count what comes by each receive context.
+func TestScalableEndpoint(t *testing.T) {
+	testScalable := func(b *bench, queues int) {
+		const contexts, each = 3, 200
+		theirs, counted := scalable(b.T, b.server, contexts)
+		av, err := b.client.NewAddressVector()
+		b.ok(err)
+		dest, err := av.Insert(ctx(b.T), theirs.Name())
+		b.ok(err)
+		mine, err := b.client.NewScalableEndpoint(xdpfab.ScalableAttr{Number: 20, TXContexts: contexts})
+		b.ok(err)
+		b.ok(mine.Bind(av))
+		var all sync.WaitGroup
+		var used []int
+		for i := range contexts {
+			tx, err := mine.TransmitContext(i, xdpfab.EndpointAttr{Size: 64})
+			b.ok(err)
+			cq, err := b.client.NewCompletionQueue(xdpfab.CQAttr{})
+			b.ok(err)
+			b.ok(errors.Join(tx.Bind(cq, 0), tx.Enable()))
+			if tx.Name() != mine.Name() {
+				b.Errorf("context %d is called %s, want %s", i, tx.Name(), mine.Name())
+			}
+			used = append(used, tx.Queue())
+			at, err := xdpfab.RXAddress(dest, i)
+			b.ok(err)
+			all.Go(func() {
+				for n := range each {
+					m := b.fetchAdd(i)
+					m.Dest = at
+					if err := tx.FetchAtomic(m, 0); err != nil {
+						b.Error(err)
+						return
+					}
+					for done := (xdpfab.Completion{}); done.Endpoint == nil; {
+						if err := cq.Wait(ctx(b.T), 1); err != nil {
+							b.Error(err)
+							return
+						}
+						var c [1]xdpfab.Completion
+						if _, err := cq.Read(c[:]); err != nil {
+							e, _ := cq.ReadErr()
+							b.Error(e.Err)
+							return
+						}
+						done = c[0]
+						if done.Endpoint != nil && (done.Source != at || before(m) != uint64(n)) {
+							b.Errorf("from %#x, found %d: want %#x and %d", done.Source, before(m), at, n)
+						}
+					}
+				}
+			})
+		}
+		all.Wait()
+		slices.Sort(used)
+		if used = slices.Compact(used); len(used) != queues {
+			b.Errorf("queues %v in use, want %d", used, queues)
+		}
+		for i, c := range counted {
+			if n := c.Read(); n != each {
+				b.Errorf("receive context %d has counted %d, want %d", i, n, each)
+			}
+		}
+	}
+	t.Run("pipe", func(t *testing.T) {
+		f := setUp(t, xdpfab.DomainAttr{}, 64)
+		testScalable(&bench{t, f.client, f.server, f.av, f.dest, 1}, 1)
+	})
+	for _, queues := range []int{1, 3} {
+		t.Run(fmt.Sprintf("veth with %d queues", queues), func(t *testing.T) {
+			a, b, _ := onVeth(t, queues, xdpfab.DomainAttr{}, xdpfab.DomainAttr{})
+			testScalable(benchOf(t, a, b), queues)
+		})
+	}
+}
+
+// Operations of one transmit context apply in the order posted, by its own sessions, and
+// its place can be taken by another one after it was closed.
+func TestScalableOrder(t *testing.T) {
+	onEveryWire(t, func(b *bench) {
+		theirs, counted := scalable(b.T, b.server, 2)
+		dest, err := b.av.Insert(ctx(b.T), theirs.Name())
+		b.ok(err)
+		second, err := xdpfab.RXAddress(dest, 1)
+		b.ok(err)
+		mine, err := b.client.NewScalableEndpoint(xdpfab.ScalableAttr{Number: 20})
+		b.ok(err)
+		b.ok(mine.Bind(b.av))
+		for round := range 2 {
+			tx, err := mine.TransmitContext(0, xdpfab.EndpointAttr{})
+			b.ok(err)
+			cq, err := b.client.NewCompletionQueue(xdpfab.CQAttr{})
+			b.ok(err)
+			b.ok(errors.Join(tx.Bind(cq, 0), tx.Enable()))
+			var ops []*xdpfab.Msg
+			for range 100 {
+				m := b.fetchAdd(0)
+				m.Dest = second
+				b.ok(tx.FetchAtomic(m, 0))
+				ops = append(ops, m)
+			}
+			b.take(cq, len(ops))
+			for i, m := range ops {
+				if got := before(m); got != uint64(100*round+i) {
+					b.Fatalf("operation %d of round %d found %d", i, round, got)
+				}
+			}
+			if err := mine.Close(); !errors.Is(err, xdpfab.ErrBusy) {
+				b.Errorf("close with an open context: %v", err)
+			}
+			b.ok(tx.Close())
+		}
+		b.counts("second", counted[1], 200, 0)
+		b.counts("first", counted[0], 0, 0)
+		b.ok(errors.Join(mine.Close(), mine.Close()))
+		again, err := b.client.NewEndpoint(xdpfab.EndpointAttr{Number: 20})
+		b.ok(err)
+		b.ok(again.Close())
+	})
+}
+
+// With the address the names of its receive contexts are removed, and what waits for them
+// fails.
+func TestScalableRemove(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 16)
+	b := &bench{t, f.client, f.server, f.av, f.dest, 1}
+	theirs, _ := scalable(t, f.server, 2)
+	dest, err := f.av.Insert(ctx(t), theirs.Name())
+	b.ok(err)
+	second, err := xdpfab.RXAddress(dest, 1)
+	b.ok(err)
+	ep, cq := b.endpoint(xdpfab.EndpointAttr{})
+	m := b.add(0)
+	m.Dest = second
+	b.ok(ep.Atomic(m, 0))
+	b.take(cq, 1)
+	if name, err := f.av.Lookup(second); err != nil || name != fmt.Sprintf("%s/%d", f.server.Interface().MAC, theirs.Attr().Number+1) {
+		t.Errorf("%s, %v", name, err)
+	}
+	if err := f.av.Remove(second); !errors.Is(err, xdpfab.ErrUnknownPeer) {
+		t.Errorf("removal of a context alone: %v", err)
+	}
+	b.ok(f.av.Remove(dest))
+	if err := ep.Atomic(m, 0); !errors.Is(err, xdpfab.ErrUnknownPeer) {
+		t.Errorf("after the removal: %v", err)
+	}
+	beyond, err := xdpfab.RXAddress(f.dest, 5) // an endpoint that the server does not have
+	b.ok(err)
+	m.Dest = beyond
+	b.ok(ep.Atomic(m, 0))
+	if done := b.take(cq, 1); !errors.Is(done[0].Err, xdpfab.ErrRefused) || done[0].Source != beyond {
+		t.Errorf("%v from %#x", done[0].Err, done[0].Source)
+	}
+	for _, context := range []int{-1, xdpfab.MaxContexts} {
+		if _, err := xdpfab.RXAddress(dest, context); !errors.Is(err, xdpfab.ErrUnknownPeer) {
+			t.Errorf("context %d: %v", context, err)
+		}
+	}
+	if _, err := xdpfab.RXAddress(beyond, 1); !errors.Is(err, xdpfab.ErrUnknownPeer) {
+		t.Errorf("context of a context: %v", err)
+	}
+	if same, err := xdpfab.RXAddress(dest, 0); err != nil || same != dest {
+		t.Errorf("context 0: %#x, %v", same, err)
+	}
+	last, err := f.av.Insert(ctx(t), fmt.Sprintf("%s/65535", f.server.Interface().MAC))
+	b.ok(err)
+	if m.Dest, err = xdpfab.RXAddress(last, 1); err != nil {
+		t.Error(err)
+	}
+	if err := ep.Atomic(m, 0); !errors.Is(err, xdpfab.ErrUnknownPeer) {
+		t.Errorf("beyond the last number: %v", err)
+	}
+}
+
+// What a context has no use for is refused, and so is what is there already.
+func TestScalableRefusals(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 16)
+	b := &bench{t, f.client, f.server, f.av, f.dest, 1}
+	make := func(a xdpfab.ScalableAttr) error { _, err := f.client.NewScalableEndpoint(a); return err }
+	s, err := f.client.NewScalableEndpoint(xdpfab.ScalableAttr{Number: 30, TXContexts: 2, RXContexts: 2})
+	b.ok(err)
+	tx := func(i int, a xdpfab.EndpointAttr) error { _, err := s.TransmitContext(i, a); return err }
+	rx := func(i int) error { _, err := s.ReceiveContext(i); return err }
+	endpoint := func(n int) error { _, err := f.client.NewEndpoint(xdpfab.EndpointAttr{Number: n}); return err }
+	foreign, err := f.server.NewAddressVector()
+	b.ok(err)
+	for name, try := range map[string]struct{ err, want error }{
+		"too many":             {make(xdpfab.ScalableAttr{TXContexts: xdpfab.MaxContexts + 1}), xdpfab.ErrCount},
+		"fewer than none":      {make(xdpfab.ScalableAttr{RXContexts: -1}), xdpfab.ErrCount},
+		"taken":                {make(xdpfab.ScalableAttr{Number: 29, RXContexts: 2}), xdpfab.ErrBusy},
+		"taken by an endpoint": {make(xdpfab.ScalableAttr{Number: 8, RXContexts: 2}), xdpfab.ErrBusy},
+		"number of a context":  {endpoint(31), xdpfab.ErrBusy},
+		"no vector":            {tx(0, xdpfab.EndpointAttr{}), xdpfab.ErrNoAV},
+		"no vector to bind":    {s.Bind(nil), xdpfab.ErrForeign},
+		"foreign vector":       {s.Bind(foreign), xdpfab.ErrForeign},
+		"vector":               {s.Bind(f.av), nil},
+		"second vector":        {s.Bind(f.av), xdpfab.ErrBusy},
+		"transmit":             {tx(1, xdpfab.EndpointAttr{}), nil},
+		"transmit again":       {tx(1, xdpfab.EndpointAttr{}), xdpfab.ErrBusy},
+		"transmit beyond":      {tx(2, xdpfab.EndpointAttr{}), xdpfab.ErrCount},
+		"transmit before":      {tx(-1, xdpfab.EndpointAttr{}), xdpfab.ErrCount},
+		"transmit with number": {tx(0, xdpfab.EndpointAttr{Number: 5}), xdpfab.ErrNotImplemented},
+		"receive":              {rx(1), nil},
+		"receive again":        {rx(1), xdpfab.ErrBusy},
+		"receive beyond":       {rx(2), xdpfab.ErrCount},
+	} {
+		if !errors.Is(try.err, try.want) {
+			t.Errorf("%s: %v, want %v", name, try.err, try.want)
+		}
+	}
+	if err := make(xdpfab.ScalableAttr{Number: 0xffff, RXContexts: 2}); err == nil {
+		t.Error("numbers beyond the last one")
+	}
+	recv, err := s.ReceiveContext(0)
+	b.ok(err)
+	send, err := s.TransmitContext(0, xdpfab.EndpointAttr{})
+	b.ok(err)
+	cq, _ := f.client.NewCompletionQueue(xdpfab.CQAttr{})
+	for name, try := range map[string]struct{ err, want error }{
+		"queue to receive":           {recv.Bind(cq, 0), xdpfab.ErrNotImplemented},
+		"vector to receive":          {recv.Bind(f.av, 0), xdpfab.ErrNotImplemented},
+		"own counter to receive":     {recv.Bind(b.counter(), xdpfab.BindRead), xdpfab.ErrBadFlags},
+		"vector to transmit":         {send.Bind(f.av, 0), xdpfab.ErrBusy},
+		"remote counter to transmit": {send.Bind(b.counter(), xdpfab.BindRemoteRead), xdpfab.ErrBadFlags},
+	} {
+		if !errors.Is(try.err, try.want) {
+			t.Errorf("%s: %v, want %v", name, try.err, try.want)
+		}
+	}
+	b.ok(recv.Enable())
+	if err := recv.Atomic(b.add(0), 0); !errors.Is(err, xdpfab.ErrNoAV) {
+		t.Errorf("post by a receive context: %v", err)
+	}
+	if err := f.client.Close(); !errors.Is(err, xdpfab.ErrBusy) {
+		t.Errorf("close of the domain: %v", err)
+	}
+	b.ok(f.client.CloseAll())
+	if err := tx(0, xdpfab.EndpointAttr{}); !errors.Is(err, xdpfab.ErrClosed) {
+		t.Errorf("a context after the end: %v", err)
+	}
+	b.ok(s.Close())
+	if err := rx(1); !errors.Is(err, xdpfab.ErrClosed) {
+		t.Errorf("a context of a closed endpoint: %v", err)
+	}
+}
