@@ -17,6 +17,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/progress"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -50,7 +51,8 @@ const drainLimit = 500 * time.Millisecond
 type Domain struct {
 	attr     DomainAttr
 	dev      device
-	steppers []*stepper
+	steppers []*stepper          // by queue
+	turns    []*progress.Stepper // theirs, each once
 	memory   []*memory.Memory
 	table    *mr.Table
 	served   atomic.Pointer[[]*Endpoint] // those that accept sessions; written under mu
@@ -110,9 +112,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		engines = append(engines, e)
 	}
 	engine.NewGroup(engines)
-	for q, e := range engines {
-		d.steppers = append(d.steppers, d.newStepper(e, q))
-	}
+	d.start(engines)
 	dev.Watch(d.happened)
 	return d, nil
 }
@@ -166,8 +166,8 @@ func (d *Domain) Name(endpoint uint16) string {
 // were posted with FlagMore.
 func (d *Domain) Progress() int {
 	n := 0
-	for _, st := range d.steppers {
-		n += st.Progress()
+	for _, t := range d.turns {
+		n += t.Progress()
 	}
 	return n
 }

@@ -65,12 +65,6 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 
 // adopt makes a domain of a device and adds it to the fabric's.
 func (f *Fabric) adopt(dev device, a DomainAttr) (*Domain, error) {
-	if n := len(dev.Ports()); a.Progress == ProgressManual && n > 1 {
-		_ = dev.Close()
-		return nil, fmt.Errorf("xdpfab: manual progress on %d queues: one thread waits on one queue: "+
-			"set DomainAttr.Queues to 1 (and the NIC: ethtool -L %s combined 1), or use ProgressAuto: %w",
-			n, dev.Info().Name, ErrNotImplemented)
-	}
 	d, err := newDomain(f, dev, a)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: %w", err)

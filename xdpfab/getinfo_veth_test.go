@@ -164,7 +164,6 @@ func TestGetInfoRefusalsOnVeth(t *testing.T) {
 	for say, h := range map[string]*xdpfab.Info{
 		`"absent0": no such interface`:                               {Domain: xdpfab.DomainInfo{Name: "absent0"}},
 		"not an Ethernet interface":                                  {Domain: xdpfab.DomainInfo{Name: "lo"}},
-		"manual progress on the 2 queues of " + pair.A.IfName:        {Domain: xdpfab.DomainInfo{Progress: xdpfab.ProgressManual}},
 		"src_addr 10.9.9.9: want " + pair.A.IP4.String():             {Source: "10.9.9.9"},
 		"nic.copy zero-copy: want copy":                              {Interface: xdpfab.InterfaceInfo{Copy: "zero-copy"}},
 		"caps rma: not offered, want some of " + atomicCaps.String(): {Caps: xdpfab.CapRMA},
@@ -191,6 +190,10 @@ func TestGetInfoRefusalsOnVeth(t *testing.T) {
 	cancel(errors.New("tea time"))
 	if _, err := xdpfab.GetInfo(late, nil); err == nil || err.Error() != "tea time" {
 		t.Error(err)
+	}
+	manual := &xdpfab.Info{Domain: xdpfab.DomainInfo{Progress: xdpfab.ProgressManual}}
+	if list, err := discover(t, pair.A, manual); err != nil || list[0].Domain.Progress != xdpfab.ProgressManual || list[0].Domain.TXContexts != 2 {
+		t.Errorf("manual progress on two queues: %v, %v", list, err)
 	}
 }
 

@@ -76,8 +76,8 @@ func (d *Domain) fail(cause error) {
 	d.events.tell(d, d.end.returned())
 	d.mu.Unlock()
 	if d.attr.Threading == ThreadDomain { // the caller's goroutine alone may use the engines
-		for _, st := range d.steppers {
-			st.Interrupt(d.quiesce)
+		for _, t := range d.turns {
+			t.Interrupt(d.quiesce)
 		}
 		d.wakeObjects()
 		return
@@ -104,8 +104,10 @@ func (d *Domain) quiesce() {
 			ep.shut()
 		}
 		d.endWork()
+		for _, t := range d.turns {
+			t.Close(drainLimit)
+		}
 		for _, st := range d.steppers {
-			st.Close(drainLimit)
 			st.eng.Publish() // the last values: no thread steps the engine any more
 		}
 		d.wakeObjects()

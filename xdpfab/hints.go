@@ -27,10 +27,6 @@ func (h *Info) refusals(offer *Info) []string {
 	if offer.Domain.Instance != nil {
 		return append(list, h.afterwards(offer)...)
 	}
-	if n := offer.Interface.Queues; h.Domain.Progress == ProgressManual && n > 1 {
-		list = append(list, fmt.Sprintf("manual progress on the %d queues of %s, where one thread waits on one queue: ethtool -L %s combined 1",
-			n, offer.Interface.Name, offer.Interface.Name))
-	}
 	return list
 }
 

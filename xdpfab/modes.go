@@ -18,7 +18,9 @@ const (
 	ProgressAuto ProgressMode = iota
 	// ProgressManual leaves progress to the goroutines that read completions or wait.
 	// Nothing is handed over between cores, so latency is lowest. A domain whose memory
-	// peers address needs a goroutine that calls Domain.Progress or waits.
+	// peers address needs a goroutine that calls Domain.Progress or waits. One goroutine
+	// at a time serves all queues of the domain, whatever it reads or waits for; other
+	// goroutines post and read meanwhile.
 	ProgressManual
 )
 

@@ -10,7 +10,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/progress"
 )
 
-// stepper decides which thread steps the engine of a queue.
+// stepper decides which thread steps the engine of a queue. With manual progress all
+// queues of a domain have one progress.Stepper, so that whoever waits or reads serves all
+// of them; otherwise each has its own.
 type stepper struct {
 	*progress.Stepper
 	eng *engine.Engine
@@ -21,13 +23,35 @@ type stepper struct {
 // a variable for tests: with an hour, a wake-up that gets lost shows.
 var maxSleep = time.Second
 
-// newStepper puts the engine of queue q in motion.
-func (d *Domain) newStepper(e *engine.Engine, q int) *stepper {
+// start puts the engines in motion.
+func (d *Domain) start(engines []*engine.Engine) {
+	if d.attr.Progress == ProgressManual && len(engines) > 1 {
+		d.turns = append(d.turns, progress.New(engine.NewTeam(engines, d.waitAny()), d.config(0)))
+	} else {
+		for q, e := range engines {
+			d.turns = append(d.turns, progress.New(e, d.config(q)))
+		}
+	}
+	for q, e := range engines {
+		d.steppers = append(d.steppers, &stepper{Stepper: d.turns[min(q, len(d.turns)-1)], eng: e, end: &d.end})
+	}
+}
+
+// config says how the engine of queue q is stepped.
+func (d *Domain) config(q int) progress.Config {
 	core := -1
 	if len(d.attr.Cores) > 0 {
 		core = d.attr.Cores[q%len(d.attr.Cores)]
 	}
 	closed := func() error { return fmt.Errorf("xdpfab: %w", d.end.closed()) }
-	c := progress.Config{Manual: d.attr.Progress == ProgressManual, Alone: d.attr.Threading == ThreadDomain, Core: core, Spin: d.attr.Spin, Sleep: maxSleep, Closed: closed}
-	return &stepper{Stepper: progress.New(e, c), eng: e, end: &d.end}
+	return progress.Config{Manual: d.attr.Progress == ProgressManual, Alone: d.attr.Threading == ThreadDomain, Core: core, Spin: d.attr.Spin, Sleep: maxSleep, Closed: closed}
+}
+
+// waitAny returns what waits for any of the device's ports.
+func (d *Domain) waitAny() func(time.Duration) {
+	if i, is := d.dev.(netInterface); is {
+		return i.WaitAny
+	}
+	first := d.dev.Ports()[0] // of a device for tests
+	return func(limit time.Duration) { first.Wait(min(limit, time.Millisecond)) }
 }

@@ -12,9 +12,9 @@ type sleeper struct {
 	asleep atomic.Bool // written by the engine
 }
 
-// Sleep waits for work for at most limit, or until the next timer is due.
-// Engine's thread only.
-func (e *Engine) Sleep(limit time.Duration) {
+// mayRest returns how long the engine may sleep, which is at most limit, and not later
+// than the next timer.
+func (e *Engine) mayRest(limit time.Duration) time.Duration {
 	e.tell()
 	d := limit
 	if due := e.allTimers(); due != 0 {
@@ -24,6 +24,13 @@ func (e *Engine) Sleep(limit time.Duration) {
 	if len(e.dirty) > 0 { // transmit buffers were short, or a timer has made a frame due
 		d = min(d, time.Duration(timerPeriod))
 	}
+	return d
+}
+
+// Sleep waits for work for at most limit, or until the next timer is due.
+// Engine's thread only.
+func (e *Engine) Sleep(limit time.Duration) {
+	d := e.mayRest(limit)
 	if d <= 0 {
 		return
 	}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/route"
@@ -47,6 +49,7 @@ type Interface struct {
 	resolver *route.Resolver
 	watcher  *watcher
 	queues   []*Queue
+	polled   []unix.PollFd          // scratch of WaitAny: the eventfds, then the sockets
 	label    atomic.Pointer[string] // the present name; the watcher writes it
 
 	serving sync.Mutex // keeps reading addresses and serving them together

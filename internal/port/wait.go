@@ -46,6 +46,72 @@ func (q *Queue) Wait(timeout time.Duration) {
 	}
 }
 
+// WaitAny is Wait for all queues at once, which are one thread's: it sleeps until a
+// packet can be received on any of them, or any of them is woken.
+func (i *Interface) WaitAny(timeout time.Duration) {
+	stalled := false
+	for _, q := range i.queues {
+		if q.stalled {
+			_ = q.push() // the next Flush returns the error
+		}
+		stalled = stalled || q.stalled
+	}
+	if timeout <= 0 || i.available() {
+		return
+	}
+	n := len(i.queues)
+	fds := i.descriptors()
+	if stalled { // see Queue.Wait
+		fds, timeout = fds[:n], min(timeout, stallRetry)
+	}
+	ready := poll(fds, timeout)
+	if ready > 0 && !i.woken() && !i.available() { // as claimed by sockets that are broken
+		poll(fds[:n], min(timeout, brokenRetry))
+		i.woken()
+	}
+}
+
+// available reports whether a packet can be received.
+func (i *Interface) available() bool {
+	for _, q := range i.queues {
+		if q.rx.Available() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// descriptors lists the eventfds of the queues, and then their sockets.
+func (i *Interface) descriptors() []unix.PollFd {
+	i.polled = i.polled[:0]
+	for _, q := range i.queues {
+		i.polled = append(i.polled, unix.PollFd{Fd: q.extra[0].Fd, Events: unix.POLLIN})
+	}
+	for _, q := range i.queues {
+		i.polled = append(i.polled, unix.PollFd{Fd: int32(q.sock.FD()), Events: unix.POLLIN})
+	}
+	return i.polled
+}
+
+// poll sleeps until a descriptor is ready, and returns how many are.
+func poll(fds []unix.PollFd, timeout time.Duration) int {
+	ts := unix.NsecToTimespec(int64(timeout))
+	n, _ := unix.Ppoll(fds, &ts, nil)
+	return n
+}
+
+// woken consumes the wake-ups that poll has seen, and reports whether there were any.
+func (i *Interface) woken() bool {
+	any := false
+	for at, q := range i.queues {
+		if i.polled[at].Revents != 0 {
+			q.drain()
+			any = true
+		}
+	}
+	return any
+}
+
 // nap sleeps for d, or until Wake.
 func (q *Queue) nap(d time.Duration) {
 	ts := unix.NsecToTimespec(int64(d))

@@ -184,3 +184,46 @@ func TestInterfaceRemoved(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A wait for any queue ends with a wake-up or a packet of each, at any moment, and
+// otherwise lasts its time, also while the interface is down.
+func TestWaitAny(t *testing.T) {
+	const queues = 3
+	a, b := openPair(t, testnet.Options{Queues: queues}, Options{RingSize: 32})
+	for _, q := range a.Queues() {
+		q.Wake()
+		a.WaitAny(long) // a wake-up before the wait is not lost
+		for range 100 {
+			go q.Wake()
+			a.WaitAny(long)
+		}
+	}
+	a.WaitAny(time.Millisecond)
+	start := time.Now()
+	a.WaitAny(30 * time.Millisecond)
+	if took := time.Since(start); took < 30*time.Millisecond {
+		t.Errorf("a wait of 30 ms took %v: a wake-up was not consumed", took)
+	}
+	for at := range queues {
+		s, from, sent := newStream(t, b, a, wire.Ethernet, at), b.Queues()[at], make(chan error)
+		go func() {
+			from.Send(s.put(from.Buffer(), 0))
+			sent <- from.Flush()
+		}()
+		a.WaitAny(long)
+		a.WaitAny(long) // it is still there
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+		if got := s.receive(t, a.Queues()[at]); len(got) != 1 {
+			t.Errorf("%d packets on queue %d", len(got), at)
+		}
+	}
+	start = time.Now()
+	for range 3 {
+		a.WaitAny(20 * time.Millisecond)
+	}
+	if took := time.Since(start); took < 60*time.Millisecond {
+		t.Errorf("3 waits of 20 ms took %v", took)
+	}
+}
