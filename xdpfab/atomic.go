@@ -61,19 +61,6 @@ func (ep *Endpoint) CompareAtomicValid(dt Datatype, op Op) (count int, err error
 	return valid(Compare, dt, op)
 }
 
-// AtomicAttr is what QueryAtomic returns (struct fi_atomic_attr).
-type AtomicAttr struct {
-	Count int // elements in one call
-	Size  int // bytes of an element
-}
-
-// QueryAtomic reports whether an operation is supported for a datatype in one of the
-// three forms (fi_query_atomic).
-func (d *Domain) QueryAtomic(f Func, dt Datatype, op Op) (AtomicAttr, error) {
-	n, err := valid(f, dt, op)
-	return AtomicAttr{Count: n, Size: dt.Size()}, err
-}
-
 func valid(f Func, dt Datatype, op Op) (int, error) {
 	if !atomic.Valid(f, op, dt) {
 		return 0, fmt.Errorf("xdpfab: %v %v on %v: %w", f, op, dt, ErrOpNotSupported)

@@ -47,7 +47,7 @@ func TestValidTellsTheTruth(t *testing.T) {
 				if err := errors.Join(err, err2, err3); err != nil {
 					t.Fatal(err)
 				}
-				if want := (xdpfab.AtomicAttr{Count: count, Size: dt.Size()}); attr != want || count != math.MaxUint32 {
+				if attr.Count != count || attr.Size != dt.Size() || attr.Align != dt.Align() || count != math.MaxUint32 {
 					t.Errorf("%v %v on %v: %+v and %d elements", form, op, dt, attr, count)
 				}
 				if c := take(t, f); c.Err != nil {

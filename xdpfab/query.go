@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/atomic"
+)
+
+// AtomicAttr is what QueryAtomic returns: the two fields of struct fi_atomic_attr, and
+// what libfabric has no field for. It holds for targets of this version of xdpfab.
+type AtomicAttr struct {
+	Count int // elements in one call
+	Size  int // bytes of an element
+	Align int // bytes; the address of an element has to be a multiple of it
+
+	// CoherentAlign says against what an element is atomic. If its address is a multiple
+	// of CoherentAlign bytes, that is everything on the target's node: all domains and
+	// all processes, and the atomic instructions of its CPUs, those of sync/atomic
+	// included. Otherwise, and always if CoherentAlign is 0, it is only operations on the
+	// same datatype that the same process runs.
+	CoherentAlign int
+	// Ascending says that the elements of one call are updated in ascending order, those
+	// of extents in the order of the extents.
+	Ascending bool
+	// Order has the bytes of a call up to which data is ordered as operations are
+	// (max_order_raw_size and so on).
+	Order OrderSizes
+	Actor Actor // what runs the operation at the target
+}
+
+// Actor is what runs operations on the memory of a node.
+type Actor uint8
+
+// ActorPoller is the thread that steps the engine on which a session has come in: the
+// poller, or with manual progress a goroutine of the target. The NIC runs nothing.
+const ActorPoller Actor = iota
+
+// String returns "poller".
+func (a Actor) String() string { return modeString("Actor", []string{"poller"}, a) }
+
+// QueryFlags choose the form of the operation that QueryAtomicFlags is about. None of
+// them means the base form.
+type QueryFlags uint32
+
+const (
+	QueryFetch   QueryFlags = 1 << iota // FI_FETCH_ATOMIC: the fetch form
+	QueryCompare                        // FI_COMPARE_ATOMIC: the compare form
+	// QueryTagged asks for atomics on memory that a tag selects (FI_TAGGED). It is
+	// refused with ErrNotImplemented: tags select receives, which do not exist.
+	QueryTagged
+)
+
+// String returns the names of the flags, such as "fetch|tagged".
+func (f QueryFlags) String() string { return flagString(uint32(f), "fetch", "compare", "tagged") }
+
+// QueryAtomic reports whether an operation is supported for a datatype in one of the
+// three forms, and how it works (fi_query_atomic).
+func (d *Domain) QueryAtomic(f Func, dt Datatype, op Op) (AtomicAttr, error) {
+	n, err := valid(f, dt, op)
+	if err != nil {
+		return AtomicAttr{Size: dt.Size()}, err
+	}
+	return AtomicAttr{
+		Count: n, Size: dt.Size(), Align: dt.Align(), CoherentAlign: coherentAlign(dt), Ascending: true,
+		Order: OrderSizes{Unlimited, Unlimited, Unlimited}, Actor: ActorPoller,
+	}, nil
+}
+
+// QueryAtomicFlags is QueryAtomic with the flags of fi_query_atomic in place of the form.
+// FI_FETCH_ATOMIC and FI_COMPARE_ATOMIC exclude each other: both are refused with
+// ErrBadFlags, as unknown flags are.
+func (d *Domain) QueryAtomicFlags(dt Datatype, op Op, flags QueryFlags) (AtomicAttr, error) {
+	form := atomic.Base
+	switch flags &^ QueryTagged {
+	case 0:
+	case QueryFetch:
+		form = atomic.Fetch
+	case QueryCompare:
+		form = atomic.Compare
+	default:
+		return AtomicAttr{}, fmt.Errorf("xdpfab: query with flags %v: want fetch or compare, not both, or neither: %w", flags, ErrBadFlags)
+	}
+	if flags&QueryTagged != 0 {
+		return AtomicAttr{}, fmt.Errorf("xdpfab: query with flags %v: atomics by tag want messages with tags, which do not exist here; want tagged left out: %w", flags, ErrNotImplemented)
+	}
+	return d.QueryAtomic(form, dt, op)
+}
+
+// coherentAlign returns AtomicAttr.CoherentAlign: the CPU has atomic instructions for up
+// to 16 bytes, at multiples of their size.
+func coherentAlign(dt Datatype) int {
+	if n := dt.Size(); n <= 16 {
+		return n
+	}
+	return 0
+}

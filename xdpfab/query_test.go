@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"errors"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// The flags of fi_query_atomic choose the form; those that exclude each other, tags and
+// unknown flags are refused with their reasons.
+func TestQueryAtomic(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 16)
+	for flags, form := range map[xdpfab.QueryFlags]atomic.Func{0: atomic.Base, xdpfab.QueryFetch: atomic.Fetch, xdpfab.QueryCompare: atomic.Compare} {
+		for dt := range atomic.Datatype(atomic.NumDatatypes) {
+			for op := range atomic.Op(atomic.NumOps) {
+				attr, err := f.client.QueryAtomicFlags(dt, op, flags)
+				same, err2 := f.client.QueryAtomic(form, dt, op)
+				if attr != same || (err == nil) != (err2 == nil) || err != nil && !errors.Is(err, xdpfab.ErrOpNotSupported) {
+					t.Fatalf("%v %v %v: %+v, %v; by form %+v, %v", flags, dt, op, attr, err, same, err2)
+				}
+			}
+		}
+	}
+	for flags, want := range map[xdpfab.QueryFlags][]error{
+		xdpfab.QueryFetch | xdpfab.QueryCompare:                      {xdpfab.ErrBadFlags, xdpfab.EBADFLAGS},
+		xdpfab.QueryFetch | xdpfab.QueryCompare | xdpfab.QueryTagged: {xdpfab.ErrBadFlags},
+		xdpfab.QueryTagged:                       {xdpfab.ErrNotImplemented, syscall.ENOSYS, errors.ErrUnsupported},
+		xdpfab.QueryTagged | xdpfab.QueryFetch:   {xdpfab.ErrNotImplemented},
+		xdpfab.QueryTagged | xdpfab.QueryCompare: {xdpfab.ErrNotImplemented},
+		1 << 20:                                  {xdpfab.ErrBadFlags},
+	} {
+		_, err := f.client.QueryAtomicFlags(xdpfab.Uint64, xdpfab.Sum, flags)
+		for _, w := range want {
+			if !errors.Is(err, w) {
+				t.Errorf("%v: %v, want %v", flags, err, w)
+			}
+		}
+	}
+	if s := (xdpfab.QueryFetch | xdpfab.QueryTagged).String(); s != "fetch|tagged" {
+		t.Error(s)
+	}
+}
+
+// What a query tells of elements is what the target does: it refuses an address that is
+// not aligned, updates elements in ascending order, and is atomic against its own CPUs
+// where it says so.
+func TestQueryTellsHow(t *testing.T) {
+	onEveryWire(t, func(b *bench) {
+		ep, cq := b.endpoint(xdpfab.EndpointAttr{})
+		for dt := range atomic.Datatype(atomic.NumDatatypes) {
+			attr, err := b.client.QueryAtomic(atomic.Base, dt, atomic.Write)
+			b.ok(err)
+			if coherent := dt != atomic.LongDoubleComplex; coherent != (attr.CoherentAlign == attr.Size) || !coherent && attr.CoherentAlign != 0 {
+				b.Errorf("%v: %+v", dt, attr)
+			}
+			if !attr.Ascending || attr.Actor != xdpfab.ActorPoller || !attr.Order.RAW.Allows(1<<40) || !attr.Order.WAR.Allows(1<<40) || !attr.Order.WAW.Allows(1<<40) {
+				b.Errorf("%v: %+v", dt, attr)
+			}
+			for offset, want := range map[int]error{attr.Align: nil, attr.Align / 2: xdpfab.ErrMisaligned} {
+				if attr.Align == 1 && want != nil {
+					continue
+				}
+				m := &xdpfab.Msg{Buf: make([]byte, attr.Size), Dest: b.dest, Key: b.key, Offset: uint64(offset), Datatype: dt, Op: xdpfab.Write}
+				b.ok(ep.Atomic(m, 0))
+				if done := b.take(cq, 1); !errors.Is(done[0].Err, want) {
+					b.Errorf("%v at %d: %v, want %v", dt, offset, done[0].Err, want)
+				}
+			}
+		}
+		// All elements are the same word: each finds what the one before it has left.
+		const n = 500
+		m := &xdpfab.Msg{Buf: make([]byte, 8*n), Result: make([]byte, 8*n), Dest: b.dest, Datatype: xdpfab.Uint64, Op: xdpfab.Sum}
+		for i := range n {
+			m.Buf[8*i] = 1
+			m.RMA = append(m.RMA, mr.Extent{Key: b.key, Offset: 800, Count: 1})
+		}
+		b.ok(ep.FetchAtomic(m, 0))
+		b.take(cq, 1)
+		for i := range n {
+			if got := int(m.Result[8*i]) + int(m.Result[8*i+1])<<8; got != i {
+				b.Fatalf("element %d found %d", i, got)
+			}
+		}
+	})
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	b := &bench{t, f.client, f.server, f.av, f.dest, 1}
+	own, err := f.region.Uint64(5)
+	b.ok(err)
+	const each = 2000
+	var mine sync.WaitGroup
+	mine.Go(func() {
+		for range each {
+			own.Add(1)
+		}
+	})
+	ep, cq := b.endpoint(xdpfab.EndpointAttr{})
+	for range each / 50 {
+		for range 50 {
+			b.ok(ep.Atomic(b.add(5), 0))
+		}
+		b.take(cq, 50)
+	}
+	mine.Wait()
+	if got := own.Load(); got != 2*each {
+		t.Errorf("%d, want %d", got, 2*each)
+	}
+}
