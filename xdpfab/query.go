@@ -25,7 +25,7 @@ type AtomicAttr struct {
 	// of extents in the order of the extents.
 	Ascending bool
 	// Order has the bytes of a call up to which data is ordered as operations are
-	// (max_order_raw_size and so on).
+	// (max_order_raw_size and so on), by endpoints that have an order.
 	Order OrderSizes
 	Actor Actor // what runs the operation at the target
 }
@@ -88,8 +88,9 @@ func (d *Domain) QueryAtomicFlags(dt Datatype, op Op, flags QueryFlags) (AtomicA
 	return d.QueryAtomic(form, dt, op)
 }
 
-// coherentAlign returns AtomicAttr.CoherentAlign: the CPU has atomic instructions for up
-// to 16 bytes, at multiples of their size.
+// coherentAlign returns AtomicAttr.CoherentAlign: CPUs have atomic instructions for up to
+// 16 bytes, at multiples of their size. A target whose CPU has none for 16 is an
+// exception that a query cannot know.
 func coherentAlign(dt Datatype) int {
 	if n := dt.Size(); n <= 16 {
 		return n
