@@ -36,7 +36,7 @@ func (e *Engine) onHello(h *wire.Header, payload []byte) {
 			epoch = e.accept(h, &m, src, p, &ack)
 		}
 	}
-	e.reply(e.pathTo(src), func(b []byte) int {
+	e.reply(e.pathTo(src, m.Options.Class), func(b []byte) int {
 		return session.Reply(b, &m, e.cfg.Lane, epoch, ack)
 	})
 }
@@ -88,7 +88,7 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 	p.supersede(&m.Resume)
 	owner := e.party(src)
 	t := &target{
-		e: e, pair: p, party: owner, path: e.pathTo(src),
+		e: e, pair: p, party: owner, path: e.pathTo(src, m.Options.Class), class: m.Options.Class,
 		nonce: m.Nonce, epoch: uint32(e.cfg.Random()), remote: m.Session, endpoint: m.Endpoint,
 		events: e.eventsFor(m), from: src.Addr(), keep: max(int64(e.cfg.Session.IdleRetire), int64(m.Keep)*int64(time.Second)),
 	}

@@ -81,7 +81,7 @@ func (e *Engine) refuse(r wire.Reason) { e.count[refusedBase+Counter(r)]++ }
 // the epoch is unknown: that would help to guess the other.
 func (e *Engine) onStranger(h *wire.Header) {
 	if h.Type == wire.Request || h.Type == wire.Probe {
-		e.reply(e.pathTo(e.source()), func(b []byte) int {
+		e.reply(e.pathTo(e.source(), wire.Class{}), func(b []byte) int {
 			return session.Strange(b, h, e.cfg.Lane, wire.ResetUnknownSession)
 		})
 	}
@@ -115,9 +115,9 @@ func (e *Engine) reply(link path, write func(b []byte) int) {
 	e.sent++
 }
 
-// pathTo returns the path back to the source of a packet.
-func (e *Engine) pathTo(src *wire.Source) path {
-	return e.pathOf(src.Reply(), src.Remote)
+// pathTo returns the path back to the source of a packet, for answers of a class.
+func (e *Engine) pathTo(src *wire.Source, c wire.Class) path {
+	return e.pathOf(src.Reply(c), src.Remote)
 }
 
 // sessionOf reads the session id of a frame that this engine has written.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // remote is one endpoint of another node, as seen from one origin, by whatever addresses
@@ -105,7 +106,7 @@ func (r *remote) connect() bool {
 	params := session.Params{
 		Local: c.slot.id, Lane: by.lane, Endpoint: r.id.endpoint,
 		MaxFrame: e.maxFrame(&by.path), Nonce: e.cfg.Random(),
-		Origin: r.origin.id, Serial: r.origin.serial, Unordered: r.origin.unordered,
+		Origin: r.origin.id, Serial: r.origin.serial, Unordered: r.origin.unordered, Options: wire.Options{Class: by.link.Class},
 	}
 	if r.limbo != nil {
 		params.Resume = r.limbo.ini.Identity()

@@ -22,10 +22,11 @@ type target struct {
 	epoch     uint32
 	remote    uint32 // the initiator's session id
 	endpoint  uint16
-	keep      int64 // nanoseconds of silence until the session is forgotten
-	listed    bool  // on the engine's dirty list
-	unsettled bool  // on the engine's list of those in which something ran
-	dying     bool  // is removed once its last frame is sent
+	class     wire.Class // of traffic
+	keep      int64      // nanoseconds of silence until the session is forgotten
+	listed    bool       // on the engine's dirty list
+	unsettled bool       // on the engine's list of those in which something ran
+	dying     bool       // is removed once its last frame is sent
 }
 
 func (t *target) place() *slot { return &t.slot }
@@ -126,7 +127,7 @@ func fresh(v session.Verdict, h *wire.Header) bool {
 // frame that claims to come from this node itself is not followed, unless the initiator
 // is on this node.
 func (t *target) follow(src *wire.Source) {
-	if to := t.e.pathTo(src); to.Kind() == t.path.Kind() && to.self == t.path.self {
+	if to := t.e.pathTo(src, t.class); to.Kind() == t.path.Kind() && to.self == t.path.self {
 		t.path = to
 		t.path.SetFlow(t.remote)
 	}

@@ -49,6 +49,7 @@ type Params struct {
 	// Unordered says that the target may run requests in any order. It does so if both
 	// sides have [wire.FeatureUnordered].
 	Unordered bool
+	Options   wire.Options // what the hello says beside
 }
 
 // request is one frame of the send window.

@@ -44,10 +44,9 @@ func (s *Initiator) emitHello(b []byte) int {
 		Nonce: s.p.Nonce, Session: uint32(s.p.Local), Endpoint: s.p.Endpoint,
 		MaxFrame: uint16(s.p.MaxFrame), Window: uint16(s.cfg.Window), Cookie: s.cookie,
 		Resume: s.p.Resume, Origin: s.p.Origin, Serial: s.p.Serial,
-		Keep: uint16(s.cfg.Keep() / time.Second), Features: s.asks(),
+		Keep: uint16(s.cfg.Keep() / time.Second), Features: s.asks(), Options: s.p.Options,
 	}
-	m.Put(b[wire.HeaderLen:])
-	return wire.Seal(b, wire.HeaderLen+wire.HelloLen)
+	return wire.Seal(b, wire.HeaderLen+m.Put(b[wire.HeaderLen:]))
 }
 
 // asks returns the features to announce: those that this side knows, and the absence of

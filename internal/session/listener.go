@@ -62,8 +62,7 @@ func Reply(b []byte, to *wire.HelloMsg, lane uint8, epoch uint32, m wire.HelloAc
 	m.Nonce = to.Nonce
 	h := wire.Header{Type: wire.HelloAck, Session: to.Session, Epoch: epoch, Sack: m.Resume.Early, Lane: lane}
 	h.Put(b)
-	m.Put(b[wire.HeaderLen:])
-	return wire.Seal(b, wire.HeaderLen+wire.HelloLen)
+	return wire.Seal(b, wire.HeaderLen+m.Put(b[wire.HeaderLen:]))
 }
 
 // Strange writes the reset that answers a frame of a session that this target

@@ -40,8 +40,8 @@ type ipEncap struct {
 	src, dst int    // where the addresses are in the IP header
 	addrLen  int    // bytes
 	// header returns the headers from IP on with the fields that are the same for every
-	// packet from local to remote.
-	header func(local, remote netip.Addr) [MaxOverhead]byte
+	// packet from local to remote with the codepoint.
+	header func(local, remote netip.Addr, dscp uint8) [MaxOverhead]byte
 	// sum adds up the fields that checksums cover and that stay the same for every packet
 	// of a flow.
 	sum func(header [MaxOverhead]byte) uint64
@@ -92,11 +92,11 @@ func (s *Source) Addr() Addr {
 	return Addr{IP: s.RemoteIP}
 }
 
-// Reply returns the Template for answers, from the address that the packet was sent to.
-// The caller sets the flow.
-func (s *Source) Reply() Template {
+// Reply returns the Template for answers of a class, from the address that the packet was
+// sent to. The caller sets the flow.
+func (s *Source) Reply(c Class) Template {
 	t, _ := NewTemplate(Link{Kind: s.Kind, VLAN: s.VLAN, Local: s.Local, Remote: s.Remote, LocalIP: s.LocalIP,
-		RemoteIP: s.RemoteIP}) // a Source from Decap is consistent; the zero Template is harmless
+		RemoteIP: s.RemoteIP, Class: c}) // a Source from Decap is consistent; the zero Template is harmless
 	return t
 }
 

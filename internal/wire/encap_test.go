@@ -20,13 +20,15 @@ var (
 	ip6B = netip.MustParseAddr("fd00::2")
 )
 
-// links returns one link for every encapsulation, with and without a VLAN.
+// links returns one link for every encapsulation, with and without a VLAN and a class.
 func links() (ls []Link) {
-	for _, vlan := range []uint16{0, 1, 4095} {
-		ls = append(ls,
-			Link{Kind: Ethernet, VLAN: vlan, Local: macA, Remote: macB},
-			Link{Kind: UDP4, VLAN: vlan, Local: macA, Remote: macB, LocalIP: ip4A, RemoteIP: ip4B},
-			Link{Kind: UDP6, VLAN: vlan, Local: macA, Remote: macB, LocalIP: ip6A, RemoteIP: ip6B})
+	for _, class := range []Class{{}, {DSCP: 46, PCP: 5}, {DSCP: 63, PCP: 7}} {
+		for _, vlan := range []uint16{0, 1, 4095} {
+			ls = append(ls,
+				Link{Kind: Ethernet, VLAN: vlan, Local: macA, Remote: macB, Class: class},
+				Link{Kind: UDP4, VLAN: vlan, Local: macA, Remote: macB, LocalIP: ip4A, RemoteIP: ip4B, Class: class},
+				Link{Kind: UDP6, VLAN: vlan, Local: macA, Remote: macB, LocalIP: ip6A, RemoteIP: ip6B, Class: class})
+		}
 	}
 	return ls
 }
@@ -72,15 +74,15 @@ func TestEncapRoundTrip(t *testing.T) {
 			if from != want {
 				t.Fatalf("source %+v, want %+v", from, want)
 			}
-			reply := from.Reply()
+			reply := from.Reply(l.Class)
 			reply.SetFlow(7)
-			back := packet(t, Link{l.Kind, l.VLAN, l.Remote, l.Local, l.RemoteIP, l.LocalIP}, 7, frame)
+			back := packet(t, Link{l.Kind, l.VLAN, l.Remote, l.Local, l.RemoteIP, l.LocalIP, l.Class}, 7, frame)
 			answer := append(make([]byte, reply.Len()), frame...)
 			reply.Put(answer, len(frame))
 			if !bytes.Equal(answer, back) || reply.Kind() != l.Kind {
 				t.Fatalf("reply\n% x, want\n% x", answer[:reply.Len()], back[:reply.Len()])
 			}
-			if reply.Len()-14-4*min(1, int(l.VLAN)) != l.Kind.Overhead() {
+			if _, tagged := l.tag(); !tagged && reply.Len()-14 != l.Kind.Overhead() || tagged && reply.Len()-18 != l.Kind.Overhead() {
 				t.Fatalf("%v: header of %d bytes, overhead %d", l.Kind, reply.Len(), l.Kind.Overhead())
 			}
 		}
@@ -193,10 +195,54 @@ func TestDecapRefuses(t *testing.T) {
 	}
 }
 
+// The class is where the standards put it, and nowhere else: in the DS field (RFC 2474)
+// and in the priority of an 802.1Q tag, which only a raw frame has for that alone.
+func TestClassInHeaders(t *testing.T) {
+	class := Class{DSCP: 46, PCP: 5}
+	for _, l := range links() {
+		if l.Class != class {
+			continue
+		}
+		plain := l
+		plain.Class = Class{}
+		marked, bare := packet(t, l, 7, pattern(100)), packet(t, plain, 7, pattern(100))
+		at := 14
+		if tagged := l.VLAN != 0 || l.Kind == Ethernet; tagged {
+			if marked[12] != 0x81 || marked[13] != 0 || marked[14] != 5<<5|byte(l.VLAN>>8) || marked[15] != byte(l.VLAN) {
+				t.Errorf("%v, VLAN %d: tag % x, want 81 00, priority 5 and the id", l.Kind, l.VLAN, marked[12:16])
+			}
+			at += 4
+			marked[14] &= 0x0f
+			if l.VLAN == 0 {
+				marked = append(marked[:12], marked[16:]...)
+				at -= 4
+			}
+		}
+		switch l.Kind {
+		case UDP4:
+			if ds := marked[at+1]; ds != 46<<2 || onesSum(marked[at:at+20]) != 0xffff {
+				t.Errorf("udp4: DS field %#x, want %#x, and a correct checksum", ds, 46<<2)
+			}
+			marked[at+1] = 0
+			copy(marked[at+10:at+12], bare[at+10:at+12]) // the checksum covers it
+		case UDP6:
+			if v := binary.BigEndian.Uint32(marked[at:]); v != 6<<28|46<<22 {
+				t.Errorf("udp6: begins with %#x, want version 6, class %#x and no flow label", v, 46<<2)
+			}
+			marked[at], marked[at+1] = 6<<4, 0
+		}
+		if !bytes.Equal(marked, bare) {
+			t.Errorf("%v, VLAN %d: the class changes more than its place:\n% x, want\n% x", l.Kind, l.VLAN, marked, bare)
+		}
+	}
+}
+
 func TestNewTemplateRefuses(t *testing.T) {
 	for name, l := range map[string]Link{
 		"kind":        {Kind: NumKinds},
 		"vlan":        {VLAN: 4096},
+		"codepoint":   {Class: Class{DSCP: 64}},
+		"priority":    {Class: Class{PCP: 8}},
 		"udp4 bare":   {Kind: UDP4},
 		"udp4 on v6":  {Kind: UDP4, LocalIP: ip6A, RemoteIP: ip6B},
 		"udp6 to v4":  {Kind: UDP6, LocalIP: ip6A, RemoteIP: ip4B},
@@ -232,7 +278,7 @@ func TestEncapAllocs(t *testing.T) {
 		b := packet(t, l, 1, pattern(MinFrame))
 		if n := testing.AllocsPerRun(100, func() {
 			frame, from, _ := Decap(b)
-			tm := from.Reply()
+			tm := from.Reply(Class{})
 			tm.SetFlow(3)
 			tm.Put(b, len(frame))
 		}); n != 0 {
@@ -252,7 +298,7 @@ func FuzzDecap(f *testing.F) {
 		}
 		// An answer to the answer comes from where the packet came from, with the same
 		// frame inside.
-		tm := from.Reply()
+		tm := from.Reply(Class{})
 		back := append(make([]byte, tm.Len()), frame...)
 		tm.Put(back, len(frame))
 		got, there, r := Decap(back)

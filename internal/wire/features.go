@@ -15,8 +15,13 @@ const (
 	// FeatureUnordered lets the target run requests as they arrive. An initiator
 	// announces it only for a session that needs no order.
 	FeatureUnordered Features = 1 << 4
-	FeatureNotices   Features = 1 << 6 // remote CQ data: VerbNotice
+	FeatureOptions   Features = 1 << 5  // the remainder of this very message is a list of Options
+	FeatureNotices   Features = 1 << 6  // remote CQ data: VerbNotice
+	FeatureMore      Features = 1 << 31 // another word of features begins the remainder
 )
+
+// moreLen is the length of the word that FeatureMore announces, in bytes.
+const moreLen = 4
 
 // Allow reports whether records of a verb may be sent in a session that has these
 // features.

@@ -330,7 +330,8 @@ func TestDocOfNumbers(t *testing.T) {
 	if len(verbs) > 0 {
 		t.Errorf("not in the table: %v", verbs)
 	}
-	for name, bit := range map[string]Features{"memory": FeatureMemory, "messages": FeatureMessages, "notices": FeatureNotices} {
+	for name, bit := range map[string]Features{"memory": FeatureMemory, "messages": FeatureMessages, "unordered": FeatureUnordered, "notices": FeatureNotices,
+		"hello options": FeatureOptions, "more": FeatureMore} {
 		if !slices.ContainsFunc(table(t, "## Room"), func(row []string) bool { return row[1] == name && row[0] == strconv.Itoa(bitOf(bit)) }) {
 			t.Errorf("feature %s is bit %d, the table says something else", name, bitOf(bit))
 		}

@@ -23,6 +23,8 @@ func goldenHellos() []golden {
 	second.Resume = Resume{Session: uint32(NewSessionID(2, 5, 999, 8)), Epoch: 0xb1b2b3b4, PSN: 0x01020304}
 	newer := first
 	newer.Features = 1<<31 | FeatureMessages | FeatureMemory
+	classy := first
+	classy.Features, classy.Options.Class = FeatureOptions, Class{DSCP: 46, PCP: 5}
 	back := Header{Type: HelloAck, Session: first.Session, Lane: 2}
 	accepted := back
 	accepted.Epoch = 0xa1a2a3a4
@@ -35,6 +37,7 @@ func goldenHellos() []golden {
 		carrying("hello", "hello, the first of a session: no cookie yet", hello, first),
 		carrying("hello-again", "hello with the target's cookie, which asks for the fate of a former session", hello, second),
 		carrying("hello-newer", "hello of a later version: features, and a remainder that is skipped", hello, newer, pattern(HelloRoom)...),
+		carrying("hello-class", "hello with the option of a class: codepoint 46, priority 5", hello, classy),
 		carrying("hello-ack-challenge", "hello-ack, status 1: say hello again with this cookie", back,
 			HelloAckMsg{Nonce: first.Nonce, Status: HelloChallenge, Cookie: second.Cookie, Life: ack.Life}),
 		carrying("hello-ack", "hello-ack, status 0: accepted", accepted, ack),
@@ -113,10 +116,16 @@ func goldenResponses(t *testing.T) []golden {
 }
 
 func goldenPackets(t *testing.T) (all []golden) {
-	for _, l := range links()[:6] {
+	for i, l := range links()[:15] {
 		name, about := l.Kind.String(), "packet: a probe in "+l.Kind.String()
+		if l.VLAN == 4095 {
+			continue
+		}
 		if l.VLAN != 0 {
 			name, about = name+"-vlan", about+", tagged"
+		}
+		if i >= 9 {
+			name, about = name+"-class", about+", codepoint 46, priority 5"
 		}
 		all = append(all, wrapped(t, "packet-"+name, about, l))
 	}

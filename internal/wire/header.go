@@ -113,8 +113,8 @@ func Seal(b []byte, n int) int {
 
 // Parse checks a frame, as Decap returned it, and splits it. The payload is a view into
 // frame; for a request or a response it may end in the zero padding of a short frame, for
-// the other types it has exactly the length that the type prescribes. Bytes that later
-// versions add to a hello or hello-ack are cut off.
+// the other types it has exactly the length that the type prescribes. A hello or hello-ack
+// may have a remainder.
 //
 // The checksum is verified before anything but the version: damage on the way is then
 // counted as such, and every later reason is a fault of the peer's software.
@@ -156,8 +156,8 @@ func (h *Header) check(payload []byte) ([]byte, Reason) {
 	case Request, Response:
 		return payload, ReasonOK
 	case Hello, HelloAck:
-		if len(payload) > HelloLen && len(payload) <= HelloLen+HelloRoom {
-			payload = payload[:HelloLen:HelloLen]
+		if helloSized(payload) {
+			return payload, ReasonOK
 		}
 		return exactly(payload, HelloLen)
 	case Reset:

@@ -6,8 +6,8 @@ import "encoding/binary"
 
 // Lengths of the payloads that open and close sessions, bytes.
 const (
-	HelloLen  = 64  // hello and hello-ack
-	HelloRoom = 128 // at most so many bytes of a later version may follow; they are skipped
+	HelloLen  = 64  // hello and hello-ack, without options
+	HelloRoom = 128 // at most so many bytes may follow: options, or what a later version knows
 	ResetLen  = 12
 	CookieLen = 16
 )
@@ -49,27 +49,36 @@ type HelloMsg struct {
 	// one origin for one endpoint can be told.
 	Origin uint64
 	Serial uint32
+
+	Options Options
 }
 
-// Put writes the payload into b, which has room for HelloLen bytes, and returns HelloLen.
+// helloFeatures is where the features are in hello and hello-ack.
+const helloFeatures = 20
+
+// Put writes the payload into b, which has room for HelloLen bytes and the options, and
+// returns its length.
 func (m *HelloMsg) Put(b []byte) int {
 	putHello(b, m.Nonce, m.Session, m.Endpoint, m.MaxFrame, m.Window, m.Keep, m.Features, &m.Cookie, &m.Resume)
 	binary.LittleEndian.PutUint64(b[52:], m.Origin)
 	binary.LittleEndian.PutUint32(b[60:], m.Serial)
-	return HelloLen
+	return m.Options.remainder(b)
 }
 
-// Parse reads a payload of exactly HelloLen bytes.
+// Parse reads a payload of HelloLen bytes and a remainder.
 func (m *HelloMsg) Parse(b []byte) Reason {
-	if len(b) != HelloLen {
+	if !helloSized(b) {
 		return ReasonBadPayload
 	}
 	le := binary.LittleEndian
 	*m = HelloMsg{Nonce: le.Uint64(b), Session: le.Uint32(b[8:]), Endpoint: le.Uint16(b[12:]),
 		MaxFrame: le.Uint16(b[14:]), Window: le.Uint16(b[16:]), Keep: le.Uint16(b[18:]), Features: Features(le.Uint32(b[20:])),
 		Cookie: Cookie(b[24:]), Resume: getResume(b[40:]), Origin: le.Uint64(b[52:]), Serial: le.Uint32(b[60:])}
-	return ReasonOK
+	return m.Options.parse(b[HelloLen:], m.Features)
 }
+
+// helloSized reports whether a hello or hello-ack may have the length of b.
+func helloSized(b []byte) bool { return len(b) >= HelloLen && len(b) <= HelloLen+HelloRoom }
 
 // HelloStatus is the target's answer to a hello. A status that this version does not
 // know refuses the hello too, for a reason of a later version.
@@ -106,9 +115,11 @@ type HelloAckMsg struct {
 	Resume   Resume   // that of the hello, if the target knows it; all requests up to PSN and those of Early have run, no other ever will
 	Life     uint64   // names this life of the target's process: random, and new after a restart
 	Lost     bool     // the answers of Resume are forgotten, though it is known how far it got
+	Options  Options
 }
 
-// Put writes the payload into b, which has room for HelloLen bytes, and returns HelloLen.
+// Put writes the payload into b, which has room for HelloLen bytes and the options, and
+// returns its length.
 func (m *HelloAckMsg) Put(b []byte) int {
 	putHello(b, m.Nonce, m.Session, uint16(m.Status), m.MaxFrame, m.Window, 0, m.Features, &m.Cookie, &m.Resume)
 	binary.LittleEndian.PutUint64(b[52:], m.Life)
@@ -116,12 +127,12 @@ func (m *HelloAckMsg) Put(b []byte) int {
 	if m.Lost {
 		b[60] = 1
 	}
-	return HelloLen
+	return m.Options.remainder(b)
 }
 
-// Parse reads a payload of exactly HelloLen bytes.
+// Parse reads a payload of HelloLen bytes and a remainder.
 func (m *HelloAckMsg) Parse(b []byte) Reason {
-	if len(b) != HelloLen {
+	if !helloSized(b) {
 		return ReasonBadPayload
 	}
 	le := binary.LittleEndian
@@ -134,7 +145,7 @@ func (m *HelloAckMsg) Parse(b []byte) Reason {
 	case b[60] > 1:
 		return ReasonBadPayload
 	}
-	return ReasonOK
+	return m.Options.parse(b[HelloLen:], m.Features)
 }
 
 // putHello writes the part of the layout that hello and hello-ack share; at12 is the
@@ -149,7 +160,7 @@ func putHello(b []byte, nonce uint64, session uint32, at12, maxFrame, window, ke
 	le.PutUint16(b[14:], maxFrame)
 	le.PutUint16(b[16:], window)
 	le.PutUint16(b[18:], keep)
-	le.PutUint32(b[20:], uint32(features))
+	le.PutUint32(b[helloFeatures:], uint32(features))
 	copy(b[24:], c[:])
 	le.PutUint32(b[40:], r.Session)
 	le.PutUint32(b[44:], r.Epoch)

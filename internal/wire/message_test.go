@@ -4,6 +4,7 @@ package wire
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 )
 
@@ -45,7 +46,8 @@ func TestMessagesRoundTrip(t *testing.T) {
 			t.Errorf("%s: % x became % x", name, buf[:n], again)
 		}
 		for k := range 128 {
-			if k != n && m[1].Parse(buf[:k]) == ReasonOK {
+			remainder := strings.HasPrefix(name, "hello") && k > n // of a later version
+			if k != n && (m[1].Parse(buf[:k]) == ReasonOK) != remainder {
 				t.Errorf("%s: %d bytes are taken, want %d only", name, k, n)
 			}
 		}

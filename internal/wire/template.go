@@ -20,6 +20,7 @@ type Link struct {
 	Remote   MAC // the peer's, or the next hop's
 	LocalIP  netip.Addr
 	RemoteIP netip.Addr
+	Class    Class // of traffic
 }
 
 // ErrLink is what NewTemplate's errors wrap.
@@ -43,16 +44,16 @@ func NewTemplate(l Link) (Template, error) {
 	be := binary.BigEndian
 	copy(t.hdr[:], l.Remote[:])
 	copy(t.hdr[6:], l.Local[:])
-	if l.VLAN != 0 {
+	if tci, tagged := l.tag(); tagged {
 		be.PutUint16(t.hdr[12:], etherVLAN)
-		be.PutUint16(t.hdr[14:], l.VLAN)
+		be.PutUint16(t.hdr[14:], tci)
 		t.ip += vlanLen
 	}
 	e := &encaps[l.Kind]
 	be.PutUint16(t.hdr[t.ip-2:], e.etherType)
 	t.len = t.ip + uint8(e.overhead)
 	if e.ip != nil {
-		headers := e.ip.header(l.LocalIP, l.RemoteIP)
+		headers := e.ip.header(l.LocalIP, l.RemoteIP, l.Class.DSCP)
 		copy(t.hdr[t.ip:], headers[:])
 		t.SetFlow(0)
 	}
@@ -70,7 +71,7 @@ func (l *Link) check() error {
 	if ip := encaps[l.Kind].ip; ip != nil && (l.LocalIP.BitLen() != 8*ip.addrLen || l.RemoteIP.BitLen() != 8*ip.addrLen) {
 		return fmt.Errorf("%w: %v from %v to %v, want two %s addresses", ErrLink, l.Kind, l.LocalIP, l.RemoteIP, ip.family)
 	}
-	return nil
+	return l.Class.check()
 }
 
 // SetFlow derives the UDP source port from the session id that the frames carry, so that

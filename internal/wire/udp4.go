@@ -34,8 +34,9 @@ const (
 
 // header4 returns the parts of the headers that are the same for every packet to one
 // peer.
-func header4(local, remote netip.Addr) (b [MaxOverhead]byte) {
+func header4(local, remote netip.Addr, dscp uint8) (b [MaxOverhead]byte) {
 	b[0] = 4<<4 | ip4Len/4
+	b[1] = dscp << 2
 	binary.BigEndian.PutUint16(b[ip4Frag:], ip4DontFragment)
 	b[8] = ttl
 	b[ip4Proto] = protoUDP

@@ -28,8 +28,8 @@ const (
 
 // header6 returns the parts of the headers that are the same for every packet to one
 // peer.
-func header6(local, remote netip.Addr) (b [MaxOverhead]byte) {
-	b[0] = 6 << 4
+func header6(local, remote netip.Addr, dscp uint8) (b [MaxOverhead]byte) {
+	binary.BigEndian.PutUint16(b[:], 6<<12|uint16(dscp)<<6)
 	b[ip6Next] = protoUDP
 	b[7] = ttl
 	src, dst := local.As16(), remote.As16()

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import "encoding/binary"
+
+// Options is what a hello or hello-ack says beyond its 64 bytes. With FeatureOptions the
+// remainder is a list of options: kind, length, and so many bytes. Kinds that this version
+// does not know are skipped.
+type Options struct {
+	// Class is the class of traffic of the session: that of its requests, and in which
+	// the initiator wants the answers. A hello alone has it.
+	Class Class
+}
+
+// The kinds of options.
+const (
+	optionClass = 1 // codepoint, priority
+)
+
+// optionHead is the length of kind and length, in bytes.
+const optionHead = 2
+
+// any reports whether there is an option to write.
+func (o *Options) any() bool { return *o != Options{} }
+
+// put writes the list into b and returns its length.
+func (o *Options) put(b []byte) (n int) {
+	if c := o.Class; c != (Class{}) {
+		n += copy(b[n:], []byte{optionClass, 2, c.DSCP, c.PCP})
+	}
+	return n
+}
+
+// parse reads the remainder of a message that announces these features.
+func (o *Options) parse(b []byte, features Features) Reason {
+	if features&FeatureMore != 0 {
+		b = b[min(len(b), moreLen):]
+	}
+	if features&FeatureOptions == 0 {
+		return ReasonOK // a remainder that this version does not know
+	}
+	for len(b) > 0 {
+		if len(b) < optionHead || len(b) < optionHead+int(b[1]) {
+			return ReasonBadPayload
+		}
+		kind, value := b[0], b[optionHead:][:b[1]]
+		b = b[optionHead+len(value):]
+		if r := o.parseOne(kind, value); r != ReasonOK {
+			return r
+		}
+	}
+	return ReasonOK
+}
+
+func (o *Options) parseOne(kind byte, value []byte) Reason {
+	switch kind {
+	case optionClass:
+		if len(value) != 2 {
+			return ReasonBadPayload
+		}
+		o.Class = Class{DSCP: value[0], PCP: value[1]}
+		if o.Class.check() != nil {
+			return ReasonBadPayload
+		}
+	}
+	return ReasonOK
+}
+
+// remainder writes the options behind the HelloLen bytes of a message, announces them,
+// and returns the length of the message.
+func (o *Options) remainder(b []byte) int {
+	if !o.any() {
+		return HelloLen
+	}
+	le := binary.LittleEndian
+	le.PutUint32(b[helloFeatures:], le.Uint32(b[helloFeatures:])|uint32(FeatureOptions))
+	return HelloLen + o.put(b[HelloLen:])
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"bytes"
+	"testing"
+)
+
+// The remainder of a hello is a list of options if it says so. Options that this version
+// does not know are skipped, wherever they are; a list that does not end where the hello
+// ends is refused.
+func TestOptions(t *testing.T) {
+	class := Class{DSCP: 46, PCP: 5}
+	for name, c := range map[string]struct {
+		features  Features
+		remainder []byte
+		want      Options
+		reason    Reason
+	}{
+		"none":             {FeatureOptions, nil, Options{}, ReasonOK},
+		"not announced":    {FeatureMemory, []byte{1, 2, 46, 5}, Options{}, ReasonOK},
+		"class":            {FeatureOptions, []byte{1, 2, 46, 5}, Options{Class: class}, ReasonOK},
+		"behind more bits": {FeatureOptions | FeatureMore, []byte{9, 9, 9, 9, 1, 2, 46, 5}, Options{Class: class}, ReasonOK},
+		"more bits alone":  {FeatureOptions | FeatureMore, []byte{9, 9}, Options{}, ReasonOK},
+		"between others":   {FeatureOptions, []byte{200, 3, 1, 2, 46, 1, 2, 46, 5, 201, 0}, Options{Class: class}, ReasonOK},
+		"kind alone":       {FeatureOptions, []byte{1}, Options{}, ReasonBadPayload},
+		"cut off":          {FeatureOptions, []byte{1, 2, 46}, Options{}, ReasonBadPayload},
+		"other cut off":    {FeatureOptions, []byte{200, 9, 0}, Options{}, ReasonBadPayload},
+		"short class":      {FeatureOptions, []byte{1, 1, 46}, Options{}, ReasonBadPayload},
+		"long class":       {FeatureOptions, []byte{1, 3, 46, 5, 0}, Options{}, ReasonBadPayload},
+		"codepoint":        {FeatureOptions, []byte{1, 2, 64, 5}, Options{}, ReasonBadPayload},
+		"priority":         {FeatureOptions, []byte{1, 2, 46, 8}, Options{}, ReasonBadPayload},
+	} {
+		b := make([]byte, HelloLen, HelloLen+HelloRoom)
+		(&HelloMsg{Features: c.features}).Put(b)
+		b = append(b, c.remainder...)
+		var hello HelloMsg
+		if r := hello.Parse(b); r != c.reason || r == ReasonOK && hello.Options != c.want {
+			t.Errorf("hello, %s: %+v, %v; want %+v, %v", name, hello.Options, r, c.want, c.reason)
+		}
+		var ack HelloAckMsg
+		(&HelloAckMsg{Features: c.features}).Put(b)
+		if r := ack.Parse(b); r != c.reason || r == ReasonOK && ack.Options != c.want {
+			t.Errorf("hello-ack, %s: %+v, %v; want %+v, %v", name, ack.Options, r, c.want, c.reason)
+		}
+	}
+}
+
+// FuzzHello gives arbitrary bytes to the parsers of hello and hello-ack. What they take,
+// they write again; and read again, it says the same.
+func FuzzHello(f *testing.F) {
+	b := make([]byte, HelloLen+HelloRoom)
+	hello := HelloMsg{Nonce: 1, Endpoint: 2, Options: Options{Class: Class{DSCP: 46, PCP: 5}}}
+	f.Add(bytes.Clone(b[:hello.Put(b)]))
+	f.Add(append(b[:HelloLen:HelloLen], pattern(HelloRoom)...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		again := make([]byte, HelloLen+HelloRoom)
+		var hello, hello2 HelloMsg
+		if hello.Parse(b) == ReasonOK && (hello2.Parse(again[:hello.Put(again)]) != ReasonOK || hello2 != hello) {
+			t.Errorf("hello %+v became %+v", hello, hello2)
+		}
+		var ack, ack2 HelloAckMsg
+		if ack.Parse(b) == ReasonOK && (ack2.Parse(again[:ack.Put(again)]) != ReasonOK || ack2 != ack) {
+			t.Errorf("hello-ack %+v became %+v", ack, ack2)
+		}
+	})
+}
