@@ -61,6 +61,10 @@ type DomainAttr struct {
 	// refused. 0 leaves the choice to mr.Options.
 	MRMode MRMode
 
+	// TrafficClass is that of endpoints which leave it to the domain (tclass), also of
+	// the one that dials; TrafficUnspec.
+	TrafficClass TrafficClass
+
 	encap encap        // set by OpenInfo
 	clock func() int64 // of the engines, ns, monotonic; nil means the system's. For tests
 }
@@ -102,7 +106,7 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 	case a.GiveUp < 0 || a.RTOMin < 0 || a.Spin < 0 || a.IdleRetire < 0 || a.BaseRTT < 0:
 		return a, errors.New("xdpfab: a duration among the domain attributes is negative: want more than 0, or 0 for its default")
 	}
-	if err := checkCores(a.Cores); err != nil {
+	if err := errors.Join(checkCores(a.Cores), a.TrafficClass.check("domain")); err != nil {
 		return a, err
 	}
 	if a.Threading != ThreadDomain || a.Progress != ProgressManual {

@@ -79,6 +79,7 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 		return nil, err
 	}
 	attr.Number = int(number)
+	attr.TrafficClass = attr.TrafficClass.or(d.attr.TrafficClass)
 	ep := &Endpoint{dom: d, attr: attr, number: number, names: map[wire.Addr]*name{}}
 	ep.opFlags.Store(uint32(attr.OpFlags))
 	completions := engine.Sink((*sink)(ep))

@@ -32,6 +32,9 @@ type EndpointAttr struct {
 	// packet that gets lost holds up no operation but its own. A peer of an older version
 	// keeps the order all the same.
 	MsgOrder Order
+	// TrafficClass marks the endpoint's packets, and the answers to them (tclass);
+	// TrafficUnspec leaves it to DomainAttr.TrafficClass.
+	TrafficClass TrafficClass
 	// InitiateOnly makes an endpoint that peers cannot address.
 	InitiateOnly bool
 
@@ -61,6 +64,9 @@ func (a EndpointAttr) withDefaults() (_ EndpointAttr, err error) {
 	}
 	if err := a.MsgOrder.check(); err != nil {
 		return a, fmt.Errorf("xdpfab: endpoint: %w", err)
+	}
+	if err := a.TrafficClass.check("endpoint"); err != nil {
+		return a, err
 	}
 	a.InjectSize, a.MsgOrder = injectSize, a.MsgOrder.settle()
 	a.Size, err = queueSize("endpoint", a.Size)

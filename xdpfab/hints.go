@@ -33,11 +33,14 @@ func (h *Info) refusals(offer *Info) []string {
 // afterwards lists what hints ask for that cannot be chosen any more since the domain is
 // open. Automatic progress serves a caller that asks for manual progress.
 func (h *Info) afterwards(offer *Info) (list []string) {
+	if want, have := h.Domain.TrafficClass, offer.Domain.TrafficClass; want != TrafficUnspec && want != have {
+		list = append(list, fmt.Sprintf("domain_attr.tclass %v: want %v, with which the domain is open", want, have))
+	}
 	want, have := h.Domain.MRMode, offer.Domain.MRMode
 	if want == 0 || want == MRBasic && have|MRAllocated == basicMR || want != MRBasic && want&have == have {
-		return nil
+		return list
 	}
-	return []string{fmt.Sprintf("domain_attr.mr_mode %v: want %v, with which the domain is open", want, have)}
+	return append(list, fmt.Sprintf("domain_attr.mr_mode %v: want %v, with which the domain is open", want, have))
 }
 
 // unmet compares the fields of two structures, of which the type has the rule: a limit
@@ -68,6 +71,8 @@ func settled(hint any) bool {
 	switch h := hint.(type) {
 	case Mode, MRMode, []string:
 		return true
+	case TrafficClass:
+		return h.valid()
 	case Threading:
 		return int(h) < len(threadingNames)
 	case ResourceMgmt:
@@ -167,6 +172,7 @@ func (h *Info) settle(offer *Info) Info {
 	i.Transmit.Caps &= i.Caps
 	i.Receive.Caps &= i.Caps
 	if offer.Domain.Instance == nil {
+		i.Domain.TrafficClass = h.Domain.TrafficClass
 		i.Domain.Progress = h.Domain.Progress
 		if h.Domain.Threading == ThreadDomain && h.Domain.Progress == ProgressManual {
 			i.Domain.Threading = ThreadDomain
@@ -183,6 +189,7 @@ func (h *Info) settle(offer *Info) Info {
 	if n := h.Endpoint.RXContexts; n != 0 {
 		i.Endpoint.RXContexts = n
 	}
+	i.Transmit.TrafficClass = h.Transmit.TrafficClass.or(i.Domain.TrafficClass)
 	size, _ := queueSize("endpoint", int(h.Transmit.Size)) // refusals has checked it
 	i.Transmit.Size = Limit(size)
 	i.Transmit.OpFlags = h.Transmit.OpFlags | FlagDeliveryComplete // which always holds

@@ -76,21 +76,26 @@ func TestHints(t *testing.T) {
 		"extents":            {func(h *xdpfab.Info) { h.Transmit.RMAIOVLimit = 1000 }, "", met},
 		"delivery":           {func(h *xdpfab.Info) { h.Transmit.OpFlags = xdpfab.FlagDeliveryComplete }, "", met},
 		"fence always":       {func(h *xdpfab.Info) { h.Transmit.OpFlags = xdpfab.FlagFence }, "op_flags fence: not for all operations", nil},
-		"traffic class":      {func(h *xdpfab.Info) { h.Transmit.TrafficClass = xdpfab.TrafficLowLatency }, "tx_attr.tclass low_latency: want unspec", nil},
-		"safe":               {func(h *xdpfab.Info) { h.Domain.Threading = xdpfab.ThreadSafe }, "", met},
-		"threads":            {func(h *xdpfab.Info) { h.Domain.Threading = xdpfab.ThreadCompletion }, "", func(i *xdpfab.Info) bool { return i.Domain.Threading == xdpfab.ThreadSafe }},
-		"manual":             {func(h *xdpfab.Info) { h.Domain.Progress = xdpfab.ProgressManual }, "", func(i *xdpfab.Info) bool { return i.Domain.Progress == xdpfab.ProgressAuto }},
-		"manual control":     {func(h *xdpfab.Info) { h.Domain.ControlProgress = xdpfab.ProgressManual }, "", func(i *xdpfab.Info) bool { return i.Domain.ControlProgress == xdpfab.ProgressAuto }},
-		"protection":         {func(h *xdpfab.Info) { h.Domain.ResourceMgmt = xdpfab.RMDisabled }, "", func(i *xdpfab.Info) bool { return i.Domain.ResourceMgmt == xdpfab.RMEnabled }},
-		"address map":        {func(h *xdpfab.Info) { h.Domain.AVType = xdpfab.AVMap }, "", func(i *xdpfab.Info) bool { return i.Domain.AVType == xdpfab.AVTable }},
-		"MR scalable":        {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRScalable }, "", func(i *xdpfab.Info) bool { return i.Domain.MRMode == 0 }},
-		"MR basic":           {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRBasic }, "mr_mode basic: want none, with which the domain is open", nil},
-		"MR bits":            {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRLocal | xdpfab.MRRaw | xdpfab.MREndpoint }, "", func(i *xdpfab.Info) bool { return i.Domain.MRMode == 0 }},
-		"MR basic and":       {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRBasic | xdpfab.MRLocal }, "mr_mode basic|local: want basic or scalable alone", nil},
-		"wide keys":          {func(h *xdpfab.Info) { h.Domain.MRKeySize = 16 }, "mr_key_size 16: want at most 8", nil},
-		"remote data":        {func(h *xdpfab.Info) { h.Domain.CQDataSize = 16 }, "cq_data_size 16: want at most 8", nil},
-		"many queues":        {func(h *xdpfab.Info) { h.Domain.CQs, h.Domain.Counters, h.Domain.MRs = 1e6, 1e6, 1e6 }, "", met},
-		"endpoints":          {func(h *xdpfab.Info) { h.Domain.Endpoints = 1<<16 + 1 }, "ep_cnt 65537: want at most 65536", nil},
+		"traffic class": {func(h *xdpfab.Info) { h.Transmit.TrafficClass = xdpfab.TrafficLowLatency }, "", func(i *xdpfab.Info) bool {
+			return i.Transmit.TrafficClass == xdpfab.TrafficLowLatency && i.EndpointAttr().TrafficClass == xdpfab.TrafficLowLatency
+		}},
+		"codepoint":      {func(h *xdpfab.Info) { h.Transmit.TrafficClass = xdpfab.TrafficDSCP(11) }, "", func(i *xdpfab.Info) bool { return i.Transmit.TrafficClass.DSCP() == 11 }},
+		"no such class":  {func(h *xdpfab.Info) { h.Transmit.TrafficClass = xdpfab.TrafficDSCP(64) }, "tx_attr.tclass dscp(64): want unspec", nil},
+		"domain's class": {func(h *xdpfab.Info) { h.Domain.TrafficClass = xdpfab.TrafficBulkData }, "domain_attr.tclass bulk_data: want unspec, with which the domain is open", nil},
+		"safe":           {func(h *xdpfab.Info) { h.Domain.Threading = xdpfab.ThreadSafe }, "", met},
+		"threads":        {func(h *xdpfab.Info) { h.Domain.Threading = xdpfab.ThreadCompletion }, "", func(i *xdpfab.Info) bool { return i.Domain.Threading == xdpfab.ThreadSafe }},
+		"manual":         {func(h *xdpfab.Info) { h.Domain.Progress = xdpfab.ProgressManual }, "", func(i *xdpfab.Info) bool { return i.Domain.Progress == xdpfab.ProgressAuto }},
+		"manual control": {func(h *xdpfab.Info) { h.Domain.ControlProgress = xdpfab.ProgressManual }, "", func(i *xdpfab.Info) bool { return i.Domain.ControlProgress == xdpfab.ProgressAuto }},
+		"protection":     {func(h *xdpfab.Info) { h.Domain.ResourceMgmt = xdpfab.RMDisabled }, "", func(i *xdpfab.Info) bool { return i.Domain.ResourceMgmt == xdpfab.RMEnabled }},
+		"address map":    {func(h *xdpfab.Info) { h.Domain.AVType = xdpfab.AVMap }, "", func(i *xdpfab.Info) bool { return i.Domain.AVType == xdpfab.AVTable }},
+		"MR scalable":    {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRScalable }, "", func(i *xdpfab.Info) bool { return i.Domain.MRMode == 0 }},
+		"MR basic":       {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRBasic }, "mr_mode basic: want none, with which the domain is open", nil},
+		"MR bits":        {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRLocal | xdpfab.MRRaw | xdpfab.MREndpoint }, "", func(i *xdpfab.Info) bool { return i.Domain.MRMode == 0 }},
+		"MR basic and":   {func(h *xdpfab.Info) { h.Domain.MRMode = xdpfab.MRBasic | xdpfab.MRLocal }, "mr_mode basic|local: want basic or scalable alone", nil},
+		"wide keys":      {func(h *xdpfab.Info) { h.Domain.MRKeySize = 16 }, "mr_key_size 16: want at most 8", nil},
+		"remote data":    {func(h *xdpfab.Info) { h.Domain.CQDataSize = 16 }, "cq_data_size 16: want at most 8", nil},
+		"many queues":    {func(h *xdpfab.Info) { h.Domain.CQs, h.Domain.Counters, h.Domain.MRs = 1e6, 1e6, 1e6 }, "", met},
+		"endpoints":      {func(h *xdpfab.Info) { h.Domain.Endpoints = 1<<16 + 1 }, "ep_cnt 65537: want at most 65536", nil},
 		"scalable": {func(h *xdpfab.Info) { h.Domain.MaxEPTX, h.Endpoint.TXContexts, h.Endpoint.RXContexts = 128, 4, 2 }, "", func(i *xdpfab.Info) bool {
 			return i.ScalableAttr() == xdpfab.ScalableAttr{TXContexts: 4, RXContexts: 2} && i.Domain.MaxEPTX == 128 && i.Domain.MaxEPRX == 128
 		}},
@@ -176,7 +181,8 @@ func TestEveryHint(t *testing.T) {
 		try(e == xdpfab.EndpointUnspec || e == xdpfab.EndpointRDM, e, xdpfab.Info{Endpoint: xdpfab.EndpointInfo{Type: e}})
 	}
 	for c := xdpfab.TrafficUnspec; c <= xdpfab.TrafficNetworkControl; c++ {
-		try(c == xdpfab.TrafficUnspec, c, xdpfab.Info{Domain: xdpfab.DomainInfo{TrafficClass: c}})
+		try(c == xdpfab.TrafficUnspec, c, xdpfab.Info{Domain: xdpfab.DomainInfo{TrafficClass: c}}) // the domain is open without it
+		try(true, c, xdpfab.Info{Transmit: xdpfab.TransmitInfo{TrafficClass: c}})
 	}
 	for m := xdpfab.ThreadUnspec; m <= xdpfab.ThreadEndpoint; m++ {
 		try(true, m, xdpfab.Info{Domain: xdpfab.DomainInfo{Threading: m}})

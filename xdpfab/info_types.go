@@ -132,27 +132,12 @@ const (
 	AVTable                // FI_AV_TABLE: addresses count from 0
 )
 
-// TrafficClass is a class of traffic (FI_TC_ and so on). None is offered.
-type TrafficClass uint8
-
-// The classes.
-const (
-	TrafficUnspec          TrafficClass = iota // FI_TC_UNSPEC
-	TrafficBestEffort                          // FI_TC_BEST_EFFORT
-	TrafficLowLatency                          // FI_TC_LOW_LATENCY
-	TrafficDedicatedAccess                     // FI_TC_DEDICATED_ACCESS
-	TrafficBulkData                            // FI_TC_BULK_DATA
-	TrafficScavenger                           // FI_TC_SCAVENGER
-	TrafficNetworkControl                      // FI_TC_NETWORK_CTRL
-)
-
 var (
 	endpointNames  = []string{"unspec", "msg", "dgram", "rdm"}
 	formatNames    = []string{"unspec", "ethernet", "ipv4", "ipv6"}
 	threadingNames = []string{"unspec", "safe", "fid", "domain", "completion", "endpoint"}
 	rmNames        = []string{"unspec", "disabled", "enabled"}
 	avNames        = []string{"unspec", "map", "table"}
-	trafficNames   = []string{"unspec", "best_effort", "low_latency", "dedicated_access", "bulk_data", "scavenger", "network_ctrl"}
 )
 
 // String returns a name such as "rdm".
@@ -189,9 +174,3 @@ func (t AVType) String() string { return modeString("AVType", avNames, t) }
 
 // MarshalText implements encoding.TextMarshaler.
 func (t AVType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
-
-// String returns a name such as "low_latency".
-func (t TrafficClass) String() string { return modeString("TrafficClass", trafficNames, t) }
-
-// MarshalText implements encoding.TextMarshaler.
-func (t TrafficClass) MarshalText() ([]byte, error) { return []byte(t.String()), nil }

@@ -27,13 +27,13 @@ func (ep *Endpoint) hold(a wire.Addr, link wire.Link) (*name, error) {
 		n.uses++
 		return n, nil
 	}
-	p, err := ep.origin.NewPeer(link, a.Lane, a.Endpoint)
+	p, err := ep.origin.NewPeer(ep.marked(link), a.Lane, a.Endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: %v: %w", a, err)
 	}
 	n := &name{addr: a, peer: p, uses: 1, berth: berth{room: &ep.room}}
 	ep.room.join()
-	n.stop = ep.dom.dev.Follow(a, link, func(l wire.Link) { _ = p.SetLink(l) }) // the encapsulation is the same, so SetLink does not fail
+	n.stop = ep.dom.dev.Follow(a, link, func(l wire.Link) { _ = p.SetLink(ep.marked(l)) }) // the encapsulation is the same, so SetLink does not fail
 	ep.names[a] = n
 	return n, nil
 }

@@ -112,9 +112,9 @@ func Seal(b []byte, n int) int {
 }
 
 // Parse checks a frame, as Decap returned it, and splits it. The payload is a view into
-// frame; for a request or a response it may end in the zero padding of a short frame, for
-// the other types it has exactly the length that the type prescribes. A hello or hello-ack
-// may have a remainder.
+// frame; for a request or a response it may end in the zero padding of a short frame,
+// for the other types it has exactly the length that the type prescribes. A hello or
+// hello-ack may have a remainder.
 //
 // The checksum is verified before anything but the version: damage on the way is then
 // counted as such, and every later reason is a fault of the peer's software.

@@ -5,8 +5,8 @@ package wire
 import "encoding/binary"
 
 // Options is what a hello or hello-ack says beyond its 64 bytes. With FeatureOptions the
-// remainder is a list of options: kind, length, and so many bytes. Kinds that this version
-// does not know are skipped.
+// remainder is a list of options: kind, length, and so many bytes. Kinds that this
+// version does not know are skipped.
 type Options struct {
 	// Class is the class of traffic of the session: that of its requests, and in which
 	// the initiator wants the answers. A hello alone has it.

@@ -75,7 +75,7 @@ func (s *Star) build(o Options) (err error) {
 
 // plug joins a side to the bridge by a veth.
 func plug(h *netlink.Handle, bridge netlink.Link, i int, side *Side, o Options) error {
-	port := fmt.Sprintf("port%d", i)
+	port := portName(i)
 	if err := connect(h, port, oddIndex+i, side, o); err != nil {
 		return err
 	}
@@ -99,6 +99,12 @@ func connect(h *netlink.Handle, port string, index int, side *Side, o Options) e
 	}
 	return h.LinkSetUp(v)
 }
+
+// Port returns the namespace that holds the switch, and the name of the interface there
+// at which a side ends: all that the side sends and receives passes it.
+func (s *Star) Port(side int) (hub *Side, name string) { return s.hub, portName(side) }
+
+func portName(side int) string { return fmt.Sprintf("port%d", side) }
 
 // Close removes everything. It is idempotent.
 func (s *Star) Close() error { return remove(s.hub, s.Sides...) }
