@@ -121,6 +121,7 @@ var helps = map[string]string{
 	"requests_executed":    "Request frames of peers executed.",
 	"ops_executed":         "Operation records of peers executed.",
 	"hellos":               "Requests of peers to open a session.",
+	"hellos_unauthorized":  "Of these, without the authorization key of their endpoint.",
 	"sessions_opened":      "Sessions opened by this node.",
 	"sessions_accepted":    "Sessions opened by peers.",
 	"sessions_retired":     "Sessions of peers forgotten after long silence.",

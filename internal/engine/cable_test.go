@@ -283,5 +283,5 @@ func (c *cable) stranger(i int) {
 	src := wire.Source{Local: worldMACs[1], Remote: wire.MAC{2, 9, 9, 9, 9, 9}}
 	m := wire.HelloMsg{Nonce: uint64(i), Origin: uint64(i) + 1<<32, Serial: 1, Session: uint32(i), MaxFrame: 1500, Window: 64}
 	p, _ := e.pairs.own(e, &m)
-	e.accept(&wire.Header{}, &m, &src, p, &wire.HelloAckMsg{})
+	e.accept(&wire.Header{}, &m, &src, p, nil, &wire.HelloAckMsg{})
 }

@@ -23,16 +23,17 @@ const (
 	RequestsExecuted // frames
 	OpsExecuted      // records of them
 	Hellos
-	SessionsOpened   // by this side
-	SessionsAccepted // by this side
-	SessionsRetired  // accepted ones, after long silence
-	SessionsEvicted  // accepted ones, for want of room
-	PeersRestarted   // other lives that answered
-	SessionsFailed   // opened ones, by silence, restart or refusal of the peer
-	UnknownSession   // frames of sessions that do not exist here
-	StaleEpoch       // frames of an earlier session under the same id
-	Invalid          // well-formed frames that contradict their session
-	HandedOver       // frames that came on another queue than their session's
+	HellosUnauthorized // without the authorization key of their endpoint
+	SessionsOpened     // by this side
+	SessionsAccepted   // by this side
+	SessionsRetired    // accepted ones, after long silence
+	SessionsEvicted    // accepted ones, for want of room
+	PeersRestarted     // other lives that answered
+	SessionsFailed     // opened ones, by silence, restart or refusal of the peer
+	UnknownSession     // frames of sessions that do not exist here
+	StaleEpoch         // frames of an earlier session under the same id
+	Invalid            // well-formed frames that contradict their session
+	HandedOver         // frames that came on another queue than their session's
 	PortErrors
 	verdictBase
 	refusedBase = verdictBase + Counter(session.NumVerdicts)
@@ -47,7 +48,7 @@ type Counters [numCounters]uint64
 
 var counterNames = [verdictBase]string{
 	"packets_received", "packets_sent", "ops_sent", "frames_resent", "requests_executed", "ops_executed",
-	"hellos", "sessions_opened", "sessions_accepted", "sessions_retired", "sessions_evicted",
+	"hellos", "hellos_unauthorized", "sessions_opened", "sessions_accepted", "sessions_retired", "sessions_evicted",
 	"peers_restarted", "sessions_failed",
 	"unknown_session", "stale_epoch", "invalid", "handed_over", "port_errors",
 }

@@ -30,7 +30,11 @@ type Config struct {
 	Accept func(endpoint uint16) wire.HelloStatus
 	// Events returns where the events of an endpoint go, or nil if it takes none. It is
 	// called on the engine's thread when a session is accepted. It may be nil.
-	Events   func(endpoint uint16) Events
+	Events func(endpoint uint16) Events
+	// Key returns the authorization key of an endpoint that accepts sessions, nil if it
+	// has none; ok is false if there is no such endpoint. It is called on the engine's
+	// thread. Nil means that no endpoint has a key.
+	Key      func(endpoint uint16) (key *session.Key, ok bool)
 	Session  session.Config
 	MTU      int      // of the interface, in bytes: the largest raw frame
 	Local    wire.MAC // packets to this address stay in the group

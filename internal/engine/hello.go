@@ -22,23 +22,38 @@ func (e *Engine) onHello(h *wire.Header, payload []byte) {
 	e.count[Hellos]++
 	src := e.source()
 	ack := wire.HelloAckMsg{Status: e.admit(m.Endpoint), Life: e.cfg.Life}
-	epoch := uint32(0)
+	epoch, key := uint32(0), (*session.Key)(nil)
 	if ack.Status == wire.HelloAccepted {
 		var from [64]byte
 		if ok, cookie := e.pairs.proven(e.now, &m, sourceBytes(from[:0], src)); !ok {
 			ack.Status, ack.Cookie = wire.HelloChallenge, cookie
-		} else {
+		} else if key, ack.Status = e.authorize(&m, payload); ack.Status == wire.HelloAccepted {
 			p, owner := e.pairs.own(e, &m)
 			if owner != e {
 				e.passOn(owner.cfg.Queue)
 				return
 			}
-			epoch = e.accept(h, &m, src, p, &ack)
+			epoch = e.accept(h, &m, src, p, key, &ack)
 		}
 	}
 	e.reply(e.pathTo(src, m.Options.Class), func(b []byte) int {
-		return session.Reply(b, &m, e.cfg.Lane, epoch, ack)
+		return key.Reply(b, &m, e.cfg.Lane, epoch, ack)
 	})
+}
+
+// authorize judges whether a hello proves the key of the endpoint that it is for, and
+// returns the key.
+func (e *Engine) authorize(m *wire.HelloMsg, payload []byte) (key *session.Key, status wire.HelloStatus) {
+	if e.cfg.Key != nil {
+		var ok bool
+		if key, ok = e.cfg.Key(m.Endpoint); !ok {
+			return nil, wire.HelloNoEndpoint
+		}
+	}
+	if status = key.Admit(m, payload); status != wire.HelloAccepted {
+		e.count[HellosUnauthorized]++
+	}
+	return key, status
 }
 
 // admit decides whether a hello for an endpoint number is accepted.
@@ -55,7 +70,7 @@ func (e *Engine) admit(endpoint uint16) wire.HelloStatus {
 // accept fills in the answer to a proven hello and returns the session's epoch. The
 // session is the present one, if the hello is a repetition, or a new one. The pair is
 // owned by e.
-func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pair, ack *wire.HelloAckMsg) uint32 {
+func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pair, key *session.Key, ack *wire.HelloAckMsg) uint32 {
 	defer e.pairs.settle(p, e.now)
 	t := p.current
 	switch {
@@ -70,7 +85,7 @@ func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *p
 		ack.Status = wire.HelloOutdated
 		return 0
 	default:
-		if t = e.begin(h, m, src, p); t == nil {
+		if t = e.begin(h, m, src, p, key); t == nil {
 			ack.Status = wire.HelloFull
 			return 0
 		}
@@ -84,7 +99,7 @@ func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *p
 
 // begin makes a session, the latest of its pair, or returns nil when there is no room.
 // The session before it executes nothing from here on.
-func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pair) *target {
+func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pair, key *session.Key) *target {
 	p.supersede(&m.Resume)
 	owner := e.party(src)
 	t := &target{
@@ -97,7 +112,7 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 	}
 	params := session.TargetParams{
 		Local: t.slot.id, Remote: t.remote, Lane: h.Lane, Endpoint: t.endpoint, Epoch: t.epoch,
-		MaxFrame: e.frameFor(m, &t.path), Window: e.windowFor(m), Features: e.featuresFor(m, t.events), Party: owner.key,
+		MaxFrame: e.frameFor(m, &t.path), Window: e.windowFor(m), Features: e.featuresFor(m, t.events), Party: owner.key, Key: key,
 	}
 	if t.events != nil {
 		params.Places = t.events

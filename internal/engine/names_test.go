@@ -227,7 +227,7 @@ func TestSessionsAreShared(t *testing.T) {
 		m := wire.HelloMsg{Nonce: uint64(i), Origin: uint64(i) + 1<<32, Serial: 1, Session: uint32(i), MaxFrame: 1500, Window: 64}
 		p, _ := e.pairs.own(e, &m)
 		var ack wire.HelloAckMsg
-		e.accept(&h, &m, &src, p, &ack)
+		e.accept(&h, &m, &src, p, nil, &ack)
 		return p.current
 	}
 	macOf := func(i int) (m wire.MAC) {

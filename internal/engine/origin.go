@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -16,7 +17,8 @@ import (
 type Origin struct {
 	e        *Engine
 	id       uint64
-	endpoint uint16 // its number on this node
+	endpoint uint16       // its number on this node
+	key      *session.Key // of the endpoint; nil for none
 	roster   roster
 	// unordered says that its sessions need no order; see session.Params.
 	unordered bool
@@ -46,6 +48,9 @@ func (e *Engine) NewUnorderedOrigin(endpoint uint16) *Origin {
 	o.unordered = true
 	return o
 }
+
+// SetKey gives the endpoint an authorization key, before it has peers.
+func (o *Origin) SetKey(key *session.Key) { o.key = key }
 
 // NewPeer returns the peer at the end of link. Nothing is sent. Any goroutine may
 // call it.

@@ -151,7 +151,7 @@ func (w *world) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source) *targ
 	e := w.eng[1]
 	p, _ := e.pairs.own(e, m)
 	var ack wire.HelloAckMsg
-	e.accept(h, m, src, p, &ack)
+	e.accept(h, m, src, p, nil, &ack)
 	if ack.Status != wire.HelloAccepted {
 		return nil
 	}

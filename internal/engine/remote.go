@@ -106,7 +106,8 @@ func (r *remote) connect() bool {
 	params := session.Params{
 		Local: c.slot.id, Lane: by.lane, Endpoint: r.id.endpoint,
 		MaxFrame: e.maxFrame(&by.path), Nonce: e.cfg.Random(),
-		Origin: r.origin.id, Serial: r.origin.serial, Unordered: r.origin.unordered, Options: wire.Options{Class: by.link.Class},
+		Origin: r.origin.id, Serial: r.origin.serial, Unordered: r.origin.unordered,
+		Options: wire.Options{Class: by.link.Class}, Key: r.origin.key,
 	}
 	if r.limbo != nil {
 		params.Resume = r.limbo.ini.Identity()

@@ -49,7 +49,8 @@ type Params struct {
 	// Unordered says that the target may run requests in any order. It does so if both
 	// sides have [wire.FeatureUnordered].
 	Unordered bool
-	Options   wire.Options // what the hello says beside
+	Options   wire.Options // what the hello says beside, without the proof
+	Key       *Key         // that both endpoints must have; nil for none
 }
 
 // request is one frame of the send window.

@@ -176,6 +176,9 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		s.timer = now + s.rtt.rto(s.cfg)
 		return Event{Kind: Met}
 	case wire.HelloAccepted:
+		if !s.p.Key.proven(ofHelloAck, h.Epoch, &a.Options, payload) {
+			return s.end(Unproven)
+		}
 		frame := min(s.p.MaxFrame, int(a.MaxFrame))
 		if frame < MinFrame || a.Window == 0 {
 			return s.end(ProtocolError)
@@ -198,6 +201,12 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		return s.end(RefusedClosing)
 	case wire.HelloOutdated:
 		return s.end(Outdated)
+	case wire.HelloKeyWanted:
+		return s.end(RefusedKeyless)
+	case wire.HelloKeyUnwanted:
+		return s.end(RefusedKey)
+	case wire.HelloKeyWrong:
+		return s.end(RefusedOtherKey)
 	}
 	// HelloBadVersion, or a reason of a later version: the target asks for something
 	// that this side does not know.

@@ -46,7 +46,10 @@ func (s *Initiator) emitHello(b []byte) int {
 		Resume: s.p.Resume, Origin: s.p.Origin, Serial: s.p.Serial,
 		Keep: uint16(s.cfg.Keep() / time.Second), Features: s.asks(), Options: s.p.Options,
 	}
-	return wire.Seal(b, wire.HeaderLen+m.Put(b[wire.HeaderLen:]))
+	m.Options.Proven = s.p.Key != nil
+	n := wire.HeaderLen + m.Put(b[wire.HeaderLen:])
+	s.p.Key.sign(ofHello, 0, b[wire.HeaderLen:n])
+	return wire.Seal(b, n)
 }
 
 // asks returns the features to announce: those that this side knows, and the absence of

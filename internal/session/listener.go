@@ -59,10 +59,22 @@ func (l *Listener) cookie(period int64, m *wire.HelloMsg, from []byte) (c wire.C
 // Reply writes a hello-ack into b and returns the length of the frame. epoch is
 // that of the accepted session, or 0 if none was accepted.
 func Reply(b []byte, to *wire.HelloMsg, lane uint8, epoch uint32, m wire.HelloAckMsg) int {
+	return (*Key)(nil).Reply(b, to, lane, epoch, m)
+}
+
+// Reply is the function Reply for an endpoint with the key: a hello-ack that accepts
+// proves it.
+func (k *Key) Reply(b []byte, to *wire.HelloMsg, lane uint8, epoch uint32, m wire.HelloAckMsg) int {
 	m.Nonce = to.Nonce
 	h := wire.Header{Type: wire.HelloAck, Session: to.Session, Epoch: epoch, Sack: m.Resume.Early, Lane: lane}
 	h.Put(b)
-	return wire.Seal(b, wire.HeaderLen+m.Put(b[wire.HeaderLen:]))
+	if m.Status != wire.HelloAccepted {
+		k = nil
+	}
+	m.Options.Proven = k != nil
+	n := wire.HeaderLen + m.Put(b[wire.HeaderLen:])
+	k.sign(ofHelloAck, epoch, b[wire.HeaderLen:n])
+	return wire.Seal(b, n)
 }
 
 // Strange writes the reset that answers a frame of a session that this target

@@ -112,6 +112,7 @@ type TargetParams struct {
 	Features wire.Features
 	Party    Party
 	Places   Places // for events; nil if the session has no notices
+	Key      *Key   // that the initiator has proven; nil for none
 }
 
 // Party names all initiators at one source address: the shared room that one of them

@@ -25,12 +25,17 @@ func goldenHellos() []golden {
 	newer.Features = 1<<31 | FeatureMessages | FeatureMemory
 	classy := first
 	classy.Features, classy.Options.Class = FeatureOptions, Class{DSCP: 46, PCP: 5}
+	proof := Proof([]byte("thirty-two bytes of a keyed hash"))
+	proven := classy
+	proven.Options.Proof, proven.Options.Proven = proof, true
 	back := Header{Type: HelloAck, Session: first.Session, Lane: 2}
 	accepted := back
 	accepted.Epoch = 0xa1a2a3a4
 	ack := HelloAckMsg{Nonce: first.Nonce, Session: uint32(NewSessionID(2, 5, 1000, 33)), MaxFrame: 1472, Window: 32, Life: 0x7766554433221101}
 	resumed := ack
 	resumed.Resume, resumed.Lost, resumed.Features = second.Resume, true, FeatureMemory
+	provenAck := ack
+	provenAck.Features, provenAck.Options = FeatureOptions, Options{Proof: proof, Proven: true}
 	reset := head(Reset)
 	reset.Ack, reset.Credit = 0, 0
 	return []golden{
@@ -38,9 +43,13 @@ func goldenHellos() []golden {
 		carrying("hello-again", "hello with the target's cookie, which asks for the fate of a former session", hello, second),
 		carrying("hello-newer", "hello of a later version: features, and a remainder that is skipped", hello, newer, pattern(HelloRoom)...),
 		carrying("hello-class", "hello with the option of a class: codepoint 46, priority 5", hello, classy),
+		carrying("hello-proof", "hello with the options of a class and of a proof", hello, proven),
 		carrying("hello-ack-challenge", "hello-ack, status 1: say hello again with this cookie", back,
 			HelloAckMsg{Nonce: first.Nonce, Status: HelloChallenge, Cookie: second.Cookie, Life: ack.Life}),
 		carrying("hello-ack", "hello-ack, status 0: accepted", accepted, ack),
+		carrying("hello-ack-proof", "hello-ack, status 0: accepted, with the option of a proof", accepted, provenAck),
+		carrying("hello-ack-unauthorized", "hello-ack, status 9: the endpoint has another authorization key", back,
+			HelloAckMsg{Nonce: first.Nonce, Status: HelloKeyWrong, Life: ack.Life}),
 		carrying("hello-ack-resumed", "hello-ack, status 0: with features; of the former session the answers are lost", accepted, resumed),
 		carrying("hello-ack-refused", "hello-ack, status 2: no such endpoint", back, HelloAckMsg{Nonce: first.Nonce, Status: HelloNoEndpoint, Life: ack.Life}),
 		carrying("reset-unknown", "reset, reason 1: answers a request of an unknown session, to the lane of its sender",

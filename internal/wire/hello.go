@@ -93,11 +93,14 @@ const (
 	HelloBadVersion               // version not spoken
 	HelloShuttingDown             // target is closing
 	HelloOutdated                 // this session has ended, or a later one of the same origin has begun
+	HelloKeyWanted                // the endpoint has an authorization key, and the hello proves none
+	HelloKeyUnwanted              // the hello proves an authorization key, and the endpoint has none
+	HelloKeyWrong                 // they have different ones
 	numHelloStatuses
 )
 
 var helloStatusNames = [numHelloStatuses]string{"accepted", "cookie challenge", "no such endpoint", "full",
-	"version not supported", "shutting down", "outdated"}
+	"version not supported", "shutting down", "outdated", "key wanted", "key not wanted", "wrong key"}
 
 // String returns the answer in words.
 func (s HelloStatus) String() string { return nameOf(helloStatusNames[:], "hello status", s) }

@@ -11,11 +11,23 @@ type Options struct {
 	// Class is the class of traffic of the session: that of its requests, and in which
 	// the initiator wants the answers. A hello alone has it.
 	Class Class
+	// Proof shows that the sender knows the authorization key of its endpoint, if Proven.
+	// It is the last option.
+	Proof  Proof
+	Proven bool
 }
+
+// Proof is an HMAC-SHA256, under an authorization key, of everything that a hello or
+// hello-ack says before it, in its context.
+type Proof [32]byte
+
+// Said returns the part of a payload that its proof, the last option, is about.
+func Said(payload []byte) []byte { return payload[:len(payload)-len(Proof{})] }
 
 // The kinds of options.
 const (
 	optionClass = 1 // codepoint, priority
+	optionProof = 2 // HMAC-SHA256; the last one
 )
 
 // optionHead is the length of kind and length, in bytes.
@@ -28,6 +40,10 @@ func (o *Options) any() bool { return *o != Options{} }
 func (o *Options) put(b []byte) (n int) {
 	if c := o.Class; c != (Class{}) {
 		n += copy(b[n:], []byte{optionClass, 2, c.DSCP, c.PCP})
+	}
+	if o.Proven {
+		n += copy(b[n:], []byte{optionProof, byte(len(o.Proof))})
+		n += copy(b[n:], o.Proof[:])
 	}
 	return n
 }
@@ -43,6 +59,9 @@ func (o *Options) parse(b []byte, features Features) Reason {
 	for len(b) > 0 {
 		if len(b) < optionHead || len(b) < optionHead+int(b[1]) {
 			return ReasonBadPayload
+		}
+		if o.Proven {
+			return ReasonBadPayload // the proof is about what comes before it
 		}
 		kind, value := b[0], b[optionHead:][:b[1]]
 		b = b[optionHead+len(value):]
@@ -63,6 +82,11 @@ func (o *Options) parseOne(kind byte, value []byte) Reason {
 		if o.Class.check() != nil {
 			return ReasonBadPayload
 		}
+	case optionProof:
+		if len(value) != len(o.Proof) {
+			return ReasonBadPayload
+		}
+		o.Proof, o.Proven = Proof(value), true
 	}
 	return ReasonOK
 }

@@ -12,6 +12,8 @@ import (
 // ends is refused.
 func TestOptions(t *testing.T) {
 	class := Class{DSCP: 46, PCP: 5}
+	proof := Proof([]byte("thirty-two bytes of a keyed hash"))
+	prove := append([]byte{2, 32}, proof[:]...)
 	for name, c := range map[string]struct {
 		features  Features
 		remainder []byte
@@ -24,6 +26,10 @@ func TestOptions(t *testing.T) {
 		"behind more bits": {FeatureOptions | FeatureMore, []byte{9, 9, 9, 9, 1, 2, 46, 5}, Options{Class: class}, ReasonOK},
 		"more bits alone":  {FeatureOptions | FeatureMore, []byte{9, 9}, Options{}, ReasonOK},
 		"between others":   {FeatureOptions, []byte{200, 3, 1, 2, 46, 1, 2, 46, 5, 201, 0}, Options{Class: class}, ReasonOK},
+		"proof":            {FeatureOptions, prove, Options{Proof: proof, Proven: true}, ReasonOK},
+		"class and proof":  {FeatureOptions, append([]byte{1, 2, 46, 5}, prove...), Options{class, proof, true}, ReasonOK},
+		"behind a proof":   {FeatureOptions, append(bytes.Clone(prove), 200, 0), Options{}, ReasonBadPayload},
+		"short proof":      {FeatureOptions, []byte{2, 3, 1, 2, 3}, Options{}, ReasonBadPayload},
 		"kind alone":       {FeatureOptions, []byte{1}, Options{}, ReasonBadPayload},
 		"cut off":          {FeatureOptions, []byte{1, 2, 46}, Options{}, ReasonBadPayload},
 		"other cut off":    {FeatureOptions, []byte{200, 9, 0}, Options{}, ReasonBadPayload},
@@ -51,7 +57,7 @@ func TestOptions(t *testing.T) {
 // they write again; and read again, it says the same.
 func FuzzHello(f *testing.F) {
 	b := make([]byte, HelloLen+HelloRoom)
-	hello := HelloMsg{Nonce: 1, Endpoint: 2, Options: Options{Class: Class{DSCP: 46, PCP: 5}}}
+	hello := HelloMsg{Nonce: 1, Endpoint: 2, Options: Options{Class: Class{DSCP: 46, PCP: 5}, Proof: Proof{7}, Proven: true}}
 	f.Add(bytes.Clone(b[:hello.Put(b)]))
 	f.Add(append(b[:HelloLen:HelloLen], pattern(HelloRoom)...))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// require gives the endpoints of node 1 a key. Its number there is that of the regions,
+// which have none: 0.
+func (c *cable) require(key *session.Key) {
+	for _, e := range c.nodes[1].eng {
+		e.cfg.Key = func(uint16) (*session.Key, bool) { return key, true }
+	}
+}
+
+// An endpoint with another key, or with a key on one side only, has no session: the
+// operation fails as never executed, with the reason.
+func TestKeyOfEndpoints(t *testing.T) {
+	one, same, other := session.NewKey([]byte("one"), 0), session.NewKey([]byte("one"), 9), session.NewKey([]byte("other"), 0)
+	for name, k := range map[string]struct {
+		ours, theirs *session.Key
+		why          session.Reason
+	}{
+		"none":         {nil, nil, session.Alive},
+		"the same":     {same, one, session.Alive},
+		"another":      {other, one, session.RefusedOtherKey},
+		"none to one":  {nil, one, session.RefusedKeyless},
+		"one to none":  {one, nil, session.RefusedKey},
+		"to old nodes": {one, nil, session.Unproven},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCable(t, session.Config{})
+			c.require(k.theirs)
+			c.nodes[0].eng[0].origin.SetKey(k.ours)
+			if name == "to old nodes" { // they skip the remainder
+				c.pass = func(to int, packet []byte) bool {
+					if frame := packet[14:]; to == 1 && wire.Type(frame[0]&15) == wire.Hello {
+						frame = frame[:wire.Seal(frame, wire.HeaderLen+wire.HelloLen)]
+						c.deliver(to, packet[:14+len(frame)])
+						return false
+					}
+					return true
+				}
+			}
+			p := c.peer(ethernet())
+			r := c.done(c.post(p, 0, 5))
+			ok := k.why == session.Alive
+			if got := r.Fate == Success; got != ok || r.Reason != k.why || !ok && r.Fate != NotExecuted {
+				t.Errorf("fate %v, %v; want success: %t, %v", r.Fate, r.Reason, ok, k.why)
+			}
+			if got := c.word(0) == 5; got != ok {
+				t.Errorf("the word is %d, the operation ran: %t, want %t", c.word(0), got, ok)
+			}
+			if n := c.nodes[1].counted(HellosUnauthorized); (n > 0) != (!ok && k.why != session.Unproven) {
+				t.Errorf("%d hellos are counted as unauthorized, though the end is %v", n, k.why)
+			}
+		})
+	}
+}
+
+// A captured handshake begins nothing, neither from another address nor by itself, and
+// neither does one whose proof was taken off.
+func TestKeyAgainstReplay(t *testing.T) {
+	c := newCable(t, session.Config{})
+	key := session.NewKey([]byte("key"), 0)
+	c.require(key)
+	c.nodes[0].eng[0].origin.SetKey(key)
+	p := c.peer(ethernet())
+	c.write(p, 0, 1)
+	captured := slices.Clone(c.seen[1])
+	stranger := wire.MAC{2, 9, 9, 9, 9, 9}
+	for _, packet := range captured {
+		c.deliver(1, packet)
+		fromElsewhere := slices.Clone(packet)
+		copy(fromElsewhere[6:], stranger[:])
+		c.deliver(1, fromElsewhere)
+		if frame := slices.Clone(packet[14:]); wire.Type(frame[0]&15) == wire.Hello {
+			frame[wire.HeaderLen+20] = 0 // no options
+			c.deliver(1, append(packet[:14:14], frame[:wire.Seal(frame, wire.HeaderLen+wire.HelloLen)]...))
+		}
+		for range 10 {
+			c.step()
+		}
+	}
+	if n := c.nodes[1].counted(SessionsAccepted); n != 1 {
+		t.Errorf("%d sessions were accepted, want the one of the initiator", n)
+	}
+	if n := c.nodes[1].counted(HellosUnauthorized); n == 0 {
+		t.Error("no hello without its proof was refused")
+	}
+	c.write(p, 0, 2)
+	if c.word(0) != 2 {
+		t.Errorf("the session does not go on: the word is %d, want 2", c.word(0))
+	}
+}
