@@ -16,6 +16,7 @@ var (
 	ErrSize      = errno.New("mr: impossible size", syscall.EINVAL)
 	ErrAccess    = errno.New("mr: unknown access rights", syscall.EINVAL)
 	ErrName      = errno.New("mr: unusable name", syscall.EINVAL)
+	ErrAuthKey   = errno.New("mr: impossible authorization key", syscall.EKEYREJECTED)
 	ErrKeyInUse  = errno.New("mr: key in use", syscall.ENOKEY)
 	ErrNameInUse = errno.New("mr: name in use", syscall.EEXIST)
 	ErrInUse     = errno.New("mr: memory has registered regions", syscall.EBUSY)

@@ -18,6 +18,7 @@ type Region struct {
 	access Access
 	name   string
 	born   uint32 // the incarnation
+	auth   AuthKey
 	mem    *Memory
 	table  *Table
 

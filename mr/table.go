@@ -18,15 +18,16 @@ const MaxName = 64
 type Table struct {
 	index atomic.Pointer[index] // stored under mu; loaded by readers
 
-	mu      sync.Mutex
-	readers map[*Reader]struct{}
-	names   map[string]*Region
-	named   []*Region // in order of registration
+	mu       sync.Mutex
+	readers  map[*Reader]struct{}
+	names    map[string]*Region
+	authKeys map[string]AuthKey // all that were ever named
+	named    []*Region          // in order of registration
 }
 
 // NewTable returns an empty table.
 func NewTable() *Table {
-	t := &Table{readers: map[*Reader]struct{}{}, names: map[string]*Region{}}
+	t := &Table{readers: map[*Reader]struct{}{}, names: map[string]*Region{}, authKeys: map[string]AuthKey{}}
 	t.index.Store(newIndex(1))
 	return t
 }
@@ -40,10 +41,14 @@ type Options struct {
 	Offset  int     // first byte of the memory that belongs to the region
 	Length  int     // bytes; 0 means to the end of the memory
 	Virtual bool    // peers give virtual addresses instead of offsets from 0 (FI_MR_VIRT_ADDR)
+	// AuthKey is the authorization key that the session of a peer must have, at most
+	// MaxAuthKey bytes; empty for none, or for that of the domain.
+	AuthKey []byte
 }
 
 // Register makes memory accessible to peers. The region may overlap with others. The
-// error wraps ErrKeyInUse, ErrNameInUse, ErrName, ErrAccess, ErrSize or ErrClosed.
+// error wraps ErrKeyInUse, ErrNameInUse, ErrName, ErrAuthKey, ErrAccess, ErrSize or
+// ErrClosed.
 func (t *Table) Register(m *Memory, o Options) (*Region, error) {
 	if o.Access&^allAccess != 0 {
 		return nil, fmt.Errorf("%w: %#x, want RemoteRead, RemoteWrite or both", ErrAccess, uint8(o.Access))
@@ -51,7 +56,11 @@ func (t *Table) Register(m *Memory, o Options) (*Region, error) {
 	if len(o.Name) > MaxName {
 		return nil, fmt.Errorf("%w: it has %d bytes, want at most %d", ErrName, len(o.Name), MaxName)
 	}
-	r := &Region{table: t, mem: m, access: o.Access, name: o.Name, born: newIncarnation()}
+	auth, err := t.AuthKey(o.AuthKey)
+	if err != nil {
+		return nil, err
+	}
+	r := &Region{table: t, auth: auth, mem: m, access: o.Access, name: o.Name, born: newIncarnation()}
 	data, err := m.hold(r, o.Offset, o.Length)
 	if err != nil {
 		return nil, err

@@ -65,6 +65,10 @@ type DomainAttr struct {
 	// the one that dials; TrafficUnspec.
 	TrafficClass TrafficClass
 
+	// AuthKey is the authorization key of endpoints and regions that have none of their
+	// own (auth_key), also of the endpoint that dials; none.
+	AuthKey AuthKey
+
 	encap encap        // set by OpenInfo
 	clock func() int64 // of the engines, ns, monotonic; nil means the system's. For tests
 }
@@ -106,9 +110,10 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 	case a.GiveUp < 0 || a.RTOMin < 0 || a.Spin < 0 || a.IdleRetire < 0 || a.BaseRTT < 0:
 		return a, errors.New("xdpfab: a duration among the domain attributes is negative: want more than 0, or 0 for its default")
 	}
-	if err := errors.Join(checkCores(a.Cores), a.TrafficClass.check("domain")); err != nil {
+	if err := errors.Join(checkCores(a.Cores), a.TrafficClass.check("domain"), a.AuthKey.check("domain")); err != nil {
 		return a, err
 	}
+	a.AuthKey = a.AuthKey.or(nil)
 	if a.Threading != ThreadDomain || a.Progress != ProgressManual {
 		a.Threading = ThreadSafe // is in force
 	}

@@ -96,7 +96,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 			return nil, err
 		}
 		e, err := engine.New(engine.Config{
-			Port: port, Accept: d.accept, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret, Life: life, Clock: attr.clock,
+			Port: port, Accept: d.accept, Key: d.keyOf, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret, Life: life, Clock: attr.clock,
 			Suspect: d.suspect, Events: d.eventsOf,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return x.Begin(now, p, d.observer(p.Endpoint)) },
 			Session: session.Config{

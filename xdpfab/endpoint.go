@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -23,6 +24,7 @@ type Endpoint struct {
 	dom     *Domain
 	attr    EndpointAttr
 	number  uint16
+	key     *session.Key // nil for none
 	stepper *stepper
 	ring    *engine.Ring
 
@@ -79,8 +81,11 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 		return nil, err
 	}
 	attr.Number = int(number)
-	attr.TrafficClass = attr.TrafficClass.or(d.attr.TrafficClass)
+	attr.TrafficClass, attr.AuthKey = attr.TrafficClass.or(d.attr.TrafficClass), attr.AuthKey.or(d.attr.AuthKey)
 	ep := &Endpoint{dom: d, attr: attr, number: number, names: map[wire.Addr]*name{}}
+	if ep.key, err = d.session(attr.AuthKey); err != nil {
+		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
+	}
 	ep.opFlags.Store(uint32(attr.OpFlags))
 	completions := engine.Sink((*sink)(ep))
 	if attr.dials {
@@ -181,6 +186,7 @@ func (ep *Endpoint) Enable() error {
 	if ep.origin = ep.stepper.eng.NewOrigin(ep.number); ep.attr.MsgOrder == OrderNone {
 		ep.origin = ep.stepper.eng.NewUnorderedOrigin(ep.number)
 	}
+	ep.origin.SetKey(ep.key)
 	ep.stepper.Call(func() { ep.stepper.eng.AddRing(ep.ring, ep.origin) })
 	if !ep.attr.InitiateOnly {
 		ep.dom.serve(ep, true)

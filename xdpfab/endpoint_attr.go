@@ -3,6 +3,7 @@
 package xdpfab
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 
@@ -35,6 +36,9 @@ type EndpointAttr struct {
 	// TrafficClass marks the endpoint's packets, and the answers to them (tclass);
 	// TrafficUnspec leaves it to DomainAttr.TrafficClass.
 	TrafficClass TrafficClass
+	// AuthKey is the endpoint's authorization key (auth_key); none leaves it to
+	// DomainAttr.AuthKey.
+	AuthKey AuthKey
 	// InitiateOnly makes an endpoint that peers cannot address.
 	InitiateOnly bool
 
@@ -65,7 +69,7 @@ func (a EndpointAttr) withDefaults() (_ EndpointAttr, err error) {
 	if err := a.MsgOrder.check(); err != nil {
 		return a, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
-	if err := a.TrafficClass.check("endpoint"); err != nil {
+	if err := errors.Join(a.TrafficClass.check("endpoint"), a.AuthKey.check("endpoint")); err != nil {
 		return a, err
 	}
 	a.InjectSize, a.MsgOrder = injectSize, a.MsgOrder.settle()

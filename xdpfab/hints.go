@@ -3,6 +3,7 @@
 package xdpfab
 
 import (
+	"bytes"
 	"fmt"
 	"math/bits"
 	"reflect"
@@ -35,6 +36,9 @@ func (h *Info) refusals(offer *Info) []string {
 func (h *Info) afterwards(offer *Info) (list []string) {
 	if want, have := h.Domain.TrafficClass, offer.Domain.TrafficClass; want != TrafficUnspec && want != have {
 		list = append(list, fmt.Sprintf("domain_attr.tclass %v: want %v, with which the domain is open", want, have))
+	}
+	if k := h.Domain.AuthKey; len(k) > 0 && k.valid() && !bytes.Equal(k, offer.Domain.AuthKey) {
+		list = append(list, fmt.Sprintf("domain_attr.auth_key of %v: the domain is open with another one, or none", k))
 	}
 	want, have := h.Domain.MRMode, offer.Domain.MRMode
 	if want == 0 || want == MRBasic && have|MRAllocated == basicMR || want != MRBasic && want&have == have {
@@ -112,9 +116,9 @@ func unmetField(hint, offer any) string {
 		if reflect.ValueOf(h).Uint() > reflect.ValueOf(offer).Uint() {
 			return fmt.Sprintf("%d: want at most %d", h, offer)
 		}
-	case []byte:
-		if len(h) > 0 {
-			return fmt.Sprintf("of %d bytes: authorization keys are not supported, want none", len(h))
+	case AuthKey:
+		if !h.valid() {
+			return fmt.Sprintf("of %v: want at most %d", h, MaxAuthKey)
 		}
 	default:
 		if h != offer {
@@ -173,6 +177,7 @@ func (h *Info) settle(offer *Info) Info {
 	i.Receive.Caps &= i.Caps
 	if offer.Domain.Instance == nil {
 		i.Domain.TrafficClass = h.Domain.TrafficClass
+		i.Domain.AuthKey = h.Domain.AuthKey.or(nil)
 		i.Domain.Progress = h.Domain.Progress
 		if h.Domain.Threading == ThreadDomain && h.Domain.Progress == ProgressManual {
 			i.Domain.Threading = ThreadDomain
@@ -189,6 +194,8 @@ func (h *Info) settle(offer *Info) Info {
 	if n := h.Endpoint.RXContexts; n != 0 {
 		i.Endpoint.RXContexts = n
 	}
+	i.Domain.AuthKeySize = Limit(len(i.Domain.AuthKey))
+	i.Endpoint.AuthKey = h.Endpoint.AuthKey.or(i.Domain.AuthKey)
 	i.Transmit.TrafficClass = h.Transmit.TrafficClass.or(i.Domain.TrafficClass)
 	size, _ := queueSize("endpoint", int(h.Transmit.Size)) // refusals has checked it
 	i.Transmit.Size = Limit(size)

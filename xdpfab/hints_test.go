@@ -3,6 +3,7 @@
 package xdpfab_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,7 +114,11 @@ func TestHints(t *testing.T) {
 		"keys":            {func(h *xdpfab.Info) { h.Domain.MaxEPAuthKeys = 1 }, "max_ep_auth_key 1: want at most 0", nil},
 		"groups":          {func(h *xdpfab.Info) { h.Domain.MaxGroupID = 1 }, "max_group_id 1: want at most 0", nil},
 		"devices":         {func(h *xdpfab.Info) { h.Domain.MaxXPUContexts = 1 }, "max_xpu_ctx_cnt 1: want at most 0", nil},
-		"authorization":   {func(h *xdpfab.Info) { h.Domain.AuthKey = []byte{1, 2} }, "domain_attr.auth_key of 2 bytes", nil},
+		"authorization":   {func(h *xdpfab.Info) { h.Domain.AuthKey = []byte{1, 2} }, "domain_attr.auth_key of 2 bytes: the domain is open with another one, or none", nil},
+		"endpoint's key":  {func(h *xdpfab.Info) { h.Endpoint.AuthKey = []byte{1, 2} }, "", func(i *xdpfab.Info) bool { return bytes.Equal(i.EndpointAttr().AuthKey, []byte{1, 2}) }},
+		"long key":        {func(h *xdpfab.Info) { h.Endpoint.AuthKey = make([]byte, 65) }, "ep_attr.auth_key of 65 bytes: want at most 64", nil},
+		"size of keys":    {func(h *xdpfab.Info) { h.Domain.AuthKeySize = 64 }, "", func(i *xdpfab.Info) bool { return i.Domain.AuthKeySize == 0 }},
+		"key by AV":       {func(h *xdpfab.Info) { h.Domain.AuthKeySize = xdpfab.Unlimited }, "auth_key_size unlimited: want at most 64", nil},
 		"big counters":    {func(h *xdpfab.Info) { h.Domain.MaxCounter = math.MaxUint64 }, "", met},
 		"name":            {func(h *xdpfab.Info) { h.Domain.Name = "pipe" }, "", met},
 		"another name":    {func(h *xdpfab.Info) { h.Domain.Name = "eth7" }, `domain_attr.name eth7: want pipe`, nil},

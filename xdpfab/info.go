@@ -74,7 +74,7 @@ type EndpointInfo struct {
 	MemTagFormat    uint64       `json:"mem_tag_format"`
 	TXContexts      Limit        `json:"tx_ctx_cnt"`
 	RXContexts      Limit        `json:"rx_ctx_cnt"`
-	AuthKey         []byte       `json:"auth_key"`
+	AuthKey         AuthKey      `json:"auth_key"`
 }
 
 // DomainInfo is about a domain (struct fi_domain_attr of fi_domain(3)). Counts and limits
@@ -104,7 +104,7 @@ type DomainInfo struct {
 	MRIOVLimit      Limit        `json:"mr_iov_limit"`
 	Caps            Caps         `json:"caps"`
 	Mode            Mode         `json:"mode"`
-	AuthKey         []byte       `json:"auth_key"`
+	AuthKey         AuthKey      `json:"auth_key"`
 	AuthKeySize     Limit        `json:"auth_key_size"`
 	MaxErrData      Limit        `json:"max_err_data"` // bytes
 	MRs             Limit        `json:"mr_cnt"`

@@ -40,6 +40,7 @@ func (f *Fabric) OpenInfo(ctx context.Context, info *Info, attr DomainAttr) (*Do
 func (i *Info) domainAttr(a DomainAttr) DomainAttr {
 	a.Progress, a.Threading, a.MRMode = i.Domain.Progress, i.Domain.Threading, i.Domain.MRMode
 	a.TrafficClass = i.Domain.TrafficClass.or(a.TrafficClass)
+	a.AuthKey = i.Domain.AuthKey.or(a.AuthKey)
 	a.UDP = i.AddrFormat == AddrIPv4 || i.AddrFormat == AddrIPv6
 	a.encap = encap{format: i.AddrFormat, source: i.Source, fabric: i.Fabric.Name}
 	return a
@@ -50,7 +51,7 @@ func (i *Info) domainAttr(a DomainAttr) DomainAttr {
 // AnyNumber.
 func (i *Info) EndpointAttr() EndpointAttr {
 	a := EndpointAttr{Size: int(i.Transmit.Size), InjectSize: int(i.Transmit.InjectSize), MsgOrder: i.Transmit.MsgOrder,
-		OpFlags: i.Transmit.OpFlags, TrafficClass: i.Transmit.TrafficClass}
+		OpFlags: i.Transmit.OpFlags, TrafficClass: i.Transmit.TrafficClass, AuthKey: i.Endpoint.AuthKey.or(nil)}
 	if source, err := wire.ParseAddr(i.Source); err == nil {
 		a.Number = int(source.Endpoint)
 	}
@@ -87,7 +88,7 @@ func (d *Domain) offer() Info {
 	i.Interface = in
 	i.Domain.Instance = d
 	i.Domain.Progress, i.Domain.Threading, i.Domain.MRMode = d.attr.Progress, d.attr.Threading, d.attr.MRMode
-	i.Domain.TrafficClass = d.attr.TrafficClass
+	i.Domain.TrafficClass, i.Domain.AuthKey = d.attr.TrafficClass, d.attr.AuthKey
 	return i
 }
 
@@ -101,7 +102,7 @@ func (d *Domain) Info() Info {
 // Info returns what is in force for the endpoint.
 func (ep *Endpoint) Info() Info {
 	o := ep.dom.offer()
-	hints := Info{Transmit: TransmitInfo{Size: Limit(ep.attr.Size), MsgOrder: ep.attr.MsgOrder, OpFlags: ep.OpFlags(), TrafficClass: ep.attr.TrafficClass}}
+	hints := Info{Endpoint: EndpointInfo{AuthKey: ep.attr.AuthKey}, Transmit: TransmitInfo{Size: Limit(ep.attr.Size), MsgOrder: ep.attr.MsgOrder, OpFlags: ep.OpFlags(), TrafficClass: ep.attr.TrafficClass}}
 	if x := ep.sharedTransmit(); x != nil {
 		hints.Endpoint.TXContexts = SharedContext
 		hints.Transmit.Size = min(hints.Transmit.Size, Limit(x.size))

@@ -35,6 +35,7 @@ func (d *Domain) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	if o.Key != nil && d.attr.MRMode&MRProvKey != 0 {
 		return nil, fmt.Errorf("xdpfab: register: key %#x beside MRProvKey, by which the domain chooses keys: want none: %w", *o.Key, ErrNotImplemented)
 	}
+	o.AuthKey = AuthKey(o.AuthKey).or(d.attr.AuthKey)
 	o.Virtual = o.Virtual || d.attr.MRMode&MRVirtAddr != 0
 	r, err := d.table.Register(m, o)
 	if err != nil {

@@ -129,7 +129,6 @@ func TestVethTrafficClass(t *testing.T) {
 	for _, class := range []xdpfab.TrafficClass{xdpfab.TrafficUnspec, xdpfab.TrafficDedicatedAccess, xdpfab.TrafficScavenger, xdpfab.TrafficDSCP(63)} {
 		client := open(0, class)
 		for kind, addr := range map[string]string{"ethernet": server.Name(0), "udp4": star.Sides[1].IP4.String(), "udp6": star.Sides[1].IP6.String()} {
-			watch.take()
 			p, err := client.Dial(ctx(t), addr)
 			if err != nil {
 				t.Fatalf("%v, %s: %v", class, kind, err)
@@ -144,27 +143,30 @@ func TestVethTrafficClass(t *testing.T) {
 			if err := p.Close(); err != nil {
 				t.Fatal(err)
 			}
-			want := seen{kind: kind}
-			if kind == "ethernet" {
-				want.tagged, want.priority = class.PCP() > 0, class.PCP()
-			} else {
-				want.dscp = class.DSCP()
-			}
-			from := map[string]int{}
-			for _, got := range watch.take() {
-				from[got.from]++
-				if want.from = got.from; got != want {
-					t.Errorf("%v: a frame %+v, want %+v", class, got, want)
-				}
-			}
+		}
+		if err := client.CloseAll(); err != nil { // nothing is under way afterwards
+			t.Fatal(err)
+		}
+		count := map[seen]int{}
+		for _, got := range watch.take() {
+			count[got]++
+		}
+		for _, kind := range []string{"ethernet", "udp4", "udp6"} {
 			for _, s := range star.Sides {
-				if n := from[s.MAC.String()]; n < 4 { // two of the handshake, a look-up and an addition
-					t.Errorf("%v, %s: %d frames from %v, want at least 4", class, kind, n, s.MAC)
+				want := seen{kind: kind, from: s.MAC.String()}
+				if kind == "ethernet" {
+					want.tagged, want.priority = class.PCP() > 0, class.PCP()
+				} else {
+					want.dscp = class.DSCP()
 				}
+				if n := count[want]; n < 4 { // two of the handshake, a look-up and an addition
+					t.Errorf("%v: %d frames %+v, want at least 4", class, n, want)
+				}
+				delete(count, want)
 			}
 		}
-		if err := client.CloseAll(); err != nil {
-			t.Fatal(err)
+		for got, n := range count {
+			t.Errorf("%v: %d frames %+v, which nothing should send", class, n, got)
 		}
 	}
 }

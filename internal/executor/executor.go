@@ -36,6 +36,9 @@ type Memory interface {
 	// Touched returns how many operations of the last frame were applied, that returned
 	// what they found, and that did not.
 	Touched() (reads, writes int)
+	// Present says which authorization key the sessions have of which requests come from
+	// now on, by its number: see session.Key. At first they have none.
+	Present(auth uint32)
 	// Leave says that nothing will be executed for a while. Calling it again does
 	// nothing.
 	Leave()
@@ -48,6 +51,7 @@ type Executor struct {
 	answers *session.Pool // response caches
 	holds   *session.Pool // early requests
 	parties map[session.Party]*party
+	auth    uint32 // what memory was told last
 
 	sessions map[*Session]struct{} // begun and not released
 }
@@ -98,7 +102,7 @@ func (x *Executor) Begin(now int64, p session.TargetParams, o Observer) *Session
 		x.parties[p.Party] = room
 	}
 	room.sessions++
-	s := &Session{Target: session.NewTarget(room.answers, room.holds, p, now), x: x, party: p.Party, observer: o, places: p.Places}
+	s := &Session{Target: session.NewTarget(room.answers, room.holds, p, now), x: x, party: p.Party, observer: o, places: p.Places, auth: p.Key.ID()}
 	x.sessions[s] = struct{}{}
 	return s
 }

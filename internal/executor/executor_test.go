@@ -18,6 +18,7 @@ type echo struct {
 	notice    bool   // it ends in a notice, as each that begins with 'n' does
 }
 
+func (m *echo) Present(uint32)               {}
 func (m *echo) Touched() (reads, writes int) { return 0, 0 }
 
 func (m *echo) Check(payload []byte, _ int) (notice bool, reason wire.Reason) {

@@ -12,6 +12,7 @@ type Session struct {
 	*session.Target
 	x     *Executor
 	party session.Party
+	auth  uint32 // number of the authorization key
 
 	observer Observer // nil if there is none
 
@@ -68,6 +69,10 @@ func (s *Session) execute(payload []byte, ops uint8) (session.Verdict, wire.Reas
 	b := s.Buffer()
 	if b == nil {
 		return session.NoBuffer, wire.ReasonOK
+	}
+	if s.x.auth != s.auth {
+		s.x.auth = s.auth
+		s.x.memory.Present(s.auth)
 	}
 	m := s.x.memory
 	notice, reason := m.Check(payload, int(ops))

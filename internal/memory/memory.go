@@ -42,6 +42,7 @@ type Memory struct {
 	resp   wire.ResponseWriter
 	rec    wire.Record
 	last   *mr.Region // the region found last within the frame
+	auth   mr.AuthKey // of the sessions whose frames come; see Present
 
 	records wire.RecordReader // of the frame that has been checked
 	more    bool              // rec is the first of them
@@ -62,6 +63,10 @@ type Memory struct {
 func New(table *mr.Table) *Memory {
 	return &Memory{table: table, reader: table.NewReader()}
 }
+
+// Present says which authorization key the sessions have whose frames come from now on.
+// Regions with another key grant them nothing.
+func (m *Memory) Present(auth uint32) { m.auth = mr.AuthKey(auth) }
 
 // Close ends the reader.
 func (m *Memory) Close() { m.reader.Close() }
@@ -164,6 +169,9 @@ func (m *Memory) atomic(i int) wire.Status {
 	}
 	if m.find(rec.Key) == nil {
 		return wire.StatusNoKey
+	}
+	if m.last.AuthKey() != m.auth {
+		return wire.StatusNoAccess
 	}
 	if !m.meant() {
 		return wire.StatusStale

@@ -23,7 +23,7 @@ func (m *Memory) runAtOnce(i int) bool {
 	}
 	kernel := kernels[rec.Verb][rec.Op][rec.Datatype]
 	region := m.find(rec.Key)
-	if kernel == nil || region == nil || !m.meant() {
+	if kernel == nil || region == nil || region.AuthKey() != m.auth || !m.meant() {
 		return false
 	}
 	size, offsets := wire.ElemSize(rec.Datatype), rec.Offsets(m.offsets[:])
