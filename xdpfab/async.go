@@ -64,7 +64,7 @@ func (av *AddressVector) insertAll(ctx context.Context, addrs []string, q *Event
 		})
 	}
 	searches.Wait()
-	e.Addresses = av.add(found, errs)
+	e.Addresses = av.add(ctx, found, errs)
 	for i, err := range errs {
 		if err != nil {
 			q.deliver(Event{Kind: e.Kind, Source: e.Source, Context: e.Context, Data: uint64(i), Err: err})
@@ -78,21 +78,15 @@ func (av *AddressVector) insertAll(ctx context.Context, addrs []string, q *Event
 
 // add inserts the entries without an error and returns the addresses. In a vector that is
 // closed, every entry gets the error.
-func (av *AddressVector) add(found []avEntry, errs []error) []Address {
-	av.mu.Lock()
-	defer av.mu.Unlock()
+func (av *AddressVector) add(ctx context.Context, found []avEntry, errs []error) []Address {
 	list := make([]Address, len(found))
 	for i := range found {
 		list[i] = NoAddress
 		if errs[i] == nil {
-			errs[i] = av.ended()
-		}
-		if errs[i] == nil {
-			errs[i] = av.full()
-		}
-		if errs[i] == nil {
-			list[i] = Address(len(av.entries))
-			av.entries = append(av.entries, found[i])
+			var a Address
+			if a, errs[i] = av.put(ctx, found[i]); errs[i] == nil {
+				list[i] = a
+			}
 		}
 	}
 	return list

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/sharedav"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -20,6 +21,7 @@ type Address uint32
 // AddressVector maps addresses to peers; fi_av(3).
 type AddressVector struct {
 	object
+	shared *sharedav.Table // of a vector with a name; nil without
 
 	mu      sync.Mutex
 	entries []avEntry
@@ -30,18 +32,30 @@ type AddressVector struct {
 type avEntry struct {
 	addr    wire.Addr
 	link    wire.Link
+	known   bool // not of a shared vector that has not been asked for it
 	removed bool
 }
 
-// NewAddressVector makes an empty address vector (fi_av_open).
-func (d *Domain) NewAddressVector() (*AddressVector, error) {
+// NewAddressVector makes an address vector (fi_av_open). Without attributes it is empty
+// and the domain's own; more than one are refused.
+func (d *Domain) NewAddressVector(attr ...AVAttr) (*AddressVector, error) {
+	if len(attr) > 1 {
+		return nil, fmt.Errorf("xdpfab: address vector with %d attributes: want one, or none: %w", len(attr), ErrNotImplemented)
+	}
+	av := &AddressVector{index: map[wire.Addr]Address{}}
+	what, err := "address vector", error(nil)
+	if len(attr) == 1 {
+		if av.shared, what, err = attr[0].open(d.attr.GiveUp); err != nil {
+			return nil, err
+		}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.open(); err != nil {
-		return nil, err
+		return nil, errors.Join(err, av.unshare())
 	}
-	av := &AddressVector{index: map[wire.Addr]Address{}}
-	av.open(d, "address vector", nil)
+	av.open(d, what, nil)
+	av.leave = av.unshare
 	return av, nil
 }
 
@@ -58,15 +72,38 @@ func (av *AddressVector) Insert(ctx context.Context, addr string) (Address, erro
 	if err != nil {
 		return 0, err
 	}
+	return av.put(ctx, avEntry{addr: a, link: link})
+}
+
+// put adds an entry and returns its address.
+func (av *AddressVector) put(ctx context.Context, e avEntry) (Address, error) {
+	n, err := av.share(ctx, e.addr)
+	if err != nil {
+		return 0, err
+	}
 	av.mu.Lock()
 	defer av.mu.Unlock()
+	if err := av.ended(); err != nil {
+		return 0, err
+	}
 	if err := av.full(); err != nil {
 		return 0, err
 	}
-	av.entries = append(av.entries, avEntry{addr: a, link: link})
-	added := Address(len(av.entries) - 1)
-	av.learn(added)
-	return added, nil
+	if av.shared == nil {
+		n = len(av.entries)
+	}
+	e.known = true
+	av.cover(n)
+	av.entries[n] = e
+	av.learn(Address(n))
+	return Address(n), nil
+}
+
+// cover makes sure that there is an entry n. av.mu is held.
+func (av *AddressVector) cover(n int) {
+	for len(av.entries) <= n {
+		av.entries = append(av.entries, avEntry{})
+	}
 }
 
 // errHopSilent is the cause when a search for the next hop ends before its own limit.
@@ -93,9 +130,16 @@ func (d *Domain) resolve(ctx context.Context, addr string) (wire.Addr, wire.Link
 }
 
 // Remove makes an address unusable (fi_av_remove). Sessions to it end, and outstanding
-// operations complete with what is known of them. The number is not used again.
+// operations complete with what is known of them. The number is not used again. Other
+// users of a shared vector go on using an address that they have used already.
 func (av *AddressVector) Remove(a Address) error {
+	if err := av.unshareAddress(a); err != nil {
+		return err
+	}
 	av.mu.Lock()
+	if av.shared != nil { // it was valid a moment ago
+		av.cover(int(a))
+	}
 	if int(a) >= len(av.entries) || av.entries[a].removed {
 		av.mu.Unlock()
 		return fmt.Errorf("xdpfab: address %d: %w", a, ErrUnknownPeer)
@@ -130,6 +174,10 @@ func (av *AddressVector) unuse(ep *Endpoint) {
 
 // Lookup returns the text form of an address (fi_av_lookup).
 func (av *AddressVector) Lookup(a Address) (string, error) {
+	if av.shared != nil {
+		addr, err := av.sharedAddress(a)
+		return addr.String(), err
+	}
 	e, err := av.lookup(a)
 	return e.addr.String(), err
 }
@@ -148,6 +196,9 @@ func (av *AddressVector) lookup(a Address) (avEntry, error) {
 	e.addr.Endpoint += uint16(a.context())
 	if e.removed {
 		return e, fmt.Errorf("xdpfab: address %d (%v) was removed: %w", a, e.addr, ErrUnknownPeer)
+	}
+	if !e.known {
+		return e, fmt.Errorf("xdpfab: address %d has not been looked up: %w", a, ErrUnknownPeer)
 	}
 	return e, nil
 }

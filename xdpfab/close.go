@@ -59,9 +59,10 @@ func (d *Domain) busy() error {
 type object struct {
 	dom    *Domain
 	what   string
-	waits  *sleepers   // for the object; nil for an address vector
-	users  int         // endpoints and regions bound, and poll sets; under dom.mu
-	closed atomic.Bool // written under dom.mu
+	waits  *sleepers    // for the object; nil for an address vector
+	leave  func() error // what else the end of the object ends; or nil
+	users  int          // endpoints and regions bound, and poll sets; under dom.mu
+	closed atomic.Bool  // written under dom.mu
 }
 
 // open makes the object a child of d, whose mu is held.
@@ -102,16 +103,21 @@ func (o *object) close() error {
 	if o.users > 0 {
 		return fmt.Errorf("xdpfab: %s: endpoints are bound, or it is in poll sets, %d in all: close or empty them first: %w", o.what, o.users, ErrBusy)
 	}
-	o.closed.Store(true)
+	if o.closed.Swap(true) || o.leave == nil {
+		delete(o.dom.children, o)
+		return nil
+	}
 	delete(o.dom.children, o)
-	return nil
+	return o.leave()
 }
 
 // endObjects closes the objects along with the domain. d.mu is held.
 func (d *Domain) endObjects() {
 	for child := range d.children {
 		if o, ok := child.(*object); ok {
-			o.closed.Store(true)
+			if !o.closed.Swap(true) && o.leave != nil {
+				_ = o.leave() // the objects of others are not the domain's concern
+			}
 			o.wake()
 		}
 	}

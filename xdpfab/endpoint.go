@@ -323,16 +323,25 @@ func (ep *Endpoint) makePeer(a Address) (engine.PeerID, error) {
 		return k.id, nil
 	}
 	ep.mu.Lock()
+	av := ep.av
+	ep.mu.Unlock()
+	if av == nil {
+		return 0, fmt.Errorf("xdpfab: endpoint %d cannot post: %w is bound", ep.number, ErrNoAV)
+	}
+	if err := av.reach(a); err != nil { // may wait, if the vector is shared
+		return 0, err
+	}
+	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	if k, is := ep.contextPeer(a); is {
 		return k.id, nil
 	}
-	if ep.av == nil {
-		return 0, fmt.Errorf("xdpfab: endpoint %d cannot post: %w is bound", ep.number, ErrNoAV)
-	}
-	entry, err := ep.av.lookup(a)
+	entry, err := av.lookup(a) // again: Remove calls dropPeer afterwards
 	if err != nil {
 		return 0, err
+	}
+	if !ep.ready() {
+		return 0, ep.unready()
 	}
 	if a.context() != 0 {
 		n, err := ep.hold(entry.addr, entry.link)

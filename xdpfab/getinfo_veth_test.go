@@ -198,7 +198,7 @@ func TestGetInfoRefusalsOnVeth(t *testing.T) {
 }
 
 const atomicCaps = xdpfab.CapRMAEvent | xdpfab.CapSource | xdpfab.CapAtomic | xdpfab.CapNamedRX | xdpfab.CapRead | xdpfab.CapWrite | xdpfab.CapRemoteRead | xdpfab.CapRemoteWrite |
-	xdpfab.CapFence | xdpfab.CapTrigger | xdpfab.CapLocalComm | xdpfab.CapRemoteComm
+	xdpfab.CapFence | xdpfab.CapTrigger | xdpfab.CapSharedAV | xdpfab.CapLocalComm | xdpfab.CapRemoteComm
 
 // asDiscoverer makes the test program print what GetInfo finds.
 const asDiscoverer = "XDPFAB_TEST_DISCOVERER"

@@ -40,14 +40,17 @@ func TestHints(t *testing.T) {
 		refused string // what the error says; empty if the hint is met
 		holds   check
 	}{
-		"nothing":        {func(h *xdpfab.Info) {}, "", met},
-		"atomics":        {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic }, "", func(i *xdpfab.Info) bool { return i.Caps&(initiatingCaps|targetCaps) == initiatingCaps|targetCaps }},
-		"initiator":      {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapRead }, "", func(i *xdpfab.Info) bool { return i.Caps&targetCaps == 0 && i.EndpointAttr().InitiateOnly }},
-		"target":         {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapRemoteWrite }, "", func(i *xdpfab.Info) bool { return i.Receive.Caps&targetCaps == targetCaps }},
-		"fence":          {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapFence }, "", func(i *xdpfab.Info) bool { return i.Transmit.Caps&xdpfab.CapFence != 0 }},
-		"messages":       {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapMsg | xdpfab.CapTagged }, "caps msg|tagged: not offered", nil},
-		"rma":            {func(h *xdpfab.Info) { h.Transmit.Caps = xdpfab.CapRMA }, "tx_attr.caps rma: not offered", nil},
-		"domain caps":    {func(h *xdpfab.Info) { h.Domain.Caps = xdpfab.CapSharedAV | xdpfab.CapLocalComm }, "domain_attr.caps shared_av: not offered", nil},
+		"nothing":     {func(h *xdpfab.Info) {}, "", met},
+		"atomics":     {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic }, "", func(i *xdpfab.Info) bool { return i.Caps&(initiatingCaps|targetCaps) == initiatingCaps|targetCaps }},
+		"initiator":   {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapRead }, "", func(i *xdpfab.Info) bool { return i.Caps&targetCaps == 0 && i.EndpointAttr().InitiateOnly }},
+		"target":      {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapRemoteWrite }, "", func(i *xdpfab.Info) bool { return i.Receive.Caps&targetCaps == targetCaps }},
+		"fence":       {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapFence }, "", func(i *xdpfab.Info) bool { return i.Transmit.Caps&xdpfab.CapFence != 0 }},
+		"messages":    {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapMsg | xdpfab.CapTagged }, "caps msg|tagged: not offered", nil},
+		"rma":         {func(h *xdpfab.Info) { h.Transmit.Caps = xdpfab.CapRMA }, "tx_attr.caps rma: not offered", nil},
+		"domain caps": {func(h *xdpfab.Info) { h.Domain.Caps = xdpfab.CapAVUserID | xdpfab.CapLocalComm }, "domain_attr.caps av_user_id: not offered", nil},
+		"shared vectors": {func(h *xdpfab.Info) { h.Domain.Caps, h.Caps = xdpfab.CapSharedAV, xdpfab.CapSharedAV|xdpfab.CapAtomic }, "", func(i *xdpfab.Info) bool {
+			return i.Domain.Caps&xdpfab.CapSharedAV != 0 && i.Caps&xdpfab.CapSharedAV != 0
+		}},
 		"modes":          {func(h *xdpfab.Info) { h.Mode = xdpfab.ModeContext | xdpfab.ModeContext2 }, "", func(i *xdpfab.Info) bool { return i.Mode == 0 }},
 		"rdm":            {func(h *xdpfab.Info) { h.Endpoint.Type = xdpfab.EndpointRDM }, "", met},
 		"connected":      {func(h *xdpfab.Info) { h.Endpoint.Type = xdpfab.EndpointMsg }, "ep_attr.type msg: want rdm", nil},
@@ -269,7 +272,7 @@ func TestInfoWithoutHints(t *testing.T) {
 	if !native {
 		t.Errorf("atomics are not advertised: %v", &i)
 	}
-	if p, s := i.Caps&xdpfab.PrimaryCaps, i.Caps&xdpfab.SecondaryCaps; p != xdpfab.CapAtomic|xdpfab.CapNamedRX || s != xdpfab.CapTrigger|xdpfab.CapRMAEvent|xdpfab.CapSource|xdpfab.CapFence|xdpfab.CapLocalComm|xdpfab.CapRemoteComm ||
+	if p, s := i.Caps&xdpfab.PrimaryCaps, i.Caps&xdpfab.SecondaryCaps; p != xdpfab.CapAtomic|xdpfab.CapNamedRX || s != xdpfab.CapTrigger|xdpfab.CapRMAEvent|xdpfab.CapSource|xdpfab.CapFence|xdpfab.CapSharedAV|xdpfab.CapLocalComm|xdpfab.CapRemoteComm ||
 		i.Caps&xdpfab.ModifierCaps != initiatingCaps|targetCaps {
 		t.Errorf("capabilities %v, %v, %v", p, s, i.Caps)
 	}

@@ -57,7 +57,7 @@ const (
 	initiatingCaps = CapRead | CapWrite
 	targetCaps     = CapRemoteRead | CapRemoteWrite
 	operationCaps  = CapAtomic
-	domainCaps     = CapLocalComm | CapRemoteComm
+	domainCaps     = CapLocalComm | CapRemoteComm | CapSharedAV
 	transmitCaps   = operationCaps | initiatingCaps | CapNamedRX | CapFence | CapTrigger
 	eventCaps      = CapRMAEvent | CapSource
 	receiveCaps    = operationCaps | targetCaps | eventCaps
