@@ -145,12 +145,12 @@ func (av *AddressVector) learn(a Address) {
 func (av *AddressVector) unlearn(a Address) {
 	key := av.entries[a].addr
 	key.Lane = 0
-	if av.index[key] != a {
+	if !av.entries[a].known || av.index[key] != a {
 		return
 	}
 	delete(av.index, key)
 	for i := range av.entries {
-		if e := &av.entries[i]; !e.removed && e.addr.MAC == key.MAC && e.addr.IP == key.IP && e.addr.Endpoint == key.Endpoint {
+		if e := &av.entries[i]; e.known && !e.removed && e.addr.MAC == key.MAC && e.addr.IP == key.IP && e.addr.Endpoint == key.Endpoint {
 			av.index[key] = Address(i)
 			return
 		}
