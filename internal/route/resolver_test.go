@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -125,6 +127,10 @@ func TestNoWay(t *testing.T) {
 	testnet.IP(t, p.A, "link add dum0 type bridge", "link set dum0 up", "addr add 10.80.0.1/24 dev dum0",
 		"addr add fd00:80::1/64 dev dum0 nodad", "route add blackhole 10.81.0.0/24", "route add unreachable fd00:81::/64")
 	r := resolver(t, p.A)
+	testnet.Eventually(t, "the kernel takes an IPv6 address for its own, which it does behind the command that adds it", func() bool {
+		got, err := r.lookup(addr("fd00:80::1"), nil)
+		return err == nil && got.Type == unix.RTN_LOCAL
+	})
 	for _, c := range []struct {
 		dst  string
 		want []string
