@@ -87,8 +87,8 @@ func (ep *Endpoint) completion(e *engine.Event) Completion {
 	if e.Returns {
 		c.Flags ^= CompletionRemoteWrite | CompletionRemoteRead
 	}
-	if ep.av != nil {
-		c.Source = ep.av.find(e.From)
+	if av := ep.sources(); av != nil {
+		c.Source = av.find(e.From)
 	}
 	return c
 }

@@ -183,8 +183,8 @@ func (ep *Endpoint) Enable() error {
 	for _, c := range ep.counters() {
 		c.owner.CompareAndSwap(nil, ep.stepper)
 	}
-	if ep.origin = ep.stepper.eng.NewOrigin(ep.number); ep.attr.MsgOrder == OrderNone {
-		ep.origin = ep.stepper.eng.NewUnorderedOrigin(ep.number)
+	if ep.origin = ep.stepper.eng.NewOrigin(ep.source()); ep.attr.MsgOrder == OrderNone {
+		ep.origin = ep.stepper.eng.NewUnorderedOrigin(ep.source())
 	}
 	ep.origin.SetKey(ep.key)
 	ep.stepper.Call(func() { ep.stepper.eng.AddRing(ep.ring, ep.origin) })

@@ -150,7 +150,8 @@ func (s *ScalableEndpoint) TransmitContext(index int, attr EndpointAttr) (*Endpo
 
 // ReceiveContext makes the receive context of an index (fi_rx_context): an endpoint that
 // peers address by RXAddress, and that does not post. Counters with BindRemoteRead and
-// BindRemoteWrite can be bound to it. Enable it.
+// BindRemoteWrite can be bound to it, and a completion queue with BindRecv, whose entries
+// name their sources by the address vector of the scalable endpoint. Enable it.
 func (s *ScalableEndpoint) ReceiveContext(index int) (*Endpoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,6 +228,25 @@ type part struct {
 	posts bool // it is a transmit context, and otherwise a receive context
 }
 
+// source returns the number by which peers know an endpoint that posts.
+func (ep *Endpoint) source() uint16 {
+	if p := ep.attr.part; p.posts {
+		return uint16(p.of.attr.Number)
+	}
+	return ep.number
+}
+
+// sources returns the vector in which the peers that post to the endpoint have their
+// addresses, or nil.
+func (ep *Endpoint) sources() *AddressVector {
+	if p := ep.attr.part; p.of != nil && !p.posts {
+		p.of.mu.Lock()
+		defer p.of.mu.Unlock()
+		return p.of.av
+	}
+	return ep.av
+}
+
 // mayBind returns an error for an object that a context has no use for.
 func (p part) mayBind(b Bindable, flags BindFlags) error {
 	if p.of == nil {
@@ -234,13 +254,18 @@ func (p part) mayBind(b Bindable, flags BindFlags) error {
 	}
 	_, isCounter := b.(*Counter)
 	_, isEvents := b.(*EventQueue)
+	_, isQueue := b.(*CompletionQueue)
 	switch {
+	case p.posts && isQueue && flags&BindRecv != 0:
+		return fmt.Errorf("xdpfab: transmit context: flags %v: peers cannot address it, so bind a queue for their events to a receive context: %w", flags, ErrBadFlags)
 	case p.posts && flags&remoteFlags != 0:
 		return fmt.Errorf("xdpfab: transmit context: flags %v: peers cannot address it, so bind counters of theirs to a receive context: %w", flags, ErrBadFlags)
 	case !p.posts && isCounter && flags&ownFlags != 0:
 		return fmt.Errorf("xdpfab: receive context: flags %v: it posts nothing, so want some of %v: %w", flags, remoteFlags, ErrBadFlags)
-	case !p.posts && !isCounter && !isEvents:
-		return fmt.Errorf("xdpfab: receive context: it posts nothing, so want counters of what peers do, or an event queue: %w", ErrNotImplemented)
+	case !p.posts && isQueue && flags != BindRecv:
+		return fmt.Errorf("xdpfab: receive context: flags %v: it posts nothing, so want %v: %w", flags, BindRecv, ErrBadFlags)
+	case !p.posts && !isCounter && !isEvents && !isQueue:
+		return fmt.Errorf("xdpfab: receive context: it posts nothing, so want counters or a queue of what peers do, or an event queue: %w", ErrNotImplemented)
 	}
 	return nil
 }

@@ -253,7 +253,9 @@ func TestScalableRefusals(t *testing.T) {
 	b.ok(err)
 	cq, _ := f.client.NewCompletionQueue(xdpfab.CQAttr{})
 	for name, try := range map[string]struct{ err, want error }{
-		"queue to receive":           {recv.Bind(cq, 0), xdpfab.ErrNotImplemented},
+		"queue to receive":           {recv.Bind(cq, 0), xdpfab.ErrBadFlags},
+		"queue for both to receive":  {recv.Bind(cq, xdpfab.BindRecv|xdpfab.BindTransmit), xdpfab.ErrBadFlags},
+		"queue of events to send":    {send.Bind(cq, xdpfab.BindRecv), xdpfab.ErrBadFlags},
 		"vector to receive":          {recv.Bind(f.av, 0), xdpfab.ErrNotImplemented},
 		"own counter to receive":     {recv.Bind(b.counter(), xdpfab.BindRead), xdpfab.ErrBadFlags},
 		"vector to transmit":         {send.Bind(f.av, 0), xdpfab.ErrBusy},
@@ -277,5 +279,54 @@ func TestScalableRefusals(t *testing.T) {
 	b.ok(s.Close())
 	if err := rx(1); !errors.Is(err, xdpfab.ErrClosed) {
 		t.Errorf("a context of a closed endpoint: %v", err)
+	}
+}
+
+// Data come to the queue of the receive context that they are for, from the scalable
+// endpoint whose context has posted them.
+func TestScalableData(t *testing.T) {
+	a, b, _ := onVeth(t, 2, xdpfab.DomainAttr{}, xdpfab.DomainAttr{})
+	bn := benchOf(t, a, b)
+	theirs, err := b.NewScalableEndpoint(xdpfab.ScalableAttr{Number: 40, RXContexts: 2})
+	bn.ok(err)
+	sources, err := b.NewAddressVector()
+	bn.ok(err)
+	_, err = sources.Insert(ctx(t), a.Name(3)) // another endpoint
+	bn.ok(err)
+	from, err := sources.Insert(ctx(t), a.Name(20))
+	bn.ok(err)
+	bn.ok(theirs.Bind(sources))
+	var queues []*xdpfab.CompletionQueue
+	for i := range 2 {
+		rx, err := theirs.ReceiveContext(i)
+		bn.ok(err)
+		cq, err := b.NewCompletionQueue(xdpfab.CQAttr{})
+		bn.ok(err)
+		bn.ok(errors.Join(rx.Bind(cq, xdpfab.BindRecv), rx.Enable()))
+		queues = append(queues, cq)
+	}
+	mine, err := a.NewScalableEndpoint(xdpfab.ScalableAttr{Number: 20, TXContexts: 2})
+	bn.ok(err)
+	av, err := a.NewAddressVector()
+	bn.ok(err)
+	dest, err := av.Insert(ctx(t), b.Name(40))
+	bn.ok(err)
+	bn.ok(mine.Bind(av))
+	for i := range 2 {
+		tx, err := mine.TransmitContext(i, xdpfab.EndpointAttr{})
+		bn.ok(err)
+		cq, err := a.NewCompletionQueue(xdpfab.CQAttr{})
+		bn.ok(err)
+		bn.ok(errors.Join(tx.Bind(cq, 0), tx.Enable()))
+		at, err := xdpfab.RXAddress(dest, 1-i)
+		bn.ok(err)
+		m := bn.fetchAdd(i)
+		m.Dest, m.Data = at, uint64(100+i)
+		bn.ok(tx.FetchAtomic(m, xdpfab.FlagRemoteCQData))
+		bn.ok(queues[1-i].Wait(ctx(t), 1))
+		var c [2]xdpfab.Completion
+		if n, err := queues[1-i].Read(c[:]); n != 1 || err != nil || c[0].Data != uint64(100+i) || c[0].Source != from {
+			t.Errorf("context %d: %d entries, %+v, %v, want data %d from %d", i, n, c[0], err, 100+i, from)
+		}
 	}
 }
