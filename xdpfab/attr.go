@@ -16,6 +16,7 @@ import (
 // its default.
 type DomainAttr struct {
 	Progress ProgressMode // ProgressAuto
+	Context  any          // comes back with each event about the domain
 	// Threading is how far the caller keeps its own goroutines apart; ThreadSafe. With
 	// ThreadDomain and manual progress the caller makes no two calls at a time on the
 	// domain and all that belongs to it; posting then takes no lock. In all other cases

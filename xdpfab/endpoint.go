@@ -306,7 +306,7 @@ func (ep *Endpoint) shut() {
 	for _, c := range ep.counters() {
 		c.drop()
 	}
-	ep.events.tell(ep, ep.dom.end.returned())
+	ep.events.tell(ep, ep.attr.Context, ep.dom.end.returned())
 	ep.events.cut()
 }
 

@@ -39,6 +39,7 @@ type EndpointAttr struct {
 	// AuthKey is the endpoint's authorization key (auth_key); none leaves it to
 	// DomainAttr.AuthKey.
 	AuthKey AuthKey
+	Context any // comes back with each event about the endpoint
 	// InitiateOnly makes an endpoint that peers cannot address.
 	InitiateOnly bool
 

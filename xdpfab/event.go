@@ -37,7 +37,7 @@ func (k EventKind) String() string {
 type Event struct {
 	Kind    EventKind
 	Source  any    // the *Domain, *AddressVector or *Endpoint that the event is about (fid)
-	Context any    // of the call that has ended
+	Context any    // of the call that has ended, or of Source
 	Data    uint64 // of an inserted vector: how many were inserted; with an error, the index of the address
 	// Addresses are those that InsertAsync has inserted, in the order given; NoAddress
 	// stands for one that failed.

@@ -15,27 +15,28 @@ func TestInterfaceLostEvent(t *testing.T) {
 	for _, m := range []ProgressMode{ProgressAuto, ProgressManual} {
 		t.Run(m.String(), func(t *testing.T) {
 			ctx := sleepLong(t)
-			near, _, dev := watchedPipe(t, DomainAttr{Progress: m})
+			near, _, dev := watchedPipe(t, DomainAttr{Progress: m, Context: "domain"})
 			q, err := near.Fabric().NewEventQueue(EQAttr{Wait: WaitFD})
 			if err != nil {
 				t.Fatal(err)
 			}
 			cq, _ := near.NewCompletionQueue(CQAttr{Wait: WaitFD})
-			ep, _ := near.NewEndpoint(EndpointAttr{Number: AnyNumber})
+			ep, _ := near.NewEndpoint(EndpointAttr{Number: AnyNumber, Context: "endpoint"})
 			if err := errors.Join(near.BindEQ(q), ep.Bind(q, 0), ep.Bind(cq, 0), q.TryWait(), cq.TryWait(1)); err != nil {
 				t.Fatal(err)
 			}
 			dev.tell(cutOff)
+			context := "domain"
 			for source := any(near); source != nil; {
 				if err := q.Wait(ctx); err != nil {
 					t.Fatal(err)
 				}
 				e, ok := q.ReadErr()
-				if code, _ := ErrnoOf(e.Err); !ok || e.Source != source || e.Kind != EventNotify || !errors.Is(e.Err, ErrInterfaceLost) || code != Errno(unix.ENETDOWN) {
+				if code, _ := ErrnoOf(e.Err); !ok || e.Source != source || e.Context != context || e.Kind != EventNotify || !errors.Is(e.Err, ErrInterfaceLost) || code != Errno(unix.ENETDOWN) {
 					t.Errorf("%t, %+v: want the loss of %T", ok, e, source)
 				}
 				if source == any(near) {
-					source = ep
+					source, context = ep, "endpoint"
 				} else {
 					source = nil
 				}

@@ -34,11 +34,12 @@ func (l *eventLink) link(q *EventQueue, f *Fabric, what string) error {
 	return nil
 }
 
-// tell delivers the loss of the interface, once; source is the owner.
-func (l *eventLink) tell(source any, cause error) {
+// tell delivers the loss of the interface, once; source is the owner, and context that of
+// its attributes.
+func (l *eventLink) tell(source, context any, cause error) {
 	if l.queue != nil && !l.told && errors.Is(cause, ErrInterfaceLost) {
 		l.told = true
-		l.queue.deliver(Event{Kind: EventNotify, Source: source, Err: cause})
+		l.queue.deliver(Event{Kind: EventNotify, Source: source, Context: context, Err: cause})
 	}
 }
 

@@ -73,7 +73,7 @@ func (d *Domain) fail(cause error) {
 		return
 	}
 	d.mu.Lock()
-	d.events.tell(d, d.end.returned())
+	d.events.tell(d, d.attr.Context, d.end.returned())
 	d.mu.Unlock()
 	if d.attr.Threading == ThreadDomain { // the caller's goroutine alone may use the engines
 		for _, t := range d.turns {
