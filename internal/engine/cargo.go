@@ -4,6 +4,7 @@ package engine
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/xdpfab/xdpfab/internal/session"
 )
@@ -52,18 +53,20 @@ func (g *cargo) expand() {
 	if len(g.followers) == 0 {
 		return
 	}
-	all, followers := make([]segment, 0, g.ops()), g.followers
-	for _, s := range g.segs {
-		n := s.followers
-		s.followers = 0
-		all = append(all, s)
-		for i := range followers[:n] {
-			all = append(all, segment{f: s.f.ring.promote(s.f, &followers[i]), count: 1, records: 1})
+	at, n := g.ops(), len(g.segs)
+	g.segs = slices.Grow(g.segs, at-n)[:at]
+	for i := n - 1; i >= 0; i-- { // from the end on, so that each segment moves to a place that is free
+		s := g.segs[i]
+		first := len(g.followers) - int(s.followers)
+		for j := len(g.followers) - 1; j >= first; j-- {
+			at--
+			g.segs[at] = segment{f: s.f.ring.promote(s.f, &g.followers[j]), count: 1, records: 1}
 		}
-		followers = followers[n:]
+		clear(g.followers[first:])
+		g.followers, s.followers = g.followers[:first], 0
+		at--
+		g.segs[at] = s
 	}
-	clear(g.followers)
-	g.segs, g.followers = all, g.followers[:0]
 }
 
 // expanded goes through the cargoes of the frames in flight. None has followers any more

@@ -49,7 +49,7 @@ func (c *conn) lied() {
 func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
 	at := c.cargoOf(psn)
 	var r wire.ResponseReader
-	if at.each > 0 && r.Reset(payload, int(h.Ops), h.Flags) == wire.ReasonOK {
+	if at.each >= 0 && r.Reset(payload, int(h.Ops), h.Flags) == wire.ReasonOK {
 		if values, ok := r.NextAll(at.ops(), at.each); ok && r.Finish() == wire.ReasonOK {
 			c.ini.Retire(c.r.e.now, psn)
 			c.complete(c.release(psn), values)
