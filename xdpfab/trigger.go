@@ -156,6 +156,19 @@ func (w *deferred) apply() []*Counter {
 	return []*Counter{c, w.done}
 }
 
+// endpoints returns those that have operations for which match is true. t.mu is held.
+func (t *triggers) endpoints(match func(*deferred) bool) map[*Endpoint]bool {
+	all := map[*Endpoint]bool{}
+	for c := range t.counters {
+		for _, w := range c.waiting {
+			if w.ep != nil && match(w) {
+				all[w.ep] = true
+			}
+		}
+	}
+	return all
+}
+
 // take takes out all work for which match is true, in the order in which it came, and
 // leaves it to the caller to end it. t.mu is held.
 func (t *triggers) take(match func(*deferred) bool) (out []*deferred) {

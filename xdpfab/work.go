@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"fmt"
+	count "sync/atomic"
 	"syscall"
 
 	"github.com/xdpfab/xdpfab/atomic"
@@ -121,22 +122,30 @@ func (d *Domain) FlushWork() {
 }
 
 // cancelWork cancels the work for which match is true, and returns how much that is.
+// Operations are taken out where they are told of, so that an endpoint that closes at
+// the same time either finds them or has been told of them.
 func (d *Domain) cancelWork(match func(*deferred) bool) int {
-	d.triggers.mu.Lock()
-	list := d.triggers.take(match)
-	d.triggers.mu.Unlock()
-	byEndpoint := map[*Endpoint][]*deferred{}
-	for _, w := range list {
-		if w.ep != nil {
-			byEndpoint[w.ep] = append(byEndpoint[w.ep], w)
-		} else if w.done != nil {
+	t := &d.triggers
+	t.mu.Lock()
+	endpoints := t.endpoints(match)
+	changes := t.take(func(w *deferred) bool { return w.ep == nil && match(w) })
+	t.mu.Unlock()
+	for _, w := range changes {
+		if w.done != nil {
 			w.done.AddErr(1)
 		}
 	}
-	for ep, ops := range byEndpoint {
-		ep.stepper.Call(func() { ep.cancelOperations(ops) })
+	var n count.Int64
+	for ep := range endpoints {
+		ep.stepper.Call(func() {
+			t.mu.Lock()
+			ops := t.take(func(w *deferred) bool { return w.ep == ep && match(w) })
+			t.mu.Unlock()
+			ep.cancelOperations(ops)
+			n.Add(int64(len(ops)))
+		})
 	}
-	return len(list)
+	return len(changes) + int(n.Load())
 }
 
 // endWork takes no more work in, when the domain ends, and cancels what is left when all

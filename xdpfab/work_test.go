@@ -4,6 +4,7 @@ package xdpfab_test
 
 import (
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/atomic"
@@ -187,5 +188,43 @@ func TestWorkIsBounded(t *testing.T) {
 	}
 	if err := queue(); !errors.Is(err, xdpfab.ErrClosed) {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// An operation that is cancelled while its endpoint closes has completed when Close
+// returns, whichever of the two has taken it out.
+func TestFlushBesideClose(t *testing.T) {
+	x := setUp(t, xdpfab.DomainAttr{}, 64)
+	b := &bench{t, x.client, x.server, x.av, x.dest, 1}
+	for range 50 {
+		gate := b.counter()
+		var eps []*xdpfab.Endpoint
+		var cqs []*xdpfab.CompletionQueue
+		for range 8 {
+			cq, err := b.client.NewCompletionQueue(xdpfab.CQAttr{Size: 64})
+			b.ok(err)
+			ep, err := b.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, Size: 64})
+			b.ok(err)
+			b.ok(errors.Join(ep.Bind(b.av, 0), ep.Bind(cq, 0), ep.Enable()))
+			b.ok(ep.Atomic(when(b.add(0), gate, 1), 0))
+			eps, cqs = append(eps, ep), append(cqs, cq)
+		}
+		var all sync.WaitGroup
+		all.Go(b.client.FlushWork)
+		for i, ep := range eps {
+			all.Go(func() {
+				if err := ep.Close(); err != nil {
+					b.Error(err)
+				}
+				if c, ok := cqs[i].ReadErr(); !ok || !errors.Is(c.Err, xdpfab.ErrCancelled) {
+					b.Errorf("after Close: %t, %v, want a cancelled operation", ok, c.Err)
+				}
+			})
+		}
+		all.Wait()
+		for _, cq := range cqs {
+			b.ok(cq.Close())
+		}
+		b.ok(gate.Close())
 	}
 }
