@@ -134,7 +134,9 @@ func (d *Domain) resolve(ctx context.Context, addr string) (wire.Addr, wire.Link
 // users of a shared vector go on using an address that they have used already.
 func (av *AddressVector) Remove(a Address) error {
 	if err := av.unshareAddress(a); err != nil {
-		return err
+		if _, used := av.lookup(a); used != nil || !errors.Is(err, ErrUnknownPeer) {
+			return err
+		} // another user of the vector has removed it
 	}
 	av.mu.Lock()
 	if av.shared != nil { // it was valid a moment ago
@@ -175,11 +177,24 @@ func (av *AddressVector) unuse(ep *Endpoint) {
 // Lookup returns the text form of an address (fi_av_lookup).
 func (av *AddressVector) Lookup(a Address) (string, error) {
 	if av.shared != nil {
-		addr, err := av.sharedAddress(a)
-		return addr.String(), err
+		addr, err := av.sharedAddress(Address(a.entry()))
+		if err != nil {
+			return "", err
+		}
+		e, err := a.in(addr)
+		return e.String(), err
 	}
 	e, err := av.lookup(a)
 	return e.addr.String(), err
+}
+
+// in returns the address of the receive context that a names, of the endpoint at addr.
+func (a Address) in(addr wire.Addr) (wire.Addr, error) {
+	if int(addr.Endpoint)+a.context() > 0xffff {
+		return addr, fmt.Errorf("xdpfab: address %d (%v): there is no receive context %d: %w", a, addr, a.context(), ErrUnknownPeer)
+	}
+	addr.Endpoint += uint16(a.context())
+	return addr, nil
 }
 
 func (av *AddressVector) lookup(a Address) (avEntry, error) {
@@ -190,10 +205,10 @@ func (av *AddressVector) lookup(a Address) (avEntry, error) {
 		return avEntry{}, fmt.Errorf("xdpfab: address %d (the vector holds %d): %w", a, len(av.entries), ErrUnknownPeer)
 	}
 	e := av.entries[i]
-	if int(e.addr.Endpoint)+a.context() > 0xffff {
-		return avEntry{}, fmt.Errorf("xdpfab: address %d (%v): there is no receive context %d: %w", a, e.addr, a.context(), ErrUnknownPeer)
+	var err error
+	if e.addr, err = a.in(e.addr); err != nil {
+		return avEntry{}, err
 	}
-	e.addr.Endpoint += uint16(a.context())
 	if e.removed {
 		return e, fmt.Errorf("xdpfab: address %d (%v) was removed: %w", a, e.addr, ErrUnknownPeer)
 	}

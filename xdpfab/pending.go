@@ -5,7 +5,6 @@ package xdpfab
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/memory"
@@ -22,8 +21,8 @@ type Pending[T Element] struct {
 	at    *RemoteRegion
 	was   [wide]byte
 
-	mu    sync.Mutex // guards what follows
-	w     *waiter    // nil when the operation has ended
+	turn  chan struct{} // holds one token while a goroutine waits; guards what follows
+	w     *waiter       // nil when the operation has ended
 	value T
 	err   error
 }
@@ -52,7 +51,7 @@ func (r Remote[T]) StartCompare(ctx context.Context, op atomic.Op, comparand, v 
 }
 
 func (r Remote[T]) start(ctx context.Context, verb wire.Verb, op atomic.Op, comparand *T, v T) *Pending[T] {
-	p := &Pending[T]{r: r}
+	p := &Pending[T]{r: r, turn: make(chan struct{}, 1)}
 	if p.err = r.check(verb, op); p.err != nil {
 		return p
 	}
@@ -77,10 +76,15 @@ func (r Remote[T]) start(ctx context.Context, verb wire.Verb, op atomic.Op, comp
 // Wait waits for the end of the operation, and returns what the method would have
 // returned that waits by itself. With manual progress the call makes progress. When the
 // context ends, the outcome is unknown, or the operation has not been executed, as the
-// error says; that is final, but for OpError.Resolve.
+// error says; that is final, but for OpError.Resolve. A caller whose context ends while
+// another waits changes nothing, and may wait again.
 func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return *new(T), fmt.Errorf("xdpfab: the operation goes on, and another goroutine waits for it: %w", context.Cause(ctx))
+	}
 	if p.w == nil {
 		return p.value, p.err
 	}

@@ -102,3 +102,38 @@ func TestPendingFails(t *testing.T) {
 		}
 	}
 }
+
+// A caller whose context ends leaves, though another one goes on waiting.
+func TestPendingOfSeveral(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := xdpfab.Word[uint64](ctx(t), p, "r", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.client.SetFaults(xdpfab.Faults{Loss: 1}); err != nil {
+		t.Fatal(err)
+	}
+	held := w.StartAdd(ctx(t), 1)
+	first, stop := context.WithCancel(ctx(t))
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = held.Wait(first) })
+	short, cancel := context.WithCancel(ctx(t))
+	wg.Go(func() {
+		for {
+			_, err := held.Wait(short)
+			if errors.Is(err, context.Canceled) { // whichever of the two has waited first
+				stop()
+				return
+			}
+		}
+	})
+	cancel()
+	wg.Wait()
+	if err := f.client.SetFaults(xdpfab.Faults{}); err != nil {
+		t.Fatal(err)
+	}
+}

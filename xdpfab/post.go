@@ -213,8 +213,8 @@ func (e *sink) Flush() {
 
 // errorFor describes a failure.
 func (ep *Endpoint) errorFor(s *engine.Submission, c *engine.Completion, later *engine.Later) *OpError {
-	peer, _ := ep.av.Lookup(Address(c.Cookie))
-	e := errorOf(c.Result(later), nameOf(s), peer).by(ep.stepper)
+	peer, _ := ep.av.lookup(Address(c.Cookie))
+	e := errorOf(c.Result(later), nameOf(s), peer.addr.String()).by(ep.stepper)
 	if c.Reason == session.Cancelled { // only what was deferred is cancelled here
 		e.Cause = ErrCancelled
 	}

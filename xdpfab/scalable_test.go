@@ -5,6 +5,7 @@ package xdpfab_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -327,6 +328,28 @@ func TestScalableData(t *testing.T) {
 		var c [2]xdpfab.Completion
 		if n, err := queues[1-i].Read(c[:]); n != 1 || err != nil || c[0].Data != uint64(100+i) || c[0].Source != from {
 			t.Errorf("context %d: %d entries, %+v, %v, want data %d from %d", i, n, c[0], err, 100+i, from)
+		}
+	}
+}
+
+// The address of a receive context has a text, whether the vector is shared or not.
+func TestLookupOfContexts(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 16)
+	named, err := f.client.NewAddressVector(xdpfab.AVAttr{Name: fmt.Sprintf("contexts-%d", os.Getpid())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, av := range map[string]*xdpfab.AddressVector{"own": f.av, "shared": named} {
+		a, err := av.Insert(ctx(t), f.server.Name(5))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := xdpfab.RXAddress(a, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err := av.Lookup(at); s != f.server.Name(7) || err != nil {
+			t.Errorf("%s: %q, %v, want %q", what, s, err, f.server.Name(7))
 		}
 	}
 }
