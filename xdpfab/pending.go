@@ -80,11 +80,15 @@ func (r Remote[T]) start(ctx context.Context, verb wire.Verb, op atomic.Op, comp
 // another waits changes nothing, and may wait again.
 func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
-	case <-ctx.Done():
-		return *new(T), fmt.Errorf("xdpfab: the operation goes on, and another goroutine waits for it: %w", context.Cause(ctx))
+	case p.turn <- struct{}{}: // if it is free, also when the context has ended
+	default:
+		select {
+		case p.turn <- struct{}{}:
+		case <-ctx.Done():
+			return *new(T), fmt.Errorf("xdpfab: the operation goes on, and another goroutine waits for it: %w", context.Cause(ctx))
+		}
 	}
+	defer func() { <-p.turn }()
 	if p.w == nil {
 		return p.value, p.err
 	}
