@@ -69,8 +69,10 @@ func TestResolveAfterPartition(t *testing.T) {
 						}
 					}
 				}
-				if unresolved != 0 || n[[]fate{neverRan, ran}[d]] == 0 || d == 0 && n[ran] != 0 {
-					t.Errorf("unresolved %d, ran %d, never ran %d", unresolved, n[ran], n[neverRan])
+				// On a busy machine congestion control may leave one frame in flight, and
+				// that may be of a long operation, whose outcome stays unknown.
+				if unresolved != 0 || n[[]fate{neverRan, ran}[d]]+n[unknown] == 0 || d == 0 && n[ran] != 0 {
+					t.Errorf("unresolved %d, ran %d, never ran %d, long and unknown %d", unresolved, n[ran], n[neverRan], n[unknown])
 				}
 			})
 		}
