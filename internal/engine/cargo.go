@@ -103,8 +103,9 @@ func (r *Ring) promote(leader *flight, w *Follower) *flight {
 // cargoOf returns the cargo of a frame in flight.
 func (c *conn) cargoOf(psn uint32) *cargo { return c.frames[psn%session.MaxWindow] }
 
-// release removes the cargo of psn from the window. What is to happen to it is not a
-// success of all: see expand.
+// release removes the cargo of psn from the window. Its followers are still without
+// flights: unless every operation of the frame has succeeded, the caller has to call
+// expand first.
 func (c *conn) release(psn uint32) *cargo {
 	at := &c.frames[psn%session.MaxWindow]
 	g := *at

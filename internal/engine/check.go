@@ -187,12 +187,13 @@ func (e *Engine) checkFlights() error {
 // countSegments adds the session's segments to the counts of their operations, and their
 // followers to those of their rings.
 func (c *conn) countSegments(segments map[*flight]uint32, following map[*Ring]int) error {
+	frames := 0
 	for i, g := range append(c.frames[:], c.stage.cargo) {
 		if g == nil {
-			if i < len(c.frames) && c.ini.Waits(uint32(i)) {
-				return fmt.Errorf("engine: session %#x waits for an answer, but does not know for which operations", uint32(c.slot.id))
-			}
 			continue
+		}
+		if i < len(c.frames) {
+			frames++
 		}
 		n := 0
 		for _, s := range g.segs {
@@ -205,6 +206,9 @@ func (c *conn) countSegments(segments map[*flight]uint32, following map[*Ring]in
 		if n != len(g.followers) {
 			return fmt.Errorf("engine: session %#x has %d followers in a frame, but the segments have %d", uint32(c.slot.id), len(g.followers), n)
 		}
+	}
+	if waits := c.ini.InFlight(); frames != waits {
+		return fmt.Errorf("engine: session %#x waits for the answers to %d frames, but knows the operations of %d", uint32(c.slot.id), waits, frames)
 	}
 	return nil
 }

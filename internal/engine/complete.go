@@ -76,20 +76,18 @@ func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
 func (c *conn) complete(at *cargo, values []byte) {
 	each, followers := at.each, at.followers
 	for rest := at.segs; len(rest) > 0; {
-		n, f := 0, rest[0].f
-		switch k := int(rest[0].followers); {
-		case k > 0:
+		f, k, n := rest[0].f, int(rest[0].followers), 0
+		if k > 0 {
 			f.ring.lead(f, followers[:k], values, each)
-			followers = followers[k:]
-			values, n = values[k*each:], 1
-		case (each == 8 || each == 0) && f.ring != nil:
+			followers, n = followers[k:], 1
+		} else if (each == 8 || each == 0) && f.ring != nil {
 			n = f.ring.succeed(rest, values, each)
 		}
 		if n == 0 {
-			n = 1
 			f.fill(values[:each])
+			n = 1
 		}
-		rest, values = rest[n:], values[n*each:]
+		rest, values = rest[n:], values[(n+k)*each:]
 	}
 	c.r.e.discard(at)
 }
