@@ -50,7 +50,7 @@ func (e *Engine) authorize(m *wire.HelloMsg, payload []byte) (key *session.Key, 
 			return nil, wire.HelloNoEndpoint
 		}
 	}
-	if status = key.Admit(m, payload); status != wire.HelloAccepted {
+	if status = key.Admit(&e.at.header, m, payload); status != wire.HelloAccepted {
 		e.count[HellosUnauthorized]++
 	}
 	return key, status

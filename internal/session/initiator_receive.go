@@ -176,7 +176,7 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		s.timer = now + s.rtt.rto(s.cfg)
 		return Event{Kind: Met}
 	case wire.HelloAccepted:
-		if !s.p.Key.proven(ofHelloAck, h.Epoch, &a.Options, payload) {
+		if !s.p.Key.proven(ofHelloAck, h, &a.Options, payload) {
 			return s.end(Unproven)
 		}
 		frame := min(s.p.MaxFrame, int(a.MaxFrame))

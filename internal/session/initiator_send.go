@@ -48,7 +48,7 @@ func (s *Initiator) emitHello(b []byte) int {
 	}
 	m.Options.Proven = s.p.Key != nil
 	n := wire.HeaderLen + m.Put(b[wire.HeaderLen:])
-	s.p.Key.sign(ofHello, 0, b[wire.HeaderLen:n])
+	s.p.Key.sign(ofHello, &h, b[wire.HeaderLen:n])
 	return wire.Seal(b, n)
 }
 

@@ -38,12 +38,13 @@ const (
 )
 
 // proof returns the HMAC of the bytes of a hello or hello-ack before the proof, and of
-// the epoch in the frame's header.
-func (k *Key) proof(of string, epoch uint32, said []byte) (p wire.Proof) {
+// what the frame's header says beside them: the epoch and the sack.
+func (k *Key) proof(of string, h *wire.Header, said []byte) (p wire.Proof) {
 	mac := hmac.New(sha256.New, k.secret)
 	mac.Write([]byte(of))
-	var b [4]byte
-	binary.LittleEndian.PutUint32(b[:], epoch)
+	var b [12]byte
+	binary.LittleEndian.PutUint32(b[:], h.Epoch)
+	binary.LittleEndian.PutUint64(b[4:], h.Sack)
 	mac.Write(b[:])
 	mac.Write(said)
 	mac.Sum(p[:0])
@@ -51,27 +52,27 @@ func (k *Key) proof(of string, epoch uint32, said []byte) (p wire.Proof) {
 }
 
 // sign fills in the proof, for which the message of a payload has room.
-func (k *Key) sign(of string, epoch uint32, payload []byte) {
+func (k *Key) sign(of string, h *wire.Header, payload []byte) {
 	if k == nil {
 		return
 	}
-	p := k.proof(of, epoch, wire.Said(payload))
+	p := k.proof(of, h, wire.Said(payload))
 	copy(payload[len(payload)-len(p):], p[:])
 }
 
 // proven reports, in constant time, whether a message with options proves the key.
-func (k *Key) proven(of string, epoch uint32, o *wire.Options, payload []byte) bool {
+func (k *Key) proven(of string, h *wire.Header, o *wire.Options, payload []byte) bool {
 	if k == nil || !o.Proven {
 		return k == nil && !o.Proven
 	}
-	p := k.proof(of, epoch, wire.Said(payload))
+	p := k.proof(of, h, wire.Said(payload))
 	return hmac.Equal(p[:], o.Proof[:])
 }
 
-// Admit judges a hello, of which payload is all, for an endpoint that has the key.
-func (k *Key) Admit(m *wire.HelloMsg, payload []byte) wire.HelloStatus {
+// Admit judges a hello, of which h and payload are all, for an endpoint that has the key.
+func (k *Key) Admit(h *wire.Header, m *wire.HelloMsg, payload []byte) wire.HelloStatus {
 	switch {
-	case k.proven(ofHello, 0, &m.Options, payload):
+	case k.proven(ofHello, h, &m.Options, payload):
 		return wire.HelloAccepted
 	case k == nil:
 		return wire.HelloKeyUnwanted

@@ -33,7 +33,7 @@ func (k *Key) admit(payload []byte) wire.HelloStatus {
 	if m.Parse(payload) != wire.ReasonOK {
 		return wire.HelloBadVersion
 	}
-	return k.Admit(&m, payload)
+	return k.Admit(&wire.Header{Type: wire.Hello}, &m, payload)
 }
 
 // ack answers a hello with an acceptance.
@@ -96,8 +96,8 @@ func TestKeysAgree(t *testing.T) {
 	}
 }
 
-// The proof is about every byte of the hello, the cookie included, and of the hello-ack
-// and its epoch; and that of one direction is none of the other.
+// The proof is about every byte of the hello, the cookie included, and of the hello-ack,
+// its epoch and its sack; and that of one direction is none of the other.
 func TestProofCoversEverything(t *testing.T) {
 	key := NewKey([]byte("key"), 1)
 	_, hello := keyed(t, key, wire.Cookie{1})
@@ -122,9 +122,15 @@ func TestProofCoversEverything(t *testing.T) {
 	b := make([]byte, 1500)
 	n := key.Reply(b, &wire.HelloMsg{Nonce: s.p.Nonce}, 0, 77, wire.HelloAckMsg{Status: wire.HelloAccepted, MaxFrame: 1500, Window: 8, Life: 3})
 	h, payload, _ := wire.Parse(b[:n])
-	h.Epoch++
-	if ev := s.Receive(2, &h, payload); ev.Kind == Opened {
-		t.Error("a hello-ack of another epoch opens the session")
+	for what, change := range map[string]func(h *wire.Header){
+		"epoch": func(h *wire.Header) { h.Epoch++ }, "sack": func(h *wire.Header) { h.Sack ^= 1 },
+	} {
+		s, _ := keyed(t, key, wire.Cookie{1})
+		other := h
+		change(&other)
+		if ev := s.Receive(2, &other, payload); ev.Kind == Opened {
+			t.Errorf("a hello-ack of another %s opens the session", what)
+		}
 	}
 	if key.admit(payload) == wire.HelloAccepted {
 		t.Error("a hello-ack that comes back is accepted as a hello")

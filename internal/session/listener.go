@@ -73,7 +73,7 @@ func (k *Key) Reply(b []byte, to *wire.HelloMsg, lane uint8, epoch uint32, m wir
 	}
 	m.Options.Proven = k != nil
 	n := wire.HeaderLen + m.Put(b[wire.HeaderLen:])
-	k.sign(ofHelloAck, epoch, b[wire.HeaderLen:n])
+	k.sign(ofHelloAck, &h, b[wire.HeaderLen:n])
 	return wire.Seal(b, n)
 }
 
