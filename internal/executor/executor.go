@@ -19,9 +19,9 @@ import (
 
 // Memory runs the payloads of requests.
 type Memory interface {
-	// Check checks the records of a request payload, and reports whether they end in a
-	// notice. If the reason is not ok, they must not run.
-	Check(payload []byte, ops int) (notice bool, reason wire.Reason)
+	// Check checks the records of a request payload, and says what else than operations
+	// on memory there is. If the reason is not ok, they must not run.
+	Check(payload []byte, ops int) (has wire.Contents, reason wire.Reason)
 	// Execute runs the records that Check has seen last, in order, and writes the
 	// response payload into resp. n and flags are the response's length and header
 	// flags; n == 0 without flags means that every record succeeded and none has a

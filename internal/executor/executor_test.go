@@ -21,12 +21,14 @@ type echo struct {
 func (m *echo) Present(uint32)               {}
 func (m *echo) Touched() (reads, writes int) { return 0, 0 }
 
-func (m *echo) Check(payload []byte, _ int) (notice bool, reason wire.Reason) {
+func (m *echo) Check(payload []byte, _ int) (has wire.Contents, reason wire.Reason) {
 	if len(payload) > 0 && payload[0] == 0xff {
-		return false, wire.ReasonBadPayload
+		return 0, wire.ReasonBadPayload
 	}
-	m.payload, m.notice = payload, len(payload) > 0 && payload[0] == 'n'
-	return m.notice, wire.ReasonOK
+	if m.payload, m.notice = payload, len(payload) > 0 && payload[0] == 'n'; m.notice {
+		has = wire.HasNotice
+	}
+	return has, wire.ReasonOK
 }
 
 func (m *echo) Execute(resp []byte, _ uint32) (n int, flags uint8) {

@@ -75,8 +75,9 @@ func (s *Session) execute(payload []byte, ops uint8) (session.Verdict, wire.Reas
 		s.x.memory.Present(s.auth)
 	}
 	m := s.x.memory
-	notice, reason := m.Check(payload, int(ops))
-	if notice && reason == wire.ReasonOK && s.places == nil {
+	has, reason := m.Check(payload, int(ops))
+	notice := has&wire.HasNotice != 0
+	if reason == wire.ReasonOK && (notice && s.places == nil || has&wire.HasMessages != 0) {
 		reason = wire.ReasonReservedVerb
 	}
 	if reason != wire.ReasonOK {

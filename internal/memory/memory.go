@@ -82,9 +82,9 @@ func (m *Memory) Leave() {
 }
 
 // Check checks the records of a request payload, which must stay as it is until Execute,
-// and reports whether the last one is a notice. If the reason is not ok, they must not
-// run.
-func (m *Memory) Check(payload []byte, ops int) (notice bool, reason wire.Reason) {
+// and says what else than operations on memory there is. If the reason is not ok, they
+// must not run.
+func (m *Memory) Check(payload []byte, ops int) (has wire.Contents, reason wire.Reason) {
 	m.records.Reset(payload, ops)
 	m.ops, m.more = ops, m.records.Next(&m.rec)
 	return m.records.Rest()

@@ -28,8 +28,8 @@ func noticed(t *testing.T, m *Memory, key uint64, adds string, covers, streak ui
 	if !w.Notice(&wire.Notice{Data: 77, Covers: covers}) {
 		t.Fatal("no room")
 	}
-	if notice, reason := m.Check(payload[:w.Len()], w.Ops()); !notice || reason != wire.ReasonOK {
-		t.Fatalf("notice %t, %v", notice, reason)
+	if has, reason := m.Check(payload[:w.Len()], w.Ops()); has != wire.HasNotice || reason != wire.ReasonOK {
+		t.Fatalf("%v, %v", has, reason)
 	}
 	n, flags := m.Execute(resp, streak)
 	m.Leave()

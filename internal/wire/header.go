@@ -46,8 +46,8 @@ func (t Type) String() string { return nameOf(typeNames[:], "type", t) }
 const (
 	FlagStatus uint8 = 1 << 0 // the response carries a status list
 	FlagRetx   uint8 = 1 << 1 // a retransmission: no RTT sample
-
-	knownFlags = FlagStatus | FlagRetx
+	FlagTurn   uint8 = 1 << 3 // the request runs in its turn, even in an unordered session
+	FlagBusy   uint8 = 1 << 4 // the next request is here, and waits for room for its messages
 )
 
 // Header is the fixed part of a frame, without version and checksum, which Put, Seal and
@@ -64,6 +64,10 @@ type Header struct {
 	Ops     uint8  // records in a request, echoed by its response; 0 in all other types
 	Lane    uint8  // the sender's lane
 }
+
+// flagsOf has the flags that frames of a type may have.
+var flagsOf = [...]uint8{Hello: FlagRetx, HelloAck: FlagRetx, Request: FlagRetx | FlagTurn, Response: FlagStatus | FlagRetx | FlagBusy,
+	Ack: FlagRetx | FlagBusy, Nak: FlagRetx | FlagBusy, Reset: FlagRetx, Probe: FlagRetx}
 
 // crcOff is where the checksum lies.
 const crcOff = 30
@@ -143,7 +147,7 @@ func (h *Header) check(payload []byte) ([]byte, Reason) {
 	case h.Type > Probe:
 		return nil, ReasonReservedType
 	}
-	if h.Flags&^knownFlags != 0 || h.Flags&FlagStatus != 0 && h.Type != Response {
+	if h.Flags&^flagsOf[h.Type] != 0 {
 		return nil, ReasonBadFlags
 	}
 	if h.Lane >= MaxLanes {

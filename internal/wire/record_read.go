@@ -4,6 +4,15 @@ package wire
 
 import "encoding/binary"
 
+// Contents says what a payload has besides operations on memory.
+type Contents uint8
+
+// The contents of which an executor wants to know in advance.
+const (
+	HasNotice   Contents = 1 << iota // the last record is a notice
+	HasMessages                      // there are parts of messages
+)
+
 // RecordReader walks the records of a request's payload, checking every length and every
 // bit on the way.
 //
@@ -16,7 +25,8 @@ type RecordReader struct {
 	key     uint64 // of the last atomic record
 	inc     uint32 // of the last atomic record
 	hasKey  bool
-	noticed bool // a notice has been read, which is the last record
+	has     Contents
+	start   int // of the last record, if it is a message's
 	reason  Reason
 }
 
@@ -29,23 +39,23 @@ func Validate(payload []byte, ops int) Reason {
 }
 
 // Rest is Validate for the records that Next has not decoded yet; if Next refused a
-// record, Rest returns the reason. It also reports whether the last record is a notice.
-// The reader stays where it is, so that a frame of one record, as most frames are that a
-// caller waits for, is decoded only once.
+// record, Rest returns the reason. It also says what the payload has besides operations
+// on memory. The reader stays where it is, so that a frame of one record, as most frames
+// are that a caller waits for, is decoded only once.
 //
 // The records of a frame are mostly alike. A record with the same head as the one before
 // it, with neither count nor padding, has the same length and needs no check but that it
 // is there: Rest steps over a sequence of such records.
-func (r RecordReader) Rest() (notice bool, reason Reason) {
+func (r RecordReader) Rest() (has Contents, reason Reason) {
 	if r.left <= 0 {
 		r.finish()
-		return r.noticed, r.reason
+		return r.has, r.reason
 	}
 	var rec Record
 	for {
 		start := r.pos
 		if !r.Next(&rec) {
-			return r.noticed, r.reason
+			return r.has, r.reason
 		}
 		if rec.Verb.Atomic() && rec.Run == 0 && rec.Flags&(RecordCount|RecordTotal) == 0 && elemSize[rec.Datatype]&3 == 0 {
 			r.skipLike(r.payload[start:r.pos])
@@ -227,6 +237,10 @@ func (r *RecordReader) nextOther(rec *Record, p []byte) bool {
 		r.pos += minRecord
 	case VerbNotice:
 		if !r.nextNotice(rec, p) {
+			return false
+		}
+	case VerbSend, VerbTagged, VerbPart:
+		if !r.nextMessage(p) {
 			return false
 		}
 	default:

@@ -11,6 +11,9 @@ const (
 	VerbAtomic  Verb = 0x01 // base form: no result
 	VerbFetch   Verb = 0x02 // the result is the value before
 	VerbCompare Verb = 0x03 // with a compare operand; the result is the value before
+	VerbSend    Verb = 0x20 // the beginning of a message; see Message
+	VerbTagged  Verb = 0x21 // the beginning of a message with a tag
+	VerbPart    Verb = 0x22 // a further part of the message before it
 	VerbLookup  Verb = 0x40 // catalogue entry by name
 	VerbList    Verb = 0x41 // catalogue entry by ordinal
 	VerbNotice  Verb = 0x50 // an event for the owner of the target, once an operation has been executed; see Notice
@@ -31,10 +34,10 @@ const (
 
 // reserved reports whether the number is kept for the verb of an extension.
 func (v Verb) reserved() bool {
-	return v >= firstMemory && v <= lastCatalogue && v != VerbLookup && v != VerbList
+	return v >= firstMemory && v <= lastCatalogue && !v.Message() && v != VerbLookup && v != VerbList
 }
 
-var verbNames = [...]string{VerbAtomic: "atomic", VerbFetch: "fetch", VerbCompare: "compare", VerbLookup: "lookup", VerbList: "list", VerbNotice: "notice"}
+var verbNames = [...]string{VerbAtomic: "atomic", VerbFetch: "fetch", VerbCompare: "compare", VerbSend: "send", VerbTagged: "tagged send", VerbPart: "part", VerbLookup: "lookup", VerbList: "list", VerbNotice: "notice"}
 
 // String returns the name of the verb.
 func (v Verb) String() string { return nameOf(verbNames[:], "verb", v) }
@@ -43,11 +46,15 @@ func (v Verb) String() string { return nameOf(verbNames[:], "verb", v) }
 // by element.
 func (v Verb) Atomic() bool { return v-VerbAtomic <= VerbCompare-VerbAtomic } // zero wraps around
 
-// Elements returns how many units an operation of count elements consists of:
-// those elements, or the single request of a verb that has no elements.
+// Elements returns how many units an operation of count elements consists of: those
+// elements; the bytes of a message, or one unit for an empty one; or the single request
+// of a verb that has no elements.
 func (v Verb) Elements(count uint32) uint32 {
-	if v.Atomic() {
+	switch {
+	case v.Atomic():
 		return count
+	case v.Message():
+		return max(count, 1)
 	}
 	return 1
 }

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import "encoding/binary"
+
+// Message is the contents of a record of a message: of its beginning (VerbSend,
+// VerbTagged) or of a further part (VerbPart). A message is one record, or several that
+// follow each other in the session, in the order of their bytes.
+type Message struct {
+	Length uint64 // of the message, bytes; of a further part: unsaid
+	Offset uint64 // of this part in the message, bytes; 0 at the beginning
+	Tag    uint64 // of a tagged message
+	Data   uint64 // chosen by the initiator (remote CQ data), if HasData
+	Part   []byte // the bytes of this part: a view into the frame
+	Source uint16 // number of the initiating endpoint, at the beginning
+
+	Begins  bool // this is the beginning, which alone has Length, Source and all of the below
+	Tagged  bool
+	HasData bool
+	// Match says that the message must not be kept for a receive that is posted later: it
+	// runs when there is one that it matches.
+	Match bool
+}
+
+// Lengths of the records of messages without the part, bytes.
+const (
+	sendHead   = 16 // VerbSend without data
+	taggedHead = sendHead + 8
+	dataField  = 8
+	partHead   = 16
+)
+
+// Flags of VerbSend and VerbTagged.
+const (
+	messageData  uint8 = 1 << 0 // u64 of data behind the tag
+	messageMatch uint8 = 1 << 1 // see Message.Match
+)
+
+// Message reports whether the verb is of a part of a message.
+func (v Verb) Message() bool { return v-VerbSend <= VerbPart-VerbSend }
+
+// verb returns the verb of the record, and its length without the part.
+func (m *Message) verb() (v Verb, head int) {
+	switch {
+	case !m.Begins:
+		return VerbPart, partHead
+	case m.Tagged:
+		v, head = VerbTagged, taggedHead
+	default:
+		v, head = VerbSend, sendHead
+	}
+	if m.HasData {
+		head += dataField
+	}
+	return v, head
+}
+
+// leastPart is the length of a part below which none is cut off: a message begins or goes
+// on in the next frame rather than with less in this one.
+const leastPart = 64
+
+// Message appends a record of a message that has n more bytes from m.Offset on. m.Part
+// is ignored: Message returns the place where the caller has to put the bytes of this
+// part, as many of the n as the frame has room for. It returns false, and does nothing,
+// if that is too little.
+func (w *RecordWriter) Message(m *Message, n uint64) (part []byte, ok bool) {
+	w.endRun()
+	v, head := m.verb()
+	room := (len(w.buf) - w.n - head) &^ 3
+	if room < 0 || n > uint64(room) && room < leastPart {
+		return nil, false
+	}
+	length := int(min(n, uint64(room)))
+	b := w.reserve(head+pad4(length), 0)
+	if b == nil {
+		return nil, false
+	}
+	m.put(b, v, length)
+	clear(b[head+length:])
+	w.commit(len(b), 0)
+	return b[head : head+length : head+length], true
+}
+
+// put encodes everything but the part, which is length bytes long.
+func (m *Message) put(b []byte, v Verb, length int) {
+	le := binary.LittleEndian
+	le.PutUint32(b, uint32(v))
+	le.PutUint32(b[4:], uint32(length))
+	if v == VerbPart {
+		le.PutUint64(b[8:], m.Offset)
+		return
+	}
+	le.PutUint16(b[2:], m.Source)
+	le.PutUint64(b[8:], m.Length)
+	at := sendHead
+	if m.Tagged {
+		le.PutUint64(b[at:], m.Tag)
+		at += 8
+	}
+	if m.HasData {
+		b[1] |= messageData
+		le.PutUint64(b[at:], m.Data)
+	}
+	if m.Match {
+		b[1] |= messageMatch
+	}
+}
+
+// messageAt decodes the record at p, whose lengths have been checked.
+func messageAt(p []byte) (m Message) {
+	le := binary.LittleEndian
+	v, flags := Verb(p[0]), p[1]
+	m.Begins, m.Tagged = v != VerbPart, v == VerbTagged
+	m.HasData, m.Match = m.Begins && flags&messageData != 0, m.Begins && flags&messageMatch != 0
+	_, head := m.verb()
+	length := int(le.Uint32(p[4:]))
+	m.Part = p[head : head+length : head+length]
+	if !m.Begins {
+		m.Offset = le.Uint64(p[8:])
+		return m
+	}
+	m.Source, m.Length = le.Uint16(p[2:]), le.Uint64(p[8:])
+	if m.Tagged {
+		m.Tag = le.Uint64(p[sendHead:])
+	}
+	if m.HasData {
+		m.Data = le.Uint64(p[head-dataField:])
+	}
+	return m
+}
+
+// nextMessage checks the record of a message at p, which has at least minRecord bytes.
+func (r *RecordReader) nextMessage(p []byte) bool {
+	m := Message{Begins: Verb(p[0]) != VerbPart, Tagged: Verb(p[0]) == VerbTagged}
+	known, le := uint8(0), binary.LittleEndian
+	if m.Begins {
+		known, m.HasData = messageData|messageMatch, p[1]&messageData != 0
+	}
+	_, head := m.verb()
+	length := uint64(le.Uint32(p[4:]))
+	switch {
+	case p[1]&^known != 0:
+		return r.refuse(ReasonBadFlags)
+	case uint64(len(p)) < uint64(head)+(length+3)&^3:
+		return r.refuse(ReasonTruncated)
+	case !m.Begins && p[2]|p[3] != 0, !zeroPad(p[head:], length):
+		return r.refuse(ReasonBadPadding)
+	}
+	if m = messageAt(p); m.Begins && (m.Length < length || length == 0 && m.Length > 0) ||
+		!m.Begins && (length == 0 || m.Offset == 0 || m.Offset+length < length) {
+		return r.refuse(ReasonBadCount)
+	}
+	r.start = r.pos
+	r.pos += head + pad4(int(length))
+	r.has |= HasMessages
+	return true
+}
+
+// Message returns the part of a message that Next has returned last.
+func (r *RecordReader) Message() Message { return messageAt(r.payload[r.start:]) }
