@@ -19,9 +19,10 @@ import (
 
 // Memory runs the payloads of requests.
 type Memory interface {
-	// Check checks the records of a request payload, and says what else than operations
-	// on memory there is. If the reason is not ok, they must not run.
-	Check(payload []byte, ops int) (has wire.Contents, reason wire.Reason)
+	// Check checks the records of a request payload, and returns the features that they
+	// belong to: if FeatureNotices is among them, they end in a notice. If the reason is
+	// not ok, they must not run.
+	Check(payload []byte, ops int) (uses wire.Features, reason wire.Reason)
 	// Execute runs the records that Check has seen last, in order, and writes the
 	// response payload into resp. n and flags are the response's length and header
 	// flags; n == 0 without flags means that every record succeeded and none has a
@@ -102,7 +103,7 @@ func (x *Executor) Begin(now int64, p session.TargetParams, o Observer) *Session
 		x.parties[p.Party] = room
 	}
 	room.sessions++
-	s := &Session{Target: session.NewTarget(room.answers, room.holds, p, now), x: x, party: p.Party, observer: o, places: p.Places, auth: p.Key.ID()}
+	s := &Session{Target: session.NewTarget(room.answers, room.holds, p, now), x: x, party: p.Party, observer: o, features: p.Features, places: p.Places, auth: p.Key.ID()}
 	x.sessions[s] = struct{}{}
 	return s
 }

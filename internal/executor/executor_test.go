@@ -11,7 +11,8 @@ import (
 )
 
 // echo answers a payload with itself; an empty one succeeds without a result, and one
-// that begins with 0xff is malformed.
+// that begins with 0xff is malformed. One that begins with 'm' belongs to
+// wire.FeatureMemory.
 type echo struct {
 	ran, left int
 	payload   []byte // of the frame checked last
@@ -21,14 +22,18 @@ type echo struct {
 func (m *echo) Present(uint32)               {}
 func (m *echo) Touched() (reads, writes int) { return 0, 0 }
 
-func (m *echo) Check(payload []byte, _ int) (has wire.Contents, reason wire.Reason) {
+func (m *echo) Check(payload []byte, _ int) (uses wire.Features, reason wire.Reason) {
 	if len(payload) > 0 && payload[0] == 0xff {
 		return 0, wire.ReasonBadPayload
 	}
-	if m.payload, m.notice = payload, len(payload) > 0 && payload[0] == 'n'; m.notice {
-		has = wire.HasNotice
+	m.payload, m.notice = payload, len(payload) > 0 && payload[0] == 'n'
+	switch {
+	case m.notice:
+		uses = wire.FeatureNotices
+	case len(payload) > 0 && payload[0] == 'm':
+		uses = wire.FeatureMemory
 	}
-	return has, wire.ReasonOK
+	return uses, wire.ReasonOK
 }
 
 func (m *echo) Execute(resp []byte, _ uint32) (n int, flags uint8) {

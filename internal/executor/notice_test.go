@@ -33,7 +33,7 @@ func TestNoticeWaitsForPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	with := params()
-	with.Places = p
+	with.Features, with.Places = wire.FeatureNotices, p
 	s := x.Begin(1, with, nil)
 	first := session.FirstPSN(7)
 	data := func(o session.Outcome) (list []uint64) {
@@ -74,11 +74,23 @@ func TestNoticeWaitsForPlace(t *testing.T) {
 	}
 }
 
-// A notice in a session that has none is refused like a verb that does not exist.
-func TestNoticeWithoutFeature(t *testing.T) {
-	_, s, m, first := asked(t, 0)
-	if o := request(s, first, first-1, "n", nil); o.Refused != wire.ReasonReservedVerb || m.ran != 0 {
-		t.Errorf("%+v, %d ran", o, m.ran)
+// A record of a feature that the session does not have is refused like a verb that does
+// not exist.
+func TestRecordWithoutFeature(t *testing.T) {
+	for _, payload := range []string{"n", "m"} {
+		_, s, m, first := asked(t, 0)
+		if o := request(s, first, first-1, payload, nil); o.Refused != wire.ReasonReservedVerb || m.ran != 0 {
+			t.Errorf("%s: %+v, %d ran", payload, o, m.ran)
+		}
+	}
+	x, err := New(&echo{}, 1500, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := params()
+	with.Features = wire.FeatureMemory
+	if o := request(x.Begin(1, with, nil), session.FirstPSN(7), session.FirstPSN(7)-1, "m", nil); o.Refused != wire.ReasonOK || o.Frames != 1 {
+		t.Errorf("with the feature: %+v", o)
 	}
 }
 
@@ -89,7 +101,7 @@ func TestNoticesDoNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	with := params()
-	with.Places = p
+	with.Features, with.Places = wire.FeatureNotices, p
 	s, psn := x.Begin(1, with, nil), session.FirstPSN(7)
 	payload := []byte("n")
 	one := func() {

@@ -16,9 +16,10 @@ type Session struct {
 
 	observer Observer // nil if there is none
 
-	places  session.Places // nil if the session has no notices
-	streak  uint32         // records that have succeeded in a row
-	notices []wire.Notice  // of this Receive
+	features wire.Features  // records of others are refused
+	places   session.Places // nil if the session has no notices
+	streak   uint32         // records that have succeeded in a row
+	notices  []wire.Notice  // of this Receive
 }
 
 // Receive takes a frame of the session, runs it if it is its turn or there is no order,
@@ -75,9 +76,9 @@ func (s *Session) execute(payload []byte, ops uint8) (session.Verdict, wire.Reas
 		s.x.memory.Present(s.auth)
 	}
 	m := s.x.memory
-	has, reason := m.Check(payload, int(ops))
-	notice := has&wire.HasNotice != 0
-	if reason == wire.ReasonOK && (notice && s.places == nil || has&wire.HasMessages != 0) {
+	uses, reason := m.Check(payload, int(ops))
+	notice := uses&wire.FeatureNotices != 0
+	if reason == wire.ReasonOK && (uses&^s.features != 0 || notice && s.places == nil) {
 		reason = wire.ReasonReservedVerb
 	}
 	if reason != wire.ReasonOK {

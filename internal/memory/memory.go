@@ -82,9 +82,9 @@ func (m *Memory) Leave() {
 }
 
 // Check checks the records of a request payload, which must stay as it is until Execute,
-// and says what else than operations on memory there is. If the reason is not ok, they
-// must not run.
-func (m *Memory) Check(payload []byte, ops int) (has wire.Contents, reason wire.Reason) {
+// and returns the features that they belong to: with FeatureNotices the last one is a
+// notice. If the reason is not ok, they must not run.
+func (m *Memory) Check(payload []byte, ops int) (uses wire.Features, reason wire.Reason) {
 	m.records.Reset(payload, ops)
 	m.ops, m.more = ops, m.records.Next(&m.rec)
 	return m.records.Rest()
@@ -150,6 +150,8 @@ func (m *Memory) run(i int) wire.Status {
 	switch {
 	case m.rec.Verb.Atomic():
 		return m.atomic(i)
+	case m.rec.Verb.Transfer():
+		return wire.StatusUnsupported // no session has the feature as yet
 	case m.rec.Verb == wire.VerbNotice:
 		return m.tell(i)
 	}

@@ -28,8 +28,8 @@ func noticed(t *testing.T, m *Memory, key uint64, adds string, covers, streak ui
 	if !w.Notice(&wire.Notice{Data: 77, Covers: covers}) {
 		t.Fatal("no room")
 	}
-	if has, reason := m.Check(payload[:w.Len()], w.Ops()); has != wire.HasNotice || reason != wire.ReasonOK {
-		t.Fatalf("%v, %v", has, reason)
+	if uses, reason := m.Check(payload[:w.Len()], w.Ops()); uses != wire.FeatureNotices || reason != wire.ReasonOK {
+		t.Fatalf("uses %#x, %v", uses, reason)
 	}
 	n, flags := m.Execute(resp, streak)
 	m.Leave()

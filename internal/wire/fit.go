@@ -2,9 +2,9 @@
 
 package wire
 
-// AtomicLen returns the encoded length of an atomic record of the given flags and count,
+// ArrayLen returns the encoded length of an array record of the given flags and count,
 // bytes; 0 when the datatype is unknown.
-func AtomicLen(verb Verb, op, datatype, flags uint8, count uint32) int {
+func ArrayLen(verb Verb, op, datatype, flags uint8, count uint32) int {
 	size := int(elemSize[datatype])
 	if size == 0 {
 		return 0
@@ -12,7 +12,7 @@ func AtomicLen(verb Verb, op, datatype, flags uint8, count uint32) int {
 	return int(fixedLen[flags]) + verb.operands(op)*pad4(int(count)*size)
 }
 
-// MaxCount returns how many elements one atomic record of the given flags can carry in a
+// MaxCount returns how many elements one array record of the given flags can carry in a
 // frame of its own, when the payloads of request and response have reqRoom and respRoom
 // bytes. The two bound different things: reqRoom the operands, respRoom the result. A
 // read has no operand, and a base atomic has no result. 0 means that not even one
@@ -23,9 +23,10 @@ func MaxCount(verb Verb, op, datatype, flags uint8, reqRoom, respRoom int) uint3
 
 // Fit returns how many elements, at most rec.Count, the next record could carry in what
 // is left of the frame. A caller that packs a long array in parts sets both Count and
-// Total of rec to the number of elements still to go.
+// Total of rec to the number of elements still to go. A part of a transfer that others
+// follow ends where a word of 8 bytes ends, so that no word is divided.
 func (w *RecordWriter) Fit(rec *Record) uint32 {
-	if w.ops == MaxOps || !rec.Verb.Atomic() {
+	if w.ops == MaxOps || !rec.Verb.Array() {
 		return 0
 	}
 	whole := max(rec.Count, 1)
@@ -36,7 +37,11 @@ func (w *RecordWriter) Fit(rec *Record) uint32 {
 	}
 	// A part of an array says how much follows it, so it is longer than the whole would
 	// be.
-	return maxCount(rec.Verb, rec.Op, rec.Datatype, flags|RecordCount|RecordTotal, len(w.buf)-w.n, w.room)
+	n = maxCount(rec.Verb, rec.Op, rec.Datatype, flags|RecordCount|RecordTotal, len(w.buf)-w.n, w.room)
+	if rec.Verb.Transfer() {
+		n -= min(n, uint32(rec.Offset+uint64(n))%8)
+	}
+	return n
 }
 
 // maxCount is MaxCount with the response's room counted after the head of the status
@@ -54,7 +59,7 @@ func maxCount(verb Verb, op, datatype, flags uint8, reqRoom, respRoom int) uint3
 	if k := verb.operands(op); k > 0 {
 		most = min(most, room/k&^3/size)
 	}
-	if verb != VerbAtomic {
+	if verb.Returns() {
 		most = min(most, respRoom&^3/size)
 	}
 	return uint32(max(most, 0))

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-func TestAtomicLen(t *testing.T) {
+func TestArrayLen(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 2000 {
 		rec := randomRecord(rng)
-		if !rec.Verb.Atomic() {
+		if !rec.Verb.Array() {
 			continue
 		}
 		var w RecordWriter
@@ -20,11 +20,11 @@ func TestAtomicLen(t *testing.T) {
 		if !w.Append(&rec) {
 			t.Fatalf("does not fit: %+v", rec)
 		}
-		if got := AtomicLen(rec.Verb, rec.Op, rec.Datatype, flags, rec.Count); got != w.Len() {
+		if got := ArrayLen(rec.Verb, rec.Op, rec.Datatype, flags, rec.Count); got != w.Len() {
 			t.Fatalf("%+v: %d, but encoded it has %d", rec, got, w.Len())
 		}
 	}
-	if AtomicLen(VerbAtomic, opSum, NumDatatypes, 0, 1) != 0 {
+	if ArrayLen(VerbAtomic, opSum, NumDatatypes, 0, 1) != 0 {
 		t.Error("an unknown datatype has a length")
 	}
 }
@@ -43,7 +43,7 @@ func TestFit(t *testing.T) {
 			w.Append(&rec)
 		}
 		rec := randomRecord(rng)
-		if !rec.Verb.Atomic() {
+		if !rec.Verb.Array() {
 			continue
 		}
 		rec.Count = 1 + uint32(rng.IntN(600))
@@ -56,7 +56,7 @@ func TestFit(t *testing.T) {
 		w = before
 		// A lone element does without the count field that Fit allows for in a part of
 		// an array.
-		if n < whole && (n > 0 || whole > 1) && appendCount(&w, rec, max(n+1, 2)) {
+		if n < whole && !rec.Verb.Transfer() && (n > 0 || whole > 1) && appendCount(&w, rec, max(n+1, 2)) {
 			t.Fatalf("Fit says %d of %d, but one more fits: %+v", n, whole, rec)
 		}
 	}

@@ -71,7 +71,7 @@ func (r *RecordReader) nextNotice(rec *Record, p []byte) bool {
 		return r.refuse(ReasonBadPayload)
 	}
 	r.pos += NoticeLen
-	r.has |= HasNotice
+	r.uses |= FeatureNotices
 	return true
 }
 

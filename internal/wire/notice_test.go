@@ -43,8 +43,8 @@ func TestNoticeRoundTrip(t *testing.T) {
 		var r RecordReader
 		var rec Record
 		r.Reset(buf[:w.Len()], w.Ops())
-		if has, reason := r.Rest(); has&HasNotice == 0 || reason != ReasonOK {
-			t.Fatalf("seed %d: %v, %v", seed, has, reason)
+		if uses, reason := r.Rest(); uses&FeatureNotices == 0 || reason != ReasonOK {
+			t.Fatalf("seed %d: features %#x, %v", seed, uses, reason)
 		}
 		for r.Next(&rec) {
 		}
@@ -65,8 +65,8 @@ func TestRestBehindNotice(t *testing.T) {
 	if more := r.Next(&rec); !more || rec.Verb != VerbNotice || r.Notice().Data != 5 {
 		t.Fatalf("read %t %+v", more, rec)
 	}
-	if has, reason := r.Rest(); has&HasNotice == 0 || reason != ReasonOK {
-		t.Errorf("%v, %v", has, reason)
+	if uses, reason := r.Rest(); uses&FeatureNotices == 0 || reason != ReasonOK {
+		t.Errorf("features %#x, %v", uses, reason)
 	}
 }
 

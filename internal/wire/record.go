@@ -4,9 +4,10 @@ package wire
 
 import "encoding/binary"
 
-// Flags of an atomic record: which optional fields follow its first four bytes.
+// Flags of an array record, which is an atomic or a transfer: which optional fields
+// follow its first four bytes.
 const (
-	RecordKey   uint8 = 1 << 0 // key u64; without it, key and incarnation are those of the previous atomic record of the frame
+	RecordKey   uint8 = 1 << 0 // key u64; without it, key and incarnation are those of the previous array record of the frame
 	RecordOff64 uint8 = 1 << 1 // offset is u64 instead of u32
 	RecordCount uint8 = 1 << 2 // count u32; without it 1
 	RecordTotal uint8 = 1 << 3 // total u32; without it the count
@@ -28,8 +29,13 @@ const (
 	recordForm = ^(RecordKey | RecordIncarnation)
 )
 
-// OpRead is the one operation whose encoding differs: it has no operand.
-const OpRead uint8 = 10
+// OpRead is the one operation whose encoding differs: it has no operand. It is that of
+// VerbRead, and OpWrite that of VerbWrite; their datatype is Byte.
+const (
+	OpRead  uint8 = 10
+	OpWrite uint8 = 11
+	Byte    uint8 = 1
+)
 
 // NumDatatypes is the number of datatypes whose size this version knows.
 const NumDatatypes = 20
@@ -49,7 +55,7 @@ var elemSize = [256]uint8{
 // is unknown.
 func ElemSize(datatype uint8) int { return int(elemSize[datatype]) }
 
-// fixedLen gives the bytes of an atomic record before its operand, by flags. Flags of
+// fixedLen gives the bytes of an array record before its operand, by flags. Flags of
 // runs do not count.
 var fixedLen = func() (t [256]uint8) {
 	for f := range t {

@@ -4,15 +4,6 @@ package wire
 
 import "encoding/binary"
 
-// Contents says what a payload has besides operations on memory.
-type Contents uint8
-
-// The contents of which an executor wants to know in advance.
-const (
-	HasNotice   Contents = 1 << iota // the last record is a notice
-	HasMessages                      // there are parts of messages
-)
-
 // RecordReader walks the records of a request's payload, checking every length and every
 // bit on the way.
 //
@@ -22,11 +13,11 @@ type RecordReader struct {
 	payload []byte
 	pos     int    // of the next record; at most len(payload)
 	left    int    // operations still to come
-	key     uint64 // of the last atomic record
-	inc     uint32 // of the last atomic record
+	key     uint64 // of the last array record
+	inc     uint32 // of the last array record
 	hasKey  bool
-	has     Contents
-	start   int // of the last record, if it is a message's
+	start   int      // of the last record, if it is a message's
+	uses    Features // that the records read so far belong to
 	reason  Reason
 }
 
@@ -39,23 +30,24 @@ func Validate(payload []byte, ops int) Reason {
 }
 
 // Rest is Validate for the records that Next has not decoded yet; if Next refused a
-// record, Rest returns the reason. It also says what the payload has besides operations
-// on memory. The reader stays where it is, so that a frame of one record, as most frames
-// are that a caller waits for, is decoded only once.
+// record, Rest returns the reason. It also returns the features that the records belong
+// to: with FeatureNotices the last record is a notice. The reader stays where it is, so
+// that a frame of one record, as most frames are that a caller waits for, is decoded only
+// once.
 //
 // The records of a frame are mostly alike. A record with the same head as the one before
 // it, with neither count nor padding, has the same length and needs no check but that it
 // is there: Rest steps over a sequence of such records.
-func (r RecordReader) Rest() (has Contents, reason Reason) {
+func (r RecordReader) Rest() (uses Features, reason Reason) {
 	if r.left <= 0 {
 		r.finish()
-		return r.has, r.reason
+		return r.uses, r.reason
 	}
 	var rec Record
 	for {
 		start := r.pos
 		if !r.Next(&rec) {
-			return r.has, r.reason
+			return r.uses, r.reason
 		}
 		if rec.Verb.Atomic() && rec.Run == 0 && rec.Flags&(RecordCount|RecordTotal) == 0 && elemSize[rec.Datatype]&3 == 0 {
 			r.skipLike(r.payload[start:r.pos])
@@ -85,7 +77,7 @@ func (r *RecordReader) Reset(payload []byte, ops int) {
 func (r *RecordReader) Reason() Reason { return r.reason }
 
 // Next decodes the next record into rec. Fields that do not belong to the record's verb
-// keep stale values, except that Operand and Compare are nil where an atomic record has
+// keep stale values, except that Operand and Compare are nil where an array record has
 // none. It returns false at the end and at the first malformed record; after that it
 // keeps returning false.
 func (r *RecordReader) Next(rec *Record) bool {
@@ -100,7 +92,13 @@ func (r *RecordReader) Next(rec *Record) bool {
 	verb, op, datatype, flags := Verb(head), uint8(head>>8), uint8(head>>16), uint8(head>>24)
 	rec.Verb, rec.Op, rec.Datatype, rec.Flags, rec.Run = verb, op, datatype, flags, 0
 	if !verb.Atomic() {
-		return r.nextOther(rec, p)
+		if !verb.Transfer() {
+			return r.nextOther(rec, p)
+		}
+		if reason := rec.transfer(); reason != ReasonOK {
+			return r.refuse(reason)
+		}
+		r.uses |= FeatureMemory
 	}
 	if flags&^(knownRecordFlags|RecordIncarnation) != 0 {
 		return r.nextRun(rec, p)
@@ -170,10 +168,29 @@ func (rec *Record) getFields(p []byte) Reason {
 	if rec.Flags&RecordTotal != 0 {
 		rec.Total = le.Uint32(p)
 	}
-	if rec.Count == 0 || rec.Total < rec.Count {
+	if rec.Total < rec.Count || rec.Count == 0 && (rec.Total != 0 || !rec.Verb.Transfer()) {
 		return ReasonBadCount
 	}
 	return ReasonOK
+}
+
+// transfer checks the head of a transfer but for its flags.
+func (rec *Record) transfer() Reason {
+	switch {
+	case rec.Op != opOf(rec.Verb):
+		return ReasonBadPayload
+	case rec.Datatype != Byte:
+		return ReasonBadDatatype
+	}
+	return ReasonOK
+}
+
+// opOf returns the operation of a transfer.
+func opOf(v Verb) uint8 {
+	if v == VerbRead {
+		return OpRead
+	}
+	return OpWrite
 }
 
 // operands takes the operand and the compare operand, size bytes each, from p[n:], and
@@ -211,8 +228,8 @@ func zeroPad(p []byte, n uint64) bool {
 	return checkZero(p[n:(n+3)&^3]) == ReasonOK
 }
 
-// nextOther decodes the records that are not atomic. p, from the record on, has at least
-// minRecord bytes; the head is in rec.
+// nextOther decodes the records that are about no array. p, from the record on, has at
+// least minRecord bytes; the head is in rec.
 func (r *RecordReader) nextOther(rec *Record, p []byte) bool {
 	switch rec.Verb {
 	case VerbLookup:
@@ -257,7 +274,7 @@ func (r *RecordReader) nextOther(rec *Record, p []byte) bool {
 // nextRun decodes a run. p, from the record on, has at least minRecord bytes; the head is
 // in rec.
 func (r *RecordReader) nextRun(rec *Record, p []byte) bool {
-	if rec.Flags&^(RecordKey|RecordIncarnation|RecordShared) != RecordRun {
+	if rec.Flags&^(RecordKey|RecordIncarnation|RecordShared) != RecordRun || rec.Verb.Transfer() {
 		return r.refuse(ReasonBadFlags)
 	}
 	size := int(elemSize[rec.Datatype])

@@ -33,7 +33,7 @@ func pattern(n int) []byte {
 
 // randomRecord draws a record that the encoder accepts.
 func randomRecord(rng *rand.Rand) Record {
-	verbs := []Verb{VerbAtomic, VerbFetch, VerbCompare, VerbAtomic, VerbFetch, VerbCompare, VerbLookup, VerbList}
+	verbs := []Verb{VerbAtomic, VerbFetch, VerbCompare, VerbAtomic, VerbFetch, VerbCompare, VerbRead, VerbWrite, VerbLookup, VerbList}
 	rec := Record{Verb: verbs[rng.IntN(len(verbs))]}
 	switch rec.Verb {
 	case VerbLookup:
@@ -48,6 +48,12 @@ func randomRecord(rng *rand.Rand) Record {
 	rec.Offset = rng.Uint64() >> rng.IntN(64)
 	rec.Count = 1 + uint32(rng.IntN(4))
 	rec.Total = rec.Count + uint32(rng.IntN(2)*rng.IntN(1000))
+	if rec.Verb.Transfer() {
+		rec.Op, rec.Datatype = opOf(rec.Verb), Byte
+		if rng.IntN(4) == 0 {
+			rec.Count, rec.Total = 0, 0
+		}
+	}
 	n := int(rec.Count) * ElemSize(rec.Datatype)
 	if rec.Op != OpRead {
 		rec.Operand = pattern(n)
@@ -178,7 +184,7 @@ func TestRecordLengths(t *testing.T) {
 
 func TestWriterRefuses(t *testing.T) {
 	tests := map[string]Record{
-		"verb":           {Verb: 0x10},
+		"verb":           {Verb: 0x12},
 		"verb 0":         {},
 		"datatype":       {Verb: VerbAtomic, Datatype: NumDatatypes, Operand: word},
 		"no operand":     {Verb: VerbAtomic, Datatype: dtUint64},
@@ -233,7 +239,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"huge read", raw(VerbFetch, OpRead, dtLongDoubleComplex, RecordKey|RecordCount, 7, 0, 64, 1<<32-1), 1, ReasonOK},
 		{"one missing", good, 2, ReasonTruncated},
 		{"trailing", append(bytes.Clone(good), 0, 0, 0, 0), 1, ReasonTrailing},
-		{"reserved verb 0x10", raw(0x10, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonReservedVerb},
+		{"reserved verb 0x12", raw(0x12, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonReservedVerb},
 		{"verb 0", raw(0, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadVerb},
 		{"verb 4", raw(4, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadVerb},
 		{"datatype", raw(VerbAtomic, opSum, NumDatatypes, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadDatatype},
@@ -356,7 +362,7 @@ func FuzzRecords(f *testing.F) {
 		if r.Reason() != ReasonOK {
 			return
 		}
-		if r.has&HasMessages != 0 {
+		if r.uses&FeatureMessages != 0 {
 			return // see FuzzMessages
 		}
 		recs := decode(t, payload, int(ops))

@@ -15,8 +15,8 @@ type RecordWriter struct {
 	n      int // bytes written
 	ops    int
 	room   int    // bytes left in the response's payload
-	key    uint64 // of the last atomic record
-	inc    uint32 // of the last atomic record
+	key    uint64 // of the last array record
+	inc    uint32 // of the last array record
 	hasKey bool
 	run    run
 }
@@ -43,14 +43,16 @@ func (w *RecordWriter) Len() int { return w.n }
 func (w *RecordWriter) Ops() int { return w.ops }
 
 // Append encodes one record and reports whether it fits; if it does not, nothing is
-// written. Count 0 means 1, Total 0 means Count. A record that no frame could hold is
-// refused like one that does not fit this frame: of an unknown verb or datatype, with a
-// total below its count, with a name longer than MaxNameLen, or with operands of the
-// wrong length.
+// written. Count 0 means 1, but of a transfer none, and Total 0 means Count. A record
+// that no frame could hold is refused like one that does not fit this frame: of an
+// unknown verb or datatype, with a total below its count, with a name longer than
+// MaxNameLen, or with operands of the wrong length.
 func (w *RecordWriter) Append(rec *Record) bool {
 	switch {
 	case rec.Verb.Atomic():
-		return w.atomic(rec)
+		return w.array(rec, max(rec.Count, 1))
+	case rec.Verb.Transfer():
+		return rec.transfer() == ReasonOK && (rec.Count > 0 || rec.Total == 0) && w.array(rec, rec.Count)
 	case rec.Verb == VerbLookup:
 		return w.lookup(rec.Name)
 	case rec.Verb == VerbList:
@@ -59,15 +61,15 @@ func (w *RecordWriter) Append(rec *Record) bool {
 	return false
 }
 
-// atomic encodes a record of one of the atomic verbs.
-func (w *RecordWriter) atomic(rec *Record) bool {
-	count := max(rec.Count, 1)
-	bytes := int(count) * int(elemSize[rec.Datatype])
-	if bytes == 0 || count > MaxFrame || rec.Total != 0 && rec.Total < count {
+// array encodes an atomic record, or a transfer, of count elements.
+func (w *RecordWriter) array(rec *Record, count uint32) bool {
+	size := int(elemSize[rec.Datatype])
+	if size == 0 || count > MaxFrame || rec.Total != 0 && rec.Total < count {
 		return false
 	}
+	bytes := int(count) * size
 	padded, value := pad4(bytes), 0
-	if rec.Verb != VerbAtomic {
+	if rec.Verb.Returns() {
 		value = padded
 	}
 	flags := w.flags(rec, count, rec.Total)
@@ -203,7 +205,7 @@ func (w *RecordWriter) list(ordinal uint32) bool {
 	return true
 }
 
-// headOf returns the first word of an atomic record, without flags.
+// headOf returns the first word of an array record, without flags.
 func headOf(rec *Record) uint32 {
 	return uint32(rec.Verb) | uint32(rec.Op)<<8 | uint32(rec.Datatype)<<16
 }

@@ -48,7 +48,7 @@ func (w *RecordWriter) join(rec *Record, value int) bool {
 	same := w.sameOperands(rec, size)
 	if r.n > 1 && r.unsuited(same) {
 		w.endRun()
-		return w.atomic(rec)
+		return w.array(rec, 1)
 	}
 	if r.n == 1 {
 		if !w.begin(same, given, value) {

@@ -153,7 +153,7 @@ func (r *RecordReader) nextMessage(p []byte) bool {
 	}
 	r.start = r.pos
 	r.pos += head + pad4(int(length))
-	r.has |= HasMessages
+	r.uses |= FeatureMessages
 	return true
 }
 

@@ -64,9 +64,9 @@ func TestMessageRoundTrip(t *testing.T) {
 		var r RecordReader
 		var rec Record
 		r.Reset(buf[:w.Len()], w.Ops())
-		has, reason := r.Rest()
-		if w.Ops() > 0 && reason != ReasonOK || (has&HasMessages != 0) != (len(sent) > 0) {
-			t.Fatalf("seed %d: %v, %v; want %d messages", seed, has, reason, len(sent))
+		uses, reason := r.Rest()
+		if w.Ops() > 0 && reason != ReasonOK || (uses&FeatureMessages != 0) != (len(sent) > 0) {
+			t.Fatalf("seed %d: features %#x, %v; want %d messages", seed, uses, reason, len(sent))
 		}
 		for r.Next(&rec) {
 			if !rec.Verb.Message() {

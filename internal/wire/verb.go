@@ -11,6 +11,8 @@ const (
 	VerbAtomic  Verb = 0x01 // base form: no result
 	VerbFetch   Verb = 0x02 // the result is the value before
 	VerbCompare Verb = 0x03 // with a compare operand; the result is the value before
+	VerbRead    Verb = 0x10 // the result is a copy of bytes
+	VerbWrite   Verb = 0x11 // bytes are overwritten; no result
 	VerbSend    Verb = 0x20 // the beginning of a message; see Message
 	VerbTagged  Verb = 0x21 // the beginning of a message with a tag
 	VerbPart    Verb = 0x22 // a further part of the message before it
@@ -34,10 +36,11 @@ const (
 
 // reserved reports whether the number is kept for the verb of an extension.
 func (v Verb) reserved() bool {
-	return v >= firstMemory && v <= lastCatalogue && !v.Message() && v != VerbLookup && v != VerbList
+	return v >= firstMemory && v <= lastCatalogue && verbNames[v] == ""
 }
 
-var verbNames = [...]string{VerbAtomic: "atomic", VerbFetch: "fetch", VerbCompare: "compare", VerbSend: "send", VerbTagged: "tagged send", VerbPart: "part", VerbLookup: "lookup", VerbList: "list", VerbNotice: "notice"}
+var verbNames = [...]string{VerbAtomic: "atomic", VerbFetch: "fetch", VerbCompare: "compare", VerbRead: "read", VerbWrite: "write",
+	VerbSend: "send", VerbTagged: "tagged send", VerbPart: "part", VerbLookup: "lookup", VerbList: "list", VerbNotice: "notice"}
 
 // String returns the name of the verb.
 func (v Verb) String() string { return nameOf(verbNames[:], "verb", v) }
@@ -46,14 +49,21 @@ func (v Verb) String() string { return nameOf(verbNames[:], "verb", v) }
 // by element.
 func (v Verb) Atomic() bool { return v-VerbAtomic <= VerbCompare-VerbAtomic } // zero wraps around
 
-// Elements returns how many units an operation of count elements consists of: those
-// elements; the bytes of a message, or one unit for an empty one; or the single request
-// of a verb that has no elements.
+// Transfer reports whether the verb is one of the two that copy bytes to or from memory.
+func (v Verb) Transfer() bool { return v-VerbRead <= VerbWrite-VerbRead }
+
+// Array reports whether the verb is about elements in memory, be it atomic or a transfer,
+// the elements of which are bytes.
+func (v Verb) Array() bool { return v.Atomic() || v.Transfer() }
+
+// Returns reports whether the verb returns what it finds in memory.
+func (v Verb) Returns() bool { return v == VerbFetch || v == VerbCompare || v == VerbRead }
+
+// Elements returns how many units an operation of count elements consists of:
+// those elements, which are bytes if it is a message, or the single request of a verb
+// that has no elements, or of an operation on no bytes.
 func (v Verb) Elements(count uint32) uint32 {
-	switch {
-	case v.Atomic():
-		return count
-	case v.Message():
+	if v.Array() || v.Message() {
 		return max(count, 1)
 	}
 	return 1
@@ -62,16 +72,16 @@ func (v Verb) Elements(count uint32) uint32 {
 // ResultLen returns the length of the value that answers a record of count elements,
 // bytes, padding excluded; 0 for no value.
 func (v Verb) ResultLen(datatype uint8, count uint32) int {
-	switch v {
-	case VerbFetch, VerbCompare:
+	switch {
+	case v.Returns():
 		return int(count) * int(elemSize[datatype])
-	case VerbLookup, VerbList:
+	case v == VerbLookup || v == VerbList:
 		return EntryLen
 	}
 	return 0
 }
 
-// operands returns how many arrays of Count elements an atomic record carries: 0, 1 or 2.
+// operands returns how many arrays of Count elements an array record carries: 0, 1 or 2.
 // Whether there is a compare operand depends on the verb alone, and whether the operand
 // is missing on the operation alone, so that the length never depends on whether the two
 // make sense together.
