@@ -21,6 +21,9 @@ type Message struct {
 	// Match says that the message must not be kept for a receive that is posted later: it
 	// runs when there is one that it matches.
 	Match bool
+	// Drop, of a further part, says that the initiator has let go of the message: there
+	// are no more bytes, and what has come of it is worth nothing.
+	Drop bool
 }
 
 // Lengths of the records of messages without the part, bytes.
@@ -31,10 +34,11 @@ const (
 	partHead   = 16
 )
 
-// Flags of VerbSend and VerbTagged.
+// Flags of VerbSend and VerbTagged; the last one is of VerbPart.
 const (
 	messageData  uint8 = 1 << 0 // u64 of data behind the tag
 	messageMatch uint8 = 1 << 1 // see Message.Match
+	messageDrop  uint8 = 1 << 0 // see Message.Drop
 )
 
 // Message reports whether the verb is of a part of a message.
@@ -89,6 +93,9 @@ func (m *Message) put(b []byte, v Verb, length int) {
 	le.PutUint32(b[4:], uint32(length))
 	if v == VerbPart {
 		le.PutUint64(b[8:], m.Offset)
+		if m.Drop {
+			b[1] = messageDrop
+		}
 		return
 	}
 	le.PutUint16(b[2:], m.Source)
@@ -112,7 +119,11 @@ func messageAt(p []byte) (m Message) {
 	le := binary.LittleEndian
 	v, flags := Verb(p[0]), p[1]
 	m.Begins, m.Tagged = v != VerbPart, v == VerbTagged
-	m.HasData, m.Match = m.Begins && flags&messageData != 0, m.Begins && flags&messageMatch != 0
+	if m.Begins {
+		m.HasData, m.Match = flags&messageData != 0, flags&messageMatch != 0
+	} else {
+		m.Drop = flags&messageDrop != 0
+	}
 	_, head := m.verb()
 	length := int(le.Uint32(p[4:]))
 	m.Part = p[head : head+length : head+length]
@@ -133,7 +144,7 @@ func messageAt(p []byte) (m Message) {
 // nextMessage checks the record of a message at p, which has at least minRecord bytes.
 func (r *RecordReader) nextMessage(p []byte) bool {
 	m := Message{Begins: Verb(p[0]) != VerbPart, Tagged: Verb(p[0]) == VerbTagged}
-	known, le := uint8(0), binary.LittleEndian
+	known, le := messageDrop, binary.LittleEndian
 	if m.Begins {
 		known, m.HasData = messageData|messageMatch, p[1]&messageData != 0
 	}
@@ -148,7 +159,7 @@ func (r *RecordReader) nextMessage(p []byte) bool {
 		return r.refuse(ReasonBadPadding)
 	}
 	if m = messageAt(p); m.Begins && (m.Length < length || length == 0 && m.Length > 0) ||
-		!m.Begins && (length == 0 || m.Offset == 0 || m.Offset+length < length) {
+		!m.Begins && ((length == 0) != m.Drop || m.Offset == 0 || m.Offset+length < length) {
 		return r.refuse(ReasonBadCount)
 	}
 	r.start = r.pos

@@ -12,7 +12,10 @@ import (
 // randomMessage draws the head of a message, or of a further part.
 func randomMessage(rng *rand.Rand) (m Message, left uint64) {
 	left = uint64(rng.IntN(3000) >> rng.IntN(12))
-	if rng.IntN(3) == 0 {
+	switch rng.IntN(9) {
+	case 0:
+		return Message{Offset: 1 + rng.Uint64()>>1>>rng.IntN(62), Drop: true}, 0
+	case 1, 2, 3:
 		return Message{Offset: 1 + rng.Uint64()>>1>>rng.IntN(62)}, left + 1
 	}
 	m = Message{Begins: true, Tagged: rng.IntN(2) == 0, HasData: rng.IntN(2) == 0, Match: rng.IntN(4) == 0, Source: uint16(rng.Uint32()), Length: left}
@@ -91,7 +94,7 @@ func sameHead(a, b *Message) bool {
 	x, y := *a, *b
 	x.Part, y.Part = nil, nil
 	return x.Length == y.Length && x.Offset == y.Offset && x.Tag == y.Tag && x.Data == y.Data && x.Source == y.Source &&
-		x.Begins == y.Begins && x.Tagged == y.Tagged && x.HasData == y.HasData && x.Match == y.Match
+		x.Begins == y.Begins && x.Tagged == y.Tagged && x.HasData == y.HasData && x.Match == y.Match && x.Drop == y.Drop
 }
 
 // sends encodes one message, whole.
@@ -109,7 +112,7 @@ func TestMessageRefused(t *testing.T) {
 	three := sends(Message{Begins: true, Length: 3}, []byte{1, 2, 3})
 	tagged := sends(Message{Begins: true, Tagged: true, HasData: true, Match: true, Length: 9, Tag: v64, Data: v64, Source: v16}, pattern(8))
 	empty := sends(Message{Begins: true}, nil)
-	part := sends(Message{Offset: 8}, pattern(8))
+	part, drop := sends(Message{Offset: 8}, pattern(8)), sends(Message{Offset: 8, Drop: true}, nil)
 	with := func(b []byte, at int, v byte) []byte { c := slices.Clone(b); c[at] = v; return c }
 	for name, c := range map[string]struct {
 		payload []byte
@@ -121,7 +124,10 @@ func TestMessageRefused(t *testing.T) {
 		"empty":                         {append(slices.Clone(empty), empty...), 2, ReasonOK},
 		"a further part":                {part, 1, ReasonOK},
 		"unknown flag":                  {with(three, 1, 4), 1, ReasonBadFlags},
-		"a flag of a further part":      {with(part, 1, 1), 1, ReasonBadFlags},
+		"a message dropped":             {drop, 1, ReasonOK},
+		"a flag of a further part":      {with(part, 1, 2), 1, ReasonBadFlags},
+		"bytes of a message dropped":    {with(part, 1, 1), 1, ReasonBadCount},
+		"no bytes of a further part":    {with(drop, 1, 0), 1, ReasonBadCount},
 		"source of a further part":      {with(part, 3, 1), 1, ReasonBadPadding},
 		"padding":                       {with(three, len(three)-1, 1), 1, ReasonBadPadding},
 		"cut":                           {tagged[:len(tagged)-4], 1, ReasonTruncated},
@@ -186,6 +192,7 @@ func goldenMessages(t *testing.T) []golden {
 			Message{Begins: true, Tagged: true, HasData: true, Match: true, Length: 3, Tag: 0x1122334455667788, Data: 0x99, Source: 258, Part: pattern(3)}),
 		sent(t, "request-parts", "request: the last part of a message, and the first one of the next",
 			Message{Offset: 1 << 33, Part: pattern(5)}, Message{Begins: true, Length: 1 << 34, Part: pattern(8)}),
+		sent(t, "request-drop", "request: the initiator has let go of a message, and sends another", Message{Offset: 1440, Drop: true}, Message{Begins: true}),
 		bare("nak-busy", "nak: psn 11 is here, but there is no room for its messages", waits),
 	}
 }
@@ -195,6 +202,7 @@ func goldenMessages(t *testing.T) []golden {
 func FuzzMessages(f *testing.F) {
 	f.Add(sends(Message{Begins: true, Length: 3}, []byte{1, 2, 3}), uint8(1))
 	f.Add(sends(Message{Begins: true, Tagged: true, HasData: true, Match: true, Length: 9, Tag: v64, Data: v64, Source: v16}, pattern(8)), uint8(1))
+	f.Add(sends(Message{Offset: 8, Drop: true}, nil), uint8(1))
 	f.Add(slices.Concat(sends(Message{Offset: 8}, pattern(5)), sends(Message{Begins: true}, nil)), uint8(2))
 	f.Fuzz(func(t *testing.T, payload []byte, ops uint8) {
 		if Validate(payload, int(ops)) != ReasonOK {
@@ -240,6 +248,6 @@ func TestDocOfMessage(t *testing.T) {
 		"part": long(full(Message{})), "length": with(v64, Message{Length: v64}), "tag": with(v64, Message{Tag: v64}), "data": with(v64, Message{Data: v64}),
 	})
 	layout(t, table(t, "Part: the bytes"), 2, encode(0, Message{}).encode(), map[string]setter{
-		"verb": encode(uint64(VerbPart), Message{}), "part": long(Message{}), "offset": encode(v64, Message{Offset: v64}),
+		"verb": encode(uint64(VerbPart), Message{}), "flags": encode(1, Message{Drop: true}), "part": long(Message{}), "offset": encode(v64, Message{Offset: v64}),
 	})
 }
