@@ -44,10 +44,10 @@ func (t Type) String() string { return nameOf(typeNames[:], "type", t) }
 
 // Flags of a frame.
 const (
-	FlagStatus uint8 = 1 << 0 // the response carries a status list
-	FlagRetx   uint8 = 1 << 1 // a retransmission: no RTT sample
-	FlagTurn   uint8 = 1 << 3 // the request runs in its turn, even in an unordered session
-	FlagBusy   uint8 = 1 << 4 // the next request is here, and waits for room for its messages
+	FlagStatus   uint8 = 1 << 0 // the response carries a status list
+	FlagRetx     uint8 = 1 << 1 // a retransmission: no RTT sample
+	FlagMessages uint8 = 1 << 3 // the records of the request are those of messages
+	FlagBusy     uint8 = 1 << 4 // the next request is here, and waits for room for a message
 )
 
 // Header is the fixed part of a frame, without version and checksum, which Put, Seal and
@@ -66,7 +66,7 @@ type Header struct {
 }
 
 // flagsOf has the flags that frames of a type may have.
-var flagsOf = [...]uint8{Hello: FlagRetx, HelloAck: FlagRetx, Request: FlagRetx | FlagTurn, Response: FlagStatus | FlagRetx | FlagBusy,
+var flagsOf = [...]uint8{Hello: FlagRetx, HelloAck: FlagRetx, Request: FlagRetx | FlagMessages, Response: FlagStatus | FlagRetx | FlagBusy,
 	Ack: FlagRetx | FlagBusy, Nak: FlagRetx | FlagBusy, Reset: FlagRetx, Probe: FlagRetx}
 
 // crcOff is where the checksum lies.

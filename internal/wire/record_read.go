@@ -16,7 +16,6 @@ type RecordReader struct {
 	key     uint64 // of the last array record
 	inc     uint32 // of the last array record
 	hasKey  bool
-	start   int      // of the last record, if it is a message's
 	uses    Features // that the records read so far belong to
 	reason  Reason
 }
@@ -254,10 +253,6 @@ func (r *RecordReader) nextOther(rec *Record, p []byte) bool {
 		r.pos += minRecord
 	case VerbNotice:
 		if !r.nextNotice(rec, p) {
-			return false
-		}
-	case VerbSend, VerbTagged, VerbPart:
-		if !r.nextMessage(p) {
 			return false
 		}
 	default:

@@ -6,7 +6,8 @@ import "encoding/binary"
 
 // Message is the contents of a record of a message: of its beginning (VerbSend,
 // VerbTagged) or of a further part (VerbPart). A message is one record, or several that
-// follow each other in the session, in the order of their bytes.
+// follow each other in the session, in the order of their bytes. A frame with such
+// records has no others, and the flag FlagMessages.
 type Message struct {
 	Length uint64 // of the message, bytes; of a further part: unsaid
 	Offset uint64 // of this part in the message, bytes; 0 at the beginning
@@ -141,8 +142,66 @@ func messageAt(p []byte) (m Message) {
 	return m
 }
 
-// nextMessage checks the record of a message at p, which has at least minRecord bytes.
-func (r *RecordReader) nextMessage(p []byte) bool {
+// MessageReader walks the records of a request with FlagMessages, checking every length
+// and every bit on the way.
+type MessageReader struct {
+	payload []byte
+	pos     int // of the next record
+	left    int // records still to come
+	reason  Reason
+}
+
+// Reset starts over at a payload of so many records.
+func (r *MessageReader) Reset(payload []byte, records int) {
+	*r = MessageReader{payload: payload, left: records}
+}
+
+// Reason says why Next returned false: ReasonOK when all records were read and nothing
+// but permitted padding follows them.
+func (r *MessageReader) Reason() Reason { return r.reason }
+
+// Next decodes the next record into m. It returns false at the end and at the first
+// malformed record; after that it keeps returning false.
+func (r *MessageReader) Next(m *Message) bool {
+	if r.left <= 0 {
+		if r.reason == ReasonOK {
+			r.reason = checkTail(r.payload, r.payload[r.pos:])
+		}
+		return false
+	}
+	p := r.payload[r.pos:]
+	if r.reason = checkMessage(p); r.reason != ReasonOK {
+		r.left = 0
+		return false
+	}
+	*m = messageAt(p)
+	_, head := m.verb()
+	r.pos += head + pad4(len(m.Part))
+	r.left--
+	return true
+}
+
+// Skip steps over n records, which have been checked.
+func (r *MessageReader) Skip(n int) {
+	for m := (Message{}); n > 0 && r.Next(&m); n-- {
+	}
+}
+
+// ValidateMessages reports whether payload holds exactly so many well-formed records of
+// messages.
+func ValidateMessages(payload []byte, records int) Reason {
+	var r MessageReader
+	var m Message
+	for r.Reset(payload, records); r.Next(&m); {
+	}
+	return r.reason
+}
+
+// checkMessage checks the record at p.
+func checkMessage(p []byte) Reason {
+	if len(p) < minRecord {
+		return ReasonTruncated
+	}
 	m := Message{Begins: Verb(p[0]) != VerbPart, Tagged: Verb(p[0]) == VerbTagged}
 	known, le := messageDrop, binary.LittleEndian
 	if m.Begins {
@@ -151,22 +210,18 @@ func (r *RecordReader) nextMessage(p []byte) bool {
 	_, head := m.verb()
 	length := uint64(le.Uint32(p[4:]))
 	switch {
+	case !Verb(p[0]).Message():
+		return ReasonBadVerb
 	case p[1]&^known != 0:
-		return r.refuse(ReasonBadFlags)
+		return ReasonBadFlags
 	case uint64(len(p)) < uint64(head)+(length+3)&^3:
-		return r.refuse(ReasonTruncated)
+		return ReasonTruncated
 	case !m.Begins && p[2]|p[3] != 0, !zeroPad(p[head:], length):
-		return r.refuse(ReasonBadPadding)
+		return ReasonBadPadding
 	}
 	if m = messageAt(p); m.Begins && (m.Length < length || length == 0 && m.Length > 0) ||
 		!m.Begins && ((length == 0) != m.Drop || m.Offset == 0 || m.Offset+length < length) {
-		return r.refuse(ReasonBadCount)
+		return ReasonBadCount
 	}
-	r.start = r.pos
-	r.pos += head + pad4(int(length))
-	r.uses |= FeatureMessages
-	return true
+	return ReasonOK
 }
-
-// Message returns the part of a message that Next has returned last.
-func (r *RecordReader) Message() Message { return messageAt(r.payload[r.start:]) }

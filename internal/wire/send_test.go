@@ -28,8 +28,8 @@ func randomMessage(rng *rand.Rand) (m Message, left uint64) {
 	return m, left
 }
 
-// What is written is read again, between other records; no frame is longer than it may
-// be, and a message is cut only where the frame is full.
+// What is written is read again; no frame is longer than it may be, and a message is cut
+// only where the frame is full.
 func TestMessageRoundTrip(t *testing.T) {
 	for seed := range uint64(2000) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -38,11 +38,6 @@ func TestMessageRoundTrip(t *testing.T) {
 		w.Reset(buf, 1400)
 		var sent []Message
 		for range 1 + rng.IntN(8) {
-			if rng.IntN(4) == 0 {
-				rec := randomRecord(rng)
-				w.Append(&rec)
-				continue
-			}
 			m, left := randomMessage(rng)
 			before, ops := w.Len(), w.Ops()
 			part, ok := w.Message(&m, left)
@@ -64,27 +59,15 @@ func TestMessageRoundTrip(t *testing.T) {
 			m.Part = part
 			sent = append(sent, m)
 		}
-		var r RecordReader
-		var rec Record
-		r.Reset(buf[:w.Len()], w.Ops())
-		uses, reason := r.Rest()
-		if w.Ops() > 0 && reason != ReasonOK || (uses&FeatureMessages != 0) != (len(sent) > 0) {
-			t.Fatalf("seed %d: features %#x, %v; want %d messages", seed, uses, reason, len(sent))
-		}
-		for r.Next(&rec) {
-			if !rec.Verb.Message() {
-				continue
-			}
-			got, want := r.Message(), sent[0]
-			if sent = sent[1:]; !bytes.Equal(got.Part, want.Part) {
-				t.Fatalf("seed %d: another part", seed)
-			}
-			if got.Part, want.Part = nil, nil; !sameHead(&got, &want) {
-				t.Fatalf("seed %d: %+v, want %+v", seed, got, want)
+		var r MessageReader
+		var got Message
+		for r.Reset(buf[:w.Len()], w.Ops()); r.Next(&got); sent = sent[1:] {
+			if want := &sent[0]; !sameHead(&got, want) || !bytes.Equal(got.Part, want.Part) {
+				t.Fatalf("seed %d: %+v, want %+v", seed, got, *want)
 			}
 		}
-		if len(sent) > 0 {
-			t.Fatalf("seed %d: %d messages are missing", seed, len(sent))
+		if w.Ops() > 0 && (r.Reason() != ReasonOK || len(sent) > 0) {
+			t.Fatalf("seed %d: %v, and %d messages are missing", seed, r.Reason(), len(sent))
 		}
 	}
 }
@@ -137,15 +120,17 @@ func TestMessageRefused(t *testing.T) {
 		"a further part at the start":   {with(part, 8, 0), 1, ReasonBadCount},
 		"a further part beyond the end": {with(with(with(part, 8, 0xf9), 15, 0xff), 9, 0xff), 1, ReasonOK},
 		"a length beyond the frame":     {with(three, 7, 0xff), 1, ReasonTruncated},
-		"reserved verb":                 {with(three, 0, 0x23), 1, ReasonReservedVerb},
+		"reserved verb":                 {with(three, 0, 0x23), 1, ReasonBadVerb},
+		"an operation on memory":        {with(three, 0, 1), 1, ReasonBadVerb},
+		"no more than a verb":           {three[:4], 1, ReasonTruncated},
 	} {
-		if got := Validate(c.payload, c.ops); got != c.want {
+		if got := ValidateMessages(c.payload, c.ops); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 	over := slices.Clone(part)
 	copy(over[8:16], bytes.Repeat([]byte{0xff}, 8))
-	if got := Validate(over, 1); got != ReasonBadCount {
+	if got := ValidateMessages(over, 1); got != ReasonBadCount {
 		t.Errorf("an end beyond all numbers: %v", got)
 	}
 }
@@ -163,20 +148,20 @@ func sent(t *testing.T, name, about string, messages ...Message) golden {
 		}
 	}
 	h := head(Request)
-	h.Ops, h.Flags = uint8(w.Ops()), FlagTurn
+	h.Ops, h.Flags = uint8(w.Ops()), FlagMessages
 	return golden{name, about, seal(h, w.buf[:w.Len()]), func(t *testing.T, b []byte) {
-		var r RecordReader
-		var rec Record
+		var r MessageReader
+		var got Message
 		r.Reset(opened(t, b, h), int(h.Ops))
 		for _, want := range messages {
-			if !r.Next(&rec) {
+			if !r.Next(&got) {
 				t.Fatalf("refused: %v", r.Reason())
 			}
-			if got := r.Message(); !sameHead(&got, &want) || !bytes.Equal(got.Part, want.Part) {
+			if !sameHead(&got, &want) || !bytes.Equal(got.Part, want.Part) {
 				t.Errorf("%+v, want %+v", got, want)
 			}
 		}
-		if r.Next(&rec) || r.Reason() != ReasonOK {
+		if r.Next(&got) || r.Reason() != ReasonOK {
 			t.Errorf("at the end: %v", r.Reason())
 		}
 	}}
@@ -197,30 +182,27 @@ func goldenMessages(t *testing.T) []golden {
 	}
 }
 
-// Whatever a payload of messages holds, it is refused, or each of its records is the one
-// that the writer makes of what was read.
+// Whatever a payload holds, each record of a message that is read is the one that the
+// writer makes of it.
 func FuzzMessages(f *testing.F) {
 	f.Add(sends(Message{Begins: true, Length: 3}, []byte{1, 2, 3}), uint8(1))
 	f.Add(sends(Message{Begins: true, Tagged: true, HasData: true, Match: true, Length: 9, Tag: v64, Data: v64, Source: v16}, pattern(8)), uint8(1))
 	f.Add(sends(Message{Offset: 8, Drop: true}, nil), uint8(1))
 	f.Add(slices.Concat(sends(Message{Offset: 8}, pattern(5)), sends(Message{Begins: true}, nil)), uint8(2))
 	f.Fuzz(func(t *testing.T, payload []byte, ops uint8) {
-		if Validate(payload, int(ops)) != ReasonOK {
-			return
-		}
-		var r RecordReader
-		var rec Record
-		for r.Reset(payload, int(ops)); r.Next(&rec); {
-			if !rec.Verb.Message() {
-				continue
-			}
-			m := r.Message()
+		var r MessageReader
+		var m Message
+		r.Reset(payload, int(ops))
+		for from := 0; r.Next(&m); from = r.pos {
 			var w RecordWriter
 			w.Reset(make([]byte, len(payload)), 64)
 			part, ok := w.Message(&m, uint64(len(m.Part)))
-			if copy(part, m.Part); !ok || !bytes.Equal(w.buf[:w.Len()], payload[r.start:r.pos]) {
-				t.Fatalf("%+v becomes\n% x, was\n% x", m, w.buf[:w.Len()], payload[r.start:r.pos])
+			if copy(part, m.Part); !ok || !bytes.Equal(w.buf[:w.Len()], payload[from:r.pos]) {
+				t.Fatalf("%+v becomes\n% x, was\n% x", m, w.buf[:w.Len()], payload[from:r.pos])
 			}
+		}
+		if got := ValidateMessages(payload, int(ops)); got != r.Reason() {
+			t.Fatalf("ValidateMessages says %v, the reader %v", got, r.Reason())
 		}
 	})
 }

@@ -34,9 +34,10 @@ const (
 	firstCatalogue, lastCatalogue Verb = 0x40, 0x4f
 )
 
-// reserved reports whether the number is kept for the verb of an extension.
+// reserved reports whether the number is kept for the verb of an extension, or of
+// messages, which have frames of their own.
 func (v Verb) reserved() bool {
-	return v >= firstMemory && v <= lastCatalogue && verbNames[v] == ""
+	return v >= firstMemory && v <= lastCatalogue && (v.Message() || verbNames[v] == "")
 }
 
 var verbNames = [...]string{VerbAtomic: "atomic", VerbFetch: "fetch", VerbCompare: "compare", VerbRead: "read", VerbWrite: "write",

@@ -48,7 +48,7 @@ func TestVerbs(t *testing.T) {
 		if n >= 0x10 && n <= 0x4f {
 			refused = ReasonReservedVerb
 		}
-		if r.Next(new(Record)); (r.Reason() == refused) == ok {
+		if r.Next(new(Record)); (r.Reason() == refused) == (ok && !v.Message()) {
 			t.Errorf("%v (%#x): known is %v, the reader says %v", v, n, ok, r.Reason())
 		}
 	}
