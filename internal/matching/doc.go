@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package matching decides which message goes into which buffer: it has the posted
+// receives and the unexpected messages of one receive context (fi_msg(3), fi_tagged(3)).
+//
+// A receive that is posted takes the oldest unexpected message that it matches; if there
+// is none it waits, in posting order. A message that begins takes the oldest posted
+// receive that it matches; if there is none it is held, in the order of arrival. So no
+// posted receive and no held message ever match, but for a multi-receive that lacks a
+// place in the completion queue (see Queue.Freed). Tagged and untagged messages match
+// separately.
+//
+// A message comes in pieces, from one session: an Inflow. The pieces go to where they
+// belong as they come, so a receive can take a message of which only the beginning is
+// here. The frames of a session run as a whole or not at all: Begin, an Admit for each
+// message that begins in the frame, then either Abort, or a Put for each piece and End.
+//
+// The package is pure: it has no clock, starts no goroutine and does no I/O. One mutex
+// guards a Queue. It is held for a call, or from Begin to End, that is for the copy of
+// one frame, or of one message that was held.
+package matching

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package matching
+
+import "github.com/xdpfab/xdpfab/internal/wire"
+
+// Reason is why a completion is what it is.
+type Reason uint8
+
+const (
+	// Received: the message is in the buffer as a whole.
+	Received Reason = iota
+	// Truncated: the message was longer than the buffer, which has its first bytes
+	// (FI_ETRUNC).
+	Truncated
+	// Cancelled: the receive was cancelled, or the queue was closed (FI_ECANCELED).
+	// It is with no message.
+	Cancelled
+	// Lost: the session of a claimed message ended before the whole message was here,
+	// so the receive that retrieves it gets nothing (FI_ECONNABORTED).
+	Lost
+	// Spent: with no message, a multi-receive buffer is released: the last message
+	// that was going into it has been lost, and too little is free for another one.
+	Spent
+)
+
+// String names the reason in lower case.
+func (r Reason) String() string {
+	if names := [...]string{"received", "truncated", "cancelled", "lost", "spent"}; int(r) < len(names) {
+		return names[r]
+	}
+	return "unknown"
+}
+
+// Done is the completion of a receive, or what Peek found. Tag, Data, From and Length are
+// those of the message; a Done without a message has only Context, Tagged, Reason and
+// Released.
+type Done struct {
+	Context  any       // of the receive
+	Reason   Reason    // how it ended
+	Received uint64    // bytes that were put into the buffer
+	Length   uint64    // bytes of the message; fi_cq(3)'s olen is Length - Received
+	Tagged   bool      // the message or receive is a tagged one
+	HasData  bool      // Data came with the message
+	Released bool      // a multi-receive buffer is the caller's again (FI_MULTI_RECV)
+	Tag      uint64    // tag that was sent; zero if untagged
+	Data     uint64    // remote CQ data
+	From     wire.Addr // sender
+	Buf      []byte    // the message in a multi-receive buffer; otherwise nil
+}
+
+// Sink is the completion queue. All three are called with the queue's mutex held: they
+// must not block, and must not call the queue.
+type Sink interface {
+	// Take takes a place for one completion, and returns false if there is none.
+	Take() bool
+	// Return gives back a place that was taken.
+	Return()
+	// Deliver fills a place that was taken. d is valid during the call only.
+	Deliver(d *Done)
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package matching
+
+import "github.com/xdpfab/xdpfab/internal/wire"
+
+// Inflow is the messages of one session, at most one of which is in progress: it has
+// begun and is not complete. It belongs to the thread of the session.
+type Inflow struct {
+	q        *Queue
+	at       link[Inflow]
+	from     wire.Addr
+	current  *message   // in progress
+	admitted []*message // those that begin in this frame
+	begun    int        // how many of these have begun
+}
+
+// NewInflow returns the messages of a session with the peer at the address.
+func (q *Queue) NewInflow(from wire.Addr) *Inflow {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	in := &Inflow{q: q, from: from}
+	in.at.of = in
+	q.inflows.pushBack(&in.at)
+	return in
+}
+
+// InProgress returns how many bytes the message in progress has, and how many it lacks:
+// at least one, or zero if no message is in progress. It needs no lock.
+func (in *Inflow) InProgress() (has, lacks uint64) {
+	if m := in.current; m != nil {
+		return m.got, m.Length - m.got
+	}
+	return 0, 0
+}
+
+// Continues reports whether n bytes at the offset are the next piece of the message in
+// progress. A frame that has such a piece has it first, and begins other messages only if
+// the piece is the last one of its message. It needs no lock.
+func (in *Inflow) Continues(offset, n uint64) bool {
+	has, lacks := in.InProgress()
+	return n > 0 && n <= lacks && offset == has
+}
+
+// Begin begins a frame and locks the queue, which Abort or End unlocks.
+func (in *Inflow) Begin() {
+	in.q.mu.Lock()
+	in.q.catchUp()
+	in.admitted, in.begun = in.admitted[:0], 0
+}
+
+// Admit finds the place for a message that begins in the frame: the oldest posted receive
+// that it matches, or one among the unexpected messages. It returns false if there is no
+// room, or the queue is closed: then Abort must follow, and the frame may come again when
+// Config.Room is called. Messages are admitted in their order.
+func (in *Inflow) Admit(h *Head) bool {
+	q := in.q
+	if q.closed {
+		return false
+	}
+	m := q.newMessage(h, in.from)
+	n := q.find(m)
+	var ok bool
+	switch {
+	case n == nil:
+		ok = !h.Match && q.hold(m)
+	case n.behind: // older messages wait for it
+	default:
+		ok = q.bind(n, m)
+	}
+	if !ok {
+		q.waiting = true
+		q.freeMessage(m)
+		return false
+	}
+	in.admitted = append(in.admitted, m)
+	return true
+}
+
+// Abort undoes all that Admit did for this frame, and unlocks the queue.
+func (in *Inflow) Abort() {
+	in.undo()
+	in.q.mu.Unlock()
+}
+
+// Put takes the next piece: of the message in progress or, if there is none, of the next
+// one that was admitted. Messages of no bytes have one piece of no bytes. A message that
+// is complete now is delivered, or is held as a whole. Put returns ErrPiece if no message
+// is there, or lacks so many bytes; then it has changed nothing, and the session must
+// end.
+func (in *Inflow) Put(data []byte) error {
+	m, begins := in.current, 0
+	if m == nil {
+		if in.begun == len(in.admitted) {
+			return ErrPiece
+		}
+		m, begins = in.admitted[in.begun], 1
+	}
+	if uint64(len(data)) > m.Length-m.got {
+		return ErrPiece
+	}
+	in.current, in.begun = m, in.begun+begins
+	switch {
+	case m.into != nil:
+		m.place(m.got, data)
+	case !m.discarded:
+		in.q.memory.store(m, data)
+	}
+	m.got += uint64(len(data))
+	if m.got == m.Length {
+		in.current = nil
+		in.q.arrived(m)
+	}
+	return nil
+}
+
+// arrived says that the last byte of a message has come.
+func (q *Queue) arrived(m *message) {
+	switch {
+	case m.into != nil:
+		q.complete(m)
+	case m.discarded:
+		q.freeMessage(m)
+	}
+}
+
+// End ends the frame and unlocks the queue. It returns ErrNoPiece if there was no piece
+// of a message that was admitted: that is undone, and the session must end.
+func (in *Inflow) End() error {
+	defer in.q.mu.Unlock()
+	if in.begun < len(in.admitted) {
+		in.undo()
+		return ErrNoPiece
+	}
+	return nil
+}
+
+// undo takes back the messages that were admitted and have not begun, the last one first.
+func (in *Inflow) undo() {
+	q := in.q
+	for i := len(in.admitted) - 1; i >= in.begun; i-- {
+		m := in.admitted[i]
+		if m.into != nil {
+			q.unbind(m)
+		} else {
+			m.at.leave()
+			q.memory.empty(m)
+		}
+		q.freeMessage(m)
+	}
+	in.admitted = in.admitted[:in.begun]
+}
+
+// Close says that the session has ended. A message in progress is dropped: its receive
+// goes back to its place among the posted ones, and takes the next message that it
+// matches, also one that is held. Nothing else may be called afterwards. It may be called
+// twice.
+func (in *Inflow) Close() {
+	q := in.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	in.at.leave()
+	m := in.current
+	if m == nil {
+		return
+	}
+	in.current = nil
+	if n := m.into; n != nil {
+		q.unbind(m)
+		if q.waits(n) {
+			q.offer(n)
+		}
+	} else {
+		m.at.leave()
+		q.memory.empty(m)
+	}
+	q.freeMessage(m)
+	q.catchUp()
+	q.makeRoom()
+}

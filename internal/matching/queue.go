@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package matching
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+)
+
+// Config says how large a Queue is, and with whom it works.
+type Config struct {
+	Receives   int // most receives that are posted or being filled (fi_rx_attr: size)
+	Unexpected int // most messages held for which no receive is posted
+	// Memory is how many bytes the messages that are held may have, rounded up to
+	// whole chunks of ChunkSize (fi_rx_attr: total_buffered_recv). Each message takes
+	// whole chunks, for its whole length, but for those of at most InlineSize bytes,
+	// which take none.
+	Memory int
+	Sink   Sink // where completions go
+	// Room is called when a frame that was refused may find room now. It is called
+	// with the queue's mutex held: it must not block, and must not call the queue. It
+	// may be nil.
+	Room func()
+}
+
+// Errors of Post and of a session's frames. Nothing has changed when they are returned,
+// unless the function says otherwise.
+var (
+	// ErrFull is FI_EAGAIN.
+	ErrFull = errors.New("matching: all receives are in use, or the completion queue has no place for another completion; read completions and post again, or open the endpoint with a larger size")
+	// ErrClosed means that Close came first.
+	ErrClosed = errors.New("matching: the receive context is closed; post to an open one")
+	// ErrMulti is about a receive that cannot be a multi-receive.
+	ErrMulti = errors.New("matching: a multi-receive wants one buffer, of at least MinFree bytes, and is not a claim; post it in another way")
+	// ErrNotClaimed means that no message is claimed for the context of a claim.
+	ErrNotClaimed = errors.New("matching: no message is claimed for this context: its session may have ended; peek with FI_CLAIM first, and retrieve each message once")
+	// ErrPiece means that a piece belongs to no message, or has more bytes than its
+	// message lacks.
+	ErrPiece = errors.New("matching: a piece of a message that has not begun, or more bytes than its message lacks; end the session")
+	// ErrNoPiece means that a message that was admitted did not begin.
+	ErrNoPiece = errors.New("matching: a message was admitted and the frame has no piece of it, want one Put for each, though of no bytes; end the session")
+)
+
+// Queue is the posted receives and the unexpected messages of one receive context. Its
+// methods may be called by several goroutines at once.
+type Queue struct {
+	cfg  Config
+	room func()
+
+	// starved is set when a multi-receive found no place in the completion queue.
+	starved atomic.Bool
+
+	mu       sync.Mutex
+	closed   bool
+	waiting  bool             // a frame was refused for want of room
+	sequence uint64           // of the last receive posted
+	posted   [2]list[receive] // untagged, tagged: wait for messages, in posting order
+	held     [2]list[message] // untagged, tagged: unexpected, in order of arrival
+	claimed  list[message]    // held, and claimed, in order of claiming
+	receives list[receive]    // not in use
+	messages list[message]    // not in use
+	inflows  list[Inflow]     // not closed
+	behind   int              // receives that are behind
+	places   int              // taken in the sink, and neither returned nor filled
+	memory   memory
+	done     Done // the completion that is being delivered
+}
+
+// New returns an empty queue.
+func New(cfg Config) *Queue {
+	q := &Queue{cfg: cfg, room: cfg.Room}
+	if q.room == nil {
+		q.room = func() {}
+	}
+	q.memory.free = chunksFor(cfg.Memory)
+	nodes := make([]receive, cfg.Receives)
+	for i := range nodes {
+		nodes[i].at.of = &nodes[i]
+		q.receives.pushBack(&nodes[i].at)
+	}
+	slots := make([]message, cfg.Unexpected)
+	for i := range slots {
+		slots[i].at.of = &slots[i]
+		q.messages.pushBack(&slots[i].at)
+	}
+	return q
+}
+
+// Freed tells the queue that completions have been read, so that the sink has places
+// again. It costs next to nothing unless a multi-receive waits for a place.
+func (q *Queue) Freed() {
+	if !q.starved.Load() {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.starved.Store(false)
+	q.catchUp()
+	q.makeRoom()
+}
+
+// Close cancels every receive, also those into which a message is going, and drops the
+// messages that are held; the rest of a message that has begun is dropped as it comes.
+// Nothing is posted or admitted from now on.
+func (q *Queue) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	q.closed, q.waiting = true, false
+	for e := q.inflows.first; e != nil; e = e.next {
+		if m := e.of.current; m != nil && m.into != nil {
+			q.forsake(m)
+		}
+	}
+	for i := range q.posted {
+		for e := q.posted[i].first; e != nil; e = q.posted[i].first {
+			q.cancel(e.of)
+		}
+		for e := q.held[i].first; e != nil; e = q.held[i].first {
+			q.discard(e.of)
+		}
+	}
+	for e := q.claimed.first; e != nil; e = q.claimed.first {
+		q.discard(e.of)
+	}
+}
+
+// forsake takes a message that is still coming away from its receive, because the queue
+// is being closed. A receive that does not wait for messages is cancelled when the last
+// message has left it.
+func (q *Queue) forsake(m *message) {
+	n := m.into
+	m.into, m.discarded = nil, true
+	n.filling--
+	if !q.waits(n) && n.filling == 0 {
+		q.cancel(n)
+		return
+	}
+	q.returnPlace()
+}
+
+// makeRoom tells those whose frames were refused to try again.
+func (q *Queue) makeRoom() {
+	if q.waiting {
+		q.waiting = false
+		q.room()
+	}
+}
+
+// takePlace takes a place in the sink for another message of a multi-receive. The
+// second attempt is for a reader of completions that came between the first one and the
+// mark, and did not see the mark.
+func (q *Queue) takePlace() bool {
+	if q.cfg.Sink.Take() {
+		q.places++
+		return true
+	}
+	q.starved.Store(true)
+	if q.cfg.Sink.Take() {
+		q.places++
+		return true
+	}
+	return false
+}
+
+// returnPlace gives a place back to the sink.
+func (q *Queue) returnPlace() {
+	q.places--
+	q.cfg.Sink.Return()
+}
+
+// deliver fills a place with q.done, and lets go of what that refers to.
+func (q *Queue) deliver() {
+	q.places--
+	q.cfg.Sink.Deliver(&q.done)
+	q.done = Done{}
+}
