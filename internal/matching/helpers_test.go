@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package matching
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// places is a sink with so many places, which keeps what it gets.
+type places struct {
+	free int
+	got  []Done
+}
+
+func (s *places) Take() bool {
+	if s.free == 0 {
+		return false
+	}
+	s.free--
+	return true
+}
+
+func (s *places) Return() { s.free++ }
+
+func (s *places) Deliver(d *Done) { s.got = append(s.got, *d) }
+
+// read takes what was delivered and gives the places back, as a reader of completions
+// does.
+func (s *places) read(q *Queue) []Done {
+	got := s.got
+	s.got = nil
+	s.free += len(got)
+	q.Freed()
+	return got
+}
+
+// rig is a queue with all that is around it.
+type rig struct {
+	t     testing.TB
+	q     *Queue
+	sink  *places
+	rooms int
+}
+
+// newRig returns a queue with 8 receives, 4 unexpected messages, 4 chunks and 16 places,
+// unless change says otherwise.
+func newRig(t testing.TB, change ...func(*Config, *places)) *rig {
+	r := &rig{t: t, sink: &places{free: 16}}
+	c := Config{Receives: 8, Unexpected: 4, Memory: 4 * ChunkSize, Sink: r.sink, Room: func() { r.rooms++ }}
+	for _, f := range change {
+		f(&c, r.sink)
+	}
+	r.q = New(c)
+	return r
+}
+
+// peer returns the address of sender n.
+func peer(n int) wire.Addr { return wire.Addr{MAC: wire.MAC{2, 0, 0, 0, 0, byte(n)}} }
+
+// text returns n bytes that differ.
+func text(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*7 + i>>8)
+	}
+	return b
+}
+
+// check fails the test if the queue contradicts itself.
+func (r *rig) check() {
+	r.t.Helper()
+	if err := r.q.Check(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// post posts a receive that must be accepted.
+func (r *rig) post(rx Receive) {
+	r.t.Helper()
+	if err := r.q.Post(&rx); err != nil {
+		r.t.Fatal(err)
+	}
+	r.check()
+}
+
+// send sends messages as one frame, each as a whole, and reports whether it was admitted.
+func (r *rig) send(in *Inflow, messages ...sent) bool {
+	r.t.Helper()
+	in.Begin()
+	for _, m := range messages {
+		if !in.Admit(m.head()) {
+			in.Abort()
+			r.check()
+			return false
+		}
+	}
+	for _, m := range messages {
+		if err := in.Put(m.data[:m.first()]); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	if err := in.End(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.check()
+	return true
+}
+
+// more sends the next piece of the message in progress.
+func (r *rig) more(in *Inflow, piece []byte) {
+	r.t.Helper()
+	if has, _ := in.InProgress(); !in.Continues(has, uint64(len(piece))) {
+		r.t.Fatalf("%d bytes at %d do not continue the message", len(piece), has)
+	}
+	in.Begin()
+	if err := in.Put(piece); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := in.End(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.check()
+}
+
+// sent is a message; only the first part bytes of it are sent at first, if part is set.
+type sent struct {
+	Head
+	data []byte
+	part int
+}
+
+// head returns the head with the length of the data.
+func (s sent) head() *Head {
+	h := s.Head
+	h.Length = uint64(len(s.data))
+	return &h
+}
+
+// first returns how many bytes are sent at first.
+func (s sent) first() int {
+	if s.part > 0 {
+		return s.part
+	}
+	return len(s.data)
+}
+
+// plain is an untagged message.
+func plain(data string) sent { return sent{data: []byte(data)} }
+
+// tagged is a tagged message.
+func tagged(tag uint64, data string) sent {
+	return sent{Head: Head{Tagged: true, Tag: tag}, data: []byte(data)}
+}
+
+// anySource is an untagged receive of any sender with a buffer of n bytes.
+func anySource(context any, n int) Receive {
+	return Receive{Match: Match{AnySource: true}, Context: context, Buffers: [][]byte{make([]byte, n)}}
+}
+
+// byTag is a tagged receive of any sender.
+func byTag(context any, tag, ignore uint64) Receive {
+	r := anySource(context, 64)
+	r.Tagged, r.Tag, r.Ignore = true, tag, ignore
+	return r
+}
+
+// want compares what was delivered, as "context:length", with reasons other than
+// received.
+func (r *rig) want(list ...string) []Done {
+	r.t.Helper()
+	got := r.sink.read(r.q)
+	var names []string
+	for _, d := range got {
+		s := fmt.Sprintf("%v:%d", d.Context, d.Length)
+		if d.Reason != Received {
+			s += " " + d.Reason.String()
+		}
+		if d.Released {
+			s += " released"
+		}
+		names = append(names, s)
+	}
+	if fmt.Sprintf("%q", names) != fmt.Sprintf("%q", list) {
+		r.t.Fatalf("completions %q, want %q", names, list)
+	}
+	r.check()
+	return got
+}
+
+// same fails the test unless the buffer begins with the bytes.
+func same(t testing.TB, buffer []byte, want string) {
+	t.Helper()
+	if !bytes.HasPrefix(buffer, []byte(want)) {
+		t.Fatalf("buffer %q, want %q", buffer, want)
+	}
+}
