@@ -127,7 +127,14 @@ func (q *Queue) arrived(m *message) {
 // End ends the frame and unlocks the queue. It returns ErrNoPiece if there was no piece
 // of a message that was admitted: that is undone, and the session must end.
 func (in *Inflow) End() error {
-	defer in.q.mu.Unlock()
+	q := in.q
+	defer q.mu.Unlock()
+	if q.starved.Load() {
+		// A multi-receive that lacked places may be full now: then others can
+		// hold what was for it. Admit does not do this, or two frames that are
+		// refused would call each other for ever.
+		q.makeRoom()
+	}
 	if in.begun < len(in.admitted) {
 		in.undo()
 		return ErrNoPiece

@@ -76,6 +76,7 @@ func (q *Queue) move(m *message) {
 	if m.got == m.Length {
 		q.complete(m)
 	}
+	q.makeRoom()
 }
 
 // complete delivers the completion of a message that is in its receive as a whole.
@@ -121,15 +122,21 @@ func (q *Queue) offer(n *receive) {
 	}
 }
 
-// catchUp offers the held messages again to those receives that had no place in the sink.
+// catchUp offers the held messages again if a receive had no place for one in the sink.
+// All receives are asked, since others may wait behind that one.
 func (q *Queue) catchUp() {
+	if q.behind > 0 {
+		q.offerAll()
+	}
+}
+
+// offerAll offers the held messages to all receives, in posting order.
+func (q *Queue) offerAll() {
 	for i := range q.posted {
-		for e := q.posted[i].first; e != nil && q.behind > 0; {
+		for e := q.posted[i].first; e != nil; {
 			n := e.of
 			e = e.next
-			if n.behind {
-				q.offer(n)
-			}
+			q.offer(n)
 		}
 	}
 }

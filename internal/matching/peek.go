@@ -15,7 +15,7 @@ const (
 )
 
 // Peek looks for the oldest unexpected message that t matches: one that has begun to
-// arrive, that no receive has taken and that is not claimed. It returns the message's
+// arrive, that no receive takes and that is not claimed. It returns the message's
 // meta-data and true, or false if there is none, which completes the operation with
 // FI_ENOMSG. No data is returned: Buf is nil, and Length is that of the message, as
 // fi_tagged(3) allows.
@@ -34,7 +34,7 @@ func (q *Queue) Peek(t *Match, found Found, context any) (Done, bool) {
 	q.catchUp()
 	for e := q.held[index(t.Tagged)].first; e != nil; e = e.next {
 		m := e.of
-		if !t.matches(&m.Head, &m.from) {
+		if !t.matches(&m.Head, &m.from) || q.behind > 0 && q.find(m) != nil {
 			continue
 		}
 		d := m.about(context)

@@ -143,10 +143,16 @@ func (q *Queue) Cancel(context any) bool {
 			}
 		}
 	}
-	if found != nil {
-		q.cancel(found)
+	if found == nil {
+		return false
 	}
-	return found != nil
+	behind := found.behind
+	q.cancel(found)
+	if behind {
+		q.offerAll() // younger receives waited behind it
+	}
+	q.makeRoom() // what a multi-receive had no place for can be held
+	return true
 }
 
 // cancel completes a receive into which no message is going, as cancelled.
