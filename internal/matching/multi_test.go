@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package matching
+
+import (
+	"errors"
+	"testing"
+)
+
+// multi is an untagged multi-receive of any sender.
+func multi(context any, size, minFree int) Receive {
+	r := anySource(context, size)
+	r.Multi, r.MinFree = true, minFree
+	return r
+}
+
+// Messages lie one behind another; the one that leaves too little releases the buffer.
+func TestMultiReceive(t *testing.T) {
+	for _, first := range []string{"receive", "messages"} {
+		r := newRig(t)
+		in := r.q.NewInflow(peer(1))
+		rx := multi("m", 10, 4)
+		send := func() { r.send(in, plain("abc"), plain("d"), plain("ef"), plain("ghi")) }
+		if first == "messages" {
+			send()
+		}
+		r.post(rx)
+		if first == "receive" {
+			r.post(anySource("next", 16))
+			send()
+		} else {
+			r.want("m:3", "m:1", "m:2", "m:3 released")
+			continue
+		}
+		d := r.want("m:3", "m:1", "m:2", "m:3 released")
+		for i, want := range []string{"abc", "d", "ef", "ghi"} {
+			if string(d[i].Buf) != want || cap(d[i].Buf) != len(want) {
+				t.Errorf("message %d: %q of capacity %d", i, d[i].Buf, cap(d[i].Buf))
+			}
+		}
+		same(t, rx.Buffers[0], "abcdefghi")
+		r.send(in, plain("j"))
+		r.want("next:1")
+		if u := r.q.Usage(); u.Places != 0 || r.sink.free != 16 {
+			t.Errorf("%+v, %d places", u, r.sink.free)
+		}
+	}
+}
+
+func TestMultiReceiveTruncatesWhatIsLongerThanItsRest(t *testing.T) {
+	r := newRig(t)
+	in := r.q.NewInflow(peer(1))
+	rx := multi("m", 10, 2)
+	r.post(rx)
+	r.send(in, plain("abcdef"), plain("ghijkl"))
+	d := r.want("m:6", "m:6 truncated released")
+	if d[1].Received != 4 {
+		t.Errorf("%+v", d[1])
+	}
+	same(t, rx.Buffers[0], "abcdefghij")
+}
+
+// Messages of several sessions go into one buffer at once. The last one that is complete
+// releases it, whichever that is.
+func TestMultiReceiveOfSeveralSessions(t *testing.T) {
+	r := newRig(t)
+	one, two := r.q.NewInflow(peer(1)), r.q.NewInflow(peer(2))
+	rx := multi("m", 10, 1)
+	r.post(rx)
+	r.send(one, sent{data: []byte("abcdef"), part: 2})
+	r.send(two, plain("ghij"))
+	r.want("m:4")
+	r.more(one, []byte("cdef"))
+	r.want("m:6 released")
+	same(t, rx.Buffers[0], "abcdefghij")
+}
+
+func TestMultiReceiveWhoseMessageIsLost(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		then  func(r *rig, one, two *Inflow)
+		want  []string
+		bytes string
+	}{
+		{"the last one: its bytes are free again", func(r *rig, one, two *Inflow) {
+			two.Close()
+			r.more(one, []byte("bcd"))
+			r.send(one, plain("xyz"), plain("123"))
+		}, []string{"m:4", "m:3", "m:3 released"}, "abcdxyz123"},
+		{"one before others: a hole is left", func(r *rig, one, two *Inflow) {
+			one.Close()
+			r.more(two, []byte("fgh"))
+		}, []string{"m:4"}, "a\x00\x00\x00efgh"},
+		{"all, the first one first: everything is free", func(r *rig, one, two *Inflow) {
+			one.Close()
+			two.Close()
+			r.send(r.q.NewInflow(peer(3)), plain("0123456789"))
+		}, []string{"m:10 released"}, "0123456789"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			one, two := r.q.NewInflow(peer(1)), r.q.NewInflow(peer(2))
+			rx := multi("m", 10, 2)
+			r.post(rx)
+			r.send(one, sent{data: []byte("abcd"), part: 1})
+			r.send(two, sent{data: []byte("efgh"), part: 1})
+			c.then(r, one, two)
+			r.check()
+			r.want(c.want...)
+			same(t, rx.Buffers[0], c.bytes)
+		})
+	}
+}
+
+// The buffer is full but for a hole, and the last message that was going in is lost: a
+// completion without a message releases the buffer.
+func TestMultiReceiveThatIsSpent(t *testing.T) {
+	r := newRig(t)
+	one, two := r.q.NewInflow(peer(1)), r.q.NewInflow(peer(2))
+	r.post(multi("m", 10, 2))
+	r.send(one, sent{data: []byte("abcde"), part: 1})
+	r.send(two, plain("fghij"))
+	r.want("m:5")
+	one.Close()
+	r.want("m:0 spent released")
+	if u := r.q.Usage(); u.Places != 0 || u.Filling != 0 || u.Posted != 0 {
+		t.Errorf("%+v", u)
+	}
+}
+
+// Without a place for another completion, a message for a multi-receive is refused, and
+// held ones wait; a reader of completions brings both on.
+func TestMultiReceiveWantsAPlaceForEachMessage(t *testing.T) {
+	r := newRig(t, func(_ *Config, s *places) { s.free = 2 })
+	in := r.q.NewInflow(peer(1))
+	r.post(multi("m", 10, 1))
+	if r.send(in, plain("a"), plain("b")) {
+		t.Fatal("two messages and the receive itself have two places")
+	}
+	if u := r.q.Usage(); u.Places != 1 || r.sink.free != 1 {
+		t.Fatalf("Abort left %+v, %d places free", u, r.sink.free)
+	}
+	r.send(in, plain("a"))
+	if r.send(in, plain("b")) {
+		t.Fatal("a message was admitted without a place")
+	}
+	before := r.rooms
+	r.want("m:1")
+	if r.rooms != before+1 || !r.send(in, plain("b")) {
+		t.Fatalf("Room called %d times, or refused with a place", r.rooms)
+	}
+	r.want("m:1")
+}
+
+func TestHeldMessagesWaitForPlacesOfAMultiReceive(t *testing.T) {
+	r := newRig(t, func(_ *Config, s *places) { s.free = 2 })
+	in := r.q.NewInflow(peer(1))
+	r.send(in, plain("a"), plain("b"), plain("c"))
+	r.post(multi("m", 10, 1))
+	late := anySource("late", 10)
+	if err := r.q.Post(&late); !errors.Is(err, ErrFull) {
+		t.Fatalf("%v: a later receive may not take what the multi-receive waits to take", err)
+	}
+	if r.send(in, plain("d")) {
+		t.Fatal("a message may not overtake those that are held")
+	}
+	for range 3 { // each that is read makes room for the next one
+		r.want("m:1")
+	}
+	if r.rooms != 1 || !r.send(in, plain("d")) {
+		t.Fatalf("Room called %d times, or refused", r.rooms)
+	}
+	r.want("m:1")
+	if u := r.q.Usage(); u.Held != 0 || u.Places != 1 {
+		t.Errorf("%+v", u)
+	}
+}
+
+// A receive whose message is lost is posted again. It does not take what an older
+// multi-receive waits to take.
+func TestOlderMultiReceiveThatIsBehindGoesFirst(t *testing.T) {
+	r := newRig(t, func(_ *Config, s *places) { s.free = 3 })
+	one, two, three := r.q.NewInflow(peer(1)), r.q.NewInflow(peer(2)), r.q.NewInflow(peer(3))
+	m := byTag("m", 0, ^uint64(0))
+	m.Multi, m.MinFree = true, 60 // of 64
+	r.post(m)
+	r.send(three, sent{Head: Head{Tagged: true}, data: text(5), part: 1}) // m is full
+	r.post(byTag("single", 2, 0))
+	r.post(byTag("last place", 3, 0))
+	r.send(one, sent{Head: Head{Tagged: true, Tag: 2}, data: text(5), part: 1}) // into single
+	r.send(two, tagged(2, "a"), tagged(2, "bb"))
+	three.Close() // m has room again, and no place
+	r.check()
+	one.Close() // single waits again, behind m
+	r.check()
+	r.want()
+	r.q.Cancel("last place")
+	r.want("last place:0 cancelled")
+	r.want("m:1")
+	r.want("m:2")
+	r.send(two, tagged(2, "ccc")) // leaves 58
+	r.want("m:3 released")
+	r.send(two, tagged(2, "dddd"))
+	r.want("single:4")
+}
+
+func TestBadMultiReceives(t *testing.T) {
+	r := newRig(t)
+	claim := multi("m", 10, 1)
+	claim.Claim = true
+	two := multi("m", 10, 1)
+	two.Buffers = append(two.Buffers, make([]byte, 10))
+	for _, rx := range []Receive{claim, two, multi("m", 10, 11), multi("m", 0, 0), {Multi: true}} {
+		if err := r.q.Post(&rx); !errors.Is(err, ErrMulti) {
+			t.Errorf("%+v: %v", rx, err)
+		}
+	}
+	r.check()
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package matching
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// pair is a queue and its model, which do the same.
+type pair struct {
+	q       *Queue
+	sink    *places
+	model   model
+	inflows []*Inflow
+	names   []int // of the inflows, in the model
+	rooms   int
+	refused []refusal
+}
+
+// refusal is a frame that was refused, and how often Room had been called by then.
+type refusal struct {
+	inflow int
+	frame  []sent
+	rooms  int
+}
+
+func TestQueueDoesAsItsModel(t *testing.T) { rapid.Check(t, compare) }
+
+func FuzzQueue(f *testing.F) { f.Fuzz(rapid.MakeFuzz(compare)) }
+
+// compare lets a queue and its model do the same things at random.
+func compare(t *rapid.T) {
+	p := &pair{sink: &places{free: rapid.IntRange(1, 8).Draw(t, "places")}}
+	cfg := Config{
+		Receives: rapid.IntRange(1, 5).Draw(t, "receives"), Unexpected: rapid.IntRange(0, 5).Draw(t, "unexpected"),
+		Memory: rapid.IntRange(0, 4*ChunkSize).Draw(t, "memory"), Sink: p.sink, Room: func() { p.rooms++ },
+	}
+	p.q, p.model = New(cfg), model{cfg: cfg, free: p.sink.free}
+	for i := range 3 {
+		p.inflows, p.names = append(p.inflows, p.q.NewInflow(peer(i))), append(p.names, p.model.id())
+	}
+	t.Repeat(map[string]func(*rapid.T){
+		"":        p.agree,
+		"post":    p.post,
+		"post 2":  p.post,
+		"frame":   p.frame,
+		"frame 2": p.frame,
+		"frame 3": p.frame,
+		"end":     p.end,
+		"peek":    p.peek,
+		"discard": p.discard,
+		"cancel":  p.cancel,
+		"read":    p.read,
+	})
+	p.q.Close()
+	p.model.close()
+	byContext := func(a, b Done) int { return cmp.Compare(fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b)) }
+	slices.SortFunc(p.sink.got, byContext)
+	slices.SortFunc(p.model.done, byContext)
+	p.agree(t)
+}
+
+// agree compares the two.
+func (p *pair) agree(t *rapid.T) {
+	if err := p.q.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.sink.got)+len(p.model.done) > 0 && !reflect.DeepEqual(p.sink.got, p.model.done) {
+		t.Fatalf("completions\n%+v, want\n%+v", p.sink.got, p.model.done)
+	}
+	held, claimed, chunks := p.model.held()
+	want := Usage{Held: held, Claimed: claimed, Memory: chunks * ChunkSize, Inflows: len(p.inflows), Made: p.q.Usage().Made}
+	for _, r := range p.model.rxs {
+		want.Places += r.filling
+		if r.waits {
+			want.Places++
+			want.Posted++
+		} else {
+			want.Filling++
+		}
+	}
+	if u := p.q.Usage(); u != want || p.sink.free != p.model.free {
+		t.Fatalf("%+v, %d places are free; want %+v, %d", u, p.sink.free, want, p.model.free)
+	}
+	// A frame that was refused and would be admitted now has been called for.
+	for _, r := range p.refused {
+		if r.rooms < p.rooms || p.model.closed {
+			continue
+		}
+		m := p.model.clone()
+		if m.admitAll(p.names[r.inflow], r.inflow, r.frame) {
+			t.Fatalf("Room was not called, though there is room for %+v", r.frame)
+		}
+	}
+}
+
+func (m *model) admitAll(name, from int, frame []sent) bool {
+	return !slices.ContainsFunc(frame, func(s sent) bool { return !m.admit(name, from, s) })
+}
+
+var (
+	contexts = rapid.SampledFrom([]any{"a", "b", "c", "d"})
+	tags     = rapid.Uint64Range(0, 2)
+	ignores  = rapid.SampledFrom([]uint64{0, 0, 1, 3, ^uint64(0)})
+	sizes    = rapid.SampledFrom([]int{0, 1, 5, 40, 64, 65, 200, 2048, 2049, 5000})
+)
+
+func drawMatch(t *rapid.T) Match {
+	return Match{
+		Tagged: rapid.Bool().Draw(t, "tagged"), Tag: tags.Draw(t, "tag"), Ignore: ignores.Draw(t, "ignore"),
+		AnySource: rapid.Bool().Draw(t, "any"), From: peer(rapid.IntRange(0, 2).Draw(t, "from")),
+	}
+}
+
+func (p *pair) post(t *rapid.T) {
+	rx := Receive{Match: drawMatch(t), Context: contexts.Draw(t, "context")}
+	switch rapid.IntRange(0, 4).Draw(t, "kind") {
+	case 0:
+		rx.Claim = true
+	case 1:
+		rx.Multi, rx.MinFree = true, rapid.SampledFrom([]int{0, 1, 10, 50}).Draw(t, "minFree")
+	}
+	count := rapid.IntRange(0, 3).Draw(t, "buffers")
+	if rx.Multi {
+		count = 1
+	}
+	for range count {
+		size := sizes.Draw(t, "size")
+		if rx.Multi {
+			size += 50
+		}
+		rx.Buffers = append(rx.Buffers, make([]byte, size))
+	}
+	got, want := p.q.Post(&rx), p.model.post(rx)
+	if got != want {
+		t.Fatalf("post %v, want %v", got, want)
+	}
+}
+
+func drawMessage(t *rapid.T) sent {
+	h := Head{Tagged: rapid.Bool().Draw(t, "tagged"), Tag: tags.Draw(t, "tag"), Match: rapid.IntRange(0, 9).Draw(t, "match") == 0}
+	if rapid.Bool().Draw(t, "hasData") {
+		h.HasData, h.Data = true, rapid.Uint64().Draw(t, "data")
+	}
+	data := text(sizes.Draw(t, "size"))
+	if len(data) > 0 {
+		data[0] = rapid.Byte().Draw(t, "byte")
+	}
+	return sent{Head: h, data: data}
+}
+
+// frame sends a frame: a piece of the message in progress; if it is the last one, or
+// there is none, some messages that begin, of which the last one may not end.
+func (p *pair) frame(t *rapid.T) {
+	i := rapid.IntRange(0, 2).Draw(t, "inflow")
+	in, name := p.inflows[i], p.names[i]
+	var frame []sent
+	var piece []byte
+	c := p.model.current(name)
+	if c != nil {
+		piece = c.data[c.got:][:rapid.IntRange(1, len(c.data)-c.got).Draw(t, "piece")]
+		if !in.Continues(uint64(c.got), uint64(len(piece))) {
+			t.Fatalf("%d bytes at %d of %d do not continue", len(piece), c.got, len(c.data))
+		}
+	} else if in.Continues(0, 1) {
+		t.Fatal("something continues")
+	}
+	if c == nil || c.got+len(piece) == len(c.data) {
+		frame = rapid.SliceOfN(rapid.Custom(drawMessage), 0, 4).Draw(t, "frame")
+	}
+	for j := range frame {
+		if s := &frame[j]; j == len(frame)-1 && len(s.data) > 0 {
+			s.part = rapid.IntRange(1, len(s.data)).Draw(t, "part")
+		}
+	}
+
+	tried := p.model.clone()
+	in.Begin()
+	admitted := true
+	for _, s := range frame {
+		ok, want := in.Admit(s.head()), tried.admit(name, i, s)
+		if ok != want {
+			in.Abort()
+			t.Fatalf("%+v: admitted %v, want %v", s, ok, want)
+		}
+		if admitted = ok; !ok {
+			p.refused = append(p.refused, refusal{i, frame, p.rooms})
+			break
+		}
+	}
+	if !admitted || rapid.IntRange(0, 4).Draw(t, "abort") == 0 {
+		in.Abort()
+		return
+	}
+	p.put(t, in, c, piece, frame, tried)
+}
+
+// put sends the pieces of a frame that was admitted.
+func (p *pair) put(t *rapid.T, in *Inflow, c *modelMessage, piece []byte, frame []sent, tried model) {
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := tried.ids - len(frame)
+	if c != nil {
+		must(in.Put(piece))
+	}
+	for _, s := range frame {
+		must(in.Put(s.data[:s.first()]))
+	}
+	must(in.End())
+	p.refused = slices.DeleteFunc(p.refused, func(r refusal) bool { return p.inflows[r.inflow] == in })
+	id := 0
+	if c != nil {
+		id = c.id
+	}
+	p.model = tried
+	if c != nil {
+		p.model.arrive(id, len(piece))
+	}
+	for j, s := range frame {
+		p.model.arrive(first+j+1, s.first())
+	}
+}
+
+func (p *pair) end(t *rapid.T) {
+	i := rapid.IntRange(0, 2).Draw(t, "inflow")
+	p.inflows[i].Close()
+	p.model.end(p.names[i])
+	p.inflows[i], p.names[i] = p.q.NewInflow(peer(i)), p.model.id()
+}
+
+func (p *pair) peek(t *rapid.T) {
+	match, context := drawMatch(t), contexts.Draw(t, "context")
+	found := rapid.SampledFrom([]Found{Look, Claim, Claim, Discard}).Draw(t, "found")
+	d, ok := p.q.Peek(&match, found, context)
+	want, wanted := p.model.peek(&match, found, context)
+	if ok != wanted || !reflect.DeepEqual(d, want) {
+		t.Fatalf("%v %+v, want %v %+v", ok, d, wanted, want)
+	}
+}
+
+func (p *pair) discard(t *rapid.T) {
+	context := contexts.Draw(t, "context")
+	d, ok := p.q.Discard(context)
+	if want, wanted := p.model.discard(context); ok != wanted || !reflect.DeepEqual(d, want) {
+		t.Fatalf("%v %+v, want %v %+v", ok, d, wanted, want)
+	}
+}
+
+func (p *pair) cancel(t *rapid.T) {
+	context := contexts.Draw(t, "context")
+	if got, want := p.q.Cancel(context), p.model.cancel(context); got != want {
+		t.Fatalf("cancel: %v, want %v", got, want)
+	}
+}
+
+// read takes some completions, the oldest first.
+func (p *pair) read(t *rapid.T) {
+	n := rapid.IntRange(0, len(p.sink.got)).Draw(t, "n")
+	p.sink.got, p.model.done = p.sink.got[n:], p.model.done[n:]
+	p.sink.free, p.model.free = p.sink.free+n, p.model.free+n
+	p.q.Freed()
+	p.model.settleAll()
+}
