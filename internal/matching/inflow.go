@@ -45,7 +45,6 @@ func (in *Inflow) Continues(offset, n uint64) bool {
 // Begin begins a frame and locks the queue, which Abort or End unlocks.
 func (in *Inflow) Begin() {
 	in.q.mu.Lock()
-	in.q.catchUp()
 	in.admitted, in.begun = in.admitted[:0], 0
 }
 
@@ -182,6 +181,6 @@ func (in *Inflow) Close() {
 		q.memory.empty(m)
 	}
 	q.freeMessage(m)
-	q.catchUp()
+	q.catchUp() // a place may have been returned
 	q.makeRoom()
 }

@@ -76,7 +76,6 @@ func (q *Queue) move(m *message) {
 	if m.got == m.Length {
 		q.complete(m)
 	}
-	q.makeRoom()
 }
 
 // complete delivers the completion of a message that is in its receive as a whole.

@@ -348,6 +348,7 @@ func (m *model) cancel(context any) bool {
 	for i := range m.rxs {
 		if r := &m.rxs[i]; r.waits && r.filling == 0 && r.Context == context {
 			m.conclude(r, Cancelled)
+			m.settleAll()
 			return true
 		}
 	}

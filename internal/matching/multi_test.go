@@ -75,6 +75,37 @@ func TestMultiReceiveOfSeveralSessions(t *testing.T) {
 	same(t, rx.Buffers[0], "abcdefghij")
 }
 
+// What is complete stays, whichever message was complete first.
+func TestMultiReceiveWhoseLaterMessageIsCompleteFirst(t *testing.T) {
+	r := newRig(t)
+	one, two := r.q.NewInflow(peer(1)), r.q.NewInflow(peer(2))
+	rx := multi("m", 12, 1)
+	r.post(rx)
+	r.send(one, sent{data: []byte("abcd"), part: 2})
+	r.send(two, plain("efgh"))
+	r.more(one, []byte("cd"))
+	r.send(two, plain("ijkl"))
+	r.want("m:4", "m:4", "m:4 released")
+	same(t, rx.Buffers[0], "abcdefghijkl")
+}
+
+// A frame that is refused takes back what it had in the buffer, behind messages of
+// others.
+func TestMultiReceiveAfterAbort(t *testing.T) {
+	r := newRig(t, func(c *Config, _ *places) { c.Unexpected = 0 })
+	one, two := r.q.NewInflow(peer(1)), r.q.NewInflow(peer(2))
+	rx := multi("m", 12, 1)
+	r.post(rx)
+	r.send(one, sent{data: []byte("abcd"), part: 2})
+	if r.send(two, plain("12"), plain("345"), tagged(1, "nowhere")) {
+		t.Fatal("admitted")
+	}
+	r.send(two, plain("efghijkl"))
+	r.more(one, []byte("cd"))
+	r.want("m:8", "m:4 released")
+	same(t, rx.Buffers[0], "abcdefghijkl")
+}
+
 func TestMultiReceiveWhoseMessageIsLost(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -109,6 +140,76 @@ func TestMultiReceiveWhoseMessageIsLost(t *testing.T) {
 			r.want(c.want...)
 			same(t, rx.Buffers[0], c.bytes)
 		})
+	}
+}
+
+// Two messages behind one that is complete in the end are lost, the first one first: the
+// hole and what was behind it are free again.
+func TestMultiReceiveWithoutHolesInTheEnd(t *testing.T) {
+	r := newRig(t)
+	one, two, three := r.q.NewInflow(peer(1)), r.q.NewInflow(peer(2)), r.q.NewInflow(peer(3))
+	rx := multi("m", 12, 1)
+	r.post(rx)
+	for _, in := range []*Inflow{one, two, three} {
+		r.send(in, sent{data: []byte("abc"), part: 1})
+	}
+	two.Close()
+	three.Close()
+	r.more(one, []byte("bc"))
+	r.send(one, plain("defghijkl"))
+	r.want("m:3", "m:9 released")
+	same(t, rx.Buffers[0], "abcdefghijkl")
+}
+
+// A place that a lost message returns is for a message that is held: no reader of
+// completions may come by.
+func TestPlaceOfALostMessageIsForAHeldOne(t *testing.T) {
+	r := newRig(t, func(_ *Config, s *places) { s.free = 3 })
+	one, two := r.q.NewInflow(peer(1)), r.q.NewInflow(peer(2))
+	t1 := multi("t", 64, 1)
+	t1.Tagged = true
+	r.post(t1)
+	r.send(one, sent{Head: Head{Tagged: true}, data: text(5), part: 1}) // two places
+	r.send(two, plain("a"), plain("bb"))
+	r.post(multi("m", 64, 1)) // the third one
+	r.want()
+	one.Close()
+	r.check()
+	r.want("m:1")
+	r.want("m:2")
+}
+
+// late is a sink whose first place comes back just when it is asked for.
+type late struct {
+	places
+	asked bool
+}
+
+func (s *late) Take() bool {
+	if !s.asked && s.free == 0 {
+		s.asked, s.free = true, 1
+		return false
+	}
+	return s.places.Take()
+}
+
+// A reader that comes between the question for a place and the note that one is missing
+// does not know of it, so the question is asked again.
+func TestPlaceThatComesBackInTime(t *testing.T) {
+	sink := &late{places: places{free: 1}}
+	q := New(Config{Receives: 1, Sink: sink})
+	rx := multi("m", 10, 1)
+	if err := q.Post(&rx); err != nil {
+		t.Fatal(err)
+	}
+	in := q.NewInflow(peer(1))
+	in.Begin()
+	if !in.Admit(plain("a").head()) {
+		t.Error("refused, and nobody will say that there is a place")
+	}
+	in.Abort()
+	if err := q.Check(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -31,7 +31,6 @@ const (
 func (q *Queue) Peek(t *Match, found Found, context any) (Done, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.catchUp()
 	for e := q.held[index(t.Tagged)].first; e != nil; e = e.next {
 		m := e.of
 		if !t.matches(&m.Head, &m.from) || q.behind > 0 && q.find(m) != nil {

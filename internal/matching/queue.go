@@ -87,8 +87,9 @@ func New(cfg Config) *Queue {
 	return q
 }
 
-// Freed tells the queue that completions have been read, so that the sink has places
-// again. It costs next to nothing unless a multi-receive waits for a place.
+// Freed tells the queue that the sink has places again: completions have been read, or
+// another user of the sink has returned places. It costs next to nothing unless a
+// multi-receive waits for a place.
 func (q *Queue) Freed() {
 	if !q.starved.Load() {
 		return

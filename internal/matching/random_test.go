@@ -108,6 +108,7 @@ var (
 	contexts = rapid.SampledFrom([]any{"a", "b", "c", "d"})
 	tags     = rapid.Uint64Range(0, 2)
 	ignores  = rapid.SampledFrom([]uint64{0, 0, 1, 3, ^uint64(0)})
+	lengths  = rapid.SampledFrom([]int{0, 1, 2, 5, 9, 13, 20, 40, 64, 65, 200, 2048, 2049, 5000})
 	sizes    = rapid.SampledFrom([]int{0, 1, 5, 40, 64, 65, 200, 2048, 2049, 5000})
 )
 
@@ -120,10 +121,10 @@ func drawMatch(t *rapid.T) Match {
 
 func (p *pair) post(t *rapid.T) {
 	rx := Receive{Match: drawMatch(t), Context: contexts.Draw(t, "context")}
-	switch rapid.IntRange(0, 4).Draw(t, "kind") {
+	switch rapid.IntRange(0, 5).Draw(t, "kind") {
 	case 0:
 		rx.Claim = true
-	case 1:
+	case 1, 2:
 		rx.Multi, rx.MinFree = true, rapid.SampledFrom([]int{0, 1, 10, 50}).Draw(t, "minFree")
 	}
 	count := rapid.IntRange(0, 3).Draw(t, "buffers")
@@ -148,9 +149,9 @@ func drawMessage(t *rapid.T) sent {
 	if rapid.Bool().Draw(t, "hasData") {
 		h.HasData, h.Data = true, rapid.Uint64().Draw(t, "data")
 	}
-	data := text(sizes.Draw(t, "size"))
-	if len(data) > 0 {
-		data[0] = rapid.Byte().Draw(t, "byte")
+	data := text(lengths.Draw(t, "length"))
+	for i, salt := 0, rapid.Byte().Draw(t, "salt"); i < len(data); i++ {
+		data[i] ^= salt
 	}
 	return sent{Head: h, data: data}
 }

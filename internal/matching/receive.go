@@ -105,10 +105,7 @@ func (q *Queue) Post(r *Receive) error {
 			return ErrNotClaimed
 		}
 	}
-	q.catchUp()
-	// While a multi-receive is behind, the held messages are for it, before any
-	// receive that is posted later; and there is no place for a completion anyway.
-	if q.behind > 0 || q.receives.first == nil || !q.cfg.Sink.Take() {
+	if q.receives.first == nil || !q.cfg.Sink.Take() {
 		return ErrFull
 	}
 	q.places++
