@@ -71,6 +71,7 @@ func (r *remote) withdraw(match func(f *flight) bool) *flight {
 			r.tail = before
 		}
 		f.next, f.queued = nil, false
+		r.abandoned(f)
 		return f
 	}
 	return nil

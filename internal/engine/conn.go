@@ -18,6 +18,8 @@ type conn struct {
 	path    path
 	unit    uint32 // see nextUnit
 	stage   stage
+	message *flight                   // of which a part is under way, and the rest has still to be packed; or nil
+	severed uint32                    // bytes that are under way of a message which the target has to drop; or 0
 	frames  [session.MaxWindow]*cargo // of requests that wait for an answer, by psn
 	dirty   bool                      // on the engine's dirty list
 	resent  uint64                    // frames sent again that the engine has counted already
@@ -180,6 +182,7 @@ func (c *conn) close(why session.Reason) {
 func (c *conn) ended() {
 	state, why := c.ini.State()
 	staged := c.spill()
+	c.halve(why)
 	if why != session.PeerClosed {
 		c.r.unshift(staged)
 		staged = nil

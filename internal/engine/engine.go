@@ -31,6 +31,10 @@ type Config struct {
 	// Events returns where the events of an endpoint go, or nil if it takes none. It is
 	// called on the engine's thread when a session is accepted. It may be nil.
 	Events func(endpoint uint16) Events
+	// Inflow takes the messages of a session with an endpoint, begun by the node at the
+	// address; nil if the endpoint receives none. It is called on the engine's thread
+	// when a session is accepted. It may be nil.
+	Inflow func(endpoint uint16, from wire.Addr) session.Inflow
 	// Key returns the authorization key of an endpoint that accepts sessions, nil if it
 	// has none; ok is false if there is no such endpoint. It is called on the engine's
 	// thread. Nil means that no endpoint has a key.
@@ -76,6 +80,7 @@ type Engine struct {
 	limbos    []*conn            // sessions in limbo, the oldest first; some may be over
 	dirty     []outgoing         // sessions with frames to send
 	unsettled []*target          // sessions in which something ran in this burst
+	waiters   waiters            // sessions whose next message waits for room
 	pairs     *pairs
 	crowd
 	closing bool
@@ -173,7 +178,7 @@ func (e *Engine) round() int {
 		e.mail.Store(false) // before looking: a goroutine that leaves something sets it afterwards
 		work += e.takeInbox()
 		e.settle()
-		work += e.takeCalls() + e.takeMoves()
+		work += e.takeCalls() + e.takeMoves() + e.retryWaiting()
 	}
 	if len(e.ready) > 0 {
 		e.look()
@@ -260,7 +265,7 @@ func (e *Engine) pack() {
 	kept := e.ready[:0]
 	for _, r := range e.ready {
 		r.pack()
-		if r.head != nil || r.conn != nil && r.conn.stage.buf != nil {
+		if r.works() || r.conn != nil && r.conn.stage.buf != nil {
 			kept = append(kept, r)
 		} else {
 			r.listed = false

@@ -61,11 +61,15 @@ const (
 	// as well.
 	FlagPieces
 	// FlagData asks for an event at the target, with Data, once an atomic has been
-	// executed there. A peer that has no use for it refuses the operation.
+	// executed there. A peer that has no use for it refuses the operation. Of a message
+	// Data is simply a part.
 	FlagData
+	// FlagMatch lets a message wait at the target until a receive is posted that it
+	// matches, instead of being kept for one.
+	FlagMatch
 
 	besides    = FlagOutside | FlagExtents | FlagPieces // with a part outside the entry
-	knownFlags = FlagFence | FlagData | besides
+	knownFlags = FlagFence | FlagData | FlagMatch | besides
 )
 
 // VerbConnect is a local verb: it completes when the session to the peer is
@@ -97,7 +101,7 @@ type Completion struct {
 	Fate   Fate
 	Status wire.Status    // why the target refused the operation, when it did
 	Reason session.Reason // why the session ended, when it did
-	Flags  uint8          // one of CompletedRead, CompletedWrite, or none
+	Flags  uint8          // one of CompletedRead, CompletedWrite, CompletedSend, or none
 	// Inline holds a result of up to InlineResult bytes, if the operation has no buffer
 	// for it.
 	Inline [InlineResult]byte
@@ -107,6 +111,7 @@ type Completion struct {
 const (
 	CompletedRead  uint8 = 1 << iota // of an atomic that returns values
 	CompletedWrite                   // of an atomic that does not
+	CompletedSend                    // of a message
 )
 
 // InlineResult is the number of bytes of a result that a completion has room for.
@@ -137,6 +142,9 @@ func (c *Completion) Result(later *Later) Result {
 	return Result{Fate: c.Fate, Status: c.Status, Reason: c.Reason, Later: later}
 }
 
+// notices reports whether the operation ends with a notice.
+func (x *Entry) notices() bool { return x.Flags&FlagData != 0 && !x.Verb.Message() }
+
 // simple reports whether the entry is an atomic on one element, with its operands in the
 // entry and no fence: it takes the ordinary path.
 func (x *Entry) simple() bool { return x.Flags == 0 && x.Count == 1 && x.Data == 0 && x.Verb.Atomic() }
@@ -149,8 +157,11 @@ func (x *Entry) resultLen() int { return x.Verb.ResultLen(x.Datatype, x.Count) }
 
 // bytes returns the length that the completion reports.
 func (x *Entry) bytes() int {
-	if x.Verb == wire.VerbAtomic {
+	switch {
+	case x.Verb == wire.VerbAtomic:
 		return int(x.Count) * wire.ElemSize(x.Datatype)
+	case x.Verb.Message():
+		return int(x.Count)
 	}
 	return x.resultLen()
 }
@@ -162,13 +173,16 @@ func (x *Entry) completed() uint8 {
 		return CompletedWrite
 	case x.Verb.Atomic():
 		return CompletedRead
+	case x.Verb.Message():
+		return CompletedSend
 	}
 	return 0
 }
 
 // malformed reports whether the entry describes no operation that the engine can run.
 func (x *Entry) malformed() bool {
-	return x.Flags&^knownFlags != 0 || x.Data != 0 && x.Flags&FlagData == 0 || x.Flags&FlagData != 0 && !x.Verb.Atomic() ||
+	return x.Flags&^knownFlags != 0 || x.Data != 0 && x.Flags&FlagData == 0 || x.Flags&FlagData != 0 && !x.Verb.Atomic() && !x.Verb.Message() ||
+		x.Verb == wire.VerbPart || x.Flags&FlagMatch != 0 && !x.Verb.Message() ||
 		x.Flags&FlagOutside == 0 && x.inlineLen() > InlineLen
 }
 
@@ -183,6 +197,9 @@ func (x *Entry) inlineLen() uint64 {
 
 // operandLens returns the bytes of operand and compare operand that an atomic has.
 func (x *Entry) operandLens() (operand, compare uint64) {
+	if x.Verb.Message() {
+		return uint64(x.Count), 0
+	}
 	if !x.Verb.Atomic() {
 		return 0, 0
 	}

@@ -36,6 +36,9 @@ func (f *flight) begin() {
 // fail notes that a part of the operation failed. The first failure is the one
 // reported, unless a later one is less certain.
 func (f *flight) fail(r Result) {
+	if f.message() && !f.packed() {
+		r.Fate = NotExecuted // what is not sent whole does not arrive
+	}
 	if r.Fate == Unknown || r.Fate == Restarted {
 		f.ran = true
 	}
@@ -50,7 +53,7 @@ func (f *flight) whole() bool { return f.failed || f.packed() }
 
 // packed reports whether every part of the operation has been packed.
 func (f *flight) packed() bool {
-	return f.sent >= f.elements() && (f.Flags&FlagData == 0 || f.noted)
+	return f.sent >= f.elements() && (!f.notices() || f.noted)
 }
 
 // result returns where the result goes.
@@ -65,7 +68,7 @@ func (f *flight) result() []byte {
 func (f *flight) finish() {
 	var r Result
 	if f.failed {
-		if r = f.bad; r.Fate == NotExecuted && f.ran {
+		if r = f.bad; r.Fate == NotExecuted && f.ran && !f.message() {
 			r.Fate = Unknown // a part of the array did run
 		}
 	}

@@ -92,7 +92,7 @@ func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *p
 	}
 	ack.Session = uint32(t.slot.id)
 	ack.MaxFrame, ack.Window = uint16(e.frameFor(m, &t.path)), uint16(e.windowFor(m))
-	ack.Features = e.featuresFor(m, t.events)
+	ack.Features = t.features
 	ack.Resume, ack.Lost = e.resume(&m.Resume, src, p)
 	return t.epoch
 }
@@ -112,13 +112,14 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 	}
 	params := session.TargetParams{
 		Local: t.slot.id, Remote: t.remote, Lane: h.Lane, Endpoint: t.endpoint, Epoch: t.epoch,
-		MaxFrame: e.frameFor(m, &t.path), Window: e.windowFor(m), Features: e.featuresFor(m, t.events), Party: owner.key, Key: key,
+		MaxFrame: e.frameFor(m, &t.path), Window: e.windowFor(m), Party: owner.key, Key: key,
 	}
-	if t.events != nil {
-		params.Places = t.events
-	}
+	e.grant(t, m, &params)
 	t.s = e.cfg.Serve(e.lived, params)
 	if t.s == nil {
+		if params.Inflow != nil {
+			params.Inflow.Close()
+		}
 		e.table.remove(t)
 		return nil
 	}
@@ -129,20 +130,30 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 	return t
 }
 
-// frameFor, windowFor and featuresFor return the limits of a session that a hello asks
-// for: bytes of a frame, frames in flight, extensions of the protocol.
+// frameFor and windowFor return the limits of a session that a hello asks for: bytes of a
+// frame, frames in flight.
 func (e *Engine) frameFor(m *wire.HelloMsg, p *path) int {
 	return min(e.maxFrame(p), int(m.MaxFrame))
 }
 
 func (e *Engine) windowFor(m *wire.HelloMsg) int { return min(e.cfg.Session.Window, int(m.Window)) }
 
-func (e *Engine) featuresFor(m *wire.HelloMsg, events Events) wire.Features {
+// grant chooses the features of a session: those that both sides know, and that the
+// endpoint has a use for.
+func (e *Engine) grant(t *target, m *wire.HelloMsg, p *session.TargetParams) {
 	f := e.known(m)
-	if events == nil {
+	if t.events != nil {
+		p.Places = t.events
+	} else {
 		f &^= wire.FeatureNotices
 	}
-	return f
+	if f&wire.FeatureMessages != 0 && e.cfg.Inflow != nil {
+		p.Inflow = e.cfg.Inflow(m.Endpoint, t.from)
+	}
+	if p.Inflow == nil {
+		f &^= wire.FeatureMessages
+	}
+	t.features, p.Features = f, f
 }
 
 // known returns the extensions that both sides know.

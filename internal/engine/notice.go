@@ -76,7 +76,7 @@ func (f *flight) cover(c *conn, records uint32) {
 // cannot be sent yet: it cannot cover the parts that are in other units than the frame at
 // hand, so those have to be answered first.
 func (f *flight) waits(c *conn) bool {
-	return f.Flags&FlagData != 0 && !f.whole() && f.sent >= f.elements() && f.by != c.unit && f.pending > 0
+	return f.notices() && !f.whole() && f.sent >= f.elements() && f.by != c.unit && f.pending > 0
 }
 
 // packNotice appends the notice of an operation of which everything else has been packed.

@@ -20,7 +20,7 @@ func (r *remote) pack() {
 			c.commit()
 		}
 	}
-	if r.head == nil {
+	if !r.works() {
 		return
 	}
 	if r.refused() {
@@ -28,8 +28,13 @@ func (r *remote) pack() {
 	} else if !r.connect() {
 		return
 	}
-	for r.head != nil && r.packFrame() {
+	for r.works() && r.packFrame() {
 	}
+}
+
+// works reports whether there is something to pack.
+func (r *remote) works() bool {
+	return r.head != nil || r.conn != nil && r.conn.severed > 0 && !r.conn.over()
 }
 
 // packFrame fills one frame from the queue. It returns false when no other frame can
@@ -40,8 +45,15 @@ func (r *remote) packFrame() bool {
 	if s.buf == nil && !c.begin() && !(r.e.reqs.Empty() && r.e.sacrifice() && c.begin()) {
 		return false
 	}
+	if c.severed > 0 && !c.sever() {
+		c.commit()
+		return true
+	}
 	for r.head != nil {
 		f := r.head
+		if !s.suits(f) && !f.whole() {
+			break
+		}
 		if f.simple() && !f.whole() && c.put(f) {
 			r.pop()
 			continue
@@ -62,6 +74,7 @@ func (r *remote) packFrame() bool {
 		}
 		if f.whole() {
 			r.pop()
+			r.abandoned(f)
 			if f.pending == 0 {
 				f.finish()
 			}
@@ -89,7 +102,9 @@ func (r *remote) owes() bool {
 func (r *remote) packOp(w *wire.RecordWriter, f *flight) segment {
 	seg := segment{f: f, first: f.sent}
 	switch {
-	case f.Flags&FlagData != 0 && !r.conn.ini.Features().Allow(wire.VerbNotice):
+	case f.message():
+		r.conn.packMessage(w, f, &seg)
+	case f.notices() && !r.conn.ini.Features().Allow(wire.VerbNotice):
 		f.fail(Result{Fate: NotExecuted, Reason: session.NoEvents})
 	case f.sent >= f.elements():
 		r.conn.packNotice(w, f, &seg)
@@ -104,7 +119,7 @@ func (r *remote) packOp(w *wire.RecordWriter, f *flight) segment {
 	}
 	if seg.records > 0 {
 		f.pending++
-		if f.Flags&FlagData != 0 {
+		if f.notices() {
 			f.cover(r.conn, seg.records)
 		}
 	} else if w.Ops() == 0 && !f.whole() { // not even an empty frame holds it: a malformed operation

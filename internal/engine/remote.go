@@ -149,6 +149,7 @@ func (r *remote) failWhere(res Result, pick func(f *flight) bool) {
 			r.push(f)
 		} else {
 			f.queued = false
+			r.abandoned(f)
 			f.fail(res)
 			if f.pending == 0 {
 				f.finish()

@@ -138,6 +138,9 @@ func (s mapSession) Acked() uint32    { return s.x.sessions[s.p.Local].acked }
 func (s mapSession) HeardAt() int64   { return s.x.sessions[s.p.Local].heardAt }
 func (s mapSession) Release()         { delete(s.x.sessions, s.p.Local) }
 
+// Retry has nothing to do: there are no messages.
+func (s mapSession) Retry() (o session.Outcome) { return o }
+
 func (s mapSession) Freeze(int64, uint32) session.Ran {
 	m := s.x.sessions[s.p.Local]
 	m.frozen = true

@@ -25,6 +25,7 @@ type stage struct {
 	last   kind    // of the last record
 	leader *flight // of the last segment, if followers can be added to it
 	simple bool    // the frame holds nothing but simple operations
+	flags  uint8   // of the frame: FlagMessages or none
 }
 
 // busy is the number of frames in flight at which a partial frame begins to wait for more
@@ -178,7 +179,7 @@ func (c *conn) begin() bool {
 	}
 	s.w.Reset(s.buf, len(s.buf))
 	c.nextUnit()
-	s.cargo, s.leader, s.simple, s.last = e.load(), nil, true, kind{}
+	s.cargo, s.leader, s.simple, s.flags, s.last = e.load(), nil, true, 0, kind{}
 	s.cargo.each = mixed
 	return true
 }
@@ -193,7 +194,7 @@ func (c *conn) usable() bool {
 func (c *conn) commit() {
 	e, s := c.r.e, &c.stage
 	e.look()
-	psn := c.ini.Commit(e.now, s.buf, s.w.Len(), uint8(s.w.Ops()))
+	psn := c.ini.Commit(e.now, s.buf, s.w.Len(), uint8(s.w.Ops()), s.flags)
 	c.frames[psn%session.MaxWindow] = s.cargo
 	e.count[OpsSent] += uint64(s.w.Ops())
 	s.buf, s.cargo, s.leader = nil, nil, nil

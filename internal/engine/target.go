@@ -23,10 +23,12 @@ type target struct {
 	remote    uint32 // the initiator's session id
 	endpoint  uint16
 	class     wire.Class // of traffic
-	keep      int64      // nanoseconds of silence until the session is forgotten
-	listed    bool       // on the engine's dirty list
-	unsettled bool       // on the engine's list of those in which something ran
-	dying     bool       // is removed once its last frame is sent
+	features  wire.Features
+	keep      int64 // nanoseconds of silence until the session is forgotten
+	listed    bool  // on the engine's dirty list
+	unsettled bool  // on the engine's list of those in which something ran
+	dying     bool  // is removed once its last frame is sent
+	waits     bool  // on the engine's list of those whose next message waits for room
 }
 
 func (t *target) place() *slot { return &t.slot }
@@ -93,6 +95,9 @@ func (t *target) came(o *session.Outcome) bool {
 	if o.Refused != wire.ReasonOK {
 		e.refuse(o.Refused)
 		t.end(wire.ResetClosed)
+	}
+	if o.Waits {
+		t.wait()
 	}
 	if o.Due {
 		e.touch(t, &t.listed)
@@ -181,6 +186,7 @@ func (t *target) remove() {
 	if t.slot.id == 0 {
 		return
 	}
+	t.s.Freeze(t.e.lived, t.s.Acked())
 	t.e.pairs.ended(t.pair, t, t.e.now) // which asks what ran
 	t.s.Release()
 	t.e.leave(t.party)

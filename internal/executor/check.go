@@ -18,6 +18,9 @@ func (x *Executor) Check() error {
 			return err
 		}
 		a, h := s.Holdings()
+		if s.partial.answer != nil {
+			a++
+		}
 		answers, holds = answers+a, holds+h
 		sessions[s.party]++
 	}

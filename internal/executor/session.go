@@ -20,6 +20,8 @@ type Session struct {
 	places   session.Places // nil if the session has no notices
 	streak   uint32         // records that have succeeded in a row
 	notices  []wire.Notice  // of this Receive
+	inflow   session.Inflow // nil if the session has no messages
+	partial  partial
 }
 
 // Receive takes a frame of the session, runs it if it is its turn or there is no order,
@@ -30,7 +32,7 @@ func (s *Session) Receive(now int64, h *wire.Header, payload, out []byte) (o ses
 	s.notices = s.notices[:0]
 	o.Verdict = s.Target.Receive(now, h, payload)
 	if o.Verdict == session.Execute {
-		o.Verdict, o.Refused = s.execute(payload, h.Ops)
+		o.Verdict, o.Refused = s.execute(payload, h.Ops, h.Flags)
 		if o.Verdict == session.Execute && o.Refused == wire.ReasonOK {
 			o.Frames, o.Ops = 1, int(h.Ops)
 		}
@@ -41,18 +43,18 @@ func (s *Session) Receive(now int64, h *wire.Header, payload, out []byte) (o ses
 	if out != nil && o.Refused == wire.ReasonOK {
 		o.Answer = s.Answer(out)
 	}
-	o.Due, o.Notices = s.Due(), s.notices
+	o.Due, o.Waits, o.Notices = s.Due(), s.Waits(), s.notices
 	return o
 }
 
 // executeHeld runs the early frames whose turn has come.
 func (s *Session) executeHeld(o *session.Outcome) {
 	for o.Refused == wire.ReasonOK {
-		payload, ops, ok := s.NextHeld()
+		payload, ops, flags, ok := s.NextHeld()
 		if !ok {
 			return
 		}
-		v, reason := s.execute(payload, ops)
+		v, reason := s.execute(payload, ops, flags)
 		if v != session.Execute {
 			return
 		}
@@ -66,7 +68,10 @@ func (s *Session) executeHeld(o *session.Outcome) {
 // execute runs the frame whose turn it is, unless there is no buffer for its answer, or
 // no place for its event: then it will come again. A malformed one is refused: its
 // checksum is right, so it was sent malformed.
-func (s *Session) execute(payload []byte, ops uint8) (session.Verdict, wire.Reason) {
+func (s *Session) execute(payload []byte, ops, flags uint8) (session.Verdict, wire.Reason) {
+	if flags&wire.FlagMessages != 0 {
+		return s.deliver(payload, ops)
+	}
 	b := s.Buffer()
 	if b == nil {
 		return session.NoBuffer, wire.ReasonOK
@@ -90,9 +95,9 @@ func (s *Session) execute(payload []byte, ops uint8) (session.Verdict, wire.Reas
 		s.Later()
 		return session.NoPlace, wire.ReasonOK
 	}
-	n, flags := m.Execute(b, s.streak)
+	n, said := m.Execute(b, s.streak)
 	s.streak = m.Streak()
-	s.Executed(b, n, ops, flags)
+	s.Executed(b, n, ops, said)
 	if notice {
 		s.noted()
 	}
@@ -121,6 +126,7 @@ func (s *Session) Release() {
 		return
 	}
 	delete(s.x.sessions, s)
+	s.stop()
 	s.Target.Release()
 	room := s.x.parties[s.party]
 	if room.sessions--; room.sessions == 0 {

@@ -18,8 +18,8 @@ func (t *Target) Check() error {
 	if bad := t.ahead &^ window(t.expected+1, t.freed+MaxWindow+1); bad != 0 {
 		return fmt.Errorf("target: frames %#x that ran ahead are outside the window", bad)
 	}
-	if t.heldMask != 0 && t.anyOrder || t.ahead != 0 && !t.anyOrder {
-		return fmt.Errorf("target: frames %#x are held, and %#x ran ahead; without order: %t", t.heldMask, t.ahead, t.anyOrder)
+	if t.heldMask != 0 && t.anyOrder && !t.messages || t.ahead != 0 && !t.anyOrder || t.ahead&t.heldMask != 0 {
+		return fmt.Errorf("target: frames %#x are held, and %#x ran ahead; without order: %t; with messages: %t", t.heldMask, t.ahead, t.anyOrder, t.messages)
 	}
 	cached := window(t.freed+1, t.expected) | t.ahead
 	if bad := t.toSend &^ cached; bad != 0 {

@@ -58,6 +58,7 @@ type request struct {
 	buf    []byte // payload, kept until answered
 	n      int    // its length in bytes
 	ops    uint8
+	flags  uint8  // of the frame: FlagMessages or none
 	sends  uint32 // transmissions so far
 	first  uint64 // sendOrder of the first transmission
 	last   uint64 // sendOrder of the latest transmission
@@ -97,7 +98,8 @@ type Initiator struct {
 	resetDue   bool
 	probeDue   bool
 	watched    bool   // probes are sent while nothing else is
-	probeAt    int64  // when the next one is due, if watched
+	busy       bool   // the target waits for room for a message: probes are sent
+	probeAt    int64  // when the next one is due, if watched or busy
 	probes     uint32 // sent so far: numbers them
 	conveyed   uint32 // highest ack that the target has been told
 	rtt        rttEstimator
@@ -202,12 +204,13 @@ func (s *Initiator) Stage() []byte {
 func (s *Initiator) Unstage(b []byte) { s.pool.Put(b) }
 
 // Commit makes b, of which n bytes hold ops records, the next request frame and
-// returns its psn. b is the buffer of the last Stage.
-func (s *Initiator) Commit(now int64, b []byte, n int, ops uint8) uint32 {
+// returns its psn. b is the buffer of the last Stage. flags is FlagMessages, if the
+// records are those of messages, or 0.
+func (s *Initiator) Commit(now int64, b []byte, n int, ops, flags uint8) uint32 {
 	s.attend(now)
 	psn := s.next
 	s.next++
-	s.reqs[psn&slotMask] = request{buf: b, n: n, ops: ops}
+	s.reqs[psn&slotMask] = request{buf: b, n: n, ops: ops, flags: flags}
 	bit := uint64(1) << (psn & slotMask)
 	if s.wait == 0 {
 		s.heardAt, s.answeredAt = now, now // silence counts from the first question
@@ -272,7 +275,7 @@ func (s *Initiator) Watch(now int64, on bool) {
 	if on && !s.watched {
 		s.attend(now)
 		s.heardAt = now
-		s.probeAt = now + int64(s.cfg.GiveUp)/probesPerGiveUp
+		s.probeAt = now + s.probeEvery()
 	}
 	s.watched = on
 }

@@ -52,6 +52,7 @@ func (s *Initiator) Receive(now int64, h *wire.Header, payload []byte) Event {
 	s.heardAt = now
 	s.credit = max(uint32(h.Credit), 1) // without any credit this side could never learn of more
 	s.onSack(now, h)
+	s.hear(now, h.Flags&wire.FlagBusy != 0)
 	switch h.Type {
 	case wire.Response:
 		if !s.Waits(h.PSN) {
@@ -71,6 +72,18 @@ func (s *Initiator) Receive(now int64, h *wire.Header, payload []byte) Event {
 		return Event{Kind: Nothing}
 	}
 	return Event{Kind: Refused}
+}
+
+// hear notes whether the target waits for room for a message. That may take any time, so
+// it is as good as an answer; but probes must keep the session alive meanwhile.
+func (s *Initiator) hear(now int64, busy bool) {
+	if busy {
+		s.answeredAt = now
+		if !s.busy {
+			s.probeAt = now + s.probeEvery()
+		}
+	}
+	s.busy = busy
 }
 
 // Waits reports whether psn is in the window and has no answer yet.

@@ -77,10 +77,10 @@ func (s *Initiator) emitRequest(now int64, b []byte) int {
 	s.toSend &^= 1 << (psn & slotMask)
 	r := &s.reqs[psn&slotMask]
 	h := s.header(wire.Request)
-	h.PSN, h.Ops = psn, r.ops
+	h.PSN, h.Ops, h.Flags = psn, r.ops, r.flags
 	s.order++
 	if r.sends > 0 {
-		h.Flags = wire.FlagRetx
+		h.Flags |= wire.FlagRetx
 		s.Resent++
 	} else {
 		r.first = s.order
@@ -116,7 +116,7 @@ func (s *Initiator) Deadline() int64 {
 	if s.ackAt != 0 && (d == 0 || s.ackAt < d) {
 		d = s.ackAt
 	}
-	if s.state == Open && s.watched && (d == 0 || s.probeAt < d) {
+	if s.state == Open && (s.watched || s.busy) && (d == 0 || s.probeAt < d) {
 		d = s.probeAt
 	}
 	if d == 0 && s.state == Open {
@@ -141,6 +141,9 @@ func (s *Initiator) Tick(now int64) Event {
 			return s.giveUp()
 		}
 		s.onTimeout(now)
+	}
+	if s.state == Open && s.busy && now >= s.probeAt {
+		s.probeDue, s.probeAt = true, now+s.probeEvery() // so that the target does not forget the session
 	}
 	if s.state != Open || s.wait != 0 {
 		return Event{Kind: Nothing}
@@ -167,9 +170,12 @@ func (s *Initiator) probe(now int64) Event {
 	if now-s.heardAt >= int64(s.cfg.GiveUp) {
 		return s.end(GaveUp)
 	}
-	s.probeDue, s.probeAt, s.workedAt = true, now+int64(s.cfg.GiveUp)/probesPerGiveUp, now
+	s.probeDue, s.probeAt, s.workedAt = true, now+s.probeEvery(), now
 	return Event{Kind: Nothing}
 }
+
+// probeEvery is the time between two probes.
+func (s *Initiator) probeEvery() int64 { return int64(s.cfg.GiveUp) / probesPerGiveUp }
 
 // giveUp ends the wait for a silent target. What an open session had in flight is
 // kept, as it may become known later; so the target is not told to forget it.

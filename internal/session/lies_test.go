@@ -39,7 +39,7 @@ func TestHeldFrameRunsTwice(t *testing.T) {
 			return
 		}
 		for { // as executor.Session.Receive
-			payload, _, ok := tgt.NextHeld()
+			payload, _, _, ok := tgt.NextHeld()
 			if !ok {
 				return
 			}

@@ -90,7 +90,7 @@ func (p *pair) post() bool {
 		return false
 	}
 	binary.LittleEndian.PutUint64(b, p.serial)
-	psn := p.ini.Commit(p.now, b, 8+p.rng.IntN(16), 1)
+	psn := p.ini.Commit(p.now, b, 8+p.rng.IntN(16), 1, 0)
 	p.posted[psn] = p.serial
 	p.serial++
 	return true
@@ -130,7 +130,7 @@ func (p *pair) target(frame []byte) {
 	}
 	p.execute(payload)
 	for {
-		early, _, ok := p.tgt.NextHeld()
+		early, _, _, ok := p.tgt.NextHeld()
 		if !ok {
 			return
 		}

@@ -162,6 +162,7 @@ const (
 	Renamed                // another name of the same endpoint has a session already
 	Cancelled              // the caller has let go of the operation
 	NoEvents               // the target takes no events, or does not know of any
+	NoMessages             // likewise, messages
 	RefusedKeyless         // the target's endpoint has an authorization key, and this one has none
 	RefusedKey             // this endpoint has an authorization key, and the target's has none
 	RefusedOtherKey        // the two have different ones
@@ -172,7 +173,7 @@ var reasonNames = [...]string{
 	"alive", "peer silent", "gave up", "peer restarted", "forgotten", "peer closed",
 	"no such endpoint", "target full", "version refused", "target shuts down",
 	"protocol error", "closed", "idle", "settled", "outdated", "renamed",
-	"cancelled", "no events", "key wanted", "key not wanted", "wrong key", "key not proven",
+	"cancelled", "no events", "no messages", "key wanted", "key not wanted", "wrong key", "key not proven",
 }
 
 func (r Reason) String() string {

@@ -150,7 +150,7 @@ func TestHeldFrameThatArrivesAgain(t *testing.T) {
 		t.Fatalf("held frame that arrives again: %v", v)
 	}
 	p.tgt.Executed(p.tgt.Buffer(), 0, 1, 0)
-	if _, _, ok := p.tgt.NextHeld(); ok || p.tgt.heldMask != 0 || p.pools[2].Lent() != 0 {
+	if _, _, _, ok := p.tgt.NextHeld(); ok || p.tgt.heldMask != 0 || p.pools[2].Lent() != 0 {
 		t.Errorf("still held: mask %#x, %d buffers", p.tgt.heldMask, p.pools[2].Lent())
 	}
 }
@@ -180,7 +180,7 @@ func TestCookieIsBoundToTheHello(t *testing.T) {
 // Steady state: one request and its answer through both machines.
 func exchange(p *pair, b []byte) {
 	buf := p.ini.Stage()
-	psn := p.ini.Commit(p.now, buf, 24, 1)
+	psn := p.ini.Commit(p.now, buf, 24, 1, 0)
 	n := p.ini.Emit(p.now, b)
 	h, payload, _ := wire.Parse(b[:n])
 	p.tgt.Receive(p.now, &h, payload)

@@ -21,7 +21,7 @@ const (
 	Stale                      // its answer has arrived long ago
 	OutOfWindow                // outside the window: refused
 	NoBuffer                   // no room to answer or to hold it; it will be resent
-	NoPlace                    // no room for the event that it asks for; it will be resent
+	NoPlace                    // no room for its event or its messages; it is kept, or will be resent
 	Invalid                    // it contradicts the session
 	Gone                       // the initiator closed the session
 	NumVerdicts
@@ -42,6 +42,7 @@ func (v Verdict) String() string {
 type Outcome struct {
 	Verdict Verdict     // on the frame
 	Due     bool        // there is something to be sent
+	Waits   bool        // the next frame is here, and waits for room for a message
 	Answer  int         // length in bytes of the frame that was written to answer it at once; 0 for none
 	Frames  int         // request frames that ran: this one, and early ones whose turn had come
 	Ops     int         // records of them
@@ -62,9 +63,10 @@ type answer struct {
 
 // early is a request that arrived before its turn.
 type early struct {
-	buf []byte
-	n   int
-	ops uint8
+	buf   []byte
+	n     int
+	ops   uint8
+	flags uint8
 }
 
 // Target is the executing half of a session. In an ordered session, early frames are
@@ -91,7 +93,9 @@ type Target struct {
 	infoDue  bool   // ack and sack are due, in whatever frame
 	nakDue   bool   // as infoDue, because a frame is missing
 	resetDue wire.ResetReason
-	anyOrder bool             // early frames run
+	anyOrder bool             // early frames run, unless they have messages
+	messages bool             // the session may have messages
+	waits    bool             // the next frame is here, and cannot run yet: see Keep
 	frozen   bool             // nothing runs any more; cached answers are still given
 	ended    wire.ResetReason // why nothing runs any more, if this side ended the session
 	heardAt  int64            // when a frame last brought something new
@@ -112,6 +116,7 @@ type TargetParams struct {
 	Features wire.Features
 	Party    Party
 	Places   Places // for events; nil if the session has no notices
+	Inflow   Inflow // for messages; nil if the session has none
 	Key      *Key   // that the initiator has proven; nil for none
 }
 
@@ -130,6 +135,7 @@ func NewTarget(answers, holds *Share, p TargetParams, now int64) *Target {
 		local: p.Local, remote: p.Remote, lane: p.Lane, epoch: p.Epoch,
 		expected: first, turn: first, freed: first - 1, heardAt: now,
 		anyOrder: p.Features&wire.FeatureUnordered != 0,
+		messages: p.Inflow != nil,
 		payload:  min(p.MaxFrame-wire.HeaderLen, answers.Size(), holds.Size()),
 		spare:    make([]byte, answers.Size()),
 		credit:   uint16(p.Window),
@@ -176,7 +182,7 @@ func (t *Target) Receive(now int64, h *wire.Header, payload []byte) Verdict {
 	switch h.Type {
 	case wire.Request:
 		v := t.onRequest(h, payload)
-		if v == Execute || t.heldMask != early {
+		if v == Execute && !t.waits || t.heldMask != early { // a frame that waits has come before
 			t.heardAt = now
 		}
 		return v
@@ -202,6 +208,8 @@ func (t *Target) onRequest(h *wire.Header, payload []byte) Verdict {
 	switch d := wire.Diff(h.PSN, t.expected); {
 	case wire.Diff(h.PSN, t.freed) > MaxWindow, len(payload) > t.payload:
 		return OutOfWindow
+	case h.Flags&wire.FlagMessages != 0 && !t.messages:
+		return Invalid
 	case d > 0 && t.ahead&bit != 0:
 		t.toSend |= bit
 		return Duplicate
@@ -222,21 +230,42 @@ func (t *Target) onRequest(h *wire.Header, payload []byte) Verdict {
 // early takes a frame before which one is missing.
 func (t *Target) early(h *wire.Header, payload []byte, bit uint64) Verdict {
 	t.nakDue = true
-	if t.anyOrder {
+	if t.anyOrder && h.Flags&wire.FlagMessages == 0 {
 		t.turn = h.PSN
 		return Execute
 	}
-	if t.heldMask&bit != 0 {
-		return Held
-	}
-	b := t.holds.Get()
-	if b == nil {
+	if t.heldMask&bit == 0 && !t.hold(h.PSN, payload, h.Ops, h.Flags) {
 		return NoBuffer
 	}
-	t.held[h.PSN&slotMask] = early{buf: b, n: copy(b, payload), ops: h.Ops}
-	t.heldMask |= bit
 	return Held
 }
+
+// hold keeps a frame until it can run, if there is a buffer for it.
+func (t *Target) hold(psn uint32, payload []byte, ops, flags uint8) bool {
+	b := t.holds.Get()
+	if b == nil {
+		return false
+	}
+	t.held[psn&slotMask] = early{buf: b, n: copy(b, payload), ops: ops, flags: flags}
+	t.heldMask |= 1 << (psn & slotMask)
+	return true
+}
+
+// Keep keeps the frame whose turn it is, of ops records of messages, until there is room
+// for the next one of them, and tells the initiator that it waits. If there is no buffer
+// to keep it in, it will come again.
+func (t *Target) Keep(payload []byte, ops uint8) {
+	t.waits, t.infoDue = true, true
+	if t.heldMask&(1<<(t.turn&slotMask)) == 0 {
+		t.hold(t.turn, payload, ops, wire.FlagMessages)
+	}
+}
+
+// Turn says that the frame that waits for its turn is the one at hand.
+func (t *Target) Turn() { t.turn = t.expected }
+
+// Waits reports whether the next frame is here, and waits for room for a message.
+func (t *Target) Waits() bool { return t.waits && !t.frozen }
 
 // free forgets the answers up to ack, which have arrived. It returns false when
 // ack names a frame that has not been executed. An ack from the past changes
@@ -299,6 +328,7 @@ func (t *Target) Executed(b []byte, n int, ops, flags uint8) {
 		return
 	}
 	t.unhold(t.expected) // it, or a second copy of it, may have come early
+	t.waits = false
 	t.expected++
 	for t.ahead&(1<<(t.expected&slotMask)) != 0 {
 		t.ahead &^= 1 << (t.expected & slotMask)
@@ -313,15 +343,15 @@ func (t *Target) Later() { t.infoDue = true }
 // Holds reports whether early frames are held.
 func (t *Target) Holds() bool { return t.heldMask != 0 }
 
-// NextHeld returns the payload of the held frame whose turn has come, or false.
-// The view is valid until Executed.
-func (t *Target) NextHeld() (payload []byte, ops uint8, ok bool) {
+// NextHeld returns the payload of the held frame whose turn has come, the number of its
+// records and its flags, or false. The view is valid until Executed.
+func (t *Target) NextHeld() (payload []byte, ops, flags uint8, ok bool) {
 	if t.heldMask&(1<<(t.expected&slotMask)) == 0 {
-		return nil, 0, false
+		return nil, 0, 0, false
 	}
 	t.turn = t.expected
 	e := &t.held[t.expected&slotMask]
-	return e.buf[:e.n], e.ops, true
+	return e.buf[:e.n], e.ops, e.flags, true
 }
 
 // unhold gives back the buffer of frame psn, if the frame is held.

@@ -45,8 +45,11 @@ func (t *Target) header(ty wire.Type) wire.Header {
 		Type: ty, Session: t.remote, Epoch: t.epoch, Ack: t.expected - 1,
 		Credit: t.credit, Lane: t.local.Lane(),
 	}
-	if early := t.heldMask | t.ahead; early != 0 {
+	if early := (t.heldMask | t.ahead) &^ (1 << (t.expected & slotMask)); early != 0 { // the sack cannot say that the next one is here
 		h.Sack = t.sack(early)
+	}
+	if t.waits && ty != wire.Reset {
+		h.Flags = wire.FlagBusy
 	}
 	return h
 }
@@ -63,7 +66,7 @@ func (t *Target) emitAnswer(b []byte) int {
 	}
 	t.toSend &^= 1 << (psn & slotMask)
 	h := t.header(wire.Response)
-	h.PSN, h.Ops, h.Flags = psn, a.ops, a.flags
+	h.PSN, h.Ops, h.Flags = psn, a.ops, h.Flags|a.flags
 	h.Put(b)
 	return wire.Seal(b, wire.HeaderLen+copy(b[wire.HeaderLen:], a.buf[:a.n]))
 }
@@ -83,8 +86,8 @@ func (t *Target) emitClean(b []byte, psn uint32) int {
 	h := t.header(wire.Ack)
 	h.PSN = first
 	if last != t.expected-1 { // an older view: without the sack, which is relative to ack
-		h.Ack, h.Sack = last, 0
-		t.infoDue = t.heldMask|t.ahead != 0
+		h.Ack, h.Sack, h.Flags = last, 0, 0
+		t.infoDue = t.heldMask|t.ahead != 0 || t.waits
 	}
 	h.Put(b)
 	return wire.Seal(b, wire.HeaderLen)
@@ -99,6 +102,7 @@ func (t *Target) emitBare(b []byte, ty wire.Type) int {
 
 func (t *Target) emitReset(b []byte) int {
 	h := t.header(wire.Reset)
+	h.Sack = t.sack(t.ahead) // what is held never runs
 	h.Put(b)
 	m := wire.ResetMsg{Session: uint32(t.local), PSN: t.expected, Reason: t.resetDue}
 	m.Put(b[wire.HeaderLen:])

@@ -21,7 +21,7 @@ var bugsOfEvents = []bug{
 		{executorSession, "\t\treturn session.NoPlace, wire.ReasonOK\n", "\t\ts.Executed(nil, 0, ops, 0)\n\t\treturn session.Execute, wire.ReasonOK\n"},
 		{executorSession, "\t\ts.Unbuffer(b)\n\t\ts.Later()\n", "\t\tm.Execute(b, s.streak)\n\t\ts.Unbuffer(b)\n\t\ts.Later()\n"}}},
 	{"a stand-in whose notice was never sent succeeds later", "", []edit{
-		{engineFlight, "(f.Flags&FlagData == 0 || f.noted)", "true"},
+		{engineFlight, "(!f.notices() || f.noted)", "true"},
 		{enginePack, "f.sent >= f.elements():", "f.sent >= f.elements() && !f.noted:"}}},
 	{"a target grants events for an endpoint that takes none", "", []edit{
 		{engineHello, "f &^= wire.FeatureNotices", "f &^= 0"}}},

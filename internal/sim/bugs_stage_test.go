@@ -17,11 +17,11 @@ var bugsOfStaging = []bug{
 	{"what is in the frame is lost when it is given up", "", []edit{
 		{engineStage, "s.leader = nil, nil, nil\n\treturn first\n", "s.leader = nil, nil, nil\n\treturn nil\n"}}},
 	{"a frame that is given up leaves all the same", "", []edit{
-		{engineStage, "c.ini.Unstage(s.buf)\n", "c.ini.Commit(c.r.e.now, s.buf, s.w.Len(), uint8(s.w.Ops()))\n"}}},
+		{engineStage, "c.ini.Unstage(s.buf)\n", "c.ini.Commit(c.r.e.now, s.buf, s.w.Len(), uint8(s.w.Ops()), s.flags)\n"}}},
 	{"a frame that is not full is never sent", "", []edit{
 		{enginePack, "r.head == nil && c.ini.InFlight() < busy", "false"}}},
 	{"a frame that is not full is forgotten when nothing else waits", "", []edit{
-		{engineEngine, "if r.head != nil || r.conn != nil && r.conn.stage.buf != nil {", "if r.head != nil {"}}},
+		{engineEngine, "if r.works() || r.conn != nil && r.conn.stage.buf != nil {", "if r.works() {"}}},
 	{"a direct post overtakes what was published before", "", []edit{
 		{enginePost, "if r.head != r.tail.Load() { // what", "if false { // what"}}},
 	{"a post that continues a run overtakes what was published before", "", []edit{

@@ -61,7 +61,7 @@ func (t *wiretap) features(n *node, typ wire.Type, payload []byte) {
 	var m wire.HelloAckMsg
 	m.Parse(payload)
 	hello := t.asked[m.Nonce]
-	want := hello.Features & n.features()
+	want := hello.Features & n.features() &^ wire.FeatureMessages // which the endpoints do not receive
 	if !takesEvents(hello.Endpoint) {
 		want &^= wire.FeatureNotices
 	}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Messages have frames of their own. The parts of one follow each other in the session,
+// so a message of which a part is under way is completed there or dropped, and no other
+// begins before.
+
+// message reports whether an operation is a message.
+func (f *flight) message() bool { return f.Verb.Message() }
+
+// suits reports whether the frame under construction may hold an operation.
+func (s *stage) suits(f *flight) bool {
+	return s.w.Ops() == 0 || (s.flags == wire.FlagMessages) == f.message()
+}
+
+// packMessage appends as much of a message as fits.
+func (c *conn) packMessage(w *wire.RecordWriter, f *flight, seg *segment) {
+	if !c.ini.Features().Allow(f.Verb) {
+		f.fail(Result{Fate: NotExecuted, Reason: session.NoMessages})
+		return
+	}
+	m := wire.Message{
+		Begins: f.sent == 0, Tagged: f.Verb == wire.VerbTagged, HasData: f.Flags&FlagData != 0, Match: f.Flags&FlagMatch != 0,
+		Length: uint64(f.Count), Offset: uint64(f.sent), Tag: f.Key, Data: f.Data, Source: c.r.origin.endpoint,
+	}
+	part, ok := w.Message(&m, uint64(f.Count-f.sent))
+	if !ok {
+		return
+	}
+	f.copyOut(part)
+	f.sent += max(uint32(len(part)), 1)
+	seg.count, seg.records = uint32(len(part)), 1
+	c.stage.flags = wire.FlagMessages
+	if c.message = f; f.whole() {
+		c.message = nil
+	}
+}
+
+// copyOut copies the next bytes of the message, which may lie in pieces. If the poster
+// has emptied the pieces too early, what is missing is zero.
+func (f *flight) copyOut(to []byte) {
+	whole, _ := f.operands()
+	if f.Flags&FlagPieces == 0 {
+		copy(to, whole[f.sent:])
+		return
+	}
+	for place := uint64(f.sent); len(to) > 0; {
+		b := piece(f.Pieces.Buf, whole, place, uint64(len(to)))
+		if len(b) == 0 {
+			clear(to)
+			return
+		}
+		n := copy(to, b)
+		to, place = to[n:], place+uint64(n)
+	}
+}
+
+// abandoned notes that an operation has left the queue. If a part of it, a message, is
+// under way, the target has to drop that.
+func (r *remote) abandoned(f *flight) {
+	if c := r.conn; c != nil && c.message == f {
+		c.message, c.severed = nil, f.sent
+		r.list()
+	}
+}
+
+// sever tells the target to drop a message of which a part is under way, and which has
+// left the queue. It returns false if the frame has no room for that.
+func (c *conn) sever() bool {
+	s := &c.stage
+	m := wire.Message{Offset: uint64(c.severed), Drop: true}
+	if s.w.Ops() > 0 && s.flags != wire.FlagMessages {
+		return false
+	}
+	if _, ok := s.w.Message(&m, 0); !ok {
+		return false
+	}
+	f := standIn(&flight{})
+	f.pending = 1
+	s.cargo.segs, s.cargo.each = append(s.cargo.segs, segment{f: f, records: 1}), mixed
+	s.flags, s.simple, s.last, s.leader = wire.FlagMessages, false, kind{}, nil
+	c.severed = 0
+	return true
+}
+
+// halve fails the message that the session is in the middle of, when the session ends:
+// the next one cannot go on with it. It has not arrived and never will.
+func (c *conn) halve(why session.Reason) {
+	if f := c.message; f != nil {
+		c.message = nil
+		c.r.failWhere(Result{Fate: NotExecuted, Reason: why}, func(x *flight) bool { return x == f })
+	}
+}

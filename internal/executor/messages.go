@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package executor
+
+import (
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// A frame of messages runs record by record: one that begins a message waits until there
+// is room for it. Then the frame is kept, and what has run of it does not run again.
+
+// partial is a frame of messages of which a part has run.
+type partial struct {
+	ran    int    // records
+	ops    uint8  // records in all
+	answer []byte // for the answer, as there may have to be one at any time; nil: there is no such frame
+}
+
+// deliver runs the frame of messages whose turn it is, or what is left of it, until a
+// message has to wait.
+func (s *Session) deliver(payload []byte, ops uint8) (session.Verdict, wire.Reason) {
+	if reason := s.follows(payload, ops); reason != wire.ReasonOK {
+		return session.Execute, reason
+	}
+	p := &s.partial
+	if p.answer == nil {
+		*p = partial{ops: ops, answer: s.Buffer()}
+		if p.answer == nil {
+			return session.NoBuffer, wire.ReasonOK
+		}
+	}
+	if !s.put(payload) {
+		if p.ran == 0 {
+			s.Unbuffer(p.answer)
+			p.answer = nil
+		}
+		s.Keep(payload, ops)
+		return session.NoPlace, wire.ReasonOK
+	}
+	b := p.answer
+	p.answer = nil
+	s.Executed(b, 0, ops, 0)
+	return session.Execute, wire.ReasonOK
+}
+
+// follows checks that the records which have not run are well-formed and go on where the
+// session stands. It says nothing of those that have run.
+func (s *Session) follows(payload []byte, ops uint8) wire.Reason {
+	var r wire.MessageReader
+	var m wire.Message
+	r.Reset(payload, int(ops))
+	if s.partial.answer != nil {
+		if ops != s.partial.ops {
+			return wire.ReasonBadPayload
+		}
+		r.Skip(s.partial.ran)
+	}
+	has, lacks := s.inflow.InProgress()
+	for r.Next(&m) {
+		n := uint64(len(m.Part))
+		switch {
+		case m.Begins && lacks == 0:
+			has, lacks = n, m.Length-n
+		case m.Begins || lacks == 0 || m.Offset != has || n > lacks:
+			return wire.ReasonBadPayload
+		case m.Drop:
+			lacks = 0
+		default:
+			has, lacks = has+n, lacks-n
+		}
+	}
+	return r.Reason()
+}
+
+// put runs the records that have not run, and returns false if there is no room for the
+// next one.
+func (s *Session) put(payload []byte) bool {
+	var r wire.MessageReader
+	var m wire.Message
+	r.Reset(payload, int(s.partial.ops))
+	r.Skip(s.partial.ran)
+	in := s.inflow
+	in.Begin()
+	defer in.End()
+	for r.Next(&m) {
+		switch {
+		case m.Begins && !in.Admit(&m):
+			return false
+		case m.Drop:
+			in.Drop()
+		default:
+			in.Put(m.Part)
+		}
+		s.partial.ran++
+	}
+	return true
+}
+
+// Retry runs the frames that were kept for want of room, as far as there is some now.
+func (s *Session) Retry() (o session.Outcome) {
+	s.notices = s.notices[:0]
+	s.executeHeld(&o)
+	o.Due, o.Waits, o.Notices = s.Due(), s.Waits(), s.notices
+	return o
+}
+
+// Freeze is that of session.Target. What has come of a message that is not whole is
+// dropped, since its initiator will not go on.
+func (s *Session) Freeze(now int64, ack uint32) session.Ran {
+	s.stop()
+	return s.Target.Freeze(now, ack)
+}
+
+// Shutdown is that of session.Target, and drops likewise.
+func (s *Session) Shutdown(why wire.ResetReason) {
+	s.stop()
+	s.Target.Shutdown(why)
+}
+
+// stop ends the inflow. The records of a frame that have not run will not run, and its
+// answer says so.
+func (s *Session) stop() {
+	if s.inflow == nil {
+		return
+	}
+	s.inflow.Close()
+	p := &s.partial
+	if p.answer == nil {
+		return
+	}
+	var w wire.ResponseWriter
+	w.Reset(p.answer, int(p.ops))
+	for i := p.ran; i < int(p.ops); i++ {
+		w.AppendStatus(i, wire.StatusNotExecuted)
+	}
+	n, flags := w.Finish()
+	b := p.answer
+	p.answer = nil
+	s.Turn()
+	s.Executed(b, n, p.ops, flags)
+}
