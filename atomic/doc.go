@@ -34,6 +34,11 @@
 // The lock table is keyed by the offset inside a 4 KiB page, not by the whole
 // address, so the same bytes mapped twice still meet at the same lock.
 //
+// Bytes are copied word by word ([WriteBytes], [ReadBytes]): 8 bytes at a multiple of 8
+// at once, and the part of such a word at either end at once as well, by exchanging the
+// word around it. So elements of up to 8 bytes are never torn by a copy; the halves of
+// longer ones may be.
+//
 // An operation that does not change the bytes (a failed compare, a minimum that
 // stands) does not store. The assembly for 16 bytes is invisible to the race
 // detector: it reports no false races, and sees no synchronisation there.

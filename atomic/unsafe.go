@@ -173,6 +173,18 @@ func cas[N any](p unsafe.Pointer, old, n N) bool {
 	return false
 }
 
+// words64 views aligned bytes, a multiple of 8, as words.
+func words64(b []byte) []uint64 {
+	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
+}
+
+// wordAround returns the aligned word of 8 bytes that holds the first byte of b, and how
+// far to shift it right to have that byte lowest. An aligned word never leaves the page.
+func wordAround(b []byte) (word *uint64, shift int) {
+	in := misalignment(b, 8)
+	return (*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), -in)), 8 * in
+}
+
 // around returns the aligned 32-bit word that holds the byte at p, and how far
 // to shift it right to have that byte lowest.
 func around(p unsafe.Pointer) (w *uint32, shift uint) {

@@ -119,7 +119,7 @@ func (m *Memory) Touched() (reads, writes int) { return m.reads, m.writes }
 // found last, and tells its observer.
 func (m *Memory) touched(n int) {
 	reads, writes := n, 0
-	if m.rec.Verb == wire.VerbAtomic {
+	if !m.rec.Verb.Returns() {
 		reads, writes = 0, n
 	}
 	m.reads, m.writes = m.reads+reads, m.writes+writes
@@ -151,7 +151,7 @@ func (m *Memory) run(i int) wire.Status {
 	case m.rec.Verb.Atomic():
 		return m.atomic(i)
 	case m.rec.Verb.Transfer():
-		return wire.StatusUnsupported // no session has the feature as yet
+		return m.transfer(i)
 	case m.rec.Verb == wire.VerbNotice:
 		return m.tell(i)
 	}
@@ -169,24 +169,13 @@ func (m *Memory) atomic(i int) wire.Status {
 	if kernel == nil {
 		return wire.StatusUnsupported
 	}
-	if m.find(rec.Key) == nil {
-		return wire.StatusNoKey
-	}
-	if m.last.AuthKey() != m.auth {
-		return wire.StatusNoAccess
-	}
-	if !m.meant() {
-		return wire.StatusStale
-	}
-	size := uint64(wire.ElemSize(rec.Datatype))
-	n := uint64(rec.Count) * size
-	target, fault := m.last.Resolve(rec.Offset, n, uint64(rec.Total)*size, aligns[rec.Datatype], needs(rec))
-	if fault != mr.FaultNone {
-		return statusOf(fault)
+	target, status := m.resolve(wire.ElemSize(rec.Datatype), aligns[rec.Datatype])
+	if status != wire.StatusOK {
+		return status
 	}
 	var result []byte
-	if rec.Verb != wire.VerbAtomic {
-		if result = m.resp.AppendValue(i, int(n)); result == nil {
+	if rec.Verb.Returns() {
+		if result = m.resp.AppendValue(i, len(target)); result == nil {
 			return wire.StatusBadCount
 		}
 	}
@@ -197,11 +186,28 @@ func (m *Memory) atomic(i int) wire.Status {
 	return wire.StatusOK
 }
 
+// resolve returns the bytes that the record at hand is about: elements of size bytes
+// each, whose addresses have to be multiples of align.
+func (m *Memory) resolve(size, align int) ([]byte, wire.Status) {
+	rec := &m.rec
+	switch {
+	case m.find(rec.Key) == nil:
+		return nil, wire.StatusNoKey
+	case m.last.AuthKey() != m.auth:
+		return nil, wire.StatusNoAccess
+	case !m.meant():
+		return nil, wire.StatusStale
+	}
+	each := uint64(size)
+	target, fault := m.last.Resolve(rec.Offset, uint64(rec.Count)*each, uint64(rec.Total)*each, align, needs(rec))
+	return target, statusOf(fault)
+}
+
 // needs returns the rights that a record requires, after fi_mr(3): an operation
 // that returns a value reads, and any operation but a read writes.
 func needs(rec *wire.Record) mr.Access {
 	switch {
-	case rec.Verb == wire.VerbAtomic:
+	case !rec.Verb.Returns():
 		return mr.RemoteWrite
 	case rec.Op == wire.OpRead:
 		return mr.RemoteRead
@@ -211,6 +217,8 @@ func needs(rec *wire.Record) mr.Access {
 
 func statusOf(f mr.Fault) wire.Status {
 	switch f {
+	case mr.FaultNone:
+		return wire.StatusOK
 	case mr.FaultAccess:
 		return wire.StatusNoAccess
 	case mr.FaultAlignment:

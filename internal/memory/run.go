@@ -32,7 +32,7 @@ func (m *Memory) runAtOnce(i int) bool {
 		return false
 	}
 	var result []byte
-	if rec.Verb != wire.VerbAtomic {
+	if rec.Verb.Returns() {
 		if result = m.resp.AppendValue(i+rec.Run-1, rec.Run*size); result == nil {
 			return false
 		}
