@@ -80,7 +80,7 @@ func TestWordsAreNotTorn(t *testing.T) {
 		})
 }
 
-// TestPartsLoseNoUpdate writes the bytes at the ends of words, beside which kernels and
+// TestPartsLoseNoUpdate writes single bytes of words, beside which kernels and
 // sync/atomic add: no addition is lost, and no byte of another goes astray.
 func TestPartsLoseNoUpdate(t *testing.T) {
 	mem := aligned(16)

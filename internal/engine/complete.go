@@ -98,7 +98,7 @@ func (f *flight) fill(value []byte) {
 		f.store(0, value)
 	}
 	if f.ring != nil {
-		f.ring.tell(f, uint64(f.bytes()), f.completed(), nil)
+		f.ring.tell(f, uint64(f.bytes()), f.Completed(), nil)
 	} else {
 		f.finish()
 	}
@@ -133,7 +133,7 @@ func (s *segment) resultLen() int {
 // results stores the outcomes of the segment's records.
 func (s *segment) results(r *wire.ResponseReader) {
 	f, each, at := s.f, s.resultLen(), 0
-	if f.Verb.Atomic() {
+	if f.Verb.Array() {
 		at = int(s.first) * wire.ElemSize(f.Datatype)
 	}
 	if values, ok := r.NextAll(int(s.records), each); ok {

@@ -91,6 +91,7 @@ type Engine struct {
 	ready   []*remote     // those with operations to pack
 	record  wire.Record   // scratch
 	word    Word          // scratch
+	gather  []byte        // scratch; made when first needed
 	unsaid  []*Ring       // those whose sinks are to be flushed
 	cargoes []*cargo      // free ones
 	reqs    *session.Pool // requests in flight

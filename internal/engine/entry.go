@@ -30,8 +30,8 @@ type Entry struct {
 	Key    uint64 // of the region
 	Offset uint64 // bytes, or a virtual address
 	Data   uint64 // with FlagData, the data of the event at the target; otherwise 0
-	// Count is the number of elements of an atomic; the length of the name of a
-	// VerbLookup; the ordinal of a VerbList.
+	// Count is the number of elements of an atomic, and of bytes of a transfer; the length
+	// of the name of a VerbLookup; the ordinal of a VerbList.
 	Count       uint32
 	Incarnation uint32 // of the region meant, and of all extents; 0 means any region that has the key
 	Peer        PeerID
@@ -60,9 +60,9 @@ const (
 	// FlagPieces says that the result lies in pieces, and with FlagOutside the operands
 	// as well.
 	FlagPieces
-	// FlagData asks for an event at the target, with Data, once an atomic has been
-	// executed there. A peer that has no use for it refuses the operation. Of a message
-	// Data is simply a part.
+	// FlagData asks for an event at the target, with Data, once an atomic or a transfer
+	// has been executed there. A peer that has no use for it refuses the operation. Of a
+	// message, Data is a part.
 	FlagData
 	// FlagMatch lets a message wait at the target until a receive is posted that it
 	// matches, instead of being kept for one.
@@ -96,12 +96,12 @@ const VerbWatch = wire.VerbLocal + 1
 type Completion struct {
 	Cookie uint64
 	Data   uint64 // data that came with the response; always 0 as yet
-	Length uint64 // bytes of the result, or of the operand of a base atomic
+	Length uint64 // bytes of the result, or of the operand if there is none
 	Source PeerID // the peer that the operation was for
 	Fate   Fate
 	Status wire.Status    // why the target refused the operation, when it did
 	Reason session.Reason // why the session ended, when it did
-	Flags  uint8          // one of CompletedRead, CompletedWrite, CompletedSend, or none
+	Flags  uint8          // CompletedSend; CompletedRead or CompletedWrite, perhaps with CompletedTransfer; or none
 	// Inline holds a result of up to InlineResult bytes, if the operation has no buffer
 	// for it.
 	Inline [InlineResult]byte
@@ -109,9 +109,10 @@ type Completion struct {
 
 // Flags of a completion.
 const (
-	CompletedRead  uint8 = 1 << iota // of an atomic that returns values
-	CompletedWrite                   // of an atomic that does not
-	CompletedSend                    // of a message
+	CompletedRead     uint8 = 1 << iota // of an operation that returns what it found in memory
+	CompletedWrite                      // of one that does not
+	CompletedTransfer                   // of a remote read or write; of an atomic without it
+	CompletedSend                       // of a message
 )
 
 // InlineResult is the number of bytes of a result that a completion has room for.
@@ -158,30 +159,41 @@ func (x *Entry) resultLen() int { return x.Verb.ResultLen(x.Datatype, x.Count) }
 // bytes returns the length that the completion reports.
 func (x *Entry) bytes() int {
 	switch {
-	case x.Verb == wire.VerbAtomic:
-		return int(x.Count) * wire.ElemSize(x.Datatype)
 	case x.Verb.Message():
 		return int(x.Count)
+	case x.Verb.Array() && !x.Verb.Returns():
+		return int(x.Count) * wire.ElemSize(x.Datatype)
 	}
 	return x.resultLen()
 }
 
-// completed returns the flags of the completion.
-func (x *Entry) completed() uint8 {
+// Completed returns the flags of the completion.
+func (x *Entry) Completed() (flags uint8) {
 	switch {
-	case x.Verb == wire.VerbAtomic:
-		return CompletedWrite
-	case x.Verb.Atomic():
-		return CompletedRead
+	case x.Verb.Returns():
+		flags = CompletedRead
+	case x.Verb.Array():
+		flags = CompletedWrite
 	case x.Verb.Message():
-		return CompletedSend
+		flags = CompletedSend
 	}
-	return 0
+	if x.Verb.Transfer() {
+		flags |= CompletedTransfer
+	}
+	return flags
+}
+
+// Transfer makes the entry a remote read or write of count bytes.
+func (x *Entry) Transfer(verb wire.Verb, count uint32) {
+	x.Verb, x.Opcode, x.Datatype, x.Count = verb, wire.OpWrite, wire.Byte, count
+	if verb == wire.VerbRead {
+		x.Opcode = wire.OpRead
+	}
 }
 
 // malformed reports whether the entry describes no operation that the engine can run.
 func (x *Entry) malformed() bool {
-	return x.Flags&^knownFlags != 0 || x.Data != 0 && x.Flags&FlagData == 0 || x.Flags&FlagData != 0 && !x.Verb.Atomic() && !x.Verb.Message() ||
+	return x.Flags&^knownFlags != 0 || x.Data != 0 && x.Flags&FlagData == 0 || x.Flags&FlagData != 0 && !x.Verb.Array() && !x.Verb.Message() ||
 		x.Verb == wire.VerbPart || x.Flags&FlagMatch != 0 && !x.Verb.Message() ||
 		x.Flags&FlagOutside == 0 && x.inlineLen() > InlineLen
 }
@@ -195,12 +207,12 @@ func (x *Entry) inlineLen() uint64 {
 	return operand + compare
 }
 
-// operandLens returns the bytes of operand and compare operand that an atomic has.
+// operandLens returns the bytes of operand and compare operand that the operation has.
 func (x *Entry) operandLens() (operand, compare uint64) {
 	if x.Verb.Message() {
 		return uint64(x.Count), 0
 	}
-	if !x.Verb.Atomic() {
+	if !x.Verb.Array() {
 		return 0, 0
 	}
 	n := uint64(x.Count) * uint64(wire.ElemSize(x.Datatype))

@@ -76,7 +76,7 @@ func (r *remote) restarted(c *conn, told bool) {
 		r.limbo.close(session.PeerRestarted)
 	}
 	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, func(f *flight) bool {
-		return f.failed || !told && f.Peer == c.by.id && f.Verb.Atomic()
+		return f.failed || !told && f.Peer == c.by.id && f.Verb.Array()
 	})
 	r.failWatches(Result{Fate: NotExecuted, Reason: session.PeerRestarted})
 	r.e.count[PeersRestarted]++

@@ -230,11 +230,7 @@ func TestNoticeFates(t *testing.T) {
 		mem := bn.region(1, 800_000, mr.RemoteRead|mr.RemoteWrite)
 		p := bn.peer(0)
 		if unordered {
-			o := bn.a.NewUnorderedOrigin(0)
-			bn.a.RemoveRing(bn.a.ring)
-			bn.a.ring = ring(t)
-			bn.a.AddRing(bn.a.ring, o)
-			p, _ = o.NewPeer(wire.Link{Local: macA, Remote: macB}, 0, 0)
+			p = bn.unorderedPeer()
 		}
 		bn.a.port.SetFaults(port.Faults{Loss: 0.1, Reorder: 0.2, Duplicate: 0.2})
 		bn.b.port.SetFaults(port.Faults{Loss: 0.1, Reorder: 0.2, Duplicate: 0.2})

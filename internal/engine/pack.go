@@ -106,14 +106,16 @@ func (r *remote) packOp(w *wire.RecordWriter, f *flight) segment {
 		r.conn.packMessage(w, f, &seg)
 	case f.notices() && !r.conn.ini.Features().Allow(wire.VerbNotice):
 		f.fail(Result{Fate: NotExecuted, Reason: session.NoEvents})
+	case f.Verb.Transfer() && !r.conn.ini.Features().Allow(f.Verb):
+		f.fail(Result{Fate: NotExecuted, Status: wire.StatusUnsupported})
 	case f.sent >= f.elements():
 		r.conn.packNotice(w, f, &seg)
-	case f.Verb.Atomic() && f.Flags&FlagExtents != 0:
-		packExtents(w, f, &seg)
-	case f.Verb.Atomic():
+	case f.Verb.Array() && f.Flags&FlagExtents != 0:
+		r.packExtents(w, f, &seg)
+	case f.Verb.Array():
 		rec := wire.Record{Verb: f.Verb, Op: f.Opcode, Datatype: f.Datatype, Key: f.Key, Incarnation: f.Incarnation}
 		size := uint64(wire.ElemSize(f.Datatype))
-		packArray(w, f, &seg, &rec, f.Offset+uint64(f.sent)*size, f.Count-f.sent)
+		r.packArray(w, f, &seg, &rec, f.Offset+uint64(f.sent)*size, f.Count-f.sent)
 	default:
 		r.packOther(w, f, &seg)
 	}
@@ -130,8 +132,15 @@ func (r *remote) packOp(w *wire.RecordWriter, f *flight) segment {
 
 // packArray appends a record of the operation's next elements, which lie at offset: as
 // many of count as fit. It returns their number.
-func packArray(w *wire.RecordWriter, f *flight, seg *segment, rec *wire.Record, offset uint64, count uint32) uint32 {
+func (r *remote) packArray(w *wire.RecordWriter, f *flight, seg *segment, rec *wire.Record, offset uint64, count uint32) uint32 {
+	if count == 0 {
+		packNothing(w, f, seg, rec, offset)
+		return 0
+	}
 	operand, compare, n := f.given(count)
+	if n < count && f.Verb == wire.VerbWrite {
+		operand, n = r.e.gathered(f, operand, count)
+	}
 	if n == 0 {
 		return 0
 	}
@@ -152,9 +161,17 @@ func packArray(w *wire.RecordWriter, f *flight, seg *segment, rec *wire.Record, 
 	return rec.Count
 }
 
+// packNothing appends the record of a transfer of no bytes, which counts as one unit.
+func packNothing(w *wire.RecordWriter, f *flight, seg *segment, rec *wire.Record, offset uint64) {
+	rec.Offset = offset
+	if f.Verb.Transfer() && w.Append(rec) {
+		f.sent, seg.records = 1, 1
+	}
+}
+
 // packExtents appends a record for part of an extent, or records for any number of
 // extents of one element.
-func packExtents(w *wire.RecordWriter, f *flight, seg *segment) {
+func (r *remote) packExtents(w *wire.RecordWriter, f *flight, seg *segment) {
 	rec := wire.Record{Verb: f.Verb, Op: f.Opcode, Datatype: f.Datatype, Incarnation: f.Incarnation}
 	size := uint64(wire.ElemSize(f.Datatype))
 	for f.extent < len(f.Extents) && f.sent < f.Count {
@@ -177,7 +194,7 @@ func packExtents(w *wire.RecordWriter, f *flight, seg *segment) {
 			continue
 		}
 		rec.Key = x.Key
-		n := packArray(w, f, seg, &rec, offset, count)
+		n := r.packArray(w, f, seg, &rec, offset, count)
 		if f.within += n; n == 0 || count > 1 {
 			return
 		}
@@ -203,7 +220,7 @@ func extendRun(w *wire.RecordWriter, f *flight, offset uint64) bool {
 	return true
 }
 
-// packOther appends a record of a verb that is not an atomic, or notes that a local verb
+// packOther appends a record of a verb that is about no array, or notes that a local verb
 // needs none.
 func (r *remote) packOther(w *wire.RecordWriter, f *flight, seg *segment) {
 	rec := wire.Record{Verb: f.Verb}

@@ -87,6 +87,28 @@ func (f *flight) given(count uint32) (operand, compare []byte, n uint32) {
 	return operand, compare, uint32(length / size)
 }
 
+// gathered returns the next bytes of a write, count at most, of which given has found only
+// those at hand in one piece: if they do not fill a frame, a copy of as many as do. So
+// that a part ends at a word of memory, wherever a piece ends.
+func (e *Engine) gathered(f *flight, given []byte, count uint32) ([]byte, uint32) {
+	if len(given) >= e.cfg.MTU {
+		return given, uint32(len(given))
+	}
+	if e.gather == nil {
+		e.gather = make([]byte, e.cfg.MTU)
+	}
+	to := e.gather[:min(uint64(count), uint64(len(e.gather)))]
+	n := 0
+	for n < len(to) {
+		b := at(f.Pieces.Buf, uint64(f.sent)+uint64(n), uint64(len(to)-n))
+		if len(b) == 0 {
+			break // the poster has changed the list too early
+		}
+		n += copy(to[n:], b)
+	}
+	return to[:n], uint32(n)
+}
+
 // piece is at for a list that may be empty: then all lies in whole. The
 // poster may have emptied the list too early: then there is nothing.
 func piece(list [][]byte, whole []byte, place, n uint64) []byte {

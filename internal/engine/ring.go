@@ -160,7 +160,7 @@ func (r *Ring) find(id PeerID) *Peer {
 func (r *Ring) complete(f *flight, res Result) {
 	c := &r.told
 	c.Fate, c.Status, c.Reason = res.Fate, res.Status, res.Reason
-	r.tell(f, uint64(f.bytes()), f.completed(), res.Later)
+	r.tell(f, uint64(f.bytes()), f.Completed(), res.Later)
 	c.Fate, c.Status, c.Reason = Success, wire.StatusOK, session.Alive
 }
 
@@ -196,7 +196,7 @@ func (r *Ring) lead(f *flight, followers []Follower, values []byte, each int) {
 			*followers[i].Result = [8]byte(values[8*i+8:])
 		}
 	}
-	r.announce(f, uint64(f.bytes()), f.completed(), nil)
+	r.announce(f, uint64(f.bytes()), f.Completed(), nil)
 	r.told.Inline = [InlineResult]byte{} // it may have the leader's value
 	r.sink.Follow(&f.Submission, followers, &r.told)
 	r.following -= len(followers)
@@ -222,7 +222,7 @@ func (r *Ring) succeed(segs []segment, values []byte, each int) (n int) {
 	if n == 0 {
 		return 0
 	}
-	r.told.Length, r.told.Flags = uint64(length), segs[0].f.completed()
+	r.told.Length, r.told.Flags = uint64(length), segs[0].f.Completed()
 	r.told.Inline = [InlineResult]byte{} // it may have the value of an earlier operation
 	r.sink.Succeed(r.batch[:n], &r.told)
 	for i := range segs[:n] {

@@ -22,23 +22,24 @@ func MaxCount(verb Verb, op, datatype, flags uint8, reqRoom, respRoom int) uint3
 }
 
 // Fit returns how many elements, at most rec.Count, the next record could carry in what
-// is left of the frame. A caller that packs a long array in parts sets both Count and
-// Total of rec to the number of elements still to go. A part of a transfer that others
+// is left of the frame. A caller that packs a long array in parts sets Total of rec
+// to the number of elements still to go, and Count to that or, if it has fewer at hand, to
+// their number. A part of a transfer that others
 // follow ends where a word of 8 bytes ends, so that no word is divided.
 func (w *RecordWriter) Fit(rec *Record) uint32 {
 	if w.ops == MaxOps || !rec.Verb.Array() {
 		return 0
 	}
 	whole := max(rec.Count, 1)
-	flags := w.flags(rec, whole, max(rec.Total, whole))
-	n := maxCount(rec.Verb, rec.Op, rec.Datatype, flags, len(w.buf)-w.n, w.room)
-	if n >= whole {
-		return whole
+	total := max(rec.Total, whole)
+	flags := w.flags(rec, whole, total)
+	n := min(whole, maxCount(rec.Verb, rec.Op, rec.Datatype, flags, len(w.buf)-w.n, w.room))
+	if n < whole {
+		// A part of an array says how much follows it, so it is longer than the whole
+		// would be.
+		n = maxCount(rec.Verb, rec.Op, rec.Datatype, flags|RecordCount|RecordTotal, len(w.buf)-w.n, w.room)
 	}
-	// A part of an array says how much follows it, so it is longer than the whole would
-	// be.
-	n = maxCount(rec.Verb, rec.Op, rec.Datatype, flags|RecordCount|RecordTotal, len(w.buf)-w.n, w.room)
-	if rec.Verb.Transfer() {
+	if n < total && rec.Verb.Transfer() {
 		n -= min(n, uint32(rec.Offset+uint64(n))%8)
 	}
 	return n

@@ -16,21 +16,29 @@ type Notice struct {
 	// the operation. 0 says that the initiator knows all of them to have succeeded.
 	Covers uint32
 	Source uint16 // number of the initiating endpoint
-	// Returns says that the operation returns values: a fetch or a compare.
+	// Returns says that the operation returns what it found: a fetch, compare or read.
 	Returns bool
+	// Transfer says that the operation is a remote read or write, with FeatureMemory.
+	Transfer bool
 }
 
 // NoticeLen is the length of a VerbNotice record, bytes.
 const NoticeLen = 24
 
-// noticeReturns is the flag of Notice.Returns.
-const noticeReturns uint8 = 1 << 0
+// The flags of Notice.Returns and Notice.Transfer.
+const (
+	noticeReturns uint8 = 1 << iota
+	noticeTransfer
+)
 
 // put encodes the record into b, which has NoticeLen bytes.
 func (n *Notice) put(b []byte) {
 	b[0], b[1] = uint8(VerbNotice), 0
 	if n.Returns {
 		b[1] = noticeReturns
+	}
+	if n.Transfer {
+		b[1] |= noticeTransfer
 	}
 	le := binary.LittleEndian
 	le.PutUint16(b[2:], n.Source)
@@ -42,7 +50,7 @@ func (n *Notice) put(b []byte) {
 // noticeAt decodes the record at b, whose flags have been checked.
 func noticeAt(b []byte) Notice {
 	le := binary.LittleEndian
-	return Notice{Returns: b[1]&noticeReturns != 0, Source: le.Uint16(b[2:]), Covers: le.Uint32(b[4:]), Data: le.Uint64(b[8:]), Length: le.Uint64(b[16:])}
+	return Notice{Returns: b[1]&noticeReturns != 0, Transfer: b[1]&noticeTransfer != 0, Source: le.Uint16(b[2:]), Covers: le.Uint32(b[4:]), Data: le.Uint64(b[8:]), Length: le.Uint64(b[16:])}
 }
 
 // Notice ends the payload with a notice, and reports whether it fits. Nothing can be
@@ -63,7 +71,7 @@ func (w *RecordWriter) Notice(n *Notice) bool {
 // rec.
 func (r *RecordReader) nextNotice(rec *Record, p []byte) bool {
 	switch {
-	case rec.Op&^noticeReturns != 0:
+	case rec.Op&^(noticeReturns|noticeTransfer) != 0:
 		return r.refuse(ReasonBadFlags)
 	case len(p) < NoticeLen:
 		return r.refuse(ReasonTruncated)
@@ -72,6 +80,9 @@ func (r *RecordReader) nextNotice(rec *Record, p []byte) bool {
 	}
 	r.pos += NoticeLen
 	r.uses |= FeatureNotices
+	if rec.Op&noticeTransfer != 0 {
+		r.uses |= FeatureMemory
+	}
 	return true
 }
 

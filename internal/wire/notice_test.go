@@ -11,7 +11,7 @@ import (
 
 // randomNotice draws a notice.
 func randomNotice(rng *rand.Rand) Notice {
-	return Notice{Data: rng.Uint64(), Length: rng.Uint64() >> rng.IntN(64), Covers: rng.Uint32() >> rng.IntN(32), Source: uint16(rng.Uint32()), Returns: rng.IntN(2) == 0}
+	return Notice{Data: rng.Uint64(), Length: rng.Uint64() >> rng.IntN(64), Covers: rng.Uint32() >> rng.IntN(32), Source: uint16(rng.Uint32()), Returns: rng.IntN(2) == 0, Transfer: rng.IntN(2) == 0}
 }
 
 // A notice ends a payload: the writer takes nothing behind it, and the reader returns
@@ -76,7 +76,7 @@ func TestNoticeRefused(t *testing.T) {
 	w.Notice(&Notice{Data: v64, Length: v32, Covers: 3, Source: v16, Returns: true})
 	good := w.buf[:w.Len()]
 	flags := slices.Clone(good)
-	flags[1] |= 2
+	flags[1] |= 4
 	list := raw(VerbList, 0, 0, 0, 1)
 	for name, c := range map[string]struct {
 		payload []byte
@@ -138,7 +138,7 @@ func TestDocOfNotice(t *testing.T) {
 	}
 	zero := notice(0, Notice{}).encode()
 	layout(t, table(t, "Notice: an event"), 2, zero, map[string]setter{
-		"verb": notice(uint64(VerbNotice), Notice{}), "flags": notice(1, Notice{Returns: true}), "source": notice(v16, Notice{Source: v16}),
+		"verb": notice(uint64(VerbNotice), Notice{}), "flags": notice(3, Notice{Returns: true, Transfer: true}), "source": notice(v16, Notice{Source: v16}),
 		"covers": notice(v32, Notice{Covers: v32}), "data": notice(v64, Notice{Data: v64}), "length": notice(v64, Notice{Length: v64}),
 	})
 }

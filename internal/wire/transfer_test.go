@@ -25,7 +25,7 @@ func goldenTransfers(t *testing.T) []golden {
 		request(t, "request-remote-empty", "request: remote write of no bytes, and read of one byte far into the region", empty, far),
 		request(t, "request-remote-mixed", "request: remote write, fetch-add, remote read of one region; the key is given once", write, add, read),
 		noticed(t, "request-remote-notice", "request: remote write of 11 bytes, and a notice of it",
-			Notice{Data: 0x1122334455667788, Length: 11, Covers: 1, Source: 258}, write),
+			Notice{Data: 0x1122334455667788, Length: 11, Covers: 1, Source: 258, Transfer: true}, write),
 	}
 }
 
@@ -110,6 +110,7 @@ func TestFeaturesOfRecords(t *testing.T) {
 		{[]Record{add, read, add}, false, FeatureMemory},
 		{[]Record{add}, true, FeatureNotices},
 		{[]Record{read}, true, FeatureMemory | FeatureNotices},
+		{nil, true, FeatureMemory | FeatureNotices}, // of a transfer whose records came before
 	} {
 		var w RecordWriter
 		w.Reset(make([]byte, 300), 300)
@@ -117,7 +118,7 @@ func TestFeaturesOfRecords(t *testing.T) {
 			w.Append(&c.records[i])
 		}
 		if c.notice {
-			w.Notice(&Notice{})
+			w.Notice(&Notice{Transfer: c.want&FeatureMemory != 0})
 		}
 		var r RecordReader
 		r.Reset(w.buf[:w.Len()], w.Ops())
