@@ -95,13 +95,3 @@ func (a *Alias) Close() error {
 	}
 	return nil
 }
-
-// aliased returns an error while the endpoint has aliases.
-func (ep *Endpoint) aliased() error {
-	ep.mu.Lock()
-	defer ep.mu.Unlock()
-	if ep.aliases == 0 || ep.phase.Load() == shutOff {
-		return nil
-	}
-	return fmt.Errorf("xdpfab: endpoint %d has %d aliases: close them first: %w", ep.number, ep.aliases, ErrBusy)
-}

@@ -211,21 +211,26 @@ func (d *Domain) serve(ep *Endpoint, on bool) {
 // a counter are cancelled. If ctx ends first, it closes the endpoint as Close does and
 // returns the context's error.
 func (ep *Endpoint) Shutdown(ctx context.Context) error {
-	if err := ep.aliased(); err != nil {
+	if err := ep.drain(); err != nil {
 		return err
 	}
-	ep.drain()
 	err := ep.drained(ctx)
 	return errors.Join(err, ep.Close())
 }
 
-// drain refuses new operations.
-func (ep *Endpoint) drain() {
+// drain refuses new operations and new aliases, unless the endpoint has aliases: then it
+// changes nothing and returns ErrBusy.
+func (ep *Endpoint) drain() error {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	if ep.phase.Load() < draining {
-		ep.phase.Store(draining)
+	if ep.phase.Load() == shutOff {
+		return nil
 	}
+	if ep.aliases > 0 {
+		return fmt.Errorf("xdpfab: endpoint %d has %d aliases: close them first: %w", ep.number, ep.aliases, ErrBusy)
+	}
+	ep.phase.Store(draining)
+	return nil
 }
 
 // drained waits until no operation is published or in flight.
@@ -256,7 +261,7 @@ const drainPoll = 100 * time.Microsecond
 // with what is known of them. It reports ErrBusy as long as the endpoint has aliases.
 // Closing twice is no error.
 func (ep *Endpoint) Close() error {
-	if err := ep.aliased(); err != nil {
+	if err := ep.drain(); err != nil {
 		return err
 	}
 	ep.shut()

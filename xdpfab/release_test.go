@@ -118,7 +118,9 @@ func TestShutdownRefusesLatePosters(t *testing.T) {
 		s.Verb = engine.VerbConnect // to no peer: it completes at once
 		ep.hand(s)
 	}
-	ep.drain() // as Shutdown does first
+	if err := ep.drain(); err != nil { // as Shutdown does first
+		t.Fatal(err)
+	}
 	if s, err := ep.claim(nil); !errors.Is(err, ErrClosed) {
 		if s.way == direct {
 			ep.stepper.Release()
