@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	xatomic "github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -17,7 +17,7 @@ import (
 // poller would sleep for an hour.
 func TestMoreIsStarted(t *testing.T) {
 	ctx := sleepLong(t)
-	bad := Msg{Count: 1, Datatype: xatomic.Uint64, Op: xatomic.Sum} // without an operand
+	bad := Msg{Count: 1, Datatype: atomic.Uint64, Op: atomic.Sum} // without an operand
 	cases := map[string]func(*testing.T, *Endpoint, *Counter){
 		"failing post": func(t *testing.T, ep *Endpoint, _ *Counter) {
 			if err := ep.Atomic(&bad, 0); !errors.Is(err, ErrLength) {
@@ -30,7 +30,7 @@ func TestMoreIsStarted(t *testing.T) {
 			}
 		},
 		"full queue": func(t *testing.T, ep *Endpoint, _ *Counter) {
-			m := Msg{Buf: make([]byte, 8), Count: 1, Key: 1, Datatype: xatomic.Uint64, Op: xatomic.Sum}
+			m := Msg{Buf: make([]byte, 8), Count: 1, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}
 			for {
 				if err := ep.Atomic(&m, FlagMore); errors.Is(err, ErrAgain) {
 					return
@@ -40,7 +40,7 @@ func TestMoreIsStarted(t *testing.T) {
 			}
 		},
 		"post": func(t *testing.T, ep *Endpoint, _ *Counter) {
-			if err := ep.Atomic(&Msg{Buf: make([]byte, 8), Count: 1, Dest: 0, Key: 1, Datatype: xatomic.Uint64, Op: xatomic.Sum}, 0); err != nil {
+			if err := ep.Atomic(&Msg{Buf: make([]byte, 8), Count: 1, Dest: 0, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 				t.Error(err)
 			}
 		},
@@ -86,7 +86,7 @@ func TestMoreIsStarted(t *testing.T) {
 			}
 			time.Sleep(50 * time.Millisecond) // the poller falls asleep, after the Spin time
 			one := binary.LittleEndian.AppendUint64(nil, 1)
-			add := Msg{Buf: one, Count: 1, Dest: dest, Key: key, Datatype: xatomic.Uint64, Op: xatomic.Sum}
+			add := Msg{Buf: one, Count: 1, Dest: dest, Key: key, Datatype: atomic.Uint64, Op: atomic.Sum}
 			if err := ep.Atomic(&add, FlagMore); err != nil {
 				t.Fatal(err)
 			}

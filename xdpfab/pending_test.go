@@ -12,20 +12,27 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
+// dialWord dials the server and makes a handle on the first word of its region.
+func dialWord[T xdpfab.Element](t *testing.T, f *fixture) (*xdpfab.Peer, xdpfab.Remote[T]) {
+	t.Helper()
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := xdpfab.Word[T](ctx(t), p, "r", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, w
+}
+
 // Operations that are started run in their order, and each tells its own outcome, as
 // often as it is asked, in both modes of progress.
 func TestPending(t *testing.T) {
 	for _, progress := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
 		t.Run(progress.String(), func(t *testing.T) {
 			f := setUp(t, xdpfab.DomainAttr{Progress: progress}, 64)
-			p, err := f.client.Dial(ctx(t), f.server.Name(0))
-			if err != nil {
-				t.Fatal(err)
-			}
-			w, err := xdpfab.Word[uint64](ctx(t), p, "r", 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			_, w := dialWord[uint64](t, f)
 			var all []*xdpfab.Pending[uint64]
 			for range 100 {
 				all = append(all, w.StartAdd(ctx(t), 1))
@@ -56,14 +63,7 @@ func TestPending(t *testing.T) {
 // What cannot be started, or is not waited for, says so when it is waited for.
 func TestPendingFails(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
-	p, err := f.client.Dial(ctx(t), f.server.Name(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := xdpfab.Word[float64](ctx(t), p, "r", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, w := dialWord[float64](t, f)
 	done, cancel := context.WithCancel(ctx(t))
 	cancel()
 	far := xdpfab.WordAt[float64](p, xdpfab.RemoteRegion{Key: 12345}, 0)
@@ -81,7 +81,7 @@ func TestPendingFails(t *testing.T) {
 		}
 	}
 	left := w.StartAdd(ctx(t), 1)
-	_, err = left.Wait(done)
+	_, err := left.Wait(done)
 	var oe *xdpfab.OpError
 	if err != nil && !errors.As(err, &oe) {
 		t.Errorf("left: %v, want an OpError", err)
@@ -106,14 +106,7 @@ func TestPendingFails(t *testing.T) {
 // A caller whose context ends leaves, though another one goes on waiting.
 func TestPendingOfSeveral(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
-	p, err := f.client.Dial(ctx(t), f.server.Name(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := xdpfab.Word[uint64](ctx(t), p, "r", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, w := dialWord[uint64](t, f)
 	if err := f.client.SetFaults(xdpfab.Faults{Loss: 1}); err != nil {
 		t.Fatal(err)
 	}

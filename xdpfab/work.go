@@ -4,10 +4,9 @@ package xdpfab
 
 import (
 	"fmt"
-	count "sync/atomic"
+	"sync/atomic"
 	"syscall"
 
-	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -73,7 +72,7 @@ func (d *Domain) QueueWork(w *Work) error {
 }
 
 // verbOf is the verb of each form.
-var verbOf = map[Func]wire.Verb{atomic.Base: wire.VerbAtomic, atomic.Fetch: wire.VerbFetch, atomic.Compare: wire.VerbCompare}
+var verbOf = map[Func]wire.Verb{Base: wire.VerbAtomic, Fetch: wire.VerbFetch, Compare: wire.VerbCompare}
 
 func (a AtomicWork) queue(d *Domain, w *Work) error {
 	verb, known := verbOf[a.Func]
@@ -135,7 +134,7 @@ func (d *Domain) cancelWork(match func(*deferred) bool) int {
 			w.done.AddErr(1)
 		}
 	}
-	var n count.Int64
+	var n atomic.Int64
 	for ep := range endpoints {
 		ep.stepper.Call(func() {
 			t.mu.Lock()
