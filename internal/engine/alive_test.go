@@ -191,6 +191,35 @@ func TestRefusedIsAskedSeldom(t *testing.T) {
 	}
 }
 
+// A target without room is asked again, ever less often, for the give-up time: operations
+// wait for a place, and fail only if none comes free.
+func TestFullTargetIsAskedAgain(t *testing.T) {
+	c := newCable(t, session.Config{GiveUp: 20 * time.Second})
+	p := c.peer(ethernet())
+	for round := range 2 { // the second one has a give-up time of its own
+		c.nodes[1].refuse = wire.HelloFull
+		r, began, before := c.post(p, 0, 1), c.now, c.nodes[1].counted(Hellos)
+		c.idle(15 * time.Second)
+		if len(r.all) > 0 {
+			t.Fatalf("round %d: %+v after 15 s, want it to wait", round, r.all[0])
+		}
+		if n := c.nodes[1].counted(Hellos) - before; n < 10 || n > 80 {
+			t.Errorf("round %d: %d hellos in 15 s, want 10 to 80", round, n)
+		}
+		c.nodes[1].refuse = wire.HelloAccepted
+		if got := c.done(r); got.Fate != Success || time.Duration(c.now-began) > 17*time.Second {
+			t.Fatalf("round %d: %+v after %v, want success soon after a place is free", round, got, time.Duration(c.now-began))
+		}
+		c.idle(35 * time.Second) // the session is idle and ends
+	}
+	c.nodes[1].refuse = wire.HelloFull
+	began := c.now
+	got := c.done(c.post(p, 0, 1))
+	if took := time.Duration(c.now - began); got.Fate != NotExecuted || got.Reason != session.RefusedFull || took < 19*time.Second || took > 22*time.Second {
+		t.Errorf("%+v after %v, want %v after some 20 s", got, took, session.RefusedFull)
+	}
+}
+
 // After a pause of this side, a target that is silent is given up as soon as ever.
 func TestGiveUpAfterPause(t *testing.T) {
 	c := newCable(t, session.Config{})

@@ -118,7 +118,7 @@ func (c *conn) opened() {
 	c.settled()
 	r := c.r
 	r.e.begun[c.atTarget()] = c
-	r.retries, r.retryAt, r.outdated = 0, 0, 0
+	r.retries, r.retryAt, r.fullSince, r.outdated = 0, 0, 0, 0
 	if len(r.watches) > 0 {
 		c.ini.Watch(r.e.now, true)
 	}
@@ -203,6 +203,7 @@ func (c *conn) ended() {
 		c.by.asked = nil // no answer: the address keeps its meaning
 	}
 	if r.conn == c && !r.goesOn(why) {
+		r.fullSince = 0
 		r.failQueue(Result{Fate: NotExecuted, Reason: why})
 	}
 	r.unshift(staged)
@@ -228,6 +229,9 @@ func (r *remote) goesOn(why session.Reason) bool {
 		case session.RefusedEndpoint, session.RefusedFull, session.RefusedClosing:
 			return true // the endpoint may be about to serve
 		}
+	}
+	if why == session.RefusedFull {
+		return r.head != nil && r.crowded()
 	}
 	return why == session.Idle || why == session.Forgotten || why == session.Renamed
 }

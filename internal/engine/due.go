@@ -18,10 +18,14 @@ func (e *Engine) NextDue() int64 {
 	if len(e.dirty) > 0 || e.waiting() {
 		return e.now
 	}
+	retry := e.retryDue()
 	if len(e.table.all) == 0 {
-		return 0
+		return retry
 	}
 	due := e.now + int64(time.Second)
+	if retry != 0 {
+		due = min(due, retry)
+	}
 	for _, x := range e.table.all {
 		due = min(due, e.deadline(x))
 	}

@@ -20,6 +20,9 @@ func (r *remote) pack() {
 			c.commit()
 		}
 	}
+	if r.head == nil {
+		r.fullSince = 0 // what waits later has a give-up time of its own
+	}
 	if !r.works() {
 		return
 	}

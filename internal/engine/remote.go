@@ -28,9 +28,10 @@ type remote struct {
 	limbo      *conn     // the session before it, while its operations may still become known; or nil
 	watches    []*flight // VerbWatch operations, which end with the session
 
-	retries  int   // hellos for the session in limbo alone, since one was accepted
-	retryAt  int64 // when the next one may leave
-	outdated int   // sessions in a row that the target says have ended
+	retries   int   // hellos of retry since one was accepted
+	retryAt   int64 // when the next one may leave
+	fullSince int64 // when the target began to refuse the session for want of room; 0 when it does not
+	outdated  int   // sessions in a row that the target says have ended
 }
 
 func newRemote(o *Origin, id identity, peers ...*Peer) *remote {
@@ -120,13 +121,26 @@ func (r *remote) connect() bool {
 	return true
 }
 
-// refused reports whether a target that has just forgotten a session, as a target that
-// restarts does, refuses the next one. It is asked again at the pace of retry, and the
-// operations that wait go on waiting as long as there is doubt.
-func (r *remote) refused() bool { return r.limbo != nil && r.limbo.doubted && r.conn.over() }
+// refused reports whether the next session has been refused and the target is asked again
+// at the pace of retry, while the operations that wait go on waiting: as long as there is
+// doubt about a session that the target has just forgotten, as a target that restarts
+// does, or while the target has no room.
+func (r *remote) refused() bool {
+	return (r.fullSince != 0 || r.limbo != nil && r.limbo.doubted) && r.conn.over()
+}
 
-// retry makes a new session for the sake of the one in limbo: only a new session can
-// learn what became of it. A target that refuses is asked less and less often.
+// crowded is called when the target has no room for another session. It reports whether
+// the target is to be asked again, which it is for the give-up time.
+func (r *remote) crowded() bool {
+	if r.fullSince == 0 {
+		r.fullSince = r.e.now
+	}
+	return r.e.now-r.fullSince < int64(r.e.cfg.Session.GiveUp)
+}
+
+// retry makes a new session after a refusal, or for the sake of the one in limbo: only a
+// new session can learn what became of it. A target that refuses is asked less and less
+// often.
 func (r *remote) retry() {
 	if r.e.now < r.retryAt {
 		return

@@ -21,10 +21,24 @@ func (e *Engine) mayRest(limit time.Duration) time.Duration {
 		d = min(d, time.Duration(due-e.now))
 	}
 	e.say()
+	if due := e.retryDue(); due != 0 {
+		d = min(d, time.Duration(due-e.now))
+	}
 	if len(e.dirty) > 0 { // transmit buffers were short, or a timer has made a frame due
 		d = min(d, time.Duration(timerPeriod))
 	}
 	return d
+}
+
+// retryDue returns the earliest time at which a target that had no room is asked again, or
+// 0. Its sessions have ended, so that no timer of theirs tells.
+func (e *Engine) retryDue() (due int64) {
+	for _, r := range e.ready {
+		if r.fullSince != 0 && r.refused() && (due == 0 || r.retryAt < due) {
+			due = max(r.retryAt, e.now+1)
+		}
+	}
+	return due
 }
 
 // Sleep waits for work for at most limit, or until the next timer is due.

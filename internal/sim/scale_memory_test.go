@@ -39,6 +39,20 @@ func (o *opener) Complete(_ *engine.Submission, c *engine.Completion, later *eng
 // connect opens n sessions from one node to another, and waits for all outcomes.
 func (o *opener) connect(t testing.TB, w *world, from, to *node, n int) {
 	t.Helper()
+	want := o.opened + o.refused + n
+	rings := o.begin(t, w, from, to, n)
+	w.until(w.now+5*second, func() bool { return o.opened+o.refused == want })
+	if o.opened+o.refused != want {
+		t.Fatalf("%d sessions opened, %d refused, of %d", o.opened, o.refused, n)
+	}
+	for _, ring := range rings {
+		from.eng.RemoveRing(ring)
+	}
+}
+
+// begin has n sessions opened from one node to another, by as many rings.
+func (o *opener) begin(t testing.TB, w *world, from, to *node, n int) []*engine.Ring {
+	t.Helper()
 	rings := make([]*engine.Ring, n)
 	for i := range rings {
 		ring, err := engine.NewRing(2, engine.Contexts{})
@@ -57,22 +71,18 @@ func (o *opener) connect(t testing.TB, w *world, from, to *node, n int) {
 		rings[i] = ring
 	}
 	from.wake(w.now)
-	limit, want := w.now+5*second, o.opened+o.refused+n
-	w.until(limit, func() bool { return o.opened+o.refused == want })
-	if o.opened+o.refused != want {
-		t.Fatalf("%d sessions opened, %d refused, of %d", o.opened, o.refused, n)
-	}
-	for _, ring := range rings {
-		from.eng.RemoveRing(ring)
-	}
+	return rings
 }
 
-// accepts returns how many sessions a target with the engine's own limits accepts.
+// accepts returns how many sessions a target with the engine's own limits accepts. After
+// a second those that execute nothing would give their places to the others, which ask
+// again.
 func accepts(t testing.TB) int {
 	t.Helper()
 	w := star(2, scalePlan(), 1<<13, session.MaxWindow)
 	var o opener
-	o.connect(t, w, w.nodes[1], w.nodes[0], 5000)
+	o.begin(t, w, w.nodes[1], w.nodes[0], 5000)
+	w.until(w.now+second/2, nil)
 	if n := w.nodes[0].eng.Usage().Sessions; n != o.opened {
 		t.Errorf("%d sessions opened, the target has %d", o.opened, n)
 	}

@@ -136,11 +136,11 @@ func (s *Setup) Bounds() []Limit {
 		{"one frame of every node in the switch's queue", turns(float64(s.SwitchQueue), s.FrameTime),
 			"full frames are dropped for ever, as a window is never less than one frame"},
 		{"one session each way between all, on one queue", s.Sessions/2 + 1,
-			"more queues, or operations are refused: not executed, no room for another session"},
+			"more queues, or operations wait for a session, for the give-up time at most"},
 		{"one frame of every node in the target's receive buffers", s.RXBuffers,
 			"the ring overflows for ever; nodes whose frames are dropped wait for timeouts, and some starve"},
 		{"sessions that one queue accepts", s.Accepted,
-			"more queues, or the rest is refused: not executed"},
+			"more queues, or the rest waits for a session, for the give-up time at most"},
 		{"one turn of every node within the least retransmission timeout", turns(float64(s.RTOMin), float64(s.EchoCost)),
 			"hellos time out while they wait in line"},
 	}
