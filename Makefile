@@ -51,6 +51,7 @@ bench-build:
 	@mkdir -p bin/bench
 	@$(GO) build -o bin/bench/ ./bench/... ./cmd/xdpfabd
 	@gcc $(BENCH_CFLAGS) -o bin/bench/floor bench/floor/floor.c
+	@gcc $(BENCH_CFLAGS) -o bin/bench/stream bench/floor/stream.c
 	@gcc $(BENCH_CFLAGS) -o bin/bench/fabric bench/peers/fabric/fabric.c -lfabric
 	@gcc $(BENCH_CFLAGS) -o bin/bench/fabric_transfer bench/peers/fabric/transfer.c -lfabric
 	@gcc $(BENCH_CFLAGS) -o bin/bench/ucx_transfer bench/peers/ucx/transfer.c -lucp -lucs
