@@ -2,7 +2,8 @@
 
 // Package load posts operations on uint64 words, as many as a window admits, and
 // measures them. It uses only the public API. `xdpfab bench` and the benchmark make
-// their load with it.
+// their load with it. A Transfer does the same for messages, and for writes and reads of
+// memory, on anything that has such calls.
 //
 //	Fill, Post ── Endpoint ──▶ … ──▶ CompletionQueue ── Collect ──▶ Latency, Done
 //	    ▲                                                  │
