@@ -22,11 +22,15 @@ type contest struct {
 	// serves reports whether a server is ready; nil for one that prints it.
 	serves func(n *network, server *process) bool
 	parse  func(output []string) (measure.Result, error) // nil for a client that prints a measure.Result
+	// payload is the bytes that an operation carries, of contests whose figure is bytes a
+	// second; otherwise 0.
+	payload uint64
 }
 
 // sample is one run of a contest.
 type sample struct {
 	measure.Result
+	Payload   uint64   `json:"payload_bytes,omitempty"`   // carried by all operations
 	ServerCPU float64  `json:"server_cpu_seconds"`        // while the client measured
 	ServerRSS int64    `json:"server_rss,omitempty"`      // bytes, at the end
 	ClientRSS int64    `json:"client_rss,omitempty"`      // at its greatest
@@ -74,6 +78,7 @@ func (n *network) run(ctx context.Context, c *contest) (s sample, err error) {
 		server.close()
 		return s, fmt.Errorf("%s: %w; server: %v %s", c.name, err, server.cmd.ProcessState, server.said())
 	}
+	s.Payload = s.Ops * c.payload
 	return s, nil
 }
 

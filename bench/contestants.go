@@ -6,6 +6,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -32,24 +33,44 @@ func floor(name string, r floorRun) *contest {
 	}
 }
 
+// floorStream is frames one way in C, with as much payload each as given. With copies the
+// payload comes from memory of the source's and goes to memory of the sink's.
+func floorStream(name string, payload uint64, copies bool, t time.Duration) *contest {
+	way := "pass"
+	if copies {
+		way = "copy"
+	}
+	return &contest{
+		name:    name,
+		payload: payload,
+		server:  func(*network) command { return command{program: "stream", args: []string{"sink", veth.IfName, way}} },
+		client: func(n *network, _ string) command {
+			return command{program: "stream", args: []string{"source", veth.IfName, n.B.MAC.String(),
+				fmt.Sprint(payload), way, fmt.Sprint(t.Seconds()), "0.1"}}
+		},
+	}
+}
+
 // ucxPort may be any port: no other server is in the namespace.
 const ucxPort = 13337
 
+// ucxEnv makes UCX use TCP over the veth pair.
+var ucxEnv = []string{"UCX_TLS=tcp", "UCX_NET_DEVICES=" + veth.IfName}
+
 // ucx is ucx_perftest over TCP.
 func ucx(name, test string, outstanding, iterations int) *contest {
-	env := []string{"UCX_TLS=tcp", "UCX_NET_DEVICES=" + veth.IfName}
 	port := strconv.Itoa(ucxPort)
 	return &contest{
 		name:   name,
 		serves: func(_ *network, server *process) bool { return listening(server.cmd.Process.Pid, ucxPort) },
 		parse:  parseUCX,
-		server: func(n *network) command { return inside(n.B, "ucx_perftest", []string{"-p", port}, env) },
+		server: func(n *network) command { return inside(n.B, "ucx_perftest", []string{"-p", port}, ucxEnv) },
 		client: func(n *network, _ string) command {
 			args := []string{n.B.IP4.String(), "-p", port, "-t", test, "-s", "8", "-n", strconv.Itoa(iterations)}
 			if outstanding > 1 {
 				args = append(args, "-O", strconv.Itoa(outstanding))
 			}
-			return inside(n.A, "ucx_perftest", args, env)
+			return inside(n.A, "ucx_perftest", args, ucxEnv)
 		},
 	}
 }
@@ -73,6 +94,55 @@ func libfabric(name, provider, op string, window int, t time.Duration) *contest 
 		client: func(n *network, ready string) command {
 			args := append([]string{"client", provider, n.B.IP4.String(), port}, strings.Fields(ready)...)
 			return command{program: "fabric", args: append(args, op, strconv.Itoa(window), fmt.Sprint(t.Seconds()), "0.1")}
+		},
+	}
+}
+
+// transfer is a test of messages or of remote memory access, by the loops of
+// c/transfer.h.
+type transfer struct {
+	test    string // trip, stream, write or read
+	size    int    // bytes of a message, a write or a read
+	flight  int    // messages without a credit; writes or reads of a batch
+	seconds time.Duration
+}
+
+// server and client are the arguments that all peers take.
+func (t transfer) server() []string { return []string{"server", t.test, strconv.Itoa(t.size)} }
+func (t transfer) client() []string {
+	return []string{"client", t.test, strconv.Itoa(t.size), strconv.Itoa(t.flight), fmt.Sprint(t.seconds.Seconds()), "0.1"}
+}
+
+// ucxTransfer is our client and server on UCX's ucp API, over TCP. ready is the server's
+// address, where its memory begins, and the key.
+func ucxTransfer(name string, t transfer) *contest {
+	return &contest{
+		name:    name,
+		peer:    true,
+		payload: uint64(t.size),
+		server: func(n *network) command {
+			return inside(n.B, filepath.Join(n.dir, "ucx_transfer"), t.server(), ucxEnv)
+		},
+		client: func(n *network, ready string) command {
+			return inside(n.A, filepath.Join(n.dir, "ucx_transfer"), append(t.client(), strings.Fields(ready)...), ucxEnv)
+		},
+	}
+}
+
+// libfabricTransfer is our client and server on libfabric's tcp;ofi_rxm.
+func libfabricTransfer(name string, t transfer) *contest {
+	const port = "9000" // may be any, as ucxPort
+	where := func(n *network) []string { return []string{"tcp;ofi_rxm", n.B.IP4.String(), port} }
+	return &contest{
+		name:    name,
+		peer:    true,
+		payload: uint64(t.size),
+		server: func(n *network) command {
+			return command{program: "fabric_transfer", args: append(t.server(), where(n)...)}
+		},
+		client: func(n *network, ready string) command {
+			args := append(t.client(), where(n)...)
+			return command{program: "fabric_transfer", args: append(args, strings.Fields(ready)...)}
 		},
 	}
 }

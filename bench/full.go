@@ -27,7 +27,7 @@ func full(ctx context.Context, n *network, out io.Writer, rounds int, dir string
 	r := &report{Machine: describe(), Started: start.UTC().Truncate(time.Second), Rounds: rounds}
 	plan := fullPlan(sampleTime)
 	var err error
-	if r.results, err = n.rounds(ctx, plan, rounds); err != nil {
+	if r.results, err = n.rounds(ctx, plan, budget{rounds: rounds}); err != nil {
 		return err
 	}
 	if r.Load, err = n.curve(ctx); err != nil {

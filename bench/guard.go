@@ -87,7 +87,7 @@ func guard(ctx context.Context, n *network, out io.Writer, file string) error {
 				}
 			}
 		}
-		r, err := n.rounds(ctx, pick(fullPlan(quickTime), ids...), guardRounds)
+		r, err := n.rounds(ctx, pick(fullPlan(quickTime), ids...), budget{rounds: guardRounds})
 		if err != nil {
 			return err
 		}

@@ -12,9 +12,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/xdpfab/xdpfab/internal/testnet/veth"
@@ -31,9 +33,10 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
-	mode := flag.String("mode", "full", "full, quick, or guard")
+	mode := flag.String("mode", "full", "full, quick, guard, or pick: the contests that -contests names")
 	dir := flag.String("results", "bench/results", "directory for the files of a full run")
-	rounds := flag.Int("rounds", 8, "rounds of a full run")
+	rounds := flag.Int("rounds", 8, "rounds of a full run, or of a pick")
+	ids := flag.String("contests", "", "ids of contests to pick, with commas")
 	limits := flag.String("limits", "bench/limits.json", "file with the limits of the guard")
 	flag.Parse()
 	if *rounds < 1 || *rounds > 100 {
@@ -58,7 +61,25 @@ func run(ctx context.Context) (err error) {
 		return full(ctx, n, os.Stdout, *rounds, *dir)
 	case "guard":
 		return guard(ctx, n, os.Stdout, *limits)
+	case "pick":
+		return picked(ctx, n, os.Stdout, strings.Split(*ids, ","), *rounds)
 	default:
-		return fmt.Errorf("mode %q: want full, quick or guard", *mode)
+		return fmt.Errorf("mode %q: want full, quick, guard or pick", *mode)
 	}
+}
+
+// picked measures some contests, and prints their table.
+func picked(ctx context.Context, n *network, out io.Writer, ids []string, rounds int) error {
+	plan := fullPlan(sampleTime)
+	for _, id := range ids {
+		if len(pick(plan, id)) == 0 {
+			return fmt.Errorf("there is no contest %q: the ids are in bench/plan.go and bench/transfer.go", id)
+		}
+	}
+	r, err := n.rounds(ctx, pick(plan, ids...), budget{rounds: rounds})
+	if err != nil {
+		return err
+	}
+	r.print(out)
+	return nil
 }

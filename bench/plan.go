@@ -17,10 +17,13 @@ type entry struct {
 
 // Groups of the full plan, in the order of the table.
 const (
-	roundTrips  = "Round trips, one operation in flight"
-	throughputs = "Throughput, window full"
-	arrays      = "Base sums of arrays of uint64"
-	losses      = "Open loop of one word, 1 % of the packets lost in either direction"
+	roundTrips   = "Round trips, one operation in flight"
+	throughputs  = "Throughput, window full"
+	arrays       = "Base sums of arrays of uint64"
+	messageTrips = "Round trips of messages and reads of 8 bytes, one at a time"
+	messageRates = "Messages of 4 KiB, one way"
+	streams      = "Writes and reads of 1 MiB, one way"
+	losses       = "Open loop of one word, 1 % of the packets lost in either direction"
 )
 
 const (
@@ -46,6 +49,7 @@ const (
 func fullPlan(t time.Duration) []entry {
 	p := tripPlan(t)
 	p = append(p, throughputPlan(t)...)
+	p = append(p, transferPlan(t)...)
 	for _, n := range []int{1, 16, 128, 4096} {
 		window := max(arraysFlight/n, 16)
 		p = append(p, entry{"array" + strconv.Itoa(n), arrays, fab(strconv.Itoa(n)+" elements",

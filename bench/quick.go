@@ -33,6 +33,10 @@ type quickReport struct {
 	RTTVsFloorMet bool    `json:"rtt_vs_floor_met"`
 	MopsSingleAim float64 `json:"mops_single_aim"`
 	MopsSingleMet bool    `json:"mops_single_met"`
+	// Of messages and writes: left out where one of the two was not measured.
+	MsgRTTVsUCX  float64 `json:"msg_rtt_vs_ucx,omitempty"` // 8 bytes; less is better
+	WriteVsFloor float64 `json:"write_vs_floor,omitempty"` // payload a second; more is better
+	Msg4KVsUCX   float64 `json:"msg4k_vs_ucx,omitempty"`   // messages a second; more is better
 }
 
 // Samples are short and rounds many: the speed of a virtual machine changes from second
@@ -40,20 +44,23 @@ type quickReport struct {
 const (
 	quickRounds = 5
 	quickTime   = 300 * time.Millisecond
+	// quickLimit bounds the rounds together: on a busy machine there are fewer.
+	quickLimit = 75 * time.Second
 )
 
-// quickIDs are its contests; together they take some 25 s.
-var quickIDs = []string{"floor", "trip_domain", "ucx", "libfabric", "floor_frames", "fetch", "fetch_single_domain", "ucx_rate"}
+// quickIDs are its contests; together they take some 40 s.
+var quickIDs = []string{"floor", "trip_domain", "ucx", "libfabric", "floor_frames", "fetch", "fetch_single_domain", "ucx_rate",
+	"ucx_msg_trip", "ucx_msg4k", "floor_stream"}
 
 // quick measures the ratios that matter while the engine is being optimised.
 func quick(ctx context.Context, n *network, out io.Writer) error {
-	r, err := n.rounds(ctx, pick(fullPlan(quickTime), quickIDs...), quickRounds)
+	r, err := n.rounds(ctx, pick(fullPlan(quickTime), quickIDs...), budget{quickRounds, quickLimit})
 	if err != nil {
 		return err
 	}
 	r.print(out)
 	aims := checked(domainSteps(r))
-	printAims(out, aims)
+	printAims(out, append(aims, checked(transferAims(r))...))
 	b, err := json.Marshal(quickResult(r, aims[0], aims[1]))
 	if err != nil {
 		return err
@@ -71,5 +78,7 @@ func quickResult(r *results, trip, single aim) quickReport {
 		AllocsPerOp:    max(r.median("trip_domain", allocs), r.median("fetch", allocs)),
 		RTTVsFloorBest: r.ratioOfBest("trip_domain", "floor"),
 		RTTVsFloorAim:  trip.Limit, RTTVsFloorMet: trip.Met, MopsSingleAim: single.Limit, MopsSingleMet: single.Met,
+		MsgRTTVsUCX: r.ratio("msg_trip", "ucx_msg_trip", p50), WriteVsFloor: r.ratio("write", "floor_stream", goodput),
+		Msg4KVsUCX: r.ratio("msg4k", "ucx_msg4k", rate),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"time"
 )
 
 // results are the samples of a plan.
@@ -19,16 +20,33 @@ type results struct {
 	retaken int
 }
 
+// budget is how many rounds there are to be, and how long they may take together; 0 is
+// without a limit. There is one round at least.
+type budget struct {
+	rounds int
+	limit  time.Duration
+}
+
+// left reports whether there is another round after some that took so long together: if
+// it takes as long as those on average, it ends within the limit.
+func (b budget) left(rounds int, took time.Duration) bool {
+	if rounds == 0 || rounds >= b.rounds {
+		return rounds < b.rounds
+	}
+	return b.limit == 0 || took+took/time.Duration(rounds) <= b.limit
+}
+
 // rounds takes a sample of each contest, then of each again, and so on, so that changes
 // of the machine's speed affect all contests alike. A disturbed sample is taken once
 // more, and flagged if the second one is disturbed, too.
-func (n *network) rounds(ctx context.Context, plan []entry, rounds int) (*results, error) {
+func (n *network) rounds(ctx context.Context, plan []entry, b budget) (*results, error) {
 	r := &results{plan: plan, samples: map[string][]sample{}}
-	for round := range rounds {
+	start := time.Now()
+	for round := 0; b.left(round, time.Since(start)); round++ {
 		for _, e := range plan {
-			fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, rounds, e.name)
+			fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, b.rounds, e.name)
 			s, err := n.run(ctx, e.contest)
-			if err == nil && s.Disturbed != "" && r.retaken < len(plan)*rounds/4 {
+			if err == nil && s.Disturbed != "" && r.retaken < len(plan)*b.rounds/4 {
 				r.retaken++
 				s, err = n.run(ctx, e.contest)
 			}
@@ -53,9 +71,20 @@ func p9999(s *sample) float64  { return float64(s.Latency.P9999) }
 func rate(s *sample) float64   { return s.OpsPerSecond() }
 func allocs(s *sample) float64 { return s.Extra["allocs_per_op"] }
 
+// goodput is the payload that was carried, in bytes a second.
+func goodput(s *sample) float64 {
+	if s.Seconds <= 0 {
+		return 0
+	}
+	return float64(s.Payload) / s.Seconds
+}
+
 // cpu returns the CPU time of a million operations, in seconds.
 func clientCPU(s *sample) float64 { return s.CPUSeconds / (float64(max(s.Ops, 1)) / 1e6) }
 func serverCPU(s *sample) float64 { return s.ServerCPU / (float64(max(s.Ops, 1)) / 1e6) }
+
+// has reports whether a contest is in the plan.
+func (r *results) has(id string) bool { return len(pick(r.plan, id)) > 0 }
 
 // values returns a figure of a contest's samples, one for each round; NaN for samples
 // that failed.

@@ -166,8 +166,30 @@ func made(plan []entry, ops, p50, p99 map[string]float64) *results {
 			q = 1.5 * p
 		}
 		s := sample{Result: measure.Result{Ops: uint64(o), Seconds: 1, CPUSeconds: 1,
-			Latency: histogram.Percentiles{Count: int64(o), P50: int64(p), P99: int64(q), P999: int64(2 * q), P9999: int64(3 * q)}}, ServerCPU: 1}
+			Latency: histogram.Percentiles{Count: int64(o), P50: int64(p), P99: int64(q), P999: int64(2 * q), P9999: int64(3 * q)}}, ServerCPU: 1, Payload: uint64(o) * e.payload}
 		r.samples[e.id] = []sample{s, s, s}
 	}
 	return r
+}
+
+func TestBudget(t *testing.T) {
+	for _, c := range []struct {
+		budget budget
+		rounds int
+		took   time.Duration
+		left   bool
+	}{
+		{budget{rounds: 5}, 0, 0, true},
+		{budget{rounds: 5}, 4, time.Hour, true},
+		{budget{rounds: 5}, 5, 0, false},
+		{budget{5, time.Minute}, 0, 0, true},
+		{budget{5, time.Minute}, 2, 40 * time.Second, true},
+		{budget{5, time.Minute}, 2, 41 * time.Second, false},
+		{budget{5, time.Minute}, 1, time.Hour, false},
+		{budget{5, time.Minute}, 5, time.Second, false},
+	} {
+		if got := c.budget.left(c.rounds, c.took); got != c.left {
+			t.Errorf("%+v: another round: %t", c, got)
+		}
+	}
 }

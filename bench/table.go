@@ -23,11 +23,7 @@ func (r *results) print(out io.Writer) {
 			group = e.group
 			fmt.Fprintf(w, "\n%s\n", group)
 			fmt.Fprintln(w, "  \t\tleast–most\tp99\tp99.9\tp99.99\tCPU s/M ops\tallocs/op\t")
-			if group == roundTrips {
-				fmt.Fprintln(w, "  \tp50 µs\t\tµs\tµs\tµs\tclient+server\t\t")
-			} else {
-				fmt.Fprintln(w, "  \tM/s\t\tµs\tµs\tµs\tclient+server\t\t")
-			}
+			fmt.Fprintf(w, "  \t%s\t\tµs\tµs\tµs\tclient+server\t\t\n", mainFigure(group).head)
 		}
 		fmt.Fprintln(w, r.row(e))
 	}
@@ -37,16 +33,32 @@ func (r *results) print(out io.Writer) {
 	}
 }
 
-func (r *results) row(e entry) string {
-	of, unit := p50, 1e3
-	if e.group != roundTrips {
-		of, unit = rate, 1e6
+// figure is what a column shows.
+type figure struct {
+	head string
+	of   func(*sample) float64
+	unit float64 // by which it is divided
+}
+
+// mainFigure is the first column of a group.
+func mainFigure(group string) figure {
+	switch group {
+	case roundTrips, messageTrips:
+		return figure{"p50 µs", p50, 1e3}
+	case streams:
+		return figure{"GB/s", goodput, 1e9}
+	default:
+		return figure{"M/s", rate, 1e6}
 	}
-	v := known(r.values(e.id, of))
+}
+
+func (r *results) row(e entry) string {
+	main := mainFigure(e.group)
+	v := known(r.values(e.id, main.of))
 	if len(v) == 0 {
 		return fmt.Sprintf("  %s\t–\t\t\t\t\t\t\t%s", e.name, r.flags(e.id))
 	}
-	cells := []string{"  " + e.name, number(median(v) / unit), number(slices.Min(v)/unit) + "–" + number(slices.Max(v)/unit)}
+	cells := []string{"  " + e.name, number(median(v) / main.unit), number(slices.Min(v)/main.unit) + "–" + number(slices.Max(v)/main.unit)}
 	for _, q := range []func(*sample) float64{p99, p999, p9999} {
 		cells = append(cells, dashed(r.median(e.id, q)/1e3))
 	}
@@ -59,10 +71,13 @@ func (r *results) row(e entry) string {
 	return strings.Join(append(cells, r.flags(e.id)), "\t")
 }
 
-// flags says how many samples failed or were disturbed, and the first reason.
+// flags says how many samples failed or were disturbed, with the first reason, and how
+// many requests were lost in all.
 func (r *results) flags(id string) string {
 	var flags, failed []string
+	var lost uint64
 	for _, s := range r.samples[id] {
+		lost += s.Lost
 		if s.Failed != "" {
 			failed = append(failed, firstLine(s.Failed))
 		}
@@ -73,10 +88,14 @@ func (r *results) flags(id string) string {
 	if len(failed) > 0 {
 		return fmt.Sprintf("failed %d of %d: %s", len(failed), len(r.samples[id]), failed[0])
 	}
-	if len(flags) == 0 {
-		return ""
+	var all []string
+	if lost > 0 {
+		all = append(all, fmt.Sprintf("%d lost", lost))
 	}
-	return fmt.Sprintf("disturbed %d of %d: %s", len(flags), len(r.samples[id]), flags[0])
+	if len(flags) > 0 {
+		all = append(all, fmt.Sprintf("disturbed %d of %d: %s", len(flags), len(r.samples[id]), flags[0]))
+	}
+	return strings.Join(all, "; ")
 }
 
 func firstLine(s string) string {

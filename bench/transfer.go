@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import "time"
+
+const (
+	smallMessage = 8       // bytes
+	pageMessage  = 4 << 10 // bytes
+	bigAccess    = 1 << 20 // bytes of a write or a read
+	messageWin   = 64      // messages that the receiver has given no credit for
+	accessBatch  = 8       // writes or reads at a time
+	// writePart is the payload, in bytes, that a write of xdpfab's has in a frame of 1500
+	// bytes at most: without the frame's header and the record's, and a multiple of 8.
+	writePart = 1440
+)
+
+// transferPlan has the contests of messages and of remote memory access. Those of xdpfab
+// are called as in transferAims.
+func transferPlan(t time.Duration) []entry {
+	trip := transfer{"trip", smallMessage, 1, t}
+	look := transfer{"read", smallMessage, 1, t}
+	page := transfer{"stream", pageMessage, messageWin, t}
+	write := transfer{"write", bigAccess, accessBatch, t}
+	read := transfer{"read", bigAccess, accessBatch, t}
+	return []entry{
+		{"ucx_msg_trip", messageTrips, ucxTransfer("UCX/TCP tagged message", trip)},
+		{"libfabric_msg_trip", messageTrips, libfabricTransfer("libfabric tcp;ofi_rxm tagged message", trip)},
+		{"ucx_read_trip", messageTrips, ucxTransfer("UCX/TCP get", look)},
+		{"libfabric_read_trip", messageTrips, libfabricTransfer("libfabric tcp;ofi_rxm read", look)},
+		{"ucx_msg4k", messageRates, ucxTransfer("UCX/TCP tagged messages", page)},
+		{"libfabric_msg4k", messageRates, libfabricTransfer("libfabric tcp;ofi_rxm tagged messages", page)},
+		{"floor_stream", streams, floorStream("floor: frames one way", writePart, false, t)},
+		{"floor_stream_copied", streams, floorStream("floor: frames one way, from memory to memory", writePart, true, t)},
+		{"ucx_write", streams, ucxTransfer("UCX/TCP put", write)},
+		{"libfabric_write", streams, libfabricTransfer("libfabric tcp;ofi_rxm write", write)},
+		{"ucx_read", streams, ucxTransfer("UCX/TCP get", read)},
+		{"libfabric_read", streams, libfabricTransfer("libfabric tcp;ofi_rxm read", read)},
+	}
+}
+
+// transferAims are those of messages and of remote memory access whose contest of
+// xdpfab's is in the plan.
+func transferAims(m *results) (aims []aim) {
+	if m.has("msg_trip") {
+		aims = append(aims, atMost("message of 8 bytes RTT p50, to UCX", m.ratio("msg_trip", "ucx_msg_trip", p50), "x", 0.5))
+	}
+	if m.has("write") {
+		aims = append(aims, atLeast("writes of 1 MiB: payload, to the floor's frames", m.ratio("write", "floor_stream", goodput), "x", 0.9))
+	}
+	if m.has("msg4k") {
+		aims = append(aims, atLeast("messages of 4 KiB, to UCX", m.ratio("msg4k", "ucx_msg4k", rate), "x", 2))
+	}
+	return aims
+}

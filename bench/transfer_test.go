@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// withTransfers is the plan with contests of xdpfab's for messages and writes.
+func withTransfers() []entry {
+	return append(transferPlan(quickTime),
+		entry{"msg_trip", messageTrips, &contest{name: "xdpfab message"}},
+		entry{"msg4k", messageRates, &contest{name: "xdpfab messages"}},
+		entry{"write", streams, &contest{name: "xdpfab write", payload: bigAccess}})
+}
+
+// Without contests of xdpfab's there is nothing to meet, and no key.
+func TestTransfersOfPeersAlone(t *testing.T) {
+	r := made(transferPlan(quickTime), nil, nil, nil)
+	if aims := transferAims(r); len(aims) > 0 {
+		t.Errorf("aims without a contest of xdpfab's: %+v", aims)
+	}
+	b, err := json.Marshal(quickResult(r, aim{}, aim{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"msg_rtt_vs_ucx", "write_vs_floor", "msg4k_vs_ucx"} {
+		if bytes.Contains(b, []byte(key)) {
+			t.Errorf("%s is in %s", key, b)
+		}
+	}
+}
+
+func TestTransferAims(t *testing.T) {
+	const frames = 400_000 // a second
+	full := frames * writePart / float64(bigAccess)
+	for _, c := range []struct {
+		trip, writes, messages float64
+		met                    [3]bool
+	}{
+		{4900, 0.91 * full, 210_000, [3]bool{true, true, true}},
+		{5100, 0.91 * full, 210_000, [3]bool{false, true, true}},
+		{4900, 0.89 * full, 210_000, [3]bool{true, false, true}},
+		{4900, 0.91 * full, 190_000, [3]bool{true, true, false}},
+	} {
+		// Samples have whole operations: they are scaled, so that rounding does not show.
+		const scale = 1000
+		r := made(withTransfers(), map[string]float64{"floor_stream": scale * frames, "write": scale * c.writes, "ucx_msg4k": 100_000, "msg4k": c.messages},
+			map[string]float64{"ucx_msg_trip": 10_000, "msg_trip": c.trip}, nil)
+		aims := checked(transferAims(r))
+		for i, a := range aims {
+			if a.Met != c.met[i] {
+				t.Errorf("%+v: %+v", c, a)
+			}
+		}
+		q := quickResult(r, aim{}, aim{})
+		if len(aims) != 3 || q.MsgRTTVsUCX != aims[0].Value || q.WriteVsFloor != aims[1].Value || q.Msg4KVsUCX != aims[2].Value {
+			t.Errorf("%d aims: the last line has %+v", len(aims), q)
+		}
+	}
+}
+
+// An aim whose other side failed is not met.
+func TestTransferAimsWithoutPeer(t *testing.T) {
+	r := made(withTransfers(), nil, nil, nil)
+	for _, id := range []string{"ucx_msg_trip", "ucx_msg4k", "floor_stream"} {
+		r.samples[id] = []sample{{Failed: "crashed"}}
+	}
+	aims := checked(transferAims(r))
+	if len(aims) != 3 || slices.ContainsFunc(aims, func(a aim) bool { return a.Met || a.Note != "not measured" }) {
+		t.Errorf("%+v", aims)
+	}
+}
+
+// The table shows each group by its own figure, and frames that were lost.
+func TestTransferTable(t *testing.T) {
+	r := made(transferPlan(quickTime), map[string]float64{"floor_stream": 500_000, "ucx_write": 1000, "ucx_msg4k": 75_000},
+		map[string]float64{"ucx_msg_trip": 14_400}, nil)
+	r.samples["floor_stream_copied"][1].Lost = 3
+	var out bytes.Buffer
+	r.print(&out)
+	rows := map[string]string{}
+	for line := range strings.Lines(out.String()) {
+		for _, e := range r.plan {
+			if name, rest, ok := strings.Cut(line, e.name+"  "); ok && strings.TrimSpace(name) == "" {
+				rows[e.id] = strings.Join(strings.Fields(rest), " ")
+			}
+		}
+	}
+	for id, want := range map[string]string{"ucx_msg_trip": "14.4 14.4–14.4", "ucx_msg4k": "0.0750 ", "floor_stream": "0.720 ", "floor_stream_copied": "3 lost"} {
+		if !strings.Contains(rows[id], want) {
+			t.Errorf("%s: %q does not have %q", id, rows[id], want)
+		}
+	}
+	for _, head := range []string{"p50 µs", "M/s", "GB/s"} {
+		if strings.Count(out.String(), head) != 1 {
+			t.Errorf("%q is not the head of one group:\n%s", head, out.String())
+		}
+	}
+}
+
+// The floor's frames carry what the largest part of a write does.
+func TestWritePart(t *testing.T) {
+	const mtu = 1500
+	flags := wire.RecordKey | wire.RecordCount | wire.RecordTotal
+	if most := wire.MaxCount(wire.VerbWrite, wire.OpWrite, wire.Byte, flags, mtu-wire.HeaderLen, mtu) &^ 7; most != writePart {
+		t.Errorf("a part of a write has up to %d bytes, the floor's frames have %d", most, writePart)
+	}
+}
+
+// Clients and servers are told the same test and size.
+func TestTransferArguments(t *testing.T) {
+	x := transfer{test: "stream", size: 4096, flight: 64, seconds: quickTime}
+	if got, want := fmt.Sprint(x.server(), x.client()), "[server stream 4096] [client stream 4096 64 0.3 0.1]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
