@@ -46,8 +46,8 @@ func TestBytesDoNotAllocate(t *testing.T) {
 	}
 }
 
-// TestWordsAreNotTorn writes words whose bytes are all alike. Readers, by ReadBytes and by
-// sync/atomic, see no other word.
+// TestWordsAreNotTorn writes words whose bytes are all alike. Readers, by ReadBytes and
+// by sync/atomic, see no other word.
 func TestWordsAreNotTorn(t *testing.T) {
 	mem := aligned(64)
 	view := words[uint64](mem)

@@ -17,6 +17,10 @@ type cargo struct {
 	// segment is a simple operation and all values have one length; otherwise it is
 	// mixed.
 	each int
+	// messages says that the frame is one of messages; told is how many of them have
+	// succeeded, and left segs, before the frame is answered.
+	messages bool
+	told     int
 }
 
 // mixed is the length of values that have different ones.
@@ -127,5 +131,6 @@ func (e *Engine) discard(g *cargo) {
 	clear(g.segs)
 	clear(g.followers)
 	g.segs, g.followers = g.segs[:0], g.followers[:0]
+	g.messages, g.told = false, 0
 	e.cargoes = append(e.cargoes, g)
 }

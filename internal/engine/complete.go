@@ -3,6 +3,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -57,13 +59,14 @@ func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
 		}
 	}
 	at.expand()
-	if !wellFormed(at.segs, h, payload) {
+	if !at.fits(h, payload) {
 		c.lied()
 		return
 	}
 	c.ini.Retire(c.r.e.now, psn)
 	c.release(psn)
 	r.Reset(payload, int(h.Ops), h.Flags)
+	succeeded(&r, at.told)
 	for i := range at.segs {
 		at.segs[i].results(&r)
 		at.segs[i].settle()
@@ -104,14 +107,14 @@ func (f *flight) fill(value []byte) {
 	}
 }
 
-// wellFormed checks a response against the records that it answers.
-func wellFormed(segs []segment, h *wire.Header, payload []byte) bool {
+// fits checks a response against the records that it answers.
+func (g *cargo) fits(h *wire.Header, payload []byte) bool {
 	var r wire.ResponseReader
-	if r.Reset(payload, int(h.Ops), h.Flags) != wire.ReasonOK {
+	if r.Reset(payload, int(h.Ops), h.Flags) != wire.ReasonOK || !succeeded(&r, g.told) {
 		return false
 	}
-	for i := range segs {
-		s := &segs[i]
+	for i := range g.segs {
+		s := &g.segs[i]
 		each := s.resultLen()
 		if _, ok := r.NextAll(int(s.records), each); ok {
 			continue
@@ -123,6 +126,35 @@ func wellFormed(segs []segment, h *wire.Header, payload []byte) bool {
 		}
 	}
 	return r.Finish() == wire.ReasonOK
+}
+
+// succeeded steps over records without values, and reports whether all have succeeded.
+func succeeded(r *wire.ResponseReader, records int) bool {
+	for range records {
+		if status, _, ok := r.Next(0); !ok || status != wire.StatusOK {
+			return false
+		}
+	}
+	return true
+}
+
+// partly completes the first messages of a frame, up to so many records: the others wait
+// at the target.
+func (c *conn) partly(psn uint32, records int) {
+	g := c.cargoOf(psn)
+	if g == nil {
+		return // the session has ended over the same frame
+	}
+	if !g.messages || records > g.told+len(g.segs) {
+		c.lied()
+		return
+	}
+	n := max(records-g.told, 0)
+	for i := range g.segs[:n] {
+		g.segs[i].f.ran = true
+		g.segs[i].settle()
+	}
+	g.segs, g.told = slices.Delete(g.segs, 0, n), g.told+n
 }
 
 // resultLen returns the length in bytes of each record's value.

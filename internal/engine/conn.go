@@ -105,6 +105,9 @@ func (c *conn) receive(h *wire.Header, payload []byte) bool {
 	case session.Ended:
 		c.ended()
 	}
+	if ev.Partly > 0 {
+		c.partly(ev.Next, int(ev.Partly))
+	}
 	c.progress()
 	return true
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/executor"
+	"github.com/xdpfab/xdpfab/internal/matching"
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -31,7 +32,8 @@ type node struct {
 	mem   *memory.Memory
 	exec  *executor.Executor
 	ring  *engine.Ring
-	told  *events // nil: its endpoints take no events
+	told  *events         // nil: its endpoints take no events
+	inbox *matching.Queue // nil: its endpoints receive no messages
 }
 
 // bench is two nodes and the clock they share.
@@ -73,6 +75,12 @@ func (bn *bench) node(p engine.Port, mac wire.MAC, cfg session.Config) *node {
 				return nil
 			}
 			return n.told
+		},
+		Inflow: func(_ uint16, from wire.Addr) session.Inflow {
+			if n.inbox == nil {
+				return nil
+			}
+			return n.inbox.NewInflow(from)
 		},
 		Clock: func() int64 { bn.looks++; return bn.now },
 	})

@@ -30,8 +30,8 @@ type Entry struct {
 	Key    uint64 // of the region
 	Offset uint64 // bytes, or a virtual address
 	Data   uint64 // with FlagData, the data of the event at the target; otherwise 0
-	// Count is the number of elements of an atomic, and of bytes of a transfer; the length
-	// of the name of a VerbLookup; the ordinal of a VerbList.
+	// Count is the number of elements of an atomic, and of bytes of a transfer; the
+	// length of the name of a VerbLookup; the ordinal of a VerbList.
 	Count       uint32
 	Incarnation uint32 // of the region meant, and of all extents; 0 means any region that has the key
 	Peer        PeerID

@@ -87,9 +87,9 @@ func (f *flight) given(count uint32) (operand, compare []byte, n uint32) {
 	return operand, compare, uint32(length / size)
 }
 
-// gathered returns the next bytes of a write, count at most, of which given has found only
-// those at hand in one piece: if they do not fill a frame, a copy of as many as do. So
-// that a part ends at a word of memory, wherever a piece ends.
+// gathered returns the next bytes of a write, count at most, of which given has found
+// only those at hand in one piece: if they do not fill a frame, a copy of as many as do.
+// So that a part ends at a word of memory, wherever a piece ends.
 func (e *Engine) gathered(f *flight, given []byte, count uint32) ([]byte, uint32) {
 	if len(given) >= e.cfg.MTU {
 		return given, uint32(len(given))

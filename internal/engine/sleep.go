@@ -30,8 +30,8 @@ func (e *Engine) mayRest(limit time.Duration) time.Duration {
 	return d
 }
 
-// retryDue returns the earliest time at which a target that had no room is asked again, or
-// 0. Its sessions have ended, so that no timer of theirs tells.
+// retryDue returns the earliest time at which a target that had no room is asked again,
+// or 0. Its sessions have ended, so that no timer of theirs tells.
 func (e *Engine) retryDue() (due int64) {
 	for _, r := range e.ready {
 		if r.fullSince != 0 && r.refused() && (due == 0 || r.retryAt < due) {

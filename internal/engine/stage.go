@@ -195,6 +195,7 @@ func (c *conn) commit() {
 	e, s := c.r.e, &c.stage
 	e.look()
 	psn := c.ini.Commit(e.now, s.buf, s.w.Len(), uint8(s.w.Ops()), s.flags)
+	s.cargo.messages = s.flags == wire.FlagMessages
 	c.frames[psn%session.MaxWindow] = s.cargo
 	e.count[OpsSent] += uint64(s.w.Ops())
 	s.buf, s.cargo, s.leader = nil, nil, nil

@@ -83,8 +83,8 @@ func divided(rng *rand.Rand, b []byte, longest int) (list [][]byte) {
 	return append(list, nil)
 }
 
-// Transfers of every length, at every alignment, from one buffer or pieces to one place or
-// many, copy what they should, and nothing else, whatever gets lost, with and without
+// Transfers of every length, at every alignment, from one buffer or pieces to one place
+// or many, copy what they should, and nothing else, whatever gets lost, with and without
 // order.
 func TestTransfers(t *testing.T) {
 	const size = 1 << 16

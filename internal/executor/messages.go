@@ -35,7 +35,7 @@ func (s *Session) deliver(payload []byte, ops uint8) (session.Verdict, wire.Reas
 			s.Unbuffer(p.answer)
 			p.answer = nil
 		}
-		s.Keep(payload, ops)
+		s.Keep(payload, ops, uint8(p.ran))
 		return session.NoPlace, wire.ReasonOK
 	}
 	b := p.answer

@@ -37,7 +37,7 @@ func (s *steady) post() {
 func (s *steady) frame(messages int) {
 	s.in.Begin()
 	for range messages {
-		if !s.in.Admit(&s.head) {
+		if !s.in.admit(&s.head, s.in.from) {
 			panic("no room")
 		}
 	}
@@ -72,7 +72,7 @@ func TestNothingIsAllocated(t *testing.T) {
 		{"refused", 100, func(s *steady) {
 			s.post()
 			s.in.Begin()
-			for s.in.Admit(&s.head) {
+			for s.in.admit(&s.head, s.in.from) {
 			}
 			s.in.Abort()
 			s.frame(1)

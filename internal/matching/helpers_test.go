@@ -92,7 +92,7 @@ func (r *rig) send(in *Inflow, messages ...sent) bool {
 	r.t.Helper()
 	in.Begin()
 	for _, m := range messages {
-		if !in.Admit(m.head()) {
+		if !in.admit(m.head(), in.from) {
 			in.Abort()
 			r.check()
 			return false

@@ -52,12 +52,19 @@ func (in *Inflow) Begin() {
 // that it matches, or one among the unexpected messages. It returns false if there is no
 // room, or the queue is closed: then Abort must follow, and the frame may come again when
 // Config.Room is called. Messages are admitted in their order.
-func (in *Inflow) Admit(h *Head) bool {
+func (in *Inflow) Admit(w *wire.Message) bool {
+	from := in.from
+	from.Endpoint = w.Source
+	return in.admit(&Head{Length: w.Length, Tag: w.Tag, Data: w.Data, Tagged: w.Tagged, HasData: w.HasData, Match: w.Match}, from)
+}
+
+// admit is Admit for a message from an endpoint.
+func (in *Inflow) admit(h *Head, from wire.Addr) bool {
 	q := in.q
 	if q.closed {
 		return false
 	}
-	m := q.newMessage(h, in.from)
+	m := q.newMessage(h, from)
 	n := q.find(m)
 	var ok bool
 	switch {
@@ -157,6 +164,10 @@ func (in *Inflow) undo() {
 	in.admitted = in.admitted[:in.begun]
 }
 
+// Drop drops the message in progress, as Close does: its sender has let go of it. It is
+// called between Begin and End.
+func (in *Inflow) Drop() { in.drop() }
+
 // Close says that the session has ended. A message in progress is dropped: its receive
 // goes back to its place among the posted ones, and takes the next message that it
 // matches, also one that is held. Nothing else may be called afterwards. It may be called
@@ -166,7 +177,12 @@ func (in *Inflow) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	in.at.leave()
-	m := in.current
+	in.drop()
+}
+
+// drop drops the message in progress, if there is one.
+func (in *Inflow) drop() {
+	q, m := in.q, in.current
 	if m == nil {
 		return
 	}

@@ -54,7 +54,7 @@ func TestRefusals(t *testing.T) {
 	r := newRig(t)
 	in := r.q.NewInflow(peer(1))
 	in.Begin()
-	if in.Admit(&Head{Length: 1 << 63}) || in.Admit(&Head{Length: ^uint64(0)}) {
+	if in.admit(&Head{Length: 1 << 63}, in.from) || in.admit(&Head{Length: ^uint64(0)}, in.from) {
 		t.Error("a message of 2^63 bytes was admitted")
 	}
 	in.Abort()
@@ -162,8 +162,8 @@ func TestBadPieces(t *testing.T) {
 	}
 	in.Begin()
 	put("", ErrPiece)
-	in.Admit(plain("abcd").head())
-	in.Admit(plain("xy").head())
+	in.admit(plain("abcd").head(), in.from)
+	in.admit(plain("xy").head(), in.from)
 	put("abcde", ErrPiece)
 	put("ab", nil)
 	put("cde", ErrPiece)

@@ -204,7 +204,7 @@ func TestPlaceThatComesBackInTime(t *testing.T) {
 	}
 	in := q.NewInflow(peer(1))
 	in.Begin()
-	if !in.Admit(plain("a").head()) {
+	if !in.admit(plain("a").head(), in.from) {
 		t.Error("refused, and nobody will say that there is a place")
 	}
 	in.Abort()

@@ -106,7 +106,7 @@ func (c *crowd) send(i int) {
 	for n := uint64(0); n < uint64(c.each); n++ {
 		data := append(binary.LittleEndian.AppendUint64(nil, n), body[:(n*977)%2500]...)
 		h := Head{Length: uint64(len(data)), Data: n, HasData: true}
-		for in.Begin(); !in.Admit(&h); in.Begin() {
+		for in.Begin(); !in.admit(&h, in.from); in.Begin() {
 			in.Abort()
 			<-c.room[i]
 		}

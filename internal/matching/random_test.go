@@ -185,7 +185,7 @@ func (p *pair) frame(t *rapid.T) {
 	in.Begin()
 	admitted := true
 	for _, s := range frame {
-		ok, want := in.Admit(s.head()), tried.admit(name, i, s)
+		ok, want := in.admit(s.head(), in.from), tried.admit(name, i, s)
 		if ok != want {
 			in.Abort()
 			t.Fatalf("%+v: admitted %v, want %v", s, ok, want)

@@ -28,6 +28,10 @@ const (
 type Event struct {
 	Kind        Answer
 	First, Last uint32 // psn
+	// Partly is how many records of request Next have run, if it is one of messages that
+	// the target keeps until there is room. It goes with any kind.
+	Partly uint8
+	Next   uint32
 }
 
 // Receive takes a frame that names this session. The caller has checked its CRC.
@@ -53,6 +57,15 @@ func (s *Initiator) Receive(now int64, h *wire.Header, payload []byte) Event {
 	s.credit = max(uint32(h.Credit), 1) // without any credit this side could never learn of more
 	s.onSack(now, h)
 	s.hear(now, h.Flags&wire.FlagBusy != 0)
+	ev := s.answer(h)
+	if h.Flags&wire.FlagBusy != 0 && h.Type != wire.Response && s.Waits(h.Ack+1) {
+		ev.Partly, ev.Next = h.Ops, h.Ack+1
+	}
+	return ev
+}
+
+// answer returns the verdict on a frame of an open session.
+func (s *Initiator) answer(h *wire.Header) Event {
 	switch h.Type {
 	case wire.Response:
 		if !s.Waits(h.PSN) {

@@ -96,6 +96,7 @@ type Target struct {
 	anyOrder bool             // early frames run, unless they have messages
 	messages bool             // the session may have messages
 	waits    bool             // the next frame is here, and cannot run yet: see Keep
+	partly   uint8            // records of it that have run
 	frozen   bool             // nothing runs any more; cached answers are still given
 	ended    wire.ResetReason // why nothing runs any more, if this side ended the session
 	heardAt  int64            // when a frame last brought something new
@@ -251,11 +252,11 @@ func (t *Target) hold(psn uint32, payload []byte, ops, flags uint8) bool {
 	return true
 }
 
-// Keep keeps the frame whose turn it is, of ops records of messages, until there is room
-// for the next one of them, and tells the initiator that it waits. If there is no buffer
-// to keep it in, it will come again.
-func (t *Target) Keep(payload []byte, ops uint8) {
-	t.waits, t.infoDue = true, true
+// Keep keeps the frame whose turn it is, of ops records of messages of which the first
+// ran have run, until there is room for the next one of them, and tells the initiator. If
+// there is no buffer to keep it in, it will come again.
+func (t *Target) Keep(payload []byte, ops, ran uint8) {
+	t.waits, t.partly, t.infoDue = true, ran, true
 	if t.heldMask&(1<<(t.turn&slotMask)) == 0 {
 		t.hold(t.turn, payload, ops, wire.FlagMessages)
 	}

@@ -49,7 +49,7 @@ func (t *Target) header(ty wire.Type) wire.Header {
 		h.Sack = t.sack(early)
 	}
 	if t.waits && ty != wire.Reset {
-		h.Flags = wire.FlagBusy
+		h.Flags, h.Ops = wire.FlagBusy, t.partly // of a response, ops means itself
 	}
 	return h
 }
@@ -86,7 +86,7 @@ func (t *Target) emitClean(b []byte, psn uint32) int {
 	h := t.header(wire.Ack)
 	h.PSN = first
 	if last != t.expected-1 { // an older view: without the sack, which is relative to ack
-		h.Ack, h.Sack, h.Flags = last, 0, 0
+		h.Ack, h.Sack, h.Flags, h.Ops = last, 0, 0, 0
 		t.infoDue = t.heldMask|t.ahead != 0 || t.waits
 	}
 	h.Put(b)

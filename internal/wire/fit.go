@@ -22,10 +22,10 @@ func MaxCount(verb Verb, op, datatype, flags uint8, reqRoom, respRoom int) uint3
 }
 
 // Fit returns how many elements, at most rec.Count, the next record could carry in what
-// is left of the frame. A caller that packs a long array in parts sets Total of rec
-// to the number of elements still to go, and Count to that or, if it has fewer at hand, to
-// their number. A part of a transfer that others
-// follow ends where a word of 8 bytes ends, so that no word is divided.
+// is left of the frame. A caller that packs a long array in parts sets Total of rec to
+// the number of elements still to go, and Count to that or, if it has fewer at hand, to
+// their number. A part of a transfer that others follow ends where a word of 8 bytes
+// ends, so that no word is divided.
 func (w *RecordWriter) Fit(rec *Record) uint32 {
 	if w.ops == MaxOps || !rec.Verb.Array() {
 		return 0

@@ -61,7 +61,7 @@ type Header struct {
 	Ack     uint32 // cumulative: see the session package
 	Sack    uint64 // bit i: PSN Ack+2+i is here, early; in a hello-ack see Resume.Early
 	Credit  uint16 // frames that the sender of this frame can take
-	Ops     uint8  // records in a request, echoed by its response; 0 in all other types
+	Ops     uint8  // records in a request, echoed by its response; with FlagBusy in others, records of request Ack+1 that have run; else 0
 	Lane    uint8  // the sender's lane
 }
 
@@ -153,7 +153,8 @@ func (h *Header) check(payload []byte) ([]byte, Reason) {
 	if h.Lane >= MaxLanes {
 		return nil, ReasonBadLane
 	}
-	if hasRecords := h.Type == Request || h.Type == Response; hasRecords != (h.Ops != 0) {
+	hasRecords, busy := h.Type == Request || h.Type == Response, h.Flags&FlagBusy != 0
+	if hasRecords && h.Ops == 0 || !hasRecords && !busy && h.Ops != 0 {
 		return nil, ReasonBadOps
 	}
 	switch h.Type {

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/matching"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// arrivals are the completions of a node's receives.
+type arrivals struct{ list []matching.Done }
+
+func (a *arrivals) Take() bool               { return true }
+func (a *arrivals) Return()                  {}
+func (a *arrivals) Deliver(d *matching.Done) { a.list = append(a.list, *d) }
+
+// receiving is a bench whose second node receives messages, and may hold so many bytes of
+// unexpected ones.
+func receiving(t testing.TB, seed uint64, cfg session.Config, memory int) (*bench, *arrivals) {
+	cfg.Features = wire.FeatureMessages | wire.FeatureUnordered
+	bn := newBench(t, seed, cfg)
+	a := &arrivals{}
+	bn.b.inbox = matching.New(matching.Config{Receives: 4096, Unexpected: 64, Memory: memory, Sink: a, Room: func() { bn.b.Room() }})
+	return bn, a
+}
+
+// send posts a message; tag 0 is none.
+func (bn *bench) send(p *engine.Peer, to engine.Completer, data []byte, tag uint64, flags uint8) {
+	s := bn.a.ring.Claim()
+	for ; s == nil; s = bn.a.ring.Claim() {
+		bn.step()
+	}
+	s.Peer, s.Context, s.Result = p.ID(), to, nil
+	s.Verb, s.Key, s.Count, s.Opcode, s.Datatype, s.Flags = wire.VerbSend, tag, uint32(len(data)), 0, 1, flags
+	if tag != 0 {
+		s.Verb = wire.VerbTagged
+	}
+	s.SetOperands(data, nil)
+	s.Publish()
+}
+
+// post posts a receive for any source; tag 0 is none.
+func (bn *bench) post(n int, tag uint64, context any) []byte {
+	b := make([]byte, n)
+	if err := bn.b.inbox.Post(&matching.Receive{Match: matching.Match{AnySource: true, Tagged: tag != 0, Tag: tag}, Buffers: [][]byte{b}, Context: context}); err != nil {
+		bn.t.Fatal(err)
+	}
+	return b
+}
+
+// pattern returns n bytes that depend on a number.
+func pattern(n, of int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*7 + i>>8*13 + of*31)
+	}
+	return b
+}
+
+// Messages of all lengths arrive once each, whole and in order, with and without loss,
+// whether receives are posted before them or after.
+func TestMessages(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		bn, a := receiving(t, seed, session.Config{}, 1<<20)
+		if seed >= 10 {
+			bn.a.port.SetFaults(port.Faults{Loss: 0.05, Duplicate: 0.05, Reorder: 0.1})
+			bn.b.port.SetFaults(port.Faults{Loss: 0.05, Duplicate: 0.05, Reorder: 0.1})
+		}
+		p := bn.peer(0)
+		var sent [][]byte
+		var got [][]byte
+		var r results
+		for i := range 60 {
+			data := pattern(rng.IntN(1<<rng.IntN(16)), i)
+			sent = append(sent, data)
+			early := rng.IntN(2) == 0
+			if early {
+				got = append(got, bn.post(len(data), 0, i))
+			}
+			bn.send(p, &r, data, 0, 0)
+			for range rng.IntN(20) {
+				bn.step()
+			}
+			if !early {
+				got = append(got, bn.post(len(data), 0, i))
+			}
+		}
+		bn.until(func() bool { return r.n == len(sent) && len(a.list) == len(sent) })
+		for i, d := range a.list {
+			if d.Context != i || d.Reason != matching.Received || d.Length != uint64(len(sent[i])) || !bytes.Equal(got[i], sent[i]) || d.From != (wire.Addr{MAC: macA}) {
+				t.Fatalf("seed %d: message %d of %d bytes: %+v", seed, i, len(sent[i]), d)
+			}
+		}
+		if r.fates[engine.Success] < r.n {
+			t.Fatalf("seed %d: %d messages, fates %v, the last one: %+v", seed, r.n, r.fates, r.last)
+		}
+		bn.check()
+		if err := bn.b.inbox.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A message for which there is no room waits, however long; those before it in its frame
+// do not, at either side.
+func TestMessageWaitsForRoom(t *testing.T) {
+	for _, flags := range []uint8{0, engine.FlagMatch} {
+		bn, a := receiving(t, 1, session.Config{GiveUp: time.Second}, 0)
+		p := bn.peer(0)
+		var first, second, third results
+		got := bn.post(100, 0, "first")
+		bn.send(p, &first, pattern(100, 1), 0, flags)
+		bn.send(p, &second, pattern(100, 2), 0, flags)
+		bn.send(p, &third, pattern(5000, 3), 0, flags)
+		bn.until(func() bool { return len(a.list) == 1 })
+		if !bytes.Equal(got, pattern(100, 1)) {
+			t.Fatal("the first message is not there")
+		}
+		for until := bn.now + int64(5*time.Minute); bn.now < until; {
+			bn.step()
+		}
+		if first.n != 1 || second.n+third.n > 0 || bn.a.Check() != nil {
+			t.Fatalf("completions %d, %d, %d while the second message waits, want that of the first", first.n, second.n, third.n)
+		}
+		bn.post(100, 0, "second")
+		bn.until(func() bool { return second.n == 1 })
+		bn.post(5000, 0, "third")
+		bn.until(func() bool { return third.n == 1 })
+		if first.fates[engine.Success]+second.fates[engine.Success]+third.fates[engine.Success] < 3 || len(a.list) != 3 {
+			t.Fatalf("%+v %+v %+v", first.last, second.last, third.last)
+		}
+	}
+}
+
+// A message that is cancelled while a part of it is under way does not arrive, its
+// receive takes the next one, and the session goes on.
+func TestMessageCancelled(t *testing.T) {
+	bn, a := receiving(t, 1, session.Config{}, 1<<20)
+	p := bn.peer(0)
+	var long, next results
+	got := bn.post(1<<20, 0, "only")
+	bn.send(p, &long, pattern(1<<20, 1), 0, 0)
+	for range 4 {
+		bn.step()
+	}
+	if long.n > 0 || !p.Cancel(&long) || long.n != 1 || long.last.Fate != engine.NotExecuted {
+		t.Fatalf("cancelled: %+v", long.last)
+	}
+	bn.send(p, &next, pattern(100, 2), 0, 0)
+	bn.until(func() bool { return next.n == 1 })
+	if next.fates[engine.Success] != 1 || len(a.list) != 1 || a.list[0].Length != 100 || !bytes.Equal(got[:100], pattern(100, 2)) {
+		t.Fatalf("the next message: %+v, %+v", next.last, a.list)
+	}
+	bn.check()
+}
+
+// When a session ends while a frame of messages has run in part, the initiator learns
+// which of them have arrived.
+func TestMessagesOfEndedSession(t *testing.T) {
+	bn, a := receiving(t, 1, session.Config{}, 0)
+	p := bn.peer(0)
+	rs := make([]results, 5)
+	bn.post(100, 0, 0)
+	bn.post(100, 0, 1)
+	for i := range rs {
+		bn.send(p, &rs[i], pattern(100, i), 0, 0)
+	}
+	bn.until(func() bool { return len(a.list) == 2 })
+	bn.b.EndTargets(0)
+	bn.until(func() bool { return rs[4].n == 1 })
+	for i := range rs {
+		want := engine.Success
+		if i >= 2 {
+			want = engine.NotExecuted
+		}
+		if rs[i].n != 1 || rs[i].last.Fate != want {
+			t.Errorf("message %d: %+v, want %v", i, rs[i].last, want)
+		}
+	}
+	bn.check()
+}
+
+// An endpoint that receives no messages refuses them, and nothing else.
+func TestNoMessages(t *testing.T) {
+	bn, _ := receiving(t, 1, session.Config{}, 0)
+	bn.b.inbox = nil
+	p := bn.peer(0)
+	var r results
+	bn.send(p, &r, pattern(10, 1), 7, 0)
+	bn.until(func() bool { return r.n == 1 })
+	if r.last.Fate != engine.NotExecuted || r.last.Reason != session.NoMessages {
+		t.Errorf("%+v, want not executed for want of messages", r.last)
+	}
+}
