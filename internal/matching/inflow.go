@@ -42,7 +42,8 @@ func (in *Inflow) Continues(offset, n uint64) bool {
 	return n > 0 && n <= lacks && offset == has
 }
 
-// Begin begins a frame and locks the queue, which Abort or End unlocks.
+// Begin begins a frame and locks the queue, which Abort or End unlocks. The caller has
+// looked at the whole frame: each piece but the last one ends its message.
 func (in *Inflow) Begin() {
 	in.q.mu.Lock()
 	in.admitted, in.begun = in.admitted[:0], 0

@@ -277,32 +277,35 @@ func TestHeldMessagesWaitForPlacesOfAMultiReceive(t *testing.T) {
 	}
 }
 
-// A receive whose message is lost is posted again. It does not take what an older
-// multi-receive waits to take.
+// A receive whose message is lost waits again. It does not take what an older multi-receive
+// waits to take, until that is full or cancelled.
 func TestOlderMultiReceiveThatIsBehindGoesFirst(t *testing.T) {
-	r := newRig(t, func(_ *Config, s *places) { s.free = 3 })
-	one, two, three := r.q.NewInflow(peer(1)), r.q.NewInflow(peer(2)), r.q.NewInflow(peer(3))
-	m := byTag("m", 0, ^uint64(0))
-	m.Multi, m.MinFree = true, 60 // of 64
-	r.post(m)
-	r.send(three, sent{Head: Head{Tagged: true}, data: text(5), part: 1}) // m is full
-	r.post(byTag("single", 2, 0))
-	r.post(byTag("last place", 3, 0))
-	r.send(one, sent{Head: Head{Tagged: true, Tag: 2}, data: text(5), part: 1}) // into single
-	r.send(two, tagged(2, "a"), tagged(2, "bb"))
-	three.Close() // m has room again, and no place
-	r.check()
-	one.Close() // single waits again, behind m
-	r.check()
-	r.want()
-	r.q.Cancel("last place")
-	r.want("last place:0 cancelled")
-	r.want("m:1")
-	r.want("m:2")
-	r.send(two, tagged(2, "ccc")) // leaves 58
-	r.want("m:3 released")
-	r.send(two, tagged(2, "dddd"))
-	r.want("single:4")
+	for _, cancel := range []bool{false, true} {
+		r := newRig(t, func(_ *Config, s *places) { s.free = 3 })
+		one, two, three := r.q.NewInflow(peer(1)), r.q.NewInflow(peer(2)), r.q.NewInflow(peer(3))
+		m := byTag("m", 0, ^uint64(0))
+		m.Multi, m.MinFree = true, 60 // of 64
+		r.post(m)
+		r.send(three, sent{Head: Head{Tagged: true}, data: text(5), part: 1}) // m is full
+		r.post(byTag("single", 2, 0))
+		r.post(byTag("last place", 3, 0))
+		r.send(one, sent{Head: Head{Tagged: true, Tag: 2}, data: text(5), part: 1}) // into single
+		r.send(two, tagged(2, "a"), tagged(2, "bb"), tagged(2, "cc"), tagged(2, "dddd"))
+		three.Close() // m has room again, and no place
+		r.check()
+		one.Close() // single waits again, behind m
+		r.check()
+		r.want()
+		if cancel {
+			r.q.Cancel("m")
+			r.want("m:0 cancelled released", "single:1")
+			continue
+		}
+		r.q.Cancel("last place")
+		r.want("last place:0 cancelled")
+		r.want("m:1")
+		r.want("m:2", "m:2 released", "single:4")
+	}
 }
 
 func TestBadMultiReceives(t *testing.T) {

@@ -5,6 +5,7 @@ package matching
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
@@ -32,7 +33,15 @@ type refusal struct {
 
 func TestQueueDoesAsItsModel(t *testing.T) { rapid.Check(t, compare) }
 
-func FuzzQueue(f *testing.F) { f.Fuzz(rapid.MakeFuzz(compare)) }
+// The seeds are long, so that what is done with them is.
+func FuzzQueue(f *testing.F) {
+	for i := range byte(8) {
+		seed := make([]byte, 8192)
+		rand.NewChaCha8([32]byte{i}).Read(seed)
+		f.Add(seed)
+	}
+	f.Fuzz(rapid.MakeFuzz(compare))
+}
 
 // compare lets a queue and its model do the same things at random.
 func compare(t *rapid.T) {
