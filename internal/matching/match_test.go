@@ -3,7 +3,9 @@
 package matching
 
 import (
+	"bytes"
 	"errors"
+	"slices"
 	"testing"
 )
 
@@ -205,10 +207,15 @@ func TestReceiveTakesAMessageThatIsPartlyHere(t *testing.T) {
 	r := newRig(t)
 	in, other := r.q.NewInflow(peer(1)), r.q.NewInflow(peer(2))
 	all := text(6000)
+	r.send(in, sent{data: all}) // what is in the memory before
+	r.q.Peek(&Match{AnySource: true}, Discard, nil)
 	r.send(in, sent{data: all, part: 2500})
 	r.send(other, plain("other"))
 	rx := anySource("x", 6000)
 	r.post(rx)
+	if !bytes.Equal(rx.Buffers[0], append(slices.Clone(all[:2500]), make([]byte, 3500)...)) {
+		t.Error("the buffer has other bytes than those that have come")
+	}
 	if u := r.q.Usage(); u.Memory != 0 || u.Held != 1 || u.Filling != 1 {
 		t.Errorf("%+v", u)
 	}

@@ -277,8 +277,8 @@ func TestHeldMessagesWaitForPlacesOfAMultiReceive(t *testing.T) {
 	}
 }
 
-// A receive whose message is lost waits again. It does not take what an older multi-receive
-// waits to take, until that is full or cancelled.
+// A receive whose message is lost waits again. It does not take what an older
+// multi-receive waits to take, until that is full or cancelled.
 func TestOlderMultiReceiveThatIsBehindGoesFirst(t *testing.T) {
 	for _, cancel := range []bool{false, true} {
 		r := newRig(t, func(_ *Config, s *places) { s.free = 3 })

@@ -28,9 +28,9 @@ type Receive struct {
 	Buffers [][]byte
 	// Multi: the buffer, of which there is one, takes messages one behind another as
 	// long as at least MinFree bytes are free (FI_MULTI_RECV). Each message has a
-	// completion, and the last one to be delivered has Released set. A message that is
-	// longer than what is free is truncated. A MinFree of zero is as one: a full buffer
-	// is released.
+	// completion, and the last one to be delivered has Released set. A message that
+	// is longer than what is free is truncated. A MinFree of zero is as one: a full
+	// buffer is released.
 	Multi   bool
 	MinFree int
 	// Claim: instead of what Match says, the receive takes the oldest message that
