@@ -119,7 +119,7 @@ func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64)
 	case m.Trigger != nil:
 		return ep.postpone(verb, m, flags, cookie, peer, count)
 	}
-	s, err := ep.claim(w)
+	s, err := ep.claim(w, cookie)
 	if err != nil {
 		return err
 	}

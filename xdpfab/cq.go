@@ -38,16 +38,19 @@ type Completion struct {
 // CQAttr are the attributes of a completion queue.
 type CQAttr struct {
 	// Size is the most operations that may be outstanding, or completed but not read;
-	// more are refused with ErrAgain. With BindRecv there is room for as many operations
-	// of peers besides; more have to wait. It is rounded up to a power of two; 1024.
+	// more are refused with ErrAgain. Operations whose success makes no entry do not
+	// count; they are refused only while as many failures of such operations are unread.
+	// With BindRecv there is room for as many operations of peers besides; more have to
+	// wait. It is rounded up to a power of two; 1024.
 	Size int
 	Wait WaitObject // how callers wait; WaitUnspec
 }
 
 // CompletionQueue collects completions of the endpoints bound to it; fi_cq(3). It
-// never overflows: an operation is accepted only if its completion has a place, so there
-// is no FI_EOVERRUN. One goroutine reads at a time; any number may post, and any number
-// may wait. Endpoints that share a queue share a poller.
+// never overflows: an operation whose success makes an entry is accepted only if the
+// entry has a place, and failures of others find room in any case, so there is no
+// FI_EOVERRUN. One goroutine reads at a time; any number may post, and any number may
+// wait. Endpoints that share a queue share a poller.
 type CompletionQueue struct {
 	object
 	entries []engine.Completion
@@ -67,6 +70,7 @@ type CompletionQueue struct {
 	reading  atomic.Bool
 	sleepers sleepers
 
+	failures   failures
 	arrivals   atomic.Pointer[arrivals] // nil unless the queue is bound with BindRecv
 	peersFirst bool                     // the next Read begins with those; the reader
 }
@@ -81,10 +85,15 @@ type beside struct {
 // take moves the completion at a place of the queue into the reader's.
 func (q *CompletionQueue) take(c *Completion, at uint64) {
 	e, b := &q.entries[at], &q.beside[at]
+	c.set(e, b)
+	b.context = nil
+}
+
+// set makes c the completion that an entry describes, without its error.
+func (c *Completion) set(e *engine.Completion, b *beside) {
 	c.Context, c.Err, c.Endpoint = b.context, nil, b.ep
 	c.Flags, c.Source = completionFlags[direction(e.Flags)], Address(e.Cookie)
 	c.Bytes, c.Data = int(e.Length), 0
-	b.context = nil
 }
 
 // NewCompletionQueue makes a completion queue (fi_cq_open).
@@ -182,10 +191,9 @@ func (q *CompletionQueue) push(ep *Endpoint, context any, c *engine.Completion, 
 // pushAll writes the completions of operations that have succeeded; c is what they have
 // in common. Engine's thread.
 func (q *CompletionQueue) pushAll(ep *Endpoint, done []*engine.Submission, c *engine.Completion) {
-	length, flags, unused := c.Length, c.Flags, int64(0)
+	length, flags := c.Length, c.Flags
 	for _, s := range done {
 		if s.Cookie&silent != 0 {
-			unused++
 			continue
 		}
 		at := q.written & q.mask
@@ -198,15 +206,11 @@ func (q *CompletionQueue) pushAll(ep *Endpoint, done []*engine.Submission, c *en
 			b.ep = ep
 		}
 	}
-	if unused > 0 {
-		q.reserved.Add(-unused)
-	}
 }
 
 // pushRun is pushAll for a run. Engine's thread.
 func (q *CompletionQueue) pushRun(ep *Endpoint, done []engine.Follower, c *engine.Completion) {
 	if c.Cookie&silent != 0 {
-		q.reserved.Add(-int64(len(done)))
 		return
 	}
 	cookie, length, source, flags := c.Cookie, c.Length, c.Source, c.Flags
@@ -227,7 +231,7 @@ func (q *CompletionQueue) pushRun(ep *Endpoint, done []engine.Follower, c *engin
 func (q *CompletionQueue) show() {
 	q.repay()
 	t := q.written
-	if q.tail.Load() == t {
+	if failed := q.failures.show(); !failed && q.tail.Load() == t {
 		return
 	}
 	q.tail.Store(t)
@@ -246,7 +250,7 @@ func (q *CompletionQueue) Read(c []Completion) (int, error) {
 	}
 	defer q.reading.Store(false)
 	a := q.arrivals.Load()
-	if q.tail.Load() == q.head.Load() && a.shown(1) == 0 {
+	if q.tail.Load() == q.head.Load() && q.failures.shown.Load() == 0 && a.shown(1) == 0 {
 		q.dom.Progress()
 	}
 	if a == nil {
@@ -276,7 +280,13 @@ func (q *CompletionQueue) readBoth(c []Completion, a *arrivals) (n int, err erro
 // readOwn takes completions of operations that the endpoints of the queue have posted.
 func (q *CompletionQueue) readOwn(c []Completion) (int, error) {
 	head := q.head.Load()
-	n := min(int(q.tail.Load()-head), len(c))
+	n := int(q.tail.Load() - head)
+	if q.failures.shown.Load() > 0 {
+		if n = q.beforeFailure(head, n); n == 0 && len(c) > 0 {
+			return 0, ErrErrorPending
+		}
+	}
+	n = min(n, len(c))
 	for i := range n {
 		at := (head + uint64(i)) & q.mask
 		if q.beside[at].err != nil {
@@ -300,7 +310,11 @@ func (q *CompletionQueue) ReadErr() (c Completion, ok bool) {
 	}
 	defer q.reading.Store(false)
 	head := q.head.Load()
-	if q.tail.Load() == head {
+	unread := int(q.tail.Load() - head)
+	if q.failures.shown.Load() > 0 && q.beforeFailure(head, unread) == 0 {
+		return q.takeFailure(), true
+	}
+	if unread == 0 {
 		return c, false
 	}
 	err := q.beside[head&q.mask].err

@@ -37,6 +37,7 @@ func (q *CompletionQueue) park(ctx context.Context, sig *progress.Signal) error 
 func (q *CompletionQueue) over(w *sleeper) bool {
 	head := q.head.Load()
 	n := q.tail.Load() - head
+	n += uint64(q.failures.shown.Load())
 	return n >= w.want || n+q.arrivals.Load().shown(w.want-n) >= w.want
 }
 

@@ -77,12 +77,12 @@ func (ep *Endpoint) postpone(verb wire.Verb, m *Msg, flags OpFlags, cookie uint6
 	for _, c := range w.counters() {
 		c.owner.CompareAndSwap(nil, ep.stepper)
 	}
-	if err := ep.reserve(); err != nil {
+	if err := ep.reserve(cookie); err != nil {
 		return err
 	}
 	err := ep.dom.triggers.add(w)
 	if err != nil {
-		ep.unreserve()
+		ep.unreserve(cookie)
 	}
 	return err
 }

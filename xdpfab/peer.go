@@ -276,7 +276,7 @@ func (p *Peer) claim(ctx context.Context, c call) (claimed, error) {
 	if err := p.use.berth.enter(ctx); err != nil {
 		return claimed{}, p.interrupted(ctx, c, nil)
 	}
-	s, err := p.ep.claim(nil)
+	s, err := p.ep.claim(nil, p.cookie)
 	if err != nil {
 		p.use.berth.cancel()
 	}

@@ -33,21 +33,22 @@ const (
 )
 
 // claim returns a submission to fill in, unless the operation has been posted already.
-// With a completion queue it takes a place there too. w describes the operation if it is
-// a Word; otherwise it is nil.
-func (ep *Endpoint) claim(w *engine.Word) (claimed, error) {
+// An operation whose success makes an entry takes its place in the completion queue too.
+// w describes the operation if it is a Word; otherwise it is nil.
+func (ep *Endpoint) claim(w *engine.Word, cookie uint64) (claimed, error) {
 	if ep.stepper.TryHold() {
 		// Shutdown looks whether all operations have completed, and no other goroutine
 		// has the turn then.
 		if ep.ready() && ep.shared.take() {
-			if ep.cq == nil || ep.cq.borrow() {
+			places := cookie&silent == 0 && ep.cq != nil
+			if places && ep.cq.borrow() || !places && ep.admits() {
 				if w != nil && ep.stepper.eng.Extend(ep.ring, w) {
 					return claimed{way: extended}, nil
 				}
 				if s := ep.stepper.eng.Begin(ep.ring); s != nil {
 					return claimed{s, direct}, nil
 				}
-				if ep.cq != nil {
+				if places {
 					ep.cq.lent++
 					ep.cq.repay()
 				}
@@ -56,28 +57,28 @@ func (ep *Endpoint) claim(w *engine.Word) (claimed, error) {
 		}
 		ep.stepper.Release()
 	}
-	s, err := ep.queue()
+	s, err := ep.queue(cookie)
 	return claimed{s, queued}, err
 }
 
 // queue is claim by way of the ring, when another goroutine has the turn, or the
 // operation has to wait behind others.
-func (ep *Endpoint) queue() (*engine.Submission, error) {
-	if err := ep.reserve(); err != nil {
+func (ep *Endpoint) queue(cookie uint64) (*engine.Submission, error) {
+	if err := ep.reserve(cookie); err != nil {
 		return nil, err
 	}
 	s, err := ep.claimEntry()
 	if err != nil {
-		ep.unreserve()
+		ep.unreserve(cookie)
 	}
 	return s, err
 }
 
 // reserve takes a place in the shared transmit context and in the completion queue, as
 // far as there are any; unreserve gives it back. A caller that gets none makes progress.
-func (ep *Endpoint) reserve() error {
+func (ep *Endpoint) reserve(cookie uint64) error {
 	if ep.shared.take() {
-		if ep.cq == nil || ep.cq.reserve() {
+		if places := cookie&silent == 0 && ep.cq != nil; places && ep.cq.reserve() || !places && ep.admits() {
 			return nil
 		}
 		ep.shared.give(1)
@@ -86,9 +87,9 @@ func (ep *Endpoint) reserve() error {
 	return ErrAgain
 }
 
-func (ep *Endpoint) unreserve() {
+func (ep *Endpoint) unreserve(cookie uint64) {
 	ep.shared.give(1)
-	if ep.cq != nil {
+	if cookie&silent == 0 && ep.cq != nil {
 		ep.cq.reserved.Add(-1)
 	}
 	ep.dom.Progress()
@@ -138,9 +139,15 @@ func (ep *Endpoint) unready() error {
 
 // Flags in the cookie of an operation, beside its Address.
 const (
-	silent = 1 << 63 // success makes no completion
+	silent = 1 << 63 // success makes no completion, and the operation takes no place in the queue
 	asked  = 1 << 62 // only a call waits for it: see Endpoint.Lookup
 )
+
+// admits reports whether an operation that takes no place in a completion queue may be
+// posted. See failures.
+func (ep *Endpoint) admits() bool {
+	return ep.cq == nil || ep.cq.failures.shown.Load() < ep.cq.size
+}
 
 // sink is the endpoint as the engine knows it.
 type sink Endpoint
@@ -156,11 +163,11 @@ func (e *sink) Complete(s *engine.Submission, c *engine.Completion, later *engin
 	}
 	switch {
 	case ep.cq == nil:
+	case !ok && c.Cookie&silent != 0:
+		ep.cq.pushFailure(ep, s.Context, c, ep.errorFor(s, c, later))
 	case !ok:
 		ep.cq.push(ep, s.Context, c, ep.errorFor(s, c, later))
-	case c.Cookie&silent != 0:
-		ep.cq.reserved.Add(-1)
-	default:
+	case c.Cookie&silent == 0:
 		ep.cq.push(ep, s.Context, c, nil)
 	}
 	switch counter := ep.cntr[direction(c.Flags)]; {

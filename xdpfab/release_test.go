@@ -112,7 +112,7 @@ func TestShutdownRefusesLatePosters(t *testing.T) {
 	if err := ep.Enable(); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := ep.claim(nil); err != nil || s.way != direct {
+	if s, err := ep.claim(nil, 0); err != nil || s.way != direct {
 		t.Fatalf("claim: way %v, %v", s.way, err)
 	} else {
 		s.Verb = engine.VerbConnect // to no peer: it completes at once
@@ -121,7 +121,7 @@ func TestShutdownRefusesLatePosters(t *testing.T) {
 	if err := ep.drain(); err != nil { // as Shutdown does first
 		t.Fatal(err)
 	}
-	if s, err := ep.claim(nil); !errors.Is(err, ErrClosed) {
+	if s, err := ep.claim(nil, 0); !errors.Is(err, ErrClosed) {
 		if s.way == direct {
 			ep.stepper.Release()
 		}

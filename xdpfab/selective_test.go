@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -133,6 +134,70 @@ func TestSilentOperationsNeedNoReader(t *testing.T) {
 	}
 	if err := counter.Wait(t.Context(), operations); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Operations whose success makes no entry take no place in the queue: more of them can be
+// in flight than it has places, whatever the way of posting. All fail, which makes an
+// entry for each, in order with those of other operations. While as many as the queue has
+// places are unread, more are refused, and others are not.
+func TestSilentFailuresNeedNoPlace(t *testing.T) {
+	const places, inFlight = 4, 100
+	client, server, err := xdpfab.Pipe(xdpfab.DomainAttr{Progress: xdpfab.ProgressManual, GiveUp: testnet.Patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = client.CloseAll(), server.CloseAll() }()
+	served, _ := server.NewEndpoint(xdpfab.EndpointAttr{})
+	av, _ := client.NewAddressVector()
+	cq, _ := client.NewCompletionQueue(xdpfab.CQAttr{Size: places})
+	ep, _ := client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, Size: 128})
+	if err := errors.Join(served.Enable(), ep.Bind(av, 0), ep.Bind(cq, xdpfab.BindSelective), ep.Enable()); err != nil {
+		t.Fatal(err)
+	}
+	dest, err := av.Insert(t.Context(), server.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	post := func(i int, flags xdpfab.OpFlags) error {
+		return ep.Atomic(&xdpfab.Msg{Buf: make([]byte, 8), Dest: dest, Key: 99, Datatype: atomic.Uint64, Op: atomic.Sum, Context: i}, flags)
+	}
+	for round := range 3 {
+		for i := range inFlight {
+			flags := []xdpfab.OpFlags{xdpfab.FlagMore, xdpfab.FlagInject, xdpfab.FlagFence, 0}[i*(round%2)%4]
+			if i%(inFlight/places) == 0 {
+				flags |= xdpfab.FlagCompletion
+			}
+			if err := post(i, flags); err != nil {
+				t.Fatalf("operation %d, in a queue with %d places: %v", i, places, err)
+			}
+		}
+		if err := post(-1, xdpfab.FlagCompletion); !errors.Is(err, xdpfab.ErrAgain) {
+			t.Fatalf("one more that wants an entry: %v, want ErrAgain", err)
+		}
+		for i := range inFlight {
+			for n, err := 0, error(nil); !errors.Is(err, xdpfab.ErrErrorPending); n, err = cq.Read(make([]xdpfab.Completion, 2)) {
+				if n > 0 {
+					t.Fatal("a success")
+				}
+				server.Progress()
+			}
+			if i == 0 { // all have failed, as one frame has them all or they are fenced
+				for range 1000 {
+					_, _ = client.Progress(), server.Progress()
+				}
+				if err := post(-1, 0); !errors.Is(err, xdpfab.ErrAgain) {
+					t.Fatalf("one more, with %d failures unread: %v, want ErrAgain", inFlight, err)
+				}
+			}
+			c, ok := cq.ReadErr()
+			if !ok || c.Context != any(i) || c.Err == nil || c.Endpoint != ep || c.Flags != xdpfab.CompletionAtomic|xdpfab.CompletionWrite {
+				t.Fatalf("failure %d: %+v, %t", i, c, ok)
+			}
+		}
+		if c, ok := cq.ReadErr(); ok {
+			t.Fatalf("one failure too many: %+v", c)
+		}
 	}
 }
 
