@@ -75,14 +75,47 @@ func (a *Alias) InjectAtomic(m *Msg) error {
 	return a.post(wire.VerbAtomic, m, FlagInject, silent)
 }
 
+// Read is Endpoint.Read.
+func (a *Alias) Read(x *RMA, flags OpFlags) error { return a.transfer(wire.VerbRead, x, flags, 0) }
+
+// Write is Endpoint.Write.
+func (a *Alias) Write(x *RMA, flags OpFlags) error { return a.transfer(wire.VerbWrite, x, flags, 0) }
+
+// InjectWrite is Endpoint.InjectWrite.
+func (a *Alias) InjectWrite(x *RMA) error {
+	return a.transfer(wire.VerbWrite, x, FlagInject, silent)
+}
+
+// InjectWriteData is Endpoint.InjectWriteData.
+func (a *Alias) InjectWriteData(x *RMA) error {
+	return a.transfer(wire.VerbWrite, x, FlagInject|FlagRemoteCQData, silent)
+}
+
+func (a *Alias) transfer(verb wire.Verb, x *RMA, flags OpFlags, cookie uint64) error {
+	flags, err := a.flags(flags)
+	if err != nil {
+		return err
+	}
+	return a.ep.transfer(verb, x, flags, cookie)
+}
+
 func (a *Alias) post(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) error {
+	flags, err := a.flags(flags)
+	if err != nil {
+		return err
+	}
+	return a.ep.post(verb, m, flags, cookie)
+}
+
+// flags returns the flags of a post by the alias.
+func (a *Alias) flags(flags OpFlags) (OpFlags, error) {
 	if a.closed.Load() {
-		return fmt.Errorf("xdpfab: alias of endpoint %d: %w", a.ep.number, ErrClosed)
+		return 0, fmt.Errorf("xdpfab: alias of endpoint %d: %w", a.ep.number, ErrClosed)
 	}
 	if flags&FlagDefaults != 0 {
 		flags = flags&^FlagDefaults | a.OpFlags()
 	}
-	return a.ep.post(verb, m, flags, cookie)
+	return flags, nil
 }
 
 // Close ends the use of the alias. What was posted by it goes on. Closing twice is no

@@ -84,6 +84,9 @@ func (ep *Endpoint) completion(e *engine.Event) Completion {
 		Endpoint: ep, Flags: CompletionAtomic | CompletionRemoteCQData | CompletionRemoteWrite, Source: NoAddress,
 		Bytes: int(min(e.Length, math.MaxInt)), Data: e.Data,
 	}
+	if e.Transfer {
+		c.Flags ^= CompletionAtomic | CompletionRMA
+	}
 	if e.Returns {
 		c.Flags ^= CompletionRemoteWrite | CompletionRemoteRead
 	}

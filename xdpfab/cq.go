@@ -31,7 +31,7 @@ type Completion struct {
 	// or, of an operation of a peer, its endpoint, if that is in the address vector of
 	// Endpoint by the kind of address that it uses, and otherwise NoAddress.
 	Source Address
-	Bytes  int    // of the result, or of the operand of a base atomic; of all elements of a peer's operation
+	Bytes  int    // of the result, or of the operand if there is none; of all elements of a peer's operation
 	Data   uint64 // of a peer's operation; otherwise 0
 }
 
@@ -92,7 +92,7 @@ func (q *CompletionQueue) take(c *Completion, at uint64) {
 // set makes c the completion that an entry describes, without its error.
 func (c *Completion) set(e *engine.Completion, b *beside) {
 	c.Context, c.Err, c.Endpoint = b.context, nil, b.ep
-	c.Flags, c.Source = completionFlags[direction(e.Flags)], Address(e.Cookie)
+	c.Flags, c.Source = completionFlags[e.Flags], Address(e.Cookie)
 	c.Bytes, c.Data = int(e.Length), 0
 }
 

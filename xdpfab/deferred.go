@@ -160,10 +160,7 @@ func (e *deferredSink) Flush() { (*sink)(e).Flush() }
 // start. Engine's thread.
 func (ep *Endpoint) cancelOperations(list []*deferred) {
 	for _, w := range list {
-		c := engine.Completion{Cookie: w.op.Cookie, Source: w.op.Peer, Fate: engine.NotExecuted, Reason: session.Cancelled, Flags: engine.CompletedRead}
-		if w.op.Verb == wire.VerbAtomic {
-			c.Flags = engine.CompletedWrite
-		}
+		c := engine.Completion{Cookie: w.op.Cookie, Source: w.op.Peer, Fate: engine.NotExecuted, Reason: session.Cancelled, Flags: w.op.Completed()}
 		w.tell(&w.op, &c, nil)
 	}
 	(*sink)(ep).Flush()

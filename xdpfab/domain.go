@@ -102,7 +102,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 			Session: session.Config{
 				Window: attr.Window, GiveUp: attr.GiveUp,
 				RTOMin: attr.RTOMin, BaseRTT: attr.BaseRTT, IdleRetire: attr.IdleRetire,
-				Features: wire.FeatureUnordered | wire.FeatureNotices,
+				Features: wire.FeatureMemory | wire.FeatureUnordered | wire.FeatureNotices,
 			},
 		})
 		if err != nil {

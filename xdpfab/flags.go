@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// OpFlags are the flags of one operation, after fi_atomic(3). Flags that are not among
-// the constants are refused with ErrBadFlags.
+// OpFlags are the flags of one operation, after fi_atomic(3) and fi_rma(3). Flags that
+// are not among the constants are refused with ErrBadFlags.
 type OpFlags uint32
 
 const (
 	// FlagFence defers the operation, and all posted after it to the same peer,
 	// until every earlier one has completed (FI_FENCE).
 	FlagFence OpFlags = 1 << iota
-	// FlagInject lets the caller reuse the operand buffers and Msg.RMA on return
-	// (FI_INJECT). The buffers may have up to EndpointAttr.InjectSize bytes together.
+	// FlagInject lets the caller reuse the operand buffers and Msg.RMA on return, or the
+	// buffers of a write and RMA.Extents (FI_INJECT). The buffers may have up to
+	// EndpointAttr.InjectSize bytes together.
 	FlagInject
 	// FlagMore says that another operation follows at once, so the poller need not be
 	// woken for this one (FI_MORE). The next post that fails, or has no FlagMore, wakes
@@ -75,12 +76,14 @@ type CompletionFlags uint32
 
 const (
 	CompletionAtomic CompletionFlags = 1 << iota // FI_ATOMIC: an atomic operation
-	CompletionRead                               // FI_READ: fetch or compare
-	CompletionWrite                              // FI_WRITE: base
+	CompletionRead                               // FI_READ: read, fetch or compare
+	CompletionWrite                              // FI_WRITE: write, or base
 
-	CompletionRemoteRead   // FI_REMOTE_READ: fetch or compare, of a peer
-	CompletionRemoteWrite  // FI_REMOTE_WRITE: base, of a peer
+	CompletionRemoteRead   // FI_REMOTE_READ: read, fetch or compare, of a peer
+	CompletionRemoteWrite  // FI_REMOTE_WRITE: write, or base, of a peer
 	CompletionRemoteCQData // FI_REMOTE_CQ_DATA: Completion.Data is that of the peer's operation
+
+	CompletionRMA // FI_RMA: a remote read or write
 )
 
 // BindFlags describe a binding to an endpoint, after fi_ep_bind in fi_endpoint(3). Flags
@@ -88,8 +91,8 @@ const (
 type BindFlags uint32
 
 const (
-	BindRead  BindFlags = 1 << iota // FI_READ: a counter of fetch and compare operations
-	BindWrite                       // FI_WRITE: a counter of base operations
+	BindRead  BindFlags = 1 << iota // FI_READ: a counter of reads, fetch and compare operations
+	BindWrite                       // FI_WRITE: a counter of writes and base operations
 	// BindTransmit binds a completion queue for the operations that the endpoint posts
 	// (FI_TRANSMIT), which is what no flag means too.
 	BindTransmit
@@ -97,8 +100,8 @@ const (
 	// that are posted with FlagCompletion (FI_SELECTIVE_COMPLETION).
 	BindSelective
 
-	BindRemoteRead  // FI_REMOTE_READ: a counter of fetch and compare operations of peers
-	BindRemoteWrite // FI_REMOTE_WRITE: a counter of base operations of peers
+	BindRemoteRead  // FI_REMOTE_READ: a counter of reads, fetch and compare operations of peers
+	BindRemoteWrite // FI_REMOTE_WRITE: a counter of writes and base operations of peers
 
 	// BindRecv binds a completion queue for the operations of peers that carry data
 	// (FI_RECV); see FlagRemoteCQData.
@@ -118,7 +121,7 @@ func (f OpFlags) String() string {
 
 // String returns the names of the flags, such as "atomic|read".
 func (f CompletionFlags) String() string {
-	return flagString(uint32(f), "atomic", "read", "write", "remote_read", "remote_write", "remote_cq_data")
+	return flagString(uint32(f), "atomic", "read", "write", "remote_read", "remote_write", "remote_cq_data", "rma")
 }
 
 // String returns the names of the flags, such as "read|write".

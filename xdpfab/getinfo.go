@@ -21,7 +21,8 @@ var ErrNoInfo = reason(syscall.ENODATA, "no interface offers this")
 // GetInfo lists what can be opened with OpenInfo, the fastest first: each Ethernet
 // interface that is fit for use, by raw Ethernet and by UDP over each version of IP that
 // it has an address of (fi_getinfo). With hints, it lists what meets them; nil asks for
-// nothing. Every result can do atomics, and says so whatever the hints leave out.
+// nothing. Every result can do all that there is; Info.Caps has the primary capabilities
+// that the hints name, or all.
 //
 // It only reads: it opens nothing, sends nothing and needs no privilege. What opening an
 // interface needs beyond the caller's privileges is in Info.Missing. If nothing meets the
@@ -154,7 +155,7 @@ func offer(in InterfaceInfo, format AddrFormat, source, fabric string) Info {
 		Receive: ReceiveInfo{Caps: receiveCaps, MsgOrder: offeredOrder},
 		Endpoint: EndpointInfo{
 			Type: EndpointRDM, Protocol: ProtocolXDPFab, ProtocolVersion: wire.Version, MaxMsgSize: math.MaxUint32,
-			AtomicOrder: OrderSizes{Unlimited, Unlimited, Unlimited}, TXContexts: MaxContexts, RXContexts: MaxContexts,
+			AtomicOrder: OrderSizes{Unlimited, Unlimited, Unlimited}, RMAOrder: OrderSizes{Unlimited, Unlimited, Unlimited}, TXContexts: MaxContexts, RXContexts: MaxContexts,
 		},
 		Domain: DomainInfo{
 			Name: in.Name, Threading: ThreadSafe, ControlProgress: ProgressAuto, Progress: ProgressAuto, ResourceMgmt: RMEnabled,

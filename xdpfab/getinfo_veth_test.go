@@ -162,11 +162,11 @@ func TestGetInfoRefusalsOnVeth(t *testing.T) {
 	testnet.Require(t)
 	pair := testnet.NewPair(t, testnet.Options{Queues: 2})
 	for say, h := range map[string]*xdpfab.Info{
-		`"absent0": no such interface`:                               {Domain: xdpfab.DomainInfo{Name: "absent0"}},
-		"not an Ethernet interface":                                  {Domain: xdpfab.DomainInfo{Name: "lo"}},
-		"src_addr 10.9.9.9: want " + pair.A.IP4.String():             {Source: "10.9.9.9"},
-		"nic.copy zero-copy: want copy":                              {Interface: xdpfab.InterfaceInfo{Copy: "zero-copy"}},
-		"caps rma: not offered, want some of " + atomicCaps.String(): {Caps: xdpfab.CapRMA},
+		`"absent0": no such interface`:                            {Domain: xdpfab.DomainInfo{Name: "absent0"}},
+		"not an Ethernet interface":                               {Domain: xdpfab.DomainInfo{Name: "lo"}},
+		"src_addr 10.9.9.9: want " + pair.A.IP4.String():          {Source: "10.9.9.9"},
+		"nic.copy zero-copy: want copy":                           {Interface: xdpfab.InterfaceInfo{Copy: "zero-copy"}},
+		"caps msg: not offered, want some of " + allCaps.String(): {Caps: xdpfab.CapMsg},
 	} {
 		if list, err := discover(t, pair.A, h); !errors.Is(err, xdpfab.ErrNoInfo) || !strings.Contains(err.Error(), say) {
 			t.Errorf("%v, %v: want %q", list, err, say)
@@ -197,7 +197,7 @@ func TestGetInfoRefusalsOnVeth(t *testing.T) {
 	}
 }
 
-const atomicCaps = xdpfab.CapRMAEvent | xdpfab.CapSource | xdpfab.CapAtomic | xdpfab.CapNamedRX | xdpfab.CapRead | xdpfab.CapWrite | xdpfab.CapRemoteRead | xdpfab.CapRemoteWrite |
+const allCaps = xdpfab.CapRMA | xdpfab.CapRMAEvent | xdpfab.CapSource | xdpfab.CapAtomic | xdpfab.CapNamedRX | xdpfab.CapRead | xdpfab.CapWrite | xdpfab.CapRemoteRead | xdpfab.CapRemoteWrite |
 	xdpfab.CapFence | xdpfab.CapTrigger | xdpfab.CapSharedAV | xdpfab.CapLocalComm | xdpfab.CapRemoteComm
 
 // asDiscoverer makes the test program print what GetInfo finds.

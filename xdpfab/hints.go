@@ -206,6 +206,6 @@ func (h *Info) settle(offer *Info) Info {
 // order says in the info which order is kept for one that is asked for.
 func (i *Info) order(asked Order) {
 	if i.Transmit.MsgOrder = asked.settle(); i.Transmit.MsgOrder == OrderNone {
-		i.Endpoint.AtomicOrder = OrderSizes{}
+		i.Endpoint.AtomicOrder, i.Endpoint.RMAOrder = OrderSizes{}, OrderSizes{}
 	}
 }

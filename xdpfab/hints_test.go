@@ -20,6 +20,8 @@ import (
 
 const (
 	allAtomicOrders = xdpfab.OrderAtomicRAR | xdpfab.OrderAtomicRAW | xdpfab.OrderAtomicWAR | xdpfab.OrderAtomicWAW
+	allRMAOrders    = xdpfab.OrderRMARAR | xdpfab.OrderRMARAW | xdpfab.OrderRMAWAR | xdpfab.OrderRMAWAW
+	allOrders       = allAtomicOrders | allRMAOrders | xdpfab.OrderRAR | xdpfab.OrderRAW | xdpfab.OrderWAR | xdpfab.OrderWAW
 	initiatingCaps  = xdpfab.CapRead | xdpfab.CapWrite
 	targetCaps      = xdpfab.CapRemoteRead | xdpfab.CapRemoteWrite
 )
@@ -40,13 +42,16 @@ func TestHints(t *testing.T) {
 		refused string // what the error says; empty if the hint is met
 		holds   check
 	}{
-		"nothing":     {func(h *xdpfab.Info) {}, "", met},
-		"atomics":     {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic }, "", func(i *xdpfab.Info) bool { return i.Caps&(initiatingCaps|targetCaps) == initiatingCaps|targetCaps }},
-		"initiator":   {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapRead }, "", func(i *xdpfab.Info) bool { return i.Caps&targetCaps == 0 && i.EndpointAttr().InitiateOnly }},
-		"target":      {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapRemoteWrite }, "", func(i *xdpfab.Info) bool { return i.Receive.Caps&targetCaps == targetCaps }},
-		"fence":       {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapFence }, "", func(i *xdpfab.Info) bool { return i.Transmit.Caps&xdpfab.CapFence != 0 }},
-		"messages":    {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapMsg | xdpfab.CapTagged }, "caps msg|tagged: not offered", nil},
-		"rma":         {func(h *xdpfab.Info) { h.Transmit.Caps = xdpfab.CapRMA }, "tx_attr.caps rma: not offered", nil},
+		"nothing":   {func(h *xdpfab.Info) {}, "", met},
+		"atomics":   {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic }, "", func(i *xdpfab.Info) bool { return i.Caps&(initiatingCaps|targetCaps) == initiatingCaps|targetCaps }},
+		"initiator": {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapRead }, "", func(i *xdpfab.Info) bool { return i.Caps&targetCaps == 0 && i.EndpointAttr().InitiateOnly }},
+		"target":    {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapRemoteWrite }, "", func(i *xdpfab.Info) bool { return i.Receive.Caps&targetCaps == targetCaps }},
+		"fence":     {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapFence }, "", func(i *xdpfab.Info) bool { return i.Transmit.Caps&xdpfab.CapFence != 0 }},
+		"messages":  {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapMsg | xdpfab.CapTagged }, "caps msg|tagged: not offered", nil},
+		"rma": {func(h *xdpfab.Info) { h.Caps, h.Transmit.Caps = xdpfab.CapRMA, xdpfab.CapRMA }, "", func(i *xdpfab.Info) bool {
+			return i.Caps&xdpfab.PrimaryCaps == xdpfab.CapRMA|xdpfab.CapNamedRX && i.Transmit.Caps&xdpfab.CapRMA != 0
+		}},
+		"tagged":      {func(h *xdpfab.Info) { h.Transmit.Caps = xdpfab.CapRMA | xdpfab.CapTagged }, "tx_attr.caps tagged: not offered", nil},
 		"domain caps": {func(h *xdpfab.Info) { h.Domain.Caps = xdpfab.CapAVUserID | xdpfab.CapLocalComm }, "domain_attr.caps av_user_id: not offered", nil},
 		"shared vectors": {func(h *xdpfab.Info) { h.Domain.Caps, h.Caps = xdpfab.CapSharedAV, xdpfab.CapSharedAV|xdpfab.CapAtomic }, "", func(i *xdpfab.Info) bool {
 			return i.Domain.Caps&xdpfab.CapSharedAV != 0 && i.Caps&xdpfab.CapSharedAV != 0
@@ -59,18 +64,20 @@ func TestHints(t *testing.T) {
 		"big messages":   {func(h *xdpfab.Info) { h.Endpoint.MaxMsgSize = 1 << 20 }, "", func(i *xdpfab.Info) bool { return i.Endpoint.MaxMsgSize == math.MaxUint32 }},
 		"any message":    {func(h *xdpfab.Info) { h.Endpoint.MaxMsgSize = xdpfab.Unlimited }, "max_msg_size unlimited: want at most", nil},
 		"atomic order": {func(h *xdpfab.Info) { h.Transmit.MsgOrder = allAtomicOrders }, "", func(i *xdpfab.Info) bool {
-			return i.Transmit.MsgOrder == allAtomicOrders && i.Receive.MsgOrder == allAtomicOrders
+			return i.Transmit.MsgOrder == allOrders && i.Receive.MsgOrder == allOrders
 		}},
 		"no order": {func(h *xdpfab.Info) { h.Transmit.MsgOrder = xdpfab.OrderNone }, "", func(i *xdpfab.Info) bool {
-			return i.Transmit.MsgOrder == xdpfab.OrderNone && i.Endpoint.AtomicOrder == xdpfab.OrderSizes{} && i.EndpointAttr().MsgOrder == xdpfab.OrderNone
+			return i.Transmit.MsgOrder == xdpfab.OrderNone && i.Endpoint.AtomicOrder == xdpfab.OrderSizes{} && i.Endpoint.RMAOrder == xdpfab.OrderSizes{} && i.EndpointAttr().MsgOrder == xdpfab.OrderNone
 		}},
 		"no order of a size": {func(h *xdpfab.Info) { h.Transmit.MsgOrder, h.Endpoint.AtomicOrder.WAW = xdpfab.OrderNone, 8 }, "max_order_atomic.waw 8: want at most 0", nil},
 		"none and some":      {func(h *xdpfab.Info) { h.Transmit.MsgOrder = xdpfab.OrderNone | xdpfab.OrderAtomicWAW }, "tx_attr.msg_order none: not promised", nil},
 		"order of sends":     {func(h *xdpfab.Info) { h.Transmit.MsgOrder = xdpfab.OrderSAS | xdpfab.OrderAtomicRAR }, "tx_attr.msg_order sas: not promised", nil},
-		"combined order":     {func(h *xdpfab.Info) { h.Receive.MsgOrder = xdpfab.OrderWAW }, "rx_attr.msg_order waw: not promised", nil},
+		"combined order":     {func(h *xdpfab.Info) { h.Receive.MsgOrder = xdpfab.OrderWAW }, "", met},
+		"sends and writes":   {func(h *xdpfab.Info) { h.Receive.MsgOrder = xdpfab.OrderSAW | xdpfab.OrderWAW }, "rx_attr.msg_order saw: not promised", nil},
 		"completions":        {func(h *xdpfab.Info) { h.Transmit.CompletionOrder = xdpfab.OrderRAR }, "comp_order rar: not promised", nil},
 		"size of order":      {func(h *xdpfab.Info) { h.Endpoint.AtomicOrder.WAW = 1 << 30 }, "", func(i *xdpfab.Info) bool { return i.Endpoint.AtomicOrder.WAW == xdpfab.Unlimited }},
-		"RMA order":          {func(h *xdpfab.Info) { h.Endpoint.RMAOrder.RAW = 1 }, "max_order_rma.raw 1: want at most 0", nil},
+		"RMA order":          {func(h *xdpfab.Info) { h.Endpoint.RMAOrder.RAW = 1 << 40 }, "", func(i *xdpfab.Info) bool { return i.Endpoint.RMAOrder.RAW == xdpfab.Unlimited }},
+		"no RMA order":       {func(h *xdpfab.Info) { h.Transmit.MsgOrder, h.Endpoint.RMAOrder.RAW = xdpfab.OrderNone, 1 }, "max_order_rma.raw 1: want at most 0", nil},
 		"inject":             {func(h *xdpfab.Info) { h.Transmit.InjectSize = 16 }, "", func(i *xdpfab.Info) bool { return i.Transmit.InjectSize >= 16 }},
 		"big inject":         {func(h *xdpfab.Info) { h.Transmit.InjectSize = 1 << 20 }, "tx_attr.inject_size 1048576: want at most", nil},
 		"queue":              {func(h *xdpfab.Info) { h.Transmit.Size = 3000 }, "", func(i *xdpfab.Info) bool { return i.Transmit.Size == 4096 && i.EndpointAttr().Size == 4096 }},
@@ -173,11 +180,11 @@ func TestEveryHint(t *testing.T) {
 		}
 	}
 	for c := xdpfab.CapMsg; c <= xdpfab.CapRemoteComm; c <<= 1 {
-		try(c&atomicCaps != 0, c, xdpfab.Info{Caps: c})
+		try(c&allCaps != 0, c, xdpfab.Info{Caps: c})
 	}
 	for o := xdpfab.OrderRAR; o <= xdpfab.OrderAtomicWAW; o <<= 1 {
-		try(o&allAtomicOrders != 0, o, xdpfab.Info{Transmit: xdpfab.TransmitInfo{MsgOrder: o}})
-		try(o&allAtomicOrders != 0, o, xdpfab.Info{Receive: xdpfab.ReceiveInfo{MsgOrder: o}})
+		try(o&allOrders != 0, o, xdpfab.Info{Transmit: xdpfab.TransmitInfo{MsgOrder: o}})
+		try(o&allOrders != 0, o, xdpfab.Info{Receive: xdpfab.ReceiveInfo{MsgOrder: o}})
 	}
 	for m := xdpfab.ModeContext; m <= xdpfab.ModeBufferedRecv; m <<= 1 {
 		try(true, m, xdpfab.Info{Mode: m, Domain: xdpfab.DomainInfo{Mode: m}})
@@ -223,21 +230,21 @@ func TestHintsOfApplications(t *testing.T) {
 			Endpoint: xdpfab.EndpointInfo{Type: xdpfab.EndpointRDM}, Transmit: xdpfab.TransmitInfo{OpFlags: xdpfab.FlagDeliveryComplete | xdpfab.FlagCompletion},
 			Domain: xdpfab.DomainInfo{MRMode: optionalMR, Threading: xdpfab.ThreadSafe, AVType: xdpfab.AVMap},
 			Fabric: xdpfab.FabricInfo{API: xdpfab.MakeVersion(1, 18)},
-		}, xdpfab.CapRMA | xdpfab.CapMsg, "msg|rma"},
+		}, xdpfab.CapRMA | xdpfab.CapMsg, "msg"},
 		"SOS": {xdpfab.Info{
 			Caps:     xdpfab.CapAtomic | xdpfab.CapFence | xdpfab.CapRMAEvent,
 			Endpoint: xdpfab.EndpointInfo{Type: xdpfab.EndpointRDM},
 			Transmit: xdpfab.TransmitInfo{OpFlags: xdpfab.FlagDeliveryComplete, InjectSize: 16},
 			Domain:   xdpfab.DomainInfo{ResourceMgmt: xdpfab.RMEnabled, Progress: xdpfab.ProgressAuto, Threading: xdpfab.ThreadDomain},
 			Fabric:   xdpfab.FabricInfo{API: xdpfab.MakeVersion(1, 5)},
-		}, xdpfab.CapRMA, "rma"},
+		}, xdpfab.CapRMA, ""},
 		"MPICH": {xdpfab.Info{
 			Caps: xdpfab.CapAtomic, Mode: xdpfab.ModeContext | xdpfab.ModeContext2,
 			Endpoint: xdpfab.EndpointInfo{Type: xdpfab.EndpointRDM},
-			Transmit: xdpfab.TransmitInfo{OpFlags: xdpfab.FlagDeliveryComplete, MsgOrder: allAtomicOrders},
+			Transmit: xdpfab.TransmitInfo{OpFlags: xdpfab.FlagDeliveryComplete, MsgOrder: allAtomicOrders | xdpfab.OrderRAR | xdpfab.OrderRAW | xdpfab.OrderWAR | xdpfab.OrderWAW},
 			Domain: xdpfab.DomainInfo{ResourceMgmt: xdpfab.RMEnabled, Progress: xdpfab.ProgressManual, ControlProgress: xdpfab.ProgressManual,
 				Threading: xdpfab.ThreadCompletion, AVType: xdpfab.AVTable, MRMode: optionalMR},
-		}, xdpfab.CapRMA | xdpfab.CapTagged | xdpfab.CapMsg | xdpfab.CapMultiRecv | xdpfab.CapDirectedRecv, "msg|rma|tagged|directed_recv|multi_recv"},
+		}, xdpfab.CapRMA | xdpfab.CapTagged | xdpfab.CapMsg | xdpfab.CapMultiRecv | xdpfab.CapDirectedRecv, "msg|tagged|directed_recv|multi_recv"},
 		"fabtests": {xdpfab.Info{
 			Caps: xdpfab.CapAtomic, Mode: xdpfab.ModeContext | xdpfab.ModeContext2,
 			Endpoint: xdpfab.EndpointInfo{Type: xdpfab.EndpointRDM, MaxMsgSize: 1024},
@@ -250,7 +257,12 @@ func TestHintsOfApplications(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, err, list)
 		}
 		c.hints.Caps |= c.beyond
-		if _, err := xdpfab.GetInfo(ctx(t), &c.hints); !errors.Is(err, xdpfab.ErrNoInfo) || !strings.Contains(err.Error(), "caps "+c.needs+": not offered") {
+		_, err := xdpfab.GetInfo(ctx(t), &c.hints)
+		if c.needs == "" {
+			if err != nil {
+				t.Errorf("%s with %v: %v", name, c.beyond, err)
+			}
+		} else if !errors.Is(err, xdpfab.ErrNoInfo) || !strings.Contains(err.Error(), "caps "+c.needs+": not offered") {
 			t.Errorf("%s: %v, want one that says that %s is not offered", name, err, c.needs)
 		}
 	}
@@ -272,7 +284,7 @@ func TestInfoWithoutHints(t *testing.T) {
 	if !native {
 		t.Errorf("atomics are not advertised: %v", &i)
 	}
-	if p, s := i.Caps&xdpfab.PrimaryCaps, i.Caps&xdpfab.SecondaryCaps; p != xdpfab.CapAtomic|xdpfab.CapNamedRX || s != xdpfab.CapTrigger|xdpfab.CapRMAEvent|xdpfab.CapSource|xdpfab.CapFence|xdpfab.CapSharedAV|xdpfab.CapLocalComm|xdpfab.CapRemoteComm ||
+	if p, s := i.Caps&xdpfab.PrimaryCaps, i.Caps&xdpfab.SecondaryCaps; p != xdpfab.CapAtomic|xdpfab.CapRMA|xdpfab.CapNamedRX || s != xdpfab.CapTrigger|xdpfab.CapRMAEvent|xdpfab.CapSource|xdpfab.CapFence|xdpfab.CapSharedAV|xdpfab.CapLocalComm|xdpfab.CapRemoteComm ||
 		i.Caps&xdpfab.ModifierCaps != initiatingCaps|targetCaps {
 		t.Errorf("capabilities %v, %v, %v", p, s, i.Caps)
 	}
@@ -283,7 +295,10 @@ func TestInfoWithoutHints(t *testing.T) {
 		o.Progress != xdpfab.ProgressAuto || o.ControlProgress != xdpfab.ProgressAuto {
 		t.Errorf("not the models that serve everybody: %v", &i)
 	}
-	if none := (xdpfab.OrderSizes{}); i.Endpoint.RMAOrder != none || i.Receive.Size != 0 {
+	if i.Endpoint.RMAOrder != sizes || i.Transmit.MsgOrder != allOrders {
+		t.Errorf("remote reads and writes are not advertised as atomics are: %v", &i)
+	}
+	if i.Receive.Size != 0 {
 		t.Errorf("what is not there is promised: %v", &i)
 	}
 }
@@ -297,7 +312,7 @@ func TestInfoIsInForce(t *testing.T) {
 	defer a.CloseAll()
 	defer b.CloseAll()
 	list, err := xdpfab.GetInfo(ctx(t), &xdpfab.Info{
-		Caps: xdpfab.CapAtomic | xdpfab.CapWrite, Transmit: xdpfab.TransmitInfo{Size: 4}, Domain: xdpfab.DomainInfo{Instance: a}})
+		Caps: xdpfab.CapAtomic | xdpfab.CapRMA | xdpfab.CapWrite, Transmit: xdpfab.TransmitInfo{Size: 4}, Domain: xdpfab.DomainInfo{Instance: a}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -409,12 +424,12 @@ func TestInfoTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := i.String()
-	for _, want := range []string{"    caps: atomic|named_rx_ctx|read", "    ep_attr:\n        type: rdm\n        protocol: xdpfab", "cq_cnt: unlimited", "api_version: 2.6", "        max_order_atomic:\n            raw: unlimited"} {
+	for _, want := range []string{"    caps: rma|atomic|named_rx_ctx|read", "    ep_attr:\n        type: rdm\n        protocol: xdpfab", "cq_cnt: unlimited", "api_version: 2.6", "        max_order_atomic:\n            raw: unlimited"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	for _, want := range []string{`"msg_order":"atomic_rar|`, `"threading":"safe"`, `"av_type":"table"`, `"addr_format":"ethernet"`, `"cq_cnt":-1`, `"op_flags":"delivery_complete"`} {
+	for _, want := range []string{`"msg_order":"rar|raw|war|waw|rma_rar|`, `"threading":"safe"`, `"av_type":"table"`, `"addr_format":"ethernet"`, `"cq_cnt":-1`, `"op_flags":"delivery_complete"`} {
 		if !strings.Contains(string(j), want) {
 			t.Errorf("no %q in\n%s", want, j)
 		}

@@ -66,9 +66,9 @@ func (m MRMode) String() string {
 func (m MRMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // Order is an order of operations from one endpoint to another, after fi_endpoint(3):
-// which operations take effect in the order posted. Reads are fetch operations without an
-// effect, writes all others, sends messages. The orders without a prefix are of RMA and
-// atomics together.
+// which operations take effect in the order posted. Reads are remote reads and fetch
+// operations without an effect, writes all others, sends messages. The orders without a
+// prefix are of RMA and atomics together.
 type Order uint32
 
 // The orders.
@@ -99,7 +99,8 @@ const (
 
 	// offeredOrder is what holds unless the caller asks for OrderNone: operations of one
 	// endpoint to one peer apply in the order posted, whatever their size.
-	offeredOrder = OrderAtomicRAR | OrderAtomicRAW | OrderAtomicWAR | OrderAtomicWAW
+	offeredOrder = OrderRAR | OrderRAW | OrderWAR | OrderWAW | OrderRMARAR | OrderRMARAW | OrderRMAWAR | OrderRMAWAW |
+		OrderAtomicRAR | OrderAtomicRAW | OrderAtomicWAR | OrderAtomicWAW
 )
 
 // settle returns the order that is kept for one that is asked for: all or none.

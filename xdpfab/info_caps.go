@@ -23,12 +23,12 @@ const (
 	CapAVUserID                      // FI_AV_USER_ID
 	CapPeer                          // FI_PEER
 
-	CapRead        // FI_READ: begin fetch and compare operations
-	CapWrite       // FI_WRITE: begin base operations
+	CapRead        // FI_READ: begin reads, fetch and compare operations
+	CapWrite       // FI_WRITE: begin writes and base operations
 	CapSend        // FI_SEND
 	CapRecv        // FI_RECV
-	CapRemoteRead  // FI_REMOTE_READ: be the target of fetch and compare operations
-	CapRemoteWrite // FI_REMOTE_WRITE: be the target of base operations
+	CapRemoteRead  // FI_REMOTE_READ: be the target of reads, fetch and compare operations
+	CapRemoteWrite // FI_REMOTE_WRITE: be the target of writes and base operations
 
 	CapMultiRecv  // FI_MULTI_RECV
 	CapSource     // FI_SOURCE
@@ -56,7 +56,7 @@ const (
 const (
 	initiatingCaps = CapRead | CapWrite
 	targetCaps     = CapRemoteRead | CapRemoteWrite
-	operationCaps  = CapAtomic
+	operationCaps  = CapAtomic | CapRMA
 	domainCaps     = CapLocalComm | CapRemoteComm | CapSharedAV
 	transmitCaps   = operationCaps | initiatingCaps | CapNamedRX | CapFence | CapTrigger
 	eventCaps      = CapRMAEvent | CapSource

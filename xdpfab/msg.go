@@ -76,6 +76,9 @@ const MaxPieces = 1024
 // elements returns the number of elements, after it has compared all that the message
 // gives with it.
 func (m *Msg) elements(verb wire.Verb, flags OpFlags) (uint32, error) {
+	if verb.Transfer() {
+		return m.bytes(verb, flags)
+	}
 	if !atomic.Valid(memory.FormOf(verb), m.Op, m.Datatype) {
 		return 0, fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), m.Op, m.Datatype, ErrOpNotSupported)
 	}
@@ -202,12 +205,12 @@ func (m *Msg) checkRMA(count int) error {
 	for i := range m.RMA {
 		n := m.RMA[i].Count
 		if n == 0 {
-			return fmt.Errorf("xdpfab: extent %d has no elements: want at least 1: %w", i, ErrCount)
+			return fmt.Errorf("xdpfab: extent %d has a count of 0: want at least 1: %w", i, ErrCount)
 		}
 		sum += int(n)
 	}
 	if sum != count {
-		return fmt.Errorf("xdpfab: %d extents with %d elements in all for an operation on %d: want the same number: %w",
+		return fmt.Errorf("xdpfab: %d extents with a count of %d in all for an operation on %d: want the same number: %w",
 			len(m.RMA), sum, count, ErrCount)
 	}
 	return nil
@@ -220,7 +223,7 @@ func (m *Msg) word(w *engine.Word, verb wire.Verb, flags OpFlags) bool {
 	if verb == wire.VerbAtomic {
 		result = 0
 	}
-	if uint(m.Count) > 1 || flags&^(knownOpFlags&^generalFlags) != 0 || m.RMA != nil || m.Pieces != nil || m.Trigger != nil || len(m.Compare) != 0 || len(m.Result) != result ||
+	if verb.Transfer() || uint(m.Count) > 1 || flags&^(knownOpFlags&^generalFlags) != 0 || m.RMA != nil || m.Pieces != nil || m.Trigger != nil || len(m.Compare) != 0 || len(m.Result) != result ||
 		m.Op >= atomic.NumOps || words[verb][m.Op]>>m.Datatype&1 == 0 {
 		return false
 	}

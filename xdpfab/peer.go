@@ -205,8 +205,22 @@ func (p *Peer) await(ctx context.Context, c call, w *waiter) error {
 		err = w.err
 	}
 	copy(c.result, w.result)
-	waiters.Put(w)
+	w.recycle()
 	return err
+}
+
+// keptBuffer is the most bytes that a waiter keeps memory for between calls.
+const keptBuffer = 64 << 10
+
+// recycle makes the waiter another call's.
+func (w *waiter) recycle() {
+	if cap(w.buf) > keptBuffer {
+		w.buf = nil
+	}
+	if cap(w.long) > keptBuffer {
+		w.long, w.result = nil, nil
+	}
+	waiters.Put(w)
 }
 
 // fill gives a submission the buffers of a call: copies, if they are short, and copies
@@ -247,18 +261,18 @@ func (p *Peer) cancelled(ctx context.Context, c call, err error) error {
 		return context.Cause(ctx)
 	}
 	oe.Cause = context.Cause(ctx)
-	if !c.verb.Atomic() { // a lookup has no effect
+	if !c.verb.Array() { // a lookup has no effect
 		oe.Certainty, oe.outcome = ErrNotExecuted, nil
 	}
 	return oe
 }
 
 // interrupted returns the error of a call whose context has ended: before the operation
-// was posted, or with an outcome that is still to come. Operations that are no atomics
-// have no effect, so nothing of them is unknown.
+// was posted, or with an outcome that is still to come. Operations on no memory have
+// no effect, so nothing of them is unknown.
 func (p *Peer) interrupted(ctx context.Context, c call, o *outcome) error {
 	certainty := ErrOutcomeUnknown
-	if o == nil || !c.verb.Atomic() {
+	if o == nil || !c.verb.Array() {
 		certainty, o = ErrNotExecuted, nil
 	}
 	cause := context.Cause(ctx)
@@ -305,7 +319,7 @@ func (w *waiter) Complete(s *engine.Submission, c *engine.Completion, later *eng
 	w.mu.Unlock()
 	if abandoned != nil {
 		abandoned.settle(c.Result(later), w.result)
-		waiters.Put(w)
+		w.recycle()
 	}
 }
 

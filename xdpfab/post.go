@@ -230,8 +230,8 @@ func (ep *Endpoint) errorFor(s *engine.Submission, c *engine.Completion, later *
 
 // The directions of operations, as counters distinguish them.
 const (
-	reads  = iota // fetch and compare
-	writes        // base
+	reads  = iota // reads, fetch and compare
+	writes        // writes, and base
 	directions
 )
 
@@ -243,8 +243,12 @@ func direction(flags uint8) int {
 	return reads
 }
 
-// completionFlags are the flags of the public completion by direction.
-var completionFlags = [directions]CompletionFlags{reads: CompletionAtomic | CompletionRead, writes: CompletionAtomic | CompletionWrite}
+// completionFlags are the flags of the public completion by those of the engine.
+var completionFlags = [...]CompletionFlags{
+	0: CompletionAtomic | CompletionRead, engine.CompletedRead: CompletionAtomic | CompletionRead, engine.CompletedWrite: CompletionAtomic | CompletionWrite,
+	engine.CompletedTransfer | engine.CompletedRead:  CompletionRMA | CompletionRead,
+	engine.CompletedTransfer | engine.CompletedWrite: CompletionRMA | CompletionWrite,
+}
 
 // nameOf describes an operation for error texts.
 func nameOf(s *engine.Submission) string {
@@ -258,7 +262,10 @@ func nameOf(s *engine.Submission) string {
 	case wire.VerbList:
 		return fmt.Sprintf("listing of region %d", s.Count)
 	}
-	what := fmt.Sprintf("%v %v %v[%d]", memory.FormOf(s.Verb), atomic.Op(s.Opcode), atomic.Datatype(s.Datatype), s.Count)
+	what := fmt.Sprintf("%v of %d bytes", s.Verb, s.Count)
+	if s.Verb.Atomic() {
+		what = fmt.Sprintf("%v %v %v[%d]", memory.FormOf(s.Verb), atomic.Op(s.Opcode), atomic.Datatype(s.Datatype), s.Count)
+	}
 	if s.Extents != nil {
 		return fmt.Sprintf("%s in %d places", what, len(s.Extents))
 	}

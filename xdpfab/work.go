@@ -21,7 +21,7 @@ type Work struct {
 	Completion *Counter
 }
 
-// Deferrable is what Work can do: an AtomicWork or a CounterWork.
+// Deferrable is what Work can do: an AtomicWork, an RMAWork or a CounterWork.
 type Deferrable interface {
 	// queue checks the work and takes it in.
 	queue(d *Domain, w *Work) error
@@ -33,6 +33,15 @@ type AtomicWork struct {
 	Endpoint *Endpoint
 	Func     Func
 	Msg      *Msg // without a Trigger of its own
+	Flags    OpFlags
+}
+
+// RMAWork posts a remote read or write, by Endpoint.Read or Endpoint.Write (FI_OP_READ,
+// FI_OP_WRITE).
+type RMAWork struct {
+	Endpoint *Endpoint
+	Op       Op   // Read or Write
+	RMA      *RMA // without a Trigger of its own
 	Flags    OpFlags
 }
 
@@ -60,7 +69,7 @@ var ErrCancelled = reason(syscall.ECANCELED, "cancelled before its counter reach
 // A counter cannot be closed as long as work needs it.
 func (d *Domain) QueueWork(w *Work) error {
 	if w == nil || w.Do == nil {
-		return fmt.Errorf("xdpfab: deferred work: nothing to do: want a Work with an AtomicWork or a CounterWork: %w", ErrNotImplemented)
+		return fmt.Errorf("xdpfab: deferred work: nothing to do: want a Work with an AtomicWork, an RMAWork or a CounterWork: %w", ErrNotImplemented)
 	}
 	if err := d.checkThreshold(&w.When); err != nil {
 		return err
@@ -79,16 +88,45 @@ func (a AtomicWork) queue(d *Domain, w *Work) error {
 	switch {
 	case !known:
 		return fmt.Errorf("xdpfab: deferred work: form %v: want Base, Fetch or Compare: %w", a.Func, ErrOpNotSupported)
-	case a.Endpoint == nil || a.Endpoint.dom != d:
-		return fmt.Errorf("xdpfab: deferred work: want an endpoint of domain %s: %w", d.dev.Info().Name, ErrForeign)
 	case a.Msg == nil:
 		return fmt.Errorf("xdpfab: deferred work: the message is nil: want a Msg: %w", ErrLength)
-	case a.Msg.Trigger != nil:
-		return fmt.Errorf("xdpfab: deferred work: the message has a trigger beside Work.When: want one of the two: %w", ErrNotImplemented)
+	}
+	if err := d.checkWork(a.Endpoint, a.Msg.Trigger); err != nil {
+		return err
 	}
 	m := *a.Msg
 	m.Trigger, m.work = &w.When, w
 	return a.Endpoint.post(verb, &m, a.Flags, 0)
+}
+
+func (a RMAWork) queue(d *Domain, w *Work) error {
+	verb := wire.VerbRead
+	switch {
+	case a.Op == Write:
+		verb = wire.VerbWrite
+	case a.Op != Read:
+		return fmt.Errorf("xdpfab: deferred work: RMA by %v: want Read or Write: %w", a.Op, ErrOpNotSupported)
+	}
+	if a.RMA == nil {
+		return fmt.Errorf("xdpfab: deferred work: the message is nil: want an RMA: %w", ErrLength)
+	}
+	if err := d.checkWork(a.Endpoint, a.RMA.Trigger); err != nil {
+		return err
+	}
+	x := *a.RMA
+	x.Trigger, x.work = &w.When, w
+	return a.Endpoint.transfer(verb, &x, a.Flags, 0)
+}
+
+// checkWork returns an error for an operation that cannot be the domain's deferred work.
+func (d *Domain) checkWork(ep *Endpoint, at *Threshold) error {
+	switch {
+	case ep == nil || ep.dom != d:
+		return fmt.Errorf("xdpfab: deferred work: want an endpoint of domain %s: %w", d.dev.Info().Name, ErrForeign)
+	case at != nil:
+		return fmt.Errorf("xdpfab: deferred work: the message has a trigger beside Work.When: want one of the two: %w", ErrNotImplemented)
+	}
+	return nil
 }
 
 func (c CounterWork) queue(d *Domain, w *Work) error {

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Read copies len(b) bytes of a peer's region, from offset bytes behind its beginning on,
+// to b. Every word of 8 bytes is read at once; all of them are not. With the Incarnation
+// that Lookup has found, it reads that registration and no other: after a restart of the
+// peer it fails with ErrPeerRestarted. The bytes travel as one operation, of which the
+// call keeps a copy until it ends.
+func (p *Peer) Read(ctx context.Context, r RemoteRegion, offset uint64, b []byte) error {
+	return p.transfer(ctx, r, offset, len(b), call{verb: wire.VerbRead, op: uint8(Read), result: b})
+}
+
+// Write copies b to a peer's region, from offset bytes behind its beginning on. Every
+// word of 8 bytes changes at once; all of them do not. It is one operation, which runs
+// exactly once, or the error says what is known of it; of one that failed with
+// ErrOutcomeUnknown, a part may have been written. It is bound to a registration as Read
+// is.
+func (p *Peer) Write(ctx context.Context, r RemoteRegion, offset uint64, b []byte) error {
+	return p.transfer(ctx, r, offset, len(b), call{verb: wire.VerbWrite, op: uint8(Write), operand: b})
+}
+
+// transfer runs a remote read or write of n bytes.
+func (p *Peer) transfer(ctx context.Context, r RemoteRegion, offset uint64, n int, c call) error {
+	switch {
+	case n > math.MaxUint32:
+		return fmt.Errorf("xdpfab: %v of %d bytes: want at most %d, take them in parts: %w", c.verb, n, math.MaxUint32, ErrTooMany)
+	case offset > math.MaxUint64-r.Base || r.Size != 0 && (uint64(n) > r.Size || offset > r.Size-uint64(n)):
+		return fmt.Errorf("xdpfab: %v of %d bytes at %d of a region of %d bytes: %w", c.verb, n, offset, r.Size, ErrOutOfBounds)
+	}
+	c.datatype, c.count = uint8(Uint8), uint32(n)
+	c.key, c.incarnation, c.offset = r.Key, r.Incarnation, r.Base+offset
+	return p.do(ctx, c)
+}
+
+// RemoteBytes is a region in a peer's memory as bytes that can be read and written at any
+// offset: an [io.ReaderAt] and [io.WriterAt], for [io.NewSectionReader] and the like.
+type RemoteBytes struct {
+	ctx    context.Context
+	peer   *Peer
+	region RemoteRegion
+}
+
+// BytesAt returns the bytes of a peer's region, whose Size says how many there are. All
+// reads and writes end with the context. Nothing is sent.
+func BytesAt(ctx context.Context, p *Peer, r RemoteRegion) *RemoteBytes {
+	return &RemoteBytes{ctx: ctx, peer: p, region: r}
+}
+
+// Size returns the number of bytes.
+func (r *RemoteBytes) Size() int64 { return int64(min(r.region.Size, math.MaxInt64)) }
+
+// mostAtOnce is how many bytes RemoteBytes moves by one operation.
+const mostAtOnce = 1 << 20
+
+// ReadAt implements [io.ReaderAt]: it reads by Peer.Read, a MiB at a time. At the end of
+// the region the error is io.EOF.
+func (r *RemoteBytes) ReadAt(b []byte, off int64) (n int, err error) {
+	rest := r.Size() - off
+	switch {
+	case off < 0:
+		return 0, r.outside("read", len(b), off)
+	case rest < int64(len(b)):
+		b, err = b[:max(rest, 0)], io.EOF
+	}
+	n, failure := r.parts(b, off, r.peer.Read)
+	if failure != nil {
+		err = failure
+	}
+	return n, err
+}
+
+// WriteAt implements [io.WriterAt]: it writes by Peer.Write, a MiB at a time. It returns
+// how many bytes are certain to have been written; the error says what is known of the
+// MiB behind them. What does not fit the region is not written at all: ErrOutOfBounds.
+func (r *RemoteBytes) WriteAt(b []byte, off int64) (n int, err error) {
+	if off < 0 || int64(len(b)) > r.Size()-off {
+		return 0, r.outside("write", len(b), off)
+	}
+	return r.parts(b, off, r.peer.Write)
+}
+
+func (r *RemoteBytes) outside(what string, n int, off int64) error {
+	return fmt.Errorf("xdpfab: %s of %d bytes at %d of a region of %d bytes: %w", what, n, off, r.Size(), ErrOutOfBounds)
+}
+
+// parts moves b in parts, up to the first that fails.
+func (r *RemoteBytes) parts(b []byte, off int64, move func(context.Context, RemoteRegion, uint64, []byte) error) (n int, err error) {
+	for n < len(b) {
+		part := b[n:min(n+mostAtOnce, len(b))]
+		if err := move(r.ctx, r.region, uint64(off)+uint64(n), part); err != nil {
+			return n, err
+		}
+		n += len(part)
+	}
+	return n, nil
+}

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// done takes one completion, and insists on success.
+func done(t *testing.T, f *fixture) xdpfab.Completion {
+	t.Helper()
+	c := take(t, f)
+	if c.Err != nil {
+		t.Fatal(c.Err)
+	}
+	return c
+}
+
+// rmaKinds are the ways to describe a transfer of n bytes to offset.
+var rmaKinds = map[string]func(rng *rand.Rand, x *xdpfab.RMA){
+	"plain":  func(*rand.Rand, *xdpfab.RMA) {},
+	"pieces": func(rng *rand.Rand, x *xdpfab.RMA) { x.Buf, x.Pieces = nil, divide(rng, x.Buf, 1) },
+	"extents": func(_ *rand.Rand, x *xdpfab.RMA) {
+		if n := len(x.Buf); n > 1 {
+			x.Extents = []mr.Extent{{Key: x.Key, Offset: x.Offset, Count: uint32(n / 3)}, {Key: x.Key, Offset: x.Offset + uint64(n/3), Count: uint32(n - n/3)}}
+			if n < 3 {
+				x.Extents = x.Extents[1:]
+			}
+			x.Key, x.Offset = 0, 0
+		}
+	},
+	"both": func(rng *rand.Rand, x *xdpfab.RMA) {
+		if n := len(x.Buf); n > 0 {
+			x.Extents = []mr.Extent{{Key: x.Key, Offset: x.Offset, Count: uint32(n)}}
+			x.Key, x.Offset, x.Buf, x.Pieces = 0, 0, nil, divide(rng, x.Buf, 1)
+		}
+	},
+}
+
+// Whatever is written is read back: of every length, at every alignment, from buffers,
+// pieces and extents, with data and without; the bytes around it stay as they are.
+func TestRMA(t *testing.T) {
+	for _, progress := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
+		f := setUp(t, xdpfab.DomainAttr{Progress: progress}, 64)
+		rng := rand.New(rand.NewPCG(1, uint64(progress)))
+		model := bytes.Clone(f.mem)
+		for i, n := range []int{0, 1, 7, 8, 9, 63, 80, 81, 1399, 1400, 1467, 5000, 60000, 1 << 16} {
+			for kind, describe := range rmaKinds {
+				at := rng.IntN(len(f.mem) - n + 1)
+				data, back := random(rng, n), make([]byte, n)
+				copy(model[at:], data)
+				for _, c := range []struct {
+					post  func(*xdpfab.RMA, xdpfab.OpFlags) error
+					buf   []byte
+					flags xdpfab.CompletionFlags
+				}{{f.ep.Write, data, xdpfab.CompletionRMA | xdpfab.CompletionWrite}, {f.ep.Read, back, xdpfab.CompletionRMA | xdpfab.CompletionRead}} {
+					x := xdpfab.RMA{Buf: c.buf, Dest: f.dest, Key: 1, Offset: uint64(at), Context: i}
+					describe(rng, &x)
+					if err := c.post(&x, 0); err != nil {
+						t.Fatal(err)
+					}
+					if got := done(t, f); got.Context != any(i) || got.Flags != c.flags || got.Bytes != n || got.Source != f.dest || got.Data != 0 {
+						t.Errorf("%s of %d bytes: %+v, want flags %v", kind, n, got, c.flags)
+					}
+				}
+				if !bytes.Equal(back, data) || !bytes.Equal(f.mem, model) {
+					t.Fatalf("%s of %d bytes at %d: read back: %t, memory right: %t", kind, n, at, bytes.Equal(back, data), bytes.Equal(f.mem, model))
+				}
+			}
+		}
+	}
+}
+
+// Injected writes leave the caller's memory alone after the call, and only failures
+// make a completion.
+func TestInjectWrite(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	cntr, err := f.client.NewCounter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ep, err := f.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
+	if err := errors.Join(err, ep.Bind(f.av, 0), ep.Bind(f.cq, 0), ep.Bind(cntr, xdpfab.BindWrite), ep.Enable()); err != nil {
+		t.Fatal(err)
+	}
+	buf := bytes.Repeat([]byte{1}, 80)
+	x := xdpfab.RMA{Buf: buf, Dest: f.dest, Key: 1, Offset: 3}
+	if err := ep.InjectWrite(&x); err != nil {
+		t.Fatal(err)
+	}
+	clear(buf)
+	x = xdpfab.RMA{Pieces: [][]byte{{2}, {2, 2}}, Extents: []mr.Extent{{Key: 1, Offset: 200, Count: 1}, {Key: 1, Offset: 300, Count: 2}}, Dest: f.dest}
+	if err := ep.InjectWrite(&x); err != nil {
+		t.Fatal(err)
+	}
+	clear(x.Extents)
+	clear(x.Pieces[1])
+	if err := cntr.Wait(ctx(t), 2); err != nil {
+		t.Fatal(err)
+	}
+	want := make([]byte, len(f.mem))
+	copy(want[3:], bytes.Repeat([]byte{1}, 80))
+	want[200], want[300], want[301] = 2, 2, 2
+	if !bytes.Equal(f.mem, want) {
+		t.Error("memory does not have what was injected")
+	}
+	if err := ep.InjectWrite(&xdpfab.RMA{Buf: buf, Dest: f.dest, Key: 99}); err != nil {
+		t.Fatal(err)
+	}
+	if c := take(t, f); !errors.Is(c.Err, xdpfab.ErrNoKey) {
+		t.Errorf("%+v: want the failure, and no completion before it", c)
+	}
+	big := xdpfab.RMA{Buf: make([]byte, 81), Dest: f.dest, Key: 1}
+	for name, err := range map[string]error{
+		"InjectWrite": ep.InjectWrite(&big), "InjectWriteData": ep.InjectWriteData(&big), "FlagInject": ep.Write(&big, xdpfab.FlagInject),
+	} {
+		if !errors.Is(err, xdpfab.ErrTooBig) {
+			t.Errorf("%s of 81 bytes: %v, want ErrTooBig", name, err)
+		}
+	}
+	if err := ep.Read(&big, xdpfab.FlagInject); err != nil { // nothing is sent from the buffer
+		t.Error(err)
+	}
+	if c := done(t, f); c.Bytes != 81 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// What cannot be posted is refused at once, and what the target refuses changes nothing.
+func TestRMARefused(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	clear(f.mem)
+	b := make([]byte, 16)
+	at := func(x xdpfab.RMA) xdpfab.RMA {
+		x.Dest = f.dest
+		return x
+	}
+	huge := slices.Repeat([][]byte{make([]byte, 4<<20)}, 1024)
+	for name, c := range map[string]struct {
+		x     xdpfab.RMA
+		flags xdpfab.OpFlags
+		want  error
+	}{
+		"unknown flags":        {at(xdpfab.RMA{Buf: b, Key: 1}), 1 << 30, xdpfab.ErrBadFlags},
+		"commit":               {at(xdpfab.RMA{Buf: b, Key: 1}), xdpfab.FlagCommitComplete, xdpfab.ErrNotImplemented},
+		"no peer":              {xdpfab.RMA{Buf: b, Key: 1, Dest: 77}, 0, xdpfab.ErrUnknownPeer},
+		"two buffers":          {at(xdpfab.RMA{Buf: b, Pieces: [][]byte{b}, Key: 1}), 0, xdpfab.ErrLength},
+		"many pieces":          {at(xdpfab.RMA{Pieces: make([][]byte, xdpfab.MaxPieces+1), Key: 1}), 0, xdpfab.ErrTooMany},
+		"key beside extents":   {at(xdpfab.RMA{Buf: b, Extents: []mr.Extent{{Key: 1, Count: 16}}, Key: 1}), 0, xdpfab.ErrNotImplemented},
+		"extents of other sum": {at(xdpfab.RMA{Buf: b, Extents: []mr.Extent{{Key: 1, Count: 17}}}), 0, xdpfab.ErrCount},
+		"empty extent":         {at(xdpfab.RMA{Buf: b, Extents: []mr.Extent{{Key: 1, Count: 16}, {Key: 1}}}), 0, xdpfab.ErrCount},
+		"too long":             {at(xdpfab.RMA{Pieces: huge, Key: 1}), 0, xdpfab.ErrTooMany},
+	} {
+		for _, post := range []func(*xdpfab.RMA, xdpfab.OpFlags) error{f.ep.Read, f.ep.Write} {
+			if err := post(&c.x, c.flags); !errors.Is(err, c.want) {
+				t.Errorf("%s: %v, want %v", name, err, c.want)
+			}
+		}
+	}
+	if err := errors.Join(f.ep.Read(nil, 0), f.ep.Write(nil, 0)); !errors.Is(err, xdpfab.ErrLength) {
+		t.Errorf("nil: %v, want ErrLength", err)
+	}
+	for name, c := range map[string]struct {
+		x           xdpfab.RMA
+		read, write error
+	}{
+		"no key":         {at(xdpfab.RMA{Buf: b, Key: 99}), xdpfab.ErrNoKey, xdpfab.ErrNoKey},
+		"no key, empty":  {at(xdpfab.RMA{Key: 99}), xdpfab.ErrNoKey, xdpfab.ErrNoKey},
+		"read-only":      {at(xdpfab.RMA{Buf: b, Key: 2}), nil, xdpfab.ErrAccess},
+		"beyond the end": {at(xdpfab.RMA{Buf: make([]byte, 4000), Key: 1, Offset: 1<<16 - 3999}), xdpfab.ErrOutOfBounds, xdpfab.ErrOutOfBounds},
+		"stale":          {at(xdpfab.RMA{Buf: b, Key: 1, Incarnation: f.region.Incarnation() + 1}), xdpfab.ErrPeerRestarted, xdpfab.ErrPeerRestarted},
+		"meant":          {at(xdpfab.RMA{Buf: b, Key: 1, Incarnation: f.region.Incarnation()}), nil, nil},
+		"empty at end":   {at(xdpfab.RMA{Key: 1, Offset: 1 << 16}), nil, nil},
+	} {
+		for i := range c.x.Buf {
+			c.x.Buf[i] = 5
+		}
+		for i, post := range []func(*xdpfab.RMA, xdpfab.OpFlags) error{f.ep.Write, f.ep.Read} {
+			want := []error{c.write, c.read}[i]
+			if err := post(&c.x, 0); err != nil {
+				t.Fatal(err)
+			}
+			got := take(t, f)
+			if !errors.Is(got.Err, want) || want != nil && !errors.Is(got.Err, xdpfab.ErrNotExecuted) {
+				t.Errorf("%s: %v, want %v", name, got.Err, want)
+			}
+			if want != nil && !bytes.Equal(f.mem, make([]byte, len(f.mem))) {
+				t.Errorf("%s: a refused write has changed memory", name)
+				clear(f.mem)
+			}
+		}
+		clear(f.mem)
+	}
+}
+
+// A transfer with data makes an entry at the target, which says that it is RMA, its
+// direction and length; transfers of nothing do too.
+func TestRMAWithData(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	at := newTarget(t, f.server, 16, f.ep.Name())
+	dest, err := f.av.Insert(ctx(t), at.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range []int{0, 1, 80, 5000} {
+		buf := bytes.Repeat([]byte{byte(i + 1)}, n)
+		x := xdpfab.RMA{Buf: buf, Dest: dest, Key: 1, Offset: 5, Data: uint64(i) << 50}
+		for _, c := range []struct {
+			name  string
+			post  func() error
+			flags xdpfab.CompletionFlags
+			told  bool // at the initiator
+		}{
+			{"write", func() error { return f.ep.Write(&x, xdpfab.FlagRemoteCQData) }, xdpfab.CompletionRemoteWrite, true},
+			{"read", func() error { return f.ep.Read(&x, xdpfab.FlagRemoteCQData) }, xdpfab.CompletionRemoteRead, true},
+			{"inject", func() error { return f.ep.InjectWriteData(&x) }, xdpfab.CompletionRemoteWrite, false},
+		} {
+			if err := c.post(); errors.Is(err, xdpfab.ErrTooBig) && n > 80 && !c.told {
+				continue
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			got := at.next(t)
+			if want := c.flags | xdpfab.CompletionRMA | xdpfab.CompletionRemoteCQData; got.Flags != want || got.Bytes != n || got.Data != x.Data || got.Endpoint != at.ep || got.Source != 0 {
+				t.Errorf("%s of %d bytes: %+v, want flags %v", c.name, n, got, want)
+			}
+			if c.flags == xdpfab.CompletionRemoteWrite && !bytes.Equal(f.mem[5:5+n], buf) {
+				t.Errorf("%s of %d bytes: the entry came before memory shows it", c.name, n)
+			}
+			if c.told {
+				done(t, f)
+			}
+		}
+	}
+}
+
+// Counters of reads and writes count transfers, at either side.
+func TestRMACounters(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	var c [6]*xdpfab.Counter
+	for i := range c {
+		d := f.client
+		if i >= 2 {
+			d = f.server
+		}
+		var err error
+		if c[i], err = d.NewCounter(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ep, err := f.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
+	if err := errors.Join(err, ep.Bind(f.av, 0), ep.Bind(c[0], xdpfab.BindRead), ep.Bind(c[1], xdpfab.BindWrite), ep.Enable()); err != nil {
+		t.Fatal(err)
+	}
+	target, err := f.server.NewEndpoint(xdpfab.EndpointAttr{Number: 7})
+	if err := errors.Join(err, target.Bind(c[2], xdpfab.BindRemoteRead), target.Bind(c[3], xdpfab.BindRemoteWrite), target.Enable(),
+		f.server.BindRegion(f.region, c[4], xdpfab.BindRemoteRead), f.server.BindRegion(f.region, c[5], xdpfab.BindRemoteWrite)); err != nil {
+		t.Fatal(err)
+	}
+	dest, err := f.av.Insert(ctx(t), target.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := xdpfab.RMA{Buf: make([]byte, 3000), Dest: dest, Key: 1}
+	for i := range 5 {
+		post := ep.Read
+		if i < 3 {
+			post = ep.Write
+		}
+		if err := post(&x, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range c {
+		want := uint64(2 + i%2)
+		if err := c[i].Wait(ctx(t), want); err != nil || c[i].Read() != want {
+			t.Errorf("counter %d: %d, %v; want %d", i, c[i].Read(), err, want)
+		}
+	}
+}
+
+// Deferred reads and writes start when their counters say so, in a chain.
+func TestDeferredRMA(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	var c [2]*xdpfab.Counter
+	for i := range c {
+		var err error
+		if c[i], err = f.client.NewCounter(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, back := bytes.Repeat([]byte{9}, 2000), make([]byte, 2000)
+	write := &xdpfab.RMA{Buf: data, Dest: f.dest, Key: 1, Offset: 1, Context: "write"}
+	read := &xdpfab.RMA{Buf: back, Dest: f.dest, Key: 1, Offset: 1, Context: "read"}
+	if err := errors.Join(
+		f.client.QueueWork(&xdpfab.Work{When: xdpfab.Threshold{Counter: c[1], Value: 1}, Do: xdpfab.RMAWork{Endpoint: f.ep, Op: xdpfab.Read, RMA: read}}),
+		f.client.QueueWork(&xdpfab.Work{When: xdpfab.Threshold{Counter: c[0], Value: 5}, Do: xdpfab.RMAWork{Endpoint: f.ep, Op: xdpfab.Write, RMA: write}, Completion: c[1]}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	c[0].Add(5)
+	for _, want := range []string{"write", "read"} {
+		if got := done(t, f); got.Context != any(want) || got.Bytes != 2000 {
+			t.Errorf("%+v, want the %s", got, want)
+		}
+	}
+	if !bytes.Equal(back, data) {
+		t.Error("the read does not find what was written before")
+	}
+	cancelled := &xdpfab.Work{When: xdpfab.Threshold{Counter: c[0], Value: 99}, Do: xdpfab.RMAWork{Endpoint: f.ep, Op: xdpfab.Write, RMA: write}}
+	if err := errors.Join(f.client.QueueWork(cancelled), f.client.CancelWork(cancelled)); err != nil {
+		t.Fatal(err)
+	}
+	if got := take(t, f); !errors.Is(got.Err, xdpfab.ErrCancelled) || got.Flags != xdpfab.CompletionRMA|xdpfab.CompletionWrite {
+		t.Errorf("%+v, want a cancelled write", got)
+	}
+	x := *write
+	x.Trigger = &xdpfab.Threshold{Counter: c[0], Value: 1}
+	for name, do := range map[string]xdpfab.RMAWork{
+		"operation":    {Endpoint: f.ep, Op: xdpfab.Sum, RMA: write},
+		"no message":   {Endpoint: f.ep, Op: xdpfab.Read},
+		"no endpoint":  {Op: xdpfab.Read, RMA: read},
+		"two triggers": {Endpoint: f.ep, Op: xdpfab.Write, RMA: &x},
+	} {
+		if err := f.client.QueueWork(&xdpfab.Work{When: xdpfab.Threshold{Counter: c[0], Value: 1}, Do: do}); err == nil {
+			t.Errorf("%s: queued", name)
+		}
+	}
+}
+
+// Aliases post transfers with flags of their own.
+func TestRMAByAlias(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	a, err := f.ep.Alias(xdpfab.FlagInject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := xdpfab.RMA{Buf: make([]byte, 81), Dest: f.dest, Key: 1}
+	if err := a.Write(&x, xdpfab.FlagDefaults); !errors.Is(err, xdpfab.ErrTooBig) {
+		t.Errorf("81 bytes by an alias that injects: %v, want ErrTooBig", err)
+	}
+	if err := errors.Join(a.Read(&x, xdpfab.FlagDefaults), a.Write(&x, 0)); err != nil {
+		t.Fatal(err)
+	}
+	x.Buf = x.Buf[:8]
+	if err := errors.Join(a.InjectWrite(&x), a.Write(&x, xdpfab.FlagDefaults)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if c := done(t, f); c.Endpoint != f.ep {
+			t.Errorf("completion %d: %+v", i, c)
+		}
+	}
+	if err := errors.Join(a.Close(), f.ep.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.InjectWriteData(&x); !errors.Is(err, xdpfab.ErrClosed) {
+		t.Errorf("by a closed alias: %v", err)
+	}
+}
+
+// Posting and executing transfers does not allocate.
+func TestRMADoesNotAllocate(t *testing.T) {
+	if raceDetector {
+		t.Skip("under the race detector allocations mean nothing")
+	}
+	for _, n := range []int{0, 8, 1000, 1 << 15} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			f := byHand(t)
+			x := xdpfab.RMA{Buf: make([]byte, n), Dest: f.dest, Key: 1}
+			var one [1]xdpfab.Completion
+			round := func() {
+				if f.ep.Write(&x, 0) != nil || f.ep.Read(&x, 0) != nil {
+					t.Fatal("not posted")
+				}
+				for left := 2; left > 0; {
+					f.client.Progress()
+					f.server.Progress()
+					k, err := f.cq.Read(one[:])
+					if err != nil {
+						t.Fatal(err)
+					}
+					left -= k
+				}
+			}
+			for range 100 {
+				round()
+			}
+			if got := testing.AllocsPerRun(100, round); got != 0 {
+				t.Errorf("%v allocations", got)
+			}
+		})
+	}
+}
