@@ -10,23 +10,24 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// arrivals is the part of a completion queue for the events of peers' operations
-// (FI_REMOTE_CQ_DATA). Peers may reach an endpoint through any engine, so that there are
-// many writers, and one reader. An operation takes its place before it is executed, so
-// that there is room when it has been.
+// arrivals is the part of a completion queue for what peers do: the events of their
+// operations (FI_REMOTE_CQ_DATA), and their messages. Peers may reach an endpoint through
+// any engine, so that there are many writers, and one reader. An operation takes its
+// place before it is executed, and a receive when it is posted, so that there is room
+// when it is needed.
 type arrivals struct {
 	cells []arrival
 	mask  uint64
-	taken atomic.Int64  // places in use: given to an operation, and its event not yet read
+	taken atomic.Int64  // places in use: given to an operation or a receive, and not yet read
 	tail  atomic.Uint64 // tickets drawn; writers
 	head  atomic.Uint64 // events read; the reader
 }
 
-// arrival is one event, or room for one.
+// arrival is one completion, or room for one.
 type arrival struct {
-	seq   atomic.Uint64 // the ticket plus one, once the event is written
-	ep    *Endpoint     // the target
-	event engine.Event
+	seq  atomic.Uint64 // the ticket plus one, once the completion is written
+	from wire.Addr     // the peer's endpoint
+	done Completion    // without its Source
 }
 
 func newArrivals(size int) *arrivals {
@@ -42,15 +43,15 @@ func (a *arrivals) take() bool {
 	return false
 }
 
-// put writes an event, for which a place has been taken. So the cell has been read.
-func (a *arrivals) put(ep *Endpoint, e *engine.Event) {
+// put writes a completion, for which a place has been taken. So the cell has been read.
+func (a *arrivals) put(from *wire.Addr, done *Completion) {
 	ticket := a.tail.Add(1) - 1
 	c := &a.cells[ticket&a.mask]
-	c.ep, c.event = ep, *e
+	c.from, c.done = *from, *done
 	c.seq.Store(ticket + 1)
 }
 
-// shown returns how many events, up to most, can be read. Any goroutine may ask.
+// shown returns how many completions, up to most, can be read. Any goroutine may ask.
 func (a *arrivals) shown(most uint64) (n uint64) {
 	if a == nil {
 		return 0
@@ -62,26 +63,61 @@ func (a *arrivals) shown(most uint64) (n uint64) {
 	return n
 }
 
-// read moves events into c, and returns their number.
-func (a *arrivals) read(c []Completion) int {
-	n := a.shown(uint64(len(c)))
-	if n == 0 {
-		return 0
-	}
-	head := a.head.Load()
+// read moves completions without errors into c, and returns their number, or
+// ErrErrorPending if the first one has an error.
+func (a *arrivals) read(c []Completion) (int, error) {
+	n, head := a.shown(uint64(len(c))), a.head.Load()
 	for i := range n {
 		cell := &a.cells[(head+i)&a.mask]
-		c[i] = cell.ep.completion(&cell.event)
+		if cell.done.Err != nil {
+			if i == 0 {
+				return 0, ErrErrorPending
+			}
+			n = i
+			break
+		}
+		cell.take(&c[i])
 	}
-	a.head.Store(head + n)
-	a.taken.Add(-int64(n))
-	return int(n)
+	a.consume(head, n)
+	return int(n), nil
+}
+
+// readErr takes the next completion, if it has an error.
+func (a *arrivals) readErr() (c Completion, ok bool) {
+	if a.shown(1) == 0 {
+		return c, false
+	}
+	head := a.head.Load()
+	cell := &a.cells[head&a.mask]
+	if cell.done.Err == nil {
+		return c, false
+	}
+	cell.take(&c)
+	a.consume(head, 1)
+	return c, true
+}
+
+func (a *arrivals) consume(head, n uint64) {
+	if n > 0 {
+		a.head.Store(head + n)
+		a.taken.Add(-int64(n))
+	}
+}
+
+// take moves the completion into c, and looks up where it came from.
+func (x *arrival) take(c *Completion) {
+	*c = x.done
+	c.Source = NoAddress
+	if av := c.Endpoint.sources(); av != nil && x.from != (wire.Addr{}) {
+		c.Source = av.find(x.from)
+	}
+	x.done = Completion{}
 }
 
 // completion returns the entry for an event.
 func (ep *Endpoint) completion(e *engine.Event) Completion {
 	c := Completion{
-		Endpoint: ep, Flags: CompletionAtomic | CompletionRemoteCQData | CompletionRemoteWrite, Source: NoAddress,
+		Endpoint: ep, Flags: CompletionAtomic | CompletionRemoteCQData | CompletionRemoteWrite,
 		Bytes: int(min(e.Length, math.MaxInt)), Data: e.Data,
 	}
 	if e.Transfer {
@@ -89,9 +125,6 @@ func (ep *Endpoint) completion(e *engine.Event) Completion {
 	}
 	if e.Returns {
 		c.Flags ^= CompletionRemoteWrite | CompletionRemoteRead
-	}
-	if av := ep.sources(); av != nil {
-		c.Source = av.find(e.From)
 	}
 	return c
 }
@@ -105,8 +138,13 @@ func (r *receiver) Take() bool { return r.recv.arrivals.Load().take() }
 func (r *receiver) Return() { r.recv.arrivals.Load().taken.Add(-1) }
 
 func (r *receiver) Deliver(e *engine.Event) {
-	q := r.recv
-	q.arrivals.Load().put((*Endpoint)(r), e)
+	c := (*Endpoint)(r).completion(e)
+	r.recv.arrived(&e.From, &c)
+}
+
+// arrived shows a completion from a peer, for which a place has been taken. Any thread.
+func (q *CompletionQueue) arrived(from *wire.Addr, c *Completion) {
+	q.arrivals.Load().put(from, c)
 	if q.sleepers.count.Load() == 0 {
 		return
 	}

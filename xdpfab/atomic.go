@@ -153,6 +153,9 @@ func (m *Msg) fill(s *engine.Submission, flags OpFlags) {
 		s.Flags |= engine.FlagData
 		s.Data = m.Data
 	}
+	if flags&FlagMatchComplete != 0 && s.Verb.Message() {
+		s.Flags |= engine.FlagMatch
+	}
 	switch {
 	case m.RMA == nil:
 	case flags&FlagInject != 0:

@@ -145,9 +145,10 @@ type counting struct {
 }
 
 // countings returns the places for counters.
-func (ep *Endpoint) countings() [4]counting {
+func (ep *Endpoint) countings() [6]counting {
 	return [...]counting{
 		{BindRead, &ep.cntr[reads]}, {BindWrite, &ep.cntr[writes]},
+		{BindTransmit, &ep.cntr[sends]}, {BindRecv, &ep.cntr[receives]},
 		{BindRemoteRead, &ep.remote[reads]}, {BindRemoteWrite, &ep.remote[writes]},
 	}
 }

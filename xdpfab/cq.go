@@ -19,9 +19,9 @@ import (
 //
 // There is one format, which has what the formats of fi_cq(3) have, and what
 // fi_cq_readfrom adds: op_context is Context, flags is Flags, len is Bytes, data is Data,
-// and src_addr is Source. Each is filled in every completion. buf and tag belong to
-// messages, which have no completions here. In the entry of an error (fi_cq_err_entry)
-// err is OpError.Errno, prov_errno is OpError.ProvErrno, and olen and err_data are empty.
+// buf is Offset, tag is Tag, and src_addr is Source. Each is filled in every completion.
+// In the entry of an error (fi_cq_err_entry) err is OpError.Errno, prov_errno is
+// OpError.ProvErrno, olen is Overflow, and err_data is empty.
 type Completion struct {
 	Context  any
 	Err      error     // nil, or an *OpError; only ReadErr returns entries with one
@@ -31,8 +31,12 @@ type Completion struct {
 	// or, of an operation of a peer, its endpoint, if that is in the address vector of
 	// Endpoint by the kind of address that it uses, and otherwise NoAddress.
 	Source Address
-	Bytes  int    // of the result, or of the operand if there is none; of all elements of a peer's operation
-	Data   uint64 // of a peer's operation; otherwise 0
+	Bytes  int    // of the result, or of the operand if there is none; of all elements of a peer's operation; of a message
+	Data   uint64 // of a peer's operation or message; otherwise 0
+
+	Tag      uint64 // of a message received, if it has one
+	Overflow int    // bytes of a message that did not fit the buffer of its receive (olen)
+	Offset   int    // of a message in the buffer of a receive with FlagMultiRecv, bytes (buf)
 }
 
 // CQAttr are the attributes of a completion queue.
@@ -73,6 +77,7 @@ type CompletionQueue struct {
 	failures   failures
 	arrivals   atomic.Pointer[arrivals] // nil unless the queue is bound with BindRecv
 	peersFirst bool                     // the next Read begins with those; the reader
+	feeds      feeds                    // of messages
 }
 
 // beside is the part of a completion that holds pointers.
@@ -93,7 +98,7 @@ func (q *CompletionQueue) take(c *Completion, at uint64) {
 func (c *Completion) set(e *engine.Completion, b *beside) {
 	c.Context, c.Err, c.Endpoint = b.context, nil, b.ep
 	c.Flags, c.Source = completionFlags[e.Flags], Address(e.Cookie)
-	c.Bytes, c.Data = int(e.Length), 0
+	c.Bytes, c.Data, c.Tag, c.Overflow, c.Offset = int(e.Length), 0, 0, 0, 0
 }
 
 // NewCompletionQueue makes a completion queue (fi_cq_open).
@@ -256,25 +261,26 @@ func (q *CompletionQueue) Read(c []Completion) (int, error) {
 	if a == nil {
 		return q.readOwn(c)
 	}
-	return q.readBoth(c, a)
+	n, err := q.readBoth(c, a)
+	q.feeds.freed(n)
+	return n, err
 }
 
 // readBoth reads completions of both kinds. Every other time it begins with those of
 // peers, so that none of the two keeps the other, or an error, waiting.
 func (q *CompletionQueue) readBoth(c []Completion, a *arrivals) (n int, err error) {
-	q.peersFirst = !q.peersFirst
-	if !q.peersFirst {
-		if n, err = q.readOwn(c); err == nil {
-			n += a.read(c[n:])
+	more := 0
+	if q.peersFirst = !q.peersFirst; q.peersFirst {
+		if n, err = a.read(c); err == nil {
+			more, err = q.readOwn(c[n:])
 		}
-		return n, err
+	} else if n, err = q.readOwn(c); err == nil {
+		more, err = a.read(c[n:])
 	}
-	n = a.read(c)
-	own, err := q.readOwn(c[n:])
-	if n+own > 0 {
-		err = nil
+	if n+more > 0 {
+		err = nil // the error is next
 	}
-	return n + own, err
+	return n + more, err
 }
 
 // readOwn takes completions of operations that the endpoints of the queue have posted.
@@ -309,6 +315,17 @@ func (q *CompletionQueue) ReadErr() (c Completion, ok bool) {
 		return c, false
 	}
 	defer q.reading.Store(false)
+	if c, ok = q.readOwnErr(); !ok {
+		if a := q.arrivals.Load(); a != nil {
+			c, ok = a.readErr()
+			q.feeds.freed(1)
+		}
+	}
+	return c, ok
+}
+
+// readOwnErr is ReadErr for the operations that the endpoints of the queue have posted.
+func (q *CompletionQueue) readOwnErr() (c Completion, ok bool) {
 	head := q.head.Load()
 	unread := int(q.tail.Load() - head)
 	if q.failures.shown.Load() > 0 && q.beforeFailure(head, unread) == 0 {

@@ -97,12 +97,12 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		}
 		e, err := engine.New(engine.Config{
 			Port: port, Accept: d.accept, Key: d.keyOf, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret, Life: life, Clock: attr.clock,
-			Suspect: d.suspect, Events: d.eventsOf,
+			Suspect: d.suspect, Events: d.eventsOf, Inflow: d.inflowOf,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return x.Begin(now, p, d.observer(p.Endpoint)) },
 			Session: session.Config{
 				Window: attr.Window, GiveUp: attr.GiveUp,
 				RTOMin: attr.RTOMin, BaseRTT: attr.BaseRTT, IdleRetire: attr.IdleRetire,
-				Features: wire.FeatureMemory | wire.FeatureUnordered | wire.FeatureNotices,
+				Features: wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices,
 			},
 		})
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/matching"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -45,6 +46,8 @@ type Endpoint struct {
 	events       eventLink                         // under mu
 	aliases      int                               // open; under mu
 	shared       *SharedTransmit                   // nil if the endpoint shares with none
+	receives     *matching.Queue                   // set by Enable; nil if the endpoint receives no messages
+	minMultiRecv atomic.Int64                      // bytes
 }
 
 // Phases of the life of an endpoint. Operations can be posted while it is enabled.
@@ -184,6 +187,7 @@ func (ep *Endpoint) Enable() error {
 		ep.origin = ep.stepper.eng.NewUnorderedOrigin(ep.source())
 	}
 	ep.origin.SetKey(ep.key)
+	ep.openReceives()
 	ep.stepper.Call(func() { ep.stepper.eng.AddRing(ep.ring, ep.origin) })
 	if !ep.attr.InitiateOnly {
 		ep.dom.serve(ep, true)
@@ -242,6 +246,7 @@ func (ep *Endpoint) shut() {
 			st.Call(func() { st.eng.EndTargets(ep.number) })
 		}
 	}
+	ep.closeReceives()
 	if ep.cq != nil {
 		ep.cq.drop()
 	}

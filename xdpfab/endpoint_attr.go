@@ -36,6 +36,18 @@ type EndpointAttr struct {
 	// TrafficClass marks the endpoint's packets, and the answers to them (tclass);
 	// TrafficUnspec leaves it to DomainAttr.TrafficClass.
 	TrafficClass TrafficClass
+	// ReceiveSize is the most receives that may be posted, and the most messages that may
+	// be kept for which none is (size of fi_rx_attr); 1024. It counts only with a queue
+	// that is bound with BindRecv.
+	ReceiveSize int
+	// BufferedReceive is the number of bytes of memory for messages for which no receive
+	// is posted (total_buffered_recv); 4 MiB. It is allocated as it is needed. A message
+	// of at most 64 bytes takes none of it. Negative keeps no longer messages: their
+	// senders wait until a receive is posted.
+	BufferedReceive int
+	// MinMultiRecv is the number of free bytes below which a buffer with FlagMultiRecv
+	// takes no more messages (FI_OPT_MIN_MULTI_RECV); 64.
+	MinMultiRecv int
 	// AuthKey is the endpoint's authorization key (auth_key); none leaves it to
 	// DomainAttr.AuthKey.
 	AuthKey AuthKey
@@ -73,9 +85,36 @@ func (a EndpointAttr) withDefaults() (_ EndpointAttr, err error) {
 	if err := errors.Join(a.TrafficClass.check("endpoint"), a.AuthKey.check("endpoint")); err != nil {
 		return a, err
 	}
+	if err := a.receiveDefaults(); err != nil {
+		return a, err
+	}
 	a.InjectSize, a.MsgOrder = injectSize, a.MsgOrder.settle()
 	a.Size, err = queueSize("endpoint", a.Size)
 	return a, err
+}
+
+// The defaults of receives.
+const (
+	defaultBuffered     = 4 << 20
+	maxBuffered         = 1 << 30
+	defaultMinMultiRecv = 64
+)
+
+// receiveDefaults checks the attributes of receives and fills in the defaults.
+func (a *EndpointAttr) receiveDefaults() (err error) {
+	switch {
+	case a.BufferedReceive > maxBuffered:
+		return fmt.Errorf("xdpfab: endpoint: %d bytes for messages without a receive: want at most %d: %w", a.BufferedReceive, maxBuffered, ErrTooBig)
+	case a.MinMultiRecv < 0:
+		return fmt.Errorf("xdpfab: endpoint: %d free bytes of a multi-receive buffer: want at least 1, or 0 for %d: %w", a.MinMultiRecv, defaultMinMultiRecv, ErrCount)
+	case a.BufferedReceive == 0:
+		a.BufferedReceive = defaultBuffered
+	}
+	if a.MinMultiRecv == 0 {
+		a.MinMultiRecv = defaultMinMultiRecv
+	}
+	a.ReceiveSize, err = queueSize("endpoint: receives", a.ReceiveSize)
+	return err
 }
 
 // queueSize returns the size of a queue for the size that is asked for: a power of two.

@@ -123,6 +123,7 @@ var causeOfReason = map[session.Reason]error{
 	session.ProtocolError:   ErrProtocol,
 	session.ClosedHere:      ErrClosed,
 	session.NoEvents:        ErrNoRemoteCQ,
+	session.NoMessages:      ErrNoReceiver,
 	session.Cancelled:       context.Canceled, // in place of the context's own cause
 }
 

@@ -54,9 +54,17 @@ const (
 	// operation waits, and so do those behind it, up to four times the give-up time.
 	FlagRemoteCQData
 
+	// The flags of receives; see Endpoint.Receive.
+	FlagMultiRecv // FI_MULTI_RECV
+	FlagPeek      // FI_PEEK
+	FlagClaim     // FI_CLAIM
+	FlagDiscard   // FI_DISCARD
+	FlagDirected  // FI_DIRECTED_RECV, of one receive
+
 	completionLevels = FlagDeliveryComplete | FlagInjectComplete | FlagTransmitComplete | FlagMatchComplete
 	generalFlags     = FlagFence | FlagRemoteCQData // of operations that are more than a Word
 	knownOpFlags     = generalFlags | FlagInject | FlagMore | FlagCompletion | completionLevels
+	receiveFlags     = FlagMultiRecv | FlagPeek | FlagClaim | FlagDiscard | FlagDirected | FlagCompletion | FlagMore | FlagDefaults
 	defaultFlags     = FlagInject | FlagCompletion | completionLevels // that may be defaults of an endpoint
 )
 
@@ -69,6 +77,19 @@ func (f OpFlags) check(what string, allowed OpFlags) error {
 		return fmt.Errorf("xdpfab: %s %v: want some of %v: %w", what, f, allowed, ErrBadFlags)
 	}
 	return nil
+}
+
+// checkReceive returns an error for flags that no receive has.
+func (f OpFlags) checkReceive() error {
+	if err := f.check("flags of a receive", receiveFlags); err != nil {
+		return err
+	}
+	how := f & (FlagPeek | FlagClaim | FlagDiscard | FlagMultiRecv)
+	switch how {
+	case 0, FlagMultiRecv, FlagPeek, FlagPeek | FlagClaim, FlagPeek | FlagDiscard, FlagClaim, FlagClaim | FlagDiscard:
+		return nil
+	}
+	return fmt.Errorf("xdpfab: flags of a receive %v: want one of multi_recv, peek, peek|claim, peek|discard, claim, claim|discard, or none of these: %w", how, ErrBadFlags)
 }
 
 // CompletionFlags describe the operation that has completed, after fi_cq(3).
@@ -84,6 +105,12 @@ const (
 	CompletionRemoteCQData // FI_REMOTE_CQ_DATA: Completion.Data is that of the peer's operation
 
 	CompletionRMA // FI_RMA: a remote read or write
+
+	CompletionMsg       // FI_MSG: a message
+	CompletionTagged    // FI_TAGGED: a message with a tag
+	CompletionSend      // FI_SEND: of Endpoint.Send or SendTagged
+	CompletionRecv      // FI_RECV: of Endpoint.Receive or ReceiveTagged
+	CompletionMultiRecv // FI_MULTI_RECV: the buffer of a receive with FlagMultiRecv is the caller's again
 )
 
 // BindFlags describe a binding to an endpoint, after fi_ep_bind in fi_endpoint(3). Flags
@@ -94,7 +121,8 @@ const (
 	BindRead  BindFlags = 1 << iota // FI_READ: a counter of reads, fetch and compare operations
 	BindWrite                       // FI_WRITE: a counter of writes and base operations
 	// BindTransmit binds a completion queue for the operations that the endpoint posts
-	// (FI_TRANSMIT), which is what no flag means too.
+	// (FI_TRANSMIT), which is what no flag means too; or a counter of messages sent
+	// (FI_SEND).
 	BindTransmit
 	// BindSelective binds a completion queue for failures, and for those operations alone
 	// that are posted with FlagCompletion (FI_SELECTIVE_COMPLETION).
@@ -103,25 +131,26 @@ const (
 	BindRemoteRead  // FI_REMOTE_READ: a counter of reads, fetch and compare operations of peers
 	BindRemoteWrite // FI_REMOTE_WRITE: a counter of writes and base operations of peers
 
-	// BindRecv binds a completion queue for the operations of peers that carry data
-	// (FI_RECV); see FlagRemoteCQData.
+	// BindRecv binds a completion queue for the receives of the endpoint, and for the
+	// operations of peers that carry data (FI_RECV); see Endpoint.Receive and
+	// FlagRemoteCQData. Or it binds a counter of receives.
 	BindRecv
 
-	ownFlags     = BindRead | BindWrite
+	ownFlags     = BindRead | BindWrite | BindTransmit
 	remoteFlags  = BindRemoteRead | BindRemoteWrite
-	counterFlags = ownFlags | remoteFlags
+	counterFlags = ownFlags | remoteFlags | BindRecv
 	queueFlags   = BindTransmit | BindSelective | BindRecv
 )
 
 // String returns the names of the flags, such as "fence|more".
 func (f OpFlags) String() string {
 	return flagString(uint32(f), "fence", "inject", "more", "delivery_complete", "completion", "inject_complete",
-		"transmit_complete", "match_complete", "commit_complete", "defaults", "remote_cq_data")
+		"transmit_complete", "match_complete", "commit_complete", "defaults", "remote_cq_data", "multi_recv", "peek", "claim", "discard", "directed")
 }
 
 // String returns the names of the flags, such as "atomic|read".
 func (f CompletionFlags) String() string {
-	return flagString(uint32(f), "atomic", "read", "write", "remote_read", "remote_write", "remote_cq_data", "rma")
+	return flagString(uint32(f), "atomic", "read", "write", "remote_read", "remote_write", "remote_cq_data", "rma", "msg", "tagged", "send", "recv", "multi_recv")
 }
 
 // String returns the names of the flags, such as "read|write".

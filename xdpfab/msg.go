@@ -76,7 +76,7 @@ const MaxPieces = 1024
 // elements returns the number of elements, after it has compared all that the message
 // gives with it.
 func (m *Msg) elements(verb wire.Verb, flags OpFlags) (uint32, error) {
-	if verb.Transfer() {
+	if !verb.Atomic() {
 		return m.bytes(verb, flags)
 	}
 	if !atomic.Valid(memory.FormOf(verb), m.Op, m.Datatype) {
@@ -223,7 +223,7 @@ func (m *Msg) word(w *engine.Word, verb wire.Verb, flags OpFlags) bool {
 	if verb == wire.VerbAtomic {
 		result = 0
 	}
-	if verb.Transfer() || uint(m.Count) > 1 || flags&^(knownOpFlags&^generalFlags) != 0 || m.RMA != nil || m.Pieces != nil || m.Trigger != nil || len(m.Compare) != 0 || len(m.Result) != result ||
+	if !verb.Atomic() || uint(m.Count) > 1 || flags&^(knownOpFlags&^generalFlags) != 0 || m.RMA != nil || m.Pieces != nil || m.Trigger != nil || len(m.Compare) != 0 || len(m.Result) != result ||
 		m.Op >= atomic.NumOps || words[verb][m.Op]>>m.Datatype&1 == 0 {
 		return false
 	}

@@ -230,15 +230,20 @@ func (ep *Endpoint) errorFor(s *engine.Submission, c *engine.Completion, later *
 
 // The directions of operations, as counters distinguish them.
 const (
-	reads  = iota // reads, fetch and compare
-	writes        // writes, and base
+	reads    = iota // reads, fetch and compare
+	writes          // writes, and base
+	sends           // messages
+	receives        // receives; no operation of the engine's
 	directions
 )
 
 // direction returns the direction of a completion's flags.
 func direction(flags uint8) int {
-	if flags&engine.CompletedWrite != 0 {
+	switch {
+	case flags&engine.CompletedWrite != 0:
 		return writes
+	case flags&engine.CompletedSend != 0:
+		return sends
 	}
 	return reads
 }
@@ -248,6 +253,8 @@ var completionFlags = [...]CompletionFlags{
 	0: CompletionAtomic | CompletionRead, engine.CompletedRead: CompletionAtomic | CompletionRead, engine.CompletedWrite: CompletionAtomic | CompletionWrite,
 	engine.CompletedTransfer | engine.CompletedRead:  CompletionRMA | CompletionRead,
 	engine.CompletedTransfer | engine.CompletedWrite: CompletionRMA | CompletionWrite,
+	engine.CompletedSend:                             CompletionMsg | CompletionSend,
+	engine.CompletedSend | engine.CompletedTagged:    CompletionTagged | CompletionSend,
 }
 
 // nameOf describes an operation for error texts.
@@ -266,7 +273,10 @@ func nameOf(s *engine.Submission) string {
 	if s.Verb.Atomic() {
 		what = fmt.Sprintf("%v %v %v[%d]", memory.FormOf(s.Verb), atomic.Op(s.Opcode), atomic.Datatype(s.Datatype), s.Count)
 	}
-	if s.Extents != nil {
+	switch {
+	case s.Verb.Message():
+		return what
+	case s.Extents != nil:
 		return fmt.Sprintf("%s in %d places", what, len(s.Extents))
 	}
 	return fmt.Sprintf("%s at %#x", what, s.Offset)

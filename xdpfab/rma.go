@@ -113,8 +113,8 @@ func piecesOf(verb wire.Verb, list [][]byte) *Pieces {
 	return &Pieces{Buf: list}
 }
 
-// bytes returns the length of a transfer, after it has compared all that the message
-// gives with it.
+// bytes returns the length of a transfer or a message, after it has compared all that the
+// message gives with it.
 func (m *Msg) bytes(verb wire.Verb, flags OpFlags) (uint32, error) {
 	if err := flags.check("operation flags", knownOpFlags); err != nil {
 		return 0, err
@@ -131,7 +131,7 @@ func (m *Msg) bytes(verb wire.Verb, flags OpFlags) (uint32, error) {
 	switch {
 	case n > math.MaxUint32:
 		return 0, fmt.Errorf("xdpfab: %v of %d bytes: want at most %d, post it in parts: %w", verb, n, math.MaxUint32, ErrTooMany)
-	case flags&FlagInject != 0 && verb == wire.VerbWrite && n > injectSize:
+	case flags&FlagInject != 0 && verb != wire.VerbRead && n > injectSize:
 		return 0, fmt.Errorf("xdpfab: %d bytes to inject: want at most %d: %w", n, injectSize, ErrTooBig)
 	}
 	if m.RMA == nil {

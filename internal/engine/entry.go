@@ -113,6 +113,7 @@ const (
 	CompletedWrite                      // of one that does not
 	CompletedTransfer                   // of a remote read or write; of an atomic without it
 	CompletedSend                       // of a message
+	CompletedTagged                     // of one with a tag
 )
 
 // InlineResult is the number of bytes of a result that a completion has room for.
@@ -174,6 +175,8 @@ func (x *Entry) Completed() (flags uint8) {
 		flags = CompletedRead
 	case x.Verb.Array():
 		flags = CompletedWrite
+	case x.Verb == wire.VerbTagged:
+		flags = CompletedSend | CompletedTagged
 	case x.Verb.Message():
 		flags = CompletedSend
 	}

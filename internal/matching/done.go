@@ -47,6 +47,7 @@ type Done struct {
 	Data     uint64    // remote CQ data
 	From     wire.Addr // sender
 	Buf      []byte    // the message in a multi-receive buffer; otherwise nil
+	Offset   uint64    // where it begins in that buffer
 }
 
 // Sink is the completion queue. All three are called with the queue's mutex held: they

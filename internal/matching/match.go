@@ -89,7 +89,7 @@ func (q *Queue) complete(m *message) {
 	n.filling--
 	if n.multi {
 		end := m.offset + m.size
-		q.done.Buf = n.buffers[0][m.offset:end:end]
+		q.done.Buf, q.done.Offset = n.buffers[0][m.offset:end:end], m.offset
 		n.floor = max(n.floor, end)
 	}
 	switch waits := q.waits(n); {
