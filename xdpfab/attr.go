@@ -19,8 +19,9 @@ type DomainAttr struct {
 	Context  any          // comes back with each event about the domain
 	// Threading is how far the caller keeps its own goroutines apart; ThreadSafe. With
 	// ThreadDomain and manual progress the caller makes no two calls at a time on the
-	// domain and all that belongs to it; posting then takes no lock. In all other cases
-	// ThreadSafe is in force, which surpasses the other models.
+	// domain and all that belongs to it; posting, reading completions and counting then
+	// take no locked instruction. In all other cases ThreadSafe is in force, which
+	// surpasses the other models.
 	Threading Threading
 	// Queues is the number of the interface's queues to use, from queue 0 on; 0 means all
 	// of them. Frames that arrive on a queue without a socket are not seen: use fewer

@@ -17,8 +17,8 @@ import (
 type Counter struct {
 	object
 	owner atomic.Pointer[stepper]
-	value atomic.Uint64
-	errs  atomic.Uint64
+	value gauge[uint64]
+	errs  gauge[uint64]
 	due   atomic.Uint64 // the lowest threshold that is waited for; see triggers.setDue
 
 	waiting waiting // deferred work, under triggers.mu
@@ -72,6 +72,7 @@ func (d *Domain) NewCounter(attr ...CounterAttr) (*Counter, error) {
 		return nil, err
 	}
 	c := &Counter{}
+	d.isolate(nil, []*gauge[uint64]{&c.value, &c.errs})
 	c.due.Store(math.MaxUint64)
 	if err := c.sleepers.open("counter", a.Wait); err != nil {
 		return nil, err

@@ -62,16 +62,16 @@ type CompletionQueue struct {
 	mask    uint64
 	size    int64
 
-	reserved atomic.Int64 // places promised or taken; posters add, the reader and the engine subtract
+	reserved gauge[int64] // places promised or taken; posters add, the reader and the engine subtract
 	owner    atomic.Pointer[stepper]
 
 	_        [64]byte
 	lent     int64         // places reserved for goroutines that post to the engine directly; engine's thread
 	written  uint64        // entries written; engine's thread
-	tail     atomic.Uint64 // entries shown to the reader; engine's thread
-	_        [56]byte
-	head     atomic.Uint64 // entries read; the reader
-	reading  atomic.Bool
+	tail     gauge[uint64] // entries shown to the reader; engine's thread
+	_        [40]byte
+	head     gauge[uint64] // entries read; the reader
+	reading  atomic.Bool   // see enter
 	sleepers sleepers
 
 	failures   failures
@@ -113,6 +113,7 @@ func (d *Domain) NewCompletionQueue(attr CQAttr) (*CompletionQueue, error) {
 		return nil, err
 	}
 	q := &CompletionQueue{entries: make([]engine.Completion, n), beside: make([]beside, n), mask: uint64(n - 1), size: int64(n)}
+	d.isolate([]*gauge[int64]{&q.reserved, &q.failures.shown}, []*gauge[uint64]{&q.tail, &q.head})
 	if err := q.sleepers.open("completion queue", attr.Wait); err != nil {
 		return nil, err
 	}
@@ -146,20 +147,23 @@ func (q *CompletionQueue) reserve() bool {
 // so that goroutines that post to the engine directly need no atomic operation for each.
 // A small queue reserves no places in advance. Engine's thread.
 func (q *CompletionQueue) borrow() bool {
-	if q.lent == 0 {
-		n := max(1, min(q.size/16, mostLent))
-		if over := q.reserved.Add(n) - q.size; over > 0 {
-			over = min(n, over) // any more belong to another goroutine, which is about to give them back
-			n -= over
-			q.reserved.Add(-over)
-		}
-		q.lent = n
-	}
-	if q.lent == 0 {
+	if q.lent == 0 && !q.advance() {
 		return false
 	}
 	q.lent--
 	return true
+}
+
+// advance reserves places in advance.
+func (q *CompletionQueue) advance() bool {
+	n := max(1, min(q.size/16, mostLent))
+	if over := q.reserved.Add(n) - q.size; over > 0 {
+		over = min(n, over) // any more belong to another goroutine, which is about to give them back
+		n -= over
+		q.reserved.Add(-over)
+	}
+	q.lent = n
+	return n > 0
 }
 
 // mostLent is the most places that are reserved in advance at a time.
@@ -250,10 +254,10 @@ func (q *CompletionQueue) Read(c []Completion) (int, error) {
 	if st := q.owner.Load(); st != nil {
 		st.Start()
 	}
-	if !q.reading.CompareAndSwap(false, true) {
+	if !q.enter() {
 		return 0, nil // another goroutine is reading: nothing is left for this one
 	}
-	defer q.reading.Store(false)
+	defer q.leave()
 	a := q.arrivals.Load()
 	if q.tail.Load() == q.head.Load() && q.failures.shown.Load() == 0 && a.shown(1) == 0 {
 		q.dom.Progress()
@@ -264,6 +268,18 @@ func (q *CompletionQueue) Read(c []Completion) (int, error) {
 	n, err := q.readBoth(c, a)
 	q.feeds.freed(n)
 	return n, err
+}
+
+// enter begins to read, unless another goroutine is reading; leave ends it. A caller that
+// makes no two calls at a time reads alone.
+func (q *CompletionQueue) enter() bool {
+	return q.head.alone || q.reading.CompareAndSwap(false, true)
+}
+
+func (q *CompletionQueue) leave() {
+	if !q.head.alone {
+		q.reading.Store(false)
+	}
 }
 
 // readBoth reads completions of both kinds. Every other time it begins with those of
@@ -311,10 +327,10 @@ func (q *CompletionQueue) readOwn(c []Completion) (int, error) {
 // ReadErr takes the error completion that is next (fi_cq_readerr). ok is false when the
 // next one is no error completion, or there is none.
 func (q *CompletionQueue) ReadErr() (c Completion, ok bool) {
-	if !q.reading.CompareAndSwap(false, true) {
+	if !q.enter() {
 		return c, false
 	}
-	defer q.reading.Store(false)
+	defer q.leave()
 	if c, ok = q.readOwnErr(); !ok {
 		if a := q.arrivals.Load(); a != nil {
 			c, ok = a.readErr()

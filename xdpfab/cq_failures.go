@@ -4,7 +4,6 @@ package xdpfab
 
 import (
 	"sync"
-	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 )
@@ -15,7 +14,7 @@ import (
 // so that the list is never longer than that and the operations in flight together. It
 // grows as failures come: each of them allocates its error in any case.
 type failures struct {
-	shown atomic.Int64 // entries that can be read; the engine adds, the reader subtracts
+	shown gauge[int64] // entries that can be read; the engine adds, the reader subtracts
 	fresh int64        // entries that are not shown yet; engine's thread
 
 	mu   sync.Mutex

@@ -4,7 +4,6 @@ package xdpfab
 
 import (
 	"fmt"
-	"sync/atomic"
 )
 
 // SharedTransmit is a transmit context that endpoints share (FI_SHARED_CONTEXT of
@@ -16,7 +15,7 @@ import (
 type SharedTransmit struct {
 	object
 	size int64
-	used atomic.Int64 // places taken, and attempts under way
+	used gauge[int64] // places taken, and attempts under way
 }
 
 // SharedTransmitAttr are the attributes of a shared transmit context.
@@ -38,6 +37,7 @@ func (d *Domain) NewSharedTransmit(attr SharedTransmitAttr) (*SharedTransmit, er
 		return nil, err
 	}
 	x := &SharedTransmit{size: int64(size)}
+	d.isolate([]*gauge[int64]{&x.used}, nil)
 	x.open(d, "shared transmit context", nil)
 	return x, nil
 }

@@ -3,8 +3,11 @@
 package progress
 
 // Notify tells the thread that steps that an operation was posted that no
-// goroutine waits for yet.
+// goroutine waits for yet. A caller alone has no such thread.
 func (s *Stepper) Notify() {
+	if s.alone {
+		return
+	}
 	s.eng.Notify()
 	if s.waiting.Load() == 0 {
 		s.rouse()
@@ -14,7 +17,7 @@ func (s *Stepper) Notify() {
 // Defer postpones Notify: a later call of Start, which Progress and Wait include, tells
 // that thread.
 func (s *Stepper) Defer() {
-	if !s.more.Load() {
+	if !s.alone && !s.more.Load() {
 		s.more.Store(true)
 	}
 }
