@@ -132,7 +132,7 @@ func newLife() uint64 {
 }
 
 // accept answers a hello. It runs on the engines' threads.
-func (d *Domain) accept(endpoint uint16) wire.HelloStatus {
+func (d *Domain) accept(endpoint uint16, _ uint64) wire.HelloStatus {
 	if d.serving(endpoint) == nil {
 		return wire.HelloNoEndpoint
 	}

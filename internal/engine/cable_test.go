@@ -48,6 +48,8 @@ type cableNode struct {
 	region *mr.Region
 	ring   *Ring
 	refuse wire.HelloStatus
+	// request answers requests for connections; nil refuses them.
+	request func(asked *wire.Connection) (wire.HelloStatus, wire.Connection)
 }
 
 // cablePort is one queue at one end.
@@ -116,8 +118,14 @@ func (n *cableNode) boot() {
 		e, err := New(Config{
 			Port: p, Serve: serving(x), Local: worldMACs[n.side], MTU: 1500, Queue: q, Session: n.c.cfg,
 			Secret: secret, Life: uint64(n.c.now)<<1 | 1,
-			Accept: func(uint16) wire.HelloStatus { return n.refuse },
+			Accept: func(uint16, uint64) wire.HelloStatus { return n.refuse },
 			Clock:  func() int64 { return n.c.now },
+			Request: func(_ uint16, asked *wire.Connection, _ wire.Addr) (wire.HelloStatus, wire.Connection) {
+				if n.request == nil {
+					return wire.HelloNoEndpoint, wire.Connection{}
+				}
+				return n.request(asked)
+			},
 		})
 		if err != nil {
 			n.c.t.Fatal(err)

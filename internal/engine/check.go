@@ -60,6 +60,8 @@ func (e *Engine) checkDirty() error {
 			err = look(x, x.dirty)
 		case *target:
 			err = look(x, x.listed)
+		case *Inquiry:
+			err = look(x, x.listed)
 		}
 		if err != nil {
 			return err

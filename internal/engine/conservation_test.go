@@ -166,7 +166,7 @@ func (w *world) start(i int) {
 			w.t.Fatal(err)
 		}
 		c.Serve = serving(w.exec)
-		c.Accept = func(uint16) wire.HelloStatus { return wire.HelloAccepted }
+		c.Accept = func(uint16, uint64) wire.HelloStatus { return wire.HelloAccepted }
 	}
 	c.Clock = func() int64 { return w.now }
 	c.Session.Features = wire.FeatureNotices

@@ -43,6 +43,8 @@ func (e *Engine) deadline(x entry) int64 {
 			return x.until
 		}
 		return x.ini.Deadline()
+	case *Inquiry:
+		return x.asker.Deadline()
 	case *target:
 		return e.now + x.deadline() - e.lived
 	}

@@ -24,10 +24,16 @@ type Config struct {
 	// when there is no room for one. It is called on the engine's thread. It may be nil
 	// for an engine that only initiates.
 	Serve func(now int64, p session.TargetParams) Served
-	// Accept answers the hello for an endpoint number with [wire.HelloAccepted] or with
-	// the status of its refusal. It is called on the engine's thread. Nil refuses every
-	// hello.
-	Accept func(endpoint uint16) wire.HelloStatus
+	// Accept answers the hello of an origin for an endpoint number with
+	// [wire.HelloAccepted] or with the status of its refusal. It is called on the
+	// engine's thread. Nil refuses every hello.
+	Accept func(endpoint uint16, origin uint64) wire.HelloStatus
+	// Request answers a request for a connection to an endpoint number, which comes from
+	// an address that has been proved: with [wire.HelloWaiting], with
+	// [wire.HelloConnect] or [wire.HelloRejected] and what to say, or with the status of
+	// a refusal. A request comes many times, with the same origin. It is called on the
+	// engine's thread. Nil refuses every request.
+	Request func(endpoint uint16, asked *wire.Connection, from wire.Addr) (wire.HelloStatus, wire.Connection)
 	// Events returns where the events of an endpoint go, or nil if it takes none. It is
 	// called on the engine's thread when a session is accepted. It may be nil.
 	Events func(endpoint uint16) Events

@@ -64,7 +64,7 @@ func (bn *bench) node(p engine.Port, mac wire.MAC, cfg session.Config) *node {
 	n.Engine, err = engine.New(engine.Config{
 		Port: p, Local: mac, MTU: 1500, Session: cfg,
 		Serve: func(now int64, p session.TargetParams) engine.Served { return n.exec.Begin(now, p, nil) },
-		Accept: func(e uint16) wire.HelloStatus {
+		Accept: func(e uint16, _ uint64) wire.HelloStatus {
 			if e == 0 {
 				return wire.HelloAccepted
 			}

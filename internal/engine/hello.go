@@ -21,13 +21,15 @@ func (e *Engine) onHello(h *wire.Header, payload []byte) {
 	e.look() // cookies carry the time
 	e.count[Hellos]++
 	src := e.source()
-	ack := wire.HelloAckMsg{Status: e.admit(m.Endpoint), Life: e.cfg.Life}
+	ack := wire.HelloAckMsg{Status: e.admit(&m), Life: e.cfg.Life}
 	epoch, key := uint32(0), (*session.Key)(nil)
 	if ack.Status == wire.HelloAccepted {
-		var from [64]byte
-		if ok, cookie := e.pairs.proven(e.now, &m, sourceBytes(from[:0], src)); !ok {
-			ack.Status, ack.Cookie = wire.HelloChallenge, cookie
-		} else if key, ack.Status = e.authorize(&m, payload); ack.Status == wire.HelloAccepted {
+		key, ack.Status, ack.Cookie = e.door(&m, payload, src)
+		switch asked := &m.Options.Connection; {
+		case ack.Status != wire.HelloAccepted:
+		case asked.Set:
+			ack.Status, ack.Options.Connection = e.cfg.Request(m.Endpoint, asked, src.Addr())
+		default:
 			p, owner := e.pairs.own(e, &m)
 			if owner != e {
 				e.passOn(owner.cfg.Queue)
@@ -39,6 +41,18 @@ func (e *Engine) onHello(h *wire.Header, payload []byte) {
 	e.reply(e.pathTo(src, m.Options.Class), func(b []byte) int {
 		return key.Reply(b, &m, e.cfg.Lane, epoch, ack)
 	})
+}
+
+// door judges whether a hello comes from where it claims, and whether it proves the key
+// of the endpoint that it is for, which it returns.
+func (e *Engine) door(m *wire.HelloMsg, payload []byte, src *wire.Source) (key *session.Key, status wire.HelloStatus, cookie wire.Cookie) {
+	var from [64]byte
+	ok, cookie := e.pairs.proven(e.now, m, sourceBytes(from[:0], src))
+	if !ok {
+		return nil, wire.HelloChallenge, cookie
+	}
+	key, status = e.authorize(m, payload)
+	return key, status, wire.Cookie{}
 }
 
 // authorize judges whether a hello proves the key of the endpoint that it is for, and
@@ -56,15 +70,20 @@ func (e *Engine) authorize(m *wire.HelloMsg, payload []byte) (key *session.Key, 
 	return key, status
 }
 
-// admit decides whether a hello for an endpoint number is accepted.
-func (e *Engine) admit(endpoint uint16) wire.HelloStatus {
+// admit decides whether a hello is accepted as far as the endpoint is concerned, or, if
+// it is a request for a connection, looked at.
+func (e *Engine) admit(m *wire.HelloMsg) wire.HelloStatus {
 	switch {
 	case e.closing:
 		return wire.HelloShuttingDown
+	case m.Options.Connection.Set && e.cfg.Request != nil && m.Options.Connection.Origin == m.Origin:
+		return wire.HelloAccepted
+	case m.Options.Connection.Set:
+		return wire.HelloNoEndpoint
 	case e.cfg.Serve == nil || e.cfg.Accept == nil:
 		return wire.HelloNoEndpoint
 	}
-	return e.cfg.Accept(endpoint)
+	return e.cfg.Accept(m.Endpoint, m.Origin)
 }
 
 // accept fills in the answer to a proven hello and returns the session's epoch. The

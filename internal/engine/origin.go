@@ -78,14 +78,16 @@ func (e *Engine) NewPeer(link wire.Link, lane uint8, endpoint uint16) (*Peer, er
 type Peer struct {
 	id     PeerID
 	closed bool // by Close: operations fail from then on
-	r      *remote
-	origin *Origin
-	kind   wire.Kind // the encapsulation of link and path; never changes
-	link   wire.Link
-	path   path
-	lane   uint8
-	life   atomic.Uint64 // of the process that answered last; written by the engine's thread
-	asked  *remote       // asks the target at a new path for its identity; nil when nothing is asked
+	// retired says that entries do not find it any more.
+	retired bool
+	r       *remote
+	origin  *Origin
+	kind    wire.Kind // the encapsulation of link and path; never changes
+	link    wire.Link
+	path    path
+	lane    uint8
+	life    atomic.Uint64 // of the process that answered last; written by the engine's thread
+	asked   *remote       // asks the target at a new path for its identity; nil when nothing is asked
 }
 
 // ID returns the id by which entries name the peer.
@@ -102,11 +104,20 @@ func (p *Peer) Close() {
 	if p.closed {
 		return
 	}
+	p.Retire()
 	p.closed = true
-	p.origin.roster.remove(p)
 	p.askNoMore()
 	p.r.leave(p)
 	p.origin.e.say()
+}
+
+// Retire makes operations that are taken later fail, and leaves alone those that wait.
+// Close is to follow. Engine's thread only.
+func (p *Peer) Retire() {
+	if !p.retired {
+		p.retired = true
+		p.origin.roster.remove(p)
+	}
 }
 
 // SetLink changes the way to the peer, when its next hop or the address of this node has

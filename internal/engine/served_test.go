@@ -170,7 +170,7 @@ func TestAnotherExecutor(t *testing.T) {
 			var err error
 			bn.b.Engine, err = engine.New(engine.Config{
 				Port: bn.b.port, Local: macB, MTU: 1500, Serve: x.begin,
-				Accept: func(uint16) wire.HelloStatus { return wire.HelloAccepted },
+				Accept: func(uint16, uint64) wire.HelloStatus { return wire.HelloAccepted },
 				Clock:  func() int64 { return bn.now },
 			})
 			if err != nil {
@@ -216,7 +216,7 @@ func TestExecutorWithoutRoom(t *testing.T) {
 	bn.b.Engine, err = engine.New(engine.Config{
 		Port: bn.b.port, Local: macB, MTU: 1500, Clock: func() int64 { return bn.now },
 		Serve:  func(int64, session.TargetParams) engine.Served { refused++; return nil },
-		Accept: func(uint16) wire.HelloStatus { return wire.HelloAccepted },
+		Accept: func(uint16, uint64) wire.HelloStatus { return wire.HelloAccepted },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -38,17 +38,22 @@ func (s *Initiator) Due() bool {
 }
 
 func (s *Initiator) emitHello(b []byte) int {
-	h := wire.Header{Type: wire.Hello, Session: wire.HelloSession(s.p.Lane), Lane: s.p.Local.Lane()}
+	return emitHello(b, s.cfg, &s.p, s.cookie, s.asks())
+}
+
+// emitHello writes the frame of a hello into b and returns its length.
+func emitHello(b []byte, cfg *Config, p *Params, cookie wire.Cookie, features wire.Features) int {
+	h := wire.Header{Type: wire.Hello, Session: wire.HelloSession(p.Lane), Lane: p.Local.Lane()}
 	h.Put(b)
 	m := wire.HelloMsg{
-		Nonce: s.p.Nonce, Session: uint32(s.p.Local), Endpoint: s.p.Endpoint,
-		MaxFrame: uint16(s.p.MaxFrame), Window: uint16(s.cfg.Window), Cookie: s.cookie,
-		Resume: s.p.Resume, Origin: s.p.Origin, Serial: s.p.Serial,
-		Keep: uint16(s.cfg.Keep() / time.Second), Features: s.asks(), Options: s.p.Options,
+		Nonce: p.Nonce, Session: uint32(p.Local), Endpoint: p.Endpoint,
+		MaxFrame: uint16(p.MaxFrame), Window: uint16(cfg.Window), Cookie: cookie,
+		Resume: p.Resume, Origin: p.Origin, Serial: p.Serial,
+		Keep: uint16(cfg.Keep() / time.Second), Features: features, Options: p.Options,
 	}
-	m.Options.Proven = s.p.Key != nil
+	m.Options.Proven = p.Key != nil
 	n := wire.HeaderLen + m.Put(b[wire.HeaderLen:])
-	s.p.Key.sign(ofHello, &h, b[wire.HeaderLen:n])
+	p.Key.sign(ofHello, &h, b[wire.HeaderLen:n])
 	return wire.Seal(b, n)
 }
 

@@ -62,13 +62,15 @@ func Reply(b []byte, to *wire.HelloMsg, lane uint8, epoch uint32, m wire.HelloAc
 	return (*Key)(nil).Reply(b, to, lane, epoch, m)
 }
 
-// Reply is the function Reply for an endpoint with the key: a hello-ack that accepts
-// proves it.
+// Reply is the function Reply for an endpoint with the key: a hello-ack that accepts, or
+// answers a request for a connection, proves it.
 func (k *Key) Reply(b []byte, to *wire.HelloMsg, lane uint8, epoch uint32, m wire.HelloAckMsg) int {
 	m.Nonce = to.Nonce
 	h := wire.Header{Type: wire.HelloAck, Session: to.Session, Epoch: epoch, Sack: m.Resume.Early, Lane: lane}
 	h.Put(b)
-	if m.Status != wire.HelloAccepted {
+	switch m.Status {
+	case wire.HelloAccepted, wire.HelloConnect, wire.HelloRejected:
+	default:
 		k = nil
 	}
 	m.Options.Proven = k != nil

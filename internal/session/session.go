@@ -167,6 +167,8 @@ const (
 	RefusedKey             // this endpoint has an authorization key, and the target's has none
 	RefusedOtherKey        // the two have different ones
 	Unproven               // the target accepts, but does not prove that it knows the key
+	Rejected               // the owner of the target has rejected the request for a connection
+	Unanswered             // nobody has answered the request for a connection
 )
 
 var reasonNames = [...]string{
@@ -174,6 +176,7 @@ var reasonNames = [...]string{
 	"no such endpoint", "target full", "version refused", "target shuts down",
 	"protocol error", "closed", "idle", "settled", "outdated", "renamed",
 	"cancelled", "no events", "no messages", "key wanted", "key not wanted", "wrong key", "key not proven",
+	"connection rejected", "connection request not answered",
 }
 
 func (r Reason) String() string {

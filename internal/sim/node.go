@@ -141,7 +141,7 @@ func (n *node) features() wire.Features {
 }
 
 // accept answers the hello for an endpoint number.
-func (n *node) accept(e uint16) wire.HelloStatus {
+func (n *node) accept(e uint16, _ uint64) wire.HelloStatus {
 	if e < endpoints && n.w.now >= n.shut {
 		return wire.HelloAccepted
 	}

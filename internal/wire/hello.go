@@ -96,11 +96,15 @@ const (
 	HelloKeyWanted                // the endpoint has an authorization key, and the hello proves none
 	HelloKeyUnwanted              // the hello proves an authorization key, and the endpoint has none
 	HelloKeyWrong                 // they have different ones
+	HelloWaiting                  // the request for a connection waits for its answer: ask again
+	HelloConnect                  // the request is accepted: see Options.Connection
+	HelloRejected                 // it is rejected
 	numHelloStatuses
 )
 
 var helloStatusNames = [numHelloStatuses]string{"accepted", "cookie challenge", "no such endpoint", "full",
-	"version not supported", "shutting down", "outdated", "key wanted", "key not wanted", "wrong key"}
+	"version not supported", "shutting down", "outdated", "key wanted", "key not wanted", "wrong key",
+	"connection request waits", "connection accepted", "connection rejected"}
 
 // String returns the answer in words.
 func (s HelloStatus) String() string { return nameOf(helloStatusNames[:], "hello status", s) }

@@ -11,6 +11,9 @@ type Options struct {
 	// Class is the class of traffic of the session: that of its requests, and in which
 	// the initiator wants the answers. A hello alone has it.
 	Class Class
+	// Connection makes a hello a request for a connection, and answers one in a
+	// hello-ack.
+	Connection Connection
 	// Proof shows that the sender knows the authorization key of its endpoint, if Proven.
 	// It is the last option.
 	Proof  Proof
@@ -26,8 +29,9 @@ func Said(payload []byte) []byte { return payload[:len(payload)-len(Proof{})] }
 
 // The kinds of options.
 const (
-	optionClass = 1 // codepoint, priority
-	optionProof = 2 // HMAC-SHA256; the last one
+	optionClass      = 1 // codepoint, priority
+	optionProof      = 2 // HMAC-SHA256; the last one
+	optionConnection = 3 // endpoint, origin, data
 )
 
 // optionHead is the length of kind and length, in bytes.
@@ -41,6 +45,7 @@ func (o *Options) put(b []byte) (n int) {
 	if c := o.Class; c != (Class{}) {
 		n += copy(b[n:], []byte{optionClass, 2, c.DSCP, c.PCP})
 	}
+	n += o.Connection.put(b[n:])
 	if o.Proven {
 		n += copy(b[n:], []byte{optionProof, byte(len(o.Proof))})
 		n += copy(b[n:], o.Proof[:])
@@ -82,6 +87,8 @@ func (o *Options) parseOne(kind byte, value []byte) Reason {
 		if o.Class.check() != nil {
 			return ReasonBadPayload
 		}
+	case optionConnection:
+		return o.Connection.parse(value)
 	case optionProof:
 		if len(value) != len(o.Proof) {
 			return ReasonBadPayload

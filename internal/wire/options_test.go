@@ -13,6 +13,9 @@ import (
 func TestOptions(t *testing.T) {
 	class := Class{DSCP: 46, PCP: 5}
 	proof := Proof([]byte("thirty-two bytes of a keyed hash"))
+	connection := Connection{Set: true, Endpoint: 0x0201, Origin: 3}
+	connection.Fill([]byte("hi"))
+	connect := []byte{3, 12, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 'h', 'i'}
 	prove := append([]byte{2, 32}, proof[:]...)
 	for name, c := range map[string]struct {
 		features  Features
@@ -27,9 +30,13 @@ func TestOptions(t *testing.T) {
 		"more bits alone":  {FeatureOptions | FeatureMore, []byte{9, 9}, Options{}, ReasonOK},
 		"between others":   {FeatureOptions, []byte{200, 3, 1, 2, 46, 1, 2, 46, 5, 201, 0}, Options{Class: class}, ReasonOK},
 		"proof":            {FeatureOptions, prove, Options{Proof: proof, Proven: true}, ReasonOK},
-		"class and proof":  {FeatureOptions, append([]byte{1, 2, 46, 5}, prove...), Options{class, proof, true}, ReasonOK},
+		"class and proof":  {FeatureOptions, append([]byte{1, 2, 46, 5}, prove...), Options{Class: class, Proof: proof, Proven: true}, ReasonOK},
 		"behind a proof":   {FeatureOptions, append(bytes.Clone(prove), 200, 0), Options{}, ReasonBadPayload},
 		"short proof":      {FeatureOptions, []byte{2, 3, 1, 2, 3}, Options{}, ReasonBadPayload},
+		"connection":       {FeatureOptions, connect, Options{Connection: connection}, ReasonOK},
+		"of a connection":  {FeatureOptions, append(bytes.Clone(connect), prove...), Options{Connection: connection, Proof: proof, Proven: true}, ReasonOK},
+		"short connection": {FeatureOptions, []byte{3, 9, 1, 2, 3, 0, 0, 0, 0, 0, 0}, Options{}, ReasonBadPayload},
+		"long connection":  {FeatureOptions, append([]byte{3, 67}, make([]byte, 67)...), Options{}, ReasonBadPayload},
 		"kind alone":       {FeatureOptions, []byte{1}, Options{}, ReasonBadPayload},
 		"cut off":          {FeatureOptions, []byte{1, 2, 46}, Options{}, ReasonBadPayload},
 		"other cut off":    {FeatureOptions, []byte{200, 9, 0}, Options{}, ReasonBadPayload},
@@ -60,6 +67,8 @@ func FuzzHello(f *testing.F) {
 	hello := HelloMsg{Nonce: 1, Endpoint: 2, Options: Options{Class: Class{DSCP: 46, PCP: 5}, Proof: Proof{7}, Proven: true}}
 	f.Add(bytes.Clone(b[:hello.Put(b)]))
 	f.Add(append(b[:HelloLen:HelloLen], pattern(HelloRoom)...))
+	hello.Options.Connection = Connection{Set: true, Endpoint: 3, Len: 4, Data: [ConnectionData]byte{5}}
+	f.Add(bytes.Clone(b[:hello.Put(b)]))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		again := make([]byte, HelloLen+HelloRoom)
 		var hello, hello2 HelloMsg
