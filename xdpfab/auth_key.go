@@ -77,9 +77,11 @@ func (d *Domain) session(k AuthKey) (*session.Key, error) {
 // keyOf returns the key of an endpoint that accepts sessions. It runs on the engines'
 // threads.
 func (d *Domain) keyOf(endpoint uint16) (*session.Key, bool) {
-	ep := d.serving(endpoint)
-	if ep == nil {
-		return nil, false
+	if ep := d.serving(endpoint); ep != nil {
+		return ep.key, true
 	}
-	return ep.key, true
+	if p := d.listening(endpoint); p != nil {
+		return p.key, true
+	}
+	return nil, false
 }

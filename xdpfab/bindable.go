@@ -103,6 +103,9 @@ func (av *AddressVector) bindTo(ep *Endpoint, flags BindFlags) error {
 	if flags != 0 {
 		return fmt.Errorf("xdpfab: endpoint %d: an address vector with flags %v: want none: %w", ep.number, flags, ErrBadFlags)
 	}
+	if ep.conn != nil {
+		return fmt.Errorf("xdpfab: endpoint %d: an address vector of an endpoint of type %v: want none, as it has one peer: %w", ep.number, EndpointMsg, ErrNotImplemented)
+	}
 	if err := ep.accepts("an address vector", av.dom, ep.av != nil); err != nil {
 		return err
 	}

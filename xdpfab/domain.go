@@ -49,15 +49,16 @@ const drainLimit = 500 * time.Millisecond
 // Domain is an interface in use: its queues, each with an engine, and the memory
 // that peers may address. It corresponds to fi_domain(3).
 type Domain struct {
-	attr     DomainAttr
-	dev      device
-	steppers []*stepper          // by queue
-	turns    []*progress.Stepper // theirs, each once
-	memory   []*memory.Memory
-	table    *mr.Table
-	served   atomic.Pointer[[]*Endpoint] // those that accept sessions; written under mu
-	fabric   *Fabric
-	place    place // of the interface; zero for a Pipe
+	attr      DomainAttr
+	dev       device
+	steppers  []*stepper          // by queue
+	turns     []*progress.Stepper // theirs, each once
+	memory    []*memory.Memory
+	table     *mr.Table
+	served    atomic.Pointer[[]*Endpoint] // those that accept sessions; written under mu
+	listeners sync.Map                    // of *PassiveEndpoint, by number
+	fabric    *Fabric
+	place     place // of the interface; zero for a Pipe
 
 	end      end // how the domain ends: see health.go
 	shutOnce sync.Once
@@ -96,7 +97,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 			return nil, err
 		}
 		e, err := engine.New(engine.Config{
-			Port: port, Accept: d.accept, Key: d.keyOf, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret, Life: life, Clock: attr.clock,
+			Port: port, Accept: d.accept, Request: d.requested, Key: d.keyOf, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret, Life: life, Clock: attr.clock,
 			Suspect: d.suspect, Events: d.eventsOf, Inflow: d.inflowOf,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return x.Begin(now, p, d.observer(p.Endpoint)) },
 			Session: session.Config{
@@ -131,10 +132,24 @@ func newLife() uint64 {
 	return binary.LittleEndian.Uint64(b[:]) | 1
 }
 
+// began is the beginning of the process's time.
+var began = time.Now()
+
+// now returns the domain's time, in nanoseconds.
+func (d *Domain) now() int64 {
+	if d.attr.clock != nil {
+		return d.attr.clock()
+	}
+	return int64(time.Since(began))
+}
+
 // accept answers a hello. It runs on the engines' threads.
-func (d *Domain) accept(endpoint uint16, _ uint64) wire.HelloStatus {
-	if d.serving(endpoint) == nil {
+func (d *Domain) accept(endpoint uint16, origin uint64) wire.HelloStatus {
+	switch ep := d.serving(endpoint); {
+	case ep == nil:
 		return wire.HelloNoEndpoint
+	case ep.conn != nil:
+		return ep.conn.admit(origin)
 	}
 	return wire.HelloAccepted
 }

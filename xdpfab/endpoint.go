@@ -15,7 +15,8 @@ import (
 )
 
 // Endpoint posts operations, and accepts the sessions of peers. It is the reliable
-// datagram endpoint (FI_EP_RDM) of fi_endpoint(3). Any number of goroutines may post at
+// datagram endpoint (FI_EP_RDM) of fi_endpoint(3), or, as EndpointAttr.Type says, a
+// connected one (FI_EP_MSG). Any number of goroutines may post at
 // the same time. The operations of one endpoint to one peer apply in the order posted,
 // unless EndpointAttr.MsgOrder says that none is needed.
 type Endpoint struct {
@@ -48,6 +49,7 @@ type Endpoint struct {
 	shared       *SharedTransmit                   // nil if the endpoint shares with none
 	receives     *matching.Queue                   // set by Enable; nil if the endpoint receives no messages
 	minMultiRecv atomic.Int64                      // bytes
+	conn         *connection                       // nil unless the endpoint is of type EndpointMsg
 }
 
 // Phases of the life of an endpoint. Operations can be posted while it is enabled.
@@ -71,6 +73,9 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r := attr.Request; r != nil && r.pep.dom != d {
+		return nil, fmt.Errorf("xdpfab: endpoint for a request to domain %s: want one of the same domain: %w", r.pep.dom.dev.Info().Name, ErrForeign)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.open(); err != nil {
@@ -85,6 +90,11 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	ep := &Endpoint{dom: d, attr: attr, number: number, names: map[wire.Addr]*name{}}
 	if ep.key, err = d.session(attr.AuthKey); err != nil {
 		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
+	}
+	if attr.Type == EndpointMsg {
+		if ep.conn, err = newConnection(ep); err != nil {
+			return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
+		}
 	}
 	ep.opFlags.Store(uint32(attr.OpFlags))
 	completions := engine.Sink((*sink)(ep))
@@ -117,7 +127,7 @@ func (d *Domain) pickNumber(attr EndpointAttr) (uint16, error) {
 		if n < 0 || n > 0xffff {
 			return 0, fmt.Errorf("xdpfab: endpoint number %d: want 0..65535 or AnyNumber", n)
 		}
-		if d.endpoints[uint16(n)] != nil || d.reserved[uint16(n)] != attr.part.of {
+		if d.endpoints[uint16(n)] != nil || d.reserved[uint16(n)] != attr.part.of || d.listening(uint16(n)) != nil {
 			return 0, fmt.Errorf("xdpfab: endpoint number %d is taken: choose another one, or AnyNumber: %w", n, ErrBusy)
 		}
 		return uint16(n), nil
@@ -176,7 +186,7 @@ func (ep *Endpoint) Enable() error {
 	case ep.attr.InitiateOnly && ep.av == nil && !ep.attr.dials:
 		return fmt.Errorf("xdpfab: endpoint %d: it can neither post (no address vector is bound) nor be addressed (InitiateOnly): %w",
 			ep.number, ErrNoAV)
-	case ep.av != nil && ep.cq == nil && (ep.cntr[reads] == nil || ep.cntr[writes] == nil):
+	case (ep.av != nil || ep.conn != nil) && ep.cq == nil && (ep.cntr[reads] == nil || ep.cntr[writes] == nil):
 		return fmt.Errorf("xdpfab: endpoint %d can post, but nothing would tell of a failure: bind a completion queue, or counters with BindRead and BindWrite: %w",
 			ep.number, ErrNoCQ)
 	}
@@ -188,7 +198,12 @@ func (ep *Endpoint) Enable() error {
 	}
 	ep.origin.SetKey(ep.key)
 	ep.openReceives()
-	ep.stepper.Call(func() { ep.stepper.eng.AddRing(ep.ring, ep.origin) })
+	ep.stepper.Call(func() {
+		ep.stepper.eng.AddRing(ep.ring, ep.origin)
+		if ep.conn != nil {
+			ep.stepper.eng.AddRing(ep.conn.ring, ep.origin)
+		}
+	})
 	if !ep.attr.InitiateOnly {
 		ep.dom.serve(ep, true)
 	}
@@ -236,15 +251,19 @@ func (ep *Endpoint) shut() {
 		ep.dom.serve(ep, false)
 		ep.stepper.Call(func() {
 			ep.dropAll()
+			if ep.conn != nil {
+				ep.conn.shut(ep.dom.end.closed())
+			}
 			ep.cancelOperations(waiting)
 			for _, r := range ep.rings() {
 				ep.stepper.eng.Exhaust(r) // the operations posted before the endpoint was closed
 				ep.stepper.eng.RemoveRing(r)
 			}
 		})
-		for _, st := range ep.dom.steppers {
-			st.Call(func() { st.eng.EndTargets(ep.number) })
-		}
+		ep.endTargets()
+	}
+	if ep.conn != nil {
+		ep.conn.free()
 	}
 	ep.closeReceives()
 	if ep.cq != nil {
@@ -264,4 +283,11 @@ func (ep *Endpoint) shut() {
 	}
 	ep.events.tell(ep, ep.attr.Context, ep.dom.end.returned())
 	ep.events.cut()
+}
+
+// endTargets ends the sessions of peers to the endpoint.
+func (ep *Endpoint) endTargets() {
+	for _, st := range ep.dom.steppers {
+		st.Call(func() { st.eng.EndTargets(ep.number) })
+	}
 }

@@ -13,6 +13,12 @@ import (
 // EndpointAttr are the attributes of an endpoint. The zero value of a field means
 // its default.
 type EndpointAttr struct {
+	// Type is EndpointRDM, or EndpointMsg for an endpoint that is connected to one peer,
+	// by Connect or Accept. EndpointUnspec means EndpointRDM.
+	Type EndpointType
+	// Request is the request that an endpoint of type EndpointMsg is made to accept; nil
+	// for one that connects (handle of fi_info).
+	Request *ConnRequest
 	// Number is the number by which peers address the endpoint on its node; 0 is the one
 	// that they address by default. AnyNumber picks a free one.
 	Number int
@@ -73,6 +79,9 @@ const (
 
 // withDefaults checks the attributes, all but the number, and fills in the true values.
 func (a EndpointAttr) withDefaults() (_ EndpointAttr, err error) {
+	if err := a.checkType(); err != nil {
+		return a, err
+	}
 	if a.InjectSize < 0 || a.InjectSize > injectSize {
 		return a, fmt.Errorf("xdpfab: endpoint: %d bytes to inject: want 0..%d: %w", a.InjectSize, injectSize, ErrTooBig)
 	}
@@ -115,6 +124,22 @@ func (a *EndpointAttr) receiveDefaults() (err error) {
 	}
 	a.ReceiveSize, err = queueSize("endpoint: receives", a.ReceiveSize)
 	return err
+}
+
+// checkType checks the type of the endpoint, and fills it in.
+func (a *EndpointAttr) checkType() error {
+	if a.Type == EndpointUnspec {
+		a.Type = EndpointRDM
+	}
+	switch {
+	case a.Type != EndpointRDM && a.Type != EndpointMsg:
+		return fmt.Errorf("xdpfab: endpoint of type %v: want %v or %v: %w", a.Type, EndpointRDM, EndpointMsg, ErrNotImplemented)
+	case a.Type == EndpointMsg && (a.InitiateOnly || a.part.of != nil):
+		return fmt.Errorf("xdpfab: endpoint of type %v that is InitiateOnly, or a context of a scalable endpoint: want neither: %w", a.Type, ErrNotImplemented)
+	case a.Type != EndpointMsg && a.Request != nil:
+		return fmt.Errorf("xdpfab: endpoint of type %v for a request: want %v: %w", a.Type, EndpointMsg, ErrNotImplemented)
+	}
+	return nil
 }
 
 // queueSize returns the size of a queue for the size that is asked for: a power of two.

@@ -10,8 +10,12 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// peer returns the id of the engine's peer for an address, making it at first use.
+// peer returns the id of the engine's peer for an address, making it at first use. A
+// connected endpoint has one peer, whatever the address.
 func (ep *Endpoint) peer(a Address) (engine.PeerID, error) {
+	if ep.conn != nil {
+		a = 0
+	}
 	if peers := *ep.peers.Load(); int(a) < len(peers) && peers[a].name != nil {
 		return peers[a].id, nil
 	}
@@ -19,6 +23,11 @@ func (ep *Endpoint) peer(a Address) (engine.PeerID, error) {
 }
 
 func (ep *Endpoint) makePeer(a Address) (engine.PeerID, error) {
+	if ep.conn != nil {
+		ep.conn.mu.Lock()
+		defer ep.conn.mu.Unlock()
+		return 0, ep.conn.unready()
+	}
 	if k, is := ep.contextPeer(a); is {
 		return k.id, nil
 	}

@@ -124,6 +124,8 @@ var causeOfReason = map[session.Reason]error{
 	session.ClosedHere:      ErrClosed,
 	session.NoEvents:        ErrNoRemoteCQ,
 	session.NoMessages:      ErrNoReceiver,
+	session.Rejected:        fmt.Errorf("%w: its program rejected the connection", ErrRefused),
+	session.Unanswered:      ErrUnanswered,
 	session.Cancelled:       context.Canceled, // in place of the context's own cause
 }
 

@@ -15,6 +15,9 @@ type EventKind uint32
 // EventQueue.Write takes any number.
 const (
 	EventNotify     EventKind = 0 // FI_NOTIFY: as an error event, the interface is lost
+	EventConnReq    EventKind = 1 // FI_CONNREQ: a request for a connection
+	EventConnected  EventKind = 2 // FI_CONNECTED; as an error event, there will be no connection
+	EventShutdown   EventKind = 3 // FI_SHUTDOWN: the peer has ended the connection, or is gone
 	EventMRComplete EventKind = 4 // FI_MR_COMPLETE: Domain.RegisterAsync has ended
 	EventAVComplete EventKind = 5 // FI_AV_COMPLETE: AddressVector.InsertAsync has ended
 )
@@ -24,6 +27,12 @@ func (k EventKind) String() string {
 	switch k {
 	case EventNotify:
 		return "notify"
+	case EventConnReq:
+		return "connreq"
+	case EventConnected:
+		return "connected"
+	case EventShutdown:
+		return "shutdown"
 	case EventMRComplete:
 		return "mr_complete"
 	case EventAVComplete:
@@ -36,15 +45,20 @@ func (k EventKind) String() string {
 // error).
 type Event struct {
 	Kind    EventKind
-	Source  any    // the *Domain, *AddressVector or *Endpoint that the event is about (fid)
+	Source  any    // the *Domain, *AddressVector, *Endpoint or *PassiveEndpoint that the event is about (fid)
 	Context any    // of the call that has ended, or of Source
 	Data    uint64 // of an inserted vector: how many were inserted; with an error, the index of the address
 	// Addresses are those that InsertAsync has inserted, in the order given; NoAddress
 	// stands for one that failed.
 	Addresses []Address
-	Region    *mr.Region // that RegisterAsync has registered
+	Region    *mr.Region   // that RegisterAsync has registered
+	Request   *ConnRequest // of an EventConnReq
+	// Param is what the peer gave to Connect, of an EventConnReq, to Accept, of an
+	// EventConnected, or to Reject, if that has an error (data of fi_eq_cm_entry,
+	// err_data).
+	Param []byte
 	// Err is nil, except for events that ReadErr returns. ErrnoOf returns its code (err),
-	// and its text says more (fi_eq_strerror). prov_errno and err_data are empty.
+	// and its text says more (fi_eq_strerror). prov_errno is empty.
 	Err error
 }
 

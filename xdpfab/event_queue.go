@@ -26,8 +26,9 @@ type EventQueue struct {
 
 	mu       sync.Mutex
 	events   []Event
-	promised int // places for events to come
-	users    int // domains and endpoints bound
+	promised int       // places for events to come
+	users    int       // domains and endpoints bound
+	driven   []*Domain // that make progress when the queue is read, once for each object that needs it
 }
 
 // eventQueue is what errors call an event queue.
@@ -61,6 +62,7 @@ func (q *EventQueue) Read() (e Event, ok bool, err error) { return q.next(true) 
 func (q *EventQueue) Peek() (e Event, ok bool, err error) { return q.next(false) }
 
 func (q *EventQueue) next(take bool) (e Event, ok bool, err error) {
+	q.progress()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -105,10 +107,57 @@ func (q *EventQueue) Wait(ctx context.Context) error {
 func (q *EventQueue) over(*sleeper) bool { return q.length.Load() > 0 }
 
 func (q *EventQueue) park(ctx context.Context, sig *progress.Signal) error {
-	if q.attr.Wait == WaitYield {
+	if q.progress() || q.attr.Wait == WaitYield {
 		return yield(ctx)
 	}
 	return sig.Park(ctx)
+}
+
+// progress moves domains with manual progress on, whose connections make events, as long
+// as there are no events. It reports whether there are such domains.
+func (q *EventQueue) progress() bool {
+	q.mu.Lock()
+	driven, full := q.driven, len(q.events) > 0
+	q.mu.Unlock()
+	for i := 0; i < len(driven) && !full; i++ {
+		driven[i].Progress()
+	}
+	return len(driven) > 0
+}
+
+// drive has the queue make progress for a domain with manual progress, and undrive undoes
+// that.
+func (q *EventQueue) drive(d *Domain) {
+	if d.attr.Progress == ProgressManual {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.driven = append(slices.Clip(q.driven), d)
+	}
+}
+
+func (q *EventQueue) undrive(d *Domain) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if i := slices.Index(q.driven, d); i >= 0 {
+		q.driven = slices.Delete(slices.Clone(q.driven), i, i+1)
+	}
+}
+
+// use counts an object that is bound to the queue, and unuse one that is no more.
+func (q *EventQueue) use() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.ended(); err != nil {
+		return err
+	}
+	q.users++
+	return nil
+}
+
+func (q *EventQueue) unuse() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.users--
 }
 
 // FD returns the file descriptor of a queue that was made with WaitFD (FI_GETWAIT), to be

@@ -48,7 +48,9 @@ func GetInfo(ctx context.Context, hints *Info) ([]Info, error) {
 	var list []Info
 	for _, o := range offers {
 		if why := h.refusals(&o); why != nil {
-			reasons = append(reasons, why...)
+			if o.Endpoint.Type == EndpointRDM || h.Endpoint.Type == EndpointMsg { // others say no more than these
+				reasons = append(reasons, why...)
+			}
 		} else if !slices.ContainsFunc(list, o.sameWay) {
 			i := h.settle(&o)
 			i.Dest = hints.Dest
@@ -67,13 +69,13 @@ func GetInfo(ctx context.Context, hints *Info) ([]Info, error) {
 
 // sameWay reports whether another info differs in the source address alone.
 func (i *Info) sameWay(other Info) bool {
-	return i.Domain.Name == other.Domain.Name && i.AddrFormat == other.AddrFormat
+	return i.Domain.Name == other.Domain.Name && i.AddrFormat == other.AddrFormat && i.Endpoint.Type == other.Endpoint.Type
 }
 
 // rank orders infos: those that can be opened now come first, and then the faster ones.
 func (i *Info) rank() int {
 	rank := 0
-	for bit, worse := range []bool{i.AddrFormat != AddrEthernet, i.Interface.Copy != "zero-copy", i.Interface.XDP == "generic", len(i.Missing) > 0} {
+	for bit, worse := range []bool{i.AddrFormat != AddrEthernet, i.Interface.Copy != "zero-copy", i.Interface.XDP == "generic", len(i.Missing) > 0, i.Endpoint.Type == EndpointMsg} {
 		if worse {
 			rank |= 1 << bit
 		}
@@ -85,7 +87,7 @@ func (i *Info) rank() int {
 // and adds the reasons why interfaces cannot be used.
 func (h *Info) offers(unusable *[]string) ([]Info, error) {
 	if d := h.Domain.Instance; d != nil {
-		return []Info{d.offer()}, nil
+		return h.types(d.offer()), nil
 	}
 	machine, err := nic.Machine()
 	if err != nil {
@@ -103,15 +105,42 @@ func (h *Info) offers(unusable *[]string) ([]Info, error) {
 		plan := machine.Plan(&i, nic.Want{})
 		*unusable = append(*unusable, plan.Problems...)
 		if d := here(i.Index).instance(); d != nil {
-			list = append(list, d.offer())
+			list = append(list, h.types(d.offer())...)
 		} else if plan.Usable {
-			list = append(list, offersOf(&i, &plan)...)
+			list = append(list, h.types(offersOf(&i, &plan)...)...)
 		}
 	}
 	if len(list) == 0 && len(*unusable) == 0 {
 		*unusable = append(*unusable, fmt.Sprintf("domain_attr.name %q: no such interface in this network namespace", h.Domain.Name))
 	}
 	return list, nil
+}
+
+// types returns, for offers of reliable datagram endpoints, those of the types of
+// endpoints that the hints may mean: with those of connected ones, or these alone.
+func (h *Info) types(list ...Info) []Info {
+	if h.Endpoint.Type != EndpointMsg && h.Endpoint.Type != EndpointUnspec {
+		return list
+	}
+	var msg []Info
+	for i := range list {
+		msg = append(msg, list[i].connected())
+	}
+	if h.Endpoint.Type == EndpointMsg {
+		return msg
+	}
+	return append(list, msg...)
+}
+
+// connected returns the offer for connected endpoints in place of reliable datagram ones:
+// they have one peer, and so no contexts and no sources to tell apart.
+func (i *Info) connected() Info {
+	c := *i.Clone()
+	c.Endpoint.Type, c.Endpoint.TXContexts, c.Endpoint.RXContexts = EndpointMsg, 1, 1
+	c.Domain.MaxErrData = CMDataSize
+	const many = CapNamedRX | CapSource
+	c.Caps, c.Transmit.Caps, c.Receive.Caps = c.Caps&^many, c.Transmit.Caps&^many, c.Receive.Caps&^many
+	return c
 }
 
 // offersOf lists an interface that is fit for use with each of its addresses.

@@ -15,13 +15,14 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// discover calls GetInfo in the namespace of one side.
+// discover calls GetInfo in the namespace of one side. It leaves out connected endpoints,
+// unless the hints ask for them.
 func discover(t *testing.T, s *testnet.Side, hints *xdpfab.Info) (list []xdpfab.Info, err error) {
 	t.Helper()
 	if e := s.Do(func() error { list, err = xdpfab.GetInfo(ctx(t), hints); return nil }); e != nil {
 		t.Fatal(e)
 	}
-	return list, err
+	return ofOneType(hints, list), err
 }
 
 // Every way to use an interface is found, and each of them opens and carries atomics.

@@ -103,6 +103,10 @@ func (d *Domain) quiesce() {
 		for _, ep := range eps {
 			ep.shut()
 		}
+		d.listeners.Range(func(_, p any) bool {
+			p.(*PassiveEndpoint).shut()
+			return true
+		})
 		d.endWork()
 		for _, t := range d.turns {
 			t.Close(drainLimit)

@@ -172,7 +172,7 @@ func formatOf(a wire.Addr) AddrFormat {
 // chosen, and the rest is as offered.
 func (h *Info) settle(offer *Info) Info {
 	i := *offer.Clone()
-	i.Caps = h.Caps.settle()
+	i.Caps = h.Caps.settle() & offer.Caps
 	i.Transmit.Caps &= i.Caps
 	i.Receive.Caps &= i.Caps
 	if offer.Domain.Instance == nil {

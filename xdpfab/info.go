@@ -26,6 +26,9 @@ type Info struct {
 	// Missing is what stands in the way of opening the interface now, each with its
 	// remedy: usually privileges. It is empty if nothing is known to.
 	Missing []string `json:"missing"`
+	// Handle is the request for a connection that the info is of (handle); see
+	// ConnRequest.Info.
+	Handle *ConnRequest `json:"-"`
 }
 
 // TransmitInfo is about operations that an endpoint posts (struct fi_tx_attr).

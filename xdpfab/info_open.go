@@ -50,12 +50,15 @@ func (i *Info) domainAttr(a DomainAttr) DomainAttr {
 // number that is in its source address. An endpoint that peers cannot address gets
 // AnyNumber.
 func (i *Info) EndpointAttr() EndpointAttr {
-	a := EndpointAttr{Size: int(i.Transmit.Size), InjectSize: int(i.Transmit.InjectSize), MsgOrder: i.Transmit.MsgOrder,
+	a := EndpointAttr{Type: i.Endpoint.Type, Request: i.Handle, Size: int(i.Transmit.Size), InjectSize: int(i.Transmit.InjectSize), MsgOrder: i.Transmit.MsgOrder,
 		OpFlags: i.Transmit.OpFlags, TrafficClass: i.Transmit.TrafficClass, AuthKey: i.Endpoint.AuthKey.or(nil)}
 	if source, err := wire.ParseAddr(i.Source); err == nil {
 		a.Number = int(source.Endpoint)
 	}
-	if i.Caps&targetCaps == 0 {
+	switch {
+	case i.Handle != nil:
+		a.Number = AnyNumber
+	case i.Caps&targetCaps == 0 && i.Endpoint.Type != EndpointMsg:
 		a.InitiateOnly, a.Number = true, AnyNumber
 	}
 	return a
@@ -102,6 +105,9 @@ func (d *Domain) Info() Info {
 // Info returns what is in force for the endpoint.
 func (ep *Endpoint) Info() Info {
 	o := ep.dom.offer()
+	if ep.conn != nil {
+		o = o.connected()
+	}
 	hints := Info{Endpoint: EndpointInfo{AuthKey: ep.attr.AuthKey}, Transmit: TransmitInfo{Size: Limit(ep.attr.Size), MsgOrder: ep.attr.MsgOrder, OpFlags: ep.OpFlags(), TrafficClass: ep.attr.TrafficClass}}
 	if x := ep.sharedTransmit(); x != nil {
 		hints.Endpoint.TXContexts = SharedContext

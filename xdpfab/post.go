@@ -220,12 +220,20 @@ func (e *sink) Flush() {
 
 // errorFor describes a failure.
 func (ep *Endpoint) errorFor(s *engine.Submission, c *engine.Completion, later *engine.Later) *OpError {
-	peer, _ := ep.av.lookup(Address(c.Cookie))
-	e := errorOf(c.Result(later), nameOf(s), peer.addr.String()).by(ep.stepper)
+	e := errorOf(c.Result(later), nameOf(s), ep.peerName(Address(c.Cookie))).by(ep.stepper)
 	if c.Reason == session.Cancelled { // only what was deferred is cancelled here
 		e.Cause = ErrCancelled
 	}
 	return e
+}
+
+// peerName returns the text form of the address that an operation went to.
+func (ep *Endpoint) peerName(a Address) string {
+	if ep.conn != nil {
+		return ep.conn.peer()
+	}
+	peer, _ := ep.av.lookup(a)
+	return peer.addr.String()
 }
 
 // The directions of operations, as counters distinguish them.

@@ -97,7 +97,7 @@ func (d *Domain) pickBlock(number, length int) (int, error) {
 // free reports whether no endpoint has any of the numbers. d.mu is held.
 func (d *Domain) free(number, length int) bool {
 	for n := number; n < number+length; n++ {
-		if d.endpoints[uint16(n)] != nil || d.reserved[uint16(n)] != nil {
+		if d.endpoints[uint16(n)] != nil || d.reserved[uint16(n)] != nil || d.listening(uint16(n)) != nil {
 			return false
 		}
 	}

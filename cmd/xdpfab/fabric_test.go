@@ -31,10 +31,10 @@ func TestInfoFabric(t *testing.T) {
 		return out.String()
 	}
 	short, full := run(), run(pair.A.IfName)
-	if n := strings.Count(short, "provider: xdpfab\n"); n != 3 || !strings.Contains(short, "    domain: "+pair.A.IfName+"\n    version: ") {
+	if n := strings.Count(short, "provider: xdpfab\n"); n != 6 || !strings.Contains(short, "    domain: "+pair.A.IfName+"\n    version: ") {
 		t.Errorf("%d entries:\n%s", n, short)
 	}
-	if n := strings.Count(full, "fi_info:\n"); n != 3 || !strings.Contains(full, "        max_order_atomic:\n") {
+	if n := strings.Count(full, "fi_info:\n"); n != 6 || !strings.Contains(full, "        max_order_atomic:\n") {
 		t.Errorf("%d entries:\n%s", n, full)
 	}
 	var list []struct {
@@ -43,7 +43,7 @@ func TestInfoFabric(t *testing.T) {
 			Name string `json:"name"`
 		} `json:"domain_attr"`
 	}
-	if err := json.Unmarshal([]byte(run("--json")), &list); err != nil || len(list) != 3 || list[0].Source != pair.A.MAC.String() || list[2].Domain.Name != pair.A.IfName {
+	if err := json.Unmarshal([]byte(run("--json")), &list); err != nil || len(list) != 6 || list[0].Source != pair.A.MAC.String() || list[2].Domain.Name != pair.A.IfName {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// switchboard is a bench whose server listens.
+type switchboard struct {
+	*bench
+	pep    *xdpfab.PassiveEndpoint
+	near   *xdpfab.EventQueue // the client's
+	far    *xdpfab.EventQueue // the server's
+	nearCQ *xdpfab.CompletionQueue
+	farCQ  *xdpfab.CompletionQueue
+}
+
+func newSwitchboard(b *bench, attr xdpfab.PassiveAttr) *switchboard {
+	b.Helper()
+	s := &switchboard{bench: b, near: newEQ(b.T, b.client, xdpfab.EQAttr{})}
+	var err1, err2, err3, err4 error
+	s.far, err1 = b.server.Fabric().NewEventQueue(xdpfab.EQAttr{})
+	s.nearCQ, err2 = b.client.NewCompletionQueue(xdpfab.CQAttr{})
+	s.farCQ, err3 = b.server.NewCompletionQueue(xdpfab.CQAttr{})
+	s.pep, err4 = b.server.NewPassiveEndpoint(attr)
+	b.ok(errors.Join(err1, err2, err3, err4, s.pep.Bind(s.far), s.pep.Listen()))
+	return s
+}
+
+// caller is an endpoint of the client that can be connected.
+func (s *switchboard) caller() *xdpfab.Endpoint {
+	s.Helper()
+	ep, err := s.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, Type: xdpfab.EndpointMsg, Context: "caller"})
+	s.ok(err)
+	s.ok(ep.Bind(s.nearCQ, 0))
+	return ep
+}
+
+// callee is the endpoint of the server for a request.
+func (s *switchboard) callee(r *xdpfab.ConnRequest) *xdpfab.Endpoint {
+	s.Helper()
+	i := r.Info()
+	ep, err := s.server.NewEndpoint(i.EndpointAttr())
+	s.ok(err)
+	s.ok(errors.Join(ep.Bind(s.farCQ, 0), ep.Bind(s.far, 0)))
+	return ep
+}
+
+// next waits for an event of a kind about an object. While it waits for the server's, a
+// client with manual progress moves on.
+func (s *switchboard) next(q *xdpfab.EventQueue, kind xdpfab.EventKind, source any) xdpfab.Event {
+	s.Helper()
+	if q == s.far {
+		testnet.Eventually(s.T, kind.String(), func() bool {
+			s.client.Progress()
+			_, ok, err := q.Peek()
+			return ok || err != nil
+		})
+	}
+	e := event(s.T, q)
+	if e.Kind != kind || source != nil && e.Source != source {
+		s.Fatalf("event %+v: want %v about %T", e, kind, source)
+	}
+	return e
+}
+
+// connect joins a caller and a callee.
+func (s *switchboard) connect() (caller, callee *xdpfab.Endpoint) {
+	s.Helper()
+	caller = s.caller()
+	s.ok(caller.Connect(ctx(s.T), s.pep.Name(), []byte("hello")))
+	e := s.next(s.far, xdpfab.EventConnReq, s.pep)
+	if string(e.Param) != "hello" || e.Request.Peer() != caller.Name() {
+		s.Fatalf("request of %s with %q", e.Request.Peer(), e.Param)
+	}
+	callee = s.callee(e.Request)
+	s.ok(callee.Accept(ctx(s.T), []byte("welcome")))
+	if e := s.next(s.near, xdpfab.EventConnected, caller); string(e.Param) != "welcome" || e.Err != nil || e.Context != "caller" {
+		s.Fatalf("connected: %+v", e)
+	}
+	if e := s.next(s.far, xdpfab.EventConnected, callee); len(e.Param) != 0 || e.Err != nil {
+		s.Fatalf("connected: %+v", e)
+	}
+	return caller, callee
+}
+
+// Two endpoints are connected, post to each other whatever the address says, and learn
+// of the end.
+func TestConnection(t *testing.T) {
+	onEveryWire(t, func(b *bench) {
+		s := newSwitchboard(b, xdpfab.PassiveAttr{Number: 9})
+		caller, callee := s.connect()
+		for _, x := range [][2]*xdpfab.Endpoint{{caller, callee}, {callee, caller}} {
+			if name, err := x[0].PeerName(); name != x[1].Name() || err != nil {
+				t.Errorf("peer %q, %v, want %q", name, err, x[1].Name())
+			}
+		}
+		if i := caller.Info(); i.Endpoint.Type != xdpfab.EndpointMsg {
+			t.Errorf("type %v", i.Endpoint.Type)
+		}
+		for i := range 10 {
+			m := b.fetchAdd(3)
+			m.Dest = 77 // which no vector has
+			b.ok(caller.FetchAtomic(m, 0))
+			if c := b.take(s.nearCQ, 1)[0]; c.Err != nil || before(m) != uint64(i) {
+				t.Fatalf("operation %d: %d, %+v", i, before(m), c)
+			}
+		}
+		// The callee posts to the caller, which has no such region.
+		b.ok(callee.Atomic(b.add(0), 0))
+		b.ok(driving(t, s.farCQ, b.client))
+		if c := b.take(s.farCQ, 1)[0]; !errors.Is(c.Err, xdpfab.ErrNoKey) {
+			t.Errorf("operation of the callee: %+v, want ErrNoKey", c)
+		}
+		b.ok(callee.Disconnect())
+		s.next(s.near, xdpfab.EventShutdown, caller)
+		empty(t, s.near)
+		empty(t, s.far)
+		for what, ep := range map[string]*xdpfab.Endpoint{"caller": caller, "callee": callee} {
+			if err := ep.Atomic(b.add(3), 0); !errors.Is(err, xdpfab.ErrNotConnected) {
+				t.Errorf("post by the %s after the end: %v", what, err)
+			}
+			if _, err := ep.PeerName(); !errors.Is(err, xdpfab.ErrNotConnected) {
+				t.Errorf("peer of the %s after the end: %v", what, err)
+			}
+			b.ok(ep.Close())
+		}
+		b.ok(s.pep.Close())
+	})
+}
+
+// driving waits for a completion at the server, while a client with manual progress is
+// moved on.
+func driving(t *testing.T, cq *xdpfab.CompletionQueue, client *xdpfab.Domain) error {
+	done := make(chan error, 1)
+	go func() { done <- cq.Wait(ctx(t), 1) }()
+	for {
+		select {
+		case err := <-done:
+			return err
+		default:
+			client.Progress()
+		}
+	}
+}
+
+// A request that is rejected, that meets nobody, or that nobody answers, ends with an
+// event that says so.
+func TestConnectionRefused(t *testing.T) {
+	onEveryWire(t, func(b *bench) {
+		s := newSwitchboard(b, xdpfab.PassiveAttr{Number: xdpfab.AnyNumber})
+		ep := s.caller()
+		b.ok(ep.Connect(ctx(t), s.pep.Name(), nil))
+		r := s.next(s.far, xdpfab.EventConnReq, s.pep).Request
+		late := s.callee(r)
+		b.ok(s.pep.Reject(r, []byte("busy")))
+		e := s.next(s.near, xdpfab.EventConnected, ep)
+		if !errors.Is(e.Err, xdpfab.ErrRefused) || string(e.Param) != "busy" {
+			t.Errorf("rejected: %+v", e)
+		}
+		if err := errors.Join(s.pep.Reject(r, nil)); !errors.Is(err, xdpfab.ErrBusy) {
+			t.Errorf("rejected twice: %v", err)
+		}
+		if err := late.Accept(ctx(t), nil); !errors.Is(err, xdpfab.ErrBusy) {
+			t.Errorf("accepted after it was rejected: %v", err)
+		}
+		if err := ep.Connect(ctx(t), s.pep.Name(), nil); !errors.Is(err, xdpfab.ErrConnected) {
+			t.Errorf("connect for the second time: %v", err)
+		}
+		for what, addr := range map[string]string{"an endpoint that does not listen": b.server.Name(0), "no endpoint": b.server.Name(999)} {
+			x := s.caller()
+			b.ok(x.Connect(ctx(t), addr, nil))
+			if e := s.next(s.near, xdpfab.EventConnected, x); !errors.Is(e.Err, xdpfab.ErrRefused) {
+				t.Errorf("%s: %+v", what, e)
+			}
+			if err := x.Atomic(b.add(0), 0); !errors.Is(err, xdpfab.ErrNotConnected) {
+				t.Errorf("%s: post: %v", what, err)
+			}
+		}
+		b.ok(s.pep.Close())
+		x := s.caller()
+		b.ok(x.Connect(ctx(t), s.pep.Name(), nil))
+		if e := s.next(s.near, xdpfab.EventConnected, x); !errors.Is(e.Err, xdpfab.ErrRefused) {
+			t.Errorf("a closed one: %+v", e)
+		}
+		b.ok(errors.Join(b.client.CloseAll(), b.server.CloseAll(), s.far.Close(), s.near.Close()))
+	})
+}
+
+// A request that nobody answers ends with the give-up time, and one that is not repeated
+// any more gives its place to others, and cannot be accepted.
+func TestConnectionUnanswered(t *testing.T) {
+	clock, a := xdpfab.NewClock(xdpfab.DomainAttr{})
+	x := setUpBoth(t, a, a, 64)
+	s := newSwitchboard(&bench{t, x.client, x.server, x.av, x.dest, 1}, xdpfab.PassiveAttr{Number: 9, Backlog: 1})
+	ep, second := s.caller(), s.caller()
+	s.ok(ep.Connect(ctx(t), s.pep.Name(), nil))
+	r := s.next(s.far, xdpfab.EventConnReq, s.pep).Request
+	late := s.callee(r)
+	s.ok(second.Connect(ctx(t), s.pep.Name(), nil)) // there is no room for it
+	clock.Forward(2*time.Minute, x.client)
+	for range 2 {
+		if e := s.next(s.near, xdpfab.EventConnected, nil); !errors.Is(e.Err, xdpfab.ErrUnanswered) {
+			t.Errorf("not answered: %+v", e)
+		}
+	}
+	empty(t, s.far)
+	clock.Forward(2*time.Minute, x.client) // as long as nobody repeats it
+	third := s.caller()
+	s.ok(third.Connect(ctx(t), s.pep.Name(), nil))
+	if e := s.next(s.far, xdpfab.EventConnReq, s.pep); e.Request.Peer() != third.Name() {
+		t.Errorf("request of %s, want %s", e.Request.Peer(), third.Name())
+	}
+	if err := late.Accept(ctx(t), nil); !errors.Is(err, xdpfab.ErrPeerSilent) {
+		t.Errorf("accepted too late: %v", err)
+	}
+	s.ok(s.client.SetFaults(xdpfab.Faults{Loss: 1}))
+	fourth := s.caller()
+	s.ok(fourth.Connect(ctx(t), s.pep.Name(), nil))
+	clock.Forward(2*time.Minute, x.client)
+	for want := []*xdpfab.Endpoint{third, fourth}; len(want) > 0; want = want[1:] {
+		e := event(t, s.near)
+		if cause := map[any]error{third: xdpfab.ErrUnanswered, fourth: xdpfab.ErrPeerSilent}[e.Source]; !errors.Is(e.Err, cause) {
+			t.Errorf("cut off: %+v, want %v", e, cause)
+		}
+	}
+}
+
+// Under loss, a request is told of once, and its connection comes about.
+func TestConnectionUnderLoss(t *testing.T) {
+	x := setUp(t, xdpfab.DomainAttr{}, 64)
+	s := newSwitchboard(&bench{t, x.client, x.server, x.av, x.dest, 1}, xdpfab.PassiveAttr{Number: 9})
+	lossy := func(share float64) error {
+		return errors.Join(x.client.SetFaults(xdpfab.Faults{Loss: share}), x.server.SetFaults(xdpfab.Faults{Loss: share}))
+	}
+	for range 5 {
+		s.ok(lossy(0.2))
+		caller, callee := s.connect()
+		s.ok(caller.Atomic(s.add(0), 0))
+		if c := s.take(s.nearCQ, 1)[0]; c.Err != nil {
+			t.Fatal(c.Err)
+		}
+		s.ok(lossy(0)) // a farewell that is lost is noticed by a probe, which takes longer
+		s.ok(callee.Close())
+		s.next(s.near, xdpfab.EventShutdown, caller)
+		s.ok(caller.Close())
+	}
+	empty(t, s.far)
+}
+
+// The death of a peer, and its next life, end a connection.
+func TestConnectionPeerDies(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		clock, a := xdpfab.NewClock(xdpfab.DomainAttr{})
+		x := setUpBoth(t, a, a, 64)
+		s := newSwitchboard(&bench{t, x.client, x.server, x.av, x.dest, 1}, xdpfab.PassiveAttr{Number: 9})
+		caller, _ := s.connect()
+		s.ok(x.server.SetFaults(xdpfab.Faults{Loss: 1}))
+		if again {
+			next, err := x.server.Again(true)
+			s.ok(err)
+			t.Cleanup(func() { _ = next.CloseAll() })
+		}
+		testnet.Eventually(t, "the end", func() bool {
+			clock.Forward(5*time.Second, x.client)
+			_, ok, err := s.near.Peek()
+			return ok || err != nil
+		})
+		s.next(s.near, xdpfab.EventShutdown, caller)
+		if err := caller.Atomic(s.add(0), 0); !errors.Is(err, xdpfab.ErrNotConnected) {
+			t.Errorf("post after the peer's death: %v", err)
+		}
+	}
+}
+
+// A connected endpoint takes the sessions of its peer alone.
+func TestConnectionIsPrivate(t *testing.T) {
+	x := setUp(t, xdpfab.DomainAttr{}, 64)
+	s := newSwitchboard(&bench{t, x.client, x.server, x.av, x.dest, 1}, xdpfab.PassiveAttr{Number: 9})
+	_, callee := s.connect()
+	if _, err := x.client.Dial(ctx(t), callee.Name()); !errors.Is(err, xdpfab.ErrRefused) {
+		t.Errorf("dial of a connected endpoint: %v", err)
+	}
+	if _, err := x.client.Dial(ctx(t), s.pep.Name()); !errors.Is(err, xdpfab.ErrRefused) {
+		t.Errorf("dial of a passive endpoint: %v", err)
+	}
+}
+
+// Both sides need the key of the passive endpoint.
+func TestConnectionKeys(t *testing.T) {
+	key := xdpfab.AuthKey("sesame")
+	x := setUp(t, xdpfab.DomainAttr{}, 64)
+	s := newSwitchboard(&bench{t, x.client, x.server, x.av, x.dest, 1}, xdpfab.PassiveAttr{Number: 9, AuthKey: key})
+	for _, k := range []xdpfab.AuthKey{nil, xdpfab.AuthKey("simsim"), key} {
+		ep, err := s.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, Type: xdpfab.EndpointMsg, AuthKey: k})
+		s.ok(errors.Join(err, ep.Bind(s.nearCQ, 0), ep.Connect(ctx(t), s.pep.Name(), make([]byte, xdpfab.CMDataSize))))
+		if string(k) != string(key) {
+			if e := s.next(s.near, xdpfab.EventConnected, ep); !errors.Is(e.Err, xdpfab.ErrAuthKey) {
+				t.Errorf("key %q: %+v", k, e)
+			}
+			continue
+		}
+		s.ok(s.callee(s.next(s.far, xdpfab.EventConnReq, s.pep).Request).Accept(ctx(t), make([]byte, xdpfab.CMDataSize)))
+		if e := s.next(s.near, xdpfab.EventConnected, ep); e.Err != nil || len(e.Param) != xdpfab.CMDataSize {
+			t.Errorf("the right key: %+v", e)
+		}
+	}
+}
+
+// What cannot be is refused.
+func TestConnectionRefusals(t *testing.T) {
+	x := setUp(t, xdpfab.DomainAttr{}, 64)
+	s := newSwitchboard(&bench{t, x.client, x.server, x.av, x.dest, 1}, xdpfab.PassiveAttr{Number: 9})
+	plain, err := x.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
+	s.ok(err)
+	caller, idle := s.caller(), s.caller()
+	s.ok(caller.Connect(ctx(t), s.pep.Name(), nil))
+	r := s.next(s.far, xdpfab.EventConnReq, s.pep).Request
+	deaf, err := x.server.NewPassiveEndpoint(xdpfab.PassiveAttr{Number: xdpfab.AnyNumber})
+	s.ok(err)
+	lonely, err := x.server.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, Type: xdpfab.EndpointMsg})
+	s.ok(err)
+	newEndpoint := func(d *xdpfab.Domain, a xdpfab.EndpointAttr) error {
+		_, err := d.NewEndpoint(a)
+		return err
+	}
+	newPassive := func(a xdpfab.PassiveAttr) error {
+		_, err := x.server.NewPassiveEndpoint(a)
+		return err
+	}
+	for what, c := range map[string]struct{ got, want error }{
+		"connect of a datagram endpoint": {plain.Connect(ctx(t), s.pep.Name(), nil), xdpfab.ErrNotImplemented},
+		"disconnect of one":              {plain.Disconnect(), xdpfab.ErrNotImplemented},
+		"too much data":                  {idle.Connect(ctx(t), s.pep.Name(), make([]byte, 57)), xdpfab.ErrCMData},
+		"too much data for a rejection":  {s.pep.Reject(r, make([]byte, 57)), xdpfab.ErrCMData},
+		"disconnect before connect":      {idle.Disconnect(), xdpfab.ErrNotConnected},
+		"accept without a request":       {idle.Accept(ctx(t), nil), xdpfab.ErrNotImplemented},
+		"no event queue":                 {lonely.Connect(ctx(t), x.client.Name(1), nil), xdpfab.ErrNoEQ},
+		"listen without a queue":         {deaf.Listen(), xdpfab.ErrNoEQ},
+		"another fabric's queue":         {deaf.Bind(s.near), xdpfab.ErrForeign},
+		"no queue":                       {deaf.Bind(nil), xdpfab.ErrNoEQ},
+		"a second queue":                 {s.pep.Bind(s.far), xdpfab.ErrBusy},
+		"another's request":              {deaf.Reject(r, nil), xdpfab.ErrForeign},
+		"an address vector":              {idle.Bind(x.av, 0), xdpfab.ErrNotImplemented},
+		"type dgram":                     {newEndpoint(x.server, xdpfab.EndpointAttr{Type: xdpfab.EndpointDgram}), xdpfab.ErrNotImplemented},
+		"that nobody can reach":          {newEndpoint(x.server, xdpfab.EndpointAttr{Type: xdpfab.EndpointMsg, InitiateOnly: true}), xdpfab.ErrNotImplemented},
+		"a datagram one for a request":   {newEndpoint(x.server, xdpfab.EndpointAttr{Request: r}), xdpfab.ErrNotImplemented},
+		"another domain's request":       {newEndpoint(x.client, xdpfab.EndpointAttr{Type: xdpfab.EndpointMsg, Request: r, Number: xdpfab.AnyNumber}), xdpfab.ErrForeign},
+		"a number that is taken":         {newEndpoint(x.server, xdpfab.EndpointAttr{Number: 9}), xdpfab.ErrBusy},
+		"a passive one of that number":   {newPassive(xdpfab.PassiveAttr{Number: 9}), xdpfab.ErrBusy},
+		"a backlog too large":            {newPassive(xdpfab.PassiveAttr{Number: 10, Backlog: 1 << 20}), xdpfab.ErrCount},
+		"close of a bound queue":         {s.far.Close(), xdpfab.ErrBusy},
+	} {
+		if !errors.Is(c.got, c.want) {
+			t.Errorf("%s: %v, want %v", what, c.got, c.want)
+		}
+	}
+	s.ok(errors.Join(deaf.Close(), deaf.Close()))
+	for _, err := range []error{deaf.Bind(s.far), deaf.Listen()} {
+		if !errors.Is(err, xdpfab.ErrClosed) {
+			t.Errorf("a closed one: %v", err)
+		}
+	}
+}
