@@ -36,6 +36,7 @@ func (w *world) check() {
 		for _, region := range []int{sumRegion, arrayRegion, fenceRegion} {
 			w.checkSums(n, region)
 		}
+		w.checkCopies(n)
 	}
 }
 
@@ -55,6 +56,7 @@ func (w *world) checkOp(o *op) {
 		w.fail("%v succeeded with status %v, reason %v", o, r.Status, r.Reason)
 	case r.Status == wire.StatusNoKey && !o.refused && !target.regions[o.region].missing(o.call, o.ret):
 		w.fail("%v: no such key, but the region was there all the time", o)
+	case r.Status == wire.StatusUnsupported && o.copies() && target.forgot(o.peer.since, o.ret): // its session was with an older version
 	case r.Status != wire.StatusOK && r.Status != wire.StatusNoKey && !o.refused:
 		w.fail("%v: refused with status %v", o, r.Status)
 	case r.Reason == session.RefusedEndpoint && o.peer.endpoint < endpoints && w.troubled(o.peer.pair, o.call-w.aftermath(), o.ret) < 0:
@@ -230,7 +232,7 @@ func (w *world) checkOrder(p *pair) {
 	}
 	floors := map[wordID]floor{}
 	for _, o := range p.ops {
-		if !o.succeeded() || o.region == registerRegion || o.region == constantRegion || o.datatype != atomic.Uint64 {
+		if !o.succeeded() || o.region == registerRegion || o.region == copyRegion || o.region == constantRegion || o.datatype != atomic.Uint64 {
 			continue
 		}
 		for i := range o.count {

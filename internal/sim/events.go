@@ -77,7 +77,7 @@ func (l *listener) Deliver(e *engine.Event) {
 		w.fail("%v: %d events", o, o.events)
 	case p.target != l.n || p.endpoint != l.endpoint:
 		w.fail("%v: its event is at endpoint %d of %v", o, l.endpoint, l.n)
-	case e.From != from || e.Returns != o.fetches() || e.Length != uint64(o.count*o.datatype.Size()):
+	case e.From != from || e.Returns != o.fetches() || e.Transfer != o.copies() || e.Length != uint64(o.count*o.datatype.Size()):
 		w.fail("%v: its event is %+v, want one from %v", o, e, from)
 	case p.told > o.seq && !p.c.anyOrder:
 		w.fail("%v: its event comes behind that of operation %d", o, p.told)

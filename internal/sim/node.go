@@ -136,7 +136,7 @@ func (n *node) boot() {
 // features are the extensions that this life of the node knows: none, some, or all that
 // there will ever be. So nodes of all ages meet, and a restart may be an upgrade.
 func (n *node) features() wire.Features {
-	ages := [...]wire.Features{wire.FeatureUnordered, ^wire.Features(0), 0, wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices}
+	ages := [...]wire.Features{wire.FeatureUnordered | wire.FeatureMemory, ^wire.Features(0), 0, wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices}
 	return ages[(n.index+n.life)%len(ages)]
 }
 

@@ -58,7 +58,7 @@ func (o *op) String() string {
 }
 
 // fetches reports whether the operation returns the values it found.
-func (o *op) fetches() bool { return o.verb == wire.VerbFetch || o.verb == wire.VerbCompare }
+func (o *op) fetches() bool { return o.verb.Returns() }
 
 // succeeded reports that the operation ran for certain, ran that it may have.
 func (o *op) succeeded() bool { return o.done && o.result.Fate == engine.Success }
@@ -73,6 +73,9 @@ func (o *op) fill(e *engine.Submission) {
 	e.Key = o.peer.target.regions[o.region].key()
 	e.Offset, e.Count = uint64(strideOf(o.region)*o.first), uint32(o.count)
 	e.Verb, e.Opcode, e.Datatype, e.Flags = o.verb, o.code, uint8(o.datatype), 0
+	if o.copies() {
+		e.Transfer(o.verb, uint32(8*o.count))
+	}
 	if o.fenced {
 		e.Flags = engine.FlagFence
 	}
@@ -86,6 +89,9 @@ func (o *op) fill(e *engine.Submission) {
 	var operand, compare []byte
 	if o.code != uint8(atomic.Read) {
 		operand = bytes.Repeat(encode(o.datatype, o.value), o.count)
+	}
+	if o.verb == wire.VerbWrite {
+		operand = o.contents()
 	}
 	if o.verb == wire.VerbCompare {
 		compare = bytes.Repeat(encode(o.datatype, o.compare), o.count)
@@ -112,14 +118,19 @@ func (o *op) fill(e *engine.Submission) {
 // divided reports whether the caller's buffers lie in pieces.
 func (o *op) divided() bool { return o.count > 2 && o.value%2 == 0 }
 
-// pieces divides the caller's buffers, operands and result at different places.
+// pieces divides the caller's buffers, operands and result at different places; those of
+// remote reads and writes in the middle of a word.
 func (o *op) pieces(operand, compare []byte) *engine.Pieces {
 	size := o.datatype.Size()
 	halves := func(b []byte, at int) [][]byte {
 		if len(b) == 0 {
 			return nil
 		}
-		return [][]byte{b[:at*size], b[at*size:]}
+		cut := at * size
+		if o.copies() {
+			cut -= 3
+		}
+		return [][]byte{b[:cut], b[cut:]}
 	}
 	return &engine.Pieces{Buf: halves(operand, o.count/2), Compare: halves(compare, 1), Result: halves(o.buf, o.count/3)}
 }

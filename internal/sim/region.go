@@ -15,6 +15,7 @@ const (
 	sumRegion      = iota // only added to and read: conservation and linearizability; a datatype for each word
 	registerRegion        // written, swapped, compared: linearizability; a datatype for each word
 	arrayRegion           // added to in long arrays: conservation of every element
+	copyRegion            // read and written by remote reads and writes: every word can be told
 	fenceRegion           // a word for each fenced operation, so that a frame shows which operation it carries
 	constantRegion        // readable only: must never change
 	hiddenRegion          // never registered: must never change
@@ -24,7 +25,7 @@ const (
 // regionWords is the length of each region in words; the word after the last
 // used one is a sentinel.
 var regionWords = [numRegions]int{
-	sumRegion: 3, registerRegion: 3, arrayRegion: 640, fenceRegion: 1024, constantRegion: 64, hiddenRegion: 64,
+	sumRegion: 3, registerRegion: 3, arrayRegion: 640, copyRegion: 640, fenceRegion: 1024, constantRegion: 64, hiddenRegion: 64,
 }
 
 // strideOf is how many bytes lie between the words of a region.
@@ -135,5 +136,5 @@ func (r *region) word(i int) value {
 }
 
 func regionName(kind int) string {
-	return [numRegions]string{"sums", "registers", "arrays", "fences", "constants", "hidden"}[kind]
+	return [numRegions]string{"sums", "registers", "arrays", "copies", "fences", "constants", "hidden"}[kind]
 }

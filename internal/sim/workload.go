@@ -271,6 +271,8 @@ func (c *client) draw() *op {
 		o.first = d.IntN(regionWords[arrayRegion])
 		o.count = 1 + d.IntN(regionWords[arrayRegion]-o.first)
 		o.verb, o.code = pick(d, wire.VerbAtomic, wire.VerbFetch), uint8(atomic.Sum)
+	case d.chance(0.1) && o.peer.c.n.features()&o.peer.target.features()&wire.FeatureMemory != 0:
+		o.drawCopy(w)
 	default:
 		if o.drawWord(w, t); c.series == 0 && d.chance(0.3) {
 			c.last, c.series = o, 2+d.IntN(8)

@@ -25,6 +25,8 @@ type world struct {
 
 	words    map[wordID]use // operations on each word
 	asking   []*op          // those that ask for an event
+	copied   []*op          // remote writes
+	writers  map[uint64]*op // remote writes, by what their words have in common
 	fenced   []int          // words of the fence region in use, by node
 	pending  int            // operations not completed whose poster lives
 	calm     bool           // faults are over
@@ -44,7 +46,7 @@ func Run(seed uint64, with Dims, trace io.Writer) Report {
 
 // newWorld builds nodes and links, and starts nothing.
 func newWorld(d dice, p plan, trace io.Writer) *world {
-	w := &world{dice: d, plan: p, words: map[wordID]use{}, fenced: make([]int, p.nodes), random: d.Uint64}
+	w := &world{dice: d, plan: p, words: map[wordID]use{}, writers: map[uint64]*op{}, fenced: make([]int, p.nodes), random: d.Uint64}
 	w.now = 1
 	if p.unlucky {
 		w.random = newUnlucky(d).next

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build simbugs
+
+package sim
+
+const (
+	wireFit        = "internal/wire/fit.go"
+	enginePieces   = "internal/engine/pieces.go"
+	memoryTransfer = "internal/memory/transfer.go"
+)
+
+// bugsOfCopies are bugs of remote reads and writes.
+var bugsOfCopies = []bug{
+	{"a part of a transfer ends inside a word", "", []edit{
+		{wireFit, "if n < total && rec.Verb.Transfer() {", "if false {"}}},
+	{"every part of a transfer goes to its first byte", "", []edit{
+		{enginePack, "f.Offset+uint64(f.sent)*size, f.Count-f.sent)", "f.Offset+uint64(f.sent)*size*uint64(1-uint8(f.Verb)>>4), f.Count-f.sent)"}}},
+	{"a part of a write from pieces begins with the first piece", "", []edit{
+		{enginePieces, "b := at(f.Pieces.Buf, uint64(f.sent)+uint64(n), uint64(len(to)-n))", "b := at(f.Pieces.Buf, uint64(n), uint64(len(to)-n))"}}},
+	{"the parts of a read are all put at its beginning", "", []edit{
+		{engineComplete, "\tif f.Verb.Array() {\n", "\tif f.Verb.Atomic() {\n"}}},
+	{"bounds of a transfer checked for the part alone", "", []edit{
+		{memoryTransfer, "\trec := &m.rec\n", "\trec := &m.rec\n\trec.Total = rec.Count\n"}}},
+	{"the last part of a write is the only one", "", []edit{
+		{memoryTransfer, "\t} else {\n", "\t} else if rec.Total == rec.Count {\n"}}},
+	{"a part of a read is not copied", "", []edit{
+		{memoryTransfer, "\t\tatomic.ReadBytes(value, target)\n", "\t\tif rec.Total == rec.Count {\n\t\t\tatomic.ReadBytes(value, target)\n\t\t}\n"}}},
+}
