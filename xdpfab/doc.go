@@ -42,6 +42,7 @@
 //	fi_scalable_ep   Domain.NewScalableEndpoint
 //	fi_stx_context   NewSharedTransmit   fi_ep_alias                              Endpoint.Alias
 //	FI_TRIGGER       Msg.Trigger         FI_QUEUE_WORK                            Domain.QueueWork
+//	fi_read          Endpoint.Read       fi_write, fi_inject_write                Endpoint.Write, InjectWrite
 //
 // Close of a domain or fabric reports ErrBusy as long as anything on it is open, as
 // fi_close(3) does; Domain.CloseAll closes everything.
@@ -49,6 +50,10 @@
 // An operation is posted as one [Msg]. Datatypes and operations are the constants here,
 // such as [Uint64] and [Sum]; memory is that of package mr. Values in buffers are
 // little-endian.
+//
+// Bytes are copied by [Peer.Read] and [Peer.Write], by the [io.ReaderAt] and
+// [io.WriterAt] that [BytesAt] returns, or posted as an [RMA]; fi_rma(3). They are in one
+// order with atomics, and no word of 8 bytes is ever torn.
 //
 // # Guarantees
 //

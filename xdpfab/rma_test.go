@@ -400,3 +400,69 @@ func TestRMADoesNotAllocate(t *testing.T) {
 		})
 	}
 }
+
+// Transfers take every flag that atomics take. A fenced one, and those after it, wait for
+// every earlier operation to complete.
+func TestRMAFlags(t *testing.T) {
+	for _, fence := range []xdpfab.OpFlags{0, xdpfab.FlagFence} {
+		f := byHand(t)
+		x := xdpfab.RMA{Buf: []byte{1}, Dest: f.dest, Key: 1, Offset: 800}
+		y := x
+		y.Offset++
+		if err := errors.Join(f.ep.Write(&x, xdpfab.FlagMore), f.ep.Write(&y, fence)); err != nil {
+			t.Fatal(err)
+		}
+		f.send()
+		f.server.Progress()
+		want := byte(1)
+		if fence != 0 {
+			want = 0
+		}
+		if f.mem[800] != 1 || f.mem[801] != want {
+			t.Errorf("fence %v: %d and %d before the first was known to have run", fence, f.mem[800], f.mem[801])
+		}
+		f.settle(t, 2)
+		levels := xdpfab.FlagDeliveryComplete | xdpfab.FlagInjectComplete | xdpfab.FlagTransmitComplete | xdpfab.FlagMatchComplete | xdpfab.FlagCompletion
+		if err := errors.Join(f.ep.Write(&x, levels|xdpfab.FlagInject), f.ep.Read(&y, levels|fence)); err != nil {
+			t.Fatal(err)
+		}
+		f.settle(t, 2)
+	}
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	ep, err := f.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
+	if err := errors.Join(err, ep.Bind(f.av, 0), ep.Bind(f.cq, xdpfab.BindSelective), ep.Enable()); err != nil {
+		t.Fatal(err)
+	}
+	x := xdpfab.RMA{Buf: []byte{1}, Dest: f.dest, Key: 1}
+	if err := errors.Join(ep.Write(&x, 0), ep.Read(&x, 0), ep.Write(&x, xdpfab.FlagCompletion)); err != nil {
+		t.Fatal(err)
+	}
+	if c := done(t, f); c.Flags != xdpfab.CompletionRMA|xdpfab.CompletionWrite {
+		t.Errorf("%+v, want the one that asked for a completion", c)
+	}
+}
+
+// Transfers and atomics of one endpoint are in one order: an atomic behind a long write
+// finds it, and a read behind the atomic finds both.
+func TestRMAIsOrdered(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	if err := f.client.SetFaults(xdpfab.Faults{Loss: 0.02, Reorder: 0.1}); err != nil {
+		t.Fatal(err)
+	}
+	const n = 1 << 14
+	for i := range byte(20) {
+		write := xdpfab.RMA{Buf: bytes.Repeat([]byte{i}, n), Dest: f.dest, Key: 1}
+		read := xdpfab.RMA{Buf: make([]byte, n), Dest: f.dest, Key: 1}
+		sum := xdpfab.Msg{Buf: []byte{1, 0, 0, 0, 0, 0, 0, 0}, Result: make([]byte, 8), Dest: f.dest, Key: 1, Offset: n - 8, Datatype: xdpfab.Uint64, Op: xdpfab.Sum}
+		if err := errors.Join(f.ep.Write(&write, 0), f.ep.FetchAtomic(&sum, 0), f.ep.Read(&read, 0)); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			done(t, f)
+		}
+		want := bytes.Clone(write.Buf)
+		if want[n-8]++; !bytes.Equal(sum.Result, write.Buf[:8]) || !bytes.Equal(read.Buf, want) {
+			t.Fatalf("round %d: the atomic finds % x; the read finds both before it: %t", i, sum.Result, bytes.Equal(read.Buf, want))
+		}
+	}
+}
