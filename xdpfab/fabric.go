@@ -34,7 +34,8 @@ func NewFabric(attr DomainAttr) (*Fabric, error) {
 
 // OpenDomain puts an interface to use (fi_domain): it attaches the XDP program and opens
 // a socket and an engine for each queue. The kernel keeps everything that is not
-// addressed to xdpfab. The attributes are the fabric's, but fields of attr that are not
+// addressed to xdpfab. An interface can be opened by one domain at a time: ErrBusy. The
+// attributes are the fabric's, but fields of attr that are not
 // zero replace them; so an option that is on in the fabric stays on.
 //
 // It needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and CAP_IPC_LOCK or
@@ -54,7 +55,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	}
 	dev, err := openInterface(ifname, a)
 	if err != nil {
-		return nil, fmt.Errorf("xdpfab: %w", err)
+		return nil, fmt.Errorf("xdpfab: %w", ours(ifname, err))
 	}
 	d, err := f.adopt(dev, a)
 	if err == nil {

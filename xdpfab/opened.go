@@ -3,6 +3,8 @@
 package xdpfab
 
 import (
+	"fmt"
+	"net"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +28,16 @@ func here(index int) place {
 	var s unix.Stat_t
 	_ = unix.Stat("/proc/thread-self/ns/net", &s) // without /proc all namespaces are taken for one
 	return place{s.Ino, index}
+}
+
+// ours adds to an error of opening an interface that this process itself has it open, if
+// it has.
+func ours(ifname string, err error) error {
+	i, unknown := net.InterfaceByName(ifname)
+	if unknown != nil || here(i.Index).instance() == nil {
+		return err
+	}
+	return fmt.Errorf("a domain of this process has %s, use that one, which GetInfo returns as DomainInfo.Instance, or close it: %w: %w", ifname, ErrBusy, err)
 }
 
 // enter and leave note that a domain is open, and that it no longer is.
