@@ -109,7 +109,7 @@ func (x *arrival) take(c *Completion) {
 	*c = x.done
 	c.Source = NoAddress
 	if av := c.Endpoint.sources(); av != nil && x.from != (wire.Addr{}) {
-		c.Source = av.find(x.from)
+		c.Source = av.source(x.from)
 	}
 	x.done = Completion{}
 }

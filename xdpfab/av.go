@@ -34,6 +34,8 @@ type avEntry struct {
 	link    wire.Link
 	known   bool // not of a shared vector that has not been asked for it
 	removed bool
+	named   bool // completions call it userID; see SetUserID
+	userID  Address
 }
 
 // NewAddressVector makes an address vector (fi_av_open). Without attributes it is empty

@@ -138,8 +138,8 @@ func (i *Info) connected() Info {
 	c := *i.Clone()
 	c.Endpoint.Type, c.Endpoint.TXContexts, c.Endpoint.RXContexts = EndpointMsg, 1, 1
 	c.Domain.MaxErrData = CMDataSize
-	const many = CapNamedRX | CapSource
-	c.Caps, c.Transmit.Caps, c.Receive.Caps = c.Caps&^many, c.Transmit.Caps&^many, c.Receive.Caps&^many
+	const many = CapNamedRX | CapSource | CapAVUserID
+	c.Caps, c.Transmit.Caps, c.Receive.Caps, c.Domain.Caps = c.Caps&^many, c.Transmit.Caps&^many, c.Receive.Caps&^many, c.Domain.Caps&^many
 	return c
 }
 

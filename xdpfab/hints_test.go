@@ -67,10 +67,13 @@ func TestHints(t *testing.T) {
 		"fence":     {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapFence }, "", func(i *xdpfab.Info) bool { return i.Transmit.Caps&xdpfab.CapFence != 0 }},
 		"messages":  {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapMsg | xdpfab.CapTagged }, "caps msg|tagged: not offered", nil},
 		"rma": {func(h *xdpfab.Info) { h.Caps, h.Transmit.Caps = xdpfab.CapRMA, xdpfab.CapRMA }, "", func(i *xdpfab.Info) bool {
-			return i.Caps&xdpfab.PrimaryCaps == xdpfab.CapRMA|xdpfab.CapNamedRX && i.Transmit.Caps&xdpfab.CapRMA != 0
+			return i.Caps&xdpfab.PrimaryCaps == xdpfab.CapRMA|xdpfab.CapNamedRX|xdpfab.CapAVUserID && i.Transmit.Caps&xdpfab.CapRMA != 0
 		}},
 		"tagged":      {func(h *xdpfab.Info) { h.Transmit.Caps = xdpfab.CapRMA | xdpfab.CapTagged }, "tx_attr.caps tagged: not offered", nil},
-		"domain caps": {func(h *xdpfab.Info) { h.Domain.Caps = xdpfab.CapAVUserID | xdpfab.CapLocalComm }, "domain_attr.caps av_user_id: not offered", nil},
+		"domain caps": {func(h *xdpfab.Info) { h.Domain.Caps = xdpfab.CapCollective | xdpfab.CapLocalComm }, "domain_attr.caps collective: not offered", nil},
+		"user IDs": {func(h *xdpfab.Info) { h.Domain.Caps, h.Caps = xdpfab.CapAVUserID, xdpfab.CapAVUserID|xdpfab.CapAtomic }, "", func(i *xdpfab.Info) bool {
+			return i.Domain.Caps&xdpfab.CapAVUserID != 0 && i.Caps&(xdpfab.CapAVUserID|xdpfab.CapAtomic) == xdpfab.CapAVUserID|xdpfab.CapAtomic
+		}},
 		"shared vectors": {func(h *xdpfab.Info) { h.Domain.Caps, h.Caps = xdpfab.CapSharedAV, xdpfab.CapSharedAV|xdpfab.CapAtomic }, "", func(i *xdpfab.Info) bool {
 			return i.Domain.Caps&xdpfab.CapSharedAV != 0 && i.Caps&xdpfab.CapSharedAV != 0
 		}},
@@ -305,7 +308,7 @@ func TestInfoWithoutHints(t *testing.T) {
 	if !native {
 		t.Errorf("atomics are not advertised: %v", &i)
 	}
-	if p, s := i.Caps&xdpfab.PrimaryCaps, i.Caps&xdpfab.SecondaryCaps; p != xdpfab.CapAtomic|xdpfab.CapRMA|xdpfab.CapNamedRX || s != xdpfab.CapTrigger|xdpfab.CapRMAEvent|xdpfab.CapSource|xdpfab.CapFence|xdpfab.CapSharedAV|xdpfab.CapLocalComm|xdpfab.CapRemoteComm ||
+	if p, s := i.Caps&xdpfab.PrimaryCaps, i.Caps&xdpfab.SecondaryCaps; p != xdpfab.CapAtomic|xdpfab.CapRMA|xdpfab.CapNamedRX|xdpfab.CapAVUserID || s != xdpfab.CapTrigger|xdpfab.CapRMAEvent|xdpfab.CapSource|xdpfab.CapFence|xdpfab.CapSharedAV|xdpfab.CapLocalComm|xdpfab.CapRemoteComm ||
 		i.Caps&xdpfab.ModifierCaps != initiatingCaps|targetCaps {
 		t.Errorf("capabilities %v, %v, %v", p, s, i.Caps)
 	}

@@ -57,7 +57,7 @@ const (
 	initiatingCaps = CapRead | CapWrite
 	targetCaps     = CapRemoteRead | CapRemoteWrite
 	operationCaps  = CapAtomic | CapRMA
-	domainCaps     = CapLocalComm | CapRemoteComm | CapSharedAV
+	domainCaps     = CapLocalComm | CapRemoteComm | CapSharedAV | CapAVUserID
 	transmitCaps   = operationCaps | initiatingCaps | CapNamedRX | CapFence | CapTrigger
 	eventCaps      = CapRMAEvent | CapSource
 	receiveCaps    = operationCaps | targetCaps | eventCaps
@@ -82,7 +82,7 @@ func (c Caps) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 func (c Caps) settle() Caps {
 	settled := Caps(offeredCaps)
 	if p := c & PrimaryCaps; p != 0 {
-		settled = settled&^PrimaryCaps | p | CapNamedRX // which is there whether asked for or not
+		settled = settled&^PrimaryCaps | p | CapNamedRX | CapAVUserID // which are there whether asked for or not
 	}
 	if c&ModifierCaps != 0 && c&(targetCaps|eventCaps) == 0 {
 		settled &^= targetCaps | eventCaps
