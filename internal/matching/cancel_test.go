@@ -67,7 +67,7 @@ func TestClose(t *testing.T) {
 	r.send(ins[4], sent{Head: Head{Tagged: true}, data: text(5000), part: 3000})
 	r.send(ins[5], sent{Head: Head{Tagged: true, Tag: 2}, data: text(5)})
 	r.q.Peek(&Match{Tagged: true, Tag: 2, AnySource: true}, Claim, "claimed")
-	if r.send(ins[5], sent{data: text(5 * ChunkSize)}) {
+	if r.send(ins[5], sent{Head: Head{Tagged: true, Tag: 3}, data: text(5 * ChunkSize)}) {
 		t.Fatal("admitted beyond the budget")
 	}
 	r.q.Close()
