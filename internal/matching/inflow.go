@@ -13,6 +13,7 @@ type Inflow struct {
 	current  *message   // in progress
 	admitted []*message // those that begin in this frame
 	begun    int        // how many of these have begun
+	moved    bool       // a piece has come in this frame
 }
 
 // NewInflow returns the messages of a session with the peer at the address.
@@ -46,7 +47,7 @@ func (in *Inflow) Continues(offset, n uint64) bool {
 // looked at the whole frame: each piece but the last one ends its message.
 func (in *Inflow) Begin() {
 	in.q.mu.Lock()
-	in.admitted, in.begun = in.admitted[:0], 0
+	in.admitted, in.begun, in.moved = in.admitted[:0], 0, false
 }
 
 // Admit finds the place for a message that begins in the frame: the oldest posted receive
@@ -106,7 +107,7 @@ func (in *Inflow) Put(data []byte) error {
 	if uint64(len(data)) > m.Length-m.got {
 		return ErrPiece
 	}
-	in.current, in.begun = m, in.begun+begins
+	in.current, in.begun, in.moved = m, in.begun+begins, true
 	switch {
 	case m.into != nil:
 		m.place(m.got, data)
@@ -136,10 +137,10 @@ func (q *Queue) arrived(m *message) {
 func (in *Inflow) End() error {
 	q := in.q
 	defer q.mu.Unlock()
-	if q.starved.Load() {
+	if in.moved && q.starved.Load() {
 		// A multi-receive that lacked places may be full now: then others can
-		// hold what was for it. Admit does not do this, or two frames that are
-		// refused would call each other for ever.
+		// hold what was for it. A frame of which nothing came does not do this,
+		// or it would call itself, and two of them each other, for ever.
 		q.makeRoom()
 	}
 	if in.begun < len(in.admitted) {

@@ -187,3 +187,27 @@ func TestBadPieces(t *testing.T) {
 	r.post(anySource("b", 16))
 	r.want("a:4") // the second message had no piece
 }
+
+// A frame that is refused, while a multi-receive lacks a place, calls for no room when it
+// ends: it would call itself, for ever. One that brings something does, since others may
+// be able to hold what was for the multi-receive.
+func TestRefusedFrameCallsForNoRoom(t *testing.T) {
+	r := newRig(t, func(c *Config, s *places) { c.Unexpected, s.free = 0, 1 })
+	rx := anySource("multi", 10)
+	rx.Multi, rx.MinFree = true, 1
+	r.post(rx)
+	in, other := r.q.NewInflow(peer(1)), r.q.NewInflow(peer(2))
+	for range 3 {
+		in.Begin()
+		if in.admit(plain("abc").head(), peer(1)) {
+			t.Fatal("admitted without a place for its completion")
+		}
+		if err := in.End(); err != nil || r.rooms != 0 {
+			t.Fatalf("%v; a refused frame has called for room %d times", err, r.rooms)
+		}
+		r.check()
+	}
+	if !r.send(other, plain("0123456789")) || r.rooms != 1 {
+		t.Fatalf("the message that fills the buffer has called for room %d times, want once", r.rooms)
+	}
+}
