@@ -72,6 +72,9 @@ func (s *Session) execute(payload []byte, ops, flags uint8) (session.Verdict, wi
 	if flags&wire.FlagMessages != 0 {
 		return s.deliver(payload, ops)
 	}
+	if s.partial.answer != nil && !s.Ahead() { // a frame of messages that has run in part was sent in its place
+		return session.Execute, wire.ReasonBadPayload
+	}
 	b := s.Buffer()
 	if b == nil {
 		return session.NoBuffer, wire.ReasonOK

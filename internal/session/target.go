@@ -217,7 +217,7 @@ func (t *Target) onRequest(h *wire.Header, payload []byte) Verdict {
 	case d >= 0 && t.frozen:
 		return Stale
 	case d == 0:
-		t.turn = h.PSN
+		t.turn, t.infoDue = h.PSN, t.infoDue || t.waits
 		return Execute
 	case d > 0:
 		return t.early(h, payload, bit)
@@ -251,22 +251,6 @@ func (t *Target) hold(psn uint32, payload []byte, ops, flags uint8) bool {
 	t.heldMask |= 1 << (psn & slotMask)
 	return true
 }
-
-// Keep keeps the frame whose turn it is, of ops records of messages of which the first
-// ran have run, until there is room for the next one of them, and tells the initiator. If
-// there is no buffer to keep it in, it will come again.
-func (t *Target) Keep(payload []byte, ops, ran uint8) {
-	t.waits, t.partly, t.infoDue = true, ran, true
-	if t.heldMask&(1<<(t.turn&slotMask)) == 0 {
-		t.hold(t.turn, payload, ops, wire.FlagMessages)
-	}
-}
-
-// Turn says that the frame that waits for its turn is the one at hand.
-func (t *Target) Turn() { t.turn = t.expected }
-
-// Waits reports whether the next frame is here, and waits for room for a message.
-func (t *Target) Waits() bool { return t.waits && !t.frozen }
 
 // free forgets the answers up to ack, which have arrived. It returns false when
 // ack names a frame that has not been executed. An ack from the past changes
@@ -368,6 +352,7 @@ func (t *Target) unhold(psn uint32) {
 // sent again. Freeze returns what ran. It may be called repeatedly.
 func (t *Target) Freeze(now int64, ack uint32) Ran {
 	t.free(ack)
+	t.waits = false
 	if !t.frozen {
 		t.frozen, t.heardAt = true, now
 	}
@@ -383,7 +368,9 @@ func (t *Target) Freeze(now int64, ack uint32) Ran {
 
 // Shutdown asks for a reset that tells the initiator which frames never ran. The
 // caller must execute nothing from here on.
-func (t *Target) Shutdown(reason wire.ResetReason) { t.resetDue, t.ended = reason, reason }
+func (t *Target) Shutdown(reason wire.ResetReason) {
+	t.resetDue, t.ended, t.waits = reason, reason, false
+}
 
 // Release gives every buffer back. The target must not be used afterwards:
 // nothing is due.

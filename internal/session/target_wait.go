@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import "github.com/xdpfab/xdpfab/internal/wire"
+
+// Keep keeps the frame whose turn it is, of ops records of messages of which the first
+// ran have run, until there is room for the next one of them, and tells the initiator
+// unless it knows. If there is no buffer to keep it in, it will come again.
+func (t *Target) Keep(payload []byte, ops, ran uint8) {
+	t.infoDue = t.infoDue || !t.waits || t.partly != ran
+	t.waits, t.partly = true, ran
+	if t.heldMask&(1<<(t.turn&slotMask)) == 0 {
+		t.hold(t.turn, payload, ops, wire.FlagMessages)
+	}
+}
+
+// Turn says that the frame that waits for its turn is the one at hand.
+func (t *Target) Turn() { t.turn = t.expected }
+
+// Ahead reports whether the frame at hand runs ahead of its turn.
+func (t *Target) Ahead() bool { return t.turn != t.expected }
+
+// Waits reports whether the next frame is here, and waits for room for a message.
+func (t *Target) Waits() bool { return t.waits }
