@@ -166,3 +166,27 @@ func TestOwnAnswersFreeNothing(t *testing.T) {
 		}
 	}
 }
+
+// noInflow is an inflow that is never asked.
+type noInflow struct{ Inflow }
+
+// A frame of messages waits for its turn also where there is no order. One of the same
+// psn that claims to be of another kind does not run ahead of it.
+func TestFrameOfTwoKinds(t *testing.T) {
+	tgt := NewTarget(NewShare(NewPool(1500, 8)), NewShare(NewPool(1500, 8)), TargetParams{
+		Local: wire.NewSessionID(0, 0, 1, 1), Remote: 99, Epoch: 7, MaxFrame: 1500, Window: 64,
+		Features: wire.FeatureUnordered | wire.FeatureMessages, Inflow: noInflow{},
+	}, 1)
+	h := wire.Header{Type: wire.Request, Epoch: 7, PSN: FirstPSN(7) + 3, Ack: FirstPSN(7) - 1, Ops: 1, Flags: wire.FlagMessages}
+	for _, flags := range []uint8{wire.FlagMessages, 0, wire.FlagMessages} {
+		if h.Flags = flags; tgt.Receive(1, &h, make([]byte, 16)) != Held {
+			t.Errorf("flags %#x: the frame is not held", flags)
+		}
+		if err := tgt.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+	if ran := tgt.Ran(); ran != (Ran{PSN: FirstPSN(7) - 1}) {
+		t.Errorf("%+v ran, want nothing", ran)
+	}
+}

@@ -231,7 +231,7 @@ func (t *Target) onRequest(h *wire.Header, payload []byte) Verdict {
 // early takes a frame before which one is missing.
 func (t *Target) early(h *wire.Header, payload []byte, bit uint64) Verdict {
 	t.nakDue = true
-	if t.anyOrder && h.Flags&wire.FlagMessages == 0 {
+	if t.anyOrder && h.Flags&wire.FlagMessages == 0 && t.heldMask&bit == 0 {
 		t.turn = h.PSN
 		return Execute
 	}
