@@ -67,8 +67,8 @@ func (c *conn) settled() {
 }
 
 // restarted is called when a life answers c that is not the one that answered before. The
-// operations in flight met the former life. Operations on memory that wait were meant for
-// the former life as well: they fail, so that the first use after a restart reports it.
+// operations in flight met the former life. Operations on memory and messages that wait
+// were meant for it as well: they fail, so that the first use after a restart reports it.
 // An address that has been told of that life already is not told again.
 func (r *remote) restarted(c *conn, told bool) {
 	r.forget()
@@ -76,7 +76,7 @@ func (r *remote) restarted(c *conn, told bool) {
 		r.limbo.close(session.PeerRestarted)
 	}
 	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, func(f *flight) bool {
-		return f.failed || !told && f.Peer == c.by.id && f.Verb.Array()
+		return f.failed || !told && f.Peer == c.by.id && (f.Verb.Array() || f.message())
 	})
 	r.failWatches(Result{Fate: NotExecuted, Reason: session.PeerRestarted})
 	r.e.count[PeersRestarted]++

@@ -201,3 +201,30 @@ func TestNoMessages(t *testing.T) {
 		t.Errorf("%+v, want not executed for want of messages", r.last)
 	}
 }
+
+// A restart is told by the messages that were posted before it, whether they are in
+// flight or still wait: none of these reaches the new life. Later ones do.
+func TestMessagesAcrossRestart(t *testing.T) {
+	cfg := session.Config{Window: 1, Features: wire.FeatureMessages}
+	bn, _ := receiving(t, 1, cfg, 0)
+	p := bn.peer(0)
+	rs := make([]results, 3)
+	bn.send(p, &rs[0], pattern(1400, 0), 0, 0)
+	bn.send(p, &rs[1], pattern(1400, 1), 0, 0)
+	for range 20 {
+		bn.step()
+	}
+	bn.b = bn.node(bn.b.port, macB, cfg)
+	a := &arrivals{}
+	bn.b.inbox = matching.New(matching.Config{Receives: 4, Sink: a, Room: func() { bn.b.Room() }})
+	got := bn.post(1400, 0, "new")
+	bn.until(func() bool { return rs[0].n+rs[1].n == 2 })
+	if rs[0].last.Fate != engine.Restarted || rs[1].last != (engine.Result{Fate: engine.NotExecuted, Reason: session.PeerRestarted}) {
+		t.Fatalf("in flight: %+v, waiting: %+v", rs[0].last, rs[1].last)
+	}
+	bn.send(p, &rs[2], pattern(1400, 2), 0, 0)
+	bn.until(func() bool { return rs[2].n == 1 })
+	if rs[2].last.Fate != engine.Success || len(a.list) != 1 || !bytes.Equal(got, pattern(1400, 2)) {
+		t.Fatalf("a message to the new life: %+v, %+v", rs[2].last, a.list)
+	}
+}
