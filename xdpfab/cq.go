@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
-	"github.com/xdpfab/xdpfab/internal/session"
-	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // Completion is an entry of a completion queue: the operation posted with Context has
@@ -57,8 +55,8 @@ type CQAttr struct {
 // wait. Endpoints that share a queue share a poller.
 type CompletionQueue struct {
 	object
-	entries []engine.Completion
-	beside  []beside // the parts of completions that cannot lie in an entry
+	entries []entry
+	beside  []beside // the parts of completions that hold pointers
 	mask    uint64
 	size    int64
 
@@ -80,6 +78,19 @@ type CompletionQueue struct {
 	feeds      feeds                    // of messages
 }
 
+// entry is the part of a completion without pointers. It is small, since all entries of a
+// full queue go through the cache.
+type entry struct {
+	length uint64
+	source Address
+	flags  CompletionFlags
+}
+
+// entryOf returns the entry for a completion of the engine's.
+func entryOf(c *engine.Completion) entry {
+	return entry{c.Length, Address(c.Cookie), completionFlags[c.Flags]}
+}
+
 // beside is the part of a completion that holds pointers.
 type beside struct {
 	context any
@@ -95,10 +106,10 @@ func (q *CompletionQueue) take(c *Completion, at uint64) {
 }
 
 // set makes c the completion that an entry describes, without its error.
-func (c *Completion) set(e *engine.Completion, b *beside) {
+func (c *Completion) set(e *entry, b *beside) {
 	c.Context, c.Err, c.Endpoint = b.context, nil, b.ep
-	c.Flags, c.Source = completionFlags[e.Flags], Address(e.Cookie)
-	c.Bytes, c.Data, c.Tag, c.Overflow, c.Offset = int(e.Length), 0, 0, 0, 0
+	c.Flags, c.Source = e.flags, e.source
+	c.Bytes, c.Data, c.Tag, c.Overflow, c.Offset = int(e.length), 0, 0, 0, 0
 }
 
 // NewCompletionQueue makes a completion queue (fi_cq_open).
@@ -112,7 +123,7 @@ func (d *Domain) NewCompletionQueue(attr CQAttr) (*CompletionQueue, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	q := &CompletionQueue{entries: make([]engine.Completion, n), beside: make([]beside, n), mask: uint64(n - 1), size: int64(n)}
+	q := &CompletionQueue{entries: make([]entry, n), beside: make([]beside, n), mask: uint64(n - 1), size: int64(n)}
 	d.isolate([]*gauge[int64]{&q.reserved, &q.failures.shown}, []*gauge[uint64]{&q.tail, &q.head})
 	if err := q.sleepers.open("completion queue", attr.Wait); err != nil {
 		return nil, err
@@ -183,9 +194,7 @@ func (q *CompletionQueue) repay() {
 // push writes a completion, whose place has been reserved. Engine's thread.
 func (q *CompletionQueue) push(ep *Endpoint, context any, c *engine.Completion, err *OpError) {
 	at := q.written & q.mask
-	e := &q.entries[at] // field by field: wide loads of bytes that narrow stores have just written would wait for the stores
-	e.Cookie, e.Data, e.Length, e.Source = c.Cookie, c.Data, c.Length, c.Source
-	e.Fate, e.Status, e.Reason, e.Flags = c.Fate, c.Status, c.Reason, c.Flags
+	q.entries[at] = entryOf(c)
 	b := &q.beside[at]
 	b.context = context
 	if b.ep != ep { // usually it is the same endpoint, and nothing is written
@@ -200,16 +209,16 @@ func (q *CompletionQueue) push(ep *Endpoint, context any, c *engine.Completion, 
 // pushAll writes the completions of operations that have succeeded; c is what they have
 // in common. Engine's thread.
 func (q *CompletionQueue) pushAll(ep *Endpoint, done []*engine.Submission, c *engine.Completion) {
-	length, flags := c.Length, c.Flags
+	e := entryOf(c)
 	for _, s := range done {
 		if s.Cookie&silent != 0 {
 			continue
 		}
 		at := q.written & q.mask
 		q.written++
-		e, b := &q.entries[at], &q.beside[at]
-		e.Cookie, e.Data, e.Length, e.Source = s.Cookie, 0, length, s.Peer
-		e.Fate, e.Status, e.Reason, e.Flags = engine.Success, wire.StatusOK, session.Alive, flags
+		e.source = Address(s.Cookie)
+		q.entries[at] = e
+		b := &q.beside[at]
 		b.context = s.Context
 		if b.ep != ep {
 			b.ep = ep
@@ -222,13 +231,12 @@ func (q *CompletionQueue) pushRun(ep *Endpoint, done []engine.Follower, c *engin
 	if c.Cookie&silent != 0 {
 		return
 	}
-	cookie, length, source, flags := c.Cookie, c.Length, c.Source, c.Flags
+	e := entryOf(c)
 	for i := range done {
 		at := q.written & q.mask
 		q.written++
-		e, b := &q.entries[at], &q.beside[at]
-		e.Cookie, e.Data, e.Length, e.Source = cookie, 0, length, source
-		e.Fate, e.Status, e.Reason, e.Flags = engine.Success, wire.StatusOK, session.Alive, flags
+		q.entries[at] = e
+		b := &q.beside[at]
 		b.context = done[i].Context
 		if b.ep != ep {
 			b.ep = ep
@@ -257,7 +265,13 @@ func (q *CompletionQueue) Read(c []Completion) (int, error) {
 	if !q.enter() {
 		return 0, nil // another goroutine is reading: nothing is left for this one
 	}
-	defer q.leave()
+	n, err := q.read(c)
+	q.leave()
+	return n, err
+}
+
+// read is Read for the reader.
+func (q *CompletionQueue) read(c []Completion) (int, error) {
 	a := q.arrivals.Load()
 	if q.tail.Load() == q.head.Load() && q.failures.shown.Load() == 0 && a.shown(1) == 0 {
 		q.dom.Progress()

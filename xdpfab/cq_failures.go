@@ -24,7 +24,7 @@ type failures struct {
 // failure is the entry of one operation.
 type failure struct {
 	after uint64 // the entries of the queue that were written before it
-	entry engine.Completion
+	entry entry
 	beside
 }
 
@@ -34,7 +34,7 @@ func (q *CompletionQueue) pushFailure(ep *Endpoint, context any, c *engine.Compl
 	f := &q.failures
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.list = append(f.list, failure{q.written, *c, beside{context, ep, err}})
+	f.list = append(f.list, failure{q.written, entryOf(c), beside{context, ep, err}})
 	f.fresh++
 }
 
