@@ -5,6 +5,8 @@ package matching
 import (
 	"errors"
 	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 func TestCancel(t *testing.T) {
@@ -38,7 +40,7 @@ func TestCancelOfAReceiveIntoWhichAMessageIsGoing(t *testing.T) {
 	m.Tagged = true
 	r.post(m)
 	other := r.q.NewInflow(peer(2))
-	r.send(other, sent{Head: Head{Tagged: true}, data: []byte("defg"), part: 1})
+	r.send(other, sent{Message: wire.Message{Tagged: true}, data: []byte("defg"), part: 1})
 	if r.q.Cancel("single") || r.q.Cancel("multi") {
 		t.Error("cancelled though a message is going in")
 	}
@@ -64,10 +66,10 @@ func TestClose(t *testing.T) {
 	r.post(multi("multi", 20, 1))
 	r.send(ins[3], sent{data: text(10), part: 1})
 	r.post(byTag("waits", 1, 0))
-	r.send(ins[4], sent{Head: Head{Tagged: true}, data: text(5000), part: 3000})
-	r.send(ins[5], sent{Head: Head{Tagged: true, Tag: 2}, data: text(5)})
+	r.send(ins[4], sent{Message: wire.Message{Tagged: true}, data: text(5000), part: 3000})
+	r.send(ins[5], sent{Message: wire.Message{Tagged: true, Tag: 2}, data: text(5)})
 	r.q.Peek(&Match{Tagged: true, Tag: 2, AnySource: true}, Claim, "claimed")
-	if r.send(ins[5], sent{Head: Head{Tagged: true, Tag: 3}, data: text(5 * ChunkSize)}) {
+	if r.send(ins[5], sent{Message: wire.Message{Tagged: true, Tag: 3}, data: text(5 * ChunkSize)}) {
 		t.Fatal("admitted beyond the budget")
 	}
 	r.q.Close()

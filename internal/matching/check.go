@@ -50,8 +50,8 @@ func (q *Queue) checkCurrent() (filling map[*receive]int, err error) {
 		if m == nil {
 			continue
 		}
-		if m.got >= m.Length {
-			return filling, fmt.Errorf("matching: a message of %d bytes is in progress and has %d", m.Length, m.got)
+		if m.got >= m.length {
+			return filling, fmt.Errorf("matching: a message of %d bytes is in progress and has %d", m.length, m.got)
 		}
 		if held := m.at.in != nil; held && (m.into != nil || m.discarded) || !held && m.into == nil && !m.discarded {
 			return filling, fmt.Errorf("matching: a message in progress: held %v, goes into a receive %v, discarded %v, want one of them",
@@ -117,7 +117,7 @@ func (q *Queue) checkHeld() (err error) {
 	count := 0
 	q.each(func(m *message) {
 		count++
-		if m.into != nil || m.discarded || m.at.in != &q.claimed && m.at.in != &q.held[index(m.Tagged)] {
+		if m.into != nil || m.discarded || m.at.in != &q.claimed && m.at.in != &q.held[index(m.tagged)] {
 			err = fmt.Errorf("matching: a message is held, but goes into a receive (%v), was discarded (%v) or is in the wrong list", m.into != nil, m.discarded)
 		}
 	})
@@ -157,7 +157,7 @@ func (q *Queue) checkPairs() (err error) {
 			return
 		}
 		if n := q.find(m); n != nil && !n.behind {
-			err = fmt.Errorf("matching: a message with tag %#x is held, and receive %d, which matches it, is posted", m.Tag, n.sequence)
+			err = fmt.Errorf("matching: a message with tag %#x is held, and receive %d, which matches it, is posted", m.tag, n.sequence)
 		}
 	})
 	return err

@@ -12,8 +12,10 @@
 //
 // A message comes in pieces, from one session: an Inflow. The pieces go to where they
 // belong as they come, so a receive can take a message of which only the beginning is
-// here. The frames of a session run as a whole or not at all: Begin, an Admit for each
-// message that begins in the frame, then either Abort, or a Put for each piece and End.
+// here. A frame of a session runs record by record, between Begin and End: an Admit and a
+// Put for a message that begins, a Put for each further piece. A message that Admit
+// refuses waits at its session, and the rest of the frame behind it, until Config.Room
+// says that it may be tried again.
 //
 // The package is pure: it has no clock, starts no goroutine and does no I/O. One mutex
 // guards a Queue. It is held for a call, or from Begin to End, that is for the copy of

@@ -5,6 +5,7 @@ package matching
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -87,57 +88,44 @@ func (r *rig) post(rx Receive) {
 	r.check()
 }
 
-// send sends messages as one frame, each as a whole, and reports whether it was admitted.
+// send sends messages as one frame, until one of them is refused, and reports whether all
+// were admitted.
 func (r *rig) send(in *Inflow, messages ...sent) bool {
 	r.t.Helper()
 	in.Begin()
-	for _, m := range messages {
-		if !in.admit(m.head(), in.from) {
-			in.Abort()
-			r.check()
-			return false
-		}
-	}
-	for _, m := range messages {
-		if err := in.Put(m.data[:m.first()]); err != nil {
-			r.t.Fatal(err)
-		}
-	}
-	if err := in.End(); err != nil {
-		r.t.Fatal(err)
-	}
+	refused := slices.ContainsFunc(messages, func(m sent) bool { return !m.begin(in) })
+	in.End()
 	r.check()
-	return true
+	return !refused
 }
 
 // more sends the next piece of the message in progress.
 func (r *rig) more(in *Inflow, piece []byte) {
 	r.t.Helper()
-	if has, _ := in.InProgress(); !in.Continues(has, uint64(len(piece))) {
-		r.t.Fatalf("%d bytes at %d do not continue the message", len(piece), has)
+	if _, lacks := in.InProgress(); uint64(len(piece)) > lacks {
+		r.t.Fatalf("a piece of %d bytes, and the message in progress lacks %d", len(piece), lacks)
 	}
 	in.Begin()
-	if err := in.Put(piece); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := in.End(); err != nil {
-		r.t.Fatal(err)
-	}
+	in.Put(piece)
+	in.End()
 	r.check()
 }
 
 // sent is a message; only the first part bytes of it are sent at first, if part is set.
 type sent struct {
-	Head
+	wire.Message
 	data []byte
 	part int
 }
 
-// head returns the head with the length of the data.
-func (s sent) head() *Head {
-	h := s.Head
-	h.Length = uint64(len(s.data))
-	return &h
+// begin has the message admitted and puts its first part, unless it is refused.
+func (s sent) begin(in *Inflow) bool {
+	s.Length = uint64(len(s.data))
+	if !in.Admit(&s.Message) {
+		return false
+	}
+	in.Put(s.data[:s.first()])
+	return true
 }
 
 // first returns how many bytes are sent at first.
@@ -153,7 +141,7 @@ func plain(data string) sent { return sent{data: []byte(data)} }
 
 // tagged is a tagged message.
 func tagged(tag uint64, data string) sent {
-	return sent{Head: Head{Tagged: true, Tag: tag}, data: []byte(data)}
+	return sent{Message: wire.Message{Tagged: true, Tag: tag}, data: []byte(data)}
 }
 
 // anySource is an untagged receive of any sender with a buffer of n bytes.

@@ -3,30 +3,45 @@
 package matching
 
 import (
-	"errors"
+	"fmt"
 	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// A frame with a message that has no room changes nothing, whatever came before it.
-func TestAbort(t *testing.T) {
+// A message that has no room changes nothing. What came before it in its frame has run,
+// and the message is admitted later.
+func TestRefusedMessage(t *testing.T) {
 	r := newRig(t)
 	in, other := r.q.NewInflow(peer(1)), r.q.NewInflow(peer(2))
 	all := text(3 * ChunkSize)
-	r.send(in, sent{Head: Head{Tagged: true, Tag: 9}, data: all, part: 1})
+	r.send(in, sent{Message: wire.Message{Tagged: true, Tag: 9}, data: all, part: 1})
 	r.post(anySource("a", 16))
 	r.post(multi("m", 10, 3))
 	r.post(byTag("t", 1, 0))
-	before, free := r.q.Usage(), r.sink.free
-	if r.send(in, tagged(1, "x"), plain("a"), plain("12345"), plain("123"), tagged(5, "held"), sent{data: all}) {
+	if r.send(other, tagged(1, "t"), plain("a"), plain("12345"), tagged(5, "held"), sent{data: text(11)}, sent{data: all}) {
 		t.Fatal("admitted beyond the budget")
 	}
-	if u := r.q.Usage(); u != before || r.sink.free != free {
-		t.Errorf("%+v, %d places, want %+v, %d", u, r.sink.free, before, free)
+	r.want("t:1", "a:1", "m:5", "m:11 truncated released")
+	before, free, rooms := r.q.Usage(), r.sink.free, r.rooms
+	for range 2 {
+		if r.send(other, sent{data: all, part: 1}) {
+			t.Fatal("admitted beyond the budget")
+		}
+	}
+	if u := r.q.Usage(); u != before || r.sink.free != free || r.rooms != rooms {
+		t.Errorf("%+v, %d places, Room called %d times; want %+v, %d, %d", u, r.sink.free, r.rooms, before, free, rooms)
+	}
+	if has, lacks := other.InProgress(); has+lacks > 0 {
+		t.Errorf("a refused message is in progress: has %d, lacks %d", has, lacks)
 	}
 	r.more(in, all[1:])
-	r.send(other, plain("a"), plain("12345"), plain("123"))
-	r.send(in, tagged(1, "t"))
-	r.want("a:1", "m:5", "m:3 released", "t:1")
+	r.post(byTag("t", 9, 0))
+	if r.rooms != rooms+1 || !r.send(other, sent{data: all}) {
+		t.Fatalf("Room called %d times, want %d, or refused with room", r.rooms, rooms+1)
+	}
+	r.post(anySource("b", len(all)))
+	r.want("t:6144 truncated", "b:6144")
 }
 
 func TestRefusals(t *testing.T) {
@@ -54,10 +69,10 @@ func TestRefusals(t *testing.T) {
 	r := newRig(t)
 	in := r.q.NewInflow(peer(1))
 	in.Begin()
-	if in.admit(&Head{Length: 1 << 63}, in.from) || in.admit(&Head{Length: ^uint64(0)}, in.from) {
+	if in.Admit(&wire.Message{Length: 1 << 63}) || in.Admit(&wire.Message{Length: ^uint64(0)}) {
 		t.Error("a message of 2^63 bytes was admitted")
 	}
-	in.Abort()
+	in.End()
 	r.check()
 }
 
@@ -147,67 +162,63 @@ func TestHeldMessageIsLostWithItsSession(t *testing.T) {
 	r.want("a:5")
 }
 
-// Pieces that belong to no message are told from those that do, and change nothing.
-func TestBadPieces(t *testing.T) {
-	r := newRig(t)
-	in := r.q.NewInflow(peer(1))
-	if in.Continues(0, 0) || in.Continues(0, 1) {
-		t.Error("something continues though nothing has begun")
-	}
-	put := func(data string, want error) {
-		t.Helper()
-		if err := in.Put([]byte(data)); !errors.Is(err, want) {
-			t.Errorf("Put of %q: %v, want %v", data, err, want)
+// Bytes that no message lacks go nowhere, wherever the message goes.
+func TestPutGoesNotBeyondTheMessage(t *testing.T) {
+	for _, length := range []int{4, InlineSize, ChunkSize - 1, 2 * ChunkSize} {
+		for _, first := range []string{"receive", "message"} {
+			r := newRig(t)
+			in := r.q.NewInflow(peer(1))
+			rx, all := anySource("a", length+8), text(length)
+			if first == "receive" {
+				r.post(rx)
+			}
+			in.Begin()
+			in.Put([]byte("nothing is in progress"))
+			in.Admit(&wire.Message{Length: uint64(length)})
+			in.Put(all[:2])
+			if has, lacks := in.InProgress(); has != 2 || lacks != uint64(length-2) {
+				t.Errorf("has %d, lacks %d of %d", has, lacks, length)
+			}
+			in.Put(append(all[2:], "beyond"...))
+			in.Put([]byte("beyond"))
+			if has, lacks := in.InProgress(); has != 0 || lacks != 0 {
+				t.Errorf("has %d, lacks %d though nothing is in progress", has, lacks)
+			}
+			in.End()
+			r.check()
+			if first == "message" {
+				r.post(rx)
+			}
+			r.want(fmt.Sprint("a:", length))
+			same(t, rx.Buffers[0], string(text(length))+"\x00\x00\x00\x00\x00\x00\x00\x00")
 		}
 	}
-	in.Begin()
-	put("", ErrPiece)
-	in.admit(plain("abcd").head(), in.from)
-	in.admit(plain("xy").head(), in.from)
-	put("abcde", ErrPiece)
-	put("ab", nil)
-	put("cde", ErrPiece)
-	if err := in.End(); !errors.Is(err, ErrNoPiece) {
-		t.Errorf("End: %v, though a message was admitted and has no piece", err)
-	}
-	r.check()
-	for _, c := range []struct {
-		offset, n uint64
-		ok        bool
-	}{{2, 1, true}, {2, 2, true}, {2, 3, false}, {1, 1, false}, {3, 1, false}, {2, 0, false}, {2, ^uint64(0), false}} {
-		if in.Continues(c.offset, c.n) != c.ok {
-			t.Errorf("%d bytes at %d: continues %v", c.n, c.offset, !c.ok)
-		}
-	}
-	if has, lacks := in.InProgress(); has != 2 || lacks != 2 {
-		t.Errorf("has %d, lacks %d", has, lacks)
-	}
-	r.more(in, []byte("cd"))
-	r.post(anySource("a", 16))
-	r.post(anySource("b", 16))
-	r.want("a:4") // the second message had no piece
 }
 
-// A frame that is refused, while a multi-receive lacks a place, calls for no room when it
-// ends: it would call itself, for ever. One that brings something does, since others may
-// be able to hold what was for the multi-receive.
-func TestRefusedFrameCallsForNoRoom(t *testing.T) {
-	r := newRig(t, func(c *Config, s *places) { c.Unexpected, s.free = 0, 1 })
-	rx := anySource("multi", 10)
-	rx.Multi, rx.MinFree = true, 1
-	r.post(rx)
-	in, other := r.q.NewInflow(peer(1)), r.q.NewInflow(peer(2))
-	for range 3 {
-		in.Begin()
-		if in.admit(plain("abc").head(), peer(1)) {
-			t.Fatal("admitted without a place for its completion")
-		}
-		if err := in.End(); err != nil || r.rooms != 0 {
-			t.Fatalf("%v; a refused frame has called for room %d times", err, r.rooms)
-		}
-		r.check()
+// The sender lets go of a message: its receive takes the next one of the same frame.
+func TestDrop(t *testing.T) {
+	r := newRig(t)
+	in := r.q.NewInflow(peer(1))
+	a := anySource("a", 16)
+	r.post(a)
+	r.send(in, sent{data: []byte("dropped"), part: 3})
+	in.Begin()
+	in.Drop()
+	in.Drop() // there is nothing to drop
+	plain("next").begin(in)
+	in.End()
+	r.check()
+	r.want("a:4")
+	same(t, a.Buffers[0], "next")
+	r.send(in, sent{data: text(5000), part: 3000})
+	if r.send(r.q.NewInflow(peer(2)), sent{data: text(4 * ChunkSize)}) {
+		t.Fatal("admitted beyond the budget")
 	}
-	if !r.send(other, plain("0123456789")) || r.rooms != 1 {
-		t.Fatalf("the message that fills the buffer has called for room %d times, want once", r.rooms)
+	in.Begin()
+	in.Drop()
+	in.End()
+	r.check()
+	if u := r.q.Usage(); u.Held != 0 || u.Memory != 0 || r.rooms != 1 {
+		t.Errorf("%+v, Room called %d times", u, r.rooms)
 	}
 }

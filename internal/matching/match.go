@@ -4,8 +4,8 @@ package matching
 
 // find returns the oldest posted receive that takes a message, or nil.
 func (q *Queue) find(m *message) *receive {
-	for e := q.posted[index(m.Tagged)].first; e != nil; e = e.next {
-		if e.of.matches(&m.Head, &m.from) {
+	for e := q.posted[index(m.tagged)].first; e != nil; e = e.next {
+		if e.of.matches(m) {
 			return e.of
 		}
 	}
@@ -16,7 +16,7 @@ func (q *Queue) find(m *message) *receive {
 // the sink has no place for it.
 func (q *Queue) bind(n *receive, m *message) bool {
 	if n.multi {
-		m.offset, m.size = n.used, min(m.Length, n.size-n.used)
+		m.offset, m.size = n.used, min(m.length, n.size-n.used)
 		// Unless this is the last message, the receive keeps the place that it
 		// has.
 		last := n.size-n.used-m.size < n.minFree
@@ -26,9 +26,10 @@ func (q *Queue) bind(n *receive, m *message) bool {
 		n.used += m.size
 		if last {
 			q.unlist(n)
+			q.makeRoom() // what it had no place for can go elsewhere
 		}
 	} else {
-		m.offset, m.size = 0, min(m.Length, n.size)
+		m.offset, m.size = 0, min(m.length, n.size)
 		q.unlist(n)
 	}
 	n.filling++
@@ -73,7 +74,7 @@ func (q *Queue) move(m *message) {
 	m.at.leave()
 	m.context = nil
 	q.memory.empty(m)
-	if m.got == m.Length {
+	if m.got == m.length {
 		q.complete(m)
 	}
 }
@@ -81,9 +82,9 @@ func (q *Queue) move(m *message) {
 // complete delivers the completion of a message that is in its receive as a whole.
 func (q *Queue) complete(m *message) {
 	n := m.into
-	q.done = Done{Context: n.context, Received: m.size, Length: m.Length, From: m.from,
-		Tagged: m.Tagged, Tag: m.Tag, HasData: m.HasData, Data: m.Data}
-	if m.size < m.Length {
+	q.done = m.about(n.context)
+	q.done.Received = m.size
+	if m.size < m.length {
 		q.done.Reason = Truncated
 	}
 	n.filling--
@@ -110,7 +111,7 @@ func (q *Queue) offer(n *receive) {
 		m := e.of
 		e = e.next
 		// An older receive that is behind goes first.
-		if !n.matches(&m.Head, &m.from) || q.behind > 0 && q.find(m) != n {
+		if !n.matches(m) || q.behind > 0 && q.find(m) != n {
 			continue
 		}
 		if !q.bind(n, m) {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 func TestReceivesMatchInPostingOrder(t *testing.T) {
@@ -119,12 +121,30 @@ func TestDirectedReceive(t *testing.T) {
 	r.want("any:1")
 }
 
+// A sender is an endpoint of a node, not the node.
+func TestSendersOfOneNodeAreApart(t *testing.T) {
+	r := newRig(t)
+	in := r.q.NewInflow(peer(1))
+	from5 := anySource("from 5", 16)
+	from5.AnySource, from5.From = false, peer(1)
+	from5.From.Endpoint = 5
+	r.post(from5)
+	r.send(in, plain("1"), sent{Message: wire.Message{Source: 5}, data: []byte("22")})
+	if d := r.want("from 5:2"); d[0].From != from5.From {
+		t.Errorf("from %v, want %v", d[0].From, from5.From)
+	}
+	r.post(anySource("any", 16))
+	if d := r.want("any:1"); d[0].From != peer(1) {
+		t.Errorf("from %v, want %v", d[0].From, peer(1))
+	}
+}
+
 func TestCompletionsHaveRemoteData(t *testing.T) {
 	r := newRig(t)
 	in := r.q.NewInflow(peer(1))
 	r.post(anySource("a", 16))
 	for range 2 {
-		r.send(in, sent{Head: Head{HasData: true, Data: 77}, data: []byte("x")})
+		r.send(in, sent{Message: wire.Message{HasData: true, Data: 77}, data: []byte("x")})
 	}
 	r.post(anySource("b", 16))
 	for _, d := range r.want("a:1", "b:1") {
@@ -255,7 +275,7 @@ func TestFull(t *testing.T) {
 func TestMatchComplete(t *testing.T) {
 	r := newRig(t)
 	in := r.q.NewInflow(peer(1))
-	m := sent{Head: Head{Match: true, Tagged: true, Tag: 3}, data: []byte("x")}
+	m := sent{Message: wire.Message{Match: true, Tagged: true, Tag: 3}, data: []byte("x")}
 	if r.send(in, m) {
 		t.Fatal("admitted without a receive")
 	}

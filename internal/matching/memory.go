@@ -53,7 +53,7 @@ func (b *memory) take() *chunk {
 
 // store appends data to what a held message has.
 func (b *memory) store(m *message, data []byte) {
-	if m.Length <= InlineSize {
+	if m.length <= InlineSize {
 		copy(m.inline[m.got:], data)
 		return
 	}
@@ -75,7 +75,7 @@ func (b *memory) store(m *message, data []byte) {
 // empty gives back all memory of a message. What the message has goes into its receive,
 // if there is one now.
 func (b *memory) empty(m *message) {
-	if m.into != nil && m.Length <= InlineSize {
+	if m.into != nil && m.length <= InlineSize {
 		m.place(0, m.inline[:m.got])
 	}
 	at := uint64(0)

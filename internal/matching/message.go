@@ -4,27 +4,22 @@ package matching
 
 import "github.com/xdpfab/xdpfab/internal/wire"
 
-// Head is what a message begins with.
-type Head struct {
-	Length  uint64 // bytes of the whole message
-	Tag     uint64 // matched against those of tagged receives
-	Data    uint64 // remote CQ data
-	Tagged  bool   // sent by fi_tsend and its like
-	HasData bool   // Data is there
-	Match   bool   // FI_MATCH_COMPLETE: admitted only if a posted receive takes it
-}
-
-// message is a message that has begun, until its receive has completed or it is dropped.
-// It is in one of these states:
+// message is a message that was admitted, until its receive has completed or it is
+// dropped. It is in one of these states:
 //
 //	held       it is in the queue's list held: no receive matches it
 //	claimed    it is in the list claimed: one receive to come will take it
 //	going in   into is the receive that takes it
 //	discarded  nobody wants it, and the rest of it is still coming
 type message struct {
-	Head
-	at        link[message]
-	from      wire.Addr
+	at      link[message]
+	from    wire.Addr
+	length  uint64 // bytes of the whole message
+	tag     uint64 // matched against those of tagged receives
+	data    uint64 // remote CQ data
+	tagged  bool   // sent by fi_tsend and its like
+	hasData bool   // data is there
+
 	got       uint64 // bytes that have come
 	into      *receive
 	offset    uint64 // where it begins in the buffers of into
@@ -45,16 +40,18 @@ func (m *message) place(at uint64, data []byte) {
 	}
 }
 
-// newMessage returns a message of which nothing has come yet. Those that are held are
-// counted by hold: besides them there are as many as sessions have in progress and one
-// frame has.
-func (q *Queue) newMessage(h *Head, from wire.Addr) *message {
+// newMessage returns a message from an endpoint at the address, of which nothing has come
+// yet. Besides those that are held, which hold counts, there is at most one for each
+// inflow.
+func (q *Queue) newMessage(w *wire.Message, from wire.Addr) *message {
 	m := q.messages.popFront()
 	if m == nil {
 		m = &message{}
 		m.at.of = m
 	}
-	m.Head, m.from, m.got = *h, from, 0
+	m.from, m.length, m.got = from, w.Length, 0
+	m.from.Endpoint = w.Source
+	m.tag, m.tagged, m.data, m.hasData = w.Tag, w.Tagged, w.Data, w.HasData
 	return m
 }
 
@@ -69,10 +66,10 @@ func (q *Queue) hold(m *message) bool {
 	if q.holding() >= q.cfg.Unexpected {
 		return false
 	}
-	n, ok := q.memory.reserve(m.Length)
+	n, ok := q.memory.reserve(m.length)
 	if ok {
 		m.reserved = n
-		q.held[index(m.Tagged)].pushBack(&m.at)
+		q.held[index(m.tagged)].pushBack(&m.at)
 	}
 	return ok
 }
@@ -85,7 +82,7 @@ func (q *Queue) holding() int { return q.held[0].n + q.held[1].n + q.claimed.n }
 func (q *Queue) discard(m *message) {
 	m.at.leave()
 	q.memory.empty(m)
-	if m.got == m.Length {
+	if m.got == m.length {
 		q.freeMessage(m)
 	} else {
 		m.discarded = true

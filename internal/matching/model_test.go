@@ -5,10 +5,12 @@ package matching
 import (
 	"bytes"
 	"slices"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // model is what a queue should do, in slices, without a thought of speed. It is copied to
-// try a frame, so nothing in it is a pointer.
+// try a message, so nothing in it is a pointer.
 type model struct {
 	cfg    Config
 	free   int // places of the sink
@@ -26,9 +28,9 @@ type modelReceive struct {
 }
 
 type modelMessage struct {
-	Head
+	wire.Message
 	id, inflow   int
-	from         int
+	from         wire.Addr
 	data         []byte // all of it
 	got          int
 	state        state
@@ -75,7 +77,7 @@ func (m *model) current(inflow int) *modelMessage {
 }
 
 func (r *modelReceive) takes(x *modelMessage) bool {
-	return r.waits && r.Tagged == x.Tagged && (!r.Tagged || x.Tag&^r.Ignore == r.Tag&^r.Ignore) && (r.AnySource || r.From == peer(x.from))
+	return r.waits && r.Tagged == x.Tagged && (!r.Tagged || x.Tag&^r.Ignore == r.Tag&^r.Ignore) && (r.AnySource || r.From == x.from)
 }
 
 func (r *modelReceive) length() (n int) {
@@ -168,7 +170,7 @@ func (m *model) complete(id int) {
 	r.filling--
 	r.floor = max(r.floor, x.offset+x.size)
 	if r.Multi {
-		d.Buf = x.data[:x.size]
+		d.Buf, d.Offset = x.data[:x.size], uint64(x.offset)
 	}
 	if r.filling == 0 {
 		r.used = r.floor
@@ -181,7 +183,7 @@ func (m *model) complete(id int) {
 }
 
 func (x *modelMessage) about(context any) Done {
-	return Done{Context: context, Length: uint64(len(x.data)), Tagged: x.Tagged, Tag: x.Tag, HasData: x.HasData, Data: x.Data, From: peer(x.from)}
+	return Done{Context: context, Length: uint64(len(x.data)), Tagged: x.Tagged, Tag: x.Tag, HasData: x.HasData, Data: x.Data, From: x.from}
 }
 
 // conclude completes a receive without a message.
@@ -235,12 +237,14 @@ func (m *model) post(rx Receive) error {
 	return nil
 }
 
-// admit takes a message that begins, and returns false if there is no room.
+// admit takes a message that begins, and returns false if there is no room. The id of the
+// message is the last one that was given.
 func (m *model) admit(inflow, from int, s sent) bool {
 	if m.closed {
 		return false
 	}
-	x := modelMessage{Head: *s.head(), id: m.id(), inflow: inflow, from: from, data: s.data}
+	x := modelMessage{Message: s.Message, id: m.id(), inflow: inflow, from: peer(from), data: s.data}
+	x.from.Endpoint = s.Source
 	if r := m.first(&x); r != nil {
 		for i := range m.msgs { // may not overtake
 			if y := &m.msgs[i]; y.state == stateHeld && r.takes(y) {
@@ -255,7 +259,11 @@ func (m *model) admit(inflow, from int, s sent) bool {
 	}
 	m.msgs = append(m.msgs, x)
 	n, _, chunks := m.held()
-	return !s.Match && n <= m.cfg.Unexpected && chunks <= chunksFor(m.cfg.Memory)
+	if s.Match || n > m.cfg.Unexpected || chunks > chunksFor(m.cfg.Memory) {
+		m.remove(x.id)
+		return false
+	}
+	return true
 }
 
 // arrive says that so many bytes of a message have come.
@@ -273,8 +281,8 @@ func (m *model) arrive(id, n int) {
 	}
 }
 
-// end drops the message in progress of an inflow.
-func (m *model) end(inflow int) {
+// drop drops the message in progress of an inflow.
+func (m *model) drop(inflow int) {
 	c := m.current(inflow)
 	if c == nil {
 		return

@@ -5,6 +5,8 @@ package matching
 import (
 	"errors"
 	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // multi is an untagged multi-receive of any sender.
@@ -89,20 +91,20 @@ func TestMultiReceiveWhoseLaterMessageIsCompleteFirst(t *testing.T) {
 	same(t, rx.Buffers[0], "abcdefghijkl")
 }
 
-// A frame that is refused takes back what it had in the buffer, behind messages of
+// What came before a refused message in its frame stays in the buffer, behind messages of
 // others.
-func TestMultiReceiveAfterAbort(t *testing.T) {
+func TestMultiReceiveAfterARefusal(t *testing.T) {
 	r := newRig(t, func(c *Config, _ *places) { c.Unexpected = 0 })
 	one, two := r.q.NewInflow(peer(1)), r.q.NewInflow(peer(2))
 	rx := multi("m", 12, 1)
 	r.post(rx)
 	r.send(one, sent{data: []byte("abcd"), part: 2})
-	if r.send(two, plain("12"), plain("345"), tagged(1, "nowhere")) {
+	if r.send(two, plain("ef"), plain("ghi"), tagged(1, "nowhere")) {
 		t.Fatal("admitted")
 	}
-	r.send(two, plain("efghijkl"))
+	r.send(two, plain("jkl"))
 	r.more(one, []byte("cd"))
-	r.want("m:8", "m:4 released")
+	r.want("m:2", "m:3", "m:3", "m:4 released")
 	same(t, rx.Buffers[0], "abcdefghijkl")
 }
 
@@ -169,7 +171,7 @@ func TestPlaceOfALostMessageIsForAHeldOne(t *testing.T) {
 	t1 := multi("t", 64, 1)
 	t1.Tagged = true
 	r.post(t1)
-	r.send(one, sent{Head: Head{Tagged: true}, data: text(5), part: 1}) // two places
+	r.send(one, sent{Message: wire.Message{Tagged: true}, data: text(5), part: 1}) // two places
 	r.send(two, plain("a"), plain("bb"))
 	r.post(multi("m", 64, 1)) // the third one
 	r.want()
@@ -204,10 +206,10 @@ func TestPlaceThatComesBackInTime(t *testing.T) {
 	}
 	in := q.NewInflow(peer(1))
 	in.Begin()
-	if !in.admit(plain("a").head(), in.from) {
+	if !plain("a").begin(in) {
 		t.Error("refused, and nobody will say that there is a place")
 	}
-	in.Abort()
+	in.End()
 	if err := q.Check(); err != nil {
 		t.Error(err)
 	}
@@ -238,19 +240,42 @@ func TestMultiReceiveWantsAPlaceForEachMessage(t *testing.T) {
 	if r.send(in, plain("a"), plain("b")) {
 		t.Fatal("two messages and the receive itself have two places")
 	}
-	if u := r.q.Usage(); u.Places != 1 || r.sink.free != 1 {
-		t.Fatalf("Abort left %+v, %d places free", u, r.sink.free)
+	if u := r.q.Usage(); u.Places != 1 || r.sink.free != 0 {
+		t.Fatalf("%+v, %d places free, want that of the receive taken, and that of the first message filled", u, r.sink.free)
 	}
-	r.send(in, plain("a"))
-	if r.send(in, plain("b")) {
-		t.Fatal("a message was admitted without a place")
+	for range 2 {
+		if r.send(in, plain("b")) {
+			t.Fatal("a message was admitted without a place")
+		}
 	}
-	before := r.rooms
+	if r.rooms != 0 {
+		t.Fatalf("Room was called %d times, and nothing made room: the message would be tried for ever", r.rooms)
+	}
 	r.want("m:1")
-	if r.rooms != before+1 || !r.send(in, plain("b")) {
+	if r.rooms != 1 || !r.send(in, plain("b")) {
 		t.Fatalf("Room called %d times, or refused with a place", r.rooms)
 	}
 	r.want("m:1")
+}
+
+// What a multi-receive had no place for can be held when the buffer is full. A refusal
+// calls for no room: it would call itself, for ever.
+func TestFullMultiReceiveMakesRoom(t *testing.T) {
+	r := newRig(t, func(_ *Config, s *places) { s.free = 2 })
+	one, two, three := r.q.NewInflow(peer(1)), r.q.NewInflow(peer(2)), r.q.NewInflow(peer(3))
+	r.post(multi("m", 10, 5))
+	r.send(one, sent{data: []byte("abc"), part: 1})
+	for range 3 {
+		if r.send(two, plain("x")) || r.rooms != 0 {
+			t.Fatalf("admitted without a place, or Room called (%d times)", r.rooms)
+		}
+	}
+	r.send(three, plain("defg")) // leaves too little: it needs no place of its own
+	if r.rooms != 1 || !r.send(two, plain("x")) {
+		t.Fatalf("Room called %d times, or refused though it can be held", r.rooms)
+	}
+	r.more(one, []byte("bc"))
+	r.want("m:4", "m:3 released")
 }
 
 func TestHeldMessagesWaitForPlacesOfAMultiReceive(t *testing.T) {
@@ -286,10 +311,10 @@ func TestOlderMultiReceiveThatIsBehindGoesFirst(t *testing.T) {
 		m := byTag("m", 0, ^uint64(0))
 		m.Multi, m.MinFree = true, 60 // of 64
 		r.post(m)
-		r.send(three, sent{Head: Head{Tagged: true}, data: text(5), part: 1}) // m is full
+		r.send(three, sent{Message: wire.Message{Tagged: true}, data: text(5), part: 1}) // m is full
 		r.post(byTag("single", 2, 0))
 		r.post(byTag("last place", 3, 0))
-		r.send(one, sent{Head: Head{Tagged: true, Tag: 2}, data: text(5), part: 1}) // into single
+		r.send(one, sent{Message: wire.Message{Tagged: true, Tag: 2}, data: text(5), part: 1}) // into single
 		r.send(two, tagged(2, "a"), tagged(2, "bb"), tagged(2, "cc"), tagged(2, "dddd"))
 		three.Close() // m has room again, and no place
 		r.check()

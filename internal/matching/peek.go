@@ -33,7 +33,7 @@ func (q *Queue) Peek(t *Match, found Found, context any) (Done, bool) {
 	defer q.mu.Unlock()
 	for e := q.held[index(t.Tagged)].first; e != nil; e = e.next {
 		m := e.of
-		if !t.matches(&m.Head, &m.from) || q.behind > 0 && q.find(m) != nil {
+		if !t.matches(m) || q.behind > 0 && q.find(m) != nil {
 			continue
 		}
 		d := m.about(context)
@@ -76,5 +76,5 @@ func (q *Queue) claimedFor(context any) *message {
 
 // about returns a message's meta-data.
 func (m *message) about(context any) Done {
-	return Done{Context: context, Length: m.Length, From: m.from, Tagged: m.Tagged, Tag: m.Tag, HasData: m.HasData, Data: m.Data}
+	return Done{Context: context, Length: m.length, From: m.from, Tagged: m.tagged, Tag: m.tag, HasData: m.hasData, Data: m.data}
 }

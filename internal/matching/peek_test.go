@@ -5,6 +5,8 @@ package matching
 import (
 	"errors"
 	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 func TestPeek(t *testing.T) {
@@ -15,7 +17,7 @@ func TestPeek(t *testing.T) {
 		t.Errorf("found %+v", d)
 	}
 	r.send(in, plain("untagged"))
-	r.send(in, sent{Head: Head{Tagged: true, Tag: 7, HasData: true, Data: 8}, data: text(100), part: 10})
+	r.send(in, sent{Message: wire.Message{Tagged: true, Tag: 7, HasData: true, Data: 8}, data: text(100), part: 10})
 	for range 2 { // the message stays
 		d, ok := r.q.Peek(any, Look, "p")
 		if !ok || d.Context != "p" || d.Length != 100 || d.Tag != 7 || !d.HasData || d.Data != 8 || d.From != peer(1) || d.Buf != nil {

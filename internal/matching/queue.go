@@ -18,14 +18,15 @@ type Config struct {
 	// which take none.
 	Memory int
 	Sink   Sink // where completions go
-	// Room is called when a frame that was refused may find room now. It is called
-	// with the queue's mutex held: it must not block, and must not call the queue. It
-	// may be nil.
+	// Room is called when messages that Admit has refused may find room now: the caller
+	// lets each session to which that has happened try its message again. Those that are
+	// refused again wait for the next call; only what makes room calls Room, so trying
+	// is not endless. It is called with the queue's mutex held: it must not block, and
+	// must not call the queue. It may be nil.
 	Room func()
 }
 
-// Errors of Post and of a session's frames. Nothing has changed when they are returned,
-// unless the function says otherwise.
+// Errors of Post. Nothing has changed when they are returned.
 var (
 	// ErrFull is FI_EAGAIN.
 	ErrFull = errors.New("matching: all receives are in use, or the completion queue has no place for another completion; read completions and post again, or open the endpoint with a larger size")
@@ -35,25 +36,19 @@ var (
 	ErrMulti = errors.New("matching: a multi-receive wants one buffer, of at least MinFree bytes, and is not a claim; post it in another way")
 	// ErrNotClaimed means that no message is claimed for the context of a claim.
 	ErrNotClaimed = errors.New("matching: no message is claimed for this context: its session may have ended; peek with FI_CLAIM first, and retrieve each message once")
-	// ErrPiece means that a piece belongs to no message, or has more bytes than its
-	// message lacks.
-	ErrPiece = errors.New("matching: a piece of a message that has not begun, or more bytes than its message lacks; end the session")
-	// ErrNoPiece means that a message that was admitted did not begin.
-	ErrNoPiece = errors.New("matching: a message was admitted and the frame has no piece of it, want one Put for each, though of no bytes; end the session")
 )
 
 // Queue is the posted receives and the unexpected messages of one receive context. Its
 // methods may be called by several goroutines at once.
 type Queue struct {
-	cfg  Config
-	room func()
+	cfg Config
 
 	// starved is set when a multi-receive found no place in the completion queue.
 	starved atomic.Bool
 
 	mu       sync.Mutex
 	closed   bool
-	waiting  bool             // a frame was refused for want of room
+	waiting  bool             // a message was refused, and Room was not called since
 	sequence uint64           // of the last receive posted
 	posted   [2]list[receive] // untagged, tagged: wait for messages, in posting order
 	held     [2]list[message] // untagged, tagged: unexpected, in order of arrival
@@ -69,10 +64,7 @@ type Queue struct {
 
 // New returns an empty queue.
 func New(cfg Config) *Queue {
-	q := &Queue{cfg: cfg, room: cfg.Room}
-	if q.room == nil {
-		q.room = func() {}
-	}
+	q := &Queue{cfg: cfg}
 	q.memory.free = chunksFor(cfg.Memory)
 	nodes := make([]receive, cfg.Receives)
 	for i := range nodes {
@@ -143,28 +135,27 @@ func (q *Queue) forsake(m *message) {
 	q.returnPlace()
 }
 
-// makeRoom tells those whose frames were refused to try again.
+// makeRoom has the messages that were refused tried again.
 func (q *Queue) makeRoom() {
-	if q.waiting {
-		q.waiting = false
-		q.room()
+	if q.waiting && q.cfg.Room != nil {
+		q.cfg.Room()
 	}
+	q.waiting = false
 }
 
 // takePlace takes a place in the sink for another message of a multi-receive. The
 // second attempt is for a reader of completions that came between the first one and the
 // mark, and did not see the mark.
 func (q *Queue) takePlace() bool {
-	if q.cfg.Sink.Take() {
-		q.places++
-		return true
+	ok := q.cfg.Sink.Take()
+	if !ok {
+		q.starved.Store(true)
+		ok = q.cfg.Sink.Take()
 	}
-	q.starved.Store(true)
-	if q.cfg.Sink.Take() {
+	if ok {
 		q.places++
-		return true
 	}
-	return false
+	return ok
 }
 
 // returnPlace gives a place back to the sink.

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // lockedPlaces is a sink that counts, and hands completions to whoever reads.
@@ -98,30 +100,22 @@ func TestManyThreads(t *testing.T) {
 	}
 }
 
-// send sends messages of many lengths, in frames with one or two pieces.
+// send sends messages of many lengths, each in two frames.
 func (c *crowd) send(i int) {
 	in := c.q.NewInflow(peer(i))
 	defer in.Close()
 	body := text(3000)
 	for n := uint64(0); n < uint64(c.each); n++ {
 		data := append(binary.LittleEndian.AppendUint64(nil, n), body[:(n*977)%2500]...)
-		h := Head{Length: uint64(len(data)), Data: n, HasData: true}
-		for in.Begin(); !in.admit(&h, in.from); in.Begin() {
-			in.Abort()
+		s := sent{Message: wire.Message{Data: n, HasData: true}, data: data, part: len(data) / 2}
+		for in.Begin(); !s.begin(in); in.Begin() {
+			in.End()
 			<-c.room[i]
 		}
-		cut := len(data) / 2
-		c.must(in.Put(data[:cut]))
-		c.must(in.End())
+		in.End()
 		in.Begin()
-		c.must(in.Put(data[cut:]))
-		c.must(in.End())
-	}
-}
-
-func (c *crowd) must(err error) {
-	if err != nil {
-		c.t.Error(err)
+		in.Put(data[s.part:])
+		in.End()
 	}
 }
 

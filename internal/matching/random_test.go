@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/internal/wire"
 	"pgregory.net/rapid"
 )
 
@@ -21,14 +22,13 @@ type pair struct {
 	inflows []*Inflow
 	names   []int // of the inflows, in the model
 	rooms   int
-	refused []refusal
+	refused map[int]refusal // by inflow
 }
 
-// refusal is a frame that was refused, and how often Room had been called by then.
+// refusal is a message that was refused, and how often Room had been called before.
 type refusal struct {
-	inflow int
-	frame  []sent
-	rooms  int
+	message sent
+	rooms   int
 }
 
 func TestQueueDoesAsItsModel(t *testing.T) { rapid.Check(t, compare) }
@@ -45,7 +45,7 @@ func FuzzQueue(f *testing.F) {
 
 // compare lets a queue and its model do the same things at random.
 func compare(t *rapid.T) {
-	p := &pair{sink: &places{free: rapid.IntRange(1, 8).Draw(t, "places")}}
+	p := &pair{sink: &places{free: rapid.IntRange(1, 8).Draw(t, "places")}, refused: map[int]refusal{}}
 	cfg := Config{
 		Receives: rapid.IntRange(1, 5).Draw(t, "receives"), Unexpected: rapid.IntRange(0, 5).Draw(t, "unexpected"),
 		Memory: rapid.IntRange(0, 4*ChunkSize).Draw(t, "memory"), Sink: p.sink, Room: func() { p.rooms++ },
@@ -97,35 +97,34 @@ func (p *pair) agree(t *rapid.T) {
 	if u := p.q.Usage(); u != want || p.sink.free != p.model.free {
 		t.Fatalf("%+v, %d places are free; want %+v, %d", u, p.sink.free, want, p.model.free)
 	}
-	// A frame that was refused and would be admitted now has been called for.
-	for _, r := range p.refused {
+	// A message that was refused and would be admitted now has been called for.
+	for i, r := range p.refused {
 		if r.rooms < p.rooms || p.model.closed {
 			continue
 		}
 		m := p.model.clone()
-		if m.admitAll(p.names[r.inflow], r.inflow, r.frame) {
-			t.Fatalf("Room was not called, though there is room for %+v", r.frame)
+		if m.admit(p.names[i], i, r.message) {
+			t.Fatalf("Room was not called, though there is room for %+v", r.message)
 		}
 	}
-}
-
-func (m *model) admitAll(name, from int, frame []sent) bool {
-	return !slices.ContainsFunc(frame, func(s sent) bool { return !m.admit(name, from, s) })
 }
 
 var (
 	contexts = rapid.SampledFrom([]any{"a", "b", "c", "d"})
 	tags     = rapid.Uint64Range(0, 2)
+	sources  = rapid.SampledFrom([]uint16{0, 0, 0, 1})
 	ignores  = rapid.SampledFrom([]uint64{0, 0, 1, 3, ^uint64(0)})
 	lengths  = rapid.SampledFrom([]int{0, 1, 2, 5, 9, 13, 20, 40, 64, 65, 200, 2048, 2049, 5000})
 	sizes    = rapid.SampledFrom([]int{0, 1, 5, 40, 64, 65, 200, 2048, 2049, 5000})
 )
 
 func drawMatch(t *rapid.T) Match {
-	return Match{
+	m := Match{
 		Tagged: rapid.Bool().Draw(t, "tagged"), Tag: tags.Draw(t, "tag"), Ignore: ignores.Draw(t, "ignore"),
 		AnySource: rapid.Bool().Draw(t, "any"), From: peer(rapid.IntRange(0, 2).Draw(t, "from")),
 	}
+	m.From.Endpoint = sources.Draw(t, "source")
+	return m
 }
 
 func (p *pair) post(t *rapid.T) {
@@ -154,96 +153,90 @@ func (p *pair) post(t *rapid.T) {
 }
 
 func drawMessage(t *rapid.T) sent {
-	h := Head{Tagged: rapid.Bool().Draw(t, "tagged"), Tag: tags.Draw(t, "tag"), Match: rapid.IntRange(0, 9).Draw(t, "match") == 0}
+	w := wire.Message{
+		Tagged: rapid.Bool().Draw(t, "tagged"), Tag: tags.Draw(t, "tag"), Source: sources.Draw(t, "source"),
+		Match: rapid.IntRange(0, 9).Draw(t, "match") == 0,
+	}
 	if rapid.Bool().Draw(t, "hasData") {
-		h.HasData, h.Data = true, rapid.Uint64().Draw(t, "data")
+		w.HasData, w.Data = true, rapid.Uint64().Draw(t, "data")
 	}
 	data := text(lengths.Draw(t, "length"))
 	for i, salt := 0, rapid.Byte().Draw(t, "salt"); i < len(data); i++ {
 		data[i] ^= salt
 	}
-	return sent{Head: h, data: data}
+	return sent{Message: w, data: data}
 }
 
-// frame sends a frame: a piece of the message in progress; if it is the last one, or
-// there is none, some messages that begin, of which the last one may not end.
 func (p *pair) frame(t *rapid.T) {
 	i := rapid.IntRange(0, 2).Draw(t, "inflow")
-	in, name := p.inflows[i], p.names[i]
-	var frame []sent
-	var piece []byte
-	c := p.model.current(name)
-	if c != nil {
-		piece = c.data[c.got:][:rapid.IntRange(1, len(c.data)-c.got).Draw(t, "piece")]
-		if !in.Continues(uint64(c.got), uint64(len(piece))) {
-			t.Fatalf("%d bytes at %d of %d do not continue", len(piece), c.got, len(c.data))
-		}
-	} else if in.Continues(0, 1) {
-		t.Fatal("something continues")
+	if p.records(t, i) && p.refused[i].rooms != p.rooms {
+		t.Fatal("Room was called, though nothing has made room since the message was refused")
 	}
-	if c == nil || c.got+len(piece) == len(c.data) {
-		frame = rapid.SliceOfN(rapid.Custom(drawMessage), 0, 4).Draw(t, "frame")
-	}
-	for j := range frame {
-		if s := &frame[j]; j == len(frame)-1 && len(s.data) > 0 {
-			s.part = rapid.IntRange(1, len(s.data)).Draw(t, "part")
-		}
-	}
-
-	tried := p.model.clone()
-	in.Begin()
-	admitted := true
-	for _, s := range frame {
-		ok, want := in.admit(s.head(), in.from), tried.admit(name, i, s)
-		if ok != want {
-			in.Abort()
-			t.Fatalf("%+v: admitted %v, want %v", s, ok, want)
-		}
-		if admitted = ok; !ok {
-			p.refused = append(p.refused, refusal{i, frame, p.rooms})
-			break
-		}
-	}
-	if !admitted || rapid.IntRange(0, 4).Draw(t, "abort") == 0 {
-		in.Abort()
-		return
-	}
-	p.put(t, in, c, piece, frame, tried)
 }
 
-// put sends the pieces of a frame that was admitted.
-func (p *pair) put(t *rapid.T, in *Inflow, c *modelMessage, piece []byte, frame []sent, tried model) {
-	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+// records sends a frame, record by record: the next piece of the message in progress; if
+// none is in progress now, messages that begin, until one is refused.
+func (p *pair) records(t *rapid.T, i int) (refused bool) {
+	p.inflows[i].Begin()
+	defer p.inflows[i].End()
+	p.goOn(t, i)
+	return p.model.current(p.names[i]) == nil &&
+		slices.ContainsFunc(p.drawFrame(t, i), func(s sent) bool { return !p.begin(t, i, s) })
+}
+
+// goOn sends the next piece of the message in progress, or drops the message.
+func (p *pair) goOn(t *rapid.T, i int) {
+	in, c := p.inflows[i], p.model.current(p.names[i])
+	has, lacks := in.InProgress()
+	switch {
+	case c == nil && has+lacks == 0:
+	case c == nil || has != uint64(c.got) || lacks != uint64(len(c.data)-c.got):
+		t.Fatalf("a message in progress has %d bytes and lacks %d, want %+v", has, lacks, c)
+	case rapid.IntRange(0, 5).Draw(t, "drop") == 0:
+		in.Drop()
+		p.model.drop(p.names[i])
+	default:
+		piece := c.data[c.got:][:rapid.IntRange(1, len(c.data)-c.got).Draw(t, "piece")]
+		in.Put(piece)
+		p.model.arrive(c.id, len(piece))
 	}
-	first := tried.ids - len(frame)
-	if c != nil {
-		must(in.Put(piece))
+}
+
+// drawFrame draws some messages that begin, of which the last one may not end. A message
+// that was refused may be the first one.
+func (p *pair) drawFrame(t *rapid.T, i int) []sent {
+	frame := rapid.SliceOfN(rapid.Custom(drawMessage), 0, 4).Draw(t, "frame")
+	if r, ok := p.refused[i]; ok && rapid.Bool().Draw(t, "again") {
+		frame = slices.Insert(frame, 0, r.message)
 	}
-	for _, s := range frame {
-		must(in.Put(s.data[:s.first()]))
+	if n := len(frame); n > 0 && len(frame[n-1].data) > 0 {
+		s := &frame[n-1]
+		s.part = rapid.IntRange(1, len(s.data)).Draw(t, "part")
 	}
-	must(in.End())
-	p.refused = slices.DeleteFunc(p.refused, func(r refusal) bool { return p.inflows[r.inflow] == in })
-	id := 0
-	if c != nil {
-		id = c.id
+	return frame
+}
+
+// begin sends a message that begins, and returns false if it was refused.
+func (p *pair) begin(t *rapid.T, i int, s sent) bool {
+	rooms := p.rooms
+	ok, want := s.begin(p.inflows[i]), p.model.admit(p.names[i], i, s)
+	if ok != want {
+		t.Fatalf("%+v: admitted %v, want %v", s, ok, want)
 	}
-	p.model = tried
-	if c != nil {
-		p.model.arrive(id, len(piece))
+	if !ok {
+		s.part = 0
+		p.refused[i] = refusal{s, rooms}
+		return false
 	}
-	for j, s := range frame {
-		p.model.arrive(first+j+1, s.first())
-	}
+	delete(p.refused, i)
+	p.model.arrive(p.model.ids, s.first())
+	return true
 }
 
 func (p *pair) end(t *rapid.T) {
 	i := rapid.IntRange(0, 2).Draw(t, "inflow")
 	p.inflows[i].Close()
-	p.model.end(p.names[i])
+	p.model.drop(p.names[i])
 	p.inflows[i], p.names[i] = p.q.NewInflow(peer(i)), p.model.id()
 }
 

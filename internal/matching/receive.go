@@ -15,8 +15,8 @@ type Match struct {
 
 // matches reports whether a message is one of these, provided that both are tagged or
 // both are not.
-func (t *Match) matches(h *Head, from *wire.Addr) bool {
-	return (!t.Tagged || (h.Tag^t.Tag)&^t.Ignore == 0) && (t.AnySource || t.From == *from)
+func (t *Match) matches(m *message) bool {
+	return (!t.Tagged || (m.tag^t.Tag)&^t.Ignore == 0) && (t.AnySource || t.From == m.from)
 }
 
 // Receive is a receive to be posted.

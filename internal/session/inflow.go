@@ -4,23 +4,25 @@ package session
 
 import "github.com/xdpfab/xdpfab/internal/wire"
 
-// Inflow takes the messages of one session. Between Begin and End it takes those of a
-// frame, one after the other: a message that begins is admitted, and then its parts are
-// put in their order.
+// Inflow takes the messages of one session. Between Begin and End it takes the records of
+// a frame, one after the other: a message that begins is admitted and its first part is
+// put, then further parts are put in their order. The executor has checked that they
+// follow one another, and that no message gets more bytes than it lacks.
 type Inflow interface {
-	// InProgress returns how many bytes the message has that has begun and is not whole,
-	// and how many it lacks; zeros if there is none.
+	// InProgress returns how many bytes the message in progress has, which has begun and
+	// is not whole, and how many it lacks; zeros if there is none.
 	InProgress() (has, lacks uint64)
 	Begin()
 	// Admit takes a place for a message that begins, and reports whether there was one.
-	// The first part follows.
+	// If there was none, nothing has changed: End follows, and the frame goes on with the
+	// same message when the owner of the inflow says that there may be room.
 	Admit(m *wire.Message) bool
 	// Put takes the next part of the message in progress, or the first one of the message
 	// that was admitted.
-	Put(part []byte) error
-	// Drop drops the message in progress.
+	Put(part []byte)
+	// Drop drops the message in progress. Like Put, it is called between Begin and End.
 	Drop()
-	End() error
+	End()
 	// Close says that nothing more will come: a message in progress is dropped. It may be
 	// called again.
 	Close()
