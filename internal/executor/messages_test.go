@@ -3,58 +3,91 @@
 package executor
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// flow takes so many messages, whole ones.
-type flow struct{ room, began, came int }
+// inflow has room for so many messages, and notes what it gets.
+type inflow struct {
+	room       int
+	has, lacks uint64
+	log        []string
+}
 
-func (f *flow) InProgress() (has, lacks uint64) { return 0, 0 }
-func (f *flow) Begin()                          { f.began++ }
-func (f *flow) Drop()                           {}
-func (f *flow) End()                            {}
-func (f *flow) Close()                          {}
+func (in *inflow) InProgress() (has, lacks uint64) { return in.has, in.lacks }
 
-func (f *flow) Admit(*wire.Message) bool {
-	if f.room == 0 {
+func (in *inflow) Begin() { in.log = append(in.log, "begin") }
+func (in *inflow) End()   { in.log = append(in.log, "end") }
+
+func (in *inflow) Admit(m *wire.Message) bool {
+	if in.room == 0 {
+		in.log = append(in.log, "refuse")
 		return false
 	}
-	f.room--
+	in.room--
+	in.has, in.lacks = 0, m.Length
+	in.log = append(in.log, fmt.Sprint("admit ", m.Length))
 	return true
 }
 
-func (f *flow) Put([]byte) { f.came++ }
+func (in *inflow) Put(part []byte) {
+	n := uint64(len(part))
+	in.has, in.lacks = in.has+n, in.lacks-n
+	if in.lacks == 0 {
+		in.has = 0
+	}
+	in.log = append(in.log, fmt.Sprint("put ", n))
+}
 
-// receiver is a session that receives messages into f.
-func receiver(t *testing.T, f *flow) (*Executor, *Session, uint32) {
+func (in *inflow) Drop()  { in.has, in.lacks, in.log = 0, 0, append(in.log, "drop") }
+func (in *inflow) Close() { in.log = append(in.log, "close") }
+
+// said returns what was noted, and forgets it.
+func (in *inflow) said() string {
+	s := strings.Join(in.log, ", ")
+	in.log = nil
+	return s
+}
+
+// receiver is a session that receives messages into in.
+func receiver(t *testing.T, in *inflow) (*Executor, *Session, uint32) {
 	t.Helper()
 	x, err := New(&echo{}, 1500, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	with := params()
-	with.Features, with.Inflow = wire.FeatureMessages, f
+	with.Features, with.Inflow = wire.FeatureMessages, in
 	return x, x.Begin(1, with, nil), session.FirstPSN(7)
 }
 
-// letters is the payload of n short messages.
-func letters(n int) []byte {
-	b := make([]byte, 1000)
-	var w wire.RecordWriter
-	w.Reset(b, len(b))
-	for range n {
-		part, _ := w.Message(&wire.Message{Begins: true, Length: 10}, 10)
-		copy(part, "0123456789")
-	}
-	return b[:w.Len()]
+// record is one with a part of n bytes.
+type record struct {
+	wire.Message
+	n uint64
 }
 
-func send(s *Session, psn, ack uint32, payload []byte, ops int) session.Outcome {
-	h := wire.Header{Type: wire.Request, Flags: wire.FlagMessages, PSN: psn, Ack: ack, Ops: uint8(ops)}
-	return s.Receive(2, &h, payload, nil)
+func begins(length, n uint64) record { return record{wire.Message{Begins: true, Length: length}, n} }
+func goesOn(offset, n uint64) record { return record{wire.Message{Offset: offset}, n} }
+func drops(offset uint64) record     { return record{wire.Message{Offset: offset, Drop: true}, 0} }
+
+// messages receives a frame of records.
+func messages(t *testing.T, s *Session, psn uint32, records ...record) session.Outcome {
+	t.Helper()
+	var w wire.RecordWriter
+	b := make([]byte, 1400)
+	w.Reset(b, len(b))
+	for _, r := range records {
+		if _, ok := w.Message(&r.Message, r.n); !ok {
+			t.Fatalf("no room for %+v", r)
+		}
+	}
+	h := wire.Header{Type: wire.Request, Flags: wire.FlagMessages, PSN: psn, Ack: session.FirstPSN(7) - 1, Ops: uint8(len(records))}
+	return s.Receive(2, &h, b[:w.Len()], nil)
 }
 
 // emit returns the headers of the frames that are due.
@@ -73,9 +106,9 @@ func emit(t *testing.T, s *Session) (list []wire.Header) {
 // A target that waits for room says so when a frame comes, and when some of the messages
 // have run; not each time that it has tried in vain.
 func TestWaitsQuietly(t *testing.T) {
-	f := &flow{room: 1}
-	_, s, first := receiver(t, f)
-	if o := send(s, first, first-1, letters(3), 3); o.Verdict != session.NoPlace || !o.Waits {
+	in := &inflow{room: 1}
+	_, s, first := receiver(t, in)
+	if o := messages(t, s, first, begins(10, 10), begins(10, 10), begins(10, 10)); o.Verdict != session.NoPlace || !o.Waits {
 		t.Fatalf("%+v, want no place", o)
 	}
 	busy := func(what string, ran uint8) {
@@ -90,14 +123,17 @@ func TestWaitsQuietly(t *testing.T) {
 			t.Errorf("tried in vain: %+v, want nothing to be sent", o)
 		}
 	}
-	f.room = 1
+	in.room = 1
 	s.Retry()
 	busy("another message", 2)
-	send(s, first, first-1, letters(3), 3)
+	messages(t, s, first, begins(10, 10), begins(10, 10), begins(10, 10))
 	busy("the frame again", 2)
-	f.room = 1
-	if o := s.Retry(); o.Frames != 1 || o.Waits || f.came != 3 {
-		t.Errorf("%+v, %d messages came, want 3", o, f.came)
+	in.room = 1
+	if o := s.Retry(); o.Frames != 1 || o.Waits {
+		t.Errorf("%+v, want that the frame has run", o)
+	}
+	if said := in.said(); strings.Count(said, "put") != 3 {
+		t.Errorf("%s: want 3 messages", said)
 	}
 	if list := emit(t, s); len(list) != 1 || list[0].Flags != 0 || list[0].Ack != first {
 		t.Errorf("%+v, want an ack", list)
@@ -107,8 +143,8 @@ func TestWaitsQuietly(t *testing.T) {
 // A session that has ended says no longer that a message waits.
 func TestEndedSessionWaitsForNothing(t *testing.T) {
 	for room := range 2 {
-		_, s, first := receiver(t, &flow{room: room})
-		send(s, first, first-1, letters(2), 2)
+		_, s, first := receiver(t, &inflow{room: room})
+		messages(t, s, first, begins(10, 10), begins(10, 10))
 		emit(t, s)
 		s.Freeze(3, first-1)
 		s.Shutdown(wire.ResetClosed)
@@ -125,8 +161,8 @@ func TestEndedSessionWaitsForNothing(t *testing.T) {
 // An initiator that sends something else in place of a frame of messages that has run in
 // part has its session ended; and no buffer is lost.
 func TestFrameOfMessagesReplaced(t *testing.T) {
-	x, s, first := receiver(t, &flow{room: 1})
-	send(s, first, first-1, letters(2), 2)
+	x, s, first := receiver(t, &inflow{room: 1})
+	messages(t, s, first, begins(10, 10), begins(10, 10))
 	for i := range uint32(session.MaxWindow) {
 		h := wire.Header{Type: wire.Request, PSN: first + i, Ack: first - 1, Ops: 1}
 		if o := s.Receive(2, &h, []byte("lie"), nil); i == 0 && o.Refused == wire.ReasonOK {
@@ -141,4 +177,64 @@ func TestFrameOfMessagesReplaced(t *testing.T) {
 	if u := x.Usage(); u.Answers.Lent+u.Holds.Lent > 0 {
 		t.Errorf("%+v after the end", u)
 	}
+}
+
+// A frame whose records do not follow one another is refused, and nothing of it runs: an
+// inflow does not check parts.
+func TestPartsThatDoNotFollow(t *testing.T) {
+	const half = 1 // what the message has that is in progress, of 3
+	for _, c := range []struct {
+		name    string
+		records []record
+		ok      bool
+	}{
+		{"the rest", []record{goesOn(half, 2)}, true},
+		{"a part, and the rest", []record{goesOn(half, 1), goesOn(half+1, 1)}, true},
+		{"the rest, and another message", []record{goesOn(half, 2), begins(0, 0), begins(5, 5)}, true},
+		{"a message that is let go of, and another one", []record{drops(half), begins(5, 5)}, true},
+		{"another message begins", []record{begins(5, 5)}, false},
+		{"another message begins behind a part", []record{goesOn(half, 1), begins(5, 5)}, false},
+		{"a gap", []record{goesOn(half+1, 1)}, false},
+		{"the same again", []record{goesOn(half, 1), goesOn(half, 1)}, false},
+		{"more than the message lacks", []record{goesOn(half, 3)}, false},
+		{"more behind the end", []record{goesOn(half, 2), goesOn(3, 1)}, false},
+		{"more behind what was let go of", []record{drops(half), goesOn(half, 1)}, false},
+		{"let go of though it is whole", []record{goesOn(half, 2), drops(3)}, false},
+		{"let go of elsewhere", []record{drops(half + 1)}, false},
+		{"two that do not end", []record{goesOn(half, 2), begins(5, 4), begins(5, 4)}, false},
+	} {
+		in := &inflow{room: 10}
+		_, s, psn := receiver(t, in)
+		if o := messages(t, s, psn, begins(3, half)); o.Frames != 1 {
+			t.Fatalf("%+v", o)
+		}
+		in.said()
+		o := messages(t, s, psn+1, c.records...)
+		if ran := in.said() != ""; ran != c.ok || (o.Refused == wire.ReasonOK) != c.ok {
+			t.Errorf("%s: refused %v, ran %v; want it to run: %v", c.name, o.Refused, ran, c.ok)
+		}
+	}
+}
+
+// A frame goes on with the message that was refused. What has run does not run again.
+func TestFrameGoesOnWithARefusedMessage(t *testing.T) {
+	in := &inflow{room: 1}
+	_, s, psn := receiver(t, in)
+	try := func(step, want string, o session.Outcome, frames int) {
+		t.Helper()
+		// It may be tried again at any time.
+		if said := strings.ReplaceAll(in.said(), ", begin, refuse, end", ""); said != want || o.Frames != frames || o.Waits != (frames == 0) || o.Refused != wire.ReasonOK {
+			t.Fatalf("%s: %q, %+v; want %q, and %d frames that ran", step, said, o, want, frames)
+		}
+	}
+	try("room for one", "begin, admit 2, put 2, refuse, end",
+		messages(t, s, psn, begins(2, 2), begins(3, 3), begins(9, 4)), 0)
+	try("no room", "begin, refuse, end", s.Retry(), 0)
+	in.room = 1
+	try("room for another", "begin, admit 3, put 3, refuse, end", s.Retry(), 0)
+	in.room = 1
+	try("room for the last", "begin, admit 9, put 4, end", s.Retry(), 1)
+	try("the next frame", "begin, put 5, refuse, end", messages(t, s, psn+1, goesOn(4, 5), begins(7, 7)), 0)
+	in.room = 1
+	try("room for its message", "begin, admit 7, put 7, end", s.Retry(), 1)
 }
