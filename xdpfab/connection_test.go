@@ -232,6 +232,54 @@ func TestConnectionUnanswered(t *testing.T) {
 	}
 }
 
+// Messages go from one side of a connection to the other, whatever their addresses say.
+func TestConnectionMessages(t *testing.T) {
+	onEveryWire(t, func(b *bench) {
+		s := newSwitchboard(b, xdpfab.PassiveAttr{Number: 9})
+		newEnd := func(d *xdpfab.Domain, cq *xdpfab.CompletionQueue, a xdpfab.EndpointAttr, more ...xdpfab.Bindable) *xdpfab.Endpoint {
+			ep, err := d.NewEndpoint(a)
+			b.ok(errors.Join(err, ep.Bind(cq, xdpfab.BindTransmit|xdpfab.BindRecv)))
+			for _, x := range more {
+				b.ok(ep.Bind(x, 0))
+			}
+			return ep
+		}
+		caller := newEnd(b.client, s.nearCQ, xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, Type: xdpfab.EndpointMsg})
+		b.ok(caller.Connect(ctx(t), s.pep.Name(), nil))
+		i := s.next(s.far, xdpfab.EventConnReq, s.pep).Request.Info()
+		callee := newEnd(b.server, s.farCQ, i.EndpointAttr(), s.far)
+		b.ok(callee.Accept(ctx(t), nil))
+		s.next(s.near, xdpfab.EventConnected, caller)
+		s.next(s.far, xdpfab.EventConnected, callee)
+		buf := make([]byte, 8)
+		b.ok(callee.Receive(&xdpfab.Receive{Buf: buf, Source: 33}, xdpfab.FlagDirected))
+		b.ok(caller.Send(&xdpfab.Message{Buf: []byte("question"), Dest: 77}, 0))
+		b.ok(driving(t, s.farCQ, b.client))
+		if c := success(t, s.farCQ); string(buf) != "question" || c.Bytes != 8 {
+			t.Errorf("%q, %+v", buf, c)
+		}
+		success(t, s.nearCQ)
+		b.ok(caller.Receive(&xdpfab.Receive{Buf: buf}, 0))
+		b.ok(callee.Send(&xdpfab.Message{Buf: []byte("answer!!")}, 0))
+		if c := success(t, s.nearCQ); string(buf) != "answer!!" || c.Bytes != 8 {
+			t.Errorf("%q, %+v", buf, c)
+		}
+	})
+}
+
+// A receive from one source needs an address vector to tell sources by.
+func TestDirectedWithoutVector(t *testing.T) {
+	x := setUp(t, xdpfab.DomainAttr{}, 64)
+	cq, err1 := x.server.NewCompletionQueue(xdpfab.CQAttr{})
+	ep, err2 := x.server.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
+	if err := errors.Join(err1, err2, ep.Bind(cq, xdpfab.BindRecv), ep.Enable()); err != nil {
+		t.Fatal(err)
+	}
+	if err := ep.Receive(&xdpfab.Receive{Buf: make([]byte, 8)}, xdpfab.FlagDirected); !errors.Is(err, xdpfab.ErrNoAV) {
+		t.Errorf("%v, want ErrNoAV", err)
+	}
+}
+
 // Under loss, a request is told of once, and its connection comes about.
 func TestConnectionUnderLoss(t *testing.T) {
 	x := setUp(t, xdpfab.DomainAttr{}, 64)

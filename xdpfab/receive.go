@@ -112,8 +112,12 @@ func (ep *Endpoint) receive(r *Receive, flags OpFlags, tagged bool) error {
 		return err
 	}
 	x := matching.Receive{Context: r.Context, Match: matching.Match{Tagged: tagged, Tag: r.Tag, Ignore: r.Ignore, AnySource: true}}
-	if flags&FlagDirected != 0 {
-		entry, err := ep.av.lookup(r.Source)
+	if flags&FlagDirected != 0 && ep.conn == nil { // a connected endpoint has one source
+		av := ep.sources()
+		if av == nil {
+			return fmt.Errorf("xdpfab: endpoint %d cannot tell its sources: %w is bound", ep.number, ErrNoAV)
+		}
+		entry, err := av.lookup(r.Source)
 		if err != nil {
 			return err
 		}
