@@ -147,6 +147,24 @@ func libfabricTransfer(name string, t transfer) *contest {
 	}
 }
 
+// fabTransfer is xdpfab, by its public API, in the way that costs least.
+func fabTransfer(name string, t transfer) *contest {
+	side := func(part string, peer *veth.Side) command {
+		args := []string{part, "-i", veth.IfName, "-peer", peer.MAC.String(), "-threading", "domain",
+			"-test", t.test, "-size", strconv.Itoa(t.size), "-flight", strconv.Itoa(t.flight)}
+		if part == "client" {
+			args = append(args, "-duration", t.seconds.String(), "-warmup", "100ms")
+		}
+		return command{program: "worker", args: args}
+	}
+	return &contest{
+		name:    name,
+		payload: uint64(t.size),
+		server:  func(n *network) command { return side("server", n.A) },
+		client:  func(n *network, _ string) command { return side("client", n.B) },
+	}
+}
+
 // plain is a counter behind Go's net package, with one request in flight on each
 // connection.
 func plain(name, protocol string, connections int, t time.Duration) *contest {

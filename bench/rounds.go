@@ -83,9 +83,6 @@ func goodput(s *sample) float64 {
 func clientCPU(s *sample) float64 { return s.CPUSeconds / (float64(max(s.Ops, 1)) / 1e6) }
 func serverCPU(s *sample) float64 { return s.ServerCPU / (float64(max(s.Ops, 1)) / 1e6) }
 
-// has reports whether a contest is in the plan.
-func (r *results) has(id string) bool { return len(pick(r.plan, id)) > 0 }
-
 // values returns a figure of a contest's samples, one for each round; NaN for samples
 // that failed.
 func (r *results) values(id string, of func(*sample) float64) []float64 {

@@ -17,8 +17,7 @@ const (
 	writePart = 1440
 )
 
-// transferPlan has the contests of messages and of remote memory access. Those of xdpfab
-// are called as in transferAims.
+// transferPlan has the contests of messages and of remote memory access.
 func transferPlan(t time.Duration) []entry {
 	trip := transfer{"trip", smallMessage, 1, t}
 	look := transfer{"read", smallMessage, 1, t}
@@ -26,14 +25,19 @@ func transferPlan(t time.Duration) []entry {
 	write := transfer{"write", bigAccess, accessBatch, t}
 	read := transfer{"read", bigAccess, accessBatch, t}
 	return []entry{
+		{"msg_trip", messageTrips, fabTransfer("xdpfab tagged message, manual, ThreadDomain", trip)},
 		{"ucx_msg_trip", messageTrips, ucxTransfer("UCX/TCP tagged message", trip)},
 		{"libfabric_msg_trip", messageTrips, libfabricTransfer("libfabric tcp;ofi_rxm tagged message", trip)},
+		{"read_trip", messageTrips, fabTransfer("xdpfab read, manual, ThreadDomain", look)},
 		{"ucx_read_trip", messageTrips, ucxTransfer("UCX/TCP get", look)},
 		{"libfabric_read_trip", messageTrips, libfabricTransfer("libfabric tcp;ofi_rxm read", look)},
+		{"msg4k", messageRates, fabTransfer("xdpfab tagged messages, manual, ThreadDomain", page)},
 		{"ucx_msg4k", messageRates, ucxTransfer("UCX/TCP tagged messages", page)},
 		{"libfabric_msg4k", messageRates, libfabricTransfer("libfabric tcp;ofi_rxm tagged messages", page)},
 		{"floor_stream", streams, floorStream("floor: frames one way", writePart, false, t)},
 		{"floor_stream_copied", streams, floorStream("floor: frames one way, from memory to memory", writePart, true, t)},
+		{"write", streams, fabTransfer("xdpfab write, manual, ThreadDomain", write)},
+		{"read", streams, fabTransfer("xdpfab read, manual, ThreadDomain", read)},
 		{"ucx_write", streams, ucxTransfer("UCX/TCP put", write)},
 		{"libfabric_write", streams, libfabricTransfer("libfabric tcp;ofi_rxm write", write)},
 		{"ucx_read", streams, ucxTransfer("UCX/TCP get", read)},
@@ -41,17 +45,11 @@ func transferPlan(t time.Duration) []entry {
 	}
 }
 
-// transferAims are those of messages and of remote memory access whose contest of
-// xdpfab's is in the plan.
-func transferAims(m *results) (aims []aim) {
-	if m.has("msg_trip") {
-		aims = append(aims, atMost("message of 8 bytes RTT p50, to UCX", m.ratio("msg_trip", "ucx_msg_trip", p50), "x", 0.5))
+// transferAims are the aims of messages and of remote memory access.
+func transferAims(m *results) []aim {
+	return []aim{
+		atMost("message of 8 bytes RTT p50, to UCX", m.ratio("msg_trip", "ucx_msg_trip", p50), "x", 0.5),
+		atLeast("writes of 1 MiB: payload, to the floor's frames", m.ratio("write", "floor_stream", goodput), "x", 0.9),
+		atLeast("messages of 4 KiB, to UCX", m.ratio("msg4k", "ucx_msg4k", rate), "x", 2),
 	}
-	if m.has("write") {
-		aims = append(aims, atLeast("writes of 1 MiB: payload, to the floor's frames", m.ratio("write", "floor_stream", goodput), "x", 0.9))
-	}
-	if m.has("msg4k") {
-		aims = append(aims, atLeast("messages of 4 KiB, to UCX", m.ratio("msg4k", "ucx_msg4k", rate), "x", 2))
-	}
-	return aims
 }

@@ -6,7 +6,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,31 +13,6 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
-
-// withTransfers is the plan with contests of xdpfab's for messages and writes.
-func withTransfers() []entry {
-	return append(transferPlan(quickTime),
-		entry{"msg_trip", messageTrips, &contest{name: "xdpfab message"}},
-		entry{"msg4k", messageRates, &contest{name: "xdpfab messages"}},
-		entry{"write", streams, &contest{name: "xdpfab write", payload: bigAccess}})
-}
-
-// Without contests of xdpfab's there is nothing to meet, and no key.
-func TestTransfersOfPeersAlone(t *testing.T) {
-	r := made(transferPlan(quickTime), nil, nil, nil)
-	if aims := transferAims(r); len(aims) > 0 {
-		t.Errorf("aims without a contest of xdpfab's: %+v", aims)
-	}
-	b, err := json.Marshal(quickResult(r, aim{}, aim{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{"msg_rtt_vs_ucx", "write_vs_floor", "msg4k_vs_ucx"} {
-		if bytes.Contains(b, []byte(key)) {
-			t.Errorf("%s is in %s", key, b)
-		}
-	}
-}
 
 func TestTransferAims(t *testing.T) {
 	const frames = 400_000 // a second
@@ -54,7 +28,7 @@ func TestTransferAims(t *testing.T) {
 	} {
 		// Samples have whole operations: they are scaled, so that rounding does not show.
 		const scale = 1000
-		r := made(withTransfers(), map[string]float64{"floor_stream": scale * frames, "write": scale * c.writes, "ucx_msg4k": 100_000, "msg4k": c.messages},
+		r := made(transferPlan(quickTime), map[string]float64{"floor_stream": scale * frames, "write": scale * c.writes, "ucx_msg4k": 100_000, "msg4k": c.messages},
 			map[string]float64{"ucx_msg_trip": 10_000, "msg_trip": c.trip}, nil)
 		aims := checked(transferAims(r))
 		for i, a := range aims {
@@ -71,7 +45,7 @@ func TestTransferAims(t *testing.T) {
 
 // An aim whose other side failed is not met.
 func TestTransferAimsWithoutPeer(t *testing.T) {
-	r := made(withTransfers(), nil, nil, nil)
+	r := made(transferPlan(quickTime), nil, nil, nil)
 	for _, id := range []string{"ucx_msg_trip", "ucx_msg4k", "floor_stream"} {
 		r.samples[id] = []sample{{Failed: "crashed"}}
 	}

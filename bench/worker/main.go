@@ -2,9 +2,10 @@
 
 //go:build linux
 
-// Command worker is xdpfab's part in the benchmark: a target that serves memory,
-// and an initiator that measures, both by the public API alone. Its third part, lossy,
-// is both in one process, with packets that get lost in between.
+// Command worker is xdpfab's part in the benchmark, by the public API alone: a target that
+// serves memory to atomics, and an initiator that measures them; lossy is both in one
+// process, with packets that get lost in between. Server and client are the two sides of
+// messages, writes and reads.
 package main
 
 import (
@@ -17,10 +18,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/load"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// settings are the flags of both parts.
+// settings are the flags of all parts.
 type settings struct {
 	ifname   string
 	progress xdpfab.ProgressMode
@@ -30,8 +32,14 @@ type settings struct {
 	regions int // number of the target's regions, which the initiator addresses in turn
 	size    int // bytes of the target's region
 
-	// The initiator's alone.
-	peer      string
+	peer string
+
+	// Those of server and client.
+	test   string
+	length int // bytes of a message, a write or a read
+	flight int
+
+	// The initiator's; the client has some of them.
 	first     bool
 	op        string
 	window    int
@@ -62,7 +70,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("want target, initiator or lossy, and flags")
+		return errors.New("want target, initiator, lossy, server or client, and flags")
 	}
 	var s settings
 	fs := flag.NewFlagSet(args[0], flag.ContinueOnError)
@@ -76,8 +84,16 @@ func run(ctx context.Context, args []string) error {
 	case "target":
 		part = target
 		fs.IntVar(&s.size, "size", regionSize, "bytes of the region")
+	case "server":
+		part = server
+		s.ofTransfers(fs)
+	case "client":
+		part = client
+		s.ofTransfers(fs)
+		s.ofMeasurements(fs)
 	case "initiator", "lossy":
 		part = initiate
+		s.ofMeasurements(fs)
 		fs.StringVar(&s.peer, "peer", "", "MAC or IP address of the target")
 		fs.StringVar(&s.op, "op", "fetch", "base, fetch or compare")
 		fs.IntVar(&s.window, "window", 1, "posts in flight, over all endpoints")
@@ -85,15 +101,12 @@ func run(ctx context.Context, args []string) error {
 		fs.IntVar(&s.words, "words", 1, "number of words that the operations go to in turn")
 		fs.IntVar(&s.elements, "elements", 1, "elements of an operation")
 		fs.IntVar(&s.scatter, "scatter", 1, "words of a post, each an operation of one element")
-		fs.StringVar(&s.region, "region", "bench", "region of the target")
 		fs.BoolVar(&s.first, "first", false, "only report when the first operation has completed")
 		fs.Float64Var(&s.rate, "rate", 0, "operations a second to offer; 0: as many as the window lets through")
 		fs.BoolVar(&s.unordered, "unordered", false, "endpoints that need no order")
 		fs.Float64Var(&s.loss, "loss", 0.01, "of lossy: share of the packets that are lost, either way")
-		fs.DurationVar(&s.duration, "duration", time.Second, "time to measure")
-		fs.DurationVar(&s.warmup, "warmup", 200*time.Millisecond, "time before measuring")
 	default:
-		return fmt.Errorf("part %q: want target, initiator or lossy", args[0])
+		return fmt.Errorf("part %q: want target, initiator, lossy, server or client", args[0])
 	}
 	if err := fs.Parse(args[1:]); err != nil {
 		return err
@@ -107,6 +120,21 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	return errors.Join(part(ctx, dom, &s), dom.CloseAll())
+}
+
+// ofMeasurements adds the flags of the parts that measure.
+func (s *settings) ofMeasurements(fs *flag.FlagSet) {
+	fs.StringVar(&s.region, "region", "bench", "region of the target")
+	fs.DurationVar(&s.duration, "duration", time.Second, "time to measure")
+	fs.DurationVar(&s.warmup, "warmup", 200*time.Millisecond, "time before measuring")
+}
+
+// ofTransfers adds the flags of the sides of messages, writes and reads.
+func (s *settings) ofTransfers(fs *flag.FlagSet) {
+	fs.StringVar(&s.peer, "peer", "", "MAC or IP address of the other side")
+	fs.StringVar(&s.test, "test", "trip", "trip, stream, write or read")
+	fs.IntVar(&s.length, "size", load.WordSize, "bytes of a message, a write or a read")
+	fs.IntVar(&s.flight, "flight", 1, "messages without a credit, or writes or reads under way")
 }
 
 func (s *settings) open(ctx context.Context) (*xdpfab.Domain, error) {
