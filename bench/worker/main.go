@@ -2,10 +2,10 @@
 
 //go:build linux
 
-// Command worker is xdpfab's part in the benchmark, by the public API alone: a target that
-// serves memory to atomics, and an initiator that measures them; lossy is both in one
-// process, with packets that get lost in between. Server and client are the two sides of
-// messages, writes and reads.
+// Command worker is xdpfab's part in the benchmark, by the public API alone: a target
+// that serves memory to atomics, and an initiator that measures them; lossy is both in
+// one process, with packets that get lost in between. Server and client are the two sides
+// of messages, writes and reads.
 package main
 
 import (
