@@ -77,15 +77,14 @@ func (s *Session) follows(payload []byte, ops uint8) wire.Reason {
 // next one.
 func (s *Session) put(payload []byte) bool {
 	var r wire.MessageReader
-	var m wire.Message
 	r.Reset(payload, int(s.partial.ops))
 	r.Skip(s.partial.ran)
-	in := s.inflow
+	in, m := s.inflow, &s.message
 	in.Begin()
 	defer in.End()
-	for r.Next(&m) {
+	for r.Next(m) {
 		switch {
-		case m.Begins && !in.Admit(&m):
+		case m.Begins && !in.Admit(m):
 			return false
 		case m.Drop:
 			in.Drop()

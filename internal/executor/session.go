@@ -22,6 +22,7 @@ type Session struct {
 	notices  []wire.Notice  // of this Receive
 	inflow   session.Inflow // nil if the session has no messages
 	partial  partial
+	message  wire.Message // the record at hand; here, as the inflow may keep what it is given, for all the compiler knows
 }
 
 // Receive takes a frame of the session, runs it if it is its turn or there is no order,

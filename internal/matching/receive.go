@@ -23,8 +23,10 @@ func (t *Match) matches(m *message) bool {
 type Receive struct {
 	Match
 	Context any // comes back in Done, and is what Cancel looks for; comparable with ==
-	// Buffers is where the message goes, one after the other. They are the queue's
-	// until the receive has completed; the slice itself is not.
+	// Buf is where the message goes. Buffers takes its place if they are several, filled
+	// one after the other. They are the queue's until the receive has completed; the slice
+	// of them is not.
+	Buf     []byte
 	Buffers [][]byte
 	// Multi: the buffer, of which there is one, takes messages one behind another as
 	// long as at least MinFree bytes are free (FI_MULTI_RECV). Each message has a
@@ -66,7 +68,10 @@ type receive struct {
 func (n *receive) set(r *Receive, sequence uint64) {
 	n.Match, n.sequence, n.context, n.claim = r.Match, sequence, r.Context, r.Claim
 	n.multi, n.minFree, n.used, n.floor = r.Multi, uint64(max(r.MinFree, 1)), 0, 0
-	n.buffers, n.size = append(n.first[:0], r.Buffers...), 0
+	n.buffers, n.size = append(n.first[:0], r.Buf), 0
+	if len(r.Buffers) > 0 {
+		n.buffers = append(n.first[:0], r.Buffers...)
+	}
 	for _, b := range n.buffers {
 		n.size += uint64(len(b))
 	}
@@ -97,7 +102,7 @@ func (q *Queue) Post(r *Receive) error {
 	if q.closed {
 		return ErrClosed
 	}
-	if r.Multi && (r.Claim || len(r.Buffers) != 1 || len(r.Buffers[0]) < max(r.MinFree, 1)) {
+	if r.Multi && !r.fitsMany() {
 		return ErrMulti
 	}
 	var m *message
@@ -122,6 +127,15 @@ func (q *Queue) Post(r *Receive) error {
 	}
 	q.makeRoom()
 	return nil
+}
+
+// fitsMany reports whether the receive can be a multi-receive.
+func (r *Receive) fitsMany() bool {
+	buf := r.Buf
+	if len(r.Buffers) > 0 {
+		buf = r.Buffers[0]
+	}
+	return !r.Claim && len(r.Buffers) <= 1 && len(buf) >= max(r.MinFree, 1)
 }
 
 // Cancel cancels the oldest receive that was posted with the context, and reports whether
