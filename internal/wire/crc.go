@@ -8,17 +8,15 @@ import (
 )
 
 // The checksum is CRC32C over the whole frame with the checksum field taken as zero.
-// hash/crc32 computes it with the CPU's own instruction, three streams at a time.
-// Starting and joining the streams costs more than summing a short frame, so short
-// frames are summed by a few instructions of our own where the CPU has them. The frame
-// must not be written to (nobody shares a received chunk, but there may be other views
-// of it), and a copy on the stack would escape.
+// Where the CPU has the instructions, it is computed by our own, in one go: hash/crc32 has
+// three streams too, but of fixed lengths, which leave much of a frame to a single one.
 //
-// CRC is linear: two equally long inputs that differ by d in one place have checksums
-// that differ by d, advanced over the bytes that follow. So we sum the bytes as they are,
-// and take the field's contribution out again by table: right after the field for long
-// frames (two calls), and at the end for frames of MinFrame bytes, the most common ones
-// (one call).
+// Elsewhere hash/crc32 sums. The frame must not be written to (nobody shares a received
+// chunk, but there may be other views of it), and a copy on the stack would escape. CRC is
+// linear: two equally long inputs that differ by d in one place have checksums that differ
+// by d, advanced over the bytes that follow. So we sum the bytes as they are, and take the
+// field's contribution out again by table: right after the field for long frames (two
+// calls), and at the end for frames of MinFrame bytes, the most common ones (one call).
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -53,8 +51,8 @@ func (t *advance) of(v uint32) uint32 {
 // checksum field's present value and writes nothing. The frame has at least MinFrame
 // bytes.
 func Checksum(frame []byte) uint32 {
-	if len(frame) <= shortFrame && len(frame) >= MinFrame {
-		return checksumSSE42(frame)
+	if native && len(frame) >= MinFrame && len(frame) <= MaxFrame {
+		return checksumNative(frame)
 	}
 	field := binary.LittleEndian.Uint32(frame[crcOff:])
 	if len(frame) == MinFrame {
