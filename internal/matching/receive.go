@@ -24,8 +24,8 @@ type Receive struct {
 	Match
 	Context any // comes back in Done, and is what Cancel looks for; comparable with ==
 	// Buf is where the message goes. Buffers takes its place if they are several, filled
-	// one after the other. They are the queue's until the receive has completed; the slice
-	// of them is not.
+	// one after the other. They are the queue's until the receive has completed; the
+	// slice of them is not.
 	Buf     []byte
 	Buffers [][]byte
 	// Multi: the buffer, of which there is one, takes messages one behind another as
