@@ -91,6 +91,64 @@ func (a *Alias) InjectWriteData(x *RMA) error {
 	return a.transfer(wire.VerbWrite, x, FlagInject|FlagRemoteCQData, silent)
 }
 
+// Send is Endpoint.Send.
+func (a *Alias) Send(m *Message, flags OpFlags) error { return a.send(wire.VerbSend, m, flags, 0) }
+
+// SendTagged is Endpoint.SendTagged.
+func (a *Alias) SendTagged(m *Message, flags OpFlags) error {
+	return a.send(wire.VerbTagged, m, flags, 0)
+}
+
+// InjectSend is Endpoint.InjectSend.
+func (a *Alias) InjectSend(m *Message) error { return a.send(wire.VerbSend, m, FlagInject, silent) }
+
+// InjectSendData is Endpoint.InjectSendData.
+func (a *Alias) InjectSendData(m *Message) error {
+	return a.send(wire.VerbSend, m, FlagInject|FlagRemoteCQData, silent)
+}
+
+// InjectTagged is Endpoint.InjectTagged.
+func (a *Alias) InjectTagged(m *Message) error {
+	return a.send(wire.VerbTagged, m, FlagInject, silent)
+}
+
+// InjectTaggedData is Endpoint.InjectTaggedData.
+func (a *Alias) InjectTaggedData(m *Message) error {
+	return a.send(wire.VerbTagged, m, FlagInject|FlagRemoteCQData, silent)
+}
+
+// Receive is Endpoint.Receive. FlagDefaults stands for the endpoint's ReceiveFlags.
+func (a *Alias) Receive(r *Receive, flags OpFlags) error {
+	if err := a.ended(); err != nil {
+		return err
+	}
+	return a.ep.Receive(r, flags)
+}
+
+// ReceiveTagged is Endpoint.ReceiveTagged; see Receive.
+func (a *Alias) ReceiveTagged(r *Receive, flags OpFlags) error {
+	if err := a.ended(); err != nil {
+		return err
+	}
+	return a.ep.ReceiveTagged(r, flags)
+}
+
+// Cancel is Endpoint.Cancel.
+func (a *Alias) Cancel(context any) error {
+	if err := a.ended(); err != nil {
+		return err
+	}
+	return a.ep.Cancel(context)
+}
+
+func (a *Alias) send(verb wire.Verb, m *Message, flags OpFlags, cookie uint64) error {
+	flags, err := a.flags(flags)
+	if err != nil {
+		return err
+	}
+	return a.ep.send(verb, m, flags, cookie)
+}
+
 func (a *Alias) transfer(verb wire.Verb, x *RMA, flags OpFlags, cookie uint64) error {
 	flags, err := a.flags(flags)
 	if err != nil {
@@ -109,13 +167,20 @@ func (a *Alias) post(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) error
 
 // flags returns the flags of a post by the alias.
 func (a *Alias) flags(flags OpFlags) (OpFlags, error) {
-	if a.closed.Load() {
-		return 0, fmt.Errorf("xdpfab: alias of endpoint %d: %w", a.ep.number, ErrClosed)
+	if err := a.ended(); err != nil {
+		return 0, err
 	}
 	if flags&FlagDefaults != 0 {
 		flags = flags&^FlagDefaults | a.OpFlags()
 	}
 	return flags, nil
+}
+
+func (a *Alias) ended() error {
+	if a.closed.Load() {
+		return fmt.Errorf("xdpfab: alias of endpoint %d: %w", a.ep.number, ErrClosed)
+	}
+	return nil
 }
 
 // Close ends the use of the alias. What was posted by it goes on. Closing twice is no

@@ -54,6 +54,9 @@ type EndpointAttr struct {
 	// MinMultiRecv is the number of free bytes below which a buffer with FlagMultiRecv
 	// takes no more messages (FI_OPT_MIN_MULTI_RECV); 64.
 	MinMultiRecv int
+	// ReceiveFlags are what FlagDefaults stands for in receives (op_flags of fi_rx_attr):
+	// some of FlagMultiRecv and FlagCompletion.
+	ReceiveFlags OpFlags
 	// AuthKey is the endpoint's authorization key (auth_key); none leaves it to
 	// DomainAttr.AuthKey.
 	AuthKey AuthKey
@@ -111,6 +114,9 @@ const (
 
 // receiveDefaults checks the attributes of receives and fills in the defaults.
 func (a *EndpointAttr) receiveDefaults() (err error) {
+	if err := a.ReceiveFlags.check("endpoint: default flags of receives", defaultReceiveFlags); err != nil {
+		return err
+	}
 	switch {
 	case a.BufferedReceive > maxBuffered:
 		return fmt.Errorf("xdpfab: endpoint: %d bytes for messages without a receive: want at most %d: %w", a.BufferedReceive, maxBuffered, ErrTooBig)

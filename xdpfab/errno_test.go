@@ -32,6 +32,9 @@ var reasons = map[error]xdpfab.Errno{
 	xdpfab.ErrNotEnabled: xdpfab.EOPBADSTATE, xdpfab.ErrErrorPending: xdpfab.EAVAIL, xdpfab.ErrNoCQ: xdpfab.ENOCQ,
 	xdpfab.ErrSignalled: xdpfab.Errno(syscall.EAGAIN),
 	xdpfab.ErrNoAV:      xdpfab.ENOAV, xdpfab.ErrNoEQ: xdpfab.ENOEQ, xdpfab.ErrBadFlags: xdpfab.EBADFLAGS, xdpfab.ErrForeign: xdpfab.EDOMAIN,
+	xdpfab.ErrTruncated: xdpfab.ETRUNC, xdpfab.ErrNoMessage: xdpfab.Errno(syscall.ENOMSG), xdpfab.ErrNotClaimed: xdpfab.Errno(syscall.ENOMSG),
+	xdpfab.ErrNoReceiver: xdpfab.Errno(syscall.ENOSYS), xdpfab.ErrNotReceiving: xdpfab.ENOCQ, xdpfab.ErrNoReceive: xdpfab.Errno(syscall.ENOENT),
+	xdpfab.ErrCancelled: xdpfab.Errno(syscall.ECANCELED), xdpfab.ErrMultiRecv: xdpfab.Errno(syscall.EINVAL), xdpfab.ErrContext: xdpfab.Errno(syscall.EINVAL),
 }
 
 // Every reason is told from itself, from its code and the system's errno of the same
@@ -49,7 +52,7 @@ func TestReasonsHaveAnErrno(t *testing.T) {
 				}
 			}
 		}
-		unsupported := reason == xdpfab.ErrOpNotSupported || reason == xdpfab.ErrNotImplemented || reason == xdpfab.ErrBadFlags
+		unsupported := reason == xdpfab.ErrOpNotSupported || reason == xdpfab.ErrNotImplemented || reason == xdpfab.ErrBadFlags || reason == xdpfab.ErrNoReceiver
 		if got := errors.Is(err, errors.ErrUnsupported); got != unsupported {
 			t.Errorf("%v is errors.ErrUnsupported: %t", reason, got)
 		}

@@ -77,8 +77,8 @@ var (
 // (ErrNotExecuted, ErrOutcomeUnknown, ErrPeerRestarted) and the cause.
 type OpError struct {
 	Op        string // "fetch_atomic sum uint64"
-	Peer      string // the peer's address
-	Certainty error
+	Peer      string // the peer's address; empty for a receive without a message
+	Certainty error  // nil for a receive, which is no operation of a peer's memory: the cause says all
 	Cause     error
 
 	prov    ProvErrno
@@ -87,11 +87,22 @@ type OpError struct {
 }
 
 func (e *OpError) Error() string {
-	return fmt.Sprintf("xdpfab: %s on %s: %v: %v", e.Op, e.Peer, e.Certainty, e.Cause)
+	switch {
+	case e.Certainty != nil:
+		return fmt.Sprintf("xdpfab: %s on %s: %v: %v", e.Op, e.Peer, e.Certainty, e.Cause)
+	case e.Peer != "":
+		return fmt.Sprintf("xdpfab: %s from %s: %v", e.Op, e.Peer, e.Cause)
+	}
+	return fmt.Sprintf("xdpfab: %s: %v", e.Op, e.Cause)
 }
 
-// Unwrap returns the certainty and the cause.
-func (e *OpError) Unwrap() []error { return []error{e.Certainty, e.Cause} }
+// Unwrap returns the certainty, if there is one, and the cause.
+func (e *OpError) Unwrap() []error {
+	if e.Certainty == nil {
+		return []error{e.Cause}
+	}
+	return []error{e.Certainty, e.Cause}
+}
 
 var causeOfStatus = map[wire.Status]error{
 	wire.StatusNoKey:       ErrNoKey,

@@ -61,11 +61,12 @@ const (
 	FlagDiscard   // FI_DISCARD
 	FlagDirected  // FI_DIRECTED_RECV, of one receive
 
-	completionLevels = FlagDeliveryComplete | FlagInjectComplete | FlagTransmitComplete | FlagMatchComplete
-	generalFlags     = FlagFence | FlagRemoteCQData // of operations that are more than a Word
-	knownOpFlags     = generalFlags | FlagInject | FlagMore | FlagCompletion | completionLevels
-	receiveFlags     = FlagMultiRecv | FlagPeek | FlagClaim | FlagDiscard | FlagDirected | FlagCompletion | FlagMore | FlagDefaults
-	defaultFlags     = FlagInject | FlagCompletion | completionLevels // that may be defaults of an endpoint
+	completionLevels    = FlagDeliveryComplete | FlagInjectComplete | FlagTransmitComplete | FlagMatchComplete
+	generalFlags        = FlagFence | FlagRemoteCQData // of operations that are more than a Word
+	knownOpFlags        = generalFlags | FlagInject | FlagMore | FlagCompletion | completionLevels
+	receiveFlags        = FlagMultiRecv | FlagPeek | FlagClaim | FlagDiscard | FlagDirected | FlagCompletion | FlagMore | FlagDefaults
+	defaultReceiveFlags = FlagMultiRecv | FlagCompletion
+	defaultFlags        = FlagInject | FlagCompletion | completionLevels // that may be defaults of an endpoint
 )
 
 // check returns an error for flags that are not among those allowed.

@@ -21,15 +21,30 @@ func (r *inbox) Take() bool { return r.recv.arrivals.Load().take() }
 
 func (r *inbox) Return() { r.recv.arrivals.Load().taken.Add(-1) }
 
-func (r *inbox) Deliver(d *matching.Done) { r.tell(d, true) }
+func (r *inbox) Deliver(d *matching.Done) {
+	var err *OpError
+	if why := d.Reason; why != matching.Received {
+		err = &OpError{Op: "receive", Peer: peerOf(d), Cause: receiveErrors[why]}
+	}
+	r.tell(d, d.Received, err)
+}
 
-// tell writes a completion, for which a place has been taken. found is false if no
-// message is meant.
-func (r *inbox) tell(d *matching.Done, found bool) {
-	ep := (*Endpoint)(r)
+// found writes the completion of a look at a message, or of one for which no message was
+// there.
+func (r *inbox) found(d *matching.Done, ok bool) {
+	if ok {
+		r.tell(d, d.Length, nil)
+		return
+	}
+	r.tell(d, 0, &OpError{Op: "peek", Cause: ErrNoMessage})
+}
+
+// tell writes a completion of so many bytes, for which a place has been taken, and counts
+// it.
+func (r *inbox) tell(d *matching.Done, bytes uint64, err *OpError) {
 	c := Completion{
-		Endpoint: ep, Context: d.Context, Flags: CompletionMsg | CompletionRecv, Bytes: int(min(d.Length, math.MaxInt)),
-		Overflow: int(min(d.Length-d.Received, math.MaxInt)), Tag: d.Tag, Offset: int(d.Offset),
+		Endpoint: (*Endpoint)(r), Context: d.Context, Flags: CompletionMsg | CompletionRecv, Bytes: int(min(bytes, math.MaxInt)),
+		Overflow: int(min(d.Length-bytes, math.MaxInt)), Tag: d.Tag, Offset: int(d.Offset),
 	}
 	if d.Tagged {
 		c.Flags ^= CompletionMsg | CompletionTagged
@@ -41,24 +56,26 @@ func (r *inbox) tell(d *matching.Done, found bool) {
 	if d.Released {
 		c.Flags |= CompletionMultiRecv
 	}
-	var err *OpError
-	switch why := d.Reason; {
-	case !found:
-		err = &OpError{Op: "peek", Certainty: ErrNotExecuted, Cause: ErrNoMessage}
-	case why != matching.Received:
-		err = &OpError{Op: "receive", Peer: d.From.String(), Certainty: ErrNotExecuted, Cause: receiveErrors[why]}
-	}
-	if counter := r.cntr[receives]; counter != nil {
-		if err == nil {
-			counter.count(1, 0)
-		} else {
+	counter := r.cntr[receives]
+	switch {
+	case err != nil:
+		c.Err = err
+		if counter != nil {
 			counter.count(0, 1)
 		}
-	}
-	if err != nil {
-		c.Err = err
+	case counter != nil:
+		counter.count(1, 0)
 	}
 	r.recv.arrived(&d.From, &c)
+}
+
+// peerOf returns the text form of the address that a message came from; empty if there is
+// no message.
+func peerOf(d *matching.Done) string {
+	if d.From == (wire.Addr{}) {
+		return ""
+	}
+	return d.From.String()
 }
 
 // receiveErrors are the causes of receives that fail.

@@ -20,7 +20,8 @@ type talker struct {
 	name string
 }
 
-func newTalker(t testing.TB, d *xdpfab.Domain, attr xdpfab.EndpointAttr) *talker {
+// newTalker makes a talker. bind, in the place of sends, binds what else it has.
+func newTalker(t testing.TB, d *xdpfab.Domain, attr xdpfab.EndpointAttr, bind ...func(k *talker) error) *talker {
 	t.Helper()
 	attr.Number = xdpfab.AnyNumber
 	ep, err := d.NewEndpoint(attr)
@@ -30,11 +31,26 @@ func newTalker(t testing.TB, d *xdpfab.Domain, attr xdpfab.EndpointAttr) *talker
 	av, err1 := d.NewAddressVector()
 	sent, err2 := d.NewCompletionQueue(xdpfab.CQAttr{Size: 256})
 	got, err3 := d.NewCompletionQueue(xdpfab.CQAttr{Size: 256})
-	if err := errors.Join(err1, err2, err3, ep.Bind(av, 0), ep.Bind(sent, xdpfab.BindTransmit), ep.Bind(got, xdpfab.BindRecv), ep.Enable()); err != nil {
+	if err := errors.Join(err1, err2, err3, ep.Bind(av, 0), ep.Bind(got, xdpfab.BindRecv)); err != nil {
 		t.Fatal(err)
 	}
-	return &talker{ep, av, sent, got, d.Name(ep.Number())}
+	k := &talker{ep, av, sent, got, d.Name(ep.Number())}
+	if len(bind) == 0 {
+		bind = append(bind, sends)
+	}
+	for _, b := range bind {
+		if err := b(k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ep.Enable(); err != nil {
+		t.Fatal(err)
+	}
+	return k
 }
+
+// sends binds the queue of what the talker sends.
+func sends(k *talker) error { return k.ep.Bind(k.sent, xdpfab.BindTransmit) }
 
 // knows returns the address of another talker, by the address that is given or its name.
 func (k *talker) knows(t testing.TB, other *talker) xdpfab.Address {

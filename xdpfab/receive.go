@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"syscall"
 
 	"github.com/xdpfab/xdpfab/internal/matching"
@@ -19,9 +20,11 @@ type Receive struct {
 	// Tag is what the tag of a message must be, in all bits that are not set in Ignore;
 	// of tagged receives.
 	Tag, Ignore uint64
-	Source      Address // with FlagDirected: the only sender whose messages match
-	// Context is returned with the completion. It must be comparable with ==, if Cancel
-	// or FlagClaim has to find it.
+	// Source, with FlagDirected, is the only sender whose messages match, if its messages
+	// come by the kind of address that this is; NoAddress means all.
+	Source Address
+	// Context is returned with the completion. Where it has to be found, by Cancel and
+	// with FlagClaim, it must be comparable with ==.
 	Context any
 }
 
@@ -30,6 +33,7 @@ var (
 	ErrTruncated  = reason(ETRUNC, "the message was longer than the buffer")
 	ErrNoMessage  = reason(syscall.ENOMSG, "no such message has arrived")
 	ErrNotClaimed = reason(syscall.ENOMSG, "no message is claimed for this context: peek with FlagPeek and FlagClaim first")
+	ErrContext    = reason(syscall.EINVAL, "the context cannot be found, as it is not comparable with ==")
 	ErrNoReceiver = reason(syscall.ENOSYS, "the peer receives no messages: no completion queue is bound with BindRecv to its endpoint, or its version is too old")
 )
 
@@ -43,8 +47,8 @@ var ErrNotReceiving = reason(ENOCQ, "no completion queue is bound with BindRecv,
 // the same receives are received in the order sent.
 //
 // The completion is in the queue bound with BindRecv, where Completion.Bytes is the
-// length of the message. Of a message that is longer than the buffer, the buffer has
-// the beginning; the completion is an error that wraps ErrTruncated, and
+// number of bytes in the buffer. Of a message that is longer than the buffer, the buffer
+// has the beginning; the completion is an error that wraps ErrTruncated, and
 // Completion.Overflow is the number of bytes that are missing.
 //
 // The flags may be
@@ -55,15 +59,17 @@ var ErrNotReceiving = reason(ENOCQ, "no completion queue is bound with BindRecv,
 //     the message at Completion.Offset, and the last one has CompletionMultiRecv
 //   - FlagPeek: look for a message that has been kept, and do not receive it (FI_PEEK). The
 //     completion has the length, tag, data and source, or is an error that wraps
-//     ErrNoMessage. With FlagClaim, nothing but a receive with FlagClaim and the same
+//     ErrNoMessage. No bytes are returned. With FlagClaim, nothing but a receive with FlagClaim and the same
 //     Context will receive the message; with FlagDiscard, it is dropped
 //   - FlagClaim: receive the message that was claimed for the Context, or drop it with
 //     FlagDiscard
-//   - FlagCompletion, FlagMore, FlagDefaults, which change nothing
+//   - FlagDefaults: in addition those of EndpointAttr.ReceiveFlags
+//   - FlagCompletion, FlagMore, which change nothing
 //
 // The error is about the posting alone: ErrAgain when EndpointAttr.ReceiveSize receives
 // are posted, or completions have to be read first; ErrNotReceiving, ErrBadFlags,
-// ErrUnknownPeer, ErrTooMany, ErrNotClaimed, ErrNotEnabled, ErrClosed.
+// ErrUnknownPeer, ErrTooMany, ErrLength, ErrMultiRecv, ErrNotClaimed, ErrContext,
+// ErrNotEnabled, ErrClosed.
 func (ep *Endpoint) Receive(r *Receive, flags OpFlags) error { return ep.receive(r, flags, false) }
 
 // ReceiveTagged is Receive for messages with tags (fi_trecv, fi_trecvv, fi_trecvmsg).
@@ -76,6 +82,9 @@ func (ep *Endpoint) ReceiveTagged(r *Receive, flags OpFlags) error {
 // Cancel returns ErrNoReceive when there is none.
 func (ep *Endpoint) Cancel(context any) error {
 	q, err := ep.receiving()
+	if err == nil {
+		err = findable(context)
+	}
 	if err != nil {
 		return err
 	}
@@ -83,6 +92,15 @@ func (ep *Endpoint) Cancel(context any) error {
 		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrNoReceive)
 	}
 	return nil
+}
+
+// findable returns an error for a context that cannot be compared with others. One that
+// can be compared can be compared with any other.
+func findable(context any) error {
+	if context == nil || reflect.ValueOf(context).Comparable() {
+		return nil
+	}
+	return fmt.Errorf("xdpfab: context of type %T: %w: use a pointer", context, ErrContext)
 }
 
 // ErrNoReceive is returned by Cancel.
@@ -108,34 +126,53 @@ func (ep *Endpoint) receive(r *Receive, flags OpFlags, tagged bool) error {
 	if r == nil {
 		return fmt.Errorf("xdpfab: the receive is nil: want a Receive: %w", ErrLength)
 	}
+	if flags&FlagDefaults != 0 {
+		flags = flags&^FlagDefaults | ep.attr.ReceiveFlags
+	}
 	if err := flags.checkReceive(); err != nil {
 		return err
 	}
-	x := matching.Receive{Context: r.Context, Match: matching.Match{Tagged: tagged, Tag: r.Tag, Ignore: r.Ignore, AnySource: true}}
-	if flags&FlagDirected != 0 && ep.conn == nil { // a connected endpoint has one source
-		av := ep.sources()
-		if av == nil {
-			return fmt.Errorf("xdpfab: endpoint %d cannot tell its sources: %w is bound", ep.number, ErrNoAV)
-		}
-		entry, err := av.lookup(r.Source)
-		if err != nil {
+	if flags&FlagClaim != 0 {
+		if err := findable(r.Context); err != nil {
 			return err
 		}
-		x.AnySource, x.From = false, entry.addr
-		x.From.Lane = 0
 	}
-	if flags&(FlagPeek|FlagDiscard) != 0 {
+	x := matching.Receive{Context: r.Context, Match: matching.Match{Tagged: tagged, Tag: r.Tag, Ignore: r.Ignore, AnySource: true}}
+	if flags&FlagDirected != 0 && r.Source != NoAddress && ep.conn == nil { // a connected endpoint has one source
+		if err := ep.direct(&x.Match, r.Source); err != nil {
+			return err
+		}
+	}
+	switch flags & (FlagPeek | FlagClaim | FlagDiscard) {
+	case FlagPeek, FlagPeek | FlagClaim, FlagPeek | FlagDiscard:
 		return ep.peek(q, &x, flags)
+	case FlagClaim | FlagDiscard:
+		return ep.discard(q, r.Context)
 	}
 	x.Claim, x.Multi, x.MinFree = flags&FlagClaim != 0, flags&FlagMultiRecv != 0, int(ep.minMultiRecv.Load())
-	one := [1][]byte{r.Buf}
-	if x.Buffers = one[:]; len(r.Pieces) > 0 {
-		x.Buffers = r.Pieces
-	}
-	if len(x.Buffers) > MaxPieces {
-		return fmt.Errorf("xdpfab: a receive of %d buffers: want at most %d: %w", len(x.Buffers), MaxPieces, ErrTooMany)
+	x.Buf, x.Buffers = r.Buf, r.Pieces
+	switch {
+	case len(r.Pieces) > MaxPieces:
+		return fmt.Errorf("xdpfab: a receive of %d buffers: want at most %d: %w", len(r.Pieces), MaxPieces, ErrTooMany)
+	case len(r.Pieces) > 0 && len(r.Buf) > 0:
+		return fmt.Errorf("xdpfab: a receive with pieces and with one buffer of %d bytes: want one of the two: %w", len(r.Buf), ErrLength)
 	}
 	return ep.posted(q.Post(&x))
+}
+
+// direct makes a receive one of messages from an address alone.
+func (ep *Endpoint) direct(m *matching.Match, source Address) error {
+	av := ep.sources()
+	if av == nil {
+		return fmt.Errorf("xdpfab: endpoint %d cannot tell its sources: %w is bound", ep.number, ErrNoAV)
+	}
+	if err := av.reach(source); err != nil { // may wait, if the vector is shared
+		return err
+	}
+	entry, err := av.lookup(source)
+	m.AnySource, m.From = false, entry.addr
+	m.From.Lane = 0
+	return err
 }
 
 // posted returns the error of a post in the terms of this package, after it has made
@@ -168,19 +205,28 @@ func (ep *Endpoint) peek(q *matching.Queue, x *matching.Receive, flags OpFlags) 
 		return ep.posted(matching.ErrFull)
 	}
 	found := matching.Look
-	switch flags & (FlagPeek | FlagClaim | FlagDiscard) {
-	case FlagPeek | FlagClaim:
+	switch {
+	case flags&FlagClaim != 0:
 		found = matching.Claim
-	case FlagPeek | FlagDiscard:
+	case flags&FlagDiscard != 0:
 		found = matching.Discard
 	}
-	var d matching.Done
-	var ok bool
-	if flags&FlagPeek != 0 {
-		d, ok = q.Peek(&x.Match, found, x.Context)
-	} else {
-		d, ok = q.Discard(x.Context)
+	d, ok := q.Peek(&x.Match, found, x.Context)
+	r.found(&d, ok)
+	return nil
+}
+
+// discard drops the message that is claimed for a context, and writes its completion.
+func (ep *Endpoint) discard(q *matching.Queue, context any) error {
+	r := (*inbox)(ep)
+	if !r.Take() {
+		return ep.posted(matching.ErrFull)
 	}
-	r.tell(&d, ok)
+	d, ok := q.Discard(context)
+	if !ok {
+		r.Return()
+		return ep.posted(matching.ErrNotClaimed)
+	}
+	r.found(&d, true)
 	return nil
 }

@@ -55,9 +55,9 @@ type CounterWork struct {
 // ErrNotQueued means that there is nothing to cancel.
 var ErrNotQueued = reason(syscall.ENOENT, "the work is not queued: it has started, was cancelled, or never was queued")
 
-// ErrCancelled is the cause when a deferred operation was cancelled before it started: by
-// CancelWork or FlushWork, or since its endpoint was closed.
-var ErrCancelled = reason(syscall.ECANCELED, "cancelled before its counter reached the threshold")
+// ErrCancelled is the cause when a deferred operation was cancelled before it started, by
+// CancelWork or FlushWork, or a receive by Cancel; or since its endpoint was closed.
+var ErrCancelled = reason(syscall.ECANCELED, "cancelled before it began")
 
 // QueueWork takes in work, to be done when the time has come (fi_control with
 // FI_QUEUE_WORK). The buffers of an operation must stay untouched until its completion;
