@@ -242,7 +242,7 @@ func ExampleGetInfo() {
 	best := &infos[0] // xdpfab.OpenInfo(ctx, best, xdpfab.DomainAttr{}) opens an interface
 	fmt.Println(best.Domain.Name, best.AddrFormat, best.Endpoint.Type, best.Endpoint.AtomicOrder.WAW)
 
-	hints.Caps |= xdpfab.CapTagged
+	hints.Caps |= xdpfab.CapCollective
 	_, err = xdpfab.GetInfo(ctx, hints)
 	fmt.Println(errors.Is(err, xdpfab.ErrNoInfo))
 	// Output:

@@ -138,7 +138,7 @@ func (i *Info) connected() Info {
 	c := *i.Clone()
 	c.Endpoint.Type, c.Endpoint.TXContexts, c.Endpoint.RXContexts = EndpointMsg, 1, 1
 	c.Domain.MaxErrData = CMDataSize
-	const many = CapNamedRX | CapSource | CapAVUserID
+	const many = CapNamedRX | CapSource | CapDirectedRecv | CapAVUserID
 	c.Caps, c.Transmit.Caps, c.Receive.Caps, c.Domain.Caps = c.Caps&^many, c.Transmit.Caps&^many, c.Receive.Caps&^many, c.Domain.Caps&^many
 	return c
 }
@@ -181,9 +181,12 @@ func offer(in InterfaceInfo, format AddrFormat, source, fabric string) Info {
 			Caps: transmitCaps, OpFlags: defaultFlags, MsgOrder: offeredOrder,
 			InjectSize: injectSize, Size: maxQueue, IOVLimit: MaxPieces, RMAIOVLimit: math.MaxUint32,
 		},
-		Receive: ReceiveInfo{Caps: receiveCaps, MsgOrder: offeredOrder},
+		Receive: ReceiveInfo{
+			Caps: receiveCaps, OpFlags: defaultReceiveFlags, MsgOrder: offeredOrder,
+			TotalBufferedRcv: maxBuffered, Size: maxQueue, IOVLimit: MaxPieces,
+		},
 		Endpoint: EndpointInfo{
-			Type: EndpointRDM, Protocol: ProtocolXDPFab, ProtocolVersion: wire.Version, MaxMsgSize: math.MaxUint32,
+			Type: EndpointRDM, Protocol: ProtocolXDPFab, ProtocolVersion: wire.Version, MaxMsgSize: math.MaxUint32, MemTagFormat: math.MaxUint64,
 			AtomicOrder: OrderSizes{Unlimited, Unlimited, Unlimited}, RMAOrder: OrderSizes{Unlimited, Unlimited, Unlimited}, TXContexts: MaxContexts, RXContexts: MaxContexts,
 		},
 		Domain: DomainInfo{

@@ -163,11 +163,11 @@ func TestGetInfoRefusalsOnVeth(t *testing.T) {
 	testnet.Require(t)
 	pair := testnet.NewPair(t, testnet.Options{Queues: 2})
 	for say, h := range map[string]*xdpfab.Info{
-		`"absent0": no such interface`:                            {Domain: xdpfab.DomainInfo{Name: "absent0"}},
-		"not an Ethernet interface":                               {Domain: xdpfab.DomainInfo{Name: "lo"}},
-		"src_addr 10.9.9.9: want " + pair.A.IP4.String():          {Source: "10.9.9.9"},
-		"nic.copy zero-copy: want copy":                           {Interface: xdpfab.InterfaceInfo{Copy: "zero-copy"}},
-		"caps msg: not offered, want some of " + allCaps.String(): {Caps: xdpfab.CapMsg},
+		`"absent0": no such interface`:                                   {Domain: xdpfab.DomainInfo{Name: "absent0"}},
+		"not an Ethernet interface":                                      {Domain: xdpfab.DomainInfo{Name: "lo"}},
+		"src_addr 10.9.9.9: want " + pair.A.IP4.String():                 {Source: "10.9.9.9"},
+		"nic.copy zero-copy: want copy":                                  {Interface: xdpfab.InterfaceInfo{Copy: "zero-copy"}},
+		"caps collective: not offered, want some of " + allCaps.String(): {Caps: xdpfab.CapCollective},
 	} {
 		if list, err := discover(t, pair.A, h); !errors.Is(err, xdpfab.ErrNoInfo) || !strings.Contains(err.Error(), say) {
 			t.Errorf("%v, %v: want %q", list, err, say)
@@ -178,10 +178,10 @@ func TestGetInfoRefusalsOnVeth(t *testing.T) {
 		t.Fatalf("%v, %v", list, err)
 	}
 	wrong := list[0].Clone()
-	wrong.Transmit.MsgOrder |= xdpfab.OrderSAS
+	wrong.Transmit.MsgOrder |= xdpfab.OrderNone
 	gone := list[0].Clone()
 	gone.Interface.MAC = "02:00:00:00:ff:ff"
-	for say, i := range map[string]*xdpfab.Info{"msg_order sas": wrong, "nic.mac": gone, "names no interface": {}} {
+	for say, i := range map[string]*xdpfab.Info{"msg_order none": wrong, "nic.mac": gone, "names no interface": {}} {
 		err := pair.A.Do(func() error { _, err := xdpfab.OpenInfo(ctx(t), i, xdpfab.DomainAttr{}); return err })
 		if !errors.Is(err, xdpfab.ErrNoInfo) || !strings.Contains(err.Error(), say) {
 			t.Errorf("%v: want %q", err, say)
@@ -198,7 +198,7 @@ func TestGetInfoRefusalsOnVeth(t *testing.T) {
 	}
 }
 
-const allCaps = xdpfab.CapRMA | xdpfab.CapRMAEvent | xdpfab.CapSource | xdpfab.CapAtomic | xdpfab.CapNamedRX | xdpfab.CapAVUserID | xdpfab.CapRead | xdpfab.CapWrite | xdpfab.CapRemoteRead | xdpfab.CapRemoteWrite |
+const allCaps = xdpfab.CapMsg | xdpfab.CapTagged | xdpfab.CapSend | xdpfab.CapRecv | xdpfab.CapMultiRecv | xdpfab.CapDirectedRecv | xdpfab.CapRMA | xdpfab.CapRMAEvent | xdpfab.CapSource | xdpfab.CapAtomic | xdpfab.CapNamedRX | xdpfab.CapAVUserID | xdpfab.CapRead | xdpfab.CapWrite | xdpfab.CapRemoteRead | xdpfab.CapRemoteWrite |
 	xdpfab.CapFence | xdpfab.CapTrigger | xdpfab.CapSharedAV | xdpfab.CapLocalComm | xdpfab.CapRemoteComm
 
 // asDiscoverer makes the test program print what GetInfo finds.

@@ -200,7 +200,20 @@ func (h *Info) settle(offer *Info) Info {
 	size, _ := queueSize("endpoint", int(h.Transmit.Size)) // refusals has checked it
 	i.Transmit.Size = Limit(size)
 	i.Transmit.OpFlags = h.Transmit.OpFlags | FlagDeliveryComplete // which always holds
+	i.receives(h)
 	return i
+}
+
+// receives chooses what is about receives as hints that are met ask for it.
+func (i *Info) receives(h *Info) {
+	size, _ := queueSize("endpoint: receives", int(h.Receive.Size))
+	i.Receive.Size, i.Receive.OpFlags = Limit(size), h.Receive.OpFlags
+	if i.Receive.TotalBufferedRcv = h.Receive.TotalBufferedRcv; i.Receive.TotalBufferedRcv == 0 {
+		i.Receive.TotalBufferedRcv = defaultBuffered
+	}
+	if i.Endpoint.MemTagFormat = h.Endpoint.MemTagFormat; i.Endpoint.MemTagFormat == 0 {
+		i.Endpoint.MemTagFormat = TagGeneric
+	}
 }
 
 // order says in the info which order is kept for one that is asked for.

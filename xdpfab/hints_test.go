@@ -21,9 +21,10 @@ import (
 const (
 	allAtomicOrders = xdpfab.OrderAtomicRAR | xdpfab.OrderAtomicRAW | xdpfab.OrderAtomicWAR | xdpfab.OrderAtomicWAW
 	allRMAOrders    = xdpfab.OrderRMARAR | xdpfab.OrderRMARAW | xdpfab.OrderRMAWAR | xdpfab.OrderRMAWAW
-	allOrders       = allAtomicOrders | allRMAOrders | xdpfab.OrderRAR | xdpfab.OrderRAW | xdpfab.OrderWAR | xdpfab.OrderWAW
-	initiatingCaps  = xdpfab.CapRead | xdpfab.CapWrite
-	targetCaps      = xdpfab.CapRemoteRead | xdpfab.CapRemoteWrite
+	messageOrders   = xdpfab.OrderRAS | xdpfab.OrderWAS | xdpfab.OrderSAR | xdpfab.OrderSAW | xdpfab.OrderSAS
+	allOrders       = allAtomicOrders | allRMAOrders | xdpfab.OrderRAR | xdpfab.OrderRAW | xdpfab.OrderWAR | xdpfab.OrderWAW | messageOrders
+	initiatingCaps  = xdpfab.CapRead | xdpfab.CapWrite | xdpfab.CapSend
+	targetCaps      = xdpfab.CapRemoteRead | xdpfab.CapRemoteWrite | xdpfab.CapRecv
 )
 
 // ofOneType returns the infos of reliable datagram endpoints, if the hints do not ask for
@@ -65,11 +66,31 @@ func TestHints(t *testing.T) {
 		"initiator": {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapRead }, "", func(i *xdpfab.Info) bool { return i.Caps&targetCaps == 0 && i.EndpointAttr().InitiateOnly }},
 		"target":    {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapRemoteWrite }, "", func(i *xdpfab.Info) bool { return i.Receive.Caps&targetCaps == targetCaps }},
 		"fence":     {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapFence }, "", func(i *xdpfab.Info) bool { return i.Transmit.Caps&xdpfab.CapFence != 0 }},
-		"messages":  {func(h *xdpfab.Info) { h.Caps = xdpfab.CapAtomic | xdpfab.CapMsg | xdpfab.CapTagged }, "caps msg|tagged: not offered", nil},
+		"messages": {func(h *xdpfab.Info) { h.Caps = xdpfab.CapMsg | xdpfab.CapTagged | xdpfab.CapDirectedRecv }, "", func(i *xdpfab.Info) bool {
+			return i.Caps&(xdpfab.PrimaryCaps&^(xdpfab.CapNamedRX|xdpfab.CapAVUserID)) == xdpfab.CapMsg|xdpfab.CapTagged|xdpfab.CapDirectedRecv && i.Receive.Caps&xdpfab.CapMultiRecv != 0
+		}},
+		"sender": {func(h *xdpfab.Info) { h.Caps = xdpfab.CapMsg | xdpfab.CapSend }, "", func(i *xdpfab.Info) bool {
+			return i.EndpointAttr().InitiateOnly && i.Caps&(xdpfab.CapRecv|xdpfab.CapMultiRecv) == 0
+		}},
+		"receiver":                          {func(h *xdpfab.Info) { h.Caps = xdpfab.CapMsg | xdpfab.CapRecv }, "", func(i *xdpfab.Info) bool { return !i.EndpointAttr().InitiateOnly }},
+		"directed receives of a connection": {func(h *xdpfab.Info) { h.Endpoint.Type, h.Caps = xdpfab.EndpointMsg, xdpfab.CapDirectedRecv }, "caps directed_recv: not offered", nil},
+		"default flags of receives": {func(h *xdpfab.Info) { h.Receive.OpFlags = xdpfab.FlagMultiRecv }, "", func(i *xdpfab.Info) bool {
+			return i.EndpointAttr().ReceiveFlags == xdpfab.FlagMultiRecv
+		}},
+		"peeks always": {func(h *xdpfab.Info) { h.Receive.OpFlags = xdpfab.FlagPeek }, "rx_attr.op_flags peek: not for all operations", nil},
+		"memory for messages": {func(h *xdpfab.Info) { h.Receive.TotalBufferedRcv = 1 << 25 }, "", func(i *xdpfab.Info) bool {
+			return i.EndpointAttr().BufferedReceive == 1<<25
+		}},
+		"much memory":          {func(h *xdpfab.Info) { h.Receive.TotalBufferedRcv = 1 << 31 }, "rx_attr.total_buffered_recv 2147483648: want at most 1073741824", nil},
+		"pieces of receives":   {func(h *xdpfab.Info) { h.Receive.IOVLimit = 1024 }, "", met},
+		"more pieces":          {func(h *xdpfab.Info) { h.Receive.IOVLimit = 1025 }, "rx_attr.iov_limit 1025: want at most 1024", nil},
+		"fields of tags":       {func(h *xdpfab.Info) { h.Endpoint.MemTagFormat = 0xffff_0000_ffff_0000 }, "", func(i *xdpfab.Info) bool { return i.Endpoint.MemTagFormat == 0xffff_0000_ffff_0000 }},
+		"any fields of tags":   {func(h *xdpfab.Info) {}, "", func(i *xdpfab.Info) bool { return i.Endpoint.MemTagFormat == xdpfab.TagGeneric }},
+		"unexpected variables": {func(h *xdpfab.Info) { h.Caps = xdpfab.CapVariableMsg | xdpfab.CapMsg }, "caps variable_msg: not offered", nil},
 		"rma": {func(h *xdpfab.Info) { h.Caps, h.Transmit.Caps = xdpfab.CapRMA, xdpfab.CapRMA }, "", func(i *xdpfab.Info) bool {
 			return i.Caps&xdpfab.PrimaryCaps == xdpfab.CapRMA|xdpfab.CapNamedRX|xdpfab.CapAVUserID && i.Transmit.Caps&xdpfab.CapRMA != 0
 		}},
-		"tagged":      {func(h *xdpfab.Info) { h.Transmit.Caps = xdpfab.CapRMA | xdpfab.CapTagged }, "tx_attr.caps tagged: not offered", nil},
+		"tagged":      {func(h *xdpfab.Info) { h.Transmit.Caps = xdpfab.CapRMA | xdpfab.CapTagged }, "", met},
 		"domain caps": {func(h *xdpfab.Info) { h.Domain.Caps = xdpfab.CapCollective | xdpfab.CapLocalComm }, "domain_attr.caps collective: not offered", nil},
 		"user IDs": {func(h *xdpfab.Info) { h.Domain.Caps, h.Caps = xdpfab.CapAVUserID, xdpfab.CapAVUserID|xdpfab.CapAtomic }, "", func(i *xdpfab.Info) bool {
 			return i.Domain.Caps&xdpfab.CapAVUserID != 0 && i.Caps&(xdpfab.CapAVUserID|xdpfab.CapAtomic) == xdpfab.CapAVUserID|xdpfab.CapAtomic
@@ -94,9 +115,9 @@ func TestHints(t *testing.T) {
 		}},
 		"no order of a size": {func(h *xdpfab.Info) { h.Transmit.MsgOrder, h.Endpoint.AtomicOrder.WAW = xdpfab.OrderNone, 8 }, "max_order_atomic.waw 8: want at most 0", nil},
 		"none and some":      {func(h *xdpfab.Info) { h.Transmit.MsgOrder = xdpfab.OrderNone | xdpfab.OrderAtomicWAW }, "tx_attr.msg_order none: not promised", nil},
-		"order of sends":     {func(h *xdpfab.Info) { h.Transmit.MsgOrder = xdpfab.OrderSAS | xdpfab.OrderAtomicRAR }, "tx_attr.msg_order sas: not promised", nil},
+		"order of sends":     {func(h *xdpfab.Info) { h.Transmit.MsgOrder = xdpfab.OrderSAS | xdpfab.OrderAtomicRAR }, "", func(i *xdpfab.Info) bool { return i.Transmit.MsgOrder == allOrders }},
 		"combined order":     {func(h *xdpfab.Info) { h.Receive.MsgOrder = xdpfab.OrderWAW }, "", met},
-		"sends and writes":   {func(h *xdpfab.Info) { h.Receive.MsgOrder = xdpfab.OrderSAW | xdpfab.OrderWAW }, "rx_attr.msg_order saw: not promised", nil},
+		"sends and writes":   {func(h *xdpfab.Info) { h.Receive.MsgOrder = xdpfab.OrderSAW | xdpfab.OrderWAW }, "", met},
 		"completions":        {func(h *xdpfab.Info) { h.Transmit.CompletionOrder = xdpfab.OrderRAR }, "comp_order rar: not promised", nil},
 		"size of order":      {func(h *xdpfab.Info) { h.Endpoint.AtomicOrder.WAW = 1 << 30 }, "", func(i *xdpfab.Info) bool { return i.Endpoint.AtomicOrder.WAW == xdpfab.Unlimited }},
 		"RMA order":          {func(h *xdpfab.Info) { h.Endpoint.RMAOrder.RAW = 1 << 40 }, "", func(i *xdpfab.Info) bool { return i.Endpoint.RMAOrder.RAW == xdpfab.Unlimited }},
@@ -106,7 +127,8 @@ func TestHints(t *testing.T) {
 		"queue":              {func(h *xdpfab.Info) { h.Transmit.Size = 3000 }, "", func(i *xdpfab.Info) bool { return i.Transmit.Size == 4096 && i.EndpointAttr().Size == 4096 }},
 		"long queue":         {func(h *xdpfab.Info) { h.Transmit.Size = 1 << 30 }, "tx_attr.size 1073741824: want at most 1048576", nil},
 		"negative":           {func(h *xdpfab.Info) { h.Transmit.Size = -7 }, "tx_attr.size -7: want at most", nil},
-		"receives":           {func(h *xdpfab.Info) { h.Receive.Size = 1 }, "rx_attr.size 1: want at most 0", nil},
+		"receives":           {func(h *xdpfab.Info) { h.Receive.Size = 3000 }, "", func(i *xdpfab.Info) bool { return i.Receive.Size == 4096 && i.EndpointAttr().ReceiveSize == 4096 }},
+		"many receives":      {func(h *xdpfab.Info) { h.Receive.Size = 1 << 30 }, "rx_attr.size 1073741824: want at most 1048576", nil},
 		"extents":            {func(h *xdpfab.Info) { h.Transmit.RMAIOVLimit = 1000 }, "", met},
 		"delivery":           {func(h *xdpfab.Info) { h.Transmit.OpFlags = xdpfab.FlagDeliveryComplete }, "", met},
 		"fence always":       {func(h *xdpfab.Info) { h.Transmit.OpFlags = xdpfab.FlagFence }, "op_flags fence: not for all operations", nil},
@@ -166,7 +188,7 @@ func TestHints(t *testing.T) {
 		"mixed":           {func(h *xdpfab.Info) { h.AddrFormat, h.Dest = xdpfab.AddrIPv4, "fd00::2" }, "format ipv6: want ipv4", nil},
 		"source":          {func(h *xdpfab.Info) { h.Source = d.Name(5) }, "", func(i *xdpfab.Info) bool { return i.Source == d.Name(5) && i.EndpointAttr().Number == 5 }},
 		"another source":  {func(h *xdpfab.Info) { h.Source = other.Name(5) }, "src_addr", nil},
-		"several at once": {func(h *xdpfab.Info) { h.Caps, h.Domain.CQDataSize = xdpfab.CapMsg, 8 }, "caps msg: not offered", nil},
+		"several at once": {func(h *xdpfab.Info) { h.Caps, h.Domain.CQDataSize = xdpfab.CapCollective, 8 }, "caps collective: not offered", nil},
 	} {
 		h := xdpfab.Info{Domain: xdpfab.DomainInfo{Instance: d}}
 		c.set(&h)
@@ -254,7 +276,7 @@ func TestHintsOfApplications(t *testing.T) {
 			Endpoint: xdpfab.EndpointInfo{Type: xdpfab.EndpointRDM}, Transmit: xdpfab.TransmitInfo{OpFlags: xdpfab.FlagDeliveryComplete | xdpfab.FlagCompletion},
 			Domain: xdpfab.DomainInfo{MRMode: optionalMR, Threading: xdpfab.ThreadSafe, AVType: xdpfab.AVMap},
 			Fabric: xdpfab.FabricInfo{API: xdpfab.MakeVersion(1, 18)},
-		}, xdpfab.CapRMA | xdpfab.CapMsg, "msg"},
+		}, xdpfab.CapRMA | xdpfab.CapMsg, ""},
 		"SOS": {xdpfab.Info{
 			Caps:     xdpfab.CapAtomic | xdpfab.CapFence | xdpfab.CapRMAEvent,
 			Endpoint: xdpfab.EndpointInfo{Type: xdpfab.EndpointRDM},
@@ -268,13 +290,13 @@ func TestHintsOfApplications(t *testing.T) {
 			Transmit: xdpfab.TransmitInfo{OpFlags: xdpfab.FlagDeliveryComplete, MsgOrder: allAtomicOrders | xdpfab.OrderRAR | xdpfab.OrderRAW | xdpfab.OrderWAR | xdpfab.OrderWAW},
 			Domain: xdpfab.DomainInfo{ResourceMgmt: xdpfab.RMEnabled, Progress: xdpfab.ProgressManual, ControlProgress: xdpfab.ProgressManual,
 				Threading: xdpfab.ThreadCompletion, AVType: xdpfab.AVTable, MRMode: optionalMR},
-		}, xdpfab.CapRMA | xdpfab.CapTagged | xdpfab.CapMsg | xdpfab.CapMultiRecv | xdpfab.CapDirectedRecv, "msg|tagged|directed_recv|multi_recv"},
+		}, xdpfab.CapRMA | xdpfab.CapTagged | xdpfab.CapMsg | xdpfab.CapMultiRecv | xdpfab.CapDirectedRecv, ""},
 		"fabtests": {xdpfab.Info{
 			Caps: xdpfab.CapAtomic, Mode: xdpfab.ModeContext | xdpfab.ModeContext2,
 			Endpoint: xdpfab.EndpointInfo{Type: xdpfab.EndpointRDM, MaxMsgSize: 1024},
 			Domain:   xdpfab.DomainInfo{Threading: xdpfab.ThreadDomain, MRMode: optionalMR | xdpfab.MRLocal | xdpfab.MRRaw},
 			Fabric:   xdpfab.FabricInfo{API: xdpfab.MakeVersion(1, 21)},
-		}, xdpfab.CapMsg, "msg"},
+		}, xdpfab.CapMsg | xdpfab.CapCollective, "collective"},
 	} {
 		c.hints.Domain.Instance = d
 		if list, err := xdpfab.GetInfo(ctx(t), &c.hints); err != nil || list[0].Domain.MRMode != 0 || list[0].Mode != 0 {
@@ -308,7 +330,7 @@ func TestInfoWithoutHints(t *testing.T) {
 	if !native {
 		t.Errorf("atomics are not advertised: %v", &i)
 	}
-	if p, s := i.Caps&xdpfab.PrimaryCaps, i.Caps&xdpfab.SecondaryCaps; p != xdpfab.CapAtomic|xdpfab.CapRMA|xdpfab.CapNamedRX|xdpfab.CapAVUserID || s != xdpfab.CapTrigger|xdpfab.CapRMAEvent|xdpfab.CapSource|xdpfab.CapFence|xdpfab.CapSharedAV|xdpfab.CapLocalComm|xdpfab.CapRemoteComm ||
+	if p, s := i.Caps&xdpfab.PrimaryCaps, i.Caps&xdpfab.SecondaryCaps; p != xdpfab.CapMsg|xdpfab.CapTagged|xdpfab.CapDirectedRecv|xdpfab.CapAtomic|xdpfab.CapRMA|xdpfab.CapNamedRX|xdpfab.CapAVUserID || s != xdpfab.CapMultiRecv|xdpfab.CapTrigger|xdpfab.CapRMAEvent|xdpfab.CapSource|xdpfab.CapFence|xdpfab.CapSharedAV|xdpfab.CapLocalComm|xdpfab.CapRemoteComm ||
 		i.Caps&xdpfab.ModifierCaps != initiatingCaps|targetCaps {
 		t.Errorf("capabilities %v, %v, %v", p, s, i.Caps)
 	}
@@ -322,8 +344,8 @@ func TestInfoWithoutHints(t *testing.T) {
 	if i.Endpoint.RMAOrder != sizes || i.Transmit.MsgOrder != allOrders {
 		t.Errorf("remote reads and writes are not advertised as atomics are: %v", &i)
 	}
-	if i.Receive.Size != 0 {
-		t.Errorf("what is not there is promised: %v", &i)
+	if r := i.Receive; r.Size != 1024 || r.TotalBufferedRcv != 4<<20 || r.IOVLimit != xdpfab.MaxPieces || r.OpFlags != 0 || r.MsgOrder != allOrders {
+		t.Errorf("receives are not advertised as they are by default: %v", &i)
 	}
 }
 
@@ -336,7 +358,7 @@ func TestInfoIsInForce(t *testing.T) {
 	defer a.CloseAll()
 	defer b.CloseAll()
 	list, err := xdpfab.GetInfo(ctx(t), &xdpfab.Info{
-		Caps: xdpfab.CapAtomic | xdpfab.CapRMA | xdpfab.CapWrite, Transmit: xdpfab.TransmitInfo{Size: 4}, Domain: xdpfab.DomainInfo{Instance: a}})
+		Caps: xdpfab.CapAtomic | xdpfab.CapRMA | xdpfab.CapMsg | xdpfab.CapTagged | xdpfab.CapWrite, Transmit: xdpfab.TransmitInfo{Size: 4}, Domain: xdpfab.DomainInfo{Instance: a}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,6 +368,17 @@ func TestInfoIsInForce(t *testing.T) {
 	}
 	if got := ep.Info(); got.Caps != list[0].Caps || got.Transmit != list[0].Transmit || got.Receive != list[0].Receive || got.Source != ep.Name() {
 		t.Errorf("in force:\n%v\nwant\n%v", &got, &list[0])
+	}
+	for buffered, limit := range map[int]xdpfab.Limit{-1: 0, 0: 4 << 20, 100: 100} {
+		listening, err := a.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, BufferedReceive: buffered, ReceiveSize: 5, ReceiveFlags: xdpfab.FlagMultiRecv})
+		if err != nil {
+			t.Fatal(err)
+		}
+		info := listening.Info()
+		again := info.EndpointAttr()
+		if attr := listening.Attr(); info.Receive.TotalBufferedRcv != limit || again.BufferedReceive != attr.BufferedReceive || again.ReceiveSize != 8 || again.ReceiveFlags != attr.ReceiveFlags {
+			t.Errorf("buffered receives of %d: %+v, %+v", buffered, info.Receive, again)
+		}
 	}
 	inject := int(list[0].Transmit.InjectSize)
 	if _, err := a.NewEndpoint(xdpfab.EndpointAttr{Number: 7, InjectSize: inject + 1}); !errors.Is(err, xdpfab.ErrTooBig) {
@@ -448,12 +481,12 @@ func TestInfoTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := i.String()
-	for _, want := range []string{"    caps: rma|atomic|named_rx_ctx|read", "    ep_attr:\n        type: rdm\n        protocol: xdpfab", "cq_cnt: unlimited", "api_version: 2.6", "        max_order_atomic:\n            raw: unlimited"} {
+	for _, want := range []string{"    caps: msg|rma|tagged|atomic|named_rx_ctx|directed_recv|", "    ep_attr:\n        type: rdm\n        protocol: xdpfab", "cq_cnt: unlimited", "api_version: 2.6", "        max_order_atomic:\n            raw: unlimited"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	for _, want := range []string{`"msg_order":"rar|raw|war|waw|rma_rar|`, `"threading":"safe"`, `"av_type":"table"`, `"addr_format":"ethernet"`, `"cq_cnt":-1`, `"op_flags":"delivery_complete"`} {
+	for _, want := range []string{`"msg_order":"rar|raw|ras|war|waw|was|sar|saw|sas|rma_rar|`, `"threading":"safe"`, `"av_type":"table"`, `"addr_format":"ethernet"`, `"cq_cnt":-1`, `"op_flags":"delivery_complete"`} {
 		if !strings.Contains(string(j), want) {
 			t.Errorf("no %q in\n%s", want, j)
 		}

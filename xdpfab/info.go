@@ -49,12 +49,12 @@ type TransmitInfo struct {
 type ReceiveInfo struct {
 	Caps             Caps    `json:"caps"`
 	Mode             Mode    `json:"mode"`
-	OpFlags          OpFlags `json:"op_flags"`
+	OpFlags          OpFlags `json:"op_flags"`  // that FlagDefaults stands for in receives
 	MsgOrder         Order   `json:"msg_order"` // in which the operations of a peer's endpoint apply, if it needs an order
 	CompletionOrder  Order   `json:"comp_order"`
-	TotalBufferedRcv Limit   `json:"total_buffered_recv"`
-	Size             Limit   `json:"size"` // receives that can be posted
-	IOVLimit         Limit   `json:"iov_limit"`
+	TotalBufferedRcv Limit   `json:"total_buffered_recv"` // bytes of messages that wait for a receive
+	Size             Limit   `json:"size"`                // receives that can be posted
+	IOVLimit         Limit   `json:"iov_limit"`           // buffers of one receive
 }
 
 // OrderSizes are the sizes, in bytes, up to which data is ordered as the order of
@@ -70,11 +70,11 @@ type EndpointInfo struct {
 	Type            EndpointType `json:"type"`
 	Protocol        Protocol     `json:"protocol"`
 	ProtocolVersion uint32       `json:"protocol_version"`
-	MaxMsgSize      Limit        `json:"max_msg_size"` // bytes of operands in one call, whatever the datatype
+	MaxMsgSize      Limit        `json:"max_msg_size"` // bytes of a message, or of operands in one call, whatever the datatype
 	MsgPrefixSize   Limit        `json:"msg_prefix_size"`
 	AtomicOrder     OrderSizes   `json:"max_order_atomic"` // max_order_raw_size and so on, of atomics
 	RMAOrder        OrderSizes   `json:"max_order_rma"`    // the same of RMA
-	MemTagFormat    uint64       `json:"mem_tag_format"`
+	MemTagFormat    uint64       `json:"mem_tag_format"`   // TagGeneric; or as in the hints, since masks are free
 	TXContexts      Limit        `json:"tx_ctx_cnt"`
 	RXContexts      Limit        `json:"rx_ctx_cnt"`
 	AuthKey         AuthKey      `json:"auth_key"`

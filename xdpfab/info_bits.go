@@ -94,12 +94,12 @@ const (
 	// OrderNone says that no order is kept; it stands alone. FI_ORDER_NONE is 0, which
 	// leaves the choice to the provider, and xdpfab then keeps all orders that it has. So
 	// this is a bit of xdpfab's own, for callers that need none: then an operation never
-	// waits for a packet that another one has lost.
+	// waits for a packet that another one has lost. Messages keep OrderSAS even so.
 	OrderNone Order = 1 << 31
 
 	// offeredOrder is what holds unless the caller asks for OrderNone: operations of one
 	// endpoint to one peer apply in the order posted, whatever their size.
-	offeredOrder = OrderRAR | OrderRAW | OrderWAR | OrderWAW | OrderRMARAR | OrderRMARAW | OrderRMAWAR | OrderRMAWAW |
+	offeredOrder = OrderRAR | OrderRAW | OrderRAS | OrderWAR | OrderWAW | OrderWAS | OrderSAR | OrderSAW | OrderSAS | OrderRMARAR | OrderRMARAW | OrderRMAWAR | OrderRMAWAW |
 		OrderAtomicRAR | OrderAtomicRAW | OrderAtomicWAR | OrderAtomicWAW
 )
 

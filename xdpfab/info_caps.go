@@ -54,12 +54,12 @@ const (
 // What is offered. A capability that becomes real is added here, and to the side of the
 // endpoint or to the domain that has it.
 const (
-	initiatingCaps = CapRead | CapWrite
-	targetCaps     = CapRemoteRead | CapRemoteWrite
-	operationCaps  = CapAtomic | CapRMA
+	initiatingCaps = CapRead | CapWrite | CapSend
+	targetCaps     = CapRemoteRead | CapRemoteWrite | CapRecv
+	operationCaps  = CapAtomic | CapRMA | CapMsg | CapTagged
 	domainCaps     = CapLocalComm | CapRemoteComm | CapSharedAV | CapAVUserID
 	transmitCaps   = operationCaps | initiatingCaps | CapNamedRX | CapFence | CapTrigger
-	eventCaps      = CapRMAEvent | CapSource
+	eventCaps      = CapRMAEvent | CapSource | CapMultiRecv | CapDirectedRecv // of endpoints that peers can address
 	receiveCaps    = operationCaps | targetCaps | eventCaps
 	offeredCaps    = transmitCaps | receiveCaps | domainCaps
 )

@@ -51,7 +51,11 @@ func (i *Info) domainAttr(a DomainAttr) DomainAttr {
 // AnyNumber.
 func (i *Info) EndpointAttr() EndpointAttr {
 	a := EndpointAttr{Type: i.Endpoint.Type, Request: i.Handle, Size: int(i.Transmit.Size), InjectSize: int(i.Transmit.InjectSize), MsgOrder: i.Transmit.MsgOrder,
-		OpFlags: i.Transmit.OpFlags, TrafficClass: i.Transmit.TrafficClass, AuthKey: i.Endpoint.AuthKey.or(nil)}
+		OpFlags: i.Transmit.OpFlags, TrafficClass: i.Transmit.TrafficClass, AuthKey: i.Endpoint.AuthKey.or(nil),
+		ReceiveSize: int(i.Receive.Size), ReceiveFlags: i.Receive.OpFlags, BufferedReceive: int(i.Receive.TotalBufferedRcv)}
+	if i.Receive.Size > 0 && i.Receive.TotalBufferedRcv == 0 { // in force, and not left open
+		a.BufferedReceive = -1
+	}
 	if source, err := wire.ParseAddr(i.Source); err == nil {
 		a.Number = int(source.Endpoint)
 	}
@@ -116,7 +120,9 @@ func (ep *Endpoint) Info() Info {
 	if ep.attr.InitiateOnly {
 		hints.Caps = initiatingCaps
 	}
+	hints.Receive = ReceiveInfo{Size: Limit(ep.attr.ReceiveSize), OpFlags: ep.attr.ReceiveFlags}
 	i := hints.settle(&o)
+	i.Receive.TotalBufferedRcv = Limit(max(ep.attr.BufferedReceive, 0))
 	i.Source = numbered(i.Source, ep.number)
 	return i
 }

@@ -56,6 +56,10 @@ func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major(), v.Mino
 // MarshalText implements encoding.TextMarshaler.
 func (v Version) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
+// TagGeneric is the format of tags whose bits can all be masked one by one
+// (FI_TAG_GENERIC).
+const TagGeneric uint64 = 0xAAAA_AAAA_AAAA_AAAA
+
 // Protocol is a protocol between endpoints (FI_PROTO_ and so on).
 type Protocol uint32
 

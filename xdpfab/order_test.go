@@ -209,7 +209,7 @@ func TestUnordered(t *testing.T) {
 func TestMsgOrder(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
 	for asked, want := range map[xdpfab.Order]xdpfab.Order{
-		0: allOrders, xdpfab.OrderAtomicWAW: allOrders, xdpfab.OrderRMAWAW | xdpfab.OrderRAR: allOrders, allOrders: allOrders, xdpfab.OrderNone: xdpfab.OrderNone,
+		0: allOrders, xdpfab.OrderAtomicWAW: allOrders, xdpfab.OrderRMAWAW | xdpfab.OrderRAR: allOrders, xdpfab.OrderSAS: allOrders, allOrders: allOrders, xdpfab.OrderNone: xdpfab.OrderNone,
 	} {
 		ep, err := f.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, MsgOrder: asked})
 		if err != nil {
@@ -224,7 +224,7 @@ func TestMsgOrder(t *testing.T) {
 				asked, got, i.Transmit.MsgOrder, i.Endpoint.AtomicOrder, i.EndpointAttr().MsgOrder, want, sizes)
 		}
 	}
-	for _, bad := range []xdpfab.Order{xdpfab.OrderSAS, xdpfab.OrderSAW | xdpfab.OrderAtomicWAW, xdpfab.OrderNone | xdpfab.OrderAtomicWAW} {
+	for _, bad := range []xdpfab.Order{1 << 20, 1<<20 | xdpfab.OrderSAS, xdpfab.OrderNone | xdpfab.OrderAtomicWAW} {
 		_, err := f.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, MsgOrder: bad})
 		if !errors.Is(err, xdpfab.ErrNotImplemented) {
 			t.Errorf("%v: %v, want %v", fmt.Sprintf("%#x", uint32(bad)), err, xdpfab.ErrNotImplemented)

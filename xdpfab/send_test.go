@@ -261,3 +261,49 @@ func TestSendRefusals(t *testing.T) {
 	}
 	h.nothing(a.sent, b.got)
 }
+
+// Messages are deferred work like all operations: they move the counter that the next one
+// waits for, are cancelled, and count as failures.
+func TestDeferredMessageWork(t *testing.T) {
+	onEveryPath(t, func(h *hall) {
+		start, err1 := h.a.NewCounter()
+		end, err2 := h.a.NewCounter()
+		h.ok(errors.Join(err1, err2))
+		a, b := h.talker(h.a, xdpfab.EndpointAttr{}), h.talker(h.b, xdpfab.EndpointAttr{})
+		dest := h.knows(a, b)
+		queue := func(c *xdpfab.Counter, at uint64, tagged bool, text string) *xdpfab.Work {
+			w := &xdpfab.Work{When: xdpfab.Threshold{Counter: c, Value: at}, Completion: end,
+				Do: xdpfab.SendWork{Endpoint: a.ep, Message: &xdpfab.Message{Buf: []byte(text), Dest: dest, Tag: 5, Data: 6, Context: text}, Tagged: tagged, Flags: xdpfab.FlagRemoteCQData}}
+			h.ok(h.a.QueueWork(w))
+			return w
+		}
+		queue(end, 1, true, "second")
+		queue(start, 1, false, "first")
+		never := queue(start, 2, false, "never")
+		h.nothing(a.sent)
+		start.Add(1)
+		h.success(a.sent, "first")
+		h.success(a.sent, "second")
+		for _, receive := range []func(*xdpfab.Receive, xdpfab.OpFlags) error{b.ep.Receive, b.ep.ReceiveTagged} {
+			r := xdpfab.Receive{Buf: make([]byte, 8), Tag: 5, Context: "r"}
+			h.ok(receive(&r, 0))
+			if c := h.success(b.got, "r"); c.Data != 6 || c.Bytes < 5 {
+				h.Errorf("%+v", c)
+			}
+		}
+		h.ok(h.a.CancelWork(never))
+		h.failure(a.sent, "never", xdpfab.ErrCancelled)
+		h.until("the end is counted", func() bool { return end.Read() == 2 && end.ReadErr() == 1 })
+		at := xdpfab.Threshold{Counter: start, Value: 9}
+		for want, do := range map[error]xdpfab.Deferrable{
+			xdpfab.ErrLength:         xdpfab.SendWork{Endpoint: a.ep},
+			xdpfab.ErrForeign:        xdpfab.SendWork{Endpoint: b.ep, Message: &xdpfab.Message{}},
+			xdpfab.ErrNotImplemented: xdpfab.SendWork{Endpoint: a.ep, Message: &xdpfab.Message{Dest: dest, Trigger: &at}},
+			xdpfab.ErrUnknownPeer:    xdpfab.SendWork{Endpoint: a.ep, Message: &xdpfab.Message{Dest: 99}},
+		} {
+			if err := h.a.QueueWork(&xdpfab.Work{When: at, Do: do}); !errors.Is(err, want) {
+				h.Errorf("%v, want %v", err, want)
+			}
+		}
+	})
+}

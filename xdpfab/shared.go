@@ -10,8 +10,7 @@ import (
 // fi_endpoint(3)): they have as many operations in flight together as it has places, and
 // each no more than its own EndpointAttr.Size. Endpoints that are seldom busy at the same
 // time can so be bounded together. All else is their own: sessions and order, the
-// completion queue and the counters. A shared context for receives does not exist, as
-// there are no receives.
+// completion queue and the counters, and what they receive.
 type SharedTransmit struct {
 	object
 	size int64

@@ -21,7 +21,7 @@ type Work struct {
 	Completion *Counter
 }
 
-// Deferrable is what Work can do: an AtomicWork, an RMAWork or a CounterWork.
+// Deferrable is what Work can do: an AtomicWork, an RMAWork, a SendWork or a CounterWork.
 type Deferrable interface {
 	// queue checks the work and takes it in.
 	queue(d *Domain, w *Work) error
@@ -42,6 +42,15 @@ type RMAWork struct {
 	Endpoint *Endpoint
 	Op       Op   // Read or Write
 	RMA      *RMA // without a Trigger of its own
+	Flags    OpFlags
+}
+
+// SendWork posts a message, by Endpoint.Send, or Endpoint.SendTagged with Tagged
+// (FI_OP_SEND, FI_OP_TSEND).
+type SendWork struct {
+	Endpoint *Endpoint
+	Message  *Message // without a Trigger of its own
+	Tagged   bool
 	Flags    OpFlags
 }
 
@@ -69,7 +78,7 @@ var ErrCancelled = reason(syscall.ECANCELED, "cancelled before it began")
 // A counter cannot be closed as long as work needs it.
 func (d *Domain) QueueWork(w *Work) error {
 	if w == nil || w.Do == nil {
-		return fmt.Errorf("xdpfab: deferred work: nothing to do: want a Work with an AtomicWork, an RMAWork or a CounterWork: %w", ErrNotImplemented)
+		return fmt.Errorf("xdpfab: deferred work: nothing to do: want a Work with an AtomicWork, an RMAWork, a SendWork or a CounterWork: %w", ErrNotImplemented)
 	}
 	if err := d.checkThreshold(&w.When); err != nil {
 		return err
@@ -116,6 +125,22 @@ func (a RMAWork) queue(d *Domain, w *Work) error {
 	x := *a.RMA
 	x.Trigger, x.work = &w.When, w
 	return a.Endpoint.transfer(verb, &x, a.Flags, 0)
+}
+
+func (s SendWork) queue(d *Domain, w *Work) error {
+	if s.Message == nil {
+		return fmt.Errorf("xdpfab: deferred work: the message is nil: want a Message: %w", ErrLength)
+	}
+	if err := d.checkWork(s.Endpoint, s.Message.Trigger); err != nil {
+		return err
+	}
+	m := *s.Message
+	m.Trigger, m.work = &w.When, w
+	verb := wire.VerbSend
+	if s.Tagged {
+		verb = wire.VerbTagged
+	}
+	return s.Endpoint.send(verb, &m, s.Flags, 0)
 }
 
 // checkWork returns an error for an operation that cannot be the domain's deferred work.
