@@ -16,3 +16,9 @@ func fromBytes[T Element](b [wide]byte) (v T) {
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&v)), unsafe.Sizeof(v)), b[:])
 	return v
 }
+
+// bytesOf returns the memory of the values: their bytes on the wire, if the machine is
+// little-endian.
+func bytesOf[T Element](v []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), uintptr(len(v))*unsafe.Sizeof(*new(T)))
+}
