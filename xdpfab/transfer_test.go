@@ -22,7 +22,7 @@ type side struct {
 }
 
 // newSides returns two sides, on one thread; the memory of the second one has the key 1.
-func newSides(b *testing.B, memory int) (sides [2]*side) {
+func newSides(b testing.TB, memory int) (sides [2]*side) {
 	b.Helper()
 	one, other, err := xdpfab.Pipe(xdpfab.DomainAttr{Progress: xdpfab.ProgressManual, Threading: xdpfab.ThreadDomain})
 	if err != nil {
@@ -54,7 +54,7 @@ func newSides(b *testing.B, memory int) (sides [2]*side) {
 }
 
 // collect takes completions, and returns how many sends and receives there were.
-func (s *side) collect(b *testing.B) (sent, received int) {
+func (s *side) collect(b testing.TB) (sent, received int) {
 	n, err := s.cq.Read(s.batch)
 	if err != nil {
 		b.Fatal(err)
@@ -69,29 +69,44 @@ func (s *side) collect(b *testing.B) (sent, received int) {
 	return sent, received
 }
 
+// trip sends a message there and back.
+func trip(b testing.TB, sides [2]*side, m *xdpfab.Message, r *xdpfab.Receive) {
+	for i, s := range sides {
+		to := sides[1-i]
+		m.Dest = s.peer
+		if err := errors.Join(to.ep.ReceiveTagged(r, 0), s.ep.SendTagged(m, 0)); err != nil {
+			b.Fatal(err)
+		}
+		for done := false; !done; {
+			s.collect(b)
+			_, n := to.collect(b)
+			done = n > 0
+		}
+	}
+}
+
+// Messages allocate nothing, whether they take one frame or several.
+func TestMessagesDoNotAllocate(t *testing.T) {
+	for _, size := range []int{8, 10_000} {
+		sides := newSides(t, 4096)
+		message, receive := xdpfab.Message{Buf: make([]byte, size)}, xdpfab.Receive{Buf: make([]byte, size)}
+		if n := testing.AllocsPerRun(200, func() { trip(t, sides, &message, &receive) }); n > 0 {
+			t.Errorf("a message of %d bytes there and back allocates %v times", size, n)
+		}
+	}
+}
+
 // A message of 8 bytes there and back, both sides on one thread: what a round trip costs
 // beside the kernel.
 func BenchmarkMessageTrip(b *testing.B) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	sides := newSides(b, 4096)
-	buf := make([]byte, 8)
-	message, receive := xdpfab.Message{Buf: buf}, xdpfab.Receive{Buf: make([]byte, 8)}
+	message, receive := xdpfab.Message{Buf: make([]byte, 8)}, xdpfab.Receive{Buf: make([]byte, 8)}
 	b.ReportAllocs()
 	start := cpu()
 	for b.Loop() {
-		for i, s := range sides {
-			to := sides[1-i]
-			message.Dest = s.peer
-			if err := errors.Join(to.ep.ReceiveTagged(&receive, 0), s.ep.SendTagged(&message, 0)); err != nil {
-				b.Fatal(err)
-			}
-			for done := false; !done; {
-				s.collect(b)
-				_, n := to.collect(b)
-				done = n > 0
-			}
-		}
+		trip(b, sides, &message, &receive)
 	}
 	b.ReportMetric(float64(cpu()-start)/float64(b.N), "cpu-ns/op")
 }
