@@ -81,6 +81,8 @@ func (r *remote) packFrame() bool {
 			if f.pending == 0 {
 				f.finish()
 			}
+		} else if s.w.Full() {
+			break
 		}
 	}
 	switch {

@@ -438,3 +438,19 @@ func BenchmarkRecords(b *testing.B) {
 		})
 	}
 }
+
+// A payload is full when not even the shortest record fits.
+func TestFull(t *testing.T) {
+	const uint64s = 7 // the datatype
+	for room := range 20 {
+		var w RecordWriter
+		w.Reset(make([]byte, 64+room), 1500)
+		if !w.Append(&Record{Verb: VerbWrite, Op: OpWrite, Datatype: Byte, Key: 1, Count: 44, Operand: make([]byte, 44)}) || w.Len() != 64 {
+			t.Fatalf("the first record has %d bytes", w.Len())
+		}
+		full := w.Full()
+		if fits := w.Append(&Record{Verb: VerbFetch, Op: OpRead, Datatype: uint64s, Key: 1}); fits == full {
+			t.Errorf("%d bytes left: full is %t, a record fits: %t", room, full, fits)
+		}
+	}
+}

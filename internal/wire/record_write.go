@@ -42,6 +42,13 @@ func (w *RecordWriter) Len() int { return w.n }
 // Ops returns the operations written.
 func (w *RecordWriter) Ops() int { return w.ops }
 
+// Full reports whether the payload has no room for any record but one that joins a run.
+func (w *RecordWriter) Full() bool { return len(w.buf)-w.n < shortestRecord }
+
+// shortestRecord is the length in bytes of a read of one element by the key of the record
+// before.
+const shortestRecord = 8
+
 // Append encodes one record and reports whether it fits; if it does not, nothing is
 // written. Count 0 means 1, but of a transfer none, and Total 0 means Count. A record
 // that no frame could hold is refused like one that does not fit this frame: of an
