@@ -53,7 +53,7 @@ var imports = map[string][]string{
 	"internal/plot":              {},
 	"internal/histogram":         {},
 	"internal/load":              {"internal/histogram", "xdpfab", "atomic", "mr"},
-	"internal/sim":               {"internal/engine", "internal/executor", "internal/memory", "internal/session", "internal/wire", "mr", "atomic"},
+	"internal/sim":               {"internal/engine", "internal/executor", "internal/matching", "internal/memory", "internal/session", "internal/wire", "mr", "atomic"},
 	"internal/sim/scale":         {"internal/engine", "internal/plot"},
 	"test/e2e":                   {"*"},
 	"test/soak":                  {"*"},

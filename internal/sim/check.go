@@ -27,6 +27,7 @@ func (w *world) check() {
 		for _, o := range p.ops {
 			w.checkOp(o)
 			w.checkEvents(o)
+			w.checkLetter(o)
 			w.checkExcuse(o)
 		}
 		w.checkOrder(p)
@@ -57,7 +58,7 @@ func (w *world) checkOp(o *op) {
 	case r.Status == wire.StatusNoKey && !o.refused && !target.regions[o.region].missing(o.call, o.ret):
 		w.fail("%v: no such key, but the region was there all the time", o)
 	case r.Status == wire.StatusUnsupported && o.copies() && target.forgot(o.peer.since, o.ret): // its session was with an older version
-	case r.Status != wire.StatusOK && r.Status != wire.StatusNoKey && !o.refused:
+	case r.Status != wire.StatusOK && r.Status != wire.StatusNoKey && !o.refused && o.letter == nil:
 		w.fail("%v: refused with status %v", o, r.Status)
 	case r.Reason == session.RefusedEndpoint && o.peer.endpoint < endpoints && w.troubled(o.peer.pair, o.call-w.aftermath(), o.ret) < 0:
 		w.fail("%v: the endpoint exists, but was refused", o)
@@ -65,7 +66,7 @@ func (w *world) checkOp(o *op) {
 		w.fail("%v: refused, though its endpoint takes events", o)
 	case r.Reason == session.ProtocolError:
 		w.fail("%v: protocol error between two honest engines", o)
-	case w.plan.certain && r.Fate != engine.Success && !o.refused && o.peer.endpoint < endpoints:
+	case w.plan.certain && r.Fate != engine.Success && !o.refused && !o.cancelled && r.Reason != session.NoMessages && o.peer.endpoint < endpoints:
 		w.fail("%v: fate %d, reason %v, though nothing excuses it", o, r.Fate, r.Reason)
 	}
 }
@@ -232,7 +233,7 @@ func (w *world) checkOrder(p *pair) {
 	}
 	floors := map[wordID]floor{}
 	for _, o := range p.ops {
-		if !o.succeeded() || o.region == registerRegion || o.region == copyRegion || o.region == constantRegion || o.datatype != atomic.Uint64 {
+		if !o.succeeded() || o.letter != nil || o.region == registerRegion || o.region == copyRegion || o.region == constantRegion || o.datatype != atomic.Uint64 {
 			continue
 		}
 		for i := range o.count {

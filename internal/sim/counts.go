@@ -50,6 +50,14 @@ const (
 	lostWithPoster
 	eventsCame
 	placesRefused
+	lettersCame
+	truncations
+	messagesRefused
+	messagesBroken
+	messagesDropped
+	receivesPosted
+	receivesCancelled
+	peeks
 	// Traffic.
 	packets
 	resends
@@ -65,6 +73,7 @@ var counterNames = [numCounters]string{
 	"phases", "freezes", "moves", "steerings", "shuts", "cancels", "peers closed behind operations",
 	"operations", "by Extend", "success", "not executed", "unknown", "restarted", "resolved later", "lost with their poster",
 	"events", "places refused",
+	"messages received", "truncated", "messages held back", "messages broken off", "messages dropped on the way", "receives", "receives cancelled", "messages peeked at",
 	"packets", "resends", "sessions without order", "steps",
 }
 

@@ -13,19 +13,20 @@ type Dims uint
 
 // The dimensions.
 const (
-	Hours   Dims = 1 << iota // half the runs live hours: busy, idle, cut off for up to a minute, restarted
-	Freeze                   // nodes are off their cores for 1 to 200 s, or step only when they have work
-	Outage                   // partitions and dead nodes for up to hours, while old frames keep coming
-	Patient                  // give-up times longer than targets keep silent sessions
-	Moves                    // gateways get other addresses
-	Queues                   // several queues a node, and their steering changes
-	Shut                     // endpoints close for a while
-	Ends                     // endpoints that close end their sessions
-	Prompt                   // no operation waits for a whole give-up time unless there is trouble
-	Tight                    // too few sessions and buffers for all clients
-	Aliases                  // several names of one pair
-	Cancels                  // callers that stop waiting
-	numDims = iota
+	Hours    Dims = 1 << iota // half the runs live hours: busy, idle, cut off for up to a minute, restarted
+	Freeze                    // nodes are off their cores for 1 to 200 s, or step only when they have work
+	Outage                    // partitions and dead nodes for up to hours, while old frames keep coming
+	Patient                   // give-up times longer than targets keep silent sessions
+	Moves                     // gateways get other addresses
+	Queues                    // several queues a node, and their steering changes
+	Shut                      // endpoints close for a while
+	Ends                      // endpoints that close end their sessions
+	Prompt                    // no operation waits for a whole give-up time unless there is trouble
+	Tight                     // too few sessions and buffers for all clients
+	Aliases                   // several names of one pair
+	Cancels                   // callers that stop waiting
+	Messages                  // messages, which wait for receives
+	numDims  = iota
 
 	// Mended are the dimensions in which every promise is kept: those of a run that
 	// chooses none.
@@ -35,7 +36,7 @@ const (
 // All returns all dimensions.
 func All() Dims { return 1<<numDims - 1 }
 
-var dimNames = [numDims]string{"hours", "freeze", "outage", "patient", "moves", "queues", "shut", "ends", "prompt", "tight", "aliases", "cancels"}
+var dimNames = [numDims]string{"hours", "freeze", "outage", "patient", "moves", "queues", "shut", "ends", "prompt", "tight", "aliases", "cancels", "messages"}
 
 func (d Dims) has(x Dims) bool { return d&x != 0 }
 

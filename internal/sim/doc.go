@@ -18,6 +18,11 @@
 //	seams.go     peers led another way, and callers that let go
 //	workload.go  clients that post operations
 //	op.go        what was asked and what was answered
+//	letter.go    messages
+//	mailbox.go   owners of endpoints that receive messages
+//	receive.go   receives, and what comes into them
+//	mailtap.go   messages on their way into a queue
+//	delivery.go  invariants of the messages
 //	value.go     elements of every datatype, as the model computes with them
 //	region.go    memory, registered, taken away and made again
 //	faults.go    what a storm does to nodes and links, and when
@@ -77,4 +82,11 @@
 // An operation with data that succeeds has one event at its target, when memory shows
 // what it did, and in the order of its pair, if its client needs order. One that was not
 // executed has none.
+//
+// A message that succeeds comes once, whole, to a receive that it matches, and behind what
+// its pair had posted before it; one that was not executed never comes, and one of unknown
+// outcome at most once. Messages that match the same receives come in posting order, each to
+// the oldest receive that it matches. Every receive completes once, is cancelled, or is still
+// posted. A target says that a message waits only while one does, and tries it again when a
+// receive is posted; and when all receives are posted, everything comes.
 package sim

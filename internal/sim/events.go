@@ -15,7 +15,7 @@ import (
 // ask makes some operations ask for an event, if their target can have events.
 func (o *op) ask() *op {
 	p := o.peer
-	if w := p.c.n.w; o.value%4 == 1 && takesEvents(p.endpoint) && p.c.n.features()&p.target.features()&wire.FeatureNotices != 0 {
+	if w := p.c.n.w; o.letter == nil && o.value%4 == 1 && takesEvents(p.endpoint) && p.c.n.features()&p.target.features()&wire.FeatureNotices != 0 {
 		w.asking = append(w.asking, o)
 		o.data = uint64(len(w.asking))
 	}
@@ -68,10 +68,7 @@ func (l *listener) Deliver(e *engine.Event) {
 	o := w.asking[e.Data-1]
 	w.trace.event("event %v", o)
 	o.events++
-	from := wire.Addr{MAC: o.peer.c.n.link.Local, Endpoint: uint16(o.peer.c.id)}
-	if w.plan.encap != wire.Ethernet {
-		from.MAC, from.IP = wire.MAC{}, o.peer.c.n.link.LocalIP
-	}
+	from := o.from()
 	switch p := o.peer.pair; {
 	case o.events > 1:
 		w.fail("%v: %d events", o, o.events)

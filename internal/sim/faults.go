@@ -135,6 +135,11 @@ func (w *world) appease() {
 		for _, p := range n.ports {
 			p.rxLimit = 1 << 20
 		}
+		for _, b := range n.boxes {
+			if b != nil {
+				b.drain()
+			}
+		}
 		n.wake(w.now)
 	}
 }

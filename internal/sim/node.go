@@ -43,17 +43,21 @@ type node struct {
 	ports   []*simPort
 	table   *mr.Table
 	forgets []int64 // when it may have forgotten every session
+	deaths  []int64 // when it crashed
+	boxes   [endpoints]*mailbox
 
-	stalled int64 // until then it is not stepped
-	shut    int64 // until then its endpoints are closed
-	frozen  []span
-	frames  allowance
-	asked   int   // places for events that were asked for
-	places  int   // that are taken
-	busy    int64 // until then the last step takes
-	stepAt  int64 // when the next step is due; 0 = none
-	skew    int64 // of its clock, ns
-	drift   float64
+	stalled  int64 // until then it is not stepped
+	shut     int64 // until then its endpoints are closed
+	frozen   []span
+	frames   allowance
+	asked    int   // places for events that were asked for
+	places   int   // that are taken
+	busy     int64 // until then the last step takes
+	stepAt   int64 // when the next step is due; 0 = none
+	stepping bool  // a step is being made
+	again    bool  // another one must follow, whatever the first one did
+	skew     int64 // of its clock, ns
+	drift    float64
 }
 
 // span is an interval of virtual time, both ends included.
@@ -99,6 +103,7 @@ func (n *node) boot() {
 	w, p := n.w, &n.w.plan
 	n.table, n.engs, n.execs, n.mems, n.ports = mr.NewTable(), nil, nil, nil, nil
 	n.skew = second + w.dice.Int64N(second) - int64(n.drift*float64(w.now))
+	n.openBoxes()
 	var secret [32]byte
 	if p.queues > 1 {
 		binary.LittleEndian.PutUint64(secret[:], w.dice.Uint64())
@@ -113,7 +118,7 @@ func (n *node) boot() {
 		}
 		eng, err := engine.New(engine.Config{
 			Port: port, Local: n.link.Local, MTU: p.mtu, Session: cfg, Queue: q, Secret: secret,
-			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept, Events: n.events,
+			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept, Events: n.events, Inflow: n.inflow,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return exec.Begin(now, p, nil) },
 		})
 		if err != nil {
@@ -136,7 +141,11 @@ func (n *node) boot() {
 // features are the extensions that this life of the node knows: none, some, or all that
 // there will ever be. So nodes of all ages meet, and a restart may be an upgrade.
 func (n *node) features() wire.Features {
-	ages := [...]wire.Features{wire.FeatureUnordered | wire.FeatureMemory, ^wire.Features(0), 0, wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices}
+	const now = wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices
+	ages := [...]wire.Features{wire.FeatureUnordered | wire.FeatureMemory, ^wire.Features(0), 0, now}
+	if n.w.plan.letters > 0 { // most nodes know messages
+		ages = [...]wire.Features{now, ^wire.Features(0), wire.FeatureMessages, wire.FeatureUnordered}
+	}
 	return ages[(n.index+n.life)%len(ages)]
 }
 
@@ -152,7 +161,8 @@ func (n *node) accept(e uint16, _ uint64) wire.HelloStatus {
 func (n *node) crash() {
 	n.up = false
 	n.life++
-	n.forgets = append(n.forgets, n.w.now)
+	n.forgets, n.deaths = append(n.forgets, n.w.now), append(n.deaths, n.w.now)
+	n.boxes = [endpoints]*mailbox{}
 	for _, c := range n.clients {
 		c.crash()
 	}
@@ -224,6 +234,7 @@ func (n *node) step() {
 		return
 	}
 	w.count(steps)
+	n.stepping, n.again = true, false
 	work, short, waiting := 0, false, false
 	for i := range n.engs {
 		q := (i + w.counts[steps]) % len(n.engs)
@@ -231,6 +242,8 @@ func (n *node) step() {
 		work += n.engs[q].Step()
 		short = short || n.ports[q].short
 	}
+	n.stepping = false
+	n.checkTried()
 	if w.counts[steps]%checkEvery == 0 {
 		n.check()
 	}
@@ -243,7 +256,7 @@ func (n *node) step() {
 	}
 	n.busy = w.now + stepCost + cost*int64(work)
 	switch {
-	case waiting:
+	case waiting, n.again:
 		n.wake(n.busy)
 	case short:
 		n.wake(n.busy + 10*microsecond)

@@ -41,11 +41,15 @@ type op struct {
 	buf       []byte // where the engine puts results; overwritten when they have been taken
 	got       []value
 	completed int64
-	late      bool // it became known after the completion that the operation ran or not, or that the target restarted
-	cancelled bool // its caller has stopped waiting
+	late      bool    // it became known after the completion that the operation ran or not, or that the target restarted
+	cancelled bool    // its caller has stopped waiting
+	letter    *letter // what it is if it is a message; otherwise nil
 }
 
 func (o *op) String() string {
+	if o.letter != nil {
+		return o.letter.String()
+	}
 	flags := ""
 	if o.data != 0 {
 		flags = " data"
@@ -70,6 +74,10 @@ func (o *op) mayHaveRun() bool {
 func (o *op) fill(e *engine.Submission) {
 	o.to = o.peer.eng.ID()
 	e.Peer, e.Context = o.to, o
+	if o.letter != nil {
+		o.letter.fill(e)
+		return
+	}
 	e.Key = o.peer.target.regions[o.region].key()
 	e.Offset, e.Count = uint64(strideOf(o.region)*o.first), uint32(o.count)
 	e.Verb, e.Opcode, e.Datatype, e.Flags = o.verb, o.code, uint8(o.datatype), 0

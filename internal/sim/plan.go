@@ -57,6 +57,7 @@ type plan struct {
 	badKeys  float64
 	longOnes float64
 	anyOrder float64 // share of the clients that need no order
+	letters  float64 // share of the operations that are messages
 }
 
 // incidents are how often each of the rarer faults strikes in a run.
@@ -99,6 +100,9 @@ func drawPlan(d dice, with Dims) plan {
 	p.think = p.end / int64(p.ops) * int64(p.burst) / 2
 	if d.chance(0.3) {
 		p.uplink, p.downlink, p.queue = 1.25, pick(d, 1.25, 0.125), pick(d, 50*microsecond, millisecond)
+	}
+	if with.has(Messages) && d.chance(0.5) {
+		p.letters = pick(d, 0.1, 0.3, 0.7)
 	}
 	if with.has(Hours) && d.chance(0.5) {
 		p.tell(d, with)

@@ -105,7 +105,7 @@ func (w *world) checkExcuse(o *op) {
 		w.fail("%v took %.3f s to complete, want at most %.3f s", o, float64(took)/float64(second), float64(most)/float64(second))
 	}
 	if o.refused || o.succeeded() || o.late || p.endpoint >= endpoints ||
-		o.result.Fate == engine.Restarted || o.result.Reason == session.PeerRestarted || p.target.regions[o.region].missing(o.call, o.ret) {
+		o.result.Fate == engine.Restarted || o.result.Reason == session.PeerRestarted || o.result.Reason == session.NoMessages || o.letter == nil && p.target.regions[o.region].missing(o.call, o.ret) {
 		return
 	}
 	full := w.plan.tight() && sacrificed(o.result)
@@ -123,7 +123,7 @@ func (w *world) checkExcuse(o *op) {
 	if o.result.Reason == session.PeerClosed {
 		return // its owner closed the endpoint, so that an answer lost then is not asked for
 	}
-	if o.result.Fate != engine.Unknown || o.count > 1 || p.life != p.c.n.life || p.target.forgot(o.call, w.now) {
+	if o.result.Fate != engine.Unknown || o.count > 1 || o.letter != nil && o.letter.length > 100 || p.life != p.c.n.life || p.target.forgot(o.call, w.now) {
 		return // known, ran in part, of an origin that is gone, or forgotten by the target
 	}
 	if w.plan.tight() {
@@ -144,7 +144,10 @@ func (p *plan) tight() bool { return p.sessions < 64 || p.buffers < 512 }
 // or behind, has been given up, and the one that it is sent in as well. A frozen
 // node does not count the time for which it is frozen.
 func (w *world) patience(o *op) int64 {
-	most := 8*int64(w.plan.session.GiveUp) + 10*second
+	most := 8*int64(w.plan.session.GiveUp) + 10*second + o.behind()
+	if o.letter != nil {
+		return forever // its receiver may take any time
+	}
 	for _, s := range o.peer.c.n.frozen {
 		if s.from <= o.completed && o.call <= s.to {
 			most += s.to - s.from

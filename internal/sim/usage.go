@@ -22,6 +22,11 @@ func (w *world) eachQueue(f func(n *node, e *engine.Engine, u engine.Usage, x ex
 // check looks for contradictions in the state of the node's engines.
 func (n *node) check() {
 	n.checkPlaces()
+	for _, b := range n.boxes {
+		if b != nil {
+			b.check()
+		}
+	}
 	for i, e := range n.engs {
 		if err := errors.Join(e.Check(), n.execs[i].Check()); err != nil {
 			n.w.fail("%v, queue %d: %v", n, i, err)
@@ -52,6 +57,11 @@ func (w *world) checkEmpty() {
 		}
 	})
 	for _, n := range w.nodes {
+		for _, b := range n.boxes {
+			if b != nil {
+				b.checkDrained()
+			}
+		}
 		for _, c := range n.clients {
 			if !c.ring.Empty() {
 				w.fail("%v: a submission ring has an entry that never came back", n)

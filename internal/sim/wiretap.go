@@ -15,6 +15,7 @@ type wiretap struct {
 	requests map[frameID]uint64       // hash of the payload as first sent
 	fences   map[wordID]*op           // each fenced operation has a word of its own
 	asked    map[uint64]wire.HelloMsg // by nonce
+	parts    map[frameID]progress     // of the message that a session is in the middle of
 
 	requestBytes, resentBytes int64 // packets that carry requests
 }
@@ -24,6 +25,9 @@ type frameID struct {
 	from, to            int
 	session, epoch, psn uint32
 }
+
+// progress is how many bytes of a message have been sent, and how many have not.
+type progress struct{ has, lacks uint64 }
 
 // wordID is one word of memory.
 type wordID struct{ node, region, word int }
@@ -40,6 +44,9 @@ func (t *wiretap) sent(n *node, packet []byte) {
 	if reason != wire.ReasonOK {
 		t.w.fail("%v sends a frame that is refused: %v", n, reason)
 		return
+	}
+	if h.Flags&wire.FlagBusy != 0 && !n.waits() {
+		t.w.fail("%v says that a message waits, but none does", n)
 	}
 	switch h.Type {
 	case wire.Hello, wire.HelloAck:
@@ -61,7 +68,10 @@ func (t *wiretap) features(n *node, typ wire.Type, payload []byte) {
 	var m wire.HelloAckMsg
 	m.Parse(payload)
 	hello := t.asked[m.Nonce]
-	want := hello.Features & n.features() &^ wire.FeatureMessages // which the endpoints do not receive
+	want := hello.Features & n.features()
+	if !n.receives(hello.Endpoint) {
+		want &^= wire.FeatureMessages
+	}
 	if !takesEvents(hello.Endpoint) {
 		want &^= wire.FeatureNotices
 	}
@@ -87,8 +97,38 @@ func (t *wiretap) request(n, to *node, h *wire.Header, payload []byte, size int)
 		t.w.count(resends)
 	default:
 		t.requests[id] = sum.Sum64()
+		if h.Flags&wire.FlagMessages != 0 {
+			t.messages(n, id, payload, int(h.Ops))
+			return
+		}
 		t.fence(to, payload, int(h.Ops))
 	}
+}
+
+// messages checks that the messages of a session follow each other, each in its parts.
+func (t *wiretap) messages(n *node, id frameID, payload []byte, ops int) {
+	id.psn = 0
+	p := t.parts[id]
+	var r wire.MessageReader
+	var m wire.Message
+	for r.Reset(payload, ops); r.Next(&m); {
+		size := uint64(len(m.Part))
+		switch {
+		case m.Begins && p.lacks == 0:
+			p = progress{size, m.Length - size}
+		case m.Begins || p.lacks == 0 || m.Offset != p.has || size > p.lacks:
+			t.w.fail("%v sends %d bytes from %d on of a message of which %d have been sent and %d lack; a beginning: %t", n, size, m.Offset, p.has, p.lacks, m.Begins)
+		case m.Drop:
+			t.w.count(messagesDropped)
+			p.lacks = 0
+		default:
+			p = progress{p.has + size, p.lacks - size}
+		}
+	}
+	if reason := r.Reason(); reason != wire.ReasonOK {
+		t.w.fail("%v sends a frame of messages that is refused: %v", n, reason)
+	}
+	t.parts[id] = p
 }
 
 // fence looks for fenced operations in a request.

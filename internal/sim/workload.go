@@ -236,13 +236,16 @@ func (c *client) post(o *op) bool {
 	w.count(operations)
 	w.trace.event("post  %v", o)
 	frames := float64(64 + o.count)
+	if o.letter != nil {
+		frames += float64(o.letter.length) / 10
+	}
 	if o.data != 0 {
 		frames *= 2 // it may have to come again, as there is no place for its event
 	}
 	c.n.earn(frames)
 	o.peer.target.earn(frames)
 	hand()
-	if w.dice.chance(w.plan.cancels) {
+	if w.dice.chance(w.plan.cancels) || o.letter != nil && w.dice.chance(0.05) {
 		o.cancelLater()
 	}
 	return true
@@ -259,6 +262,8 @@ func (c *client) draw() *op {
 	}
 	t := o.peer.target.index
 	switch {
+	case d.chance(p.letters) && (o.peer.target.receives(o.peer.endpoint) || d.chance(0.1)):
+		o.drawLetter(w)
 	case d.chance(p.badKeys):
 		o.drawRefused(d)
 	case d.chance(p.fences) && w.fenced[t] < regionWords[fenceRegion]:

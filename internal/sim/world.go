@@ -27,6 +27,7 @@ type world struct {
 	asking   []*op          // those that ask for an event
 	copied   []*op          // remote writes
 	writers  map[uint64]*op // remote writes, by what their words have in common
+	letters  []*letter      // all messages
 	fenced   []int          // words of the fence region in use, by node
 	pending  int            // operations not completed whose poster lives
 	calm     bool           // faults are over
@@ -53,7 +54,7 @@ func newWorld(d dice, p plan, trace io.Writer) *world {
 	}
 	w.trace = newTracer(w, trace)
 	w.trace.event("plan %+v", p)
-	w.tap = wiretap{w: w, requests: map[frameID]uint64{}, fences: map[wordID]*op{}, asked: map[uint64]wire.HelloMsg{}}
+	w.tap = wiretap{w: w, requests: map[frameID]uint64{}, fences: map[wordID]*op{}, asked: map[uint64]wire.HelloMsg{}, parts: map[frameID]progress{}}
 	for kind := range w.types {
 		for range regionWords[kind] {
 			w.types[kind] = append(w.types[kind], pick(d, dataTypes...))
@@ -167,7 +168,7 @@ const retires = 2 * minute
 // those whose initiator died are retired as well.
 func (w *world) close() {
 	failed := func() bool { return w.failure != nil }
-	if w.plan.cancels > 0 {
+	if w.plan.cancels > 0 || w.plan.letters > 0 {
 		w.until(w.now+clearing, failed) // the outcomes of the latest cancelled operations are still to come
 	}
 	for _, n := range w.nodes {

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// mailRegion stands for no region: letters are for receives, not for memory.
+const mailRegion = numRegions
+
+// letter is what an operation has if it is a message. Its number is in its data, in its
+// tag or in its bytes, at least in one of them.
+type letter struct {
+	o       *op
+	id      uint32 // its place in world.letters, from 1
+	length  int
+	tag     uint64 // the number, and a class of 2 bits
+	data    uint64
+	tagged  bool
+	hasData bool
+	match   bool // it must not be kept for a receive that is posted later
+	welcome bool // its endpoint receives messages, as far as the client knows
+
+	came    int      // deliveries, of which there may be one
+	at      int64    // when it was delivered
+	into    *receive // nil if it was discarded
+	claimed bool
+	seen    []sight // what memory showed then
+}
+
+// sight is the value of a word to which an earlier operation of the pair adds.
+type sight struct {
+	o     *op
+	word  int
+	value uint64
+}
+
+// longest is the most bytes of a letter.
+const longest = 40_000
+
+// leastIdentity is how many bytes of a letter tell its number.
+const leastIdentity = 4
+
+// drawLetter makes o a message.
+func (o *op) drawLetter(w *world) {
+	d := w.dice
+	l := &letter{o: o, id: uint32(len(w.letters) + 1), tagged: d.chance(0.5), hasData: d.chance(0.4), match: d.chance(0.15)}
+	switch d.IntN(10) {
+	case 0:
+		l.length = 0
+	case 1, 2, 3:
+		l.length = d.IntN(100)
+	case 4:
+		l.length = d.IntN(longest)
+	default:
+		l.length = d.IntN(3000)
+	}
+	o.verb = wire.VerbSend
+	if l.tagged {
+		o.verb, l.tag = wire.VerbTagged, uint64(l.id)<<32|uint64(d.IntN(4))
+	}
+	if l.hasData = l.hasData || !l.tagged && l.length < leastIdentity; l.hasData {
+		l.data = uint64(l.id) << 8
+	}
+	p := o.peer
+	l.welcome = p.target.receives(p.endpoint) && p.c.n.features()&p.target.features()&wire.FeatureMessages != 0
+	o.letter, o.region, o.first, o.count = l, mailRegion, 0, 1
+	w.letters = append(w.letters, l)
+}
+
+// contents returns the bytes of the letter.
+func (l *letter) contents() []byte {
+	b := make([]byte, l.length)
+	for i := range b {
+		b[i] = byte(i*7 + i>>8*13 + int(l.id)*31)
+	}
+	if l.length >= leastIdentity {
+		binary.LittleEndian.PutUint32(b, l.id)
+	}
+	return b
+}
+
+func (l *letter) String() string {
+	s := fmt.Sprintf("op %d of %v: letter %d of %d bytes to endpoint %d of %v", l.o.seq, l.o.peer, l.id, l.length, l.o.peer.endpoint, l.o.peer.target)
+	if l.tagged {
+		s += fmt.Sprintf(", tag %#x", l.tag)
+	}
+	if l.hasData {
+		s += ", data"
+	}
+	if l.match {
+		s += ", for a posted receive"
+	}
+	return s
+}
+
+// fill writes the letter into an entry of the submission ring.
+func (l *letter) fill(e *engine.Submission) {
+	o := l.o
+	e.Verb, e.Key, e.Count, e.Opcode, e.Datatype, e.Flags = o.verb, l.tag, uint32(l.length), 0, wire.Byte, 0
+	if l.hasData {
+		e.Flags, e.Data = engine.FlagData, l.data
+	}
+	if l.match {
+		e.Flags |= engine.FlagMatch
+	}
+	b := l.contents()
+	var copied bool
+	if l.length > 2 && l.id%3 == 0 {
+		copied = e.SetPieces(&engine.Pieces{Buf: [][]byte{b[:l.length/3], b[l.length/3:]}}, nil, nil)
+	} else {
+		copied = e.SetOperands(b, nil)
+	}
+	if copied {
+		scribble(b) // the engine has given it back to the caller
+	} else {
+		o.operand = b
+	}
+}
+
+// from returns the address that the target knows the letter's sender by.
+func (o *op) from() wire.Addr {
+	n := o.peer.c.n
+	from := wire.Addr{MAC: n.link.Local, Endpoint: uint16(o.peer.c.id)}
+	if n.w.plan.encap != wire.Ethernet {
+		from.MAC, from.IP = wire.MAC{}, n.link.LocalIP
+	}
+	return from
+}
