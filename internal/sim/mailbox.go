@@ -50,7 +50,7 @@ func (n *node) openBoxes() {
 		}
 		b := &mailbox{n: n, endpoint: uint16(i), life: n.life, limit: pick(d, 2, 8, 64)}
 		b.cfg = matching.Config{
-			Receives: pick(d, 8, 16, 64), Unexpected: pick(d, 0, 2, 64), Memory: pick(d, 0, 2*matching.ChunkSize, 1<<15, 1<<20),
+			Receives: pick(d, 16, 32, 64), Unexpected: pick(d, 0, 2, 64), Memory: pick(d, 0, 2*matching.ChunkSize, 1<<15, 1<<20),
 			Sink: b, Room: n.roomMade,
 		}
 		b.q = matching.New(b.cfg)
@@ -197,7 +197,7 @@ func (b *mailbox) refill() {
 	for _, tagged := range []bool{false, true} {
 		lacks := 1
 		for _, t := range b.taps {
-			if _, n := t.InProgress(); n > 0 {
+			if _, n := t.InProgress(); n > 0 && t.tagged == tagged {
 				lacks++
 			}
 		}

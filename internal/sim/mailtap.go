@@ -11,6 +11,7 @@ import (
 type mailTap struct {
 	*matching.Inflow
 	b       *mailbox
+	tagged  bool // the latest message is
 	refused bool // the next message waits for room
 	due     bool // a receive has been posted since, so it must be tried again
 	closed  bool
@@ -23,6 +24,9 @@ func (t *mailTap) Admit(m *wire.Message) bool {
 		t.b.n.w.count(messagesRefused)
 	}
 	t.refused, t.due = !ok, false
+	if ok {
+		t.tagged = m.Tagged
+	}
 	t.b.hear()
 	return ok
 }

@@ -89,9 +89,9 @@ func (p *pair) slept(from, to int64) bool {
 
 // sacrificed reports whether an operation may have failed for lack of room: its
 // session was refused, evicted at the target, or given up here for the sake of
-// others.
+// others, or had no buffer for the rest of a message until it was closed as idle.
 func sacrificed(r engine.Result) bool {
-	return r.Fate == engine.Unknown || r.Reason == session.RefusedFull || r.Reason == session.Forgotten || r.Reason == session.GaveUp
+	return r.Fate == engine.Unknown || r.Reason == session.RefusedFull || r.Reason == session.Forgotten || r.Reason == session.GaveUp || r.Reason == session.Idle
 }
 
 // checkExcuse looks for an excuse for an operation that has not succeeded, or whose

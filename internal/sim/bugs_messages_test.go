@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+const (
+	executorMessages = "internal/executor/messages.go"
+	engineMessage    = "internal/engine/message.go"
+	matchingInflow   = "internal/matching/inflow.go"
+	matchingMatch    = "internal/matching/match.go"
+	matchingMessage  = "internal/matching/message.go"
+	matchingReceive  = "internal/matching/receive.go"
+	sessionWait      = "internal/session/target_wait.go"
+)
+
+// Bugs of messages and receives.
+var bugsOfMessages = []bug{
+	{"a frame of messages that was kept runs from its first record again", "", []edit{
+		{executorMessages, "\tr.Skip(s.partial.ran)\n\tin := s.inflow\n", "\tin := s.inflow\n"}}},
+	{"a frame that ends partly run is answered as not run", "", []edit{
+		{executorMessages, "for i := p.ran; i < int(p.ops); i++ {", "for i := 0; i < int(p.ops); i++ {"}}},
+	{"a frame that ends partly run is answered as if it had run", "", []edit{
+		{executorMessages, "\t\tw.AppendStatus(i, wire.StatusNotExecuted)\n", ""}}},
+	{"the inflow of a session that has ended stays", "", []edit{
+		{executorMessages, "\ts.inflow.Close()\n\tp := &s.partial\n", "\tp := &s.partial\n"}}},
+	{"a message goes on in the next session", "", []edit{
+		{engineMessage, "\tif f := c.message; f != nil {\n", "\tif f := c.message; f != nil && false {\n"}}},
+	{"the rest of a cancelled message is never dropped", "", []edit{
+		{engineMessage, "c.message, c.severed = nil, f.sent", "c.message = nil"}}},
+	{"a message that was not sent whole may have arrived", "", []edit{
+		{engineFlight, "if f.message() && !f.packed() {", "if false {"}}},
+	{"a message counts twice that completed while the next one waited", "", []edit{
+		{engineComplete, "n := max(records-g.told, 0)", "n := min(records, len(g.segs))"}}},
+	{"messages that wait when the target restarts reach its new life", "", []edit{
+		{engineMeet, "(f.Verb.Array() || f.message())", "f.Verb.Array()"}}},
+	{"a session without order runs frames of messages ahead", "", []edit{
+		{sessionTarget, "t.anyOrder && h.Flags&wire.FlagMessages == 0", "t.anyOrder"}}},
+	{"a session that has ended says that a message waits", "", []edit{
+		{sessionTarget, "\tt.free(ack)\n\tt.waits = false\n", "\tt.free(ack)\n"}}},
+	{"the frame of a message that waits is not kept", "", []edit{
+		{sessionWait, "t.heldMask&(1<<(t.turn&slotMask)) == 0", "false"}}},
+	{"a message that waits is given up after a while", "", []edit{
+		{sessionReceive, "\tif busy {\n\t\ts.answeredAt = now\n", "\tif busy {\n"}}},
+	{"no probe keeps the session in which a message waits", "", []edit{
+		{sessionSend, "s.state == Open && s.busy && now >= s.probeAt", "false"}}},
+	{"messages are granted for an endpoint that receives none", "", []edit{
+		{engineHello, "f &^= wire.FeatureMessages", "f &^= 0"}}},
+	{"a message goes into the newest receive", "", []edit{
+		{matchingMatch, "\tfor e := q.posted[index(m.Tagged)].first; e != nil; e = e.next {\n", "\tfor e := q.posted[index(m.Tagged)].last; e != nil; e = e.prev {\n"}}},
+	{"a receive takes the newest message that is held", "", []edit{
+		{matchingMatch, "\tfor e := q.held[index(n.Tagged)].first; e != nil && q.waits(n); {\n\t\tm := e.of\n\t\te = e.next\n", "\tfor e := q.held[index(n.Tagged)].last; e != nil && q.waits(n); {\n\t\tm := e.of\n\t\te = e.prev\n"}}},
+	{"the receive of a message that breaks off goes behind all others", "", []edit{
+		{matchingMatch, "\tcase !n.multi:\n\t\tq.list(n)\n", "\tcase !n.multi:\n\t\tq.sequence++\n\t\tn.sequence = q.sequence\n\t\tq.list(n)\n"}}},
+	{"the receive of a message that breaks off is lost", "", []edit{
+		{matchingMatch, "\tcase !n.multi:\n\t\tq.list(n)\n", "\tcase !n.multi:\n\t\tq.freeReceive(n)\n"}}},
+	{"a message is written behind the end of its buffer", "", []edit{
+		{matchingMessage, "if at < m.size {", "if at < m.Length {"},
+		{matchingMessage, "data[:min(uint64(len(data)), m.size-at)]", "data"},
+		{matchingReceive, "\t\tif size := uint64(len(b)); offset >= size {\n", "\t\tif size := uint64(cap(b)); offset >= size {\n"},
+		{matchingReceive, "copy(b[offset:], data)", "copy(b[offset:cap(b)], data)"}}},
+	{"a message for a posted receive is held for a later one", "", []edit{
+		{matchingInflow, "ok = !h.Match && q.hold(m)", "ok = q.hold(m)"}}},
+	{"no message tries again when a receive is posted", "", []edit{
+		{matchingReceive, "\t\tq.offer(n)\n\t}\n\tq.makeRoom()\n", "\t\tq.offer(n)\n\t}\n"}}},
+	{"two frames that are refused call each other", "", []edit{
+		{matchingInflow, "if in.moved && q.starved.Load() {", "if q.starved.Load() {"}}},
+}
