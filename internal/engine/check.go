@@ -16,7 +16,7 @@ func (e *Engine) Check() error {
 	if len(e.unsettled) > 0 || e.sent > 0 {
 		return fmt.Errorf("engine: %d sessions not settled and %d packets not flushed after a step", len(e.unsettled), e.sent)
 	}
-	return errors.Join(e.table.check(), e.checkDirty(), e.checkTargets(), e.checkConns(), e.checkFlights())
+	return errors.Join(e.table.check(), e.checkDirty(), e.checkWaiters(), e.checkTargets(), e.checkConns(), e.checkFlights())
 }
 
 // check makes sure that every entry is found where its slot says.
@@ -70,6 +70,24 @@ func (e *Engine) checkDirty() error {
 	for o := range times { // those that have left the table already
 		if err := look(o, true); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkWaiters makes sure that the list of those that wait for room is that of the sessions
+// which are marked so.
+func (e *Engine) checkWaiters() error {
+	listed := map[*target]bool{}
+	for _, t := range e.waiters.all {
+		if t.slot.id == 0 || !t.waits || listed[t] {
+			return fmt.Errorf("engine: a session that has ended (%t) waits for room (%t), or is listed twice (%t)", t.slot.id == 0, t.waits, listed[t])
+		}
+		listed[t] = true
+	}
+	for _, x := range e.table.all {
+		if t, ok := x.(*target); ok && t.waits && !listed[t] {
+			return fmt.Errorf("engine: session %#x waits for room, but is not on the list", uint32(t.slot.id))
 		}
 	}
 	return nil

@@ -228,3 +228,27 @@ func TestMessagesAcrossRestart(t *testing.T) {
 		t.Fatalf("a message to the new life: %+v, %+v", rs[2].last, a.list)
 	}
 }
+
+// A session that ends while its next message waits for room is not tried again, nor kept.
+func TestWaitingSessionEnds(t *testing.T) {
+	bn, _ := receiving(t, 1, session.Config{}, 0)
+	for range 3 {
+		p := bn.peer(0)
+		var r results
+		bn.send(p, &r, pattern(100, 1), 0, engine.FlagMatch)
+		for range 20 {
+			bn.step()
+		}
+		p.Close()
+		bn.until(func() bool { return r.n == 1 })
+		for range 20 {
+			bn.step()
+		}
+	}
+	if err := bn.b.Check(); err != nil {
+		t.Error(err)
+	}
+	if u := bn.b.Usage(); u.Sessions > 0 {
+		t.Errorf("%+v, want no session", u)
+	}
+}

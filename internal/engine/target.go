@@ -190,5 +190,6 @@ func (t *target) remove() {
 	t.e.pairs.ended(t.pair, t, t.e.now) // which asks what ran
 	t.s.Release()
 	t.e.leave(t.party)
+	t.e.waiters.leave(t)
 	t.e.table.remove(t)
 }

@@ -2,14 +2,17 @@
 
 package engine
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // Sessions whose next message waits for room at the owner of the target. When a receive
 // is posted, or messages have been received, they try again: see [Engine.Room].
 
 // waiters are those sessions.
 type waiters struct {
-	all  []*target   // some may have ended
+	all  []*target
 	room atomic.Bool // set by Room, cleared by the engine's thread
 }
 
@@ -29,6 +32,14 @@ func (t *target) wait() {
 	}
 }
 
+// leave takes a session that has ended off the list.
+func (w *waiters) leave(t *target) {
+	if t.waits {
+		t.waits = false
+		w.all = slices.DeleteFunc(w.all, func(x *target) bool { return x == t })
+	}
+}
+
 // retryWaiting lets the sessions that wait try again.
 func (e *Engine) retryWaiting() int {
 	if !e.waiters.room.Load() {
@@ -38,8 +49,10 @@ func (e *Engine) retryWaiting() int {
 	tried := e.waiters.all
 	e.waiters.all = nil
 	for _, t := range tried {
-		t.waits = false
-		if t.slot.id != 0 && !t.dying {
+		if !t.waits {
+			continue // it has ended meanwhile
+		}
+		if t.waits = false; !t.dying {
 			o := t.s.Retry()
 			t.came(&o)
 		}
