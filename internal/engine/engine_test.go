@@ -54,6 +54,11 @@ func newBench(t testing.TB, seed uint64, cfg session.Config) *bench {
 }
 
 func (bn *bench) node(p engine.Port, mac wire.MAC, cfg session.Config) *node {
+	return bn.nodeThat(p, mac, cfg, func(*engine.Config) {})
+}
+
+// nodeThat is node with a change of the engine's configuration.
+func (bn *bench) nodeThat(p engine.Port, mac wire.MAC, cfg session.Config, change func(*engine.Config)) *node {
 	table := mr.NewTable()
 	cable, _ := p.(*port.Memory)
 	n := &node{port: cable, table: table, mem: memory.New(table)}
@@ -61,7 +66,7 @@ func (bn *bench) node(p engine.Port, mac wire.MAC, cfg session.Config) *node {
 	if n.exec, err = executor.New(n.mem, 1500, 0); err != nil {
 		bn.t.Fatal(err)
 	}
-	n.Engine, err = engine.New(engine.Config{
+	c := engine.Config{
 		Port: p, Local: mac, MTU: 1500, Session: cfg,
 		Serve: func(now int64, p session.TargetParams) engine.Served { return n.exec.Begin(now, p, nil) },
 		Accept: func(e uint16, _ uint64) wire.HelloStatus {
@@ -83,8 +88,9 @@ func (bn *bench) node(p engine.Port, mac wire.MAC, cfg session.Config) *node {
 			return n.inbox.NewInflow(from)
 		},
 		Clock: func() int64 { bn.looks++; return bn.now },
-	})
-	if err != nil {
+	}
+	change(&c)
+	if n.Engine, err = engine.New(c); err != nil {
 		bn.t.Fatal(err)
 	}
 	engine.NewGroup([]*engine.Engine{n.Engine})

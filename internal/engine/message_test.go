@@ -252,3 +252,29 @@ func TestWaitingSessionEnds(t *testing.T) {
 		t.Errorf("%+v, want no session", u)
 	}
 }
+
+// While a message waits, its sender is not taken for one that hears nothing: the network
+// is as it should be. If the receiver falls silent, it is.
+func TestWaitingIsNoTrouble(t *testing.T) {
+	alarms := 0
+	bn, _ := receiving(t, 1, session.Config{Features: wire.FeatureMessages}, 0)
+	bn.a = bn.nodeThat(bn.a.port, macA, session.Config{Features: wire.FeatureMessages}, func(c *engine.Config) {
+		c.Suspect = func(wire.Link) { alarms++ }
+	})
+	p := bn.peer(0)
+	var r results
+	bn.send(p, &r, pattern(100, 1), 0, engine.FlagMatch)
+	for until := bn.now + int64(time.Minute); bn.now < until; {
+		bn.step()
+	}
+	if alarms > 0 || r.n > 0 {
+		t.Errorf("%d alarms, %d completions while the message waits", alarms, r.n)
+	}
+	bn.b.port.SetFaults(port.Faults{Loss: 1})
+	for until := bn.now + int64(4*time.Second); bn.now < until; {
+		bn.step()
+	}
+	if alarms == 0 {
+		t.Error("no alarm, though the receiver is silent")
+	}
+}

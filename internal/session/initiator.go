@@ -103,6 +103,7 @@ type Initiator struct {
 	probes     uint32 // sent so far: numbers them
 	conveyed   uint32 // highest ack that the target has been told
 	rtt        rttEstimator
+	excused    uint // of the rtt's backoff: until the target last said that a message waits
 	cc         congestion
 	timer      int64 // when the retransmission or hello timer fires; 0 = off
 	ackAt      int64 // when a lone ack is due; 0 = none
@@ -160,8 +161,8 @@ func (s *Initiator) attend(now int64) {
 }
 
 // Troubled reports whether the target has left a question unanswered for longer than
-// the network should take.
-func (s *Initiator) Troubled() bool { return s.rtt.backoff >= 2 }
+// the network should take. It is no trouble that a message waits for room.
+func (s *Initiator) Troubled() bool { return s.rtt.backoff >= s.excused+2 }
 
 // Hurry makes the initiator ask again at once, because the path to the target
 // has changed.

@@ -92,6 +92,7 @@ func (s *Initiator) answer(h *wire.Header) Event {
 func (s *Initiator) hear(now int64, busy bool) {
 	if busy {
 		s.answeredAt = now
+		s.excused = s.rtt.backoff
 		if !s.busy {
 			s.probeAt = now + s.probeEvery()
 		}

@@ -205,6 +205,7 @@ func (s *Initiator) suspend(why Reason) Event {
 // onTimeout asks again: hello, or the oldest unanswered request. One frame is
 // enough, because the answer's ack and sack tell about all others.
 func (s *Initiator) onTimeout(now int64) {
+	s.excused = min(s.excused, s.rtt.backoff) // which may have begun again
 	s.rtt.backoff++
 	s.timer = min(now+s.rtt.rto(s.cfg), max(s.heardAt+int64(s.cfg.GiveUp), now+1))
 	if s.state == Connecting {
