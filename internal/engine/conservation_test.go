@@ -4,6 +4,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -66,7 +67,8 @@ type worldOp struct {
 	slot, n int
 	fetch   bool
 	data    bool // it asks for an event
-	told    int  // its events
+	message bool // it is one, of n bytes
+	told    int  // its events; of a message, how often it has arrived
 	out     []byte
 	results []Result
 }
@@ -88,6 +90,7 @@ type world struct {
 	eng    [2]*Engine
 	mem    *memory.Memory     // of node 1
 	exec   *executor.Executor // likewise
+	inbox  *inbox             // likewise
 	ring   *Ring
 	peers  []*Peer
 	table  *mr.Table
@@ -145,9 +148,13 @@ func newWorld(t testing.TB, seed uint64, strict bool) *world {
 	w.start(0)
 	w.start(1)
 	w.ring, _ = NewRing(256, Contexts{})
-	w.eng[0].AddRing(w.ring, nil)
+	origin := w.eng[0].NewOrigin(0)
+	if w.rng.IntN(3) == 0 {
+		origin = w.eng[0].NewUnorderedOrigin(0)
+	}
+	w.eng[0].AddRing(w.ring, origin)
 	for range 3 {
-		p, err := w.eng[0].NewPeer(wire.Link{Local: worldMACs[0], Remote: worldMACs[1]}, 0, 0)
+		p, err := origin.NewPeer(wire.Link{Local: worldMACs[0], Remote: worldMACs[1]}, 0, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,10 +173,12 @@ func (w *world) start(i int) {
 			w.t.Fatal(err)
 		}
 		c.Serve = serving(w.exec)
+		w.inbox = w.newInbox()
+		c.Inflow = w.inflow
 		c.Accept = func(uint16, uint64) wire.HelloStatus { return wire.HelloAccepted }
 	}
 	c.Clock = func() int64 { return w.now }
-	c.Session.Features = wire.FeatureNotices
+	c.Session.Features = wire.FeatureNotices | wire.FeatureMessages | wire.FeatureUnordered
 	c.Events = func(uint16) Events { return (*worldEvents)(w) }
 	e, err := New(c)
 	if err != nil {
@@ -189,7 +198,11 @@ func (w *world) post() {
 	if w.rng.IntN(20) == 0 {
 		n = 1 + w.rng.IntN(900)
 	}
-	if w.used+n > worldSlots {
+	message := w.rng.IntN(4) == 0
+	if message {
+		n = w.rng.IntN(1 << w.rng.IntN(15))
+	}
+	if !message && w.used+n > worldSlots {
 		return
 	}
 	op := w.ring.Claim()
@@ -201,7 +214,9 @@ func (w *world) post() {
 		return
 	}
 	o := &worldOp{w: w, peer: w.rng.IntN(len(w.peers)), slot: w.used, n: n, fetch: w.rng.IntN(2) == 0}
-	w.used += n
+	if o.message = message; !message {
+		w.used += n
+	}
 	operand := make([]byte, 8*n)
 	for i := range n {
 		operand[8*i] = 1
@@ -215,12 +230,15 @@ func (w *world) post() {
 	if w.rng.IntN(10) == 0 {
 		op.Flags = FlagFence
 	}
-	if o.data = w.rng.IntN(4) == 0; o.data {
+	if o.data = !message && w.rng.IntN(4) == 0; o.data {
 		op.Flags |= FlagData
 		op.Data = uint64(len(w.ops))
 	}
 	op.SetOperands(operand, nil)
 	op.Result = o.out
+	if message {
+		o.fill(op, len(w.ops))
+	}
 	op.Publish()
 	w.ops = append(w.ops, o)
 }
@@ -250,7 +268,7 @@ func (w *world) forge() {
 			case 5:
 				f[28] = byte(w.rng.IntN(256))
 			case 6:
-				f[1] = byte(w.rng.IntN(4))
+				f[1] = byte(w.rng.IntN(32))
 			case 7:
 				f[wire.HeaderLen+w.rng.IntN(len(f)-wire.HeaderLen)] ^= 1 << w.rng.IntN(8)
 			}
@@ -272,7 +290,7 @@ func (w *world) step() {
 				w.t.Fatalf("seed %d: engine %d: %v", w.seed, i, err)
 			}
 		}
-		if err := w.exec.Check(); err != nil {
+		if err := errors.Join(w.exec.Check(), w.inbox.q.Check()); err != nil {
 			w.t.Fatalf("seed %d: %v", w.seed, err)
 		}
 	}
@@ -294,6 +312,10 @@ func (w *world) run() {
 			for range 1 + w.rng.IntN(20) {
 				w.post()
 			}
+		case k < 320:
+			w.receive()
+		case k < 322:
+			w.peers[w.rng.IntN(len(w.peers))].Cancel(w.anyOp())
 		case k < 340:
 			for range 1 + w.rng.IntN(10) {
 				w.forge()
@@ -334,6 +356,7 @@ func (w *world) run() {
 			break
 		}
 		w.step()
+		w.receive()
 	}
 	w.check()
 }
@@ -352,6 +375,9 @@ func (w *world) check() {
 		}
 		if fate := o.results[0].Fate; o.told > 1 || o.data && fate == Success && o.told == 0 || fate == NotExecuted && o.told > 0 {
 			t.Errorf("seed %d: operation %d: fate %v, data %t, but %d events", w.seed, i, fate, o.data, o.told)
+		}
+		if o.message {
+			continue // which has arrived, or is held, or was lost with the target
 		}
 		for k := range o.n {
 			v := binary.LittleEndian.Uint64(w.bytes[8*(o.slot+k):])
@@ -384,7 +410,18 @@ func (w *world) check() {
 	if w.ring.head != w.ring.tail.Load() || !w.ring.Empty() {
 		t.Errorf("seed %d: ring not empty", w.seed)
 	}
+	if u := w.inbox.q.Usage(); u.Inflows > 0 {
+		t.Errorf("seed %d: the queue has %+v at the end", w.seed, u)
+	}
 	w.mem.Close()
+}
+
+// anyOp returns an operation that was posted, or nil.
+func (w *world) anyOp() any {
+	if len(w.ops) == 0 {
+		return nil
+	}
+	return w.ops[len(w.ops)-1-w.rng.IntN(min(len(w.ops), 50))]
 }
 
 func seedRange(def uint64) (from, to uint64) {

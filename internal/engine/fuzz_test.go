@@ -55,6 +55,7 @@ func FuzzEngine(f *testing.F) {
 				break
 			}
 			w.step()
+			w.receive()
 		}
 		w.check()
 	})
@@ -62,7 +63,7 @@ func FuzzEngine(f *testing.F) {
 
 // act does the next thing that the script asks for.
 func (w *world) act(s *script) {
-	switch s.byte() % 8 {
+	switch s.byte() % 10 {
 	case 0:
 		w.post()
 	case 1:
@@ -91,6 +92,10 @@ func (w *world) act(s *script) {
 		}
 		w.mem.Close()
 		w.start(1)
+	case 8:
+		w.receive()
+	case 9:
+		w.peers[int(s.byte())%len(w.peers)].Cancel(w.anyOp())
 	}
 }
 
