@@ -26,8 +26,6 @@ var bugsOfMessages = []bug{
 		{engineMessage, "\tif f := c.message; f != nil {\n", "\tif f := c.message; f != nil && false {\n"}}},
 	{"the rest of a cancelled message is never dropped", "", []edit{
 		{engineMessage, "c.message, c.severed = nil, f.sent", "c.message = nil"}}},
-	{"a message that was not sent whole may have arrived", "", []edit{
-		{engineFlight, "if f.message() && !f.packed() {", "if false {"}}},
 	{"a message counts twice that completed while the next one waited", "", []edit{
 		{engineComplete, "n := max(records-g.told, 0)", "n := min(records, len(g.segs))"}}},
 	{"messages that wait when the target restarts reach its new life", "", []edit{
@@ -48,8 +46,6 @@ var bugsOfMessages = []bug{
 		{matchingMatch, "\tfor e := q.posted[index(m.Tagged)].first; e != nil; e = e.next {\n", "\tfor e := q.posted[index(m.Tagged)].last; e != nil; e = e.prev {\n"}}},
 	{"a receive takes the newest message that is held", "", []edit{
 		{matchingMatch, "\tfor e := q.held[index(n.Tagged)].first; e != nil && q.waits(n); {\n\t\tm := e.of\n\t\te = e.next\n", "\tfor e := q.held[index(n.Tagged)].last; e != nil && q.waits(n); {\n\t\tm := e.of\n\t\te = e.prev\n"}}},
-	{"the receive of a message that breaks off goes behind all others", "", []edit{
-		{matchingMatch, "\tcase !n.multi:\n\t\tq.list(n)\n", "\tcase !n.multi:\n\t\tq.sequence++\n\t\tn.sequence = q.sequence\n\t\tq.list(n)\n"}}},
 	{"the receive of a message that breaks off is lost", "", []edit{
 		{matchingMatch, "\tcase !n.multi:\n\t\tq.list(n)\n", "\tcase !n.multi:\n\t\tq.freeReceive(n)\n"}}},
 	{"a message is written behind the end of its buffer", "", []edit{
