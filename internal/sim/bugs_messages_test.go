@@ -15,7 +15,7 @@ const (
 // Bugs of messages and receives.
 var bugsOfMessages = []bug{
 	{"a frame of messages that was kept runs from its first record again", "", []edit{
-		{executorMessages, "\tr.Skip(s.partial.ran)\n\tin := s.inflow\n", "\tin := s.inflow\n"}}},
+		{executorMessages, "\tr.Skip(s.partial.ran)\n\tin, m := s.inflow, &s.message\n", "\tin, m := s.inflow, &s.message\n"}}},
 	{"a frame that ends partly run is answered as not run", "", []edit{
 		{executorMessages, "for i := p.ran; i < int(p.ops); i++ {", "for i := 0; i < int(p.ops); i++ {"}}},
 	{"a frame that ends partly run is answered as if it had run", "", []edit{
@@ -43,7 +43,7 @@ var bugsOfMessages = []bug{
 	{"messages are granted for an endpoint that receives none", "", []edit{
 		{engineHello, "f &^= wire.FeatureMessages", "f &^= 0"}}},
 	{"a message goes into the newest receive", "", []edit{
-		{matchingMatch, "\tfor e := q.posted[index(m.Tagged)].first; e != nil; e = e.next {\n", "\tfor e := q.posted[index(m.Tagged)].last; e != nil; e = e.prev {\n"}}},
+		{matchingMatch, "\tfor e := q.posted[index(m.tagged)].first; e != nil; e = e.next {\n", "\tfor e := q.posted[index(m.tagged)].last; e != nil; e = e.prev {\n"}}},
 	{"a receive takes the newest message that is held", "", []edit{
 		{matchingMatch, "\tfor e := q.held[index(n.Tagged)].first; e != nil && q.waits(n); {\n\t\tm := e.of\n\t\te = e.next\n", "\tfor e := q.held[index(n.Tagged)].last; e != nil && q.waits(n); {\n\t\tm := e.of\n\t\te = e.prev\n"}}},
 	{"the receive of a message that breaks off is lost", "", []edit{
@@ -54,9 +54,7 @@ var bugsOfMessages = []bug{
 		{matchingReceive, "\t\tif size := uint64(len(b)); offset >= size {\n", "\t\tif size := uint64(cap(b)); offset >= size {\n"},
 		{matchingReceive, "copy(b[offset:], data)", "copy(b[offset:cap(b)], data)"}}},
 	{"a message for a posted receive is held for a later one", "", []edit{
-		{matchingInflow, "ok = !h.Match && q.hold(m)", "ok = q.hold(m)"}}},
+		{matchingInflow, "return !mustMatch && q.hold(m)", "return q.hold(m)"}}},
 	{"no message tries again when a receive is posted", "", []edit{
 		{matchingReceive, "\t\tq.offer(n)\n\t}\n\tq.makeRoom()\n", "\t\tq.offer(n)\n\t}\n"}}},
-	{"two frames that are refused call each other", "", []edit{
-		{matchingInflow, "if in.moved && q.starved.Load() {", "if q.starved.Load() {"}}},
 }
