@@ -123,7 +123,10 @@ func (w *world) checkExcuse(o *op) {
 	if o.result.Reason == session.PeerClosed {
 		return // its owner closed the endpoint, so that an answer lost then is not asked for
 	}
-	if o.result.Fate != engine.Unknown || o.count > 1 || o.letter != nil && o.letter.length > 100 || p.life != p.c.n.life || p.target.forgot(o.call, w.now) {
+	if o.letter != nil || o.behind() > o.completed-o.call {
+		return // it may have waited for a receive, or behind a message, until the next trouble
+	}
+	if o.result.Fate != engine.Unknown || o.count > 1 || p.life != p.c.n.life || p.target.forgot(o.call, w.now) {
 		return // known, ran in part, of an origin that is gone, or forgotten by the target
 	}
 	if w.plan.tight() {
