@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -92,10 +93,14 @@ func (w *world) populate() {
 // settleTime is the time after the last fault within which everything must have
 // completed: the give-up time of a session that was unlucky to the end, that of
 // the one before it on the same peer, and the longest pauses between
-// retransmissions.
+// retransmissions. Of a message, each frame at the end of a window may be lost.
 func (w *world) settleTime() int64 {
 	c, _ := w.plan.session.WithDefaults() // it is valid, since engines have accepted it
-	return 3*int64(c.GiveUp) + 4*int64(c.RTOMax) + second
+	lost := int64(4)
+	if w.plan.letters > 0 {
+		lost = session.MaxWindow
+	}
+	return 3*int64(c.GiveUp) + lost*int64(c.RTOMax) + second
 }
 
 // run runs the world and judges it.
