@@ -75,8 +75,8 @@ func (e *Engine) checkDirty() error {
 	return nil
 }
 
-// checkWaiters makes sure that the list of those that wait for room is that of the sessions
-// which are marked so.
+// checkWaiters makes sure that the list of those that wait for room is that of the
+// sessions which are marked so.
 func (e *Engine) checkWaiters() error {
 	listed := map[*target]bool{}
 	for _, t := range e.waiters.all {

@@ -83,10 +83,11 @@
 // what it did, and in the order of its pair, if its client needs order. One that was not
 // executed has none.
 //
-// A message that succeeds comes once, whole, to a receive that it matches, and behind what
-// its pair had posted before it; one that was not executed never comes, and one of unknown
-// outcome at most once. Messages that match the same receives come in posting order, each to
-// the oldest receive that it matches. Every receive completes once, is cancelled, or is still
-// posted. A target says that a message waits only while one does, and tries it again when a
-// receive is posted; and when all receives are posted, everything comes.
+// A message that succeeds comes once, whole, to a receive that it matches, and behind
+// what its pair had posted before it; one that was not executed never comes, and one of
+// unknown outcome at most once. Messages that match the same receives come in posting
+// order, each to the oldest receive that it matches. Every receive completes once, is
+// cancelled, or is still posted. A target says that a message waits only while one does,
+// and tries it again when a receive is posted; and when all receives are posted,
+// everything comes.
 package sim

@@ -184,8 +184,8 @@ func (b *mailbox) drain() {
 	b.refill()
 }
 
-// refill keeps receives posted that take any message, besides those into which messages of
-// senders may be going that have died.
+// refill keeps receives posted that take any message, besides those into which messages
+// of senders may be going that have died.
 func (b *mailbox) refill() {
 	if !b.lives() {
 		return
