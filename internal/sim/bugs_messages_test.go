@@ -49,7 +49,7 @@ var bugsOfMessages = []bug{
 	{"the receive of a message that breaks off is lost", "", []edit{
 		{matchingMatch, "\tcase !n.multi:\n\t\tq.list(n)\n", "\tcase !n.multi:\n\t\tq.freeReceive(n)\n"}}},
 	{"a message is written behind the end of its buffer", "", []edit{
-		{matchingMessage, "if at < m.size {", "if at < m.Length {"},
+		{matchingMessage, "if at < m.size {", "if at < m.length {"},
 		{matchingMessage, "data[:min(uint64(len(data)), m.size-at)]", "data"},
 		{matchingReceive, "\t\tif size := uint64(len(b)); offset >= size {\n", "\t\tif size := uint64(cap(b)); offset >= size {\n"},
 		{matchingReceive, "copy(b[offset:], data)", "copy(b[offset:cap(b)], data)"}}},
