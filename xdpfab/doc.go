@@ -18,7 +18,16 @@
 //
 // [Word] finds a region by its name and an index in it; [Vector] takes all words of a
 // region, for many at once. [WordAt] and [VectorAt] take a [RemoteRegion] that was found
-// before. Beneath are the objects of libfabric by their own names, for many operations in
+// before. [Peer.Read], [Peer.Write], [ReadSlice], [WriteSlice] and [BytesAt] copy bytes
+// and numbers from and to a region. Messages go by [Peer.Send] to a [Mailbox]:
+//
+//	box, err := dom.NewMailbox(xdpfab.MailboxAttr{Number: 5})
+//	m, err := box.Receive(ctx, buf) // m.Bytes, m.From
+//
+//	peer, err := dom.Dial(ctx, "02:00:00:00:00:0b/5") // on another node
+//	err = peer.Send(ctx, []byte("hello"))
+//
+// Beneath are the objects of libfabric by their own names, for many operations in
 // flight:
 //
 //	fi_getinfo       GetInfo             fi_dupinfo, fi_tostr                     Info.Clone, Info.String

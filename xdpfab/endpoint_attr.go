@@ -64,7 +64,8 @@ type EndpointAttr struct {
 	// InitiateOnly makes an endpoint that peers cannot address.
 	InitiateOnly bool
 
-	dials bool // the endpoint is the domain's own, for Dial
+	dials bool // the endpoint is the domain's or a mailbox's own, for Dial
+	mails bool // the endpoint is a mailbox's own
 	part  part // of a scalable endpoint
 }
 

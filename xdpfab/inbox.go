@@ -85,21 +85,30 @@ var receiveErrors = map[matching.Reason]error{
 
 // openReceives makes the queue of receives of an endpoint that is enabled.
 func (ep *Endpoint) openReceives() {
-	if ep.recv == nil || ep.attr.InitiateOnly {
+	to := matching.Sink((*inbox)(ep))
+	switch {
+	case ep.attr.mails:
+		to = (*letters)(ep)
+	case ep.recv == nil || ep.attr.InitiateOnly:
 		return
 	}
 	ep.minMultiRecv.Store(int64(ep.attr.MinMultiRecv))
 	ep.receives = matching.New(matching.Config{
 		Receives: ep.attr.ReceiveSize, Unexpected: ep.attr.ReceiveSize, Memory: max(ep.attr.BufferedReceive, 0),
-		Sink: (*inbox)(ep), Room: ep.dom.room,
+		Sink: to, Room: ep.dom.room,
 	})
-	ep.recv.feeds.add(ep.receives)
+	if ep.recv != nil {
+		ep.recv.feeds.add(ep.receives)
+	}
 }
 
 // closeReceives cancels the receives that are posted.
 func (ep *Endpoint) closeReceives() {
-	if ep.receives != nil {
-		ep.receives.Close()
+	if ep.receives == nil {
+		return
+	}
+	ep.receives.Close()
+	if ep.recv != nil {
 		ep.recv.feeds.remove(ep.receives)
 	}
 }

@@ -38,6 +38,11 @@ func (d *Domain) Dial(ctx context.Context, addr string) (*Peer, error) {
 	if err != nil {
 		return nil, err
 	}
+	return d.dialFrom(ctx, ep, addr)
+}
+
+// dialFrom is Dial from one of the domain's own endpoints.
+func (d *Domain) dialFrom(ctx context.Context, ep *Endpoint, addr string) (*Peer, error) {
 	a, link, err := d.resolve(ctx, addr)
 	if err != nil {
 		return nil, err
@@ -261,18 +266,18 @@ func (p *Peer) cancelled(ctx context.Context, c call, err error) error {
 		return context.Cause(ctx)
 	}
 	oe.Cause = context.Cause(ctx)
-	if !c.verb.Array() { // a lookup has no effect
+	if !effect(c.verb) {
 		oe.Certainty, oe.outcome = ErrNotExecuted, nil
 	}
 	return oe
 }
 
 // interrupted returns the error of a call whose context has ended: before the operation
-// was posted, or with an outcome that is still to come. Operations on no memory have
-// no effect, so nothing of them is unknown.
+// was posted, or with an outcome that is still to come. Of operations without effect
+// nothing is unknown.
 func (p *Peer) interrupted(ctx context.Context, c call, o *outcome) error {
 	certainty := ErrOutcomeUnknown
-	if o == nil || !c.verb.Array() {
+	if o == nil || !effect(c.verb) {
 		certainty, o = ErrNotExecuted, nil
 	}
 	cause := context.Cause(ctx)
@@ -306,7 +311,7 @@ func (w *waiter) Complete(s *engine.Submission, c *engine.Completion, later *eng
 	if c.Fate != engine.Success {
 		err = errorOf(c.Result(later), nameOf(s), w.p.name).by(w.p.ep.stepper)
 	}
-	if s.Result == nil && c.Flags&engine.CompletedWrite == 0 { // Length is that of the operand otherwise
+	if s.Result == nil && c.Flags&(engine.CompletedWrite|engine.CompletedSend) == 0 { // Length is that of the operand otherwise
 		w.inline = c.Inline
 		w.result = w.inline[:min(c.Length, engine.InlineResult)]
 	}

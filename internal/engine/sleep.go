@@ -80,5 +80,12 @@ func (e *Engine) wakeIfAsleep() {
 	}
 }
 
+// Alert is Wake without a system call unless the engine sleeps: the engine looks once
+// more before it goes to sleep.
+func (e *Engine) Alert() {
+	e.mail.Store(true)
+	e.wakeIfAsleep()
+}
+
 // Wake ends the engine's sleep, or prevents the next one.
 func (e *Engine) Wake() { e.port.Wake() }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/xdpfab/xdpfab/internal/matching"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Mailbox is an endpoint that receives messages by calls that wait, without a completion
+// queue. Peers dial it by its number and send by [Peer.Send]. A message that comes when
+// no call waits for it is kept, within MailboxAttr.Buffered; if there is no room its
+// sender waits. Any number of goroutines may receive: each message is received once. The
+// messages of one sender that are received by the same kind of call come in the order
+// sent.
+type Mailbox struct {
+	ep     *Endpoint
+	places chan struct{} // holds one token for each call in the queue of receives
+}
+
+// MailboxAttr are the attributes of a mailbox. The zero value of a field means its
+// default.
+type MailboxAttr struct {
+	// Number is the endpoint number by which peers dial the mailbox; see
+	// EndpointAttr.Number.
+	Number int
+	// Receives is the most calls that wait for messages at the same time, and the most
+	// messages that are kept; 1024. Further calls wait until one of these has returned,
+	// even if a message that only they would take is here.
+	Receives int
+	// Buffered is the number of bytes of memory for messages that no call waits for; 4
+	// MiB. See EndpointAttr.BufferedReceive.
+	Buffered int
+
+	TrafficClass TrafficClass // as EndpointAttr.TrafficClass
+	AuthKey      AuthKey      // as EndpointAttr.AuthKey
+}
+
+// Sender is the endpoint that a message came from. Values can be compared with ==.
+type Sender struct{ addr wire.Addr }
+
+// String returns the address in the form that Dial takes. It leads back to a [Mailbox] if
+// the message was sent from one, by a peer of [Mailbox.Dial].
+func (s Sender) String() string { return s.addr.String() }
+
+// Received is a message that has been received.
+type Received struct {
+	Bytes   []byte // the message, or the beginning of it, in the buffer of the call
+	Length  int    // bytes of the whole message
+	From    Sender
+	Tagged  bool
+	Tag     uint64 // of a tagged message
+	HasData bool
+	Data    uint64 // that came with the message: FlagRemoteCQData, Message.Data
+}
+
+// NewMailbox makes a mailbox, to which peers can send from now on. Close ends it.
+func (d *Domain) NewMailbox(attr MailboxAttr) (*Mailbox, error) {
+	ep, err := d.NewEndpoint(EndpointAttr{Number: attr.Number, ReceiveSize: attr.Receives, BufferedReceive: attr.Buffered,
+		TrafficClass: attr.TrafficClass, AuthKey: attr.AuthKey, dials: true, mails: true})
+	if err != nil {
+		return nil, err
+	}
+	if err := ep.Enable(); err != nil {
+		return nil, errors.Join(err, ep.Close())
+	}
+	b := &Mailbox{ep: ep, places: make(chan struct{}, ep.attr.ReceiveSize)}
+	d.keep(b, fmt.Sprintf("mailbox %d", ep.number))
+	return b, nil
+}
+
+// Number returns the mailbox's endpoint number, and Name its address on its Ethernet
+// segment.
+func (b *Mailbox) Number() uint16 { return b.ep.number }
+
+// Name returns the address of the mailbox on its Ethernet segment.
+func (b *Mailbox) Name() string { return b.ep.Name() }
+
+// Dial is Domain.Dial for messages that come from the mailbox: its peers find the address
+// in Received.From, and can answer to it.
+func (b *Mailbox) Dial(ctx context.Context, addr string) (*Peer, error) {
+	return b.ep.dom.dialFrom(ctx, b.ep, addr)
+}
+
+// Close ends the mailbox: calls that wait return with ErrClosed, messages that were kept
+// are dropped, and the peers dialled from it are closed too. Closing twice is no error.
+func (b *Mailbox) Close() error {
+	if err := b.ep.Close(); err != nil {
+		return err
+	}
+	b.ep.dom.forget(b)
+	return nil
+}
+
+// Receive waits for a message without a tag, and puts it into buf. When the context ends,
+// the error wraps its cause and no message has been taken, unless one was going into buf
+// at that moment: then Receive goes on until that message is complete, or its sender is
+// gone, so that no message gets lost.
+//
+// A message longer than buf is received with an error that wraps ErrTruncated: Bytes has
+// its beginning, Length tells how long it was, and the rest of it is gone. An empty
+// message needs no buffer.
+//
+// With manual progress the call makes progress.
+func (b *Mailbox) Receive(ctx context.Context, buf []byte) (Received, error) {
+	return b.receive(ctx, matching.Match{AnySource: true}, buf)
+}
+
+// ReceiveTagged is Receive for a message whose tag is tag in all bits that are not set in
+// ignore.
+func (b *Mailbox) ReceiveTagged(ctx context.Context, tag, ignore uint64, buf []byte) (Received, error) {
+	return b.receive(ctx, matching.Match{AnySource: true, Tagged: true, Tag: tag, Ignore: ignore}, buf)
+}
+
+// All returns the messages without a tag, one after the other, each in the same buffer.
+// A message that was truncated comes with its error, and the loop goes on; any other
+// error is the last.
+func (b *Mailbox) All(ctx context.Context, buf []byte) iter.Seq2[Received, error] {
+	return func(yield func(Received, error) bool) {
+		for {
+			m, err := b.Receive(ctx, buf)
+			if !yield(m, err) || err != nil && !errors.Is(err, ErrTruncated) {
+				return
+			}
+		}
+	}
+}
+
+// received returns a message in the form for callers.
+func received(d *matching.Done, buf []byte) Received {
+	return Received{Bytes: buf[:d.Received], Length: int(min(d.Length, math.MaxInt)), From: Sender{d.From},
+		Tagged: d.Tagged, Tag: d.Tag, HasData: d.HasData, Data: d.Data}
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Send sends a message to the endpoint that was dialled: a [Mailbox], or an endpoint with
+// a completion queue for receives. It returns when the message is in the buffer of a
+// receive there, or the peer keeps it for one; the call keeps a copy until then. As long
+// as the peer has no room to keep it, the message waits, and so does everything that was
+// sent behind it from the same endpoint to the same one, though not forever: the context
+// ends the wait.
+//
+// The message arrives exactly once, or the error says what is known of it: of one that
+// failed with ErrOutcomeUnknown, [OpError.Resolve] may tell whether it has arrived. The
+// messages of one goroutine to one peer arrive in the order sent. If the endpoint
+// receives no messages, the error is ErrNoReceiver.
+func (p *Peer) Send(ctx context.Context, b []byte) error {
+	return p.message(ctx, wire.VerbSend, 0, b)
+}
+
+// SendTagged is Send for a message with a tag, for a receive that asks for such tags.
+func (p *Peer) SendTagged(ctx context.Context, tag uint64, b []byte) error {
+	return p.message(ctx, wire.VerbTagged, tag, b)
+}
+
+func (p *Peer) message(ctx context.Context, verb wire.Verb, tag uint64, b []byte) error {
+	if len(b) > math.MaxUint32 {
+		return fmt.Errorf("xdpfab: message of %d bytes: want at most %d, send it in parts: %w", len(b), math.MaxUint32, ErrTooMany)
+	}
+	return p.do(ctx, call{verb: verb, op: uint8(Write), datatype: uint8(Uint8), count: uint32(len(b)), key: tag, operand: b})
+}
+
+// effect reports whether an operation changes anything at the peer.
+func effect(v wire.Verb) bool { return v.Array() || v.Message() }
