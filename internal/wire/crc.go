@@ -8,15 +8,17 @@ import (
 )
 
 // The checksum is CRC32C over the whole frame with the checksum field taken as zero.
-// Where the CPU has the instructions, it is computed by our own, in one go: hash/crc32 has
-// three streams too, but of fixed lengths, which leave much of a frame to a single one.
+// Where the CPU has the instructions, it is computed by our own, in one go: hash/crc32
+// has three streams too, but of fixed lengths, which leave much of a frame to a single
+// one.
 //
 // Elsewhere hash/crc32 sums. The frame must not be written to (nobody shares a received
-// chunk, but there may be other views of it), and a copy on the stack would escape. CRC is
-// linear: two equally long inputs that differ by d in one place have checksums that differ
-// by d, advanced over the bytes that follow. So we sum the bytes as they are, and take the
-// field's contribution out again by table: right after the field for long frames (two
-// calls), and at the end for frames of MinFrame bytes, the most common ones (one call).
+// chunk, but there may be other views of it), and a copy on the stack would escape. CRC
+// is linear: two equally long inputs that differ by d in one place have checksums that
+// differ by d, advanced over the bytes that follow. So we sum the bytes as they are, and
+// take the field's contribution out again by table: right after the field for long frames
+// (two calls), and at the end for frames of MinFrame bytes, the most common ones (one
+// call).
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 

@@ -85,17 +85,6 @@ func trip(b testing.TB, sides [2]*side, m *xdpfab.Message, r *xdpfab.Receive) {
 	}
 }
 
-// Messages allocate nothing, whether they take one frame or several.
-func TestMessagesDoNotAllocate(t *testing.T) {
-	for _, size := range []int{8, 10_000} {
-		sides := newSides(t, 4096)
-		message, receive := xdpfab.Message{Buf: make([]byte, size)}, xdpfab.Receive{Buf: make([]byte, size)}
-		if n := testing.AllocsPerRun(200, func() { trip(t, sides, &message, &receive) }); n > 0 {
-			t.Errorf("a message of %d bytes there and back allocates %v times", size, n)
-		}
-	}
-}
-
 // A message of 8 bytes there and back, both sides on one thread: what a round trip costs
 // beside the kernel.
 func BenchmarkMessageTrip(b *testing.B) {
