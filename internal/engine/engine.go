@@ -41,6 +41,9 @@ type Config struct {
 	// address; nil if the endpoint receives none. It is called on the engine's thread
 	// when a session is accepted. It may be nil.
 	Inflow func(endpoint uint16, from wire.Addr) session.Inflow
+	// Room is called on the engine's thread before sessions whose messages wait try
+	// again, after a call of Engine.Room. It may be nil.
+	Room func()
 	// Key returns the authorization key of an endpoint that accepts sessions, nil if it
 	// has none; ok is false if there is no such endpoint. It is called on the engine's
 	// thread. Nil means that no endpoint has a key.

@@ -37,7 +37,7 @@ func (f *flight) begin() {
 // reported, unless a later one is less certain.
 func (f *flight) fail(r Result) {
 	if f.message() && !f.packed() {
-		r.Fate = NotExecuted // what is not sent whole does not arrive
+		r.Fate, r.Later = NotExecuted, nil // what is not sent whole does not arrive
 	}
 	if r.Fate == Unknown || r.Fate == Restarted {
 		f.ran = true

@@ -278,3 +278,37 @@ func TestWaitingIsNoTrouble(t *testing.T) {
 		t.Error("no alarm, though the receiver is silent")
 	}
 }
+
+// Sessions that wait for room get it in turn.
+func TestRoomIsShared(t *testing.T) {
+	bn, a := receiving(t, 1, session.Config{}, 0)
+	other := bn.a.NewOrigin(9)
+	ring, err := engine.NewRing(256, engine.Contexts{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bn.a.AddRing(ring, other)
+	q, err := other.NewPeer(wire.Link{Local: macA, Remote: macB}, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, own := bn.peer(0), bn.a.ring
+	var r results
+	for range 40 {
+		bn.a.ring = own
+		bn.send(p, &r, pattern(1400, 1), 0, 0)
+		bn.a.ring = ring
+		bn.send(q, &r, pattern(1400, 1), 0, 0)
+	}
+	for i := range 40 {
+		bn.post(1400, 0, i)
+		bn.until(func() bool { return len(a.list) == i+1 })
+	}
+	from := map[uint16]int{}
+	for _, d := range a.list {
+		from[d.From.Endpoint]++
+	}
+	if from[0] < 15 || from[9] < 15 {
+		t.Errorf("of 40 receives the two senders got %v, want about as many each", from)
+	}
+}

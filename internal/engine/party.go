@@ -119,7 +119,7 @@ func (e *Engine) room(p *party) bool {
 // idles reports whether the session has shown too little to stay when room is short.
 func (t *target) idles() bool {
 	silent := t.e.lived - t.s.HeardAt()
-	return !t.used() && silent >= proofTime || silent >= restTime
+	return !t.used() && !t.waits && silent >= proofTime || silent >= restTime
 }
 
 // before reports whether t should go rather than x: the session that was never used goes

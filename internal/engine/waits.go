@@ -10,10 +10,11 @@ import (
 // Sessions whose next message waits for room at the owner of the target. When a receive
 // is posted, or messages have been received, they try again: see [Engine.Room].
 
-// waiters are those sessions.
+// waiters are those sessions, in the order in which they try again.
 type waiters struct {
-	all  []*target
-	room atomic.Bool // set by Room, cleared by the engine's thread
+	all   []*target
+	tried []*target   // scratch
+	room  atomic.Bool // set by Room, cleared by the engine's thread
 }
 
 // Room says that messages that had to wait may find room now. Any goroutine may call it,
@@ -40,14 +41,19 @@ func (w *waiters) leave(t *target) {
 	}
 }
 
-// retryWaiting lets the sessions that wait try again.
+// retryWaiting lets the sessions that wait try again. The one that had the first choice
+// is the last one next time, so that none gets all the room.
 func (e *Engine) retryWaiting() int {
 	if !e.waiters.room.Load() {
 		return 0
 	}
 	e.waiters.room.Store(false) // before looking: a goroutine that makes room sets it afterwards
-	tried := e.waiters.all
-	e.waiters.all = nil
+	if e.cfg.Room != nil {
+		e.cfg.Room()
+	}
+	w := &e.waiters
+	tried := w.all
+	w.all, w.tried = w.tried[:0], tried
 	for _, t := range tried {
 		if !t.waits {
 			continue // it has ended meanwhile
@@ -57,5 +63,9 @@ func (e *Engine) retryWaiting() int {
 			t.came(&o)
 		}
 	}
+	if len(w.all) > 1 && w.all[0] == tried[0] {
+		w.all = append(w.all[1:], tried[0])
+	}
+	clear(tried)
 	return len(tried)
 }

@@ -159,23 +159,33 @@ func TestEndedSessionWaitsForNothing(t *testing.T) {
 }
 
 // An initiator that sends something else in place of a frame of messages that has run in
-// part has its session ended; and no buffer is lost.
+// part does not replace it. If the frame is not kept, its session is ended. No buffer is
+// lost.
 func TestFrameOfMessagesReplaced(t *testing.T) {
-	x, s, first := receiver(t, &inflow{room: 1})
-	messages(t, s, first, begins(10, 10), begins(10, 10))
-	for i := range uint32(session.MaxWindow) {
-		h := wire.Header{Type: wire.Request, PSN: first + i, Ack: first - 1, Ops: 1}
-		if o := s.Receive(2, &h, []byte("lie"), nil); i == 0 && o.Refused == wire.ReasonOK {
-			t.Errorf("%+v, want the frame to be refused", o)
+	for _, kept := range []bool{true, false} {
+		x, s, first := receiver(t, &inflow{room: 1})
+		var taken [][]byte
+		for !kept && !x.holds.Empty() {
+			taken = append(taken, x.holds.Get())
 		}
-	}
-	s.Freeze(3, first-1)
-	if err := x.Check(); err != nil {
-		t.Error(err)
-	}
-	s.Release()
-	if u := x.Usage(); u.Answers.Lent+u.Holds.Lent > 0 {
-		t.Errorf("%+v after the end", u)
+		messages(t, s, first, begins(10, 10), begins(10, 10))
+		for _, b := range taken {
+			x.holds.Put(b)
+		}
+		for i := range uint32(session.MaxWindow) {
+			h := wire.Header{Type: wire.Request, PSN: first + i, Ack: first - 1, Ops: 1}
+			if o := s.Receive(2, &h, []byte("lie"), nil); i == 0 && (o.Refused == wire.ReasonOK) != kept || o.Frames > 0 {
+				t.Errorf("kept: %t; %+v, want the frame to be refused if there is no other", kept, o)
+			}
+		}
+		s.Freeze(3, first-1)
+		if err := x.Check(); err != nil {
+			t.Error(err)
+		}
+		s.Release()
+		if u := x.Usage(); u.Answers.Lent+u.Holds.Lent > 0 {
+			t.Errorf("kept: %t; %+v after the end", kept, u)
+		}
 	}
 }
 

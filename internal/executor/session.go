@@ -38,7 +38,7 @@ func (s *Session) Receive(now int64, h *wire.Header, payload, out []byte) (o ses
 			o.Frames, o.Ops = 1, int(h.Ops)
 		}
 	}
-	if s.Holds() && o.Refused == wire.ReasonOK && o.Verdict != session.NoPlace { // what was just refused is not tried again
+	if s.Holds() && !s.Kept() && o.Refused == wire.ReasonOK {
 		s.executeHeld(&o)
 	}
 	if out != nil && o.Refused == wire.ReasonOK {

@@ -179,8 +179,14 @@ func (s *Initiator) probe(now int64) Event {
 	return Event{Kind: Nothing}
 }
 
-// probeEvery is the time between two probes.
-func (s *Initiator) probeEvery() int64 { return int64(s.cfg.GiveUp) / probesPerGiveUp }
+// probeEvery is the time between two probes. Targets that are short of places let go of
+// sessions that show nothing new for longer than mostSilent.
+func (s *Initiator) probeEvery() int64 {
+	return int64(min(s.cfg.GiveUp/probesPerGiveUp, mostSilent))
+}
+
+// mostSilent is the longest time between two probes.
+const mostSilent = 10 * time.Second
 
 // giveUp ends the wait for a silent target. What an open session had in flight is
 // kept, as it may become known later; so the target is not told to forget it.

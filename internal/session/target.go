@@ -216,6 +216,9 @@ func (t *Target) onRequest(h *wire.Header, payload []byte) Verdict {
 		return Duplicate
 	case d >= 0 && t.frozen:
 		return Stale
+	case d == 0 && t.Kept(): // it is tried when there is room
+		t.infoDue = true
+		return NoPlace
 	case d == 0:
 		t.turn, t.infoDue = h.PSN, t.infoDue || t.waits
 		return Execute

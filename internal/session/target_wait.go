@@ -23,3 +23,8 @@ func (t *Target) Ahead() bool { return t.turn != t.expected }
 
 // Waits reports whether the next frame is here, and waits for room for a message.
 func (t *Target) Waits() bool { return t.waits }
+
+// Kept reports whether the next frame is kept until there is room for a message. It is
+// tried when there is, and not with every frame that comes, so that the sessions that
+// wait get the room in turn.
+func (t *Target) Kept() bool { return t.waits && t.heldMask&(1<<(t.expected&slotMask)) != 0 }
