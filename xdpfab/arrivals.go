@@ -108,8 +108,10 @@ func (a *arrivals) consume(head, n uint64) {
 func (x *arrival) take(c *Completion) {
 	*c = x.done
 	c.Source = NoAddress
-	if av := c.Endpoint.sources(); av != nil && x.from != (wire.Addr{}) {
-		c.Source = av.source(x.from)
+	if x.from != (wire.Addr{}) {
+		if av := c.Endpoint.sources(); av != nil {
+			c.Source = av.source(x.from)
+		}
 	}
 	x.done = Completion{}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Bindable is an object that can be bound to an endpoint: an AddressVector, a
-// CompletionQueue, a Counter, an EventQueue or a SharedTransmit.
+// CompletionQueue, a Counter, an EventQueue, a SharedTransmit or a SharedReceive.
 type Bindable interface {
 	// bindTo is called with the endpoint's mu held.
 	bindTo(ep *Endpoint, flags BindFlags) error
@@ -94,9 +94,15 @@ func (q *CompletionQueue) bindReceive(ep *Endpoint) error {
 	if _, err := q.bind(ep.stepper); err != nil {
 		return err
 	}
-	q.arrivals.CompareAndSwap(nil, newArrivals(int(q.size)))
+	q.receive(ep.stepper)
 	ep.recv = q
 	return nil
+}
+
+// receive makes room in the queue for what comes from peers.
+func (q *CompletionQueue) receive(st *stepper) {
+	q.owner.CompareAndSwap(nil, st)
+	q.arrivals.CompareAndSwap(nil, newArrivals(int(q.size)))
 }
 
 func (av *AddressVector) bindTo(ep *Endpoint, flags BindFlags) error {
@@ -126,6 +132,9 @@ func (c *Counter) bindTo(ep *Endpoint, flags BindFlags) error {
 		}
 		if err := ep.accepts(fmt.Sprintf("a counter with %v", b.flag), c.dom, *b.counter != nil); err != nil {
 			return err
+		}
+		if b.flag == BindRecv && ep.sharedReceive != nil {
+			return fmt.Errorf("xdpfab: endpoint %d: a counter with %v, and a shared receive context: want SharedReceiveAttr.Counter: %w", ep.number, BindRecv, ErrBusy)
 		}
 	}
 	if !slices.Contains(ep.counters(), c) {

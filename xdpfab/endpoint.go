@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
-	"github.com/xdpfab/xdpfab/internal/matching"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -34,22 +33,22 @@ type Endpoint struct {
 	recv  *CompletionQueue // of the events of peers; it may be the same
 	// selective says that only failures, and operations with FlagCompletion, make entries
 	// in cq.
-	selective    bool
-	opFlags      atomic.Uint32 // OpFlags
-	cntr         [directions]*Counter
-	remote       tally                             // of what peers do through the endpoint
-	origin       *engine.Origin                    // set by Enable
-	names        map[wire.Addr]*name               // under mu
-	peers        atomic.Pointer[[]known]           // by Address, of those without a receive context; stored under mu
-	contextPeers atomic.Pointer[map[Address]known] // of the others; stored under mu
-	room         room                              // for dialled peers
-	deferral     deferral                          // for operations that wait for a counter
-	events       eventLink                         // under mu
-	aliases      int                               // open; under mu
-	shared       *SharedTransmit                   // nil if the endpoint shares with none
-	receives     *matching.Queue                   // set by Enable; nil if the endpoint receives no messages
-	minMultiRecv atomic.Int64                      // bytes
-	conn         *connection                       // nil unless the endpoint is of type EndpointMsg
+	selective     bool
+	opFlags       atomic.Uint32 // OpFlags
+	cntr          [directions]*Counter
+	remote        tally                             // of what peers do through the endpoint
+	origin        *engine.Origin                    // set by Enable
+	names         map[wire.Addr]*name               // under mu
+	peers         atomic.Pointer[[]known]           // by Address, of those without a receive context; stored under mu
+	contextPeers  atomic.Pointer[map[Address]known] // of the others; stored under mu
+	room          room                              // for dialled peers
+	deferral      deferral                          // for operations that wait for a counter
+	events        eventLink                         // under mu
+	aliases       int                               // open; under mu
+	shared        *SharedTransmit                   // nil if the endpoint shares with none
+	sharedReceive *SharedReceive                    // that inbox is of, or nil
+	inbox         *inbox                            // set by Enable or Bind; nil if the endpoint receives no messages
+	conn          *connection                       // nil unless the endpoint is of type EndpointMsg
 }
 
 // Phases of the life of an endpoint. Operations can be posted while it is enabled.
@@ -277,6 +276,9 @@ func (ep *Endpoint) shut() {
 	}
 	if ep.shared != nil {
 		ep.shared.drop()
+	}
+	if ep.sharedReceive != nil {
+		ep.sharedReceive.drop()
 	}
 	for _, c := range ep.counters() {
 		c.drop()

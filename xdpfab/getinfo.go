@@ -192,7 +192,7 @@ func offer(in InterfaceInfo, format AddrFormat, source, fabric string) Info {
 		Domain: DomainInfo{
 			Name: in.Name, Threading: ThreadSafe, ControlProgress: ProgressAuto, Progress: ProgressAuto, ResourceMgmt: RMEnabled,
 			AVType: AVTable, MRKeySize: 8, CQDataSize: 8, CQs: Unlimited, Endpoints: maxEndpoints, TXContexts: queues, RXContexts: queues,
-			MaxEPTX: MaxContexts, MaxEPRX: MaxContexts, MaxEPSharedTX: maxEndpoints, Counters: Unlimited, MRIOVLimit: 1, Caps: domainCaps, MRs: Unlimited, AuthKeySize: MaxAuthKey,
+			MaxEPTX: MaxContexts, MaxEPRX: MaxContexts, MaxEPSharedTX: maxEndpoints, MaxEPSharedRX: maxEndpoints, Counters: Unlimited, MRIOVLimit: 1, Caps: domainCaps, MRs: Unlimited, AuthKeySize: MaxAuthKey,
 			MaxCounter: math.MaxUint64, MaxErrCounter: math.MaxUint64,
 		},
 		Fabric: FabricInfo{Name: fabric, Provider: "xdpfab", ProviderVersion: providerVersion, API: APIVersion},

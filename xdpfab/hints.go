@@ -21,6 +21,9 @@ func (h *Info) refusals(offer *Info) []string {
 	if h.Endpoint.TXContexts == SharedContext { // every endpoint can have one
 		compared.Endpoint.TXContexts = 0
 	}
+	if h.Endpoint.RXContexts == SharedContext {
+		compared.Endpoint.RXContexts = 0
+	}
 	list := unmet(nil, "", reflect.ValueOf(compared), reflect.ValueOf(*offer))
 	if m := h.Domain.MRMode; m&(MRBasic|MRScalable) != 0 && bits.OnesCount32(uint32(m)) > 1 {
 		return append(list, fmt.Sprintf("domain_attr.mr_mode %v: want basic or scalable alone", m))

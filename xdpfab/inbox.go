@@ -13,13 +13,40 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// inbox is the endpoint as the queue of its receives knows it. It implements
-// matching.Sink, on the threads of the engines and of the callers that post receives.
-type inbox Endpoint
+// inbox is what receives are posted to, of one endpoint or of those that share it. It
+// implements matching.Sink, on the threads of the engines and of the callers that post
+// receives.
+type inbox struct {
+	dom          *Domain
+	what         string           // it is called in errors
+	ep           *Endpoint        // whose it is; nil if it is shared
+	cq           *CompletionQueue // nil for a mailbox, whose completions go to letters
+	counter      *Counter         // of receives; or nil
+	queue        *matching.Queue
+	flags        OpFlags      // that FlagDefaults stands for
+	minMultiRecv atomic.Int64 // bytes
+}
 
-func (r *inbox) Take() bool { return r.recv.arrivals.Load().take() }
+// open makes the queue of receives.
+func (r *inbox) open(to matching.Sink, size, buffered, minMultiRecv int) {
+	r.minMultiRecv.Store(int64(minMultiRecv))
+	r.queue = matching.New(matching.Config{Receives: size, Unexpected: size, Memory: max(buffered, 0), Sink: to, Room: r.dom.room})
+	if r.cq != nil {
+		r.cq.feeds.add(r.queue)
+	}
+}
 
-func (r *inbox) Return() { r.recv.arrivals.Load().taken.Add(-1) }
+// close cancels the receives that are posted.
+func (r *inbox) close() {
+	r.queue.Close()
+	if r.cq != nil {
+		r.cq.feeds.remove(r.queue)
+	}
+}
+
+func (r *inbox) Take() bool { return r.cq.arrivals.Load().take() }
+
+func (r *inbox) Return() { r.cq.arrivals.Load().taken.Add(-1) }
 
 func (r *inbox) Deliver(d *matching.Done) {
 	var err *OpError
@@ -43,8 +70,11 @@ func (r *inbox) found(d *matching.Done, ok bool) {
 // it.
 func (r *inbox) tell(d *matching.Done, bytes uint64, err *OpError) {
 	c := Completion{
-		Endpoint: (*Endpoint)(r), Context: d.Context, Flags: CompletionMsg | CompletionRecv, Bytes: int(min(bytes, math.MaxInt)),
+		Endpoint: r.ep, Context: d.Context, Flags: CompletionMsg | CompletionRecv, Bytes: int(min(bytes, math.MaxInt)),
 		Overflow: int(min(d.Length-bytes, math.MaxInt)), Tag: d.Tag, Offset: int(d.Offset),
+	}
+	if to, known := d.To.(*Endpoint); known {
+		c.Endpoint = to
 	}
 	if d.Tagged {
 		c.Flags ^= CompletionMsg | CompletionTagged
@@ -56,17 +86,16 @@ func (r *inbox) tell(d *matching.Done, bytes uint64, err *OpError) {
 	if d.Released {
 		c.Flags |= CompletionMultiRecv
 	}
-	counter := r.cntr[receives]
 	switch {
 	case err != nil:
 		c.Err = err
-		if counter != nil {
-			counter.count(0, 1)
+		if r.counter != nil {
+			r.counter.count(0, 1)
 		}
-	case counter != nil:
-		counter.count(1, 0)
+	case r.counter != nil:
+		r.counter.count(1, 0)
 	}
-	r.recv.arrived(&d.From, &c)
+	r.cq.arrived(&d.From, &c)
 }
 
 // peerOf returns the text form of the address that a message came from; empty if there is
@@ -83,48 +112,52 @@ var receiveErrors = map[matching.Reason]error{
 	matching.Truncated: ErrTruncated, matching.Cancelled: ErrCancelled, matching.Lost: ErrSessionLost, matching.Spent: ErrSessionLost,
 }
 
-// openReceives makes the queue of receives of an endpoint that is enabled.
+// openReceives makes the inbox of an endpoint that is enabled, unless it shares one.
 func (ep *Endpoint) openReceives() {
-	to := matching.Sink((*inbox)(ep))
-	switch {
-	case ep.attr.mails:
-		to = (*letters)(ep)
-	case ep.recv == nil || ep.attr.InitiateOnly:
+	if ep.inbox != nil || !ep.attr.mails && (ep.recv == nil || ep.attr.InitiateOnly) {
 		return
 	}
-	ep.minMultiRecv.Store(int64(ep.attr.MinMultiRecv))
-	ep.receives = matching.New(matching.Config{
-		Receives: ep.attr.ReceiveSize, Unexpected: ep.attr.ReceiveSize, Memory: max(ep.attr.BufferedReceive, 0),
-		Sink: to, Room: ep.dom.room,
-	})
-	if ep.recv != nil {
-		ep.recv.feeds.add(ep.receives)
+	r := &inbox{dom: ep.dom, what: fmt.Sprintf("endpoint %d", ep.number), ep: ep, cq: ep.recv, counter: ep.cntr[receives], flags: ep.attr.ReceiveFlags}
+	to := matching.Sink(r)
+	if ep.attr.mails {
+		to = (*letters)(ep)
 	}
+	r.open(to, ep.attr.ReceiveSize, ep.attr.BufferedReceive, ep.attr.MinMultiRecv)
+	ep.inbox = r
 }
 
 // closeReceives cancels the receives that are posted.
 func (ep *Endpoint) closeReceives() {
-	if ep.receives == nil {
-		return
-	}
-	ep.receives.Close()
-	if ep.recv != nil {
-		ep.recv.feeds.remove(ep.receives)
+	if ep.inbox != nil && ep.inbox.ep == ep {
+		ep.inbox.close()
 	}
 }
 
 // SetMinMultiRecv changes EndpointAttr.MinMultiRecv, for receives that are posted from
 // now on (fi_setopt with FI_OPT_MIN_MULTI_RECV).
 func (ep *Endpoint) SetMinMultiRecv(bytes int) error {
-	if bytes < 1 {
-		return fmt.Errorf("xdpfab: endpoint %d: %d free bytes of a multi-receive buffer: want at least 1: %w", ep.number, bytes, ErrCount)
+	r, err := ep.receiving()
+	if err != nil {
+		return err
 	}
-	ep.minMultiRecv.Store(int64(bytes))
-	return nil
+	return r.setMinMultiRecv(bytes)
 }
 
 // MinMultiRecv returns what SetMinMultiRecv or the attributes have set (fi_getopt).
-func (ep *Endpoint) MinMultiRecv() int { return int(ep.minMultiRecv.Load()) }
+func (ep *Endpoint) MinMultiRecv() int {
+	if r, err := ep.receiving(); err == nil {
+		return int(r.minMultiRecv.Load())
+	}
+	return ep.attr.MinMultiRecv
+}
+
+func (r *inbox) setMinMultiRecv(bytes int) error {
+	if bytes < 1 {
+		return fmt.Errorf("xdpfab: %s: %d free bytes of a multi-receive buffer: want at least 1: %w", r.what, bytes, ErrCount)
+	}
+	r.minMultiRecv.Store(int64(bytes))
+	return nil
+}
 
 // feeds are the queues of receives whose completions come to one completion queue.
 type feeds struct {
@@ -174,8 +207,11 @@ func (d *Domain) room() {
 // inflowOf returns what takes the messages of a session with an endpoint, or nil. It runs
 // on the engines' threads.
 func (d *Domain) inflowOf(endpoint uint16, from wire.Addr) session.Inflow {
-	if ep := d.serving(endpoint); ep != nil && ep.receives != nil {
-		return ep.receives.NewInflow(from)
+	ep := d.serving(endpoint)
+	if ep == nil || ep.inbox == nil {
+		return nil
 	}
-	return nil
+	in := ep.inbox.queue.NewInflow(from)
+	in.To = ep
+	return in
 }

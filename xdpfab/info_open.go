@@ -71,7 +71,7 @@ func (i *Info) EndpointAttr() EndpointAttr {
 // ScalableAttr returns the attributes of a scalable endpoint as the info describes it: as
 // many contexts as the hints asked for, and the number that is in its source address.
 func (i *Info) ScalableAttr() ScalableAttr {
-	a := ScalableAttr{TXContexts: int(max(i.Endpoint.TXContexts, 1)), RXContexts: int(i.Endpoint.RXContexts)}
+	a := ScalableAttr{TXContexts: int(max(i.Endpoint.TXContexts, 1)), RXContexts: int(max(i.Endpoint.RXContexts, 1))}
 	if source, err := wire.ParseAddr(i.Source); err == nil {
 		a.Number = int(source.Endpoint)
 	}
@@ -117,12 +117,17 @@ func (ep *Endpoint) Info() Info {
 		hints.Endpoint.TXContexts = SharedContext
 		hints.Transmit.Size = min(hints.Transmit.Size, Limit(x.size))
 	}
+	hints.Receive = ReceiveInfo{Size: Limit(ep.attr.ReceiveSize), OpFlags: ep.attr.ReceiveFlags}
+	buffered := ep.attr.BufferedReceive
+	if x := ep.sharedReceives(); x != nil {
+		hints.Endpoint.RXContexts, buffered = SharedContext, x.attr.BufferedReceive
+		hints.Receive = ReceiveInfo{Size: Limit(x.attr.ReceiveSize), OpFlags: x.attr.ReceiveFlags}
+	}
 	if ep.attr.InitiateOnly {
 		hints.Caps = initiatingCaps
 	}
-	hints.Receive = ReceiveInfo{Size: Limit(ep.attr.ReceiveSize), OpFlags: ep.attr.ReceiveFlags}
 	i := hints.settle(&o)
-	i.Receive.TotalBufferedRcv = Limit(max(ep.attr.BufferedReceive, 0))
+	i.Receive.TotalBufferedRcv = Limit(max(buffered, 0))
 	i.Source = numbered(i.Source, ep.number)
 	return i
 }

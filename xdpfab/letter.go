@@ -16,14 +16,13 @@ import (
 // place of the completion.
 type letter struct {
 	progress.Signal
-	buffers [1][]byte     // of the receive
-	done    matching.Done // set before the signal is raised
+	done matching.Done // set before the signal is raised
 }
 
 var spareLetters = sync.Pool{New: func() any { return &letter{Signal: progress.NewSignal()} }}
 
 func (l *letter) recycle() {
-	l.buffers, l.done = [1][]byte{}, matching.Done{} // they refer to what the caller has
+	l.done = matching.Done{} // it refers to what the caller has
 	spareLetters.Put(l)
 }
 
@@ -53,19 +52,18 @@ func (b *Mailbox) receive(ctx context.Context, m matching.Match, buf []byte) (Re
 		return Received{}, err
 	}
 	defer func() { <-b.places }()
-	q, err := b.ep.receiving()
+	in, err := b.ep.receiving()
 	if err != nil {
 		return Received{}, err
 	}
 	l := spareLetters.Get().(*letter)
 	defer l.recycle()
 	l.Reset()
-	l.buffers[0] = buf
-	if err := b.ep.posted(q.Post(&matching.Receive{Match: m, Context: l, Buffers: l.buffers[:]})); err != nil {
+	if err := in.posted(in.queue.Post(&matching.Receive{Match: m, Context: l, Buf: buf})); err != nil {
 		return Received{}, err
 	}
 	if !l.Ready() && b.ep.stepper.Wait(ctx, &l.Signal) != nil {
-		b.takeBack(q, l)
+		b.takeBack(in.queue, l)
 	}
 	return b.open(ctx, l, buf)
 }

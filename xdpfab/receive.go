@@ -77,21 +77,36 @@ func (ep *Endpoint) ReceiveTagged(r *Receive, flags OpFlags) error {
 	return ep.receive(r, flags, true)
 }
 
+func (ep *Endpoint) receive(r *Receive, flags OpFlags, tagged bool) error {
+	in, err := ep.receiving()
+	if err != nil {
+		return err
+	}
+	return in.receive(r, flags, tagged)
+}
+
 // Cancel takes back the receive that was posted first with the context, unless a message
 // is going into it (fi_cancel). It completes with an error that wraps ErrCancelled.
 // Cancel returns ErrNoReceive when there is none.
 func (ep *Endpoint) Cancel(context any) error {
-	q, err := ep.receiving()
-	if err == nil {
-		err = findable(context)
-	}
+	in, err := ep.receiving()
 	if err != nil {
 		return err
 	}
-	if !q.Cancel(context) {
-		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrNoReceive)
+	return in.cancel(context)
+}
+
+// receiving returns the inbox of the endpoint.
+func (ep *Endpoint) receiving() (*inbox, error) {
+	switch {
+	case !ep.ready():
+		return nil, ep.unready()
+	case ep.inbox == nil:
+		return nil, fmt.Errorf("xdpfab: endpoint %d receives no messages: %w", ep.number, ErrNotReceiving)
+	case ep.inbox.ep != ep:
+		return nil, fmt.Errorf("xdpfab: endpoint %d shares its receives: post them to the shared receive context: %w", ep.number, ErrNotReceiving)
 	}
-	return nil
+	return ep.inbox, nil
 }
 
 // findable returns an error for a context that cannot be compared with others. One that
@@ -106,28 +121,24 @@ func findable(context any) error {
 // ErrNoReceive is returned by Cancel.
 var ErrNoReceive = reason(syscall.ENOENT, "no receive with this context waits for a message")
 
-// receiving returns the queue of receives.
-func (ep *Endpoint) receiving() (*matching.Queue, error) {
-	if !ep.ready() {
-		return nil, ep.unready()
+// cancel is Endpoint.Cancel.
+func (in *inbox) cancel(context any) error {
+	if err := findable(context); err != nil {
+		return err
 	}
-	if ep.receives == nil {
-		return nil, fmt.Errorf("xdpfab: endpoint %d receives no messages: %w", ep.number, ErrNotReceiving)
+	if !in.queue.Cancel(context) {
+		return fmt.Errorf("xdpfab: %s: %w", in.what, ErrNoReceive)
 	}
-	return ep.receives, nil
+	return nil
 }
 
 // receive posts a receive, or peeks.
-func (ep *Endpoint) receive(r *Receive, flags OpFlags, tagged bool) error {
-	q, err := ep.receiving()
-	if err != nil {
-		return err
-	}
+func (in *inbox) receive(r *Receive, flags OpFlags, tagged bool) error {
 	if r == nil {
 		return fmt.Errorf("xdpfab: the receive is nil: want a Receive: %w", ErrLength)
 	}
 	if flags&FlagDefaults != 0 {
-		flags = flags&^FlagDefaults | ep.attr.ReceiveFlags
+		flags = flags&^FlagDefaults | in.flags
 	}
 	if err := flags.checkReceive(); err != nil {
 		return err
@@ -138,18 +149,18 @@ func (ep *Endpoint) receive(r *Receive, flags OpFlags, tagged bool) error {
 		}
 	}
 	x := matching.Receive{Context: r.Context, Match: matching.Match{Tagged: tagged, Tag: r.Tag, Ignore: r.Ignore, AnySource: true}}
-	if flags&FlagDirected != 0 && r.Source != NoAddress && ep.conn == nil { // a connected endpoint has one source
-		if err := ep.direct(&x.Match, r.Source); err != nil {
+	if flags&FlagDirected != 0 && r.Source != NoAddress && (in.ep == nil || in.ep.conn == nil) { // a connected endpoint has one source
+		if err := in.direct(&x.Match, r.Source); err != nil {
 			return err
 		}
 	}
 	switch flags & (FlagPeek | FlagClaim | FlagDiscard) {
 	case FlagPeek, FlagPeek | FlagClaim, FlagPeek | FlagDiscard:
-		return ep.peek(q, &x, flags)
+		return in.peek(&x, flags)
 	case FlagClaim | FlagDiscard:
-		return ep.discard(q, r.Context)
+		return in.discard(r.Context)
 	}
-	x.Claim, x.Multi, x.MinFree = flags&FlagClaim != 0, flags&FlagMultiRecv != 0, int(ep.minMultiRecv.Load())
+	x.Claim, x.Multi, x.MinFree = flags&FlagClaim != 0, flags&FlagMultiRecv != 0, int(in.minMultiRecv.Load())
 	x.Buf, x.Buffers = r.Buf, r.Pieces
 	switch {
 	case len(r.Pieces) > MaxPieces:
@@ -157,14 +168,17 @@ func (ep *Endpoint) receive(r *Receive, flags OpFlags, tagged bool) error {
 	case len(r.Pieces) > 0 && len(r.Buf) > 0:
 		return fmt.Errorf("xdpfab: a receive with pieces and with one buffer of %d bytes: want one of the two: %w", len(r.Buf), ErrLength)
 	}
-	return ep.posted(q.Post(&x))
+	return in.posted(in.queue.Post(&x))
 }
 
 // direct makes a receive one of messages from an address alone.
-func (ep *Endpoint) direct(m *matching.Match, source Address) error {
-	av := ep.sources()
+func (in *inbox) direct(m *matching.Match, source Address) error {
+	var av *AddressVector
+	if in.ep != nil {
+		av = in.ep.sources()
+	}
 	if av == nil {
-		return fmt.Errorf("xdpfab: endpoint %d cannot tell its sources: %w is bound", ep.number, ErrNoAV)
+		return fmt.Errorf("xdpfab: %s cannot tell its sources: %w is bound", in.what, ErrNoAV)
 	}
 	if err := av.reach(source); err != nil { // may wait, if the vector is shared
 		return err
@@ -177,12 +191,12 @@ func (ep *Endpoint) direct(m *matching.Match, source Address) error {
 
 // posted returns the error of a post in the terms of this package, after it has made
 // progress if the caller has to try again.
-func (ep *Endpoint) posted(err error) error {
+func (in *inbox) posted(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, matching.ErrFull):
-		ep.dom.Progress()
+		in.dom.Progress()
 		return ErrAgain
 	case errors.Is(err, matching.ErrNotClaimed):
 		err = ErrNotClaimed
@@ -191,7 +205,7 @@ func (ep *Endpoint) posted(err error) error {
 	case errors.Is(err, matching.ErrMulti):
 		err = ErrMultiRecv
 	}
-	return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, err)
+	return fmt.Errorf("xdpfab: %s: %w", in.what, err)
 }
 
 // ErrMultiRecv is about a receive that cannot be one of many messages.
@@ -199,10 +213,9 @@ var ErrMultiRecv = reason(syscall.EINVAL, "a receive with FlagMultiRecv has one 
 
 // peek looks for a message that has been kept, and writes a completion that says what was
 // found.
-func (ep *Endpoint) peek(q *matching.Queue, x *matching.Receive, flags OpFlags) error {
-	r := (*inbox)(ep)
-	if !r.Take() {
-		return ep.posted(matching.ErrFull)
+func (in *inbox) peek(x *matching.Receive, flags OpFlags) error {
+	if !in.Take() {
+		return in.posted(matching.ErrFull)
 	}
 	found := matching.Look
 	switch {
@@ -211,22 +224,21 @@ func (ep *Endpoint) peek(q *matching.Queue, x *matching.Receive, flags OpFlags) 
 	case flags&FlagDiscard != 0:
 		found = matching.Discard
 	}
-	d, ok := q.Peek(&x.Match, found, x.Context)
-	r.found(&d, ok)
+	d, ok := in.queue.Peek(&x.Match, found, x.Context)
+	in.found(&d, ok)
 	return nil
 }
 
 // discard drops the message that is claimed for a context, and writes its completion.
-func (ep *Endpoint) discard(q *matching.Queue, context any) error {
-	r := (*inbox)(ep)
-	if !r.Take() {
-		return ep.posted(matching.ErrFull)
+func (in *inbox) discard(context any) error {
+	if !in.Take() {
+		return in.posted(matching.ErrFull)
 	}
-	d, ok := q.Discard(context)
+	d, ok := in.queue.Discard(context)
 	if !ok {
-		r.Return()
-		return ep.posted(matching.ErrNotClaimed)
+		in.Return()
+		return in.posted(matching.ErrNotClaimed)
 	}
-	r.found(&d, true)
+	in.found(&d, true)
 	return nil
 }

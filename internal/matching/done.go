@@ -46,6 +46,7 @@ type Done struct {
 	Tag      uint64    // tag that was sent; zero if untagged
 	Data     uint64    // remote CQ data
 	From     wire.Addr // sender
+	To       any       // what the message was sent to: Inflow.To
 	Buf      []byte    // the message in a multi-receive buffer; otherwise nil
 	Offset   uint64    // where it begins in that buffer
 }

@@ -7,6 +7,10 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 // Inflow is the messages of one session, at most one of which is in progress: it was
 // admitted and is not complete. It belongs to the thread of the session.
 type Inflow struct {
+	// To is what the messages are sent to, for Done: queues may be shared. It is set
+	// before the first one comes.
+	To any
+
 	q       *Queue
 	at      link[Inflow]
 	from    wire.Addr
@@ -50,6 +54,7 @@ func (in *Inflow) Admit(w *wire.Message) bool {
 		return false
 	}
 	m := q.newMessage(w, in.from)
+	m.to = in.To
 	if !q.accept(m, w.Match) {
 		q.freeMessage(m)
 		q.waiting = true

@@ -25,6 +25,7 @@ type message struct {
 	offset    uint64 // where it begins in the buffers of into
 	size      uint64 // bytes of it that fit into them
 	context   any    // for which it is claimed
+	to        any    // see Inflow.To
 	discarded bool
 
 	reserved     int // chunks of the budget
@@ -57,7 +58,7 @@ func (q *Queue) newMessage(w *wire.Message, from wire.Addr) *message {
 
 // freeMessage gives back a message that is in no list and has no memory.
 func (q *Queue) freeMessage(m *message) {
-	m.into, m.context, m.discarded = nil, nil, false
+	m.into, m.context, m.to, m.discarded = nil, nil, nil, false
 	q.messages.pushFront(&m.at)
 }
 
