@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// copyFlags are the flags of get and put.
+type copyFlags struct {
+	link   linkFlags
+	region regionFlags
+	offset uint64
+	length uint64
+	show   bool
+	resume bool   // get
+	skip   uint64 // put
+}
+
+func (f *copyFlags) register(c *cobra.Command) {
+	f.link.register(c)
+	f.region.register(c)
+	c.Flags().Uint64Var(&f.offset, "offset", 0, "bytes from the beginning of the region")
+	c.Flags().BoolVar(&f.show, "show-progress", false, "show how far the copy is, even if stderr is no terminal")
+}
+
+func (a *app) getCmd() *cobra.Command {
+	var f copyFlags
+	c := &cobra.Command{
+		Use:   "get PEER FILE",
+		Short: "Copy a peer's memory region to a file",
+		Long: `get copies the bytes of a region to FILE, or to stdout if that is "-". Words of 8
+bytes are never torn; the region as a whole may change meanwhile.
+
+The file has the bytes in their order at any time, so its length says how far a
+copy came that was broken off: --resume leaves these bytes and fetches the rest.
+It does not notice if the region has changed in between.`,
+		Example: `  xdpfab get 10.0.0.2 counters.save -i eth0 --region counters
+  xdpfab get 10.0.0.2 counters.save -i eth0 --region counters --resume
+  xdpfab get 10.0.0.2 - -i eth0 --region log --offset 4096 --length 100 | xxd`,
+		Args: exactArgs("PEER", "FILE"),
+		RunE: func(c *cobra.Command, args []string) error { return a.get(c, &f, args[0], args[1]) },
+	}
+	f.register(c)
+	c.Flags().Uint64Var(&f.length, "length", 0, "bytes to copy; 0 for all up to the end of the region")
+	c.Flags().BoolVar(&f.resume, "resume", false, "keep what FILE has, and fetch the rest")
+	return c
+}
+
+func (a *app) putCmd() *cobra.Command {
+	var f copyFlags
+	c := &cobra.Command{
+		Use:   "put PEER FILE",
+		Short: "Copy a file to a peer's memory region",
+		Long: `put copies FILE, or stdin if that is "-", to a region. Words of 8 bytes change at
+once; the region as a whole does not. A file that does not fit is refused before
+anything is written.
+
+If the copy is broken off, the error says how many bytes are certain to be there:
+give that number to --skip to continue. Some bytes behind them may have been
+written as well; writing them again does no harm.`,
+		Example: `  xdpfab put 10.0.0.2 counters.save -i eth0 --region counters
+  xdpfab put 10.0.0.2 counters.save -i eth0 --region counters --skip 3145728
+  head -c 100 /dev/zero | xdpfab put 10.0.0.2 - -i eth0 --region log --offset 4096`,
+		Args: exactArgs("PEER", "FILE"),
+		RunE: func(c *cobra.Command, args []string) error { return a.put(c, &f, args[0], args[1]) },
+	}
+	f.register(c)
+	c.Flags().Uint64Var(&f.skip, "skip", 0, "leave out so many bytes of FILE, and the places in the region where they belong")
+	return c
+}
+
+// copying is a get or put under way.
+type copying struct {
+	*client
+	region xdpfab.RemoteRegion
+	from   uint64 // in the region; of the first byte of the file
+	begin  uint64 // bytes of the file that were copied before
+	sure   uint64 // bytes of the file that have been copied in all
+	total  uint64 // bytes of the file; 0 if that is not known
+	shown  time.Time
+	show   func(x *copying, end bool)
+}
+
+// copying opens the interface and finds the region.
+func (a *app) copying(c *cobra.Command, f *copyFlags, peer string) (*copying, error) {
+	if err := f.region.check(c); err != nil {
+		return nil, err
+	}
+	cl, err := a.connect(c, &f.link, peer)
+	if err != nil {
+		return nil, err
+	}
+	r, err := f.region.find(c.Context(), cl.peer)
+	if err == nil && f.region.name != "" && f.offset > r.Size {
+		err = fmt.Errorf("offset %d of region %v, which has %d bytes: %w", f.offset, &f.region, r.Size, xdpfab.ErrOutOfBounds)
+	}
+	if err != nil {
+		return nil, errors.Join(err, cl.close())
+	}
+	x := &copying{client: cl, region: r, from: f.offset, show: func(*copying, bool) {}}
+	if a.tty || f.show {
+		x.show = a.showCopy
+	}
+	return x, nil
+}
+
+// showCopy shows, not too often and at the end, how far the copy is.
+func (a *app) showCopy(x *copying, end bool) {
+	const period = 200 * time.Millisecond
+	if time.Since(x.shown) < period && !end {
+		return
+	}
+	x.shown = time.Now()
+	before, after := "", "\n"
+	if a.tty { // one line, written again and again
+		before = "\r"
+		if !end {
+			after = ""
+		}
+	}
+	of := ""
+	if x.total > 0 {
+		of = fmt.Sprintf(" of %d", x.total)
+	}
+	fmt.Fprintf(a.err, "%s%d%s bytes%s", before, x.sure, of, after)
+}
+
+func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error) {
+	switch {
+	case f.region.key != "" && f.length == 0:
+		return usage(c, "the size of a region that is given by its key is not known: want --length")
+	case f.resume && path == "-":
+		return usage(c, "--resume looks at the length of FILE, which stdout has not: want a file, or another --offset")
+	}
+	x, err := a.copying(c, f, peer)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, x.close()) }()
+	if x.total = f.length; x.total == 0 {
+		x.total = x.region.Size - f.offset
+	}
+	if f.region.name != "" && x.total > x.region.Size-f.offset {
+		return fmt.Errorf("%d bytes at %d of region %v, which has %d: %w", x.total, f.offset, &f.region, x.region.Size, xdpfab.ErrOutOfBounds)
+	}
+	out := io.Writer(flushed{a})
+	if path != "-" {
+		file, err := openTarget(c, f.resume, path)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		if x.begin, err = length(file); err != nil {
+			return err
+		}
+		if x.begin > x.total {
+			return usage(c, "%s has %d bytes already, and %d are to be copied: want a file of an earlier part of this copy", path, x.begin, x.total)
+		}
+		out = file
+	}
+	err = x.fetch(c.Context(), out)
+	x.end()
+	switch {
+	case err == nil:
+		return nil
+	case path == "-":
+		return fmt.Errorf("%w; %d of %d bytes were copied: continue with --offset %d", err, x.sure, x.total, f.offset+x.sure)
+	}
+	return fmt.Errorf("%w; %d of %d bytes were copied: continue with --resume", err, x.sure, x.total)
+}
+
+// openTarget opens the file of a get, empty unless the get is resumed.
+func openTarget(c *cobra.Command, resume bool, path string) (*os.File, error) {
+	mode := os.O_TRUNC
+	if resume {
+		mode = os.O_APPEND
+	}
+	file, err := os.OpenFile(path, mode|os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, usage(c, "%v", err)
+	}
+	return file, nil
+}
+
+// length returns the number of bytes of a file that is a regular one, and 0 of any other.
+func length(f *os.File) (uint64, error) {
+	s, err := f.Stat()
+	if err != nil || !s.Mode().IsRegular() {
+		return 0, err
+	}
+	return uint64(s.Size()), nil
+}
+
+// flushed writes results so that they are out at once.
+type flushed struct{ a *app }
+
+func (w flushed) Write(b []byte) (int, error) {
+	n, err := w.a.out.Write(b)
+	return n, errors.Join(err, w.a.flush())
+}
+
+// fetch reads the rest of the region, in order.
+func (x *copying) fetch(ctx context.Context, out io.Writer) error {
+	at := x.begin
+	x.sure = x.begin
+	return chunks{
+		next: func(k *chunk) (bool, error) {
+			k.at, k.buf = x.from+at, k.room[:min(chunkSize, x.total-at)]
+			at += uint64(len(k.buf))
+			return len(k.buf) > 0, nil
+		},
+		carry: func(ctx context.Context, k *chunk) error { return x.peer.Read(ctx, x.region, k.at, k.buf) },
+		finish: func(k *chunk) error {
+			if _, err := out.Write(k.buf); err != nil {
+				return err
+			}
+			x.advance(k)
+			return nil
+		},
+	}.run(ctx)
+}
+
+func (x *copying) end() { x.show(x, true) }
+
+func (x *copying) advance(k *chunk) {
+	x.sure += uint64(len(k.buf))
+	x.show(x, false)
+}
+
+func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error) {
+	in, size := a.in, uint64(0)
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return usage(c, "%v", err)
+		}
+		defer file.Close()
+		if size, err = length(file); err != nil {
+			return err
+		}
+		in = file
+	}
+	x, err := a.copying(c, f, peer)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, x.close()) }()
+	if f.region.name != "" && size > x.region.Size-f.offset {
+		return fmt.Errorf("%s has %d bytes, and region %v has %d from offset %d on: %w", path, size, &f.region, x.region.Size-f.offset, f.offset, xdpfab.ErrOutOfBounds)
+	}
+	x.begin, x.total = f.skip, size
+	if n, err := io.CopyN(io.Discard, in, int64(min(f.skip, math.MaxInt64))); err != nil {
+		return usage(c, "--skip %d: %s has %d bytes: %v", f.skip, path, n, err)
+	}
+	err = x.store(c.Context(), in)
+	x.end()
+	if err != nil {
+		return fmt.Errorf("%w; %d bytes are certain to be there: continue with --skip %d", err, x.sure, x.sure)
+	}
+	return nil
+}
+
+// store writes the rest of the input.
+func (x *copying) store(ctx context.Context, in io.Reader) error {
+	at := x.begin
+	x.sure = x.begin
+	return chunks{
+		next: func(k *chunk) (bool, error) {
+			n, err := io.ReadFull(in, k.room[:])
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				err = nil
+			}
+			k.at, k.buf = x.from+at, k.room[:n]
+			at += uint64(n)
+			return n > 0, err
+		},
+		carry:  func(ctx context.Context, k *chunk) error { return x.peer.Write(ctx, x.region, k.at, k.buf) },
+		finish: func(k *chunk) error { x.advance(k); return nil },
+	}.run(ctx)
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// write makes a file of the test.
+func write(t *testing.T, data []byte) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func noise(n int) []byte {
+	rng, b := rand.New(rand.NewPCG(5, uint64(n))), make([]byte, n)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
+}
+
+// put copies a file to a region, get copies it back, in whole and in parts.
+func TestPutAndGet(t *testing.T) {
+	n := newNode(t)
+	data := noise(64 << 10)
+	in, back := write(t, data), filepath.Join(t.TempDir(), "back")
+	ok := func(in, line, want string) {
+		t.Helper()
+		if r := n.run(in, n.line(line)...); r.code != 0 || r.err != "" || r.out != want {
+			t.Errorf("%s: exit code %d, %s, %d bytes of output, want %d", line, r.code, r.err, len(r.out), len(want))
+		}
+	}
+	holds := func(what string, want []byte) {
+		t.Helper()
+		if got, err := os.ReadFile(back); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: %d bytes, %v; want %d, or others", what, len(got), err, len(want))
+		}
+	}
+	ok("", "put PEER "+in+" --region r", "")
+	ok("", "get PEER "+back+" --region r", "")
+	holds("the whole region", data)
+	ok("", "get PEER - --region ro --offset 1000 --length 77", string(data[1000:1077]))
+	ok("", "get PEER - --key 0x51 --length 10", string(data[:10]))
+	ok("", "get PEER - --region r --offset 65536", "")
+	ok("01234", "put PEER - --key 0x51 --offset 100 --skip 2", "")
+	copy(data[102:], "234")
+	ok("", "get PEER "+back+" --region r --length 60000", "")
+	holds("a part", data[:60000])
+	ok("", "get PEER "+back+" --region r --resume", "")
+	holds("the rest as well", data)
+	ok("", "get PEER "+back+" --region r --resume", "")
+	holds("nothing more", data)
+	if r := n.run("", n.line("get PEER "+back+" --region r --show-progress")...); r.code != 0 || !strings.HasSuffix(r.err, "65536 of 65536 bytes\n") {
+		t.Errorf("exit code %d, %s", r.code, r.err)
+	}
+	for _, c := range []refusal{
+		{"get PEER", exitUsage, "missing FILE"},
+		{"get PEER -", exitUsage, "want one of --region and --key"},
+		{"get PEER - --key 5", exitUsage, "want --length"},
+		{"get PEER - --region r --resume", exitUsage, "want a file"},
+		{"get PEER /absent/file --region r", exitUsage, "no such file"},
+		{"get PEER " + back + " --region r --length 5 --resume", exitUsage, "has 65536 bytes already"},
+		{"get PEER - --region r --offset 65537", exitFailed, "beyond the end"},
+		{"get PEER - --region r --offset 65535 --length 2", exitFailed, "beyond the end"},
+		{"get PEER - --key 0x99 --length 2", exitFailed, "no memory region with this key"},
+		{"put PEER /absent/file --region r", exitUsage, "no such file"},
+		{"put PEER " + in + " --region r --offset 1", exitFailed, "beyond the end"},
+		{"put PEER " + in + " --region r --skip 65537", exitUsage, "has 65536 bytes"},
+		{"put PEER " + in + " --region ro", exitFailed, "0 bytes are certain to be there: continue with --skip 0"},
+	} {
+		checkRefusal(t, c.args, n.run("", n.line(c.args)...), c.code, c.say)
+	}
+	ok("", "get PEER "+back+" --region r", "")
+	holds("after what was refused", data)
+}
+
+// Chunks are finished in their order, up to the first that fails; nothing behind it is.
+func TestChunksInOrder(t *testing.T) {
+	broken := errors.New("broken")
+	for _, fails := range []string{"", "next", "carry", "finish"} {
+		begun, finished := 0, 0
+		late := make(chan struct{})
+		err := chunks{
+			next: func(c *chunk) (bool, error) {
+				c.at, c.buf = uint64(begun), c.room[:1]
+				begun++
+				if c.at == 20 && fails == "next" {
+					return true, broken
+				}
+				return c.at < 50, nil
+			},
+			carry: func(_ context.Context, c *chunk) error {
+				switch {
+				case c.at == 0: // waits for one behind it
+					<-late
+				case c.at == 1:
+					close(late)
+				case c.at == 20 && fails == "carry":
+					return broken
+				}
+				return nil
+			},
+			finish: func(c *chunk) error {
+				if c.at != uint64(finished) {
+					return fmt.Errorf("chunk %d is finished in place of %d", c.at, finished)
+				}
+				if c.at == 20 && fails == "finish" {
+					return broken
+				}
+				finished++
+				return nil
+			},
+		}.run(t.Context())
+		want := 20
+		if fails == "" {
+			want = 50
+		}
+		if finished != want || (fails == "") != (err == nil) || err != nil && !errors.Is(err, broken) {
+			t.Errorf("when %q fails: %d chunks finished, want %d; %v", fails, finished, want, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := (chunks{next: func(*chunk) (bool, error) { return false, nil }}).run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
