@@ -19,7 +19,7 @@ RACE     = $(shell $(GO) list ./xsk ./mr ./atomic ./internal/... ./xdpfab ./cmd/
 # cores; each makes its own network namespaces.
 SIDE    := -p 4
 
-.PHONY: all build demo test test-unit test-vm test-vm-self test-matrix bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak fuzz lint generate generate-check check clean
+.PHONY: all build demo test test-unit test-vm test-vm-self test-matrix bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak soak-messages fuzz lint generate generate-check check clean
 
 all: build
 
@@ -125,6 +125,13 @@ MINUTES ?= 3
 soak:
 	@scripts/need root go ip
 	$(GO) test -timeout 0 -count=1 -v -run '^TestSoak$$' ./test/soak -args -minutes=$(MINUTES)
+
+# Eight processes pass MESSAGES messages through a wire with faults; `make test` passes
+# 20,000.
+MESSAGES ?= 1000000
+soak-messages:
+	@scripts/need root go ip
+	$(GO) test -timeout 0 -count=1 -v -run '^TestMembers$$' ./test/soak -args -messages=$(MESSAGES)
 
 # Each fuzz target for FUZZTIME; `make test` runs only their seeds.
 FUZZTIME ?= 10s
