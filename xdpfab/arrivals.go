@@ -151,7 +151,7 @@ func (q *CompletionQueue) arrived(from *wire.Addr, c *Completion) {
 		return
 	}
 	q.sleepers.raise(q)
-	q.owner.Load().eng.Notify() // a caller that waits may be asleep in the port of another engine
+	q.owner.Load().eng.Alert() // a caller that waits may be asleep in the port of another engine
 }
 
 // eventsOf returns where the events of an endpoint go, or nil if no queue is bound for

@@ -135,7 +135,7 @@ func (c *Counter) notify() {
 	}
 	c.sleepers.raise(c)
 	if st := c.owner.Load(); st != nil {
-		st.eng.Notify() // a caller that waits may be asleep in the port of another engine
+		st.eng.Alert() // a caller that waits may be asleep in the port of another engine
 	}
 }
 

@@ -85,7 +85,7 @@ func (ws *sleepers) wake(w *sleeper) {
 	if w.signal != nil {
 		w.signal.Raise()
 		if w.stepper != nil {
-			w.stepper.eng.Notify()
+			w.stepper.eng.Alert()
 		}
 		return
 	}
