@@ -16,11 +16,18 @@ const (
 	// ProgressAuto is a poller thread for each queue, pinned to a core. It spins
 	// while there is work and sleeps when there is none.
 	ProgressAuto ProgressMode = iota
-	// ProgressManual leaves progress to the goroutines that read completions or wait.
+	// ProgressManual leaves progress to the goroutines that read completions or wait. A
+	// program that answers messages at once, time after time, acknowledges them with the
+	// answers: so one that ends should close the domain, or the peer may not learn that
+	// the last one has arrived.
 	// Nothing is handed over between cores, so latency is lowest. A domain whose memory
 	// peers address needs a goroutine that calls Domain.Progress or waits. One goroutine
 	// at a time serves all queues of the domain, whatever it reads or waits for; other
 	// goroutines post and read meanwhile.
+	//
+	// A program that answers messages at once, time after time, acknowledges them with
+	// its answers. So it should close the domain before it ends: otherwise the peer may
+	// not learn that the last message has arrived.
 	ProgressManual
 )
 

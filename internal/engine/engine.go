@@ -111,6 +111,7 @@ type Engine struct {
 	event    Event // scratch
 	borrowed bool  // packets of the last Receive are still to be released
 	sent     int   // packets that are queued without a flush, and wait for the kick
+	prompt   prompt
 
 	// Work that other goroutines leave for the engine.
 	inbox chan []byte
@@ -200,7 +201,7 @@ func (e *Engine) round() int {
 	if len(e.unsaid) > 0 {
 		e.say()
 	}
-	if len(e.dirty) > 0 || e.sent > 0 {
+	if (len(e.dirty) > 0 || e.sent > 0) && !e.acknowledgesLater() {
 		work += e.flush()
 	}
 	if len(e.unsettled) > 0 {

@@ -38,7 +38,9 @@ func (e *Engine) Poll() int {
 			e.skips = pollSkips
 		}
 	}
+	e.prompt.begin(len(e.ready) > 0)
 	n := e.round()
+	e.prompt.mayWait = false
 	if n > 0 { // the caller may have something else to do now
 		e.skips = 0
 	}

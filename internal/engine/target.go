@@ -67,6 +67,9 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 		e.transmit(&t.path, buffer, o.Answer)
 		e.sent++
 	}
+	if h.Flags&wire.FlagMessages != 0 && o.Frames > 0 {
+		e.prompt.came = true
+	}
 	return t.came(&o)
 }
 

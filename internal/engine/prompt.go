@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+// A message is acknowledged as soon as it is here, and to send the acknowledgement costs
+// the kernel about as much as all the rest of a round trip. If the caller answers the
+// message anyway, as it has answered those before, the acknowledgement had better wait
+// for the next round, and leave behind the answer: then the answer leaves that much
+// earlier, and both with one kick. The price is paid by callers that break the habit: the
+// acknowledgement of one message waits until they make progress again. So it does with
+// Poll alone, whose callers have to come back for anything at all to be received.
+
+// prompt is what is known of a caller that answers messages.
+type prompt struct {
+	mayWait bool  // this round is one of Poll
+	came    bool  // messages have run in this round, or had in the last one
+	waited  bool  // acknowledgements wait for this round, or the next one
+	habit   uint8 // messages in a row that were answered in the round behind them
+}
+
+// habitual is the habit from which on acknowledgements wait.
+const habitual = 8
+
+// begin begins a round of Poll. answers says whether the caller has posted since the last
+// one.
+func (p *prompt) begin(answers bool) {
+	switch {
+	case !p.came:
+	case !answers:
+		p.habit = 0
+	case p.habit < habitual:
+		p.habit++
+	}
+	p.mayWait, p.came = true, false
+}
+
+// acknowledgesLater reports whether what is due waits for the next round: a message has
+// come, and nothing but its session has something to send. In the round behind that,
+// whatever it is, that session is the last one to send.
+func (e *Engine) acknowledgesLater() bool {
+	p := &e.prompt
+	if p.waited {
+		p.waited = false
+		if n := len(e.dirty); n > 1 {
+			late := e.dirty[0]
+			copy(e.dirty, e.dirty[1:])
+			e.dirty[n-1] = late
+		}
+		return false
+	}
+	p.waited = p.mayWait && p.came && p.habit == habitual && e.sent == 0 && len(e.dirty) == 1
+	return p.waited
+}
