@@ -18,14 +18,14 @@ import (
 // or, if it names only one, on a figure that does not depend on time.
 type limit struct {
 	Name    string  `json:"name"`
-	Of      string  `json:"of"` // "p50", "rate" or "allocs"
+	Of      string  `json:"of"` // "p50", "rate", "goodput" or "allocs"
 	Contest string  `json:"contest"`
 	To      string  `json:"to"` // the other contest; "" for none
 	AtMost  float64 `json:"at_most,omitempty"`
 	AtLeast float64 `json:"at_least,omitempty"`
 }
 
-var measures = map[string]func(*sample) float64{"p50": p50, "rate": rate, "allocs": allocs}
+var measures = map[string]func(*sample) float64{"p50": p50, "rate": rate, "goodput": goodput, "allocs": allocs}
 
 // parseLimits reads and checks the file of limits.
 func parseLimits(b []byte, plan []entry) ([]limit, error) {
@@ -38,7 +38,7 @@ func parseLimits(b []byte, plan []entry) ([]limit, error) {
 	for _, l := range limits {
 		switch {
 		case measures[l.Of] == nil:
-			return nil, fmt.Errorf("limit %q is of %q: want p50, rate or allocs", l.Name, l.Of)
+			return nil, fmt.Errorf("limit %q is of %q: want p50, rate, goodput or allocs", l.Name, l.Of)
 		case len(pick(plan, l.Contest)) == 0 || l.To != "" && len(pick(plan, l.To)) == 0:
 			return nil, fmt.Errorf("limit %q: there is no contest %q or no %q", l.Name, l.Contest, l.To)
 		case l.To == "" && l.Of != "allocs":
