@@ -12,6 +12,8 @@ var native = cpu.X86.HasSSE42 && cpu.X86.HasPCLMULQDQ
 // carries, is a word whose CRC is the new state. So powers[n] is x^(64n-33) modulo the
 // polynomial, the bit of the highest power first: the word has 33 powers more than the
 // product.
+//
+//lint:ignore U1000 native_amd64.s reads it
 var powers = func() (p [129]uint64) {
 	const polynomial = 0x82f63b78
 	state := uint64(1) << 31 // x^0
