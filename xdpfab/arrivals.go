@@ -18,9 +18,12 @@ import (
 type arrivals struct {
 	cells []arrival
 	mask  uint64
-	taken atomic.Int64  // places in use: given to an operation or a receive, and not yet read
-	tail  atomic.Uint64 // tickets drawn; writers
-	head  atomic.Uint64 // events read; the reader
+	// events and receives are the places in use by operations and by receives: given
+	// away, and not yet read. Each kind has as many as the queue has, so that receives
+	// which are posted leave places for events.
+	events, receives quota
+	tail             atomic.Uint64 // tickets drawn; writers
+	head             atomic.Uint64 // events read; the reader
 }
 
 // arrival is one completion, or room for one.
@@ -30,17 +33,31 @@ type arrival struct {
 	done Completion    // without its Source
 }
 
+// newArrivals returns room for so many of either kind, a power of two.
 func newArrivals(size int) *arrivals {
-	return &arrivals{cells: make([]arrival, size), mask: uint64(size - 1)}
+	a := &arrivals{cells: make([]arrival, 2*size), mask: uint64(2*size - 1)}
+	a.events.size, a.receives.size = int64(size), int64(size)
+	return a
 }
 
-// take takes a place.
-func (a *arrivals) take() bool {
-	if a.taken.Add(1) <= int64(len(a.cells)) {
-		return true
+// quota is the places of one kind.
+type quota struct {
+	size  int64
+	taken atomic.Int64
+}
+
+// take takes a place. It fails only if there is none: a caller that hears so is told
+// when there is one, which must not have happened before.
+func (p *quota) take() bool {
+	for {
+		n := p.taken.Load()
+		if n >= p.size {
+			return false
+		}
+		if p.taken.CompareAndSwap(n, n+1) {
+			return true
+		}
 	}
-	a.taken.Add(-1)
-	return false
 }
 
 // put writes a completion, for which a place has been taken. So the cell has been read.
@@ -66,7 +83,7 @@ func (a *arrivals) shown(most uint64) (n uint64) {
 // read moves completions without errors into c, and returns their number, or
 // ErrErrorPending if the first one has an error.
 func (a *arrivals) read(c []Completion) (int, error) {
-	n, head := a.shown(uint64(len(c))), a.head.Load()
+	n, head, messages := a.shown(uint64(len(c))), a.head.Load(), int64(0)
 	for i := range n {
 		cell := &a.cells[(head+i)&a.mask]
 		if cell.done.Err != nil {
@@ -77,8 +94,15 @@ func (a *arrivals) read(c []Completion) (int, error) {
 			break
 		}
 		cell.take(&c[i])
+		if c[i].Flags&CompletionRecv != 0 {
+			messages++
+		}
 	}
-	a.consume(head, n)
+	if n > 0 {
+		a.head.Store(head + n)
+		a.events.taken.Add(messages - int64(n))
+		a.receives.taken.Add(-messages)
+	}
 	return int(n), nil
 }
 
@@ -92,16 +116,10 @@ func (a *arrivals) readErr() (c Completion, ok bool) {
 	if cell.done.Err == nil {
 		return c, false
 	}
-	cell.take(&c)
-	a.consume(head, 1)
+	cell.take(&c) // of a receive, as events have no errors
+	a.head.Store(head + 1)
+	a.receives.taken.Add(-1)
 	return c, true
-}
-
-func (a *arrivals) consume(head, n uint64) {
-	if n > 0 {
-		a.head.Store(head + n)
-		a.taken.Add(-int64(n))
-	}
 }
 
 // take moves the completion into c, and looks up where it came from.
@@ -135,9 +153,9 @@ func (ep *Endpoint) completion(e *engine.Event) Completion {
 // engine.Events, on their threads.
 type receiver Endpoint
 
-func (r *receiver) Take() bool { return r.recv.arrivals.Load().take() }
+func (r *receiver) Take() bool { return r.recv.arrivals.Load().events.take() }
 
-func (r *receiver) Return() { r.recv.arrivals.Load().taken.Add(-1) }
+func (r *receiver) Return() { r.recv.arrivals.Load().events.taken.Add(-1) }
 
 func (r *receiver) Deliver(e *engine.Event) {
 	c := (*Endpoint)(r).completion(e)

@@ -71,6 +71,10 @@ func (c *connection) begin(phase uint32, a wire.Addr, link wire.Link) error {
 	c.mu.Lock()
 	c.stop = stop
 	c.mu.Unlock()
+	if ep.phase.Load() == shutOff { // Close may have come before there was anything to stop
+		c.free()
+		return ep.unready()
+	}
 	return nil
 }
 

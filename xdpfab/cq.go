@@ -42,8 +42,9 @@ type CQAttr struct {
 	// Size is the most operations that may be outstanding, or completed but not read;
 	// more are refused with ErrAgain. Operations whose success makes no entry do not
 	// count; they are refused only while as many failures of such operations are unread.
-	// With BindRecv there is room for as many operations of peers besides; more have to
-	// wait. It is rounded up to a power of two; 1024.
+	// With BindRecv there is room for as many operations of peers besides, of which more
+	// have to wait, and for as many receives, of which more are refused with ErrAgain. It
+	// is rounded up to a power of two; 1024.
 	Size int
 	Wait WaitObject // how callers wait; WaitUnspec
 }

@@ -98,7 +98,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		}
 		e, err := engine.New(engine.Config{
 			Port: port, Accept: d.accept, Request: d.requested, Key: d.keyOf, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret, Life: life, Clock: attr.clock,
-			Suspect: d.suspect, Events: d.eventsOf, Inflow: d.inflowOf,
+			Suspect: d.suspect, Events: d.eventsOf, Inflow: d.inflowOf, Room: d.roomy,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return x.Begin(now, p, d.observer(p.Endpoint)) },
 			Session: session.Config{
 				Window: attr.Window, GiveUp: attr.GiveUp,

@@ -44,9 +44,14 @@ func (r *inbox) close() {
 	}
 }
 
-func (r *inbox) Take() bool { return r.cq.arrivals.Load().take() }
+func (r *inbox) Take() bool { return r.cq.arrivals.Load().receives.take() }
 
-func (r *inbox) Return() { r.cq.arrivals.Load().taken.Add(-1) }
+// Return gives the place back. Other inboxes with the same completion queue may wait for
+// one: the engines tell them, since here a lock is held.
+func (r *inbox) Return() {
+	r.cq.arrivals.Load().receives.taken.Add(-1)
+	r.dom.room()
+}
 
 func (r *inbox) Deliver(d *matching.Done) {
 	var err *OpError
@@ -193,6 +198,16 @@ func (f *feeds) change(by func([]*matching.Queue) []*matching.Queue) {
 		}
 		if list = by(list); f.list.CompareAndSwap(old, &list) {
 			return
+		}
+	}
+}
+
+// roomy tells the inboxes that there may be places in their completion queues. It runs on
+// the engines' threads, after room.
+func (d *Domain) roomy() {
+	for _, ep := range *d.served.Load() {
+		if ep.recv != nil {
+			ep.recv.feeds.freed(1)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"container/list"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -28,6 +29,7 @@ type PassiveEndpoint struct {
 	heard    list.List               // the same, the one heard last at the end
 	waiting  int                     // requests that wait
 	nodes    map[wire.Addr]int       // how many of them are of each node
+	lookedAt int64                   // when room last looked for requests that are gone
 }
 
 // PassiveAttr are the attributes of a passive endpoint. The zero value of a field means
@@ -197,7 +199,8 @@ func (p *PassiveEndpoint) requested(asked *wire.Connection, from wire.Addr, now 
 
 // room reports whether another request of a node may wait. p.mu is held.
 func (p *PassiveEndpoint) room(from wire.Addr, now int64) bool {
-	if p.nodes[from] >= p.attr.Backlog-p.waiting { // perhaps there are some that nobody repeats
+	if p.nodes[from] >= p.attr.Backlog-p.waiting && now-p.lookedAt >= int64(lookEvery) { // perhaps there are some that nobody repeats
+		p.lookedAt = now
 		for _, r := range p.requests {
 			if r.gone(now) {
 				p.forget(r)
@@ -206,6 +209,10 @@ func (p *PassiveEndpoint) room(from wire.Addr, now int64) bool {
 	}
 	return p.nodes[from] < p.attr.Backlog-p.waiting && len(p.requests) < mostRequests
 }
+
+// lookEvery is the least time between two looks at all requests: strangers decide how
+// many there are, and how often room asks.
+const lookEvery = 50 * time.Millisecond
 
 // expire forgets requests that cannot come again: every cookie that came with them has
 // expired. Until then a captured hello gets the answer that the peer got. p.mu is held.

@@ -77,6 +77,8 @@ func (ep *Endpoint) send(verb wire.Verb, m *Message, flags OpFlags, cookie uint6
 	switch {
 	case m == nil:
 		return fmt.Errorf("xdpfab: the message is nil: want a Message: %w", ErrLength)
+	case ep.phase.Load() == made: // Bind may be at work on what is read below
+		return ep.unready()
 	case ep.cq == nil && ep.cntr[sends] == nil && !ep.attr.dials:
 		return fmt.Errorf("xdpfab: endpoint %d can send no messages, as nothing would tell of a failure: bind a completion queue, or a counter with BindTransmit: %w",
 			ep.number, ErrNoCQ)

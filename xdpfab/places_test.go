@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// talkerInto is newTalker with a queue that others share for what is received.
+func talkerInto(t *testing.T, d *xdpfab.Domain, got *xdpfab.CompletionQueue) *talker {
+	t.Helper()
+	ep, err := d.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
+	if err != nil {
+		t.Fatal(err)
+	}
+	av, err1 := d.NewAddressVector()
+	sent, err2 := d.NewCompletionQueue(xdpfab.CQAttr{Size: 256})
+	if err := errors.Join(err1, err2, ep.Bind(av, 0), ep.Bind(sent, xdpfab.BindTransmit), ep.Bind(got, xdpfab.BindRecv), ep.Enable()); err != nil {
+		t.Fatal(err)
+	}
+	return &talker{ep: ep, av: av, sent: sent, got: got, name: d.Name(ep.Number())}
+}
+
+// Receives that are posted leave places for the events of operations with data.
+func TestReceivesLeavePlaces(t *testing.T) {
+	attr := xdpfab.DomainAttr{GiveUp: 2 * time.Second}
+	da, db, err := xdpfab.Pipe(attr, attr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(da.CloseAll(), db.CloseAll()) })
+	got, err := db.NewCompletionQueue(xdpfab.CQAttr{Size: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := newTalker(t, da, xdpfab.EndpointAttr{}), talkerInto(t, db, got)
+	to := a.knows(t, b)
+	r, err := db.NewRegion("r", 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	posted := 0
+	for ; b.ep.Receive(&xdpfab.Receive{Buf: make([]byte, 10)}, 0) == nil; posted++ {
+	}
+	if posted != 16 {
+		t.Errorf("%d receives are posted, want as many as the queue has places: 16", posted)
+	}
+	if err := a.ep.Write(&xdpfab.RMA{Buf: make([]byte, 8), Dest: to, Key: r.Key(), Data: 1}, xdpfab.FlagRemoteCQData); err != nil {
+		t.Fatal(err)
+	}
+	success(t, a.sent)
+	if c := success(t, got); c.Data != 1 || c.Flags&xdpfab.CompletionRecv != 0 {
+		t.Errorf("%+v, want the event of the write", c)
+	}
+}
