@@ -248,3 +248,28 @@ func TestFrameGoesOnWithARefusedMessage(t *testing.T) {
 	in.room = 1
 	try("room for its message", "begin, admit 7, put 7, end", s.Retry(), 1)
 }
+
+// A frame that waited for room, and for which there is no buffer when there is room, is
+// tried again when a frame comes.
+func TestKeptFrameFindsNoBuffer(t *testing.T) {
+	in := &inflow{}
+	x, s, first := receiver(t, in)
+	messages(t, s, first, begins(10, 10))
+	in.room = 1
+	var taken [][]byte
+	for b := s.Buffer(); b != nil; b = s.Buffer() {
+		taken = append(taken, b)
+	}
+	if o := s.Retry(); o.Frames > 0 {
+		t.Fatalf("%+v without a buffer", o)
+	}
+	for _, b := range taken {
+		s.Unbuffer(b)
+	}
+	if o := messages(t, s, first, begins(10, 10)); o.Frames != 1 {
+		t.Errorf("%+v, want that the frame has run", o)
+	}
+	if err := x.Check(); err != nil {
+		t.Error(err)
+	}
+}

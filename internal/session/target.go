@@ -282,6 +282,7 @@ func (t *Target) Buffer() []byte {
 		b, t.spare = t.spare, nil
 	}
 	if b == nil {
+		t.waits = t.waits && t.turn != t.expected // for a buffer now: it is tried with every frame that comes
 		return nil
 	}
 	return b[:t.payload]
