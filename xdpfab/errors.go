@@ -42,7 +42,7 @@ var (
 	ErrAccess         = reason(syscall.EACCES, "the memory region does not grant this right")
 	ErrOutOfBounds    = reason(syscall.EINVAL, "beyond the end of the memory region")
 	ErrMisaligned     = reason(syscall.EINVAL, "address is not a multiple of the element's alignment")
-	ErrOpNotSupported = reason(syscall.EOPNOTSUPP, "operation not supported for this datatype")
+	ErrOpNotSupported = reason(syscall.EOPNOTSUPP, "operation not supported: for this datatype, or by the version of the peer")
 	ErrNotImplemented = reason(syscall.ENOSYS, "not implemented by this provider")
 	ErrCount          = reason(syscall.EINVAL, "impossible number of elements")
 	ErrLength         = reason(syscall.EINVAL, "buffer length does not match the element count")
