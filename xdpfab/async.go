@@ -36,7 +36,6 @@ func (av *AddressVector) InsertAsync(ctx context.Context, addrs []string, opCont
 	}
 	addrs = slices.Clone(addrs)
 	err := av.dom.begin(len(addrs)+1, func(q *EventQueue) {
-		defer av.drop()
 		e := Event{Kind: EventAVComplete, Source: av, Context: opContext}
 		av.insertAll(ctx, addrs, q, e)
 	})
@@ -49,7 +48,8 @@ func (av *AddressVector) InsertAsync(ctx context.Context, addrs []string, opCont
 // mostSearches is the most routes and next hops that an InsertAsync looks for at a time.
 const mostSearches = 32
 
-// insertAll inserts addresses and delivers the events, which are like e.
+// insertAll inserts addresses and delivers the events, which are like e. It uses the vector
+// no longer when it delivers the last: the program that reads it may close the vector.
 func (av *AddressVector) insertAll(ctx context.Context, addrs []string, q *EventQueue, e Event) {
 	ctx, stop := av.dom.during(ctx)
 	defer stop()
@@ -73,6 +73,7 @@ func (av *AddressVector) insertAll(ctx context.Context, addrs []string, q *Event
 		}
 	}
 	q.release(int(e.Data)) // the places for the failures of these
+	av.drop()
 	q.deliver(e)
 }
 

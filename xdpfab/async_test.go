@@ -87,6 +87,35 @@ func TestInsertAsync(t *testing.T) {
 	})
 }
 
+// A program that has read the last event of an insertion may close the vector: nothing
+// uses it any more.
+func TestInsertAsyncIsOver(t *testing.T) {
+	a, b, err := xdpfab.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.CloseAll()
+	defer b.CloseAll()
+	q := newEQ(t, a, xdpfab.EQAttr{})
+	for range 2000 {
+		av, err := a.NewAddressVector()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := av.InsertAsync(ctx(t), []string{a.Name(1)}, nil); err != nil {
+			t.Fatal(err)
+		}
+		for found := false; !found; { // a reader that does not sleep meets the moment
+			if _, found, err = q.Read(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := av.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Addresses are inserted over a real interface, where next hops have to be resolved, and
 // epoll tells of the end.
 func TestVethInsertAsync(t *testing.T) {
