@@ -129,6 +129,52 @@ func Memfd(name string, size int) (*Memory, error) {
 	return mapped(KindMemfd, PagesSmall, fd, data), nil
 }
 
+// Shared maps the memory of another process by the FD of its Memfd; the descriptor stays
+// the caller's. It refuses memory that the other process could take away, since an access
+// would then kill this one (SIGBUS): all but a memfd of ordinary pages that is sealed
+// against shrinking. The error wraps ErrMemory.
+func Shared(fd int) (*Memory, error) {
+	if err := lasting(fd); err != nil {
+		return nil, fmt.Errorf("%w: %w: want a memfd of ordinary pages, sealed against shrinking, as Memfd makes it", ErrMemory, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, fmt.Errorf("%w: stat: %w", ErrMemory, err)
+	}
+	if err := checkSize(int(st.Size)); err != nil {
+		return nil, err
+	}
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMemory, err)
+	}
+	data, err := mmap(own, int(st.Size), unix.MAP_SHARED)
+	if err != nil {
+		_ = unix.Close(own)
+		return nil, fmt.Errorf("%w: map %d bytes of another process: %w; check the memory that is free", ErrMemory, st.Size, err)
+	}
+	return mapped(KindMemfd, PagesSmall, own, data), nil
+}
+
+// lasting reports an error unless all pages of a file stay as long as it is open.
+func lasting(fd int) error {
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil {
+		return fmt.Errorf("read the seals: %w", err)
+	}
+	if seals&unix.F_SEAL_SHRINK == 0 || seals&unix.F_SEAL_WRITE != 0 {
+		return fmt.Errorf("its seals are %#x", seals)
+	}
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(fd, &fs); err != nil {
+		return fmt.Errorf("statfs: %w", err)
+	}
+	if fs.Type != unix.TMPFS_MAGIC {
+		return fmt.Errorf("its file system is of type %#x", fs.Type)
+	}
+	return nil
+}
+
 // File maps the first size bytes of a file, which is created (mode 0600) or extended as
 // needed, its blocks allocated; size 0 means all of an existing file. Changes reach the
 // file when the kernel writes them, or by Sync. No process may truncate the file while it

@@ -5,6 +5,7 @@ package mr
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 )
 
@@ -22,7 +23,9 @@ type Region struct {
 	mem    *Memory
 	table  *Table
 
-	observer atomic.Pointer[Observer]
+	observer  atomic.Pointer[Observer]
+	withdrawn func()    // or nil
+	told      sync.Once // calls it
 
 	closed  atomic.Bool // set under table.mu when the key is removed
 	holders []inside    // readers in a burst at that moment; written once, under table.mu
@@ -120,6 +123,9 @@ func (r *Region) CloseContext(ctx context.Context) error {
 			"to wait for them", r, err)
 	}
 	r.forsake()
+	if r.withdrawn != nil {
+		r.told.Do(r.withdrawn)
+	}
 	r.mem.release(r)
 	return nil
 }

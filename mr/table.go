@@ -44,6 +44,15 @@ type Options struct {
 	// AuthKey is the authorization key that the session of a peer must have, at most
 	// MaxAuthKey bytes; empty for none, or for that of the domain.
 	AuthKey []byte
+	// Address takes the place of the virtual address of the first byte, for memory of
+	// which the owner is another process; 0 means the address here. It needs Virtual.
+	Address uint64
+	// Incarnation is the region's if it is the registration of another process, or one
+	// that has outlived its process; 0 means a new one.
+	Incarnation uint32
+	// Withdrawn is called once, when the region has been closed and no operation of peers
+	// is in flight on it. It may be nil.
+	Withdrawn func()
 }
 
 // Register makes memory accessible to peers. The region may overlap with others. The
@@ -60,13 +69,19 @@ func (t *Table) Register(m *Memory, o Options) (*Region, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Region{table: t, auth: auth, mem: m, access: o.Access, name: o.Name, born: newIncarnation()}
+	r := &Region{table: t, auth: auth, mem: m, access: o.Access, name: o.Name, born: o.Incarnation, withdrawn: o.Withdrawn}
+	if r.born == 0 {
+		r.born = newIncarnation()
+	}
 	data, err := m.hold(r, o.Offset, o.Length)
 	if err != nil {
 		return nil, err
 	}
 	r.data, r.addr = data, addressOf(data)
-	if o.Virtual {
+	switch {
+	case o.Virtual && o.Address != 0:
+		r.base = o.Address
+	case o.Virtual:
 		r.base = r.addr
 	}
 	if err := t.publish(r, o.Key); err != nil {
