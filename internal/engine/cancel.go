@@ -16,6 +16,9 @@ import (
 func (p *Peer) Cancel(context any) bool {
 	r := p.r
 	match := func(f *flight) bool { return f.Context == context }
+	if c := p.origin.e.carried; c != nil {
+		return c.letGo(match, session.Cancelled)
+	}
 	if i := slices.IndexFunc(r.watches, match); i >= 0 {
 		r.unwatch(Result{Fate: NotExecuted, Reason: session.Cancelled}, match)
 		return true

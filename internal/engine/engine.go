@@ -47,7 +47,10 @@ type Config struct {
 	// Key returns the authorization key of an endpoint that accepts sessions, nil if it
 	// has none; ok is false if there is no such endpoint. It is called on the engine's
 	// thread. Nil means that no endpoint has a key.
-	Key      func(endpoint uint16) (key *session.Key, ok bool)
+	Key func(endpoint uint16) (key *session.Key, ok bool)
+	// Carrier takes the operations to their targets in place of sessions of this engine,
+	// which then has no use for packets; nil for an engine that has an interface.
+	Carrier  Carrier
 	Session  session.Config
 	MTU      int      // of the interface, in bytes: the largest raw frame
 	Local    wire.MAC // packets to this address stay in the group
@@ -104,6 +107,8 @@ type Engine struct {
 	unsaid  []*Ring       // those whose sinks are to be flushed
 	cargoes []*cargo      // free ones
 	reqs    *session.Pool // requests in flight
+	carried *carriage     // nil if the engine has sessions of its own
+	feeds   feeds         // other processes that this engine carries operations for
 
 	// Packets.
 	packets  [burst][]byte
@@ -177,6 +182,7 @@ func New(cfg Config) (*Engine, error) {
 		inbox: make(chan []byte, 4*burst),
 		calls: make(chan func(), 16),
 	}
+	e.carried = newCarriage(cfg.Carrier)
 	e.table.init(cfg.Lane, uint8(cfg.Queue), cfg.Sessions, cfg.Random)
 	e.origin = e.NewOrigin(0)
 	return e, nil
@@ -185,6 +191,12 @@ func New(cfg Config) (*Engine, error) {
 // round does everything there is to do, once.
 func (e *Engine) round() int {
 	work := e.receive() + e.collect()
+	if e.carried != nil {
+		work += e.carried.round()
+	}
+	if len(e.feeds.all) > 0 {
+		work += e.feeds.take()
+	}
 	if e.mail.Load() {
 		e.mail.Store(false) // before looking: a goroutine that leaves something sets it afterwards
 		work += e.takeInbox()
@@ -344,6 +356,10 @@ func (e *Engine) Close() {
 	e.closing = true
 	for _, t := range e.table.snapshot() {
 		t.shutdown()
+	}
+	if e.carried != nil {
+		e.carried.close()
+		e.say()
 	}
 }
 

@@ -210,6 +210,15 @@ func (x *Entry) inlineLen() uint64 {
 	return operand + compare
 }
 
+// Lens returns the bytes of operand, compare operand and result that the operation has.
+func (x *Entry) Lens() (operand, compare, result uint64) {
+	operand, compare = x.operandLens()
+	if x.Verb.Returns() {
+		return operand, compare, uint64(x.Count) * uint64(wire.ElemSize(x.Datatype))
+	}
+	return operand, compare, uint64(x.resultLen())
+}
+
 // operandLens returns the bytes of operand and compare operand that the operation has.
 func (x *Entry) operandLens() (operand, compare uint64) {
 	if x.Verb.Message() {

@@ -23,7 +23,7 @@ type flight struct {
 	extent  int                // index of the first of Extents with elements to pack
 	bad     Result             // the first failure, when failed
 	inline  [InlineResult]byte // the result, if there is no other place for it
-	by      uint32             // with FlagData: the unit that the records are in; see conn.nextUnit
+	by      uint32             // with FlagData: the unit that the records are in, see conn.nextUnit; with a carrier: its number of the peer
 	covered uint32             // with FlagData: how many records have been packed
 }
 

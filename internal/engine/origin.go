@@ -61,6 +61,11 @@ func (o *Origin) NewPeer(link wire.Link, lane uint8, endpoint uint16) (*Peer, er
 	}
 	p := &Peer{origin: o, kind: link.Kind, link: link, path: o.e.pathOf(t, link.Remote), lane: lane}
 	p.r = newRemote(o, identity{endpoint: endpoint}, p)
+	if c := o.e.carried; c != nil {
+		if p.carried, err = c.NewPeer(o.endpoint, link, lane, endpoint); err != nil {
+			return nil, err
+		}
+	}
 	if err := o.roster.add(p); err != nil {
 		return nil, err
 	}
@@ -87,6 +92,7 @@ type Peer struct {
 	path    path
 	lane    uint8
 	life    atomic.Uint64 // of the process that answered last; written by the engine's thread
+	carried uint32        // the carrier's number of the peer; 0 without a carrier
 	asked   *remote       // asks the target at a new path for its identity; nil when nothing is asked
 }
 
@@ -107,7 +113,11 @@ func (p *Peer) Close() {
 	p.Retire()
 	p.closed = true
 	p.askNoMore()
-	p.r.leave(p)
+	if c := p.origin.e.carried; c != nil {
+		c.drop(p)
+	} else {
+		p.r.leave(p)
+	}
 	p.origin.e.say()
 }
 

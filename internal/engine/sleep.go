@@ -51,10 +51,16 @@ func (e *Engine) Sleep(limit time.Duration) {
 	// A poster publishes first and looks at asleep afterwards; the engine sets asleep
 	// first and looks for work afterwards, so one of the two sees the other.
 	e.sleeper.asleep.Store(true)
-	if !e.waiting() {
+	if !e.feeds.rest() && !e.waiting() {
 		e.port.Wait(d)
 	}
+	e.rise()
+}
+
+// rise says that the engine is awake.
+func (e *Engine) rise() {
 	e.sleeper.asleep.Store(false)
+	e.feeds.rise()
 	e.tell()
 }
 

@@ -66,6 +66,8 @@ func (e *Engine) route(f *flight, p *Peer) {
 		f.fail(Result{Fate: NotExecuted, Status: wire.StatusBadCount})
 		f.finish()
 		e.say()
+	case e.carried != nil:
+		e.carried.carry(f, p.carried)
 	default:
 		p.r.push(f)
 	}

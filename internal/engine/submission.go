@@ -2,7 +2,10 @@
 
 package engine
 
-import "github.com/xdpfab/xdpfab/mr"
+import (
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
 
 // Submission is an entry together with its side table: the pointers, which callers of the
 // same process keep beside the entry. Another process has a registered buffer
@@ -82,6 +85,35 @@ func (s *Submission) operands() (operand, compare []byte) {
 	}
 	n, m := s.operandLens()
 	return s.Inline[:n:n], s.Inline[n : n+m : n+m]
+}
+
+// CopyOperands copies the operands of count elements from the first on, and behind them
+// their compare operands, wherever they lie. It returns their length, each.
+func (s *Submission) CopyOperands(to []byte, first, count uint32) (operand, compare int) {
+	size := uint64(wire.ElemSize(s.Datatype))
+	if s.Verb.Message() {
+		size = 1
+	}
+	place, length := uint64(first)*size, uint64(count)*size
+	a, b := s.operands()
+	p := &Pieces{}
+	if s.Flags&FlagPieces != 0 && s.Flags&FlagOutside != 0 && s.Opcode != wire.OpRead {
+		p = s.Pieces
+	}
+	operand = copyPart(to, a, p.Buf, place, length)
+	return operand, copyPart(to[operand:], b, p.Compare, place, length)
+}
+
+// copyPart copies length bytes from a place on of what lies in one buffer or in pieces.
+func copyPart(to, whole []byte, list [][]byte, place, length uint64) (n int) {
+	for uint64(n) < length {
+		b := piece(list, whole, place+uint64(n), length-uint64(n))
+		if len(b) == 0 {
+			break
+		}
+		n += copy(to[n:], b)
+	}
+	return n
 }
 
 // Name returns the name that a VerbLookup asks for.

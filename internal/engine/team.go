@@ -64,14 +64,13 @@ func (t *Team) Sleep(limit time.Duration) {
 		e.sleeper.asleep.Store(true)
 	}
 	for _, e := range t.engines {
-		work = work || e.waiting()
+		work = e.feeds.rest() || work || e.waiting()
 	}
 	if !work {
 		t.wait(d)
 	}
 	for _, e := range t.engines {
-		e.sleeper.asleep.Store(false)
-		e.tell()
+		e.rise()
 	}
 }
 

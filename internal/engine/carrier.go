@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Carrier takes operations to their targets in place of an engine's own sessions: another
+// process has the interface, and its engine has the sessions. What callers see of
+// operations stays the same. NewPeer may be called by any goroutine, the rest by the
+// engine's thread alone.
+type Carrier interface {
+	// NewPeer returns a number, not 0, for the peer at the end of a link, as the source
+	// of whose operations an endpoint of this node is known.
+	NewPeer(source uint16, link wire.Link, lane uint8, endpoint uint16) (uint32, error)
+	// Forget gives the number of a peer back: its session ends.
+	Forget(peer uint32)
+	// Tags is how many parts of operations can be in the carrier's hands at a time.
+	Tags() int
+	// Most is how many elements of an operation one Post may take, 0 if the carrier
+	// cannot take it at all. An operation with an event at the target, or on extents, is
+	// never divided.
+	Most(s *Submission) uint32
+	// Post takes count elements of an operation from the first on; the buffers stay
+	// untouched until its completion comes back with the same tag. It returns false if
+	// there is no room for it at present.
+	Post(tag, peer uint32, s *Submission, first, count uint32) bool
+	// Leave asks for the end of a watch that was posted with the tag.
+	Leave(tag uint32)
+	// Flush lets the other process see what has been posted.
+	Flush()
+	// Receive takes completions as long as there are any, at most one burst, and passes
+	// each on with the bytes of its result, which are valid during the call. life names
+	// the process of the target as it is known to the other process, 0 if it is not.
+	Receive(done func(tag uint32, c *Completion, life uint64, result []byte)) int
+}
+
+// carriage is what an engine with a carrier knows of the operations in the carrier's
+// hands. It belongs to the engine's thread.
+type carriage struct {
+	Carrier
+	parts  []carriedPart // by tag
+	free   []uint32      // tags
+	posted bool          // since the last Flush
+
+	head, tail *flight // operations for which there was no room, in posting order
+}
+
+// carriedPart is the part of an operation that the carrier has under one tag.
+type carriedPart struct {
+	f     *flight // nil: the tag is free
+	first uint32  // element
+}
+
+func newCarriage(c Carrier) *carriage {
+	if c == nil {
+		return nil
+	}
+	g := &carriage{Carrier: c, parts: make([]carriedPart, c.Tags())}
+	for tag := range g.parts {
+		g.free = append(g.free, uint32(len(g.parts)-1-tag))
+	}
+	return g
+}
+
+// carry has the carrier take an operation for a peer of that number, now or behind those
+// that wait.
+func (g *carriage) carry(f *flight, peer uint32) {
+	f.by = peer
+	if g.Most(&f.Submission) == 0 {
+		f.fail(Result{Fate: NotExecuted, Status: wire.StatusBadCount})
+		f.finish()
+		return
+	}
+	if g.head == nil && g.hand(f) {
+		return
+	}
+	g.wait(f)
+}
+
+// wait puts an operation behind those that wait for room.
+func (g *carriage) wait(f *flight) {
+	if g.head == nil {
+		g.head = f
+	} else {
+		g.tail.next = f
+	}
+	g.tail = f
+}
+
+// hand gives an operation to the carrier, and returns false if there was no room for all
+// of it.
+func (g *carriage) hand(f *flight) bool {
+	n, most := f.elements(), g.Most(&f.Submission)
+	for f.sent < n && !f.failed {
+		part := min(n-f.sent, most)
+		if len(g.free) == 0 {
+			return false
+		}
+		tag := g.free[len(g.free)-1]
+		if !g.Post(tag, f.by, &f.Submission, f.sent, part) {
+			return false
+		}
+		g.free = g.free[:len(g.free)-1]
+		g.parts[tag] = carriedPart{f, f.sent}
+		f.sent += part
+		f.pending++
+		g.posted = true
+	}
+	if f.noted = true; f.pending == 0 { // a part of it has failed
+		f.finish()
+	}
+	return true
+}
+
+// round does what there is to do for operations in the carrier's hands, once.
+func (g *carriage) round() int {
+	n := g.Receive(g.completed)
+	for g.head != nil && g.hand(g.head) {
+		f := g.head
+		g.head, f.next = f.next, nil
+		n++
+	}
+	if g.posted {
+		g.posted = false
+		g.Flush()
+	}
+	return n
+}
+
+// completed is called with the completion of a part.
+func (g *carriage) completed(tag uint32, c *Completion, life uint64, result []byte) {
+	if int(tag) >= len(g.parts) || g.parts[tag].f == nil {
+		return // no tag of ours: the other side is broken
+	}
+	f, first := g.parts[tag].f, g.parts[tag].first
+	g.parts[tag].f = nil
+	g.free = append(g.free, tag)
+	if f.ring != nil && life != 0 {
+		if p := f.ring.find(f.Peer); p != nil {
+			p.life.Store(life)
+		}
+	}
+	if c.Fate == Success {
+		place := int(first) * wire.ElemSize(f.Datatype)
+		f.store(place, result[:min(len(result), max(f.resultLen()-place, 0))])
+		f.ran = true
+	} else {
+		f.fail(Result{Fate: c.Fate, Status: c.Status, Reason: c.Reason})
+	}
+	if f.pending--; f.pending == 0 && f.noted { // nothing more of it is to be handed over
+		f.finish()
+	}
+}
+
+// letGo completes the operations for which match is true. What waits for the carrier was
+// never executed; of what the carrier has, nothing is known until its completion comes.
+func (g *carriage) letGo(match func(f *flight) bool, why session.Reason) (any bool) {
+	waiting := g.head
+	g.head, g.tail = nil, nil
+	for f := waiting; f != nil; {
+		next := f.next
+		f.next = nil
+		switch {
+		case !match(f):
+			g.wait(f)
+		case f.pending == 0:
+			any = true
+			f.fail(Result{Fate: NotExecuted, Reason: why})
+			f.finish()
+		} // otherwise the carrier has a part of it
+		f = next
+	}
+	for tag := range g.parts {
+		if f := g.parts[tag].f; f != nil && f.ring != nil && match(f) {
+			any = true
+			g.release(uint32(tag), f, why)
+		}
+	}
+	return any
+}
+
+// release completes an operation of which the carrier has a part. A stand-in waits for
+// its outcome.
+func (g *carriage) release(tag uint32, f *flight, why session.Reason) {
+	in := standIn(f)
+	in.pending = f.pending
+	for i := range g.parts {
+		if g.parts[i].f == f {
+			g.parts[i].f = in
+		}
+	}
+	r := Result{Fate: Unknown, Reason: why, Later: in.later}
+	switch f.Verb {
+	case VerbWatch:
+		g.Leave(tag)
+		g.posted = true
+		fallthrough
+	case VerbConnect, wire.VerbLookup, wire.VerbList:
+		r = Result{Fate: NotExecuted, Reason: why}
+	}
+	f.fail(r)
+	f.pending = 0
+	f.finish()
+}
+
+// drop ends a peer, and completes its operations.
+func (g *carriage) drop(p *Peer) {
+	g.letGo(func(f *flight) bool { return f.Peer == p.id && f.ring.origin == p.origin }, session.ClosedHere)
+	g.Forget(p.carried)
+	g.posted = true
+}
+
+// close completes everything, also the stand-ins, whose outcome stays unknown.
+func (g *carriage) close() {
+	g.letGo(all, session.ClosedHere)
+	for tag := range g.parts {
+		in := g.parts[tag].f
+		if g.parts[tag].f = nil; in == nil {
+			continue
+		}
+		if in.pending--; in.pending == 0 {
+			in.fail(Result{Fate: Unknown, Reason: session.ClosedHere})
+			in.finish()
+		}
+	}
+}
