@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package share is what a program and the process that has the interface have in common:
+// the program is the guest, the other the host. The guest posts operations into a ring in
+// shared memory, and the host, whose engine takes them from there to their targets,
+// writes completions into another ring.
+//
+//	guest: engine ─▶ Carrier ─▶ submission ring ─▶ Feed ─▶ engine :host
+//	guest: engine ◀─ Carrier ◀─ completion ring ◀─ Feed ◀─ engine :host
+//
+// Rings and operands lie in one memfd, the area, which the guest makes and seals. The
+// host trusts nothing in it: it has its own copy of the sizes, reads each entry once,
+// checks it, and keeps the positions of both rings to itself. A guest that writes
+// nonsense gets nonsense, or is turned out; see Feed. include/xdpfab/ring.h describes the
+// area for C.
+package share
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// Magic and Version begin the area.
+const (
+	Magic   = 0x66706478 // "xdpf"
+	Version = 1
+)
+
+// Sizes are the dimensions of an area.
+type Sizes struct {
+	Entries int `json:"entries"` // of either ring; a power of two
+	Arena   int `json:"arena"`   // bytes, a multiple of 4096
+}
+
+// Limits of the sizes.
+const (
+	MinEntries, MaxEntries = 16, 1 << 16
+	MinArena, MaxArena     = 1 << 16, 1 << 30
+)
+
+// Check reports an error unless there can be an area of these sizes.
+func (s Sizes) Check() error {
+	switch {
+	case s.Entries < MinEntries || s.Entries > MaxEntries || bits.OnesCount(uint(s.Entries)) != 1:
+		return fmt.Errorf("rings of %d entries: want a power of two, %d..%d", s.Entries, MinEntries, MaxEntries)
+	case s.Arena < MinArena || s.Arena > MaxArena || s.Arena%page != 0:
+		return fmt.Errorf("arena of %d bytes: want a multiple of %d, %d..%d", s.Arena, page, MinArena, MaxArena)
+	}
+	return nil
+}
+
+const (
+	page         = 4096
+	entryLen     = 128
+	completedLen = 64
+)
+
+// Len is the length of the area, bytes.
+func (s Sizes) Len() int { return page + s.Entries*(entryLen+completedLen) + s.Arena }
+
+// header is the first page of the area. Each position counts entries since the beginning,
+// and has a cache line of its own, since its reader and its writer spin on it.
+type header struct {
+	magic, version, entries, _ uint32
+	arena                      uint64
+	_                          [40]byte
+	posted                     atomic.Uint64 // submission ring: entries that are filled in; written by the guest
+	_                          [56]byte
+	taken                      atomic.Uint64 // those that the host has copied; written by the host
+	_                          [56]byte
+	completed                  atomic.Uint64 // completion ring: entries that are filled in; written by the host
+	_                          [56]byte
+	seen                       atomic.Uint64 // those that the guest has copied; written by the guest
+	_                          [56]byte
+	hostSleeps                 atomic.Uint32 // the host has to be woken after a post; written by the host
+	_                          [60]byte
+	guestSleeps                atomic.Uint32 // likewise
+	_                          [60]byte
+}
+
+// Area is shared memory as one side has mapped it.
+type Area struct {
+	mem     *mr.Memory
+	h       *header
+	entries []engine.Entry
+	done    []engine.Completion
+	arena   []byte
+}
+
+// NewArea makes and seals an area; its FD is for the other side.
+func NewArea(s Sizes) (*Area, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	m, err := mr.Memfd("xdpfab rings", s.Len())
+	if err != nil {
+		return nil, err
+	}
+	a := &Area{mem: m}
+	a.h, a.entries, a.done, a.arena = parts(m.Bytes(), s)
+	a.h.magic, a.h.version, a.h.entries, a.h.arena = Magic, Version, uint32(s.Entries), uint64(s.Arena)
+	return a, nil
+}
+
+// FD is the memfd, which stays the area's.
+func (a *Area) FD() int { return a.mem.FD() }
+
+// Map maps an area that a guest has made. It refuses memory that the guest could take
+// away.
+func (s Sizes) Map(fd int) (*Area, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	m, err := mr.Shared(fd)
+	if err != nil {
+		return nil, err
+	}
+	if len(m.Bytes()) < s.Len() {
+		return nil, errors.Join(fmt.Errorf("shared memory of %d bytes: want %d for rings and arena", len(m.Bytes()), s.Len()), m.Close())
+	}
+	a := &Area{mem: m}
+	a.h, a.entries, a.done, a.arena = parts(m.Bytes(), s)
+	return a, nil
+}
+
+// Close unmaps the area.
+func (a *Area) Close() error {
+	mem := a.mem
+	*a = Area{}
+	return mem.Close()
+}
+
+// Local verbs of the submission ring, beside engine.VerbConnect and engine.VerbWatch.
+const (
+	VerbForget = wire.VerbLocal + 2 // the guest needs the peer no more; has no completion
+	VerbLeave  = wire.VerbLocal + 3 // ends the watch whose Cookie is in Key; has no completion
+)
+
+// places says where in the arena the parts of an operation are that its entry has no room
+// for. With engine.FlagOutside it takes the place of Entry.Inline; without, only the
+// result of a lookup is in the arena, at Entry.Offset.
+type places struct {
+	Operand, Compare, Result uint64 // offsets; compare operands follow the operands
+	Extents                  uint64
+	ExtentCount              uint32
+}

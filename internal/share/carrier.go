@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package share
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Peers asks the host for a peer, and returns its number: see engine.Carrier.
+type Peers func(source uint16, link wire.Link, lane uint8, endpoint uint16) (uint32, error)
+
+// Carrier is the guest's half: the engine's carrier, which posts into the rings. It
+// belongs to the engine's thread, but for NewPeer and the port's Wake.
+type Carrier struct {
+	area  *Area
+	bell  *Bell
+	wake  int // eventfd: ends a wait of this side
+	peers Peers
+
+	posted, taken, seen uint64 // positions as this side knows them; see header
+	space               *space
+	held                []block        // by tag
+	notes               []engine.Entry // VerbForget and VerbLeave, for which there was no room
+}
+
+// block is the part of the arena that the operation of a tag has.
+type block struct {
+	at, len           int
+	result, resultLen int
+}
+
+// NewCarrier returns the carrier over an area that this side has made. Area and bell are
+// its own from then on.
+func NewCarrier(a *Area, bell *Bell, peers Peers) (*Carrier, error) {
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("eventfd: %w", err)
+	}
+	return &Carrier{area: a, bell: bell, wake: wake, peers: peers, space: newSpace(len(a.arena)), held: make([]block, len(a.entries))}, nil
+}
+
+// Close frees area and bell. No method may be called afterwards.
+func (c *Carrier) Close() error {
+	_ = unix.Close(c.wake)
+	_ = c.bell.Close()
+	return c.area.Close()
+}
+
+// NewPeer implements engine.Carrier.
+func (c *Carrier) NewPeer(source uint16, link wire.Link, lane uint8, endpoint uint16) (uint32, error) {
+	return c.peers(source, link, lane, endpoint)
+}
+
+// Tags implements engine.Carrier: an operation has a place in either ring.
+func (c *Carrier) Tags() int { return len(c.area.entries) }
+
+// part is the most bytes that one entry takes of an operation that can be divided.
+const part = 1 << 20
+
+// Most implements engine.Carrier.
+func (c *Carrier) Most(s *engine.Submission) uint32 {
+	operand, compare, result := s.Lens()
+	whole := operand + compare + result + uint64(len(s.Extents))*extentLen
+	n := max(s.Count, 1)
+	if whole <= part && whole <= uint64(c.space.largest())/2 || !s.Verb.Array() {
+		if whole > uint64(c.space.largest())/2 {
+			return 0
+		}
+		return n
+	}
+	if s.Flags&(engine.FlagExtents|engine.FlagData) != 0 {
+		if whole > uint64(c.space.largest()) {
+			return 0
+		}
+		return n
+	}
+	each := whole / uint64(n)
+	return max(min(n, uint32(min(part, uint64(c.space.largest())/2)/each)&^7), 1)
+}
+
+// Post implements engine.Carrier.
+func (c *Carrier) Post(tag, peer uint32, s *engine.Submission, first, count uint32) bool {
+	if !c.room() {
+		return false
+	}
+	x := &c.area.entries[c.posted&c.mask()]
+	e := s.Entry
+	e.Cookie, e.Peer = uint64(tag), engine.PeerID(peer)
+	e.Flags &^= engine.FlagPieces | engine.FlagOutside
+	if e.Verb.Array() && e.Count > count { // a part of it
+		e.Count = count
+		e.Offset += uint64(first) * uint64(wire.ElemSize(e.Datatype))
+		if first > 0 {
+			e.Flags &^= engine.FlagFence
+		}
+	}
+	if !c.place(tag, &e, s, first) {
+		return false
+	}
+	*x = e
+	c.posted++
+	return true
+}
+
+// place puts operands and extents where the entry says they are, and takes memory for the
+// result. It returns false if the arena is full.
+func (c *Carrier) place(tag uint32, e *engine.Entry, s *engine.Submission, first uint32) bool {
+	operand, compare, result := e.Lens()
+	b := &c.held[tag]
+	*b = block{}
+	inline := operand+compare <= engine.InlineLen && e.Flags&engine.FlagExtents == 0
+	if result > engine.InlineResult && !e.Verb.Array() { // of a lookup, whose name is in the entry
+		if b.resultLen = int(result); !c.take(b, b.resultLen) {
+			return false
+		}
+		b.result, e.Offset = b.at, uint64(b.at)
+		return true
+	}
+	if inline && result <= engine.InlineResult {
+		if s.Flags&(engine.FlagOutside|engine.FlagPieces) != 0 || e.Count != s.Count {
+			s.CopyOperands(e.Inline[:], first, e.Count)
+		}
+		return true
+	}
+	extents := len(s.Extents)
+	if e.Flags&engine.FlagExtents == 0 {
+		extents = 0
+	}
+	operands := int(operand+compare+7) &^ 7
+	list := extents * extentLen
+	if !c.take(b, operands+list+int(result)) {
+		return false
+	}
+	b.result, b.resultLen = b.at+operands+list, int(result)
+	s.CopyOperands(c.area.arena[b.at:], first, e.Count)
+	copy(c.area.arena[b.at+operands:], bytesOf(s.Extents[:extents]))
+	e.Flags |= engine.FlagOutside
+	*placesOf(e) = places{Operand: uint64(b.at), Compare: uint64(b.at) + operand, Result: uint64(b.result),
+		Extents: uint64(b.at + operands), ExtentCount: uint32(extents)}
+	return true
+}
+
+// take takes a block of the arena.
+func (c *Carrier) take(b *block, n int) bool {
+	at, ok := c.space.get(n)
+	if ok {
+		b.at, b.len = int(at), n
+	}
+	return ok
+}
+
+func (c *Carrier) mask() uint64 { return uint64(len(c.area.entries) - 1) }
+
+// room reports whether the submission ring has room for an entry.
+func (c *Carrier) room() bool {
+	if c.posted-c.taken < uint64(len(c.area.entries)) {
+		return true
+	}
+	c.taken = c.area.h.taken.Load()
+	return c.posted-c.taken < uint64(len(c.area.entries))
+}
+
+// Forget implements engine.Carrier.
+func (c *Carrier) Forget(peer uint32) {
+	c.note(engine.Entry{Verb: VerbForget, Peer: engine.PeerID(peer)})
+}
+
+// Leave implements engine.Carrier.
+func (c *Carrier) Leave(tag uint32) { c.note(engine.Entry{Verb: VerbLeave, Key: uint64(tag)}) }
+
+func (c *Carrier) note(e engine.Entry) {
+	c.notes = append(c.notes, e)
+	c.tell()
+}
+
+// tell posts the notes as far as there is room.
+func (c *Carrier) tell() {
+	for len(c.notes) > 0 && c.room() {
+		c.area.entries[c.posted&c.mask()] = c.notes[0]
+		c.posted++
+		c.notes = c.notes[1:]
+	}
+}
+
+// Flush implements engine.Carrier.
+func (c *Carrier) Flush() {
+	h := c.area.h
+	h.posted.Store(c.posted)
+	if h.hostSleeps.Load() != 0 && h.hostSleeps.Swap(0) != 0 {
+		c.bell.Ring()
+	}
+}
+
+// burst is the most completions that one Receive takes.
+const burst = 256
+
+// Receive implements engine.Carrier.
+func (c *Carrier) Receive(done func(tag uint32, c *engine.Completion, life uint64, result []byte)) int {
+	if len(c.notes) > 0 {
+		c.tell()
+		c.Flush()
+	}
+	h := c.area.h
+	n := h.completed.Load() - c.seen
+	if n == 0 {
+		return 0
+	}
+	n = min(n, burst)
+	for range n {
+		x := c.area.done[c.seen&c.mask()]
+		c.seen++
+		if x.Cookie >= uint64(len(c.held)) {
+			continue // no tag of ours
+		}
+		b := &c.held[x.Cookie]
+		result := x.Inline[:min(x.Length, engine.InlineResult)]
+		if b.resultLen > 0 {
+			result = c.area.arena[b.result:][:min(x.Length, uint64(b.resultLen))]
+		}
+		life := x.Data
+		x.Data = 0
+		done(uint32(x.Cookie), &x, life, result)
+		if b.len > 0 {
+			c.space.put(uint64(b.at), b.len)
+			*b = block{}
+		}
+	}
+	h.seen.Store(c.seen)
+	return int(n)
+}

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package share
+
+import (
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// Feed is the host's half: it takes the guest's entries, posts them to the engine, and
+// writes their completions. It implements engine.Feed, and engine.Sink for the rings of
+// the guest's endpoints. It belongs to the engine's thread.
+//
+// The guest may change any byte of the area at any time. So the positions are kept here,
+// an entry is copied before it is looked at, and whatever it says is checked against the
+// copy. Operands and results may change under the engine's hands, which copies them and
+// draws no conclusion from them.
+type Feed struct {
+	area *Area
+	bell *Bell
+	eng  *engine.Engine
+	turn func(error) // tells that the guest has broken the rules; called once
+
+	taken, completed, seen uint64
+	ops                    []op
+	free                   []*op
+	peers                  map[uint32]*Target
+	broken                 bool
+
+	entry   engine.Entry // the copy of the entry at hand
+	word    engine.Word  // scratch
+	extents []mr.Extent  // scratch
+	Counts  Counts
+}
+
+// Counts are what a feed has counted. They belong to the engine's thread.
+type Counts struct {
+	Taken, Refused, Completed uint64 // entries; those that were no operation; completions
+}
+
+// op is an operation of the guest that is under way.
+type op struct {
+	tag   uint64
+	peer  *Target
+	value [8]byte // the result, if it is that long
+	watch bool
+}
+
+// Target is a peer of one of the guest's endpoints.
+type Target struct {
+	Ring *engine.Ring
+	Peer *engine.Peer
+	Gone func() // is called, on the engine's thread, when the guest needs it no more
+}
+
+// NewFeed returns the feed of an area. Area and bell stay the caller's. turnedOut is
+// called at most once, on the engine's thread, when the guest has broken a rule.
+func NewFeed(a *Area, bell *Bell, e *engine.Engine, turnedOut func(error)) *Feed {
+	f := &Feed{area: a, bell: bell, eng: e, turn: turnedOut, ops: make([]op, len(a.entries)), peers: map[uint32]*Target{}}
+	for i := range f.ops {
+		f.free = append(f.free, &f.ops[i])
+	}
+	return f
+}
+
+// SetTarget gives a peer its number. Engine's thread.
+func (f *Feed) SetTarget(number uint32, p *Target) { f.peers[number] = p }
+
+// Peers is how many peers the guest has. Engine's thread.
+func (f *Feed) Peers() int { return len(f.peers) }
+
+// Rest implements engine.Feed.
+func (f *Feed) Rest() bool {
+	if f.broken {
+		return false
+	}
+	f.area.h.hostSleeps.Store(1)
+	return f.area.h.posted.Load() != f.taken && f.admits()
+}
+
+// Rise implements engine.Feed.
+func (f *Feed) Rise() { f.area.h.hostSleeps.Store(0) }
+
+// admits reports whether there is a place for another completion: in the ring, and none
+// that is promised already.
+func (f *Feed) admits() bool {
+	n := uint64(len(f.ops))
+	under := n - uint64(len(f.free))
+	if f.completed-f.seen+under < n {
+		return true
+	}
+	seen := f.area.h.seen.Load()
+	if f.completed-seen > f.completed-f.seen { // beyond what there is, or backwards
+		f.fail(fmt.Errorf("completion ring: the guest has seen %d entries of %d, and %d before: want a position that only grows", seen, f.completed, f.seen))
+		return false
+	}
+	f.seen = seen
+	return f.completed-f.seen+under < n
+}
+
+// fail turns the guest out.
+func (f *Feed) fail(err error) {
+	if !f.broken {
+		f.broken = true
+		f.turn(err)
+	}
+}
+
+// Take implements engine.Feed.
+func (f *Feed) Take(n int) (took int) {
+	posted := f.area.h.posted.Load()
+	if posted == f.taken || f.broken {
+		return 0
+	}
+	if posted-f.taken > uint64(len(f.ops)) {
+		f.fail(fmt.Errorf("submission ring: the guest has posted up to %d, of which %d are taken: want at most %d more", posted, f.taken, len(f.ops)))
+		return 0
+	}
+	for ; took < n && f.taken != posted && f.admits(); took++ {
+		f.entry = f.area.entries[f.taken&uint64(len(f.ops)-1)]
+		if !f.post(&f.entry) {
+			break
+		}
+		f.taken++
+	}
+	if took > 0 {
+		f.area.h.taken.Store(f.taken)
+		f.Counts.Taken += uint64(took)
+	}
+	return took
+}
+
+// post posts an entry, and returns false if the engine has no room for it at present.
+func (f *Feed) post(x *engine.Entry) bool {
+	p := f.peers[uint32(x.Peer)]
+	switch x.Verb {
+	case VerbForget:
+		f.forget(uint32(x.Peer), p)
+		return true
+	case VerbLeave:
+		f.leave(x.Key)
+		return true
+	}
+	o := f.free[len(f.free)-1]
+	o.tag, o.peer, o.watch = x.Cookie, p, x.Verb == engine.VerbWatch
+	if p == nil {
+		f.refuse(o, session.ClosedHere, wire.StatusOK)
+		return true
+	}
+	if f.extend(o, x) {
+		f.use()
+		return true
+	}
+	in, ok := f.check(x)
+	if !ok {
+		f.refuse(o, session.Alive, wire.StatusBadCount)
+		return true
+	}
+	s := f.eng.Begin(p.Ring)
+	if s == nil {
+		return false
+	}
+	f.fill(s, o, x, &in)
+	f.use()
+	f.eng.Submit(p.Ring)
+	return true
+}
+
+// use takes the last of the free operations off their list.
+func (f *Feed) use() { f.free = f.free[:len(f.free)-1] }
+
+// extend posts an operation on one word that is like the one before it.
+func (f *Feed) extend(o *op, x *engine.Entry) bool {
+	if x.Flags != 0 || !x.Verb.Atomic() {
+		return false
+	}
+	w := &f.word
+	if !w.Set(x) {
+		return false
+	}
+	w.Peer, w.Cookie, w.Context, w.Result = o.peer.Peer.ID(), 0, o, nil
+	if x.Verb.Returns() {
+		w.Result = o.value[:]
+	}
+	return f.eng.Extend(o.peer.Ring, w)
+}
+
+// guestFlags are the flags that a guest's entry may have.
+const guestFlags = engine.FlagFence | engine.FlagOutside | engine.FlagExtents | engine.FlagData | engine.FlagMatch
+
+// buffers are the parts of an operation that lie in the arena.
+type buffers struct{ operand, compare, result, extents []byte }
+
+// check finds the parts of an operation that lie in the arena, and reports whether there
+// is such an operation. The engine checks the rest.
+func (f *Feed) check(x *engine.Entry) (in buffers, ok bool) {
+	known := x.Verb.Array() || x.Verb == wire.VerbSend || x.Verb == wire.VerbTagged || x.Verb == wire.VerbLookup || x.Verb == wire.VerbList ||
+		x.Verb == engine.VerbConnect || x.Verb == engine.VerbWatch
+	if !known || x.Flags&^guestFlags != 0 || x.Flags&(engine.FlagExtents|engine.FlagOutside) == engine.FlagExtents {
+		return in, false
+	}
+	operand, compare, result := x.Lens()
+	if !x.Verb.Array() && result > engine.InlineResult {
+		in.result, ok = f.part(x.Offset, result)
+		return in, ok && x.Flags == 0
+	}
+	if x.Flags&engine.FlagOutside == 0 {
+		return in, operand+compare <= engine.InlineLen && result <= engine.InlineResult
+	}
+	at := placesOf(x)
+	var all [4]bool
+	in.operand, all[0] = f.part(at.Operand, operand)
+	in.compare, all[1] = f.part(at.Compare, compare)
+	in.result, all[2] = f.part(at.Result, result)
+	n := uint64(at.ExtentCount)
+	if x.Flags&engine.FlagExtents == 0 {
+		n = 0
+	}
+	in.extents, all[3] = f.part(at.Extents, n*extentLen)
+	return in, all == [4]bool{true, true, true, true}
+}
+
+// part returns n bytes of the arena.
+func (f *Feed) part(at, n uint64) ([]byte, bool) {
+	size := uint64(len(f.area.arena))
+	if n == 0 {
+		return nil, true
+	}
+	if n > size || at > size-n {
+		return nil, false
+	}
+	return f.area.arena[at : at+n : at+n], true
+}
+
+// fill fills in the engine's submission.
+func (f *Feed) fill(s *engine.Submission, o *op, x *engine.Entry, in *buffers) {
+	outside := x.Flags&engine.FlagOutside != 0
+	s.Entry = *x
+	s.Cookie, s.Peer, s.Context, s.Result = 0, o.peer.Peer.ID(), o, in.result
+	s.Flags &^= engine.FlagOutside | engine.FlagExtents
+	if outside {
+		s.SetOperands(in.operand, in.compare)
+	}
+	if x.Flags&engine.FlagExtents != 0 {
+		f.extents = append(f.extents[:0], make([]mr.Extent, len(in.extents)/extentLen)...)
+		copy(bytesOf(f.extents), in.extents)
+		s.CopyExtents(f.extents)
+	}
+	if in.result == nil && x.Verb.Atomic() && x.Verb.Returns() && s.Count == 1 && wire.ElemSize(s.Datatype) == 8 {
+		s.Result = o.value[:]
+	}
+}
+
+// refuse completes an entry that is no operation.
+func (f *Feed) refuse(o *op, why session.Reason, status wire.Status) {
+	f.Counts.Refused++
+	f.use()
+	f.write(o, &engine.Completion{Fate: engine.NotExecuted, Reason: why, Status: status})
+	f.Flush()
+}
+
+// forget closes a peer that the guest needs no more.
+func (f *Feed) forget(number uint32, p *Target) {
+	if p != nil {
+		delete(f.peers, number)
+		p.Peer.Close()
+		p.Gone()
+	}
+}
+
+// leave ends a watch.
+func (f *Feed) leave(tag uint64) {
+	for i := range f.ops {
+		if o := &f.ops[i]; o.watch && o.tag == tag {
+			o.peer.Peer.Cancel(o)
+			return
+		}
+	}
+}
+
+// write writes a completion, and frees the operation.
+func (f *Feed) write(o *op, c *engine.Completion) {
+	x := &f.area.done[f.completed&uint64(len(f.ops)-1)]
+	*x = *c
+	x.Cookie, x.Data, x.Source = o.tag, 0, 0
+	if o.peer != nil {
+		x.Data = o.peer.Peer.Life()
+	}
+	f.completed++
+	f.Counts.Completed++
+	o.peer, o.watch = nil, false
+	f.free = append(f.free, o)
+}
+
+// Complete implements engine.Sink.
+func (f *Feed) Complete(s *engine.Submission, c *engine.Completion, _ *engine.Later) {
+	o := s.Context.(*op)
+	if len(s.Result) == len(o.value) && &s.Result[0] == &o.value[0] {
+		o.show(c)
+	}
+	f.write(o, c)
+}
+
+// show puts the value that the operation has found, if any, into its completion.
+func (o *op) show(c *engine.Completion) {
+	c.Inline = [engine.InlineResult]byte{}
+	if c.Flags&engine.CompletedRead != 0 {
+		copy(c.Inline[:], o.value[:])
+	}
+}
+
+// Succeed implements engine.Sink.
+func (f *Feed) Succeed(done []*engine.Submission, c *engine.Completion) {
+	for _, s := range done {
+		o := s.Context.(*op)
+		o.show(c)
+		f.write(o, c)
+	}
+}
+
+// Follow implements engine.Sink.
+func (f *Feed) Follow(_ *engine.Submission, done []engine.Follower, c *engine.Completion) {
+	for i := range done {
+		o := done[i].Context.(*op)
+		o.show(c)
+		f.write(o, c)
+	}
+}
+
+// Flush implements engine.Sink: it lets the guest see the completions.
+func (f *Feed) Flush() {
+	h := f.area.h
+	h.completed.Store(f.completed)
+	if h.guestSleeps.Load() != 0 && h.guestSleeps.Swap(0) != 0 {
+		f.bell.Ring()
+	}
+}
+
+// CloseRing closes the peers of one endpoint, after which its ring can be removed.
+// Engine's thread.
+func (f *Feed) CloseRing(r *engine.Ring) {
+	for number, p := range f.peers {
+		if p.Ring == r {
+			f.forget(number, p)
+		}
+	}
+}
+
+// Close closes the peers, which completes the operations that are under way. Afterwards
+// the rings can be removed, and nothing uses the area any more. Engine's thread.
+func (f *Feed) Close() {
+	f.broken = true
+	for number, p := range f.peers {
+		f.forget(number, p)
+	}
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package share
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+)
+
+// Port returns the port of the engine whose carrier this is: no packet ever comes, and to
+// wait for one is to wait for completions.
+func (c *Carrier) Port() engine.Port { return port{c} }
+
+type port struct{ c *Carrier }
+
+func (port) Receive([][]byte) int { return 0 }
+func (port) Release()             {}
+func (port) Buffer() []byte       { return nil }
+func (port) Send(int)             {}
+func (port) Flush() error         { return nil }
+
+// Wait says that this side sleeps, looks once more, and then waits for the bell.
+func (p port) Wait(limit time.Duration) {
+	h := p.c.area.h
+	h.guestSleeps.Store(1)
+	if h.completed.Load() == p.c.seen {
+		p.c.bell.Wait(p.c.wake, limit)
+	}
+	h.guestSleeps.Store(0)
+	p.c.bell.Hush()
+	var buf [8]byte
+	_, _ = unix.Read(p.c.wake, buf[:]) // there may have been no wake-up
+}
+
+func (p port) Wake() {
+	one := [8]byte{1}
+	_, _ = unix.Write(p.c.wake, one[:]) // full means that it has been woken often enough
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package share
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Talk is the conversation of guest and host beside the rings: JSON texts, each behind
+// its length in four bytes, and file descriptors. One goroutine at a time receives; any
+// number may send.
+type Talk struct {
+	conn *net.UnixConn
+	out  sync.Mutex
+	fds  []int // that have come and belong to no text yet; the receiver's
+}
+
+// NewTalk begins a conversation over a stream socket, which is the talk's from then on.
+func NewTalk(c *net.UnixConn) *Talk { return &Talk{conn: c} }
+
+// Limits of what one side takes from the other.
+const (
+	maxText = 1 << 20
+	maxFDs  = 4
+)
+
+// Call is a request of the guest.
+type Call struct {
+	ID        uint64          `json:"id"`
+	Verb      string          `json:"verb"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+}
+
+// Reply is the outcome of the call of the same ID.
+type Reply struct {
+	ID     uint64          `json:"id"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
+	Kind   string          `json:"kind,omitempty"` // which of the errors that programs look for; see xdpfab
+}
+
+// Send sends a text and file descriptors, which stay the caller's.
+func (t *Talk) Send(v any, fds ...int) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if len(text) > maxText {
+		return fmt.Errorf("text of %d bytes: want at most %d", len(text), maxText)
+	}
+	b := append(binary.LittleEndian.AppendUint32(nil, uint32(len(text))), text...)
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	t.out.Lock()
+	defer t.out.Unlock()
+	n, _, err := t.conn.WriteMsgUnix(b, rights, nil)
+	if err == nil && n < len(b) {
+		_, err = t.conn.Write(b[n:])
+	}
+	return err
+}
+
+// Receive waits for a text and stores it in the value that v points to. The file
+// descriptors that came with it are the caller's. io.EOF means that the other side has
+// gone.
+func (t *Talk) Receive(v any) (fds []int, err error) {
+	var head [4]byte
+	if err := t.read(head[:]); err != nil {
+		return nil, err
+	}
+	n := binary.LittleEndian.Uint32(head[:])
+	if n > maxText {
+		return nil, fmt.Errorf("text of %d bytes: want at most %d", n, maxText)
+	}
+	text := make([]byte, n)
+	if err := t.read(text); err != nil {
+		return nil, err
+	}
+	fds, t.fds = t.fds, nil
+	if err := json.Unmarshal(text, v); err != nil {
+		CloseAll(fds)
+		return nil, fmt.Errorf("a text that is no JSON of ours: %w", err)
+	}
+	return fds, nil
+}
+
+// read fills b, and keeps the file descriptors that come along.
+func (t *Talk) read(b []byte) error {
+	for len(b) > 0 {
+		var space [256]byte
+		n, oob, flags, _, err := t.conn.ReadMsgUnix(b, space[:])
+		if e := t.keep(space[:oob]); err == nil {
+			err = e
+		}
+		switch {
+		case err != nil:
+			return err
+		case n == 0:
+			return io.EOF
+		case flags&unix.MSG_CTRUNC != 0:
+			return errors.New("more file descriptors than there is room for")
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// keep takes the file descriptors out of control messages.
+func (t *Talk) keep(oob []byte) error {
+	if len(oob) == 0 {
+		return nil
+	}
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return err
+	}
+	for i := range messages {
+		fds, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			continue // something else
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+		}
+		t.fds = append(t.fds, fds...)
+	}
+	if len(t.fds) > maxFDs {
+		return fmt.Errorf("%d file descriptors: want at most %d with one text", len(t.fds), maxFDs)
+	}
+	return nil
+}
+
+// Hang ends the conversation: the other side and the own receiver learn of it.
+func (t *Talk) Hang() { _ = t.conn.Close() }
+
+// Close frees what the conversation has, when nobody receives any more.
+func (t *Talk) Close() error {
+	CloseAll(t.fds)
+	t.fds = nil
+	return t.conn.Close()
+}
+
+// CloseAll closes file descriptors that are not wanted.
+func CloseAll(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
+}
+
+// Peer returns user, group and process at the other end, as they were when it connected.
+func (t *Talk) Peer() (cred unix.Ucred, err error) {
+	raw, err := t.conn.SyscallConn()
+	if err != nil {
+		return cred, err
+	}
+	inner := raw.Control(func(fd uintptr) {
+		var c *unix.Ucred
+		if c, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			cred = *c
+		}
+	})
+	return cred, errors.Join(err, inner)
+}

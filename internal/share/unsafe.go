@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package share
+
+import (
+	"unsafe"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// The layout is shared with other programs, and with C.
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(engine.Entry{})-entryLen]
+	_ = [1]struct{}{}[unsafe.Sizeof(engine.Completion{})-completedLen]
+	_ = [1]struct{}{}[unsafe.Sizeof(header{})-448]
+	_ = [1]struct{}{}[unsafe.Sizeof(mr.Extent{})-extentLen]
+)
+
+const extentLen = 24
+
+// parts divides the memory of an area.
+func parts(mem []byte, s Sizes) (*header, []engine.Entry, []engine.Completion, []byte) {
+	p := unsafe.Pointer(unsafe.SliceData(mem))
+	completions := page + s.Entries*entryLen
+	arena := completions + s.Entries*completedLen
+	return (*header)(p), unsafe.Slice((*engine.Entry)(unsafe.Add(p, page)), s.Entries),
+		unsafe.Slice((*engine.Completion)(unsafe.Add(p, completions)), s.Entries), mem[arena:s.Len()]
+}
+
+// placesOf returns the places in an entry.
+func placesOf(x *engine.Entry) *places { return (*places)(unsafe.Pointer(&x.Inline)) }
+
+// bytesOf returns extents as bytes.
+func bytesOf(x []mr.Extent) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*extentLen)
+}

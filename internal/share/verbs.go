@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package share
+
+import "github.com/xdpfab/xdpfab/internal/wire"
+
+// What a Call can ask for, with the types of their arguments and results.
+const (
+	CallAttach     = "attach"     // Attach with the memfd of the area; Attached with the guest's end of the bell
+	CallEndpoint   = "endpoint"   // Endpoint; uint16, its number
+	CallServe      = "serve"      // Serve; nothing
+	CallDrop       = "drop"       // uint16, the number of an endpoint; nothing
+	CallLink       = "link"       // wire.Addr; wire.Link
+	CallPeer       = "peer"       // Peer; uint32, its number in entries
+	CallRegister   = "register"   // Region with a memfd; nothing
+	CallDeregister = "deregister" // uint64, the key; nothing
+	CallCounters   = "counters"   // nothing; map[string]uint64
+)
+
+// Attach begins a conversation.
+type Attach struct {
+	Version int   `json:"version"` // of the area and of the verbs
+	Sizes   Sizes `json:"sizes"`
+}
+
+// Attached tells the guest where it is.
+type Attached struct {
+	Version   int      `json:"version"`
+	NetNS     uint64   `json:"netns"`     // inode of the network namespace of the interface
+	PID       int      `json:"pid"`       // of the host
+	Interface []byte   `json:"interface"` // an xdpfab.InterfaceInfo, JSON
+	MAC       wire.MAC `json:"mac"`
+	MTU       int      `json:"mtu"`
+}
+
+// Endpoint is an endpoint that the guest makes.
+type Endpoint struct {
+	Number    int    `json:"number"`    // or -1 for any
+	Highest   bool   `json:"highest"`   // of those that are free, take the highest
+	Unordered bool   `json:"unordered"` // see engine.NewUnorderedOrigin
+	Key       []byte `json:"key,omitempty"`
+}
+
+// Serve says whether an endpoint accepts sessions.
+type Serve struct {
+	Endpoint uint16 `json:"endpoint"`
+	On       bool   `json:"on"`
+}
+
+// Peer names a peer of one of the guest's endpoints.
+type Peer struct {
+	Source uint16     `json:"source"` // the endpoint
+	Addr   wire.Addr  `json:"addr"`
+	Class  wire.Class `json:"class"`
+}
+
+// Region is memory that the guest has peers operate on.
+type Region struct {
+	Key     uint64 `json:"key"`
+	Access  uint8  `json:"access"` // mr.Access
+	Name    string `json:"name,omitempty"`
+	Offset  int    `json:"offset"` // in the memfd
+	Length  int    `json:"length"`
+	Base    uint64 `json:"base"` // the offset that peers use for the first byte
+	AuthKey []byte `json:"auth_key,omitempty"`
+
+	Incarnation uint32 `json:"incarnation"`
+}
