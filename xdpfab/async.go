@@ -48,8 +48,9 @@ func (av *AddressVector) InsertAsync(ctx context.Context, addrs []string, opCont
 // mostSearches is the most routes and next hops that an InsertAsync looks for at a time.
 const mostSearches = 32
 
-// insertAll inserts addresses and delivers the events, which are like e. It uses the vector
-// no longer when it delivers the last: the program that reads it may close the vector.
+// insertAll inserts addresses and delivers the events, which are like e. It uses the
+// vector no longer when it delivers the last: the program that reads it may close the
+// vector.
 func (av *AddressVector) insertAll(ctx context.Context, addrs []string, q *EventQueue, e Event) {
 	ctx, stop := av.dom.during(ctx)
 	defer stop()

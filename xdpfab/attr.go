@@ -71,6 +71,14 @@ type DomainAttr struct {
 	// own (auth_key), also of the endpoint that dials; none.
 	AuthKey AuthKey
 
+	// Attach says whether the domain goes through the daemon that has the interface;
+	// AttachAuto. Through it, no privilege is needed. InterfaceInfo.Daemon tells which
+	// way it went.
+	Attach AttachMode
+	// Control is the path of the daemon's control socket; that of the environment
+	// variable ControlEnv, or else DefaultControl.
+	Control string
+
 	encap encap        // set by OpenInfo
 	clock func() int64 // of the engines, ns, monotonic; nil means the system's. For tests
 }
@@ -107,6 +115,8 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 		return a, fmt.Errorf("xdpfab: %d queues: want 0 for all, or more", a.Queues)
 	case a.Window < 0 || a.Window > session.MaxWindow:
 		return a, fmt.Errorf("xdpfab: window of %d frames: want 1..%d, or 0 for the default", a.Window, session.MaxWindow)
+	case a.Attach > AttachAlways:
+		return a, fmt.Errorf("xdpfab: %v: want AttachAuto, AttachNever or AttachAlways", a.Attach)
 	case a.Copy > ZeroCopyForce:
 		return a, fmt.Errorf("xdpfab: %v: want CopyAuto, CopyForce or ZeroCopyForce", a.Copy)
 	case a.GiveUp < 0 || a.RTOMin < 0 || a.Spin < 0 || a.IdleRetire < 0 || a.BaseRTT < 0:
@@ -150,4 +160,7 @@ type InterfaceInfo struct {
 	Copy     string `json:"copy"`      // "zero-copy" or "copy"
 	HugeUMEM bool   `json:"huge_umem"` // packet memory is on huge pages
 	UDP      bool   `json:"udp"`
+	// Daemon is the control socket of the daemon through which the domain uses the
+	// interface, empty if it has the interface itself.
+	Daemon string `json:"daemon,omitempty"`
 }

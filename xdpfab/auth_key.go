@@ -67,7 +67,11 @@ func (k AuthKey) or(other AuthKey) AuthKey {
 
 // session returns the key in the form that sessions use, nil for none.
 func (d *Domain) session(k AuthKey) (*session.Key, error) {
-	n, err := d.table.AuthKey(k)
+	return sessionKey(d.table, k)
+}
+
+func sessionKey(t *mr.Table, k AuthKey) (*session.Key, error) {
+	n, err := t.AuthKey(k)
 	if err != nil || n == 0 {
 		return nil, err
 	}
@@ -82,6 +86,9 @@ func (d *Domain) keyOf(endpoint uint16) (*session.Key, bool) {
 	}
 	if p := d.listening(endpoint); p != nil {
 		return p.key, true
+	}
+	if ep := d.lodger(endpoint); ep != nil {
+		return ep.key, true
 	}
 	return nil, false
 }

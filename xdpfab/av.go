@@ -122,13 +122,18 @@ func (d *Domain) resolve(ctx context.Context, addr string) (wire.Addr, wire.Link
 	ctx, cancel := context.WithTimeoutCause(ctx, d.attr.GiveUp, errHopSilent)
 	defer cancel()
 	link, err := d.dev.Link(ctx, a)
-	if errors.Is(err, port.ErrUnreachable) {
-		return a, link, fmt.Errorf("xdpfab: %s: %w: %w", addr, ErrPeerSilent, err)
-	}
-	if err != nil {
+	if err = hopError(err); err != nil {
 		return a, link, fmt.Errorf("xdpfab: %s: %w", addr, err)
 	}
 	return a, link, nil
+}
+
+// hopError adds to the error of the search for a next hop what it means for a peer.
+func hopError(err error) error {
+	if errors.Is(err, port.ErrUnreachable) {
+		return fmt.Errorf("%w: %w", ErrPeerSilent, err)
+	}
+	return err
 }
 
 // Remove makes an address unusable (fi_av_remove). Sessions to it end, and outstanding

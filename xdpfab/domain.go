@@ -75,6 +75,12 @@ type Domain struct {
 	owned     []*mr.Memory                 // allocated by NewRegion
 	events    eventLink                    // BindEQ
 
+	// Guests, or the host: see host.go and attached.go.
+	lodging  lodging                                   // under mu
+	lodged   atomic.Pointer[map[uint16]*guestEndpoint] // lodging.endpoints; stored under mu
+	hosting  sync.WaitGroup                            // guests; begun under mu
+	attached *attached                                 // nil if the domain has the interface itself
+
 	children map[any]string // the open objects of the domain, with their names; under mu
 }
 
@@ -84,6 +90,10 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	d := &Domain{attr: attr, dev: dev, table: mr.NewTable(), fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{}, reserved: map[uint16]*ScalableEndpoint{},
 		end: end{done: make(chan struct{})}}
 	d.served.Store(&[]*Endpoint{})
+	var carrier engine.Carrier
+	if a, is := dev.(*attached); is {
+		d.attached, carrier = a, a.carrier
+	}
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
 	life := newLife()
@@ -97,9 +107,10 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 			return nil, err
 		}
 		e, err := engine.New(engine.Config{
-			Port: port, Accept: d.accept, Request: d.requested, Key: d.keyOf, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret, Life: life, Clock: attr.clock,
+			Carrier: carrier,
+			Port:    port, Accept: d.accept, Request: d.requested, Key: d.keyOf, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret, Life: life, Clock: attr.clock,
 			Suspect: d.suspect, Events: d.eventsOf, Inflow: d.inflowOf, Room: d.roomy,
-			Serve: func(now int64, p session.TargetParams) engine.Served { return x.Begin(now, p, d.observer(p.Endpoint)) },
+			Serve: func(now int64, p session.TargetParams) engine.Served { return d.serveSession(x, q, now, p) },
 			Session: session.Config{
 				Window: attr.Window, GiveUp: attr.GiveUp,
 				RTOMin: attr.RTOMin, BaseRTT: attr.BaseRTT, IdleRetire: attr.IdleRetire,
@@ -146,6 +157,8 @@ func (d *Domain) now() int64 {
 // accept answers a hello. It runs on the engines' threads.
 func (d *Domain) accept(endpoint uint16, origin uint64) wire.HelloStatus {
 	switch ep := d.serving(endpoint); {
+	case ep == nil && d.lodger(endpoint) != nil:
+		return wire.HelloAccepted
 	case ep == nil:
 		return wire.HelloNoEndpoint
 	case ep.conn != nil:

@@ -80,17 +80,20 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}
+	attr.TrafficClass, attr.AuthKey = attr.TrafficClass.or(d.attr.TrafficClass), attr.AuthKey.or(d.attr.AuthKey)
 	number, err := d.pickNumber(attr)
 	if err != nil {
 		return nil, err
 	}
 	attr.Number = int(number)
-	attr.TrafficClass, attr.AuthKey = attr.TrafficClass.or(d.attr.TrafficClass), attr.AuthKey.or(d.attr.AuthKey)
 	ep := &Endpoint{dom: d, attr: attr, number: number, names: map[wire.Addr]*name{}}
 	if ep.key, err = d.session(attr.AuthKey); err != nil {
 		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
 	if attr.Type == EndpointMsg {
+		if err := d.direct("a connected endpoint"); err != nil {
+			return nil, err
+		}
 		if ep.conn, err = newConnection(ep); err != nil {
 			return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
 		}
@@ -122,11 +125,18 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 // pickNumber checks or chooses an endpoint number. d.mu is held.
 func (d *Domain) pickNumber(attr EndpointAttr) (uint16, error) {
 	n := attr.Number
+	if d.attached != nil {
+		number, err := d.attached.endpoint(&attr)
+		if err != nil {
+			return 0, fmt.Errorf("xdpfab: endpoint: %w", err)
+		}
+		return number, nil
+	}
 	if n != AnyNumber {
 		if n < 0 || n > 0xffff {
 			return 0, fmt.Errorf("xdpfab: endpoint number %d: want 0..65535 or AnyNumber", n)
 		}
-		if d.endpoints[uint16(n)] != nil || d.reserved[uint16(n)] != attr.part.of || d.listening(uint16(n)) != nil {
+		if d.endpoints[uint16(n)] != nil || d.reserved[uint16(n)] != attr.part.of || d.listening(uint16(n)) != nil || d.lodging.endpoints[uint16(n)] != nil {
 			return 0, fmt.Errorf("xdpfab: endpoint number %d is taken: choose another one, or AnyNumber: %w", n, ErrBusy)
 		}
 		return uint16(n), nil
@@ -204,6 +214,11 @@ func (ep *Endpoint) Enable() error {
 		}
 	})
 	if !ep.attr.InitiateOnly {
+		if d := ep.dom; d.attached != nil {
+			if err := d.attached.serve(ep.number, true); err != nil {
+				return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, err)
+			}
+		}
 		ep.dom.serve(ep, true)
 	}
 	ep.phase.Store(enabled)
@@ -260,6 +275,9 @@ func (ep *Endpoint) shut() {
 			}
 		})
 		ep.endTargets()
+	}
+	if a := ep.dom.attached; a != nil {
+		a.drop(ep.number)
 	}
 	if ep.conn != nil {
 		ep.conn.free()

@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -52,6 +53,15 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
+	}
+	if a.Attach != AttachNever {
+		dev, err := openAttached(ctx, ifname, &a)
+		if err == nil {
+			return f.adopt(dev, a)
+		}
+		if a.Attach == AttachAlways || !errors.Is(err, ErrNoDaemon) {
+			return nil, fmt.Errorf("xdpfab: %w", err)
+		}
 	}
 	dev, err := openInterface(ifname, a)
 	if err != nil {

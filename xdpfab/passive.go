@@ -55,6 +55,9 @@ const (
 
 // NewPassiveEndpoint makes a passive endpoint (fi_passive_ep).
 func (d *Domain) NewPassiveEndpoint(attr PassiveAttr) (*PassiveEndpoint, error) {
+	if err := d.direct("a passive endpoint"); err != nil {
+		return nil, err
+	}
 	if attr.Backlog < 0 || attr.Backlog > maxBacklog {
 		return nil, fmt.Errorf("xdpfab: passive endpoint with a backlog of %d: want 1..%d, or 0 for %d: %w", attr.Backlog, maxBacklog, defaultBacklog, ErrCount)
 	}

@@ -37,6 +37,9 @@ func (d *Domain) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	}
 	o.AuthKey = AuthKey(o.AuthKey).or(d.attr.AuthKey)
 	o.Virtual = o.Virtual || d.attr.MRMode&MRVirtAddr != 0
+	if d.attached != nil {
+		return d.registerAttached(m, o)
+	}
 	r, err := d.table.Register(m, o)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: %w", err)
@@ -44,10 +47,29 @@ func (d *Domain) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	return r, nil
 }
 
+// registerAttached is register of a domain whose host serves the region: until it is
+// closed, also while this process sleeps.
+func (d *Domain) registerAttached(m *mr.Memory, o mr.Options) (*mr.Region, error) {
+	if m.Kind() != mr.KindMemfd {
+		return nil, fmt.Errorf("xdpfab: register: %v memory, which the daemon of %s cannot map: want memory that mr.Memfd returned: %w",
+			m.Kind(), d.attached.info.Name, ErrNotImplemented)
+	}
+	var r *mr.Region
+	o.Withdrawn = func() { d.attached.withdraw(r.Key()) }
+	r, err := d.table.Register(m, o)
+	if err != nil {
+		return nil, fmt.Errorf("xdpfab: %w", err)
+	}
+	if err := d.attached.register(r, m, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("xdpfab: register: %w", err), r.Close())
+	}
+	return r, nil
+}
+
 // NewRegion allocates zeroed memory of size bytes, on huge pages when there are any, and
 // registers it under a name with all rights. It is freed when the domain closes.
 func (d *Domain) NewRegion(name string, size int) (*mr.Region, error) {
-	m, err := mr.Alloc(size, mr.AllocOptions{})
+	m, err := d.allocate(name, size)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: region %q: %w", name, err)
 	}
@@ -59,6 +81,14 @@ func (d *Domain) NewRegion(name string, size int) (*mr.Region, error) {
 	}
 	d.owned = append(d.owned, m)
 	return r, nil
+}
+
+// allocate returns memory for a region.
+func (d *Domain) allocate(name string, size int) (*mr.Memory, error) {
+	if d.attached != nil {
+		return mr.Memfd(name, size)
+	}
+	return mr.Alloc(size, mr.AllocOptions{})
 }
 
 // closeRegions deregisters all regions and frees the memory that NewRegion allocated.

@@ -55,6 +55,9 @@ func (a ScalableAttr) withDefaults(queues int) (ScalableAttr, error) {
 // NewScalableEndpoint makes a scalable endpoint (fi_scalable_ep). Bind an address vector,
 // and make its contexts.
 func (d *Domain) NewScalableEndpoint(attr ScalableAttr) (*ScalableEndpoint, error) {
+	if err := d.direct("a scalable endpoint"); err != nil {
+		return nil, err
+	}
 	attr, err := attr.withDefaults(len(d.steppers))
 	if err != nil {
 		return nil, err
@@ -97,7 +100,7 @@ func (d *Domain) pickBlock(number, length int) (int, error) {
 // free reports whether no endpoint has any of the numbers. d.mu is held.
 func (d *Domain) free(number, length int) bool {
 	for n := number; n < number+length; n++ {
-		if d.endpoints[uint16(n)] != nil || d.reserved[uint16(n)] != nil || d.listening(uint16(n)) != nil {
+		if d.endpoints[uint16(n)] != nil || d.reserved[uint16(n)] != nil || d.listening(uint16(n)) != nil || d.lodging.endpoints[uint16(n)] != nil {
 			return false
 		}
 	}

@@ -88,6 +88,7 @@ func (c Config) controlPath() string {
 // domainAttr returns the part of the configuration that the library takes.
 func (c Config) domainAttr() xdpfab.DomainAttr {
 	return xdpfab.DomainAttr{
+		Attach: xdpfab.AttachNever,
 		Queues: c.Queues, Cores: c.Cores, Spin: c.Spin, Copy: c.Copy, Generic: c.Generic, UDP: c.UDP,
 		Window: c.Window, GiveUp: c.GiveUp, RTOMin: c.RTOMin, IdleRetire: c.IdleRetire,
 	}

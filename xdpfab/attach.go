@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// AttachMode says whether a domain goes through the daemon that has the interface.
+type AttachMode uint8
+
+// The modes.
+const (
+	AttachAuto   AttachMode = iota // through the daemon, if one serves the interface
+	AttachNever                    // the domain opens the interface itself
+	AttachAlways                   // through the daemon, or not at all
+)
+
+// String returns the mode as a word.
+func (m AttachMode) String() string {
+	switch m {
+	case AttachAuto:
+		return "auto"
+	case AttachNever:
+		return "never"
+	case AttachAlways:
+		return "always"
+	}
+	return fmt.Sprintf("AttachMode(%d)", uint8(m))
+}
+
+// ErrNoDaemon means that no daemon serves the interface, or none that this program can
+// reach.
+var ErrNoDaemon = errors.New("no daemon serves the interface")
+
+// ControlEnv is the environment variable that names the control socket of the daemon, if
+// DomainAttr.Control does not.
+const ControlEnv = "XDPFAB_CONTROL"
+
+// AttachPath is the path to which a program sends POST, on the control socket, to attach:
+// the connection is Domain.Host's after the answer.
+const AttachPath = "/v1/attach"
+
+// DefaultControl is where the daemon of an interface has its control socket.
+func DefaultControl(ifname string) string { return "/run/xdpfabd/" + ifname + ".sock" }
+
+// control returns the path of the daemon's socket, and whether the caller has chosen it.
+func (a *DomainAttr) control(ifname string) (path string, chosen bool) {
+	if a.Control != "" {
+		return a.Control, true
+	}
+	if path := os.Getenv(ControlEnv); path != "" {
+		return path, true
+	}
+	return DefaultControl(ifname), false
+}
+
+// openAttached attaches to the daemon of an interface. The error wraps ErrNoDaemon if
+// there is none.
+func openAttached(ctx context.Context, ifname string, a *DomainAttr) (*attached, error) {
+	path, chosen := a.control(ifname)
+	talk, err := dialHost(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	dev, err := attach(ctx, talk, path)
+	if err != nil {
+		return nil, fmt.Errorf("daemon at %s: %w", path, err)
+	}
+	if dev.info.Name != ifname || !chosen && dev.host.NetNS != here(0).namespace {
+		return nil, errors.Join(fmt.Errorf("the daemon at %s, process %d, serves the interface %s, of network namespace %d: want %s of this one; name the socket of its daemon: %w",
+			path, dev.host.PID, dev.info.Name, dev.host.NetNS, ifname, ErrNoDaemon), dev.Close())
+	}
+	return dev, nil
+}
+
+// dialHost connects to a control socket, and asks for a conversation beside HTTP.
+func dialHost(ctx context.Context, path string) (*share.Talk, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED):
+		return nil, fmt.Errorf("%w: %w", ErrNoDaemon, err)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%w that this program may use: %w: run it as a user or group that may write to the socket", ErrNoDaemon, err)
+	case err != nil:
+		return nil, err
+	}
+	conn := c.(*net.UnixConn)
+	if err := upgrade(ctx, conn, path); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return share.NewTalk(conn), nil
+}
+
+// upgrade turns the connection from HTTP into one for share.Talk.
+func upgrade(ctx context.Context, conn *net.UnixConn, path string) error {
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	if _, err := io.WriteString(conn, "POST "+AttachPath+" HTTP/1.1\r\nHost: xdpfabd\r\nConnection: Upgrade\r\nUpgrade: xdpfab\r\nContent-Length: 0\r\n\r\n"); err != nil {
+		return err
+	}
+	// One byte at a time, since what follows the answer is not for this reader.
+	r, err := http.ReadResponse(bufio.NewReaderSize(oneByte{conn}, 16), nil)
+	if err != nil {
+		return fmt.Errorf("daemon at %s: %w", path, err)
+	}
+	if r.StatusCode == http.StatusSwitchingProtocols {
+		return nil
+	}
+	defer r.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(r.Body, 4096))
+	switch r.StatusCode {
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return fmt.Errorf("%w for other programs: the daemon at %s is of an older release", ErrNoDaemon, path)
+	case http.StatusForbidden:
+		return &hostError{fmt.Sprintf("daemon at %s: %s", path, text), ErrAccess}
+	}
+	return fmt.Errorf("daemon at %s: %s: %s", path, r.Status, text)
+}
+
+// oneByte reads single bytes.
+type oneByte struct{ r io.Reader }
+
+func (o oneByte) Read(b []byte) (int, error) { return o.r.Read(b[:min(len(b), 1)]) }
+
+// direct reports an error if the domain is a guest: what it is for works only for the
+// process that has the interface.
+func (d *Domain) direct(what string) error {
+	if d.attached == nil {
+		return nil
+	}
+	return fmt.Errorf("xdpfab: %s through the daemon of %s is not supported: want a domain that has an interface of its own (AttachNever): %w",
+		what, d.attached.info.Name, ErrNotImplemented)
+}
+
+// register has the host let peers operate on a region.
+func (a *attached) register(r *mr.Region, m *mr.Memory, o mr.Options) error {
+	return a.call(context.Background(), share.CallRegister, share.Region{
+		Key: r.Key(), Access: uint8(o.Access), Name: o.Name, Offset: o.Offset, Length: r.Len(), Base: r.Base(),
+		AuthKey: o.AuthKey, Incarnation: r.Incarnation()}, nil, m.FD())
+}
+
+// withdraw takes a region back. The host has none any more when it has ended.
+func (a *attached) withdraw(key uint64) {
+	_ = a.call(context.Background(), share.CallDeregister, key, nil)
+}
+
+// endpoint has the host make an endpoint, and returns its number.
+func (a *attached) endpoint(attr *EndpointAttr) (number uint16, err error) {
+	return number, a.call(context.Background(), share.CallEndpoint, share.Endpoint{Number: attr.Number, Highest: attr.InitiateOnly,
+		Unordered: attr.MsgOrder == OrderNone, Key: attr.AuthKey}, &number)
+}
+
+// serve makes an endpoint accept sessions, or no longer.
+func (a *attached) serve(number uint16, on bool) error {
+	return a.call(context.Background(), share.CallServe, share.Serve{Endpoint: number, On: on}, nil)
+}
+
+// drop closes an endpoint at the host, which has none any more when it has ended.
+func (a *attached) drop(number uint16) {
+	_ = a.call(context.Background(), share.CallDrop, number, nil)
+}

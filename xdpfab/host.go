@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+
+	"encoding/json"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/executor"
+	"github.com/xdpfab/xdpfab/internal/memory"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/share"
+)
+
+// A domain that has an interface can host other programs, its guests: their domains have
+// endpoints and regions as this one has, with this one's engines and interface. A guest
+// keeps no promise that this process relies on: see internal/share.
+
+// GuestLimits bound what one guest may have at a time. A field that is 0 means its
+// default.
+type GuestLimits struct {
+	Entries   int // of its submission ring, and so operations in flight; 4096
+	Arena     int // bytes for operands and results on their way; 64 MiB
+	Endpoints int // 256
+	Peers     int // 65536
+	Regions   int // 1024
+	Memory    int // bytes that its regions span; 16 GiB
+}
+
+func (l GuestLimits) withDefaults() GuestLimits {
+	for _, x := range []struct {
+		field *int
+		value int
+	}{{&l.Entries, 4096}, {&l.Arena, 64 << 20}, {&l.Endpoints, 256}, {&l.Peers, 1 << 16}, {&l.Regions, 1024}, {&l.Memory, 16 << 30}} {
+		if *x.field == 0 {
+			*x.field = x.value
+		}
+	}
+	return l
+}
+
+// Host serves the program at the other end of a connection, until the program or this
+// domain ends, or the program breaks a rule, which is the error returned. The connection
+// is the domain's from then on, and what the program had is given back when Host returns.
+// Whoever calls Host has decided that the program may use the interface.
+func (d *Domain) Host(conn *net.UnixConn, limits GuestLimits) error {
+	g := &guest{d: d, talk: share.NewTalk(conn), limits: limits.withDefaults()}
+	if err := d.admit(g); err != nil {
+		g.hang()
+		_ = g.talk.Close()
+		return err
+	}
+	return g.serve()
+}
+
+// lodging is what a domain has of its guests. It is made with the first one.
+type lodging struct {
+	guests    map[*guest]struct{}
+	endpoints map[uint16]*guestEndpoint
+}
+
+// admit notes a new guest.
+func (d *Domain) admit(g *guest) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.open(); err != nil {
+		return err
+	}
+	if d.attached != nil {
+		return fmt.Errorf("xdpfab: domain on %s is a guest itself, and cannot host others: %w", d.dev.Info().Name, ErrNotImplemented)
+	}
+	if d.lodging.guests == nil {
+		d.lodging.guests = map[*guest]struct{}{}
+	}
+	d.lodging.guests[g] = struct{}{}
+	g.st = d.steppers[d.turn%len(d.steppers)]
+	d.turn++
+	d.hosting.Add(1)
+	return nil
+}
+
+// leaveHost forgets a guest.
+func (d *Domain) leaveHost(g *guest) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.lodging.guests, g)
+	d.hosting.Done()
+}
+
+// turnOut ends all guests, and waits until they have given back what they had.
+func (d *Domain) turnOut() {
+	d.mu.Lock()
+	guests := maps.Clone(d.lodging.guests)
+	d.mu.Unlock()
+	for g := range guests {
+		g.hang()
+	}
+	d.hosting.Wait()
+}
+
+// lodge publishes the endpoints of guests to the engines' threads. d.mu is held.
+func (d *Domain) lodge(number uint16, ep *guestEndpoint) {
+	all := map[uint16]*guestEndpoint{}
+	maps.Copy(all, d.lodging.endpoints)
+	if ep == nil {
+		delete(all, number)
+	} else {
+		all[number] = ep
+	}
+	d.lodging.endpoints = all
+	d.lodged.Store(&all)
+}
+
+// lodger returns the guest's endpoint of a number, if it accepts sessions, or nil. Any
+// thread.
+func (d *Domain) lodger(number uint16) *guestEndpoint {
+	if all := d.lodged.Load(); all != nil {
+		if ep := (*all)[number]; ep != nil && ep.serves.Load() {
+			return ep
+		}
+	}
+	return nil
+}
+
+// serveSession begins the target half of a session to an endpoint: a guest's has the
+// guest's memory.
+func (d *Domain) serveSession(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served {
+	if ep := d.lodger(p.Endpoint); ep != nil {
+		own, err := ep.guest.executor(queue)
+		if err != nil {
+			return nil
+		}
+		return own.Begin(now, p, nil)
+	}
+	return x.Begin(now, p, d.observer(p.Endpoint))
+}
+
+// executor returns the executor of the guest's memory for sessions of a queue. It is
+// called on the thread of that queue's engine.
+func (g *guest) executor(queue int) (*executor.Executor, error) {
+	if x := g.executors[queue]; x != nil {
+		return x, nil
+	}
+	m := memory.New(g.table)
+	x, err := executor.New(m, g.d.dev.MTU(), 0)
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	g.executors[queue], g.memory[queue] = x, m
+	return x, nil
+}
+
+// attach answers the first call of a guest, which brings the area.
+func (g *guest) attach(ctx context.Context, args json.RawMessage, fds []int) (any, error) {
+	var a share.Attach
+	switch err := json.Unmarshal(args, &a); {
+	case err != nil:
+		return nil, err
+	case a.Version != share.Version:
+		return nil, fmt.Errorf("shared rings of version %d: this host has version %d; use a program and a daemon of one release: %w", a.Version, share.Version, ErrNotImplemented)
+	case len(fds) != 1:
+		return nil, fmt.Errorf("%d file descriptors: want the memfd of the rings", len(fds))
+	case a.Sizes.Entries > g.limits.Entries || a.Sizes.Arena > g.limits.Arena:
+		return nil, fmt.Errorf("rings of %d entries and an arena of %d bytes: the host allows %d and %d: %w", a.Sizes.Entries, a.Sizes.Arena, g.limits.Entries, g.limits.Arena, ErrAccess)
+	case g.feed != nil:
+		return nil, fmt.Errorf("attached already: %w", ErrBusy)
+	}
+	area, err := a.Sizes.Map(fds[0])
+	if err != nil {
+		return nil, err
+	}
+	own, other, err := share.NewBells()
+	if err != nil {
+		return nil, fmt.Errorf("%w (%w)", err, area.Close())
+	}
+	g.start(area, own, other, a.Sizes)
+	info, err := json.Marshal(g.d.Interface())
+	return share.Attached{Version: share.Version, NetNS: g.d.place.namespace, PID: os.Getpid(), Interface: info, MAC: g.d.dev.MAC(), MTU: g.d.dev.MTU()}, err
+}

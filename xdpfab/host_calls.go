@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// guestCalls are what a guest can ask for.
+var guestCalls = map[string]func(g *guest, ctx context.Context, args json.RawMessage, fds []int) (any, error){
+	share.CallAttach:     (*guest).attach,
+	share.CallEndpoint:   call1((*guest).endpoint),
+	share.CallServe:      call1((*guest).serveEndpoint),
+	share.CallDrop:       call1(func(g *guest, _ context.Context, n uint16) (any, error) { g.drop(n); return nil, nil }),
+	share.CallLink:       call1((*guest).link),
+	share.CallPeer:       call1((*guest).peerOf),
+	share.CallRegister:   (*guest).register,
+	share.CallDeregister: call1((*guest).deregister),
+	share.CallCounters:   call1(func(g *guest, _ context.Context, _ struct{}) (map[string]uint64, error) { return g.counters() }),
+}
+
+// call1 makes a call of a method that has one argument and no file descriptors.
+func call1[A, R any](f func(*guest, context.Context, A) (R, error)) func(*guest, context.Context, json.RawMessage, []int) (any, error) {
+	return func(g *guest, ctx context.Context, args json.RawMessage, _ []int) (any, error) {
+		var a A
+		if err := json.Unmarshal(args, &a); err != nil {
+			return nil, err
+		}
+		return f(g, ctx, a)
+	}
+}
+
+// answer does what a call asks for. The error returned is one of the conversation.
+func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
+	defer share.CloseAll(fds)
+	do := guestCalls[c.Verb]
+	var result any
+	err := fmt.Errorf("%q: want another verb, or attach first: %w", c.Verb, ErrNotImplemented)
+	if do != nil && (c.Verb == share.CallAttach) == (g.feed == nil) {
+		result, err = do(g, ctx, c.Arguments, fds)
+	}
+	r := share.Reply{ID: c.ID}
+	if err == nil {
+		r.Result, err = json.Marshal(result)
+	}
+	if err != nil {
+		r.Result, r.Error, r.Kind = nil, err.Error(), kindOf(err)
+	}
+	if g.other != nil { // the guest's end of the bell goes with the answer to attach
+		err := g.talk.Send(r, g.other.FD())
+		_ = g.other.Close()
+		g.other = nil
+		return err
+	}
+	return g.talk.Send(r)
+}
+
+// guestErrors are the errors that programs look for, with their names in a Reply.
+var guestErrors = map[string]error{
+	"busy": ErrBusy, "closed": ErrClosed, "not implemented": ErrNotImplemented, "access": ErrAccess, "peer silent": ErrPeerSilent,
+	"key in use": mr.ErrKeyInUse, "name in use": mr.ErrNameInUse, "auth key": ErrAuthKey, "lost": ErrInterfaceLost, "memory": mr.ErrMemory,
+}
+
+func kindOf(err error) string {
+	for kind, e := range guestErrors {
+		if errors.Is(err, e) {
+			return kind
+		}
+	}
+	return ""
+}
+
+func (g *guest) tooMany(what string, limit int) error {
+	return fmt.Errorf("more than %d %s of one program: close some, or have the host's limit raised: %w", limit, what, ErrAccess)
+}
+
+// link finds the way to an address.
+func (g *guest) link(ctx context.Context, a wire.Addr) (wire.Link, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, g.d.attr.GiveUp, errHopSilent)
+	defer cancel()
+	l, err := g.d.dev.Link(ctx, a)
+	return l, hopError(err)
+}
+
+// endpoint makes an endpoint, and returns its number.
+func (g *guest) endpoint(_ context.Context, a share.Endpoint) (uint16, error) {
+	key, err := sessionKey(g.table, a.Key)
+	if err != nil {
+		return 0, err
+	}
+	ring, err := engine.NewRing(g.sizes.Entries, g.feed)
+	if err != nil {
+		return 0, err
+	}
+	ep := &guestEndpoint{guest: g, key: key, ring: ring}
+	if err := g.lodge(ep, a); err != nil {
+		return 0, err
+	}
+	if ep.origin = g.st.eng.NewOrigin(ep.number); a.Unordered {
+		ep.origin = g.st.eng.NewUnorderedOrigin(ep.number)
+	}
+	ep.origin.SetKey(key)
+	g.st.Call(func() { g.st.eng.AddRing(ring, ep.origin) })
+	return ep.number, nil
+}
+
+// lodge gives an endpoint its number.
+func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (err error) {
+	g.d.mu.Lock()
+	defer g.d.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.endpoints) >= g.limits.Endpoints {
+		return g.tooMany("endpoints", g.limits.Endpoints)
+	}
+	if ep.number, err = g.d.pickNumber(EndpointAttr{Number: a.Number, InitiateOnly: a.Highest}); err != nil {
+		return err
+	}
+	g.endpoints[ep.number] = ep
+	g.d.lodge(ep.number, ep)
+	return nil
+}
+
+// serveEndpoint makes an endpoint accept sessions, or no longer.
+func (g *guest) serveEndpoint(_ context.Context, s share.Serve) (any, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	ep := g.endpoints[s.Endpoint]
+	if ep == nil {
+		return nil, ErrClosed
+	}
+	ep.serves.Store(s.On)
+	return nil, nil
+}
+
+// register lets peers of the guest's endpoints operate on its memory.
+func (g *guest) register(_ context.Context, args json.RawMessage, fds []int) (any, error) {
+	var a share.Region
+	if err := json.Unmarshal(args, &a); err != nil {
+		return nil, err
+	}
+	if len(fds) != 1 {
+		return nil, fmt.Errorf("%d file descriptors: want the memfd of the region", len(fds))
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case len(g.regions) >= g.limits.Regions:
+		return nil, g.tooMany("regions", g.limits.Regions)
+	case a.Length <= 0 || a.Length > g.limits.Memory-g.spanned:
+		return nil, fmt.Errorf("region of %d bytes beside %d: the host allows %d in all: %w", a.Length, g.spanned, g.limits.Memory, ErrAccess)
+	}
+	m, err := mr.Shared(fds[0])
+	if err != nil {
+		return nil, err
+	}
+	r, err := g.table.Register(m, mr.Options{Key: &a.Key, Access: mr.Access(a.Access), Name: a.Name, Offset: a.Offset, Length: a.Length,
+		Virtual: a.Base != 0, Address: a.Base, AuthKey: a.AuthKey, Incarnation: a.Incarnation})
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	g.regions[a.Key] = &guestRegion{r, m}
+	g.spanned += a.Length
+	return nil, nil
+}
+
+// deregister withdraws a region. It returns when no operation is in flight on it.
+func (g *guest) deregister(_ context.Context, key uint64) (any, error) {
+	g.mu.Lock()
+	r := g.regions[key]
+	if r != nil {
+		delete(g.regions, key)
+		g.spanned -= r.region.Len()
+	}
+	g.mu.Unlock()
+	if r == nil {
+		return nil, nil // the guest has ended
+	}
+	return nil, errors.Join(r.region.Close(), r.memory.Close())
+}
+
+// counters are those of the interface and of the guest.
+func (g *guest) counters() (map[string]uint64, error) {
+	all, err := g.d.dev.Counters()
+	if err != nil {
+		return nil, err
+	}
+	var c share.Counts
+	g.st.Call(func() { c = g.feed.Counts })
+	all["guest_taken"], all["guest_refused"], all["guest_completed"] = c.Taken, c.Refused, c.Completed
+	return all, nil
+}

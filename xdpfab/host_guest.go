@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/executor"
+	"github.com/xdpfab/xdpfab/internal/memory"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// guest is a program that uses the domain's interface: what it has here, and its
+// conversation.
+type guest struct {
+	d      *Domain
+	st     *stepper // of the engine that takes its operations
+	talk   *share.Talk
+	limits GuestLimits
+
+	area   *share.Area
+	bell   *share.Bell // this side's end
+	ring   *os.File    // the bell as a file, to be waited for
+	other  *share.Bell // the guest's end, until it is sent
+	feed   *share.Feed
+	sizes  share.Sizes
+	broken atomic.Pointer[error] // the rule that it has broken
+	table  *mr.Table
+
+	calls    sync.WaitGroup // that are being answered
+	listener sync.WaitGroup
+
+	// By queue; each belongs to the thread of the queue's engine.
+	executors []*executor.Executor
+	memory    []*memory.Memory
+
+	open atomic.Int64 // peers
+
+	mu        sync.Mutex
+	endpoints map[uint16]*guestEndpoint
+	peers     uint32 // numbers given out
+	regions   map[uint64]*guestRegion
+	spanned   int // bytes, of regions
+}
+
+// guestEndpoint is an endpoint of a guest.
+type guestEndpoint struct {
+	guest  *guest
+	number uint16
+	key    *session.Key
+	origin *engine.Origin
+	ring   *engine.Ring
+	serves atomic.Bool
+}
+
+// guestRegion is memory of a guest that peers operate on.
+type guestRegion struct {
+	region *mr.Region
+	memory *mr.Memory
+}
+
+// start puts the area to use.
+func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes) {
+	g.area, g.bell, g.other, g.sizes = area, own, other, s
+	g.table = mr.NewTable()
+	g.endpoints, g.regions = map[uint16]*guestEndpoint{}, map[uint64]*guestRegion{}
+	g.executors, g.memory = make([]*executor.Executor, len(g.d.steppers)), make([]*memory.Memory, len(g.d.steppers))
+	g.feed = share.NewFeed(area, own, g.st.eng, g.break_)
+	g.ring = own.File()
+	g.st.Call(func() { g.st.eng.AddFeed(g.feed) })
+	g.listener.Go(g.listen)
+}
+
+// break_ is called on the engine's thread when the guest has broken a rule of the rings.
+func (g *guest) break_(err error) {
+	g.broken.Store(&err)
+	go g.hang() // the engine's thread must not block
+}
+
+// hang ends the conversation, and so the guest.
+func (g *guest) hang() { g.talk.Hang() }
+
+// listen wakes the engine when the guest rings.
+func (g *guest) listen() {
+	var buf [16]byte
+	for {
+		if _, err := g.ring.Read(buf[:]); err != nil {
+			return
+		}
+		g.st.eng.Alert()
+	}
+}
+
+// mostCalls is how many calls of one guest are answered at a time.
+const mostCalls = 16
+
+// serve answers the guest's calls until it has gone, and then gives back what it had.
+func (g *guest) serve() (err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	room := make(chan struct{}, mostCalls)
+	for {
+		var c share.Call
+		var fds []int
+		if fds, err = g.talk.Receive(&c); err != nil {
+			break
+		}
+		if g.feed == nil { // the first one, before which there is nothing
+			if err = g.answer(ctx, &c, fds); err != nil {
+				break
+			}
+			continue
+		}
+		room <- struct{}{}
+		g.calls.Go(func() {
+			if g.answer(ctx, &c, fds) != nil {
+				g.hang()
+			}
+			<-room
+		})
+	}
+	cancel()
+	g.hang()
+	g.calls.Wait()
+	g.end()
+	if why := g.broken.Load(); why != nil {
+		return *why
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// end gives back everything that the guest has, when it makes no calls any more.
+func (g *guest) end() {
+	defer g.d.leaveHost(g)
+	defer g.talk.Close()
+	if g.feed == nil {
+		return
+	}
+	for n := range maps.Clone(g.endpoints) {
+		g.drop(n)
+	}
+	g.st.Call(func() {
+		g.feed.Close()
+		g.st.eng.RemoveFeed(g.feed)
+	})
+	_ = g.ring.Close() // the bell, which ends listen
+	g.listener.Wait()
+	for _, r := range g.regions {
+		_ = errors.Join(r.region.Close(), r.memory.Close())
+	}
+	for _, m := range g.memory {
+		if m != nil {
+			m.Close()
+		}
+	}
+	_ = g.area.Close()
+	if g.other != nil {
+		_ = g.other.Close()
+	}
+}
+
+// drop closes one endpoint of the guest.
+func (g *guest) drop(number uint16) {
+	g.mu.Lock()
+	ep := g.endpoints[number]
+	delete(g.endpoints, number)
+	g.mu.Unlock()
+	if ep == nil {
+		return
+	}
+	ep.serves.Store(false)
+	for _, st := range g.d.steppers {
+		st.Call(func() { st.eng.EndTargets(number) })
+	}
+	g.st.Call(func() {
+		g.feed.CloseRing(ep.ring)
+		g.st.eng.RemoveRing(ep.ring)
+	})
+	g.d.mu.Lock()
+	g.d.lodge(number, nil)
+	g.d.mu.Unlock()
+}
+
+// peerOf looks for the way to a peer, and gives it a number.
+func (g *guest) peerOf(ctx context.Context, p share.Peer) (uint32, error) {
+	link, err := g.link(ctx, p.Addr)
+	if err != nil {
+		return 0, err
+	}
+	link.Class = p.Class
+	g.mu.Lock()
+	ep := g.endpoints[p.Source]
+	g.peers++
+	number := g.peers
+	g.mu.Unlock()
+	switch {
+	case ep == nil:
+		return 0, ErrClosed
+	case g.open.Load() >= int64(g.limits.Peers):
+		return 0, g.tooMany("peers", g.limits.Peers)
+	}
+	peer, err := ep.origin.NewPeer(link, p.Addr.Lane, p.Addr.Endpoint)
+	if err != nil {
+		return 0, err
+	}
+	g.open.Add(1)
+	stop := g.d.dev.Follow(p.Addr, link, func(l wire.Link) {
+		l.Class = p.Class
+		_ = peer.SetLink(l) // the encapsulation is the same
+	})
+	gone := func() {
+		go stop() // it may wait for the watcher, which may wait for the engine
+		g.open.Add(-1)
+	}
+	g.st.Call(func() { g.feed.SetTarget(number, &share.Target{Ring: ep.ring, Peer: peer, Gone: gone}) })
+	return number, nil
+}
