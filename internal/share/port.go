@@ -12,18 +12,18 @@ import (
 
 // Port returns the port of the engine whose carrier this is: no packet ever comes, and to
 // wait for one is to wait for completions.
-func (c *Carrier) Port() engine.Port { return port{c} }
+func (c *Carrier) Port() engine.Port { return bellPort{c} }
 
-type port struct{ c *Carrier }
+type bellPort struct{ c *Carrier }
 
-func (port) Receive([][]byte) int { return 0 }
-func (port) Release()             {}
-func (port) Buffer() []byte       { return nil }
-func (port) Send(int)             {}
-func (port) Flush() error         { return nil }
+func (bellPort) Receive([][]byte) int { return 0 }
+func (bellPort) Release()             {}
+func (bellPort) Buffer() []byte       { return nil }
+func (bellPort) Send(int)             {}
+func (bellPort) Flush() error         { return nil }
 
 // Wait says that this side sleeps, looks once more, and then waits for the bell.
-func (p port) Wait(limit time.Duration) {
+func (p bellPort) Wait(limit time.Duration) {
 	h := p.c.area.h
 	h.guestSleeps.Store(1)
 	if h.completed.Load() == p.c.seen {
@@ -35,7 +35,7 @@ func (p port) Wait(limit time.Duration) {
 	_, _ = unix.Read(p.c.wake, buf[:]) // there may have been no wake-up
 }
 
-func (p port) Wake() {
+func (p bellPort) Wake() {
 	one := [8]byte{1}
 	_, _ = unix.Write(p.c.wake, one[:]) // full means that it has been woken often enough
 }

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The memory that a program shares with the daemon which has the interface (xdpfabd), or
+ * with another program that lends one: two rings and an arena in one memfd, the area. The
+ * program makes and seals the memfd, hands it over on the control socket, and learns there
+ * the numbers of endpoints and peers: docs/sharing.md has the conversation.
+ *
+ *   0                      struct xdpfab_header, 4096 bytes
+ *   4096                   entries of the submission ring, 128 bytes each
+ *   + 128 * entries        entries of the completion ring, 64 bytes each
+ *   + 64 * entries         the arena: operands, results and extents
+ *
+ * To post: fill in the entry at (posted % entries), then store posted + 1 with release
+ * order; if host_sleeps is not 0 then, exchange it for 0 and send a byte on the bell. At
+ * most `entries` may be posted beyond `taken`.
+ * To complete: load completed with acquire order, read the entries from `seen` on, then
+ * store seen. To sleep: store 1 into guest_sleeps, look at completed once more, and wait
+ * until the bell can be read.
+ *
+ * Everything is little-endian. The layout is that of package internal/share, version 1.
+ */
+#ifndef XDPFAB_RING_H
+#define XDPFAB_RING_H
+
+#include <stdint.h>
+
+#define XDPFAB_MAGIC 0x66706478u /* "xdpf" */
+#define XDPFAB_VERSION 1u
+#define XDPFAB_PAGE 4096u
+
+/* Positions count entries since the beginning. */
+struct xdpfab_header {
+	uint32_t magic, version, entries, reserved;
+	uint64_t arena; /* bytes */
+	uint8_t pad0[40];
+	uint64_t posted; /* submission entries filled in; written by the program */
+	uint8_t pad1[56];
+	uint64_t taken; /* those that the host has copied; written by the host */
+	uint8_t pad2[56];
+	uint64_t completed; /* completion entries filled in; written by the host */
+	uint8_t pad3[56];
+	uint64_t seen; /* those that the program has copied; written by the program */
+	uint8_t pad4[56];
+	uint32_t host_sleeps; /* set by the host; cleared by the side that wakes it */
+	uint8_t pad5[60];
+	uint32_t guest_sleeps; /* set by the program; cleared likewise */
+	uint8_t pad6[60];
+};
+
+#define XDPFAB_INLINE 80u
+#define XDPFAB_INLINE_RESULT 32u
+
+/* A submission entry: one operation. */
+struct xdpfab_entry {
+	uint64_t cookie; /* comes back with the completion */
+	uint64_t key;    /* of the region */
+	uint64_t offset; /* bytes, or a virtual address; of a lookup, where in the arena its result goes */
+	uint64_t data;   /* with XDPFAB_DATA: of the event at the target */
+	uint32_t count;  /* elements; bytes of a transfer; length of the name of a lookup */
+	uint32_t incarnation; /* of the region meant, 0 for any */
+	uint32_t peer;        /* as the host has numbered it */
+	uint8_t verb, op, datatype, flags;
+	uint8_t operands[XDPFAB_INLINE]; /* and compare operands behind them, or a struct xdpfab_places */
+};
+
+/* In place of the operands, with XDPFAB_OUTSIDE: offsets into the arena. A result of more
+ * than XDPFAB_INLINE_RESULT bytes needs it. */
+struct xdpfab_places {
+	uint64_t operand, compare, result;
+	uint64_t extents; /* struct xdpfab_extent, with XDPFAB_EXTENTS */
+	uint32_t extent_count;
+};
+
+struct xdpfab_extent {
+	uint64_t offset, key;
+	uint32_t count, reserved; /* elements */
+};
+
+enum xdpfab_verb {
+	XDPFAB_ATOMIC = 1,
+	XDPFAB_FETCH = 2,
+	XDPFAB_COMPARE = 3,
+	XDPFAB_READ = 10,
+	XDPFAB_WRITE = 11,
+	XDPFAB_CONNECT = 0xf0, /* completes when the session to the peer is open */
+	XDPFAB_WATCH = 0xf1,   /* completes when it has ended */
+	XDPFAB_FORGET = 0xf2,  /* the peer is not needed any more; has no completion */
+	XDPFAB_LEAVE = 0xf3,   /* ends the watch whose cookie is in key; has no completion */
+};
+
+enum xdpfab_flag {
+	XDPFAB_FENCE = 1,
+	XDPFAB_OUTSIDE = 2,
+	XDPFAB_EXTENTS = 4,
+	XDPFAB_DATA = 16,
+};
+
+/* A completion entry. */
+struct xdpfab_completion {
+	uint64_t cookie;
+	uint64_t life;   /* names the process of the target that has answered last, 0 for none */
+	uint64_t length; /* bytes of the result, or of the operand if there is none */
+	uint32_t reserved;
+	uint8_t fate, status, reason, flags;
+	uint8_t result[XDPFAB_INLINE_RESULT]; /* if it has no place in the arena */
+};
+
+enum xdpfab_fate {
+	XDPFAB_SUCCESS = 0,      /* it ran exactly once */
+	XDPFAB_NOT_EXECUTED = 1, /* it never ran and never will */
+	XDPFAB_UNKNOWN = 2,      /* it ran at most once */
+	XDPFAB_RESTARTED = 3,    /* likewise, and the target's memory may be new */
+};
+
+#endif

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package share
+
+import (
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/executor"
+	"github.com/xdpfab/xdpfab/internal/memory"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+var (
+	macHost   = wire.MAC{2, 0, 0, 0, 0, 1}
+	macTarget = wire.MAC{2, 0, 0, 0, 0, 2}
+	link      = wire.Link{Local: macHost, Remote: macTarget}
+)
+
+// world is a host with guests and a target, stepped by the test, in one thread.
+type world struct {
+	t            testing.TB
+	now          int64
+	host, target *engine.Engine
+	direct       *engine.Ring // of the host's own operations
+	peer         *engine.Peer // for them
+	table        *mr.Table    // of the target
+	guests       []*guest
+}
+
+// guest is an engine whose operations the host takes to the target.
+type guest struct {
+	*engine.Engine
+	carrier *Carrier
+	feed    *Feed
+	ring    *engine.Ring // of the guest
+	peer    *engine.Peer
+	theirs  *Area // the area as the host has mapped it
+	broken  error
+}
+
+func newWorld(t testing.TB) *world {
+	w := &world{t: t, now: 1, table: mr.NewTable()}
+	a, b := port.NewMemoryPair(1500, 1)
+	m := memory.New(w.table)
+	t.Cleanup(m.Close)
+	x, err := executor.New(m, 1500, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.host = w.engine(engine.Config{Port: a, Local: macHost})
+	w.target = w.engine(engine.Config{Port: b, Local: macTarget,
+		Serve:  func(now int64, p session.TargetParams) engine.Served { return x.Begin(now, p, nil) },
+		Accept: func(uint16, uint64) wire.HelloStatus { return wire.HelloAccepted }})
+	w.direct = w.ring(w.host)
+	if w.peer, err = w.host.NewPeer(link, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) engine(c engine.Config) *engine.Engine {
+	c.MTU, c.Clock = 1500, func() int64 { return w.now }
+	c.Session.Features = wire.FeatureMemory
+	e, err := engine.New(c)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	engine.NewGroup([]*engine.Engine{e})
+	return e
+}
+
+func (w *world) ring(e *engine.Engine) *engine.Ring {
+	r, err := engine.NewRing(64, engine.Contexts{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	e.AddRing(r, nil)
+	return r
+}
+
+// region registers n bytes at the target, under a key.
+func (w *world) region(key uint64, n int) []byte {
+	m, err := mr.Alloc(n, mr.AllocOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r, err := w.table.Register(m, mr.Options{Key: &key, Length: n, Access: mr.RemoteRead | mr.RemoteWrite})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		if r.Close() != nil || m.Close() != nil {
+			w.t.Error("close a region")
+		}
+	})
+	return m.Bytes()
+}
+
+// guest attaches another guest, with a peer for the target's endpoint 0.
+func (w *world) guest(s Sizes) *guest {
+	area, err := NewArea(s)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	g := &guest{}
+	if g.theirs, err = s.Map(area.FD()); err != nil {
+		w.t.Fatal(err)
+	}
+	hosts, guests, err := NewBells()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	g.feed = NewFeed(g.theirs, hosts, w.host, func(err error) { g.broken = err })
+	w.host.AddFeed(g.feed)
+	ring, err := engine.NewRing(s.Entries, g.feed)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	origin := w.host.NewOrigin(uint16(len(w.guests) + 1))
+	w.host.AddRing(ring, origin)
+	number := uint32(0)
+	open := 0
+	g.carrier, err = NewCarrier(area, guests, func(uint16, wire.Link, uint8, uint16) (uint32, error) {
+		p, err := origin.NewPeer(link, 0, 0)
+		number++
+		open++
+		g.feed.SetTarget(number, &Target{Ring: ring, Peer: p, Gone: func() { open-- }})
+		return number, err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	g.Engine = w.engine(engine.Config{Port: g.carrier.Port(), Carrier: g.carrier})
+	g.ring = w.ring(g.Engine)
+	if g.peer, err = g.NewPeer(link, 0, 0); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		g.feed.Close()
+		w.host.RemoveRing(ring)
+		w.host.RemoveFeed(g.feed)
+		if open != 0 || g.theirs.Close() != nil || hosts.Close() != nil || g.carrier.Close() != nil {
+			w.t.Errorf("close a guest: %d peers are open", open)
+		}
+	})
+	w.guests = append(w.guests, g)
+	return g
+}
+
+// step lets everything run for a moment.
+func (w *world) step() {
+	for _, g := range w.guests {
+		g.Step()
+	}
+	w.host.Step()
+	w.target.Step()
+	w.now += 1000
+}
+
+// outcome is where a completion goes.
+type outcome struct {
+	n    int
+	last engine.Completion
+	data []byte // of the result
+}
+
+// Complete implements engine.Completer.
+func (o *outcome) Complete(s *engine.Submission, c *engine.Completion, _ *engine.Later) {
+	o.n++
+	o.last = *c
+	if o.data = append([]byte(nil), s.Result...); s.Result == nil {
+		o.data = append(o.data, c.Inline[:min(c.Length, engine.InlineResult)]...)
+	}
+}
+
+// do posts an operation of which the caller has set all but the context, and returns its
+// outcome when it has come.
+func (w *world) do(e *engine.Engine, r *engine.Ring, fill func(*engine.Submission)) *outcome {
+	o := &outcome{}
+	s := e.Begin(r)
+	if s == nil {
+		w.t.Fatal("no room")
+	}
+	s.Result, s.Context = nil, o
+	fill(s)
+	e.Submit(r)
+	for i := 0; o.n == 0; i++ {
+		if w.step(); i > 100000 {
+			w.t.Fatalf("no completion of %v", s.Verb)
+		}
+	}
+	return o
+}
