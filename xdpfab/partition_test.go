@@ -97,11 +97,15 @@ func TestWatch(t *testing.T) {
 				}
 				watch := make(chan error, 1)
 				go func() { watch <- p.Watch(ctx(t)) }()
-				giveUp := f.client.Attr().GiveUp
-				for passed := time.Duration(0); passed < 3*giveUp; passed += giveUp / 8 {
-					before := counter(t, f.client, "packets_received")
-					clock.Forward(giveUp/8, f.client)
-					testnet.Eventually(t, "a probe is answered", func() bool { return len(watch) > 0 || counter(t, f.client, "packets_received") > before })
+				for start := clock.Ahead(); clock.Ahead() < start+3*f.client.Attr().GiveUp; {
+					sent, received := counter(t, f.client, "packets_sent"), counter(t, f.client, "packets_received")
+					testnet.Eventually(t, "a probe is sent", func() bool {
+						clock.Forward(time.Second, f.client)
+						return len(watch) > 0 || counter(t, f.client, "packets_sent") > sent
+					})
+					testnet.Eventually(t, "the probe is answered", func() bool {
+						return len(watch) > 0 || counter(t, f.client, "packets_received") > received
+					})
 				}
 				if len(watch) > 0 {
 					t.Fatalf("watch of a live peer: %v", <-watch)
