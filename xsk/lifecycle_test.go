@@ -281,7 +281,8 @@ func TestNothingLeaks(t *testing.T) {
 			once(c)
 		}
 	}
-	if f, m := held(t); f != files || m != maps {
+	// Fewer are no leak: the runtime may have closed a handle of an earlier process.
+	if f, m := held(t); f > files || m > maps {
 		t.Errorf("%d files and %d socket mappings, were %d and %d", f, m, files, maps)
 	}
 	// 15 rounds of a leak are far more than this; the Go heap may grow by an arena.
