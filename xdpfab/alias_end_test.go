@@ -15,7 +15,11 @@ func TestAliasDuringShutdown(t *testing.T) {
 	a, b, _ := pipe(t)
 	defer b.CloseAll()
 	defer a.CloseAll()
-	for range 1000 {
+	times := 1000
+	if testing.Short() {
+		times = 300
+	}
+	for range times {
 		ep, err := a.NewEndpoint(EndpointAttr{Number: AnyNumber})
 		if err := errors.Join(err, ep.Enable()); err != nil {
 			t.Fatal(err)

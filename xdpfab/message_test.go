@@ -98,13 +98,14 @@ func success(t testing.TB, cq *xdpfab.CompletionQueue) xdpfab.Completion {
 // Messages of every length and form arrive over real interfaces: with either progress,
 // with order and without.
 func TestVethMessages(t *testing.T) {
+	longest := reduced(1<<20, 1<<18)
 	for _, progress := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
 		da, db, _ := onVeth(t, 1, xdpfab.DomainAttr{UDP: true, Progress: progress}, xdpfab.DomainAttr{UDP: true})
 		rng := rand.New(rand.NewPCG(9, uint64(progress)))
 		for _, order := range []xdpfab.Order{0, xdpfab.OrderNone} {
 			a, b := newTalker(t, da, xdpfab.EndpointAttr{MsgOrder: order}), newTalker(t, db, xdpfab.EndpointAttr{})
 			dest, source := a.knows(t, b), b.knows(t, a)
-			for i, n := range []int{0, 1, 80, 1400, 5000, 100_003, 1 << 20} {
+			for i, n := range []int{0, 1, 80, 1400, 5000, 100_003, longest} {
 				for _, tagged := range []bool{false, true} {
 					for _, late := range []bool{false, true} {
 						data, to := random(rng, n), make([]byte, n+10)

@@ -39,7 +39,7 @@ func TestPieces(t *testing.T) {
 	for _, progress := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
 		f := setUp(t, xdpfab.DomainAttr{Progress: progress}, 64)
 		rng := rand.New(rand.NewPCG(1, uint64(progress)))
-		for i := range 400 {
+		for i := range reduced(400, 120) {
 			x := types[rng.IntN(len(types))]
 			size := x.datatype.Size()
 			n := 1 + rng.IntN(1+rng.IntN(1+rng.IntN(len(f.mem)/2/size)))

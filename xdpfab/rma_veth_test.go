@@ -68,6 +68,7 @@ func (m *mover) do(t testing.TB, post func(*xdpfab.RMA, xdpfab.OpFlags) error, x
 // Long transfers over real interfaces arrive byte for byte, by every encapsulation, with
 // either progress, with order and without.
 func TestVethRMA(t *testing.T) {
+	longest := reduced(1<<20, 1<<18) // several windows
 	for _, progress := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
 		a, b, pair := onVeth(t, 1, xdpfab.DomainAttr{UDP: true, Progress: progress}, xdpfab.DomainAttr{UDP: true})
 		p, err := a.Dial(ctx(t), b.Name(0))
@@ -82,7 +83,7 @@ func TestVethRMA(t *testing.T) {
 		for _, addr := range []string{b.Name(0), pair.B.IP4.String(), pair.B.IP6.String()} {
 			for _, order := range []xdpfab.Order{0, xdpfab.OrderNone} {
 				m := newMover(t, a, addr, xdpfab.EndpointAttr{MsgOrder: order})
-				for _, n := range []int{0, 1, 1400, 100_003, 1 << 20} {
+				for _, n := range []int{0, 1, 1400, 100_003, longest} {
 					at := rng.IntN(1<<20 - n + 1)
 					data, back := random(rng, n), make([]byte, n)
 					m.do(t, m.ep.Write, xdpfab.RMA{Buf: data, Key: r.Key, Offset: uint64(at)})
@@ -98,10 +99,7 @@ func TestVethRMA(t *testing.T) {
 
 // 64 MiB there and back, byte for byte.
 func TestVethLongRMA(t *testing.T) {
-	size := 64 << 20
-	if testing.Short() {
-		size = 4 << 20
-	}
+	size := reduced(64<<20, 1<<20)
 	a, b, _ := onVeth(t, 1, xdpfab.DomainAttr{}, xdpfab.DomainAttr{})
 	region, err := b.NewRegion("long", size)
 	if err != nil {

@@ -87,6 +87,15 @@ func ctx(t testing.TB) context.Context {
 	return c
 }
 
+// reduced returns how much a test does: with -short, for the race detector and virtual
+// machines, which slow it down tenfold, less.
+func reduced(full, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return full
+}
+
 func progressModes(t *testing.T, f func(t *testing.T, a xdpfab.DomainAttr)) {
 	t.Run("auto", func(t *testing.T) { f(t, xdpfab.DomainAttr{}) })
 	t.Run("manual", func(t *testing.T) { f(t, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual}) })
