@@ -106,10 +106,17 @@ func (p *Program) attachIn(ifc *net.Interface, m Mode) error {
 		err = fmt.Errorf("bpf: %s: attached in %v mode, but the kernel reports programs %v", ifc.Name, m, on)
 	}
 	if err != nil {
-		return errors.Join(err, l.Close())
+		return errors.Join(err, detach(l))
 	}
 	p.link, p.mode = l, m
 	return nil
+}
+
+// detach detaches the program at once. To close the link does that too, but not before
+// every process that looks at it, as linkOf does, has closed it as well.
+func detach(l link.Link) error {
+	_ = l.Detach() // the kernel may refuse it to a process that has given up privileges
+	return l.Close()
 }
 
 // attachError finds out why an attachment failed.

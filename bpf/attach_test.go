@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -92,6 +93,26 @@ func TestAttachModes(t *testing.T) {
 			}
 			wantXDP(t, c.ifindex, 0, nl.XDP_ATTACHED_NONE)
 		}
+	})
+}
+
+// Close detaches at once, even if another process has the link open for a moment, as
+// those do that look for the owner of a program.
+func TestCloseDetachesBesideOnlookers(t *testing.T) {
+	inPair(t, testnet.Options{}, func(pair *testnet.Pair, cfg Config) {
+		p := mustLoad(t, cfg, 1)
+		if err := p.Attach(pair.B.IfIndex, Native); err != nil {
+			t.Fatal(err)
+		}
+		onlooker, err := link.NewFromID(link.ID(linkOf(p.ID(), pair.B.IfIndex)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer onlooker.Close()
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		wantXDP(t, pair.B.IfIndex, 0, nl.XDP_ATTACHED_NONE)
 	})
 }
 

@@ -166,7 +166,7 @@ func (p *Program) Close() error {
 	p.closed = true
 	var err error
 	if p.link != nil {
-		err = p.link.Close()
+		err = detach(p.link)
 	}
 	return errors.Join(err, p.objects.steerPrograms.Close(), p.objects.steerMaps.Close())
 }
