@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"syscall"
 
 	"github.com/xdpfab/xdpfab/internal/share"
@@ -45,6 +46,10 @@ func (m AttachMode) String() string {
 // reach.
 var ErrNoDaemon = errors.New("no daemon serves the interface")
 
+// ErrHostLost means that the daemon through which the domain uses the interface has
+// ended. The domain attaches to the next one by itself.
+var ErrHostLost = reason(syscall.ECONNRESET, "the daemon that has the interface has ended")
+
 // ControlEnv is the environment variable that names the control socket of the daemon, if
 // DomainAttr.Control does not.
 const ControlEnv = "XDPFAB_CONTROL"
@@ -75,7 +80,7 @@ func openAttached(ctx context.Context, ifname string, a *DomainAttr) (*attached,
 	if err != nil {
 		return nil, err
 	}
-	dev, err := attach(ctx, talk, path)
+	dev, err := attach(ctx, talk, path, func(ctx context.Context) (*share.Talk, error) { return dialHost(ctx, path) })
 	if err != nil {
 		return nil, fmt.Errorf("daemon at %s: %w", path, err)
 	}
@@ -145,23 +150,37 @@ func (d *Domain) direct(what string) error {
 		what, d.attached.info.Name, ErrNotImplemented)
 }
 
-// register has the host let peers operate on a region.
+// register has the host let peers operate on a region. d.mu is held.
 func (a *attached) register(r *mr.Region, m *mr.Memory, o mr.Options) error {
-	return a.call(context.Background(), share.CallRegister, share.Region{
+	x := offered{share.Region{
 		Key: r.Key(), Access: uint8(o.Access), Name: o.Name, Offset: o.Offset, Length: r.Len(), Base: r.Base(),
-		AuthKey: o.AuthKey, Incarnation: r.Incarnation()}, nil, m.FD())
+		AuthKey: o.AuthKey, Incarnation: r.Incarnation()}, m}
+	if err := a.offer(context.Background(), x); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.regions = append(a.regions, x)
+	return nil
 }
 
 // withdraw takes a region back. The host has none any more when it has ended.
 func (a *attached) withdraw(key uint64) {
+	a.mu.Lock()
+	a.regions = slices.DeleteFunc(a.regions, func(x offered) bool { return x.Key == key })
+	a.mu.Unlock()
 	_ = a.call(context.Background(), share.CallDeregister, key, nil)
 }
 
 // endpoint has the host make an endpoint, and returns its number.
-func (a *attached) endpoint(attr *EndpointAttr) (number uint16, err error) {
+// Targets know it by its identity, whichever the host.
+func (a *attached) endpoint(attr *EndpointAttr, identity uint64) (number uint16, err error) {
 	return number, a.call(context.Background(), share.CallEndpoint, share.Endpoint{Number: attr.Number, Highest: attr.InitiateOnly,
-		Unordered: attr.MsgOrder == OrderNone, Key: attr.AuthKey}, &number)
+		Unordered: attr.MsgOrder == OrderNone, Key: attr.AuthKey, Origin: identity, Serial: a.lives << serialShift}, &number)
 }
+
+// serialShift leaves each host so many bits for the numbers of sessions.
+const serialShift = 20
 
 // serve makes an endpoint accept sessions, or no longer.
 func (a *attached) serve(number uint16, on bool) error {

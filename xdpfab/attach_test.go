@@ -4,39 +4,69 @@ package xdpfab
 
 import (
 	"context"
+	"errors"
 
 	"net"
+	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// guestOf returns a domain that is a guest of d.
-func guestOf(t *testing.T, d *Domain, attr DomainAttr) *Domain {
+// hostingOf has a domain host whoever connects, and returns how to connect.
+func hostingOf(t *testing.T, d *Domain) func(context.Context) (*share.Talk, error) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "host"), Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	c, err := net.DialUnix("unix", nil, l.Addr().(*net.UnixAddr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := l.AcceptUnix()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var hosted sync.WaitGroup
 	hosted.Go(func() {
-		if err := d.Host(conn, GuestLimits{}); err != nil {
-			t.Errorf("host: %v", err)
+		for {
+			conn, err := l.AcceptUnix()
+			if err != nil {
+				return
+			}
+			hosted.Go(func() {
+				if err := d.Host(conn, GuestLimits{}); err != nil && !errors.Is(err, ErrClosed) {
+					t.Errorf("host: %v", err)
+				}
+			})
 		}
 	})
-	dev, err := attach(t.Context(), share.NewTalk(c), "test")
+	t.Cleanup(func() {
+		l.Close()
+		hosted.Wait()
+	})
+	return func(context.Context) (*share.Talk, error) {
+		c, err := net.DialUnix("unix", nil, l.Addr().(*net.UnixAddr))
+		if err != nil {
+			return nil, err
+		}
+		return share.NewTalk(c), nil
+	}
+}
+
+// guestOf returns a domain that is a guest of d.
+func guestOf(t *testing.T, d *Domain, attr DomainAttr) *Domain {
+	t.Helper()
+	return guestBy(t, hostingOf(t, d), attr, nil)
+}
+
+// guestBy returns a domain that is a guest of whoever dial leads to, and of redial later.
+func guestBy(t *testing.T, dial func(context.Context) (*share.Talk, error), attr DomainAttr, redial func(context.Context) (*share.Talk, error)) *Domain {
+	t.Helper()
+	talk, err := dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := attach(t.Context(), talk, "test", redial)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +82,6 @@ func guestOf(t *testing.T, d *Domain, attr DomainAttr) *Domain {
 		if err := g.CloseAll(); err != nil {
 			t.Error(err)
 		}
-		hosted.Wait()
 	})
 	return g
 }
@@ -216,5 +245,104 @@ func TestGuestServes(t *testing.T) {
 	}
 	if err := mem.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A guest survives its host: it says what it knows of each operation, attaches to the
+// next host, keeps its peers, and its region is served with the incarnation that it had.
+func TestGuestOutlivesHost(t *testing.T) {
+	a, b, region := pipeWithRegion(t, 4096)
+	var hosting atomic.Pointer[net.UnixConn]
+	redial := func(context.Context) (*share.Talk, error) {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return nil, err
+		}
+		var ends [2]*net.UnixConn
+		for i, fd := range fds {
+			f := os.NewFile(uintptr(fd), "pair")
+			c, err := net.FileConn(f)
+			if f.Close(); err != nil {
+				return nil, err
+			}
+			ends[i] = c.(*net.UnixConn)
+		}
+		hosting.Store(ends[0])
+		go func() { _ = a.Host(ends[0], GuestLimits{}) }()
+		return share.NewTalk(ends[1]), nil
+	}
+	g := guestBy(t, redial, DomainAttr{}, redial)
+	mem, err := mr.Memfd("guest", 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mem.Close()
+	r, err := g.Register(mem, mr.Options{Name: "mine", Access: mr.RemoteRead | mr.RemoteWrite})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	ep, err := g.NewEndpoint(EndpointAttr{Number: 9})
+	if err == nil {
+		err = ep.Enable()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	back, err := b.Dial(ctx, g.Name(9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := Word[uint64](ctx, back, "mine", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := g.Dial(ctx, b.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := Word[uint64](ctx, p, "words", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ran, unknown uint64
+	for round := range 5 {
+		for range 50 {
+			switch _, err := w.Add(ctx, 1); {
+			case err == nil:
+				ran++
+			case errors.Is(err, ErrOutcomeUnknown):
+				unknown++
+			case !errors.Is(err, ErrNotExecuted):
+				t.Fatalf("neither executed nor unknown nor not executed: %v", err)
+			}
+		}
+		for { // the former host may be about to end
+			_, err := theirs.Add(ctx, 1)
+			if err == nil {
+				break
+			} else if errors.Is(err, ErrNoKey) || errors.Is(err, ErrNoRegion) || ctx.Err() != nil {
+				t.Fatalf("round %d: the guest's region: %v", round, err)
+			}
+		}
+		go hosting.Load().Close() // the host has gone, as far as the guest can tell
+		for {
+			if _, err := w.Add(ctx, 1); err == nil {
+				ran++
+				break
+			} else if !errors.Is(err, ErrHostLost) {
+				t.Fatal(err)
+			} else if errors.Is(err, ErrOutcomeUnknown) {
+				unknown++
+			}
+		}
+	}
+	word, err := region.Uint64(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := word.Load(); n < ran || n > ran+unknown {
+		t.Errorf("%d, want %d, and at most %d unknown ones", n, ran, unknown)
 	}
 }

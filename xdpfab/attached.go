@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/port"
@@ -19,42 +19,64 @@ import (
 
 // attached is an interface that another process has, its host, as the device of a domain.
 type attached struct {
-	talk    *share.Talk
+	redial  func(context.Context) (*share.Talk, error) // nil: there will be no other host
 	carrier *share.Carrier
 	host    share.Attached
 	info    InterfaceInfo
-	entries int // of the rings
+
+	closing context.Context // ends with Close
+	close   context.CancelFunc
+	reader  sync.WaitGroup
 
 	mu      sync.Mutex
+	talk    *share.Talk
 	calls   map[uint64]chan share.Reply
 	last    uint64
-	ended   error            // why there is no host any more
-	changed func(port.Event) // or nil
-	reader  sync.WaitGroup
+	ended   error                        // why there is no host; nil while there is one
+	rejoin  func(context.Context, joins) // tells the domain of another host; nil until Watch
+	changed func(port.Event)             // likewise
+	lives   uint32                       // hosts up to now; the goroutine's that meets them
+	regions []offered
 }
 
-// attach makes a device of a conversation with a host, which it has from then on.
-func attach(ctx context.Context, talk *share.Talk, socket string) (*attached, error) {
-	a := &attached{talk: talk, calls: map[uint64]chan share.Reply{}}
-	s := share.Sizes{Entries: attachEntries, Arena: attachArena}
-	area, err := share.NewArea(s)
+// joins is what another host takes the place of the former one with.
+type joins struct {
+	area *share.Area
+	bell *share.Bell
+}
+
+// attach makes a device of a conversation with a host, which it has from then on. redial
+// finds the next host when that one has ended; it may be nil.
+func attach(ctx context.Context, talk *share.Talk, socket string, redial func(context.Context) (*share.Talk, error)) (*attached, error) {
+	a := &attached{redial: redial, calls: map[uint64]chan share.Reply{}}
+	in, err := a.meet(ctx, talk)
 	if err != nil {
-		return nil, errors.Join(err, talk.Close())
+		return nil, err
 	}
-	bell, err := a.greet(ctx, area, s)
-	if err == nil {
-		if a.carrier, err = share.NewCarrier(area, bell, a.newPeer); err != nil {
-			_ = bell.Close()
-		}
+	if a.carrier, err = share.NewCarrier(in.area, in.bell, a.newPeer); err != nil {
+		return nil, errors.Join(err, in.close(), talk.Close())
 	}
-	if err != nil {
-		return nil, errors.Join(err, area.Close(), talk.Close())
-	}
-	a.entries = s.Entries
 	a.info.Daemon = socket
-	a.reader.Go(a.listen)
+	a.closing, a.close = context.WithCancel(context.Background())
+	a.talk = talk
+	a.reader.Go(func() { a.listen(talk) })
 	return a, nil
 }
+
+// meet makes an area, and greets a host with it.
+func (a *attached) meet(ctx context.Context, talk *share.Talk) (in joins, err error) {
+	s := share.Sizes{Entries: attachEntries, Arena: attachArena}
+	if in.area, err = share.NewArea(s); err != nil {
+		return in, errors.Join(err, talk.Close())
+	}
+	if in.bell, err = a.greet(ctx, talk, in.area, s); err != nil {
+		return in, errors.Join(err, in.area.Close(), talk.Close())
+	}
+	a.lives++
+	return in, nil
+}
+
+func (in joins) close() error { return errors.Join(in.area.Close(), in.bell.Close()) }
 
 // The dimensions of the shared memory.
 const (
@@ -63,17 +85,17 @@ const (
 )
 
 // greet is the first call, before there is a goroutine that takes answers.
-func (a *attached) greet(ctx context.Context, area *share.Area, s share.Sizes) (*share.Bell, error) {
-	defer context.AfterFunc(ctx, a.talk.Hang)()
+func (a *attached) greet(ctx context.Context, talk *share.Talk, area *share.Area, s share.Sizes) (*share.Bell, error) {
+	defer context.AfterFunc(ctx, talk.Hang)()
 	args, err := json.Marshal(share.Attach{Version: share.Version, Sizes: s})
 	if err != nil {
 		return nil, err
 	}
-	if err := a.talk.Send(share.Call{Verb: share.CallAttach, Arguments: args}, area.FD()); err != nil {
+	if err := talk.Send(share.Call{Verb: share.CallAttach, Arguments: args}, area.FD()); err != nil {
 		return nil, err
 	}
 	var r share.Reply
-	fds, err := a.talk.Receive(&r)
+	fds, err := talk.Receive(&r)
 	switch {
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
@@ -83,15 +105,32 @@ func (a *attached) greet(ctx context.Context, area *share.Area, s share.Sizes) (
 		err = fmt.Errorf("%d file descriptors: want the bell", len(fds))
 	}
 	if err == nil {
-		if err = json.Unmarshal(r.Result, &a.host); err == nil {
-			err = json.Unmarshal(a.host.Interface, &a.info)
-		}
+		err = a.learn(r.Result)
 	}
 	if err != nil {
 		share.CloseAll(fds)
 		return nil, err
 	}
 	return share.BellOf(fds[0]), nil
+}
+
+// learn takes what a host says of its interface, which must be the one that the former
+// host had.
+func (a *attached) learn(result json.RawMessage) error {
+	var h share.Attached
+	var info InterfaceInfo
+	if err := errors.Join(json.Unmarshal(result, &h)); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(h.Interface, &info); err != nil {
+		return err
+	}
+	if a.lives > 0 && (h.MAC != a.host.MAC || h.MTU < a.host.MTU) {
+		return fmt.Errorf("the daemon now has an interface with address %v and an MTU of %d bytes: want %v and at least %d, as before", h.MAC, h.MTU, a.host.MAC, a.host.MTU)
+	}
+	info.Daemon = a.info.Daemon
+	a.host, a.info = h, info
+	return nil
 }
 
 // replied is the error in a reply.
@@ -111,13 +150,14 @@ type hostError struct {
 func (e *hostError) Error() string { return e.text }
 func (e *hostError) Unwrap() error { return e.is }
 
-// listen takes the answers of the host, until it has gone.
-func (a *attached) listen() {
+// listen takes the answers of a host, until it has gone.
+func (a *attached) listen(talk *share.Talk) {
 	for {
 		var r share.Reply
-		fds, err := a.talk.Receive(&r)
+		fds, err := talk.Receive(&r)
 		share.CloseAll(fds)
 		if err != nil {
+			_ = talk.Close()
 			a.lose(err)
 			return
 		}
@@ -130,21 +170,56 @@ func (a *attached) listen() {
 	}
 }
 
-// errHostGone is the cause of the end of a domain whose host has ended.
-var errHostGone = errors.New("the daemon that has the interface has ended, or has turned this program out: its log says why")
-
-// lose ends the calls under way, and tells the domain.
+// lose ends the calls under way, and looks for another host, or ends the domain.
 func (a *attached) lose(err error) {
 	a.mu.Lock()
-	a.ended = fmt.Errorf("%w (%w)", errHostGone, err)
+	a.ended = fmt.Errorf("%w, or has turned this program out: its log says why (%w)", ErrHostLost, err)
 	for id, c := range a.calls {
 		close(c)
 		delete(a.calls, id)
 	}
-	changed := a.changed
+	changed, rejoin, ended := a.changed, a.rejoin, a.ended
 	a.mu.Unlock()
-	if changed != nil {
-		changed(port.Event{Kind: port.HostGone, Err: a.ended})
+	switch {
+	case a.closing.Err() != nil || changed == nil:
+	case rejoin == nil:
+		changed(port.Event{Kind: port.HostGone, Err: ended})
+	default:
+		changed(port.Event{Kind: port.HostLost})
+		a.reader.Go(func() { a.seek(rejoin, changed) })
+	}
+}
+
+// Times between two attempts to find another host.
+const (
+	firstSeek   = 5 * time.Millisecond
+	longestSeek = time.Second
+)
+
+// seek looks for another host until there is one, or the domain is closed.
+func (a *attached) seek(rejoin func(context.Context, joins), changed func(port.Event)) {
+	rejoin(a.closing, joins{}) // what the former one had is over
+	for wait := firstSeek; ; wait = min(2*wait, longestSeek) {
+		select {
+		case <-a.closing.Done():
+			return
+		case <-time.After(wait):
+		}
+		talk, err := a.redial(a.closing)
+		if err != nil {
+			continue
+		}
+		in, err := a.meet(a.closing, talk)
+		if err != nil {
+			continue
+		}
+		a.mu.Lock()
+		a.talk, a.ended = talk, nil
+		a.mu.Unlock()
+		a.reader.Go(func() { a.listen(talk) })
+		rejoin(a.closing, in)
+		changed(port.Event{Kind: port.HostFound})
+		return
 	}
 }
 
@@ -161,14 +236,14 @@ func (a *attached) call(ctx context.Context, verb string, arguments, result any,
 		return a.ended
 	}
 	a.last++
-	id := a.last
+	id, talk := a.last, a.talk
 	a.calls[id] = answer
 	a.mu.Unlock()
-	if err := a.talk.Send(share.Call{ID: id, Verb: verb, Arguments: args}, fds...); err != nil {
+	if err := talk.Send(share.Call{ID: id, Verb: verb, Arguments: args}, fds...); err != nil {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		delete(a.calls, id)
-		return fmt.Errorf("%w (%w)", errHostGone, err)
+		return fmt.Errorf("%w (%w)", ErrHostLost, err)
 	}
 	select {
 	case r, ok := <-answer:
@@ -225,6 +300,15 @@ func (a *attached) Watch(changed func(port.Event)) {
 	}
 }
 
+// survive has the domain told of another host, by which it can go on.
+func (a *attached) survive(rejoin func(context.Context, joins)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.redial != nil {
+		a.rejoin = rejoin
+	}
+}
+
 // Follow implements device. The host follows its peers itself.
 func (a *attached) Follow(wire.Addr, wire.Link, func(wire.Link)) (stop func()) { return func() {} }
 
@@ -239,17 +323,13 @@ func (a *attached) Counters() (all map[string]uint64, err error) {
 	return all, a.call(context.Background(), share.CallCounters, struct{}{}, &all)
 }
 
-// closedBefore is nil for the error of a connection that has been closed already.
-func closedBefore(err error) error {
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return err
-}
-
 // Close implements device.
 func (a *attached) Close() error {
-	a.talk.Hang()
+	a.close()
+	a.mu.Lock()
+	talk := a.talk
+	a.mu.Unlock()
+	talk.Hang()
 	a.reader.Wait()
-	return errors.Join(a.carrier.Close(), closedBefore(a.talk.Close()))
+	return a.carrier.Close()
 }

@@ -125,6 +125,9 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	}
 	engine.NewGroup(engines)
 	d.start(engines)
+	if d.attached != nil && d.outlives() {
+		d.attached.survive(d.rejoin)
+	}
 	dev.Watch(d.happened)
 	return d, nil
 }

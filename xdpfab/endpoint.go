@@ -19,12 +19,14 @@ import (
 // the same time. The operations of one endpoint to one peer apply in the order posted,
 // unless EndpointAttr.MsgOrder says that none is needed.
 type Endpoint struct {
-	dom     *Domain
-	attr    EndpointAttr
-	number  uint16
-	key     *session.Key // nil for none
-	stepper *stepper
-	ring    *engine.Ring
+	dom    *Domain
+	attr   EndpointAttr
+	number uint16
+	// identity is that of its operations' origin at the host of a domain that has one.
+	identity uint64
+	key      *session.Key // nil for none
+	stepper  *stepper
+	ring     *engine.Ring
 
 	mu    sync.Mutex    // guards binding, enabling, and the making of peers
 	phase atomic.Uint32 // one of the phases below, which follow each other; stored under mu
@@ -81,12 +83,13 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 		return nil, err
 	}
 	attr.TrafficClass, attr.AuthKey = attr.TrafficClass.or(d.attr.TrafficClass), attr.AuthKey.or(d.attr.AuthKey)
-	number, err := d.pickNumber(attr)
+	identity := newLife() // random, and not 0
+	number, err := d.pickNumber(attr, identity)
 	if err != nil {
 		return nil, err
 	}
 	attr.Number = int(number)
-	ep := &Endpoint{dom: d, attr: attr, number: number, names: map[wire.Addr]*name{}}
+	ep := &Endpoint{dom: d, attr: attr, number: number, identity: identity, names: map[wire.Addr]*name{}}
 	if ep.key, err = d.session(attr.AuthKey); err != nil {
 		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
@@ -123,10 +126,10 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 }
 
 // pickNumber checks or chooses an endpoint number. d.mu is held.
-func (d *Domain) pickNumber(attr EndpointAttr) (uint16, error) {
+func (d *Domain) pickNumber(attr EndpointAttr, identity uint64) (uint16, error) {
 	n := attr.Number
 	if d.attached != nil {
-		number, err := d.attached.endpoint(&attr)
+		number, err := d.attached.endpoint(&attr, identity)
 		if err != nil {
 			return 0, fmt.Errorf("xdpfab: endpoint: %w", err)
 		}

@@ -137,6 +137,7 @@ var causeOfReason = map[session.Reason]error{
 	session.NoMessages:      ErrNoReceiver,
 	session.Rejected:        fmt.Errorf("%w: its program rejected the connection", ErrRefused),
 	session.Unanswered:      ErrUnanswered,
+	session.HostLost:        ErrHostLost,
 	session.Cancelled:       context.Canceled, // in place of the context's own cause
 }
 

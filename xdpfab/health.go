@@ -131,6 +131,8 @@ var levels = map[port.EventKind]struct {
 	port.AddressAdded:   {slog.LevelInfo, "an address was added, and is served"},
 	port.AddressRemoved: {slog.LevelInfo, "an address was removed, and is not served any more"},
 	port.HopChanged:     {slog.LevelInfo, "a peer is reached by another way"},
+	port.HostLost:       {slog.LevelWarn, "the daemon that has the interface has ended; operations fail until there is another one"},
+	port.HostFound:      {slog.LevelInfo, "attached to another daemon"},
 	port.Trouble:        {slog.LevelWarn, "changes of the interface could not be read"},
 }
 

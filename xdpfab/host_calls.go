@@ -100,13 +100,14 @@ func (g *guest) endpoint(_ context.Context, a share.Endpoint) (uint16, error) {
 	if err != nil {
 		return 0, err
 	}
-	ep := &guestEndpoint{guest: g, key: key, ring: ring}
+	ep := &guestEndpoint{guest: g, identity: a.Origin, key: key, ring: ring}
 	if err := g.lodge(ep, a); err != nil {
 		return 0, err
 	}
 	if ep.origin = g.st.eng.NewOrigin(ep.number); a.Unordered {
 		ep.origin = g.st.eng.NewUnorderedOrigin(ep.number)
 	}
+	ep.origin.Assume(a.Origin, a.Serial)
 	ep.origin.SetKey(key)
 	g.st.Call(func() { g.st.eng.AddRing(ring, ep.origin) })
 	return ep.number, nil
@@ -121,7 +122,12 @@ func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (err error) {
 	if len(g.endpoints) >= g.limits.Endpoints {
 		return g.tooMany("endpoints", g.limits.Endpoints)
 	}
-	if ep.number, err = g.d.pickNumber(EndpointAttr{Number: a.Number, InitiateOnly: a.Highest}); err != nil {
+	for _, other := range g.d.lodging.endpoints {
+		if other.identity == a.Origin || a.Origin == 0 {
+			return fmt.Errorf("the origin of an endpoint is in use: want one that is random: %w", ErrBusy)
+		}
+	}
+	if ep.number, err = g.d.pickNumber(EndpointAttr{Number: a.Number, InitiateOnly: a.Highest}, 0); err != nil {
 		return err
 	}
 	g.endpoints[ep.number] = ep

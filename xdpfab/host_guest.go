@@ -56,12 +56,13 @@ type guest struct {
 
 // guestEndpoint is an endpoint of a guest.
 type guestEndpoint struct {
-	guest  *guest
-	number uint16
-	key    *session.Key
-	origin *engine.Origin
-	ring   *engine.Ring
-	serves atomic.Bool
+	guest    *guest
+	number   uint16
+	identity uint64 // of the origin
+	key      *session.Key
+	origin   *engine.Origin
+	ring     *engine.Ring
+	serves   atomic.Bool
 }
 
 // guestRegion is memory of a guest that peers operate on.
@@ -149,6 +150,7 @@ func (g *guest) end() {
 	if g.feed == nil {
 		return
 	}
+	g.st.Call(g.feed.End)
 	for n := range maps.Clone(g.endpoints) {
 		g.drop(n)
 	}

@@ -73,7 +73,7 @@ func (d *Domain) NewPassiveEndpoint(attr PassiveAttr) (*PassiveEndpoint, error) 
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	number, err := d.pickNumber(EndpointAttr{Number: attr.Number})
+	number, err := d.pickNumber(EndpointAttr{Number: attr.Number}, 0)
 	if err != nil {
 		return nil, err
 	}

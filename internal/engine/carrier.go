@@ -29,6 +29,9 @@ type Carrier interface {
 	Post(tag, peer uint32, s *Submission, first, count uint32) bool
 	// Leave asks for the end of a watch that was posted with the tag.
 	Leave(tag uint32)
+	// Alive reports whether there is another process: it may end, and another one may
+	// take its place, by which peers have other numbers (see Peer.Carry).
+	Alive() bool
 	// Flush lets the other process see what has been posted.
 	Flush()
 	// Receive takes completions as long as there are any, at most one burst, and passes
@@ -69,6 +72,11 @@ func newCarriage(c Carrier) *carriage {
 // that wait.
 func (g *carriage) carry(f *flight, peer uint32) {
 	f.by = peer
+	if !g.Alive() {
+		f.fail(Result{Fate: NotExecuted, Reason: session.HostLost})
+		f.finish()
+		return
+	}
 	if g.Most(&f.Submission) == 0 {
 		f.fail(Result{Fate: NotExecuted, Status: wire.StatusBadCount})
 		f.finish()
@@ -209,21 +217,39 @@ func (g *carriage) release(tag uint32, f *flight, why session.Reason) {
 // drop ends a peer, and completes its operations.
 func (g *carriage) drop(p *Peer) {
 	g.letGo(func(f *flight) bool { return f.Peer == p.id && f.ring.origin == p.origin }, session.ClosedHere)
-	g.Forget(p.carried)
-	g.posted = true
+	if g.Alive() {
+		g.Forget(p.carried)
+		g.posted = true
+	}
 }
 
 // close completes everything, also the stand-ins, whose outcome stays unknown.
-func (g *carriage) close() {
-	g.letGo(all, session.ClosedHere)
+func (g *carriage) close(why session.Reason) {
+	g.letGo(all, why)
 	for tag := range g.parts {
 		in := g.parts[tag].f
 		if g.parts[tag].f = nil; in == nil {
 			continue
 		}
 		if in.pending--; in.pending == 0 {
-			in.fail(Result{Fate: Unknown, Reason: session.ClosedHere})
+			in.fail(Result{Fate: Unknown, Reason: why})
 			in.finish()
 		}
 	}
 }
+
+// Lose completes everything that the carrier has or that waits for it, since the other
+// process has ended: of what it had, nothing will become known. Engine's thread only.
+func (e *Engine) Lose() {
+	g := e.carried
+	g.close(session.HostLost)
+	g.free = g.free[:0]
+	for tag := range g.parts {
+		g.free = append(g.free, uint32(len(g.parts)-1-tag))
+	}
+	e.say()
+}
+
+// Carry gives a peer its number in another process that has taken the place of the one
+// that ended. Engine's thread only.
+func (p *Peer) Carry(number uint32) { p.carried = number }

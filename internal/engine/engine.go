@@ -358,7 +358,7 @@ func (e *Engine) Close() {
 		t.shutdown()
 	}
 	if e.carried != nil {
-		e.carried.close()
+		e.carried.close(session.ClosedHere)
 		e.say()
 	}
 }

@@ -49,6 +49,11 @@ func (e *Engine) NewUnorderedOrigin(endpoint uint16) *Origin {
 	return o
 }
 
+// Assume makes the origin the one that another process has had, before it has peers:
+// targets then know that its sessions follow those. serial is a number that no session of
+// the former process has reached.
+func (o *Origin) Assume(id uint64, serial uint32) { o.id, o.serial = id, serial }
+
 // SetKey gives the endpoint an authorization key, before it has peers.
 func (o *Origin) SetKey(key *session.Key) { o.key = key }
 

@@ -29,13 +29,15 @@ const (
 	HopChanged                      // Remote is reached by way of To
 	Trouble                         // To says what could not be read; it is tried again
 	HostGone                        // the process that has the interface has ended; ends the use
+	HostLost                        // likewise, and another one is looked for
+	HostFound                       // which is there
 )
 
 var eventNames = [...]string{
 	Gone: "interface gone", Detached: "XDP program detached", MACChanged: "hardware address changed",
 	MTULowered: "MTU lowered", MTUChanged: "MTU changed", Renamed: "interface renamed",
 	Down: "interface down", Up: "interface up", AddressAdded: "address added", AddressRemoved: "address removed",
-	HopChanged: "next hop changed", Trouble: "changes cannot be followed", HostGone: "daemon gone",
+	HopChanged: "next hop changed", Trouble: "changes cannot be followed", HostGone: "daemon gone", HostLost: "daemon lost", HostFound: "daemon found",
 }
 
 // String returns the kind as the beginning of a log line, such as "address

@@ -169,6 +169,7 @@ const (
 	Unproven               // the target accepts, but does not prove that it knows the key
 	Rejected               // the owner of the target has rejected the request for a connection
 	Unanswered             // nobody has answered the request for a connection
+	HostLost               // the process that takes the operations to their targets has ended
 )
 
 var reasonNames = [...]string{
@@ -176,7 +177,7 @@ var reasonNames = [...]string{
 	"no such endpoint", "target full", "version refused", "target shuts down",
 	"protocol error", "closed", "idle", "settled", "outdated", "renamed",
 	"cancelled", "no events", "no messages", "key wanted", "key not wanted", "wrong key", "key not proven",
-	"connection rejected", "connection request not answered",
+	"connection rejected", "connection request not answered", "host lost",
 }
 
 func (r Reason) String() string {

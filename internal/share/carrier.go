@@ -3,6 +3,7 @@
 package share
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -21,6 +22,7 @@ type Carrier struct {
 	bell  *Bell
 	wake  int // eventfd: ends a wait of this side
 	peers Peers
+	alive bool // the host
 
 	posted, taken, seen uint64 // positions as this side knows them; see header
 	space               *space
@@ -41,15 +43,33 @@ func NewCarrier(a *Area, bell *Bell, peers Peers) (*Carrier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
-	return &Carrier{area: a, bell: bell, wake: wake, peers: peers, space: newSpace(len(a.arena)), held: make([]block, len(a.entries))}, nil
+	c := &Carrier{wake: wake, peers: peers}
+	c.Renew(a, bell)
+	return c, nil
 }
 
-// Close frees area and bell. No method may be called afterwards.
-func (c *Carrier) Close() error {
-	_ = unix.Close(c.wake)
-	_ = c.bell.Close()
-	return c.area.Close()
+// Lose says that the host has ended. The engine must have completed what it had.
+func (c *Carrier) Lose() error {
+	if !c.alive {
+		return nil
+	}
+	c.alive = false
+	return errors.Join(c.bell.Close(), c.area.Close())
 }
+
+// Renew puts an area and a bell that belong to another host in the place of those of the
+// one that was lost.
+func (c *Carrier) Renew(a *Area, bell *Bell) {
+	c.area, c.bell, c.alive = a, bell, true
+	c.posted, c.taken, c.seen, c.notes = 0, 0, 0, nil
+	c.space, c.held = newSpace(len(a.arena)), make([]block, len(a.entries))
+}
+
+// Alive implements engine.Carrier.
+func (c *Carrier) Alive() bool { return c.alive }
+
+// Close frees area and bell. No method may be called afterwards.
+func (c *Carrier) Close() error { return errors.Join(unix.Close(c.wake), c.Lose()) }
 
 // NewPeer implements engine.Carrier.
 func (c *Carrier) NewPeer(source uint16, link wire.Link, lane uint8, endpoint uint16) (uint32, error) {
@@ -57,7 +77,7 @@ func (c *Carrier) NewPeer(source uint16, link wire.Link, lane uint8, endpoint ui
 }
 
 // Tags implements engine.Carrier: an operation has a place in either ring.
-func (c *Carrier) Tags() int { return len(c.area.entries) }
+func (c *Carrier) Tags() int { return len(c.held) }
 
 // part is the most bytes that one entry takes of an operation that can be divided.
 const part = 1 << 20
@@ -174,6 +194,9 @@ func (c *Carrier) Forget(peer uint32) {
 func (c *Carrier) Leave(tag uint32) { c.note(engine.Entry{Verb: VerbLeave, Key: uint64(tag)}) }
 
 func (c *Carrier) note(e engine.Entry) {
+	if !c.alive {
+		return
+	}
 	c.notes = append(c.notes, e)
 	c.tell()
 }
@@ -189,6 +212,9 @@ func (c *Carrier) tell() {
 
 // Flush implements engine.Carrier.
 func (c *Carrier) Flush() {
+	if !c.alive {
+		return
+	}
 	h := c.area.h
 	h.posted.Store(c.posted)
 	if h.hostSleeps.Load() != 0 && h.hostSleeps.Swap(0) != 0 {
@@ -201,6 +227,9 @@ const burst = 256
 
 // Receive implements engine.Carrier.
 func (c *Carrier) Receive(done func(tag uint32, c *engine.Completion, life uint64, result []byte)) int {
+	if !c.alive {
+		return 0
+	}
 	if len(c.notes) > 0 {
 		c.tell()
 		c.Flush()

@@ -30,6 +30,7 @@ type Feed struct {
 	free                   []*op
 	peers                  map[uint32]*Target
 	broken                 bool
+	ended                  bool // by the host
 
 	entry   engine.Entry // the copy of the entry at hand
 	word    engine.Word  // scratch
@@ -290,6 +291,9 @@ func (f *Feed) write(o *op, c *engine.Completion) {
 	if o.peer != nil {
 		x.Data = o.peer.Peer.Life()
 	}
+	if f.ended && c.Reason == session.ClosedHere { // not by the guest
+		x.Reason = session.HostLost
+	}
 	f.completed++
 	f.Counts.Completed++
 	o.peer, o.watch = nil, false
@@ -350,10 +354,14 @@ func (f *Feed) CloseRing(r *engine.Ring) {
 	}
 }
 
+// End says that the host serves the guest no longer: nothing more is taken. Engine's
+// thread.
+func (f *Feed) End() { f.broken, f.ended = true, true }
+
 // Close closes the peers, which completes the operations that are under way. Afterwards
 // the rings can be removed, and nothing uses the area any more. Engine's thread.
 func (f *Feed) Close() {
-	f.broken = true
+	f.End()
 	for number, p := range f.peers {
 		f.forget(number, p)
 	}

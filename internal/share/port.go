@@ -24,6 +24,11 @@ func (bellPort) Flush() error         { return nil }
 
 // Wait says that this side sleeps, looks once more, and then waits for the bell.
 func (p bellPort) Wait(limit time.Duration) {
+	if !p.c.alive {
+		(&Bell{fd: -1}).Wait(p.c.wake, limit)
+		p.hush()
+		return
+	}
 	h := p.c.area.h
 	h.guestSleeps.Store(1)
 	if h.completed.Load() == p.c.seen {
@@ -31,8 +36,13 @@ func (p bellPort) Wait(limit time.Duration) {
 	}
 	h.guestSleeps.Store(0)
 	p.c.bell.Hush()
+	p.hush()
+}
+
+// hush takes the wake-ups of this side.
+func (p bellPort) hush() {
 	var buf [8]byte
-	_, _ = unix.Read(p.c.wake, buf[:]) // there may have been no wake-up
+	_, _ = unix.Read(p.c.wake, buf[:]) // there may have been none
 }
 
 func (p bellPort) Wake() {

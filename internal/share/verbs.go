@@ -38,6 +38,8 @@ type Endpoint struct {
 	Number    int    `json:"number"`    // or -1 for any
 	Highest   bool   `json:"highest"`   // of those that are free, take the highest
 	Unordered bool   `json:"unordered"` // see engine.NewUnorderedOrigin
+	Origin    uint64 `json:"origin"`    // see engine.Origin.Assume; the guest keeps it for itself
+	Serial    uint32 `json:"serial"`    // likewise
 	Key       []byte `json:"key,omitempty"`
 }
 

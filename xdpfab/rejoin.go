@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// A guest survives its host. What the host had of its operations has an unknown outcome,
+// what is posted meanwhile is not executed, and regions are not served. The next host
+// gets the same endpoints, regions and peers; to peers the regions have the incarnation
+// that they had, since their memory is the guest's. The sessions of the former host
+// cannot outlive it: those of the next one have the same origins, and later serial
+// numbers.
+
+// outlives reports whether the domain can go on with another host. With ThreadDomain only
+// the caller's goroutine may use the engine, so such a domain ends with its host.
+func (d *Domain) outlives() bool { return d.attr.Threading != ThreadDomain }
+
+// rejoin is called without an area when the host has ended, and then with what the next
+// one has agreed to.
+func (d *Domain) rejoin(ctx context.Context, in joins) {
+	st, a := d.steppers[0], d.attached
+	if in.area == nil {
+		st.Call(func() {
+			st.eng.Lose()
+			_ = a.carrier.Lose()
+		})
+		return
+	}
+	numbers, err := d.moveIn(ctx)
+	if err != nil {
+		_ = in.close()
+		a.hangUp() // which begins all over
+		return
+	}
+	joined := false
+	st.Call(func() {
+		joined = true
+		a.carrier.Renew(in.area, in.bell)
+		for p, n := range numbers {
+			p.Carry(n)
+		}
+	})
+	if !joined { // the domain has ended
+		_ = in.close()
+	}
+}
+
+// hangUp ends the present conversation.
+func (a *attached) hangUp() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.talk.Hang()
+}
+
+// moveIn gives another host the endpoints, peers and regions of the domain, and returns
+// the numbers of the peers.
+func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
+	d.mu.Lock()
+	var eps []*Endpoint
+	for _, ep := range d.endpoints {
+		eps = append(eps, ep)
+	}
+	d.mu.Unlock()
+	d.attached.mu.Lock()
+	regions := slices.Clone(d.attached.regions)
+	d.attached.mu.Unlock()
+	numbers := map[*engine.Peer]uint32{}
+	var errs []error
+	for _, r := range regions {
+		errs = append(errs, d.attached.offer(ctx, r))
+	}
+	for _, ep := range eps {
+		errs = append(errs, ep.moveIn(ctx, numbers))
+	}
+	return numbers, errors.Join(errs...)
+}
+
+// moveIn gives another host the endpoint and its peers.
+func (ep *Endpoint) moveIn(ctx context.Context, numbers map[*engine.Peer]uint32) error {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	phase, a := ep.phase.Load(), ep.dom.attached
+	if phase == shutOff {
+		return nil
+	}
+	if _, err := a.endpoint(&ep.attr, ep.identity); err != nil {
+		return err
+	}
+	if phase != made && !ep.attr.InitiateOnly {
+		if err := a.serve(ep.number, true); err != nil {
+			return err
+		}
+	}
+	for addr, n := range ep.names {
+		var number uint32
+		p := share.Peer{Source: ep.source(), Addr: addr, Class: ep.attr.TrafficClass.mark()}
+		if err := a.call(ctx, share.CallPeer, p, &number); err != nil {
+			return err
+		}
+		numbers[n.peer] = number
+	}
+	return nil
+}
+
+// offered is a region as a host is told of it.
+type offered struct {
+	share.Region
+	memory *mr.Memory
+}
+
+// offer has the host let peers operate on a region.
+func (a *attached) offer(ctx context.Context, r offered) error {
+	return a.call(ctx, share.CallRegister, r.Region, nil, r.memory.FD())
+}
