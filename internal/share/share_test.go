@@ -77,9 +77,13 @@ var operations = rapid.Custom(func(t *rapid.T) operation {
 		fence:    rapid.Bool().Draw(t, "fence"),
 		inPieces: rapid.Bool().Draw(t, "pieces"),
 	}
-	if x.verb.Transfer() {
+	switch {
+	case x.verb.Transfer():
 		x.datatype, x.count = atomic.Uint8, x.count*10
-	} else if rapid.Bool().Draw(t, "scattered") && x.count > 1 && x.count <= 100 {
+	case x.verb == wire.VerbCompare:
+		x.op = rapid.SampledFrom([]atomic.Op{atomic.Cswap, atomic.CswapNE, atomic.CswapGT, atomic.Sum}).Draw(t, "comparison")
+	}
+	if !x.verb.Transfer() && rapid.Bool().Draw(t, "scattered") && x.count > 1 && x.count <= 100 {
 		for left := x.count; left > 0; {
 			n := rapid.Uint32Range(1, left).Draw(t, "extent")
 			x.extents = append(x.extents, mr.Extent{Offset: 16 * rapid.Uint64Range(0, 2000).Draw(t, "at"), Count: n})
