@@ -15,9 +15,11 @@ const (
 	// FeatureUnordered lets the target run requests as they arrive. An initiator
 	// announces it only for a session that needs no order.
 	FeatureUnordered Features = 1 << 4
-	FeatureOptions   Features = 1 << 5  // the remainder of this very message is a list of Options
-	FeatureNotices   Features = 1 << 6  // remote CQ data: VerbNotice
-	FeatureMore      Features = 1 << 31 // another word of features begins the remainder
+	FeatureOptions   Features = 1 << 5 // the remainder of this very message is a list of Options
+	FeatureNotices   Features = 1 << 6 // remote CQ data: VerbNotice
+	// FeatureTaggedAtomics goes with FeatureMessages: verbs 31 to 33.
+	FeatureTaggedAtomics Features = 1 << 7
+	FeatureMore          Features = 1 << 31 // another word of features begins the remainder
 )
 
 // moreLen is the length of the word that FeatureMore announces, in bytes.
@@ -31,6 +33,9 @@ func (f Features) Allow(v Verb) bool {
 		return true
 	case v >= firstMemory && v <= lastMemory:
 		return f&FeatureMemory != 0
+	case v.TaggedAtomic():
+		const both = FeatureMessages | FeatureTaggedAtomics
+		return f&both == both
 	case v >= firstMessage && v <= lastMessage:
 		return f&FeatureMessages != 0
 	case v == VerbNotice:

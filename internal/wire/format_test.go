@@ -317,7 +317,8 @@ func TestDocOfNumbers(t *testing.T) {
 	named(t, "| lost: 1 if the answers", 0, int(numHelloStatuses)-1, func(n int) string { return HelloStatus(n).String() })
 	named(t, "| 8 | 4 | reason |", 1, int(numResetReasons)-1, func(n int) string { return ResetReason(n).String() })
 	named(t, "With flag STATUS", 1, int(numStatuses)-1, func(n int) string { return Status(n).String() })
-	verbs := map[string]Verb{"atomic": VerbAtomic, "fetch atomic": VerbFetch, "compare atomic": VerbCompare, "read": VerbRead, "write": VerbWrite, "send": VerbSend, "tagged send": VerbTagged, "part": VerbPart, "lookup": VerbLookup, "list": VerbList, "notice": VerbNotice}
+	verbs := map[string]Verb{"atomic": VerbAtomic, "fetch atomic": VerbFetch, "compare atomic": VerbCompare, "read": VerbRead, "write": VerbWrite, "send": VerbSend, "tagged send": VerbTagged, "part": VerbPart,
+		"tagged atomic": VerbTaggedAtomic, "tagged fetch": VerbTaggedFetch, "tagged compare": VerbTaggedCompare, "lookup": VerbLookup, "list": VerbList, "notice": VerbNotice}
 	for _, row := range table(t, "The first byte is the verb.") {
 		if row[1] == "" {
 			continue
@@ -331,7 +332,7 @@ func TestDocOfNumbers(t *testing.T) {
 		t.Errorf("not in the table: %v", verbs)
 	}
 	for name, bit := range map[string]Features{"memory": FeatureMemory, "messages": FeatureMessages, "unordered": FeatureUnordered, "notices": FeatureNotices,
-		"hello options": FeatureOptions, "more": FeatureMore} {
+		"hello options": FeatureOptions, "tagged atomics": FeatureTaggedAtomics, "more": FeatureMore} {
 		if !slices.ContainsFunc(table(t, "## Room"), func(row []string) bool { return row[1] == name && row[0] == strconv.Itoa(bitOf(bit)) }) {
 			t.Errorf("feature %s is bit %d, the table says something else", name, bitOf(bit))
 		}

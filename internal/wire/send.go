@@ -5,9 +5,9 @@ package wire
 import "encoding/binary"
 
 // Message is the contents of a record of a message: of its beginning (VerbSend,
-// VerbTagged) or of a further part (VerbPart). A message is one record, or several that
-// follow each other in the session, in the order of their bytes. A frame with such
-// records has no others, and the flag FlagMessages.
+// VerbTagged) or of a further part (VerbPart), or of a tagged atomic, which is whole. A
+// message is one record, or several that follow each other in the session, in the order
+// of their bytes. A frame with such records has no others, and the flag FlagMessages.
 type Message struct {
 	Length uint64 // of the message, bytes; of a further part: unsaid
 	Offset uint64 // of this part in the message, bytes; 0 at the beginning
@@ -15,6 +15,7 @@ type Message struct {
 	Data   uint64 // chosen by the initiator (remote CQ data), if HasData
 	Part   []byte // the bytes of this part: a view into the frame
 	Source uint16 // number of the initiating endpoint, at the beginning
+	Atomic TaggedAtomic
 
 	Begins  bool // this is the beginning, which alone has Length, Source and all of the below
 	Tagged  bool
@@ -42,8 +43,8 @@ const (
 	messageDrop  uint8 = 1 << 0 // see Message.Drop
 )
 
-// Message reports whether the verb is of a part of a message.
-func (v Verb) Message() bool { return v-VerbSend <= VerbPart-VerbSend }
+// Message reports whether the verb is of a part of a message, or of a tagged atomic.
+func (v Verb) Message() bool { return v-VerbSend <= VerbPart-VerbSend || v.TaggedAtomic() }
 
 // verb returns the verb of the record, and its length without the part.
 func (m *Message) verb() (v Verb, head int) {
@@ -169,16 +170,31 @@ func (r *MessageReader) Next(m *Message) bool {
 		}
 		return false
 	}
-	p := r.payload[r.pos:]
-	if r.reason = checkMessage(p); r.reason != ReasonOK {
+	length, reason := nextMessage(m, r.payload[r.pos:])
+	if r.left > 1 && reason == ReasonOK && m.Tells() {
+		reason = ReasonBadPayload
+	}
+	if r.reason = reason; reason != ReasonOK {
 		r.left = 0
 		return false
 	}
-	*m = messageAt(p)
-	_, head := m.verb()
-	r.pos += head + pad4(len(m.Part))
+	r.pos += length
 	r.left--
 	return true
+}
+
+// nextMessage checks the record at p and decodes it into m. It returns the length of the
+// record.
+func nextMessage(m *Message, p []byte) (length int, reason Reason) {
+	if len(p) >= minRecord && Verb(p[0]).TaggedAtomic() {
+		return nextAtomic(m, p)
+	}
+	if reason := checkMessage(p); reason != ReasonOK {
+		return 0, reason
+	}
+	*m = messageAt(p)
+	_, head := m.verb()
+	return head + pad4(len(m.Part)), ReasonOK
 }
 
 // Skip steps over n records, which have been checked.

@@ -142,8 +142,7 @@ func sent(t *testing.T, name, about string, messages ...Message) golden {
 	w.Reset(make([]byte, 256), 256)
 	for i := range messages {
 		m := &messages[i]
-		part, ok := w.Message(m, uint64(len(m.Part)))
-		if !ok || copy(part, m.Part) != len(m.Part) {
+		if !write(&w, m) {
 			t.Fatalf("%s: message %d does not fit", name, i)
 		}
 	}
@@ -157,7 +156,7 @@ func sent(t *testing.T, name, about string, messages ...Message) golden {
 			if !r.Next(&got) {
 				t.Fatalf("refused: %v", r.Reason())
 			}
-			if !sameHead(&got, &want) || !bytes.Equal(got.Part, want.Part) {
+			if !sameHead(&got, &want) || !bytes.Equal(got.Part, want.Part) || !sameAtomic(&got, &want) {
 				t.Errorf("%+v, want %+v", got, want)
 			}
 		}
@@ -189,15 +188,17 @@ func FuzzMessages(f *testing.F) {
 	f.Add(sends(Message{Begins: true, Tagged: true, HasData: true, Match: true, Length: 9, Tag: v64, Data: v64, Source: v16}, pattern(8)), uint8(1))
 	f.Add(sends(Message{Offset: 8, Drop: true}, nil), uint8(1))
 	f.Add(slices.Concat(sends(Message{Offset: 8}, pattern(5)), sends(Message{Begins: true}, nil)), uint8(2))
+	for _, m := range taggedAtomics() {
+		f.Add(atomics(m), uint8(1))
+	}
 	f.Fuzz(func(t *testing.T, payload []byte, ops uint8) {
 		var r MessageReader
 		var m Message
 		r.Reset(payload, int(ops))
 		for from := 0; r.Next(&m); from = r.pos {
 			var w RecordWriter
-			w.Reset(make([]byte, len(payload)), 64)
-			part, ok := w.Message(&m, uint64(len(m.Part)))
-			if copy(part, m.Part); !ok || !bytes.Equal(w.buf[:w.Len()], payload[from:r.pos]) {
+			w.Reset(make([]byte, len(payload)), 1<<20)
+			if !write(&w, &m) || !bytes.Equal(w.buf[:w.Len()], payload[from:r.pos]) {
 				t.Fatalf("%+v becomes\n% x, was\n% x", m, w.buf[:w.Len()], payload[from:r.pos])
 			}
 		}

@@ -16,10 +16,16 @@ const (
 	VerbSend    Verb = 0x20 // the beginning of a message; see Message
 	VerbTagged  Verb = 0x21 // the beginning of a message with a tag
 	VerbPart    Verb = 0x22 // a further part of the message before it
-	VerbLookup  Verb = 0x40 // catalogue entry by name
-	VerbList    Verb = 0x41 // catalogue entry by ordinal
-	VerbNotice  Verb = 0x50 // an event for the owner of the target, once an operation has been executed; see Notice
-	VerbLocal   Verb = 0xf0 // the first one that never travels
+
+	// The forms of an atomic on the buffer of a tagged receive; see TaggedAtomic.
+	VerbTaggedAtomic  Verb = 0x31
+	VerbTaggedFetch   Verb = 0x32
+	VerbTaggedCompare Verb = 0x33
+
+	VerbLookup Verb = 0x40 // catalogue entry by name
+	VerbList   Verb = 0x41 // catalogue entry by ordinal
+	VerbNotice Verb = 0x50 // an event for the owner of the target, once an operation has been executed; see Notice
+	VerbLocal  Verb = 0xf0 // the first one that never travels
 
 	// NumAtomicVerbs is one more than the largest atomic verb: the length of a table by
 	// atomic verb.
@@ -41,7 +47,8 @@ func (v Verb) reserved() bool {
 }
 
 var verbNames = [...]string{VerbAtomic: "atomic", VerbFetch: "fetch", VerbCompare: "compare", VerbRead: "read", VerbWrite: "write",
-	VerbSend: "send", VerbTagged: "tagged send", VerbPart: "part", VerbLookup: "lookup", VerbList: "list", VerbNotice: "notice"}
+	VerbSend: "send", VerbTagged: "tagged send", VerbPart: "part",
+	VerbTaggedAtomic: "tagged atomic", VerbTaggedFetch: "tagged fetch", VerbTaggedCompare: "tagged compare", VerbLookup: "lookup", VerbList: "list", VerbNotice: "notice"}
 
 // String returns the name of the verb.
 func (v Verb) String() string { return nameOf(verbNames[:], "verb", v) }
@@ -58,7 +65,9 @@ func (v Verb) Transfer() bool { return v-VerbRead <= VerbWrite-VerbRead }
 func (v Verb) Array() bool { return v.Atomic() || v.Transfer() }
 
 // Returns reports whether the verb returns what it finds in memory.
-func (v Verb) Returns() bool { return v == VerbFetch || v == VerbCompare || v == VerbRead }
+func (v Verb) Returns() bool {
+	return v == VerbFetch || v == VerbCompare || v == VerbRead || v == VerbTaggedFetch || v == VerbTaggedCompare
+}
 
 // Elements returns how many units an operation of count elements consists of:
 // those elements, which are bytes if it is a message, or the single request of a verb
@@ -91,7 +100,7 @@ func (v Verb) operands(op uint8) int {
 	if op == OpRead {
 		n = 0
 	}
-	if v == VerbCompare {
+	if v == VerbCompare || v == VerbTaggedCompare {
 		n++
 	}
 	return n

@@ -14,17 +14,18 @@ func TestVerbs(t *testing.T) {
 		operands int    // arrays, of a sum
 	}
 	known := map[Verb]facts{
-		VerbAtomic:  {true, false, false, 5, 0, 1},
-		VerbFetch:   {true, false, true, 5, 40, 1},
-		VerbCompare: {true, false, true, 5, 40, 2},
-		VerbRead:    {false, true, true, 5, 40, 1},
-		VerbWrite:   {false, true, false, 5, 0, 1},
-		VerbSend:    {false, false, false, 5, 0, 1},
-		VerbTagged:  {false, false, false, 5, 0, 1},
-		VerbPart:    {false, false, false, 5, 0, 1},
-		VerbLookup:  {false, false, false, 1, EntryLen, 1},
-		VerbList:    {false, false, false, 1, EntryLen, 1},
-		VerbNotice:  {false, false, false, 1, 0, 1},
+		VerbAtomic:       {true, false, false, 5, 0, 1},
+		VerbFetch:        {true, false, true, 5, 40, 1},
+		VerbCompare:      {true, false, true, 5, 40, 2},
+		VerbRead:         {false, true, true, 5, 40, 1},
+		VerbWrite:        {false, true, false, 5, 0, 1},
+		VerbSend:         {false, false, false, 5, 0, 1},
+		VerbTagged:       {false, false, false, 5, 0, 1},
+		VerbPart:         {false, false, false, 5, 0, 1},
+		VerbTaggedAtomic: {false, false, false, 5, 0, 1}, VerbTaggedFetch: {false, false, true, 5, 40, 1}, VerbTaggedCompare: {false, false, true, 5, 40, 2},
+		VerbLookup: {false, false, false, 1, EntryLen, 1},
+		VerbList:   {false, false, false, 1, EntryLen, 1},
+		VerbNotice: {false, false, false, 1, 0, 1},
 	}
 	for n := range 256 {
 		v := Verb(n)
