@@ -170,7 +170,7 @@ func (e *Engine) grant(t *target, m *wire.HelloMsg, p *session.TargetParams) {
 		p.Inflow = e.cfg.Inflow(m.Endpoint, t.from)
 	}
 	if p.Inflow == nil {
-		f &^= wire.FeatureMessages
+		f &^= wire.FeatureMessages | wire.FeatureTaggedAtomics
 	}
 	t.features, p.Features = f, f
 }

@@ -55,6 +55,7 @@ type Executor struct {
 	auth    uint32 // what memory was told last
 
 	sessions map[*Session]struct{} // begun and not released
+	response wire.ResponseWriter   // of the frame of messages at hand
 }
 
 // party is all initiators at one address, as long as they have sessions.

@@ -15,6 +15,8 @@ type partial struct {
 	ran    int    // records
 	ops    uint8  // records in all
 	answer []byte // for the answer, as there may have to be one at any time; nil: there is no such frame
+	n      int    // bytes of the answer
+	said   uint8  // flags of the answer
 }
 
 // deliver runs the frame of messages whose turn it is, or what is left of it, until a
@@ -40,7 +42,7 @@ func (s *Session) deliver(payload []byte, ops uint8) (session.Verdict, wire.Reas
 	}
 	b := p.answer
 	p.answer = nil
-	s.Executed(b, 0, ops, 0)
+	s.Executed(b, p.n, ops, p.said)
 	return session.Execute, wire.ReasonOK
 }
 
@@ -60,7 +62,12 @@ func (s *Session) follows(payload []byte, ops uint8) wire.Reason {
 	for r.Next(&m) {
 		n := uint64(len(m.Part))
 		switch {
+		case m.Atomic.Form != 0 && !s.features.Allow(m.Atomic.Form.Tagged()):
+			return wire.ReasonReservedVerb
 		case m.Begins && lacks == 0:
+			if m.Atomic.Form != 0 {
+				n = m.Length // it is whole
+			}
 			has, lacks = n, m.Length-n
 		case m.Begins || lacks == 0 || m.Offset != has || n > lacks:
 			return wire.ReasonBadPayload
@@ -84,6 +91,10 @@ func (s *Session) put(payload []byte) bool {
 	defer in.End()
 	for r.Next(m) {
 		switch {
+		case m.Atomic.Form != 0:
+			if !s.combine(m) {
+				return false
+			}
 		case m.Begins && !in.Admit(m):
 			return false
 		case m.Drop:

@@ -16,6 +16,7 @@ type inflow struct {
 	room       int
 	has, lacks uint64
 	log        []string
+	status     wire.Status // of atomics
 }
 
 func (in *inflow) InProgress() (has, lacks uint64) { return in.has, in.lacks }
@@ -43,6 +44,14 @@ func (in *inflow) Put(part []byte) {
 	in.log = append(in.log, fmt.Sprint("put ", n))
 }
 
+func (in *inflow) Combine(m *wire.Message, result []byte) wire.Status {
+	in.has, in.lacks, in.log = 0, 0, append(in.log, fmt.Sprint("combine ", m.Length))
+	for i := range result {
+		result[i] = 0xab
+	}
+	return in.status
+}
+
 func (in *inflow) Drop()  { in.has, in.lacks, in.log = 0, 0, append(in.log, "drop") }
 func (in *inflow) Close() { in.log = append(in.log, "close") }
 
@@ -61,7 +70,7 @@ func receiver(t *testing.T, in *inflow) (*Executor, *Session, uint32) {
 		t.Fatal(err)
 	}
 	with := params()
-	with.Features, with.Inflow = wire.FeatureMessages, in
+	with.Features, with.Inflow = wire.FeatureMessages|wire.FeatureTaggedAtomics, in
 	return x, x.Begin(1, with, nil), session.FirstPSN(7)
 }
 
@@ -82,7 +91,13 @@ func messages(t *testing.T, s *Session, psn uint32, records ...record) session.O
 	b := make([]byte, 1400)
 	w.Reset(b, len(b))
 	for _, r := range records {
-		if _, ok := w.Message(&r.Message, r.n); !ok {
+		var ok bool
+		if r.Atomic.Form != 0 {
+			_, _, ok = w.TaggedAtomic(&r.Message)
+		} else {
+			_, ok = w.Message(&r.Message, r.n)
+		}
+		if !ok {
 			t.Fatalf("no room for %+v", r)
 		}
 	}

@@ -30,7 +30,7 @@ var imports = map[string][]string{
 	"internal/layout":       {},
 	"internal/session":      {"internal/wire"},
 	"internal/memory":       {"internal/wire", "mr", "atomic"},
-	"internal/matching":     {"internal/wire"},
+	"internal/matching":     {"internal/wire", "atomic"},
 	"internal/executor":     {"internal/session", "internal/wire"},
 	"internal/engine":       {"internal/session", "internal/wire", "mr"},
 	"internal/share":        {"internal/engine", "internal/session", "internal/wire", "mr"},

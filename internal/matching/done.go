@@ -10,8 +10,8 @@ type Reason uint8
 const (
 	// Received: the message is in the buffer as a whole.
 	Received Reason = iota
-	// Truncated: the message was longer than the buffer, which has its first bytes
-	// (FI_ETRUNC).
+	// Truncated: the message was longer than the buffer, which has its first bytes; or
+	// elements of a tagged atomic lie behind its end, and none has changed (FI_ETRUNC).
 	Truncated
 	// Cancelled: the receive was cancelled, or the queue was closed (FI_ECANCELED).
 	// It is with no message.
@@ -22,11 +22,17 @@ const (
 	// Spent: with no message, a multi-receive buffer is released: the last message
 	// that was going into it has been lost, and too little is free for another one.
 	Spent
+	// Misplaced: a tagged atomic has changed nothing, since its elements lie in several
+	// buffers of the receive, or not where their datatype may lie (FI_EINVAL).
+	Misplaced
+	// Unsupported: a tagged atomic has changed nothing, since there is no such operation
+	// (FI_EOPNOTSUPP).
+	Unsupported
 )
 
 // String names the reason in lower case.
 func (r Reason) String() string {
-	if names := [...]string{"received", "truncated", "cancelled", "lost", "spent"}; int(r) < len(names) {
+	if names := [...]string{"received", "truncated", "cancelled", "lost", "spent", "misplaced", "unsupported"}; int(r) < len(names) {
 		return names[r]
 	}
 	return "unknown"
@@ -41,6 +47,7 @@ type Done struct {
 	Received uint64    // bytes that were put into the buffer
 	Length   uint64    // bytes of the message; fi_cq(3)'s olen is Length - Received
 	Tagged   bool      // the message or receive is a tagged one
+	Atomic   bool      // the message is a tagged atomic: Received and Length are bytes of its elements
 	HasData  bool      // Data came with the message
 	Released bool      // a multi-receive buffer is the caller's again (FI_MULTI_RECV)
 	Tag      uint64    // tag that was sent; zero if untagged

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -124,8 +125,20 @@ func (s sent) begin(in *Inflow) bool {
 	if !in.Admit(&s.Message) {
 		return false
 	}
+	if s.Atomic.Form != 0 {
+		s.Part = s.data
+		in.Combine(&s.Message, nil)
+		return true
+	}
 	in.Put(s.data[:s.first()])
 	return true
+}
+
+// atomically makes a tagged message one that is written from an offset in the buffer on,
+// as a tagged atomic.
+func (s sent) atomically(offset uint64) sent {
+	s.Atomic = wire.TaggedAtomic{Form: wire.VerbAtomic, Op: uint8(atomic.Write), Datatype: uint8(atomic.Uint8), Count: uint32(len(s.data)), Offset: offset}
+	return s
 }
 
 // first returns how many bytes are sent at first.

@@ -16,7 +16,7 @@ func (q *Queue) find(m *message) *receive {
 // the sink has no place for it.
 func (q *Queue) bind(n *receive, m *message) bool {
 	if n.multi {
-		m.offset, m.size = n.used, min(m.length, n.size-n.used)
+		m.offset, m.size = n.used, min(m.needs(), n.size-n.used)
 		// Unless this is the last message, the receive keeps the place that it
 		// has.
 		last := n.size-n.used-m.size < n.minFree
@@ -29,11 +29,12 @@ func (q *Queue) bind(n *receive, m *message) bool {
 			q.makeRoom() // what it had no place for can go elsewhere
 		}
 	} else {
-		m.offset, m.size = 0, min(m.length, n.size)
+		m.offset, m.size = 0, min(m.needs(), n.size)
 		q.unlist(n)
 	}
 	n.filling++
 	m.into = n
+	m.aim()
 	return true
 }
 
@@ -84,13 +85,17 @@ func (q *Queue) complete(m *message) {
 	n := m.into
 	q.done = m.about(n.context)
 	q.done.Received = m.size
-	if m.size < m.length {
+	switch {
+	case m.op.is:
+		q.done.Received, q.done.Reason = uint64(len(m.op.target)), m.op.misfit
+	case m.size < m.length:
 		q.done.Reason = Truncated
 	}
 	n.filling--
 	if n.multi {
 		end := m.offset + m.size
-		q.done.Buf, q.done.Offset = n.buffers[0][m.offset:end:end], m.offset
+		from := end - q.done.Received
+		q.done.Buf, q.done.Offset = n.buffers[0][from:end:end], from
 		n.floor = max(n.floor, end)
 	}
 	switch waits := q.waits(n); {

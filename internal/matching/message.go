@@ -27,6 +27,7 @@ type message struct {
 	context   any    // for which it is claimed
 	to        any    // see Inflow.To
 	discarded bool
+	op        operation // of a tagged atomic
 
 	reserved     int // chunks of the budget
 	chunks, tail *chunk
@@ -34,9 +35,14 @@ type message struct {
 }
 
 // place copies data, which is at offset at of the message, into the receive's buffers.
-// What does not fit is dropped.
+// What does not fit is dropped. The data of a tagged atomic, whole elements, are combined
+// with the buffer, if all of it fits.
 func (m *message) place(at uint64, data []byte) {
-	if at < m.size {
+	switch {
+	case m.op.target != nil:
+		m.op.kernel(m.op.target[at:at+uint64(len(data))], data, nil, nil)
+	case m.op.is:
+	case at < m.size:
 		m.into.write(m.offset+at, data[:min(uint64(len(data)), m.size-at)])
 	}
 }
@@ -53,12 +59,13 @@ func (q *Queue) newMessage(w *wire.Message, from wire.Addr) *message {
 	m.from, m.length, m.got = from, w.Length, 0
 	m.from.Endpoint = w.Source
 	m.tag, m.tagged, m.data, m.hasData = w.Tag, w.Tagged, w.Data, w.HasData
+	m.op = operationOf(&w.Atomic)
 	return m
 }
 
 // freeMessage gives back a message that is in no list and has no memory.
 func (q *Queue) freeMessage(m *message) {
-	m.into, m.context, m.to, m.discarded = nil, nil, nil, false
+	m.into, m.context, m.to, m.discarded, m.op = nil, nil, nil, false, operation{}
 	q.messages.pushFront(&m.at)
 }
 

@@ -87,6 +87,20 @@ func (r *modelReceive) length() (n int) {
 	return n
 }
 
+// divides reports whether so many bytes at an offset lie in several buffers.
+func (r *modelReceive) divides(offset, length int) bool {
+	for _, b := range r.Buffers {
+		if offset < len(b) {
+			return length > len(b)-offset
+		}
+		offset -= len(b)
+	}
+	return true
+}
+
+// needs returns how many bytes of a buffer a message needs.
+func (x *modelMessage) needs() uint64 { return x.Atomic.Offset + uint64(len(x.data)) }
+
 // first returns the oldest receive that takes a message, or nil.
 func (m *model) first(x *modelMessage) *modelReceive {
 	for i := range m.rxs {
@@ -100,7 +114,7 @@ func (m *model) first(x *modelMessage) *modelReceive {
 // bind lets a message go into a receive, if there is a place for its completion.
 func (m *model) bind(r *modelReceive, x *modelMessage) bool {
 	left := r.length() - r.used
-	size := min(len(x.data), left)
+	size := int(min(x.needs(), uint64(left)))
 	stays := r.Multi && left-size >= max(r.MinFree, 1)
 	if stays && m.free == 0 {
 		return false
@@ -160,17 +174,24 @@ func (m *model) complete(id int) {
 	x := m.remove(id)
 	r := m.receive(x.into)
 	d := x.about(r.Context)
-	d.Received = uint64(x.size)
-	if x.size < len(x.data) {
+	skip := int(min(x.Atomic.Offset, uint64(x.size)))
+	d.Received = uint64(x.size - skip)
+	if uint64(x.size) < x.needs() {
 		d.Reason = Truncated
+	} else if x.Atomic.Form != 0 && r.divides(x.offset+skip, len(x.data)) {
+		d.Reason = Misplaced
 	}
-	if all := bytes.Join(r.Buffers, nil); !bytes.Equal(all[x.offset:x.offset+x.size], x.data[:x.size]) {
+	if d.Atomic = x.Atomic.Form != 0; d.Atomic && d.Reason != Received {
+		skip, d.Received = x.size, 0
+	}
+	at := x.offset + skip
+	if all := bytes.Join(r.Buffers, nil); !bytes.Equal(all[at:at+int(d.Received)], x.data[:d.Received]) {
 		panic("the buffer has other bytes than the message")
 	}
 	r.filling--
 	r.floor = max(r.floor, x.offset+x.size)
 	if r.Multi {
-		d.Buf, d.Offset = x.data[:x.size], uint64(x.offset)
+		d.Buf, d.Offset = x.data[:d.Received], uint64(at)
 	}
 	if r.filling == 0 {
 		r.used = r.floor
@@ -183,7 +204,7 @@ func (m *model) complete(id int) {
 }
 
 func (x *modelMessage) about(context any) Done {
-	return Done{Context: context, Length: uint64(len(x.data)), Tagged: x.Tagged, Tag: x.Tag, HasData: x.HasData, Data: x.Data, From: x.from}
+	return Done{Context: context, Length: uint64(len(x.data)), Tagged: x.Tagged, Tag: x.Tag, Atomic: x.Atomic.Form != 0, HasData: x.HasData, Data: x.Data, From: x.from}
 }
 
 // conclude completes a receive without a message.

@@ -164,7 +164,11 @@ func drawMessage(t *rapid.T) sent {
 	for i, salt := 0, rapid.Byte().Draw(t, "salt"); i < len(data); i++ {
 		data[i] ^= salt
 	}
-	return sent{Message: w, data: data}
+	s := sent{Message: w, data: data}
+	if w.Tagged && len(data) > 0 && rapid.IntRange(0, 2).Draw(t, "atomic") == 0 {
+		s = s.atomically(rapid.SampledFrom([]uint64{0, 0, 1, 60, 3000, 1 << 63}).Draw(t, "offset"))
+	}
+	return s
 }
 
 func (p *pair) frame(t *rapid.T) {
@@ -209,7 +213,7 @@ func (p *pair) drawFrame(t *rapid.T, i int) []sent {
 	if r, ok := p.refused[i]; ok && rapid.Bool().Draw(t, "again") {
 		frame = slices.Insert(frame, 0, r.message)
 	}
-	if n := len(frame); n > 0 && len(frame[n-1].data) > 0 {
+	if n := len(frame); n > 0 && len(frame[n-1].data) > 0 && frame[n-1].Atomic.Form == 0 {
 		s := &frame[n-1]
 		s.part = rapid.IntRange(1, len(s.data)).Draw(t, "part")
 	}

@@ -20,6 +20,9 @@ type Inflow interface {
 	// Put takes the next part of the message in progress, or the first one of the message
 	// that was admitted.
 	Put(part []byte)
+	// Combine takes a tagged atomic that was admitted, in place of Put, and returns how
+	// it ended, if that is known. The values before go to result, if there are any.
+	Combine(m *wire.Message, result []byte) wire.Status
 	// Drop drops the message in progress. Like Put, it is called between Begin and End.
 	Drop()
 	End()

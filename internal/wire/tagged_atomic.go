@@ -43,8 +43,8 @@ func (a *TaggedAtomic) lens(hasData bool) (head, each int) {
 	return head, pad4(int(a.Count) * int(elemSize[a.Datatype]))
 }
 
-// MaxTagged returns how many elements one tagged atomic can have, of the form of an atomic
-// verb, when the payloads of request and response have room bytes.
+// MaxTagged returns how many elements one tagged atomic can have, of the form of an
+// atomic verb, when the payloads of request and response have room bytes.
 func MaxTagged(form Verb, op, datatype uint8, room int) uint32 {
 	size, n := int(elemSize[datatype]), room-statusHead
 	if k := form.operands(op); k > 0 {
