@@ -150,6 +150,10 @@ func (c *conn) partly(psn uint32, records int) {
 		return
 	}
 	n := max(records-g.told, 0)
+	if n > 0 && g.segs[n-1].resultLen() > 0 { // its value is in the answer alone
+		c.lied()
+		return
+	}
 	for i := range g.segs[:n] {
 		g.segs[i].f.ran = true
 		g.segs[i].settle()

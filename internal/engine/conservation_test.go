@@ -68,6 +68,7 @@ type worldOp struct {
 	fetch   bool
 	data    bool // it asks for an event
 	message bool // it is one, of n bytes
+	tells   bool // it is one that is an atomic, and the target tells how it ends
 	told    int  // its events; of a message, how often it has arrived
 	out     []byte
 	results []Result
@@ -178,7 +179,7 @@ func (w *world) start(i int) {
 		c.Accept = func(uint16, uint64) wire.HelloStatus { return wire.HelloAccepted }
 	}
 	c.Clock = func() int64 { return w.now }
-	c.Session.Features = wire.FeatureNotices | wire.FeatureMessages | wire.FeatureUnordered
+	c.Session.Features = wire.FeatureNotices | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureTaggedAtomics
 	c.Events = func(uint16) Events { return (*worldEvents)(w) }
 	e, err := New(c)
 	if err != nil {

@@ -27,11 +27,11 @@ import (
 // An operation on one word of up to 16 bytes lies in the first cache line whole.
 type Entry struct {
 	Cookie uint64 // returned with the completion; the engine does not interpret it
-	Key    uint64 // of the region
-	Offset uint64 // bytes, or a virtual address
+	Key    uint64 // of the region; of a tagged message or atomic, the tag
+	Offset uint64 // bytes, or a virtual address; of a tagged atomic, from the beginning of the receive's buffer
 	Data   uint64 // with FlagData, the data of the event at the target; otherwise 0
-	// Count is the number of elements of an atomic, and of bytes of a transfer; the
-	// length of the name of a VerbLookup; the ordinal of a VerbList.
+	// Count is the number of elements of an atomic, and of bytes of a transfer or a
+	// message; the length of the name of a VerbLookup; the ordinal of a VerbList.
 	Count       uint32
 	Incarnation uint32 // of the region meant, and of all extents; 0 means any region that has the key
 	Peer        PeerID
@@ -65,7 +65,8 @@ const (
 	// message, Data is a part.
 	FlagData
 	// FlagMatch lets a message wait at the target until a receive is posted that it
-	// matches, instead of being kept for one.
+	// matches, instead of being kept for one. A tagged atomic that returns what it finds
+	// has it always.
 	FlagMatch
 
 	besides    = FlagOutside | FlagExtents | FlagPieces // with a part outside the entry
@@ -113,7 +114,7 @@ const (
 	CompletedWrite                      // of one that does not
 	CompletedTransfer                   // of a remote read or write; of an atomic without it
 	CompletedSend                       // of a message
-	CompletedTagged                     // of one with a tag
+	CompletedTagged                     // of one with a tag, or an atomic on the buffer of a tagged receive
 )
 
 // InlineResult is the number of bytes of a result that a completion has room for.
@@ -160,9 +161,9 @@ func (x *Entry) resultLen() int { return x.Verb.ResultLen(x.Datatype, x.Count) }
 // bytes returns the length that the completion reports.
 func (x *Entry) bytes() int {
 	switch {
-	case x.Verb.Message():
+	case x.Verb.Message() && !x.Verb.TaggedAtomic():
 		return int(x.Count)
-	case x.Verb.Array() && !x.Verb.Returns():
+	case !x.Verb.Returns() && (x.Verb.Array() || x.Verb.TaggedAtomic()):
 		return int(x.Count) * wire.ElemSize(x.Datatype)
 	}
 	return x.resultLen()
@@ -177,11 +178,16 @@ func (x *Entry) Completed() (flags uint8) {
 		flags = CompletedWrite
 	case x.Verb == wire.VerbTagged:
 		flags = CompletedSend | CompletedTagged
+	case x.Verb == wire.VerbTaggedAtomic:
+		flags = CompletedWrite
 	case x.Verb.Message():
 		flags = CompletedSend
 	}
-	if x.Verb.Transfer() {
+	switch {
+	case x.Verb.Transfer():
 		flags |= CompletedTransfer
+	case x.Verb.TaggedAtomic():
+		flags |= CompletedTagged
 	}
 	return flags
 }
@@ -197,8 +203,16 @@ func (x *Entry) Transfer(verb wire.Verb, count uint32) {
 // malformed reports whether the entry describes no operation that the engine can run.
 func (x *Entry) malformed() bool {
 	return x.Flags&^knownFlags != 0 || x.Data != 0 && x.Flags&FlagData == 0 || x.Flags&FlagData != 0 && !x.Verb.Array() && !x.Verb.Message() ||
-		x.Verb == wire.VerbPart || x.Flags&FlagMatch != 0 && !x.Verb.Message() ||
+		x.Verb == wire.VerbPart || x.Flags&FlagMatch != 0 && !x.Verb.Message() || x.Verb.TaggedAtomic() && x.misshapen() ||
 		x.Flags&FlagOutside == 0 && x.inlineLen() > InlineLen
+}
+
+// misshapen reports whether a tagged atomic is one that no frame can have: without
+// elements, on extents, or a read without a result; or one whose result would come before
+// it has a receive.
+func (x *Entry) misshapen() bool {
+	return x.Count == 0 || x.Flags&FlagExtents != 0 || x.Verb == wire.VerbTaggedAtomic && x.Opcode == wire.OpRead ||
+		x.Verb.Returns() && x.Flags&FlagMatch == 0
 }
 
 // inlineLen returns the number of bytes of Inline that the operation uses.
@@ -221,17 +235,18 @@ func (x *Entry) Lens() (operand, compare, result uint64) {
 
 // operandLens returns the bytes of operand and compare operand that the operation has.
 func (x *Entry) operandLens() (operand, compare uint64) {
-	if x.Verb.Message() {
+	switch {
+	case x.Verb.Array(), x.Verb.TaggedAtomic():
+	case x.Verb.Message():
 		return uint64(x.Count), 0
-	}
-	if !x.Verb.Array() {
+	default:
 		return 0, 0
 	}
 	n := uint64(x.Count) * uint64(wire.ElemSize(x.Datatype))
 	if x.Opcode != wire.OpRead {
 		operand = n
 	}
-	if x.Verb == wire.VerbCompare {
+	if x.Verb == wire.VerbCompare || x.Verb == wire.VerbTaggedCompare {
 		compare = n
 	}
 	return operand, compare

@@ -21,8 +21,15 @@ func (s *stage) suits(f *flight) bool {
 
 // packMessage appends as much of a message as fits.
 func (c *conn) packMessage(w *wire.RecordWriter, f *flight, seg *segment) {
-	if !c.ini.Features().Allow(f.Verb) {
+	switch features := c.ini.Features(); {
+	case !features.Allow(wire.VerbSend):
 		f.fail(Result{Fate: NotExecuted, Reason: session.NoMessages})
+		return
+	case !features.Allow(f.Verb):
+		f.fail(Result{Fate: NotExecuted, Status: wire.StatusUnsupported})
+		return
+	case f.Verb.TaggedAtomic():
+		c.packCombination(w, f, seg)
 		return
 	}
 	m := wire.Message{

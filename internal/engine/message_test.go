@@ -25,7 +25,7 @@ func (a *arrivals) Deliver(d *matching.Done) { a.list = append(a.list, *d) }
 // receiving is a bench whose second node receives messages, and may hold so many bytes of
 // unexpected ones.
 func receiving(t testing.TB, seed uint64, cfg session.Config, memory int) (*bench, *arrivals) {
-	cfg.Features = wire.FeatureMessages | wire.FeatureUnordered
+	cfg.Features = wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureTaggedAtomics
 	bn := newBench(t, seed, cfg)
 	a := &arrivals{}
 	bn.b.inbox = matching.New(matching.Config{Receives: 4096, Unexpected: 64, Memory: memory, Sink: a, Room: func() { bn.b.Room() }})
