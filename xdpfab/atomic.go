@@ -20,6 +20,20 @@ import (
 // The error is about the posting alone: ErrAgain when the queues are full,
 // ErrOpNotSupported, ErrBadFlags, ErrCount, ErrTooMany, ErrLength, ErrUnknownPeer,
 // ErrNotEnabled, ErrClosed. The completion tells how the operation ended.
+//
+// With FlagTagged the target is the buffer of a tagged receive (FI_TAGGED): Msg.Key is
+// the tag, Msg.Offset the first element's offset in the buffer, in bytes. The atomic is a
+// message whose bytes are combined with the buffer instead of being copied there. It is
+// matched, in the order sent, and kept for a receive as a message of SendTagged is, and
+// it has as many elements as Domain.QueryAtomicFlags with QueryTagged says. The receive
+// completes with CompletionAtomic and the number of bytes that were combined. Success
+// means that the target has the atomic; with FlagMatchComplete, and always for
+// FetchAtomic and CompareAtomic, that it was combined with the buffer of a receive.
+// Until then it waits, and all that is posted behind it to the same endpoint.
+//
+// Elements that do not lie in one buffer of the receive, at multiples of their alignment,
+// change nothing: the receive ends with ErrTruncated or ErrMisaligned, and an atomic that
+// has to be combined to succeed with ErrOutOfBounds or ErrMisaligned.
 func (ep *Endpoint) Atomic(m *Msg, flags OpFlags) error {
 	return ep.post(wire.VerbAtomic, m, flags, 0)
 }
@@ -48,24 +62,27 @@ func (ep *Endpoint) InjectAtomic(m *Msg) error {
 // AtomicValid returns the most elements that one Atomic call takes (fi_atomicvalid). Long
 // arrays are divided among frames inside.
 func (ep *Endpoint) AtomicValid(dt Datatype, op Op) (count int, err error) {
-	return valid(Base, dt, op)
+	return valid(Base, dt, op, unlimited)
 }
 
 // FetchAtomicValid is AtomicValid for FetchAtomic.
 func (ep *Endpoint) FetchAtomicValid(dt Datatype, op Op) (count int, err error) {
-	return valid(Fetch, dt, op)
+	return valid(Fetch, dt, op, unlimited)
 }
 
 // CompareAtomicValid is AtomicValid for CompareAtomic.
 func (ep *Endpoint) CompareAtomicValid(dt Datatype, op Op) (count int, err error) {
-	return valid(Compare, dt, op)
+	return valid(Compare, dt, op, unlimited)
 }
 
-func valid(f Func, dt Datatype, op Op) (int, error) {
+// unlimited is the limit of operations that may be divided among frames.
+func unlimited(Func, Datatype, Op) int { return math.MaxUint32 }
+
+func valid(f Func, dt Datatype, op Op, limit func(Func, Datatype, Op) int) (int, error) {
 	if !atomic.Valid(f, op, dt) {
 		return 0, fmt.Errorf("xdpfab: %v %v on %v: %w", f, op, dt, ErrOpNotSupported)
 	}
-	return math.MaxUint32, nil
+	return limit(f, dt, op), nil
 }
 
 // post submits an operation and makes sure that it is started, or, with FlagMore, that
@@ -107,6 +124,12 @@ func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64)
 		w = nil
 		if count, err = m.elements(verb, flags); err != nil {
 			return err
+		}
+		if flags&FlagTagged != 0 {
+			if err := ep.dom.checkTagged(verb, m, count); err != nil {
+				return err
+			}
+			verb = verb.Tagged()
 		}
 	}
 	peer, err := ep.peer(m.Dest)
@@ -153,7 +176,7 @@ func (m *Msg) fill(s *engine.Submission, flags OpFlags) {
 		s.Flags |= engine.FlagData
 		s.Data = m.Data
 	}
-	if flags&FlagMatchComplete != 0 && s.Verb.Message() {
+	if s.Verb.Message() && (flags&FlagMatchComplete != 0 || s.Verb.Returns()) {
 		s.Flags |= engine.FlagMatch
 	}
 	switch {

@@ -33,8 +33,8 @@ type Completion struct {
 	Data   uint64 // of a peer's operation or message; otherwise 0
 
 	Tag      uint64 // of a message received, if it has one
-	Overflow int    // bytes of a message that did not fit the buffer of its receive (olen)
-	Offset   int    // of a message in the buffer of a receive with FlagMultiRecv, bytes (buf)
+	Overflow int    // bytes of a message that did not fit the buffer of its receive (olen); of a tagged atomic all or none
+	Offset   int    // of a message in the buffer of a receive with FlagMultiRecv (buf), or of the elements of a tagged atomic in any, bytes
 }
 
 // CQAttr are the attributes of a completion queue.

@@ -61,9 +61,14 @@ const (
 	FlagDiscard   // FI_DISCARD
 	FlagDirected  // FI_DIRECTED_RECV, of one receive
 
+	// FlagTagged makes the buffer of a tagged receive the target of an atomic, which
+	// matches it as a message does; see Endpoint.Atomic (FI_TAGGED).
+	FlagTagged
+
 	completionLevels    = FlagDeliveryComplete | FlagInjectComplete | FlagTransmitComplete | FlagMatchComplete
 	generalFlags        = FlagFence | FlagRemoteCQData // of operations that are more than a Word
 	knownOpFlags        = generalFlags | FlagInject | FlagMore | FlagCompletion | completionLevels
+	atomicFlags         = knownOpFlags | FlagTagged
 	receiveFlags        = FlagMultiRecv | FlagPeek | FlagClaim | FlagDiscard | FlagDirected | FlagCompletion | FlagMore | FlagDefaults
 	defaultReceiveFlags = FlagMultiRecv | FlagCompletion
 	defaultFlags        = FlagInject | FlagCompletion | completionLevels // that may be defaults of an endpoint
@@ -108,7 +113,7 @@ const (
 	CompletionRMA // FI_RMA: a remote read or write
 
 	CompletionMsg       // FI_MSG: a message
-	CompletionTagged    // FI_TAGGED: a message with a tag
+	CompletionTagged    // FI_TAGGED: a message with a tag, or an atomic on the buffer of a receive
 	CompletionSend      // FI_SEND: of Endpoint.Send or SendTagged
 	CompletionRecv      // FI_RECV: of Endpoint.Receive or ReceiveTagged
 	CompletionMultiRecv // FI_MULTI_RECV: the buffer of a receive with FlagMultiRecv is the caller's again
@@ -146,7 +151,7 @@ const (
 // String returns the names of the flags, such as "fence|more".
 func (f OpFlags) String() string {
 	return flagString(uint32(f), "fence", "inject", "more", "delivery_complete", "completion", "inject_complete",
-		"transmit_complete", "match_complete", "commit_complete", "defaults", "remote_cq_data", "multi_recv", "peek", "claim", "discard", "directed")
+		"transmit_complete", "match_complete", "commit_complete", "defaults", "remote_cq_data", "multi_recv", "peek", "claim", "discard", "directed", "tagged")
 }
 
 // String returns the names of the flags, such as "atomic|read".

@@ -84,6 +84,9 @@ func (r *inbox) tell(d *matching.Done, bytes uint64, err *OpError) {
 	if d.Tagged {
 		c.Flags ^= CompletionMsg | CompletionTagged
 	}
+	if d.Atomic {
+		c.Flags |= CompletionAtomic
+	}
 	if d.HasData {
 		c.Flags |= CompletionRemoteCQData
 		c.Data = d.Data
@@ -115,6 +118,7 @@ func peerOf(d *matching.Done) string {
 // receiveErrors are the causes of receives that fail.
 var receiveErrors = map[matching.Reason]error{
 	matching.Truncated: ErrTruncated, matching.Cancelled: ErrCancelled, matching.Lost: ErrSessionLost, matching.Spent: ErrSessionLost,
+	matching.Misplaced: fmt.Errorf("%w: or elements lie in several buffers of the receive", ErrMisaligned), matching.Unsupported: ErrOpNotSupported,
 }
 
 // openReceives makes the inbox of an endpoint that is enabled, unless it shares one.

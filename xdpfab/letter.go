@@ -106,6 +106,9 @@ func (b *Mailbox) open(ctx context.Context, l *letter, buf []byte) (Received, er
 	switch d := &l.done; {
 	case d.Reason == matching.Received:
 		return received(d, buf), nil
+	case d.Atomic:
+		return received(d, buf), fmt.Errorf("xdpfab: mailbox %d: tagged atomic on %d bytes from %v, which does not fit the buffer of %d and changed nothing: %w",
+			b.ep.number, d.Length, d.From, len(buf), receiveErrors[d.Reason])
 	case d.Reason == matching.Truncated:
 		return received(d, buf), fmt.Errorf("xdpfab: mailbox %d: message of %d bytes from %v, buffer of %d: give a longer one: %w",
 			b.ep.number, d.Length, d.From, len(buf), ErrTruncated)

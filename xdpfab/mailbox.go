@@ -51,8 +51,9 @@ func (s Sender) String() string { return s.addr.String() }
 
 // Received is a message that has been received.
 type Received struct {
-	Bytes   []byte // the message, or the beginning of it, in the buffer of the call
+	Bytes   []byte // the message, or the beginning of it, in the buffer of the call; of a tagged atomic, the elements that it was combined with
 	Length  int    // bytes of the whole message
+	Atomic  bool   // the message is a tagged atomic; see FlagTagged
 	From    Sender
 	Tagged  bool
 	Tag     uint64 // of a tagged message
@@ -137,6 +138,9 @@ func (b *Mailbox) All(ctx context.Context, buf []byte) iter.Seq2[Received, error
 
 // received returns a message in the form for callers.
 func received(d *matching.Done, buf []byte) Received {
-	return Received{Bytes: buf[:d.Received], Length: int(min(d.Length, math.MaxInt)), From: Sender{d.From},
+	if buf = buf[:d.Received]; d.Atomic {
+		buf = d.Buf
+	}
+	return Received{Bytes: buf, Atomic: d.Atomic, Length: int(min(d.Length, math.MaxInt)), From: Sender{d.From},
 		Tagged: d.Tagged, Tag: d.Tag, HasData: d.HasData, Data: d.Data}
 }

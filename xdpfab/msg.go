@@ -23,8 +23,8 @@ type Msg struct {
 	// Read, Result.
 	Count    int
 	Dest     Address
-	Offset   uint64 // of the first element in the region, bytes; or its virtual address, if the region is addressed virtually
-	Key      uint64 // of the region
+	Offset   uint64 // of the first element in the region, bytes; or its virtual address, if the region is addressed virtually; with FlagTagged, in the buffer of the receive
+	Key      uint64 // of the region; with FlagTagged, the tag
 	Datatype Datatype
 	Op       Op
 	Context  any    // returned with the completion
@@ -82,7 +82,7 @@ func (m *Msg) elements(verb wire.Verb, flags OpFlags) (uint32, error) {
 	if !atomic.Valid(memory.FormOf(verb), m.Op, m.Datatype) {
 		return 0, fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), m.Op, m.Datatype, ErrOpNotSupported)
 	}
-	if err := flags.check("operation flags", knownOpFlags); err != nil {
+	if err := flags.check("operation flags", atomicFlags); err != nil {
 		return 0, err
 	}
 	if m.Pieces != nil {

@@ -261,6 +261,8 @@ var completionFlags = [...]CompletionFlags{
 	0: CompletionAtomic | CompletionRead, engine.CompletedRead: CompletionAtomic | CompletionRead, engine.CompletedWrite: CompletionAtomic | CompletionWrite,
 	engine.CompletedTransfer | engine.CompletedRead:  CompletionRMA | CompletionRead,
 	engine.CompletedTransfer | engine.CompletedWrite: CompletionRMA | CompletionWrite,
+	engine.CompletedTagged | engine.CompletedRead:    CompletionAtomic | CompletionRead | CompletionTagged,
+	engine.CompletedTagged | engine.CompletedWrite:   CompletionAtomic | CompletionWrite | CompletionTagged,
 	engine.CompletedSend:                             CompletionMsg | CompletionSend,
 	engine.CompletedSend | engine.CompletedTagged:    CompletionTagged | CompletionSend,
 }
@@ -282,6 +284,8 @@ func nameOf(s *engine.Submission) string {
 		what = fmt.Sprintf("%v %v %v[%d]", memory.FormOf(s.Verb), atomic.Op(s.Opcode), atomic.Datatype(s.Datatype), s.Count)
 	}
 	switch {
+	case s.Verb.TaggedAtomic():
+		return fmt.Sprintf("%v %v %v[%d] at offset %#x of the receive with tag %#x", memory.FormOf(s.Verb.Form()), atomic.Op(s.Opcode), atomic.Datatype(s.Datatype), s.Count, s.Offset, s.Key)
 	case s.Verb.Message():
 		return what
 	case s.Extents != nil:

@@ -47,9 +47,7 @@ type QueryFlags uint32
 const (
 	QueryFetch   QueryFlags = 1 << iota // FI_FETCH_ATOMIC: the fetch form
 	QueryCompare                        // FI_COMPARE_ATOMIC: the compare form
-	// QueryTagged asks for atomics on memory that a tag selects (FI_TAGGED). It is
-	// refused with ErrNotImplemented: tags select receives, which do not exist.
-	QueryTagged
+	QueryTagged                         // FI_TAGGED: the buffer of a tagged receive is the target; see FlagTagged
 )
 
 // String returns the names of the flags, such as "fetch|tagged".
@@ -58,7 +56,11 @@ func (f QueryFlags) String() string { return flagString(uint32(f), "fetch", "com
 // QueryAtomic reports whether an operation is supported for a datatype in one of the
 // three forms, and how it works (fi_query_atomic).
 func (d *Domain) QueryAtomic(f Func, dt Datatype, op Op) (AtomicAttr, error) {
-	n, err := valid(f, dt, op)
+	return query(f, dt, op, unlimited)
+}
+
+func query(f Func, dt Datatype, op Op, limit func(Func, Datatype, Op) int) (AtomicAttr, error) {
+	n, err := valid(f, dt, op, limit)
 	if err != nil {
 		return AtomicAttr{Size: dt.Size()}, err
 	}
@@ -83,7 +85,7 @@ func (d *Domain) QueryAtomicFlags(dt Datatype, op Op, flags QueryFlags) (AtomicA
 		return AtomicAttr{}, fmt.Errorf("xdpfab: query with flags %v: want fetch or compare, not both, or neither: %w", flags, ErrBadFlags)
 	}
 	if flags&QueryTagged != 0 {
-		return AtomicAttr{}, fmt.Errorf("xdpfab: query with flags %v: atomics by tag want messages with tags, which do not exist here; want tagged left out: %w", flags, ErrNotImplemented)
+		return query(form, dt, op, d.taggedLimit)
 	}
 	return d.QueryAtomic(form, dt, op)
 }

@@ -5,7 +5,6 @@ package xdpfab_test
 import (
 	"errors"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/atomic"
@@ -13,8 +12,8 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// The flags of fi_query_atomic choose the form; those that exclude each other, tags and
-// unknown flags are refused with their reasons.
+// The flags of fi_query_atomic choose the form; those that exclude each other and
+// unknown flags are refused with their reasons. What has a tag is as long as a frame.
 func TestQueryAtomic(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 16)
 	for flags, form := range map[xdpfab.QueryFlags]atomic.Func{0: atomic.Base, xdpfab.QueryFetch: atomic.Fetch, xdpfab.QueryCompare: atomic.Compare} {
@@ -31,10 +30,7 @@ func TestQueryAtomic(t *testing.T) {
 	for flags, want := range map[xdpfab.QueryFlags][]error{
 		xdpfab.QueryFetch | xdpfab.QueryCompare:                      {xdpfab.ErrBadFlags, xdpfab.EBADFLAGS},
 		xdpfab.QueryFetch | xdpfab.QueryCompare | xdpfab.QueryTagged: {xdpfab.ErrBadFlags},
-		xdpfab.QueryTagged:                       {xdpfab.ErrNotImplemented, syscall.ENOSYS, errors.ErrUnsupported},
-		xdpfab.QueryTagged | xdpfab.QueryFetch:   {xdpfab.ErrNotImplemented},
-		xdpfab.QueryTagged | xdpfab.QueryCompare: {xdpfab.ErrNotImplemented},
-		1 << 20:                                  {xdpfab.ErrBadFlags},
+		1 << 20: {xdpfab.ErrBadFlags},
 	} {
 		_, err := f.client.QueryAtomicFlags(xdpfab.Uint64, xdpfab.Sum, flags)
 		for _, w := range want {
@@ -42,6 +38,12 @@ func TestQueryAtomic(t *testing.T) {
 				t.Errorf("%v: %v, want %v", flags, err, w)
 			}
 		}
+	}
+	plain, err1 := f.client.QueryAtomicFlags(xdpfab.Uint64, xdpfab.Sum, 0)
+	tagged, err2 := f.client.QueryAtomicFlags(xdpfab.Uint64, xdpfab.Sum, xdpfab.QueryTagged)
+	plain.Count = tagged.Count
+	if tagged != plain || tagged.Count < 100 || tagged.Count > 187 || err1 != nil || err2 != nil { // in a frame of 1500 bytes
+		t.Errorf("with a tag %+v, without %+v; %v, %v", tagged, plain, err1, err2)
 	}
 	if s := (xdpfab.QueryFetch | xdpfab.QueryTagged).String(); s != "fetch|tagged" {
 		t.Error(s)

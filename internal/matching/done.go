@@ -54,8 +54,8 @@ type Done struct {
 	Data     uint64    // remote CQ data
 	From     wire.Addr // sender
 	To       any       // what the message was sent to: Inflow.To
-	Buf      []byte    // the message in a multi-receive buffer; otherwise nil
-	Offset   uint64    // where it begins in that buffer
+	Buf      []byte    // the message in a multi-receive buffer, or the elements of a tagged atomic; otherwise nil
+	Offset   uint64    // where they begin in the buffer
 }
 
 // Sink is the completion queue. All three are called with the queue's mutex held: they

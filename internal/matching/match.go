@@ -92,11 +92,13 @@ func (q *Queue) complete(m *message) {
 		q.done.Reason = Truncated
 	}
 	n.filling--
-	if n.multi {
-		end := m.offset + m.size
+	switch end := m.offset + m.size; {
+	case n.multi:
 		from := end - q.done.Received
 		q.done.Buf, q.done.Offset = n.buffers[0][from:end:end], from
 		n.floor = max(n.floor, end)
+	case m.op.target != nil:
+		q.done.Buf, q.done.Offset = m.op.target, m.op.offset
 	}
 	switch waits := q.waits(n); {
 	case !waits && n.filling == 0:

@@ -190,7 +190,7 @@ func (m *model) complete(id int) {
 	}
 	r.filling--
 	r.floor = max(r.floor, x.offset+x.size)
-	if r.Multi {
+	if r.Multi || d.Atomic && d.Received > 0 {
 		d.Buf, d.Offset = x.data[:d.Received], uint64(at)
 	}
 	if r.filling == 0 {
