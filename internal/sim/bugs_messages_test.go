@@ -9,6 +9,9 @@ const (
 	matchingMatch    = "internal/matching/match.go"
 	matchingMessage  = "internal/matching/message.go"
 	matchingReceive  = "internal/matching/receive.go"
+	matchingAtomic   = "internal/matching/tagged_atomic.go"
+	executorAtomic   = "internal/executor/tagged_atomic.go"
+	wireAtomic       = "internal/wire/tagged_atomic.go"
 	sessionWait      = "internal/session/target_wait.go"
 )
 
@@ -49,7 +52,7 @@ var bugsOfMessages = []bug{
 	{"the receive of a message that breaks off is lost", "", []edit{
 		{matchingMatch, "\tcase !n.multi:\n\t\tq.list(n)\n", "\tcase !n.multi:\n\t\tq.freeReceive(n)\n"}}},
 	{"a message is written behind the end of its buffer", "", []edit{
-		{matchingMessage, "if at < m.size {", "if at < m.length {"},
+		{matchingMessage, "case at < m.size:", "case at < m.length:"},
 		{matchingMessage, "data[:min(uint64(len(data)), m.size-at)]", "data"},
 		{matchingReceive, "\t\tif size := uint64(len(b)); offset >= size {\n", "\t\tif size := uint64(cap(b)); offset >= size {\n"},
 		{matchingReceive, "copy(b[offset:], data)", "copy(b[offset:cap(b)], data)"}}},
@@ -57,4 +60,18 @@ var bugsOfMessages = []bug{
 		{matchingInflow, "return !mustMatch && q.hold(m)", "return q.hold(m)"}}},
 	{"no message tries again when a receive is posted", "", []edit{
 		{matchingReceive, "\t\tq.offer(n)\n\t}\n\tq.makeRoom()\n", "\t\tq.offer(n)\n\t}\n"}}},
+	{"a tagged atomic that does not fit its receive changes it in part", "", []edit{
+		{matchingAtomic, "\tcase m.size < m.needs():\n\t\to.misfit = Truncated\n", "\tcase m.size <= o.offset:\n\t\to.misfit = Truncated\n"},
+		{matchingAtomic, "m.into.within(m.offset+o.offset, m.length)", "m.into.within(m.offset+o.offset, m.size-o.offset)"},
+		{matchingAtomic, "m.op.kernel(m.op.target, w.Part, w.Atomic.Compare, result)", "m.op.kernel(m.op.target, w.Part[:len(m.op.target)], nil, nil)"}}},
+	{"a tagged atomic begins where its receive does", "", []edit{
+		{matchingAtomic, "m.into.within(m.offset+o.offset, m.length)", "m.into.within(m.offset, m.length)"}}},
+	{"a tagged atomic that was held is combined twice", "", []edit{
+		{matchingMessage, "m.op.kernel(m.op.target[at:at+uint64(len(data))], data, nil, nil)", "for range 2 {\n\t\t\tm.op.kernel(m.op.target[at:at+uint64(len(data))], data, nil, nil)\n\t\t}"}}},
+	{"a tagged atomic that does not fit is answered as if it did", "", []edit{
+		{executorAtomic, "m.Tells() && status != wire.StatusOK", "false"}}},
+	{"a result waits for a message behind it", "", []edit{
+		{wireAtomic, "\tif m.Tells() {\n\t\tw.room = 0 // nothing follows\n\t}\n", ""}}},
+	{"tagged atomics are sent to targets that do not know them", "", []edit{
+		{engineMessage, "case !features.Allow(f.Verb):", "case false:"}}},
 }

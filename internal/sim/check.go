@@ -66,7 +66,7 @@ func (w *world) checkOp(o *op) {
 		w.fail("%v: refused, though its endpoint takes events", o)
 	case r.Reason == session.ProtocolError:
 		w.fail("%v: protocol error between two honest engines", o)
-	case w.plan.certain && r.Fate != engine.Success && !o.refused && !o.cancelled && r.Reason != session.NoMessages && o.peer.endpoint < endpoints:
+	case w.plan.certain && r.Fate != engine.Success && !o.refused && !o.cancelled && r.Reason != session.NoMessages && !o.misfits() && o.peer.endpoint < endpoints:
 		w.fail("%v: fate %d, reason %v, though nothing excuses it", o, r.Fate, r.Reason)
 	}
 }

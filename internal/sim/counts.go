@@ -51,6 +51,7 @@ const (
 	eventsCame
 	placesRefused
 	lettersCame
+	combinations
 	truncations
 	messagesRefused
 	messagesBroken
@@ -73,7 +74,7 @@ var counterNames = [numCounters]string{
 	"phases", "freezes", "moves", "steerings", "shuts", "cancels", "peers closed behind operations",
 	"operations", "by Extend", "success", "not executed", "unknown", "restarted", "resolved later", "lost with their poster",
 	"events", "places refused",
-	"messages received", "truncated", "messages held back", "messages broken off", "messages dropped on the way", "receives", "receives cancelled", "messages peeked at",
+	"messages received", "tagged atomics", "truncated", "messages held back", "messages broken off", "messages dropped on the way", "receives", "receives cancelled", "messages peeked at",
 	"packets", "resends", "sessions without order", "steps",
 }
 

@@ -19,6 +19,7 @@
 //	workload.go  clients that post operations
 //	op.go        what was asked and what was answered
 //	letter.go    messages
+//	combine.go   tagged atomics
 //	mailbox.go   owners of endpoints that receive messages
 //	receive.go   receives, and what comes into them
 //	mailtap.go   messages on their way into a queue

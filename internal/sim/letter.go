@@ -31,6 +31,7 @@ type letter struct {
 	into    *receive // nil if it was discarded
 	claimed bool
 	seen    []sight // what memory showed then
+	combination
 }
 
 // sight is the value of a word to which an earlier operation of the pair adds.
@@ -69,6 +70,7 @@ func (o *op) drawLetter(w *world) {
 	}
 	p := o.peer
 	l.welcome = p.target.receives(p.endpoint) && p.c.n.features()&p.target.features()&wire.FeatureMessages != 0
+	l.drawCombination(w)
 	o.letter, o.region, o.first, o.count = l, mailRegion, 0, 1
 	w.letters = append(w.letters, l)
 }
@@ -96,6 +98,9 @@ func (l *letter) String() string {
 	if l.match {
 		s += ", for a posted receive"
 	}
+	if l.form != 0 {
+		s += fmt.Sprintf(", %v at offset %d", l.form, l.shift)
+	}
 	return s
 }
 
@@ -103,6 +108,9 @@ func (l *letter) String() string {
 func (l *letter) fill(e *engine.Submission) {
 	o := l.o
 	e.Verb, e.Key, e.Count, e.Opcode, e.Datatype, e.Flags = o.verb, l.tag, uint32(l.length), 0, wire.Byte, 0
+	if l.form != 0 {
+		l.fillCombination(e)
+	}
 	if l.hasData {
 		e.Flags, e.Data = engine.FlagData, l.data
 	}

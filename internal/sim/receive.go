@@ -26,8 +26,9 @@ type receive struct {
 
 // arrival is a letter in a buffer.
 type arrival struct {
-	l *letter
-	b []byte
+	l  *letter
+	b  []byte
+	at int // where it is, if it is not at the beginning of its place in the buffer
 }
 
 // fringe is how many bytes follow a buffer.
@@ -184,7 +185,7 @@ func (b *mailbox) Deliver(d *matching.Done) {
 	r := d.Context.(*receive)
 	w.trace.event("%v: %v, %d of %d bytes, released %t", r, d.Reason, d.Received, d.Length, d.Released)
 	switch d.Reason {
-	case matching.Received, matching.Truncated:
+	case matching.Received, matching.Truncated, matching.Misplaced:
 		b.receive(r, d)
 	case matching.Cancelled:
 		if r != b.cancelling && !b.closing {
@@ -221,13 +222,16 @@ func (b *mailbox) receive(r *receive, d *matching.Done) {
 		return
 	}
 	b.checkHead(l, d)
-	if len(got) != int(d.Received) || len(got) != min(l.length, room) || (d.Reason == matching.Truncated) != (len(got) < l.length) {
+	came := arrival{l: l, b: got}
+	if l.form != 0 {
+		came = b.combined(r, l, d)
+	} else if len(got) != int(d.Received) || len(got) != min(l.length, room) || (d.Reason == matching.Truncated) != (len(got) < l.length) {
 		w.fail("%v came into %v: %v, %d bytes", l, r, d.Reason, d.Received)
 	}
 	if !r.claim && !r.takes(l) {
 		w.fail("%v came into %v, which does not match it", l, r)
 	}
-	r.came = append(r.came, arrival{l, got})
+	r.came = append(r.came, came)
 	if d.Reason == matching.Truncated {
 		w.count(truncations)
 	}
@@ -242,10 +246,13 @@ func (b *mailbox) receive(r *receive, d *matching.Done) {
 func (r *receive) checkBuffers() {
 	w, end := r.b.n.w, 0
 	for _, a := range r.came {
-		if !bytes.Equal(a.b, a.l.contents()[:len(a.b)]) {
+		if !bytes.Equal(a.b, a.l.becomes()[:len(a.b)]) {
 			w.fail("%v: its bytes are not in %v", a.l, r)
 		}
-		end = max(end, len(a.b))
+		end = max(end, a.at+len(a.b))
+		if !r.multi && r.breaks == r.b.breaks && bytes.Count(r.buf[:a.at], []byte{poison}) != a.at {
+			w.fail("%v: bytes before it were written in %v", a.l, r)
+		}
 	}
 	beyond := r.buf[end:cap(r.buf)]
 	if r.multi || len(r.came) == 0 { // what of a broken message came before may be there
@@ -279,7 +286,7 @@ func (b *mailbox) identify(d *matching.Done, got []byte) *letter {
 func (b *mailbox) checkHead(l *letter, d *matching.Done) {
 	w, p := b.n.w, l.o.peer
 	if p.target != b.n || p.endpoint != b.endpoint || d.Length != uint64(l.length) || d.Tagged != l.tagged || d.Tag != l.tag ||
-		d.HasData != l.hasData || d.Data != l.data || d.From != (wire.Addr)(l.o.from()) {
+		d.HasData != l.hasData || d.Atomic != (l.form != 0) || d.Data != l.data || d.From != (wire.Addr)(l.o.from()) {
 		w.fail("%v came to %v as %+v", l, b, d)
 	}
 }

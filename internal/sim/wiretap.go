@@ -70,7 +70,7 @@ func (t *wiretap) features(n *node, typ wire.Type, payload []byte) {
 	hello := t.asked[m.Nonce]
 	want := hello.Features & n.features()
 	if !n.receives(hello.Endpoint) {
-		want &^= wire.FeatureMessages
+		want &^= wire.FeatureMessages | wire.FeatureTaggedAtomics
 	}
 	if !takesEvents(hello.Endpoint) {
 		want &^= wire.FeatureNotices
