@@ -96,6 +96,9 @@ func (q *Queue) checkReceives(filling map[*receive]int) error {
 			}
 		}
 	}
+	if places += q.reserved; q.reserved < 0 || q.reserved > q.receives.n {
+		return fmt.Errorf("matching: %d receives are reserved, of %d that are not in use", q.reserved, q.receives.n)
+	}
 	if places != q.places || behind != q.behind || busy+posted+q.receives.n != q.cfg.Receives {
 		return fmt.Errorf("matching: %d places, %d receives behind, %d busy, %d posted, %d unused; counted %d places, %d behind, want %d receives",
 			places, behind, busy, posted, q.receives.n, q.places, q.behind, q.cfg.Receives)

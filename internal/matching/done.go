@@ -43,6 +43,7 @@ func (r Reason) String() string {
 // Released.
 type Done struct {
 	Context  any       // of the receive
+	Note     any       // of the receive
 	Reason   Reason    // how it ended
 	Received uint64    // bytes that were put into the buffer
 	Length   uint64    // bytes of the message; fi_cq(3)'s olen is Length - Received

@@ -14,6 +14,7 @@ import (
 type model struct {
 	cfg    Config
 	free   int // places of the sink
+	booked int // receives that are reserved
 	ids    int
 	rxs    []modelReceive // in posting order
 	msgs   []modelMessage // in order of arrival
@@ -242,10 +243,13 @@ func (m *model) post(rx Receive) error {
 		return ErrClosed
 	case rx.Claim && claimed == nil:
 		return ErrNotClaimed
-	case len(m.rxs) == m.cfg.Receives || m.free == 0:
+	case rx.Reserved:
+		m.booked--
+	case len(m.rxs)+m.booked == m.cfg.Receives || m.free == 0:
 		return ErrFull
+	default:
+		m.free--
 	}
-	m.free--
 	r := modelReceive{Receive: rx, id: m.id(), waits: !rx.Claim}
 	m.rxs = append(m.rxs, r)
 	if rx.Claim {
@@ -256,6 +260,22 @@ func (m *model) post(rx Receive) error {
 	}
 	m.settle(r.id)
 	return nil
+}
+
+// reserve reserves a receive.
+func (m *model) reserve() error {
+	if len(m.rxs)+m.booked == m.cfg.Receives || m.free == 0 {
+		return ErrFull
+	}
+	m.free--
+	m.booked++
+	return nil
+}
+
+// abandon ends a reserved receive that is not posted.
+func (m *model) abandon(rx *Receive) {
+	m.booked--
+	m.done = append(m.done, Done{Context: rx.Context, Reason: Cancelled, Tagged: rx.Tagged, Released: rx.Multi})
 }
 
 // admit takes a message that begins, and returns false if there is no room. The id of the

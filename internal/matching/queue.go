@@ -58,6 +58,7 @@ type Queue struct {
 	inflows  list[Inflow]     // not closed
 	behind   int              // receives that are behind
 	places   int              // taken in the sink, and neither returned nor filled
+	reserved int              // receives that are reserved, of those not in use; each has a place
 	memory   memory
 	done     Done // the completion that is being delivered
 }

@@ -23,6 +23,7 @@ type pair struct {
 	names   []int // of the inflows, in the model
 	rooms   int
 	refused map[int]refusal // by inflow
+	booked  []Receive       // reserved
 }
 
 // refusal is a message that was refused, and how often Room had been called before.
@@ -66,7 +67,13 @@ func compare(t *rapid.T) {
 		"discard": p.discard,
 		"cancel":  p.cancel,
 		"read":    p.read,
+		"reserve": p.reserve,
+		"start":   p.start,
 	})
+	for _, rx := range p.booked {
+		p.q.Abandon(&rx)
+		p.model.abandon(&rx)
+	}
 	p.q.Close()
 	p.model.close()
 	byContext := func(a, b Done) int { return cmp.Compare(fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b)) }
@@ -85,6 +92,7 @@ func (p *pair) agree(t *rapid.T) {
 	}
 	held, claimed, chunks := p.model.held()
 	want := Usage{Held: held, Claimed: claimed, Memory: chunks * ChunkSize, Inflows: len(p.inflows), Made: p.q.Usage().Made}
+	want.Places = p.model.booked
 	for _, r := range p.model.rxs {
 		want.Places += r.filling
 		if r.waits {
@@ -128,6 +136,49 @@ func drawMatch(t *rapid.T) Match {
 }
 
 func (p *pair) post(t *rapid.T) {
+	rx := drawReceive(t)
+	got, want := p.q.Post(&rx), p.model.post(rx)
+	if got != want {
+		t.Fatalf("post %v, want %v", got, want)
+	}
+}
+
+// reserve reserves a receive.
+func (p *pair) reserve(t *rapid.T) {
+	rx := drawReceive(t)
+	rx.Claim, rx.Reserved = false, true
+	got, want := p.q.Reserve(&rx), p.model.reserve()
+	if got != want {
+		t.Fatalf("reserve %v, want %v", got, want)
+	}
+	if got == nil {
+		p.booked = append(p.booked, rx)
+	}
+}
+
+// start posts a receive that was reserved, or ends it in another way.
+func (p *pair) start(t *rapid.T) {
+	if len(p.booked) == 0 {
+		return
+	}
+	rx := p.booked[0]
+	p.booked = p.booked[1:]
+	switch rapid.IntRange(0, 3).Draw(t, "how") {
+	case 0:
+		p.q.Unreserve()
+		p.model.booked--
+		p.model.free++
+	case 1:
+		p.q.Abandon(&rx)
+		p.model.abandon(&rx)
+	default:
+		if got, want := p.q.Post(&rx), p.model.post(rx); got != want || got != nil {
+			t.Fatalf("post of a receive that was reserved: %v, want %v", got, want)
+		}
+	}
+}
+
+func drawReceive(t *rapid.T) Receive {
 	rx := Receive{Match: drawMatch(t), Context: contexts.Draw(t, "context")}
 	switch rapid.IntRange(0, 5).Draw(t, "kind") {
 	case 0:
@@ -146,10 +197,7 @@ func (p *pair) post(t *rapid.T) {
 		}
 		rx.Buffers = append(rx.Buffers, make([]byte, size))
 	}
-	got, want := p.q.Post(&rx), p.model.post(rx)
-	if got != want {
-		t.Fatalf("post %v, want %v", got, want)
-	}
+	return rx
 }
 
 func drawMessage(t *rapid.T) sent {

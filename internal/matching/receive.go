@@ -23,6 +23,7 @@ func (t *Match) matches(m *message) bool {
 type Receive struct {
 	Match
 	Context any // comes back in Done, and is what Cancel looks for; comparable with ==
+	Note    any // comes back in Done as well
 	// Buf is where the message goes. Buffers takes its place if they are several, filled
 	// one after the other. They are the queue's until the receive has completed; the
 	// slice of them is not.
@@ -35,6 +36,8 @@ type Receive struct {
 	// buffer is released.
 	Multi   bool
 	MinFree int
+	// Reserved: Reserve has taken what the receive needs.
+	Reserved bool
 	// Claim: instead of what Match says, the receive takes the oldest message that
 	// Peek has claimed for Context (FI_CLAIM).
 	Claim bool
@@ -51,6 +54,7 @@ type receive struct {
 	at       link[receive]
 	sequence uint64 // in posting order
 	context  any
+	note     any
 	buffers  [][]byte
 	first    [inlineBuffers][]byte
 	size     uint64 // bytes of all buffers
@@ -66,7 +70,7 @@ type receive struct {
 
 // set fills in a node that is not in use.
 func (n *receive) set(r *Receive, sequence uint64) {
-	n.Match, n.sequence, n.context, n.claim = r.Match, sequence, r.Context, r.Claim
+	n.Match, n.sequence, n.context, n.note, n.claim = r.Match, sequence, r.Context, r.Note, r.Claim
 	n.multi, n.minFree, n.used, n.floor = r.Multi, uint64(max(r.MinFree, 1)), 0, 0
 	n.buffers, n.size = append(n.first[:0], r.Buf), 0
 	if len(r.Buffers) > 0 {
@@ -111,10 +115,12 @@ func (q *Queue) Post(r *Receive) error {
 			return ErrNotClaimed
 		}
 	}
-	if q.receives.first == nil || !q.cfg.Sink.Take() {
+	switch {
+	case r.Reserved:
+		q.reserved--
+	case !q.provide():
 		return ErrFull
 	}
-	q.places++
 	n := q.receives.popFront()
 	q.sequence++
 	n.set(r, q.sequence)
@@ -176,14 +182,14 @@ func (q *Queue) cancel(n *receive) {
 // conclude completes a receive into which no message is going, and which is not posted
 // any more.
 func (q *Queue) conclude(n *receive, why Reason) {
-	q.done = Done{Context: n.context, Reason: why, Tagged: n.Tagged, Released: n.multi}
+	q.done = Done{Context: n.context, Note: n.note, Reason: why, Tagged: n.Tagged, Released: n.multi}
 	q.freeReceive(n)
 	q.deliver()
 }
 
 // freeReceive gives back a receive that is not posted and into which nothing goes.
 func (q *Queue) freeReceive(n *receive) {
-	n.context, n.buffers = nil, nil
+	n.context, n.note, n.buffers = nil, nil, nil
 	clear(n.first[:])
 	q.receives.pushFront(&n.at)
 }
