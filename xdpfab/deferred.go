@@ -160,6 +160,10 @@ func (e *deferredSink) Flush() { (*sink)(e).Flush() }
 // start. Engine's thread.
 func (ep *Endpoint) cancelOperations(list []*deferred) {
 	for _, w := range list {
+		if w.recv != nil {
+			ep.inbox.queue.Abandon(w.recv)
+			continue
+		}
 		c := engine.Completion{Cookie: w.op.Cookie, Source: w.op.Peer, Fate: engine.NotExecuted, Reason: session.Cancelled, Flags: w.op.Completed()}
 		w.tell(&w.op, &c, nil)
 	}

@@ -285,6 +285,7 @@ func (ep *Endpoint) shut() {
 	if ep.conn != nil {
 		ep.conn.free()
 	}
+	ep.dom.triggers.startReceives() // those that have become due before; none does any more
 	ep.closeReceives()
 	if ep.cq != nil {
 		ep.cq.drop()

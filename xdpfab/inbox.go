@@ -59,6 +59,9 @@ func (r *inbox) Deliver(d *matching.Done) {
 		err = &OpError{Op: "receive", Peer: peerOf(d), Cause: receiveErrors[why]}
 	}
 	r.tell(d, d.Received, err)
+	if d.Note != nil {
+		d.Note.(*deferred).received(d)
+	}
 }
 
 // found writes the completion of a look at a message, or of one for which no message was
@@ -206,9 +209,12 @@ func (f *feeds) change(by func([]*matching.Queue) []*matching.Queue) {
 	}
 }
 
-// roomy tells the inboxes that there may be places in their completion queues. It runs on
-// the engines' threads, after room.
+// roomy tells the inboxes that there may be places in their completion queues, and starts
+// deferred receives. It runs on the engines' threads, after room.
 func (d *Domain) roomy() {
+	if d.triggers.receipts.any.Load() {
+		d.triggers.startReceives()
+	}
 	for _, ep := range *d.served.Load() {
 		if ep.recv != nil {
 			ep.recv.feeds.freed(1)

@@ -134,11 +134,26 @@ func (in *inbox) cancel(context any) error {
 
 // receive posts a receive, or peeks.
 func (in *inbox) receive(r *Receive, flags OpFlags, tagged bool) error {
+	if r != nil && flags&FlagDefaults != 0 {
+		flags = flags&^FlagDefaults | in.flags
+	}
+	var x matching.Receive
+	if err := in.describe(&x, r, flags, tagged); err != nil {
+		return err
+	}
+	switch flags & (FlagPeek | FlagClaim | FlagDiscard) {
+	case FlagPeek, FlagPeek | FlagClaim, FlagPeek | FlagDiscard:
+		return in.peek(&x, flags)
+	case FlagClaim | FlagDiscard:
+		return in.discard(r.Context)
+	}
+	return in.posted(in.queue.Post(&x))
+}
+
+// describe checks a receive, and puts it in the terms of package matching.
+func (in *inbox) describe(x *matching.Receive, r *Receive, flags OpFlags, tagged bool) error {
 	if r == nil {
 		return fmt.Errorf("xdpfab: the receive is nil: want a Receive: %w", ErrLength)
-	}
-	if flags&FlagDefaults != 0 {
-		flags = flags&^FlagDefaults | in.flags
 	}
 	if err := flags.checkReceive(); err != nil {
 		return err
@@ -148,27 +163,19 @@ func (in *inbox) receive(r *Receive, flags OpFlags, tagged bool) error {
 			return err
 		}
 	}
-	x := matching.Receive{Context: r.Context, Match: matching.Match{Tagged: tagged, Tag: r.Tag, Ignore: r.Ignore, AnySource: true}}
-	if flags&FlagDirected != 0 && r.Source != NoAddress && (in.ep == nil || in.ep.conn == nil) { // a connected endpoint has one source
-		if err := in.direct(&x.Match, r.Source); err != nil {
-			return err
-		}
-	}
-	switch flags & (FlagPeek | FlagClaim | FlagDiscard) {
-	case FlagPeek, FlagPeek | FlagClaim, FlagPeek | FlagDiscard:
-		return in.peek(&x, flags)
-	case FlagClaim | FlagDiscard:
-		return in.discard(r.Context)
-	}
+	*x = matching.Receive{Context: r.Context, Match: matching.Match{Tagged: tagged, Tag: r.Tag, Ignore: r.Ignore, AnySource: true}, Buf: r.Buf, Buffers: r.Pieces}
 	x.Claim, x.Multi, x.MinFree = flags&FlagClaim != 0, flags&FlagMultiRecv != 0, int(in.minMultiRecv.Load())
-	x.Buf, x.Buffers = r.Buf, r.Pieces
 	switch {
+	case flags&FlagPeek != 0:
 	case len(r.Pieces) > MaxPieces:
 		return fmt.Errorf("xdpfab: a receive of %d buffers: want at most %d: %w", len(r.Pieces), MaxPieces, ErrTooMany)
 	case len(r.Pieces) > 0 && len(r.Buf) > 0:
 		return fmt.Errorf("xdpfab: a receive with pieces and with one buffer of %d bytes: want one of the two: %w", len(r.Buf), ErrLength)
 	}
-	return in.posted(in.queue.Post(&x))
+	if flags&FlagDirected != 0 && r.Source != NoAddress && (in.ep == nil || in.ep.conn == nil) { // a connected endpoint has one source
+		return in.direct(&x.Match, r.Source)
+	}
+	return nil
 }
 
 // direct makes a receive one of messages from an address alone.

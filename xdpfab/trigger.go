@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/matching"
 )
 
 // Threshold is when deferred work starts: as soon as the value of the counter is Value or
@@ -26,17 +27,19 @@ type Threshold struct {
 	Value   uint64
 }
 
-// deferred is work that waits for a counter: an operation of an endpoint, or a change of
-// another counter.
+// deferred is work that waits for a counter: an operation or a receive of an endpoint, or
+// a change of another counter.
 type deferred struct {
 	at    Threshold
 	order uint64   // in which it came, among all of the domain
 	done  *Counter // counts how it ends; may be nil
 	known *Work    // as which the caller knows it; nil for an operation posted with Msg.Trigger
 
-	ep     *Endpoint // whose operation it is; nil for a change
-	op     engine.Submission
-	change CounterWork
+	ep      *Endpoint // whose operation or receive it is; nil for a change
+	op      engine.Submission
+	recv    *matching.Receive // of a receive; see receipts
+	started bool              // of a receive: it was not cancelled
+	change  CounterWork
 }
 
 // triggers is all work of a domain that waits for counters. The thread that moves a
@@ -53,6 +56,7 @@ type triggers struct {
 	counters map[*Counter]struct{} // that something waits for
 	known    map[*Work]*deferred   // that wait
 	moved    []*Counter            // scratch of start
+	receipts receipts
 }
 
 // maxChanges is the most changes of counters that may wait in a domain.
@@ -98,6 +102,8 @@ func (t *triggers) admit(w *deferred) error {
 		return fmt.Errorf("xdpfab: deferred work: %w", w.at.Counter.dom.end.closed())
 	case w.known != nil && t.known[w.known] != nil:
 		return fmt.Errorf("xdpfab: the work is queued already: wait until it has started, or queue another Work: %w", ErrBusy)
+	case w.recv != nil:
+		return w.ep.admitReceipt()
 	case w.ep != nil:
 		return w.ep.admitDeferred()
 	case t.changes == maxChanges:
@@ -124,6 +130,10 @@ func (t *triggers) start(c *Counter) {
 			t.setDue(c)
 			c.works--
 			delete(t.known, w.known)
+			if w.recv != nil {
+				t.receipts.start(w)
+				continue
+			}
 			if w.ep != nil {
 				w.submit()
 				continue
@@ -191,9 +201,11 @@ func (t *triggers) take(match func(*deferred) bool) (out []*deferred) {
 			c.works--
 		}
 		delete(t.known, w.known)
-		if w.ep != nil {
+		switch {
+		case w.recv != nil:
+		case w.ep != nil:
 			w.ep.deferral.held--
-		} else {
+		default:
 			t.changes--
 		}
 	}

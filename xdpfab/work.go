@@ -21,7 +21,8 @@ type Work struct {
 	Completion *Counter
 }
 
-// Deferrable is what Work can do: an AtomicWork, an RMAWork, a SendWork or a CounterWork.
+// Deferrable is what Work can do: an AtomicWork, an RMAWork, a SendWork, a RecvWork or a
+// CounterWork.
 type Deferrable interface {
 	// queue checks the work and takes it in.
 	queue(d *Domain, w *Work) error
@@ -54,6 +55,18 @@ type SendWork struct {
 	Flags    OpFlags
 }
 
+// RecvWork posts a receive, by Endpoint.Receive, or Endpoint.ReceiveTagged with Tagged
+// (FI_OP_RECV, FI_OP_TRECV). It takes a place among EndpointAttr.ReceiveSize receives
+// when it is queued. When the time has come it is posted by the thread that makes
+// progress, and so is behind receives that are posted at the same time. Work.Completion
+// counts when its buffer is the caller's again.
+type RecvWork struct {
+	Endpoint *Endpoint // that has receives of its own
+	Receive  *Receive
+	Tagged   bool
+	Flags    OpFlags // those of a receive but for FlagPeek, FlagClaim and FlagDiscard
+}
+
 // CounterWork changes a counter (FI_OP_CNTR_ADD, or FI_OP_CNTR_SET with Set).
 type CounterWork struct {
 	Counter *Counter
@@ -72,13 +85,14 @@ var ErrCancelled = reason(syscall.ECANCELED, "cancelled before it began")
 // FI_QUEUE_WORK). The buffers of an operation must stay untouched until its completion;
 // the Work itself, and the Msg, are copied, and w is only the name by which CancelWork
 // knows it. Errors are those of the post: what is not queued is not done. ErrAgain means
-// that as many operations are deferred as EndpointAttr.Size says, that the completion
-// queue is full, or that 65536 changes of counters are queued.
+// that as many operations are deferred as EndpointAttr.Size says, or receives are posted
+// and deferred as ReceiveSize says, that the completion queue is full, or that 65536
+// changes of counters are queued.
 //
 // A counter cannot be closed as long as work needs it.
 func (d *Domain) QueueWork(w *Work) error {
 	if w == nil || w.Do == nil {
-		return fmt.Errorf("xdpfab: deferred work: nothing to do: want a Work with an AtomicWork, an RMAWork, a SendWork or a CounterWork: %w", ErrNotImplemented)
+		return fmt.Errorf("xdpfab: deferred work: nothing to do: want a Work with an AtomicWork, an RMAWork, a SendWork, a RecvWork or a CounterWork: %w", ErrNotImplemented)
 	}
 	if err := d.checkThreshold(&w.When); err != nil {
 		return err
@@ -167,8 +181,8 @@ func (c CounterWork) queue(d *Domain, w *Work) error {
 
 // CancelWork takes queued work out before it has started (fi_control with
 // FI_CANCEL_WORK). It ends as failed: an operation completes with ErrNotExecuted and
-// ErrCancelled, and the completion counter counts a failure. ErrNotQueued means that it
-// is too late.
+// ErrCancelled, a receive with ErrCancelled, and the completion counter counts a failure.
+// ErrNotQueued means that it is too late.
 func (d *Domain) CancelWork(w *Work) error {
 	if n := d.cancelWork(func(x *deferred) bool { return x.known != nil && x.known == w }); n == 0 {
 		return fmt.Errorf("xdpfab: %w", ErrNotQueued)

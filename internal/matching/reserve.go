@@ -2,7 +2,7 @@
 
 package matching
 
-// A receive can be reserved, to be posted when its time has come: then nothing is wanting.
+// A receive can be reserved, to be posted when its time has come: then it lacks nothing.
 
 // provide takes a place in the sink for a receive to be posted, and reports whether there
 // is one, and a node.
@@ -15,8 +15,8 @@ func (q *Queue) provide() bool {
 }
 
 // Reserve takes what Post needs for a receive. Exactly one of these follows: Post with
-// Receive.Reserved, Abandon, Unreserve. Nothing has changed if there is an error: ErrFull,
-// ErrClosed, ErrMulti. A claim cannot be reserved.
+// Receive.Reserved, Abandon, Unreserve. Nothing has changed if there is an error:
+// ErrFull, ErrClosed, ErrMulti. A claim cannot be reserved.
 func (q *Queue) Reserve(r *Receive) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
