@@ -86,14 +86,15 @@ func (a *arrivals) read(c []Completion) (int, error) {
 	n, head, messages := a.shown(uint64(len(c))), a.head.Load(), int64(0)
 	for i := range n {
 		cell := &a.cells[(head+i)&a.mask]
-		if cell.done.Err != nil {
+		source := cell.source()
+		if cell.done.Err != nil || cell.strange(source) {
 			if i == 0 {
 				return 0, ErrErrorPending
 			}
 			n = i
 			break
 		}
-		cell.take(&c[i])
+		cell.take(&c[i], source)
 		if c[i].Flags&CompletionRecv != 0 {
 			messages++
 		}
@@ -113,25 +114,43 @@ func (a *arrivals) readErr() (c Completion, ok bool) {
 	}
 	head := a.head.Load()
 	cell := &a.cells[head&a.mask]
-	if cell.done.Err == nil {
-		return c, false
+	source := cell.source()
+	if cell.strange(source) && cell.done.Err == nil {
+		cell.done.Err = &OpError{Op: "arrival", Peer: cell.from.String(), Cause: ErrUnknownPeer}
 	}
-	cell.take(&c) // of a receive, as events have no errors
+	if cell.done.Err == nil {
+		return c, false // its source has been inserted meanwhile
+	}
+	cell.take(&c, source)
 	a.head.Store(head + 1)
-	a.receives.taken.Add(-1)
+	if c.Flags&CompletionRecv != 0 {
+		a.receives.taken.Add(-1)
+	} else {
+		a.events.taken.Add(-1)
+	}
 	return c, true
 }
 
-// take moves the completion into c, and looks up where it came from.
-func (x *arrival) take(c *Completion) {
+// take moves the completion into c.
+func (x *arrival) take(c *Completion, source Address) {
 	*c = x.done
-	c.Source = NoAddress
+	c.Source = source
+	x.done = Completion{}
+}
+
+// source looks up where the completion came from.
+func (x *arrival) source() Address {
 	if x.from != (wire.Addr{}) {
-		if av := c.Endpoint.sources(); av != nil {
-			c.Source = av.source(x.from)
+		if av := x.done.Endpoint.sources(); av != nil {
+			return av.source(x.from)
 		}
 	}
-	x.done = Completion{}
+	return NoAddress
+}
+
+// strange reports whether the source has to be known and is not (FI_SOURCE_ERR).
+func (x *arrival) strange(source Address) bool {
+	return source == NoAddress && x.from != (wire.Addr{}) && x.done.Endpoint.attr.SourceErr
 }
 
 // completion returns the entry for an event.

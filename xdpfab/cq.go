@@ -19,7 +19,7 @@ import (
 // fi_cq_readfrom adds: op_context is Context, flags is Flags, len is Bytes, data is Data,
 // buf is Offset, tag is Tag, and src_addr is Source. Each is filled in every completion.
 // In the entry of an error (fi_cq_err_entry) err is OpError.Errno, prov_errno is
-// OpError.ProvErrno, olen is Overflow, and err_data is empty.
+// OpError.ProvErrno, olen is Overflow, and err_data is OpError.Peer.
 type Completion struct {
 	Context  any
 	Err      error     // nil, or an *OpError; only ReadErr returns entries with one
@@ -27,7 +27,8 @@ type Completion struct {
 	Flags    CompletionFlags
 	// Source is the peer that the completion is from: the Msg.Dest of the operation;
 	// or, of an operation of a peer, its endpoint, if that is in the address vector of
-	// Endpoint by the kind of address that it uses, and otherwise NoAddress.
+	// Endpoint by the kind of address that it uses, and otherwise NoAddress; see
+	// EndpointAttr.SourceErr.
 	Source Address
 	Bytes  int    // of the result, or of the operand if there is none; of all elements of a peer's operation; of a message
 	Data   uint64 // of a peer's operation or message; otherwise 0

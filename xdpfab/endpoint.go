@@ -198,6 +198,9 @@ func (ep *Endpoint) Enable() error {
 	case ep.attr.InitiateOnly && ep.av == nil && !ep.attr.dials:
 		return fmt.Errorf("xdpfab: endpoint %d: it can neither post (no address vector is bound) nor be addressed (InitiateOnly): %w",
 			ep.number, ErrNoAV)
+	case ep.attr.SourceErr && ep.sources() == nil:
+		return fmt.Errorf("xdpfab: endpoint %d: unknown sources are to be errors (SourceErr), but nothing says which are known: bind an address vector: %w",
+			ep.number, ErrNoAV)
 	case (ep.av != nil || ep.conn != nil) && ep.cq == nil && (ep.cntr[reads] == nil || ep.cntr[writes] == nil):
 		return fmt.Errorf("xdpfab: endpoint %d can post, but nothing would tell of a failure: bind a completion queue, or counters with BindRead and BindWrite: %w",
 			ep.number, ErrNoCQ)

@@ -57,6 +57,12 @@ type EndpointAttr struct {
 	// ReceiveFlags are what FlagDefaults stands for in receives (op_flags of fi_rx_attr):
 	// some of FlagMultiRecv and FlagCompletion.
 	ReceiveFlags OpFlags
+	// SourceErr makes the completion of a peer's message or operation one with an error,
+	// ErrUnknownPeer, if the peer is not in the address vector, which has to be bound
+	// (FI_SOURCE_ERR). Nothing else has failed: all other fields are as ever, and
+	// OpError.Peer is the address, to be inserted. A peer that is inserted before the
+	// completion is read is known.
+	SourceErr bool
 	// AuthKey is the endpoint's authorization key (auth_key); none leaves it to
 	// DomainAttr.AuthKey.
 	AuthKey AuthKey
@@ -97,6 +103,9 @@ func (a EndpointAttr) withDefaults() (_ EndpointAttr, err error) {
 	}
 	if err := errors.Join(a.TrafficClass.check("endpoint"), a.AuthKey.check("endpoint")); err != nil {
 		return a, err
+	}
+	if a.SourceErr && (a.InitiateOnly || a.Type == EndpointMsg) {
+		return a, fmt.Errorf("xdpfab: endpoint: unknown sources as errors, of an endpoint that no peer can address or that has one peer: want one or the other left out: %w", ErrNotImplemented)
 	}
 	if err := a.receiveDefaults(); err != nil {
 		return a, err

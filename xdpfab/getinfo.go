@@ -138,7 +138,7 @@ func (i *Info) connected() Info {
 	c := *i.Clone()
 	c.Endpoint.Type, c.Endpoint.TXContexts, c.Endpoint.RXContexts = EndpointMsg, 1, 1
 	c.Domain.MaxErrData = CMDataSize
-	const many = CapNamedRX | CapSource | CapDirectedRecv | CapAVUserID
+	const many = CapNamedRX | CapSource | CapSourceErr | CapDirectedRecv | CapAVUserID
 	c.Caps, c.Transmit.Caps, c.Receive.Caps, c.Domain.Caps = c.Caps&^many, c.Transmit.Caps&^many, c.Receive.Caps&^many, c.Domain.Caps&^many
 	return c
 }

@@ -198,7 +198,7 @@ func TestGetInfoRefusalsOnVeth(t *testing.T) {
 	}
 }
 
-const allCaps = xdpfab.CapMsg | xdpfab.CapTagged | xdpfab.CapSend | xdpfab.CapRecv | xdpfab.CapMultiRecv | xdpfab.CapDirectedRecv | xdpfab.CapRMA | xdpfab.CapRMAEvent | xdpfab.CapSource | xdpfab.CapAtomic | xdpfab.CapNamedRX | xdpfab.CapAVUserID | xdpfab.CapRead | xdpfab.CapWrite | xdpfab.CapRemoteRead | xdpfab.CapRemoteWrite |
+const allCaps = xdpfab.CapMsg | xdpfab.CapTagged | xdpfab.CapSend | xdpfab.CapRecv | xdpfab.CapMultiRecv | xdpfab.CapDirectedRecv | xdpfab.CapRMA | xdpfab.CapRMAEvent | xdpfab.CapSource | xdpfab.CapSourceErr | xdpfab.CapAtomic | xdpfab.CapNamedRX | xdpfab.CapAVUserID | xdpfab.CapRead | xdpfab.CapWrite | xdpfab.CapRemoteRead | xdpfab.CapRemoteWrite |
 	xdpfab.CapFence | xdpfab.CapTrigger | xdpfab.CapSharedAV | xdpfab.CapLocalComm | xdpfab.CapRemoteComm
 
 // asDiscoverer makes the test program print what GetInfo finds.

@@ -59,7 +59,7 @@ const (
 	operationCaps  = CapAtomic | CapRMA | CapMsg | CapTagged
 	domainCaps     = CapLocalComm | CapRemoteComm | CapSharedAV | CapAVUserID
 	transmitCaps   = operationCaps | initiatingCaps | CapNamedRX | CapFence | CapTrigger
-	eventCaps      = CapRMAEvent | CapSource | CapMultiRecv | CapDirectedRecv // of endpoints that peers can address
+	eventCaps      = CapRMAEvent | CapSource | CapSourceErr | CapMultiRecv | CapDirectedRecv // of endpoints that peers can address
 	receiveCaps    = operationCaps | targetCaps | eventCaps
 	offeredCaps    = transmitCaps | receiveCaps | domainCaps
 )
@@ -78,9 +78,10 @@ func (c Caps) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // settle returns the capabilities of an endpoint for those that the caller asked for: the
 // primary ones alone, if any were named. A caller that names modifiers, and nothing of a
-// target, gets an endpoint that peers cannot address.
+// target, gets an endpoint that peers cannot address. Errors for unknown sources are for
+// those alone that name them.
 func (c Caps) settle() Caps {
-	settled := Caps(offeredCaps)
+	settled := Caps(offeredCaps) &^ (CapSourceErr &^ c)
 	if p := c & PrimaryCaps; p != 0 {
 		settled = settled&^PrimaryCaps | p | CapNamedRX | CapAVUserID // which are there whether asked for or not
 	}

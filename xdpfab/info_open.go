@@ -53,6 +53,7 @@ func (i *Info) EndpointAttr() EndpointAttr {
 	a := EndpointAttr{Type: i.Endpoint.Type, Request: i.Handle, Size: int(i.Transmit.Size), InjectSize: int(i.Transmit.InjectSize), MsgOrder: i.Transmit.MsgOrder,
 		OpFlags: i.Transmit.OpFlags, TrafficClass: i.Transmit.TrafficClass, AuthKey: i.Endpoint.AuthKey.or(nil),
 		ReceiveSize: int(i.Receive.Size), ReceiveFlags: i.Receive.OpFlags, BufferedReceive: int(i.Receive.TotalBufferedRcv)}
+	a.SourceErr = i.Caps&CapSourceErr != 0
 	if i.Receive.Size > 0 && i.Receive.TotalBufferedRcv == 0 { // in force, and not left open
 		a.BufferedReceive = -1
 	}
@@ -123,8 +124,11 @@ func (ep *Endpoint) Info() Info {
 		hints.Endpoint.RXContexts, buffered = SharedContext, x.attr.BufferedReceive
 		hints.Receive = ReceiveInfo{Size: Limit(x.attr.ReceiveSize), OpFlags: x.attr.ReceiveFlags}
 	}
-	if ep.attr.InitiateOnly {
+	switch {
+	case ep.attr.InitiateOnly:
 		hints.Caps = initiatingCaps
+	case ep.attr.SourceErr:
+		hints.Caps = CapSourceErr
 	}
 	i := hints.settle(&o)
 	i.Receive.TotalBufferedRcv = Limit(max(buffered, 0))
