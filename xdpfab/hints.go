@@ -101,7 +101,7 @@ func unmetField(hint, offer any) string {
 		}
 	case Caps:
 		if beyond := h &^ offer.(Caps); beyond != 0 {
-			return fmt.Sprintf("%v: not offered, want some of %v", beyond, offer)
+			return fmt.Sprintf("%v: not offered, want some of %v%s", beyond, offer, beyond.whyNot())
 		}
 	case Order:
 		if beyond := h &^ offer.(Order); beyond != 0 && h != OrderNone {

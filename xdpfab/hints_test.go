@@ -257,6 +257,25 @@ func TestEveryHint(t *testing.T) {
 	}
 }
 
+// Capabilities that will not be offered are refused with the reason.
+func TestRefusedCaps(t *testing.T) {
+	d, other, err := xdpfab.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.CloseAll()
+	defer other.CloseAll()
+	for c, why := range map[xdpfab.Caps]string{
+		xdpfab.CapMulticast: "post to each peer", xdpfab.CapCollective: "atomics and messages", xdpfab.CapVariableMsg: "peek and claim",
+		xdpfab.CapHMEM: "CPU of the host", xdpfab.CapRMAPmem: "durable",
+	} {
+		_, err := xdpfab.GetInfo(ctx(t), &xdpfab.Info{Caps: c | xdpfab.CapAtomic, Domain: xdpfab.DomainInfo{Instance: d}})
+		if !errors.Is(err, xdpfab.ErrNoInfo) || !strings.Contains(err.Error(), "; "+c.String()+": ") || !strings.Contains(err.Error(), why) {
+			t.Errorf("%v: %v, want it refused since %q", c, err, why)
+		}
+	}
+}
+
 // What applications that use libfabric ask for today is met as far as it is about
 // atomics, and what is not offered yet is refused by its name.
 func TestHintsOfApplications(t *testing.T) {

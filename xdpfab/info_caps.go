@@ -2,6 +2,8 @@
 
 package xdpfab
 
+import "fmt"
+
 // Caps are capabilities, after fi_getinfo(3). There are three kinds: a primary capability
 // is a kind of operation; a modifier restricts the directions of these; a secondary one
 // is a property that comes with them.
@@ -68,6 +70,29 @@ var capNames = []string{
 	"msg", "rma", "tagged", "atomic", "multicast", "collective", "named_rx_ctx", "directed_recv", "variable_msg", "hmem",
 	"xpu", "av_user_id", "peer", "read", "write", "send", "recv", "remote_read", "remote_write", "multi_recv", "source",
 	"source_err", "rma_event", "rma_pmem", "shared_av", "trigger", "fence", "local_comm", "remote_comm",
+}
+
+// reasonsOfCaps are the reasons why capabilities are not offered.
+var reasonsOfCaps = []struct {
+	of  Caps
+	why string
+}{
+	{CapMulticast, "exactly once is a promise between two ends; post to each peer"},
+	{CapCollective, "there are no groups of endpoints; build them of atomics and messages"},
+	{CapVariableMsg, "a receive has the caller's buffer; peek and claim a message to learn its length, and receive it then"},
+	{CapHMEM, "operations run on a CPU of the host, which has no atomic instructions on memory of devices"},
+	{CapRMAPmem, "nothing is flushed to persistent memory, so no region is durable"},
+}
+
+// whyNot returns the reasons why capabilities are not offered, to be appended to an
+// error.
+func (c Caps) whyNot() (text string) {
+	for _, r := range reasonsOfCaps {
+		if c&r.of != 0 {
+			text += fmt.Sprintf("; %v: %s", r.of, r.why)
+		}
+	}
+	return text
 }
 
 // String returns the names of the capabilities, such as "atomic|read".
