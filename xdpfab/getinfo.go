@@ -24,7 +24,8 @@ var ErrNoInfo = reason(syscall.ENODATA, "no interface offers this")
 // nothing. Every result can do all that there is; Info.Caps has the primary capabilities
 // that the hints name, or all.
 //
-// It only reads: it opens nothing, sends nothing and needs no privilege. What opening an
+// It only reads: it opens nothing, sends nothing, but to look up names of hosts in
+// Info.Source and Info.Dest, and needs no privilege. What opening an
 // interface needs beyond the caller's privileges is in Info.Missing. If nothing meets the
 // hints, the error wraps ErrNoInfo and names every hint that is not met, and every
 // interface that cannot be used. An interface that this process has open is listed as it
@@ -36,7 +37,7 @@ func GetInfo(ctx context.Context, hints *Info) ([]Info, error) {
 	if hints == nil {
 		hints = &Info{}
 	}
-	h, source, err := hints.addressed()
+	h, source, dest, err := hints.addressed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func GetInfo(ctx context.Context, hints *Info) ([]Info, error) {
 			}
 		} else if !slices.ContainsFunc(list, o.sameWay) {
 			i := h.settle(&o)
-			i.Dest = hints.Dest
+			i.Dest = dest
 			i.Source = numbered(i.Source, source.Endpoint)
 			list = append(list, i)
 		}

@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math/bits"
 	"reflect"
@@ -133,31 +134,33 @@ func unmetField(hint, offer any) string {
 
 // addressed reads the addresses in the hints, and returns the hints in the form in which
 // they can be compared with offers: of the source without the number of the endpoint,
-// and with the format of the addresses.
-func (h *Info) addressed() (compared *Info, source wire.Addr, err error) {
+// and with the format of the addresses. dest is that of the peer, resolved.
+func (h *Info) addressed(ctx context.Context) (compared *Info, source wire.Addr, dest string, err error) {
 	compared = h.Clone()
 	compared.Dest = ""
 	for _, hint := range []struct{ field, text string }{{"src_addr", h.Source}, {"dest_addr", h.Dest}} {
 		if hint.text == "" {
 			continue
 		}
-		a, err := wire.ParseAddr(hint.text)
+		a, err := resolve(ctx, hint.text, compared.AddrFormat)
 		if err != nil {
-			return nil, source, fmt.Errorf("xdpfab: %s: %w", hint.field, err)
+			return nil, source, "", fmt.Errorf("xdpfab: %s: %w", hint.field, err)
 		}
 		format := formatOf(a)
 		if f := compared.AddrFormat; f != AddrUnspec && f != format {
-			return nil, source, fmt.Errorf("xdpfab: %s %s is of format %v: want %v, that of addr_format and of the other address: %w",
+			return nil, source, "", fmt.Errorf("xdpfab: %s %s is of format %v: want %v, that of addr_format and of the other address: %w",
 				hint.field, hint.text, format, f, ErrNoInfo)
 		}
 		compared.AddrFormat = format
-		if hint.field == "src_addr" {
+		if hint.field == "dest_addr" {
+			dest = a.String()
+		} else {
 			source = a
 			a.Endpoint, a.Lane = 0, 0
 			compared.Source = a.String()
 		}
 	}
-	return compared, source, nil
+	return compared, source, dest, nil
 }
 
 // formatOf returns the format of an address.

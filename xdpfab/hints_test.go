@@ -185,7 +185,7 @@ func TestHints(t *testing.T) {
 		"IP":              {func(h *xdpfab.Info) { h.AddrFormat = xdpfab.AddrIPv4 }, "addr_format ipv4: want ethernet", nil},
 		"peer":            {func(h *xdpfab.Info) { h.Dest = other.Name(3) }, "", func(i *xdpfab.Info) bool { return i.Dest == other.Name(3) }},
 		"peer by IP":      {func(h *xdpfab.Info) { h.Dest = "fd00::2" }, "addr_format ipv6: want ethernet", nil},
-		"no peer":         {func(h *xdpfab.Info) { h.Dest = "nobody" }, "dest_addr", nil},
+		"no peer":         {func(h *xdpfab.Info) { h.Dest = "no body" }, "nor is it the name of a host", nil},
 		"mixed":           {func(h *xdpfab.Info) { h.AddrFormat, h.Dest = xdpfab.AddrIPv4, "fd00::2" }, "format ipv6: want ipv4", nil},
 		"source":          {func(h *xdpfab.Info) { h.Source = d.Name(5) }, "", func(i *xdpfab.Info) bool { return i.Source == d.Name(5) && i.EndpointAttr().Number == 5 }},
 		"another source":  {func(h *xdpfab.Info) { h.Source = other.Name(5) }, "src_addr", nil},

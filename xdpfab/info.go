@@ -15,8 +15,8 @@ type Info struct {
 	Caps       Caps          `json:"caps"`        // what endpoints can do
 	Mode       Mode          `json:"mode"`        // what the caller has to do; in hints, what the caller can do
 	AddrFormat AddrFormat    `json:"addr_format"` // of Source, and of the addresses of peers; it selects the encapsulation
-	Source     string        `json:"src_addr"`    // by which peers address endpoint 0
-	Dest       string        `json:"dest_addr"`   // a peer; only what the hints gave
+	Source     string        `json:"src_addr"`    // by which peers address endpoint 0; in hints also by the name of a host
+	Dest       string        `json:"dest_addr"`   // a peer; only what the hints gave, names of hosts resolved
 	Transmit   TransmitInfo  `json:"tx_attr"`
 	Receive    ReceiveInfo   `json:"rx_attr"`
 	Endpoint   EndpointInfo  `json:"ep_attr"`
