@@ -25,7 +25,8 @@ import (
 // the tag, Msg.Offset the first element's offset in the buffer, in bytes. The atomic is a
 // message whose bytes are combined with the buffer instead of being copied there. It is
 // matched, in the order sent, and kept for a receive as a message of SendTagged is, and
-// it has as many elements as Domain.QueryAtomicFlags with QueryTagged says. The receive
+// it has at most as many elements as Domain.QueryAtomicFlags with QueryTagged says, and
+// as the MTU of the peer allows: otherwise it ends with ErrTooMany. The receive
 // completes with CompletionAtomic and the number of bytes that were combined. Success
 // means that the target has the atomic; with FlagMatchComplete, and always for
 // FetchAtomic and CompareAtomic, that it was combined with the buffer of a receive.

@@ -221,8 +221,13 @@ func (e *sink) Flush() {
 // errorFor describes a failure.
 func (ep *Endpoint) errorFor(s *engine.Submission, c *engine.Completion, later *engine.Later) *OpError {
 	e := errorOf(c.Result(later), nameOf(s), ep.peerName(Address(c.Cookie))).by(ep.stepper)
-	if c.Reason == session.Cancelled { // only what was deferred is cancelled here
+	switch {
+	case c.Reason == session.Cancelled: // only what was deferred is cancelled here
 		e.Cause = ErrCancelled
+	case c.Status == wire.StatusOutOfBounds && s.Verb.TaggedAtomic():
+		e.Cause = errBeyondReceive
+	case c.Status == wire.StatusBadCount && s.Verb.TaggedAtomic():
+		e.Cause = errBeyondFrame
 	}
 	return e
 }

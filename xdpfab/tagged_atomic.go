@@ -11,6 +11,12 @@ import (
 // An atomic on the buffer of a tagged receive is a message of one record, which is in one
 // frame: so it is combined as a whole or not at all, whatever becomes of its session.
 
+// Causes of tagged atomics that have failed.
+var (
+	errBeyondReceive = fmt.Errorf("%w: here, of the buffer of the receive that the tag matched; post a longer one", ErrOutOfBounds)
+	errBeyondFrame   = fmt.Errorf("%w: one frame has to carry a tagged atomic, and the peer's MTU is smaller; post it in parts", ErrTooMany)
+)
+
 // taggedLimit returns the most elements of a tagged atomic: as many as a frame of the
 // interface's MTU carries in any encapsulation. The MTU of the peer's has to be as large.
 func (d *Domain) taggedLimit(f Func, dt Datatype, op Op) int {

@@ -166,3 +166,20 @@ func TestTaggedAtomicWithoutTheFeature(t *testing.T) {
 		t.Fatalf("%+v, %+v", refused.last, message.last)
 	}
 }
+
+// One that no frame of the session carries is not executed, and the session goes on.
+func TestTaggedAtomicBeyondTheFrame(t *testing.T) {
+	bn, a := receiving(t, 1, session.Config{}, 1<<20)
+	p := bn.peer(0)
+	var refused, next results
+	bn.combine(p, &refused, wire.VerbTaggedAtomic, 1, 0, make([]uint64, 200)...)
+	bn.combine(p, &next, wire.VerbTaggedAtomic, 1, 0, make([]uint64, 100)...)
+	bn.until(func() bool { return refused.n == 1 && next.n == 1 })
+	if refused.fates[engine.NotExecuted] != 1 || refused.last.Status != wire.StatusBadCount || next.fates[engine.Success] != 1 {
+		t.Fatalf("%+v, %+v", refused.last, next.last)
+	}
+	bn.post(800, 1, "next")
+	if len(a.list) != 1 || a.list[0].Length != 800 {
+		t.Fatalf("%+v", a.list)
+	}
+}
