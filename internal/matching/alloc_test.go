@@ -32,6 +32,12 @@ func (s *steady) post() {
 	}
 }
 
+// tag makes what comes tagged atomics.
+func (s *steady) tag() {
+	s.rx.Tagged, s.message.Tagged = true, true
+	s.message = s.message.atomically(0)
+}
+
 func (s *steady) frame(messages int) {
 	s.in.Begin()
 	for range messages {
@@ -74,6 +80,15 @@ func TestNothingIsAllocated(t *testing.T) {
 			s.rx.Claim = true
 			s.post()
 			s.rx.Claim = false
+		}},
+		{"tagged atomic, matched", 8, func(s *steady) { s.tag(); s.post(); s.frame(1) }},
+		{"tagged atomic, unexpected", 9000, func(s *steady) { s.tag(); s.frame(1); s.post() }},
+		{"reserved", 8, func(s *steady) {
+			if s.rx.Reserved = true; s.q.Reserve(&s.rx) != nil {
+				panic("full")
+			}
+			s.post()
+			s.frame(1)
 		}},
 		{"multi-receive", 8, func(s *steady) {
 			s.rx.Multi = true
