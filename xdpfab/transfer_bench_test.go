@@ -29,6 +29,12 @@ func newSides(b testing.TB, memory int) (sides [2]*side) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _, _ = one.CloseAll(), other.CloseAll() })
+	return sidesOf(b, one, other, memory)
+}
+
+// sidesOf returns two sides on two domains that are joined.
+func sidesOf(b testing.TB, one, other *xdpfab.Domain, memory int) (sides [2]*side) {
+	b.Helper()
 	mem, err := mr.Alloc(memory, mr.AllocOptions{})
 	if err != nil {
 		b.Fatal(err)
@@ -90,7 +96,10 @@ func trip(b testing.TB, sides [2]*side, m *xdpfab.Message, r *xdpfab.Receive) {
 func BenchmarkMessageTrip(b *testing.B) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	sides := newSides(b, 4096)
+	benchmarkMessageTrip(b, newSides(b, 4096))
+}
+
+func benchmarkMessageTrip(b *testing.B, sides [2]*side) {
 	message, receive := xdpfab.Message{Buf: make([]byte, 8)}, xdpfab.Receive{Buf: make([]byte, 8)}
 	b.ReportAllocs()
 	start := cpu()
@@ -104,8 +113,11 @@ func BenchmarkMessageTrip(b *testing.B) {
 func BenchmarkMessageStream(b *testing.B) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	benchmarkMessageStream(b, newSides(b, 4096))
+}
+
+func benchmarkMessageStream(b *testing.B, sides [2]*side) {
 	const window, size = 64, 4096
-	sides := newSides(b, 4096)
 	from, to := sides[0], sides[1]
 	message, receive := xdpfab.Message{Buf: make([]byte, size), Dest: from.peer}, xdpfab.Receive{Buf: make([]byte, size)}
 	b.SetBytes(size)
@@ -136,8 +148,14 @@ func BenchmarkMessageStream(b *testing.B) {
 func BenchmarkWrite(b *testing.B) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	const window, size = 8, 1 << 20
-	sides := newSides(b, window*size)
+	benchmarkWrite(b, newSides(b, writesAtOnce<<20))
+}
+
+// writesAtOnce is how many writes of 1 MiB are under way.
+const writesAtOnce = 8
+
+func benchmarkWrite(b *testing.B, sides [2]*side) {
+	const window, size = writesAtOnce, 1 << 20
 	from, to := sides[0], sides[1]
 	access := xdpfab.RMA{Dest: from.peer, Key: 1}
 	memory := make([]byte, window*size)

@@ -20,8 +20,25 @@ import (
 // onVeth opens a domain on either side of a veth pair.
 func onVeth(t testing.TB, queues int, client, server xdpfab.DomainAttr) (a, b *xdpfab.Domain, pair *testnet.Pair) {
 	t.Helper()
+	a, b, pair = openVeth(t, testnet.Options{Queues: queues}, client, server)
+	ep, err := b.NewEndpoint(xdpfab.EndpointAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ep.Enable(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.NewRegion("r", 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	return a, b, pair
+}
+
+// openVeth opens a domain at either end of a veth pair.
+func openVeth(t testing.TB, o testnet.Options, client, server xdpfab.DomainAttr) (a, b *xdpfab.Domain, pair *testnet.Pair) {
+	t.Helper()
 	testnet.Require(t)
-	pair = testnet.NewPair(t, testnet.Options{Queues: queues})
+	pair = testnet.NewPair(t, o)
 	open := func(s *testnet.Side, attr xdpfab.DomainAttr) (d *xdpfab.Domain) {
 		err := s.Do(func() (err error) {
 			d, err = xdpfab.Open(context.Background(), s.IfName, attr)
@@ -39,16 +56,6 @@ func onVeth(t testing.TB, queues int, client, server xdpfab.DomainAttr) (a, b *x
 	}
 	b = open(pair.B, server)
 	a = open(pair.A, client)
-	ep, err := b.NewEndpoint(xdpfab.EndpointAttr{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ep.Enable(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.NewRegion("r", 1<<20); err != nil {
-		t.Fatal(err)
-	}
 	return a, b, pair
 }
 
