@@ -92,6 +92,9 @@ type Initiator struct {
 	final    Ran    // what has run, and nothing else ever will, when finalSet
 	finalSet bool
 
+	rider wire.Rider // that the next frame carries, if rides
+	rides bool
+
 	order      uint64 // transmissions so far; orders them
 	helloDue   bool
 	ackDue     bool

@@ -48,8 +48,7 @@ func (s *Initiator) Receive(now int64, h *wire.Header, payload []byte) Event {
 	if h.Type == wire.Reset {
 		return s.onReset(h, payload)
 	}
-	// The target cannot have executed what was not sent.
-	if wire.Diff(h.Ack, s.next) >= 0 || wire.Diff(h.Ack, s.una-1-MaxWindow) < 0 {
+	if !s.acknowledges(h.Ack) {
 		return Event{Kind: Refused}
 	}
 	s.attend(now)

@@ -83,6 +83,10 @@ func (s *Initiator) emitRequest(now int64, b []byte) int {
 	r := &s.reqs[psn&slotMask]
 	h := s.header(wire.Request)
 	h.PSN, h.Ops, h.Flags = psn, r.ops, r.flags
+	if s.rides {
+		h.Carry(s.rider)
+		s.rides = false
+	}
 	s.order++
 	if r.sends > 0 {
 		h.Flags |= wire.FlagRetx

@@ -228,6 +228,7 @@ func (t *Target) onRequest(h *wire.Header, payload []byte) Verdict {
 		return Stale
 	}
 	t.toSend |= bit
+	t.infoDue = true // so that the ack does not ride
 	return Duplicate
 }
 

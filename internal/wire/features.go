@@ -19,6 +19,7 @@ const (
 	FeatureNotices   Features = 1 << 6 // remote CQ data: VerbNotice
 	// FeatureTaggedAtomics goes with FeatureMessages: verbs 31 to 33.
 	FeatureTaggedAtomics Features = 1 << 7
+	FeatureRiders        Features = 1 << 8  // requests carry acks of other sessions: Rider
 	FeatureMore          Features = 1 << 31 // another word of features begins the remainder
 )
 

@@ -85,7 +85,14 @@ func goldenRequests(t *testing.T) []golden {
 	h.Ops, h.Flags = 1, FlagRetx
 	again.bytes = seal(h, again.bytes[HeaderLen:])
 	again.check = func(t *testing.T, b []byte) { decode(t, opened(t, b, h), 1) }
+	rides := request(t, "request-rider", "request: a base sum, which carries the ack of another session", with(func(r *Record) { r.Verb = VerbAtomic }))
+	bears := head(Request)
+	bears.Ops = 1
+	bears.Carry(Rider{Session: uint32(NewSessionID(2, 5, 999, 8)), PSN: 0xfffffffe})
+	rides.bytes = seal(bears, rides.bytes[HeaderLen:])
+	rides.check = func(t *testing.T, b []byte) { decode(t, opened(t, b, bears), 1) }
 	return []golden{
+		rides,
 		request(t, "request-single", "request: fetch-add of one uint64", add),
 		again,
 		request(t, "request-base", "request: add to one uint64, without result", with(func(r *Record) { r.Verb = VerbAtomic })),

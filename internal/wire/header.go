@@ -48,6 +48,7 @@ const (
 	FlagRetx     uint8 = 1 << 1 // a retransmission: no RTT sample
 	FlagMessages uint8 = 1 << 3 // the records of the request are those of messages
 	FlagBusy     uint8 = 1 << 4 // the next request is here, and waits for room for a message
+	FlagRider    uint8 = 1 << 5 // the request carries a Rider in place of a sack
 )
 
 // Header is the fixed part of a frame, without version and checksum, which Put, Seal and
@@ -59,14 +60,14 @@ type Header struct {
 	Epoch   uint32 // incarnation of the pair of endpoints
 	PSN     uint32 // frame sequence number: of the request, or of the request answered
 	Ack     uint32 // cumulative: see the session package
-	Sack    uint64 // bit i: PSN Ack+2+i is here, early; in a hello-ack see Resume.Early
+	Sack    uint64 // bit i: PSN Ack+2+i is here, early; in a hello-ack see Resume.Early, in a request with FlagRider Rider
 	Credit  uint16 // frames that the sender of this frame can take
 	Ops     uint8  // records in a request, echoed by its response; with FlagBusy in others, records of request Ack+1 that have run; else 0
 	Lane    uint8  // the sender's lane
 }
 
 // flagsOf has the flags that frames of a type may have.
-var flagsOf = [...]uint8{Hello: FlagRetx, HelloAck: FlagRetx, Request: FlagRetx | FlagMessages, Response: FlagStatus | FlagRetx | FlagBusy,
+var flagsOf = [...]uint8{Hello: FlagRetx, HelloAck: FlagRetx, Request: FlagRetx | FlagMessages | FlagRider, Response: FlagStatus | FlagRetx | FlagBusy,
 	Ack: FlagRetx | FlagBusy, Nak: FlagRetx | FlagBusy, Reset: FlagRetx, Probe: FlagRetx}
 
 // crcOff is where the checksum lies.

@@ -105,6 +105,19 @@ func (t *Template) Answers(packet []byte) bool {
 	return ip == nil || bytes.Equal(packet[t.ip:][ip.src:ip.src+ip.addrLen], t.hdr[t.ip:][ip.dst:ip.dst+ip.addrLen])
 }
 
+// SameWay reports whether packets with either header go to the same address from the same
+// address. The class and the flow may differ.
+func (t *Template) SameWay(o *Template) bool {
+	if t.kind != o.kind || t.ip != o.ip || [2 * len(MAC{})]byte(t.hdr[:]) != [2 * len(MAC{})]byte(o.hdr[:]) {
+		return false
+	}
+	if t.ip > ethLen && (t.hdr[14]^o.hdr[14])&(vlanMask>>8)|t.hdr[15]^o.hdr[15] != 0 {
+		return false
+	}
+	ip := encaps[t.kind].ip
+	return ip == nil || bytes.Equal(t.hdr[t.ip:][ip.src:ip.src+2*ip.addrLen], o.hdr[t.ip:][ip.src:ip.src+2*ip.addrLen])
+}
+
 // Put writes the header before the sealed frame of frameLen bytes that lies at
 // b[t.Len():], and returns the length of the packet. IPv6 sums the frame, so the frame
 // must be final.
