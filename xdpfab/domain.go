@@ -114,7 +114,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 			Session: session.Config{
 				Window: attr.Window, GiveUp: attr.GiveUp,
 				RTOMin: attr.RTOMin, BaseRTT: attr.BaseRTT, IdleRetire: attr.IdleRetire,
-				Features: wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices | wire.FeatureTaggedAtomics,
+				Features: wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices | wire.FeatureTaggedAtomics | wire.FeatureRiders,
 			},
 		})
 		if err != nil {

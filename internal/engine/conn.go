@@ -41,6 +41,7 @@ func (c *conn) aim(by *Peer) {
 func (c *conn) emit(b []byte) int {
 	e := c.r.e
 	e.look() // frames that are sent carry the time
+	c.pickUp()
 	n := c.ini.Emit(e.now, b)
 	if c.ini.Resent != c.resent {
 		e.count[FramesResent] += c.ini.Resent - c.resent
@@ -89,9 +90,18 @@ func (c *conn) receive(h *wire.Header, payload []byte) bool {
 	e := c.r.e
 	e.look()
 	ev := c.ini.Receive(e.now, h, payload)
+	if ev.Kind == session.Responded {
+		c.responded(ev.First, h, payload)
+	}
+	c.happened(ev)
+	return true
+}
+
+// happened acts on the verdict on a frame; a response has been taken already.
+func (c *conn) happened(ev session.Event) {
 	switch ev.Kind {
 	case session.Refused:
-		e.count[Invalid]++
+		c.r.e.count[Invalid]++
 	case session.Met:
 		c.met()
 	case session.Opened:
@@ -100,8 +110,6 @@ func (c *conn) receive(h *wire.Header, payload []byte) bool {
 		for psn := ev.First; psn != ev.Last+1; psn++ {
 			c.succeeded(psn)
 		}
-	case session.Responded:
-		c.responded(ev.First, h, payload)
 	case session.Ended:
 		c.ended()
 	}
@@ -109,7 +117,6 @@ func (c *conn) receive(h *wire.Header, payload []byte) bool {
 		c.partly(ev.Next, int(ev.Partly))
 	}
 	c.progress()
-	return true
 }
 
 // opened is called when the target has accepted the session.

@@ -117,6 +117,8 @@ type Engine struct {
 	borrowed bool  // packets of the last Receive are still to be released
 	sent     int   // packets that are queued without a flush, and wait for the kick
 	prompt   prompt
+	// messenger is the session to which messages have come last; nil if it has ended.
+	messenger *target
 
 	// Work that other goroutines leave for the engine.
 	inbox chan []byte

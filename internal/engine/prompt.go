@@ -5,8 +5,8 @@ package engine
 // A message is acknowledged as soon as it is here, and to send the acknowledgement costs
 // the kernel about as much as all the rest of a round trip. If the caller answers the
 // message anyway, as it has answered those before, the acknowledgement had better wait
-// for the next round, and leave behind the answer: then the answer leaves that much
-// earlier, and both with one kick. The price is paid by callers that break the habit: the
+// for the next round: there it rides in the answer's frame (see rider.go), or leaves
+// behind it, if it cannot. The price is paid by callers that break the habit: the
 // acknowledgement of one message waits until they make progress again. So it does with
 // Poll alone, whose callers have to come back for anything at all to be received.
 
@@ -35,17 +35,12 @@ func (p *prompt) begin(answers bool) {
 }
 
 // acknowledgesLater reports whether what is due waits for the next round: a message has
-// come, and nothing but its session has something to send. In the round behind that,
-// whatever it is, that session is the last one to send.
+// come, and nothing but its session has something to send. In the round behind that, its
+// session is the last one to send.
 func (e *Engine) acknowledgesLater() bool {
 	p := &e.prompt
 	if p.waited {
 		p.waited = false
-		if n := len(e.dirty); n > 1 {
-			late := e.dirty[0]
-			copy(e.dirty, e.dirty[1:])
-			e.dirty[n-1] = late
-		}
 		return false
 	}
 	p.waited = p.mayWait && p.came && p.habit == habitual && e.sent == 0 && len(e.dirty) == 1

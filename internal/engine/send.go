@@ -39,6 +39,9 @@ func (e *Engine) touch(o outgoing, listed *bool) {
 // flush sends the frames that the sessions have due, as far as there are buffers, and
 // kicks the port once. It returns the number of packets.
 func (e *Engine) flush() int {
+	if t := e.messenger; t != nil && t.listed && len(e.dirty) > 1 {
+		e.lastToSend(t)
+	}
 	sent, full := e.sent, false
 	e.sent = 0
 	kept := e.dirty[:0]

@@ -38,6 +38,9 @@ type Served interface {
 	// order of psn.
 	Due() bool
 	Emit(b []byte) int
+	// Rider returns the ack that is due, and takes it for sent, if an ack is all that is
+	// due, and a rider says all of it. It may always return false.
+	Rider() (wire.Rider, bool)
 
 	// Ran and Acked return which frames have run, and the psn up to which all answers
 	// have arrived.

@@ -138,6 +138,9 @@ func (s mapSession) Acked() uint32    { return s.x.sessions[s.p.Local].acked }
 func (s mapSession) HeardAt() int64   { return s.x.sessions[s.p.Local].heardAt }
 func (s mapSession) Release()         { delete(s.x.sessions, s.p.Local) }
 
+// Rider has none: every answer of this executor has a result.
+func (s mapSession) Rider() (wire.Rider, bool) { return wire.Rider{}, false }
+
 // Retry has nothing to do: there are no messages.
 func (s mapSession) Retry() (o session.Outcome) { return o }
 

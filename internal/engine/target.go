@@ -52,6 +52,9 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 	if t.dying {
 		return true
 	}
+	if h.Flags&wire.FlagRider != 0 && !t.onRider(h.Rider()) {
+		return true
+	}
 	var buffer, out []byte
 	known := t.path.Answers(e.at.packet)
 	if known { // otherwise the verdict decides first whether the answer goes there
@@ -68,7 +71,7 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 		e.sent++
 	}
 	if h.Flags&wire.FlagMessages != 0 && o.Frames > 0 {
-		e.prompt.came = true
+		e.prompt.came, e.messenger = true, t
 	}
 	return t.came(&o)
 }
@@ -194,5 +197,8 @@ func (t *target) remove() {
 	t.s.Release()
 	t.e.leave(t.party)
 	t.e.waiters.leave(t)
+	if t.e.messenger == t {
+		t.e.messenger = nil
+	}
 	t.e.table.remove(t)
 }

@@ -12,6 +12,7 @@ const (
 	matchingAtomic   = "internal/matching/tagged_atomic.go"
 	executorAtomic   = "internal/executor/tagged_atomic.go"
 	wireAtomic       = "internal/wire/tagged_atomic.go"
+	sessionRider     = "internal/session/rider.go"
 	sessionWait      = "internal/session/target_wait.go"
 )
 
@@ -74,4 +75,6 @@ var bugsOfMessages = []bug{
 		{wireAtomic, "\tif m.Tells() {\n\t\tw.room = 0 // nothing follows\n\t}\n", ""}}},
 	{"tagged atomics are sent to targets that do not know them", "", []edit{
 		{engineMessage, "case !features.Allow(f.Verb):", "case false:"}}},
+	{"a rider acknowledges answers with results", "", []edit{
+		{sessionRider, "t.cache[psn&slotMask].buf != nil", "false"}}},
 }

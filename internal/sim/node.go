@@ -141,7 +141,7 @@ func (n *node) boot() {
 // features are the extensions that this life of the node knows: none, some, or all that
 // there will ever be. So nodes of all ages meet, and a restart may be an upgrade.
 func (n *node) features() wire.Features {
-	const now = wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices | wire.FeatureTaggedAtomics
+	const now = wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices | wire.FeatureTaggedAtomics | wire.FeatureRiders
 	ages := [...]wire.Features{wire.FeatureUnordered | wire.FeatureMemory, ^wire.Features(0), 0, now}
 	if n.w.plan.letters > 0 { // most nodes know messages
 		ages = [...]wire.Features{now, ^wire.Features(0), wire.FeatureMessages, wire.FeatureUnordered}
