@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 // contest is something to be measured: a server, and a client that drives it.
 type contest struct {
 	name   string
+	mtu    int                                    // of both interfaces, in bytes; 0 means standardMTU
 	peer   bool                                   // another project's: its failure is a result, too
 	server func(n *network) command               // nil: the client needs none
 	client func(n *network, ready string) command // ready: the rest of the server's line "ready"
@@ -52,6 +54,9 @@ const runLimit = 30 * time.Second
 func (n *network) run(ctx context.Context, c *contest) (s sample, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, runLimit, fmt.Errorf("took longer than %v", runLimit))
 	defer cancel()
+	if err := n.setMTU(cmp.Or(c.mtu, standardMTU)); err != nil {
+		return s, fmt.Errorf("%s: MTU: %w", c.name, err)
+	}
 	if c.server == nil {
 		return n.alone(ctx, c)
 	}

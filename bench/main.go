@@ -49,7 +49,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	n, err := newNetwork(filepath.Dir(self), veth.Options{})
+	n, err := newNetwork(filepath.Dir(self), veth.Options{MTU: standardMTU})
 	if err != nil {
 		return err
 	}

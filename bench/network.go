@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/testnet/veth"
@@ -22,6 +23,7 @@ type network struct {
 	clientCore, serverCore int
 	dir                    string          // of the contestants' programs
 	tmp                    string          // for sockets; removed at the end
+	mtu                    int             // of both interfaces, in bytes
 	syscalls               *syscallCounter // nil unless system calls are to be counted
 }
 
@@ -47,10 +49,33 @@ func newNetwork(dir string, o veth.Options) (*network, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(tmp))
 	}
-	return &network{Pair: pair, clientCore: cores[0], serverCore: cores[len(cores)-1], dir: dir, tmp: tmp}, nil
+	return &network{Pair: pair, clientCore: cores[0], serverCore: cores[len(cores)-1], dir: dir, tmp: tmp, mtu: o.MTU}, nil
 }
 
 func (n *network) Close() error { return errors.Join(n.Pair.Close(), os.RemoveAll(n.tmp)) }
+
+// setMTU changes the MTU of both interfaces, which no process may be using.
+func (n *network) setMTU(mtu int) error {
+	if mtu == n.mtu {
+		return nil
+	}
+	for _, side := range []*veth.Side{n.A, n.B} {
+		h, err := netlink.NewHandleAt(side.NS, unix.NETLINK_ROUTE)
+		if err != nil {
+			return err
+		}
+		link, err := h.LinkByName(side.IfName)
+		if err == nil {
+			err = h.LinkSetMTU(link, mtu)
+		}
+		h.Close()
+		if err != nil {
+			return fmt.Errorf("%s of %s: %w", side.IfName, side.Name, err)
+		}
+	}
+	n.mtu = mtu
+	return nil
+}
 
 // spawn starts a command in a side's namespace, all of it on one core.
 func spawn(side *veth.Side, core int, c *exec.Cmd) error {

@@ -21,8 +21,8 @@ const (
 	throughputs  = "Throughput, window full"
 	arrays       = "Base sums of arrays of uint64"
 	messageTrips = "Round trips of messages and reads of 8 bytes, one at a time"
-	messageRates = "Messages of 4 KiB, one way"
-	streams      = "Writes and reads of 1 MiB, one way"
+	messageRates = "Messages of 4 KiB, one way, MTU 1500 unless it is said"
+	streams      = "Writes and reads of 1 MiB, one way, MTU 1500 unless it is said"
 	losses       = "Open loop of one word, 1 % of the packets lost in either direction"
 )
 

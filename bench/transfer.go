@@ -4,7 +4,10 @@
 
 package main
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 const (
 	smallMessage = 8       // bytes
@@ -12,10 +15,17 @@ const (
 	bigAccess    = 1 << 20 // bytes of a write or a read
 	messageWin   = 64      // messages that the receiver has given no credit for
 	accessBatch  = 8       // writes or reads at a time
-	// writePart is the payload, in bytes, that a write of xdpfab's has in a frame of 1500
-	// bytes at most: without the frame's header and the record's, and a multiple of 8.
-	writePart = 1440
 )
+
+// MTUs of both interfaces, in bytes.
+const (
+	standardMTU = 1500
+	largeMTU    = 3498 // veth's largest for native XDP in one chunk
+)
+
+// writePart is the payload, in bytes, that a write of xdpfab's has in a frame at most:
+// without the frame's header and the record's, and a multiple of 8.
+func writePart(mtu int) uint64 { return uint64(mtu-58) &^ 7 }
 
 // transferPlan has the contests of messages and of remote memory access.
 func transferPlan(t time.Duration) []entry {
@@ -34,15 +44,27 @@ func transferPlan(t time.Duration) []entry {
 		{"msg4k", messageRates, fabTransfer("xdpfab tagged messages, manual, ThreadDomain", page)},
 		{"ucx_msg4k", messageRates, ucxTransfer("UCX/TCP tagged messages", page)},
 		{"libfabric_msg4k", messageRates, libfabricTransfer("libfabric tcp;ofi_rxm tagged messages", page)},
-		{"floor_stream", streams, floorStream("floor: frames one way", writePart, false, t)},
-		{"floor_stream_copied", streams, floorStream("floor: frames one way, from memory to memory", writePart, true, t)},
+		{"msg4k_large", messageRates, large(fabTransfer("xdpfab tagged messages, manual, ThreadDomain", page))},
+		{"ucx_msg4k_large", messageRates, large(ucxTransfer("UCX/TCP tagged messages", page))},
+		{"floor_stream", streams, floorStream("floor: frames one way", writePart(standardMTU), false, t)},
+		{"floor_stream_copied", streams, floorStream("floor: frames one way, from memory to memory", writePart(standardMTU), true, t)},
 		{"write", streams, fabTransfer("xdpfab write, manual, ThreadDomain", write)},
 		{"read", streams, fabTransfer("xdpfab read, manual, ThreadDomain", read)},
 		{"ucx_write", streams, ucxTransfer("UCX/TCP put", write)},
 		{"libfabric_write", streams, libfabricTransfer("libfabric tcp;ofi_rxm write", write)},
 		{"ucx_read", streams, ucxTransfer("UCX/TCP get", read)},
 		{"libfabric_read", streams, libfabricTransfer("libfabric tcp;ofi_rxm read", read)},
+		{"floor_stream_large", streams, large(floorStream("floor: frames one way", writePart(largeMTU), false, t))},
+		{"write_large", streams, large(fabTransfer("xdpfab write, manual, ThreadDomain", write))},
+		{"ucx_write_large", streams, large(ucxTransfer("UCX/TCP put", write))},
 	}
+}
+
+// large makes a contest one with the large MTU, and its name says so.
+func large(c *contest) *contest {
+	c.mtu = largeMTU
+	c.name += fmt.Sprintf(", MTU %d", c.mtu)
+	return c
 }
 
 // transferAims are the aims of messages and of remote memory access.

@@ -16,7 +16,7 @@ import (
 
 func TestTransferAims(t *testing.T) {
 	const frames = 400_000 // a second
-	full := frames * writePart / float64(bigAccess)
+	full := frames * float64(writePart(standardMTU)) / float64(bigAccess)
 	for _, c := range []struct {
 		trip, writes, messages float64
 		met                    [3]bool
@@ -84,10 +84,11 @@ func TestTransferTable(t *testing.T) {
 
 // The floor's frames carry what the largest part of a write does.
 func TestWritePart(t *testing.T) {
-	const mtu = 1500
 	flags := wire.RecordKey | wire.RecordCount | wire.RecordTotal
-	if most := wire.MaxCount(wire.VerbWrite, wire.OpWrite, wire.Byte, flags, mtu-wire.HeaderLen, mtu) &^ 7; most != writePart {
-		t.Errorf("a part of a write has up to %d bytes, the floor's frames have %d", most, writePart)
+	for _, mtu := range []int{standardMTU, largeMTU} {
+		if most := wire.MaxCount(wire.VerbWrite, wire.OpWrite, wire.Byte, flags, mtu-wire.HeaderLen, mtu) &^ 7; uint64(most) != writePart(mtu) {
+			t.Errorf("MTU %d: a part of a write has up to %d bytes, the floor's frames have %d", mtu, most, writePart(mtu))
+		}
 	}
 }
 
