@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -130,9 +131,9 @@ func upgrade(ctx context.Context, conn *net.UnixConn, path string) error {
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
 		return fmt.Errorf("%w for other programs: the daemon at %s is of an older release", ErrNoDaemon, path)
 	case http.StatusForbidden:
-		return &hostError{fmt.Sprintf("daemon at %s: %s", path, text), ErrAccess}
+		return &hostError{fmt.Sprintf("daemon at %s: %s", path, bytes.TrimSpace(text)), ErrDenied}
 	}
-	return fmt.Errorf("daemon at %s: %s: %s", path, r.Status, text)
+	return fmt.Errorf("daemon at %s: %s: %s", path, r.Status, bytes.TrimSpace(text))
 }
 
 // oneByte reads single bytes.

@@ -20,7 +20,7 @@ import (
 )
 
 // hostingOf has a domain host whoever connects, and returns how to connect.
-func hostingOf(t *testing.T, d *Domain) func(context.Context) (*share.Talk, error) {
+func hostingOf(t *testing.T, d *Domain, limits ...GuestLimits) func(context.Context) (*share.Talk, error) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "host"), Net: "unix"})
 	if err != nil {
@@ -34,7 +34,7 @@ func hostingOf(t *testing.T, d *Domain) func(context.Context) (*share.Talk, erro
 				return
 			}
 			hosted.Go(func() {
-				if err := d.Host(conn, GuestLimits{}); err != nil && !errors.Is(err, ErrClosed) {
+				if err := d.Host(conn, append(limits, GuestLimits{})[0]); err != nil && !errors.Is(err, ErrClosed) {
 					t.Errorf("host: %v", err)
 				}
 			})

@@ -36,6 +36,7 @@ type attached struct {
 	rejoin  func(context.Context, joins) // tells the domain of another host; nil until Watch
 	changed func(port.Event)             // likewise
 	lives   uint32                       // hosts up to now; the goroutine's that meets them
+	sizes   share.Sizes                  // of the area; likewise
 	regions []offered
 }
 
@@ -65,11 +66,15 @@ func attach(ctx context.Context, talk *share.Talk, socket string, redial func(co
 
 // meet makes an area, and greets a host with it.
 func (a *attached) meet(ctx context.Context, talk *share.Talk) (in joins, err error) {
-	s := share.Sizes{Entries: attachEntries, Arena: attachArena}
-	if in.area, err = share.NewArea(s); err != nil {
+	if a.lives == 0 { // another host must allow what the first one did
+		if a.sizes, err = allowed(ctx, talk); err != nil {
+			return in, errors.Join(err, talk.Close())
+		}
+	}
+	if in.area, err = share.NewArea(a.sizes); err != nil {
 		return in, errors.Join(err, talk.Close())
 	}
-	if in.bell, err = a.greet(ctx, talk, in.area, s); err != nil {
+	if in.bell, err = a.greet(ctx, talk, in.area); err != nil {
 		return in, errors.Join(err, in.area.Close(), talk.Close())
 	}
 	a.lives++
@@ -78,40 +83,62 @@ func (a *attached) meet(ctx context.Context, talk *share.Talk) (in joins, err er
 
 func (in joins) close() error { return errors.Join(in.area.Close(), in.bell.Close()) }
 
-// The dimensions of the shared memory.
+// The dimensions of the shared memory, unless the host allows less.
 const (
 	attachEntries = 4096
 	attachArena   = 16 << 20 // bytes
 )
 
-// greet is the first call, before there is a goroutine that takes answers.
-func (a *attached) greet(ctx context.Context, talk *share.Talk, area *share.Area, s share.Sizes) (*share.Bell, error) {
-	defer context.AfterFunc(ctx, talk.Hang)()
-	args, err := json.Marshal(share.Attach{Version: share.Version, Sizes: s})
-	if err != nil {
-		return nil, err
+// allowed asks for the largest dimensions that the host allows, up to the usual ones.
+func allowed(ctx context.Context, talk *share.Talk) (s share.Sizes, err error) {
+	result, fds, err := ask(ctx, talk, share.CallSizes, struct{}{})
+	share.CloseAll(fds)
+	if err == nil {
+		err = json.Unmarshal(result, &s)
 	}
-	if err := talk.Send(share.Call{Verb: share.CallAttach, Arguments: args}, area.FD()); err != nil {
-		return nil, err
+	entries := attachEntries
+	for entries > max(s.Entries, share.MinEntries) {
+		entries /= 2 // it stays a power of two
 	}
-	var r share.Reply
-	fds, err := talk.Receive(&r)
-	switch {
-	case ctx.Err() != nil:
-		err = context.Cause(ctx)
-	case err == nil && r.Error != "":
-		err = replied(r)
-	case err == nil && len(fds) != 1:
+	return share.Sizes{Entries: entries, Arena: max(min(attachArena, s.Arena&^4095), share.MinArena)}, err
+}
+
+// greet brings a host the area, and returns the bell.
+func (a *attached) greet(ctx context.Context, talk *share.Talk, area *share.Area) (*share.Bell, error) {
+	result, fds, err := ask(ctx, talk, share.CallAttach, share.Attach{Version: share.Version, Sizes: a.sizes}, area.FD())
+	if err == nil && len(fds) != 1 {
 		err = fmt.Errorf("%d file descriptors: want the bell", len(fds))
 	}
 	if err == nil {
-		err = a.learn(r.Result)
+		err = a.learn(result)
 	}
 	if err != nil {
 		share.CloseAll(fds)
 		return nil, err
 	}
 	return share.BellOf(fds[0]), nil
+}
+
+// ask makes a call before there is a goroutine that takes answers. The file descriptors
+// that come with the answer are the caller's, also if there is an error.
+func ask(ctx context.Context, talk *share.Talk, verb string, arguments any, fds ...int) (json.RawMessage, []int, error) {
+	defer context.AfterFunc(ctx, talk.Hang)()
+	args, err := json.Marshal(arguments)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := talk.Send(share.Call{Verb: verb, Arguments: args}, fds...); err != nil {
+		return nil, nil, err
+	}
+	var r share.Reply
+	got, err := talk.Receive(&r)
+	switch {
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case err == nil && r.Error != "":
+		err = replied(r)
+	}
+	return r.Result, got, err
 }
 
 // learn takes what a host says of its interface, which must be the one that the former

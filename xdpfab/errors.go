@@ -62,6 +62,7 @@ var (
 	ErrNoRemoteCQ     = reason(syscall.ENOSYS, "the peer takes no data with operations: no completion queue is bound with BindRecv to its endpoint, or its version is too old")
 	ErrNoEQ           = reason(ENOEQ, "no event queue")
 	ErrBadFlags       = reason(EBADFLAGS, "unsupported flags")
+	ErrDenied         = reason(syscall.EPERM, "the rules of the daemon that has the interface do not allow it")
 	ErrForeign        = reason(EDOMAIN, "belongs to another domain")
 	ErrErrorPending   = reason(EAVAIL, "xdpfab: an error completion is next: take it with ReadErr")
 	ErrSignalled      = reason(syscall.EAGAIN, "xdpfab: the wait was ended by Signal")

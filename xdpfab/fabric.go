@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"slices"
 	"sync"
@@ -33,14 +34,15 @@ func NewFabric(attr DomainAttr) (*Fabric, error) {
 	return &Fabric{attr: a}, nil
 }
 
-// OpenDomain puts an interface to use (fi_domain): it attaches the XDP program and opens
-// a socket and an engine for each queue. The kernel keeps everything that is not
-// addressed to xdpfab. An interface can be opened by one domain at a time: ErrBusy. The
-// attributes are the fabric's, but fields of attr that are not
-// zero replace them; so an option that is on in the fabric stays on.
+// OpenDomain puts an interface to use (fi_domain). If a daemon serves the interface, the
+// domain goes through the daemon, and needs no privilege: see DomainAttr.Attach.
+// Otherwise it attaches the XDP program and opens a socket and an engine for each queue;
+// the kernel keeps everything that is not addressed to xdpfab, and an interface can be
+// opened by one domain at a time: ErrBusy. The attributes are the fabric's, but fields of
+// attr that are not zero replace them; so an option that is on in the fabric stays on.
 //
-// It needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and CAP_IPC_LOCK or
-// a sufficient limit of locked memory; the error names what is missing.
+// Without a daemon it needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and
+// CAP_IPC_LOCK or a sufficient limit of locked memory; the error names what is missing.
 func (f *Fabric) OpenDomain(ctx context.Context, ifname string, attr DomainAttr) (*Domain, error) {
 	return f.open(ctx, ifname, f.attr.with(attr))
 }
@@ -54,6 +56,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
+	var noDaemon error
 	if a.Attach != AttachNever {
 		dev, err := openAttached(ctx, ifname, &a)
 		if err == nil {
@@ -62,10 +65,14 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 		if a.Attach == AttachAlways || !errors.Is(err, ErrNoDaemon) {
 			return nil, fmt.Errorf("xdpfab: %w", err)
 		}
+		noDaemon = err
 	}
 	dev, err := openInterface(ifname, a)
 	if err != nil {
-		return nil, fmt.Errorf("xdpfab: %w", ours(ifname, err))
+		if err = ours(ifname, err); errors.Is(noDaemon, fs.ErrPermission) { // there may be a daemon after all
+			err = fmt.Errorf("%w; nor is there a daemon that this program may use: %w", err, noDaemon)
+		}
+		return nil, fmt.Errorf("xdpfab: %w", err)
 	}
 	d, err := f.adopt(dev, a)
 	if err == nil {

@@ -22,7 +22,7 @@ import (
 // endpoints and regions as this one has, with this one's engines and interface. A guest
 // keeps no promise that this process relies on: see internal/share.
 
-// GuestLimits bound what one guest may have at a time. A field that is 0 means its
+// GuestLimits bound what one guest may have at a time. A number that is 0 means its
 // default.
 type GuestLimits struct {
 	Entries   int // of its submission ring, and so operations in flight; 4096
@@ -31,6 +31,10 @@ type GuestLimits struct {
 	Peers     int // 65536
 	Regions   int // 1024
 	Memory    int // bytes that its regions span; 16 GiB
+
+	// Serve, if it is not nil, is asked for each region that the guest registers, by
+	// name, which may be empty. Its error refuses the region, and reaches the guest.
+	Serve func(region string) error
 }
 
 func (l GuestLimits) withDefaults() GuestLimits {
@@ -51,7 +55,11 @@ func (l GuestLimits) withDefaults() GuestLimits {
 // Whoever calls Host has decided that the program may use the interface.
 func (d *Domain) Host(conn *net.UnixConn, limits GuestLimits) error {
 	g := &guest{d: d, talk: share.NewTalk(conn), limits: limits.withDefaults()}
-	if err := d.admit(g); err != nil {
+	err := g.meet()
+	if err == nil {
+		err = d.admit(g)
+	}
+	if err != nil {
 		g.hang()
 		_ = g.talk.Close()
 		return err
@@ -157,7 +165,12 @@ func (g *guest) executor(queue int) (*executor.Executor, error) {
 	return x, nil
 }
 
-// attach answers the first call of a guest, which brings the area.
+// mostSizes answers how large the area may be.
+func (g *guest) mostSizes(context.Context, struct{}) (share.Sizes, error) {
+	return share.Sizes{Entries: g.limits.Entries, Arena: g.limits.Arena}, nil
+}
+
+// attach answers the call of a guest that brings the area.
 func (g *guest) attach(ctx context.Context, args json.RawMessage, fds []int) (any, error) {
 	var a share.Attach
 	switch err := json.Unmarshal(args, &a); {
@@ -168,7 +181,7 @@ func (g *guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 	case len(fds) != 1:
 		return nil, fmt.Errorf("%d file descriptors: want the memfd of the rings", len(fds))
 	case a.Sizes.Entries > g.limits.Entries || a.Sizes.Arena > g.limits.Arena:
-		return nil, fmt.Errorf("rings of %d entries and an arena of %d bytes: the host allows %d and %d: %w", a.Sizes.Entries, a.Sizes.Arena, g.limits.Entries, g.limits.Arena, ErrAccess)
+		return nil, fmt.Errorf("rings of %d entries and an arena of %d bytes: the host allows %d and %d: %w", a.Sizes.Entries, a.Sizes.Arena, g.limits.Entries, g.limits.Arena, ErrDenied)
 	case g.feed != nil:
 		return nil, fmt.Errorf("attached already: %w", ErrBusy)
 	}

@@ -16,6 +16,7 @@ import (
 
 // guestCalls are what a guest can ask for.
 var guestCalls = map[string]func(g *guest, ctx context.Context, args json.RawMessage, fds []int) (any, error){
+	share.CallSizes:      call1((*guest).mostSizes),
 	share.CallAttach:     (*guest).attach,
 	share.CallEndpoint:   call1((*guest).endpoint),
 	share.CallServe:      call1((*guest).serveEndpoint),
@@ -44,7 +45,8 @@ func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 	do := guestCalls[c.Verb]
 	var result any
 	err := fmt.Errorf("%q: want another verb, or attach first: %w", c.Verb, ErrNotImplemented)
-	if do != nil && (c.Verb == share.CallAttach) == (g.feed == nil) {
+	first := c.Verb == share.CallSizes || c.Verb == share.CallAttach
+	if do != nil && first == (g.feed == nil) {
 		result, err = do(g, ctx, c.Arguments, fds)
 	}
 	r := share.Reply{ID: c.ID}
@@ -65,7 +67,7 @@ func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 
 // guestErrors are the errors that programs look for, with their names in a Reply.
 var guestErrors = map[string]error{
-	"busy": ErrBusy, "closed": ErrClosed, "not implemented": ErrNotImplemented, "access": ErrAccess, "peer silent": ErrPeerSilent,
+	"busy": ErrBusy, "closed": ErrClosed, "not implemented": ErrNotImplemented, "access": ErrAccess, "denied": ErrDenied, "peer silent": ErrPeerSilent,
 	"key in use": mr.ErrKeyInUse, "name in use": mr.ErrNameInUse, "auth key": ErrAuthKey, "lost": ErrInterfaceLost, "memory": mr.ErrMemory,
 }
 
@@ -79,7 +81,7 @@ func kindOf(err error) string {
 }
 
 func (g *guest) tooMany(what string, limit int) error {
-	return fmt.Errorf("more than %d %s of one program: close some, or have the host's limit raised: %w", limit, what, ErrAccess)
+	return fmt.Errorf("more than %d %s of one program: close some, or have the host's limit raised: %w", limit, what, ErrDenied)
 }
 
 // link finds the way to an address.
@@ -156,13 +158,18 @@ func (g *guest) register(_ context.Context, args json.RawMessage, fds []int) (an
 	if len(fds) != 1 {
 		return nil, fmt.Errorf("%d file descriptors: want the memfd of the region", len(fds))
 	}
+	if g.limits.Serve != nil {
+		if err := g.limits.Serve(a.Name); err != nil {
+			return nil, fmt.Errorf("region %q: %w: %w", a.Name, err, ErrDenied)
+		}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
 	case len(g.regions) >= g.limits.Regions:
 		return nil, g.tooMany("regions", g.limits.Regions)
 	case a.Length <= 0 || a.Length > g.limits.Memory-g.spanned:
-		return nil, fmt.Errorf("region of %d bytes beside %d: the host allows %d in all: %w", a.Length, g.spanned, g.limits.Memory, ErrAccess)
+		return nil, fmt.Errorf("region of %d bytes beside %d: the host allows %d in all: %w", a.Length, g.spanned, g.limits.Memory, ErrDenied)
 	}
 	m, err := mr.Shared(fds[0])
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/executor"
@@ -28,6 +29,7 @@ type guest struct {
 	st     *stepper // of the engine that takes its operations
 	talk   *share.Talk
 	limits GuestLimits
+	info   GuestInfo // what does not change
 
 	area   *share.Area
 	bell   *share.Bell // this side's end
@@ -75,10 +77,12 @@ type guestRegion struct {
 func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes) {
 	g.area, g.bell, g.other, g.sizes = area, own, other, s
 	g.table = mr.NewTable()
-	g.endpoints, g.regions = map[uint16]*guestEndpoint{}, map[uint64]*guestRegion{}
 	g.executors, g.memory = make([]*executor.Executor, len(g.d.steppers)), make([]*memory.Memory, len(g.d.steppers))
-	g.feed = share.NewFeed(area, own, g.st.eng, g.break_)
 	g.ring = own.File()
+	g.mu.Lock()
+	g.endpoints, g.regions = map[uint16]*guestEndpoint{}, map[uint64]*guestRegion{}
+	g.feed = share.NewFeed(area, own, g.st.eng, g.break_)
+	g.mu.Unlock()
 	g.st.Call(func() { g.st.eng.AddFeed(g.feed) })
 	g.listener.Go(g.listen)
 }
@@ -137,7 +141,8 @@ func (g *guest) serve() (err error) {
 	if why := g.broken.Load(); why != nil {
 		return *why
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
+	// A program that ends without having read everything resets the connection.
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		return nil
 	}
 	return err

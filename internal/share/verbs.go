@@ -6,6 +6,7 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 
 // What a Call can ask for, with the types of their arguments and results.
 const (
+	CallSizes      = "sizes"      // nothing; Sizes, the largest that the host allows. It may come before CallAttach
 	CallAttach     = "attach"     // Attach with the memfd of the area; Attached with the guest's end of the bell
 	CallEndpoint   = "endpoint"   // Endpoint; uint16, its number
 	CallServe      = "serve"      // Serve; nothing

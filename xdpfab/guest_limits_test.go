@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// What a guest may not have is refused with the reason, and it can have the rest.
+func TestGuestLimits(t *testing.T) {
+	a, _, _ := pipeWithRegion(t, 4096)
+	g := guestBy(t, hostingOf(t, a, GuestLimits{Entries: 100, Arena: 1 << 17, Endpoints: 1, Regions: 1, Memory: 8192,
+		Serve: func(name string) error {
+			if !strings.HasPrefix(name, "mine") {
+				return errors.New("rule 7 allows mine alone")
+			}
+			return nil
+		}}), DomainAttr{}, nil)
+	if s := g.attached.carrier.Tags(); s != 64 {
+		t.Errorf("rings of %d entries, want 64: the host allows 100", s)
+	}
+	register := func(name string, size int) (*mr.Region, error) {
+		mem, err := mr.Memfd(name, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := g.Register(mem, mr.Options{Name: name, Access: mr.RemoteRead})
+		t.Cleanup(func() {
+			if r != nil {
+				_ = r.Close()
+			}
+			_ = mem.Close()
+		})
+		return r, err
+	}
+	refused := func(err error, want string) {
+		t.Helper()
+		if !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %q", err, want)
+		}
+	}
+	_, err := register("yours", 4096)
+	refused(err, `region "yours": rule 7 allows mine alone`)
+	_, err = register("mine", 12288)
+	refused(err, "the host allows 8192 in all")
+	if _, err = register("mine", 4096); err != nil {
+		t.Fatal(err)
+	}
+	_, err = register("mine too", 4096)
+	refused(err, "more than 1 regions of one program")
+	if _, err := g.NewEndpoint(EndpointAttr{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = g.NewEndpoint(EndpointAttr{Number: AnyNumber})
+	refused(err, "more than 1 endpoints of one program")
+}
+
+// The host knows its guests and what they have.
+func TestGuests(t *testing.T) {
+	a, b, _ := pipeWithRegion(t, 4096)
+	if list := a.Guests(); len(list) != 0 {
+		t.Errorf("guests before there is one: %+v", list)
+	}
+	t.Run("attached", func(t *testing.T) {
+		g := guestOf(t, a, DomainAttr{})
+		p, err := g.Dial(t.Context(), b.Name(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := Word[uint64](t.Context(), p, "words", 0)
+		if err == nil {
+			_, err = w.Add(t.Context(), 1)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := a.Guests()
+		if len(list) != 1 || list[0].PID != os.Getpid() || list[0].UID != uint32(os.Geteuid()) || list[0].Endpoints != 1 ||
+			list[0].Peers != 1 || list[0].Taken < 2 || list[0].Completed < 2 || list[0].Refused != 0 {
+			t.Errorf("%+v", list)
+		}
+	})
+	if list := a.Guests(); len(list) != 0 {
+		t.Errorf("guests when it has gone: %+v", list)
+	}
+}

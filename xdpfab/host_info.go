@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+)
+
+// GuestInfo describes a program that a domain hosts.
+type GuestInfo struct {
+	PID       int    `json:"pid"` // 0 if this process cannot see it
+	UID       uint32 `json:"uid"`
+	GID       uint32 `json:"gid"`
+	Endpoints int    `json:"endpoints"`
+	Peers     int    `json:"peers"`
+	Regions   int    `json:"regions"`
+	Memory    int    `json:"memory"`    // bytes that the regions span
+	Taken     uint64 `json:"taken"`     // entries of its submission ring that were taken so far
+	Refused   uint64 `json:"refused"`   // of these, those that were no operation
+	Completed uint64 `json:"completed"` // completions that it has been given
+}
+
+// Guests returns the programs that the domain hosts at present, by process.
+func (d *Domain) Guests() []GuestInfo {
+	d.mu.Lock()
+	guests := slices.Collect(maps.Keys(d.lodging.guests))
+	d.mu.Unlock()
+	all := []GuestInfo{}
+	for _, g := range guests {
+		all = append(all, g.describe())
+	}
+	slices.SortFunc(all, func(a, b GuestInfo) int { return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.Taken, b.Taken)) })
+	return all
+}
+
+// meet notes which program the guest is.
+func (g *guest) meet() error {
+	c, err := g.talk.Peer()
+	if err != nil {
+		return fmt.Errorf("xdpfab: program at the other end: %w", err)
+	}
+	g.info = GuestInfo{PID: int(c.Pid), UID: c.Uid, GID: c.Gid}
+	return nil
+}
+
+// describe returns what the guest has.
+func (g *guest) describe() GuestInfo {
+	i := g.info
+	g.mu.Lock()
+	feed := g.feed
+	i.Endpoints, i.Regions, i.Memory, i.Peers = len(g.endpoints), len(g.regions), g.spanned, int(g.open.Load())
+	g.mu.Unlock()
+	if feed == nil {
+		return i
+	}
+	var c share.Counts
+	g.st.Call(func() { c = feed.Counts })
+	i.Taken, i.Refused, i.Completed = c.Taken, c.Refused, c.Completed
+	return i
+}
