@@ -333,11 +333,11 @@ func TestStat(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error)
-	l, err := control.Listen(path)
+	l, err := control.Listen(path, control.Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { served <- control.ServeListener(ctx, l, source) }()
+	go func() { served <- control.ServeListener(ctx, l, control.Service{Source: source}) }()
 	n := newNode(t)
 	r := n.run("", "stat", "--control", path)
 	if r.code != 0 || !strings.Contains(r.out, "ops_executed  1000") || strings.Contains(r.out, "hellos") || !strings.Contains(r.out, peerAddr) {

@@ -20,6 +20,7 @@ import (
 const examples = `  xdpfabd --interface eth0 --region counters=64KiB
   xdpfabd --interface eth0 --region counters=64KiB --region scores=1MiB:ro,key=0x7
   xdpfabd --interface eth0 --region ledger=1GiB:backing=/var/lib/xdpfabd/ledger
+  xdpfabd --interface eth0 --socket-group fabric --guest allow:group=fabric,memory=1GiB
   xdpfabd --config /etc/xdpfab/xdpfabd.toml --cores 2,3 --log-format json
   xdpfabd --config xdpfabd.toml --check
   xdpfabd --interface eth0 --region counters=64KiB --print-config > xdpfabd.toml`
@@ -34,6 +35,18 @@ same name, or adds one:
   --region name=size[:option[,option]...]
   option: ro, wo, rw, memfd, key=0x7, access=read|write|both,
           backing=anonymous|memfd|/path, huge=auto|never|require
+
+Programs on this machine use the interface through the daemon: they open it as
+ever, attach by the control socket, and need no privilege. Each must be able to
+write to the socket, by --socket-group and --socket-mode, and be allowed to attach.
+The first rule that fits its user and groups decides; without one, root and the
+daemon's own user may attach. Rules are [[guest]] in the file; --guest puts rules
+before them:
+
+  --guest allow|deny[:setting[,setting]...]
+  setting: user=NAME, group=NAME (or numbers; left out: any), serve=PATTERN of
+           names of regions (* for any text; empty: none), and limits: entries,
+           arena, endpoints, peers, regions, memory
 
 SIGTERM and SIGINT end the daemon: it closes its sessions and releases the
 interface; a second signal ends it at once. SIGHUP is ignored, since the
@@ -58,6 +71,7 @@ Exit codes: 0 ended on request, 1 failure, 2 wrong arguments or configuration,
 type arguments struct {
 	config       string
 	regions      []string
+	guests       []string
 	check, print bool
 	flagged      Config // the options that were given as flags
 }
@@ -82,6 +96,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 		}
 	}
 	flags.StringArrayVar(&a.regions, "region", nil, "serve a `region`: name=size[:option,…], see above; repeatable")
+	flags.StringArrayVar(&a.guests, "guest", nil, "a `rule` about programs that attach: allow[:…] or deny[:…], see above; repeatable")
 	flags.BoolVar(&a.check, "check", false, "check the configuration and exit; opens nothing")
 	flags.BoolVar(&a.print, "print-config", false, "print the effective configuration as TOML and exit")
 	cmd.RunE = func(*cobra.Command, []string) error {
@@ -178,6 +193,21 @@ func (a *arguments) override(cfg *Config, f *file, changed func(string) bool) er
 		cfg.Regions[i] = r
 		f.forget(fmt.Sprintf("region[%d]", i))
 	}
+	return a.rules(cfg, f)
+}
+
+// rules puts the rules that flags give before those of the file.
+func (a *arguments) rules(cfg *Config, f *file) error {
+	var rules []GuestConfig
+	for _, text := range a.guests {
+		g, err := parseGuest(text)
+		if err != nil {
+			return fmt.Errorf("--guest %s: %w", text, err)
+		}
+		rules = append(rules, g)
+	}
+	f.shift("guest", len(cfg.Guests), len(rules))
+	cfg.Guests = append(rules, cfg.Guests...)
 	return nil
 }
 

@@ -6,6 +6,7 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"time"
@@ -33,6 +34,10 @@ type Config struct {
 	LogLevel   slog.Level
 	LogFormat  logFormat
 	Regions    []RegionConfig
+	Guests     []GuestConfig
+
+	SocketGroup string // name or number; empty: the process's
+	SocketMode  fs.FileMode
 }
 
 // RegionConfig describes a region to serve.
@@ -65,6 +70,7 @@ func defaultConfig() Config {
 	return Config{
 		Spin: 50 * time.Microsecond, Window: 64, GiveUp: 5 * time.Second,
 		RTOMin: 10 * time.Millisecond, IdleRetire: 90 * time.Second,
+		SocketMode: control.DefaultMode,
 	}
 }
 
@@ -148,12 +154,27 @@ func (c Config) validate() []problem {
 }
 
 // validateHere finds the options that do not fit the machine: cores that it does not
-// have, or that this process may not use.
+// have, or that this process may not use, users and groups that it does not know.
 func (c Config) validateHere() []problem {
+	_, found := newRules(c.Guests)
 	if err := refused(xdpfab.DomainAttr{Cores: c.Cores}); err != "" {
-		return []problem{{"cores", err}}
+		found = append(found, problem{"cores", err})
 	}
-	return nil
+	if _, err := c.access(); err != nil {
+		found = append(found, problem{"socket-group", err.Error()})
+	}
+	return found
+}
+
+// access says who may connect to the control socket.
+func (c Config) access() (control.Access, error) {
+	a := control.Access{Mode: c.SocketMode}
+	id, err := number(c.SocketGroup, groupNumber)
+	if id != nil {
+		gid := int(*id)
+		a.Group = &gid
+	}
+	return a, err
 }
 
 // refused returns the reason for which the library refuses attributes; empty if it

@@ -7,6 +7,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"slices"
 	"strconv"
@@ -85,6 +86,25 @@ func intField(p *int, lo, hi int) field {
 		*p = n
 		return nil
 	}, func() string { return strconv.Itoa(*p) }}
+}
+
+// countField is a number from lo to hi that may be left out, which is 0.
+func countField(p *int, lo, hi int) field {
+	f := intField(p, lo, hi)
+	f.shape = shapeNumber
+	return f
+}
+
+// modeField is the permissions of a file.
+func modeField(p *fs.FileMode) field {
+	return field{shapeText, func(s string) error {
+		n, err := strconv.ParseUint(s, 8, 32)
+		if err != nil || n == 0 || n > 0o777 {
+			return wants(s, `permissions in octal notation, e.g. "0660" or "0666"`)
+		}
+		*p = fs.FileMode(n)
+		return nil
+	}, func() string { return fmt.Sprintf("%#o", uint32(*p)) }}
 }
 
 func boolField(p *bool) field {

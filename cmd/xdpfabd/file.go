@@ -34,9 +34,15 @@ func parseFile(name, text string, c *Config) (*file, error) {
 		return nil, f.syntax(err, text)
 	}
 	f.lines = locate(text)
-	regions := f.tables(tree["region"])
+	regions, guests := f.tables("region", tree["region"]), f.tables("guest", tree["guest"])
 	delete(tree, "region")
+	delete(tree, "guest")
 	assign(f, "", tree, options, c)
+	for i, table := range guests {
+		g := defaultGuest()
+		assign(f, fmt.Sprintf("guest[%d].", i), table, guestOptions, &g)
+		c.Guests = append(c.Guests, g)
+	}
 	for i, table := range regions {
 		r := defaultRegion()
 		assign(f, fmt.Sprintf("region[%d].", i), table, regionOptions, &r)
@@ -72,8 +78,9 @@ func known[T any](options []option[T]) string {
 	return strings.Join(keys, ", ")
 }
 
-// tables are the elements of [[region]], or of an array of inline tables.
-func (f *file) tables(v any) (all []map[string]any) {
+// tables are the elements of an array of tables such as [[region]], or of one of inline
+// tables.
+func (f *file) tables(key string, v any) (all []map[string]any) {
 	list, ok := v.([]any)
 	for _, e := range list {
 		t, isTable := e.(map[string]any)
@@ -81,7 +88,7 @@ func (f *file) tables(v any) (all []map[string]any) {
 		all = append(all, t)
 	}
 	if v != nil && !ok {
-		f.add("region", "want tables: begin each region with a line [[region]]")
+		f.add(key, fmt.Sprintf("want tables: begin each %s with a line [[%s]]", key, key))
 		return nil
 	}
 	return all
@@ -172,6 +179,24 @@ func (f *file) line(key string) int {
 	return 0
 }
 
+// shift moves the lines of the n elements of an array of tables to higher indexes.
+func (f *file) shift(key string, n, by int) {
+	if f == nil || by == 0 {
+		return
+	}
+	moved := map[string]int{}
+	for k, line := range f.lines {
+		for i := range n {
+			if rest, is := strings.CutPrefix(k, fmt.Sprintf("%s[%d]", key, i)); is {
+				k = fmt.Sprintf("%s[%d]%s", key, i+by, rest)
+				break
+			}
+		}
+		moved[k] = line
+	}
+	f.lines = moved
+}
+
 // forget drops the lines of a key and of the keys within it.
 func (f *file) forget(key string) {
 	if f == nil {
@@ -192,6 +217,10 @@ func (c Config) print(w io.Writer) error {
 	for i := range c.Regions {
 		_, err := io.WriteString(w, "\n[[region]]\n")
 		errs = append(errs, err, printOptions(w, regionOptions, &c.Regions[i]))
+	}
+	for i := range c.Guests {
+		_, err := io.WriteString(w, "\n[[guest]]\n")
+		errs = append(errs, err, printOptions(w, guestOptions, &c.Guests[i]))
 	}
 	return errors.Join(errs...)
 }

@@ -46,7 +46,11 @@ func start(cfg Config, stderr io.Writer) error {
 func begin(cfg Config, log *slog.Logger) error {
 	ctx, stop := untilSignal(log)
 	defer stop()
-	l, listenErr := control.Listen(cfg.controlPath())
+	who, err := cfg.access()
+	if err != nil {
+		return &exitError{code: exitUsage, err: fmt.Errorf("socket-group: %w", err)}
+	}
+	l, listenErr := control.Listen(cfg.controlPath(), who)
 	if listenErr != nil && !errors.Is(listenErr, fs.ErrPermission) {
 		return explainListen(cfg, listenErr)
 	}
@@ -133,6 +137,7 @@ type server struct {
 	cfg     Config
 	dom     *xdpfab.Domain
 	log     *slog.Logger
+	rules   rules
 	regions []*mr.Region
 	began   time.Time
 }
@@ -143,7 +148,9 @@ type server struct {
 func serve(ctx context.Context, dom *xdpfab.Domain, cfg Config, mems []*mr.Memory, l net.Listener, log *slog.Logger) (err error) {
 	s := &server{cfg: cfg, dom: dom, log: log, began: time.Now()}
 	defer func() { err = errors.Join(err, s.close(mems)) }()
-	if err := s.register(mems); err != nil {
+	rules, unknown := newRules(cfg.Guests)
+	s.rules = rules
+	if err := errors.Join((*file)(nil).errors(unknown), s.register(mems)); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -164,7 +171,7 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, l net.
 			}
 		})
 	}
-	task(func() error { return control.ServeListener(ctx, l, s.status) })
+	task(func() error { return control.ServeListener(ctx, l, control.Service{Source: s.status, Admit: s.admit}) })
 	task(func() error {
 		select {
 		case <-ctx.Done():

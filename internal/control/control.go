@@ -9,11 +9,13 @@
 //	GET  /v1/status    Status, JSON       the verbs that only look, for people and
 //	GET  /v1/regions   []Region, JSON     clients of before there were requests
 //	GET  /metrics      Prometheus text format
+//	POST /v1/attach    the connection leaves HTTP: if the rules allow that, the program
+//	                   uses the daemon's interface by it; see xdpfab.Domain.Host
 //
 // A daemon's verbs are a table: a new one is an entry there. Both sides send the version
 // of the protocol, and refuse any other. When a request by GET fails, the JSON is
-// {"error": "…"}. The permissions of the socket, 0660, and of its directory decide who
-// may connect.
+// {"error": "…"}. The permissions of the socket, 0660 unless the daemon is told
+// otherwise, and of its directory decide who may connect.
 package control
 
 import (
@@ -32,6 +34,7 @@ type Status struct {
 	Address       string               `json:"address"`  // as peers dial it
 	Progress      string               `json:"progress"` // "auto"
 	Regions       []Region             `json:"regions"`
+	Guests        []Guest              `json:"guests"`   // programs that are attached
 	Counters      map[string]uint64    `json:"counters"` // events since the start, as Domain.Stats names them
 }
 
@@ -43,6 +46,12 @@ type Region struct {
 	Access  []string `json:"access"`  // "read", "write"
 	Backing string   `json:"backing"` // "anonymous", "memfd" or "file:" and the path
 	Pages   string   `json:"pages"`   // "small", "transparent huge" or "huge"
+}
+
+// Guest describes a program that uses the interface through the daemon.
+type Guest struct {
+	xdpfab.GuestInfo
+	User string `json:"user"` // name of UID, empty if the daemon's machine has none
 }
 
 // Source returns the present state. Several goroutines may call it at once, one
@@ -62,7 +71,7 @@ var (
 // DefaultPath is where the daemon of an interface has its socket. Network
 // namespaces share /run: daemons on interfaces of the same name in several of
 // them need paths of their own.
-func DefaultPath(ifname string) string { return "/run/xdpfabd/" + ifname + ".sock" }
+func DefaultPath(ifname string) string { return xdpfab.DefaultControl(ifname) }
 
 // Paths of the requests.
 const (

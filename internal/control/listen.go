@@ -5,6 +5,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,10 +23,16 @@ import (
 // final zero.
 const MaxPath = 107
 
-const (
-	socketMode = 0o660
-	dirMode    = 0o755
-)
+// DefaultMode are the permissions of a socket.
+const DefaultMode fs.FileMode = 0o660
+
+const dirMode = 0o755
+
+// Access says who may connect to a socket.
+type Access struct {
+	Mode  fs.FileMode // permissions; 0 means DefaultMode
+	Group *int        // that the socket belongs to; nil means the process's
+}
 
 // AskLimit bounds how long a live daemon is asked for its process id. It is a
 // variable for tests, whose verdicts must not depend on how busy the machine is.
@@ -49,11 +56,11 @@ func (e *LiveError) Error() string {
 // Unwrap makes the error match ErrLive.
 func (e *LiveError) Unwrap() error { return ErrLive }
 
-// Listen makes the socket, mode 0660, and its directory, 0755, if that is missing and
+// Listen makes the socket, and its directory, 0755, if that is missing and
 // the directory above exists. The socket that a dead daemon left behind is replaced; if
 // a process serves the socket, Listen returns a *LiveError. Closing the listener
 // removes the socket, and a directory that was made for it alone.
-func Listen(path string) (net.Listener, error) {
+func Listen(path string, a Access) (net.Listener, error) {
 	if len(path) > MaxPath {
 		return nil, fmt.Errorf("control socket: path of %d bytes: want at most %d: %s", len(path), MaxPath, path)
 	}
@@ -63,7 +70,7 @@ func Listen(path string) (net.Listener, error) {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("control socket: %w; choose another path, or make the directory", err)
 	}
-	l, err := claim(path)
+	l, err := claim(path, a)
 	if live := new(LiveError); errors.As(err, &live) {
 		live.PID = owner(path) // without the lock: it may take a while
 	}
@@ -90,7 +97,7 @@ func (l *tidyListener) Close() error {
 }
 
 // claim does the work of Listen while the directory is locked.
-func claim(path string) (net.Listener, error) {
+func claim(path string, a Access) (net.Listener, error) {
 	dir := filepath.Dir(path)
 	unlock, err := lockDir(dir)
 	if err != nil {
@@ -105,10 +112,21 @@ func claim(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w; the directory must be writable", err)
 	}
-	if err := os.Chmod(path, socketMode); err != nil { // the umask may have removed bits
+	if err := a.apply(path); err != nil {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
 	}
 	return l, nil
+}
+
+// apply gives the socket to its group first, and only then its permissions, so that no
+// other group has them in between.
+func (a Access) apply(path string) error {
+	if a.Group != nil {
+		if err := os.Chown(path, -1, *a.Group); err != nil {
+			return fmt.Errorf("%w; giving it to a group that this process is not in needs CAP_CHOWN", err)
+		}
+	}
+	return os.Chmod(path, cmp.Or(a.Mode, DefaultMode))
 }
 
 // lockDir keeps out other processes that want to listen in this directory:
@@ -126,11 +144,11 @@ func lockDir(dir string) (unlock func(), err error) {
 	return func() { _ = unix.Close(fd) }, nil
 }
 
-// narrow sets the permissions before bind(2) makes the file, which keeps them:
-// there is no moment at which more people can connect.
+// narrow sets the permissions before bind(2) makes the file, which keeps them: until
+// Access applies, only the process's own user can connect.
 func narrow(_, _ string, c syscall.RawConn) error {
 	var err error
-	if e := c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), socketMode) }); e != nil {
+	if e := c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }); e != nil {
 		return e
 	}
 	return err

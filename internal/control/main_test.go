@@ -30,6 +30,7 @@ var sample = Status{
 		{Name: "counters", Key: "0x00000000000000ff", Size: 65536, Access: []string{"read", "write"}, Backing: "anonymous", Pages: "huge"},
 		{Name: "sco\xffres", Key: "0x0000000000000001", Size: 4096, Access: []string{"read"}, Backing: "file:/x", Pages: "small"},
 	},
+	Guests: []Guest{{xdpfab.GuestInfo{PID: 815, UID: 1000, GID: 100, Endpoints: 1, Peers: 2, Regions: 3, Memory: 4096, Taken: 5, Completed: 5}, "alice"}},
 	Counters: map[string]uint64{"packets_received": 12, "refused_bad_crc": 3, "request_out_of_window": 4,
 		"xdp_redirect": 5, "Some thing new": 6, "xsk_rx_dropped": 1 << 40},
 }
@@ -44,14 +45,19 @@ func ask(t testing.TB) context.Context {
 // start serves source on a socket of its own until the test ends.
 func start(t *testing.T, source Source, more ...Verb) string {
 	t.Helper()
+	return startService(t, Service{Source: source, Verbs: more})
+}
+
+func startService(t *testing.T, s Service) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "run", "x.sock")
-	l, err := Listen(path)
+	l, err := Listen(path, Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- ServeListener(ctx, l, source, more...) }()
+	go func() { done <- ServeListener(ctx, l, s) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

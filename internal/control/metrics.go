@@ -59,6 +59,7 @@ var (
 	descQueues     = desc("queues", "Queues of the interface in use.")
 	descMTU        = desc("mtu_bytes", "Largest packet that the interface carries.")
 	descRegions    = desc("regions", "Memory regions served.")
+	descGuests     = desc("guests", "Programs that are attached.")
 	descRegionSize = desc("region_size_bytes", "Size of a memory region.", "region", "access", "backing", "pages")
 )
 
@@ -82,6 +83,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(descQueues, float64(i.Queues))
 	gauge(descMTU, float64(i.MTU))
 	gauge(descRegions, float64(len(s.Regions)))
+	gauge(descGuests, float64(len(s.Guests)))
 	for n, r := range s.Regions {
 		name := r.Name
 		if name == "" { // unnamed regions are labelled by their place, since a key should not be shown

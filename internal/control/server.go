@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 const (
@@ -22,12 +24,23 @@ const (
 	farewell = 200 * time.Millisecond
 )
 
+// Service is what a daemon offers at its socket.
+type Service struct {
+	Source Source
+	Verbs  []Verb // beside those that every daemon has
+	Admit  Admit  // nil: no program can attach
+}
+
 // ServeListener answers requests until the context ends, which is no error. It
-// closes the listener, which removes the socket.
-func ServeListener(ctx context.Context, l net.Listener, source Source, more ...Verb) error {
+// closes the listener, which removes the socket, and the connections of the programs that
+// are attached, and returns when their hosts have.
+func ServeListener(ctx context.Context, l net.Listener, s Service) error {
+	programs := &attachments{admit: s.Admit}
+	defer programs.end()
 	srv := &http.Server{
-		Handler:           Handler(source, more...),
+		Handler:           handler(s, programs),
 		ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
+		ConnContext: withConn,
 	}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
@@ -46,14 +59,15 @@ func ServeListener(ctx context.Context, l net.Listener, source Source, more ...V
 	return errors.Join(err, srv.Close())
 }
 
-// Handler answers the requests of the package: the verbs that every daemon has, and
+// handler answers the requests of the package: the verbs that every daemon has, and
 // more.
-func Handler(source Source, more ...Verb) http.Handler {
-	verbs := append(Verbs(source), more...)
+func handler(s Service, programs http.Handler) http.Handler {
+	verbs := append(Verbs(s.Source), s.Verbs...)
 	mux := http.NewServeMux()
+	mux.Handle("POST "+xdpfab.AttachPath, programs)
 	mux.HandleFunc("POST "+pathRequest, func(w http.ResponseWriter, r *http.Request) { serve(w, r, verbs) })
 	mux.HandleFunc("GET "+pathVerbs, func(w http.ResponseWriter, r *http.Request) { look(w, r, verbs) })
-	mux.Handle("GET "+pathMetrics, metrics(source))
+	mux.Handle("GET "+pathMetrics, metrics(s.Source))
 	return mux
 }
 

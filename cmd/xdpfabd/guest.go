@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// GuestConfig is a rule about programs that want to use the interface through the daemon.
+// The first rule that fits a program counts.
+type GuestConfig struct {
+	User, Group string // name or number; empty fits any
+	Deny        bool
+	Serve       string             // pattern of the names of regions that it may serve
+	Limits      xdpfab.GuestLimits // 0 means the library's default
+}
+
+// defaultGuest is a rule that allows everything.
+func defaultGuest() GuestConfig { return GuestConfig{Serve: "*"} }
+
+// defaultRule counts where no rule of the configuration does.
+const defaultRule = "only root and the daemon's own user may attach where no rule says otherwise"
+
+// rule is a GuestConfig with the numbers of its user and group.
+type rule struct {
+	GuestConfig
+	name     string // in errors
+	uid, gid *uint32
+}
+
+// rules decides which programs may attach.
+type rules []rule
+
+// newRules looks up the users and groups of a configuration, and finds those that are
+// unknown here.
+func newRules(guests []GuestConfig) (all rules, found []problem) {
+	for i, g := range guests {
+		r := rule{GuestConfig: g, name: fmt.Sprintf("rule guest[%d] (%s)", i, g)}
+		var err error
+		if r.uid, err = number(g.User, userNumber); err != nil {
+			found = append(found, problem{fmt.Sprintf("guest[%d].user", i), err.Error()})
+		}
+		if r.gid, err = number(g.Group, groupNumber); err != nil {
+			found = append(found, problem{fmt.Sprintf("guest[%d].group", i), err.Error()})
+		}
+		all = append(all, r)
+	}
+	return all, found
+}
+
+// number returns the number of a user or group; nil for any.
+func number(name string, look func(string) (string, error)) (*uint32, error) {
+	if name == "" {
+		return nil, nil
+	}
+	n, err := strconv.ParseUint(name, 10, 32)
+	if err != nil {
+		text, err := look(name)
+		if err != nil {
+			return nil, wants(name, "one that this machine knows, or a number")
+		}
+		if n, err = strconv.ParseUint(text, 10, 32); err != nil {
+			return nil, err
+		}
+	}
+	id := uint32(n)
+	return &id, nil
+}
+
+func userNumber(name string) (string, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return "", err
+	}
+	return u.Uid, nil
+}
+
+func groupNumber(name string) (string, error) {
+	g, err := user.LookupGroup(name)
+	if err != nil {
+		return "", err
+	}
+	return g.Gid, nil
+}
+
+// fits reports whether the rule is about a program.
+func (r *rule) fits(p control.Program) bool {
+	if r.uid != nil && *r.uid != p.UID {
+		return false
+	}
+	return r.gid == nil || *r.gid == p.GID || slices.Contains(p.Groups, *r.gid)
+}
+
+// admit returns the limits of a program, or the error that says which rule keeps it out,
+// and what to do.
+func (all rules) admit(p control.Program) (xdpfab.GuestLimits, error) {
+	i := slices.IndexFunc(all, func(r rule) bool { return r.fits(p) })
+	if i < 0 {
+		if p.UID == 0 || p.UID == uint32(os.Geteuid()) {
+			return xdpfab.GuestLimits{}, nil
+		}
+		return xdpfab.GuestLimits{}, fmt.Errorf("user %d, group %d: %s; add [[guest]] user = %q to the daemon's configuration, or start it with --guest allow:user=%d",
+			p.UID, p.GID, defaultRule, strconv.Itoa(int(p.UID)), p.UID)
+	}
+	r := &all[i]
+	if r.Deny {
+		return xdpfab.GuestLimits{}, fmt.Errorf("user %d, group %d: %s of the daemon's configuration denies it; put a rule that allows it before that one", p.UID, p.GID, r.name)
+	}
+	limits := r.Limits
+	if r.Serve != "*" {
+		limits.Serve = func(region string) error {
+			if matches(r.Serve, region) {
+				return nil
+			}
+			return fmt.Errorf("%s of the daemon's configuration lets this program serve regions with names like %q alone; choose such a name, or have the rule changed", r.name, r.Serve)
+		}
+	}
+	return limits, nil
+}
+
+// matches reports whether a name is like a pattern, in which * stands for any text. The
+// empty pattern is like no name, not even the empty one.
+func matches(pattern, name string) bool {
+	if pattern == "" {
+		return false
+	}
+	parts := strings.Split(pattern, "*")
+	first, last := parts[0], parts[len(parts)-1]
+	if len(parts) == 1 {
+		return name == pattern
+	}
+	if len(name) < len(first)+len(last) || !strings.HasPrefix(name, first) || !strings.HasSuffix(name, last) {
+		return false
+	}
+	name = name[len(first) : len(name)-len(last)]
+	for _, p := range parts[1 : len(parts)-1] {
+		_, after, found := strings.Cut(name, p)
+		if !found {
+			return false
+		}
+		name = after
+	}
+	return true
+}
+
+// String is the rule as --guest takes it.
+func (g GuestConfig) String() string {
+	verb := "allow"
+	if g.Deny {
+		verb = "deny"
+	}
+	var settings []string
+	fresh := defaultGuest()
+	for _, o := range guestOptions {
+		if text := o.at(&g).String(); o.key != "deny" && text != o.at(&fresh).String() {
+			settings = append(settings, o.key+"="+text)
+		}
+	}
+	return strings.TrimSuffix(verb+":"+strings.Join(settings, ","), ":")
+}
+
+// parseGuest reads the value of --guest: allow or deny, and then, after a colon, keys and
+// values of guestOptions with commas between them.
+func parseGuest(s string) (GuestConfig, error) {
+	g := defaultGuest()
+	verb, more, _ := strings.Cut(s, ":")
+	switch verb {
+	case "allow":
+	case "deny":
+		g.Deny = true
+	default:
+		return g, wants(s, "allow or deny, as in allow:user=alice,memory=1GiB or deny:group=guests")
+	}
+	given := map[string]bool{}
+	for setting := range strings.SplitSeq(more, ",") {
+		if setting == "" && more == "" {
+			break
+		}
+		key, value, _ := strings.Cut(setting, "=")
+		o := find(guestOptions, key)
+		switch {
+		case o == nil || key == "deny":
+			return g, wants(setting, "one of "+known(guestOptions[:len(guestOptions)-1]))
+		case value == "" && key != "serve":
+			return g, fmt.Errorf("%s: want a value, or leave it out", key)
+		case given[key]:
+			return g, fmt.Errorf("%s: given twice: want it once", key)
+		}
+		given[key] = true
+		if err := o.at(&g).Set(value); err != nil {
+			return g, fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return g, nil
+}
+
+// guestOptions are the settings of a rule. The last one has a word of its own in --guest.
+var guestOptions = []option[GuestConfig]{
+	{"user", "name or number of the user; left out: any", func(g *GuestConfig) field { return textField(&g.User, checkID) }},
+	{"group", "name or number of a group that the user is in; left out: any", func(g *GuestConfig) field { return textField(&g.Group, checkID) }},
+	{"serve", "pattern of the names of regions that the program may serve, * for any text; empty: none", func(g *GuestConfig) field { return textField(&g.Serve, nil) }},
+	{"entries", "operations in flight; 4096", func(g *GuestConfig) field { return countField(&g.Limits.Entries, 16, 1<<16) }},
+	{"arena", "bytes for operands and results on their way; 64MiB", func(g *GuestConfig) field { return sizeField(&g.Limits.Arena) }},
+	{"endpoints", "endpoints; 256", func(g *GuestConfig) field { return countField(&g.Limits.Endpoints, 1, math.MaxUint16) }},
+	{"peers", "peers of its endpoints; 65536", func(g *GuestConfig) field { return countField(&g.Limits.Peers, 1, math.MaxInt32) }},
+	{"regions", "regions that it serves; 1024", func(g *GuestConfig) field { return countField(&g.Limits.Regions, 1, math.MaxInt32) }},
+	{"memory", "bytes that its regions span; 16GiB", func(g *GuestConfig) field { return sizeField(&g.Limits.Memory) }},
+	{"deny", "true: the program may not attach", func(g *GuestConfig) field { return boolField(&g.Deny) }},
+}
+
+func checkID(s string) error {
+	if strings.ContainsAny(s, ",: \t\n") {
+		return wants(s, "the name or number of a user or group")
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+func rulesOf(t *testing.T, texts ...string) rules {
+	t.Helper()
+	var guests []GuestConfig
+	for _, text := range texts {
+		g, err := parseGuest(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		guests = append(guests, g)
+	}
+	all, unknown := newRules(guests)
+	if len(unknown) > 0 {
+		t.Fatal(unknown)
+	}
+	return all
+}
+
+// The first rule that fits counts, and without one only root and the daemon's user may
+// attach.
+func TestRules(t *testing.T) {
+	own := uint32(os.Geteuid())
+	alice, bob := control.Program{UID: 1000001, GID: 5, Groups: []uint32{7}}, control.Program{UID: 1000002, GID: 8}
+	for _, c := range []struct {
+		rules []string
+		p     control.Program
+		want  string // of the error; empty if the program may attach
+	}{
+		{nil, control.Program{UID: 0}, ""},
+		{nil, control.Program{UID: own}, ""},
+		{nil, alice, `user 1000001, group 5: only root and the daemon's own user may attach`},
+		{nil, alice, `--guest allow:user=1000001`},
+		{[]string{"deny"}, control.Program{UID: 0}, `rule guest[0] (deny)`},
+		{[]string{"allow:user=1000001"}, alice, ""},
+		{[]string{"allow:user=1000001"}, bob, "only root"},
+		{[]string{"allow:group=5"}, alice, ""},
+		{[]string{"allow:group=7"}, alice, ""},
+		{[]string{"allow:group=7"}, bob, "only root"},
+		{[]string{"allow:user=1000001,group=8"}, alice, "only root"},
+		{[]string{"allow:user=root"}, control.Program{UID: 0}, ""},
+		{[]string{"deny:user=1000001", "allow"}, alice, "rule guest[0] (deny:user=1000001) of the daemon's configuration denies it"},
+		{[]string{"deny:user=1000001", "allow"}, bob, ""},
+		{[]string{"allow", "deny:user=1000001"}, alice, ""},
+	} {
+		_, err := rulesOf(t, c.rules...).admit(c.p)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, %+v: %v, want %q", c.rules, c.p, err, c.want)
+		}
+	}
+}
+
+func TestRuleLimits(t *testing.T) {
+	l, err := rulesOf(t, "allow:entries=64,arena=1MiB,endpoints=2,peers=3,regions=4,memory=1GiB,serve=app-*").admit(control.Program{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Serve("other"); err == nil || !strings.Contains(err.Error(), `guest[0] (allow:serve=app-*,`) {
+		t.Errorf("%v", err)
+	}
+	if err := l.Serve("app-x"); err != nil {
+		t.Error(err)
+	}
+	if l.Entries != 64 || l.Arena != 1<<20 || l.Endpoints != 2 || l.Peers != 3 || l.Regions != 4 || l.Memory != 1<<30 {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestMatches(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"*", "", true}, {"*", "a/b", true}, {"", "", false}, {"", "a", false}, {"a", "a", true}, {"a", "ab", false},
+		{"a*", "a", true}, {"a*", "abc", true}, {"a*", "ba", false}, {"*a", "ba", true}, {"*a", "ab", false},
+		{"a*a", "a", false}, {"a*a", "aa", true}, {"a*b*c", "a-b-c", true}, {"a*b*c", "a-c-b", false}, {"*b*", "abc", true}, {"**", "", true},
+		{"a*bc*c", "abc", false}, {"a?", "ab", false},
+	} {
+		if matches(c.pattern, c.name) != c.want {
+			t.Errorf("%q, %q: want %v", c.pattern, c.name, c.want)
+		}
+	}
+}
+
+// Rules of the file come behind those of flags, and their errors name their lines.
+func TestGuestConfiguration(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.toml")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte("interface = \"eth0\"\nsocket-mode = \"0666\"\nsocket-group = \"0\"\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("[[guest]]\nuser = \"root\"\nserve = \"\"\nmemory = \"1GiB\"\nentries = 128\n[[guest]]\ndeny = true\n")
+	c, code, msg := load(t, "--config", path, "--guest", "allow:group=0")
+	var got []string
+	for _, g := range c.Guests {
+		got = append(got, g.String())
+	}
+	want := "allow:group=0 allow:user=root,serve=,entries=128,memory=1GiB deny"
+	if code != exitOK || strings.Join(got, " ") != want || c.SocketMode != 0o666 || c.SocketGroup != "0" {
+		t.Errorf("%d %s: %s, %o, %q; want %s", code, msg, got, c.SocketMode, c.SocketGroup, want)
+	}
+	for text, want := range map[string]string{
+		"[[guest]]\nuser = \"no such user\"\n":    "x.toml:5: guest[0].user: ",
+		"[[guest]]\n[[guest]]\nname = \"root\"\n": "x.toml:6: guest[1].name: unknown key; known are user, group, serve",
+		"guest = 3":               "guest: want tables: begin each guest with a line [[guest]]",
+		"[[guest]]\nentries = 15": "x.toml:5: guest[0].entries: ",
+	} {
+		write(text)
+		if _, code, msg := load(t, "--config", path); code != exitUsage || !strings.Contains(msg, want) {
+			t.Errorf("%q: %d, %s; want %s", text, code, msg, want)
+		}
+	}
+	var errs strings.Builder
+	write("[[guest]]\nuser = \"xdpfab-nobody-has-this-name\"\n")
+	if code := run([]string{"--config", path, "--check", "--guest=allow"}, &errs, &errs); code != exitUsage || !strings.Contains(errs.String(), "x.toml:5: guest[1].user: ") {
+		t.Errorf("%d, %s", code, errs.String())
+	}
+	for arg, want := range map[string]string{
+		"permit": "want allow or deny", "allow:usr=1": "want one of user, group", "allow:user=": "user: want a value",
+		"allow:user=1,user=2": "user: given twice", "deny:deny=true": "want one of", "allow:memory=x": "memory: ",
+	} {
+		if _, code, msg := load(t, "--interface=e", "--guest", arg); code != exitUsage || !strings.Contains(msg, want) {
+			t.Errorf("--guest %s: %d, %s; want %s", arg, code, msg, want)
+		}
+	}
+	if _, code, msg := load(t, "--interface=e", "--socket-mode", "rw"); code != exitUsage || !strings.Contains(msg, "octal") {
+		t.Errorf("--socket-mode rw: %d, %s", code, msg)
+	}
+}
+
+// A program attaches by the control socket and works; the daemon says who is there.
+func TestGuestOfDaemon(t *testing.T) {
+	conn, cfg := notifySocket(t), testConfig(t)
+	cfg.Guests = []GuestConfig{{Serve: "mine-*"}}
+	p := servePipe(t, cfg)
+	receive(t, conn)
+	ctx := limited(t)
+	g, err := xdpfab.Open(ctx, "pipe", xdpfab.DomainAttr{Control: cfg.Control, Attach: xdpfab.AttachAlways})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.Interface().Daemon != cfg.Control {
+		t.Errorf("interface %+v", g.Interface())
+	}
+	other, err := p.client.NewRegion("words", 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := p.client.NewEndpoint(xdpfab.EndpointAttr{})
+	if err == nil {
+		err = own.Enable()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := g.Dial(ctx, p.client.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := xdpfab.Word[uint64](ctx, peer, "words", 0)
+	if err == nil {
+		_, err = w.Add(ctx, 5)
+	}
+	if v, e := other.Uint64(0); err != nil || e != nil || v.Load() != 5 {
+		t.Errorf("add: %v", errors.Join(err, e))
+	}
+	mem, err := mr.Memfd("yours", 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Register(mem, mr.Options{Name: "yours"}); !errors.Is(err, xdpfab.ErrDenied) || !strings.Contains(err.Error(), "rule guest[0]") {
+		t.Errorf("a region that the rule does not allow: %v", err)
+	}
+	c, err := control.Dial(cfg.Control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s, err := c.Status(ctx)
+	if err != nil || len(s.Guests) != 1 || s.Guests[0].PID != os.Getpid() || s.Guests[0].User == "" || s.Guests[0].Taken == 0 {
+		t.Errorf("status: %v, %+v", err, s.Guests)
+	}
+	if err := p.end(t); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.Add(ctx, 1); !errors.Is(err, xdpfab.ErrInterfaceLost) || !strings.Contains(err.Error(), "daemon") {
+		t.Errorf("after the daemon's end: %v", err)
+	}
+	if err := errors.Join(g.CloseAll(), mem.Close()); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"guest attached", "guest gone"} {
+		if !strings.Contains(p.log.String(), want) {
+			t.Errorf("log lacks %q:\n%s", want, p.log)
+		}
+	}
+}
+
+func TestGuestRefused(t *testing.T) {
+	conn, cfg := notifySocket(t), testConfig(t)
+	cfg.Guests = []GuestConfig{{Deny: true}}
+	p := servePipe(t, cfg)
+	receive(t, conn)
+	_, err := xdpfab.Open(limited(t), "pipe", xdpfab.DomainAttr{Control: cfg.Control})
+	if !errors.Is(err, xdpfab.ErrDenied) || !strings.Contains(err.Error(), "rule guest[0] (deny:serve=)") {
+		t.Errorf("%v", err)
+	}
+	if err := p.end(t); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(p.log.String(), "guest refused") {
+		t.Errorf("log: %s", p.log)
+	}
+}
