@@ -131,7 +131,7 @@ func upgrade(ctx context.Context, conn *net.UnixConn, path string) error {
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
 		return fmt.Errorf("%w for other programs: the daemon at %s is of an older release", ErrNoDaemon, path)
 	case http.StatusForbidden:
-		return &hostError{fmt.Sprintf("daemon at %s: %s", path, bytes.TrimSpace(text)), ErrDenied}
+		return &hostError{fmt.Sprintf("daemon at %s: %s", path, bytes.TrimSpace(text)), []error{ErrDenied}}
 	}
 	return fmt.Errorf("daemon at %s: %s: %s", path, r.Status, bytes.TrimSpace(text))
 }

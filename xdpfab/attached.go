@@ -162,20 +162,23 @@ func (a *attached) learn(result json.RawMessage) error {
 
 // replied is the error in a reply.
 func replied(r share.Reply) error {
-	if e := guestErrors[r.Kind]; e != nil {
-		return &hostError{r.Error, e}
+	e := &hostError{text: r.Error}
+	for _, kind := range r.Kinds {
+		if is := guestErrors[kind]; is != nil {
+			e.is = append(e.is, is)
+		}
 	}
-	return errors.New(r.Error)
+	return e
 }
 
-// hostError is an error of the host's: its text, and the error that programs look for.
+// hostError is an error of the host's: its text, and the errors that programs look for.
 type hostError struct {
 	text string
-	is   error
+	is   []error
 }
 
-func (e *hostError) Error() string { return e.text }
-func (e *hostError) Unwrap() error { return e.is }
+func (e *hostError) Error() string   { return e.text }
+func (e *hostError) Unwrap() []error { return e.is }
 
 // listen takes the answers of a host, until it has gone.
 func (a *attached) listen(talk *share.Talk) {

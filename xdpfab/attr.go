@@ -72,8 +72,9 @@ type DomainAttr struct {
 	AuthKey AuthKey
 
 	// Attach says whether the domain goes through the daemon that has the interface;
-	// AttachAuto. Through it, no privilege is needed. InterfaceInfo.Daemon tells which
-	// way it went.
+	// AttachAuto. Through it, no privilege is needed; Queues, Copy, Generic and UDP are
+	// the daemon's and those here have no effect. InterfaceInfo.Daemon tells which way it
+	// went.
 	Attach AttachMode
 	// Control is the path of the daemon's control socket; that of the environment
 	// variable ControlEnv, or else DefaultControl.

@@ -4,10 +4,13 @@ package xdpfab
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -87,5 +90,20 @@ func TestGuests(t *testing.T) {
 	})
 	if list := a.Guests(); len(list) != 0 {
 		t.Errorf("guests when it has gone: %+v", list)
+	}
+}
+
+// An error that a guest gets from its host is the host's: the text, and whatever it
+// wraps.
+func TestHostErrors(t *testing.T) {
+	err := fmt.Errorf("%w: %w", ErrPeerSilent, fmt.Errorf("neighbour: %w", port.ErrUnreachable))
+	got := replied(share.Reply{Error: err.Error(), Kinds: kindsOf(err)})
+	if got.Error() != err.Error() || !errors.Is(got, ErrPeerSilent) || !errors.Is(got, port.ErrUnreachable) || errors.Is(got, ErrBusy) {
+		t.Errorf("%v", got)
+	}
+	for kind, e := range guestErrors {
+		if got := replied(share.Reply{Kinds: []string{kind}}); !errors.Is(got, e) {
+			t.Errorf("%s: not %v", kind, e)
+		}
 	}
 }

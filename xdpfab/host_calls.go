@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -54,7 +55,7 @@ func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 		r.Result, err = json.Marshal(result)
 	}
 	if err != nil {
-		r.Result, r.Error, r.Kind = nil, err.Error(), kindOf(err)
+		r.Result, r.Error, r.Kinds = nil, err.Error(), kindsOf(err)
 	}
 	if g.other != nil { // the guest's end of the bell goes with the answer to attach
 		err := g.talk.Send(r, g.other.FD())
@@ -69,15 +70,17 @@ func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 var guestErrors = map[string]error{
 	"busy": ErrBusy, "closed": ErrClosed, "not implemented": ErrNotImplemented, "access": ErrAccess, "denied": ErrDenied, "peer silent": ErrPeerSilent,
 	"key in use": mr.ErrKeyInUse, "name in use": mr.ErrNameInUse, "auth key": ErrAuthKey, "lost": ErrInterfaceLost, "memory": mr.ErrMemory,
+	"unreachable": port.ErrUnreachable, "no route": port.ErrNoRoute, "no source": port.ErrNoSource, "no udp": port.ErrNoUDP,
 }
 
-func kindOf(err error) string {
+// kindsOf names the errors that err wraps.
+func kindsOf(err error) (kinds []string) {
 	for kind, e := range guestErrors {
 		if errors.Is(err, e) {
-			return kind
+			kinds = append(kinds, kind)
 		}
 	}
-	return ""
+	return kinds
 }
 
 func (g *guest) tooMany(what string, limit int) error {

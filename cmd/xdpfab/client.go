@@ -28,6 +28,8 @@ type linkFlags struct {
 	queues   int
 	cores    []int
 	giveUp   time.Duration
+	control  string
+	direct   bool
 }
 
 func (f *linkFlags) register(c *cobra.Command) {
@@ -39,6 +41,8 @@ func (f *linkFlags) register(c *cobra.Command) {
 	fs.IntVar(&f.queues, "queues", 0, "queues of the interface to use; 0 for all")
 	fs.IntSliceVar(&f.cores, "cores", nil, "CPUs for the pollers of the queues, in turn; default: the kernel chooses")
 	fs.DurationVar(&f.giveUp, "timeout", 5*time.Second, "silence of the peer after which operations are given up")
+	fs.StringVar(&f.control, "control", "", "go through the daemon with this control socket; default: the daemon of the interface, if one serves it")
+	fs.BoolVar(&f.direct, "direct", false, "open the interface itself, whether a daemon serves it or not")
 	_ = c.RegisterFlagCompletionFunc("progress", cobra.FixedCompletions([]string{xdpfab.ProgressAuto.String(), xdpfab.ProgressManual.String()}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("copy", cobra.FixedCompletions([]string{xdpfab.CopyAuto.String(), xdpfab.CopyForce.String(), xdpfab.ZeroCopyForce.String()}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("interface", completeInterfaces)
@@ -46,9 +50,11 @@ func (f *linkFlags) register(c *cobra.Command) {
 
 // attr turns the flags into attributes. A peer with an IP address needs UDP.
 func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, error) {
-	attr := xdpfab.DomainAttr{Progress: f.progress, Copy: f.copyMode, Generic: f.generic, GiveUp: f.giveUp, Queues: f.queues, Cores: f.cores}
+	attr := xdpfab.DomainAttr{Progress: f.progress, Copy: f.copyMode, Generic: f.generic, GiveUp: f.giveUp, Queues: f.queues, Cores: f.cores, Control: f.control}
 	addr, err := wire.ParseAddr(peer)
 	switch {
+	case f.direct && f.control != "":
+		return attr, usage(c, "want one of --control and --direct")
 	case f.ifname == "":
 		return attr, usage(c, "missing --interface (-i)")
 	case peer == "":
@@ -61,7 +67,28 @@ func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, erro
 		return attr, usage(c, "%d queues: want 0 for all, or more", f.queues)
 	}
 	attr.UDP = addr.IsIP()
+	switch {
+	case f.direct:
+		attr.Attach = xdpfab.AttachNever
+	case f.control != "":
+		attr.Attach = xdpfab.AttachAlways
+	}
 	return attr, nil
+}
+
+// check refuses flags that are for the process that has the interface, if that is a
+// daemon.
+func (f *linkFlags) check(c *cobra.Command, dom *xdpfab.Domain) error {
+	socket := dom.Interface().Daemon
+	if socket == "" {
+		return nil
+	}
+	for _, name := range []string{"copy", "generic", "queues"} {
+		if c.Flags().Changed(name) {
+			return usage(c, "--%s is for the process that has the interface, which is the daemon at %s: want it in the daemon's configuration, or --direct here once the daemon has ended", name, socket)
+		}
+	}
+	return nil
 }
 
 // client is an interface in use and a peer that has answered.
@@ -80,6 +107,9 @@ func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, err
 	dom, err := a.open(c.Context(), f.ifname, attr)
 	if err != nil {
 		return nil, interfaceError(err)
+	}
+	if err := f.check(c, dom); err != nil {
+		return nil, errors.Join(err, dom.CloseAll())
 	}
 	// Finding the next hop takes time of its own. The domain notices when the peer is
 	// silent; this limit is for a machine so busy that the domain notices too late.

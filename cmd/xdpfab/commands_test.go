@@ -305,7 +305,7 @@ func TestInfo(t *testing.T) {
 	if r := n.run("", "info"); r.code != 0 || !strings.Contains(r.out, "INTERFACE") || strings.Contains(r.out, "OPERATION") {
 		t.Errorf("info: %+v", r)
 	}
-	rep, err := report(nil)
+	rep, err := report(context.Background(), nil, "")
 	if err != nil || len(rep.Interfaces) == 0 || rep.Limits.Window != 64 || len(rep.Operations) == 0 {
 		t.Errorf("%+v, %v", rep, err)
 	}
@@ -328,6 +328,7 @@ func TestStat(t *testing.T) {
 		return control.Status{
 			Version: "1", PID: 7, UptimeSeconds: float64(ops) / 1000, Address: peerAddr,
 			Regions:  []control.Region{{Name: "r", Key: "0x01", Size: 8, Access: []string{"read"}}},
+			Guests:   []control.Guest{{GuestInfo: xdpfab.GuestInfo{PID: 4711, UID: 77, Endpoints: 3, Taken: 12345}, User: "alice"}},
 			Counters: map[string]uint64{"ops_executed": ops, "hellos": 0},
 		}, nil
 	}
@@ -340,7 +341,8 @@ func TestStat(t *testing.T) {
 	go func() { served <- control.ServeListener(ctx, l, control.Service{Source: source}) }()
 	n := newNode(t)
 	r := n.run("", "stat", "--control", path)
-	if r.code != 0 || !strings.Contains(r.out, "ops_executed  1000") || strings.Contains(r.out, "hellos") || !strings.Contains(r.out, peerAddr) {
+	if r.code != 0 || !strings.Contains(r.out, "ops_executed  1000") || strings.Contains(r.out, "hellos") || !strings.Contains(r.out, peerAddr) ||
+		!strings.Contains(strings.Join(strings.Fields(r.out), " "), "4711 alice 3 0 0 0 12345 0") {
 		t.Errorf("%+v", r)
 	}
 	if r := n.run("", "stat", "--control", path, "--all"); !strings.Contains(r.out, "hellos") {

@@ -169,7 +169,7 @@ func (d *daemon) close() error {
 func runClient(ctx context.Context, side *veth.Side, self string, result any, args ...string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, clientLimit, fmt.Errorf("took longer than %v", clientLimit))
 	defer cancel()
-	cmd := command(ctx, self, append(args, "-i", side.IfName, "--timeout", silence.String(), "--json")...)
+	cmd := command(ctx, self, append(args, "--direct", "-i", side.IfName, "--timeout", silence.String(), "--json")...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := startOn(side, cmd, clientCPUs); err != nil {

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -34,6 +35,9 @@ type interfaceEntry struct {
 	// MaxFrame is the longest frame of each encapsulation, in bytes; 0 where the MTU is
 	// not suitable.
 	MaxFrame map[string]int `json:"max_frame"`
+	// Daemon serves the interface: programs go through it, whatever Plan says; nil if
+	// none answers.
+	Daemon *servedBy `json:"daemon,omitempty"`
 }
 
 // limits are those of the protocol, whatever the interface.
@@ -56,6 +60,7 @@ type opEntry struct {
 
 func (a *app) infoCmd() *cobra.Command {
 	var operations, advises, fabric bool
+	var socket string
 	c := &cobra.Command{
 		Use:   "info [INTERFACE]",
 		Short: "Show what an interface, the kernel and xdpfab can do",
@@ -103,7 +108,7 @@ if an interface is named.`,
 				}
 				return a.print(r, r.text)
 			}
-			r, err := report(args)
+			r, err := report(c.Context(), args, socket)
 			if err != nil {
 				return err
 			}
@@ -113,11 +118,12 @@ if an interface is named.`,
 	a.jsonFlag(c)
 	c.Flags().BoolVar(&advises, "advise", false, "compare the machine with docs/tuning.md")
 	c.Flags().BoolVar(&fabric, "fabric", false, "list interfaces and encapsulations with libfabric's attributes")
+	c.Flags().StringVar(&socket, "control", "", "control socket of the daemon that may serve the interface")
 	c.Flags().BoolVar(&operations, "operations", false, "print the table of operations without an interface, too")
 	return c
 }
 
-func report(args []string) (r infoReport, err error) {
+func report(ctx context.Context, args []string, socket string) (r infoReport, err error) {
 	if r.System, err = nic.Machine(); err != nil {
 		return r, err
 	}
@@ -132,7 +138,7 @@ func report(args []string) (r infoReport, err error) {
 		return r, interfaceError(err)
 	}
 	for _, i := range list {
-		e := interfaceEntry{Interface: i, Plan: r.System.Plan(&i, nic.Want{}), MaxFrame: map[string]int{}}
+		e := interfaceEntry{Interface: i, Plan: r.System.Plan(&i, nic.Want{}), MaxFrame: map[string]int{}, Daemon: daemonOf(ctx, i.Name, socket)}
 		// The IP and UDP headers count towards the MTU; the Ethernet header does not.
 		for kind := range wire.NumKinds {
 			e.MaxFrame[kind.String()] = max(min(i.MTU, wire.MaxFrame)-kind.Overhead(), 0)
@@ -184,7 +190,9 @@ func (r *infoReport) summary(w io.Writer) {
 	fmt.Fprintln(w, "INTERFACE\tDRIVER\tMTU\tQUEUES\tMAC\tXDP\tCOPY\tUSABLE")
 	for _, i := range r.Interfaces {
 		usable := "yes"
-		if !i.Plan.Usable {
+		if i.Daemon != nil {
+			usable = fmt.Sprintf("through xdpfabd, process %d", i.Daemon.PID)
+		} else if !i.Plan.Usable {
 			usable = "no: " + strings.Join(i.Plan.Problems, "; ")
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", i.Name, i.Driver, i.MTU, i.RXQueues, orDash(i.MAC), i.Plan.XDP, i.Plan.Copy, usable)
@@ -216,7 +224,9 @@ func (i *interfaceEntry) text(w io.Writer) {
 	fmt.Fprintf(w, "queues\t%d receive, %d transmit\n", i.RXQueues, i.TXQueues)
 	fmt.Fprintf(w, "XDP features\t%s\n", features)
 	fmt.Fprintf(w, "XDP attached\t%s\n", attached)
-	if i.Plan.Usable {
+	if d := i.Daemon; d != nil {
+		fmt.Fprintf(w, "served by\txdpfabd, process %d: programs go through %s, %d do now\n", d.PID, d.Control, d.Guests)
+	} else if i.Plan.Usable {
 		fmt.Fprintf(w, "xdpfab would use\t%s XDP, %s, %d queues%s\n", i.Plan.XDP, i.Plan.Copy, i.Plan.Queues,
 			ifThen(i.Plan.XDP == "generic", "; only with --generic, and refuses otherwise"))
 	} else {

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,12 +14,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 type statFlags struct {
@@ -33,9 +36,11 @@ func (a *app) statCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stat",
 		Short: "Show the state and the counters of a daemon",
-		Long: `stat asks a daemon of this machine, by its control socket, for its regions and
-counters. Without --control and --interface it asks the only daemon that runs.
-With --watch it asks again at each interval, and shows rates per second.`,
+		Long: `stat asks a daemon of this machine, by its control socket, for its regions, its
+guests (the programs that use the interface through it) and its counters.
+Without --control and --interface it asks the one that XDPFAB_CONTROL names, or
+the only daemon that runs. With --watch it asks again at each interval, and
+shows rates per second.`,
 		Example: `  xdpfab stat
   xdpfab stat --interface eth0 --watch 1s
   xdpfab stat --control /run/xdpfabd/eth0.sock --json`,
@@ -67,6 +72,8 @@ func (a *app) stat(c *cobra.Command, f *statFlags) error {
 		return usage(c, "want one of --control and --interface")
 	case f.ifname != "":
 		f.path = control.DefaultPath(f.ifname)
+	case f.path == "" && os.Getenv(xdpfab.ControlEnv) != "":
+		f.path = os.Getenv(xdpfab.ControlEnv)
 	case f.path == "":
 		var err error
 		if f.path, err = onlyDaemon(filepath.Dir(control.DefaultPath("any"))); err != nil {
@@ -153,6 +160,12 @@ func (r *statReport) text(w io.Writer, all bool) {
 	}
 	for _, e := range r.Regions {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", orDash(e.Name), e.Key, e.Size, orDash(strings.Join(e.Access, " ")), e.Backing, e.Pages)
+	}
+	if len(r.Guests) > 0 {
+		fmt.Fprintln(w, "\nGUEST\tUSER\tENDPOINTS\tPEERS\tREGIONS\tBYTES\tTAKEN\tREFUSED")
+	}
+	for _, g := range r.Guests {
+		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", g.PID, cmp.Or(g.User, strconv.Itoa(int(g.UID))), g.Endpoints, g.Peers, g.Regions, g.Memory, g.Taken, g.Refused)
 	}
 	fmt.Fprintf(w, "\nCOUNTER\tTOTAL%s\n", ifThen(r.Rates != nil, "\tPER SECOND"))
 	for _, name := range slices.Sorted(maps.Keys(r.Counters)) {

@@ -177,7 +177,7 @@ const programName = "xdpfab_steer"
 // interface.
 func Taken(ifname string, err error) error {
 	if b := new(bpf.BusyError); errors.As(err, &b) && b.Name == programName {
-		return fmt.Errorf("%s is in use by another xdpfab process or domain; one at a time can have it: %w", ifname, err)
+		return fmt.Errorf("%s is in use by another xdpfab process or domain, and one at a time can have it; if that one is a daemon, go through it: name its control socket by XDPFAB_CONTROL or DomainAttr.Control: %w", ifname, err)
 	}
 	return err
 }

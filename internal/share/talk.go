@@ -44,7 +44,7 @@ type Reply struct {
 	ID     uint64          `json:"id"`
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  string          `json:"error,omitempty"`
-	Kind   string          `json:"kind,omitempty"` // which of the errors that programs look for; see xdpfab
+	Kinds  []string        `json:"kinds,omitempty"` // which of the errors that programs look for; see xdpfab
 }
 
 // Send sends a text and file descriptors, which stay the caller's.

@@ -27,9 +27,11 @@ type atomicReport struct {
 }
 
 // The commands that a user types, and their output.
-func TestAtomic(t *testing.T) {
-	testnet.Require(t)
+func TestAtomic(t *testing.T) { ways(t, testAtomic) }
+
+func testAtomic(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
+	lodge(t, net.A)
 	d := serve(t, net.B, "--region", "r=64KiB:key=0x11")
 	at := func(args string) []string {
 		return append(append([]string{"atomic"}, strings.Fields(args)...), "-i", net.A.IfName, "--peer", d.addr())
@@ -82,9 +84,11 @@ func TestAtomic(t *testing.T) {
 
 // Each refusal has its exit code and a message that says what to do, and none
 // changes anything.
-func TestAtomicRefused(t *testing.T) {
-	testnet.Require(t)
+func TestAtomicRefused(t *testing.T) { ways(t, testAtomicRefused) }
+
+func testAtomicRefused(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
+	lodge(t, net.A)
 	d := serve(t, net.B, "--region", "r=4KiB", "--region", "ro=4KiB:ro,key=0x7", "--region", "wo=4KiB:wo")
 	with := "-i veth0 --peer " + d.addr()
 	for _, c := range []struct {

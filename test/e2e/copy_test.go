@@ -45,6 +45,7 @@ func newCopied(t *testing.T) *copied {
 	}
 	c.flags = []string{"--region", fmt.Sprintf("r=%d:backing=%s", 24<<20+16384, filepath.Join(dir, "memory"))}
 	c.node = serve(t, c.net.B, c.flags...)
+	lodge(t, c.net.A)
 	return c
 }
 
@@ -82,7 +83,9 @@ func (c *copied) same(file string) {
 }
 
 // A file that was put is got back, byte for byte, also from the next life of the daemon.
-func TestPutGet(t *testing.T) {
+func TestPutGet(t *testing.T) { ways(t, testPutGet) }
+
+func testPutGet(t *testing.T) {
 	c := newCopied(t)
 	c.finish("put", c.file)
 	back := filepath.Join(t.TempDir(), "back")
@@ -97,7 +100,9 @@ func TestPutGet(t *testing.T) {
 
 // The daemon is killed in the middle of a put. The client says how far it is certain to
 // have come, and another put continues there.
-func TestPutBrokenOff(t *testing.T) {
+func TestPutBrokenOff(t *testing.T) { ways(t, testPutBrokenOff) }
+
+func testPutBrokenOff(t *testing.T) {
 	c := newCopied(t)
 	in, feed, err := os.Pipe()
 	if err != nil {
@@ -133,7 +138,9 @@ func TestPutBrokenOff(t *testing.T) {
 
 // The daemon is killed in the middle of a get. The bytes that came until then are a
 // beginning of the region, and another get continues behind them.
-func TestGetBrokenOff(t *testing.T) {
+func TestGetBrokenOff(t *testing.T) { ways(t, testGetBrokenOff) }
+
+func testGetBrokenOff(t *testing.T) {
 	c := newCopied(t)
 	c.finish("put", c.file)
 	back := filepath.Join(t.TempDir(), "back")

@@ -32,6 +32,7 @@ func newLoaded(t *testing.T) *loaded {
 	l := &loaded{t: t, net: testnet.NewPair(t, testnet.Options{}), file: filepath.Join(t.TempDir(), "memory")}
 	l.flags = []string{"--region", "r=4KiB:key=0x11,backing=" + l.file, "--region", "other=4KiB:key=0x22"}
 	l.node = serve(t, l.net.B, l.flags...)
+	lodge(t, l.net.A)
 	return l
 }
 
@@ -85,7 +86,9 @@ const silence = 30 * time.Second
 
 // A daemon that is asked to end while it is busy ends in order: the client knows
 // of each operation whether it ran.
-func TestTermUnderLoad(t *testing.T) {
+func TestTermUnderLoad(t *testing.T) { ways(t, testTermUnderLoad) }
+
+func testTermUnderLoad(t *testing.T) {
 	t.Parallel()
 	l := newLoaded(t)
 	adder := startAdder(t, l.net.A, l.node, "-region", "r", "-timeout", silence.String())
@@ -101,7 +104,9 @@ func TestTermUnderLoad(t *testing.T) {
 }
 
 // The same from the command line.
-func TestTermDuringBench(t *testing.T) {
+func TestTermDuringBench(t *testing.T) { ways(t, testTermDuringBench) }
+
+func testTermDuringBench(t *testing.T) {
 	t.Parallel()
 	l := newLoaded(t)
 	bench := l.bench("--timeout", silence.String())
@@ -121,7 +126,9 @@ func TestTermDuringBench(t *testing.T) {
 
 // A daemon that is killed while it is busy, and started again at once: the client
 // learns that the peer restarted, and goes on with the new one.
-func TestKillAndRestartUnderLoad(t *testing.T) {
+func TestKillAndRestartUnderLoad(t *testing.T) { ways(t, testKillAndRestartUnderLoad) }
+
+func testKillAndRestartUnderLoad(t *testing.T) {
 	l := newLoaded(t)
 	adder := startAdder(t, l.net.A, l.node, "-region", "r", "-timeout", "30s")
 	l.busy(adder)
@@ -170,7 +177,9 @@ func TestKillDuringBench(t *testing.T) {
 
 // The same process goes on after the restart, on the same endpoint: operations that
 // are missing in the account of the first life are in that of the second.
-func TestClientSurvivesRestarts(t *testing.T) {
+func TestClientSurvivesRestarts(t *testing.T) { ways(t, testClientSurvivesRestarts) }
+
+func testClientSurvivesRestarts(t *testing.T) {
 	l := newLoaded(t)
 	adder := startAdder(t, l.net.A, l.node, "-region", "other", "-timeout", "30s", "-later", "100")
 	l.busy(adder)

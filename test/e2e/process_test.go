@@ -83,6 +83,7 @@ func start(t *testing.T, side *testnet.Side, path string, args []string, options
 	for _, o := range options {
 		o(p.cmd)
 	}
+	through(side, p.cmd)
 	launch := p.cmd.Start
 	if side != nil {
 		launch = func() error { return side.Do(p.cmd.Start) }

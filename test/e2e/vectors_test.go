@@ -96,11 +96,13 @@ var smallFloats = []vector{
 }
 
 // Every valid operation between two nodes has the same result as in C.
-func TestVectors(t *testing.T) {
-	testnet.Require(t)
+func TestVectors(t *testing.T) { ways(t, testVectors) }
+
+func testVectors(t *testing.T) {
 	all := vectors(t)
 	checkCoverage(t, all)
 	net := testnet.NewPair(t, testnet.Options{})
+	lodge(t, net.A)
 	serve(t, net.B, "--udp", "--region", "r=64KiB")
 	for _, c := range []struct {
 		name, addr string

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	lib "github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// attachedWay is the name of a subtest whose clients go through a daemon.
+const attachedWay = "attached"
+
+// ways runs a test twice: with clients that open their interface themselves, and with
+// clients that go through a daemon which serves it.
+func ways(t *testing.T, test func(t *testing.T)) {
+	testnet.Require(t)
+	for _, way := range []string{"direct", attachedWay} {
+		t.Run(way, test)
+	}
+}
+
+// hosts are the daemons of sides on which clients go through one.
+var hosts sync.Map // *testnet.Side: *node
+
+// lodge has the clients of a side go through a daemon if the test is of that way.
+func lodge(t *testing.T, sides ...*testnet.Side) {
+	t.Helper()
+	if !strings.HasSuffix(t.Name(), "/"+attachedWay) {
+		return
+	}
+	for _, side := range sides {
+		host(t, side)
+	}
+}
+
+// host starts a daemon on a side, which the side's clients use from then on. It must end
+// in order when the test does, and have turned out none of them.
+func host(t *testing.T, side *testnet.Side, flags ...string) *node {
+	t.Helper()
+	flags = append([]string{"--udp", "--give-up", limit.String()}, flags...)
+	h := launch(t, side, filepath.Join(t.TempDir(), socketName), flags...)
+	h.ready()
+	hosts.Store(side, h)
+	t.Cleanup(func() {
+		hosts.Delete(side)
+		select {
+		case <-h.done: // the test has ended it
+			return
+		default:
+		}
+		h.end()
+		if log := h.err.String(); !strings.Contains(log, "guest attached") || strings.Contains(log, "turned out") {
+			t.Errorf("%s: want guests, and none turned out: %s", h.name, log)
+		}
+	})
+	return h
+}
+
+// through makes a client of a side go through the side's daemon, if it has one.
+func through(side *testnet.Side, c *exec.Cmd) {
+	h, ok := hosts.Load(side)
+	if !ok || c.Path == xdpfabdPath {
+		return
+	}
+	if c.Env == nil {
+		c.Env = os.Environ()
+	}
+	c.Env = append(c.Env, lib.ControlEnv+"="+h.(*node).socket)
+}
