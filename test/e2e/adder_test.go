@@ -18,6 +18,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/mr"
 	fab "github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -40,6 +41,8 @@ type account struct {
 // adderArgs are the adder's command line.
 type adderArgs struct {
 	ifname, peer, region, values string
+	journal                      string
+	serve                        int
 	count                        uint64
 	window                       int
 	giveUp                       time.Duration
@@ -53,6 +56,8 @@ func adderMain(args []string) int {
 	fs.StringVar(&a.peer, "peer", "", "address of the target")
 	fs.StringVar(&a.region, "region", "", "whose first word to add to")
 	fs.StringVar(&a.values, "values", "", "file to write the fetched values to, 8 bytes each")
+	fs.StringVar(&a.journal, "journal", "", "file that has two numbers at any time: the most that were posted, and how many are known to have been added")
+	fs.IntVar(&a.serve, "serve", 0, "number of an endpoint that serves a region, \"own\"; 0 for none")
 	fs.Uint64Var(&a.count, "count", 1<<62, "fetch-adds, unless one fails")
 	fs.IntVar(&a.window, "window", 1024, "fetch-adds in flight, a power of two")
 	fs.DurationVar(&a.giveUp, "timeout", limit, "silence after which to give up")
@@ -74,6 +79,9 @@ func (a *adderArgs) run() error {
 		return err
 	}
 	defer w.dom.CloseAll()
+	if err := a.offer(w.dom); err != nil {
+		return err
+	}
 	if err := w.add(ctx, a.count); err != nil {
 		return err
 	}
@@ -104,12 +112,50 @@ type adder struct {
 	free   []*[8]byte // results of no operation in flight
 	window int
 	values []byte // fetched, one after the other
+
+	journal *os.File // or nil
+}
+
+// offer serves a region, if that is asked for.
+func (a *adderArgs) offer(dom *fab.Domain) error {
+	if a.serve == 0 {
+		return nil
+	}
+	m, err := mr.Memfd("own", 4096)
+	if err != nil {
+		return err
+	}
+	if _, err := dom.Register(m, mr.Options{Name: "own", Access: mr.RemoteRead | mr.RemoteWrite}); err != nil {
+		return err
+	}
+	ep, err := dom.NewEndpoint(fab.EndpointAttr{Number: a.serve})
+	if err != nil {
+		return err
+	}
+	return ep.Enable()
+}
+
+// note brings the journal up to date before so many more are posted.
+func (w *adder) note(more int) error {
+	if w.journal == nil {
+		return nil
+	}
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[:], w.Posted+uint64(more))
+	binary.LittleEndian.PutUint64(b[8:], w.Added)
+	_, err := w.journal.WriteAt(b[:], 0) // at once, as far as the end of this process is concerned
+	return err
 }
 
 func (a *adderArgs) open(ctx context.Context) (w *adder, err error) {
 	w = &adder{window: a.window}
 	for range a.window {
 		w.free = append(w.free, new([8]byte))
+	}
+	if a.journal != "" {
+		if w.journal, err = os.Create(a.journal); err != nil {
+			return nil, err
+		}
 	}
 	if w.dom, err = fab.Open(ctx, a.ifname, fab.DomainAttr{GiveUp: a.giveUp}); err != nil {
 		return nil, err
@@ -149,6 +195,9 @@ func (a *adderArgs) open(ctx context.Context) (w *adder, err error) {
 func (w *adder) add(ctx context.Context, count uint64) error {
 	for {
 		full := false
+		if err := w.note(len(w.free)); err != nil {
+			return err
+		}
 		for !full && w.First == "" && w.Posted < count && len(w.free) > 0 {
 			err := w.post()
 			if full = errors.Is(err, fab.ErrAgain); err != nil && !full {

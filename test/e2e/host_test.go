@@ -46,8 +46,14 @@ func lodge(t *testing.T, sides ...*testnet.Side) {
 // in order when the test does, and have turned out none of them.
 func host(t *testing.T, side *testnet.Side, flags ...string) *node {
 	t.Helper()
+	return hostAt(t, side, filepath.Join(t.TempDir(), socketName), flags...)
+}
+
+// hostAt is host with a control socket.
+func hostAt(t *testing.T, side *testnet.Side, socket string, flags ...string) *node {
+	t.Helper()
 	flags = append([]string{"--udp", "--give-up", limit.String()}, flags...)
-	h := launch(t, side, filepath.Join(t.TempDir(), socketName), flags...)
+	h := launch(t, side, socket, flags...)
 	h.ready()
 	hosts.Store(side, h)
 	t.Cleanup(func() {

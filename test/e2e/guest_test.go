@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// Many clients use one interface at once, on a node whose daemon serves it too.
+func TestManyClients(t *testing.T) {
+	testnet.Require(t)
+	net := testnet.NewPair(t, testnet.Options{})
+	d := serve(t, net.B, "--region", "r=4KiB", "--region", "other=4KiB")
+	h := host(t, net.A, "--region", "here=4KiB")
+	var clients []*process
+	for _, args := range []string{
+		"ping PEER -c 2000", "list PEER", "atomic sum uint64 1 --peer PEER --region r", "atomic sum uint64 1 --peer PEER --region r",
+		"bench PEER --region other --mode throughput --duration 1s", "ping SELF -c 200", "atomic sum uint64 7 --peer SELF --region here",
+	} {
+		args = strings.NewReplacer("PEER", d.addr(), "SELF", h.addr()).Replace(args)
+		clients = append(clients, start(t, net.A, xdpfabPath, append(strings.Fields(args), "-i", net.A.IfName)))
+	}
+	for _, c := range clients {
+		c.wants(0)
+	}
+	got := answer[atomicReport](t, net.A, "atomic", "read", "uint64", "-i", net.A.IfName, "--peer", d.addr(), "--region", "r")
+	if !slices.Equal(got.Before, []string{"2"}) {
+		t.Errorf("sum %v, want 2", got.Before)
+	}
+	xdpfab(t, net.A, []string{"ping", d.addr(), "-i", net.A.IfName, "--direct"}).wants(5, "in use by another xdpfab", "XDPFAB_CONTROL")
+	xdpfab(t, net.A, []string{"ping", d.addr(), "-i", net.A.IfName, "--control", h.socket + "x"}).wants(5, "no daemon serves the interface")
+	xdpfab(t, net.A, []string{"ping", d.addr(), "-i", net.A.IfName, "--queues", "1"}).wants(2, "--queues is for the process that has the interface")
+	if text := xdpfab(t, net.A, []string{"info", net.A.IfName}).out.String(); !strings.Contains(text, fmt.Sprintf("xdpfabd, process %d", h.cmd.Process.Pid)) {
+		t.Errorf("info does not name the daemon: %s", text)
+	}
+}
+
+// All that a program in a container needs is the socket: it is nobody, without a
+// capability and unable to get one, in user, process, mount and network namespaces of its
+// own.
+func TestContainer(t *testing.T) {
+	testnet.Require(t)
+	net := testnet.NewPair(t, testnet.Options{})
+	d := serve(t, net.B, "--region", "r=4KiB")
+	socket := filepath.Join(folder, socketName) // a folder that nobody can enter
+	inside := func(args string) *process {
+		t.Helper()
+		const jail = "--reuid 65534 --regid 65534 --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs unshare --user --pid --mount --net --fork --kill-child"
+		words := slices.Concat(strings.Fields(jail), []string{xdpfabPath}, strings.Fields(args), []string{"-i", net.A.IfName, "--control", socket, "--timeout", limit.String()})
+		return start(t, nil, "/usr/bin/setpriv", words)
+	}
+	atomic := "atomic sum uint64 5 -q --region r --peer " + d.addr()
+	t.Run("allowed", func(t *testing.T) {
+		hostAt(t, net.A, socket, "--socket-mode", "0666", "--guest", "allow:user=65534,memory=1MiB")
+		for i := range 3 {
+			p := inside(atomic)
+			if p.code() != 0 && strings.Contains(p.err.String(), "unshare failed") {
+				t.Skipf("no user namespaces here: %s", p.err.String())
+			}
+			if p.wants(0); p.out.String() != fmt.Sprintln(5*i) {
+				t.Errorf("found %q, want %d", p.out.String(), 5*i)
+			}
+		}
+		inside("ping -c 10 " + d.addr()).wants(0)
+	})
+	t.Run("denied", func(t *testing.T) {
+		h := hostAt(t, net.A, socket, "--socket-mode", "0666")
+		inside(atomic).wants(5, "user 65534", "only root and the daemon's own user may attach", "--guest allow:user=65534")
+		xdpfab(t, net.A, []string{"ping", "-c", "1", d.addr(), "-i", net.A.IfName}).wants(0) // root is
+		if !strings.Contains(h.err.String(), "guest refused") {
+			t.Errorf("log: %s", h.err.String())
+		}
+	})
+	t.Run("no access to the socket", func(t *testing.T) {
+		hostAt(t, net.A, socket, "--guest", "allow")
+		inside(atomic).wants(5, "permission denied", "may write to the socket")
+		xdpfab(t, net.A, []string{"ping", "-c", "1", d.addr(), "-i", net.A.IfName}).wants(0)
+	})
+}
+
+// holdings are what a daemon has open, by the kernel and by itself.
+type holdings struct{ fds, rings, goroutines int }
+
+var goroutines = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
+
+func (n *node) holdings() (h holdings) {
+	n.t.Helper()
+	dir := fmt.Sprintf("/proc/%d/", n.cmd.Process.Pid)
+	fds, err := os.ReadDir(dir + "fd")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	maps, err := os.ReadFile(dir + "maps")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	c, err := control.Dial(n.socket)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer c.Close()
+	var text string
+	if err := c.Call(n.t.Context(), "metrics", nil, &text); err != nil {
+		n.t.Fatal(err)
+	}
+	if m := goroutines.FindStringSubmatch(text); m != nil {
+		h.goroutines, _ = strconv.Atoi(m[1])
+	}
+	h.fds, h.rings = len(fds), strings.Count(string(maps), "/memfd:")
+	return h
+}
+
+// Guests are killed at any point of their lives. What they had is given back, the memory
+// that they served is withdrawn, and each operation ran once or not at all.
+func TestGuestsKilled(t *testing.T) {
+	testnet.Require(t)
+	const rounds, together = 67, 3
+	net := testnet.NewPair(t, testnet.Options{})
+	file, dir := filepath.Join(t.TempDir(), "memory"), t.TempDir()
+	d := serve(t, net.B, "--region", "r=4KiB:backing="+file)
+	h := host(t, net.A)
+	rng := rand.New(rand.NewPCG(1, 2))
+	var most, added uint64
+	round := func(n int) {
+		var wg sync.WaitGroup
+		for i := range together {
+			journal, after := filepath.Join(dir, fmt.Sprintf("%d-%d", n, i)), rng.Uint64N(1<<uint(rng.IntN(14)))
+			p := startAdder(t, net.A, d, "-region", "r", "-journal", journal, "-window", "256", "-serve", strconv.Itoa(100+i))
+			wg.Go(func() {
+				p.eventually("adding", func() bool { _, added := journalOf(journal); return added >= after })
+			})
+			defer func() {
+				p.signal(unix.SIGKILL)
+				<-p.done
+				m, a := journalOf(journal)
+				most, added = most+m, added+a
+			}()
+		}
+		wg.Wait()
+	}
+	empty := func() bool {
+		s, err := h.ask()
+		return err == nil && len(s.Guests) == 0
+	}
+	var before holdings
+	for n := range rounds {
+		if round(n); n == 1 {
+			h.eventually("the first guests gone", empty)
+			before = h.holdings()
+		}
+	}
+	h.eventually("all guests gone", empty)
+	var now holdings
+	h.eventually(fmt.Sprintf("holding what it held before, %+v", before), func() bool {
+		now = h.holdings()
+		return now.fds <= before.fds && now.goroutines <= before.goroutines && now.rings == 0
+	})
+	t.Logf("%d guests killed: %+v, after the first %+v; added %d to %d", rounds*together, now, before, added, most)
+	hosts.Store(net.B, d)
+	t.Cleanup(func() { hosts.Delete(net.B) })
+	xdpfab(t, net.B, []string{"list", h.addr() + "/100", "-i", net.B.IfName}).wants(1, "it has no such endpoint")
+	if sum := word(t, file); sum < added || sum > most || added == 0 {
+		t.Errorf("the memory holds %d, want %d to %d", sum, added, most)
+	}
+}
+
+// journalOf reads the journal of an adder: the most that it has posted, and how many it
+// knows to have been added.
+func journalOf(path string) (most, added uint64) {
+	b, err := os.ReadFile(path)
+	if err != nil || len(b) < 16 {
+		return 0, 0
+	}
+	return binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+}
+
+// Peers operate on a guest's memory while the guest is stopped, until it has ended.
+func TestGuestStopped(t *testing.T) {
+	testnet.Require(t)
+	net := testnet.NewPair(t, testnet.Options{})
+	d := serve(t, net.B, "--region", "r=4KiB")
+	h := host(t, net.A)
+	hosts.Store(net.B, d)
+	t.Cleanup(func() { hosts.Delete(net.B) })
+	journal := filepath.Join(t.TempDir(), "journal")
+	guest := startAdder(t, net.A, d, "-region", "r", "-journal", journal, "-serve", "77")
+	guest.eventually("adding", func() bool { _, added := journalOf(journal); return added > 0 })
+	guest.signal(unix.SIGSTOP)
+	args := []string{"atomic", "sum", "uint64", "1", "-q", "-i", net.B.IfName, "--peer", h.addr() + "/77", "--region", "own"}
+	for i := range 3 {
+		if p := xdpfab(t, net.B, args); p.code() != 0 || p.out.String() != fmt.Sprintln(i) {
+			t.Errorf("%d: code %d, %q, %q", i, p.code(), p.out.String(), p.err.String())
+		}
+	}
+	guest.signal(unix.SIGKILL)
+	<-guest.done
+	h.eventually("the guest gone", func() bool {
+		s, err := h.ask()
+		return err == nil && len(s.Guests) == 0
+	})
+	xdpfab(t, net.B, args).wants(1, "it has no such endpoint")
+}
+
+// A guest whose daemon was killed is told so.
+func TestHostKilled(t *testing.T) {
+	testnet.Require(t)
+	net := testnet.NewPair(t, testnet.Options{})
+	d := serve(t, net.B, "--region", "r=4KiB")
+	h := host(t, net.A)
+	bench := start(t, net.A, xdpfabPath, []string{"bench", d.addr(), "-i", net.A.IfName, "--region", "r", "--mode", "throughput", "--duration", "1h"})
+	bench.eventually("at work", func() bool { return d.counters()["ops_executed"] > 20_000 })
+	h.kill()
+	if code, text := bench.code(), bench.err.String(); code != 3 && code != 5 || !strings.Contains(text, "daemon that has the interface has ended") {
+		t.Errorf("code %d, %s", code, text)
+	}
+}
