@@ -55,6 +55,7 @@ var causes = []struct {
 	{xdpfab.ErrOutcomeUnknown, exitUnknown},
 	{xdpfab.ErrPeerRestarted, exitUnknown},
 	{xdpfab.ErrInterfaceLost, exitInterface},
+	{xdpfab.ErrHostLost, exitInterface},
 	{xdpfab.ErrPeerSilent, exitUnreachable},
 	{route.ErrNoRoute, exitUnreachable},
 	{route.ErrUnreachable, exitUnreachable},

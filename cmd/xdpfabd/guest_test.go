@@ -200,7 +200,7 @@ func TestGuestOfDaemon(t *testing.T) {
 	if err := p.end(t); err != nil {
 		t.Error(err)
 	}
-	if _, err := w.Add(ctx, 1); !errors.Is(err, xdpfab.ErrInterfaceLost) || !strings.Contains(err.Error(), "daemon") {
+	if _, err := w.Add(ctx, 1); !errors.Is(err, xdpfab.ErrHostLost) {
 		t.Errorf("after the daemon's end: %v", err)
 	}
 	if err := errors.Join(g.CloseAll(), mem.Close()); err != nil {

@@ -218,6 +218,25 @@ func TestGuestStopped(t *testing.T) {
 	xdpfab(t, net.B, args).wants(1, "it has no such endpoint")
 }
 
+// A guest whose daemon was killed goes on with the next one, and knows what it does not
+// know of the operations that were in flight.
+func TestHostRestarted(t *testing.T) {
+	testnet.Require(t)
+	net, file := testnet.NewPair(t, testnet.Options{}), filepath.Join(t.TempDir(), "memory")
+	d := serve(t, net.B, "--region", "r=4KiB:backing="+file)
+	h := host(t, net.A)
+	adder := startAdder(t, net.A, d, "-region", "r", "-later", "100")
+	adder.eventually("adding", func() bool { return d.counters()["ops_executed"] > 20_000 })
+	h.kill()
+	next := launch(t, net.A, h.socket, "--give-up", silence.String())
+	next.ready()
+	a := fates(adder)
+	if sum := word(t, file); sum < a.Added || sum > a.Added+a.Unknown || a.Later < 100 || !strings.Contains(a.First, "daemon that has the interface has ended") {
+		t.Errorf("the memory holds %d; account %+v", sum, a)
+	}
+	next.end()
+}
+
 // A guest whose daemon was killed is told so.
 func TestHostKilled(t *testing.T) {
 	testnet.Require(t)

@@ -52,7 +52,8 @@ func host(t *testing.T, side *testnet.Side, flags ...string) *node {
 // hostAt is host with a control socket.
 func hostAt(t *testing.T, side *testnet.Side, socket string, flags ...string) *node {
 	t.Helper()
-	flags = append([]string{"--udp", "--give-up", limit.String()}, flags...)
+	// How long a silent peer is waited for is the daemon's to say.
+	flags = append([]string{"--udp", "--give-up", silence.String()}, flags...)
 	h := launch(t, side, socket, flags...)
 	h.ready()
 	hosts.Store(side, h)
