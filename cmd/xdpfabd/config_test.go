@@ -92,13 +92,21 @@ func TestExampleFile(t *testing.T) {
 	if len(c.Regions) != 3 || c.Regions[1].Size != 1<<20 || *c.Regions[1].Key != 0xc0ffee {
 		t.Errorf("regions %+v", c.Regions)
 	}
-	c.Regions, c.Interface = nil, ""
+	if len(c.Guests) != 2 || !c.Guests[0].Deny || c.Guests[1].Deny || c.Guests[1].Limits.Memory != 16<<30 {
+		t.Errorf("guests %v", c.Guests)
+	}
+	c.Regions, c.Guests, c.Interface = nil, nil, ""
 	if !reflect.DeepEqual(c, defaultConfig()) {
 		t.Errorf("the example says that it shows the defaults\n got %+v\nwant %+v", c, defaultConfig())
 	}
 	for _, o := range options {
 		if !strings.Contains(string(text), "\n"+o.key+" = ") {
 			t.Errorf("%s is missing in the example", o.key)
+		}
+	}
+	for _, o := range guestOptions {
+		if !strings.Contains(string(text), "\n"+o.key+" = ") {
+			t.Errorf("%s of a guest is missing in the example", o.key)
 		}
 	}
 }
