@@ -9,6 +9,7 @@
  *   4096                   entries of the submission ring, 128 bytes each
  *   + 128 * entries        entries of the completion ring, 64 bytes each
  *   + 64 * entries         the arena: operands, results and extents
+ *   + arena                the ring of arrivals: bytes that peers send
  *
  * To post: fill in the entry at (posted % entries), then store posted + 1 with release
  * order; if host_sleeps is not 0 then, exchange it for 0 and send a byte on the bell. At
@@ -16,6 +17,9 @@
  * To complete: load completed with acquire order, read the entries from `seen` on, then
  * store seen. To sleep: store 1 into guest_sleeps, look at completed once more, and wait
  * until the bell can be read.
+ * To receive: load arrived with acquire order, take the records from `read` on (each begins
+ * at a multiple of 64 and may wrap around the end of the ring), then store read; if
+ * host_waits is not 0 then, exchange it for 0 and send a byte on the bell.
  *
  * Everything is little-endian. The layout is that of package internal/share, version 1.
  */
@@ -45,6 +49,12 @@ struct xdpfab_header {
 	uint8_t pad5[60];
 	uint32_t guest_sleeps; /* set by the program; cleared likewise */
 	uint8_t pad6[60];
+	uint64_t arrived; /* bytes of arrivals filled in; written by the host */
+	uint8_t pad7[56];
+	uint64_t read; /* those that the program has copied; written by the program */
+	uint8_t pad8[56];
+	uint32_t host_waits; /* for room among the arrivals; set by the host; cleared by the program */
+	uint8_t pad9[60];
 };
 
 #define XDPFAB_INLINE 80u
@@ -86,6 +96,7 @@ enum xdpfab_verb {
 	XDPFAB_WATCH = 0xf1,   /* completes when it has ended */
 	XDPFAB_FORGET = 0xf2,  /* the peer is not needed any more; has no completion */
 	XDPFAB_LEAVE = 0xf3,   /* ends the watch whose cookie is in key; has no completion */
+	XDPFAB_ADMIT = 0xf4,   /* the message that the session in key has announced may come; likewise */
 };
 
 enum xdpfab_flag {
@@ -110,6 +121,39 @@ enum xdpfab_fate {
 	XDPFAB_NOT_EXECUTED = 1, /* it never ran and never will */
 	XDPFAB_UNKNOWN = 2,      /* it ran at most once */
 	XDPFAB_RESTARTED = 3,    /* likewise, and the target's memory may be new */
+};
+
+/* A record of the ring of arrivals; `bytes` bytes follow. */
+struct xdpfab_arrival {
+	uint8_t kind, flags;
+	uint16_t endpoint; /* of this program */
+	uint32_t bytes;
+	uint64_t session; /* whose messages follow one another */
+	uint64_t length;  /* of the message, or of the operand or result of the operation */
+	uint64_t tag, data;
+	uint16_t source; /* endpoint number of the sender */
+	uint8_t pad0[6];
+	uint8_t mac[6]; /* of the sender, if it has no IP */
+	uint8_t has_ip, pad1;
+	uint8_t ip[16];
+	uint8_t pad2[56];
+};
+
+enum xdpfab_arrival_kind {
+	XDPFAB_BEGIN = 1,    /* a message begins; the bytes are its first part */
+	XDPFAB_PART = 2,     /* the next part */
+	XDPFAB_DROP = 3,     /* there are no more parts */
+	XDPFAB_END = 4,      /* the session has ended */
+	XDPFAB_EVENT = 5,    /* an operation with data has been executed */
+	XDPFAB_ANNOUNCE = 6, /* a message wants to be matched before it comes: XDPFAB_ADMIT */
+};
+
+enum xdpfab_arrival_flag {
+	XDPFAB_TAGGED = 1,
+	XDPFAB_HAS_DATA = 2,
+	XDPFAB_MATCHED = 4,  /* it was announced */
+	XDPFAB_RETURNS = 8,  /* of an event: the operation returned what it found */
+	XDPFAB_TRANSFER = 16, /* of an event: it was a remote read or write */
 };
 
 #endif

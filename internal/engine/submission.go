@@ -91,7 +91,7 @@ func (s *Submission) operands() (operand, compare []byte) {
 // their compare operands, wherever they lie. It returns their length, each.
 func (s *Submission) CopyOperands(to []byte, first, count uint32) (operand, compare int) {
 	size := uint64(wire.ElemSize(s.Datatype))
-	if s.Verb.Message() {
+	if s.Verb.Message() && !s.Verb.TaggedAtomic() {
 		size = 1
 	}
 	place, length := uint64(first)*size, uint64(count)*size

@@ -97,6 +97,8 @@ func (s *Session) put(payload []byte) bool {
 			}
 		case m.Begins && !in.Admit(m):
 			return false
+		case !m.Begins && !m.Drop && !in.Fits(len(m.Part)):
+			return false
 		case m.Drop:
 			in.Drop()
 		default:

@@ -44,6 +44,8 @@ func (in *inflow) Put(part []byte) {
 	in.log = append(in.log, fmt.Sprint("put ", n))
 }
 
+func (in *inflow) Fits(int) bool { return true }
+
 func (in *inflow) Combine(m *wire.Message, result []byte) wire.Status {
 	in.has, in.lacks, in.log = 0, 0, append(in.log, fmt.Sprint("combine ", m.Length))
 	for i := range result {

@@ -77,6 +77,9 @@ func (q *Queue) accept(m *message, mustMatch bool) bool {
 	}
 }
 
+// Fits is true: there is room for a message from its beginning on.
+func (in *Inflow) Fits(int) bool { return true }
+
 // Put takes the next piece of the message in progress; a message of no bytes has one
 // piece of no bytes. A message that is complete now is delivered, or is held as a whole.
 // The caller has looked at the frame: bytes that the message does not lack are dropped.

@@ -17,6 +17,9 @@ type Inflow interface {
 	// If there was none, nothing has changed: End follows, and the frame goes on with the
 	// same message when the owner of the inflow says that there may be room.
 	Admit(m *wire.Message) bool
+	// Fits reports whether there is room for n more bytes of the message in progress,
+	// which has begun in an earlier record. If there is none, it is as after Admit.
+	Fits(n int) bool
 	// Put takes the next part of the message in progress, or the first one of the message
 	// that was admitted.
 	Put(part []byte)

@@ -36,12 +36,16 @@ const (
 type Sizes struct {
 	Entries int `json:"entries"` // of either ring; a power of two
 	Arena   int `json:"arena"`   // bytes, a multiple of 4096
+	// Arrivals is the bytes of the ring for what peers send; a power of two.
+	Arrivals int `json:"arrivals"`
 }
 
 // Limits of the sizes.
 const (
 	MinEntries, MaxEntries = 16, 1 << 16
 	MinArena, MaxArena     = 1 << 16, 1 << 30
+
+	MinArrivals, MaxArrivals = 1 << 16, 1 << 28
 )
 
 // Check reports an error unless there can be an area of these sizes.
@@ -51,6 +55,9 @@ func (s Sizes) Check() error {
 		return fmt.Errorf("rings of %d entries: want a power of two, %d..%d", s.Entries, MinEntries, MaxEntries)
 	case s.Arena < MinArena || s.Arena > MaxArena || s.Arena%page != 0:
 		return fmt.Errorf("arena of %d bytes: want a multiple of %d, %d..%d", s.Arena, page, MinArena, MaxArena)
+	}
+	if s.Arrivals < MinArrivals || s.Arrivals > MaxArrivals || bits.OnesCount(uint(s.Arrivals)) != 1 {
+		return fmt.Errorf("ring of arrivals of %d bytes: want a power of two, %d..%d", s.Arrivals, MinArrivals, MaxArrivals)
 	}
 	return nil
 }
@@ -62,7 +69,7 @@ const (
 )
 
 // Len is the length of the area, bytes.
-func (s Sizes) Len() int { return page + s.Entries*(entryLen+completedLen) + s.Arena }
+func (s Sizes) Len() int { return page + s.Entries*(entryLen+completedLen) + s.Arena + s.Arrivals }
 
 // header is the first page of the area. Each position counts entries since the beginning,
 // and has a cache line of its own, since its reader and its writer spin on it.
@@ -82,15 +89,22 @@ type header struct {
 	_                          [60]byte
 	guestSleeps                atomic.Uint32 // likewise
 	_                          [60]byte
+	arrived                    atomic.Uint64 // bytes written to the ring of arrivals; written by the host
+	_                          [56]byte
+	read                       atomic.Uint64 // bytes that the guest has copied; written by the guest
+	_                          [56]byte
+	hostWaits                  atomic.Uint32 // the host has to be woken when the guest has read; set by the host, cleared by the guest
+	_                          [60]byte
 }
 
 // Area is shared memory as one side has mapped it.
 type Area struct {
-	mem     *mr.Memory
-	h       *header
-	entries []engine.Entry
-	done    []engine.Completion
-	arena   []byte
+	mem      *mr.Memory
+	h        *header
+	entries  []engine.Entry
+	done     []engine.Completion
+	arena    []byte
+	arrivals []byte
 }
 
 // NewArea makes and seals an area; its FD is for the other side.
@@ -103,7 +117,7 @@ func NewArea(s Sizes) (*Area, error) {
 		return nil, err
 	}
 	a := &Area{mem: m}
-	a.h, a.entries, a.done, a.arena = parts(m.Bytes(), s)
+	a.h, a.entries, a.done, a.arena, a.arrivals = parts(m.Bytes(), s)
 	a.h.magic, a.h.version, a.h.entries, a.h.arena = Magic, Version, uint32(s.Entries), uint64(s.Arena)
 	return a, nil
 }
@@ -125,7 +139,7 @@ func (s Sizes) Map(fd int) (*Area, error) {
 		return nil, errors.Join(fmt.Errorf("shared memory of %d bytes: want %d for rings and arena", len(m.Bytes()), s.Len()), m.Close())
 	}
 	a := &Area{mem: m}
-	a.h, a.entries, a.done, a.arena = parts(m.Bytes(), s)
+	a.h, a.entries, a.done, a.arena, a.arrivals = parts(m.Bytes(), s)
 	return a, nil
 }
 
@@ -140,6 +154,7 @@ func (a *Area) Close() error {
 const (
 	VerbForget = wire.VerbLocal + 2 // the guest needs the peer no more; has no completion
 	VerbLeave  = wire.VerbLocal + 3 // ends the watch whose Cookie is in Key; has no completion
+	VerbAdmit  = wire.VerbLocal + 4 // there is a receive for the message that the session in Key has announced; likewise
 )
 
 // places says where in the arena the parts of an operation are that its entry has no room

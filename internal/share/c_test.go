@@ -49,13 +49,17 @@ func TestHeaderForC(t *testing.T) {
 		}
 	}
 	fields("header", header{}, "magic", "magic", "version", "version", "entries", "entries", "arena", "arena", "posted", "posted", "taken", "taken",
-		"completed", "completed", "seen", "seen", "host_sleeps", "hostSleeps", "guest_sleeps", "guestSleeps")
+		"completed", "completed", "seen", "seen", "host_sleeps", "hostSleeps", "guest_sleeps", "guestSleeps",
+		"arrived", "arrived", "read", "read", "host_waits", "hostWaits")
 	fields("entry", engine.Entry{}, "cookie", "Cookie", "key", "Key", "offset", "Offset", "data", "Data", "count", "Count", "incarnation", "Incarnation",
 		"peer", "Peer", "verb", "Verb", "op", "Opcode", "datatype", "Datatype", "flags", "Flags", "operands", "Inline")
 	fields("places", places{}, "operand", "Operand", "compare", "Compare", "result", "Result", "extents", "Extents", "extent_count", "ExtentCount")
 	fields("extent", mr.Extent{}, "offset", "Offset", "key", "Key", "count", "Count")
 	fields("completion", engine.Completion{}, "cookie", "Cookie", "life", "Data", "length", "Length", "fate", "Fate", "status", "Status", "reason", "Reason",
 		"flags", "Flags", "result", "Inline")
+	fields("arrival", record{}, "kind", "Kind", "flags", "Flags", "endpoint", "Endpoint", "bytes", "Bytes", "session", "Session", "length", "Length",
+		"tag", "Tag", "data", "Data", "source", "Source", "mac", "MAC", "has_ip", "HasIP", "ip", "IP")
+	fmt.Fprintf(&want, "arrival %d\n", recordLen)
 	fmt.Fprintf(&want, "entry %d\ncompletion %d\nextent %d\n", entryLen, completedLen, extentLen)
 	if string(out) != want.String() {
 		t.Errorf("ring.h has\n%swant\n%s", out, &want)
@@ -67,7 +71,7 @@ func TestGuestInC(t *testing.T) {
 	guest := cGuest(t)
 	w := newWorld(t)
 	words := w.region(5, 4096)
-	g := w.guest(Sizes{Entries: 16, Arena: MinArena})
+	g := w.guest(Sizes{Entries: 16, Arena: MinArena, Arrivals: MinArrivals})
 	w.guests = nil // its engine is the program's
 	const adds = 100
 	c := exec.Command(guest, "1", "5", fmt.Sprint(uint8(atomic.Sum)), fmt.Sprint(uint8(atomic.Uint64)), fmt.Sprint(adds))

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -27,7 +28,9 @@ type Carrier struct {
 	posted, taken, seen uint64 // positions as this side knows them; see header
 	space               *space
 	held                []block        // by tag
-	notes               []engine.Entry // VerbForget and VerbLeave, for which there was no room
+	notes               []engine.Entry // VerbForget and the like, for which there was no room
+	in                  incoming
+	looked              uint64 // bytes that had arrived when this side last woke up: they may have to wait for room
 }
 
 // block is the part of the arena that the operation of a tag has.
@@ -54,6 +57,7 @@ func (c *Carrier) Lose() error {
 		return nil
 	}
 	c.alive = false
+	c.closeSessions()
 	return errors.Join(c.bell.Close(), c.area.Close())
 }
 
@@ -62,6 +66,7 @@ func (c *Carrier) Lose() error {
 func (c *Carrier) Renew(a *Area, bell *Bell) {
 	c.area, c.bell, c.alive = a, bell, true
 	c.posted, c.taken, c.seen, c.notes = 0, 0, 0, nil
+	c.in.read, c.in.sessions = 0, map[uint64]session.Inflow{}
 	c.space, c.held = newSpace(len(a.arena)), make([]block, len(a.entries))
 }
 
@@ -235,9 +240,13 @@ func (c *Carrier) Receive(done func(tag uint32, c *engine.Completion, life uint6
 		c.Flush()
 	}
 	h := c.area.h
+	came := 0
+	if h.arrived.Load() != c.in.read && c.in.to != nil {
+		came = c.arrive()
+	}
 	n := h.completed.Load() - c.seen
 	if n == 0 {
-		return 0
+		return came
 	}
 	n = min(n, burst)
 	for range n {
@@ -260,5 +269,5 @@ func (c *Carrier) Receive(done func(tag uint32, c *engine.Completion, life uint6
 		}
 	}
 	h.seen.Store(c.seen)
-	return int(n)
+	return came + int(n)
 }

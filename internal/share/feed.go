@@ -25,6 +25,8 @@ type Feed struct {
 	eng  *engine.Engine
 	turn func(error) // tells that the guest has broken the rules; called once
 
+	admitted func(session uint64) // or nil
+
 	taken, completed, seen uint64
 	ops                    []op
 	free                   []*op
@@ -67,6 +69,10 @@ func NewFeed(a *Area, bell *Bell, e *engine.Engine, turnedOut func(error)) *Feed
 	}
 	return f
 }
+
+// OnAdmit has f called, on the engine's thread, when the guest has a receive for a
+// message that was announced: see Arrivals.
+func (f *Feed) OnAdmit(admitted func(session uint64)) { f.admitted = admitted }
 
 // SetTarget gives a peer its number. Engine's thread.
 func (f *Feed) SetTarget(number uint32, p *Target) { f.peers[number] = p }
@@ -145,6 +151,11 @@ func (f *Feed) post(x *engine.Entry) bool {
 	case VerbLeave:
 		f.leave(x.Key)
 		return true
+	case VerbAdmit:
+		if f.admitted != nil {
+			f.admitted(x.Key)
+		}
+		return true
 	}
 	o := f.free[len(f.free)-1]
 	o.tag, o.peer, o.watch = x.Cookie, p, x.Verb == engine.VerbWatch
@@ -199,7 +210,7 @@ type buffers struct{ operand, compare, result, extents []byte }
 // check finds the parts of an operation that lie in the arena, and reports whether there
 // is such an operation. The engine checks the rest.
 func (f *Feed) check(x *engine.Entry) (in buffers, ok bool) {
-	known := x.Verb.Array() || x.Verb == wire.VerbSend || x.Verb == wire.VerbTagged || x.Verb == wire.VerbLookup || x.Verb == wire.VerbList ||
+	known := x.Verb.Array() || x.Verb.Message() && x.Verb != wire.VerbPart || x.Verb == wire.VerbLookup || x.Verb == wire.VerbList ||
 		x.Verb == engine.VerbConnect || x.Verb == engine.VerbWatch
 	if !known || x.Flags&^guestFlags != 0 || x.Flags&(engine.FlagExtents|engine.FlagOutside) == engine.FlagExtents {
 		return in, false

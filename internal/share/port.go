@@ -31,10 +31,11 @@ func (p bellPort) Wait(limit time.Duration) {
 	}
 	h := p.c.area.h
 	h.guestSleeps.Store(1)
-	if h.completed.Load() == p.c.seen {
+	if h.completed.Load() == p.c.seen && h.arrived.Load() == p.c.looked {
 		p.c.bell.Wait(p.c.wake, limit)
 	}
 	h.guestSleeps.Store(0)
+	p.c.looked = h.arrived.Load()
 	p.c.bell.Hush()
 	p.hush()
 }

@@ -22,7 +22,7 @@ func TestGuestsDoTheSame(t *testing.T) {
 	const size = 64 << 10
 	w := newWorld(t)
 	ours, theirs := w.region(1, size), w.region(2, size)
-	g := w.guest(Sizes{Entries: 16, Arena: MinArena})
+	g := w.guest(Sizes{Entries: 16, Arena: MinArena, Arrivals: MinArrivals})
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range ours {
 		ours[i] = byte(r.Uint32())
@@ -163,7 +163,7 @@ func hostile(t *testing.T, seed uint64, steps int) (out, changed bool) {
 	r := rand.New(rand.NewPCG(seed, 3))
 	w := newWorld(t)
 	mine, yours := w.region(1, 4096), w.region(2, 4096)
-	honest, bad := w.guest(Sizes{Entries: 16, Arena: MinArena}), w.guest(Sizes{Entries: 16, Arena: MinArena})
+	honest, bad := w.guest(Sizes{Entries: 16, Arena: MinArena, Arrivals: MinArrivals}), w.guest(Sizes{Entries: 16, Arena: MinArena, Arrivals: MinArrivals})
 	for i := range steps {
 		bad.scribble(r)
 		if i%10 == 0 {
@@ -273,3 +273,36 @@ func TestSpace(t *testing.T) {
 		}
 	})
 }
+
+// An operation of a guest allocates nothing, on either side.
+func TestNoAllocations(t *testing.T) {
+	w := newWorld(t)
+	w.region(1, 4096)
+	g := w.guest(Sizes{Entries: 64, Arena: MinArena, Arrivals: MinArrivals})
+	one := []byte{1, 0, 0, 0, 0, 0, 0, 0}
+	o := &tally{}
+	add := func() {
+		for range 16 {
+			s := g.Begin(g.ring)
+			s.Peer, s.Key, s.Offset, s.Count, s.Verb, s.Opcode, s.Datatype = g.peer.ID(), 1, 8, 1, wire.VerbFetch, uint8(atomic.Sum), uint8(atomic.Uint64)
+			s.SetOperands(one, nil)
+			s.Result, s.Context = o.result[:], o
+			g.Submit(g.ring)
+		}
+		for want := o.n + 16; o.n < want; {
+			w.step()
+		}
+	}
+	add()
+	if n := testing.AllocsPerRun(100, add); n > 0 {
+		t.Errorf("16 operations make %v allocations, want none", n)
+	}
+}
+
+// tally counts completions.
+type tally struct {
+	n      int
+	result [8]byte
+}
+
+func (o *tally) Complete(*engine.Submission, *engine.Completion, *engine.Later) { o.n++ }

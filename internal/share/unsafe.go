@@ -13,23 +13,27 @@ import (
 var (
 	_ = [1]struct{}{}[unsafe.Sizeof(engine.Entry{})-entryLen]
 	_ = [1]struct{}{}[unsafe.Sizeof(engine.Completion{})-completedLen]
-	_ = [1]struct{}{}[unsafe.Sizeof(header{})-448]
+	_ = [1]struct{}{}[unsafe.Sizeof(header{})-640]
 	_ = [1]struct{}{}[unsafe.Sizeof(mr.Extent{})-extentLen]
+	_ = [1]struct{}{}[unsafe.Sizeof(record{})-recordLen]
 )
 
 const extentLen = 24
 
 // parts divides the memory of an area.
-func parts(mem []byte, s Sizes) (*header, []engine.Entry, []engine.Completion, []byte) {
+func parts(mem []byte, s Sizes) (*header, []engine.Entry, []engine.Completion, []byte, []byte) {
 	p := unsafe.Pointer(unsafe.SliceData(mem))
 	completions := page + s.Entries*entryLen
 	arena := completions + s.Entries*completedLen
 	return (*header)(p), unsafe.Slice((*engine.Entry)(unsafe.Add(p, page)), s.Entries),
-		unsafe.Slice((*engine.Completion)(unsafe.Add(p, completions)), s.Entries), mem[arena:s.Len()]
+		unsafe.Slice((*engine.Completion)(unsafe.Add(p, completions)), s.Entries), mem[arena : arena+s.Arena], mem[arena+s.Arena : s.Len()]
 }
 
 // placesOf returns the places in an entry.
 func placesOf(x *engine.Entry) *places { return (*places)(unsafe.Pointer(&x.Inline)) }
+
+// bytesOfRecord returns a record as bytes.
+func bytesOfRecord(r *record) []byte { return (*[recordLen]byte)(unsafe.Pointer(r))[:] }
 
 // bytesOf returns extents as bytes.
 func bytesOf(x []mr.Extent) []byte {

@@ -48,6 +48,8 @@ type Endpoint struct {
 type Serve struct {
 	Endpoint uint16 `json:"endpoint"`
 	On       bool   `json:"on"`
+	Events   bool   `json:"events"`   // whether it takes them
+	Messages bool   `json:"messages"` // likewise
 }
 
 // Peer names a peer of one of the guest's endpoints.

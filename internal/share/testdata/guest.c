@@ -21,7 +21,7 @@ enum { AREA = 3, BELL = 4 }; /* file descriptors */
 static void layout(void) {
 	FIELD(header, magic), FIELD(header, version), FIELD(header, entries), FIELD(header, arena);
 	FIELD(header, posted), FIELD(header, taken), FIELD(header, completed), FIELD(header, seen);
-	FIELD(header, host_sleeps), FIELD(header, guest_sleeps);
+	FIELD(header, host_sleeps), FIELD(header, guest_sleeps), FIELD(header, arrived), FIELD(header, read), FIELD(header, host_waits);
 	FIELD(entry, cookie), FIELD(entry, key), FIELD(entry, offset), FIELD(entry, data), FIELD(entry, count);
 	FIELD(entry, incarnation), FIELD(entry, peer), FIELD(entry, verb), FIELD(entry, op), FIELD(entry, datatype);
 	FIELD(entry, flags), FIELD(entry, operands);
@@ -29,6 +29,10 @@ static void layout(void) {
 	FIELD(extent, offset), FIELD(extent, key), FIELD(extent, count);
 	FIELD(completion, cookie), FIELD(completion, life), FIELD(completion, length), FIELD(completion, fate);
 	FIELD(completion, status), FIELD(completion, reason), FIELD(completion, flags), FIELD(completion, result);
+	FIELD(arrival, kind), FIELD(arrival, flags), FIELD(arrival, endpoint), FIELD(arrival, bytes), FIELD(arrival, session);
+	FIELD(arrival, length), FIELD(arrival, tag), FIELD(arrival, data), FIELD(arrival, source), FIELD(arrival, mac);
+	FIELD(arrival, has_ip), FIELD(arrival, ip);
+	printf("arrival %zu\n", sizeof(struct xdpfab_arrival));
 	printf("entry %zu\ncompletion %zu\nextent %zu\n", sizeof(struct xdpfab_entry), sizeof(struct xdpfab_completion), sizeof(struct xdpfab_extent));
 }
 
