@@ -197,6 +197,9 @@ func (d *Domain) eventsOf(endpoint uint16) engine.Events {
 	if ep := d.serving(endpoint); ep != nil && ep.recv != nil {
 		return (*receiver)(ep)
 	}
+	if ep := d.lodger(endpoint); ep != nil && ep.events.Load() {
+		return ep.guest.in.Events(endpoint)
+	}
 	return nil
 }
 

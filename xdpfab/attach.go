@@ -16,7 +16,10 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -183,10 +186,21 @@ func (a *attached) endpoint(attr *EndpointAttr, identity uint64) (number uint16,
 // serialShift leaves each host so many bits for the numbers of sessions.
 const serialShift = 20
 
-// serve makes an endpoint accept sessions, or no longer.
-func (a *attached) serve(number uint16, on bool) error {
-	return a.call(context.Background(), share.CallServe, share.Serve{Endpoint: number, On: on}, nil)
+// serve makes an endpoint accept sessions.
+func (a *attached) serve(ep *Endpoint) error {
+	return a.call(context.Background(), share.CallServe, share.Serve{Endpoint: ep.number, On: true, Events: ep.recv != nil, Messages: ep.inbox != nil}, nil)
 }
+
+// guestReceiver is a domain as its carrier knows it.
+type guestReceiver struct{ d *Domain }
+
+// Inflow implements share.Receiver.
+func (r guestReceiver) Inflow(endpoint uint16, from wire.Addr) session.Inflow {
+	return r.d.inflowOf(endpoint, from)
+}
+
+// Events implements share.Receiver.
+func (r guestReceiver) Events(endpoint uint16) engine.Events { return r.d.eventsOf(endpoint) }
 
 // drop closes an endpoint at the host, which has none any more when it has ended.
 func (a *attached) drop(number uint16) {

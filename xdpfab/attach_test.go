@@ -20,7 +20,7 @@ import (
 )
 
 // hostingOf has a domain host whoever connects, and returns how to connect.
-func hostingOf(t *testing.T, d *Domain, limits ...GuestLimits) func(context.Context) (*share.Talk, error) {
+func hostingOf(t testing.TB, d *Domain, limits ...GuestLimits) func(context.Context) (*share.Talk, error) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "host"), Net: "unix"})
 	if err != nil {
@@ -54,13 +54,16 @@ func hostingOf(t *testing.T, d *Domain, limits ...GuestLimits) func(context.Cont
 }
 
 // guestOf returns a domain that is a guest of d.
-func guestOf(t *testing.T, d *Domain, attr DomainAttr) *Domain {
+func guestOf(t testing.TB, d *Domain, attr DomainAttr) *Domain {
 	t.Helper()
 	return guestBy(t, hostingOf(t, d), attr, nil)
 }
 
+// GuestOf is guestOf for the tests outside the package.
+var GuestOf = guestOf
+
 // guestBy returns a domain that is a guest of whoever dial leads to, and of redial later.
-func guestBy(t *testing.T, dial func(context.Context) (*share.Talk, error), attr DomainAttr, redial func(context.Context) (*share.Talk, error)) *Domain {
+func guestBy(t testing.TB, dial func(context.Context) (*share.Talk, error), attr DomainAttr, redial func(context.Context) (*share.Talk, error)) *Domain {
 	t.Helper()
 	talk, err := dial(t.Context())
 	if err != nil {

@@ -85,8 +85,9 @@ func (in joins) close() error { return errors.Join(in.area.Close(), in.bell.Clos
 
 // The dimensions of the shared memory, unless the host allows less.
 const (
-	attachEntries = 4096
-	attachArena   = 16 << 20 // bytes
+	attachEntries  = 4096
+	attachArena    = 16 << 20 // bytes
+	attachArrivals = 1 << 20  // bytes
 )
 
 // allowed asks for the largest dimensions that the host allows, up to the usual ones.
@@ -100,7 +101,11 @@ func allowed(ctx context.Context, talk *share.Talk) (s share.Sizes, err error) {
 	for entries > max(s.Entries, share.MinEntries) {
 		entries /= 2 // it stays a power of two
 	}
-	return share.Sizes{Entries: entries, Arena: max(min(attachArena, s.Arena&^4095), share.MinArena)}, err
+	arrivals := attachArrivals
+	for arrivals > max(s.Arrivals, share.MinArrivals) {
+		arrivals /= 2
+	}
+	return share.Sizes{Entries: entries, Arena: max(min(attachArena, s.Arena&^4095), share.MinArena), Arrivals: arrivals}, err
 }
 
 // greet brings a host the area, and returns the bell.

@@ -64,9 +64,6 @@ func (q *CompletionQueue) bindTo(ep *Endpoint, flags BindFlags) error {
 		if err := ep.accepts("a completion queue for receiving", q.dom, ep.recv != nil); err != nil {
 			return err
 		}
-		if err := ep.dom.direct("a completion queue for receiving"); err != nil {
-			return err
-		}
 	}
 	if transmit {
 		if err := q.bindTransmit(ep, flags&BindSelective != 0); err != nil {

@@ -16,7 +16,7 @@ import (
 // An endpoint finds regions on the session of its operations; what it posts completes
 // as if nothing was beside it.
 func TestEndpointLookup(t *testing.T) {
-	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+	directModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		f := setUp(t, a, 64)
 		r, err := f.ep.Lookup(ctx(t), f.dest, "r")
 		if err != nil || r.Key != 1 || r.Size != 1<<16 || r.Incarnation != f.region.Incarnation() || r.Name != "r" {

@@ -15,7 +15,7 @@ import (
 // Counters count what has completed, at both sides, at once: not only what had completed
 // when the engine last looked at its timers.
 func TestCountersAreFresh(t *testing.T) {
-	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+	directModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		f := setUp(t, a, 64)
 		p, err := f.client.Dial(ctx(t), f.server.Name(0))
 		if err != nil {
@@ -43,7 +43,7 @@ func TestCountersAreFresh(t *testing.T) {
 
 // The counters of a domain that is closed can still be asked for.
 func TestCountersAfterClose(t *testing.T) {
-	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+	directModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		f := setUp(t, a, 64)
 		p, err := f.client.Dial(ctx(t), f.server.Name(0))
 		if err != nil {
@@ -79,7 +79,7 @@ func counter(t testing.TB, d *xdpfab.Domain, name string) uint64 {
 
 // A failure from before the wait ends it, if it is told from when on failures count.
 func TestWaitFrom(t *testing.T) {
-	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+	directModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		f := setUp(t, a, 64)
 		counter, err := f.client.NewCounter()
 		if err != nil {

@@ -93,6 +93,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	var carrier engine.Carrier
 	if a, is := dev.(*attached); is {
 		d.attached, carrier = a, a.carrier
+		a.carrier.Deliver(guestReceiver{d})
 	}
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails

@@ -221,7 +221,7 @@ func (ep *Endpoint) Enable() error {
 	})
 	if !ep.attr.InitiateOnly {
 		if d := ep.dom; d.attached != nil {
-			if err := d.attached.serve(ep.number, true); err != nil {
+			if err := d.attached.serve(ep); err != nil {
 				return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, err)
 			}
 		}

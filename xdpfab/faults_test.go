@@ -53,7 +53,7 @@ func ExampleDomain_SetFaults() {
 
 // Operations run once, whatever the faults are, and a delay slows down every round trip.
 func TestFaults(t *testing.T) {
-	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+	directModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		f := setUp(t, a, 64)
 		p, err := f.client.Dial(ctx(t), f.server.Name(0))
 		if err != nil {

@@ -27,6 +27,7 @@ import (
 type GuestLimits struct {
 	Entries   int // of its submission ring, and so operations in flight; 4096
 	Arena     int // bytes for operands and results on their way; 64 MiB
+	Arrivals  int // bytes of what peers send and the guest has not read; 4 MiB
 	Endpoints int // 256
 	Peers     int // 65536
 	Regions   int // 1024
@@ -41,7 +42,7 @@ func (l GuestLimits) withDefaults() GuestLimits {
 	for _, x := range []struct {
 		field *int
 		value int
-	}{{&l.Entries, 4096}, {&l.Arena, 64 << 20}, {&l.Endpoints, 256}, {&l.Peers, 1 << 16}, {&l.Regions, 1024}, {&l.Memory, 16 << 30}} {
+	}{{&l.Entries, 4096}, {&l.Arena, 64 << 20}, {&l.Arrivals, 4 << 20}, {&l.Endpoints, 256}, {&l.Peers, 1 << 16}, {&l.Regions, 1024}, {&l.Memory, 16 << 30}} {
 		if *x.field == 0 {
 			*x.field = x.value
 		}
@@ -167,7 +168,7 @@ func (g *guest) executor(queue int) (*executor.Executor, error) {
 
 // mostSizes answers how large the area may be.
 func (g *guest) mostSizes(context.Context, struct{}) (share.Sizes, error) {
-	return share.Sizes{Entries: g.limits.Entries, Arena: g.limits.Arena}, nil
+	return share.Sizes{Entries: g.limits.Entries, Arena: g.limits.Arena, Arrivals: g.limits.Arrivals}, nil
 }
 
 // attach answers the call of a guest that brings the area.
@@ -180,8 +181,9 @@ func (g *guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 		return nil, fmt.Errorf("shared rings of version %d: this host has version %d; use a program and a daemon of one release: %w", a.Version, share.Version, ErrNotImplemented)
 	case len(fds) != 1:
 		return nil, fmt.Errorf("%d file descriptors: want the memfd of the rings", len(fds))
-	case a.Sizes.Entries > g.limits.Entries || a.Sizes.Arena > g.limits.Arena:
-		return nil, fmt.Errorf("rings of %d entries and an arena of %d bytes: the host allows %d and %d: %w", a.Sizes.Entries, a.Sizes.Arena, g.limits.Entries, g.limits.Arena, ErrDenied)
+	case a.Sizes.Entries > g.limits.Entries || a.Sizes.Arena > g.limits.Arena || a.Sizes.Arrivals > g.limits.Arrivals:
+		return nil, fmt.Errorf("rings of %d entries, an arena of %d bytes and %d bytes of arrivals: the host allows %d, %d and %d: %w", a.Sizes.Entries, a.Sizes.Arena, a.Sizes.Arrivals,
+			g.limits.Entries, g.limits.Arena, g.limits.Arrivals, ErrDenied)
 	case g.feed != nil:
 		return nil, fmt.Errorf("attached already: %w", ErrBusy)
 	}

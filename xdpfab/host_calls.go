@@ -148,6 +148,8 @@ func (g *guest) serveEndpoint(_ context.Context, s share.Serve) (any, error) {
 	if ep == nil {
 		return nil, ErrClosed
 	}
+	ep.events.Store(s.Events)
+	ep.messages.Store(s.Messages)
 	ep.serves.Store(s.On)
 	return nil, nil
 }

@@ -36,6 +36,7 @@ type guest struct {
 	ring   *os.File    // the bell as a file, to be waited for
 	other  *share.Bell // the guest's end, until it is sent
 	feed   *share.Feed
+	in     *share.Arrivals // what peers send
 	sizes  share.Sizes
 	broken atomic.Pointer[error] // the rule that it has broken
 	table  *mr.Table
@@ -65,6 +66,8 @@ type guestEndpoint struct {
 	origin   *engine.Origin
 	ring     *engine.Ring
 	serves   atomic.Bool
+	events   atomic.Bool // it takes them
+	messages atomic.Bool // likewise
 }
 
 // guestRegion is memory of a guest that peers operate on.
@@ -81,8 +84,12 @@ func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes) {
 	g.ring = own.File()
 	g.mu.Lock()
 	g.endpoints, g.regions = map[uint16]*guestEndpoint{}, map[uint64]*guestRegion{}
-	g.feed = share.NewFeed(area, own, g.st.eng, g.break_)
+	g.feed, g.in = share.NewFeed(area, own, g.st.eng, g.break_), share.NewArrivals(area, own, g.break_)
 	g.mu.Unlock()
+	g.feed.OnAdmit(func(session uint64) {
+		g.in.Admitted(session)
+		g.room()
+	})
 	g.st.Call(func() { g.st.eng.AddFeed(g.feed) })
 	g.listener.Go(g.listen)
 }
@@ -104,6 +111,14 @@ func (g *guest) listen() {
 			return
 		}
 		g.st.eng.Alert()
+		g.room()
+	}
+}
+
+// room has the engines try again what had to wait for room in the ring of arrivals.
+func (g *guest) room() {
+	if g.in.Refused() {
+		g.d.room()
 	}
 }
 
@@ -156,6 +171,7 @@ func (g *guest) end() {
 		return
 	}
 	g.st.Call(g.feed.End)
+	g.in.End()
 	for n := range maps.Clone(g.endpoints) {
 		g.drop(n)
 	}

@@ -232,6 +232,9 @@ func (d *Domain) room() {
 // inflowOf returns what takes the messages of a session with an endpoint, or nil. It runs
 // on the engines' threads.
 func (d *Domain) inflowOf(endpoint uint16, from wire.Addr) session.Inflow {
+	if ep := d.lodger(endpoint); ep != nil && ep.messages.Load() {
+		return ep.guest.in.NewInflow(endpoint, from)
+	}
 	ep := d.serving(endpoint)
 	if ep == nil || ep.inbox == nil {
 		return nil

@@ -63,9 +63,6 @@ type Received struct {
 
 // NewMailbox makes a mailbox, to which peers can send from now on. Close ends it.
 func (d *Domain) NewMailbox(attr MailboxAttr) (*Mailbox, error) {
-	if err := d.direct("a mailbox"); err != nil {
-		return nil, err
-	}
 	ep, err := d.NewEndpoint(EndpointAttr{Number: attr.Number, ReceiveSize: attr.Receives, BufferedReceive: attr.Buffered,
 		TrafficClass: attr.TrafficClass, AuthKey: attr.AuthKey, dials: true, mails: true})
 	if err != nil {

@@ -54,7 +54,7 @@ func stir(d *xdpfab.Domain) (end func()) {
 // pipe joins two domains in memory.
 func pipe(t *testing.T, attr ...xdpfab.DomainAttr) (a, b *xdpfab.Domain) {
 	t.Helper()
-	a, b, err := xdpfab.Pipe(attr...)
+	a, b, err := join(t, attr...)
 	if err != nil {
 		t.Fatal(err)
 	}

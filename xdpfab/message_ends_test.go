@@ -101,7 +101,7 @@ func TestAliasOfTalker(t *testing.T) {
 // Each receive context of a scalable endpoint has receives of its own, and messages of
 // all transmit contexts come from the scalable endpoint.
 func TestScalableMessages(t *testing.T) {
-	onEveryPath(t, func(h *hall) {
+	onEveryDirectPath(t, func(h *hall) {
 		scalable := func(d *xdpfab.Domain, n int) (*xdpfab.ScalableEndpoint, *xdpfab.AddressVector) {
 			s, err := d.NewScalableEndpoint(xdpfab.ScalableAttr{Number: xdpfab.AnyNumber, TXContexts: n, RXContexts: n})
 			h.ok(err)
@@ -158,7 +158,7 @@ func TestScalableMessages(t *testing.T) {
 
 // Receives can be posted before a connection is made, and messages go both ways.
 func TestReceiveBeforeConnect(t *testing.T) {
-	onEveryWire(t, func(b *bench) {
+	onEveryDirectWire(t, func(b *bench) {
 		s := newSwitchboard(b, xdpfab.PassiveAttr{Number: xdpfab.AnyNumber})
 		caller := s.caller()
 		got, err := s.client.NewCompletionQueue(xdpfab.CQAttr{})

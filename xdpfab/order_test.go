@@ -191,7 +191,7 @@ func TestVethUnordered(t *testing.T) {
 
 // The same on a Pipe, which also reorders and corrupts packets.
 func TestUnordered(t *testing.T) {
-	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+	directModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		f := setUpBoth(t, a, a, 64)
 		faults := xdpfab.Faults{Loss: 0.1, Duplicate: 0.2, Reorder: 0.2, Corrupt: 0.05}
 		if err := errors.Join(f.client.SetFaults(faults), f.server.SetFaults(faults)); err != nil {

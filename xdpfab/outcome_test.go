@@ -15,7 +15,7 @@ import (
 // The outcome of an operation whose context has ended becomes known when the operation
 // ends, and nothing is written to the caller's memory after the call.
 func TestResolveAfterDeadline(t *testing.T) {
-	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+	directModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		f := setUp(t, a, 64)
 		p, err := f.client.Dial(ctx(t), f.server.Name(0))
 		if err != nil {

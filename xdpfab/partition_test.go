@@ -15,7 +15,7 @@ import (
 // A partition outlasts the give-up time; when it heals, what was unknown becomes
 // a fact: with requests lost the operation never ran, with answers lost it did.
 func TestResolveAfterPartition(t *testing.T) {
-	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+	directModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		for _, lost := range []string{"requests", "answers"} {
 			t.Run(lost, func(t *testing.T) {
 				clock, a := xdpfab.NewClock(a)
@@ -77,7 +77,7 @@ func afterSilence(t *testing.T, clock *xdpfab.Clock, f *fixture, op func() error
 // A watch of a live peer goes on, for longer than a silent one would be given up,
 // and ends with the peer.
 func TestWatch(t *testing.T) {
-	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+	directModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		ends := []struct {
 			name string
 			end  func(f *fixture, p *xdpfab.Peer)

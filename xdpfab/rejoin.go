@@ -95,7 +95,7 @@ func (ep *Endpoint) moveIn(ctx context.Context, numbers map[*engine.Peer]uint32)
 		return err
 	}
 	if phase != made && !ep.attr.InitiateOnly {
-		if err := a.serve(ep.number, true); err != nil {
+		if err := a.serve(ep); err != nil {
 			return err
 		}
 	}

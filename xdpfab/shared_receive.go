@@ -34,9 +34,6 @@ type SharedReceiveAttr struct {
 
 // NewSharedReceive makes a receive context, to be bound to endpoints (fi_srx_context).
 func (d *Domain) NewSharedReceive(attr SharedReceiveAttr) (*SharedReceive, error) {
-	if err := d.direct("to receive messages"); err != nil {
-		return nil, err
-	}
 	a := EndpointAttr{ReceiveSize: attr.ReceiveSize, BufferedReceive: attr.BufferedReceive, MinMultiRecv: attr.MinMultiRecv, ReceiveFlags: attr.ReceiveFlags}
 	if err := a.receiveDefaults(); err != nil {
 		return nil, err

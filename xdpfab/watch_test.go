@@ -20,7 +20,7 @@ func TestCloseEndsWatch(t *testing.T) {
 		calls int // in a partition, before the watch
 	}{{"in place", 0}, {"behind the window", 1}, {"waiting for room", 4096}} {
 		t.Run(c.name, func(t *testing.T) {
-			progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+			directModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 				a.Window = 1
 				f := setUp(t, a, 64)
 				var uses [2]*xdpfab.Peer

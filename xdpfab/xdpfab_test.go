@@ -48,7 +48,7 @@ func setUpBoth(t testing.TB, attr, server xdpfab.DomainAttr, size int) *fixture 
 			t.Fatal(e)
 		}
 	}
-	f.client, f.server, err = xdpfab.Pipe(attr, server)
+	f.client, f.server, err = join(t, attr, server)
 	must(err)
 	t.Cleanup(func() {
 		must(f.client.CloseAll())
@@ -97,8 +97,38 @@ func reduced(full, short int) int {
 }
 
 func progressModes(t *testing.T, f func(t *testing.T, a xdpfab.DomainAttr)) {
+	directModes(t, f)
+	t.Run("guest", func(t *testing.T) { f(t, xdpfab.DomainAttr{Attach: xdpfab.AttachAlways}) })
+	t.Run("manual guest", func(t *testing.T) {
+		f(t, xdpfab.DomainAttr{Attach: xdpfab.AttachAlways, Progress: xdpfab.ProgressManual})
+	})
+}
+
+// directModes is progressModes for what a guest cannot do.
+func directModes(t *testing.T, f func(t *testing.T, a xdpfab.DomainAttr)) {
 	t.Run("auto", func(t *testing.T) { f(t, xdpfab.DomainAttr{}) })
 	t.Run("manual", func(t *testing.T) { f(t, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual}) })
+}
+
+// join is xdpfab.Pipe, whose first end is a guest of the one with the cable if its
+// attributes say AttachAlways.
+func join(t testing.TB, attr ...xdpfab.DomainAttr) (a, b *xdpfab.Domain, err error) {
+	t.Helper()
+	if len(attr) == 0 || attr[0].Attach != xdpfab.AttachAlways {
+		return xdpfab.Pipe(attr...)
+	}
+	host := attr[0]
+	host.Progress = xdpfab.ProgressAuto // a daemon's
+	cable, b, err := xdpfab.Pipe(append([]xdpfab.DomainAttr{host}, append(attr, attr[0])[1])...)
+	if err != nil {
+		return nil, nil, err
+	}
+	t.Cleanup(func() {
+		if err := cable.CloseAll(); err != nil {
+			t.Error(err)
+		}
+	})
+	return xdpfab.GuestOf(t, cable, attr[0]), b, nil
 }
 
 func TestTypedHandle(t *testing.T) {
