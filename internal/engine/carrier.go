@@ -44,9 +44,10 @@ type Carrier interface {
 // hands. It belongs to the engine's thread.
 type carriage struct {
 	Carrier
-	parts  []carriedPart // by tag
-	free   []uint32      // tags
-	posted bool          // since the last Flush
+	parts  []carriedPart                                               // by tag
+	free   []uint32                                                    // tags
+	posted bool                                                        // since the last Flush
+	done   func(tag uint32, c *Completion, life uint64, result []byte) // completed
 
 	head, tail *flight // operations for which there was no room, in posting order
 }
@@ -65,6 +66,7 @@ func newCarriage(c Carrier) *carriage {
 	for tag := range g.parts {
 		g.free = append(g.free, uint32(len(g.parts)-1-tag))
 	}
+	g.done = g.completed
 	return g
 }
 
@@ -125,7 +127,7 @@ func (g *carriage) hand(f *flight) bool {
 
 // round does what there is to do for operations in the carrier's hands, once.
 func (g *carriage) round() int {
-	n := g.Receive(g.completed)
+	n := g.Receive(g.done)
 	for g.head != nil && g.hand(g.head) {
 		f := g.head
 		g.head, f.next = f.next, nil

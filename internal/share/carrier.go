@@ -27,7 +27,9 @@ type Carrier struct {
 
 	posted, taken, seen uint64 // positions as this side knows them; see header
 	space               *space
-	held                []block        // by tag
+	held                []block      // by tag
+	entry               engine.Entry // scratch
+	completion          engine.Completion
 	notes               []engine.Entry // VerbForget and the like, for which there was no room
 	in                  incoming
 	looked              uint64 // bytes that had arrived when this side last woke up: they may have to wait for room
@@ -114,7 +116,8 @@ func (c *Carrier) Post(tag, peer uint32, s *engine.Submission, first, count uint
 		return false
 	}
 	x := &c.area.entries[c.posted&c.mask()]
-	e := s.Entry
+	e := &c.entry
+	*e = s.Entry
 	e.Cookie, e.Peer = uint64(tag), engine.PeerID(peer)
 	e.Flags &^= engine.FlagPieces | engine.FlagOutside
 	if e.Verb.Array() && e.Count > count { // a part of it
@@ -124,10 +127,10 @@ func (c *Carrier) Post(tag, peer uint32, s *engine.Submission, first, count uint
 			e.Flags &^= engine.FlagFence
 		}
 	}
-	if !c.place(tag, &e, s, first) {
+	if !c.place(tag, e, s, first) {
 		return false
 	}
-	*x = e
+	*x = *e
 	c.posted++
 	return true
 }
@@ -250,19 +253,21 @@ func (c *Carrier) Receive(done func(tag uint32, c *engine.Completion, life uint6
 	}
 	n = min(n, burst)
 	for range n {
-		x := c.area.done[c.seen&c.mask()]
+		x := &c.completion
+		*x = c.area.done[c.seen&c.mask()]
 		c.seen++
 		if x.Cookie >= uint64(len(c.held)) {
 			continue // no tag of ours
 		}
-		b := &c.held[x.Cookie]
+		tag := x.Cookie
+		b := &c.held[tag]
 		result := x.Inline[:min(x.Length, engine.InlineResult)]
 		if b.resultLen > 0 {
 			result = c.area.arena[b.result:][:min(x.Length, uint64(b.resultLen))]
 		}
 		life := x.Data
 		x.Data = 0
-		done(uint32(x.Cookie), &x, life, result)
+		done(uint32(tag), x, life, result)
 		if b.len > 0 {
 			c.space.put(uint64(b.at), b.len)
 			*b = block{}
