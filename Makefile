@@ -152,10 +152,10 @@ lint:
 
 generate:
 	@scripts/need go clang-14 llvm-strip-14
-	$(GO) generate ./bpf
+	$(GO) generate ./bpf ./internal/resident
 
 generate-check: generate
-	git diff --exit-code -- bpf || { echo "bpf: committed objects differ from their source: run make generate and commit"; exit 1; }
+	git diff --exit-code -- bpf internal/resident || { echo "bpf: committed objects differ from their source: run make generate and commit"; exit 1; }
 
 check: lint generate-check test test-vm
 

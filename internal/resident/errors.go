@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package resident
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
+)
+
+// Errors that this package returns. They match an errno too.
+var (
+	// ErrConfig says that an argument, or a field of Config, has an impossible value.
+	ErrConfig = errno.New("resident: bad configuration", syscall.EINVAL)
+	// ErrKernel says that the kernel cannot run the program.
+	ErrKernel = errno.New("resident: this kernel cannot execute requests (it takes Linux 5.18)", syscall.EOPNOTSUPP)
+	// ErrFull says that there is no place for another session or region.
+	ErrFull = errno.New("resident: no place left", syscall.ENOSPC)
+	// ErrKeyInUse says that another region has the key.
+	ErrKeyInUse = errno.New("resident: the key is in use", syscall.EEXIST)
+)
+
+// refused explains why the kernel did not take the program or a map.
+func refused(err error) error {
+	var v *ebpf.VerifierError
+	switch {
+	case errors.As(err, &v):
+		reason := "no reason given"
+		if n := len(v.Log); n > 0 {
+			reason = strings.Join(v.Log[max(0, n-3):], "; ")
+		}
+		return fmt.Errorf("%w: the verifier says: %s: %w", ErrKernel, reason, err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("resident: loading the program takes CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and before Linux 5.11 "+
+			"memory within RLIMIT_MEMLOCK: %w", err)
+	case errors.Is(err, ebpf.ErrNotSupported):
+		return fmt.Errorf("%w: %w", ErrKernel, err)
+	}
+	return fmt.Errorf("resident: loading the program: %w", err)
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+//go:build ignore
+
+/*
+ * Executes the requests of resident sessions. The steering program (bpf/steer.c) calls
+ * xdpfab_execute for each packet that it would redirect to a socket; user space calls
+ * xdpfab_call, by BPF_PROG_TEST_RUN, for everything else that a session needs.
+ *
+ * Needs Linux 5.18: bpf_loop, global functions with pointers, helpers that copy packets.
+ */
+#include "headers/answer.h"
+#include "headers/call.h"
+
+/* As in steer.c, whose maps the loader puts in place of these. */
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__uint(max_entries, FAB_LANES);
+	__type(key, __u32);
+	__type(value, __u32);
+} sockets SEC(".maps");
+
+/* Frames by what became of them: enum verdict, and those below. */
+enum {
+	TALLY_SENT = NUM_VERDICTS, /* answered by this program */
+	TALLY_UP, /* redirected to user space */
+	TALLY_LOST, /* for user space, but there is none */
+	NUM_TALLIES,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, NUM_TALLIES);
+	__type(key, __u32);
+	__type(value, __u64);
+} tallies SEC(".maps");
+
+static __always_inline void tally(__u32 what)
+{
+	__u64 *n = bpf_map_lookup_elem(&tallies, &what);
+
+	if (n)
+		*n += 1;
+}
+
+/* Gives the frame to the socket of its queue and lane, if there is one. */
+static __always_inline int up(struct xdp_md *ctx, __u32 lane)
+{
+	return bpf_redirect_map(&sockets, ctx->rx_queue_index * FAB_LANES + lane, XDP_DROP) == XDP_REDIRECT;
+}
+
+/* Whether user space, if there is any, has to see a frame before it runs. */
+static __always_inline int concerns_user(const struct session *x, const struct scratch *s)
+{
+	if (x->attended)
+		return 1;
+	return s->h.type == T_REQUEST && diff(s->h.ack, x->expected) < 0 && judge(x, s) == EARLY;
+}
+
+/* What becomes of a frame of a session that it names: 1 if the answer is to be sent. */
+static __always_inline int serve(struct xdp_md *ctx, struct scratch *s, const struct envelope *v,
+				 struct session *x, __u32 place, struct outcome *o)
+{
+	if (x->id != s->h.session || x->epoch != s->h.epoch) {
+		o->verdict = UNKNOWN;
+		return 0;
+	}
+	if (x->life != LIVE || !fits(v, x) || x->claimed) {
+		o->verdict = SPENT;
+		return 0;
+	}
+	o->x = x;
+	o->verdict = EARLY;
+	if (concerns_user(x, s) && up(ctx, s->h.session >> 26))
+		return 0;
+	take(s, x, place, o);
+	return o->sends && reply(ctx, s, v, o);
+}
+
+static __always_inline int execute_packet(struct xdp_md *ctx, struct scratch *s, __u32 *lane)
+{
+	struct envelope v = {};
+	struct outcome o = { .verdict = UNSOUND };
+	struct session *x;
+	__u32 place = 0;
+	int sent = 0;
+
+	if (!find_frame(ctx, s, &v) || !load(ctx, s, v.frame))
+		return 0;
+	*lane = in32(s, 2) >> 26;
+	if (!read_header(s)) {
+		tally(UNSOUND);
+		return 0;
+	}
+	x = session_at(s->h.session, &place);
+	if (!x) {
+		tally(UNKNOWN);
+		return 0;
+	}
+	if (!sound(s)) {
+		tally(UNSOUND);
+		return 0;
+	}
+	if (!acquire(x)) {
+		tally(BUSY);
+		return XDP_DROP;
+	}
+	sent = serve(ctx, s, &v, x, place, &o);
+	unlock(x);
+	tally(o.verdict);
+	if (sent)
+		return XDP_TX;
+	switch (o.verdict) {
+	case DROP: case STALE: case OUT_OF_WINDOW: case INVALID:
+		return XDP_DROP;
+	default:
+		return 0; /* user space's: if it has run, as a duplicate */
+	}
+}
+
+SEC("xdp")
+int xdpfab_execute(struct xdp_md *ctx)
+{
+	struct scratch *s = scratch_of(FOR_PACKETS);
+	__u32 lane = 0;
+	int action = 0;
+
+	if (s) {
+		action = execute_packet(ctx, s, &lane);
+		s->busy = 0;
+	}
+	if (action == XDP_TX)
+		tally(TALLY_SENT);
+	if (action)
+		return action;
+	if (up(ctx, lane)) {
+		tally(TALLY_UP);
+		return XDP_REDIRECT;
+	}
+	tally(TALLY_LOST);
+	return XDP_DROP;
+}
+
+SEC("xdp")
+int xdpfab_call(struct xdp_md *ctx)
+{
+	struct scratch *s = scratch_of(FOR_CALLS);
+	int action = XDP_ABORTED;
+
+	if (!s)
+		return XDP_ABORTED;
+	action = answer_call(ctx, s);
+	s->busy = 0;
+	return action;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

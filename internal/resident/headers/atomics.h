@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * One operation on one element, atomic against everything on the machine. The CPU's own
+ * instructions where BPF has them, for 32 and 64 bits; compare-and-swap loops elsewhere. An
+ * element of 8 or 16 bits is changed by way of the 32 bits around it.
+ */
+#pragma once
+
+#include "records.h"
+
+enum { TRIES = 1 << 20 }; /* of a loop, each of which another CPU has spoilt */
+
+/* A number of size bytes, in 64 bits. */
+static __always_inline __u64 extend(__u64 v, const struct record *r)
+{
+	__u32 shift = 64 - 8 * r->size;
+
+	v <<= shift & 63;
+	return r->is_signed ? (__u64)((__s64)v >> (shift & 63)) : v >> (shift & 63);
+}
+
+static __always_inline int less(__u64 a, __u64 b, const struct record *r)
+{
+	return r->is_signed ? (__s64)a < (__s64)b : a < b;
+}
+
+/* What becomes of t by operand b and comparand c; all are extended. */
+static __always_inline __u64 apply(__u64 t, __u64 b, __u64 c, const struct record *r)
+{
+	switch (r->op) {
+	case OP_MIN: return less(b, t, r) ? b : t;
+	case OP_MAX: return less(t, b, r) ? b : t;
+	case OP_SUM: return t + b;
+	case OP_DIFF: return t - b;
+	case OP_PROD: return t * b;
+	case OP_LOR: return t || b;
+	case OP_LAND: return t && b;
+	case OP_LXOR: return !t != !b;
+	case OP_BOR: return t | b;
+	case OP_BAND: return t & b;
+	case OP_BXOR: return t ^ b;
+	case OP_WRITE: return b;
+	case OP_CSWAP: return c == t ? b : t;
+	case OP_CSWAP_NE: return c != t ? b : t;
+	case OP_CSWAP_LE: return less(t, c, r) ? t : b;
+	case OP_CSWAP_LT: return less(c, t, r) ? b : t;
+	case OP_CSWAP_GE: return less(c, t, r) ? t : b;
+	case OP_CSWAP_GT: return less(t, c, r) ? b : t;
+	case OP_MSWAP: return t ^ ((t ^ b) & c);
+	}
+	return t;
+}
+
+/* A compare-and-swap loop. */
+struct swap {
+	__u64 *word; /* 8 bytes, aligned */
+	const struct record *rec;
+	__u64 b, c; /* extended */
+	__u64 old; /* extended; what the element was */
+	__u32 at; /* byte of the word where the element begins */
+	__u32 failed;
+};
+
+static long swap_wide(__u32 i, struct swap *w)
+{
+	__u64 seen = *(volatile __u64 *)w->word;
+
+	w->old = seen;
+	w->failed = __sync_val_compare_and_swap(w->word, seen, apply(seen, w->b, w->c, w->rec)) != seen;
+	return !w->failed;
+}
+
+/* An element of 32 bits or fewer. */
+static long swap_narrow(__u32 i, struct swap *w)
+{
+	__u32 *half = (void *)w->word + CUT(w->at, 4);
+	__u32 shift = 8 * (w->at & 3), mask = ~0u >> (32 - 8 * w->rec->size & 31);
+	__u32 seen = *(volatile __u32 *)half, wanted;
+
+	w->old = extend(seen >> (shift & 31), w->rec);
+	wanted = apply(w->old, w->b, w->c, w->rec) & mask;
+	wanted = (seen & ~(mask << (shift & 31))) | wanted << (shift & 31);
+	w->failed = __sync_val_compare_and_swap(half, seen, wanted) != seen;
+	return !w->failed;
+}
+
+/* Applies the operation at hand of s to the element at byte at of a word. What the element
+ * was is in s->old. Returns 0, or 1 if nothing was done. */
+__noinline int by_swapping(__u64 *word, struct scratch *s, __u32 at)
+{
+	struct swap w = {};
+
+	if (!word || !s)
+		return 1;
+	w.word = word;
+	w.rec = &s->rec;
+	w.at = at;
+	w.b = extend(in64(s, s->operand), w.rec);
+	w.c = extend(in64(s, s->compare), w.rec);
+	w.failed = 1;
+	if (w.rec->size == 8)
+		bpf_loop(TRIES, swap_wide, &w, 0);
+	else
+		bpf_loop(TRIES, swap_narrow, &w, 0);
+	s->old = w.old;
+	return w.failed;
+}
+
+/* Operations for which BPF has an instruction: returns 1 and sets s->old, or returns 0. */
+__noinline int at_once64(__u64 *word, struct scratch *s)
+{
+	__u64 b;
+
+	if (!word || !s)
+		return 0;
+	b = in64(s, s->operand);
+	switch (s->rec.op) {
+	case OP_SUM: s->old = __sync_fetch_and_add(word, b); return 1;
+	case OP_DIFF: s->old = __sync_fetch_and_add(word, -b); return 1;
+	case OP_BOR: s->old = __sync_fetch_and_or(word, b); return 1;
+	case OP_BAND: s->old = __sync_fetch_and_and(word, b); return 1;
+	case OP_BXOR: s->old = __sync_fetch_and_xor(word, b); return 1;
+	case OP_READ: s->old = *(volatile __u64 *)word; return 1;
+	case OP_WRITE: s->old = __sync_lock_test_and_set(word, b); return 1;
+	case OP_CSWAP: s->old = __sync_val_compare_and_swap(word, in64(s, s->compare), b); return 1;
+	}
+	return 0;
+}
+
+__noinline int at_once32(__u64 *word, struct scratch *s, __u32 at)
+{
+	__u32 *half;
+	__u32 b;
+
+	if (!word || !s)
+		return 0;
+	half = (void *)word + CUT(at, 4);
+	b = in32(s, s->operand);
+	switch (s->rec.op) {
+	case OP_SUM: s->old = __sync_fetch_and_add(half, b); return 1;
+	case OP_DIFF: s->old = __sync_fetch_and_add(half, -b); return 1;
+	case OP_BOR: s->old = __sync_fetch_and_or(half, b); return 1;
+	case OP_BAND: s->old = __sync_fetch_and_and(half, b); return 1;
+	case OP_BXOR: s->old = __sync_fetch_and_xor(half, b); return 1;
+	case OP_READ: s->old = *(volatile __u32 *)half; return 1;
+	case OP_WRITE: s->old = __sync_lock_test_and_set(half, b); return 1;
+	case OP_CSWAP: s->old = __sync_val_compare_and_swap(half, in32(s, s->compare), b); return 1;
+	}
+	return 0;
+}
+
+/* Likewise, by whichever way there is. Returns 0, or 1 if nothing was done. */
+static __always_inline int change(__u64 *word, struct scratch *s, __u32 at)
+{
+	if (s->rec.size == 8 && at_once64(word, s))
+		return 0;
+	if (s->rec.size == 4 && at_once32(word, s, at))
+		return 0;
+	if (s->rec.op == OP_READ) { /* of 8 or 16 bits; a load of the word is atomic */
+		s->old = *(volatile __u64 *)word >> (8 * at & 63);
+		return 0;
+	}
+	return by_swapping(word, s, at);
+}

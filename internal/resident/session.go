@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package resident
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Path is what the program has to know of the way of a session's packets.
+type Path struct {
+	Kind  wire.Kind
+	Class wire.Class // of answers
+}
+
+// begin makes a session, at a place that it returns.
+func (x *Executor) begin(c *caller, p *session.TargetParams, path Path, auth uint64) (place uint32, err error) {
+	if p.MaxFrame > MaxFrame || p.Window < 1 || p.Window > window {
+		return 0, fmt.Errorf("%w: frames of %d bytes and a window of %d; want at most %d and %d", ErrConfig, p.MaxFrame, p.Window, MaxFrame, window)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n := len(x.free)
+	if n == 0 {
+		return 0, fmt.Errorf("%w for another session", ErrFull)
+	}
+	place = x.free[n-1]
+	first := session.FirstPSN(p.Epoch)
+	s := executorSession{
+		Id: uint32(p.Local), Remote: p.Remote, Epoch: p.Epoch, Expected: first, Freed: first - 1, Auth: auth,
+		Payload: uint32(p.MaxFrame - headerLen), Credit: uint16(p.Window), Life: lifeLive, Lane: p.Local.Lane(),
+		Kind: uint8(path.Kind), Dscp: path.Class.DSCP, Priority: path.Class.PCP,
+	}
+	if p.Features&wire.FeatureUnordered != 0 {
+		s.Unordered = 1
+	}
+	var b bytes.Buffer
+	if err := binary.Write(&b, binary.LittleEndian, &s); err != nil {
+		return 0, fmt.Errorf("resident: encoding a session: %w", err)
+	}
+	v, _, err := c.call(callBegin, s.Id, place, b.Bytes())
+	if err == nil && v != Drop {
+		err = fmt.Errorf("resident: session %#x cannot begin at place %d: verdict %d", s.Id, place, v)
+	}
+	if err != nil {
+		return 0, err
+	}
+	x.free = x.free[:n-1]
+	return place, nil
+}
+
+// state reads a session.
+func (x *Executor) state(place uint32) (s executorSession, err error) {
+	if err = x.objects.Sessions.Lookup(place, &s); err != nil {
+		err = fmt.Errorf("resident: reading the session at place %d: %w", place, err)
+	}
+	return s, err
+}
+
+// Life of a session: enum life.
+const (
+	lifeFree = iota
+	lifeLive
+	lifeFrozen
+	lifeEnded
+)
