@@ -39,6 +39,10 @@ func newClock(read func() int64) clock {
 	return clock{read: read, now: now, lived: now}
 }
 
+// Lived returns the time that a Served is told, as of the last look at the clock: it does
+// not go on while the process is stopped. Engine's thread only.
+func (e *Engine) Lived() int64 { return e.lived }
+
 // look sets now to the present, once a round.
 func (c *clock) look() {
 	if !c.fresh {

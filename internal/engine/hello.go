@@ -132,6 +132,7 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 	params := session.TargetParams{
 		Local: t.slot.id, Remote: t.remote, Lane: h.Lane, Endpoint: t.endpoint, Epoch: t.epoch,
 		MaxFrame: e.frameFor(m, &t.path), Window: e.windowFor(m), Party: owner.key, Key: key,
+		Kind: t.path.Kind(), Class: t.class,
 	}
 	e.grant(t, m, &params)
 	t.s = e.cfg.Serve(e.lived, params)

@@ -59,7 +59,7 @@ const xdpAborted = 0
 type caller struct {
 	program *ebpf.Program
 	in, out []byte
-	opts    ebpf.RunOptions
+	attr    testRun
 }
 
 func newCaller(p *ebpf.Program) *caller {
@@ -77,12 +77,10 @@ func (c *caller) call(cmd command, session, arg uint32, follows []byte) (v Verdi
 	le.PutUint32(b[12:], 0)
 	le.PutUint32(b[16:], uint32(len(follows)))
 	for tries := 0; ; tries++ {
-		c.opts = ebpf.RunOptions{Data: b, DataOut: c.out[:cap(c.out)]}
-		action, err := c.program.Run(&c.opts)
+		action, out, err := runOnce(&c.attr, c.program.FD(), b, c.out)
 		if err != nil {
 			return 0, nil, fmt.Errorf("resident: calling the program: %w", err)
 		}
-		out := c.opts.DataOut
 		if action != xdpAborted && len(out) >= callLen {
 			if v = Verdict(le.Uint32(out[12:])); v != Busy || tries == busyTries {
 				return v, out[callLen:][:le.Uint32(out[16:])], nil

@@ -245,6 +245,32 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
+// A full window of frames that have no results is answered by one ack, whichever of them
+// comes again.
+func TestFullWindow(t *testing.T) {
+	w := newTwin(t, setting{kind: wire.Ethernet, frame: 1500})
+	s := w.state()
+	var sent [session.MaxWindow][]byte
+	for i := range sent {
+		b := make([]byte, 1500)
+		h := wire.Header{Type: wire.Request, Session: s.Id, Epoch: s.Epoch, PSN: s.Expected + uint32(i), Ack: s.Freed, Ops: 1}
+		h.Put(b)
+		rec := wire.Record{Verb: wire.VerbAtomic, Op: uint8(atomic.Sum), Datatype: 7, Key: twinRegions[0].key, Count: 1, Operand: []byte{1, 0, 0, 0, 0, 0, 0, 0}}
+		var rw wire.RecordWriter
+		if rw.Reset(b[wire.HeaderLen:], 1400); !rw.Append(&rec) {
+			t.Fatal("no room")
+		}
+		sent[i] = b[:wire.Seal(b, wire.HeaderLen+rw.Len())]
+		w.send(sent[i])
+	}
+	for _, frame := range sent {
+		w.send(frame)
+	}
+	if got := w.state(); got.Frames != session.MaxWindow {
+		t.Errorf("%d frames ran, want %d", got.Frames, session.MaxWindow)
+	}
+}
+
 // Any payload has the same effect on both, whether it is well formed or not.
 func FuzzPayload(f *testing.F) {
 	w := newTwin(f, setting{kind: wire.Ethernet, frame: 1500})

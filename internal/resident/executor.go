@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 )
 
 // Limits of what an Executor can hold, and of the frames that it takes.
@@ -39,6 +40,8 @@ type Executor struct {
 		executorPrograms
 		executorMaps
 	}
+	sessions []byte // the map of that name
+
 	mu     sync.Mutex
 	free   []uint32 // places for sessions
 	places []uint32 // free places for the memory of regions
@@ -74,6 +77,9 @@ func Load(cfg Config) (*Executor, error) {
 	if err := spec.LoadAndAssign(&x.objects, &opts); err != nil {
 		return nil, refused(err)
 	}
+	if x.sessions, err = mapAll(x.objects.Sessions); err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
 	for i := range cfg.Sessions {
 		x.free = append(x.free, uint32(i))
 	}
@@ -105,5 +111,18 @@ func (x *Executor) Program() *ebpf.Program { return x.objects.XdpfabExecute }
 
 // Close gives up the program and the maps, which last as long as others have them.
 func (x *Executor) Close() error {
-	return errors.Join(x.objects.executorPrograms.Close(), x.objects.executorMaps.Close())
+	var err error
+	if x.sessions != nil {
+		err, x.sessions = unix.Munmap(x.sessions), nil
+	}
+	return errors.Join(err, x.objects.executorPrograms.Close(), x.objects.executorMaps.Close())
+}
+
+// mapAll maps an array to be read.
+func mapAll(m *ebpf.Map) ([]byte, error) {
+	data, err := unix.Mmap(m.FD(), 0, int(m.MaxEntries()*m.ValueSize()), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("resident: mapping %v: %w", m, err)
+	}
+	return data, nil
 }

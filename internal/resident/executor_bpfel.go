@@ -72,31 +72,33 @@ type executorScratch struct {
 		IsSigned    uint8
 		_           [4]byte
 	}
-	Region    executorRegion
-	RegionKey uint64
-	Found     uint32
-	AuthPad   uint32
-	Auth      uint64
-	Index     uint32
-	Elements  uint32
-	RunLeft   uint32
-	Fits      uint32
-	At        uint64
-	Old       uint64
-	Operand   uint32
-	Compare   uint32
-	Began     uint32
-	To        uint32
-	Done      uint32
-	Room      uint32
-	Values    uint32
-	Failed    uint32
-	Body      uint32
-	List      [512]uint8
-	Out       [48]uint8
-	Zeros     [16]uint8
-	In        [2112]uint8
-	_         [4]byte
+	Region     executorRegion
+	RegionKey  uint64
+	Found      uint32
+	_          [4]byte
+	Auth       uint64
+	Index      uint32
+	Elements   uint32
+	RunLeft    uint32
+	Fits       uint32
+	Unresolved uint32
+	_          [4]byte
+	At         uint64
+	Old        uint64
+	Operand    uint32
+	Compare    uint32
+	Began      uint32
+	To         uint32
+	Done       uint32
+	Room       uint32
+	Values     uint32
+	Failed     uint32
+	Body       uint32
+	List       [512]uint8
+	Out        [48]uint8
+	Zeros      [16]uint8
+	In         [2112]uint8
+	_          [4]byte
 }
 
 type executorSession struct {

@@ -13,16 +13,11 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Path is what the program has to know of the way of a session's packets.
-type Path struct {
-	Kind  wire.Kind
-	Class wire.Class // of answers
-}
-
 // begin makes a session, at a place that it returns.
-func (x *Executor) begin(c *caller, p *session.TargetParams, path Path, auth uint64) (place uint32, err error) {
+func (x *Executor) begin(c *caller, p *session.TargetParams) (place uint32, err error) {
 	if p.MaxFrame > MaxFrame || p.Window < 1 || p.Window > window {
-		return 0, fmt.Errorf("%w: frames of %d bytes and a window of %d; want at most %d and %d", ErrConfig, p.MaxFrame, p.Window, MaxFrame, window)
+		return 0, fmt.Errorf("%w: frames of %d bytes and a window of %d; want at most %d and %d", ErrConfig, p.MaxFrame,
+			p.Window, MaxFrame, window)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -33,9 +28,9 @@ func (x *Executor) begin(c *caller, p *session.TargetParams, path Path, auth uin
 	place = x.free[n-1]
 	first := session.FirstPSN(p.Epoch)
 	s := executorSession{
-		Id: uint32(p.Local), Remote: p.Remote, Epoch: p.Epoch, Expected: first, Freed: first - 1, Auth: auth,
+		Id: uint32(p.Local), Remote: p.Remote, Epoch: p.Epoch, Expected: first, Freed: first - 1, Auth: uint64(p.Key.ID()),
 		Payload: uint32(p.MaxFrame - headerLen), Credit: uint16(p.Window), Life: lifeLive, Lane: p.Local.Lane(),
-		Kind: uint8(path.Kind), Dscp: path.Class.DSCP, Priority: path.Class.PCP,
+		Kind: uint8(p.Kind), Dscp: p.Class.DSCP, Priority: p.Class.PCP,
 	}
 	if p.Features&wire.FeatureUnordered != 0 {
 		s.Unordered = 1
@@ -53,6 +48,13 @@ func (x *Executor) begin(c *caller, p *session.TargetParams, path Path, auth uin
 	}
 	x.free = x.free[:n-1]
 	return place, nil
+}
+
+// giveBack makes the place of a session free.
+func (x *Executor) giveBack(place uint32) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.free = append(x.free, place)
 }
 
 // state reads a session.

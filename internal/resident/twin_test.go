@@ -130,12 +130,12 @@ func newTwin(t testing.TB, o setting) *twin {
 	}
 	w.c = newCaller(w.x.objects.XdpfabCall)
 	w.addRegions()
-	w.params = session.TargetParams{Local: wire.NewSessionID(5, 0, 77, 3), Remote: 0xabcdef01, Epoch: 0x80000001, MaxFrame: o.frame, Window: 64}
+	w.params = session.TargetParams{Local: wire.NewSessionID(5, 0, 77, 3), Remote: 0xabcdef01, Epoch: 0x80000001, MaxFrame: o.frame, Window: 64, Kind: o.kind, Class: o.class}
 	if o.unordered {
 		w.params.Features = wire.FeatureUnordered
 	}
 	var err error
-	if w.place, err = w.x.begin(w.c, &w.params, Path{Kind: o.kind, Class: o.class}, 0); err != nil {
+	if w.place, err = w.x.begin(w.c, &w.params); err != nil {
 		t.Fatal(err)
 	}
 	w.mem = memory.New(w.table)

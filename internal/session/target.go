@@ -115,6 +115,8 @@ type TargetParams struct {
 	MaxFrame int // largest frame in bytes, both ways
 	Window   int // frames in flight, 1..MaxWindow
 	Features wire.Features
+	Kind     wire.Kind  // encapsulation of its packets
+	Class    wire.Class // of traffic, that of its answers
 	Party    Party
 	Places   Places // for events; nil if the session has no notices
 	Inflow   Inflow // for messages; nil if the session has none

@@ -103,6 +103,44 @@ static __always_inline enum status resolve(struct scratch *s)
 	return STATUS_OK;
 }
 
+static long resolve_next(__u32 i, struct scratch **of)
+{
+	struct scratch *s = *of;
+
+	if (i >= s->rec.run)
+		return 1;
+	s->rec.offset = in32(s, s->rec.next + i * s->rec.stride);
+	s->unresolved = resolve(s) != STATUS_OK;
+	return s->unresolved;
+}
+
+/* Whether none of the operations of the run at hand will be refused. */
+__noinline int resolves(struct scratch *s)
+{
+	struct scratch *of = s;
+
+	if (!s)
+		return 0;
+	bpf_loop(OPS_MAX, resolve_next, &of, 0);
+	return !s->unresolved;
+}
+
+/* Whether the run at hand, which has just been read, is executed at once: then its values
+ * need room together, and otherwise one by one, each with room for the failure of those
+ * behind it. The two differ only if values of four bytes end the answer, to the last byte:
+ * any other value is longer than what its failure takes. */
+static __always_inline int at_once(struct scratch *s)
+{
+	const struct record *r = &s->rec;
+	__u32 n = r->run * r->size, ops = s->index + r->run;
+
+	if (!has_room(s, n, ops))
+		return 0;
+	if (r->size > 4 || ops < s->h.ops || s->failed || s->values + n + 2 <= s->room)
+		return 1;
+	return resolves(s);
+}
+
 /* Makes the next operation the one at hand: of the run, or of the next record. */
 static __always_inline int next_op(struct scratch *s)
 {
@@ -111,10 +149,8 @@ static __always_inline int next_op(struct scratch *s)
 	if (!s->run_left) {
 		if (!s->left || !parse(s))
 			return 0;
-		s->fits = 0;
 		s->run_left = r->run;
-		if (r->run)
-			s->fits = !returns(r) || has_room(s, (__u64)r->run * r->size, s->index + r->run);
+		s->fits = r->run && (!returns(r) || at_once(s));
 	}
 	if (s->run_left) {
 		s->run_left--;

@@ -54,7 +54,6 @@ struct scratch {
 	struct region region;
 	__u64 region_key;
 	__u32 found;
-	__u32 auth_pad;
 	__u64 auth; /* of the session */
 
 	/* The execution of the operation at hand. */
@@ -62,6 +61,7 @@ struct scratch {
 	__u32 elements; /* still to come */
 	__u32 run_left; /* operations of the run at hand still to come */
 	__u32 fits; /* the values of all operations of the run have room */
+	__u32 unresolved; /* an operation of the run will be refused */
 	__u64 at; /* byte in the region of the next element */
 	__u64 old; /* what the element was */
 	__u32 operand; /* of the next element, in the frame */
