@@ -69,6 +69,9 @@ type Config struct {
 	UDP bool
 	// Port is the UDP destination port. 0 means DefaultPort.
 	Port uint16
+	// Execute lets the program call another one, which executes requests:
+	// Program.SetExecutor.
+	Execute bool
 	// Addrs are the node's own unicast addresses to begin with, at most MaxAddrs;
 	// zones are ignored. Without UDP they are not used.
 	Addrs []netip.Addr
@@ -97,6 +100,9 @@ func (c *Config) settings() (s steerSettings, err error) {
 		s.UntaggedOnly = 1
 	default:
 		return s, fmt.Errorf("bpf: %w: VLAN policy %v, want VLANAny or VLANUntagged", ErrConfig, c.VLAN)
+	}
+	if c.Execute {
+		s.Execute = 1
 	}
 	if c.UDP {
 		s.Udp = 1

@@ -14,6 +14,10 @@
 // counts every packet under exactly one [Reason]. It does not look at the CRC,
 // nor past the sixth byte of a frame: that is the codec's part.
 //
+// A program that executes requests can stand before the sockets (Program.SetExecutor):
+// frames of sessions are given to it as a tail call, and it does with those that are not
+// its own what this program would. See internal/resident.
+//
 // A [Program] is loaded with a [Config], attached to one interface by a bpf_link
 // and given sockets. The link lives as long as the process: however that ends,
 // the kernel detaches the program and the interface is as before.

@@ -32,6 +32,7 @@ var verdicts = [NumReasons]uint32{
 	DropUDPLength: xdpDrop, DropShort: xdpDrop, DropLong: xdpDrop,
 	DropVersion: xdpDrop, DropType: xdpDrop, DropNoSocket: xdpDrop,
 	Redirect: xdpRedirect,
+	Executed: xdpDrop, // of an executor of a test
 }
 
 var (

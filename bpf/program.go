@@ -24,6 +24,7 @@ type Program struct {
 	queues       int
 	allowGeneric bool
 	udp          bool
+	execute      bool
 	id           uint32
 
 	mu      sync.Mutex // guards all fields below
@@ -60,7 +61,7 @@ func Load(cfg Config, queues int) (*Program, error) {
 	}
 	spec.Maps[steerMapSockets].MaxEntries = uint32(queues * Lanes)
 
-	p := &Program{queues: queues, allowGeneric: cfg.AllowGeneric, udp: cfg.UDP, addrs: map[address]struct{}{}}
+	p := &Program{queues: queues, allowGeneric: cfg.AllowGeneric, udp: cfg.UDP, execute: cfg.Execute, addrs: map[address]struct{}{}}
 	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
 		return nil, explain("loading the XDP program", err)
 	}

@@ -6,7 +6,7 @@ import "fmt"
 
 // Reason says why the program decided about a packet as it did. Each packet is
 // counted under exactly one reason. The order is that of enum reason in
-// steer.c.
+// headers/reason.h.
 type Reason uint32
 
 const (
@@ -47,6 +47,10 @@ const (
 	// XDP_STATISTICS tell whether its ring had room (package xsk).
 	Redirect
 
+	// Executed is a frame of a resident session: the executor (Program.SetExecutor) has
+	// answered or dropped it.
+	Executed
+
 	// NumReasons is the number of reasons above.
 	NumReasons
 )
@@ -66,6 +70,7 @@ var reasonNames = [NumReasons]string{
 	DropType:      "drop_type",
 	DropNoSocket:  "drop_no_socket",
 	Redirect:      "redirect",
+	Executed:      "executed",
 }
 
 // String returns the reason as a metric label, such as "drop_short".

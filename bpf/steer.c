@@ -10,33 +10,14 @@
  * it passes. Then: is it well formed? If not it is dropped, as no other protocol
  * has a claim on it. The CRC is left to userspace, which reads the frame anyway.
  *
- * Needs Linux 5.9 (XDP bpf_link); only array, per-CPU array, hash and XSKMAP
- * maps, two helpers, no loops, instruction set v2 (4.14).
+ * Needs Linux 5.9 (XDP bpf_link); only array, per-CPU array, hash, program array
+ * and XSKMAP maps, three helpers, no loops, instruction set v2 (4.14).
  */
 #include "headers/kernel.h"
 #include "headers/packet.h"
+#include "headers/reason.h"
 
 #define MAX_ADDRS 1024
-
-/* Shared with reason.go, which must name them in this order. The range decides
- * what happens to the packet: up to REASON_PASS_ADDR it passes, up to
- * REASON_DROP_NO_SOCKET it is dropped. */
-enum reason {
-	REASON_PASS_OTHER, /* not an xdpfab encapsulation */
-	REASON_PASS_OPTIONS, /* UDP behind IPv4 options: we never send those */
-	REASON_PASS_FRAGMENT, /* a fragment of UDP over IPv4: likewise */
-	REASON_PASS_MAC, /* ours by protocol, for another MAC or a group */
-	REASON_PASS_VLAN, /* tagged, and only untagged frames are wanted */
-	REASON_PASS_ADDR, /* our UDP port at an IP address that is not ours */
-	REASON_DROP_UDP_LENGTH, /* IP and UDP length disagree, or exceed the packet */
-	REASON_DROP_SHORT, /* frame below 46 bytes */
-	REASON_DROP_LONG, /* larger than the MTU */
-	REASON_DROP_VERSION, /* not version 1 */
-	REASON_DROP_TYPE, /* type 0, which does not exist */
-	REASON_DROP_NO_SOCKET, /* well formed, but no socket serves its lane */
-	REASON_REDIRECT, /* handed to a socket */
-	NUM_REASONS,
-};
 
 /* Written by the loader, frozen before the program runs; the verifier sees
  * constants and removes the branches that they rule out. The port is in network
@@ -47,6 +28,7 @@ struct settings {
 	__u32 mtu; /* largest layer-3 packet or raw frame, bytes */
 	__u8 udp; /* 0: only raw frames are ours */
 	__u8 untagged_only;
+	__u8 execute; /* there may be an executor */
 };
 
 volatile const struct settings config = {};
@@ -69,7 +51,17 @@ struct {
 	__type(value, __u32);
 } sockets SEC(".maps");
 
-/* Packets by reason. This program alone writes, each CPU its own copy. */
+/* The program that frames of sessions go to before a socket, if there is one: it executes
+ * the requests of those sessions that are its own (internal/resident), and does with the
+ * others what this program would. Userspace writes. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} executors SEC(".maps");
+
+/* Packets by reason. This program and the executor write, each CPU its own copy. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, NUM_REASONS);
@@ -247,6 +239,14 @@ static __always_inline enum reason redirect(const struct packet *p, __u32 queue)
 	return REASON_REDIRECT;
 }
 
+/* The types of frames that an initiator sends in a session, but for resets. */
+static __always_inline int of_session(const struct packet *p)
+{
+	__u32 type = ((struct fab_header *)p->frame)->version_type & 0xf;
+
+	return type == FAB_REQUEST || type == FAB_ACK || type == FAB_PROBE;
+}
+
 SEC("xdp")
 int xdpfab_steer(struct xdp_md *ctx)
 {
@@ -259,6 +259,8 @@ int xdpfab_steer(struct xdp_md *ctx)
 
 	if (reason == SOUND)
 		reason = check_frame(&p);
+	if (reason == SOUND && config.execute && of_session(&p))
+		bpf_tail_call(ctx, &executors, 0); /* returns if there is none */
 	if (reason == SOUND)
 		reason = redirect(&p, ctx->rx_queue_index);
 

@@ -34,7 +34,8 @@ const (
 	steerReasonREASON_DROP_TYPE       steerReason = 10
 	steerReasonREASON_DROP_NO_SOCKET  steerReason = 11
 	steerReasonREASON_REDIRECT        steerReason = 12
-	steerReasonNUM_REASONS            steerReason = 13
+	steerReasonREASON_EXECUTED        steerReason = 13
+	steerReasonNUM_REASONS            steerReason = 14
 )
 
 type steerSettings struct {
@@ -44,7 +45,8 @@ type steerSettings struct {
 	Mtu          uint32
 	Udp          uint8
 	UntaggedOnly uint8
-	_            [2]byte
+	Execute      uint8
+	_            [1]byte
 }
 
 // Names of all BPF objects in the ELF.
@@ -52,6 +54,7 @@ type steerSettings struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	steerMapCounters     = "counters"
+	steerMapExecutors    = "executors"
 	steerMapServed       = "served"
 	steerMapSockets      = "sockets"
 	steerProgXdpfabSteer = "xdpfab_steer"
@@ -107,9 +110,10 @@ type steerProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type steerMapSpecs struct {
-	Counters *ebpf.MapSpec `ebpf:"counters"`
-	Served   *ebpf.MapSpec `ebpf:"served"`
-	Sockets  *ebpf.MapSpec `ebpf:"sockets"`
+	Counters  *ebpf.MapSpec `ebpf:"counters"`
+	Executors *ebpf.MapSpec `ebpf:"executors"`
+	Served    *ebpf.MapSpec `ebpf:"served"`
+	Sockets   *ebpf.MapSpec `ebpf:"sockets"`
 }
 
 // steerVariableSpecs contains global variables before they are loaded into the kernel.
@@ -139,14 +143,16 @@ func (o *steerObjects) Close() error {
 //
 // It can be passed to loadSteerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type steerMaps struct {
-	Counters *ebpf.Map `ebpf:"counters"`
-	Served   *ebpf.Map `ebpf:"served"`
-	Sockets  *ebpf.Map `ebpf:"sockets"`
+	Counters  *ebpf.Map `ebpf:"counters"`
+	Executors *ebpf.Map `ebpf:"executors"`
+	Served    *ebpf.Map `ebpf:"served"`
+	Sockets   *ebpf.Map `ebpf:"sockets"`
 }
 
 func (m *steerMaps) Close() error {
 	return _SteerClose(
 		m.Counters,
+		m.Executors,
 		m.Served,
 		m.Sockets,
 	)

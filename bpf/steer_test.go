@@ -147,7 +147,7 @@ func TestSteer(t *testing.T) {
 		})
 	}
 	// These have tests of their own below.
-	seen[DropVersion], seen[DropType], seen[PassVLAN] = true, true, true
+	seen[DropVersion], seen[DropType], seen[PassVLAN], seen[Executed] = true, true, true, true
 	for r, s := range seen {
 		if !s {
 			t.Errorf("no packet was counted as %v", Reason(r))

@@ -32,12 +32,14 @@ enum xdp_action {
 
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_PROG_ARRAY = 3,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_XSKMAP = 17,
 };
 
 /* Helpers are called by number: enum bpf_func_id. */
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*bpf_tail_call)(void *ctx, void *map, __u32 index) = (void *)12;
 static long (*bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
 
 /* How loaders expect sections and BTF map definitions to be spelled. */

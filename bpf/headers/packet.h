@@ -72,6 +72,11 @@ struct fab_header {
 enum {
 	FAB_VERSION = 1,
 	FAB_TYPE_MIN = 1, /* hello; those up to 15 are userspace's to judge */
+	FAB_REQUEST = 3,
+	FAB_RESPONSE = 4,
+	FAB_ACK = 5,
+	FAB_NAK = 6,
+	FAB_PROBE = 8,
 	FAB_FRAME_MIN = 46, /* bytes: Ethernet's minimum payload */
 	FAB_LANES = 64, /* sockets on one receive queue */
 	FAB_LANE_SHIFT = 2, /* in the top byte of the session */

@@ -83,6 +83,10 @@ func Open(ifname string, o Options) (*Interface, error) {
 	return i, nil
 }
 
+// Program is the XDP program of the interface, which belongs to it. With Options.Execute it
+// takes an executor.
+func (i *Interface) Program() *bpf.Program { return i.program }
+
 // inspect looks up an interface of the calling thread's network namespace, and
 // checks that it can be used as the options say.
 func inspect(ifname string, o Options) (nic.Interface, nic.Plan, error) {
@@ -112,7 +116,7 @@ func (i *Interface) start(plan nic.Plan, o Options) (err error) {
 	// The program goes first: it tells at once whether the interface is taken, and
 	// drivers set their queues up anew when they get one.
 	i.program, err = bpf.Load(bpf.Config{
-		MAC: i.mac, MTU: i.mtu, UDP: i.udp, AllowGeneric: o.Generic,
+		MAC: i.mac, MTU: i.mtu, UDP: i.udp, AllowGeneric: o.Generic, Execute: o.Execute,
 	}, plan.Queues)
 	if err == nil {
 		i.watcher.addrs, err = i.serve()

@@ -24,6 +24,8 @@ type Options struct {
 	// UDP makes the interface accept frames over UDP to its present addresses
 	// as well.
 	UDP bool
+	// Execute lets the XDP program call another one: see bpf.Config.
+	Execute bool
 	// RingSize is the number of entries of each ring, a power of two; 0 means
 	// 2048.
 	RingSize int

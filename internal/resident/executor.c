@@ -19,17 +19,18 @@ struct {
 	__type(value, __u32);
 } sockets SEC(".maps");
 
-/* Frames by what became of them: enum verdict, and those below. */
-enum {
-	TALLY_SENT = NUM_VERDICTS, /* answered by this program */
-	TALLY_UP, /* redirected to user space */
-	TALLY_LOST, /* for user space, but there is none */
-	NUM_TALLIES,
-};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, NUM_REASONS);
+	__type(key, enum reason);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+/* Frames of packets by verdict, for all sessions together. */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, NUM_TALLIES);
+	__uint(max_entries, NUM_VERDICTS);
 	__type(key, __u32);
 	__type(value, __u64);
 } tallies SEC(".maps");
@@ -37,6 +38,14 @@ struct {
 static __always_inline void tally(__u32 what)
 {
 	__u64 *n = bpf_map_lookup_elem(&tallies, &what);
+
+	if (n)
+		*n += 1;
+}
+
+static __always_inline void count(enum reason reason)
+{
+	__u64 *n = bpf_map_lookup_elem(&counters, &reason);
 
 	if (n)
 		*n += 1;
@@ -76,17 +85,18 @@ static __always_inline int serve(struct xdp_md *ctx, struct scratch *s, const st
 	return o->sends && reply(ctx, s, v, o);
 }
 
-static __always_inline int execute_packet(struct xdp_md *ctx, struct scratch *s, __u32 *lane)
+/* Executes the frame, if it is of a resident session. Returns what becomes of the packet, or
+ * 0 if the frame is user space's. */
+static __always_inline int execute_packet(struct xdp_md *ctx, struct scratch *s, const struct envelope *v)
 {
-	struct envelope v = {};
 	struct outcome o = { .verdict = UNSOUND };
 	struct session *x;
 	__u32 place = 0;
 	int sent = 0;
 
-	if (!find_frame(ctx, s, &v) || !load(ctx, s, v.frame))
+	s->length = v->length;
+	if (s->length < FRAME_MIN || s->length > FRAME_MAX || !load(ctx, s, v->frame))
 		return 0;
-	*lane = in32(s, 2) >> 26;
 	if (!read_header(s)) {
 		tally(UNSOUND);
 		return 0;
@@ -104,7 +114,7 @@ static __always_inline int execute_packet(struct xdp_md *ctx, struct scratch *s,
 		tally(BUSY);
 		return XDP_DROP;
 	}
-	sent = serve(ctx, s, &v, x, place, &o);
+	sent = serve(ctx, s, v, x, place, &o);
 	unlock(x);
 	tally(o.verdict);
 	if (sent)
@@ -120,23 +130,28 @@ static __always_inline int execute_packet(struct xdp_md *ctx, struct scratch *s,
 SEC("xdp")
 int xdpfab_execute(struct xdp_md *ctx)
 {
-	struct scratch *s = scratch_of(FOR_PACKETS);
-	__u32 lane = 0;
+	struct scratch *s;
+	struct envelope v = {};
+	__u8 lane = 0; /* with two bits of the queue below it */
 	int action = 0;
 
+	/* The steering program has seen that there is a frame. */
+	if (!find_frame(ctx, &v) || bpf_xdp_load_bytes(ctx, v.frame + 5, &lane, 1))
+		return XDP_ABORTED;
+	s = scratch_of(FOR_PACKETS);
 	if (s) {
-		action = execute_packet(ctx, s, &lane);
+		action = execute_packet(ctx, s, &v);
 		s->busy = 0;
 	}
-	if (action == XDP_TX)
-		tally(TALLY_SENT);
-	if (action)
+	if (action) {
+		count(REASON_EXECUTED);
 		return action;
-	if (up(ctx, lane)) {
-		tally(TALLY_UP);
+	}
+	if (up(ctx, lane >> FAB_LANE_SHIFT)) {
+		count(REASON_REDIRECT);
 		return XDP_REDIRECT;
 	}
-	tally(TALLY_LOST);
+	count(REASON_DROP_NO_SOCKET);
 	return XDP_DROP;
 }
 

@@ -29,9 +29,10 @@ const (
 type Config struct {
 	Sessions int // that there can be at a time (256); each takes 130 KiB
 	Regions  int // that can be registered at a time (256)
-	// Sockets is the map of the sockets that frames for user space are redirected to; nil
-	// if there are none.
-	Sockets *ebpf.Map
+	// Sockets is the map of the sockets that frames for user space are redirected to, and
+	// Counters that of the packets by reason: those of bpf.Program.Shared. Nil means maps
+	// of its own.
+	Sockets, Counters *ebpf.Map
 }
 
 // Executor is the program and its maps. Its methods may be called by several goroutines.
@@ -71,7 +72,7 @@ func Load(cfg Config) (*Executor, error) {
 	opts := ebpf.CollectionOptions{}
 	if cfg.Sockets != nil {
 		spec.Maps[executorMapSockets].MaxEntries = cfg.Sockets.MaxEntries()
-		opts.MapReplacements = map[string]*ebpf.Map{executorMapSockets: cfg.Sockets}
+		opts.MapReplacements = map[string]*ebpf.Map{executorMapSockets: cfg.Sockets, executorMapCounters: cfg.Counters}
 	}
 	x := &Executor{}
 	if err := spec.LoadAndAssign(&x.objects, &opts); err != nil {

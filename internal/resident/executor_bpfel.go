@@ -22,6 +22,26 @@ type executorAnswer struct {
 	Data  [2064]uint8
 }
 
+type executorReason uint32
+
+const (
+	executorReasonREASON_PASS_OTHER      executorReason = 0
+	executorReasonREASON_PASS_OPTIONS    executorReason = 1
+	executorReasonREASON_PASS_FRAGMENT   executorReason = 2
+	executorReasonREASON_PASS_MAC        executorReason = 3
+	executorReasonREASON_PASS_VLAN       executorReason = 4
+	executorReasonREASON_PASS_ADDR       executorReason = 5
+	executorReasonREASON_DROP_UDP_LENGTH executorReason = 6
+	executorReasonREASON_DROP_SHORT      executorReason = 7
+	executorReasonREASON_DROP_LONG       executorReason = 8
+	executorReasonREASON_DROP_VERSION    executorReason = 9
+	executorReasonREASON_DROP_TYPE       executorReason = 10
+	executorReasonREASON_DROP_NO_SOCKET  executorReason = 11
+	executorReasonREASON_REDIRECT        executorReason = 12
+	executorReasonREASON_EXECUTED        executorReason = 13
+	executorReasonNUM_REASONS            executorReason = 14
+)
+
 type executorRegion struct {
 	_           structs.HostLayout
 	Base        uint64
@@ -134,6 +154,7 @@ type executorSession struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	executorMapAnswers        = "answers"
+	executorMapCounters       = "counters"
 	executorMapMemories       = "memories"
 	executorMapPlaces         = "places"
 	executorMapRegions        = "regions"
@@ -197,6 +218,7 @@ type executorProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type executorMapSpecs struct {
 	Answers   *ebpf.MapSpec `ebpf:"answers"`
+	Counters  *ebpf.MapSpec `ebpf:"counters"`
 	Memories  *ebpf.MapSpec `ebpf:"memories"`
 	Places    *ebpf.MapSpec `ebpf:"places"`
 	Regions   *ebpf.MapSpec `ebpf:"regions"`
@@ -234,6 +256,7 @@ func (o *executorObjects) Close() error {
 // It can be passed to loadExecutorObjects or ebpf.CollectionSpec.LoadAndAssign.
 type executorMaps struct {
 	Answers   *ebpf.Map `ebpf:"answers"`
+	Counters  *ebpf.Map `ebpf:"counters"`
 	Memories  *ebpf.Map `ebpf:"memories"`
 	Places    *ebpf.Map `ebpf:"places"`
 	Regions   *ebpf.Map `ebpf:"regions"`
@@ -246,6 +269,7 @@ type executorMaps struct {
 func (m *executorMaps) Close() error {
 	return _ExecutorClose(
 		m.Answers,
+		m.Counters,
 		m.Memories,
 		m.Places,
 		m.Regions,

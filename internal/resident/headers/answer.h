@@ -11,15 +11,15 @@ enum kind { RAW, UDP4, UDP6 };
 
 /* Where in a packet the frame is. The steering program has judged what is before it. */
 struct envelope {
-	__u32 l3; /* offset of the IP header, or of the frame */
-	__u32 frame; /* offset of the frame */
+	__u32 frame; /* its offset */
+	__u32 length; /* of the frame, bytes */
 	__u32 kind;
 	__u32 vlan; /* id, 0 for none */
 	__u32 tagged;
 };
 
-/* Finds the frame, and sets its length in s. 0: it is longer than this program can take. */
-static __always_inline int find_frame(struct xdp_md *ctx, struct scratch *s, struct envelope *v)
+/* Finds the frame in a packet. */
+static __always_inline int find_frame(struct xdp_md *ctx, struct envelope *v)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *l3;
 	struct eth_header *eth = data;
@@ -29,7 +29,7 @@ static __always_inline int find_frame(struct xdp_md *ctx, struct scratch *s, str
 		return 0;
 	proto = eth->proto;
 	l3 = eth + 1;
-	v->l3 = sizeof(*eth);
+	v->frame = sizeof(*eth);
 	if (proto == bpf_htons(ETH_P_8021Q)) {
 		struct vlan_tag *tag = l3;
 
@@ -39,12 +39,11 @@ static __always_inline int find_frame(struct xdp_md *ctx, struct scratch *s, str
 		v->tagged = 1;
 		v->vlan = bpf_ntohs(tag->tci) & 0xfff;
 		l3 = tag + 1;
-		v->l3 += sizeof(*tag);
+		v->frame += sizeof(*tag);
 	}
-	v->frame = v->l3;
 	if (proto == bpf_htons(ETH_P_FAB)) {
 		v->kind = RAW;
-		s->length = end - l3;
+		v->length = end - l3;
 	} else {
 		struct udp_header *udp;
 
@@ -53,9 +52,9 @@ static __always_inline int find_frame(struct xdp_md *ctx, struct scratch *s, str
 		v->frame += (v->kind == UDP4 ? sizeof(struct ipv4_header) : sizeof(struct ipv6_header)) + sizeof(*udp);
 		if ((void *)(udp + 1) > end)
 			return 0;
-		s->length = bpf_ntohs(udp->length) - sizeof(*udp);
+		v->length = bpf_ntohs(udp->length) - sizeof(*udp);
 	}
-	return s->length >= FRAME_MIN && s->length <= FRAME_MAX;
+	return 1;
 }
 
 static __always_inline int load(struct xdp_md *ctx, struct scratch *s, __u32 at)

@@ -7,6 +7,7 @@
 
 #include "../../../bpf/headers/kernel.h"
 #include "../../../bpf/headers/packet.h"
+#include "../../../bpf/headers/reason.h"
 
 typedef signed int __s32;
 typedef signed long long __s64;
