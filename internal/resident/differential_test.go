@@ -156,6 +156,9 @@ func (m *maker) frame() []byte {
 		h.PSN += m.Uint32N(80) - 40
 	case 3:
 		h.PSN = m.Uint32()
+		if m.one(2) { // neither ahead nor behind
+			h.PSN = s.Freed + 1<<31 + m.Uint32N(5) - 2
+		}
 	case 4:
 		h.Ack = m.Uint32()
 	case 5:

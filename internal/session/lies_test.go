@@ -190,3 +190,22 @@ func TestFrameOfTwoKinds(t *testing.T) {
 		t.Errorf("%+v ran, want nothing", ran)
 	}
 }
+
+// A psn that is half of all numbers away is neither ahead nor behind: it is not kept, and
+// does not run, though it is ahead of what is expected.
+func TestFarthestPSN(t *testing.T) {
+	for _, features := range []wire.Features{0, wire.FeatureUnordered} {
+		tgt := NewTarget(NewShare(NewPool(1500, 8)), NewShare(NewPool(1500, 8)), TargetParams{
+			Local: wire.NewSessionID(0, 0, 1, 1), Epoch: 7, MaxFrame: 1500, Window: 64, Features: features,
+		}, 1)
+		for i := range uint32(3) {
+			h := wire.Header{Type: wire.Request, Epoch: 7, PSN: tgt.Acked() + 1<<31 + i - 1, Ack: tgt.Acked(), Ops: 1}
+			if v := tgt.Receive(1, &h, make([]byte, 8)); v == Execute || v == Held || v == Duplicate || tgt.Holds() {
+				t.Errorf("features %v, psn %#x: %v", features, h.PSN, v)
+			}
+		}
+		if err := tgt.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}

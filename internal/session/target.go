@@ -213,6 +213,8 @@ func (t *Target) onRequest(h *wire.Header, payload []byte) Verdict {
 		return OutOfWindow
 	case h.Flags&wire.FlagMessages != 0 && !t.messages:
 		return Invalid
+	case wire.Diff(h.PSN, t.freed) <= 0: // though it may be ahead of expected, if it is 2^31 away
+		return Stale
 	case d > 0 && t.ahead&bit != 0:
 		t.toSend |= bit
 		return Duplicate
@@ -226,8 +228,6 @@ func (t *Target) onRequest(h *wire.Header, payload []byte) Verdict {
 		return Execute
 	case d > 0:
 		return t.early(h, payload, bit)
-	case wire.Diff(h.PSN, t.freed) <= 0:
-		return Stale
 	}
 	t.toSend |= bit
 	t.infoDue = true // so that the ack does not ride

@@ -89,6 +89,8 @@ static __always_inline enum verdict judge(const struct session *x, const struct 
 
 	if (diff(psn, x->freed) > WINDOW || s->length - HEADER > x->payload)
 		return OUT_OF_WINDOW;
+	if (diff(psn, x->freed) <= 0) /* though it may be ahead of expected, if it is 2^31 away */
+		return STALE;
 	if (d > 0 && x->ahead & bit(psn))
 		return DUPLICATE;
 	if (d >= 0 && x->life != LIVE)
@@ -97,7 +99,7 @@ static __always_inline enum verdict judge(const struct session *x, const struct 
 		return EXECUTE;
 	if (d > 0)
 		return EARLY;
-	return diff(psn, x->freed) <= 0 ? STALE : DUPLICATE;
+	return DUPLICATE;
 }
 
 /* Notes that a frame has run, and that its answer, if it has results, is kept. */
