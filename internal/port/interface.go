@@ -83,8 +83,8 @@ func Open(ifname string, o Options) (*Interface, error) {
 	return i, nil
 }
 
-// Program is the XDP program of the interface, which belongs to it. With Options.Execute it
-// takes an executor.
+// Program is the XDP program of the interface, which belongs to it. With Options.Execute
+// it takes an executor.
 func (i *Interface) Program() *bpf.Program { return i.program }
 
 // inspect looks up an interface of the calling thread's network namespace, and

@@ -55,12 +55,9 @@ func Load(cfg Config) (*Executor, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	spec, err := loadExecutor()
+	spec, err := object()
 	if err != nil {
-		return nil, fmt.Errorf("resident: embedded object: %w", err)
-	}
-	if err := spec.Variables[executorVarCrcTable].Set(crcTable()); err != nil {
-		return nil, fmt.Errorf("resident: writing the table of the checksum: %w", err)
+		return nil, err
 	}
 	for _, name := range []string{executorMapSessions, executorMapPlaces} {
 		spec.Maps[name].MaxEntries = uint32(cfg.Sessions)
@@ -69,25 +66,77 @@ func Load(cfg Config) (*Executor, error) {
 	for _, name := range []string{executorMapRegions, executorMapMemories} {
 		spec.Maps[name].MaxEntries = uint32(cfg.Regions)
 	}
-	opts := ebpf.CollectionOptions{}
-	if cfg.Sockets != nil {
-		spec.Maps[executorMapSockets].MaxEntries = cfg.Sockets.MaxEntries()
-		opts.MapReplacements = map[string]*ebpf.Map{executorMapSockets: cfg.Sockets, executorMapCounters: cfg.Counters}
+	return load(spec, cfg.shared(spec))
+}
+
+// object returns the program and its maps as they are compiled.
+func object() (*ebpf.CollectionSpec, error) {
+	spec, err := loadExecutor()
+	if err != nil {
+		return nil, fmt.Errorf("resident: embedded object: %w", err)
 	}
+	if err := spec.Variables[executorVarCrcTable].Set(crcTable()); err != nil {
+		return nil, fmt.Errorf("resident: writing the table of the checksum: %w", err)
+	}
+	return spec, nil
+}
+
+// shared returns the maps that others have made, by name, and has the object fit them.
+func (c *Config) shared(spec *ebpf.CollectionSpec) map[string]*ebpf.Map {
+	if c.Sockets == nil {
+		return map[string]*ebpf.Map{}
+	}
+	spec.Maps[executorMapSockets].MaxEntries = c.Sockets.MaxEntries()
+	return map[string]*ebpf.Map{executorMapSockets: c.Sockets, executorMapCounters: c.Counters}
+}
+
+// load puts an object into the kernel, with these maps in place of its own.
+func load(spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) (*Executor, error) {
 	x := &Executor{}
-	if err := spec.LoadAndAssign(&x.objects, &opts); err != nil {
+	err := spec.LoadAndAssign(&x.objects, &ebpf.CollectionOptions{MapReplacements: maps})
+	if err != nil {
 		return nil, refused(err)
 	}
-	if x.sessions, err = mapAll(x.objects.Sessions); err != nil {
+	if x.sessions, err = mapAll(x.objects.Sessions); err == nil {
+		err = x.findPlaces()
+	}
+	if err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
-	for i := range cfg.Sessions {
-		x.free = append(x.free, uint32(i))
-	}
-	for i := range cfg.Regions {
-		x.places = append(x.places, uint32(i))
-	}
 	return x, nil
+}
+
+// findPlaces notes which places no session and no region has.
+func (x *Executor) findPlaces() error {
+	var id, place uint32
+	taken := map[uint32]bool{}
+	all := x.objects.Places.Iterate()
+	for all.Next(&id, &place) {
+		taken[place] = true
+	}
+	x.free = others(taken, x.objects.Sessions.MaxEntries())
+	var key uint64
+	var r executorRegion
+	taken = map[uint32]bool{}
+	each := x.objects.Regions.Iterate()
+	for each.Next(&key, &r) {
+		taken[r.Place] = true
+	}
+	x.places = others(taken, x.objects.Memories.MaxEntries())
+	if err := errors.Join(all.Err(), each.Err()); err != nil {
+		return fmt.Errorf("resident: reading what there is: %w", err)
+	}
+	return nil
+}
+
+// others returns the places below n that are not taken.
+func others(taken map[uint32]bool, n uint32) (free []uint32) {
+	for place := range n {
+		if !taken[place] {
+			free = append(free, place)
+		}
+	}
+	return free
 }
 
 // check puts defaults in place of zeros, and refuses what cannot be.

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package resident
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/cilium/ebpf"
+)
+
+// state names the maps that have what must outlive a process. What lies in them changes
+// only together with the version below.
+var state = []string{executorMapSessions, executorMapPlaces, executorMapAnswers, executorMapRegions, executorMapMemories}
+
+// version is that of the state: the name of the folder that it is pinned in. A program
+// never runs on state of another version.
+const version = "v1"
+
+// Pin keeps the state in a folder of a BPF file system (bpffs), so that it outlives this
+// process: Adopt finds it there. The folder is made if need be, and must not have a
+// state.
+func (x *Executor) Pin(folder string) error {
+	at := filepath.Join(folder, version)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("resident: %w", err)
+	}
+	if err := os.Mkdir(at, 0o700); err != nil {
+		return fmt.Errorf("resident: pinning the state: %w; adopt or remove what is there", err)
+	}
+	for _, name := range state {
+		if err := x.mapOf(name).Pin(filepath.Join(at, name)); err != nil {
+			return errors.Join(fmt.Errorf("resident: pinning %s: %w; the folder has to be of a BPF file system: "+
+				"`mount -t bpf bpf /sys/fs/bpf`", name, err), Remove(folder))
+		}
+	}
+	return nil
+}
+
+// Adopt loads the program of this version of the software for the state in a folder,
+// whose process has died: its sessions and regions go on. cfg.Sessions and cfg.Regions
+// are not looked at. The error matches fs.ErrNotExist if there is no state.
+//
+// Early frames that the process held come again. A session in which it was executing a
+// frame by itself is ended: nobody can tell whether that frame ran.
+//
+// The program that was there before goes on with the same state until the new one takes
+// its place (bpf.Program.SetExecutor): two versions may run at a time.
+func Adopt(folder string, cfg Config) (*Executor, error) {
+	spec, err := object()
+	if err != nil {
+		return nil, err
+	}
+	maps := cfg.shared(spec)
+	for _, name := range state {
+		m, err := ebpf.LoadPinnedMap(filepath.Join(folder, version, name), nil)
+		if err != nil {
+			return nil, fmt.Errorf("resident: the state in %s: %w", folder, err)
+		}
+		defer m.Close()
+		spec.Maps[name].MaxEntries = m.MaxEntries()
+		maps[name] = m
+	}
+	x, err := load(spec, maps)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.settle(); err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	return x, nil
+}
+
+// settle ends what the process that died has left half done.
+func (x *Executor) settle() error {
+	c := newCaller(x.objects.XdpfabCall)
+	var id, place uint32
+	all := x.objects.Places.Iterate()
+	for all.Next(&id, &place) {
+		s, err := x.state(place)
+		if err == nil && s.Claimed != 0 {
+			_, _, err = c.call(callEnd, id, 0, nil)
+		}
+		if err == nil && s.Attended != 0 {
+			_, _, err = c.call(callAttend, id, 0, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := all.Err(); err != nil {
+		return fmt.Errorf("resident: reading the sessions: %w", err)
+	}
+	return nil
+}
+
+// Remove takes the state out of a folder. It ends with the last process or program that
+// has it.
+func Remove(folder string) error {
+	if err := os.RemoveAll(filepath.Join(folder, version)); err != nil {
+		return fmt.Errorf("resident: removing the state: %w", err)
+	}
+	return nil
+}
+
+// mapOf returns the map of a name.
+func (x *Executor) mapOf(name string) *ebpf.Map {
+	m := &x.objects.executorMaps
+	return map[string]*ebpf.Map{
+		executorMapSessions: m.Sessions, executorMapPlaces: m.Places, executorMapAnswers: m.Answers,
+		executorMapRegions: m.Regions, executorMapMemories: m.Memories,
+	}[name]
+}
+
+// Regions returns what is registered, by key.
+func (x *Executor) Regions() (map[uint64]Region, error) {
+	list := map[uint64]Region{}
+	var key uint64
+	var r executorRegion
+	all := x.objects.Regions.Iterate()
+	for all.Next(&key, &r) {
+		list[key] = Region{Key: key, Length: int(r.Length), Base: r.Base, Auth: r.Auth, Incarnation: r.Incarnation, Access: r.Access}
+	}
+	if err := all.Err(); err != nil {
+		return nil, fmt.Errorf("resident: reading the regions: %w", err)
+	}
+	return list, nil
+}
+
+// MemoryOf maps the memory of a region that is registered.
+func (x *Executor) MemoryOf(key uint64) (*Memory, error) {
+	var r executorRegion
+	if err := x.objects.Regions.Lookup(key, &r); err != nil {
+		return nil, fmt.Errorf("resident: key %#x: %w", key, err)
+	}
+	var id uint32
+	if err := x.objects.Memories.Lookup(r.Place, &id); err != nil {
+		return nil, fmt.Errorf("resident: the memory of key %#x: %w", key, err)
+	}
+	m, err := ebpf.NewMapFromID(ebpf.MapID(id))
+	if err != nil {
+		return nil, fmt.Errorf("resident: the memory of key %#x: %w", key, err)
+	}
+	mem, err := mapMemory(m, int(r.Length))
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return mem, nil
+}
