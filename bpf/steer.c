@@ -229,22 +229,30 @@ static __always_inline enum reason check_frame(const struct packet *p)
 /* A frame without a socket is dropped rather than passed: the kernel has no use
  * for it, would build an skb for each, and answer UDP with an ICMP error from a
  * host that is merely starting up. The sender retransmits. */
-static __always_inline enum reason redirect(const struct packet *p, __u32 queue)
+static __always_inline enum reason redirect(__u32 queue, __u32 lane)
 {
-	const struct fab_header *fab = p->frame;
-	__u32 lane = fab->session[3] >> FAB_LANE_SHIFT;
-
 	if (bpf_redirect_map(&sockets, queue * FAB_LANES + lane, XDP_DROP) != XDP_REDIRECT)
 		return REASON_DROP_NO_SOCKET;
 	return REASON_REDIRECT;
 }
 
 /* The types of frames that an initiator sends in a session, but for resets. */
-static __always_inline int of_session(const struct packet *p)
+static __always_inline int of_session(const struct fab_header *fab)
 {
-	__u32 type = ((struct fab_header *)p->frame)->version_type & 0xf;
+	__u32 type = fab->version_type & 0xf;
 
 	return type == FAB_REQUEST || type == FAB_ACK || type == FAB_PROBE;
+}
+
+/* What becomes of a frame that is well formed. The packet must not be looked at behind
+ * the call of the executor: for all the verifier knows, it has changed. */
+static __always_inline enum reason deliver(struct xdp_md *ctx, const struct fab_header *fab)
+{
+	__u32 lane = fab->session[3] >> FAB_LANE_SHIFT;
+
+	if (config.execute && of_session(fab))
+		bpf_tail_call(ctx, &executors, 0); /* returns if there is none */
+	return redirect(ctx->rx_queue_index, lane);
 }
 
 SEC("xdp")
@@ -259,10 +267,8 @@ int xdpfab_steer(struct xdp_md *ctx)
 
 	if (reason == SOUND)
 		reason = check_frame(&p);
-	if (reason == SOUND && config.execute && of_session(&p))
-		bpf_tail_call(ctx, &executors, 0); /* returns if there is none */
 	if (reason == SOUND)
-		reason = redirect(&p, ctx->rx_queue_index);
+		reason = deliver(ctx, p.frame);
 
 	count = bpf_map_lookup_elem(&counters, &reason);
 	if (count)

@@ -68,8 +68,10 @@ func suffer(folder string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("ready")
 	for i := 0; ; i++ {
+		if i == 1 {
+			fmt.Println("ready")
+		}
 		s, err := x.state(0)
 		if err != nil {
 			return err

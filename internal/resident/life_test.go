@@ -13,6 +13,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -180,5 +181,58 @@ func TestRefusals(t *testing.T) {
 	p.MaxFrame = MaxFrame + 1
 	if _, err := v.Begin(1, p); !errors.Is(err, ErrConfig) {
 		t.Errorf("long frames: %v", err)
+	}
+}
+
+// An old kernel is told by trying: the error says so.
+func TestOldKernel(t *testing.T) {
+	testnet.Require(t)
+	if !testnet.KernelBefore(t, 5, 18) {
+		t.Skip("this kernel can execute requests")
+	}
+	if x, err := Load(Config{}); !errors.Is(err, ErrKernel) {
+		t.Errorf("%v, %v; want %v", x, err, ErrKernel)
+	} else {
+		t.Log(err)
+	}
+}
+
+// A frame that comes to user space, and its answer, take no allocation.
+func TestReceiveDoesNotAllocate(t *testing.T) {
+	x := mustLoad(t, Config{Sessions: 1, Regions: 1})
+	m, err := NewMemory("words", 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if err := x.Register(m, Region{Key: residentKey, Length: 64, Access: RemoteRead | RemoteWrite}); err != nil {
+		t.Fatal(err)
+	}
+	v, err := x.NewServer(nil, 0, func() int64 { return 1 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := v.Begin(1, killed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	psn, out := session.FirstPSN(killed.Epoch), make([]byte, 2048)
+	h, payload, reason := wire.Parse(addFrame(psn))
+	if reason != wire.ReasonOK {
+		t.Fatal(reason)
+	}
+	one := func() {
+		h.PSN, h.Ack = psn, psn-1
+		if o := s.Receive(1, &h, payload, out); o.Frames != 1 || o.Answer == 0 {
+			t.Fatalf("%+v", o)
+		}
+		h.PSN++
+		if o := s.Receive(1, &h, payload, nil); o.Frames != 1 || s.Emit(out) == 0 {
+			t.Fatalf("%+v", o)
+		}
+		psn += 2
+	}
+	if n := testing.AllocsPerRun(100, one); n != 0 {
+		t.Errorf("%v allocations for two frames", n)
 	}
 }

@@ -294,7 +294,8 @@ func (w *twin) refer(frame []byte) (action uint32, answer []byte) {
 		d := wire.Diff(h.PSN, expected)
 		early := d > 0 && w.params.Features&wire.FeatureUnordered == 0
 		inside := func() bool {
-			return wire.Diff(h.PSN, w.go_.Acked()) <= session.MaxWindow && len(payload) <= w.params.MaxFrame-wire.HeaderLen
+			ahead := wire.Diff(h.PSN, w.go_.Acked())
+			return ahead > 0 && ahead <= session.MaxWindow && len(payload) <= w.params.MaxFrame-wire.HeaderLen
 		}
 		if early && w.sockets && wire.Diff(h.Ack, expected) < 0 && inside() {
 			return xdpRedirect, nil // before anything is done

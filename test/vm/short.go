@@ -28,6 +28,7 @@ var ShortSet = []Choice{
 	{Dir: "test/soak", Only: []string{"TestMoves", "TestShortPartitions"}},
 	{Dir: "xsk", Except: []string{"TestNothingLeaks", "TestBothDirectionsManyLaps", "TestRing.*", "TestFramePool.*", ".*DoesNotAllocate"}},
 	{Dir: "internal/testnet/faultwire", Except: []string{"TestEachFault", "TestDelayQueueIsBounded"}},
+	{Dir: "internal/resident", Except: []string{"TestTightRoom", "TestGenerated", "TestExactlyOnceInOrder", "Fuzz.*"}},
 	{Dir: "internal/route", Except: []string{"TestSilentNeighbour", "TestDoubtfulNeighbour"}},
 	{Dir: "test/vm/topology"},
 	{Dir: "test/vm/feature"},

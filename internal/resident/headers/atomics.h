@@ -97,11 +97,12 @@ __noinline int by_swapping(__u64 *word, struct scratch *s, __u32 at)
 	w.at = at;
 	w.b = extend(in64(s, s->operand), w.rec);
 	w.c = extend(in64(s, s->compare), w.rec);
-	w.failed = 1;
-	if (w.rec->size == 8)
-		bpf_loop(TRIES, swap_wide, &w, 0);
-	else
+	if (w.rec->size == 8) {
+		if (!swap_wide(0, &w)) /* nearly always the first one succeeds */
+			bpf_loop(TRIES, swap_wide, &w, 0);
+	} else if (!swap_narrow(0, &w)) {
 		bpf_loop(TRIES, swap_narrow, &w, 0);
+	}
 	s->old = w.old;
 	return w.failed;
 }

@@ -11,7 +11,7 @@ volatile const __u32 crc_table[8][256] = {};
 
 static __always_inline __u32 crc_byte(__u32 crc, __u8 b)
 {
-	return crc_table[0][(crc ^ b) & 0xff] ^ crc >> 8;
+	return crc_table[0][CUT(crc ^ b, 0xff)] ^ crc >> 8;
 }
 
 static __always_inline __u32 crc_word(__u32 crc, __u64 word)

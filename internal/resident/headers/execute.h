@@ -22,16 +22,17 @@ enum status {
 /* Finds the region of the record at hand; records of one frame mostly have one. */
 static __always_inline int find(struct scratch *s)
 {
+	__u64 key = s->rec.key;
 	struct region *r;
 
-	if (s->found && s->region_key == s->rec.key)
+	if (s->found && s->region_key == key)
 		return 1;
-	r = bpf_map_lookup_elem(&regions, &s->rec.key);
+	r = bpf_map_lookup_elem(&regions, &key);
 	s->found = r != 0;
 	if (!r)
 		return 0;
 	s->region = *r;
-	s->region_key = s->rec.key;
+	s->region_key = key;
 	return 1;
 }
 

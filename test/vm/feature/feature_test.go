@@ -34,6 +34,7 @@ var features = []feature{
 	{"bpf_link", 5, 9, probeLink, []unix.Errno{unix.EINVAL}, useLink},
 	{"shared_UMEM", 5, 10, probeShared, []unix.Errno{unix.EINVAL}, useShared},
 	{"busy_poll", 5, 11, probeBusyPoll, []unix.Errno{unix.ENOPROTOOPT}, useBusyPoll},
+	{"execution_in_XDP", 5, 18, probeExecution, []unix.Errno{unix.EINVAL}, useExecution},
 	{"xdp-features", 6, 3, probeXDPFeatures, []unix.Errno{unix.ENOENT}, useXDPFeatures},
 	{"multi-buffer", 6, 6, probeMultiBuffer, []unix.Errno{unix.EINVAL}, useMultiBuffer},
 	{"XDP_MAX_TX_SKB_BUDGET", 6, 17, probeBudget, []unix.Errno{unix.ENOPROTOOPT}, useBudget},
