@@ -44,6 +44,8 @@ give-up = "2s"
 rto-min = "20ms"
 idle-retire = "2m"
 control = "/tmp/c.sock"
+socket-group = "7"
+socket-mode = "0666"
 log-level = "debug"
 log-format = "json"
 [[region]]
@@ -61,11 +63,17 @@ backing = "memfd"
 [[region]]
 name = "c"
 backing = "./c"
+[[guest]]
+user = "1"
+entries = 64
+deny = true
 `)
 	want := Config{
 		Interface: "ens1f0np0", Queues: 2, Cores: []int{0, 1}, Spin: time.Millisecond, Copy: xdpfab.ZeroCopyForce,
 		Generic: true, UDP: true, Window: 8, GiveUp: 2 * time.Second, RTOMin: 20 * time.Millisecond,
 		IdleRetire: 2 * time.Minute, Control: "/tmp/c.sock", LogLevel: -4, LogFormat: logJSON,
+		SocketGroup: "7", SocketMode: 0o666,
+		Guests: []GuestConfig{{User: "1", Deny: true, Serve: "*", Limits: xdpfab.GuestLimits{Entries: 64}}},
 		Regions: []RegionConfig{
 			{Name: "a", Size: 4096, Key: ptr(uint64(7)), Access: mr.RemoteRead, Backing: "anonymous", Huge: mr.HugeNever},
 			{Name: "b", Size: 2 << 20, Key: ptr(^uint64(0)), Access: mr.RemoteWrite, Backing: "memfd"},
