@@ -46,7 +46,7 @@ before them:
   --guest allow|deny[:setting[,setting]...]
   setting: user=NAME, group=NAME (or numbers; left out: any), serve=PATTERN of
            names of regions (* for any text; empty: none), and limits: entries,
-           arena, endpoints, peers, regions, memory
+           arena, arrivals, endpoints, peers, regions, memory
 
 SIGTERM and SIGINT end the daemon: it closes its sessions and releases the
 interface; a second signal ends it at once. SIGHUP is ignored, since the
