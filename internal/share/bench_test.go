@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package share
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// BenchmarkHandOver measures how long an operation takes from the guest to the host and
+// back, both of which spin on cores of their own: the host refuses it, so that nothing
+// else is part of it. A hand-over is half of what is printed.
+func BenchmarkHandOver(b *testing.B) {
+	w := newWorld(b)
+	g := w.guest(Sizes{Entries: 64, Arena: MinArena, Arrivals: MinArrivals})
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for range 1000 {
+				g.feed.Take(1)
+			}
+		}
+	}()
+	g.peer.Carry(1000) // which the host does not know
+	o := &tally{}
+	for b.Loop() {
+		s := g.Begin(g.ring)
+		s.Peer, s.Count, s.Verb, s.Opcode = g.peer.ID(), 8, wire.VerbRead, wire.OpRead
+		s.Context, s.Result = o, o.result[:]
+		g.Submit(g.ring)
+		for want := o.n + 1; o.n < want; {
+			g.Spin()
+		}
+	}
+	close(stop)
+	<-stopped
+}
