@@ -15,7 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -347,5 +349,41 @@ func TestGuestOutlivesHost(t *testing.T) {
 	}
 	if n := word.Load(); n < ran || n > ran+unknown {
 		t.Errorf("%d, want %d, and at most %d unknown ones", n, ran, unknown)
+	}
+}
+
+// The host notices the end of a guest also while it answers many calls of the guest's:
+// here, for peers that cannot be reached.
+func TestGuestEndsAmidCalls(t *testing.T) {
+	pa, _ := port.NewMemoryPair(pipeMTU, 1)
+	f, err := NewFabric(DomainAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := f.adopt(deafDevice{&pipeEnd{port: pa}}, f.attr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.CloseAll()
+	talk, err := hostingOf(t, d)(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := attach(t.Context(), talk, "test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls sync.WaitGroup
+	for range 100 {
+		calls.Go(func() {
+			if _, err := dev.Link(t.Context(), wire.Addr{MAC: wire.MAC{2, 0, 0, 0, 0, 9}}); err == nil {
+				t.Error("found a way where there is none")
+			}
+		})
+	}
+	dev.talk.Hang()
+	calls.Wait()
+	if err := dev.Close(); err != nil {
+		t.Error(err)
 	}
 }

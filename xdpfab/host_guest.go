@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -122,13 +123,14 @@ func (g *guest) room() {
 	}
 }
 
-// mostCalls is how many calls of one guest are answered at a time.
-const mostCalls = 16
+// mostCalls is how many calls of one guest may be under way at a time. A guest that makes
+// more is turned out: if its host waited instead, it would not learn of the guest's end.
+const mostCalls = 1024
 
 // serve answers the guest's calls until it has gone, and then gives back what it had.
 func (g *guest) serve() (err error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	room := make(chan struct{}, mostCalls)
+	var calls atomic.Int64
 	for {
 		var c share.Call
 		var fds []int
@@ -141,12 +143,16 @@ func (g *guest) serve() (err error) {
 			}
 			continue
 		}
-		room <- struct{}{}
+		if calls.Add(1) > mostCalls {
+			share.CloseAll(fds)
+			err = fmt.Errorf("xdpfab: a program makes more than %d calls at a time: %w", mostCalls, ErrDenied)
+			break
+		}
 		g.calls.Go(func() {
 			if g.answer(ctx, &c, fds) != nil {
 				g.hang()
 			}
-			<-room
+			calls.Add(-1)
 		})
 	}
 	cancel()
