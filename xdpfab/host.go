@@ -102,8 +102,8 @@ func (d *Domain) leaveHost(g *guest) {
 	d.hosting.Done()
 }
 
-// turnOut ends all guests, and waits until they have given back what they had.
-func (d *Domain) turnOut() {
+// endGuests ends all guests, and waits until they have given back what they had.
+func (d *Domain) endGuests() {
 	d.mu.Lock()
 	guests := maps.Clone(d.lodging.guests)
 	d.mu.Unlock()

@@ -85,7 +85,7 @@ func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes) {
 	g.ring = own.File()
 	g.mu.Lock()
 	g.endpoints, g.regions = map[uint16]*guestEndpoint{}, map[uint64]*guestRegion{}
-	g.feed, g.in = share.NewFeed(area, own, g.st.eng, g.break_), share.NewArrivals(area, own, g.break_)
+	g.feed, g.in = share.NewFeed(area, own, g.st.eng, g.turnOut), share.NewArrivals(area, own, g.turnOut)
 	g.mu.Unlock()
 	g.feed.OnAdmit(func(session uint64) {
 		g.in.Admitted(session)
@@ -95,8 +95,8 @@ func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes) {
 	g.listener.Go(g.listen)
 }
 
-// break_ is called on the engine's thread when the guest has broken a rule of the rings.
-func (g *guest) break_(err error) {
+// turnOut is called on the engine's thread when the guest has broken a rule of the rings.
+func (g *guest) turnOut(err error) {
 	g.broken.Store(&err)
 	go g.hang() // the engine's thread must not block
 }
