@@ -69,11 +69,11 @@ type Arrivals struct {
 	turn func(error) // tells that the guest has broken the rules
 
 	mu       sync.Mutex
-	written  uint64 // bytes since the beginning
-	read     uint64 // by the guest, as far as it is known here
-	reserved uint64 // for events
-	sessions uint64 // numbers given out
-	late     []record
+	written  uint64   // bytes since the beginning
+	read     uint64   // by the guest, as far as it is known here
+	reserved uint64   // for events
+	sessions uint64   // numbers given out
+	late     []record // without bytes, for which there was no room
 	ended    bool
 	refused  atomic.Bool // something waits for room
 	open     map[*inflow]struct{}
@@ -102,10 +102,7 @@ func (a *Arrivals) fits(n uint64) bool {
 		return false
 	}
 	size := uint64(len(a.area.arrivals))
-	for _, r := range a.late {
-		n += spanOf(int(r.Bytes))
-	}
-	n += a.reserved
+	n += uint64(len(a.late))*spanOf(0) + a.reserved
 	if a.written-a.read+n <= size {
 		return true
 	}
@@ -167,6 +164,7 @@ type inflow struct {
 	begins    bool
 	announced bool // a message that must be matched
 	admitted  atomic.Bool
+	told      bool // the guest has had a record of the session
 }
 
 // NewInflow returns the messages that come from an address to an endpoint of the guest.
@@ -237,6 +235,7 @@ func (in *inflow) Admit(m *wire.Message) bool {
 		if !in.announced {
 			in.announced = true
 			r.Kind = kindAnnounce
+			in.told = true
 			in.a.put(&r, nil)
 			return false
 		}
@@ -266,6 +265,7 @@ func (in *inflow) Put(part []byte) {
 		in.has = 0
 	}
 	if !in.a.ended {
+		in.told = true
 		in.a.put(&r, part)
 	}
 }
@@ -288,11 +288,12 @@ func (in *inflow) note(kind uint8) {
 	in.a.late = append(in.a.late, r)
 }
 
-// Close implements session.Inflow.
+// Close implements session.Inflow. The guest is told of the end only of a session that it
+// knows of: otherwise peers that come and go would fill memory while it does not read.
 func (in *inflow) Close() {
 	in.a.mu.Lock()
 	defer in.a.mu.Unlock()
-	if _, open := in.a.open[in]; open && !in.a.ended {
+	if _, open := in.a.open[in]; open && in.told && !in.a.ended {
 		in.note(kindEnd)
 		in.a.show()
 	}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package share
+
+import (
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Sessions without a message leave nothing behind while the guest does not read.
+func TestSessionsLeaveNothing(t *testing.T) {
+	area, err := NewArea(Sizes{Entries: MinEntries, Arena: MinArena, Arrivals: MinArrivals})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer area.Close()
+	own, other, err := NewBells()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	defer other.Close()
+	a := NewArrivals(area, own, func(err error) { t.Error(err) })
+	for range 10 * MinArrivals / recordLen {
+		a.NewInflow(1, wire.Addr{}).Close()
+	}
+	if len(a.late) > 0 || a.written > 0 {
+		t.Errorf("%d records are late and %d bytes written, want none", len(a.late), a.written)
+	}
+}
