@@ -387,3 +387,35 @@ func TestGuestEndsAmidCalls(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Calls that come side by side find no endpoint that is half made or half closed.
+func TestGuestCallsSideBySide(t *testing.T) {
+	_, b, _ := pipeWithRegion(t, 64)
+	talk, err := hostingOf(t, b)(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := attach(t.Context(), talk, "test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const number = 77
+	var calls sync.WaitGroup
+	for i := range 200 {
+		for verb, args := range map[string]any{
+			share.CallEndpoint: share.Endpoint{Number: number, Origin: uint64(i + 1)},
+			share.CallPeer:     share.Peer{Source: number, Addr: wire.Addr{MAC: wire.MAC{2, 0, 0, 0, 0, 1}}},
+			share.CallDrop:     number,
+		} {
+			calls.Go(func() {
+				if err := dev.call(t.Context(), verb, args, nil); errors.Is(err, ErrHostLost) {
+					t.Errorf("%s: %v", verb, err)
+				}
+			})
+		}
+	}
+	calls.Wait()
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
+}

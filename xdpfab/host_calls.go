@@ -105,6 +105,8 @@ func (g *guest) endpoint(_ context.Context, a share.Endpoint) (uint16, error) {
 	if err != nil {
 		return 0, err
 	}
+	g.making.Lock()
+	defer g.making.Unlock()
 	ep := &guestEndpoint{guest: g, identity: a.Origin, key: key, ring: ring}
 	if err := g.lodge(ep, a); err != nil {
 		return 0, err

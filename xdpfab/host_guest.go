@@ -51,6 +51,11 @@ type guest struct {
 
 	open atomic.Int64 // peers
 
+	// making is held while an endpoint is made, closed, or gets a peer: the guest's calls
+	// are answered side by side, and none may find half an endpoint. It comes before d.mu
+	// and mu.
+	making sync.Mutex
+
 	mu        sync.Mutex
 	endpoints map[uint16]*guestEndpoint
 	peers     uint32 // numbers given out
@@ -203,6 +208,8 @@ func (g *guest) end() {
 
 // drop closes one endpoint of the guest.
 func (g *guest) drop(number uint16) {
+	g.making.Lock()
+	defer g.making.Unlock()
 	g.mu.Lock()
 	ep := g.endpoints[number]
 	delete(g.endpoints, number)
@@ -230,6 +237,8 @@ func (g *guest) peerOf(ctx context.Context, p share.Peer) (uint32, error) {
 		return 0, err
 	}
 	link.Class = p.Class
+	g.making.Lock()
+	defer g.making.Unlock()
 	g.mu.Lock()
 	ep := g.endpoints[p.Source]
 	g.peers++
