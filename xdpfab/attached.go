@@ -42,6 +42,7 @@ type attached struct {
 
 // joins is what another host takes the place of the former one with.
 type joins struct {
+	talk *share.Talk
 	area *share.Area
 	bell *share.Bell
 }
@@ -78,6 +79,7 @@ func (a *attached) meet(ctx context.Context, talk *share.Talk) (in joins, err er
 		return in, errors.Join(err, in.area.Close(), talk.Close())
 	}
 	a.lives++
+	in.talk = talk
 	return in, nil
 }
 

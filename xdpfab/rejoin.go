@@ -42,15 +42,25 @@ func (d *Domain) rejoin(ctx context.Context, in joins) {
 	}
 	joined := false
 	st.Call(func() {
+		if !a.talksTo(in.talk) { // that host has ended too, and Lose has been called for it already
+			return
+		}
 		joined = true
 		a.carrier.Renew(in.area, in.bell)
 		for p, n := range numbers {
 			p.Carry(n)
 		}
 	})
-	if !joined { // the domain has ended
+	if !joined { // the domain has ended, or the host
 		_ = in.close()
 	}
+}
+
+// talksTo reports whether talk is the conversation with the present host.
+func (a *attached) talksTo(talk *share.Talk) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ended == nil && a.talk == talk
 }
 
 // hangUp ends the present conversation.
