@@ -37,6 +37,7 @@ type Feed struct {
 	entry   engine.Entry // the copy of the entry at hand
 	word    engine.Word  // scratch
 	extents []mr.Extent  // scratch
+	listed  uint64       // bytes of extents of the operations under way, of which the engine has copies
 	Counts  Counts
 }
 
@@ -51,6 +52,7 @@ type op struct {
 	peer  *Target
 	value [8]byte // the result, if it is that long
 	watch bool
+	list  uint64 // bytes of its extents
 }
 
 // Target is a peer of one of the guest's endpoints.
@@ -176,6 +178,8 @@ func (f *Feed) post(x *engine.Entry) bool {
 	if s == nil {
 		return false
 	}
+	o.list = uint64(len(in.extents))
+	f.listed += o.list
 	f.fill(s, o, x, &in)
 	f.use()
 	f.eng.Submit(p.Ring)
@@ -233,6 +237,9 @@ func (f *Feed) check(x *engine.Entry) (in buffers, ok bool) {
 		n = 0
 	}
 	in.extents, all[3] = f.part(at.Extents, n*extentLen)
+	if f.listed+n*extentLen > uint64(len(f.area.arena)) { // operations share the same list, so copies of it would fill memory
+		return in, false
+	}
 	return in, all == [4]bool{true, true, true, true}
 }
 
@@ -307,7 +314,8 @@ func (f *Feed) write(o *op, c *engine.Completion) {
 	}
 	f.completed++
 	f.Counts.Completed++
-	o.peer, o.watch = nil, false
+	f.listed -= o.list
+	o.peer, o.watch, o.list = nil, false, 0
 	f.free = append(f.free, o)
 }
 
