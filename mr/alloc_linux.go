@@ -129,11 +129,12 @@ func Memfd(name string, size int) (*Memory, error) {
 	return mapped(KindMemfd, PagesSmall, fd, data), nil
 }
 
-// Shared maps the memory of another process by the FD of its Memfd; the descriptor stays
-// the caller's. It refuses memory that the other process could take away, since an access
-// would then kill this one (SIGBUS): all but a memfd of ordinary pages that is sealed
-// against shrinking. The error wraps ErrMemory.
-func Shared(fd int) (*Memory, error) {
+// Shared maps the memory of another process by the FD of its Memfd, all of it, if it has
+// at most so many bytes; the descriptor stays the caller's. It refuses memory that the
+// other process could take away, since an access would then kill this one (SIGBUS): all
+// but a memfd of ordinary pages that is sealed against shrinking. The error wraps
+// ErrMemory or ErrSize.
+func Shared(fd, most int) (*Memory, error) {
 	if err := lasting(fd); err != nil {
 		return nil, fmt.Errorf("%w: %w: want a memfd of ordinary pages, sealed against shrinking, as Memfd makes it", ErrMemory, err)
 	}
@@ -143,6 +144,9 @@ func Shared(fd int) (*Memory, error) {
 	}
 	if err := checkSize(int(st.Size)); err != nil {
 		return nil, err
+	}
+	if st.Size > int64(most) {
+		return nil, fmt.Errorf("%w: memory of %d bytes of another process: want at most %d", ErrSize, st.Size, most)
 	}
 	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {

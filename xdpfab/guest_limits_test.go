@@ -27,12 +27,12 @@ func TestGuestLimits(t *testing.T) {
 	if s := g.attached.carrier.Tags(); s != 64 {
 		t.Errorf("rings of %d entries, want 64: the host allows 100", s)
 	}
-	register := func(name string, size int) (*mr.Region, error) {
+	register := func(name string, size int, length ...int) (*mr.Region, error) {
 		mem, err := mr.Memfd(name, size)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := g.Register(mem, mr.Options{Name: name, Access: mr.RemoteRead})
+		r, err := g.Register(mem, mr.Options{Name: name, Access: mr.RemoteRead, Length: append(length, 0)[0]})
 		t.Cleanup(func() {
 			if r != nil {
 				_ = r.Close()
@@ -50,6 +50,8 @@ func TestGuestLimits(t *testing.T) {
 	_, err := register("yours", 4096)
 	refused(err, `region "yours": rule 7 allows mine alone`)
 	_, err = register("mine", 12288)
+	refused(err, "the host allows 8192 in all")
+	_, err = register("mine", 1<<40, 8) // which has no pages yet, but takes the host's address space
 	refused(err, "the host allows 8192 in all")
 	if _, err = register("mine", 4096); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ type GuestLimits struct {
 	Endpoints int // 256
 	Peers     int // 65536
 	Regions   int // 1024
-	Memory    int // bytes that its regions span; 16 GiB
+	Memory    int // bytes of the memfds that its regions are parts of; 16 GiB
 
 	// Serve, if it is not nil, is asked for each region that the guest registers, by
 	// name, which may be empty. Its error refuses the region, and reaches the guest.

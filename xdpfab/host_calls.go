@@ -175,10 +175,14 @@ func (g *guest) register(_ context.Context, args json.RawMessage, fds []int) (an
 	switch {
 	case len(g.regions) >= g.limits.Regions:
 		return nil, g.tooMany("regions", g.limits.Regions)
-	case a.Length <= 0 || a.Length > g.limits.Memory-g.spanned:
-		return nil, fmt.Errorf("region of %d bytes beside %d: the host allows %d in all: %w", a.Length, g.spanned, g.limits.Memory, ErrDenied)
+	case a.Length <= 0:
+		return nil, fmt.Errorf("region of %d bytes: want at least one: %w", a.Length, ErrLength)
 	}
-	m, err := mr.Shared(fds[0])
+	// The whole memfd takes address space, however short the region is.
+	m, err := mr.Shared(fds[0], g.limits.Memory-g.spanned)
+	if errors.Is(err, mr.ErrSize) {
+		return nil, fmt.Errorf("region beside others of %d bytes: the host allows %d in all: %w: %w", g.spanned, g.limits.Memory, err, ErrDenied)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +192,7 @@ func (g *guest) register(_ context.Context, args json.RawMessage, fds []int) (an
 		return nil, errors.Join(err, m.Close())
 	}
 	g.regions[a.Key] = &guestRegion{r, m}
-	g.spanned += a.Length
+	g.spanned += len(m.Bytes())
 	return nil, nil
 }
 
@@ -198,7 +202,7 @@ func (g *guest) deregister(_ context.Context, key uint64) (any, error) {
 	r := g.regions[key]
 	if r != nil {
 		delete(g.regions, key)
-		g.spanned -= r.region.Len()
+		g.spanned -= len(r.memory.Bytes())
 	}
 	g.mu.Unlock()
 	if r == nil {

@@ -131,7 +131,7 @@ func (s Sizes) Map(fd int) (*Area, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	m, err := mr.Shared(fd)
+	m, err := mr.Shared(fd, s.Len()+page)
 	if err != nil {
 		return nil, err
 	}

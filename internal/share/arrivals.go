@@ -183,7 +183,7 @@ func (a *Arrivals) Admitted(number uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for in := range a.open {
-		if in.head.Session == number {
+		if in.head.Session == number && in.announced {
 			in.admitted.Store(true)
 			a.refused.Store(true)
 		}

@@ -28,7 +28,7 @@ func NewTalk(c *net.UnixConn) *Talk { return &Talk{conn: c} }
 
 // Limits of what one side takes from the other.
 const (
-	maxText = 1 << 20
+	maxText = 64 << 10
 	maxFDs  = 4
 )
 
