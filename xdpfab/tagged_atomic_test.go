@@ -30,7 +30,7 @@ func sumTo(dest xdpfab.Address, tag, offset uint64, values ...uint64) *xdpfab.Ms
 // An atomic goes to the buffer of the tagged receive that its tag matches, at an offset;
 // the receive completes, and the forms that return values do.
 func TestTaggedAtomic(t *testing.T) {
-	onEveryDirectPath(t, func(h *hall) {
+	onEveryPath(t, func(h *hall) {
 		a, b := h.talker(h.a, xdpfab.EndpointAttr{}), h.talker(h.b, xdpfab.EndpointAttr{})
 		to, from := h.knows(a, b), h.knows(b, a)
 		buf := u64s(1, 2, 3)
@@ -93,7 +93,7 @@ func TestTaggedAtomic(t *testing.T) {
 // Tagged atomics and messages match in the order sent; those without a result are kept
 // for a receive, and can be looked at and claimed. Deferred ones start when they are due.
 func TestTaggedAtomicOrder(t *testing.T) {
-	onEveryDirectPath(t, func(h *hall) {
+	onEveryPath(t, func(h *hall) {
 		a, b := h.talker(h.a, xdpfab.EndpointAttr{}), h.talker(h.b, xdpfab.EndpointAttr{})
 		to := h.knows(a, b)
 		h.knows(b, a)
@@ -148,7 +148,7 @@ func (h *hall) toldTagged2(k *talker, to xdpfab.Address, tag uint64, text string
 // An atomic that does not fit the buffer of its receive changes nothing: the receive ends
 // with the reason, and so does the atomic if it waits for that.
 func TestTaggedAtomicMisfits(t *testing.T) {
-	onEveryDirectPath(t, func(h *hall) {
+	onEveryPath(t, func(h *hall) {
 		a, b := h.talker(h.a, xdpfab.EndpointAttr{}), h.talker(h.b, xdpfab.EndpointAttr{})
 		to := h.knows(a, b)
 		h.knows(b, a)
@@ -188,7 +188,7 @@ func TestTaggedAtomicMisfits(t *testing.T) {
 // As many elements fit as the query says, of every operation and datatype, and more are
 // refused; so is what an atomic on a receive cannot have.
 func TestTaggedAtomicLimits(t *testing.T) {
-	onEveryDirectPath(t, func(h *hall) {
+	onEveryPath(t, func(h *hall) {
 		a, b := h.talker(h.a, xdpfab.EndpointAttr{}), h.talker(h.b, xdpfab.EndpointAttr{})
 		to := h.knows(a, b)
 		h.knows(b, a)
@@ -249,7 +249,7 @@ func TestTaggedAtomicLimits(t *testing.T) {
 
 // Of an endpoint that receives no messages, a tagged atomic learns so.
 func TestTaggedAtomicWithoutReceiver(t *testing.T) {
-	onEveryDirectPath(t, func(h *hall) {
+	onEveryPath(t, func(h *hall) {
 		a, b := h.talker(h.a, xdpfab.EndpointAttr{}), h.talker(h.b, xdpfab.EndpointAttr{})
 		ep, err := h.b.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
 		h.ok(errors.Join(err, ep.Enable()))
@@ -264,7 +264,7 @@ func TestTaggedAtomicWithoutReceiver(t *testing.T) {
 
 // A mailbox has tagged atomics as it has messages.
 func TestTaggedAtomicInMailbox(t *testing.T) {
-	onEveryDirectPath(t, func(h *hall) {
+	onEveryPath(t, func(h *hall) {
 		a, b := h.talker(h.a, xdpfab.EndpointAttr{}), h.talker(h.b, xdpfab.EndpointAttr{})
 		box, err := h.b.NewMailbox(xdpfab.MailboxAttr{Number: xdpfab.AnyNumber})
 		h.ok(err)

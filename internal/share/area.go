@@ -85,9 +85,9 @@ type header struct {
 	_                          [56]byte
 	seen                       atomic.Uint64 // those that the guest has copied; written by the guest
 	_                          [56]byte
-	hostSleeps                 atomic.Uint32 // the host has to be woken after a post; written by the host
+	hostSleeps                 atomic.Uint32 // the host has to be woken after a post; set by the host, cleared by the guest that wakes it
 	_                          [60]byte
-	guestSleeps                atomic.Uint32 // likewise
+	guestSleeps                atomic.Uint32 // the guest has to be woken after a completion; set by the guest, cleared by the host that wakes it
 	_                          [60]byte
 	arrived                    atomic.Uint64 // bytes written to the ring of arrivals; written by the host
 	_                          [56]byte
@@ -165,3 +165,6 @@ type places struct {
 	Extents                  uint64
 	ExtentCount              uint32
 }
+
+// catalogue reports whether a verb asks for an entry of the catalogue of regions.
+func catalogue(v wire.Verb) bool { return v == wire.VerbLookup || v == wire.VerbList }

@@ -142,7 +142,7 @@ func (c *Carrier) place(tag uint32, e *engine.Entry, s *engine.Submission, first
 	b := &c.held[tag]
 	*b = block{}
 	inline := operand+compare <= engine.InlineLen && e.Flags&engine.FlagExtents == 0
-	if result > engine.InlineResult && !e.Verb.Array() { // of a lookup, whose name is in the entry
+	if catalogue(e.Verb) { // its name is in the entry
 		if b.resultLen = int(result); !c.take(b, b.resultLen) {
 			return false
 		}
@@ -260,7 +260,8 @@ func (c *Carrier) Receive(done func(tag uint32, c *engine.Completion, life uint6
 			continue // no tag of ours
 		}
 		tag := x.Cookie
-		b := &c.held[tag]
+		b := c.held[tag]
+		c.held[tag] = block{} // the tag may be used again before done returns
 		result := x.Inline[:min(x.Length, engine.InlineResult)]
 		if b.resultLen > 0 {
 			result = c.area.arena[b.result:][:min(x.Length, uint64(b.resultLen))]
@@ -270,7 +271,6 @@ func (c *Carrier) Receive(done func(tag uint32, c *engine.Completion, life uint6
 		done(uint32(tag), x, life, result)
 		if b.len > 0 {
 			c.space.put(uint64(b.at), b.len)
-			*b = block{}
 		}
 	}
 	h.seen.Store(c.seen)

@@ -214,13 +214,13 @@ type buffers struct{ operand, compare, result, extents []byte }
 // check finds the parts of an operation that lie in the arena, and reports whether there
 // is such an operation. The engine checks the rest.
 func (f *Feed) check(x *engine.Entry) (in buffers, ok bool) {
-	known := x.Verb.Array() || x.Verb.Message() && x.Verb != wire.VerbPart || x.Verb == wire.VerbLookup || x.Verb == wire.VerbList ||
+	known := x.Verb.Array() || x.Verb.Message() && x.Verb != wire.VerbPart || catalogue(x.Verb) ||
 		x.Verb == engine.VerbConnect || x.Verb == engine.VerbWatch
 	if !known || x.Flags&^guestFlags != 0 || x.Flags&(engine.FlagExtents|engine.FlagOutside) == engine.FlagExtents {
 		return in, false
 	}
 	operand, compare, result := x.Lens()
-	if !x.Verb.Array() && result > engine.InlineResult {
+	if catalogue(x.Verb) {
 		in.result, ok = f.part(x.Offset, result)
 		return in, ok && x.Flags == 0
 	}
