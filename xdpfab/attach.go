@@ -180,7 +180,7 @@ func (a *attached) withdraw(key uint64) {
 // Targets know it by its identity, whichever the host.
 func (a *attached) endpoint(attr *EndpointAttr, identity uint64) (number uint16, err error) {
 	return number, a.call(context.Background(), share.CallEndpoint, share.Endpoint{Number: attr.Number, Highest: attr.InitiateOnly,
-		Unordered: attr.MsgOrder == OrderNone, Key: attr.AuthKey, Origin: identity, Serial: a.lives << serialShift}, &number)
+		Unordered: attr.MsgOrder == OrderNone, Key: attr.AuthKey, Origin: identity, Serial: a.lives.Load() << serialShift}, &number)
 }
 
 // serialShift leaves each host so many bits for the numbers of sessions.

@@ -311,6 +311,15 @@ func TestGuestOutlivesHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	looked := make(chan struct{})
+	looking, look := context.WithCancel(ctx)
+	go func() { // another goroutine that asks what the hosts say
+		defer close(looked)
+		for looking.Err() == nil {
+			_ = g.Interface()
+		}
+	}()
+	defer func() { look(); <-looked }()
 	var ran, unknown uint64
 	for round := range 5 {
 		for range 50 {

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/port"
@@ -21,22 +21,27 @@ import (
 type attached struct {
 	redial  func(context.Context) (*share.Talk, error) // nil: there will be no other host
 	carrier *share.Carrier
-	host    share.Attached
-	info    InterfaceInfo
+	host    share.Attached // the first one
+
+	// lives counts the hosts that have carried operations, the next one included: a host
+	// that was met and did not take in the guest does not count. Written by the goroutine
+	// that looks for hosts.
+	lives atomic.Uint32
+	sizes share.Sizes // of the area; the same goroutine's
 
 	closing context.Context // ends with Close
 	close   context.CancelFunc
 	reader  sync.WaitGroup
 
 	mu      sync.Mutex
+	info    InterfaceInfo
 	talk    *share.Talk
 	calls   map[uint64]chan share.Reply
 	last    uint64
-	ended   error                        // why there is no host; nil while there is one
-	rejoin  func(context.Context, joins) // tells the domain of another host; nil until Watch
-	changed func(port.Event)             // likewise
-	lives   uint32                       // hosts up to now; the goroutine's that meets them
-	sizes   share.Sizes                  // of the area; likewise
+	joined  bool                              // the host that was met last carries operations, or did
+	ended   error                             // why there is no host; nil while there is one
+	rejoin  func(context.Context, joins) bool // tells the domain of another host; nil until Watch
+	changed func(port.Event)                  // likewise
 	regions []offered
 }
 
@@ -67,7 +72,7 @@ func attach(ctx context.Context, talk *share.Talk, socket string, redial func(co
 
 // meet makes an area, and greets a host with it.
 func (a *attached) meet(ctx context.Context, talk *share.Talk) (in joins, err error) {
-	if a.lives == 0 { // another host must allow what the first one did
+	if a.lives.Load() == 0 { // another host must allow what the first one did
 		if a.sizes, err = allowed(ctx, talk); err != nil {
 			return in, errors.Join(err, talk.Close())
 		}
@@ -78,7 +83,9 @@ func (a *attached) meet(ctx context.Context, talk *share.Talk) (in joins, err er
 	if in.bell, err = a.greet(ctx, talk, in.area); err != nil {
 		return in, errors.Join(err, in.area.Close(), talk.Close())
 	}
-	a.lives++
+	if a.lives.CompareAndSwap(0, 1) {
+		a.tookIn()
+	}
 	in.talk = talk
 	return in, nil
 }
@@ -153,17 +160,23 @@ func ask(ctx context.Context, talk *share.Talk, verb string, arguments any, fds 
 func (a *attached) learn(result json.RawMessage) error {
 	var h share.Attached
 	var info InterfaceInfo
-	if err := errors.Join(json.Unmarshal(result, &h)); err != nil {
+	if err := json.Unmarshal(result, &h); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(h.Interface, &info); err != nil {
 		return err
 	}
-	if a.lives > 0 && (h.MAC != a.host.MAC || h.MTU < a.host.MTU) {
+	first := a.lives.Load() == 0
+	if !first && (h.MAC != a.host.MAC || h.MTU < a.host.MTU) {
 		return fmt.Errorf("the daemon now has an interface with address %v and an MTU of %d bytes: want %v and at least %d, as before", h.MAC, h.MTU, a.host.MAC, a.host.MTU)
 	}
+	if first {
+		a.host = h
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	info.Daemon = a.info.Daemon
-	a.host, a.info = h, info
+	a.info = info
 	return nil
 }
 
@@ -224,39 +237,6 @@ func (a *attached) lose(err error) {
 	default:
 		changed(port.Event{Kind: port.HostLost})
 		a.reader.Go(func() { a.seek(rejoin, changed) })
-	}
-}
-
-// Times between two attempts to find another host.
-const (
-	firstSeek   = 5 * time.Millisecond
-	longestSeek = time.Second
-)
-
-// seek looks for another host until there is one, or the domain is closed.
-func (a *attached) seek(rejoin func(context.Context, joins), changed func(port.Event)) {
-	rejoin(a.closing, joins{}) // what the former one had is over
-	for wait := firstSeek; ; wait = min(2*wait, longestSeek) {
-		select {
-		case <-a.closing.Done():
-			return
-		case <-time.After(wait):
-		}
-		talk, err := a.redial(a.closing)
-		if err != nil {
-			continue
-		}
-		in, err := a.meet(a.closing, talk)
-		if err != nil {
-			continue
-		}
-		a.mu.Lock()
-		a.talk, a.ended = talk, nil
-		a.mu.Unlock()
-		a.reader.Go(func() { a.listen(talk) })
-		rejoin(a.closing, in)
-		changed(port.Event{Kind: port.HostFound})
-		return
 	}
 }
 
@@ -337,15 +317,6 @@ func (a *attached) Watch(changed func(port.Event)) {
 	}
 }
 
-// survive has the domain told of another host, by which it can go on.
-func (a *attached) survive(rejoin func(context.Context, joins)) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.redial != nil {
-		a.rejoin = rejoin
-	}
-}
-
 // Follow implements device. The host follows its peers itself.
 func (a *attached) Follow(wire.Addr, wire.Link, func(wire.Link)) (stop func()) { return func() {} }
 
@@ -353,7 +324,11 @@ func (a *attached) Follow(wire.Addr, wire.Link, func(wire.Link)) (stop func()) {
 func (a *attached) Silent(netip.Addr) {}
 
 // Info implements device.
-func (a *attached) Info() InterfaceInfo { return a.info }
+func (a *attached) Info() InterfaceInfo {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.info
+}
 
 // Counters implements device.
 func (a *attached) Counters() (all map[string]uint64, err error) {

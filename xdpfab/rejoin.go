@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -23,29 +25,85 @@ import (
 // the caller's goroutine may use the engine, so such a domain ends with its host.
 func (d *Domain) outlives() bool { return d.attr.Threading != ThreadDomain }
 
+// survive has the domain told of another host, by which it can go on.
+func (a *attached) survive(rejoin func(context.Context, joins) bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.redial != nil {
+		a.rejoin = rejoin
+	}
+}
+
+// Times between two attempts to find another host.
+const (
+	firstSeek   = 5 * time.Millisecond
+	longestSeek = time.Second
+)
+
+// seek looks for another host until there is one, or the domain is closed.
+func (a *attached) seek(rejoin func(context.Context, joins) bool, changed func(port.Event)) {
+	rejoin(a.closing, joins{}) // what the former one had is over
+	a.mu.Lock()
+	if a.joined {
+		a.joined = false
+		a.lives.Add(1)
+	}
+	a.mu.Unlock()
+	for wait := firstSeek; ; wait = min(2*wait, longestSeek) {
+		select {
+		case <-a.closing.Done():
+			return
+		case <-time.After(wait):
+		}
+		talk, err := a.redial(a.closing)
+		if err != nil {
+			continue
+		}
+		in, err := a.meet(a.closing, talk)
+		if err != nil {
+			continue
+		}
+		a.mu.Lock()
+		a.talk, a.ended = talk, nil
+		a.mu.Unlock()
+		a.reader.Go(func() { a.listen(talk) })
+		if rejoin(a.closing, in) {
+			changed(port.Event{Kind: port.HostFound})
+		}
+		return
+	}
+}
+
+// tookIn notes that a host carries operations.
+func (a *attached) tookIn() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.joined = true
+}
+
 // rejoin is called without an area when the host has ended, and then with what the next
-// one has agreed to.
-func (d *Domain) rejoin(ctx context.Context, in joins) {
+// one has agreed to. It reports whether that one carries the domain's operations now.
+func (d *Domain) rejoin(ctx context.Context, in joins) (joined bool) {
 	st, a := d.steppers[0], d.attached
 	if in.area == nil {
 		st.Call(func() {
 			st.eng.Lose()
 			_ = a.carrier.Lose()
 		})
-		return
+		return false
 	}
 	numbers, err := d.moveIn(ctx)
 	if err != nil {
 		_ = in.close()
 		a.hangUp() // which begins all over
-		return
+		return false
 	}
-	joined := false
 	st.Call(func() {
 		if !a.talksTo(in.talk) { // that host has ended too, and Lose has been called for it already
 			return
 		}
 		joined = true
+		a.tookIn()
 		a.carrier.Renew(in.area, in.bell)
 		for p, n := range numbers {
 			p.Carry(n)
@@ -54,6 +112,7 @@ func (d *Domain) rejoin(ctx context.Context, in joins) {
 	if !joined { // the domain has ended, or the host
 		_ = in.close()
 	}
+	return joined
 }
 
 // talksTo reports whether talk is the conversation with the present host.
