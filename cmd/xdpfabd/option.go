@@ -51,7 +51,7 @@ var options = []option[Config]{
 		func(c *Config) field { return textField(&c.Control, nil) }},
 	{"socket-group", "`group` of the control socket, name or number; empty: the daemon's",
 		func(c *Config) field { return textField(&c.SocketGroup, checkID) }},
-	{"socket-mode", "`permissions` of the control socket: who may write to it may connect; see --guest for who may attach",
+	{"socket-mode", "`permissions` of the control socket: a user that may write to it may connect; see --guest for the users that may attach",
 		func(c *Config) field { return modeField(&c.SocketMode) }},
 	{"log-level", "least important `level` to log: debug, info, warn or error",
 		func(c *Config) field { return choiceField(&c.LogLevel, logLevels) }},

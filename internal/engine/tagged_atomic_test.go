@@ -167,7 +167,8 @@ func TestTaggedAtomicWithoutTheFeature(t *testing.T) {
 	}
 }
 
-// One that no frame of the session carries is not executed, and the session goes on.
+// A tagged atomic that no frame of the session carries is not executed, and the session
+// goes on.
 func TestTaggedAtomicBeyondTheFrame(t *testing.T) {
 	bn, a := receiving(t, 1, session.Config{}, 1<<20)
 	p := bn.peer(0)
