@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/port"
@@ -141,14 +142,17 @@ func ask(ctx context.Context, talk *share.Talk, verb string, arguments any, fds 
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := talk.Send(share.Call{Verb: verb, Arguments: args}, fds...); err != nil {
-		return nil, nil, err
+	sent := talk.Send(share.Call{Verb: verb, Arguments: args}, fds...)
+	if sent != nil && !errors.Is(sent, syscall.EPIPE) && !errors.Is(sent, syscall.ECONNRESET) { // a host that has hung up may have said why
+		return nil, nil, sent
 	}
 	var r share.Reply
 	got, err := talk.Receive(&r)
 	switch {
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
+	case err != nil && sent != nil:
+		err = sent
 	case err == nil && r.Error != "":
 		err = replied(r)
 	}

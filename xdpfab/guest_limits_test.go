@@ -17,7 +17,7 @@ import (
 // What a guest may not have is refused with the reason, and it can have the rest.
 func TestGuestLimits(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)
-	g := guestBy(t, hostingOf(t, a, GuestLimits{Entries: 100, Arena: 1 << 17, Endpoints: 1, Regions: 1, Memory: 8192,
+	g := guestBy(t, hostingOf(t, a, GuestLimits{Entries: 100, Arena: 1 << 17, Endpoints: 1, Regions: 1, Memory: 8192, Rule: "rule 7",
 		Serve: func(name string) error {
 			if !strings.HasPrefix(name, "mine") {
 				return errors.New("rule 7 allows mine alone")
@@ -50,19 +50,19 @@ func TestGuestLimits(t *testing.T) {
 	_, err := register("yours", 4096)
 	refused(err, `region "yours": rule 7 allows mine alone`)
 	_, err = register("mine", 12288)
-	refused(err, "the host allows 8192 in all")
+	refused(err, "rule 7 allows 8192 in all")
 	_, err = register("mine", 1<<40, 8) // which has no pages yet, but takes the host's address space
-	refused(err, "the host allows 8192 in all")
+	refused(err, "rule 7 allows 8192 in all")
 	if _, err = register("mine", 4096); err != nil {
 		t.Fatal(err)
 	}
 	_, err = register("mine too", 4096)
-	refused(err, "more than 1 regions of one program")
+	refused(err, "more than 1 regions of one program: rule 7 allows no more")
 	if _, err := g.NewEndpoint(EndpointAttr{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = g.NewEndpoint(EndpointAttr{Number: AnyNumber})
-	refused(err, "more than 1 endpoints of one program")
+	refused(err, "more than 1 endpoints of one program: rule 7 allows no more")
 }
 
 // The host knows its guests and what they have.

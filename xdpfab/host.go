@@ -3,11 +3,13 @@
 package xdpfab
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"net"
 	"os"
+	"time"
 
 	"encoding/json"
 
@@ -33,6 +35,14 @@ type GuestLimits struct {
 	Regions   int // 1024
 	Memory    int // bytes of the memfds that its regions are parts of; 16 GiB
 
+	// Attach is the time from the call of Host within which the program must have
+	// attached; 10 s. A program that says nothing holds no place for longer.
+	Attach time.Duration
+
+	// Rule names what sets these limits, in the errors that the guest gets; "the host"
+	// unless given.
+	Rule string
+
 	// Serve, if it is not nil, is asked for each region that the guest registers, by
 	// name, which may be empty. Its error refuses the region, and reaches the guest.
 	Serve func(region string) error
@@ -47,6 +57,7 @@ func (l GuestLimits) withDefaults() GuestLimits {
 			*x.field = x.value
 		}
 	}
+	l.Attach, l.Rule = cmp.Or(l.Attach, 10*time.Second), cmp.Or(l.Rule, "the host")
 	return l
 }
 
@@ -182,8 +193,8 @@ func (g *guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 	case len(fds) != 1:
 		return nil, fmt.Errorf("%d file descriptors: want the memfd of the rings", len(fds))
 	case a.Sizes.Entries > g.limits.Entries || a.Sizes.Arena > g.limits.Arena || a.Sizes.Arrivals > g.limits.Arrivals:
-		return nil, fmt.Errorf("rings of %d entries, an arena of %d bytes and %d bytes of arrivals: the host allows %d, %d and %d: %w", a.Sizes.Entries, a.Sizes.Arena, a.Sizes.Arrivals,
-			g.limits.Entries, g.limits.Arena, g.limits.Arrivals, ErrDenied)
+		return nil, fmt.Errorf("rings of %d entries, an arena of %d bytes and %d bytes of arrivals: %s allows %d, %d and %d; ask for less, or have them raised: %w", a.Sizes.Entries, a.Sizes.Arena, a.Sizes.Arrivals,
+			g.limits.Rule, g.limits.Entries, g.limits.Arena, g.limits.Arrivals, ErrDenied)
 	case g.feed != nil:
 		return nil, fmt.Errorf("attached already: %w", ErrBusy)
 	}

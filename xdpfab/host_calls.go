@@ -84,7 +84,7 @@ func kindsOf(err error) (kinds []string) {
 }
 
 func (g *guest) tooMany(what string, limit int) error {
-	return fmt.Errorf("more than %d %s of one program: close some, or have the host's limit raised: %w", limit, what, ErrDenied)
+	return fmt.Errorf("more than %d %s of one program: %s allows no more; close some, or have its limit raised: %w", limit, what, g.limits.Rule, ErrDenied)
 }
 
 // link finds the way to an address.
@@ -181,7 +181,7 @@ func (g *guest) register(_ context.Context, args json.RawMessage, fds []int) (an
 	// The whole memfd takes address space, however short the region is.
 	m, err := mr.Shared(fds[0], g.limits.Memory-g.spanned)
 	if errors.Is(err, mr.ErrSize) {
-		return nil, fmt.Errorf("region beside others of %d bytes: the host allows %d in all: %w: %w", g.spanned, g.limits.Memory, err, ErrDenied)
+		return nil, fmt.Errorf("region beside others of %d bytes: %s allows %d in all; close some, or have its limit raised: %w: %w", g.spanned, g.limits.Rule, g.limits.Memory, err, ErrDenied)
 	}
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/executor"
@@ -134,6 +135,7 @@ const mostCalls = 1024
 
 // serve answers the guest's calls until it has gone, and then gives back what it had.
 func (g *guest) serve() (err error) {
+	g.talk.Until(time.Now().Add(g.limits.Attach))
 	ctx, cancel := context.WithCancel(context.Background())
 	var calls atomic.Int64
 	for {
@@ -145,6 +147,9 @@ func (g *guest) serve() (err error) {
 		if g.feed == nil { // the first one, before which there is nothing
 			if err = g.answer(ctx, &c, fds); err != nil {
 				break
+			}
+			if g.feed != nil {
+				g.talk.Until(time.Time{})
 			}
 			continue
 		}
@@ -161,6 +166,9 @@ func (g *guest) serve() (err error) {
 		})
 	}
 	cancel()
+	if g.feed == nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		err = g.late()
+	}
 	g.hang()
 	g.calls.Wait()
 	g.end()
@@ -173,6 +181,17 @@ func (g *guest) serve() (err error) {
 	}
 	return err
 }
+
+// late tells a guest that it has not attached in time, if it reads that.
+func (g *guest) late() error {
+	err := fmt.Errorf("xdpfab: the program has not attached within %v of connecting: %s allows no more; have it connect again: %w", g.limits.Attach, g.limits.Rule, ErrDenied)
+	g.talk.Until(time.Now().Add(farewell))
+	_ = g.talk.Send(share.Reply{Error: err.Error(), Kinds: kindsOf(err)})
+	return err
+}
+
+// farewell is how long a guest that is turned out has to take the reason.
+const farewell = 100 * time.Millisecond
 
 // end gives back everything that the guest has, when it makes no calls any more.
 func (g *guest) end() {

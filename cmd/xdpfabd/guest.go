@@ -5,6 +5,8 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -23,30 +26,41 @@ type GuestConfig struct {
 	User, Group string // name or number; empty fits any
 	Deny        bool
 	Serve       string             // pattern of the names of regions that it may serve
+	Guests      int                // programs at a time that the rule lets attach; 0 means usualGuests
 	Limits      xdpfab.GuestLimits // 0 means the library's default
 }
+
+// usualGuests is how many programs at a time a rule lets attach, unless it says
+// otherwise.
+const usualGuests = 1024
 
 // defaultGuest is a rule that allows everything.
 func defaultGuest() GuestConfig { return GuestConfig{Serve: "*"} }
 
-// defaultRule counts where no rule of the configuration does.
-const defaultRule = "only root and the daemon's own user may attach where no rule says otherwise"
-
-// rule is a GuestConfig with the numbers of its user and group.
+// rule is a GuestConfig with the numbers of its user and group, and its places.
 type rule struct {
 	GuestConfig
 	name     string // in errors
 	uid, gid *uint32
+	places   chan struct{} // one element for each program that is attached, or about to be
+}
+
+func newRule(g GuestConfig, name string) *rule {
+	return &rule{GuestConfig: g, name: name, places: make(chan struct{}, cmp.Or(g.Guests, usualGuests))}
 }
 
 // rules decides which programs may attach.
-type rules []rule
+type rules struct {
+	given []*rule // by the configuration
+	usual *rule   // counts where none of these does, for root and the daemon's own user
+}
 
 // newRules looks up the users and groups of a configuration, and finds those that are
 // unknown here.
 func newRules(guests []GuestConfig) (all rules, found []problem) {
+	all.usual = newRule(defaultGuest(), "the rule for root and the daemon's own user")
 	for i, g := range guests {
-		r := rule{GuestConfig: g, name: fmt.Sprintf("rule guest[%d] (%s)", i, g)}
+		r := newRule(g, fmt.Sprintf("rule guest[%d] (%s) of the daemon's configuration", i, g))
 		var err error
 		if r.uid, err = number(g.User, userNumber); err != nil {
 			found = append(found, problem{fmt.Sprintf("guest[%d].user", i), err.Error()})
@@ -54,7 +68,7 @@ func newRules(guests []GuestConfig) (all rules, found []problem) {
 		if r.gid, err = number(g.Group, groupNumber); err != nil {
 			found = append(found, problem{fmt.Sprintf("guest[%d].group", i), err.Error()})
 		}
-		all = append(all, r)
+		all.given = append(all.given, r)
 	}
 	return all, found
 }
@@ -102,31 +116,57 @@ func (r *rule) fits(p control.Program) bool {
 	return r.gid == nil || *r.gid == p.GID || slices.Contains(p.Groups, *r.gid)
 }
 
-// admit returns the limits of a program, or the error that says which rule keeps it out,
-// and what to do.
-func (all rules) admit(p control.Program) (xdpfab.GuestLimits, error) {
-	i := slices.IndexFunc(all, func(r rule) bool { return r.fits(p) })
+// admit returns the rule that lets a program attach, or the error that says which rule
+// keeps it out, and what to do.
+func (all rules) admit(p control.Program) (*rule, error) {
+	i := slices.IndexFunc(all.given, func(r *rule) bool { return r.fits(p) })
 	if i < 0 {
 		if p.UID == 0 || p.UID == uint32(os.Geteuid()) {
-			return xdpfab.GuestLimits{}, nil
+			return all.usual, nil
 		}
-		return xdpfab.GuestLimits{}, fmt.Errorf("user %d, group %d: %s; add [[guest]] user = %q to the daemon's configuration, or start it with --guest allow:user=%d",
-			p.UID, p.GID, defaultRule, strconv.Itoa(int(p.UID)), p.UID)
+		return nil, fmt.Errorf("user %d, group %d: only root and the daemon's own user may attach where no rule says otherwise; add [[guest]] user = %q to the daemon's configuration, or start it with --guest allow:user=%d",
+			p.UID, p.GID, strconv.Itoa(int(p.UID)), p.UID)
 	}
-	r := &all[i]
+	r := all.given[i]
 	if r.Deny {
-		return xdpfab.GuestLimits{}, fmt.Errorf("user %d, group %d: %s of the daemon's configuration denies it; put a rule that allows it before that one", p.UID, p.GID, r.name)
+		return nil, fmt.Errorf("user %d, group %d: %s denies it; put a rule that allows it before that one", p.UID, p.GID, r.name)
 	}
+	return r, nil
+}
+
+// placeWait is how long a program waits for a place. One that has just ended gives its
+// place back within moments, and its successor shall not be refused for that. It is a
+// variable for tests.
+var placeWait = 2 * time.Second
+
+// enter takes one of the rule's places.
+func (r *rule) enter(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, placeWait)
+	defer cancel()
+	select {
+	case r.places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+	}
+	return fmt.Errorf("%d programs are attached: %s allows no more at a time; end one of them, or have the rule's guests raised", cap(r.places), r.name)
+}
+
+// leave gives a place back.
+func (r *rule) leave() { <-r.places }
+
+// limits are those of each program that the rule lets attach.
+func (r *rule) limits() xdpfab.GuestLimits {
 	limits := r.Limits
+	limits.Rule = r.name
 	if r.Serve != "*" {
 		limits.Serve = func(region string) error {
 			if matches(r.Serve, region) {
 				return nil
 			}
-			return fmt.Errorf("%s of the daemon's configuration lets this program serve regions with names like %q alone; choose such a name, or have the rule changed", r.name, r.Serve)
+			return fmt.Errorf("%s lets this program serve regions with names like %q alone; choose such a name, or have the rule changed", r.name, r.Serve)
 		}
 	}
-	return limits, nil
+	return limits
 }
 
 // matches reports whether a name is like a pattern, in which * stands for any text. The
@@ -210,6 +250,7 @@ var guestOptions = []option[GuestConfig]{
 	{"user", "name or number of the user; left out: any", func(g *GuestConfig) field { return textField(&g.User, checkID) }},
 	{"group", "name or number of a group that the user is in; left out: any", func(g *GuestConfig) field { return textField(&g.Group, checkID) }},
 	{"serve", "pattern of the names of regions that the program may serve, * for any text; empty: none", func(g *GuestConfig) field { return textField(&g.Serve, nil) }},
+	{"guests", "programs at a time that the rule lets attach; 1024", func(g *GuestConfig) field { return countField(&g.Guests, 1, math.MaxUint16) }},
 	{"entries", "operations in flight; 4096", func(g *GuestConfig) field { return countField(&g.Limits.Entries, 16, 1<<16) }},
 	{"arena", "bytes for operands and results on their way; 64MiB", func(g *GuestConfig) field { return sizeField(&g.Limits.Arena) }},
 	{"arrivals", "bytes that peers have sent and the program has not read; 4MiB", func(g *GuestConfig) field { return sizeField(&g.Limits.Arrivals) }},

@@ -5,13 +5,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -67,18 +70,42 @@ func TestRules(t *testing.T) {
 }
 
 func TestRuleLimits(t *testing.T) {
-	l, err := rulesOf(t, "allow:entries=64,arena=1MiB,arrivals=64KiB,endpoints=2,peers=3,regions=4,memory=1GiB,serve=app-*").admit(control.Program{})
+	r, err := rulesOf(t, "allow:entries=64,arena=1MiB,arrivals=64KiB,endpoints=2,peers=3,regions=4,memory=1GiB,serve=app-*").admit(control.Program{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	l := r.limits()
 	if err := l.Serve("other"); err == nil || !strings.Contains(err.Error(), `guest[0] (allow:serve=app-*,`) {
 		t.Errorf("%v", err)
 	}
 	if err := l.Serve("app-x"); err != nil {
 		t.Error(err)
 	}
-	if l.Entries != 64 || l.Arena != 1<<20 || l.Arrivals != 64<<10 || l.Endpoints != 2 || l.Peers != 3 || l.Regions != 4 || l.Memory != 1<<30 {
+	if l.Rule != r.name || l.Entries != 64 || l.Arena != 1<<20 || l.Arrivals != 64<<10 || l.Endpoints != 2 || l.Peers != 3 || l.Regions != 4 || l.Memory != 1<<30 {
 		t.Errorf("%+v", l)
+	}
+}
+
+// A rule has so many places, and a refusal names it. A place that is given back is the
+// next one's.
+func TestPlaces(t *testing.T) {
+	r, err := rulesOf(t, "allow:guests=2").admit(control.Program{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(limited(t))
+	if err := errors.Join(r.enter(ctx), r.enter(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan error, 1)
+	go func() { waits <- r.enter(limited(t)) }()
+	r.leave()
+	if err := <-waits; err != nil {
+		t.Errorf("a place is free: %v", err)
+	}
+	cancel()
+	if err := r.enter(ctx); err == nil || !strings.Contains(err.Error(), "2 programs are attached: rule guest[0] (allow:guests=2) of the daemon's configuration allows no more") {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -118,7 +145,7 @@ func TestGuestConfiguration(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"[[guest]]\nuser = \"no such user\"\n":    "x.toml:5: guest[0].user: ",
-		"[[guest]]\n[[guest]]\nname = \"root\"\n": "x.toml:6: guest[1].name: unknown key; known are user, group, serve",
+		"[[guest]]\n[[guest]]\nname = \"root\"\n": "x.toml:6: guest[1].name: unknown key; known are user, group, serve, guests",
 		"guest = 3":               "guest: want tables: begin each guest with a line [[guest]]",
 		"[[guest]]\nentries = 15": "x.toml:5: guest[0].entries: ",
 	} {
@@ -210,6 +237,40 @@ func TestGuestOfDaemon(t *testing.T) {
 		if !strings.Contains(p.log.String(), want) {
 			t.Errorf("log lacks %q:\n%s", want, p.log)
 		}
+	}
+}
+
+// A program more than the rule has places for is refused, until another one has gone.
+func TestGuestsOfRule(t *testing.T) {
+	wait := placeWait
+	placeWait = time.Millisecond
+	defer func() { placeWait = wait }()
+	conn, cfg := notifySocket(t), testConfig(t)
+	cfg.Guests = []GuestConfig{{Serve: "*", Guests: 1}}
+	p := servePipe(t, cfg)
+	receive(t, conn)
+	open := func() (*xdpfab.Domain, error) {
+		return xdpfab.Open(limited(t), "pipe", xdpfab.DomainAttr{Control: cfg.Control, Attach: xdpfab.AttachAlways})
+	}
+	first, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(); !errors.Is(err, xdpfab.ErrDenied) || !strings.Contains(err.Error(), "rule guest[0] (allow:guests=1)") {
+		t.Errorf("a second program: %v", err)
+	}
+	if err := first.CloseAll(); err != nil {
+		t.Error(err)
+	}
+	testnet.Eventually(t, "the place given back", func() bool {
+		var second *xdpfab.Domain
+		if second, err = open(); err == nil {
+			err = second.CloseAll()
+		}
+		return err == nil
+	})
+	if err := p.end(t); err != nil {
+		t.Error(err)
 	}
 }
 

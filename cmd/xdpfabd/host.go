@@ -5,32 +5,51 @@
 package main
 
 import (
+	"context"
+	"log/slog"
 	"net"
 	"os/user"
 	"strconv"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // admit lets a program attach, if the rules allow that.
-func (s *server) admit(p control.Program) (host func(*net.UnixConn), err error) {
-	log := s.log.With("pid", p.PID, "uid", p.UID)
-	limits, err := s.rules.admit(p)
+func (s *server) admit(ctx context.Context, p control.Program) (control.Place, error) {
+	g := &guest{dom: s.dom, log: s.log.With("pid", p.PID, "uid", p.UID)}
+	var err error
+	if g.rule, err = s.rules.admit(p); err == nil {
+		err = g.rule.enter(ctx)
+	}
 	if err != nil {
-		log.Warn("guest refused", "reason", err)
+		g.log.Warn("guest refused", "reason", err)
 		return nil, err
 	}
-	return func(conn *net.UnixConn) {
-		log.Info("guest attached", "gid", p.GID)
-		since := time.Now()
-		if err := s.dom.Host(conn, limits); err != nil {
-			log.Warn("guest turned out", "error", err)
-			return
-		}
-		log.Info("guest gone", "after", time.Since(since).Round(time.Millisecond).String())
-	}, nil
+	return g, nil
 }
+
+// guest is a program that a rule has let attach. It implements control.Place.
+type guest struct {
+	dom  *xdpfab.Domain
+	log  *slog.Logger
+	rule *rule
+}
+
+// Host implements control.Place.
+func (g *guest) Host(conn *net.UnixConn) {
+	g.log.Info("guest attached", "rule", g.rule.name)
+	since := time.Now()
+	if err := g.dom.Host(conn, g.rule.limits()); err != nil {
+		g.log.Warn("guest turned out", "error", err)
+		return
+	}
+	g.log.Info("guest gone", "after", time.Since(since).Round(time.Millisecond).String())
+}
+
+// Leave implements control.Place.
+func (g *guest) Leave() { g.rule.leave() }
 
 // guests lists the programs that are attached.
 func (s *server) guests() []control.Guest {

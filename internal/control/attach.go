@@ -26,9 +26,17 @@ type Program struct {
 	Groups []uint32 // beside GID
 }
 
-// Admit decides whether a program may attach. It returns what serves the program until it
-// has gone, or until the connection is closed; or the error that says why it may not.
-type Admit func(Program) (host func(*net.UnixConn), err error)
+// Admit decides whether a program may attach: it returns the program's place, or the
+// error that says why it may not. The context ends with the program's request.
+type Admit func(context.Context, Program) (Place, error)
+
+// Place is what a program has that may attach.
+type Place interface {
+	// Host serves the program until it has gone, or until the connection is closed.
+	Host(*net.UnixConn)
+	// Leave gives the place back. It is called once, after Host if that was called.
+	Leave()
+}
 
 // attachments are the connections that have left HTTP.
 type attachments struct {
@@ -65,20 +73,22 @@ func (a *attachments) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	host, err := a.admit(p)
+	place, err := a.admit(r.Context(), p)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
 	_, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
+		place.Leave()
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	// What comes behind the request before the answer has left may have had file
 	// descriptors with it, which are lost.
-	if buf.Reader.Buffered() > 0 || greet(conn) != nil || !a.enter(conn, host) {
+	if buf.Reader.Buffered() > 0 || !a.enter(conn, place) {
 		_ = conn.Close()
+		place.Leave()
 	}
 }
 
@@ -92,7 +102,7 @@ func greet(conn *net.UnixConn) error {
 }
 
 // enter has a connection served, unless the daemon ends.
-func (a *attachments) enter(conn *net.UnixConn, host func(*net.UnixConn)) bool {
+func (a *attachments) enter(conn *net.UnixConn, place Place) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.ended {
@@ -103,7 +113,10 @@ func (a *attachments) enter(conn *net.UnixConn, host func(*net.UnixConn)) bool {
 	}
 	a.conns[conn] = struct{}{}
 	a.hosts.Go(func() {
-		host(conn)
+		defer place.Leave()
+		if greet(conn) == nil { // not before: a program that has the answer is waited for
+			place.Host(conn)
+		}
 		_ = conn.Close()
 		a.mu.Lock()
 		defer a.mu.Unlock()

@@ -6,6 +6,7 @@ package control
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -44,15 +45,29 @@ func knock(t *testing.T, path, header string) (*net.UnixConn, *http.Response) {
 
 const upgrade = "Connection: Upgrade\r\nUpgrade: xdpfab\r\n"
 
+// place is a Place whose left, if there is one, is closed by Leave.
+type place struct {
+	host func(*net.UnixConn)
+	left chan struct{}
+}
+
+func (p *place) Host(c *net.UnixConn) { p.host(c) }
+
+func (p *place) Leave() {
+	if p.left != nil {
+		close(p.left)
+	}
+}
+
 // echo serves a program by sending back what it says.
 func echo(conn *net.UnixConn) { _, _ = io.Copy(conn, conn) }
 
 // The program that attaches is this one, and its connection is the host's from then on.
 func TestAttach(t *testing.T) {
 	programs := make(chan Program, 1)
-	path := startService(t, Service{Source: steady, Admit: func(p Program) (func(*net.UnixConn), error) {
+	path := startService(t, Service{Source: steady, Admit: func(_ context.Context, p Program) (Place, error) {
 		programs <- p
-		return echo, nil
+		return &place{host: echo}, nil
 	}})
 	conn, r := knock(t, path, upgrade)
 	if r.StatusCode != http.StatusSwitchingProtocols {
@@ -96,13 +111,35 @@ func TestGreetEndsLimits(t *testing.T) {
 	}
 }
 
+// A program whose connection cannot be handed over gives its place back.
+func TestPlaceWithoutHost(t *testing.T) {
+	left := make(chan struct{})
+	path := startService(t, Service{Source: steady, Admit: func(context.Context, Program) (Place, error) {
+		return &place{host: func(*net.UnixConn) { t.Error("hosted") }, left: left}, nil
+	}})
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	// What follows the request at once would be lost, so the server refuses it.
+	if _, err := io.WriteString(conn, "POST "+xdpfab.AttachPath+" HTTP/1.1\r\nHost: x\r\n"+upgrade+"Content-Length: 0\r\n\r\nearly"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-left:
+	case <-time.After(testnet.Patience):
+		t.Error("the place is held")
+	}
+}
+
 // A server that ends closes the connections of its programs, and waits for their hosts.
 func TestAttachedEndWithTheServer(t *testing.T) {
 	gone := make(chan struct{})
 	var conn *net.UnixConn
 	t.Run("serving", func(t *testing.T) {
-		path := startService(t, Service{Source: steady, Admit: func(Program) (func(*net.UnixConn), error) {
-			return func(c *net.UnixConn) { echo(c); close(gone) }, nil
+		path := startService(t, Service{Source: steady, Admit: func(context.Context, Program) (Place, error) {
+			return &place{host: echo, left: gone}, nil
 		}})
 		c, r := knock(t, path, upgrade)
 		if r.StatusCode != http.StatusSwitchingProtocols {
@@ -121,7 +158,7 @@ func TestAttachedEndWithTheServer(t *testing.T) {
 }
 
 func TestAttachRefused(t *testing.T) {
-	refuse := func(Program) (func(*net.UnixConn), error) { return nil, errors.New("rule 3 denies user 7") }
+	refuse := func(context.Context, Program) (Place, error) { return nil, errors.New("rule 3 denies user 7") }
 	for name, c := range map[string]struct {
 		admit  Admit
 		header string

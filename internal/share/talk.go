@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -139,6 +140,9 @@ func (t *Talk) keep(oob []byte) error {
 	}
 	return nil
 }
+
+// Until sets the time after which sending and receiving fail; the zero time is never.
+func (t *Talk) Until(end time.Time) { _ = t.conn.SetDeadline(end) }
 
 // Hang ends the conversation: the other side and the own receiver learn of it.
 func (t *Talk) Hang() { _ = t.conn.Close() }
