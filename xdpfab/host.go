@@ -42,17 +42,24 @@ type GuestLimits struct {
 	// Rule names what sets these limits, in the errors that the guest gets; "the host"
 	// unless given.
 	Rule string
+	// Weight is the guest's share of the engine beside those of other guests, in
+	// proportion to theirs: guests that always have operations waiting are served as many
+	// bytes and entries as their weights say. At most 100; 1
+	Weight int
 
 	// Serve, if it is not nil, is asked for each region that the guest registers, by
 	// name, which may be empty. Its error refuses the region, and reaches the guest.
 	Serve func(region string) error
 }
 
+// mostWeight keeps the turn of one guest short.
+const mostWeight = 100
+
 func (l GuestLimits) withDefaults() GuestLimits {
 	for _, x := range []struct {
 		field *int
 		value int
-	}{{&l.Entries, 4096}, {&l.Arena, 64 << 20}, {&l.Arrivals, 4 << 20}, {&l.Endpoints, 256}, {&l.Peers, 1 << 16}, {&l.Regions, 1024}, {&l.Memory, 16 << 30}} {
+	}{{&l.Entries, 4096}, {&l.Arena, 64 << 20}, {&l.Arrivals, 4 << 20}, {&l.Endpoints, 256}, {&l.Peers, 1 << 16}, {&l.Regions, 1024}, {&l.Memory, 16 << 30}, {&l.Weight, 1}} {
 		if *x.field == 0 {
 			*x.field = x.value
 		}
@@ -68,6 +75,9 @@ func (l GuestLimits) withDefaults() GuestLimits {
 func (d *Domain) Host(conn *net.UnixConn, limits GuestLimits) error {
 	g := &guest{d: d, talk: share.NewTalk(conn), limits: limits.withDefaults()}
 	err := g.meet()
+	if w := g.limits.Weight; w < 1 || w > mostWeight {
+		err = fmt.Errorf("xdpfab: a guest of weight %d: want 1 to %d, or 0 for 1", w, mostWeight)
+	}
 	if err == nil {
 		err = d.admit(g)
 	}

@@ -116,7 +116,10 @@ func (g *guest) endpoint(_ context.Context, a share.Endpoint) (uint16, error) {
 	}
 	ep.origin.Assume(a.Origin, a.Serial)
 	ep.origin.SetKey(key)
-	g.st.Call(func() { g.st.eng.AddRing(ring, ep.origin) })
+	g.st.Call(func() {
+		ep.origin.Charge(g.feed)
+		g.st.eng.AddRing(ring, ep.origin)
+	})
 	return ep.number, nil
 }
 

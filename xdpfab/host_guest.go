@@ -97,7 +97,7 @@ func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes) {
 		g.in.Admitted(session)
 		g.room()
 	})
-	g.st.Call(func() { g.st.eng.AddFeed(g.feed) })
+	g.st.Call(func() { g.st.eng.AddFeed(g.feed, g.limits.Weight) })
 	g.listener.Go(g.listen)
 }
 
@@ -225,6 +225,10 @@ func (g *guest) end() {
 	}
 }
 
+// closedAtOnce is how many peers of a guest are closed before other guests have their
+// turn.
+const closedAtOnce = 64
+
 // drop closes one endpoint of the guest.
 func (g *guest) drop(number uint16) {
 	g.making.Lock()
@@ -240,10 +244,10 @@ func (g *guest) drop(number uint16) {
 	for _, st := range g.d.steppers {
 		st.Call(func() { st.eng.EndTargets(number) })
 	}
-	g.st.Call(func() {
-		g.feed.CloseRing(ep.ring)
-		g.st.eng.RemoveRing(ep.ring)
-	})
+	for more := true; more; {
+		g.st.Call(func() { more = g.feed.CloseRing(ep.ring, closedAtOnce) })
+	}
+	g.st.Call(func() { g.st.eng.RemoveRing(ep.ring) })
 	g.d.mu.Lock()
 	g.d.lodge(number, nil)
 	g.d.mu.Unlock()

@@ -258,8 +258,12 @@ var guestOptions = []option[GuestConfig]{
 	{"peers", "peers of its endpoints; 65536", func(g *GuestConfig) field { return countField(&g.Limits.Peers, 1, math.MaxInt32) }},
 	{"regions", "regions that it serves; 1024", func(g *GuestConfig) field { return countField(&g.Limits.Regions, 1, math.MaxInt32) }},
 	{"memory", "bytes that its regions span; 16GiB", func(g *GuestConfig) field { return sizeField(&g.Limits.Memory) }},
+	{"weight", "share of the interface beside other programs', in proportion to theirs; 1", func(g *GuestConfig) field { return countField(&g.Limits.Weight, 1, mostWeight) }},
 	{"deny", "true: the program may not attach", func(g *GuestConfig) field { return boolField(&g.Deny) }},
 }
+
+// mostWeight is the most that the library takes.
+const mostWeight = 100
 
 func checkID(s string) error {
 	if strings.ContainsAny(s, ",: \t\n") {

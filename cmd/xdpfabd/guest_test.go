@@ -70,7 +70,7 @@ func TestRules(t *testing.T) {
 }
 
 func TestRuleLimits(t *testing.T) {
-	r, err := rulesOf(t, "allow:entries=64,arena=1MiB,arrivals=64KiB,endpoints=2,peers=3,regions=4,memory=1GiB,serve=app-*").admit(control.Program{})
+	r, err := rulesOf(t, "allow:entries=64,arena=1MiB,arrivals=64KiB,endpoints=2,peers=3,regions=4,memory=1GiB,weight=3,serve=app-*").admit(control.Program{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestRuleLimits(t *testing.T) {
 	if err := l.Serve("app-x"); err != nil {
 		t.Error(err)
 	}
-	if l.Rule != r.name || l.Entries != 64 || l.Arena != 1<<20 || l.Arrivals != 64<<10 || l.Endpoints != 2 || l.Peers != 3 || l.Regions != 4 || l.Memory != 1<<30 {
+	if l.Rule != r.name || l.Entries != 64 || l.Arena != 1<<20 || l.Arrivals != 64<<10 || l.Endpoints != 2 || l.Peers != 3 || l.Regions != 4 || l.Memory != 1<<30 || l.Weight != 3 {
 		t.Errorf("%+v", l)
 	}
 }

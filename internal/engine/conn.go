@@ -69,6 +69,9 @@ func (c *conn) atTarget() atTarget {
 // vanish takes the session out of the tables.
 func (c *conn) vanish() {
 	e := c.r.e
+	if c.slot.id != 0 {
+		c.r.origin.count(-1)
+	}
 	e.table.remove(c)
 	if e.begun[c.atTarget()] == c {
 		delete(e.begun, c.atTarget())

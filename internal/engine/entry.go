@@ -224,6 +224,29 @@ func (x *Entry) inlineLen() uint64 {
 	return operand + compare
 }
 
+// What an operation costs beside the bytes that it moves, counted in bytes: an entry
+// takes about as long to handle as so many bytes take to copy, and each element of an
+// atomic is at least a word for its target.
+const (
+	EntryCost   = 64
+	elementCost = 8
+	simpleCost  = EntryCost + 2*elementCost // of a fetch-add of one word
+)
+
+// Cost is what an operation costs those that share an engine: the bytes that it moves and
+// what these constants add. Extents cost extra.
+func (x *Entry) Cost() int {
+	if x.simple() {
+		return simpleCost
+	}
+	operand, compare, result := x.Lens()
+	n := operand + compare + result
+	if x.Verb.Atomic() {
+		n = max(n, uint64(x.Count)*elementCost)
+	}
+	return EntryCost + int(n)
+}
+
 // Lens returns the bytes of operand, compare operand and result that the operation has.
 func (x *Entry) Lens() (operand, compare, result uint64) {
 	operand, compare = x.operandLens()

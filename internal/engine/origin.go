@@ -20,6 +20,8 @@ type Origin struct {
 	endpoint uint16       // its number on this node
 	key      *session.Key // of the endpoint; nil for none
 	roster   roster
+	buffers  session.Lender // for requests in flight
+	payer    *feeder        // whose origin it is; nil for the engine's own process
 	// unordered says that its sessions need no order; see session.Params.
 	unordered bool
 	// The rest belongs to the engine's thread.
@@ -37,7 +39,7 @@ type identity struct {
 // NewOrigin returns a new source of operations: the endpoint of that number on this node.
 // Any goroutine may call it.
 func (e *Engine) NewOrigin(endpoint uint16) *Origin {
-	return &Origin{e: e, id: e.cfg.Random(), endpoint: endpoint, remotes: map[identity]*remote{}}
+	return &Origin{e: e, id: e.cfg.Random(), endpoint: endpoint, remotes: map[identity]*remote{}, buffers: e.reqs}
 }
 
 // NewUnorderedOrigin returns a new source of operations of which only the fenced ones

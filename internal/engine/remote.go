@@ -91,7 +91,7 @@ func (r *remote) connect() bool {
 		return true
 	}
 	c := &conn{r: r}
-	if e.closing || !e.table.add(c) && !(e.sacrifice() && e.table.add(c)) {
+	if e.closing || !r.origin.mayConnect() || !e.table.add(c) && !(e.sacrifice() && e.table.add(c)) {
 		why := session.RefusedFull
 		if e.closing {
 			why = session.ClosedHere
@@ -99,6 +99,7 @@ func (r *remote) connect() bool {
 		r.failQueue(Result{Fate: NotExecuted, Reason: why})
 		return false
 	}
+	r.origin.count(1)
 	by := r.peers[0]
 	if r.origin.serial++; r.origin.serial == several {
 		r.origin.serial++
@@ -113,7 +114,7 @@ func (r *remote) connect() bool {
 	if r.limbo != nil {
 		params.Resume = r.limbo.ini.Identity()
 	}
-	c.ini = session.NewInitiator(&e.cfg.Session, e.reqs, params, e.now)
+	c.ini = session.NewInitiator(&e.cfg.Session, r.origin.buffers, params, e.now)
 	c.aim(by)
 	r.conn = c
 	e.count[SessionsOpened]++

@@ -68,7 +68,7 @@ type request struct {
 // Initiator is the requesting half of a session.
 type Initiator struct {
 	cfg   *Config
-	pool  *Pool // requests in flight
+	pool  Lender // requests in flight
 	p     Params
 	state State
 	why   Reason
@@ -121,8 +121,8 @@ type Initiator struct {
 }
 
 // NewInitiator returns a session that begins with a hello on the next Emit.
-// pool lends the buffers for requests; its size bounds the payload.
-func NewInitiator(cfg *Config, pool *Pool, p Params, now int64) *Initiator {
+// pool lends the buffers for requests; the size of its buffers bounds the payload.
+func NewInitiator(cfg *Config, pool Lender, p Params, now int64) *Initiator {
 	s := &Initiator{cfg: cfg, pool: pool, p: p, helloDue: true, heardAt: now, workedAt: now, seenAt: now}
 	s.timer = now + s.rtt.rto(cfg)
 	return s

@@ -56,6 +56,13 @@ func (p *Pool) Put(b []byte) {
 	}
 }
 
+// Lender lends payload buffers: a Pool, or a Share of one.
+type Lender interface {
+	Size() int
+	Get() []byte
+	Put([]byte)
+}
+
 // Share is what one party may take of a Pool: as many buffers as are left for all
 // others. So a lone party gets half of the pool, n greedy ones get 1/(n+1) each, and
 // there is always something left for one that comes later (the dynamic threshold of

@@ -75,14 +75,14 @@ type Arrivals struct {
 	sessions uint64   // numbers given out
 	late     []record // without bytes, for which there was no room
 	ended    bool
-	refused  atomic.Bool // something waits for room
-	open     map[*inflow]struct{}
+	refused  atomic.Bool        // something waits for room
+	open     map[uint64]*inflow // by number
 }
 
 // NewArrivals returns the host's end. turnedOut is called when the guest has broken a
 // rule, on the thread of any engine.
 func NewArrivals(a *Area, bell *Bell, turnedOut func(error)) *Arrivals {
-	return &Arrivals{area: a, bell: bell, turn: turnedOut, open: map[*inflow]struct{}{}}
+	return &Arrivals{area: a, bell: bell, turn: turnedOut, open: map[uint64]*inflow{}}
 }
 
 // Refused reports, once, whether something has waited for room since the last call.
@@ -174,7 +174,7 @@ func (a *Arrivals) NewInflow(endpoint uint16, from wire.Addr) session.Inflow {
 	a.sessions++
 	in := &inflow{a: a, head: record{Endpoint: endpoint, Session: a.sessions}}
 	in.head.from(from)
-	a.open[in] = struct{}{}
+	a.open[a.sessions] = in
 	return in
 }
 
@@ -182,11 +182,9 @@ func (a *Arrivals) NewInflow(endpoint uint16, from wire.Addr) session.Inflow {
 func (a *Arrivals) Admitted(number uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for in := range a.open {
-		if in.head.Session == number && in.announced {
-			in.admitted.Store(true)
-			a.refused.Store(true)
-		}
+	if in := a.open[number]; in != nil && in.announced {
+		in.admitted.Store(true)
+		a.refused.Store(true)
 	}
 }
 
@@ -293,11 +291,11 @@ func (in *inflow) note(kind uint8) {
 func (in *inflow) Close() {
 	in.a.mu.Lock()
 	defer in.a.mu.Unlock()
-	if _, open := in.a.open[in]; open && in.told && !in.a.ended {
+	if in.a.open[in.head.Session] == in && in.told && !in.a.ended {
 		in.note(kindEnd)
 		in.a.show()
 	}
-	delete(in.a.open, in)
+	delete(in.a.open, in.head.Session)
 }
 
 // events is engine.Events for an endpoint of the guest.

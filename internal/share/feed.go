@@ -33,6 +33,7 @@ type Feed struct {
 	peers                  map[uint32]*Target
 	broken                 bool
 	ended                  bool // by the host
+	taking, unshown        bool // inside Take; completions wait for its end to be shown
 
 	entry   engine.Entry // the copy of the entry at hand
 	word    engine.Word  // scratch
@@ -44,6 +45,7 @@ type Feed struct {
 // Counts are what a feed has counted. They belong to the engine's thread.
 type Counts struct {
 	Taken, Refused, Completed uint64 // entries; those that were no operation; completions
+	Cost                      uint64 // of those that were taken, as engine.Entry.Cost counts
 }
 
 // op is an operation of the guest that is under way.
@@ -120,7 +122,7 @@ func (f *Feed) fail(err error) {
 }
 
 // Take implements engine.Feed.
-func (f *Feed) Take(n int) (took int) {
+func (f *Feed) Take(credit int) (spent int) {
 	posted := f.area.h.posted.Load()
 	if posted == f.taken || f.broken {
 		return 0
@@ -129,61 +131,76 @@ func (f *Feed) Take(n int) (took int) {
 		f.fail(fmt.Errorf("submission ring: the guest has posted up to %d, of which %d are taken: want at most %d more", posted, f.taken, len(f.ops)))
 		return 0
 	}
-	for ; took < n && f.taken != posted && f.admits(); took++ {
+	before := f.taken
+	f.taking = true
+	for spent < credit && f.taken != posted && f.admits() {
 		f.entry = f.area.entries[f.taken&uint64(len(f.ops)-1)]
-		if !f.post(&f.entry) {
+		cost := f.post(&f.entry)
+		if cost == 0 {
 			break
 		}
+		spent += cost
 		f.taken++
 	}
-	if took > 0 {
+	f.taking = false
+	if took := f.taken - before; took > 0 {
 		f.area.h.taken.Store(f.taken)
-		f.Counts.Taken += uint64(took)
+		f.Counts.Taken += took
+		f.Counts.Cost += uint64(spent)
 	}
-	return took
+	if f.unshown {
+		f.unshown = false
+		f.Flush()
+	}
+	return spent
 }
 
-// post posts an entry, and returns false if the engine has no room for it at present.
-func (f *Feed) post(x *engine.Entry) bool {
+// post posts an entry, and returns what it has cost, 0 if the engine has no room for it
+// at present.
+func (f *Feed) post(x *engine.Entry) (cost int) {
 	p := f.peers[uint32(x.Peer)]
 	switch x.Verb {
-	case VerbForget:
-		f.forget(uint32(x.Peer), p)
-		return true
-	case VerbLeave:
-		f.leave(x.Key)
-		return true
-	case VerbAdmit:
-		if f.admitted != nil {
-			f.admitted(x.Key)
-		}
-		return true
+	case VerbForget, VerbLeave, VerbAdmit:
+		f.note(x, p)
+		return engine.EntryCost + len(f.ops) // it may look at each of them
 	}
 	o := f.free[len(f.free)-1]
 	o.tag, o.peer, o.watch = x.Cookie, p, x.Verb == engine.VerbWatch
 	if p == nil {
 		f.refuse(o, session.ClosedHere, wire.StatusOK)
-		return true
+		return engine.EntryCost
 	}
 	if f.extend(o, x) {
 		f.use()
-		return true
+		return x.Cost()
 	}
 	in, ok := f.check(x)
 	if !ok {
 		f.refuse(o, session.Alive, wire.StatusBadCount)
-		return true
+		return engine.EntryCost
 	}
 	s := f.eng.Begin(p.Ring)
 	if s == nil {
-		return false
+		return 0
 	}
 	o.list = uint64(len(in.extents))
 	f.listed += o.list
 	f.fill(s, o, x, &in)
 	f.use()
 	f.eng.Submit(p.Ring)
-	return true
+	return x.Cost() + len(in.extents)
+}
+
+// note does what an entry says that has no completion.
+func (f *Feed) note(x *engine.Entry, p *Target) {
+	switch {
+	case x.Verb == VerbForget:
+		f.forget(uint32(x.Peer), p)
+	case x.Verb == VerbLeave:
+		f.leave(x.Key)
+	case f.admitted != nil:
+		f.admitted(x.Key)
+	}
 }
 
 // use takes the last of the free operations off their list.
@@ -279,7 +296,7 @@ func (f *Feed) refuse(o *op, why session.Reason, status wire.Status) {
 	f.Counts.Refused++
 	f.use()
 	f.write(o, &engine.Completion{Fate: engine.NotExecuted, Reason: why, Status: status})
-	f.Flush()
+	f.unshown = true
 }
 
 // forget closes a peer that the guest needs no more.
@@ -301,76 +318,21 @@ func (f *Feed) leave(tag uint64) {
 	}
 }
 
-// write writes a completion, and frees the operation.
-func (f *Feed) write(o *op, c *engine.Completion) {
-	x := &f.area.done[f.completed&uint64(len(f.ops)-1)]
-	*x = *c
-	x.Cookie, x.Data, x.Source = o.tag, 0, 0
-	if o.peer != nil {
-		x.Data = o.peer.Peer.Life()
-	}
-	if f.ended && c.Reason == session.ClosedHere { // not by the guest
-		x.Reason = session.HostLost
-	}
-	f.completed++
-	f.Counts.Completed++
-	f.listed -= o.list
-	o.peer, o.watch, o.list = nil, false, 0
-	f.free = append(f.free, o)
-}
-
-// Complete implements engine.Sink.
-func (f *Feed) Complete(s *engine.Submission, c *engine.Completion, _ *engine.Later) {
-	o := s.Context.(*op)
-	if len(s.Result) == len(o.value) && &s.Result[0] == &o.value[0] {
-		o.show(c)
-	}
-	f.write(o, c)
-}
-
-// show puts the value that the operation has found, if any, into its completion.
-func (o *op) show(c *engine.Completion) {
-	c.Inline = [engine.InlineResult]byte{}
-	if c.Flags&engine.CompletedRead != 0 {
-		copy(c.Inline[:], o.value[:])
-	}
-}
-
-// Succeed implements engine.Sink.
-func (f *Feed) Succeed(done []*engine.Submission, c *engine.Completion) {
-	for _, s := range done {
-		o := s.Context.(*op)
-		o.show(c)
-		f.write(o, c)
-	}
-}
-
-// Follow implements engine.Sink.
-func (f *Feed) Follow(_ *engine.Submission, done []engine.Follower, c *engine.Completion) {
-	for i := range done {
-		o := done[i].Context.(*op)
-		o.show(c)
-		f.write(o, c)
-	}
-}
-
-// Flush implements engine.Sink: it lets the guest see the completions.
-func (f *Feed) Flush() {
-	h := f.area.h
-	h.completed.Store(f.completed)
-	if h.guestSleeps.Load() != 0 && h.guestSleeps.Swap(0) != 0 {
-		f.bell.Ring()
-	}
-}
-
-// CloseRing closes the peers of one endpoint, after which its ring can be removed.
-// Engine's thread.
-func (f *Feed) CloseRing(r *engine.Ring) {
+// CloseRing closes peers of one endpoint, at most so many, and reports whether there may
+// be more: a guest may have thousands, and others are served in between. Without them the
+// endpoint's ring can be removed. Engine's thread.
+func (f *Feed) CloseRing(r *engine.Ring, most int) (more bool) {
 	for number, p := range f.peers {
-		if p.Ring == r {
-			f.forget(number, p)
+		if p.Ring != r {
+			continue
 		}
+		if most == 0 {
+			return true
+		}
+		f.forget(number, p)
+		most--
 	}
+	return false
 }
 
 // End says that the host serves the guest no longer: nothing more is taken. Engine's

@@ -22,7 +22,7 @@ func TestListsFitTheArena(t *testing.T) {
 		g.theirs.entries[i] = x
 	}
 	g.theirs.h.posted.Store(2)
-	g.feed.Take(2)
+	g.feed.Take(1 << 20)
 	if n := g.feed.Counts.Refused - before; n != 1 {
 		t.Errorf("%d of 2 operations were refused, want one: both lists together exceed the arena", n)
 	}

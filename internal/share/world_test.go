@@ -36,13 +36,17 @@ type guest struct {
 	*engine.Engine
 	carrier *Carrier
 	feed    *Feed
+	hosts   *engine.Ring // the host's, of its operations
 	ring    *engine.Ring // of the guest
 	peer    *engine.Peer
 	theirs  *Area // the area as the host has mapped it
 	broken  error
 }
 
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB) *world { return newWorldOf(t, engine.Config{}) }
+
+// newWorldOf is newWorld with settings of the host.
+func newWorldOf(t testing.TB, host engine.Config) *world {
 	w := &world{t: t, now: 1, table: mr.NewTable()}
 	a, b := port.NewMemoryPair(1500, 1)
 	m := memory.New(w.table)
@@ -51,7 +55,8 @@ func newWorld(t testing.TB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.host = w.engine(engine.Config{Port: a, Local: macHost})
+	host.Port, host.Local = a, macHost
+	w.host = w.engine(host)
 	w.target = w.engine(engine.Config{Port: b, Local: macTarget,
 		Serve:  func(now int64, p session.TargetParams) engine.Served { return x.Begin(now, p, nil) },
 		Accept: func(uint16, uint64) wire.HelloStatus { return wire.HelloAccepted }})
@@ -100,8 +105,9 @@ func (w *world) region(key uint64, n int) []byte {
 	return m.Bytes()
 }
 
-// guest attaches another guest, with a peer for the target's endpoint 0.
-func (w *world) guest(s Sizes) *guest {
+// guest attaches another guest, with a peer for the target's endpoint 0. Its weight is 1,
+// if no other is given.
+func (w *world) guest(s Sizes, weight ...int) *guest {
 	area, err := NewArea(s)
 	if err != nil {
 		w.t.Fatal(err)
@@ -115,17 +121,18 @@ func (w *world) guest(s Sizes) *guest {
 		w.t.Fatal(err)
 	}
 	g.feed = NewFeed(g.theirs, hosts, w.host, func(err error) { g.broken = err })
-	w.host.AddFeed(g.feed)
+	w.host.AddFeed(g.feed, append(weight, 1)[0])
 	ring, err := engine.NewRing(s.Entries, g.feed)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	origin := w.host.NewOrigin(uint16(len(w.guests) + 1))
+	origin.Charge(g.feed)
 	w.host.AddRing(ring, origin)
 	number := uint32(0)
 	open := 0
-	g.carrier, err = NewCarrier(area, guests, func(uint16, wire.Link, uint8, uint16) (uint32, error) {
-		p, err := origin.NewPeer(link, 0, 0)
+	g.carrier, err = NewCarrier(area, guests, func(_ uint16, _ wire.Link, _ uint8, endpoint uint16) (uint32, error) {
+		p, err := origin.NewPeer(link, 0, endpoint)
 		number++
 		open++
 		g.feed.SetTarget(number, &Target{Ring: ring, Peer: p, Gone: func() { open-- }})
@@ -135,7 +142,7 @@ func (w *world) guest(s Sizes) *guest {
 		w.t.Fatal(err)
 	}
 	g.Engine = w.engine(engine.Config{Port: g.carrier.Port(), Carrier: g.carrier})
-	g.ring = w.ring(g.Engine)
+	g.hosts, g.ring = ring, w.ring(g.Engine)
 	if g.peer, err = g.NewPeer(link, 0, 0); err != nil {
 		w.t.Fatal(err)
 	}

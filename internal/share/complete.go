@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package share
+
+import (
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/session"
+)
+
+// The completions of a guest's operations, on their way back to it.
+
+// write writes a completion, and frees the operation.
+func (f *Feed) write(o *op, c *engine.Completion) {
+	x := &f.area.done[f.completed&uint64(len(f.ops)-1)]
+	*x = *c
+	x.Cookie, x.Data, x.Source = o.tag, 0, 0
+	if o.peer != nil {
+		x.Data = o.peer.Peer.Life()
+	}
+	if f.ended && c.Reason == session.ClosedHere { // not by the guest
+		x.Reason = session.HostLost
+	}
+	f.completed++
+	f.Counts.Completed++
+	f.listed -= o.list
+	o.peer, o.watch, o.list = nil, false, 0
+	f.free = append(f.free, o)
+}
+
+// Complete implements engine.Sink.
+func (f *Feed) Complete(s *engine.Submission, c *engine.Completion, _ *engine.Later) {
+	o := s.Context.(*op)
+	if len(s.Result) == len(o.value) && &s.Result[0] == &o.value[0] {
+		o.show(c)
+	}
+	f.write(o, c)
+}
+
+// show puts the value that the operation has found, if any, into its completion.
+func (o *op) show(c *engine.Completion) {
+	c.Inline = [engine.InlineResult]byte{}
+	if c.Flags&engine.CompletedRead != 0 {
+		copy(c.Inline[:], o.value[:])
+	}
+}
+
+// Succeed implements engine.Sink.
+func (f *Feed) Succeed(done []*engine.Submission, c *engine.Completion) {
+	for _, s := range done {
+		o := s.Context.(*op)
+		o.show(c)
+		f.write(o, c)
+	}
+}
+
+// Follow implements engine.Sink.
+func (f *Feed) Follow(_ *engine.Submission, done []engine.Follower, c *engine.Completion) {
+	for i := range done {
+		o := done[i].Context.(*op)
+		o.show(c)
+		f.write(o, c)
+	}
+}
+
+// Flush implements engine.Sink: it lets the guest see the completions. Take shows them
+// once: a guest that always says that it sleeps costs one system call a round.
+func (f *Feed) Flush() {
+	if f.taking {
+		f.unshown = true
+		return
+	}
+	h := f.area.h
+	h.completed.Store(f.completed)
+	if h.guestSleeps.Load() != 0 && h.guestSleeps.Swap(0) != 0 {
+		f.bell.Ring()
+	}
+}
