@@ -5,9 +5,12 @@ package xdpfab
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
@@ -63,6 +66,29 @@ func TestGuestLimits(t *testing.T) {
 	}
 	_, err = g.NewEndpoint(EndpointAttr{Number: AnyNumber})
 	refused(err, "more than 1 endpoints of one program: rule 7 allows no more")
+}
+
+// A weight that would make the turn of one guest long is refused.
+func TestGuestWeight(t *testing.T) {
+	a, _, _ := pipeWithRegion(t, 4096)
+	for _, weight := range []int{-1, 101} {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := os.NewFile(uintptr(fds[0]), "host")
+		conn, err := net.FileConn(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = a.Host(conn.(*net.UnixConn), GuestLimits{Weight: weight})
+		if err == nil || !strings.Contains(err.Error(), "want 1 to 100") {
+			t.Errorf("weight %d: %v", weight, err)
+		}
+		if err := errors.Join(f.Close(), unix.Close(fds[1])); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // The host knows its guests and what they have.
