@@ -54,6 +54,13 @@
 // a completion ring shared by sockets returns the frames of all of them, which is
 // why a [FramePool] belongs to a completion ring and not to a socket.
 //
+// # Another process
+//
+// A socket that is bound can be passed on, with the memfd of its UMEM
+// ([UMEMConfig.Share]), to a process that has no privilege: [AdoptUMEM] and [Adopt] make
+// a UMEM and a Socket of the two descriptors. One process at a time may use the rings.
+// Which chunks are in them is for the two to agree.
+//
 // # Threads
 //
 // Rings are single-producer, single-consumer. Each ring has one owner thread (or
@@ -68,8 +75,8 @@
 // # Kernel versions
 //
 // Linux 5.4 is required (ring flags). 5.10 brings Shared across queues, 5.11 busy
-// polling, 6.6 MultiBuffer, 6.17 TXBudget, 6.18 correct completion addresses for
-// sockets that share a queue in copy mode; FramePool copes with older kernels.
+// polling, 6.4 Adopt, 6.6 MultiBuffer, 6.17 TXBudget, 6.18 correct completion addresses
+// for sockets that share a queue in copy mode; FramePool copes with older kernels.
 //
 // Sources: Documentation/networking/af_xdp.rst and net/xdp/ of the Linux kernel.
 package xsk

@@ -31,6 +31,11 @@ func TestMain(m *testing.M) {
 			_, err = Open(Config{UMEM: u, IfIndex: 1})
 		}
 		os.Stdout.WriteString(report(err))
+	case "adopt":
+		if err := adoptingChild(); err != nil {
+			os.Stderr.WriteString(err.Error())
+			os.Exit(1)
+		}
 	}
 }
 

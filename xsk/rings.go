@@ -98,13 +98,18 @@ var (
 	completionRing = ringKind{"Completion", unix.XDP_UMEM_COMPLETION_RING, unix.XDP_UMEM_PGOFF_COMPLETION_RING, func(o *unix.XDPMmapOffsets) unix.XDPRingOffset { return o.Cr }}
 )
 
-// makeRing creates a ring of size entries on the socket and maps it. The mapping
-// outlives the socket's descriptor and goes into maps.
-func makeRing[T any](fd int, k ringKind, size int, maps *mappings) (shared[T], error) {
-	var s shared[T]
+// makeRing creates a ring of size entries on the socket and maps it.
+func makeRing[T any](fd int, k ringKind, size int, maps *mappings) (s shared[T], err error) {
 	if err := unix.SetsockoptInt(fd, unix.SOL_XDP, k.option, size); err != nil {
 		return s, fmt.Errorf("xsk: %s ring of %d entries: %w", k.name, size, err)
 	}
+	return mapRing[T](fd, k, size, maps)
+}
+
+// mapRing maps a ring of the socket, of size entries. The mapping outlives the socket's
+// descriptor and goes into maps.
+func mapRing[T any](fd int, k ringKind, size int, maps *mappings) (shared[T], error) {
+	var s shared[T]
 	var offs unix.XDPMmapOffsets
 	n, err := option(fd, unix.SOL_XDP, unix.XDP_MMAP_OFFSETS, &offs)
 	if err != nil {

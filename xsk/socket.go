@@ -82,6 +82,11 @@ func (s *Socket) setup(cfg *Config, sameQueue bool) error {
 	if err := s.bind(cfg); err != nil {
 		return err
 	}
+	return s.askMode(cfg.NoNeedWakeup, cfg.BusyPoll.Time > 0)
+}
+
+// askMode asks which mode the kernel has chosen, and notes when system calls are due.
+func (s *Socket) askMode(noNeedWakeup, busyPoll bool) error {
 	var flags uint32
 	if _, err := option(s.fd, unix.SOL_XDP, unix.XDP_OPTIONS, &flags); err != nil {
 		return fmt.Errorf("xsk: asking for the mode: %w", err)
@@ -92,8 +97,8 @@ func (s *Socket) setup(cfg *Config, sameQueue bool) error {
 	}
 	// In copy mode the kernel sends within the call and never otherwise. Without
 	// need-wakeup the flags stay silent, and busy polling is driven by the calls.
-	s.alwaysWake = cfg.BusyPoll.Time > 0
-	s.alwaysKick = s.mode == Copy || cfg.NoNeedWakeup || s.alwaysWake || cfg.TXSize == NoRing
+	s.alwaysWake = busyPoll
+	s.alwaysKick = s.mode == Copy || noNeedWakeup || s.alwaysWake || s.tx.Size() == 0
 	return nil
 }
 

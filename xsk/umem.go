@@ -26,6 +26,9 @@ type UMEMConfig struct {
 	ChunkSize int  // bytes, 2048 or 4096; 0 means 2048
 	Headroom  int  // bytes kept free before each received frame, besides the kernel's 256
 	NoHuge    bool // do not try huge pages
+	// Share puts the memory into a memfd, UMEM.FD, so that another process can map it
+	// too: see AdoptUMEM.
+	Share bool
 }
 
 // Pages says what kind of memory a UMEM got.
@@ -59,6 +62,7 @@ type UMEM struct {
 	chunkSize uint64
 	headroom  int
 	pages     Pages
+	fd        int // the memfd of the memory, -1 if it is private
 
 	mu      sync.Mutex
 	sockets int // open sockets on this memory; guarded by mu
@@ -67,6 +71,24 @@ type UMEM struct {
 // NewUMEM maps memory for cfg.Chunks chunks. It needs no privilege; the limit on
 // locked memory is checked when the first socket is opened.
 func NewUMEM(cfg UMEMConfig) (*UMEM, error) {
+	u, err := cfg.shape()
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Share {
+		u.fd, u.mem, u.pages, err = sharedPages(int(u.size), !cfg.NoHuge)
+	} else {
+		u.mem, u.pages, err = mapPages(int(u.size), !cfg.NoHuge)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("xsk: mapping a UMEM of %d bytes: %w; use fewer chunks", u.size, err)
+	}
+	return u, nil
+}
+
+// shape checks the configuration, fills in the defaults, and returns a UMEM without
+// memory.
+func (cfg *UMEMConfig) shape() (*UMEM, error) {
 	if cfg.ChunkSize == 0 {
 		cfg.ChunkSize = defaultChunkSize
 	}
@@ -80,13 +102,7 @@ func NewUMEM(cfg UMEMConfig) (*UMEM, error) {
 		return nil, fmt.Errorf("xsk: headroom %d: %w: want 0 to %d, so that room for a frame is left in a chunk",
 			cfg.Headroom, ErrConfig, cfg.ChunkSize-rxHeadroom-1)
 	}
-	u := &UMEM{chunkSize: uint64(cfg.ChunkSize), headroom: cfg.Headroom}
-	u.size = uint64(cfg.Chunks) * u.chunkSize
-	var err error
-	if u.mem, u.pages, err = mapPages(int(u.size), !cfg.NoHuge); err != nil {
-		return nil, fmt.Errorf("xsk: mapping a UMEM of %d bytes: %w; use fewer chunks", u.size, err)
-	}
-	return u, nil
+	return &UMEM{chunkSize: uint64(cfg.ChunkSize), headroom: cfg.Headroom, fd: -1, size: uint64(cfg.Chunks) * uint64(cfg.ChunkSize)}, nil
 }
 
 // mapPages maps at least size bytes on the largest pages that can be had.
@@ -105,6 +121,12 @@ func mapPages(size int, huge bool) ([]byte, Pages, error) {
 	if err != nil {
 		return nil, PagesSmall, err
 	}
+	return mem, populate(mem, huge), nil
+}
+
+// populate touches all pages of memory that nothing has touched, of transparent huge
+// pages if possible.
+func populate(mem []byte, huge bool) Pages {
 	pages := PagesSmall
 	if huge && unix.Madvise(mem, unix.MADV_HUGEPAGE) == nil {
 		pages = PagesTransparent
@@ -114,7 +136,7 @@ func mapPages(size int, huge bool) ([]byte, Pages, error) {
 			mem[i] = 0
 		}
 	}
-	return mem, pages, nil
+	return pages
 }
 
 // Close unmaps the memory. Every slice got from Chunk or Frame becomes invalid:
@@ -131,7 +153,12 @@ func (u *UMEM) Close() error {
 	}
 	mem := u.mem
 	u.mem, u.size = nil, 0
-	if err := unix.Munmap(mem); err != nil {
+	err := unix.Munmap(mem)
+	if u.fd >= 0 {
+		err = errors.Join(err, unix.Close(u.fd))
+		u.fd = -1
+	}
+	if err != nil {
 		return fmt.Errorf("xsk: unmapping a UMEM: %w", err)
 	}
 	return nil

@@ -25,6 +25,7 @@ var (
 	FreeBPFMemory     = Version{5, 11} // BPF memory does not count against RLIMIT_MEMLOCK
 	BusyPoll          = Version{5, 11} // busy polling of AF_XDP sockets
 	DriverFeatures    = Version{6, 3}  // drivers report their XDP features
+	AdoptRings        = Version{6, 4}  // all rings of a bound AF_XDP socket can be mapped by another process
 	MultiBuffer       = Version{6, 6}  // packets of several AF_XDP chunks
 	SendBudget        = Version{6, 17} // XDP_MAX_TX_SKB_BUDGET
 	CopiedCompletions = Version{6, 18} // completions in copy mode are always right

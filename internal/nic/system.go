@@ -39,6 +39,7 @@ var features = []Feature{
 	{Name: "BPF memory without RLIMIT_MEMLOCK", since: kernel.FreeBPFMemory},
 	{Name: "busy polling of AF_XDP sockets", since: kernel.BusyPoll},
 	{Name: "drivers tell their XDP features", since: kernel.DriverFeatures},
+	{Name: "queues lent to other programs", since: kernel.AdoptRings},
 	{Name: "larger bursts for each system call", since: kernel.SendBudget},
 	{Name: "correct completions in copy mode", since: kernel.CopiedCompletions},
 }
