@@ -20,7 +20,8 @@ import (
 // Want says how an interface is to be used. The zero value holds xdpfab's
 // defaults.
 type Want struct {
-	Queues   int      // how many, from queue 0 on; 0 means all
+	Queues   int      // how many, from queue 0 on; 0 means all, without those to lend
+	Lend     int      // how many more are for other programs
 	Chunks   int      // packet buffers of each queue; 0 means DefaultChunks
 	Copy     xsk.Mode // Auto means zero-copy if the driver has it
 	BusyPoll bool
@@ -39,7 +40,7 @@ type Plan struct {
 	Usable   bool     `json:"usable"`   // by a process that has the privileges
 	XDP      string   `json:"xdp"`      // "native", "generic" or "unknown"
 	Copy     string   `json:"copy"`     // "zero-copy", "copy" or "unknown"
-	Queues   int      `json:"queues"`   // that would be opened
+	Queues   int      `json:"queues"`   // that would be opened, without those to lend
 	Problems []string `json:"problems"` // each with its remedy; empty if usable
 	Notes    []string `json:"notes"`
 
@@ -67,16 +68,17 @@ func (p *Plan) Missing() error { return p.privilege }
 func (s *System) Plan(i *Interface, w Want) Plan {
 	p := Plan{XDP: "unknown", Copy: "unknown", Queues: w.Queues, Problems: []string{}, Notes: []string{}}
 	if p.Queues == 0 {
-		p.Queues = i.RXQueues
+		p.Queues = max(i.RXQueues-w.Lend, 1)
 	}
+	all := p.Queues + w.Lend
 	if w.Chunks == 0 {
 		w.Chunks = DefaultChunks
 	}
 	var unfit error
 	p.Chunk, p.Mode, unfit = fit(i, w.Copy)
-	p.Pinned = uint64(p.Queues) * uint64(w.Chunks) * uint64(p.Chunk)
+	p.Pinned = uint64(all) * uint64(w.Chunks) * uint64(p.Chunk)
 	if i.Ethernet {
-		p.refuse(s.tooOld(), i.down(), unfit, i.unequal(), i.tooFew(w.Queues), i.tooMany(p.Queues), i.polled(w.BusyPoll), i.taken())
+		p.refuse(s.tooOld(), s.cannotLend(w.Lend), i.down(), unfit, i.unequal(), i.tooFew(all, w.Lend), i.tooMany(all), i.polled(w.BusyPoll), i.taken())
 	} else {
 		p.refuse(s.tooOld(), fmt.Errorf("%s is not an Ethernet interface: want one with a MAC address", i.Name))
 	}
@@ -126,6 +128,13 @@ func (s *System) tooOld() error {
 	return fmt.Errorf("kernel is too old: Linux %s, want %v or newer: %w", s.Kernel, kernel.Oldest, xsk.ErrUnsupported)
 }
 
+func (s *System) cannotLend(queues int) error {
+	if queues == 0 || !kernel.Lacks(s.Kernel, kernel.AdoptRings) {
+		return nil
+	}
+	return fmt.Errorf("kernel is too old to lend queues: Linux %s, want %v or newer: %w", s.Kernel, kernel.AdoptRings, xsk.ErrUnsupported)
+}
+
 func (i *Interface) down() error {
 	if i.Up {
 		return nil
@@ -141,9 +150,12 @@ func (i *Interface) unequal() error {
 		i.Name, i.RXQueues, i.TXQueues, i.Name, i.TXQueues, i.TXQueues)
 }
 
-func (i *Interface) tooFew(want int) error {
+func (i *Interface) tooFew(want, lend int) error {
 	if want <= i.RXQueues {
 		return nil
+	}
+	if lend > 0 {
+		return fmt.Errorf("%s has %d queues, %d were asked for, of which %d are to be lent; see `ethtool -l %s`: %w", i.Name, i.RXQueues, want, lend, i.Name, xsk.ErrNoQueue)
 	}
 	return fmt.Errorf("%s has %d queues, %d were asked for; see `ethtool -l %s`: %w", i.Name, i.RXQueues, want, i.Name, xsk.ErrNoQueue)
 }

@@ -53,13 +53,22 @@ func (i *Interface) Counters() (map[string]uint64, error) {
 		all["xdp_"+bpf.Reason(r).String()] = n
 	}
 	for _, q := range i.queues {
-		s, err := q.sock.Statistics()
-		if err != nil {
-			return nil, fmt.Errorf("port: %s: queue %d: %w", i.name, q.number, err)
-		}
-		for name, value := range queueCounters {
-			all[name] += value(&q.tally, &s)
+		if err := q.count(all); err != nil {
+			return nil, fmt.Errorf("port: %s: %w", i.name, err)
 		}
 	}
+	i.countSpares(all)
 	return all, nil
+}
+
+// count adds what the queue has counted.
+func (q *Queue) count(all map[string]uint64) error {
+	s, err := q.sock.Statistics()
+	if err != nil {
+		return fmt.Errorf("queue %d: %w", q.number, err)
+	}
+	for name, value := range queueCounters {
+		all[name] += value(&q.tally, &s)
+	}
+	return nil
 }

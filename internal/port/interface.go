@@ -52,6 +52,7 @@ type Interface struct {
 	resolver *route.Resolver
 	watcher  *watcher
 	queues   []*Queue
+	spares   []*spare
 	polled   []unix.PollFd          // scratch of WaitAny: the eventfds, then the sockets
 	label    atomic.Pointer[string] // the present name; the watcher writes it
 
@@ -98,7 +99,7 @@ func inspect(ifname string, o Options) (nic.Interface, nic.Plan, error) {
 	if err != nil {
 		return i, nic.Plan{}, fmt.Errorf("port: %w", err)
 	}
-	plan := machine.Plan(&i, nic.Want{Queues: o.Queues, Chunks: o.Chunks, Copy: o.Copy, BusyPoll: o.BusyPoll.Time > 0})
+	plan := machine.Plan(&i, nic.Want{Queues: o.Queues, Lend: o.Lend, Chunks: o.Chunks, Copy: o.Copy, BusyPoll: o.BusyPoll.Time > 0})
 	if err := plan.Err(); err != nil {
 		return i, plan, fmt.Errorf("port: %w", err)
 	}
@@ -117,7 +118,7 @@ func (i *Interface) start(plan nic.Plan, o Options) (err error) {
 	// drivers set their queues up anew when they get one.
 	i.program, err = bpf.Load(bpf.Config{
 		MAC: i.mac, MTU: i.mtu, UDP: i.udp, AllowGeneric: o.Generic, Execute: o.Execute,
-	}, plan.Queues)
+	}, plan.Queues+o.Lend)
 	if err == nil {
 		i.watcher.addrs, err = i.serve()
 	}
@@ -138,7 +139,7 @@ func (i *Interface) start(plan nic.Plan, o Options) (err error) {
 			return fmt.Errorf("port: %s: %w", i.name, err)
 		}
 	}
-	return nil
+	return i.prepareSpares(plan, o)
 }
 
 // serve makes the program take UDP packets for the addresses that the interface
@@ -174,6 +175,9 @@ func (i *Interface) Close() error {
 	}
 	i.closed = true
 	var errs []error
+	for _, s := range i.spares {
+		errs = append(errs, s.close())
+	}
 	if i.program != nil {
 		errs = append(errs, i.program.Close())
 	}

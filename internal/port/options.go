@@ -16,6 +16,9 @@ type Options struct {
 	// Queues is how many queues to use, from queue 0 on; 0 means all. Frames that
 	// the NIC puts into another queue are dropped.
 	Queues int
+	// Lend is how many queues behind those are for other programs: see Interface.Lend.
+	// If Queues is 0, they are the last ones.
+	Lend int
 	// Copy is the AF_XDP mode. Auto means zero-copy if the driver has it.
 	Copy xsk.Mode
 	// Generic allows generic XDP, several times slower, where the driver has no
@@ -35,6 +38,9 @@ type Options struct {
 	Chunks int
 	// BusyPoll is for NICs; see xsk.BusyPoll. Open refuses it on veth.
 	BusyPoll xsk.BusyPoll
+
+	share bool // the memory of the queue has to be another process's too
+	once  bool // one attempt to bind the queue
 }
 
 const (
@@ -59,8 +65,8 @@ func (o *Options) complete() error {
 	switch {
 	case o.Chunks < minChunks || o.Chunks > 2*o.RingSize:
 		return fmt.Errorf("port: %d chunks for rings of %d entries: want %d to %d", o.Chunks, o.RingSize, minChunks, 2*o.RingSize)
-	case o.Queues < 0:
-		return fmt.Errorf("port: %d queues: want 0 for all, or more", o.Queues)
+	case o.Queues < 0 || o.Lend < 0:
+		return fmt.Errorf("port: %d queues, and %d to lend: want 0 for all and none, or more", o.Queues, o.Lend)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ package port
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,12 +37,12 @@ type Queue struct {
 	pending int      // packets written into TX, not submitted
 	stalled bool     // TX has packets that the kernel would not take yet
 
-	tally  tally
-	extra  [1]unix.PollFd // the eventfd, for Poll
-	count  [8]byte        // what was read from the eventfd; never used
-	wakeMu sync.Mutex     // guards the eventfd's life against Wake
-	woken  atomic.Bool    // a wake-up is pending; set by Wake, cleared by Wait
-	event  int            // eventfd, -1 once closed
+	tally   tally
+	extra   [1]unix.PollFd // the eventfd, for Poll
+	drained [8]byte        // what was read from the eventfd; never used
+	wakeMu  sync.Mutex     // guards the eventfd's life against Wake
+	woken   atomic.Bool    // a wake-up is pending; set by Wake, cleared by Wait
+	event   int            // eventfd, -1 once closed
 }
 
 // bindTimeout is how long a queue may seem taken: the kernel frees the queue of a
@@ -51,6 +50,13 @@ type Queue struct {
 // machine. The XDP program is attached by then, so no other xdpfab can have the
 // queue.
 const bindTimeout = 3 * time.Second
+
+func (o *Options) patience() time.Duration {
+	if o.once {
+		return -1
+	}
+	return bindTimeout
+}
 
 // newQueue opens queue number of an interface, ready to receive. Its packet buffers
 // have chunk bytes.
@@ -65,16 +71,15 @@ func newQueue(ifindex, number, chunk int, o Options) (*Queue, error) {
 func (q *Queue) open(ifindex, chunk int, o Options) (err error) {
 	receiving := o.Chunks / 2
 	sending := o.Chunks - receiving
-	if q.event, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
-		return fmt.Errorf("eventfd: %w", err)
+	if err := q.alarm(); err != nil {
+		return err
 	}
-	q.extra[0] = unix.PollFd{Fd: int32(q.event), Events: unix.POLLIN}
-	if q.umem, err = xsk.NewUMEM(xsk.UMEMConfig{Chunks: o.Chunks, ChunkSize: chunk}); err != nil {
+	if q.umem, err = xsk.NewUMEM(xsk.UMEMConfig{Chunks: o.Chunks, ChunkSize: chunk, Share: o.share}); err != nil {
 		return err
 	}
 	q.sock, err = xsk.Open(xsk.Config{
 		UMEM: q.umem, IfIndex: ifindex, Queue: q.number, Mode: o.Copy, BusyPoll: o.BusyPoll,
-		BindTimeout: bindTimeout,
+		BindTimeout: o.patience(),
 		RXSize:      o.RingSize, TXSize: o.RingSize, CompletionSize: o.RingSize,
 		// The kernel hands packets over before it says that their chunks have left
 		// the fill ring, so for a moment a chunk may count in it twice.
@@ -85,17 +90,25 @@ func (q *Queue) open(ifindex, chunk int, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	q.mode = q.sock.Mode()
-	q.rx, q.tx, q.fill = q.sock.RX(), q.sock.TX(), q.sock.Fill()
-	if q.pool, err = q.umem.Pool(receiving, sending); err != nil {
+	if err := q.use(receiving); err != nil {
 		return err
 	}
-	q.lent = make([]uint64, receiving)
+	q.lent = q.lent[:receiving]
 	for i := range q.lent {
 		q.lent[i] = q.umem.Addr(i)
 	}
 	q.Release()
 	return nil
+}
+
+// use puts the socket and its memory to use. The first chunks are for receiving, and the
+// kernel has all of them.
+func (q *Queue) use(receiving int) (err error) {
+	q.mode = q.sock.Mode()
+	q.rx, q.tx, q.fill = q.sock.RX(), q.sock.TX(), q.sock.Fill()
+	q.pool, err = q.umem.Pool(receiving, q.umem.Chunks()-receiving)
+	q.lent = make([]uint64, 0, receiving)
+	return err
 }
 
 // close frees everything that exists.

@@ -124,7 +124,7 @@ func (q *Queue) nap(d time.Duration) {
 // is emptied before the flag is lowered: in the other order the write of a Wake in
 // between would be lost, while its flag kept all later ones from writing.
 func (q *Queue) drain() {
-	_, _ = unix.Read(q.event, q.count[:])
+	_, _ = unix.Read(q.event, q.drained[:])
 	q.woken.Store(false)
 }
 

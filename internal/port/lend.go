@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package port
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNoSpare says that no queue can be lent now.
+var ErrNoSpare = errors.New("no queue is to spare")
+
+// Loan is a queue that another program drives. Whoever has the descriptors can put any
+// frame on the wire, and sees the frames that arrive on this queue, and no others.
+type Loan struct {
+	Parts  Parts
+	Socket int // descriptors, the caller's to close when they have been passed on
+	Memory int
+
+	spare *spare
+	once  sync.Once
+}
+
+// Lend takes a queue out of this process, to be driven by another one: see Adopt.
+func (i *Interface) Lend() (*Loan, error) {
+	count := map[SpareState]int{}
+	for _, s := range i.spares {
+		state := s.claim()
+		if state == SpareFree {
+			return s.lend()
+		}
+		count[state]++
+	}
+	return nil, fmt.Errorf("port: %s: %w: of %d that can be lent, %d are, and %d were and are open still in programs that have them from a borrower",
+		i.Name(), ErrNoSpare, len(i.spares), count[SpareLent], count[SpareKept])
+}
+
+// claim makes the queue one that is lent, if it is free, and returns its state before.
+func (s *spare) claim() (before SpareState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before = s.state; before == SpareFree {
+		s.state = SpareLent
+		s.q.Wake()
+	}
+	return before
+}
+
+// lend takes a queue that was claimed from its goroutine.
+func (s *spare) lend() (*Loan, error) {
+	select {
+	case <-s.stopped:
+	case <-s.done:
+		return nil, ErrClosed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.q
+	if q == nil {
+		return nil, ErrClosed // meanwhile
+	}
+	s.q = nil
+	l := &Loan{Parts: q.partsOf(s.i.index, s.o), Socket: -1, Memory: -1, spare: s}
+	var err, err2 error
+	l.Socket, err = unix.FcntlInt(uintptr(q.sock.FD()), unix.F_DUPFD_CLOEXEC, 0)
+	l.Memory, err2 = unix.FcntlInt(uintptr(q.umem.FD()), unix.F_DUPFD_CLOEXEC, 0)
+	if err = errors.Join(err, err2, q.close()); err != nil {
+		l.Close()
+		go l.Return() // not before s.mu is free
+		return nil, fmt.Errorf("port: %s: lending a queue: %w", s.i.Name(), err)
+	}
+	s.lends++
+	return l, nil
+}
+
+// Close closes the descriptors. The other program has its own of them.
+func (l *Loan) Close() {
+	for _, fd := range []*int{&l.Socket, &l.Memory} {
+		if *fd >= 0 {
+			_ = unix.Close(*fd)
+			*fd = -1
+		}
+	}
+}
+
+// Return takes the queue back when the other program has ended: no frame goes there any
+// more, and the queue is bound anew as soon as nobody has it open. It closes the
+// descriptors.
+func (l *Loan) Return() {
+	l.once.Do(func() {
+		l.Close()
+		s := l.spare
+		_ = s.i.program.ClearSocket(s.number, lane) // the kernel may have done so, or the interface is closed
+		s.set(SpareKept)
+		s.back <- struct{}{} // there is room: a queue is lent once at a time
+	})
+}
+
+// Spare describes a queue that can be lent.
+type Spare struct {
+	Number int
+	State  SpareState
+	Lends  uint64 // how often it was lent
+}
+
+// Spares describes the queues that can be lent.
+func (i *Interface) Spares() []Spare {
+	all := []Spare{}
+	for _, s := range i.spares {
+		s.mu.Lock()
+		all = append(all, Spare{s.number, s.state, s.lends})
+		s.mu.Unlock()
+	}
+	return all
+}
+
+// countSpares adds what is to be counted of the queues that can be lent.
+func (i *Interface) countSpares(all map[string]uint64) {
+	if len(i.spares) == 0 {
+		return
+	}
+	all["queues_lent"] = 0
+	for _, s := range i.Spares() {
+		all["queues_lent"] += s.Lends
+	}
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package port
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/nic"
+)
+
+// spare is a queue that can be lent. One goroutine has it as long as nobody else does,
+// and takes the frames that arrive there:
+//
+//	bind ─▶ mind ─ Lend ─▶ lent ─ Loan.Return ─┐
+//	  ▲                                        │
+//	  └────────────────────────────────────────┘
+//
+// A queue that was lent is bound anew: nothing is known of the rings that another program
+// had. As long as that program, or one that has the descriptors from it, keeps the socket
+// open, the kernel refuses.
+type spare struct {
+	i      *Interface
+	number int
+	chunk  int
+	o      Options
+	at     namespace
+
+	done    chan struct{}
+	stopped chan struct{} // the goroutine says that it does not touch the queue any more
+	back    chan struct{} // the queue was given back
+	group   sync.WaitGroup
+
+	mu    sync.Mutex
+	state SpareState
+	q     *Queue // the goroutine's, until it is lent; nil while it is not bound
+	lends uint64
+}
+
+// SpareState says where a queue is that can be lent.
+type SpareState string
+
+// The states.
+const (
+	SpareFree SpareState = "free" // it can be lent
+	SpareLent SpareState = "lent"
+	SpareKept SpareState = "kept" // given back, and not closed by everybody yet
+)
+
+// prepareSpares binds the queues that can be lent. They begin their lives with Mind.
+func (i *Interface) prepareSpares(plan nic.Plan, o Options) error {
+	o.share = true
+	for n := range o.Lend {
+		s := &spare{i: i, number: plan.Queues + n, chunk: plan.Chunk, o: o, at: thisNamespace(), state: SpareKept,
+			done: make(chan struct{}), stopped: make(chan struct{}), back: make(chan struct{}, 1)}
+		i.spares = append(i.spares, s)
+		if err := s.bind(); err != nil {
+			return fmt.Errorf("port: %s: queue %d, to be lent: %w", i.name, s.number, err)
+		}
+		s.o.once = true
+	}
+	return nil
+}
+
+// Mind begins to take the frames that arrive on queues which can be lent and are not, and
+// hands them to deliver, which must copy them. happened is told of queues that do not
+// come back. Both are called on goroutines of their own. Mind may be called once.
+func (i *Interface) Mind(deliver func(packet []byte), happened func(Event)) {
+	for _, s := range i.spares {
+		s.set(SpareFree)
+		s.group.Go(func() { s.run(deliver, happened) })
+	}
+}
+
+// run is the goroutine.
+func (s *spare) run(deliver func([]byte), happened func(Event)) {
+	for s.mind(deliver) {
+		select {
+		case <-s.back:
+		case <-s.done:
+			return
+		}
+		if !s.regain(happened) {
+			return
+		}
+	}
+}
+
+func (s *spare) set(state SpareState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state = state
+}
+
+// bind opens the queue, and has its frames come here.
+func (s *spare) bind() error {
+	q, err := newQueue(s.i.index, s.number, s.chunk, s.o)
+	if err != nil {
+		return err
+	}
+	if err := s.i.program.SetSocket(s.number, lane, q.sock.FD()); err != nil {
+		return errors.Join(err, q.close())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.q = q
+	return nil
+}
+
+// Times between two attempts to bind a queue.
+const (
+	firstRegain   = 10 * time.Millisecond
+	longestRegain = time.Second
+)
+
+// regain binds the queue, however long others keep it, and reports false when the
+// interface is closed before.
+func (s *spare) regain(happened func(Event)) bool {
+	began, told := time.Now(), false
+	for wait := firstRegain; ; wait = min(2*wait, longestRegain) {
+		err := s.at.do(s.bind)
+		if err == nil {
+			break
+		}
+		if !told && time.Since(began) >= bindTimeout {
+			told = true
+			happened(Event{Kind: QueueKept, From: strconv.Itoa(s.number), To: err.Error()})
+		}
+		select {
+		case <-s.done:
+			return false
+		case <-time.After(wait):
+		}
+	}
+	if told {
+		happened(Event{Kind: QueueBack, From: strconv.Itoa(s.number)})
+	}
+	s.set(SpareFree)
+	return true
+}
+
+// mind takes the frames that arrive, until the queue is lent, or the interface closed:
+// then it reports false. Nothing is ever sent from here.
+func (s *spare) mind(deliver func([]byte)) (lent bool) {
+	var packets [64][]byte
+	for {
+		select {
+		case <-s.done:
+			return false
+		default:
+		}
+		s.mu.Lock()
+		q, state := s.q, s.state
+		s.mu.Unlock()
+		n := q.Receive(packets[:])
+		for _, p := range packets[:n] {
+			deliver(p)
+		}
+		q.Release()
+		switch {
+		case state == SpareFree && n == 0:
+			q.Wait(time.Second)
+		case state == SpareLent && len(q.lent) == 0: // the kernel has all chunks
+			select {
+			case s.stopped <- struct{}{}:
+				return true
+			case <-s.done:
+				return false
+			}
+		}
+	}
+}
+
+// close ends the goroutine, and closes the queue if it is not lent.
+func (s *spare) close() error {
+	close(s.done)
+	s.mu.Lock()
+	q := s.q
+	s.mu.Unlock()
+	if q != nil {
+		q.Wake()
+	}
+	s.group.Wait()
+	err := s.at.close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.q != nil {
+		err = errors.Join(err, s.q.close())
+		s.q = nil
+	}
+	return err
+}
