@@ -48,6 +48,13 @@ type Config struct {
 	// has none; ok is false if there is no such endpoint. It is called on the engine's
 	// thread. Nil means that no endpoint has a key.
 	Key func(endpoint uint16) (key *session.Key, ok bool)
+	// Elsewhere names the queue that serves an endpoint, if that queue has an engine
+	// outside of the group. It is called on the engine's thread. It may be nil.
+	Elsewhere func(endpoint uint16) (queue int, is bool)
+	// Outside takes a packet that is for a queue outside of the group, or for AnyQueue,
+	// and reports whether there is one. The packet may get lost. It is called on the
+	// engine's thread, and must copy the packet. It may be nil.
+	Outside func(packet []byte, queue int) bool
 	// Carrier takes the operations to their targets in place of sessions of this engine,
 	// which then has no use for packets; nil for an engine that has an interface.
 	Carrier  Carrier
@@ -121,7 +128,7 @@ type Engine struct {
 	messenger *target
 
 	// Work that other goroutines leave for the engine.
-	inbox chan []byte
+	inbox chan parcel
 	calls chan func()
 	moves moves
 	mail  atomic.Bool // set when something is left in one of them
@@ -181,7 +188,7 @@ func New(cfg Config) (*Engine, error) {
 		pairs: newPairs(cfg.Secret),
 		begun: make(map[atTarget]*conn),
 		reqs:  session.NewPool(payload, cfg.Buffers),
-		inbox: make(chan []byte, 4*burst),
+		inbox: make(chan parcel, 4*burst),
 		calls: make(chan func(), 16),
 	}
 	e.carried = newCarriage(cfg.Carrier)
@@ -247,8 +254,8 @@ func (e *Engine) takeInbox() int {
 	n := len(e.inbox)
 	for range n {
 		b := <-e.inbox
-		e.onPacket(b, true)
-		e.group.recycle(b)
+		e.onPacket(b.packet, b.passedOn)
+		e.group.recycle(b.packet)
 	}
 	return n
 }

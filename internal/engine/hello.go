@@ -18,6 +18,9 @@ func (e *Engine) onHello(h *wire.Header, payload []byte) {
 		e.count[Invalid]++
 		return
 	}
+	if e.elsewhere(m.Endpoint) {
+		return
+	}
 	e.look() // cookies carry the time
 	e.count[Hellos]++
 	src := e.source()
@@ -41,6 +44,16 @@ func (e *Engine) onHello(h *wire.Header, payload []byte) {
 	e.reply(e.pathTo(src, m.Options.Class), func(b []byte) int {
 		return key.Reply(b, &m, e.cfg.Lane, epoch, ack)
 	})
+}
+
+// elsewhere hands the hello at hand over, if its endpoint is served by an engine outside
+// of the group.
+func (e *Engine) elsewhere(endpoint uint16) bool {
+	if e.cfg.Elsewhere == nil || e.at.passedOn {
+		return false
+	}
+	queue, is := e.cfg.Elsewhere(endpoint)
+	return is && e.passOn(queue)
 }
 
 // door judges whether a hello comes from where it claims, and whether it proves the key
