@@ -75,6 +75,7 @@ func guestBy(t testing.TB, dial func(context.Context) (*share.Talk, error), attr
 	if err != nil {
 		t.Fatal(err)
 	}
+	attr.clock = nil // a Clock has one domain, here the host
 	f, err := NewFabric(attr)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 // The outcome of an operation whose context has ended becomes known when the operation
 // ends, and nothing is written to the caller's memory after the call.
 func TestResolveAfterDeadline(t *testing.T) {
-	directModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		f := setUp(t, a, 64)
 		p, err := f.client.Dial(ctx(t), f.server.Name(0))
 		if err != nil {
@@ -25,7 +25,7 @@ func TestResolveAfterDeadline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = f.client.SetFaults(xdpfab.Faults{Loss: 1})
+		_ = cableOf(f.client).SetFaults(xdpfab.Faults{Loss: 1})
 		sums := []uint64{77}
 		err = interruptedAfter(t, f, "ops_sent", func(c context.Context) error {
 			return v.Add(c, []uint64{3}, []uint64{5}, sums)
@@ -44,7 +44,7 @@ func TestResolveAfterDeadline(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !oe.Open() {
 			t.Errorf("Resolve in a partition: %v", err)
 		}
-		_ = f.client.SetFaults(xdpfab.Faults{})
+		_ = cableOf(f.client).SetFaults(xdpfab.Faults{})
 		ran, result, err := oe.Resolve(ctx(t))
 		if err != nil || !ran || len(result) != 8 || binary.LittleEndian.Uint64(result) != 0 {
 			t.Fatalf("resolved: ran %t, result %v, %v", ran, result, err)
@@ -69,7 +69,8 @@ func TestResolveAfterDeadline(t *testing.T) {
 // sure.
 func interruptedAfter(t *testing.T, f *fixture, name string, op func(context.Context) error) error {
 	t.Helper()
-	before := counter(t, f.client, name)
+	client := cableOf(f.client)
+	before := counter(t, client, name)
 	c, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	done := make(chan error, 1)
@@ -78,7 +79,7 @@ func interruptedAfter(t *testing.T, f *fixture, name string, op func(context.Con
 		if len(done) > 0 {
 			t.Fatalf("ended before its context: %v", <-done)
 		}
-		return counter(t, f.client, name) > before
+		return counter(t, client, name) > before
 	})
 	cancel(context.DeadlineExceeded)
 	return <-done
@@ -87,58 +88,62 @@ func interruptedAfter(t *testing.T, f *fixture, name string, op func(context.Con
 // A deadline, then a partition that outlasts the give-up time, then its end: the
 // outcome still becomes a fact.
 func TestResolveAfterDeadlineAndPartition(t *testing.T) {
-	clock, a := xdpfab.NewClock(xdpfab.DomainAttr{})
-	f := setUp(t, a, 64)
-	p, err := f.client.Dial(ctx(t), f.server.Name(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0)
-	if _, err := w.Add(ctx(t), 1); err != nil {
-		t.Fatal(err)
-	}
-	_ = f.client.SetFaults(xdpfab.Faults{Loss: 1})
-	add := func(c context.Context) error {
-		_, err := w.Add(c, 1)
-		return err
-	}
-	var oe *xdpfab.OpError
-	if err := interruptedAfter(t, f, "ops_sent", add); !errors.As(err, &oe) || !oe.Open() {
-		t.Fatal(err)
-	}
-	if err := afterSilence(t, clock, f, func() error { return add(ctx(t)) }); !errors.Is(err, xdpfab.ErrPeerSilent) {
-		t.Fatalf("in a partition: %v", err)
-	}
-	_ = f.client.SetFaults(xdpfab.Faults{})
-	if ran, _, err := oe.Resolve(ctx(t)); ran || err != nil {
-		t.Errorf("resolved: ran %t, %v", ran, err)
-	}
+	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+		clock, a := xdpfab.NewClock(a)
+		f := setUp(t, a, 64)
+		p, err := f.client.Dial(ctx(t), f.server.Name(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0)
+		if _, err := w.Add(ctx(t), 1); err != nil {
+			t.Fatal(err)
+		}
+		_ = cableOf(f.client).SetFaults(xdpfab.Faults{Loss: 1})
+		add := func(c context.Context) error {
+			_, err := w.Add(c, 1)
+			return err
+		}
+		var oe *xdpfab.OpError
+		if err := interruptedAfter(t, f, "ops_sent", add); !errors.As(err, &oe) || !oe.Open() {
+			t.Fatal(err)
+		}
+		if err := afterSilence(t, clock, f, func() error { return add(ctx(t)) }); !errors.Is(err, xdpfab.ErrPeerSilent) {
+			t.Fatalf("in a partition: %v", err)
+		}
+		_ = cableOf(f.client).SetFaults(xdpfab.Faults{})
+		if ran, _, err := oe.Resolve(ctx(t)); ran || err != nil {
+			t.Errorf("resolved: ran %t, %v", ran, err)
+		}
+	})
 }
 
 // A known outcome is told also after Close, and one that will never be known is not
 // waited for.
 func TestResolveAfterClose(t *testing.T) {
-	f := setUp(t, xdpfab.DomainAttr{}, 64)
-	p, err := f.client.Dial(ctx(t), f.server.Name(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0)
-	_ = f.client.SetFaults(xdpfab.Faults{Loss: 1})
-	err = interruptedAfter(t, f, "ops_sent", func(c context.Context) error {
-		_, err := w.Add(c, 1)
-		return err
+	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+		f := setUp(t, a, 64)
+		p, err := f.client.Dial(ctx(t), f.server.Name(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0)
+		_ = cableOf(f.client).SetFaults(xdpfab.Faults{Loss: 1})
+		err = interruptedAfter(t, f, "ops_sent", func(c context.Context) error {
+			_, err := w.Add(c, 1)
+			return err
+		})
+		var oe *xdpfab.OpError
+		if !errors.As(err, &oe) || !oe.Open() {
+			t.Fatal(err)
+		}
+		if err := f.client.CloseAll(); err != nil {
+			t.Fatal(err)
+		}
+		if ran, _, err := oe.Resolve(ctx(t)); ran || !errors.Is(err, xdpfab.ErrOutcomeUnknown) || oe.Open() {
+			t.Errorf("after Close: ran %t, %v", ran, err)
+		}
 	})
-	var oe *xdpfab.OpError
-	if !errors.As(err, &oe) || !oe.Open() {
-		t.Fatal(err)
-	}
-	if err := f.client.CloseAll(); err != nil {
-		t.Fatal(err)
-	}
-	if ran, _, err := oe.Resolve(ctx(t)); ran || !errors.Is(err, xdpfab.ErrOutcomeUnknown) || oe.Open() {
-		t.Errorf("after Close: ran %t, %v", ran, err)
-	}
 }
 
 // Two dials of one endpoint are one session: closing one use leaves the other.

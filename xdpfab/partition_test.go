@@ -15,7 +15,7 @@ import (
 // A partition outlasts the give-up time; when it heals, what was unknown becomes
 // a fact: with requests lost the operation never ran, with answers lost it did.
 func TestResolveAfterPartition(t *testing.T) {
-	directModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		for _, lost := range []string{"requests", "answers"} {
 			t.Run(lost, func(t *testing.T) {
 				clock, a := xdpfab.NewClock(a)
@@ -28,7 +28,7 @@ func TestResolveAfterPartition(t *testing.T) {
 				if _, err := w.Add(ctx(t), 40); err != nil {
 					t.Fatal(err)
 				}
-				side := f.client
+				side := cableOf(f.client)
 				if lost == "answers" {
 					side = f.server
 				}
@@ -68,7 +68,7 @@ func afterSilence(t *testing.T, clock *xdpfab.Clock, f *fixture, op func() error
 	done := make(chan error, 1)
 	go func() { done <- op() }()
 	testnet.Eventually(t, "the operation is given up", func() bool {
-		clock.Forward(time.Second, f.client)
+		clock.Forward(time.Second, cableOf(f.client))
 		return len(done) > 0
 	})
 	return <-done

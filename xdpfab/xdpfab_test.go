@@ -128,7 +128,21 @@ func join(t testing.TB, attr ...xdpfab.DomainAttr) (a, b *xdpfab.Domain, err err
 			t.Error(err)
 		}
 	})
-	return xdpfab.GuestOf(t, cable, attr[0]), b, nil
+	guest := xdpfab.GuestOf(t, cable, attr[0])
+	hosts.Store(guest, cable)
+	t.Cleanup(func() { hosts.Delete(guest) })
+	return guest, b, nil
+}
+
+// hosts has the domain with the cable of each guest that join has made.
+var hosts sync.Map
+
+// cableOf returns the domain that has the cable of d: its host, or d itself.
+func cableOf(d *xdpfab.Domain) *xdpfab.Domain {
+	if host, is := hosts.Load(d); is {
+		return host.(*xdpfab.Domain)
+	}
+	return d
 }
 
 func TestTypedHandle(t *testing.T) {

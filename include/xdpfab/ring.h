@@ -123,6 +123,11 @@ enum xdpfab_fate {
 	XDPFAB_RESTARTED = 3,    /* likewise, and the target's memory may be new */
 };
 
+/* A flag of completions: the fate is XDPFAB_UNKNOWN for now, and another completion with the
+ * same cookie tells the outcome when it is known, or that it never will be. Until then the
+ * program keeps the place of the result in the arena. */
+#define XDPFAB_OPEN 32u
+
 /* A record of the ring of arrivals; `bytes` bytes follow. */
 struct xdpfab_arrival {
 	uint8_t kind, flags;

@@ -36,7 +36,8 @@ type Carrier interface {
 	Flush()
 	// Receive takes completions as long as there are any, at most one burst, and passes
 	// each on with the bytes of its result, which are valid during the call. life names
-	// the process of the target as it is known to the other process, 0 if it is not.
+	// the process of the target as it is known to the other process, 0 if it is not. One
+	// with CompletedOpen leaves the tag to the carrier until the next one comes.
 	Receive(done func(tag uint32, c *Completion, life uint64, result []byte)) int
 }
 
@@ -146,6 +147,10 @@ func (g *carriage) completed(tag uint32, c *Completion, life uint64, result []by
 		return // no tag of ours: the other side is broken
 	}
 	f, first := g.parts[tag].f, g.parts[tag].first
+	if c.Flags&CompletedOpen != 0 {
+		g.open(tag, f, c.Reason)
+		return
+	}
 	g.parts[tag].f = nil
 	g.free = append(g.free, tag)
 	if f.ring != nil && life != 0 {
@@ -163,6 +168,18 @@ func (g *carriage) completed(tag uint32, c *Completion, life uint64, result []by
 	if f.pending--; f.pending == 0 && f.noted { // nothing more of it is to be handed over
 		f.finish()
 	}
+}
+
+// open completes an operation of which the outcome of a part is unknown, and may become
+// known later.
+func (g *carriage) open(tag uint32, f *flight, why session.Reason) {
+	if f.ring == nil {
+		return // completed already: its stand-in goes on waiting
+	}
+	if g.head == f { // there was no room for all of it: the rest never runs
+		g.head, f.next = f.next, nil
+	}
+	g.release(tag, f, why)
 }
 
 // letGo completes the operations for which match is true. What waits for the carrier was
@@ -197,9 +214,11 @@ func (g *carriage) letGo(match func(f *flight) bool, why session.Reason) (any bo
 func (g *carriage) release(tag uint32, f *flight, why session.Reason) {
 	in := standIn(f)
 	in.pending = f.pending
-	for i := range g.parts {
+	g.parts[tag].f = in
+	for i := 0; f.pending > 1 && i < len(g.parts); i++ {
 		if g.parts[i].f == f {
 			g.parts[i].f = in
+			f.pending--
 		}
 	}
 	r := Result{Fate: Unknown, Reason: why, Later: in.later}

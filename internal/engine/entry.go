@@ -115,6 +115,7 @@ const (
 	CompletedTransfer                   // of a remote read or write; of an atomic without it
 	CompletedSend                       // of a message
 	CompletedTagged                     // of one with a tag, or an atomic on the buffer of a tagged receive
+	CompletedOpen                       // from a Carrier: the outcome is unknown, and another completion tells it when it is known, or never will be
 )
 
 // InlineResult is the number of bytes of a result that a completion has room for.

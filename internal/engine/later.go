@@ -13,6 +13,7 @@ type Later struct {
 	done   chan struct{}
 	result Result
 	data   []byte // the operation's result, when it ran and has one
+	then   func() // or nil; see Then
 }
 
 // Done is closed when the outcome is known, or can never become known.
@@ -22,10 +23,24 @@ func (l *Later) Done() <-chan struct{} { return l.done }
 // Unknown is final.
 func (l *Later) Outcome() (Result, []byte) { return l.result, l.data }
 
+// Then has f called, on the engine's thread, when the outcome is known or never will be.
+// Engine's thread only, and once.
+func (l *Later) Then(f func()) {
+	select {
+	case <-l.done:
+		f()
+	default:
+		l.then = f
+	}
+}
+
 // settle tells the outcome.
 func (l *Later) settle(f *flight, r Result) {
 	l.result, l.data = r, f.result()
 	close(l.done)
+	if l.then != nil {
+		l.then()
+	}
 }
 
 // standIn returns an operation that takes the place of f in a suspended session, with the

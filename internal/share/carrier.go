@@ -252,27 +252,39 @@ func (c *Carrier) Receive(done func(tag uint32, c *engine.Completion, life uint6
 		return came
 	}
 	n = min(n, burst)
+	opened := false
 	for range n {
 		x := &c.completion
 		*x = c.area.done[c.seen&c.mask()]
 		c.seen++
-		if x.Cookie >= uint64(len(c.held)) {
-			continue // no tag of ours
-		}
-		tag := x.Cookie
-		b := c.held[tag]
-		c.held[tag] = block{} // the tag may be used again before done returns
-		result := x.Inline[:min(x.Length, engine.InlineResult)]
-		if b.resultLen > 0 {
-			result = c.area.arena[b.result:][:min(x.Length, uint64(b.resultLen))]
-		}
-		life := x.Data
-		x.Data = 0
-		done(uint32(tag), x, life, result)
-		if b.len > 0 {
-			c.space.put(uint64(b.at), b.len)
+		if x.Cookie < uint64(len(c.held)) { // a tag of ours
+			opened = x.Flags&engine.CompletedOpen != 0 || opened
+			c.complete(x, done)
 		}
 	}
 	h.seen.Store(c.seen)
+	if opened { // the host may wait for room to tell what has become known
+		c.Flush()
+	}
 	return came + int(n)
+}
+
+// complete passes a completion on, and frees the block of its operation.
+func (c *Carrier) complete(x *engine.Completion, done func(tag uint32, c *engine.Completion, life uint64, result []byte)) {
+	tag, life := x.Cookie, x.Data
+	x.Data = 0
+	b := c.held[tag]
+	if x.Flags&engine.CompletedOpen != 0 && b.resultLen > 0 { // its result may still come
+		done(uint32(tag), x, life, nil)
+		return
+	}
+	c.held[tag] = block{} // the tag may be used again before done returns
+	result := x.Inline[:min(x.Length, engine.InlineResult)]
+	if b.resultLen > 0 {
+		result = c.area.arena[b.result:][:min(x.Length, uint64(b.resultLen))]
+	}
+	done(uint32(tag), x, life, result)
+	if b.len > 0 {
+		c.space.put(uint64(b.at), b.len)
+	}
 }

@@ -11,6 +11,14 @@ import (
 
 // write writes a completion, and frees the operation.
 func (f *Feed) write(o *op, c *engine.Completion) {
+	f.put(o, c)
+	f.listed -= o.list
+	o.peer, o.watch, o.list, o.result, o.data = nil, false, 0, nil, nil
+	f.free = append(f.free, o)
+}
+
+// put writes a completion.
+func (f *Feed) put(o *op, c *engine.Completion) {
 	x := &f.area.done[f.completed&uint64(len(f.ops)-1)]
 	*x = *c
 	x.Cookie, x.Data, x.Source = o.tag, 0, 0
@@ -22,16 +30,17 @@ func (f *Feed) write(o *op, c *engine.Completion) {
 	}
 	f.completed++
 	f.Counts.Completed++
-	f.listed -= o.list
-	o.peer, o.watch, o.list = nil, false, 0
-	f.free = append(f.free, o)
 }
 
 // Complete implements engine.Sink.
-func (f *Feed) Complete(s *engine.Submission, c *engine.Completion, _ *engine.Later) {
+func (f *Feed) Complete(s *engine.Submission, c *engine.Completion, later *engine.Later) {
 	o := s.Context.(*op)
 	if len(s.Result) == len(o.value) && &s.Result[0] == &o.value[0] {
 		o.show(c)
+	}
+	if later != nil && f.keeps(o) {
+		f.keep(o, c, later)
+		return
 	}
 	f.write(o, c)
 }

@@ -38,7 +38,8 @@ type Feed struct {
 	entry   engine.Entry // the copy of the entry at hand
 	word    engine.Word  // scratch
 	extents []mr.Extent  // scratch
-	listed  uint64       // bytes of extents of the operations under way, of which the engine has copies
+	open    openings
+	listed  uint64 // bytes of extents of the operations under way, of which the engine has copies
 	Counts  Counts
 }
 
@@ -55,6 +56,11 @@ type op struct {
 	value [8]byte // the result, if it is that long
 	watch bool
 	list  uint64 // bytes of its extents
+
+	result  []byte        // its place in the arena, or nil
+	held    int           // bytes of the arena that the operation has, if there is such a place
+	outcome engine.Result // of one that was open, when it is known
+	data    []byte        // likewise
 }
 
 // Target is a peer of one of the guest's endpoints.
@@ -90,7 +96,7 @@ func (f *Feed) Rest() bool {
 		return false
 	}
 	f.area.h.hostSleeps.Store(1)
-	return f.area.h.posted.Load() != f.taken && f.admits()
+	return f.area.h.posted.Load() != f.taken && f.admits() || f.tells()
 }
 
 // Rise implements engine.Feed.
@@ -101,16 +107,19 @@ func (f *Feed) Rise() { f.area.h.hostSleeps.Store(0) }
 func (f *Feed) admits() bool {
 	n := uint64(len(f.ops))
 	under := n - uint64(len(f.free))
-	if f.completed-f.seen+under < n {
-		return true
-	}
+	return f.completed-f.seen+under < n || f.look() && f.completed-f.seen+under < n
+}
+
+// look looks how far the guest has read the completion ring, and returns false if it has
+// broken the rules.
+func (f *Feed) look() bool {
 	seen := f.area.h.seen.Load()
 	if f.completed-seen > f.completed-f.seen { // beyond what there is, or backwards
 		f.fail(fmt.Errorf("completion ring: the guest has seen %d entries of %d, and %d before: want a position that only grows", seen, f.completed, f.seen))
 		return false
 	}
 	f.seen = seen
-	return f.completed-f.seen+under < n
+	return true
 }
 
 // fail turns the guest out.
@@ -123,6 +132,9 @@ func (f *Feed) fail(err error) {
 
 // Take implements engine.Feed.
 func (f *Feed) Take(credit int) (spent int) {
+	if len(f.open.known) > 0 {
+		f.tell()
+	}
 	posted := f.area.h.posted.Load()
 	if posted == f.taken || f.broken {
 		return 0
@@ -185,6 +197,7 @@ func (f *Feed) post(x *engine.Entry) (cost int) {
 	}
 	o.list = uint64(len(in.extents))
 	f.listed += o.list
+	o.result, o.held = in.result, len(in.operand)+len(in.compare)+len(in.extents)+len(in.result)
 	f.fill(s, o, x, &in)
 	f.use()
 	f.eng.Submit(p.Ring)

@@ -29,6 +29,7 @@ type world struct {
 	peer         *engine.Peer // for them
 	table        *mr.Table    // of the target
 	guests       []*guest
+	cut, idle    bool // the target does not run; the guests do not
 }
 
 // guest is an engine whose operations the host takes to the target.
@@ -161,10 +162,14 @@ func (w *world) guest(s Sizes, weight ...int) *guest {
 // step lets everything run for a moment.
 func (w *world) step() {
 	for _, g := range w.guests {
-		g.Step()
+		if !w.idle {
+			g.Step()
+		}
 	}
 	w.host.Step()
-	w.target.Step()
+	if !w.cut {
+		w.target.Step()
+	}
 	w.now += 1000
 }
 
@@ -173,12 +178,14 @@ type outcome struct {
 	n    int
 	last engine.Completion
 	data []byte // of the result
+
+	later *engine.Later
 }
 
 // Complete implements engine.Completer.
-func (o *outcome) Complete(s *engine.Submission, c *engine.Completion, _ *engine.Later) {
+func (o *outcome) Complete(s *engine.Submission, c *engine.Completion, later *engine.Later) {
 	o.n++
-	o.last = *c
+	o.last, o.later = *c, later
 	if o.data = append([]byte(nil), s.Result...); s.Result == nil {
 		o.data = append(o.data, c.Inline[:min(c.Length, engine.InlineResult)]...)
 	}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package share
+
+import "github.com/xdpfab/xdpfab/internal/engine"
+
+// An operation whose outcome is unknown, and may become known later, has two
+// completions: the first, with engine.CompletedOpen, says so, and the second tells the
+// outcome, or that it will never be known. In between the operation is open: it keeps
+// its tag, and the guest keeps the place of its result, so what is open is bounded. The
+// first completion takes the place in the ring that was promised when the entry was
+// taken; the second one waits for room, since the guest may not have read the first.
+
+// openings are a feed's operations that are open.
+type openings struct {
+	n     int   // operations
+	bytes int   // of the arena, that the guest keeps for their results
+	known []*op // those of which the second completion waits for room
+}
+
+// keeps reports whether an operation whose outcome may become known can stay open. Half
+// of the tags, and half of the arena, are left to other operations: a block of the arena
+// is less than twice as long as what it holds.
+func (f *Feed) keeps(o *op) bool {
+	return f.open.n < len(f.ops)/2 && (o.result == nil || f.open.bytes+o.held <= len(f.area.arena)/4)
+}
+
+// keep tells that the outcome of an operation is unknown, and will tell it when it is
+// known.
+func (f *Feed) keep(o *op, c *engine.Completion, later *engine.Later) {
+	if f.open.n++; o.result != nil {
+		f.open.bytes += o.held
+	}
+	f.listed -= o.list
+	o.list = 0
+	first := *c
+	first.Flags |= engine.CompletedOpen
+	f.put(o, &first)
+	f.follow(o, later)
+}
+
+// follow has the outcome told when it is known. It may turn out that another one has to
+// be waited for: that of what took the operation's place.
+func (f *Feed) follow(o *op, later *engine.Later) {
+	later.Then(func() {
+		r, data := later.Outcome()
+		if r.Later != nil {
+			f.follow(o, r.Later)
+			return
+		}
+		o.outcome, o.data = r, data
+		f.open.known = append(f.open.known, o)
+		f.tell()
+	})
+}
+
+// tells reports whether there is an outcome to tell, and room for it. The places of
+// operations that are under way and not open are promised.
+func (f *Feed) tells() bool {
+	if len(f.open.known) == 0 || f.broken {
+		return false
+	}
+	n := uint64(len(f.ops))
+	promised := n - uint64(len(f.free)) - uint64(f.open.n)
+	return f.completed-f.seen+promised < n || f.look() && f.completed-f.seen+promised < n
+}
+
+// tell tells the outcomes that have become known, as far as there is room.
+func (f *Feed) tell() {
+	told := 0
+	for ; f.tells(); told++ {
+		o := f.open.known[0]
+		f.open.known = f.open.known[1:]
+		c := engine.Completion{Fate: o.outcome.Fate, Status: o.outcome.Status, Reason: o.outcome.Reason, Length: uint64(len(o.data))}
+		if o.result != nil {
+			copy(o.result, o.data)
+		} else {
+			copy(c.Inline[:], o.data)
+		}
+		if f.open.n--; o.result != nil {
+			f.open.bytes -= o.held
+		}
+		f.write(o, &c)
+	}
+	if told > 0 {
+		f.Flush()
+	}
+}
