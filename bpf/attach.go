@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -192,8 +193,17 @@ func programName(id uint32) string {
 // effort, like programName.
 func linkOf(program uint32, ifindex int) uint32 {
 	it := new(link.Iterator)
-	defer it.Close()
-	for it.Next() {
+	defer func() { it.Close() }()
+	for end := time.Now().Add(linkPatience); ; {
+		switch next, err := nextLink(it); {
+		case errors.Is(err, unix.EAGAIN) && time.Now().Before(end):
+			// Somebody is making the next link, which cannot be looked at until it is made.
+			time.Sleep(time.Millisecond)
+			it = &link.Iterator{ID: it.ID} // the one before has closed its link
+			continue
+		case !next:
+			return 0
+		}
 		info, err := it.Link.Info()
 		if err != nil || info.Type != link.XDPType || info.XDP() == nil {
 			continue
@@ -202,5 +212,10 @@ func linkOf(program uint32, ifindex int) uint32 {
 			return uint32(it.ID)
 		}
 	}
-	return 0
 }
+
+// linkPatience is how long linkOf waits for links that are being made.
+const linkPatience = time.Second
+
+// nextLink goes to the next link. Tests replace it.
+var nextLink = func(it *link.Iterator) (bool, error) { return it.Next(), it.Err() }

@@ -244,21 +244,24 @@ func TestInterfaceChanges(t *testing.T) {
 	}
 }
 
-// detachLink does what `bpftool link detach` does.
+// detachLink does what `bpftool link detach` does. A link that another process is making
+// hides those behind it for a moment.
 func detachLink(t testing.TB, a *node, _ *events) {
-	it := new(link.Iterator)
-	defer it.Close()
-	for it.Next() {
-		info, err := it.Link.Info()
-		if err != nil || info.XDP() == nil || int(info.XDP().Ifindex) != a.Index() || uint32(info.Program) != a.program.ID() {
-			continue
+	testnet.Eventually(t, "the link is found", func() bool {
+		it := new(link.Iterator)
+		defer it.Close()
+		for it.Next() {
+			info, err := it.Link.Info()
+			if err != nil || info.XDP() == nil || int(info.XDP().Ifindex) != a.Index() || uint32(info.Program) != a.program.ID() {
+				continue
+			}
+			if err := it.Link.Detach(); err != nil {
+				t.Fatal(err)
+			}
+			return true
 		}
-		if err := it.Link.Detach(); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	t.Fatalf("no link: %v", it.Err())
+		return false
+	})
 }
 
 // Closing ends the watcher, even during changes, and no call comes after it.
