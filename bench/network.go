@@ -77,7 +77,8 @@ func (n *network) setMTU(mtu int) error {
 	return nil
 }
 
-// spawn starts a command in a side's namespace, all of it on one core.
+// spawn starts a command in a side's namespace, all of it on one core, and with the
+// priority of contestants.
 func spawn(side *veth.Side, core int, c *exec.Cmd) error {
 	return side.Do(func() error {
 		var before, one unix.CPUSet
@@ -90,7 +91,9 @@ func spawn(side *veth.Side, core int, c *exec.Cmd) error {
 		if err := unix.SchedSetaffinity(0, &one); err != nil {
 			return fmt.Errorf("pinning to core %d: %w", core, err)
 		}
+		restore := raise()
 		err := c.Start()
+		restore()
 		if back := unix.SchedSetaffinity(0, &before); err == nil {
 			err = back
 		}

@@ -59,12 +59,14 @@ func (n *network) start(ctx context.Context, side *veth.Side, core int, c comman
 	p.cmd = exec.CommandContext(ctx, path, c.args...)
 	p.cmd.Env = append(p.cmd.Environ(), c.env...)
 	p.cmd.Stderr = &p.log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 	p.cmd.WaitDelay = endLimit
 	out, err := p.cmd.StdoutPipe()
 	if err == nil {
-		err = spawn(side, core, p.cmd)
+		if err = spawn(side, core, p.cmd); err == nil {
+			favour(p.cmd.Process.Pid)
+		}
 	}
 	if err != nil {
 		stop()
