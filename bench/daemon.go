@@ -53,7 +53,6 @@ type idleReport struct {
 
 // idle runs a daemon without clients for a while, and measures what it uses.
 func (n *network) idle(ctx context.Context) (r idleReport, err error) {
-	const settle, watch = 500 * time.Millisecond, 3 * time.Second
 	c := &contest{name: "idle daemon", serves: func(n *network, _ *process) bool { return answers(n.socket()) }}
 	p, err := n.start(ctx, n.B, n.serverCore, daemonCommand(n))
 	if err != nil {
@@ -63,24 +62,29 @@ func (n *network) idle(ctx context.Context) (r idleReport, err error) {
 	if _, err := n.ready(ctx, c, p); err != nil {
 		return r, err
 	}
-	if err := sleep(ctx, settle); err != nil {
+	if r.CPUPercent, err = watchIdle(ctx, p); err != nil {
 		return r, err
+	}
+	r.RSS, err = residentOf(p.cmd.Process.Pid)
+	return r, err
+}
+
+// watchIdle returns how much of a core a process uses that has nothing to do, in percent.
+func watchIdle(ctx context.Context, p *process) (percent float64, err error) {
+	const settle, watch = 500 * time.Millisecond, 3 * time.Second
+	if err := sleep(ctx, settle); err != nil {
+		return 0, err
 	}
 	before, err := cpuOf(p.cmd.Process.Pid)
 	if err != nil {
-		return r, err
+		return 0, err
 	}
 	start := time.Now()
 	if err := sleep(ctx, watch); err != nil {
-		return r, err
+		return 0, err
 	}
 	after, err := cpuOf(p.cmd.Process.Pid)
-	if err != nil {
-		return r, err
-	}
-	r.CPUPercent = 100 * (after - before) / time.Since(start).Seconds()
-	r.RSS, err = residentOf(p.cmd.Process.Pid)
-	return r, err
+	return 100 * (after - before) / time.Since(start).Seconds(), err
 }
 
 // firstOperation starts a daemon and an initiator at the same time, and returns

@@ -39,6 +39,9 @@ func full(ctx context.Context, n *network, out io.Writer, rounds int, dir string
 	if r.Idle, err = n.idle(ctx); err != nil {
 		return err
 	}
+	if r.Shared, err = n.sharing(ctx); err != nil {
+		return err
+	}
 	for range starts {
 		s, err := n.firstOperation(ctx)
 		if err != nil {

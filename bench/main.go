@@ -33,7 +33,7 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
-	mode := flag.String("mode", "full", "full, quick, guard, or pick: the contests that -contests names")
+	mode := flag.String("mode", "full", "full, quick, guard, shared: programs that share an interface, or pick: the contests that -contests names")
 	dir := flag.String("results", "bench/results", "directory for the files of a full run")
 	rounds := flag.Int("rounds", 8, "rounds of a full run, or of a pick")
 	ids := flag.String("contests", "", "ids of contests to pick, with commas")
@@ -61,10 +61,17 @@ func run(ctx context.Context) (err error) {
 		return full(ctx, n, os.Stdout, *rounds, *dir)
 	case "guard":
 		return guard(ctx, n, os.Stdout, *limits)
+	case "shared":
+		r, err := n.sharing(ctx)
+		if err != nil {
+			return err
+		}
+		printAims(os.Stdout, r.aims())
+		return nil
 	case "pick":
 		return picked(ctx, n, os.Stdout, strings.Split(*ids, ","), *rounds)
 	default:
-		return fmt.Errorf("mode %q: want full, quick, guard or pick", *mode)
+		return fmt.Errorf("mode %q: want full, quick, guard, shared or pick", *mode)
 	}
 }
 

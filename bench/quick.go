@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -37,6 +38,10 @@ type quickReport struct {
 	MsgRTTVsUCX  float64 `json:"msg_rtt_vs_ucx,omitempty"` // 8 bytes; less is better
 	WriteVsFloor float64 `json:"write_vs_floor,omitempty"` // payload a second; more is better
 	Msg4KVsUCX   float64 `json:"msg4k_vs_ucx,omitempty"`   // messages a second; more is better
+	// Of a program that is attached to a host: the ratio of its round trip to direct use
+	// (less is better), and fetch-adds a second, in millions, 1 word a post.
+	MediatedRTTVsDirect float64 `json:"mediated_rtt_vs_direct"`
+	MediatedMopsSingle  float64 `json:"mediated_mops_single"`
 }
 
 // Samples are short and rounds many: the speed of a virtual machine changes from second
@@ -48,8 +53,8 @@ const (
 	quickLimit = 75 * time.Second
 )
 
-// quickIDs are its contests; together they take some 45 s.
-var quickIDs = []string{"floor", "trip_domain", "ucx", "libfabric", "floor_frames", "fetch", "fetch_single_domain", "ucx_rate",
+// quickIDs are its contests; together they take some 55 s.
+var quickIDs = []string{"floor", "trip_domain", "mediated_trip", "ucx", "libfabric", "floor_frames", "fetch", "fetch_single_domain", "mediated_single", "ucx_rate",
 	"msg_trip", "ucx_msg_trip", "msg4k", "ucx_msg4k", "write", "floor_stream"}
 
 // quick measures the ratios that matter while the engine is being optimised.
@@ -60,7 +65,7 @@ func quick(ctx context.Context, n *network, out io.Writer) error {
 	}
 	r.print(out)
 	aims := checked(domainSteps(r))
-	printAims(out, append(aims, checked(transferAims(r))...))
+	printAims(out, slices.Concat(aims, checked(transferAims(r)), checked(mediatedAims(r)[:2])))
 	b, err := json.Marshal(quickResult(r, aims[0], aims[1]))
 	if err != nil {
 		return err
@@ -79,6 +84,7 @@ func quickResult(r *results, trip, single aim) quickReport {
 		RTTVsFloorBest: r.ratioOfBest("trip_domain", "floor"),
 		RTTVsFloorAim:  trip.Limit, RTTVsFloorMet: trip.Met, MopsSingleAim: single.Limit, MopsSingleMet: single.Met,
 		MsgRTTVsUCX: r.ratio("msg_trip", "ucx_msg_trip", p50), WriteVsFloor: r.ratio("write", "floor_stream", goodput),
-		Msg4KVsUCX: r.ratio("msg4k", "ucx_msg4k", rate),
+		Msg4KVsUCX:          r.ratio("msg4k", "ucx_msg4k", rate),
+		MediatedRTTVsDirect: r.ratio("mediated_trip", "trip_domain", p50), MediatedMopsSingle: r.median("mediated_single", rate) / 1e6,
 	}
 }

@@ -25,7 +25,8 @@ type report struct {
 	Load         []loadPoint         `json:"load"` // latency against offered load
 	Syscalls     map[string]*perSide `json:"syscalls_per_op"`
 	Idle         idleReport          `json:"idle_daemon"`
-	StartSeconds []float64           `json:"start_seconds"` // of both sides, to the first operation
+	Shared       *sharedReport       `json:"shared_interface"` // programs that share one; nil unless measured
+	StartSeconds []float64           `json:"start_seconds"`    // of both sides, to the first operation
 	results      *results
 }
 

@@ -18,12 +18,13 @@ import (
 
 // good is a report that meets every aim.
 func good() *report {
-	ops := map[string]float64{"fetch": 24e6, "fetch_single": 21e6, "fetch_single_domain": 21e6, "base": 30e6, "base_single": 26e6, "ucx_rate": 0.3e6, "hot": 22e6, "sessions": 23e6, "sessions_busy": 22e6, "regions_rate": 24e6,
+	ops := map[string]float64{"fetch": 24e6, "fetch_single": 21e6, "fetch_single_domain": 21e6, "mediated_single": 6e6, "mediated_fetch": 21e6, "base": 30e6, "base_single": 26e6, "ucx_rate": 0.3e6, "hot": 22e6, "sessions": 23e6, "sessions_busy": 22e6, "regions_rate": 24e6,
 		"array4096": 0.1e6, "floor_payload": 3e6, "floor_frames": 0.6e6,
 		"msg4k": 200e3, "ucx_msg4k": 75e3, "floor_stream": 500e3, "floor_stream_copied": 400e3, "write": 650}
-	trips := map[string]float64{"floor": 3000, "trip": 3200, "trip_domain": 3200, "trip_udp": 3300, "trip_auto": 3500, "ucx": 7000, "libfabric": 11000, "regions_trip": 3210, "regions_idle": 3200,
+	trips := map[string]float64{"floor": 3000, "trip": 3200, "trip_domain": 3200, "mediated_trip": 4000, "trip_udp": 3300, "trip_auto": 3500, "ucx": 7000, "libfabric": 11000, "regions_trip": 3210, "regions_idle": 3200,
 		"lossy": 9000, "lossy_unordered": 4000, "msg_trip": 3500, "ucx_msg_trip": 10000}
 	r := &report{Rounds: 3, results: made(fullPlan(sampleTime), ops, trips, nil), Idle: idleReport{CPUPercent: 0.2, RSS: 20 << 20},
+		Shared:       &sharedReport{Programs: 2, Alone: 10e6, Together: []float64{5e6, 5e6}, AttachMS: 2, Attached: 100, CPUPercent: 0.2},
 		StartSeconds: []float64{0.05, 0.06, 0.4}, Syscalls: map[string]*perSide{"trip": {Client: 1, Server: 1.001}}}
 	for i, load := range []float64{1e4, 1e5, 1e6} {
 		p := loadPoint{Offered: load, sample: r.results.samples["trip"][0]}
@@ -86,10 +87,15 @@ func TestAimsCanBeMissed(t *testing.T) {
 				r.results.samples["ucx"][i] = sample{Failed: "crashed"}
 			}
 		},
-		"syscalls": func(r *report) { r.Syscalls["trip"].Server = 2 },
-		"idle":     func(r *report) { r.Idle.CPUPercent = 5 },
-		"rss":      func(r *report) { r.Idle.RSS = 1 << 30 },
-		"start":    func(r *report) { r.StartSeconds = []float64{1} },
+		"attached trip": slow("mediated_trip", 3), "attached single": few("mediated_single"), "attached fetch": few("mediated_fetch"),
+		"programs together": func(r *report) { r.Shared.Together = []float64{4e6, 4e6} },
+		"unfair shares":     func(r *report) { r.Shared.Together = []float64{9e6, 1e6} },
+		"attaching":         func(r *report) { r.Shared.AttachMS = 6 },
+		"idle guests":       func(r *report) { r.Shared.CPUPercent = 5 },
+		"syscalls":          func(r *report) { r.Syscalls["trip"].Server = 2 },
+		"idle":              func(r *report) { r.Idle.CPUPercent = 5 },
+		"rss":               func(r *report) { r.Idle.RSS = 1 << 30 },
+		"start":             func(r *report) { r.StartSeconds = []float64{1} },
 	} {
 		r := good()
 		worsen(r)
@@ -106,10 +112,11 @@ func TestQuickResult(t *testing.T) {
 		met        [2]bool
 	}{{4700, 20e6, [2]bool{true, true}}, {4900, 20e6, [2]bool{false, true}}, {4700, 19e6, [2]bool{true, false}}} {
 		plan := pick(fullPlan(quickTime), quickIDs...)
-		r := made(plan, map[string]float64{"fetch_single_domain": c.rate}, map[string]float64{"floor": 4000, "trip_domain": c.trip}, nil)
+		r := made(plan, map[string]float64{"fetch_single_domain": c.rate, "mediated_single": 6e6}, map[string]float64{"floor": 4000, "trip_domain": c.trip, "mediated_trip": 2 * c.trip}, nil)
 		aims := checked(domainSteps(r))
 		q := quickResult(r, aims[0], aims[1])
-		if q.RTTVsFloorAim != 1.2 || q.MopsSingleAim != 20 || q.RTTVsFloorMet != c.met[0] || q.MopsSingleMet != c.met[1] || q.MopsSingle != c.rate/1e6 {
+		if q.RTTVsFloorAim != 1.2 || q.MopsSingleAim != 20 || q.RTTVsFloorMet != c.met[0] || q.MopsSingleMet != c.met[1] || q.MopsSingle != c.rate/1e6 ||
+			q.MediatedRTTVsDirect != 2 || q.MediatedMopsSingle != 6 {
 			t.Errorf("%+v: %+v", c, q)
 		}
 	}
@@ -124,7 +131,7 @@ func TestTable(t *testing.T) {
 	r.Aims = judge(r)
 	var out bytes.Buffer
 	r.print(&out)
-	for _, want := range []string{"floor: AF_XDP in C", "3.20", "24.0", "disturbed 1 of 3: others used 80 %", "failed 1 of 1: crashed", "MISSED", "failed 1 of 3: gone", "32 of 33 aims are met", "offered M/s"} {
+	for _, want := range []string{"floor: AF_XDP in C", "3.20", "24.0", "disturbed 1 of 3: others used 80 %", "failed 1 of 1: crashed", "MISSED", "failed 1 of 3: gone", "39 of 40 aims are met", "offered M/s"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in the table:\n%s", want, out.String())
 		}

@@ -96,8 +96,12 @@ func (in *initiator) measure(ctx context.Context) error {
 	if in.s.rate > 0 {
 		loop = in.open
 	}
-	if in.s.warmup > 0 {
-		if err := loop(ctx, in.Tick()+in.s.warmup); err != nil {
+	warmup := in.s.warmup
+	if in.s.at != 0 {
+		warmup = time.Until(time.UnixMilli(in.s.at))
+	}
+	if warmup > 0 {
+		if err := loop(ctx, in.Tick()+warmup); err != nil {
 			return err
 		}
 	}

@@ -4,8 +4,9 @@
 
 // Command worker is xdpfab's part in the benchmark, by the public API alone: a target
 // that serves memory to atomics, and an initiator that measures them; lossy is both in
-// one process, with packets that get lost in between. Server and client are the two sides
-// of messages, writes and reads.
+// one process, with packets that get lost in between. A host is a target that other
+// programs attach to as well; attach attaches, and does nothing more. Server and client
+// are the two sides of messages, writes and reads.
 package main
 
 import (
@@ -28,6 +29,10 @@ type settings struct {
 	progress xdpfab.ProgressMode
 	threads  xdpfab.Threading
 	udp      bool
+
+	control string // socket of the daemon to attach to; of a host, its own
+	netns   string // of a host: the namespace of the interface that it shares
+	count   int    // of attach: how many times; of a host: how many regions
 
 	regions int // number of the target's regions, which the initiator addresses in turn
 	size    int // bytes of the target's region
@@ -53,6 +58,7 @@ type settings struct {
 	unordered bool
 	duration  time.Duration
 	warmup    time.Duration
+	at        int64 // when to begin to measure, Unix time in milliseconds; 0: after the warm-up
 }
 
 // regionSize is the size of the target's region, unless the flag says otherwise.
@@ -70,7 +76,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("want target, initiator, lossy, server or client, and flags")
+		return errors.New("want target, host, attach, initiator, lossy, server or client, and flags")
 	}
 	var s settings
 	fs := flag.NewFlagSet(args[0], flag.ContinueOnError)
@@ -79,11 +85,19 @@ func run(ctx context.Context, args []string) error {
 	fs.TextVar(&s.threads, "threading", xdpfab.ThreadSafe, "safe, or domain, which all calls of this program keep to")
 	fs.BoolVar(&s.udp, "udp", false, "UDP as well as raw Ethernet")
 	fs.IntVar(&s.regions, "regions", 1, "regions")
+	fs.StringVar(&s.control, "control", "", "control socket of the daemon to attach to; of a host, its own")
 	var part func(context.Context, *xdpfab.Domain, *settings) error
 	switch args[0] {
 	case "target":
 		part = target
 		fs.IntVar(&s.size, "size", regionSize, "bytes of the region")
+	case "host":
+		part = host
+		fs.StringVar(&s.netns, "netns", "", "namespace of the interface that programs share")
+		fs.IntVar(&s.size, "size", regionSize, "bytes of each region")
+		fs.IntVar(&s.count, "count", 1, "regions")
+	case "attach":
+		fs.IntVar(&s.count, "count", 1, "how many times to attach")
 	case "server":
 		part = server
 		s.ofTransfers(fs)
@@ -106,16 +120,23 @@ func run(ctx context.Context, args []string) error {
 		fs.BoolVar(&s.unordered, "unordered", false, "endpoints that need no order")
 		fs.Float64Var(&s.loss, "loss", 0.01, "of lossy: share of the packets that are lost, either way")
 	default:
-		return fmt.Errorf("part %q: want target, initiator, lossy, server or client", args[0])
+		return fmt.Errorf("part %q: want target, host, attach, initiator, lossy, server or client", args[0])
 	}
 	if err := fs.Parse(args[1:]); err != nil {
 		return err
 	}
-	if args[0] == "lossy" {
+	switch args[0] {
+	case "lossy":
 		s.size = regionSize
 		return lossy(ctx, &s)
+	case "attach":
+		return attach(ctx, &s)
 	}
-	dom, err := s.open(ctx)
+	attr := s.attr()
+	if args[0] == "host" {
+		attr.Attach = xdpfab.AttachNever
+	}
+	dom, err := xdpfab.Open(ctx, s.ifname, attr)
 	if err != nil {
 		return err
 	}
@@ -127,6 +148,7 @@ func (s *settings) ofMeasurements(fs *flag.FlagSet) {
 	fs.StringVar(&s.region, "region", "bench", "region of the target")
 	fs.DurationVar(&s.duration, "duration", time.Second, "time to measure")
 	fs.DurationVar(&s.warmup, "warmup", 200*time.Millisecond, "time before measuring")
+	fs.Int64Var(&s.at, "at", 0, "Unix time in milliseconds at which to begin to measure, in place of a warm-up of fixed length")
 }
 
 // ofTransfers adds the flags of the sides of messages, writes and reads.
@@ -138,5 +160,5 @@ func (s *settings) ofTransfers(fs *flag.FlagSet) {
 }
 
 func (s *settings) open(ctx context.Context) (*xdpfab.Domain, error) {
-	return xdpfab.Open(ctx, s.ifname, xdpfab.DomainAttr{UDP: s.udp, Progress: s.progress, Threading: s.threads})
+	return xdpfab.Open(ctx, s.ifname, s.attr())
 }

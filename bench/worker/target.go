@@ -31,11 +31,7 @@ func target(ctx context.Context, dom *xdpfab.Domain, s *settings) error {
 	if err := register(dom, memory, s); err != nil {
 		return err
 	}
-	ep, err := dom.NewEndpoint(xdpfab.EndpointAttr{})
-	if err != nil {
-		return err
-	}
-	if err := ep.Enable(); err != nil {
+	if err := accept(dom); err != nil {
 		return err
 	}
 	fmt.Println(measure.Ready, dom.Name(0))

@@ -67,7 +67,7 @@ var imports = map[string][]string{
 	"test/vm/cmd/vmtest":         {"test/vm"},
 	"bench":                      {"bench/measure", "internal/histogram", "internal/testnet/veth", "internal/control", "internal/plot"},
 	"bench/measure":              {"internal/histogram"},
-	"bench/worker":               {"bench/measure", "internal/load", "xdpfab", "mr"},
+	"bench/worker":               {"bench/measure", "internal/load", "internal/control", "xdpfab", "mr"},
 	"bench/peers/plain":          {"bench/measure", "internal/histogram"},
 }
 
