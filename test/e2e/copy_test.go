@@ -53,8 +53,7 @@ func newCopied(t *testing.T) *copied {
 func (c *copied) crash() {
 	c.t.Helper()
 	c.kill()
-	c.node = launch(c.t, c.net.B, c.socket, c.flags...)
-	c.ready()
+	c.node = again(c.t, c.net.B, c.socket, c.flags...)
 }
 
 // run starts put or get with a file.

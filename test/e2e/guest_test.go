@@ -228,8 +228,7 @@ func TestHostRestarted(t *testing.T) {
 	adder := startAdder(t, net.A, d, "-region", "r", "-later", "100")
 	adder.eventually("adding", func() bool { return d.counters()["ops_executed"] > 20_000 })
 	h.kill()
-	next := launch(t, net.A, h.socket, "--give-up", silence.String())
-	next.ready()
+	next := again(t, net.A, h.socket, "--give-up", silence.String())
 	a := fates(adder)
 	if sum := word(t, file); sum < a.Added || sum > a.Added+a.Unknown || a.Later < 100 || !strings.Contains(a.First, "daemon that has the interface has ended") {
 		t.Errorf("the memory holds %d; account %+v", sum, a)
