@@ -15,20 +15,17 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		if folder != "" {
-			_ = os.RemoveAll(folder)
-		}
-		os.Exit(code)
-	}))
+	code := testnet.Run(m)
+	if folder != "" {
+		_ = os.RemoveAll(folder)
+	}
+	os.Exit(code)
 }
 
 // peerAddr is the far end of every pipe.

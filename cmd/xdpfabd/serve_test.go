@@ -19,8 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/version"
@@ -36,7 +34,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asDaemon) != "" {
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(testnet.Run(m))
 }
 
 func limited(t testing.TB) context.Context {
