@@ -196,22 +196,29 @@ func TestConnectionRefused(t *testing.T) {
 // A request that nobody answers ends with the give-up time, and one that is not repeated
 // any more gives its place to others, and cannot be accepted.
 func TestConnectionUnanswered(t *testing.T) {
-	clock, a := xdpfab.NewClock(xdpfab.DomainAttr{})
-	x := setUpBoth(t, a, a, 64)
+	ours, a := xdpfab.NewClock(xdpfab.DomainAttr{})
+	theirs, b := xdpfab.NewClock(xdpfab.DomainAttr{})
+	x := setUpBoth(t, a, b, 64)
+	forward := func(by time.Duration) { // for both in step: requests come when they were sent
+		for ; by > 0; by -= time.Second {
+			ours.Forward(time.Second, x.client)
+			theirs.Forward(time.Second, x.server)
+		}
+	}
 	s := newSwitchboard(&bench{t, x.client, x.server, x.av, x.dest, 1}, xdpfab.PassiveAttr{Number: 9, Backlog: 1})
 	ep, second := s.caller(), s.caller()
 	s.ok(ep.Connect(ctx(t), s.pep.Name(), nil))
 	r := s.next(s.far, xdpfab.EventConnReq, s.pep).Request
 	late := s.callee(r)
 	s.ok(second.Connect(ctx(t), s.pep.Name(), nil)) // there is no room for it
-	clock.Forward(2*time.Minute, x.client)
+	forward(2 * time.Minute)
 	for range 2 {
 		if e := s.next(s.near, xdpfab.EventConnected, nil); !errors.Is(e.Err, xdpfab.ErrUnanswered) {
 			t.Errorf("not answered: %+v", e)
 		}
 	}
 	empty(t, s.far)
-	clock.Forward(2*time.Minute, x.client) // as long as nobody repeats it
+	forward(2 * time.Minute) // as long as nobody repeats it
 	third := s.caller()
 	s.ok(third.Connect(ctx(t), s.pep.Name(), nil))
 	if e := s.next(s.far, xdpfab.EventConnReq, s.pep); e.Request.Peer() != third.Name() {
@@ -223,7 +230,7 @@ func TestConnectionUnanswered(t *testing.T) {
 	s.ok(s.client.SetFaults(xdpfab.Faults{Loss: 1}))
 	fourth := s.caller()
 	s.ok(fourth.Connect(ctx(t), s.pep.Name(), nil))
-	clock.Forward(2*time.Minute, x.client)
+	forward(2 * time.Minute)
 	for want := []*xdpfab.Endpoint{third, fourth}; len(want) > 0; want = want[1:] {
 		e := event(t, s.near)
 		if cause := map[any]error{third: xdpfab.ErrUnanswered, fourth: xdpfab.ErrPeerSilent}[e.Source]; !errors.Is(e.Err, cause) {

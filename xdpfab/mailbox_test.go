@@ -315,17 +315,11 @@ func TestMailboxContext(t *testing.T) {
 func TestSendContext(t *testing.T) {
 	a, b := pipe(t)
 	box, p := mailbox(t, a, b, xdpfab.MailboxAttr{Buffered: -1})
-	received := func() uint64 {
-		all, err := b.Stats()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return all["packets_received"]
-	}
+	refused := func() uint64 { return counter(t, b, "request_no_place") }
 	short, cancel := context.WithCancel(ctx(t))
-	before, sent := received(), make(chan error, 1)
+	before, sent := refused(), make(chan error, 1)
 	go func() { sent <- p.Send(short, make([]byte, 5000)) }()
-	testnet.Eventually(t, "the message comes, and finds no room", func() bool { return received() > before })
+	testnet.Eventually(t, "the message comes, and finds no room", func() bool { return refused() > before })
 	cancel()
 	err := <-sent
 	var oe *xdpfab.OpError

@@ -5,7 +5,6 @@ package xdpfab_test
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -27,8 +26,7 @@ func talkerInto(t *testing.T, d *xdpfab.Domain, got *xdpfab.CompletionQueue) *ta
 
 // Receives that are posted leave places for the events of operations with data.
 func TestReceivesLeavePlaces(t *testing.T) {
-	attr := xdpfab.DomainAttr{GiveUp: 2 * time.Second}
-	da, db, err := xdpfab.Pipe(attr, attr)
+	da, db, err := xdpfab.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}

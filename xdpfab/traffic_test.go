@@ -144,8 +144,11 @@ func TestVethTrafficClass(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := client.CloseAll(); err != nil { // nothing is under way afterwards
+		if err := client.CloseAll(); err != nil {
 			t.Fatal(err)
+		}
+		for range 2 { // rounds of the server, after which it has answered what came twice as well
+			settled(t, server)
 		}
 		count := map[seen]int{}
 		for _, got := range watch.take() {

@@ -7,11 +7,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -19,7 +18,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(testnet.Run(m)) }
 
 // fixture is a client and a server with a region "r" of 64 KiB under key 1, and
 // a read-only one "ro" under key 2.
@@ -463,7 +462,7 @@ func TestCounters(t *testing.T) {
 		if err := ep.Atomic(&xdpfab.Msg{Buf: one, Count: 1, Dest: f.dest, Key: 99, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 			t.Fatal(err)
 		}
-		if err := writes.Wait(ctx(t), 11); !errors.Is(err, xdpfab.ErrErrorPending) || writes.ReadErr() != 1 {
+		if err := writes.WaitFrom(ctx(t), 11, 0); !errors.Is(err, xdpfab.ErrErrorPending) || writes.ReadErr() != 1 {
 			t.Errorf("wait with a failure: %v, %d failures", err, writes.ReadErr())
 		}
 	})
