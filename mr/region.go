@@ -122,10 +122,10 @@ func (r *Region) CloseContext(ctx context.Context) error {
 		return fmt.Errorf("mr: region %v is deregistered, but operations on it are still in flight: %w; close it again "+
 			"to wait for them", r, err)
 	}
-	r.forsake()
 	if r.withdrawn != nil {
 		r.told.Do(r.withdrawn)
 	}
+	r.forsake()
 	r.mem.release(r)
 	return nil
 }

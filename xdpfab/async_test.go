@@ -15,7 +15,7 @@ import (
 // The end of a registration is an event, with the region or an error.
 func TestRegisterAsync(t *testing.T) {
 	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
-		f := setUpBoth(t, a, a, 64)
+		f := setUpBoth(t, a, xdpfab.DomainAttr{Progress: a.Progress}, 64)
 		key := uint64(7)
 		o := mr.Options{Key: &key, Access: mr.RemoteRead | mr.RemoteWrite}
 		if err := f.server.RegisterAsync(mustAlloc(t), o, nil); !errors.Is(err, xdpfab.ErrNoEQ) {

@@ -156,9 +156,9 @@ func (d *Domain) direct(what string) error {
 
 // register has the host let peers operate on a region. d.mu is held.
 func (a *attached) register(r *mr.Region, m *mr.Memory, o mr.Options) error {
-	x := offered{share.Region{
+	x := offered{memory: m, Region: share.Region{
 		Key: r.Key(), Access: uint8(o.Access), Name: o.Name, Offset: o.Offset, Length: r.Len(), Base: r.Base(),
-		AuthKey: o.AuthKey, Incarnation: r.Incarnation()}, m}
+		AuthKey: o.AuthKey, Incarnation: r.Incarnation()}}
 	if err := a.offer(context.Background(), x); err != nil {
 		return err
 	}
@@ -170,17 +170,24 @@ func (a *attached) register(r *mr.Region, m *mr.Memory, o mr.Options) error {
 
 // withdraw takes a region back. The host has none any more when it has ended.
 func (a *attached) withdraw(key uint64) {
+	var tally *share.Tally
 	a.mu.Lock()
-	a.regions = slices.DeleteFunc(a.regions, func(x offered) bool { return x.Key == key })
+	a.regions = slices.DeleteFunc(a.regions, func(x offered) bool {
+		if x.Key == key {
+			tally = x.tally
+		}
+		return x.Key == key
+	})
 	a.mu.Unlock()
 	_ = a.call(context.Background(), share.CallDeregister, key, nil)
+	a.free(tally)
 }
 
 // endpoint has the host make an endpoint, and returns its number.
 // Targets know it by its identity, whichever the host.
 func (a *attached) endpoint(attr *EndpointAttr, identity uint64) (number uint16, err error) {
 	return number, a.call(context.Background(), share.CallEndpoint, share.Endpoint{Number: attr.Number, Highest: attr.InitiateOnly,
-		Unordered: attr.MsgOrder == OrderNone, Key: attr.AuthKey, Origin: identity, Serial: a.lives.Load() << serialShift}, &number)
+		Unordered: attr.MsgOrder == OrderNone, Connected: attr.Type == EndpointMsg, Key: attr.AuthKey, Origin: identity, Serial: a.lives.Load() << serialShift}, &number)
 }
 
 // serialShift leaves each host so many bits for the numbers of sessions.
@@ -188,7 +195,11 @@ const serialShift = 20
 
 // serve makes an endpoint accept sessions.
 func (a *attached) serve(ep *Endpoint) error {
-	return a.call(context.Background(), share.CallServe, share.Serve{Endpoint: ep.number, On: true, Events: ep.recv != nil, Messages: ep.inbox != nil}, nil)
+	tally, err := a.observeEndpoint(ep)
+	if err != nil {
+		return err
+	}
+	return a.call(context.Background(), share.CallServe, share.Serve{Endpoint: ep.number, On: true, Events: ep.recv != nil, Messages: ep.inbox != nil, Tally: tally}, nil)
 }
 
 // guestReceiver is a domain as its carrier knows it.

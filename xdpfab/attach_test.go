@@ -288,9 +288,17 @@ func TestGuestOutlivesHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
+	touched, err := g.NewCounter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	through, err := g.NewCounter()
+	if err != nil {
+		t.Fatal(err)
+	}
 	ep, err := g.NewEndpoint(EndpointAttr{Number: 9})
 	if err == nil {
-		err = ep.Enable()
+		err = errors.Join(g.BindRegion(r, touched, BindRemoteRead), ep.Bind(through, BindRemoteRead), ep.Enable())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -336,6 +344,9 @@ func TestGuestOutlivesHost(t *testing.T) {
 		for { // the former host may be about to end
 			_, err := theirs.Add(ctx, 1)
 			if err == nil {
+				if n := uint64(round + 1); touched.Read() < n || through.Read() < n {
+					t.Errorf("%d and %d operations of peers are counted, but %d have succeeded", touched.Read(), through.Read(), n)
+				}
 				break
 			} else if errors.Is(err, ErrNoKey) || errors.Is(err, ErrNoRegion) || ctx.Err() != nil {
 				t.Fatalf("round %d: the guest's region: %v", round, err)
@@ -414,7 +425,7 @@ func TestGuestCallsSideBySide(t *testing.T) {
 	for i := range 200 {
 		for verb, args := range map[string]any{
 			share.CallEndpoint: share.Endpoint{Number: number, Origin: uint64(i + 1)},
-			share.CallPeer:     share.Peer{Source: number, Addr: wire.Addr{MAC: wire.MAC{2, 0, 0, 0, 0, 1}}},
+			share.CallPeer:     share.Peer{Origin: uint64(i + 1), Addr: wire.Addr{MAC: wire.MAC{2, 0, 0, 0, 0, 1}}},
 			share.CallDrop:     number,
 		} {
 			calls.Go(func() {

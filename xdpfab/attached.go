@@ -30,6 +30,8 @@ type attached struct {
 	lives atomic.Uint32
 	sizes share.Sizes // of the area; the same goroutine's
 
+	tallying sync.Mutex // held while something gets a tally
+
 	closing context.Context // ends with Close
 	close   context.CancelFunc
 	reader  sync.WaitGroup
@@ -244,6 +246,20 @@ func (a *attached) lose(err error) {
 	}
 }
 
+// beside does something beside the caller, unless the domain ends.
+func (a *attached) beside(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closing.Err() == nil {
+		a.reader.Go(f)
+	}
+}
+
+// listenFor is call for something that may take long, such as another program's answer.
+func (a *attached) listenFor(ctx context.Context, verb string, arguments, result any) error {
+	return a.call(ctx, verb, arguments, result)
+}
+
 // call has the host do something.
 func (a *attached) call(ctx context.Context, verb string, arguments, result any, fds ...int) error {
 	args, err := json.Marshal(arguments)
@@ -288,12 +304,12 @@ func (a *attached) call(ctx context.Context, verb string, arguments, result any,
 }
 
 // newPeer implements share.Peers.
-func (a *attached) newPeer(source uint16, link wire.Link, lane uint8, endpoint uint16) (number uint32, err error) {
+func (a *attached) newPeer(origin uint64, link wire.Link, lane uint8, endpoint uint16) (number uint32, err error) {
 	addr := wire.Addr{MAC: link.Remote, Endpoint: endpoint, Lane: lane}
 	if link.RemoteIP.IsValid() {
 		addr = wire.Addr{IP: link.RemoteIP, Endpoint: endpoint, Lane: lane}
 	}
-	return number, a.call(context.Background(), share.CallPeer, share.Peer{Source: source, Addr: addr, Class: link.Class}, &number)
+	return number, a.call(context.Background(), share.CallPeer, share.Peer{Origin: origin, Addr: addr, Class: link.Class}, &number)
 }
 
 // Ports implements device.
@@ -341,11 +357,14 @@ func (a *attached) Counters() (all map[string]uint64, err error) {
 
 // Close implements device.
 func (a *attached) Close() error {
-	a.close()
 	a.mu.Lock()
+	a.close()
 	talk := a.talk
 	a.mu.Unlock()
 	talk.Hang()
 	a.reader.Wait()
+	if all := a.carrier.Tallies(); all != nil {
+		return errors.Join(all.Close(), a.carrier.Close())
+	}
 	return a.carrier.Close()
 }

@@ -23,7 +23,7 @@ type ConnRequest struct {
 	status  wire.HelloStatus // HelloWaiting, or the answer; HelloNoEndpoint when it is forgotten
 	reply   wire.Connection
 	heardAt int64         // Domain.now
-	place   *list.Element // in pep.heard
+	place   *list.Element // in pep.recent
 }
 
 // Peer returns the address of the endpoint that asks.
@@ -62,6 +62,9 @@ func (r *ConnRequest) gone(now int64) bool {
 // answer answers the request, once.
 func (r *ConnRequest) answer(status wire.HelloStatus, reply wire.Connection) error {
 	p := r.pep
+	if p.heard != nil {
+		return p.heard.reply(r, status, reply)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

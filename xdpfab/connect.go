@@ -48,6 +48,10 @@ func (ep *Endpoint) Connect(ctx context.Context, addr string, param []byte) erro
 		return err
 	}
 	param = bytes.Clone(param)
+	if ep.dom.attached != nil {
+		c.askHost(a, param)
+		return nil
+	}
 	ep.stepper.Call(func() {
 		c.inquiry, err = ep.origin.Ask(ep.marked(link), a.Lane, a.Endpoint, param, c.answered)
 	})
@@ -125,6 +129,7 @@ func (ep *Endpoint) Disconnect() error {
 		c.close()
 	})
 	ep.endTargets()
+	c.partAtHost(true)
 	return nil
 }
 

@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -34,6 +35,11 @@ type connection struct {
 	target *engine.Peer
 	param  []byte // of the peer's answer
 	cause  error  // of the end
+
+	// Of a guest: the goroutine that waits for the answer, and what ends it.
+	asks sync.WaitGroup
+	left context.Context
+	quit context.CancelFunc
 }
 
 // Phases of a connection.
@@ -47,7 +53,9 @@ const (
 
 func newConnection(ep *Endpoint) (*connection, error) {
 	ring, err := engine.NewRing(2, engine.Contexts{})
-	return &connection{ep: ep, ring: ring}, err
+	c := &connection{ep: ep, ring: ring}
+	c.left, c.quit = context.WithCancel(context.Background())
+	return c, err
 }
 
 // begin enables the endpoint and takes places for two events: that it is connected, or
@@ -127,6 +135,10 @@ func (c *connection) answered(answer wire.Connection, why session.Reason) {
 		return
 	}
 	c.mu.Lock()
+	if c.phase.Load() != asking { // of a guest, which has parted meanwhile
+		c.mu.Unlock()
+		return
+	}
 	c.param = bytes.Clone(answer.Bytes())
 	c.phase.Store(joining)
 	to := c.addr
@@ -225,6 +237,8 @@ func (c *connection) part(cause error) bool {
 	c.cause = cause
 	c.admits.Store(0)
 	c.ep.peers.Store(&[]known{})
+	c.quit()
+	c.partAtHost(false)
 	return true
 }
 
@@ -266,6 +280,7 @@ func (c *connection) shut(cause error) {
 
 // free gives back what the connection has used.
 func (c *connection) free() {
+	c.asks.Wait()
 	c.mu.Lock()
 	q, places, stop := c.queue, c.places, c.stop
 	c.queue, c.places, c.stop = nil, 0, nil

@@ -93,7 +93,7 @@ func (s *switchboard) connect() (caller, callee *xdpfab.Endpoint) {
 // Two endpoints are connected, post to each other whatever the address says, and learn
 // of the end.
 func TestConnection(t *testing.T) {
-	onEveryDirectWire(t, func(b *bench) {
+	onEveryWire(t, func(b *bench) {
 		s := newSwitchboard(b, xdpfab.PassiveAttr{Number: 9})
 		caller, callee := s.connect()
 		for _, x := range [][2]*xdpfab.Endpoint{{caller, callee}, {callee, caller}} {
@@ -153,7 +153,7 @@ func driving(t *testing.T, cq *xdpfab.CompletionQueue, client *xdpfab.Domain) er
 // A request that is rejected, that meets nobody, or that nobody answers, ends with an
 // event that says so.
 func TestConnectionRefused(t *testing.T) {
-	onEveryDirectWire(t, func(b *bench) {
+	onEveryWire(t, func(b *bench) {
 		s := newSwitchboard(b, xdpfab.PassiveAttr{Number: xdpfab.AnyNumber})
 		ep := s.caller()
 		b.ok(ep.Connect(ctx(t), s.pep.Name(), nil))
@@ -241,7 +241,7 @@ func TestConnectionUnanswered(t *testing.T) {
 
 // Messages go from one side of a connection to the other, whatever their addresses say.
 func TestConnectionMessages(t *testing.T) {
-	onEveryDirectWire(t, func(b *bench) {
+	onEveryWire(t, func(b *bench) {
 		s := newSwitchboard(b, xdpfab.PassiveAttr{Number: 9})
 		newEnd := func(d *xdpfab.Domain, cq *xdpfab.CompletionQueue, a xdpfab.EndpointAttr, more ...xdpfab.Bindable) *xdpfab.Endpoint {
 			ep, err := d.NewEndpoint(a)

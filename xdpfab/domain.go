@@ -161,9 +161,10 @@ func (d *Domain) now() int64 {
 // accept answers a hello. It runs on the engines' threads.
 func (d *Domain) accept(endpoint uint16, origin uint64) wire.HelloStatus {
 	switch ep := d.serving(endpoint); {
-	case ep == nil && d.lodger(endpoint) != nil:
-		return wire.HelloAccepted
 	case ep == nil:
+		if guest := d.lodger(endpoint); guest != nil {
+			return guest.admit(origin)
+		}
 		return wire.HelloNoEndpoint
 	case ep.conn != nil:
 		return ep.conn.admit(origin)
@@ -200,6 +201,9 @@ func (d *Domain) Progress() int {
 	n := 0
 	for _, t := range d.turns {
 		n += t.Progress()
+	}
+	if d.attached != nil {
+		d.attached.carrier.Tallies().Look()
 	}
 	return n
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -39,6 +40,7 @@ type Endpoint struct {
 	opFlags       atomic.Uint32 // OpFlags
 	cntr          [directions]*Counter
 	remote        tally                             // of what peers do through the endpoint
+	tally         *share.Tally                      // where a host counts that; under mu
 	origin        *engine.Origin                    // set by Enable
 	names         map[wire.Addr]*name               // under mu
 	peers         atomic.Pointer[[]known]           // by Address, of those without a receive context; stored under mu
@@ -94,9 +96,6 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
 	if attr.Type == EndpointMsg {
-		if err := d.direct("a connected endpoint"); err != nil {
-			return nil, err
-		}
 		if ep.conn, err = newConnection(ep); err != nil {
 			return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
 		}
@@ -211,6 +210,9 @@ func (ep *Endpoint) Enable() error {
 	if ep.origin = ep.stepper.eng.NewOrigin(ep.source()); ep.attr.MsgOrder == OrderNone {
 		ep.origin = ep.stepper.eng.NewUnorderedOrigin(ep.source())
 	}
+	if ep.dom.attached != nil {
+		ep.origin.Assume(ep.identity, 0) // its sessions are the host's
+	}
 	ep.origin.SetKey(ep.key)
 	ep.openReceives()
 	ep.stepper.Call(func() {
@@ -284,6 +286,7 @@ func (ep *Endpoint) shut() {
 	}
 	if a := ep.dom.attached; a != nil {
 		a.drop(ep.number)
+		a.free(ep.tally)
 	}
 	if ep.conn != nil {
 		ep.conn.free()

@@ -30,7 +30,7 @@ func onEveryDirectWire(t *testing.T, f func(b *bench)) { onWires(t, directModes,
 func onWires(t *testing.T, modes func(*testing.T, func(*testing.T, xdpfab.DomainAttr)), f func(b *bench)) {
 	modes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		t.Run("pipe", func(t *testing.T) {
-			x := setUp(t, a, 64)
+			x := setUpBoth(t, a, xdpfab.DomainAttr{Attach: a.Attach}, 64)
 			f(&bench{t, x.client, x.server, x.av, x.dest, 1})
 		})
 		if a.Attach == xdpfab.AttachAlways {

@@ -50,7 +50,9 @@ func onPaths(t *testing.T, modes func(*testing.T, func(*testing.T, xdpfab.Domain
 
 // pipeHall is a hall on a Pipe.
 func pipeHall(t *testing.T, attr xdpfab.DomainAttr) *hall {
-	a, b, err := join(t, attr, attr)
+	far := attr
+	far.Attach = xdpfab.AttachAuto
+	a, b, err := join(t, attr, far)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -166,6 +166,9 @@ func (d *Domain) serveSession(x *executor.Executor, queue int, now int64, p sess
 		if err != nil {
 			return nil
 		}
+		if o := ep.observer.Load(); o != nil {
+			return own.Begin(now, p, o)
+		}
 		return own.Begin(now, p, nil)
 	}
 	return x.Begin(now, p, d.observer(p.Endpoint))

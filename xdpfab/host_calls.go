@@ -26,6 +26,15 @@ var guestCalls = map[string]func(g *guest, ctx context.Context, args json.RawMes
 	share.CallPeer:       call1((*guest).peerOf),
 	share.CallRegister:   (*guest).register,
 	share.CallDeregister: call1((*guest).deregister),
+	share.CallTallies:    (*guest).mapTallies,
+	share.CallObserve:    call1((*guest).observe),
+	share.CallAsk:        call1((*guest).ask),
+	share.CallPart:       call1((*guest).part),
+	share.CallPassive:    call1((*guest).passive),
+	share.CallListen:     call1((*guest).listen),
+	share.CallHear:       call1((*guest).hear),
+	share.CallReply:      call1((*guest).reply),
+	share.CallUnlisten:   call1((*guest).unlisten),
 	share.CallCounters:   call1(func(g *guest, _ context.Context, _ struct{}) (map[string]uint64, error) { return g.counters() }),
 }
 
@@ -107,7 +116,8 @@ func (g *guest) endpoint(_ context.Context, a share.Endpoint) (uint16, error) {
 	}
 	g.making.Lock()
 	defer g.making.Unlock()
-	ep := &guestEndpoint{guest: g, identity: a.Origin, key: key, ring: ring}
+	ep := &guestEndpoint{guest: g, identity: a.Origin, key: key, ring: ring, connected: a.Connected}
+	ep.parted, ep.leave = context.WithCancel(context.Background())
 	if err := g.lodge(ep, a); err != nil {
 		return 0, err
 	}
@@ -153,6 +163,9 @@ func (g *guest) serveEndpoint(_ context.Context, s share.Serve) (any, error) {
 	if ep == nil {
 		return nil, ErrClosed
 	}
+	if err := g.observeEndpoint(ep, s.Tally); err != nil {
+		return nil, err
+	}
 	ep.events.Store(s.Events)
 	ep.messages.Store(s.Messages)
 	ep.serves.Store(s.On)
@@ -193,6 +206,9 @@ func (g *guest) register(_ context.Context, args json.RawMessage, fds []int) (an
 		Virtual: a.Base != 0, Address: a.Base, AuthKey: a.AuthKey, Incarnation: a.Incarnation})
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
+	}
+	if err := g.observeRegion(r, a.Tally); err != nil {
+		return nil, errors.Join(err, r.Close(), m.Close())
 	}
 	g.regions[a.Key] = &guestRegion{r, m}
 	g.spanned += len(m.Bytes())

@@ -43,8 +43,8 @@ type guest struct {
 	broken atomic.Pointer[error] // the rule that it has broken
 	table  *mr.Table
 
-	calls    sync.WaitGroup // that are being answered
-	listener sync.WaitGroup
+	calls   sync.WaitGroup // that are being answered
+	ringing sync.WaitGroup // await
 
 	// By queue; each belongs to the thread of the queue's engine.
 	executors []*executor.Executor
@@ -62,6 +62,8 @@ type guest struct {
 	peers     uint32 // numbers given out
 	regions   map[uint64]*guestRegion
 	spanned   int // bytes, of regions
+	tallies   *share.Observers
+	listeners map[uint16]*guestPassive
 }
 
 // guestEndpoint is an endpoint of a guest.
@@ -75,6 +77,16 @@ type guestEndpoint struct {
 	serves   atomic.Bool
 	events   atomic.Bool // it takes them
 	messages atomic.Bool // likewise
+	observer atomic.Pointer[share.Observer]
+
+	// Of one that is to be connected; see connection.
+	connected bool
+	asks      atomic.Bool // it has asked
+	asking    atomic.Bool
+	admits    atomic.Uint64
+	inquiry   *engine.Inquiry // engine's thread
+	parted    context.Context
+	leave     context.CancelFunc
 }
 
 // guestRegion is memory of a guest that peers operate on.
@@ -90,7 +102,7 @@ func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes) {
 	g.executors, g.memory = make([]*executor.Executor, len(g.d.steppers)), make([]*memory.Memory, len(g.d.steppers))
 	g.ring = own.File()
 	g.mu.Lock()
-	g.endpoints, g.regions = map[uint16]*guestEndpoint{}, map[uint64]*guestRegion{}
+	g.endpoints, g.regions, g.listeners = map[uint16]*guestEndpoint{}, map[uint64]*guestRegion{}, map[uint16]*guestPassive{}
 	g.feed, g.in = share.NewFeed(area, own, g.st.eng, g.turnOut), share.NewArrivals(area, own, g.turnOut)
 	g.mu.Unlock()
 	g.feed.OnAdmit(func(session uint64) {
@@ -98,7 +110,7 @@ func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes) {
 		g.room()
 	})
 	g.st.Call(func() { g.st.eng.AddFeed(g.feed, g.limits.Weight) })
-	g.listener.Go(g.listen)
+	g.ringing.Go(g.await)
 }
 
 // turnOut is called on the engine's thread when the guest has broken a rule of the rings.
@@ -110,8 +122,8 @@ func (g *guest) turnOut(err error) {
 // hang ends the conversation, and so the guest.
 func (g *guest) hang() { g.talk.Hang() }
 
-// listen wakes the engine when the guest rings.
-func (g *guest) listen() {
+// await wakes the engine when the guest rings.
+func (g *guest) await() {
 	var buf [16]byte
 	for {
 		if _, err := g.ring.Read(buf[:]); err != nil {
@@ -205,12 +217,15 @@ func (g *guest) end() {
 	for n := range maps.Clone(g.endpoints) {
 		g.drop(n)
 	}
+	for n := range maps.Clone(g.listeners) {
+		_, _ = g.unlisten(context.Background(), n)
+	}
 	g.st.Call(func() {
 		g.feed.Close()
 		g.st.eng.RemoveFeed(g.feed)
 	})
-	_ = g.ring.Close() // the bell, which ends listen
-	g.listener.Wait()
+	_ = g.ring.Close() // the bell, which ends await
+	g.ringing.Wait()
 	for _, r := range g.regions {
 		_ = errors.Join(r.region.Close(), r.memory.Close())
 	}
@@ -218,6 +233,9 @@ func (g *guest) end() {
 		if m != nil {
 			m.Close()
 		}
+	}
+	if g.tallies != nil {
+		_ = g.tallies.Close()
 	}
 	_ = g.area.Close()
 	if g.other != nil {
@@ -241,6 +259,7 @@ func (g *guest) drop(number uint16) {
 		return
 	}
 	ep.serves.Store(false)
+	ep.part(g.st)
 	for _, st := range g.d.steppers {
 		st.Call(func() { st.eng.EndTargets(number) })
 	}
@@ -253,6 +272,16 @@ func (g *guest) drop(number uint16) {
 	g.d.mu.Unlock()
 }
 
+// endpointOf returns the endpoint of an origin, or nil. g.mu is held.
+func (g *guest) endpointOf(origin uint64) *guestEndpoint {
+	for _, ep := range g.endpoints {
+		if ep.identity == origin {
+			return ep
+		}
+	}
+	return nil
+}
+
 // peerOf looks for the way to a peer, and gives it a number.
 func (g *guest) peerOf(ctx context.Context, p share.Peer) (uint32, error) {
 	link, err := g.link(ctx, p.Addr)
@@ -263,7 +292,7 @@ func (g *guest) peerOf(ctx context.Context, p share.Peer) (uint32, error) {
 	g.making.Lock()
 	defer g.making.Unlock()
 	g.mu.Lock()
-	ep := g.endpoints[p.Source]
+	ep := g.endpointOf(p.Origin)
 	g.peers++
 	number := g.peers
 	g.mu.Unlock()

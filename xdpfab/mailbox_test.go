@@ -54,6 +54,9 @@ func stir(d *xdpfab.Domain) (end func()) {
 // pipe joins two domains in memory.
 func pipe(t *testing.T, attr ...xdpfab.DomainAttr) (a, b *xdpfab.Domain) {
 	t.Helper()
+	if len(attr) > 1 {
+		attr[1].Attach = xdpfab.AttachAuto
+	}
 	a, b, err := join(t, attr...)
 	if err != nil {
 		t.Fatal(err)

@@ -158,7 +158,7 @@ func TestScalableMessages(t *testing.T) {
 
 // Receives can be posted before a connection is made, and messages go both ways.
 func TestReceiveBeforeConnect(t *testing.T) {
-	onEveryDirectWire(t, func(b *bench) {
+	onEveryWire(t, func(b *bench) {
 		s := newSwitchboard(b, xdpfab.PassiveAttr{Number: xdpfab.AnyNumber})
 		caller := s.caller()
 		got, err := s.client.NewCompletionQueue(xdpfab.CQAttr{})

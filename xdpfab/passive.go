@@ -26,10 +26,13 @@ type PassiveEndpoint struct {
 	listens  bool
 	closed   bool
 	requests map[uint64]*ConnRequest // by origin: those that wait, and those answered a while ago
-	heard    list.List               // the same, the one heard last at the end
+	recent   list.List               // the same, the one heard last at the end
 	waiting  int                     // requests that wait
 	nodes    map[wire.Addr]int       // how many of them are of each node
 	lookedAt int64                   // when room last looked for requests that are gone
+
+	heed  func(*ConnRequest) // takes requests in place of a queue, with mu held; nil unless it is a guest's
+	heard *hearing           // of a domain that is a guest; see attached_passive.go
 }
 
 // PassiveAttr are the attributes of a passive endpoint. The zero value of a field means
@@ -55,16 +58,8 @@ const (
 
 // NewPassiveEndpoint makes a passive endpoint (fi_passive_ep).
 func (d *Domain) NewPassiveEndpoint(attr PassiveAttr) (*PassiveEndpoint, error) {
-	if err := d.direct("a passive endpoint"); err != nil {
-		return nil, err
-	}
-	if attr.Backlog < 0 || attr.Backlog > maxBacklog {
-		return nil, fmt.Errorf("xdpfab: passive endpoint with a backlog of %d: want 1..%d, or 0 for %d: %w", attr.Backlog, maxBacklog, defaultBacklog, ErrCount)
-	}
-	if attr.Backlog == 0 {
-		attr.Backlog = defaultBacklog
-	}
-	if err := attr.AuthKey.check("passive endpoint"); err != nil {
+	attr, err := attr.withDefaults()
+	if err != nil {
 		return nil, err
 	}
 	attr.AuthKey = attr.AuthKey.or(d.attr.AuthKey)
@@ -73,18 +68,46 @@ func (d *Domain) NewPassiveEndpoint(attr PassiveAttr) (*PassiveEndpoint, error) 
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	number, err := d.pickNumber(EndpointAttr{Number: attr.Number}, 0)
+	key, err := d.session(attr.AuthKey)
+	if err != nil {
+		return nil, fmt.Errorf("xdpfab: passive endpoint: %w", err)
+	}
+	number, err := d.pickPassive(&attr)
 	if err != nil {
 		return nil, err
 	}
 	attr.Number = int(number)
-	p := &PassiveEndpoint{dom: d, attr: attr, number: number, requests: map[uint64]*ConnRequest{}, nodes: map[wire.Addr]int{}}
-	if p.key, err = d.session(attr.AuthKey); err != nil {
-		return nil, fmt.Errorf("xdpfab: passive endpoint: %w", err)
+	p := newPassive(d, attr, number, key)
+	if d.attached != nil {
+		p.heard = newHearing(p)
 	}
 	d.listeners.Store(number, p)
 	d.children[p] = fmt.Sprintf("passive endpoint %d", number)
 	return p, nil
+}
+
+// withDefaults checks the attributes and fills in the defaults.
+func (a PassiveAttr) withDefaults() (PassiveAttr, error) {
+	if a.Backlog < 0 || a.Backlog > maxBacklog {
+		return a, fmt.Errorf("xdpfab: passive endpoint with a backlog of %d: want 1..%d, or 0 for %d: %w", a.Backlog, maxBacklog, defaultBacklog, ErrCount)
+	}
+	if a.Backlog == 0 {
+		a.Backlog = defaultBacklog
+	}
+	return a, a.AuthKey.check("passive endpoint")
+}
+
+func newPassive(d *Domain, attr PassiveAttr, number uint16, key *session.Key) *PassiveEndpoint {
+	return &PassiveEndpoint{dom: d, attr: attr, number: number, key: key, requests: map[uint64]*ConnRequest{}, nodes: map[wire.Addr]int{}}
+}
+
+// pickPassive checks or chooses the number of a passive endpoint, which the host of a
+// domain that has one makes. d.mu is held.
+func (d *Domain) pickPassive(attr *PassiveAttr) (uint16, error) {
+	if d.attached != nil {
+		return d.attached.passive(attr)
+	}
+	return d.pickNumber(EndpointAttr{Number: attr.Number}, 0)
 }
 
 // Attr returns the attributes in force.
@@ -127,7 +150,7 @@ func (p *PassiveEndpoint) Listen() error {
 		return fmt.Errorf("xdpfab: passive endpoint %d: %w: bind one first", p.number, ErrNoEQ)
 	}
 	p.listens = true
-	return nil
+	return p.heard.begin()
 }
 
 func (p *PassiveEndpoint) errClosed() error {
@@ -139,6 +162,7 @@ func (p *PassiveEndpoint) errClosed() error {
 // Closing twice is no error.
 func (p *PassiveEndpoint) Close() error {
 	p.shut()
+	p.heard.end()
 	p.dom.listeners.CompareAndDelete(p.number, p)
 	p.dom.forget(p)
 	return nil
@@ -182,22 +206,31 @@ func (p *PassiveEndpoint) requested(asked *wire.Connection, from wire.Addr, now 
 	}
 	if r := p.requests[asked.Origin]; r != nil {
 		r.heardAt = now
-		p.heard.MoveToBack(r.place)
+		p.recent.MoveToBack(r.place)
 		return r.status, r.reply
 	}
 	p.expire(now)
-	if !p.room(from, now) || p.queue.promise(1) != nil {
+	if !p.room(from, now) || p.heed == nil && p.queue.promise(1) != nil {
 		return wire.HelloWaiting, wire.Connection{}
 	}
 	r := &ConnRequest{pep: p, origin: asked.Origin, node: from, from: from, status: wire.HelloWaiting, heardAt: now}
 	r.from.Endpoint = asked.Endpoint
 	r.param = append(r.param, asked.Bytes()...)
-	r.place = p.heard.PushBack(r)
+	r.place = p.recent.PushBack(r)
 	p.requests[r.origin] = r
 	p.nodes[from]++
 	p.waiting++
-	p.queue.deliver(Event{Kind: EventConnReq, Source: p, Context: p.attr.Context, Request: r, Param: r.param})
+	if p.heed != nil {
+		p.heed(r)
+	} else {
+		p.deliver(r)
+	}
 	return r.status, r.reply
+}
+
+// deliver tells the program of a request. p.mu is held, and a place is promised.
+func (p *PassiveEndpoint) deliver(r *ConnRequest) {
+	p.queue.deliver(Event{Kind: EventConnReq, Source: p, Context: p.attr.Context, Request: r, Param: r.param})
 }
 
 // room reports whether another request of a node may wait. p.mu is held.
@@ -221,7 +254,7 @@ const lookEvery = 50 * time.Millisecond
 // expired. Until then a captured hello gets the answer that the peer got. p.mu is held.
 func (p *PassiveEndpoint) expire(now int64) {
 	keep := 2*session.CookieLife + int64(p.dom.attr.GiveUp)
-	for front := p.heard.Front(); front != nil; front = p.heard.Front() {
+	for front := p.recent.Front(); front != nil; front = p.recent.Front() {
 		r := front.Value.(*ConnRequest)
 		if now-r.heardAt < keep {
 			return
@@ -234,7 +267,7 @@ func (p *PassiveEndpoint) expire(now int64) {
 func (p *PassiveEndpoint) forget(r *ConnRequest) {
 	p.settle(r)
 	r.status = wire.HelloNoEndpoint
-	p.heard.Remove(r.place)
+	p.recent.Remove(r.place)
 	delete(p.requests, r.origin)
 }
 

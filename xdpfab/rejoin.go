@@ -142,13 +142,17 @@ func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
 	regions := slices.Clone(d.attached.regions)
 	d.attached.mu.Unlock()
 	numbers := map[*engine.Peer]uint32{}
-	var errs []error
+	errs := []error{d.attached.offerTallies(ctx, d.attached.carrier.Tallies())}
 	for _, r := range regions {
 		errs = append(errs, d.attached.offer(ctx, r))
 	}
 	for _, ep := range eps {
 		errs = append(errs, ep.moveIn(ctx, numbers))
 	}
+	d.listeners.Range(func(_, p any) bool {
+		errs = append(errs, p.(*PassiveEndpoint).moveIn())
+		return true
+	})
 	return numbers, errors.Join(errs...)
 }
 
@@ -170,7 +174,7 @@ func (ep *Endpoint) moveIn(ctx context.Context, numbers map[*engine.Peer]uint32)
 	}
 	for addr, n := range ep.names {
 		var number uint32
-		p := share.Peer{Source: ep.source(), Addr: addr, Class: ep.attr.TrafficClass.mark()}
+		p := share.Peer{Origin: ep.identity, Addr: addr, Class: ep.attr.TrafficClass.mark()}
 		if err := a.call(ctx, share.CallPeer, p, &number); err != nil {
 			return err
 		}
@@ -183,6 +187,7 @@ func (ep *Endpoint) moveIn(ctx context.Context, numbers map[*engine.Peer]uint32)
 type offered struct {
 	share.Region
 	memory *mr.Memory
+	tally  *share.Tally // or nil
 }
 
 // offer has the host let peers operate on a region.

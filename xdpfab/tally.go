@@ -41,9 +41,12 @@ type regionTally [directions]atomic.Pointer[Counter]
 
 // Touched implements mr.Observer.
 func (t *regionTally) Touched(returning, silent int) {
-	now := tally{reads: t[reads].Load(), writes: t[writes].Load()}
+	now := t.now()
 	now.Touched(returning, silent)
 }
+
+// now is the tally with the counters that the region has now.
+func (t *regionTally) now() tally { return tally{reads: t[reads].Load(), writes: t[writes].Load()} }
 
 // Closed implements mr.Observer.
 func (t *regionTally) Closed() {
@@ -60,9 +63,6 @@ func (t *regionTally) Closed() {
 // once, an operation on extents once for each. A region has one counter for each of the
 // two, and holds it until it is closed.
 func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
-	if err := d.direct("a counter of what peers do to a region"); err != nil {
-		return err
-	}
 	switch {
 	case flags == 0 || flags&^remoteFlags != 0:
 		return fmt.Errorf("xdpfab: region %v: a counter with flags %v: want some of %v: %w", r, flags, remoteFlags, ErrBadFlags)
@@ -73,6 +73,11 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 	t, ours := r.Observer().(*regionTally)
 	if !ours {
 		return fmt.Errorf("xdpfab: region %v is closed, or has another observer: %w", r, ErrBusy)
+	}
+	if d.attached != nil {
+		if err := d.attached.observe(r.Key(), t); err != nil {
+			return err
+		}
 	}
 	c.owner.CompareAndSwap(nil, d.steppers[0])
 	for direction, flag := range [directions]BindFlags{reads: BindRemoteRead, writes: BindRemoteWrite} {

@@ -30,8 +30,8 @@ func counters(t *testing.T, d *xdpfab.Domain, n int) (list []*xdpfab.Counter) {
 // The owner of memory learns how many operations of peers were applied: in all by each
 // endpoint, and to each region, whatever the operations look like.
 func TestRemoteCounters(t *testing.T) {
-	for _, progress := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
-		f := setUpBoth(t, xdpfab.DomainAttr{}, xdpfab.DomainAttr{Progress: progress}, 64)
+	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+		f := setUpBoth(t, xdpfab.DomainAttr{}, a, 64)
 		served, err := f.server.NewEndpoint(xdpfab.EndpointAttr{Number: 9})
 		if err != nil {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func TestRemoteCounters(t *testing.T) {
 				}
 				for i, want := range []uint64{reads, writes, reads, writes} {
 					if got := c[i].Read(); got != want {
-						t.Fatalf("%v, after %+v: counter %d is at %d, want %d", progress, x, i, got, want)
+						t.Fatalf("after %+v: counter %d is at %d, want %d", x, i, got, want)
 					}
 				}
 			}
@@ -95,7 +95,7 @@ func TestRemoteCounters(t *testing.T) {
 				t.Errorf("%d failures are counted, want none", n)
 			}
 		}
-	}
+	})
 }
 
 // next2 waits for a completion at the initiator while the target makes progress.
@@ -117,55 +117,59 @@ func next2(t *testing.T, f *fixture) (c xdpfab.Completion) {
 
 // A goroutine can wait until peers have touched memory.
 func TestWaitForPeers(t *testing.T) {
-	f := setUp(t, xdpfab.DomainAttr{}, 64)
-	c := counters(t, f.server, 1)[0]
-	if err := f.server.BindRegion(f.region, c, xdpfab.BindRemoteRead|xdpfab.BindRemoteWrite); err != nil {
-		t.Fatal(err)
-	}
-	waited := make(chan error, 1)
-	go func() { waited <- c.Wait(t.Context(), 3) }()
-	for range 3 {
-		f.add(t, 1, 0)
-	}
-	if err := <-waited; err != nil {
-		t.Fatal(err)
-	}
-	if f.word(1) != 3 {
-		t.Errorf("the word is %d when three operations are counted", f.word(1))
-	}
+	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+		f := setUpBoth(t, xdpfab.DomainAttr{}, a, 64)
+		c := counters(t, f.server, 1)[0]
+		if err := f.server.BindRegion(f.region, c, xdpfab.BindRemoteRead|xdpfab.BindRemoteWrite); err != nil {
+			t.Fatal(err)
+		}
+		waited := make(chan error, 1)
+		go func() { waited <- c.Wait(t.Context(), 3) }()
+		for range 3 {
+			f.add(t, 1, 0)
+		}
+		if err := <-waited; err != nil {
+			t.Fatal(err)
+		}
+		if f.word(1) != 3 {
+			t.Errorf("the word is %d when three operations are counted", f.word(1))
+		}
+	})
 }
 
 // Wrong bindings are refused, and a counter stays open as long as a region has it.
 func TestBindRegion(t *testing.T) {
-	f := setUp(t, xdpfab.DomainAttr{}, 64)
-	c, other := counters(t, f.server, 2), counters(t, f.client, 1)[0]
-	for name, err := range map[string]error{
-		"no flags":       f.server.BindRegion(f.region, c[0], 0),
-		"flags of posts": f.server.BindRegion(f.region, c[0], xdpfab.BindRead),
-		"no counter":     f.server.BindRegion(f.region, nil, xdpfab.BindRemoteRead),
-		"no region":      f.server.BindRegion(nil, c[0], xdpfab.BindRemoteRead),
-		"another domain": f.server.BindRegion(f.region, other, xdpfab.BindRemoteRead),
-		"not its region": f.client.BindRegion(f.region, other, xdpfab.BindRemoteRead),
-	} {
-		if err == nil {
-			t.Errorf("%s: bound", name)
+	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+		f := setUpBoth(t, xdpfab.DomainAttr{}, a, 64)
+		c, other := counters(t, f.server, 2), counters(t, f.client, 1)[0]
+		for name, err := range map[string]error{
+			"no flags":       f.server.BindRegion(f.region, c[0], 0),
+			"flags of posts": f.server.BindRegion(f.region, c[0], xdpfab.BindRead),
+			"no counter":     f.server.BindRegion(f.region, nil, xdpfab.BindRemoteRead),
+			"no region":      f.server.BindRegion(nil, c[0], xdpfab.BindRemoteRead),
+			"another domain": f.server.BindRegion(f.region, other, xdpfab.BindRemoteRead),
+			"not its region": f.client.BindRegion(f.region, other, xdpfab.BindRemoteRead),
+		} {
+			if err == nil {
+				t.Errorf("%s: bound", name)
+			}
 		}
-	}
-	if err := f.server.BindRegion(f.region, c[0], xdpfab.BindRemoteRead|xdpfab.BindRemoteWrite); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.server.BindRegion(f.region, c[1], xdpfab.BindRemoteWrite); !errors.Is(err, xdpfab.ErrBusy) {
-		t.Errorf("a second counter: %v, want ErrBusy", err)
-	}
-	if err := c[0].Close(); !errors.Is(err, xdpfab.ErrBusy) {
-		t.Errorf("closing a counter that a region has: %v, want ErrBusy", err)
-	}
-	if err := errors.Join(f.region.Close(), c[0].Close(), c[1].Close()); err != nil {
-		t.Error(err)
-	}
-	if err := f.server.BindRegion(f.region, c[0], xdpfab.BindRemoteRead); err == nil {
-		t.Error("a closed region is bound")
-	}
+		if err := f.server.BindRegion(f.region, c[0], xdpfab.BindRemoteRead|xdpfab.BindRemoteWrite); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.server.BindRegion(f.region, c[1], xdpfab.BindRemoteWrite); !errors.Is(err, xdpfab.ErrBusy) {
+			t.Errorf("a second counter: %v, want ErrBusy", err)
+		}
+		if err := c[0].Close(); !errors.Is(err, xdpfab.ErrBusy) {
+			t.Errorf("closing a counter that a region has: %v, want ErrBusy", err)
+		}
+		if err := errors.Join(f.region.Close(), c[0].Close(), c[1].Close()); err != nil {
+			t.Error(err)
+		}
+		if err := f.server.BindRegion(f.region, c[0], xdpfab.BindRemoteRead); err == nil {
+			t.Error("a closed region is bound")
+		}
+	})
 }
 
 func ExampleDomain_BindRegion() {

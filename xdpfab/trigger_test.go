@@ -97,7 +97,7 @@ func TestTriggerChain(t *testing.T) {
 
 // What peers do to memory starts operations of its owner.
 func TestTriggerByPeers(t *testing.T) {
-	onEveryDirectWire(t, func(b *bench) {
+	onEveryWire(t, func(b *bench) {
 		theirs, err := b.client.NewRegion("mine", 64)
 		b.ok(err)
 		c := b.counter()

@@ -54,7 +54,7 @@ func setUpBoth(t testing.TB, attr, server xdpfab.DomainAttr, size int) *fixture 
 		must(f.server.CloseAll())
 	})
 	register := func(key uint64, o mr.Options) *mr.Region {
-		m, err := mr.Alloc(1<<16, mr.AllocOptions{})
+		m, err := mr.Memfd("test", 1<<16) // which a host can map too
 		must(err)
 		t.Cleanup(func() { _ = m.Close() })
 		o.Key = &key
@@ -109,28 +109,46 @@ func directModes(t *testing.T, f func(t *testing.T, a xdpfab.DomainAttr)) {
 	t.Run("manual", func(t *testing.T) { f(t, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual}) })
 }
 
-// join is xdpfab.Pipe, whose first end is a guest of the one with the cable if its
+// join is xdpfab.Pipe, of which an end is a guest of the one with the cable if its
 // attributes say AttachAlways.
 func join(t testing.TB, attr ...xdpfab.DomainAttr) (a, b *xdpfab.Domain, err error) {
 	t.Helper()
-	if len(attr) == 0 || attr[0].Attach != xdpfab.AttachAlways {
-		return xdpfab.Pipe(attr...)
+	if len(attr) == 0 {
+		attr = make([]xdpfab.DomainAttr, 1)
 	}
-	host := attr[0]
-	host.Progress = xdpfab.ProgressAuto // a daemon's
-	cable, b, err := xdpfab.Pipe(append([]xdpfab.DomainAttr{host}, append(attr, attr[0])[1])...)
+	if len(attr) == 1 {
+		attr = append(attr, attr[0])
+		attr[1].Attach = xdpfab.AttachAuto
+	}
+	ends := [2]xdpfab.DomainAttr{attr[0], attr[1]}
+	for i := range ends {
+		if ends[i].Attach == xdpfab.AttachAlways {
+			ends[i].Progress = xdpfab.ProgressAuto // a daemon's
+		}
+	}
+	a, b, err = xdpfab.Pipe(ends[:]...)
 	if err != nil {
 		return nil, nil, err
 	}
+	for i, d := range []**xdpfab.Domain{&a, &b} {
+		if attr[i].Attach == xdpfab.AttachAlways {
+			*d = guestOn(t, *d, attr[i])
+		}
+	}
+	return a, b, nil
+}
+
+// guestOn returns a guest of a domain, which ends after it.
+func guestOn(t testing.TB, cable *xdpfab.Domain, attr xdpfab.DomainAttr) *xdpfab.Domain {
 	t.Cleanup(func() {
 		if err := cable.CloseAll(); err != nil {
 			t.Error(err)
 		}
 	})
-	guest := xdpfab.GuestOf(t, cable, attr[0])
+	guest := xdpfab.GuestOf(t, cable, attr)
 	hosts.Store(guest, cable)
 	t.Cleanup(func() { hosts.Delete(guest) })
-	return guest, b, nil
+	return guest
 }
 
 // hosts has the domain with the cable of each guest that join has made.

@@ -3,6 +3,8 @@
 package engine
 
 import (
+	"sync/atomic"
+
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -12,9 +14,9 @@ import (
 // operations stays the same. NewPeer may be called by any goroutine, the rest by the
 // engine's thread alone.
 type Carrier interface {
-	// NewPeer returns a number, not 0, for the peer at the end of a link, as the source
-	// of whose operations an endpoint of this node is known.
-	NewPeer(source uint16, link wire.Link, lane uint8, endpoint uint16) (uint32, error)
+	// NewPeer returns a number, not 0, for the peer at the end of a link, to which the
+	// operations of an origin go.
+	NewPeer(origin uint64, link wire.Link, lane uint8, endpoint uint16) (uint32, error)
 	// Forget gives the number of a peer back: its session ends.
 	Forget(peer uint32)
 	// Tags is how many parts of operations can be in the carrier's hands at a time.
@@ -48,6 +50,7 @@ type carriage struct {
 	parts  []carriedPart                                               // by tag
 	free   []uint32                                                    // tags
 	posted bool                                                        // since the last Flush
+	lives  atomic.Uint32                                               // other processes that have ended
 	done   func(tag uint32, c *Completion, life uint64, result []byte) // completed
 
 	head, tail *flight // operations for which there was no room, in posting order
@@ -71,11 +74,10 @@ func newCarriage(c Carrier) *carriage {
 	return g
 }
 
-// carry has the carrier take an operation for a peer of that number, now or behind those
-// that wait.
-func (g *carriage) carry(f *flight, peer uint32) {
-	f.by = peer
-	if !g.Alive() {
+// carry has the carrier take an operation for a peer, now or behind those that wait.
+func (g *carriage) carry(f *flight, p *Peer) {
+	f.by = p.carried.number
+	if !g.Alive() || p.carried.life != g.lives.Load() {
 		f.fail(Result{Fate: NotExecuted, Reason: session.HostLost})
 		f.finish()
 		return
@@ -238,10 +240,27 @@ func (g *carriage) release(tag uint32, f *flight, why session.Reason) {
 // drop ends a peer, and completes its operations.
 func (g *carriage) drop(p *Peer) {
 	g.letGo(func(f *flight) bool { return f.Peer == p.id && f.ring.origin == p.origin }, session.ClosedHere)
-	if g.Alive() {
-		g.Forget(p.carried)
+	g.forget(p)
+}
+
+// forget gives the number of a peer back, if the present process has given it.
+func (g *carriage) forget(p *Peer) {
+	if g.Alive() && p.carried.life == g.lives.Load() {
+		g.Forget(p.carried.number)
 		g.posted = true
 	}
+}
+
+// carriedBy is the number of a peer in another process.
+type carriedBy struct {
+	number, life uint32 // how many such processes had ended before
+}
+
+// number asks for the number of a peer. Any goroutine.
+func (g *carriage) number(p *Peer, endpoint uint16) (err error) {
+	p.carried.life = g.lives.Load()
+	p.carried.number, err = g.NewPeer(p.origin.id, p.link, p.lane, endpoint)
+	return err
 }
 
 // close completes everything, also the stand-ins, whose outcome stays unknown.
@@ -263,6 +282,7 @@ func (g *carriage) close(why session.Reason) {
 // process has ended: of what it had, nothing will become known. Engine's thread only.
 func (e *Engine) Lose() {
 	g := e.carried
+	g.lives.Add(1)
 	g.close(session.HostLost)
 	g.free = g.free[:0]
 	for tag := range g.parts {
@@ -272,5 +292,11 @@ func (e *Engine) Lose() {
 }
 
 // Carry gives a peer its number in another process that has taken the place of the one
-// that ended. Engine's thread only.
-func (p *Peer) Carry(number uint32) { p.carried = number }
+// that ended. If the peer has been closed meanwhile, the number is given back. Engine's
+// thread only.
+func (p *Peer) Carry(number uint32) {
+	g := p.origin.e.carried
+	if p.carried = (carriedBy{number, g.lives.Load()}); p.closed {
+		g.forget(p)
+	}
+}

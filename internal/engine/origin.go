@@ -69,7 +69,7 @@ func (o *Origin) NewPeer(link wire.Link, lane uint8, endpoint uint16) (*Peer, er
 	p := &Peer{origin: o, kind: link.Kind, link: link, path: o.e.pathOf(t, link.Remote), lane: lane}
 	p.r = newRemote(o, identity{endpoint: endpoint}, p)
 	if c := o.e.carried; c != nil {
-		if p.carried, err = c.NewPeer(o.endpoint, link, lane, endpoint); err != nil {
+		if err := c.number(p, endpoint); err != nil {
 			return nil, err
 		}
 	}
@@ -99,7 +99,7 @@ type Peer struct {
 	path    path
 	lane    uint8
 	life    atomic.Uint64 // of the process that answered last; written by the engine's thread
-	carried uint32        // the carrier's number of the peer; 0 without a carrier
+	carried carriedBy     // the carrier's number of the peer
 	asked   *remote       // asks the target at a new path for its identity; nil when nothing is asked
 }
 

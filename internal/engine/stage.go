@@ -67,7 +67,7 @@ func (e *Engine) route(f *flight, p *Peer) {
 		f.finish()
 		e.say()
 	case e.carried != nil:
-		e.carried.carry(f, p.carried)
+		e.carried.carry(f, p)
 	default:
 		p.r.push(f)
 	}

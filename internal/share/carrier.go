@@ -5,6 +5,7 @@ package share
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -14,7 +15,7 @@ import (
 )
 
 // Peers asks the host for a peer, and returns its number: see engine.Carrier.
-type Peers func(source uint16, link wire.Link, lane uint8, endpoint uint16) (uint32, error)
+type Peers func(origin uint64, link wire.Link, lane uint8, endpoint uint16) (uint32, error)
 
 // Carrier is the guest's half: the engine's carrier, which posts into the rings. It
 // belongs to the engine's thread, but for NewPeer and the port's Wake.
@@ -32,7 +33,8 @@ type Carrier struct {
 	completion          engine.Completion
 	notes               []engine.Entry // VerbForget and the like, for which there was no room
 	in                  incoming
-	looked              uint64 // bytes that had arrived when this side last woke up: they may have to wait for room
+	tallies             atomic.Pointer[Tallies] // or nil
+	looked              uint64                  // bytes that had arrived when this side last woke up: they may have to wait for room
 }
 
 // block is the part of the arena that the operation of a tag has.
@@ -72,6 +74,12 @@ func (c *Carrier) Renew(a *Area, bell *Bell) {
 	c.space, c.held = newSpace(len(a.arena)), make([]block, len(a.entries))
 }
 
+// Tally has the engine look at tallies, which stay the caller's until Close.
+func (c *Carrier) Tally(t *Tallies) { c.tallies.Store(t) }
+
+// Tallies returns those tallies, or nil. Any goroutine.
+func (c *Carrier) Tallies() *Tallies { return c.tallies.Load() }
+
 // Alive implements engine.Carrier.
 func (c *Carrier) Alive() bool { return c.alive }
 
@@ -79,8 +87,8 @@ func (c *Carrier) Alive() bool { return c.alive }
 func (c *Carrier) Close() error { return errors.Join(unix.Close(c.wake), c.Lose()) }
 
 // NewPeer implements engine.Carrier.
-func (c *Carrier) NewPeer(source uint16, link wire.Link, lane uint8, endpoint uint16) (uint32, error) {
-	return c.peers(source, link, lane, endpoint)
+func (c *Carrier) NewPeer(origin uint64, link wire.Link, lane uint8, endpoint uint16) (uint32, error) {
+	return c.peers(origin, link, lane, endpoint)
 }
 
 // Tags implements engine.Carrier: an operation has a place in either ring.
@@ -242,6 +250,7 @@ func (c *Carrier) Receive(done func(tag uint32, c *engine.Completion, life uint6
 		c.tell()
 		c.Flush()
 	}
+	c.tallies.Load().Look()
 	h := c.area.h
 	came := 0
 	if h.arrived.Load() != c.in.read && c.in.to != nil {

@@ -31,7 +31,7 @@ func (p bellPort) Wait(limit time.Duration) {
 	}
 	h := p.c.area.h
 	h.guestSleeps.Store(1)
-	if h.completed.Load() == p.c.seen && h.arrived.Load() == p.c.looked {
+	if h.completed.Load() == p.c.seen && h.arrived.Load() == p.c.looked && !p.c.tallies.Load().Pending() {
 		p.c.bell.Wait(p.c.wake, limit)
 	}
 	h.guestSleeps.Store(0)

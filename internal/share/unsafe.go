@@ -16,6 +16,8 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(header{})-640]
 	_ = [1]struct{}{}[unsafe.Sizeof(mr.Extent{})-extentLen]
 	_ = [1]struct{}{}[unsafe.Sizeof(record{})-recordLen]
+	_ = [1]struct{}{}[unsafe.Sizeof(tallyHeader{})-tallyHeaderLen]
+	_ = [1]struct{}{}[unsafe.Sizeof(tallySums{})-16]
 )
 
 const extentLen = 24
@@ -27,6 +29,12 @@ func parts(mem []byte, s Sizes) (*header, []engine.Entry, []engine.Completion, [
 	arena := completions + s.Entries*completedLen
 	return (*header)(p), unsafe.Slice((*engine.Entry)(unsafe.Add(p, page)), s.Entries),
 		unsafe.Slice((*engine.Completion)(unsafe.Add(p, completions)), s.Entries), mem[arena : arena+s.Arena], mem[arena+s.Arena : s.Len()]
+}
+
+// talliesOf returns tallies in a memory, none of which is in use.
+func talliesOf(m *mr.Memory) *Tallies {
+	p := unsafe.Pointer(unsafe.SliceData(m.Bytes()))
+	return &Tallies{mem: m, h: (*tallyHeader)(p), sums: unsafe.Slice((*tallySums)(unsafe.Add(p, tallyHeaderLen)), MostTallies)}
 }
 
 // placesOf returns the places in an entry.

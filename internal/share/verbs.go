@@ -15,6 +15,15 @@ const (
 	CallPeer       = "peer"       // Peer; uint32, its number in entries
 	CallRegister   = "register"   // Region with a memfd; nothing
 	CallDeregister = "deregister" // uint64, the key; nothing
+	CallTallies    = "tallies"    // nothing, with the memfd of Tallies; nothing
+	CallObserve    = "observe"    // Observe; nothing
+	CallAsk        = "ask"        // Ask; Answer, when it has come
+	CallPart       = "part"       // Part; nothing
+	CallPassive    = "passive"    // Passive; uint16, its number
+	CallListen     = "listen"     // uint16, the number of a passive endpoint; nothing
+	CallHear       = "hear"       // likewise; Request, when there is another one
+	CallReply      = "reply"      // Decision; nothing
+	CallUnlisten   = "unlisten"   // uint16, the number of a passive endpoint; nothing
 	CallCounters   = "counters"   // nothing; map[string]uint64
 )
 
@@ -42,19 +51,21 @@ type Endpoint struct {
 	Origin    uint64 `json:"origin"`    // see engine.Origin.Assume; the guest keeps it for itself
 	Serial    uint32 `json:"serial"`    // likewise
 	Key       []byte `json:"key,omitempty"`
+	Connected bool   `json:"connected,omitempty"` // it accepts the sessions of one peer alone; see Ask and Decision
 }
 
 // Serve says whether an endpoint accepts sessions.
 type Serve struct {
 	Endpoint uint16 `json:"endpoint"`
 	On       bool   `json:"on"`
-	Events   bool   `json:"events"`   // whether it takes them
-	Messages bool   `json:"messages"` // likewise
+	Events   bool   `json:"events"`          // whether it takes them
+	Messages bool   `json:"messages"`        // likewise
+	Tally    int    `json:"tally,omitempty"` // where to count what peers do through it; 0 for nowhere
 }
 
 // Peer names a peer of one of the guest's endpoints.
 type Peer struct {
-	Source uint16     `json:"source"` // the endpoint
+	Origin uint64     `json:"origin"` // of the endpoint
 	Addr   wire.Addr  `json:"addr"`
 	Class  wire.Class `json:"class"`
 }
@@ -70,4 +81,12 @@ type Region struct {
 	AuthKey []byte `json:"auth_key,omitempty"`
 
 	Incarnation uint32 `json:"incarnation"`
+
+	Tally int `json:"tally,omitempty"` // where to count what peers do to it; 0 for nowhere
+}
+
+// Observe says where to count what peers do to a region.
+type Observe struct {
+	Key   uint64 `json:"key"`
+	Tally int    `json:"tally"`
 }

@@ -132,7 +132,7 @@ func (w *world) guest(s Sizes, weight ...int) *guest {
 	w.host.AddRing(ring, origin)
 	number := uint32(0)
 	open := 0
-	g.carrier, err = NewCarrier(area, guests, func(_ uint16, _ wire.Link, _ uint8, endpoint uint16) (uint32, error) {
+	g.carrier, err = NewCarrier(area, guests, func(_ uint64, _ wire.Link, _ uint8, endpoint uint16) (uint32, error) {
 		p, err := origin.NewPeer(link, 0, endpoint)
 		number++
 		open++

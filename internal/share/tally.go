@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package share
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// Tallies are memory in which hosts count what peers do to regions and endpoints of a
+// guest. The guest makes it, and gives it to one host after the other: they only add. A
+// host adds before the peer can know that its operation has been applied, and the guest
+// looks whenever a counter is read, so that it finds all that any peer knows of.
+type Tallies struct {
+	mem   *mr.Memory
+	h     *tallyHeader
+	sums  []tallySums
+	list  atomic.Pointer[[]*Tally] // those in use; stored under mu
+	mu    sync.Mutex               // held by the guest while it looks
+	ended bool
+	free  []int  // places of sums
+	saw   uint64 // h.touched, when the guest last looked
+}
+
+// tallyHeader begins the memory.
+type tallyHeader struct {
+	touched atomic.Uint64 // changes with every sum
+	_       [56]byte
+}
+
+// tallySums are the operations of peers on one thing.
+type tallySums struct{ reads, writes atomic.Uint64 }
+
+// MostTallies is how many regions and endpoints can be counted at a time.
+const MostTallies = 4092
+
+const (
+	tallyHeaderLen = 64
+	talliesLen     = tallyHeaderLen + 16*MostTallies
+)
+
+// Counted is what the guest counts with.
+type Counted interface {
+	// Count adds operations that returned what they found, and operations that did not.
+	// It must not block.
+	Count(reads, writes uint64)
+	// Tell follows Count, and tells whoever waits.
+	Tell()
+}
+
+// Tally is the place of one thing that peers touch. It belongs to the guest.
+type Tally struct {
+	all           *Tallies
+	place         int
+	to            Counted
+	reads, writes uint64 // as told
+}
+
+// NewTallies makes the memory, whose FD is for the host.
+func NewTallies() (*Tallies, error) {
+	m, err := mr.Memfd("xdpfab tallies", talliesLen)
+	if err != nil {
+		return nil, err
+	}
+	t := talliesOf(m)
+	for i := range MostTallies {
+		t.free = append(t.free, MostTallies-1-i)
+	}
+	return t, nil
+}
+
+// FD is the memfd, which stays the tallies'.
+func (t *Tallies) FD() int { return t.mem.FD() }
+
+// Close unmaps the memory.
+func (t *Tallies) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	return t.mem.Close()
+}
+
+// Use takes a place for something that peers touch.
+func (t *Tallies) Use(to Counted) (*Tally, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.free) == 0 {
+		return nil, fmt.Errorf("%d regions and endpoints have counters of what peers do: want at most so many at a time", MostTallies)
+	}
+	x := &Tally{all: t, place: t.free[len(t.free)-1], to: to}
+	t.free = t.free[:len(t.free)-1]
+	x.reads, x.writes = t.sums[x.place].reads.Load(), t.sums[x.place].writes.Load()
+	t.publish(append(t.inUse(), x))
+	return x, nil
+}
+
+// Number names the place to the host; it is not 0.
+func (x *Tally) Number() int { return x.place + 1 }
+
+// Free gives the place back, which no host counts in any more.
+func (x *Tally) Free() {
+	t := x.all
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var rest []*Tally
+	for _, y := range t.inUse() {
+		if y != x {
+			rest = append(rest, y)
+		}
+	}
+	t.publish(rest)
+	t.free = append(t.free, x.place)
+}
+
+// inUse are the tallies in use. publish replaces them: the old list is not changed.
+func (t *Tallies) inUse() []*Tally {
+	if all := t.list.Load(); all != nil {
+		return append([]*Tally(nil), *all...)
+	}
+	return nil
+}
+
+func (t *Tallies) publish(all []*Tally) { t.list.Store(&all) }
+
+// Pending reports whether there may be something to look at. Engine's thread.
+func (t *Tallies) Pending() bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.h.touched.Load() != t.saw
+}
+
+// Look counts what has been added since the last call. Any goroutine of the guest; it
+// finds all that was added before the call, whoever looks at the same time.
+func (t *Tallies) Look() {
+	if t == nil {
+		return
+	}
+	if all := t.list.Load(); all == nil || len(*all) == 0 {
+		return
+	}
+	var some [8]Counted
+	for _, c := range t.count(some[:0]) {
+		c.Tell()
+	}
+}
+
+// count is Look without telling: it returns whom to tell.
+func (t *Tallies) count(whom []Counted) []Counted {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended || t.h.touched.Load() == t.saw {
+		return whom
+	}
+	t.saw = t.h.touched.Load()
+	for _, x := range *t.list.Load() {
+		reads, writes := t.sums[x.place].reads.Load(), t.sums[x.place].writes.Load()
+		if reads != x.reads || writes != x.writes {
+			x.to.Count(reads-x.reads, writes-x.writes)
+			x.reads, x.writes = reads, writes
+			whom = append(whom, x.to)
+		}
+	}
+	return whom
+}
+
+// Observers is the host's view of a guest's tallies. It wakes the guest by its bell.
+type Observers struct {
+	*Tallies
+	area *Area
+	bell *Bell
+}
+
+// MapTallies maps the tallies of a guest, whose area and bell stay the caller's.
+func MapTallies(fd int, a *Area, bell *Bell) (*Observers, error) {
+	m, err := mr.Shared(fd, talliesLen+page)
+	if err != nil {
+		return nil, err
+	}
+	if len(m.Bytes()) < talliesLen {
+		n := len(m.Bytes())
+		return nil, fmt.Errorf("tallies of %d bytes: want %d (%w)", n, talliesLen, m.Close())
+	}
+	return &Observers{talliesOf(m), a, bell}, nil
+}
+
+// Observer counts in one place of the tallies. It implements mr.Observer, and that of
+// executors.
+type Observer struct {
+	in   *Observers
+	sums *tallySums
+}
+
+// Observer returns the observer that counts in the place of a number.
+func (o *Observers) Observer(number int) (*Observer, error) {
+	if o == nil || number < 1 || number > MostTallies {
+		return nil, fmt.Errorf("tally %d: want 1..%d, and memory for tallies", number, MostTallies)
+	}
+	return &Observer{o, &o.sums[number-1]}, nil
+}
+
+// Touched implements mr.Observer. Any thread.
+func (o *Observer) Touched(reads, writes int) {
+	o.sums.reads.Add(uint64(reads))
+	o.sums.writes.Add(uint64(writes))
+	o.in.h.touched.Add(1)
+	if h := o.in.area.h; h.guestSleeps.Load() != 0 && h.guestSleeps.Swap(0) != 0 {
+		o.in.bell.Ring()
+	}
+}
+
+// Closed implements mr.Observer.
+func (o *Observer) Closed() {}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// admit answers the hello of an origin; see connection.admit.
+func (ep *guestEndpoint) admit(origin uint64) wire.HelloStatus {
+	switch {
+	case !ep.connected || origin == ep.admits.Load():
+		return wire.HelloAccepted
+	case ep.asking.Load():
+		return wire.HelloFull
+	}
+	return wire.HelloNoEndpoint
+}
+
+// ask asks for a connection, and returns when the peer has answered.
+func (g *guest) ask(ctx context.Context, a share.Ask) (x share.Answer, err error) {
+	link, err := g.link(ctx, a.Addr)
+	if err != nil {
+		return x, err
+	}
+	link.Class = a.Class
+	answered := make(chan share.Answer, 1)
+	ep, err := g.begin(a, link, func(c wire.Connection, why session.Reason) {
+		answered <- share.Answer{Why: why, Endpoint: c.Endpoint, Origin: c.Origin, Data: c.Bytes()}
+	})
+	if err != nil {
+		return x, err
+	}
+	select {
+	case x = <-answered:
+		return x, nil
+	case <-ep.parted.Done():
+		return x, ErrClosed
+	case <-ctx.Done():
+		return x, context.Cause(ctx)
+	}
+}
+
+// begin has an endpoint ask, once.
+func (g *guest) begin(a share.Ask, link wire.Link, answered func(wire.Connection, session.Reason)) (*guestEndpoint, error) {
+	g.making.Lock()
+	defer g.making.Unlock()
+	g.mu.Lock()
+	ep := g.endpoints[a.Endpoint]
+	g.mu.Unlock()
+	switch {
+	case ep == nil:
+		return nil, ErrClosed
+	case len(a.Data) > CMDataSize:
+		return nil, fmt.Errorf("%d bytes for the peer: want at most %d: %w", len(a.Data), CMDataSize, ErrCMData)
+	case !ep.connected || !ep.asks.CompareAndSwap(false, true):
+		return nil, fmt.Errorf("endpoint %d: want one that is to be connected, and asks once: %w", a.Endpoint, ErrConnected)
+	}
+	ep.asking.Store(true)
+	var err error
+	g.st.Call(func() {
+		ep.inquiry, err = ep.origin.Ask(link, a.Addr.Lane, a.Addr.Endpoint, a.Data, func(c wire.Connection, why session.Reason) {
+			if why == session.Alive {
+				ep.admits.Store(c.Origin)
+			}
+			ep.asking.Store(false)
+			answered(c, why)
+		})
+	})
+	g.st.eng.Notify()
+	return ep, err
+}
+
+// part has an endpoint ask no more and accept no sessions.
+func (g *guest) part(_ context.Context, p share.Part) (any, error) {
+	g.making.Lock()
+	defer g.making.Unlock()
+	g.mu.Lock()
+	ep := g.endpointOf(p.Origin)
+	g.mu.Unlock()
+	if ep == nil || !ep.connected {
+		return nil, ErrClosed
+	}
+	ep.part(g.st)
+	if p.End {
+		for _, st := range g.d.steppers {
+			st.Call(func() { st.eng.EndTargets(ep.number) })
+		}
+	}
+	return nil, nil
+}
+
+// part ends what an endpoint has of a connection, but for the sessions. g.making is held.
+func (ep *guestEndpoint) part(st *stepper) {
+	ep.admits.Store(0)
+	st.Call(func() {
+		if ep.inquiry != nil {
+			ep.inquiry.Cancel()
+		}
+	})
+	ep.asking.Store(false)
+	ep.leave()
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// guestPassive is a passive endpoint of a guest. Its requests wait here until the guest
+// asks for them, so a guest that does not keep up has a backlog as any other program.
+type guestPassive struct {
+	*PassiveEndpoint
+	waiting []*ConnRequest // that the guest has not heard of; under PassiveEndpoint.mu
+	more    chan struct{}  // has room for one: there may be another one
+	closed  context.Context
+	close   context.CancelFunc
+}
+
+// passive makes a passive endpoint, and returns its number.
+func (g *guest) passive(_ context.Context, a share.Passive) (uint16, error) {
+	attr, err := PassiveAttr{Number: a.Number, Backlog: a.Backlog, AuthKey: a.Key}.withDefaults()
+	if err != nil {
+		return 0, err
+	}
+	key, err := sessionKey(g.table, a.Key)
+	if err != nil {
+		return 0, err
+	}
+	g.d.mu.Lock()
+	defer g.d.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.endpoints)+len(g.listeners) >= g.limits.Endpoints {
+		return 0, g.tooMany("endpoints", g.limits.Endpoints)
+	}
+	number, err := g.d.pickNumber(EndpointAttr{Number: attr.Number}, 0)
+	if err != nil {
+		return 0, err
+	}
+	attr.Number = int(number)
+	p := &guestPassive{PassiveEndpoint: newPassive(g.d, attr, number, key), more: make(chan struct{}, 1)}
+	p.closed, p.close = context.WithCancel(context.Background())
+	p.heed = p.wait
+	g.d.listeners.Store(number, p.PassiveEndpoint)
+	g.listeners[number] = p
+	return number, nil
+}
+
+// wait keeps a request for the guest. Any engine's thread; p.mu is held.
+func (p *guestPassive) wait(r *ConnRequest) {
+	p.waiting = append(slices.DeleteFunc(p.waiting, func(r *ConnRequest) bool { return r.status != wire.HelloWaiting }), r)
+	select {
+	case p.more <- struct{}{}:
+	default:
+	}
+}
+
+// listener returns a passive endpoint of the guest.
+func (g *guest) listener(number uint16) (*guestPassive, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if p := g.listeners[number]; p != nil {
+		return p, nil
+	}
+	return nil, fmt.Errorf("passive endpoint %d: %w", number, ErrClosed)
+}
+
+// listen has a passive endpoint take requests.
+func (g *guest) listen(_ context.Context, number uint16) (any, error) {
+	p, err := g.listener(number)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listens = true
+	return nil, nil
+}
+
+// hear waits for a request that the guest has not heard of.
+func (g *guest) hear(ctx context.Context, number uint16) (x share.Request, err error) {
+	p, err := g.listener(number)
+	if err != nil {
+		return x, err
+	}
+	for {
+		if r := p.next(); r != nil {
+			return share.Request{Origin: r.origin, Node: r.node, From: r.from, Data: r.param}, nil
+		}
+		select {
+		case <-p.more:
+		case <-p.closed.Done():
+			return x, ErrClosed
+		case <-ctx.Done():
+			return x, context.Cause(ctx)
+		}
+	}
+}
+
+// next takes the oldest request that waits, or returns nil.
+func (p *guestPassive) next() *ConnRequest {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.waiting) > 0 {
+		r := p.waiting[0]
+		if p.waiting = p.waiting[1:]; r.status == wire.HelloWaiting {
+			return r
+		}
+	}
+	return nil
+}
+
+// reply answers a request.
+func (g *guest) reply(_ context.Context, a share.Decision) (any, error) {
+	p, err := g.listener(a.Passive)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.Data) > CMDataSize {
+		return nil, fmt.Errorf("%d bytes for the peer: want at most %d: %w", len(a.Data), CMDataSize, ErrCMData)
+	}
+	p.mu.Lock()
+	r := p.requests[a.Origin]
+	p.mu.Unlock()
+	if r == nil {
+		return nil, fmt.Errorf("request of %#x: %w: it does not ask any more", a.Origin, ErrPeerSilent)
+	}
+	status, answer := wire.HelloRejected, wire.Connection{Set: true}
+	answer.Fill(a.Data)
+	if a.Accepted {
+		g.mu.Lock()
+		ep := g.endpoints[a.Endpoint]
+		g.mu.Unlock()
+		if ep == nil || !ep.connected {
+			return nil, fmt.Errorf("endpoint %d: want one that is to be connected: %w", a.Endpoint, ErrClosed)
+		}
+		ep.admits.Store(r.origin)
+		status, answer.Endpoint, answer.Origin = wire.HelloConnect, ep.number, ep.identity
+	}
+	return nil, r.answer(status, answer)
+}
+
+// unlisten closes a passive endpoint.
+func (g *guest) unlisten(_ context.Context, number uint16) (any, error) {
+	p, err := g.listener(number)
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	delete(g.listeners, number)
+	g.mu.Unlock()
+	p.shut()
+	p.close()
+	g.d.listeners.CompareAndDelete(number, p.PassiveEndpoint)
+	return nil, nil
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// mapTallies takes the memory in which the guest wants to find what peers do.
+func (g *guest) mapTallies(_ context.Context, _ json.RawMessage, fds []int) (any, error) {
+	if len(fds) != 1 {
+		return nil, fmt.Errorf("%d file descriptors: want the memfd of the tallies", len(fds))
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.tallies != nil {
+		return nil, fmt.Errorf("there are tallies already: %w", ErrBusy)
+	}
+	var err error
+	g.tallies, err = share.MapTallies(fds[0], g.area, g.bell)
+	return nil, err
+}
+
+// observe counts what peers do to a region from now on.
+func (g *guest) observe(_ context.Context, o share.Observe) (any, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.regions[o.Key]
+	if r == nil {
+		return nil, fmt.Errorf("region %#x: %w", o.Key, ErrClosed)
+	}
+	return nil, g.observeRegion(r.region, o.Tally)
+}
+
+// observeRegion counts what peers do to a region, if there is where to. g.mu is held.
+func (g *guest) observeRegion(r *mr.Region, tally int) error {
+	if tally == 0 {
+		return nil
+	}
+	o, err := g.tallies.Observer(tally)
+	if err == nil && !r.Observe(o) {
+		err = fmt.Errorf("region %v is counted already: %w", r, ErrBusy)
+	}
+	return err
+}
+
+// observeEndpoint counts what peers do through an endpoint. g.mu is held.
+func (g *guest) observeEndpoint(ep *guestEndpoint, tally int) error {
+	if tally == 0 {
+		return nil
+	}
+	o, err := g.tallies.Observer(tally)
+	if err == nil {
+		ep.observer.Store(o)
+	}
+	return err
+}
