@@ -28,7 +28,7 @@ func TestAlias(t *testing.T) {
 		if same.OpFlags() != xdpfab.FlagInject || loud.OpFlags() != xdpfab.FlagCompletion || loud.Endpoint() != ep {
 			b.Errorf("flags %v and %v", same.OpFlags(), loud.OpFlags())
 		}
-		sessions := counter(b, b.server, "sessions_accepted")
+		sessions := counter(b, cableOf(b.server), "sessions_accepted")
 		var ops []*xdpfab.Msg
 		for range 20 { // of three, the completion of the second alone is asked for
 			quiet, told := b.fetchAdd(0), b.fetchAdd(0)
@@ -45,7 +45,7 @@ func TestAlias(t *testing.T) {
 				b.Errorf("operation %d found %d, want %d", i, got, want)
 			}
 		}
-		if n := counter(b, b.server, "sessions_accepted") - sessions; n != 1 {
+		if n := counter(b, cableOf(b.server), "sessions_accepted") - sessions; n != 1 {
 			b.Errorf("%d sessions, want one for all handles", n)
 		}
 		swap := b.fetchAdd(0)

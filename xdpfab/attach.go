@@ -186,8 +186,13 @@ func (a *attached) withdraw(key uint64) {
 // endpoint has the host make an endpoint, and returns its number.
 // Targets know it by its identity, whichever the host.
 func (a *attached) endpoint(attr *EndpointAttr, identity uint64) (number uint16, err error) {
-	return number, a.call(context.Background(), share.CallEndpoint, share.Endpoint{Number: attr.Number, Highest: attr.InitiateOnly,
-		Unordered: attr.MsgOrder == OrderNone, Connected: attr.Type == EndpointMsg, Key: attr.AuthKey, Origin: identity, Serial: a.lives.Load() << serialShift}, &number)
+	x := share.Endpoint{Number: attr.Number, Highest: attr.InitiateOnly,
+		Unordered: attr.MsgOrder == OrderNone, Connected: attr.Type == EndpointMsg, Key: attr.AuthKey, Origin: identity, Serial: a.lives.Load() << serialShift}
+	if s := attr.part.of; s != nil {
+		first := uint16(s.attr.Number)
+		x.Block, x.Posts = &first, attr.part.posts
+	}
+	return number, a.call(context.Background(), share.CallEndpoint, x, &number)
 }
 
 // serialShift leaves each host so many bits for the numbers of sessions.

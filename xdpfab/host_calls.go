@@ -30,6 +30,8 @@ var guestCalls = map[string]func(g *guest, ctx context.Context, args json.RawMes
 	share.CallObserve:    call1((*guest).observe),
 	share.CallAsk:        call1((*guest).ask),
 	share.CallPart:       call1((*guest).part),
+	share.CallBlock:      call1((*guest).block),
+	share.CallUnblock:    call1((*guest).unblock),
 	share.CallPassive:    call1((*guest).passive),
 	share.CallListen:     call1((*guest).listen),
 	share.CallHear:       call1((*guest).hear),
@@ -121,8 +123,12 @@ func (g *guest) endpoint(_ context.Context, a share.Endpoint) (uint16, error) {
 	if err := g.lodge(ep, a); err != nil {
 		return 0, err
 	}
-	if ep.origin = g.st.eng.NewOrigin(ep.number); a.Unordered {
-		ep.origin = g.st.eng.NewUnorderedOrigin(ep.number)
+	source := ep.number
+	if a.Posts && a.Block != nil {
+		source = *a.Block
+	}
+	if ep.origin = g.st.eng.NewOrigin(source); a.Unordered {
+		ep.origin = g.st.eng.NewUnorderedOrigin(source)
 	}
 	ep.origin.Assume(a.Origin, a.Serial)
 	ep.origin.SetKey(key)
@@ -147,7 +153,11 @@ func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (err error) {
 			return fmt.Errorf("the origin of an endpoint is in use: want one that is random: %w", ErrBusy)
 		}
 	}
-	if ep.number, err = g.d.pickNumber(EndpointAttr{Number: a.Number, InitiateOnly: a.Highest}, 0); err != nil {
+	of, err := g.contextOf(&a)
+	if err != nil {
+		return err
+	}
+	if ep.number, err = g.d.pickNumber(EndpointAttr{Number: a.Number, InitiateOnly: a.Highest, part: of}, 0); err != nil {
 		return err
 	}
 	g.endpoints[ep.number] = ep

@@ -64,6 +64,7 @@ type guest struct {
 	spanned   int // bytes, of regions
 	tallies   *share.Observers
 	listeners map[uint16]*guestPassive
+	blocks    map[uint16]*ScalableEndpoint // by first number: they stand for those of the guest
 }
 
 // guestEndpoint is an endpoint of a guest.
@@ -103,6 +104,7 @@ func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes) {
 	g.ring = own.File()
 	g.mu.Lock()
 	g.endpoints, g.regions, g.listeners = map[uint16]*guestEndpoint{}, map[uint64]*guestRegion{}, map[uint16]*guestPassive{}
+	g.blocks = map[uint16]*ScalableEndpoint{}
 	g.feed, g.in = share.NewFeed(area, own, g.st.eng, g.turnOut), share.NewArrivals(area, own, g.turnOut)
 	g.mu.Unlock()
 	g.feed.OnAdmit(func(session uint64) {
@@ -220,6 +222,7 @@ func (g *guest) end() {
 	for n := range maps.Clone(g.listeners) {
 		_, _ = g.unlisten(context.Background(), n)
 	}
+	g.unblockAll()
 	g.st.Call(func() {
 		g.feed.Close()
 		g.st.eng.RemoveFeed(g.feed)

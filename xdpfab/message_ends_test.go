@@ -101,7 +101,7 @@ func TestAliasOfTalker(t *testing.T) {
 // Each receive context of a scalable endpoint has receives of its own, and messages of
 // all transmit contexts come from the scalable endpoint.
 func TestScalableMessages(t *testing.T) {
-	onEveryDirectPath(t, func(h *hall) {
+	onEveryPath(t, func(h *hall) {
 		scalable := func(d *xdpfab.Domain, n int) (*xdpfab.ScalableEndpoint, *xdpfab.AddressVector) {
 			s, err := d.NewScalableEndpoint(xdpfab.ScalableAttr{Number: xdpfab.AnyNumber, TXContexts: n, RXContexts: n})
 			h.ok(err)

@@ -133,6 +133,10 @@ func (a *attached) hangUp() {
 // the numbers of the peers.
 func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
 	d.mu.Lock()
+	blocks := map[int]int{} // length of each, by first number
+	for _, s := range d.reserved {
+		blocks[s.attr.Number] = s.attr.RXContexts
+	}
 	var eps []*Endpoint
 	for _, ep := range d.endpoints {
 		eps = append(eps, ep)
@@ -145,6 +149,10 @@ func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
 	errs := []error{d.attached.offerTallies(ctx, d.attached.carrier.Tallies())}
 	for _, r := range regions {
 		errs = append(errs, d.attached.offer(ctx, r))
+	}
+	for number, length := range blocks {
+		_, err := d.attached.blockAt(number, length)
+		errs = append(errs, err)
 	}
 	for _, ep := range eps {
 		errs = append(errs, ep.moveIn(ctx, numbers))

@@ -55,9 +55,6 @@ func (a ScalableAttr) withDefaults(queues int) (ScalableAttr, error) {
 // NewScalableEndpoint makes a scalable endpoint (fi_scalable_ep). Bind an address vector,
 // and make its contexts.
 func (d *Domain) NewScalableEndpoint(attr ScalableAttr) (*ScalableEndpoint, error) {
-	if err := d.direct("a scalable endpoint"); err != nil {
-		return nil, err
-	}
 	attr, err := attr.withDefaults(len(d.steppers))
 	if err != nil {
 		return nil, err
@@ -67,16 +64,32 @@ func (d *Domain) NewScalableEndpoint(attr ScalableAttr) (*ScalableEndpoint, erro
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	if attr.Number, err = d.pickBlock(attr.Number, attr.RXContexts); err != nil {
+	pick := d.pickBlock
+	if d.attached != nil {
+		pick = d.attached.blockAt
+	}
+	if attr.Number, err = pick(attr.Number, attr.RXContexts); err != nil {
 		return nil, err
 	}
 	s := &ScalableEndpoint{dom: d, attr: attr, first: d.turn, tx: make([]*Endpoint, attr.TXContexts), rx: make([]*Endpoint, attr.RXContexts)}
 	d.turn += attr.TXContexts
-	for i := range attr.RXContexts {
-		d.reserved[uint16(attr.Number+i)] = s
-	}
+	s.reserve()
 	d.children[s] = fmt.Sprintf("scalable endpoint %d", attr.Number)
 	return s, nil
+}
+
+// reserve keeps the numbers of the receive contexts for them, and unreserve gives them
+// back. d.mu is held.
+func (s *ScalableEndpoint) reserve() {
+	for i := range s.attr.RXContexts {
+		s.dom.reserved[uint16(s.attr.Number+i)] = s
+	}
+}
+
+func (s *ScalableEndpoint) unreserve() {
+	for i := range s.attr.RXContexts {
+		delete(s.dom.reserved, uint16(s.attr.Number+i))
+	}
 }
 
 // pickBlock checks or chooses as many numbers of endpoints, one after the other. d.mu is
@@ -215,11 +228,12 @@ func (s *ScalableEndpoint) Close() error {
 	if s.av != nil {
 		s.av.drop()
 	}
+	if a := s.dom.attached; a != nil {
+		a.unblock(uint16(s.attr.Number))
+	}
 	s.dom.mu.Lock()
 	defer s.dom.mu.Unlock()
-	for i := range s.rx {
-		delete(s.dom.reserved, uint16(s.attr.Number+i))
-	}
+	s.unreserve()
 	delete(s.dom.children, s)
 	return nil
 }

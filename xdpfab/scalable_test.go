@@ -114,7 +114,7 @@ func TestScalableEndpoint(t *testing.T) {
 // Operations of one transmit context apply in the order posted, by its own sessions, and
 // its place can be taken by another one after it was closed.
 func TestScalableOrder(t *testing.T) {
-	onEveryDirectWire(t, func(b *bench) {
+	onEveryWire(t, func(b *bench) {
 		theirs, counted := scalable(b.T, b.server, 2)
 		dest, err := b.av.Insert(ctx(b.T), theirs.Name())
 		b.ok(err)

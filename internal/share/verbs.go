@@ -19,6 +19,8 @@ const (
 	CallObserve    = "observe"    // Observe; nothing
 	CallAsk        = "ask"        // Ask; Answer, when it has come
 	CallPart       = "part"       // Part; nothing
+	CallBlock      = "block"      // Block; uint16, its first number
+	CallUnblock    = "unblock"    // uint16, the first number of a block; nothing
 	CallPassive    = "passive"    // Passive; uint16, its number
 	CallListen     = "listen"     // uint16, the number of a passive endpoint; nothing
 	CallHear       = "hear"       // likewise; Request, when there is another one
@@ -52,6 +54,15 @@ type Endpoint struct {
 	Serial    uint32 `json:"serial"`    // likewise
 	Key       []byte `json:"key,omitempty"`
 	Connected bool   `json:"connected,omitempty"` // it accepts the sessions of one peer alone; see Ask and Decision
+
+	Block *uint16 `json:"block,omitempty"` // of a scalable endpoint, that it is a context of
+	Posts bool    `json:"posts,omitempty"` // peers know what it posts by the first number of the block
+}
+
+// Block is the numbers of a scalable endpoint, one after the other.
+type Block struct {
+	Number int `json:"number"` // the first one, or -1 for any
+	Length int `json:"length"`
 }
 
 // Serve says whether an endpoint accepts sessions.

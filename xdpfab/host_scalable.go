@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+)
+
+// block reserves the numbers of a scalable endpoint of the guest, and returns the first
+// one. To the host, a scalable endpoint is no more than its numbers.
+func (g *guest) block(_ context.Context, b share.Block) (uint16, error) {
+	if b.Length < 1 || b.Length > MaxContexts {
+		return 0, fmt.Errorf("scalable endpoint of %d numbers: want 1..%d: %w", b.Length, MaxContexts, ErrCount)
+	}
+	g.d.mu.Lock()
+	defer g.d.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	reserved := b.Length
+	for _, s := range g.blocks {
+		reserved += s.attr.RXContexts
+	}
+	if reserved > g.limits.Endpoints {
+		return 0, g.tooMany("numbers of endpoints", g.limits.Endpoints)
+	}
+	number, err := g.d.pickBlock(b.Number, b.Length)
+	if err != nil {
+		return 0, err
+	}
+	s := &ScalableEndpoint{dom: g.d, attr: ScalableAttr{Number: number, RXContexts: b.Length}}
+	g.blocks[uint16(number)] = s
+	s.reserve()
+	return uint16(number), nil
+}
+
+// unblock gives the numbers back.
+func (g *guest) unblock(_ context.Context, number uint16) (any, error) {
+	g.d.mu.Lock()
+	defer g.d.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s := g.blocks[number]; s != nil {
+		delete(g.blocks, number)
+		s.unreserve()
+	}
+	return nil, nil
+}
+
+// unblockAll gives all numbers back.
+func (g *guest) unblockAll() {
+	g.mu.Lock()
+	blocks := maps.Clone(g.blocks)
+	g.mu.Unlock()
+	for number := range blocks {
+		_, _ = g.unblock(context.Background(), number)
+	}
+}
+
+// contextOf returns which context of a scalable endpoint of the guest an endpoint is, if
+// it is one. g.mu is held.
+func (g *guest) contextOf(a *share.Endpoint) (part, error) {
+	if a.Block == nil {
+		return part{}, nil
+	}
+	s := g.blocks[*a.Block]
+	if s == nil {
+		return part{}, fmt.Errorf("scalable endpoint %d: %w", *a.Block, ErrClosed)
+	}
+	return part{of: s, posts: a.Posts}, nil
+}
+
+// blockAt has the host of a domain reserve the numbers of a scalable endpoint.
+func (a *attached) blockAt(number, length int) (int, error) {
+	var first uint16
+	err := a.call(context.Background(), share.CallBlock, share.Block{Number: number, Length: length}, &first)
+	if err != nil {
+		return 0, fmt.Errorf("xdpfab: scalable endpoint: %w", err)
+	}
+	return int(first), nil
+}
+
+// unblock gives the numbers back to the host, which has none any more when it has ended.
+func (a *attached) unblock(number uint16) {
+	_ = a.call(context.Background(), share.CallUnblock, number, nil)
+}
