@@ -18,6 +18,7 @@ const (
 	KindMemfd                 // Memfd: can be shared with other processes
 	KindFile                  // File: survives the process
 	KindAdopted               // Adopt: memory of the Go heap
+	KindResident              // Resident: in a BPF map, where the XDP program reaches it
 )
 
 // String returns the name of the source.
@@ -31,6 +32,8 @@ func (k Kind) String() string {
 		return "file"
 	case KindAdopted:
 		return "adopted"
+	case KindResident:
+		return "resident"
 	}
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }

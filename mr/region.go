@@ -23,9 +23,11 @@ type Region struct {
 	mem    *Memory
 	table  *Table
 
-	observer  atomic.Pointer[Observer]
-	withdrawn func()    // or nil
-	told      sync.Once // calls it
+	observer    atomic.Pointer[Observer]
+	withdrawing func()    // or nil
+	began       sync.Once // calls it
+	withdrawn   func()    // or nil
+	told        sync.Once // calls it
 
 	closed  atomic.Bool // set under table.mu when the key is removed
 	holders []inside    // readers in a burst at that moment; written once, under table.mu
@@ -118,6 +120,9 @@ func (r *Region) Close() error { return r.CloseContext(context.Background()) }
 // CloseContext is Close with a limit. If the context ends first, it returns the context's
 // error: the key is gone, but the memory stays held until another Close returns nil.
 func (r *Region) CloseContext(ctx context.Context) error {
+	if r.withdrawing != nil {
+		r.began.Do(r.withdrawing)
+	}
 	if err := quiesce(ctx, r.table.unpublish(r)); err != nil {
 		return fmt.Errorf("mr: region %v is deregistered, but operations on it are still in flight: %w; close it again "+
 			"to wait for them", r, err)

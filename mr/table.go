@@ -50,6 +50,9 @@ type Options struct {
 	// Incarnation is the region's if it is the registration of another process, or one
 	// that has outlived its process; 0 means a new one.
 	Incarnation uint32
+	// Withdrawing is called once, when the region begins to close, while its key is still
+	// in use: closing waits for it. It may be nil.
+	Withdrawing func()
 	// Withdrawn is called once, when the region has been closed and no operation of peers
 	// is in flight on it. It may be nil.
 	Withdrawn func()
@@ -69,7 +72,7 @@ func (t *Table) Register(m *Memory, o Options) (*Region, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Region{table: t, auth: auth, mem: m, access: o.Access, name: o.Name, born: o.Incarnation, withdrawn: o.Withdrawn}
+	r := &Region{table: t, auth: auth, mem: m, access: o.Access, name: o.Name, born: o.Incarnation, withdrawing: o.Withdrawing, withdrawn: o.Withdrawn}
 	if r.born == 0 {
 		r.born = newIncarnation()
 	}
