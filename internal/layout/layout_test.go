@@ -39,7 +39,7 @@ var imports = map[string][]string{
 	"internal/sharedav":     {"internal/errno"},
 	"internal/route":        {"internal/wire"},
 	"internal/port":         {"xsk", "bpf", "internal/wire", "internal/route", "internal/nic"},
-	"xdpfab":                {"internal/engine", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
+	"xdpfab":                {"internal/engine", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
 	"internal/testnet/veth": {},
 	"internal/testnet":      {"internal/testnet/veth", "internal/kernel"},
 

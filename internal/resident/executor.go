@@ -46,6 +46,7 @@ type Executor struct {
 	mu     sync.Mutex
 	free   []uint32 // places for sessions
 	places []uint32 // free places for the memory of regions
+	counts
 }
 
 // Load puts the program and its maps into the kernel. Nothing runs it yet.
@@ -109,18 +110,18 @@ func load(spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) (*Executor, erro
 // findPlaces notes which places no session and no region has.
 func (x *Executor) findPlaces() error {
 	var id, place uint32
-	taken := map[uint32]bool{}
+	taken := map[uint32]struct{}{}
 	all := x.objects.Places.Iterate()
 	for all.Next(&id, &place) {
-		taken[place] = true
+		taken[place] = struct{}{}
 	}
-	x.free = others(taken, x.objects.Sessions.MaxEntries())
+	x.free, x.live = others(taken, x.objects.Sessions.MaxEntries()), taken
 	var key uint64
 	var r executorRegion
-	taken = map[uint32]bool{}
+	taken = map[uint32]struct{}{}
 	each := x.objects.Regions.Iterate()
 	for each.Next(&key, &r) {
-		taken[r.Place] = true
+		taken[r.Place] = struct{}{}
 	}
 	x.places = others(taken, x.objects.Memories.MaxEntries())
 	if err := errors.Join(all.Err(), each.Err()); err != nil {
@@ -130,9 +131,9 @@ func (x *Executor) findPlaces() error {
 }
 
 // others returns the places below n that are not taken.
-func others(taken map[uint32]bool, n uint32) (free []uint32) {
+func others(taken map[uint32]struct{}, n uint32) (free []uint32) {
 	for place := range n {
-		if !taken[place] {
+		if _, is := taken[place]; !is {
 			free = append(free, place)
 		}
 	}

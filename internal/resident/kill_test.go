@@ -106,7 +106,7 @@ func TestKill(t *testing.T) {
 	if err := first.Register(m, Region{Key: residentKey, Length: 64, Incarnation: 5, Access: RemoteRead | RemoteWrite}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := first.begin(newCaller(first.objects.XdpfabCall), &killed); err != nil {
+	if _, err := first.begin(newCaller(first.objects.XdpfabCall), &killed, session.FirstPSN(killed.Epoch)); err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Pin(folder); err != nil {
@@ -211,12 +211,12 @@ func TestAdoptHalfDone(t *testing.T) {
 	first := mustLoad(t, Config{Sessions: 2, Regions: 1})
 	folder := bpffs(t)
 	c := newCaller(first.objects.XdpfabCall)
-	if _, err := first.begin(c, &killed); err != nil {
+	if _, err := first.begin(c, &killed, session.FirstPSN(killed.Epoch)); err != nil {
 		t.Fatal(err)
 	}
 	other := killed
 	other.Local++
-	if _, err := first.begin(c, &other); err != nil {
+	if _, err := first.begin(c, &other, session.FirstPSN(other.Epoch)); err != nil {
 		t.Fatal(err)
 	}
 	s, err := first.state(1)

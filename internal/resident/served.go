@@ -164,6 +164,7 @@ func (s *Session) execute(h *wire.Header, payload []byte, o *session.Outcome) {
 		o.Verdict = session.NoBuffer
 		return
 	}
+	s.v.x.committed.Add(uint64(h.Ops))
 	s.ran(h.PSN, h.Ops, o)
 }
 

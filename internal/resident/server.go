@@ -60,11 +60,17 @@ func Takes(p *session.TargetParams) bool {
 // Begin makes a session that has been accepted resident. It wraps ErrFull if there is no
 // place for another one.
 func (v *Server) Begin(now int64, p session.TargetParams) (*Session, error) {
+	return v.Continue(now, p, session.FirstPSN(p.Epoch))
+}
+
+// Continue makes a session resident that another executor has served up to now: every
+// frame before psn has run, and its answer has arrived.
+func (v *Server) Continue(now int64, p session.TargetParams, psn uint32) (*Session, error) {
 	if !Takes(&p) {
 		return nil, fmt.Errorf("%w: a session with events, messages or frames of %d bytes; want none of them, and at most %d",
 			ErrConfig, p.MaxFrame, MaxFrame)
 	}
-	place, err := v.x.begin(v.c, &p)
+	place, err := v.x.begin(v.c, &p, psn)
 	if err != nil {
 		return nil, err
 	}

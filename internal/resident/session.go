@@ -13,8 +13,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// begin makes a session, at a place that it returns.
-func (x *Executor) begin(c *caller, p *session.TargetParams) (place uint32, err error) {
+// begin makes a session whose next frame is psn, at a place that it returns.
+func (x *Executor) begin(c *caller, p *session.TargetParams, psn uint32) (place uint32, err error) {
 	if p.MaxFrame > MaxFrame || p.Window < 1 || p.Window > window {
 		return 0, fmt.Errorf("%w: frames of %d bytes and a window of %d; want at most %d and %d", ErrConfig, p.MaxFrame,
 			p.Window, MaxFrame, window)
@@ -26,9 +26,8 @@ func (x *Executor) begin(c *caller, p *session.TargetParams) (place uint32, err 
 		return 0, fmt.Errorf("%w for another session", ErrFull)
 	}
 	place = x.free[n-1]
-	first := session.FirstPSN(p.Epoch)
 	s := executorSession{
-		Id: uint32(p.Local), Remote: p.Remote, Epoch: p.Epoch, Expected: first, Freed: first - 1, Auth: uint64(p.Key.ID()),
+		Id: uint32(p.Local), Remote: p.Remote, Epoch: p.Epoch, Expected: psn, Freed: psn - 1, Auth: uint64(p.Key.ID()),
 		Payload: uint32(p.MaxFrame - headerLen), Credit: uint16(p.Window), Life: lifeLive, Lane: p.Local.Lane(),
 		Kind: uint8(p.Kind), Dscp: p.Class.DSCP, Priority: p.Class.PCP,
 	}
@@ -47,13 +46,16 @@ func (x *Executor) begin(c *caller, p *session.TargetParams) (place uint32, err 
 		return 0, err
 	}
 	x.free = x.free[:n-1]
+	x.live[place] = struct{}{}
 	return place, nil
 }
 
-// giveBack makes the place of a session free.
+// giveBack makes the place of a session free, which has been released.
 func (x *Executor) giveBack(place uint32) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	delete(x.live, place)
+	x.gone += viewAt(x.sessions, place).ops()
 	x.free = append(x.free, place)
 }
 

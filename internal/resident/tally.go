@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package resident
+
+import (
+	"fmt"
+	"sync/atomic"
+)
+
+// Tally counts what the program has done since it was loaded. While packets arrive, the
+// numbers are not of the same instant.
+type Tally struct {
+	// Frames are the packets of sessions, by what became of them. Those of Unknown and
+	// Unsound are not of resident sessions, as far as the program can tell.
+	Frames [NumVerdicts]uint64
+	// Ops are the operations that the program has executed, for packets and for calls.
+	Ops uint64
+	// Sessions is how many there are now.
+	Sessions int
+}
+
+// Tally returns the present numbers.
+func (x *Executor) Tally() (t Tally, err error) {
+	var each []uint64 // of a CPU
+	for v := range uint32(NumVerdicts) {
+		if err := x.objects.Tallies.Lookup(v, &each); err != nil {
+			return t, fmt.Errorf("resident: reading tally %d: %w", v, err)
+		}
+		for _, n := range each {
+			t.Frames[v] += n
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	others := x.committed.Load() // first, so that the sessions have noted all of them
+	for place := range x.live {
+		t.Ops += viewAt(x.sessions, place).ops()
+	}
+	t.Ops += x.gone - others
+	t.Sessions = len(x.live)
+	return t, nil
+}
+
+// counts are what an Executor knows for its Tally.
+type counts struct {
+	live      map[uint32]struct{} // places of sessions; under Executor.mu
+	gone      uint64              // operations of sessions that were released; likewise
+	committed atomic.Uint64       // operations that user space has executed
+}
