@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/resident"
 	"github.com/xdpfab/xdpfab/internal/session"
 )
 
@@ -57,6 +58,10 @@ type DomainAttr struct {
 	// IdleRetire is the silence after which a peer's session is forgotten, unless the
 	// peer asks for longer; 90 s.
 	IdleRetire time.Duration
+
+	// ResidentSessions is how many sessions of peers the XDP program can execute at a
+	// time, once there is resident memory; each takes 130 KiB. 256, at most 16384.
+	ResidentSessions int
 
 	// MRMode makes all regions alike: with MRVirtAddr peers give virtual addresses, with
 	// MRProvKey the domain chooses all keys, MRAllocated changes nothing. Others are
@@ -112,6 +117,8 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 		return a, fmt.Errorf("xdpfab: memory registration mode %v: want some of %v: %w", a.MRMode, basicMR, ErrNotImplemented)
 	case a.Threading > ThreadEndpoint:
 		return a, fmt.Errorf("xdpfab: %v: want ThreadSafe or another of the models", a.Threading)
+	case a.ResidentSessions < 0 || a.ResidentSessions > resident.MaxSessions:
+		return a, fmt.Errorf("xdpfab: %d resident sessions: want 1..%d, or 0 for the default", a.ResidentSessions, resident.MaxSessions)
 	case a.Queues < 0:
 		return a, fmt.Errorf("xdpfab: %d queues: want 0 for all, or more", a.Queues)
 	case a.Window < 0 || a.Window > session.MaxWindow:

@@ -74,6 +74,7 @@ type Domain struct {
 	dialer    *Endpoint                    // the endpoint that dialled peers share; made at first use
 	owned     []*mr.Memory                 // allocated by NewRegion
 	events    eventLink                    // BindEQ
+	residence residence                    // see resident.go
 
 	// Guests, or the host: see host.go and attached.go.
 	lodging  lodging                                   // under mu
@@ -90,6 +91,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	d := &Domain{attr: attr, dev: dev, table: mr.NewTable(), fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{}, reserved: map[uint16]*ScalableEndpoint{},
 		end: end{done: make(chan struct{})}}
 	d.served.Store(&[]*Endpoint{})
+	d.residence.table = d.table
 	var carrier engine.Carrier
 	if a, is := dev.(*attached); is {
 		d.attached, carrier = a, a.carrier
@@ -221,6 +223,9 @@ func (d *Domain) Stats() (map[string]uint64, error) {
 		c := st.eng.Counters()
 		c.Each(func(name string, v uint64) { all[name] += v })
 	}
+	if err := d.residence.count(all); err != nil {
+		return nil, fmt.Errorf("xdpfab: domain on %s: %w", d.dev.Info().Name, err)
+	}
 	return all, nil
 }
 
@@ -262,7 +267,7 @@ func (d *Domain) release() error {
 	for _, m := range d.memory {
 		m.Close()
 	}
-	return errors.Join(err, d.dev.Close())
+	return errors.Join(err, d.dev.Close(), d.residence.end())
 }
 
 // open returns the cause when the domain has ended. d.mu is held, so that an object made

@@ -171,7 +171,10 @@ func (d *Domain) serveSession(x *executor.Executor, queue int, now int64, p sess
 		}
 		return own.Begin(now, p, nil)
 	}
-	return x.Begin(now, p, d.observer(p.Endpoint))
+	if o := d.observer(p.Endpoint); o != nil {
+		return x.Begin(now, p, o)
+	}
+	return d.residence.movable(x.Begin(now, p, nil), queue, p)
 }
 
 // executor returns the executor of the guest's memory for sessions of a queue. It is

@@ -40,7 +40,11 @@ func (d *Domain) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	if d.attached != nil {
 		return d.registerAttached(m, o)
 	}
-	r, err := d.table.Register(m, o)
+	register := d.table.Register
+	if m.Kind() == mr.KindResident {
+		register = d.residence.register
+	}
+	r, err := register(m, o)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: %w", err)
 	}
@@ -75,6 +79,11 @@ func (d *Domain) NewRegion(name string, size int) (*mr.Region, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.registerOwned(m, name, size)
+}
+
+// registerOwned registers memory that the domain frees when it closes. d.mu is held.
+func (d *Domain) registerOwned(m *mr.Memory, name string, size int) (*mr.Region, error) {
 	r, err := d.register(m, mr.Options{Name: name, Length: size, Access: mr.RemoteRead | mr.RemoteWrite})
 	if err != nil {
 		return nil, errors.Join(err, m.Close())

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/memory"
+	"github.com/xdpfab/xdpfab/internal/resident"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// Resident regions lie in memory that the XDP program of the interface can reach. It
+// executes the requests for them and answers, and no poller wakes up: docs/resident.md.
+
+// NewResidentMemory makes zeroed memory of size bytes in a BPF map, for Register. Atomic
+// operations of peers on the regions over it, on integers of 8 to 64 bits, are executed
+// by the XDP program, without a poller; all others work too, more slowly. Such a region
+// begins at the first byte of the memory. The name is for bpftool(8). The memory is the
+// caller's to close.
+//
+// The first call loads the program that executes. A session of a peer is the program's
+// once it uses such a region, and stays so, with all that the poller has to do for it.
+// Others stay with the poller: those that have begun before the call, those beyond
+// DomainAttr.ResidentSessions, and those to endpoints with messages, events or counters
+// of what peers do.
+//
+// It takes Linux 5.18, an interface that is the domain's own, and an MTU of at most 2048
+// bytes. Otherwise the error matches ErrNotImplemented or EOPNOTSUPP, says what is
+// missing, and nothing else is affected.
+func (d *Domain) NewResidentMemory(name string, size int) (*mr.Memory, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m, err := d.residentMemory(name, size)
+	if err != nil {
+		return nil, fmt.Errorf("xdpfab: resident memory %q: %w", name, err)
+	}
+	return m, nil
+}
+
+// NewResidentRegion is NewRegion over memory of NewResidentMemory.
+func (d *Domain) NewResidentRegion(name string, size int) (*mr.Region, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m, err := d.residentMemory(name, size)
+	if err != nil {
+		return nil, fmt.Errorf("xdpfab: region %q: %w", name, err)
+	}
+	return d.registerOwned(m, name, size)
+}
+
+// residence is what a domain has of resident memory. Its lock may be taken while others
+// are held.
+type residence struct {
+	table    *mr.Table // the domain's
+	mu       sync.Mutex
+	executor *resident.Executor // nil until there is resident memory
+	memories map[*mr.Memory]*resident.Memory
+	local    []*memory.Memory                    // of the servers
+	servers  atomic.Pointer[[]*resident.Server]  // by queue; each belongs to the engine's thread
+	keys     atomic.Pointer[map[uint64]struct{}] // of the regions; stored under mu, and never changed
+}
+
+// residentMemory is NewResidentMemory with d.mu held.
+func (d *Domain) residentMemory(name string, size int) (*mr.Memory, error) {
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	if err := d.reside(); err != nil {
+		return nil, err
+	}
+	m, err := resident.NewMemory(name, size)
+	if err != nil {
+		return nil, err
+	}
+	var as *mr.Memory
+	as, err = mr.Resident(m.Bytes(), func() error {
+		d.residence.forget(as)
+		return m.Close()
+	})
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	h := &d.residence
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.memories[as] = m
+	return as, nil
+}
+
+// reside has the XDP program execute, from the first call on. d.mu is held.
+func (d *Domain) reside() error {
+	h := &d.residence
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.executor != nil {
+		return nil
+	}
+	dev, own := d.dev.(netInterface)
+	switch {
+	case !own:
+		return fmt.Errorf("domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w", d.dev.Info().Name, ErrNotImplemented)
+	case dev.MTU() > resident.MaxFrame:
+		return fmt.Errorf("domain on %s with an MTU of %d bytes: want at most %d; set it with `ip link set dev … mtu`: %w", dev.Name(), dev.MTU(), resident.MaxFrame, ErrNotImplemented)
+	}
+	sockets, counters := dev.Program().Shared()
+	x, err := resident.Load(resident.Config{Sessions: d.attr.ResidentSessions, Regions: resident.MaxRegions, Sockets: sockets, Counters: counters})
+	if err != nil {
+		return err
+	}
+	h.executor, h.memories = x, map[*mr.Memory]*resident.Memory{}
+	h.keys.Store(&map[uint64]struct{}{})
+	if err = h.serve(d); err == nil {
+		err = dev.Program().SetExecutor(x.Program())
+	}
+	if err != nil {
+		err = errors.Join(err, h.close())
+	}
+	return err
+}
+
+// serve makes a server for each engine. h.mu is held.
+func (h *residence) serve(d *Domain) error {
+	var servers []*resident.Server
+	for _, st := range d.steppers {
+		local := memory.New(d.table)
+		h.local = append(h.local, local)
+		v, err := h.executor.NewServer(local, 0, st.eng.Lived)
+		if err != nil {
+			return err
+		}
+		servers = append(servers, v)
+	}
+	h.servers.Store(&servers)
+	return nil
+}
+
+// register is register for resident memory: o is that of the region. d.mu is held.
+func (h *residence) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
+	if o.Offset != 0 {
+		return nil, fmt.Errorf("offset %d in resident memory: want 0: %w", o.Offset, ErrNotImplemented)
+	}
+	var r *mr.Region
+	o.Withdrawing = func() { h.withdraw(r.Key()) }
+	r, err := h.table.Register(m, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.enter(m, r); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// enter has the program execute what is for a region over a memory, which stays, since it
+// has the region.
+func (h *residence) enter(m *mr.Memory, r *mr.Region) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	of := h.memories[m]
+	if of == nil {
+		return fmt.Errorf("resident memory of another domain: want one that NewResidentMemory of this domain returned: %w", ErrForeign)
+	}
+	err := h.executor.Register(of, resident.Region{
+		Key: r.Key(), Length: r.Len(), Base: r.Base(), Auth: uint64(r.AuthKey()), Incarnation: r.Incarnation(), Access: uint32(r.Access()),
+	})
+	if err == nil {
+		keys := maps.Clone(*h.keys.Load())
+		keys[r.Key()] = struct{}{}
+		h.keys.Store(&keys)
+	}
+	return err
+}
+
+// withdraw has the program leave the region of a key, if it has entered it.
+func (h *residence) withdraw(key uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.executor == nil {
+		return
+	}
+	keys := maps.Clone(*h.keys.Load())
+	delete(keys, key)
+	h.keys.Store(&keys)
+	_ = h.executor.Deregister(key) // it fails if there is no such key
+}
+
+// forget drops a memory that is closed.
+func (h *residence) forget(m *mr.Memory) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.memories, m)
+}
+
+// end gives up the program, when no engine runs any more and the device is closed.
+func (h *residence) end() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.close()
+}
+
+// close is end with h.mu held.
+func (h *residence) close() error {
+	for _, m := range h.local {
+		m.Close()
+	}
+	h.local = nil
+	h.servers.Store(nil)
+	x := h.executor
+	h.executor = nil
+	if x == nil {
+		return nil
+	}
+	return x.Close()
+}
+
+// residentVerdicts are the statistics of the program by what became of a frame.
+var residentVerdicts = map[string][]resident.Verdict{
+	"resident_requests_executed": {resident.Execute},
+	"resident_duplicates":        {resident.Duplicate},
+	"resident_early":             {resident.Early},
+	"resident_passed":            {resident.Foreign, resident.Spent},
+	"resident_refused":           {resident.Stale, resident.OutOfWindow, resident.Invalid, resident.Absent},
+	"resident_busy":              {resident.Busy},
+}
+
+// count adds the statistics of the program, if there is one.
+func (h *residence) count(all map[string]uint64) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.executor == nil {
+		return nil
+	}
+	t, err := h.executor.Tally()
+	if err != nil {
+		return err
+	}
+	for name, verdicts := range residentVerdicts {
+		for _, v := range verdicts {
+			all[name] += t.Frames[v]
+		}
+	}
+	all["resident_ops_executed"], all["resident_sessions"] = t.Ops, uint64(t.Sessions)
+	return nil
+}

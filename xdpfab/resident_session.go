@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/executor"
+	"github.com/xdpfab/xdpfab/internal/resident"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// A session costs the program a place, and each frame that it has to leave to the poller
+// costs two system calls more. So a session is ordinary until it uses a resident region.
+
+// movable is a session that becomes resident with the first frame that shows a use for
+// it, if nothing is under way then: all frames before it have run, and their answers have
+// arrived. So there is nothing to hand over but the number of the next frame.
+type movable struct {
+	engine.Served
+	ordinary *executor.Session // Served, until it is nil
+	h        *residence
+	server   *resident.Server
+	params   session.TargetParams
+	former   *executor.Session // that Settle is for, too, once the session has moved
+}
+
+// movable returns a session which has just begun as one that can become resident, if it
+// can ever be. It runs on the thread of the queue's engine.
+func (h *residence) movable(s *executor.Session, queue int, p session.TargetParams) engine.Served {
+	servers := h.servers.Load()
+	if servers == nil || !resident.Takes(&p) {
+		return s
+	}
+	return &movable{Served: s, ordinary: s, h: h, server: (*servers)[queue], params: p}
+}
+
+// Receive implements engine.Served.
+func (m *movable) Receive(now int64, h *wire.Header, payload, out []byte) session.Outcome {
+	if m.ordinary != nil && m.quiet(h) && m.h.executes(payload, int(h.Ops)) {
+		m.move(now, h.PSN)
+	}
+	return m.Served.Receive(now, h, payload, out)
+}
+
+// quiet reports whether nothing is under way but this frame.
+func (m *movable) quiet(h *wire.Header) bool {
+	ran := m.ordinary.Ran()
+	return h.Type == wire.Request && h.PSN == ran.PSN+1 && h.Ack == ran.PSN && ran.Early == 0 && !m.ordinary.Holds() && !m.ordinary.Due()
+}
+
+// move makes the session resident. If there is no place for it, it stays with the poller.
+func (m *movable) move(now int64, psn uint32) {
+	s, err := m.server.Continue(now, m.params, psn)
+	if err != nil {
+		return
+	}
+	m.ordinary.Release()
+	m.Served, m.former, m.ordinary = s, m.ordinary, nil
+}
+
+// Settle implements engine.Served.
+func (m *movable) Settle() {
+	m.Served.Settle()
+	if m.former != nil { // it may have run frames of the same burst
+		m.former.Settle()
+		m.former = nil
+	}
+}
+
+// executes reports whether the first operation of a frame is one that the program can
+// execute.
+func (h *residence) executes(payload []byte, ops int) bool {
+	var records wire.RecordReader
+	var first wire.Record
+	records.Reset(payload, ops)
+	if !records.Next(&first) || !first.Verb.Atomic() || first.Datatype > uint8(atomic.Uint64) {
+		return false
+	}
+	_, is := (*h.keys.Load())[first.Key]
+	return is
+}
