@@ -19,6 +19,7 @@ import (
 
 const examples = `  xdpfabd --interface eth0 --region counters=64KiB
   xdpfabd --interface eth0 --region counters=64KiB --region scores=1MiB:ro,key=0x7
+  xdpfabd --interface eth0 --region counters=64KiB --region hot=4KiB:resident
   xdpfabd --interface eth0 --region ledger=1GiB:backing=/var/lib/xdpfabd/ledger
   xdpfabd --interface eth0 --socket-group fabric --guest allow:group=fabric,memory=1GiB
   xdpfabd --config /etc/xdpfab/xdpfabd.toml --cores 2,3 --log-format json
@@ -33,8 +34,11 @@ flag has the name of the file's key. --region replaces the file's region of the
 same name, or adds one:
 
   --region name=size[:option[,option]...]
-  option: ro, wo, rw, memfd, key=0x7, access=read|write|both,
-          backing=anonymous|memfd|/path, huge=auto|never|require
+  option: ro, wo, rw, memfd, resident, key=0x7, access=read|write|both,
+          backing=anonymous|memfd|resident|/path, huge=auto|never|require
+
+The XDP program itself executes what peers do to a resident region, without a
+poller. It takes Linux 5.18 and an MTU of at most 2048 bytes.
 
 Programs on this machine use the interface through the daemon: they open it as
 ever, attach by the control socket, and need no privilege. Each must be able to

@@ -36,6 +36,8 @@ type Config struct {
 	Regions    []RegionConfig
 	Guests     []GuestConfig
 
+	ResidentSessions int
+
 	SocketGroup string // name or number; empty: the process's
 	SocketMode  fs.FileMode
 }
@@ -46,7 +48,7 @@ type RegionConfig struct {
 	Size    int     // bytes; 0 for all of an existing file
 	Key     *uint64 // nil: unguessable, new at each start
 	Access  mr.Access
-	Backing string // backingAnonymous, backingMemfd or the path of a file
+	Backing string // backingAnonymous, backingMemfd, backingResident or the path of a file
 	Huge    mr.Huge
 }
 
@@ -54,6 +56,7 @@ type RegionConfig struct {
 const (
 	backingAnonymous = "anonymous"
 	backingMemfd     = "memfd"
+	backingResident  = "resident"
 )
 
 // logFormat is how log lines look.
@@ -70,7 +73,7 @@ func defaultConfig() Config {
 	return Config{
 		Spin: 50 * time.Microsecond, Window: 64, GiveUp: 5 * time.Second,
 		RTOMin: 10 * time.Millisecond, IdleRetire: 90 * time.Second,
-		SocketMode: control.DefaultMode,
+		SocketMode: control.DefaultMode, ResidentSessions: 256,
 	}
 }
 
@@ -80,7 +83,7 @@ func defaultRegion() RegionConfig {
 
 // isFile reports whether the region's bytes are those of a file.
 func (r RegionConfig) isFile() bool {
-	return r.Backing != backingAnonymous && r.Backing != backingMemfd
+	return r.Backing != backingAnonymous && r.Backing != backingMemfd && r.Backing != backingResident
 }
 
 // controlPath returns the path of the control socket.
@@ -97,6 +100,7 @@ func (c Config) domainAttr() xdpfab.DomainAttr {
 		Attach: xdpfab.AttachNever,
 		Queues: c.Queues, Cores: c.Cores, Spin: c.Spin, Copy: c.Copy, Generic: c.Generic, UDP: c.UDP,
 		Window: c.Window, GiveUp: c.GiveUp, RTOMin: c.RTOMin, IdleRetire: c.IdleRetire,
+		ResidentSessions: c.ResidentSessions,
 	}
 }
 

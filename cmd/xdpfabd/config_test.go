@@ -48,6 +48,7 @@ socket-group = "7"
 socket-mode = "0666"
 log-level = "debug"
 log-format = "json"
+resident-sessions = 64
 [[region]]
 name = "a"
 size = 4096
@@ -72,7 +73,7 @@ deny = true
 		Interface: "ens1f0np0", Queues: 2, Cores: []int{0, 1}, Spin: time.Millisecond, Copy: xdpfab.ZeroCopyForce,
 		Generic: true, UDP: true, Window: 8, GiveUp: 2 * time.Second, RTOMin: 20 * time.Millisecond,
 		IdleRetire: 2 * time.Minute, Control: "/tmp/c.sock", LogLevel: -4, LogFormat: logJSON,
-		SocketGroup: "7", SocketMode: 0o666,
+		SocketGroup: "7", SocketMode: 0o666, ResidentSessions: 64,
 		Guests: []GuestConfig{{User: "1", Deny: true, Serve: "*", Limits: xdpfab.GuestLimits{Entries: 64}}},
 		Regions: []RegionConfig{
 			{Name: "a", Size: 4096, Key: ptr(uint64(7)), Access: mr.RemoteRead, Backing: "anonymous", Huge: mr.HugeNever},
@@ -83,7 +84,7 @@ deny = true
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
 	}
-	if attr := got.domainAttr(); attr.Window != 8 || attr.Copy != xdpfab.ZeroCopyForce || !attr.UDP || attr.RTOMin != 20*time.Millisecond {
+	if attr := got.domainAttr(); attr.Window != 8 || attr.Copy != xdpfab.ZeroCopyForce || !attr.UDP || attr.RTOMin != 20*time.Millisecond || attr.ResidentSessions != 64 {
 		t.Errorf("domain attributes: %+v", attr)
 	}
 }

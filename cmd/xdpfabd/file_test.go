@@ -23,7 +23,7 @@ var wrongFiles = map[string]struct{ text, want string }{
 	"key":            {"[[region]]\nkey=\"c0ffee\"", `x.toml:2: region[0].key: "c0ffee": want a key`},
 	"long key":       {"[[region]]\nkey=\"0x10000000000000000\"", `x.toml:2: region[0].key: "0x10000000000000000": want at most 64 bits`},
 	"access":         {"[[region]]\naccess=\"rw\"", `x.toml:2: region[0].access: "rw": want "read", "write" or "both"`},
-	"backing":        {"[[region]]\nbacking=\"disk\"", `x.toml:2: region[0].backing: "disk": want "anonymous", "memfd", or the path`},
+	"backing":        {"[[region]]\nbacking=\"disk\"", `x.toml:2: region[0].backing: "disk": want "anonymous", "memfd", "resident", or the path`},
 	"huge memfd":     {"interface=\"e\"\n[[region]]\nname=\"a\"\nsize=1\nbacking=\"memfd\"\nhuge=\"require\"", `x.toml:6: region[0].huge: "require": huge pages go with anonymous`},
 	"unknown key":    {"interface=\"e\"\nqueus = 3", `x.toml:2: queus: unknown key; known are interface, queues`},
 	"unknown table":  {"interface=\"e\"\n[log]\nlevel=\"info\"", `x.toml:2: log: unknown key`},

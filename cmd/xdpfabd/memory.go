@@ -16,7 +16,7 @@ import (
 
 // allocate gets the memory of all regions, or of none. Anonymous memory is populated,
 // so that no operation of a peer waits for a page; memfds and files get their pages
-// when they are first used.
+// when they are first used. Resident memory is made by the domain: until then it is nil.
 func allocate(regions []RegionConfig) ([]*mr.Memory, error) {
 	var mems []*mr.Memory
 	for _, r := range regions {
@@ -35,6 +35,8 @@ func (r RegionConfig) memory() (*mr.Memory, error) {
 		return mr.Alloc(r.Size, mr.AllocOptions{Huge: r.Huge, Populate: true})
 	case backingMemfd:
 		return mr.Memfd("xdpfab:"+r.Name, r.Size)
+	case backingResident:
+		return nil, nil
 	}
 	return mr.File(r.Backing, r.Size)
 }
@@ -67,7 +69,9 @@ func claimFiles(regions []RegionConfig, log *slog.Logger) (release func()) {
 func free(mems []*mr.Memory) error {
 	var errs []error
 	for _, m := range mems {
-		errs = append(errs, m.Close())
+		if m != nil {
+			errs = append(errs, m.Close())
+		}
 	}
 	return errors.Join(errs...)
 }

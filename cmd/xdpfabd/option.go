@@ -47,6 +47,8 @@ var options = []option[Config]{
 		func(c *Config) field { return durationField(&c.RTOMin, time.Microsecond, time.Minute) }},
 	{"idle-retire", "least `time` of silence after which a peer's session is forgotten; a peer may ask for longer",
 		func(c *Config) field { return durationField(&c.IdleRetire, time.Second, 24*time.Hour) }},
+	{"resident-sessions", "`sessions` of peers that the XDP program can execute at a time, if there is a resident region; 130 KiB each",
+		func(c *Config) field { return intField(&c.ResidentSessions, 1, 1<<14) }},
 	{"control", "`path` of the control socket; empty: /run/xdpfabd/<interface>.sock",
 		func(c *Config) field { return textField(&c.Control, nil) }},
 	{"socket-group", "`group` of the control socket, name or number; empty: the daemon's",
@@ -69,7 +71,7 @@ var regionOptions = []option[RegionConfig]{
 		func(r *RegionConfig) field { return keyField(&r.Key) }},
 	{"access", "what peers may do: read, write or both",
 		func(r *RegionConfig) field { return choiceField(&r.Access, accesses) }},
-	{"backing", "anonymous, memfd, or the path of a file",
+	{"backing", "anonymous, memfd, resident (the XDP program executes) or the path of a file",
 		func(r *RegionConfig) field { return textField(&r.Backing, checkBacking) }},
 	{"huge", "huge pages: auto, never or require",
 		func(r *RegionConfig) field { return choiceField(&r.Huge, huges) }},
@@ -103,15 +105,15 @@ func checkName(s string) error {
 }
 
 func checkBacking(s string) error {
-	if s != backingAnonymous && s != backingMemfd && !strings.Contains(s, "/") {
-		return wants(s, `"anonymous", "memfd", or the path of a file with at least one /`)
+	if s != backingAnonymous && s != backingMemfd && s != backingResident && !strings.Contains(s, "/") {
+		return wants(s, `"anonymous", "memfd", "resident", or the path of a file with at least one /`)
 	}
 	return nil
 }
 
 // shorthands are the words that --region takes beside key=value.
 var shorthands = map[string]string{
-	"ro": "access=read", "wo": "access=write", "rw": "access=both", "memfd": "backing=memfd",
+	"ro": "access=read", "wo": "access=write", "rw": "access=both", "memfd": "backing=memfd", "resident": "backing=resident",
 }
 
 // parseRegion reads the value of --region: name=size[:option[,option]…], where an
@@ -140,7 +142,7 @@ func parseRegion(s string) (RegionConfig, error) {
 		key, value, _ := strings.Cut(setting, "=")
 		o := find(regionOptions, key)
 		if o == nil {
-			return r, wants(setting, "ro, wo, rw, memfd, key=…, access=…, backing=… or huge=…")
+			return r, wants(setting, "ro, wo, rw, memfd, resident, key=…, access=…, backing=… or huge=…")
 		}
 		if other, twice := given[key]; twice {
 			return r, fmt.Errorf("%s: given twice, as %q and %q: want one", key, other, short)

@@ -19,6 +19,7 @@ func TestParseRegion(t *testing.T) {
 		"counters=64KiB": with(func(r *RegionConfig) { r.Name, r.Size = "counters", 65536 }),
 		"a=1:ro":         with(func(r *RegionConfig) { r.Name, r.Size, r.Access = "a", 1, mr.RemoteRead }),
 		"a=1:wo,memfd":   with(func(r *RegionConfig) { r.Name, r.Size, r.Access, r.Backing = "a", 1, mr.RemoteWrite, "memfd" }),
+		"a=8:resident":   with(func(r *RegionConfig) { r.Name, r.Size, r.Backing = "a", 8, "resident" }),
 		"a=2GiB:key=0x10,huge=require": with(func(r *RegionConfig) {
 			r.Name, r.Size, r.Key, r.Huge = "a", 2<<30, ptr(uint64(16)), mr.HugeRequire
 		}),

@@ -191,10 +191,18 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, l net.
 	return nil
 }
 
-// register gives peers access to the memories, and an endpoint to reach them by.
+// register gives peers access to the memories, and an endpoint to reach them by. It adds
+// the resident ones to mems.
 func (s *server) register(mems []*mr.Memory) error {
 	for i, m := range mems {
 		c := s.cfg.Regions[i]
+		if c.Backing == backingResident {
+			var err error
+			if m, err = s.dom.NewResidentMemory(c.Name, c.Size); err != nil {
+				return err
+			}
+			mems[i] = m
+		}
 		r, err := s.dom.Register(m, mr.Options{Name: c.Name, Key: c.Key, Length: c.Size, Access: c.Access})
 		if err != nil {
 			return fmt.Errorf("region %q: %w", c.Name, err)

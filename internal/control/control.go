@@ -44,7 +44,7 @@ type Region struct {
 	Key     string   `json:"key"`     // hexadecimal with 0x, 16 digits
 	Size    uint64   `json:"size"`    // bytes
 	Access  []string `json:"access"`  // "read", "write"
-	Backing string   `json:"backing"` // "anonymous", "memfd" or "file:" and the path
+	Backing string   `json:"backing"` // "anonymous", "memfd", "resident" or "file:" and the path
 	Pages   string   `json:"pages"`   // "small", "transparent huge" or "huge"
 }
 
