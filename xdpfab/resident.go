@@ -244,6 +244,6 @@ func (h *residence) count(all map[string]uint64) error {
 			all[name] += t.Frames[v]
 		}
 	}
-	all["resident_ops_executed"], all["resident_sessions"] = t.Ops, uint64(t.Sessions)
+	all["resident_ops_executed"], all["resident_sessions"] = t.Ops, t.Sessions
 	return nil
 }

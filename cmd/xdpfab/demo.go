@@ -11,12 +11,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/histogram"
+	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/load"
 	"github.com/xdpfab/xdpfab/internal/testnet/veth"
 )
@@ -36,6 +38,7 @@ type demoReport struct {
 	Ping       []pingReport   `json:"ping"`
 	Latency    []benchReport  `json:"latency"`
 	Throughput []benchReport  `json:"throughput"`
+	Resident   []benchReport  `json:"resident"` // latency, then throughput; none on an old kernel
 	Exact      bool           `json:"exact"`
 	Seconds    float64        `json:"seconds"`
 }
@@ -212,6 +215,27 @@ func (d *demo) measure(ctx context.Context, mac, ip string) error {
 		}
 		r.Throughput = append(r.Throughput, b)
 	}
+	if kernel.Before(kernel.Resident) {
+		return nil
+	}
+	return d.measureResident(ctx, mac)
+}
+
+// residentRegion is the daemon's region that the XDP program executes on.
+const residentRegion = "resident"
+
+// measureResident measures it beside the ordinary one.
+func (d *demo) measureResident(ctx context.Context, mac string) error {
+	for _, args := range [][]string{
+		{"--progress", "manual"},
+		{"--mode", "throughput", "--op", "add", "--endpoints", "4", "--spread", "--progress", "manual"},
+	} {
+		var b benchReport
+		if err := d.client(ctx, &b, append([]string{"bench", mac, "--region", residentRegion, "--duration", "1s"}, args...)...); err != nil {
+			return err
+		}
+		d.report.Resident = append(d.report.Resident, b)
+	}
 	return nil
 }
 
@@ -242,7 +266,7 @@ func (r *demoReport) check() error {
 			return fmt.Errorf("%s: another process read %v, want %s", w.title, r.Reads[i].Before, want)
 		}
 	}
-	for _, b := range append(r.Latency, r.Throughput...) {
+	for _, b := range slices.Concat(r.Latency, r.Throughput, r.Resident) {
 		if !b.Verified {
 			return fmt.Errorf("bench of %s: the words grew by %d, %d adds were acknowledged", b.Op, b.Growth, b.Acknowledged)
 		}
@@ -270,13 +294,27 @@ func (r *demoReport) text(w io.Writer) {
 	for _, b := range r.Latency {
 		row(w, fmt.Sprintf("%s, %s progress", b.Op, b.Progress), b.Latency)
 	}
+	if len(r.Resident) > 0 {
+		row(w, r.Resident[0].Op+", resident region", r.Resident[0].Latency)
+	}
 	fmt.Fprintf(w, "\nThroughput, %d endpoints, window %d, %d words\n\n", r.Throughput[0].Endpoints, r.Throughput[0].Window, r.Throughput[0].Words)
 	for _, b := range r.Throughput {
-		fmt.Fprintf(w, "  %s\t%s operations/s\t%.1f a packet\t%d frames resent\tsum exact\n", b.Op, magnitude(b.OpsPerSecond), b.OpsPerPacket, b.Resent)
+		b.line(w, b.Op)
+	}
+	if len(r.Resident) > 0 {
+		r.Resident[1].line(w, r.Resident[1].Op+", resident")
 	}
 	c := r.Daemon.Counters
 	fmt.Fprintf(w, "\nThe daemon ran %d operations in %d frames for %d sessions.\n", c["ops_executed"], c["requests_executed"], c["sessions_accepted"])
+	if n := c["resident_requests_executed"]; n > 0 {
+		fmt.Fprintf(w, "Its XDP program ran %d operations in %d frames by itself.\n", c["resident_ops_executed"], n)
+	}
 	fmt.Fprintf(w, "Every check was exact. %.1f s\n", r.Seconds)
+}
+
+// line is a row of the table of throughput.
+func (b *benchReport) line(w io.Writer, title string) {
+	fmt.Fprintf(w, "  %s\t%s operations/s\t%.1f a packet\t%d frames resent\tsum exact\n", title, magnitude(b.OpsPerSecond), b.OpsPerPacket, b.Resent)
 }
 
 func row(w io.Writer, title string, p histogram.Percentiles) {

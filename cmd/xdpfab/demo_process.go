@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/testnet/veth"
 )
 
@@ -91,7 +92,11 @@ func startDaemon(ctx context.Context, side *veth.Side, binary, socket string) (*
 	// The daemon outlives an interrupt, so that close can end it in order.
 	own, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d := &daemon{stop: stop, ended: make(chan struct{}), socket: socket}
-	d.cmd = command(own, binary, "--interface", side.IfName, "--udp", "--control", socket, "--region", "demo=64KiB")
+	args := []string{"--interface", side.IfName, "--udp", "--control", socket, "--region", "demo=64KiB"}
+	if !kernel.Before(kernel.Resident) {
+		args = append(args, "--region", residentRegion+"=64KiB:resident")
+	}
+	d.cmd = command(own, binary, args...)
 	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
 	if err := startOn(side, d.cmd, serverCPUs); err != nil {
 		stop()

@@ -15,7 +15,9 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/nic"
+	"github.com/xdpfab/xdpfab/internal/resident"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -38,6 +40,8 @@ type interfaceEntry struct {
 	// Daemon serves the interface: programs go through it, whatever Plan says; nil if
 	// none answers.
 	Daemon *servedBy `json:"daemon,omitempty"`
+	// Resident is "yes" if there can be resident regions, or "no: " and the reason.
+	Resident string `json:"resident"`
 }
 
 // limits are those of the protocol, whatever the interface.
@@ -138,7 +142,7 @@ func report(ctx context.Context, args []string, socket string) (r infoReport, er
 		return r, interfaceError(err)
 	}
 	for _, i := range list {
-		e := interfaceEntry{Interface: i, Plan: r.System.Plan(&i, nic.Want{}), MaxFrame: map[string]int{}, Daemon: daemonOf(ctx, i.Name, socket)}
+		e := interfaceEntry{Interface: i, Plan: r.System.Plan(&i, nic.Want{}), MaxFrame: map[string]int{}, Daemon: daemonOf(ctx, i.Name, socket), Resident: canReside(r.System.Kernel, i.MTU)}
 		// The IP and UDP headers count towards the MTU; the Ethernet header does not.
 		for kind := range wire.NumKinds {
 			e.MaxFrame[kind.String()] = max(min(i.MTU, wire.MaxFrame)-kind.Overhead(), 0)
@@ -157,6 +161,17 @@ func report(ctx context.Context, args []string, socket string) (r infoReport, er
 		}
 	}
 	return r, nil
+}
+
+// canReside says whether the XDP program of an interface can execute operations.
+func canReside(release string, mtu int) string {
+	switch {
+	case kernel.Lacks(release, kernel.Resident):
+		return fmt.Sprintf("no: they take Linux %s", kernel.Resident)
+	case mtu > resident.MaxFrame:
+		return fmt.Sprintf("no: they take an MTU of at most %d bytes", resident.MaxFrame)
+	}
+	return "yes"
 }
 
 // formsOf lists the forms in which an operation is valid for a datatype.
@@ -223,6 +238,7 @@ func (i *interfaceEntry) text(w io.Writer) {
 	fmt.Fprintf(w, "addresses\t%s\n", orDash(strings.Join(i.Addresses, " ")))
 	fmt.Fprintf(w, "queues\t%d receive, %d transmit\n", i.RXQueues, i.TXQueues)
 	fmt.Fprintf(w, "XDP features\t%s\n", features)
+	fmt.Fprintf(w, "resident regions\t%s\n", i.Resident)
 	fmt.Fprintf(w, "XDP attached\t%s\n", attached)
 	if d := i.Daemon; d != nil {
 		fmt.Fprintf(w, "served by\txdpfabd, process %d: programs go through %s, %d do now\n", d.PID, d.Control, d.Guests)

@@ -24,6 +24,7 @@ var (
 	Oldest            = Version{5, 10} // the oldest that the project is tested with
 	FreeBPFMemory     = Version{5, 11} // BPF memory does not count against RLIMIT_MEMLOCK
 	BusyPoll          = Version{5, 11} // busy polling of AF_XDP sockets
+	Resident          = Version{5, 18} // what the program of internal/resident calls
 	DriverFeatures    = Version{6, 3}  // drivers report their XDP features
 	AdoptRings        = Version{6, 4}  // all rings of a bound AF_XDP socket can be mapped by another process
 	MultiBuffer       = Version{6, 6}  // packets of several AF_XDP chunks

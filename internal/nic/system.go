@@ -38,6 +38,7 @@ var features = []Feature{
 	{Name: "the oldest kernel that is tested", since: kernel.Oldest, Required: true},
 	{Name: "BPF memory without RLIMIT_MEMLOCK", since: kernel.FreeBPFMemory},
 	{Name: "busy polling of AF_XDP sockets", since: kernel.BusyPoll},
+	{Name: "resident regions: XDP executes operations", since: kernel.Resident},
 	{Name: "drivers tell their XDP features", since: kernel.DriverFeatures},
 	{Name: "queues lent to other programs", since: kernel.AdoptRings},
 	{Name: "larger bursts for each system call", since: kernel.SendBudget},

@@ -47,6 +47,7 @@ func (x *Executor) begin(c *caller, p *session.TargetParams, psn uint32) (place 
 	}
 	x.free = x.free[:n-1]
 	x.live[place] = struct{}{}
+	x.begun++
 	return place, nil
 }
 

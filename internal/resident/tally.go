@@ -17,8 +17,8 @@ type Tally struct {
 	Frames [NumVerdicts]uint64
 	// Ops are the operations that the program has executed, for packets and for calls.
 	Ops uint64
-	// Sessions is how many there are now.
-	Sessions int
+	// Sessions is how many have begun.
+	Sessions uint64
 }
 
 // Tally returns the present numbers.
@@ -39,7 +39,7 @@ func (x *Executor) Tally() (t Tally, err error) {
 		t.Ops += viewAt(x.sessions, place).ops()
 	}
 	t.Ops += x.gone - others
-	t.Sessions = len(x.live)
+	t.Sessions = x.begun
 	return t, nil
 }
 
@@ -47,5 +47,6 @@ func (x *Executor) Tally() (t Tally, err error) {
 type counts struct {
 	live      map[uint32]struct{} // places of sessions; under Executor.mu
 	gone      uint64              // operations of sessions that were released; likewise
+	begun     uint64              // sessions; likewise
 	committed atomic.Uint64       // operations that user space has executed
 }
