@@ -27,7 +27,7 @@ type atomicReport struct {
 }
 
 // The commands that a user types, and their output.
-func TestAtomic(t *testing.T) { ways(t, testAtomic) }
+func TestAtomic(t *testing.T) { allWays(t, testAtomic) }
 
 func testAtomic(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})

@@ -44,7 +44,7 @@ func launch(t *testing.T, side *testnet.Side, socket string, args ...string) *no
 // serve starts a daemon and waits until it answers.
 func serve(t *testing.T, side *testnet.Side, args ...string) *node {
 	t.Helper()
-	n := launch(t, side, filepath.Join(t.TempDir(), socketName), args...)
+	n := launch(t, side, filepath.Join(t.TempDir(), socketName), reside(t, args)...)
 	n.ready()
 	return n
 }

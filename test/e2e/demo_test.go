@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,6 +70,7 @@ func TestDemo(t *testing.T) {
 		Ping       []struct{ Sent, Answered int }
 		Latency    []benchReport
 		Throughput []benchReport
+		Resident   []benchReport
 		Exact      bool
 	}
 	r := decoded[report](demo)
@@ -80,7 +82,10 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%+v is not exact", w)
 		}
 	}
-	for _, b := range append(r.Latency, r.Throughput...) {
+	if n := len(r.Resident); n != 2 && !testnet.KernelBefore(t, 5, 18) {
+		t.Errorf("%d figures of a resident region, want 2", n)
+	}
+	for _, b := range slices.Concat(r.Latency, r.Throughput, r.Resident) {
 		if !b.Verified || b.Ops == 0 {
 			t.Errorf("%+v is not verified", b)
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +27,37 @@ func ways(t *testing.T, test func(t *testing.T)) {
 	for _, way := range []string{"direct", attachedWay} {
 		t.Run(way, test)
 	}
+}
+
+// residentWay is the name of a subtest whose daemon has resident regions.
+const residentWay = "resident"
+
+// allWays runs a test in the two ways of ways, and once more on resident regions.
+func allWays(t *testing.T, test func(t *testing.T)) {
+	ways(t, test)
+	if !testnet.KernelBefore(t, 5, 18) {
+		t.Run(residentWay, test)
+	}
+}
+
+// reside has the regions of a daemon resident if the test is of that way.
+func reside(t *testing.T, flags []string) []string {
+	t.Helper()
+	if !strings.HasSuffix(t.Name(), "/"+residentWay) {
+		return flags
+	}
+	flags = slices.Clone(flags)
+	for i := 1; i < len(flags); i++ {
+		if flags[i-1] != "--region" {
+			continue
+		}
+		separator := ":"
+		if strings.Contains(flags[i], ":") {
+			separator = ","
+		}
+		flags[i] += separator + "resident"
+	}
+	return flags
 }
 
 // hosts are the daemons of sides on which clients go through one.

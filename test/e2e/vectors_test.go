@@ -96,7 +96,7 @@ var smallFloats = []vector{
 }
 
 // Every valid operation between two nodes has the same result as in C.
-func TestVectors(t *testing.T) { ways(t, testVectors) }
+func TestVectors(t *testing.T) { allWays(t, testVectors) }
 
 func testVectors(t *testing.T) {
 	all := vectors(t)

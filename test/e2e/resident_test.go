@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// A daemon with a resident region beside an ordinary one: the bench finds either by name,
+// its sums are exact, and stat tells who executed.
+func TestResidentRegion(t *testing.T) {
+	testnet.Require(t)
+	if testnet.KernelBefore(t, 5, 18) {
+		t.Skip("needs Linux 5.18")
+	}
+	net := testnet.NewPair(t, testnet.Options{})
+	d := serve(t, net.B, "--region", "r=64KiB", "--region", "hot=64KiB:resident")
+	stat := func() control.Status { return answer[control.Status](t, nil, "stat", "--control", d.socket) }
+	if r := stat().Regions; len(r) != 2 || r[1].Backing != "resident" {
+		t.Errorf("regions %+v", r)
+	}
+	for _, c := range []struct {
+		region string
+		least  uint64 // frames that the program executes
+	}{{"r", 0}, {"hot", 1}} {
+		for _, mode := range []string{"latency", "throughput"} {
+			before := stat().Counters["resident_requests_executed"]
+			b := answer[benchReport](t, net.A, "bench", d.addr(), "-i", net.A.IfName, "--region", c.region, "--mode", mode, "--op", "add", "--duration", "100ms", "--timeout", silence.String())
+			if !b.Verified || b.Ops == 0 {
+				t.Errorf("%s of %s: %+v is not verified", mode, c.region, b)
+			}
+			if n := stat().Counters["resident_requests_executed"] - before; n < c.least || c.least == 0 && n > 0 {
+				t.Errorf("%s of %s: the program executed %d frames", mode, c.region, n)
+			}
+		}
+	}
+	if text := xdpfab(t, nil, []string{"stat", "--control", d.socket}).out.String(); !strings.Contains(text, "resident_ops_executed") {
+		t.Errorf("stat prints %q", text)
+	}
+	if text := xdpfab(t, net.B, []string{"info", net.B.IfName}).out.String(); !strings.Contains(text, "resident regions  ") {
+		t.Errorf("info prints %q", text)
+	}
+	d.end()
+}
