@@ -197,7 +197,7 @@ func linkOf(program uint32, ifindex int) uint32 {
 	for end := time.Now().Add(linkPatience); ; {
 		switch next, err := nextLink(it); {
 		case errors.Is(err, unix.EAGAIN) && time.Now().Before(end):
-			// Somebody is making the next link, which cannot be looked at until it is made.
+			// A process is making the next link, which cannot be looked at until then.
 			time.Sleep(time.Millisecond)
 			it = &link.Iterator{ID: it.ID} // the one before has closed its link
 			continue
