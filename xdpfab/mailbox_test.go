@@ -228,7 +228,7 @@ func TestMailboxManyGoroutines(t *testing.T) {
 				}
 			})
 		}
-		done, cancel := context.WithCancel(ctx(t))
+		done, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		for range receivers {
 			got.Go(func() {

@@ -126,6 +126,7 @@ func TestLongMessage(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	h.ok(errors.Join(x.ep.Send(&xdpfab.Message{Buf: data, Dest: dest, Context: "sent"}, 0), // begins before there is a receive
 		y.ep.Receive(&xdpfab.Receive{Pieces: [][]byte{to[:12345], to[12345:]}, Context: "got"}, 0)))
+	h.ok(y.got.Wait(t.Context(), 1)) // without a limit: it takes long on a busy machine
 	if c := h.success(y.got, "got"); c.Bytes != size || sha256.Sum256(to) != want {
 		t.Errorf("%d bytes, which are others", c.Bytes)
 	}

@@ -173,13 +173,14 @@ func TestReadAfterClose(t *testing.T) {
 }
 
 // sleepLong makes idle engines sleep until they are woken, and returns a context
-// that ends long before they would wake by themselves.
+// that ends before they would wake by themselves, but not soon: it may be that of many
+// operations, which take long on a busy machine.
 func sleepLong(t *testing.T) context.Context {
 	t.Helper()
 	was := maxSleep
 	maxSleep = time.Hour
 	t.Cleanup(func() { maxSleep = was })
-	ctx, cancel := context.WithTimeout(context.Background(), testnet.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*testnet.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }

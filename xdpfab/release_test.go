@@ -12,17 +12,18 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// within fails the test when f has not returned after half a minute.
+// within fails the test when f, which may make thousands of calls, hangs.
 func within(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
 	select {
 	case <-done:
-	case <-time.After(30 * time.Second):
-		t.Fatalf("%s: still waiting after 30 s", what)
+	case <-time.After(5 * testnet.Patience):
+		t.Fatalf("%s: still waiting after %v", what, 5*testnet.Patience)
 	}
 }
 
