@@ -91,9 +91,10 @@ type ran struct {
 	out, err string
 }
 
-// run executes a command line against the node.
+// run executes a command line against the node. It may be one of thousands of operations,
+// which take minutes on a busy machine.
 func (n *farNode) run(in string, args ...string) ran {
-	ctx, cancel := context.WithTimeout(context.Background(), testnet.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*testnet.Patience)
 	defer cancel()
 	return n.runContext(ctx, in, args...)
 }
