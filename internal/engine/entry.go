@@ -153,6 +153,16 @@ func (x *Entry) notices() bool { return x.Flags&FlagData != 0 && !x.Verb.Message
 // entry and no fence: it takes the ordinary path.
 func (x *Entry) simple() bool { return x.Flags == 0 && x.Count == 1 && x.Data == 0 && x.Verb.Atomic() }
 
+// Short reports whether the entry is a simple operation all of which lies in the first
+// [HeadLen] bytes.
+func (x *Entry) Short() bool {
+	const word = 8 // of two of which, operand and compare operand, the rest has room
+	return x.simple() && wire.ElemSize(x.Datatype) <= word
+}
+
+// HeadLen is the length of a cache line, in bytes.
+const HeadLen = 64
+
 // elements returns the number of units that pack has to place.
 func (x *Entry) elements() uint32 { return x.Verb.Elements(x.Count) }
 

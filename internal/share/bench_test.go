@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -43,4 +44,24 @@ func BenchmarkHandOver(b *testing.B) {
 	}
 	close(stop)
 	<-stopped
+}
+
+// BenchmarkWords is fetch-adds of one word that a guest posts, one a post, with guest,
+// host and target in one thread: what all of them together do for one.
+func BenchmarkWords(b *testing.B) {
+	w := newWorld(b)
+	w.region(1, 1<<16)
+	g := w.guest(Sizes{Entries: 64, Arena: MinArena, Arrivals: MinArrivals})
+	o := &tally{}
+	one := []byte{1, 0, 0, 0, 0, 0, 0, 0}
+	for posted := 0; b.Loop(); posted++ {
+		s := g.Begin(g.ring)
+		for ; s == nil; s = g.Begin(g.ring) {
+			w.step()
+		}
+		s.Peer, s.Key, s.Offset, s.Count, s.Verb, s.Opcode, s.Datatype = g.peer.ID(), 1, uint64(posted%4096)*8, 1, wire.VerbFetch, uint8(atomic.Sum), uint8(atomic.Uint64)
+		s.SetOperands(one, nil)
+		s.Result, s.Context = o.result[:], o
+		g.Submit(g.ring)
+	}
 }

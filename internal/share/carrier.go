@@ -99,6 +99,9 @@ const part = 1 << 20
 
 // Most implements engine.Carrier.
 func (c *Carrier) Most(s *engine.Submission) uint32 {
+	if s.Short() {
+		return 1
+	}
 	operand, compare, result := s.Lens()
 	whole := operand + compare + result + uint64(len(s.Extents))*extentLen
 	n := max(s.Count, 1)
@@ -124,6 +127,12 @@ func (c *Carrier) Post(tag, peer uint32, s *engine.Submission, first, count uint
 		return false
 	}
 	x := &c.area.entries[c.posted&c.mask()]
+	if s.Short() { // nearly always: one cache line goes to the host, and not two
+		copyHead(x, &s.Entry)
+		x.Cookie, x.Peer = uint64(tag), engine.PeerID(peer)
+		c.posted++
+		return true
+	}
 	e := &c.entry
 	*e = s.Entry
 	e.Cookie, e.Peer = uint64(tag), engine.PeerID(peer)

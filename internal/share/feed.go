@@ -146,7 +146,7 @@ func (f *Feed) Take(credit int) (spent int) {
 	before := f.taken
 	f.taking = true
 	for spent < credit && f.taken != posted && f.admits() {
-		f.entry = f.area.entries[f.taken&uint64(len(f.ops)-1)]
+		f.copy(&f.area.entries[f.taken&uint64(len(f.ops)-1)])
 		cost := f.post(&f.entry)
 		if cost == 0 {
 			break
@@ -165,6 +165,13 @@ func (f *Feed) Take(credit int) (spent int) {
 		f.Flush()
 	}
 	return spent
+}
+
+// copy copies an entry out of the area: of a short one the cache line that says all.
+func (f *Feed) copy(x *engine.Entry) {
+	if copyHead(&f.entry, x); !f.entry.Short() {
+		f.entry = *x // whatever it says by now
+	}
 }
 
 // post posts an entry, and returns what it has cost, 0 if the engine has no room for it

@@ -40,6 +40,12 @@ func talliesOf(m *mr.Memory) *Tallies {
 // placesOf returns the places in an entry.
 func placesOf(x *engine.Entry) *places { return (*places)(unsafe.Pointer(&x.Inline)) }
 
+// copyHead copies the first cache line of an entry, which is all of a short one. What
+// follows stays as it is.
+func copyHead(to, from *engine.Entry) {
+	*(*[engine.HeadLen]byte)(unsafe.Pointer(to)) = *(*[engine.HeadLen]byte)(unsafe.Pointer(from))
+}
+
 // bytesOfRecord returns a record as bytes.
 func bytesOfRecord(r *record) []byte { return (*[recordLen]byte)(unsafe.Pointer(r))[:] }
 
