@@ -196,6 +196,7 @@ func (a *actor) wait(d time.Duration) {
 func (a *actor) drain() {
 	for end := time.Now().Add(patience); a.open > 0; {
 		if a.collect() > 0 {
+			end = time.Now().Add(patience)
 			continue
 		}
 		if time.Now().After(end) {
