@@ -147,6 +147,7 @@ var helps = map[string]string{
 	"tx_retries":                 "Times that the kernel had to be asked again to send.",
 	"bad_completions":            "Completions of buffers that were not being sent.",
 	"rescued_buffers":            "Buffers recovered whose completions never came.",
+	"repeated_buffers":           "Packets dropped whose buffer the kernel had handed over before.",
 	"xsk_rx_dropped":             "Received packets that a socket dropped.",
 	"xsk_rx_invalid_descs":       "Invalid descriptors that the kernel found in fill rings.",
 	"xsk_tx_invalid_descs":       "Invalid descriptors that the kernel found in TX rings.",

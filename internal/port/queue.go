@@ -32,6 +32,7 @@ type Queue struct {
 	pool   *xsk.FramePool // the sending chunks
 
 	lent    []uint64 // received chunks that the caller has; the capacity is for all of them
+	ours    []bool   // by receiving chunk: it is in lent, so the kernel must not deliver it
 	buffer  uint64   // the chunk that Buffer returned
 	held    bool     // buffer is valid, and not sent yet
 	pending int      // packets written into TX, not submitted
@@ -95,7 +96,7 @@ func (q *Queue) open(ifindex, chunk int, o Options) (err error) {
 	}
 	q.lent = q.lent[:receiving]
 	for i := range q.lent {
-		q.lent[i] = q.umem.Addr(i)
+		q.lent[i], q.ours[i] = q.umem.Addr(i), true
 	}
 	q.Release()
 	return nil
@@ -107,7 +108,7 @@ func (q *Queue) use(receiving int) (err error) {
 	q.mode = q.sock.Mode()
 	q.rx, q.tx, q.fill = q.sock.RX(), q.sock.TX(), q.sock.Fill()
 	q.pool, err = q.umem.Pool(receiving, q.umem.Chunks()-receiving)
-	q.lent = make([]uint64, 0, receiving)
+	q.lent, q.ours = make([]uint64, 0, receiving), make([]bool, receiving)
 	return err
 }
 
@@ -142,13 +143,30 @@ func (q *Queue) Receive(packets [][]byte) int {
 		q.sock.WakeRX() // no system call, unless the driver or busy polling wants one
 		return 0
 	}
+	good := 0
 	for i := range n {
-		d := q.rx.Get(i)
-		packets[i] = q.umem.Frame(d)
-		q.lent = append(q.lent, d.Addr)
+		if d := q.rx.Get(i); q.lend(d.Addr) {
+			packets[good] = q.umem.Frame(d)
+			good++
+		}
 	}
 	q.rx.Release(n)
-	return n
+	return good
+}
+
+// lend notes that the caller gets a chunk. It refuses one that the caller has already, or
+// that is not for receiving: a driver that looks at stale descriptors delivers a chunk
+// twice (igb, when its ring runs short of chunks), and then the kernel would have it twice
+// after the next Release.
+func (q *Queue) lend(addr uint64) bool {
+	i := addr / uint64(q.umem.ChunkSize())
+	if i >= uint64(len(q.ours)) || q.ours[i] {
+		q.tally.repeated.Add(1)
+		return false
+	}
+	q.ours[i] = true
+	q.lent = append(q.lent, addr)
+	return true
 }
 
 // Release gives the chunks of all packets received so far back to the kernel.
@@ -156,6 +174,7 @@ func (q *Queue) Release() {
 	n := q.fill.Reserve(len(q.lent))
 	for i, addr := range q.lent[:n] {
 		q.fill.Set(i, addr)
+		q.ours[addr/uint64(q.umem.ChunkSize())] = false
 	}
 	q.fill.Submit(n)
 	q.lent = q.lent[:copy(q.lent, q.lent[n:])]
