@@ -145,8 +145,9 @@ var cases = []struct {
 	{"mtu", func(s *server) { s.nic.MTU = 68 }, Advice, "mtu 1500"},
 	{"mtu", func(s *server) { s.nic.MTU = 1007 }, OK, "buffers of 4096"},
 	{"mtu", func(s *server) { s.nic.MTU = 1006 }, OK, "buffers of 2048"},
-	{"rx-ring", func(s *server) { s.settings.RXRing = 4096 }, Advice, "ethtool -G eth5 rx 2048"},
-	{"rx-ring", func(s *server) { s.settings.RXRing = 64 }, Advice, "rx 2048"},
+	{"rx-ring", func(s *server) { s.settings.RXRing = 4096 }, Advice, "ethtool -G eth5 rx 1024"},
+	{"rx-ring", func(s *server) { s.settings.RXRing = 64 }, Advice, "rx 1024"},
+	{"rx-ring", func(s *server) { s.settings.RXRing = 2048 }, Advice, "rx 1024"}, // as many as there are buffers
 	{"rx-ring", func(s *server) { s.settings.RXRing, s.settings.RXRingMax = 256, 256 }, OK, "256, the driver's most"},
 	{"rx-ring", func(s *server) { s.settings.RingErr = unix.EOPNOTSUPP }, NotApplicable, "no ring sizes"},
 	{"rx-ring", func(s *server) { s.nic.SetFeatures(nic.XDPBasic | nic.XDPRedirect) }, NotApplicable, "zero-copy alone"},

@@ -60,24 +60,25 @@ func mtu(s *Snapshot) Finding {
 	return advice(fmt.Sprintf("ip link set dev %s mtu %d", i.Name, min(max(i.MTU, 1500), nic.MaxMTU)), "%d bytes", i.MTU)
 }
 
-// queueBuffers is how many packet buffers a queue has to receive into; it has as
-// many again to send from.
-const queueBuffers = nic.DefaultChunks / 2
-
-// rxRing: a zero-copy driver fills its ring from the packet buffers. With more
-// entries than buffers the ring runs short, with few entries it overflows.
+// rxRing: a zero-copy driver fills its ring from the packet buffers that a queue
+// receives into. A ring of as many entries takes them all, and whatever xdpfab is looking
+// at is missing in it; with few entries it overflows.
 func rxRing(s *Snapshot) Finding {
-	const fewest = 512
+	const (
+		buffers = nic.DefaultChunks / 2 // a queue has as many again to send from
+		fewest  = buffers / 4
+		most    = buffers / 2
+	)
 	d := s.Settings
 	switch {
 	case s.Plan.Copy != "zero-copy":
 		return notApplicable("matters with zero-copy alone")
 	case d.RingErr != nil:
 		return missing(d.RingErr, "%s has no ring sizes to set", s.Interface.Driver)
-	case d.RXRing >= fewest && d.RXRing <= queueBuffers:
+	case d.RXRing >= fewest && d.RXRing <= most:
 		return ok("%d of at most %d", d.RXRing, d.RXRingMax)
 	}
-	want := uint32(queueBuffers)
+	want := uint32(most)
 	if d.RXRingMax > 0 {
 		want = min(want, d.RXRingMax)
 	}
