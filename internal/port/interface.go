@@ -122,6 +122,7 @@ func (i *Interface) start(plan nic.Plan, o Options) (err error) {
 	if err == nil {
 		i.watcher.addrs, err = i.serve()
 	}
+	carrier := i.sends()
 	if err == nil {
 		err = i.program.Attach(i.index, bpf.Auto)
 	}
@@ -139,6 +140,7 @@ func (i *Interface) start(plan nic.Plan, o Options) (err error) {
 			return fmt.Errorf("port: %s: %w", i.name, err)
 		}
 	}
+	i.awaitCarrier(carrier)
 	return i.prepareSpares(plan, o)
 }
 

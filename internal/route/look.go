@@ -7,7 +7,6 @@ package route
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 
@@ -40,8 +39,11 @@ func (r *Resolver) LinkState() (LinkState, error) {
 		return LinkState{}, fmt.Errorf("route: looking at %s: %w", r.name, err)
 	}
 	a := link.Attrs()
-	carrier := a.OperState == netlink.OperUp || a.OperState == netlink.OperUnknown
-	s := LinkState{Name: a.Name, MTU: a.MTU, Up: a.Flags&net.FlagUp != 0 && carrier}
+	// The operational state follows the carrier up to a second late, but only then does
+	// the kernel send, too. IFF_LOWER_UP is the carrier itself.
+	running := a.OperState == netlink.OperUp || a.OperState == netlink.OperUnknown
+	up := uint32(unix.IFF_UP | unix.IFF_LOWER_UP)
+	s := LinkState{Name: a.Name, MTU: a.MTU, Up: a.RawFlags&up == up && running}
 	copy(s.MAC[:], a.HardwareAddr)
 	return s, nil
 }
