@@ -22,7 +22,7 @@ LONGEST := ./xdpfab ./test/e2e ./internal/sim ./test/soak ./internal/engine
 # cores; each makes its own network namespaces.
 SIDE    := -p 4
 
-.PHONY: all build demo test test-unit test-vm test-vm-self test-matrix bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak soak-messages fuzz lint generate generate-check check clean
+.PHONY: all build demo test test-unit test-vm test-vm-self test-matrix test-arm64 bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak soak-messages fuzz lint generate generate-check check clean
 
 all: build
 
@@ -98,6 +98,13 @@ KERNELS ?= all
 test-matrix:
 	@scripts/need $(VMNEED)
 	@$(GO) run ./test/vm/cmd/vmtest -kernel $(KERNELS) -table -- $(VMTEST)
+
+# The kernels of atomics on arm64 against the vectors, with its exchange of 16 bytes and
+# without, and what else has no need of a kernel, each instruction translated by QEMU.
+ARMTEST ?= ./atomic ./mr ./internal/wire ./internal/executor ./internal/session
+test-arm64:
+	@scripts/need go qemu-aarch64-static
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) test -short -count=1 -timeout 30m -exec 'qemu-aarch64-static -cpu max' $(ARMTEST)
 
 # The harness's own tests: guests that panic, hang or lack memory, and two machines
 # with kernels of their own, joined by a cable.

@@ -55,6 +55,7 @@
 // without saturation: an overflow gives NaN (E4M3) or infinity (E5M2).
 // Read, Write and the swaps copy bits unchanged.
 //
-// Memory and operands are little-endian, as on the wire; the package builds on
-// big-endian machines, but they are not supported.
+// Memory and operands are little-endian, as on the wire. The package does not compile for
+// big-endian machines. amd64 and arm64 (Armv8.1 or newer) exchange 16 bytes themselves;
+// elsewhere locks do.
 package atomic

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build !amd64
+//go:build !amd64 && !arm64
 
 package atomic
 
