@@ -76,7 +76,7 @@ func judge(r *report) []aim {
 	tail := atMost("1 % of the packets lost: p99 without order, to p99 with it", m.ratio("lossy_unordered", "lossy", p99), "x", 0.5)
 	tail.Note = fmt.Sprintf("p99.9: %s x", number(m.ratio("lossy_unordered", "lossy", p999)))
 	aims = append(append(append(aims, tail), transferAims(m)...), steps(m)...)
-	aims = append(append(aims, mediatedAims(m)...), r.Shared.aims()...)
+	aims = append(append(append(aims, mediatedAims(m)...), r.Shared.aims()...), residentAims(m)...)
 	for i, peer := range []string{"floor", "ucx", "libfabric"} {
 		aims[i].Note = fmt.Sprintf("best rounds: %s x", number(m.ratioOfBest("trip", peer)))
 	}

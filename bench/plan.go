@@ -47,8 +47,8 @@ const (
 // fullPlan has all contests of the rounds, each measured for t. Contests that are
 // compared stand side by side, so that they are measured one after the other.
 func fullPlan(t time.Duration) []entry {
-	p := tripPlan(t)
-	p = append(p, throughputPlan(t)...)
+	p := append(tripPlan(t), residentTrip(t))
+	p = append(append(p, throughputPlan(t)...), residentRates(t)...)
 	p = append(p, transferPlan(t)...)
 	for _, n := range []int{1, 16, 128, 4096} {
 		window := max(arraysFlight/n, 16)

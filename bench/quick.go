@@ -42,6 +42,7 @@ type quickReport struct {
 	// (less is better), and fetch-adds a second, in millions, 1 word a post.
 	MediatedRTTVsDirect float64 `json:"mediated_rtt_vs_direct"`
 	MediatedMopsSingle  float64 `json:"mediated_mops_single"`
+	residentReport
 }
 
 // Samples are short and rounds many: the speed of a virtual machine changes from second
@@ -53,8 +54,9 @@ const (
 	quickLimit = 75 * time.Second
 )
 
-// quickIDs are its contests; together they take some 55 s.
+// quickIDs are its contests; together they take some 70 s.
 var quickIDs = []string{"floor", "trip_domain", "mediated_trip", "ucx", "libfabric", "floor_frames", "fetch", "fetch_single_domain", "mediated_single", "ucx_rate",
+	"resident_trip", "resident_fetch", "resident_single",
 	"msg_trip", "ucx_msg_trip", "msg4k", "ucx_msg4k", "write", "floor_stream"}
 
 // quick measures the ratios that matter while the engine is being optimised.
@@ -65,7 +67,7 @@ func quick(ctx context.Context, n *network, out io.Writer) error {
 	}
 	r.print(out)
 	aims := checked(domainSteps(r))
-	printAims(out, slices.Concat(aims, checked(transferAims(r)), checked(mediatedAims(r)[:2])))
+	printAims(out, slices.Concat(aims, checked(transferAims(r)), checked(mediatedAims(r)[:2]), checked(residentAims(r))))
 	b, err := json.Marshal(quickResult(r, aims[0], aims[1]))
 	if err != nil {
 		return err
@@ -86,5 +88,6 @@ func quickResult(r *results, trip, single aim) quickReport {
 		MsgRTTVsUCX: r.ratio("msg_trip", "ucx_msg_trip", p50), WriteVsFloor: r.ratio("write", "floor_stream", goodput),
 		Msg4KVsUCX:          r.ratio("msg4k", "ucx_msg4k", rate),
 		MediatedRTTVsDirect: r.ratio("mediated_trip", "trip_domain", p50), MediatedMopsSingle: r.median("mediated_single", rate) / 1e6,
+		residentReport: residentResult(r),
 	}
 }

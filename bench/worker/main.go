@@ -34,8 +34,9 @@ type settings struct {
 	netns   string // of a host: the namespace of the interface that it shares
 	count   int    // of attach: how many times; of a host: how many regions
 
-	regions int // number of the target's regions, which the initiator addresses in turn
-	size    int // bytes of the target's region
+	regions  int  // number of the target's regions, which the initiator addresses in turn
+	size     int  // bytes of the target's region
+	resident bool // the target's region is
 
 	peer string
 
@@ -91,6 +92,7 @@ func run(ctx context.Context, args []string) error {
 	case "target":
 		part = target
 		fs.IntVar(&s.size, "size", regionSize, "bytes of the region")
+		fs.BoolVar(&s.resident, "resident", false, "a resident region")
 	case "host":
 		part = host
 		fs.StringVar(&s.netns, "netns", "", "namespace of the interface that programs share")

@@ -23,7 +23,7 @@ const targetLimit = 10 * time.Minute
 func target(ctx context.Context, dom *xdpfab.Domain, s *settings) error {
 	ctx, cancel := context.WithTimeout(ctx, targetLimit)
 	defer cancel()
-	memory, err := mr.Alloc(s.size, mr.AllocOptions{})
+	memory, err := s.memory(dom)
 	if err != nil {
 		return err
 	}
@@ -46,6 +46,14 @@ func target(ctx context.Context, dom *xdpfab.Domain, s *settings) error {
 		}
 	}
 	return nil
+}
+
+// memory is the target's.
+func (s *settings) memory(dom *xdpfab.Domain) (*mr.Memory, error) {
+	if s.resident {
+		return dom.NewResidentMemory("bench", s.size)
+	}
+	return mr.Alloc(s.size, mr.AllocOptions{})
 }
 
 // register makes a region of all the memory, named "bench", and further ones of a

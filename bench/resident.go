@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import "time"
+
+// A resident region: the XDP program executes, and the target's process sleeps.
+
+// residentTrip is the contest of its round trip.
+func residentTrip(t time.Duration) entry {
+	one := fabRun{op: "fetch", window: 1, threading: "domain", seconds: t}
+	return entry{"resident_trip", roundTrips, inXDP(fab("xdpfab fetch-add, manual, ThreadDomain, resident region", one))}
+}
+
+// residentRates are those of its throughput.
+func residentRates(t time.Duration) []entry {
+	full := fabRun{op: "fetch", window: manyPosts, scatter: scattered, words: spreadWords, seconds: t}
+	single := fabRun{op: "fetch", window: singleWindow, words: spreadWords, threading: "domain", seconds: t}
+	return []entry{
+		{"resident_fetch", throughputs, inXDP(fab("xdpfab fetch-add, 182 words a post, resident region", full))},
+		{"resident_single", throughputs, inXDP(fab("xdpfab fetch-add, 1 word a post, ThreadDomain, resident region", single))},
+	}
+}
+
+// inXDP makes a contest one with a resident region. It may fail, since an old kernel
+// cannot have one.
+func inXDP(c *contest) *contest {
+	plain := c.server
+	c.server = func(n *network) command {
+		cmd := plain(n)
+		cmd.args = append(cmd.args, "-resident", "-progress=auto")
+		return cmd
+	}
+	c.peer = true
+	return c
+}
+
+// residentAims are the aims of resident regions.
+func residentAims(m *results) []aim {
+	return []aim{
+		atMost("resident region: fetch-add RTT p50, to the floor", m.ratio("resident_trip", "floor", p50), "x", 0.45),
+		atMost("the same, to UCX", m.ratio("resident_trip", "ucx", p50), "x", 0.2),
+		atLeast("resident region: fetch-add throughput, 182 words a post, to the poller's", m.ratio("resident_fetch", "fetch", rate), "x", 1),
+		atLeast("the same, 1 word a post", m.ratio("resident_single", "fetch_single_domain", rate), "x", 1),
+	}
+}
+
+// residentReport is what the last line of the quick mode says of them; the ratios are as
+// those of quickReport.
+type residentReport struct {
+	RTTVsFloor float64 `json:"resident_rtt_vs_floor,omitempty"`
+	RTTVsUCX   float64 `json:"resident_rtt_vs_ucx,omitempty"`
+	Mops       float64 `json:"resident_mops,omitempty"`        // 182 words a post
+	MopsSingle float64 `json:"resident_mops_single,omitempty"` // 1 word a post
+}
+
+func residentResult(r *results) residentReport {
+	return residentReport{
+		RTTVsFloor: r.ratio("resident_trip", "floor", p50), RTTVsUCX: r.ratio("resident_trip", "ucx", p50),
+		Mops: r.median("resident_fetch", rate) / 1e6, MopsSingle: r.median("resident_single", rate) / 1e6,
+	}
+}
