@@ -64,6 +64,28 @@ func guestOf(t testing.TB, d *Domain, attr DomainAttr) *Domain {
 // GuestOf is guestOf for the tests outside the package.
 var GuestOf = guestOf
 
+// TryGuestOf returns the error of a domain that cannot be a guest of d.
+func TryGuestOf(t testing.TB, d *Domain, attr DomainAttr) error {
+	t.Helper()
+	talk, err := hostingOf(t, d)(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := attach(t.Context(), talk, "test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewFabric(attr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := f.adopt(dev, f.attr)
+	if err == nil {
+		t.Error(g.CloseAll())
+	}
+	return err
+}
+
 // guestBy returns a domain that is a guest of whoever dial leads to, and of redial later.
 func guestBy(t testing.TB, dial func(context.Context) (*share.Talk, error), attr DomainAttr, redial func(context.Context) (*share.Talk, error)) *Domain {
 	t.Helper()

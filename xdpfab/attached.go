@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/port"
@@ -29,6 +30,8 @@ type attached struct {
 	// that looks for hosts.
 	lives atomic.Uint32
 	sizes share.Sizes // of the area; the same goroutine's
+
+	giveUp time.Duration // of its sessions; 0 for the host's
 
 	tallying sync.Mutex // held while something gets a tally
 

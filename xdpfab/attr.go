@@ -78,16 +78,21 @@ type DomainAttr struct {
 
 	// Attach says whether the domain goes through the daemon that has the interface;
 	// AttachAuto. Through it, no privilege is needed; Queues, Copy, Generic and UDP are
-	// the daemon's and those here have no effect. InterfaceInfo.Daemon tells which way it
-	// went.
+	// the daemon's and those here have no effect. GiveUp is the domain's own; Window,
+	// RTOMin, BaseRTT and IdleRetire are the daemon's, and other values are refused.
+	// InterfaceInfo.Daemon tells which way it went.
 	Attach AttachMode
 	// Control is the path of the daemon's control socket; that of the environment
 	// variable ControlEnv, or else DefaultControl.
 	Control string
 
 	encap encap        // set by OpenInfo
+	usual usual        // filled in
 	clock func() int64 // of the engines, ns, monotonic; nil means the system's. For tests
 }
+
+// usual says which attributes have their default, for a guest: there it is the host's.
+type usual struct{ giveUp, idleRetire bool }
 
 // defaultGiveUp is a variable, since tests must not give up a live peer that a busy
 // machine keeps from answering.
@@ -101,6 +106,12 @@ func (a DomainAttr) with(b DomainAttr) DomainAttr {
 		if from.Type().Field(i).IsExported() && !from.Field(i).IsZero() {
 			to.Field(i).Set(from.Field(i))
 		}
+	}
+	if b.GiveUp != 0 {
+		a.usual.giveUp = b.usual.giveUp
+	}
+	if b.IdleRetire != 0 {
+		a.usual.idleRetire = b.usual.idleRetire
 	}
 	if b.clock != nil {
 		a.clock = b.clock
@@ -141,13 +152,13 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 		a.Spin = 50 * time.Microsecond
 	}
 	if a.GiveUp == 0 {
-		a.GiveUp = defaultGiveUp
+		a.GiveUp, a.usual.giveUp = defaultGiveUp, true
 	}
 	if a.GiveUp > session.MaxGiveUp {
 		return a, fmt.Errorf("xdpfab: give-up time of %v: want at most %v, which peers can be asked to remember a session for", a.GiveUp, session.MaxGiveUp)
 	}
 	if a.IdleRetire == 0 {
-		a.IdleRetire = 90 * time.Second
+		a.IdleRetire, a.usual.idleRetire = 90*time.Second, true
 	}
 	if a.IdleRetire <= session.IdleClose {
 		return a, fmt.Errorf("xdpfab: idle retirement after %v: want more than the %v after which initiators close idle sessions",

@@ -94,6 +94,12 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	d.residence.table = d.table
 	var carrier engine.Carrier
 	if a, is := dev.(*attached); is {
+		var err error
+		if d.attr, err = a.tune(attr); err != nil {
+			d.release()
+			return nil, err
+		}
+		attr = d.attr
 		d.attached, carrier = a, a.carrier
 		a.carrier.Deliver(guestReceiver{d})
 	}

@@ -19,6 +19,7 @@ import (
 var guestCalls = map[string]func(g *guest, ctx context.Context, args json.RawMessage, fds []int) (any, error){
 	share.CallSizes:      call1((*guest).mostSizes),
 	share.CallAttach:     (*guest).attach,
+	share.CallTune:       call1((*guest).tune),
 	share.CallEndpoint:   call1((*guest).endpoint),
 	share.CallServe:      call1((*guest).serveEndpoint),
 	share.CallDrop:       call1(func(g *guest, _ context.Context, n uint16) (any, error) { g.drop(n); return nil, nil }),
@@ -100,7 +101,7 @@ func (g *guest) tooMany(what string, limit int) error {
 
 // link finds the way to an address.
 func (g *guest) link(ctx context.Context, a wire.Addr) (wire.Link, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, g.d.attr.GiveUp, errHopSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, g.givesUp(), errHopSilent)
 	defer cancel()
 	l, err := g.d.dev.Link(ctx, a)
 	return l, hopError(err)
@@ -132,6 +133,7 @@ func (g *guest) endpoint(_ context.Context, a share.Endpoint) (uint16, error) {
 	}
 	ep.origin.Assume(a.Origin, a.Serial)
 	ep.origin.SetKey(key)
+	ep.origin.SetGiveUp(g.givesUp())
 	g.st.Call(func() {
 		ep.origin.Charge(g.feed)
 		g.st.eng.AddRing(ring, ep.origin)

@@ -50,7 +50,8 @@ type guest struct {
 	executors []*executor.Executor
 	memory    []*memory.Memory
 
-	open atomic.Int64 // peers
+	open   atomic.Int64 // peers
+	giveUp atomic.Int64 // ns; 0 for the host's
 
 	// making is held while an endpoint is made, closed, or gets a peer: the guest's calls
 	// are answered side by side, and none may find half an endpoint. It comes before d.mu

@@ -146,7 +146,8 @@ func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
 	regions := slices.Clone(d.attached.regions)
 	d.attached.mu.Unlock()
 	numbers := map[*engine.Peer]uint32{}
-	errs := []error{d.attached.offerTallies(ctx, d.attached.carrier.Tallies())}
+	_, err := d.attached.tuneHost(ctx)
+	errs := []error{err, d.attached.offerTallies(ctx, d.attached.carrier.Tallies())}
 	for _, r := range regions {
 		errs = append(errs, d.attached.offer(ctx, r))
 	}

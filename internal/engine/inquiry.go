@@ -38,7 +38,7 @@ func (o *Origin) Ask(link wire.Link, lane uint8, endpoint uint16, data []byte, d
 		Options: wire.Options{Class: link.Class, Connection: wire.Connection{Set: true, Endpoint: o.endpoint, Origin: o.id}}, Key: o.key,
 	}
 	p.Options.Connection.Fill(data)
-	q.asker = session.NewAsker(&e.cfg.Session, p, e.now)
+	q.asker = session.NewAsker(o.cfg, p, e.now)
 	q.path.SetFlow(uint32(q.slot.id))
 	e.touch(q, &q.listed)
 	return q, nil

@@ -32,7 +32,7 @@ func (c *conn) enter(until int64) {
 // restarted, has forgotten the session, or was not the node that sent the reset.
 func (c *conn) doubt() {
 	c.doubted = true
-	c.enter(c.r.e.now + int64(c.r.e.cfg.Session.GiveUp))
+	c.enter(c.r.e.now + int64(c.r.origin.cfg.GiveUp))
 	if c.r.conn == c {
 		c.r.retry()
 	}

@@ -5,6 +5,7 @@ package engine
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -24,6 +25,7 @@ type Origin struct {
 	payer    *feeder        // whose origin it is; nil for the engine's own process
 	// unordered says that its sessions need no order; see session.Params.
 	unordered bool
+	cfg       *session.Config // of its sessions; set before it has peers
 	// The rest belongs to the engine's thread.
 	serial  uint32 // of the session begun last
 	units   uint32 // given out to frames; see conn.unit
@@ -39,7 +41,7 @@ type identity struct {
 // NewOrigin returns a new source of operations: the endpoint of that number on this node.
 // Any goroutine may call it.
 func (e *Engine) NewOrigin(endpoint uint16) *Origin {
-	return &Origin{e: e, id: e.cfg.Random(), endpoint: endpoint, remotes: map[identity]*remote{}, buffers: e.reqs}
+	return &Origin{e: e, id: e.cfg.Random(), endpoint: endpoint, cfg: &e.cfg.Session, remotes: map[identity]*remote{}, buffers: e.reqs}
 }
 
 // NewUnorderedOrigin returns a new source of operations of which only the fenced ones
@@ -55,6 +57,13 @@ func (e *Engine) NewUnorderedOrigin(endpoint uint16) *Origin {
 // targets then know that its sessions follow those. serial is a number that no session of
 // the former process has reached.
 func (o *Origin) Assume(id uint64, serial uint32) { o.id, o.serial = id, serial }
+
+// SetGiveUp gives the sessions a give-up time of their own, before the origin has peers.
+func (o *Origin) SetGiveUp(after time.Duration) {
+	own := *o.cfg
+	own.GiveUp = after
+	o.cfg = &own
+}
 
 // SetKey gives the endpoint an authorization key, before it has peers.
 func (o *Origin) SetKey(key *session.Key) { o.key = key }

@@ -114,7 +114,7 @@ func (r *remote) connect() bool {
 	if r.limbo != nil {
 		params.Resume = r.limbo.ini.Identity()
 	}
-	c.ini = session.NewInitiator(&e.cfg.Session, r.origin.buffers, params, e.now)
+	c.ini = session.NewInitiator(r.origin.cfg, r.origin.buffers, params, e.now)
 	c.aim(by)
 	r.conn = c
 	e.count[SessionsOpened]++
@@ -136,7 +136,7 @@ func (r *remote) crowded() bool {
 	if r.fullSince == 0 {
 		r.fullSince = r.e.now
 	}
-	return r.e.now-r.fullSince < int64(r.e.cfg.Session.GiveUp)
+	return r.e.now-r.fullSince < int64(r.origin.cfg.GiveUp)
 }
 
 // retry makes a new session after a refusal, or for the sake of the one in limbo: only a

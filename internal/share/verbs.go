@@ -2,12 +2,17 @@
 
 package share
 
-import "github.com/xdpfab/xdpfab/internal/wire"
+import (
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
 
 // What a Call can ask for, with the types of their arguments and results.
 const (
 	CallSizes      = "sizes"      // nothing; Sizes, the largest that the host allows. It may come before CallAttach
 	CallAttach     = "attach"     // Attach with the memfd of the area; Attached with the guest's end of the bell
+	CallTune       = "tune"       // Tune, before there are endpoints; Tune, of the host
 	CallEndpoint   = "endpoint"   // Endpoint; uint16, its number
 	CallServe      = "serve"      // Serve; nothing
 	CallDrop       = "drop"       // uint16, the number of an endpoint; nothing
@@ -43,6 +48,16 @@ type Attached struct {
 	Interface []byte   `json:"interface"` // an xdpfab.InterfaceInfo, JSON
 	MAC       wire.MAC `json:"mac"`
 	MTU       int      `json:"mtu"`
+}
+
+// Tune is what domains choose of their sessions, ns and frames. A guest chooses no more
+// than GiveUp, or 0 for the host's.
+type Tune struct {
+	GiveUp     time.Duration `json:"give_up"`
+	Window     int           `json:"window,omitempty"`
+	RTOMin     time.Duration `json:"rto_min,omitempty"`
+	BaseRTT    time.Duration `json:"base_rtt,omitempty"`
+	IdleRetire time.Duration `json:"idle_retire,omitempty"`
 }
 
 // Endpoint is an endpoint that the guest makes.

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/share"
+)
+
+// Of the attributes of sessions, a guest has a give-up time of its own. The others are
+// those of the host, whose engine has the sessions: other values are refused.
+
+// tune tells the host of the attributes, and returns those in force.
+func (a *attached) tune(attr DomainAttr) (DomainAttr, error) {
+	a.giveUp = attr.GiveUp
+	if attr.usual.giveUp {
+		a.giveUp = 0
+	}
+	host, err := a.tuneHost(context.Background())
+	if err != nil {
+		return attr, err
+	}
+	if attr.usual.giveUp {
+		attr.GiveUp = host.GiveUp
+	}
+	if attr.usual.idleRetire {
+		attr.IdleRetire = host.IdleRetire
+	}
+	for _, x := range []struct {
+		name      string
+		own, host any
+		other     bool
+	}{
+		{"Window", attr.Window, host.Window, attr.Window != 0 && attr.Window != host.Window},
+		{"RTOMin", attr.RTOMin, host.RTOMin, attr.RTOMin != 0 && attr.RTOMin != host.RTOMin},
+		{"BaseRTT", attr.BaseRTT, host.BaseRTT, attr.BaseRTT != 0 && attr.BaseRTT != host.BaseRTT},
+		{"IdleRetire", attr.IdleRetire, host.IdleRetire, attr.IdleRetire != host.IdleRetire},
+	} {
+		if x.other {
+			return attr, fmt.Errorf("xdpfab: %s of %v through the daemon of %s, whose sessions have %v: leave it out, have the daemon's changed, or want an interface of your own (AttachNever): %w",
+				x.name, x.own, a.info.Name, x.host, ErrNotImplemented)
+		}
+	}
+	attr.Window, attr.RTOMin, attr.BaseRTT = host.Window, host.RTOMin, host.BaseRTT
+	return attr, nil
+}
+
+// tuneHost tells a host of the give-up time.
+func (a *attached) tuneHost(ctx context.Context) (host share.Tune, err error) {
+	return host, a.call(ctx, share.CallTune, share.Tune{GiveUp: a.giveUp}, &host)
+}
+
+// tune answers the call of a guest that has a give-up time of its own.
+func (g *guest) tune(_ context.Context, t share.Tune) (share.Tune, error) {
+	if t.GiveUp < 0 || t.GiveUp > session.MaxGiveUp {
+		return t, fmt.Errorf("give-up time of %v: want at most %v, or 0 for the host's: %w", t.GiveUp, session.MaxGiveUp, ErrNotImplemented)
+	}
+	g.giveUp.Store(int64(t.GiveUp))
+	a := g.d.attr
+	c, err := session.Config{Window: a.Window, GiveUp: a.GiveUp, RTOMin: a.RTOMin, BaseRTT: a.BaseRTT, IdleRetire: a.IdleRetire}.WithDefaults()
+	return share.Tune{GiveUp: c.GiveUp, Window: c.Window, RTOMin: c.RTOMin, BaseRTT: c.BaseRTT, IdleRetire: c.IdleRetire}, err
+}
+
+// givesUp is the guest's give-up time.
+func (g *guest) givesUp() time.Duration {
+	return cmp.Or(time.Duration(g.giveUp.Load()), g.d.attr.GiveUp)
+}
