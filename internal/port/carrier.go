@@ -7,9 +7,9 @@ package port
 import "time"
 
 // Drivers of NICs set their queues up anew when they get an XDP program, and again when
-// zero-copy begins. Meanwhile there is no carrier: for a second with igb, for longer where
-// the speed is negotiated. Frames of that time are lost in copy mode, and peers give up
-// after a few seconds, so Open waits until the carrier is back.
+// zero-copy begins. Meanwhile there is no carrier: for a second with igb, for longer
+// where the speed is negotiated. Frames of that time are lost in copy mode, and peers
+// give up after a few seconds, so Open waits until the carrier is back.
 const (
 	carrierBack = 10 * time.Second // for one that was there before; negotiation takes up to 5 s
 	// carrierNew is for one that was not: the process that had the interface before has

@@ -156,8 +156,8 @@ func (q *Queue) Receive(packets [][]byte) int {
 
 // lend notes that the caller gets a chunk. It refuses one that the caller has already, or
 // that is not for receiving: a driver that looks at stale descriptors delivers a chunk
-// twice (igb, when its ring runs short of chunks), and then the kernel would have it twice
-// after the next Release.
+// twice (igb, when its ring runs short of chunks), and then the kernel would have it
+// twice after the next Release.
 func (q *Queue) lend(addr uint64) bool {
 	i := addr / uint64(q.umem.ChunkSize())
 	if i >= uint64(len(q.ours)) || q.ours[i] {
