@@ -108,7 +108,12 @@ func dialHost(ctx context.Context, path string) (*share.Talk, error) {
 		return nil, err
 	}
 	conn := c.(*net.UnixConn)
+	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, errHostSilent)
+	defer cancel()
 	if err := upgrade(ctx, conn, path); err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("daemon at %s: %w", path, context.Cause(ctx))
+		}
 		return nil, errors.Join(err, conn.Close())
 	}
 	return share.NewTalk(conn), nil
@@ -170,6 +175,8 @@ func (a *attached) register(r *mr.Region, m *mr.Memory, o mr.Options) error {
 
 // withdraw takes a region back. The host has none any more when it has ended.
 func (a *attached) withdraw(key uint64) {
+	a.moving.RLock()
+	defer a.moving.RUnlock()
 	var tally *share.Tally
 	a.mu.Lock()
 	a.regions = slices.DeleteFunc(a.regions, func(x offered) bool {

@@ -7,13 +7,9 @@ import (
 	"errors"
 
 	"net"
-	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
@@ -280,25 +276,7 @@ func TestGuestServes(t *testing.T) {
 // next host, keeps its peers, and its region is served with the incarnation that it had.
 func TestGuestOutlivesHost(t *testing.T) {
 	a, b, region := pipeWithRegion(t, 4096)
-	var hosting atomic.Pointer[net.UnixConn]
-	redial := func(context.Context) (*share.Talk, error) {
-		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			return nil, err
-		}
-		var ends [2]*net.UnixConn
-		for i, fd := range fds {
-			f := os.NewFile(uintptr(fd), "pair")
-			c, err := net.FileConn(f)
-			if f.Close(); err != nil {
-				return nil, err
-			}
-			ends[i] = c.(*net.UnixConn)
-		}
-		hosting.Store(ends[0])
-		go func() { _ = a.Host(ends[0], GuestLimits{}) }()
-		return share.NewTalk(ends[1]), nil
-	}
+	redial, leave := successive(a)
 	g := guestBy(t, redial, DomainAttr{}, redial)
 	mem, err := mr.Memfd("guest", 4096)
 	if err != nil {
@@ -374,7 +352,7 @@ func TestGuestOutlivesHost(t *testing.T) {
 				t.Fatalf("round %d: the guest's region: %v", round, err)
 			}
 		}
-		go hosting.Load().Close() // the host has gone, as far as the guest can tell
+		go leave() // the host has gone, as far as the guest can tell
 		for {
 			if _, err := w.Add(ctx, 1); err == nil {
 				ran++

@@ -3,6 +3,7 @@
 package xdpfab
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,9 +32,15 @@ type attached struct {
 	lives atomic.Uint32
 	sizes share.Sizes // of the area; the same goroutine's
 
-	giveUp time.Duration // of its sessions; 0 for the host's
+	giveUp   time.Duration // of its sessions; 0 for the host's
+	waits    time.Duration // for a next hop, at most: the give-up time in force
+	patience time.Duration // answerWithin, unless it is 0; for tests
 
 	tallying sync.Mutex // held while something gets a tally
+	// moving is locked while another host gets what the domain has: what is made or
+	// closed in that time would be given to it twice, or left there. It comes before all
+	// other locks.
+	moving sync.RWMutex
 
 	closing context.Context // ends with Close
 	close   context.CancelFunc
@@ -78,6 +85,9 @@ func attach(ctx context.Context, talk *share.Talk, socket string, redial func(co
 
 // meet makes an area, and greets a host with it.
 func (a *attached) meet(ctx context.Context, talk *share.Talk) (in joins, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("%w: it has not answered for %v", ErrHostLost, answerWithin))
+	defer cancel()
+	talk.Hurry(answerWithin)
 	if a.lives.Load() == 0 { // another host must allow what the first one did
 		if a.sizes, err = allowed(ctx, talk); err != nil {
 			return in, errors.Join(err, talk.Close())
@@ -258,13 +268,29 @@ func (a *attached) beside(f func()) {
 	}
 }
 
-// listenFor is call for something that may take long, such as another program's answer.
-func (a *attached) listenFor(ctx context.Context, verb string, arguments, result any) error {
-	return a.call(ctx, verb, arguments, result)
+// answerWithin is how long a host may take to answer, beside the give-up time that it may
+// spend on a silent next hop.
+const answerWithin = time.Minute
+
+// call has the host do something. A host that does not answer is taken for lost: what it
+// has done of the call is not known, and the conversation, which says what the guest has,
+// would not be true any more.
+func (a *attached) call(ctx context.Context, verb string, arguments, result any, fds ...int) error {
+	limit := cmp.Or(a.patience, answerWithin) + a.waits
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errHostSilent)
+	defer cancel()
+	err := a.listenFor(ctx, verb, arguments, result, fds...)
+	if errors.Is(err, errHostSilent) {
+		a.hangUp()
+		return fmt.Errorf("%w: it has not answered for %v (%s): %w", ErrHostLost, limit, verb, err)
+	}
+	return err
 }
 
-// call has the host do something.
-func (a *attached) call(ctx context.Context, verb string, arguments, result any, fds ...int) error {
+var errHostSilent = errors.New("it does not answer: it is stopped, or its machine is overloaded")
+
+// listenFor is call for something that may take long, such as another program's answer.
+func (a *attached) listenFor(ctx context.Context, verb string, arguments, result any, fds ...int) error {
 	args, err := json.Marshal(arguments)
 	if err != nil {
 		return err

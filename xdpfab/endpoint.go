@@ -72,6 +72,7 @@ type known struct {
 // NewEndpoint makes an endpoint (fi_endpoint). Bind the objects that it needs, then
 // Enable it.
 func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
+	defer d.stay()()
 	attr, err := attr.withDefaults()
 	if err != nil {
 		return nil, err
@@ -187,6 +188,7 @@ func (ep *Endpoint) Name() string {
 // failure goes unnoticed. An endpoint that is not InitiateOnly accepts sessions from
 // peers.
 func (ep *Endpoint) Enable() error {
+	defer ep.dom.stay()()
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	switch phase := ep.phase.Load(); {

@@ -40,6 +40,7 @@ func (ep *Endpoint) makePeer(a Address) (engine.PeerID, error) {
 	if err := av.reach(a); err != nil { // may wait, if the vector is shared
 		return 0, err
 	}
+	defer ep.dom.stay()()
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	if k, is := ep.contextPeer(a); is {
@@ -92,6 +93,7 @@ func (ep *Endpoint) dropPeer(a Address) {
 
 // dial holds a name that needs no address vector, and hangUp drops it.
 func (ep *Endpoint) dial(a wire.Addr, link wire.Link) (*name, error) {
+	defer ep.dom.stay()()
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	if !ep.ready() {

@@ -54,7 +54,7 @@ func call1[A, R any](f func(*guest, context.Context, A) (R, error)) func(*guest,
 
 // answer does what a call asks for. The error returned is one of the conversation.
 func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
-	defer share.CloseAll(fds)
+	defer share.Discard(fds)
 	do := guestCalls[c.Verb]
 	var result any
 	err := fmt.Errorf("%q: want another verb, or attach first: %w", c.Verb, ErrNotImplemented)

@@ -51,6 +51,7 @@ type guest struct {
 	memory    []*memory.Memory
 
 	open   atomic.Int64 // peers
+	stops  chores       // ends of the watches of ways to peers
 	giveUp atomic.Int64 // ns; 0 for the host's
 
 	// making is held while an endpoint is made, closed, or gets a peer: the guest's calls
@@ -169,7 +170,7 @@ func (g *guest) serve() (err error) {
 			continue
 		}
 		if calls.Add(1) > mostCalls {
-			share.CloseAll(fds)
+			share.Discard(fds)
 			err = fmt.Errorf("xdpfab: a program makes more than %d calls at a time: %w", mostCalls, ErrDenied)
 			break
 		}
@@ -228,6 +229,7 @@ func (g *guest) end() {
 		g.feed.Close()
 		g.st.eng.RemoveFeed(g.feed)
 	})
+	g.stops.wait()
 	_ = g.ring.Close() // the bell, which ends await
 	g.ringing.Wait()
 	for _, r := range g.regions {
@@ -316,7 +318,7 @@ func (g *guest) peerOf(ctx context.Context, p share.Peer) (uint32, error) {
 		_ = peer.SetLink(l) // the encapsulation is the same
 	})
 	gone := func() {
-		go stop() // it may wait for the watcher, which may wait for the engine
+		g.stops.add(stop) // it may wait for the watcher, which may wait for the engine
 		g.open.Add(-1)
 	}
 	g.st.Call(func() { g.feed.SetTarget(number, &share.Target{Ring: ep.ring, Peer: peer, Gone: gone}) })

@@ -58,6 +58,7 @@ const (
 
 // NewPassiveEndpoint makes a passive endpoint (fi_passive_ep).
 func (d *Domain) NewPassiveEndpoint(attr PassiveAttr) (*PassiveEndpoint, error) {
+	defer d.stay()()
 	attr, err := attr.withDefaults()
 	if err != nil {
 		return nil, err
@@ -141,6 +142,7 @@ func (p *PassiveEndpoint) Bind(q *EventQueue) error {
 
 // Listen takes requests from now on (fi_listen): each is an EventConnReq.
 func (p *PassiveEndpoint) Listen() error {
+	defer p.dom.stay()()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

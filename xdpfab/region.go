@@ -19,6 +19,7 @@ import (
 // except on elements of 32 bytes and complex ones that are not aligned to their whole
 // size: those are exclusive within one process only.
 func (d *Domain) Register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
+	defer d.stay()()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.register(m, o)
@@ -59,7 +60,12 @@ func (d *Domain) registerAttached(m *mr.Memory, o mr.Options) (*mr.Region, error
 			m.Kind(), d.attached.info.Name, ErrNotImplemented)
 	}
 	var r *mr.Region
-	o.Withdrawn = func() { d.attached.withdraw(r.Key()) }
+	offered := false
+	o.Withdrawn = func() {
+		if offered {
+			d.attached.withdraw(r.Key())
+		}
+	}
 	r, err := d.table.Register(m, o)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: %w", err)
@@ -67,6 +73,7 @@ func (d *Domain) registerAttached(m *mr.Memory, o mr.Options) (*mr.Region, error
 	if err := d.attached.register(r, m, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("xdpfab: register: %w", err), r.Close())
 	}
+	offered = true
 	return r, nil
 }
 
@@ -77,6 +84,7 @@ func (d *Domain) NewRegion(name string, size int) (*mr.Region, error) {
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: region %q: %w", name, err)
 	}
+	defer d.stay()()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.registerOwned(m, name, size)

@@ -63,15 +63,32 @@ func (a *attached) seek(rejoin func(context.Context, joins) bool, changed func(p
 		if err != nil {
 			continue
 		}
-		a.mu.Lock()
-		a.talk, a.ended = talk, nil
-		a.mu.Unlock()
-		a.reader.Go(func() { a.listen(talk) })
-		if rejoin(a.closing, in) {
+		if a.moveTo(in, rejoin) {
 			changed(port.Event{Kind: port.HostFound})
 		}
 		return
 	}
+}
+
+// moveTo talks to another host, and has it carry the domain's operations.
+func (a *attached) moveTo(in joins, rejoin func(context.Context, joins) bool) bool {
+	a.moving.Lock()
+	defer a.moving.Unlock()
+	a.mu.Lock()
+	a.talk, a.ended = in.talk, nil
+	a.mu.Unlock()
+	a.reader.Go(func() { a.listen(in.talk) })
+	return rejoin(a.closing, in)
+}
+
+// stay keeps the domain from moving to another host until the function that it returns is
+// called. What makes, changes or closes something that a host has calls it first.
+func (d *Domain) stay() (done func()) {
+	if d.attached == nil {
+		return func() {}
+	}
+	d.attached.moving.RLock()
+	return d.attached.moving.RUnlock
 }
 
 // tookIn notes that a host carries operations.

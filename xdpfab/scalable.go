@@ -55,6 +55,7 @@ func (a ScalableAttr) withDefaults(queues int) (ScalableAttr, error) {
 // NewScalableEndpoint makes a scalable endpoint (fi_scalable_ep). Bind an address vector,
 // and make its contexts.
 func (d *Domain) NewScalableEndpoint(attr ScalableAttr) (*ScalableEndpoint, error) {
+	defer d.stay()()
 	attr, err := attr.withDefaults(len(d.steppers))
 	if err != nil {
 		return nil, err

@@ -63,6 +63,7 @@ func (t *regionTally) Closed() {
 // once, an operation on extents once for each. A region has one counter for each of the
 // two, and holds it until it is closed.
 func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
+	defer d.stay()()
 	switch {
 	case flags == 0 || flags&^remoteFlags != 0:
 		return fmt.Errorf("xdpfab: region %v: a counter with flags %v: want some of %v: %w", r, flags, remoteFlags, ErrBadFlags)

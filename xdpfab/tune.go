@@ -46,6 +46,7 @@ func (a *attached) tune(attr DomainAttr) (DomainAttr, error) {
 				x.name, x.own, a.info.Name, x.host, ErrNotImplemented)
 		}
 	}
+	a.waits = attr.GiveUp
 	attr.Window, attr.RTOMin, attr.BaseRTT = host.Window, host.RTOMin, host.BaseRTT
 	return attr, nil
 }

@@ -22,10 +22,16 @@ type Talk struct {
 	conn *net.UnixConn
 	out  sync.Mutex
 	fds  []int // that have come and belong to no text yet; the receiver's
+
+	patience time.Duration // for the other side to take a text; 0 is for ever
 }
 
 // NewTalk begins a conversation over a stream socket, which is the talk's from then on.
 func NewTalk(c *net.UnixConn) *Talk { return &Talk{conn: c} }
+
+// Hurry makes Send fail if the other side does not take a text for so long. Before the
+// talk is used.
+func (t *Talk) Hurry(patience time.Duration) { t.patience = patience }
 
 // Limits of what one side takes from the other.
 const (
@@ -64,6 +70,9 @@ func (t *Talk) Send(v any, fds ...int) error {
 	}
 	t.out.Lock()
 	defer t.out.Unlock()
+	if t.patience > 0 {
+		_ = t.conn.SetWriteDeadline(time.Now().Add(t.patience))
+	}
 	n, _, err := t.conn.WriteMsgUnix(b, rights, nil)
 	if err == nil && n < len(b) {
 		_, err = t.conn.Write(b[n:])
@@ -149,7 +158,7 @@ func (t *Talk) Hang() { _ = t.conn.Close() }
 
 // Close frees what the conversation has, when nobody receives any more.
 func (t *Talk) Close() error {
-	CloseAll(t.fds)
+	Discard(t.fds)
 	t.fds = nil
 	return t.conn.Close()
 }
@@ -157,7 +166,7 @@ func (t *Talk) Close() error {
 // CloseAll closes file descriptors that are not wanted.
 func CloseAll(fds []int) {
 	for _, fd := range fds {
-		_ = unix.Close(fd)
+		_ = closeFD(fd)
 	}
 }
 

@@ -127,11 +127,28 @@ func (n *node) holdings() (h holdings) {
 	return h
 }
 
+// deathsEnv, an environment variable, is how many guests TestGuestsKilled kills.
+const deathsEnv = "XDPFAB_GUEST_DEATHS"
+
+// deaths is how many guests to kill.
+func deaths(t *testing.T, usual int) int {
+	text := os.Getenv(deathsEnv)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 10 {
+		t.Fatalf("%s=%s: want a number, 10 or more", deathsEnv, text)
+	}
+	return n
+}
+
 // Guests are killed at any point of their lives. What they had is given back, the memory
 // that they served is withdrawn, and each operation ran once or not at all.
 func TestGuestsKilled(t *testing.T) {
 	testnet.Require(t)
-	const rounds, together = 67, 3
+	const together = 3
+	rounds := (deaths(t, 201) + together - 1) / together
 	net := testnet.NewPair(t, testnet.Options{})
 	file, dir := filepath.Join(t.TempDir(), "memory"), t.TempDir()
 	d := serve(t, net.B, "--region", "r=4KiB:backing="+file)
@@ -151,6 +168,7 @@ func TestGuestsKilled(t *testing.T) {
 				<-p.done
 				m, a := journalOf(journal)
 				most, added = most+m, added+a
+				_ = os.Remove(journal)
 			}()
 		}
 		wg.Wait()

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+)
+
+// A call of a host that is stopped ends, with an error that says so, and so does the
+// conversation.
+func TestHostSilent(t *testing.T) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ends [2]*net.UnixConn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "pair")
+		c, err := net.FileConn(f)
+		if errors.Join(err, f.Close()) != nil {
+			t.Fatal(err)
+		}
+		ends[i] = c.(*net.UnixConn)
+		defer ends[i].Close()
+	}
+	a := &attached{talk: share.NewTalk(ends[0]), calls: map[uint64]chan share.Reply{}, patience: time.Millisecond}
+	err = a.call(t.Context(), share.CallCounters, struct{}{}, nil)
+	if !errors.Is(err, ErrHostLost) || !strings.Contains(err.Error(), "not answered") {
+		t.Errorf("%v, want ErrHostLost", err)
+	}
+	if b, err := io.ReadAll(ends[1]); err != nil || len(b) == 0 {
+		t.Errorf("the host reads %d bytes, %v; want the call, and the end", len(b), err)
+	}
+	if len(a.calls) != 0 {
+		t.Errorf("%d calls wait still", len(a.calls))
+	}
+}
+
+// Chores are all done, one at a time.
+func TestChores(t *testing.T) {
+	var c chores
+	under, most, n := 0, 0, 0
+	for range 100 {
+		c.add(func() {
+			under++
+			most = max(most, under)
+			n++
+			under--
+		})
+	}
+	c.wait()
+	if n != 100 || most != 1 {
+		t.Errorf("%d of 100 are done, %d at a time", n, most)
+	}
+}
