@@ -32,6 +32,7 @@ var scenarios = []scenario{
 	{"storm", storm},
 	{"movements", movements},
 	{"deadlines", deadlines},
+	{"guest kills", guestKills},
 }
 
 // TestSoak draws scenarios until the time is over. A failure names its seed; that

@@ -43,7 +43,7 @@ var order = []string{
 	"resolved: ran", "resolved: never ran", "unresolved arrays", "unresolved",
 	"calls", "calls ok", "calls left early: ran", "calls left early: never ran",
 	"next hops changed", "neighbours forgotten", "addresses taken away", "addresses changed places",
-	"partitions", "daemon kills", "client kills", "daemon stalls", "cpu hogs", "sessions retired", "linearizable histories",
+	"partitions", "daemon kills", "client kills", "guest kills", "daemon stalls", "cpu hogs", "sessions retired", "linearizable histories",
 }
 
 // line is a short form for progress.
@@ -53,7 +53,7 @@ func (y *tally) line(since time.Time, rounds int) string {
 	c := y.counts
 	return fmt.Sprintf("soak %4ds: %d rounds, %d operations (%d ok, %d not executed, %d unknown, %d restarted), %d kills, %d partitions",
 		int(time.Since(since).Seconds()), rounds, c["operations"], c["completed ok"], c["completed not executed"],
-		c["completed unknown"], c["completed restarted"], c["daemon kills"]+c["client kills"], c["partitions"])
+		c["completed unknown"], c["completed restarted"], c["daemon kills"]+c["client kills"]+c["guest kills"], c["partitions"])
 }
 
 // String is the summary.
