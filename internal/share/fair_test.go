@@ -58,7 +58,7 @@ func compete(t *testing.T, rounds int, all ...*flooder) (entries, cost []float64
 	for _, f := range all {
 		f.guest = w.guest(Sizes{Entries: fairEntries, Arena: 1 << 20, Arrivals: MinArrivals}, max(f.weight, 1))
 	}
-	const settle = 100 // rounds, for sessions to be open and rings to be full
+	const settle = 40 // rounds, for sessions to be open and rings to be full
 	for i := range settle + rounds {
 		if i == settle {
 			for j, f := range all {
@@ -90,7 +90,7 @@ func near(a, b float64) bool { return a <= 1.1*b && b <= 1.1*a }
 // weight says, however long its operations are, and nothing once it has stopped reading
 // its completions.
 func TestFairShares(t *testing.T) {
-	const rounds = 300
+	const rounds = 60
 	words := func(weight int) *flooder { return &flooder{name: "words", entry: word(), weight: weight, reads: true} }
 	arrays := func(weight int) *flooder {
 		return &flooder{name: "arrays of 4096 words", entry: array(4096), weight: weight, reads: true}
