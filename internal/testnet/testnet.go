@@ -58,8 +58,18 @@ func effective() uint64 {
 }
 
 // NewPair builds a pair and removes it when the test and its subtests are over.
-// It skips the test where Require does and fails it if the pair cannot be built.
+// It skips the test where Require does and fails it if the pair cannot be built. The
+// pair is a veth, or the two NICs of a virtual machine that has them; see Borrowed.
 func NewPair(t testing.TB, o Options) *Pair {
+	t.Helper()
+	if n := Borrowed(t); n != nil {
+		return n.borrow(t, o)
+	}
+	return NewVeth(t, o)
+}
+
+// NewVeth builds a pair that is a veth, for tests of what only a veth does.
+func NewVeth(t testing.TB, o Options) *Pair {
 	t.Helper()
 	return build(t, func() (*Pair, error) { return veth.New(o) })
 }
@@ -81,7 +91,7 @@ func NewRouted(t testing.TB, o Options) *Routed {
 // It skips the test if the kernel lacks those.
 func NewVLAN(t testing.TB, id int, o Options) *Pair {
 	t.Helper()
-	p := NewPair(t, o)
+	p := NewVeth(t, o)
 	for _, s := range []*Side{p.A, p.B} {
 		err := s.Tag(id)
 		if errors.Is(err, veth.ErrNoVLAN) {

@@ -36,10 +36,16 @@ type Side struct {
 	MAC     net.HardwareAddr
 	IP4     netip.Addr // 10.77.0.1 or .2, /24
 	IP6     netip.Addr // fd00:77::1 or ::2, /64
+
+	loan *loan // nil unless the interface is borrowed
 }
 
 // Pair is two joined namespaces. A and B differ in nothing but their addresses.
-type Pair struct{ A, B *Side }
+type Pair struct {
+	A, B *Side
+
+	give func() error // gives what is borrowed back; nil if nothing is
+}
 
 // serial keeps several pairs of one process apart.
 var serial atomic.Uint32
@@ -63,6 +69,18 @@ func prepare(o Options) (p *Pair, err error) {
 	if o.Queues < 0 || o.MTU < 0 {
 		return nil, fmt.Errorf("veth: negative option: %+v", o)
 	}
+	if p, err = empty(); err != nil {
+		return nil, err
+	}
+	if err = p.join(o); err != nil {
+		err = fmt.Errorf("veth: joining %s and %s: %w (needs CAP_NET_ADMIN)", p.A.Name, p.B.Name, err)
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// empty makes the namespaces.
+func empty() (p *Pair, err error) {
 	sweep()
 	stem := fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), serial.Add(1))
 	p = &Pair{A: newSide(stem+"-a", 1), B: newSide(stem+"-b", 2)}
@@ -79,9 +97,6 @@ func prepare(o Options) (p *Pair, err error) {
 		if err = s.Do(quiet); err != nil {
 			return p, fmt.Errorf("veth: namespace %s: %w", s.Name, err)
 		}
-	}
-	if err = p.join(o); err != nil {
-		return p, fmt.Errorf("veth: joining %s and %s: %w (needs CAP_NET_ADMIN)", p.A.Name, p.B.Name, err)
 	}
 	return p, nil
 }
@@ -169,6 +184,10 @@ func addAddresses(h *netlink.Handle, link netlink.Link, ip4, ip6 netip.Addr) err
 // that still has a process lives on, without a name, until that process leaves.
 func (p *Pair) Close() error {
 	var errs []error
+	if p.give != nil {
+		errs = append(errs, p.give())
+		p.give, p.A.IfIndex = nil, 0
+	}
 	// The device goes first: the kernel frees a namespace only later, and by
 	// then nothing should arrive at sockets still bound to it.
 	if p.A.IfIndex != 0 {

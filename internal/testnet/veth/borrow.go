@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package veth
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// loan is a NIC that a pair has taken from its namespace, and how it was before.
+type loan struct {
+	name  string
+	index int
+	mtu   int
+	mac   net.HardwareAddr
+}
+
+// borrowed keeps two pairs of one process from taking the same NICs; the second waits.
+var borrowed sync.Mutex
+
+// Borrow builds a pair of two NICs of the caller's network namespace that are joined to
+// each other. Each is renamed to IfName. Close gives them back as they were. On error
+// nothing is left behind.
+func Borrow(names [2]string, o Options) (p *Pair, err error) {
+	borrowed.Lock()
+	home, err := netns.Get()
+	if err != nil {
+		borrowed.Unlock()
+		return nil, fmt.Errorf("veth: reading the thread's namespace: %w", err)
+	}
+	p, err = empty()
+	if err != nil {
+		err = errors.Join(err, home.Close())
+		borrowed.Unlock()
+		return nil, err
+	}
+	p.give = func() error {
+		defer borrowed.Unlock()
+		errs := []error{}
+		for _, s := range p.sides() {
+			errs = append(errs, s.giveBack(home))
+		}
+		return errors.Join(append(errs, home.Close())...)
+	}
+	for i, s := range p.sides() {
+		if err := s.take(names[i], home, o); err != nil {
+			return nil, errors.Join(fmt.Errorf("veth: borrowing %s: %w", names[i], err), p.Close())
+		}
+	}
+	if err := p.start(); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// take moves a NIC into the side's namespace.
+func (s *Side) take(name string, home netns.NsHandle, o Options) error {
+	h, err := netlink.NewHandleAt(home, unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	l, err := h.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	a := l.Attrs()
+	if err := errors.Join(h.LinkSetDown(l), h.LinkSetNsFd(l, int(s.NS))); err != nil {
+		return err
+	}
+	s.loan = &loan{name, a.Index, a.MTU, a.HardwareAddr}
+	in, err := netlink.NewHandleAt(s.NS, unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if l, err = in.LinkByName(name); err != nil {
+		return err
+	}
+	if err := in.LinkSetName(l, IfName); err != nil {
+		return err
+	}
+	if o.MTU != 0 {
+		if err := in.LinkSetMTU(l, o.MTU); err != nil {
+			return fmt.Errorf("MTU %d: %w", o.MTU, err)
+		}
+	}
+	// A driver brings all its queues back when the NIC is set up, so they are chosen
+	// while it is down; one that knows only one number of queues refuses to be asked.
+	err = s.Do(func() error { return setQueues(l.Attrs().Index, max(o.Queues, 1)) })
+	if errors.Is(err, unix.EOPNOTSUPP) && o.Queues <= 1 {
+		err = nil
+	}
+	return err
+}
+
+// giveBack moves a NIC back to where it was.
+func (s *Side) giveBack(home netns.NsHandle) error {
+	if s.loan == nil {
+		return nil
+	}
+	was := s.loan
+	s.loan = nil
+	h, err := netlink.NewHandleAt(s.NS, unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	l, err := only(h)
+	if err != nil {
+		return err
+	}
+	detach := func() error { return netlink.LinkSetXdpFd(l, -1) }
+	err = errors.Join(h.LinkSetDown(l), s.Do(detach), h.LinkSetMTU(l, was.mtu),
+		h.LinkSetHardwareAddr(l, was.mac), h.LinkSetName(l, was.name), h.LinkSetNsFd(l, int(home)))
+	if err != nil {
+		return fmt.Errorf("giving %s back: %w", was.name, err)
+	}
+	return nil
+}
+
+// only returns the NIC of a namespace that has no other, whatever its name has become.
+func only(h *netlink.Handle) (netlink.Link, error) {
+	links, err := h.LinkList()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range links {
+		if l.Type() == "device" && l.Attrs().Flags&net.FlagLoopback == 0 {
+			return l, nil
+		}
+	}
+	return nil, fmt.Errorf("the NIC has gone: %w", os.ErrNotExist)
+}
+
+// From the kernel's ethtool_netlink_generated.h.
+const (
+	ethtoolChannelsSet = 18 // ETHTOOL_MSG_CHANNELS_SET
+	channelsHeader     = 1  // ETHTOOL_A_CHANNELS_HEADER
+	headerDevIndex     = 1  // ETHTOOL_A_HEADER_DEV_INDEX
+	channelsCombined   = 9  // ETHTOOL_A_CHANNELS_COMBINED_COUNT
+)
+
+// channelsRequest is struct genlmsghdr of the request.
+type channelsRequest [nl.SizeofGenlmsg]byte
+
+func (r channelsRequest) Len() int          { return len(r) }
+func (r channelsRequest) Serialize() []byte { return r[:] }
+
+// setQueues sets the number of queues of an interface of the thread's namespace, as
+// `ethtool -L IF combined N` does.
+func setQueues(ifindex, n int) error {
+	f, err := netlink.GenlFamilyGet("ethtool")
+	if err != nil {
+		return fmt.Errorf("generic netlink family ethtool: %w", err)
+	}
+	req := nl.NewNetlinkRequest(int(f.ID), unix.NLM_F_ACK)
+	req.AddData(channelsRequest{ethtoolChannelsSet, uint8(f.Version)})
+	header := nl.NewRtAttr(channelsHeader|unix.NLA_F_NESTED, nil)
+	header.AddRtAttr(headerDevIndex, nl.Uint32Attr(uint32(ifindex)))
+	req.AddData(header)
+	req.AddData(nl.NewRtAttr(channelsCombined, nl.Uint32Attr(uint32(n))))
+	if _, err := req.Execute(unix.NETLINK_GENERIC, 0); err != nil {
+		return fmt.Errorf("%d queues: %w", n, err)
+	}
+	return nil
+}
