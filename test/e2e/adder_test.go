@@ -12,9 +12,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -47,6 +50,7 @@ type adderArgs struct {
 	window                       int
 	giveUp                       time.Duration
 	later                        uint64
+	udp, generic                 bool
 }
 
 func adderMain(args []string) int {
@@ -62,6 +66,8 @@ func adderMain(args []string) int {
 	fs.IntVar(&a.window, "window", 1024, "fetch-adds in flight, a power of two")
 	fs.DurationVar(&a.giveUp, "timeout", limit, "silence after which to give up")
 	fs.Uint64Var(&a.later, "later", 0, "after a failure, go on until so many have succeeded")
+	fs.BoolVar(&a.udp, "udp", false, "reach IP addresses")
+	fs.BoolVar(&a.generic, "generic", false, "allow generic XDP")
 	_ = fs.Parse(args)
 	if err := a.run(); err != nil {
 		fmt.Fprintln(os.Stderr, "adder:", err)
@@ -79,6 +85,7 @@ func (a *adderArgs) run() error {
 		return err
 	}
 	defer w.dom.CloseAll()
+	signal.Notify(w.enough, enough)
 	if err := a.offer(w.dom); err != nil {
 		return err
 	}
@@ -114,7 +121,12 @@ type adder struct {
 	values []byte // fetched, one after the other
 
 	journal *os.File // or nil
+
+	enough chan os.Signal // has one when nothing more is to be posted
 }
+
+// enough is the signal after which an adder posts no more, and ends in order.
+const enough = unix.SIGUSR1
 
 // offer serves a region, if that is asked for.
 func (a *adderArgs) offer(dom *fab.Domain) error {
@@ -148,7 +160,7 @@ func (w *adder) note(more int) error {
 }
 
 func (a *adderArgs) open(ctx context.Context) (w *adder, err error) {
-	w = &adder{window: a.window}
+	w = &adder{window: a.window, enough: make(chan os.Signal, 1)}
 	for range a.window {
 		w.free = append(w.free, new([8]byte))
 	}
@@ -157,12 +169,13 @@ func (a *adderArgs) open(ctx context.Context) (w *adder, err error) {
 			return nil, err
 		}
 	}
-	if w.dom, err = fab.Open(ctx, a.ifname, fab.DomainAttr{GiveUp: a.giveUp}); err != nil {
+	if w.dom, err = fab.Open(ctx, a.ifname, fab.DomainAttr{GiveUp: a.giveUp, UDP: a.udp, Generic: a.generic}); err != nil {
 		return nil, err
 	}
+	dom := w.dom
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, w.dom.CloseAll())
+			err = errors.Join(err, dom.CloseAll())
 		}
 	}()
 	peer, err := w.dom.Dial(ctx, a.peer)
@@ -191,12 +204,16 @@ func (a *adderArgs) open(ctx context.Context) (w *adder, err error) {
 	return w, err
 }
 
-// add posts until count or the first failure, and returns when none is in flight.
+// add posts until count, the signal or the first failure, and returns when none is in
+// flight.
 func (w *adder) add(ctx context.Context, count uint64) error {
 	for {
 		full := false
 		if err := w.note(len(w.free)); err != nil {
 			return err
+		}
+		if len(w.enough) > 0 {
+			count = w.Posted
 		}
 		for !full && w.First == "" && w.Posted < count && len(w.free) > 0 {
 			err := w.post()

@@ -88,6 +88,12 @@ func inside[T any](t *testing.T, side *testnet.Side, f func() (T, error)) (v T) 
 // several times.
 func udpEcho(t *testing.T, pair *testnet.Pair, addr netip.Addr) {
 	t.Helper()
+	udpEchoOf(t, pair, addr, 1, 46, 1200, 1452)
+}
+
+// udpEchoOf is udpEcho with datagrams of the given sizes, in bytes.
+func udpEchoOf(t *testing.T, pair *testnet.Pair, addr netip.Addr, sizes ...int) {
+	t.Helper()
 	at := net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 7))
 	server := inside(t, pair.B, func() (*net.UDPConn, error) { return net.ListenUDP("udp", at) })
 	defer server.Close()
@@ -103,7 +109,7 @@ func udpEcho(t *testing.T, pair *testnet.Pair, addr netip.Addr) {
 			_, _ = server.WriteToUDPAddrPort(b[:n], from)
 		}
 	}()
-	for _, size := range []int{1, 46, 1200, 1452} {
+	for _, size := range sizes {
 		sent, got := random(size), make([]byte, 2048)
 		for end := time.Now().Add(limit); ; {
 			if _, err := client.Write(sent); err != nil {
