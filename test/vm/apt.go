@@ -19,16 +19,27 @@ var ErrFetch = errors.New("kernel cannot be fetched")
 
 // Suite is the source of a named kernel.
 type Suite struct {
-	Name   string // of the kernel
-	Debian string // suite of its distribution
+	Name    string // of the kernel
+	Debian  string // suite of its distribution
+	Package string // that stands for the newest kernel
 }
 
-// Suites are the kernels that [Cache.Kernel] knows by name, oldest first. Each is the
-// cloud kernel of a Debian release: small, and made for virtual machines.
-var Suites = []Suite{{"5.10", "bullseye"}, {"6.1", "bookworm"}, {"6.12", "trixie"}, {"sid", "sid"}}
+const (
+	cloudPackage = "linux-image-cloud-amd64" // small, and made for virtual machines
+	fullPackage  = "linux-image-amd64"       // with the drivers of NICs
+)
+
+// Suites are the kernels that [Cache.Kernel] knows by name, oldest first.
+var Suites = []Suite{
+	{"5.10", "bullseye", cloudPackage}, {"6.1", "bookworm", cloudPackage}, {"6.12", "trixie", cloudPackage},
+	{"sid", "sid", cloudPackage},
+}
+
+// FullKernel is another kernel that [Cache.Kernel] knows by name, some 125 MB to
+// download: that of Suites has no drivers of NICs.
+var FullKernel = Suite{"sid-full", "sid", fullPackage}
 
 const (
-	metaPackage   = "linux-image-cloud-amd64"
 	debianMirror  = "http://deb.debian.org/debian"
 	debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 )
@@ -112,17 +123,26 @@ func (a *apt) depends(name, prefix string) (found []string, err error) {
 	return found, nil
 }
 
-// fetch downloads the newest kernel of the suite and unpacks it into a folder.
-func (a *apt) fetch(into string) error {
+// update downloads the lists of packages.
+func (a *apt) update() error {
 	if _, err := a.run("", "apt-get", "update", "-q"); err != nil {
 		return fmt.Errorf("%w; is there a network?", err)
 	}
-	images, err := a.depends(metaPackage, "linux-image-")
+	return nil
+}
+
+// fetchKernel downloads the newest kernel of the suite, which a package stands for, and
+// unpacks it into a folder.
+func (a *apt) fetchKernel(meta, into string) error {
+	if err := a.update(); err != nil {
+		return err
+	}
+	images, err := a.depends(meta, "linux-image-")
 	if err != nil {
 		return err
 	}
 	if len(images) != 1 {
-		return fmt.Errorf("%w: %s stands for %q, want one package", ErrFetch, metaPackage, images)
+		return fmt.Errorf("%w: %s stands for %q, want one package", ErrFetch, meta, images)
 	}
 	// Newer releases have image and modules in packages of their own.
 	packages := images
@@ -133,6 +153,30 @@ func (a *apt) fetch(into string) error {
 		}
 		packages = append(packages, more...)
 	}
+	return a.unpack(into, packages)
+}
+
+// fetchWhole downloads a package of the suite and all that it depends on, down to the
+// C library, and unpacks them into a folder.
+func (a *apt) fetchWhole(name, into string) error {
+	if err := a.update(); err != nil {
+		return err
+	}
+	out, err := a.run("", "apt-get", "install", "-q", "--simulate", "--no-install-recommends", name)
+	if err != nil {
+		return err
+	}
+	var packages []string
+	for line := range strings.Lines(string(out)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == "Inst" {
+			packages = append(packages, f[1])
+		}
+	}
+	return a.unpack(into, packages)
+}
+
+// unpack downloads packages and unpacks them into a folder.
+func (a *apt) unpack(into string, packages []string) error {
 	down, err := os.MkdirTemp(a.dir, "download-")
 	if err != nil {
 		return err

@@ -54,7 +54,8 @@ func (c *Cache) lock(part string) (*os.File, error) {
 // newest kernel of a Debian release (see Suites), which is downloaded and unpacked
 // into the cache, once, or again if fresh is set. Nothing is installed.
 func (c *Cache) Kernel(name, modules string, fresh bool) (*Kernel, error) {
-	for _, s := range Suites {
+	suites := append(Suites[:len(Suites):len(Suites)], FullKernel)
+	for _, s := range suites {
 		if s.Name == name {
 			return c.named(s, fresh)
 		}
@@ -62,7 +63,7 @@ func (c *Cache) Kernel(name, modules string, fresh bool) (*Kernel, error) {
 	if !strings.ContainsRune(name, '/') {
 		if _, err := os.Stat(name); err != nil {
 			var known []string
-			for _, s := range Suites {
+			for _, s := range suites {
 				known = append(known, s.Name)
 			}
 			return nil, fmt.Errorf("%w: %q is neither a file nor one of %s", ErrKernel, name, strings.Join(known, ", "))
@@ -72,46 +73,66 @@ func (c *Cache) Kernel(name, modules string, fresh bool) (*Kernel, error) {
 }
 
 func (c *Cache) named(s Suite, fresh bool) (*Kernel, error) {
-	l, err := c.lock("kernel-" + s.Debian)
-	if err != nil {
-		return nil, err
+	folder := s.Debian
+	if s.Package != cloudPackage {
+		folder = s.Name
 	}
-	defer l.Close()
-	dir := filepath.Join(c.dir, "kernels", s.Debian)
-	if !fresh {
-		if k, err := unpacked(dir); err == nil {
-			k.Name = s.Name
-			return k, nil
+	dir := filepath.Join(c.dir, "kernels", folder)
+	present := func() error {
+		if fresh {
+			return fmt.Errorf("%w: the newest is wanted", ErrKernel)
 		}
+		_, err := unpacked(dir)
+		return err
 	}
-	a, err := newAPT(filepath.Join(c.dir, "apt", s.Debian), s.Debian)
+	err := c.ensure(s.Debian, dir, present, func(a *apt, into string) error {
+		if err := a.fetchKernel(s.Package, into); err != nil {
+			return fmt.Errorf("%s of Debian %s: %w", s.Name, s.Debian, err)
+		}
+		_, err := unpacked(into)
+		return err
+	})
 	if err != nil {
 		return nil, err
-	}
-	// The folder is complete or missing: a kernel is unpacked next to it and
-	// then moved.
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return nil, err
-	}
-	beside, err := os.MkdirTemp(filepath.Dir(dir), s.Debian+"-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(beside)
-	if err := a.fetch(beside); err != nil {
-		return nil, fmt.Errorf("%s of Debian %s: %w", s.Name, s.Debian, err)
-	}
-	if _, err := unpacked(beside); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(os.RemoveAll(dir), os.Rename(beside, dir)); err != nil {
-		return nil, fmt.Errorf("cache: %w", err)
 	}
 	k, err := unpacked(dir)
 	if err == nil {
 		k.Name = s.Name
 	}
 	return k, err
+}
+
+// ensure fills a folder of the cache from a Debian suite, unless what is wanted is
+// present. The folder is complete or missing: it is filled beside its place, and then
+// moved.
+func (c *Cache) ensure(suite, dir string, present func() error, fill func(a *apt, into string) error) error {
+	l, err := c.lock("kernel-" + suite) // which is that of apt's lists, too
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if present() == nil {
+		return nil
+	}
+	a, err := newAPT(filepath.Join(c.dir, "apt", suite), suite)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	beside, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+"-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(beside)
+	if err := fill(a, beside); err != nil {
+		return err
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.Rename(beside, dir)); err != nil {
+		return fmt.Errorf("cache: %w", err)
+	}
+	return nil
 }
 
 // unpacked finds the kernel in a folder of unpacked packages.
