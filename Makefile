@@ -22,7 +22,7 @@ LONGEST := ./xdpfab ./test/e2e ./internal/sim ./test/soak ./internal/engine
 # cores; each makes its own network namespaces.
 SIDE    := -p 4
 
-.PHONY: all build demo test test-unit test-vm test-vm-self test-matrix test-arm64 bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak soak-messages fuzz lint generate generate-check check clean
+.PHONY: all build demo test test-unit test-vm test-vm-self test-matrix test-nic test-arm64 bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak soak-messages fuzz lint generate generate-check check clean
 
 all: build
 
@@ -74,7 +74,7 @@ bench-quick: bench-build
 # Go's own micro-benchmarks.
 bench-go:
 	@scripts/need go
-	$(GO) test -run=- -bench . ./atomic ./mr ./internal/wire ./internal/session ./internal/engine ./bpf
+	$(GO) test -run=- -bench . ./atomic ./internal/wire ./internal/session ./internal/engine ./bpf
 
 # The gain of a profile-guided build, on both sides of the engine in one process.
 bench-pgo:
@@ -98,10 +98,21 @@ KERNELS ?= all
 test-matrix:
 	@scripts/need $(VMNEED)
 	@$(GO) run ./test/vm/cmd/vmtest -kernel $(KERNELS) -table -- $(VMTEST)
+ifeq ($(KERNELS)$(VMTEST),all)
+	@$(MAKE) --no-print-directory test-nic
+endif
+
+# The same on NICs: zero-copy, several queues and the rest of what a veth has not, with a
+# daemon, a client, kill -9 and a link that goes away. NIC is one or several of virtio, igb,
+# virtio-queues, vmxnet3, e1000e.
+NIC ?= all
+test-nic:
+	@scripts/need $(VMNEED) ethtool
+	@$(GO) run ./test/vm/cmd/vmtest -nic $(NIC) -table -- $(VMTEST)
 
 # The kernels of atomics on arm64 against the vectors, with its exchange of 16 bytes and
 # without, and what else has no need of a kernel, each instruction translated by QEMU.
-ARMTEST ?= ./atomic ./mr ./internal/wire ./internal/executor ./internal/session
+ARMTEST ?= ./atomic ./internal/wire ./internal/executor ./internal/session
 test-arm64:
 	@scripts/need go qemu-aarch64-static
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) test -short -count=1 -timeout 30m -exec 'qemu-aarch64-static -cpu max' $(ARMTEST)

@@ -46,8 +46,8 @@
 // # Kernels and acceleration
 //
 // A kernel is the path of a bzImage, beside which its modules lie, or a name (see
-// [Suites]), for which the newest cloud kernel of a Debian release is downloaded by
-// apt and unpacked into the user's cache. Nothing is installed, and the host's apt is
+// [Suites], [FullKernel]), for which the newest kernel of a Debian release is downloaded
+// by apt and unpacked into the user's cache. Nothing is installed, and the host's apt is
 // only asked for its mirror.
 //
 // KVM executes the guest if a guest answers under it; that is tried once and
@@ -73,6 +73,20 @@
 // interface below. It does not work on frames that an AF_XDP socket sends on its own
 // interface, in either XDP mode: they bypass the queueing discipline, so their faults
 // come from faultwire.
+//
+// # NICs
+//
+// A machine may have two NICs of one kind ([NICs]), joined to each other. Package testnet
+// then makes its pairs of these in place of a veth, each in a namespace of its own: tests
+// of pairs run on a driver with zero-copy, several queues or receive-side scaling. NICs
+// are taken in such a machine alone.
+//
+//	make test-nic                                 each kind, and a table
+//	make test-nic NIC=igb VMTEST='./xsk -run Zero -v'
+//
+// igb needs a newer QEMU than some hosts have ([Cache.Emulator]), and the full kernel.
+// virtio-net has several queues with a tap interface alone, in a network namespace that
+// QEMU is started in, which takes root.
 //
 // # Two machines
 //

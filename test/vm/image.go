@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/xdpfab/xdpfab/test/vm/guest"
@@ -29,9 +30,11 @@ var tools = []string{"sh", "ip", "tc", "setpriv"}
 
 // Image says what a test machine has in its memory; it has no disk.
 type Image struct {
-	Kernel *Kernel
-	Init   string            // program that is process 1; "" means vminit, built by Build
-	Files  map[string]string // host's path by guest's, of files and folders
+	Kernel  *Kernel
+	Init    string            // program that is process 1; "" means vminit, built by Build
+	Files   map[string]string // host's path by guest's, of files and folders
+	Tools   []string          // programs of the host besides those of every machine
+	Drivers []string          // kernel modules besides those of every machine, which the kernel must have
 }
 
 // Build writes the initramfs to a file and returns its size in bytes.
@@ -63,10 +66,10 @@ func (m *Image) fill(a *archive, init string) error {
 	if err := addFile(a, "init", init); err != nil {
 		return err
 	}
-	if err := addTools(a); err != nil {
+	if err := addTools(a, m.Tools); err != nil {
 		return err
 	}
-	modules, err := modulesOf(m.Kernel)
+	modules, err := modulesOf(m.Kernel, m.Drivers)
 	if err != nil {
 		return err
 	}
@@ -120,8 +123,8 @@ func addTree(a *archive, at, from string) error {
 	})
 }
 
-// addTools adds busybox and the host's tools, with what they need to run.
-func addTools(a *archive) error {
+// addTools adds busybox, the host's tools and more of them, with what they need to run.
+func addTools(a *archive, more []string) error {
 	box, err := find("busybox")
 	if err != nil {
 		return err
@@ -132,7 +135,7 @@ func addTools(a *archive) error {
 	if err := addFile(a, "bin/busybox", box); err != nil {
 		return err
 	}
-	for _, name := range tools {
+	for _, name := range slices.Concat(tools, more) {
 		path, err := find(name)
 		if err != nil {
 			return err

@@ -50,7 +50,7 @@ func TestReleaseAndModules(t *testing.T) {
 		t.Fatalf("%+v, %v", k, err)
 	}
 
-	_, err = modulesOf(k)
+	_, err = modulesOf(k, nil)
 	fails(t, err, ErrModules, "modules.builtin")
 	put := func(name, content string) {
 		if err := os.WriteFile(filepath.Join(modules, name), []byte(content), 0o644); err != nil {
@@ -58,17 +58,17 @@ func TestReleaseAndModules(t *testing.T) {
 		}
 	}
 	put("modules.builtin", "kernel/drivers/virtio/virtio_pci.ko\n")
-	_, err = modulesOf(k)
+	_, err = modulesOf(k, nil)
 	fails(t, err, ErrModules, "virtio_console", "-modules")
 	put("kernel/veth.ko", "not ELF")
-	_, err = modulesOf(k)
+	_, err = modulesOf(k, nil)
 	fails(t, err, ErrModules, "veth.ko", "not a kernel module")
 	put("kernel/veth.ko", "")
 	if err := os.Rename(modules+"/kernel/veth.ko", modules+"/kernel/veth.ko.xz"); err != nil {
 		t.Fatal(err)
 	}
 	put("kernel/veth.ko.xz", "not compressed")
-	_, err = modulesOf(k)
+	_, err = modulesOf(k, nil)
 	fails(t, err, ErrModules, "veth.ko.xz")
 }
 

@@ -45,6 +45,9 @@ type Config struct {
 
 	Cable *os.File // an end of NewCable; Start takes it
 	MAC   string   // of the interface at the cable
+
+	NIC      *NIC      // of which the machine has two; it needs Image.Drivers and Emulator
+	Emulator *Emulator // nil means the host's QEMU
 }
 
 // Machine is a running guest.
@@ -60,6 +63,7 @@ type Machine struct {
 	qemu    console // QEMU's own complaints
 	ended   chan struct{}
 	silence time.Duration
+	nic     *NIC // what the guest's tests are told of
 
 	mu     sync.Mutex // guards what follows, and writing to the port
 	calls  map[int]*call
@@ -90,11 +94,14 @@ func Start(ctx context.Context, c Config) (_ *Machine, err error) {
 	if c.Silence == 0 {
 		c.Silence = 60 * time.Second
 	}
-	program, err := find(qemuProgram)
-	if err != nil {
-		return nil, err
+	if c.Emulator == nil {
+		program, err := find(qemuProgram)
+		if err != nil {
+			return nil, err
+		}
+		c.Emulator = &Emulator{program: program}
 	}
-	m := &Machine{Accel: c.Accel, ended: make(chan struct{}), silence: c.Silence, calls: map[int]*call{}}
+	m := &Machine{Accel: c.Accel, ended: make(chan struct{}), silence: c.Silence, nic: c.NIC, calls: map[int]*call{}}
 	dir, err := os.MkdirTemp("", "xdpfab-vm-")
 	if err != nil {
 		return nil, err
@@ -109,7 +116,7 @@ func Start(ctx context.Context, c Config) (_ *Machine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	hello, err := m.launch(program, c, initrd)
+	hello, err := m.launch(c, initrd)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +158,7 @@ func (c *Config) initramfs(dir string) (path string, err error) {
 }
 
 // launch starts QEMU.
-func (m *Machine) launch(program string, c Config, initrd string) (<-chan guest.Hello, error) {
+func (m *Machine) launch(c Config, initrd string) (<-chan guest.Hello, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -159,13 +166,18 @@ func (m *Machine) launch(program string, c Config, initrd string) (<-chan guest.
 	m.port = os.NewFile(uintptr(fds[0]), "port")
 	theirs := os.NewFile(uintptr(fds[1]), "port")
 	defer theirs.Close()
-	m.cmd = exec.Command(program, c.arguments(c.Accel, initrd)...)
+	m.cmd = c.Emulator.command(c.arguments(c.Accel, initrd)...)
 	m.cmd.Stdout, m.cmd.Stderr = &m.console, &m.qemu
 	m.cmd.ExtraFiles = []*os.File{theirs}
 	if c.Cable != nil {
 		m.cmd.ExtraFiles = append(m.cmd.ExtraFiles, c.Cable)
 	}
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if c.NIC != nil {
+		if err := c.NIC.enclose(m.cmd); err != nil {
+			return nil, errors.Join(err, m.port.Close())
+		}
+	}
 	started := make(chan error, 1)
 	go func() {
 		// The death signal is bound to the thread that starts the child.
@@ -178,7 +190,7 @@ func (m *Machine) launch(program string, c Config, initrd string) (<-chan guest.
 		}
 	}()
 	if err := <-started; err != nil {
-		return nil, errors.Join(fmt.Errorf("starting %s: %w", program, err), m.port.Close())
+		return nil, errors.Join(fmt.Errorf("starting %s: %w", c.Emulator.program, err), m.port.Close())
 	}
 	hello := make(chan guest.Hello, 1)
 	go m.listen(hello)

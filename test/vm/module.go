@@ -35,19 +35,19 @@ type moduleFile struct {
 	data []byte
 }
 
-// modulesOf reads the wanted modules of a kernel and those that they depend on, in
-// an order in which they can be loaded.
-func modulesOf(k *Kernel) (list []moduleFile, err error) {
+// modulesOf reads the wanted modules and the given drivers of a kernel, and those that
+// they depend on, in an order in which they can be loaded.
+func modulesOf(k *Kernel, drivers []string) (list []moduleFile, err error) {
 	r := &moduleReader{paths: map[string]string{}, seen: map[string]bool{}, builtin: map[string]bool{}}
 	if err := r.index(k.Modules); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrModules, err)
 	}
-	for _, name := range wanted {
+	for _, name := range slices.Concat(wanted, drivers) {
 		if err := r.add(name); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrModules, err)
 		}
 	}
-	for _, name := range required {
+	for _, name := range slices.Concat(required, drivers) {
 		if !r.builtin[name] && !slices.ContainsFunc(r.list, func(m moduleFile) bool { return m.name == name }) {
 			return nil, fmt.Errorf("%w: %s has no %s, and the kernel has it not built in; take another kernel or the right -modules", ErrModules, k.Modules, name)
 		}

@@ -76,6 +76,9 @@ func (c *Config) arguments(a Accel, initrd string) []string {
 		args = append(args, "-netdev", fmt.Sprintf("socket,id=net0,fd=%d", netFD),
 			"-device", "virtio-net-pci,netdev=net0,romfile=,mac="+c.MAC)
 	}
+	if c.NIC != nil {
+		args = append(args, c.NIC.arguments()...)
+	}
 	return args
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 )
 
+const featurePackage = "github.com/xdpfab/xdpfab/test/vm/feature"
+
 // events are a package that passes, with a skip, and one that fails.
 func events(t *testing.T) (all []Event) {
 	t.Helper()

@@ -49,7 +49,7 @@ func (m *Machine) runTest(ctx context.Context, t *Test, args []string, limit tim
 	}
 	_, runErr := m.Run(ctx, guest.Command{
 		Args: slices.Concat([]string{t.guestBinary(), "-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + limit.String()}, t.Args, args),
-		Env:  testEnv(), Dir: guestSource + "/" + t.Dir, Limit: int((limit + 10*time.Second) / time.Second),
+		Env:  m.testEnv(), Dir: guestSource + "/" + t.Dir, Limit: int((limit + 10*time.Second) / time.Second),
 	}, c, c)
 	verdict, err := c.finish()
 	if err = errors.Join(runErr, err); err != nil {
@@ -124,7 +124,7 @@ func (m *Machine) Execute(ctx context.Context, t *Test, args []string, out, errs
 	if err != nil {
 		return 0, err
 	}
-	code, err := m.Run(ctx, guest.Command{Args: append([]string{t.guestBinary()}, args...), Env: testEnv(), Dir: guestSource + "/" + t.Dir}, out, errs)
+	code, err := m.Run(ctx, guest.Command{Args: append([]string{t.guestBinary()}, args...), Env: m.testEnv(), Dir: guestSource + "/" + t.Dir}, out, errs)
 	if err != nil {
 		return 0, err
 	}

@@ -38,11 +38,14 @@ var ShortSet = []Choice{
 	{Dir: "internal/testnet/census"},
 }
 
-// ShortSetOf returns the arguments of a package's test binary that restrict it to its
-// tests of the short set.
-func ShortSetOf(dir string) []string {
+// NICSet is tested on NICs when no packages are named.
+var NICSet = []Choice{{Dir: "test/e2e", Only: []string{"TestNIC.*"}}}
+
+// ArgsOf returns the arguments of a package's test binary that restrict it to its tests
+// of a set.
+func ArgsOf(set []Choice, dir string) []string {
 	args := []string{"-test.short=true"}
-	for _, c := range ShortSet {
+	for _, c := range set {
 		if c.Dir != dir {
 			continue
 		}

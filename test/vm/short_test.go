@@ -19,7 +19,7 @@ func TestShortSetNamesTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
-	for _, c := range ShortSet {
+	for _, c := range slices.Concat(ShortSet, NICSet) {
 		files, err := filepath.Glob(filepath.Join(root, c.Dir, "*_test.go"))
 		if err != nil || len(files) == 0 {
 			t.Errorf("%s: %d files with tests, %v", c.Dir, len(files), err)
@@ -52,12 +52,12 @@ func matches(expression string, names []string) bool {
 	return false
 }
 
-func TestShortSetOf(t *testing.T) {
+func TestArgsOf(t *testing.T) {
 	for dir, want := range map[string][]string{
 		"internal/nic": {"-test.short=true"},
 		"xdpfab":       {"-test.short=true", "-test.run=^(TestVeth.*)$", "-test.skip=^(TestVethManyNodes)$"},
 	} {
-		if got := ShortSetOf(dir); !slices.Equal(got, want) {
+		if got := ArgsOf(ShortSet, dir); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", dir, got, want)
 		}
 	}

@@ -159,6 +159,6 @@ func Files(tests []Test, programs string) (map[string]string, error) {
 }
 
 // testEnv is the environment of tests in the guest.
-func testEnv() []string {
-	return []string{testnet.ProgramsEnv + "=" + guestPrograms, testnet.VMEnv + "=1"}
+func (m *Machine) testEnv() []string {
+	return append([]string{testnet.ProgramsEnv + "=" + guestPrograms, testnet.VMEnv + "=1"}, m.nic.env()...)
 }

@@ -11,11 +11,11 @@ import (
 	"text/tabwriter"
 )
 
-// featurePackage is the package whose subtests of featureTest are the features.
-const (
-	featurePackage = "github.com/xdpfab/xdpfab/test/vm/feature"
-	featureTest    = "TestFeature/"
-)
+// features are the tests whose subtests are the features, by package.
+var features = map[string]string{
+	"github.com/xdpfab/xdpfab/test/vm/feature": "TestFeature/",
+	"github.com/xdpfab/xdpfab/test/e2e":        "TestNIC/",
+}
 
 // Table gathers which features work with which kernel.
 type Table struct {
@@ -50,8 +50,9 @@ func (t *Table) Add(kernel string, e Event) {
 		}
 		return
 	}
-	name, ok := strings.CutPrefix(e.Test, featureTest)
-	if e.Package != featurePackage || !ok || strings.Contains(name, "/") {
+	test, ok := features[e.Package]
+	name, is := strings.CutPrefix(e.Test, test)
+	if !ok || !is || strings.Contains(name, "/") {
 		return
 	}
 	if !slices.Contains(t.features, name) {

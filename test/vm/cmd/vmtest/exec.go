@@ -49,11 +49,11 @@ func (c *command) execute(ctx context.Context, out, errs io.Writer) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	k, a, err := c.prepare(ctx, cache, c.kernels[0], errs)
+	config, err := c.prepare(ctx, cache, c.guests[0], files, errs)
 	if err != nil {
 		return 0, err
 	}
-	m, err := vm.Start(ctx, vm.Config{Image: vm.Image{Kernel: k, Files: files}, Accel: a, Memory: c.memory, CPUs: c.cpus})
+	m, err := vm.Start(ctx, config)
 	if err != nil {
 		return 0, err
 	}

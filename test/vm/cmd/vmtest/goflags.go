@@ -16,7 +16,7 @@ import (
 // goTest is a command line of go test.
 type goTest struct {
 	packages []string
-	short    bool // no package was named: the short set
+	short    bool // no package was named: the set
 	tags     string
 	format   vm.Format
 	timeout  time.Duration // of a package
@@ -29,8 +29,9 @@ var (
 	boolFlags  = []string{"short", "failfast", "benchmem"}
 )
 
-// goFlags reads packages and flags, in any order, as go test does.
-func goFlags(args []string) (*goTest, error) {
+// goFlags reads packages and flags, in any order, as go test does. Without a package it
+// takes those of the set.
+func goFlags(args []string, set []vm.Choice) (*goTest, error) {
 	g := &goTest{timeout: 5 * time.Minute}
 	for len(args) > 0 {
 		arg := args[0]
@@ -74,7 +75,7 @@ func goFlags(args []string) (*goTest, error) {
 	}
 	if len(g.packages) == 0 {
 		g.short = true
-		for _, c := range vm.ShortSet {
+		for _, c := range set {
 			g.packages = append(g.packages, "./"+c.Dir)
 		}
 	}

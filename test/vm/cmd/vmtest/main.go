@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 
 // command is a parsed command line.
 type command struct {
-	kernels  []string
+	guests   []guest // to test with, one after the other
 	modules  string
 	cache    string
 	accel    vm.Accel
@@ -79,15 +79,67 @@ type command struct {
 	rest []string // what follows the flags
 }
 
+// guest is a kind of machine.
+type guest struct {
+	name   string // of its column in the table
+	kernel string
+	nic    *vm.NIC // nil means no NIC
+}
+
+// set is what is tested when no packages are named.
+func (c *command) set() []vm.Choice {
+	if c.guests[0].nic != nil {
+		return vm.NICSet
+	}
+	return vm.ShortSet
+}
+
+// guests reads the flags -kernel and -nic. A NIC has a kernel of its own, unless one is
+// given.
+func guests(kernels, nics string, given bool) (list []guest, err error) {
+	if nics == "" {
+		for _, k := range named(kernels, vm.Suites, func(s vm.Suite) string { return s.Name }) {
+			list = append(list, guest{name: k, kernel: k})
+		}
+		return list, nil
+	}
+	if given && (kernels == "all" || strings.Contains(kernels, ",")) {
+		return nil, fmt.Errorf("-kernel %s with -nic: want one kernel, or none for that of each NIC", kernels)
+	}
+	for _, name := range named(nics, vm.NICs, func(n vm.NIC) string { return n.Name }) {
+		n, err := vm.FindNIC(name)
+		if err != nil {
+			return nil, err
+		}
+		g := guest{name: name, kernel: n.Kernel, nic: n}
+		if given {
+			g.kernel = kernels
+		}
+		list = append(list, g)
+	}
+	return list, nil
+}
+
+// named splits a list with commas; "all" stands for all that there are.
+func named[T any](list string, all []T, name func(T) string) []string {
+	if list != "all" {
+		return strings.Split(list, ",")
+	}
+	names := make([]string, len(all))
+	for i, v := range all {
+		names[i] = name(v)
+	}
+	return names
+}
+
 func parse(args []string, errs io.Writer) (*command, error) {
 	c := &command{}
 	f := flag.NewFlagSet("vmtest", flag.ContinueOnError)
 	f.SetOutput(errs)
-	var names []string
-	for _, s := range vm.Suites {
-		names = append(names, s.Name)
-	}
+	names := named("all", vm.Suites, func(s vm.Suite) string { return s.Name })
 	kernels := f.String("kernel", vm.DefaultKernel, "kernels to test with, separated by commas: the path of a bzImage, or one of "+strings.Join(names, ", ")+"; all means those")
+	nics := f.String("nic", "", "kinds of NIC to test with, separated by commas: "+strings.Join(named("all", vm.NICs, func(n vm.NIC) string { return n.Name }), ", ")+
+		"; all means those; each has a kernel of its own")
 	f.StringVar(&c.modules, "modules", "", "folder with the kernel's modules, lib/modules/RELEASE; default: the one that belongs to the image")
 	f.StringVar(&c.cache, "cache", "", "folder for kernels; default: xdpfab-vm in the user's cache")
 	accel := f.String("accel", "auto", "auto, kvm or tcg")
@@ -108,26 +160,34 @@ func parse(args []string, errs io.Writer) (*command, error) {
 		return nil, fmt.Errorf("%d MiB, %d CPUs and %d machines: want a positive number of each, and at most 64 CPUs or machines", *memory, c.cpus, c.machines)
 	}
 	c.memory, c.accel, c.rest = int64(*memory)<<20, vm.Accel(*accel), f.Args()
-	c.kernels = strings.Split(*kernels, ",")
-	if *kernels == "all" {
-		c.kernels = names
+	given := false
+	f.Visit(func(f *flag.Flag) { given = given || f.Name == "kernel" })
+	var err error
+	if c.guests, err = guests(*kernels, *nics, given); err != nil {
+		return nil, err
 	}
-	if c.exec && (len(c.kernels) != 1 || len(c.rest) == 0) {
-		return nil, errors.New("-exec takes one kernel and a test binary")
+	if c.exec && (len(c.guests) != 1 || len(c.rest) == 0) {
+		return nil, errors.New("-exec takes one kernel or NIC and a test binary")
 	}
 	return c, nil
 }
 
-// prepare finds a kernel and its accelerator, and prints both.
-func (c *command) prepare(ctx context.Context, cache *vm.Cache, name string, errs io.Writer) (*vm.Kernel, vm.Accel, error) {
-	k, err := cache.Kernel(name, c.modules, c.fresh)
-	if err != nil {
-		return nil, "", err
+// prepare finds what a guest runs with, and prints the kernel and the accelerator.
+func (c *command) prepare(ctx context.Context, cache *vm.Cache, g guest, files map[string]string, errs io.Writer) (config vm.Config, err error) {
+	config = vm.Config{Image: vm.Image{Files: files}, NIC: g.nic, Memory: c.memory, CPUs: c.cpus}
+	if config.Image.Kernel, err = cache.Kernel(g.kernel, c.modules, c.fresh); err != nil {
+		return config, err
 	}
-	a, why, err := cache.Accel(ctx, c.accel, k)
-	if err != nil {
-		return nil, "", err
+	if g.nic != nil {
+		config.Image.Drivers, config.Image.Tools = g.nic.Modules, []string{"ethtool"}
+		if config.Emulator, err = cache.Emulator(g.nic.Model()); err != nil {
+			return config, err
+		}
 	}
-	fmt.Fprintf(errs, "vmtest: Linux %s under %s: %s\n", k.Release, a, why)
-	return k, a, nil
+	why := ""
+	if config.Accel, why, err = cache.Accel(ctx, c.accel, config.Image.Kernel); err != nil {
+		return config, err
+	}
+	fmt.Fprintf(errs, "vmtest: Linux %s under %s: %s\n", config.Image.Kernel.Release, config.Accel, why)
+	return config, nil
 }

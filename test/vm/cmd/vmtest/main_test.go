@@ -21,17 +21,17 @@ import (
 var boots = flag.Bool("boot", false, "run the tests that boot virtual machines")
 
 func TestGoFlags(t *testing.T) {
-	g, err := goFlags([]string{"./xsk", "-run", "X", "./bpf", "-v", "-count=2", "-short", "-timeout", "3m", "-tags=a,b", "-args", "-seeds=3", "-v"})
+	g, err := goFlags([]string{"./xsk", "-run", "X", "./bpf", "-v", "-count=2", "-short", "-timeout", "3m", "-tags=a,b", "-args", "-seeds=3", "-v"}, nil)
 	want := []string{"-test.run=X", "-test.count=2", "-test.short=true", "-seeds=3", "-v"}
 	if err != nil || g.short || !slices.Equal(g.packages, []string{"./xsk", "./bpf"}) || !slices.Equal(g.args, want) ||
 		g.format != vm.Verbose || g.timeout != 3*time.Minute || g.tags != "a,b" {
 		t.Errorf("%+v, %v", g, err)
 	}
-	if g, err := goFlags([]string{"-json"}); err != nil || g.format != vm.JSON || !g.short || !slices.Contains(g.packages, "./xsk") || len(g.args) != 0 {
+	if g, err := goFlags([]string{"-json"}, vm.ShortSet); err != nil || g.format != vm.JSON || !g.short || !slices.Contains(g.packages, "./xsk") || len(g.args) != 0 {
 		t.Errorf("the short set: %+v, %v", g, err)
 	}
 	for _, bad := range []string{"-race", "-run", "-timeout=0", "-timeout=soon", "-nonsense=1"} {
-		if _, err := goFlags([]string{"./xsk", bad}); err == nil {
+		if _, err := goFlags([]string{"./xsk", bad}, nil); err == nil {
 			t.Errorf("%s is accepted", bad)
 		}
 	}
@@ -40,10 +40,12 @@ func TestGoFlags(t *testing.T) {
 func TestBadCommandLines(t *testing.T) {
 	for line, want := range map[string]string{
 		"-kernel 6.66 ./xsk":                     `"6.66" is neither a file nor one of`,
+		"-nic e1000 ./xsk":                       `NIC "e1000": want one of virtio`,
+		"-nic igb -kernel 6.1,6.12 ./xsk":        "want one kernel",
 		"-kernel /no/vmlinuz ./xsk":              "no such file",
 		"-memory -1 ./xsk":                       "-1 MiB",
 		"-cpus 0 ./xsk":                          "0 CPUs",
-		"-exec":                                  "-exec takes one kernel and a test binary",
+		"-exec":                                  "-exec takes one kernel or NIC and a test binary",
 		"-exec /no/such.test":                    "/no/such.test",
 		"-accel warp -kernel 6.12 -exec /bin/sh": "CGO_ENABLED=0",
 		"./test/vm/cmd/vminit":                   "no tests in ./test/vm/cmd/vminit",

@@ -16,11 +16,18 @@ import (
 	"github.com/xdpfab/xdpfab/test/vm"
 )
 
-// test builds the tests once and runs them with each kernel.
+// nicTimeout is the least timeout of a package on NICs. Each Open takes seconds, and the
+// virtual NICs of several queues work in QEMU's only thread.
+const nicTimeout = 15 * time.Minute
+
+// test builds the tests once and runs them in each kind of guest.
 func test(ctx context.Context, c *command, out, errs io.Writer) error {
-	g, err := goFlags(c.rest)
+	g, err := goFlags(c.rest, c.set())
 	if err != nil {
 		return err
+	}
+	if c.guests[0].nic != nil {
+		g.timeout = max(g.timeout, nicTimeout)
 	}
 	cache, err := vm.OpenCache(c.cache)
 	if err != nil {
@@ -37,7 +44,7 @@ func test(ctx context.Context, c *command, out, errs io.Writer) error {
 	}
 	if g.short {
 		for i := range tests {
-			tests[i].Args = vm.ShortSetOf(tests[i].Dir)
+			tests[i].Args = vm.ArgsOf(c.set(), tests[i].Dir)
 		}
 	}
 	programs := filepath.Join(dir, "bin")
@@ -50,9 +57,9 @@ func test(ctx context.Context, c *command, out, errs io.Writer) error {
 	}
 	report := &vm.Report{Out: out, Format: g.format}
 	var table vm.Table
-	for _, name := range c.kernels {
-		begin := time.Now()
-		err := c.testWith(ctx, cache, name, &vm.Config{Image: vm.Image{Files: files}}, tests, g, errs, func(e vm.Event) {
+	for _, each := range c.guests {
+		begin, name := time.Now(), each.name
+		err := c.testWith(ctx, cache, each, files, tests, g, errs, func(e vm.Event) {
 			report.Event(e)
 			table.Add(name, e)
 		})
@@ -60,10 +67,10 @@ func test(ctx context.Context, c *command, out, errs io.Writer) error {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			// If one kernel cannot be tested, the others are tested all the
+			// If one guest cannot be tested, the others are tested all the
 			// same.
 			table.Broken(name, err)
-			if len(c.kernels) == 1 && !report.Failed() {
+			if len(c.guests) == 1 && !report.Failed() {
 				return err
 			}
 			line, _, _ := strings.Cut(err.Error(), "\n")
@@ -81,26 +88,25 @@ func test(ctx context.Context, c *command, out, errs io.Writer) error {
 	return nil
 }
 
-// testWith runs the tests in machines with one kernel.
-func (c *command) testWith(ctx context.Context, cache *vm.Cache, name string, config *vm.Config, tests []vm.Test, g *goTest, errs io.Writer, f func(vm.Event)) error {
-	k, a, err := c.prepare(ctx, cache, name, errs)
+// testWith runs the tests in machines of one kind.
+func (c *command) testWith(ctx context.Context, cache *vm.Cache, each guest, files map[string]string, tests []vm.Test, g *goTest, errs io.Writer, f func(vm.Event)) error {
+	config, err := c.prepare(ctx, cache, each, files, errs)
 	if err != nil {
 		return err
 	}
-	config.Image.Kernel, config.Accel, config.Memory, config.CPUs = k, a, c.memory, c.cpus
 	n := c.machines
 	if n == 0 {
-		n = vm.Machines(a, len(tests))
+		n = vm.Machines(config.Accel, len(tests))
 	}
-	machines, err := vm.StartAll(ctx, *config, n)
+	machines, err := vm.StartAll(ctx, config, n)
 	if err != nil {
 		return err
 	}
 	defer vm.CloseAll(machines)
 	for _, m := range machines {
 		fmt.Fprintf(errs, "vmtest: the guest answered after %v: %d CPUs, %d MiB free\n", m.Booted.Round(time.Millisecond), m.Hello.CPUs, m.Hello.Memory>>20)
-		if m.Hello.Release != k.Release {
-			return fmt.Errorf("the guest runs Linux %s, want %s", m.Hello.Release, k.Release)
+		if want := config.Image.Kernel.Release; m.Hello.Release != want {
+			return fmt.Errorf("the guest runs Linux %s, want %s", m.Hello.Release, want)
 		}
 	}
 	return vm.RunTests(ctx, machines, tests, g.args, g.timeout, f)

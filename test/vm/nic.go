@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package vm
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// NIC is a kind of network interface. A machine with one has two of it, joined to each
+// other: eth0 and eth1.
+type NIC struct {
+	Name    string   // as vmtest -nic takes it
+	Device  string   // of QEMU, with its properties
+	Queues  int      // that tests may ask for, and that frames are spread over
+	Kernel  string   // by name; the one that has the driver
+	Modules []string // the driver, besides those of every machine
+	Expect  string   // what xdpfab gets with it: XDP mode and copy mode
+
+	tap bool // joined by a bridge of the host, which several queues of virtio-net take
+}
+
+// NICs are the kinds that [FindNIC] knows.
+var NICs = []NIC{
+	{Name: "virtio", Device: "virtio-net-pci,iommu_platform=on,disable-legacy=on", Queues: 1, Kernel: "sid", Expect: "native zero-copy"},
+	{Name: "igb", Device: "igb", Queues: 2, Kernel: FullKernel.Name, Modules: []string{"igb"}, Expect: "native zero-copy"},
+	{Name: "virtio-queues", Device: "virtio-net-pci,iommu_platform=on,disable-legacy=on,mq=on,vectors=10", Queues: 2, Kernel: "sid",
+		Expect: "native zero-copy", tap: true},
+	{Name: "vmxnet3", Device: "vmxnet3", Queues: 1, Kernel: FullKernel.Name, Modules: []string{"vmxnet3"}, Expect: "native copy"},
+	{Name: "e1000e", Device: "e1000e", Queues: 1, Kernel: FullKernel.Name, Modules: []string{"e1000e"}, Expect: "generic copy"},
+}
+
+// FindNIC looks a kind of NIC up by its name.
+func FindNIC(name string) (*NIC, error) {
+	var known []string
+	for i := range NICs {
+		if NICs[i].Name == name {
+			return &NICs[i], nil
+		}
+		known = append(known, NICs[i].Name)
+	}
+	return nil, fmt.Errorf("NIC %q: want one of %s", name, strings.Join(known, ", "))
+}
+
+// Model is QEMU's name of the device.
+func (n *NIC) Model() string {
+	model, _, _ := strings.Cut(n.Device, ",")
+	return model
+}
+
+// slots are those of the two NICs on the PCI bus. Two that are close to each other would
+// collide: an igb takes the slots after its own for its virtual functions.
+var slots = [2]string{"0x8", "0xc"}
+
+// arguments returns those of QEMU for the two NICs.
+func (n *NIC) arguments() (args []string) {
+	for i, slot := range slots {
+		netdev := fmt.Sprintf("hubport,id=nic%d,hubid=1", i)
+		if n.tap {
+			// The driver takes a queue for each CPU, and as many again for XDP.
+			netdev = fmt.Sprintf("tap,id=nic%d,ifname=nic%d,script=no,downscript=no,vhost=off,queues=%d", i, i, 2*n.Queues)
+		}
+		args = append(args, "-netdev", netdev, "-device", fmt.Sprintf("%s,netdev=nic%d,romfile=,addr=%s,mac=02:00:00:00:01:%02x", n.Device, i, slot, i+1))
+	}
+	return args
+}
+
+// cabling joins two tap interfaces by a bridge, and then executes its arguments.
+const cabling = `set -e
+ip link add cable type bridge mcast_snooping 0
+for i in nic0 nic1; do
+	ip tuntap add dev $i mode tap multi_queue
+	ip link set dev $i addrgenmode none master cable up
+done
+ip link set dev cable addrgenmode none up
+exec "$@"`
+
+// enclose makes a call of QEMU run in a network namespace of its own, which ends with it,
+// if the NICs need interfaces of the host.
+func (n *NIC) enclose(cmd *exec.Cmd) error {
+	if !n.tap {
+		return nil
+	}
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("%w: the NIC %s takes tap interfaces in a network namespace: run as root, or leave it out", ErrHost, n.Name)
+	}
+	sh, err := find("sh")
+	if err != nil {
+		return err
+	}
+	cmd.Args = append([]string{sh, "-c", cabling, sh, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = sh
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWNET
+	return nil
+}
+
+// env tells the tests in the guest of the NICs.
+func (n *NIC) env() []string {
+	if n == nil {
+		return nil
+	}
+	return []string{testnet.NICsEnv + "=eth0 eth1", testnet.NICModesEnv + "=" + n.Expect, fmt.Sprintf("%s=%d", testnet.NICQueuesEnv, n.Queues)}
+}
