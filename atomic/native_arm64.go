@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// native16 tells whether the CPU exchanges 16 bytes (FEAT_LSE, Armv8.1); written only here
-// and by tests.
+// native16 tells whether the CPU exchanges 16 bytes (FEAT_LSE, Armv8.1); written only
+// here and by tests.
 var native16 = cpu.ARM64.HasATOMICS
 
-// load128 reads 16 aligned bytes atomically. A plain load of two words is one access from
-// Armv8.4 on only, so this is an exchange of zero for zero, which changes nothing, but
-// needs write access to the page.
+// load128 reads 16 aligned bytes atomically. A plain load of two words is one access
+// from Armv8.4 on only, so this is an exchange of zero for zero, which changes nothing,
+// but needs write access to the page.
 //
 //go:noescape
 func load128(p unsafe.Pointer) (lo, hi uint64)

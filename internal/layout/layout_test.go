@@ -96,7 +96,7 @@ var external = map[string][]string{
 }
 
 // unsafeFiles are the only files that may import unsafe, by base name.
-var unsafeFiles = []string{"unsafe.go", "native_amd64.go", "native_other.go"}
+var unsafeFiles = []string{"unsafe.go", "native_amd64.go", "native_arm64.go", "native_other.go"}
 
 // sources calls f for every Go file of the module that is written by hand.
 func sources(t *testing.T, f func(dir, path string, src []byte)) {
