@@ -3,7 +3,6 @@
 package xdpfab
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,9 +31,7 @@ type attached struct {
 	lives atomic.Uint32
 	sizes share.Sizes // of the area; the same goroutine's
 
-	giveUp   time.Duration // of its sessions; 0 for the host's
-	waits    time.Duration // for a next hop, at most: the give-up time in force
-	patience time.Duration // answerWithin, unless it is 0; for tests
+	giveUp time.Duration // of its sessions; 0 for the host's
 
 	tallying sync.Mutex // held while something gets a tally
 	// moving is locked while another host gets what the domain has: what is made or
@@ -46,16 +43,12 @@ type attached struct {
 	close   context.CancelFunc
 	reader  sync.WaitGroup
 
-	mu      sync.Mutex
-	info    InterfaceInfo
-	talk    *share.Talk
-	calls   map[uint64]chan share.Reply
-	last    uint64
-	joined  bool                              // the host that was met last carries operations, or did
-	ended   error                             // why there is no host; nil while there is one
-	rejoin  func(context.Context, joins) bool // tells the domain of another host; nil until Watch
-	changed func(port.Event)                  // likewise
-	regions []offered
+	conversation // its mu guards what follows, too
+	info         InterfaceInfo
+	joined       bool                              // the host that was met last carries operations, or did
+	rejoin       func(context.Context, joins) bool // tells the domain of another host; nil until Watch
+	changed      func(port.Event)                  // likewise
+	regions      []offered
 }
 
 // joins is what another host takes the place of the former one with.
@@ -68,7 +61,7 @@ type joins struct {
 // attach makes a device of a conversation with a host, which it has from then on. redial
 // finds the next host when that one has ended; it may be nil.
 func attach(ctx context.Context, talk *share.Talk, socket string, redial func(context.Context) (*share.Talk, error)) (*attached, error) {
-	a := &attached{redial: redial, calls: map[uint64]chan share.Reply{}}
+	a := &attached{redial: redial, conversation: conversation{calls: map[uint64]chan share.Reply{}}}
 	in, err := a.meet(ctx, talk)
 	if err != nil {
 		return nil, err
@@ -79,7 +72,7 @@ func attach(ctx context.Context, talk *share.Talk, socket string, redial func(co
 	a.info.Daemon = socket
 	a.closing, a.close = context.WithCancel(context.Background())
 	a.talk = talk
-	a.reader.Go(func() { a.listen(talk) })
+	a.reader.Go(func() { a.lose(a.listen(talk, nil)) })
 	return a, nil
 }
 
@@ -219,34 +212,10 @@ type hostError struct {
 func (e *hostError) Error() string   { return e.text }
 func (e *hostError) Unwrap() []error { return e.is }
 
-// listen takes the answers of a host, until it has gone.
-func (a *attached) listen(talk *share.Talk) {
-	for {
-		var r share.Reply
-		fds, err := talk.Receive(&r)
-		share.CloseAll(fds)
-		if err != nil {
-			_ = talk.Close()
-			a.lose(err)
-			return
-		}
-		a.mu.Lock()
-		if c := a.calls[r.ID]; c != nil {
-			c <- r // there is room for it
-			delete(a.calls, r.ID)
-		}
-		a.mu.Unlock()
-	}
-}
-
 // lose ends the calls under way, and looks for another host, or ends the domain.
 func (a *attached) lose(err error) {
 	a.mu.Lock()
-	a.ended = fmt.Errorf("%w, or has turned this program out: its log says why (%w)", ErrHostLost, err)
-	for id, c := range a.calls {
-		close(c)
-		delete(a.calls, id)
-	}
+	a.cut(err)
 	changed, rejoin, ended := a.changed, a.rejoin, a.ended
 	a.mu.Unlock()
 	switch {
@@ -265,70 +234,6 @@ func (a *attached) beside(f func()) {
 	defer a.mu.Unlock()
 	if a.closing.Err() == nil {
 		a.reader.Go(f)
-	}
-}
-
-// answerWithin is how long a host may take to answer, beside the give-up time that it may
-// spend on a silent next hop.
-const answerWithin = time.Minute
-
-// call has the host do something. A host that does not answer is taken for lost: what it
-// has done of the call is not known, and the conversation, which says what the guest has,
-// would not be true any more.
-func (a *attached) call(ctx context.Context, verb string, arguments, result any, fds ...int) error {
-	limit := cmp.Or(a.patience, answerWithin) + a.waits
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errHostSilent)
-	defer cancel()
-	err := a.listenFor(ctx, verb, arguments, result, fds...)
-	if errors.Is(err, errHostSilent) {
-		a.hangUp()
-		return fmt.Errorf("%w: it has not answered for %v (%s): %w", ErrHostLost, limit, verb, err)
-	}
-	return err
-}
-
-var errHostSilent = errors.New("it does not answer: it is stopped, or its machine is overloaded")
-
-// listenFor is call for something that may take long, such as another program's answer.
-func (a *attached) listenFor(ctx context.Context, verb string, arguments, result any, fds ...int) error {
-	args, err := json.Marshal(arguments)
-	if err != nil {
-		return err
-	}
-	answer := make(chan share.Reply, 1)
-	a.mu.Lock()
-	if a.ended != nil {
-		defer a.mu.Unlock()
-		return a.ended
-	}
-	a.last++
-	id, talk := a.last, a.talk
-	a.calls[id] = answer
-	a.mu.Unlock()
-	if err := talk.Send(share.Call{ID: id, Verb: verb, Arguments: args}, fds...); err != nil {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		delete(a.calls, id)
-		return fmt.Errorf("%w (%w)", ErrHostLost, err)
-	}
-	select {
-	case r, ok := <-answer:
-		switch {
-		case !ok:
-			a.mu.Lock()
-			defer a.mu.Unlock()
-			return a.ended
-		case r.Error != "":
-			return replied(r)
-		case result == nil:
-			return nil
-		}
-		return json.Unmarshal(r.Result, result)
-	case <-ctx.Done():
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		delete(a.calls, id)
-		return context.Cause(ctx)
 	}
 }
 

@@ -77,7 +77,7 @@ func (a *attached) moveTo(in joins, rejoin func(context.Context, joins) bool) bo
 	a.mu.Lock()
 	a.talk, a.ended = in.talk, nil
 	a.mu.Unlock()
-	a.reader.Go(func() { a.listen(in.talk) })
+	a.reader.Go(func() { a.lose(a.listen(in.talk, nil)) })
 	return rejoin(a.closing, in)
 }
 
@@ -137,13 +137,6 @@ func (a *attached) talksTo(talk *share.Talk) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.ended == nil && a.talk == talk
-}
-
-// hangUp ends the present conversation.
-func (a *attached) hangUp() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.talk.Hang()
 }
 
 // moveIn gives another host the endpoints, peers and regions of the domain, and returns

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+)
+
+// conversation is that of a guest with its host: any number of calls at a time, whose
+// answers one goroutine takes.
+type conversation struct {
+	waits    time.Duration // for a next hop, at most: the give-up time in force
+	patience time.Duration // answerWithin, unless it is 0; for tests
+
+	mu    sync.Mutex
+	talk  *share.Talk
+	calls map[uint64]chan share.Reply
+	last  uint64
+	ended error // why there is no host; nil while there is one
+}
+
+// listen takes the answers of a host, until it has gone. What the host says unasked goes
+// to notice, which may be nil.
+func (c *conversation) listen(talk *share.Talk, notice func(json.RawMessage)) error {
+	for {
+		var r share.Reply
+		fds, err := talk.Receive(&r)
+		share.CloseAll(fds)
+		if err != nil {
+			_ = talk.Close()
+			return err
+		}
+		if r.ID == 0 && notice != nil {
+			notice(r.Result)
+			continue
+		}
+		c.mu.Lock()
+		if answer := c.calls[r.ID]; answer != nil {
+			answer <- r // there is room for it
+			delete(c.calls, r.ID)
+		}
+		c.mu.Unlock()
+	}
+}
+
+// cut ends the calls under way, and those to come, when the host has gone. c.mu is held.
+func (c *conversation) cut(why error) {
+	c.ended = fmt.Errorf("%w, or has turned this program out: its log says why (%w)", ErrHostLost, why)
+	for id, answer := range c.calls {
+		close(answer)
+		delete(c.calls, id)
+	}
+}
+
+// answerWithin is how long a host may take to answer, beside the give-up time that it may
+// spend on a silent next hop.
+const answerWithin = time.Minute
+
+var errHostSilent = errors.New("it does not answer: it is stopped, or its machine is overloaded")
+
+// call has the host do something. A host that does not answer is taken for lost: what it
+// has done of the call is not known, and the conversation, which says what the guest has,
+// would not be true any more.
+func (c *conversation) call(ctx context.Context, verb string, arguments, result any, fds ...int) error {
+	limit := cmp.Or(c.patience, answerWithin) + c.waits
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errHostSilent)
+	defer cancel()
+	err := c.listenFor(ctx, verb, arguments, result, fds...)
+	if errors.Is(err, errHostSilent) {
+		c.hangUp()
+		return fmt.Errorf("%w: it has not answered for %v (%s): %w", ErrHostLost, limit, verb, err)
+	}
+	return err
+}
+
+// hangUp ends the present conversation.
+func (c *conversation) hangUp() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.talk.Hang()
+}
+
+// listenFor is call for something that may take long, such as another program's answer.
+func (c *conversation) listenFor(ctx context.Context, verb string, arguments, result any, fds ...int) error {
+	args, err := json.Marshal(arguments)
+	if err != nil {
+		return err
+	}
+	answer := make(chan share.Reply, 1)
+	c.mu.Lock()
+	if c.ended != nil {
+		defer c.mu.Unlock()
+		return c.ended
+	}
+	c.last++
+	id, talk := c.last, c.talk
+	c.calls[id] = answer
+	c.mu.Unlock()
+	if err := talk.Send(share.Call{ID: id, Verb: verb, Arguments: args}, fds...); err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.calls, id)
+		return fmt.Errorf("%w (%w)", ErrHostLost, err)
+	}
+	select {
+	case r, ok := <-answer:
+		switch {
+		case !ok:
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return c.ended
+		case r.Error != "":
+			return replied(r)
+		case result == nil:
+			return nil
+		}
+		return json.Unmarshal(r.Result, result)
+	case <-ctx.Done():
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.calls, id)
+		return context.Cause(ctx)
+	}
+}
