@@ -42,9 +42,12 @@ func NewGroup(engines []*Engine) *Group {
 	return g
 }
 
-// pass copies a packet into the inbox of the engine of a queue. It returns false
-// when there is no such engine.
-func (g *Group) pass(packet []byte, queue int) bool {
+// pass copies a packet into the inbox of the engine of a queue, which does not pass it on
+// again. It returns false when there is no such engine.
+func (g *Group) pass(packet []byte, queue int) bool { return g.carry(packet, queue, true) }
+
+// carry is pass for a packet that has been looked at, or not yet.
+func (g *Group) carry(packet []byte, queue int, passedOn bool) bool {
 	if g == nil {
 		return false
 	}
@@ -52,7 +55,7 @@ func (g *Group) pass(packet []byte, queue int) bool {
 	if at < 0 || at >= len(g.engines) {
 		return g.outside != nil && g.outside(packet, queue)
 	}
-	g.put(g.engines[at], packet, true)
+	g.put(g.engines[at], packet, passedOn)
 	return true
 }
 
