@@ -88,11 +88,20 @@ func openAttached(ctx context.Context, ifname string, a *DomainAttr) (*attached,
 	if err != nil {
 		return nil, fmt.Errorf("daemon at %s: %w", path, err)
 	}
-	if dev.info.Name != ifname || !chosen && dev.host.NetNS != here(0).namespace {
-		return nil, errors.Join(fmt.Errorf("the daemon at %s, process %d, serves the interface %s, of network namespace %d: want %s of this one; name the socket of its daemon: %w",
-			path, dev.host.PID, dev.info.Name, dev.host.NetNS, ifname, ErrNoDaemon), dev.Close())
+	if err := serves(path, ifname, chosen, &dev.info, &dev.host); err != nil {
+		return nil, errors.Join(err, dev.Close())
 	}
 	return dev, nil
+}
+
+// serves refuses the daemon of another interface, or of one in another namespace unless
+// the caller has chosen its socket.
+func serves(path, ifname string, chosen bool, i *InterfaceInfo, host *share.Attached) error {
+	if i.Name == ifname && (chosen || host.NetNS == here(0).namespace) {
+		return nil
+	}
+	return fmt.Errorf("the daemon at %s, process %d, serves the interface %s, of network namespace %d: want %s of this one; name the socket of its daemon: %w",
+		path, host.PID, i.Name, host.NetNS, ifname, ErrNoDaemon)
 }
 
 // dialHost connects to a control socket, and asks for a conversation beside HTTP.

@@ -28,6 +28,10 @@ type DomainAttr struct {
 	// of them. Frames that arrive on a queue without a socket are not seen: use fewer
 	// than all only when the NIC is set up accordingly.
 	Queues int
+	// Lend is how many further queues, behind those, the domain may lend to its guests,
+	// as far as GuestLimits.Queues allows: see DomainAttr.Borrow. It takes Linux 6.4. If
+	// Queues is 0, they are the last ones.
+	Lend int
 	// Cores pins the poller of queue i to Cores[i%len(Cores)]. Empty leaves the
 	// choice to the kernel.
 	Cores []int
@@ -85,6 +89,11 @@ type DomainAttr struct {
 	// Control is the path of the daemon's control socket; that of the environment
 	// variable ControlEnv, or else DefaultControl.
 	Control string
+	// Borrow makes the domain borrow a queue of the interface from the daemon, and drive
+	// it by itself, at the speed of a domain that has the interface, and without a
+	// privilege. The daemon's configuration has to allow it, and to have a queue to
+	// spare. The domain ends with the daemon: ErrHostLost.
+	Borrow bool
 
 	encap encap        // set by OpenInfo
 	usual usual        // filled in
@@ -132,6 +141,10 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 		return a, fmt.Errorf("xdpfab: %d resident sessions: want 1..%d, or 0 for the default", a.ResidentSessions, resident.MaxSessions)
 	case a.Queues < 0:
 		return a, fmt.Errorf("xdpfab: %d queues: want 0 for all, or more", a.Queues)
+	case a.Lend < 0:
+		return a, fmt.Errorf("xdpfab: %d queues to lend: want 0 for none, or more", a.Lend)
+	case a.Borrow && (a.Attach == AttachNever || a.Lend > 0):
+		return a, errors.New("xdpfab: a queue is borrowed from a daemon: want neither AttachNever nor Lend with Borrow")
 	case a.Window < 0 || a.Window > session.MaxWindow:
 		return a, fmt.Errorf("xdpfab: window of %d frames: want 1..%d, or 0 for the default", a.Window, session.MaxWindow)
 	case a.Attach > AttachAlways:
@@ -182,4 +195,6 @@ type InterfaceInfo struct {
 	// Daemon is the control socket of the daemon through which the domain uses the
 	// interface, empty if it has the interface itself.
 	Daemon string `json:"daemon,omitempty"`
+	// Lent says that the domain drives a queue which that daemon has lent it.
+	Lent bool `json:"lent,omitempty"`
 }

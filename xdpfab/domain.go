@@ -19,6 +19,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/progress"
 	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -80,7 +81,9 @@ type Domain struct {
 	lodging  lodging                                   // under mu
 	lodged   atomic.Pointer[map[uint16]*guestEndpoint] // lodging.endpoints; stored under mu
 	hosting  sync.WaitGroup                            // guests; begun under mu
-	attached *attached                                 // nil if the domain has the interface itself
+	attached *attached                                 // nil if the domain drives queues itself
+	borrowed *borrowed                                 // nil unless it has borrowed its queue
+	ferries  atomic.Pointer[map[int]*share.Ferry]      // to borrowers, by queue; stored under mu
 
 	children map[any]string // the open objects of the domain, with their names; under mu
 }
@@ -103,6 +106,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		d.attached, carrier = a, a.carrier
 		a.carrier.Deliver(guestReceiver{d})
 	}
+	beyond, first := d.neighbours()
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
 	life := newLife()
@@ -117,7 +121,8 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		}
 		e, err := engine.New(engine.Config{
 			Carrier: carrier,
-			Port:    port, Accept: d.accept, Request: d.requested, Key: d.keyOf, Local: dev.MAC(), MTU: dev.MTU(), Queue: q, Secret: secret, Life: life, Clock: attr.clock,
+			Port:    port, Accept: d.accept, Request: d.requested, Key: d.keyOf, Local: dev.MAC(), MTU: dev.MTU(), Queue: first + q, Secret: secret, Life: life, Clock: attr.clock,
+			Elsewhere: beyond.elsewhere, Outside: beyond.outside,
 			Suspect: d.suspect, Events: d.eventsOf, Inflow: d.inflowOf, Room: d.roomy,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return d.serveSession(x, q, now, p) },
 			Session: session.Config{
@@ -134,6 +139,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	}
 	engine.NewGroup(engines)
 	d.start(engines)
+	d.meetNeighbours(engines[0])
 	if d.attached != nil && d.outlives() {
 		d.attached.survive(d.rejoin)
 	}

@@ -135,6 +135,9 @@ func (d *Domain) pickNumber(attr EndpointAttr, identity uint64) (uint16, error) 
 		}
 		return number, nil
 	}
+	if inBlock := attr.part.of != nil && n != AnyNumber; d.borrowed != nil && !inBlock {
+		return d.borrowed.numbers(share.Number{Number: n, Count: 1, Highest: attr.InitiateOnly})
+	}
 	if n != AnyNumber {
 		if n < 0 || n > 0xffff {
 			return 0, fmt.Errorf("xdpfab: endpoint number %d: want 0..65535 or AnyNumber", n)
@@ -256,11 +259,16 @@ func (ep *Endpoint) Close() error {
 	ep.shut()
 	d := ep.dom
 	d.mu.Lock()
-	if d.endpoints[ep.number] == ep {
+	own := d.endpoints[ep.number] == ep
+	if own {
 		delete(d.endpoints, ep.number)
 	}
 	delete(d.children, ep)
+	own = own && d.reserved[ep.number] == nil
 	d.mu.Unlock()
+	if own {
+		d.giveBack(ep.number, 1)
+	}
 	return nil
 }
 

@@ -56,6 +56,13 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
+	if a.Borrow {
+		dev, err := openBorrowed(ctx, ifname, &a)
+		if err != nil {
+			return nil, fmt.Errorf("xdpfab: a queue to borrow: %w", err)
+		}
+		return f.adopt(dev, a)
+	}
 	var noDaemon error
 	if a.Attach != AttachNever {
 		dev, err := openAttached(ctx, ifname, &a)

@@ -34,6 +34,7 @@ type GuestLimits struct {
 	Peers     int // 65536
 	Regions   int // 1024
 	Memory    int // bytes of the memfds that its regions are parts of; 16 GiB
+	Queues    int // that it borrows (DomainAttr.Borrow): it can put any frame on the wire then; none
 
 	// Attach is the time from the call of Host within which the program must have
 	// attached; 10 s. A program that says nothing holds no place for longer.
@@ -102,7 +103,7 @@ func (d *Domain) admit(g *guest) error {
 	if err := d.open(); err != nil {
 		return err
 	}
-	if d.attached != nil {
+	if d.attached != nil || d.borrowed != nil {
 		return fmt.Errorf("xdpfab: domain on %s is a guest itself, and cannot host others: %w", d.dev.Info().Name, ErrNotImplemented)
 	}
 	if d.lodging.guests == nil {

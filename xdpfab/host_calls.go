@@ -16,9 +16,7 @@ import (
 )
 
 // guestCalls are what a guest can ask for.
-var guestCalls = map[string]func(g *guest, ctx context.Context, args json.RawMessage, fds []int) (any, error){
-	share.CallSizes:      call1((*guest).mostSizes),
-	share.CallAttach:     (*guest).attach,
+var guestCalls = map[string]guestCall{
 	share.CallTune:       call1((*guest).tune),
 	share.CallEndpoint:   call1((*guest).endpoint),
 	share.CallServe:      call1((*guest).serveEndpoint),
@@ -41,8 +39,26 @@ var guestCalls = map[string]func(g *guest, ctx context.Context, args json.RawMes
 	share.CallCounters:   call1(func(g *guest, _ context.Context, _ struct{}) (map[string]uint64, error) { return g.counters() }),
 }
 
+// firstCalls are what a guest can ask for before it has anything here.
+var firstCalls = map[string]guestCall{
+	share.CallSizes:  call1((*guest).mostSizes),
+	share.CallAttach: (*guest).attach,
+	share.CallBorrow: call1((*guest).borrow),
+}
+
+// callsNow are what the guest can ask for at present.
+func (g *guest) callsNow() map[string]guestCall {
+	switch {
+	case g.loan != nil:
+		return loanCalls
+	case g.feed != nil:
+		return guestCalls
+	}
+	return firstCalls
+}
+
 // call1 makes a call of a method that has one argument and no file descriptors.
-func call1[A, R any](f func(*guest, context.Context, A) (R, error)) func(*guest, context.Context, json.RawMessage, []int) (any, error) {
+func call1[A, R any](f func(*guest, context.Context, A) (R, error)) guestCall {
 	return func(g *guest, ctx context.Context, args json.RawMessage, _ []int) (any, error) {
 		var a A
 		if err := json.Unmarshal(args, &a); err != nil {
@@ -55,11 +71,9 @@ func call1[A, R any](f func(*guest, context.Context, A) (R, error)) func(*guest,
 // answer does what a call asks for. The error returned is one of the conversation.
 func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 	defer share.Discard(fds)
-	do := guestCalls[c.Verb]
 	var result any
 	err := fmt.Errorf("%q: want another verb, or attach first: %w", c.Verb, ErrNotImplemented)
-	first := c.Verb == share.CallSizes || c.Verb == share.CallAttach
-	if do != nil && first == (g.feed == nil) {
+	if do := g.callsNow()[c.Verb]; do != nil {
 		result, err = do(g, ctx, c.Arguments, fds)
 	}
 	r := share.Reply{ID: c.ID}
@@ -74,6 +88,10 @@ func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 		_ = g.other.Close()
 		g.other = nil
 		return err
+	}
+	if g.loan != nil && g.loan.gifts != nil { // likewise what it borrows
+		defer g.loan.give()
+		return g.talk.Send(r, g.loan.gifts...)
 	}
 	return g.talk.Send(r)
 }

@@ -38,7 +38,9 @@ type guest struct {
 	ring   *os.File    // the bell as a file, to be waited for
 	other  *share.Bell // the guest's end, until it is sent
 	feed   *share.Feed
-	in     *share.Arrivals // what peers send
+	in     *share.Arrivals     // what peers send
+	loan   *loan               // in place of feed and in, if it borrows a queue
+	queue  atomic.Pointer[int] // that it borrows
 	sizes  share.Sizes
 	broken atomic.Pointer[error] // the rule that it has broken
 	table  *mr.Table
@@ -160,11 +162,11 @@ func (g *guest) serve() (err error) {
 		if fds, err = g.talk.Receive(&c); err != nil {
 			break
 		}
-		if g.feed == nil { // the first one, before which there is nothing
+		if !g.settled() { // the first one, before which there is nothing
 			if err = g.answer(ctx, &c, fds); err != nil {
 				break
 			}
-			if g.feed != nil {
+			if g.settled() {
 				g.talk.Until(time.Time{})
 			}
 			continue
@@ -182,7 +184,7 @@ func (g *guest) serve() (err error) {
 		})
 	}
 	cancel()
-	if g.feed == nil && errors.Is(err, os.ErrDeadlineExceeded) {
+	if !g.settled() && errors.Is(err, os.ErrDeadlineExceeded) {
 		err = g.late()
 	}
 	g.hang()
@@ -197,6 +199,9 @@ func (g *guest) serve() (err error) {
 	}
 	return err
 }
+
+// settled reports whether the guest has attached, or borrowed a queue.
+func (g *guest) settled() bool { return g.feed != nil || g.loan != nil }
 
 // late tells a guest that it has not attached in time, if it reads that.
 func (g *guest) late() error {
@@ -213,6 +218,9 @@ const farewell = 100 * time.Millisecond
 func (g *guest) end() {
 	defer g.d.leaveHost(g)
 	defer g.talk.Close()
+	if g.loan != nil {
+		g.endLoan()
+	}
 	if g.feed == nil {
 		return
 	}

@@ -19,10 +19,11 @@ type GuestInfo struct {
 	Endpoints int    `json:"endpoints"`
 	Peers     int    `json:"peers"`
 	Regions   int    `json:"regions"`
-	Memory    int    `json:"memory"`    // bytes that the regions span
-	Taken     uint64 `json:"taken"`     // entries of its submission ring that were taken so far
-	Refused   uint64 `json:"refused"`   // of these, those that were no operation
-	Completed uint64 `json:"completed"` // completions that it has been given
+	Memory    int    `json:"memory"`          // bytes that the regions span
+	Taken     uint64 `json:"taken"`           // entries of its submission ring that were taken so far
+	Refused   uint64 `json:"refused"`         // of these, those that were no operation
+	Completed uint64 `json:"completed"`       // completions that it has been given
+	Queue     *int   `json:"queue,omitempty"` // that it borrows; nil for none
 }
 
 // Guests returns the programs that the domain hosts at present, by process.
@@ -51,6 +52,7 @@ func (g *guest) meet() error {
 // describe returns what the guest has.
 func (g *guest) describe() GuestInfo {
 	i := g.info
+	i.Queue = g.queue.Load()
 	g.mu.Lock()
 	feed := g.feed
 	i.Endpoints, i.Regions, i.Memory, i.Peers = len(g.endpoints), len(g.regions), g.spanned, int(g.open.Load())

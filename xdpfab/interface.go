@@ -15,7 +15,7 @@ type netInterface struct{ *port.Interface }
 var copyModes = [...]xsk.Mode{CopyAuto: xsk.Auto, CopyForce: xsk.Copy, ZeroCopyForce: xsk.ZeroCopy}
 
 func openInterface(ifname string, a DomainAttr) (device, error) {
-	i, err := port.Open(ifname, port.Options{Queues: a.Queues, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP, Execute: true})
+	i, err := port.Open(ifname, port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP, Execute: true})
 	if err != nil {
 		return nil, err
 	}

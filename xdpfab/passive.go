@@ -165,7 +165,9 @@ func (p *PassiveEndpoint) errClosed() error {
 func (p *PassiveEndpoint) Close() error {
 	p.shut()
 	p.heard.end()
-	p.dom.listeners.CompareAndDelete(p.number, p)
+	if p.dom.listeners.CompareAndDelete(p.number, p) {
+		p.dom.giveBack(p.number, 1)
+	}
 	p.dom.forget(p)
 	return nil
 }

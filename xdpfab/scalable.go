@@ -5,6 +5,8 @@ package xdpfab
 import (
 	"fmt"
 	"sync"
+
+	"github.com/xdpfab/xdpfab/internal/share"
 )
 
 // ScalableEndpoint is an endpoint with several transmit and receive contexts
@@ -96,6 +98,10 @@ func (s *ScalableEndpoint) unreserve() {
 // pickBlock checks or chooses as many numbers of endpoints, one after the other. d.mu is
 // held.
 func (d *Domain) pickBlock(number, length int) (int, error) {
+	if d.borrowed != nil {
+		n, err := d.borrowed.numbers(share.Number{Number: number, Count: length})
+		return int(n), err
+	}
 	first, last := number, number
 	if number == AnyNumber {
 		first, last = 1, 0x10000-length
@@ -236,6 +242,7 @@ func (s *ScalableEndpoint) Close() error {
 	defer s.dom.mu.Unlock()
 	s.unreserve()
 	delete(s.dom.children, s)
+	s.dom.giveBack(uint16(s.attr.Number), len(s.rx))
 	return nil
 }
 

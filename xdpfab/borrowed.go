@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// borrowed is a queue that another process lends, its host, as the device of a domain.
+// The host has the interface: it finds the ways to peers, and gives out the numbers of
+// endpoints.
+type borrowed struct {
+	conversation // its mu guards what is behind tasks, too
+
+	queue *port.Queue
+	ferry *share.Ferry
+	host  share.Borrowed
+	info  InterfaceInfo
+
+	wake    chan struct{}   // there are errands
+	closing context.Context // ends with Close
+	close   context.CancelFunc
+	tasks   sync.WaitGroup
+
+	changed   func(port.Event) // nil until Watch
+	followers map[wire.Addr]map[*follower]struct{}
+	errands   []errand
+}
+
+// openBorrowed borrows a queue from the daemon of an interface.
+func openBorrowed(ctx context.Context, ifname string, a *DomainAttr) (*borrowed, error) {
+	path, chosen := a.control(ifname)
+	talk, err := dialHost(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	b, err := borrow(ctx, talk, path)
+	if err != nil {
+		return nil, fmt.Errorf("daemon at %s: %w", path, err)
+	}
+	if err := serves(path, ifname, chosen, &b.info, &b.host.Attached); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// borrow makes a device of a conversation with a host, which it has from then on.
+func borrow(ctx context.Context, talk *share.Talk, socket string) (*borrowed, error) {
+	b := &borrowed{conversation: conversation{calls: map[uint64]chan share.Reply{}, talk: talk}, wake: make(chan struct{}, 1),
+		followers: map[wire.Addr]map[*follower]struct{}{}}
+	result, fds, err := ask(ctx, talk, share.CallBorrow, share.Borrow{Version: share.Version})
+	if err != nil {
+		share.CloseAll(fds)
+		return nil, errors.Join(err, talk.Close())
+	}
+	if err := b.take(result, fds); err != nil {
+		return nil, errors.Join(err, talk.Close())
+	}
+	m, _ := b.queue.Modes()
+	b.info.Daemon, b.info.Lent, b.info.Queues, b.info.Copy = socket, true, 1, m.String()
+	b.closing, b.close = context.WithCancel(context.Background())
+	b.tasks.Go(func() { b.lose(b.listen(talk, b.learn)) })
+	b.tasks.Go(b.run)
+	return b, nil
+}
+
+// take puts what the host gives to use.
+func (b *borrowed) take(result json.RawMessage, fds []int) (err error) {
+	var parts port.Parts
+	if err = json.Unmarshal(result, &b.host); err == nil {
+		err = errors.Join(json.Unmarshal(b.host.Interface, &b.info), json.Unmarshal(b.host.Parts, &parts))
+	}
+	if err == nil && len(fds) != 3 {
+		err = fmt.Errorf("%d file descriptors: want socket and memory of a queue, and a ferry", len(fds))
+	}
+	if err != nil {
+		share.CloseAll(fds)
+		return err
+	}
+	if b.queue, err = port.Adopt(parts, fds[0], fds[1]); err != nil {
+		share.CloseAll(fds[2:])
+		return err
+	}
+	if b.ferry, err = share.FerryOf(fds[2]); err != nil {
+		return errors.Join(err, b.queue.Close())
+	}
+	return nil
+}
+
+// lose ends the domain when the host has gone: the host's XDP program has gone with it,
+// and no frame arrives any more.
+func (b *borrowed) lose(err error) {
+	b.mu.Lock()
+	b.cut(err)
+	changed, ended := b.changed, b.ended
+	b.mu.Unlock()
+	if changed != nil && b.closing.Err() == nil {
+		changed(port.Event{Kind: port.HostGone, Err: ended})
+	}
+}
+
+// join connects the device with the engine of the queue.
+func (b *borrowed) join(e *engine.Engine) {
+	b.tasks.Go(func() { b.ferry.Run(func(packet []byte) { e.Deliver(packet, true) }) })
+}
+
+// outside sends the host a packet that is not for this queue.
+func (b *borrowed) outside(packet []byte, _ int) bool {
+	b.ferry.Send(packet)
+	return true
+}
+
+// numbers has the host give out numbers of endpoints, one after the other.
+func (b *borrowed) numbers(n share.Number) (first uint16, err error) {
+	if err := b.call(context.Background(), share.CallNumber, n, &first); err != nil {
+		return 0, fmt.Errorf("xdpfab: endpoint: %w", err)
+	}
+	return first, nil
+}
+
+// giveBack gives numbers of endpoints back. A host that has ended wants none.
+func (d *Domain) giveBack(first uint16, count int) {
+	if d.borrowed == nil {
+		return
+	}
+	for n := range count {
+		_ = d.borrowed.call(context.Background(), share.CallDrop, first+uint16(n), nil)
+	}
+}
+
+// abroad reports whether an endpoint is not one that this domain serves. It is called on
+// the engine's thread.
+func (d *Domain) abroad(endpoint uint16) (queue int, is bool) {
+	return engine.AnyQueue, d.serving(endpoint) == nil && d.listening(endpoint) == nil
+}
+
+// Ports implements device.
+func (b *borrowed) Ports() []engine.Port { return []engine.Port{b.queue} }
+
+// MAC implements device.
+func (b *borrowed) MAC() wire.MAC { return b.host.MAC }
+
+// MTU implements device.
+func (b *borrowed) MTU() int { return b.host.MTU }
+
+// Link implements device.
+func (b *borrowed) Link(ctx context.Context, to wire.Addr) (l wire.Link, err error) {
+	return l, b.call(ctx, share.CallLink, to, &l)
+}
+
+// Watch implements device: the host's end is the one change that is told.
+func (b *borrowed) Watch(changed func(port.Event)) {
+	b.mu.Lock()
+	b.changed = changed
+	ended := b.ended
+	b.mu.Unlock()
+	if ended != nil {
+		changed(port.Event{Kind: port.HostGone, Err: ended})
+	}
+}
+
+// Info implements device.
+func (b *borrowed) Info() InterfaceInfo { return b.info }
+
+// Counters implements device: the host's XDP program and the own queue.
+func (b *borrowed) Counters() (map[string]uint64, error) {
+	all, err := b.queue.Counters()
+	if err != nil {
+		return nil, err
+	}
+	var program map[string]uint64
+	err = b.call(context.Background(), share.CallCounters, struct{}{}, &program)
+	maps.Copy(all, program)
+	return all, err
+}
+
+// Close implements device. The queue goes first: when the host learns of the end, it can
+// have the queue again.
+func (b *borrowed) Close() error {
+	b.close()
+	err := errors.Join(b.queue.Close(), b.ferry.Close())
+	b.talk.Hang()
+	b.tasks.Wait()
+	return err
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"encoding/json"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// follower is a call of Follow.
+type follower struct{ changed func(wire.Link) }
+
+// errand is a call that the host is to have sooner or later: those who ask for it must
+// not wait. One goroutine makes them in order.
+type errand struct {
+	verb      string
+	arguments any
+}
+
+// mostErrands bounds those that are only hints.
+const mostErrands = 64
+
+// Follow implements device: the host follows the address, and learn hears of changes.
+func (b *borrowed) Follow(a wire.Addr, l wire.Link, changed func(wire.Link)) (stop func()) {
+	if !a.IsIP() {
+		return func() {}
+	}
+	a = wire.Addr{IP: a.IP} // the way is that of the node
+	f := &follower{changed}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.followers[a] == nil {
+		b.followers[a] = map[*follower]struct{}{}
+	}
+	b.followers[a][f] = struct{}{}
+	b.send(errand{share.CallFollow, share.Follow{Addr: a, Link: l}})
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.followers[a], f)
+		if len(b.followers[a]) == 0 {
+			delete(b.followers, a)
+			b.send(errand{share.CallForget, a})
+		}
+	}
+}
+
+// Silent implements device. It does not block.
+func (b *borrowed) Silent(remote netip.Addr) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.errands) < mostErrands { // or this hint will be given again
+		b.send(errand{share.CallSilent, remote})
+	}
+}
+
+// send has an errand run. b.mu is held.
+func (b *borrowed) send(e errand) {
+	if b.ended != nil {
+		return
+	}
+	b.errands = append(b.errands, e)
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run makes the errands.
+func (b *borrowed) run() {
+	for {
+		select {
+		case <-b.closing.Done():
+			return
+		case <-b.wake:
+		}
+		b.mu.Lock()
+		errands := b.errands
+		b.errands = nil
+		b.mu.Unlock()
+		for _, e := range errands {
+			_ = b.call(b.closing, e.verb, e.arguments, nil) // without it, the way stays as it is
+		}
+	}
+}
+
+// learn takes the new way to an address, of which the host tells unasked.
+func (b *borrowed) learn(text json.RawMessage) {
+	var m share.Moved
+	if json.Unmarshal(text, &m) != nil {
+		return
+	}
+	b.mu.Lock()
+	followers := slices.Collect(maps.Keys(b.followers[m.Addr]))
+	b.mu.Unlock()
+	for _, f := range followers {
+		f.changed(m.Link)
+	}
+}

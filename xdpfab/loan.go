@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// A host may have queues to lend (DomainAttr.Lend). A guest that borrows one drives it
+// with an engine of its own. The host still has the XDP program, the addresses and the
+// ways to peers, and gives out the numbers of endpoints, which decide who gets a hello.
+// What arrives on a wrong queue crosses over in a ferry.
+
+// lender is a device that may have queues to lend.
+type lender interface {
+	Lend() (*port.Loan, error)
+	Spares() []port.Spare
+	Mind(deliver func([]byte), happened func(port.Event))
+}
+
+// guestCall answers a call.
+type guestCall = func(g *guest, ctx context.Context, args json.RawMessage, fds []int) (any, error)
+
+// loan is a queue that a guest has.
+type loan struct {
+	*port.Loan
+	queue int
+	ferry *share.Ferry
+	gifts []int // descriptors that leave with the answer
+	tasks sync.WaitGroup
+
+	mu    sync.Mutex
+	ways  map[wire.Addr]func() // followed; what ends it
+	moved map[wire.Addr]wire.Link
+	wake  chan struct{} // moved is not empty
+	done  chan struct{}
+}
+
+// loanCalls are what the borrower of a queue can ask for.
+var loanCalls = map[string]guestCall{
+	share.CallNumber:   call1((*guest).allot),
+	share.CallDrop:     call1((*guest).surrender),
+	share.CallLink:     call1((*guest).link),
+	share.CallFollow:   call1((*guest).follow),
+	share.CallForget:   call1((*guest).forget),
+	share.CallSilent:   call1((*guest).silent),
+	share.CallCounters: call1((*guest).loanCounters),
+}
+
+// borrow answers the call of a guest that wants a queue of its own.
+func (g *guest) borrow(_ context.Context, b share.Borrow) (any, error) {
+	if b.Version != share.Version {
+		return nil, fmt.Errorf("queues of version %d: this host has version %d; use a program and a daemon of one release: %w", b.Version, share.Version, ErrNotImplemented)
+	}
+	l, err := g.d.lend(g)
+	if err != nil {
+		return nil, err
+	}
+	own, other, err := share.NewFerry()
+	if err != nil {
+		g.queue.Store(nil)
+		l.Return()
+		return nil, err
+	}
+	x := &loan{Loan: l, queue: l.Parts.Number, ferry: own, gifts: []int{l.Socket, l.Memory, other},
+		ways: map[wire.Addr]func(){}, moved: map[wire.Addr]wire.Link{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	g.startLoan(x)
+	parts, err := json.Marshal(l.Parts)
+	if err != nil {
+		return nil, err
+	}
+	info, err := json.Marshal(g.d.Interface())
+	return share.Borrowed{Parts: parts, Attached: share.Attached{Version: share.Version, NetNS: g.d.place.namespace, PID: os.Getpid(),
+		Interface: info, MAC: g.d.dev.MAC(), MTU: g.d.dev.MTU()}}, err
+}
+
+// lend takes a queue for a guest, if the rules and the queues allow it.
+func (d *Domain) lend(g *guest) (*port.Loan, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	from, is := d.dev.(lender)
+	has := 0
+	for other := range d.lodging.guests {
+		if other.queue.Load() != nil && other.info.PID == g.info.PID && other.info.UID == g.info.UID {
+			has++
+		}
+	}
+	switch {
+	case g.limits.Queues == 0:
+		return nil, fmt.Errorf("%s lets this program borrow no queue: have queues = 1 added to a rule that is about it: %w", g.limits.Rule, ErrDenied)
+	case has >= g.limits.Queues:
+		return nil, fmt.Errorf("%s lets this program borrow %d queues, and it has as many: give one back, or have the limit raised: %w", g.limits.Rule, g.limits.Queues, ErrDenied)
+	case !is || len(from.Spares()) == 0:
+		return nil, fmt.Errorf("the host has no queues to lend: have it started with some (xdpfabd --lend, DomainAttr.Lend), or do without: %w", ErrBusy)
+	}
+	l, err := from.Lend()
+	if err != nil {
+		return nil, fmt.Errorf("%w; wait until a program gives one back, or do without: %w", err, ErrBusy)
+	}
+	g.queue.Store(&l.Parts.Number)
+	return l, nil
+}
+
+// startLoan has packets cross over, and tells the borrower of new ways.
+func (g *guest) startLoan(x *loan) {
+	g.mu.Lock()
+	g.endpoints, g.loan = map[uint16]*guestEndpoint{}, x
+	g.mu.Unlock()
+	g.d.mu.Lock()
+	g.d.ferry(x.queue, x.ferry)
+	g.d.mu.Unlock()
+	own := g.d.steppers[x.queue%len(g.d.steppers)].eng
+	x.tasks.Go(func() { x.ferry.Run(func(packet []byte) { own.Deliver(packet, false) }) })
+	x.tasks.Go(func() { x.tell(g.talk) })
+}
+
+// endLoan takes the queue back from a guest that has ended.
+func (g *guest) endLoan() {
+	x := g.loan
+	g.d.mu.Lock()
+	g.d.ferry(x.queue, nil)
+	for n := range g.endpoints {
+		g.d.lodge(n, nil)
+	}
+	g.d.mu.Unlock()
+	for _, stop := range x.ways {
+		stop()
+	}
+	close(x.done)
+	_ = x.ferry.Close()
+	x.tasks.Wait()
+	x.give()
+	g.queue.Store(nil) // before it can be lent again
+	x.Return()
+}
+
+// give closes the descriptors that are the borrower's when they have been sent.
+func (x *loan) give() {
+	x.Close()
+	if len(x.gifts) > 0 {
+		share.CloseAll(x.gifts[2:])
+		x.gifts = nil
+	}
+}
+
+// ferry notes by which ferry the packets for a queue leave; nil for none. d.mu is held.
+func (d *Domain) ferry(queue int, f *share.Ferry) {
+	all := map[int]*share.Ferry{}
+	if old := d.ferries.Load(); old != nil {
+		maps.Copy(all, *old)
+	}
+	if f == nil {
+		delete(all, queue)
+	} else {
+		all[queue] = f
+	}
+	d.ferries.Store(&all)
+}
+
+// outside sends a packet to the borrower of a queue. It is called on the engines'
+// threads.
+func (d *Domain) outside(packet []byte, queue int) (sent bool) {
+	all := d.ferries.Load()
+	if all == nil {
+		return false
+	}
+	for q, f := range *all {
+		if q == queue || queue == engine.AnyQueue {
+			f.Send(packet)
+			sent = true
+		}
+	}
+	return sent
+}
+
+// elsewhere returns the queue of the borrower that has an endpoint. It is called on the
+// engines' threads.
+func (d *Domain) elsewhere(endpoint uint16) (queue int, is bool) {
+	if all := d.lodged.Load(); all != nil {
+		if ep := (*all)[endpoint]; ep != nil {
+			if q := ep.guest.queue.Load(); q != nil {
+				return *q, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// allot gives the borrower numbers of endpoints.
+func (g *guest) allot(_ context.Context, n share.Number) (uint16, error) {
+	g.d.mu.Lock()
+	defer g.d.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n.Count < 1 || n.Count > g.limits.Endpoints-len(g.endpoints) {
+		return 0, g.tooMany("endpoints", g.limits.Endpoints)
+	}
+	first, err := g.d.pickNumbers(n)
+	if err != nil {
+		return 0, err
+	}
+	for number := uint16(first); number < uint16(first+n.Count); number++ {
+		ep := &guestEndpoint{guest: g, number: number, identity: newLife()}
+		g.endpoints[number] = ep
+		g.d.lodge(number, ep)
+	}
+	return uint16(first), nil
+}
+
+// pickNumbers checks or chooses numbers for a borrower. d.mu is held.
+func (d *Domain) pickNumbers(n share.Number) (int, error) {
+	if n.Count > 1 {
+		return d.pickBlock(n.Number, n.Count)
+	}
+	number, err := d.pickNumber(EndpointAttr{Number: n.Number, InitiateOnly: n.Highest}, 0)
+	return int(number), err
+}
+
+// surrender takes the number of an endpoint back.
+func (g *guest) surrender(_ context.Context, number uint16) (any, error) {
+	g.d.mu.Lock()
+	defer g.d.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.endpoints[number] != nil {
+		delete(g.endpoints, number)
+		g.d.lodge(number, nil)
+	}
+	return nil, nil
+}
+
+// follow tells the borrower from now on when the way to an address changes.
+func (g *guest) follow(_ context.Context, f share.Follow) (any, error) {
+	x := g.loan
+	if _, err := g.forget(nil, f.Addr); err != nil { // the borrower may know an older way now
+		return nil, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.ways) >= g.limits.Peers {
+		return nil, g.tooMany("peers", g.limits.Peers)
+	}
+	x.ways[f.Addr] = g.d.dev.Follow(f.Addr, f.Link, func(l wire.Link) {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.moved[f.Addr] = l
+		select {
+		case x.wake <- struct{}{}:
+		default:
+		}
+	})
+	g.open.Add(1)
+	return nil, nil
+}
+
+// forget ends what follow began.
+func (g *guest) forget(_ context.Context, a wire.Addr) (any, error) {
+	x := g.loan
+	x.mu.Lock()
+	stop := x.ways[a]
+	delete(x.ways, a)
+	delete(x.moved, a)
+	x.mu.Unlock()
+	if stop != nil {
+		stop()
+		g.open.Add(-1)
+	}
+	return nil, nil
+}
+
+// tell sends the borrower the ways that have changed. It is not the watcher that does so:
+// the borrower may be slow to listen.
+func (x *loan) tell(talk *share.Talk) {
+	for {
+		select {
+		case <-x.done:
+			return
+		case <-x.wake:
+		}
+		x.mu.Lock()
+		moved := x.moved
+		x.moved = map[wire.Addr]wire.Link{}
+		x.mu.Unlock()
+		for a, l := range moved {
+			if text, err := json.Marshal(share.Moved{Addr: a, Link: l}); err == nil {
+				_ = talk.Send(share.Reply{Result: text})
+			}
+		}
+	}
+}
+
+// silent has the way to a peer looked up anew.
+func (g *guest) silent(_ context.Context, remote netip.Addr) (any, error) {
+	g.d.dev.Silent(remote)
+	return nil, nil
+}
+
+// loanCounters are those of the XDP program, which the borrower cannot see.
+func (g *guest) loanCounters(context.Context, struct{}) (map[string]uint64, error) {
+	all, err := g.d.dev.Counters()
+	maps.DeleteFunc(all, func(name string, _ uint64) bool { return !strings.HasPrefix(name, "xdp_") })
+	return all, err
+}
+
+// LentQueue describes a queue that a domain can lend (DomainAttr.Lend).
+type LentQueue struct {
+	Queue int    `json:"queue"`
+	State string `json:"state"` // "free"; "lent"; or "kept", by a program that has it from the borrower, and blocks it
+	Lends uint64 `json:"lends"` // how often it was lent so far
+	PID   int    `json:"pid"`   // of the borrower; 0 for none, or one that this process cannot see
+}
+
+// LentQueues describes the queues that the domain can lend, by number.
+func (d *Domain) LentQueues() []LentQueue {
+	list := []LentQueue{}
+	from, is := d.dev.(lender)
+	if !is {
+		return list
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range from.Spares() {
+		q := LentQueue{Queue: s.Number, State: string(s.State), Lends: s.Lends}
+		for g := range d.lodging.guests {
+			if has := g.queue.Load(); has != nil && *has == s.Number {
+				q.PID = g.info.PID
+			}
+		}
+		list = append(list, q)
+	}
+	slices.SortFunc(list, func(a, b LentQueue) int { return a.Queue - b.Queue })
+	return list
+}

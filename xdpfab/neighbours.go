@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"github.com/xdpfab/xdpfab/internal/engine"
+)
+
+// beyond is what the engines of a domain know of queues of the same interface that other
+// processes drive; see engine.Config. Both are nil if there are none.
+type beyond struct {
+	elsewhere func(endpoint uint16) (queue int, is bool)
+	outside   func(packet []byte, queue int) bool
+}
+
+// neighbours returns what lies beyond the domain's own queues, of which it also returns
+// the first.
+func (d *Domain) neighbours() (b beyond, first int) {
+	switch dev := d.dev.(type) {
+	case *borrowed:
+		d.borrowed = dev
+		return beyond{d.abroad, dev.outside}, dev.queue.Number()
+	case lender:
+		if len(dev.Spares()) > 0 {
+			return beyond{d.elsewhere, d.outside}, 0
+		}
+	}
+	return beyond{}, 0
+}
+
+// meetNeighbours begins to take the packets that arrive on queues of others.
+func (d *Domain) meetNeighbours(e *engine.Engine) {
+	switch dev := d.dev.(type) {
+	case *borrowed:
+		dev.join(e)
+	case lender:
+		dev.Mind(func(packet []byte) { e.Deliver(packet, false) }, d.happened)
+	}
+}
