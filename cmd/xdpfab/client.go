@@ -30,6 +30,7 @@ type linkFlags struct {
 	giveUp   time.Duration
 	control  string
 	direct   bool
+	borrow   bool
 }
 
 func (f *linkFlags) register(c *cobra.Command) {
@@ -43,6 +44,7 @@ func (f *linkFlags) register(c *cobra.Command) {
 	fs.DurationVar(&f.giveUp, "timeout", 5*time.Second, "silence of the peer after which operations are given up")
 	fs.StringVar(&f.control, "control", "", "go through the daemon with this control socket; default: the daemon of the interface, if one serves it")
 	fs.BoolVar(&f.direct, "direct", false, "open the interface itself, whether a daemon serves it or not")
+	fs.BoolVar(&f.borrow, "borrow", false, "drive a queue of the interface that the daemon lends, if its configuration allows that")
 	_ = c.RegisterFlagCompletionFunc("progress", cobra.FixedCompletions([]string{xdpfab.ProgressAuto.String(), xdpfab.ProgressManual.String()}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("copy", cobra.FixedCompletions([]string{xdpfab.CopyAuto.String(), xdpfab.CopyForce.String(), xdpfab.ZeroCopyForce.String()}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("interface", completeInterfaces)
@@ -50,11 +52,13 @@ func (f *linkFlags) register(c *cobra.Command) {
 
 // attr turns the flags into attributes. A peer with an IP address needs UDP.
 func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, error) {
-	attr := xdpfab.DomainAttr{Progress: f.progress, Copy: f.copyMode, Generic: f.generic, GiveUp: f.giveUp, Queues: f.queues, Cores: f.cores, Control: f.control}
+	attr := xdpfab.DomainAttr{Progress: f.progress, Copy: f.copyMode, Generic: f.generic, GiveUp: f.giveUp, Queues: f.queues, Cores: f.cores, Control: f.control, Borrow: f.borrow}
 	addr, err := wire.ParseAddr(peer)
 	switch {
 	case f.direct && f.control != "":
 		return attr, usage(c, "want one of --control and --direct")
+	case f.direct && f.borrow:
+		return attr, usage(c, "want one of --borrow and --direct")
 	case f.ifname == "":
 		return attr, usage(c, "missing --interface (-i)")
 	case peer == "":

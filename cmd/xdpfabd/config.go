@@ -21,6 +21,7 @@ import (
 type Config struct {
 	Interface  string
 	Queues     int // 0: all
+	Lend       int // further ones, for guests
 	Cores      []int
 	Spin       time.Duration
 	Copy       xdpfab.CopyMode
@@ -98,7 +99,7 @@ func (c Config) controlPath() string {
 func (c Config) domainAttr() xdpfab.DomainAttr {
 	return xdpfab.DomainAttr{
 		Attach: xdpfab.AttachNever,
-		Queues: c.Queues, Cores: c.Cores, Spin: c.Spin, Copy: c.Copy, Generic: c.Generic, UDP: c.UDP,
+		Queues: c.Queues, Lend: c.Lend, Cores: c.Cores, Spin: c.Spin, Copy: c.Copy, Generic: c.Generic, UDP: c.UDP,
 		Window: c.Window, GiveUp: c.GiveUp, RTOMin: c.RTOMin, IdleRetire: c.IdleRetire,
 		ResidentSessions: c.ResidentSessions,
 	}

@@ -259,6 +259,7 @@ var guestOptions = []option[GuestConfig]{
 	{"regions", "regions that it serves; 1024", func(g *GuestConfig) field { return countField(&g.Limits.Regions, 1, math.MaxInt32) }},
 	{"memory", "bytes that its regions span; 16GiB", func(g *GuestConfig) field { return sizeField(&g.Limits.Memory) }},
 	{"weight", "share of the interface beside other programs', in proportion to theirs; 1", func(g *GuestConfig) field { return countField(&g.Limits.Weight, 1, mostWeight) }},
+	{"queues", "queues that it borrows, on which it can put any frame on the wire; 0", func(g *GuestConfig) field { return countField(&g.Limits.Queues, 1, 63) }},
 	{"deny", "true: the program may not attach", func(g *GuestConfig) field { return boolField(&g.Deny) }},
 }
 

@@ -29,6 +29,8 @@ var options = []option[Config]{
 		func(c *Config) field { return textField(&c.Interface, checkInterface) }},
 	{"queues", "use `n` queues, from queue 0 on; 0: all. Fewer only if the NIC steers accordingly",
 		func(c *Config) field { return intField(&c.Queues, 0, 64) }},
+	{"lend", "hold `n` further queues ready, behind those, to lend them to guests whose rule has queues; Linux 6.4",
+		func(c *Config) field { return intField(&c.Lend, 0, 63) }},
 	{"cores", "pin the queues' pollers to these `CPUs`, in turn, e.g. 2,3; none: the kernel chooses",
 		func(c *Config) field { return coresField(&c.Cores) }},
 	{"spin", "an idle poller spins for this `time` before it sleeps",

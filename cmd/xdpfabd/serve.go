@@ -220,7 +220,7 @@ func (s *server) register(mems []*mr.Memory) error {
 func (s *server) announce() {
 	i, attr := s.dom.Interface(), s.dom.Attr()
 	s.log.Info("serving", "version", version.Version, "address", s.dom.Name(0), "interface", i.Name, "index", i.Index,
-		"driver", i.Driver, "mtu", i.MTU, "queues", i.Queues, "xdp", i.XDP, "copy", i.Copy, "huge_umem", i.HugeUMEM,
+		"driver", i.Driver, "mtu", i.MTU, "queues", i.Queues, "lend", s.cfg.Lend, "xdp", i.XDP, "copy", i.Copy, "huge_umem", i.HugeUMEM,
 		"udp", i.UDP, "cores", fmt.Sprint(attr.Cores), "spin", attr.Spin.String(), "control", s.cfg.controlPath(), "pid", os.Getpid())
 	for _, r := range s.describe() {
 		s.log.Info("region", "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing, "pages", r.Pages)

@@ -35,6 +35,7 @@ type Status struct {
 	Progress      string               `json:"progress"` // "auto"
 	Regions       []Region             `json:"regions"`
 	Guests        []Guest              `json:"guests"`   // programs that are attached
+	Lent          []xdpfab.LentQueue   `json:"lent"`     // queues that can be lent to programs
 	Counters      map[string]uint64    `json:"counters"` // events since the start, as Domain.Stats names them
 }
 
