@@ -212,7 +212,8 @@ func (g *guest) allot(_ context.Context, n share.Number) (uint16, error) {
 	if err != nil {
 		return 0, err
 	}
-	for number := uint16(first); number < uint16(first+n.Count); number++ {
+	for i := range n.Count {
+		number := uint16(first + i)
 		ep := &guestEndpoint{guest: g, number: number, identity: newLife()}
 		g.endpoints[number] = ep
 		g.d.lodge(number, ep)
