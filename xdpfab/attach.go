@@ -235,6 +235,6 @@ func (r guestReceiver) Inflow(endpoint uint16, from wire.Addr) session.Inflow {
 func (r guestReceiver) Events(endpoint uint16) engine.Events { return r.d.eventsOf(endpoint) }
 
 // drop closes an endpoint at the host, which has none any more when it has ended.
-func (a *attached) drop(number uint16) {
-	_ = a.call(context.Background(), share.CallDrop, number, nil)
+func (a *attached) drop(identity uint64) {
+	_ = a.call(context.Background(), share.CallDrop, identity, nil)
 }

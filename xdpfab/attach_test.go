@@ -426,7 +426,7 @@ func TestGuestCallsSideBySide(t *testing.T) {
 		for verb, args := range map[string]any{
 			share.CallEndpoint: share.Endpoint{Number: number, Origin: uint64(i + 1)},
 			share.CallPeer:     share.Peer{Origin: uint64(i + 1), Addr: wire.Addr{MAC: wire.MAC{2, 0, 0, 0, 0, 1}}},
-			share.CallDrop:     number,
+			share.CallDrop:     uint64(i + 1),
 		} {
 			calls.Go(func() {
 				if err := dev.call(t.Context(), verb, args, nil); errors.Is(err, ErrHostLost) {

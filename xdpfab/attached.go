@@ -31,6 +31,8 @@ type attached struct {
 	lives atomic.Uint32
 	sizes share.Sizes // of the area; the same goroutine's
 
+	turnedAway int // hosts in a row that were met and did not take in the domain; under moving
+
 	giveUp time.Duration // of its sessions; 0 for the host's
 
 	tallying sync.Mutex // held while something gets a tally

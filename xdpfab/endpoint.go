@@ -295,7 +295,7 @@ func (ep *Endpoint) shut() {
 		ep.endTargets()
 	}
 	if a := ep.dom.attached; a != nil {
-		a.drop(ep.number)
+		a.drop(ep.identity)
 		a.free(ep.tally)
 	}
 	if ep.conn != nil {

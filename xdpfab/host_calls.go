@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/port"
@@ -20,7 +21,7 @@ var guestCalls = map[string]guestCall{
 	share.CallTune:       call1((*guest).tune),
 	share.CallEndpoint:   call1((*guest).endpoint),
 	share.CallServe:      call1((*guest).serveEndpoint),
-	share.CallDrop:       call1(func(g *guest, _ context.Context, n uint16) (any, error) { g.drop(n); return nil, nil }),
+	share.CallDrop:       call1(func(g *guest, _ context.Context, origin uint64) (any, error) { g.drop(origin); return nil, nil }),
 	share.CallLink:       call1((*guest).link),
 	share.CallPeer:       call1((*guest).peerOf),
 	share.CallRegister:   (*guest).register,
@@ -159,6 +160,18 @@ func (g *guest) endpoint(_ context.Context, a share.Endpoint) (uint16, error) {
 	return ep.number, nil
 }
 
+// someNumber returns a free number at random, or AnyNumber. A guest that comes from a
+// former host wants the numbers that it had there, which others should not have got in
+// the meantime. d.mu is held.
+func (d *Domain) someNumber() int {
+	for range 16 {
+		if n := 1 + rand.IntN(0xffff); d.free(n, 1) {
+			return n
+		}
+	}
+	return AnyNumber
+}
+
 // lodge gives an endpoint its number.
 func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (err error) {
 	g.d.mu.Lock()
@@ -176,6 +189,9 @@ func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (err error) {
 	of, err := g.contextOf(&a)
 	if err != nil {
 		return err
+	}
+	if a.Number == AnyNumber && !a.Highest {
+		a.Number = g.d.someNumber()
 	}
 	if ep.number, err = g.d.pickNumber(EndpointAttr{Number: a.Number, InitiateOnly: a.Highest, part: of}, 0); err != nil {
 		return err

@@ -226,8 +226,8 @@ func (g *guest) end() {
 	}
 	g.st.Call(g.feed.End)
 	g.in.End()
-	for n := range maps.Clone(g.endpoints) {
-		g.drop(n)
+	for _, ep := range maps.Clone(g.endpoints) {
+		g.drop(ep.identity)
 	}
 	for n := range maps.Clone(g.listeners) {
 		_, _ = g.unlisten(context.Background(), n)
@@ -261,17 +261,19 @@ func (g *guest) end() {
 // turn.
 const closedAtOnce = 64
 
-// drop closes one endpoint of the guest.
-func (g *guest) drop(number uint16) {
+// drop closes the endpoint of an origin.
+func (g *guest) drop(origin uint64) {
 	g.making.Lock()
 	defer g.making.Unlock()
 	g.mu.Lock()
-	ep := g.endpoints[number]
-	delete(g.endpoints, number)
-	g.mu.Unlock()
+	ep := g.endpointOf(origin)
 	if ep == nil {
+		g.mu.Unlock()
 		return
 	}
+	number := ep.number
+	delete(g.endpoints, number)
+	g.mu.Unlock()
 	ep.serves.Store(false)
 	ep.part(g.st)
 	for _, st := range g.d.steppers {

@@ -38,6 +38,9 @@ func (g *guest) passive(_ context.Context, a share.Passive) (uint16, error) {
 	if len(g.endpoints)+len(g.listeners) >= g.limits.Endpoints {
 		return 0, g.tooMany("endpoints", g.limits.Endpoints)
 	}
+	if attr.Number == AnyNumber {
+		attr.Number = g.d.someNumber()
+	}
 	number, err := g.d.pickNumber(EndpointAttr{Number: attr.Number}, 0)
 	if err != nil {
 		return 0, err

@@ -125,3 +125,36 @@ func reduced(full, short int) int {
 	}
 	return full
 }
+
+// A guest goes on at the next host though another program has the number there that its
+// dialling endpoint had: nobody addresses it by that.
+func TestMovesToAnotherNumber(t *testing.T) {
+	a, b, _ := pipeWithRegion(t, 4096)
+	dial, leave := successive(a)
+	var taken atomic.Bool
+	redial := func(ctx context.Context) (*share.Talk, error) {
+		if len(a.Guests()) > 0 {
+			return nil, ErrNoDaemon // the former conversation has not ended
+		}
+		if taken.CompareAndSwap(false, true) {
+			if _, err := a.NewEndpoint(EndpointAttr{Number: AnyNumber, InitiateOnly: true}); err != nil {
+				return nil, err
+			}
+		}
+		return dial(ctx)
+	}
+	g := guestBy(t, dial, DomainAttr{}, redial)
+	p, err := g.Dial(t.Context(), b.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := Word[uint64](t.Context(), p, "words", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	testnet.Eventually(t, "the guest goes on", func() bool {
+		_, err := w.Add(t.Context(), 1)
+		return err == nil && taken.Load()
+	})
+}

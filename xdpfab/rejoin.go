@@ -49,7 +49,10 @@ func (a *attached) seek(rejoin func(context.Context, joins) bool, changed func(p
 		a.lives.Add(1)
 	}
 	a.mu.Unlock()
-	for wait := firstSeek; ; wait = min(2*wait, longestSeek) {
+	a.moving.RLock()
+	first := min(firstSeek<<min(a.turnedAway, 8), longestSeek)
+	a.moving.RUnlock()
+	for wait := first; ; wait = min(2*wait, longestSeek) {
 		select {
 		case <-a.closing.Done():
 			return
@@ -78,7 +81,12 @@ func (a *attached) moveTo(in joins, rejoin func(context.Context, joins) bool) bo
 	a.talk, a.ended = in.talk, nil
 	a.mu.Unlock()
 	a.reader.Go(func() { a.lose(a.listen(in.talk, nil)) })
-	return rejoin(a.closing, in)
+	if !rejoin(a.closing, in) {
+		a.turnedAway++
+		return false
+	}
+	a.turnedAway = 0
+	return true
 }
 
 // stay keeps the domain from moving to another host until the function that it returns is
@@ -183,7 +191,11 @@ func (ep *Endpoint) moveIn(ctx context.Context, numbers map[*engine.Peer]uint32)
 	if phase == shutOff {
 		return nil
 	}
-	if _, err := a.endpoint(&ep.attr, ep.identity); err != nil {
+	attr := ep.attr
+	if attr.InitiateOnly { // nobody addresses it, and another program may have its number by now
+		attr.Number = AnyNumber
+	}
+	if _, err := a.endpoint(&attr, ep.identity); err != nil {
 		return err
 	}
 	if phase != made && !ep.attr.InitiateOnly {

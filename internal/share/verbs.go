@@ -16,7 +16,7 @@ const (
 	CallTune       = "tune"       // Tune, before there are endpoints; Tune, of the host
 	CallEndpoint   = "endpoint"   // Endpoint; uint16, its number
 	CallServe      = "serve"      // Serve; nothing
-	CallDrop       = "drop"       // uint16, the number of an endpoint; nothing
+	CallDrop       = "drop"       // uint64, the origin of an endpoint; nothing
 	CallLink       = "link"       // wire.Addr; wire.Link
 	CallPeer       = "peer"       // Peer; uint32, its number in entries
 	CallRegister   = "register"   // Region with a memfd; nothing
