@@ -182,8 +182,12 @@ func (a *attached) register(r *mr.Region, m *mr.Memory, o mr.Options) error {
 	return nil
 }
 
-// withdraw takes a region back. The host has none any more when it has ended.
+// withdraw takes a region back. The host has none any more when it has ended. The end of
+// the domain withdraws nothing that is kept.
 func (a *attached) withdraw(key uint64) {
+	if a.leaving.Load() && a.keeps(key) {
+		return
+	}
 	a.moving.RLock()
 	defer a.moving.RUnlock()
 	var tally *share.Tally
@@ -234,7 +238,12 @@ func (r guestReceiver) Inflow(endpoint uint16, from wire.Addr) session.Inflow {
 // Events implements share.Receiver.
 func (r guestReceiver) Events(endpoint uint16) engine.Events { return r.d.eventsOf(endpoint) }
 
-// drop closes an endpoint at the host, which has none any more when it has ended.
+// drop closes an endpoint at the host, which has none any more when it has ended. The end
+// of the domain leaves it to regions that are kept.
 func (a *attached) drop(identity uint64) {
-	_ = a.call(context.Background(), share.CallDrop, identity, nil)
+	verb := share.CallDrop
+	if a.leaving.Load() {
+		verb = share.CallLeave
+	}
+	_ = a.call(context.Background(), verb, identity, nil)
 }

@@ -41,6 +41,7 @@ type attached struct {
 	// other locks.
 	moving sync.RWMutex
 
+	leaving atomic.Bool     // the domain closes its regions, and those that are kept stay
 	closing context.Context // ends with Close
 	close   context.CancelFunc
 	reader  sync.WaitGroup
@@ -63,7 +64,7 @@ type joins struct {
 // attach makes a device of a conversation with a host, which it has from then on. redial
 // finds the next host when that one has ended; it may be nil.
 func attach(ctx context.Context, talk *share.Talk, socket string, redial func(context.Context) (*share.Talk, error)) (*attached, error) {
-	a := &attached{redial: redial, conversation: conversation{calls: map[uint64]chan share.Reply{}}}
+	a := &attached{redial: redial, conversation: conversation{calls: map[uint64]chan answer{}}}
 	in, err := a.meet(ctx, talk)
 	if err != nil {
 		return nil, err

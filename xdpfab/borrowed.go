@@ -56,7 +56,7 @@ func openBorrowed(ctx context.Context, ifname string, a *DomainAttr) (*borrowed,
 
 // borrow makes a device of a conversation with a host, which it has from then on.
 func borrow(ctx context.Context, talk *share.Talk, socket string) (*borrowed, error) {
-	b := &borrowed{conversation: conversation{calls: map[uint64]chan share.Reply{}, talk: talk}, wake: make(chan struct{}, 1),
+	b := &borrowed{conversation: conversation{calls: map[uint64]chan answer{}, talk: talk}, wake: make(chan struct{}, 1),
 		followers: map[wire.Addr]map[*follower]struct{}{}}
 	result, fds, err := ask(ctx, talk, share.CallBorrow, share.Borrow{Version: share.Version})
 	if err != nil {

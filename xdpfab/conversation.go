@@ -22,7 +22,7 @@ type conversation struct {
 
 	mu    sync.Mutex
 	talk  *share.Talk
-	calls map[uint64]chan share.Reply
+	calls map[uint64]chan answer
 	last  uint64
 	ended error // why there is no host; nil while there is one
 }
@@ -33,19 +33,22 @@ func (c *conversation) listen(talk *share.Talk, notice func(json.RawMessage)) er
 	for {
 		var r share.Reply
 		fds, err := talk.Receive(&r)
-		share.CloseAll(fds)
 		if err != nil {
+			share.CloseAll(fds)
 			_ = talk.Close()
 			return err
 		}
 		if r.ID == 0 && notice != nil {
+			share.CloseAll(fds)
 			notice(r.Result)
 			continue
 		}
 		c.mu.Lock()
-		if answer := c.calls[r.ID]; answer != nil {
-			answer <- r // there is room for it
+		if x := c.calls[r.ID]; x != nil {
+			x <- answer{r, fds} // there is room for it
 			delete(c.calls, r.ID)
+		} else {
+			share.CloseAll(fds)
 		}
 		c.mu.Unlock()
 	}
@@ -60,26 +63,41 @@ func (c *conversation) cut(why error) {
 	}
 }
 
+// answer is what a host says to a call, and the file descriptors that come with it, which
+// are the caller's.
+type answer struct {
+	share.Reply
+	fds []int
+}
+
 // answerWithin is how long a host may take to answer, beside the give-up time that it may
 // spend on a silent next hop.
 const answerWithin = time.Minute
-
-var errHostSilent = errors.New("it does not answer: it is stopped, or its machine is overloaded")
 
 // call has the host do something. A host that does not answer is taken for lost: what it
 // has done of the call is not known, and the conversation, which says what the guest has,
 // would not be true any more.
 func (c *conversation) call(ctx context.Context, verb string, arguments, result any, fds ...int) error {
+	got, err := c.callFor(ctx, verb, arguments, result, fds...)
+	share.CloseAll(got)
+	return err
+}
+
+// callFor is call for an answer with file descriptors, which are the caller's, also if
+// there is an error.
+func (c *conversation) callFor(ctx context.Context, verb string, arguments, result any, fds ...int) ([]int, error) {
 	limit := cmp.Or(c.patience, answerWithin) + c.waits
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errHostSilent)
 	defer cancel()
-	err := c.listenFor(ctx, verb, arguments, result, fds...)
+	got, err := c.await(ctx, verb, arguments, result, fds...)
 	if errors.Is(err, errHostSilent) {
 		c.hangUp()
-		return fmt.Errorf("%w: it has not answered for %v (%s): %w", ErrHostLost, limit, verb, err)
+		return got, fmt.Errorf("%w: it has not answered for %v (%s): %w", ErrHostLost, limit, verb, err)
 	}
-	return err
+	return got, err
 }
+
+var errHostSilent = errors.New("it does not answer: it is stopped, or its machine is overloaded")
 
 // hangUp ends the present conversation.
 func (c *conversation) hangUp() {
@@ -90,43 +108,55 @@ func (c *conversation) hangUp() {
 
 // listenFor is call for something that may take long, such as another program's answer.
 func (c *conversation) listenFor(ctx context.Context, verb string, arguments, result any, fds ...int) error {
+	got, err := c.await(ctx, verb, arguments, result, fds...)
+	share.CloseAll(got)
+	return err
+}
+
+// await makes a call, and waits for the answer, whose file descriptors are the caller's.
+func (c *conversation) await(ctx context.Context, verb string, arguments, result any, fds ...int) ([]int, error) {
 	args, err := json.Marshal(arguments)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	answer := make(chan share.Reply, 1)
+	answers := make(chan answer, 1)
 	c.mu.Lock()
 	if c.ended != nil {
 		defer c.mu.Unlock()
-		return c.ended
+		return nil, c.ended
 	}
 	c.last++
 	id, talk := c.last, c.talk
-	c.calls[id] = answer
+	c.calls[id] = answers
 	c.mu.Unlock()
 	if err := talk.Send(share.Call{ID: id, Verb: verb, Arguments: args}, fds...); err != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.calls, id)
-		return fmt.Errorf("%w (%w)", ErrHostLost, err)
+		return nil, fmt.Errorf("%w (%w)", ErrHostLost, err)
 	}
 	select {
-	case r, ok := <-answer:
+	case r, ok := <-answers:
 		switch {
 		case !ok:
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			return c.ended
+			return nil, c.ended
 		case r.Error != "":
-			return replied(r)
+			return r.fds, replied(r.Reply)
 		case result == nil:
-			return nil
+			return r.fds, nil
 		}
-		return json.Unmarshal(r.Result, result)
+		return r.fds, json.Unmarshal(r.Result, result)
 	case <-ctx.Done():
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.calls, id)
-		return context.Cause(ctx)
+		select {
+		case r := <-answers: // it has come meanwhile, and nobody else will take it
+			return r.fds, context.Cause(ctx)
+		default:
+			return nil, context.Cause(ctx)
+		}
 	}
 }

@@ -78,12 +78,14 @@ type Domain struct {
 	residence residence                    // see resident.go
 
 	// Guests, or the host: see host.go and attached.go.
-	lodging  lodging                                   // under mu
-	lodged   atomic.Pointer[map[uint16]*guestEndpoint] // lodging.endpoints; stored under mu
-	hosting  sync.WaitGroup                            // guests; begun under mu
-	attached *attached                                 // nil if the domain drives queues itself
-	borrowed *borrowed                                 // nil unless it has borrowed its queue
-	ferries  atomic.Pointer[map[int]*share.Ferry]      // to borrowers, by queue; stored under mu
+	lodging lodging                                   // under mu
+	lodged  atomic.Pointer[map[uint16]*guestEndpoint] // lodging.endpoints; stored under mu
+	hosting sync.WaitGroup                            // guests; begun under mu
+	// withdrawing is held while a region that was kept is withdrawn; before mu.
+	withdrawing sync.Mutex
+	attached    *attached                            // nil if the domain drives queues itself
+	borrowed    *borrowed                            // nil unless it has borrowed its queue
+	ferries     atomic.Pointer[map[int]*share.Ferry] // to borrowers, by queue; stored under mu
 
 	children map[any]string // the open objects of the domain, with their names; under mu
 }
@@ -256,6 +258,9 @@ func (d *Domain) shut(children bool) error {
 	d.endObjects()
 	d.end.set(fmt.Errorf("domain on %s: %w", d.dev.Info().Name, ErrClosed))
 	d.mu.Unlock()
+	if d.attached != nil {
+		d.attached.leaving.Store(true)
+	}
 	d.quiesce()
 	d.calls.Wait()
 	d.mu.Lock()

@@ -25,7 +25,8 @@ import (
 // keeps no promise that this process relies on: see internal/share.
 
 // GuestLimits bound what one guest may have at a time. A number that is 0 means its
-// default.
+// default. As many regions are kept for all programs of the Rule together as one may
+// have.
 type GuestLimits struct {
 	Entries   int // of its submission ring, and so operations in flight; 4096
 	Arena     int // bytes for operands and results on their way; 64 MiB
@@ -35,6 +36,7 @@ type GuestLimits struct {
 	Regions   int // 1024
 	Memory    int // bytes of the memfds that its regions are parts of; 16 GiB
 	Queues    int // that it borrows (DomainAttr.Borrow): it can put any frame on the wire then; none
+	Kept      int // bytes of memfds that outlive programs, of all programs of the Rule together; none
 
 	// Attach is the time from the call of Host within which the program must have
 	// attached; 10 s. A program that says nothing holds no place for longer.
@@ -74,7 +76,7 @@ func (l GuestLimits) withDefaults() GuestLimits {
 // is the domain's from then on, and what the program had is given back when Host returns.
 // Whoever calls Host has decided that the program may use the interface.
 func (d *Domain) Host(conn *net.UnixConn, limits GuestLimits) error {
-	g := &guest{d: d, talk: share.NewTalk(conn), limits: limits.withDefaults()}
+	g := &guest{d: d, gone: make(chan struct{}), talk: share.NewTalk(conn), limits: limits.withDefaults()}
 	err := g.meet()
 	if w := g.limits.Weight; w < 1 || w > mostWeight {
 		err = fmt.Errorf("xdpfab: a guest of weight %d: want 1 to %d, or 0 for 1", w, mostWeight)
@@ -94,6 +96,7 @@ func (d *Domain) Host(conn *net.UnixConn, limits GuestLimits) error {
 type lodging struct {
 	guests    map[*guest]struct{}
 	endpoints map[uint16]*guestEndpoint
+	kept      map[keptID]*kept
 }
 
 // admit notes a new guest.
@@ -133,6 +136,7 @@ func (d *Domain) endGuests() {
 		g.hang()
 	}
 	d.hosting.Wait()
+	d.forsakeKept()
 }
 
 // lodge publishes the endpoints of guests to the engines' threads. d.mu is held.

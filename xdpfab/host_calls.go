@@ -22,6 +22,7 @@ var guestCalls = map[string]guestCall{
 	share.CallEndpoint:   call1((*guest).endpoint),
 	share.CallServe:      call1((*guest).serveEndpoint),
 	share.CallDrop:       call1(func(g *guest, _ context.Context, origin uint64) (any, error) { g.drop(origin); return nil, nil }),
+	share.CallLeave:      call1((*guest).leave),
 	share.CallLink:       call1((*guest).link),
 	share.CallPeer:       call1((*guest).peerOf),
 	share.CallRegister:   (*guest).register,
@@ -37,6 +38,8 @@ var guestCalls = map[string]guestCall{
 	share.CallHear:       call1((*guest).hear),
 	share.CallReply:      call1((*guest).reply),
 	share.CallUnlisten:   call1((*guest).unlisten),
+	share.CallKeep:       call1((*guest).keep),
+	share.CallTakeBack:   call1((*guest).takeBack),
 	share.CallCounters:   call1(func(g *guest, _ context.Context, _ struct{}) (map[string]uint64, error) { return g.counters() }),
 }
 
@@ -81,6 +84,12 @@ func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 	if err == nil {
 		r.Result, err = json.Marshal(result)
 	}
+	if h, is := result.(handed); is {
+		defer share.CloseAll([]int{h.fd})
+		if err == nil {
+			return g.talk.Send(r, h.fd)
+		}
+	}
 	if err != nil {
 		r.Result, r.Error, r.Kinds = nil, err.Error(), kindsOf(err)
 	}
@@ -100,7 +109,7 @@ func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 // guestErrors are the errors that programs look for, with their names in a Reply.
 var guestErrors = map[string]error{
 	"busy": ErrBusy, "closed": ErrClosed, "not implemented": ErrNotImplemented, "access": ErrAccess, "denied": ErrDenied, "peer silent": ErrPeerSilent,
-	"key in use": mr.ErrKeyInUse, "name in use": mr.ErrNameInUse, "auth key": ErrAuthKey, "lost": ErrInterfaceLost, "memory": mr.ErrMemory,
+	"not kept": ErrNotKept, "key in use": mr.ErrKeyInUse, "name in use": mr.ErrNameInUse, "auth key": ErrAuthKey, "lost": ErrInterfaceLost, "memory": mr.ErrMemory,
 	"unreachable": port.ErrUnreachable, "no route": port.ErrNoRoute, "no source": port.ErrNoSource, "no udp": port.ErrNoUDP,
 }
 
@@ -140,8 +149,12 @@ func (g *guest) endpoint(_ context.Context, a share.Endpoint) (uint16, error) {
 	defer g.making.Unlock()
 	ep := &guestEndpoint{guest: g, identity: a.Origin, key: key, ring: ring, connected: a.Connected}
 	ep.parted, ep.leave = context.WithCancel(context.Background())
-	if err := g.lodge(ep, a); err != nil {
+	anew, err := g.lodge(ep, a)
+	if err != nil {
 		return 0, err
+	}
+	if anew {
+		g.d.endTargets(ep.number)
 	}
 	source := ep.number
 	if a.Posts && a.Block != nil {
@@ -172,49 +185,65 @@ func (d *Domain) someNumber() int {
 	return AnyNumber
 }
 
-// lodge gives an endpoint its number.
-func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (err error) {
+// lodge gives an endpoint its number. One that was left with kept regions goes on serving
+// its sessions, unless anew says that they must begin anew: the key has changed.
+func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (anew bool, err error) {
 	g.d.mu.Lock()
 	defer g.d.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.endpoints) >= g.limits.Endpoints {
-		return g.tooMany("endpoints", g.limits.Endpoints)
-	}
 	for _, other := range g.d.lodging.endpoints {
 		if other.identity == a.Origin || a.Origin == 0 {
-			return fmt.Errorf("the origin of an endpoint is in use: want one that is random: %w", ErrBusy)
+			return false, fmt.Errorf("the origin of an endpoint is in use: want one that is random: %w", ErrBusy)
 		}
 	}
 	of, err := g.contextOf(&a)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if a.Number == AnyNumber && !a.Highest {
 		a.Number = g.d.someNumber()
 	}
-	if ep.number, err = g.d.pickNumber(EndpointAttr{Number: a.Number, InitiateOnly: a.Highest, part: of}, 0); err != nil {
-		return err
+	ep.bound = a.Connected || a.Block != nil
+	if old := g.endpoints[uint16(a.Number)]; old != nil && old.left && a.Number == int(old.number) && !ep.bound {
+		ep.number, anew = old.number, old.key.ID() != ep.key.ID()
+		ep.heir = true
+		ep.serves.Store(!anew)
+	} else if len(g.endpoints) >= g.limits.Endpoints {
+		return false, g.tooMany("endpoints", g.limits.Endpoints)
+	} else if ep.number, err = g.d.pickNumber(EndpointAttr{Number: a.Number, InitiateOnly: a.Highest, part: of}, 0); err != nil {
+		return false, err
 	}
+	g.settled = true
 	g.endpoints[ep.number] = ep
 	g.d.lodge(ep.number, ep)
-	return nil
+	return anew, nil
 }
 
 // serveEndpoint makes an endpoint accept sessions, or no longer.
 func (g *guest) serveEndpoint(_ context.Context, s share.Serve) (any, error) {
+	g.making.Lock()
+	defer g.making.Unlock()
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	ep := g.endpoints[s.Endpoint]
-	if ep == nil {
+	if ep == nil || ep.left {
+		g.mu.Unlock()
 		return nil, ErrClosed
 	}
 	if err := g.observeEndpoint(ep, s.Tally); err != nil {
+		g.mu.Unlock()
 		return nil, err
 	}
+	speaks := s.Events || s.Messages || s.Tally != 0
+	anew := ep.heir && speaks && !ep.spoken // sessions from before have none of these
+	ep.spoken = ep.spoken || speaks
+	g.mu.Unlock()
 	ep.events.Store(s.Events)
 	ep.messages.Store(s.Messages)
 	ep.serves.Store(s.On)
+	if anew {
+		g.d.endTargets(ep.number)
+	}
 	return nil, nil
 }
 
@@ -256,24 +285,28 @@ func (g *guest) register(_ context.Context, args json.RawMessage, fds []int) (an
 	if err := g.observeRegion(r, a.Tally); err != nil {
 		return nil, errors.Join(err, r.Close(), m.Close())
 	}
-	g.regions[a.Key] = &guestRegion{r, m}
+	g.settled = true
+	g.regions[a.Key] = &guestRegion{r, m, a}
 	g.spanned += len(m.Bytes())
 	return nil, nil
 }
 
 // deregister withdraws a region. It returns when no operation is in flight on it.
 func (g *guest) deregister(_ context.Context, key uint64) (any, error) {
+	g.d.mu.Lock()
 	g.mu.Lock()
 	r := g.regions[key]
 	if r != nil {
 		delete(g.regions, key)
 		g.spanned -= len(r.memory.Bytes())
+		g.unkeep(r)
 	}
 	g.mu.Unlock()
+	g.d.mu.Unlock()
 	if r == nil {
 		return nil, nil // the guest has ended
 	}
-	return nil, errors.Join(r.region.Close(), r.memory.Close())
+	return nil, r.close()
 }
 
 // counters are those of the interface and of the guest.

@@ -69,6 +69,10 @@ type guest struct {
 	tallies   *share.Observers
 	listeners map[uint16]*guestPassive
 	blocks    map[uint16]*ScalableEndpoint // by first number: they stand for those of the guest
+	settled   bool                         // it has, or had, endpoints or regions
+
+	ended bool          // nothing is left of it but what is kept; under d.mu
+	gone  chan struct{} // closed then
 }
 
 // guestEndpoint is an endpoint of a guest.
@@ -92,13 +96,20 @@ type guestEndpoint struct {
 	inquiry   *engine.Inquiry // engine's thread
 	parted    context.Context
 	leave     context.CancelFunc
+	spoken    bool // it took messages or events, or was counted, at some time; under guest.mu
+	heir      bool // it has taken the place of one that was left
+	bound     bool // to a connection or a scalable endpoint, and so to this guest
+	left      bool // by the former holder of kept regions: it has no ring and no origin
 }
 
 // guestRegion is memory of a guest that peers operate on.
 type guestRegion struct {
 	region *mr.Region
 	memory *mr.Memory
+	told   share.Region // what the guest said of it
 }
+
+func (r *guestRegion) close() error { return errors.Join(r.region.Close(), r.memory.Close()) }
 
 // start puts the area to use.
 func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes) {
@@ -162,11 +173,11 @@ func (g *guest) serve() (err error) {
 		if fds, err = g.talk.Receive(&c); err != nil {
 			break
 		}
-		if !g.settled() { // the first one, before which there is nothing
+		if !g.arrived() { // the first one, before which there is nothing
 			if err = g.answer(ctx, &c, fds); err != nil {
 				break
 			}
-			if g.settled() {
+			if g.arrived() {
 				g.talk.Until(time.Time{})
 			}
 			continue
@@ -184,7 +195,7 @@ func (g *guest) serve() (err error) {
 		})
 	}
 	cancel()
-	if !g.settled() && errors.Is(err, os.ErrDeadlineExceeded) {
+	if !g.arrived() && errors.Is(err, os.ErrDeadlineExceeded) {
 		err = g.late()
 	}
 	g.hang()
@@ -200,8 +211,8 @@ func (g *guest) serve() (err error) {
 	return err
 }
 
-// settled reports whether the guest has attached, or borrowed a queue.
-func (g *guest) settled() bool { return g.feed != nil || g.loan != nil }
+// arrived reports whether the guest has attached, or borrowed a queue.
+func (g *guest) arrived() bool { return g.feed != nil || g.loan != nil }
 
 // late tells a guest that it has not attached in time, if it reads that.
 func (g *guest) late() error {
@@ -226,9 +237,7 @@ func (g *guest) end() {
 	}
 	g.st.Call(g.feed.End)
 	g.in.End()
-	for _, ep := range maps.Clone(g.endpoints) {
-		g.drop(ep.identity)
-	}
+	g.endure()
 	for n := range maps.Clone(g.listeners) {
 		_, _ = g.unlisten(context.Background(), n)
 	}
@@ -240,14 +249,6 @@ func (g *guest) end() {
 	g.stops.wait()
 	_ = g.ring.Close() // the bell, which ends await
 	g.ringing.Wait()
-	for _, r := range g.regions {
-		_ = errors.Join(r.region.Close(), r.memory.Close())
-	}
-	for _, m := range g.memory {
-		if m != nil {
-			m.Close()
-		}
-	}
 	if g.tallies != nil {
 		_ = g.tallies.Close()
 	}
@@ -255,6 +256,7 @@ func (g *guest) end() {
 	if g.other != nil {
 		_ = g.other.Close()
 	}
+	g.over()
 }
 
 // closedAtOnce is how many peers of a guest are closed before other guests have their
@@ -263,35 +265,51 @@ const closedAtOnce = 64
 
 // drop closes the endpoint of an origin.
 func (g *guest) drop(origin uint64) {
-	g.making.Lock()
-	defer g.making.Unlock()
 	g.mu.Lock()
 	ep := g.endpointOf(origin)
-	if ep == nil {
+	g.mu.Unlock()
+	if ep != nil {
+		g.remove(ep)
+	}
+}
+
+// remove ends an endpoint that the guest has or has left.
+func (g *guest) remove(ep *guestEndpoint) {
+	g.making.Lock()
+	defer g.making.Unlock()
+	number := ep.number
+	g.mu.Lock()
+	if g.endpoints[number] != ep {
 		g.mu.Unlock()
 		return
 	}
-	number := ep.number
 	delete(g.endpoints, number)
 	g.mu.Unlock()
 	ep.serves.Store(false)
-	ep.part(g.st)
-	for _, st := range g.d.steppers {
-		st.Call(func() { st.eng.EndTargets(number) })
-	}
-	for more := true; more; {
-		g.st.Call(func() { more = g.feed.CloseRing(ep.ring, closedAtOnce) })
-	}
-	g.st.Call(func() { g.st.eng.RemoveRing(ep.ring) })
+	g.d.endTargets(number)
+	g.silence(ep)
 	g.d.mu.Lock()
 	g.d.lodge(number, nil)
 	g.d.mu.Unlock()
 }
 
+// silence ends an endpoint as a source of operations.
+func (g *guest) silence(ep *guestEndpoint) {
+	if ep.ring == nil {
+		return
+	}
+	ep.part(g.st)
+	for more := true; more; {
+		g.st.Call(func() { more = g.feed.CloseRing(ep.ring, closedAtOnce) })
+	}
+	g.st.Call(func() { g.st.eng.RemoveRing(ep.ring) })
+	ep.ring = nil
+}
+
 // endpointOf returns the endpoint of an origin, or nil. g.mu is held.
 func (g *guest) endpointOf(origin uint64) *guestEndpoint {
 	for _, ep := range g.endpoints {
-		if ep.identity == origin {
+		if ep.identity == origin && !ep.left {
 			return ep
 		}
 	}
@@ -313,7 +331,7 @@ func (g *guest) peerOf(ctx context.Context, p share.Peer) (uint32, error) {
 	number := g.peers
 	g.mu.Unlock()
 	switch {
-	case ep == nil:
+	case ep == nil || ep.left:
 		return 0, ErrClosed
 	case g.open.Load() >= int64(g.limits.Peers):
 		return 0, g.tooMany("peers", g.limits.Peers)

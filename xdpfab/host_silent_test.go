@@ -33,7 +33,7 @@ func TestHostSilent(t *testing.T) {
 		ends[i] = c.(*net.UnixConn)
 		defer ends[i].Close()
 	}
-	a := &conversation{talk: share.NewTalk(ends[0]), calls: map[uint64]chan share.Reply{}, patience: time.Millisecond}
+	a := &conversation{talk: share.NewTalk(ends[0]), calls: map[uint64]chan answer{}, patience: time.Millisecond}
 	err = a.call(t.Context(), share.CallCounters, struct{}{}, nil)
 	if !errors.Is(err, ErrHostLost) || !strings.Contains(err.Error(), "not answered") {
 		t.Errorf("%v, want ErrHostLost", err)

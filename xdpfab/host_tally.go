@@ -28,11 +28,16 @@ func (g *guest) mapTallies(_ context.Context, _ json.RawMessage, fds []int) (any
 
 // observe counts what peers do to a region from now on.
 func (g *guest) observe(_ context.Context, o share.Observe) (any, error) {
+	g.d.mu.Lock()
+	defer g.d.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := g.regions[o.Key]
 	if r == nil {
 		return nil, fmt.Errorf("region %#x: %w", o.Key, ErrClosed)
+	}
+	if k := g.d.lodging.kept[keptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
+		return nil, fmt.Errorf("region %v outlives its program, and is not counted: want one that is not kept: %w", r.region, ErrNotImplemented)
 	}
 	return nil, g.observeRegion(r.region, o.Tally)
 }

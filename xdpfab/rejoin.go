@@ -219,9 +219,14 @@ type offered struct {
 	share.Region
 	memory *mr.Memory
 	tally  *share.Tally // or nil
+	kept   bool
 }
 
 // offer has the host let peers operate on a region.
 func (a *attached) offer(ctx context.Context, r offered) error {
-	return a.call(ctx, share.CallRegister, r.Region, nil, r.memory.FD())
+	err := a.call(ctx, share.CallRegister, r.Region, nil, r.memory.FD())
+	if err == nil && r.kept {
+		err = a.call(ctx, share.CallKeep, r.Key, nil)
+	}
+	return err
 }

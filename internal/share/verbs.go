@@ -17,6 +17,7 @@ const (
 	CallEndpoint   = "endpoint"   // Endpoint; uint16, its number
 	CallServe      = "serve"      // Serve; nothing
 	CallDrop       = "drop"       // uint64, the origin of an endpoint; nothing
+	CallLeave      = "leave"      // likewise, but it goes on serving the guest's regions that are kept, if there are any
 	CallLink       = "link"       // wire.Addr; wire.Link
 	CallPeer       = "peer"       // Peer; uint32, its number in entries
 	CallRegister   = "register"   // Region with a memfd; nothing
@@ -32,6 +33,8 @@ const (
 	CallHear       = "hear"       // likewise; Request, when there is another one
 	CallReply      = "reply"      // Decision; nothing
 	CallUnlisten   = "unlisten"   // uint16, the number of a passive endpoint; nothing
+	CallKeep       = "keep"       // uint64, the key: the region outlives the guest; nothing
+	CallTakeBack   = "take back"  // string, the name of a region that is kept; Region with its memfd
 	CallCounters   = "counters"   // nothing; map[string]uint64
 )
 

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+)
+
+// takeBack gives the guest a region that was kept, and makes it heir to what the former
+// program has left.
+func (g *guest) takeBack(ctx context.Context, name string) (any, error) {
+	if g.limits.Serve != nil {
+		if err := g.limits.Serve(name); err != nil {
+			return nil, fmt.Errorf("region %q: %w: %w", name, err, ErrDenied)
+		}
+	}
+	if err := g.awaitEnd(ctx, name); err != nil {
+		return nil, err
+	}
+	g.making.Lock()
+	defer g.making.Unlock()
+	g.d.mu.Lock()
+	defer g.d.mu.Unlock()
+	k := g.d.lodging.kept[keptID{g.info.UID, name}]
+	switch {
+	case k == nil:
+		return nil, fmt.Errorf("region %q of user %d: %w", name, g.info.UID, ErrNotKept)
+	case k.taken || k.holder != g && !k.holder.ended:
+		return nil, fmt.Errorf("region %q: process %d has it: %w", name, k.holder.info.PID, ErrBusy)
+	}
+	if k.holder != g {
+		if err := g.inherit(k.holder); err != nil {
+			return nil, fmt.Errorf("region %q: %w", name, err)
+		}
+	}
+	fd, err := unix.FcntlInt(uintptr(k.region.memory.FD()), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("region %q: %w", name, err)
+	}
+	k.taken = true
+	return handed{k.region.told, fd}, nil
+}
+
+// handed is the result of a call that goes to the guest with a file descriptor, which is
+// closed then.
+type handed struct {
+	share.Region
+	fd int
+}
+
+// endWait is how long a program that takes a region back waits for the one that has it:
+// that may be ending just now. It is a variable for tests.
+var endWait = 2 * time.Second
+
+// awaitEnd waits until the program has ended that has a kept region.
+func (g *guest) awaitEnd(ctx context.Context, name string) error {
+	g.d.mu.Lock()
+	k := g.d.lodging.kept[keptID{g.info.UID, name}]
+	g.d.mu.Unlock()
+	if k == nil || k.holder == g {
+		return nil
+	}
+	select {
+	case <-k.holder.gone:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(endWait):
+	}
+	return nil
+}
+
+// inherit makes the guest heir to what another one has left. Nothing of that may meet
+// with what the guest has, so the guest must have nothing yet. d.mu and making are held.
+func (g *guest) inherit(from *guest) error {
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.settled:
+		return fmt.Errorf("the program has made endpoints or regions, or taken others back: want a domain that has not: %w", ErrBusy)
+	case len(from.regions) > g.limits.Regions:
+		return g.tooMany("regions", g.limits.Regions)
+	case len(from.endpoints) > g.limits.Endpoints:
+		return g.tooMany("endpoints", g.limits.Endpoints)
+	case from.spanned > g.limits.Memory:
+		return fmt.Errorf("regions of %d bytes: %s allows %d in all; have its limit memory raised: %w", from.spanned, g.limits.Rule, g.limits.Memory, ErrDenied)
+	}
+	g.settled = true
+	g.table, g.executors, g.memory = from.table, from.executors, from.memory
+	g.regions, g.spanned = from.regions, from.spanned
+	for n, old := range from.endpoints {
+		ep := &guestEndpoint{guest: g, number: n, key: old.key, left: true}
+		ep.serves.Store(true)
+		g.endpoints[n] = ep
+		g.d.lodge(n, ep)
+	}
+	from.endpoints, from.regions = nil, nil // engines may still ask it for an executor
+	for _, k := range g.d.lodging.kept {
+		if k.holder == from {
+			k.holder = g
+		}
+	}
+	return nil
+}

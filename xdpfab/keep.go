@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// Keep has a region, which must have a name, outlive the program: when the program has
+// ended, however it did, or has closed the domain with CloseAll, the daemon goes on
+// serving the region, by the endpoints that served it, with the same key, incarnation and
+// contents. It does so until a program of the same user takes the region back, it is
+// withdrawn by `xdpfab withdraw`, or the daemon ends. Closing the region withdraws it as
+// ever.
+//
+// The domain must be a guest of a daemon: see DomainAttr.Attach. The daemon's rules bound
+// what is kept; the error then wraps ErrDenied.
+func (d *Domain) Keep(r *mr.Region) error {
+	if d.attached == nil {
+		return fmt.Errorf("xdpfab: keep region %v: the memory of a domain that has its interface itself ends with its process: want a domain that is attached to a daemon (AttachAlways): %w", r, ErrNotImplemented)
+	}
+	if err := d.attached.keep(r); err != nil {
+		return fmt.Errorf("xdpfab: keep region %v: %w", r, err)
+	}
+	return nil
+}
+
+// TakeBack returns a region that a former program of the same user had kept, with its
+// contents, key and incarnation, in memory that the domain frees when it closes. It stays
+// one that is kept. What the former program has left beside it, other regions and the
+// endpoints that serve, is the domain's from then on: an endpoint that the domain makes
+// with the number of such an endpoint continues its sessions, and peers notice nothing.
+// So TakeBack comes before the domain has endpoints, dialled peers and regions.
+//
+// The error wraps ErrNotKept if there is no such region.
+func (d *Domain) TakeBack(name string) (*mr.Region, error) {
+	if d.attached == nil {
+		return nil, fmt.Errorf("xdpfab: take region %q back: want a domain that is attached to a daemon (AttachAlways): %w", name, ErrNotImplemented)
+	}
+	r, err := d.takeBack(name)
+	if err != nil {
+		return nil, fmt.Errorf("xdpfab: take back: %w", err)
+	}
+	return r, nil
+}
+
+func (d *Domain) takeBack(name string) (*mr.Region, error) {
+	var told share.Region
+	fds, err := d.attached.callFor(context.Background(), share.CallTakeBack, name, &told)
+	defer share.CloseAll(fds)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(fds) != 1:
+		return nil, fmt.Errorf("%d file descriptors: want the memfd of the region", len(fds))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	m, err := mr.Shared(fds[0], math.MaxInt)
+	if err != nil {
+		return nil, err
+	}
+	r, err := d.table.Register(m, mr.Options{Key: &told.Key, Access: mr.Access(told.Access), Name: told.Name, Offset: told.Offset, Length: told.Length,
+		Virtual: told.Base != 0, Address: told.Base, AuthKey: told.AuthKey, Incarnation: told.Incarnation,
+		Withdrawn: func() { d.attached.withdraw(told.Key) }})
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	d.owned = append(d.owned, m)
+	d.attached.mu.Lock()
+	defer d.attached.mu.Unlock()
+	d.attached.regions = append(d.attached.regions, offered{Region: told, memory: m, kept: true})
+	return r, nil
+}
+
+// keep has the host keep a region, and the next host too.
+func (a *attached) keep(r *mr.Region) error {
+	if err := a.call(context.Background(), share.CallKeep, r.Key(), nil); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range a.regions {
+		if a.regions[i].Key == r.Key() {
+			a.regions[i].kept = true
+		}
+	}
+	return nil
+}
+
+// keeps reports whether a region is kept.
+func (a *attached) keeps(key uint64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, r := range a.regions {
+		if r.Key == key {
+			return r.kept
+		}
+	}
+	return false
+}
