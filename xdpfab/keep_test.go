@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// endings are the ways in which a program can end.
+var endings = map[string]func(*testing.T, *Domain){
+	"closed": func(t *testing.T, g *Domain) {
+		if err := g.CloseAll(); err != nil {
+			t.Error(err)
+		}
+	},
+	"killed": func(_ *testing.T, g *Domain) { g.attached.hangUp() },
+}
+
+// keeper is a program that has a region "mine" of 4096 bytes kept, and serves it by
+// endpoint 7.
+func keeper(t *testing.T, dial func(context.Context) (*share.Talk, error)) (*Domain, *mr.Region) {
+	t.Helper()
+	g := guestBy(t, dial, DomainAttr{}, nil)
+	r, err := g.NewRegion("mine", 4096)
+	if err == nil {
+		err = g.Keep(r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveAt(t, g, 7)
+	return g, r
+}
+
+func serveAt(t *testing.T, g *Domain, number int) {
+	t.Helper()
+	ep, err := g.NewEndpoint(EndpointAttr{Number: number})
+	if err == nil {
+		err = ep.Enable()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// untilLeft waits until no kept region of a domain is in use.
+func untilLeft(t *testing.T, d *Domain) {
+	t.Helper()
+	testnet.Eventually(t, "the programs gone", func() bool {
+		return len(d.Guests()) == 0 && !slices.ContainsFunc(d.Kept(), func(k KeptRegion) bool { return k.InUse })
+	})
+}
+
+var mayKeep = GuestLimits{Kept: 8192, Rule: "rule 7"}
+
+// A region that is kept outlives its program, and the next one takes it back: peers see
+// neither.
+func TestKept(t *testing.T) {
+	for name, end := range endings {
+		t.Run(name, func(t *testing.T) {
+			a, b, _ := pipeWithRegion(t, 4096)
+			dial := hostingOf(t, a, mayKeep)
+			g, r := keeper(t, dial)
+			other, err := g.NewRegion("passing", 4096)
+			if err != nil {
+				t.Fatal(err)
+			}
+			incarnation, key, addr := r.Incarnation(), r.Key(), g.Name(7)
+			ctx := t.Context()
+			p, err := b.Dial(ctx, addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := Word[uint64](ctx, p, "mine", 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			passing, err := p.Lookup(ctx, other.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			add := func(want uint64) {
+				t.Helper()
+				if n, err := w.Add(ctx, 1); n != want || err != nil {
+					t.Fatalf("%d, %v; want %d", n, err, want)
+				}
+			}
+			add(1)
+			end(t, g)
+			untilLeft(t, a)
+			add(2)
+			if err := p.Read(ctx, passing, 0, make([]byte, 8)); !errors.Is(err, ErrNoKey) {
+				t.Errorf("a region that is not kept: %v", err)
+			}
+			want := KeptRegion{Name: "mine", UID: a.Kept()[0].UID, Bytes: 4096, Endpoints: []uint16{7}, Rule: "rule 7"}
+			if list := a.Kept(); len(list) != 1 || list[0].Name != want.Name || list[0].InUse || list[0].Bytes != 4096 || !slices.Equal(list[0].Endpoints, want.Endpoints) || list[0].Rule != want.Rule {
+				t.Errorf("%+v, want %+v", list, want)
+			}
+
+			next := guestBy(t, dial, DomainAttr{}, nil)
+			back, err := next.TakeBack("mine")
+			if err != nil {
+				t.Fatal(err)
+			}
+			own, err := back.Uint64(3)
+			if err != nil || own.Load() != 2 || back.Incarnation() != incarnation || back.Key() != key {
+				t.Errorf("%v, %v; want 2 in incarnation %d", back, err, incarnation)
+			}
+			add(3)
+			serveAt(t, next, 7)
+			add(4)
+			if own.Load() != 4 {
+				t.Errorf("the program sees %d, want 4", own.Load())
+			}
+			if err := back.Close(); err != nil {
+				t.Error(err)
+			}
+			if _, err := w.Add(ctx, 1); err == nil {
+				t.Error("an operation on a region that was withdrawn")
+			}
+			if list := a.Kept(); len(list) != 0 {
+				t.Errorf("still kept: %+v", list)
+			}
+		})
+	}
+}
+
+// A program that ends without having taken everything back leaves it once more.
+func TestKeptTwice(t *testing.T) {
+	a, b, _ := pipeWithRegion(t, 4096)
+	dial := hostingOf(t, a, mayKeep)
+	g, _ := keeper(t, dial)
+	second, err := g.NewRegion("second", 4096)
+	if err == nil {
+		err = g.Keep(second)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.attached.hangUp()
+	untilLeft(t, a)
+	heir := guestBy(t, dial, DomainAttr{}, nil)
+	if _, err := heir.TakeBack("mine"); err != nil {
+		t.Fatal(err)
+	}
+	if list := a.Kept(); len(list) != 2 || !list[0].InUse || list[1].InUse {
+		t.Errorf("%+v", list)
+	}
+	heir.attached.hangUp()
+	untilLeft(t, a)
+	p, err := b.Dial(t.Context(), a.Name(7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := Word[uint64](t.Context(), p, "second", 0)
+	if err == nil {
+		_, err = w.Add(t.Context(), 1)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// What may not be kept, or cannot be taken back, is refused with the reason.
+func TestKeepRefused(t *testing.T) {
+	wait := endWait
+	endWait = time.Millisecond
+	t.Cleanup(func() { endWait = wait }) // after the hosts
+	a, _, direct := pipeWithRegion(t, 4096)
+	dial := hostingOf(t, a, mayKeep)
+	g, r := keeper(t, dial)
+	refused := func(err, is error, want string) {
+		t.Helper()
+		if !errors.Is(err, is) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %v, %q", err, is, want)
+		}
+	}
+	if err := g.Keep(r); err != nil {
+		t.Errorf("keep it twice: %v", err)
+	}
+	refused(a.Keep(direct), ErrNotImplemented, "AttachAlways")
+	_, err := a.TakeBack("mine")
+	refused(err, ErrNotImplemented, "AttachAlways")
+	keep := func(name string, size int) error {
+		m, err := mr.Memfd("test", size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := g.Register(m, mr.Options{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = g.Keep(r)
+		if err := errors.Join(r.Close(), m.Close()); err != nil {
+			t.Error(err)
+		}
+		return err
+	}
+	if err := keep("", 4096); err == nil || !strings.Contains(err.Error(), "without a name") {
+		t.Errorf("without a name: %v", err)
+	}
+	refused(keep("large", 8192), ErrDenied, "rule 7 allows 8192 for all its programs")
+	if err := keep("second", 4096); err != nil {
+		t.Errorf("within the limit, and closed again: %v", err)
+	}
+	other := guestBy(t, dial, DomainAttr{}, nil)
+	same, err := other.NewRegion("mine", 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(other.Keep(same), mr.ErrNameInUse, `a region "mine" is kept for user`)
+	_, err = other.TakeBack("mine")
+	refused(err, ErrBusy, "has it")
+	_, err = other.TakeBack("nothing")
+	refused(err, ErrNotKept, `"nothing"`)
+	g.attached.hangUp()
+	testnet.Eventually(t, "the program gone", func() bool { return len(a.Guests()) == 1 })
+	_, err = other.TakeBack("mine")
+	refused(err, ErrBusy, "want a domain that has not")
+	if err := g.Keep(r); !errors.Is(err, ErrHostLost) {
+		t.Errorf("after the end: %v", err)
+	}
+	little := guestBy(t, hostingOf(t, a, GuestLimits{Memory: 4095, Rule: "rule 8"}), DomainAttr{}, nil)
+	_, err = little.TakeBack("mine")
+	refused(err, ErrDenied, "rule 8 allows 4095")
+}
+
+// A kept region is withdrawn by whoever asks the host, once no program uses it.
+func TestWithdrawKept(t *testing.T) {
+	a, b, _ := pipeWithRegion(t, 4096)
+	g, _ := keeper(t, hostingOf(t, a, mayKeep))
+	p, err := b.Dial(t.Context(), a.Name(7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := Word[uint64](t.Context(), p, "mine", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid := a.Kept()[0].UID
+	if err := a.WithdrawKept(uid, "mine"); !errors.Is(err, ErrBusy) {
+		t.Errorf("in use: %v", err)
+	}
+	if err := a.WithdrawKept(uid+1, "mine"); !errors.Is(err, ErrNotKept) {
+		t.Errorf("another user's: %v", err)
+	}
+	g.attached.hangUp()
+	untilLeft(t, a)
+	if err := a.WithdrawKept(uid, "mine"); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.Add(t.Context(), 1); err == nil {
+		t.Error("an operation on a region that was withdrawn")
+	}
+	if err := a.WithdrawKept(uid, "mine"); !errors.Is(err, ErrNotKept) {
+		t.Errorf("withdrawn already: %v", err)
+	}
+	serveAt(t, a, 7) // nothing has the number any more
+}
+
+// Nobody takes messages for a program that has ended: senders are told so, and memory is
+// served all the same; and the next program takes messages again.
+func TestKeptTakesNoMessages(t *testing.T) {
+	a, b, _ := pipeWithRegion(t, 4096)
+	dial := hostingOf(t, a, mayKeep)
+	g := guestBy(t, dial, DomainAttr{}, nil)
+	r, err := g.NewRegion("mine", 4096)
+	if err == nil {
+		err = g.Keep(r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	var buf [16]byte
+	var p *Peer
+	converse := func(g *Domain) {
+		t.Helper()
+		box, err := g.NewMailbox(MailboxAttr{Number: 7})
+		if err == nil && p == nil {
+			p, err = b.Dial(ctx, a.Name(7))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan error, 1)
+		go func() {
+			_, err := box.Receive(ctx, buf[:])
+			got <- err
+		}()
+		if err := errors.Join(p.Send(ctx, []byte("hello")), <-got); err != nil {
+			t.Fatal(err)
+		}
+	}
+	converse(g)
+	g.attached.hangUp()
+	untilLeft(t, a)
+	if err := p.Send(ctx, []byte("anybody?")); err == nil {
+		t.Error("a message to nobody")
+	}
+	w, err := Word[uint64](ctx, p, "mine", 0)
+	if err == nil {
+		_, err = w.Add(ctx, 1)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	next := guestBy(t, dial, DomainAttr{}, nil)
+	if _, err := next.TakeBack("mine"); err != nil {
+		t.Fatal(err)
+	}
+	converse(next)
+}
