@@ -25,10 +25,10 @@ import (
 )
 
 type statFlags struct {
-	path, ifname string
-	watch        time.Duration
-	count        int
-	all          bool
+	daemonFlags
+	watch time.Duration
+	count int
+	all   bool
 }
 
 func (a *app) statCmd() *cobra.Command {
@@ -48,14 +48,39 @@ shows rates per second.`,
 		RunE: func(c *cobra.Command, _ []string) error { return a.stat(c, &f) },
 	}
 	a.jsonFlag(c)
+	f.register(c)
 	fs := c.Flags()
-	fs.StringVar(&f.path, "control", "", "path of the daemon's control socket")
-	fs.StringVarP(&f.ifname, "interface", "i", "", "interface of the daemon, instead of --control")
 	fs.DurationVar(&f.watch, "watch", 0, "repeat at this interval, with rates")
 	fs.IntVar(&f.count, "count", 0, "with --watch, how often to ask; 0 until interrupted")
 	fs.BoolVar(&f.all, "all", false, "show counters that are zero, too")
-	_ = c.RegisterFlagCompletionFunc("interface", completeInterfaces)
 	return c
+}
+
+// daemonFlags choose a daemon of this machine.
+type daemonFlags struct{ path, ifname string }
+
+func (f *daemonFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.path, "control", "", "path of the daemon's control socket")
+	c.Flags().StringVarP(&f.ifname, "interface", "i", "", "interface of the daemon, instead of --control")
+	_ = c.RegisterFlagCompletionFunc("interface", completeInterfaces)
+}
+
+// dial finds the daemon: the one that the flags name, or XDPFAB_CONTROL, or the only one.
+func (f *daemonFlags) dial(c *cobra.Command) (*control.Client, error) {
+	switch {
+	case f.path != "" && f.ifname != "":
+		return nil, usage(c, "want one of --control and --interface")
+	case f.ifname != "":
+		f.path = control.DefaultPath(f.ifname)
+	case f.path == "" && os.Getenv(xdpfab.ControlEnv) != "":
+		f.path = os.Getenv(xdpfab.ControlEnv)
+	case f.path == "":
+		var err error
+		if f.path, err = onlyDaemon(filepath.Dir(control.DefaultPath("any"))); err != nil {
+			return nil, err
+		}
+	}
+	return control.Dial(f.path)
 }
 
 // statReport is a daemon's state as JSON, with rates if an earlier state is known.
@@ -65,22 +90,10 @@ type statReport struct {
 }
 
 func (a *app) stat(c *cobra.Command, f *statFlags) error {
-	switch {
-	case f.watch < 0 || f.count < 0:
+	if f.watch < 0 || f.count < 0 {
 		return usage(c, "watch and count: want 0 or more")
-	case f.path != "" && f.ifname != "":
-		return usage(c, "want one of --control and --interface")
-	case f.ifname != "":
-		f.path = control.DefaultPath(f.ifname)
-	case f.path == "" && os.Getenv(xdpfab.ControlEnv) != "":
-		f.path = os.Getenv(xdpfab.ControlEnv)
-	case f.path == "":
-		var err error
-		if f.path, err = onlyDaemon(filepath.Dir(control.DefaultPath("any"))); err != nil {
-			return err
-		}
 	}
-	d, err := control.Dial(f.path)
+	d, err := f.dial(c)
 	if err != nil {
 		return err
 	}
@@ -172,6 +185,10 @@ func (r *statReport) text(w io.Writer, all bool) {
 	}
 	for _, q := range r.Lent {
 		fmt.Fprintf(w, "%d\t%s\t%d\t%s\n", q.Queue, q.State, q.Lends, orDash(ifThen(q.PID != 0, strconv.Itoa(q.PID))))
+	}
+	if len(r.Kept) > 0 {
+		fmt.Fprintln(w)
+		printKept(w, r.Kept)
 	}
 	fmt.Fprintf(w, "\nCOUNTER\tTOTAL%s\n", ifThen(r.Rates != nil, "\tPER SECOND"))
 	for _, name := range slices.Sorted(maps.Keys(r.Counters)) {

@@ -51,7 +51,7 @@ before them:
   setting: user=NAME, group=NAME (or numbers; left out: any), serve=PATTERN of
            names of regions (* for any text; empty: none), guests (programs at a
            time), and limits of each: entries, arena, arrivals, endpoints, peers,
-           regions, memory
+           regions, memory; and kept, for regions that outlive their programs
 
 SIGTERM and SIGINT end the daemon: it closes its sessions and releases the
 interface; a second signal ends it at once. SIGHUP is ignored, since the

@@ -37,6 +37,10 @@ const usualGuests = 1024
 // defaultGuest is a rule that allows everything.
 func defaultGuest() GuestConfig { return GuestConfig{Serve: "*"} }
 
+// usualKept is how many bytes root and the daemon's own user may have kept where no rule
+// is about them.
+const usualKept = 16 << 30
+
 // rule is a GuestConfig with the numbers of its user and group, and its places.
 type rule struct {
 	GuestConfig
@@ -58,7 +62,9 @@ type rules struct {
 // newRules looks up the users and groups of a configuration, and finds those that are
 // unknown here.
 func newRules(guests []GuestConfig) (all rules, found []problem) {
-	all.usual = newRule(defaultGuest(), "the rule for root and the daemon's own user")
+	usual := defaultGuest()
+	usual.Limits.Kept = usualKept
+	all.usual = newRule(usual, "the rule for root and the daemon's own user")
 	for i, g := range guests {
 		r := newRule(g, fmt.Sprintf("rule guest[%d] (%s) of the daemon's configuration", i, g))
 		var err error
@@ -257,6 +263,7 @@ var guestOptions = []option[GuestConfig]{
 	{"endpoints", "endpoints; 256", func(g *GuestConfig) field { return countField(&g.Limits.Endpoints, 1, math.MaxUint16) }},
 	{"peers", "peers of its endpoints; 65536", func(g *GuestConfig) field { return countField(&g.Limits.Peers, 1, math.MaxInt32) }},
 	{"regions", "regions that it serves; 1024", func(g *GuestConfig) field { return countField(&g.Limits.Regions, 1, math.MaxInt32) }},
+	{"kept", "bytes of regions that outlive their programs, of all programs of the rule together; none", func(g *GuestConfig) field { return sizeField(&g.Limits.Kept) }},
 	{"memory", "bytes that its regions span; 16GiB", func(g *GuestConfig) field { return sizeField(&g.Limits.Memory) }},
 	{"weight", "share of the interface beside other programs', in proportion to theirs; 1", func(g *GuestConfig) field { return countField(&g.Limits.Weight, 1, mostWeight) }},
 	{"queues", "queues that it borrows, on which it can put any frame on the wire; 0", func(g *GuestConfig) field { return countField(&g.Limits.Queues, 1, 63) }},

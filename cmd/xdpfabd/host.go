@@ -55,11 +55,16 @@ func (g *guest) Leave() { g.rule.leave() }
 func (s *server) guests() []control.Guest {
 	list := []control.Guest{} // not nil, which JSON calls null
 	for _, g := range s.dom.Guests() {
-		name := ""
-		if u, err := user.LookupId(strconv.FormatUint(uint64(g.UID), 10)); err == nil {
-			name = u.Username
-		}
-		list = append(list, control.Guest{GuestInfo: g, User: name})
+		list = append(list, control.Guest{GuestInfo: g, User: userName(g.UID)})
 	}
 	return list
+}
+
+// userName is the name of a user, empty if this machine has none.
+func userName(uid uint32) string {
+	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	if err != nil {
+		return ""
+	}
+	return u.Username
 }

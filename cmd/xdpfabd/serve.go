@@ -171,7 +171,7 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, l net.
 			}
 		})
 	}
-	task(func() error { return control.ServeListener(ctx, l, control.Service{Source: s.status, Admit: s.admit}) })
+	task(func() error { return control.ServeListener(ctx, l, control.Service{Source: s.status, Verbs: []control.Verb{{Name: "withdraw", Do: s.withdraw}}, Admit: s.admit}) })
 	task(func() error {
 		select {
 		case <-ctx.Done():

@@ -136,6 +136,15 @@ func (a *attachments) end() {
 	a.hosts.Wait()
 }
 
+// Caller returns the program that has made a request, of which a verb has the context.
+func Caller(ctx context.Context) (Program, error) {
+	conn, ok := ctx.Value(connKey{}).(*net.UnixConn)
+	if !ok {
+		return Program{}, errors.New("not a request by a Unix socket")
+	}
+	return programAt(conn)
+}
+
 // programAt asks the kernel which program has connected.
 func programAt(conn *net.UnixConn) (p Program, err error) {
 	raw, err := conn.SyscallConn()

@@ -8,6 +8,7 @@
 //	POST /v1/request   Request to Answer, JSON: a verb, with arguments of its own
 //	GET  /v1/status    Status, JSON       the verbs that only look, for people and
 //	GET  /v1/regions   []Region, JSON     clients of before there were requests
+//	GET  /v1/kept      []Kept, JSON
 //	GET  /metrics      Prometheus text format
 //	POST /v1/attach    the connection leaves HTTP: if the rules allow that, the program
 //	                   uses the daemon's interface by it; see xdpfab.Domain.Host
@@ -36,6 +37,7 @@ type Status struct {
 	Regions       []Region             `json:"regions"`
 	Guests        []Guest              `json:"guests"`   // programs that are attached
 	Lent          []xdpfab.LentQueue   `json:"lent"`     // queues that can be lent to programs
+	Kept          []Kept               `json:"kept"`     // regions that outlive their programs
 	Counters      map[string]uint64    `json:"counters"` // events since the start, as Domain.Stats names them
 }
 
@@ -53,6 +55,19 @@ type Region struct {
 type Guest struct {
 	xdpfab.GuestInfo
 	User string `json:"user"` // name of UID, empty if the daemon's machine has none
+}
+
+// Kept describes a region that outlives its program.
+type Kept struct {
+	xdpfab.KeptRegion
+	User string `json:"user"` // name of UID, empty if the daemon's machine has none
+}
+
+// Withdraw are the arguments of the verb "withdraw", which withdraws a region that is
+// kept and returns it, a Kept.
+type Withdraw struct {
+	Name string  `json:"name"`
+	UID  *uint32 `json:"uid,omitempty"` // whose; nil if only one user has a region of that name
 }
 
 // Source returns the present state. Several goroutines may call it at once, one

@@ -105,7 +105,7 @@ func look(w http.ResponseWriter, r *http.Request, verbs []Verb) {
 }
 
 // looking are the verbs that may be asked for by GET: they change nothing.
-var looking = []string{"status", "regions"}
+var looking = []string{"status", "regions", "kept"}
 
 // fault is the body of an answer to GET that reports an error.
 type fault struct {

@@ -89,7 +89,7 @@ func TestLookingByGet(t *testing.T) {
 	}
 	for _, verb := range []string{"nothing", "secret"} { // a verb that may change something is not for GET
 		var f fault
-		if code, body := get("/v1/" + verb); code != 400 || json.Unmarshal(body, &f) != nil || !strings.Contains(f.Error, "want one of regions, status") {
+		if code, body := get("/v1/" + verb); code != 400 || json.Unmarshal(body, &f) != nil || !strings.Contains(f.Error, "want one of kept, regions, status") {
 			t.Errorf("%s: %d, %s", verb, code, body)
 		}
 	}

@@ -30,13 +30,17 @@ func Look[T any](name string, look func() (T, error)) Verb {
 }
 
 // Verbs are those that every daemon has: "status" returns a Status, "regions" a
-// []Region, "metrics" the text that Prometheus reads.
+// []Region, "kept" a []Kept, "metrics" the text that Prometheus reads.
 func Verbs(source Source) []Verb {
 	return []Verb{
 		Look("status", source),
 		Look("regions", func() ([]Region, error) {
 			s, err := source()
 			return s.Regions, err
+		}),
+		Look("kept", func() ([]Kept, error) {
+			s, err := source()
+			return s.Kept, err
 		}),
 		Look("metrics", func() (string, error) { return metricsText(source) }),
 	}

@@ -31,7 +31,7 @@ func TestVerb(t *testing.T) {
 	}
 	for want, call := range map[string]func() error{
 		"double: arguments: want a number":                                            func() error { return c.Call(ask(t), "double", "x", &got) },
-		`treble: unknown verb "treble": want one of double, metrics, regions, status`: func() error { return c.Call(ask(t), "treble", 1, &got) },
+		`treble: unknown verb "treble": want one of double, kept, metrics, regions, status`: func() error { return c.Call(ask(t), "treble", 1, &got) },
 		"status: arguments 1: want none":                                              func() error { return c.Call(ask(t), "status", 1, &got) },
 		"double: result: ":                                                            func() error { var s Status; return c.Call(ask(t), "double", 21, &s) },
 	} {

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os/user"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+)
+
+func (a *app) keptCmd() *cobra.Command {
+	var f daemonFlags
+	c := &cobra.Command{
+		Use:   "kept",
+		Short: "List the regions that outlive their programs",
+		Long: `kept lists the regions that programs have had a daemon keep: peers go on operating
+on them when the program has ended, until a program of the same user takes them
+back or they are withdrawn. A region that no program uses has - as its process.`,
+		Example: `  xdpfab kept
+  xdpfab kept --interface eth0 --json`,
+		Args: exactArgs(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			d, err := f.dial(c)
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			var list []control.Kept
+			if err := d.Call(c.Context(), "kept", nil, &list); err != nil {
+				return err
+			}
+			return a.print(list, func(w io.Writer) { printKept(w, list) })
+		},
+	}
+	a.jsonFlag(c)
+	f.register(c)
+	return c
+}
+
+func (a *app) withdrawCmd() *cobra.Command {
+	var f daemonFlags
+	var owner string
+	c := &cobra.Command{
+		Use:   "withdraw NAME",
+		Short: "Withdraw a region that outlives its program",
+		Long: `withdraw has a daemon withdraw a region that it keeps and that no program uses: its
+contents are lost, and operations of peers fail. The user of the region may do
+that, root, and the daemon's own user.`,
+		Example: `  xdpfab withdraw counters
+  xdpfab withdraw counters --user alice --interface eth0`,
+		Args: exactArgs("NAME"),
+		RunE: func(c *cobra.Command, args []string) error {
+			w := control.Withdraw{Name: args[0]}
+			if owner != "" {
+				uid, err := userID(owner)
+				if err != nil {
+					return usage(c, "%v", err)
+				}
+				w.UID = &uid
+			}
+			d, err := f.dial(c)
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			var k control.Kept
+			if err := d.Call(c.Context(), "withdraw", w, &k); err != nil {
+				return err
+			}
+			return a.print(k, func(w io.Writer) { printKept(w, []control.Kept{k}) })
+		},
+	}
+	a.jsonFlag(c)
+	f.register(c)
+	c.Flags().StringVar(&owner, "user", "", "name or number of the region's user, if several have one of that name")
+	return c
+}
+
+// userID returns the number of a user.
+func userID(name string) (uint32, error) {
+	if u, err := user.Lookup(name); err == nil {
+		name = u.Uid
+	}
+	n, err := strconv.ParseUint(name, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("user %q: want one that this machine knows, or a number", name)
+	}
+	return uint32(n), nil
+}
+
+func printKept(w io.Writer, list []control.Kept) {
+	fmt.Fprintln(w, "KEPT\tUSER\tBYTES\tENDPOINTS\tPROCESS")
+	for _, k := range list {
+		var endpoints []string
+		for _, n := range k.Endpoints {
+			endpoints = append(endpoints, strconv.Itoa(int(n)))
+		}
+		process := "-"
+		if k.InUse {
+			process = strconv.Itoa(k.PID)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", printable(k.Name), cmp.Or(k.User, strconv.Itoa(int(k.UID))), k.Bytes, orDash(strings.Join(endpoints, " ")), process)
+	}
+}
