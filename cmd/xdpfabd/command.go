@@ -48,10 +48,15 @@ daemon's own user may attach. Rules are [[guest]] in the file; --guest puts rule
 before them:
 
   --guest allow|deny[:setting[,setting]...]
-  setting: user=NAME, group=NAME (or numbers; left out: any), serve=PATTERN of
-           names of regions (* for any text; empty: none), guests (programs at a
-           time), and limits of each: entries, arena, arrivals, endpoints, peers,
+  setting: user=NAME, group=NAME (or numbers; left out: any), socket=PATH by which
+           the program comes (left out: any), serve=PATTERN of names of regions
+           (* for any text; empty: none), guests (programs at a time), and limits of each: entries, arena, arrivals, endpoints, peers,
            regions, memory; and kept, for regions that outlive their programs
+
+More control sockets, say one for each container, are [[socket]] in the file, or:
+
+  --socket path[:setting[,setting]...]
+  setting: mode=0660, group=NAME
 
 SIGTERM and SIGINT end the daemon: it closes its sessions and releases the
 interface; a second signal ends it at once. SIGHUP is ignored, since the
@@ -77,6 +82,7 @@ type arguments struct {
 	config       string
 	regions      []string
 	guests       []string
+	sockets      []string
 	check, print bool
 	flagged      Config // the options that were given as flags
 }
@@ -102,6 +108,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	}
 	flags.StringArrayVar(&a.regions, "region", nil, "serve a `region`: name=size[:option,…], see above; repeatable")
 	flags.StringArrayVar(&a.guests, "guest", nil, "a `rule` about programs that attach: allow[:…] or deny[:…], see above; repeatable")
+	flags.StringArrayVar(&a.sockets, "socket", nil, "another control `socket`: path[:setting,…], see above; repeatable")
 	flags.BoolVar(&a.check, "check", false, "check the configuration and exit; opens nothing")
 	flags.BoolVar(&a.print, "print-config", false, "print the effective configuration as TOML and exit")
 	cmd.RunE = func(*cobra.Command, []string) error {
@@ -197,6 +204,13 @@ func (a *arguments) override(cfg *Config, f *file, changed func(string) bool) er
 		}
 		cfg.Regions[i] = r
 		f.forget(fmt.Sprintf("region[%d]", i))
+	}
+	for _, text := range a.sockets {
+		s, err := parseSocket(text)
+		if err != nil {
+			return fmt.Errorf("--socket %s: %w", text, err)
+		}
+		cfg.Sockets = append(cfg.Sockets, s)
 	}
 	return a.rules(cfg, f)
 }

@@ -39,6 +39,7 @@ type Config struct {
 
 	ResidentSessions int
 
+	Sockets     []SocketConfig
 	SocketGroup string // name or number; empty: the process's
 	SocketMode  fs.FileMode
 }
@@ -120,6 +121,7 @@ func (c Config) validate() []problem {
 	} else if len(c.controlPath()) > control.MaxPath {
 		add("control", "path of %d bytes: want at most %d", len(c.controlPath()), control.MaxPath)
 	}
+	found = append(found, c.validateSockets()...)
 	if c.RTOMin >= c.GiveUp {
 		add("rto-min", "%v: want less than the %v of give-up, or nothing is ever sent again", c.RTOMin, c.GiveUp)
 	}
@@ -168,18 +170,17 @@ func (c Config) validateHere() []problem {
 	if _, err := c.access(); err != nil {
 		found = append(found, problem{"socket-group", err.Error()})
 	}
+	for i, s := range c.Sockets {
+		if _, err := s.access(); err != nil {
+			found = append(found, problem{fmt.Sprintf("socket[%d].group", i), err.Error()})
+		}
+	}
 	return found
 }
 
 // access says who may connect to the control socket.
 func (c Config) access() (control.Access, error) {
-	a := control.Access{Mode: c.SocketMode}
-	id, err := number(c.SocketGroup, groupNumber)
-	if id != nil {
-		gid := int(*id)
-		a.Group = &gid
-	}
-	return a, err
+	return SocketConfig{Group: c.SocketGroup, Mode: c.SocketMode}.access()
 }
 
 // refused returns the reason for which the library refuses attributes; empty if it

@@ -104,7 +104,10 @@ func TestExampleFile(t *testing.T) {
 	if len(c.Guests) != 2 || !c.Guests[0].Deny || c.Guests[1].Deny || c.Guests[1].Limits.Memory != 16<<30 {
 		t.Errorf("guests %v", c.Guests)
 	}
-	c.Regions, c.Guests, c.Interface = nil, nil, ""
+	if len(c.Sockets) != 1 || c.Sockets[0].Mode != 0o666 || c.Guests[1].Socket != c.Sockets[0].Path {
+		t.Errorf("sockets %+v", c.Sockets)
+	}
+	c.Regions, c.Guests, c.Sockets, c.Interface = nil, nil, nil, ""
 	if !reflect.DeepEqual(c, defaultConfig()) {
 		t.Errorf("the example says that it shows the defaults\n got %+v\nwant %+v", c, defaultConfig())
 	}

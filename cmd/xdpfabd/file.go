@@ -34,10 +34,16 @@ func parseFile(name, text string, c *Config) (*file, error) {
 		return nil, f.syntax(err, text)
 	}
 	f.lines = locate(text)
-	regions, guests := f.tables("region", tree["region"]), f.tables("guest", tree["guest"])
+	regions, guests, sockets := f.tables("region", tree["region"]), f.tables("guest", tree["guest"]), f.tables("socket", tree["socket"])
 	delete(tree, "region")
 	delete(tree, "guest")
+	delete(tree, "socket")
 	assign(f, "", tree, options, c)
+	for i, table := range sockets {
+		s := defaultSocket()
+		assign(f, fmt.Sprintf("socket[%d].", i), table, socketOptions, &s)
+		c.Sockets = append(c.Sockets, s)
+	}
 	for i, table := range guests {
 		g := defaultGuest()
 		assign(f, fmt.Sprintf("guest[%d].", i), table, guestOptions, &g)
@@ -217,6 +223,10 @@ func (c Config) print(w io.Writer) error {
 	for i := range c.Regions {
 		_, err := io.WriteString(w, "\n[[region]]\n")
 		errs = append(errs, err, printOptions(w, regionOptions, &c.Regions[i]))
+	}
+	for i := range c.Sockets {
+		_, err := io.WriteString(w, "\n[[socket]]\n")
+		errs = append(errs, err, printOptions(w, socketOptions, &c.Sockets[i]))
 	}
 	for i := range c.Guests {
 		_, err := io.WriteString(w, "\n[[guest]]\n")

@@ -24,6 +24,7 @@ import (
 // The first rule that fits a program counts.
 type GuestConfig struct {
 	User, Group string // name or number; empty fits any
+	Socket      string // path of the control socket by which the program comes; empty fits any
 	Deny        bool
 	Serve       string             // pattern of the names of regions that it may serve
 	Guests      int                // programs at a time that the rule lets attach; 0 means usualGuests
@@ -114,18 +115,21 @@ func groupNumber(name string) (string, error) {
 	return g.Gid, nil
 }
 
-// fits reports whether the rule is about a program.
-func (r *rule) fits(p control.Program) bool {
+// fits reports whether the rule is about a program that comes by a control socket.
+func (r *rule) fits(p control.Program, socket string) bool {
+	if r.Socket != "" && r.Socket != socket {
+		return false
+	}
 	if r.uid != nil && *r.uid != p.UID {
 		return false
 	}
 	return r.gid == nil || *r.gid == p.GID || slices.Contains(p.Groups, *r.gid)
 }
 
-// admit returns the rule that lets a program attach, or the error that says which rule
-// keeps it out, and what to do.
-func (all rules) admit(p control.Program) (*rule, error) {
-	i := slices.IndexFunc(all.given, func(r *rule) bool { return r.fits(p) })
+// admit returns the rule that lets a program attach that comes by a control socket, or
+// the error that says which rule keeps it out, and what to do.
+func (all rules) admit(p control.Program, socket string) (*rule, error) {
+	i := slices.IndexFunc(all.given, func(r *rule) bool { return r.fits(p, socket) })
 	if i < 0 {
 		if p.UID == 0 || p.UID == uint32(os.Geteuid()) {
 			return all.usual, nil
@@ -255,6 +259,7 @@ func parseGuest(s string) (GuestConfig, error) {
 var guestOptions = []option[GuestConfig]{
 	{"user", "name or number of the user; left out: any", func(g *GuestConfig) field { return textField(&g.User, checkID) }},
 	{"group", "name or number of a group that the user is in; left out: any", func(g *GuestConfig) field { return textField(&g.Group, checkID) }},
+	{"socket", "path of the control socket by which the program comes; left out: any", func(g *GuestConfig) field { return textField(&g.Socket, checkSocket) }},
 	{"serve", "pattern of the names of regions that the program may serve, * for any text; empty: none", func(g *GuestConfig) field { return textField(&g.Serve, nil) }},
 	{"guests", "programs at a time that the rule lets attach; 1024", func(g *GuestConfig) field { return countField(&g.Guests, 1, math.MaxUint16) }},
 	{"entries", "operations in flight; 4096", func(g *GuestConfig) field { return countField(&g.Limits.Entries, 16, 1<<16) }},

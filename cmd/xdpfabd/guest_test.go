@@ -61,8 +61,11 @@ func TestRules(t *testing.T) {
 		{[]string{"deny:user=1000001", "allow"}, alice, "rule guest[0] (deny:user=1000001) of the daemon's configuration denies it"},
 		{[]string{"deny:user=1000001", "allow"}, bob, ""},
 		{[]string{"allow", "deny:user=1000001"}, alice, ""},
+		{[]string{"deny:socket=/run/y.sock", "allow:socket=/run/x.sock"}, alice, ""},
+		{[]string{"allow:socket=/run/y.sock"}, alice, "only root"},
+		{[]string{"deny:socket=/run/x.sock", "allow"}, alice, "rule guest[0] (deny:socket=/run/x.sock)"},
 	} {
-		_, err := rulesOf(t, c.rules...).admit(c.p)
+		_, err := rulesOf(t, c.rules...).admit(c.p, "/run/x.sock")
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, %+v: %v, want %q", c.rules, c.p, err, c.want)
 		}
@@ -70,7 +73,7 @@ func TestRules(t *testing.T) {
 }
 
 func TestRuleLimits(t *testing.T) {
-	r, err := rulesOf(t, "allow:entries=64,arena=1MiB,arrivals=64KiB,endpoints=2,peers=3,regions=4,memory=1GiB,weight=3,serve=app-*").admit(control.Program{})
+	r, err := rulesOf(t, "allow:entries=64,arena=1MiB,arrivals=64KiB,endpoints=2,peers=3,regions=4,memory=1GiB,weight=3,serve=app-*").admit(control.Program{}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +92,7 @@ func TestRuleLimits(t *testing.T) {
 // A rule has so many places, and a refusal names it. A place that is given back is the
 // next one's.
 func TestPlaces(t *testing.T) {
-	r, err := rulesOf(t, "allow:guests=2").admit(control.Program{})
+	r, err := rulesOf(t, "allow:guests=2").admit(control.Program{}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +148,7 @@ func TestGuestConfiguration(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"[[guest]]\nuser = \"no such user\"\n":    "x.toml:5: guest[0].user: ",
-		"[[guest]]\n[[guest]]\nname = \"root\"\n": "x.toml:6: guest[1].name: unknown key; known are user, group, serve, guests",
+		"[[guest]]\n[[guest]]\nname = \"root\"\n": "x.toml:6: guest[1].name: unknown key; known are user, group, socket, serve, guests",
 		"guest = 3":               "guest: want tables: begin each guest with a line [[guest]]",
 		"[[guest]]\nentries = 15": "x.toml:5: guest[0].entries: ",
 	} {

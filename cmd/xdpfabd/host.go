@@ -16,11 +16,11 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// admit lets a program attach, if the rules allow that.
-func (s *server) admit(ctx context.Context, p control.Program) (control.Place, error) {
-	g := &guest{dom: s.dom, log: s.log.With("pid", p.PID, "uid", p.UID)}
+// admit lets a program attach that comes by a control socket, if the rules allow that.
+func (s *server) admit(ctx context.Context, p control.Program, socket string) (control.Place, error) {
+	g := &guest{dom: s.dom, log: s.log.With("pid", p.PID, "uid", p.UID, "socket", socket)}
 	var err error
-	if g.rule, err = s.rules.admit(p); err == nil {
+	if g.rule, err = s.rules.admit(p, socket); err == nil {
 		err = g.rule.enter(ctx)
 	}
 	if err != nil {

@@ -153,16 +153,20 @@ func serve(ctx context.Context, dom *xdpfab.Domain, cfg Config, mems []*mr.Memor
 	if err := errors.Join((*file)(nil).errors(unknown), s.register(mems)); err != nil {
 		return errors.Join(err, l.Close())
 	}
+	doors, err := s.doors(l)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	err = s.run(ctx, cancel, l)
+	err = s.run(ctx, cancel, doors)
 	s.notify(daemon.SdNotifyStopping)
 	return err
 }
 
 // run serves the control socket and the regions until ctx ends, or one of the two
 // cannot be served any more.
-func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, l net.Listener) error {
+func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors []door) error {
 	var wg sync.WaitGroup
 	task := func(f func() error) {
 		wg.Go(func() {
@@ -171,7 +175,9 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, l net.
 			}
 		})
 	}
-	task(func() error { return control.ServeListener(ctx, l, control.Service{Source: s.status, Verbs: []control.Verb{{Name: "withdraw", Do: s.withdraw}}, Admit: s.admit}) })
+	for _, d := range doors {
+		task(func() error { return control.ServeListener(ctx, d.Listener, s.service(d.path)) })
+	}
 	task(func() error {
 		select {
 		case <-ctx.Done():

@@ -260,7 +260,7 @@ func TestServeReportsFailure(t *testing.T) {
 	}
 	_ = l.Close() // so that serving it fails
 	ctx, cancel := context.WithCancelCause(limited(t))
-	if err := s.run(ctx, cancel, l); !errors.Is(err, net.ErrClosed) {
+	if err := s.run(ctx, cancel, []door{{l, ""}}); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("run: %v; want the listener's error", err)
 	}
 	if err := p.end(t); err != nil {

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+)
+
+// SocketConfig is a control socket beside the usual one. Rules can be about programs that
+// come by it.
+type SocketConfig struct {
+	Path  string
+	Group string // name or number; empty: the process's
+	Mode  fs.FileMode
+}
+
+func defaultSocket() SocketConfig { return SocketConfig{Mode: control.DefaultMode} }
+
+// access says who may connect to the socket.
+func (s SocketConfig) access() (control.Access, error) {
+	a := control.Access{Mode: s.Mode}
+	id, err := number(s.Group, groupNumber)
+	if id != nil {
+		gid := int(*id)
+		a.Group = &gid
+	}
+	return a, err
+}
+
+// socketOptions are the settings of a socket.
+var socketOptions = []option[SocketConfig]{
+	{"path", "path of the socket", func(s *SocketConfig) field { return textField(&s.Path, checkSocket) }},
+	{"mode", "permissions of the socket", func(s *SocketConfig) field { return modeField(&s.Mode) }},
+	{"group", "group of the socket, name or number; empty: the daemon's", func(s *SocketConfig) field { return textField(&s.Group, checkID) }},
+}
+
+// checkSocket keeps paths to what --socket and --guest can take.
+func checkSocket(s string) error {
+	if strings.ContainsAny(s, ",:\n") {
+		return wants(s, "a path without comma and colon")
+	}
+	return nil
+}
+
+// parseSocket reads the value of --socket: a path and then, after a colon, settings.
+func parseSocket(text string) (SocketConfig, error) {
+	s := defaultSocket()
+	path, more, _ := strings.Cut(text, ":")
+	if s.Path = path; path == "" {
+		return s, wants(text, "a path, as in /run/box/xdpfab.sock:mode=0666")
+	}
+	for setting := range strings.SplitSeq(more, ",") {
+		if setting == "" && more == "" {
+			break
+		}
+		key, value, _ := strings.Cut(setting, "=")
+		o := find(socketOptions[1:], key)
+		if o == nil {
+			return s, wants(setting, "mode=… or group=…")
+		}
+		if err := o.at(&s).Set(value); err != nil {
+			return s, fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return s, checkSocket(path)
+}
+
+// validateSockets finds sockets that cannot be, and rules about none.
+func (c Config) validateSockets() (found []problem) {
+	paths := []string{c.controlPath()}
+	for i, s := range c.Sockets {
+		at := fmt.Sprintf("socket[%d].path", i)
+		switch {
+		case s.Path == "":
+			found = append(found, problem{at, "missing: programs connect to it"})
+		case len(s.Path) > control.MaxPath:
+			found = append(found, problem{at, fmt.Sprintf("path of %d bytes: want at most %d", len(s.Path), control.MaxPath)})
+		case slices.Contains(paths, s.Path):
+			found = append(found, problem{at, fmt.Sprintf("%q: another control socket has this path; want one of its own", s.Path)})
+		}
+		paths = append(paths, s.Path)
+	}
+	for i, g := range c.Guests {
+		if g.Socket != "" && !slices.Contains(paths, g.Socket) {
+			found = append(found, problem{fmt.Sprintf("guest[%d].socket", i), wants(g.Socket, "the path of one of the daemon's sockets: "+strings.Join(paths, ", ")).Error()})
+		}
+	}
+	return found
+}
+
+// door is a control socket that programs come by.
+type door struct {
+	net.Listener
+	path string
+}
+
+// doors opens the other control sockets beside the usual one, or closes all.
+func (s *server) doors(usual net.Listener) ([]door, error) {
+	all := []door{{usual, s.cfg.controlPath()}}
+	for i, c := range s.cfg.Sockets {
+		who, err := c.access()
+		if err == nil {
+			var l net.Listener
+			if l, err = control.Listen(c.Path, who); err == nil {
+				all = append(all, door{l, c.Path})
+				continue
+			}
+		}
+		errs := []error{fmt.Errorf("socket[%d]: %w", i, err)}
+		for _, d := range all {
+			errs = append(errs, d.Close())
+		}
+		return nil, errors.Join(errs...)
+	}
+	return all, nil
+}
+
+// service is what the daemon offers at a control socket.
+func (s *server) service(path string) control.Service {
+	return control.Service{
+		Source: s.status, Verbs: []control.Verb{{Name: "withdraw", Do: s.withdraw}},
+		Admit: func(ctx context.Context, p control.Program) (control.Place, error) { return s.admit(ctx, p, path) },
+	}
+}
