@@ -244,9 +244,9 @@ func (g *guest) surrender(_ context.Context, number uint16) (any, error) {
 }
 
 // follow tells the borrower from now on when the way to an address changes.
-func (g *guest) follow(_ context.Context, f share.Follow) (any, error) {
+func (g *guest) follow(ctx context.Context, f share.Follow) (any, error) {
 	x := g.loan
-	if _, err := g.forget(nil, f.Addr); err != nil { // the borrower may know an older way now
+	if _, err := g.forget(ctx, f.Addr); err != nil { // the borrower may know an older way now
 		return nil, err
 	}
 	x.mu.Lock()
