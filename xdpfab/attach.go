@@ -158,16 +158,6 @@ type oneByte struct{ r io.Reader }
 
 func (o oneByte) Read(b []byte) (int, error) { return o.r.Read(b[:min(len(b), 1)]) }
 
-// direct reports an error if the domain is a guest: what it is for works only for the
-// process that has the interface.
-func (d *Domain) direct(what string) error {
-	if d.attached == nil {
-		return nil
-	}
-	return fmt.Errorf("xdpfab: %s through the daemon of %s is not supported: want a domain that has an interface of its own (AttachNever): %w",
-		what, d.attached.info.Name, ErrNotImplemented)
-}
-
 // register has the host let peers operate on a region. d.mu is held.
 func (a *attached) register(r *mr.Region, m *mr.Memory, o mr.Options) error {
 	x := offered{memory: m, Region: share.Region{

@@ -22,13 +22,8 @@ type bench struct {
 }
 
 // onEveryWire runs a test on a Pipe and on a veth pair, with both kinds of progress.
-func onEveryWire(t *testing.T, f func(b *bench)) { onWires(t, progressModes, f) }
-
-// onEveryDirectWire is onEveryWire for what a guest cannot do.
-func onEveryDirectWire(t *testing.T, f func(b *bench)) { onWires(t, directModes, f) }
-
-func onWires(t *testing.T, modes func(*testing.T, func(*testing.T, xdpfab.DomainAttr)), f func(b *bench)) {
-	modes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+func onEveryWire(t *testing.T, f func(b *bench)) {
+	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
 		t.Run("pipe", func(t *testing.T) {
 			x := setUpBoth(t, a, xdpfab.DomainAttr{Attach: a.Attach}, 64)
 			f(&bench{t, x.client, x.server, x.av, x.dest, 1})

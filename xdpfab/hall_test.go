@@ -23,13 +23,8 @@ type hall struct {
 
 // onEveryPath runs a test of messages on a Pipe, and on a veth pair in both
 // encapsulations; with both kinds of progress, which are those of both domains.
-func onEveryPath(t *testing.T, f func(h *hall)) { onPaths(t, progressModes, f) }
-
-// onEveryDirectPath is onEveryPath for what a guest cannot do.
-func onEveryDirectPath(t *testing.T, f func(h *hall)) { onPaths(t, directModes, f) }
-
-func onPaths(t *testing.T, modes func(*testing.T, func(*testing.T, xdpfab.DomainAttr)), f func(h *hall)) {
-	modes(t, func(t *testing.T, attr xdpfab.DomainAttr) {
+func onEveryPath(t *testing.T, f func(h *hall)) {
+	progressModes(t, func(t *testing.T, attr xdpfab.DomainAttr) {
 		t.Run("pipe", func(t *testing.T) { f(pipeHall(t, attr)) })
 		if attr.Attach == xdpfab.AttachAlways {
 			return // test/e2e has daemons
