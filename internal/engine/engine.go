@@ -103,6 +103,7 @@ type Engine struct {
 	pairs     *pairs
 	crowd
 	closing bool
+	paused  bool // see Pause
 
 	// Operations on their way out.
 	origin  *Origin // of the peers that Engine.NewPeer makes
@@ -237,6 +238,9 @@ func (e *Engine) round() int {
 
 // receive takes one burst from the port.
 func (e *Engine) receive() int {
+	if e.paused {
+		return 0
+	}
 	n := e.port.Receive(e.packets[:])
 	if n == 0 {
 		return 0
@@ -252,6 +256,9 @@ func (e *Engine) receive() int {
 // takeInbox handles the packets that other engines passed on.
 func (e *Engine) takeInbox() int {
 	n := len(e.inbox)
+	if e.paused {
+		n = 0
+	}
 	for range n {
 		b := <-e.inbox
 		e.onPacket(b.packet, b.passedOn)

@@ -65,6 +65,9 @@ func (o *Origin) SetGiveUp(after time.Duration) {
 	o.cfg = &own
 }
 
+// Serial is the number of the session begun last. Engine's thread only.
+func (o *Origin) Serial() uint32 { return o.serial }
+
 // SetKey gives the endpoint an authorization key, before it has peers.
 func (o *Origin) SetKey(key *session.Key) { o.key = key }
 
@@ -114,6 +117,9 @@ type Peer struct {
 
 // ID returns the id by which entries name the peer.
 func (p *Peer) ID() PeerID { return p.id }
+
+// Link returns the present way to the peer. Engine's thread only.
+func (p *Peer) Link() wire.Link { return p.link }
 
 // Life names the life of the target's process that has answered last, 0 as long as none
 // has. Any goroutine may call it.

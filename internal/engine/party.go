@@ -37,7 +37,10 @@ func partyOf(src *wire.Source) session.Party {
 
 // party returns the party at an address, which is known as long as it has sessions.
 func (c *crowd) party(src *wire.Source) *party {
-	key := partyOf(src)
+	return c.partyAt(partyOf(src))
+}
+
+func (c *crowd) partyAt(key session.Party) *party {
 	p := c.parties[key]
 	if p == nil {
 		p = &party{key: key}

@@ -3,6 +3,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -73,6 +75,24 @@ func (t *table) remove(x entry) {
 	t.all[len(t.all)-1] = nil
 	t.all = t.all[:len(t.all)-1]
 	s.id = 0
+}
+
+// place gives x the id that it had in the table of another engine; false means that there
+// is no such index here, or that another has it. Settle has to follow.
+func (t *table) place(x entry, id wire.SessionID) bool {
+	i := int(id.Index())
+	if id == 0 || id.Lane() != t.lane || id.Queue() != t.queue || i >= len(t.byIndex) || t.byIndex[i] != nil {
+		return false
+	}
+	*x.place() = slot{id: id, pos: len(t.all)}
+	t.byIndex[i] = x
+	t.all = append(t.all, x)
+	return true
+}
+
+// settle takes the indexes of entries that were placed off the list of the free ones.
+func (t *table) settle() {
+	t.free = slices.DeleteFunc(t.free, func(i uint16) bool { return t.byIndex[i] != nil })
 }
 
 // find returns the session of exactly this id, or nil.

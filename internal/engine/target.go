@@ -28,6 +28,7 @@ type target struct {
 	listed    bool  // on the engine's dirty list
 	unsettled bool  // on the engine's list of those in which something ran
 	dying     bool  // is removed once its last frame is sent
+	ended     bool  // nothing runs any more, since this side has ended it
 	waits     bool  // on the engine's list of those whose next message waits for room
 }
 
@@ -172,6 +173,7 @@ func (t *target) shutdown() { t.end(wire.ResetShuttingDown) }
 func (e *Engine) EndTargets(endpoint uint16) {
 	for _, x := range e.table.snapshot() {
 		if t, ok := x.(*target); ok && t.endpoint == endpoint && !t.dying {
+			t.ended = true
 			t.s.Freeze(e.lived, t.s.Acked())
 			t.s.Shutdown(wire.ResetClosed)
 			e.touch(t, &t.listed)

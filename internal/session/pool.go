@@ -93,6 +93,15 @@ func (s *Share) Get() []byte {
 	return b
 }
 
+// take lends a buffer to which the party is entitled whatever its share is now.
+func (s *Share) take() []byte {
+	b := s.pool.Get()
+	if b != nil {
+		s.lent++
+	}
+	return b
+}
+
 // Put takes a buffer back. Nil is allowed.
 func (s *Share) Put(b []byte) {
 	if b != nil {

@@ -86,6 +86,21 @@ func (t *Template) SetFlow(session uint32) {
 	t.sum = ip.sum([MaxOverhead]byte(t.hdr[t.ip:]))
 }
 
+// Link returns a link of the class of traffic that leads to the same address from the
+// same address.
+func (t *Template) Link(c Class) Link {
+	l := Link{Kind: t.kind, Remote: MAC(t.hdr[:]), Local: MAC(t.hdr[len(MAC{}):]), Class: c}
+	if t.ip > ethLen {
+		l.VLAN = binary.BigEndian.Uint16(t.hdr[14:]) & vlanMask
+	}
+	if ip := encaps[t.kind].ip; ip != nil {
+		addresses := t.hdr[t.ip:]
+		l.LocalIP, _ = netip.AddrFromSlice(addresses[ip.src : ip.src+ip.addrLen])
+		l.RemoteIP, _ = netip.AddrFromSlice(addresses[ip.dst : ip.dst+ip.addrLen])
+	}
+	return l
+}
+
 // Kind returns the encapsulation.
 func (t *Template) Kind() Kind { return t.kind }
 

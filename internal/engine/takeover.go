@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// The sessions that peers have with an engine can go on in another one, of another
+// process: with their ids, epochs and keys, and above all with what has run and the
+// answers to it. Peers see a pause, in which frames get lost. The order is: Pause in all
+// engines of the group, Export in each, ExportIdle in one. The new engines, of a group of
+// the same life, are paused from the beginning, Import, and then Resume. The sessions
+// that an engine has begun itself do not move: targets know by the serial number of their
+// origin that later ones follow (see Origin.Assume).
+
+// Mobile is a Served with which another process can go on.
+type Mobile interface {
+	Served
+	// State returns everything that the executor knows of the session.
+	State(now int64) ([]byte, error)
+	// Restore makes an executor that has just begun go on from a state of another one. If
+	// there is an error, the session can only be released.
+	Restore(state []byte, now int64) error
+	// Detach is Release for a session that goes on elsewhere.
+	Detach()
+}
+
+// PairState is what targets know of a pair of endpoints, and the sessions of the pair.
+type PairState struct {
+	Origin   uint64
+	Endpoint uint16
+	Serial   uint32
+	Last     wire.Resume
+	Kept     int64
+	Idle     int64        // nanoseconds since it lost the last session, if it has none
+	Current  *TargetState `json:",omitempty"`
+	Former   *TargetState `json:",omitempty"`
+}
+
+// TargetState is what an engine knows of a session that it has accepted.
+type TargetState struct {
+	ID       wire.SessionID
+	Nonce    uint64
+	Epoch    uint32
+	Remote   uint32
+	Link     wire.Link // to the initiator
+	Features wire.Features
+	Keep     int64
+	From     wire.Addr
+	Party    session.Party
+	Ended    bool            `json:",omitempty"`
+	Waits    bool            `json:",omitempty"`
+	Served   json.RawMessage // of Mobile
+}
+
+// Pause makes the engine take no packets, until Resume: no session moves. Calls and
+// posted operations are taken, and frames leave. Engine's thread only, or before the
+// first step.
+func (e *Engine) Pause() { e.paused = true }
+
+// Resume undoes Pause. Engine's thread only.
+func (e *Engine) Resume() {
+	e.paused = false
+	e.mail.Store(true) // the inbox was left alone
+}
+
+// Life names the life of the engine's process to peers.
+func (e *Engine) Life() uint64 { return e.cfg.Life }
+
+// Movable returns nil if another process can go on with every session that peers have
+// with the engine. Engine's thread only.
+func (e *Engine) Movable() error {
+	for _, x := range e.table.all {
+		if t, ok := x.(*target); ok {
+			if _, can := t.s.(Mobile); !can {
+				return errImmobile
+			}
+		}
+	}
+	return nil
+}
+
+var errImmobile = errors.New("a session has an executor that cannot move to another process")
+
+// Export returns the sessions that peers have with the engine, which has to be paused.
+// They are its own no longer, unless there is an error: then nothing has changed.
+// Engine's thread only.
+func (e *Engine) Export() ([]PairState, error) {
+	e.look()
+	var all []PairState
+	seen := map[*pair]bool{}
+	for _, x := range e.table.snapshot() {
+		t, ok := x.(*target)
+		if ok && t.dying {
+			t.remove() // the initiator has been told, or will ask what ran
+		}
+		if !ok || t.slot.id == 0 || seen[t.pair] {
+			continue
+		}
+		seen[t.pair] = true
+		s, err := t.pair.state()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	e.Dismiss()
+	return all, nil
+}
+
+// ExportIdle returns the pairs of the group that have no session, the one that has been
+// so for longest first. The engines are paused, and have exported. Engine's thread only.
+func (e *Engine) ExportIdle() (all []PairState) {
+	ps := e.pairs
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for x := ps.idle.Front(); x != nil; x = x.Next() {
+		p := x.Value.(*pair)
+		all = append(all, PairState{Origin: p.key.origin, Endpoint: p.key.endpoint, Serial: p.serial, Last: p.last, Kept: p.kept, Idle: e.now - p.since})
+	}
+	return all
+}
+
+// Dismiss forgets the sessions that peers have with the engine, and tells nobody, since
+// another engine goes on with them. Engine's thread only.
+func (e *Engine) Dismiss() {
+	for _, x := range e.table.snapshot() {
+		if t, ok := x.(*target); ok {
+			t.dismiss()
+		}
+	}
+}
+
+func (t *target) dismiss() {
+	e := t.e
+	if s, can := t.s.(Mobile); can {
+		s.Detach()
+	} else {
+		t.s.Release()
+	}
+	e.pairs.mu.Lock()
+	delete(e.pairs.all, t.pair.key)
+	e.pairs.mu.Unlock()
+	e.leave(t.party)
+	e.waiters.leave(t)
+	if e.messenger == t {
+		e.messenger = nil
+	}
+	e.table.remove(t)
+}
+
+// state returns what is known of the pair and its sessions.
+func (p *pair) state() (s PairState, err error) {
+	s = PairState{Origin: p.key.origin, Endpoint: p.key.endpoint, Serial: p.serial, Last: p.last, Kept: p.kept}
+	for _, x := range []struct {
+		t  *target
+		to **TargetState
+	}{{p.current, &s.Current}, {p.former, &s.Former}} {
+		if x.t == nil {
+			continue
+		}
+		if *x.to, err = x.t.state(); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func (t *target) state() (*TargetState, error) {
+	served, can := t.s.(Mobile)
+	if !can {
+		return nil, errImmobile
+	}
+	state, err := served.State(t.e.lived)
+	return &TargetState{
+		ID: t.slot.id, Nonce: t.nonce, Epoch: t.epoch, Remote: t.remote, Link: t.path.Link(t.class), Features: t.features,
+		Keep: t.keep, From: t.from, Party: t.party.key, Ended: t.ended, Waits: t.waits, Served: state,
+	}, err
+}
+
+// Import makes a new engine, which is paused, go on with sessions of another one: those
+// of its queue, and pairs without sessions. If there is an error, Dismiss has to follow.
+// Engine's thread only.
+func (e *Engine) Import(all []PairState) error {
+	e.look()
+	defer e.table.settle()
+	for i := range all {
+		if err := e.importPair(&all[i]); err != nil {
+			return fmt.Errorf("engine: session with endpoint %d: %w", all[i].Endpoint, err)
+		}
+	}
+	e.Room() // for the messages that wait
+	return nil
+}
+
+func (e *Engine) importPair(s *PairState) (err error) {
+	p := &pair{key: pairKey{s.Origin, s.Endpoint}, owner: e, serial: s.Serial, last: s.Last, kept: s.Kept}
+	e.pairs.mu.Lock()
+	e.pairs.all[p.key] = p
+	if s.Current == nil && s.Former == nil {
+		e.pairs.rest(p, e.now-s.Idle)
+	}
+	e.pairs.mu.Unlock()
+	for _, x := range []struct {
+		s  *TargetState
+		to **target
+	}{{s.Current, &p.current}, {s.Former, &p.former}} {
+		if x.s == nil {
+			continue
+		}
+		if *x.to, err = e.importTarget(x.s, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) importTarget(s *TargetState, p *pair) (*target, error) {
+	way, err := wire.NewTemplate(s.Link)
+	if err != nil {
+		return nil, err
+	}
+	t := &target{
+		e: e, pair: p, party: e.partyAt(s.Party), path: e.pathOf(way, s.Link.Remote), class: s.Link.Class,
+		nonce: s.Nonce, epoch: s.Epoch, remote: s.Remote, endpoint: p.key.endpoint, features: s.Features,
+		from: s.From, keep: s.Keep, ended: s.Ended,
+	}
+	t.path.SetFlow(t.remote)
+	params := session.TargetParams{
+		Local: s.ID, Remote: t.remote, Endpoint: t.endpoint, Epoch: t.epoch, MaxFrame: e.maxFrame(&t.path), Window: e.cfg.Session.Window,
+		Features: t.features, Kind: t.path.Kind(), Class: t.class, Party: s.Party,
+	}
+	if !t.ended {
+		e.rebind(t, &params)
+	}
+	served, can := e.cfg.Serve(e.lived, params).(Mobile)
+	if !can {
+		return nil, errors.New("there is no executor for it here that it can move to")
+	}
+	if err := served.Restore(s.Served, e.lived); err != nil {
+		served.Detach()
+		return nil, err
+	}
+	if t.s = served; !e.table.place(t, s.ID) {
+		served.Detach()
+		return nil, fmt.Errorf("its id is %#x, which is in use here or out of range; want a table of as many sessions, %d, and the same queue", uint32(s.ID), len(e.table.byIndex))
+	}
+	e.join(t.party)
+	if s.Waits {
+		t.wait()
+	}
+	if t.due() {
+		e.touch(t, &t.listed)
+	}
+	return t, nil
+}
+
+// rebind finds what the endpoint of a session has for it: its key, and where events and
+// messages go.
+func (e *Engine) rebind(t *target, p *session.TargetParams) {
+	if e.cfg.Key != nil {
+		p.Key, _ = e.cfg.Key(t.endpoint)
+	}
+	if t.features.Allow(wire.VerbNotice) && e.cfg.Events != nil {
+		if t.events = e.cfg.Events(t.endpoint); t.events != nil {
+			p.Places = t.events
+		}
+	}
+	if t.features&wire.FeatureMessages != 0 && e.cfg.Inflow != nil {
+		p.Inflow = e.cfg.Inflow(t.endpoint, t.from)
+	}
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// takeOver has another engine, on the same cable, go on with the sessions of the second
+// node: their state goes through a text, and what is on its way to the node is lost.
+func (bn *bench) takeOver(p engine.Port, cfg session.Config) {
+	bn.t.Helper()
+	bn.step()
+	old := bn.b
+	old.Pause()
+	all, err := old.Export()
+	if err != nil {
+		bn.t.Fatal(err)
+	}
+	all = append(all, old.ExportIdle()...)
+	old.Close()
+	if u := old.exec.Usage(); !old.Idle() || u.Parties != 0 || u.Answers.Lent+u.Holds.Lent != 0 {
+		bn.t.Fatalf("the old engine has something to send (%t), or its executor holds %+v", !old.Idle(), u)
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		bn.t.Fatal(err)
+	}
+	var lost [64][]byte
+	for p.Receive(lost[:]) > 0 {
+		p.Release()
+	}
+	bn.b = bn.nodeThat(p, macB, cfg, func(c *engine.Config) { c.Life = old.Life() })
+	for _, r := range old.table.All() {
+		key := r.Key()
+		o := mr.Options{Key: &key, Access: r.Access(), Length: r.Len(), Incarnation: r.Incarnation()}
+		again, err := bn.b.table.Register(r.Memory(), o)
+		if err != nil {
+			bn.t.Fatal(err)
+		}
+		bn.t.Cleanup(func() { _ = again.Close() })
+	}
+	var same []engine.PairState
+	if err := json.Unmarshal(text, &same); err != nil {
+		bn.t.Fatal(err)
+	}
+	bn.b.Pause()
+	if err := bn.b.Import(same); err != nil {
+		bn.t.Fatal(err)
+	}
+	bn.check()
+	bn.b.Resume()
+}
+
+// Sessions move from engine to engine in the middle of traffic, whatever the network
+// does: each operation runs once, in order if there is one, and each is known to have
+// succeeded.
+func TestTakeover(t *testing.T) {
+	for name, f := range map[string]port.Faults{"none": {}, "all": {Loss: 0.1, Duplicate: 0.2, Reorder: 0.2}} {
+		for _, unordered := range []bool{false, true} {
+			t.Run(fmt.Sprintf("faults=%s,unordered=%t", name, unordered), func(t *testing.T) {
+				for seed := range uint64(4) {
+					takenOverUnderLoad(t, seed, f, unordered)
+				}
+			})
+		}
+	}
+}
+
+func takenOverUnderLoad(t *testing.T, seed uint64, f port.Faults, unordered bool) {
+	const n, moves = 3000, 12
+	cfg := session.Config{GiveUp: time.Hour, Features: wire.FeatureUnordered}
+	bn := newBench(t, seed, cfg)
+	mem := bn.region(7, 64, mr.RemoteRead|mr.RemoteWrite)
+	cable := bn.b.port
+	bn.a.port.SetFaults(f)
+	cable.SetFaults(f)
+	p := bn.peer(0)
+	if unordered {
+		p = bn.unorderedPeer()
+	}
+	rng := rand.New(rand.NewPCG(seed, 1))
+	var r results
+	out := make([][8]byte, n)
+	moved := 0
+	for i := 0; i < n; {
+		for room := rng.IntN(256); room > 0 && i < n && bn.fetchAdd(p, &r, 7, 8, 1, fetchOrNot(i, out)); room-- {
+			i++
+		}
+		if bn.step(); moved < moves && i > (moved+1)*n/(moves+1) {
+			bn.takeOver(cable, cfg)
+			moved++
+		}
+	}
+	bn.until(func() bool { return r.n == n })
+	if got := binary.LittleEndian.Uint64(mem[8:]); got != n || r.fates[engine.Success] != n || moved != moves {
+		t.Fatalf("seed %d: sum %d, successes %d of %d, %d moves", seed, got, r.fates[engine.Success], n, moved)
+	}
+	seen := map[uint64]bool{}
+	for i := range out {
+		got := binary.LittleEndian.Uint64(out[i][:])
+		if i%3 == 0 {
+			continue
+		}
+		if seen[got] || !unordered && got != uint64(i) {
+			t.Fatalf("seed %d: operation %d fetched %d: twice, or out of order", seed, i, got)
+		}
+		seen[got] = true
+	}
+	bn.a.Publish()
+	if c := bn.a.Counters(); c[engine.SessionsOpened] != 1 {
+		t.Errorf("seed %d: %d sessions were opened, want the one that moved", seed, c[engine.SessionsOpened])
+	}
+}
