@@ -11,9 +11,11 @@ import (
 
 // write writes a completion, and frees the operation.
 func (f *Feed) write(o *op, c *engine.Completion) {
-	f.put(o, c)
+	if !o.moves {
+		f.put(o, c)
+	}
 	f.listed -= o.list
-	o.peer, o.watch, o.list, o.result, o.data = nil, false, 0, nil, nil
+	o.peer, o.watch, o.moves, o.list, o.result, o.data, o.ready = nil, false, false, 0, nil, nil, nil
 	f.free = append(f.free, o)
 }
 

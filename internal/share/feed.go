@@ -33,6 +33,7 @@ type Feed struct {
 	peers                  map[uint32]*Target
 	broken                 bool
 	ended                  bool // by the host
+	held                   bool // nothing is taken at present: see Hold
 	taking, unshown        bool // inside Take; completions wait for its end to be shown
 
 	entry   engine.Entry // the copy of the entry at hand
@@ -55,18 +56,21 @@ type op struct {
 	peer  *Target
 	value [8]byte // the result, if it is that long
 	watch bool
+	moves bool   // a watch that another host goes on with: it has no completion
 	list  uint64 // bytes of its extents
 
-	result  []byte        // its place in the arena, or nil
-	held    int           // bytes of the arena that the operation has, if there is such a place
-	outcome engine.Result // of one that was open, when it is known
-	data    []byte        // likewise
+	result  []byte             // its place in the arena, or nil
+	held    int                // bytes of the arena that the operation has, if there is such a place
+	outcome engine.Result      // of one that was open, when it is known
+	data    []byte             // likewise
+	ready   *engine.Completion // the second one, of one that was open at another host
 }
 
 // Target is a peer of one of the guest's endpoints.
 type Target struct {
 	Ring *engine.Ring
 	Peer *engine.Peer
+	As   Peer   // what the guest asked for
 	Gone func() // is called, on the engine's thread, when the guest needs it no more
 }
 
@@ -92,7 +96,7 @@ func (f *Feed) Peers() int { return len(f.peers) }
 
 // Rest implements engine.Feed.
 func (f *Feed) Rest() bool {
-	if f.broken {
+	if f.broken || f.held {
 		return false
 	}
 	f.area.h.hostSleeps.Store(1)
@@ -132,6 +136,9 @@ func (f *Feed) fail(err error) {
 
 // Take implements engine.Feed.
 func (f *Feed) Take(credit int) (spent int) {
+	if f.held {
+		return 0
+	}
 	if len(f.open.known) > 0 {
 		f.tell()
 	}

@@ -71,12 +71,7 @@ func (f *Feed) tell() {
 	for ; f.tells(); told++ {
 		o := f.open.known[0]
 		f.open.known = f.open.known[1:]
-		c := engine.Completion{Fate: o.outcome.Fate, Status: o.outcome.Status, Reason: o.outcome.Reason, Length: uint64(len(o.data))}
-		if o.result != nil {
-			copy(o.result, o.data)
-		} else {
-			copy(c.Inline[:], o.data)
-		}
+		c := f.second(o)
 		if f.open.n--; o.result != nil {
 			f.open.bytes -= o.held
 		}
@@ -85,4 +80,19 @@ func (f *Feed) tell() {
 	if told > 0 {
 		f.Flush()
 	}
+}
+
+// second returns the second completion of an operation, and puts the result where the
+// guest has a place for it.
+func (f *Feed) second(o *op) engine.Completion {
+	if o.ready != nil {
+		return *o.ready
+	}
+	c := engine.Completion{Fate: o.outcome.Fate, Status: o.outcome.Status, Reason: o.outcome.Reason, Length: uint64(len(o.data))}
+	if o.result != nil {
+		copy(o.result, o.data)
+	} else {
+		copy(c.Inline[:], o.data)
+	}
+	return c
 }

@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +27,11 @@ type Talk struct {
 	fds  []int // that have come and belong to no text yet; the receiver's
 
 	patience time.Duration // for the other side to take a text; 0 is for ever
+
+	paused atomic.Bool
+
+	begun bool // a part of a text has come; the receiver's
+	late  bool // it was waited for after Pause; the receiver's
 }
 
 // NewTalk begins a conversation over a stream socket, which is the talk's from then on.
@@ -84,6 +92,9 @@ func (t *Talk) Send(v any, fds ...int) error {
 // descriptors that came with it are the caller's. io.EOF means that the other side has
 // gone.
 func (t *Talk) Receive(v any) (fds []int, err error) {
+	if t.late || t.paused.Load() {
+		return nil, ErrPaused
+	}
 	var head [4]byte
 	if err := t.read(head[:]); err != nil {
 		return nil, err
@@ -97,6 +108,7 @@ func (t *Talk) Receive(v any) (fds []int, err error) {
 		return nil, err
 	}
 	fds, t.fds = t.fds, nil
+	t.begun = false
 	if err := json.Unmarshal(text, v); err != nil {
 		CloseAll(fds)
 		return nil, fmt.Errorf("a text that is no JSON of ours: %w", err)
@@ -112,7 +124,17 @@ func (t *Talk) read(b []byte) error {
 		if e := t.keep(space[:oob]); err == nil {
 			err = e
 		}
+		t.begun = t.begun || n > 0
 		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded) && t.paused.Load() && t.begun && !t.late:
+			t.late = true
+			err = t.conn.SetReadDeadline(time.Now().Add(restOfText))
+			if err != nil {
+				return err
+			}
+			continue
+		case errors.Is(err, os.ErrDeadlineExceeded) && t.paused.Load() && !t.begun:
+			return ErrPaused
 		case err != nil:
 			return err
 		case n == 0:
@@ -130,9 +152,18 @@ func (t *Talk) keep(oob []byte) error {
 	if len(oob) == 0 {
 		return nil
 	}
+	fds, err := filesIn(oob)
+	if t.fds = append(t.fds, fds...); err == nil && len(t.fds) > maxFDs {
+		return fmt.Errorf("%d file descriptors: want at most %d with one text", len(t.fds), maxFDs)
+	}
+	return err
+}
+
+// filesIn returns the file descriptors in control messages.
+func filesIn(oob []byte) (all []int, err error) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i := range messages {
 		fds, err := unix.ParseUnixRights(&messages[i])
@@ -142,16 +173,43 @@ func (t *Talk) keep(oob []byte) error {
 		for _, fd := range fds {
 			unix.CloseOnExec(fd)
 		}
-		t.fds = append(t.fds, fds...)
+		all = append(all, fds...)
 	}
-	if len(t.fds) > maxFDs {
-		return fmt.Errorf("%d file descriptors: want at most %d with one text", len(t.fds), maxFDs)
+	return all, nil
+}
+
+// ErrPaused is the error of Receive after Pause.
+var ErrPaused = errors.New("the conversation has been paused")
+
+// restOfText bounds the wait for the rest of a text of which a part has come.
+const restOfText = 2 * time.Second
+
+// Pause makes Receive return ErrPaused, between two texts.
+func (t *Talk) Pause() {
+	t.paused.Store(true)
+	_ = t.conn.SetReadDeadline(time.Unix(1, 0))
+}
+
+// FD returns a file descriptor of the connection, which is the caller's.
+func (t *Talk) FD() (fd int, err error) { return dup(t.conn) }
+
+// dup returns another file descriptor of a connection.
+func dup(c syscall.Conn) (fd int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return -1, err
 	}
-	return nil
+	inner := raw.Control(func(of uintptr) { fd, err = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0) })
+	return fd, errors.Join(err, inner)
 }
 
 // Until sets the time after which sending and receiving fail; the zero time is never.
-func (t *Talk) Until(end time.Time) { _ = t.conn.SetDeadline(end) }
+func (t *Talk) Until(end time.Time) {
+	_ = t.conn.SetDeadline(end)
+	if t.paused.Load() {
+		_ = t.conn.SetReadDeadline(time.Unix(1, 0))
+	}
+}
 
 // Hang ends the conversation: the other side and the own receiver learn of it.
 func (t *Talk) Hang() { _ = t.conn.Close() }

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package share
+
+import (
+	"errors"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Another host can take the place of a guest's host, with the same area: its feed and
+// its arrivals go on at the positions of the former ones.
+
+// FeedState is what a feed leaves to that of another host.
+type FeedState struct {
+	Taken, Completed, Seen uint64
+	Counts                 Counts
+	Peers                  []PeerState
+	Watches                []WatchState
+	Open                   []OpenState
+}
+
+// OpenState is an operation whose second completion is still to be written.
+type OpenState struct {
+	Tag    uint64
+	Second engine.Completion
+}
+
+// PeerState is a peer of the guest.
+type PeerState struct {
+	Number uint32
+	As     Peer
+	Link   wire.Link
+}
+
+// WatchState is a watch that goes on.
+type WatchState struct {
+	Tag  uint64
+	Peer uint32
+}
+
+// Hold makes the feed take nothing, until Watch: entries wait in the ring. Engine's
+// thread.
+func (f *Feed) Hold() { f.held = true }
+
+// Drained reports whether nothing is under way but watches, and operations that may
+// become known later. Engine's thread.
+func (f *Feed) Drained() bool {
+	under := len(f.ops) - len(f.free) - f.open.n
+	for i := range f.ops {
+		if f.ops[i].watch {
+			under--
+		}
+	}
+	return under == 0
+}
+
+// Export ends the feed, and returns what another one needs to go on. Operations under
+// way complete with what is known of them: more will never be. Watches go on. Engine's
+// thread.
+func (f *Feed) Export() FeedState {
+	var s FeedState
+	numbers := map[*Target]uint32{}
+	for number, p := range f.peers {
+		numbers[p] = number
+		s.Peers = append(s.Peers, PeerState{number, p.As, p.Peer.Link()})
+	}
+	for i := range f.ops {
+		if o := &f.ops[i]; o.watch {
+			o.moves = true
+			s.Watches = append(s.Watches, WatchState{o.tag, numbers[o.peer]})
+		}
+	}
+	f.Close()
+	f.Flush()
+	s.Open = f.opened()
+	s.Taken, s.Completed, s.Seen, s.Counts = f.taken, f.completed, f.seen, f.Counts
+	return s
+}
+
+// opened returns the operations that are left when all peers have been closed.
+func (f *Feed) opened() (all []OpenState) {
+	known := map[*op]bool{}
+	for _, o := range f.open.known {
+		known[o] = true
+	}
+	free := map[*op]bool{}
+	for _, o := range f.free {
+		free[o] = true
+	}
+	for i := range f.ops {
+		o := &f.ops[i]
+		if free[o] {
+			continue
+		}
+		if !known[o] {
+			o.outcome, o.data = engine.Result{Fate: engine.Unknown, Reason: session.HostLost}, nil
+		}
+		all = append(all, OpenState{o.tag, f.second(o)})
+	}
+	return all
+}
+
+// Restore makes a new feed go on where another one has stopped, before the engine has it.
+// It is held until Watch.
+func (f *Feed) Restore(s *FeedState) {
+	f.taken, f.completed, f.seen, f.Counts, f.held = s.Taken, s.Completed, s.Seen, s.Counts, true
+	for _, x := range s.Open {
+		o := f.free[len(f.free)-1]
+		f.use()
+		o.tag, o.ready = x.Tag, &x.Second
+		f.open.n++
+		f.open.known = append(f.open.known, o)
+	}
+}
+
+// Watch goes on with watches, when their peers have been set. Engine's thread.
+func (f *Feed) Watch(watches []WatchState) {
+	f.held = false
+	for _, w := range watches {
+		x := engine.Entry{Verb: engine.VerbWatch, Peer: engine.PeerID(w.Peer), Cookie: w.Tag}
+		if f.post(&x) == 0 { // it had a place in as large a ring
+			f.fail(errors.New("submission ring: it has no room for the watches that go on"))
+		}
+	}
+}
+
+// ArrivalsState is what arrivals leave to those of another host.
+type ArrivalsState struct {
+	Written, Read, Sessions uint64
+	Late                    []record
+}
+
+// Export ends the arrivals, and returns what others need to go on. The engines are
+// paused, and the states of the inflows have been taken.
+func (a *Arrivals) Export() ArrivalsState {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = true
+	return ArrivalsState{a.written, a.read, a.sessions, a.late}
+}
+
+// Restore makes new arrivals go on where others have stopped.
+func (a *Arrivals) Restore(s *ArrivalsState) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.written, a.read, a.sessions, a.late = s.Written, s.Read, s.Sessions, s.Late
+	a.refused.Store(true) // the guest may have made room in between
+}
+
+// State implements session.MobileInflow.
+func (in *inflow) State() session.InflowState {
+	in.a.mu.Lock()
+	defer in.a.mu.Unlock()
+	return session.InflowState{
+		Number: in.head.Session, Has: in.has, Lacks: in.lacks, Announced: in.announced, Admitted: in.admitted.Load(), Told: in.told,
+	}
+}
+
+// Restore implements session.MobileInflow.
+func (in *inflow) Restore(s session.InflowState) {
+	in.a.mu.Lock()
+	defer in.a.mu.Unlock()
+	in.head.Session, in.has, in.lacks, in.announced, in.told = s.Number, s.Has, s.Lacks, s.Announced, s.Told
+	in.admitted.Store(s.Admitted)
+}
