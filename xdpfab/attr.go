@@ -97,6 +97,7 @@ type DomainAttr struct {
 
 	encap encap        // set by OpenInfo
 	usual usual        // filled in
+	life  uint64       // of the domain whose place it takes, paused until Resume; 0 for none
 	clock func() int64 // of the engines, ns, monotonic; nil means the system's. For tests
 }
 

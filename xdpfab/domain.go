@@ -3,6 +3,7 @@
 package xdpfab
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -95,6 +96,7 @@ type Domain struct {
 func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	d := &Domain{attr: attr, dev: dev, table: mr.NewTable(), fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{}, reserved: map[uint16]*ScalableEndpoint{},
 		end: end{done: make(chan struct{})}}
+	d.attr.life, d.lodging.paused = 0, attr.life != 0
 	d.served.Store(&[]*Endpoint{})
 	d.residence.table = d.table
 	var carrier engine.Carrier
@@ -111,7 +113,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	beyond, first := d.neighbours()
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
-	life := newLife()
+	life := cmp.Or(attr.life, newLife())
 	var engines []*engine.Engine
 	for q, port := range dev.Ports() {
 		m := memory.New(d.table)
@@ -136,6 +138,9 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		if err != nil {
 			d.release()
 			return nil, err
+		}
+		if attr.life != 0 {
+			e.Pause()
 		}
 		engines = append(engines, e)
 	}

@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -76,7 +77,7 @@ func (l GuestLimits) withDefaults() GuestLimits {
 // is the domain's from then on, and what the program had is given back when Host returns.
 // Whoever calls Host has decided that the program may use the interface.
 func (d *Domain) Host(conn *net.UnixConn, limits GuestLimits) error {
-	g := &guest{d: d, gone: make(chan struct{}), talk: share.NewTalk(conn), limits: limits.withDefaults()}
+	g := newGuest(d, conn, limits)
 	err := g.meet()
 	if w := g.limits.Weight; w < 1 || w > mostWeight {
 		err = fmt.Errorf("xdpfab: a guest of weight %d: want 1 to %d, or 0 for 1", w, mostWeight)
@@ -84,17 +85,26 @@ func (d *Domain) Host(conn *net.UnixConn, limits GuestLimits) error {
 	if err == nil {
 		err = d.admit(g)
 	}
+	if errors.Is(err, errLeaving) && d.keepForNext(g.talk) {
+		return g.talk.Close()
+	}
 	if err != nil {
 		g.hang()
 		_ = g.talk.Close()
 		return err
 	}
-	return g.serve()
+	return g.serve(nil)
 }
 
 // lodging is what a domain has of its guests. It is made with the first one.
 type lodging struct {
-	guests    map[*guest]struct{}
+	guests map[*guest]struct{}
+
+	paused    bool     // until Resume
+	leaving   bool     // HandOver has begun
+	shut      bool     // and takes no more guests
+	late      []int    // connections of those that came in between
+	arriving  []*guest // that Resume is to serve
 	endpoints map[uint16]*guestEndpoint
 	kept      map[keptID]*kept
 }
@@ -105,6 +115,9 @@ func (d *Domain) admit(g *guest) error {
 	defer d.mu.Unlock()
 	if err := d.open(); err != nil {
 		return err
+	}
+	if d.lodging.leaving {
+		return fmt.Errorf("xdpfab: domain on %s: %w", d.dev.Info().Name, errLeaving)
 	}
 	if d.attached != nil || d.borrowed != nil {
 		return fmt.Errorf("xdpfab: domain on %s is a guest itself, and cannot host others: %w", d.dev.Info().Name, ErrNotImplemented)
@@ -227,7 +240,8 @@ func (g *guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 	if err != nil {
 		return nil, fmt.Errorf("%w (%w)", err, area.Close())
 	}
-	g.start(area, own, other, a.Sizes)
+	g.start(area, own, other, a.Sizes, nil)
+	g.attend(nil)
 	info, err := json.Marshal(g.d.Interface())
 	return share.Attached{Version: share.Version, NetNS: g.d.place.namespace, PID: os.Getpid(), Interface: info, MAC: g.d.dev.MAC(), MTU: g.d.dev.MTU()}, err
 }

@@ -80,6 +80,12 @@ func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 	if do := g.callsNow()[c.Verb]; do != nil {
 		result, err = do(g, ctx, c.Arguments, fds)
 	}
+	if err != nil && context.Cause(ctx) == errLeaving { // the calls that wait for the network have done nothing yet
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.unanswered = append(g.unanswered, *c)
+		return nil
+	}
 	r := share.Reply{ID: c.ID}
 	if err == nil {
 		r.Result, err = json.Marshal(result)
@@ -147,7 +153,7 @@ func (g *guest) endpoint(_ context.Context, a share.Endpoint) (uint16, error) {
 	}
 	g.making.Lock()
 	defer g.making.Unlock()
-	ep := &guestEndpoint{guest: g, identity: a.Origin, key: key, ring: ring, connected: a.Connected}
+	ep := &guestEndpoint{guest: g, identity: a.Origin, as: a, key: key, ring: ring, connected: a.Connected}
 	ep.parted, ep.leave = context.WithCancel(context.Background())
 	anew, err := g.lodge(ep, a)
 	if err != nil {

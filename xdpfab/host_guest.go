@@ -48,6 +48,14 @@ type guest struct {
 	calls   sync.WaitGroup // that are being answered
 	ringing sync.WaitGroup // await
 
+	// How another process takes the guest over: see host_leave.go.
+	paused     chan struct{} // closed when no call is being answered any more
+	finished   bool          // the guest ended before that
+	left       chan struct{} // closed when another process has what the guest has
+	unanswered []share.Call  // under mu
+	watches    []share.WatchState
+	told       func(error) // see AdmitGuest
+
 	// By queue; each belongs to the thread of the queue's engine.
 	executors []*executor.Executor
 	memory    []*memory.Memory
@@ -80,6 +88,7 @@ type guestEndpoint struct {
 	guest    *guest
 	number   uint16
 	identity uint64 // of the origin
+	as       share.Endpoint
 	key      *session.Key
 	origin   *engine.Origin
 	ring     *engine.Ring
@@ -87,6 +96,7 @@ type guestEndpoint struct {
 	events   atomic.Bool // it takes them
 	messages atomic.Bool // likewise
 	observer atomic.Pointer[share.Observer]
+	tally    int // of observer; under guest.mu
 
 	// Of one that is to be connected; see connection.
 	connected bool
@@ -111,8 +121,12 @@ type guestRegion struct {
 
 func (r *guestRegion) close() error { return errors.Join(r.region.Close(), r.memory.Close()) }
 
-// start puts the area to use.
-func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes) {
+func newGuest(d *Domain, conn *net.UnixConn, limits GuestLimits) *guest {
+	return &guest{d: d, gone: make(chan struct{}), talk: share.NewTalk(conn), limits: limits.withDefaults(), paused: make(chan struct{}), left: make(chan struct{})}
+}
+
+// start puts the area to use, from the beginning or where another host has stopped.
+func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes, before *share.FeedState) {
 	g.area, g.bell, g.other, g.sizes = area, own, other, s
 	g.table = mr.NewTable()
 	g.executors, g.memory = make([]*executor.Executor, len(g.d.steppers)), make([]*memory.Memory, len(g.d.steppers))
@@ -126,7 +140,15 @@ func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes) {
 		g.in.Admitted(session)
 		g.room()
 	})
+	if before != nil {
+		g.feed.Restore(before)
+	}
 	g.st.Call(func() { g.st.eng.AddFeed(g.feed, g.limits.Weight) })
+}
+
+// attend has the engine take the guest's operations, and go on with watches.
+func (g *guest) attend(watches []share.WatchState) {
+	g.st.Call(func() { g.feed.Watch(watches) })
 	g.ringing.Go(g.await)
 }
 
@@ -162,11 +184,26 @@ func (g *guest) room() {
 // more is turned out: if its host waited instead, it would not learn of the guest's end.
 const mostCalls = 1024
 
-// serve answers the guest's calls until it has gone, and then gives back what it had.
-func (g *guest) serve() (err error) {
-	g.talk.Until(time.Now().Add(g.limits.Attach))
-	ctx, cancel := context.WithCancel(context.Background())
+// serve answers the guest's calls, first those that are given, until it has gone, and
+// then gives back what it had.
+func (g *guest) serve(first []share.Call) (err error) {
+	if g.feed == nil {
+		g.talk.Until(time.Now().Add(g.limits.Attach))
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
 	var calls atomic.Int64
+	answer := func(c share.Call, fds []int) {
+		calls.Add(1)
+		g.calls.Go(func() {
+			if g.answer(ctx, &c, fds) != nil {
+				g.hang()
+			}
+			calls.Add(-1)
+		})
+	}
+	for _, c := range first {
+		answer(c, nil)
+	}
 	for {
 		var c share.Call
 		var fds []int
@@ -182,25 +219,30 @@ func (g *guest) serve() (err error) {
 			}
 			continue
 		}
-		if calls.Add(1) > mostCalls {
+		if calls.Load() >= mostCalls {
 			share.Discard(fds)
 			err = fmt.Errorf("xdpfab: a program makes more than %d calls at a time: %w", mostCalls, ErrDenied)
 			break
 		}
-		g.calls.Go(func() {
-			if g.answer(ctx, &c, fds) != nil {
-				g.hang()
-			}
-			calls.Add(-1)
-		})
+		answer(c, fds)
 	}
-	cancel()
+	if errors.Is(err, share.ErrPaused) {
+		cancel(errLeaving)
+		g.calls.Wait()
+		close(g.paused)
+		<-g.left
+		g.end() // of which the guest notices nothing: another process has all of it too
+		return nil
+	}
+	cancel(nil)
 	if !g.arrived() && errors.Is(err, os.ErrDeadlineExceeded) {
 		err = g.late()
 	}
 	g.hang()
 	g.calls.Wait()
 	g.end()
+	g.finished = true
+	close(g.paused)
 	if why := g.broken.Load(); why != nil {
 		return *why
 	}
@@ -326,19 +368,26 @@ func (g *guest) peerOf(ctx context.Context, p share.Peer) (uint32, error) {
 	g.making.Lock()
 	defer g.making.Unlock()
 	g.mu.Lock()
-	ep := g.endpointOf(p.Origin)
 	g.peers++
 	number := g.peers
 	g.mu.Unlock()
+	return number, g.meetPeer(number, p, link)
+}
+
+// meetPeer makes the peer of a number, at the end of a link. g.making is held.
+func (g *guest) meetPeer(number uint32, p share.Peer, link wire.Link) error {
+	g.mu.Lock()
+	ep := g.endpointOf(p.Origin)
+	g.mu.Unlock()
 	switch {
 	case ep == nil || ep.left:
-		return 0, ErrClosed
+		return ErrClosed
 	case g.open.Load() >= int64(g.limits.Peers):
-		return 0, g.tooMany("peers", g.limits.Peers)
+		return g.tooMany("peers", g.limits.Peers)
 	}
 	peer, err := ep.origin.NewPeer(link, p.Addr.Lane, p.Addr.Endpoint)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	g.open.Add(1)
 	stop := g.d.dev.Follow(p.Addr, link, func(l wire.Link) {
@@ -349,6 +398,6 @@ func (g *guest) peerOf(ctx context.Context, p share.Peer) (uint32, error) {
 		g.stops.add(stop) // it may wait for the watcher, which may wait for the engine
 		g.open.Add(-1)
 	}
-	g.st.Call(func() { g.feed.SetTarget(number, &share.Target{Ring: ep.ring, Peer: peer, Gone: gone}) })
-	return number, nil
+	g.st.Call(func() { g.feed.SetTarget(number, &share.Target{Ring: ep.ring, Peer: peer, As: p, Gone: gone}) })
+	return nil
 }

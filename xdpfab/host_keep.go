@@ -59,6 +59,9 @@ func (g *guest) keep(_ context.Context, key uint64) (any, error) {
 	if r == nil {
 		return nil, ErrClosed
 	}
+	if g.d.lodging.leaving {
+		return nil, fmt.Errorf("another process is taking over the interface: keep the region when it has: %w", ErrBusy)
+	}
 	id := keptID{g.info.UID, r.region.Name()}
 	if other := g.d.lodging.kept[id]; other != nil && other.region == r {
 		return nil, nil

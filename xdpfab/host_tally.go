@@ -39,7 +39,11 @@ func (g *guest) observe(_ context.Context, o share.Observe) (any, error) {
 	if k := g.d.lodging.kept[keptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
 		return nil, fmt.Errorf("region %v outlives its program, and is not counted: want one that is not kept: %w", r.region, ErrNotImplemented)
 	}
-	return nil, g.observeRegion(r.region, o.Tally)
+	err := g.observeRegion(r.region, o.Tally)
+	if err == nil && o.Tally != 0 {
+		r.told.Tally = o.Tally
+	}
+	return nil, err
 }
 
 // observeRegion counts what peers do to a region, if there is where to. g.mu is held.
@@ -62,6 +66,7 @@ func (g *guest) observeEndpoint(ep *guestEndpoint, tally int) error {
 	o, err := g.tallies.Observer(tally)
 	if err == nil {
 		ep.observer.Store(o)
+		ep.tally = tally
 	}
 	return err
 }

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// HandoverVersion is the version of what a Handover says. A process can take over from
+// one of the same version only.
+const HandoverVersion = 1
+
+// Handover is what a domain leaves to the next process on its interface: the sessions
+// that peers have with it, and its guests. See Domain.HandOver.
+type Handover struct {
+	state handover
+	fds   []int
+}
+
+// handover is the text of a Handover. File descriptors are named by their places.
+type handover struct {
+	Version  int
+	Life     uint64
+	MAC      wire.MAC
+	Sessions [][]engine.PairState // by queue
+	Idle     []engine.PairState
+	Guests   []guestState
+	Owner    []byte // see Handover.Add
+	Files    []int
+}
+
+type guestState struct {
+	Info       GuestInfo
+	Talk       int
+	Unanswered []share.Call   `json:",omitempty"`
+	Attached   *attachedState `json:",omitempty"` // nil before the guest's first call
+}
+
+type attachedState struct {
+	Sizes      share.Sizes
+	Area, Bell int
+	Tallies    int // -1 for none
+	Blocks     []share.Block
+	PeersGiven uint32
+	GiveUp     time.Duration
+	Feed       share.FeedState
+	In         share.ArrivalsState
+	Endpoints  []endpointState
+	Regions    []regionState
+}
+
+type endpointState struct {
+	As    share.Endpoint
+	Serve share.Serve
+}
+
+type regionState struct {
+	As     share.Region
+	Memory int
+}
+
+// On the way to another process a handover is a text in a memfd, which may be as long as
+// it needs to be, and other file descriptors.
+
+// mostFiles bounds the file descriptors of a handover that is received.
+const mostFiles = 1 << 20
+
+// Add adds what the owner of the domain leaves to the next one: a text, and file
+// descriptors, of which the handover has copies.
+func (h *Handover) Add(text []byte, fds ...int) error {
+	h.state.Owner = text
+	for _, fd := range fds {
+		at, err := h.dup(fd)
+		if err != nil {
+			return fmt.Errorf("xdpfab: handover: %w", err)
+		}
+		h.state.Files = append(h.state.Files, at)
+	}
+	return nil
+}
+
+// Added returns what was added. The file descriptors stay the handover's.
+func (h *Handover) Added() (text []byte, fds []int) {
+	for _, at := range h.state.Files {
+		if at >= 0 && at < len(h.fds) {
+			fds = append(fds, h.fds[at])
+		}
+	}
+	return h.state.Owner, fds
+}
+
+// Send sends the handover to another process, and keeps it.
+func (h *Handover) Send(conn *net.UnixConn) error {
+	text, err := json.Marshal(&h.state)
+	if err != nil {
+		return fmt.Errorf("xdpfab: handover: %w", err)
+	}
+	fd, err := unix.MemfdCreate("xdpfab handover", unix.MFD_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("xdpfab: handover: memfd: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "handover")
+	defer f.Close()
+	if _, err = f.Write(text); err == nil {
+		_, err = conn.Write(binary.LittleEndian.AppendUint32(nil, uint32(1+len(h.fds))))
+	}
+	if err == nil {
+		err = share.SendFiles(conn, append([]int{fd}, h.fds...))
+	}
+	if err != nil {
+		return fmt.Errorf("xdpfab: handover: %w", err)
+	}
+	return nil
+}
+
+// ReceiveHandover receives what Handover.Send has sent.
+func ReceiveHandover(conn *net.UnixConn) (*Handover, error) {
+	h := &Handover{}
+	if err := h.receive(conn); err != nil {
+		return nil, errors.Join(fmt.Errorf("xdpfab: handover: %w", err), h.Close())
+	}
+	return h, nil
+}
+
+func (h *Handover) receive(conn *net.UnixConn) error {
+	var head [4]byte
+	if _, err := io.ReadFull(conn, head[:]); err != nil {
+		return err
+	}
+	n := binary.LittleEndian.Uint32(head[:])
+	if n == 0 || n > mostFiles {
+		return fmt.Errorf("%d file descriptors: want 1 to %d", n, mostFiles)
+	}
+	fds, err := share.ReceiveFiles(conn, int(n))
+	if err != nil {
+		return err
+	}
+	h.fds = fds[1:]
+	f := os.NewFile(uintptr(fds[0]), "handover")
+	defer f.Close()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if err := json.NewDecoder(io.NewSectionReader(f, 0, size)).Decode(&h.state); err != nil {
+		return err
+	}
+	if h.state.Version != HandoverVersion {
+		return fmt.Errorf("state of version %d: want %d", h.state.Version, HandoverVersion)
+	}
+	return nil
+}

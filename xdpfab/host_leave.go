@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+)
+
+// errLeaving ends calls that wait for the network: the next process makes them.
+var errLeaving = errors.New("another process takes this one's place")
+
+// HandOver closes the domain in favour of another process, which goes on with what
+// peers and guests have here, as the Handover says: they notice nothing but a pause.
+// What guests have in flight is waited for, at most so long; what has not ended by then
+// fails, with what is known of it. The regions of this process are its own concern, and
+// so are their keys and incarnations; its endpoints may not post nor receive messages.
+// Guests that come during HandOver are handed over as well. After an error the domain
+// is as it was if it is not Done.
+func (d *Domain) HandOver(limit time.Duration) (*Handover, error) {
+	guests, err := d.leaving()
+	if err != nil {
+		return nil, err
+	}
+	deadline := time.Now().Add(limit)
+	guests = mobile(pauseGuests(guests, limit))
+	h := &Handover{}
+	for _, g := range guests {
+		if g.feed != nil {
+			g.st.Call(g.feed.Hold)
+		}
+	}
+	d.drainGuests(guests, deadline)
+	for _, g := range guests {
+		err = errors.Join(err, h.addGuest(g))
+	}
+	d.farewells(deadline)
+	err = errors.Join(err, h.addSessions(d))
+	for i, g := range guests {
+		if a := h.state.Guests[i].Attached; a != nil { // only now: messages came as long as there were sessions
+			a.In = g.in.Export()
+		}
+		close(g.left)
+	}
+	late := d.closeDoor()
+	for _, fd := range late {
+		h.state.Guests = append(h.state.Guests, guestState{Talk: h.own(fd)})
+	}
+	if err = errors.Join(err, d.CloseAll()); err != nil {
+		return nil, errors.Join(fmt.Errorf("xdpfab: handover: %w", err), h.Close())
+	}
+	return h, nil
+}
+
+// leaving begins the handover, and returns the guests.
+func (d *Domain) leaving() ([]*guest, error) {
+	if err := d.CanHandOver(); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.lodging.leaving {
+		return nil, fmt.Errorf("xdpfab: handover: domain on %s leaves already: %w", d.dev.Info().Name, ErrBusy)
+	}
+	if n := len(d.lodging.kept); n > 0 { // since CanHandOver
+		return nil, fmt.Errorf("xdpfab: handover: %d regions outlive their programs by now: %w", n, ErrBusy)
+	}
+	d.lodging.leaving = true
+	return slices.Collect(maps.Keys(d.lodging.guests)), nil
+}
+
+// CanHandOver returns nil if HandOver is possible at present.
+func (d *Domain) CanHandOver() error {
+	if d.attached != nil || d.borrowed != nil {
+		return fmt.Errorf("xdpfab: handover: domain on %s is a guest itself: %w", d.dev.Info().Name, ErrNotImplemented)
+	}
+	if d.residence.servers.Load() != nil {
+		return fmt.Errorf("xdpfab: handover: domain on %s has resident memory, which cannot move to another process: %w", d.dev.Info().Name, ErrNotImplemented)
+	}
+	d.mu.Lock()
+	err := d.open()
+	for _, ep := range d.endpoints {
+		if ep.av != nil || ep.recv != nil || ep.inbox != nil || ep.conn != nil || ep.attr.dials {
+			err = fmt.Errorf("xdpfab: handover: endpoint %d posts or receives: want endpoints that are nothing but targets: %w", ep.number, ErrNotImplemented)
+		}
+	}
+	if n := len(d.lodging.kept); n > 0 {
+		err = fmt.Errorf("xdpfab: handover: %d regions outlive their programs (see Keep): withdraw them first: %w", n, ErrNotImplemented)
+	}
+	guests := slices.Collect(maps.Keys(d.lodging.guests))
+	d.mu.Unlock()
+	for _, g := range guests {
+		if e := g.mobile(); e != nil {
+			err = fmt.Errorf("xdpfab: handover: %w: %w", e, ErrNotImplemented)
+		}
+	}
+	for _, st := range d.steppers {
+		st.Call(func() {
+			if e := st.eng.Movable(); e != nil {
+				err = fmt.Errorf("xdpfab: handover: %w: %w", e, ErrNotImplemented)
+			}
+		})
+	}
+	return err
+}
+
+// pauseGuests stops the conversations, between two calls, and returns the guests that
+// have not ended. One that does not take its answers is turned out.
+func pauseGuests(guests []*guest, limit time.Duration) (stay []*guest) {
+	for _, g := range guests {
+		g.talk.Pause()
+	}
+	patience := time.After(limit)
+	for _, g := range guests {
+		select {
+		case <-g.paused:
+		case <-patience:
+			patience = nil
+			for _, x := range guests {
+				select {
+				case <-x.paused:
+				default:
+					x.hang()
+				}
+			}
+			<-g.paused
+		}
+		if !g.finished {
+			stay = append(stay, g)
+		}
+	}
+	return stay
+}
+
+// mobile returns the guests that another process can go on with, and turns out others:
+// they have changed since CanHandOver.
+func mobile(guests []*guest) []*guest {
+	return slices.DeleteFunc(guests, func(g *guest) bool {
+		stays := g.mobile() != nil
+		if stays {
+			close(g.left)
+		}
+		return stays
+	})
+}
+
+// mobile returns nil if another process can go on with the guest.
+func (g *guest) mobile() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	bad := len(g.listeners) > 0 || g.queue.Load() != nil
+	for _, ep := range g.endpoints {
+		bad = bad || ep.connected
+	}
+	if bad {
+		return fmt.Errorf("guest, process %d, has endpoints for connections, or a queue, which cannot move to another process", g.info.PID)
+	}
+	return nil
+}
+
+// drainGuests waits until the guests have nothing in flight.
+func (d *Domain) drainGuests(guests []*guest, deadline time.Time) {
+	for _, g := range guests {
+		for done := g.feed == nil; !done && time.Now().Before(deadline); {
+			if g.st.Call(func() { done = g.feed.Drained() }); !done {
+				time.Sleep(drainPoll)
+			}
+		}
+	}
+}
+
+// farewells waits until the ends of sessions that were begun here have been sent.
+func (d *Domain) farewells(deadline time.Time) {
+	for _, st := range d.steppers {
+		for idle := false; !idle && time.Now().Before(deadline); {
+			if st.Call(func() { idle = st.eng.Idle() }); !idle {
+				time.Sleep(drainPoll)
+			}
+		}
+	}
+}
+
+// closeDoor returns the connections of programs that have come since leaving, and lets in
+// no more.
+func (d *Domain) closeDoor() (late []int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	late, d.lodging.late = d.lodging.late, nil
+	d.lodging.shut = true
+	return late
+}
+
+// keepForNext keeps the connection of a program that comes while the domain leaves, for
+// the next process, and reports whether it does leave.
+func (d *Domain) keepForNext(talk *share.Talk) (leaves bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.lodging.leaving || d.lodging.shut {
+		return false
+	}
+	fd, err := talk.FD()
+	if err != nil {
+		return false
+	}
+	d.lodging.late = append(d.lodging.late, fd)
+	return true
+}
+
+// addGuest adds what a guest has, which ends here: its operations are over.
+func (h *Handover) addGuest(g *guest) error {
+	s := guestState{Info: g.info, Talk: -1, Unanswered: g.unanswered}
+	fd, err := g.talk.FD()
+	if err == nil {
+		s.Talk = h.own(fd)
+	}
+	if g.feed != nil {
+		var bad error
+		s.Attached, bad = h.attachedState(g)
+		err = errors.Join(err, bad)
+	}
+	h.state.Guests = append(h.state.Guests, s)
+	return err
+}
+
+func (h *Handover) attachedState(g *guest) (*attachedState, error) {
+	a := &attachedState{Sizes: g.sizes, PeersGiven: g.peers, GiveUp: time.Duration(g.giveUp.Load()), Tallies: -1}
+	var errs [4]error
+	if g.tallies != nil {
+		a.Tallies, errs[3] = h.dup(g.tallies.FD())
+	}
+	for number, s := range g.blocks {
+		a.Blocks = append(a.Blocks, share.Block{Number: int(number), Length: s.attr.RXContexts})
+	}
+	a.Area, errs[0] = h.dup(g.area.FD())
+	a.Bell, errs[1] = h.dup(g.bell.FD())
+	for _, r := range g.regions {
+		at, err := h.dup(r.memory.FD())
+		errs[2] = errors.Join(errs[2], err)
+		a.Regions = append(a.Regions, regionState{r.told, at})
+	}
+	g.st.Call(func() {
+		a.Feed = g.feed.Export()
+		for _, ep := range g.endpoints {
+			as := ep.as
+			as.Number, as.Serial = int(ep.number), ep.origin.Serial()
+			a.Endpoints = append(a.Endpoints, endpointState{as, share.Serve{Endpoint: ep.number, On: ep.serves.Load(), Events: ep.events.Load(), Messages: ep.messages.Load(), Tally: ep.tally}})
+		}
+	})
+	return a, errors.Join(errs[:]...)
+}
+
+// addSessions adds the sessions of peers, which have come to a halt.
+func (h *Handover) addSessions(d *Domain) (err error) {
+	for _, st := range d.steppers {
+		st.Call(st.eng.Pause)
+	}
+	for _, st := range d.steppers {
+		st.Call(func() {
+			sessions, bad := st.eng.Export()
+			h.state.Sessions, err = append(h.state.Sessions, sessions), errors.Join(err, bad)
+		})
+	}
+	first := d.steppers[0]
+	first.Call(func() { h.state.Idle = first.eng.ExportIdle() })
+	h.state.Version, h.state.Life, h.state.MAC = HandoverVersion, first.eng.Life(), d.dev.MAC()
+	return err
+}
+
+// own adds a file descriptor to the handover's, and returns its place.
+func (h *Handover) own(fd int) int {
+	h.fds = append(h.fds, fd)
+	return len(h.fds) - 1
+}
+
+// dup is own for a copy.
+func (h *Handover) dup(fd int) (int, error) {
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	return h.own(own), nil
+}
+
+// Close frees the handover. The domains that it was opened as stay.
+func (h *Handover) Close() error {
+	share.CloseAll(h.fds)
+	h.fds = nil
+	return nil
+}
