@@ -94,6 +94,7 @@ func (e interfaceLost) Unwrap() []error { return []error{ErrInterfaceLost, e.err
 // quiesce closes endpoints and engines, once: a second caller waits for the first.
 func (d *Domain) quiesce() {
 	d.shutOnce.Do(func() {
+		d.turnBack()
 		d.endGuests()
 		d.mu.Lock()
 		eps := make([]*Endpoint, 0, len(d.endpoints))

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+)
+
+// AdmitGuest decides what a program may do that is a guest already, and is handed over;
+// conn stays the domain's. gone, if it is not nil, is called when the guest has gone,
+// with what Domain.Host would return.
+type AdmitGuest func(conn *net.UnixConn) (limits GuestLimits, gone func(error), err error)
+
+// Open opens the interface in place of the domain that has handed over, in the same
+// process or another. That domain has just closed it, so Open tries again for a while if
+// it is still taken. prepare registers the regions, with the keys and incarnations that
+// they had, and makes the endpoints. The domain takes no packets until Resume; a domain
+// that is closed before that tells nobody, so that the handover can be opened again.
+func (h *Handover) Open(ctx context.Context, ifname string, attr DomainAttr, admit AdmitGuest, prepare func(*Domain) error) (*Domain, error) {
+	attr.Attach = AttachNever
+	f, err := NewFabric(attr)
+	if err != nil {
+		return nil, err
+	}
+	a := f.attr
+	a.life = h.state.Life
+	d, err := openAgain(ctx, f, ifname, a)
+	if err != nil {
+		return nil, err
+	}
+	return h.into(d, admit, prepare)
+}
+
+// into gives a new domain what the handover has, or closes it.
+func (h *Handover) into(d *Domain, admit AdmitGuest, prepare func(*Domain) error) (*Domain, error) {
+	if err := h.fill(d, admit, prepare); err != nil {
+		return nil, errors.Join(fmt.Errorf("xdpfab: takeover: %w", err), d.CloseAll())
+	}
+	return d, nil
+}
+
+// freeAgain is how long an interface may stay taken after its domain was closed.
+const freeAgain = 5 * time.Second
+
+// openAgain opens an interface as soon as it is free.
+func openAgain(ctx context.Context, f *Fabric, ifname string, a DomainAttr) (*Domain, error) {
+	for end := time.Now().Add(freeAgain); ; time.Sleep(drainPoll) {
+		d, err := f.open(ctx, ifname, a)
+		if err == nil || !errors.Is(err, ErrBusy) || time.Now().After(end) || ctx.Err() != nil {
+			return d, err
+		}
+	}
+}
+
+// fill gives a new domain guests, regions, endpoints and sessions, in this order.
+func (h *Handover) fill(d *Domain, admit AdmitGuest, prepare func(*Domain) error) error {
+	s := &h.state
+	if d.dev.MAC() != s.MAC || len(d.steppers) < len(s.Sessions) {
+		return fmt.Errorf("interface with address %v and %d queues: want %v and at least %d, as before", d.dev.MAC(), len(d.steppers), s.MAC, len(s.Sessions))
+	}
+	for i := range s.Guests {
+		g, err := h.takeIn(d, &s.Guests[i], admit)
+		if err != nil {
+			return fmt.Errorf("guest, process %d: %w", s.Guests[i].Info.PID, err)
+		}
+		d.mu.Lock()
+		d.lodging.arriving = append(d.lodging.arriving, g)
+		d.mu.Unlock()
+	}
+	if err := prepare(d); err != nil {
+		return err
+	}
+	var err error
+	for q, sessions := range s.Sessions {
+		st := d.steppers[q]
+		st.Call(func() { err = errors.Join(err, st.eng.Import(sessions)) })
+	}
+	first := d.steppers[0]
+	first.Call(func() { err = errors.Join(err, first.eng.Import(s.Idle)) })
+	return err
+}
+
+// takeIn makes a guest of what a former host had of it. It is not served yet.
+func (h *Handover) takeIn(d *Domain, s *guestState, admit AdmitGuest) (g *guest, err error) {
+	conn, err := h.conn(s.Talk)
+	if err != nil {
+		return nil, err
+	}
+	limits, gone, err := admit(conn)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	g = newGuest(d, conn, limits)
+	g.info, g.unanswered, g.gone = s.Info, s.Unanswered, gone
+	if g.info == (GuestInfo{}) {
+		err = g.meet()
+	}
+	if err == nil {
+		err = d.admit(g)
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	if s.Attached != nil {
+		err = h.restore(g, s.Attached)
+	}
+	if err != nil {
+		g.end()
+		return nil, err
+	}
+	return g, nil
+}
+
+// conn returns a connection of which the handover has the file descriptor.
+func (h *Handover) conn(at int) (*net.UnixConn, error) {
+	fd, err := h.copyOf(at)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "conversation")
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	conn, is := c.(*net.UnixConn)
+	if !is {
+		return nil, errors.Join(fmt.Errorf("a conversation by %s: want a Unix socket", c.LocalAddr().Network()), c.Close())
+	}
+	return conn, nil
+}
+
+// copyOf returns a copy of one of the file descriptors.
+func (h *Handover) copyOf(at int) (int, error) {
+	if at < 0 || at >= len(h.fds) {
+		return -1, fmt.Errorf("file descriptor %d of %d is missing", at, len(h.fds))
+	}
+	return unix.FcntlInt(uintptr(h.fds[at]), unix.F_DUPFD_CLOEXEC, 0)
+}
+
+// restore gives a guest what it had.
+func (h *Handover) restore(g *guest, s *attachedState) error {
+	if s.Area < 0 || s.Area >= len(h.fds) {
+		return fmt.Errorf("the rings are missing")
+	}
+	area, err := s.Sizes.Map(h.fds[s.Area])
+	if err != nil {
+		return err
+	}
+	bell, err := h.copyOf(s.Bell)
+	if err != nil {
+		return errors.Join(err, area.Close())
+	}
+	g.start(area, share.BellOf(bell), nil, s.Sizes, &s.Feed)
+	g.in.Restore(&s.In)
+	g.watches, g.peers = s.Feed.Watches, s.PeersGiven
+	ctx := context.Background()
+	if s.Tallies >= 0 && s.Tallies < len(h.fds) {
+		if _, err := g.mapTallies(ctx, nil, h.fds[s.Tallies:s.Tallies+1]); err != nil {
+			return err
+		}
+	}
+	for _, b := range s.Blocks {
+		if _, err := g.block(ctx, b); err != nil {
+			return err
+		}
+	}
+	for _, ep := range s.Endpoints {
+		if _, err := g.endpoint(ctx, ep.As); err != nil {
+			return err
+		}
+		if _, err := g.serveEndpoint(ctx, ep.Serve); err != nil {
+			return err
+		}
+	}
+	for _, r := range s.Regions {
+		args, err := json.Marshal(r.As)
+		if err != nil || r.Memory < 0 || r.Memory >= len(h.fds) {
+			return errors.Join(errors.New("the memory of a region is missing"), err)
+		}
+		if _, err := g.register(ctx, args, h.fds[r.Memory:r.Memory+1]); err != nil {
+			return err
+		}
+	}
+	g.making.Lock()
+	defer g.making.Unlock()
+	for _, p := range s.Feed.Peers {
+		if err := g.meetPeer(p.Number, p.As, p.Link); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Resume puts a domain to work that was opened by Handover.Open: packets are taken, and
+// guests served. From then on the handover must not be opened again.
+func (d *Domain) Resume() {
+	d.mu.Lock()
+	arriving := d.lodging.arriving
+	d.lodging.arriving = nil
+	d.lodging.paused = false
+	d.mu.Unlock()
+	for _, st := range d.steppers {
+		st.Call(st.eng.Resume)
+	}
+	for _, g := range arriving {
+		if g.feed != nil {
+			g.attend(g.watches)
+			g.room()
+		}
+		calls := g.unanswered
+		g.unanswered = nil
+		go func() {
+			if err := g.serve(calls); g.gone != nil {
+				g.gone(err)
+			}
+		}()
+	}
+}
+
+// turnBack undoes Open before Resume: nobody is told of an end.
+func (d *Domain) turnBack() {
+	d.mu.Lock()
+	arriving, paused := d.lodging.arriving, d.lodging.paused
+	d.lodging.arriving = nil
+	d.mu.Unlock()
+	if !paused {
+		return
+	}
+	for _, st := range d.steppers {
+		st.Call(st.eng.Dismiss)
+	}
+	for _, g := range arriving {
+		g.end()
+	}
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// succession is a domain of a pipe that one after another takes over.
+type succession struct {
+	t      *testing.T
+	dev    *pipeEnd
+	dom    *Domain
+	memory *mr.Memory
+	region *mr.Region
+	hosted sync.WaitGroup // that Host serves
+	taken  sync.WaitGroup // guests of the present domain that were handed over
+}
+
+// connect is a way to the present domain.
+func (s *succession) connect(context.Context) (*share.Talk, error) {
+	own, other := pairOf(s.t)
+	s.hosted.Go(func() {
+		if err := s.dom.Host(other, GuestLimits{}); err != nil {
+			s.t.Errorf("host: %v", err)
+		}
+	})
+	return share.NewTalk(own), nil
+}
+
+// pairOf returns two ends of a connection.
+func pairOf(t testing.TB) (a, b *net.UnixConn) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := func(fd int) *net.UnixConn {
+		f := os.NewFile(uintptr(fd), "pair")
+		defer f.Close()
+		c, err := net.FileConn(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.(*net.UnixConn)
+	}
+	return end(fds[0]), end(fds[1])
+}
+
+// prepare is what the owner of the domain has itself.
+func (s *succession) prepare(d *Domain) error {
+	o := mr.Options{Name: "words", Access: mr.RemoteRead | mr.RemoteWrite}
+	if r := s.region; r != nil {
+		key := r.Key()
+		o.Key, o.Incarnation = &key, r.Incarnation()
+	}
+	r, err := d.Register(s.memory, o)
+	if err != nil {
+		return err
+	}
+	s.region = r
+	ep, err := d.NewEndpoint(EndpointAttr{})
+	if err != nil {
+		return err
+	}
+	return ep.Enable()
+}
+
+// next has another domain take over, to which all that it gets is sent.
+func (s *succession) next() {
+	s.t.Helper()
+	h, err := s.dom.HandOver(time.Minute)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.taken.Wait()
+	from, to := pairOf(s.t)
+	sent := make(chan error, 1)
+	go func() { sent <- errors.Join(h.Send(from), from.Close()) }()
+	again, err := ReceiveHandover(to)
+	if err := errors.Join(err, <-sent, to.Close(), h.Close()); err != nil {
+		s.t.Fatal(err)
+	}
+	s.dom = s.open(again)
+	s.dom.Resume()
+	if err := again.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// open opens a handover, on the device of the former domain.
+func (s *succession) open(h *Handover) *Domain {
+	s.t.Helper()
+	f, err := NewFabric(DomainAttr{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	a := f.attr
+	a.life = h.state.Life
+	d, err := f.adopt(s.dev, a)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	admit := func(*net.UnixConn) (GuestLimits, func(error), error) {
+		s.taken.Add(1)
+		return GuestLimits{}, func(err error) {
+			if s.taken.Done(); err != nil {
+				s.t.Errorf("guest that was taken over: %v", err)
+			}
+		}, nil
+	}
+	if d, err = h.into(d, admit, s.prepare); err != nil {
+		s.t.Fatal(err)
+	}
+	return d
+}
+
+// newSuccession returns the first domain, and one at the other end with a region.
+func newSuccession(t *testing.T) (*succession, *Domain) {
+	a, b, _ := pipeWithRegion(t, 4096)
+	m, err := mr.Memfd("words", 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &succession{t: t, dev: a.dev.(*pipeEnd), dom: a, memory: m}
+	if err := s.prepare(a); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(s.dom.CloseAll(), m.Close()); err != nil {
+			t.Error(err)
+		}
+		s.hosted.Wait()
+		s.taken.Wait()
+	})
+	return s, b
+}
+
+// load is operations that run one after the other until they are told to stop.
+type load struct {
+	t    *testing.T
+	stop atomic.Bool
+	runs []*run
+}
+
+// run is one loop of a load.
+type run struct {
+	n    atomic.Uint64 // of operations that have succeeded
+	done chan struct{}
+}
+
+// loop makes operations, each with the number of those before it.
+func (l *load) loop(what string, once func(i uint64) error) *run {
+	r := &run{done: make(chan struct{})}
+	l.runs = append(l.runs, r)
+	go func() {
+		defer close(r.done)
+		for !l.stop.Load() {
+			if err := once(r.n.Load()); err != nil {
+				l.t.Errorf("%s %d: %v", what, r.n.Load(), err)
+				return
+			}
+			r.n.Add(1)
+		}
+	}()
+	return r
+}
+
+// adds adds 1 to the first word of a region, again and again. Nobody else changes it.
+func (l *load) adds(p *Peer, region string) {
+	l.t.Helper()
+	word, err := Word[uint64](l.t.Context(), p, region, 0)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.loop("add to "+region, func(i uint64) error {
+		if sum, err := word.Add(l.t.Context(), 1); err != nil || sum != i+1 {
+			return fmt.Errorf("sum %d, want %d: %w", sum, i+1, err)
+		}
+		return nil
+	})
+}
+
+// goOn waits until each loop has made progress.
+func (l *load) goOn() {
+	l.t.Helper()
+	for _, r := range l.runs {
+		was := r.n.Load()
+		testnet.Eventually(l.t, "progress", func() bool { return r.n.Load() > was || l.t.Failed() })
+	}
+}
+
+// Domains take over from one another under load: the sums are exact, no operation fails,
+// peers and guests see no restart, messages come once and in order, and a watch goes on.
+func TestTakeover(t *testing.T) {
+	s, b := newSuccession(t)
+	ctx := t.Context()
+	g := guestBy(t, s.connect, DomainAttr{}, nil)
+	if _, err := g.NewRegion("own", 4096); err != nil {
+		t.Fatal(err)
+	}
+	ep, err := g.NewEndpoint(EndpointAttr{Number: 7})
+	if err == nil {
+		err = ep.Enable()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := g.NewMailbox(MailboxAttr{Number: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := func(d *Domain, name string) *Peer {
+		p, err := d.Dial(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	l := &load{t: t}
+	toB := dial(g, b.Name(0))
+	l.adds(toB, "words")
+	l.adds(dial(b, g.Name(7)), "own")
+	l.adds(dial(b, g.Name(0)), "words")
+	mail := dial(b, g.Name(5))
+	sent := l.loop("message", func(i uint64) error { return mail.Send(ctx, binary.LittleEndian.AppendUint64(nil, i)) })
+	var got atomic.Uint64
+	reading, halt := context.WithCancel(ctx)
+	received, watched := make(chan error, 1), make(chan error, 1)
+	go func() {
+		for buf := make([]byte, 64); ; got.Add(1) {
+			m, err := box.Receive(reading, buf)
+			if err == nil && binary.LittleEndian.Uint64(m.Bytes) != got.Load() {
+				err = fmt.Errorf("message %d came in place of %d", binary.LittleEndian.Uint64(m.Bytes), got.Load())
+			}
+			if err != nil {
+				received <- err
+				return
+			}
+		}
+	}()
+	go func() { watched <- toB.Watch(ctx) }()
+	for range 5 {
+		l.goOn()
+		s.next()
+	}
+	l.goOn()
+	l.stop.Store(true)
+	for _, r := range l.runs {
+		<-r.done
+	}
+	testnet.Eventually(t, "all messages", func() bool { return got.Load() == sent.n.Load() || len(received) > 0 })
+	halt()
+	if err := <-received; !errors.Is(err, context.Canceled) || got.Load() != sent.n.Load() {
+		t.Errorf("%d messages of %d: %v", got.Load(), sent.n.Load(), err)
+	}
+	select {
+	case err := <-watched:
+		t.Errorf("the watch has ended: %v", err)
+	default:
+	}
+	if err := b.CloseAll(); err != nil {
+		t.Error(err)
+	}
+	if err := <-watched; !errors.Is(err, ErrPeerClosed) {
+		t.Errorf("watch: %v", err)
+	}
+}
