@@ -68,7 +68,7 @@ func (a *attachments) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "want the header Upgrade: xdpfab", http.StatusUpgradeRequired)
 		return
 	}
-	p, err := programAt(conn)
+	p, err := ProgramAt(conn)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -142,11 +142,11 @@ func Caller(ctx context.Context) (Program, error) {
 	if !ok {
 		return Program{}, errors.New("not a request by a Unix socket")
 	}
-	return programAt(conn)
+	return ProgramAt(conn)
 }
 
-// programAt asks the kernel which program has connected.
-func programAt(conn *net.UnixConn) (p Program, err error) {
+// ProgramAt asks the kernel which program has connected.
+func ProgramAt(conn *net.UnixConn) (p Program, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return p, err

@@ -12,6 +12,7 @@
 //	GET  /metrics      Prometheus text format
 //	POST /v1/attach    the connection leaves HTTP: if the rules allow that, the program
 //	                   uses the daemon's interface by it; see xdpfab.Domain.Host
+//	POST /v1/takeover  likewise, for another daemon that takes this one's place
 //
 // A daemon's verbs are a table: a new one is an entry there. Both sides send the version
 // of the protocol, and refuse any other. When a request by GET fails, the JSON is
@@ -94,4 +95,6 @@ const (
 	pathRequest = "/v1/request"
 	pathVerbs   = "/v1/{verb}"
 	pathMetrics = "/metrics"
+
+	pathTakeover = "/v1/takeover"
 )

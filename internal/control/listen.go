@@ -92,8 +92,59 @@ type tidyListener struct {
 // Close closes the listener. A directory that has other uses stays.
 func (l *tidyListener) Close() error {
 	err := l.Listener.Close()
-	_ = os.Remove(l.dir)
+	if l.dir != "" {
+		_ = os.Remove(l.dir)
+	}
 	return err
+}
+
+// Leave returns a file descriptor of the socket of a listener that Listen or ListenerOf
+// has returned, and whether its directory was made for it. The socket stays when the
+// listener is closed: connections wait for the next one.
+func Leave(l net.Listener) (fd int, made bool, err error) {
+	tidy, made := l.(*tidyListener)
+	if made {
+		l = tidy.Listener
+	}
+	u, is := l.(*net.UnixListener)
+	if !is {
+		return -1, false, fmt.Errorf("control socket: a listener on %s: want one of this package", l.Addr())
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return -1, false, err
+	}
+	inner := raw.Control(func(of uintptr) { fd, err = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0) })
+	if err = errors.Join(err, inner); err != nil {
+		return -1, false, fmt.Errorf("control socket: %w", err)
+	}
+	if u.SetUnlinkOnClose(false); made {
+		tidy.dir = ""
+	}
+	return fd, made, nil
+}
+
+// ListenerOf returns a listener on a socket that another one has left. The file
+// descriptor stays the caller's.
+func ListenerOf(fd int, made bool) (net.Listener, error) {
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	f := os.NewFile(uintptr(own), "control socket")
+	defer f.Close()
+	l, err := net.FileListener(f)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	u, is := l.(*net.UnixListener)
+	if !is {
+		return nil, errors.Join(fmt.Errorf("control socket: a listener on %s: want a Unix socket", l.Addr()), l.Close())
+	}
+	if u.SetUnlinkOnClose(true); made {
+		return &tidyListener{u, filepath.Dir(u.Addr().String())}, nil
+	}
+	return u, nil
 }
 
 // claim does the work of Listen while the directory is locked.

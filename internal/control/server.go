@@ -29,16 +29,26 @@ type Service struct {
 	Source Source
 	Verbs  []Verb // beside those that every daemon has
 	Admit  Admit  // nil: no program can attach
+	// Takeover talks with another process that wants to take this one's place; the
+	// connection is closed when it returns. Nil: none can.
+	Takeover func(*net.UnixConn)
+	// Leave, if it is not nil, is called when no more requests are taken, before the
+	// connections of programs are closed.
+	Leave func()
 }
 
 // ServeListener answers requests until the context ends, which is no error. It
 // closes the listener, which removes the socket, and the connections of the programs that
 // are attached, and returns when their hosts have.
 func ServeListener(ctx context.Context, l net.Listener, s Service) error {
-	programs := &attachments{admit: s.Admit}
+	programs, next := &attachments{admit: s.Admit}, &attachments{admit: s.succeed()}
 	defer programs.end()
+	defer next.end()
+	if s.Leave != nil {
+		defer s.Leave()
+	}
 	srv := &http.Server{
-		Handler:           handler(s, programs),
+		Handler:           handler(s, programs, next),
 		ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
 		ConnContext: withConn,
 	}
@@ -61,10 +71,11 @@ func ServeListener(ctx context.Context, l net.Listener, s Service) error {
 
 // handler answers the requests of the package: the verbs that every daemon has, and
 // more.
-func handler(s Service, programs http.Handler) http.Handler {
+func handler(s Service, programs, next http.Handler) http.Handler {
 	verbs := append(Verbs(s.Source), s.Verbs...)
 	mux := http.NewServeMux()
 	mux.Handle("POST "+xdpfab.AttachPath, programs)
+	mux.Handle("POST "+pathTakeover, next)
 	mux.HandleFunc("POST "+pathRequest, func(w http.ResponseWriter, r *http.Request) { serve(w, r, verbs) })
 	mux.HandleFunc("GET "+pathVerbs, func(w http.ResponseWriter, r *http.Request) { look(w, r, verbs) })
 	mux.Handle("GET "+pathMetrics, metrics(s.Source))
