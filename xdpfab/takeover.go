@@ -101,7 +101,7 @@ func (h *Handover) takeIn(d *Domain, s *guestState, admit AdmitGuest) (g *guest,
 		return nil, errors.Join(err, conn.Close())
 	}
 	g = newGuest(d, conn, limits)
-	g.info, g.unanswered, g.gone = s.Info, s.Unanswered, gone
+	g.info, g.unanswered, g.told = s.Info, s.Unanswered, gone
 	if g.info == (GuestInfo{}) {
 		err = g.meet()
 	}
@@ -221,8 +221,8 @@ func (d *Domain) Resume() {
 		calls := g.unanswered
 		g.unanswered = nil
 		go func() {
-			if err := g.serve(calls); g.gone != nil {
-				g.gone(err)
+			if err := g.serve(calls); g.told != nil {
+				g.told(err)
 			}
 		}()
 	}

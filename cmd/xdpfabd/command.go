@@ -70,6 +70,10 @@ given another hardware address, another program detaches the XDP program, or the
 MTU is set below its value at the start. Raising the MTU and setting it back does
 no harm.
 
+With --takeover the daemon takes the place of the one that runs, with the same
+interface and regions, and that one ends: its sessions and its guests go on after a
+pause, with nothing lost or done twice. If this one cannot, that one goes on.
+
 The daemon needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and
 CAP_IPC_LOCK or a sufficient limit of locked memory (ulimit -l). It does not need
 root.
@@ -84,6 +88,7 @@ type arguments struct {
 	guests       []string
 	sockets      []string
 	check, print bool
+	takeover     bool
 	flagged      Config // the options that were given as flags
 }
 
@@ -110,6 +115,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	flags.StringArrayVar(&a.guests, "guest", nil, "a `rule` about programs that attach: allow[:…] or deny[:…], see above; repeatable")
 	flags.StringArrayVar(&a.sockets, "socket", nil, "another control `socket`: path[:setting,…], see above; repeatable")
 	flags.BoolVar(&a.check, "check", false, "check the configuration and exit; opens nothing")
+	flags.BoolVar(&a.takeover, "takeover", false, "take the place of the daemon that serves the interface, see above")
 	flags.BoolVar(&a.print, "print-config", false, "print the effective configuration as TOML and exit")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		cfg, err := a.load(flags.Changed)
@@ -122,6 +128,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 		case a.check:
 			return nil
 		}
+		cfg.takeover = a.takeover
 		return start(cfg, stderr)
 	}
 	complete(cmd)

@@ -42,6 +42,8 @@ type Config struct {
 	Sockets     []SocketConfig
 	SocketGroup string // name or number; empty: the process's
 	SocketMode  fs.FileMode
+
+	takeover bool // of a running daemon; a flag alone
 }
 
 // RegionConfig describes a region to serve.

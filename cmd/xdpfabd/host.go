@@ -18,7 +18,7 @@ import (
 
 // admit lets a program attach that comes by a control socket, if the rules allow that.
 func (s *server) admit(ctx context.Context, p control.Program, socket string) (control.Place, error) {
-	g := &guest{dom: s.dom, log: s.log.With("pid", p.PID, "uid", p.UID, "socket", socket)}
+	g := &guest{s: s, log: s.log.With("pid", p.PID, "uid", p.UID, "socket", socket)}
 	var err error
 	if g.rule, err = s.rules.admit(p, socket); err == nil {
 		err = g.rule.enter(ctx)
@@ -32,7 +32,7 @@ func (s *server) admit(ctx context.Context, p control.Program, socket string) (c
 
 // guest is a program that a rule has let attach. It implements control.Place.
 type guest struct {
-	dom  *xdpfab.Domain
+	s    *server
 	log  *slog.Logger
 	rule *rule
 }
@@ -41,15 +41,41 @@ type guest struct {
 func (g *guest) Host(conn *net.UnixConn) {
 	g.log.Info("guest attached", "rule", g.rule.name)
 	since := time.Now()
-	if err := g.dom.Host(conn, g.rule.limits()); err != nil {
+	g.gone(since, g.s.dom.Host(conn, g.rule.limits()))
+}
+
+// gone logs the end of the guest.
+func (g *guest) gone(since time.Time, err error) {
+	after := time.Since(since).Round(time.Millisecond).String()
+	switch {
+	case err != nil:
 		g.log.Warn("guest turned out", "error", err)
-		return
+	case g.s.leaves.Load():
+		g.log.Info("guest goes on with the next daemon", "after", after)
+	default:
+		g.log.Info("guest gone", "after", after)
 	}
-	g.log.Info("guest gone", "after", time.Since(since).Round(time.Millisecond).String())
 }
 
 // Leave implements control.Place.
 func (g *guest) Leave() { g.rule.leave() }
+
+// stay admits a program that is the former daemon's guest.
+func (s *server) stay(conn *net.UnixConn) (xdpfab.GuestLimits, func(error), error) {
+	p, err := control.ProgramAt(conn)
+	if err != nil {
+		return xdpfab.GuestLimits{}, nil, err
+	}
+	place, err := s.admit(context.Background(), p, s.cfg.controlPath())
+	if err != nil {
+		return xdpfab.GuestLimits{}, nil, err
+	}
+	g, since := place.(*guest), time.Now()
+	return g.rule.limits(), func(err error) {
+		g.gone(since, err)
+		g.Leave()
+	}, nil
+}
 
 // guests lists the programs that are attached.
 func (s *server) guests() []control.Guest {

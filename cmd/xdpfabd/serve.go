@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -46,6 +47,9 @@ func start(cfg Config, stderr io.Writer) error {
 func begin(cfg Config, log *slog.Logger) error {
 	ctx, stop := untilSignal(log)
 	defer stop()
+	if cfg.takeover {
+		return takeOver(ctx, cfg, log)
+	}
 	who, err := cfg.access()
 	if err != nil {
 		return &exitError{code: exitUsage, err: fmt.Errorf("socket-group: %w", err)}
@@ -132,7 +136,7 @@ func daemonAt(path string) (control.Status, error) {
 	return c.Status(ctx)
 }
 
-// server is a daemon at work. Its fields do not change while it serves.
+// server is a daemon at work. Its fields do not change while it serves, but for leaves.
 type server struct {
 	cfg     Config
 	dom     *xdpfab.Domain
@@ -140,28 +144,54 @@ type server struct {
 	rules   rules
 	regions []*mr.Region
 	began   time.Time
+	leaves  atomic.Bool // another daemon takes this one's place
+}
+
+func newServer(cfg Config, log *slog.Logger) *server {
+	rules, _ := newRules(cfg.Guests) // those that are unknown were found before
+	return &server{cfg: cfg, log: log, rules: rules, began: time.Now()}
 }
 
 // serve registers the memories, one for each region of cfg, and serves until ctx
 // ends, which is no error, or something fails. Domain, memories and listener are its
 // own from the beginning, and closed when it returns.
 func serve(ctx context.Context, dom *xdpfab.Domain, cfg Config, mems []*mr.Memory, l net.Listener, log *slog.Logger) (err error) {
-	s := &server{cfg: cfg, dom: dom, log: log, began: time.Now()}
+	s := newServer(cfg, log)
+	s.dom = dom
+	_, unknown := newRules(cfg.Guests)
+	if err := errors.Join((*file)(nil).errors(unknown), s.register(mems, nil)); err != nil {
+		return errors.Join(err, l.Close(), s.close(mems))
+	}
+	return s.serve(ctx, mems, l)
+}
+
+// serve serves the regions that are registered until ctx ends, something fails, or
+// another daemon takes this one's place.
+func (s *server) serve(ctx context.Context, mems []*mr.Memory, l net.Listener) (err error) {
 	defer func() { err = errors.Join(err, s.close(mems)) }()
-	rules, unknown := newRules(cfg.Guests)
-	s.rules = rules
-	if err := errors.Join((*file)(nil).errors(unknown), s.register(mems)); err != nil {
-		return errors.Join(err, l.Close())
+	for {
+		doors, err := s.doors(l)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		err = s.run(ctx, cancel, doors)
+		cancel(nil)
+		to := new(leaving)
+		if !errors.As(err, &to) {
+			s.notify(daemon.SdNotifyStopping)
+			return err
+		}
+		defer to.close()
+		gone, err := s.give(to, mems)
+		if gone {
+			return err
+		}
+		s.log.Error("the takeover has failed; this daemon goes on", "reason", err)
+		if l, err = s.comeBack(to, mems); err != nil {
+			return fmt.Errorf("going on after a takeover that failed: %w", err)
+		}
 	}
-	doors, err := s.doors(l)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	err = s.run(ctx, cancel, doors)
-	s.notify(daemon.SdNotifyStopping)
-	return err
 }
 
 // run serves the control socket and the regions until ctx ends, or one of the two
@@ -175,8 +205,13 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 			}
 		})
 	}
-	for _, d := range doors {
-		task(func() error { return control.ServeListener(ctx, d.Listener, s.service(d.path)) })
+	for i, d := range doors {
+		service := s.service(d.path)
+		if i == 0 { // another daemon asks there
+			service.Takeover = func(conn *net.UnixConn) { s.claimed(conn, d.Listener, cancel) }
+			service.Leave = func() { s.leave(ctx) }
+		}
+		task(func() error { return control.ServeListener(ctx, d.Listener, service) })
 	}
 	task(func() error {
 		select {
@@ -190,7 +225,11 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 	s.notify(fmt.Sprintf("%s\nSTATUS=serving %d regions on %s", daemon.SdNotifyReady, len(s.regions), s.cfg.Interface))
 	<-ctx.Done()
 	wg.Wait()
-	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+	err := context.Cause(ctx)
+	switch to := new(leaving); {
+	case errors.As(err, &to):
+		return err
+	case !errors.Is(err, context.Canceled):
 		s.log.Error("ending", "reason", err)
 		return err
 	}
@@ -198,8 +237,10 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 }
 
 // register gives peers access to the memories, and an endpoint to reach them by. It adds
-// the resident ones to mems.
-func (s *server) register(mems []*mr.Memory) error {
+// the resident ones to mems. Those that were regions before have the keys and
+// incarnations that they had.
+func (s *server) register(mems []*mr.Memory, before []legacyRegion) error {
+	s.regions = nil
 	for i, m := range mems {
 		c := s.cfg.Regions[i]
 		if c.Backing == backingResident {
@@ -209,7 +250,11 @@ func (s *server) register(mems []*mr.Memory) error {
 			}
 			mems[i] = m
 		}
-		r, err := s.dom.Register(m, mr.Options{Name: c.Name, Key: c.Key, Length: c.Size, Access: c.Access})
+		o := mr.Options{Name: c.Name, Key: c.Key, Length: c.Size, Access: c.Access}
+		if before != nil {
+			o.Key, o.Incarnation = &before[i].Key, before[i].Incarnation
+		}
+		r, err := s.dom.Register(m, o)
 		if err != nil {
 			return fmt.Errorf("region %q: %w", c.Name, err)
 		}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/version"
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// Another daemon can take the place of this one, which is told so at the control socket:
+//
+//	next  ─ claim ──────────────▶  this one, which serves all the while
+//	      ◀──────── verdict ─────  a refusal ends it here
+//	      ─ verdict (go) ───────▶
+//	      ◀─ handover, memory ───  this one has closed the interface
+//	      ─ verdict ────────────▶  the next one has it, and holds still
+//	      ◀──────── verdict ─────  from here on this one cannot come back
+//	      ─ verdict ────────────▶  it serves
+//
+// Until the last but one, whatever goes wrong, this daemon opens the handover itself and
+// goes on. The next one does nothing that peers could notice before it knows that this
+// one will not.
+
+// claim is what a daemon says that wants to take another's place.
+type claim struct {
+	Version   int // xdpfab.HandoverVersion
+	Release   string
+	Interface string
+	NetNS     uint64
+	UDP       bool
+	Regions   []served
+	Sockets   int // further ones
+}
+
+// served is a region, as far as it has to be the same in both daemons.
+type served struct {
+	Name    string
+	Size    int
+	Access  mr.Access
+	Backing string
+}
+
+// verdict says whether a step has succeeded.
+type verdict struct {
+	Error  string
+	PID    int // of the next daemon
+	Queues int // of this one
+}
+
+func refusal(err error) verdict {
+	if err == nil {
+		return verdict{}
+	}
+	return verdict{Error: err.Error()}
+}
+
+// hear receives a verdict, and returns its error.
+func hear(conn net.Conn) (v verdict, err error) {
+	if err = control.Hear(conn, &v); err == nil && v.Error != "" {
+		err = errors.New(v.Error)
+	}
+	return v, err
+}
+
+// legacy is what the daemon itself leaves to the next one, beside what the domain does.
+// File descriptors, in this order: the control socket, and the memfds of regions.
+type legacy struct {
+	Made    bool // see control.Leave
+	Regions []legacyRegion
+}
+
+type legacyRegion struct {
+	Name        string
+	Key         uint64
+	Incarnation uint32
+}
+
+// Times of a takeover. They are variables for tests, whose verdicts must not depend on
+// how busy the machine is.
+var (
+	drainLimit = 2 * time.Second  // for operations of guests to end
+	stepLimit  = 30 * time.Second // for any answer of the other daemon
+)
+
+// leaving is why a daemon stops serving: another one takes its place.
+type leaving struct {
+	conn   *net.UnixConn
+	socket int  // file descriptor of the control socket
+	made   bool // see control.Leave
+	h      *xdpfab.Handover
+	err    error // why there is no handover
+	since  time.Time
+}
+
+func (*leaving) Error() string { return "another daemon takes this one's place" }
+
+// claimed talks with a process that claims this daemon's place, while the daemon serves,
+// and ends that if they agree.
+func (s *server) claimed(conn *net.UnixConn, l net.Listener, end context.CancelCauseFunc) {
+	_ = conn.SetDeadline(time.Now().Add(stepLimit))
+	var c claim
+	if err := control.Hear(conn, &c); err != nil {
+		s.log.Warn("takeover broken off", "error", err)
+		return
+	}
+	if err := s.agree(&c); err != nil {
+		s.log.Warn("takeover refused", "reason", err)
+		_ = control.Tell(conn, refusal(err))
+		return
+	}
+	if err := control.Tell(conn, verdict{Queues: s.dom.Interface().Queues}); err != nil {
+		return
+	}
+	if _, err := hear(conn); err != nil {
+		s.log.Warn("takeover broken off", "error", err)
+		return
+	}
+	to := &leaving{}
+	var err error
+	if to.conn, err = another(conn); err == nil {
+		if to.socket, to.made, err = control.Leave(l); err != nil {
+			_ = to.conn.Close()
+		}
+	}
+	if err != nil {
+		_ = control.Tell(conn, refusal(err))
+		return
+	}
+	s.log.Info("another daemon takes this one's place", "release", c.Release)
+	end(to)
+}
+
+// another returns another connection on the same socket.
+func another(conn *net.UnixConn) (*net.UnixConn, error) {
+	f, err := conn.File()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.UnixConn), nil
+}
+
+// agree reports an error unless the claim is for this daemon's place, with the same
+// interface and regions.
+func (s *server) agree(c *claim) error {
+	own := s.cfg.claim()
+	switch {
+	case c.Version != own.Version:
+		return fmt.Errorf("release %s hands over version %d, release %s takes version %d: stop this daemon and start the other", version.Version, own.Version, c.Release, c.Version)
+	case c.Interface != own.Interface || c.NetNS != own.NetNS:
+		return fmt.Errorf("this daemon serves %s of network namespace %d, not %s of %d: name its own control socket with --control", own.Interface, own.NetNS, c.Interface, c.NetNS)
+	case c.UDP != own.UDP:
+		return fmt.Errorf("udp is %t here and %t there: want the same, or stop this daemon and start the other", own.UDP, c.UDP)
+	case len(c.Regions) != len(own.Regions):
+		return fmt.Errorf("%d regions here and %d there: want the same, or stop this daemon and start the other", len(own.Regions), len(c.Regions))
+	}
+	if n := max(c.Sockets, own.Sockets); n > 0 {
+		return fmt.Errorf("%d further control sockets: a takeover has only the daemon's own; stop this daemon and start the other", n)
+	}
+	for i, r := range own.Regions {
+		if c.Regions[i] != r {
+			return fmt.Errorf("region[%d] is %+v here and %+v there: want the same, or stop this daemon and start the other", i, r, c.Regions[i])
+		}
+	}
+	return s.dom.CanHandOver()
+}
+
+// claim returns what the daemon of a configuration claims.
+func (c Config) claim() claim {
+	x := claim{Version: xdpfab.HandoverVersion, Release: version.Version, Interface: c.Interface, NetNS: control.Namespace(), UDP: c.UDP, Sockets: len(c.Sockets)}
+	for _, r := range c.Regions {
+		x.Regions = append(x.Regions, served{r.Name, r.Size, r.Access, r.Backing})
+	}
+	return x
+}
+
+// leave hands the domain over, if that is why the daemon stops serving.
+func (s *server) leave(ctx context.Context) {
+	to := new(leaving)
+	if ctx.Err() == nil || !errors.As(context.Cause(ctx), &to) {
+		return
+	}
+	s.leaves.Store(true)
+	to.since = time.Now()
+	x, fds := legacy{Made: to.made}, []int{to.socket}
+	for i, r := range s.regions {
+		x.Regions = append(x.Regions, legacyRegion{r.Name(), r.Key(), r.Incarnation()})
+		if s.cfg.Regions[i].Backing == backingMemfd {
+			fds = append(fds, r.Memory().FD())
+		}
+	}
+	text, err := json.Marshal(x)
+	if err == nil {
+		to.h, err = s.dom.HandOver(drainLimit)
+	}
+	if err == nil {
+		err = to.h.Add(text, fds...)
+	}
+	to.err = err
+}
+
+// give gives the next daemon what it needs, and reports whether that one serves now.
+// Otherwise this one has to go on.
+func (s *server) give(to *leaving, mems []*mr.Memory) (gone bool, err error) {
+	step := func() { _ = to.conn.SetDeadline(time.Now().Add(stepLimit)) }
+	if step(); to.err != nil {
+		_ = control.Tell(to.conn, refusal(to.err))
+		return false, to.err
+	}
+	if err := to.h.Send(to.conn); err != nil {
+		return false, err
+	}
+	for i, r := range s.cfg.Regions {
+		if step(); r.Backing != backingAnonymous {
+			continue
+		}
+		if _, err := to.conn.Write(mems[i].Bytes()[:r.Size]); err != nil {
+			return false, fmt.Errorf("region %q: %w", r.Name, err)
+		}
+	}
+	step()
+	v, err := hear(to.conn)
+	if err != nil {
+		return false, err
+	}
+	s.notify(fmt.Sprintf("MAINPID=%d", v.PID))
+	if err := control.Tell(to.conn, verdict{}); err != nil { // it cannot have received it
+		s.notify(fmt.Sprintf("MAINPID=%d", os.Getpid()))
+		return false, err
+	}
+	step()
+	if _, err := hear(to.conn); err != nil {
+		return true, fmt.Errorf("the next daemon, process %d, has taken this one's place, but does not serve: %w", v.PID, err)
+	}
+	s.log.Info("the next daemon serves", "pid", v.PID, "pause", time.Since(to.since).Round(100*time.Microsecond).String())
+	return true, nil
+}
+
+// comeBack goes on with what was to be handed over, and returns the control socket.
+func (s *server) comeBack(to *leaving, mems []*mr.Memory) (net.Listener, error) {
+	if to.h == nil { // guests find the daemon again by themselves
+		if err := s.dom.Err(); err != nil {
+			return nil, err
+		}
+		return control.ListenerOf(to.socket, to.made)
+	}
+	dom, err := to.h.Open(context.Background(), s.cfg.Interface, s.attr(s.dom.Interface().Queues), s.stay, func(d *xdpfab.Domain) error {
+		return s.inherit(d, to.h, mems)
+	})
+	if err != nil {
+		return nil, err
+	}
+	dom.Resume()
+	s.leaves.Store(false)
+	return control.ListenerOf(to.socket, to.made)
+}
+
+// close frees what a takeover needed.
+func (to *leaving) close() {
+	_ = to.conn.Close()
+	_ = unix.Close(to.socket)
+	if to.h != nil {
+		_ = to.h.Close()
+	}
+}
