@@ -164,6 +164,7 @@ func (h *Handover) restore(g *guest, s *attachedState) error {
 	g.start(area, share.BellOf(bell), nil, s.Sizes, &s.Feed)
 	g.in.Restore(&s.In)
 	g.watches, g.peers = s.Feed.Watches, s.PeersGiven
+	g.giveUp.Store(int64(s.GiveUp))
 	ctx := context.Background()
 	if s.Tallies >= 0 && s.Tallies < len(h.fds) {
 		if _, err := g.mapTallies(ctx, nil, h.fds[s.Tallies:s.Tallies+1]); err != nil {

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// startAdding starts an adder that runs until it is asked to end, and returns it and how
+// many of its operations are known to have run.
+func startAdding(t *testing.T, side *testnet.Side, n *node, args ...string) (p *process, added func() uint64) {
+	journal := filepath.Join(t.TempDir(), "journal")
+	p = startAdder(t, side, n, append(args, "-window", "256", "-journal", journal)...)
+	return p, func() uint64 {
+		_, n := journalOf(journal)
+		return n
+	}
+}
+
+// Daemons take over from one another under load of clients, and of a guest that posts and
+// serves memory. Every operation runs once and succeeds, and nothing is left over.
+func TestTakeover(t *testing.T) {
+	testnet.Require(t)
+	net, dir := testnet.NewPair(t, testnet.Options{}), t.TempDir()
+	file, far := filepath.Join(dir, "file"), filepath.Join(dir, "far")
+	h := host(t, net.A, "--region", "far=4KiB:backing="+far)
+	flags := []string{"--udp", "--give-up", silence.String(), "--region", "anonymous=1MiB", "--region", "shared=4KiB:memfd", "--region", "file=4KiB:backing=" + file}
+	d := launch(t, net.B, filepath.Join(dir, socketName), flags...)
+	d.ready()
+	hosts.Store(net.B, d)
+	t.Cleanup(func() { hosts.Delete(net.B) })
+	const guest = "77"
+	var adders []*process
+	var progress []func() uint64
+	start := func(side *testnet.Side, to *node, args ...string) {
+		p, added := startAdding(t, side, to, args...)
+		p.eventually("adding", func() bool { return added() > 0 })
+		adders, progress = append(adders, p), append(progress, added)
+	}
+	start(net.B, h, "-region", "far", "-serve", guest)
+	regions := []string{"anonymous", "shared", "file", "own"}
+	for i, region := range regions {
+		peer := []string{d.addr(), net.B.IP4.String(), d.addr(), d.addr() + "/" + guest}[i]
+		start(net.A, d, "-region", region, "-peer", peer)
+	}
+	var before holdings
+	for i := range 10 {
+		next := launch(t, net.B, d.socket, append(flags, "--takeover")...)
+		next.ready()
+		if d.wants(0); !strings.Contains(d.err.String(), "another daemon takes this one's place") {
+			t.Fatalf("takeover %d: %s", i, d.err.String())
+		}
+		d = next
+		for j, added := range progress {
+			was := added()
+			adders[j].eventually("going on", func() bool { return added() > was })
+		}
+		if i == 1 {
+			before = d.holdings()
+		}
+	}
+	sums := map[int]uint64{}
+	for i := 1; i < len(adders); i++ {
+		sums[i] = ended(t, adders[i])
+	}
+	for i, region := range regions {
+		args := []string{"atomic", "read", "uint64", "-i", net.A.IfName, "--peer", d.addr(), "--region", region}
+		if region == "own" {
+			args[6] += "/" + guest
+		}
+		if got := answer[atomicReport](t, net.A, args...); fmt.Sprint(got.Before) != fmt.Sprint([]uint64{sums[i+1]}) {
+			t.Errorf("%s: sum %v, want %d", region, got.Before, sums[i+1])
+		}
+	}
+	var now holdings
+	d.eventually(fmt.Sprintf("holding what the third held, %+v", before), func() bool {
+		now = d.holdings()
+		return now.fds <= before.fds && now.rings <= before.rings && now.goroutines <= before.goroutines
+	})
+	if sum := ended(t, adders[0]); word(t, far) != sum {
+		t.Errorf("the memory that the guest adds to holds %d, want %d", word(t, far), sum)
+	}
+	if log := d.err.String(); strings.Contains(log, "turned out") {
+		t.Errorf("log: %s", log)
+	}
+	d.end()
+}
+
+// ended asks an adder to end, none of whose operations may have failed, and returns how
+// many there were.
+func ended(t *testing.T, p *process) uint64 {
+	t.Helper()
+	p.signal(enough)
+	a := fates(p)
+	if a.Added != a.Posted || a.First != "" {
+		t.Errorf("%s: %+v, want no failure", p.name, a)
+	}
+	return a.Added
+}
+
+// A daemon that cannot take over leaves the one that runs as it was: before that one has
+// stopped, since it wants other regions, or afterwards, since it may not open the
+// interface. No operation fails.
+func TestTakeoverFails(t *testing.T) {
+	testnet.Require(t)
+	net, far := testnet.NewPair(t, testnet.Options{}), filepath.Join(t.TempDir(), "far")
+	d := serve(t, net.B, "--region", "r=4KiB")
+	h := host(t, net.A, "--region", "far=4KiB:backing="+far)
+	hosts.Store(net.B, d)
+	t.Cleanup(func() { hosts.Delete(net.B) })
+	to, added := startAdding(t, net.A, d, "-region", "r")
+	guest, posted := startAdding(t, net.B, h, "-region", "far")
+	goOn := func() {
+		t.Helper()
+		a, b := added(), posted()
+		to.eventually("adding", func() bool { return added() > a })
+		guest.eventually("adding", func() bool { return posted() > b })
+	}
+	goOn()
+	flags := []string{"--takeover", "--interface", net.B.IfName, "--control", d.socket, "--region"}
+	start(t, net.B, xdpfabdPath, append(flags, "r=8KiB")).wants(1, "region[0]", "4096", "8192", "that daemon goes on")
+	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--udp")).wants(1, "udp is false here and true there")
+	goOn()
+	jail := []string{"--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", xdpfabdPath}
+	start(t, net.B, "/usr/bin/setpriv", append(append(jail, flags...), "r=4KiB")).wants(1, "CAP_", "that daemon goes on")
+	d.eventually("going on", func() bool { return strings.Contains(d.err.String(), "this daemon goes on") })
+	goOn()
+	next := launch(t, net.B, d.socket, "--takeover", "--region", "r=4KiB")
+	next.ready()
+	d.wants(0)
+	goOn()
+	sum := ended(t, to)
+	if got := answer[atomicReport](t, net.A, "atomic", "read", "uint64", "-i", net.A.IfName, "--peer", d.addr(), "--region", "r"); fmt.Sprint(got.Before) != fmt.Sprint([]uint64{sum}) {
+		t.Errorf("sum %v, want %d", got.Before, sum)
+	}
+	if sum := ended(t, guest); word(t, far) != sum {
+		t.Errorf("the memory that the guest adds to holds %d, want %d", word(t, far), sum)
+	}
+	next.end()
+}
