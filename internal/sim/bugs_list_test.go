@@ -105,7 +105,7 @@ var bugs = []bug{
 // TestSownBugsQuote makes sure that the bugs can be sown, which happens seldom: every
 // edit's old text stands exactly once in its file.
 func TestSownBugsQuote(t *testing.T) {
-	for _, b := range slices.Concat(bugs, bugsOfTime, bugsOfPairs, bugsOfStaging, bugsOfOrder, bugsOfEvents, bugsOfCopies, bugsOfMessages) {
+	for _, b := range slices.Concat(bugs, bugsOfTime, bugsOfPairs, bugsOfStaging, bugsOfOrder, bugsOfEvents, bugsOfCopies, bugsOfMessages, bugsOfTakeover) {
 		for _, e := range b.edits {
 			src, err := os.ReadFile(filepath.Join("..", "..", e.file))
 			if err != nil {

@@ -108,24 +108,7 @@ func (n *node) boot() {
 	if p.queues > 1 {
 		binary.LittleEndian.PutUint64(secret[:], w.dice.Uint64())
 	}
-	for q := range max(p.queues, 1) {
-		port, mem := newPort(n), memory.New(n.table)
-		cfg := p.session
-		cfg.Features = n.features()
-		exec, err := executor.New(mem, p.mtu, p.buffers)
-		if err != nil {
-			panic(err) // the plan is at fault: no executor can be like this
-		}
-		eng, err := engine.New(engine.Config{
-			Port: port, Local: n.link.Local, MTU: p.mtu, Session: cfg, Queue: q, Secret: secret,
-			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept, Events: n.events, Inflow: n.inflow,
-			Serve: func(now int64, p session.TargetParams) engine.Served { return exec.Begin(now, p, nil) },
-		})
-		if err != nil {
-			panic(err) // the plan is at fault: no engine can be like this
-		}
-		n.engs, n.execs, n.mems, n.ports = append(n.engs, eng), append(n.execs, exec), append(n.mems, mem), append(n.ports, port)
-	}
+	n.engines(secret, 0)
 	n.eng = n.engs[0]
 	engine.NewGroup(n.engs)
 	for _, r := range n.regions {
@@ -136,6 +119,29 @@ func (n *node) boot() {
 		c.boot()
 	}
 	n.wake(w.now)
+}
+
+// engines makes the engines of a life, 0 for a random one.
+func (n *node) engines(secret [32]byte, life uint64) {
+	w, p := n.w, &n.w.plan
+	for q := range max(p.queues, 1) {
+		port, mem := newPort(n), memory.New(n.table)
+		cfg := p.session
+		cfg.Features = n.features()
+		exec, err := executor.New(mem, p.mtu, p.buffers)
+		if err != nil {
+			panic(err) // the plan is at fault: no executor can be like this
+		}
+		eng, err := engine.New(engine.Config{
+			Port: port, Local: n.link.Local, MTU: p.mtu, Session: cfg, Queue: q, Secret: secret, Life: life,
+			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept, Events: n.events, Inflow: n.inflow,
+			Serve: func(now int64, p session.TargetParams) engine.Served { return exec.Begin(now, p, nil) },
+		})
+		if err != nil {
+			panic(err) // the plan is at fault: no engine can be like this
+		}
+		n.engs, n.execs, n.mems, n.ports = append(n.engs, eng), append(n.execs, exec), append(n.mems, mem), append(n.ports, port)
+	}
 }
 
 // features are the extensions that this life of the node knows: none, some, or all that
