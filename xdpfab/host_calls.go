@@ -253,6 +253,15 @@ func (g *guest) serveEndpoint(_ context.Context, s share.Serve) (any, error) {
 	return nil, nil
 }
 
+// guestRegion is memory of a guest that peers operate on.
+type guestRegion struct {
+	region *mr.Region
+	memory *mr.Memory
+	told   share.Region // what the guest said of it
+}
+
+func (r *guestRegion) close() error { return errors.Join(r.region.Close(), r.memory.Close()) }
+
 // register lets peers of the guest's endpoints operate on its memory.
 func (g *guest) register(_ context.Context, args json.RawMessage, fds []int) (any, error) {
 	var a share.Region

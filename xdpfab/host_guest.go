@@ -112,15 +112,6 @@ type guestEndpoint struct {
 	left      bool // by the former holder of kept regions: it has no ring and no origin
 }
 
-// guestRegion is memory of a guest that peers operate on.
-type guestRegion struct {
-	region *mr.Region
-	memory *mr.Memory
-	told   share.Region // what the guest said of it
-}
-
-func (r *guestRegion) close() error { return errors.Join(r.region.Close(), r.memory.Close()) }
-
 func newGuest(d *Domain, conn *net.UnixConn, limits GuestLimits) *guest {
 	return &guest{d: d, gone: make(chan struct{}), talk: share.NewTalk(conn), limits: limits.withDefaults(), paused: make(chan struct{}), left: make(chan struct{})}
 }
