@@ -80,7 +80,7 @@ func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 	if do := g.callsNow()[c.Verb]; do != nil {
 		result, err = do(g, ctx, c.Arguments, fds)
 	}
-	if err != nil && context.Cause(ctx) == errLeaving { // the calls that wait for the network have done nothing yet
+	if errors.Is(err, errLeaving) || errors.Is(err, context.Canceled) && context.Cause(ctx) == errLeaving { // a call that waited for the network, and has done nothing yet
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.unanswered = append(g.unanswered, *c)
@@ -143,16 +143,16 @@ func (g *guest) link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 
 // endpoint makes an endpoint, and returns its number.
 func (g *guest) endpoint(_ context.Context, a share.Endpoint) (uint16, error) {
-	key, err := sessionKey(g.table, a.Key)
-	if err != nil {
-		return 0, err
-	}
 	ring, err := engine.NewRing(g.sizes.Entries, g.feed)
 	if err != nil {
 		return 0, err
 	}
 	g.making.Lock()
 	defer g.making.Unlock()
+	key, err := sessionKey(g.table, a.Key) // of the table that a heir has by now
+	if err != nil {
+		return 0, err
+	}
 	ep := &guestEndpoint{guest: g, identity: a.Origin, as: a, key: key, ring: ring, connected: a.Connected}
 	ep.parted, ep.leave = context.WithCancel(context.Background())
 	anew, err := g.lodge(ep, a)

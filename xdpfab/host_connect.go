@@ -73,6 +73,10 @@ func (g *guest) begin(a share.Ask, link wire.Link, answered func(wire.Connection
 		})
 	})
 	g.st.eng.Notify()
+	if err != nil {
+		ep.asking.Store(false)
+		ep.asks.Store(false)
+	}
 	return ep, err
 }
 

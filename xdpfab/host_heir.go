@@ -82,6 +82,11 @@ func (g *guest) inherit(from *guest) error {
 	defer from.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	for id, x := range g.d.lodging.kept {
+		if x.holder == from && g.limits.Serve != nil && g.limits.Serve(id.name) != nil {
+			return fmt.Errorf("the former program has region %q, too, which %s does not let this one serve: %w", id.name, g.limits.Rule, ErrDenied)
+		}
+	}
 	switch {
 	case g.settled:
 		return fmt.Errorf("the program has made endpoints or regions, or taken others back: want a domain that has not: %w", ErrBusy)

@@ -145,6 +145,7 @@ func mobile(guests []*guest) []*guest {
 	return slices.DeleteFunc(guests, func(g *guest) bool {
 		stays := g.mobile() != nil
 		if stays {
+			g.hang() // it learns at once
 			close(g.left)
 		}
 		return stays
@@ -157,10 +158,10 @@ func (g *guest) mobile() error {
 	defer g.mu.Unlock()
 	bad := len(g.listeners) > 0 || g.queue.Load() != nil
 	for _, ep := range g.endpoints {
-		bad = bad || ep.connected
+		bad = bad || ep.connected || ep.left
 	}
 	if bad {
-		return fmt.Errorf("guest, process %d, has endpoints for connections, or a queue, which cannot move to another process", g.info.PID)
+		return fmt.Errorf("guest, process %d, has endpoints for connections or of a program whose regions it has taken back, or a queue, which cannot move to another process", g.info.PID)
 	}
 	return nil
 }

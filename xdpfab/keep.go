@@ -25,6 +25,7 @@ func (d *Domain) Keep(r *mr.Region) error {
 	if d.attached == nil {
 		return fmt.Errorf("xdpfab: keep region %v: the memory of a domain that has its interface itself ends with its process: want a domain that is attached to a daemon (AttachAlways): %w", r, ErrNotImplemented)
 	}
+	defer d.stay()()
 	if err := d.attached.keep(r); err != nil {
 		return fmt.Errorf("xdpfab: keep region %v: %w", r, err)
 	}
@@ -43,6 +44,7 @@ func (d *Domain) TakeBack(name string) (*mr.Region, error) {
 	if d.attached == nil {
 		return nil, fmt.Errorf("xdpfab: take region %q back: want a domain that is attached to a daemon (AttachAlways): %w", name, ErrNotImplemented)
 	}
+	defer d.stay()()
 	r, err := d.takeBack(name)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: take back: %w", err)

@@ -244,16 +244,15 @@ func (g *guest) surrender(_ context.Context, number uint16) (any, error) {
 }
 
 // follow tells the borrower from now on when the way to an address changes.
-func (g *guest) follow(ctx context.Context, f share.Follow) (any, error) {
+func (g *guest) follow(_ context.Context, f share.Follow) (any, error) {
 	x := g.loan
-	if _, err := g.forget(ctx, f.Addr); err != nil { // the borrower may know an older way now
-		return nil, err
-	}
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	if len(x.ways) >= g.limits.Peers {
+	old := x.ways[f.Addr]
+	if old == nil && len(x.ways) >= g.limits.Peers {
+		x.mu.Unlock()
 		return nil, g.tooMany("peers", g.limits.Peers)
 	}
+	delete(x.moved, f.Addr) // the borrower knows a newer way
 	x.ways[f.Addr] = g.d.dev.Follow(f.Addr, f.Link, func(l wire.Link) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
@@ -263,6 +262,11 @@ func (g *guest) follow(ctx context.Context, f share.Follow) (any, error) {
 		default:
 		}
 	})
+	x.mu.Unlock()
+	if old != nil {
+		old()
+		return nil, nil
+	}
 	g.open.Add(1)
 	return nil, nil
 }

@@ -106,8 +106,8 @@ func (d *Domain) pickBlock(number, length int) (int, error) {
 	if number == AnyNumber {
 		first, last = 1, 0x10000-length
 	}
-	if first < 0 || first+length > 0x10000 {
-		return 0, fmt.Errorf("xdpfab: scalable endpoint of numbers %d..%d: want them in 0..65535, or AnyNumber", first, first+length-1)
+	if first < 0 || length < 1 || first > 0x10000-length {
+		return 0, fmt.Errorf("xdpfab: scalable endpoint of %d numbers from %d on: want them in 0..65535, or AnyNumber", length, first)
 	}
 	for at := first; at <= last; at++ {
 		if d.free(at, length) {
