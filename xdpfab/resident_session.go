@@ -24,6 +24,7 @@ type movable struct {
 	server   *resident.Server
 	params   session.TargetParams
 	former   *executor.Session // that Settle is for, too, once the session has moved
+	stays    bool              // frozen or ended: nothing runs any more, here or elsewhere
 }
 
 // movable returns a session which has just begun as one that can become resident, if it
@@ -38,10 +39,22 @@ func (h *residence) movable(s *executor.Session, queue int, p session.TargetPara
 
 // Receive implements engine.Served.
 func (m *movable) Receive(now int64, h *wire.Header, payload, out []byte) session.Outcome {
-	if m.ordinary != nil && m.quiet(h) && m.h.executes(payload, int(h.Ops)) {
+	if m.ordinary != nil && !m.stays && m.quiet(h) && m.h.executes(payload, int(h.Ops)) {
 		m.move(now, h.PSN)
 	}
 	return m.Served.Receive(now, h, payload, out)
+}
+
+// Freeze implements engine.Served.
+func (m *movable) Freeze(now int64, ack uint32) session.Ran {
+	m.stays = true
+	return m.Served.Freeze(now, ack)
+}
+
+// Shutdown implements engine.Served.
+func (m *movable) Shutdown(why wire.ResetReason) {
+	m.stays = true
+	m.Served.Shutdown(why)
 }
 
 // quiet reports whether nothing is under way but this frame.
