@@ -60,10 +60,13 @@ func (d *Domain) registerAttached(m *mr.Memory, o mr.Options) (*mr.Region, error
 			m.Kind(), d.attached.info.Name, ErrNotImplemented)
 	}
 	var r *mr.Region
-	offered := false
+	offered, then := false, o.Withdrawn
 	o.Withdrawn = func() {
 		if offered {
 			d.attached.withdraw(r.Key())
+		}
+		if then != nil {
+			then()
 		}
 	}
 	r, err := d.table.Register(m, o)

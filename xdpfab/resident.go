@@ -102,6 +102,8 @@ func (d *Domain) reside() error {
 	}
 	dev, own := d.dev.(netInterface)
 	switch {
+	case d.lodging.leaving:
+		return fmt.Errorf("domain on %s, which another process is taking over: %w", d.dev.Info().Name, ErrBusy)
 	case !own:
 		return fmt.Errorf("domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w", d.dev.Info().Name, ErrNotImplemented)
 	case dev.MTU() > resident.MaxFrame:
@@ -114,29 +116,29 @@ func (d *Domain) reside() error {
 	}
 	h.executor, h.memories = x, map[*mr.Memory]*resident.Memory{}
 	h.keys.Store(&map[uint64]struct{}{})
-	if err = h.serve(d); err == nil {
+	servers, err := h.serve(d)
+	if err == nil {
 		err = dev.Program().SetExecutor(x.Program())
 	}
 	if err != nil {
-		err = errors.Join(err, h.close())
+		return errors.Join(err, h.close())
 	}
-	return err
+	h.servers.Store(&servers)
+	return nil
 }
 
 // serve makes a server for each engine. h.mu is held.
-func (h *residence) serve(d *Domain) error {
-	var servers []*resident.Server
+func (h *residence) serve(d *Domain) (servers []*resident.Server, err error) {
 	for _, st := range d.steppers {
 		local := memory.New(d.table)
 		h.local = append(h.local, local)
 		v, err := h.executor.NewServer(local, 0, st.eng.Lived)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		servers = append(servers, v)
 	}
-	h.servers.Store(&servers)
-	return nil
+	return servers, nil
 }
 
 // register is register for resident memory: o is that of the region. d.mu is held.
@@ -145,7 +147,13 @@ func (h *residence) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 		return nil, fmt.Errorf("offset %d in resident memory: want 0: %w", o.Offset, ErrNotImplemented)
 	}
 	var r *mr.Region
-	o.Withdrawing = func() { h.withdraw(r.Key()) }
+	before := o.Withdrawing
+	o.Withdrawing = func() {
+		h.withdraw(r.Key())
+		if before != nil {
+			before()
+		}
+	}
 	r, err := h.table.Register(m, o)
 	if err != nil {
 		return nil, err

@@ -89,7 +89,7 @@ func (e *Engine) Movable() error {
 var errImmobile = errors.New("a session has an executor that cannot move to another process")
 
 // Export returns the sessions that peers have with the engine, which has to be paused.
-// They are its own no longer, unless there is an error: then nothing has changed.
+// They are its own no longer, unless there is an error.
 // Engine's thread only.
 func (e *Engine) Export() ([]PairState, error) {
 	e.look()
@@ -236,9 +236,7 @@ func (e *Engine) importTarget(s *TargetState, p *pair) (*target, error) {
 		Local: s.ID, Remote: t.remote, Endpoint: t.endpoint, Epoch: t.epoch, MaxFrame: e.maxFrame(&t.path), Window: e.cfg.Session.Window,
 		Features: t.features, Kind: t.path.Kind(), Class: t.class, Party: s.Party,
 	}
-	if !t.ended {
-		e.rebind(t, &params)
-	}
+	gone := !t.ended && !e.rebind(t, &params)
 	served, can := e.cfg.Serve(e.lived, params).(Mobile)
 	if !can {
 		return nil, errors.New("there is no executor for it here that it can move to")
@@ -255,6 +253,9 @@ func (e *Engine) importTarget(s *TargetState, p *pair) (*target, error) {
 	if s.Waits {
 		t.wait()
 	}
+	if gone {
+		t.finish()
+	}
 	if t.due() {
 		e.touch(t, &t.listed)
 	}
@@ -262,10 +263,13 @@ func (e *Engine) importTarget(s *TargetState, p *pair) (*target, error) {
 }
 
 // rebind finds what the endpoint of a session has for it: its key, and where events and
-// messages go.
-func (e *Engine) rebind(t *target, p *session.TargetParams) {
+// messages go. It reports whether there is such an endpoint.
+func (e *Engine) rebind(t *target, p *session.TargetParams) bool {
 	if e.cfg.Key != nil {
-		p.Key, _ = e.cfg.Key(t.endpoint)
+		var is bool
+		if p.Key, is = e.cfg.Key(t.endpoint); !is {
+			return false
+		}
 	}
 	if t.features.Allow(wire.VerbNotice) && e.cfg.Events != nil {
 		if t.events = e.cfg.Events(t.endpoint); t.events != nil {
@@ -275,4 +279,5 @@ func (e *Engine) rebind(t *target, p *session.TargetParams) {
 	if t.features&wire.FeatureMessages != 0 && e.cfg.Inflow != nil {
 		p.Inflow = e.cfg.Inflow(t.endpoint, t.from)
 	}
+	return true
 }

@@ -173,12 +173,17 @@ func (t *target) shutdown() { t.end(wire.ResetShuttingDown) }
 func (e *Engine) EndTargets(endpoint uint16) {
 	for _, x := range e.table.snapshot() {
 		if t, ok := x.(*target); ok && t.endpoint == endpoint && !t.dying {
-			t.ended = true
-			t.s.Freeze(e.lived, t.s.Acked())
-			t.s.Shutdown(wire.ResetClosed)
-			e.touch(t, &t.listed)
+			t.finish()
 		}
 	}
+}
+
+// finish ends a session whose endpoint closes.
+func (t *target) finish() {
+	t.ended = true
+	t.s.Freeze(t.e.lived, t.s.Acked())
+	t.s.Shutdown(wire.ResetClosed)
+	t.e.touch(t, &t.listed)
 }
 
 // end refuses everything from here on, and tells the initiator which frames

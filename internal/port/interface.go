@@ -140,8 +140,11 @@ func (i *Interface) start(plan nic.Plan, o Options) (err error) {
 			return fmt.Errorf("port: %s: %w", i.name, err)
 		}
 	}
-	i.awaitCarrier(carrier)
-	return i.prepareSpares(plan, o)
+	if err := i.prepareSpares(plan, o); err != nil {
+		return err
+	}
+	i.awaitCarrier(carrier) // binding the last queue may have taken it, too
+	return nil
 }
 
 // serve makes the program take UDP packets for the addresses that the interface

@@ -44,7 +44,10 @@ func (i *Interface) Lend() (*Loan, error) {
 func (s *spare) claim() (before SpareState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if before = s.state; before == SpareFree {
+	if before = s.state; before == SpareFree && s.q == nil {
+		return SpareKept // the interface is closed
+	}
+	if before == SpareFree {
 		s.state = SpareLent
 		s.q.Wake()
 	}
