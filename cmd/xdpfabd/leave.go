@@ -110,7 +110,7 @@ func (*leaving) Error() string { return "another daemon takes this one's place" 
 
 // claimed talks with a process that claims this daemon's place, while the daemon serves,
 // and ends that if they agree.
-func (s *server) claimed(conn *net.UnixConn, l net.Listener, end context.CancelCauseFunc) {
+func (s *server) claimed(ctx context.Context, conn *net.UnixConn, l net.Listener, end context.CancelCauseFunc) {
 	_ = conn.SetDeadline(time.Now().Add(stepLimit))
 	var c claim
 	if err := control.Hear(conn, &c); err != nil {
@@ -140,8 +140,12 @@ func (s *server) claimed(conn *net.UnixConn, l net.Listener, end context.CancelC
 		_ = control.Tell(conn, refusal(err))
 		return
 	}
+	if end(to); context.Cause(ctx) != error(to) { // another claim was first, or this daemon ends
+		_ = control.Tell(to.conn, refusal(errors.New("this daemon ends, or another one takes its place already")))
+		to.close()
+		return
+	}
 	s.log.Info("another daemon takes this one's place", "release", c.Release)
-	end(to)
 }
 
 // another returns another connection on the same socket.
@@ -256,6 +260,7 @@ func (s *server) give(to *leaving, mems []*mr.Memory) (gone bool, err error) {
 
 // comeBack goes on with what was to be handed over, and returns the control socket.
 func (s *server) comeBack(to *leaving, mems []*mr.Memory) (net.Listener, error) {
+	s.leaves.Store(false)
 	if to.h == nil { // guests find the daemon again by themselves
 		if err := s.dom.Err(); err != nil {
 			return nil, err
@@ -269,7 +274,6 @@ func (s *server) comeBack(to *leaving, mems []*mr.Memory) (net.Listener, error) 
 		return nil, err
 	}
 	dom.Resume()
-	s.leaves.Store(false)
 	return control.ListenerOf(to.socket, to.made)
 }
 

@@ -208,7 +208,7 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 	for i, d := range doors {
 		service := s.service(d.path)
 		if i == 0 { // another daemon asks there
-			service.Takeover = func(conn *net.UnixConn) { s.claimed(conn, d.Listener, cancel) }
+			service.Takeover = func(conn *net.UnixConn) { s.claimed(ctx, conn, d.Listener, cancel) }
 			service.Leave = func() { s.leave(ctx) }
 		}
 		task(func() error { return control.ServeListener(ctx, d.Listener, service) })
