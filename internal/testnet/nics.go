@@ -5,10 +5,14 @@
 package testnet
 
 import (
+	"errors"
+	"math"
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/testnet/veth"
 )
@@ -29,15 +33,14 @@ type NICs struct {
 }
 
 // Borrowed returns the NICs that NewPair makes pairs of, or nil where it makes veths.
-// NICs are taken in the virtual machines of package vm alone, never those of a host.
+// Package vm names those of its machines; whoever has two NICs to spare, joined by a
+// cable, can name them as well, to run the tests on their driver. NICs that the machine
+// uses are refused.
 func Borrowed(t testing.TB) *NICs {
 	t.Helper()
 	names := strings.Fields(os.Getenv(NICsEnv))
 	if len(names) == 0 {
 		return nil
-	}
-	if !inVM() {
-		t.Fatalf("%s is set outside of a virtual machine of package vm: unset it, or run make test-nic", NICsEnv)
 	}
 	n := &NICs{}
 	var err error
@@ -46,15 +49,20 @@ func Borrowed(t testing.TB) *NICs {
 	}
 	n.names = [2]string(names)
 	n.XDP, n.Copy, _ = strings.Cut(os.Getenv(NICModesEnv), " ")
+	if n.XDP == "" || n.Copy == "" {
+		t.Fatalf("%s=%q: want what `xdpfab info --probe %s` says, such as \"native zero-copy\"", NICModesEnv, os.Getenv(NICModesEnv), names[0])
+	}
 	return n
 }
 
-// inVM reports whether process 1 is that of package vm: its configuration is at a path
-// where no distribution has a file, and it is the program of the initramfs.
-func inVM() bool {
-	exe, err := os.Readlink("/proc/1/exe")
-	_, missing := os.Stat("/etc/vminit.json")
-	return err == nil && exe == "/init" && missing == nil && os.Getenv(VMEnv) != ""
+// Granted says what xdpfab gets on the pairs of NewPair: on veths native XDP, copy, and
+// any number of queues.
+func Granted(t testing.TB) *NICs {
+	t.Helper()
+	if n := Borrowed(t); n != nil {
+		return n
+	}
+	return &NICs{XDP: "native", Copy: "copy", Queues: math.MaxInt}
 }
 
 // borrow makes a pair of the NICs. It skips the test if they lack what the options ask
@@ -64,5 +72,38 @@ func (n *NICs) borrow(t testing.TB, o Options) *Pair {
 	if o.Queues > n.Queues {
 		t.Skipf("%d queues: these NICs have %d", o.Queues, n.Queues)
 	}
-	return build(t, func() (*Pair, error) { return veth.Borrow(n.names, o) })
+	if o.Straight {
+		t.Skip("NICs choose the queue that a frame arrives on")
+	}
+	return build(t, func() (*Pair, error) {
+		test, _, _ := strings.Cut(t.Name(), "/")
+		for {
+			p, err := veth.Borrow(n.names, o)
+			switch {
+			case err == nil:
+				holder.Store(test)
+				return p, nil
+			case !errors.Is(err, veth.ErrOnePair):
+				return nil, err
+			case holder.Load() == test:
+				t.Skip(err)
+			}
+			time.Sleep(10 * time.Millisecond) // a parallel test has them, and gives them back
+		}
+	})
+}
+
+// holder is the test that had the NICs last.
+var holder atomic.Value
+
+// Running waits until a NIC of the pair carries traffic. Its driver takes the carrier
+// away while it sets the queues up anew, for a program or a socket; a veth keeps its own.
+func Running(t testing.TB, s *Side) {
+	t.Helper()
+	if Borrowed(t) == nil {
+		return
+	}
+	if err := s.AwaitRunning(); err != nil {
+		t.Fatal(err)
+	}
 }

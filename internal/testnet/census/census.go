@@ -24,6 +24,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
+
+	"github.com/xdpfab/xdpfab/internal/dump"
 )
 
 // Take lists what is there now, in no particular order. This process, kernel
@@ -124,7 +126,7 @@ func namespaces() (found []string, err error) {
 
 // links lists the links of the caller's network namespace.
 func links() (found []string, err error) {
-	all, err := netlink.LinkList()
+	all, err := dump.Whole(netlink.LinkList)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/dump"
 )
 
 // loan is a NIC that a pair has taken from its namespace, and how it was before.
@@ -25,18 +27,29 @@ type loan struct {
 	mac   net.HardwareAddr
 }
 
-// borrowed keeps two pairs of one process from taking the same NICs; the second waits.
+// borrowed is held while a pair of this process has NICs.
 var borrowed sync.Mutex
 
+// ErrOnePair says that there is a pair of the NICs already.
+var ErrOnePair = errors.New("there are two NICs, and a pair has them")
+
 // Borrow builds a pair of two NICs of the caller's network namespace that are joined to
-// each other. Each is renamed to IfName. Close gives them back as they were. On error
-// nothing is left behind.
+// each other. Each is renamed to IfName. Close gives them back as they were, but down. On
+// error nothing is left behind. It refuses NICs that the machine uses, with ErrInUse.
+//
+// If the process dies before, the kernel moves the NICs to the machine's first namespace.
 func Borrow(names [2]string, o Options) (p *Pair, err error) {
-	borrowed.Lock()
+	if !borrowed.TryLock() {
+		return nil, fmt.Errorf("veth: %w", ErrOnePair)
+	}
 	home, err := netns.Get()
 	if err != nil {
 		borrowed.Unlock()
 		return nil, fmt.Errorf("veth: reading the thread's namespace: %w", err)
+	}
+	if err := lendable(home, names); err != nil {
+		borrowed.Unlock()
+		return nil, errors.Join(err, home.Close())
 	}
 	p, err = empty()
 	if err != nil {
@@ -98,7 +111,7 @@ func (s *Side) take(name string, home netns.NsHandle, o Options) error {
 	// A driver brings all its queues back when the NIC is set up, so they are chosen
 	// while it is down; one that knows only one number of queues refuses to be asked.
 	err = s.Do(func() error { return setQueues(l.Attrs().Index, max(o.Queues, 1)) })
-	if errors.Is(err, unix.EOPNOTSUPP) && o.Queues <= 1 {
+	if (errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL)) && o.Queues <= 1 {
 		err = nil
 	}
 	return err
@@ -121,7 +134,7 @@ func (s *Side) giveBack(home netns.NsHandle) error {
 		return err
 	}
 	detach := func() error { return netlink.LinkSetXdpFd(l, -1) }
-	err = errors.Join(h.LinkSetDown(l), s.Do(detach), h.LinkSetMTU(l, was.mtu),
+	err = errors.Join(h.LinkSetDown(l), s.Do(detach), h.SetPromiscOff(l), h.LinkSetMTU(l, was.mtu),
 		h.LinkSetHardwareAddr(l, was.mac), h.LinkSetName(l, was.name), h.LinkSetNsFd(l, int(home)))
 	if err != nil {
 		return fmt.Errorf("giving %s back: %w", was.name, err)
@@ -131,12 +144,12 @@ func (s *Side) giveBack(home netns.NsHandle) error {
 
 // only returns the NIC of a namespace that has no other, whatever its name has become.
 func only(h *netlink.Handle) (netlink.Link, error) {
-	links, err := h.LinkList()
+	links, err := dump.Whole(h.LinkList)
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range links {
-		if l.Type() == "device" && l.Attrs().Flags&net.FlagLoopback == 0 {
+		if (l.Type() == "device" || l.Type() == "veth") && l.Attrs().Flags&net.FlagLoopback == 0 {
 			return l, nil
 		}
 	}

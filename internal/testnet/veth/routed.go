@@ -15,6 +15,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/dump"
 )
 
 // Routed is two sides on two subnets, with a router between them: a namespace whose
@@ -211,7 +213,7 @@ func (r *Routed) Close() error { return remove(r.router, r.A, r.B) }
 func remove(hub *Side, sides ...*Side) error {
 	if hub.NS.IsOpen() {
 		if h, err := netlink.NewHandleAt(hub.NS, unix.NETLINK_ROUTE); err == nil {
-			links, _ := h.LinkList()
+			links, _ := dump.Whole(h.LinkList)
 			for _, l := range links {
 				if l.Type() == "veth" {
 					_ = h.LinkDel(l)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/dump"
 )
 
 // runningLimit is how long a link may take to run. An idle kernel takes well under a
@@ -33,14 +35,15 @@ const oddIndex = 101
 // port, too, only from then on.
 func awaitRunning(sides ...*Side) error {
 	for _, s := range sides {
-		if err := s.awaitRunning(); err != nil {
+		if err := s.AwaitRunning(); err != nil {
 			return fmt.Errorf("veth: %s: %w", s.Name, err)
 		}
 	}
 	return nil
 }
 
-func (s *Side) awaitRunning() error {
+// AwaitRunning waits until every link of the side that is up runs.
+func (s *Side) AwaitRunning() error {
 	h, err := netlink.NewHandleAt(s.NS, unix.NETLINK_ROUTE)
 	if err != nil {
 		return err
@@ -63,7 +66,7 @@ func (s *Side) awaitRunning() error {
 // none. (Some kernels put links of their own into every namespace; those are
 // down.)
 func notRunning(h *netlink.Handle) (*netlink.LinkAttrs, error) {
-	links, err := h.LinkList()
+	links, err := dump.Whole(h.LinkList)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/dump"
 )
 
 // ErrNoVLAN says that the kernel was built without VLAN_8021Q, or lacks its
@@ -46,7 +48,7 @@ func (s *Side) Tag(id int) error {
 		return err
 	}
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		list, err := h.AddrList(below, family)
+		list, err := dump.Whole(func() ([]netlink.Addr, error) { return h.AddrList(below, family) })
 		if err != nil {
 			return err
 		}

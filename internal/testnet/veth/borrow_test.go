@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package veth
+
+import (
+	"errors"
+	"net"
+	"os"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// nics makes a namespace with two interfaces that are joined to each other, as on a
+// machine with two NICs.
+func nics(t *testing.T) (home *Side, h *netlink.Handle) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: creates network namespaces")
+	}
+	p, err := empty()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	if h, err = netlink.NewHandleAt(p.A.NS, unix.NETLINK_ROUTE); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	v := netlink.NewVeth(netlink.NewLinkAttrs())
+	v.Name, v.PeerName, v.MTU = "nic0", "nic1", 1400
+	if err := h.LinkAdd(v); err != nil {
+		t.Fatal(err)
+	}
+	return p.A, h
+}
+
+func borrow(home *Side, o Options) (p *Pair, err error) {
+	e := home.Do(func() error {
+		p, err = Borrow([2]string{"nic0", "nic1"}, o)
+		return nil
+	})
+	return p, errors.Join(err, e)
+}
+
+// Two NICs become a pair that carries traffic, and are given back as they were.
+func TestBorrow(t *testing.T) {
+	home, h := nics(t)
+	before, err := h.LinkByName("nic1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		p, err := borrow(home, Options{MTU: 1300})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := borrow(home, Options{}); !errors.Is(err, ErrOnePair) {
+			t.Errorf("a second pair: %v", err)
+		}
+		if _, err := h.LinkByName("nic0"); err == nil {
+			t.Error("the NIC is where it was")
+		}
+		if err := p.B.Do(func() error {
+			i, err := net.InterfaceByName(IfName)
+			if err == nil && (i.MTU != 1300 || i.Index != p.B.IfIndex || i.HardwareAddr.String() != p.B.MAC.String()) {
+				t.Errorf("%+v", i)
+			}
+			return errors.Join(err, netlink.LinkSetMTU(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: p.B.IfIndex}}, 1350))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		now, err := h.LinkByName("nic1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, was := now.Attrs(), before.Attrs(); a.MTU != was.MTU || a.HardwareAddr.String() != was.HardwareAddr.String() || a.Flags&net.FlagUp != 0 {
+			t.Errorf("given back with MTU %d, MAC %v, flags %v; was %d, %v, down", a.MTU, a.HardwareAddr, a.Flags, was.MTU, was.HardwareAddr)
+		}
+	}
+}
+
+// What the machine uses is left alone.
+func TestBorrowRefuses(t *testing.T) {
+	for name, use := range map[string]func(h *netlink.Handle, l netlink.Link) error{
+		"an address": func(h *netlink.Handle, l netlink.Link) error {
+			addr, _ := netlink.ParseAddr("192.0.2.1/24")
+			return h.AddrAdd(l, addr)
+		},
+		"the default route": func(h *netlink.Handle, l netlink.Link) error {
+			return errors.Join(h.LinkSetUp(l), h.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: &net.IPNet{IP: net.IPv4zero, Mask: net.CIDRMask(0, 32)}, Scope: netlink.SCOPE_LINK}))
+		},
+		"a bridge": func(h *netlink.Handle, l netlink.Link) error {
+			b := &netlink.Bridge{LinkAttrs: netlink.NewLinkAttrs()}
+			b.Name = "br0"
+			return errors.Join(h.LinkAdd(b), h.LinkSetMaster(l, b))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home, h := nics(t)
+			l, err := h.LinkByName("nic1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := use(h, l); err != nil {
+				t.Fatal(err)
+			}
+			p, err := borrow(home, Options{})
+			if err == nil {
+				p.Close()
+			}
+			if !errors.Is(err, ErrInUse) {
+				t.Errorf("%v, want a refusal", err)
+			}
+			for _, name := range []string{"nic0", "nic1"} {
+				if _, err := h.LinkByName(name); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+	}
+}
