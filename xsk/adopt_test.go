@@ -86,7 +86,7 @@ func TestAdopt(t *testing.T) {
 	if _, v := testnet.Kernel(t); !v.AtLeast(kernel.AdoptRings) {
 		t.Skip("the rings of a bound socket belong to its process")
 	}
-	p := testnet.NewPair(t, testnet.Options{Queues: 2})
+	p := testnet.NewPair(t, testnet.Options{Queues: 2, Straight: true})
 	a := station(t, p.A, redirect(t, p.A), Config{Queue: 1})
 	u, err := NewUMEM(UMEMConfig{Chunks: 2 * adoptedRing, Share: true})
 	if err != nil {

@@ -80,7 +80,8 @@ func TestLastSocketReleasesSharedRings(t *testing.T) {
 		if err := []*Socket{first, second}[i].Close(); err != nil {
 			t.Fatal(err)
 		}
-		if f := second.Fill(); f.Size() != want.size || f.Free() != want.free {
+		// A driver with zero-copy takes the chunks as soon as it is told of them.
+		if f := second.Fill(); f.Size() != want.size || f.Free() != want.free && !(zeroCopy(t) && f.Free() > want.free && f.Size() > 0) {
 			t.Errorf("after %d closed: Fill has %d slots, %d free; want %+v", i+1, f.Size(), f.Free(), want)
 		}
 	}
@@ -95,8 +96,12 @@ func TestInterfaceGoesAway(t *testing.T) {
 		t.Errorf("interface down: %v, %v", r, r.Err())
 	}
 	testnet.IP(t, p.A, "link set "+p.A.IfName+" up")
+	testnet.Running(t, p.A)
 	a.flush(t)
 	settle(t, a)
+	if testnet.Borrowed(t) != nil {
+		return // a NIC cannot be removed
+	}
 	testnet.IP(t, p.A, "link del "+p.A.IfName)
 	if r := a.Kick(); r != KickUnbound || !errors.Is(r.Err(), ErrUnbound) || !errors.Is(r.Err(), unix.ENXIO) {
 		t.Errorf("interface removed: %v, %v", r, r.Err())
@@ -138,6 +143,9 @@ func TestOpenErrors(t *testing.T) {
 		"huge busy-poll budget":    {Config{UMEM: other, BusyPoll: BusyPoll{Budget: 1 << 16}}, ErrConfig, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name == "zero-copy" && zeroCopy(t) {
+				t.Skip("this driver has it")
+			}
 			s, err := tryOpen(p.A, c.cfg)
 			if err == nil {
 				s.Close()

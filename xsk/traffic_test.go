@@ -18,17 +18,21 @@ import (
 )
 
 // exchange sends total frames from a to b in bursts and checks that each arrives
-// whole, once and in order.
+// whole, once and in order. On NICs each burst may arrive in any order: a cable of QEMU's
+// reorders what finds no buffer at once.
 func exchange(t *testing.T, a, b *node, lane byte, total int) {
 	t.Helper()
 	next := uint32(0)
+	ordered, seen := testnet.Borrowed(t) == nil, make([]bool, total)
 	for sent := 0; sent < total; {
 		n := a.send(lane, uint32(sent), min(48, total-sent))
 		sent += n
 		a.flush(t)
 		b.await(t, n, func(f []byte) {
-			if seq := check(t, f, lane); seq != next {
-				t.Fatalf("frame %d arrived, want %d", seq, next)
+			if seq := check(t, f, lane); int(seq) >= total || seen[seq] || ordered && seq != next {
+				t.Fatalf("frame %d arrived, want %d, or one that has not arrived", seq, next)
+			} else {
+				seen[seq] = true
 			}
 			next++
 		})
@@ -66,8 +70,8 @@ func TestBothDirectionsManyLaps(t *testing.T) {
 			settle(t, a)
 			settle(t, b)
 			for _, n := range []*node{a, b} {
-				if n.Mode() != Copy {
-					t.Errorf("mode %v on veth, want copy", n.Mode())
+				if want := testnet.Granted(t).Copy; n.Mode().String() != want {
+					t.Errorf("mode %v, want %s", n.Mode(), want)
 				}
 				st, err := n.Statistics()
 				if err != nil || st.RXDropped+st.RXRingFull+st.RXInvalidDescs+st.TXInvalidDescs != 0 {
@@ -118,7 +122,7 @@ func TestSharedUMEMAcrossQueuesAndNamespaces(t *testing.T) {
 	if testnet.KernelBefore(t, 5, 14) {
 		t.Skip("this kernel does not tell its namespaces apart (SO_NETNS_COOKIE); it takes 5.14")
 	}
-	p := testnet.NewPair(t, testnet.Options{Queues: 2})
+	p := testnet.NewPair(t, testnet.Options{Queues: 2, Straight: true})
 	ma, mb := redirect(t, p.A), redirect(t, p.B)
 	const size = 64
 	u := newUMEM(t, 8*size)
@@ -202,7 +206,7 @@ func TestPacketOverSeveralChunks(t *testing.T) {
 
 func TestQueuesAreSeparate(t *testing.T) {
 	const queues = 3
-	p := testnet.NewPair(t, testnet.Options{Queues: queues})
+	p := testnet.NewPair(t, testnet.Options{Queues: queues, Straight: true})
 	ma, mb := redirect(t, p.A), redirect(t, p.B)
 	var as, bs []*node
 	for q := range queues {
@@ -279,6 +283,9 @@ func TestBurstOf512(t *testing.T) {
 }
 
 func TestOverflowIsCounted(t *testing.T) {
+	if zeroCopy(t) {
+		t.Skip("a driver with zero-copy drops, or holds back, what finds no buffer, and the socket does not count it")
+	}
 	p := testnet.NewPair(t, testnet.Options{})
 	ma, mb := redirect(t, p.A), redirect(t, p.B)
 	a := station(t, p.A, ma, Config{})
@@ -308,9 +315,7 @@ func TestOverflowIsCounted(t *testing.T) {
 		a.TX().Set(0, d)
 		a.TX().Submit(1)
 		a.flush(t)
-		if st, _ := a.Statistics(); st.TXInvalidDescs != uint64(i+1) {
-			t.Errorf("%+v: %d invalid descriptors counted, want %d", d, st.TXInvalidDescs, i+1)
-		}
+		wait(t, func() bool { st, _ := a.Statistics(); return st.TXInvalidDescs == uint64(i+1) })
 		if a.UMEM().Frame(d) != nil && d.Options == 0 {
 			t.Errorf("UMEM.Frame accepts %+v", d)
 		}
