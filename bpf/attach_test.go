@@ -116,6 +116,32 @@ func TestCloseDetachesBesideOnlookers(t *testing.T) {
 	})
 }
 
+func TestRenew(t *testing.T) {
+	inPair(t, testnet.Options{}, func(pair *testnet.Pair, cfg Config) {
+		p := mustLoad(t, cfg, 1)
+		if err := p.Renew(pair.B.IfIndex); !errors.Is(err, errDetached) {
+			t.Errorf("not attached yet: %v", err)
+		}
+		if err := p.Attach(pair.B.IfIndex, Native); err != nil {
+			t.Fatal(err)
+		}
+		before := linkOf(p.ID(), pair.B.IfIndex)
+		if err := p.Renew(pair.B.IfIndex); err != nil {
+			t.Fatal(err)
+		}
+		wantXDP(t, pair.B.IfIndex, p.ID(), nl.XDP_ATTACHED_DRV)
+		if now := linkOf(p.ID(), pair.B.IfIndex); now == before || now == 0 || p.Mode() != Native {
+			t.Errorf("attached by link %d, was %d, in %v mode; want another link, native", now, before, p.Mode())
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Renew(pair.B.IfIndex); !errors.Is(err, ErrClosed) {
+			t.Errorf("closed: %v", err)
+		}
+	})
+}
+
 func TestAttachRefuses(t *testing.T) {
 	inPair(t, testnet.Options{}, func(pair *testnet.Pair, cfg Config) {
 		p := mustLoad(t, cfg, 1)

@@ -35,6 +35,7 @@ type Program struct {
 	addrs  map[address]struct{} // that are served
 	link   link.Link            // nil: not attached
 	mode   Mode                 // of link
+	pinned string               // path of link; empty: it ends with Close
 	closed bool
 }
 
@@ -43,7 +44,10 @@ type Program struct {
 //
 // Without CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN it fails with an error that names
 // what is missing and for which errors.Is(err, fs.ErrPermission) holds.
-func Load(cfg Config, queues int) (*Program, error) {
+func Load(cfg Config, queues int) (*Program, error) { return loadWith(cfg, queues, nil) }
+
+// loadWith is Load with options for the kernel objects.
+func loadWith(cfg Config, queues int, o *ebpf.CollectionOptions) (*Program, error) {
 	if queues < 1 || queues > MaxQueues {
 		return nil, fmt.Errorf("bpf: %w: %d receive queues, want 1 to %d; reduce them with `ethtool -L … combined %d`",
 			ErrConfig, queues, MaxQueues, MaxQueues)
@@ -62,7 +66,7 @@ func Load(cfg Config, queues int) (*Program, error) {
 	spec.Maps[steerMapSockets].MaxEntries = uint32(queues * Lanes)
 
 	p := &Program{queues: queues, allowGeneric: cfg.AllowGeneric, udp: cfg.UDP, execute: cfg.Execute, addrs: map[address]struct{}{}}
-	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
+	if err := spec.LoadAndAssign(&p.objects, o); err != nil {
 		return nil, explain("loading the XDP program", err)
 	}
 	info, err := p.objects.XdpfabSteer.Info()
@@ -156,8 +160,8 @@ func (p *Program) Counters() (sums [NumReasons]uint64, err error) {
 	return sums, nil
 }
 
-// Close detaches the program and frees it and its maps. It is idempotent; other
-// methods then return ErrClosed.
+// Close detaches the program, unless it is pinned, and frees it and its maps.
+// It is idempotent; other methods then return ErrClosed.
 func (p *Program) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +170,10 @@ func (p *Program) Close() error {
 	}
 	p.closed = true
 	var err error
-	if p.link != nil {
+	switch {
+	case p.link != nil && p.pinned != "":
+		err = p.link.Close()
+	case p.link != nil:
 		err = detach(p.link)
 	}
 	return errors.Join(err, p.objects.steerPrograms.Close(), p.objects.steerMaps.Close())

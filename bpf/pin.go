@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
+)
+
+// A program that is pinned goes on without its process: the link, which has the program,
+// and the maps are files of a BPF file system (bpffs). The link is pinned last and taken
+// away first, so a folder with a link is complete, and without one nothing goes on.
+
+// pinnedLink is the name of the link in the folder.
+const pinnedLink = "link"
+
+// ErrStray says that what is pinned in a folder is not attached to the interface, but to
+// another one.
+var ErrStray = errno.New("what is pinned there belongs to another interface", syscall.ESTALE)
+
+// ErrEnded says that the program pinned in a folder runs nowhere: its interface was
+// removed, or it was detached.
+var ErrEnded = errno.New("what is pinned there has ended with its interface", syscall.ENOLINK)
+
+// shared returns the maps that the next program goes on with, by name.
+func (p *Program) shared() map[string]*ebpf.Map {
+	m := &p.objects.steerMaps
+	return map[string]*ebpf.Map{steerMapSockets: m.Sockets, steerMapExecutors: m.Executors, steerMapCounters: m.Counters, steerMapServed: m.Served}
+}
+
+// Pin keeps the attached program in a folder of a BPF file system, where it outlives
+// Close and this process: Adopt finds it there. Unpin and DetachPinned end it.
+func (p *Program) Pin(folder string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.closed:
+		return ErrClosed
+	case p.link == nil:
+		return fmt.Errorf("bpf: %w: a program that is not attached cannot be pinned; attach it first", ErrConfig)
+	}
+	for name, m := range p.shared() {
+		if err := m.Pin(filepath.Join(folder, name)); err != nil {
+			return explain("pinning "+name, err)
+		}
+	}
+	if err := p.link.Pin(filepath.Join(folder, pinnedLink)); err != nil {
+		return explain("pinning the link", err)
+	}
+	p.pinned = filepath.Join(folder, pinnedLink)
+	return nil
+}
+
+// Pinned reports whether a folder has a program that goes on without a process.
+func Pinned(folder string) bool {
+	_, err := os.Lstat(filepath.Join(folder, pinnedLink))
+	return err == nil
+}
+
+// Unpin lets the program end with Close, or with this process, again. The maps stay in
+// the folder, which is the caller's to remove.
+func (p *Program) Unpin() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.pinned == "" {
+		return nil
+	}
+	path := p.pinned
+	p.pinned = ""
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("bpf: %w", err)
+	}
+	return nil
+}
+
+// DetachPinned ends the program that is pinned in a folder, whose process has died.
+func DetachPinned(folder string) error {
+	l, err := link.LoadPinnedLink(filepath.Join(folder, pinnedLink), nil)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return explain("opening the pinned link", err)
+	}
+	if err := l.Unpin(); err != nil {
+		return errors.Join(fmt.Errorf("bpf: %w", err), l.Close())
+	}
+	return detach(l)
+}
+
+// Adopt loads the program with the maps that another process has pinned in a folder, and
+// puts it in the place of the one that is attached to the interface, in one step: no
+// packet finds none. Sockets, executor, addresses and counters are those of the maps, but
+// for the sockets of the process, if it has died. cfg.Addrs and cfg.AllowGeneric are not
+// looked at.
+//
+// The error is ErrStray if the program is another interface's, ErrEnded if it runs
+// nowhere, and matches fs.ErrNotExist if the folder has none.
+func Adopt(folder string, cfg Config, queues, ifindex int) (*Program, error) {
+	l, err := link.LoadPinnedLink(filepath.Join(folder, pinnedLink), nil)
+	if err != nil {
+		return nil, explain("opening the pinned link", err)
+	}
+	mode, err := modeOf(l, ifindex)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	p, err := loadOver(folder, cfg, queues)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	if err := l.Update(p.objects.XdpfabSteer); err != nil {
+		return nil, errors.Join(explain("updating the program in place", err), l.Close(), p.Close())
+	}
+	p.link, p.mode, p.pinned = l, mode, filepath.Join(folder, pinnedLink)
+	return p, nil
+}
+
+// modeOf returns how the program of a link runs on an interface of the caller's network
+// namespace.
+func modeOf(l link.Link, ifindex int) (Mode, error) {
+	info, err := l.Info()
+	if err != nil {
+		return Detached, explain("reading the pinned link", err)
+	}
+	if info.XDP() == nil || info.XDP().Ifindex == 0 {
+		return Detached, fmt.Errorf("bpf: %w", ErrEnded)
+	}
+	on, err := attachedTo(ifindex)
+	if err != nil {
+		return Detached, err
+	}
+	for _, m := range []Mode{Native, Generic} {
+		if on[m] != 0 && on[m] == uint32(info.Program) {
+			return m, nil
+		}
+	}
+	name := fmt.Sprint("interface ", ifindex)
+	if i, err := net.InterfaceByIndex(ifindex); err == nil {
+		name = i.Name
+	}
+	return Detached, fmt.Errorf("bpf: %s: %w", name, ErrStray)
+}
+
+// loadOver loads the program with the maps of a folder.
+func loadOver(folder string, cfg Config, queues int) (*Program, error) {
+	maps := map[string]*ebpf.Map{}
+	defer func() {
+		for _, m := range maps {
+			_ = m.Close()
+		}
+	}()
+	for _, name := range []string{steerMapSockets, steerMapExecutors, steerMapCounters, steerMapServed} {
+		m, err := ebpf.LoadPinnedMap(filepath.Join(folder, name), nil)
+		if err != nil {
+			return nil, explain("opening the pinned map "+name, err)
+		}
+		maps[name] = m
+	}
+	if n := int(maps[steerMapSockets].MaxEntries()) / Lanes; n != queues {
+		return nil, fmt.Errorf("bpf: %w: the pinned program has %d receive queues, and this one %d; want as many", ErrConfig, n, queues)
+	}
+	cfg.Addrs = nil
+	p, err := loadWith(cfg, queues, &ebpf.CollectionOptions{MapReplacements: maps})
+	if err != nil {
+		return nil, err
+	}
+	var a address
+	var is uint8
+	all := p.objects.Served.Iterate()
+	for all.Next(&a, &is) {
+		p.addrs[a] = struct{}{}
+	}
+	if err := all.Err(); err != nil {
+		return nil, errors.Join(explain("reading the addresses", err), p.Close())
+	}
+	return p, nil
+}
