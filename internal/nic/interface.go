@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/internal/dump"
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
@@ -53,7 +54,7 @@ var attachModes = map[uint32]string{1: "native", 2: "generic", 3: "offloaded", 4
 
 // List returns every interface of the caller's network namespace.
 func List() ([]Interface, error) {
-	links, err := netlink.LinkList()
+	links, err := dump.Whole(netlink.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("nic: listing interfaces: %w", err)
 	}
@@ -86,7 +87,7 @@ func describe(l netlink.Link) Interface {
 		Up: a.Flags&net.FlagUp != 0, Ethernet: a.Flags&net.FlagLoopback == 0 && len(a.HardwareAddr) == 6,
 		RXQueues: max(a.NumRxQueues, 1), TXQueues: max(a.NumTxQueues, 1), Addresses: []string{}, Features: []string{},
 	}
-	addrs, _ := netlink.AddrList(l, netlink.FAMILY_ALL)
+	addrs, _ := dump.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_ALL) })
 	for _, a := range addrs {
 		i.Addresses = append(i.Addresses, a.IPNet.String())
 	}

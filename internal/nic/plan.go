@@ -41,11 +41,12 @@ type Plan struct {
 	XDP      string   `json:"xdp"`      // "native", "generic" or "unknown"
 	Copy     string   `json:"copy"`     // "zero-copy", "copy" or "unknown"
 	Queues   int      `json:"queues"`   // that would be opened, without those to lend
+	Chunk    int      `json:"chunk"`    // size of a packet buffer, bytes
+	Buffers  int      `json:"buffers"`  // of each queue
 	Problems []string `json:"problems"` // each with its remedy; empty if usable
 	Notes    []string `json:"notes"`
 
 	Mode   xsk.Mode `json:"-"` // to bind the queues with
-	Chunk  int      `json:"-"` // size of a packet buffer, bytes
 	Pinned uint64   `json:"-"` // packet memory of all queues, bytes
 
 	refusals  []error // the errors behind Problems
@@ -74,6 +75,7 @@ func (s *System) Plan(i *Interface, w Want) Plan {
 	if w.Chunks == 0 {
 		w.Chunks = DefaultChunks
 	}
+	p.Buffers = w.Chunks
 	var unfit error
 	p.Chunk, p.Mode, unfit = fit(i, w.Copy)
 	p.Pinned = uint64(all) * uint64(w.Chunks) * uint64(p.Chunk)
@@ -116,8 +118,8 @@ func (p *Plan) predict(i *Interface) {
 		p.XDP, p.Copy = "native", "copy"
 	default:
 		p.XDP, p.Copy = "native", "zero-copy"
-		p.note("the driver offers zero-copy, but not for every device (virtio-net: only with iommu_platform=on); " +
-			"what a queue really gets is only known when it is bound")
+		p.note("the driver offers zero-copy, but not for every device (virtio-net: only with iommu_platform=on); "+
+			"what a queue really gets is only known when it is bound: xdpfab info --probe %s", i.Name)
 	}
 }
 
@@ -189,7 +191,7 @@ const programName = "xdpfab_steer"
 // interface.
 func Taken(ifname string, err error) error {
 	if b := new(bpf.BusyError); errors.As(err, &b) && b.Name == programName {
-		return fmt.Errorf("%s is in use by another xdpfab process or domain, and one at a time can have it; if that one is a daemon, go through it: name its control socket by XDPFAB_CONTROL or DomainAttr.Control: %w", ifname, err)
+		return fmt.Errorf("%s is in use by another xdpfab process or domain, and one at a time can have it; if that one is a daemon, go through it: name its control socket by XDPFAB_CONTROL or DomainAttr.Control; if its process has died and left resident regions, `xdpfab resident list` shows them, and `xdpfab resident remove` ends them: %w", ifname, err)
 	}
 	return err
 }
