@@ -14,6 +14,7 @@ type Usage struct {
 	Held    int // unexpected messages, claimed ones among them
 	Claimed int // messages that are claimed
 	Memory  int // bytes of the budget that are taken
+	Leased  Room
 	Made    int // bytes of memory for unexpected messages that were allocated
 	Places  int // places taken in the sink
 	Inflows int // sessions
@@ -27,7 +28,7 @@ func (q *Queue) Usage() Usage {
 	return Usage{
 		Posted: posted, Filling: q.cfg.Receives - q.receives.n - posted,
 		Held: q.holding(), Claimed: q.claimed.n,
-		Memory: (chunksFor(q.cfg.Memory) - q.memory.free) * ChunkSize, Made: q.memory.made * ChunkSize,
+		Memory: (chunksFor(q.cfg.Memory)-q.memory.free)*ChunkSize - int(q.leased.Bytes), Leased: q.leased, Made: q.memory.made * ChunkSize,
 		Places: q.places, Inflows: q.inflows.n,
 	}
 }
@@ -124,7 +125,7 @@ func (q *Queue) checkHeld() (err error) {
 			err = fmt.Errorf("matching: a message is held, but goes into a receive (%v), was discarded (%v) or is in the wrong list", m.into != nil, m.discarded)
 		}
 	})
-	if err == nil && (count != q.holding() || count > q.cfg.Unexpected || q.closed && count > 0) {
+	if err == nil && (count != q.holding() || count+int(q.leased.Messages) > q.cfg.Unexpected || q.closed && count > 0) {
 		err = fmt.Errorf("matching: %d messages are held, counted %d, at most %d; closed %v", count, q.holding(), q.cfg.Unexpected, q.closed)
 	}
 	return err
@@ -146,9 +147,10 @@ func (q *Queue) checkMemory() (err error) {
 	for c := q.memory.spare; c != nil; c = c.next {
 		made++
 	}
-	if err == nil && (reserved+q.memory.free != chunksFor(q.cfg.Memory) || made != q.memory.made || made > chunksFor(q.cfg.Memory)) {
-		err = fmt.Errorf("matching: %d chunks reserved, %d free, of %d; %d made, counted %d",
-			reserved, q.memory.free, chunksFor(q.cfg.Memory), made, q.memory.made)
+	leased := int(q.leased.Bytes / ChunkSize)
+	if err == nil && (reserved+leased+q.memory.free != chunksFor(q.cfg.Memory) || made != q.memory.made || made > chunksFor(q.cfg.Memory)) {
+		err = fmt.Errorf("matching: %d chunks reserved, %d leased, %d free, of %d; %d made, counted %d",
+			reserved, leased, q.memory.free, chunksFor(q.cfg.Memory), made, q.memory.made)
 	}
 	return err
 }

@@ -71,15 +71,18 @@ func (q *Queue) freeMessage(m *message) {
 
 // hold finds a place among the unexpected messages for m, and memory for all of it.
 func (q *Queue) hold(m *message) bool {
-	if q.holding() >= q.cfg.Unexpected {
+	if q.holding()+int(q.leased.Messages) >= q.cfg.Unexpected {
+		q.cramped = true
 		return false
 	}
 	n, ok := q.memory.reserve(m.length)
-	if ok {
-		m.reserved = n
-		q.held[index(m.tagged)].pushBack(&m.at)
+	if !ok {
+		q.cramped = true
+		return false
 	}
-	return ok
+	m.reserved = n
+	q.held[index(m.tagged)].pushBack(&m.at)
+	return true
 }
 
 // holding returns how many messages are held, claimed ones among them.

@@ -60,6 +60,8 @@ type Queue struct {
 	places   int              // taken in the sink, and neither returned nor filled
 	reserved int              // receives that are reserved, of those not in use; each has a place
 	memory   memory
+	leased   Room // given away for messages that are held; its bytes are not among memory.free
+	cramped  bool // a message was refused for want of room that is held, and Room was not called since
 	done     Done // the completion that is being delivered
 }
 
@@ -141,7 +143,7 @@ func (q *Queue) makeRoom() {
 	if q.waiting && q.cfg.Room != nil {
 		q.cfg.Room()
 	}
-	q.waiting = false
+	q.waiting, q.cramped = false, false
 }
 
 // takePlace takes a place in the sink for another message of a multi-receive. The

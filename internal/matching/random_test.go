@@ -168,6 +168,7 @@ func (p *pair) start(t *rapid.T) {
 		p.q.Unreserve()
 		p.model.booked--
 		p.model.free++
+		p.model.settleAll()
 	case 1:
 		p.q.Abandon(&rx)
 		p.model.abandon(&rx)

@@ -38,6 +38,8 @@ func (q *Queue) Unreserve() {
 	defer q.mu.Unlock()
 	q.reserved--
 	q.returnPlace()
+	q.catchUp() // a multi-receive may wait for that place
+	q.makeRoom()
 }
 
 // Abandon completes a reserved receive as cancelled. The queue may be closed.

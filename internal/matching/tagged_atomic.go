@@ -17,6 +17,7 @@ import (
 type operation struct {
 	is     bool          // the message is a tagged atomic
 	kernel atomic.Kernel // nil if there is no such operation
+	read   atomic.Kernel // of the same datatype
 	align  int           // that the address of an element is a multiple of
 	offset uint64        // of the first element from where the message begins
 	target []byte        // the elements in the buffer; nil unless a receive takes the message, and it fits
@@ -32,7 +33,7 @@ var forms = [wire.NumAtomicVerbs]atomic.Func{
 func operationOf(a *wire.TaggedAtomic) (o operation) {
 	if a.Form != 0 {
 		dt := atomic.Datatype(a.Datatype)
-		o = operation{is: true, kernel: atomic.KernelOf(forms[a.Form], atomic.Op(a.Op), dt), align: dt.Align(), offset: a.Offset}
+		o = operation{is: true, kernel: atomic.KernelOf(forms[a.Form], atomic.Op(a.Op), dt), read: atomic.KernelOf(atomic.Fetch, atomic.Read, dt), align: dt.Align(), offset: a.Offset}
 	}
 	return o
 }
@@ -92,6 +93,20 @@ func (in *Inflow) Combine(w *wire.Message, result []byte) wire.Status {
 	m.got = m.length
 	in.current = nil
 	in.q.arrived(m)
+	return status
+}
+
+// Find tells how a tagged atomic will end that was admitted into a receive, before it is
+// combined, and copies what its elements hold to values, if that is not nil.
+func (in *Inflow) Find(values []byte) wire.Status {
+	m := in.current
+	if m == nil || m.into == nil {
+		return wire.StatusNotExecuted
+	}
+	status := statuses[m.op.misfit]
+	if status == wire.StatusOK && values != nil {
+		m.op.read(m.op.target, nil, nil, values)
+	}
 	return status
 }
 
