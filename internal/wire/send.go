@@ -116,33 +116,6 @@ func (m *Message) put(b []byte, v Verb, length int) {
 	}
 }
 
-// messageAt decodes the record at p, whose lengths have been checked.
-func messageAt(p []byte) (m Message) {
-	le := binary.LittleEndian
-	v, flags := Verb(p[0]), p[1]
-	m.Begins, m.Tagged = v != VerbPart, v == VerbTagged
-	if m.Begins {
-		m.HasData, m.Match = flags&messageData != 0, flags&messageMatch != 0
-	} else {
-		m.Drop = flags&messageDrop != 0
-	}
-	_, head := m.verb()
-	length := int(le.Uint32(p[4:]))
-	m.Part = p[head : head+length : head+length]
-	if !m.Begins {
-		m.Offset = le.Uint64(p[8:])
-		return m
-	}
-	m.Source, m.Length = le.Uint16(p[2:]), le.Uint64(p[8:])
-	if m.Tagged {
-		m.Tag = le.Uint64(p[sendHead:])
-	}
-	if m.HasData {
-		m.Data = le.Uint64(p[head-dataField:])
-	}
-	return m
-}
-
 // MessageReader walks the records of a request with FlagMessages, checking every length
 // and every bit on the way.
 type MessageReader struct {
@@ -186,15 +159,65 @@ func (r *MessageReader) Next(m *Message) bool {
 // nextMessage checks the record at p and decodes it into m. It returns the length of the
 // record.
 func nextMessage(m *Message, p []byte) (length int, reason Reason) {
-	if len(p) >= minRecord && Verb(p[0]).TaggedAtomic() {
+	if len(p) < minRecord {
+		return 0, ReasonTruncated
+	}
+	switch v := Verb(p[0]); {
+	case v == VerbSend || v == VerbTagged:
+		return nextBeginning(m, p)
+	case v == VerbPart:
+		return nextPart(m, p)
+	case v.TaggedAtomic():
 		return nextAtomic(m, p)
 	}
-	if reason := checkMessage(p); reason != ReasonOK {
-		return 0, reason
-	}
-	*m = messageAt(p)
+	return 0, ReasonBadVerb
+}
+
+// nextBeginning is nextMessage for the beginning of a message.
+func nextBeginning(m *Message, p []byte) (length int, reason Reason) {
+	le, flags := binary.LittleEndian, p[1]
+	*m = Message{Begins: true, Tagged: Verb(p[0]) == VerbTagged, HasData: flags&messageData != 0, Match: flags&messageMatch != 0}
 	_, head := m.verb()
-	return head + pad4(len(m.Part)), ReasonOK
+	n := uint64(le.Uint32(p[4:]))
+	switch {
+	case flags&^(messageData|messageMatch) != 0:
+		return 0, ReasonBadFlags
+	case uint64(len(p)) < uint64(head)+(n+3)&^3:
+		return 0, ReasonTruncated
+	case !zeroPad(p[head:], n):
+		return 0, ReasonBadPadding
+	}
+	m.Part, m.Source, m.Length = p[head:uint64(head)+n:uint64(head)+n], le.Uint16(p[2:]), le.Uint64(p[8:])
+	if m.Tagged {
+		m.Tag = le.Uint64(p[sendHead:])
+	}
+	if m.HasData {
+		m.Data = le.Uint64(p[head-dataField:])
+	}
+	if m.Length < n || n == 0 && m.Length > 0 {
+		return 0, ReasonBadCount
+	}
+	return head + pad4(int(n)), ReasonOK
+}
+
+// nextPart is nextMessage for a further part of a message.
+func nextPart(m *Message, p []byte) (length int, reason Reason) {
+	le, flags := binary.LittleEndian, p[1]
+	*m = Message{Drop: flags&messageDrop != 0}
+	n := uint64(le.Uint32(p[4:]))
+	switch {
+	case flags&^messageDrop != 0:
+		return 0, ReasonBadFlags
+	case uint64(len(p)) < partHead+(n+3)&^3:
+		return 0, ReasonTruncated
+	case p[2]|p[3] != 0, !zeroPad(p[partHead:], n):
+		return 0, ReasonBadPadding
+	}
+	m.Part, m.Offset = p[partHead:partHead+n:partHead+n], le.Uint64(p[8:])
+	if (n == 0) != m.Drop || m.Offset == 0 || m.Offset+n < n {
+		return 0, ReasonBadCount
+	}
+	return partHead + pad4(int(n)), ReasonOK
 }
 
 // Skip steps over n records, which have been checked.
@@ -211,33 +234,4 @@ func ValidateMessages(payload []byte, records int) Reason {
 	for r.Reset(payload, records); r.Next(&m); {
 	}
 	return r.reason
-}
-
-// checkMessage checks the record at p.
-func checkMessage(p []byte) Reason {
-	if len(p) < minRecord {
-		return ReasonTruncated
-	}
-	m := Message{Begins: Verb(p[0]) != VerbPart, Tagged: Verb(p[0]) == VerbTagged}
-	known, le := messageDrop, binary.LittleEndian
-	if m.Begins {
-		known, m.HasData = messageData|messageMatch, p[1]&messageData != 0
-	}
-	_, head := m.verb()
-	length := uint64(le.Uint32(p[4:]))
-	switch {
-	case !Verb(p[0]).Message():
-		return ReasonBadVerb
-	case p[1]&^known != 0:
-		return ReasonBadFlags
-	case uint64(len(p)) < uint64(head)+(length+3)&^3:
-		return ReasonTruncated
-	case !m.Begins && p[2]|p[3] != 0, !zeroPad(p[head:], length):
-		return ReasonBadPadding
-	}
-	if m = messageAt(p); m.Begins && (m.Length < length || length == 0 && m.Length > 0) ||
-		!m.Begins && ((length == 0) != m.Drop || m.Offset == 0 || m.Offset+length < length) {
-		return ReasonBadCount
-	}
-	return ReasonOK
 }
