@@ -47,10 +47,11 @@ func (s *Session) deliver(payload []byte, ops uint8) (session.Verdict, wire.Reas
 }
 
 // follows checks that the records which have not run are well-formed and go on where the
-// session stands. It says nothing of those that have run.
+// session stands. It says nothing of those that have run. The last record is left in
+// s.message.
 func (s *Session) follows(payload []byte, ops uint8) wire.Reason {
 	var r wire.MessageReader
-	var m wire.Message
+	m := &s.message
 	r.Reset(payload, int(ops))
 	if s.partial.answer != nil {
 		if ops != s.partial.ops {
@@ -59,7 +60,7 @@ func (s *Session) follows(payload []byte, ops uint8) wire.Reason {
 		r.Skip(s.partial.ran)
 	}
 	has, lacks := s.inflow.InProgress()
-	for r.Next(&m) {
+	for r.Next(m) {
 		n := uint64(len(m.Part))
 		switch {
 		case m.Atomic.Form != 0 && !s.features.Allow(m.Atomic.Form.Tagged()):
@@ -89,23 +90,35 @@ func (s *Session) put(payload []byte) bool {
 	in, m := s.inflow, &s.message
 	in.Begin()
 	defer in.End()
-	for r.Next(m) {
-		switch {
-		case m.Atomic.Form != 0:
-			if !s.combine(m) {
-				return false
-			}
-		case m.Begins && !in.Admit(m):
-			return false
-		case !m.Begins && !m.Drop && !in.Fits(len(m.Part)):
-			return false
-		case m.Drop:
-			in.Drop()
-		default:
-			in.Put(m.Part)
-		}
-		s.partial.ran++
+	if int(s.partial.ops)-s.partial.ran == 1 { // the ordinary case: follows has just decoded it
+		return s.run(m)
 	}
+	for r.Next(m) {
+		if !s.run(m) {
+			return false
+		}
+	}
+	return true
+}
+
+// run runs one record, and returns false if there is no room for it.
+func (s *Session) run(m *wire.Message) bool {
+	in := s.inflow
+	switch {
+	case m.Atomic.Form != 0:
+		if !s.combine(m) {
+			return false
+		}
+	case m.Begins && !in.Admit(m):
+		return false
+	case !m.Begins && !m.Drop && !in.Fits(len(m.Part)):
+		return false
+	case m.Drop:
+		in.Drop()
+	default:
+		in.Put(m.Part)
+	}
+	s.partial.ran++
 	return true
 }
 

@@ -31,10 +31,23 @@ func (k *Key) ID() uint32 {
 	return k.id
 }
 
+// Digest returns a number that stands for the key among those with the same salt, from
+// which the key cannot be found: not 0, which is none.
+func (k *Key) Digest(salt []byte) uint64 {
+	if k == nil {
+		return 0
+	}
+	mac := hmac.New(sha256.New, k.secret)
+	mac.Write([]byte(ofDigest))
+	mac.Write(salt)
+	return max(1, binary.LittleEndian.Uint64(mac.Sum(nil)))
+}
+
 // What a proof is of, so that one side's proof is none of the other side's.
 const (
 	ofHello    = "xdpfab 1 hello"
 	ofHelloAck = "xdpfab 1 hello-ack"
+	ofDigest   = "xdpfab 1 digest"
 )
 
 // proof returns the HMAC of the bytes of a hello or hello-ack before the proof, and of

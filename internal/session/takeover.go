@@ -117,9 +117,13 @@ type InflowState struct {
 	Number    uint64 // of the session, among those of the inflow's owner
 	Has       uint64
 	Lacks     uint64
-	Announced bool
-	Admitted  bool
 	Told      bool
+	Announced bool
+	ForRoom   bool // it was announced for want of room
+	Admitted  bool
+	Returns   uint32 // see share.Admission
+	Status    wire.Status
+	Values    uint64
 }
 
 // MobileInflow is an Inflow of a session that another process can go on with.

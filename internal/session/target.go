@@ -121,6 +121,9 @@ type TargetParams struct {
 	Places   Places // for events; nil if the session has no notices
 	Inflow   Inflow // for messages; nil if the session has none
 	Key      *Key   // that the initiator has proven; nil for none
+	// Memo returns what another process has to know of the session to go on with it,
+	// beside what its executor knows. It may be nil.
+	Memo func() []byte
 }
 
 // Party names all initiators at one source address: the shared room that one of them
