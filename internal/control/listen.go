@@ -163,15 +163,15 @@ func claim(path string, a Access) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w; the directory must be writable", err)
 	}
-	if err := a.apply(path); err != nil {
+	if err := a.Apply(path); err != nil {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
 	}
 	return l, nil
 }
 
-// apply gives the socket to its group first, and only then its permissions, so that no
-// other group has them in between.
-func (a Access) apply(path string) error {
+// Apply gives the socket at path to its group first, and only then its permissions, so
+// that no other group has them in between.
+func (a Access) Apply(path string) error {
 	if a.Group != nil {
 		if err := os.Chown(path, -1, *a.Group); err != nil {
 			return fmt.Errorf("%w; giving it to a group that this process is not in needs CAP_CHOWN", err)

@@ -5,6 +5,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,7 +36,12 @@ type Service struct {
 	// Leave, if it is not nil, is called when no more requests are taken, before the
 	// connections of programs are closed.
 	Leave func()
+
+	most int // connections of a user at a time, for tests; 0 means mostConns
 }
+
+// mostConns is how many connections a user may have at a time.
+func (s *Service) mostConns() int { return cmp.Or(s.most, mostConns) }
 
 // ServeListener answers requests until the context ends, which is no error. It
 // closes the listener, which removes the socket, and the connections of the programs that
@@ -50,7 +56,7 @@ func ServeListener(ctx context.Context, l net.Listener, s Service) error {
 	srv := &http.Server{
 		Handler:           handler(s, programs, next),
 		ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
-		ConnContext: withConn,
+		ConnContext: withConn, ConnState: newCrowd(s.mostConns()).turn,
 	}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package control
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+)
+
+// mostConns is how many connections a user has at a time, those of attached programs
+// apart, which rules limit. It leaves the other users the file descriptors that they
+// need, and is more than the processes of a job that all attach at once.
+const mostConns = 1024
+
+// crowd knows the connections of each user that speak HTTP. Beyond the most that a user
+// may have, the oldest gives way to the newest: so a program of the user that leaves
+// connections open does not keep another one out, and nobody else notices.
+type crowd struct {
+	most int
+
+	mu   sync.Mutex
+	of   map[uint32][]net.Conn // by user, oldest first
+	user map[net.Conn]uint32
+}
+
+// newCrowd returns a crowd in which each user has at most the given number.
+func newCrowd(most int) *crowd {
+	return &crowd{most: most, of: map[uint32][]net.Conn{}, user: map[net.Conn]uint32{}}
+}
+
+// turn is http.Server.ConnState.
+func (c *crowd) turn(conn net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		c.enter(conn)
+	case http.StateHijacked, http.StateClosed:
+		c.mu.Lock()
+		c.forget(conn)
+		c.mu.Unlock()
+	}
+}
+
+// enter counts a connection. One whose program the kernel does not tell is closed: only
+// Unix sockets are served.
+func (c *crowd) enter(conn net.Conn) {
+	socket, ok := conn.(*net.UnixConn)
+	if !ok {
+		_ = conn.Close()
+		return
+	}
+	p, err := ProgramAt(socket)
+	if err != nil {
+		_ = conn.Close()
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if own := c.of[p.UID]; len(own) >= c.most {
+		_ = own[0].Close()
+		c.forget(own[0])
+	}
+	c.of[p.UID] = append(c.of[p.UID], conn)
+	c.user[conn] = p.UID
+}
+
+// forget takes out a connection that has ended, or has become an attached program's. The
+// caller holds mu.
+func (c *crowd) forget(conn net.Conn) {
+	user, counted := c.user[conn]
+	if !counted {
+		return
+	}
+	delete(c.user, conn)
+	own := slices.DeleteFunc(c.of[user], func(other net.Conn) bool { return other == conn })
+	if c.of[user] = own; len(own) == 0 {
+		delete(c.of, user)
+	}
+}
