@@ -39,6 +39,7 @@ var groups = []uint{
 // late.
 type Change struct {
 	Link       bool // the interface itself
+	Down       bool // it was set down, and may be up again since
 	Addrs      bool // its addresses
 	Routes     bool // routes, rules or next hops, of any interface
 	Neighbours bool // messages were lost: any neighbour may have changed
@@ -48,7 +49,7 @@ type Change struct {
 }
 
 // everything is the change that has to be assumed after a loss of messages.
-var everything = Change{Link: true, Addrs: true, Routes: true, Neighbours: true}
+var everything = Change{Link: true, Down: true, Addrs: true, Routes: true, Neighbours: true}
 
 // Monitor tells of changes that concern one interface. One goroutine calls Next;
 // any may call Close.
@@ -132,10 +133,11 @@ func (m *Monitor) drain() {
 func (m *Monitor) note(c *Change, msg *syscall.NetlinkMessage) {
 	switch msg.Header.Type {
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
-		// struct ifinfomsg: the index is the u32 at 4. Routes end with their link
-		// without a message of their own.
+		// struct ifinfomsg: the index is the u32 at 4, the flags are the u32 at 8. Routes
+		// end with their link without a message of their own.
 		if len(msg.Data) >= unix.SizeofIfInfomsg && m.concerns(msg.Data[4:]) {
 			c.Link, c.Routes = true, true
+			c.Down = c.Down || binary.NativeEndian.Uint32(msg.Data[8:])&unix.IFF_UP == 0
 		}
 	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
 		// struct ifaddrmsg: likewise.

@@ -16,6 +16,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/dump"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -92,7 +93,7 @@ func (r *Resolver) Close() {
 	}
 }
 
-// ask makes one request, and retries a listing that a change cut short.
+// ask makes one request.
 func ask[T any](r *Resolver, f func(h *netlink.Handle) (T, error)) (T, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -100,33 +101,37 @@ func ask[T any](r *Resolver, f func(h *netlink.Handle) (T, error)) (T, error) {
 		var none T
 		return none, ErrClosed
 	}
-	v, err := f(r.handle)
-	for range 3 {
-		if !errors.Is(err, netlink.ErrDumpInterrupted) {
-			break
-		}
-		v, err = f(r.handle)
-	}
-	return v, err
+	return dump.Whole(func() (T, error) { return f(r.handle) })
 }
 
-// Addrs lists the interface's own unicast addresses.
-func (r *Resolver) Addrs() ([]netip.Addr, error) {
+// Networks lists the interface's own unicast addresses, each with the length of its
+// network's prefix.
+func (r *Resolver) Networks() ([]netip.Prefix, error) {
 	list, err := ask(r, func(h *netlink.Handle) ([]netlink.Addr, error) {
 		return h.AddrList(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: r.index}}, netlink.FAMILY_ALL)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("route: addresses of %s: %w", r.name, err)
 	}
-	var addrs []netip.Addr
+	var networks []netip.Prefix
 	for _, a := range list {
 		// A duplicate of the address was found on the link: the kernel does not
 		// use this one.
 		if ip, ok := addrOf(a.IP); ok && a.Flags&unix.IFA_F_DADFAILED == 0 {
-			addrs = append(addrs, ip)
+			bits, _ := a.Mask.Size()
+			networks = append(networks, netip.PrefixFrom(ip, bits))
 		}
 	}
-	return addrs, nil
+	return networks, nil
+}
+
+// Addrs lists the interface's own unicast addresses.
+func (r *Resolver) Addrs() (addrs []netip.Addr, err error) {
+	networks, err := r.Networks()
+	for _, n := range networks {
+		addrs = append(addrs, n.Addr())
+	}
+	return addrs, err
 }
 
 // Resolve finds the first hop towards a unicast address. It may have to wait for
