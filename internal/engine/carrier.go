@@ -82,6 +82,9 @@ func (g *carriage) carry(f *flight, p *Peer) {
 		f.finish()
 		return
 	}
+	if g.head == nil && f.Short() && g.handWord(f) {
+		return
+	}
 	if g.Most(&f.Submission) == 0 {
 		f.fail(Result{Fate: NotExecuted, Status: wire.StatusBadCount})
 		f.finish()
@@ -101,6 +104,21 @@ func (g *carriage) wait(f *flight) {
 		g.tail.next = f
 	}
 	g.tail = f
+}
+
+// handWord is hand for an operation on one word, of which any carrier takes all at once.
+func (g *carriage) handWord(f *flight) bool {
+	if len(g.free) == 0 {
+		return false
+	}
+	tag := g.free[len(g.free)-1]
+	if !g.Post(tag, f.by, &f.Submission, 0, 1) {
+		return false
+	}
+	g.free = g.free[:len(g.free)-1]
+	g.parts[tag] = carriedPart{f, 0}
+	f.sent, f.pending, f.noted, g.posted = 1, 1, true, true
+	return true
 }
 
 // hand gives an operation to the carrier, and returns false if there was no room for all
@@ -157,7 +175,7 @@ func (g *carriage) completed(tag uint32, c *Completion, life uint64, result []by
 	g.free = append(g.free, tag)
 	if f.ring != nil && life != 0 {
 		if p := f.ring.find(f.Peer); p != nil {
-			p.life.Store(life)
+			p.learn(life)
 		}
 	}
 	if c.Fate == Success {

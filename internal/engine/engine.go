@@ -55,6 +55,11 @@ type Config struct {
 	// and reports whether there is one. The packet may get lost. It is called on the
 	// engine's thread, and must copy the packet. It may be nil.
 	Outside func(packet []byte, queue int) bool
+	// Spread gives the sessions that peers begin to the engines of the group in turn,
+	// whatever queue their hellos arrive on. Frames of a session that arrive elsewhere
+	// are passed on as ever. It is for NICs that put all frames into one queue. That of
+	// the group's first engine counts.
+	Spread bool
 	// Carrier takes the operations to their targets in place of sessions of this engine,
 	// which then has no use for packets; nil for an engine that has an interface.
 	Carrier  Carrier
@@ -91,6 +96,9 @@ type Engine struct {
 	cfg   Config
 	port  Port
 	group *Group
+	// member is the engine's place in its group.
+	member     int
+	takeParcel func(*parcel) // handles one; made once, so that no call allocates it
 	clock
 
 	// Sessions.
@@ -125,6 +133,7 @@ type Engine struct {
 	borrowed bool  // packets of the last Receive are still to be released
 	sent     int   // packets that are queued without a flush, and wait for the kick
 	prompt   prompt
+	late     late
 	// messenger is the session to which messages have come last; nil if it has ended.
 	messenger *target
 
@@ -193,6 +202,7 @@ func New(cfg Config) (*Engine, error) {
 		calls: make(chan func(), 16),
 	}
 	e.carried = newCarriage(cfg.Carrier)
+	e.takeParcel = func(p *parcel) { e.onPacket(p.packet, p.passedOn) }
 	e.table.init(cfg.Lane, uint8(cfg.Queue), cfg.Sessions, cfg.Random)
 	e.origin = e.NewOrigin(0)
 	return e, nil
@@ -226,6 +236,9 @@ func (e *Engine) round() int {
 	if (len(e.dirty) > 0 || e.sent > 0) && !e.acknowledgesLater() {
 		work += e.flush()
 	}
+	if e.late.c != nil && !e.prompt.waited {
+		e.takeLate()
+	}
 	if len(e.unsettled) > 0 {
 		e.settle()
 	}
@@ -253,16 +266,19 @@ func (e *Engine) receive() int {
 	return n
 }
 
-// takeInbox handles the packets that other engines passed on.
+// takeInbox handles the packets that other engines passed on, or that were delivered.
 func (e *Engine) takeInbox() int {
-	n := len(e.inbox)
 	if e.paused {
-		n = 0
+		return 0
 	}
+	n := len(e.inbox)
 	for range n {
 		b := <-e.inbox
 		e.onPacket(b.packet, b.passedOn)
 		e.group.recycle(b.packet)
+	}
+	if e.group != nil {
+		n += e.group.takePassed(e, e.takeParcel)
 	}
 	return n
 }

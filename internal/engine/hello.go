@@ -136,7 +136,7 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 	owner := e.party(src)
 	t := &target{
 		e: e, pair: p, party: owner, path: e.pathTo(src, m.Options.Class), class: m.Options.Class,
-		nonce: m.Nonce, epoch: uint32(e.cfg.Random()), remote: m.Session, endpoint: m.Endpoint,
+		nonce: m.Nonce, epoch: uint32(e.cfg.Random()), remote: m.Session, endpoint: m.Endpoint, key: key,
 		events: e.eventsFor(m), from: src.Addr(), keep: max(int64(e.cfg.Session.IdleRetire), int64(m.Keep)*int64(time.Second)),
 	}
 	if !e.room(owner) || !e.table.add(t) {
@@ -145,7 +145,7 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 	params := session.TargetParams{
 		Local: t.slot.id, Remote: t.remote, Lane: h.Lane, Endpoint: t.endpoint, Epoch: t.epoch,
 		MaxFrame: e.frameFor(m, &t.path), Window: e.windowFor(m), Party: owner.key, Key: key,
-		Kind: t.path.Kind(), Class: t.class,
+		Kind: t.path.Kind(), Class: t.class, Memo: t.memo,
 	}
 	e.grant(t, m, &params)
 	t.s = e.cfg.Serve(e.lived, params)

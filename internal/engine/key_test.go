@@ -98,3 +98,38 @@ func TestKeyAgainstReplay(t *testing.T) {
 		t.Errorf("the session does not go on: the word is %d, want 2", c.word(0))
 	}
 }
+
+// A session goes on in another process only if its endpoint has there the key that the
+// initiator has proven, whatever numbers the two processes have for keys.
+func TestKeyAtTakeover(t *testing.T) {
+	one, same, other := session.NewKey([]byte("one"), 0), session.NewKey([]byte("one"), 0), session.NewKey([]byte("other"), 0)
+	for name, k := range map[string]struct{ before, after *session.Key }{
+		"none": {nil, nil}, "the same": {one, same}, "another": {one, other}, "none any more": {one, nil}, "one by now": {nil, one},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCable(t, session.Config{})
+			c.require(k.before)
+			c.nodes[0].eng[0].origin.SetKey(k.before)
+			p := c.peer(ethernet())
+			if r := c.done(c.post(p, 0, 5)); r.Fate != Success {
+				t.Fatalf("fate %v", r.Fate)
+			}
+			c.require(k.after)
+			for _, e := range c.nodes[1].eng {
+				e.Pause()
+				all, err := e.Export()
+				if err == nil {
+					err = e.Import(all)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				e.Resume()
+			}
+			r, goesOn := c.done(c.post(p, 0, 7)), k.before.Digest(nil) == k.after.Digest(nil)
+			if (r.Fate == Success) != goesOn || (c.word(0) == 7) != goesOn {
+				t.Errorf("fate %v, %v, and the word is %d; want success: %t", r.Fate, r.Reason, c.word(0), goesOn)
+			}
+		})
+	}
+}

@@ -89,16 +89,25 @@ func (c *conn) resolved() bool { return c.r.limbo != c }
 // and its place in the table serve peers that can be reached. It returns false when no
 // session is in limbo.
 func (e *Engine) sacrifice() bool {
-	for len(e.limbos) > 0 {
-		c := e.limbos[0]
-		e.limbos = e.limbos[1:]
-		if !c.resolved() {
-			c.close(session.GaveUp)
-			c.vanish()
-			return true
-		}
+	return e.sacrificeIf(func(*conn) bool { return true })
+}
+
+// sacrificeOf is sacrifice among the sessions that carry the operations of a feed.
+func (e *Engine) sacrificeOf(x *feeder) bool {
+	return e.sacrificeIf(func(c *conn) bool { return c.r.origin.payer == x })
+}
+
+func (e *Engine) sacrificeIf(fits func(*conn) bool) bool {
+	e.limbos = slices.DeleteFunc(e.limbos, (*conn).resolved)
+	i := slices.IndexFunc(e.limbos, fits)
+	if i < 0 {
+		return false
 	}
-	return false
+	c := e.limbos[i]
+	e.limbos = slices.Delete(e.limbos, i, i+1)
+	c.close(session.GaveUp)
+	c.vanish()
+	return true
 }
 
 // resumed is called when a new session is open: its hello-ack says how far the target got

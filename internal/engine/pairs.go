@@ -26,6 +26,9 @@ type pairs struct {
 	all  map[pairKey]*pair
 	idle list.List // pairs without sessions, in the order in which they lost the last one
 	door *session.Listener
+
+	spread []*Engine // to which new pairs are given in turn; nil: to the one that asks
+	next   int       // of spread
 }
 
 // mostIdle is the most pairs without sessions that are remembered.
@@ -70,9 +73,13 @@ func (ps *pairs) own(e *Engine, m *wire.HelloMsg) (p *pair, owner *Engine) {
 	p = ps.all[key]
 	switch {
 	case p == nil:
-		p = &pair{key: key, owner: e, serial: m.Serial - 1}
+		p = &pair{key: key, owner: ps.pick(e), serial: m.Serial - 1}
 		ps.all[key] = p
-	case p.owner != e && p.place == nil:
+		if p.owner != e { // the hello has yet to get there
+			ps.rest(p, e.now)
+			return nil, p.owner
+		}
+	case p.owner != e && (p.place == nil || ps.spread != nil):
 		return nil, p.owner
 	case p.place != nil:
 		ps.idle.Remove(p.place)
@@ -80,6 +87,15 @@ func (ps *pairs) own(e *Engine, m *wire.HelloMsg) (p *pair, owner *Engine) {
 	}
 	p.owner, p.begins = e, true
 	return p, e
+}
+
+// pick returns the engine of a new pair, for which e has asked. The lock is held.
+func (ps *pairs) pick(e *Engine) *Engine {
+	if ps.spread == nil {
+		return e
+	}
+	ps.next++
+	return ps.spread[(ps.next-1)%len(ps.spread)]
 }
 
 // expire forgets the pairs that need not be remembered any more, and further ones if
@@ -125,6 +141,15 @@ func (ps *pairs) settle(p *pair, now int64) {
 	defer ps.mu.Unlock()
 	if p.current == nil && p.former == nil && p.place == nil {
 		ps.rest(p, now)
+	}
+}
+
+// forsake forgets a pair that has not got a session after all.
+func (ps *pairs) forsake(p *pair) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if p.current == nil && p.former == nil {
+		delete(ps.all, p.key)
 	}
 }
 

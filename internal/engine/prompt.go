@@ -34,6 +34,11 @@ func (p *prompt) begin(answers bool) {
 	p.mayWait, p.came = true, false
 }
 
+// answered reports whether a message that comes in this round will most likely be
+// answered in the round behind it. What is not needed for the answer had better wait for
+// it too.
+func (p *prompt) answered() bool { return p.mayWait && p.habit == habitual }
+
 // acknowledgesLater reports whether what is due waits for the next round: a message has
 // come, and nothing but its session has something to send. In the round behind that, its
 // session is the last one to send.
@@ -43,6 +48,6 @@ func (e *Engine) acknowledgesLater() bool {
 		p.waited = false
 		return false
 	}
-	p.waited = p.mayWait && p.came && p.habit == habitual && e.sent == 0 && len(e.dirty) == 1
+	p.waited = p.answered() && p.came && e.sent == 0 && len(e.dirty) == 1
 	return p.waited
 }

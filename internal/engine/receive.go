@@ -58,7 +58,7 @@ func (e *Engine) onPacket(packet []byte, passedOn bool) {
 // passOn hands the packet at hand to the engine of another queue. It returns false when
 // there is none, or the packet has come from another engine already.
 func (e *Engine) passOn(queue int) bool {
-	if e.at.passedOn || !e.group.pass(e.at.packet, queue) {
+	if e.at.passedOn || !e.group.pass(e, e.at.packet, queue) {
 		return false
 	}
 	e.count[HandedOver]++

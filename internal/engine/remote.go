@@ -91,7 +91,7 @@ func (r *remote) connect() bool {
 		return true
 	}
 	c := &conn{r: r}
-	if e.closing || !r.origin.mayConnect() || !e.table.add(c) && !(e.sacrifice() && e.table.add(c)) {
+	if e.closing || !r.placed(c) {
 		why := session.RefusedFull
 		if e.closing {
 			why = session.ClosedHere
@@ -120,6 +120,17 @@ func (r *remote) connect() bool {
 	e.count[SessionsOpened]++
 	e.touch(c, &c.dirty)
 	return true
+}
+
+// placed gives a new session a place in the table. For operations that wait, a session in
+// limbo is given up where there is no room; for the sake of one in limbo, none is.
+func (r *remote) placed(c *conn) bool {
+	e, o := r.e, r.origin
+	wanted := r.head != nil || r.limbo == nil
+	if !o.mayConnect() && !(wanted && e.sacrificeOf(o.payer)) {
+		return false
+	}
+	return e.table.add(c) || wanted && e.sacrifice() && e.table.add(c)
 }
 
 // refused reports whether the next session has been refused and the target is asked again

@@ -51,9 +51,36 @@ func (t *target) onRider(r wire.Rider) bool {
 		e.count[Invalid]++
 		return false
 	}
-	if c, ok := e.table.find(wire.SessionID(r.Session)).(*conn); ok && c.path.Answers(e.at.packet) {
+	if c, ok := e.table.find(wire.SessionID(r.Session)).(*conn); ok && c.path.Answers(e.at.packet) && !e.putOff(c, r.PSN) {
 		e.look()
 		c.happened(c.ini.Ridden(e.now, r.PSN))
 	}
 	return true
+}
+
+// late is an ack that has come as a rider and is to be taken when the answer to the
+// message that it came with has left: see prompt.
+type late struct {
+	c   *conn // nil: there is none
+	psn uint32
+}
+
+// putOff keeps an ack for later, if the caller answers messages at once. It returns false
+// if the ack has to be taken now: room in the window should not come late.
+func (e *Engine) putOff(c *conn, psn uint32) bool {
+	if l := &e.late; !e.prompt.answered() || l.c != nil || c.ini.InFlight() >= busy {
+		return false
+	}
+	e.late = late{c, psn}
+	return true
+}
+
+// takeLate takes the ack that has been put off. Its session may have ended meanwhile;
+// then the ack says nothing any more.
+func (e *Engine) takeLate() {
+	l := e.late
+	e.late = late{}
+	e.look()
+	l.c.happened(l.c.ini.Ridden(e.now, l.psn))
+	e.say()
 }

@@ -68,3 +68,47 @@ func TestRiderWithoutFeature(t *testing.T) {
 		t.Errorf("%d completions, %d invalid frames", len(r.all), at.e.count[Invalid])
 	}
 }
+
+// A rider that comes with a message to a caller that answers at once is taken in the next
+// round, behind the answer, or before the timers are looked at. What comes with another
+// message is taken at once.
+func TestRiderIsPutOff(t *testing.T) {
+	for name, next := range map[string]func(e *Engine){
+		"the next round": func(e *Engine) { e.Step() },
+		"the timers":     func(e *Engine) { e.allTimers() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, p, r, at := riding(t, wire.FeatureRiders)
+			e, ini := at.e, p.r.conn.ini
+			ack := wire.Rider{Session: uint32(p.r.conn.slot.id), PSN: ini.Identity().PSN + 1}
+			e.prompt = prompt{mayWait: true, habit: habitual}
+			if !at.onRider(ack) {
+				t.Fatal("refused")
+			}
+			if e.say(); len(r.all) != 0 || ini.InFlight() != 1 || e.NextDue() > e.now {
+				t.Errorf("%d completions, %d in flight, and the next step is due in %d ns", len(r.all), ini.InFlight(), e.NextDue()-e.now)
+			}
+			e.prompt.mayWait = false
+			if next(e); len(r.all) != 1 || r.all[0].Fate != Success || ini.InFlight() != 0 {
+				t.Errorf("%+v, %d in flight", r.all, ini.InFlight())
+			}
+			if n := c.nodes[0].counted(Invalid); n != 0 {
+				t.Errorf("%d frames were invalid", n)
+			}
+		})
+	}
+	c, p, r, at := riding(t, wire.FeatureRiders)
+	e := at.e
+	e.prompt = prompt{mayWait: true, habit: habitual}
+	at.onRider(wire.Rider{Session: uint32(p.r.conn.slot.id), PSN: p.r.conn.ini.Identity().PSN})
+	at.onRider(wire.Rider{Session: uint32(p.r.conn.slot.id), PSN: p.r.conn.ini.Identity().PSN + 1})
+	if e.say(); len(r.all) != 1 {
+		t.Errorf("%d completions after the second rider, want 1", len(r.all))
+	}
+	if p.r.conn.close(session.ClosedHere); c.nodes[0].counted(Invalid) != 0 { // the first one is of a session that has ended
+		t.Errorf("%d frames were invalid", c.nodes[0].counted(Invalid))
+	}
+	if e.prompt.mayWait = false; e.Step() < 0 || e.late.c != nil || e.count[Invalid] != 0 {
+		t.Errorf("the rider of a session that has ended: %d invalid frames", e.count[Invalid])
+	}
+}

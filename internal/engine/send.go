@@ -91,7 +91,7 @@ func (e *Engine) drain(o outgoing) (sent int, full bool) {
 func (e *Engine) transmit(link *path, b []byte, n int) {
 	packet := b[:link.Put(b, n)]
 	if link.self {
-		e.group.carry(packet, int(sessionOf(packet[link.Len():]).Queue()), false)
+		e.group.carry(e, packet, int(sessionOf(packet[link.Len():]).Queue()), false)
 		return
 	}
 	e.port.Send(len(packet))

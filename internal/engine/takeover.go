@@ -54,6 +54,7 @@ type TargetState struct {
 	Keep     int64
 	From     wire.Addr
 	Party    session.Party
+	Key      uint64          `json:",omitempty"` // digest of the key that the initiator has proven
 	Ended    bool            `json:",omitempty"`
 	Waits    bool            `json:",omitempty"`
 	Served   json.RawMessage // of Mobile
@@ -180,7 +181,7 @@ func (t *target) state() (*TargetState, error) {
 	state, err := served.State(t.e.lived)
 	return &TargetState{
 		ID: t.slot.id, Nonce: t.nonce, Epoch: t.epoch, Remote: t.remote, Link: t.path.Link(t.class), Features: t.features,
-		Keep: t.keep, From: t.from, Party: t.party.key, Ended: t.ended, Waits: t.waits, Served: state,
+		Keep: t.keep, From: t.from, Party: t.party.key, Key: t.key.Digest(nil), Ended: t.ended, Waits: t.waits, Served: state,
 	}, err
 }
 
@@ -215,6 +216,7 @@ func (e *Engine) importPair(s *PairState) (err error) {
 			continue
 		}
 		if *x.to, err = e.importTarget(x.s, p); err != nil {
+			e.pairs.forsake(p)
 			return err
 		}
 	}
@@ -234,9 +236,9 @@ func (e *Engine) importTarget(s *TargetState, p *pair) (*target, error) {
 	t.path.SetFlow(t.remote)
 	params := session.TargetParams{
 		Local: s.ID, Remote: t.remote, Endpoint: t.endpoint, Epoch: t.epoch, MaxFrame: e.maxFrame(&t.path), Window: e.cfg.Session.Window,
-		Features: t.features, Kind: t.path.Kind(), Class: t.class, Party: s.Party,
+		Features: t.features, Kind: t.path.Kind(), Class: t.class, Party: s.Party, Memo: t.memo,
 	}
-	gone := !t.ended && !e.rebind(t, &params)
+	gone := !t.ended && !e.rebind(t, &params, s.Key)
 	served, can := e.cfg.Serve(e.lived, params).(Mobile)
 	if !can {
 		return nil, errors.New("there is no executor for it here that it can move to")
@@ -263,14 +265,20 @@ func (e *Engine) importTarget(s *TargetState, p *pair) (*target, error) {
 }
 
 // rebind finds what the endpoint of a session has for it: its key, and where events and
-// messages go. It reports whether there is such an endpoint.
-func (e *Engine) rebind(t *target, p *session.TargetParams) bool {
+// messages go. It reports whether there is such an endpoint, with the key that the
+// initiator has proven.
+func (e *Engine) rebind(t *target, p *session.TargetParams, proven uint64) bool {
+	var key *session.Key
 	if e.cfg.Key != nil {
 		var is bool
-		if p.Key, is = e.cfg.Key(t.endpoint); !is {
+		if key, is = e.cfg.Key(t.endpoint); !is {
 			return false
 		}
 	}
+	if key.Digest(nil) != proven {
+		return false
+	}
+	t.key, p.Key = key, key
 	if t.features.Allow(wire.VerbNotice) && e.cfg.Events != nil {
 		if t.events = e.cfg.Events(t.endpoint); t.events != nil {
 			p.Places = t.events

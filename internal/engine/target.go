@@ -22,7 +22,8 @@ type target struct {
 	epoch     uint32
 	remote    uint32 // the initiator's session id
 	endpoint  uint16
-	class     wire.Class // of traffic
+	key       *session.Key // that the initiator has proven; nil for none
+	class     wire.Class   // of traffic
 	features  wire.Features
 	keep      int64 // nanoseconds of silence until the session is forgotten
 	listed    bool  // on the engine's dirty list

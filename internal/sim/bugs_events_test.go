@@ -10,7 +10,7 @@ const (
 // Bugs of the events at the targets of operations with data.
 var bugsOfEvents = []bug{
 	{"an event again for a frame that comes again", "", []edit{
-		{executorSession, "\ts.notices = s.notices[:0]\n", "\tif h.Type != wire.Request || wire.Diff(h.PSN, s.Ran()) > 0 {\n\t\ts.notices = s.notices[:0]\n\t}\n"}}},
+		{executorSession, "\ts.notices = s.notices[:0]\n", "\tif h.Type != wire.Request || wire.Diff(h.PSN, s.Ran().PSN) > 0 {\n\t\ts.notices = s.notices[:0]\n\t}\n"}}},
 	{"an event before its operation is executed", "", []edit{
 		{enginePack, "case f.sent >= f.elements():\n", "case f.Flags&FlagData != 0 && !f.noted:\n"}}},
 	{"an event of an operation that failed in part", "", []edit{

@@ -5,6 +5,7 @@
 package sim
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,7 +42,7 @@ func TestSeededBugs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := simulate(dir, "TestSim$"); err != nil {
+	if out, err := simulate(dir, "TestSim$", "mended"); err != nil {
 		t.Fatalf("the sources fail as they are:\n%s", tail(out))
 	}
 	for _, b := range slices.Concat(bugs, bugsOfTime, bugsOfPairs, bugsOfStaging, bugsOfOrder, bugsOfEvents, bugsOfCopies, bugsOfMessages, bugsOfTakeover) {
@@ -53,7 +54,7 @@ func TestSeededBugs(t *testing.T) {
 				tests = "TestSim$"
 			}
 			start := time.Now()
-			out, err := simulate(dir, tests)
+			out, err := simulate(dir, tests, cmp.Or(rare[b.name], "mended"))
 			switch {
 			case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
 				t.Fatalf("the bug does not compile:\n%s", tail(out))
@@ -100,9 +101,9 @@ func (b *bug) sow(t *testing.T, dir string) (undo func()) {
 
 // simulate runs the simulator's tests in a copy of the sources. Paths are
 // trimmed so that copies share the build cache.
-func simulate(dir, tests string) (string, error) {
+func simulate(dir, tests, with string) (string, error) {
 	cmd := exec.Command("go", "test", "-trimpath", "-vet=off", "-count=1", "-timeout=300s", "-v", "-run", tests,
-		"./internal/sim", "-args", "-seeds="+mostSeeds)
+		"./internal/sim", "-args", "-seeds="+mostSeeds, "-with="+with)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	return string(out), err

@@ -68,5 +68,5 @@ var bugsOfPairs = []bug{
 	{"what waits when a target restarts meets the new life", "", []edit{
 		{engineMeet, "f.Peer == c.by.id && (f.Verb.Array() || f.message())", "f.Peer == c.by.id && !f.Verb.Array()"}}},
 	{"frames that come on another queue than their session's are dropped", "", []edit{
-		{engineReceive, "|| !e.group.pass(e.at.packet, queue) {", "|| e.group == nil {"}}},
+		{engineReceive, "|| !e.group.pass(e, e.at.packet, queue) {", "|| e.group == nil {"}}},
 }
