@@ -94,16 +94,17 @@ static __always_inline int execute_packet(struct xdp_md *ctx, struct scratch *s,
 	__u32 place = 0;
 	int sent = 0;
 
-	s->length = v->length;
-	if (s->length < FRAME_MIN || s->length > FRAME_MAX || !load(ctx, s, v->frame))
-		return 0;
-	if (!read_header(s)) {
-		tally(UNSOUND);
-		return 0;
-	}
-	x = session_at(s->h.session, &place);
+	x = session_at(s, v->session, &place);
 	if (!x) {
 		tally(UNKNOWN);
+		return 0;
+	}
+	s->length = v->length;
+	if (s->length < FRAME_MIN || s->length > FRAME_MAX ||
+	    !(s->length <= SHORT ? load_short(ctx, s, v) : load_long(ctx, s, v->frame)))
+		return 0;
+	if (!read_header(s) || s->h.session != v->session) {
+		tally(UNSOUND);
 		return 0;
 	}
 	if (!sound(s)) {
@@ -132,22 +133,25 @@ int xdpfab_execute(struct xdp_md *ctx)
 {
 	struct scratch *s;
 	struct envelope v = {};
-	__u8 lane = 0; /* with two bits of the queue below it */
 	int action = 0;
 
 	/* The steering program has seen that there is a frame. */
-	if (!find_frame(ctx, &v) || bpf_xdp_load_bytes(ctx, v.frame + 5, &lane, 1))
+	if (!find_frame(ctx, &v))
 		return XDP_ABORTED;
 	s = scratch_of(FOR_PACKETS);
 	if (s) {
-		action = execute_packet(ctx, s, &v);
+		/* Read back from there, the verifier knows nothing of it, and so follows what
+		 * comes next once instead of for each encapsulation. */
+		s->envelope = v;
+		asm volatile("" ::: "memory");
+		action = execute_packet(ctx, s, &s->envelope);
 		s->busy = 0;
 	}
 	if (action) {
 		count(REASON_EXECUTED);
 		return action;
 	}
-	if (up(ctx, lane >> FAB_LANE_SHIFT)) {
+	if (up(ctx, v.session >> 26)) {
 		count(REASON_REDIRECT);
 		return XDP_REDIRECT;
 	}

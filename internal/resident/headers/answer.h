@@ -7,22 +7,22 @@
 
 #include "receive.h"
 
-enum kind { RAW, UDP4, UDP6 };
+enum { SHORT = 128 }; /* bytes of a frame that is copied without a helper */
 
-/* Where in a packet the frame is. The steering program has judged what is before it. */
-struct envelope {
-	__u32 frame; /* its offset */
-	__u32 length; /* of the frame, bytes */
-	__u32 kind;
-	__u32 vlan; /* id, 0 for none */
-	__u32 tagged;
-};
+/* So many bytes of the frame in a packet, or 0. */
+static __always_inline void *frame_at(struct xdp_md *ctx, const struct envelope *v, __u32 n)
+{
+	void *f = (void *)(long)ctx->data + CUT(v->frame, 0x7f);
+
+	return f + n > (void *)(long)ctx->data_end ? 0 : f;
+}
 
 /* Finds the frame in a packet. */
 static __always_inline int find_frame(struct xdp_md *ctx, struct envelope *v)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *l3;
 	struct eth_header *eth = data;
+	struct fab_header *f;
 	__u16 proto;
 
 	if ((void *)(eth + 1) > end)
@@ -54,10 +54,38 @@ static __always_inline int find_frame(struct xdp_md *ctx, struct envelope *v)
 			return 0;
 		v->length = bpf_ntohs(udp->length) - sizeof(*udp);
 	}
+	f = frame_at(ctx, v, sizeof(*f));
+	if (!f)
+		return 0;
+	__builtin_memcpy(&v->session, f->session, sizeof(v->session));
 	return 1;
 }
 
-static __always_inline int load(struct xdp_md *ctx, struct scratch *s, __u32 at)
+/* Copies a frame of at most SHORT bytes, in words, of which the last may overlap the one
+ * before: such a copy costs less than the helper's. */
+static __always_inline int load_short(struct xdp_md *ctx, struct scratch *s, const struct envelope *v)
+{
+	void *f = frame_at(ctx, v, FRAME_MIN);
+	void *end = (void *)(long)ctx->data_end;
+	__u32 last = CUT(s->length - 8, SHORT - 1);
+
+	if (!f)
+		return 0;
+	for (__u32 i = 0; i < SHORT; i += 8) {
+		if (i >= last)
+			break;
+		if (f + i + 8 > end)
+			return 0;
+		*(__u64 *)(s->in + i) = *(__u64 *)(f + i);
+	}
+	f += last;
+	if (f + 8 > end)
+		return 0;
+	*(__u64 *)(s->in + last) = *(__u64 *)f;
+	return 1;
+}
+
+static __always_inline int load_long(struct xdp_md *ctx, struct scratch *s, __u32 at)
 {
 	__u32 n = CUT(s->length - 1, FRAME_MASK) + 1;
 
@@ -179,19 +207,33 @@ static __always_inline int fits(const struct envelope *v, const struct session *
 	return v->kind == x->kind && v->tagged == (v->vlan || (x->priority && v->kind == RAW));
 }
 
+/* Makes the packet longer by so many bytes, or shorter. If there is no room behind it, as
+ * with veth for packets of middling length, it grows in front. */
+static __always_inline int resize(struct xdp_md *ctx, struct scratch *s, const struct envelope *v, int more)
+{
+	__u32 n = CUT(v->frame - 1, 127) + 1;
+
+	if (!bpf_xdp_adjust_tail(ctx, more))
+		return 1;
+	return more > 0 && more < FRAME_MAX && !bpf_xdp_adjust_head(ctx, -more) &&
+	       !bpf_xdp_load_bytes(ctx, more, s->in, n) && !bpf_xdp_store_bytes(ctx, 0, s->in, n);
+}
+
 /* Makes the packet the answer. 0: it is spoilt, or as it was; the answer is in the cache. */
 static __always_inline int reply(struct xdp_md *ctx, struct scratch *s, const struct envelope *v,
 				 struct outcome *o)
 {
 	__u32 body = s->body, length = HEADER + (body ? body : PAYLOAD_MIN);
 	struct eth_header *eth;
-	void *data, *end, *l3;
+	void *data, *end, *l3, *f;
 	__u64 sum = 0;
 	__u16 mac;
+	int more;
 
 	if (v->kind == UDP6)
 		sum = o->a && body ? sum_frame(s, o->a) : sum_header(s);
-	if (bpf_xdp_adjust_tail(ctx, (int)(v->frame + length) - (int)bpf_xdp_get_buff_len(ctx)))
+	more = (int)(v->frame + length) - (int)(ctx->data_end - ctx->data);
+	if (more && !resize(ctx, s, v, more))
 		return 0;
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
@@ -216,9 +258,16 @@ static __always_inline int reply(struct xdp_md *ctx, struct scratch *s, const st
 		return 0;
 	if (v->kind == UDP6 && !put_ipv6(l3, end, o->x, length, sum))
 		return 0;
-	if (bpf_xdp_store_bytes(ctx, v->frame, s->out, HEADER))
+	f = frame_at(ctx, v, FRAME_MIN);
+	if (!f)
 		return 0;
-	if (o->a && body)
+	__builtin_memcpy(f, s->out, HEADER);
+	f += HEADER;
+	if (!o->a || !body)
+		__builtin_memset(f, 0, PAYLOAD_MIN);
+	else if (body == PAYLOAD_MIN)
+		__builtin_memcpy(f, o->a->data, PAYLOAD_MIN);
+	else
 		return !bpf_xdp_store_bytes(ctx, v->frame + HEADER, o->a->data, CUT(body - 1, FRAME_MASK) + 1);
-	return !bpf_xdp_store_bytes(ctx, v->frame + HEADER, s->zeros, PAYLOAD_MIN);
+	return 1;
 }

@@ -84,8 +84,7 @@ static long swap_narrow(__u32 i, struct swap *w)
 	return !w->failed;
 }
 
-/* Applies the operation at hand of s to the element at byte at of a word. What the element
- * was is in s->old. Returns 0, or 1 if nothing was done. */
+/* Does any operation, in such a loop: see change. */
 __noinline int by_swapping(__u64 *word, struct scratch *s, __u32 at)
 {
 	struct swap w = {};
@@ -107,57 +106,64 @@ __noinline int by_swapping(__u64 *word, struct scratch *s, __u32 at)
 	return w.failed;
 }
 
-/* Operations for which BPF has an instruction: returns 1 and sets s->old, or returns 0. */
-__noinline int at_once64(__u64 *word, struct scratch *s)
-{
-	__u64 b;
+/* Operations that BPF has an instruction for, on elements of 32 and 64 bits. */
+enum {
+	AT_ONCE = 1 << OP_SUM | 1 << OP_DIFF | 1 << OP_BOR | 1 << OP_BAND | 1 << OP_BXOR |
+		  1 << OP_READ | 1 << OP_WRITE | 1 << OP_CSWAP,
+};
 
-	if (!word || !s)
-		return 0;
-	b = in64(s, s->operand);
-	switch (s->rec.op) {
-	case OP_SUM: s->old = __sync_fetch_and_add(word, b); return 1;
-	case OP_DIFF: s->old = __sync_fetch_and_add(word, -b); return 1;
-	case OP_BOR: s->old = __sync_fetch_and_or(word, b); return 1;
-	case OP_BAND: s->old = __sync_fetch_and_and(word, b); return 1;
-	case OP_BXOR: s->old = __sync_fetch_and_xor(word, b); return 1;
-	case OP_READ: s->old = *(volatile __u64 *)word; return 1;
-	case OP_WRITE: s->old = __sync_lock_test_and_set(word, b); return 1;
-	case OP_CSWAP: s->old = __sync_val_compare_and_swap(word, in64(s, s->compare), b); return 1;
-	}
-	return 0;
+static __always_inline int has_instruction(const struct record *r)
+{
+	return r->size >= 4 && AT_ONCE >> r->op & 1;
 }
 
-__noinline int at_once32(__u64 *word, struct scratch *s, __u32 at)
+/* Does such an operation. Returns what the element was. */
+static __always_inline __u64 once64(__u64 *word, __u32 op, __u64 b, __u64 c)
 {
-	__u32 *half;
-	__u32 b;
-
-	if (!word || !s)
-		return 0;
-	half = (void *)word + CUT(at, 4);
-	b = in32(s, s->operand);
-	switch (s->rec.op) {
-	case OP_SUM: s->old = __sync_fetch_and_add(half, b); return 1;
-	case OP_DIFF: s->old = __sync_fetch_and_add(half, -b); return 1;
-	case OP_BOR: s->old = __sync_fetch_and_or(half, b); return 1;
-	case OP_BAND: s->old = __sync_fetch_and_and(half, b); return 1;
-	case OP_BXOR: s->old = __sync_fetch_and_xor(half, b); return 1;
-	case OP_READ: s->old = *(volatile __u32 *)half; return 1;
-	case OP_WRITE: s->old = __sync_lock_test_and_set(half, b); return 1;
-	case OP_CSWAP: s->old = __sync_val_compare_and_swap(half, in32(s, s->compare), b); return 1;
+	if (op == OP_SUM)
+		return __sync_fetch_and_add(word, b);
+	switch (op) {
+	case OP_DIFF: return __sync_fetch_and_add(word, -b);
+	case OP_BOR: return __sync_fetch_and_or(word, b);
+	case OP_BAND: return __sync_fetch_and_and(word, b);
+	case OP_BXOR: return __sync_fetch_and_xor(word, b);
+	case OP_WRITE: return __sync_lock_test_and_set(word, b);
+	case OP_CSWAP: return __sync_val_compare_and_swap(word, c, b);
 	}
-	return 0;
+	return *(volatile __u64 *)word;
 }
 
-/* Likewise, by whichever way there is. Returns 0, or 1 if nothing was done. */
-static __always_inline int change(__u64 *word, struct scratch *s, __u32 at)
+static __always_inline __u32 once32(__u32 *half, __u32 op, __u32 b, __u32 c)
 {
-	if (s->rec.size == 8 && at_once64(word, s))
+	switch (op) {
+	case OP_SUM: return __sync_fetch_and_add(half, b);
+	case OP_DIFF: return __sync_fetch_and_add(half, -b);
+	case OP_BOR: return __sync_fetch_and_or(half, b);
+	case OP_BAND: return __sync_fetch_and_and(half, b);
+	case OP_BXOR: return __sync_fetch_and_xor(half, b);
+	case OP_WRITE: return __sync_lock_test_and_set(half, b);
+	case OP_CSWAP: return __sync_val_compare_and_swap(half, c, b);
+	}
+	return *(volatile __u32 *)half;
+}
+
+/* Applies the operation at hand of s to the element at byte at of a word, by whichever way
+ * there is. What the element was is in s->old. Returns 0, or 1 if nothing was done. */
+__noinline int change(__u64 *word, struct scratch *s, __u32 at)
+{
+	__u32 op;
+
+	if (!word || !s)
+		return 1;
+	op = s->rec.op;
+	if (has_instruction(&s->rec)) {
+		if (s->rec.size == 8)
+			s->old = once64(word, op, in64(s, s->operand), in64(s, s->compare));
+		else
+			s->old = once32((void *)word + CUT(at, 4), op, in32(s, s->operand), in32(s, s->compare));
 		return 0;
-	if (s->rec.size == 4 && at_once32(word, s, at))
-		return 0;
-	if (s->rec.op == OP_READ) { /* of 8 or 16 bits; a load of the word is atomic */
+	}
+	if (op == OP_READ) { /* of 8 or 16 bits; a load of the word is atomic */
 		s->old = *(volatile __u64 *)word >> (8 * at & 63);
 		return 0;
 	}

@@ -36,7 +36,7 @@ static __always_inline void call_receive(struct xdp_md *ctx, struct scratch *s, 
 {
 	s->length = c->length;
 	o->verdict = UNSOUND;
-	if (s->length < FRAME_MIN || s->length > FRAME_MAX || !load(ctx, s, sizeof(*c)) || !read_header(s))
+	if (s->length < FRAME_MIN || s->length > FRAME_MAX || !load_long(ctx, s, sizeof(*c)) || !read_header(s))
 		return;
 	take(s, x, place, o);
 	if (o->verdict == FOREIGN)
@@ -140,7 +140,7 @@ static __always_inline enum verdict begin_session(struct xdp_md *ctx, struct cal
 static __always_inline void obey_at(struct xdp_md *ctx, struct scratch *s, struct call *c, struct outcome *o)
 {
 	__u32 place = 0;
-	struct session *x = session_at(c->session, &place);
+	struct session *x = session_at(s, c->session, &place);
 
 	o->verdict = UNKNOWN;
 	if (!x)

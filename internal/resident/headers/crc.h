@@ -1,24 +1,57 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * CRC32C, eight bytes at a time (slicing by 8). The loader computes the table.
+ * CRC32C, 16 bytes at a time (slicing by 16): half of the lookups do not wait for the state
+ * before, which is what eight at a time are slow for. The loader computes the table.
  */
 #pragma once
 
 #include "kernel.h"
 
 /* table[k][v]: the state after byte v and k zero bytes. */
-volatile const __u32 crc_table[8][256] = {};
+volatile const __u32 crc_table[16][256] = {};
 
-static __always_inline __u32 crc_byte(__u32 crc, __u8 b)
+/* The entry of a table for the byte of a number that is this many bits up. */
+static __always_inline __u32 crc_entry(__u32 table, __u64 word, __u32 up)
 {
-	return crc_table[0][CUT(crc ^ b, 0xff)] ^ crc >> 8;
+	__u64 at = (up < 2 ? word << 2 : word >> (up - 2)) & 0x3fc; /* bytes */
+
+	return *(volatile const __u32 *)((volatile const __u8 *)crc_table[table] + at);
 }
 
-static __always_inline __u32 crc_word(__u32 crc, __u64 word)
+/* The entries for the eight bytes of a word, behind which there are so many others. */
+static __always_inline __u32 crc_entries(__u32 behind, __u64 word)
 {
-	word ^= crc;
-	return crc_table[7][word & 0xff] ^ crc_table[6][word >> 8 & 0xff] ^
-	       crc_table[5][word >> 16 & 0xff] ^ crc_table[4][word >> 24 & 0xff] ^
-	       crc_table[3][word >> 32 & 0xff] ^ crc_table[2][word >> 40 & 0xff] ^
-	       crc_table[1][word >> 48 & 0xff] ^ crc_table[0][word >> 56];
+	return crc_entry(behind + 7, word, 0) ^ crc_entry(behind + 6, word, 8) ^
+	       crc_entry(behind + 5, word, 16) ^ crc_entry(behind + 4, word, 24) ^
+	       crc_entry(behind + 3, word, 32) ^ crc_entry(behind + 2, word, 40) ^
+	       crc_entry(behind + 1, word, 48) ^ crc_entry(behind, word, 56);
+}
+
+/* The state after 16, 8, 4, 2 bytes more, and one. */
+static __always_inline __u32 crc_16(__u32 crc, __u64 first, __u64 second)
+{
+	return crc_entries(0, second) ^ crc_entries(8, first ^ crc);
+}
+
+static __always_inline __u32 crc_8(__u32 crc, __u64 word)
+{
+	return crc_entries(0, word ^ crc);
+}
+
+static __always_inline __u32 crc_4(__u32 crc, __u32 half)
+{
+	crc ^= half;
+	return crc_entry(3, crc, 0) ^ crc_entry(2, crc, 8) ^ crc_entry(1, crc, 16) ^ crc_entry(0, crc, 24);
+}
+
+static __always_inline __u32 crc_2(__u32 crc, __u16 pair)
+{
+	crc ^= pair;
+	return crc_entry(1, crc, 0) ^ crc_entry(0, crc, 8) ^ crc >> 16;
+}
+
+static __always_inline __u32 crc_1(__u32 crc, __u8 byte)
+{
+	crc ^= byte;
+	return crc_entry(0, crc, 0) ^ crc >> 8;
 }

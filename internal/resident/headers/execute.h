@@ -5,154 +5,30 @@
  */
 #pragma once
 
-#include "atomics.h"
+#include "sweep.h"
 
-/* wire.Status */
-enum status {
-	STATUS_OK,
-	STATUS_NO_KEY,
-	STATUS_NO_ACCESS,
-	STATUS_OUT_OF_BOUNDS,
-	STATUS_MISALIGNED,
-	STATUS_BAD_COUNT = 6,
-	STATUS_NOT_EXECUTED = 8,
-	STATUS_STALE = 9,
-};
-
-/* Finds the region of the record at hand; records of one frame mostly have one. */
-static __always_inline int find(struct scratch *s)
+/* Prepares for the operations of the record that has just been read. */
+static __always_inline void begin_record(struct scratch *s)
 {
-	__u64 key = s->rec.key;
-	struct region *r;
+	s->run_left = s->rec.run;
+	s->fits = s->rec.run && (!returns(&s->rec) || at_once(s));
+	s->sweeps = sweepable(s);
+}
 
-	if (s->found && s->region_key == key)
-		return 1;
-	r = bpf_map_lookup_elem(&regions, &key);
-	s->found = r != 0;
-	if (!r)
+/* Reads the next record. 0: there is none. */
+static __always_inline int next_record(struct scratch *s)
+{
+	if (!s->left || !parse(s))
 		return 0;
-	s->region = *r;
-	s->region_key = key;
+	begin_record(s);
 	return 1;
 }
 
-static long check_record(__u32 i, struct scratch **of)
-{
-	struct scratch *s = *of;
-
-	if (!s->left)
-		return 1;
-	if (!parse(s) || !find(s)) {
-		s->left = OPS_MAX + 1; /* more than a frame has: refused */
-		return 1;
-	}
-	return 0;
-}
-
-/* 1 if this program executes all operations of the frame. */
-__noinline int executable(struct scratch *s)
-{
-	struct scratch *of = s;
-
-	if (!s)
-		return 0;
-	rewind(s);
-	s->found = 0;
-	bpf_loop(OPS_MAX, check_record, &of, 0);
-	return !s->left && s->pos <= s->length && padded_well(s, s->pos);
-}
-
-/* Bytes that are kept for the failure of all operations behind the first n. */
-static __always_inline __u32 reserve(const struct scratch *s, __u32 n)
-{
-	__u32 failures = s->failed + s->h.ops - n;
-
-	return failures ? 4 + 2 * failures : 0;
-}
-
-/* Whether an operation that returns n bytes, the last of the first so many, has room. */
-static __always_inline int has_room(const struct scratch *s, __u64 n, __u32 ops)
-{
-	__u64 end = s->values + ((n + 3) & ~3ull);
-
-	return end + reserve(s, ops) <= s->room;
-}
-
-/* Where the operation at hand begins in the region, or why it must not run. */
-static __always_inline enum status resolve(struct scratch *s)
-{
-	const struct record *r = &s->rec;
-	const struct region *g = &s->region;
-	__u64 total = (__u64)r->total * r->size;
-	__u32 need = r->verb == VERB_ATOMIC ? REMOTE_WRITE :
-		     r->op == OP_READ	    ? REMOTE_READ :
-					      REMOTE_READ | REMOTE_WRITE;
-
-	if (!find(s))
-		return STATUS_NO_KEY;
-	if (g->auth != s->auth)
-		return STATUS_NO_ACCESS;
-	if (r->incarnation && r->incarnation != g->incarnation)
-		return STATUS_STALE;
-	if ((g->access & need) != need)
-		return STATUS_NO_ACCESS;
-	s->at = r->offset - g->base;
-	if (total > g->length || s->at > g->length - total)
-		return STATUS_OUT_OF_BOUNDS;
-	if (s->at & (r->size - 1))
-		return STATUS_MISALIGNED;
-	return STATUS_OK;
-}
-
-static long resolve_next(__u32 i, struct scratch **of)
-{
-	struct scratch *s = *of;
-
-	if (i >= s->rec.run)
-		return 1;
-	s->rec.offset = in32(s, s->rec.next + i * s->rec.stride);
-	s->unresolved = resolve(s) != STATUS_OK;
-	return s->unresolved;
-}
-
-/* Whether none of the operations of the run at hand will be refused. */
-__noinline int resolves(struct scratch *s)
-{
-	struct scratch *of = s;
-
-	if (!s)
-		return 0;
-	bpf_loop(OPS_MAX, resolve_next, &of, 0);
-	return !s->unresolved;
-}
-
-/* Whether the run at hand, which has just been read, is executed at once: then its values
- * need room together, and otherwise one by one, each with room for the failure of those
- * behind it. The two differ only if values of four bytes end the answer, to the last byte:
- * any other value is longer than what its failure takes. */
-static __always_inline int at_once(struct scratch *s)
-{
-	const struct record *r = &s->rec;
-	__u32 n = r->run * r->size, ops = s->index + r->run;
-
-	if (!has_room(s, n, ops))
-		return 0;
-	if (r->size > 4 || ops < s->h.ops || s->failed || s->values + n + 2 <= s->room)
-		return 1;
-	return resolves(s);
-}
-
-/* Makes the next operation the one at hand: of the run, or of the next record. */
-static __always_inline int next_op(struct scratch *s)
+/* Makes the next operation the one at hand: of the run, or the record itself. */
+static __always_inline void next_op(struct scratch *s)
 {
 	struct record *r = &s->rec;
 
-	if (!s->run_left) {
-		if (!s->left || !parse(s))
-			return 0;
-		s->run_left = r->run;
-		s->fits = r->run && (!returns(r) || at_once(s));
-	}
 	if (s->run_left) {
 		s->run_left--;
 		r->offset = in32(s, r->next);
@@ -165,7 +41,6 @@ static __always_inline int next_op(struct scratch *s)
 	s->operand = r->operand;
 	s->compare = r->compare;
 	s->index++;
-	return 1;
 }
 
 static __always_inline void fail(struct scratch *s, enum status status)
@@ -220,11 +95,10 @@ static __always_inline void give(struct scratch *s, struct answer *a)
 /* The next element of the operation at hand. */
 static __always_inline void element(struct scratch *s, struct answer *a)
 {
-	__u32 place = s->region.place, word = s->at >> 3, size = s->rec.size;
-	void *memory = bpf_map_lookup_elem(&memories, &place);
-	__u64 *w = memory ? bpf_map_lookup_elem(memory, &word) : 0;
+	struct block *k = block_at(s, s->at);
+	__u32 size = s->rec.size;
 
-	if (!w || change(w, s, s->at & 7)) { /* an array may have run in part */
+	if (!k || change((void *)k->bytes + CUT(s->at, BLOCK - 8), s, s->at & 7)) { /* an array may have run in part */
 		s->values = s->began;
 		fail(s, STATUS_NOT_EXECUTED);
 		return;
@@ -247,8 +121,11 @@ static long step(__u32 i, struct walk *w)
 	struct scratch *s = w->s;
 
 	if (!s->elements) {
-		if (!next_op(s))
+		if (!s->run_left && !next_record(s))
 			return 1;
+		if (s->sweeps && sweep(s, w->a))
+			return 0;
+		next_op(s);
 		begin_op(s, w->a);
 	}
 	if (s->elements)
@@ -256,17 +133,19 @@ static long step(__u32 i, struct walk *w)
 	return 0;
 }
 
-/* Executes the frame, which is executable, and writes the values into the answer. */
-__noinline int execute(struct scratch *s, struct answer *a)
+/* Executes a frame of one record, which has just been read, as far as it can be swept
+ * through. 1: that is all of it. */
+static __always_inline int execute_whole(struct scratch *s, struct answer *a)
 {
-	struct walk w = {s, a};
+	int swept;
 
-	if (!s || !a)
-		return 0;
-	rewind(s);
-	s->elements = s->run_left = s->index = s->values = s->failed = 0;
-	bpf_loop(2 * FRAME_MAX + OPS_MAX, step, &w, 0);
-	return 0;
+	begin_record(s);
+	swept = s->sweeps && sweep(s, a);
+	if (s->rec.run)
+		return !s->run_left;
+	if (!swept)
+		rewind(s);
+	return swept;
 }
 
 static long move_back(__u32 i, struct walk *w)
@@ -281,22 +160,15 @@ static long move_back(__u32 i, struct walk *w)
 	return 0;
 }
 
-/* Puts the list of statuses, if there is one, before the values, as wire.ResponseWriter
- * does. */
-__noinline int finish(struct scratch *s, struct answer *a)
+/* Puts the list of statuses before the values, as wire.ResponseWriter does. */
+__noinline int put_statuses(struct scratch *s, struct answer *a)
 {
 	struct walk w = {s, a};
 	__u32 list, n;
 
 	if (!s || !a)
 		return 0;
-	a->ops = s->h.ops;
-	a->psn = s->h.psn;
-	a->flags = 0;
-	a->n = s->values;
 	n = s->failed;
-	if (!n)
-		return 0;
 	list = 2 + 2 * n;
 	s->done = (list + 3) & ~3u; /* how far the values move */
 	bpf_loop(FRAME_MAX / 4, move_back, &w, 0);
@@ -310,4 +182,26 @@ __noinline int finish(struct scratch *s, struct answer *a)
 	a->n = s->values + s->done;
 	a->flags = 1; /* STATUS */
 	return 0;
+}
+
+/* Executes the frame and writes its answer. 0: it is not for this program, and nothing has
+ * been done. */
+__noinline int execute(struct scratch *s, struct answer *a)
+{
+	struct walk w = {s, a};
+
+	if (!s || !a || !executable(s))
+		return 0;
+	s->elements = s->run_left = s->index = s->values = s->failed = 0;
+	if (!s->whole)
+		rewind(s);
+	if (!s->whole || !execute_whole(s, a))
+		bpf_loop(2 * FRAME_MAX + OPS_MAX, step, &w, 0);
+	a->ops = s->h.ops;
+	a->psn = s->h.psn;
+	a->flags = 0;
+	a->n = s->values;
+	if (s->failed)
+		put_statuses(s, a);
+	return 1;
 }

@@ -8,51 +8,59 @@
 #include "crc.h"
 #include "session.h"
 
+/* A sum of which one call adds a chunk: longer loops would cost the verifier dearly, and
+ * shorter ones time. */
 struct sum {
 	const __u8 *from;
-	__u32 n; /* bytes */
 	__u32 crc;
 };
 
+enum { CHUNK = 256 };
+
 static long sum_chunk(__u32 i, struct sum *c)
 {
-	const __u8 *p = c->from + CUT(64 * i, FRAME_MASK);
+	const __u8 *p = c->from + CUT(CHUNK * i, FRAME_MASK);
+	__u32 crc = c->crc;
 
-	for (__u32 k = 0; k < 64; k += 8)
-		c->crc = crc_word(c->crc, *(__u64 *)(p + k));
+	for (__u32 k = 0; k < CHUNK; k += 16)
+		crc = crc_16(crc, *(__u64 *)(p + k), *(__u64 *)(p + k + 8));
+	c->crc = crc;
 	return 0;
 }
 
 /* The state of a CRC after n bytes more, of FRAME_MAX and those behind them. */
 static __always_inline __u32 crc_over(__u32 crc, const __u8 *from, __u32 n)
 {
-	struct sum c = {from, n, crc};
-	__u32 at = n & ~63u;
+	struct sum c = {from, crc};
 
-	bpf_loop(CUT(n >> 6, 63), sum_chunk, &c, 0);
+	if (n >= CHUNK)
+		bpf_loop(CUT(n / CHUNK, 15), sum_chunk, &c, 0);
 	crc = c.crc;
-	for (__u32 k = 0; k < 7; k++, at += 8)
-		if (at + 8 <= n)
-			crc = crc_word(crc, *(__u64 *)(from + CUT(at, FRAME_MASK)));
-		else
+	from += CUT(n, FRAME_MASK & ~(CHUNK - 1));
+	for (__u32 i = 16; i < CHUNK; i += 16) {
+		if (i > n % CHUNK)
 			break;
-	for (__u32 k = 0; k < 7; k++, at++)
-		if (at < n)
-			crc = crc_byte(crc, from[CUT(at, FRAME_MASK)]);
-		else
-			break;
-	return crc;
+		crc = crc_16(crc, *(__u64 *)from, *(__u64 *)(from + 8));
+		from += 16;
+	}
+	if (n & 8) {
+		crc = crc_8(crc, *(__u64 *)from);
+		from += 8;
+	}
+	if (n & 4) {
+		crc = crc_4(crc, *(__u32 *)from);
+		from += 4;
+	}
+	if (n & 2) {
+		crc = crc_2(crc, *(__u16 *)from);
+		from += 2;
+	}
+	return n & 1 ? crc_1(crc, *from) : crc;
 }
 
 __noinline int crc_in(struct scratch *s)
 {
 	return s ? crc_over(~0u, s->in, s->length) : 0;
-}
-
-/* Continues the state crc with the body of an answer. */
-__noinline int crc_body(struct answer *a, __u32 n, __u32 crc)
-{
-	return a ? crc_over(crc, a->data, n) : 0;
 }
 
 /* Reads the header. 0: the frame is not for this program. Only the checksum and the
@@ -89,22 +97,28 @@ static __always_inline int sound(struct scratch *s)
 	return s->h.type == T_REQUEST || padded_well(s, HEADER);
 }
 
+/* The state after the header in out, whose checksum is zero. */
+static __always_inline __u32 crc_header(const struct scratch *s)
+{
+	__u32 crc = crc_16(~0u, *(__u64 *)s->out, *(__u64 *)(s->out + 8));
+
+	crc = crc_16(crc, *(__u64 *)(s->out + 16), *(__u64 *)(s->out + 24));
+	return crc_2(crc, *(__u16 *)(s->out + 32));
+}
+
 /* Pads the frame whose header is in out and whose body is in the answer, if it has one,
  * and writes the checksum. */
-static __always_inline void seal(struct scratch *s, struct answer *a)
+__noinline int seal(struct scratch *s, struct answer *a)
 {
-	__u32 crc = ~0u, n = s->body;
+	__u32 crc, n;
 
-	if (!n) {
-		for (__u32 k = 0; k < 32; k += 8)
-			crc = crc_word(crc, *(__u64 *)(s->out + k));
-		crc = crc_byte(crc, s->out[32]);
-		crc = crc_byte(crc, s->out[33]);
-		crc = crc_word(crc, 0);
-		for (__u32 k = 0; k < 4; k++)
-			crc = crc_byte(crc, 0);
-		*(__u32 *)(s->out + 30) = ~crc;
-		return;
+	if (!s)
+		return 0;
+	n = s->body;
+	crc = crc_header(s);
+	if (!a || !n) {
+		*(__u32 *)(s->out + 30) = ~crc_4(crc_8(crc, 0), 0);
+		return 0;
 	}
 	if (n < PAYLOAD_MIN) { /* values and lists are multiples of four */
 		if (n <= 8)
@@ -113,9 +127,6 @@ static __always_inline void seal(struct scratch *s, struct answer *a)
 			*(__u32 *)(a->data + 4) = 0;
 		s->body = n = PAYLOAD_MIN;
 	}
-	for (__u32 k = 0; k < 32; k += 8)
-		crc = crc_word(crc, *(__u64 *)(s->out + k));
-	crc = crc_byte(crc, s->out[32]);
-	crc = crc_byte(crc, s->out[33]);
-	*(__u32 *)(s->out + 30) = ~(__u32)crc_body(a, n, crc);
+	*(__u32 *)(s->out + 30) = ~crc_over(crc, a->data, n);
+	return 0;
 }

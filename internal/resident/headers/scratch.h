@@ -37,10 +37,26 @@ struct record {
 	__u8 is_signed;
 };
 
+enum kind { RAW, UDP4, UDP6 };
+
+/* Where in a packet the frame is. The steering program has judged what is before it. */
+struct envelope {
+	__u32 frame; /* its offset */
+	__u32 length; /* of the frame, bytes */
+	__u32 session; /* that the frame names */
+	__u32 kind;
+	__u32 vlan; /* id, 0 for none */
+	__u32 tagged;
+};
+
+enum { HINT_BITS = 6, HINTS = 1 << HINT_BITS };
+
 struct scratch {
 	__u32 busy; /* 1: in use */
 	__u32 length; /* of the frame, bytes */
+	__u32 hints[HINTS]; /* places where sessions were found, by hint_of */
 	struct header h;
+	struct envelope envelope;
 
 	/* The walk through the records. */
 	__u64 key; /* of the record before */
@@ -48,6 +64,7 @@ struct scratch {
 	__u32 has_key;
 	__u32 pos; /* of the next record in the frame */
 	__u32 left; /* operations still to come */
+	__u32 whole; /* the first record is the only one */
 	struct record rec;
 
 	/* The region of the record at hand, if found is set. */
@@ -60,6 +77,7 @@ struct scratch {
 	__u32 index; /* of it, in the frame */
 	__u32 elements; /* still to come */
 	__u32 run_left; /* operations of the run at hand still to come */
+	__u32 sweeps; /* sweep may execute operations of the record at hand */
 	__u32 fits; /* the values of all operations of the run have room */
 	__u32 unresolved; /* an operation of the run will be refused */
 	__u64 at; /* byte in the region of the next element */

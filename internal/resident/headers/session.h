@@ -77,7 +77,7 @@ static __always_inline int free_answers(struct session *x, __u32 ack)
 	if (diff(ack, x->freed) <= 0)
 		return 1;
 	x->freed = ack;
-	x->heard = bpf_ktime_get_ns();
+	x->heard++;
 	return 1;
 }
 
@@ -113,9 +113,13 @@ static __always_inline void ran(struct session *x, const struct scratch *s, cons
 		x->clean |= bit(psn);
 	x->frames++;
 	x->ops += s->h.ops;
-	x->heard = bpf_ktime_get_ns();
+	x->heard++;
 	if (psn != x->expected) {
 		x->ahead |= bit(psn);
+		return;
+	}
+	if (!x->ahead) {
+		x->expected++;
 		return;
 	}
 	psn = 1 + ones(rotate_right(x->ahead, x->expected + 1)); /* frames, this one and those behind it */
@@ -203,9 +207,7 @@ static long try_lock(__u32 i, struct wish *w)
 	return w->granted;
 }
 
-/* Locks a session, unless another CPU has it for longer than any frame takes; or this one,
- * in a call that the network has interrupted. */
-__noinline int acquire(struct session *x)
+__noinline int acquire_later(struct session *x)
 {
 	struct wish w = {x, 0};
 
@@ -213,6 +215,13 @@ __noinline int acquire(struct session *x)
 		return 0;
 	bpf_loop(SPINS, try_lock, &w, 0);
 	return w.granted;
+}
+
+/* Locks a session, unless another CPU has it for longer than any frame takes; or this one,
+ * in a call that the network has interrupted. */
+static __always_inline int acquire(struct session *x)
+{
+	return !__sync_val_compare_and_swap(&x->lock, 0, 1) || acquire_later(x);
 }
 
 /* An exchange, so that everything before it is seen by the next one that locks. */

@@ -17,12 +17,13 @@ enum {
 	PAYLOAD_MAX = FRAME_MAX - HEADER,
 	WINDOW = 64, /* frames, and answers kept, of a session */
 	SLOT = WINDOW - 1, /* mask of a psn: its place in sets and in the cache */
+	BLOCK = 4096, /* bytes of memory that one lookup finds: a page, so that none is wasted */
 	OPS_MAX = 255, /* operations of a frame */
 	MAX_SESSIONS = 256, /* unless the loader says otherwise */
 	MAX_REGIONS = 256,
 };
 
-/* A registration. The words are in the map at this place of memories. */
+/* A registration. The bytes are in the map at this place of memories. */
 struct region {
 	__u64 base; /* what operations give for the first byte */
 	__u64 length; /* bytes */
@@ -55,7 +56,7 @@ struct session {
 	__u32 claimed; /* 1 + slot of a frame that user space executes; 0 for none */
 	__u64 ahead; /* bit psn%64: ran, though an earlier one has not */
 	__u64 clean; /* bit psn%64: ran, and has no results; meaningful for cached answers */
-	__u64 heard; /* ktime when the initiator last sent something new, ns */
+	__u64 heard; /* how often the initiator has sent something new */
 	__u64 auth;
 	__u64 frames; /* that ran */
 	__u64 ops; /* of them */
@@ -112,13 +113,17 @@ struct {
 	__type(value, struct region);
 } regions SEC(".maps");
 
-/* The memory of a region, in words of 8 bytes. */
+/* The memory of a region. The blocks of a map lie behind one another. */
+struct block {
+	__u8 bytes[BLOCK];
+};
+
 struct memory {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, __u8[BLOCK]); /* a struct block */
 };
 
 struct {
