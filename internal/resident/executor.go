@@ -42,10 +42,14 @@ type Executor struct {
 		executorMaps
 	}
 	sessions []byte // the map of that name
+	book     *book  // nil unless the state is pinned
+	node     Node   // as written down there
+	salt     []byte // of Digest
 
 	mu     sync.Mutex
-	free   []uint32 // places for sessions
-	places []uint32 // free places for the memory of regions
+	free   []uint32          // places for sessions
+	places []uint32          // free places for the memory of regions
+	taken  map[string]string // memories by name, with their pins; nil if none is pinned
 	counts
 }
 
@@ -93,7 +97,7 @@ func (c *Config) shared(spec *ebpf.CollectionSpec) map[string]*ebpf.Map {
 
 // load puts an object into the kernel, with these maps in place of its own.
 func load(spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) (*Executor, error) {
-	x := &Executor{}
+	x := &Executor{salt: newSalt()}
 	err := spec.LoadAndAssign(&x.objects, &ebpf.CollectionOptions{MapReplacements: maps})
 	if err != nil {
 		return nil, refused(err)
@@ -166,7 +170,7 @@ func (x *Executor) Close() error {
 	if x.sessions != nil {
 		err, x.sessions = unix.Munmap(x.sessions), nil
 	}
-	return errors.Join(err, x.objects.executorPrograms.Close(), x.objects.executorMaps.Close())
+	return errors.Join(err, x.book.close(), x.objects.executorPrograms.Close(), x.objects.executorMaps.Close())
 }
 
 // mapAll maps an array to be read.

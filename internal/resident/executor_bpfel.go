@@ -57,6 +57,7 @@ type executorScratch struct {
 	_      structs.HostLayout
 	Busy   uint32
 	Length uint32
+	Hints  [64]uint32
 	H      struct {
 		_       structs.HostLayout
 		Session uint32
@@ -68,12 +69,23 @@ type executorScratch struct {
 		Ops     uint8
 		Lane    uint8
 	}
+	Envelope struct {
+		_       structs.HostLayout
+		Frame   uint32
+		Length  uint32
+		Session uint32
+		Kind    uint32
+		Vlan    uint32
+		Tagged  uint32
+	}
 	_           [4]byte
 	Key         uint64
 	Incarnation uint32
 	HasKey      uint32
 	Pos         uint32
 	Left        uint32
+	Whole       uint32
+	_           [4]byte
 	Rec         struct {
 		_           structs.HostLayout
 		Key         uint64
@@ -100,9 +112,9 @@ type executorScratch struct {
 	Index      uint32
 	Elements   uint32
 	RunLeft    uint32
+	Sweeps     uint32
 	Fits       uint32
 	Unresolved uint32
-	_          [4]byte
 	At         uint64
 	Old        uint64
 	Operand    uint32

@@ -18,27 +18,12 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
-
-// bpffs mounts a BPF file system until the test ends.
-func bpffs(t *testing.T) string {
-	t.Helper()
-	at := t.TempDir()
-	if err := unix.Mount("bpf", at, "bpf", 0, ""); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return at
-}
 
 // killed is the session of the processes that are killed.
 var killed = session.TargetParams{Local: wire.NewSessionID(0, 0, 1, 1), Remote: 9, Epoch: 7, MaxFrame: 1500, Window: 64}
@@ -97,7 +82,7 @@ func suffer(folder string) error {
 // run; the next process adopts what there is, and goes on.
 func TestKill(t *testing.T) {
 	first := mustLoad(t, Config{Sessions: 1, Regions: 2})
-	folder := bpffs(t)
+	folder := testnet.BPFFS(t)
 	m, err := NewMemory("words", 64)
 	if err != nil {
 		t.Fatal(err)
@@ -109,10 +94,10 @@ func TestKill(t *testing.T) {
 	if _, err := first.begin(newCaller(first.objects.XdpfabCall), &killed, session.FirstPSN(killed.Epoch)); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.Pin(folder); err != nil {
+	if err := first.Pin(folder, Node{Life: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.Pin(folder); !errors.Is(err, fs.ErrExist) {
+	if err := first.Pin(folder, Node{Life: 1}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("pinned twice: %v", err)
 	}
 	rounds := 30
@@ -131,6 +116,23 @@ func TestKill(t *testing.T) {
 	if _, err := Adopt(folder, Config{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("adopted what was removed: %v", err)
 	}
+}
+
+// memoryOf maps the memory of a region that is registered.
+func (x *Executor) memoryOf(key uint64) (*Memory, error) {
+	var r executorRegion
+	if err := x.objects.Regions.Lookup(key, &r); err != nil {
+		return nil, err
+	}
+	var id uint32
+	if err := x.objects.Memories.Lookup(r.Place, &id); err != nil {
+		return nil, err
+	}
+	m, err := ebpf.NewMapFromID(ebpf.MapID(id))
+	if err != nil {
+		return nil, err
+	}
+	return mapMemory(m, int(r.Length))
 }
 
 // killOne starts a process, and kills it some time after it has begun to work.
@@ -184,7 +186,7 @@ func checkKilled(t *testing.T, folder string, round int, before uint64) (frames 
 	if v, _, err := c.call(callReceive, s.Id, 0, addFrame(s.Expected)); v != Execute || err != nil {
 		t.Fatalf("verdict %d, %v", v, err)
 	}
-	m, err := x.MemoryOf(residentKey)
+	m, err := x.memoryOf(residentKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +211,7 @@ func checkKilled(t *testing.T, folder string, round int, before uint64) (frames 
 // the frames that it held come again.
 func TestAdoptHalfDone(t *testing.T) {
 	first := mustLoad(t, Config{Sessions: 2, Regions: 1})
-	folder := bpffs(t)
+	folder := testnet.BPFFS(t)
 	c := newCaller(first.objects.XdpfabCall)
 	if _, err := first.begin(c, &killed, session.FirstPSN(killed.Epoch)); err != nil {
 		t.Fatal(err)
@@ -230,7 +232,7 @@ func TestAdoptHalfDone(t *testing.T) {
 	if _, _, err := c.call(callAttend, uint32(other.Local), 1, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.Pin(folder); err != nil {
+	if err := first.Pin(folder, Node{Life: 1}); err != nil {
 		t.Fatal(err)
 	}
 	x, err := Adopt(folder, Config{})

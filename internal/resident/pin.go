@@ -5,6 +5,7 @@
 package resident
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -19,12 +20,12 @@ var state = []string{executorMapSessions, executorMapPlaces, executorMapAnswers,
 
 // version is that of the state: the name of the folder that it is pinned in. A program
 // never runs on state of another version.
-const version = "v1"
+const version = "v2"
 
 // Pin keeps the state in a folder of a BPF file system (bpffs), so that it outlives this
-// process: Adopt finds it there. The folder is made if need be, and must not have a
-// state.
-func (x *Executor) Pin(folder string) error {
+// process: Adopt finds it there, with what n says of the node. The folder is made if need
+// be, and must not have a state.
+func (x *Executor) Pin(folder string, n Node) error {
 	at := filepath.Join(folder, version)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("resident: %w", err)
@@ -32,12 +33,31 @@ func (x *Executor) Pin(folder string) error {
 	if err := os.Mkdir(at, 0o700); err != nil {
 		return fmt.Errorf("resident: pinning the state: %w; adopt or remove what is there", err)
 	}
+	if err := x.pin(at, n); err != nil {
+		return errors.Join(err, Remove(folder))
+	}
+	return nil
+}
+
+func (x *Executor) pin(at string, n Node) error {
 	for _, name := range state {
 		if err := x.mapOf(name).Pin(filepath.Join(at, name)); err != nil {
-			return errors.Join(fmt.Errorf("resident: pinning %s: %w; the folder has to be of a BPF file system: "+
-				"`mount -t bpf bpf /sys/fs/bpf`", name, err), Remove(folder))
+			return fmt.Errorf("resident: pinning %s: %w; the folder has to be of a BPF file system: `mount -t bpf bpf /sys/fs/bpf`", name, err)
 		}
 	}
+	b, err := x.newBook(at)
+	if err != nil {
+		return err
+	}
+	n.Salt = x.salt
+	text, err := json.Marshal(n)
+	if err == nil {
+		err = b.write(nodeMap, uint32(0), text)
+	}
+	if err != nil {
+		return errors.Join(err, b.close())
+	}
+	x.book, x.node = b, n
 	return nil
 }
 
@@ -55,9 +75,10 @@ func Adopt(folder string, cfg Config) (*Executor, error) {
 	if err != nil {
 		return nil, err
 	}
+	at := filepath.Join(folder, version)
 	maps := cfg.shared(spec)
 	for _, name := range state {
-		m, err := ebpf.LoadPinnedMap(filepath.Join(folder, version, name), nil)
+		m, err := ebpf.LoadPinnedMap(filepath.Join(at, name), nil)
 		if err != nil {
 			return nil, fmt.Errorf("resident: the state in %s: %w", folder, err)
 		}
@@ -65,10 +86,19 @@ func Adopt(folder string, cfg Config) (*Executor, error) {
 		spec.Maps[name].MaxEntries = m.MaxEntries()
 		maps[name] = m
 	}
-	x, err := load(spec, maps)
+	b, err := openBook(at)
 	if err != nil {
 		return nil, err
 	}
+	n, err := b.readNode()
+	if err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	x, err := load(spec, maps)
+	if err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	x.book, x.node, x.salt = b, n, n.Salt
 	if err := x.settle(); err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
@@ -114,40 +144,4 @@ func (x *Executor) mapOf(name string) *ebpf.Map {
 		executorMapSessions: m.Sessions, executorMapPlaces: m.Places, executorMapAnswers: m.Answers,
 		executorMapRegions: m.Regions, executorMapMemories: m.Memories,
 	}[name]
-}
-
-// Regions returns what is registered, by key.
-func (x *Executor) Regions() (map[uint64]Region, error) {
-	list := map[uint64]Region{}
-	var key uint64
-	var r executorRegion
-	all := x.objects.Regions.Iterate()
-	for all.Next(&key, &r) {
-		list[key] = Region{Key: key, Length: int(r.Length), Base: r.Base, Auth: r.Auth, Incarnation: r.Incarnation, Access: r.Access}
-	}
-	if err := all.Err(); err != nil {
-		return nil, fmt.Errorf("resident: reading the regions: %w", err)
-	}
-	return list, nil
-}
-
-// MemoryOf maps the memory of a region that is registered.
-func (x *Executor) MemoryOf(key uint64) (*Memory, error) {
-	var r executorRegion
-	if err := x.objects.Regions.Lookup(key, &r); err != nil {
-		return nil, fmt.Errorf("resident: key %#x: %w", key, err)
-	}
-	var id uint32
-	if err := x.objects.Memories.Lookup(r.Place, &id); err != nil {
-		return nil, fmt.Errorf("resident: the memory of key %#x: %w", key, err)
-	}
-	m, err := ebpf.NewMapFromID(ebpf.MapID(id))
-	if err != nil {
-		return nil, fmt.Errorf("resident: the memory of key %#x: %w", key, err)
-	}
-	mem, err := mapMemory(m, int(r.Length))
-	if err != nil {
-		return nil, errors.Join(err, m.Close())
-	}
-	return mem, nil
 }

@@ -19,15 +19,18 @@ const (
 )
 
 const (
-	wordLen = 8 // bytes of an entry of a memory map
+	wordLen  = 8       // bytes
+	blockLen = 4 << 10 // bytes of an entry of a memory map
 	// MaxMemory is the largest memory of a region, in bytes.
 	MaxMemory = 8 << 30
 )
 
 // Memory is memory in a map, which the program works on and a process can map.
 type Memory struct {
-	m    *ebpf.Map
-	data []byte
+	name  string // by which it is pinned
+	found bool   // a former process has left it
+	m     *ebpf.Map
+	data  []byte
 }
 
 // NewMemory makes zeroed memory of so many bytes and maps it. The name is for bpftool, at
@@ -37,8 +40,8 @@ func NewMemory(name string, size int) (*Memory, error) {
 		return nil, fmt.Errorf("%w: memory of %d bytes; want 1 to %d", ErrConfig, size, MaxMemory)
 	}
 	m, err := ebpf.NewMap(&ebpf.MapSpec{
-		Name: mapName(name), Type: ebpf.Array, KeySize: 4, ValueSize: wordLen,
-		MaxEntries: uint32((size + wordLen - 1) / wordLen), Flags: unix.BPF_F_MMAPABLE | unix.BPF_F_INNER_MAP,
+		Name: mapName(name), Type: ebpf.Array, KeySize: 4, ValueSize: blockLen,
+		MaxEntries: uint32((size + blockLen - 1) / blockLen), Flags: unix.BPF_F_MMAPABLE | unix.BPF_F_INNER_MAP,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("resident: memory of %d bytes: %w; check the memory that is free", size, err)
@@ -52,7 +55,7 @@ func NewMemory(name string, size int) (*Memory, error) {
 
 // mapMemory maps the first size bytes of a memory map.
 func mapMemory(m *ebpf.Map, size int) (*Memory, error) {
-	if have := int64(m.MaxEntries()) * wordLen; int64(size) > have {
+	if have := int64(m.MaxEntries()) * blockLen; int64(size) > have {
 		return nil, fmt.Errorf("%w: a memory of %d bytes is to be mapped as one of %d", ErrConfig, have, size)
 	}
 	data, err := unix.Mmap(m.FD(), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
@@ -61,6 +64,12 @@ func mapMemory(m *ebpf.Map, size int) (*Memory, error) {
 	}
 	return &Memory{m: m, data: data}, nil
 }
+
+// Name is the name by which the next process finds the memory; empty if it is not pinned.
+func (m *Memory) Name() string { return m.name }
+
+// Found reports whether a former process has left the memory.
+func (m *Memory) Found() bool { return m.found }
 
 // Bytes returns the memory. Peers change it by atomic instructions, so its owner must use
 // sync/atomic.
@@ -92,6 +101,7 @@ type Region struct {
 	Auth        uint64 // of the authorization key that a session must have
 	Incarnation uint32
 	Access      uint32
+	Name        Name // is written down if the state is pinned; Register fills Memory in
 }
 
 // Register lets sessions reach a memory.
@@ -107,6 +117,9 @@ func (x *Executor) Register(m *Memory, r Region) error {
 		return fmt.Errorf("%w for another region; deregister one, or make room for more", ErrFull)
 	}
 	place := x.places[n-1]
+	if err := x.noteName(m, &r); err != nil {
+		return err
+	}
 	if err := x.objects.Memories.Put(place, m.m); err != nil {
 		return fmt.Errorf("resident: adding a memory: %w", err)
 	}
@@ -141,5 +154,6 @@ func (x *Executor) Deregister(key uint64) error {
 		return fmt.Errorf("resident: removing the memory of key %#x: %w", key, err)
 	}
 	x.places = append(x.places, r.Place)
+	x.book.erase(namesMap, key)
 	return nil
 }

@@ -33,8 +33,9 @@ type Session struct {
 	ended    wire.ResetReason
 	frozen   bool
 	released bool
+	stuck    bool // a frame has run that the program does not know of: nothing runs any more
 
-	heard, heardAt int64 // the latest news: in the kernel's time, and in the engine's
+	heard, heardAt int64 // the latest news: how many there had been, and when in the engine's time
 }
 
 func bit(psn uint32) uint64 { return 1 << (psn % window) }
@@ -143,6 +144,10 @@ const answerHead = 8
 // space: until the program is told the outcome, nothing else of the session runs. If this
 // process dies before that, the frame stays claimed, and nobody can tell whether it ran.
 func (s *Session) execute(h *wire.Header, payload []byte, o *session.Outcome) {
+	if s.stuck {
+		o.Verdict = session.NoBuffer
+		return
+	}
 	o.Verdict = session.Execute
 	uses, reason := s.v.local.Check(payload, int(h.Ops))
 	if reason == wire.ReasonOK && uses&^s.p.Features != 0 {
@@ -160,7 +165,8 @@ func (s *Session) execute(h *wire.Header, payload []byte, o *session.Outcome) {
 	b[2], b[3] = h.Ops, flags
 	binary.LittleEndian.PutUint32(b[4:], h.PSN)
 	v, _, err := s.v.c.call(callCommit, uint32(s.p.Local), 0, b[:answerHead+n])
-	if err != nil || v != Execute { // it stays claimed, so nothing runs any more; and nothing is lost or doubled
+	if err != nil || v != Execute {
+		s.stuck = true // it stays claimed, and nothing is lost or doubled
 		o.Verdict = session.NoBuffer
 		return
 	}
@@ -183,9 +189,8 @@ func (s *Session) Ran() session.Ran {
 // Acked returns the psn up to which all answers have arrived.
 func (s *Session) Acked() uint32 { return s.state.freed() }
 
-// HeardAt returns when the initiator last sent something new. The program notes it in the
-// kernel's time, which goes on while this process is stopped; in the engine's, it is when
-// the engine first asks after that.
+// HeardAt returns when the initiator last sent something new. The program counts such
+// frames; in the engine's time, one came when the engine first asks after it.
 func (s *Session) HeardAt() int64 {
 	if heard := s.state.heard(); heard != s.heard {
 		s.heard, s.heardAt = heard, s.v.now()
@@ -224,6 +229,14 @@ func (s *Session) Release() {
 	s.dropHeld()
 	s.toSend, s.infoDue, s.nakDue, s.resetDue = 0, false, false, 0
 	if v, _, err := s.v.c.call(callRelease, uint32(s.p.Local), 0, nil); err == nil && v == Drop {
+		s.v.x.book.erase(recordsMap, uint32(s.p.Local))
 		s.v.x.giveBack(s.place)
 	}
+}
+
+// Detach is Release for a session with which the program goes on, and another process.
+func (s *Session) Detach() {
+	s.released = true
+	s.dropHeld()
+	s.toSend, s.infoDue, s.nakDue, s.resetDue = 0, false, false, 0
 }

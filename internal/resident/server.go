@@ -70,8 +70,14 @@ func (v *Server) Continue(now int64, p session.TargetParams, psn uint32) (*Sessi
 		return nil, fmt.Errorf("%w: a session with events, messages or frames of %d bytes; want none of them, and at most %d",
 			ErrConfig, p.MaxFrame, MaxFrame)
 	}
+	if p.Memo != nil { // first: a session that is not written down cannot be adopted
+		if err := v.x.book.write(recordsMap, uint32(p.Local), p.Memo()); err != nil {
+			return nil, err
+		}
+	}
 	place, err := v.x.begin(v.c, &p, psn)
 	if err != nil {
+		v.x.book.erase(recordsMap, uint32(p.Local))
 		return nil, err
 	}
 	s := &Session{v: v, p: p, place: place, state: viewAt(v.x.sessions, place), holds: session.NewShare(v.holds), heardAt: now}

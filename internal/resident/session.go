@@ -27,7 +27,7 @@ func (x *Executor) begin(c *caller, p *session.TargetParams, psn uint32) (place 
 	}
 	place = x.free[n-1]
 	s := executorSession{
-		Id: uint32(p.Local), Remote: p.Remote, Epoch: p.Epoch, Expected: psn, Freed: psn - 1, Auth: uint64(p.Key.ID()),
+		Id: uint32(p.Local), Remote: p.Remote, Epoch: p.Epoch, Expected: psn, Freed: psn - 1, Auth: x.Digest(p.Key),
 		Payload: uint32(p.MaxFrame - headerLen), Credit: uint16(p.Window), Life: lifeLive, Lane: p.Local.Lane(),
 		Kind: uint8(p.Kind), Dscp: p.Class.DSCP, Priority: p.Class.PCP,
 	}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package resident
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/bpf"
+)
+
+// Folder is a folder of a BPF file system where the state of an interface is pinned, and
+// the steering program with it. It belongs to one process at a time, by a lock that ends
+// with the process.
+type Folder struct {
+	path string
+	lock *os.File
+}
+
+// OpenFolder makes a folder this process's, and makes it if need be.
+//
+// The error matches ErrNoFileSystem if the path is not on a BPF file system, ErrOwned if
+// another process has the folder, ErrVersion if the state of another version is there,
+// and fs.ErrPermission if this process may not write there.
+func OpenFolder(path string) (*Folder, error) {
+	if err := onBPF(path); err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(lockPatience); ; {
+		f, err := lockFolder(path)
+		if errors.Is(err, ErrOwned) && time.Now().Before(end) {
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("resident: %s: %w", path, err)
+		}
+		here, err1 := f.lock.Stat()
+		there, err2 := os.Stat(path)
+		if err1 != nil || err2 != nil || !os.SameFile(here, there) {
+			_ = f.lock.Close() // its owner has just removed it
+			continue
+		}
+		if err := f.check(); err != nil {
+			return nil, errors.Join(err, f.lock.Close())
+		}
+		return f, nil
+	}
+}
+
+// lockPatience is how long a folder may seem taken: List looks at folders, too, and the
+// end of a process takes its time.
+const lockPatience = time.Second
+
+// onBPF looks whether a path, whose end may not exist yet, is on a BPF file system.
+func onBPF(path string) error {
+	if !filepath.IsAbs(path) {
+		return fmt.Errorf("%w: folder %q; want an absolute path", ErrConfig, path)
+	}
+	var s unix.Statfs_t
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+		switch err := unix.Statfs(at, &s); {
+		case err == nil && s.Type == unix.BPF_FS_MAGIC:
+			return nil
+		case err == nil:
+			return fmt.Errorf("%w: %s", ErrNoFileSystem, path)
+		case !errors.Is(err, fs.ErrNotExist) || at == "/":
+			return fmt.Errorf("resident: %s: %w", path, err)
+		}
+	}
+}
+
+func lockFolder(path string) (*Folder, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = lock.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, ErrOwned
+		}
+		return nil, err
+	}
+	return &Folder{path: path, lock: lock}, nil
+}
+
+// check finds the state of another version.
+func (f *Folder) check() error {
+	entries, err := os.ReadDir(f.path)
+	if err != nil {
+		return fmt.Errorf("resident: %w", err)
+	}
+	for _, e := range entries {
+		if e.Name() != version {
+			return fmt.Errorf("resident: %s has %s: %w", f.path, e.Name(), ErrVersion)
+		}
+	}
+	return nil
+}
+
+// State is where the state is pinned.
+func (f *Folder) State() string { return filepath.Join(f.path, version) }
+
+// Whole reports whether there is a state that a process has left, and that goes on.
+func (f *Folder) Whole() bool { return bpf.Pinned(f.State()) }
+
+// Close gives the folder to the next process, with what is in it.
+func (f *Folder) Close() error { return f.lock.Close() }
+
+// Remove takes everything out of the folder, of any version, and ends it: a program that
+// goes on without a process is detached. The folder has still to be closed.
+func (f *Folder) Remove() error {
+	entries, err := os.ReadDir(f.path)
+	if err != nil {
+		return fmt.Errorf("resident: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		at := filepath.Join(f.path, e.Name())
+		errs = append(errs, bpf.DetachPinned(at), os.RemoveAll(at))
+	}
+	if err := errors.Join(append(errs, os.Remove(f.path))...); err != nil {
+		return fmt.Errorf("resident: removing what is pinned in %s: %w", f.path, err)
+	}
+	return nil
+}
+
+// RemoveFolder removes what a process has left that has died. The error matches ErrOwned
+// if it lives, and fs.ErrNotExist if there is no such folder.
+func RemoveFolder(path string) error {
+	if err := onBPF(path); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(path); err != nil {
+		return fmt.Errorf("resident: %w", err)
+	}
+	f, err := lockFolder(path)
+	if err != nil {
+		return fmt.Errorf("resident: %s: %w", path, err)
+	}
+	return errors.Join(f.Remove(), f.Close())
+}

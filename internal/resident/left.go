@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package resident
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+)
+
+// Regions returns what is registered, by key.
+func (x *Executor) Regions() (map[uint64]Region, error) {
+	list := map[uint64]Region{}
+	var key uint64
+	var r executorRegion
+	all := x.objects.Regions.Iterate()
+	for all.Next(&key, &r) {
+		list[key] = Region{Key: key, Length: int(r.Length), Base: r.Base, Auth: r.Auth, Incarnation: r.Incarnation, Access: r.Access}
+	}
+	if err := all.Err(); err != nil {
+		return nil, fmt.Errorf("resident: reading the regions: %w", err)
+	}
+	for key, r := range list {
+		r.Name = x.book.nameOf(key)
+		list[key] = r
+	}
+	return list, nil
+}
+
+// The memory of a region is pinned under its size and name, in digits, since bpffs takes
+// no dots.
+const memoryPin = "memory-"
+
+// maxName is the longest name of a memory that is pinned, in bytes: the name of its file
+// has at most 255.
+const maxName = 100
+
+// NewMemory is the function NewMemory for an executor that may be pinned. Then the name
+// must be no other memory's, and if a process has left one of this name and size, it is
+// returned as that process left it; found says so.
+func (x *Executor) NewMemory(name string, size int) (m *Memory, found bool, err error) {
+	if x.book == nil {
+		m, err = NewMemory(name, size)
+		return m, false, err
+	}
+	if name == "" || len(name) > maxName {
+		return nil, false, fmt.Errorf("%w: a name of %d bytes; want 1 to %d, by which the next process finds the memory", ErrConfig, len(name), maxName)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, is := x.taken[name]; is {
+		return nil, false, fmt.Errorf("%w: there is a memory of this name; want another one, by which the next process finds it", ErrConfig)
+	}
+	path := filepath.Join(x.book.at, fmt.Sprintf("%s%d-%x", memoryPin, size, name))
+	if m, err = openMemory(path, size); errors.Is(err, fs.ErrNotExist) {
+		if m, err = NewMemory(name, size); err == nil {
+			err = m.pinAs(path)
+		}
+	} else {
+		found = true
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	m.name, m.found = name, found
+	if x.taken == nil {
+		x.taken = map[string]string{}
+	}
+	x.taken[name] = path
+	return m, found, nil
+}
+
+func openMemory(path string, size int) (*Memory, error) {
+	m, err := ebpf.LoadPinnedMap(path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("resident: memory that was left: %w", err)
+	}
+	mem, err := mapMemory(m, size)
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return mem, nil
+}
+
+func (m *Memory) pinAs(path string) error {
+	if err := m.m.Pin(path); err != nil {
+		return errors.Join(fmt.Errorf("resident: pinning the memory: %w", err), m.Close())
+	}
+	return nil
+}
+
+// Forget lets a memory end with its regions and with this process.
+func (x *Executor) Forget(m *Memory) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if path, is := x.taken[m.name]; is {
+		delete(x.taken, m.name)
+		_ = os.Remove(path)
+	}
+}
+
+// Sweep ends what the process before has left and this one has no use for: memories that
+// were not asked for, and registrations other than those whose keys are given.
+func (x *Executor) Sweep(used map[uint64]struct{}) error {
+	if x.book == nil {
+		return nil
+	}
+	regions, err := x.Regions()
+	if err != nil {
+		return err
+	}
+	for key := range regions {
+		if _, is := used[key]; !is {
+			err = errors.Join(err, x.Deregister(key))
+		}
+	}
+	err = errors.Join(err, each(x.book, namesMap, func(key uint64) {
+		if _, is := used[key]; !is {
+			x.book.erase(namesMap, key)
+		}
+	}))
+	return errors.Join(err, x.sweepMemories())
+}
+
+func (x *Executor) sweepMemories() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	kept := map[string]bool{}
+	for _, path := range x.taken {
+		kept[path] = true
+	}
+	entries, err := os.ReadDir(x.book.at)
+	for _, e := range entries {
+		if path := filepath.Join(x.book.at, e.Name()); strings.HasPrefix(e.Name(), memoryPin) && !kept[path] {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}
+	return err
+}
+
+// Replace is Register, in place of a registration of the same key that the process before
+// has left, if its key is none of those in use.
+func (x *Executor) Replace(m *Memory, r Region, used map[uint64]struct{}) error {
+	err := x.Register(m, r)
+	if _, is := used[r.Key]; is || x.book == nil || !errors.Is(err, ErrKeyInUse) {
+		return err
+	}
+	if err := x.Deregister(r.Key); err != nil {
+		return err
+	}
+	return x.Register(m, r)
+}
+
+// LeftSession is a session that the process before has left.
+type LeftSession struct {
+	ID   uint32
+	Memo []byte // what it wrote down: see session.TargetParams
+	Live bool   // frames run; otherwise answers are given alone
+}
+
+// Sessions returns the sessions that can go on in this process, by Server.Adopt. The
+// others are ended: their initiators learn that nobody knows them.
+func (x *Executor) Sessions() (all []LeftSession, err error) {
+	var id, place uint32
+	var ids []uint32
+	it := x.objects.Places.Iterate()
+	for it.Next(&id, &place) {
+		ids = append(ids, id)
+	}
+	if err := it.Err(); err != nil {
+		return nil, fmt.Errorf("resident: reading the sessions: %w", err)
+	}
+	known := map[uint32]bool{}
+	for _, id := range ids {
+		l := LeftSession{ID: id, Memo: x.book.read(recordsMap, id)}
+		s, _, err := x.find(id)
+		if err == nil && len(l.Memo) > 0 && s.Claimed == 0 && (s.Life == lifeLive || s.Life == lifeFrozen) {
+			l.Live = s.Life == lifeLive
+			all = append(all, l)
+			known[id] = true
+		} else if err := x.Drop(id); err != nil {
+			return nil, err
+		}
+	}
+	return all, each(x.book, recordsMap, func(id uint32) {
+		if !known[id] {
+			x.book.erase(recordsMap, id)
+		}
+	})
+}
+
+// find returns a session by its id, and its place.
+func (x *Executor) find(id uint32) (s executorSession, place uint32, err error) {
+	if err = x.objects.Places.Lookup(id, &place); err != nil {
+		return s, 0, fmt.Errorf("resident: session %#x: %w", id, err)
+	}
+	s, err = x.state(place)
+	return s, place, err
+}
+
+// Drop ends a session that was left, so that nobody knows it any more.
+func (x *Executor) Drop(id uint32) error {
+	_, place, err := x.find(id)
+	if err != nil {
+		return err
+	}
+	v, _, err := newCaller(x.objects.XdpfabCall).call(callRelease, id, 0, nil)
+	if err != nil {
+		return err
+	}
+	x.book.erase(recordsMap, id)
+	if v == Drop {
+		x.giveBack(place)
+	}
+	return nil
+}
+
+// Adopt goes on with a session that the process before has left. Most of p is what that
+// process wrote down; what was agreed on frames is in the state.
+func (v *Server) Adopt(now int64, p session.TargetParams) (*Session, error) {
+	s, place, err := v.x.find(uint32(p.Local))
+	p.MaxFrame, p.Window = int(s.Payload)+headerLen, int(s.Credit)
+	switch {
+	case err != nil:
+		return nil, err
+	case s.Epoch != p.Epoch || s.Remote != p.Remote || s.Claimed != 0 || s.Life != lifeLive && s.Life != lifeFrozen:
+		return nil, fmt.Errorf("%w: session %#x is not the one that was written down", ErrDamaged, s.Id)
+	case s.Auth != v.x.Digest(p.Key):
+		return nil, fmt.Errorf("%w: session %#x has another authorization key than its endpoint has now", ErrConfig, s.Id)
+	case !Takes(&p):
+		return nil, fmt.Errorf("%w: session %#x is to an endpoint that has events or messages now", ErrConfig, s.Id)
+	}
+	a := &Session{v: v, p: p, place: place, state: viewAt(v.x.sessions, place), holds: session.NewShare(v.holds), heardAt: now, frozen: s.Life == lifeFrozen}
+	a.heard = a.state.heard()
+	return a, nil
+}
+
+// noteName writes down of which memory a region is the registration.
+func (x *Executor) noteName(m *Memory, r *Region) error {
+	r.Name.Memory = m.name
+	text, err := json.Marshal(r.Name)
+	if err != nil {
+		return fmt.Errorf("resident: %w", err)
+	}
+	return x.book.write(namesMap, r.Key, text)
+}

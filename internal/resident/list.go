@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package resident
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/cilium/ebpf"
+)
+
+// Left describes a folder with a state, for people who look for those that dead processes
+// have left.
+type Left struct {
+	Folder    string   `json:"folder"`
+	InUse     bool     `json:"in_use"` // a process has it
+	Whole     bool     `json:"whole"`  // the kernel goes on with it
+	Interface string   `json:"interface,omitempty"`
+	Regions   []string `json:"regions"` // their names
+	Sessions  int      `json:"sessions"`
+	Trouble   string   `json:"trouble,omitempty"` // why no more is known
+}
+
+// List returns the folders below a path that have a state, of any version.
+func List(root string) (all []Left, err error) {
+	if err := onBPF(root); err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it has just been removed
+		}
+		if err != nil || !e.IsDir() {
+			return err
+		}
+		if !stateName(e.Name()) {
+			return nil
+		}
+		all = append(all, look(filepath.Dir(path), e.Name()))
+		return fs.SkipDir
+	})
+	if err != nil {
+		return nil, fmt.Errorf("resident: looking below %s: %w", root, err)
+	}
+	return all, nil
+}
+
+// stateName reports whether a folder has the name of a version: v and digits.
+func stateName(s string) bool {
+	if len(s) < 2 || s[0] != 'v' {
+		return false
+	}
+	for _, c := range s[1:] {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+func look(folder, state string) Left {
+	l := Left{Folder: folder, Regions: []string{}, Whole: (&Folder{path: folder}).Whole()}
+	if f, err := lockFolder(folder); err == nil {
+		_ = f.Close()
+	} else {
+		l.InUse = errors.Is(err, ErrOwned)
+	}
+	if state != version {
+		l.Trouble = "its state is of version " + state + ", and this software has " + version
+		return l
+	}
+	if err := l.read(filepath.Join(folder, version)); err != nil {
+		l.Trouble = err.Error()
+	}
+	return l
+}
+
+func (l *Left) read(at string) error {
+	b, err := openBook(at)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	n, err := b.readNode()
+	if err != nil {
+		return err
+	}
+	l.Interface = n.Interface
+	places, err := ebpf.LoadPinnedMap(filepath.Join(at, executorMapPlaces), &ebpf.LoadPinOptions{ReadOnly: true})
+	if err != nil {
+		return fmt.Errorf("resident: %w", err)
+	}
+	defer places.Close()
+	var id, place uint32
+	for it := places.Iterate(); it.Next(&id, &place); {
+		l.Sessions++
+	}
+	err = each(b, namesMap, func(key uint64) {
+		l.Regions = append(l.Regions, b.nameOf(key).Name)
+	})
+	slices.Sort(l.Regions)
+	return err
+}
