@@ -60,6 +60,13 @@ func (p *quota) take() bool {
 	}
 }
 
+// free gives places back.
+func (p *quota) free(n int64) {
+	if n > 0 {
+		p.taken.Add(-n)
+	}
+}
+
 // put writes a completion, for which a place has been taken. So the cell has been read.
 func (a *arrivals) put(from *wire.Addr, done *Completion) {
 	ticket := a.tail.Add(1) - 1
@@ -101,8 +108,8 @@ func (a *arrivals) read(c []Completion) (int, error) {
 	}
 	if n > 0 {
 		a.head.Store(head + n)
-		a.events.taken.Add(messages - int64(n))
-		a.receives.taken.Add(-messages)
+		a.events.free(int64(n) - messages)
+		a.receives.free(messages)
 	}
 	return int(n), nil
 }
@@ -203,19 +210,10 @@ func (d *Domain) eventsOf(endpoint uint16) engine.Events {
 	return nil
 }
 
-// find returns the address of an endpoint, or NoAddress.
-func (av *AddressVector) find(a wire.Addr) Address {
-	av.mu.Lock()
-	defer av.mu.Unlock()
-	if found, ok := av.index[a]; ok {
-		return found
-	}
-	return NoAddress
-}
-
 // learn enters an address into the index, unless an earlier one is the same. av.mu is
 // held.
 func (av *AddressVector) learn(a Address) {
+	av.latest = sourceName{}
 	key := av.entries[a].addr
 	key.Lane = 0 // a matter of the way there
 	if _, known := av.index[key]; !known {
@@ -226,6 +224,7 @@ func (av *AddressVector) learn(a Address) {
 // unlearn takes an address that has been removed out of the index; the next one that is
 // the same takes its place. av.mu is held.
 func (av *AddressVector) unlearn(a Address) {
+	av.latest = sourceName{}
 	key := av.entries[a].addr
 	key.Lane = 0
 	if !av.entries[a].known || av.index[key] != a {

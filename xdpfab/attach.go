@@ -16,10 +16,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/xdpfab/xdpfab/internal/engine"
-	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/share"
-	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -45,6 +42,9 @@ func (m AttachMode) String() string {
 	}
 	return fmt.Sprintf("AttachMode(%d)", uint8(m))
 }
+
+// MarshalText implements encoding.TextMarshaler.
+func (m AttachMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // ErrNoDaemon means that no daemon serves the interface, or none that this program can
 // reach.
@@ -181,15 +181,23 @@ func (a *attached) withdraw(key uint64) {
 	a.moving.RLock()
 	defer a.moving.RUnlock()
 	var tally *share.Tally
+	var kept *share.Region
 	a.mu.Lock()
 	a.regions = slices.DeleteFunc(a.regions, func(x offered) bool {
 		if x.Key == key {
 			tally = x.tally
 		}
+		if x.Key == key && x.kept {
+			kept = &x.Region
+		}
 		return x.Key == key
 	})
 	a.mu.Unlock()
-	_ = a.call(context.Background(), share.CallDeregister, key, nil)
+	if err := a.call(context.Background(), share.CallDeregister, key, nil); kept != nil && errors.Is(err, ErrHostLost) {
+		a.mu.Lock()
+		a.forsaken = append(a.forsaken, *kept)
+		a.mu.Unlock()
+	}
 	a.free(tally)
 }
 
@@ -216,17 +224,6 @@ func (a *attached) serve(ep *Endpoint) error {
 	}
 	return a.call(context.Background(), share.CallServe, share.Serve{Endpoint: ep.number, On: true, Events: ep.recv != nil, Messages: ep.inbox != nil, Tally: tally}, nil)
 }
-
-// guestReceiver is a domain as its carrier knows it.
-type guestReceiver struct{ d *Domain }
-
-// Inflow implements share.Receiver.
-func (r guestReceiver) Inflow(endpoint uint16, from wire.Addr) session.Inflow {
-	return r.d.inflowOf(endpoint, from)
-}
-
-// Events implements share.Receiver.
-func (r guestReceiver) Events(endpoint uint16) engine.Events { return r.d.eventsOf(endpoint) }
 
 // drop closes an endpoint at the host, which has none any more when it has ended. The end
 // of the domain leaves it to regions that are kept.

@@ -24,6 +24,7 @@ type attached struct {
 	redial  func(context.Context) (*share.Talk, error) // nil: there will be no other host
 	carrier *share.Carrier
 	host    share.Attached // the first one
+	terms   share.Offer    // likewise
 
 	// lives counts the hosts that have carried operations, the next one included: a host
 	// that was met and did not take in the guest does not count. Written by the goroutine
@@ -52,6 +53,7 @@ type attached struct {
 	rejoin       func(context.Context, joins) bool // tells the domain of another host; nil until Watch
 	changed      func(port.Event)                  // likewise
 	regions      []offered
+	forsaken     []share.Region // kept, and closed while there was no host
 }
 
 // joins is what another host takes the place of the former one with.
@@ -85,9 +87,10 @@ func (a *attached) meet(ctx context.Context, talk *share.Talk) (in joins, err er
 	defer cancel()
 	talk.Hurry(answerWithin)
 	if a.lives.Load() == 0 { // another host must allow what the first one did
-		if a.sizes, err = allowed(ctx, talk); err != nil {
+		if a.terms, err = termsOf(ctx, talk); err != nil {
 			return in, errors.Join(err, talk.Close())
 		}
+		a.sizes = sizesOf(a.terms.Sizes)
 	}
 	if in.area, err = share.NewArea(a.sizes); err != nil {
 		return in, errors.Join(err, talk.Close())
@@ -111,22 +114,18 @@ const (
 	attachArrivals = 1 << 20  // bytes
 )
 
-// allowed asks for the largest dimensions that the host allows, up to the usual ones.
-func allowed(ctx context.Context, talk *share.Talk) (s share.Sizes, err error) {
-	result, fds, err := ask(ctx, talk, share.CallSizes, struct{}{})
-	share.CloseAll(fds)
-	if err == nil {
-		err = json.Unmarshal(result, &s)
-	}
+// sizesOf are the dimensions that a program chooses, of a host that allows so much at
+// most: the usual ones, or less.
+func sizesOf(most share.Sizes) share.Sizes {
 	entries := attachEntries
-	for entries > max(s.Entries, share.MinEntries) {
+	for entries > max(most.Entries, share.MinEntries) {
 		entries /= 2 // it stays a power of two
 	}
 	arrivals := attachArrivals
-	for arrivals > max(s.Arrivals, share.MinArrivals) {
+	for arrivals > max(most.Arrivals, share.MinArrivals) {
 		arrivals /= 2
 	}
-	return share.Sizes{Entries: entries, Arena: max(min(attachArena, s.Arena&^4095), share.MinArena), Arrivals: arrivals}, err
+	return share.Sizes{Entries: entries, Arena: max(min(attachArena, most.Arena&^4095), share.MinArena), Arrivals: arrivals}
 }
 
 // greet brings a host the area, and returns the bell.

@@ -21,7 +21,8 @@ type hearing struct {
 	closed context.Context
 	close  context.CancelFunc
 
-	mu    sync.Mutex // held while goroutines begin and end
+	mu    sync.Mutex // held while the goroutine begins and ends
+	halt  func()     // ends the goroutine; nil before there is one
 	ended bool
 	asks  sync.WaitGroup
 }
@@ -41,31 +42,53 @@ func (a *attached) passive(attr *PassiveAttr) (number uint16, err error) {
 	return number, nil
 }
 
-// begin has the host listen.
-func (h *hearing) begin() error {
+// listen has the host listen. Later calls change nothing.
+func (h *hearing) listen() error {
 	if h == nil {
 		return nil
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.halt != nil {
+		return nil
+	}
+	return h.begin()
+}
+
+// again has another host listen. What asked the former one asks no more: it may have been
+// waiting for a place, and not have noticed that it ended.
+func (h *hearing) again() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.halt != nil {
+		h.halt()
+	}
+	return h.begin()
+}
+
+// begin has the host listen, and asks it for requests. mu is held.
+func (h *hearing) begin() error {
 	if err := h.p.dom.attached.call(context.Background(), share.CallListen, h.p.number, nil); err != nil {
 		return fmt.Errorf("xdpfab: passive endpoint %d: %w", h.p.number, err)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.ended {
-		h.asks.Go(h.ask)
+	if h.ended {
+		return nil
 	}
+	ctx, halt := context.WithCancel(h.closed)
+	h.halt = halt
+	h.asks.Go(func() { h.ask(ctx) })
 	return nil
 }
 
-// ask asks the host for requests, until it ends or the endpoint is closed.
-func (h *hearing) ask() {
-	for h.closed.Err() == nil {
-		q := h.place()
+// ask asks the host for requests, until it ends or the context does.
+func (h *hearing) ask(ctx context.Context) {
+	for ctx.Err() == nil {
+		q := h.place(ctx)
 		if q == nil {
 			return
 		}
 		var x share.Request
-		if err := h.p.dom.attached.listenFor(h.closed, share.CallHear, h.p.number, &x); err != nil {
+		if err := h.p.dom.attached.listenFor(ctx, share.CallHear, h.p.number, &x); err != nil {
 			q.release(1)
 			return
 		}
@@ -77,8 +100,8 @@ func (h *hearing) ask() {
 // requests wait at the host meanwhile.
 const retryPlace = 10 * time.Millisecond
 
-// place takes a place in the event queue; it returns nil when the endpoint is closed.
-func (h *hearing) place() *EventQueue {
+// place takes a place in the event queue; it returns nil when the context ends.
+func (h *hearing) place(ctx context.Context) *EventQueue {
 	for {
 		h.p.mu.Lock()
 		q := h.p.queue
@@ -90,7 +113,7 @@ func (h *hearing) place() *EventQueue {
 			return q
 		}
 		select {
-		case <-h.closed.Done():
+		case <-ctx.Done():
 			return nil
 		case <-time.After(retryPlace):
 		}
@@ -153,7 +176,7 @@ func (p *PassiveEndpoint) moveIn() error {
 	listens := p.listens
 	p.mu.Unlock()
 	if listens {
-		return p.heard.begin()
+		return p.heard.again()
 	}
 	return nil
 }

@@ -32,6 +32,10 @@ type DomainAttr struct {
 	// as far as GuestLimits.Queues allows: see DomainAttr.Borrow. It takes Linux 6.4. If
 	// Queues is 0, they are the last ones.
 	Lend int
+	// Spread gives the sessions that peers begin to the queues in turn, whatever queue
+	// their frames arrive on. It is for NICs that put all frames into one queue: the
+	// other queues' pollers then share the work, and the first one passes frames on.
+	Spread bool
 	// Cores pins the poller of queue i to Cores[i%len(Cores)]. Empty leaves the
 	// choice to the kernel.
 	Cores []int
@@ -66,6 +70,17 @@ type DomainAttr struct {
 	// ResidentSessions is how many sessions of peers the XDP program can execute at a
 	// time, once there is resident memory; each takes 130 KiB. 256, at most 16384.
 	ResidentSessions int
+
+	// ResidentPin is a folder of a BPF file system, such as /sys/fs/bpf/xdpfab/eth0; it
+	// is made if need be. What resident regions need is kept there, so that the kernel
+	// goes on with them, and with the sessions that use them, when the process dies. A
+	// domain that is opened with the same folder takes it all back. Such a domain takes
+	// no packets until Resume. Close removes what is there. See docs/resident.md. Empty:
+	// all ends with the process.
+	ResidentPin string
+	// ResidentLeave has Close leave what is in ResidentPin, as if the process had died,
+	// unless the interface was lost.
+	ResidentLeave bool
 
 	// MRMode makes all regions alike: with MRVirtAddr peers give virtual addresses, with
 	// MRProvKey the domain chooses all keys, MRAllocated changes nothing. Others are
@@ -140,6 +155,10 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 		return a, fmt.Errorf("xdpfab: %v: want ThreadSafe or another of the models", a.Threading)
 	case a.ResidentSessions < 0 || a.ResidentSessions > resident.MaxSessions:
 		return a, fmt.Errorf("xdpfab: %d resident sessions: want 1..%d, or 0 for the default", a.ResidentSessions, resident.MaxSessions)
+	case a.ResidentPin != "" && (a.Attach == AttachAlways || a.Borrow):
+		return a, fmt.Errorf("xdpfab: resident regions in %s take an interface of the domain's own: want neither AttachAlways nor Borrow with ResidentPin", a.ResidentPin)
+	case a.ResidentLeave && a.ResidentPin == "":
+		return a, errors.New("xdpfab: nothing is left without a folder: want ResidentPin with ResidentLeave")
 	case a.Queues < 0:
 		return a, fmt.Errorf("xdpfab: %d queues: want 0 for all, or more", a.Queues)
 	case a.Lend < 0:
@@ -191,6 +210,7 @@ type InterfaceInfo struct {
 	Queues   int    `json:"queues"`    // in use
 	XDP      string `json:"xdp"`       // "native" or "generic"
 	Copy     string `json:"copy"`      // "zero-copy" or "copy"
+	Chunk    int    `json:"chunk"`     // bytes of a packet buffer
 	HugeUMEM bool   `json:"huge_umem"` // packet memory is on huge pages
 	UDP      bool   `json:"udp"`
 	// Daemon is the control socket of the daemon through which the domain uses the

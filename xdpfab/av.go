@@ -27,6 +27,7 @@ type AddressVector struct {
 	entries []avEntry
 	index   map[wire.Addr]Address // of the entries that have not been removed, without lane
 	bound   []*Endpoint
+	latest  sourceName // what was looked up last; forgotten when an answer may change
 }
 
 type avEntry struct {

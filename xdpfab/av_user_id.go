@@ -27,18 +27,35 @@ func (av *AddressVector) SetUserID(a, id Address) error {
 	defer av.mu.Unlock()
 	e := &av.entries[a]
 	e.userID, e.named = id, true
+	av.latest = sourceName{}
 	return nil
+}
+
+// sourceName is what completions call an endpoint. Messages mostly come from the endpoint
+// from which the one before came.
+type sourceName struct {
+	from  wire.Addr
+	name  Address
+	known bool
 }
 
 // source returns what completions call an endpoint: its user ID, its address, or
 // NoAddress.
 func (av *AddressVector) source(from wire.Addr) Address {
-	a := av.find(from)
-	if a == NoAddress {
-		return a
-	}
 	av.mu.Lock()
 	defer av.mu.Unlock()
+	if !av.latest.known || av.latest.from != from {
+		av.latest = sourceName{from, av.nameOf(from), true}
+	}
+	return av.latest.name
+}
+
+// nameOf is source for an endpoint that is not the latest one. av.mu is held.
+func (av *AddressVector) nameOf(from wire.Addr) Address {
+	a, ok := av.index[from]
+	if !ok {
+		return NoAddress
+	}
 	if e := &av.entries[a]; e.named {
 		return e.userID
 	}

@@ -80,8 +80,8 @@ func (b *borrowed) take(result json.RawMessage, fds []int) (err error) {
 	if err = json.Unmarshal(result, &b.host); err == nil {
 		err = errors.Join(json.Unmarshal(b.host.Interface, &b.info), json.Unmarshal(b.host.Parts, &parts))
 	}
-	if err == nil && len(fds) != 3 {
-		err = fmt.Errorf("%d file descriptors: want socket and memory of a queue, and a ferry", len(fds))
+	if err == nil && len(fds) != 4 {
+		err = fmt.Errorf("%d file descriptors: want socket and memory of a queue, and of a ferry", len(fds))
 	}
 	if err != nil {
 		share.CloseAll(fds)
@@ -91,7 +91,7 @@ func (b *borrowed) take(result json.RawMessage, fds []int) (err error) {
 		share.CloseAll(fds[2:])
 		return err
 	}
-	if b.ferry, err = share.FerryOf(fds[2]); err != nil {
+	if b.ferry, err = share.FerryOf(fds[2], fds[3]); err != nil {
 		return errors.Join(err, b.queue.Close())
 	}
 	return nil

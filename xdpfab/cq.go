@@ -275,8 +275,8 @@ func (q *CompletionQueue) Read(c []Completion) (int, error) {
 // read is Read for the reader.
 func (q *CompletionQueue) read(c []Completion) (int, error) {
 	a := q.arrivals.Load()
-	if q.tail.Load() == q.head.Load() && q.failures.shown.Load() == 0 && a.shown(1) == 0 {
-		q.dom.Progress()
+	if q.tail.Load() == q.head.Load() && q.failures.shown.Load() == 0 && a.shown(1) == 0 && q.dom.Progress() == 0 {
+		return 0, nil // what another thread shows meanwhile is for the next call
 	}
 	if a == nil {
 		return q.readOwn(c)

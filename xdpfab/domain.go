@@ -96,7 +96,9 @@ type Domain struct {
 func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	d := &Domain{attr: attr, dev: dev, table: mr.NewTable(), fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{}, reserved: map[uint16]*ScalableEndpoint{},
 		end: end{done: make(chan struct{})}}
-	d.attr.life, d.lodging.paused = 0, attr.life != 0
+	at := homeOf(dev)
+	paused := attr.life != 0 || at != nil
+	d.attr.life, d.lodging.paused, d.residence.home = 0, paused, at
 	d.served.Store(&[]*Endpoint{})
 	d.residence.table = d.table
 	var carrier engine.Carrier
@@ -113,7 +115,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	beyond, first := d.neighbours()
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
-	life := cmp.Or(attr.life, newLife())
+	life := cmp.Or(attr.life, at.ofLife(), newLife())
 	var engines []*engine.Engine
 	for q, port := range dev.Ports() {
 		m := memory.New(d.table)
@@ -126,7 +128,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		e, err := engine.New(engine.Config{
 			Carrier: carrier,
 			Port:    port, Accept: d.accept, Request: d.requested, Key: d.keyOf, Local: dev.MAC(), MTU: dev.MTU(), Queue: first + q, Secret: secret, Life: life, Clock: attr.clock,
-			Elsewhere: beyond.elsewhere, Outside: beyond.outside,
+			Elsewhere: beyond.elsewhere, Outside: beyond.outside, Spread: attr.Spread,
 			Suspect: d.suspect, Events: d.eventsOf, Inflow: d.inflowOf, Room: d.roomy,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return d.serveSession(x, q, now, p) },
 			Session: session.Config{
@@ -139,7 +141,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 			d.release()
 			return nil, err
 		}
-		if attr.life != 0 {
+		if paused {
 			e.Pause()
 		}
 		engines = append(engines, e)
@@ -151,6 +153,11 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		d.attached.survive(d.rejoin)
 	}
 	dev.Watch(d.happened)
+	if attr.ResidentPin != "" {
+		if err := d.settleIn(life); err != nil {
+			return nil, errors.Join(err, d.shut(true))
+		}
+	}
 	return d, nil
 }
 
@@ -260,6 +267,7 @@ func (d *Domain) shut(children bool) error {
 		return err
 	}
 	d.closed = true
+	d.residence.leave(d)
 	d.endObjects()
 	d.end.set(fmt.Errorf("domain on %s: %w", d.dev.Info().Name, ErrClosed))
 	d.mu.Unlock()

@@ -64,7 +64,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 		return f.adopt(dev, a)
 	}
 	var noDaemon error
-	if a.Attach != AttachNever {
+	if a.Attach != AttachNever && a.ResidentPin == "" {
 		dev, err := openAttached(ctx, ifname, &a)
 		if err == nil {
 			return f.adopt(dev, a)
@@ -74,7 +74,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 		}
 		noDaemon = err
 	}
-	dev, err := openInterface(ifname, a)
+	dev, err := openInterface(ctx, ifname, a)
 	if err != nil {
 		if err = ours(ifname, err); errors.Is(noDaemon, fs.ErrPermission) { // there may be a daemon after all
 			err = fmt.Errorf("%w; nor is there a daemon that this program may use: %w", err, noDaemon)

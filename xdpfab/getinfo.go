@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/netip"
@@ -24,6 +25,13 @@ var ErrNoInfo = reason(syscall.ENODATA, "no interface offers this")
 // nothing. Every result can do all that there is; Info.Caps has the primary capabilities
 // that the hints name, or all.
 //
+// An interface that a daemon serves is listed as this program would have it through the
+// daemon, with what the daemon's rule allows it (Info.Allowance), and also for direct
+// use, if that is possible; Info.Attach tells the ways apart, and in hints chooses. The
+// daemon is the one that Open would find: see DomainAttr.Control, in hints
+// Interface.Daemon. If its rules keep this program out and nothing else meets the hints,
+// the error names the rule, and wraps ErrDenied, too.
+//
 // It only reads: it opens nothing, sends nothing, but to look up names of hosts in
 // Info.Source and Info.Dest, and needs no privilege. What opening an
 // interface needs beyond the caller's privileges is in Info.Missing. If nothing meets the
@@ -41,8 +49,8 @@ func GetInfo(ctx context.Context, hints *Info) ([]Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	var reasons, unusable []string
-	offers, err := h.offers(&unusable)
+	var reasons []string
+	offers, unusable, err := h.offers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -61,22 +69,34 @@ func GetInfo(ctx context.Context, hints *Info) ([]Info, error) {
 	}
 	if list == nil {
 		slices.Sort(reasons)
-		reasons = append(slices.Compact(reasons), unusable...)
-		return nil, fmt.Errorf("xdpfab: %s: %w", strings.Join(reasons, "; "), ErrNoInfo)
+		return nil, nothing(slices.Compact(reasons), unusable)
 	}
 	slices.SortStableFunc(list, func(a, b Info) int { return a.rank() - b.rank() })
 	return list, nil
 }
 
-// sameWay reports whether another info differs in the source address alone.
-func (i *Info) sameWay(other Info) bool {
-	return i.Domain.Name == other.Domain.Name && i.AddrFormat == other.AddrFormat && i.Endpoint.Type == other.Endpoint.Type
+// nothing is the error of hints that nothing meets.
+func nothing(reasons []string, unusable []error) error {
+	kind := ErrNoInfo
+	for _, err := range unusable {
+		reasons = append(reasons, err.Error())
+		if errors.Is(err, ErrDenied) {
+			kind = fmt.Errorf("%w: %w", ErrNoInfo, ErrDenied)
+		}
+	}
+	return fmt.Errorf("xdpfab: %s: %w", strings.Join(reasons, "; "), kind)
 }
 
-// rank orders infos: those that can be opened now come first, and then the faster ones.
+// sameWay reports whether another info differs in the source address alone.
+func (i *Info) sameWay(other Info) bool {
+	return i.Domain.Name == other.Domain.Name && i.Attach == other.Attach && i.AddrFormat == other.AddrFormat && i.Endpoint.Type == other.Endpoint.Type
+}
+
+// rank orders infos: those that can be opened now come first, of these the ones through a
+// daemon, which Open would choose, and then the faster ones.
 func (i *Info) rank() int {
 	rank := 0
-	for bit, worse := range []bool{i.AddrFormat != AddrEthernet, i.Interface.Copy != "zero-copy", i.Interface.XDP == "generic", len(i.Missing) > 0, i.Endpoint.Type == EndpointMsg} {
+	for bit, worse := range []bool{i.AddrFormat != AddrEthernet, i.Interface.Copy != "zero-copy", i.Interface.XDP == "generic", len(i.Missing) > 0, i.Attach == AttachNever, i.Endpoint.Type == EndpointMsg} {
 		if worse {
 			rank |= 1 << bit
 		}
@@ -85,36 +105,27 @@ func (i *Info) rank() int {
 }
 
 // offers lists all that there is, or all that there is of the domain that the hints name,
-// and adds the reasons why interfaces cannot be used.
-func (h *Info) offers(unusable *[]string) ([]Info, error) {
+// and the reasons why interfaces and daemons cannot be used.
+func (h *Info) offers(ctx context.Context) (list []Info, unusable []error, err error) {
 	if d := h.Domain.Instance; d != nil {
-		return h.types(d.offer()), nil
+		return h.types(d.offer()), nil, nil
 	}
 	machine, err := nic.Machine()
 	if err != nil {
-		return nil, fmt.Errorf("xdpfab: %w", err)
+		return nil, nil, fmt.Errorf("xdpfab: %w", err)
 	}
 	interfaces, err := nic.List()
 	if err != nil {
-		return nil, fmt.Errorf("xdpfab: %w", err)
+		return nil, nil, fmt.Errorf("xdpfab: %w", err)
 	}
-	var list []Info
-	for _, i := range interfaces {
-		if h.Domain.Name != "" && h.Domain.Name != i.Name {
-			continue
-		}
-		plan := machine.Plan(&i, nic.Want{})
-		*unusable = append(*unusable, plan.Problems...)
-		if d := here(i.Index).instance(); d != nil {
-			list = append(list, h.types(d.offer())...)
-		} else if plan.Usable {
-			list = append(list, h.types(offersOf(&i, &plan)...)...)
-		}
+	interfaces = named(interfaces, h.Domain.Name)
+	attached, refused := h.attachable(ctx, interfaces)
+	direct, unusable := h.direct(&machine, interfaces)
+	list, unusable = h.types(append(attached, direct...)...), append(unusable, refused...)
+	if len(list) == 0 && len(unusable) == 0 {
+		unusable = []error{fmt.Errorf("domain_attr.name %q: no such interface in this network namespace", h.Domain.Name)}
 	}
-	if len(list) == 0 && len(*unusable) == 0 {
-		*unusable = append(*unusable, fmt.Sprintf("domain_attr.name %q: no such interface in this network namespace", h.Domain.Name))
-	}
-	return list, nil
+	return list, unusable, nil
 }
 
 // types returns, for offers of reliable datagram endpoints, those of the types of
@@ -146,7 +157,7 @@ func (i *Info) connected() Info {
 
 // offersOf lists an interface that is fit for use with each of its addresses.
 func offersOf(i *nic.Interface, plan *nic.Plan) []Info {
-	in := InterfaceInfo{Name: i.Name, Index: i.Index, MAC: i.MAC, MTU: i.MTU, Driver: i.Driver, Queues: plan.Queues, XDP: plan.XDP, Copy: plan.Copy}
+	in := InterfaceInfo{Name: i.Name, Index: i.Index, MAC: i.MAC, MTU: i.MTU, Driver: i.Driver, Queues: plan.Queues, XDP: plan.XDP, Copy: plan.Copy, Chunk: plan.Chunk}
 	missing := []string{}
 	if err := plan.Missing(); err != nil {
 		missing = append(missing, err.Error())
@@ -154,19 +165,31 @@ func offersOf(i *nic.Interface, plan *nic.Plan) []Info {
 	if plan.XDP == "generic" {
 		missing = append(missing, "the driver has no native XDP: set DomainAttr.Generic to use the slow one of the kernel")
 	}
-	list := []Info{offer(in, AddrEthernet, i.MAC, "ethernet")}
+	var networks []netip.Prefix
 	for _, cidr := range i.Addresses {
-		p, err := netip.ParsePrefix(cidr)
+		if p, err := netip.ParsePrefix(cidr); err == nil {
+			networks = append(networks, p)
+		}
+	}
+	list := offersAt(in, networks)
+	for n := range list {
+		list[n].Missing = missing
+	}
+	return list
+}
+
+// offersAt lists an interface with its MAC address, and with those of its IP addresses
+// that do not depend on the link.
+func offersAt(in InterfaceInfo, networks []netip.Prefix) []Info {
+	list := []Info{offer(in, AddrEthernet, in.MAC, "ethernet")}
+	for _, p := range networks {
 		switch {
-		case err != nil || p.Addr().IsLinkLocalUnicast(): // the kernel alone knows which link
+		case p.Addr().IsLinkLocalUnicast(): // the kernel alone knows which link
 		case p.Addr().Is4():
 			list = append(list, offer(in, AddrIPv4, p.Addr().String(), p.Masked().String()))
 		default:
 			list = append(list, offer(in, AddrIPv6, p.Addr().String(), p.Masked().String()))
 		}
-	}
-	for n := range list {
-		list[n].Missing = missing
 	}
 	return list
 }
@@ -177,7 +200,7 @@ func offer(in InterfaceInfo, format AddrFormat, source, fabric string) Info {
 	in.UDP = format == AddrIPv4 || format == AddrIPv6
 	queues := Limit(in.Queues)
 	return Info{
-		Caps: offeredCaps, AddrFormat: format, Source: source, Interface: in,
+		Caps: offeredCaps, AddrFormat: format, Source: source, Interface: in, Attach: AttachNever, Allowance: everything(),
 		Transmit: TransmitInfo{
 			Caps: transmitCaps, OpFlags: defaultFlags, MsgOrder: offeredOrder,
 			InjectSize: injectSize, Size: maxQueue, IOVLimit: MaxPieces, RMAIOVLimit: math.MaxUint32,

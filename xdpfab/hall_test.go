@@ -22,11 +22,13 @@ type hall struct {
 }
 
 // onEveryPath runs a test of messages on a Pipe, and on a veth pair in both
-// encapsulations; with both kinds of progress, which are those of both domains.
+// encapsulations; with both kinds of progress, which are those of both domains. Guests
+// are on a Pipe, once as the first domain and once as the second.
 func onEveryPath(t *testing.T, f func(h *hall)) {
 	progressModes(t, func(t *testing.T, attr xdpfab.DomainAttr) {
 		t.Run("pipe", func(t *testing.T) { f(pipeHall(t, attr)) })
 		if attr.Attach == xdpfab.AttachAlways {
+			t.Run("pipe to it", func(t *testing.T) { f(pipeHall(t, xdpfab.DomainAttr{Progress: attr.Progress}, attr)) })
 			return // test/e2e has daemons
 		}
 		attr.UDP = true
@@ -43,11 +45,9 @@ func onEveryPath(t *testing.T, f func(h *hall)) {
 	})
 }
 
-// pipeHall is a hall on a Pipe.
-func pipeHall(t *testing.T, attr xdpfab.DomainAttr) *hall {
-	far := attr
-	far.Attach = xdpfab.AttachAuto
-	a, b, err := join(t, attr, far)
+// pipeHall is a hall on a Pipe; join says what the attributes are of.
+func pipeHall(t *testing.T, attr ...xdpfab.DomainAttr) *hall {
+	a, b, err := join(t, attr...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 
 // HandoverVersion is the version of what a Handover says. A process can take over from
 // one of the same version only.
-const HandoverVersion = 1
+const HandoverVersion = 2
 
 // Handover is what a domain leaves to the next process on its interface: the sessions
 // that peers have with it, and its guests. See Domain.HandOver.
@@ -38,7 +38,8 @@ type handover struct {
 	Sessions [][]engine.PairState // by queue
 	Idle     []engine.PairState
 	Guests   []guestState
-	Owner    []byte // see Handover.Add
+	Kept     []keptState `json:",omitempty"`
+	Owner    []byte      // see Handover.Add
 	Files    []int
 }
 
@@ -59,17 +60,24 @@ type attachedState struct {
 	Feed       share.FeedState
 	In         share.ArrivalsState
 	Endpoints  []endpointState
+	Left       []leftState `json:",omitempty"`
 	Regions    []regionState
+	Passives   []passiveState `json:",omitempty"`
 }
 
 type endpointState struct {
-	As    share.Endpoint
-	Serve share.Serve
+	As     share.Endpoint
+	Serve  share.Serve
+	Heir   bool `json:",omitempty"` // see guestEndpoint
+	Spoken bool `json:",omitempty"`
+
+	Connection *connectionState `json:",omitempty"` // of one that is to be connected
 }
 
 type regionState struct {
 	As     share.Region
 	Memory int
+	Kept   *keptMark `json:",omitempty"` // nil if it ends with the program
 }
 
 // On the way to another process a handover is a text in a memfd, which may be as long as

@@ -204,7 +204,7 @@ func (h *Info) settle(offer *Info) Info {
 	i.Endpoint.AuthKey = h.Endpoint.AuthKey.or(i.Domain.AuthKey)
 	i.Transmit.TrafficClass = h.Transmit.TrafficClass.or(i.Domain.TrafficClass)
 	size, _ := queueSize("endpoint", int(h.Transmit.Size)) // refusals has checked it
-	i.Transmit.Size = Limit(size)
+	i.Transmit.Size = min(Limit(size), offer.Transmit.Size)
 	i.Transmit.OpFlags = h.Transmit.OpFlags | FlagDeliveryComplete // which always holds
 	i.receives(h)
 	return i

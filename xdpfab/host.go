@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"os"
 	"time"
 
 	"encoding/json"
@@ -19,6 +18,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/mr"
 )
 
 // A domain that has an interface can host other programs, its guests: their domains have
@@ -72,6 +72,14 @@ func (l GuestLimits) withDefaults() GuestLimits {
 	return l
 }
 
+// check reports limits that cannot be.
+func (l *GuestLimits) check() error {
+	if l.Weight < 1 || l.Weight > mostWeight {
+		return fmt.Errorf("xdpfab: a guest of weight %d: want 1 to %d, or 0 for 1", l.Weight, mostWeight)
+	}
+	return nil
+}
+
 // Host serves the program at the other end of a connection, until the program or this
 // domain ends, or the program breaks a rule, which is the error returned. The connection
 // is the domain's from then on, and what the program had is given back when Host returns.
@@ -79,9 +87,7 @@ func (l GuestLimits) withDefaults() GuestLimits {
 func (d *Domain) Host(conn *net.UnixConn, limits GuestLimits) error {
 	g := newGuest(d, conn, limits)
 	err := g.meet()
-	if w := g.limits.Weight; w < 1 || w > mostWeight {
-		err = fmt.Errorf("xdpfab: a guest of weight %d: want 1 to %d, or 0 for 1", w, mostWeight)
-	}
+	err = errors.Join(err, g.limits.check())
 	if err == nil {
 		err = d.admit(g)
 	}
@@ -195,6 +201,16 @@ func (d *Domain) serveSession(x *executor.Executor, queue int, now int64, p sess
 	return d.residence.movable(x.Begin(now, p, nil), queue, p)
 }
 
+// furnish gives the guest room for regions and endpoints.
+func (g *guest) furnish() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.table = mr.NewTable()
+	g.executors, g.memory = make([]*executor.Executor, len(g.d.steppers)), make([]*memory.Memory, len(g.d.steppers))
+	g.endpoints, g.regions, g.listeners = map[uint16]*guestEndpoint{}, map[uint64]*guestRegion{}, map[uint16]*guestPassive{}
+	g.blocks = map[uint16]*ScalableEndpoint{}
+}
+
 // executor returns the executor of the guest's memory for sessions of a queue. It is
 // called on the thread of that queue's engine.
 func (g *guest) executor(queue int) (*executor.Executor, error) {
@@ -211,9 +227,13 @@ func (g *guest) executor(queue int) (*executor.Executor, error) {
 	return x, nil
 }
 
-// mostSizes answers how large the area may be.
-func (g *guest) mostSizes(context.Context, struct{}) (share.Sizes, error) {
-	return share.Sizes{Entries: g.limits.Entries, Arena: g.limits.Arena, Arrivals: g.limits.Arrivals}, nil
+// allows reports why the guest may not have rings of such sizes.
+func (g *guest) allows(s share.Sizes) error {
+	if l := &g.limits; s.Entries > l.Entries || s.Arena > l.Arena || s.Arrivals > l.Arrivals {
+		return fmt.Errorf("rings of %d entries, an arena of %d bytes and %d bytes of arrivals: %s allows %d, %d and %d; ask for less, or have them raised: %w", s.Entries, s.Arena, s.Arrivals,
+			l.Rule, l.Entries, l.Arena, l.Arrivals, ErrDenied)
+	}
+	return nil
 }
 
 // attach answers the call of a guest that brings the area.
@@ -226,11 +246,11 @@ func (g *guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 		return nil, fmt.Errorf("shared rings of version %d: this host has version %d; use a program and a daemon of one release: %w", a.Version, share.Version, ErrNotImplemented)
 	case len(fds) != 1:
 		return nil, fmt.Errorf("%d file descriptors: want the memfd of the rings", len(fds))
-	case a.Sizes.Entries > g.limits.Entries || a.Sizes.Arena > g.limits.Arena || a.Sizes.Arrivals > g.limits.Arrivals:
-		return nil, fmt.Errorf("rings of %d entries, an arena of %d bytes and %d bytes of arrivals: %s allows %d, %d and %d; ask for less, or have them raised: %w", a.Sizes.Entries, a.Sizes.Arena, a.Sizes.Arrivals,
-			g.limits.Rule, g.limits.Entries, g.limits.Arena, g.limits.Arrivals, ErrDenied)
 	case g.feed != nil:
 		return nil, fmt.Errorf("attached already: %w", ErrBusy)
+	}
+	if err := g.allows(a.Sizes); err != nil {
+		return nil, err
 	}
 	area, err := a.Sizes.Map(fds[0])
 	if err != nil {
@@ -242,6 +262,5 @@ func (g *guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 	}
 	g.start(area, own, other, a.Sizes, nil)
 	g.attend(nil)
-	info, err := json.Marshal(g.d.Interface())
-	return share.Attached{Version: share.Version, NetNS: g.d.place.namespace, PID: os.Getpid(), Interface: info, MAC: g.d.dev.MAC(), MTU: g.d.dev.MTU()}, err
+	return g.where()
 }

@@ -45,7 +45,7 @@ var guestCalls = map[string]guestCall{
 
 // firstCalls are what a guest can ask for before it has anything here.
 var firstCalls = map[string]guestCall{
-	share.CallSizes:  call1((*guest).mostSizes),
+	share.CallOffer:  call1((*guest).offer),
 	share.CallAttach: (*guest).attach,
 	share.CallBorrow: call1((*guest).borrow),
 }
@@ -215,8 +215,8 @@ func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (anew bool, err error
 		ep.number, anew = old.number, old.key.ID() != ep.key.ID()
 		ep.heir = true
 		ep.serves.Store(!anew)
-	} else if len(g.endpoints) >= g.limits.Endpoints {
-		return false, g.tooMany("endpoints", g.limits.Endpoints)
+	} else if err = g.mayNumber(1); err != nil && !g.reserves(a.Number) {
+		return false, err
 	} else if ep.number, err = g.d.pickNumber(EndpointAttr{Number: a.Number, InitiateOnly: a.Highest, part: of}, 0); err != nil {
 		return false, err
 	}

@@ -26,6 +26,7 @@ func (ep *guestEndpoint) admit(origin uint64) wire.HelloStatus {
 func (g *guest) ask(ctx context.Context, a share.Ask) (x share.Answer, err error) {
 	link, err := g.link(ctx, a.Addr)
 	if err != nil {
+		g.unasked(ctx, a.Endpoint)
 		return x, err
 	}
 	link.Class = a.Class
@@ -42,7 +43,19 @@ func (g *guest) ask(ctx context.Context, a share.Ask) (x share.Answer, err error
 	case <-ep.parted.Done():
 		return x, ErrClosed
 	case <-ctx.Done():
+		if context.Cause(ctx) == errLeaving {
+			return g.postpone(ep, answered)
+		}
 		return x, context.Cause(ctx)
+	}
+}
+
+// unasked notes that an endpoint does not ask, unless the next process is to do so.
+func (g *guest) unasked(ctx context.Context, number uint16) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if ep := g.endpoints[number]; ep != nil && !ep.asks.Load() && context.Cause(ctx) != errLeaving {
+		ep.asking.Store(false)
 	}
 }
 

@@ -95,6 +95,7 @@ type guestEndpoint struct {
 	serves   atomic.Bool
 	events   atomic.Bool // it takes them
 	messages atomic.Bool // likewise
+	credit   share.Credit
 	observer atomic.Pointer[share.Observer]
 	tally    int // of observer; under guest.mu
 
@@ -119,18 +120,12 @@ func newGuest(d *Domain, conn *net.UnixConn, limits GuestLimits) *guest {
 // start puts the area to use, from the beginning or where another host has stopped.
 func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes, before *share.FeedState) {
 	g.area, g.bell, g.other, g.sizes = area, own, other, s
-	g.table = mr.NewTable()
-	g.executors, g.memory = make([]*executor.Executor, len(g.d.steppers)), make([]*memory.Memory, len(g.d.steppers))
+	g.furnish()
 	g.ring = own.File()
 	g.mu.Lock()
-	g.endpoints, g.regions, g.listeners = map[uint16]*guestEndpoint{}, map[uint64]*guestRegion{}, map[uint16]*guestPassive{}
-	g.blocks = map[uint16]*ScalableEndpoint{}
 	g.feed, g.in = share.NewFeed(area, own, g.st.eng, g.turnOut), share.NewArrivals(area, own, g.turnOut)
 	g.mu.Unlock()
-	g.feed.OnAdmit(func(session uint64) {
-		g.in.Admitted(session)
-		g.room()
-	})
+	g.feed.OnAdmit(g.admit)
 	if before != nil {
 		g.feed.Restore(before)
 	}
@@ -161,13 +156,6 @@ func (g *guest) await() {
 		}
 		g.st.eng.Alert()
 		g.room()
-	}
-}
-
-// room has the engines try again what had to wait for room in the ring of arrivals.
-func (g *guest) room() {
-	if g.in.Refused() {
-		g.d.room()
 	}
 }
 

@@ -101,7 +101,7 @@ func (g *guest) inherit(from *guest) error {
 	g.table, g.executors, g.memory = from.table, from.executors, from.memory
 	g.regions, g.spanned = from.regions, from.spanned
 	for n, old := range from.endpoints {
-		ep := &guestEndpoint{guest: g, number: n, key: old.key, left: true}
+		ep := &guestEndpoint{guest: g, number: n, as: old.as, key: old.key, left: true}
 		ep.serves.Store(true)
 		g.endpoints[n] = ep
 		g.d.lodge(n, ep)

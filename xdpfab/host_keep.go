@@ -59,9 +59,6 @@ func (g *guest) keep(_ context.Context, key uint64) (any, error) {
 	if r == nil {
 		return nil, ErrClosed
 	}
-	if g.d.lodging.leaving {
-		return nil, fmt.Errorf("another process is taking over the interface: keep the region when it has: %w", ErrBusy)
-	}
 	id := keptID{g.info.UID, r.region.Name()}
 	if other := g.d.lodging.kept[id]; other != nil && other.region == r {
 		return nil, nil
@@ -72,10 +69,7 @@ func (g *guest) keep(_ context.Context, key uint64) (any, error) {
 	if err := g.mayKeep(id, len(r.memory.Bytes())); err != nil {
 		return nil, err
 	}
-	if g.d.lodging.kept == nil {
-		g.d.lodging.kept = map[keptID]*kept{}
-	}
-	g.d.lodging.kept[id] = &kept{holder: g, region: r, rule: g.limits.Rule, taken: true}
+	g.d.lodging.keep(id, &kept{holder: g, region: r, rule: g.limits.Rule, taken: true})
 	return nil, nil
 }
 
@@ -133,9 +127,6 @@ func (g *guest) endure() {
 	g.d.mu.Unlock()
 	for _, r := range over {
 		_ = r.close()
-	}
-	if !keeps {
-		g.dissolve()
 	}
 }
 
@@ -206,8 +197,17 @@ func (g *guest) dissolve() {
 	}
 }
 
-// over says that the guest has ended: what it has kept can be taken back or withdrawn.
+// over says that the guest has ended: what it has kept can be taken back or withdrawn. If
+// that is nothing, nothing is left of it: what was kept when endure came may have been
+// withdrawn since.
 func (g *guest) over() {
+	if g.depart() {
+		g.dissolve()
+	}
+}
+
+// depart notes that the guest has ended, and reports whether nothing of it is kept.
+func (g *guest) depart() (last bool) {
 	g.d.mu.Lock()
 	defer g.d.mu.Unlock()
 	for _, k := range g.d.lodging.kept {
@@ -217,6 +217,7 @@ func (g *guest) over() {
 	}
 	g.ended = true
 	close(g.gone)
+	return !g.keeps()
 }
 
 // Kept returns the regions of guests that outlive their programs, by user and name.
@@ -243,10 +244,21 @@ func (d *Domain) Kept() []KeptRegion {
 
 // WithdrawKept withdraws a region that is kept for a user. It returns when no operation
 // of peers is in flight on it. The error wraps ErrNotKept if there is no such region, or
-// ErrBusy if a program uses it.
+// ErrBusy if a program uses it, or another process is taking over.
 func (d *Domain) WithdrawKept(uid uint32, name string) error {
 	d.withdrawing.Lock()
 	defer d.withdrawing.Unlock()
+	d.mu.Lock()
+	leaving := d.lodging.leaving
+	d.mu.Unlock()
+	if leaving {
+		return fmt.Errorf("xdpfab: region %q of user %d: another process takes over just now: ask that one: %w", name, uid, ErrBusy)
+	}
+	return d.withdrawKept(uid, name)
+}
+
+// withdrawKept does the work of WithdrawKept. d.withdrawing is held.
+func (d *Domain) withdrawKept(uid uint32, name string) error {
 	d.mu.Lock()
 	k := d.lodging.kept[keptID{uid, name}]
 	if k == nil {
@@ -274,11 +286,11 @@ func (d *Domain) WithdrawKept(uid uint32, name string) error {
 
 // forsakeKept withdraws everything that is kept, when no guest runs any more.
 func (d *Domain) forsakeKept() {
-	for _, k := range d.Kept() {
-		_ = d.WithdrawKept(k.UID, k.Name)
-	}
-	d.withdrawing.Lock() // so nobody else is at it any more
+	d.withdrawing.Lock() // and so nobody else is at it any more
 	defer d.withdrawing.Unlock()
+	for _, k := range d.Kept() {
+		_ = d.withdrawKept(k.UID, k.Name)
+	}
 }
 
 // endTargets ends the sessions that peers have with an endpoint.

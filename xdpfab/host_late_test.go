@@ -48,7 +48,7 @@ func TestGuestTooLate(t *testing.T) {
 	for name, begin := range map[string]func(*share.Talk) error{
 		"says nothing": func(*share.Talk) error { return nil },
 		"asks alone": func(talk *share.Talk) error {
-			return talk.Send(share.Call{Verb: share.CallSizes, Arguments: []byte("{}")})
+			return talk.Send(share.Call{Verb: share.CallOffer, Arguments: []byte("{}")})
 		},
 	} {
 		talk, hosted := talkTo(t, a, limits)

@@ -30,7 +30,9 @@ func (d *Domain) HandOver(limit time.Duration) (*Handover, error) {
 		return nil, err
 	}
 	deadline := time.Now().Add(limit)
-	guests = mobile(pauseGuests(guests, limit))
+	paused := pauseGuests(guests, limit)
+	guests = mobile(slices.Clone(paused))
+	turnedOut(paused, guests)
 	h := &Handover{}
 	for _, g := range guests {
 		if g.feed != nil {
@@ -41,11 +43,12 @@ func (d *Domain) HandOver(limit time.Duration) (*Handover, error) {
 	for _, g := range guests {
 		err = errors.Join(err, h.addGuest(g))
 	}
+	err = errors.Join(err, h.addKept(d))
 	d.farewells(deadline)
 	err = errors.Join(err, h.addSessions(d))
 	for i, g := range guests {
 		if a := h.state.Guests[i].Attached; a != nil { // only now: messages came as long as there were sessions
-			a.In = g.in.Export()
+			a.In, a.Passives = g.exportArrivals(), g.passives()
 		}
 		close(g.left)
 	}
@@ -64,13 +67,12 @@ func (d *Domain) leaving() ([]*guest, error) {
 	if err := d.CanHandOver(); err != nil {
 		return nil, err
 	}
+	d.withdrawing.Lock() // what is being withdrawn is not left to anybody
+	defer d.withdrawing.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.lodging.leaving {
 		return nil, fmt.Errorf("xdpfab: handover: domain on %s leaves already: %w", d.dev.Info().Name, ErrBusy)
-	}
-	if n := len(d.lodging.kept); n > 0 { // since CanHandOver
-		return nil, fmt.Errorf("xdpfab: handover: %d regions outlive their programs by now: %w", n, ErrBusy)
 	}
 	d.lodging.leaving = true
 	return slices.Collect(maps.Keys(d.lodging.guests)), nil
@@ -90,9 +92,6 @@ func (d *Domain) CanHandOver() error {
 		if ep.av != nil || ep.recv != nil || ep.inbox != nil || ep.conn != nil || ep.attr.dials {
 			err = fmt.Errorf("xdpfab: handover: endpoint %d posts or receives: want endpoints that are nothing but targets: %w", ep.number, ErrNotImplemented)
 		}
-	}
-	if n := len(d.lodging.kept); n > 0 {
-		err = fmt.Errorf("xdpfab: handover: %d regions outlive their programs (see Keep): withdraw them first: %w", n, ErrNotImplemented)
 	}
 	guests := slices.Collect(maps.Keys(d.lodging.guests))
 	d.mu.Unlock()
@@ -154,14 +153,8 @@ func mobile(guests []*guest) []*guest {
 
 // mobile returns nil if another process can go on with the guest.
 func (g *guest) mobile() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	bad := len(g.listeners) > 0 || g.queue.Load() != nil
-	for _, ep := range g.endpoints {
-		bad = bad || ep.connected || ep.left
-	}
-	if bad {
-		return fmt.Errorf("guest, process %d, has endpoints for connections or of a program whose regions it has taken back, or a queue, which cannot move to another process", g.info.PID)
+	if g.queue.Load() != nil {
+		return fmt.Errorf("guest, process %d, has a queue, which cannot move to another process", g.info.PID)
 	}
 	return nil
 }
@@ -241,20 +234,27 @@ func (h *Handover) attachedState(g *guest) (*attachedState, error) {
 	}
 	a.Area, errs[0] = h.dup(g.area.FD())
 	a.Bell, errs[1] = h.dup(g.bell.FD())
-	for _, r := range g.regions {
-		at, err := h.dup(r.memory.FD())
-		errs[2] = errors.Join(errs[2], err)
-		a.Regions = append(a.Regions, regionState{r.told, at})
-	}
+	g.d.mu.Lock()
+	a.Regions, errs[2] = h.regionsOf(g)
+	g.d.mu.Unlock()
+	a.Left = g.serving()
 	g.st.Call(func() {
 		a.Feed = g.feed.Export()
 		for _, ep := range g.endpoints {
-			as := ep.as
-			as.Number, as.Serial = int(ep.number), ep.origin.Serial()
-			a.Endpoints = append(a.Endpoints, endpointState{as, share.Serve{Endpoint: ep.number, On: ep.serves.Load(), Events: ep.events.Load(), Messages: ep.messages.Load(), Tally: ep.tally}})
+			if !ep.left {
+				a.Endpoints = append(a.Endpoints, ep.state())
+			}
 		}
 	})
 	return a, errors.Join(errs[:]...)
+}
+
+// state returns what there is of an endpoint. Engine's thread.
+func (ep *guestEndpoint) state() endpointState {
+	as := ep.as
+	as.Number, as.Serial = int(ep.number), ep.origin.Serial()
+	serve := share.Serve{Endpoint: ep.number, On: ep.serves.Load(), Events: ep.events.Load(), Messages: ep.messages.Load(), Tally: ep.tally}
+	return endpointState{As: as, Serve: serve, Heir: ep.heir, Spoken: ep.spoken, Connection: ep.connection()}
 }
 
 // addSessions adds the sessions of peers, which have come to a halt.

@@ -35,8 +35,8 @@ func (g *guest) passive(_ context.Context, a share.Passive) (uint16, error) {
 	defer g.d.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.endpoints)+len(g.listeners) >= g.limits.Endpoints {
-		return 0, g.tooMany("endpoints", g.limits.Endpoints)
+	if err := g.mayNumber(1); err != nil {
+		return 0, err
 	}
 	if attr.Number == AnyNumber {
 		attr.Number = g.d.someNumber()

@@ -20,12 +20,8 @@ func (g *guest) block(_ context.Context, b share.Block) (uint16, error) {
 	defer g.d.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	reserved := b.Length
-	for _, s := range g.blocks {
-		reserved += s.attr.RXContexts
-	}
-	if reserved > g.limits.Endpoints {
-		return 0, g.tooMany("numbers of endpoints", g.limits.Endpoints)
+	if err := g.mayNumber(b.Length); err != nil {
+		return 0, err
 	}
 	number, err := g.d.pickBlock(b.Number, b.Length)
 	if err != nil {
@@ -35,6 +31,35 @@ func (g *guest) block(_ context.Context, b share.Block) (uint16, error) {
 	g.blocks[uint16(number)] = s
 	s.reserve()
 	return uint16(number), nil
+}
+
+// mayNumber reports why the guest may not have so many numbers of endpoints more. Those
+// of a scalable endpoint count from the beginning, and its contexts no more. d.mu and mu
+// are held.
+func (g *guest) mayNumber(more int) error {
+	has := len(g.listeners)
+	for _, s := range g.blocks {
+		has += s.attr.RXContexts
+	}
+	for n := range g.endpoints {
+		if !g.reserves(int(n)) {
+			has++
+		}
+	}
+	if more > g.limits.Endpoints-has {
+		return g.tooMany("endpoints", g.limits.Endpoints)
+	}
+	return nil
+}
+
+// reserves reports whether a number belongs to a scalable endpoint of the guest. d.mu and
+// mu are held.
+func (g *guest) reserves(number int) bool {
+	if number < 0 {
+		return false
+	}
+	s := g.d.reserved[uint16(number)]
+	return s != nil && g.blocks[uint16(s.attr.Number)] == s
 }
 
 // unblock gives the numbers back.

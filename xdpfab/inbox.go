@@ -224,6 +224,9 @@ func (d *Domain) roomy() {
 
 // room tells the engines that messages which had to wait may find room.
 func (d *Domain) room() {
+	if d.attached != nil {
+		d.attached.carrier.Room()
+	}
 	for _, st := range d.steppers {
 		st.eng.Room()
 	}
@@ -233,12 +236,15 @@ func (d *Domain) room() {
 // on the engines' threads.
 func (d *Domain) inflowOf(endpoint uint16, from wire.Addr) session.Inflow {
 	if ep := d.lodger(endpoint); ep != nil && ep.messages.Load() {
-		return ep.guest.in.NewInflow(endpoint, from)
+		return ep.guest.in.NewInflow(endpoint, &ep.credit, from)
 	}
-	ep := d.serving(endpoint)
-	if ep == nil || ep.inbox == nil {
-		return nil
+	if ep := d.serving(endpoint); ep != nil && ep.inbox != nil {
+		return ep.newInflow(from)
 	}
+	return nil
+}
+
+func (ep *Endpoint) newInflow(from wire.Addr) *matching.Inflow {
 	in := ep.inbox.queue.NewInflow(from)
 	in.To = ep
 	return in

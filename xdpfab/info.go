@@ -22,7 +22,11 @@ type Info struct {
 	Endpoint   EndpointInfo  `json:"ep_attr"`
 	Domain     DomainInfo    `json:"domain_attr"`
 	Fabric     FabricInfo    `json:"fabric_attr"`
-	Interface  InterfaceInfo `json:"nic"` // the modes as the driver promises them, until it is open
+	Interface  InterfaceInfo `json:"nic"` // the modes as the driver promises them, until it is open; in hints, Daemon names the daemon
+	// Attach is the way: AttachAlways through the daemon in Interface.Daemon, AttachNever
+	// past any daemon. In hints AttachAuto asks for both.
+	Attach    AttachMode `json:"attach"`
+	Allowance Allowance  `json:"allowance"`
 	// Missing is what stands in the way of opening the interface now, each with its
 	// remedy: usually privileges. It is empty if nothing is known to.
 	Missing []string `json:"missing"`

@@ -3,6 +3,7 @@
 package xdpfab
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -25,15 +26,30 @@ func OpenInfo(ctx context.Context, info *Info, attr DomainAttr) (*Domain, error)
 // (fi_domain). See the function OpenInfo.
 func (f *Fabric) OpenInfo(ctx context.Context, info *Info, attr DomainAttr) (*Domain, error) {
 	hints := info.Clone()
-	hints.Interface = InterfaceInfo{MAC: info.Interface.MAC} // the rest was a prediction
-	hints.Domain.Instance = nil                              // it describes one that was open
+	hints.Interface = InterfaceInfo{MAC: info.Interface.MAC, Daemon: info.Interface.Daemon} // the rest was a prediction
+	hints.Allowance.Rule = ""                                                               // another one may allow as much
+	hints.Domain.Instance = nil                                                             // it describes one that was open
 	if hints.Domain.Name == "" {
 		return nil, fmt.Errorf("xdpfab: the info names no interface: want one that GetInfo returned: %w", ErrNoInfo)
+	}
+	a := f.attr.with(attr)
+	if err := info.agrees(&a); err != nil {
+		return nil, err
 	}
 	if _, err := GetInfo(ctx, hints); err != nil {
 		return nil, err
 	}
-	return f.open(ctx, info.Domain.Name, info.domainAttr(f.attr.with(attr)))
+	return f.open(ctx, info.Domain.Name, info.domainAttr(a))
+}
+
+// agrees refuses attributes that want another way than the info describes.
+func (i *Info) agrees(a *DomainAttr) error {
+	daemon := i.Interface.Daemon
+	if i.Attach != AttachAuto && a.Attach != AttachAuto && a.Attach != i.Attach || daemon != "" && a.Control != "" && a.Control != daemon {
+		return fmt.Errorf("xdpfab: the info is of the way \"attach %v\" by the daemon %q, the attributes want \"attach %v\" and %q: choose another info, or leave them out: %w",
+			i.Attach, daemon, a.Attach, a.Control, ErrNoInfo)
+	}
+	return nil
 }
 
 // domainAttr returns attributes with what the info says in place of their own.
@@ -42,13 +58,17 @@ func (i *Info) domainAttr(a DomainAttr) DomainAttr {
 	a.TrafficClass = i.Domain.TrafficClass.or(a.TrafficClass)
 	a.AuthKey = i.Domain.AuthKey.or(a.AuthKey)
 	a.UDP = i.AddrFormat == AddrIPv4 || i.AddrFormat == AddrIPv6
+	if i.Attach != AttachAuto {
+		a.Attach = i.Attach
+	}
+	a.Control = cmp.Or(i.Interface.Daemon, a.Control)
 	a.encap = encap{format: i.AddrFormat, source: i.Source, fabric: i.Fabric.Name}
 	return a
 }
 
 // EndpointAttr returns the attributes of an endpoint as the info describes it, with the
 // number that is in its source address. An endpoint that peers cannot address gets
-// AnyNumber.
+// AnyNumber, and so does one through a daemon, unless the number is another than 0.
 func (i *Info) EndpointAttr() EndpointAttr {
 	a := EndpointAttr{Type: i.Endpoint.Type, Request: i.Handle, Size: int(i.Transmit.Size), InjectSize: int(i.Transmit.InjectSize), MsgOrder: i.Transmit.MsgOrder,
 		OpFlags: i.Transmit.OpFlags, TrafficClass: i.Transmit.TrafficClass, AuthKey: i.Endpoint.AuthKey.or(nil),
@@ -57,9 +77,7 @@ func (i *Info) EndpointAttr() EndpointAttr {
 	if i.Receive.Size > 0 && i.Receive.TotalBufferedRcv == 0 { // in force, and not left open
 		a.BufferedReceive = -1
 	}
-	if source, err := wire.ParseAddr(i.Source); err == nil {
-		a.Number = int(source.Endpoint)
-	}
+	a.Number = i.number()
 	switch {
 	case i.Handle != nil:
 		a.Number = AnyNumber
@@ -73,10 +91,21 @@ func (i *Info) EndpointAttr() EndpointAttr {
 // many contexts as the hints asked for, and the number that is in its source address.
 func (i *Info) ScalableAttr() ScalableAttr {
 	a := ScalableAttr{TXContexts: int(max(i.Endpoint.TXContexts, 1)), RXContexts: int(max(i.Endpoint.RXContexts, 1))}
-	if source, err := wire.ParseAddr(i.Source); err == nil {
-		a.Number = int(source.Endpoint)
-	}
+	a.Number = i.number()
 	return a
+}
+
+// number returns the number of an endpoint in the source address. Number 0 through a
+// daemon leaves it open, since the daemon itself may have that one.
+func (i *Info) number() int {
+	source, err := wire.ParseAddr(i.Source)
+	switch {
+	case err != nil:
+		return 0
+	case i.Attach == AttachAlways && source.Endpoint == 0:
+		return AnyNumber
+	}
+	return int(source.Endpoint)
 }
 
 // encap is the encapsulation that a domain was opened for.
@@ -95,6 +124,12 @@ func (d *Domain) offer() Info {
 	i := offer(in, e.format, e.source, e.fabric)
 	i.Interface = in
 	i.Domain.Instance = d
+	switch {
+	case d.attached != nil:
+		i.guest(&d.attached.terms)
+	case d.borrowed != nil:
+		i.Attach = AttachAlways
+	}
 	i.Domain.Progress, i.Domain.Threading, i.Domain.MRMode = d.attr.Progress, d.attr.Threading, d.attr.MRMode
 	i.Domain.TrafficClass, i.Domain.AuthKey = d.attr.TrafficClass, d.attr.AuthKey
 	return i

@@ -3,6 +3,8 @@
 package xdpfab
 
 import (
+	"context"
+
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -10,16 +12,23 @@ import (
 )
 
 // netInterface is a network interface as a device.
-type netInterface struct{ *port.Interface }
+type netInterface struct {
+	*port.Interface
+	home *home // nil unless what is resident outlives the process
+}
 
 var copyModes = [...]xsk.Mode{CopyAuto: xsk.Auto, CopyForce: xsk.Copy, ZeroCopyForce: xsk.ZeroCopy}
 
-func openInterface(ifname string, a DomainAttr) (device, error) {
-	i, err := port.Open(ifname, port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP, Execute: true})
+func openInterface(ctx context.Context, ifname string, a DomainAttr) (device, error) {
+	o := port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP, Execute: true}
+	if a.ResidentPin != "" {
+		return openAtHome(ctx, ifname, a.ResidentPin, o)
+	}
+	i, err := port.Open(ctx, ifname, o)
 	if err != nil {
 		return nil, err
 	}
-	return netInterface{i}, nil
+	return netInterface{Interface: i}, nil
 }
 
 func (n netInterface) Ports() []engine.Port {
@@ -35,6 +44,6 @@ func (n netInterface) Info() InterfaceInfo {
 	return InterfaceInfo{
 		Name: n.Name(), Index: n.Index(), MAC: wire.Addr{MAC: n.MAC()}.String(), MTU: n.MTU(), Driver: n.Driver(),
 		Queues: len(n.Queues()), XDP: m.XDP.String(), Copy: m.Copy.String(),
-		HugeUMEM: m.Pages == xsk.PagesHuge, UDP: n.UDP(),
+		Chunk: n.Chunk(), HugeUMEM: m.Pages == xsk.PagesHuge, UDP: n.UDP(),
 	}
 }

@@ -75,7 +75,7 @@ func (g *guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 		l.Return()
 		return nil, err
 	}
-	x := &loan{Loan: l, queue: l.Parts.Number, ferry: own, gifts: []int{l.Socket, l.Memory, other},
+	x := &loan{Loan: l, queue: l.Parts.Number, ferry: own, gifts: []int{l.Socket, l.Memory, other[0], other[1]},
 		ways: map[wire.Addr]func(){}, moved: map[wire.Addr]wire.Link{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	g.startLoan(x)
 	parts, err := json.Marshal(l.Parts)
@@ -205,8 +205,11 @@ func (g *guest) allot(_ context.Context, n share.Number) (uint16, error) {
 	defer g.d.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if n.Count < 1 || n.Count > g.limits.Endpoints-len(g.endpoints) {
-		return 0, g.tooMany("endpoints", g.limits.Endpoints)
+	if n.Count < 1 {
+		return 0, fmt.Errorf("%d numbers of endpoints: want at least one: %w", n.Count, ErrCount)
+	}
+	if err := g.mayNumber(n.Count); err != nil {
+		return 0, err
 	}
 	first, err := g.d.pickNumbers(n)
 	if err != nil {

@@ -152,7 +152,7 @@ func (p *PassiveEndpoint) Listen() error {
 		return fmt.Errorf("xdpfab: passive endpoint %d: %w: bind one first", p.number, ErrNoEQ)
 	}
 	p.listens = true
-	return p.heard.begin()
+	return p.heard.listen()
 }
 
 func (p *PassiveEndpoint) errClosed() error {
@@ -163,6 +163,7 @@ func (p *PassiveEndpoint) errClosed() error {
 // have not heard yet that they were accepted: close it after their EventConnected.
 // Closing twice is no error.
 func (p *PassiveEndpoint) Close() error {
+	defer p.dom.stay()()
 	p.shut()
 	p.heard.end()
 	if p.dom.listeners.CompareAndDelete(p.number, p) {
@@ -220,16 +221,23 @@ func (p *PassiveEndpoint) requested(asked *wire.Connection, from wire.Addr, now 
 	r := &ConnRequest{pep: p, origin: asked.Origin, node: from, from: from, status: wire.HelloWaiting, heardAt: now}
 	r.from.Endpoint = asked.Endpoint
 	r.param = append(r.param, asked.Bytes()...)
-	r.place = p.recent.PushBack(r)
-	p.requests[r.origin] = r
-	p.nodes[from]++
-	p.waiting++
+	p.remember(r)
 	if p.heed != nil {
 		p.heed(r)
 	} else {
 		p.deliver(r)
 	}
 	return r.status, r.reply
+}
+
+// remember notes a request. p.mu is held.
+func (p *PassiveEndpoint) remember(r *ConnRequest) {
+	r.place = p.recent.PushBack(r)
+	p.requests[r.origin] = r
+	if r.status == wire.HelloWaiting {
+		p.nodes[r.node]++
+		p.waiting++
+	}
 }
 
 // deliver tells the program of a request. p.mu is held, and a place is promised.

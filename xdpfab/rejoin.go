@@ -166,6 +166,10 @@ func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
 	numbers := map[*engine.Peer]uint32{}
 	_, err := d.attached.tuneHost(ctx)
 	errs := []error{err, d.attached.offerTallies(ctx, d.attached.carrier.Tallies())}
+	regions, err = d.attached.regain(ctx, regions)
+	if err != nil {
+		return nil, err
+	}
 	for _, r := range regions {
 		errs = append(errs, d.attached.offer(ctx, r))
 	}

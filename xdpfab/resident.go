@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -63,6 +64,7 @@ type residence struct {
 	local    []*memory.Memory                    // of the servers
 	servers  atomic.Pointer[[]*resident.Server]  // by queue; each belongs to the engine's thread
 	keys     atomic.Pointer[map[uint64]struct{}] // of the regions; stored under mu, and never changed
+	home     *home                               // nil: all ends with the process
 }
 
 // residentMemory is NewResidentMemory with d.mu held.
@@ -73,16 +75,20 @@ func (d *Domain) residentMemory(name string, size int) (*mr.Memory, error) {
 	if err := d.reside(); err != nil {
 		return nil, err
 	}
-	m, err := resident.NewMemory(name, size)
+	m, found, err := d.residence.executor.NewMemory(name, size)
 	if err != nil {
 		return nil, err
 	}
+	if found {
+		d.log(slog.LevelInfo, "resident memory goes on as it was left", slog.String("memory", name), slog.Int("size", size))
+	}
 	var as *mr.Memory
 	as, err = mr.Resident(m.Bytes(), func() error {
-		d.residence.forget(as)
+		d.residence.forget(as, m)
 		return m.Close()
 	})
 	if err != nil {
+		d.residence.forget(as, m)
 		return nil, errors.Join(err, m.Close())
 	}
 	h := &d.residence
@@ -109,8 +115,12 @@ func (d *Domain) reside() error {
 	case dev.MTU() > resident.MaxFrame:
 		return fmt.Errorf("domain on %s with an MTU of %d bytes: want at most %d; set it with `ip link set dev … mtu`: %w", dev.Name(), dev.MTU(), resident.MaxFrame, ErrNotImplemented)
 	}
-	sockets, counters := dev.Program().Shared()
-	x, err := resident.Load(resident.Config{Sessions: d.attr.ResidentSessions, Regions: resident.MaxRegions, Sockets: sockets, Counters: counters})
+	var err error
+	x := h.home.executor()
+	if x == nil {
+		sockets, counters := dev.Program().Shared()
+		x, err = resident.Load(resident.Config{Sessions: d.attr.ResidentSessions, Regions: resident.MaxRegions, Sockets: sockets, Counters: counters})
+	}
 	if err != nil {
 		return err
 	}
@@ -147,6 +157,10 @@ func (h *residence) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 		return nil, fmt.Errorf("offset %d in resident memory: want 0: %w", o.Offset, ErrNotImplemented)
 	}
 	var r *mr.Region
+	left, err := h.left(m, &o)
+	if err != nil {
+		return nil, err
+	}
 	before := o.Withdrawing
 	o.Withdrawing = func() {
 		h.withdraw(r.Key())
@@ -154,28 +168,29 @@ func (h *residence) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 			before()
 		}
 	}
-	r, err := h.table.Register(m, o)
-	if err != nil {
+	if r, err = h.table.Register(m, o); err != nil {
 		return nil, err
 	}
-	if err := h.enter(m, r); err != nil {
+	if err := h.enter(m, r, &o, left); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }
 
 // enter has the program execute what is for a region over a memory, which stays, since it
-// has the region.
-func (h *residence) enter(m *mr.Memory, r *mr.Region) error {
+// has the region. If the region was left by the process before, it does already.
+func (h *residence) enter(m *mr.Memory, r *mr.Region, o *mr.Options, left bool) (err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	of := h.memories[m]
 	if of == nil {
 		return fmt.Errorf("resident memory of another domain: want one that NewResidentMemory of this domain returned: %w", ErrForeign)
 	}
-	err := h.executor.Register(of, resident.Region{
-		Key: r.Key(), Length: r.Len(), Base: r.Base(), Auth: uint64(r.AuthKey()), Incarnation: r.Incarnation(), Access: uint32(r.Access()),
-	})
+	if !left {
+		as := h.describe(o)
+		as.Key, as.Length, as.Base, as.Incarnation = r.Key(), r.Len(), r.Base(), r.Incarnation()
+		err = h.executor.Replace(of, as, *h.keys.Load())
+	}
 	if err == nil {
 		keys := maps.Clone(*h.keys.Load())
 		keys[r.Key()] = struct{}{}
@@ -188,7 +203,7 @@ func (h *residence) enter(m *mr.Memory, r *mr.Region) error {
 func (h *residence) withdraw(key uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.executor == nil {
+	if h.executor == nil || h.home.keeps() {
 		return
 	}
 	keys := maps.Clone(*h.keys.Load())
@@ -198,17 +213,20 @@ func (h *residence) withdraw(key uint64) {
 }
 
 // forget drops a memory that is closed.
-func (h *residence) forget(m *mr.Memory) {
+func (h *residence) forget(m *mr.Memory, of *resident.Memory) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.memories, m)
+	if h.executor != nil && !h.home.keeps() {
+		h.executor.Forget(of)
+	}
 }
 
 // end gives up the program, when no engine runs any more and the device is closed.
 func (h *residence) end() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.close()
+	return errors.Join(h.close(), h.home.close())
 }
 
 // close is end with h.mu held.

@@ -3,6 +3,8 @@
 package xdpfab
 
 import (
+	"bytes"
+
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/executor"
@@ -20,6 +22,7 @@ import (
 type movable struct {
 	engine.Served
 	ordinary *executor.Session // Served, until it is nil
+	moved    *resident.Session // Served, from then on
 	h        *residence
 	server   *resident.Server
 	params   session.TargetParams
@@ -45,16 +48,64 @@ func (m *movable) Receive(now int64, h *wire.Header, payload, out []byte) sessio
 	return m.Served.Receive(now, h, payload, out)
 }
 
+// left reports whether the program goes on with the session after the domain's end.
+func (m *movable) left() bool { return m.moved != nil && m.h.home.keeps() }
+
 // Freeze implements engine.Served.
 func (m *movable) Freeze(now int64, ack uint32) session.Ran {
-	m.stays = true
+	if m.stays = true; m.left() {
+		return m.Ran()
+	}
 	return m.Served.Freeze(now, ack)
 }
 
 // Shutdown implements engine.Served.
 func (m *movable) Shutdown(why wire.ResetReason) {
-	m.stays = true
-	m.Served.Shutdown(why)
+	if m.stays = true; !m.left() {
+		m.Served.Shutdown(why)
+	}
+}
+
+// Release implements engine.Served.
+func (m *movable) Release() {
+	if m.left() {
+		m.moved.Detach()
+		return
+	}
+	m.Served.Release()
+}
+
+// inProgram stands for the state of a session that the program has.
+var inProgram = []byte(`"in the program"`)
+
+// State implements engine.Mobile.
+func (m *movable) State(now int64) ([]byte, error) {
+	if m.moved != nil {
+		return inProgram, nil
+	}
+	return m.ordinary.State(now)
+}
+
+// Restore implements engine.Mobile.
+func (m *movable) Restore(state []byte, now int64) error {
+	if !bytes.Equal(state, inProgram) {
+		return m.ordinary.Restore(state, now)
+	}
+	s, err := m.server.Adopt(now, m.params)
+	if err == nil {
+		m.ordinary.Detach()
+		m.Served, m.moved, m.ordinary = s, s, nil
+	}
+	return err
+}
+
+// Detach implements engine.Mobile.
+func (m *movable) Detach() {
+	if m.moved != nil {
+		m.moved.Detach()
+		return
+	}
+	m.ordinary.Detach()
 }
 
 // quiet reports whether nothing is under way but this frame.
@@ -70,7 +121,7 @@ func (m *movable) move(now int64, psn uint32) {
 		return
 	}
 	m.ordinary.Release()
-	m.Served, m.former, m.ordinary = s, m.ordinary, nil
+	m.Served, m.moved, m.former, m.ordinary = s, s, m.ordinary, nil
 }
 
 // Settle implements engine.Served.

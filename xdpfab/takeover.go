@@ -4,7 +4,6 @@ package xdpfab
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -27,6 +26,9 @@ type AdmitGuest func(conn *net.UnixConn) (limits GuestLimits, gone func(error), 
 // they had, and makes the endpoints. The domain takes no packets until Resume; a domain
 // that is closed before that tells nobody, so that the handover can be opened again.
 func (h *Handover) Open(ctx context.Context, ifname string, attr DomainAttr, admit AdmitGuest, prepare func(*Domain) error) (*Domain, error) {
+	if attr.ResidentPin != "" {
+		return nil, fmt.Errorf("xdpfab: takeover with ResidentPin %s: want none, since a handover has no resident regions: %w", attr.ResidentPin, ErrNotImplemented)
+	}
 	attr.Attach = AttachNever
 	f, err := NewFabric(attr)
 	if err != nil {
@@ -77,6 +79,11 @@ func (h *Handover) fill(d *Domain, admit AdmitGuest, prepare func(*Domain) error
 		d.lodging.arriving = append(d.lodging.arriving, g)
 		d.mu.Unlock()
 	}
+	for i := range s.Kept {
+		if err := h.restoreKept(d, &s.Kept[i]); err != nil {
+			return err
+		}
+	}
 	if err := prepare(d); err != nil {
 		return err
 	}
@@ -102,23 +109,39 @@ func (h *Handover) takeIn(d *Domain, s *guestState, admit AdmitGuest) (g *guest,
 	}
 	g = newGuest(d, conn, limits)
 	g.info, g.unanswered, g.told = s.Info, s.Unanswered, gone
-	if g.info == (GuestInfo{}) {
+	if err = h.settle(g, s); err != nil {
+		g.tell(err)
+		return nil, err
+	}
+	return g, nil
+}
+
+// settle gives a guest that was admitted what it had, or ends it.
+func (h *Handover) settle(g *guest, s *guestState) error {
+	err := g.limits.check()
+	if err == nil && g.info == (GuestInfo{}) {
 		err = g.meet()
 	}
 	if err == nil {
-		err = d.admit(g)
+		err = g.d.admit(g)
 	}
 	if err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return errors.Join(err, g.talk.Close())
 	}
 	if s.Attached != nil {
 		err = h.restore(g, s.Attached)
 	}
 	if err != nil {
 		g.end()
-		return nil, err
 	}
-	return g, nil
+	return err
+}
+
+// tell says that a guest has gone to whoever has admitted it.
+func (g *guest) tell(err error) {
+	if g.told != nil {
+		g.told(err)
+	}
 }
 
 // conn returns a connection of which the handover has the file descriptor.
@@ -153,6 +176,9 @@ func (h *Handover) restore(g *guest, s *attachedState) error {
 	if s.Area < 0 || s.Area >= len(h.fds) {
 		return fmt.Errorf("the rings are missing")
 	}
+	if err := g.allows(s.Sizes); err != nil {
+		return err
+	}
 	area, err := s.Sizes.Map(h.fds[s.Area])
 	if err != nil {
 		return err
@@ -183,15 +209,16 @@ func (h *Handover) restore(g *guest, s *attachedState) error {
 		if _, err := g.serveEndpoint(ctx, ep.Serve); err != nil {
 			return err
 		}
+		g.goOn(&ep)
 	}
-	for _, r := range s.Regions {
-		args, err := json.Marshal(r.As)
-		if err != nil || r.Memory < 0 || r.Memory >= len(h.fds) {
-			return errors.Join(errors.New("the memory of a region is missing"), err)
-		}
-		if _, err := g.register(ctx, args, h.fds[r.Memory:r.Memory+1]); err != nil {
+	for i := range s.Passives {
+		if err := g.restorePassive(&s.Passives[i]); err != nil {
 			return err
 		}
+	}
+	g.restoreCredits(&s.In)
+	if err := errors.Join(g.restoreLeft(s.Left), h.restoreRegions(g, s.Regions)); err != nil {
+		return err
 	}
 	g.making.Lock()
 	defer g.making.Unlock()
@@ -203,9 +230,21 @@ func (h *Handover) restore(g *guest, s *attachedState) error {
 	return nil
 }
 
-// Resume puts a domain to work that was opened by Handover.Open: packets are taken, and
-// guests served. From then on the handover must not be opened again.
+// goOn notes what an endpoint was before: what its sessions may have, and its connection.
+func (g *guest) goOn(s *endpointState) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	ep := g.endpoints[s.Serve.Endpoint]
+	ep.heir, ep.spoken = s.Heir, s.Spoken
+	ep.reconnect(s.Connection)
+}
+
+// Resume puts a domain to work that was opened by Handover.Open, or with
+// DomainAttr.ResidentPin: packets are taken, and guests served. From then on the handover
+// must not be opened again. What was found in ResidentPin, and that no region was
+// registered for, ends; so do the sessions to endpoints that there are none of.
 func (d *Domain) Resume() {
+	d.goOn()
 	d.mu.Lock()
 	arriving := d.lodging.arriving
 	d.lodging.arriving = nil
@@ -222,9 +261,7 @@ func (d *Domain) Resume() {
 		calls := g.unanswered
 		g.unanswered = nil
 		go func() {
-			if err := g.serve(calls); g.told != nil {
-				g.told(err)
-			}
+			g.tell(g.serve(calls))
 		}()
 	}
 }
@@ -243,5 +280,6 @@ func (d *Domain) turnBack() {
 	}
 	for _, g := range arriving {
 		g.end()
+		g.tell(nil)
 	}
 }

@@ -20,6 +20,10 @@
  * To receive: load arrived with acquire order, take the records from `read` on (each begins
  * at a multiple of 64 and may wrap around the end of the ring), then store read; if
  * host_waits is not 0 then, exchange it for 0 and send a byte on the bell.
+ * A message comes as XDPFAB_ANNOUNCE first. When there is a receive for it, or room to hold
+ * it, answer with XDPFAB_ADMIT; then it comes as XDPFAB_BEGIN. Room that is granted with that
+ * is for messages that come at once: each takes one of `messages` and, if it is longer than 64
+ * bytes, its length in whole 2048 bytes of `bytes`.
  *
  * Everything is little-endian. The layout is that of package internal/share, version 1.
  */
@@ -81,6 +85,22 @@ struct xdpfab_places {
 	uint32_t extent_count;
 };
 
+/* Room for messages that are held. */
+struct xdpfab_room {
+	uint32_t messages, bytes;
+};
+
+/* In place of the operands, with XDPFAB_ADMIT. */
+struct xdpfab_admission {
+	uint64_t identity;  /* of the endpoint, as it was made */
+	uint64_t values;    /* of an atomic on a receive: where in the arena what its elements hold is, */
+	uint32_t length;    /* if it returns that, in so many bytes, until it comes */
+	uint16_t endpoint;  /* for which there is more room */
+	uint8_t status;     /* of such an atomic that has to be matched: 0, or why it will fail */
+	uint8_t pad0;
+	struct xdpfab_room room; /* that there is more */
+};
+
 struct xdpfab_extent {
 	uint64_t offset, key;
 	uint32_t count, reserved; /* elements */
@@ -96,7 +116,8 @@ enum xdpfab_verb {
 	XDPFAB_WATCH = 0xf1,   /* completes when it has ended */
 	XDPFAB_FORGET = 0xf2,  /* the peer is not needed any more; has no completion */
 	XDPFAB_LEAVE = 0xf3,   /* ends the watch whose cookie is in key; has no completion */
-	XDPFAB_ADMIT = 0xf4,   /* the message that the session in key has announced may come; likewise */
+	XDPFAB_ADMIT = 0xf4,   /* struct xdpfab_admission: the message that the session in key has
+	                        * announced may come, or with key 0 there is more room; likewise */
 };
 
 enum xdpfab_flag {
@@ -141,7 +162,12 @@ struct xdpfab_arrival {
 	uint8_t mac[6]; /* of the sender, if it has no IP */
 	uint8_t has_ip, pad1;
 	uint8_t ip[16];
-	uint8_t pad2[56];
+	uint8_t form, op, datatype; /* form: XDPFAB_ATOMIC, _FETCH or _COMPARE: the message is an */
+	uint8_t pad2;               /* atomic on the receive, its bytes operands and compare operands */
+	uint32_t count;             /* elements */
+	uint64_t offset;            /* of the first one in the buffer */
+	struct xdpfab_room unused;  /* of XDPFAB_ANNOUNCE: that is given back */
+	uint8_t pad3[32];
 };
 
 enum xdpfab_arrival_kind {
@@ -150,7 +176,7 @@ enum xdpfab_arrival_kind {
 	XDPFAB_DROP = 3,     /* there are no more parts */
 	XDPFAB_END = 4,      /* the session has ended */
 	XDPFAB_EVENT = 5,    /* an operation with data has been executed */
-	XDPFAB_ANNOUNCE = 6, /* a message wants to be matched before it comes: XDPFAB_ADMIT */
+	XDPFAB_ANNOUNCE = 6, /* a message wants XDPFAB_ADMIT before it comes; it may be told again */
 };
 
 enum xdpfab_arrival_flag {
@@ -159,6 +185,7 @@ enum xdpfab_arrival_flag {
 	XDPFAB_MATCHED = 4,  /* it was announced */
 	XDPFAB_RETURNS = 8,  /* of an event: the operation returned what it found */
 	XDPFAB_TRANSFER = 16, /* of an event: it was a remote read or write */
+	XDPFAB_MATCH = 32,    /* of an announced message: it wants a receive, and must not be held */
 };
 
 #endif

@@ -25,6 +25,7 @@ type server struct {
 	nic      nic.Interface
 	settings nic.Settings
 	noNIC    bool
+	bound    *Bound
 }
 
 // tree is its file system.
@@ -48,7 +49,11 @@ func (s *server) take() *Snapshot {
 	if s.noNIC {
 		i = nil
 	}
-	return Take(tree{m}, s.system, i, s.settings)
+	taken := Take(tree{m}, s.system, i, s.settings)
+	if s.bound != nil {
+		taken.Use(*s.bound)
+	}
+	return taken
 }
 
 // tuned is a server of two nodes and eight cores, set up by the guide: every check
@@ -130,6 +135,16 @@ var cases = []struct {
 
 	{"zero-copy", func(s *server) { s.nic.SetFeatures(nic.XDPBasic | nic.XDPRedirect) }, Advice, "native XDP, copy (ice)"},
 	{"zero-copy", func(s *server) { s.nic.FeaturesKnown = false }, NotApplicable, "6.3"},
+	{"zero-copy", func(s *server) {
+		s.nic.FeaturesKnown = false
+		s.bound = &Bound{"native", "zero-copy", 4096, nil, "bound for an instant"}
+	}, OK,
+		"native XDP, zero-copy (bound for an instant)"},
+	{"zero-copy", func(s *server) {
+		s.bound = &Bound{"native", "copy", 4096, []string{"the driver refuses it"}, "bound for an instant"}
+	}, Advice, "native XDP, copy (bound for an instant): the driver refuses it"},
+	{"mtu", func(s *server) { s.bound = &Bound{"native", "copy", 2048, nil, ""} }, OK, "buffers of 2048"},
+	{"rx-ring", func(s *server) { s.bound = &Bound{"native", "copy", 4096, nil, ""} }, NotApplicable, "zero-copy alone"},
 	{"zero-copy", (*server).veth, NotApplicable, "eth5 is a veth, not a NIC"},
 	{"zero-copy", func(s *server) { s.noNIC = true }, NotApplicable, "no interface was named"},
 	{"queues", func(s *server) { s.nic.RXQueues, s.nic.TXQueues = 8, 8 }, Advice, "ethtool -L eth5 combined 2"},

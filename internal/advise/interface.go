@@ -16,6 +16,8 @@ import (
 func zeroCopy(s *Snapshot) Finding {
 	p := s.Plan
 	switch {
+	case s.bound != nil:
+		return s.boundMode()
 	case !s.Interface.FeaturesKnown:
 		return notApplicable("Linux %s does not tell what a driver can (6.3 does)", s.System.Kernel)
 	case p.Copy == "zero-copy":

@@ -23,6 +23,7 @@ type Snapshot struct {
 	Settings  nic.Settings   // of the interface
 	Plan      nic.Plan       // for the interface, or for one queue of an ordinary one
 
+	bound *Bound          // nil: the plan is a prediction
 	files map[string]file // by path without the leading slash
 }
 

@@ -4,7 +4,12 @@
 
 package port
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/route"
+)
 
 // Drivers of NICs set their queues up anew when they get an XDP program, and again when
 // zero-copy begins. Meanwhile there is no carrier: for a second with igb, for longer
@@ -18,24 +23,35 @@ const (
 	carrierPause = 10 * time.Millisecond // between two looks
 )
 
-// awaitCarrier waits until the interface can send. Without a carrier in the end it is
-// opened all the same: Watch tells that it is down, and when it is up. A veth keeps its
-// carrier, which is its peer's to give.
-func (i *Interface) awaitCarrier(before bool) {
-	if i.driver == "veth" {
-		return
+// awaitCarrier waits until an interface can send; before says whether it could. Without a
+// carrier in the end it is opened all the same: Watch tells that it is down, and when it
+// is up. A veth keeps its carrier, which is its peer's to give. The end of the context is
+// the one error.
+func awaitCarrier(ctx context.Context, r *route.Resolver, driver string, before bool) error {
+	if driver == "veth" {
+		return nil
 	}
 	limit := carrierNew
 	if before {
 		limit = carrierBack
 	}
-	for end := time.Now().Add(limit); !i.sends() && time.Now().Before(end); {
-		time.Sleep(carrierPause)
-	}
+	return await(ctx, limit, func() bool { return sends(r) })
 }
 
-// sends reports whether the interface is up and has a carrier.
-func (i *Interface) sends() bool {
-	s, err := i.resolver.LinkState()
+// await waits until something is so, for a time at most.
+func await(ctx context.Context, limit time.Duration, so func() bool) error {
+	for end := time.Now().Add(limit); !so() && time.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(carrierPause):
+		}
+	}
+	return nil
+}
+
+// sends reports whether an interface is up and has a carrier.
+func sends(r *route.Resolver) bool {
+	s, err := r.LinkState()
 	return err == nil && s.Up
 }

@@ -16,7 +16,8 @@ import (
 // counted, one for each call, and there is no error, for the port is in order.
 // No packet stays behind.
 func TestDeviceDropsAreCounted(t *testing.T) {
-	a, b := openPair(t, testnet.Options{}, Options{RingSize: 64})
+	p := testnet.NewVeth(t, testnet.Options{}) // of which one side takes the other's carrier away
+	a, b := open(t, p.A, Options{RingSize: 64}), open(t, p.B, Options{RingSize: 64})
 	s, qa := newStream(t, a, b, wire.Ethernet, 0), a.Queues()[0]
 	setUp(t, b.side, false)
 	if n := s.send(t, qa, 0, 10); n != 10 {

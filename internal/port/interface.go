@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -35,6 +36,8 @@ var (
 	// ErrMTU says that no packet buffer is large enough for the MTU, or no
 	// frame small enough.
 	ErrMTU = nic.ErrMTU
+	// ErrEnded says that the program of Options.Adopt runs nowhere any more.
+	ErrEnded = bpf.ErrEnded
 )
 
 // Interface is a network interface in use. Its methods may be called from any
@@ -46,6 +49,9 @@ type Interface struct {
 	mtu    int // bytes
 	driver string
 	udp    bool
+
+	forgets bool      // the driver forgets its program when the interface is set down
+	home    namespace // of the interface, if so
 
 	xdp      bpf.Mode
 	program  *bpf.Program
@@ -66,8 +72,9 @@ type Interface struct {
 // Interface stays with that namespace, whatever thread uses it later.
 //
 // The error names what to do about it, and matches the sentinel of package xsk or
-// bpf where there is one, ErrMTU or fs.ErrPermission. Nothing is left behind.
-func Open(ifname string, o Options) (*Interface, error) {
+// bpf where there is one, ErrMTU, fs.ErrPermission, or the context's, which ends the wait
+// for a carrier. Nothing is left behind.
+func Open(ctx context.Context, ifname string, o Options) (*Interface, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
@@ -78,7 +85,10 @@ func Open(ifname string, o Options) (*Interface, error) {
 	o.Copy = plan.Mode
 	i := &Interface{name: n.Name, index: n.Index, mac: wire.MAC(n.HardwareAddr), mtu: n.MTU, driver: n.Driver, udp: o.UDP}
 	i.label.Store(&i.name)
-	if err := i.start(plan, o); err != nil {
+	if i.home.fd = -1; slices.Contains(forgetful, i.driver) {
+		i.forgets, i.home = true, thisNamespace()
+	}
+	if err := i.start(ctx, plan, o); err != nil {
 		return nil, errors.Join(err, i.Close())
 	}
 	return i, nil
@@ -99,6 +109,9 @@ func inspect(ifname string, o Options) (nic.Interface, nic.Plan, error) {
 	if err != nil {
 		return i, nic.Plan{}, fmt.Errorf("port: %w", err)
 	}
+	if o.Adopt != "" {
+		i.Attached = nil // what is there is adopted
+	}
 	plan := machine.Plan(&i, nic.Want{Queues: o.Queues, Lend: o.Lend, Chunks: o.Chunks, Copy: o.Copy, BusyPoll: o.BusyPoll.Time > 0})
 	if err := plan.Err(); err != nil {
 		return i, plan, fmt.Errorf("port: %w", err)
@@ -107,7 +120,7 @@ func inspect(ifname string, o Options) (nic.Interface, nic.Plan, error) {
 }
 
 // start does everything that Close undoes.
-func (i *Interface) start(plan nic.Plan, o Options) (err error) {
+func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err error) {
 	if i.resolver, err = route.New(i.index); err != nil {
 		return fmt.Errorf("port: %w", err)
 	}
@@ -116,20 +129,20 @@ func (i *Interface) start(plan nic.Plan, o Options) (err error) {
 	}
 	// The program goes first: it tells at once whether the interface is taken, and
 	// drivers set their queues up anew when they get one.
-	i.program, err = bpf.Load(bpf.Config{
-		MAC: i.mac, MTU: i.mtu, UDP: i.udp, AllowGeneric: o.Generic, Execute: o.Execute,
-	}, plan.Queues+o.Lend)
-	if err == nil {
+	if err = i.load(plan.Queues+o.Lend, o); err == nil {
 		i.watcher.addrs, err = i.serve()
 	}
-	carrier := i.sends()
-	if err == nil {
+	carrier := sends(i.resolver)
+	if err == nil && o.Adopt == "" {
 		err = i.program.Attach(i.index, bpf.Auto)
 	}
 	if err != nil {
 		return fmt.Errorf("port: %w", nic.Taken(i.name, err))
 	}
 	i.xdp = i.program.Mode()
+	if err := i.checkAdded(plan.Queues+o.Lend, o); err != nil {
+		return err
+	}
 	for number := range plan.Queues {
 		q, err := newQueue(i.index, number, plan.Chunk, o)
 		if err != nil {
@@ -143,8 +156,21 @@ func (i *Interface) start(plan nic.Plan, o Options) (err error) {
 	if err := i.prepareSpares(plan, o); err != nil {
 		return err
 	}
-	i.awaitCarrier(carrier) // binding the last queue may have taken it, too
+	if err := awaitCarrier(ctx, i.resolver, i.driver, carrier); err != nil { // binding the last queue may have taken it, too
+		return fmt.Errorf("port: %s: waiting for its carrier: %w", i.name, err)
+	}
 	return nil
+}
+
+// load loads the program; one that takes another's place is attached then.
+func (i *Interface) load(queues int, o Options) (err error) {
+	c := bpf.Config{MAC: i.mac, MTU: i.mtu, UDP: i.udp, AllowGeneric: o.Generic, Execute: o.Execute}
+	if o.Adopt != "" {
+		i.program, err = bpf.Adopt(o.Adopt, c, queues, i.index)
+	} else {
+		i.program, err = bpf.Load(c, queues)
+	}
+	return err
 }
 
 // serve makes the program take UDP packets for the addresses that the interface
@@ -166,6 +192,15 @@ func (i *Interface) serve() ([]netip.Addr, error) {
 	return addrs, nil
 }
 
+// Networks lists the addresses that UDP is served at, each with the length of its
+// network's prefix; none if UDP is not served.
+func (i *Interface) Networks() ([]netip.Prefix, error) {
+	if !i.udp {
+		return nil, nil
+	}
+	return i.resolver.Networks()
+}
+
 // Close gives the interface back: first the XDP program is detached, so that
 // packets go to the kernel again, then the sockets are closed. No thread may be
 // using a queue any more, apart from Wake. Closing twice is no error.
@@ -179,7 +214,7 @@ func (i *Interface) Close() error {
 		return nil
 	}
 	i.closed = true
-	var errs []error
+	errs := []error{i.home.close()}
 	for _, s := range i.spares {
 		errs = append(errs, s.close())
 	}
@@ -262,3 +297,6 @@ func (i *Interface) Modes() Modes {
 	}
 	return m
 }
+
+// Chunk is the size of a packet buffer, in bytes.
+func (i *Interface) Chunk() int { return i.queues[0].umem.ChunkSize() }

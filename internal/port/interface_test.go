@@ -97,7 +97,7 @@ func TestUnsuitableQueues(t *testing.T) {
 		{65, 65, xsk.ErrNoQueue, []string{"has 65 queues, at most 64 can be used", "combined 64"}},
 		{2, 1, nil, []string{"2 receive queues and 1 transmit queues", "rx 1 tx 1"}},
 	} {
-		p := testnet.NewPair(t, testnet.Options{})
+		p := testnet.NewVeth(t, testnet.Options{})
 		side := *p.A
 		side.IfName = "odd0"
 		configure(t, p.A, func(h *netlink.Handle, _ netlink.Link) error {
@@ -112,7 +112,7 @@ func TestUnsuitableQueues(t *testing.T) {
 }
 
 func TestUnusableInterfaces(t *testing.T) {
-	p := testnet.NewPair(t, testnet.Options{Queues: 2})
+	p := testnet.NewVeth(t, testnet.Options{Queues: 2})
 	mtu := func(n int) func(*netlink.Handle, netlink.Link) error {
 		return func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetMTU(l, n) }
 	}
@@ -259,7 +259,7 @@ func TestGenericHasToBeAllowed(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
-	a, b := openPair(t, testnet.Options{Queues: 3, MTU: 1400}, Options{Queues: 2, UDP: true})
+	a, b := openPair(t, testnet.Options{Queues: 3, MTU: 1400, Straight: true}, Options{Queues: 2, UDP: true})
 	if a.Name() != "veth0" || a.Index() != a.side.IfIndex || a.MAC() != wire.MAC(a.side.MAC) || a.MTU() != 1400 ||
 		a.Driver() != "veth" || !a.UDP() || len(a.Queues()) != 2 {
 		t.Errorf("%+v", a.Interface)

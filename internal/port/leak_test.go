@@ -49,7 +49,7 @@ func takeStock(t testing.TB) (r resources) {
 }
 
 func TestReopenLeavesNothing(t *testing.T) {
-	p := testnet.NewPair(t, testnet.Options{Queues: 2})
+	p := testnet.NewPair(t, testnet.Options{Queues: 2, Straight: true})
 	b := open(t, p.B, Options{UDP: true, RingSize: 256})
 	use := func() {
 		a, err := tryOpen(p.A, Options{UDP: true}) // 2 queues of 8 MiB

@@ -27,7 +27,7 @@ func requireLoans(t *testing.T) {
 // A queue is the interface's until it is lent, then the borrower's, and the interface's
 // again as soon as nobody has it open.
 func TestLend(t *testing.T) {
-	p := testnet.NewPair(t, testnet.Options{Queues: 2})
+	p := testnet.NewPair(t, testnet.Options{Queues: 2, Straight: true})
 	requireLoans(t)
 	a, b := open(t, p.A, Options{}), open(t, p.B, Options{Lend: 1, RingSize: 256})
 	if len(b.Queues()) != 1 {

@@ -29,6 +29,9 @@ type Options struct {
 	UDP bool
 	// Execute lets the XDP program call another one: see bpf.Config.
 	Execute bool
+	// Adopt is a folder of a BPF file system in which another process has left its XDP
+	// program (bpf.Program.Pin); empty for none. The interface goes on with it.
+	Adopt string
 	// RingSize is the number of entries of each ring, a power of two; 0 means
 	// 2048.
 	RingSize int

@@ -22,9 +22,13 @@ import (
 var kinds = []wire.Kind{wire.Ethernet, wire.UDP4, wire.UDP6}
 
 func TestBurstsInEveryEncapsulation(t *testing.T) {
-	a, b := openPair(t, testnet.Options{Queues: 2}, Options{UDP: true, RingSize: 256})
+	queues := 2
+	if testnet.Borrowed(t) != nil {
+		queues = 1 // NICs choose the queue that a frame arrives on
+	}
+	a, b := openPair(t, testnet.Options{Queues: queues}, Options{UDP: true, RingSize: 256})
 	for _, k := range kinds {
-		for queue := range 2 {
+		for queue := range queues {
 			t.Run(fmt.Sprintf("%v queue %d", k, queue), func(t *testing.T) {
 				newStream(t, a, b, k, queue).run(t, a.Queues()[queue], b.Queues()[queue], 300, 16)
 				newStream(t, b, a, k, queue).run(t, b.Queues()[queue], a.Queues()[queue], 300, 16)
@@ -32,7 +36,7 @@ func TestBurstsInEveryEncapsulation(t *testing.T) {
 		}
 	}
 	c := b.counters(t)
-	if want := 2*3*300 - a.counters(t)["tx_lost"]; c["xdp_redirect"] != want || c["xsk_rx_dropped"] != 0 || c["bad_completions"] != 0 {
+	if want := uint64(queues*3*300) - a.counters(t)["tx_lost"]; c["xdp_redirect"] != want || c["xsk_rx_dropped"] != 0 || c["bad_completions"] != 0 {
 		t.Errorf("%d packets were sent and not refused, counters %v", want, c)
 	}
 }
@@ -96,7 +100,11 @@ func TestRingsWrap(t *testing.T) {
 				configure(t, side, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetMTU(l, mtu) })
 			}
 			a, b := open(t, p.A, Options{RingSize: 32}), open(t, p.B, Options{RingSize: 32})
-			if want := map[bool]int{true: 2048, false: 4096}[mtu <= 1774]; a.chunk() != want {
+			small := 1774 // the largest MTU whose packets fit into 2 KiB
+			if zeroCopy(t) {
+				small = 1006 // in units of 1 KiB, as some drivers take them
+			}
+			if want := map[bool]int{true: 2048, false: 4096}[mtu <= small]; a.chunk() != want {
 				t.Errorf("chunks of %d bytes, want %d", a.chunk(), want)
 			}
 			if got := a.MTU(); got != mtu {
@@ -115,6 +123,9 @@ func TestRingsWrap(t *testing.T) {
 // The receiver has 32 buffers: packets that arrive while all are taken are
 // dropped and counted, and later packets arrive again.
 func TestReceiverOverrun(t *testing.T) {
+	if zeroCopy(t) {
+		t.Skip("a driver with zero-copy drops, or holds back, what finds no buffer, and the socket does not count it")
+	}
 	a, b := openPair(t, testnet.Options{}, Options{RingSize: 32})
 	s, qa, qb := newStream(t, a, b, wire.Ethernet, 0), a.Queues()[0], b.Queues()[0]
 	for psn := uint32(0); psn < 104; {
@@ -144,6 +155,12 @@ func TestBuffersRunOutAndComeBack(t *testing.T) {
 	a, b := openPair(t, testnet.Options{}, Options{RingSize: 32, Chunks: 64})
 	s, qa, qb := newStream(t, a, b, wire.Ethernet, 0), a.Queues()[0], b.Queues()[0]
 	for lap := range 5 {
+		testnet.Eventually(t, "the driver gives every buffer back", func() bool {
+			if err := qa.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			return qa.pool.InFlight() == 0
+		})
 		n := uint32(0)
 		for p := qa.Buffer(); p != nil; p = qa.Buffer() {
 			if again := qa.Buffer(); &again[0] != &p[0] {
@@ -218,7 +235,7 @@ func TestFlushOutlastsTheBudget(t *testing.T) {
 	if n := s.send(t, qa, 0, 200); n != 200 {
 		t.Fatalf("%d buffers, want 200", n)
 	}
-	if left := qa.tx.Size() - qa.tx.Free(); left != 0 && qa.tally.lost.Load() == 0 {
+	if left := qa.tx.Size() - qa.tx.Free(); left != 0 && qa.tally.lost.Load() == 0 && !zeroCopy(t) {
 		t.Errorf("%d packets left after Flush", left)
 	}
 	got := 0

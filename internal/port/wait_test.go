@@ -157,7 +157,8 @@ func TestWakeAfterClose(t *testing.T) {
 }
 
 func TestInterfaceRemoved(t *testing.T) {
-	a, b := openPair(t, testnet.Options{}, Options{UDP: true, RingSize: 32})
+	p := testnet.NewVeth(t, testnet.Options{}) // a NIC cannot be removed
+	a, b := open(t, p.A, Options{UDP: true, RingSize: 32}), open(t, p.B, Options{UDP: true, RingSize: 32})
 	s, qa := newStream(t, a, b, wire.Ethernet, 0), a.Queues()[0]
 	s.run(t, qa, b.Queues()[0], 50, 8)
 	configure(t, a.side, func(h *netlink.Handle, l netlink.Link) error { return h.LinkDel(l) })
@@ -189,7 +190,7 @@ func TestInterfaceRemoved(t *testing.T) {
 // otherwise lasts its time, also while the interface is down.
 func TestWaitAny(t *testing.T) {
 	const queues = 3
-	a, b := openPair(t, testnet.Options{Queues: queues}, Options{RingSize: 32})
+	a, b := openPair(t, testnet.Options{Queues: queues, Straight: true}, Options{RingSize: 32})
 	for _, q := range a.Queues() {
 		q.Wake()
 		a.WaitAny(long) // a wake-up before the wait is not lost

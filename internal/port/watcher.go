@@ -53,6 +53,7 @@ type watcher struct {
 	asked map[netip.Addr]time.Time // when the kernel was last made to look for a neighbour
 	lost  bool                     // the end was told
 	short bool                     // trouble was told, and has not passed
+	fell  bool                     // the interface was set down, and its driver may have forgotten the program
 
 	mu    sync.Mutex // guards paths, and the fields of each that are not the goroutine's
 	paths map[netip.Addr]*path
@@ -136,6 +137,7 @@ func (w *watcher) run() {
 
 // apply reads again what has changed.
 func (w *watcher) apply(c route.Change) {
+	w.fell = w.fell || c.Down && w.i.forgets
 	if c.Link {
 		w.judge()
 	}
@@ -157,6 +159,9 @@ func (w *watcher) judge() {
 	case err != nil:
 		w.trouble(err)
 	default:
+		if w.fell && now.Up && !w.lost {
+			w.remind()
+		}
 		w.compare(now)
 		w.judgeProgram() // an interface of the same index may be another one
 	}

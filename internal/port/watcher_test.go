@@ -200,7 +200,7 @@ func TestInterfaceChanges(t *testing.T) {
 		}, Detached, "or the interface was replaced"},
 		{"moved to another namespace", func(t testing.TB, a *node, _ *events) {
 			testnet.IP(t, a.side, "link set veth0 down", "link set veth0 name moved0")
-			elsewhere, side := testnet.NewPair(t, testnet.Options{}), *a.side
+			elsewhere, side := testnet.NewVeth(t, testnet.Options{}), *a.side
 			side.IfName = "moved0"
 			configure(t, &side, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetNsFd(l, int(elsewhere.A.NS)) })
 		}, Gone, "is gone"},
@@ -215,7 +215,11 @@ func TestInterfaceChanges(t *testing.T) {
 		}, Up, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := testnet.NewPair(t, testnet.Options{})
+			pair := testnet.NewPair
+			if c.want == Gone || c.name == "re-created" {
+				pair = testnet.NewVeth // a NIC cannot be removed
+			}
+			p := pair(t, testnet.Options{})
 			a := open(t, p.A, Options{RingSize: 32, UDP: true})
 			told := watched(t, a)
 			c.change(t, a, told)

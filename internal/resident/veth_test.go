@@ -35,7 +35,7 @@ func newLink(t testing.TB, resident bool) *link {
 	l := &link{world: &world{t: t}, pair: testnet.NewPair(t, testnet.Options{})}
 	for i, side := range []*testnet.Side{l.pair.A, l.pair.B} {
 		err := side.Do(func() (err error) {
-			l.ifs[i], err = port.Open(side.IfName, port.Options{UDP: true, Execute: i == 1})
+			l.ifs[i], err = port.Open(t.Context(), side.IfName, port.Options{UDP: true, Execute: i == 1})
 			return err
 		})
 		if err != nil {

@@ -154,7 +154,7 @@ func (a *Area) Close() error {
 const (
 	VerbForget = wire.VerbLocal + 2 // the guest needs the peer no more; has no completion
 	VerbLeave  = wire.VerbLocal + 3 // ends the watch whose Cookie is in Key; has no completion
-	VerbAdmit  = wire.VerbLocal + 4 // there is a receive for the message that the session in Key has announced; likewise
+	VerbAdmit  = wire.VerbLocal + 4 // the message that the session in Key has announced may come, or there is more credit: see Admission; likewise
 )
 
 // places says where in the arena the parts of an operation are that its entry has no room

@@ -9,15 +9,15 @@ import (
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
-	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/matching"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // What peers send to a guest's endpoints, messages and events, goes through a third ring:
 // of bytes, in records that the host writes and the guest reads. A message comes in
-// parts, as it does from the network; the guest matches it with its receives. As long as
-// the guest does not read, the ring is full, and senders wait as they do for an endpoint
-// without room.
+// parts, as it does from the network; the guest matches it with its receives. A message
+// comes when the guest has room for it: see Credit. As long as the guest does not read,
+// the ring is full, and senders wait as they do for an endpoint without room.
 
 // record is what comes before the bytes of a part, and fills two cache lines.
 type record struct {
@@ -35,7 +35,13 @@ type record struct {
 	HasIP    uint8
 	_        [1]byte
 	IP       [16]byte
-	_        [56]byte
+	// Of a tagged atomic; the operand follows, and the compare operand behind it.
+	Form, Op, Datatype uint8
+	_                  [1]byte
+	Count              uint32
+	Offset             uint64
+	Unused             matching.Room // of an announced message: the credit that is given back
+	_                  [32]byte
 }
 
 // Kinds of records.
@@ -45,7 +51,7 @@ const (
 	kindDrop                // there are no more parts
 	kindEnd                 // the session has ended
 	kindEvent               // an operation with data has been executed
-	kindAnnounce            // a message wants to be matched before it comes
+	kindAnnounce            // a message wants to be admitted before it comes; perhaps again
 )
 
 // Flags of records.
@@ -55,12 +61,29 @@ const (
 	flagMatched              // it was announced, and has been admitted
 	flagReturns              // of an event: see wire.Notice
 	flagTransfer             // likewise
+	flagMatch                // of one that is announced: it must not be held
 )
 
 const recordLen = 128
 
 // spanOf returns the bytes that a record with n bytes takes.
 func spanOf(n int) uint64 { return uint64(recordLen+n+63) &^ 63 }
+
+func (r *record) from(a wire.Addr) {
+	r.MAC, r.Source = a.MAC, a.Endpoint
+	if a.IP.IsValid() {
+		r.HasIP, r.IP = 1, a.IP.As16()
+	}
+}
+
+// addr is the address of the sender.
+func (r *record) addr() wire.Addr {
+	a := wire.Addr{MAC: r.MAC, Endpoint: r.Source}
+	if r.HasIP != 0 {
+		a.IP = netip.AddrFrom16(r.IP).Unmap()
+	}
+	return a
+}
 
 // Arrivals is the host's end of the ring. The threads of all engines of the host write.
 type Arrivals struct {
@@ -118,12 +141,15 @@ func (a *Arrivals) fits(n uint64) bool {
 	return a.written-a.read+n <= size
 }
 
-// put writes a record, for which there is room. a.mu is held.
-func (a *Arrivals) put(r *record, part []byte) {
-	r.Bytes = uint32(len(part))
+// put writes a record with the bytes that follow it, in two parts, for which there is
+// room. a.mu is held.
+func (a *Arrivals) put(r *record, part, more []byte) {
+	n := len(part) + len(more)
+	r.Bytes = uint32(n)
 	a.copy(a.written, bytesOfRecord(r))
 	a.copy(a.written+recordLen, part)
-	a.written += spanOf(len(part))
+	a.copy(a.written+recordLen+uint64(len(part)), more)
+	a.written += spanOf(n)
 }
 
 // copy copies bytes to a position of the ring.
@@ -142,7 +168,7 @@ func (a *Arrivals) show() {
 			a.late = append([]record{r}, rest...)
 			break
 		}
-		a.put(&r, nil)
+		a.put(&r, nil, nil)
 	}
 	h := a.area.h
 	if h.arrived.Load() == a.written {
@@ -152,150 +178,6 @@ func (a *Arrivals) show() {
 	if h.guestSleeps.Load() != 0 && h.guestSleeps.Swap(0) != 0 {
 		a.bell.Ring()
 	}
-}
-
-// inflow is the messages of one session. It implements session.Inflow.
-type inflow struct {
-	a         *Arrivals
-	head      record // of this session
-	has       uint64
-	lacks     uint64
-	message   record // that was admitted, whose first part follows
-	begins    bool
-	announced bool // a message that must be matched
-	admitted  atomic.Bool
-	told      bool // the guest has had a record of the session
-}
-
-// NewInflow returns the messages that come from an address to an endpoint of the guest.
-func (a *Arrivals) NewInflow(endpoint uint16, from wire.Addr) session.Inflow {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.sessions++
-	in := &inflow{a: a, head: record{Endpoint: endpoint, Session: a.sessions}}
-	in.head.from(from)
-	a.open[a.sessions] = in
-	return in
-}
-
-// Admitted says that the guest has found a receive for the message that was announced.
-func (a *Arrivals) Admitted(number uint64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if in := a.open[number]; in != nil && in.announced {
-		in.admitted.Store(true)
-		a.refused.Store(true)
-	}
-}
-
-func (r *record) from(a wire.Addr) {
-	r.MAC, r.Source = a.MAC, a.Endpoint
-	if a.IP.IsValid() {
-		r.HasIP, r.IP = 1, a.IP.As16()
-	}
-}
-
-// addr is the address of the sender.
-func (r *record) addr() wire.Addr {
-	a := wire.Addr{MAC: r.MAC, Endpoint: r.Source}
-	if r.HasIP != 0 {
-		a.IP = netip.AddrFrom16(r.IP).Unmap()
-	}
-	return a
-}
-
-func (in *inflow) InProgress() (has, lacks uint64) { return in.has, in.lacks }
-func (in *inflow) Begin()                          { in.a.mu.Lock() }
-
-func (in *inflow) End() {
-	in.a.show()
-	in.a.mu.Unlock()
-}
-
-// Admit implements session.Inflow. A message that must be matched is announced, and comes
-// when the guest has found a receive for it.
-func (in *inflow) Admit(m *wire.Message) bool {
-	if m.Atomic.Form != 0 {
-		return true // Combine refuses it
-	}
-	r := in.head
-	r.Kind, r.Length, r.Tag, r.Data, r.Source = kindBegin, m.Length, m.Tag, m.Data, m.Source
-	if m.Tagged {
-		r.Flags |= flagTagged
-	}
-	if m.HasData {
-		r.Flags |= flagData
-	}
-	if !in.a.fits(spanOf(len(m.Part))) {
-		return false
-	}
-	if m.Match {
-		if !in.announced {
-			in.announced = true
-			r.Kind = kindAnnounce
-			in.told = true
-			in.a.put(&r, nil)
-			return false
-		}
-		if !in.admitted.Load() {
-			return false
-		}
-		in.announced = false
-		in.admitted.Store(false)
-		r.Flags |= flagMatched
-	}
-	in.message, in.begins, in.has, in.lacks = r, true, 0, m.Length
-	return true
-}
-
-// Fits implements session.Inflow.
-func (in *inflow) Fits(n int) bool { return in.a.fits(spanOf(n)) }
-
-// Put implements session.Inflow.
-func (in *inflow) Put(part []byte) {
-	part = part[:min(uint64(len(part)), in.lacks)]
-	r := in.head
-	if r.Kind = kindPart; in.begins {
-		r, in.begins = in.message, false
-	}
-	in.has, in.lacks = in.has+uint64(len(part)), in.lacks-uint64(len(part))
-	if in.lacks == 0 {
-		in.has = 0
-	}
-	if !in.a.ended {
-		in.told = true
-		in.a.put(&r, part)
-	}
-}
-
-// Combine implements session.Inflow: the host has no receives of the guest's.
-func (in *inflow) Combine(*wire.Message, []byte) wire.Status { return wire.StatusUnsupported }
-
-// Drop implements session.Inflow.
-func (in *inflow) Drop() {
-	if in.lacks > 0 {
-		in.has, in.lacks = 0, 0
-		in.note(kindDrop)
-	}
-}
-
-// note writes a record without bytes, now or when there is room.
-func (in *inflow) note(kind uint8) {
-	r := in.head
-	r.Kind = kind
-	in.a.late = append(in.a.late, r)
-}
-
-// Close implements session.Inflow. The guest is told of the end only of a session that it
-// knows of: otherwise peers that come and go would fill memory while it does not read.
-func (in *inflow) Close() {
-	in.a.mu.Lock()
-	defer in.a.mu.Unlock()
-	if in.a.open[in.head.Session] == in && in.told && !in.a.ended {
-		in.note(kindEnd)
-		in.a.show()
-	}
-	delete(in.a.open, in.head.Session)
 }
 
 // events is engine.Events for an endpoint of the guest.
@@ -338,6 +220,6 @@ func (e events) Deliver(x *engine.Event) {
 	if x.Transfer {
 		r.Flags |= flagTransfer
 	}
-	e.a.put(&r, nil)
+	e.a.put(&r, nil, nil)
 	e.a.show()
 }

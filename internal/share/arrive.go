@@ -3,7 +3,10 @@
 package share
 
 import (
+	"sync/atomic"
+
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/matching"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -12,20 +15,55 @@ import (
 // on the engine's thread.
 type Receiver interface {
 	// Inflow takes the messages from an address to an endpoint; nil if it receives none.
-	Inflow(endpoint uint16, from wire.Addr) session.Inflow
+	// If the host may have credit, identity is that of the endpoint, and otherwise 0.
+	Inflow(endpoint uint16, from wire.Addr) (in Inflow, identity uint64)
 	// Events takes the events of an endpoint; nil if it takes none.
 	Events(endpoint uint16) engine.Events
+	// Lost says that no host has credit any more.
+	Lost()
+}
+
+// Inflow takes the messages of one session: see Credit. What it has beside that of
+// package session is called between Begin and End.
+type Inflow interface {
+	session.Inflow
+	// AdmitLeased takes a message for which there is room that was leased.
+	AdmitLeased(m *wire.Message)
+	// Find tells how a tagged atomic will end that was admitted, and copies what its
+	// elements hold to values, if that is not nil.
+	Find(values []byte) wire.Status
+	// Lease leases room to the host: all that there is, or none if it is not worth the
+	// while.
+	Lease(all bool) matching.Room
+	// Reclaim takes back room that has not been used.
+	Reclaim(matching.Room)
 }
 
 // incoming is the guest's end of the ring of arrivals.
 type incoming struct {
 	to       Receiver
-	sessions map[uint64]session.Inflow
+	sessions map[uint64]*incomingSession
+	waiting  []*incomingSession // those whose messages are announced, and not admitted; the oldest first
+	room     atomic.Bool        // there may be room for them
+	cramped  bool               // the arena had none
 	read     uint64
 	record   record // scratch
 	message  wire.Message
 	event    engine.Event
 	part     []byte // scratch
+	values   []byte // likewise
+}
+
+// incomingSession is a session of a peer with an endpoint of the guest.
+type incomingSession struct {
+	Inflow
+	number   uint64
+	endpoint uint16
+	identity uint64
+	waits    bool         // it is in incoming.waiting
+	message  wire.Message // that is announced
+	admitted bool         // it is, and has not begun to come
+	values   block        // what the elements hold that it is an atomic on
 }
 
 // Deliver has what comes for the guest's endpoints go to a receiver. Before the engine is
@@ -71,42 +109,95 @@ func (c *Carrier) takeRecord(r *record, part []byte) bool {
 	if r.Kind == kindEvent {
 		return c.takeEvent(r)
 	}
-	in := c.in.sessions[r.Session]
-	if in == nil {
-		if r.Kind == kindEnd {
-			return true
-		}
-		if in = c.in.to.Inflow(r.Endpoint, r.addr()); in == nil {
-			return true // the endpoint has been closed
-		}
-		c.in.sessions[r.Session] = in
+	s := c.session(r)
+	if s == nil {
+		return true // the endpoint has been closed
 	}
-	if r.Kind == kindEnd {
-		in.Close()
-		delete(c.in.sessions, r.Session)
+	switch r.Kind {
+	case kindEnd:
+		c.endSession(s)
+		return true
+	case kindAnnounce:
+		c.announced(s, r)
 		return true
 	}
-	in.Begin()
-	defer in.End()
+	s.Begin()
+	defer s.End()
 	switch r.Kind {
-	case kindBegin, kindAnnounce:
-		m := &c.in.message
-		*m = wire.Message{Begins: true, Length: r.Length, Tag: r.Tag, Data: r.Data, Source: r.Source,
-			Tagged: r.Flags&flagTagged != 0, HasData: r.Flags&flagData != 0, Match: r.Kind == kindAnnounce}
-		if r.Flags&flagMatched == 0 && !in.Admit(m) {
-			return false
-		}
-		if r.Kind == kindAnnounce {
-			c.note(engine.Entry{Verb: VerbAdmit, Key: r.Session})
-		} else {
-			in.Put(part)
-		}
+	case kindBegin:
+		c.begin(s, r, part)
 	case kindPart:
-		in.Put(part)
+		s.Put(part)
 	case kindDrop:
-		in.Drop()
+		s.Drop()
 	}
 	return true
+}
+
+// session returns the session of a record, or nil if there is no endpoint for it.
+func (c *Carrier) session(r *record) *incomingSession {
+	s := c.in.sessions[r.Session]
+	if s != nil || r.Kind == kindEnd {
+		return s
+	}
+	in, identity := c.in.to.Inflow(r.Endpoint, r.addr())
+	if in == nil {
+		return nil
+	}
+	s = &incomingSession{Inflow: in, number: r.Session, endpoint: r.Endpoint, identity: identity}
+	c.in.sessions[r.Session] = s
+	return s
+}
+
+// endSession ends a session: its message that is not whole never will be.
+func (c *Carrier) endSession(s *incomingSession) {
+	c.unwait(s)
+	c.freeValues(s)
+	s.Close()
+	delete(c.in.sessions, s.number)
+}
+
+// begin takes the first part of a message, which was admitted or comes by credit.
+func (c *Carrier) begin(s *incomingSession, r *record, part []byte) {
+	m := &c.in.message
+	r.message(m)
+	leased := r.Flags&flagMatched == 0
+	s.admitted = false
+	if leased {
+		s.AdmitLeased(m)
+	}
+	if m.Atomic.Form == 0 {
+		s.Put(part)
+	} else {
+		c.freeValues(s)
+		m.Part = part
+		if m.Atomic.Form == wire.VerbCompare {
+			m.Part, m.Atomic.Compare = part[:len(part)/2], part[len(part)/2:]
+		}
+		s.Combine(m, c.found(m))
+	}
+	if leased {
+		c.grant(s, false)
+	}
+}
+
+// found returns scratch memory for the values that an atomic finds, nil if it returns
+// none: the host has them already.
+func (c *Carrier) found(m *wire.Message) []byte {
+	if m.Atomic.Form == wire.VerbAtomic {
+		return nil
+	}
+	if uint64(cap(c.in.values)) < m.Length {
+		c.in.values = make([]byte, m.Length)
+	}
+	return c.in.values[:m.Length]
+}
+
+// message puts what a record says of a message into m.
+func (r *record) message(m *wire.Message) {
+	*m = wire.Message{Begins: true, Length: r.Length, Tag: r.Tag, Data: r.Data, Source: r.Source,
+		Tagged: r.Flags&flagTagged != 0, HasData: r.Flags&flagData != 0, Match: r.Flags&flagMatch != 0}
+	m.Atomic = wire.TaggedAtomic{Form: wire.Verb(r.Form), Op: r.Op, Datatype: r.Datatype, Count: r.Count, Offset: r.Offset}
 }
 
 func (c *Carrier) takeEvent(r *record) bool {
@@ -124,11 +215,19 @@ func (c *Carrier) takeEvent(r *record) bool {
 	return true
 }
 
-// closeSessions ends the sessions of peers: their messages that are not whole never will
-// be.
+// closeSessions ends the sessions of peers. What has arrived by now is taken, as their
+// senders count on it; it is at most what the ring holds.
 func (c *Carrier) closeSessions() {
-	for _, in := range c.in.sessions {
-		in.Close()
+	if c.in.to == nil {
+		return
 	}
-	clear(c.in.sessions)
+	for range len(c.area.arrivals) / recordLen {
+		if c.arrive() == 0 {
+			break
+		}
+	}
+	for _, s := range c.in.sessions {
+		c.endSession(s)
+	}
+	c.in.to.Lost()
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/matching"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -58,7 +59,9 @@ func TestHeaderForC(t *testing.T) {
 	fields("completion", engine.Completion{}, "cookie", "Cookie", "life", "Data", "length", "Length", "fate", "Fate", "status", "Status", "reason", "Reason",
 		"flags", "Flags", "result", "Inline")
 	fields("arrival", record{}, "kind", "Kind", "flags", "Flags", "endpoint", "Endpoint", "bytes", "Bytes", "session", "Session", "length", "Length",
-		"tag", "Tag", "data", "Data", "source", "Source", "mac", "MAC", "has_ip", "HasIP", "ip", "IP")
+		"tag", "Tag", "data", "Data", "source", "Source", "mac", "MAC", "has_ip", "HasIP", "ip", "IP", "form", "Form", "count", "Count", "offset", "Offset", "unused", "Unused")
+	fields("room", matching.Room{}, "messages", "Messages", "bytes", "Bytes")
+	fields("admission", Admission{}, "identity", "Identity", "values", "Values", "length", "Length", "endpoint", "Endpoint", "status", "Status", "room", "Room")
 	fmt.Fprintf(&want, "arrival %d\n", recordLen)
 	fmt.Fprintf(&want, "entry %d\ncompletion %d\nextent %d\n", entryLen, completedLen, extentLen)
 	if string(out) != want.String() {

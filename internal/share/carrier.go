@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
-	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -31,6 +30,7 @@ type Carrier struct {
 	held                []block      // by tag
 	entry               engine.Entry // scratch
 	completion          engine.Completion
+	noted               bool           // an admission was posted, and not shown yet
 	notes               []engine.Entry // VerbForget and the like, for which there was no room
 	in                  incoming
 	tallies             atomic.Pointer[Tallies] // or nil
@@ -60,8 +60,8 @@ func (c *Carrier) Lose() error {
 	if !c.alive {
 		return nil
 	}
-	c.alive = false
 	c.closeSessions()
+	c.alive = false
 	return errors.Join(c.bell.Close(), c.area.Close())
 }
 
@@ -70,7 +70,7 @@ func (c *Carrier) Lose() error {
 func (c *Carrier) Renew(a *Area, bell *Bell) {
 	c.area, c.bell, c.alive = a, bell, true
 	c.posted, c.taken, c.seen, c.notes = 0, 0, 0, nil
-	c.in.read, c.in.sessions = 0, map[uint64]session.Inflow{}
+	c.in.read, c.in.sessions, c.in.waiting, c.in.cramped = 0, map[uint64]*incomingSession{}, nil, false
 	c.space, c.held = newSpace(len(a.arena)), make([]block, len(a.entries))
 }
 
@@ -219,11 +219,14 @@ func (c *Carrier) Forget(peer uint32) {
 func (c *Carrier) Leave(tag uint32) { c.note(engine.Entry{Verb: VerbLeave, Key: uint64(tag)}) }
 
 func (c *Carrier) note(e engine.Entry) {
-	if !c.alive {
-		return
+	switch {
+	case !c.alive:
+	case len(c.notes) == 0 && c.room():
+		c.area.entries[c.posted&c.mask()] = e
+		c.posted++
+	default:
+		c.notes = append(c.notes, e)
 	}
-	c.notes = append(c.notes, e)
-	c.tell()
 }
 
 // tell posts the notes as far as there is room.
@@ -262,9 +265,13 @@ func (c *Carrier) Receive(done func(tag uint32, c *engine.Completion, life uint6
 	c.tallies.Load().Look()
 	h := c.area.h
 	came := 0
+	if len(c.in.waiting) > 0 {
+		c.retry()
+	}
 	if h.arrived.Load() != c.in.read && c.in.to != nil {
 		came = c.arrive()
 	}
+	c.showAdmissions()
 	n := h.completed.Load() - c.seen
 	if n == 0 {
 		return came
@@ -292,6 +299,10 @@ func (c *Carrier) complete(x *engine.Completion, done func(tag uint32, c *engine
 	tag, life := x.Cookie, x.Data
 	x.Data = 0
 	b := c.held[tag]
+	if b.len == 0 { // nearly always: all of it was in the entry
+		done(uint32(tag), x, life, x.Inline[:min(x.Length, engine.InlineResult)])
+		return
+	}
 	if x.Flags&engine.CompletedOpen != 0 && b.resultLen > 0 { // its result may still come
 		done(uint32(tag), x, life, nil)
 		return

@@ -14,9 +14,7 @@ func (f *Feed) write(o *op, c *engine.Completion) {
 	if !o.moves {
 		f.put(o, c)
 	}
-	f.listed -= o.list
-	o.peer, o.watch, o.moves, o.list, o.result, o.data, o.ready = nil, false, false, 0, nil, nil, nil
-	f.free = append(f.free, o)
+	f.done(o)
 }
 
 // put writes a completion.
@@ -55,21 +53,31 @@ func (o *op) show(c *engine.Completion) {
 	}
 }
 
+// succeed writes the completion of an operation on one word that has succeeded, field by
+// field into the ring: of its place for results only the beginning, which has the value.
+func (f *Feed) succeed(o *op, c *engine.Completion) {
+	x := &f.area.done[f.completed&uint64(len(f.ops)-1)]
+	x.Cookie, x.Data, x.Length, x.Source = o.tag, o.peer.Peer.Life(), c.Length, 0
+	x.Fate, x.Status, x.Reason, x.Flags = c.Fate, c.Status, c.Reason, c.Flags
+	if c.Flags&engine.CompletedRead != 0 {
+		*(*[8]byte)(x.Inline[:]) = o.value
+	}
+	f.completed++
+	f.Counts.Completed++
+	f.done(o)
+}
+
 // Succeed implements engine.Sink.
 func (f *Feed) Succeed(done []*engine.Submission, c *engine.Completion) {
 	for _, s := range done {
-		o := s.Context.(*op)
-		o.show(c)
-		f.write(o, c)
+		f.succeed(s.Context.(*op), c)
 	}
 }
 
 // Follow implements engine.Sink.
 func (f *Feed) Follow(_ *engine.Submission, done []engine.Follower, c *engine.Completion) {
 	for i := range done {
-		o := done[i].Context.(*op)
-		o.show(c)
-		f.write(o, c)
+		f.succeed(done[i].Context.(*op), c)
 	}
 }
 

@@ -240,6 +240,48 @@ func TestRoomBesideGuests(t *testing.T) {
 	}
 }
 
+// A guest that has all the sessions that it may have gives up one to a silent peer for
+// one to a peer that answers.
+func TestSilentPeersMakeRoom(t *testing.T) {
+	const most = 4
+	w := newWorldOf(t, engine.Config{Sessions: 2 * most, Buffers: 256})
+	w.region(1, 4096)
+	g := w.guest(Sizes{Entries: fairEntries, Arena: MinArena, Arrivals: MinArrivals})
+	connect := func(endpoint uint16) engine.PeerID {
+		p, err := g.NewPeer(link, 0, endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := w.do(g.Engine, g.ring, func(s *engine.Submission) { s.Verb, s.Peer = engine.VerbConnect, p.ID() }); o.last.Fate != engine.Success {
+			t.Fatalf("a session with endpoint %d: %+v", endpoint, o.last)
+		}
+		return p.ID()
+	}
+	var silent [most]outcome
+	var peers [most]engine.PeerID
+	for i := range peers {
+		peers[i] = connect(uint16(i + 1))
+	}
+	w.cut = true
+	for i := range peers {
+		s := g.Begin(g.ring)
+		s.Verb, s.Opcode, s.Datatype, s.Peer, s.Key, s.Count = wire.VerbFetch, wire.OpRead, uint8(atomic.Uint64), peers[i], 1, 1
+		s.Result, s.Context = make([]byte, 8), &silent[i]
+		g.Submit(g.ring)
+	}
+	for i := range silent {
+		for silent[i].n == 0 { // until the give-up time is over
+			w.step()
+			w.now += 10_000_000
+		}
+		if silent[i].last.Fate != engine.Unknown {
+			t.Fatalf("a read of a silent peer: %+v, want unknown", silent[i].last)
+		}
+	}
+	w.cut = false
+	connect(most + 1)
+}
+
 // The peers of a guest are closed a few at a time.
 func TestCloseRing(t *testing.T) {
 	w := newWorld(t)

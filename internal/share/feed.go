@@ -25,12 +25,14 @@ type Feed struct {
 	eng  *engine.Engine
 	turn func(error) // tells that the guest has broken the rules; called once
 
-	admitted func(session uint64) // or nil
+	admitted func(session uint64, x *Admission) // or nil
 
 	taken, completed, seen uint64
 	ops                    []op
 	free                   []*op
 	peers                  map[uint32]*Target
+	last                   *Target // the one looked up last, of that number; nil if it may not be there any more
+	number                 uint32
 	broken                 bool
 	ended                  bool // by the host
 	held                   bool // nothing is taken at present: see Hold
@@ -50,22 +52,6 @@ type Counts struct {
 	Cost                      uint64 // of those that were taken, as engine.Entry.Cost counts
 }
 
-// op is an operation of the guest that is under way.
-type op struct {
-	tag   uint64
-	peer  *Target
-	value [8]byte // the result, if it is that long
-	watch bool
-	moves bool   // a watch that another host goes on with: it has no completion
-	list  uint64 // bytes of its extents
-
-	result  []byte             // its place in the arena, or nil
-	held    int                // bytes of the arena that the operation has, if there is such a place
-	outcome engine.Result      // of one that was open, when it is known
-	data    []byte             // likewise
-	ready   *engine.Completion // the second one, of one that was open at another host
-}
-
 // Target is a peer of one of the guest's endpoints.
 type Target struct {
 	Ring *engine.Ring
@@ -78,18 +64,31 @@ type Target struct {
 // called at most once, on the engine's thread, when the guest has broken a rule.
 func NewFeed(a *Area, bell *Bell, e *engine.Engine, turnedOut func(error)) *Feed {
 	f := &Feed{area: a, bell: bell, eng: e, turn: turnedOut, ops: make([]op, len(a.entries)), peers: map[uint32]*Target{}}
+	rests := make([]rest, len(f.ops))
 	for i := range f.ops {
+		f.ops[i].rest = &rests[i]
 		f.free = append(f.free, &f.ops[i])
 	}
 	return f
 }
 
-// OnAdmit has f called, on the engine's thread, when the guest has a receive for a
-// message that was announced: see Arrivals.
-func (f *Feed) OnAdmit(admitted func(session uint64)) { f.admitted = admitted }
+// OnAdmit has a function called, on the engine's thread, with what the guest says of its
+// room for messages: see Credit. The admission is valid during the call.
+func (f *Feed) OnAdmit(admitted func(session uint64, x *Admission)) { f.admitted = admitted }
 
 // SetTarget gives a peer its number. Engine's thread.
-func (f *Feed) SetTarget(number uint32, p *Target) { f.peers[number] = p }
+func (f *Feed) SetTarget(number uint32, p *Target) {
+	f.peers[number] = p
+	f.last = nil
+}
+
+// target returns the peer of a number, or nil.
+func (f *Feed) target(number uint32) *Target {
+	if f.last == nil || f.number != number {
+		f.last, f.number = f.peers[number], number
+	}
+	return f.last
+}
 
 // Peers is how many peers the guest has. Engine's thread.
 func (f *Feed) Peers() int { return len(f.peers) }
@@ -108,10 +107,18 @@ func (f *Feed) Rise() { f.area.h.hostSleeps.Store(0) }
 
 // admits reports whether there is a place for another completion: in the ring, and none
 // that is promised already.
-func (f *Feed) admits() bool {
-	n := uint64(len(f.ops))
-	under := n - uint64(len(f.free))
-	return f.completed-f.seen+under < n || f.look() && f.completed-f.seen+under < n
+func (f *Feed) admits() bool { return f.places() > 0 }
+
+// places is how many such places there are, or some of them. It looks how far the guest
+// has read only if there is none otherwise: the guest writes that cache line all the
+// time.
+func (f *Feed) places() int {
+	under := len(f.ops) - len(f.free)
+	n := len(f.ops) - under - int(f.completed-f.seen)
+	if n <= 0 && f.look() {
+		n = len(f.ops) - under - int(f.completed-f.seen)
+	}
+	return n
 }
 
 // look looks how far the guest has read the completion ring, and returns false if it has
@@ -152,7 +159,12 @@ func (f *Feed) Take(credit int) (spent int) {
 	}
 	before := f.taken
 	f.taking = true
-	for spent < credit && f.taken != posted && f.admits() {
+	for places := 0; spent < credit && f.taken != posted; places-- { // each entry takes one at most
+		if places == 0 {
+			if places = f.places(); places <= 0 {
+				break
+			}
+		}
 		f.copy(&f.area.entries[f.taken&uint64(len(f.ops)-1)])
 		cost := f.post(&f.entry)
 		if cost == 0 {
@@ -184,9 +196,12 @@ func (f *Feed) copy(x *engine.Entry) {
 // post posts an entry, and returns what it has cost, 0 if the engine has no room for it
 // at present.
 func (f *Feed) post(x *engine.Entry) (cost int) {
-	p := f.peers[uint32(x.Peer)]
+	p := f.target(uint32(x.Peer))
 	switch x.Verb {
-	case VerbForget, VerbLeave, VerbAdmit:
+	case VerbAdmit:
+		f.note(x, p)
+		return engine.EntryCost
+	case VerbForget, VerbLeave:
 		f.note(x, p)
 		return engine.EntryCost + len(f.ops) // it may look at each of them
 	}
@@ -209,25 +224,15 @@ func (f *Feed) post(x *engine.Entry) (cost int) {
 	if s == nil {
 		return 0
 	}
-	o.list = uint64(len(in.extents))
-	f.listed += o.list
-	o.result, o.held = in.result, len(in.operand)+len(in.compare)+len(in.extents)+len(in.result)
+	if in.result != nil || in.extents != nil {
+		o.list, o.more = uint64(len(in.extents)), true
+		f.listed += o.list
+		o.result, o.held = in.result, len(in.operand)+len(in.compare)+len(in.extents)+len(in.result)
+	}
 	f.fill(s, o, x, &in)
 	f.use()
 	f.eng.Submit(p.Ring)
 	return x.Cost() + len(in.extents)
-}
-
-// note does what an entry says that has no completion.
-func (f *Feed) note(x *engine.Entry, p *Target) {
-	switch {
-	case x.Verb == VerbForget:
-		f.forget(uint32(x.Peer), p)
-	case x.Verb == VerbLeave:
-		f.leave(x.Key)
-	case f.admitted != nil:
-		f.admitted(x.Key)
-	}
 }
 
 // use takes the last of the free operations off their list.
@@ -288,15 +293,17 @@ func (f *Feed) check(x *engine.Entry) (in buffers, ok bool) {
 }
 
 // part returns n bytes of the arena.
-func (f *Feed) part(at, n uint64) ([]byte, bool) {
-	size := uint64(len(f.area.arena))
+func (f *Feed) part(at, n uint64) ([]byte, bool) { return partOf(f.area.arena, at, n) }
+
+func partOf(arena []byte, at, n uint64) ([]byte, bool) {
+	size := uint64(len(arena))
 	if n == 0 {
 		return nil, true
 	}
 	if n > size || at > size-n {
 		return nil, false
 	}
-	return f.area.arena[at : at+n : at+n], true
+	return arena[at : at+n : at+n], true
 }
 
 // fill fills in the engine's submission.
@@ -330,6 +337,7 @@ func (f *Feed) refuse(o *op, why session.Reason, status wire.Status) {
 func (f *Feed) forget(number uint32, p *Target) {
 	if p != nil {
 		delete(f.peers, number)
+		f.last = nil
 		p.Peer.Close()
 		p.Gone()
 	}

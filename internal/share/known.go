@@ -48,7 +48,7 @@ func (f *Feed) follow(o *op, later *engine.Later) {
 			f.follow(o, r.Later)
 			return
 		}
-		o.outcome, o.data = r, data
+		o.outcome, o.data, o.more = r, data, true
 		f.open.known = append(f.open.known, o)
 		f.tell()
 	})

@@ -23,7 +23,7 @@ func TestSessionsLeaveNothing(t *testing.T) {
 	defer other.Close()
 	a := NewArrivals(area, own, func(err error) { t.Error(err) })
 	for range 10 * MinArrivals / recordLen {
-		a.NewInflow(1, wire.Addr{}).Close()
+		a.NewInflow(1, &Credit{}, wire.Addr{}).Close()
 	}
 	if len(a.late) > 0 || a.written > 0 {
 		t.Errorf("%d records are late and %d bytes written, want none", len(a.late), a.written)

@@ -29,6 +29,9 @@ func (p bellPort) Wait(limit time.Duration) {
 		p.hush()
 		return
 	}
+	if len(p.c.notes) > 0 { // the host does not tell when it has room for them
+		limit = min(limit, notesPoll)
+	}
 	h := p.c.area.h
 	h.guestSleeps.Store(1)
 	if h.completed.Load() == p.c.seen && h.arrived.Load() == p.c.looked && !p.c.tallies.Load().Pending() {
@@ -39,6 +42,9 @@ func (p bellPort) Wait(limit time.Duration) {
 	p.c.bell.Hush()
 	p.hush()
 }
+
+// notesPoll is the time between two looks for room in the submission ring.
+const notesPoll = time.Millisecond
 
 // hush takes the wake-ups of this side.
 func (p bellPort) hush() {

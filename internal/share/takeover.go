@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/matching"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -110,7 +111,7 @@ func (f *Feed) Restore(s *FeedState) {
 	for _, x := range s.Open {
 		o := f.free[len(f.free)-1]
 		f.use()
-		o.tag, o.ready = x.Tag, &x.Second
+		o.tag, o.ready, o.more = x.Tag, &x.Second, true
 		f.open.n++
 		f.open.known = append(f.open.known, o)
 	}
@@ -131,6 +132,7 @@ func (f *Feed) Watch(watches []WatchState) {
 type ArrivalsState struct {
 	Written, Read, Sessions uint64
 	Late                    []record
+	Credits                 map[uint16]matching.Room // by endpoint
 }
 
 // Export ends the arrivals, and returns what others need to go on. The engines are
@@ -139,7 +141,7 @@ func (a *Arrivals) Export() ArrivalsState {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ended = true
-	return ArrivalsState{a.written, a.read, a.sessions, a.late}
+	return ArrivalsState{Written: a.written, Read: a.read, Sessions: a.sessions, Late: a.late}
 }
 
 // Restore makes new arrivals go on where others have stopped.
@@ -155,7 +157,8 @@ func (in *inflow) State() session.InflowState {
 	in.a.mu.Lock()
 	defer in.a.mu.Unlock()
 	return session.InflowState{
-		Number: in.head.Session, Has: in.has, Lacks: in.lacks, Announced: in.announced, Admitted: in.admitted.Load(), Told: in.told,
+		Number: in.head.Session, Has: in.has, Lacks: in.lacks, Told: in.told, Announced: in.asked.is, ForRoom: in.asked.forRoom,
+		Admitted: in.asked.admitted, Returns: in.asked.returns, Status: in.asked.status, Values: in.asked.at,
 	}
 }
 
@@ -163,6 +166,14 @@ func (in *inflow) State() session.InflowState {
 func (in *inflow) Restore(s session.InflowState) {
 	in.a.mu.Lock()
 	defer in.a.mu.Unlock()
-	in.head.Session, in.has, in.lacks, in.announced, in.told = s.Number, s.Has, s.Lacks, s.Announced, s.Told
-	in.admitted.Store(s.Admitted)
+	delete(in.a.open, in.head.Session)
+	in.a.open[s.Number] = in
+	in.head.Session, in.has, in.lacks, in.told = s.Number, s.Has, s.Lacks, s.Told
+	in.asked = asked{is: s.Announced, forRoom: s.ForRoom, admitted: s.Admitted, returns: s.Returns, status: s.Status, at: s.Values}
+	if in.asked.admitted {
+		in.asked.values, _ = partOf(in.a.area.arena, s.Values, uint64(s.Returns)) // it was checked
+	}
+	if in.asked.forRoom {
+		in.credit.waiting++
+	}
 }

@@ -15,9 +15,12 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(engine.Completion{})-completedLen]
 	_ = [1]struct{}{}[unsafe.Sizeof(header{})-640]
 	_ = [1]struct{}{}[unsafe.Sizeof(mr.Extent{})-extentLen]
+	_ = [1]struct{}{}[unsafe.Sizeof(op{})-64] // a cache line, and not of the layout
 	_ = [1]struct{}{}[unsafe.Sizeof(record{})-recordLen]
+	_ = [1]struct{}{}[unsafe.Sizeof(Admission{})-32]
 	_ = [1]struct{}{}[unsafe.Sizeof(tallyHeader{})-tallyHeaderLen]
 	_ = [1]struct{}{}[unsafe.Sizeof(tallySums{})-16]
+	_ = [1]struct{}{}[unsafe.Sizeof(deckHeader{})-deckHeaderLen]
 )
 
 const extentLen = 24
@@ -39,6 +42,16 @@ func talliesOf(m *mr.Memory) *Tallies {
 
 // placesOf returns the places in an entry.
 func placesOf(x *engine.Entry) *places { return (*places)(unsafe.Pointer(&x.Inline)) }
+
+// admissionOf returns the admission in an entry.
+func admissionOf(x *engine.Entry) *Admission { return (*Admission)(unsafe.Pointer(&x.Inline)) }
+
+// deckOf returns one direction of a ferry, whose memory begins with b.
+func deckOf(b []byte) deck {
+	p := unsafe.Pointer(unsafe.SliceData(b))
+	return deck{deckHeader: (*deckHeader)(p), lengths: unsafe.Slice((*uint32)(unsafe.Add(p, deckHeaderLen)), deckPlaces),
+		places: b[deckHeaderLen+4*deckPlaces:][:deckPlaces*longestPacket]}
+}
 
 // copyHead copies the first cache line of an entry, which is all of a short one. What
 // follows stays as it is.

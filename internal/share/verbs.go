@@ -11,7 +11,6 @@ import (
 
 // What a Call can ask for, with the types of their arguments and results.
 const (
-	CallSizes      = "sizes"      // nothing; Sizes, the largest that the host allows. It may come before CallAttach
 	CallAttach     = "attach"     // Attach with the memfd of the area; Attached with the guest's end of the bell
 	CallTune       = "tune"       // Tune, before there are endpoints; Tune, of the host
 	CallEndpoint   = "endpoint"   // Endpoint; uint16, its number
@@ -123,7 +122,7 @@ type Observe struct {
 
 // What the borrower of a queue can ask for, beside CallLink, CallDrop and CallCounters.
 const (
-	CallBorrow = "borrow" // Borrow; Borrowed with socket and memory of the queue, and one end of a ferry. It comes in place of CallAttach
+	CallBorrow = "borrow" // Borrow; Borrowed with socket and memory of the queue, and of one end of a ferry. It comes in place of CallAttach
 	CallNumber = "number" // Number; uint16, the first of the numbers of endpoints that are the borrower's now
 	CallFollow = "follow" // Follow; nothing. Moved comes unasked, in a Reply of ID 0, whenever the way is another one
 	CallForget = "forget" // wire.Addr, whose way is of no interest any more; nothing

@@ -31,7 +31,10 @@ static void layout(void) {
 	FIELD(completion, status), FIELD(completion, reason), FIELD(completion, flags), FIELD(completion, result);
 	FIELD(arrival, kind), FIELD(arrival, flags), FIELD(arrival, endpoint), FIELD(arrival, bytes), FIELD(arrival, session);
 	FIELD(arrival, length), FIELD(arrival, tag), FIELD(arrival, data), FIELD(arrival, source), FIELD(arrival, mac);
-	FIELD(arrival, has_ip), FIELD(arrival, ip);
+	FIELD(arrival, has_ip), FIELD(arrival, ip), FIELD(arrival, form), FIELD(arrival, count), FIELD(arrival, offset);
+	FIELD(arrival, unused), FIELD(room, messages), FIELD(room, bytes);
+	FIELD(admission, identity), FIELD(admission, values), FIELD(admission, length), FIELD(admission, endpoint);
+	FIELD(admission, status), FIELD(admission, room);
 	printf("arrival %zu\n", sizeof(struct xdpfab_arrival));
 	printf("entry %zu\ncompletion %zu\nextent %zu\n", sizeof(struct xdpfab_entry), sizeof(struct xdpfab_completion), sizeof(struct xdpfab_extent));
 }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package share
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+)
+
+// lockstep has two goroutines run a and b at the same time, round after round, and check
+// when both are through, for as many rounds as fit into a moment.
+func lockstep(a, b func(), check func(round uint64)) {
+	const rounds, moment = 50_000, 300 * time.Millisecond
+	var began, ended atomic.Uint64 // rounds
+	var over atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for round := uint64(1); ; round++ {
+			for spin := 0; began.Load() < round; spin++ {
+				if over.Load() {
+					return
+				}
+				if spin > 1000 {
+					runtime.Gosched()
+				}
+			}
+			for range round / 8 % 128 {
+				began.Load()
+			}
+			b()
+			ended.Store(round)
+		}
+	}()
+	for round, end := uint64(1), time.Now().Add(moment); round <= rounds && (round == 1 || time.Now().Before(end)); round++ {
+		began.Store(round)
+		for range round % 128 { // now the one, now the other is ahead
+			began.Load()
+		}
+		a()
+		for spin := 0; ended.Load() < round; spin++ {
+			if spin > 1000 {
+				runtime.Gosched()
+			}
+		}
+		check(round)
+	}
+	over.Store(true)
+	<-done
+}
+
+// A guest posts while its host goes to sleep. Either the host sees the entry, and all
+// that is in it, or the guest sees that the host sleeps, and wakes it.
+func TestPostMeetsSleep(t *testing.T) {
+	sizes := Sizes{Entries: MinEntries, Arena: MinArena, Arrivals: MinArrivals}
+	guests, err := NewArea(sizes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer guests.Close()
+	hosts, err := sizes.Map(guests.FD())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hosts.Close()
+	bell, other, err := NewBells()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bell.Close()
+	defer other.Close()
+	c := &Carrier{area: guests, bell: bell, alive: true}
+	f := NewFeed(hosts, other, nil, func(err error) { t.Error(err) })
+
+	var stale atomic.Uint64
+	seen := false
+	missed := uint64(0)
+	lockstep(func() {
+		c.note(engine.Entry{Verb: VerbForget, Key: c.posted + 1})
+		c.Flush()
+	}, func() {
+		seen = f.Rest()
+		if seen {
+			if x := &f.area.entries[f.taken&c.mask()]; x.Key != f.taken+1 {
+				stale.Store(f.taken + 1)
+			}
+		}
+	}, func(round uint64) {
+		if !seen && hosts.h.hostSleeps.Load() != 0 { // who wakes the host lowers it
+			missed = round
+		}
+		f.Rise()
+		f.taken++
+		hosts.h.taken.Store(f.taken)
+	})
+	if missed != 0 {
+		t.Errorf("entry %d: the host slept, and the guest did not wake it", missed)
+	}
+	if n := stale.Load(); n != 0 {
+		t.Errorf("entry %d was seen before it was written", n)
+	}
+}

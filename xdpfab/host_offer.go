@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"os"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+)
+
+// networked is a device that can be reached at IP addresses.
+type networked interface {
+	Networks() ([]netip.Prefix, error)
+}
+
+// where tells the guest where it is, or would be.
+func (g *guest) where() (share.Attached, error) {
+	info, err := json.Marshal(g.d.Interface())
+	return share.Attached{Version: share.Version, NetNS: g.d.place.namespace, PID: os.Getpid(), Interface: info, MAC: g.d.dev.MAC(), MTU: g.d.dev.MTU()}, err
+}
+
+// offer answers what the guest would get.
+func (g *guest) offer(context.Context, struct{}) (o share.Offer, err error) {
+	if o.Attached, err = g.where(); err != nil {
+		return o, err
+	}
+	if n, is := g.d.dev.(networked); is {
+		if o.Networks, err = n.Networks(); err != nil {
+			return o, err
+		}
+	}
+	l := &g.limits
+	o.Rule, o.Sizes = l.Rule, share.Sizes{Entries: l.Entries, Arena: l.Arena, Arrivals: l.Arrivals}
+	o.Endpoints, o.Peers, o.Regions, o.Memory, o.Kept, o.Queues = l.Endpoints, l.Peers, l.Regions, l.Memory, l.Kept, l.Queues
+	return o, nil
+}

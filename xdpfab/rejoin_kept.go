@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+)
+
+// A host that has ended the conversation with a guest, and goes on, keeps the guest's
+// regions that are to be kept. When the guest comes back it takes them back, as the next
+// program could, and with them the sessions that peers have.
+
+// regain takes kept regions back from the host, and returns the regions that it does not
+// have. It comes before the host gets anything else. Kept regions that the program has
+// closed while there was no host are withdrawn.
+func (a *attached) regain(ctx context.Context, regions []offered) (missing []offered, err error) {
+	for _, r := range regions {
+		err := ErrNotKept
+		if r.kept {
+			err = a.takeBackOwn(ctx, &r.Region)
+		}
+		if errors.Is(err, ErrNotKept) {
+			missing = append(missing, r)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	a.mu.Lock()
+	closed := a.forsaken
+	a.mu.Unlock()
+	for _, r := range closed {
+		err := a.takeBackOwn(ctx, &r)
+		if err == nil {
+			err = a.call(ctx, share.CallDeregister, r.Key, nil)
+		}
+		if err != nil && !errors.Is(err, ErrNotKept) && !errors.Is(err, ErrBusy) {
+			return nil, err
+		}
+	}
+	a.mu.Lock()
+	a.forsaken = a.forsaken[len(closed):]
+	a.mu.Unlock()
+	return missing, nil
+}
+
+// errAnothers means that a region of the same name is kept which is not the domain's.
+var errAnothers = fmt.Errorf("another program has it by now; end that one, or have it withdrawn: %w", ErrBusy)
+
+// takeBackOwn takes a region back that the domain has had kept.
+func (a *attached) takeBackOwn(ctx context.Context, r *share.Region) error {
+	var told share.Region
+	err := a.call(ctx, share.CallTakeBack, r.Name, &told)
+	if err == nil && (told.Key != r.Key || told.Incarnation != r.Incarnation) {
+		err = fmt.Errorf("region %q: %w", r.Name, errAnothers)
+		a.hangUp() // which leaves it to whom it belongs
+	}
+	return err
+}

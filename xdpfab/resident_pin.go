@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/resident"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// home is where a domain's resident part is at home: a folder that outlives the process.
+// A nil home is that of a domain whose resident part ends with it.
+type home struct {
+	path    string
+	folder  *resident.Folder
+	life    uint64             // that the process before had; 0 if nothing was found
+	found   *resident.Executor // over what was found; nil once the domain has it
+	resumed bool               // the domain has taken back what it wants
+	leaving atomic.Bool        // the domain ends, and leaves what there is
+}
+
+// openAtHome opens an interface as a process before has left it in a folder, if it has.
+func openAtHome(ctx context.Context, ifname, path string, o port.Options) (device, error) {
+	folder, err := resident.OpenFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	h := &home{path: path, folder: folder}
+	dev, err := h.open(ctx, ifname, o)
+	if errors.Is(err, port.ErrEnded) {
+		dev, err = h.openAnew(ctx, ifname, o)
+	}
+	if err != nil {
+		if h.folder != nil {
+			err = errors.Join(err, h.folder.Close())
+		}
+		return nil, err
+	}
+	return dev, nil
+}
+
+// openAnew is open when what there is has ended with its interface.
+func (h *home) openAnew(ctx context.Context, ifname string, o port.Options) (dev device, err error) {
+	if err, h.folder = errors.Join(h.folder.Remove(), h.folder.Close()), nil; err != nil {
+		return nil, err
+	}
+	if h.folder, err = resident.OpenFolder(h.path); err != nil {
+		return nil, err
+	}
+	return h.open(ctx, ifname, o)
+}
+
+// open opens the interface. What lacks a link, which is pinned last, was never in force.
+func (h *home) open(ctx context.Context, ifname string, o port.Options) (device, error) {
+	if h.folder.Whole() {
+		o.Adopt = h.folder.State()
+	} else if err := resident.Remove(h.path); err != nil {
+		return nil, err
+	}
+	i, err := port.Open(ctx, ifname, o)
+	if err == nil && o.Adopt != "" {
+		if err = h.adopt(i, o.UDP); err != nil {
+			err = errors.Join(err, i.Close())
+		}
+	}
+	if err != nil && o.Adopt != "" && !errors.Is(err, port.ErrEnded) {
+		err = fmt.Errorf("what a former process has left in %s cannot be taken back: %w; to begin anew, end it with `xdpfab resident remove %s`", h.path, err, h.path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return netInterface{i, h}, nil
+}
+
+// adopt takes the state that was found.
+func (h *home) adopt(i *port.Interface, udp bool) error {
+	sockets, counters := i.Program().Shared()
+	x, err := resident.Adopt(h.path, resident.Config{Sockets: sockets, Counters: counters})
+	if err != nil {
+		return err
+	}
+	switch n := x.Node(); {
+	case n.MAC != i.MAC():
+		err = fmt.Errorf("it is of address %v, and %s has %v now", n.MAC, i.Name(), i.MAC())
+	case n.UDP != udp:
+		err = fmt.Errorf("it is of an interface with udp=%t: want the same", n.UDP)
+	default:
+		h.life, h.found = n.Life, x
+		return nil
+	}
+	return errors.Join(err, x.Close())
+}
+
+// homeOf returns the home of a device.
+func homeOf(dev device) *home {
+	n, _ := dev.(netInterface)
+	return n.home
+}
+
+func (h *home) ofLife() uint64 {
+	if h == nil {
+		return 0
+	}
+	return h.life
+}
+
+// executor gives the domain what was found, or nil.
+func (h *home) executor() *resident.Executor {
+	if h == nil {
+		return nil
+	}
+	x := h.found
+	h.found = nil
+	return x
+}
+
+// keeps reports whether the end of a region is that of the domain, which leaves it.
+func (h *home) keeps() bool { return h != nil && h.leaving.Load() }
+
+// settleIn makes a new domain one whose resident part outlives it.
+func (d *Domain) settleIn(life uint64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.reside(); err != nil {
+		return fmt.Errorf("xdpfab: resident regions that outlive the process: %w", err)
+	}
+	h := d.residence.home
+	if h.life != 0 {
+		d.log(slog.LevelInfo, "going on with what a former process has left", slog.String("folder", h.path))
+		return nil
+	}
+	dev := d.dev.(netInterface)
+	err := d.residence.executor.Pin(h.path, resident.Node{Life: life, MAC: dev.MAC(), Interface: dev.Name(), UDP: dev.UDP()})
+	if err == nil {
+		err = dev.Program().Pin(h.folder.State()) // last: from here on it goes on by itself
+	}
+	if err != nil {
+		return fmt.Errorf("xdpfab: resident regions that outlive the process: %w", err)
+	}
+	return nil
+}
+
+// describe returns what a registration is to the program, as far as its options say.
+func (h *residence) describe(o *mr.Options) resident.Region {
+	var key *session.Key
+	if len(o.AuthKey) > 0 {
+		key = session.NewKey(o.AuthKey, 0)
+	}
+	return resident.Region{Auth: h.executor.Digest(key), Access: uint32(o.Access), Name: resident.Name{Name: o.Name, Virtual: o.Virtual}}
+}
+
+// left makes a registration the one that a former process has left, if that was the same,
+// and reports whether it was.
+func (h *residence) left(m *mr.Memory, o *mr.Options) (bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	of := h.memories[m]
+	if h.home == nil || h.home.resumed || of == nil || !of.Found() {
+		return false, nil
+	}
+	regions, err := h.executor.Regions()
+	if err != nil {
+		return false, err
+	}
+	as := h.describe(o)
+	as.Name.Memory = of.Name()
+	if as.Length = o.Length; o.Length == 0 {
+		as.Length = len(of.Bytes())
+	}
+	for key, r := range regions {
+		_, taken := (*h.keys.Load())[key]
+		as.Key, as.Base, as.Incarnation = key, r.Base, r.Incarnation
+		if taken || r != as || o.Key != nil && *o.Key != key || o.Incarnation != 0 && o.Incarnation != r.Incarnation {
+			continue
+		}
+		o.Key, o.Incarnation = &key, r.Incarnation
+		if o.Virtual {
+			o.Address = r.Base // peers go on with the addresses that they have
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// goOn takes back the sessions that a former process has left, and ends what else it has
+// left that this one does not want. The engines are paused.
+func (d *Domain) goOn() {
+	h := &d.residence
+	h.mu.Lock()
+	x, at := h.executor, h.home
+	if x == nil || at == nil || at.resumed {
+		h.mu.Unlock()
+		return
+	}
+	at.resumed = true
+	err := x.Sweep(*h.keys.Load())
+	h.mu.Unlock()
+	sessions, e := x.Sessions()
+	if err = errors.Join(err, e); err != nil {
+		d.log(slog.LevelWarn, "what a former process has left is not all in order", slog.Any("error", err))
+	}
+	queues := make([][]engine.LeftSession, len(d.steppers))
+	lost := func(l engine.LeftSession, err error) {
+		d.log(slog.LevelWarn, "a session that a former process has left ends", slog.Any("reason", errors.Join(err, x.Drop(uint32(l.ID)))))
+	}
+	for _, s := range sessions {
+		l := engine.LeftSession{ID: wire.SessionID(s.ID), Memo: s.Memo, Live: s.Live, Served: inProgram}
+		if q := int(l.ID.Queue()); q < len(queues) {
+			queues[q] = append(queues[q], l)
+		} else {
+			lost(l, fmt.Errorf("it is of queue %d, and there are %d", q, len(queues)))
+		}
+	}
+	for q, st := range d.steppers {
+		st.Call(func() { st.eng.Adopt(queues[q], lost) })
+	}
+}
+
+// leave is called when the domain begins to end. What it leaves is as if the process had
+// died; otherwise it dies with the process from here on. d.mu is held.
+func (h *residence) leave(d *Domain) {
+	at := h.home
+	if at == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	lost := errors.Is(d.end.returned(), ErrInterfaceLost)
+	if at.left() || at.resumed && d.attr.ResidentLeave && !lost {
+		at.leaving.Store(true)
+		return
+	}
+	if err := d.dev.(netInterface).Program().Unpin(); err != nil {
+		d.log(slog.LevelWarn, "what is resident may be left behind", slog.Any("error", err))
+	}
+}
+
+// left reports whether what is there is still the former process's.
+func (h *home) left() bool { return h.life != 0 && !h.resumed }
+
+// close gives the folder up, when the domain has given up all else, and removes what is
+// not left.
+func (h *home) close() error {
+	if h == nil {
+		return nil
+	}
+	var err error
+	if h.found != nil { // the domain has never begun
+		err = h.found.Close()
+	}
+	if !h.left() && !h.leaving.Load() {
+		err = errors.Join(err, h.folder.Remove())
+	}
+	return errors.Join(err, h.folder.Close())
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Connections of guests move to another process: whom an endpoint accepts, and the
+// requests that passive endpoints have, with their answers. A request that the guest has
+// made is made again there: the peer knows its origin, and gives the answer that it gave
+// before.
+
+// connectionState is what there is of a connection beside sessions.
+type connectionState struct {
+	Asks   bool   // it has been answered, or need not be asked for
+	Asking bool   // the guest's call goes on at the next process
+	Admits uint64 // the origin whose sessions are accepted
+}
+
+// passiveState is a passive endpoint of a guest.
+type passiveState struct {
+	As       share.Passive
+	Listens  bool
+	Requests []requestState // the one heard last at the end
+}
+
+// requestState is a request that waits, or has been answered.
+type requestState struct {
+	Request share.Request
+	Status  wire.HelloStatus
+	Reply   wire.Connection
+	Silent  int64 // nanoseconds since it was heard last
+	Unheard bool  // the guest has not asked for it yet
+}
+
+// postpone ends the wait for an answer that the next process is to ask for, unless it has
+// come by now.
+func (g *guest) postpone(ep *guestEndpoint, answered <-chan share.Answer) (x share.Answer, err error) {
+	g.making.Lock()
+	defer g.making.Unlock()
+	g.st.Call(func() { ep.inquiry.Cancel() })
+	select {
+	case x = <-answered:
+		return x, nil
+	default:
+		ep.asks.Store(false)
+		return x, errLeaving
+	}
+}
+
+// connection returns what there is of the endpoint's connection, if it has any.
+func (ep *guestEndpoint) connection() *connectionState {
+	if !ep.connected {
+		return nil
+	}
+	return &connectionState{Asks: ep.asks.Load(), Asking: ep.asking.Load(), Admits: ep.admits.Load()}
+}
+
+// reconnect gives an endpoint the connection that it had.
+func (ep *guestEndpoint) reconnect(s *connectionState) {
+	if s != nil {
+		ep.asks.Store(s.Asks)
+		ep.asking.Store(s.Asking)
+		ep.admits.Store(s.Admits)
+	}
+}
+
+// passives returns the passive endpoints of a guest. The engines are paused.
+func (g *guest) passives() (all []passiveState) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, p := range g.listeners {
+		all = append(all, p.state())
+	}
+	return all
+}
+
+func (p *guestPassive) state() passiveState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := passiveState{As: share.Passive{Number: int(p.number), Backlog: p.attr.Backlog, Key: p.attr.AuthKey}, Listens: p.listens}
+	unheard := map[*ConnRequest]bool{}
+	for _, r := range p.waiting {
+		unheard[r] = true
+	}
+	for x := p.recent.Front(); x != nil; x = x.Next() {
+		r := x.Value.(*ConnRequest)
+		s.Requests = append(s.Requests, requestState{share.Request{Origin: r.origin, Node: r.node, From: r.from, Data: r.param},
+			r.status, r.reply, p.dom.now() - r.heardAt, unheard[r]})
+	}
+	return s
+}
+
+// restorePassive makes a passive endpoint that a guest had.
+func (g *guest) restorePassive(s *passiveState) error {
+	number, err := g.passive(context.Background(), s.As)
+	if err != nil {
+		return err
+	}
+	p, err := g.listener(number)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listens = s.Listens
+	for i := range s.Requests {
+		p.restore(&s.Requests[i])
+	}
+	return nil
+}
+
+// restore notes a request that was made at the former process. p.mu is held.
+func (p *guestPassive) restore(s *requestState) {
+	x := &s.Request
+	r := &ConnRequest{pep: p.PassiveEndpoint, origin: x.Origin, node: x.Node, from: x.From, param: x.Data,
+		status: s.Status, reply: s.Reply, heardAt: p.dom.now() - s.Silent}
+	p.remember(r)
+	if s.Unheard {
+		p.wait(r)
+	}
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// Regions that are kept move to another process with all that belongs to them: memory,
+// names, keys, incarnations, owners, and the endpoints that serve them. The rule that
+// bounds them is named as before, whatever the rules of the other process say.
+
+// keptState is what a program has left that has ended.
+type keptState struct {
+	Info      GuestInfo
+	Endpoints []leftState
+	Regions   []regionState
+}
+
+// leftState is an endpoint that serves kept regions of a former program.
+type leftState struct {
+	Number uint16
+	Key    []byte `json:",omitempty"`
+}
+
+// keptMark says that a region is kept.
+type keptMark struct {
+	Rule  string
+	Taken bool // its holder is running, and uses it
+}
+
+// addKept adds what programs have left that have ended.
+func (h *Handover) addKept(d *Domain) (err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	holders := map[*guest]struct{}{}
+	for _, k := range d.lodging.kept {
+		if k.holder.ended {
+			holders[k.holder] = struct{}{}
+		}
+	}
+	for g := range holders {
+		s := keptState{Info: g.info, Endpoints: g.serving()}
+		var bad error
+		s.Regions, bad = h.regionsOf(g)
+		err = errors.Join(err, bad)
+		h.state.Kept = append(h.state.Kept, s)
+	}
+	return err
+}
+
+// serving returns the endpoints for kept regions alone that the guest has of a former
+// program, or has left itself.
+func (g *guest) serving() (all []leftState) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for n, ep := range g.endpoints {
+		if ep.left {
+			all = append(all, leftState{n, ep.as.Key})
+		}
+	}
+	return all
+}
+
+// regionsOf returns the regions of a guest. d.mu is held.
+func (h *Handover) regionsOf(g *guest) (all []regionState, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, r := range g.regions {
+		at, bad := h.dup(r.memory.FD())
+		err = errors.Join(err, bad)
+		s := regionState{As: r.told, Memory: at}
+		if k := g.d.lodging.kept[keptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
+			s.Kept = &keptMark{k.rule, k.taken}
+		}
+		all = append(all, s)
+	}
+	return all, err
+}
+
+// restoreKept gives a new domain what a program has left that had ended before.
+func (h *Handover) restoreKept(d *Domain, s *keptState) error {
+	g := newGuest(d, nil, GuestLimits{Regions: math.MaxInt, Memory: math.MaxInt}) // of the rule, which was obeyed
+	g.info, g.ended = s.Info, true
+	close(g.gone)
+	g.furnish()
+	err := g.restoreLeft(s.Endpoints)
+	if err == nil {
+		err = h.restoreRegions(g, s.Regions)
+	}
+	if err != nil {
+		g.abandon()
+		return fmt.Errorf("regions that process %d has left: %w", s.Info.PID, err)
+	}
+	return nil
+}
+
+// abandon gives back what a guest has that was restored in part, and has no rings.
+func (g *guest) abandon() {
+	g.d.mu.Lock()
+	maps.DeleteFunc(g.d.lodging.kept, func(_ keptID, k *kept) bool { return k.holder == g })
+	regions := g.parted()
+	g.d.mu.Unlock()
+	for _, r := range regions {
+		_ = r.close()
+	}
+	g.dissolve()
+}
+
+// restoreLeft has the guest serve kept regions by the endpoints that did so before.
+func (g *guest) restoreLeft(all []leftState) error {
+	g.d.mu.Lock()
+	defer g.d.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range all {
+		key, err := sessionKey(g.table, s.Key)
+		if err != nil {
+			return err
+		}
+		if _, err := g.d.pickNumber(EndpointAttr{Number: int(s.Number)}, 0); err != nil {
+			return err
+		}
+		ep := &guestEndpoint{guest: g, number: s.Number, as: share.Endpoint{Key: s.Key}, key: key, left: true}
+		ep.serves.Store(true)
+		g.endpoints[s.Number] = ep
+		g.d.lodge(s.Number, ep)
+		g.settled = true
+	}
+	return nil
+}
+
+// restoreRegions registers the regions that a guest had, and keeps those that were kept.
+func (h *Handover) restoreRegions(g *guest, all []regionState) error {
+	for _, r := range all {
+		args, err := json.Marshal(r.As)
+		if err != nil || r.Memory < 0 || r.Memory >= len(h.fds) {
+			return errors.Join(errors.New("the memory of a region is missing"), err)
+		}
+		if _, err := g.register(context.Background(), args, h.fds[r.Memory:r.Memory+1]); err != nil {
+			return err
+		}
+		if r.Kept == nil {
+			continue
+		}
+		if err := g.restoreMark(r.As.Key, r.Kept); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restoreMark keeps a region again.
+func (g *guest) restoreMark(key uint64, mark *keptMark) error {
+	g.d.mu.Lock()
+	defer g.d.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.regions[key]
+	id := keptID{g.info.UID, r.region.Name()}
+	if g.d.lodging.kept[id] != nil {
+		return fmt.Errorf("region %q of user %d is kept twice: %w", id.name, id.uid, mr.ErrNameInUse)
+	}
+	g.d.lodging.keep(id, &kept{holder: g, region: r, rule: mark.Rule, taken: mark.Taken})
+	return nil
+}
+
+// keep notes a region that is kept. Domain.mu is held.
+func (l *lodging) keep(id keptID, k *kept) {
+	if l.kept == nil {
+		l.kept = map[keptID]*kept{}
+	}
+	l.kept[id] = k
+}
+
+// turnedOut waits until guests have ended that cannot move to another process, so that
+// what they have kept is left.
+func turnedOut(guests, stay []*guest) {
+	for _, g := range guests {
+		if g.feed != nil && !slices.Contains(stay, g) {
+			<-g.gone
+		}
+	}
+}
