@@ -68,6 +68,41 @@ func TestGuestLimits(t *testing.T) {
 	refused(err, "more than 1 endpoints of one program: rule 7 allows no more")
 }
 
+// The numbers of a guest's endpoints are counted once, whatever has them: endpoints,
+// passive endpoints, and scalable endpoints, whose contexts cost no more.
+func TestGuestNumbers(t *testing.T) {
+	a, _, _ := pipeWithRegion(t, 4096)
+	g := guestBy(t, hostingOf(t, a, GuestLimits{Endpoints: 4, Rule: "rule 7"}), DomainAttr{}, nil)
+	s, err := g.NewScalableEndpoint(ScalableAttr{Number: AnyNumber, RXContexts: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if _, err := s.ReceiveContext(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = g.NewEndpoint(EndpointAttr{Number: AnyNumber})
+	p, err2 := g.NewPassiveEndpoint(PassiveAttr{Number: AnyNumber})
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	_, err = g.NewEndpoint(EndpointAttr{Number: AnyNumber})
+	_, err2 = g.NewPassiveEndpoint(PassiveAttr{Number: AnyNumber})
+	_, err3 := g.NewScalableEndpoint(ScalableAttr{Number: AnyNumber, RXContexts: 1})
+	for _, err := range []error{err, err2, err3} {
+		if !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "more than 4 endpoints") {
+			t.Errorf("a fifth number: %v", err)
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := g.NewEndpoint(EndpointAttr{Number: AnyNumber}); err != nil {
+		t.Errorf("after one was given back: %v", err)
+	}
+}
+
 // A weight that would make the turn of one guest long is refused.
 func TestGuestWeight(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)

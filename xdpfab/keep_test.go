@@ -320,3 +320,24 @@ func TestKeptTakesNoMessages(t *testing.T) {
 	}
 	converse(next)
 }
+
+// What an heir has of a former program is given back also when the last region is
+// withdrawn while the heir ends.
+func TestWithdrawKeptAtEnd(t *testing.T) {
+	a, _, _ := pipeWithRegion(t, 4096)
+	g, _ := keeper(t, hostingOf(t, a, mayKeep))
+	g.attached.hangUp()
+	untilLeft(t, a)
+	region := a.Kept()[0]
+	a.mu.Lock()
+	heir := a.lodging.kept[keptID{region.UID, region.Name}].holder
+	heir.ended, heir.gone = false, make(chan struct{}) // as if it were running
+	a.mu.Unlock()
+	heir.endure()
+	if err := a.WithdrawKept(region.UID, region.Name); err != nil {
+		t.Fatal(err)
+	}
+	if heir.over(); len(*a.lodged.Load()) != 0 {
+		t.Errorf("%d endpoints are left", len(*a.lodged.Load()))
+	}
+}

@@ -36,7 +36,7 @@ func TestSourceErr(t *testing.T) {
 		h.ok(b.ep.Receive(&xdpfab.Receive{Context: "peek"}, xdpfab.FlagPeek))
 		h.failure(b.got, "peek", xdpfab.ErrNoMessage) // of nobody
 
-		mem, err := mr.Alloc(64, mr.AllocOptions{})
+		mem, err := mr.Memfd("words", 64)
 		h.ok(err)
 		region, err := h.b.Register(mem, mr.Options{Access: mr.RemoteRead | mr.RemoteWrite})
 		h.ok(err)

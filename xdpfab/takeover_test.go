@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,13 +32,14 @@ type succession struct {
 	region *mr.Region
 	hosted sync.WaitGroup // that Host serves
 	taken  sync.WaitGroup // guests of the present domain that were handed over
+	limits GuestLimits    // of each guest
 }
 
 // connect is a way to the present domain.
 func (s *succession) connect(context.Context) (*share.Talk, error) {
 	own, other := pairOf(s.t)
 	s.hosted.Go(func() {
-		if err := s.dom.Host(other, GuestLimits{}); err != nil {
+		if err := s.dom.Host(other, s.limits); err != nil {
 			s.t.Errorf("host: %v", err)
 		}
 	})
@@ -118,7 +121,7 @@ func (s *succession) open(h *Handover) *Domain {
 	}
 	admit := func(*net.UnixConn) (GuestLimits, func(error), error) {
 		s.taken.Add(1)
-		return GuestLimits{}, func(err error) {
+		return s.limits, func(err error) {
 			if s.taken.Done(); err != nil {
 				s.t.Errorf("guest that was taken over: %v", err)
 			}
@@ -279,5 +282,123 @@ func TestTakeover(t *testing.T) {
 	}
 	if err := <-watched; !errors.Is(err, ErrPeerClosed) {
 		t.Errorf("watch: %v", err)
+	}
+}
+
+// Regions that are kept go on at the next process, also those of programs that have
+// ended: the next program takes them back there, with what peers have added meanwhile.
+func TestTakeoverKept(t *testing.T) {
+	s, b := newSuccession(t)
+	s.limits = GuestLimits{Kept: 8192, Rule: "rule 7"}
+	ctx := t.Context()
+	former := guestBy(t, s.connect, DomainAttr{}, nil)
+	for _, name := range []string{"mine", "second"} {
+		r, err := former.NewRegion(name, 4096)
+		if err == nil {
+			err = former.Keep(r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	serveAt(t, former, 7)
+	p, err := b.Dial(ctx, former.Name(7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &load{t: t}
+	l.adds(p, "mine")
+	l.adds(p, "second")
+	handOver := func() {
+		l.goOn()
+		s.next()
+		l.goOn()
+	}
+	handOver() // with the program
+	if err := former.CloseAll(); err != nil {
+		t.Fatal(err)
+	}
+	untilLeft(t, s.dom)
+	handOver() // without it
+	if list := s.dom.Kept(); len(list) != 2 || list[0].InUse || list[0].Rule != "rule 7" || !slices.Equal(list[0].Endpoints, []uint16{7}) {
+		t.Errorf("%+v", list)
+	}
+	heir := guestBy(t, s.connect, DomainAttr{}, nil)
+	back, err := heir.TakeBack("mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	handOver() // with an heir that has one of two, and no endpoint
+	if list := s.dom.Kept(); len(list) != 2 || !list[0].InUse || list[1].InUse {
+		t.Errorf("%+v", list)
+	}
+	serveAt(t, heir, 7)
+	handOver() // with its endpoint
+	second, err := heir.TakeBack("second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.stop.Store(true)
+	for i, r := range l.runs {
+		<-r.done
+		got, err := []*mr.Region{back, second}[i].Uint64(0)
+		if err != nil || got.Load() != r.n.Load() {
+			t.Errorf("region %d: %v, %v; want %d", i, got, err, r.n.Load())
+		}
+	}
+	for _, r := range []*mr.Region{back, second} {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if list := s.dom.Kept(); len(list) != 0 {
+		t.Errorf("still kept: %+v", list)
+	}
+}
+
+// A handover is refused where the new rules do not allow what a guest has, or cannot be;
+// whoever has admitted the guest learns of its end. It can be opened again.
+func TestTakeoverNotAllowed(t *testing.T) {
+	s, b := newSuccession(t)
+	g := guestBy(t, s.connect, DomainAttr{}, nil)
+	p, err := g.Dial(t.Context(), b.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &load{t: t}
+	l.adds(p, "words")
+	h, err := s.dom.HandOver(time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, limits := range map[string]GuestLimits{
+		"a guest of weight 101: want 1 to 100": {Weight: 101},
+		"rings of 4096 entries":                {Entries: 2048},
+		"an arena of 16777216 bytes":           {Arena: 1 << 20},
+	} {
+		f, err := NewFabric(DomainAttr{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := f.adopt(s.dev, f.attr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told []error
+		admit := func(*net.UnixConn) (GuestLimits, func(error), error) {
+			return limits, func(err error) { told = append(told, err) }, nil
+		}
+		_, err = h.into(d, admit, s.prepare)
+		if err == nil || !strings.Contains(err.Error(), want) || len(told) != 1 || told[0] == nil {
+			t.Errorf("%v, told %v; want %s", err, told, want)
+		}
+	}
+	s.dom = s.open(h)
+	s.dom.Resume()
+	l.goOn()
+	l.stop.Store(true)
+	<-l.runs[0].done
+	if err := h.Close(); err != nil {
+		t.Error(err)
 	}
 }
