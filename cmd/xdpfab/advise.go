@@ -22,7 +22,7 @@ type adviceReport struct {
 }
 
 // advice compares this machine, and an interface if one is named, with the guide.
-func advice(args []string) (r adviceReport, err error) {
+func advice(args []string, p *probed) (r adviceReport, err error) {
 	system, err := nic.Machine()
 	if err != nil {
 		return r, err
@@ -37,7 +37,11 @@ func advice(args []string) (r adviceReport, err error) {
 		}
 		named, settings, r.Interface = &i, nic.SettingsOf(i.Index), i.Name
 	}
-	r.Checks = advise.Check(advise.Take(os.DirFS("/"), system, named, settings))
+	s := advise.Take(os.DirFS("/"), system, named, settings)
+	if p != nil {
+		s.Use(advise.Bound{XDP: p.XDP, Copy: p.Copy, Chunk: p.Chunk, Refused: p.Refused, By: p.by()})
+	}
+	r.Checks = advise.Check(s)
 	return r, nil
 }
 

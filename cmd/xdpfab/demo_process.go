@@ -94,7 +94,7 @@ func startDaemon(ctx context.Context, side *veth.Side, binary, socket string) (*
 	d := &daemon{stop: stop, ended: make(chan struct{}), socket: socket}
 	args := []string{"--interface", side.IfName, "--udp", "--control", socket, "--region", "demo=64KiB"}
 	if !kernel.Before(kernel.Resident) {
-		args = append(args, "--region", residentRegion+"=64KiB:resident")
+		args = append(args, "--region", residentRegion+"=64KiB:resident", "--pin", "none")
 	}
 	d.cmd = command(own, binary, args...)
 	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log

@@ -16,9 +16,13 @@ import (
 // discovery is the output of info --fabric: what GetInfo found.
 type discovery []xdpfab.Info
 
-// discover asks for everything, or for one interface.
-func discover(ctx context.Context, args []string) (discovery, error) {
+// discover asks for everything, or for one interface; of daemons, for the one at the
+// control socket, if that is given.
+func discover(ctx context.Context, args []string, socket string) (discovery, error) {
 	var hints xdpfab.Info
+	if hints.Interface.Daemon = socket; socket != "" {
+		hints.Attach = xdpfab.AttachAlways
+	}
 	if len(args) > 0 {
 		hints.Domain.Name = args[0]
 	}
@@ -43,6 +47,9 @@ func (d discovery) text(w io.Writer, full bool) {
 			{"type", i.Endpoint.Type}, {"protocol", i.Endpoint.Protocol}, {"address", i.Source}, {"caps", i.Caps},
 		} {
 			fmt.Fprintf(w, "    %v: %v\n", line[0], line[1])
+		}
+		if i.Interface.Daemon != "" {
+			fmt.Fprintf(w, "    daemon: %s\n", i.Interface.Daemon)
 		}
 		if len(i.Missing) > 0 {
 			fmt.Fprintf(w, "    missing: %s\n", strings.Join(i.Missing, "; "))

@@ -37,6 +37,12 @@ type interfaceEntry struct {
 	// MaxFrame is the longest frame of each encapsulation, in bytes; 0 where the MTU is
 	// not suitable.
 	MaxFrame map[string]int `json:"max_frame"`
+	// NICRing is how many packets the NIC's own ring of each queue has room for, 0 if the
+	// driver does not tell; NICRingMax, how many it could have.
+	NICRing    uint32 `json:"nic_ring"`
+	NICRingMax uint32 `json:"nic_ring_max"`
+	// Probed is what binding the interface gave; nil unless it was asked for.
+	Probed *probed `json:"probed,omitempty"`
 	// Daemon serves the interface: programs go through it, whatever Plan says; nil if
 	// none answers.
 	Daemon *servedBy `json:"daemon,omitempty"`
@@ -63,7 +69,7 @@ type opEntry struct {
 }
 
 func (a *app) infoCmd() *cobra.Command {
-	var operations, advises, fabric bool
+	var operations, advises, fabric, probe bool
 	var socket string
 	c := &cobra.Command{
 		Use:   "info [INTERFACE]",
@@ -72,6 +78,13 @@ func (a *app) infoCmd() *cobra.Command {
 would use it in, what the kernel and the caller's privileges allow, the limits,
 and the operations for each datatype. It attaches nothing, changes nothing and
 needs no privilege; it leaves out what it is not allowed to read.
+
+What a driver promises is not always what a queue gets. With --probe, info opens
+the interface that is named for an instant, and tells what it got: native or
+generic XDP, zero-copy or copy, packet buffers, and how long it took. It needs the
+privileges of any other use, and a NIC may lose its carrier for a second or more.
+An interface that has an XDP program is left alone; if that is xdpfabd's, info
+asks the daemon instead. With --advise, the advice goes by what the probe found.
 
 With --advise it compares the machine, and the interface if one is named, with
 docs/tuning.md instead: queues, interrupts, cores, power, memory, kernel. A line
@@ -85,6 +98,7 @@ if an interface is named.`,
 		Example: `  xdpfab info
   xdpfab info eth0
   xdpfab info --advise eth0
+  xdpfab info --probe eth0
   xdpfab info --fabric eth0
   xdpfab info eth0 --json | jq '.interfaces[0].plan'`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -98,15 +112,25 @@ if an interface is named.`,
 			if advises && operations || advises && fabric || operations && fabric {
 				return usage(c, "want one of --advise, --fabric and --operations")
 			}
+			var found *probed
+			if probe {
+				if len(args) != 1 || fabric || operations {
+					return usage(c, "--probe: want an interface to probe, alone or with --advise")
+				}
+				var err error
+				if found, err = probeInterface(c.Context(), args[0], socket); err != nil {
+					return err
+				}
+			}
 			if fabric {
-				d, err := discover(c.Context(), args)
+				d, err := discover(c.Context(), args, socket)
 				if err != nil {
 					return err
 				}
 				return a.print(d, func(w io.Writer) { d.text(w, len(args) == 1) })
 			}
 			if advises {
-				r, err := advice(args)
+				r, err := advice(args, found)
 				if err != nil {
 					return err
 				}
@@ -116,11 +140,15 @@ if an interface is named.`,
 			if err != nil {
 				return err
 			}
+			if found != nil {
+				r.Interfaces[0].Probed = found
+			}
 			return a.print(r, func(w io.Writer) { r.text(w, len(args) == 1 || operations) })
 		},
 	}
 	a.jsonFlag(c)
 	c.Flags().BoolVar(&advises, "advise", false, "compare the machine with docs/tuning.md")
+	c.Flags().BoolVar(&probe, "probe", false, "open the interface for an instant, to tell what it really gives")
 	c.Flags().BoolVar(&fabric, "fabric", false, "list interfaces and encapsulations with libfabric's attributes")
 	c.Flags().StringVar(&socket, "control", "", "control socket of the daemon that may serve the interface")
 	c.Flags().BoolVar(&operations, "operations", false, "print the table of operations without an interface, too")
@@ -143,6 +171,9 @@ func report(ctx context.Context, args []string, socket string) (r infoReport, er
 	}
 	for _, i := range list {
 		e := interfaceEntry{Interface: i, Plan: r.System.Plan(&i, nic.Want{}), MaxFrame: map[string]int{}, Daemon: daemonOf(ctx, i.Name, socket), Resident: canReside(r.System.Kernel, i.MTU)}
+		if s := nic.SettingsOf(i.Index); s.RingErr == nil {
+			e.NICRing, e.NICRingMax = s.RXRing, s.RXRingMax
+		}
 		// The IP and UDP headers count towards the MTU; the Ethernet header does not.
 		for kind := range wire.NumKinds {
 			e.MaxFrame[kind.String()] = max(min(i.MTU, wire.MaxFrame)-kind.Overhead(), 0)
@@ -237,6 +268,7 @@ func (i *interfaceEntry) text(w io.Writer) {
 	fmt.Fprintf(w, "MAC\t%s\n", orDash(i.MAC))
 	fmt.Fprintf(w, "addresses\t%s\n", orDash(strings.Join(i.Addresses, " ")))
 	fmt.Fprintf(w, "queues\t%d receive, %d transmit\n", i.RXQueues, i.TXQueues)
+	fmt.Fprintf(w, "packet buffers\t%s\n", i.buffering())
 	fmt.Fprintf(w, "XDP features\t%s\n", features)
 	fmt.Fprintf(w, "resident regions\t%s\n", i.Resident)
 	fmt.Fprintf(w, "XDP attached\t%s\n", attached)
@@ -247,6 +279,9 @@ func (i *interfaceEntry) text(w io.Writer) {
 			ifThen(i.Plan.XDP == "generic", "; only with --generic, and refuses otherwise"))
 	} else {
 		fmt.Fprintf(w, "xdpfab can not use it\t%s\n", strings.Join(i.Plan.Problems, "; "))
+	}
+	if i.Probed != nil {
+		i.Probed.text(w)
 	}
 	for _, n := range i.Plan.Notes {
 		fmt.Fprintf(w, "note\t%s\n", n)

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/internal/resident"
+)
+
+// pinRoot is the folder below which daemons keep resident regions by themselves.
+const pinRoot = "/sys/fs/bpf/xdpfab"
+
+func (a *app) residentCmd() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "resident",
+		Short: "List or remove resident regions that a dead process has left",
+		Long: `The kernel goes on with the resident regions of a daemon that was killed, until the
+next daemon on the interface takes them back. These commands are for regions that no
+daemon will take back: they hold memory, and the interface.`,
+		Example: `  xdpfab resident list
+  xdpfab resident remove ` + pinRoot + `/4026531840/eth0`,
+	}
+	c.AddCommand(a.residentListCmd(), a.residentRemoveCmd())
+	return c
+}
+
+func (a *app) residentListCmd() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "list [FOLDER]",
+		Short: "List the folders in which resident regions are kept",
+		Long: `list shows the folders below FOLDER, ` + pinRoot + `, in which processes keep
+resident regions. STATE is in use while a process has it, left when that has died and the
+kernel goes on, and damaged when nothing goes on.`,
+		Example: "  xdpfab resident list",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			list, err := resident.List(append(args, pinRoot)[0])
+			if err != nil {
+				return err
+			}
+			if list == nil {
+				list = []resident.Left{} // not null in JSON
+			}
+			return a.print(list, func(w io.Writer) { printResident(w, list) })
+		},
+	}
+	a.jsonFlag(c)
+	return c
+}
+
+func (a *app) residentRemoveCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove FOLDER",
+		Short: "End the resident regions that a dead process has left",
+		Long: `remove ends what a process that has died keeps in FOLDER: the contents of its
+resident regions are lost, peers lose their sessions, and the interface is free. It
+refuses a folder that a process has.`,
+		Example: "  xdpfab resident remove " + pinRoot + "/4026531840/eth0",
+		Args:    exactArgs("FOLDER"),
+		RunE:    func(_ *cobra.Command, args []string) error { return resident.RemoveFolder(args[0]) },
+	}
+}
+
+func printResident(w io.Writer, list []resident.Left) {
+	fmt.Fprintln(w, "FOLDER\tINTERFACE\tSTATE\tREGIONS\tSESSIONS")
+	for _, l := range list {
+		state := "damaged"
+		switch {
+		case l.InUse:
+			state = "in use"
+		case l.Trouble != "":
+			state = "damaged: " + l.Trouble
+		case l.Whole:
+			state = "left"
+		}
+		var names []string
+		for _, n := range l.Regions {
+			names = append(names, printable(n))
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", l.Folder, orDash(printable(l.Interface)), state, orDash(strings.Join(names, " ")), strconv.Itoa(l.Sessions))
+	}
+}
