@@ -22,6 +22,7 @@ type Config struct {
 	Interface  string
 	Queues     int // 0: all
 	Lend       int // further ones, for guests
+	Spread     bool
 	Cores      []int
 	Spin       time.Duration
 	Copy       xdpfab.CopyMode
@@ -38,6 +39,8 @@ type Config struct {
 	Guests     []GuestConfig
 
 	ResidentSessions int
+	Pin              string // pinAuto, pinNone or a folder for resident regions
+	Leave            bool   // what is there, at the end
 
 	Sockets     []SocketConfig
 	SocketGroup string // name or number; empty: the process's
@@ -77,7 +80,7 @@ func defaultConfig() Config {
 	return Config{
 		Spin: 50 * time.Microsecond, Window: 64, GiveUp: 5 * time.Second,
 		RTOMin: 10 * time.Millisecond, IdleRetire: 90 * time.Second,
-		SocketMode: control.DefaultMode, ResidentSessions: 256,
+		SocketMode: control.DefaultMode, ResidentSessions: 256, Pin: pinAuto,
 	}
 }
 
@@ -102,7 +105,7 @@ func (c Config) controlPath() string {
 func (c Config) domainAttr() xdpfab.DomainAttr {
 	return xdpfab.DomainAttr{
 		Attach: xdpfab.AttachNever,
-		Queues: c.Queues, Lend: c.Lend, Cores: c.Cores, Spin: c.Spin, Copy: c.Copy, Generic: c.Generic, UDP: c.UDP,
+		Queues: c.Queues, Lend: c.Lend, Spread: c.Spread, Cores: c.Cores, Spin: c.Spin, Copy: c.Copy, Generic: c.Generic, UDP: c.UDP,
 		Window: c.Window, GiveUp: c.GiveUp, RTOMin: c.RTOMin, IdleRetire: c.IdleRetire,
 		ResidentSessions: c.ResidentSessions,
 	}
@@ -124,6 +127,9 @@ func (c Config) validate() []problem {
 		add("control", "path of %d bytes: want at most %d", len(c.controlPath()), control.MaxPath)
 	}
 	found = append(found, c.validateSockets()...)
+	if c.Leave && c.Pin == pinNone {
+		add("leave", "there is nothing to leave with pin = \"none\"; want \"auto\" or a folder")
+	}
 	if c.RTOMin >= c.GiveUp {
 		add("rto-min", "%v: want less than the %v of give-up, or nothing is ever sent again", c.RTOMin, c.GiveUp)
 	}

@@ -49,6 +49,8 @@ socket-mode = "0666"
 log-level = "debug"
 log-format = "json"
 resident-sessions = 64
+pin = "/sys/fs/bpf/node"
+leave = true
 [[region]]
 name = "a"
 size = 4096
@@ -73,7 +75,7 @@ deny = true
 		Interface: "ens1f0np0", Queues: 2, Cores: []int{0, 1}, Spin: time.Millisecond, Copy: xdpfab.ZeroCopyForce,
 		Generic: true, UDP: true, Window: 8, GiveUp: 2 * time.Second, RTOMin: 20 * time.Millisecond,
 		IdleRetire: 2 * time.Minute, Control: "/tmp/c.sock", LogLevel: -4, LogFormat: logJSON,
-		SocketGroup: "7", SocketMode: 0o666, ResidentSessions: 64,
+		SocketGroup: "7", SocketMode: 0o666, ResidentSessions: 64, Pin: "/sys/fs/bpf/node", Leave: true,
 		Guests: []GuestConfig{{User: "1", Deny: true, Serve: "*", Limits: xdpfab.GuestLimits{Entries: 64}}},
 		Regions: []RegionConfig{
 			{Name: "a", Size: 4096, Key: ptr(uint64(7)), Access: mr.RemoteRead, Backing: "anonymous", Huge: mr.HugeNever},

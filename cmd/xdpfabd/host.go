@@ -66,7 +66,7 @@ func (s *server) stay(conn *net.UnixConn) (xdpfab.GuestLimits, func(error), erro
 	if err != nil {
 		return xdpfab.GuestLimits{}, nil, err
 	}
-	place, err := s.admit(context.Background(), p, s.cfg.controlPath())
+	place, err := s.admit(context.Background(), p, s.socketOf(conn))
 	if err != nil {
 		return xdpfab.GuestLimits{}, nil, err
 	}

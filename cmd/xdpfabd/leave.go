@@ -11,9 +11,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/version"
@@ -43,7 +42,7 @@ type claim struct {
 	NetNS     uint64
 	UDP       bool
 	Regions   []served
-	Sockets   int // further ones
+	Sockets   []string // paths of the further ones
 }
 
 // served is a region, as far as it has to be the same in both daemons.
@@ -77,9 +76,9 @@ func hear(conn net.Conn) (v verdict, err error) {
 }
 
 // legacy is what the daemon itself leaves to the next one, beside what the domain does.
-// File descriptors, in this order: the control socket, and the memfds of regions.
+// File descriptors, in this order: the control sockets, and the memfds of regions.
 type legacy struct {
-	Made    bool // see control.Leave
+	Doors   []leftDoor
 	Regions []legacyRegion
 }
 
@@ -98,19 +97,18 @@ var (
 
 // leaving is why a daemon stops serving: another one takes its place.
 type leaving struct {
-	conn   *net.UnixConn
-	socket int  // file descriptor of the control socket
-	made   bool // see control.Leave
-	h      *xdpfab.Handover
-	err    error // why there is no handover
-	since  time.Time
+	conn  *net.UnixConn
+	doors []leftDoor
+	h     *xdpfab.Handover
+	err   error // why there is no handover
+	since time.Time
 }
 
 func (*leaving) Error() string { return "another daemon takes this one's place" }
 
 // claimed talks with a process that claims this daemon's place, while the daemon serves,
 // and ends that if they agree.
-func (s *server) claimed(ctx context.Context, conn *net.UnixConn, l net.Listener, end context.CancelCauseFunc) {
+func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, end context.CancelCauseFunc) {
 	_ = conn.SetDeadline(time.Now().Add(stepLimit))
 	var c claim
 	if err := control.Hear(conn, &c); err != nil {
@@ -132,7 +130,7 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, l net.Listener
 	to := &leaving{}
 	var err error
 	if to.conn, err = another(conn); err == nil {
-		if to.socket, to.made, err = control.Leave(l); err != nil {
+		if to.doors, err = leaveDoors(doors); err != nil {
 			_ = to.conn.Close()
 		}
 	}
@@ -176,8 +174,8 @@ func (s *server) agree(c *claim) error {
 	case len(c.Regions) != len(own.Regions):
 		return fmt.Errorf("%d regions here and %d there: want the same, or stop this daemon and start the other", len(own.Regions), len(c.Regions))
 	}
-	if n := max(c.Sockets, own.Sockets); n > 0 {
-		return fmt.Errorf("%d further control sockets: a takeover has only the daemon's own; stop this daemon and start the other", n)
+	if !slices.Equal(c.Sockets, own.Sockets) {
+		return fmt.Errorf("further control sockets %q here and %q there: want the same in the same order, or stop this daemon and start the other", own.Sockets, c.Sockets)
 	}
 	for i, r := range own.Regions {
 		if c.Regions[i] != r {
@@ -189,7 +187,7 @@ func (s *server) agree(c *claim) error {
 
 // claim returns what the daemon of a configuration claims.
 func (c Config) claim() claim {
-	x := claim{Version: xdpfab.HandoverVersion, Release: version.Version, Interface: c.Interface, NetNS: control.Namespace(), UDP: c.UDP, Sockets: len(c.Sockets)}
+	x := claim{Version: xdpfab.HandoverVersion, Release: version.Version, Interface: c.Interface, NetNS: control.Namespace(), UDP: c.UDP, Sockets: c.paths()[1:]}
 	for _, r := range c.Regions {
 		x.Regions = append(x.Regions, served{r.Name, r.Size, r.Access, r.Backing})
 	}
@@ -204,7 +202,10 @@ func (s *server) leave(ctx context.Context) {
 	}
 	s.leaves.Store(true)
 	to.since = time.Now()
-	x, fds := legacy{Made: to.made}, []int{to.socket}
+	x, fds := legacy{Doors: to.doors}, []int{}
+	for _, d := range to.doors {
+		fds = append(fds, d.FD)
+	}
 	for i, r := range s.regions {
 		x.Regions = append(x.Regions, legacyRegion{r.Name(), r.Key(), r.Incarnation()})
 		if s.cfg.Regions[i].Backing == backingMemfd {
@@ -258,14 +259,15 @@ func (s *server) give(to *leaving, mems []*mr.Memory) (gone bool, err error) {
 	return true, nil
 }
 
-// comeBack goes on with what was to be handed over, and returns the control socket.
-func (s *server) comeBack(to *leaving, mems []*mr.Memory) (net.Listener, error) {
+// comeBack goes on with what was to be handed over, and returns the control
+// sockets.
+func (s *server) comeBack(to *leaving, mems []*mr.Memory) ([]door, error) {
 	s.leaves.Store(false)
 	if to.h == nil { // guests find the daemon again by themselves
 		if err := s.dom.Err(); err != nil {
 			return nil, err
 		}
-		return control.ListenerOf(to.socket, to.made)
+		return s.inheritDoors(to.doors)
 	}
 	dom, err := to.h.Open(context.Background(), s.cfg.Interface, s.attr(s.dom.Interface().Queues), s.stay, func(d *xdpfab.Domain) error {
 		return s.inherit(d, to.h, mems)
@@ -274,13 +276,13 @@ func (s *server) comeBack(to *leaving, mems []*mr.Memory) (net.Listener, error) 
 		return nil, err
 	}
 	dom.Resume()
-	return control.ListenerOf(to.socket, to.made)
+	return s.inheritDoors(to.doors)
 }
 
 // close frees what a takeover needed.
 func (to *leaving) close() {
 	_ = to.conn.Close()
-	_ = unix.Close(to.socket)
+	closeLeft(to.doors)
 	if to.h != nil {
 		_ = to.h.Close()
 	}

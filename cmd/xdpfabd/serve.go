@@ -67,7 +67,8 @@ func begin(cfg Config, log *slog.Logger) error {
 	}
 	defer claimFiles(cfg.Regions, log)()
 	attr := cfg.domainAttr()
-	attr.Log = log
+	attr.Log, attr.ResidentPin = log, cfg.pinFolder(log)
+	attr.ResidentLeave = cfg.Leave && attr.ResidentPin != ""
 	dom, err := xdpfab.Open(ctx, cfg.Interface, attr)
 	if ctx.Err() != nil && dom == nil {
 		return errFailure(errors.Join(free(mems), l.Close())) // asked to end before it began
@@ -162,18 +163,19 @@ func serve(ctx context.Context, dom *xdpfab.Domain, cfg Config, mems []*mr.Memor
 	if err := errors.Join((*file)(nil).errors(unknown), s.register(mems, nil)); err != nil {
 		return errors.Join(err, l.Close(), s.close(mems))
 	}
-	return s.serve(ctx, mems, l)
+	doors, err := s.doors(l)
+	if err != nil {
+		return errors.Join(err, s.close(mems))
+	}
+	dom.Resume()
+	return s.serve(ctx, mems, doors)
 }
 
 // serve serves the regions that are registered until ctx ends, something fails, or
 // another daemon takes this one's place.
-func (s *server) serve(ctx context.Context, mems []*mr.Memory, l net.Listener) (err error) {
+func (s *server) serve(ctx context.Context, mems []*mr.Memory, doors []door) (err error) {
 	defer func() { err = errors.Join(err, s.close(mems)) }()
 	for {
-		doors, err := s.doors(l)
-		if err != nil {
-			return err
-		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		err = s.run(ctx, cancel, doors)
 		cancel(nil)
@@ -188,7 +190,7 @@ func (s *server) serve(ctx context.Context, mems []*mr.Memory, l net.Listener) (
 			return err
 		}
 		s.log.Error("the takeover has failed; this daemon goes on", "reason", err)
-		if l, err = s.comeBack(to, mems); err != nil {
+		if doors, err = s.comeBack(to, mems); err != nil {
 			return fmt.Errorf("going on after a takeover that failed: %w", err)
 		}
 	}
@@ -205,11 +207,11 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 			}
 		})
 	}
+	leave := together(ctx, len(doors), func() { s.leave(ctx) })
 	for i, d := range doors {
 		service := s.service(d.path)
-		if i == 0 { // another daemon asks there
-			service.Takeover = func(conn *net.UnixConn) { s.claimed(ctx, conn, d.Listener, cancel) }
-			service.Leave = func() { s.leave(ctx) }
+		if service.Leave = leave; i == 0 { // another daemon asks there
+			service.Takeover = func(conn *net.UnixConn) { s.claimed(ctx, conn, doors, cancel) }
 		}
 		task(func() error { return control.ServeListener(ctx, d.Listener, service) })
 	}

@@ -6,10 +6,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"slices"
 	"strings"
 
@@ -96,33 +94,6 @@ func (c Config) validateSockets() (found []problem) {
 		}
 	}
 	return found
-}
-
-// door is a control socket that programs come by.
-type door struct {
-	net.Listener
-	path string
-}
-
-// doors opens the other control sockets beside the usual one, or closes all.
-func (s *server) doors(usual net.Listener) ([]door, error) {
-	all := []door{{usual, s.cfg.controlPath()}}
-	for i, c := range s.cfg.Sockets {
-		who, err := c.access()
-		if err == nil {
-			var l net.Listener
-			if l, err = control.Listen(c.Path, who); err == nil {
-				all = append(all, door{l, c.Path})
-				continue
-			}
-		}
-		errs := []error{fmt.Errorf("socket[%d]: %w", i, err)}
-		for _, d := range all {
-			errs = append(errs, d.Close())
-		}
-		return nil, errors.Join(errs...)
-	}
-	return all, nil
 }
 
 // service is what the daemon offers at a control socket.

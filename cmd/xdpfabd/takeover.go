@@ -15,8 +15,6 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -31,7 +29,7 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // asked to end before it began
 	s := newServer(cfg, log)
-	mems, l, err := s.takeFrom(ctx, conn)
+	mems, doors, err := s.takeFrom(ctx, conn)
 	if err != nil {
 		_ = control.Tell(conn, refusal(err))
 		return errFailure(fmt.Errorf("takeover of the daemon at %s: %w; that daemon goes on, and its log says more", cfg.controlPath(), err))
@@ -39,12 +37,12 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	s.dom.Resume()
 	_ = control.Tell(conn, verdict{})
 	defer claimFiles(cfg.Regions, log)()
-	return errFailure(s.serve(ctx, mems, l))
+	return errFailure(s.serve(ctx, mems, doors))
 }
 
 // takeFrom has the other daemon stop, and takes all that it has. When it returns without
 // an error, the other one will not go on.
-func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn) (mems []*mr.Memory, l net.Listener, err error) {
+func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn) (mems []*mr.Memory, doors []door, err error) {
 	queues, err := s.ask(conn)
 	if err != nil {
 		return nil, nil, err
@@ -54,7 +52,7 @@ func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn) (mems []*mr.M
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.turnBack(), free(mems), leaveAlone(l))
+			err = errors.Join(err, s.turnBack(), free(mems), leaveAlone(doors))
 		}
 	}()
 	step := func() { _ = conn.SetDeadline(time.Now().Add(drainLimit + stepLimit)) }
@@ -67,41 +65,29 @@ func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn) (mems []*mr.M
 		return mems, nil, err
 	}
 	defer h.Close()
-	if l, err = s.inheritMemory(h, mems); err != nil {
-		return mems, l, err
+	if doors, err = s.inheritFiles(h, mems); err != nil {
+		return mems, doors, err
 	}
 	for i, r := range s.cfg.Regions {
 		if step(); r.Backing != backingAnonymous {
 			continue
 		}
 		if _, err := io.ReadFull(conn, mems[i].Bytes()[:r.Size]); err != nil {
-			return mems, l, fmt.Errorf("region %q: %w", r.Name, err)
+			return mems, doors, fmt.Errorf("region %q: %w", r.Name, err)
 		}
 	}
 	dom, err := h.Open(ctx, s.cfg.Interface, s.attr(queues), s.stay, func(d *xdpfab.Domain) error { return s.inherit(d, h, mems) })
 	if err != nil {
-		return mems, l, explainOpen(s.cfg, err)
+		return mems, doors, explainOpen(s.cfg, err)
 	}
 	s.dom = dom
 	step()
 	if err := control.Tell(conn, verdict{PID: os.Getpid()}); err != nil {
-		return mems, l, err
+		return mems, doors, err
 	}
 	_ = conn.SetDeadline(time.Time{}) // if this one gave up now, there might be none
 	_, err = hear(conn)
-	return mems, l, err
-}
-
-// leaveAlone closes the control socket, which stays the other daemon's.
-func leaveAlone(l net.Listener) error {
-	if l == nil {
-		return nil
-	}
-	fd, _, err := control.Leave(l)
-	if err == nil {
-		err = unix.Close(fd)
-	}
-	return errors.Join(err, l.Close())
+	return mems, doors, err
 }
 
 // turnBack gives the interface back before anything has happened.
@@ -156,29 +142,36 @@ func (c Config) allocateOwn() ([]*mr.Memory, error) {
 	return mems, nil
 }
 
-// inheritMemory takes the control socket and the memfds of regions out of a handover.
-func (s *server) inheritMemory(h *xdpfab.Handover, mems []*mr.Memory) (l net.Listener, err error) {
+// inheritFiles takes the control sockets and the memfds of regions out of a handover.
+func (s *server) inheritFiles(h *xdpfab.Handover, mems []*mr.Memory) ([]door, error) {
 	var x legacy
 	text, fds := h.Added()
 	if err := json.Unmarshal(text, &x); err != nil {
 		return nil, err
 	}
+	files := 0
+	for _, r := range s.cfg.Regions {
+		if r.Backing == backingMemfd {
+			files++
+		}
+	}
+	if want := len(x.Doors) + files; len(fds) != want {
+		return nil, fmt.Errorf("%d file descriptors: want %d, of control sockets and of memfds of regions", len(fds), want)
+	}
+	for i := range x.Doors {
+		x.Doors[i].FD, fds = fds[0], fds[1:]
+	}
 	for i, r := range s.cfg.Regions {
 		if r.Backing != backingMemfd {
 			continue
 		}
-		if len(fds) < 2 {
-			return nil, fmt.Errorf("region %q: its memfd is missing", r.Name)
-		}
-		if mems[i], err = mr.Shared(fds[1], 1<<62); err != nil {
+		var err error
+		if mems[i], err = mr.Shared(fds[0], 1<<62); err != nil {
 			return nil, fmt.Errorf("region %q: %w", r.Name, err)
 		}
-		fds = append(fds[:1], fds[2:]...)
+		fds = fds[1:]
 	}
-	if len(fds) != 1 {
-		return nil, fmt.Errorf("%d file descriptors: want the control socket, and the memfds of regions", len(fds))
-	}
-	return control.ListenerOf(fds[0], x.Made)
+	return s.inheritDoors(x.Doors)
 }
 
 // inherit registers the regions as they were, and makes the endpoint.

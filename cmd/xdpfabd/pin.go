@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+)
+
+// Values of --pin that are no folders.
+const (
+	pinAuto = "auto"
+	pinNone = "none"
+)
+
+// bpffs is where machines have their BPF file system.
+const bpffs = "/sys/fs/bpf"
+
+// checkPin accepts the values of --pin.
+func checkPin(s string) error {
+	if s != pinAuto && s != pinNone && !filepath.IsAbs(s) {
+		return wants(s, "auto, none, or the absolute path of a folder on a BPF file system")
+	}
+	return nil
+}
+
+// resides reports whether there is a resident region.
+func (c Config) resides() bool {
+	for _, r := range c.Regions {
+		if r.Backing == backingResident {
+			return true
+		}
+	}
+	return false
+}
+
+// pinFolder returns the folder that resident regions are kept in; empty for none. By
+// itself the daemon takes one of this network namespace and interface, if it can.
+func (c Config) pinFolder(log *slog.Logger) string {
+	switch {
+	case c.Pin == pinNone || !c.resides():
+		return ""
+	case c.Pin != pinAuto:
+		return c.Pin
+	}
+	var s unix.Statfs_t
+	err := unix.Statfs(bpffs, &s)
+	if err == nil && s.Type != unix.BPF_FS_MAGIC {
+		err = fmt.Errorf("no BPF file system at %s: `mount -t bpf bpf %s`", bpffs, bpffs)
+	}
+	if err == nil {
+		err = unix.Access(bpffs, unix.W_OK|unix.X_OK)
+	}
+	if err != nil {
+		log.Warn("resident regions end with this daemon, however it ends: there is no folder to keep them in; see --pin", "reason", err)
+		return ""
+	}
+	// bpffs takes no dots, and names of interfaces have no colons.
+	return filepath.Join(bpffs, "xdpfab", fmt.Sprint(control.Namespace()), strings.ReplaceAll(c.Interface, ".", ":"))
+}
