@@ -32,6 +32,9 @@ func (c *Cache) Accel(ctx context.Context, want Accel, k *Kernel) (Accel, string
 	case TCG:
 		return TCG, "as asked", nil
 	case KVM:
+		if !k.Arch.Native() {
+			return "", "", fmt.Errorf("%w: KVM was asked for, and the guest is %s: use -accel tcg", ErrHost, k.Arch.Name)
+		}
 		if err := openKVM(); err != nil {
 			return "", "", fmt.Errorf("%w: KVM was asked for: %w; use -accel tcg", ErrHost, err)
 		}
@@ -39,6 +42,9 @@ func (c *Cache) Accel(ctx context.Context, want Accel, k *Kernel) (Accel, string
 	case Auto, "":
 	default:
 		return "", "", fmt.Errorf("accelerator %q: want auto, kvm or tcg", want)
+	}
+	if !k.Arch.Native() {
+		return TCG, "the guest is " + k.Arch.Name, nil
 	}
 	if err := openKVM(); err != nil {
 		return TCG, err.Error(), nil
@@ -48,7 +54,7 @@ func (c *Cache) Accel(ctx context.Context, want Accel, k *Kernel) (Accel, string
 		return "", "", err
 	}
 	defer l.Close()
-	path := filepath.Join(c.dir, "kvm-"+hostIdentity())
+	path := filepath.Join(c.dir, "kvm-"+hostIdentity(k.Arch))
 	if b, err := os.ReadFile(path); err == nil {
 		answer, why, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
 		if a := Accel(answer); a == KVM || a == TCG {
@@ -91,7 +97,7 @@ func probeKVM(ctx context.Context, k *Kernel) (Accel, string) {
 }
 
 // hostIdentity names the parts of the host that the answer depends on.
-func hostIdentity() string {
+func hostIdentity(a *Arch) string {
 	h := sha256.New()
 	var u unix.Utsname
 	if errors.Is(unix.Uname(&u), nil) {
@@ -108,7 +114,7 @@ func hostIdentity() string {
 			}
 		}
 	}
-	if path, err := find(qemuProgram); err == nil {
+	if path, err := find(a.qemu); err == nil {
 		out, _ := exec.Command(path, "--version").Output()
 		h.Write(out)
 	}

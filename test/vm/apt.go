@@ -21,12 +21,12 @@ var ErrFetch = errors.New("kernel cannot be fetched")
 type Suite struct {
 	Name    string // of the kernel
 	Debian  string // suite of its distribution
-	Package string // that stands for the newest kernel
+	Package string // that stands for the newest kernel, less the architecture at its end
 }
 
 const (
-	cloudPackage = "linux-image-cloud-amd64" // small, and made for virtual machines
-	fullPackage  = "linux-image-amd64"       // with the drivers of NICs
+	cloudPackage = "linux-image-cloud-" // small, and made for virtual machines
+	fullPackage  = "linux-image-"       // with the drivers of NICs
 )
 
 // Suites are the kernels that [Cache.Kernel] knows by name, oldest first.
@@ -46,9 +46,12 @@ const (
 
 // apt runs apt's programs with a configuration and a state of their own, so that
 // those of the host stay unchanged and no privilege is needed.
-type apt struct{ dir string }
+type apt struct {
+	dir  string
+	arch string // of the packages
+}
 
-func newAPT(dir, suite string) (*apt, error) {
+func newAPT(dir, suite, arch string) (*apt, error) {
 	for _, program := range []string{"apt-get", "apt-cache", "dpkg-deb"} {
 		if _, err := exec.LookPath(program); err != nil {
 			return nil, fmt.Errorf("%w: %s is missing: on other systems than Debian's give a kernel image's path in place of a name", ErrFetch, program)
@@ -57,13 +60,13 @@ func newAPT(dir, suite string) (*apt, error) {
 	if _, err := os.Stat(debianKeyring); err != nil {
 		return nil, fmt.Errorf("%w: Debian's keys: %w: apt-get install debian-archive-keyring", ErrFetch, err)
 	}
-	a := &apt{dir}
+	a := &apt{dir, arch}
 	for _, d := range []string{"state/lists/partial", "cache/archives/partial"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			return nil, err
 		}
 	}
-	source := fmt.Sprintf("deb [arch=amd64 signed-by=%s] %s %s main\n", debianKeyring, mirror(), suite)
+	source := fmt.Sprintf("deb [arch=%s signed-by=%s] %s %s main\n", arch, debianKeyring, mirror(), suite)
 	return a, os.WriteFile(filepath.Join(dir, "sources.list"), []byte(source), 0o644)
 }
 
@@ -85,7 +88,7 @@ func mirror() string {
 func (a *apt) run(in, program string, args ...string) ([]byte, error) {
 	options := []string{
 		"Dir::State=" + a.dir + "/state", "Dir::State::status=/dev/null", "Dir::Cache=" + a.dir + "/cache",
-		"Dir::Etc::SourceList=" + a.dir + "/sources.list", "Dir::Etc::SourceParts=-", "APT::Architecture=amd64",
+		"Dir::Etc::SourceList=" + a.dir + "/sources.list", "Dir::Etc::SourceParts=-", "APT::Architecture=" + a.arch, "APT::Architectures=" + a.arch,
 		"Acquire::Languages=none", "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false",
 		"APT::Sandbox::User=root", "Acquire::http::Timeout=20", "Acquire::Retries=1",
 	}
@@ -156,13 +159,13 @@ func (a *apt) fetchKernel(meta, into string) error {
 	return a.unpack(into, packages)
 }
 
-// fetchWhole downloads a package of the suite and all that it depends on, down to the
+// fetchWhole downloads packages of the suite and all that they depend on, down to the
 // C library, and unpacks them into a folder.
-func (a *apt) fetchWhole(name, into string) error {
+func (a *apt) fetchWhole(into string, names ...string) error {
 	if err := a.update(); err != nil {
 		return err
 	}
-	out, err := a.run("", "apt-get", "install", "-q", "--simulate", "--no-install-recommends", name)
+	out, err := a.run("", "apt-get", append([]string{"install", "-q", "--simulate", "--no-install-recommends"}, names...)...)
 	if err != nil {
 		return err
 	}

@@ -25,15 +25,15 @@ var Root = sync.OnceValues(func() (string, error) {
 	return filepath.Dir(mod), nil
 })
 
-// goTool runs the go command at the module's root. Its programs are static: they
-// need nothing but a kernel.
-func goTool(args ...string) ([]byte, error) {
+// goTool runs the go command at the module's root, for an architecture. Its programs are
+// static: they need nothing but a kernel.
+func goTool(a *Arch, args ...string) ([]byte, error) {
 	root, err := Root()
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.Command("go", args...)
-	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64", "GOFLAGS=")
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+a.Name, "GOFLAGS=")
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	out, err := cmd.Output()
@@ -49,7 +49,7 @@ const strip = "-ldflags=-s -w"
 // goBuild builds a program, with more flags if there are any. The commit does not
 // matter here, and git may refuse to tell it to a user that does not own the
 // checkout.
-func goBuild(to, program string, flags ...string) error {
-	_, err := goTool(append(append([]string{"build", strip, "-buildvcs=false", "-o", to}, flags...), program)...)
+func goBuild(a *Arch, to, program string, flags ...string) error {
+	_, err := goTool(a, append(append([]string{"build", strip, "-buildvcs=false", "-o", to}, flags...), program)...)
 	return err
 }

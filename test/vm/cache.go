@@ -50,14 +50,14 @@ func (c *Cache) lock(part string) (*os.File, error) {
 	return f, nil
 }
 
-// Kernel finds a kernel by name or by the path of its image. A name stands for the
-// newest kernel of a Debian release (see Suites), which is downloaded and unpacked
-// into the cache, once, or again if fresh is set. Nothing is installed.
-func (c *Cache) Kernel(name, modules string, fresh bool) (*Kernel, error) {
+// Kernel finds a kernel for an architecture by name or by the path of its image. A name
+// stands for the newest kernel of a Debian release (see Suites), which is downloaded and
+// unpacked into the cache, once, or again if fresh is set. Nothing is installed.
+func (c *Cache) Kernel(name string, arch *Arch, modules string, fresh bool) (*Kernel, error) {
 	suites := append(Suites[:len(Suites):len(Suites)], FullKernel)
 	for _, s := range suites {
 		if s.Name == name {
-			return c.named(s, fresh)
+			return c.named(s, arch, fresh)
 		}
 	}
 	if !strings.ContainsRune(name, '/') {
@@ -69,15 +69,19 @@ func (c *Cache) Kernel(name, modules string, fresh bool) (*Kernel, error) {
 			return nil, fmt.Errorf("%w: %q is neither a file nor one of %s", ErrKernel, name, strings.Join(known, ", "))
 		}
 	}
-	return OpenKernel(name, modules)
+	k, err := OpenKernel(name, modules)
+	if err == nil && k.Arch != arch {
+		return nil, fmt.Errorf("%w: %s is for %s: want one for %s, or -arch %s", ErrKernel, name, k.Arch.Name, arch.Name, k.Arch.Name)
+	}
+	return k, err
 }
 
-func (c *Cache) named(s Suite, fresh bool) (*Kernel, error) {
+func (c *Cache) named(s Suite, arch *Arch, fresh bool) (*Kernel, error) {
 	folder := s.Debian
 	if s.Package != cloudPackage {
 		folder = s.Name
 	}
-	dir := filepath.Join(c.dir, "kernels", folder)
+	dir := filepath.Join(c.dir, "kernels", folder+arch.suffix())
 	present := func() error {
 		if fresh {
 			return fmt.Errorf("%w: the newest is wanted", ErrKernel)
@@ -85,8 +89,8 @@ func (c *Cache) named(s Suite, fresh bool) (*Kernel, error) {
 		_, err := unpacked(dir)
 		return err
 	}
-	err := c.ensure(s.Debian, dir, present, func(a *apt, into string) error {
-		if err := a.fetchKernel(s.Package, into); err != nil {
+	err := c.ensure(s.Debian, arch, dir, present, func(a *apt, into string) error {
+		if err := a.fetchKernel(s.Package+arch.Name, into); err != nil {
 			return fmt.Errorf("%s of Debian %s: %w", s.Name, s.Debian, err)
 		}
 		_, err := unpacked(into)
@@ -102,11 +106,11 @@ func (c *Cache) named(s Suite, fresh bool) (*Kernel, error) {
 	return k, err
 }
 
-// ensure fills a folder of the cache from a Debian suite, unless what is wanted is
-// present. The folder is complete or missing: it is filled beside its place, and then
-// moved.
-func (c *Cache) ensure(suite, dir string, present func() error, fill func(a *apt, into string) error) error {
-	l, err := c.lock("kernel-" + suite) // which is that of apt's lists, too
+// ensure fills a folder of the cache from a Debian suite's packages, unless what is
+// wanted is present. The folder is complete or missing: it is filled beside its place,
+// and then moved.
+func (c *Cache) ensure(suite string, arch *Arch, dir string, present func() error, fill func(a *apt, into string) error) error {
+	l, err := c.lock("kernel-" + suite + arch.suffix()) // which is that of apt's lists, too
 	if err != nil {
 		return err
 	}
@@ -114,7 +118,7 @@ func (c *Cache) ensure(suite, dir string, present func() error, fill func(a *apt
 	if present() == nil {
 		return nil
 	}
-	a, err := newAPT(filepath.Join(c.dir, "apt", suite), suite)
+	a, err := newAPT(filepath.Join(c.dir, "apt", suite+arch.suffix()), suite, arch.Name)
 	if err != nil {
 		return err
 	}

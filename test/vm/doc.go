@@ -54,6 +54,18 @@
 // remembered ([Cache.Accel]). Otherwise QEMU translates (TCG), which is some ten times
 // slower. No test may depend on that.
 //
+// # Architectures
+//
+// A guest can have another processor than the host ([Arches]): a kernel of the same
+// release, tests that are compiled for it, a QEMU that has such a machine, and the
+// programs that tests run, all from Debian's packages, fetched and unpacked once.
+//
+//	make test-vm ARCH=arm64 VMTEST='./xsk ./bpf -short'
+//
+// Each instruction is translated, so this takes some ten times as long. Memory appears to
+// such a guest in the order of the host's processor: on amd64 only stores that are
+// overtaken by later loads can be seen.
+//
 // # Topologies
 //
 // Inside the guest, as on a host, package testnet builds the networks:
@@ -79,9 +91,11 @@
 // A machine may have two NICs of one kind ([NICs]), joined to each other. Package testnet
 // then makes its pairs of these in place of a veth, each in a namespace of its own: tests
 // of pairs run on a driver with zero-copy, several queues or receive-side scaling. NICs
-// are taken in such a machine alone.
+// of a host are taken only if testnet.NICsEnv names them, and never those that it uses.
 //
 //	make test-nic                                 each kind, and a table
+//	make test-nic-short                           zero-copy on virtio and igb, the least of it
+//	make test-nic NIC=virtio VMTEST='./xsk -short'
 //	make test-nic NIC=igb VMTEST='./xsk -run Zero -v'
 //
 // igb needs a newer QEMU than some hosts have ([Cache.Emulator]), and the full kernel.

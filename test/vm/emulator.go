@@ -21,29 +21,29 @@ type Emulator struct {
 // The newer QEMU, for devices that the host's lacks. Its package is unpacked with all
 // that it depends on, so that it runs on any host.
 const (
-	emulatorSuite   = "trixie"
-	emulatorPackage = "qemu-system-x86"
-	libraries       = "usr/lib/x86_64-linux-gnu"
+	emulatorSuite = "trixie"
+	libraries     = "usr/lib/x86_64-linux-gnu"
 )
 
-// Emulator finds a QEMU that has a device: the host's, or that of a newer Debian
-// release, which is downloaded and unpacked into the cache. Nothing is installed.
-func (c *Cache) Emulator(device string) (*Emulator, error) {
-	if path, err := find(qemuProgram); err == nil {
+// Emulator finds a QEMU for an architecture that has a device: the host's, or that of a
+// newer Debian release, which is downloaded and unpacked into the cache. Nothing is
+// installed.
+func (c *Cache) Emulator(a *Arch, device string) (*Emulator, error) {
+	if path, err := find(a.qemu); err == nil {
 		e := &Emulator{program: path}
 		if e.has(device) == nil {
 			return e, nil
 		}
 	}
-	dir := filepath.Join(c.dir, "qemu")
+	dir := filepath.Join(c.dir, "qemu"+a.suffix())
 	e := &Emulator{
 		program: filepath.Join(dir, libraries, "ld-linux-x86-64.so.2"),
-		args: []string{"--library-path", filepath.Join(dir, libraries), filepath.Join(dir, "usr/bin", qemuProgram),
+		args: []string{"--library-path", filepath.Join(dir, libraries), filepath.Join(dir, "usr/bin", a.qemu),
 			"-L", filepath.Join(dir, "usr/share/seabios"), "-L", filepath.Join(dir, "usr/share/qemu")},
 		env: []string{"QEMU_MODULE_DIR=" + filepath.Join(dir, libraries, "qemu")},
 	}
-	err := c.ensure(emulatorSuite, dir, func() error { return e.has(device) }, func(a *apt, into string) error {
-		if err := a.fetchWhole(emulatorPackage, into); err != nil {
+	err := c.ensure(emulatorSuite, AMD64, dir, func() error { return e.has(device) }, func(from *apt, into string) error {
+		if err := from.fetchWhole(into, a.packages); err != nil {
 			return fmt.Errorf("QEMU of Debian %s: %w", emulatorSuite, err)
 		}
 		return nil
@@ -56,7 +56,8 @@ func (c *Cache) Emulator(device string) (*Emulator, error) {
 
 // has checks that the emulator runs and has a device. Its exit code does not tell.
 func (e *Emulator) has(device string) error {
-	out, err := e.command("-device", device+",help").CombinedOutput()
+	// Some kinds of machine have no default, so one is named that is everywhere.
+	out, err := e.command("-machine", "none", "-device", device+",help").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: a QEMU with the device %s: %s: %w: %s", ErrHost, device, e.program, err, tail(string(out), 5))
 	}

@@ -23,7 +23,7 @@ import (
 // ErrHost is wrapped by the errors about things that the host lacks.
 var ErrHost = errors.New("this machine lacks something")
 
-// tools are the host's programs that tests run. They are copied with their
+// tools are the programs that tests run. They are copied with their
 // libraries: busybox has programs of the same names, which can do too little,
 // and its shell prefers its own to any other.
 var tools = []string{"sh", "ip", "tc", "setpriv"}
@@ -31,6 +31,7 @@ var tools = []string{"sh", "ip", "tc", "setpriv"}
 // Image says what a test machine has in its memory; it has no disk.
 type Image struct {
 	Kernel  *Kernel
+	Sysroot *Sysroot          // has the guest's programs; nil means the host
 	Init    string            // program that is process 1; "" means vminit, built by Build
 	Files   map[string]string // host's path by guest's, of files and folders
 	Tools   []string          // programs of the host besides those of every machine
@@ -66,7 +67,7 @@ func (m *Image) fill(a *archive, init string) error {
 	if err := addFile(a, "init", init); err != nil {
 		return err
 	}
-	if err := addTools(a, m.Tools); err != nil {
+	if err := addTools(a, m.Sysroot, m.Tools); err != nil {
 		return err
 	}
 	modules, err := modulesOf(m.Kernel, m.Drivers)
@@ -123,35 +124,40 @@ func addTree(a *archive, at, from string) error {
 	})
 }
 
-// addTools adds busybox, the host's tools and more of them, with what they need to run.
-func addTools(a *archive, more []string) error {
-	box, err := find("busybox")
+// addTools adds busybox, the tools and more of them, with what they need to run, from the
+// host or from a sysroot.
+func addTools(a *archive, r *Sysroot, more []string) error {
+	look, needed := find, librariesOf
+	if r != nil {
+		look, needed = r.find, r.libraries
+	}
+	box, err := look("busybox")
 	if err != nil {
 		return err
 	}
-	if libraries, err := librariesOf(box); err != nil || len(libraries) > 0 {
+	if libraries, err := needed(box); err != nil || len(libraries) > 0 {
 		return fmt.Errorf("%w: %s is not a static program (%v): apt-get install busybox-static", ErrHost, box, err)
 	}
 	if err := addFile(a, "bin/busybox", box); err != nil {
 		return err
 	}
 	for _, name := range slices.Concat(tools, more) {
-		path, err := find(name)
+		path, err := look(name)
 		if err != nil {
 			return err
 		}
 		if err := addFile(a, "bin/"+name, path); err != nil {
 			return err
 		}
-		libraries, err := librariesOf(path)
+		libraries, err := needed(path)
 		if err != nil {
 			return err
 		}
-		for _, l := range libraries {
-			if a.made[strings.TrimPrefix(l, "/")] {
+		for at, from := range libraries {
+			if a.made[strings.TrimPrefix(at, "/")] {
 				continue
 			}
-			if err := addFile(a, l, l); err != nil {
+			if err := addFile(a, at, from); err != nil {
 				return err
 			}
 		}
@@ -173,9 +179,9 @@ func find(name string) (string, error) {
 	return "", fmt.Errorf("%w: the program %s: apt-get install %s", ErrHost, name, packageOf[name])
 }
 
-// librariesOf lists what the dynamic linker loads for a program, itself included;
-// nothing for a static program.
-func librariesOf(path string) (list []string, err error) {
+// librariesOf finds what the dynamic linker loads for a program of the host, itself
+// included, as the path on the host by that in the guest; nothing for a static program.
+func librariesOf(path string) (map[string]string, error) {
 	if dynamic, err := isDynamic(path); err != nil || !dynamic {
 		return nil, err
 	}
@@ -185,14 +191,15 @@ func librariesOf(path string) (list []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: the libraries of %s: %w", ErrHost, path, err)
 	}
+	found := map[string]string{}
 	for line := range strings.Lines(string(out)) {
 		for word := range strings.FieldsSeq(line) {
 			if strings.HasPrefix(word, "/") {
-				list = append(list, word)
+				found[word] = word
 			}
 		}
 	}
-	return list, nil
+	return found, nil
 }
 
 // isDynamic tells whether a program needs a dynamic linker.

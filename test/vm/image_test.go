@@ -20,10 +20,10 @@ func TestNoKernel(t *testing.T) {
 	for name, want := range map[string]string{
 		"/no/such/vmlinuz": "/no/such/vmlinuz: no such file",
 		"6.66":             `"6.66" is neither a file nor one of 5.10, 6.1, 6.12, sid`,
-		write(t, "text", strings.Repeat("x", 1<<16)): "not a kernel image for x86",
-		write(t, "short", "x"):                       "not a kernel image for x86",
+		write(t, "text", strings.Repeat("x", 1<<16)): "not a kernel image for x86 or arm64",
+		write(t, "short", "x"):                       "not a kernel image for x86 or arm64",
 	} {
-		_, err := c.Kernel(name, "", false)
+		_, err := c.Kernel(name, AMD64, "", false)
 		fails(t, err, ErrKernel, want)
 	}
 }

@@ -90,12 +90,15 @@ func Start(ctx context.Context, c Config) (_ *Machine, err error) {
 	}
 	if c.BootLimit == 0 {
 		c.BootLimit = bootLimit(c.Accel)
+		if !c.Image.Kernel.Arch.Native() {
+			c.BootLimit *= 2 // 46 s on a busy host, 3 minutes on a very busy one
+		}
 	}
 	if c.Silence == 0 {
 		c.Silence = 60 * time.Second
 	}
 	if c.Emulator == nil {
-		program, err := find(qemuProgram)
+		program, err := find(c.Image.Kernel.Arch.qemu)
 		if err != nil {
 			return nil, err
 		}
@@ -145,7 +148,7 @@ func (c *Config) initramfs(dir string) (path string, err error) {
 	init := c.Image.Init
 	if init == "" {
 		init = filepath.Join(dir, "vminit")
-		if err := goBuild(init, "./test/vm/cmd/vminit"); err != nil {
+		if err := goBuild(c.Image.Kernel.Arch, init, "./test/vm/cmd/vminit"); err != nil {
 			return "", err
 		}
 	}

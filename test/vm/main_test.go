@@ -44,7 +44,7 @@ func kernel(t *testing.T, name string) *Kernel {
 	if !*boots {
 		t.Skip("boots virtual machines: make test-vm-self")
 	}
-	k, err := cached(t).Kernel(name, "", false)
+	k, err := cached(t).Kernel(name, AMD64, "", false)
 	if err != nil {
 		t.Fatal(err)
 	}

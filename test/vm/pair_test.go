@@ -111,7 +111,7 @@ func (n *node) healthy() {
 func programs(t *testing.T, at string, flags ...string) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := goBuild(dir+"/", "./cmd/...", flags...); err != nil {
+	if err := goBuild(AMD64, dir+"/", "./cmd/...", flags...); err != nil {
 		t.Fatal(err)
 	}
 	return map[string]string{at: dir}

@@ -28,6 +28,7 @@ const (
 	TCG  Accel = "tcg" // QEMU's translator: slower, and works everywhere
 )
 
+// qemuProgram is the QEMU of most guests.
 const qemuProgram = "qemu-system-x86_64"
 
 // File descriptors that QEMU inherits, after the standard ones.
@@ -54,23 +55,19 @@ func bootLimit(a Accel) time.Duration {
 // arguments returns those of QEMU. The machine has no disk, no display, and no
 // network unless a cable is given.
 func (c *Config) arguments(a Accel, initrd string) []string {
-	// TCG runs without cmpxchg16b: as QEMU 7.2 translates it, an interrupt right after
-	// it finds wrong flags, which crashes kernels that allocate with it. TCG also runs
-	// in one thread for all CPUs: with several, one CPU may meet the breakpoint with
-	// which another patches the kernel's code after it is gone. That costs a tenth of
-	// the speed.
-	accel, cpu := "tcg,thread=single", "max,-cx16"
+	arch := c.Image.Kernel.Arch
+	accel, cpu := arch.tcg, arch.cpu
 	if a == KVM {
 		accel, cpu = "kvm", "host"
 	}
 	args := []string{
 		"-accel", accel, "-cpu", cpu, "-smp", fmt.Sprint(c.CPUs), "-m", fmt.Sprintf("%dM", c.Memory>>20),
-		"-machine", "pc,usb=off,vmport=off", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-machine", arch.machine, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 		"-device", "virtio-serial-pci", "-chardev", fmt.Sprintf("socket,id=port,fd=%d", portFD),
 		"-device", "virtserialport,chardev=port,name=" + guest.PortName,
 		"-device", "virtio-rng-pci",
-		"-kernel", c.Image.Kernel.Image, "-initrd", initrd, "-append", commandLine + " " + c.Append,
+		"-kernel", c.Image.Kernel.Image, "-initrd", initrd, "-append", "console=" + arch.console + " " + commandLine + " " + c.Append,
 	}
 	if c.Cable != nil {
 		args = append(args, "-netdev", fmt.Sprintf("socket,id=net0,fd=%d", netFD),
@@ -82,10 +79,10 @@ func (c *Config) arguments(a Accel, initrd string) []string {
 	return args
 }
 
-// commandLine returns that of the kernel. An oops ends the guest, as tests
-// after it prove nothing; a CPU that the host keeps waiting does not count as
+// commandLine is that of the kernel, but for its console. An oops ends the guest, as
+// tests after it prove nothing; a CPU that the host keeps waiting does not count as
 // locked up.
-const commandLine = "console=ttyS0,115200 loglevel=5 panic=-1 oops=panic watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120 random.trust_cpu=on"
+const commandLine = "loglevel=5 panic=-1 oops=panic watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120 random.trust_cpu=on"
 
 // fit chooses the memory, or checks the chosen amount, for a guest with an
 // initramfs of the given size in bytes. While the kernel unpacks the initramfs, it

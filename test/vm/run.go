@@ -93,7 +93,7 @@ func (m *Machine) inspect(ctx context.Context, first before) (problems []string,
 		if err != nil {
 			return nil, err
 		}
-		if left = census.Added(first.census, now); len(left) == 0 || time.Now().After(end) {
+		if left = m.nic.ours(census.Added(first.census, now)); len(left) == 0 || time.Now().After(end) {
 			break
 		}
 	}

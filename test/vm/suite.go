@@ -42,10 +42,10 @@ type Test struct {
 func (t *Test) guestBinary() string { return guestTests + "/" + filepath.ToSlash(t.Dir) + testSuffix }
 
 // BuildTests builds the test binaries of the packages that match the patterns into
-// a folder. Packages without tests are left out.
-func BuildTests(to string, patterns []string, tags string) (tests []Test, err error) {
+// a folder, for an architecture. Packages without tests are left out.
+func BuildTests(a *Arch, to string, patterns []string, tags string) (tests []Test, err error) {
 	flags := []string{"-tags=" + tags}
-	out, err := goTool(append(append([]string{"list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles"}, flags...), patterns...)...)
+	out, err := goTool(a, append(append([]string{"list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles"}, flags...), patterns...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -72,13 +72,13 @@ func BuildTests(to string, patterns []string, tags string) (tests []Test, err er
 	if len(tests) == 0 {
 		return nil, fmt.Errorf("no tests in %s", strings.Join(patterns, " "))
 	}
-	return tests, compileTests(to, tests, flags)
+	return tests, compileTests(a, to, tests, flags)
 }
 
 // compileTests fills in the binaries. One call of the go command compiles many
 // packages side by side, but not two whose binaries have the same name, so these go
 // into different rounds.
-func compileTests(to string, tests []Test, flags []string) error {
+func compileTests(a *Arch, to string, tests []Test, flags []string) error {
 	var rounds [][]string     // import paths
 	named := map[string]int{} // how many binaries have this name
 	for i := range tests {
@@ -97,16 +97,16 @@ func compileTests(to string, tests []Test, flags []string) error {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		if _, err := goTool(append(append([]string{"test", "-c", strip, "-o", dir + "/"}, flags...), packages...)...); err != nil {
+		if _, err := goTool(a, append(append([]string{"test", "-c", strip, "-o", dir + "/"}, flags...), packages...)...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// BuildPrograms builds the project's commands into a folder.
-func BuildPrograms(to string) error {
-	return goBuild(to+"/", "./cmd/...")
+// BuildPrograms builds the project's commands into a folder, for an architecture.
+func BuildPrograms(a *Arch, to string) error {
+	return goBuild(a, to+"/", "./cmd/...")
 }
 
 // Given returns a test binary that was built elsewhere, to be run as if in a

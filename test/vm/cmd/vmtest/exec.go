@@ -38,7 +38,7 @@ func (c *command) execute(ctx context.Context, out, errs io.Writer) (int, error)
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	if err := vm.BuildPrograms(dir); err != nil {
+	if err := vm.BuildPrograms(c.arch, dir); err != nil {
 		return 0, err
 	}
 	files, err := vm.Files([]vm.Test{*t}, dir)

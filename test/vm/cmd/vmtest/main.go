@@ -66,6 +66,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 // command is a parsed command line.
 type command struct {
 	guests   []guest // to test with, one after the other
+	arch     *vm.Arch
 	modules  string
 	cache    string
 	accel    vm.Accel
@@ -137,9 +138,10 @@ func parse(args []string, errs io.Writer) (*command, error) {
 	f := flag.NewFlagSet("vmtest", flag.ContinueOnError)
 	f.SetOutput(errs)
 	names := named("all", vm.Suites, func(s vm.Suite) string { return s.Name })
-	kernels := f.String("kernel", vm.DefaultKernel, "kernels to test with, separated by commas: the path of a bzImage, or one of "+strings.Join(names, ", ")+"; all means those")
+	kernels := f.String("kernel", vm.DefaultKernel, "kernels to test with, separated by commas: the path of a bzImage or an arm64 Image, or one of "+strings.Join(names, ", ")+"; all means those")
 	nics := f.String("nic", "", "kinds of NIC to test with, separated by commas: "+strings.Join(named("all", vm.NICs, func(n vm.NIC) string { return n.Name }), ", ")+
 		"; all means those; each has a kernel of its own")
+	arch := f.String("arch", "amd64", "architecture of the guest, amd64 or arm64; QEMU and the programs for another one than the host's are fetched")
 	f.StringVar(&c.modules, "modules", "", "folder with the kernel's modules, lib/modules/RELEASE; default: the one that belongs to the image")
 	f.StringVar(&c.cache, "cache", "", "folder for kernels; default: xdpfab-vm in the user's cache")
 	accel := f.String("accel", "auto", "auto, kvm or tcg")
@@ -166,6 +168,12 @@ func parse(args []string, errs io.Writer) (*command, error) {
 	if c.guests, err = guests(*kernels, *nics, given); err != nil {
 		return nil, err
 	}
+	if c.arch, err = vm.FindArch(*arch); err != nil {
+		return nil, err
+	}
+	if c.arch != vm.AMD64 && *nics != "" {
+		return nil, fmt.Errorf("-nic %s with -arch %s: the NICs are known to work on amd64 alone; leave one of them out", *nics, *arch)
+	}
 	if c.exec && (len(c.guests) != 1 || len(c.rest) == 0) {
 		return nil, errors.New("-exec takes one kernel or NIC and a test binary")
 	}
@@ -175,19 +183,27 @@ func parse(args []string, errs io.Writer) (*command, error) {
 // prepare finds what a guest runs with, and prints the kernel and the accelerator.
 func (c *command) prepare(ctx context.Context, cache *vm.Cache, g guest, files map[string]string, errs io.Writer) (config vm.Config, err error) {
 	config = vm.Config{Image: vm.Image{Files: files}, NIC: g.nic, Memory: c.memory, CPUs: c.cpus}
-	if config.Image.Kernel, err = cache.Kernel(g.kernel, c.modules, c.fresh); err != nil {
+	if config.Image.Kernel, err = cache.Kernel(g.kernel, c.arch, c.modules, c.fresh); err != nil {
 		return config, err
 	}
 	if g.nic != nil {
 		config.Image.Drivers, config.Image.Tools = g.nic.Modules, []string{"ethtool"}
-		if config.Emulator, err = cache.Emulator(g.nic.Model()); err != nil {
+		if config.Emulator, err = cache.Emulator(c.arch, g.nic.Model()); err != nil {
 			return config, err
 		}
+	}
+	if !c.arch.Native() {
+		if config.Emulator, err = cache.Emulator(c.arch, "virtio-serial-pci"); err != nil {
+			return config, err
+		}
+	}
+	if config.Image.Sysroot, err = cache.Sysroot(c.arch); err != nil {
+		return config, err
 	}
 	why := ""
 	if config.Accel, why, err = cache.Accel(ctx, c.accel, config.Image.Kernel); err != nil {
 		return config, err
 	}
-	fmt.Fprintf(errs, "vmtest: Linux %s under %s: %s\n", config.Image.Kernel.Release, config.Accel, why)
+	fmt.Fprintf(errs, "vmtest: Linux %s on %s under %s: %s\n", config.Image.Kernel.Release, c.arch.Name, config.Accel, why)
 	return config, nil
 }

@@ -43,6 +43,8 @@ func TestBadCommandLines(t *testing.T) {
 		"-nic e1000 ./xsk":                       `NIC "e1000": want one of virtio`,
 		"-nic igb -kernel 6.1,6.12 ./xsk":        "want one kernel",
 		"-kernel /no/vmlinuz ./xsk":              "no such file",
+		"-arch mips ./xsk":                       `architecture "mips": want one of amd64, arm64`,
+		"-nic igb -arch arm64 ./xsk":             "-nic igb with -arch arm64",
 		"-memory -1 ./xsk":                       "-1 MiB",
 		"-cpus 0 ./xsk":                          "0 CPUs",
 		"-exec":                                  "-exec takes one kernel or NIC and a test binary",

@@ -20,6 +20,10 @@ import (
 // virtual NICs of several queues work in QEMU's only thread.
 const nicTimeout = 15 * time.Minute
 
+// foreignTimeout is the same for a guest of another architecture than the host's, of
+// which each instruction is translated.
+const foreignTimeout = 30 * time.Minute
+
 // test builds the tests once and runs them in each kind of guest.
 func test(ctx context.Context, c *command, out, errs io.Writer) error {
 	g, err := goFlags(c.rest, c.set())
@@ -28,6 +32,9 @@ func test(ctx context.Context, c *command, out, errs io.Writer) error {
 	}
 	if c.guests[0].nic != nil {
 		g.timeout = max(g.timeout, nicTimeout)
+	}
+	if !c.arch.Native() {
+		g.timeout = max(g.timeout, foreignTimeout)
 	}
 	cache, err := vm.OpenCache(c.cache)
 	if err != nil {
@@ -38,7 +45,7 @@ func test(ctx context.Context, c *command, out, errs io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	tests, err := vm.BuildTests(filepath.Join(dir, "test"), g.packages, g.tags)
+	tests, err := vm.BuildTests(c.arch, filepath.Join(dir, "test"), g.packages, g.tags)
 	if err != nil {
 		return err
 	}
@@ -48,7 +55,7 @@ func test(ctx context.Context, c *command, out, errs io.Writer) error {
 		}
 	}
 	programs := filepath.Join(dir, "bin")
-	if err := vm.BuildPrograms(programs); err != nil {
+	if err := vm.BuildPrograms(c.arch, programs); err != nil {
 		return err
 	}
 	files, err := vm.Files(tests, programs)

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vm
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+)
+
+// Arch is the architecture of a guest's processor.
+type Arch struct {
+	Name string // as Go and Debian call it
+
+	qemu     string // the emulator's program
+	packages string // Debian's, that has it
+	machine  string // QEMU's kind of machine
+	tcg      string // QEMU's translator, with its properties
+	cpu      string // the processor that the translator has
+	console  string // the kernel's name of the first serial port
+	triplet  string // of the folders of libraries
+}
+
+// AMD64 is what most hosts have, too.
+//
+// TCG runs it without cmpxchg16b: as QEMU 7.2 translates it, an interrupt right after it
+// finds wrong flags, which crashes kernels that allocate with it. TCG also runs in one
+// thread for all CPUs: with several, one CPU may meet the breakpoint with which another
+// patches the kernel's code after it is gone. That costs a tenth of the speed.
+var AMD64 = &Arch{Name: "amd64", qemu: qemuProgram, packages: "qemu-system-x86",
+	machine: "pc,usb=off,vmport=off", tcg: "tcg,thread=single", cpu: "max,-cx16",
+	console: "ttyS0,115200", triplet: "x86_64-linux-gnu"}
+
+// ARM64 has a thread of the host for each CPU, so that two of them really run at the same
+// time. Kernels before 5.12 do not boot on a processor with addresses of 52 bits in pages
+// of 4 KiB (lpa2), and signing each return address as the architecture says takes half of
+// the translator's time (pauth-impdef).
+var ARM64 = &Arch{Name: "arm64", qemu: "qemu-system-aarch64", packages: "qemu-system-arm",
+	machine: "virt,gic-version=3", tcg: "tcg,thread=multi", cpu: "max,lpa2=off,pauth-impdef=on",
+	console: "ttyAMA0,115200", triplet: "aarch64-linux-gnu"}
+
+// Arches are the architectures that [FindArch] knows.
+var Arches = []*Arch{AMD64, ARM64}
+
+// FindArch looks an architecture up by its name.
+func FindArch(name string) (*Arch, error) {
+	var known []string
+	for _, a := range Arches {
+		if a.Name == name {
+			return a, nil
+		}
+		known = append(known, a.Name)
+	}
+	return nil, fmt.Errorf("architecture %q: want one of %s", name, strings.Join(known, ", "))
+}
+
+// Native reports whether the host has this architecture: only then can its programs be
+// taken for the guest, and KVM execute it.
+func (a *Arch) Native() bool { return a.Name == runtime.GOARCH }
+
+// suffix tells the folders of the cache apart that are for this architecture.
+func (a *Arch) suffix() string {
+	if a == AMD64 {
+		return ""
+	}
+	return "-" + a.Name
+}
