@@ -50,7 +50,7 @@ type adderArgs struct {
 	window                       int
 	giveUp                       time.Duration
 	later                        uint64
-	udp, generic                 bool
+	udp, generic, keep           bool
 }
 
 func adderMain(args []string) int {
@@ -60,8 +60,9 @@ func adderMain(args []string) int {
 	fs.StringVar(&a.peer, "peer", "", "address of the target")
 	fs.StringVar(&a.region, "region", "", "whose first word to add to")
 	fs.StringVar(&a.values, "values", "", "file to write the fetched values to, 8 bytes each")
-	fs.StringVar(&a.journal, "journal", "", "file that has two numbers at any time: the most that were posted, and how many are known to have been added")
+	fs.StringVar(&a.journal, "journal", "", "file that says at any time what this adder does: see journal")
 	fs.IntVar(&a.serve, "serve", 0, "number of an endpoint that serves a region, \"own\"; 0 for none")
+	fs.BoolVar(&a.keep, "keep", false, "have that region outlive the program")
 	fs.Uint64Var(&a.count, "count", 1<<62, "fetch-adds, unless one fails")
 	fs.IntVar(&a.window, "window", 1024, "fetch-adds in flight, a power of two")
 	fs.DurationVar(&a.giveUp, "timeout", limit, "silence after which to give up")
@@ -86,7 +87,7 @@ func (a *adderArgs) run() error {
 	}
 	defer w.dom.CloseAll()
 	signal.Notify(w.enough, enough)
-	if err := a.offer(w.dom); err != nil {
+	if err := errors.Join(w.reach(stageServes, journal{}), a.offer(w.dom)); err != nil {
 		return err
 	}
 	if err := w.add(ctx, a.count); err != nil {
@@ -137,7 +138,11 @@ func (a *adderArgs) offer(dom *fab.Domain) error {
 	if err != nil {
 		return err
 	}
-	if _, err := dom.Register(m, mr.Options{Name: "own", Access: mr.RemoteRead | mr.RemoteWrite}); err != nil {
+	r, err := dom.Register(m, mr.Options{Name: "own", Access: mr.RemoteRead | mr.RemoteWrite})
+	if err == nil && a.keep {
+		err = dom.Keep(r)
+	}
+	if err != nil {
 		return err
 	}
 	ep, err := dom.NewEndpoint(fab.EndpointAttr{Number: a.serve})
@@ -149,14 +154,16 @@ func (a *adderArgs) offer(dom *fab.Domain) error {
 
 // note brings the journal up to date before so many more are posted.
 func (w *adder) note(more int) error {
+	return w.reach(stageAdding, journal{most: w.Posted + uint64(more), added: w.Added})
+}
+
+// reach says in the journal, if there is one, which stage has been reached.
+func (w *adder) reach(s stage, j journal) error {
 	if w.journal == nil {
 		return nil
 	}
-	var b [16]byte
-	binary.LittleEndian.PutUint64(b[:], w.Posted+uint64(more))
-	binary.LittleEndian.PutUint64(b[8:], w.Added)
-	_, err := w.journal.WriteAt(b[:], 0) // at once, as far as the end of this process is concerned
-	return err
+	j.stage = s
+	return j.write(w.journal)
 }
 
 func (a *adderArgs) open(ctx context.Context) (w *adder, err error) {
@@ -169,6 +176,9 @@ func (a *adderArgs) open(ctx context.Context) (w *adder, err error) {
 			return nil, err
 		}
 	}
+	if err := w.reach(stageAttaches, journal{}); err != nil {
+		return nil, err
+	}
 	if w.dom, err = fab.Open(ctx, a.ifname, fab.DomainAttr{GiveUp: a.giveUp, UDP: a.udp, Generic: a.generic}); err != nil {
 		return nil, err
 	}
@@ -178,6 +188,9 @@ func (a *adderArgs) open(ctx context.Context) (w *adder, err error) {
 			err = errors.Join(err, dom.CloseAll())
 		}
 	}()
+	if err := w.reach(stageDials, journal{}); err != nil {
+		return nil, err
+	}
 	peer, err := w.dom.Dial(ctx, a.peer)
 	if err != nil {
 		return nil, err
@@ -187,6 +200,9 @@ func (a *adderArgs) open(ctx context.Context) (w *adder, err error) {
 		return nil, err
 	}
 	w.key = region.Key
+	if err := w.reach(stageMakes, journal{}); err != nil {
+		return nil, err
+	}
 	av, err := w.dom.NewAddressVector()
 	if err != nil {
 		return nil, err

@@ -5,21 +5,15 @@
 package e2e
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
@@ -54,17 +48,22 @@ func TestManyClients(t *testing.T) {
 
 // All that a program in a container needs is the socket: it is nobody, without a
 // capability and unable to get one, in user, process, mount and network namespaces of its
-// own.
+// own, and may make the system calls alone that the usual profile of containers allows.
 func TestContainer(t *testing.T) {
 	testnet.Require(t)
 	net := testnet.NewPair(t, testnet.Options{})
 	d := serve(t, net.B, "--region", "r=4KiB")
 	socket := filepath.Join(folder, socketName) // a folder that nobody can enter
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer self.Close()
 	inside := func(args string) *process {
 		t.Helper()
 		const jail = "--reuid 65534 --regid 65534 --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs unshare --user --pid --mount --net --fork --kill-child"
-		words := slices.Concat(strings.Fields(jail), []string{xdpfabPath}, strings.Fields(args), []string{"-i", net.A.IfName, "--control", socket, "--timeout", limit.String()})
-		return start(t, nil, "/usr/bin/setpriv", words)
+		words := slices.Concat(strings.Fields(jail), []string{throughSelf, xdpfabPath}, strings.Fields(args), []string{"-i", net.A.IfName, "--control", socket, "--timeout", limit.String()})
+		return start(t, nil, "/usr/bin/setpriv", words, confinedBy(self))
 	}
 	atomic := "atomic sum uint64 5 -q --region r --peer " + d.addr()
 	t.Run("allowed", func(t *testing.T) {
@@ -95,120 +94,6 @@ func TestContainer(t *testing.T) {
 	})
 }
 
-// holdings are what a daemon has open, by the kernel and by itself.
-type holdings struct{ fds, rings, goroutines int }
-
-var goroutines = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
-
-func (n *node) holdings() (h holdings) {
-	n.t.Helper()
-	dir := fmt.Sprintf("/proc/%d/", n.cmd.Process.Pid)
-	fds, err := os.ReadDir(dir + "fd")
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	maps, err := os.ReadFile(dir + "maps")
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	c, err := control.Dial(n.socket)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	defer c.Close()
-	var text string
-	if err := c.Call(n.t.Context(), "metrics", nil, &text); err != nil {
-		n.t.Fatal(err)
-	}
-	if m := goroutines.FindStringSubmatch(text); m != nil {
-		h.goroutines, _ = strconv.Atoi(m[1])
-	}
-	h.fds, h.rings = len(fds), strings.Count(string(maps), "/memfd:")
-	return h
-}
-
-// deathsEnv, an environment variable, is how many guests TestGuestsKilled kills.
-const deathsEnv = "XDPFAB_GUEST_DEATHS"
-
-// deaths is how many guests to kill.
-func deaths(t *testing.T, usual int) int {
-	text := os.Getenv(deathsEnv)
-	if text == "" {
-		return usual
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 10 {
-		t.Fatalf("%s=%s: want a number, 10 or more", deathsEnv, text)
-	}
-	return n
-}
-
-// Guests are killed at any point of their lives. What they had is given back, the memory
-// that they served is withdrawn, and each operation ran once or not at all.
-func TestGuestsKilled(t *testing.T) {
-	testnet.Require(t)
-	const together = 3
-	rounds := (deaths(t, 201) + together - 1) / together
-	net := testnet.NewPair(t, testnet.Options{})
-	file, dir := filepath.Join(t.TempDir(), "memory"), t.TempDir()
-	d := serve(t, net.B, "--region", "r=4KiB:backing="+file)
-	h := host(t, net.A)
-	rng := rand.New(rand.NewPCG(1, 2))
-	var most, added uint64
-	round := func(n int) {
-		var wg sync.WaitGroup
-		for i := range together {
-			journal, after := filepath.Join(dir, fmt.Sprintf("%d-%d", n, i)), rng.Uint64N(1<<uint(rng.IntN(14)))
-			p := startAdder(t, net.A, d, "-region", "r", "-journal", journal, "-window", "256", "-serve", strconv.Itoa(100+i))
-			wg.Go(func() {
-				p.eventually("adding", func() bool { _, added := journalOf(journal); return added >= after })
-			})
-			defer func() {
-				p.signal(unix.SIGKILL)
-				<-p.done
-				m, a := journalOf(journal)
-				most, added = most+m, added+a
-				_ = os.Remove(journal)
-			}()
-		}
-		wg.Wait()
-	}
-	empty := func() bool {
-		s, err := h.ask()
-		return err == nil && len(s.Guests) == 0
-	}
-	var before holdings
-	for n := range rounds {
-		if round(n); n == 1 {
-			h.eventually("the first guests gone", empty)
-			before = h.holdings()
-		}
-	}
-	h.eventually("all guests gone", empty)
-	var now holdings
-	h.eventually(fmt.Sprintf("holding what it held before, %+v", before), func() bool {
-		now = h.holdings()
-		return now.fds <= before.fds && now.goroutines <= before.goroutines && now.rings == 0
-	})
-	t.Logf("%d guests killed: %+v, after the first %+v; added %d to %d", rounds*together, now, before, added, most)
-	hosts.Store(net.B, d)
-	t.Cleanup(func() { hosts.Delete(net.B) })
-	xdpfab(t, net.B, []string{"list", h.addr() + "/100", "-i", net.B.IfName}).wants(1, "it has no such endpoint")
-	if sum := word(t, file); sum < added || sum > most || added == 0 {
-		t.Errorf("the memory holds %d, want %d to %d", sum, added, most)
-	}
-}
-
-// journalOf reads the journal of an adder: the most that it has posted, and how many it
-// knows to have been added.
-func journalOf(path string) (most, added uint64) {
-	b, err := os.ReadFile(path)
-	if err != nil || len(b) < 16 {
-		return 0, 0
-	}
-	return binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
-}
-
 // Peers operate on a guest's memory while the guest is stopped, until it has ended.
 func TestGuestStopped(t *testing.T) {
 	testnet.Require(t)
@@ -219,7 +104,7 @@ func TestGuestStopped(t *testing.T) {
 	t.Cleanup(func() { hosts.Delete(net.B) })
 	journal := filepath.Join(t.TempDir(), "journal")
 	guest := startAdder(t, net.A, d, "-region", "r", "-journal", journal, "-serve", "77")
-	guest.eventually("adding", func() bool { _, added := journalOf(journal); return added > 0 })
+	guest.eventually("adding", func() bool { return journalOf(journal).added > 0 })
 	guest.signal(unix.SIGSTOP)
 	args := []string{"atomic", "sum", "uint64", "1", "-q", "-i", net.B.IfName, "--peer", h.addr() + "/77", "--region", "own"}
 	for i := range 3 {

@@ -57,7 +57,7 @@ func reside(t *testing.T, flags []string) []string {
 		}
 		flags[i] += separator + "resident"
 	}
-	return flags
+	return append(flags, "--pin", "none") // its death is the regions'
 }
 
 // hosts are the daemons of sides on which clients go through one.

@@ -71,6 +71,8 @@ func (p *nicPair) modes(t *testing.T) {
 	if log := p.err.String(); strings.Contains(log, "is down") {
 		t.Errorf("the daemon serves an interface without a carrier: %s", log)
 	}
+	checkProbe(t, p.net.A, nil)
+	checkProbe(t, p.net.B, p.node)
 }
 
 // frames sends the kernel's traffic past the daemon. A packet buffer that the driver
@@ -105,7 +107,7 @@ func (p *nicPair) sums(t *testing.T) {
 func (p *nicPair) sum(t *testing.T, addr string, count uint64) {
 	t.Helper()
 	before := word(t, p.file)
-	a := p.adder("-peer", addr, "-count", strconv.FormatUint(count, 10))
+	a := p.adder(t, "-peer", addr, "-count", strconv.FormatUint(count, 10))
 	if got := fates(a); got.Added != count {
 		t.Errorf("%s: account %+v: want all %d added", addr, got, count)
 	}
@@ -144,8 +146,8 @@ func (p *nicPair) queues(t *testing.T) {
 }
 
 // perQueue matches a queue's count of packets in what `ethtool -S` prints: igb's
-// rx_queue_1_packets, virtio-net's rx1_packets.
-var perQueue = regexp.MustCompile(`(?m)^\s*rx_?(?:queue_)?(\d+)_packets: (\d+)`)
+// rx_queue_1_packets, virtio-net's rx1_xdp_packets.
+var perQueue = regexp.MustCompile(`(?m)^\s*rx_?(?:queue_)?(\d+)_(?:xdp_)?packets: (\d+)`)
 
 // received is how many packets each of the daemon's queues has received.
 func (p *nicPair) received(t *testing.T) map[string]string {
@@ -173,19 +175,19 @@ func (p *nicPair) ethtool(t *testing.T, args ...string) (said string) {
 	return said
 }
 
-func (p *nicPair) adder(args ...string) *process {
-	p.t.Helper()
+func (p *nicPair) adder(t *testing.T, args ...string) *process {
+	t.Helper()
 	if p.nic.XDP == "generic" {
 		args = append(args, "-generic")
 	}
-	return startAdder(p.t, p.net.A, p.node, append([]string{"-region", "r", "-udp"}, args...)...)
+	return startAdder(t, p.net.A, p.node, append([]string{"-region", "r", "-udp"}, args...)...)
 }
 
 // flap takes the link of either side away for a while, with operations in flight. They
 // wait, and each runs once.
 func (p *nicPair) flap(t *testing.T) {
 	before := word(t, p.file)
-	a := p.adder()
+	a := p.adder(t)
 	p.grows(t, a)
 	for _, side := range []*testnet.Side{p.net.B, p.net.A} {
 		setUp(t, side, false)
@@ -233,7 +235,7 @@ func setUp(t *testing.T, side *testnet.Side, up bool) {
 func (p *nicPair) killed(t *testing.T) {
 	for range 2 { // the second time, of a daemon that was begun on a NIC left behind
 		before := word(t, p.file)
-		a := p.adder("-timeout", silence.String())
+		a := p.adder(t, "-timeout", silence.String())
 		p.grows(t, a)
 		p.kill()
 		p.restart()

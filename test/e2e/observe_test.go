@@ -204,6 +204,9 @@ func TestInfo(t *testing.T) {
 	if theirs.Attached == nil || theirs.Attached.Mode != "native" || theirs.Plan.Usable || len(theirs.Plan.Problems) == 0 {
 		t.Errorf("an interface that a daemon serves: %+v", theirs)
 	}
+	checkProbe(t, net.A, nil)
+	checkProbe(t, net.B, d)
+	xdpfab(t, net.B, []string{"info", "--probe", net.B.IfName}).wants(5, "in use by another xdpfab process")
 	if all := answer[info](t, net.A, "info"); len(all.Interfaces) != 2 {
 		t.Errorf("%d interfaces, want the veth and lo", len(all.Interfaces))
 	}
@@ -214,6 +217,39 @@ func TestInfo(t *testing.T) {
 		t.Errorf("info without privilege prints %s", text)
 	}
 	d.end()
+}
+
+// checkProbe probes an interface. What it finds is what the daemon gets on it, which is
+// asked instead if it serves the interface.
+func checkProbe(t *testing.T, side *testnet.Side, d *node) {
+	t.Helper()
+	args, pid := []string{"--probe", side.IfName}, 0
+	if d != nil {
+		args, pid = append(args, "--control", d.socket), d.cmd.Process.Pid
+	}
+	type probed struct {
+		Interfaces []struct {
+			Probed struct {
+				XDP, Copy     string
+				Queues, Chunk int
+				Refused       []string
+				Daemon        int `json:"daemon_pid"`
+			}
+		}
+	}
+	granted := testnet.Granted(t)
+	found := answer[probed](t, side, append([]string{"info"}, args...)...).Interfaces[0].Probed
+	if found.XDP != granted.XDP || found.Copy != granted.Copy || found.Daemon != pid || found.Queues == 0 || found.Chunk < 2048 {
+		t.Errorf("the probe of %s found %+v, want %s XDP, %s", side.Name, found, granted.XDP, granted.Copy)
+	}
+	if fastest := granted.XDP == "native" && granted.Copy == "zero-copy"; d == nil && fastest != (len(found.Refused) == 0) {
+		t.Errorf("the probe of %s: refused %q", side.Name, found.Refused)
+	}
+	advice := xdpfab(t, side, append([]string{"info", "--advise"}, args...))
+	advice.wants(0)
+	if text := advice.out.String(); testnet.Borrowed(t) != nil && !strings.Contains(text, granted.XDP+" XDP, "+granted.Copy+" (") {
+		t.Errorf("advice by the probe: %s", text)
+	}
 }
 
 // A daemon without requests takes next to no CPU time.

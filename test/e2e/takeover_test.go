@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,24 +20,27 @@ func startAdding(t *testing.T, side *testnet.Side, n *node, args ...string) (p *
 	journal := filepath.Join(t.TempDir(), "journal")
 	p = startAdder(t, side, n, append(args, "-window", "256", "-journal", journal)...)
 	return p, func() uint64 {
-		_, n := journalOf(journal)
+		n := journalOf(journal).added
 		return n
 	}
 }
 
 // Daemons take over from one another under load of clients, and of a guest that posts and
-// serves memory. Every operation runs once and succeeds, and nothing is left over.
+// serves memory, and that only a further control socket lets in. A program that has ended
+// has left a region. Every operation runs once and succeeds, and nothing is left over.
 func TestTakeover(t *testing.T) {
 	testnet.Require(t)
 	net, dir := testnet.NewPair(t, testnet.Options{}), t.TempDir()
 	file, far := filepath.Join(dir, "file"), filepath.Join(dir, "far")
 	h := host(t, net.A, "--region", "far=4KiB:backing="+far)
-	flags := []string{"--udp", "--give-up", silence.String(), "--region", "anonymous=1MiB", "--region", "shared=4KiB:memfd", "--region", "file=4KiB:backing=" + file}
+	box := filepath.Join(dir, "box-"+socketName)
+	flags := []string{"--socket", box + ":mode=0600", "--guest", "allow:serve=own,kept=1MiB,socket=" + box, "--guest", "deny", "--udp", "--give-up", silence.String(), "--region", "anonymous=1MiB", "--region", "shared=4KiB:memfd", "--region", "file=4KiB:backing=" + file}
 	d := launch(t, net.B, filepath.Join(dir, socketName), flags...)
 	d.ready()
-	hosts.Store(net.B, d)
+	hosts.Store(net.B, &node{socket: box})
 	t.Cleanup(func() { hosts.Delete(net.B) })
-	const guest = "77"
+	const guest, former = "77", "78"
+	startAdder(t, net.B, h, "-region", "far", "-serve", former, "-keep", "-count", "1").wants(0)
 	var adders []*process
 	var progress []func() uint64
 	start := func(side *testnet.Side, to *node, args ...string) {
@@ -45,9 +49,9 @@ func TestTakeover(t *testing.T) {
 		adders, progress = append(adders, p), append(progress, added)
 	}
 	start(net.B, h, "-region", "far", "-serve", guest)
-	regions := []string{"anonymous", "shared", "file", "own"}
+	regions := []string{"anonymous", "shared", "file", "own", "own"}
 	for i, region := range regions {
-		peer := []string{d.addr(), net.B.IP4.String(), d.addr(), d.addr() + "/" + guest}[i]
+		peer := []string{d.addr(), net.B.IP4.String(), d.addr(), d.addr() + "/" + guest, d.addr() + "/" + former}[i]
 		start(net.A, d, "-region", region, "-peer", peer)
 	}
 	var before holdings
@@ -71,10 +75,8 @@ func TestTakeover(t *testing.T) {
 		sums[i] = ended(t, adders[i])
 	}
 	for i, region := range regions {
-		args := []string{"atomic", "read", "uint64", "-i", net.A.IfName, "--peer", d.addr(), "--region", region}
-		if region == "own" {
-			args[6] += "/" + guest
-		}
+		peer := []string{d.addr(), d.addr(), d.addr(), d.addr() + "/" + guest, d.addr() + "/" + former}[i]
+		args := []string{"atomic", "read", "uint64", "-i", net.A.IfName, "--peer", peer, "--region", region}
 		if got := answer[atomicReport](t, net.A, args...); fmt.Sprint(got.Before) != fmt.Sprint([]uint64{sums[i+1]}) {
 			t.Errorf("%s: sum %v, want %d", region, got.Before, sums[i+1])
 		}
@@ -84,13 +86,21 @@ func TestTakeover(t *testing.T) {
 		now = d.holdings()
 		return now.fds <= before.fds && now.rings <= before.rings && now.goroutines <= before.goroutines
 	})
-	if sum := ended(t, adders[0]); word(t, far) != sum {
+	if sum := ended(t, adders[0]) + 1; word(t, far) != sum { // the former program has added, too
 		t.Errorf("the memory that the guest adds to holds %d, want %d", word(t, far), sum)
 	}
 	if log := d.err.String(); strings.Contains(log, "turned out") {
 		t.Errorf("log: %s", log)
 	}
-	d.end()
+	xdpfab(t, net.B, []string{"withdraw", "own", "--control", d.socket}).wants(0)
+	if d.end(); exists(box) {
+		t.Errorf("the last daemon has left %s", box)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // ended asks an adder to end, none of whose operations may have failed, and returns how
@@ -127,6 +137,7 @@ func TestTakeoverFails(t *testing.T) {
 	flags := []string{"--takeover", "--interface", net.B.IfName, "--control", d.socket, "--region"}
 	start(t, net.B, xdpfabdPath, append(flags, "r=8KiB")).wants(1, "region[0]", "4096", "8192", "that daemon goes on")
 	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--udp")).wants(1, "udp is false here and true there")
+	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--socket", d.socket+"x")).wants(1, "further control sockets [] here", "socket", "there")
 	goOn()
 	jail := []string{"--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", xdpfabdPath}
 	start(t, net.B, "/usr/bin/setpriv", append(append(jail, flags...), "r=4KiB")).wants(1, "CAP_", "that daemon goes on")
