@@ -93,6 +93,12 @@ func checked(aims []aim) []aim {
 	return aims
 }
 
+// measured leaves out the aims whose ratios were not measured: a quick run has not all of
+// the contests.
+func measured(aims []aim) []aim {
+	return slices.DeleteFunc(aims, func(a aim) bool { return a.Unit == "x" && a.Value == 0 })
+}
+
 // steps are intermediate aims on the way to those of the project: for one word a post,
 // and for the ratio of a round trip to the floor's.
 func steps(m *results) []aim {

@@ -19,6 +19,7 @@ type contest struct {
 	name   string
 	mtu    int                                    // of both interfaces, in bytes; 0 means standardMTU
 	peer   bool                                   // another project's: its failure is a result, too
+	hogged bool                                   // another process keeps the server's core busy
 	server func(n *network) command               // nil: the client needs none
 	client func(n *network, ready string) command // ready: the rest of the server's line "ready"
 	// serves reports whether a server is ready; nil for one that prints it.
@@ -74,6 +75,13 @@ func (n *network) run(ctx context.Context, c *contest) (s sample, err error) {
 		return s, fmt.Errorf("%s: %w", c.name, err)
 	}
 	defer client.close()
+	if c.hogged {
+		hog, err := n.hog(ctx)
+		if err != nil {
+			return s, fmt.Errorf("%s: %w", c.name, err)
+		}
+		defer hog.close()
+	}
 	if c.parse != nil {
 		s, err = n.foreign(ctx, c, server, client)
 	} else {
@@ -84,6 +92,9 @@ func (n *network) run(ctx context.Context, c *contest) (s sample, err error) {
 		return s, fmt.Errorf("%s: %w; server: %v %s", c.name, err, server.cmd.ProcessState, server.said())
 	}
 	s.Payload = s.Ops * c.payload
+	if c.hogged {
+		s.Disturbed = "" // as it is meant to be
+	}
 	return s, nil
 }
 

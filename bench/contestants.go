@@ -188,7 +188,7 @@ type fabRun struct {
 	scatter                            int    // words of a post
 	progress                           string // of the initiator
 	threading                          string // of the initiator
-	targetProgress                     string
+	targetProgress, targetThreading    string
 	udp                                bool
 	rate                               float64
 	size                               int // of the region, in bytes
@@ -204,6 +204,7 @@ func fab(name string, r fabRun) *contest {
 		server: func(*network) command {
 			args := []string{"target", "-i", veth.IfName}
 			add(&args, "-progress", r.targetProgress)
+			add(&args, "-threading", r.targetThreading)
 			add(&args, "-size", r.size)
 			add(&args, "-regions", r.regions)
 			add(&args, "-udp", r.udp)

@@ -19,6 +19,7 @@ type entry struct {
 const (
 	roundTrips   = "Round trips, one operation in flight"
 	throughputs  = "Throughput, window full"
+	tails        = "Round trips beside a poller that is not there at once"
 	arrays       = "Base sums of arrays of uint64"
 	messageTrips = "Round trips of messages and reads of 8 bytes, one at a time"
 	messageRates = "Messages of 4 KiB, one way, MTU 1500 unless it is said"
@@ -49,7 +50,7 @@ const (
 func fullPlan(t time.Duration) []entry {
 	p := append(tripPlan(t), residentTrip(t))
 	p = append(append(p, throughputPlan(t)...), residentRates(t)...)
-	p = append(p, transferPlan(t)...)
+	p = append(append(p, residentTails(t)...), transferPlan(t)...)
 	for _, n := range []int{1, 16, 128, 4096} {
 		window := max(arraysFlight/n, 16)
 		p = append(p, entry{"array" + strconv.Itoa(n), arrays, fab(strconv.Itoa(n)+" elements",
@@ -66,7 +67,7 @@ func tripPlan(t time.Duration) []entry {
 	return []entry{
 		{"floor", g, floor("floor: AF_XDP in C, no protocol", floorRun{window: 1, size: smallFrame, reply: smallFrame, seconds: t})},
 		{"trip", g, fab("xdpfab fetch-add, manual", fabRun{op: "fetch", window: 1, seconds: t})},
-		{"trip_domain", g, fab("xdpfab fetch-add, manual, ThreadDomain", fabRun{op: "fetch", window: 1, threading: "domain", seconds: t})},
+		{"trip_domain", g, fab("xdpfab fetch-add, manual, ThreadDomain", fabRun{op: "fetch", window: 1, threading: "domain", targetThreading: "domain", seconds: t})},
 		{"mediated_trip", g, mediated("xdpfab fetch-add, attached, ThreadDomain", fabRun{op: "fetch", window: 1, threading: "domain", seconds: t})},
 		{"trip_udp", g, fab("xdpfab fetch-add, manual, UDP", fabRun{op: "fetch", window: 1, udp: true, seconds: t})},
 		{"regions_trip", g, fab("xdpfab fetch-add, 100,000 regions in turn", fabRun{op: "fetch", window: 1, regions: manyRegions, seconds: t})},
@@ -96,7 +97,7 @@ func throughputPlan(t time.Duration) []entry {
 		{"fetch", g, fab("xdpfab fetch-add, 182 words a post", full)},
 		{"fetch_single", g, fab("xdpfab fetch-add, 1 word a post", single)},
 		{"fetch_single_domain", g, fab("xdpfab fetch-add, 1 word a post, ThreadDomain",
-			fabRun{op: "fetch", window: singleWindow, words: spreadWords, threading: "domain", seconds: t})},
+			fabRun{op: "fetch", window: singleWindow, words: spreadWords, threading: "domain", targetThreading: "domain", seconds: t})},
 		{"mediated_single", g, mediated("xdpfab fetch-add, attached, 1 word a post, ThreadDomain",
 			fabRun{op: "fetch", window: singleWindow, words: spreadWords, threading: "domain", seconds: t})},
 		{"mediated_fetch", g, mediated("xdpfab fetch-add, attached, 182 words a post", full)},

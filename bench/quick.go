@@ -67,7 +67,7 @@ func quick(ctx context.Context, n *network, out io.Writer) error {
 	}
 	r.print(out)
 	aims := checked(domainSteps(r))
-	printAims(out, slices.Concat(aims, checked(transferAims(r)), checked(mediatedAims(r)[:2]), checked(residentAims(r))))
+	printAims(out, slices.Concat(aims, checked(transferAims(r)), checked(mediatedAims(r)[:2]), measured(residentAims(r))))
 	b, err := json.Marshal(quickResult(r, aims[0], aims[1]))
 	if err != nil {
 		return err

@@ -4,7 +4,10 @@
 
 package main
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // A resident region: the XDP program executes, and the target's process sleeps.
 
@@ -18,10 +21,41 @@ func residentTrip(t time.Duration) entry {
 func residentRates(t time.Duration) []entry {
 	full := fabRun{op: "fetch", window: manyPosts, scatter: scattered, words: spreadWords, seconds: t}
 	single := fabRun{op: "fetch", window: singleWindow, words: spreadWords, threading: "domain", seconds: t}
+	pair := func(words int) fabRun { r := full; r.endpoints, r.words = 2, words; return r }
 	return []entry{
 		{"resident_fetch", throughputs, inXDP(fab("xdpfab fetch-add, 182 words a post, resident region", full))},
 		{"resident_single", throughputs, inXDP(fab("xdpfab fetch-add, 1 word a post, ThreadDomain, resident region", single))},
+		{"resident_pair", throughputs, inXDP(fab("the same with two sessions in turn", pair(spreadWords)))},
+		{"resident_hot", throughputs, inXDP(fab("the same on one word", pair(1)))},
 	}
+}
+
+// seldom is a rate, in operations a second, at which a poller has fallen asleep before
+// the next one arrives.
+const seldom = 1000
+
+// residentTails are contests of the slowest operations, when the target's poller sleeps,
+// and when another process wants its core.
+func residentTails(t time.Duration) []entry {
+	asleep := fabRun{op: "fetch", window: manyPosts, rate: seldom, threading: "domain", targetProgress: "auto", seconds: 3 * t}
+	busy := fabRun{op: "fetch", window: 1, threading: "domain", seconds: t}
+	return []entry{
+		{"asleep", tails, fab("1000 operations a second, poller asleep", asleep)},
+		{"resident_asleep", tails, inXDP(fab("the same, resident region", asleep))},
+		{"hogged", tails, hogged(fab("one operation in flight, the target's core busy", busy))},
+		{"resident_hogged", tails, hogged(inXDP(fab("the same, resident region", busy)))},
+	}
+}
+
+// hogged makes a contest one in which another process keeps the target's core busy.
+func hogged(c *contest) *contest {
+	c.hogged = true
+	return c
+}
+
+// hog starts that process.
+func (n *network) hog(ctx context.Context) (*process, error) {
+	return n.start(ctx, n.B, n.serverCore, command{program: "sh", args: []string{"-c", "while :; do :; done"}})
 }
 
 // inXDP makes a contest one with a resident region. It may fail, since an old kernel
@@ -44,6 +78,11 @@ func residentAims(m *results) []aim {
 		atMost("the same, to UCX", m.ratio("resident_trip", "ucx", p50), "x", 0.2),
 		atLeast("resident region: fetch-add throughput, 182 words a post, to the poller's", m.ratio("resident_fetch", "fetch", rate), "x", 1),
 		atLeast("the same, 1 word a post", m.ratio("resident_single", "fetch_single_domain", rate), "x", 1),
+		atLeast("resident region: one hot word of two sessions, to spread words", m.ratio("resident_hot", "resident_pair", rate), "x", 0.8),
+		atMost("resident region: CPU of both sides, 182 words a post, to the poller's", m.ratio("resident_fetch", "fetch", bothCPU), "x", 0.6),
+		atMost("the same, one operation in flight", m.ratio("resident_trip", "trip_domain", bothCPU), "x", 0.6),
+		atMost("resident region: p99, nobody awake, to the poller's", m.ratio("resident_asleep", "asleep", p99), "x", 0.5),
+		atMost("the same, the target's core busy", m.ratio("resident_hogged", "hogged", p99), "x", 0.5),
 	}
 }
 

@@ -82,6 +82,7 @@ func goodput(s *sample) float64 {
 // cpu returns the CPU time of a million operations, in seconds.
 func clientCPU(s *sample) float64 { return s.CPUSeconds / (float64(max(s.Ops, 1)) / 1e6) }
 func serverCPU(s *sample) float64 { return s.ServerCPU / (float64(max(s.Ops, 1)) / 1e6) }
+func bothCPU(s *sample) float64   { return clientCPU(s) + serverCPU(s) }
 
 // values returns a figure of a contest's samples, one for each round; NaN for samples
 // that failed.
