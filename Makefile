@@ -22,7 +22,7 @@ LONGEST := ./xdpfab ./test/e2e ./internal/sim ./test/soak ./internal/engine
 # cores; each makes its own network namespaces.
 SIDE    := -p 4
 
-.PHONY: all build demo test test-unit test-vm test-vm-self test-matrix test-nic test-arm64 bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak soak-messages fuzz lint generate generate-check check clean
+.PHONY: all build demo test test-unit test-vm test-vm-self test-matrix test-nic test-nic-short test-arm64 bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak soak-messages soak-deaths fuzz lint generate generate-check check clean
 
 all: build
 
@@ -40,6 +40,7 @@ test:
 	@scripts/need root go ip gcc
 	$(GO) test $(SIDE) -timeout 30m $(LONGEST) $(PKGS)
 	$(GO) test $(SIDE) -race -short -vet=off -timeout 30m $(RACE)
+	@$(MAKE) --no-print-directory test-vectors
 
 # The tests that need no root: all that need no network namespace.
 test-unit:
@@ -85,13 +86,15 @@ bench-pgo:
 # The short set, what may differ from kernel to kernel, in virtual machines: no root, no
 # network but to fetch the kernel. KERNEL is a bzImage or one of 5.10, 6.1, 6.12, sid, or
 # several, with commas; VMTEST packages and flags of go test, such as
-# VMTEST='./xsk -run Burst -v'. VMTEST=./... runs every test. See go doc ./test/vm.
+# VMTEST='./xsk -run Burst -v'. VMTEST=./... runs every test. ARCH=arm64 takes another
+# processor, whose QEMU, kernel and programs are fetched. See go doc ./test/vm.
 KERNEL ?= 6.12
 VMTEST ?=
+ARCH   ?= amd64
 VMNEED := go qemu-system-x86_64 busybox ip tc setpriv xz apt-get
 test-vm:
 	@scripts/need $(VMNEED)
-	@$(GO) run ./test/vm/cmd/vmtest -kernel $(KERNEL) -- $(VMTEST)
+	@$(GO) run ./test/vm/cmd/vmtest -arch $(ARCH) -kernel $(KERNEL) -- $(VMTEST)
 
 # The same with every kernel, or KERNELS, and a table of the features that work with each.
 KERNELS ?= all
@@ -110,8 +113,23 @@ test-nic:
 	@scripts/need $(VMNEED) ethtool
 	@$(GO) run ./test/vm/cmd/vmtest -nic $(NIC) -table -- $(VMTEST)
 
-# The kernels of atomics on arm64 against the vectors, with its exchange of 16 bytes and
-# without, and what else has no need of a kernel, each instruction translated by QEMU.
+# The least of it that shows a driver's zero-copy at work: modes, frames of every length, and
+# sums, on virtio and igb.
+test-nic-short:
+	@scripts/need $(VMNEED) ethtool
+	@$(GO) run ./test/vm/cmd/vmtest -nic virtio,igb -table -- ./test/e2e -run 'TestNIC/^(modes|frames|sums)$$'
+
+# The kernels of atomics against the vectors on arm64, each instruction translated by QEMU:
+# on a processor with the instructions of Armv8.1 for atomics (LSE), and on one that has
+# load-exclusive and store-exclusive alone, so no exchange of 16 bytes. Some 10 s of CPU.
+VECTORS := TestVectors|TestVectorsCoverEverything|TestSpecialValues|TestKernelExactlyWhereValid|TestSweepsAgreeWithKernels|TestInt128AgainstBig
+.PHONY: test-vectors
+test-vectors:
+	@scripts/need go qemu-aarch64-static
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) test -short -vet=off -timeout 10m -run '^($(VECTORS))$$' -exec 'qemu-aarch64-static -cpu max' ./atomic
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) test -short -vet=off -timeout 10m -run '^($(VECTORS))$$' -exec 'qemu-aarch64-static -cpu cortex-a57' ./atomic
+
+# The same on a processor with LSE, with all the other tests that need no kernel.
 ARMTEST ?= ./atomic ./internal/wire ./internal/executor ./internal/session
 test-arm64:
 	@scripts/need go qemu-aarch64-static
@@ -153,6 +171,13 @@ MESSAGES ?= 1000000
 soak-messages:
 	@scripts/need root go ip
 	$(GO) test -timeout 0 -count=1 -v -run '^TestMembers$$' ./test/soak -args -messages=$(MESSAGES)
+
+# DEATHS guests of one daemon are killed in any stage of their lives; nothing of them may be
+# left in it.
+DEATHS ?= 10000
+soak-deaths:
+	@scripts/need root go ip
+	XDPFAB_GUEST_DEATHS=$(DEATHS) $(GO) test -timeout 0 -count=1 -v -run '^TestGuestsKilled$$' ./test/e2e
 
 # Each fuzz target for FUZZTIME; `make test` runs only their seeds.
 FUZZTIME ?= 10s
