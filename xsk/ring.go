@@ -123,7 +123,9 @@ func (p *Producer[T]) Submit(n int) {
 	}
 	p.next += uint32(n)
 	p.reserved -= uint32(n)
-	atomic.StoreUint32(p.producer, p.next)
+	// Swap and no Store, which the race detector turns into a plain store: the load of
+	// the flags that follows must not come before it.
+	atomic.SwapUint32(p.producer, p.next)
 }
 
 // NeedWakeup reports whether the kernel waits to be told about submitted

@@ -73,6 +73,11 @@ func (s Sizes) Len() int { return page + s.Entries*(entryLen+completedLen) + s.A
 
 // header is the first page of the area. Each position counts entries since the beginning,
 // and has a cache line of its own, since its reader and its writer spin on it.
+//
+// A side that moves a position and then looks whether the other one sleeps moves it by
+// Swap, and so does a side that says that it sleeps and then looks once more. Store would
+// do by the memory model, but in memory that is not Go's the race detector makes a plain
+// store of it, which the CPU may delay beyond the load: neither side would see the other.
 type header struct {
 	magic, version, entries, _ uint32
 	arena                      uint64

@@ -130,7 +130,7 @@ func (a *Arrivals) fits(n uint64) bool {
 		return true
 	}
 	a.refused.Store(true)
-	a.area.h.hostWaits.Store(1)
+	a.area.h.hostWaits.Swap(1)
 	read := a.area.h.read.Load()
 	if a.written-read > a.written-a.read {
 		a.ended = true
@@ -174,7 +174,7 @@ func (a *Arrivals) show() {
 	if h.arrived.Load() == a.written {
 		return
 	}
-	h.arrived.Store(a.written)
+	h.arrived.Swap(a.written)
 	if h.guestSleeps.Load() != 0 && h.guestSleeps.Swap(0) != 0 {
 		a.bell.Ring()
 	}

@@ -89,7 +89,7 @@ func (c *Carrier) arrive() (n int) {
 		in.read += spanOf(size)
 	}
 	if n > 0 {
-		h.read.Store(in.read)
+		h.read.Swap(in.read)
 		if h.hostWaits.Load() != 0 && h.hostWaits.Swap(0) != 0 {
 			c.bell.Ring()
 		}

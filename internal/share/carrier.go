@@ -244,7 +244,7 @@ func (c *Carrier) Flush() {
 		return
 	}
 	h := c.area.h
-	h.posted.Store(c.posted)
+	h.posted.Swap(c.posted)
 	if h.hostSleeps.Load() != 0 && h.hostSleeps.Swap(0) != 0 {
 		c.bell.Ring()
 	}

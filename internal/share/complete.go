@@ -89,7 +89,7 @@ func (f *Feed) Flush() {
 		return
 	}
 	h := f.area.h
-	h.completed.Store(f.completed)
+	h.completed.Swap(f.completed)
 	if h.guestSleeps.Load() != 0 && h.guestSleeps.Swap(0) != 0 {
 		f.bell.Ring()
 	}

@@ -98,7 +98,7 @@ func (f *Feed) Rest() bool {
 	if f.broken || f.held {
 		return false
 	}
-	f.area.h.hostSleeps.Store(1)
+	f.area.h.hostSleeps.Swap(1)
 	return f.area.h.posted.Load() != f.taken && f.admits() || f.tells()
 }
 

@@ -123,7 +123,7 @@ func (f *Ferry) Send(packet []byte) {
 	place := d.at % deckPlaces
 	d.lengths[place] = uint32(copy(d.places[place*longestPacket:], packet))
 	d.at++
-	d.put.Store(d.at)
+	d.put.Swap(d.at)
 	if d.sleeps.Load() != 0 && d.sleeps.Swap(0) != 0 {
 		_ = unix.Send(f.fd, stroke, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	}
@@ -141,7 +141,7 @@ func (f *Ferry) Run(deliver func(packet []byte)) {
 	defer f.leave(false)
 	var rung [8]byte
 	for f.take(deliver) {
-		f.in.sleeps.Store(1)
+		f.in.sleeps.Swap(1)
 		if f.in.put.Load() != f.in.at { // since it was looked at
 			f.in.sleeps.Store(0)
 			continue

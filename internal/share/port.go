@@ -33,7 +33,7 @@ func (p bellPort) Wait(limit time.Duration) {
 		limit = min(limit, notesPoll)
 	}
 	h := p.c.area.h
-	h.guestSleeps.Store(1)
+	h.guestSleeps.Swap(1)
 	if h.completed.Load() == p.c.seen && h.arrived.Load() == p.c.looked && !p.c.tallies.Load().Pending() {
 		p.c.bell.Wait(p.c.wake, limit)
 	}
