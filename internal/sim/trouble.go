@@ -105,7 +105,7 @@ func (w *world) checkExcuse(o *op) {
 		w.fail("%v took %.3f s to complete, want at most %.3f s", o, float64(took)/float64(second), float64(most)/float64(second))
 	}
 	if o.refused || o.succeeded() || o.late || p.endpoint >= endpoints ||
-		o.result.Fate == engine.Restarted || o.result.Reason == session.PeerRestarted || o.result.Reason == session.NoMessages || o.misfits() || o.letter == nil && p.target.regions[o.region].missing(o.call, o.ret) {
+		o.result.Fate == engine.Restarted || o.result.Reason == session.PeerRestarted || o.result.Reason == session.NoMessages || o.result.Reason == session.NoEvents || o.misfits() || o.letter == nil && p.target.regions[o.region].missing(o.call, o.ret) {
 		return
 	}
 	full := w.plan.tight() && sacrificed(o.result)
