@@ -185,7 +185,11 @@ func (o *op) Complete(_ *engine.Submission, c *engine.Completion, later *engine.
 	case r.Fate == engine.Restarted:
 		o.peer.restarted(o, w.now)
 	case r.Reason == session.PeerRestarted:
-		o.peer.told.note(o.peer.pair, o, w.now) // each name of a pair is told
+		told := &o.peer.told // each name of a pair is told
+		if o.letter != nil {
+			told = &o.peer.toldLetters
+		}
+		told.note(o.peer.pair, o, w.now)
 	}
 	if c.Source != o.to {
 		w.fail("%v: the completion is from another name, %#x, want %#x", o, c.Source, o.to)

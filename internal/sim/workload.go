@@ -53,7 +53,10 @@ type peer struct {
 	*pair
 	eng   *engine.Peer
 	first *peer   // the pair's first name; nil in the first name itself
-	told  notices // from operations that did not run
+	told  notices // from operations on memory that did not run
+	// toldLetters are from messages that did not run. One may wait at the target, in a
+	// session that another name shares: that one may end later than what waits here.
+	toldLetters notices
 }
 
 // maxOpen is how many operations on one word may be under way or of unknown
