@@ -41,6 +41,10 @@ type Config struct {
 	// address; nil if the endpoint receives none. It is called on the engine's thread
 	// when a session is accepted. It may be nil.
 	Inflow func(endpoint uint16, from wire.Addr) session.Inflow
+	// Padding reports whether the requests of a session that begins now should be as
+	// long as their answers: see [wire.FeaturePadding]. It is called on the engine's
+	// thread. Nil means that none should.
+	Padding func() bool
 	// Room is called on the engine's thread before sessions whose messages wait try
 	// again, after a call of Engine.Room. It may be nil.
 	Room func()
@@ -394,6 +398,3 @@ func (e *Engine) Close() {
 		e.say()
 	}
 }
-
-// Idle reports whether nothing waits to be sent. Engine's thread only.
-func (e *Engine) Idle() bool { return len(e.dirty) == 0 && len(e.ready) == 0 }

@@ -186,6 +186,9 @@ func (e *Engine) grant(t *target, m *wire.HelloMsg, p *session.TargetParams) {
 	if p.Inflow == nil {
 		f &^= wire.FeatureMessages | wire.FeatureTaggedAtomics
 	}
+	if p.Inflow != nil || e.cfg.Padding == nil || !e.cfg.Padding() { // no program answers messages
+		f &^= wire.FeaturePadding
+	}
 	t.features, p.Features = f, f
 }
 

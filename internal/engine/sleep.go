@@ -77,6 +77,9 @@ func (e *Engine) waiting() bool {
 	return false
 }
 
+// Idle reports whether nothing waits to be sent. Engine's thread only.
+func (e *Engine) Idle() bool { return len(e.dirty) == 0 && len(e.ready) == 0 }
+
 // Notify makes the engine look at its rings soon: call it after Publish.
 func (e *Engine) Notify() { e.wakeIfAsleep() }
 

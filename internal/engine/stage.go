@@ -196,13 +196,30 @@ func (c *conn) usable() bool {
 func (c *conn) commit() {
 	e, s := c.r.e, &c.stage
 	e.look()
-	psn := c.ini.Commit(e.now, s.buf, s.w.Len(), uint8(s.w.Ops()), s.flags)
+	n, flags := c.pad()
+	psn := c.ini.Commit(e.now, s.buf, n, uint8(s.w.Ops()), flags)
 	s.cargo.messages = s.flags == wire.FlagMessages
 	c.frames[psn%session.MaxWindow] = s.cargo
 	e.count[OpsSent] += uint64(s.w.Ops())
 	s.buf, s.cargo, s.leader = nil, nil, nil
 	e.touch(c, &c.dirty)
 }
+
+// pad makes the frame as long as the longest answer to it, if the target wants that, and
+// returns its length and its flags.
+func (c *conn) pad() (n int, flags uint8) {
+	s := &c.stage
+	n, flags = s.w.Len(), s.flags
+	if long := s.w.Answer(); long > n+worthPadding && c.ini.Features()&wire.FeaturePadding != 0 {
+		wire.Pad(s.buf, n, long)
+		return long, flags | wire.FlagPadded
+	}
+	return n, flags
+}
+
+// worthPadding is by how many bytes an answer has to be longer than its request: for
+// less, every packet has room in front.
+const worthPadding = 128
 
 // unstage puts the operations of the frame back at the head of the queue, and gives up
 // the frame.

@@ -57,6 +57,10 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 	if h.Flags&wire.FlagRider != 0 && !t.onRider(h.Rider()) {
 		return true
 	}
+	if h.Flags&wire.FlagPadded != 0 && t.features&wire.FeaturePadding == 0 {
+		e.count[Invalid]++
+		return true
+	}
 	var buffer, out []byte
 	known := t.path.Answers(e.at.packet)
 	if known { // otherwise the verdict decides first whether the answer goes there

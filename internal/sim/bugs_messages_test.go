@@ -13,6 +13,7 @@ const (
 	executorAtomic   = "internal/executor/tagged_atomic.go"
 	wireAtomic       = "internal/wire/tagged_atomic.go"
 	sessionRider     = "internal/session/rider.go"
+	wireHeader       = "internal/wire/header.go"
 	sessionWait      = "internal/session/target_wait.go"
 )
 
@@ -77,4 +78,6 @@ var bugsOfMessages = []bug{
 		{engineMessage, "case !features.Allow(f.Verb):", "case false:"}}},
 	{"a rider acknowledges answers with results", "", []edit{
 		{sessionRider, "t.cache[psn&slotMask].buf != nil", "false"}}},
+	{"a padded request ends where its packet does", "", []edit{
+		{wireHeader, "return unpad(payload)", "return payload, ReasonOK"}}},
 }

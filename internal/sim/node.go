@@ -135,7 +135,8 @@ func (n *node) engines(secret [32]byte, life uint64) {
 		eng, err := engine.New(engine.Config{
 			Port: port, Local: n.link.Local, MTU: p.mtu, Session: cfg, Queue: q, Secret: secret, Life: life,
 			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept, Events: n.events, Inflow: n.inflow,
-			Serve: func(now int64, p session.TargetParams) engine.Served { return exec.Begin(now, p, nil) },
+			Padding: n.pads,
+			Serve:   func(now int64, p session.TargetParams) engine.Served { return exec.Begin(now, p, nil) },
 		})
 		if err != nil {
 			panic(err) // the plan is at fault: no engine can be like this
@@ -147,13 +148,16 @@ func (n *node) engines(secret [32]byte, life uint64) {
 // features are the extensions that this life of the node knows: none, some, or all that
 // there will ever be. So nodes of all ages meet, and a restart may be an upgrade.
 func (n *node) features() wire.Features {
-	const now = wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices | wire.FeatureTaggedAtomics | wire.FeatureRiders
+	const now = wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices | wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding
 	ages := [...]wire.Features{wire.FeatureUnordered | wire.FeatureMemory, ^wire.Features(0), 0, now}
 	if n.w.plan.letters > 0 { // most nodes know messages
 		ages = [...]wire.Features{now, ^wire.Features(0), wire.FeatureMessages, wire.FeatureUnordered}
 	}
 	return ages[(n.index+n.life)%len(ages)]
 }
+
+// pads reports whether the node wants requests to be as long as their answers.
+func (n *node) pads() bool { return n.index%2 == 0 }
 
 // accept answers the hello for an endpoint number.
 func (n *node) accept(e uint16, _ uint64) wire.HelloStatus {

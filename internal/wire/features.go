@@ -19,8 +19,11 @@ const (
 	FeatureNotices   Features = 1 << 6 // remote CQ data: VerbNotice
 	// FeatureTaggedAtomics goes with FeatureMessages: verbs 31 to 33.
 	FeatureTaggedAtomics Features = 1 << 7
-	FeatureRiders        Features = 1 << 8  // requests carry acks of other sessions: Rider
-	FeatureMore          Features = 1 << 31 // another word of features begins the remainder
+	FeatureRiders        Features = 1 << 8 // requests carry acks of other sessions: Rider
+	// FeaturePadding wants requests to be as long as their answers: FlagPadded. A target
+	// grants it that turns packets into answers and has no room behind them.
+	FeaturePadding Features = 1 << 9
+	FeatureMore    Features = 1 << 31 // another word of features begins the remainder
 )
 
 // moreLen is the length of the word that FeatureMore announces, in bytes.

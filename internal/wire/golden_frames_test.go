@@ -91,8 +91,17 @@ func goldenRequests(t *testing.T) []golden {
 	bears.Carry(Rider{Session: uint32(NewSessionID(2, 5, 999, 8)), PSN: 0xfffffffe})
 	rides.bytes = seal(bears, rides.bytes[HeaderLen:])
 	rides.check = func(t *testing.T, b []byte) { decode(t, opened(t, b, bears), 1) }
+	long := request(t, "request-padded-long", "request: a fetch of one uint64, padded to 72 bytes", add)
+	padded := head(Request)
+	padded.Ops, padded.Flags = 1, FlagPadded
+	records := long.bytes[HeaderLen:]
+	payload := append(bytes.Clone(records), make([]byte, 72-len(records))...)
+	Pad(payload, len(records), len(payload))
+	long.bytes = seal(padded, payload)
+	long.check = func(t *testing.T, b []byte) { decode(t, opened(t, b, padded), 1) }
 	return []golden{
 		rides,
+		long,
 		request(t, "request-single", "request: fetch-add of one uint64", add),
 		again,
 		request(t, "request-base", "request: add to one uint64, without result", with(func(r *Record) { r.Verb = VerbAtomic })),

@@ -49,6 +49,7 @@ const (
 	FlagMessages uint8 = 1 << 3 // the records of the request are those of messages
 	FlagBusy     uint8 = 1 << 4 // the next request is here, and waits for room for a message
 	FlagRider    uint8 = 1 << 5 // the request carries a Rider in place of a sack
+	FlagPadded   uint8 = 1 << 6 // the request is longer than its records: see Pad
 )
 
 // Header is the fixed part of a frame, without version and checksum, which Put, Seal and
@@ -67,7 +68,7 @@ type Header struct {
 }
 
 // flagsOf has the flags that frames of a type may have.
-var flagsOf = [...]uint8{Hello: FlagRetx, HelloAck: FlagRetx, Request: FlagRetx | FlagMessages | FlagRider, Response: FlagStatus | FlagRetx | FlagBusy,
+var flagsOf = [...]uint8{Hello: FlagRetx, HelloAck: FlagRetx, Request: FlagRetx | FlagMessages | FlagRider | FlagPadded, Response: FlagStatus | FlagRetx | FlagBusy,
 	Ack: FlagRetx | FlagBusy, Nak: FlagRetx | FlagBusy, Reset: FlagRetx, Probe: FlagRetx}
 
 // crcOff is where the checksum lies.
@@ -117,7 +118,8 @@ func Seal(b []byte, n int) int {
 }
 
 // Parse checks a frame, as Decap returned it, and splits it. The payload is a view into
-// frame; for a request or a response it may end in the zero padding of a short frame,
+// frame; for a request or a response it may end in the zero padding of a short frame, but
+// that which follows the records of a padded request is left out,
 // for the other types it has exactly the length that the type prescribes. A hello or
 // hello-ack may have a remainder.
 //
@@ -159,7 +161,12 @@ func (h *Header) check(payload []byte) ([]byte, Reason) {
 		return nil, ReasonBadOps
 	}
 	switch h.Type {
-	case Request, Response:
+	case Request:
+		if h.Flags&FlagPadded != 0 {
+			return unpad(payload)
+		}
+		return payload, ReasonOK
+	case Response:
 		return payload, ReasonOK
 	case Hello, HelloAck:
 		if helloSized(payload) {

@@ -15,6 +15,7 @@ type RecordWriter struct {
 	n      int // bytes written
 	ops    int
 	room   int    // bytes left in the response's payload
+	most   int    // its longest, bytes
 	key    uint64 // of the last array record
 	inc    uint32 // of the last array record
 	hasKey bool
@@ -33,11 +34,14 @@ const (
 // payload of the response, bytes; with equal frame limits in both directions it is
 // len(buf).
 func (w *RecordWriter) Reset(buf []byte, respRoom int) {
-	*w = RecordWriter{buf: buf, room: respRoom - statusHead}
+	*w = RecordWriter{buf: buf, room: respRoom - statusHead, most: respRoom}
 }
 
 // Len returns the bytes written.
 func (w *RecordWriter) Len() int { return w.n }
+
+// Answer returns how long the payload of the response is at most, bytes.
+func (w *RecordWriter) Answer() int { return w.most - w.room }
 
 // Ops returns the operations written.
 func (w *RecordWriter) Ops() int { return w.ops }
