@@ -137,6 +137,13 @@ func (d *Domain) reside() error {
 	return nil
 }
 
+// pads reports whether requests should be as long as their answers, into which the XDP
+// program turns them: the packets of veth, and all in generic mode, have no room behind.
+func (d *Domain) pads() bool {
+	i := d.dev.Info()
+	return d.residence.servers.Load() != nil && (i.Driver == "veth" || i.XDP == "generic")
+}
+
 // serve makes a server for each engine. h.mu is held.
 func (h *residence) serve(d *Domain) (servers []*resident.Server, err error) {
 	for _, st := range d.steppers {

@@ -185,6 +185,12 @@ func (m *maker) frame() []byte {
 		payload, ops := m.payload()
 		h.Ops = uint8(ops)
 		n += copy(b[n:], payload)
+		if room := m.w.params.MaxFrame - n - 2; room >= 0 && m.one(5) {
+			long := n + 2 + m.IntN(room+1)
+			h.Flags |= wire.FlagPadded
+			wire.Pad(b[wire.HeaderLen:], n-wire.HeaderLen, long-wire.HeaderLen)
+			n = long
+		}
 	}
 	if m.one(60) {
 		h.Ops = uint8(m.IntN(256))

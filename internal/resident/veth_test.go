@@ -78,7 +78,8 @@ func newLink(t testing.TB, resident bool) *link {
 func (l *link) realEngine(i int, began time.Time, serve func(int64, session.TargetParams) engine.Served) *engine.Engine {
 	e, err := engine.New(engine.Config{
 		Port: l.ifs[i].Queues()[0], Local: l.ifs[i].MAC(), MTU: 1500, Serve: serve, Clock: func() int64 { return int64(time.Since(began)) },
-		Accept: func(uint16, uint64) wire.HelloStatus { return wire.HelloAccepted },
+		Accept:  func(uint16, uint64) wire.HelloStatus { return wire.HelloAccepted },
+		Session: session.Config{Features: wire.FeaturePadding}, Padding: func() bool { return l.x != nil },
 	})
 	if err != nil {
 		l.t.Fatal(err)
@@ -139,6 +140,43 @@ func TestAnswersInXDP(t *testing.T) {
 	}
 	if c, err := l.ifs[1].Counters(); err != nil || c["xdp_executed"] < uint64(n) || c["xdp_redirect"] > 100 {
 		t.Errorf("%v, counters %v, want at least %d executed", err, c, n)
+	}
+}
+
+// Answers that are much longer than what was asked leave without user space too: the
+// initiator makes room for them.
+func TestLongAnswersInXDP(t *testing.T) {
+	l := newLink(t, true)
+	var o outcomes
+	word := uint64(0)
+	for kind := range wire.NumKinds {
+		p := l.dial(kind, &o)
+		word++
+		results := make([]byte, 8*160)
+		want := o.n + 160
+		for i := range 160 { // they leave as one frame
+			l.add(p, &o, residentKey, 0, atomic.Uint64, results[8*i:8*i+8])
+		}
+		l.await(func() bool { return o.n == want })
+		for i := range uint64(160) {
+			if got := binary.LittleEndian.Uint64(results[8*i:]); got != word || o.bad != 0 {
+				t.Fatalf("%v: the fetch-add of number %d fetched %d, want %d: %+v", kind, i, got, word, o.last)
+			}
+			word++
+		}
+		op := l.ring.Claim()
+		op.Peer, op.Context, op.Key, op.Offset, op.Count = p.ID(), &o, residentKey, 0, 160
+		op.Verb, op.Opcode, op.Datatype, op.Flags = wire.VerbFetch, wire.OpRead, uint8(atomic.Uint64), 0
+		op.SetOperands(nil, nil)
+		op.Result = results
+		op.Publish()
+		l.await(func() bool { return o.n == want+1 })
+		if got := binary.LittleEndian.Uint64(results); got != word || o.bad != 0 {
+			t.Errorf("%v: read %d, want %d: %+v", kind, got, word, o.last)
+		}
+	}
+	if c, err := l.ifs[1].Counters(); err != nil || c["xdp_redirect"] > 100 {
+		t.Errorf("%v, counters %v: want few frames for user space", err, c)
 	}
 }
 

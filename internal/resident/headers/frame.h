@@ -80,11 +80,27 @@ static __always_inline int read_header(struct scratch *s)
 	h->ack = in32(s, 14);
 	h->ops = s->in[28];
 	h->lane = s->in[29];
-	if (h->flags & ~2 || h->lane >= FAB_LANES) /* RETX */
+	if (h->lane >= FAB_LANES)
 		return 0;
 	if (h->type == T_REQUEST)
-		return h->ops > 0;
+		return h->ops > 0 && !(h->flags & ~(RETX | PADDED));
+	if (h->flags & ~RETX)
+		return 0;
 	return (h->type == T_ACK || h->type == T_PROBE) && !h->ops && s->length == FRAME_MIN;
+}
+
+/* Leaves out what follows the records of a padded request. */
+static __always_inline int unpad(struct scratch *s)
+{
+	__u32 end = s->length - 2, n;
+
+	if (!(s->h.flags & PADDED))
+		return 1;
+	n = *(__u16 *)(s->in + CUT(end, FRAME_MASK));
+	if (n < PAYLOAD_MIN || n > end - HEADER)
+		return 0;
+	s->length = HEADER + n;
+	return 1;
 }
 
 static __always_inline int sound(struct scratch *s)
@@ -94,7 +110,7 @@ static __always_inline int sound(struct scratch *s)
 	*(__u32 *)(s->in + 30) = 0;
 	if (~(__u32)crc_in(s) != want)
 		return 0;
-	return s->h.type == T_REQUEST || padded_well(s, HEADER);
+	return s->h.type == T_REQUEST ? unpad(s) : padded_well(s, HEADER);
 }
 
 /* The state after the header in out, whose checksum is zero. */
