@@ -36,6 +36,7 @@ type Program struct {
 	link   link.Link            // nil: not attached
 	mode   Mode                 // of link
 	pinned string               // path of link; empty: it ends with Close
+	stays  bool                 // another process has the link, or may have it again: see Leave
 	closed bool
 }
 
@@ -160,7 +161,7 @@ func (p *Program) Counters() (sums [NumReasons]uint64, err error) {
 	return sums, nil
 }
 
-// Close detaches the program, unless it is pinned, and frees it and its maps.
+// Close detaches the program, unless it is pinned or left, and frees it and its maps.
 // It is idempotent; other methods then return ErrClosed.
 func (p *Program) Close() error {
 	p.mu.Lock()
@@ -171,7 +172,7 @@ func (p *Program) Close() error {
 	p.closed = true
 	var err error
 	switch {
-	case p.link != nil && p.pinned != "":
+	case p.link != nil && (p.pinned != "" || p.stays):
 		err = p.link.Close()
 	case p.link != nil:
 		err = detach(p.link)
