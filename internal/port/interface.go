@@ -109,12 +109,15 @@ func inspect(ifname string, o Options) (nic.Interface, nic.Plan, error) {
 	if err != nil {
 		return i, nic.Plan{}, fmt.Errorf("port: %w", err)
 	}
-	if o.Adopt != "" {
+	if o.Adopt != "" || o.Inherit != nil {
 		i.Attached = nil // what is there is adopted
 	}
 	plan := machine.Plan(&i, nic.Want{Queues: o.Queues, Lend: o.Lend, Chunks: o.Chunks, Copy: o.Copy, BusyPoll: o.BusyPoll.Time > 0})
 	if err := plan.Err(); err != nil {
 		return i, plan, fmt.Errorf("port: %w", err)
+	}
+	if err := o.Inherit.fits(plan.Queues, o.Lend); err != nil {
+		return i, plan, fmt.Errorf("port: %s: %w", i.Name, err)
 	}
 	return i, plan, nil
 }
@@ -133,13 +136,12 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 		i.watcher.addrs, err = i.serve()
 	}
 	carrier := sends(i.resolver)
-	if err == nil && o.Adopt == "" {
+	if err == nil && o.Adopt == "" && o.Inherit == nil {
 		err = i.program.Attach(i.index, bpf.Auto)
 	}
 	if err != nil {
 		return fmt.Errorf("port: %w", nic.Taken(i.name, err))
 	}
-	i.xdp = i.program.Mode()
 	if err := i.checkAdded(plan.Queues+o.Lend, o); err != nil {
 		return err
 	}
@@ -159,6 +161,12 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 	if err := awaitCarrier(ctx, i.resolver, i.driver, carrier); err != nil { // binding the last queue may have taken it, too
 		return fmt.Errorf("port: %s: waiting for its carrier: %w", i.name, err)
 	}
+	if o.Inherit != nil { // last: until here, what was left goes on
+		if err := i.takeOver(o.Inherit.Link); err != nil {
+			return fmt.Errorf("port: %w", nic.Taken(i.name, err))
+		}
+	}
+	i.xdp = i.program.Mode()
 	return nil
 }
 

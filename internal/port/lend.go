@@ -19,11 +19,12 @@ var ErrNoSpare = errors.New("no queue is to spare")
 // frame on the wire, and sees the frames that arrive on this queue, and no others.
 type Loan struct {
 	Parts  Parts
-	Socket int // descriptors, the caller's to close when they have been passed on
+	Socket int // descriptors of which the borrower gets copies; -1 when they are closed
 	Memory int
 
 	spare *spare
 	once  sync.Once
+	mu    sync.Mutex // guards Socket and Memory against Close
 }
 
 // Lend takes a queue out of this process, to be driven by another one: see Adopt.
@@ -78,12 +79,22 @@ func (s *spare) lend() (*Loan, error) {
 		return nil, fmt.Errorf("port: %s: lending a queue: %w", s.i.Name(), err)
 	}
 	s.lends++
+	s.loan = l
 	return l, nil
 }
 
-// Close closes the descriptors. The other program has its own of them.
-func (l *Loan) Close() {
-	for _, fd := range []*int{&l.Socket, &l.Memory} {
+// Passed closes what only the borrower needs, when it has its own. The socket stays, for
+// the next user of the interface (Leave).
+func (l *Loan) Passed() { l.shut(&l.Memory) }
+
+// Close closes the descriptors. The borrower goes on, and the queue is not taken back:
+// see Return.
+func (l *Loan) Close() { l.shut(&l.Socket, &l.Memory) }
+
+func (l *Loan) shut(fds ...*int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, fd := range fds {
 		if *fd >= 0 {
 			_ = unix.Close(*fd)
 			*fd = -1
@@ -91,15 +102,24 @@ func (l *Loan) Close() {
 	}
 }
 
+// copySocket returns another descriptor of the socket, which is the caller's.
+func (l *Loan) copySocket() (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return unix.FcntlInt(uintptr(l.Socket), unix.F_DUPFD_CLOEXEC, 0)
+}
+
 // Return takes the queue back when the other program has ended: no frame goes there any
 // more, and the queue is bound anew as soon as nobody has it open. It closes the
 // descriptors.
 func (l *Loan) Return() {
 	l.once.Do(func() {
-		l.Close()
 		s := l.spare
-		_ = s.i.program.ClearSocket(s.number, lane) // the kernel may have done so, or the interface is closed
-		s.set(SpareKept)
+		_ = s.i.program.ClearSocket(s.number, lane) // the interface may be closed
+		l.Close()
+		s.mu.Lock()
+		s.state, s.loan = SpareKept, nil
+		s.mu.Unlock()
 		s.back <- struct{}{} // there is room: a queue is lent once at a time
 	})
 }

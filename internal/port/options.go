@@ -32,6 +32,9 @@ type Options struct {
 	// Adopt is a folder of a BPF file system in which another process has left its XDP
 	// program (bpf.Program.Pin); empty for none. The interface goes on with it.
 	Adopt string
+	// Inherit is what the interface's former user has left (Interface.Leave); nil for
+	// none. The descriptors stay the caller's.
+	Inherit *Inheritance
 	// RingSize is the number of entries of each ring, a power of two; 0 means
 	// 2048.
 	RingSize int

@@ -39,6 +39,7 @@ type spare struct {
 	mu    sync.Mutex
 	state SpareState
 	q     *Queue // the goroutine's, until it is lent; nil while it is not bound
+	loan  *Loan  // nil unless it is lent
 	lends uint64
 }
 
@@ -52,14 +53,20 @@ const (
 	SpareKept SpareState = "kept" // given back, and not closed by everybody yet
 )
 
-// prepareSpares binds the queues that can be lent. They begin their lives with Mind.
+// prepareSpares binds the queues that can be lent, but for those that others have had
+// since before Open. They begin their lives with Mind.
 func (i *Interface) prepareSpares(plan nic.Plan, o Options) error {
 	o.share = true
 	for n := range o.Lend {
 		s := &spare{i: i, number: plan.Queues + n, chunk: plan.Chunk, o: o, at: thisNamespace(), state: SpareKept,
 			done: make(chan struct{}), stopped: make(chan struct{}), back: make(chan struct{}, 1)}
+		s.o.Inherit = nil
 		i.spares = append(i.spares, s)
-		if err := s.bind(); err != nil {
+		is, err := s.inherit(o.Inherit.of(s.number))
+		if err == nil && !is {
+			err = s.bind()
+		}
+		if err != nil {
 			return fmt.Errorf("port: %s: queue %d, to be lent: %w", i.name, s.number, err)
 		}
 		s.o.once = true
@@ -72,22 +79,30 @@ func (i *Interface) prepareSpares(plan nic.Plan, o Options) error {
 // come back. Both are called on goroutines of their own. Mind may be called once.
 func (i *Interface) Mind(deliver func(packet []byte), happened func(Event)) {
 	for _, s := range i.spares {
-		s.set(SpareFree)
-		s.group.Go(func() { s.run(deliver, happened) })
+		s.mu.Lock()
+		if s.q != nil {
+			s.state = SpareFree
+		}
+		lent := s.state == SpareLent
+		s.mu.Unlock()
+		s.group.Go(func() { s.run(lent, deliver, happened) })
 	}
 }
 
-// run is the goroutine.
-func (s *spare) run(deliver func([]byte), happened func(Event)) {
-	for s.mind(deliver) {
-		select {
-		case <-s.back:
-		case <-s.done:
+// run is the goroutine. lent says that the queue is, since before Open.
+func (s *spare) run(lent bool, deliver func([]byte), happened func(Event)) {
+	for {
+		if lent {
+			select {
+			case <-s.back:
+			case <-s.done:
+				return
+			}
+		}
+		if !s.regain(happened) || !s.mind(deliver) {
 			return
 		}
-		if !s.regain(happened) {
-			return
-		}
+		lent = true
 	}
 }
 
@@ -118,9 +133,15 @@ const (
 	longestRegain = time.Second
 )
 
-// regain binds the queue, however long others keep it, and reports false when the
-// interface is closed before.
+// regain binds the queue, if it is not bound, however long others keep it, and reports
+// false when the interface is closed before.
 func (s *spare) regain(happened func(Event)) bool {
+	s.mu.Lock()
+	bound := s.q != nil
+	s.mu.Unlock()
+	if bound {
+		return true
+	}
 	began, told := time.Now(), false
 	for wait := firstRegain; ; wait = min(2*wait, longestRegain) {
 		err := s.at.do(s.bind)
@@ -192,6 +213,9 @@ func (s *spare) close() error {
 	if s.q != nil {
 		err = errors.Join(err, s.q.close())
 		s.q = nil
+	}
+	if s.loan != nil {
+		s.loan.Close()
 	}
 	return err
 }
