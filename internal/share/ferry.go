@@ -29,7 +29,7 @@ type Ferry struct {
 	out    deck
 	runs   bool
 	closed bool
-	ended  atomic.Bool // closed, for Run, which does not hold mu
+	ended  atomic.Bool // closed or halted, for Run, which does not hold mu
 }
 
 // deck is one direction, as one side has mapped it.
@@ -80,7 +80,10 @@ func NewFerry() (own *Ferry, other [2]int, err error) {
 
 // FerryOf is the end that came as two descriptors, which are the ferry's from here on,
 // also if there is an error.
-func FerryOf(socket, memory int) (*Ferry, error) {
+func FerryOf(socket, memory int) (*Ferry, error) { return ferryOf(socket, memory, 1) }
+
+// ferryOf is the end that sends by one of the directions.
+func ferryOf(socket, memory, out int) (*Ferry, error) {
 	defer CloseAll([]int{memory}) // the mapping has its own
 	kind, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err == nil && kind == unix.SOCK_SEQPACKET {
@@ -100,7 +103,7 @@ func FerryOf(socket, memory int) (*Ferry, error) {
 		CloseAll([]int{socket})
 		return nil, err
 	}
-	return newFerry(socket, m, 1), nil
+	return newFerry(socket, m, out), nil
 }
 
 // newFerry makes an end that sends by one of the directions.
