@@ -98,7 +98,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		end: end{done: make(chan struct{})}}
 	at := homeOf(dev)
 	paused := attr.life != 0 || at != nil
-	d.attr.life, d.lodging.paused, d.residence.home = 0, paused, at
+	d.attr.life, d.attr.inherits, d.lodging.paused, d.residence.home = 0, nil, paused, at
 	d.served.Store(&[]*Endpoint{})
 	d.residence.table = d.table
 	var carrier engine.Carrier

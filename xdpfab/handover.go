@@ -15,13 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // HandoverVersion is the version of what a Handover says. A process can take over from
 // one of the same version only.
-const HandoverVersion = 2
+const HandoverVersion = 3
 
 // Handover is what a domain leaves to the next process on its interface: the sessions
 // that peers have with it, and its guests. See Domain.HandOver.
@@ -38,8 +39,9 @@ type handover struct {
 	Sessions [][]engine.PairState // by queue
 	Idle     []engine.PairState
 	Guests   []guestState
-	Kept     []keptState `json:",omitempty"`
-	Owner    []byte      // see Handover.Add
+	Kept     []keptState       `json:",omitempty"`
+	Device   *port.Inheritance `json:",omitempty"` // nil for one that has nothing to leave
+	Owner    []byte            // see Handover.Add
 	Files    []int
 }
 
@@ -48,6 +50,7 @@ type guestState struct {
 	Talk       int
 	Unanswered []share.Call   `json:",omitempty"`
 	Attached   *attachedState `json:",omitempty"` // nil before the guest's first call
+	Loan       *loanState     `json:",omitempty"` // of one that has borrowed a queue
 }
 
 type attachedState struct {

@@ -166,7 +166,7 @@ const mostCalls = 1024
 // serve answers the guest's calls, first those that are given, until it has gone, and
 // then gives back what it had.
 func (g *guest) serve(first []share.Call) (err error) {
-	if g.feed == nil {
+	if !g.arrived() {
 		g.talk.Until(time.Now().Add(g.limits.Attach))
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -252,6 +252,7 @@ func (g *guest) end() {
 	defer g.talk.Close()
 	if g.loan != nil {
 		g.endLoan()
+		close(g.gone)
 	}
 	if g.feed == nil {
 		return

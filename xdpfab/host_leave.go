@@ -31,7 +31,7 @@ func (d *Domain) HandOver(limit time.Duration) (*Handover, error) {
 	}
 	deadline := time.Now().Add(limit)
 	paused := pauseGuests(guests, limit)
-	guests = mobile(slices.Clone(paused))
+	guests = quiet(slices.Clone(paused), deadline)
 	turnedOut(paused, guests)
 	h := &Handover{}
 	for _, g := range guests {
@@ -45,11 +45,16 @@ func (d *Domain) HandOver(limit time.Duration) (*Handover, error) {
 	}
 	err = errors.Join(err, h.addKept(d))
 	d.farewells(deadline)
-	err = errors.Join(err, h.addSessions(d))
-	for i, g := range guests {
-		if a := h.state.Guests[i].Attached; a != nil { // only now: messages came as long as there were sessions
-			a.In, a.Passives = g.exportArrivals(), g.passives()
+	for _, g := range guests {
+		g.haltLoan()
+	}
+	err = errors.Join(err, h.addSessions(d), h.addDevice(d))
+	for i, g := range guests { // only now: messages and frames came as long as there were sessions
+		s := &h.state.Guests[i]
+		if s.Attached != nil {
+			s.Attached.In, s.Attached.Passives = g.exportArrivals(), g.passives()
 		}
+		err = errors.Join(err, h.leaveLoan(g, s.Loan))
 		close(g.left)
 	}
 	late := d.closeDoor()
@@ -93,13 +98,7 @@ func (d *Domain) CanHandOver() error {
 			err = fmt.Errorf("xdpfab: handover: endpoint %d posts or receives: want endpoints that are nothing but targets: %w", ep.number, ErrNotImplemented)
 		}
 	}
-	guests := slices.Collect(maps.Keys(d.lodging.guests))
 	d.mu.Unlock()
-	for _, g := range guests {
-		if e := g.mobile(); e != nil {
-			err = fmt.Errorf("xdpfab: handover: %w: %w", e, ErrNotImplemented)
-		}
-	}
 	for _, st := range d.steppers {
 		st.Call(func() {
 			if e := st.eng.Movable(); e != nil {
@@ -136,27 +135,6 @@ func pauseGuests(guests []*guest, limit time.Duration) (stay []*guest) {
 		}
 	}
 	return stay
-}
-
-// mobile returns the guests that another process can go on with, and turns out others:
-// they have changed since CanHandOver.
-func mobile(guests []*guest) []*guest {
-	return slices.DeleteFunc(guests, func(g *guest) bool {
-		stays := g.mobile() != nil
-		if stays {
-			g.hang() // it learns at once
-			close(g.left)
-		}
-		return stays
-	})
-}
-
-// mobile returns nil if another process can go on with the guest.
-func (g *guest) mobile() error {
-	if g.queue.Load() != nil {
-		return fmt.Errorf("guest, process %d, has a queue, which cannot move to another process", g.info.PID)
-	}
-	return nil
 }
 
 // drainGuests waits until the guests have nothing in flight.
@@ -218,6 +196,9 @@ func (h *Handover) addGuest(g *guest) error {
 		var bad error
 		s.Attached, bad = h.attachedState(g)
 		err = errors.Join(err, bad)
+	}
+	if g.loan != nil {
+		s.Loan = g.loanState()
 	}
 	h.state.Guests = append(h.state.Guests, s)
 	return err

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -29,6 +28,11 @@ type lender interface {
 	Lend() (*port.Loan, error)
 	Spares() []port.Spare
 	Mind(deliver func([]byte), happened func(port.Event))
+
+	// For a takeover; see port.Interface.
+	Leave() (*port.Inheritance, error)
+	Inherited(queue int) (*port.Loan, error)
+	Settle()
 }
 
 // guestCall answers a call.
@@ -37,16 +41,25 @@ type guestCall = func(g *guest, ctx context.Context, args json.RawMessage, fds [
 // loan is a queue that a guest has.
 type loan struct {
 	*port.Loan
-	queue int
-	ferry *share.Ferry
-	gifts []int // descriptors that leave with the answer
-	tasks sync.WaitGroup
+	queue  int
+	ferry  *share.Ferry
+	gifts  []int // descriptors that leave with the answer
+	leaves bool  // to another process, or comes from one and is not begun: the queue is not taken back
+	tasks  sync.WaitGroup
 
 	mu    sync.Mutex
-	ways  map[wire.Addr]func() // followed; what ends it
+	ways  map[wire.Addr]*knownWay // followed
 	moved map[wire.Addr]wire.Link
 	wake  chan struct{} // moved is not empty
 	done  chan struct{}
+	hush  sync.Once // closes done
+
+	silenced chan struct{} // closed when tell has ended
+}
+
+func newLoan(l *port.Loan, queue int, f *share.Ferry) *loan {
+	return &loan{Loan: l, queue: queue, ferry: f, ways: map[wire.Addr]*knownWay{}, moved: map[wire.Addr]wire.Link{}, wake: make(chan struct{}, 1), done: make(chan struct{}),
+		silenced: make(chan struct{})}
 }
 
 // loanCalls are what the borrower of a queue can ask for.
@@ -75,9 +88,10 @@ func (g *guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 		l.Return()
 		return nil, err
 	}
-	x := &loan{Loan: l, queue: l.Parts.Number, ferry: own, gifts: []int{l.Socket, l.Memory, other[0], other[1]},
-		ways: map[wire.Addr]func(){}, moved: map[wire.Addr]wire.Link{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	g.startLoan(x)
+	x := newLoan(l, l.Parts.Number, own)
+	x.gifts = []int{l.Socket, l.Memory, other[0], other[1]}
+	g.takeLoan(x)
+	g.startLoan()
 	parts, err := json.Marshal(l.Parts)
 	if err != nil {
 		return nil, err
@@ -91,19 +105,11 @@ func (g *guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 func (d *Domain) lend(g *guest) (*port.Loan, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	from, is := d.dev.(lender)
-	has := 0
-	for other := range d.lodging.guests {
-		if other.queue.Load() != nil && other.info.PID == g.info.PID && other.info.UID == g.info.UID {
-			has++
-		}
+	if err := g.mayBorrow(); err != nil {
+		return nil, err
 	}
-	switch {
-	case g.limits.Queues == 0:
-		return nil, fmt.Errorf("%s lets this program borrow no queue: have queues = 1 added to a rule that is about it: %w", g.limits.Rule, ErrDenied)
-	case has >= g.limits.Queues:
-		return nil, fmt.Errorf("%s lets this program borrow %d queues, and it has as many: give one back, or have the limit raised: %w", g.limits.Rule, g.limits.Queues, ErrDenied)
-	case !is || len(from.Spares()) == 0:
+	from, is := d.dev.(lender)
+	if !is || len(from.Spares()) == 0 {
 		return nil, fmt.Errorf("the host has no queues to lend: have it started with some (xdpfabd --lend, DomainAttr.Lend), or do without: %w", ErrBusy)
 	}
 	l, err := from.Lend()
@@ -114,20 +120,46 @@ func (d *Domain) lend(g *guest) (*port.Loan, error) {
 	return l, nil
 }
 
-// startLoan has packets cross over, and tells the borrower of new ways.
-func (g *guest) startLoan(x *loan) {
+// mayBorrow reports why the guest may not have one more queue. d.mu is held.
+func (g *guest) mayBorrow() error {
+	has := 0
+	for other := range g.d.lodging.guests {
+		if other.queue.Load() != nil && other.info.PID == g.info.PID && other.info.UID == g.info.UID {
+			has++
+		}
+	}
+	switch {
+	case g.limits.Queues == 0:
+		return fmt.Errorf("%s lets this program borrow no queue: have queues = 1 added to a rule that is about it: %w", g.limits.Rule, ErrDenied)
+	case has >= g.limits.Queues:
+		return fmt.Errorf("%s lets this program borrow %d queues, and it has as many: give one back, or have the limit raised: %w", g.limits.Rule, g.limits.Queues, ErrDenied)
+	}
+	return nil
+}
+
+// takeLoan notes what the guest has borrowed.
+func (g *guest) takeLoan(x *loan) {
 	g.mu.Lock()
 	g.endpoints, g.loan = map[uint16]*guestEndpoint{}, x
 	g.mu.Unlock()
 	g.d.mu.Lock()
 	g.d.ferry(x.queue, x.ferry)
 	g.d.mu.Unlock()
-	own := g.d.steppers[x.queue%len(g.d.steppers)].eng
-	x.tasks.Go(func() { x.ferry.Run(func(packet []byte) { own.Deliver(packet, false) }) })
-	x.tasks.Go(func() { x.tell(g.talk) })
 }
 
-// endLoan takes the queue back from a guest that has ended.
+// startLoan has packets cross over, and tells the borrower of new ways.
+func (g *guest) startLoan() {
+	x := g.loan
+	own := g.d.steppers[x.queue%len(g.d.steppers)].eng
+	x.tasks.Go(func() { x.ferry.Run(func(packet []byte) { own.Deliver(packet, false) }) })
+	x.tasks.Go(func() {
+		defer close(x.silenced)
+		x.tell(g.talk)
+	})
+}
+
+// endLoan takes the queue back from a guest that has ended, unless another process goes
+// on with the loan.
 func (g *guest) endLoan() {
 	x := g.loan
 	g.d.mu.Lock()
@@ -136,20 +168,24 @@ func (g *guest) endLoan() {
 		g.d.lodge(n, nil)
 	}
 	g.d.mu.Unlock()
-	for _, stop := range x.ways {
-		stop()
+	for _, w := range x.ways {
+		w.stop()
 	}
-	close(x.done)
+	x.hush.Do(func() { close(x.done) })
 	_ = x.ferry.Close()
 	x.tasks.Wait()
 	x.give()
+	if x.leaves {
+		x.Close()
+		return
+	}
 	g.queue.Store(nil) // before it can be lent again
 	x.Return()
 }
 
 // give closes the descriptors that are the borrower's when they have been sent.
 func (x *loan) give() {
-	x.Close()
+	x.Passed()
 	if len(x.gifts) > 0 {
 		share.CloseAll(x.gifts[2:])
 		x.gifts = nil
@@ -243,76 +279,6 @@ func (g *guest) surrender(_ context.Context, number uint16) (any, error) {
 		delete(g.endpoints, number)
 		g.d.lodge(number, nil)
 	}
-	return nil, nil
-}
-
-// follow tells the borrower from now on when the way to an address changes.
-func (g *guest) follow(_ context.Context, f share.Follow) (any, error) {
-	x := g.loan
-	x.mu.Lock()
-	old := x.ways[f.Addr]
-	if old == nil && len(x.ways) >= g.limits.Peers {
-		x.mu.Unlock()
-		return nil, g.tooMany("peers", g.limits.Peers)
-	}
-	delete(x.moved, f.Addr) // the borrower knows a newer way
-	x.ways[f.Addr] = g.d.dev.Follow(f.Addr, f.Link, func(l wire.Link) {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		x.moved[f.Addr] = l
-		select {
-		case x.wake <- struct{}{}:
-		default:
-		}
-	})
-	x.mu.Unlock()
-	if old != nil {
-		old()
-		return nil, nil
-	}
-	g.open.Add(1)
-	return nil, nil
-}
-
-// forget ends what follow began.
-func (g *guest) forget(_ context.Context, a wire.Addr) (any, error) {
-	x := g.loan
-	x.mu.Lock()
-	stop := x.ways[a]
-	delete(x.ways, a)
-	delete(x.moved, a)
-	x.mu.Unlock()
-	if stop != nil {
-		stop()
-		g.open.Add(-1)
-	}
-	return nil, nil
-}
-
-// tell sends the borrower the ways that have changed. It is not the watcher that does so:
-// the borrower may be slow to listen.
-func (x *loan) tell(talk *share.Talk) {
-	for {
-		select {
-		case <-x.done:
-			return
-		case <-x.wake:
-		}
-		x.mu.Lock()
-		moved := x.moved
-		x.moved = map[wire.Addr]wire.Link{}
-		x.mu.Unlock()
-		for a, l := range moved {
-			if text, err := json.Marshal(share.Moved{Addr: a, Link: l}); err == nil {
-				_ = talk.Send(share.Reply{Result: text})
-			}
-		}
-	}
-}
-
-// silent has the way to a peer looked up anew.
-func (g *guest) silent(_ context.Context, remote netip.Addr) (any, error) {
-	g.d.dev.Silent(remote)
 	return nil, nil
 }
 

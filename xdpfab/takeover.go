@@ -36,6 +36,9 @@ func (h *Handover) Open(ctx context.Context, ifname string, attr DomainAttr, adm
 	}
 	a := f.attr
 	a.life = h.state.Life
+	if a.inherits, err = h.device(); err != nil {
+		return nil, fmt.Errorf("xdpfab: takeover: %w", err)
+	}
 	d, err := openAgain(ctx, f, ifname, a)
 	if err != nil {
 		return nil, err
@@ -130,6 +133,9 @@ func (h *Handover) settle(g *guest, s *guestState) error {
 	}
 	if s.Attached != nil {
 		err = h.restore(g, s.Attached)
+	}
+	if err == nil && s.Loan != nil {
+		err = h.restoreLoan(g, s.Loan)
 	}
 	if err != nil {
 		g.end()
@@ -245,6 +251,9 @@ func (g *guest) goOn(s *endpointState) {
 // registered for, ends; so do the sessions to endpoints that there are none of.
 func (d *Domain) Resume() {
 	d.goOn()
+	if from, is := d.dev.(lender); is {
+		from.Settle()
+	}
 	d.mu.Lock()
 	arriving := d.lodging.arriving
 	d.lodging.arriving = nil
@@ -257,6 +266,10 @@ func (d *Domain) Resume() {
 		if g.feed != nil {
 			g.attend(g.watches)
 			g.room()
+		}
+		if g.loan != nil {
+			g.loan.leaves = false
+			g.startLoan()
 		}
 		calls := g.unanswered
 		g.unanswered = nil

@@ -183,10 +183,10 @@ func (l *lodging) keep(id keptID, k *kept) {
 }
 
 // turnedOut waits until guests have ended that cannot move to another process, so that
-// what they have kept is left.
+// what they have kept is left, and no queue is theirs.
 func turnedOut(guests, stay []*guest) {
 	for _, g := range guests {
-		if g.feed != nil && !slices.Contains(stay, g) {
+		if g.arrived() && !slices.Contains(stay, g) {
 			<-g.gone
 		}
 	}

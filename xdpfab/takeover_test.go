@@ -27,12 +27,15 @@ import (
 type succession struct {
 	t      *testing.T
 	dev    *pipeEnd
+	side   *testnet.Side // of the interface, in place of dev
+	attr   DomainAttr
 	dom    *Domain
 	memory *mr.Memory
 	region *mr.Region
 	hosted sync.WaitGroup // that Host serves
 	taken  sync.WaitGroup // guests of the present domain that were handed over
 	limits GuestLimits    // of each guest
+	gone   func(error)    // is told why a guest has gone that was taken over; nil if that must not be
 }
 
 // connect is a way to the present domain.
@@ -109,38 +112,57 @@ func (s *succession) next() {
 // open opens a handover, on the device of the former domain.
 func (s *succession) open(h *Handover) *Domain {
 	s.t.Helper()
-	f, err := NewFabric(DomainAttr{})
+	d, err := s.tryOpen(h)
 	if err != nil {
-		s.t.Fatal(err)
-	}
-	a := f.attr
-	a.life = h.state.Life
-	d, err := f.adopt(s.dev, a)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	admit := func(*net.UnixConn) (GuestLimits, func(error), error) {
-		s.taken.Add(1)
-		return s.limits, func(err error) {
-			if s.taken.Done(); err != nil {
-				s.t.Errorf("guest that was taken over: %v", err)
-			}
-		}, nil
-	}
-	if d, err = h.into(d, admit, s.prepare); err != nil {
 		s.t.Fatal(err)
 	}
 	return d
 }
 
+func (s *succession) tryOpen(h *Handover) (d *Domain, err error) {
+	admit := func(*net.UnixConn) (GuestLimits, func(error), error) {
+		s.taken.Add(1)
+		return s.limits, func(err error) {
+			if s.taken.Done(); err != nil && s.gone != nil {
+				s.gone(err)
+			} else if err != nil {
+				s.t.Errorf("guest that was taken over: %v", err)
+			}
+		}, nil
+	}
+	if s.side != nil {
+		return d, s.side.Do(func() error {
+			d, err = h.Open(s.t.Context(), s.side.IfName, s.attr, admit, s.prepare)
+			return err
+		})
+	}
+	f, err := NewFabric(s.attr)
+	if err != nil {
+		return nil, err
+	}
+	a := f.attr
+	a.life = h.state.Life
+	if d, err = f.adopt(s.dev, a); err != nil {
+		return nil, err
+	}
+	return h.into(d, admit, s.prepare)
+}
+
 // newSuccession returns the first domain, and one at the other end with a region.
 func newSuccession(t *testing.T) (*succession, *Domain) {
 	a, b, _ := pipeWithRegion(t, 4096)
+	s := succeed(t, a)
+	s.dev = a.dev.(*pipeEnd)
+	return s, b
+}
+
+// succeed begins with a domain.
+func succeed(t *testing.T, a *Domain) *succession {
 	m, err := mr.Memfd("words", 4096)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &succession{t: t, dev: a.dev.(*pipeEnd), dom: a, memory: m}
+	s := &succession{t: t, dom: a, memory: m}
 	if err := s.prepare(a); err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +173,7 @@ func newSuccession(t *testing.T) (*succession, *Domain) {
 		s.hosted.Wait()
 		s.taken.Wait()
 	})
-	return s, b
+	return s
 }
 
 // load is operations that run one after the other until they are told to stop.

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/share"
+)
+
+// A program that has borrowed a queue goes on driving it while another process takes its
+// host's place. That one gets a descriptor of the queue's socket, which it needs for the
+// XDP program and for taking the queue back, and the host's end of the ferry.
+
+// loanState is what a guest has borrowed.
+type loanState struct {
+	Queue          int
+	Ferry          share.FerryState
+	Socket, Memory int // of the ferry
+	Endpoints      []uint16
+	Ways           []share.Follow // as the borrower knows them
+}
+
+// quiet returns the guests that are told nothing any more, and turns out those that do
+// not take what they are being told.
+func quiet(guests []*guest, deadline time.Time) []*guest {
+	return slices.DeleteFunc(guests, func(g *guest) bool {
+		if g.loan == nil || g.loan.quiet(deadline) {
+			return false
+		}
+		g.hang() // it learns at once
+		close(g.left)
+		return true
+	})
+}
+
+// quiet ends tell, and reports whether it has ended in time.
+func (x *loan) quiet(deadline time.Time) bool {
+	x.hush.Do(func() { close(x.done) })
+	select {
+	case <-x.silenced:
+		return true
+	case <-time.After(time.Until(deadline)):
+		return false
+	}
+}
+
+// loanState returns what the guest has borrowed, when it makes no calls any more.
+func (g *guest) loanState() *loanState {
+	s := &loanState{Queue: g.loan.queue}
+	for n := range g.endpoints {
+		s.Endpoints = append(s.Endpoints, n)
+	}
+	g.loan.mu.Lock()
+	defer g.loan.mu.Unlock()
+	for a, w := range g.loan.ways {
+		s.Ways = append(s.Ways, share.Follow{Addr: a, Link: w.link})
+	}
+	return s
+}
+
+// haltLoan leaves what the borrower passes on to the next process.
+func (g *guest) haltLoan() {
+	if x := g.loan; x != nil {
+		x.ferry.Halt()
+		x.tasks.Wait()
+	}
+}
+
+// leaveLoan adds the ferry, by which nothing leaves any more, and leaves the queue.
+func (h *Handover) leaveLoan(g *guest, s *loanState) error {
+	if s == nil {
+		return nil
+	}
+	at, fds, err := g.loan.ferry.Leave()
+	if err != nil {
+		return fmt.Errorf("ferry of queue %d: %w", s.Queue, err)
+	}
+	s.Ferry, s.Socket, s.Memory = at, h.own(fds[0]), h.own(fds[1])
+	g.loan.leaves = true
+	return nil
+}
+
+// addDevice adds what the interface leaves. File descriptors become places.
+func (h *Handover) addDevice(d *Domain) error {
+	from, is := d.dev.(lender)
+	if !is {
+		return nil
+	}
+	left, err := from.Leave()
+	if err != nil {
+		return err
+	}
+	left.Link = h.own(left.Link)
+	for i := range left.Spares {
+		if s := &left.Spares[i]; s.Socket >= 0 {
+			s.Socket = h.own(s.Socket)
+		}
+	}
+	h.state.Device = left
+	return nil
+}
+
+// device returns what the interface has left, with file descriptors that stay the
+// handover's.
+func (h *Handover) device() (*port.Inheritance, error) {
+	if h.state.Device == nil {
+		return nil, nil
+	}
+	left := *h.state.Device
+	left.Spares = slices.Clone(left.Spares)
+	places := []*int{&left.Link}
+	for i := range left.Spares {
+		if s := &left.Spares[i]; s.State == port.SpareLent {
+			places = append(places, &s.Socket)
+		}
+	}
+	for _, at := range places {
+		if *at < 0 || *at >= len(h.fds) {
+			return nil, fmt.Errorf("file descriptor %d of %d is missing", *at, len(h.fds))
+		}
+		*at = h.fds[*at]
+	}
+	return &left, nil
+}
+
+// restoreLoan gives a guest the queue that it has. Nothing crosses over until startLoan,
+// and the queue is left to the former host if it does not come to that.
+func (h *Handover) restoreLoan(g *guest, s *loanState) error {
+	from, is := g.d.dev.(lender)
+	if !is {
+		return fmt.Errorf("queue %d is lent, and this domain has no queues: %w", s.Queue, ErrNotImplemented)
+	}
+	g.d.mu.Lock()
+	err := g.mayBorrow()
+	if err == nil {
+		g.queue.Store(&s.Queue)
+	}
+	g.d.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	l, err := from.Inherited(s.Queue)
+	if err != nil {
+		return err
+	}
+	f, err := h.ferry(s)
+	if err != nil {
+		return err
+	}
+	x := newLoan(l, s.Queue, f)
+	x.leaves = true
+	g.takeLoan(x)
+	for _, n := range s.Endpoints {
+		if _, err := g.allot(context.Background(), share.Number{Number: int(n), Count: 1}); err != nil {
+			return err
+		}
+	}
+	for _, f := range s.Ways {
+		if _, err := g.follow(context.Background(), f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ferry returns the end of the ferry that a former host had.
+func (h *Handover) ferry(s *loanState) (*share.Ferry, error) {
+	socket, err := h.copyOf(s.Socket)
+	if err != nil {
+		return nil, err
+	}
+	memory, err := h.copyOf(s.Memory)
+	if err != nil {
+		share.CloseAll([]int{socket})
+		return nil, err
+	}
+	return s.Ferry.GoOn(socket, memory)
+}
