@@ -56,8 +56,9 @@ type served struct {
 // verdict says whether a step has succeeded.
 type verdict struct {
 	Error  string
-	PID    int // of the next daemon
-	Queues int // of this one
+	PID    int   // of the next daemon
+	Queues int   // of this one
+	Lent   []int // those that programs have, by number
 }
 
 func refusal(err error) verdict {
@@ -120,7 +121,7 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 		_ = control.Tell(conn, refusal(err))
 		return
 	}
-	if err := control.Tell(conn, verdict{Queues: s.dom.Interface().Queues}); err != nil {
+	if err := control.Tell(conn, verdict{Queues: s.dom.Interface().Queues, Lent: s.lent()}); err != nil {
 		return
 	}
 	if _, err := hear(conn); err != nil {
@@ -183,6 +184,16 @@ func (s *server) agree(c *claim) error {
 		}
 	}
 	return s.dom.CanHandOver()
+}
+
+// lent returns the queues that programs have borrowed.
+func (s *server) lent() (queues []int) {
+	for _, q := range s.dom.LentQueues() {
+		if q.State == "lent" {
+			queues = append(queues, q.Queue)
+		}
+	}
+	return queues
 }
 
 // claim returns what the daemon of a configuration claims.

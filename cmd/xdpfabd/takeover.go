@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -107,6 +108,12 @@ func (s *server) ask(conn *net.UnixConn) (queues int, err error) {
 	v, err := hear(conn)
 	if err == nil && s.cfg.Queues != 0 && s.cfg.Queues < v.Queues {
 		err = fmt.Errorf("%d queues: want at least the %d that it uses", s.cfg.Queues, v.Queues)
+	}
+	own := cmp.Or(s.cfg.Queues, v.Queues)
+	for _, q := range v.Lent {
+		if err == nil && (q < own || q >= own+s.cfg.Lend) {
+			err = fmt.Errorf("queue %d is lent, and of %d queues and %d to lend it is none of the latter: want as many as before", q, own, s.cfg.Lend)
+		}
 	}
 	return v.Queues, err
 }
