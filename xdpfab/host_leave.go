@@ -22,7 +22,8 @@ var errLeaving = errors.New("another process takes this one's place")
 // What guests have in flight is waited for, at most so long; what has not ended by then
 // fails, with what is known of it. The regions of this process are its own concern, and
 // so are their keys and incarnations; its endpoints may not post nor receive messages.
-// Guests that come during HandOver are handed over as well. After an error the domain
+// Guests that come during HandOver are handed over as well. Those that have borrowed a
+// queue drive it all the while. After an error the domain
 // is as it was if it is not Done.
 func (d *Domain) HandOver(limit time.Duration) (*Handover, error) {
 	guests, err := d.leaving()

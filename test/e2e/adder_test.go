@@ -50,7 +50,7 @@ type adderArgs struct {
 	window                       int
 	giveUp                       time.Duration
 	later                        uint64
-	udp, generic, keep           bool
+	udp, generic, keep, borrow   bool
 }
 
 func adderMain(args []string) int {
@@ -68,6 +68,7 @@ func adderMain(args []string) int {
 	fs.DurationVar(&a.giveUp, "timeout", limit, "silence after which to give up")
 	fs.Uint64Var(&a.later, "later", 0, "after a failure, go on until so many have succeeded")
 	fs.BoolVar(&a.udp, "udp", false, "reach IP addresses")
+	fs.BoolVar(&a.borrow, "borrow", false, "drive a queue of the daemon's")
 	fs.BoolVar(&a.generic, "generic", false, "allow generic XDP")
 	_ = fs.Parse(args)
 	if err := a.run(); err != nil {
@@ -179,7 +180,7 @@ func (a *adderArgs) open(ctx context.Context) (w *adder, err error) {
 	if err := w.reach(stageAttaches, journal{}); err != nil {
 		return nil, err
 	}
-	if w.dom, err = fab.Open(ctx, a.ifname, fab.DomainAttr{GiveUp: a.giveUp, UDP: a.udp, Generic: a.generic}); err != nil {
+	if w.dom, err = fab.Open(ctx, a.ifname, fab.DomainAttr{GiveUp: a.giveUp, UDP: a.udp, Generic: a.generic, Borrow: a.borrow}); err != nil {
 		return nil, err
 	}
 	dom := w.dom
