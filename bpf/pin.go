@@ -99,11 +99,10 @@ func DetachPinned(folder string) error {
 	return detach(l)
 }
 
-// Adopt loads the program with the maps that another process has pinned in a folder, and
-// puts it in the place of the one that is attached to the interface, in one step: no
-// packet finds none. Sockets, executor, addresses and counters are those of the maps, but
-// for the sockets of the process, if it has died. cfg.Addrs and cfg.AllowGeneric are not
-// looked at.
+// Adopt loads the program with the maps that another process has pinned in a folder, for
+// Program.Replace to put it in the place of the one that is attached to the interface.
+// Sockets, executor, addresses and counters are those of the maps, but for the sockets of
+// the process, if it has died. cfg.Addrs and cfg.AllowGeneric are not looked at.
 //
 // The error is ErrStray if the program is another interface's, ErrEnded if it runs
 // nowhere, and matches fs.ErrNotExist if the folder has none.
@@ -120,11 +119,25 @@ func Adopt(folder string, cfg Config, queues, ifindex int) (*Program, error) {
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	if err := l.Update(p.objects.XdpfabSteer); err != nil {
-		return nil, errors.Join(explain("updating the program in place", err), l.Close(), p.Close())
-	}
 	p.link, p.mode, p.pinned = l, mode, filepath.Join(folder, pinnedLink)
 	return p, nil
+}
+
+// Replace puts a program of Adopt in the place of the former one, in one step: no packet
+// finds none. Without it the former one goes on, also after Close.
+func (p *Program) Replace() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.closed:
+		return ErrClosed
+	case p.pinned == "":
+		return fmt.Errorf("bpf: %w: a program that was not adopted replaces none; attach it", ErrConfig)
+	}
+	if err := p.link.Update(p.objects.XdpfabSteer); err != nil {
+		return explain("updating the program in place", err)
+	}
+	return nil
 }
 
 // modeOf returns how the program of a link runs on an interface of the caller's network

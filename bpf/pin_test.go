@@ -60,8 +60,16 @@ func TestPinAndAdopt(t *testing.T) {
 		if _, err := Adopt(folder, cfg, 1, loopback); !errors.Is(err, ErrStray) {
 			t.Errorf("adopted for another interface: %v", err)
 		}
+		if unused, err := Adopt(folder, cfg, 1, ifindex); err != nil {
+			t.Error(err)
+		} else if err := unused.Close(); err != nil || !errors.Is(unused.Replace(), ErrClosed) {
+			t.Errorf("closing one that was not put in place: %v", err)
+		}
 		if id := programOn(t, ifindex); id != first.ID() {
 			t.Fatalf("program %d, want %d after what was refused", id, first.ID())
+		}
+		if err := mustLoad(t, cfg, 1).Replace(); !errors.Is(err, ErrConfig) {
+			t.Errorf("put one in place that was not adopted: %v", err)
 		}
 		checkAdopted(t, folder, cfg, ifindex)
 	})
@@ -71,6 +79,12 @@ func checkAdopted(t *testing.T, folder string, cfg Config, ifindex int) {
 	t.Helper()
 	next, err := Adopt(folder, cfg, 1, ifindex)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if id := programOn(t, ifindex); id == next.ID() || next.Mode() != Detached {
+		t.Errorf("program %d in %v mode, want the former one", id, next.Mode())
+	}
+	if err := next.Replace(); err != nil {
 		t.Fatal(err)
 	}
 	if id := programOn(t, ifindex); id != next.ID() || next.Mode() != Native {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
@@ -62,15 +63,13 @@ func (h *home) openAnew(ctx context.Context, ifname string, o port.Options) (dev
 // open opens the interface. What lacks a link, which is pinned last, was never in force.
 func (h *home) open(ctx context.Context, ifname string, o port.Options) (device, error) {
 	if h.folder.Whole() {
-		o.Adopt = h.folder.State()
+		o.Adopt, o.Fits = h.folder.State(), h.adopt
 	} else if err := resident.Remove(h.path); err != nil {
 		return nil, err
 	}
 	i, err := port.Open(ctx, ifname, o)
-	if err == nil && o.Adopt != "" {
-		if err = h.adopt(i, o.UDP); err != nil {
-			err = errors.Join(err, i.Close())
-		}
+	if x := h.found; err != nil && x != nil {
+		h.found, h.life, err = nil, 0, errors.Join(err, x.Close())
 	}
 	if err != nil && o.Adopt != "" && !errors.Is(err, port.ErrEnded) {
 		err = fmt.Errorf("what a former process has left in %s cannot be taken back: %w; to begin anew, end it with `xdpfab resident remove %s`", h.path, err, h.path)
@@ -81,18 +80,24 @@ func (h *home) open(ctx context.Context, ifname string, o port.Options) (device,
 	return netInterface{i, h}, nil
 }
 
-// adopt takes the state that was found.
-func (h *home) adopt(i *port.Interface, udp bool) error {
+// adopt takes the state that was found, if the interface is as it was: see
+// port.Options.Fits.
+func (h *home) adopt(i *port.Interface) error {
 	sockets, counters := i.Program().Shared()
 	x, err := resident.Adopt(h.path, resident.Config{Sockets: sockets, Counters: counters})
 	if err != nil {
 		return err
 	}
-	switch n := x.Node(); {
-	case n.MAC != i.MAC():
-		err = fmt.Errorf("it is of address %v, and %s has %v now", n.MAC, i.Name(), i.MAC())
-	case n.UDP != udp:
-		err = fmt.Errorf("it is of an interface with udp=%t: want the same", n.UDP)
+	n, mac := x.Node(), i.MAC()
+	switch was := net.HardwareAddr(n.MAC[:]); {
+	case n.MAC != mac:
+		err = fmt.Errorf("it is of address %v, and %s has %v now; to go on, `ip link set dev %s address %v`", was, i.Name(), net.HardwareAddr(mac[:]), i.Name(), was)
+	case n.UDP && !i.UDP():
+		err = errors.New("it is of an interface with UDP; to go on, open it with UDP (DomainAttr.UDP, xdpfabd --udp)")
+	case i.UDP() && !n.UDP:
+		err = errors.New("it is of an interface without UDP; to go on, open it without (DomainAttr.UDP, xdpfabd --udp=false)")
+	case i.MTU() > resident.MaxFrame:
+		err = fmt.Errorf("%s has an MTU of %d bytes now, and resident regions take at most %d; to go on, `ip link set dev %s mtu %d`", i.Name(), i.MTU(), resident.MaxFrame, i.Name(), resident.MaxFrame)
 	default:
 		h.life, h.found = n.Life, x
 		return nil

@@ -161,22 +161,29 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 	if err := awaitCarrier(ctx, i.resolver, i.driver, carrier); err != nil { // binding the last queue may have taken it, too
 		return fmt.Errorf("port: %s: waiting for its carrier: %w", i.name, err)
 	}
-	if o.Inherit != nil { // last: until here, what was left goes on
-		if err := i.takeOver(o.Inherit.Link); err != nil {
-			return fmt.Errorf("port: %w", nic.Taken(i.name, err))
-		}
+	// Last: until nothing can fail any more what was left goes on.
+	switch {
+	case o.Adopt != "":
+		err = i.program.Replace()
+	case o.Inherit != nil:
+		err = i.takeOver(o.Inherit.Link)
+	}
+	if err != nil {
+		return fmt.Errorf("port: %w", nic.Taken(i.name, err))
 	}
 	i.xdp = i.program.Mode()
 	return nil
 }
 
-// load loads the program; one that takes another's place is attached then.
+// load loads the program, which is to take another's place if that fits.
 func (i *Interface) load(queues int, o Options) (err error) {
 	c := bpf.Config{MAC: i.mac, MTU: i.mtu, UDP: i.udp, AllowGeneric: o.Generic, Execute: o.Execute}
-	if o.Adopt != "" {
-		i.program, err = bpf.Adopt(o.Adopt, c, queues, i.index)
-	} else {
+	if o.Adopt == "" {
 		i.program, err = bpf.Load(c, queues)
+		return err
+	}
+	if i.program, err = bpf.Adopt(o.Adopt, c, queues, i.index); err == nil && o.Fits != nil {
+		err = o.Fits(i)
 	}
 	return err
 }

@@ -30,8 +30,11 @@ type Options struct {
 	// Execute lets the XDP program call another one: see bpf.Config.
 	Execute bool
 	// Adopt is a folder of a BPF file system in which another process has left its XDP
-	// program (bpf.Program.Pin); empty for none. The interface goes on with it.
+	// program (bpf.Program.Pin); empty for none. The interface goes on with it. Fits, if
+	// it is not nil, is called before the new program does anything, and ends Open by its
+	// error. If Open fails, the former program goes on as before.
 	Adopt string
+	Fits  func(*Interface) error
 	// Inherit is what the interface's former user has left (Interface.Leave); nil for
 	// none. The descriptors stay the caller's.
 	Inherit *Inheritance
