@@ -184,7 +184,7 @@ func (h *residence) left(m *mr.Memory, o *mr.Options) (bool, error) {
 	for key, r := range regions {
 		_, taken := (*h.keys.Load())[key]
 		as.Key, as.Base, as.Incarnation = key, r.Base, r.Incarnation
-		if taken || r != as || o.Key != nil && *o.Key != key || o.Incarnation != 0 && o.Incarnation != r.Incarnation {
+		if taken || r != as || !h.executor.Over(key, of) || o.Key != nil && *o.Key != key || o.Incarnation != 0 && o.Incarnation != r.Incarnation {
 			continue
 		}
 		o.Key, o.Incarnation = &key, r.Incarnation

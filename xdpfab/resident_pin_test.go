@@ -227,3 +227,44 @@ func TestResidentPinEnds(t *testing.T) {
 		t.Errorf("a pipe: %v", err)
 	}
 }
+
+// A process that ends before it goes on with what it has found may leave two regions that
+// differ only in the memory that they are over. The next process that asks for one gets
+// that one.
+func TestResidentPinTwice(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{})
+	h := newHomestead(t, net.B, xdpfab.DomainAttr{ResidentLeave: true})
+	register := func(d *xdpfab.Domain, size int) *mr.Region {
+		t.Helper()
+		m, err := d.NewResidentMemory("hot", size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := d.Register(m, mr.Options{Name: "hot", Access: mr.RemoteRead, Length: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	var key uint64
+	for i := range 10 {
+		d, err := h.tryOpen(h.attr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch i {
+		case 0:
+			register(d, 64)
+			d.Resume()
+		case 1:
+			key = register(d, 128).Key()
+		default: // regions are listed in any order
+			if r := register(d, 128); r.Key() != key {
+				t.Errorf("process %d has key %#x, want %#x", i, r.Key(), key)
+			}
+		}
+		if err := d.CloseAll(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

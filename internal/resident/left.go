@@ -129,7 +129,24 @@ func (x *Executor) Sweep(used map[uint64]struct{}) error {
 			x.book.erase(namesMap, key)
 		}
 	}))
-	return errors.Join(err, x.sweepMemories())
+	return errors.Join(err, x.sweepPlaces(), x.sweepMemories())
+}
+
+// sweepPlaces gives up memories without a region: see Executor.entering.
+func (x *Executor) sweepPlaces() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, place := range x.places {
+		var id uint32
+		err := x.objects.Memories.Lookup(place, &id)
+		if err == nil {
+			err = x.objects.Memories.Delete(place)
+		}
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("resident: giving up the memory at place %d: %w", place, err)
+		}
+	}
+	return nil
 }
 
 func (x *Executor) sweepMemories() error {
@@ -159,6 +176,25 @@ func (x *Executor) Replace(m *Memory, r Region, used map[uint64]struct{}) error 
 		return err
 	}
 	return x.Register(m, r)
+}
+
+// Over reports whether the region of a key is over a memory. What is written down does
+// not tell memories of one name apart, which have other sizes.
+func (x *Executor) Over(key uint64, m *Memory) bool {
+	var r executorRegion
+	var at uint32
+	info, err := m.m.Info()
+	if err == nil {
+		err = x.objects.Regions.Lookup(key, &r)
+	}
+	if err == nil {
+		err = x.objects.Memories.Lookup(r.Place, &at)
+	}
+	if err != nil {
+		return false
+	}
+	id, is := info.ID()
+	return is && uint32(id) == at
 }
 
 // LeftSession is a session that the process before has left.

@@ -100,9 +100,17 @@ func (l *Left) read(at string) error {
 	for it := places.Iterate(); it.Next(&id, &place); {
 		l.Sessions++
 	}
-	err = each(b, namesMap, func(key uint64) {
+	regions, err := ebpf.LoadPinnedMap(filepath.Join(at, executorMapRegions), &ebpf.LoadPinOptions{ReadOnly: true})
+	if err != nil {
+		return fmt.Errorf("resident: %w", err)
+	}
+	defer regions.Close()
+	var key uint64
+	var r executorRegion
+	all := regions.Iterate()
+	for all.Next(&key, &r) {
 		l.Regions = append(l.Regions, b.nameOf(key).Name)
-	})
+	}
 	slices.Sort(l.Regions)
-	return err
+	return all.Err()
 }

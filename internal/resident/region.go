@@ -112,28 +112,57 @@ func (x *Executor) Register(m *Memory, r Region) error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	return x.register(m, &r)
+}
+
+// register is Register with x.mu held.
+func (x *Executor) register(m *Memory, r *Region) error {
+	switch err := x.objects.Regions.Lookup(r.Key, new(executorRegion)); {
+	case err == nil:
+		return fmt.Errorf("%w: %#x", ErrKeyInUse, r.Key)
+	case !errors.Is(err, ebpf.ErrKeyNotExist):
+		return fmt.Errorf("resident: key %#x: %w", r.Key, err)
+	}
 	n := len(x.places)
 	if n == 0 {
 		return fmt.Errorf("%w for another region; deregister one, or make room for more", ErrFull)
 	}
 	place := x.places[n-1]
-	if err := x.noteName(m, &r); err != nil {
-		return err
-	}
-	if err := x.objects.Memories.Put(place, m.m); err != nil {
-		return fmt.Errorf("resident: adding a memory: %w", err)
-	}
-	err := x.objects.Regions.Update(r.Key, executorRegion{
-		Base: r.Base, Length: uint64(r.Length), Auth: r.Auth, Place: place, Incarnation: r.Incarnation, Access: r.Access,
-	}, ebpf.UpdateNoExist)
-	if err != nil {
-		if errors.Is(err, ebpf.ErrKeyExist) {
-			err = fmt.Errorf("%w: %#x", ErrKeyInUse, r.Key)
+	for _, step := range x.entering(m, r, place) {
+		if err := step(); err != nil {
+			_ = x.objects.Memories.Delete(place) // it fails if none is there
+			x.book.erase(namesMap, r.Key)
+			return err
 		}
-		return errors.Join(err, x.objects.Memories.Delete(place))
 	}
 	x.places = x.places[:n-1]
 	return nil
+}
+
+// A process can die between any two steps of a registration, or of its end. So a region
+// is entered last and removed first: where there is one, memory and name are its own.
+// What else is found is nobody's, and Sweep discards it.
+
+// entering returns the steps of a registration at a free place, of a key that has none.
+func (x *Executor) entering(m *Memory, r *Region, place uint32) []func() error {
+	return []func() error{
+		func() error { return x.noteName(m, r) },
+		func() error {
+			if err := x.objects.Memories.Put(place, m.m); err != nil {
+				return fmt.Errorf("resident: adding a memory: %w", err)
+			}
+			return nil
+		},
+		func() error {
+			err := x.objects.Regions.Update(r.Key, executorRegion{
+				Base: r.Base, Length: uint64(r.Length), Auth: r.Auth, Place: place, Incarnation: r.Incarnation, Access: r.Access,
+			}, ebpf.UpdateNoExist)
+			if err != nil {
+				return fmt.Errorf("resident: adding key %#x: %w", r.Key, err)
+			}
+			return nil
+		},
+	}
 }
 
 // Deregister ends a registration: sessions find no such key from now on, and when
@@ -141,19 +170,44 @@ func (x *Executor) Register(m *Memory, r Region) error {
 func (x *Executor) Deregister(key uint64) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	return x.deregister(key)
+}
+
+// deregister is Deregister with x.mu held.
+func (x *Executor) deregister(key uint64) error {
 	var r executorRegion
 	if err := x.objects.Regions.Lookup(key, &r); err != nil {
 		return fmt.Errorf("resident: key %#x: %w", key, err)
 	}
-	if err := x.objects.Regions.Delete(key); err != nil {
-		return fmt.Errorf("resident: removing key %#x: %w", key, err)
-	}
-	// The kernel waits here for the programs that run (map_in_map's promise of Linux 4.19
-	// and later), so they have left the memory.
-	if err := x.objects.Memories.Delete(r.Place); err != nil {
-		return fmt.Errorf("resident: removing the memory of key %#x: %w", key, err)
+	for _, step := range x.removing(key, r.Place) {
+		if err := step(); err != nil {
+			return err
+		}
 	}
 	x.places = append(x.places, r.Place)
-	x.book.erase(namesMap, key)
 	return nil
+}
+
+// removing returns the steps that end a registration.
+func (x *Executor) removing(key uint64, place uint32) []func() error {
+	return []func() error{
+		func() error {
+			if err := x.objects.Regions.Delete(key); err != nil {
+				return fmt.Errorf("resident: removing key %#x: %w", key, err)
+			}
+			return nil
+		},
+		// The kernel waits here for the programs that run (map_in_map's promise of Linux
+		// 4.19 and later), so they have left the memory.
+		func() error {
+			if err := x.objects.Memories.Delete(place); err != nil {
+				return fmt.Errorf("resident: removing the memory of key %#x: %w", key, err)
+			}
+			return nil
+		},
+		func() error {
+			x.book.erase(namesMap, key)
+			return nil
+		},
+	}
 }
