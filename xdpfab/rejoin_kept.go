@@ -29,22 +29,35 @@ func (a *attached) regain(ctx context.Context, regions []offered) (missing []off
 			return nil, err
 		}
 	}
-	a.mu.Lock()
-	closed := a.forsaken
-	a.mu.Unlock()
-	for _, r := range closed {
+	return missing, a.withdrawForsaken(ctx)
+}
+
+// withdrawForsaken withdraws the kept regions that the program has closed while there was
+// no host. What the host refuses is no business of the program's any more: it is dropped
+// one by one, so that what ends this conversation does not end the next one, too.
+func (a *attached) withdrawForsaken(ctx context.Context) error {
+	for {
+		a.mu.Lock()
+		if len(a.forsaken) == 0 {
+			a.mu.Unlock()
+			return nil
+		}
+		r := a.forsaken[0]
+		a.mu.Unlock()
 		err := a.takeBackOwn(ctx, &r)
 		if err == nil {
 			err = a.call(ctx, share.CallDeregister, r.Key, nil)
 		}
-		if err != nil && !errors.Is(err, ErrNotKept) && !errors.Is(err, ErrBusy) {
-			return nil, err
+		if errors.Is(err, ErrHostLost) || ctx.Err() != nil {
+			return err
+		}
+		a.mu.Lock()
+		a.forsaken = a.forsaken[1:]
+		a.mu.Unlock()
+		if errors.Is(err, errAnothers) { // which has ended the conversation
+			return err
 		}
 	}
-	a.mu.Lock()
-	a.forsaken = a.forsaken[len(closed):]
-	a.mu.Unlock()
-	return missing, nil
 }
 
 // errAnothers means that a region of the same name is kept which is not the domain's.

@@ -77,3 +77,40 @@ func TestKeptRejoins(t *testing.T) {
 		t.Errorf("%v, %v; want %d", own, err, l.runs[0].n.Load())
 	}
 }
+
+// A program that has closed its kept regions while there was no host has them withdrawn
+// when it is back, also if another program has the name of the first of them by then.
+func TestForsakenOfAnother(t *testing.T) {
+	a, _, _ := pipeWithRegion(t, 4096)
+	dial := hostingOf(t, a, mayKeep)
+	gate := make(chan struct{}) // is closed when the program may come back
+	g := guestBy(t, dial, DomainAttr{}, func(ctx context.Context) (*share.Talk, error) {
+		select {
+		case <-gate:
+			return dial(ctx)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	})
+	mine, err := g.NewRegion("mine", 4096)
+	second, err2 := g.NewRegion("second", 4096)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(g.Keep(mine), g.Keep(second)); err != nil {
+		t.Fatal(err)
+	}
+	g.attached.hangUp()
+	untilLeft(t, a)
+	if err := errors.Join(mine.Close(), second.Close(), a.WithdrawKept(a.Kept()[0].UID, "mine")); err != nil {
+		t.Fatal(err)
+	}
+	other, _ := keeper(t, dial)
+	other.attached.hangUp()
+	untilLeft(t, a)
+	close(gate)
+	testnet.Eventually(t, "only the other program's region is kept", func() bool {
+		list := a.Kept()
+		return len(list) == 1 && list[0].Name == "mine" && !list[0].InUse && len(a.Guests()) == 1
+	})
+}
