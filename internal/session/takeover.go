@@ -118,8 +118,8 @@ type InflowState struct {
 	Has       uint64
 	Lacks     uint64
 	Told      bool
-	Announced bool
-	ForRoom   bool // it was announced for want of room
+	Announced *wire.Message `json:",omitempty"` // which has no part here
+	ForRoom   bool          // it was announced for want of room
 	Admitted  bool
 	Returns   uint32 // see share.Admission
 	Status    wire.Status

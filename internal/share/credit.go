@@ -41,8 +41,13 @@ type Admission struct {
 }
 
 // asked is what the guest has been asked about the next message of a session.
+//
+// The frame with the message is kept, or comes again. A peer could then send another
+// message in its place, for which the guest has matched or found nothing. So what is
+// announced is compared with what comes: another message waits until the session ends.
 type asked struct {
 	is       bool // the message is announced
+	as       record
 	forRoom  bool // for want of room; otherwise it must be matched
 	admitted bool
 	returns  uint32      // bytes that the guest has to tell before it combines
@@ -54,7 +59,7 @@ type asked struct {
 // announce writes the announcement of a message. For want of room it gives the credit
 // back.
 func (in *inflow) announce(r *record, m *wire.Message) {
-	in.asked = asked{is: true, forRoom: !m.Match}
+	in.asked = asked{is: true, as: *r, forRoom: !m.Match}
 	if f := m.Atomic.Form; f != 0 && f != wire.VerbAtomic {
 		in.asked.returns = uint32(m.Length)
 	}

@@ -50,6 +50,8 @@ func (in *inflow) Admit(m *wire.Message) bool {
 	r := in.head
 	r.describe(m)
 	switch {
+	case in.asked.is && in.asked.as != r:
+		return false
 	case in.asked.admitted:
 		r.Flags |= flagMatched
 	case in.asked.is:
@@ -96,7 +98,9 @@ func (in *inflow) Put(part []byte) {
 // take returns the record of the message that was admitted.
 func (in *inflow) take() record {
 	in.begins = false
-	in.asked = asked{}
+	if in.asked.is { // seldom, and it is large
+		in.asked = asked{}
+	}
 	return in.message
 }
 

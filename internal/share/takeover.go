@@ -156,10 +156,15 @@ func (a *Arrivals) Restore(s *ArrivalsState) {
 func (in *inflow) State() session.InflowState {
 	in.a.mu.Lock()
 	defer in.a.mu.Unlock()
-	return session.InflowState{
-		Number: in.head.Session, Has: in.has, Lacks: in.lacks, Told: in.told, Announced: in.asked.is, ForRoom: in.asked.forRoom,
+	s := session.InflowState{
+		Number: in.head.Session, Has: in.has, Lacks: in.lacks, Told: in.told, ForRoom: in.asked.forRoom,
 		Admitted: in.asked.admitted, Returns: in.asked.returns, Status: in.asked.status, Values: in.asked.at,
 	}
+	if in.asked.is {
+		s.Announced = &wire.Message{}
+		in.asked.as.message(s.Announced)
+	}
+	return s
 }
 
 // Restore implements session.MobileInflow.
@@ -169,7 +174,11 @@ func (in *inflow) Restore(s session.InflowState) {
 	delete(in.a.open, in.head.Session)
 	in.a.open[s.Number] = in
 	in.head.Session, in.has, in.lacks, in.told = s.Number, s.Has, s.Lacks, s.Told
-	in.asked = asked{is: s.Announced, forRoom: s.ForRoom, admitted: s.Admitted, returns: s.Returns, status: s.Status, at: s.Values}
+	in.asked = asked{is: s.Announced != nil, forRoom: s.ForRoom, admitted: s.Admitted, returns: s.Returns, status: s.Status, at: s.Values}
+	if s.Announced != nil {
+		in.asked.as = in.head
+		in.asked.as.describe(s.Announced)
+	}
 	if in.asked.admitted {
 		in.asked.values, _ = partOf(in.a.area.arena, s.Values, uint64(s.Returns)) // it was checked
 	}
