@@ -32,7 +32,7 @@ type GuestLimits struct {
 	Entries   int // of its submission ring, and so operations in flight; 4096
 	Arena     int // bytes for operands and results on their way; 64 MiB
 	Arrivals  int // bytes of what peers send and the guest has not read; 4 MiB
-	Endpoints int // 256
+	Endpoints int // numbers of endpoints, passive ones and contexts of scalable ones, each once; 256
 	Peers     int // 65536
 	Regions   int // 1024
 	Memory    int // bytes of the memfds that its regions are parts of; 16 GiB

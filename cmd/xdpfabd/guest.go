@@ -265,7 +265,7 @@ var guestOptions = []option[GuestConfig]{
 	{"entries", "operations in flight; 4096", func(g *GuestConfig) field { return countField(&g.Limits.Entries, 16, 1<<16) }},
 	{"arena", "bytes for operands and results on their way; 64MiB", func(g *GuestConfig) field { return sizeField(&g.Limits.Arena) }},
 	{"arrivals", "bytes that peers have sent and the program has not read; 4MiB", func(g *GuestConfig) field { return sizeField(&g.Limits.Arrivals) }},
-	{"endpoints", "endpoints; 256", func(g *GuestConfig) field { return countField(&g.Limits.Endpoints, 1, math.MaxUint16) }},
+	{"endpoints", "numbers of endpoints; a scalable one has one for each receive context; 256", func(g *GuestConfig) field { return countField(&g.Limits.Endpoints, 1, math.MaxUint16) }},
 	{"peers", "peers of its endpoints; 65536", func(g *GuestConfig) field { return countField(&g.Limits.Peers, 1, math.MaxInt32) }},
 	{"regions", "regions that it serves; 1024", func(g *GuestConfig) field { return countField(&g.Limits.Regions, 1, math.MaxInt32) }},
 	{"kept", "bytes of regions that outlive their programs, of all programs of the rule together; none", func(g *GuestConfig) field { return sizeField(&g.Limits.Kept) }},
