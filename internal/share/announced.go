@@ -18,7 +18,7 @@ import (
 func (c *Carrier) Room() { c.in.room.Store(true) }
 
 // CatchUp takes everything that had arrived before the call, but for events for which
-// there is no room. Engine's thread.
+// there is no room, and what is behind them. Engine's thread.
 func (c *Carrier) CatchUp() {
 	if !c.alive || c.in.to == nil {
 		return

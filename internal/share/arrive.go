@@ -47,6 +47,7 @@ type incoming struct {
 	room     atomic.Bool        // there may be room for them
 	cramped  bool               // the arena had none
 	read     uint64
+	parked   parked
 	record   record // scratch
 	message  wire.Message
 	event    engine.Event
@@ -70,10 +71,15 @@ type incomingSession struct {
 // stepped.
 func (c *Carrier) Deliver(to Receiver) { c.in.to = to }
 
-// arrive takes records as long as there is room for what they bring, at most a burst.
+// arrive takes records as long as there is room for what they bring, at most a burst, and
+// what has waited for room.
 func (c *Carrier) arrive() (n int) {
 	h := c.area.h
 	in := &c.in
+	waited := 0
+	if len(in.parked.of) > 0 {
+		waited = c.unpark()
+	}
 	for arrived := h.arrived.Load(); n < burst && in.read != arrived; n++ {
 		c.copyOut(bytesOfRecord(&in.record), in.read)
 		r := &in.record
@@ -83,7 +89,7 @@ func (c *Carrier) arrive() (n int) {
 		}
 		in.part = in.part[:size]
 		c.copyOut(in.part, in.read+recordLen)
-		if !c.takeRecord(r, in.part) {
+		if !c.takeOrPark(r, in.part) {
 			break
 		}
 		in.read += spanOf(size)
@@ -94,7 +100,7 @@ func (c *Carrier) arrive() (n int) {
 			c.bell.Ring()
 		}
 	}
-	return n
+	return n + waited
 }
 
 // copyOut copies from a position of the ring.
@@ -226,6 +232,7 @@ func (c *Carrier) closeSessions() {
 			break
 		}
 	}
+	c.overtake()
 	for _, s := range c.in.sessions {
 		c.endSession(s)
 	}

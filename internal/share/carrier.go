@@ -256,7 +256,7 @@ const burst = 256
 // Receive implements engine.Carrier.
 func (c *Carrier) Receive(done func(tag uint32, c *engine.Completion, life uint64, result []byte)) int {
 	if !c.alive {
-		return 0
+		return c.unpark() // events of the former host
 	}
 	if len(c.notes) > 0 {
 		c.tell()
@@ -268,7 +268,7 @@ func (c *Carrier) Receive(done func(tag uint32, c *engine.Completion, life uint6
 	if len(c.in.waiting) > 0 {
 		c.retry()
 	}
-	if h.arrived.Load() != c.in.read && c.in.to != nil {
+	if (h.arrived.Load() != c.in.read || len(c.in.parked.of) > 0) && c.in.to != nil {
 		came = c.arrive()
 	}
 	c.showAdmissions()
