@@ -138,7 +138,8 @@ func (f *Folder) Remove() error {
 }
 
 // RemoveFolder removes what a process has left that has died. The error matches ErrOwned
-// if it lives, and fs.ErrNotExist if there is no such folder.
+// if it lives, fs.ErrNotExist if there is no such folder, and ErrConfig if there is
+// something else than a state: the folder may be the whole machine's.
 func RemoveFolder(path string) error {
 	if err := onBPF(path); err != nil {
 		return err
@@ -150,5 +151,22 @@ func RemoveFolder(path string) error {
 	if err != nil {
 		return fmt.Errorf("resident: %s: %w", path, err)
 	}
+	if err := f.stateAlone(); err != nil {
+		return errors.Join(err, f.Close())
+	}
 	return errors.Join(f.Remove(), f.Close())
+}
+
+// stateAlone reports an error unless there are states, of any version, and nothing else.
+func (f *Folder) stateAlone() error {
+	entries, err := os.ReadDir(f.path)
+	if err != nil {
+		return fmt.Errorf("resident: %w", err)
+	}
+	for _, e := range entries {
+		if !stateName(e.Name()) {
+			return fmt.Errorf("%w: %s has %s, which is no state of resident regions; want a folder that `xdpfab resident list` shows", ErrConfig, f.path, e.Name())
+		}
+	}
+	return nil
 }

@@ -48,6 +48,22 @@ func TestFolder(t *testing.T) {
 	if err := RemoveFolder(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("removed what is not there: %v", err)
 	}
+	// One that belongs to others, or has folders of several interfaces, is left alone.
+	stranger := filepath.Join(root, "c", "eth0", version)
+	if err := os.MkdirAll(stranger, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{root, filepath.Join(root, "c")} {
+		if err := RemoveFolder(at); !errors.Is(err, ErrConfig) {
+			t.Errorf("removed %s: %v", at, err)
+		}
+	}
+	if _, err := os.Stat(stranger); err != nil {
+		t.Error(err)
+	}
+	if err := RemoveFolder(filepath.Dir(stranger)); err != nil {
+		t.Error(err)
+	}
 	if _, err := OpenFolder(filepath.Join(t.TempDir(), "a")); !errors.Is(err, ErrNoFileSystem) {
 		t.Errorf("opened on another file system: %v", err)
 	}
