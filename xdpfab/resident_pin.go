@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
@@ -88,10 +87,9 @@ func (h *home) adopt(i *port.Interface) error {
 	if err != nil {
 		return err
 	}
-	n, mac := x.Node(), i.MAC()
-	switch was := net.HardwareAddr(n.MAC[:]); {
-	case n.MAC != mac:
-		err = fmt.Errorf("it is of address %v, and %s has %v now; to go on, `ip link set dev %s address %v`", was, i.Name(), net.HardwareAddr(mac[:]), i.Name(), was)
+	switch n := x.Node(); {
+	case n.MAC != i.MAC():
+		err = fmt.Errorf("it is of address %v, and %s has %v now; to go on, `ip link set dev %s address %v`", n.MAC, i.Name(), i.MAC(), i.Name(), n.MAC)
 	case n.UDP && !i.UDP():
 		err = errors.New("it is of an interface with UDP; to go on, open it with UDP (DomainAttr.UDP, xdpfabd --udp)")
 	case i.UDP() && !n.UDP:

@@ -42,7 +42,7 @@ func (a Addr) Kind() Kind {
 
 // String returns the text form, which ParseAddr reads back.
 func (a Addr) String() string {
-	s := net.HardwareAddr(a.MAC[:]).String()
+	s := a.MAC.String()
 	if a.IsIP() {
 		s = a.IP.String()
 	}

@@ -2,7 +2,10 @@
 
 package wire
 
-import "net/netip"
+import (
+	"net"
+	"net/netip"
+)
 
 // The Ethernet header and the 802.1Q tag: lengths in bytes, and what is in them.
 const (
@@ -15,6 +18,9 @@ const (
 
 // MAC is an Ethernet address.
 type MAC [6]byte
+
+// String returns the address as in 02:00:00:00:00:0b.
+func (m MAC) String() string { return net.HardwareAddr(m[:]).String() }
 
 // ethernet is the raw encapsulation: nothing stands between the EtherType and the frame.
 var ethernet = encap{
