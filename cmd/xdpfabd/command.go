@@ -55,8 +55,10 @@ before them:
   --guest allow|deny[:setting[,setting]...]
   setting: user=NAME, group=NAME (or numbers; left out: any), socket=PATH by which
            the program comes (left out: any), serve=PATTERN of names of regions
-           (* for any text; empty: none), guests (programs at a time), and limits of each: entries, arena, arrivals, endpoints, peers,
-           regions, memory; and kept, for regions that outlive their programs
+           (* for any text; empty: none), guests (programs at a time); limits of
+           each: entries, arena, arrivals, endpoints, peers, regions, memory,
+           queues that it borrows (see --lend); kept, for regions that outlive
+           their programs; weight, its share beside others
 
 More control sockets, say one for each container, are [[socket]] in the file, or:
 

@@ -66,6 +66,10 @@ backing = "memfd"
 [[region]]
 name = "c"
 backing = "./c"
+[[region]]
+name = "d"
+size = 8
+backing = "resident"
 [[guest]]
 user = "1"
 entries = 64
@@ -81,6 +85,7 @@ deny = true
 			{Name: "a", Size: 4096, Key: ptr(uint64(7)), Access: mr.RemoteRead, Backing: "anonymous", Huge: mr.HugeNever},
 			{Name: "b", Size: 2 << 20, Key: ptr(^uint64(0)), Access: mr.RemoteWrite, Backing: "memfd"},
 			{Name: "c", Access: mr.RemoteRead | mr.RemoteWrite, Backing: "./c"},
+			{Name: "d", Size: 8, Access: mr.RemoteRead | mr.RemoteWrite, Backing: "resident"},
 		},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {

@@ -121,15 +121,15 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 		_ = control.Tell(conn, refusal(err))
 		return
 	}
-	if err := control.Tell(conn, verdict{Queues: s.dom.Interface().Queues, Lent: s.lent()}); err != nil {
-		return
+	err := control.Tell(conn, verdict{Queues: s.dom.Interface().Queues, Lent: s.lent()})
+	if err == nil {
+		_, err = hear(conn)
 	}
-	if _, err := hear(conn); err != nil {
+	if err != nil {
 		s.log.Warn("takeover broken off", "error", err)
 		return
 	}
 	to := &leaving{}
-	var err error
 	if to.conn, err = another(conn); err == nil {
 		if to.doors, err = leaveDoors(doors); err != nil {
 			_ = to.conn.Close()
@@ -231,6 +231,22 @@ func (s *server) leave(ctx context.Context) {
 		err = to.h.Add(text, fds...)
 	}
 	to.err = err
+}
+
+// replaced gives the daemon's place to another one. If that fails, it returns the control
+// sockets, with which this one goes on.
+func (s *server) replaced(to *leaving, mems []*mr.Memory) ([]door, error) {
+	defer to.close()
+	gone, err := s.give(to, mems)
+	if gone {
+		return nil, err
+	}
+	s.log.Error("the takeover has failed; this daemon goes on", "reason", err)
+	doors, err := s.comeBack(to, mems)
+	if err != nil {
+		return nil, fmt.Errorf("going on after a takeover that failed: %w", err)
+	}
+	return doors, nil
 }
 
 // give gives the next daemon what it needs, and reports whether that one serves now.

@@ -37,6 +37,8 @@ func TestPinFolder(t *testing.T) {
 func TestPinRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		`pin = "node"`:                 "the absolute path of a folder",
+		`pin = "/sys/fs/bpf/node"`:     "no resident region to keep there",
+		`leave = true`:                 "no resident region to leave",
 		"pin = \"none\"\nleave = true": "nothing to leave",
 	} {
 		if _, err := check("interface = \"eth0\"\n" + text + "\n"); err == nil || !strings.Contains(err.Error(), want) {

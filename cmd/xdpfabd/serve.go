@@ -184,14 +184,8 @@ func (s *server) serve(ctx context.Context, mems []*mr.Memory, doors []door) (er
 			s.notify(daemon.SdNotifyStopping)
 			return err
 		}
-		defer to.close()
-		gone, err := s.give(to, mems)
-		if gone {
+		if doors, err = s.replaced(to, mems); doors == nil {
 			return err
-		}
-		s.log.Error("the takeover has failed; this daemon goes on", "reason", err)
-		if doors, err = s.comeBack(to, mems); err != nil {
-			return fmt.Errorf("going on after a takeover that failed: %w", err)
 		}
 	}
 }

@@ -37,6 +37,7 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	s.dom.Resume()
 	_ = control.Tell(conn, verdict{})
+	_ = conn.Close() // the other one has nothing more to say
 	defer claimFiles(cfg.Regions, log)()
 	return errFailure(s.serve(ctx, mems, doors))
 }

@@ -140,9 +140,20 @@ func TestTakeoverFails(t *testing.T) {
 	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--socket", d.socket+"x")).wants(1, "further control sockets [] here", "socket", "there")
 	goOn()
 	jail := []string{"--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", xdpfabdPath}
-	start(t, net.B, "/usr/bin/setpriv", append(append(jail, flags...), "r=4KiB")).wants(1, "CAP_", "that daemon goes on")
-	d.eventually("going on", func() bool { return strings.Contains(d.err.String(), "this daemon goes on") })
-	goOn()
+	var before holdings
+	for i := range 3 {
+		start(t, net.B, "/usr/bin/setpriv", append(append(jail, flags...), "r=4KiB")).wants(1, "CAP_", "that daemon goes on")
+		d.eventually("going on", func() bool { return strings.Count(d.err.String(), "this daemon goes on") == i+1 })
+		goOn()
+		if i == 0 {
+			before = d.holdings()
+		}
+	}
+	var now holdings
+	d.eventually("holding what it held after the first failure", func() bool {
+		now = d.holdings()
+		return now.fds <= before.fds && now.goroutines <= before.goroutines
+	})
 	next := launch(t, net.B, d.socket, "--takeover", "--region", "r=4KiB")
 	next.ready()
 	d.wants(0)
