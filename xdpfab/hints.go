@@ -73,7 +73,7 @@ func unmet(list []string, in string, hint, offer reflect.Value) []string {
 	return list
 }
 
-// arrived reports whether what is asked for is met by any offer: by what settle does with
+// settled reports whether what is asked for is met by any offer: by what settle does with
 // it, or because only providers that need it look at it.
 func settled(hint any) bool {
 	switch h := hint.(type) {

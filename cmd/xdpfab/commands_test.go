@@ -124,6 +124,8 @@ var refusalsAsTheyAre = []refusal{
 	{"info --probe --fabric lo", exitUsage, "want an interface to probe"},
 	{"info --probe absent0", exitInterface, "no such interface"},
 	{"info --probe --advise absent0", exitInterface, "no such interface"},
+	{"info --probe --control /absent/x.sock lo", exitUnreachable, "leave --control out"},
+	{"info --advise --control /absent/x.sock lo", exitUsage, "asks no daemon"},
 	{"stat --watch -1s", exitUsage, "want 0 or more"},
 	{"stat -i a --control b", exitUsage, "want one of"},
 	{"stat extra", exitUsage, "unexpected argument"},

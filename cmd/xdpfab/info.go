@@ -112,6 +112,9 @@ if an interface is named.`,
 			if advises && operations || advises && fabric || operations && fabric {
 				return usage(c, "want one of --advise, --fabric and --operations")
 			}
+			if advises && !probe && socket != "" {
+				return usage(c, "--control: --advise asks no daemon, unless it is with --probe")
+			}
 			var found *probed
 			if probe {
 				if len(args) != 1 || fabric || operations {

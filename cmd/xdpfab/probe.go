@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xsk"
 )
@@ -23,6 +24,9 @@ type probed struct {
 func probeInterface(ctx context.Context, ifname, socket string) (*probed, error) {
 	if s := statusOf(ctx, ifname, socket, probeLimit); s != nil {
 		return &probed{Probe: xdpfab.Probe{InterfaceInfo: s.Interface, Refused: []string{}}, Daemon: s.PID}, nil
+	}
+	if socket != "" { // by which the caller wants a daemon asked, and nothing bound
+		return nil, fmt.Errorf("--control %s: %w there that serves %s and answers; leave --control out to bind the interface itself", socket, control.ErrNoDaemon, ifname)
 	}
 	p, err := xdpfab.ProbeInterface(ctx, ifname)
 	if err != nil {
