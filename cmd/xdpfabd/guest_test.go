@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -291,5 +292,15 @@ func TestGuestRefused(t *testing.T) {
 	}
 	if !strings.Contains(p.log.String(), "guest refused") {
 		t.Errorf("log: %s", p.log)
+	}
+}
+
+// A daemon that takes another's place asks for it only when it knows whom its rules are
+// about.
+func TestTakeoverKnowsItsRules(t *testing.T) {
+	cfg := Config{Interface: "absent0", Control: filepath.Join(t.TempDir(), "x.sock"), Guests: []GuestConfig{{User: "nobody-of-this-name"}}}
+	err := takeOver(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err == nil || !strings.Contains(err.Error(), "guest[0].user") {
+		t.Errorf("%v; want that the user is unknown", err)
 	}
 }

@@ -148,19 +148,20 @@ type server struct {
 	leaves  atomic.Bool // another daemon takes this one's place
 }
 
-func newServer(cfg Config, log *slog.Logger) *server {
-	rules, _ := newRules(cfg.Guests) // those that are unknown were found before
-	return &server{cfg: cfg, log: log, rules: rules, began: time.Now()}
+// newServer fails if the rules cannot be told, since a rule about an unknown user would
+// fit anybody: the configuration was checked, but the answer may be another one by now.
+func newServer(cfg Config, log *slog.Logger) (*server, error) {
+	rules, unknown := newRules(cfg.Guests)
+	return &server{cfg: cfg, log: log, rules: rules, began: time.Now()}, (*file)(nil).errors(unknown)
 }
 
 // serve registers the memories, one for each region of cfg, and serves until ctx
 // ends, which is no error, or something fails. Domain, memories and listener are its
 // own from the beginning, and closed when it returns.
 func serve(ctx context.Context, dom *xdpfab.Domain, cfg Config, mems []*mr.Memory, l net.Listener, log *slog.Logger) (err error) {
-	s := newServer(cfg, log)
+	s, unknown := newServer(cfg, log)
 	s.dom = dom
-	_, unknown := newRules(cfg.Guests)
-	if err := errors.Join((*file)(nil).errors(unknown), s.register(mems, nil)); err != nil {
+	if err := errors.Join(unknown, s.register(mems, nil)); err != nil {
 		return errors.Join(err, l.Close(), s.close(mems))
 	}
 	doors, err := s.doors(l)

@@ -23,13 +23,16 @@ import (
 
 // takeOver takes the place of the daemon at the control socket: leave.go has the steps.
 func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
+	s, err := newServer(cfg, log)
+	if err != nil {
+		return errFailure(err)
+	}
 	conn, err := control.AskToTakeOver(ctx, cfg.controlPath())
 	if err != nil {
 		return errFailure(err)
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // asked to end before it began
-	s := newServer(cfg, log)
 	mems, doors, err := s.takeFrom(ctx, conn)
 	if err != nil {
 		_ = control.Tell(conn, refusal(err))
