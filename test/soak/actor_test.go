@@ -5,27 +5,12 @@
 package soak
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"time"
 
-	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab"
-)
-
-// kind is what an actor posts. All but read add one.
-type kind uint8
-
-const (
-	addOwn     kind = iota // fetch-add on the actor's own word
-	readOwn                // fetch of it
-	addShared              // base add on a word that all actors share
-	addArray               // base add on the actor's array, several frames
-	fetchArray             // the same with results
-	numKinds
 )
 
 // fate is the known outcome of an operation.
@@ -64,13 +49,11 @@ type actor struct {
 	depth int // outstanding at most
 	limit int // posts at most
 	pace  time.Duration
+	mixed bool // posts kinds that a resident session passes to user space, too
 	posts []*post
 	open  int // posted, not completed
 	buf   [64]xdpfab.Completion
 }
-
-// ones is the operand of every add: read by the engine, and never written.
-var ones = bytes.Repeat([]byte{1, 0, 0, 0, 0, 0, 0, 0}, arrayLen)
 
 // run posts until stop is closed or the limit is reached.
 func (a *actor) run(stop <-chan struct{}) {
@@ -95,34 +78,12 @@ func (a *actor) run(stop <-chan struct{}) {
 
 // post posts one operation; false when the queues are full.
 func (a *actor) post() bool {
-	p := &post{kind: addOwn, word: a.rnd.IntN(sharedWords)}
-	switch n := a.rnd.IntN(100); {
-	case n < 4:
-		p.kind = addArray
-	case n < 8:
-		p.kind = fetchArray
-	case n < 40:
-		p.kind = addShared
-	case n < 50:
-		p.kind = readOwn
+	p := &post{kind: a.draw(a.rnd), word: a.rnd.IntN(sharedWords)}
+	send := a.ep.Atomic
+	if forms[p.kind].fetch {
+		send = a.ep.FetchAtomic
 	}
-	at, own := uint64(a.slot), ones[:8]
-	var err error
-	switch p.kind {
-	case addOwn:
-		p.result = make([]byte, 8)
-		err = a.ep.FetchAtomic(&xdpfab.Msg{Buf: own, Result: p.result, Dest: a.dest, Offset: at, Key: regionKey, Datatype: atomic.Uint64, Op: atomic.Sum, Context: p}, 0)
-	case readOwn:
-		p.result = make([]byte, 8)
-		err = a.ep.FetchAtomic(&xdpfab.Msg{Result: p.result, Dest: a.dest, Offset: at, Key: regionKey, Datatype: atomic.Uint64, Op: atomic.Read, Context: p}, 0)
-	case addShared:
-		err = a.ep.Atomic(&xdpfab.Msg{Buf: own, Dest: a.dest, Offset: uint64(8 * p.word), Key: regionKey, Datatype: atomic.Uint64, Op: atomic.Sum, Context: p}, 0)
-	case addArray:
-		err = a.ep.Atomic(&xdpfab.Msg{Buf: ones, Dest: a.dest, Offset: at + arrayAt, Key: regionKey, Datatype: atomic.Uint64, Op: atomic.Sum, Context: p}, 0)
-	case fetchArray:
-		p.result = make([]byte, 8*arrayLen)
-		err = a.ep.FetchAtomic(&xdpfab.Msg{Buf: ones, Result: p.result, Dest: a.dest, Offset: at + arrayAt, Key: regionKey, Datatype: atomic.Uint64, Op: atomic.Sum, Context: p}, 0)
-	}
+	err := send(a.message(p), 0)
 	if errors.Is(err, xdpfab.ErrAgain) {
 		return false
 	}
@@ -176,6 +137,9 @@ func (a *actor) completed(c xdpfab.Completion) {
 		p.fate = notExecuted
 	case errors.Is(c.Err, xdpfab.ErrPeerRestarted):
 		p.fate = restarted
+		if !a.w.forgetful {
+			a.w.t.Errorf("the peer cannot have restarted: %v", c.Err)
+		}
 	case errors.Is(c.Err, xdpfab.ErrOutcomeUnknown):
 		p.fate = unknown
 	default:
@@ -256,12 +220,4 @@ func (a *actor) resolve(ctx context.Context) {
 
 // long reports whether the operation takes several frames, so that a part of it can
 // run.
-func (p *post) long() bool { return p.kind == addArray || p.kind == fetchArray }
-
-// values are the elements of a result.
-func (p *post) values() (v []uint64) {
-	for b := p.result; len(b) > 0; b = b[8:] {
-		v = append(v, binary.LittleEndian.Uint64(b))
-	}
-	return v
-}
+func (p *post) long() bool { return forms[p.kind].place == ownArray }

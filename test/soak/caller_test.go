@@ -52,9 +52,10 @@ func (w *world) call(n int, haste time.Duration, seed uint64) *callers {
 		a := &caller{w: w, at: slotSize*(1+i) + 8, haste: haste, rnd: rand.New(rand.NewPCG(seed, uint64(i)))}
 		a.word = xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: regionKey}, uint64(a.at)/8)
 		c.all = append(c.all, a)
+		a.add(patience) // so that there is a session when the trouble begins
 		c.wg.Go(func() {
 			for !c.stop.Load() {
-				a.add()
+				a.hurry()
 			}
 		})
 	}
@@ -67,13 +68,18 @@ func (c *callers) halt() {
 	c.wg.Wait()
 }
 
-// add makes one call. Two of three have a deadline that may pass first.
-func (a *caller) add() {
+// hurry makes one call. Two of three have a deadline that may pass first.
+func (a *caller) hurry() {
 	time.Sleep(time.Duration(a.rnd.Int64N(int64(200 * time.Microsecond))))
 	limit := patience
 	if a.rnd.IntN(3) > 0 {
 		limit = time.Duration(a.rnd.Int64N(int64(a.haste)))
 	}
+	a.add(limit)
+}
+
+// add makes one call, which it leaves after a time.
+func (a *caller) add(limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	sum, err := a.word.Add(ctx, 1)

@@ -151,7 +151,7 @@ func (d *daemon) descriptors(t *testing.T) int {
 func killGuests(t *testing.T, w *world, rnd *rand.Rand, guests, kills int) {
 	t.Helper()
 	must(t, w.client.CloseAll()) // the daemon needs the interface
-	host := newDaemon(t, w.wire.A, w.addr == w.wire.B.IP4.String())
+	host := newDaemon(t, w.wire.A, setting{udp: w.addr == w.wire.B.IP4.String()})
 	host.start(t)
 	var acked, most uint64
 	end := func(g *guestProcess) {
@@ -217,7 +217,7 @@ func TestGuestsAndDaemonKilled(t *testing.T) {
 
 // guestKills is the same for longer, in bad weather.
 func guestKills(t *testing.T, rnd *rand.Rand) {
-	w := newWorld(t, setting{seed: rnd.Uint64(), udp: rnd.IntN(2) == 0})
+	w := newWorld(t, setting{seed: rnd.Uint64(), udp: rnd.IntN(2) == 0, resident: resides(rnd)})
 	defer burden(t, rnd)()
 	if w.addr == w.wire.B.MAC.String() { // UDP resolves by ARP, which gives up sooner than this weather ends
 		w.wire.SetBoth(mixed(rnd))

@@ -59,9 +59,9 @@ func TestClientsKilled(t *testing.T) {
 // retirement checks that all sessions of killed clients are retired after the silence
 // for which the clients asked, which grows with their give-up time. The function that it
 // returns waits for that.
-func retirement(t *testing.T) (wait func()) {
+func retirement(t *testing.T, resident bool) (wait func()) {
 	const n = 5
-	w := newWorld(t, setting{process: true, daemonArgs: []string{"--idle-retire", "31s"}})
+	w := newWorld(t, setting{process: true, resident: resident, daemonArgs: []string{"--idle-retire", "31s"}})
 	must(t, w.client.CloseAll())
 	killClients(t, w, n, time.Second)
 	return func() {

@@ -28,6 +28,7 @@ type plan struct {
 	pace                 time.Duration
 	seed                 uint64
 	size                 int // of submission ring and completion queue; 0 means 256
+	mixed                bool
 }
 
 // hire makes a crew; start sets it to work.
@@ -38,7 +39,7 @@ func (w *world) hire(p plan) *crew {
 	}
 	c := &crew{w: w, stop: make(chan struct{})}
 	for i := range min(p.actors, maxActors) {
-		a := &actor{w: w, slot: slotSize * (1 + i), depth: p.depth, limit: p.limit, pace: p.pace}
+		a := &actor{w: w, slot: slotSize * (1 + i), depth: p.depth, limit: p.limit, pace: p.pace, mixed: p.mixed}
 		a.rnd = rand.New(rand.NewPCG(p.seed, uint64(i)))
 		av, err := w.client.NewAddressVector()
 		must(w.t, err)
@@ -143,9 +144,13 @@ func (c *crew) check() {
 	c.w.t.Helper()
 	var shared [sharedWords]bounds
 	for i, a := range c.actors {
-		own, array := a.history(i)
-		c.compare("word", i, own, a.slot, 1)
-		c.compare("array", i, array, a.slot+arrayAt, arrayLen)
+		for at, b := range a.history(i) {
+			if f := &fields[at]; place(at) != sharedWord {
+				for k, v := range c.w.numbers(f, a.slot) {
+					c.compare(f, i, k, v, b)
+				}
+			}
+		}
 		for _, p := range a.posts {
 			if p.kind == addShared {
 				shared[p.word].add(p.fate)
@@ -153,33 +158,30 @@ func (c *crew) check() {
 		}
 		a.enter()
 	}
-	for i, b := range shared {
-		c.compare("shared word", i, b, 8*i, 1)
+	for k, v := range c.w.numbers(&fields[sharedWord], 0) {
+		c.compare(&fields[sharedWord], 0, k, v, shared[k])
 	}
 }
 
-// compare finds elements of the memory that the books do not explain.
-func (c *crew) compare(what string, i int, b bounds, off, count int) {
+// compare reports an element of the memory that the books do not explain.
+func (c *crew) compare(f *field, i, k int, v uint64, b bounds) {
 	c.w.t.Helper()
-	for k := range count {
-		if v := c.w.word(off + 8*k); !b.hold(v) {
-			c.w.t.Errorf("%s %d[%d] is %d, but %d additions were acknowledged and %d can have run", what, i, k, v, b.sure, b.maybe)
-			return
-		}
+	if !b.hold(v) {
+		c.w.t.Errorf("%s %d[%d] is %d, but %d additions were acknowledged and %d can have run", f.name, i, k, v, b.sure, b.maybe)
 	}
 }
 
 // history checks what an actor's operations returned, in the order posted, and
-// returns the bounds of its word and its array.
+// returns the bounds of its places.
 //
 // Operations of one endpoint on one peer apply in order, so each fetched value is
 // at least the number of additions before it that were acknowledged, at most the
 // number of those that can have run, and more than the last value fetched. One
 // that was unknown may be late, which is why it never raises the lower bound here.
-func (a *actor) history(i int) (own, array bounds) {
+func (a *actor) history(i int) (sums [numPlaces]bounds) {
 	t := a.w.t
 	t.Helper()
-	var at [2]struct {
+	var at [numPlaces]struct {
 		past bounds
 		next [arrayLen]uint64 // least that can be fetched from here on
 	}
@@ -187,13 +189,11 @@ func (a *actor) history(i int) (own, array bounds) {
 		if p.seen != 1 {
 			t.Errorf("actor %d: operation %d of %d has %d completions", i, n, len(a.posts), p.seen)
 		}
-		s := &at[0]
-		switch p.kind {
-		case addShared:
+		to := forms[p.kind].place
+		if to == sharedWord {
 			continue
-		case addArray, fetchArray:
-			s = &at[1]
 		}
+		s := &at[to]
 		if p.fate == ok || p.fate == ran && p.result != nil {
 			for k, v := range p.values() {
 				least := max(s.next[k], s.past.sure)
@@ -215,13 +215,9 @@ func (a *actor) history(i int) (own, array bounds) {
 		if s.past.add(p.fate); p.fate == ran {
 			s.past.sure--
 		}
-		if p.kind == addOwn {
-			own.add(p.fate)
-		} else {
-			array.add(p.fate)
-		}
+		sums[to].add(p.fate)
 	}
-	return own, array
+	return sums
 }
 
 // enter adds the actor's completions to the tally.

@@ -73,18 +73,20 @@ func (l *leashed) letGo() {
 	<-l.done
 }
 
-// daemon is an xdpfabd that can be killed and started again; its memory is a file.
+// daemon is an xdpfabd that can be killed and started again; its memory is a file. If it
+// has a resident region, which is kept in a folder, the ordinary one is the file.
 type daemon struct {
 	side *testnet.Side
 	args []string
 	path string // of the control socket
-	mem  []byte // the file, mapped
+	file []byte // mapped
+	pins string // the folder; empty if there is no resident region
 	out  lockedBuffer
 	run  *leashed
 	pid  int
 }
 
-func newDaemon(t *testing.T, side *testnet.Side, udp bool, more ...string) *daemon {
+func newDaemon(t *testing.T, side *testnet.Side, s setting) *daemon {
 	t.Helper()
 	bin, err := daemonBinary()
 	must(t, err)
@@ -95,12 +97,17 @@ func newDaemon(t *testing.T, side *testnet.Side, udp bool, more ...string) *daem
 	must(t, err)
 	defer f.Close()
 	must(t, f.Truncate(regionSize))
-	d.mem, err = unix.Mmap(int(f.Fd()), 0, regionSize, unix.PROT_READ, unix.MAP_SHARED)
+	d.file, err = unix.Mmap(int(f.Fd()), 0, regionSize, unix.PROT_READ, unix.MAP_SHARED)
 	must(t, err)
-	t.Cleanup(func() { _ = unix.Munmap(d.mem) })
-	d.args = append([]string{bin, "--interface", side.IfName, "--control", d.path,
-		"--region", fmt.Sprintf("r=%d:key=%d,backing=%s", regionSize, regionKey, file)}, more...)
-	if udp {
+	t.Cleanup(func() { _ = unix.Munmap(d.file) })
+	d.args = append([]string{bin, "--interface", side.IfName, "--control", d.path}, s.daemonArgs...)
+	key := regionKey
+	if s.resident {
+		key = ordinaryKey
+		d.reside(t)
+	}
+	d.args = append(d.args, "--region", fmt.Sprintf("file=%d:key=%d,backing=%s", regionSize, key, file))
+	if s.udp {
 		d.args = append(d.args, "--udp")
 	}
 	t.Cleanup(func() {
@@ -158,6 +165,9 @@ func (d *daemon) kill(t *testing.T) {
 	must(t, unix.Kill(d.pid, unix.SIGKILL))
 	<-d.run.done
 	survived.add("daemon kills", 1)
+	if d.pins != "" {
+		survived.add("daemon kills: resident", 1)
+	}
 }
 
 // stall stops the daemon for a while, as a hypervisor would.

@@ -33,6 +33,7 @@ var scenarios = []scenario{
 	{"movements", movements},
 	{"deadlines", deadlines},
 	{"guest kills", guestKills},
+	{"resident deaths", residentDeaths},
 }
 
 // TestSoak draws scenarios until the time is over. A failure names its seed; that
@@ -52,7 +53,8 @@ func TestSoak(t *testing.T) {
 		fmt.Printf("survived in %v, %d rounds, last seed %d:\n%v", time.Since(start).Round(time.Second), rounds, next-1, &survived)
 	}()
 	if *minutes >= 2 { // it runs in parallel with everything else
-		defer retirement(t)()
+		defer retirement(t, false)()
+		defer retirement(t, canReside())()
 	}
 	for ; time.Now().Before(end); rounds, next = rounds+1, next+1 {
 		rnd := rand.New(rand.NewPCG(next, next))
@@ -68,16 +70,19 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// draw is a random world and plan.
+// draw is a random world and plan. Half of the worlds are resident.
 func draw(rnd *rand.Rand, giveUp time.Duration) (setting, plan) {
-	s := setting{seed: rnd.Uint64(), udp: rnd.IntN(2) == 0, process: rnd.IntN(3) == 0}
+	s := setting{seed: rnd.Uint64(), udp: rnd.IntN(2) == 0, process: rnd.IntN(3) == 0, resident: resides(rnd)}
 	s.client = xdpfab.DomainAttr{GiveUp: giveUp, Window: rnd.IntN(3) * rnd.IntN(33), Progress: xdpfab.ProgressMode(rnd.IntN(2))}
 	s.server = xdpfab.DomainAttr{Window: rnd.IntN(3) * rnd.IntN(33)}
 	return s, plan{
 		actors: 1 + rnd.IntN(6), depth: 1 << rnd.IntN(9), limit: 20000, seed: rnd.Uint64(), size: 256,
-		pace: time.Duration(20+rnd.IntN(200)) * time.Microsecond,
+		pace: time.Duration(20+rnd.IntN(200)) * time.Microsecond, mixed: rnd.IntN(2) == 0,
 	}
 }
+
+// resides draws whether a world is resident, if the kernel can have such.
+func resides(rnd *rand.Rand) bool { return rnd.IntN(2) == 0 && canReside() }
 
 // burden loads the cores in one of four cases.
 func burden(t *testing.T, rnd *rand.Rand) (end func()) {
@@ -138,20 +143,14 @@ func daemonKills(t *testing.T, rnd *rand.Rand) {
 	w := newWorld(t, s)
 	defer burden(t, rnd)()
 	c := w.hire(p).start()
-	for range 4 {
-		w.wire.SetBoth(mixed(rnd))
-		time.Sleep(time.Duration(20+rnd.IntN(150)) * time.Millisecond)
-		w.daemon.kill(t)
-		time.Sleep(time.Duration(rnd.IntN(100)) * time.Millisecond)
-		w.daemon.start(t)
-	}
+	w.kills(4, rnd, func() faultwire.Faults { return mixed(rnd) })
 	w.heal()
 	c.finish(true)
 }
 
 // clientKills kills clients.
 func clientKills(t *testing.T, rnd *rand.Rand) {
-	w := newWorld(t, setting{seed: rnd.Uint64(), udp: rnd.IntN(2) == 0, process: true})
+	w := newWorld(t, setting{seed: rnd.Uint64(), udp: rnd.IntN(2) == 0, process: true, resident: resides(rnd)})
 	must(t, w.client.CloseAll())
 	if w.addr == w.wire.B.MAC.String() { // UDP resolves by ARP, which gives up sooner than this weather ends
 		w.wire.SetBoth(mixed(rnd))
@@ -162,7 +161,7 @@ func clientKills(t *testing.T, rnd *rand.Rand) {
 // histories checks linearizability.
 func histories(t *testing.T, rnd *rand.Rand) {
 	s, p := draw(rnd, 60*time.Millisecond)
-	s.process = false // the word is set to zero between histories
+	s.process = s.resident // the word is set to zero between histories, and a file is mapped for reading
 	w := newWorld(t, s)
 	p.actors, p.depth, p.limit = 3, 1, 60
 	for range 3 {
@@ -173,6 +172,9 @@ func histories(t *testing.T, rnd *rand.Rand) {
 				w.wire.SetBoth(mixed(rnd))
 				time.Sleep(time.Duration(rnd.IntN(30)) * time.Millisecond)
 				partition(w, rnd, time.Duration(rnd.IntN(150))*time.Millisecond)
+			}
+			if w.daemon != nil {
+				w.kills(1, rnd, func() faultwire.Faults { return mixed(rnd) })
 			}
 		})
 	}

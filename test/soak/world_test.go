@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -17,11 +18,12 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// The served region: shared words first, then a slot for each actor with a word
+// A served region: shared words first, then a slot for each actor with a word
 // and an array of its own.
 const (
 	regionKey   = 7
-	regionSize  = 1 << 17 // bytes
+	ordinaryKey = 8       // of the second region, beside one that is resident
+	regionSize  = 1 << 17 // bytes, of each
 	sharedWords = 8
 	slotSize    = 8192 // bytes
 	arrayAt     = 4096 // within a slot
@@ -34,6 +36,7 @@ type setting struct {
 	seed           uint64
 	udp            bool // over UDP and IPv4 instead of raw Ethernet
 	process        bool // the server is an xdpfabd with its memory in a file
+	resident       bool // the region is; there is an ordinary one beside it
 	client, server xdpfab.DomainAttr
 	daemonArgs     []string // more arguments of the process
 }
@@ -47,11 +50,17 @@ type world struct {
 	daemon *daemon        // nil if it is not
 	addr   string         // of the server's endpoint 0
 	mem    []byte         // the region as the server sees it
+
+	// The ordinary region, if the first one is resident: the same one otherwise.
+	other    []byte
+	otherKey uint64
+
+	forgetful bool // a kill of the daemon makes it another life of the node
 }
 
 func newWorld(t *testing.T, s setting) *world {
 	t.Helper()
-	w := &world{t: t, wire: faultwire.New(t, faultwire.Options{Seed: s.seed})}
+	w := &world{t: t, otherKey: regionKey, wire: faultwire.New(t, faultwire.Options{Seed: s.seed})}
 	// Cleanups run last first: the tally is taken before the wire is closed.
 	t.Cleanup(func() { survived.addWire(w.wire.Stats()) })
 	w.addr = w.wire.B.MAC.String()
@@ -59,36 +68,52 @@ func newWorld(t *testing.T, s setting) *world {
 		s.client.UDP, s.server.UDP = true, true
 		w.addr = w.wire.B.IP4.String()
 	}
+	if s.resident {
+		requireResident(t)
+		w.otherKey = ordinaryKey
+	}
 	if s.process {
-		w.daemon = newDaemon(t, w.wire.B, s.udp, s.daemonArgs...)
-		w.mem = w.daemon.mem
+		w.daemon = newDaemon(t, w.wire.B, s)
 		w.daemon.start(t)
+		w.mem, w.other = w.daemon.memory(t), w.daemon.file
+		w.forgetful = !s.resident
 	} else {
-		w.serve(s.server)
+		w.serve(s)
+	}
+	if s.resident {
+		survived.add("worlds with resident regions", 1)
+		t.Cleanup(w.countResident)
 	}
 	w.client = openDomain(t, w.wire.A, s.client)
 	return w
 }
 
 // serve opens the server in this process.
-func (w *world) serve(attr xdpfab.DomainAttr) {
+func (w *world) serve(s setting) {
 	w.t.Helper()
+	var mems []*mr.Memory
+	w.t.Cleanup(func() { // when the server is closed
+		for _, m := range mems {
+			_ = m.Close()
+		}
+	})
+	w.server = openDomain(w.t, w.wire.B, s.server)
+	register := func(key uint64, m *mr.Memory, err error) []byte {
+		must(w.t, err)
+		mems = append(mems, m)
+		r, err := w.server.Register(m, mr.Options{Name: fmt.Sprint("r", key), Key: &key, Access: mr.RemoteRead | mr.RemoteWrite})
+		must(w.t, err)
+		return r.Bytes()
+	}
 	m, err := mr.Alloc(regionSize, mr.AllocOptions{})
-	if err != nil {
-		w.t.Fatal(err)
+	w.other = register(w.otherKey, m, err)
+	w.mem = w.other
+	if s.resident {
+		m, err = w.server.NewResidentMemory("r", regionSize)
+		w.mem = register(regionKey, m, err)
 	}
-	w.t.Cleanup(func() { _ = m.Close() })
-	w.server = openDomain(w.t, w.wire.B, attr)
-	key := uint64(regionKey)
-	r, err := w.server.Register(m, mr.Options{Name: "r", Key: &key, Access: mr.RemoteRead | mr.RemoteWrite})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.mem = r.Bytes()
 	ep, err := w.server.NewEndpoint(xdpfab.EndpointAttr{})
-	if err := errors.Join(err, ep.Enable()); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, errors.Join(err, ep.Enable()))
 }
 
 func openDomain(t *testing.T, side *testnet.Side, attr xdpfab.DomainAttr) (d *xdpfab.Domain) {
