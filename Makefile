@@ -159,7 +159,8 @@ sim-bugs:
 	@scripts/need go
 	$(GO) test -timeout 30m -count=1 -v -tags simbugs -run '^TestSeededBugs$$' ./internal/sim
 
-# Real AF_XDP, real processes, a wire with faults, kill -9, for MINUTES.
+# Real AF_XDP, real processes, a wire with faults, kill -9, for MINUTES. Half of it has
+# resident regions, if the kernel can.
 MINUTES ?= 3
 soak:
 	@scripts/need root go ip

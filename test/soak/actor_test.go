@@ -137,14 +137,12 @@ func (a *actor) completed(c xdpfab.Completion) {
 		p.fate = notExecuted
 	case errors.Is(c.Err, xdpfab.ErrPeerRestarted):
 		p.fate = restarted
-		if !a.w.forgetful {
-			a.w.t.Errorf("the peer cannot have restarted: %v", c.Err)
-		}
 	case errors.Is(c.Err, xdpfab.ErrOutcomeUnknown):
 		p.fate = unknown
 	default:
 		a.w.t.Errorf("a completion says nothing of what is known: %v", c.Err)
 	}
+	a.w.mayFail(p.fate, c.Err)
 }
 
 // wait sleeps until there is a completion or the time is over.

@@ -161,6 +161,9 @@ func (c *crew) check() {
 	for k, v := range c.w.numbers(&fields[sharedWord], 0) {
 		c.compare(&fields[sharedWord], 0, k, v, shared[k])
 	}
+	if c.w.daemon != nil { // it ends before the world's own cleanups
+		c.w.countResident()
+	}
 }
 
 // compare reports an element of the memory that the books do not explain.

@@ -8,10 +8,12 @@
 //
 // The nodes sit at both ends of package faultwire's cable. [actor] posts and keeps
 // books; ledger compares the books with the memory. The short tests take one kind
-// of trouble each; TestSoak draws scenarios at random for a given time:
+// of trouble each; TestSoak draws scenarios at random for a given time. Half of its
+// worlds have resident regions, where the kernel can have them:
 //
 //	go test ./test/soak -v -run TestSoak -minutes 3 -timeout 0
 //	go test ./test/soak -v -run TestSoak -minutes 3 -seed 12345   # repeat a draw
+//	go test ./test/soak -v -run 'TestSoak/^resident' -minutes 3   # one scenario
 package soak
 
 import (

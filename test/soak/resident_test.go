@@ -73,7 +73,7 @@ func (d *daemon) memory(t *testing.T) []byte {
 	return mem
 }
 
-// counts are the server's statistics since it started; none if it cannot say.
+// counts are the server's statistics; none if it cannot say.
 func (w *world) counts() (n map[string]uint64) {
 	if w.server != nil {
 		n, _ = w.server.Stats()
@@ -83,8 +83,11 @@ func (w *world) counts() (n map[string]uint64) {
 	return n
 }
 
-// countResident adds to the tally what the program has executed.
+// countResident adds to the tally what the program has executed since the server started.
 func (w *world) countResident() {
+	if w.forgetful {
+		return
+	}
 	counts := w.counts()
 	for _, what := range []string{"resident_ops_executed", "resident_passed", "resident_duplicates", "resident_early"} {
 		survived.add(what, int(counts[what]))
@@ -107,6 +110,8 @@ func (w *world) kills(n int, rnd *rand.Rand, weather func() faultwire.Faults) {
 	for range n {
 		w.wire.SetBoth(weather())
 		time.Sleep(time.Duration(20+rnd.IntN(150)) * time.Millisecond)
+		w.countResident()
+		time.Sleep(time.Duration(rnd.IntN(2000)) * time.Microsecond) // it is not doing that when it dies
 		w.daemon.kill(w.t)
 		time.Sleep(time.Duration(rnd.IntN(100)) * time.Millisecond)
 		w.daemon.start(w.t)
@@ -197,6 +202,19 @@ func TestResidentEverythingAtOnce(t *testing.T) {
 			w.heal()
 			c.settled()
 			w.executed(mixed)
+		})
+	}
+}
+
+// Several clients of one resident word, while the daemon dies and comes back.
+func TestResidentLinearizable(t *testing.T) {
+	w := newWorld(t, setting{seed: 14, process: true, resident: true, client: xdpfab.DomainAttr{GiveUp: 60 * time.Millisecond}})
+	rnd := rand.New(rand.NewPCG(14, 14))
+	for i := range 2 {
+		clear(w.mem[:8])
+		linear(t, w, plan{actors: 3, depth: 1, limit: 60, seed: uint64(i)}, func() {
+			w.kills(1, rnd, func() faultwire.Faults { return everything })
+			w.heal()
 		})
 	}
 }

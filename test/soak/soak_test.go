@@ -59,7 +59,10 @@ func TestSoak(t *testing.T) {
 	for ; time.Now().Before(end); rounds, next = rounds+1, next+1 {
 		rnd := rand.New(rand.NewPCG(next, next))
 		s := scenarios[rnd.IntN(len(scenarios))]
-		if !t.Run(s.name, func(t *testing.T) { s.run(t, rnd) }) {
+		if !t.Run(s.name, func(t *testing.T) {
+			t.Logf("seed %d", next)
+			s.run(t, rnd)
+		}) {
 			fmt.Printf("FAILED: scenario %q; repeat with -seed %d\n", s.name, next)
 			return
 		}
@@ -175,6 +178,7 @@ func histories(t *testing.T, rnd *rand.Rand) {
 			}
 			if w.daemon != nil {
 				w.kills(1, rnd, func() faultwire.Faults { return mixed(rnd) })
+				w.heal()
 			}
 		})
 	}

@@ -82,7 +82,9 @@ func newWorld(t *testing.T, s setting) *world {
 	}
 	if s.resident {
 		survived.add("worlds with resident regions", 1)
-		t.Cleanup(w.countResident)
+		if !s.process {
+			t.Cleanup(w.countResident)
+		}
 	}
 	w.client = openDomain(t, w.wire.A, s.client)
 	return w
@@ -150,5 +152,16 @@ func (w *world) until(is func(s *faultwire.Stats) bool) {
 		if time.Now().After(end) {
 			w.t.Fatalf("what should happen on the wire does not: %v", s)
 		}
+	}
+}
+
+// mayFail checks that an operation could fail as it did. A node that lives, or whose life
+// goes on in another process, is silent at worst; the death of a process may end sessions.
+func (w *world) mayFail(f fate, err error) {
+	switch {
+	case f == ok || w.forgetful || errors.Is(err, xdpfab.ErrPeerSilent):
+	case f == unknown && w.daemon != nil && errors.Is(err, xdpfab.ErrSessionLost):
+	default:
+		w.t.Errorf("an operation fails for no reason: %v", err)
 	}
 }
