@@ -44,7 +44,7 @@ type loan struct {
 	queue  int
 	ferry  *share.Ferry
 	gifts  []int // descriptors that leave with the answer
-	leaves bool  // to another process, or comes from one and is not begun: the queue is not taken back
+	leaves bool  // another process goes on, or may have to: the queue is not taken back
 	tasks  sync.WaitGroup
 
 	mu    sync.Mutex
