@@ -118,8 +118,8 @@ func (w *world) kills(n int, rnd *rand.Rand, weather func() faultwire.Faults) {
 	}
 }
 
-// blurred checks a crew after deaths that may have met a frame in user space: only what was
-// in flight then has an unknown outcome, and everything else has run.
+// blurred checks a crew after deaths that may have met a frame in user space: only what
+// was in flight then has an unknown outcome, and everything else has run.
 func (c *crew) blurred(deaths int) {
 	t := c.w.t
 	t.Helper()
@@ -191,7 +191,8 @@ func (w *world) executed(mixed bool) {
 	}
 }
 
-// All faults at once, with operations for the program alone, and with others: all succeed.
+// All faults at once, with operations for the program alone, and with others: all
+// succeed.
 func TestResidentEverythingAtOnce(t *testing.T) {
 	for _, mixed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("mixed=%v", mixed), func(t *testing.T) {

@@ -155,8 +155,9 @@ func (w *world) until(is func(s *faultwire.Stats) bool) {
 	}
 }
 
-// mayFail checks that an operation could fail as it did. A node that lives, or whose life
-// goes on in another process, is silent at worst; the death of a process may end sessions.
+// mayFail checks that an operation could fail as it did. A node that lives, or whose
+// life goes on in another process, is silent at worst; the death of a process may end
+// sessions.
 func (w *world) mayFail(f fate, err error) {
 	switch {
 	case f == ok || w.forgetful || errors.Is(err, xdpfab.ErrPeerSilent):
