@@ -40,7 +40,7 @@ type GuestLimits struct {
 	Kept      int // bytes of memfds that outlive programs, of all programs of the Rule together; none
 
 	// Attach is the time from the call of Host within which the program must have
-	// attached; 10 s. A program that says nothing holds no place for longer.
+	// attached; a minute. A program that says nothing holds no place for longer.
 	Attach time.Duration
 
 	// Rule names what sets these limits, in the errors that the guest gets; "the host"
@@ -68,7 +68,7 @@ func (l GuestLimits) withDefaults() GuestLimits {
 			*x.field = x.value
 		}
 	}
-	l.Attach, l.Rule = cmp.Or(l.Attach, 10*time.Second), cmp.Or(l.Rule, "the host")
+	l.Attach, l.Rule = cmp.Or(l.Attach, time.Minute), cmp.Or(l.Rule, "the host")
 	return l
 }
 
