@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
-	"github.com/xdpfab/xdpfab/internal/testnet/veth"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -47,16 +46,7 @@ func serveOn(t *testing.T, side *testnet.Side) *xdpfab.Domain {
 // A gateway that fails over, on the way there or on the way back, is nothing that an
 // operation notices: the routers' addresses are found out before anybody gives up.
 func TestVethGatewayFailsOver(t *testing.T) {
-	testnet.Require(t)
-	r, err := veth.NewRouted(veth.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	r := testnet.NewRouted(t, testnet.Options{})
 	serveOn(t, r.B)
 	client := openOn(t, r.A, xdpfab.DomainAttr{UDP: true, GiveUp: time.Minute})
 	for i, addr := range []string{r.B.IP4.String(), r.B.IP6.String()} {
@@ -79,7 +69,7 @@ func TestVethGatewayFailsOver(t *testing.T) {
 			}
 		}
 		add(100)
-		for name, side := range map[string]*veth.Side{"the client's": r.A, "the server's": r.B} {
+		for name, side := range map[string]*testnet.Side{"the client's": r.A, "the server's": r.B} {
 			if _, err := r.SwapGateway(side); err != nil {
 				t.Fatal(err)
 			}

@@ -97,6 +97,8 @@ func TestVethForgedFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := newInjector(t, pair.A)
+	// A NIC drops frames to others by itself.
+	testnet.IP(t, pair.B, "link set "+pair.B.IfName+" promisc on")
 
 	request := wire.Header{Type: wire.Request, Session: uint32(wire.NewSessionID(0, 0, 0, 1)), Ops: 1, PSN: 1}
 	good := func() []byte { return forge(t, pair, request, addTo(t, region.Key())) }

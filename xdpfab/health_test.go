@@ -15,6 +15,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -45,6 +46,7 @@ func (d *watchedDevice) Close() error {
 // watchedPipe is a domain on such a device, and another at the far end.
 func watchedPipe(t *testing.T, attr DomainAttr, ofFar ...DomainAttr) (near, far *Domain, dev *watchedDevice) {
 	t.Helper()
+	testnet.SkipOnNICs(t, "memory in place of an interface")
 	pa, pb := port.NewMemoryPair(pipeMTU, 1)
 	dev = &watchedDevice{pipeEnd: pipeEnd{port: pa, mac: wire.MAC{2, 0, 0, 0, 0, 0x0a}}}
 	f, err := NewFabric(attr)

@@ -113,6 +113,7 @@ func directModes(t *testing.T, f func(t *testing.T, a xdpfab.DomainAttr)) {
 // attributes say AttachAlways.
 func join(t testing.TB, attr ...xdpfab.DomainAttr) (a, b *xdpfab.Domain, err error) {
 	t.Helper()
+	testnet.SkipOnNICs(t, "a Pipe")
 	if len(attr) == 0 {
 		attr = make([]xdpfab.DomainAttr, 1)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
-	"github.com/xdpfab/xdpfab/internal/testnet/veth"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -81,16 +80,7 @@ func TestSilentPeerIsAskedFor(t *testing.T) {
 // The router that leads to a peer gets another MAC address, as when one takes over
 // from another.
 func TestGatewayFailsOver(t *testing.T) {
-	r, err := veth.NewRouted(veth.Options{})
-	if err != nil {
-		testnet.Require(t)
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	r := testnet.NewRouted(t, testnet.Options{})
 	n := open(t, r.A, Options{RingSize: 32, UDP: true})
 	watched(t, n)
 	links, first, _ := follow(t, n, r.B.IP4)

@@ -24,7 +24,7 @@ var (
 
 // patience is how long a test waits for an event that must come; only a failing
 // test waits so long.
-const patience = testnet.Patience
+var patience = testnet.Patience
 
 // node is an open interface in a namespace.
 type node struct {

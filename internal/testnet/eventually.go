@@ -5,13 +5,28 @@
 package testnet
 
 import (
+	"os"
+	"strconv"
 	"testing"
 	"time"
 )
 
+// SlowEnv is how many times as long things may take, a whole number, on a machine whose
+// instructions are translated: package vm sets it for such guests.
+const SlowEnv = "XDPFAB_SLOW"
+
+// Slow is the number of SlowEnv, or 1.
+var Slow = func() time.Duration {
+	n, err := strconv.Atoi(os.Getenv(SlowEnv))
+	if err != nil || n < 1 {
+		return 1
+	}
+	return time.Duration(n)
+}()
+
 // Patience is the time after which an event that has to happen counts as hanging.
 // It is long, so that no verdict depends on how busy the machine is.
-const Patience = 60 * time.Second
+var Patience = 60 * time.Second * Slow
 
 // Eventually waits until the condition holds, and fails the test when Patience has
 // passed. The parameter what names the expected event for that failure.

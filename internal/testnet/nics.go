@@ -65,6 +65,15 @@ func Granted(t testing.TB) *NICs {
 	return &NICs{XDP: "native", Copy: "copy", Queues: math.MaxInt}
 }
 
+// SkipOnNICs skips a test that does not use NICs where some are given to be tested. The
+// parameter uses says what it uses instead.
+func SkipOnNICs(t testing.TB, uses string) {
+	t.Helper()
+	if Borrowed(t) != nil {
+		t.Skipf("uses %s, and %s=%q asks for tests of these NICs", uses, NICsEnv, os.Getenv(NICsEnv))
+	}
+}
+
 // borrow makes a pair of the NICs. It skips the test if they lack what the options ask
 // for.
 func (n *NICs) borrow(t testing.TB, o Options) *Pair {

@@ -68,15 +68,18 @@ func NewPair(t testing.TB, o Options) *Pair {
 	return NewVeth(t, o)
 }
 
-// NewVeth builds a pair that is a veth, for tests of what only a veth does.
+// NewVeth builds a pair that is a veth, for tests of what only a veth does. Where NICs
+// are given, it skips the test, and so do the topologies below.
 func NewVeth(t testing.TB, o Options) *Pair {
 	t.Helper()
+	SkipOnNICs(t, "a veth")
 	return build(t, func() (*Pair, error) { return veth.New(o) })
 }
 
 // NewStar builds a star of n sides, as NewPair builds a pair.
 func NewStar(t testing.TB, n int, o Options) *Star {
 	t.Helper()
+	SkipOnNICs(t, "a star of veths")
 	return build(t, func() (*Star, error) { return veth.NewStar(n, o) })
 }
 
@@ -84,6 +87,7 @@ func NewStar(t testing.TB, n int, o Options) *Star {
 // pair.
 func NewRouted(t testing.TB, o Options) *Routed {
 	t.Helper()
+	SkipOnNICs(t, "veths to a router")
 	return build(t, func() (*Routed, error) { return veth.NewRouted(o) })
 }
 

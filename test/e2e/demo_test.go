@@ -23,6 +23,7 @@ import (
 func startDemo(t *testing.T, args ...string) (p *process, temp string) {
 	t.Helper()
 	testnet.Require(t)
+	testnet.SkipOnNICs(t, "the demo's own veth")
 	temp = t.TempDir()
 	return start(t, nil, xdpfabPath, append([]string{"demo"}, args...), env("TMPDIR="+temp)), temp
 }

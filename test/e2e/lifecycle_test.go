@@ -81,7 +81,7 @@ func (l *loaded) check(a account) {
 // silence is the give-up time of clients whose daemon goes away for good. A live
 // daemon answers within this time on any machine. The tests that wait for it run in
 // parallel.
-const silence = 30 * time.Second
+var silence = 30 * time.Second * testnet.Slow
 
 // A daemon that is asked to end while it is busy ends in order: the client knows
 // of each operation whether it ran.
@@ -137,7 +137,7 @@ func TestKillAndRestartUnderLoad(t *testing.T) { ways(t, testKillAndRestartUnder
 
 func testKillAndRestartUnderLoad(t *testing.T) {
 	l := newLoaded(t)
-	adder := startAdder(t, l.net.A, l.node, "-region", "r", "-timeout", "30s")
+	adder := startAdder(t, l.net.A, l.node, "-region", "r", "-timeout", silence.String())
 	l.busy(adder)
 	l.kill()
 	l.restart()
@@ -146,7 +146,7 @@ func testKillAndRestartUnderLoad(t *testing.T) {
 	if a.Restarted == 0 || a.Added == 0 || !strings.Contains(a.First, "peer restarted") {
 		t.Errorf("account %+v: want operations of which it is told that the peer restarted", a)
 	}
-	bench := l.bench("--timeout", "30s")
+	bench := l.bench("--timeout", silence.String())
 	l.busy(bench)
 	l.kill()
 	l.restart()
@@ -188,7 +188,7 @@ func TestClientSurvivesRestarts(t *testing.T) { ways(t, testClientSurvivesRestar
 
 func testClientSurvivesRestarts(t *testing.T) {
 	l := newLoaded(t)
-	adder := startAdder(t, l.net.A, l.node, "-region", "other", "-timeout", "30s", "-later", "100")
+	adder := startAdder(t, l.net.A, l.node, "-region", "other", "-timeout", silence.String(), "-later", "100")
 	l.busy(adder)
 	l.kill()
 	l.restart()

@@ -48,9 +48,9 @@ func TestStat(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
 	d := serve(t, net.B, "--region", "r=4KiB:key=0x11", "--region", "scores=8KiB:ro")
 	stat := func() control.Status { return answer[control.Status](t, nil, "stat", "--control", d.socket) }
-	first := stat()
+	first, granted := stat(), testnet.Granted(t)
 	if first.PID != d.cmd.Process.Pid || first.Address != d.addr() || first.Progress != "auto" || first.Version == "" ||
-		first.Interface.Name != net.B.IfName || first.Interface.XDP != "native" || first.Interface.Copy != "copy" || first.Interface.MTU != 1500 {
+		first.Interface.Name != net.B.IfName || first.Interface.XDP != granted.XDP || first.Interface.Copy != granted.Copy || first.Interface.MTU != 1500 {
 		t.Errorf("status %+v", first)
 	}
 	if len(first.Regions) != 2 || first.Regions[1].Name != "scores" || first.Regions[1].Size != 8192 || !slices.Equal(first.Regions[1].Access, []string{"read"}) {
@@ -192,7 +192,7 @@ func TestInfo(t *testing.T) {
 		t.Fatalf("info %+v", i)
 	}
 	mine := i.Interfaces[0]
-	if mine.Name != net.A.IfName || mine.Driver != "veth" || mine.MAC != net.A.MAC.String() || mine.MTU != 1500 || !mine.Up || mine.RXQueues != 4 ||
+	if mine.Name != net.A.IfName || (mine.Driver == "veth") != (testnet.Borrowed(t) == nil) || mine.MAC != net.A.MAC.String() || mine.MTU != 1500 || !mine.Up || mine.RXQueues != 4 ||
 		mine.MaxFrame["udp4"] != 1472 || !slices.Contains(mine.Addresses, net.A.IP4.String()+"/24") || mine.Attached != nil ||
 		!mine.Plan.Usable || mine.Plan.Queues != 4 || len(mine.Plan.Problems) != 0 {
 		t.Errorf("interface %+v", mine)
@@ -201,7 +201,7 @@ func TestInfo(t *testing.T) {
 		t.Errorf("limits %v, %d operations, system %+v", i.Limits, len(i.Operations), i.System)
 	}
 	theirs := answer[info](t, net.B, "info", net.B.IfName).Interfaces[0]
-	if theirs.Attached == nil || theirs.Attached.Mode != "native" || theirs.Plan.Usable || len(theirs.Plan.Problems) == 0 {
+	if theirs.Attached == nil || theirs.Attached.Mode != testnet.Granted(t).XDP || theirs.Plan.Usable || len(theirs.Plan.Problems) == 0 {
 		t.Errorf("an interface that a daemon serves: %+v", theirs)
 	}
 	checkProbe(t, net.A, nil)
@@ -264,8 +264,8 @@ func TestIdle(t *testing.T) {
 		used := ticks(t, d) - before
 		share := float64(used) / (time.Since(start).Seconds() * hertz)
 		t.Logf("%s: %.1f %% of a core, %s", phase, 100*share, memory(t, d))
-		if share > 0.05 {
-			t.Errorf("%s: %d ticks of CPU, %.1f %% of a core, want less than 5 %%", phase, used, 100*share)
+		if most := 0.05 * float64(testnet.Slow); share > most {
+			t.Errorf("%s: %d ticks of CPU, %.1f %% of a core, want less than %.0f %%", phase, used, 100*share, 100*most)
 		}
 		xdpfab(t, net.A, []string{"ping", d.addr(), "-i", net.A.IfName, "-c", "1000"}).wants(0)
 	}

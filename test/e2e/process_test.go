@@ -21,7 +21,7 @@ import (
 
 // limit is how long a process may take for anything that a test waits for.
 // Reaching it is a failure; a machine under load stays far below.
-const limit = 5 * time.Minute
+var limit = 5 * time.Minute * testnet.Slow
 
 // nobody is a user and a group without rights.
 const nobody = 65534
