@@ -26,7 +26,7 @@ var ErrHost = errors.New("this machine lacks something")
 // tools are the programs that tests run. They are copied with their
 // libraries: busybox has programs of the same names, which can do too little,
 // and its shell prefers its own to any other.
-var tools = []string{"sh", "ip", "tc", "setpriv"}
+var tools = []string{"sh", "ip", "tc", "setpriv", "unshare"}
 
 // Image says what a test machine has in its memory; it has no disk.
 type Image struct {
@@ -149,6 +149,7 @@ func addTools(a *archive, r *Sysroot, more []string) error {
 		if err := addFile(a, "bin/"+name, path); err != nil {
 			return err
 		}
+		a.symlink("usr/bin/"+name, "/bin/"+name) // where tests expect it
 		libraries, err := needed(path)
 		if err != nil {
 			return err

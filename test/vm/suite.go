@@ -160,5 +160,9 @@ func Files(tests []Test, programs string) (map[string]string, error) {
 
 // testEnv is the environment of tests in the guest.
 func (m *Machine) testEnv() []string {
-	return append([]string{testnet.ProgramsEnv + "=" + guestPrograms, testnet.VMEnv + "=1"}, m.nic.env()...)
+	env := []string{testnet.ProgramsEnv + "=" + guestPrograms, testnet.VMEnv + "=1"}
+	if m.Accel == TCG {
+		env = append(env, testnet.SlowEnv+"=3") // ten times slower, and often less than half busy
+	}
+	return append(env, m.nic.env()...)
 }

@@ -70,6 +70,9 @@ func (t *Table) Add(kernel string, e Event) {
 	}
 }
 
+// Column adds a kernel's column, to the right of the others. So does its first event.
+func (t *Table) Column(kernel string) { t.kernel(kernel) }
+
 func (t *Table) kernel(name string) *tally {
 	if t.packages == nil {
 		t.packages, t.cells, t.broken = map[string]*tally{}, map[[2]string]*cell{}, map[string]error{}

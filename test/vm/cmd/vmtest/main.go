@@ -204,6 +204,6 @@ func (c *command) prepare(ctx context.Context, cache *vm.Cache, g guest, files m
 	if config.Accel, why, err = cache.Accel(ctx, c.accel, config.Image.Kernel); err != nil {
 		return config, err
 	}
-	fmt.Fprintf(errs, "vmtest: Linux %s on %s under %s: %s\n", config.Image.Kernel.Release, c.arch.Name, config.Accel, why)
+	fmt.Fprintf(errs, "vmtest: %s: Linux %s on %s under %s: %s\n", g.name, config.Image.Kernel.Release, c.arch.Name, config.Accel, why)
 	return config, nil
 }
