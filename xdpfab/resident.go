@@ -30,9 +30,9 @@ import (
 // DomainAttr.ResidentSessions, and those to endpoints with messages, events or counters
 // of what peers do.
 //
-// It takes Linux 5.18, an interface that is the domain's own, and an MTU of at most 2048
-// bytes. Otherwise the error matches ErrNotImplemented or EOPNOTSUPP, says what is
-// missing, and nothing else is affected.
+// It takes Linux 5.18, an interface that is the domain's own, an MTU of at most 2048
+// bytes, and on virtio_net copy mode. Otherwise the error matches ErrNotImplemented or
+// EOPNOTSUPP, says what is missing, and nothing else is affected.
 func (d *Domain) NewResidentMemory(name string, size int) (*mr.Memory, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,6 +112,8 @@ func (d *Domain) reside() error {
 		return fmt.Errorf("domain on %s, which another process is taking over: %w", d.dev.Info().Name, ErrBusy)
 	case !own:
 		return fmt.Errorf("domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w", d.dev.Info().Name, ErrNotImplemented)
+	case !dev.Answers():
+		return fmt.Errorf("domain on %s, whose driver %s drops the XDP program's answers with zero-copy: want copy mode (DomainAttr.Copy: CopyForce, xdpfabd --copy copy): %w", dev.Name(), dev.Driver(), ErrNotImplemented)
 	case dev.MTU() > resident.MaxFrame:
 		return fmt.Errorf("domain on %s with an MTU of %d bytes: want at most %d; set it with `ip link set dev … mtu`: %w", dev.Name(), dev.MTU(), resident.MaxFrame, ErrNotImplemented)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -22,12 +23,49 @@ func onResident(t testing.TB, queues int, client, server xdpfab.DomainAttr) (a, 
 	if testnet.KernelBefore(t, 5, 18) {
 		t.Skip("needs Linux 5.18: see TestResidentRefused")
 	}
+	server.Copy = answering(t)
 	a, b, _ = onVeth(t, queues, client, server)
 	hot, err := b.NewResidentRegion("hot", 64<<10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a, b, hot
+}
+
+// answering is the copy mode in which the XDP programs of all drivers can answer; for
+// zero-copy see TestResidentZeroCopy.
+func answering(t testing.TB) xdpfab.CopyMode {
+	if testnet.Granted(t).Copy == "zero-copy" {
+		return xdpfab.CopyForce
+	}
+	return xdpfab.CopyAuto
+}
+
+// With zero-copy the XDP program executes and answers too, or resident memory is refused:
+// virtio_net would drop the answers.
+func TestResidentZeroCopy(t *testing.T) {
+	if testnet.Granted(t).Copy != "zero-copy" {
+		t.Skip("needs NICs with zero-copy: make test-nic")
+	}
+	a, b, _ := onVeth(t, 1, xdpfab.DomainAttr{}, xdpfab.DomainAttr{Copy: xdpfab.ZeroCopyForce})
+	hot, err := b.NewResidentRegion("hot", 64<<10)
+	if b.Interface().Driver == "virtio_net" {
+		if !errors.Is(err, xdpfab.ErrNotImplemented) || !strings.Contains(err.Error(), "--copy copy") {
+			t.Errorf("%v, want a refusal that names copy mode", err)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := a.Dial(ctx(t), b.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	testResidentWords(t, p, hot)
+	if n := stat(t, b, "resident_requests_executed"); n == 0 {
+		t.Error("the XDP program has executed nothing")
+	}
 }
 
 // stat returns a statistic of a domain.
@@ -48,30 +86,32 @@ func stat(t testing.TB, d *xdpfab.Domain, name string) uint64 {
 // bytes, each operation once and in order; and those that the XDP program can execute
 // never reach the poller.
 func TestResident(t *testing.T) {
-	for _, udp := range []bool{false, true} {
-		a, b, hot := onResident(t, 1, xdpfab.DomainAttr{UDP: udp}, xdpfab.DomainAttr{UDP: udp})
-		p, err := a.Dial(ctx(t), b.Name(0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		testResidentWords(t, p, hot)
-		requests := stat(t, b, "requests_executed")
-		w, err := xdpfab.Word[uint64](ctx(t), p, "hot", 9)
-		if err != nil {
-			t.Fatal(err)
-		}
-		const times, few = 500, 50 // the program may leave it a frame
-		for i := range uint64(times) {
-			if v, err := w.Add(ctx(t), 1); v != i+1 || err != nil {
-				t.Fatalf("%d, %v, want %d", v, err, i+1)
+	for name, udp := range map[string]bool{"Ethernet": false, "UDP": true} {
+		t.Run(name, func(t *testing.T) {
+			a, b, hot := onResident(t, 1, xdpfab.DomainAttr{UDP: udp}, xdpfab.DomainAttr{UDP: udp})
+			p, err := a.Dial(ctx(t), b.Name(0))
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		if n := stat(t, b, "resident_requests_executed"); n < times-few {
-			t.Errorf("the XDP program executed %d requests, want at least %d", n, times-few)
-		}
-		if n := stat(t, b, "requests_executed") - requests; n < 1 || n > few { // the look-up
-			t.Errorf("the poller executed %d requests, want 1 to %d", n, few)
-		}
+			testResidentWords(t, p, hot)
+			requests := stat(t, b, "requests_executed")
+			w, err := xdpfab.Word[uint64](ctx(t), p, "hot", 9)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const times, few = 500, 50 // the program may leave it a frame
+			for i := range uint64(times) {
+				if v, err := w.Add(ctx(t), 1); v != i+1 || err != nil {
+					t.Fatalf("%d, %v, want %d", v, err, i+1)
+				}
+			}
+			if n := stat(t, b, "resident_requests_executed"); n < times-few {
+				t.Errorf("the XDP program executed %d requests, want at least %d", n, times-few)
+			}
+			if n := stat(t, b, "requests_executed") - requests; n < 1 || n > few { // the look-up
+				t.Errorf("the poller executed %d requests, want 1 to %d", n, few)
+			}
+		})
 	}
 }
 

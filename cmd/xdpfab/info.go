@@ -173,7 +173,7 @@ func report(ctx context.Context, args []string, socket string) (r infoReport, er
 		return r, interfaceError(err)
 	}
 	for _, i := range list {
-		e := interfaceEntry{Interface: i, Plan: r.System.Plan(&i, nic.Want{}), MaxFrame: map[string]int{}, Daemon: daemonOf(ctx, i.Name, socket), Resident: canReside(r.System.Kernel, i.MTU)}
+		e := interfaceEntry{Interface: i, Plan: r.System.Plan(&i, nic.Want{}), MaxFrame: map[string]int{}, Daemon: daemonOf(ctx, i.Name, socket), Resident: canReside(r.System.Kernel, i.Driver, i.MTU)}
 		if s := nic.SettingsOf(i.Index); s.RingErr == nil {
 			e.NICRing, e.NICRingMax = s.RXRing, s.RXRingMax
 		}
@@ -198,12 +198,14 @@ func report(ctx context.Context, args []string, socket string) (r infoReport, er
 }
 
 // canReside says whether the XDP program of an interface can execute operations.
-func canReside(release string, mtu int) string {
+func canReside(release, driver string, mtu int) string {
 	switch {
 	case kernel.Lacks(release, kernel.Resident):
 		return fmt.Sprintf("no: they take Linux %s", kernel.Resident)
 	case mtu > resident.MaxFrame:
 		return fmt.Sprintf("no: they take an MTU of at most %d bytes", resident.MaxFrame)
+	case driver == "virtio_net":
+		return "yes, in copy mode (--copy copy)"
 	}
 	return "yes"
 }

@@ -313,5 +313,14 @@ func (i *Interface) Modes() Modes {
 	return m
 }
 
+// Answers reports whether what the interface's XDP program sends gets out. With
+// zero-copy, virtio_net drops it without a trace (Linux 6.13 to 7.2 at least): the driver
+// wants room for its own header in front of the frame, and the kernel's copy of a frame
+// of the packet memory has none there.
+func (i *Interface) Answers() bool {
+	m := i.Modes()
+	return i.driver != "virtio_net" || m.XDP != bpf.Native || m.Copy != xsk.ZeroCopy
+}
+
 // Chunk is the size of a packet buffer, in bytes.
 func (i *Interface) Chunk() int { return i.queues[0].umem.ChunkSize() }
