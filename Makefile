@@ -22,7 +22,7 @@ LONGEST := ./xdpfab ./test/e2e ./internal/sim ./test/soak ./internal/engine
 # cores; each makes its own network namespaces.
 SIDE    := -p 4
 
-.PHONY: all build demo test test-unit test-vm test-vm-self test-matrix test-nic test-nic-short test-arm64 bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak soak-messages soak-deaths fuzz lint generate generate-check check clean
+.PHONY: all build demo test test-unit test-vm test-vm-self test-matrix test-nic test-nic-suites test-nic-short test-arm64 bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak soak-messages soak-deaths fuzz lint generate generate-check check clean
 
 all: build
 
@@ -109,15 +109,24 @@ endif
 # daemon, a client, kill -9 and a link that goes away. NIC is one or several of virtio, igb,
 # virtio-queues, vmxnet3, e1000e.
 NIC ?= all
+comma := ,
 test-nic:
 	@scripts/need $(VMNEED) ethtool
 	@$(GO) run ./test/vm/cmd/vmtest -nic $(NIC) -table -- $(VMTEST)
 
-# The least of it that shows a driver's zero-copy at work: modes, frames of every length, and
-# sums, on virtio and igb.
+# The suites of xsk, port, xdpfab and e2e on two NICs: whatever of them is not about veths.
+# Half an hour for each kind on two idle cores without KVM.
+SUITES ?= ./xsk ./internal/port ./xdpfab ./test/e2e
+test-nic-suites:
+	@scripts/need $(VMNEED) ethtool
+	@$(GO) run ./test/vm/cmd/vmtest -nic $(if $(filter all,$(NIC)),virtio$(comma)igb,$(NIC)) -table -- $(SUITES) -short
+
+# The least of it that shows a driver's zero-copy at work: modes, frames of every length, sums,
+# and a daemon that is killed, on virtio and igb at the same time. A minute on two idle cores
+# without KVM.
 test-nic-short:
 	@scripts/need $(VMNEED) ethtool
-	@$(GO) run ./test/vm/cmd/vmtest -nic virtio,igb -table -- ./test/e2e -run 'TestNIC/^(modes|frames|sums)$$'
+	@$(GO) run ./test/vm/cmd/vmtest -nic virtio,igb -table -- ./test/e2e -run 'TestNIC/^(modes|frames|sums|kill)$$'
 
 # The kernels of atomics against the vectors on arm64, each instruction translated by QEMU:
 # on a processor with the instructions of Armv8.1 for atomics (LSE), and on one that has

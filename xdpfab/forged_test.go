@@ -137,6 +137,9 @@ func TestVethForgedFrames(t *testing.T) {
 		{"reset of no session", forge(t, pair, wire.Header{Type: wire.Reset}, make([]byte, 12)), "invalid"},
 	}
 	for _, c := range cases {
+		if c.name == "truncated" && testnet.Borrowed(t) != nil {
+			continue // a NIC pads frames to 60 bytes
+		}
 		before := settled(t, server)
 		in.send(t, c.packet)
 		waitFor(t, server, c.name, c.counter, before[c.counter])

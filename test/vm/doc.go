@@ -94,6 +94,7 @@
 // of a host are taken only if testnet.NICsEnv names them, and never those that it uses.
 //
 //	make test-nic                                 each kind, and a table
+//	make test-nic-suites NIC=virtio               the suites of xsk, port, xdpfab and e2e
 //	make test-nic-short                           zero-copy on virtio and igb, the least of it
 //	make test-nic NIC=virtio VMTEST='./xsk -short'
 //	make test-nic NIC=igb VMTEST='./xsk -run Zero -v'
