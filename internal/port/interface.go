@@ -314,9 +314,9 @@ func (i *Interface) Modes() Modes {
 }
 
 // Answers reports whether what the interface's XDP program sends gets out. With
-// zero-copy, virtio_net drops it without a trace (Linux 6.13 to 7.2 at least): the driver
-// wants room for its own header in front of the frame, and the kernel's copy of a frame
-// of the packet memory has none there.
+// zero-copy, virtio_net drops it without a trace (seen with Linux 7.2). The cause is
+// supposed, not traced: the driver wants room for its own header in front of the frame,
+// and the kernel's copy of a frame of the packet memory has none there.
 func (i *Interface) Answers() bool {
 	m := i.Modes()
 	return i.driver != "virtio_net" || m.XDP != bpf.Native || m.Copy != xsk.ZeroCopy
