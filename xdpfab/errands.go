@@ -15,8 +15,8 @@ import (
 // follower is a call of Follow.
 type follower struct{ changed func(wire.Link) }
 
-// errand is a call that the host is to have sooner or later: those who ask for it must
-// not wait. One goroutine makes them in order.
+// errand is a call that the host is to have sooner or later, while the callers that ask
+// for it must not wait. One goroutine makes them in order.
 type errand struct {
 	verb      string
 	arguments any

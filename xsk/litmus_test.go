@@ -3,53 +3,11 @@
 package xsk
 
 import (
-	"runtime"
 	"sync/atomic"
 	"testing"
-	"time"
-)
 
-// lockstep has two goroutines run a and b at the same time, round after round, and check
-// when both are through, for as many rounds as fit into a moment.
-func lockstep(a, b func(), check func(round uint64)) {
-	const rounds, moment = 50_000, 300 * time.Millisecond
-	var began, ended atomic.Uint64 // rounds
-	var over atomic.Bool
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for round := uint64(1); ; round++ {
-			for spin := 0; began.Load() < round; spin++ {
-				if over.Load() {
-					return
-				}
-				if spin > 1000 {
-					runtime.Gosched()
-				}
-			}
-			for range round / 8 % 128 {
-				began.Load()
-			}
-			b()
-			ended.Store(round)
-		}
-	}()
-	for round, end := uint64(1), time.Now().Add(moment); round <= rounds && (round == 1 || time.Now().Before(end)); round++ {
-		began.Store(round)
-		for range round % 128 { // now the one, now the other is ahead
-			began.Load()
-		}
-		a()
-		for spin := 0; ended.Load() < round; spin++ {
-			if spin > 1000 {
-				runtime.Gosched()
-			}
-		}
-		check(round)
-	}
-	over.Store(true)
-	<-done
-}
+	"github.com/xdpfab/xdpfab/internal/testnet/lockstep"
+)
 
 // Each of two threads submits to a ring of its own and then looks at the other's: one of
 // them has to see the other's entry (store buffering). Whoever sees an entry sees what is
@@ -81,7 +39,7 @@ func TestOrderAcrossRings(t *testing.T) {
 		}
 	}
 	missed := uint64(0)
-	lockstep(meet(ends[0]), meet(ends[1]), func(round uint64) {
+	lockstep.Run(meet(ends[0]), meet(ends[1]), func(round uint64) {
 		if ends[0].saw+ends[1].saw == 0 {
 			missed = round
 		}

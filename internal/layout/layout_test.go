@@ -47,6 +47,7 @@ var imports = map[string][]string{
 	"internal/testnet/census": {"internal/dump"},
 
 	"internal/testnet/faultwire": {"internal/testnet", "internal/testnet/veth", "xsk"},
+	"internal/testnet/lockstep":  {},
 	"internal/nic":               {"xsk", "bpf", "internal/wire", "internal/kernel", "internal/dump"},
 	"internal/advise":            {"internal/nic"},
 	"internal/control":           {"xdpfab"},

@@ -48,7 +48,7 @@ func TestFolder(t *testing.T) {
 	if err := RemoveFolder(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("removed what is not there: %v", err)
 	}
-	// One that belongs to others, or has folders of several interfaces, is left alone.
+	// A folder that belongs to others, or has those of several interfaces, is left alone.
 	stranger := filepath.Join(root, "c", "eth0", version)
 	if err := os.MkdirAll(stranger, 0o700); err != nil {
 		t.Fatal(err)

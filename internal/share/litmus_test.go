@@ -3,55 +3,12 @@
 package share
 
 import (
-	"runtime"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/testnet/lockstep"
 )
-
-// lockstep has two goroutines run a and b at the same time, round after round, and check
-// when both are through, for as many rounds as fit into a moment.
-func lockstep(a, b func(), check func(round uint64)) {
-	const rounds, moment = 50_000, 300 * time.Millisecond
-	var began, ended atomic.Uint64 // rounds
-	var over atomic.Bool
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for round := uint64(1); ; round++ {
-			for spin := 0; began.Load() < round; spin++ {
-				if over.Load() {
-					return
-				}
-				if spin > 1000 {
-					runtime.Gosched()
-				}
-			}
-			for range round / 8 % 128 {
-				began.Load()
-			}
-			b()
-			ended.Store(round)
-		}
-	}()
-	for round, end := uint64(1), time.Now().Add(moment); round <= rounds && (round == 1 || time.Now().Before(end)); round++ {
-		began.Store(round)
-		for range round % 128 { // now the one, now the other is ahead
-			began.Load()
-		}
-		a()
-		for spin := 0; ended.Load() < round; spin++ {
-			if spin > 1000 {
-				runtime.Gosched()
-			}
-		}
-		check(round)
-	}
-	over.Store(true)
-	<-done
-}
 
 // A guest posts while its host goes to sleep. Either the host sees the entry, and all
 // that is in it, or the guest sees that the host sleeps, and wakes it.
@@ -79,7 +36,7 @@ func TestPostMeetsSleep(t *testing.T) {
 	var stale atomic.Uint64
 	seen := false
 	missed := uint64(0)
-	lockstep(func() {
+	lockstep.Run(func() {
 		c.note(engine.Entry{Verb: VerbForget, Key: c.posted + 1})
 		c.Flush()
 	}, func() {

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/control"
@@ -137,14 +136,5 @@ func again(t *testing.T, side *testnet.Side, socket string, args ...string) *nod
 // attached reports whether a side's interface has an XDP program.
 func attached(t *testing.T, side *testnet.Side) bool {
 	t.Helper()
-	h, err := netlink.NewHandleAt(side.NS, unix.NETLINK_ROUTE)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.Close()
-	l, err := h.LinkByIndex(side.IfIndex)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l.Attrs().Xdp != nil && l.Attrs().Xdp.Attached
+	return programOf(t, side) != 0
 }

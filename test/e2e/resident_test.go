@@ -13,7 +13,7 @@ import (
 )
 
 // A daemon with a resident region beside an ordinary one: the bench finds either by name,
-// its sums are exact, and stat tells who executed.
+// its sums are exact, and stat tells that the program executed them.
 func TestResidentRegion(t *testing.T) {
 	testnet.Require(t)
 	if testnet.KernelBefore(t, 5, 18) {
