@@ -88,7 +88,10 @@ func (p *Program) Attach(ifindex int, mode Mode) error {
 	if errors.Is(err, ErrNoNative) && fallback != Detached {
 		err = p.attachIn(ifc, fallback)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return p.pinAgain() // one that was taken over, and whose link had ended
 }
 
 // attachIn attaches in one mode and asks the kernel whether the program really

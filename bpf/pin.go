@@ -25,9 +25,9 @@ import (
 // pinnedLink is the name of the link in the folder.
 const pinnedLink = "link"
 
-// ErrStray says that what is pinned in a folder is not attached to the interface, but to
+// ErrStray says that the program to go on with is not attached to the interface, but to
 // another one.
-var ErrStray = errno.New("what is pinned there belongs to another interface", syscall.ESTALE)
+var ErrStray = errno.New("what another process has left belongs to another interface", syscall.ESTALE)
 
 // ErrEnded says that the program pinned in a folder runs nowhere: its interface was
 // removed, or it was detached.
@@ -115,7 +115,9 @@ func Adopt(folder string, cfg Config, queues, ifindex int) (*Program, error) {
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	p, err := loadOver(folder, cfg, queues)
+	p, err := loadOver(cfg, queues, func(name string) (*ebpf.Map, error) {
+		return ebpf.LoadPinnedMap(filepath.Join(folder, name), nil)
+	})
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -123,16 +125,16 @@ func Adopt(folder string, cfg Config, queues, ifindex int) (*Program, error) {
 	return p, nil
 }
 
-// Replace puts a program of Adopt in the place of the former one, in one step: no packet
-// finds none. Without it the former one goes on, also after Close.
+// Replace puts a program of Adopt or TakeOver in the place of the former one, in one step:
+// no packet finds none. Without it the former one goes on, also after Close.
 func (p *Program) Replace() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.closed:
 		return ErrClosed
-	case p.pinned == "":
-		return fmt.Errorf("bpf: %w: a program that was not adopted replaces none; attach it", ErrConfig)
+	case p.link == nil || p.pinned == "" && !p.stays:
+		return fmt.Errorf("bpf: %w: a program that was neither adopted nor taken over replaces none; attach it", ErrConfig)
 	}
 	if err := p.link.Update(p.objects.XdpfabSteer); err != nil {
 		return explain("updating the program in place", err)
@@ -145,7 +147,7 @@ func (p *Program) Replace() error {
 func modeOf(l link.Link, ifindex int) (Mode, error) {
 	info, err := l.Info()
 	if err != nil {
-		return Detached, explain("reading the pinned link", err)
+		return Detached, explain("reading the link", err)
 	}
 	if info.XDP() == nil || info.XDP().Ifindex == 0 {
 		return Detached, fmt.Errorf("bpf: %w", ErrEnded)
@@ -166,8 +168,8 @@ func modeOf(l link.Link, ifindex int) (Mode, error) {
 	return Detached, fmt.Errorf("bpf: %s: %w", name, ErrStray)
 }
 
-// loadOver loads the program with the maps of a folder.
-func loadOver(folder string, cfg Config, queues int) (*Program, error) {
+// loadOver loads the program with the maps of another one, as open returns them.
+func loadOver(cfg Config, queues int, open func(name string) (*ebpf.Map, error)) (*Program, error) {
 	maps := map[string]*ebpf.Map{}
 	defer func() {
 		for _, m := range maps {
@@ -175,14 +177,14 @@ func loadOver(folder string, cfg Config, queues int) (*Program, error) {
 		}
 	}()
 	for _, name := range []string{steerMapSockets, steerMapExecutors, steerMapCounters, steerMapServed} {
-		m, err := ebpf.LoadPinnedMap(filepath.Join(folder, name), nil)
+		m, err := open(name)
 		if err != nil {
-			return nil, explain("opening the pinned map "+name, err)
+			return nil, explain("opening the map "+name, err)
 		}
 		maps[name] = m
 	}
 	if n := int(maps[steerMapSockets].MaxEntries()) / Lanes; n != queues {
-		return nil, fmt.Errorf("bpf: %w: the pinned program has %d receive queues, and this one %d; want as many", ErrConfig, n, queues)
+		return nil, fmt.Errorf("bpf: %w: the program that is there has %d receive queues, and this one %d; want as many", ErrConfig, n, queues)
 	}
 	cfg.Addrs = nil
 	p, err := loadWith(cfg, queues, &ebpf.CollectionOptions{MapReplacements: maps})

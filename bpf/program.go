@@ -36,7 +36,7 @@ type Program struct {
 	link   link.Link            // nil: not attached
 	mode   Mode                 // of link
 	pinned string               // path of link; empty: it ends with Close
-	stays  bool                 // another process has the link, or may have it again: see Leave
+	stays  bool                 // another process has it, or may have it again: see Leave
 	closed bool
 }
 

@@ -8,88 +8,156 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 
+	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 )
 
-// A program can be put in the place of another process's, in one step: a link stays as
-// long as anybody has a descriptor of it, and keeps its place on the interface when it
-// gets another program.
+// An attached program can pass from one process to the next as file descriptors, pinned
+// or not: a link stays as long as anybody has a descriptor of it, and keeps its place on
+// the interface when it gets another program, which goes on with the same maps.
 
-// Leave returns a descriptor of the link, which is the caller's. The program stays
-// attached behind Close, until another one is in its place (TakeOver), or all
-// descriptors are closed. Stay undoes that.
-func (p *Program) Leave() (int, error) {
+// Files are the descriptors of an attached program, by name: of its link, and of the maps
+// that the next program goes on with.
+type Files map[string]int
+
+// Close closes the descriptors.
+func (f Files) Close() {
+	for name, fd := range f {
+		_ = unix.Close(fd)
+		delete(f, name)
+	}
+}
+
+// add adds a copy of a descriptor.
+func (f Files) add(name string, fd int) error {
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("bpf: the descriptor of %s: %w", name, err)
+	}
+	f[name] = own
+	return nil
+}
+
+// copyOf returns a copy of a descriptor.
+func (f Files) copyOf(name string) (int, error) {
+	fd, is := f[name]
+	if !is {
+		return -1, fmt.Errorf("%w: no file descriptor of %s", ErrConfig, name)
+	}
+	return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+}
+
+// open opens a map by a copy of its descriptor.
+func (f Files) open(name string) (*ebpf.Map, error) {
+	fd, err := f.copyOf(name)
+	if err != nil {
+		return nil, err
+	}
+	return ebpf.NewMapFromFD(fd) // which owns it, also if there is an error
+}
+
+// Leave returns what another process needs to go on with the program (TakeOver); the
+// descriptors are the caller's. The program stays attached behind Close, until another
+// one is in its place, or all descriptors are closed. Stay undoes that.
+func (p *Program) Leave() (Files, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return -1, ErrClosed
+		return nil, ErrClosed
 	}
 	l, is := p.link.(interface{ FD() int })
 	if !is {
-		return -1, errDetached
+		return nil, errDetached
 	}
-	fd, err := unix.FcntlInt(uintptr(l.FD()), unix.F_DUPFD_CLOEXEC, 0)
+	files := Files{}
+	err := files.add(pinnedLink, l.FD())
+	for name, m := range p.shared() {
+		err = errors.Join(err, files.add(name, m.FD()))
+	}
 	if err != nil {
-		return -1, fmt.Errorf("bpf: the link's descriptor: %w", err)
+		files.Close()
+		return nil, err
 	}
 	p.stays = true
-	return fd, nil
+	return files, nil
 }
 
-// Stay lets Close detach the program again.
+// Stay lets Close detach the program again, unless it is pinned.
 func (p *Program) Stay() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stays = false
 }
 
-// TakeOver is Attach in the place of the program that another one has left: no packet
-// finds none. The descriptor of the link stays the caller's. Close leaves the program
-// attached, for the former one to take it over again, until Stay.
+// TakeOver is Adopt for a program that another process has left (Leave). The descriptors
+// stay the caller's. folder is where the program is pinned; empty if it is not. Close
+// leaves what is attached, for the former process to go on with it, until Stay.
 //
-// Beside those of Attach, errors are ErrStray if the link is another interface's, and
-// ErrEnded if it has been detached.
-func (p *Program) TakeOver(fd, ifindex int) error {
-	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+// A program of another number of queues is replaced by one with maps of its own, unless
+// it has an executor. If the link has been detached meanwhile, the program goes on with
+// the maps, and has to be attached (Attach).
+//
+// Errors are those of Adopt, but for ErrEnded; and ErrNoNative, since cfg.AllowGeneric has
+// to be set for a program that runs in generic mode.
+func TakeOver(files Files, folder string, cfg Config, queues, ifindex int) (*Program, error) {
+	l, mode, err := files.place(cfg, ifindex)
 	if err != nil {
-		return fmt.Errorf("bpf: the link's descriptor: %w", err)
+		return nil, err
 	}
-	l, err := link.NewFromFD(own)
+	p, err := loadOver(cfg, queues, files.open)
+	if errors.Is(err, ErrConfig) && !files.haveExecutor() {
+		p, err = Load(cfg, queues)
+	}
 	if err != nil {
-		return errors.Join(explain("looking at the link that was left", err), unix.Close(own))
+		if l != nil {
+			err = errors.Join(err, l.Close())
+		}
+		return nil, err
 	}
-	if err := p.takePlace(l, ifindex); err != nil {
-		return errors.Join(err, l.Close())
+	if folder != "" {
+		p.pinned = filepath.Join(folder, pinnedLink)
 	}
-	return nil
+	p.link, p.mode, p.stays = l, mode, true
+	return p, nil
 }
 
-// takePlace puts the program in the place of a link's.
-func (p *Program) takePlace(l link.Link, ifindex int) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case p.closed:
-		return ErrClosed
-	case p.link != nil:
-		return ErrAttached
+// place returns the link, and how its program runs; nil if it has been detached.
+func (f Files) place(cfg Config, ifindex int) (link.Link, Mode, error) {
+	fd, err := f.copyOf(pinnedLink)
+	if err != nil {
+		return nil, Detached, explain("the link that was left", err)
+	}
+	l, err := link.NewFromFD(fd) // which owns fd, also if there is an error
+	if err != nil {
+		return nil, Detached, explain("looking at the link that was left", err)
 	}
 	mode, err := modeOf(l, ifindex)
-	if err != nil {
-		return err
+	if errors.Is(err, ErrEnded) {
+		return nil, Detached, l.Close()
 	}
-	if mode == Generic && !p.allowGeneric {
+	if err == nil && mode == Generic && !cfg.AllowGeneric {
 		name := fmt.Sprint("interface ", ifindex)
 		if i, err := net.InterfaceByIndex(ifindex); err == nil {
 			name = i.Name
 		}
-		return fmt.Errorf("bpf: %s: the program that was left runs in generic mode: %w; set AllowGeneric", name, ErrNoNative)
+		err = fmt.Errorf("bpf: %s: the program that was left runs in generic mode: %w; set AllowGeneric", name, ErrNoNative)
 	}
-	if err := l.Update(p.objects.XdpfabSteer); err != nil {
-		return explain("updating the program in place", err)
+	if err != nil {
+		return nil, Detached, errors.Join(err, l.Close())
 	}
-	p.link, p.mode, p.stays = l, mode, true
-	return nil
+	return l, mode, nil
+}
+
+// haveExecutor reports whether the program calls an executor, or may do so.
+func (f Files) haveExecutor() bool {
+	m, err := f.open(steerMapExecutors)
+	if err != nil {
+		return true
+	}
+	defer m.Close()
+	var id uint32
+	return !errors.Is(m.Lookup(uint32(0), &id), ebpf.ErrKeyNotExist)
 }

@@ -22,7 +22,7 @@ import (
 
 // HandoverVersion is the version of what a Handover says. A process can take over from
 // one of the same version only.
-const HandoverVersion = 3
+const HandoverVersion = 4
 
 // Handover is what a domain leaves to the next process on its interface: the sessions
 // that peers have with it, and its guests. See Domain.HandOver.

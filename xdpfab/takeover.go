@@ -171,10 +171,11 @@ func (h *Handover) conn(at int) (*net.UnixConn, error) {
 
 // copyOf returns a copy of one of the file descriptors.
 func (h *Handover) copyOf(at int) (int, error) {
-	if at < 0 || at >= len(h.fds) {
-		return -1, fmt.Errorf("file descriptor %d of %d is missing", at, len(h.fds))
+	fd, err := h.file(at)
+	if err != nil {
+		return -1, err
 	}
-	return unix.FcntlInt(uintptr(h.fds[at]), unix.F_DUPFD_CLOEXEC, 0)
+	return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 }
 
 // restore gives a guest what it had.

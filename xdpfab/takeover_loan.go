@@ -95,7 +95,9 @@ func (h *Handover) addDevice(d *Domain) error {
 	if err != nil {
 		return err
 	}
-	left.Link = h.own(left.Link)
+	for name, fd := range left.Program {
+		left.Program[name] = h.own(fd)
+	}
 	for i := range left.Spares {
 		if s := &left.Spares[i]; s.Socket >= 0 {
 			s.Socket = h.own(s.Socket)
@@ -112,20 +114,39 @@ func (h *Handover) device() (*port.Inheritance, error) {
 		return nil, nil
 	}
 	left := *h.state.Device
+	var err error
+	if left.Program, err = h.files(left.Program); err != nil {
+		return nil, err
+	}
 	left.Spares = slices.Clone(left.Spares)
-	places := []*int{&left.Link}
 	for i := range left.Spares {
 		if s := &left.Spares[i]; s.State == port.SpareLent {
-			places = append(places, &s.Socket)
+			if s.Socket, err = h.file(s.Socket); err != nil {
+				return nil, err
+			}
 		}
-	}
-	for _, at := range places {
-		if *at < 0 || *at >= len(h.fds) {
-			return nil, fmt.Errorf("file descriptor %d of %d is missing", *at, len(h.fds))
-		}
-		*at = h.fds[*at]
 	}
 	return &left, nil
+}
+
+// files returns file descriptors that have names, and stay the handover's.
+func (h *Handover) files(at map[string]int) (map[string]int, error) {
+	files := map[string]int{}
+	for name, i := range at {
+		var err error
+		if files[name], err = h.file(i); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return files, nil
+}
+
+// file returns a file descriptor, which stays the handover's.
+func (h *Handover) file(at int) (int, error) {
+	if at < 0 || at >= len(h.fds) {
+		return -1, fmt.Errorf("file descriptor %d of %d is missing", at, len(h.fds))
+	}
+	return h.fds[at], nil
 }
 
 // restoreLoan gives a guest the queue that it has. Nothing crosses over until startLoan,

@@ -5,7 +5,6 @@
 package port
 
 import (
-	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -20,8 +19,8 @@ import (
 
 // Inheritance is what an interface leaves to the next user, in this process or another.
 type Inheritance struct {
-	Link   int // descriptor by which the XDP program is attached
-	Spares []LeftSpare
+	Program bpf.Files // descriptors of the attached XDP program
+	Spares  []LeftSpare
 }
 
 // LeftSpare is a queue that could be lent.
@@ -34,11 +33,11 @@ type LeftSpare struct {
 // XDP program attached, until somebody takes its place or the descriptors are closed,
 // and the sockets of lent queues in it. The descriptors are the caller's.
 func (i *Interface) Leave() (*Inheritance, error) {
-	link, err := i.program.Leave()
+	files, err := i.program.Leave()
 	if err != nil {
 		return nil, fmt.Errorf("port: %s: %w", i.Name(), err)
 	}
-	h := &Inheritance{Link: link}
+	h := &Inheritance{Program: files}
 	for _, s := range i.spares {
 		left, err := s.leave()
 		if err != nil {
@@ -67,10 +66,7 @@ func (s *spare) leave() (LeftSpare, error) {
 
 // Close closes the descriptors.
 func (h *Inheritance) Close() {
-	if h.Link >= 0 {
-		_ = unix.Close(h.Link)
-		h.Link = -1
-	}
+	h.Program.Close()
 	for n := range h.Spares {
 		if fd := &h.Spares[n].Socket; *fd >= 0 {
 			_ = unix.Close(*fd)
@@ -104,16 +100,6 @@ func (h *Inheritance) of(number int) LeftSpare {
 		}
 	}
 	return LeftSpare{Socket: -1}
-}
-
-// takeOver puts the XDP program in the place of the one that was left. If that was
-// detached meanwhile there is none.
-func (i *Interface) takeOver(link int) error {
-	err := i.program.TakeOver(link, i.index)
-	if errors.Is(err, bpf.ErrEnded) {
-		return i.program.Attach(i.index, bpf.Auto)
-	}
-	return err
 }
 
 // Settle ends the time in which somebody else may have the interface again: Close

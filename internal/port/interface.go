@@ -109,7 +109,7 @@ func inspect(ifname string, o Options) (nic.Interface, nic.Plan, error) {
 	if err != nil {
 		return i, nic.Plan{}, fmt.Errorf("port: %w", err)
 	}
-	if o.Adopt != "" || o.Inherit != nil {
+	if o.adopts() {
 		i.Attached = nil // what is there is adopted
 	}
 	plan := machine.Plan(&i, nic.Want{Queues: o.Queues, Lend: o.Lend, Chunks: o.Chunks, Copy: o.Copy, BusyPoll: o.BusyPoll.Time > 0})
@@ -136,8 +136,10 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 		i.watcher.addrs, err = i.serve()
 	}
 	carrier := sends(i.resolver)
-	if err == nil && o.Adopt == "" && o.Inherit == nil {
-		err = i.program.Attach(i.index, bpf.Auto)
+	if err == nil {
+		if err = i.program.Attach(i.index, bpf.Auto); o.adopts() && errors.Is(err, bpf.ErrAttached) {
+			err = nil // Replace puts it in place
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("port: %w", nic.Taken(i.name, err))
@@ -162,14 +164,10 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 		return fmt.Errorf("port: %s: waiting for its carrier: %w", i.name, err)
 	}
 	// Last: until nothing can fail any more what was left goes on.
-	switch {
-	case o.Adopt != "":
-		err = i.program.Replace()
-	case o.Inherit != nil:
-		err = i.takeOver(o.Inherit.Link)
-	}
-	if err != nil {
-		return fmt.Errorf("port: %w", nic.Taken(i.name, err))
+	if o.adopts() {
+		if err := i.program.Replace(); err != nil {
+			return fmt.Errorf("port: %w", nic.Taken(i.name, err))
+		}
 	}
 	i.xdp = i.program.Mode()
 	return nil
@@ -178,11 +176,15 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 // load loads the program, which is to take another's place if that fits.
 func (i *Interface) load(queues int, o Options) (err error) {
 	c := bpf.Config{MAC: i.mac, MTU: i.mtu, UDP: i.udp, AllowGeneric: o.Generic, Execute: o.Execute}
-	if o.Adopt == "" {
+	switch {
+	case o.Inherit != nil:
+		i.program, err = bpf.TakeOver(o.Inherit.Program, o.Adopt, c, queues, i.index)
+	case o.Adopt != "":
+		i.program, err = bpf.Adopt(o.Adopt, c, queues, i.index)
+	default:
 		i.program, err = bpf.Load(c, queues)
-		return err
 	}
-	if i.program, err = bpf.Adopt(o.Adopt, c, queues, i.index); err == nil && o.Fits != nil {
+	if err == nil && o.Fits != nil {
 		err = o.Fits(i)
 	}
 	return err

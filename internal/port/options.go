@@ -30,14 +30,15 @@ type Options struct {
 	// Execute lets the XDP program call another one: see bpf.Config.
 	Execute bool
 	// Adopt is a folder of a BPF file system in which another process has left its XDP
-	// program (bpf.Program.Pin); empty for none. The interface goes on with it. Fits, if
-	// it is not nil, is called before the new program does anything, and ends Open by its
-	// error. If Open fails, the former program goes on as before.
+	// program (bpf.Program.Pin); empty for none. The interface goes on with it.
 	Adopt string
-	Fits  func(*Interface) error
 	// Inherit is what the interface's former user has left (Interface.Leave); nil for
-	// none. The descriptors stay the caller's.
+	// none. The descriptors stay the caller's. Adopt then says where the XDP program is
+	// pinned, if it is.
 	Inherit *Inheritance
+	// Fits, if it is not nil, is called before the XDP program does anything, and ends
+	// Open by its error. If Open fails, that of Adopt or Inherit goes on as before.
+	Fits func(*Interface) error
 	// RingSize is the number of entries of each ring, a power of two; 0 means
 	// 2048.
 	RingSize int
@@ -59,6 +60,9 @@ const (
 	skbOverhead  = 1024
 	maxSendBytes = 1 << 30
 )
+
+// adopts reports whether the interface goes on with the program of another process.
+func (o *Options) adopts() bool { return o.Adopt != "" || o.Inherit != nil }
 
 // complete checks the options and fills in the defaults.
 func (o *Options) complete() error {
