@@ -125,8 +125,8 @@ func Adopt(folder string, cfg Config, queues, ifindex int) (*Program, error) {
 	return p, nil
 }
 
-// Replace puts a program of Adopt or TakeOver in the place of the former one, in one step:
-// no packet finds none. Without it the former one goes on, also after Close.
+// Replace puts a program of Adopt or TakeOver in the place of the former one, in one
+// step: no packet finds none. Without it the former one goes on, also after Close.
 func (p *Program) Replace() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

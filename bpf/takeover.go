@@ -100,8 +100,8 @@ func (p *Program) Stay() {
 // it has an executor. If the link has been detached meanwhile, the program goes on with
 // the maps, and has to be attached (Attach).
 //
-// Errors are those of Adopt, but for ErrEnded; and ErrNoNative, since cfg.AllowGeneric has
-// to be set for a program that runs in generic mode.
+// Errors are those of Adopt, but for ErrEnded; and ErrNoNative, since a program that runs
+// in generic mode wants cfg.AllowGeneric.
 func TakeOver(files Files, folder string, cfg Config, queues, ifindex int) (*Program, error) {
 	l, mode, err := files.place(cfg, ifindex)
 	if err != nil {

@@ -75,10 +75,10 @@ func (x *Executor) newBook(at string) (*book, error) {
 }
 
 // openBook opens the book of a folder.
-func openBook(at string) (*book, error) {
+func openBook(at string, open opener) (*book, error) {
 	b := &book{at: at, maps: map[string]*ebpf.Map{}}
 	for _, name := range bookMaps {
-		m, err := ebpf.LoadPinnedMap(filepath.Join(at, name), nil)
+		m, err := open(name)
 		if err == nil {
 			b.maps[name] = m
 			if m.ValueSize() != bookText {
@@ -159,7 +159,7 @@ func each[K uint32 | uint64](b *book, name string, f func(K)) error {
 	return nil
 }
 
-// nameOf returns what is written down of a region: nothing, without a book.
+// nameOf returns what is written down of a region.
 func (b *book) nameOf(key uint64) (n Name) {
 	_ = json.Unmarshal(b.read(namesMap, key), &n)
 	return n

@@ -46,10 +46,13 @@ type Executor struct {
 	node     Node   // as written down there
 	salt     []byte // of Digest
 
-	mu     sync.Mutex
-	free   []uint32          // places for sessions
-	places []uint32          // free places for the memory of regions
-	taken  map[string]string // memories by name, with their pins; nil if none is pinned
+	mu       sync.Mutex
+	free     []uint32            // places for sessions
+	places   []uint32            // free places for the memory of regions
+	memories []*Memory           // that NewMemory has returned
+	handed   []*Memory           // those of another process that it may return: see TakeOver
+	names    map[uint64]Name     // of regions, by key
+	adopted  map[uint32]struct{} // ids of sessions that were taken over
 	counts
 }
 
@@ -97,7 +100,7 @@ func (c *Config) shared(spec *ebpf.CollectionSpec) map[string]*ebpf.Map {
 
 // load puts an object into the kernel, with these maps in place of its own.
 func load(spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) (*Executor, error) {
-	x := &Executor{salt: newSalt()}
+	x := &Executor{salt: newSalt(), names: map[uint64]Name{}, adopted: map[uint32]struct{}{}}
 	err := spec.LoadAndAssign(&x.objects, &ebpf.CollectionOptions{MapReplacements: maps})
 	if err != nil {
 		return nil, refused(err)
@@ -170,6 +173,10 @@ func (x *Executor) Close() error {
 	if x.sessions != nil {
 		err, x.sessions = unix.Munmap(x.sessions), nil
 	}
+	for _, m := range x.handed {
+		err = errors.Join(err, m.Close())
+	}
+	x.handed = nil
 	return errors.Join(err, x.book.close(), x.objects.executorPrograms.Close(), x.objects.executorMaps.Close())
 }
 

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -30,8 +31,10 @@ func (x *Executor) Regions() (map[uint64]Region, error) {
 	if err := all.Err(); err != nil {
 		return nil, fmt.Errorf("resident: reading the regions: %w", err)
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	for key, r := range list {
-		r.Name = x.book.nameOf(key)
+		r.Name = x.names[key]
 		list[key] = r
 	}
 	return list, nil
@@ -45,39 +48,43 @@ const memoryPin = "memory-"
 // has at most 255.
 const maxName = 100
 
-// NewMemory is the function NewMemory for an executor that may be pinned. Then the name
-// must be no other memory's, and if a process has left one of this name and size, it is
-// returned as that process left it; found says so.
+// NewMemory is the function NewMemory for an executor that another process may go on
+// with. If a process has left a memory of this name and size, it is returned as that
+// process left it; found says so. Where the state is pinned, the name must be no other
+// memory's.
 func (x *Executor) NewMemory(name string, size int) (m *Memory, found bool, err error) {
-	if x.book == nil {
-		m, err = NewMemory(name, size)
-		return m, false, err
-	}
-	if name == "" || len(name) > maxName {
-		return nil, false, fmt.Errorf("%w: a name of %d bytes; want 1 to %d, by which the next process finds the memory", ErrConfig, len(name), maxName)
-	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if _, is := x.taken[name]; is {
-		return nil, false, fmt.Errorf("%w: there is a memory of this name; want another one, by which the next process finds it", ErrConfig)
+	path := ""
+	if x.book != nil {
+		if name == "" || len(name) > maxName {
+			return nil, false, fmt.Errorf("%w: a name of %d bytes; want 1 to %d, by which the next process finds the memory", ErrConfig, len(name), maxName)
+		}
+		if x.named(name) {
+			return nil, false, fmt.Errorf("%w: there is a memory of this name; want another one, by which the next process finds it", ErrConfig)
+		}
+		path = filepath.Join(x.book.at, fmt.Sprintf("%s%d-%x", memoryPin, size, name))
 	}
-	path := filepath.Join(x.book.at, fmt.Sprintf("%s%d-%x", memoryPin, size, name))
-	if m, err = openMemory(path, size); errors.Is(err, fs.ErrNotExist) {
-		if m, err = NewMemory(name, size); err == nil {
+	if m = x.take(name, size); m == nil && path != "" {
+		m, err = openMemory(path, size)
+	}
+	found = m != nil
+	if !found && (err == nil || errors.Is(err, fs.ErrNotExist)) {
+		if m, err = NewMemory(name, size); err == nil && path != "" {
 			err = m.pinAs(path)
 		}
-	} else {
-		found = true
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	m.name, m.found = name, found
-	if x.taken == nil {
-		x.taken = map[string]string{}
-	}
-	x.taken[name] = path
+	m.name, m.path, m.found = name, path, found
+	x.memories = append(x.memories, m)
 	return m, found, nil
+}
+
+// named reports whether there is a memory of a name. x.mu is held.
+func (x *Executor) named(name string) bool {
+	return slices.ContainsFunc(x.memories, func(m *Memory) bool { return m.name == name })
 }
 
 func openMemory(path string, size int) (*Memory, error) {
@@ -103,18 +110,19 @@ func (m *Memory) pinAs(path string) error {
 func (x *Executor) Forget(m *Memory) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if path, is := x.taken[m.name]; is {
-		delete(x.taken, m.name)
-		_ = os.Remove(path)
+	at := slices.Index(x.memories, m)
+	if at < 0 {
+		return
+	}
+	x.memories = slices.Delete(x.memories, at, at+1)
+	if m.path != "" {
+		_ = os.Remove(m.path)
 	}
 }
 
 // Sweep ends what the process before has left and this one has no use for: memories that
 // were not asked for, and registrations other than those whose keys are given.
 func (x *Executor) Sweep(used map[uint64]struct{}) error {
-	if x.book == nil {
-		return nil
-	}
 	regions, err := x.Regions()
 	if err != nil {
 		return err
@@ -126,7 +134,9 @@ func (x *Executor) Sweep(used map[uint64]struct{}) error {
 	}
 	err = errors.Join(err, each(x.book, namesMap, func(key uint64) {
 		if _, is := used[key]; !is {
-			x.book.erase(namesMap, key)
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			x.dropName(key)
 		}
 	}))
 	return errors.Join(err, x.sweepPlaces(), x.sweepMemories())
@@ -149,14 +159,22 @@ func (x *Executor) sweepPlaces() error {
 	return nil
 }
 
-func (x *Executor) sweepMemories() error {
+func (x *Executor) sweepMemories() (err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	kept := map[string]bool{}
-	for _, path := range x.taken {
-		kept[path] = true
+	for _, m := range x.handed {
+		err = errors.Join(err, m.Close())
 	}
-	entries, err := os.ReadDir(x.book.at)
+	x.handed = nil
+	if x.book == nil {
+		return err
+	}
+	kept := map[string]bool{}
+	for _, m := range x.memories {
+		kept[m.path] = true
+	}
+	entries, bad := os.ReadDir(x.book.at)
+	err = errors.Join(err, bad)
 	for _, e := range entries {
 		if path := filepath.Join(x.book.at, e.Name()); strings.HasPrefix(e.Name(), memoryPin) && !kept[path] {
 			err = errors.Join(err, os.Remove(path))
@@ -276,17 +294,32 @@ func (v *Server) Adopt(now int64, p session.TargetParams) (*Session, error) {
 	case !Takes(&p):
 		return nil, fmt.Errorf("%w: session %#x is to an endpoint that has events or messages now", ErrConfig, s.Id)
 	}
-	a := &Session{v: v, p: p, place: place, state: viewAt(v.x.sessions, place), holds: session.NewShare(v.holds), heardAt: now, frozen: s.Life == lifeFrozen}
-	a.heard = a.state.heard()
-	return a, nil
+	return v.adopt(now, p, place, &s), nil
 }
 
-// noteName writes down of which memory a region is the registration.
+// adopt makes the handle of a session that is at a place.
+func (v *Server) adopt(now int64, p session.TargetParams, place uint32, s *executorSession) *Session {
+	a := &Session{v: v, p: p, place: place, state: viewAt(v.x.sessions, place), holds: session.NewShare(v.holds), heardAt: now, frozen: s.Life == lifeFrozen}
+	a.heard = a.state.heard()
+	return a
+}
+
+// noteName writes down of which memory a region is the registration. x.mu is held.
 func (x *Executor) noteName(m *Memory, r *Region) error {
 	r.Name.Memory = m.name
 	text, err := json.Marshal(r.Name)
 	if err != nil {
 		return fmt.Errorf("resident: %w", err)
 	}
-	return x.book.write(namesMap, r.Key, text)
+	if err := x.book.write(namesMap, r.Key, text); err != nil {
+		return err
+	}
+	x.names[r.Key] = r.Name
+	return nil
+}
+
+// dropName erases that. x.mu is held.
+func (x *Executor) dropName(key uint64) {
+	x.book.erase(namesMap, key)
+	delete(x.names, key)
 }

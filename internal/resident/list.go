@@ -81,7 +81,7 @@ func look(folder, state string) Left {
 }
 
 func (l *Left) read(at string) error {
-	b, err := openBook(at)
+	b, err := openBook(at, pinnedIn(at))
 	if err != nil {
 		return err
 	}

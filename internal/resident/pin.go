@@ -71,22 +71,9 @@ func (x *Executor) pin(at string, n Node) error {
 // The program that was there before goes on with the same state until the new one takes
 // its place (bpf.Program.SetExecutor): two versions may run at a time.
 func Adopt(folder string, cfg Config) (*Executor, error) {
-	spec, err := object()
-	if err != nil {
-		return nil, err
-	}
 	at := filepath.Join(folder, version)
-	maps := cfg.shared(spec)
-	for _, name := range state {
-		m, err := ebpf.LoadPinnedMap(filepath.Join(at, name), nil)
-		if err != nil {
-			return nil, fmt.Errorf("resident: the state in %s: %w", folder, err)
-		}
-		defer m.Close()
-		spec.Maps[name].MaxEntries = m.MaxEntries()
-		maps[name] = m
-	}
-	b, err := openBook(at)
+	open := pinnedIn(at)
+	b, err := openBook(at, open)
 	if err != nil {
 		return nil, err
 	}
@@ -94,15 +81,46 @@ func Adopt(folder string, cfg Config) (*Executor, error) {
 	if err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	x, err := load(spec, maps)
+	x, err := loadOver(open, cfg)
 	if err != nil {
-		return nil, errors.Join(err, b.close())
+		return nil, errors.Join(fmt.Errorf("resident: the state in %s: %w", folder, err), b.close())
 	}
 	x.book, x.node, x.salt = b, n, n.Salt
-	if err := x.settle(); err != nil {
+	err = each(b, namesMap, func(key uint64) { x.names[key] = b.nameOf(key) })
+	if err == nil {
+		err = x.settle()
+	}
+	if err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
 	return x, nil
+}
+
+// opener opens a map that another process has left, by its name.
+type opener func(name string) (*ebpf.Map, error)
+
+// pinnedIn opens maps that are pinned in a folder.
+func pinnedIn(at string) opener {
+	return func(name string) (*ebpf.Map, error) { return ebpf.LoadPinnedMap(filepath.Join(at, name), nil) }
+}
+
+// loadOver loads the program over a state that another process has left.
+func loadOver(open opener, cfg Config) (*Executor, error) {
+	spec, err := object()
+	if err != nil {
+		return nil, err
+	}
+	maps := cfg.shared(spec)
+	for _, name := range state {
+		m, err := open(name)
+		if err != nil {
+			return nil, fmt.Errorf("map %s: %w", name, err)
+		}
+		defer m.Close()
+		spec.Maps[name].MaxEntries = m.MaxEntries()
+		maps[name] = m
+	}
+	return load(spec, maps)
 }
 
 // settle ends what the process that died has left half done.

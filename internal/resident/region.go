@@ -27,7 +27,8 @@ const (
 
 // Memory is memory in a map, which the program works on and a process can map.
 type Memory struct {
-	name  string // by which it is pinned
+	name  string // by which the next process finds it
+	path  string // where it is pinned, if it is
 	found bool   // a former process has left it
 	m     *ebpf.Map
 	data  []byte
@@ -65,7 +66,7 @@ func mapMemory(m *ebpf.Map, size int) (*Memory, error) {
 	return &Memory{m: m, data: data}, nil
 }
 
-// Name is the name by which the next process finds the memory; empty if it is not pinned.
+// Name is the name by which the next process finds the memory.
 func (m *Memory) Name() string { return m.name }
 
 // Found reports whether a former process has left the memory.
@@ -131,7 +132,7 @@ func (x *Executor) register(m *Memory, r *Region) error {
 	for _, step := range x.entering(m, r, place) {
 		if err := step(); err != nil {
 			_ = x.objects.Memories.Delete(place) // it fails if none is there
-			x.book.erase(namesMap, r.Key)
+			x.dropName(r.Key)
 			return err
 		}
 	}
@@ -206,7 +207,7 @@ func (x *Executor) removing(key uint64, place uint32) []func() error {
 			return nil
 		},
 		func() error {
-			x.book.erase(namesMap, key)
+			x.dropName(key)
 			return nil
 		},
 	}

@@ -235,8 +235,15 @@ func (s *Session) Release() {
 }
 
 // Detach is Release for a session with which the program goes on, and another process.
+// What was early comes again: the program need not ask user space any more.
 func (s *Session) Detach() {
+	if s.released {
+		return
+	}
 	s.released = true
+	if s.heldMask != 0 {
+		s.v.c.call(callAttend, uint32(s.p.Local), 0, nil)
+	}
 	s.dropHeld()
 	s.toSend, s.infoDue, s.nakDue, s.resetDue = 0, false, false, 0
 }
