@@ -114,8 +114,8 @@ type Engine struct {
 	waiters   waiters            // sessions whose next message waits for room
 	pairs     *pairs
 	crowd
-	closing bool
-	paused  bool // see Pause
+	orphans                  []*target // of a paused engine: see importTarget
+	closing, paused, departs bool      // see Pause and Depart
 
 	// Operations on their way out.
 	origin  *Origin // of the peers that Engine.NewPeer makes

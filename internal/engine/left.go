@@ -36,6 +36,12 @@ func (t *target) memo() []byte {
 	return text
 }
 
+// Depart is for an engine whose process ends, and leaves such an executor to the next
+// one: from here on no session begins, and what is unknown here is not answered, but left
+// to that process. Otherwise an initiator could hear how far a session has got while its
+// executor goes on. Engine's thread only.
+func (e *Engine) Depart() { e.departs = true }
+
 // Adopt makes a new engine, which is paused, go on with the sessions of its queue that a
 // dead process has left. It calls lost for each one with which it cannot. Engine's thread
 // only.

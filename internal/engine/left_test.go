@@ -147,3 +147,50 @@ func TestAdoptRefuses(t *testing.T) {
 		t.Errorf("the same session twice: %d are lost, want one; %v", lost, err)
 	}
 }
+
+// While a process ends that leaves its executor to the next one, no session begins, and
+// what it does not know is not answered, so nobody hears how far a session has got that
+// goes on. The next process answers.
+func TestDepart(t *testing.T) {
+	cfg := session.Config{GiveUp: time.Hour}
+	bn := newBench(t, 1, cfg)
+	var all []survivor
+	bn.b = bn.nodeThat(bn.b.port, macB, cfg, mortal(&bn.b, 77, &all))
+	mem := bn.region(7, 64, mr.RemoteRead|mr.RemoteWrite)
+	p := bn.peer(0)
+	var r results
+	add := func(p *engine.Peer) {
+		t.Helper()
+		if !bn.fetchAdd(p, &r, 7, 8, 1, nil) {
+			t.Fatal("no room to post")
+		}
+	}
+	add(p)
+	bn.until(func() bool { return r.n == 1 })
+	some := func(what string, want engine.Counter, n uint64) {
+		t.Helper()
+		for range 200 {
+			bn.step()
+		}
+		bn.b.Publish()
+		if c := bn.b.Counters(); r.n != 1 || c[engine.Hellos] > n || c[want] == 0 {
+			t.Errorf("%s: %d operations are over, and %d hellos were looked at; want 1 and %d; %v %d", what, r.n, c[engine.Hellos], n, want, c[want])
+		}
+	}
+	bn.b.Publish()
+	hellos := bn.b.Counters()[engine.Hellos]
+	bn.b.Depart()
+	add(bn.peer(1)) // which no endpoint takes: the next process says so
+	some("a hello", engine.SessionsAccepted, hellos)
+	was := bn.b
+	bn.b = bn.nodeThat(was.port, macB, cfg, mortal(&bn.b, was.Life(), new([]survivor)))
+	bn.b.Depart() // it has forgotten the session
+	add(p)
+	some("a frame of an unknown session", engine.UnknownSession, 0)
+	bn.b = was
+	bn.die(&all, true)
+	bn.until(func() bool { return r.n == 3 })
+	if sum := binary.LittleEndian.Uint64(mem[8:]); r.fates[engine.Success] != 2 || r.fates[engine.NotExecuted] != 1 || sum != 2 {
+		t.Errorf("the word holds %d; %v, %+v", sum, r.fates, r.last)
+	}
+}

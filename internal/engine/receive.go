@@ -33,7 +33,9 @@ func (e *Engine) onPacket(packet []byte, passedOn bool) {
 		return
 	}
 	if h.Type == wire.Hello {
-		e.onHello(h, payload)
+		if !e.departs {
+			e.onHello(h, payload)
+		}
 		return
 	}
 	id := wire.SessionID(h.Session)
@@ -80,7 +82,7 @@ func (e *Engine) refuse(r wire.Reason) { e.count[refusedBase+Counter(r)]++ }
 // two nodes cannot keep resetting each other. The answer does not say whether the id or
 // the epoch is unknown: that would help to guess the other.
 func (e *Engine) onStranger(h *wire.Header) {
-	if h.Type == wire.Request || h.Type == wire.Probe {
+	if !e.departs && (h.Type == wire.Request || h.Type == wire.Probe) {
 		e.reply(e.pathTo(e.source(), wire.Class{}), func(b []byte) int {
 			return session.Strange(b, h, e.cfg.Lane, wire.ResetUnknownSession)
 		})

@@ -68,6 +68,12 @@ func (e *Engine) Pause() { e.paused = true }
 // Resume undoes Pause. Engine's thread only.
 func (e *Engine) Resume() {
 	e.paused = false
+	for _, t := range e.orphans {
+		if t.slot.id != 0 {
+			t.finish()
+		}
+	}
+	e.orphans = nil
 	e.mail.Store(true) // the inbox was left alone
 }
 
@@ -131,6 +137,7 @@ func (e *Engine) ExportIdle() (all []PairState) {
 // Dismiss forgets the sessions that peers have with the engine, and tells nobody, since
 // another engine goes on with them. Engine's thread only.
 func (e *Engine) Dismiss() {
+	e.orphans = nil
 	for _, x := range e.table.snapshot() {
 		if t, ok := x.(*target); ok {
 			t.dismiss()
@@ -255,8 +262,8 @@ func (e *Engine) importTarget(s *TargetState, p *pair) (*target, error) {
 	if s.Waits {
 		t.wait()
 	}
-	if gone {
-		t.finish()
+	if gone { // until Resume the former engine might go on with it
+		e.orphans = append(e.orphans, t)
 	}
 	if t.due() {
 		e.touch(t, &t.listed)

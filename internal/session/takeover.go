@@ -32,6 +32,9 @@ type TargetState struct {
 	Lane     uint8 // the initiator's
 }
 
+// Over reports whether nothing runs any more: the target was frozen or shut down.
+func (t *Target) Over() bool { return t.frozen || t.ended != 0 }
+
 // KeptFrame is an answer or an early request. A clean answer has no bytes, and is not
 // Buffered.
 type KeptFrame struct {
