@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/resident"
 	"github.com/xdpfab/xdpfab/internal/session"
 )
@@ -111,11 +110,11 @@ type DomainAttr struct {
 	// spare. The domain ends with the daemon: ErrHostLost.
 	Borrow bool
 
-	encap    encap             // set by OpenInfo
-	usual    usual             // filled in
-	life     uint64            // of the domain whose place it takes, paused until Resume; 0 for none
-	inherits *port.Inheritance // what that one has left of the interface
-	clock    func() int64      // of the engines, ns, monotonic; nil means the system's. For tests
+	encap  encap        // set by OpenInfo
+	usual  usual        // filled in
+	life   uint64       // of the domain whose place it takes, paused until Resume; 0 for none
+	handed *Handover    // with what that one has left of the interface; nil for none
+	clock  func() int64 // of the engines, ns, monotonic; nil means the system's. For tests
 }
 
 // usual says which attributes have their default, for a guest: there it is the host's.

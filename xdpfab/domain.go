@@ -98,7 +98,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		end: end{done: make(chan struct{})}}
 	at := homeOf(dev)
 	paused := attr.life != 0 || at != nil
-	d.attr.life, d.attr.inherits, d.lodging.paused, d.residence.home = 0, nil, paused, at
+	d.attr.life, d.attr.handed, d.lodging.paused, d.residence.home = 0, nil, paused, at
 	d.served.Store(&[]*Endpoint{})
 	d.residence.table = d.table
 	var carrier engine.Carrier
@@ -153,7 +153,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		d.attached.survive(d.rejoin)
 	}
 	dev.Watch(d.happened)
-	if attr.ResidentPin != "" {
+	if attr.ResidentPin != "" || at != nil {
 		if err := d.settleIn(life); err != nil {
 			return nil, errors.Join(err, d.shut(true))
 		}
@@ -267,7 +267,9 @@ func (d *Domain) shut(children bool) error {
 		return err
 	}
 	d.closed = true
-	d.residence.leave(d)
+	d.mu.Unlock()
+	d.depart()
+	d.mu.Lock()
 	d.endObjects()
 	d.end.set(fmt.Errorf("domain on %s: %w", d.dev.Info().Name, ErrClosed))
 	d.mu.Unlock()

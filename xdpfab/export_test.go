@@ -83,3 +83,6 @@ func (ep *Endpoint) Queue() int {
 	}
 	return -1
 }
+
+// Depart begins to close the domain, and goes no further: what is resident is left.
+func (d *Domain) Depart() { d.depart() }

@@ -25,7 +25,7 @@ import (
 const HandoverVersion = 4
 
 // Handover is what a domain leaves to the next process on its interface: the sessions
-// that peers have with it, and its guests. See Domain.HandOver.
+// that peers have with it, its guests, and what is resident. See Domain.HandOver.
 type Handover struct {
 	state handover
 	fds   []int
@@ -41,6 +41,7 @@ type handover struct {
 	Guests   []guestState
 	Kept     []keptState       `json:",omitempty"`
 	Device   *port.Inheritance `json:",omitempty"` // nil for one that has nothing to leave
+	Resident *residentState    `json:",omitempty"`
 	Owner    []byte            // see Handover.Add
 	Files    []int
 }

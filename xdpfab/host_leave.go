@@ -22,9 +22,9 @@ var errLeaving = errors.New("another process takes this one's place")
 // What guests have in flight is waited for, at most so long; what has not ended by then
 // fails, with what is known of it. The regions of this process are its own concern, and
 // so are their keys and incarnations; its endpoints may not post nor receive messages.
-// Guests that come during HandOver are handed over as well. Those that have borrowed a
-// queue drive it all the while. After an error the domain
-// is as it was if it is not Done.
+// Resident regions and their memory move, and go on meanwhile. Guests that come during
+// HandOver are handed over as well. Those that have borrowed a queue drive it all the
+// while. After an error the domain is as it was if it is not Done.
 func (d *Domain) HandOver(limit time.Duration) (*Handover, error) {
 	guests, err := d.leaving()
 	if err != nil {
@@ -62,6 +62,9 @@ func (d *Domain) HandOver(limit time.Duration) (*Handover, error) {
 	for _, fd := range late {
 		h.state.Guests = append(h.state.Guests, guestState{Talk: h.own(fd)})
 	}
+	if err == nil {
+		err = h.addResident(d) // last: the domain leaves it from here on
+	}
 	if err = errors.Join(err, d.CloseAll()); err != nil {
 		return nil, errors.Join(fmt.Errorf("xdpfab: handover: %w", err), h.Close())
 	}
@@ -89,8 +92,8 @@ func (d *Domain) CanHandOver() error {
 	if d.attached != nil || d.borrowed != nil {
 		return fmt.Errorf("xdpfab: handover: domain on %s is a guest itself: %w", d.dev.Info().Name, ErrNotImplemented)
 	}
-	if d.residence.servers.Load() != nil {
-		return fmt.Errorf("xdpfab: handover: domain on %s has resident memory, which cannot move to another process: %w", d.dev.Info().Name, ErrNotImplemented)
+	if err := d.residence.canMove(); err != nil {
+		return fmt.Errorf("xdpfab: handover: domain on %s: %w", d.dev.Info().Name, err)
 	}
 	d.mu.Lock()
 	err := d.open()

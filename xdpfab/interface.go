@@ -20,7 +20,10 @@ type netInterface struct {
 var copyModes = [...]xsk.Mode{CopyAuto: xsk.Auto, CopyForce: xsk.Copy, ZeroCopyForce: xsk.ZeroCopy}
 
 func openInterface(ctx context.Context, ifname string, a DomainAttr) (device, error) {
-	o := port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP, Execute: true, Inherit: a.inherits}
+	o := port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP, Execute: true}
+	if a.handed != nil {
+		return a.handed.openDevice(ctx, ifname, o)
+	}
 	if a.ResidentPin != "" {
 		return openAtHome(ctx, ifname, a.ResidentPin, o)
 	}

@@ -65,6 +65,7 @@ type residence struct {
 	servers  atomic.Pointer[[]*resident.Server]  // by queue; each belongs to the engine's thread
 	keys     atomic.Pointer[map[uint64]struct{}] // of the regions; stored under mu, and never changed
 	home     *home                               // nil: all ends with the process
+	leaving  atomic.Bool                         // the domain ends, and another process goes on with what there is; stored under mu
 }
 
 // residentMemory is NewResidentMemory with d.mu held.
@@ -103,6 +104,9 @@ func (d *Domain) reside() error {
 	h := &d.residence
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.leaving.Load() {
+		return fmt.Errorf("domain on %s, which another process is taking over: %w", d.dev.Info().Name, ErrBusy)
+	}
 	if h.executor != nil {
 		return nil
 	}
@@ -198,7 +202,9 @@ func (h *residence) enter(m *mr.Memory, r *mr.Region, o *mr.Options, left bool) 
 	if !left {
 		as := h.describe(o)
 		as.Key, as.Length, as.Base, as.Incarnation = r.Key(), r.Len(), r.Base(), r.Incarnation()
-		err = h.executor.Replace(of, as, *h.keys.Load())
+		if err = h.mayReplace(as.Key); err == nil {
+			err = h.executor.Replace(of, as, *h.keys.Load())
+		}
 	}
 	if err == nil {
 		keys := maps.Clone(*h.keys.Load())
@@ -212,13 +218,16 @@ func (h *residence) enter(m *mr.Memory, r *mr.Region, o *mr.Options, left bool) 
 func (h *residence) withdraw(key uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.executor == nil || h.home.keeps() {
+	if h.executor == nil || h.leaving.Load() {
 		return
 	}
 	keys := maps.Clone(*h.keys.Load())
+	if _, entered := keys[key]; !entered {
+		return // it may be the former process's
+	}
 	delete(keys, key)
 	h.keys.Store(&keys)
-	_ = h.executor.Deregister(key) // it fails if there is no such key
+	_ = h.executor.Deregister(key) // it fails if the key is gone
 }
 
 // forget drops a memory that is closed.
@@ -226,7 +235,7 @@ func (h *residence) forget(m *mr.Memory, of *resident.Memory) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.memories, m)
-	if h.executor != nil && !h.home.keeps() {
+	if h.executor != nil && !h.leaving.Load() {
 		h.executor.Forget(of)
 	}
 }
@@ -235,7 +244,7 @@ func (h *residence) forget(m *mr.Memory, of *resident.Memory) {
 func (h *residence) end() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return errors.Join(h.close(), h.home.close())
+	return errors.Join(h.close(), h.giveUp())
 }
 
 // close is end with h.mu held.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/port"
@@ -17,15 +16,16 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// home is where a domain's resident part is at home: a folder that outlives the process.
-// A nil home is that of a domain whose resident part ends with it.
+// home is where a domain's resident part comes from, or stays: a folder that outlives the
+// process, or another process that has handed it over. A nil home is that of a domain
+// whose resident part begins and ends with it.
 type home struct {
-	path    string
-	folder  *resident.Folder
+	path    string             // empty for no folder
+	folder  *resident.Folder   // nil likewise
 	life    uint64             // that the process before had; 0 if nothing was found
 	found   *resident.Executor // over what was found; nil once the domain has it
 	resumed bool               // the domain has taken back what it wants
-	leaving atomic.Bool        // the domain ends, and leaves what there is
+	handed  bool               // by another process, which could still go on with it until then
 }
 
 // openAtHome opens an interface as a process before has left it in a folder, if it has.
@@ -126,9 +126,6 @@ func (h *home) executor() *resident.Executor {
 	return x
 }
 
-// keeps reports whether the end of a region is that of the domain, which leaves it.
-func (h *home) keeps() bool { return h != nil && h.leaving.Load() }
-
 // settleIn makes a new domain one whose resident part outlives it.
 func (d *Domain) settleIn(life uint64) error {
 	d.mu.Lock()
@@ -137,6 +134,9 @@ func (d *Domain) settleIn(life uint64) error {
 		return fmt.Errorf("xdpfab: resident regions that outlive the process: %w", err)
 	}
 	h := d.residence.home
+	if h.handed {
+		return nil
+	}
 	if h.life != 0 {
 		d.log(slog.LevelInfo, "going on with what a former process has left", slog.String("folder", h.path))
 		return nil
@@ -207,8 +207,15 @@ func (d *Domain) goOn() {
 	at.resumed = true
 	err := x.Sweep(*h.keys.Load())
 	h.mu.Unlock()
-	sessions, e := x.Sessions()
-	if err = errors.Join(err, e); err != nil {
+	var sessions []resident.LeftSession
+	if at.handed { // the engines have the sessions already
+		err = errors.Join(err, x.DropOthers())
+	} else {
+		var bad error
+		sessions, bad = x.Sessions()
+		err = errors.Join(err, bad)
+	}
+	if err != nil {
 		d.log(slog.LevelWarn, "what a former process has left is not all in order", slog.Any("error", err))
 	}
 	queues := make([][]engine.LeftSession, len(d.steppers))
@@ -228,40 +235,71 @@ func (d *Domain) goOn() {
 	}
 }
 
-// leave is called when the domain begins to end. What it leaves is as if the process had
-// died; otherwise it dies with the process from here on. d.mu is held.
-func (h *residence) leave(d *Domain) {
-	at := h.home
-	if at == nil {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	lost := errors.Is(d.end.returned(), ErrInterfaceLost)
-	if at.left() || at.resumed && d.attr.ResidentLeave && !lost {
-		at.leaving.Store(true)
-		return
-	}
-	if err := d.dev.(netInterface).Program().Unpin(); err != nil {
+// depart is called when the domain begins to end. What it leaves is as if the process had
+// died, and the engines say nothing of it any more; otherwise it dies with the process
+// from here on.
+func (d *Domain) depart() {
+	if h := &d.residence; h.stays(d) {
+		for _, st := range d.steppers {
+			st.Call(st.eng.Depart)
+		}
+		h.mu.Lock()
+		h.leaving.Store(true)
+		h.mu.Unlock()
+	} else if err := h.unpin(d); err != nil {
 		d.log(slog.LevelWarn, "what is resident may be left behind", slog.Any("error", err))
 	}
+}
+
+// stays reports whether a domain that begins to end leaves what is resident as if the
+// process had died.
+func (h *residence) stays(d *Domain) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := h.home
+	if at == nil || h.leaving.Load() {
+		return false
+	}
+	return at.left() || at.resumed && d.attr.ResidentLeave && !errors.Is(d.end.returned(), ErrInterfaceLost)
+}
+
+// unpin has what is resident end with the process, unless it is handed over.
+func (h *residence) unpin(d *Domain) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.home == nil || h.leaving.Load() {
+		return nil
+	}
+	return d.dev.(netInterface).Program().Unpin()
 }
 
 // left reports whether what is there is still the former process's.
 func (h *home) left() bool { return h.life != 0 && !h.resumed }
 
-// close gives the folder up, when the domain has given up all else, and removes what is
-// not left.
-func (h *home) close() error {
-	if h == nil {
+// giveUp gives the home up, when the domain has given up all else, and removes what is
+// not left. The lock is held.
+func (h *residence) giveUp() error {
+	at := h.home
+	if at == nil {
 		return nil
 	}
 	var err error
+	if at.folder != nil && !at.left() && !h.leaving.Load() {
+		err = at.folder.Remove()
+	}
+	return errors.Join(err, at.close())
+}
+
+// close gives the home up, and leaves what there is.
+func (h *home) close() (err error) {
+	if h == nil {
+		return nil
+	}
 	if h.found != nil { // the domain has never begun
 		err = h.found.Close()
 	}
-	if !h.left() && !h.leaving.Load() {
-		err = errors.Join(err, h.folder.Remove())
+	if h.folder != nil {
+		err = errors.Join(err, h.folder.Close())
 	}
-	return errors.Join(err, h.folder.Close())
+	return err
 }

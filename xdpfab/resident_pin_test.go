@@ -24,6 +24,7 @@ type homestead struct {
 	dom     *xdpfab.Domain
 	virtual *mr.Region
 	opened  int
+	dialler *xdpfab.Domain // of the last dial
 }
 
 func newHomestead(t *testing.T, side *testnet.Side, attr xdpfab.DomainAttr) *homestead {
@@ -97,6 +98,7 @@ func (h *homestead) dial(side *testnet.Side) *xdpfab.Peer {
 	if h.attr.UDP {
 		to = h.side.IP4.String()
 	}
+	h.dialler = d
 	p, err := d.Dial(ctx(h.t), to)
 	if err != nil {
 		h.t.Fatal(err)
@@ -267,5 +269,47 @@ func TestResidentPinTwice(t *testing.T) {
 		if err := d.CloseAll(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// In the moment in which a domain closes that leaves what is resident, nobody hears how
+// far a session has got, nor begins another one, while the program goes on with it: the
+// next domain answers.
+func TestResidentLeaveIsSilent(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{})
+	h := newHomestead(t, net.B, xdpfab.DomainAttr{ResidentLeave: true})
+	h.open()
+	hot := wordOf(t, h.dial(net.A), "hot")
+	if _, err := hot.Add(ctx(t), 1); err != nil {
+		t.Fatal(err)
+	}
+	before, redirected := stat(t, h.dom, "hellos"), stat(t, h.dom, "xdp_redirect")
+	h.dom.Depart()
+	dialling, answered := ctx(t), make(chan error, 1)
+	go func() {
+		p, err := h.dialler.Dial(dialling, h.dom.Name(1)) // there is no such endpoint, which only a process can say
+		if err == nil {
+			_, err = xdpfab.Word[uint64](dialling, p, "hot", 0)
+		}
+		answered <- err
+	}()
+	testnet.Eventually(t, "a hello", func() bool { return stat(t, h.dom, "xdp_redirect") > redirected+3 })
+	for i := uint64(2); i < 50; i++ {
+		if v, err := hot.Add(ctx(t), 1); v != i || err != nil {
+			t.Fatalf("%d, %v; want %d", v, err, i)
+		}
+	}
+	if now := stat(t, h.dom, "hellos"); now != before || len(answered) > 0 {
+		t.Errorf("%d hellos were looked at, want none; answered %d", now-before, len(answered))
+	}
+	if err := h.dom.CloseAll(); err != nil {
+		t.Fatal(err)
+	}
+	h.open()
+	if err := <-answered; !errors.Is(err, xdpfab.ErrNotExecuted) {
+		t.Errorf("%v: want to hear that there is no such endpoint", err)
+	}
+	if v, err := hot.Add(ctx(t), 1); v != 50 || err != nil {
+		t.Errorf("%d, %v", v, err)
 	}
 }

@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"bytes"
+	"encoding/json"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
@@ -49,7 +50,7 @@ func (m *movable) Receive(now int64, h *wire.Header, payload, out []byte) sessio
 }
 
 // left reports whether the program goes on with the session after the domain's end.
-func (m *movable) left() bool { return m.moved != nil && m.h.home.keeps() }
+func (m *movable) left() bool { return m.moved != nil && m.h.leaving.Load() }
 
 // Freeze implements engine.Served.
 func (m *movable) Freeze(now int64, ack uint32) session.Ran {
@@ -75,23 +76,36 @@ func (m *movable) Release() {
 	m.Served.Release()
 }
 
-// inProgram stands for the state of a session that the program has.
+// inProgram stands for the state of a session that the program has, and that a process
+// has left which has died. One that is handed over has a handedState.
 var inProgram = []byte(`"in the program"`)
+
+// handedState is what the program does not know of a session that it has. Its text is a
+// list, so that no other sort of session takes it for a state of its own.
+type handedState [1]wire.ResetReason // why it was shut down, or 0
 
 // State implements engine.Mobile.
 func (m *movable) State(now int64) ([]byte, error) {
 	if m.moved != nil {
-		return inProgram, nil
+		return json.Marshal(handedState{m.moved.Ended()})
 	}
 	return m.ordinary.State(now)
 }
 
 // Restore implements engine.Mobile.
-func (m *movable) Restore(state []byte, now int64) error {
-	if !bytes.Equal(state, inProgram) {
-		return m.ordinary.Restore(state, now)
+func (m *movable) Restore(state []byte, now int64) (err error) {
+	var s *resident.Session
+	var handed handedState
+	switch {
+	case bytes.Equal(state, inProgram):
+		s, err = m.server.Adopt(now, m.params)
+	case json.Unmarshal(state, &handed) == nil:
+		s, err = m.server.TakeOver(now, m.params, handed[0])
+	default:
+		err = m.ordinary.Restore(state, now)
+		m.stays = m.ordinary.Over()
+		return err
 	}
-	s, err := m.server.Adopt(now, m.params)
 	if err == nil {
 		m.ordinary.Detach()
 		m.Served, m.moved, m.ordinary = s, s, nil

@@ -4,6 +4,8 @@ package xdpfab
 
 import (
 	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"math"
 	"testing"
 
@@ -41,11 +43,15 @@ func TestFrozenSessionStaysOrdinary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := x.Begin(1, session.TargetParams{Local: wire.NewSessionID(0, 0, 1, 1), Remote: 9, Epoch: 7, MaxFrame: 1500, Window: 64}, nil)
 	h := &residence{}
 	h.keys.Store(&map[uint64]struct{}{key: {}})
-	m := &movable{Served: s, ordinary: s, h: h} // without a server, it cannot move
-	defer m.Release()
+	begin := func() *movable { // without a server, it cannot move
+		s := x.Begin(1, session.TargetParams{Local: wire.NewSessionID(0, 0, 1, 1), Remote: 9, Epoch: 7, MaxFrame: 1500, Window: 64}, nil)
+		m := &movable{Served: s, ordinary: s, h: h}
+		t.Cleanup(m.Release)
+		return m
+	}
+	m := begin()
 
 	m.Freeze(1, m.Acked())
 	var w wire.RecordWriter
@@ -63,6 +69,17 @@ func TestFrozenSessionStaysOrdinary(t *testing.T) {
 	out := m.Receive(2, &wire.Header{Type: wire.Request, PSN: first, Ack: first - 1, Ops: uint8(w.Ops())}, payload, make([]byte, 1500))
 	if n := binary.LittleEndian.Uint64(words.Bytes()); out.Verdict == session.Execute || n != 0 {
 		t.Errorf("verdict %v, and the word is %d: want it not to run", out.Verdict, n)
+	}
+	state, err := m.State(3) // another process goes on with it
+	again := begin()
+	if err := errors.Join(err, again.Restore(state, 3)); err != nil || !again.stays {
+		t.Errorf("restored: %v, stays %t", err, again.stays)
+	}
+	if state, err = json.Marshal(handedState{wire.ResetClosed}); err != nil {
+		t.Fatal(err)
+	}
+	if err := begin().ordinary.Restore(state, 3); err == nil {
+		t.Error("a session that the program has was restored by the executor in Go")
 	}
 }
 

@@ -23,11 +23,13 @@ type AdmitGuest func(conn *net.UnixConn) (limits GuestLimits, gone func(error), 
 // Open opens the interface in place of the domain that has handed over, in the same
 // process or another. That domain has just closed it, so Open tries again for a while if
 // it is still taken. prepare registers the regions, with the keys and incarnations that
-// they had, and makes the endpoints. The domain takes no packets until Resume; a domain
-// that is closed before that tells nobody, so that the handover can be opened again.
+// they had, and makes the endpoints. It finds resident memory by the names and sizes that
+// NewResidentMemory had, and registers it as it was. The domain takes no packets until
+// Resume; a domain that is closed before that tells nobody, so that the handover can be
+// opened again.
 func (h *Handover) Open(ctx context.Context, ifname string, attr DomainAttr, admit AdmitGuest, prepare func(*Domain) error) (*Domain, error) {
-	if attr.ResidentPin != "" {
-		return nil, fmt.Errorf("xdpfab: takeover with ResidentPin %s: want none, since a handover has no resident regions: %w", attr.ResidentPin, ErrNotImplemented)
+	if is := h.folder(); attr.ResidentPin != is {
+		return nil, fmt.Errorf("xdpfab: takeover with ResidentPin %q: want %q, as in the domain before: %w", attr.ResidentPin, is, ErrNotImplemented)
 	}
 	attr.Attach = AttachNever
 	f, err := NewFabric(attr)
@@ -35,10 +37,7 @@ func (h *Handover) Open(ctx context.Context, ifname string, attr DomainAttr, adm
 		return nil, err
 	}
 	a := f.attr
-	a.life = h.state.Life
-	if a.inherits, err = h.device(); err != nil {
-		return nil, fmt.Errorf("xdpfab: takeover: %w", err)
-	}
+	a.life, a.handed = h.state.Life, h
 	d, err := openAgain(ctx, f, ifname, a)
 	if err != nil {
 		return nil, err
@@ -248,8 +247,9 @@ func (g *guest) goOn(s *endpointState) {
 
 // Resume puts a domain to work that was opened by Handover.Open, or with
 // DomainAttr.ResidentPin: packets are taken, and guests served. From then on the handover
-// must not be opened again. What was found in ResidentPin, and that no region was
-// registered for, ends; so do the sessions to endpoints that there are none of.
+// must not be opened again. What was found in ResidentPin or in the handover, and that no
+// region was registered for, ends; so do the sessions to endpoints that there are none
+// of.
 func (d *Domain) Resume() {
 	d.goOn()
 	if from, is := d.dev.(lender); is {
