@@ -79,8 +79,8 @@ no harm.
 
 With --takeover the daemon takes the place of the one that runs, with the same
 interface and regions, and that one ends: its sessions and its guests go on after a
-pause, with nothing lost or done twice. Programs that have borrowed a queue drive it
-all the while. If this one cannot, that one goes on.
+pause, with nothing lost or done twice. Resident regions, and programs that have
+borrowed a queue, go on without one. If this one cannot, that one goes on.
 
 The daemon needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and
 CAP_IPC_LOCK or a sufficient limit of locked memory (ulimit -l). It does not need

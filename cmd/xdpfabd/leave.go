@@ -56,9 +56,11 @@ type served struct {
 // verdict says whether a step has succeeded.
 type verdict struct {
 	Error  string
-	PID    int   // of the next daemon
-	Queues int   // of this one
-	Lent   []int // those that programs have, by number
+	PID    int    // of the next daemon
+	Queues int    // of this one
+	Lent   []int  // those that programs have, by number
+	Lend   int    // how many this one can lend
+	Pin    string // folder in which this one keeps its resident regions; empty for none
 }
 
 func refusal(err error) verdict {
@@ -121,7 +123,7 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 		_ = control.Tell(conn, refusal(err))
 		return
 	}
-	err := control.Tell(conn, verdict{Queues: s.dom.Interface().Queues, Lent: s.lent()})
+	err := control.Tell(conn, verdict{Queues: s.dom.Interface().Queues, Lent: s.lent(), Lend: s.cfg.Lend, Pin: s.dom.Attr().ResidentPin})
 	if err == nil {
 		_, err = hear(conn)
 	}
@@ -296,7 +298,7 @@ func (s *server) comeBack(to *leaving, mems []*mr.Memory) ([]door, error) {
 		}
 		return s.inheritDoors(to.doors)
 	}
-	dom, err := to.h.Open(context.Background(), s.cfg.Interface, s.attr(s.dom.Interface().Queues), s.stay, func(d *xdpfab.Domain) error {
+	dom, err := to.h.Open(context.Background(), s.cfg.Interface, s.attr(s.dom.Interface().Queues, s.dom.Attr().ResidentPin), s.stay, func(d *xdpfab.Domain) error {
 		return s.inherit(d, to.h, mems)
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // Values of --pin that are no folders.
@@ -40,6 +41,25 @@ func (c Config) resides() bool {
 		}
 	}
 	return false
+}
+
+// pin has resident regions kept in a folder; empty for none.
+func (c Config) pin(a *xdpfab.DomainAttr, folder string) {
+	a.ResidentPin, a.ResidentLeave = folder, c.Leave && folder != ""
+}
+
+// inheritPin returns the folder in which the resident regions of another daemon are kept,
+// which stay there; empty for none.
+func (c Config) inheritPin(folder string) (string, error) {
+	switch {
+	case !c.resides():
+		return "", nil
+	case c.Pin == pinAuto, c.Pin == folder, c.Pin == pinNone && folder == "":
+		return folder, nil
+	case folder == "":
+		folder = pinNone
+	}
+	return "", fmt.Errorf("--pin is %s, and that daemon keeps its resident regions in %s: want the same, or %s, to take over what it has", c.Pin, folder, pinAuto)
 }
 
 // pinFolder returns the folder that resident regions are kept in; empty for none. By

@@ -33,6 +33,29 @@ func TestPinFolder(t *testing.T) {
 	}
 }
 
+// A daemon that takes over keeps resident regions where the other one has them; one that
+// is to keep them elsewhere does not take over.
+func TestInheritPin(t *testing.T) {
+	resident := []RegionConfig{{Name: "hot", Backing: backingResident}}
+	for _, c := range []struct{ pin, theirs, want, refusal string }{
+		{pinAuto, "/sys/fs/bpf/node", "/sys/fs/bpf/node", ""},
+		{pinAuto, "", "", ""},
+		{pinNone, "", "", ""},
+		{"/sys/fs/bpf/node", "/sys/fs/bpf/node", "/sys/fs/bpf/node", ""},
+		{"/sys/fs/bpf/a", "/sys/fs/bpf/b", "", "/sys/fs/bpf/b: want the same"},
+		{pinNone, "/sys/fs/bpf/b", "", "--pin is none"},
+		{"/sys/fs/bpf/a", "", "", "in none: want the same"},
+	} {
+		got, err := Config{Pin: c.pin, Regions: resident}.inheritPin(c.theirs)
+		if got != c.want || (err == nil) != (c.refusal == "") || err != nil && !strings.Contains(err.Error(), c.refusal) {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
+	}
+	if got, err := (Config{Pin: "/sys/fs/bpf/node"}).inheritPin(""); got != "" || err != nil {
+		t.Errorf("without resident regions: %q, %v", got, err)
+	}
+}
+
 // What --pin and --leave refuse.
 func TestPinRefused(t *testing.T) {
 	for text, want := range map[string]string{

@@ -67,8 +67,8 @@ func begin(cfg Config, log *slog.Logger) error {
 	}
 	defer claimFiles(cfg.Regions, log)()
 	attr := cfg.domainAttr()
-	attr.Log, attr.ResidentPin = log, cfg.pinFolder(log)
-	attr.ResidentLeave = cfg.Leave && attr.ResidentPin != ""
+	attr.Log = log
+	cfg.pin(&attr, cfg.pinFolder(log))
 	dom, err := xdpfab.Open(ctx, cfg.Interface, attr)
 	if ctx.Err() != nil && dom == nil {
 		return errFailure(errors.Join(free(mems), l.Close())) // asked to end before it began
@@ -241,6 +241,12 @@ func (s *server) register(mems []*mr.Memory, before []legacyRegion) error {
 	for i, m := range mems {
 		c := s.cfg.Regions[i]
 		if c.Backing == backingResident {
+			if m != nil { // of the domain before
+				if err := m.Close(); err != nil {
+					return err
+				}
+				mems[i] = nil
+			}
 			var err error
 			if m, err = s.dom.NewResidentMemory(c.Name, c.Size); err != nil {
 				return err

@@ -48,7 +48,7 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 // takeFrom has the other daemon stop, and takes all that it has. When it returns without
 // an error, the other one will not go on.
 func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn) (mems []*mr.Memory, doors []door, err error) {
-	queues, err := s.ask(conn)
+	queues, pin, err := s.ask(conn)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -81,7 +81,7 @@ func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn) (mems []*mr.M
 			return mems, doors, fmt.Errorf("region %q: %w", r.Name, err)
 		}
 	}
-	dom, err := h.Open(ctx, s.cfg.Interface, s.attr(queues), s.stay, func(d *xdpfab.Domain) error { return s.inherit(d, h, mems) })
+	dom, err := h.Open(ctx, s.cfg.Interface, s.attr(queues, pin), s.stay, func(d *xdpfab.Domain) error { return s.inherit(d, h, mems) })
 	if err != nil {
 		return mems, doors, explainOpen(s.cfg, err)
 	}
@@ -103,11 +103,12 @@ func (s *server) turnBack() error {
 	return s.dom.CloseAll()
 }
 
-// ask claims the other daemon's place, and returns the number of its queues.
-func (s *server) ask(conn *net.UnixConn) (queues int, err error) {
+// ask claims the other daemon's place, and returns the number of its queues, and the
+// folder in which it keeps its resident regions.
+func (s *server) ask(conn *net.UnixConn) (queues int, pin string, err error) {
 	_ = conn.SetDeadline(time.Now().Add(stepLimit))
 	if err := control.Tell(conn, s.cfg.claim()); err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	v, err := hear(conn)
 	if err == nil && s.cfg.Queues != 0 && s.cfg.Queues < v.Queues {
@@ -119,13 +120,20 @@ func (s *server) ask(conn *net.UnixConn) (queues int, err error) {
 			err = fmt.Errorf("queue %d is lent, and of %d queues and %d to lend it is none of the latter: want as many as before", q, own, s.cfg.Lend)
 		}
 	}
-	return v.Queues, err
+	if was := v.Queues + v.Lend; err == nil && s.cfg.resides() && own+s.cfg.Lend != was {
+		err = fmt.Errorf("%d queues, and %d to lend: want %d together, as that daemon has, to go on with its resident regions", own, s.cfg.Lend, was)
+	}
+	if err == nil {
+		pin, err = s.cfg.inheritPin(v.Pin)
+	}
+	return v.Queues, pin, err
 }
 
 // attr returns the attributes of a domain that takes another's place.
-func (s *server) attr(queues int) xdpfab.DomainAttr {
+func (s *server) attr(queues int, pin string) xdpfab.DomainAttr {
 	a := s.cfg.domainAttr()
 	a.Log = s.log
+	s.cfg.pin(&a, pin)
 	if a.Queues == 0 {
 		a.Queues = queues
 	}

@@ -16,9 +16,9 @@ import (
 )
 
 // Daemons take over from one another beside a program that drives a queue of theirs,
-// posts and serves memory. No operation fails, and each runs once. The queue is lent
-// again when a daemon that has inherited the loan finds the program killed, be it in the
-// middle of the next takeover. Nothing is left over.
+// posts and serves memory, and beside a resident region. No operation fails, and each
+// runs once. The queue is lent again when a daemon that has inherited the loan finds the
+// program killed, be it in the middle of the next takeover. Nothing is left over.
 func TestTakeoverBorrowed(t *testing.T) {
 	testnet.Require(t)
 	if _, v := testnet.Kernel(t); !v.AtLeast(kernel.AdoptRings) {
@@ -27,7 +27,9 @@ func TestTakeoverBorrowed(t *testing.T) {
 	net, dir := testnet.NewPair(t, testnet.Options{Queues: 2}), t.TempDir()
 	file, far := filepath.Join(dir, "file"), filepath.Join(dir, "far")
 	h := host(t, net.A, "--region", "far=4KiB:backing="+far)
-	flags := []string{"--lend", "1", "--guest", "allow:user=0,queues=1", "--udp", "--give-up", silence.String(), "--region", "file=4KiB:backing=" + file}
+	regions := []string{"--udp", "--region", "file=4KiB:backing=" + file, "--region", "hot=4KiB:resident", "--pin", filepath.Join(testnet.BPFFS(t), "node")}
+	flags := append(answering(t), "--lend", "1", "--guest", "allow:user=0,queues=1", "--give-up", silence.String())
+	flags = append(flags, regions...)
 	d := launch(t, net.B, filepath.Join(dir, socketName), flags...)
 	d.ready()
 	hosts.Store(net.B, d)
@@ -59,11 +61,12 @@ func TestTakeoverBorrowed(t *testing.T) {
 		d = n
 	}
 	var before holdings
-	var total uint64
+	var total, hot uint64
 	for round := range 3 {
 		borrower, posts := begin(net.B, h, "-region", "far", "-serve", number, "-borrow")
 		toBorrower, served := begin(net.A, d, "-region", "own", "-peer", d.addr()+"/"+number)
 		toDaemon, daemonServes := begin(net.A, d, "-region", "file", "-peer", net.B.IP4.String())
+		toKernel, executed := begin(net.A, d, "-region", "hot")
 		lent("lent")
 		was := word(t, far)
 		for range 2 {
@@ -71,9 +74,10 @@ func TestTakeoverBorrowed(t *testing.T) {
 			posts()
 			served()
 			daemonServes()
+			executed()
 			lent("lent")
 		}
-		start(t, net.B, xdpfabdPath, []string{"--takeover", "--interface", net.B.IfName, "--control", d.socket, "--udp", "--region", "file=4KiB:backing=" + file}).
+		start(t, net.B, xdpfabdPath, append([]string{"--takeover", "--interface", net.B.IfName, "--control", d.socket}, regions...)).
 			wants(1, "queue 1 is lent", "0 to lend", "that daemon goes on")
 		posts()
 		sum := ended(t, toBorrower)
@@ -82,6 +86,10 @@ func TestTakeoverBorrowed(t *testing.T) {
 			t.Errorf("the borrower's memory holds %v, want %d", got.Before, sum)
 		}
 		total += ended(t, toDaemon)
+		hot += ended(t, toKernel)
+		if sum := sumOf(t, net.A, d, "hot"); sum != hot {
+			t.Errorf("the resident memory holds %d, want %d", sum, hot)
+		}
 		switch round {
 		case 0: // in order
 			if a := ended(t, borrower); word(t, far) != a {

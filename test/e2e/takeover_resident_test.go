@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// Daemons take over from one another beside resident regions under load, kept in a folder
+// or not; one that cannot leaves the former one as it was. No operation fails or is done
+// twice, and the last daemon leaves nothing.
+func TestTakeoverResident(t *testing.T) {
+	testnet.Require(t)
+	if testnet.KernelBefore(t, 5, 18) {
+		t.Skip("needs Linux 5.18")
+	}
+	for _, kept := range []bool{true, false} {
+		t.Run(map[bool]string{true: "kept", false: "not kept"}[kept], func(t *testing.T) { takeOverResident(t, kept) })
+	}
+}
+
+func takeOverResident(t *testing.T, kept bool) {
+	net, folder, lacks := testnet.NewPair(t, testnet.Options{}), "none", "CAP_"
+	if kept {
+		folder = filepath.Join(testnet.BPFFS(t), "xdpfab", "node")
+		lacks = "permission denied" // the folder is another process's, until it has the privilege
+	}
+	flags := []string{"--pin", folder, "--udp", "--give-up", silence.String(), "--region", "hot=4KiB:resident", "--region", "other=1MiB:resident", "--region", "r=4KiB"}
+	d := launch(t, net.B, filepath.Join(t.TempDir(), socketName), flags...)
+	d.ready()
+	host(t, net.A)
+	regions, adders, progress := []string{"hot", "other", "r", "hot"}, []*process{}, []func() uint64{}
+	for i, region := range regions {
+		peer := d.addr()
+		if i == 3 {
+			peer = net.B.IP4.String()
+		}
+		p, added := startAdding(t, net.A, d, "-region", region, "-peer", peer)
+		adders, progress = append(adders, p), append(progress, added)
+	}
+	more := func() {
+		t.Helper()
+		for i, added := range progress {
+			was := added()
+			adders[i].eventually("adding to "+regions[i], func() bool { return added() > was })
+		}
+	}
+	more()
+	refused := func(want, path string, args ...string) {
+		t.Helper()
+		args = append(append(args, "--takeover", "--interface", net.B.IfName, "--control", d.socket), flags...)
+		if want == "--pin is" { // of several the last one counts
+			args = append(args, "--pin", "/sys/fs/bpf/elsewhere")
+		}
+		start(t, net.B, path, args).wants(1, want, "that daemon goes on")
+		more()
+	}
+	var before holdings
+	for i := range 4 {
+		program := programOf(t, net.B)
+		next := launch(t, net.B, d.socket, append([]string{"--takeover"}, flags...)...)
+		next.ready()
+		d.wants(0)
+		if now := programOf(t, net.B); program == 0 || now == 0 || now == program {
+			t.Fatalf("program %d, and %d before: want another one in its place", now, program)
+		}
+		d = next
+		if more(); i == 0 {
+			before = d.holdings()
+		}
+		if i == 1 {
+			refused("--pin is", xdpfabdPath)
+			refused(lacks, "/usr/bin/setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", xdpfabdPath)
+			d.eventually("going on", func() bool { return strings.Contains(d.err.String(), "this daemon goes on") })
+		}
+	}
+	var now holdings
+	d.eventually("holding what the first that took over held", func() bool {
+		now = d.holdings()
+		return now.fds <= before.fds && now.rings <= before.rings && now.goroutines <= before.goroutines
+	})
+	sums := map[string]uint64{}
+	for i, p := range adders {
+		sums[regions[i]] += ended(t, p)
+	}
+	for region, want := range sums {
+		if sum := sumOf(t, net.A, d, region); sum != want {
+			t.Errorf("%s holds %d, want %d", region, sum, want)
+		}
+	}
+	d.end()
+	if id := programOf(t, net.B); id != 0 && !d.cutShort() {
+		t.Errorf("program %d is left", id)
+	}
+	if _, err := os.Lstat(folder); kept && !d.cutShort() && !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is left: %v", folder, err)
+	}
+}
+
+// A daemon that has taken over is killed: the next one finds what is resident in the
+// folder, as if there had been no takeover.
+func TestTakeoverThenDeath(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{})
+	d, _, flags := pinned(t, net.B)
+	journal := filepath.Join(t.TempDir(), "journal")
+	adder := startAdder(t, net.A, d, "-region", "hot", "-window", "16", "-journal", journal) // see TestResidentDeaths
+	added := func() uint64 { return journalOf(journal).added }
+	more := func(when string) {
+		t.Helper()
+		const several = 500 // more than are in flight, by far
+		base := added()
+		adder.eventually(when, func() bool { return added() > base+several })
+	}
+	for range 2 {
+		more("adding")
+		next := launch(t, net.B, d.socket, append(flags, "--takeover")...)
+		next.ready()
+		d.wants(0)
+		next.crash()
+		more("adding while there is no daemon")
+		d = again(t, net.B, d.socket, flags...)
+	}
+	more("adding in the end")
+	adder.signal(enough)
+	a := fates(adder)
+	if sum := sumOf(t, net.A, d, "hot"); a.Added != a.Posted || a.First != "" || sum != a.Added {
+		t.Errorf("account %+v, and the memory holds %d: want every operation to have succeeded, once", a, sum)
+	}
+}
