@@ -113,6 +113,8 @@ func dialHost(ctx context.Context, path string) (*share.Talk, error) {
 		return nil, fmt.Errorf("%w: %w", ErrNoDaemon, err)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("%w that this program may use: %w: run it as a user or group that may write to the socket", ErrNoDaemon, err)
+	case errors.Is(err, syscall.EAGAIN): // others wait to be let in, as many as the kernel allows
+		return nil, fmt.Errorf("daemon at %s: %w (%w)", path, errHostSilent, err)
 	case err != nil:
 		return nil, err
 	}
@@ -123,7 +125,8 @@ func dialHost(ctx context.Context, path string) (*share.Talk, error) {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("daemon at %s: %w", path, context.Cause(ctx))
 		}
-		return nil, errors.Join(err, conn.Close())
+		_ = conn.Close()
+		return nil, err
 	}
 	return share.NewTalk(conn), nil
 }

@@ -97,7 +97,7 @@ func (c *conversation) callFor(ctx context.Context, verb string, arguments, resu
 	return got, err
 }
 
-var errHostSilent = errors.New("it does not answer: it is stopped, or its machine is overloaded")
+var errHostSilent = errors.New("it does not answer: it is stopped, or its machine is overloaded: have it go on (kill -CONT), or restart it")
 
 // hangUp ends the present conversation.
 func (c *conversation) hangUp() {

@@ -32,6 +32,11 @@ var ErrNoInfo = reason(syscall.ENODATA, "no interface offers this")
 // Interface.Daemon. If its rules keep this program out and nothing else meets the hints,
 // the error names the rule, and wraps ErrDenied, too.
 //
+// Daemons are asked all at the same time. Of one that does not answer within 10 s, being
+// stopped or overloaded, the list has what the kernel tells of its interface, behind all
+// that can be opened for the same type of endpoints; Info.Missing names the daemon and
+// the remedy, and Info.Allowance says nothing. If ctx ends first, the error is its cause.
+//
 // It only reads: it opens nothing, sends nothing, but to look up names of hosts in
 // Info.Source and Info.Dest, and needs no privilege. What opening an
 // interface needs beyond the caller's privileges is in Info.Missing. If nothing meets the
@@ -96,7 +101,7 @@ func (i *Info) sameWay(other Info) bool {
 // daemon, which Open would choose, and then the faster ones.
 func (i *Info) rank() int {
 	rank := 0
-	for bit, worse := range []bool{i.AddrFormat != AddrEthernet, i.Interface.Copy != "zero-copy", i.Interface.XDP == "generic", len(i.Missing) > 0, i.Attach == AttachNever, i.Endpoint.Type == EndpointMsg} {
+	for bit, worse := range []bool{i.AddrFormat != AddrEthernet, i.Interface.Copy != "zero-copy", i.Interface.XDP == "generic", i.Attach == AttachNever, len(i.Missing) > 0, i.Endpoint.Type == EndpointMsg} {
 		if worse {
 			rank |= 1 << bit
 		}
@@ -119,7 +124,10 @@ func (h *Info) offers(ctx context.Context) (list []Info, unusable []error, err e
 		return nil, nil, fmt.Errorf("xdpfab: %w", err)
 	}
 	interfaces = named(interfaces, h.Domain.Name)
-	attached, refused := h.attachable(ctx, interfaces)
+	attached, refused := h.attachable(ctx, &machine, interfaces)
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
 	direct, unusable := h.direct(&machine, interfaces)
 	list, unusable = h.types(append(attached, direct...)...), append(unusable, refused...)
 	if len(list) == 0 && len(unusable) == 0 {

@@ -6,8 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
 	"slices"
 
 	"github.com/xdpfab/xdpfab/internal/nic"
@@ -69,26 +67,6 @@ func (o *daemonOffer) infos() []Info {
 	return list
 }
 
-// askDaemon asks the daemon at a control socket what it offers this program.
-func askDaemon(ctx context.Context, path string) (o *daemonOffer, err error) {
-	talk, err := dialHost(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, talk.Close()) }()
-	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, errHostSilent)
-	defer cancel()
-	o = &daemonOffer{}
-	if o.Offer, err = termsOf(ctx, talk); err == nil {
-		err = json.Unmarshal(o.Interface, &o.info)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("daemon at %s: %w", path, err)
-	}
-	o.info.Daemon = path
-	return o, nil
-}
-
 // termsOf asks a host what it offers.
 func termsOf(ctx context.Context, talk *share.Talk) (o share.Offer, err error) {
 	result, fds, err := ask(ctx, talk, share.CallOffer, struct{}{})
@@ -97,37 +75,6 @@ func termsOf(ctx context.Context, talk *share.Talk) (o share.Offer, err error) {
 		err = json.Unmarshal(result, &o)
 	}
 	return o, err
-}
-
-// attachable lists what the daemons offer that Open would find for interfaces that the
-// hints may mean: the one whose socket the caller names, or those of the interfaces of
-// this namespace. It returns why others cannot be used.
-func (h *Info) attachable(ctx context.Context, interfaces []nic.Interface) (list []Info, unusable []error) {
-	if h.Attach == AttachNever {
-		return nil, nil
-	}
-	attr := DomainAttr{Control: h.Interface.Daemon}
-	names := []string{h.Domain.Name}
-	if _, chosen := attr.control(""); h.Domain.Name == "" && !chosen {
-		names = nil
-		for _, i := range interfaces {
-			names = append(names, i.Name)
-		}
-	}
-	for _, name := range names {
-		path, chosen := attr.control(name)
-		o, err := askDaemon(ctx, path)
-		if err == nil && (name != "" || !chosen) {
-			err = serves(path, name, chosen, &o.info, &o.Attached)
-		}
-		switch {
-		case err == nil:
-			list = append(list, o.infos()...)
-		case !errors.Is(err, ErrNoDaemon) || errors.Is(err, fs.ErrPermission) || chosen || h.Attach == AttachAlways:
-			unusable = append(unusable, err)
-		}
-	}
-	return list, unusable
 }
 
 // direct lists what the hints may mean of interfaces that this process has open, or can

@@ -22,13 +22,20 @@ type probed struct {
 
 // probeInterface probes an interface, or asks its daemon what it has got.
 func probeInterface(ctx context.Context, ifname, socket string) (*probed, error) {
-	if s := statusOf(ctx, ifname, socket, probeLimit); s != nil {
+	s, silent := statusOf(ctx, ifname, socket, probeLimit)
+	if s != nil {
 		return &probed{Probe: xdpfab.Probe{InterfaceInfo: s.Interface, Refused: []string{}}, Daemon: s.PID}, nil
+	}
+	if socket != "" && silent != nil {
+		return nil, &codeError{silent, exitUnreachable}
 	}
 	if socket != "" { // by which the caller wants a daemon asked, and nothing bound
 		return nil, fmt.Errorf("--control %s: %w there that serves %s and answers; leave --control out to bind the interface itself", socket, control.ErrNoDaemon, ifname)
 	}
 	p, err := xdpfab.ProbeInterface(ctx, ifname)
+	if err != nil && silent != nil {
+		err = fmt.Errorf("%w; %w", err, silent)
+	}
 	if err != nil {
 		return nil, interfaceError(err)
 	}

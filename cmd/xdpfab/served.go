@@ -7,10 +7,15 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -22,19 +27,43 @@ type servedBy struct {
 }
 
 // Bounds on how long info waits for a daemon: by the way, and to know what it has got.
-const (
+// They are variables for tests.
+var (
 	askLimit   = 5 * time.Second
 	probeLimit = 30 * time.Second
 )
 
-// daemonOf returns the daemon of an interface, as programs find it; nil if there is none
-// that answers this user.
-func daemonOf(ctx context.Context, ifname, socket string) *servedBy {
-	s := statusOf(ctx, ifname, socket, askLimit)
-	if s == nil {
+// daemonsOf asks the daemons of interfaces, as programs find them, all at the same time.
+func daemonsOf(ctx context.Context, list []nic.Interface, socket string) []served {
+	found := make([]served, len(list))
+	var wg sync.WaitGroup
+	for n, i := range list {
+		wg.Go(func() { found[n].status, found[n].err = statusOf(ctx, i.Name, socket, askLimit) })
+	}
+	wg.Wait()
+	return found
+}
+
+// served is what the daemon of an interface says.
+type served struct {
+	status *control.Status // nil if there is none that answers this user
+	err    error           // why there is one, but no status: it is silent
+}
+
+// by describes the daemon, if it has answered.
+func (s *served) by(ifname, socket string) *servedBy {
+	if s.status == nil {
 		return nil
 	}
-	return &servedBy{PID: s.PID, Control: controlOf(ifname, socket), Guests: len(s.Guests)}
+	return &servedBy{PID: s.status.PID, Control: controlOf(ifname, socket), Guests: len(s.status.Guests)}
+}
+
+// silence says that the daemon has not answered; empty if it has, or there is none.
+func (s *served) silence() string {
+	if s.err == nil {
+		return ""
+	}
+	return s.err.Error()
 }
 
 // controlOf is the control socket at which programs look for the daemon of an interface.
@@ -42,19 +71,28 @@ func controlOf(ifname, socket string) string {
 	return cmp.Or(socket, os.Getenv(xdpfab.ControlEnv), xdpfab.DefaultControl(ifname))
 }
 
-// statusOf asks the daemon of an interface, as daemonOf does.
-func statusOf(ctx context.Context, ifname, socket string, limit time.Duration) *control.Status {
+// statusOf asks the daemon of an interface. The status is nil if there is no daemon that
+// serves it and answers this user. The error says that a daemon has not answered in time.
+func statusOf(ctx context.Context, ifname, socket string, limit time.Duration) (*control.Status, error) {
 	named := cmp.Or(socket, os.Getenv(xdpfab.ControlEnv)) != ""
-	d, err := control.Dial(controlOf(ifname, socket))
-	if err != nil {
-		return nil
+	path := controlOf(ifname, socket)
+	silent := fmt.Errorf("the daemon at %s has not told its status within %v: it is stopped, or its machine is overloaded: have it go on (kill -CONT), or restart it", path, limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, silent)
+	defer cancel()
+	d, err := control.Dial(path)
+	switch {
+	case errors.Is(err, syscall.EAGAIN): // others wait to be let in, as many as the kernel allows
+		return nil, silent
+	case err != nil:
+		return nil, nil
 	}
 	defer d.Close()
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
 	s, err := d.Status(ctx)
-	if err != nil || s.Interface.Name != ifname || !named && s.Elsewhere() {
-		return nil
+	switch {
+	case err != nil && ctx.Err() != nil || errors.Is(err, syscall.EAGAIN):
+		return nil, cmp.Or(context.Cause(ctx), silent)
+	case err != nil || s.Interface.Name != ifname || !named && s.Elsewhere():
+		return nil, nil
 	}
-	return &s
+	return &s, nil
 }

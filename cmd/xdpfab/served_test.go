@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/nic"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// stopped listens at a control socket as a daemon does that is stopped: the kernel lets
+// programs connect, and nobody answers them.
+func stopped(t *testing.T) (path string, l *net.UnixListener) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "x.sock")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return path, l
+}
+
+// hurry makes info wait for daemons a millisecond each.
+func hurry(t *testing.T) {
+	ask, probe := askLimit, probeLimit
+	t.Cleanup(func() { askLimit, probeLimit = ask, probe })
+	askLimit, probeLimit = time.Millisecond, time.Millisecond
+}
+
+// info names a daemon that does not answer, and what to do about it, beside all else
+// that it knows.
+func TestInfoSilentDaemon(t *testing.T) {
+	testnet.Require(t)
+	pair := testnet.NewPair(t, testnet.Options{})
+	path, _ := stopped(t)
+	hurry(t)
+	run := func(want int, args ...string) string {
+		var out, errs bytes.Buffer
+		code := 0
+		err := pair.A.Do(func() error {
+			code = (&app{in: strings.NewReader(""), out: &out, err: &errs}).run(context.Background(), append([]string{"info", "--control", path}, args...))
+			return nil
+		})
+		if err != nil || code != want {
+			t.Fatalf("%v: code %d, want %d, %v, %s", args, code, want, err, errs.String())
+		}
+		return out.String() + errs.String()
+	}
+	say := "the daemon at " + path + " has not told its status within 1ms: it is stopped"
+	if out := run(exitOK); !strings.Contains(out, pair.A.IfName) || !strings.Contains(out, "unknown: "+say) {
+		t.Error(out)
+	}
+	if out := run(exitOK, pair.A.IfName); !strings.Contains(out, "nobody that answers: "+say) || !strings.Contains(out, "kill -CONT") {
+		t.Error(out)
+	}
+	if out := run(exitUnreachable, "--probe", pair.A.IfName); !strings.Contains(out, say) {
+		t.Error(out)
+	}
+	var r infoReport
+	if err := json.Unmarshal([]byte(run(exitOK, "--json", pair.A.IfName)), &r); err != nil || !strings.Contains(r.Interfaces[0].Silent, say) || r.Interfaces[0].Daemon != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// The daemons of interfaces are asked side by side: here each hangs up on those that ask
+// only once all have been asked.
+func TestDaemonsOf(t *testing.T) {
+	path, l := stopped(t)
+	list := []nic.Interface{{Name: "a0"}, {Name: "b0"}, {Name: "c0"}}
+	var asked sync.WaitGroup
+	asked.Go(func() {
+		var conns []net.Conn
+		for len(conns) < 2*len(list) { // each first looks whether there is a daemon
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns = append(conns, c)
+		}
+		for _, c := range conns {
+			_ = c.Close()
+		}
+	})
+	defer asked.Wait()
+	defer l.Close()
+	limit := askLimit
+	defer func() { askLimit = limit }()
+	askLimit = testnet.Patience
+	for n, s := range daemonsOf(t.Context(), list, path) {
+		if s.status != nil || s.err != nil {
+			t.Errorf("%s: %+v", list[n].Name, s)
+		}
+	}
+}
