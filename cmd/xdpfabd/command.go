@@ -80,7 +80,10 @@ no harm.
 With --takeover the daemon takes the place of the one that runs, with the same
 interface and regions, and that one ends: its sessions and its guests go on after a
 pause, with nothing lost or done twice. Resident regions, and programs that have
-borrowed a queue, go on without one. If this one cannot, that one goes on.
+borrowed a queue, go on without one. If this one cannot, that one goes on. So it does
+if this one is asked to end before all is handed over: it gives the takeover up and
+exits with code 0, as for any end on request. That a takeover has succeeded is told by
+readiness (sd_notify), or by the status at the control socket, never by an exit code.
 
 The daemon needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and
 CAP_IPC_LOCK or a sufficient limit of locked memory (ulimit -l). It does not need

@@ -28,12 +28,19 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return errFailure(err)
 	}
 	conn, err := control.AskToTakeOver(ctx, cfg.controlPath())
+	if err != nil && ctx.Err() != nil {
+		return s.giveUp()
+	}
 	if err != nil {
 		return errFailure(err)
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // asked to end before it began
-	mems, doors, err := s.takeFrom(ctx, conn)
+	back := retreatOf(ctx, conn)
+	defer back.stop()
+	mems, doors, err := s.takeFrom(ctx, conn, back)
+	if err != nil && back.taken() {
+		return s.giveUp()
+	}
 	if err != nil {
 		_ = control.Tell(conn, refusal(err))
 		return errFailure(fmt.Errorf("takeover of the daemon at %s: %w; that daemon goes on, and its log says more", cfg.controlPath(), err))
@@ -47,7 +54,7 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 
 // takeFrom has the other daemon stop, and takes all that it has. When it returns without
 // an error, the other one will not go on.
-func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn) (mems []*mr.Memory, doors []door, err error) {
+func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat) (mems []*mr.Memory, doors []door, err error) {
 	queues, pin, err := s.ask(conn)
 	if err != nil {
 		return nil, nil, err
@@ -87,6 +94,9 @@ func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn) (mems []*mr.M
 	}
 	s.dom = dom
 	step()
+	if err := back.close(); err != nil {
+		return mems, doors, err
+	}
 	if err := control.Tell(conn, verdict{PID: os.Getpid()}); err != nil {
 		return mems, doors, err
 	}
