@@ -4,6 +4,7 @@ package engine
 
 import (
 	"testing"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -73,5 +74,39 @@ func TestOldAndNewNodes(t *testing.T) {
 				t.Errorf("word %d, %d sessions; want 2, 1", c.word(0), c.nodes[1].counted(SessionsAccepted))
 			}
 		})
+	}
+}
+
+// A target that has restarted as a newer one grants more. An initiator that has not met
+// it knows no better than to refuse what its session lacks, but asks the target then, and
+// so has the next session, and its features, for the operations that follow. While it
+// knows no better because there is nothing better, the session goes on.
+func TestRefusalMeetsUpgrade(t *testing.T) {
+	c := newCable(t, session.Config{})
+	c.cfg.Features = wire.FeatureMemory
+	c.nodes[0].boot()
+	c.cfg.Features = 0
+	c.nodes[1].boot()
+	p := c.peer(ethernet())
+	c.write(p, 0, 1)
+	read := func(want Fate) {
+		t.Helper()
+		if r := c.done(c.ask(p, wire.VerbRead)); r.Fate != want {
+			t.Fatalf("%+v, want fate %v", r, want)
+		}
+		c.idle(time.Second)
+	}
+	for range 3 {
+		read(NotExecuted)
+	}
+	if n := c.nodes[0].counted(SessionsOpened); n != 1 {
+		t.Errorf("%d sessions with a target that has nothing new, want 1", n)
+	}
+	c.cfg.Features = wire.FeatureMemory
+	c.nodes[1].boot()
+	read(NotExecuted)
+	read(Success)
+	if n := c.nodes[0].counted(SessionsOpened); n != 2 {
+		t.Errorf("%d sessions, want 2", n)
 	}
 }

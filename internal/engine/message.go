@@ -23,10 +23,10 @@ func (s *stage) suits(f *flight) bool {
 func (c *conn) packMessage(w *wire.RecordWriter, f *flight, seg *segment) {
 	switch features := c.ini.Features(); {
 	case !features.Allow(wire.VerbSend):
-		f.fail(Result{Fate: NotExecuted, Reason: session.NoMessages})
+		c.lack(f, Result{Fate: NotExecuted, Reason: session.NoMessages})
 		return
 	case !features.Allow(f.Verb):
-		f.fail(Result{Fate: NotExecuted, Status: wire.StatusUnsupported})
+		c.lack(f, Result{Fate: NotExecuted, Status: wire.StatusUnsupported})
 		return
 	case f.Verb.TaggedAtomic():
 		c.packCombination(w, f, seg)

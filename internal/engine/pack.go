@@ -110,9 +110,9 @@ func (r *remote) packOp(w *wire.RecordWriter, f *flight) segment {
 	case f.message():
 		r.conn.packMessage(w, f, &seg)
 	case f.notices() && !r.conn.ini.Features().Allow(wire.VerbNotice):
-		f.fail(Result{Fate: NotExecuted, Reason: session.NoEvents})
+		r.conn.lack(f, Result{Fate: NotExecuted, Reason: session.NoEvents})
 	case f.Verb.Transfer() && !r.conn.ini.Features().Allow(f.Verb):
-		f.fail(Result{Fate: NotExecuted, Status: wire.StatusUnsupported})
+		r.conn.lack(f, Result{Fate: NotExecuted, Status: wire.StatusUnsupported})
 	case f.sent >= f.elements():
 		r.conn.packNotice(w, f, &seg)
 	case f.Verb.Array() && f.Flags&FlagExtents != 0:
@@ -225,6 +225,16 @@ func extendRun(w *wire.RecordWriter, f *flight, offset uint64) bool {
 	return true
 }
 
+// lack fails an operation for which the session lacks a feature. The target may have
+// restarted since as one that has it: this side finds out by asking, for the operations
+// that follow. The refusal of this one is true all the same: nothing of it can have left
+// in this session.
+func (c *conn) lack(f *flight, why Result) {
+	f.fail(why)
+	c.ini.Ask()
+	c.progress()
+}
+
 // packOther appends a record of a verb that is about no array, or notes that a local verb
 // needs none.
 func (r *remote) packOther(w *wire.RecordWriter, f *flight, seg *segment) {
@@ -244,7 +254,7 @@ func (r *remote) packOther(w *wire.RecordWriter, f *flight, seg *segment) {
 		rec.Ordinal = f.Count
 	}
 	if !r.conn.ini.Features().Allow(f.Verb) { // the target could not read the frame
-		f.fail(Result{Fate: NotExecuted, Status: wire.StatusUnsupported})
+		r.conn.lack(f, Result{Fate: NotExecuted, Status: wire.StatusUnsupported})
 		return
 	}
 	if w.Append(&rec) {

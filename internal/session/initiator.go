@@ -284,6 +284,14 @@ func (s *Initiator) Watch(now int64, on bool) {
 	s.watched = on
 }
 
+// Ask makes the target show whether it still knows the session, unless a frame in flight
+// does. A target that has restarted does not, and the next session tells what it can do.
+func (s *Initiator) Ask() {
+	if s.state == Open && s.wait == 0 {
+		s.probeDue = true
+	}
+}
+
 // Settle wakes a suspended session. The target says what ran, and will never run the
 // rest: f is called for the frames that will not run. For the others the target sends
 // its answers again; when the last has arrived, the session is Closed.
@@ -344,5 +352,5 @@ func (s *Initiator) Close(why Reason) {
 	}
 	s.resetDue = s.state != Connecting && why != PeerRestarted && why != PeerClosed && why != Forgotten
 	s.state, s.why = Closed, why
-	s.helloDue, s.ackDue, s.toSend, s.timer, s.ackAt = false, false, 0, 0, 0
+	s.helloDue, s.ackDue, s.probeDue, s.toSend, s.timer, s.ackAt = false, false, false, 0, 0, 0
 }
