@@ -13,11 +13,16 @@ import (
 	"net/http"
 	"os"
 	"syscall"
+	"time"
 )
 
 // maxAnswer bounds what a client reads, bytes; a status of thousands of regions
 // is far smaller.
 const maxAnswer = 64 << 20
+
+// silence bounds how long a daemon may take to answer. It answers from memory; the rest
+// is for machines that are overloaded. A variable for tests.
+var silence = 30 * time.Second
 
 // Client asks one daemon. Any number of goroutines may use it.
 type Client struct {
@@ -56,7 +61,8 @@ func (c *Client) Status(ctx context.Context) (s Status, err error) {
 }
 
 // Call makes the daemon do what a verb says, and stores the outcome in the
-// value that result points to. Nil means no arguments.
+// value that result points to. Nil means no arguments. A daemon that does not answer
+// within 30 s is given up: the error says so.
 func (c *Client) Call(ctx context.Context, verb string, arguments, result any) error {
 	req := Request{Version: ProtocolVersion, Verb: verb}
 	if arguments != nil {
@@ -69,7 +75,13 @@ func (c *Client) Call(ctx context.Context, verb string, arguments, result any) e
 	if err != nil {
 		return c.failed(verb, err)
 	}
+	silent := fmt.Errorf("the daemon has not answered within %v: it is stopped, or its machine is overloaded: have it go on (kill -CONT), or restart it", silence)
+	ctx, cancel := context.WithTimeoutCause(ctx, silence, silent)
+	defer cancel()
 	code, body, err := c.post(ctx, body)
+	if err != nil && context.Cause(ctx) == silent {
+		return c.failed(verb, silent)
+	}
 	if err != nil {
 		return err
 	}

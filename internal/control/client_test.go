@@ -5,6 +5,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 func TestStatusRoundTrip(t *testing.T) {
@@ -42,6 +44,26 @@ func TestStatusRoundTrip(t *testing.T) {
 func TestNoDaemon(t *testing.T) {
 	if _, err := Dial(filepath.Join(t.TempDir(), "none")); !errors.Is(err, ErrNoDaemon) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Dial: %v; want ErrNoDaemon and fs.ErrNotExist", err)
+	}
+}
+
+// A daemon that takes connections and answers none, as one that is stopped, is given up.
+func TestSilentDaemon(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	defer func(was time.Duration) { silence = was }(silence)
+	silence = time.Millisecond
+	if _, err := dial(t, path).Status(t.Context()); err == nil || !strings.Contains(err.Error(), "kill -CONT") || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v; want to hear that it does not answer", err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := dial(t, path).Status(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v; want the caller's end", err)
 	}
 }
 
