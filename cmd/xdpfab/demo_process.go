@@ -24,7 +24,7 @@ import (
 
 const (
 	startLimit  = 30 * time.Second // for the daemon to answer
-	clientLimit = 90 * time.Second // for one client process
+	clientLimit = 5 * time.Minute  // for one client process: on an emulated processor it takes minutes
 	endLimit    = 30 * time.Second // from asking a process to end to killing it
 	silence     = 60 * time.Second // give-up time of clients: on a busy machine the daemon may answer late
 )
