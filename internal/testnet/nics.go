@@ -5,7 +5,6 @@
 package testnet
 
 import (
-	"errors"
 	"math"
 	"os"
 	"strconv"
@@ -84,26 +83,19 @@ func (n *NICs) borrow(t testing.TB, o Options) *Pair {
 	if o.Straight {
 		t.Skip("NICs choose the queue that a frame arrives on")
 	}
-	return build(t, func() (*Pair, error) {
-		test, _, _ := strings.Cut(t.Name(), "/")
-		for {
-			p, err := veth.Borrow(n.names, o)
-			switch {
-			case err == nil:
-				holder.Store(test)
-				return p, nil
-			case !errors.Is(err, veth.ErrOnePair):
-				return nil, err
-			case holder.Load() == test:
-				t.Skip(err)
-			}
-			time.Sleep(10 * time.Millisecond) // a parallel test has them, and gives them back
+	name := t.Name()
+	for !holder.CompareAndSwap(nil, &name) {
+		if h := holder.Load(); h != nil && (name == *h || strings.HasPrefix(name, *h+"/")) {
+			t.Skip(veth.ErrOnePair) // to wait for it would be to wait for ever
 		}
-	})
+		time.Sleep(10 * time.Millisecond) // a parallel test has them, and gives them back
+	}
+	t.Cleanup(func() { holder.Store(nil) }) // after the pair's own
+	return build(t, func() (*Pair, error) { return veth.Borrow(n.names, o) })
 }
 
-// holder is the test that had the NICs last.
-var holder atomic.Value
+// holder is the name of the test that has the NICs.
+var holder atomic.Pointer[string]
 
 // Running waits until a NIC of the pair carries traffic. Its driver takes the carrier
 // away while it sets the queues up anew, for a program or a socket; a veth keeps its own.

@@ -10,7 +10,9 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -104,5 +106,38 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		if _, err := os.Stat(filepath.Join("/run/netns", n)); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("namespace %s still there: %v", n, err)
 		}
+	}
+}
+
+// Tests that run at the same time have the NICs in turn, also those of one parent. Who
+// has a pair gets no second one, nor does its subtest: neither could wait for it.
+func TestNICsInTurn(t *testing.T) {
+	home := NewVeth(t, Options{}).A
+	IP(t, home, "link add nic0 type veth peer name nic1")
+	t.Setenv(NICsEnv, "nic0 nic1")
+	t.Setenv(NICModesEnv, "native copy")
+	t.Setenv(NICQueuesEnv, "1")
+	borrow := func(t *testing.T) {
+		t.Helper()
+		if err := home.Do(func() error { NewPair(t, Options{}); return nil }); err != nil {
+			t.Error(err)
+		}
+	}
+	var had, second atomic.Int32
+	t.Run("of one parent", func(t *testing.T) {
+		for i := range 3 {
+			t.Run(strconv.Itoa(i), func(t *testing.T) {
+				t.Parallel()
+				borrow(t)
+				had.Add(1)
+				t.Run("second", func(t *testing.T) {
+					borrow(t)
+					second.Add(1)
+				})
+			})
+		}
+	})
+	if had.Load() != 3 || second.Load() != 0 {
+		t.Errorf("%d tests of 3 had the NICs, and %d had them twice", had.Load(), second.Load())
 	}
 }
