@@ -98,42 +98,46 @@ func success(t testing.TB, cq *xdpfab.CompletionQueue) xdpfab.Completion {
 // Messages of every length and form arrive over real interfaces: with either progress,
 // with order and without.
 func TestVethMessages(t *testing.T) {
-	longest := reduced(1<<20, 1<<18)
 	for _, progress := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
-		da, db, _ := onVeth(t, 1, xdpfab.DomainAttr{UDP: true, Progress: progress}, xdpfab.DomainAttr{UDP: true})
-		rng := rand.New(rand.NewPCG(9, uint64(progress)))
-		for _, order := range []xdpfab.Order{0, xdpfab.OrderNone} {
-			a, b := newTalker(t, da, xdpfab.EndpointAttr{MsgOrder: order}), newTalker(t, db, xdpfab.EndpointAttr{})
-			dest, source := a.knows(t, b), b.knows(t, a)
-			for i, n := range []int{0, 1, 80, 1400, 5000, 100_003, longest} {
-				for _, tagged := range []bool{false, true} {
-					for _, late := range []bool{false, true} {
-						data, to := random(rng, n), make([]byte, n+10)
-						m := xdpfab.Message{Pieces: divide(rng, data, 1), Dest: dest, Tag: uint64(i) << 40, Data: 77, Context: n}
-						r := xdpfab.Receive{Pieces: divide(rng, to, 1), Tag: m.Tag, Context: &r0}
-						send, receive := a.ep.Send, b.ep.Receive
-						want := xdpfab.CompletionMsg
-						if tagged {
-							send, receive, want = a.ep.SendTagged, b.ep.ReceiveTagged, xdpfab.CompletionTagged
-						}
-						var err error
-						if late {
-							err = errors.Join(send(&m, xdpfab.FlagRemoteCQData), receive(&r, 0))
-						} else {
-							err = errors.Join(receive(&r, 0), send(&m, xdpfab.FlagRemoteCQData))
-						}
-						if err != nil {
-							t.Fatal(err)
-						}
-						c := success(t, a.sent)
-						if c.Context != n || c.Flags != want|xdpfab.CompletionSend || c.Bytes != n || c.Source != dest {
-							t.Fatalf("%d bytes sent: %+v", n, c)
-						}
-						c = success(t, b.got)
-						if c.Context != any(&r0) || c.Flags != want|xdpfab.CompletionRecv|xdpfab.CompletionRemoteCQData || c.Bytes != n || c.Data != 77 ||
-							c.Source != source || tagged && c.Tag != m.Tag || !bytes.Equal(to[:n], data) {
-							t.Fatalf("%d bytes received: %+v", n, c)
-						}
+		t.Run(progress.String(), func(t *testing.T) { testVethMessages(t, progress) })
+	}
+}
+
+func testVethMessages(t *testing.T, progress xdpfab.ProgressMode) {
+	longest := reduced(1<<20, 1<<18)
+	da, db, _ := onVeth(t, 1, xdpfab.DomainAttr{UDP: true, Progress: progress}, xdpfab.DomainAttr{UDP: true})
+	rng := rand.New(rand.NewPCG(9, uint64(progress)))
+	for _, order := range []xdpfab.Order{0, xdpfab.OrderNone} {
+		a, b := newTalker(t, da, xdpfab.EndpointAttr{MsgOrder: order}), newTalker(t, db, xdpfab.EndpointAttr{})
+		dest, source := a.knows(t, b), b.knows(t, a)
+		for i, n := range []int{0, 1, 80, 1400, 5000, 100_003, longest} {
+			for _, tagged := range []bool{false, true} {
+				for _, late := range []bool{false, true} {
+					data, to := random(rng, n), make([]byte, n+10)
+					m := xdpfab.Message{Pieces: divide(rng, data, 1), Dest: dest, Tag: uint64(i) << 40, Data: 77, Context: n}
+					r := xdpfab.Receive{Pieces: divide(rng, to, 1), Tag: m.Tag, Context: &r0}
+					send, receive := a.ep.Send, b.ep.Receive
+					want := xdpfab.CompletionMsg
+					if tagged {
+						send, receive, want = a.ep.SendTagged, b.ep.ReceiveTagged, xdpfab.CompletionTagged
+					}
+					var err error
+					if late {
+						err = errors.Join(send(&m, xdpfab.FlagRemoteCQData), receive(&r, 0))
+					} else {
+						err = errors.Join(receive(&r, 0), send(&m, xdpfab.FlagRemoteCQData))
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					c := success(t, a.sent)
+					if c.Context != n || c.Flags != want|xdpfab.CompletionSend || c.Bytes != n || c.Source != dest {
+						t.Fatalf("%d bytes sent: %+v", n, c)
+					}
+					c = success(t, b.got)
+					if c.Context != any(&r0) || c.Flags != want|xdpfab.CompletionRecv|xdpfab.CompletionRemoteCQData || c.Bytes != n || c.Data != 77 ||
+						c.Source != source || tagged && c.Tag != m.Tag || !bytes.Equal(to[:n], data) {
+						t.Fatalf("%d bytes received: %+v", n, c)
 					}
 				}
 			}

@@ -68,29 +68,33 @@ func (m *mover) do(t testing.TB, post func(*xdpfab.RMA, xdpfab.OpFlags) error, x
 // Long transfers over real interfaces arrive byte for byte, by every encapsulation, with
 // either progress, with order and without.
 func TestVethRMA(t *testing.T) {
-	longest := reduced(1<<20, 1<<18) // several windows
 	for _, progress := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
-		a, b, pair := onVeth(t, 1, xdpfab.DomainAttr{UDP: true, Progress: progress}, xdpfab.DomainAttr{UDP: true})
-		p, err := a.Dial(ctx(t), b.Name(0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := p.Lookup(ctx(t), "r")
-		if err != nil {
-			t.Fatal(err)
-		}
-		rng := rand.New(rand.NewPCG(9, uint64(progress)))
-		for _, addr := range []string{b.Name(0), pair.B.IP4.String(), pair.B.IP6.String()} {
-			for _, order := range []xdpfab.Order{0, xdpfab.OrderNone} {
-				m := newMover(t, a, addr, xdpfab.EndpointAttr{MsgOrder: order})
-				for _, n := range []int{0, 1, 1400, 100_003, longest} {
-					at := rng.IntN(1<<20 - n + 1)
-					data, back := random(rng, n), make([]byte, n)
-					m.do(t, m.ep.Write, xdpfab.RMA{Buf: data, Key: r.Key, Offset: uint64(at)})
-					m.do(t, m.ep.Read, xdpfab.RMA{Pieces: divide(rng, back, 1), Key: r.Key, Offset: uint64(at)})
-					if !bytes.Equal(back, data) {
-						t.Errorf("%s, order %v: %d bytes at %d are other ones", addr, order, n, at)
-					}
+		t.Run(progress.String(), func(t *testing.T) { testVethRMA(t, progress) })
+	}
+}
+
+func testVethRMA(t *testing.T, progress xdpfab.ProgressMode) {
+	longest := reduced(1<<20, 1<<18) // several windows
+	a, b, pair := onVeth(t, 1, xdpfab.DomainAttr{UDP: true, Progress: progress}, xdpfab.DomainAttr{UDP: true})
+	p, err := a.Dial(ctx(t), b.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Lookup(ctx(t), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(9, uint64(progress)))
+	for _, addr := range []string{b.Name(0), pair.B.IP4.String(), pair.B.IP6.String()} {
+		for _, order := range []xdpfab.Order{0, xdpfab.OrderNone} {
+			m := newMover(t, a, addr, xdpfab.EndpointAttr{MsgOrder: order})
+			for _, n := range []int{0, 1, 1400, 100_003, longest} {
+				at := rng.IntN(1<<20 - n + 1)
+				data, back := random(rng, n), make([]byte, n)
+				m.do(t, m.ep.Write, xdpfab.RMA{Buf: data, Key: r.Key, Offset: uint64(at)})
+				m.do(t, m.ep.Read, xdpfab.RMA{Pieces: divide(rng, back, 1), Key: r.Key, Offset: uint64(at)})
+				if !bytes.Equal(back, data) {
+					t.Errorf("%s, order %v: %d bytes at %d are other ones", addr, order, n, at)
 				}
 			}
 		}
