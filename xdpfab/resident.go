@@ -116,8 +116,8 @@ func (d *Domain) reside() error {
 		return fmt.Errorf("domain on %s, which another process is taking over: %w", d.dev.Info().Name, ErrBusy)
 	case !own:
 		return fmt.Errorf("domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w", d.dev.Info().Name, ErrNotImplemented)
-	case !dev.Answers():
-		return fmt.Errorf("domain on %s, whose driver %s drops the XDP program's answers with zero-copy: want copy mode (DomainAttr.Copy: CopyForce, xdpfabd --copy copy): %w", dev.Name(), dev.Driver(), ErrNotImplemented)
+	case dev.Answers() != nil:
+		return fmt.Errorf("domain on %s: %w: %w", dev.Name(), dev.Answers(), ErrNotImplemented)
 	case dev.MTU() > resident.MaxFrame:
 		return fmt.Errorf("domain on %s with an MTU of %d bytes: want at most %d; set it with `ip link set dev … mtu`: %w", dev.Name(), dev.MTU(), resident.MaxFrame, ErrNotImplemented)
 	}

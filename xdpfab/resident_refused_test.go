@@ -54,9 +54,12 @@ func TestResidentAdoptionRefused(t *testing.T) {
 		"without UDP":      {change: func(a *xdpfab.DomainAttr) { a.UDP = false }, want: "--udp"},
 		"too large an MTU": {before: "link set veth0 mtu 3000", after: "link set veth0 mtu 1500", want: "mtu 2048"},
 		"another address":  {before: "link set veth0 address 02:11:22:33:44:55", after: "link set veth0 address " + mac, want: mac, elsewhere: true},
-		"no zero-copy":     {change: func(a *xdpfab.DomainAttr) { a.Copy = xdpfab.ZeroCopyForce }, want: "zero-copy"},
+		"zero-copy":        {change: func(a *xdpfab.DomainAttr) { a.Copy = xdpfab.ZeroCopyForce }, want: "zero-copy"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if driver := h.dom.Interface().Driver; name == "zero-copy" && testnet.Granted(t).Copy == name && driver != "virtio_net" {
+				t.Skipf("%s has it, and answers", driver) // virtio_net would drop the answers
+			}
 			attr := h.attr
 			if of.change != nil {
 				of.change(&attr)
