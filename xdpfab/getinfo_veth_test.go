@@ -161,14 +161,16 @@ func TestGetInfoOfOpenDomain(t *testing.T) {
 // What cannot be had is refused with its reason, before anything is opened.
 func TestGetInfoRefusalsOnVeth(t *testing.T) {
 	testnet.Require(t)
-	pair := testnet.NewPair(t, testnet.Options{Queues: 2})
+	granted := testnet.Granted(t)
+	queues := min(2, granted.Queues)
+	pair := testnet.NewPair(t, testnet.Options{Queues: queues})
 	refused := map[string]*xdpfab.Info{
 		`"absent0": no such interface`:                                   {Domain: xdpfab.DomainInfo{Name: "absent0"}},
 		"not an Ethernet interface":                                      {Domain: xdpfab.DomainInfo{Name: "lo"}},
 		"src_addr 10.9.9.9: want " + pair.A.IP4.String():                 {Source: "10.9.9.9"},
 		"caps collective: not offered, want some of " + allCaps.String(): {Caps: xdpfab.CapCollective},
 	}
-	if testnet.Granted(t).Copy == "copy" {
+	if granted.Copy == "copy" {
 		refused["nic.copy zero-copy: want copy"] = &xdpfab.Info{Interface: xdpfab.InterfaceInfo{Copy: "zero-copy"}}
 	}
 	for say, h := range refused {
@@ -177,7 +179,7 @@ func TestGetInfoRefusalsOnVeth(t *testing.T) {
 		}
 	}
 	list, err := discover(t, pair.A, &xdpfab.Info{AddrFormat: xdpfab.AddrEthernet})
-	if err != nil || len(list) != 1 || list[0].Domain.TXContexts != 2 {
+	if err != nil || len(list) != 1 || list[0].Domain.TXContexts != xdpfab.Limit(queues) {
 		t.Fatalf("%v, %v", list, err)
 	}
 	wrong := list[0].Clone()
@@ -196,8 +198,8 @@ func TestGetInfoRefusalsOnVeth(t *testing.T) {
 		t.Error(err)
 	}
 	manual := &xdpfab.Info{Domain: xdpfab.DomainInfo{Progress: xdpfab.ProgressManual}}
-	if list, err := discover(t, pair.A, manual); err != nil || list[0].Domain.Progress != xdpfab.ProgressManual || list[0].Domain.TXContexts != 2 {
-		t.Errorf("manual progress on two queues: %v, %v", list, err)
+	if list, err := discover(t, pair.A, manual); err != nil || list[0].Domain.Progress != xdpfab.ProgressManual || list[0].Domain.TXContexts != xdpfab.Limit(queues) {
+		t.Errorf("manual progress on %d queues: %v, %v", queues, list, err)
 	}
 }
 
@@ -247,7 +249,7 @@ func discoverElsewhere(t *testing.T, s *testnet.Side, capabilities string) (stri
 // they send would come back from the network.
 func TestLocalCommunicationOnVeth(t *testing.T) {
 	testnet.Require(t)
-	pair := testnet.NewPair(t, testnet.Options{Queues: 2})
+	pair := testnet.NewPair(t, testnet.Options{Queues: min(2, testnet.Granted(t).Queues)})
 	err := pair.A.Do(func() error {
 		d, err := xdpfab.Open(context.Background(), pair.A.IfName, xdpfab.DomainAttr{})
 		if err != nil {

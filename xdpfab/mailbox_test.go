@@ -89,39 +89,43 @@ func later(receive func() (xdpfab.Received, error)) <-chan delivery {
 // side, by receives that wait and by later ones, and can be answered.
 func TestVethMailbox(t *testing.T) {
 	for _, progress := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
-		da, db, _ := onVeth(t, 2, xdpfab.DomainAttr{UDP: true}, xdpfab.DomainAttr{UDP: true, Progress: progress})
-		box, _ := mailbox(t, da, db, xdpfab.MailboxAttr{})
-		home, err := da.NewMailbox(xdpfab.MailboxAttr{Number: 7})
-		if err != nil {
+		t.Run(progress.String(), func(t *testing.T) { testVethMailbox(t, progress) })
+	}
+}
+
+func testVethMailbox(t *testing.T, progress xdpfab.ProgressMode) {
+	da, db, _ := onVeth(t, min(2, testnet.Granted(t).Queues), xdpfab.DomainAttr{UDP: true}, xdpfab.DomainAttr{UDP: true, Progress: progress})
+	box, _ := mailbox(t, da, db, xdpfab.MailboxAttr{})
+	home, err := da.NewMailbox(xdpfab.MailboxAttr{Number: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := stir(db)
+	there, err := home.Dial(ctx(t), box.Name())
+	end()
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := ctx(t)
+	echo := later(func() (xdpfab.Received, error) { return echoes(far, box) })
+	rng := rand.New(rand.NewPCG(9, uint64(progress)))
+	for i, n := range []int{0, 1, 80, 1400, 5000, 100_003, 1 << 20} {
+		data, buf := random(rng, n), make([]byte, n+1)
+		if err := there.SendTagged(ctx(t), uint64(i)<<40, data); err != nil {
 			t.Fatal(err)
 		}
-		end := stir(db)
-		there, err := home.Dial(ctx(t), box.Name())
-		end()
-		if err != nil {
-			t.Fatal(err)
+		m, err := home.ReceiveTagged(ctx(t), uint64(i)<<40|1, 1, buf)
+		if err != nil || m.Length != n || m.Tag != uint64(i)<<40 || !m.Tagged || m.From.String() != box.Name() || !bytes.Equal(m.Bytes, data) {
+			t.Fatalf("%d bytes came back as %d with tag %#x from %v, %v", n, len(m.Bytes), m.Tag, m.From, err)
 		}
-		far := ctx(t)
-		echo := later(func() (xdpfab.Received, error) { return echoes(far, box) })
-		rng := rand.New(rand.NewPCG(9, uint64(progress)))
-		for i, n := range []int{0, 1, 80, 1400, 5000, 100_003, 1 << 20} {
-			data, buf := random(rng, n), make([]byte, n+1)
-			if err := there.SendTagged(ctx(t), uint64(i)<<40, data); err != nil {
-				t.Fatal(err)
-			}
-			m, err := home.ReceiveTagged(ctx(t), uint64(i)<<40|1, 1, buf)
-			if err != nil || m.Length != n || m.Tag != uint64(i)<<40 || !m.Tagged || m.From.String() != box.Name() || !bytes.Equal(m.Bytes, data) {
-				t.Fatalf("%d bytes came back as %d with tag %#x from %v, %v", n, len(m.Bytes), m.Tag, m.From, err)
-			}
-		}
-		end = stir(db) // the receiver leaves as soon as it has the message
-		if err := there.Send(ctx(t), []byte("enough")); err != nil {
-			t.Fatal(err)
-		}
-		end()
-		if last := <-echo; last.err != nil || string(last.Bytes) != "enough" || last.From.String() != home.Name() {
-			t.Errorf("%s from %v, %v", last.Bytes, last.From, last.err)
-		}
+	}
+	end = stir(db) // the receiver leaves as soon as it has the message
+	if err := there.Send(ctx(t), []byte("enough")); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	if last := <-echo; last.err != nil || string(last.Bytes) != "enough" || last.From.String() != home.Name() {
+		t.Errorf("%s from %v, %v", last.Bytes, last.From, last.err)
 	}
 }
 

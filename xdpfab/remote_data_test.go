@@ -429,7 +429,7 @@ func TestRemoteCQDataDoesNotAllocate(t *testing.T) {
 // A goroutine that waits for entries wakes up whichever queue the session is on, and with
 // every encapsulation the source is the peer's address.
 func TestVethRemoteCQData(t *testing.T) {
-	const queues = 3
+	queues := min(3, testnet.Granted(t).Queues)
 	each := reduced(400, 150)
 	for _, kind := range []string{"ethernet", "ipv4", "ipv6"} {
 		t.Run(kind, func(t *testing.T) {

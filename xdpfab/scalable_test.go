@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -286,7 +287,7 @@ func TestScalableRefusals(t *testing.T) {
 // Data come to the queue of the receive context that they are for, from the scalable
 // endpoint whose context has posted them.
 func TestScalableData(t *testing.T) {
-	a, b, _ := onVeth(t, 2, xdpfab.DomainAttr{}, xdpfab.DomainAttr{})
+	a, b, _ := onVeth(t, min(2, testnet.Granted(t).Queues), xdpfab.DomainAttr{}, xdpfab.DomainAttr{})
 	bn := benchOf(t, a, b)
 	theirs, err := b.NewScalableEndpoint(xdpfab.ScalableAttr{Number: 40, RXContexts: 2})
 	bn.ok(err)

@@ -160,7 +160,9 @@ func testListAndPing(t *testing.T) {
 
 func TestInfo(t *testing.T) {
 	testnet.Require(t)
-	net := testnet.NewPair(t, testnet.Options{Queues: 4})
+	granted := testnet.Granted(t)
+	queues := min(4, granted.Queues)
+	net := testnet.NewPair(t, testnet.Options{Queues: queues})
 	d := serve(t, net.B, "--region", "r=4KiB")
 	type info struct {
 		System struct {
@@ -192,23 +194,23 @@ func TestInfo(t *testing.T) {
 		t.Fatalf("info %+v", i)
 	}
 	mine := i.Interfaces[0]
-	if mine.Name != net.A.IfName || (mine.Driver == "veth") != (testnet.Borrowed(t) == nil) || mine.MAC != net.A.MAC.String() || mine.MTU != 1500 || !mine.Up || mine.RXQueues != 4 ||
+	if mine.Name != net.A.IfName || (mine.Driver == "veth") != (testnet.Borrowed(t) == nil) || mine.MAC != net.A.MAC.String() || mine.MTU != 1500 || !mine.Up || mine.RXQueues != queues ||
 		mine.MaxFrame["udp4"] != 1472 || !slices.Contains(mine.Addresses, net.A.IP4.String()+"/24") || mine.Attached != nil ||
-		!mine.Plan.Usable || mine.Plan.Queues != 4 || len(mine.Plan.Problems) != 0 {
+		!mine.Plan.Usable || mine.Plan.Queues != queues || len(mine.Plan.Problems) != 0 {
 		t.Errorf("interface %+v", mine)
 	}
 	if i.Limits["datatypes"] != 20 || len(i.Operations) < 200 || i.System.Kernel == "" || len(i.System.Capabilities) < 3 || !i.System.Capabilities[0].Have {
 		t.Errorf("limits %v, %d operations, system %+v", i.Limits, len(i.Operations), i.System)
 	}
 	theirs := answer[info](t, net.B, "info", net.B.IfName).Interfaces[0]
-	if theirs.Attached == nil || theirs.Attached.Mode != testnet.Granted(t).XDP || theirs.Plan.Usable || len(theirs.Plan.Problems) == 0 {
+	if theirs.Attached == nil || theirs.Attached.Mode != granted.XDP || theirs.Plan.Usable || len(theirs.Plan.Problems) == 0 {
 		t.Errorf("an interface that a daemon serves: %+v", theirs)
 	}
 	checkProbe(t, net.A, nil)
 	checkProbe(t, net.B, d)
 	xdpfab(t, net.B, []string{"info", "--probe", net.B.IfName}).wants(5, "in use by another xdpfab process")
 	if all := answer[info](t, net.A, "info"); len(all.Interfaces) != 2 {
-		t.Errorf("%d interfaces, want the veth and lo", len(all.Interfaces))
+		t.Errorf("%d interfaces, want %s and lo", len(all.Interfaces), net.A.IfName)
 	}
 	xdpfab(t, net.A, []string{"info", "nope0"}).wants(5, `"nope0": no such interface`)
 	p := xdpfab(t, net.A, []string{"info", net.A.IfName}, unprivileged)
