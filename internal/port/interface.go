@@ -160,7 +160,7 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 	if err := i.prepareSpares(plan, o); err != nil {
 		return err
 	}
-	if err := i.Answers(); err != nil && o.Adopt != "" {
+	if err := i.Answers(); err != nil && o.Fits != nil {
 		return fmt.Errorf("port: %s: %w", i.name, err)
 	}
 	if err := awaitCarrier(ctx, i.resolver, i.driver, carrier); err != nil { // binding the last queue may have taken it, too

@@ -36,8 +36,10 @@ type Options struct {
 	// none. The descriptors stay the caller's. Adopt then says where the XDP program is
 	// pinned, if it is.
 	Inherit *Inheritance
-	// Fits, if it is not nil, is called before the XDP program does anything, and ends
-	// Open by its error. If Open fails, that of Adopt or Inherit goes on as before.
+	// Fits, if it is not nil, says that the XDP program goes on answering, with an
+	// executor: it is called before the program does anything, and ends Open by its
+	// error, as does a driver that drops answers (Interface.Answers). If Open fails, the
+	// program of Adopt or Inherit goes on as before.
 	Fits func(*Interface) error
 	// RingSize is the number of entries of each ring, a power of two; 0 means
 	// 2048.
