@@ -165,7 +165,14 @@ func TestPacketOverSeveralChunks(t *testing.T) {
 		}
 		t.Skip("this kernel has no multi-buffer; it takes 6.6")
 	}
-	ma, mb := redirect(t, p.A), redirect(t, p.B)
+	ma, err := tryRedirect(t, p.A)
+	if errors.Is(err, unix.EINVAL) && testnet.Borrowed(t) != nil {
+		t.Skipf("this driver takes no XDP program for packets of several chunks: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	mb := redirect(t, p.B)
 	a, b := station(t, p.A, ma, cfg), station(t, p.B, mb, cfg)
 	want := make([]byte, 8000)
 	for i := range want {
@@ -267,9 +274,14 @@ func TestBurstOf512(t *testing.T) {
 			}
 		}
 		// 512 frames are twice what the link's queue holds: some may be lost, and
-		// each loss is reported. All others arrive.
-		b.await(t, burst-a.lost, func(f []byte) { check(t, f, 0) })
-		if n := b.RX().Available(); n != 0 {
+		// each loss is reported. All others arrive, but for those that a NIC drops for
+		// want of a chunk in its driver's ring.
+		certain := burst - a.lost
+		if zeroCopy(t) {
+			certain = driverRing - 1 // one entry of a ring stays empty
+		}
+		b.await(t, certain, func(f []byte) { check(t, f, 0) })
+		if n := b.RX().Available(); n != 0 && !zeroCopy(t) {
 			t.Errorf("%d frames arrived that were reported lost", n)
 		}
 		settle(t, a)
