@@ -148,13 +148,13 @@ type node struct {
 }
 
 // driverRing is how many chunks a driver with zero-copy keeps in its own ring: igb's has
-// 256 entries, as it comes. Fill must not run short beside it: where igb finds fewer chunks
-// than its ring has room for, up to the ring's end, it goes on to a descriptor of the lap
-// before, and delivers that chunk again (igb_alloc_rx_buffers_zc, Linux 7.2).
+// 256 entries, as it comes. Fill must not run short beside it: where igb finds fewer
+// chunks than its ring has room for, up to the ring's end, it goes on to a descriptor of
+// the lap before, and delivers that chunk again (igb_alloc_rx_buffers_zc, Linux 7.2).
 const driverRing = 256
 
-// station opens a socket with ring-size chunks in Fill and as many to send. With zero-copy
-// there are some left in Fill when both the driver's ring and RX are full.
+// station opens a socket with ring-size chunks in Fill and as many to send. With
+// zero-copy there are some left in Fill when both the driver's ring and RX are full.
 func station(t testing.TB, side *testnet.Side, m *ebpf.Map, cfg Config) *node {
 	t.Helper()
 	if cfg.RXSize == 0 {
