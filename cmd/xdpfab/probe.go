@@ -11,7 +11,6 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/xdpfab"
-	"github.com/xdpfab/xdpfab/xsk"
 )
 
 // probed is what binding an interface gave: at this moment, or to the daemon that has it.
@@ -63,7 +62,7 @@ func (p *probed) text(w io.Writer) {
 
 // buffering describes packet buffers and rings, xdpfab's and the NIC's.
 func (i *interfaceEntry) buffering() string {
-	s := fmt.Sprintf("%d of %d bytes for each queue, in rings of %d entries", i.Plan.Buffers, i.Plan.Chunk, xsk.DefaultRingSize)
+	s := fmt.Sprintf("%d of %d bytes for each queue, in rings of %d entries", i.Plan.Buffers, i.Plan.Chunk, i.Plan.RingSize())
 	if i.NICRing > 0 {
 		s += fmt.Sprintf("; the NIC's ring has %d of at most %d", i.NICRing, i.NICRingMax)
 	}

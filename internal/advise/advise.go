@@ -57,7 +57,7 @@ var checks = []check{
 	{"queues", "as many to send as to receive, and a CPU for each", ethernet, queues},
 	{"steering", "one queue, or ntuple filters", hardware, steering},
 	{"mtu", "an MTU whose packets fit into one buffer", ethernet, mtu},
-	{"rx-ring", "from 512 entries to the packet buffers of a queue", hardware, rxRing},
+	{"rx-ring", "from 512 to 768 entries", hardware, rxRing},
 	{"offloads", "LRO and hardware GRO off", hardware, mergers},
 	{"pause", "no pause frames", hardware, pause},
 	{"coalescing", "interrupts at once: not adaptive, at most 5 µs", hardware, coalescing},

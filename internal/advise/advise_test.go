@@ -91,7 +91,7 @@ func tuned() *server {
 		system: nic.System{Kernel: "6.18.0", Memlock: math.MaxUint64, Features: []nic.Feature{{Name: "larger bursts", Since: "6.17", Present: true}}},
 		nic: nic.Interface{Name: "eth5", Index: 5, Kind: "device", Driver: "ice", MTU: 1500, Up: true, Ethernet: true,
 			RXQueues: 2, TXQueues: 2},
-		settings: nic.Settings{Offloads: map[string]bool{"rx-lro": false, "rx-ntuple-filter": true}, RXRing: 1024, RXRingMax: 8160},
+		settings: nic.Settings{Offloads: map[string]bool{"rx-lro": false, "rx-ntuple-filter": true}, RXRing: 512, RXRingMax: 8160},
 	}
 	s.nic.SetFeatures(nic.XDPBasic | nic.XDPRedirect | nic.XDPZeroCopy)
 	for cpu := range 8 {
@@ -160,9 +160,9 @@ var cases = []struct {
 	{"mtu", func(s *server) { s.nic.MTU = 68 }, Advice, "mtu 1500"},
 	{"mtu", func(s *server) { s.nic.MTU = 1007 }, OK, "buffers of 4096"},
 	{"mtu", func(s *server) { s.nic.MTU = 1006 }, OK, "buffers of 2048"},
-	{"rx-ring", func(s *server) { s.settings.RXRing = 4096 }, Advice, "ethtool -G eth5 rx 1024"},
-	{"rx-ring", func(s *server) { s.settings.RXRing = 64 }, Advice, "rx 1024"},
-	{"rx-ring", func(s *server) { s.settings.RXRing = 2048 }, Advice, "rx 1024"}, // as many as there are buffers
+	{"rx-ring", func(s *server) { s.settings.RXRing = 4096 }, Advice, "ethtool -G eth5 rx 512"},
+	{"rx-ring", func(s *server) { s.settings.RXRing = 64 }, Advice, "rx 512"},
+	{"rx-ring", func(s *server) { s.settings.RXRing = 1024 }, Advice, "rx 512"}, // as many as need not wait in RX
 	{"rx-ring", func(s *server) { s.settings.RXRing, s.settings.RXRingMax = 256, 256 }, OK, "256, the driver's most"},
 	{"rx-ring", func(s *server) { s.settings.RingErr = unix.EOPNOTSUPP }, NotApplicable, "no ring sizes"},
 	{"rx-ring", func(s *server) { s.nic.SetFeatures(nic.XDPBasic | nic.XDPRedirect) }, NotApplicable, "zero-copy alone"},

@@ -63,13 +63,13 @@ func mtu(s *Snapshot) Finding {
 }
 
 // rxRing: a zero-copy driver fills its ring from the packet buffers that a queue
-// receives into. A ring of as many entries takes them all, and whatever xdpfab is looking
-// at is missing in it; with few entries it overflows.
+// receives into. A ring of more entries than need not wait in RX, or be looked at, runs
+// short of them; with few entries it overflows.
 func rxRing(s *Snapshot) Finding {
 	const (
 		buffers = nic.DefaultChunks / 2 // a queue has as many again to send from
 		fewest  = buffers / 4
-		most    = buffers / 2
+		most    = buffers/4 + buffers/8 // half of the buffers may wait in RX (nic.Plan.RingSize)
 	)
 	d := s.Settings
 	switch {
@@ -80,7 +80,7 @@ func rxRing(s *Snapshot) Finding {
 	case d.RXRing >= fewest && d.RXRing <= most:
 		return ok("%d of at most %d", d.RXRing, d.RXRingMax)
 	}
-	want := uint32(most)
+	want := uint32(fewest)
 	if d.RXRingMax > 0 {
 		want = min(want, d.RXRingMax)
 	}

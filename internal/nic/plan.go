@@ -53,6 +53,18 @@ type Plan struct {
 	privilege error   // the privileges that the caller lacks
 }
 
+// RingSize is how many entries the rings of a queue have, apart from Fill, which takes
+// all buffers. RX holds as many packets as there are buffers to receive into, and with
+// zero-copy half of them: so Fill has buffers left for the driver's ring, whatever waits
+// in RX. A driver that finds too few may deliver packets again that it has delivered, in
+// buffers that are in use (igb).
+func (p *Plan) RingSize() int {
+	if p.Copy == "zero-copy" {
+		return p.Buffers / 4
+	}
+	return p.Buffers / 2
+}
+
 // Err returns every reason why the caller cannot open the interface, and nil if
 // there is none. It matches the sentinels of packages xsk and bpf, ErrMTU and
 // fs.ErrPermission.

@@ -75,6 +75,7 @@ type Interface struct {
 // bpf where there is one, ErrMTU, fs.ErrPermission, or the context's, which ends the wait
 // for a carrier. Nothing is left behind.
 func Open(ctx context.Context, ifname string, o Options) (*Interface, error) {
+	defaults := o.RingSize == 0 && o.Chunks == 0
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
@@ -82,7 +83,9 @@ func Open(ctx context.Context, ifname string, o Options) (*Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Copy = plan.Mode
+	if o.Copy = plan.Mode; defaults {
+		o.RingSize = plan.RingSize()
+	}
 	i := &Interface{name: n.Name, index: n.Index, mac: wire.MAC(n.HardwareAddr), mtu: n.MTU, driver: n.Driver, udp: o.UDP}
 	i.label.Store(&i.name)
 	if i.home.fd = -1; slices.Contains(forgetful, i.driver) {

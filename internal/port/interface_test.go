@@ -137,7 +137,7 @@ func TestUnusableInterfaces(t *testing.T) {
 		{"too many queues", "", nil, Options{Queues: 3}, xsk.ErrNoQueue, []string{"has 2 queues", "ethtool -l veth0"}},
 		{"negative queues", "", nil, Options{Queues: -1}, nil, []string{"-1 queues"}},
 		{"ring size", "", nil, Options{RingSize: 100}, nil, []string{"power of two"}},
-		{"chunks", "", nil, Options{RingSize: 64, Chunks: 129}, nil, []string{"64 to 128"}},
+		{"chunks", "", nil, Options{RingSize: 64, Chunks: 257}, nil, []string{"64 to 256"}},
 		{"zero-copy", "", nil, Options{Copy: xsk.ZeroCopy}, xsk.ErrZeroCopy, []string{"queue 0", "Copy or Auto"}},
 		{"busy polling", "", nil, Options{BusyPoll: xsk.BusyPoll{Time: 1000}}, nil, []string{"veth"}},
 		{"MTU too small", "", mtu(255), Options{}, ErrMTU, []string{"ip link set dev veth0 mtu"}},

@@ -41,12 +41,12 @@ type Options struct {
 	// error, as does a driver that drops answers (Interface.Answers). If Open fails, the
 	// program of Adopt or Inherit goes on as before.
 	Fits func(*Interface) error
-	// RingSize is the number of entries of each ring, a power of two; 0 means
-	// 2048.
+	// RingSize is the number of entries of each ring but Fill, a power of two; 0 means
+	// 2048, and 1024 with zero-copy (nic.Plan.RingSize).
 	RingSize int
 	// Chunks is the number of packet buffers of each queue, half of them to
-	// receive into and half to send from. The maximum and the default are twice
-	// RingSize.
+	// receive into and half to send from. 0 means twice RingSize, and the maximum is
+	// twice as many. If both are 0, it is 4096.
 	Chunks int
 	// BusyPoll is for NICs; see xsk.BusyPoll. Open refuses it on veth.
 	BusyPoll xsk.BusyPoll
@@ -66,6 +66,16 @@ const (
 // adopts reports whether the interface goes on with the program of another process.
 func (o *Options) adopts() bool { return o.Adopt != "" || o.Inherit != nil }
 
+// fillSize is the number of entries of the fill ring. The kernel hands packets over
+// before it says that their chunks have left the ring, so for a moment a chunk may count
+// in it twice.
+func (o *Options) fillSize() int {
+	if o.Chunks > 2*o.RingSize {
+		return 4 * o.RingSize
+	}
+	return 2 * o.RingSize
+}
+
 // complete checks the options and fills in the defaults.
 func (o *Options) complete() error {
 	if o.RingSize == 0 {
@@ -78,8 +88,8 @@ func (o *Options) complete() error {
 		o.Chunks = 2 * o.RingSize
 	}
 	switch {
-	case o.Chunks < minChunks || o.Chunks > 2*o.RingSize:
-		return fmt.Errorf("port: %d chunks for rings of %d entries: want %d to %d", o.Chunks, o.RingSize, minChunks, 2*o.RingSize)
+	case o.Chunks < minChunks || o.Chunks > 4*o.RingSize:
+		return fmt.Errorf("port: %d chunks for rings of %d entries: want %d to %d", o.Chunks, o.RingSize, minChunks, 4*o.RingSize)
 	case o.Queues < 0 || o.Lend < 0:
 		return fmt.Errorf("port: %d queues, and %d to lend: want 0 for all and none, or more", o.Queues, o.Lend)
 	}

@@ -20,7 +20,7 @@ type Parts struct {
 	IfIndex   int  `json:"if_index"`   // of the interface
 	Chunks    int  `json:"chunks"`     // packet buffers; the first half is for receiving, and the kernel has all of it
 	ChunkSize int  `json:"chunk_size"` // bytes
-	RingSize  int  `json:"ring_size"`  // entries; the fill ring has twice as many
+	RingSize  int  `json:"ring_size"`  // entries; the fill ring has more (Options.fillSize)
 	TXBudget  int  `json:"tx_budget"`  // packets for each call
 	BusyPoll  bool `json:"busy_poll"`
 }
@@ -41,19 +41,19 @@ func Adopt(p Parts, socket, memory int) (*Queue, error) {
 			unix.Close(socket), unix.Close(memory))
 	}
 	q := &Queue{number: p.Number, event: -1}
-	if err := q.adopt(&p, socket, memory); err != nil {
+	if err := q.adopt(&p, o.fillSize(), socket, memory); err != nil {
 		return nil, errors.Join(fmt.Errorf("port: queue %d: %w", p.Number, err), q.close())
 	}
 	return q, nil
 }
 
-func (q *Queue) adopt(p *Parts, socket, memory int) (err error) {
+func (q *Queue) adopt(p *Parts, fill, socket, memory int) (err error) {
 	if q.umem, err = xsk.AdoptUMEM(memory, xsk.UMEMConfig{Chunks: p.Chunks, ChunkSize: p.ChunkSize}); err != nil {
 		return errors.Join(err, unix.Close(socket))
 	}
 	q.sock, err = xsk.Adopt(socket, xsk.Adoption{
 		UMEM: q.umem, IfIndex: p.IfIndex, Queue: p.Number, BusyPoll: p.BusyPoll, TXBudget: p.TXBudget,
-		RXSize: p.RingSize, TXSize: p.RingSize, CompletionSize: p.RingSize, FillSize: 2 * p.RingSize,
+		RXSize: p.RingSize, TXSize: p.RingSize, CompletionSize: p.RingSize, FillSize: fill,
 	})
 	if err != nil {
 		return err

@@ -82,9 +82,7 @@ func (q *Queue) open(ifindex, chunk int, o Options) (err error) {
 		UMEM: q.umem, IfIndex: ifindex, Queue: q.number, Mode: o.Copy, BusyPoll: o.BusyPoll,
 		BindTimeout: o.patience(),
 		RXSize:      o.RingSize, TXSize: o.RingSize, CompletionSize: o.RingSize,
-		// The kernel hands packets over before it says that their chunks have left
-		// the fill ring, so for a moment a chunk may count in it twice.
-		FillSize: 2 * o.RingSize,
+		FillSize: o.fillSize(),
 		// As many as can be in flight, so that this limit is never reached.
 		SendBuffer: min(sending*(chunk+skbOverhead), maxSendBytes),
 	})

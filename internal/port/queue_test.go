@@ -99,7 +99,16 @@ func TestRingsWrap(t *testing.T) {
 			for _, side := range []*testnet.Side{p.A, p.B} {
 				configure(t, side, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetMTU(l, mtu) })
 			}
-			a, b := open(t, p.A, Options{RingSize: 32}), open(t, p.B, Options{RingSize: 32})
+			o := Options{RingSize: 32}
+			if zeroCopy(t) { // the driver's ring takes buffers, too: igb's has 256 entries
+				o = Options{RingSize: 256, Chunks: 1024}
+			}
+			if a, err := tryOpen(p.A, o); err == nil {
+				_ = a.Close()
+			} else if errors.Is(err, unix.EINVAL) && testnet.Borrowed(t) != nil {
+				t.Skip(err) // a driver's limit
+			}
+			a, b := open(t, p.A, o), open(t, p.B, o)
 			small := 1774 // the largest MTU whose packets fit into 2 KiB
 			if zeroCopy(t) {
 				small = 1006 // in units of 1 KiB, as some drivers take them

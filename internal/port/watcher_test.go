@@ -183,7 +183,7 @@ func TestInterfaceChanges(t *testing.T) {
 		end    string
 	}{
 		{"MTU raised and put back", func(t testing.TB, a *node, told *events) {
-			testnet.IP(t, a.side, "link set veth0 mtu 3000")
+			testnet.IP(t, a.side, "link set veth0 mtu 1501")
 			told.awaitKind(t, MTUChanged)
 			testnet.IP(t, a.side, "link set veth0 mtu 1500")
 		}, MTUChanged, ""},
