@@ -38,6 +38,7 @@ func newRelet(t *testing.T, byLast bool) *relet {
 		queues = 2
 	}
 	l := &lending{t: t, pair: testnet.NewPair(t, testnet.Options{Queues: queues})}
+	l.steered = byLast && testnet.Steer(t, l.pair.A, queues-1)
 	attr := DomainAttr{Attach: AttachNever, Lend: 1, UDP: true}
 	first := l.open(l.pair.A, attr)
 	l.peer = l.open(l.pair.B, DomainAttr{Attach: AttachNever, UDP: true})
