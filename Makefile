@@ -115,7 +115,8 @@ test-nic:
 	@$(GO) run ./test/vm/cmd/vmtest -nic $(NIC) -table -- $(VMTEST)
 
 # The suites of xsk, port, xdpfab and e2e on two NICs: whatever of them is not about veths.
-# Without KVM it takes long: xdpfab alone has needed more than 20 minutes on busy cores.
+# Without KVM it takes long: on virtio 4 to 20 minutes for xdpfab, as other work leaves the
+# cores, and half an hour for e2e.
 SUITES ?= ./xsk ./internal/port ./xdpfab ./test/e2e
 test-nic-suites:
 	@scripts/need $(VMNEED) ethtool
