@@ -56,10 +56,11 @@ func bootLimit(a Accel) time.Duration {
 // network unless a cable is given.
 func (c *Config) arguments(a Accel, initrd string) []string {
 	arch := c.Image.Kernel.Arch
-	accel, cpu := arch.tcg, arch.cpu
+	accel, cpu, clock := arch.tcg, arch.cpu, arch.clock
 	if a == KVM {
-		accel, cpu = "kvm", "host"
+		accel, cpu, clock = "kvm", "host", ""
 	}
+	kernel := []string{"console=" + arch.console, commandLine, clock, c.Append}
 	args := []string{
 		"-accel", accel, "-cpu", cpu, "-smp", fmt.Sprint(c.CPUs), "-m", fmt.Sprintf("%dM", c.Memory>>20),
 		"-machine", arch.machine, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
@@ -67,7 +68,7 @@ func (c *Config) arguments(a Accel, initrd string) []string {
 		"-device", "virtio-serial-pci", "-chardev", fmt.Sprintf("socket,id=port,fd=%d", portFD),
 		"-device", "virtserialport,chardev=port,name=" + guest.PortName,
 		"-device", "virtio-rng-pci",
-		"-kernel", c.Image.Kernel.Image, "-initrd", initrd, "-append", "console=" + arch.console + " " + commandLine + " " + c.Append,
+		"-kernel", c.Image.Kernel.Image, "-initrd", initrd, "-append", strings.Join(kernel, " "),
 	}
 	if c.Cable != nil {
 		args = append(args, "-netdev", fmt.Sprintf("socket,id=net0,fd=%d", netFD),
