@@ -92,7 +92,7 @@ func (d *Domain) CanHandOver() error {
 	if d.attached != nil || d.borrowed != nil {
 		return fmt.Errorf("xdpfab: handover: domain on %s is a guest itself: %w", d.dev.Info().Name, ErrNotImplemented)
 	}
-	if err := d.residence.canMove(); err != nil {
+	if err := errors.Join(d.residence.canMove(), d.canReopen()); err != nil {
 		return fmt.Errorf("xdpfab: handover: domain on %s: %w", d.dev.Info().Name, err)
 	}
 	d.mu.Lock()
@@ -109,6 +109,20 @@ func (d *Domain) CanHandOver() error {
 				err = fmt.Errorf("xdpfab: handover: %w: %w", e, ErrNotImplemented)
 			}
 		})
+	}
+	return err
+}
+
+// canReopen returns nil if the interface can be opened as it is at present. Otherwise no
+// process could take over, and this one could not go on after a takeover that has failed.
+func (d *Domain) canReopen() error {
+	dev, is := d.dev.(netInterface)
+	if !is {
+		return nil
+	}
+	mtu, err := dev.Reopens()
+	if err == nil && d.residence.servers.Load() != nil {
+		err = tooLong(dev.Name(), mtu)
 	}
 	return err
 }

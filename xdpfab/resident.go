@@ -118,10 +118,11 @@ func (d *Domain) reside() error {
 		return fmt.Errorf("domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w", d.dev.Info().Name, ErrNotImplemented)
 	case dev.Answers() != nil:
 		return fmt.Errorf("domain on %s: %w: %w", dev.Name(), dev.Answers(), ErrNotImplemented)
-	case dev.MTU() > resident.MaxFrame:
-		return fmt.Errorf("domain on %s with an MTU of %d bytes: want at most %d; set it with `ip link set dev … mtu`: %w", dev.Name(), dev.MTU(), resident.MaxFrame, ErrNotImplemented)
 	}
-	var err error
+	err := tooLong(dev.Name(), dev.MTU())
+	if err != nil {
+		return err
+	}
 	x := h.home.executor()
 	if x == nil {
 		sockets, counters := dev.Program().Shared()
@@ -141,6 +142,14 @@ func (d *Domain) reside() error {
 	}
 	h.servers.Store(&servers)
 	return nil
+}
+
+// tooLong returns an error if the frames of an interface are too long for the program.
+func tooLong(ifname string, mtu int) error {
+	if mtu <= resident.MaxFrame {
+		return nil
+	}
+	return fmt.Errorf("domain on %s with an MTU of %d bytes: want at most %d; set it with `ip link set dev %s mtu %d`: %w", ifname, mtu, resident.MaxFrame, ifname, resident.MaxFrame, ErrNotImplemented)
 }
 
 // pads reports whether requests should be as long as their answers, into which the XDP

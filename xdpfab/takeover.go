@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/xsk"
 )
 
 // AdmitGuest decides what a program may do that is a guest already, and is handed over;
@@ -22,11 +23,11 @@ type AdmitGuest func(conn *net.UnixConn) (limits GuestLimits, gone func(error), 
 
 // Open opens the interface in place of the domain that has handed over, in the same
 // process or another. That domain has just closed it, so Open tries again for a while if
-// it is still taken. prepare registers the regions, with the keys and incarnations that
-// they had, and makes the endpoints. It finds resident memory by the names and sizes that
-// NewResidentMemory had, and registers it as it was. The domain takes no packets until
-// Resume; a domain that is closed before that tells nobody, so that the handover can be
-// opened again.
+// it is still taken, or down. prepare registers the regions, with the keys and
+// incarnations that they had, and makes the endpoints. It finds resident memory by the
+// names and sizes that NewResidentMemory had, and registers it as it was. The domain
+// takes no packets until Resume; a domain that is closed before that tells nobody, so
+// that the handover can be opened again.
 func (h *Handover) Open(ctx context.Context, ifname string, attr DomainAttr, admit AdmitGuest, prepare func(*Domain) error) (*Domain, error) {
 	if is := h.folder(); attr.ResidentPin != is {
 		return nil, fmt.Errorf("xdpfab: takeover with ResidentPin %q: want %q, as in the domain before: %w", attr.ResidentPin, is, ErrNotImplemented)
@@ -53,14 +54,15 @@ func (h *Handover) into(d *Domain, admit AdmitGuest, prepare func(*Domain) error
 	return d, nil
 }
 
-// freeAgain is how long an interface may stay taken after its domain was closed.
+// freeAgain is how long an interface may stay taken after its domain was closed, or down.
 const freeAgain = 5 * time.Second
 
-// openAgain opens an interface as soon as it is free.
+// openAgain opens an interface as soon as it is free, and up.
 func openAgain(ctx context.Context, f *Fabric, ifname string, a DomainAttr) (*Domain, error) {
 	for end := time.Now().Add(freeAgain); ; time.Sleep(drainPoll) {
 		d, err := f.open(ctx, ifname, a)
-		if err == nil || !errors.Is(err, ErrBusy) || time.Now().After(end) || ctx.Err() != nil {
+		soon := errors.Is(err, ErrBusy) || errors.Is(err, xsk.ErrInterfaceDown)
+		if err == nil || !soon || time.Now().After(end) || ctx.Err() != nil {
 			return d, err
 		}
 	}

@@ -172,6 +172,9 @@ func (s *server) agree(c *claim) error {
 		return fmt.Errorf("release %s hands over version %d, release %s takes version %d: stop this daemon and start the other", version.Version, own.Version, c.Release, c.Version)
 	case c.Interface != own.Interface || c.NetNS != own.NetNS:
 		return fmt.Errorf("this daemon serves %s of network namespace %d, not %s of %d: name its own control socket with --control", own.Interface, own.NetNS, c.Interface, c.NetNS)
+	case s.dom.Interface().Name != own.Interface:
+		is := s.dom.Interface().Name
+		return fmt.Errorf("%s is named %s by now, and could not be opened again: name it %s (`ip link set dev %s name %s`), or stop this daemon and start the other", own.Interface, is, own.Interface, is, own.Interface)
 	case c.UDP != own.UDP:
 		return fmt.Errorf("udp is %t here and %t there: want the same, or stop this daemon and start the other", own.UDP, c.UDP)
 	case len(c.Regions) != len(own.Regions):

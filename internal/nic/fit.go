@@ -39,6 +39,12 @@ const coarseUnit = 1024 // bytes
 // zero-copy.
 func whole(chunk int) int { return (chunk - headroom) &^ (coarseUnit - 1) }
 
+// Ready returns nil if the interface is up, and has an MTU that can be used.
+func (i *Interface) Ready() error {
+	_, _, unfit := fit(i, xsk.Auto)
+	return errors.Join(i.down(), unfit)
+}
+
 // fit chooses chunks that the longest packet of the interface fits into, however the
 // driver divides them, and forgoes zero-copy where no chunk is large enough for it.
 func fit(i *Interface, mode xsk.Mode) (chunk int, bind xsk.Mode, err error) {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
@@ -47,6 +48,18 @@ func (i *Interface) Leave() (*Inheritance, error) {
 		h.Spares = append(h.Spares, left)
 	}
 	return h, nil
+}
+
+// Reopens returns nil if the next user can open the interface as it is at present, and
+// the MTU that it has then, in bytes. This one may have outlived a change with which
+// nobody can open it, itself included.
+func (i *Interface) Reopens() (mtu int, err error) {
+	now, err := i.resolver.LinkState()
+	if err != nil {
+		return 0, fmt.Errorf("port: %w", err)
+	}
+	as := nic.Interface{Name: now.Name, Driver: i.driver, MTU: now.MTU, Up: now.AdminUp}
+	return now.MTU, as.Ready()
 }
 
 func (s *spare) leave() (LeftSpare, error) {

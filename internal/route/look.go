@@ -23,10 +23,11 @@ var ErrGone = errors.New("interface is gone")
 // LinkState is the part of an interface's state that can change while it is in
 // use.
 type LinkState struct {
-	Name string
-	MAC  wire.MAC
-	MTU  int  // bytes
-	Up   bool // set up by the administrator, and with a carrier
+	Name    string
+	MAC     wire.MAC
+	MTU     int  // bytes
+	AdminUp bool // set up by the administrator
+	Up      bool // likewise, and with a carrier
 }
 
 // LinkState reads the interface's present state.
@@ -43,7 +44,7 @@ func (r *Resolver) LinkState() (LinkState, error) {
 	// the kernel send, too. IFF_LOWER_UP is the carrier itself.
 	running := a.OperState == netlink.OperUp || a.OperState == netlink.OperUnknown
 	up := uint32(unix.IFF_UP | unix.IFF_LOWER_UP)
-	s := LinkState{Name: a.Name, MTU: a.MTU, Up: a.RawFlags&up == up && running}
+	s := LinkState{Name: a.Name, MTU: a.MTU, AdminUp: a.RawFlags&unix.IFF_UP != 0, Up: a.RawFlags&up == up && running}
 	copy(s.MAC[:], a.HardwareAddr)
 	return s, nil
 }

@@ -136,3 +136,29 @@ func TestTakeoverThenDeath(t *testing.T) {
 		t.Errorf("account %+v, and the memory holds %d: want every operation to have succeeded, once", a, sum)
 	}
 }
+
+// A daemon outlives changes of its interface with which nobody could open it, itself
+// included. Meanwhile it refuses a takeover, and says what to do.
+func TestTakeoverUnfit(t *testing.T) {
+	testnet.SkipOnNICs(t, "an interface that can be renamed")
+	net := testnet.NewPair(t, testnet.Options{})
+	d, _, flags := pinned(t, net.B)
+	for _, c := range []struct{ change, undo, remedy string }{
+		{"link set veth0 down", "link set veth0 up", "ip link set dev veth0 up"},
+		{"link set veth0 mtu 3000", "link set veth0 mtu 1500", "ip link set dev veth0 mtu 2048"},
+		{"link set veth0 down\nlink set veth0 name lan0\nlink set lan0 up", "link set lan0 down\nlink set lan0 name veth0\nlink set veth0 up", "name veth0"},
+	} {
+		testnet.IP(t, net.B, c.change)
+		if c.remedy == "name veth0" {
+			d.eventually("knowing its name", func() bool { return strings.Contains(d.err.String(), "from=veth0 to=lan0") })
+		}
+		launch(t, net.B, d.socket, append(flags, "--takeover")...).wants(1, c.remedy, "that daemon goes on")
+		testnet.IP(t, net.B, c.undo)
+		d.ready()
+	}
+	d.eventually("its name again", func() bool { return strings.Contains(d.err.String(), "from=lan0 to=veth0") })
+	next := launch(t, net.B, d.socket, append(flags, "--takeover")...)
+	next.ready()
+	d.wants(0)
+	next.end()
+}
