@@ -107,13 +107,9 @@ func DetachPinned(folder string) error {
 // The error is ErrStray if the program is another interface's, ErrEnded if it runs
 // nowhere, and matches fs.ErrNotExist if the folder has none.
 func Adopt(folder string, cfg Config, queues, ifindex int) (*Program, error) {
-	l, err := link.LoadPinnedLink(filepath.Join(folder, pinnedLink), nil)
+	l, mode, err := linkIn(folder, ifindex)
 	if err != nil {
-		return nil, explain("opening the pinned link", err)
-	}
-	mode, err := modeOf(l, ifindex)
-	if err != nil {
-		return nil, errors.Join(err, l.Close())
+		return nil, err
 	}
 	p, err := loadOver(cfg, queues, func(name string) (*ebpf.Map, error) {
 		return ebpf.LoadPinnedMap(filepath.Join(folder, name), nil)
@@ -140,6 +136,24 @@ func (p *Program) Replace() error {
 		return explain("updating the program in place", err)
 	}
 	return nil
+}
+
+// linkIn returns the link that is pinned in a folder, and how its program runs.
+func linkIn(folder string, ifindex int) (link.Link, Mode, error) {
+	l, err := link.LoadPinnedLink(filepath.Join(folder, pinnedLink), nil)
+	if err != nil {
+		return nil, Detached, explain("opening the pinned link", err)
+	}
+	return running(l, ifindex)
+}
+
+// running adds how the program of a link runs, or closes the link if it does not run there.
+func running(l link.Link, ifindex int) (link.Link, Mode, error) {
+	mode, err := modeOf(l, ifindex)
+	if err != nil {
+		return nil, Detached, errors.Join(err, l.Close())
+	}
+	return l, mode, nil
 }
 
 // modeOf returns how the program of a link runs on an interface of the caller's network

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 
 	"github.com/cilium/ebpf"
@@ -103,7 +104,10 @@ func (p *Program) Stay() {
 // Errors are those of Adopt, but for ErrEnded; and ErrNoNative, since a program that runs
 // in generic mode wants cfg.AllowGeneric.
 func TakeOver(files Files, folder string, cfg Config, queues, ifindex int) (*Program, error) {
-	l, mode, err := files.place(cfg, ifindex)
+	l, mode, err := files.place(folder, ifindex)
+	if err == nil && l != nil && mode == Generic && !cfg.AllowGeneric {
+		err = errors.Join(mayNotGeneric(ifindex), l.Close())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +128,19 @@ func TakeOver(files Files, folder string, cfg Config, queues, ifindex int) (*Pro
 	return p, nil
 }
 
-// place returns the link, and how its program runs; nil if it has been detached.
-func (f Files) place(cfg Config, ifindex int) (link.Link, Mode, error) {
+// mayNotGeneric is the refusal of a program that was left and runs in generic mode.
+func mayNotGeneric(ifindex int) error {
+	name := fmt.Sprint("interface ", ifindex)
+	if i, err := net.InterfaceByIndex(ifindex); err == nil {
+		name = i.Name
+	}
+	return fmt.Errorf("bpf: %s: the program that was left runs in generic mode: %w; set AllowGeneric", name, ErrNoNative)
+}
+
+// place returns the link, and how its program runs; nil if it has been detached. One that
+// was pinned may have another in its place: a process that did not come to the end of its
+// takeover can have attached its program anew.
+func (f Files) place(folder string, ifindex int) (link.Link, Mode, error) {
 	fd, err := f.copyOf(pinnedLink)
 	if err != nil {
 		return nil, Detached, explain("the link that was left", err)
@@ -134,21 +149,14 @@ func (f Files) place(cfg Config, ifindex int) (link.Link, Mode, error) {
 	if err != nil {
 		return nil, Detached, explain("looking at the link that was left", err)
 	}
-	mode, err := modeOf(l, ifindex)
-	if errors.Is(err, ErrEnded) {
-		return nil, Detached, l.Close()
+	l, mode, err := running(l, ifindex)
+	if errors.Is(err, ErrEnded) && folder != "" {
+		l, mode, err = linkIn(folder, ifindex)
 	}
-	if err == nil && mode == Generic && !cfg.AllowGeneric {
-		name := fmt.Sprint("interface ", ifindex)
-		if i, err := net.InterfaceByIndex(ifindex); err == nil {
-			name = i.Name
-		}
-		err = fmt.Errorf("bpf: %s: the program that was left runs in generic mode: %w; set AllowGeneric", name, ErrNoNative)
+	if errors.Is(err, ErrEnded) || errors.Is(err, os.ErrNotExist) {
+		return nil, Detached, nil
 	}
-	if err != nil {
-		return nil, Detached, errors.Join(err, l.Close())
-	}
-	return l, mode, nil
+	return l, mode, err
 }
 
 // haveExecutor reports whether the program calls an executor, or may do so.

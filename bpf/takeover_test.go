@@ -144,6 +144,15 @@ func TestTakeOverDetached(t *testing.T) {
 		if err := errors.Join(next.Attach(ifindex, Native), next.Replace()); err != nil || next.Mode() != Native {
 			t.Fatalf("%v mode, %v", next.Mode(), err)
 		}
+		if err := next.Close(); err != nil || programOn(t, ifindex) != next.ID() {
+			t.Errorf("program %d, %v: want the one that is pinned", programOn(t, ifindex), err)
+		}
+		if next, err = TakeOver(files, folder, cfg, 1, ifindex); err != nil { // by the new link
+			t.Fatal(err)
+		}
+		if err := next.Replace(); err != nil || next.Mode() != Native {
+			t.Fatalf("%v mode, %v", next.Mode(), err)
+		}
 		next.Stay()
 		if err := next.Close(); err != nil || programOn(t, ifindex) != next.ID() {
 			t.Errorf("program %d, %v: want the one that is pinned", programOn(t, ifindex), err)
