@@ -216,6 +216,9 @@ func (h *residence) enter(m *mr.Memory, r *mr.Region, o *mr.Options, left bool) 
 		}
 	}
 	if err == nil {
+		if left {
+			h.home.back[r.Key()] = true
+		}
 		keys := maps.Clone(*h.keys.Load())
 		keys[r.Key()] = struct{}{}
 		h.keys.Store(&keys)
@@ -236,6 +239,9 @@ func (h *residence) withdraw(key uint64) {
 	}
 	delete(keys, key)
 	h.keys.Store(&keys)
+	if at := h.home; at != nil && at.left() && at.back[key] {
+		return // it is the former process's, too, until Resume ends it
+	}
 	_ = h.executor.Deregister(key) // it fails if the key is gone
 }
 

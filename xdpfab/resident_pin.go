@@ -26,6 +26,7 @@ type home struct {
 	found   *resident.Executor // over what was found; nil once the domain has it
 	resumed bool               // the domain has taken back what it wants
 	handed  bool               // by another process, which could still go on with it until then
+	back    map[uint64]bool    // keys of the regions that the process before had, and the domain has again
 }
 
 // openAtHome opens an interface as a process before has left it in a folder, if it has.
@@ -34,7 +35,7 @@ func openAtHome(ctx context.Context, ifname, path string, o port.Options) (devic
 	if err != nil {
 		return nil, err
 	}
-	h := &home{path: path, folder: folder}
+	h := &home{path: path, folder: folder, back: map[uint64]bool{}}
 	dev, err := h.open(ctx, ifname, o)
 	if errors.Is(err, port.ErrEnded) {
 		dev, err = h.openAnew(ctx, ifname, o)

@@ -111,7 +111,7 @@ func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options
 	}
 	var at *home
 	if s := h.state.Resident; s != nil {
-		at = &home{path: s.Folder, life: h.state.Life, handed: true}
+		at = &home{path: s.Folder, life: h.state.Life, handed: true, back: map[uint64]bool{}}
 		o.Fits = func(i *port.Interface) error { return h.takeExecutor(at, i) }
 		if s.Folder != "" {
 			if at.folder, err = h.lockedFolder(s); err != nil {

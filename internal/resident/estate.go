@@ -125,23 +125,30 @@ func (e *EstateMemory) open() (*Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	mem, err := mapMemory(m, e.Size)
+	mem, err := mapOwn(m, e.Size)
 	if err != nil {
-		return nil, errors.Join(err, m.Close())
+		return nil, err
 	}
 	mem.name = e.Name
 	return mem, nil
 }
 
-// take returns a memory that another process has left, or nil. x.mu is held.
-func (x *Executor) take(name string, size int) *Memory {
-	for i, m := range x.handed {
+// take returns a memory that another process has left, or nil. It can be taken again when
+// it has been forgotten. x.mu is held.
+func (x *Executor) take(name string, size int) (*Memory, error) {
+	if x.named(name) {
+		return nil, nil
+	}
+	for _, m := range x.handed {
 		if m.name == name && len(m.data) == size {
-			x.handed = append(x.handed[:i], x.handed[i+1:]...)
-			return m
+			own, err := m.m.Clone()
+			if err != nil {
+				return nil, fmt.Errorf("resident: memory that was left: %w", err)
+			}
+			return mapOwn(own, size)
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // Ended returns why the session was shut down, or 0: what TakeOver has to be told.

@@ -50,7 +50,8 @@ type Executor struct {
 	free     []uint32            // places for sessions
 	places   []uint32            // free places for the memory of regions
 	memories []*Memory           // that NewMemory has returned
-	handed   []*Memory           // those of another process that it may return: see TakeOver
+	handed   []*Memory           // those of another process that it may return, until Sweep: see TakeOver
+	swept    bool                // the process before has nothing here any more
 	names    map[uint64]Name     // of regions, by key
 	adopted  map[uint32]struct{} // ids of sessions that were taken over
 	counts

@@ -65,7 +65,7 @@ func (x *Executor) NewMemory(name string, size int) (m *Memory, found bool, err 
 		}
 		path = filepath.Join(x.book.at, fmt.Sprintf("%s%d-%x", memoryPin, size, name))
 	}
-	if m = x.take(name, size); m == nil && path != "" {
+	if m, err = x.take(name, size); m == nil && err == nil && path != "" {
 		m, err = openMemory(path, size)
 	}
 	found = m != nil
@@ -92,11 +92,7 @@ func openMemory(path string, size int) (*Memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resident: memory that was left: %w", err)
 	}
-	mem, err := mapMemory(m, size)
-	if err != nil {
-		return nil, errors.Join(err, m.Close())
-	}
-	return mem, nil
+	return mapOwn(m, size)
 }
 
 func (m *Memory) pinAs(path string) error {
@@ -106,7 +102,8 @@ func (m *Memory) pinAs(path string) error {
 	return nil
 }
 
-// Forget lets a memory end with its regions and with this process.
+// Forget lets a memory end with its regions and with this process. Until Sweep one that
+// was found is the process before's, too: that one may go on, or another one after it.
 func (x *Executor) Forget(m *Memory) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -115,7 +112,7 @@ func (x *Executor) Forget(m *Memory) {
 		return
 	}
 	x.memories = slices.Delete(x.memories, at, at+1)
-	if m.path != "" {
+	if m.path != "" && (x.swept || !m.found) {
 		_ = os.Remove(m.path)
 	}
 }
@@ -165,7 +162,7 @@ func (x *Executor) sweepMemories() (err error) {
 	for _, m := range x.handed {
 		err = errors.Join(err, m.Close())
 	}
-	x.handed = nil
+	x.handed, x.swept = nil, true
 	if x.book == nil {
 		return err
 	}

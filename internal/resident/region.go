@@ -47,11 +47,7 @@ func NewMemory(name string, size int) (*Memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resident: memory of %d bytes: %w; check the memory that is free", size, err)
 	}
-	mem, err := mapMemory(m, size)
-	if err != nil {
-		return nil, errors.Join(err, m.Close())
-	}
-	return mem, nil
+	return mapOwn(m, size)
 }
 
 // mapMemory maps the first size bytes of a memory map.
@@ -64,6 +60,15 @@ func mapMemory(m *ebpf.Map, size int) (*Memory, error) {
 		return nil, fmt.Errorf("resident: mapping a memory of %d bytes: %w", size, err)
 	}
 	return &Memory{m: m, data: data}, nil
+}
+
+// mapOwn is mapMemory that closes the map if there is an error.
+func mapOwn(m *ebpf.Map, size int) (*Memory, error) {
+	mem, err := mapMemory(m, size)
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return mem, nil
 }
 
 // Name is the name by which the next process finds the memory.
