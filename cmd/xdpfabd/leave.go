@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
@@ -30,8 +31,8 @@ import (
 //	      ◀──────── verdict ─────  from here on this one cannot come back
 //	      ─ verdict ────────────▶  it serves
 //
-// Until the last but one, whatever goes wrong, this daemon opens the handover itself and
-// goes on. The next one does nothing that peers could notice before it knows that this
+// Until the next one has read the last but one, whatever goes wrong, this daemon opens
+// the handover itself and goes on. The next one does nothing that peers could notice before it knows that this
 // one will not.
 
 // claim is what a daemon says that wants to take another's place.
@@ -279,12 +280,18 @@ func (s *server) give(to *leaving, mems []*mr.Memory) (gone bool, err error) {
 		return false, err
 	}
 	s.notify(fmt.Sprintf("MAINPID=%d", v.PID))
-	if err := control.Tell(to.conn, verdict{}); err != nil { // it cannot have received it
+	err = control.Tell(to.conn, verdict{})
+	unread := err != nil
+	if err == nil {
+		step()
+		_, err = hear(to.conn)
+		unread = errors.Is(err, syscall.ECONNRESET) // what the kernel makes of an end before all is read
+	}
+	if unread {
 		s.notify(fmt.Sprintf("MAINPID=%d", os.Getpid()))
 		return false, err
 	}
-	step()
-	if _, err := hear(to.conn); err != nil {
+	if err != nil {
 		return true, fmt.Errorf("the next daemon, process %d, has taken this one's place, but does not serve: %w", v.PID, err)
 	}
 	s.log.Info("the next daemon serves", "pid", v.PID, "pause", time.Since(to.since).Round(100*time.Microsecond).String())

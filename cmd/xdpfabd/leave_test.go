@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// connected returns the two ends of a connection.
+func connected(t *testing.T) (a, b *net.UnixConn) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ends [2]*net.UnixConn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "connection")
+		c, err := net.FileConn(f)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		ends[i] = c.(*net.UnixConn)
+		_ = ends[i].SetDeadline(time.Now().Add(testnet.Patience))
+	}
+	return ends[0], ends[1]
+}
+
+// A daemon goes on if the next one dies before it has read that it may serve. If it has
+// read it, it may have served, and nobody can go on.
+func TestGiveToOneThatDies(t *testing.T) {
+	for name, reads := range map[string]bool{"before it reads": false, "then": true} {
+		t.Run(name, func(t *testing.T) {
+			own, next := connected(t)
+			died := make(chan error, 1)
+			go func() {
+				_, _ = xdpfab.ReceiveHandover(next) // which has nothing
+				err := control.Tell(next, verdict{PID: 1})
+				head := make([]byte, 4)
+				if err == nil && reads {
+					_, err = hear(next)
+				} else if err == nil { // it arrives, and lies there
+					raw, _ := next.SyscallConn()
+					_ = raw.Read(func(fd uintptr) bool {
+						n, _, _ := unix.Recvfrom(int(fd), head, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+						return n == len(head)
+					})
+				}
+				next.Close()
+				died <- err
+			}()
+			s := &server{log: newLogger(Config{}, t.Output())}
+			gone, err := s.give(&leaving{conn: own, h: &xdpfab.Handover{}}, nil)
+			if gone != reads || err == nil {
+				t.Errorf("gone: %t, %v; want %t, and an error", gone, err, reads)
+			}
+			if err := <-died; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
