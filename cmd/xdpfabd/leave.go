@@ -32,8 +32,8 @@ import (
 //	      ─ verdict ────────────▶  it serves
 //
 // Until the next one has read the last but one, whatever goes wrong, this daemon opens
-// the handover itself and goes on. The next one does nothing that peers could notice before it knows that this
-// one will not.
+// the handover itself and goes on. The next one does nothing that peers could notice
+// before it knows that this one will not.
 
 // claim is what a daemon says that wants to take another's place.
 type claim struct {
@@ -247,6 +247,7 @@ func (s *server) replaced(to *leaving, mems []*mr.Memory) ([]door, error) {
 	if gone {
 		return nil, err
 	}
+	_ = to.conn.Close() // a next one that is merely slow gives the interface back at its next step
 	s.log.Error("the takeover has failed; this daemon goes on", "reason", err)
 	doors, err := s.comeBack(to, mems)
 	if err != nil {
