@@ -147,7 +147,8 @@ func linkIn(folder string, ifindex int) (link.Link, Mode, error) {
 	return running(l, ifindex)
 }
 
-// running adds how the program of a link runs, or closes the link if it does not run there.
+// running adds how the program of a link runs, or closes the link if it does not run
+// there.
 func running(l link.Link, ifindex int) (link.Link, Mode, error) {
 	mode, err := modeOf(l, ifindex)
 	if err != nil {
