@@ -26,7 +26,8 @@ import (
 //	next  ─ claim ──────────────▶  this one, which serves all the while
 //	      ◀──────── verdict ─────  a refusal ends it here
 //	      ─ verdict (go) ───────▶
-//	      ◀─ handover, memory ───  this one has closed the interface
+//	      ◀─ verdict, handover ──  this one has closed the interface, or cannot
+//	      ◀──────── memory ──────
 //	      ─ verdict ────────────▶  the next one has it, and holds still
 //	      ◀──────── verdict ─────  from here on this one cannot come back
 //	      ─ verdict ────────────▶  it serves
@@ -264,7 +265,7 @@ func (s *server) give(to *leaving, mems []*mr.Memory) (gone bool, err error) {
 		_ = control.Tell(to.conn, refusal(to.err))
 		return false, to.err
 	}
-	if err := to.h.Send(to.conn); err != nil {
+	if err := errors.Join(control.Tell(to.conn, verdict{}), to.h.Send(to.conn)); err != nil {
 		return false, err
 	}
 	for i, r := range s.cfg.Regions {

@@ -7,6 +7,7 @@ package main
 import (
 	"net"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,7 @@ func TestGiveToOneThatDies(t *testing.T) {
 			own, next := connected(t)
 			died := make(chan error, 1)
 			go func() {
+				_, _ = hear(next)
 				_, _ = xdpfab.ReceiveHandover(next) // which has nothing
 				err := control.Tell(next, verdict{PID: 1})
 				head := make([]byte, 4)
@@ -71,5 +73,22 @@ func TestGiveToOneThatDies(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// A daemon that cannot hand over after all says why.
+func TestTakeoverRefusedLate(t *testing.T) {
+	f := newFormer(t, nil)
+	end, _, _ := f.takes(nil)
+	conn := <-f.conn
+	_ = conn.SetDeadline(time.Now().Add(testnet.Patience))
+	var c claim
+	f.must(verdict{}, control.Hear(conn, &c))
+	f.must(verdict{}, control.Tell(conn, verdict{Queues: 1}))
+	f.must(hear(conn))
+	f.must(verdict{}, control.Tell(conn, verdict{Error: "another one was first"}))
+	_ = conn.CloseWrite()
+	if err := <-end; err == nil || !strings.Contains(err.Error(), "another one was first") {
+		t.Errorf("%v; want what the other daemon says", err)
 	}
 }

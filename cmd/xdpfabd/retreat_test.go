@@ -101,7 +101,7 @@ func (f *former) leave(conn *net.UnixConn) *xdpfab.Handover {
 		err = h.Add(text, left[0].FD)
 	}
 	if err == nil {
-		err = h.Send(conn)
+		err = errors.Join(control.Tell(conn, verdict{}), h.Send(conn))
 	}
 	if err != nil {
 		f.t.Fatal(err)

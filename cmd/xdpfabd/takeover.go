@@ -72,6 +72,9 @@ func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat
 	if err := control.Tell(conn, verdict{}); err != nil {
 		return mems, nil, err
 	}
+	if _, err := hear(conn); err != nil { // it cannot hand over after all
+		return mems, nil, err
+	}
 	h, err := xdpfab.ReceiveHandover(conn)
 	if err != nil {
 		return mems, nil, err
