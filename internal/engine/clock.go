@@ -27,6 +27,7 @@ type clock struct {
 	read    func() int64
 	now     int64 // the time of the last look
 	lived   int64 // how long the engine has been running: now, less long pauses
+	paused  bool  // see Engine.Pause
 	fresh   bool  // now is the time of this round
 	spins   int   // rounds of Spin since its last regular look
 	skips   int   // calls of Poll to come that do not look
@@ -53,10 +54,13 @@ func (c *clock) look() {
 
 // tell sets now to the present. A pause that is longer than any sleep means that the
 // process was stopped, or that the caller did not step the engine. Peers could not be
-// heard meanwhile, so the pause hardly counts towards their silence.
+// heard meanwhile, so the pause hardly counts towards their silence. That of Engine.Pause
+// does not count at all.
 func (c *clock) tell() {
 	now := c.read()
-	c.lived += min(now-c.now, int64(session.Stalled))
+	if !c.paused {
+		c.lived += min(now-c.now, int64(session.Stalled))
+	}
 	c.now = now
 }
 

@@ -114,8 +114,8 @@ type Engine struct {
 	waiters   waiters            // sessions whose next message waits for room
 	pairs     *pairs
 	crowd
-	orphans                  []*target // of a paused engine: see importTarget
-	closing, paused, departs bool      // see Pause and Depart
+	orphans          []*target // of a paused engine: see importTarget
+	closing, departs bool      // see Depart
 
 	// Operations on their way out.
 	origin  *Origin // of the peers that Engine.NewPeer makes

@@ -21,6 +21,13 @@ import (
 // node: their state goes through a text, and what is on its way to the node is lost.
 func (bn *bench) takeOver(p engine.Port, cfg session.Config) {
 	bn.t.Helper()
+	bn.moveOn(p, cfg)
+	bn.b.Resume()
+}
+
+// moveOn is takeOver without Resume.
+func (bn *bench) moveOn(p engine.Port, cfg session.Config) {
+	bn.t.Helper()
 	bn.step()
 	old := bn.b
 	old.Pause()
@@ -60,7 +67,6 @@ func (bn *bench) takeOver(p engine.Port, cfg session.Config) {
 		bn.t.Fatal(err)
 	}
 	bn.check()
-	bn.b.Resume()
 }
 
 // Sessions move from engine to engine in the middle of traffic, whatever the network
@@ -121,5 +127,26 @@ func takenOverUnderLoad(t *testing.T, seed uint64, f port.Faults, unordered bool
 	bn.a.Publish()
 	if c := bn.a.Counters(); c[engine.SessionsOpened] != 1 {
 		t.Errorf("seed %d: %d sessions were opened, want the one that moved", seed, c[engine.SessionsOpened])
+	}
+}
+
+// Sessions that have moved are not forgotten for silence as long as the engine is paused:
+// their peers could not be heard.
+func TestPauseIsNoSilence(t *testing.T) {
+	cfg := session.Config{GiveUp: 10 * time.Hour}
+	bn := newBench(t, 1, cfg)
+	bn.region(7, 8, mr.RemoteRead|mr.RemoteWrite)
+	cable, p := bn.b.port, bn.peer(0)
+	var r results
+	bn.fetchAdd(p, &r, 7, 0, 1, nil)
+	bn.until(func() bool { return r.n == 1 })
+	bn.moveOn(cable, cfg)
+	for range 20 * 60 * 60 { // 20 hours, in steps that a process takes that is not stopped
+		bn.now += int64(time.Second)
+		bn.b.Step()
+	}
+	bn.b.Publish()
+	if n := bn.b.Counters()[engine.SessionsRetired]; n != 0 {
+		t.Errorf("%d sessions were forgotten, want none", n)
 	}
 }
