@@ -80,7 +80,7 @@ func TestVethChangesSurvived(t *testing.T) {
 	}
 	add()
 	for _, side := range []*testnet.Side{pair.A, pair.B} {
-		testnet.IP(t, side, "link set veth0 mtu 3000")
+		testnet.IP(t, side, "link set veth0 mtu 1501")
 		add()
 		testnet.IP(t, side, "link set veth0 mtu 1500")
 		add()

@@ -12,12 +12,17 @@ import (
 
 // With an MTU of 3498, veth's largest, buffers have 4 KiB and frames fill them: a write
 // of 1 MiB takes some 305 of them, where 1500 bytes take 729. It is read back, and a
-// message of the same bytes arrives as well.
+// message of the same bytes arrives as well. On NICs the MTU is 3000, with some 360
+// frames: igb takes no program above 3046.
 func TestVethLargeMTU(t *testing.T) {
 	attr := xdpfab.DomainAttr{Progress: xdpfab.ProgressManual, Threading: xdpfab.ThreadDomain}
-	one, other, _ := openVeth(t, testnet.Options{MTU: 3498}, attr, attr)
-	if mtu := one.Interface().MTU; mtu != 3498 {
-		t.Fatalf("MTU %d", mtu)
+	mtu := 3498
+	if testnet.Borrowed(t) != nil {
+		mtu = 3000
+	}
+	one, other, _ := openVeth(t, testnet.Options{MTU: mtu}, attr, attr)
+	if got := one.Interface().MTU; got != mtu {
+		t.Fatalf("MTU %d, want %d", got, mtu)
 	}
 	const size, least, most = 1 << 20, 300, 600
 	sides := sidesOf(t, one, other, size)
@@ -48,12 +53,12 @@ func TestVethLargeMTU(t *testing.T) {
 	before := frames(one)
 	done(from.ep.Write(&xdpfab.RMA{Buf: data, Dest: from.peer, Key: 1}, 0), func(sent, _ int) bool { return sent == 1 })
 	if n := frames(one) - before; n < least || n > most { // some may be sent again
-		t.Errorf("the write took %d packets, want some 305", n)
+		t.Errorf("the write took %d packets, want 305 or some more", n)
 	}
 	before = frames(other)
 	done(from.ep.Read(&xdpfab.RMA{Buf: back, Dest: from.peer, Key: 1}, 0), func(sent, _ int) bool { return sent == 1 })
 	if n := frames(other) - before; n < least || n > most {
-		t.Errorf("the answers of the read took %d packets, want some 305", n)
+		t.Errorf("the answers of the read took %d packets, want 305 or some more", n)
 	}
 	if err := to.ep.ReceiveTagged(&xdpfab.Receive{Buf: message}, 0); err != nil {
 		t.Fatal(err)
@@ -61,7 +66,7 @@ func TestVethLargeMTU(t *testing.T) {
 	before = frames(one)
 	done(from.ep.SendTagged(&xdpfab.Message{Buf: data, Dest: from.peer}, 0), func(sent, received int) bool { return sent == 1 && received == 1 })
 	if n := frames(one) - before; n < least || n > most {
-		t.Errorf("the message took %d packets, want some 305", n)
+		t.Errorf("the message took %d packets, want 305 or some more", n)
 	}
 	if !bytes.Equal(back, data) || !bytes.Equal(message, data) {
 		t.Error("the bytes differ")
