@@ -150,7 +150,9 @@ func TestInterfaceLost(t *testing.T) {
 					results <- err
 				}()
 			}
-			time.Sleep(20 * time.Millisecond) // most of them wait by now, and all may
+			for _, call := range []string{"Remote[...].Add", "(*Peer).Watch", "(*Domain).Dial", "(*CompletionQueue).Wait"} {
+				testnet.Blocked(t, 1, "xdpfab."+call)
+			}
 			dev.tell(cutOff)
 			closedWithin(t, "Done", near.Done())
 			for range waits {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -84,7 +85,7 @@ func TestMoreIsStarted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(50 * time.Millisecond) // the poller falls asleep, after the Spin time
+			testnet.Blocked(t, 2, "engine.(*Engine).Sleep") // the pollers, after the Spin time
 			one := binary.LittleEndian.AppendUint64(nil, 1)
 			add := Msg{Buf: one, Count: 1, Dest: dest, Key: key, Datatype: atomic.Uint64, Op: atomic.Sum}
 			if err := ep.Atomic(&add, FlagMore); err != nil {

@@ -97,7 +97,7 @@ func TestWaitDuringClose(t *testing.T) {
 						errc <- cn.Wait(ctx, 1)
 					}
 				}()
-				time.Sleep(50 * time.Millisecond)
+				testnet.Blocked(t, 1, map[string]string{"cq": "xdpfab.(*CompletionQueue).Wait", "counter": "xdpfab.(*Counter).Wait"}[what])
 				if err := a.CloseAll(); err != nil {
 					t.Error(err)
 				}
@@ -202,7 +202,7 @@ func TestSharedQueueWakes(t *testing.T) {
 	}
 	for range 4 {
 		go func() {
-			time.Sleep(30 * time.Millisecond)
+			testnet.Blocked(t, 1, "xdpfab.(*CompletionQueue).Wait")
 			nobody, _ := av.Insert(context.Background(), "02:00:00:00:00:77")
 			_ = eps[1].Atomic(&Msg{Buf: make([]byte, 8), Count: 1, Dest: nobody, Key: 1, Datatype: 7, Op: 2}, 0)
 			_ = av.Remove(nobody) // completes it
@@ -225,7 +225,7 @@ func TestCounterAddWakes(t *testing.T) {
 	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cn, BindRead|BindWrite), ep.Enable()); err != nil {
 		t.Fatal(err)
 	}
-	go func() { time.Sleep(30 * time.Millisecond); cn.Add(1) }()
+	go func() { testnet.Blocked(t, 1, "xdpfab.(*Counter).Wait"); cn.Add(1) }()
 	if err := cn.Wait(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +356,7 @@ func TestPeerNameAfterRemove(t *testing.T) {
 	_ = b.CloseAll()
 	errc := make(chan error)
 	go func() { _, err := p.Lookup(context.Background(), "r"); errc <- err }()
-	time.Sleep(20 * time.Millisecond)
+	testnet.Blocked(t, 1, "xdpfab.(*Peer).Lookup")
 	_ = p.Close()
 	err = <-errc
 	var oe *OpError
@@ -422,7 +422,7 @@ func TestPostDuringCloseExactly(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() {
-		time.Sleep(50 * time.Millisecond)
+		testnet.Blocked(t, 1, "xdpfab.(*Endpoint).Close")
 		op.Peer, op.Context, op.Verb, op.Datatype, op.Count, op.Flags, op.Opcode = peer, ep, wire.VerbAtomic, 7, 1, 0, 2
 		op.SetOperands(make([]byte, 8), nil)
 		op.Publish()

@@ -82,14 +82,18 @@ func TestCloseReleasesFullRing(t *testing.T) {
 				}
 				_ = a.SetFaults(Faults{Loss: 1})
 				var calls sync.WaitGroup
-				for range peer.ep.attr.Size + 200 {
+				n := int32(peer.ep.attr.Size) + 200
+				for range n {
 					calls.Go(func() {
 						if _, err := WordAt[uint64](peer, RemoteRegion{Key: 1}, 0).Load(ctx); !errors.Is(err, ErrClosed) {
 							t.Errorf("%v, want ErrClosed", err)
 						}
 					})
 				}
-				time.Sleep(200 * time.Millisecond) // most of them have posted or wait by now
+				berth := &peer.use.berth
+				testnet.Eventually(t, "all have posted or wait", func() bool {
+					return berth.waiting.Load() > 200 && berth.used.Load()+berth.waiting.Load() == n
+				})
 				if what == "peer" {
 					within(t, "close", func() { _ = peer.Close() })
 				} else {

@@ -209,17 +209,24 @@ func TestVethLinkFlap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	resent := func() uint64 {
+		s, err := a.Stats()
+		if err != nil {
+			t.Error(err)
+		}
+		return s["frames_resent"]
+	}
 	for range 3 {
 		if _, err := w.Add(ctx(t), 1); err != nil {
 			t.Fatal(err)
 		}
 		testnet.IP(t, pair.B, "link set "+pair.B.IfName+" down")
-		done := make(chan error)
+		before, done := resent(), make(chan error)
 		go func() {
 			_, err := w.Add(ctx(t), 1)
 			done <- err
 		}()
-		time.Sleep(30 * time.Millisecond)
+		testnet.Eventually(t, "the request was sent in vain", func() bool { return resent() > before })
 		testnet.IP(t, pair.B, "link set "+pair.B.IfName+" up")
 		if err := <-done; err != nil {
 			t.Fatal(err)

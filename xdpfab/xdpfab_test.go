@@ -550,7 +550,7 @@ func TestCloseReleasesWaiters(t *testing.T) {
 			_, err := f.client.Dial(ctx(t), "02:00:00:00:00:77")
 			errs <- err
 		}()
-		time.Sleep(20 * time.Millisecond)
+		testnet.Blocked(t, 1, "xdpfab.(*Domain).Dial")
 		if err := f.client.CloseAll(); err != nil {
 			t.Error(err)
 		}

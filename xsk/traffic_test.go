@@ -360,7 +360,7 @@ func TestPollWatchesOthersToo(t *testing.T) {
 	defer unix.Close(bell)
 	fds := []unix.PollFd{{Fd: int32(bell), Events: unix.POLLIN}}
 	go func() {
-		time.Sleep(5 * time.Millisecond)
+		testnet.Blocked(t, 1, "xsk.(*Socket).Poll")
 		unix.Write(bell, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	}()
 	if ready, err := a.Poll(-1, fds); ready || err != nil || fds[0].Revents != unix.POLLIN {

@@ -23,6 +23,7 @@ type crowd struct {
 	s    *Stepper
 	hurt int
 	held atomic.Int64 // how often a poster had the turn
+	done atomic.Int64 // waits that have ended
 }
 
 // waiter waits for n operations. One that is late shows as a test that does not end.
@@ -40,6 +41,14 @@ func (c *crowd) waiter(n int) {
 			c.t.Error(err)
 		}
 		cancel()
+		c.done.Add(1)
+	}
+}
+
+// until lets the others run until something holds.
+func until(cond func() bool) {
+	for !cond() {
+		time.Sleep(10 * time.Microsecond)
 	}
 }
 
@@ -119,7 +128,7 @@ func TestCrowdIsClosed(t *testing.T) {
 				c.t.Errorf("%v, want the error of Close", err)
 			}
 		})
-		time.Sleep(2 * time.Millisecond)
+		until(func() bool { return c.done.Load() > 50 }) // of 800
 		c.s.Close(time.Second)
 		c.eng.over.Store(true)
 		all.Wait()
@@ -130,7 +139,10 @@ func TestCrowdIsClosed(t *testing.T) {
 func TestWaitFor(t *testing.T) {
 	crowdTest(t, func(c *crowd) {
 		ctx, cancel := context.WithCancel(context.Background())
-		var all sync.WaitGroup
+		var (
+			all   sync.WaitGroup
+			dones []chan struct{}
+		)
 		for range 4 {
 			done := make(chan struct{})
 			all.Go(func() {
@@ -143,9 +155,13 @@ func TestWaitFor(t *testing.T) {
 					c.t.Errorf("%v, want the context's error", err)
 				}
 			})
-			all.Go(func() { time.Sleep(time.Millisecond); close(done) })
+			dones = append(dones, done)
 		}
-		time.Sleep(2 * time.Millisecond)
+		until(func() bool { return c.s.waiting.Load() == 8 })
+		for _, done := range dones {
+			close(done)
+		}
+		until(func() bool { return c.s.waiting.Load() == 4 })
 		cancel()
 		all.Wait()
 		c.s.Close(time.Second)

@@ -202,7 +202,7 @@ func TestSilentNeighbour(t *testing.T) {
 		_, err := r.Resolve(context.Background(), addr("10.77.0.11"))
 		done <- err
 	}()
-	time.Sleep(20 * time.Millisecond)
+	testnet.Blocked(t, 1, "route.(*Resolver).Resolve")
 	testnet.IP(t, p.B, "addr add 10.77.0.11/24 dev veth0")
 	err := <-done
 	testnet.Eventually(t, "the neighbour that came up is found", func() bool {
@@ -267,7 +267,7 @@ func TestClose(t *testing.T) {
 			done <- err
 		}()
 	}
-	time.Sleep(5 * time.Millisecond)
+	testnet.Blocked(t, 4, "route.(*Resolver).Resolve")
 	r.Close()
 	r.Close()
 	for range 4 {

@@ -19,11 +19,11 @@ func TestDaemonKilled(t *testing.T) {
 	w.wire.SetBoth(faultwire.Faults{Loss: 0.02, Duplicate: 0.1, Replay: 0.2, Jitter: time.Millisecond})
 	c := w.hire(plan{actors: 3, depth: 32, limit: 30000, seed: 6, pace: 50 * time.Microsecond}).start()
 	for range 5 {
-		time.Sleep(60 * time.Millisecond)
+		w.answers(100)
 		w.daemon.kill(t)
 		w.daemon.start(t)
 	}
-	time.Sleep(60 * time.Millisecond)
+	w.answers(100)
 	w.heal()
 	c.finish(true)
 }
@@ -33,7 +33,7 @@ func TestDaemonStalled(t *testing.T) {
 	w := newWorld(t, setting{seed: 7, process: true, udp: true, client: xdpfab.DomainAttr{GiveUp: lively}})
 	before := survived.count("completed ok")
 	c := w.hire(plan{actors: 2, depth: 64, limit: 3000, seed: 7}).start()
-	time.Sleep(10 * time.Millisecond)
+	w.answers(5)
 	w.daemon.stall(t, time.Second)
 	c.finish(false)
 	if n := survived.count("completed ok") - before; n != 2*3001 {

@@ -155,6 +155,13 @@ func (w *world) until(is func(s *faultwire.Stats) bool) {
 	}
 }
 
+// answers waits until the server has sent n more frames.
+func (w *world) answers(n uint64) {
+	w.t.Helper()
+	before := w.wire.Stats()[faultwire.BtoA][faultwire.Received]
+	w.until(func(s *faultwire.Stats) bool { return s[faultwire.BtoA][faultwire.Received] >= before+n })
+}
+
 // mayFail checks that an operation could fail as it did. A node that lives, or whose
 // life goes on in another process, is silent at worst; the death of a process may end
 // sessions.
