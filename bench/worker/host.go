@@ -47,7 +47,7 @@ func host(ctx context.Context, target *xdpfab.Domain, s *settings) error {
 	if err != nil {
 		return err
 	}
-	l, err := control.Listen(s.control, control.Access{})
+	l, err := control.Listen(ctx, s.control, control.Access{})
 	if err != nil {
 		return errors.Join(err, dom.CloseAll())
 	}

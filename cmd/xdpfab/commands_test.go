@@ -340,7 +340,7 @@ func TestStat(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error)
-	l, err := control.Listen(path, control.Access{})
+	l, err := control.Listen(t.Context(), path, control.Access{})
 	if err != nil {
 		t.Fatal(err)
 	}

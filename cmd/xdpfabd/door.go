@@ -32,13 +32,13 @@ func (c Config) paths() []string {
 }
 
 // doors opens the other control sockets beside the usual one, or closes all.
-func (s *server) doors(usual net.Listener) ([]door, error) {
+func (s *server) doors(ctx context.Context, usual net.Listener) ([]door, error) {
 	all := []door{{usual, s.cfg.controlPath()}}
 	for i, c := range s.cfg.Sockets {
 		who, err := c.access()
 		if err == nil {
 			var l net.Listener
-			if l, err = control.Listen(c.Path, who); err == nil {
+			if l, err = control.Listen(ctx, c.Path, who); err == nil {
 				all = append(all, door{l, c.Path})
 				continue
 			}

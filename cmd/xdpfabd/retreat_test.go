@@ -41,7 +41,7 @@ func newFormer(t *testing.T, side *testnet.Side) *former {
 			return xdpfab.Open(context.Background(), side.IfName, a)
 		})
 	}
-	l, err := control.Listen(f.cfg.Control, control.Access{})
+	l, err := control.Listen(t.Context(), f.cfg.Control, control.Access{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,10 @@ func begin(cfg Config, log *slog.Logger) error {
 	if err != nil {
 		return &exitError{code: exitUsage, err: fmt.Errorf("socket-group: %w", err)}
 	}
-	l, listenErr := control.Listen(cfg.controlPath(), who)
+	l, listenErr := control.Listen(ctx, cfg.controlPath(), who)
+	if ctx.Err() != nil && l == nil {
+		return nil // asked to end before it began
+	}
 	if listenErr != nil && !errors.Is(listenErr, fs.ErrPermission) {
 		return explainListen(cfg, listenErr)
 	}
@@ -164,7 +167,7 @@ func serve(ctx context.Context, dom *xdpfab.Domain, cfg Config, mems []*mr.Memor
 	if err := errors.Join(unknown, s.register(mems, nil)); err != nil {
 		return errors.Join(err, l.Close(), s.close(mems))
 	}
-	doors, err := s.doors(l)
+	doors, err := s.doors(ctx, l)
 	if err != nil {
 		return errors.Join(err, s.close(mems))
 	}

@@ -98,7 +98,7 @@ func servePipe(t *testing.T, cfg Config) *piped {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.client.CloseAll() })
-	l, err := control.Listen(cfg.controlPath(), control.Access{})
+	l, err := control.Listen(t.Context(), cfg.controlPath(), control.Access{})
 	if err != nil {
 		t.Fatal(err)
 	}

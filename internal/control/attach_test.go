@@ -182,7 +182,7 @@ func TestAttachRefused(t *testing.T) {
 func TestAccess(t *testing.T) {
 	testnet.Require(t)
 	group, path := 65534, filepath.Join(t.TempDir(), "x.sock")
-	l, err := Listen(path, Access{Mode: 0o600, Group: &group})
+	l, err := Listen(t.Context(), path, Access{Mode: 0o600, Group: &group})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,22 +16,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/trust"
 )
 
 // MaxPath is the longest path of a socket, bytes: sun_path of unix(7) without its
 // final zero.
 const MaxPath = 107
 
-// DefaultMode are the permissions of a socket.
-const DefaultMode fs.FileMode = 0o660
-
 const dirMode = 0o755
-
-// Access says who may connect to a socket.
-type Access struct {
-	Mode  fs.FileMode // permissions; 0 means DefaultMode
-	Group *int        // that the socket belongs to; nil means the process's
-}
 
 // AskLimit bounds how long a live daemon is asked for its process id. It is a
 // variable for tests, whose verdicts must not depend on how busy the machine is.
@@ -58,9 +50,10 @@ func (e *LiveError) Unwrap() error { return ErrLive }
 
 // Listen makes the socket, and its directory, 0755, if that is missing and
 // the directory above exists. The socket that a dead daemon left behind is replaced; if
-// a process serves the socket, Listen returns a *LiveError. Closing the listener
-// removes the socket, and a directory that was made for it alone.
-func Listen(path string, a Access) (net.Listener, error) {
+// a process serves the socket, Listen returns a *LiveError. A directory in which other
+// users can replace files is refused. Closing the listener removes the socket, and a
+// directory that was made for it alone.
+func Listen(ctx context.Context, path string, a Access) (net.Listener, error) {
 	if len(path) > MaxPath {
 		return nil, fmt.Errorf("control socket: path of %d bytes: want at most %d: %s", len(path), MaxPath, path)
 	}
@@ -70,7 +63,7 @@ func Listen(path string, a Access) (net.Listener, error) {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("control socket: %w; choose another path, or make the directory", err)
 	}
-	l, err := claim(path, a)
+	l, err := claim(ctx, path, a)
 	if live := new(LiveError); errors.As(err, &live) {
 		live.PID = owner(path) // without the lock: it may take a while
 	}
@@ -148,9 +141,12 @@ func ListenerOf(fd int, made bool) (net.Listener, error) {
 }
 
 // claim does the work of Listen while the directory is locked.
-func claim(path string, a Access) (net.Listener, error) {
+func claim(ctx context.Context, path string, a Access) (net.Listener, error) {
 	dir := filepath.Dir(path)
-	unlock, err := lockDir(dir)
+	if err := trust.Folder(dir); err != nil {
+		return nil, fmt.Errorf("control socket: %w; choose another path", err)
+	}
+	unlock, err := lockDir(ctx, dir)
 	if err != nil {
 		return nil, fmt.Errorf("control socket: lock %s: %w; choose another path", dir, err)
 	}
@@ -159,7 +155,7 @@ func claim(path string, a Access) (net.Listener, error) {
 		return nil, err
 	}
 	lc := net.ListenConfig{Control: narrow}
-	l, err := lc.Listen(context.Background(), "unix", path)
+	l, err := lc.Listen(ctx, "unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w; the directory must be writable", err)
 	}
@@ -167,32 +163,6 @@ func claim(path string, a Access) (net.Listener, error) {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
 	}
 	return l, nil
-}
-
-// Apply gives the socket at path to its group first, and only then its permissions, so
-// that no other group has them in between.
-func (a Access) Apply(path string) error {
-	if a.Group != nil {
-		if err := os.Chown(path, -1, *a.Group); err != nil {
-			return fmt.Errorf("%w; giving it to a group that this process is not in needs CAP_CHOWN", err)
-		}
-	}
-	return os.Chmod(path, cmp.Or(a.Mode, DefaultMode))
-}
-
-// lockDir keeps out other processes that want to listen in this directory:
-// between finding a dead socket and replacing it no other process may do the
-// same.
-func lockDir(dir string) (unlock func(), err error) {
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(fd, unix.LOCK_EX); err != nil {
-		_ = unix.Close(fd)
-		return nil, err
-	}
-	return func() { _ = unix.Close(fd) }, nil
 }
 
 // narrow sets the permissions before bind(2) makes the file, which keeps them: until

@@ -34,7 +34,7 @@ func TestLiveSocketIsLeftAlone(t *testing.T) {
 	defer func(was time.Duration) { AskLimit = was }(AskLimit)
 	AskLimit = testnet.Patience
 	path := start(t, func() (Status, error) { return sample, nil })
-	_, err := Listen(path, Access{})
+	_, err := Listen(t.Context(), path, Access{})
 	var live *LiveError
 	if !errors.Is(err, ErrLive) || !errors.As(err, &live) || live.PID != sample.PID {
 		t.Errorf("second server: %v; want ErrLive with process %d", err, sample.PID)
@@ -63,7 +63,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	if _, err := Dial(path); !errors.Is(err, ErrNoDaemon) {
 		t.Errorf("Dial to a dead socket: %v; want ErrNoDaemon", err)
 	}
-	l, err := Listen(path, Access{})
+	l, err := Listen(t.Context(), path, Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestStaleSocketRace(t *testing.T) {
 	got := make(chan net.Listener, 8)
 	for range cap(got) {
 		wg.Go(func() {
-			l, err := Listen(path, Access{})
+			l, err := Listen(t.Context(), path, Access{})
 			switch {
 			case err == nil:
 				got <- l
@@ -101,14 +101,14 @@ func TestStaleSocketRace(t *testing.T) {
 // not made.
 func TestListenMakesOneDirectory(t *testing.T) {
 	dir := t.TempDir()
-	l, err := Listen(filepath.Join(dir, "run", "x.sock"), Access{})
+	l, err := Listen(t.Context(), filepath.Join(dir, "run", "x.sock"), Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if l, err := Listen(filepath.Join(dir, "a", "b", "x.sock"), Access{}); err == nil || !errors.Is(err, fs.ErrNotExist) {
+	if l, err := Listen(t.Context(), filepath.Join(dir, "a", "b", "x.sock"), Access{}); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v, %v; want an error about the missing directory", l, err)
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
@@ -127,7 +127,7 @@ func TestListenRefuses(t *testing.T) {
 		"a long path": {filepath.Join(dir, strings.Repeat("x", 108)), "at most 107"},
 		"no folder":   {filepath.Join(file, "x.sock"), "choose another path"},
 	} {
-		if l, err := Listen(c.path, Access{}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if l, err := Listen(t.Context(), c.path, Access{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, %v; want an error with %q", name, l, err, c.want)
 		}
 	}

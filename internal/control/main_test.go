@@ -49,7 +49,7 @@ func start(t *testing.T, source Source, more ...Verb) string {
 func startService(t *testing.T, s Service) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run", "x.sock")
-	l, err := Listen(path, Access{})
+	l, err := Listen(t.Context(), path, Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
