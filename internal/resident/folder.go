@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/internal/trust"
 )
 
 // Folder is a folder of a BPF file system where the state of an interface is pinned, and
@@ -29,10 +30,14 @@ type Folder struct {
 //
 // The error matches ErrNoFileSystem if the path is not on a BPF file system, ErrOwned if
 // another process has the folder, ErrVersion if the state of another version is there,
-// and fs.ErrPermission if this process may not write there.
+// and fs.ErrPermission if this process may not write there. A folder that other users can
+// replace or lock is refused.
 func OpenFolder(path string) (*Folder, error) {
 	if err := onBPF(path); err != nil {
 		return nil, err
+	}
+	if err := trust.Folder(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // before anything is made there
+		return nil, fmt.Errorf("resident: %w", err)
 	}
 	for end := time.Now().Add(lockPatience); ; {
 		f, err := lockFolder(path)
@@ -49,11 +54,22 @@ func OpenFolder(path string) (*Folder, error) {
 			_ = f.lock.Close() // its owner has just removed it
 			continue
 		}
-		if err := f.check(); err != nil {
+		if err := errors.Join(f.private(here), f.check()); err != nil {
 			return nil, errors.Join(err, f.lock.Close())
 		}
 		return f, nil
 	}
+}
+
+// private returns nil if no other user can replace the folder, or lock it.
+func (f *Folder) private(info os.FileInfo) error {
+	if m := info.Mode().Perm(); m&0o077 != 0 {
+		return fmt.Errorf("resident: %s has mode %04o, so other users can lock it: want 0700, `chmod 700 %s`", f.path, m, f.path)
+	}
+	if err := trust.Folder(f.path); err != nil {
+		return fmt.Errorf("resident: %w", err)
+	}
+	return nil
 }
 
 // lockPatience is how long a folder may seem taken: List looks at folders, too, and the
@@ -144,7 +160,7 @@ func RemoveFolder(path string) error {
 	if err := onBPF(path); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(path); err != nil {
+	if err := trust.Folder(path); err != nil {
 		return fmt.Errorf("resident: %w", err)
 	}
 	f, err := lockFolder(path)
