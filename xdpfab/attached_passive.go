@@ -200,17 +200,15 @@ func (c *connection) askHost(to wire.Addr, param []byte) {
 	})
 }
 
-// partAtHost has the host accept no sessions of the peer any more, and with end the
-// sessions that there are end as well.
-func (c *connection) partAtHost(end bool) {
+// partAtHost has the host end the sessions that the peer has to this endpoint, and accept
+// no other, and takes note if there was one.
+func (c *connection) partAtHost() {
 	a := c.ep.dom.attached
 	if a == nil {
 		return
 	}
-	x := share.Part{Origin: c.ep.identity, End: end}
-	if end {
-		_ = a.call(context.Background(), share.CallPart, x, nil)
-		return
+	var x share.Parted
+	if a.call(context.Background(), share.CallPart, share.Part{Origin: c.ep.identity, End: true}, &x) == nil && x.Met {
+		c.met.Store(true)
 	}
-	a.beside(func() { _ = a.call(context.Background(), share.CallPart, x, nil) }) // this may be the engine's thread
 }

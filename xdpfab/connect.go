@@ -64,7 +64,9 @@ func (ep *Endpoint) Connect(ctx context.Context, addr string, param []byte) erro
 
 // Accept accepts the request for which the endpoint was made, EndpointAttr.Request, with
 // at most CMDataSize bytes of the program's (fi_accept), and enables the endpoint if it
-// is not. An EventConnected follows, or an event with an error if the peer is gone.
+// is not. An EventConnected follows, or an event with an error if the peer is gone before
+// it has opened a session. If it has opened one, and is gone by now, an EventConnected
+// and an EventShutdown follow.
 func (ep *Endpoint) Accept(ctx context.Context, param []byte) error {
 	c, err := ep.connectable(param)
 	r := ep.attr.Request
@@ -129,7 +131,7 @@ func (ep *Endpoint) Disconnect() error {
 		c.close()
 	})
 	ep.endTargets()
-	c.partAtHost(true)
+	c.partAtHost()
 	return nil
 }
 

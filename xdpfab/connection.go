@@ -22,6 +22,7 @@ type connection struct {
 	ep     *Endpoint
 	ring   *engine.Ring  // for the two operations
 	admits atomic.Uint64 // the origin whose sessions the endpoint accepts; 0 as long as it is not known
+	met    atomic.Bool   // it has accepted one of them: to the peer, there is a connection
 	phase  atomic.Uint32 // stored under mu
 
 	inquiry *engine.Inquiry // of the side that asks; engine's thread
@@ -194,14 +195,14 @@ func (c *connection) established() {
 	}
 	c.phase.Store(connected)
 	c.ep.peers.Store(&[]known{{c.target.ID(), &name{addr: c.addr, peer: c.target}}})
-	e := Event{Kind: EventConnected, Source: c.ep, Context: c.ep.attr.Context, Param: c.param}
-	q := c.place()
+	e := Event{Kind: EventConnected, Param: c.param}
 	c.mu.Unlock()
 	c.post(engine.VerbWatch)
-	q.deliver(e)
+	c.tell(e)
 }
 
-// fail tells that there will be no connection. Any thread.
+// fail tells that there will be no connection or, if the peer had one to this side, that
+// it has ended. Any thread.
 func (c *connection) fail(err error, param []byte) {
 	c.end(err, Event{Kind: EventConnected, Err: err, Param: bytes.Clone(param)})
 }
@@ -211,20 +212,65 @@ func (c *connection) parted(err error) {
 	c.end(err, Event{Kind: EventShutdown})
 }
 
-// end ends the connection, unless it has ended already, and delivers the event.
+// end ends the connection, unless it has ended already. The event follows when the peer
+// cannot change anything here. Any thread.
 func (c *connection) end(cause error, e Event) {
-	e.Source, e.Context = c.ep, c.ep.attr.Context
 	c.mu.Lock()
-	if !c.part(cause) {
-		c.mu.Unlock()
-		return
-	}
-	q := c.place()
-	if c.target != nil {
+	first := c.part(cause)
+	if first && c.target != nil {
 		c.target.Retire()
 	}
 	c.mu.Unlock()
-	q.deliver(e)
+	if !first {
+		return
+	}
+	c.endSessions(func() {
+		if e.Err != nil && c.met.Load() {
+			c.tell(Event{Kind: EventConnected, Param: c.param}, Event{Kind: EventShutdown})
+			return
+		}
+		c.tell(e)
+	})
+}
+
+// endSessions ends the sessions that the peer has to this endpoint, at the host as well,
+// and then calls a function. It does not wait. Any thread.
+func (c *connection) endSessions(then func()) {
+	d := c.ep.dom
+	if d.end.err() != nil { // all sessions end, and perhaps nobody steps the engines
+		then()
+		return
+	}
+	if a := d.attached; a != nil {
+		told := then
+		then = func() { a.beside(func() { c.partAtHost(); told() }) }
+	}
+	left := new(atomic.Int32)
+	left.Store(int32(len(d.steppers)))
+	for _, st := range d.steppers {
+		st.eng.Soon(func() {
+			st.eng.EndTargets(c.ep.number)
+			if left.Add(-1) == 0 {
+				then()
+			}
+		})
+		st.Notify()
+	}
+}
+
+// tell delivers events, unless the endpoint has been closed.
+func (c *connection) tell(events ...Event) {
+	c.mu.Lock()
+	q := c.queue
+	if q != nil {
+		c.places -= len(events)
+	}
+	c.mu.Unlock()
+	for _, e := range events {
+		if e.Source, e.Context = c.ep, c.ep.attr.Context; q != nil {
+			q.deliver(e)
+		}
+	}
 }
 
 // part refuses operations and sessions from now on. It returns false if it did so before.
@@ -238,22 +284,16 @@ func (c *connection) part(cause error) bool {
 	c.admits.Store(0)
 	c.ep.peers.Store(&[]known{})
 	c.quit()
-	c.partAtHost(false)
 	return true
 }
 
 // never ends a connection that has not begun, and whose caller is told so.
 func (c *connection) never(err error) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.part(err)
+	c.mu.Unlock()
+	c.endSessions(func() {})
 	return err
-}
-
-// place uses one of the places for events. c.mu is held.
-func (c *connection) place() *EventQueue {
-	c.places--
-	return c.queue
 }
 
 // close ends the session to the peer. Engine's thread.

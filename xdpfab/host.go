@@ -190,10 +190,14 @@ func (d *Domain) serveSession(x *executor.Executor, queue int, now int64, p sess
 		if err != nil {
 			return nil
 		}
+		ep.met.Store(true)
 		if o := ep.observer.Load(); o != nil {
 			return own.Begin(now, p, o)
 		}
 		return own.Begin(now, p, nil)
+	}
+	if ep := d.serving(p.Endpoint); ep != nil && ep.conn != nil {
+		ep.conn.met.Store(true)
 	}
 	if o := d.observer(p.Endpoint); o != nil {
 		return x.Begin(now, p, o)

@@ -105,11 +105,9 @@ func (g *guest) part(_ context.Context, p share.Part) (any, error) {
 	}
 	ep.part(g.st)
 	if p.End {
-		for _, st := range g.d.steppers {
-			st.Call(func() { st.eng.EndTargets(ep.number) })
-		}
+		g.d.endTargets(ep.number)
 	}
-	return nil, nil
+	return share.Parted{Met: ep.met.Load()}, nil
 }
 
 // part ends what an endpoint has of a connection, but for the sessions. g.making is held.

@@ -104,6 +104,7 @@ type guestEndpoint struct {
 	asks      atomic.Bool // it has asked
 	asking    atomic.Bool
 	admits    atomic.Uint64
+	met       atomic.Bool
 	inquiry   *engine.Inquiry // engine's thread
 	parted    context.Context
 	leave     context.CancelFunc

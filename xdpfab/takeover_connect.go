@@ -19,6 +19,7 @@ type connectionState struct {
 	Asks   bool   // it has been answered, or need not be asked for
 	Asking bool   // the guest's call goes on at the next process
 	Admits uint64 // the origin whose sessions are accepted
+	Met    bool   // one has been
 }
 
 // passiveState is a passive endpoint of a guest.
@@ -57,7 +58,7 @@ func (ep *guestEndpoint) connection() *connectionState {
 	if !ep.connected {
 		return nil
 	}
-	return &connectionState{Asks: ep.asks.Load(), Asking: ep.asking.Load(), Admits: ep.admits.Load()}
+	return &connectionState{Asks: ep.asks.Load(), Asking: ep.asking.Load(), Admits: ep.admits.Load(), Met: ep.met.Load()}
 }
 
 // reconnect gives an endpoint the connection that it had.
@@ -66,6 +67,7 @@ func (ep *guestEndpoint) reconnect(s *connectionState) {
 		ep.asks.Store(s.Asks)
 		ep.asking.Store(s.Asking)
 		ep.admits.Store(s.Admits)
+		ep.met.Store(s.Met)
 	}
 }
 

@@ -142,10 +142,11 @@ type Engine struct {
 	messenger *target
 
 	// Work that other goroutines leave for the engine.
-	inbox chan parcel
-	calls chan func()
-	moves moves
-	mail  atomic.Bool // set when something is left in one of them
+	inbox   chan parcel
+	calls   chan func()
+	errands errands
+	moves   moves
+	mail    atomic.Bool // set when something is left in one of them
 
 	count   counts
 	shown   [numCounters]atomic.Uint64
@@ -287,15 +288,6 @@ func (e *Engine) takeInbox() int {
 	return n
 }
 
-// takeCalls runs the functions that other goroutines have handed to Call.
-func (e *Engine) takeCalls() int {
-	n := len(e.calls)
-	for range n {
-		(<-e.calls)()
-	}
-	return n
-}
-
 // collect takes the operations that are published in the rings.
 func (e *Engine) collect() int {
 	work := 0
@@ -369,19 +361,6 @@ func (e *Engine) RemoveRing(r *Ring) {
 			r.detached = true
 			return
 		}
-	}
-}
-
-// Call has f run on the engine's thread during a coming step. It returns false
-// when too many calls wait already.
-func (e *Engine) Call(f func()) bool {
-	select {
-	case e.calls <- f:
-		e.mail.Store(true)
-		e.Wake()
-		return true
-	default:
-		return false
 	}
 }
 

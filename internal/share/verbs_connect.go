@@ -26,7 +26,12 @@ type Answer struct {
 // Part has an endpoint ask no more, and accept no sessions.
 type Part struct {
 	Origin uint64 `json:"origin"` // of the endpoint
-	End    bool   `json:"end"`    // also the sessions that it has
+	End    bool   `json:"end"`    // also the sessions that it has; only older guests leave it out
+}
+
+// Parted is the answer to that.
+type Parted struct {
+	Met bool `json:"met"` // the endpoint has accepted a session of the peer
 }
 
 // Passive is a passive endpoint that the guest makes.

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import "sync"
+
+// errands are functions for the engine's thread from callers that cannot wait for it,
+// such as the thread of another engine. The callers bound their number.
+type errands struct {
+	mu  sync.Mutex
+	all []func()
+}
+
+// Call has f run on the engine's thread during a coming step. It returns false
+// when too many calls wait already.
+func (e *Engine) Call(f func()) bool {
+	select {
+	case e.calls <- f:
+		e.mail.Store(true)
+		e.Wake()
+		return true
+	default:
+		return false
+	}
+}
+
+// Soon is Call for which there is always room. f runs before any function that is handed
+// to Call later. Any goroutine may call it, with any locks held.
+func (e *Engine) Soon(f func()) {
+	e.errands.mu.Lock()
+	e.errands.all = append(e.errands.all, f)
+	e.errands.mu.Unlock()
+	e.mail.Store(true)
+	e.Wake()
+}
+
+// takeCalls runs the functions that other goroutines have handed to Soon and Call.
+func (e *Engine) takeCalls() int {
+	n := len(e.calls) // before the errands are taken: those that were left before one of these calls are among them
+	e.errands.mu.Lock()
+	errands := e.errands.all
+	e.errands.all = nil
+	e.errands.mu.Unlock()
+	for _, f := range errands {
+		f()
+	}
+	for range n {
+		(<-e.calls)()
+	}
+	return len(errands) + n
+}
