@@ -9,6 +9,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
+// fiENOKEY is libfabric's FI_ENOKEY, a number that the system's ENOKEY does not have.
+const fiENOKEY = 266
+
 // Errors of this package. What is returned wraps one of them, and so matches it with
 // errors.Is; and the errno that libfabric or the system has for it, with ErrMemory the
 // one that the system gave.
@@ -17,7 +20,7 @@ var (
 	ErrAccess    = errno.New("mr: unknown access rights", syscall.EINVAL)
 	ErrName      = errno.New("mr: unusable name", syscall.EINVAL)
 	ErrAuthKey   = errno.New("mr: impossible authorization key", syscall.EKEYREJECTED)
-	ErrKeyInUse  = errno.New("mr: key in use", syscall.ENOKEY)
+	ErrKeyInUse  = errno.NewFabric("mr: key in use", syscall.ENOKEY, fiENOKEY)
 	ErrNameInUse = errno.New("mr: name in use", syscall.EEXIST)
 	ErrInUse     = errno.New("mr: memory has registered regions", syscall.EBUSY)
 	ErrClosed    = errno.New("mr: memory is closed", syscall.EBADF)

@@ -188,6 +188,8 @@ func (m *Msg) fill(s *engine.Submission, flags OpFlags) {
 		s.SetExtents(m.RMA)
 	}
 	switch {
+	case m.Pieces != nil && m.Op == Read && s.Verb.Atomic():
+		s.SetPieces(m.Pieces.results(), nil, nil)
 	case m.Pieces != nil:
 		s.SetPieces((*engine.Pieces)(m.Pieces), m.Buf, m.Compare)
 	case m.Op != Read:

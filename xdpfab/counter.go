@@ -157,7 +157,8 @@ func (c *Counter) WaitFrom(ctx context.Context, threshold, errs uint64) error {
 	if err := c.sleepers.refuse(c.what); err != nil {
 		return err
 	}
-	c.dom.Progress() // the operations may be on other queues
+	c.owner.CompareAndSwap(nil, c.dom.steppers[0]) // the program alone may move the counter
+	c.dom.Progress()                               // the operations may be on other queues
 	if err := c.sleepers.wait(ctx, c, threshold, errs); err != nil {
 		return err
 	}

@@ -112,3 +112,27 @@ func TestWaitFrom(t *testing.T) {
 		}
 	})
 }
+
+// A counter that no endpoint is bound to counts what the program adds, and its waiters
+// wait for that.
+func TestCounterOfTheProgram(t *testing.T) {
+	directModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+		f := setUp(t, a, 64)
+		counter, err := f.client.NewCounter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		soon, cancel := context.WithTimeout(ctx(t), time.Millisecond)
+		defer cancel()
+		if err := counter.Wait(soon, 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("with nothing to come: %v, want the context's error", err)
+		}
+		done := make(chan error)
+		go func() { done <- counter.Wait(ctx(t), 3) }()
+		counter.Add(1)
+		counter.Set(3)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}

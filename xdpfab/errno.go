@@ -62,6 +62,9 @@ func (e Errno) added() (i int, ok bool) {
 	return i, i >= 0 && i < len(fabricErrors)
 }
 
+// Number returns the code as the number that it has in C.
+func (e Errno) Number() uint16 { return uint16(e) }
+
 // Name returns the name of the code in C, such as "FI_ENOCQ".
 func (e Errno) Name() string {
 	if i, ok := e.added(); ok {
@@ -108,6 +111,7 @@ func ErrnoOf(err error) (code Errno, ok bool) {
 	var (
 		op     *OpError
 		own    *errno
+		lower  interface{ Fabric() uint16 } // of the packages below
 		system syscall.Errno
 	)
 	switch {
@@ -119,6 +123,8 @@ func ErrnoOf(err error) (code Errno, ok bool) {
 		return own.code, true
 	case errors.As(err, &code):
 		return code, true
+	case errors.As(err, &lower):
+		return Errno(lower.Fabric()), true
 	case errors.As(err, &system):
 		return Errno(system), true
 	case errors.Is(err, ErrPeerRestarted):

@@ -124,6 +124,23 @@ func TestErrnoOf(t *testing.T) {
 	}
 }
 
+// Errors of package mr match the code that ErrnoOf has for them, and libfabric's.
+func TestErrorsOfRegions(t *testing.T) {
+	for _, reason := range []error{
+		mr.ErrSize, mr.ErrAccess, mr.ErrName, mr.ErrAuthKey, mr.ErrKeyInUse, mr.ErrNameInUse, mr.ErrInUse, mr.ErrClosed,
+		mr.ErrOutOfBounds, mr.ErrMisaligned,
+	} {
+		err := fmt.Errorf("wrapped: %w", reason)
+		code, ok := xdpfab.ErrnoOf(err)
+		if !ok || !errors.Is(err, code) {
+			t.Errorf("%v has code %v, %t, and is not equal to it", err, code, ok)
+		}
+		if is := errors.Is(err, xdpfab.ENOKEY); is != (reason == mr.ErrKeyInUse) {
+			t.Errorf("%v is FI_ENOKEY: %t", err, is)
+		}
+	}
+}
+
 // The text of an error begins with the name of the package, and has it once.
 func TestErrorTexts(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)

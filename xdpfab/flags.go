@@ -134,8 +134,12 @@ const (
 	// that are posted with FlagCompletion (FI_SELECTIVE_COMPLETION).
 	BindSelective
 
-	BindRemoteRead  // FI_REMOTE_READ: a counter of reads, fetch and compare operations of peers
-	BindRemoteWrite // FI_REMOTE_WRITE: a counter of writes and base operations of peers
+	// BindRemoteRead binds a counter of the reads, fetch and compare operations of peers
+	// (FI_REMOTE_READ). An operation on extents counts once for each.
+	BindRemoteRead
+	// BindRemoteWrite binds a counter of the writes and base operations of peers
+	// (FI_REMOTE_WRITE). An operation on extents counts once for each.
+	BindRemoteWrite
 
 	// BindRecv binds a completion queue for the receives of the endpoint, and for the
 	// operations of peers that carry data (FI_RECV); see Endpoint.Receive and

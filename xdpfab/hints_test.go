@@ -209,6 +209,21 @@ func TestHints(t *testing.T) {
 	}
 }
 
+// Hints that name a domain which is closed are refused.
+func TestHintsOfClosedDomain(t *testing.T) {
+	d, other, err := xdpfab.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(d.CloseAll(), other.CloseAll()); err != nil {
+		t.Fatal(err)
+	}
+	list, err := xdpfab.GetInfo(ctx(t), &xdpfab.Info{Domain: xdpfab.DomainInfo{Instance: d}})
+	if !errors.Is(err, xdpfab.ErrClosed) || list != nil {
+		t.Errorf("%v, %v: want ErrClosed", list, err)
+	}
+}
+
 // Every bit and every value of the sets that hints are made of is met if it is offered,
 // or cannot matter, and is otherwise refused by its name.
 func TestEveryHint(t *testing.T) {
@@ -456,8 +471,9 @@ func TestMRMode(t *testing.T) {
 	defer b.CloseAll()
 	m := mustAlloc(t)
 	key := uint64(7)
-	if _, err := b.Register(m, mr.Options{Key: &key, Access: mr.RemoteRead}); !errors.Is(err, xdpfab.ErrNotImplemented) || !strings.Contains(err.Error(), "MRProvKey") {
-		t.Errorf("a key of the caller's: %v", err)
+	chosen, err := b.Register(m, mr.Options{Key: &key, Access: mr.RemoteRead})
+	if err != nil || chosen.Key() == key {
+		t.Errorf("a requested key: %v, %v: want another one, chosen by the domain", chosen, err)
 	}
 	r, err := b.Register(m, mr.Options{Access: mr.RemoteRead})
 	if err != nil || r.Base() == 0 {

@@ -70,6 +70,14 @@ type Pieces struct {
 	Buf, Compare, Result [][]byte
 }
 
+// results returns the pieces of an operation that ignores its operands.
+func (p *Pieces) results() *engine.Pieces {
+	if len(p.Buf) == 0 && len(p.Compare) == 0 {
+		return (*engine.Pieces)(p)
+	}
+	return &engine.Pieces{Result: p.Result}
+}
+
 // MaxPieces is the most buffers in a list of Pieces (iov_limit of fi_tx_attr).
 const MaxPieces = 1024
 
@@ -86,7 +94,7 @@ func (m *Msg) elements(verb wire.Verb, flags OpFlags) (uint32, error) {
 		return 0, err
 	}
 	if m.Pieces != nil {
-		if err := m.checkPieces(); err != nil {
+		if err := m.checkPieces(verb); err != nil {
 			return 0, err
 		}
 	}
@@ -175,13 +183,20 @@ func (m *Msg) checkBuffers(verb wire.Verb, count int, flags OpFlags) error {
 }
 
 // checkPieces checks that the lists take the place of buffers, and hold whole elements.
-func (m *Msg) checkPieces() error {
+func (m *Msg) checkPieces(verb wire.Verb) error {
 	for _, x := range []struct {
-		what  string
-		whole []byte
-		list  [][]byte
-	}{{"Buf", m.Buf, m.Pieces.Buf}, {"Compare", m.Compare, m.Pieces.Compare}, {"Result", m.Result, m.Pieces.Result}} {
+		what    string
+		whole   []byte
+		list    [][]byte
+		ignored bool
+	}{
+		{"Buf", m.Buf, m.Pieces.Buf, verb.Atomic() && m.Op == Read},
+		{"Compare", m.Compare, m.Pieces.Compare, false},
+		{"Result", m.Result, m.Pieces.Result, false},
+	} {
 		switch {
+		case x.ignored:
+			continue
 		case len(x.list) > MaxPieces:
 			return fmt.Errorf("xdpfab: %d pieces of %s: want at most %d: %w", len(x.list), x.what, MaxPieces, ErrTooMany)
 		case len(x.list) > 0 && len(x.whole) > 0:

@@ -145,3 +145,23 @@ func TestPiecesRefused(t *testing.T) {
 		}
 	}
 }
+
+// A read ignores its operand, in pieces as in one buffer.
+func TestReadIgnoresPieces(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	for i, list := range [][][]byte{{make([]byte, 3)}, make([][]byte, 2000), {make([]byte, 4096)}} {
+		result := make([]byte, 16)
+		want := bytes.Clone(f.mem[:16])
+		m := xdpfab.Msg{
+			Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Read, Buf: make([]byte, i), Count: 2,
+			Pieces: &xdpfab.Pieces{Buf: list, Result: [][]byte{result[:8], result[8:]}},
+		}
+		if err := post(f, atomic.Fetch, &m); err != nil {
+			t.Errorf("list %d: %v", i, err)
+			continue
+		}
+		if c := take(t, f); c.Err != nil || !bytes.Equal(result, want) {
+			t.Errorf("list %d: %x, %v; want %x", i, result, c.Err, want)
+		}
+	}
+}

@@ -33,8 +33,8 @@ func (d *Domain) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	if m == nil {
 		return nil, fmt.Errorf("xdpfab: register: the memory is nil: want one that package mr returned: %w", ErrLength)
 	}
-	if o.Key != nil && d.attr.MRMode&MRProvKey != 0 {
-		return nil, fmt.Errorf("xdpfab: register: key %#x beside MRProvKey, by which the domain chooses keys: want none: %w", *o.Key, ErrNotImplemented)
+	if d.attr.MRMode&MRProvKey != 0 {
+		o.Key = nil // the domain chooses; fi_mr(3) has the requested key ignored
 	}
 	o.AuthKey = AuthKey(o.AuthKey).or(d.attr.AuthKey)
 	o.Virtual = o.Virtual || d.attr.MRMode&MRVirtAddr != 0

@@ -120,7 +120,7 @@ func (m *Msg) bytes(verb wire.Verb, flags OpFlags) (uint32, error) {
 		return 0, err
 	}
 	if m.Pieces != nil {
-		if err := m.checkPieces(); err != nil {
+		if err := m.checkPieces(verb); err != nil {
 			return 0, err
 		}
 	}
