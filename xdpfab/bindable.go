@@ -56,22 +56,19 @@ func (q *CompletionQueue) bindTo(ep *Endpoint, flags BindFlags) error {
 		return fmt.Errorf("xdpfab: endpoint %d: a completion queue with flags %v: want some of %v: %w", ep.number, flags, queueFlags, ErrBadFlags)
 	}
 	receive, transmit := flags&BindRecv != 0, flags&BindTransmit != 0 || flags&BindRecv == 0
-	switch {
-	case flags&BindSelective != 0 && !transmit:
-		return fmt.Errorf("xdpfab: endpoint %d: a completion queue with flags %v: want %v with %v alone, as events of peers are never left out: %w",
-			ep.number, flags, BindSelective, BindTransmit, ErrBadFlags)
-	case receive:
+	selective := flags&BindSelective != 0
+	if receive {
 		if err := ep.accepts("a completion queue for receiving", q.dom, ep.recv != nil); err != nil {
 			return err
 		}
 	}
 	if transmit {
-		if err := q.bindTransmit(ep, flags&BindSelective != 0); err != nil {
+		if err := q.bindTransmit(ep, selective); err != nil {
 			return err
 		}
 	}
 	if receive {
-		return q.bindReceive(ep)
+		return q.bindReceive(ep, selective)
 	}
 	return nil
 }
@@ -89,13 +86,13 @@ func (q *CompletionQueue) bindTransmit(ep *Endpoint, selective bool) error {
 	return nil
 }
 
-// bindReceive binds the queue for the events of peers.
-func (q *CompletionQueue) bindReceive(ep *Endpoint) error {
+// bindReceive binds the queue for receives and the events of peers.
+func (q *CompletionQueue) bindReceive(ep *Endpoint, selective bool) error {
 	if _, err := q.bind(ep.stepper); err != nil {
 		return err
 	}
 	q.receive(ep.stepper)
-	ep.recv = q
+	ep.recv, ep.selectiveRecv = q, selective
 	return nil
 }
 

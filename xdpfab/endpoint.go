@@ -35,8 +35,9 @@ type Endpoint struct {
 	cq    *CompletionQueue
 	recv  *CompletionQueue // of the events of peers; it may be the same
 	// selective says that only failures, and operations with FlagCompletion, make entries
-	// in cq.
+	// in cq; selectiveRecv says the same of receives and recv.
 	selective     bool
+	selectiveRecv bool
 	opFlags       atomic.Uint32 // OpFlags
 	cntr          [directions]*Counter
 	remote        tally                             // of what peers do through the endpoint

@@ -130,8 +130,10 @@ const (
 	// (FI_TRANSMIT), which is what no flag means too; or a counter of messages sent
 	// (FI_SEND).
 	BindTransmit
-	// BindSelective binds a completion queue for failures, and for those operations alone
-	// that are posted with FlagCompletion (FI_SELECTIVE_COMPLETION).
+	// BindSelective binds a completion queue for failures, and for those operations and
+	// receives alone that are posted with FlagCompletion (FI_SELECTIVE_COMPLETION). What
+	// carries data always makes an entry, but for messages, and so does the end of a
+	// buffer with FlagMultiRecv. A receive holds a place in the queue until it completes.
 	BindSelective
 
 	// BindRemoteRead binds a counter of the reads, fetch and compare operations of peers

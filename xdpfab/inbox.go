@@ -24,6 +24,7 @@ type inbox struct {
 	counter      *Counter         // of receives; or nil
 	queue        *matching.Queue
 	flags        OpFlags      // that FlagDefaults stands for
+	selective    bool         // only failures, and receives with FlagCompletion, make entries
 	minMultiRecv atomic.Int64 // bytes
 }
 
@@ -75,7 +76,8 @@ func (r *inbox) found(d *matching.Done, ok bool) {
 }
 
 // tell writes a completion of so many bytes, for which a place has been taken, and counts
-// it.
+// it. The success of a silent receive leaves the place empty, unless the caller would not
+// know that a multi-receive buffer is its own again.
 func (r *inbox) tell(d *matching.Done, bytes uint64, err *OpError) {
 	c := Completion{
 		Endpoint: r.ep, Context: d.Context, Flags: CompletionMsg | CompletionRecv, Bytes: int(min(bytes, math.MaxInt)),
@@ -106,6 +108,10 @@ func (r *inbox) tell(d *matching.Done, bytes uint64, err *OpError) {
 	case r.counter != nil:
 		r.counter.count(1, 0)
 	}
+	if d.Silent && err == nil && !d.Released {
+		r.Return()
+		return
+	}
 	r.cq.arrived(&d.From, &c)
 }
 
@@ -129,7 +135,8 @@ func (ep *Endpoint) openReceives() {
 	if ep.inbox != nil || !ep.attr.mails && (ep.recv == nil || ep.attr.InitiateOnly) {
 		return
 	}
-	r := &inbox{dom: ep.dom, what: fmt.Sprintf("endpoint %d", ep.number), ep: ep, cq: ep.recv, counter: ep.cntr[receives], flags: ep.attr.ReceiveFlags}
+	r := &inbox{dom: ep.dom, what: fmt.Sprintf("endpoint %d", ep.number), ep: ep, cq: ep.recv, counter: ep.cntr[receives],
+		flags: ep.attr.ReceiveFlags, selective: ep.selectiveRecv}
 	to := matching.Sink(r)
 	if ep.attr.mails {
 		to = (*letters)(ep)

@@ -64,7 +64,9 @@ var ErrNotReceiving = reason(ENOCQ, "no completion queue is bound with BindRecv,
 //   - FlagClaim: receive the message that was claimed for the Context, or drop it with
 //     FlagDiscard
 //   - FlagDefaults: in addition those of EndpointAttr.ReceiveFlags
-//   - FlagCompletion, FlagMore, which change nothing
+//   - FlagCompletion: make an entry of success, too, in a queue that is bound with
+//     BindSelective
+//   - FlagMore, which changes nothing
 //
 // The error is about the posting alone: ErrAgain when EndpointAttr.ReceiveSize receives
 // are posted, or completions have to be read first; ErrNotReceiving, ErrBadFlags,
@@ -166,6 +168,7 @@ func (in *inbox) describe(x *matching.Receive, r *Receive, flags OpFlags, tagged
 	}
 	*x = matching.Receive{Context: r.Context, Match: matching.Match{Tagged: tagged, Tag: r.Tag, Ignore: r.Ignore, AnySource: true}, Buf: r.Buf, Buffers: r.Pieces}
 	x.Claim, x.Multi, x.MinFree = flags&FlagClaim != 0, flags&FlagMultiRecv != 0, int(in.minMultiRecv.Load())
+	x.Silent = in.selective && flags&FlagCompletion == 0
 	switch {
 	case flags&FlagPeek != 0:
 	case len(r.Pieces) > MaxPieces:

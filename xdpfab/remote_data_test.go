@@ -298,9 +298,6 @@ func TestBindRecv(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ep.Bind(cq, xdpfab.BindRecv|xdpfab.BindSelective); !errors.Is(err, xdpfab.ErrBadFlags) {
-		t.Errorf("selective events: %v", err)
-	}
 	if err := ep.Bind(f.cq, xdpfab.BindRecv); !errors.Is(err, xdpfab.ErrForeign) {
 		t.Errorf("a queue of another domain: %v", err)
 	}

@@ -26,6 +26,7 @@ type SharedReceiveAttr struct {
 	// data, of all the endpoints.
 	Queue           *CompletionQueue
 	Counter         *Counter // of receives; may be nil
+	Selective       bool     // Queue is bound as with BindSelective
 	ReceiveSize     int
 	BufferedReceive int
 	MinMultiRecv    int
@@ -49,7 +50,8 @@ func (d *Domain) NewSharedReceive(attr SharedReceiveAttr) (*SharedReceive, error
 		return nil, err
 	}
 	attr.Queue.receive(d.steppers[0])
-	x := &SharedReceive{attr: attr, inbox: inbox{dom: d, what: "shared receive context", cq: attr.Queue, counter: attr.Counter, flags: attr.ReceiveFlags}}
+	x := &SharedReceive{attr: attr, inbox: inbox{dom: d, what: "shared receive context", cq: attr.Queue, counter: attr.Counter,
+		flags: attr.ReceiveFlags, selective: attr.Selective}}
 	x.leave = x.end
 	d.mu.Lock()
 	defer d.mu.Unlock()

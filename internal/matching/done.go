@@ -53,6 +53,7 @@ type Done struct {
 	Released bool      // a multi-receive buffer is the caller's again (FI_MULTI_RECV)
 	Tag      uint64    // tag that was sent; zero if untagged
 	Data     uint64    // remote CQ data
+	Silent   bool      // the receive asked for no completion of a success
 	From     wire.Addr // sender
 	To       any       // what the message was sent to: Inflow.To
 	Buf      []byte    // the message in a multi-receive buffer, or the elements of a tagged atomic; otherwise nil

@@ -84,7 +84,7 @@ func (q *Queue) move(m *message) {
 func (q *Queue) complete(m *message) {
 	n := m.into
 	q.done = m.about(n.context)
-	q.done.Note = n.note
+	q.done.Note, q.done.Silent = n.note, n.silent
 	q.done.Received = m.size
 	switch {
 	case m.op.is:

@@ -41,6 +41,8 @@ type Receive struct {
 	// Claim: instead of what Match says, the receive takes the oldest message that
 	// Peek has claimed for Context (FI_CLAIM).
 	Claim bool
+	// Silent: success needs no completion; it comes back in Done.
+	Silent bool
 }
 
 // inlineBuffers is how many buffers a receive can have without allocation.
@@ -60,6 +62,7 @@ type receive struct {
 	size     uint64 // bytes of all buffers
 	filling  int    // messages going in; at most one unless multi
 	claim    bool   // takes one message that was claimed, and no other
+	silent   bool   // Receive.Silent
 
 	multi   bool
 	minFree uint64
@@ -70,7 +73,7 @@ type receive struct {
 
 // set fills in a node that is not in use.
 func (n *receive) set(r *Receive, sequence uint64) {
-	n.Match, n.sequence, n.context, n.note, n.claim = r.Match, sequence, r.Context, r.Note, r.Claim
+	n.Match, n.sequence, n.context, n.note, n.claim, n.silent = r.Match, sequence, r.Context, r.Note, r.Claim, r.Silent
 	n.multi, n.minFree, n.used, n.floor = r.Multi, uint64(max(r.MinFree, 1)), 0, 0
 	n.buffers, n.size = append(n.first[:0], r.Buf), 0
 	if len(r.Buffers) > 0 {
