@@ -64,13 +64,7 @@ func (b *binding) after(ctx context.Context, err error, r *RemoteRegion, attempt
 	if !errors.As(err, &oe) {
 		return err, false
 	}
-	if errors.Is(oe.Cause, ErrNoKey) && r.life != 0 && r.life != b.peer.peer.Life() {
-		again := *oe // keys that the provider chooses differ in every life
-		again.Cause = ErrPeerRestarted
-		oe, err = &again, &again
-	}
-	gone := errors.Is(err, ErrPeerRestarted) || errors.Is(err, ErrNoKey) && b.name != "" // perhaps only its key is gone
-	if !b.auto || attempt >= mostRebinds || !gone || !errors.Is(oe.Certainty, ErrNotExecuted) {
+	if !b.auto || attempt >= mostRebinds || !errors.Is(err, ErrPeerRestarted) || !errors.Is(oe.Certainty, ErrNotExecuted) {
 		return err, false
 	}
 	if again := b.rebind(ctx); again != nil {

@@ -29,8 +29,6 @@ type RemoteRegion struct {
 	// under the same name or key, and those after a restart. A registration never has 0;
 	// 0 means any registration that has the key.
 	Incarnation uint32
-
-	life uint64 // of the peer's process
 }
 
 // Lookup finds a region by the name under which it is published. It fails with
@@ -110,5 +108,5 @@ func (p *Peer) entry(ctx context.Context, c call) (RemoteRegion, uint32, error) 
 		return RemoteRegion{}, 0, fmt.Errorf("xdpfab: %s: catalogue entry: %v: %w", p.name, r, ErrProtocol)
 	}
 	return RemoteRegion{Name: e.NameString(), Key: e.Key, Size: e.Size, Base: e.Base, Access: mr.Access(e.Access),
-		Incarnation: e.Incarnation, life: p.peer.Life()}, e.Total, nil
+		Incarnation: e.Incarnation}, e.Total, nil
 }

@@ -114,7 +114,7 @@ var causeOfStatus = map[wire.Status]error{
 	wire.StatusBadCount:    ErrCount,
 	wire.StatusNotFound:    ErrNoRegion,
 	wire.StatusNotExecuted: ErrPeerClosed,
-	wire.StatusStale:       fmt.Errorf("%w: the region that was meant is gone, another one has its key", ErrPeerRestarted),
+	wire.StatusStale:       fmt.Errorf("%w: the region that was meant is gone", ErrPeerRestarted),
 }
 
 var causeOfReason = map[session.Reason]error{
@@ -146,6 +146,16 @@ var certainties = map[engine.Fate]error{
 	engine.NotExecuted: ErrNotExecuted,
 	engine.Unknown:     ErrOutcomeUnknown,
 	engine.Restarted:   ErrPeerRestarted,
+}
+
+// resultOf returns how a submission ended. If no region has the key, the registration
+// that the submission meant is gone, as it is if another region has the key.
+func resultOf(s *engine.Submission, c *engine.Completion, later *engine.Later) engine.Result {
+	r := c.Result(later)
+	if r.Status == wire.StatusNoKey && s.Incarnation != 0 {
+		r.Status = wire.StatusStale
+	}
+	return r
 }
 
 // errorOf turns the result of an operation that failed into an error.

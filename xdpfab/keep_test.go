@@ -98,7 +98,7 @@ func TestKept(t *testing.T) {
 			end(t, g)
 			untilLeft(t, a)
 			add(2)
-			if err := p.Read(ctx, passing, 0, make([]byte, 8)); !errors.Is(err, ErrNoKey) {
+			if err := p.Read(ctx, passing, 0, make([]byte, 8)); !errors.Is(err, ErrPeerRestarted) {
 				t.Errorf("a region that is not kept: %v", err)
 			}
 			want := KeptRegion{Name: "mine", UID: a.Kept()[0].UID, Bytes: 4096, Endpoints: []uint16{7}, Rule: "rule 7"}

@@ -309,7 +309,7 @@ func (w *waiter) Complete(s *engine.Submission, c *engine.Completion, later *eng
 	w.p.use.berth.leave()
 	var err error
 	if c.Fate != engine.Success {
-		err = errorOf(c.Result(later), nameOf(s), w.p.name).by(w.p.ep.stepper)
+		err = errorOf(resultOf(s, c, later), nameOf(s), w.p.name).by(w.p.ep.stepper)
 	}
 	if s.Result == nil && c.Flags&(engine.CompletedWrite|engine.CompletedSend) == 0 { // Length is that of the operand otherwise
 		w.inline = c.Inline

@@ -220,7 +220,7 @@ func (e *sink) Flush() {
 
 // errorFor describes a failure.
 func (ep *Endpoint) errorFor(s *engine.Submission, c *engine.Completion, later *engine.Later) *OpError {
-	e := errorOf(c.Result(later), nameOf(s), ep.peerName(Address(c.Cookie))).by(ep.stepper)
+	e := errorOf(resultOf(s, c, later), nameOf(s), ep.peerName(Address(c.Cookie))).by(ep.stepper)
 	switch {
 	case c.Reason == session.Cancelled: // only what was deferred is cancelled here
 		e.Cause = ErrCancelled

@@ -207,7 +207,7 @@ func TestResidentPinEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Resume()
-	if _, err := hot.Add(ctx(t), 1); !errors.Is(err, xdpfab.ErrNotExecuted) || !errors.Is(err, xdpfab.ErrNoKey) {
+	if _, err := hot.Add(ctx(t), 1); !errors.Is(err, xdpfab.ErrNotExecuted) || !errors.Is(err, xdpfab.ErrPeerRestarted) {
 		t.Errorf("an operation on a region that is gone: %v", err)
 	}
 	if v, err := wordOf(t, p, "hot").Add(ctx(t), 1); v != 1 || err != nil {

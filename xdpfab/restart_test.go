@@ -121,7 +121,7 @@ func TestRegionRegisteredAnew(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Add(ctx(t), 1); !errors.Is(err, xdpfab.ErrNoKey) || errors.Is(err, xdpfab.ErrPeerRestarted) {
+	if _, err := w.Add(ctx(t), 1); !errors.Is(err, xdpfab.ErrPeerRestarted) || !errors.Is(err, xdpfab.ErrNotExecuted) {
 		t.Errorf("on a region that is gone: %v", err)
 	}
 	serveWord(t, b, &key)
@@ -155,7 +155,7 @@ func TestAutoRebindFindsAnotherKey(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Add(ctx(t), 1); !errors.Is(err, xdpfab.ErrNoKey) {
+	if _, err := w.Add(ctx(t), 1); !errors.Is(err, xdpfab.ErrNoRegion) {
 		t.Errorf("without a region: %v", err)
 	}
 	serveWord(t, b, nil)

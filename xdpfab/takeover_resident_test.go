@@ -348,7 +348,7 @@ func TestTakeoverResidentLess(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := hot.Add(ctx(t), 1); !errors.Is(err, xdpfab.ErrNotExecuted) || !errors.Is(err, xdpfab.ErrNoKey) {
+	if _, err := hot.Add(ctx(t), 1); !errors.Is(err, xdpfab.ErrNotExecuted) || !errors.Is(err, xdpfab.ErrPeerRestarted) {
 		t.Errorf("an operation on a region that is gone: %v", err)
 	}
 	if _, err := virtual.Add(ctx(t), 1); !errors.Is(err, xdpfab.ErrNotExecuted) {

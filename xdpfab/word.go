@@ -32,9 +32,7 @@ type Remote[T Element] struct {
 //
 // The word is bound to the registration that is found: after a restart of the peer,
 // or when it has registered the region anew, every method fails with ErrPeerRestarted
-// until Rebind; with AutoRebind the word is bound again by itself. A region that was
-// registered anew in the same life, under a key that the provider chose, has another
-// key: without AutoRebind the error is ErrNoKey then.
+// until Rebind; with AutoRebind the word is bound again by itself.
 func Word[T Element](ctx context.Context, p *Peer, region string, index uint64, options ...HandleOption) (Remote[T], error) {
 	r, err := p.Lookup(ctx, region)
 	if err != nil {
