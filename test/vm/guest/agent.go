@@ -24,6 +24,7 @@ import (
 const (
 	beat      = time.Second
 	quitGrace = 5 * time.Second // from asking for stacks to killing
+	drain     = time.Minute     // from a command's end to that of its output
 	maxLine   = 1 << 20         // bytes of a request
 	chunk     = 16 << 10        // bytes of output in a reply
 )
@@ -104,7 +105,9 @@ func (a *agent) run(id int, c *Command) (code int, err error) {
 	// The command gets a process group of its own, so that processes that it
 	// leaves behind can be ended with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = quitGrace
+	// A busy host takes the rest of the output slowly. A process that the command leaves
+	// behind with it is not waited for longer.
+	cmd.WaitDelay = drain
 	a.mu.Lock() // so that reap does not find a process that is not in running yet
 	if err = cmd.Start(); err == nil {
 		a.running[id] = cmd.Process
