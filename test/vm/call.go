@@ -17,9 +17,12 @@ import (
 	"github.com/xdpfab/xdpfab/test/vm/guest"
 )
 
+// errRequest is wrapped by the errors of requests that a living guest did not carry out.
+var errRequest = errors.New("a request failed in the guest")
+
 // Run runs a command in the guest and returns its exit code. There is an error if
-// the machine ended or the command could not be started, whatever the exit code.
-// When the context ends, the command is killed.
+// the machine ended, or the command could not be started or its output not be sent
+// to the end, whatever the exit code. When the context ends, the command is killed.
 func (m *Machine) Run(ctx context.Context, c guest.Command, out, errs io.Writer) (code int, err error) {
 	call, id, err := m.send(guest.Request{Run: &c}, out, errs)
 	if err != nil {
@@ -67,7 +70,7 @@ func (m *Machine) ask(ctx context.Context, r guest.Request, out io.Writer) (*cal
 	}
 	select {
 	case d := <-c.done:
-		return c, asError(d, "asking the guest")
+		return c, asError(d, "asking for its state")
 	case <-m.ended:
 		return nil, m.explained()
 	case <-ctx.Done():
@@ -79,7 +82,7 @@ func asError(d guest.Done, doing string) error {
 	if d.Error == "" {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", doing, errors.New(d.Error))
+	return fmt.Errorf("%w: %s: %s", errRequest, doing, d.Error)
 }
 
 // send writes a request to the port.

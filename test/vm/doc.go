@@ -30,12 +30,17 @@
 //	│  warnings ◀──────────────────┼─ ttyS0 ─────┤ Linux                         │
 //	└──────────────────────────────┘             └───────────────────────────────┘
 //
-// A package has failed if a test failed, if the kernel warned (WARNING:, BUG:, Oops)
-// while it ran, or if it left anything behind: a process, a namespace, a link, a BPF
-// program, map or link. The kernel's log comes with each failure. A guest that does
-// not boot, does not answer any more, panics or runs out of memory ends the run
-// within a bounded time, with an error that says so ([ErrBoot], [ErrHang],
-// [ErrPanic], [ErrMemory]). QEMU dies with vmtest.
+// A package has passed if its test binary said PASS in the end and exited with 0, the
+// kernel did not warn (WARNING:, BUG:, Oops) while it ran, and nothing was left behind:
+// no process, namespace, link, BPF program, map or link. So a binary that panics, runs
+// out of time, is killed, or exits by itself has failed. The kernel's log comes with
+// each failure.
+//
+// A guest that does not boot, falls silent, panics or runs out of memory ends the run
+// within a bounded time, with an error that says so ([ErrBoot], [ErrHang], [ErrPanic],
+// [ErrMemory]); the packages left over are named, and the run has failed
+// ([Table.Problems]).
+// QEMU dies with vmtest.
 //
 // The short set ([ShortSet]) has what may differ from kernel to kernel; the rest runs on
 // the host. Whatever packages are named are tested in full, unless -short or -run says

@@ -24,6 +24,8 @@ type Event struct {
 	Test    string   `json:",omitempty"`
 	Elapsed *float64 `json:",omitempty"` // seconds
 	Output  string   `json:",omitempty"`
+
+	CPU time.Duration `json:"-"` // of the package, in QEMU; with its verdict
 }
 
 // Format is how results are printed.
@@ -36,23 +38,16 @@ const (
 	JSON
 )
 
-// Report prints the results of tests as go test does.
+// Report prints the results of tests as go test does; a [Table] judges them.
 type Report struct {
 	Out    io.Writer
 	Format Format
 
 	output map[string]*strings.Builder // of the tests of the present package, by name
-	failed bool                        // any package
 }
-
-// Failed reports whether any package failed.
-func (r *Report) Failed() bool { return r.failed }
 
 // Event prints, or keeps for later, one event.
 func (r *Report) Event(e Event) {
-	if e.Test == "" && e.Action == "fail" {
-		r.failed = true
-	}
 	switch r.Format {
 	case JSON:
 		if b, err := json.Marshal(e); err == nil {
@@ -122,13 +117,9 @@ func (r *Report) verdict(e Event) {
 	if e.Elapsed != nil {
 		elapsed = *e.Elapsed
 	}
-	switch e.Action {
-	case "pass":
-		fmt.Fprintf(r.Out, "ok  \t%s\t%.3fs\n", e.Package, elapsed)
-	case "skip":
-		fmt.Fprintf(r.Out, "?   \t%s\t[no tests run]\n", e.Package)
-	case "fail":
-		fmt.Fprintf(r.Out, "FAIL\t%s\t%.3fs\n", e.Package, elapsed)
+	word := map[string]string{"pass": "ok  ", "fail": "FAIL"}[e.Action]
+	if word != "" {
+		fmt.Fprintf(r.Out, "%s\t%s\t%.3fs\t(%.1fs of CPU time)\n", word, e.Package, elapsed, e.CPU.Seconds())
 	}
 }
 
@@ -139,10 +130,10 @@ type converter struct {
 	cmd  *exec.Cmd
 	done sync.WaitGroup
 	err  error
-	last Event // the package's verdict, which is held back
+	last string // the package's verdict, which is held back; "" if there was none
 }
 
-// newConverter passes all events but the last to f, from another goroutine.
+// newConverter passes all events but the package's verdict to f, from another goroutine.
 func newConverter(pkg string, f func(Event)) (*converter, error) {
 	c := &converter{cmd: exec.Command("go", "tool", "test2json", "-t", "-p", pkg)}
 	in, err := c.cmd.StdinPipe()
@@ -165,7 +156,7 @@ func newConverter(pkg string, f func(Event)) (*converter, error) {
 			if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 				c.err = fmt.Errorf("test2json: %w in %q", err, lines.Text())
 			} else if e.Test == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip") {
-				c.last = e
+				c.last = e.Action
 			} else {
 				f(e)
 			}
@@ -176,8 +167,8 @@ func newConverter(pkg string, f func(Event)) (*converter, error) {
 	return c, nil
 }
 
-// finish waits for the end and returns the verdict.
-func (c *converter) finish() (Event, error) {
+// finish waits for the end and returns the verdict: "pass", "fail", "skip", or "".
+func (c *converter) finish() (string, error) {
 	err := c.Close()
 	c.done.Wait()
 	return c.last, errors.Join(err, c.err, c.cmd.Wait())

@@ -11,6 +11,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/testnet/census"
@@ -21,8 +22,15 @@ import (
 // has ended: BPF objects and namespaces are freed some grace periods later.
 const settle = 15 * time.Second
 
+// dumpTime is how long after its own time limit a test binary may be printing stacks
+// before it is asked for them by a signal.
+const dumpTime = 60 * time.Second
+
 // dmesgLines is how much of the kernel's log a failure shows.
 const dmesgLines = 60
+
+// signalled is what guest.Done adds to the number of a signal.
+const signalled = 128
 
 // before is the state of the machine before a package runs.
 type before struct {
@@ -37,52 +45,91 @@ func (m *Machine) look(ctx context.Context) (b before, err error) {
 	return b, err
 }
 
-// runTest runs one test binary. The error is that of the machine's end.
+// runTest runs one test binary, and passes on its output and one verdict. The error is
+// that of the machine's end.
 func (m *Machine) runTest(ctx context.Context, t *Test, args []string, limit time.Duration, f func(Event)) error {
+	begin, cpu := time.Now(), m.CPU()
+	problems, err := m.try(ctx, t, args, limit, f)
+	action := "pass"
+	if len(problems) > 0 || err != nil {
+		action = "fail"
+	}
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	for _, p := range problems {
+		for line := range strings.Lines(p) {
+			f(Event{Action: "output", Package: t.Package, Output: strings.TrimRight(line, "\n") + "\n"})
+		}
+	}
+	now := time.Now()
+	elapsed := now.Sub(begin).Seconds()
+	f(Event{Time: &now, Action: action, Package: t.Package, Elapsed: &elapsed, CPU: max(0, m.CPU()-cpu)})
+	return err
+}
+
+// try runs one test binary, and returns why it has not passed, with the end of the
+// kernel's log. The error is that of the machine's end.
+func (m *Machine) try(
+	ctx context.Context, t *Test, args []string, limit time.Duration, f func(Event),
+) (problems []string, err error) {
 	first, err := m.look(ctx)
 	if err != nil {
-		return m.lost(t, err, f)
+		return nil, err
 	}
 	c, err := newConverter(t.Package, f)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, runErr := m.Run(ctx, guest.Command{
-		Args: slices.Concat([]string{t.guestBinary(), "-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + limit.String()}, t.Args, args),
-		Env:  m.testEnv(), Dir: guestSource + "/" + t.Dir, Limit: int((limit + 10*time.Second) / time.Second),
+	always := []string{t.guestBinary(), "-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + limit.String()}
+	code, runErr := m.Run(ctx, guest.Command{
+		Args: slices.Concat(always, t.Args, args),
+		Env:  m.testEnv(), Dir: guestSource + "/" + t.Dir, Limit: int((limit + dumpTime) / time.Second),
 	}, c, c)
-	verdict, err := c.finish()
-	if err = errors.Join(runErr, err); err != nil {
-		return m.lost(t, err, f)
+	said, err := c.finish()
+	switch {
+	case errors.Is(runErr, errRequest):
+		problems = append(problems, runErr.Error())
+	case runErr != nil:
+		return nil, runErr
 	}
-	problems, err := m.inspect(ctx, first)
 	if err != nil {
-		return m.lost(t, err, f)
+		problems = append(problems, err.Error())
 	}
-	for _, p := range problems {
-		verdict.Action = "fail"
-		f(Event{Action: "output", Package: t.Package, Output: p + "\n"})
+	if why := judge(said, code); why != "" {
+		problems = append(problems, why)
 	}
-	if verdict.Action == "fail" {
-		log, err := m.Dmesg(ctx)
-		if err != nil {
-			return m.lost(t, err, f)
-		}
-		for line := range strings.Lines(tail(strings.TrimPrefix(log, first.log), dmesgLines)) {
-			f(Event{Action: "output", Package: t.Package, Output: "dmesg: " + strings.TrimSpace(line) + "\n"})
-		}
+	traces, err := m.inspect(ctx, first)
+	if err != nil {
+		return problems, err
 	}
-	f(verdict)
-	return nil
+	if problems = append(problems, traces...); len(problems) == 0 {
+		return nil, nil
+	}
+	log, err := m.Dmesg(ctx)
+	for line := range strings.Lines(tail(strings.TrimPrefix(log, first.log), dmesgLines)) {
+		problems = append(problems, "dmesg: "+strings.TrimSpace(line))
+	}
+	return problems, err
 }
 
-// lost reports the end of the machine while a package ran.
-func (m *Machine) lost(t *Test, err error, f func(Event)) error {
-	for line := range strings.Lines(err.Error()) {
-		f(Event{Action: "output", Package: t.Package, Output: strings.TrimRight(line, "\n") + "\n"})
+// judge returns why a test binary has not passed, "" if it has: it said so as its last
+// word, and its exit code agrees. test2json has no last word from a binary that panics,
+// is killed, or exits by itself.
+func judge(said string, code int) string {
+	ended := fmt.Sprintf("ended with exit code %d", code)
+	if code > signalled {
+		ended = fmt.Sprintf("was ended by the signal %v", syscall.Signal(code-signalled))
 	}
-	f(Event{Action: "fail", Package: t.Package})
-	return err
+	switch {
+	case said == "pass" && code == 0:
+		return ""
+	case said == "pass":
+		return "no verdict: the test binary said PASS and " + ended
+	case said == "fail":
+		return fmt.Sprintf("exit status %d", code)
+	}
+	return "no verdict: the test binary " + ended + " and said neither PASS nor FAIL"
 }
 
 // inspect looks for traces that a package must not leave on a machine.

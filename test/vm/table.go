@@ -17,12 +17,15 @@ var features = map[string]string{
 	"github.com/xdpfab/xdpfab/test/e2e":        "TestNIC/",
 }
 
-// Table gathers which features work with which kernel.
+// Table gathers which packages passed and which features work with which kernel. Each
+// kernel owes a verdict on each package, and on each feature that it began to test.
 type Table struct {
+	Packages []string // import paths of those to test
+
 	kernels  []string
 	features []string
-	cells    map[[2]string]*cell // by kernel and feature
-	packages map[string]*tally
+	cells    map[[2]string]*cell          // by kernel and feature
+	verdicts map[string]map[string]string // "pass" or "fail", by kernel and package
 	broken   map[string]error
 }
 
@@ -32,21 +35,12 @@ type cell struct {
 	output  strings.Builder
 }
 
-// tally counts packages.
-type tally struct {
-	passed int
-	failed []string
-}
-
 // Add takes an event of a kernel's run.
 func (t *Table) Add(kernel string, e Event) {
-	k := t.kernel(kernel)
+	verdicts := t.Column(kernel)
 	if e.Test == "" {
-		switch e.Action {
-		case "pass":
-			k.passed++
-		case "fail":
-			k.failed = append(k.failed, e.Package)
+		if e.Action == "pass" || e.Action == "fail" {
+			verdicts[e.Package] = e.Action
 		}
 		return
 	}
@@ -70,35 +64,69 @@ func (t *Table) Add(kernel string, e Event) {
 	}
 }
 
-// Column adds a kernel's column, to the right of the others. So does its first event.
-func (t *Table) Column(kernel string) { t.kernel(kernel) }
-
-func (t *Table) kernel(name string) *tally {
-	if t.packages == nil {
-		t.packages, t.cells, t.broken = map[string]*tally{}, map[[2]string]*cell{}, map[string]error{}
+// Column adds a kernel's column, to the right of the others, and returns its verdicts on
+// packages. So does its first event.
+func (t *Table) Column(kernel string) map[string]string {
+	if t.verdicts == nil {
+		t.verdicts, t.cells, t.broken = map[string]map[string]string{}, map[[2]string]*cell{}, map[string]error{}
 	}
-	if t.packages[name] == nil {
-		t.kernels = append(t.kernels, name)
-		t.packages[name] = &tally{}
+	if t.verdicts[kernel] == nil {
+		t.kernels = append(t.kernels, kernel)
+		t.verdicts[kernel] = map[string]string{}
 	}
-	return t.packages[name]
+	return t.verdicts[kernel]
 }
 
 // Broken notes that a kernel could not be tested, or not to the end.
 func (t *Table) Broken(kernel string, err error) {
-	t.kernel(kernel)
+	t.Column(kernel)
 	t.broken[kernel] = err
 }
 
-// Failed reports whether anything failed.
-func (t *Table) Failed() bool {
-	return len(t.broken) > 0 || slices.ContainsFunc(t.kernels, func(k string) bool { return len(t.packages[k].failed) > 0 })
+// passed counts the packages that passed with a kernel.
+func (t *Table) passed(kernel string) (n int) {
+	for _, p := range t.Packages {
+		if t.verdicts[kernel][p] == "pass" {
+			n++
+		}
+	}
+	return n
+}
+
+// Empty reports whether there is no verdict on any package.
+func (t *Table) Empty() bool {
+	return !slices.ContainsFunc(t.kernels, func(k string) bool { return len(t.verdicts[k]) > 0 })
+}
+
+// Problems are what failed, what has no verdict, and what was not run.
+func (t *Table) Problems() (all []string) {
+	for _, k := range t.kernels {
+		for _, p := range t.Packages {
+			switch t.verdicts[k][p] {
+			case "pass":
+			case "fail":
+				all = append(all, fmt.Sprintf("failed: %s: %s", k, p))
+			default:
+				all = append(all, fmt.Sprintf("not run: %s: %s", k, p))
+			}
+		}
+		for _, f := range t.features {
+			if c := t.cells[[2]string{k, f}]; c != nil && (c.verdict == "" || c.verdict == "fail") {
+				all = append(all, fmt.Sprintf("%s: %s: feature %s", words[c.verdict], k, f))
+			}
+		}
+		if err := t.broken[k]; err != nil {
+			line, _, _ := strings.Cut(err.Error(), "\n")
+			all = append(all, fmt.Sprintf("not tested to the end: %s: %s", k, line))
+		}
+	}
+	return all
 }
 
 // words are the words of the table for the verdicts.
-var words = map[string]string{"pass": "passed", "fail": "FAILED", "skip": "skipped", "": "FAILED (no verdict)"}
+var words = map[string]string{"pass": "passed", "fail": "FAILED", "skip": "skipped", "": "no verdict"}
 
-// Print writes the table, and below it why features were skipped.
+// Print writes the table, and below it why features were skipped, and the problems.
 func (t *Table) Print(w io.Writer) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(tw, "feature\t%s\n", strings.Join(t.kernels, "\t"))
@@ -120,22 +148,15 @@ func (t *Table) Print(w io.Writer) {
 	}
 	fmt.Fprint(tw, "packages passed")
 	for _, k := range t.kernels {
-		p := t.packages[k]
-		fmt.Fprintf(tw, "\t%d of %d", p.passed, p.passed+len(p.failed))
+		fmt.Fprintf(tw, "\t%d of %d", t.passed(k), len(t.Packages))
 	}
 	fmt.Fprintln(tw)
 	_ = tw.Flush()
 	for _, n := range notes {
 		fmt.Fprintln(w, "skipped:", n)
 	}
-	for _, k := range t.kernels {
-		for _, f := range t.packages[k].failed {
-			fmt.Fprintf(w, "failed: %s: %s\n", k, f)
-		}
-		if err := t.broken[k]; err != nil {
-			line, _, _ := strings.Cut(err.Error(), "\n")
-			fmt.Fprintf(w, "not tested to the end: %s: %s\n", k, line)
-		}
+	for _, p := range t.Problems() {
+		fmt.Fprintln(w, p)
 	}
 }
 

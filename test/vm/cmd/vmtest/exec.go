@@ -49,10 +49,11 @@ func (c *command) execute(ctx context.Context, out, errs io.Writer) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	config, err := c.prepare(ctx, cache, c.guests[0], files, errs)
+	config, why, err := c.prepare(ctx, cache, c.guests[0], files)
 	if err != nil {
 		return 0, err
 	}
+	fmt.Fprintf(errs, "vmtest: Linux %s under %s: %s\n", config.Image.Kernel.Release, config.Accel, why)
 	m, err := vm.Start(ctx, config)
 	if err != nil {
 		return 0, err

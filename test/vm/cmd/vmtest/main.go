@@ -180,30 +180,28 @@ func parse(args []string, errs io.Writer) (*command, error) {
 	return c, nil
 }
 
-// prepare finds what a guest runs with, and prints the kernel and the accelerator.
-func (c *command) prepare(ctx context.Context, cache *vm.Cache, g guest, files map[string]string, errs io.Writer) (config vm.Config, err error) {
+// prepare finds what a guest runs with, and why with this accelerator.
+func (c *command) prepare(
+	ctx context.Context, cache *vm.Cache, g guest, files map[string]string,
+) (config vm.Config, why string, err error) {
 	config = vm.Config{Image: vm.Image{Files: files}, NIC: g.nic, Memory: c.memory, CPUs: c.cpus}
 	if config.Image.Kernel, err = cache.Kernel(g.kernel, c.arch, c.modules, c.fresh); err != nil {
-		return config, err
+		return config, "", err
 	}
 	if g.nic != nil {
 		config.Image.Drivers, config.Image.Tools = g.nic.Modules, []string{"ethtool"}
 		if config.Emulator, err = cache.Emulator(c.arch, g.nic.Model()); err != nil {
-			return config, err
+			return config, "", err
 		}
 	}
 	if !c.arch.Native() {
 		if config.Emulator, err = cache.Emulator(c.arch, "virtio-serial-pci"); err != nil {
-			return config, err
+			return config, "", err
 		}
 	}
 	if config.Image.Sysroot, err = cache.Sysroot(c.arch); err != nil {
-		return config, err
+		return config, "", err
 	}
-	why := ""
-	if config.Accel, why, err = cache.Accel(ctx, c.accel, config.Image.Kernel); err != nil {
-		return config, err
-	}
-	fmt.Fprintf(errs, "vmtest: %s: Linux %s on %s under %s: %s\n", g.name, config.Image.Kernel.Release, c.arch.Name, config.Accel, why)
-	return config, nil
+	config.Accel, why, err = cache.Accel(ctx, c.accel, config.Image.Kernel)
+	return config, why, err
 }

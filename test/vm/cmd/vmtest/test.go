@@ -6,12 +6,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +28,7 @@ const foreignTimeout = 60 * time.Minute
 
 // test builds the tests once and runs them in each kind of guest.
 func test(ctx context.Context, c *command, out, errs io.Writer) error {
+	begin := time.Now()
 	g, err := goFlags(c.rest, c.set())
 	if err != nil {
 		return err
@@ -64,30 +65,45 @@ func test(ctx context.Context, c *command, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	report := &vm.Report{Out: out, Format: g.format}
-	var table vm.Table
+	fmt.Fprintf(errs, "vmtest: %d test binaries and the programs: built in %v\n", len(tests), since(begin))
 	one := func(each guest, f func(vm.Event)) error {
-		begin := time.Now()
-		err := c.testWith(ctx, cache, each, files, tests, g, errs, f)
-		fmt.Fprintf(errs, "vmtest: %s took %v\n", each.name, time.Since(begin).Round(time.Second))
-		return err
+		return c.testWith(ctx, cache, each, files, tests, g, errs, f)
 	}
-	err = c.testAll(c.atATime(len(tests)), one, errs, report, &table)
+	report, table := &vm.Report{Out: out, Format: g.format}, &vm.Table{}
+	for _, t := range tests {
+		table.Packages = append(table.Packages, t.Package)
+	}
+	broken := c.testAll(c.atATime(len(tests)), one, report, table)
+	err = c.conclude(broken, table, out, errs)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err != nil {
-		return err
-	}
+	return err
+}
+
+// conclude prints the table, or what it says of problems, and returns the error of the
+// run: broken if there is no verdict at all, errFailed if there is any problem.
+func (c *command) conclude(broken error, table *vm.Table, out, errs io.Writer) error {
+	problems := table.Problems()
 	if c.table {
 		fmt.Fprintln(out)
 		table.Print(out)
+	} else {
+		for _, p := range problems {
+			fmt.Fprintln(errs, "vmtest:", p)
+		}
 	}
-	if report.Failed() || table.Failed() {
+	if broken != nil && table.Empty() {
+		return broken
+	}
+	if len(problems) > 0 {
 		return errFailed
 	}
 	return nil
 }
+
+// since is the time since begin, for people.
+func since(begin time.Time) time.Duration { return time.Since(begin).Round(100 * time.Millisecond) }
 
 // atATime is how many kinds of guests are tested at the same time: as many as leave each
 // of their machines a core of the host.
@@ -100,14 +116,19 @@ func (c *command) atATime(packages int) int {
 }
 
 // testAll tests with every kind of guest, several at a time; then the events of each are
-// passed on together at its end. If one cannot be tested, the others are tested all the
-// same; the error is that of the only one.
-func (c *command) testAll(atATime int, one func(guest, func(vm.Event)) error, errs io.Writer, report *vm.Report, table *vm.Table) (broken error) {
+// passed on together at its end. If one cannot be tested to the end, the others are
+// tested all the same; the error is those of all.
+func (c *command) testAll(
+	atATime int, one func(guest, func(vm.Event)) error, report *vm.Report, table *vm.Table,
+) error {
 	places := make(chan struct{}, atATime)
-	var passing sync.Mutex // to the report and the table
+	var passing sync.Mutex // to the report, the table and broken
+	var broken []error
 	var wg sync.WaitGroup
 	for _, each := range c.guests {
 		table.Column(each.name)
+	}
+	for _, each := range c.guests {
 		places <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-places }()
@@ -126,42 +147,55 @@ func (c *command) testAll(atATime int, one func(guest, func(vm.Event)) error, er
 			for _, e := range kept {
 				pass(e)
 			}
-			if err == nil {
-				return
+			if err != nil {
+				table.Broken(each.name, err)
+				broken = append(broken, fmt.Errorf("%s: %w", each.name, err))
 			}
-			table.Broken(each.name, err)
-			if len(c.guests) == 1 && !report.Failed() {
-				broken = err
-				return
-			}
-			line, _, _ := strings.Cut(err.Error(), "\n")
-			fmt.Fprintf(errs, "vmtest: %s: %v\n", each.name, line)
 		})
 	}
 	wg.Wait()
-	return broken
+	return errors.Join(broken...)
 }
 
-// testWith runs the tests in machines of one kind.
-func (c *command) testWith(ctx context.Context, cache *vm.Cache, each guest, files map[string]string, tests []vm.Test, g *goTest, errs io.Writer, f func(vm.Event)) error {
-	config, err := c.prepare(ctx, cache, each, files, errs)
+// testWith runs the tests in machines of one kind, and prints how long each part took.
+func (c *command) testWith(
+	ctx context.Context, cache *vm.Cache, each guest, files map[string]string, tests []vm.Test, g *goTest,
+	errs io.Writer, f func(vm.Event),
+) error {
+	say := func(format string, args ...any) {
+		fmt.Fprintf(errs, "vmtest: %s: "+format+"\n", append([]any{each.name}, args...)...)
+	}
+	begin := time.Now()
+	config, why, err := c.prepare(ctx, cache, each, files)
 	if err != nil {
 		return err
 	}
+	say("Linux %s on %s under %s: %s; found in %v",
+		config.Image.Kernel.Release, c.arch.Name, config.Accel, why, since(begin))
 	n := c.machines
 	if n == 0 {
 		n = vm.Machines(config.Accel, len(tests))
 	}
+	begin = time.Now()
 	machines, err := vm.StartAll(ctx, config, n)
 	if err != nil {
 		return err
 	}
 	defer vm.CloseAll(machines)
 	for _, m := range machines {
-		fmt.Fprintf(errs, "vmtest: %s: the guest answered after %v: %d CPUs, %d MiB free\n", each.name, m.Booted.Round(time.Millisecond), m.Hello.CPUs, m.Hello.Memory>>20)
+		say("the guest answered after %v: %d CPUs, %d MiB free",
+			m.Booted.Round(time.Millisecond), m.Hello.CPUs, m.Hello.Memory>>20)
 		if want := config.Image.Kernel.Release; m.Hello.Release != want {
 			return fmt.Errorf("the guest runs Linux %s, want %s", m.Hello.Release, want)
 		}
 	}
-	return vm.RunTests(ctx, machines, tests, g.args, g.timeout, f)
+	booted := since(begin)
+	begin = time.Now()
+	err = vm.RunTests(ctx, machines, tests, g.args, g.timeout, f)
+	cpu := time.Duration(0)
+	for _, m := range machines {
+		cpu += m.CPU()
+	}
+	say("booted in %v, tested in %v; %v of CPU time in all", booted, since(begin), cpu.Round(100*time.Millisecond))
+	return err
 }
