@@ -39,7 +39,7 @@
 // A guest that does not boot, falls silent, panics or runs out of memory ends the run
 // within a bounded time, with an error that says so ([ErrBoot], [ErrHang], [ErrPanic],
 // [ErrMemory]); the packages left over are named, and the run has failed
-// ([Table.Problems]).
+// ([Table.Problems]). One that does not get as far as its first word is booted once more.
 // QEMU dies with vmtest.
 //
 // The short set ([ShortSet]) has what may differ from kernel to kernel; the rest runs on

@@ -32,6 +32,10 @@ var (
 	ErrClosed = errors.New("the machine is off")
 )
 
+// errSpeechless is wrapped by the errors of guests that did not get as far as their first
+// word, although they could.
+var errSpeechless = errors.New("the guest said nothing")
+
 // Config says which machine to start.
 type Config struct {
 	Image  Image
@@ -140,7 +144,11 @@ func Start(ctx context.Context, c Config) (_ *Machine, err error) {
 		m.end(context.Cause(ctx))
 	}
 	<-m.ended
-	return nil, m.explained()
+	err = m.explained()
+	if ctx.Err() == nil && !errors.Is(err, ErrMemory) {
+		err = fmt.Errorf("%w: %w", errSpeechless, err)
+	}
+	return nil, err
 }
 
 // initramfs builds the image and chooses the memory for it.

@@ -7,6 +7,7 @@ package vm
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -147,5 +148,23 @@ func TestPackagesWithoutAMachine(t *testing.T) {
 	err := RunTests(t.Context(), nil, []Test{{Package: "p"}, {Package: "q"}}, nil, 0, func(e Event) { t.Errorf("%+v", e) })
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// A guest is booted once more only if it was never heard of.
+func TestAgain(t *testing.T) {
+	silent := fmt.Errorf("%w: %w", errSpeechless, ErrPanic)
+	for _, c := range []struct {
+		results []error
+		want    error
+	}{
+		{[]error{nil}, nil}, {[]error{silent, nil}, nil}, {[]error{silent, silent}, ErrPanic},
+		{[]error{ErrMemory}, ErrMemory}, {[]error{ErrHang}, ErrHang},
+	} {
+		calls, told := 0, 0
+		_, err := again(func() (*Machine, error) { calls++; return nil, c.results[calls-1] }, func(string) { told++ })
+		if !errors.Is(err, c.want) || calls != len(c.results) || told != calls-1 {
+			t.Errorf("%v: %v after %d calls, told %d times", c.results, err, calls, told)
+		}
 	}
 }

@@ -21,12 +21,16 @@ func Machines(a Accel, packages int) int {
 	return max(1, min(packages, runtime.NumCPU(), 4))
 }
 
-// StartAll boots a number of equal machines at the same time. CloseAll ends them.
-func StartAll(ctx context.Context, c Config, n int) ([]*Machine, error) {
+// StartAll boots a number of equal machines at the same time. A guest that ends or falls
+// silent before its first word is booted once more, as kernels sometimes fail to on a
+// busy host; say is told so. No test has run by then. CloseAll ends the machines.
+func StartAll(ctx context.Context, c Config, n int, say func(string)) ([]*Machine, error) {
 	machines, errs := make([]*Machine, n), make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() { machines[i], errs[i] = Start(ctx, c) })
+		wg.Go(func() {
+			machines[i], errs[i] = again(func() (*Machine, error) { return Start(ctx, c) }, say)
+		})
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -34,6 +38,16 @@ func StartAll(ctx context.Context, c Config, n int) ([]*Machine, error) {
 		return nil, err
 	}
 	return machines, nil
+}
+
+// again calls start once more if the guest did not say a word.
+func again(start func() (*Machine, error), say func(string)) (*Machine, error) {
+	m, err := start()
+	if !errors.Is(err, errSpeechless) {
+		return m, err
+	}
+	say(err.Error() + "\nthe guest is booted once more")
+	return start()
 }
 
 // CloseAll switches machines off; those that are nil did not start.

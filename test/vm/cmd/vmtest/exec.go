@@ -54,10 +54,10 @@ func (c *command) execute(ctx context.Context, out, errs io.Writer) (int, error)
 		return 0, err
 	}
 	fmt.Fprintf(errs, "vmtest: Linux %s under %s: %s\n", config.Image.Kernel.Release, config.Accel, why)
-	m, err := vm.Start(ctx, config)
+	machines, err := vm.StartAll(ctx, config, 1, func(m string) { fmt.Fprintln(errs, "vmtest:", m) })
 	if err != nil {
 		return 0, err
 	}
-	defer m.Close()
-	return m.Execute(ctx, t, c.rest[1:], out, errs)
+	defer vm.CloseAll(machines)
+	return machines[0].Execute(ctx, t, c.rest[1:], out, errs)
 }

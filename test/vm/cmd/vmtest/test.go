@@ -177,7 +177,7 @@ func (c *command) testWith(
 		n = vm.Machines(config.Accel, len(tests))
 	}
 	begin = time.Now()
-	machines, err := vm.StartAll(ctx, config, n)
+	machines, err := vm.StartAll(ctx, config, n, func(m string) { say("%s", m) })
 	if err != nil {
 		return err
 	}
