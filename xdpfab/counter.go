@@ -12,10 +12,11 @@ import (
 )
 
 // Counter counts completions instead of listing them; fi_cntr(3). Of the operations of
-// the endpoints bound to it, it counts those that succeeded (Read) and those that failed
-// (ReadErr).
+// the endpoints bound to it, it counts those that succeeded, or their bytes (Read), and
+// those that failed (ReadErr).
 type Counter struct {
 	object
+	bytes bool // it counts the bytes of what succeeded
 	owner atomic.Pointer[stepper]
 	value gauge[uint64]
 	errs  gauge[uint64]
@@ -46,10 +47,10 @@ type CounterEvents uint8
 // The events.
 const (
 	CountCompletions CounterEvents = iota // operations (FI_CNTR_EVENTS_COMP)
-	// CountBytes would count bytes (FI_CNTR_EVENTS_BYTES). It is refused with
-	// ErrNotImplemented: the posts of a direction may have different lengths and complete
-	// in any order, so such a sum would not tell which of them have completed. The
-	// caller knows the bytes of each operation when it posts.
+	// CountBytes counts the bytes of the operations, receives and work that succeeded:
+	// those of the result, or of the operand if there is none, without remote CQ data
+	// (FI_CNTR_EVENTS_BYTES). A failure counts as one in ReadErr. Such a counter is not
+	// for what peers do: BindRemoteRead and BindRemoteWrite refuse it.
 	CountBytes
 )
 
@@ -63,15 +64,15 @@ func (d *Domain) NewCounter(attr ...CounterAttr) (*Counter, error) {
 	if len(attr) == 1 {
 		a = attr[0]
 	}
-	if a.Events != CountCompletions {
-		return nil, fmt.Errorf("xdpfab: counter of events %d: want CountCompletions: %w", a.Events, ErrNotImplemented)
+	if a.Events > CountBytes {
+		return nil, fmt.Errorf("xdpfab: counter of events %d: want CountCompletions or CountBytes: %w", a.Events, ErrNotImplemented)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	c := &Counter{}
+	c := &Counter{bytes: a.Events == CountBytes}
 	d.isolate(nil, []*gauge[uint64]{&c.value, &c.errs})
 	c.due.Store(math.MaxUint64)
 	if err := c.sleepers.open("counter", a.Wait); err != nil {
@@ -82,10 +83,16 @@ func (d *Domain) NewCounter(attr ...CounterAttr) (*Counter, error) {
 }
 
 // Attr returns the attributes in force.
-func (c *Counter) Attr() CounterAttr { return CounterAttr{Wait: c.sleepers.kind} }
+func (c *Counter) Attr() CounterAttr {
+	a := CounterAttr{Wait: c.sleepers.kind}
+	if c.bytes {
+		a.Events = CountBytes
+	}
+	return a
+}
 
-// Read returns the number of operations that succeeded (fi_cntr_read). With manual
-// progress the call makes progress.
+// Read returns the number of operations that succeeded, or of their bytes (fi_cntr_read).
+// With manual progress the call makes progress.
 func (c *Counter) Read() uint64 {
 	c.dom.Progress()
 	return c.value.Load()
@@ -115,6 +122,15 @@ func (c *Counter) AddErr(n uint64) { c.errs.Add(n); c.notify() }
 
 // SetErr sets the number of failures (fi_cntr_seterr).
 func (c *Counter) SetErr(n uint64) { c.errs.Store(n); c.notify() }
+
+// succeeded counts n operations of so many bytes each. Any thread.
+func (c *Counter) succeeded(n int, bytes uint64) {
+	if c.bytes {
+		c.count(uint64(n)*bytes, 0)
+		return
+	}
+	c.count(uint64(n), 0)
+}
 
 // count notes operations that succeeded, and operations that failed, and starts the work
 // that waits for the new value. Any thread.

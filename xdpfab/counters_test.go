@@ -136,3 +136,44 @@ func TestCounterOfTheProgram(t *testing.T) {
 		}
 	})
 }
+
+// A counter of bytes counts those of what succeeds, and each failure once. It is not for
+// what peers do.
+func TestCounterOfBytes(t *testing.T) {
+	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+		f := setUp(t, a, 64)
+		sum, err := f.client.NewCounter(xdpfab.CounterAttr{Events: xdpfab.CountBytes})
+		if err != nil || sum.Attr().Events != xdpfab.CountBytes {
+			t.Fatalf("%+v, %v", sum, err)
+		}
+		ep, err := f.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
+		if err := errors.Join(err, ep.Bind(f.av, 0)); err != nil {
+			t.Fatal(err)
+		}
+		if err := ep.Bind(sum, xdpfab.BindWrite|xdpfab.BindRemoteWrite); !errors.Is(err, xdpfab.ErrNotImplemented) {
+			t.Errorf("for what peers do: %v", err)
+		}
+		if err := errors.Join(ep.Bind(sum, xdpfab.BindRead|xdpfab.BindWrite), ep.Enable()); err != nil {
+			t.Fatal(err)
+		}
+		post := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		word := xdpfab.Msg{Buf: make([]byte, 8), Dest: f.dest, Key: 1, Datatype: xdpfab.Uint64, Op: xdpfab.Sum}
+		for range 20 { // a run: nearly all follow the first one
+			post(ep.Atomic(&word, xdpfab.FlagMore))
+		}
+		array := word
+		array.Buf, array.Result = make([]byte, 200), make([]byte, 200)
+		post(ep.FetchAtomic(&array, 0))
+		post(ep.Write(&xdpfab.RMA{Buf: make([]byte, 33), Dest: f.dest, Key: 1}, 0))
+		lost := word
+		lost.Key = 99
+		post(ep.Atomic(&lost, 0))
+		const want = 20*8 + 200 + 33
+		testnet.Eventually(t, "all is counted", func() bool { return sum.Read() == want && sum.ReadErr() == 1 })
+	})
+}

@@ -130,7 +130,7 @@ func (w *deferred) tell(s *engine.Submission, c *engine.Completion, later *engin
 		return
 	}
 	if c.Fate == engine.Success {
-		w.done.count(1, 0)
+		w.done.succeeded(1, c.Length)
 	} else {
 		w.done.count(0, 1)
 	}

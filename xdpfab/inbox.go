@@ -106,7 +106,7 @@ func (r *inbox) tell(d *matching.Done, bytes uint64, err *OpError) {
 			r.counter.count(0, 1)
 		}
 	case r.counter != nil:
-		r.counter.count(1, 0)
+		r.counter.succeeded(1, bytes)
 	}
 	if d.Silent && err == nil && !d.Released {
 		r.Return()

@@ -173,7 +173,7 @@ func (e *sink) Complete(s *engine.Submission, c *engine.Completion, later *engin
 	switch counter := ep.cntr[direction(c.Flags)]; {
 	case counter == nil:
 	case ok:
-		counter.count(1, 0)
+		counter.succeeded(1, c.Length)
 	default:
 		counter.count(0, 1)
 	}
@@ -187,7 +187,7 @@ func (e *sink) Succeed(done []*engine.Submission, c *engine.Completion) {
 		ep.cq.pushAll(ep, done, c)
 	}
 	if counter := ep.cntr[direction(c.Flags)]; counter != nil {
-		counter.count(uint64(len(done)), 0)
+		counter.succeeded(len(done), c.Length)
 	}
 }
 
@@ -207,7 +207,7 @@ func (e *sink) Follow(_ *engine.Submission, done []engine.Follower, c *engine.Co
 		ep.cq.pushRun(ep, done, c)
 	}
 	if counter := ep.cntr[direction(c.Flags)]; counter != nil {
-		counter.count(uint64(len(done)), 0)
+		counter.succeeded(len(done), c.Length)
 	}
 }
 

@@ -60,7 +60,7 @@ func (w *deferred) received(d *matching.Done) {
 		t.mu.Unlock()
 	}
 	if d.Reason == matching.Received {
-		w.done.count(1, 0)
+		w.done.succeeded(1, d.Received)
 	} else {
 		w.done.count(0, 1)
 	}

@@ -70,6 +70,9 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 	case c == nil || c.dom != d || r == nil || !slices.Contains(d.table.All(), r):
 		return fmt.Errorf("xdpfab: region and counter: want an open region and a counter of domain %s: %w", d.dev.Info().Name, ErrForeign)
 	}
+	if c.bytes {
+		return fmt.Errorf("xdpfab: region %v: a counter of bytes: want one of completions for what peers do: %w", r, ErrNotImplemented)
+	}
 	if r.Memory().Kind() == mr.KindResident {
 		return fmt.Errorf("xdpfab: region %v: a counter of what peers do to it, which the XDP program does not see: want a region over other memory: %w", r, ErrNotImplemented)
 	}

@@ -145,13 +145,13 @@ func TestWaitObjectRefusals(t *testing.T) {
 	_, noCounterFD := w.cntr.FD()
 	_, unknown := w.client.NewCompletionQueue(xdpfab.CQAttr{Wait: 99})
 	_, unknownToo := w.client.NewCounter(xdpfab.CounterAttr{Wait: 99})
-	_, bytes := w.client.NewCounter(xdpfab.CounterAttr{Events: xdpfab.CountBytes})
+	_, bytes := w.client.NewCounter(xdpfab.CounterAttr{Events: 99})
 	_, two := w.client.NewCounter(xdpfab.CounterAttr{}, xdpfab.CounterAttr{})
 	for what, err := range map[string]error{
 		"wait": w.cq.Wait(ctx(t), 1), "signal": w.cq.Signal(), "try to wait": w.cq.TryWait(1),
 		"wait for a counter": w.cntr.Wait(ctx(t), 0), "try to wait for a counter": w.cntr.TryWait(1, 0),
 		"descriptor": noFD, "counter's descriptor": noCounterFD, "try without descriptor": w.fixture.cq.TryWait(1),
-		"unknown object": unknown, "unknown object of a counter": unknownToo, "bytes": bytes, "two attributes": two,
+		"unknown object": unknown, "unknown object of a counter": unknownToo, "unknown events": bytes, "two attributes": two,
 	} {
 		if !errors.Is(err, xdpfab.ErrNotImplemented) {
 			t.Errorf("%s: %v, want ErrNotImplemented", what, err)
