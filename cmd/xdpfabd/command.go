@@ -66,8 +66,8 @@ More control sockets, say one for each container, are [[socket]] in the file, or
   setting: mode=0660, group=NAME
 
 SIGTERM and SIGINT end the daemon: it closes its sessions and releases the
-interface; a second signal ends it at once. SIGHUP is ignored, since the
-configuration is read only once.
+interface. A second one ends it at once, unless it comes within a second of the
+first. SIGHUP is ignored, since the configuration is read only once.
 
 The daemon goes on while the interface is down, and when its name changes. With
 --udp it serves the IP addresses that the interface has at each moment; it may

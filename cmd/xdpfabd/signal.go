@@ -10,13 +10,18 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// untilSignal returns a context that ends at SIGTERM or SIGINT. A second one ends
-// the process, code 1; the kernel then detaches the XDP program, and the next
-// daemon replaces the control socket. SIGHUP is logged and ignored, since nothing
+// sameWish is the time for which a second signal to end is taken for the first one's
+// repetition: `timeout`, shells and service managers signal a process and then its group.
+const sameWish = time.Second
+
+// untilSignal returns a context that ends at SIGTERM or SIGINT. Another one, later than
+// sameWish, ends the process, code 1; the kernel then detaches the XDP program, and the
+// next daemon replaces the control socket. SIGHUP is logged and ignored, since nothing
 // is read again and a terminal that goes away is no reason to end.
 func untilSignal(log *slog.Logger) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -25,12 +30,13 @@ func untilSignal(log *slog.Logger) (context.Context, func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
+		w := wishes{log: log, end: cancel, exit: os.Exit}
 		for {
 			select {
 			case <-done:
 				return
 			case sig := <-signals:
-				handle(sig, log, ctx, cancel)
+				w.handle(sig, time.Now())
 			}
 		}
 	})
@@ -42,15 +48,26 @@ func untilSignal(log *slog.Logger) (context.Context, func()) {
 	}
 }
 
-func handle(sig os.Signal, log *slog.Logger, ctx context.Context, cancel func()) {
+// wishes are what signals have asked for. One goroutine has them.
+type wishes struct {
+	log  *slog.Logger
+	end  func()
+	exit func(code int)
+	at   time.Time // of the first signal to end; zero before it
+}
+
+func (w *wishes) handle(sig os.Signal, now time.Time) {
 	switch {
 	case sig == unix.SIGHUP:
-		log.Warn("SIGHUP ignored: the configuration is read at the start only; restart to change it")
-	case ctx.Err() == nil:
-		log.Info("closing sessions and giving the interface back", "signal", sig.String())
-		cancel()
+		w.log.Warn("SIGHUP ignored: the configuration is read at the start only; restart to change it")
+	case w.at.IsZero():
+		w.at = now
+		w.log.Info("closing sessions and giving the interface back", "signal", sig.String())
+		w.end()
+	case now.Sub(w.at) < sameWish:
+		w.log.Debug("the same signal again", "signal", sig.String())
 	default:
-		log.Warn("second signal: ending at once", "signal", sig.String())
-		os.Exit(exitFailure)
+		w.log.Warn("second signal: ending at once", "signal", sig.String())
+		w.exit(exitFailure)
 	}
 }
