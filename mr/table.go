@@ -76,9 +76,30 @@ func (t *Table) Register(m *Memory, o Options) (*Region, error) {
 	if r.born == 0 {
 		r.born = newIncarnation()
 	}
-	data, err := m.hold(r, o.Offset, o.Length)
-	if err != nil {
+	if err := t.publish(r, &o); err != nil {
 		return nil, err
+	}
+	return r, nil
+}
+
+// publish gives the region its key and its memory, and lets readers find it. The key comes
+// first: Memory.Close names those that hold the memory, whoever is just registering.
+func (t *Table) publish(r *Region, o *Options) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x := t.index.Load()
+	if o.Key == nil {
+		r.key = x.unusedKey()
+	} else if r.key = *o.Key; x.find(r.key) != nil {
+		return fmt.Errorf("%w: %#x; close its region first, choose another key, or let the provider choose",
+			ErrKeyInUse, r.key)
+	}
+	if r.name != "" && t.names[r.name] != nil {
+		return fmt.Errorf("%w: %q; close its region first or choose another name", ErrNameInUse, r.name)
+	}
+	data, err := r.mem.hold(r, o.Offset, o.Length)
+	if err != nil {
+		return err
 	}
 	r.data, r.addr = data, addressOf(data)
 	switch {
@@ -87,28 +108,7 @@ func (t *Table) Register(m *Memory, o Options) (*Region, error) {
 	case o.Virtual:
 		r.base = r.addr
 	}
-	if err := t.publish(r, o.Key); err != nil {
-		m.release(r)
-		return nil, err
-	}
-	return r, nil
-}
-
-// publish gives the region its key and lets readers find it.
-func (t *Table) publish(r *Region, key *uint64) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	x := t.index.Load()
-	if key == nil {
-		r.key = x.unusedKey()
-	} else if r.key = *key; x.find(r.key) != nil {
-		return fmt.Errorf("%w: %#x; close its region first, choose another key, or let the provider choose",
-			ErrKeyInUse, r.key)
-	}
 	if r.name != "" {
-		if t.names[r.name] != nil {
-			return fmt.Errorf("%w: %q; close its region first or choose another name", ErrNameInUse, r.name)
-		}
 		t.names[r.name] = r
 		t.named = append(t.named, r)
 	}

@@ -314,3 +314,36 @@ func TestResolveEach(t *testing.T) {
 		t.Errorf("only %d were allowed", allowed)
 	}
 }
+
+// Memory can be closed while regions are registered over it: the error names those that
+// are there (go test -race).
+func TestCloseWhileRegistering(t *testing.T) {
+	tab, mem := NewTable(), adopt(t, 4096)
+	stop, done := make(chan struct{}), make(chan struct{})
+	held := register(t, tab, mem, Options{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			r, err := tab.Register(mem, Options{})
+			if err == nil {
+				err = r.Close()
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	for range 1000 {
+		if err := mem.Close(); !errors.Is(err, ErrInUse) || held.Memory() != mem {
+			t.Errorf("close: %v, want ErrInUse", err)
+		}
+	}
+	close(stop)
+	<-done
+}
