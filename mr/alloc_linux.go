@@ -131,12 +131,14 @@ func Memfd(name string, size int) (*Memory, error) {
 
 // Shared maps the memory of another process by the FD of its Memfd, all of it, if it has
 // at most so many bytes; the descriptor stays the caller's. It refuses memory that the
-// other process could take away, since an access would then kill this one (SIGBUS): all
-// but a memfd of ordinary pages that is sealed against shrinking. The error wraps
-// ErrMemory or ErrSize.
+// other process could take away, since an access would then kill this one (SIGBUS), or
+// change so that a third process could not map it as this one has: all but a memfd of
+// ordinary pages that is sealed against shrinking and growing. Shared seals its seals, so
+// that none that forbids writing can follow. The error wraps ErrMemory or ErrSize.
 func Shared(fd, most int) (*Memory, error) {
-	if err := lasting(fd); err != nil {
-		return nil, fmt.Errorf("%w: %w: want a memfd of ordinary pages, sealed against shrinking, as Memfd makes it", ErrMemory, err)
+	if err := settle(fd); err != nil {
+		return nil, fmt.Errorf("%w: %w: want a memfd of ordinary pages, sealed against shrinking and growing but not "+
+			"against writing, as Memfd makes it", ErrMemory, err)
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -160,13 +162,27 @@ func Shared(fd, most int) (*Memory, error) {
 	return mapped(KindMemfd, PagesSmall, own, data), nil
 }
 
-// lasting reports an error unless all pages of a file stay as long as it is open.
-func lasting(fd int) error {
+// Seals of memory that two processes share: those that it must have, and those that would
+// keep the next process from mapping it.
+const (
+	fixed   = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
+	guarded = unix.F_SEAL_WRITE | unix.F_SEAL_FUTURE_WRITE
+)
+
+// settle makes sure that all pages of a file stay as long as it is open, that its size
+// stays, and that whoever has the descriptor can map it as this process can.
+func settle(fd int) error {
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err == nil && seals&fixed == fixed && seals&unix.F_SEAL_SEAL == 0 {
+		if _, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SEAL); err != nil {
+			return fmt.Errorf("seal the seals: %w", err)
+		}
+		seals, err = unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0) // the other process was free to add some until now
+	}
 	if err != nil {
 		return fmt.Errorf("read the seals: %w", err)
 	}
-	if seals&unix.F_SEAL_SHRINK == 0 || seals&unix.F_SEAL_WRITE != 0 {
+	if seals&fixed != fixed || seals&guarded != 0 {
 		return fmt.Errorf("its seals are %#x", seals)
 	}
 	var fs unix.Statfs_t
@@ -188,22 +204,35 @@ func File(path string, size int) (*Memory, error) {
 	if size < 0 {
 		return nil, checkSize(size)
 	}
-	flags := unix.O_RDWR | unix.O_CLOEXEC
-	if size > 0 {
-		flags |= unix.O_CREAT
-	}
-	fd, err := unix.Open(path, flags, 0o600)
+	fd, made, err := openFile(path, size > 0)
 	if err != nil {
 		return nil, fmt.Errorf("%w: open %s: %w; it must be readable and writable", ErrMemory, path, err)
 	}
 	data, err := mapFile(fd, path, size)
 	if err != nil {
 		_ = unix.Close(fd)
+		if made {
+			_ = unix.Unlink(path) // an empty file would be found in the place of memory
+		}
 		return nil, err
 	}
 	m := mapped(KindFile, PagesSmall, fd, data)
 	m.sync = func() error { return unix.Msync(data, unix.MS_SYNC) }
 	return m, nil
+}
+
+// openFile opens a file, and says whether it has made it, as it may if create is set.
+func openFile(path string, create bool) (fd int, made bool, err error) {
+	const flags = unix.O_RDWR | unix.O_CLOEXEC
+	if !create {
+		fd, err = unix.Open(path, flags, 0)
+		return fd, false, err
+	}
+	if fd, err = unix.Open(path, flags|unix.O_CREAT|unix.O_EXCL, 0o600); err != unix.EEXIST {
+		return fd, err == nil, err
+	}
+	fd, err = unix.Open(path, flags|unix.O_CREAT, 0o600) // also by a link to a file that is not there
+	return fd, false, err
 }
 
 // mapFile brings the open file to at least size bytes and maps it.
