@@ -30,8 +30,12 @@ type ConnRequest struct {
 func (r *ConnRequest) Peer() string { return r.from.String() }
 
 // Info describes the endpoint to make for the request (info of fi_eq_cm_entry): its
-// EndpointAttr are for Domain.NewEndpoint.
+// EndpointAttr are for Domain.NewEndpoint. That of a request which no peer has made is
+// empty.
 func (r *ConnRequest) Info() Info {
+	if r.pep == nil {
+		return Info{}
+	}
 	o := r.pep.dom.offer()
 	o = o.connected()
 	i := (&Info{}).settle(&o)

@@ -78,7 +78,10 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r := attr.Request; r != nil && r.pep.dom != d {
+	if r := attr.Request; r != nil && (r.pep == nil || r.pep.dom != d) {
+		if r.pep == nil {
+			return nil, fmt.Errorf("xdpfab: endpoint for a request that is empty: want that of an EventConnReq: %w", ErrForeign)
+		}
 		return nil, fmt.Errorf("xdpfab: endpoint for a request to domain %s: want one of the same domain: %w", r.pep.dom.dev.Info().Name, ErrForeign)
 	}
 	d.mu.Lock()
