@@ -206,7 +206,7 @@ func (f *Feed) post(x *engine.Entry) (cost int) {
 		return engine.EntryCost + len(f.ops) // it may look at each of them
 	}
 	o := f.free[len(f.free)-1]
-	o.tag, o.peer, o.watch = x.Cookie, p, x.Verb == engine.VerbWatch
+	o.tag, o.peer = x.Cookie, p
 	if p == nil {
 		f.refuse(o, session.ClosedHere, wire.StatusOK)
 		return engine.EntryCost
@@ -230,6 +230,7 @@ func (f *Feed) post(x *engine.Entry) (cost int) {
 		o.result, o.held = in.result, len(in.operand)+len(in.compare)+len(in.extents)+len(in.result)
 	}
 	f.fill(s, o, x, &in)
+	o.watch = x.Verb == engine.VerbWatch // not before it is under way: see Drained and Export
 	f.use()
 	f.eng.Submit(p.Ring)
 	return x.Cost() + len(in.extents)
