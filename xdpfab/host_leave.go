@@ -97,12 +97,13 @@ func (d *Domain) CanHandOver() error {
 	}
 	d.mu.Lock()
 	err := d.open()
-	for _, ep := range d.endpoints {
-		if ep.av != nil || ep.recv != nil || ep.inbox != nil || ep.conn != nil || ep.attr.dials {
+	endpoints := slices.Collect(maps.Values(d.endpoints))
+	d.mu.Unlock()
+	for _, ep := range endpoints {
+		if !ep.isTarget() {
 			err = fmt.Errorf("xdpfab: handover: endpoint %d posts or receives: want endpoints that are nothing but targets: %w", ep.number, ErrNotImplemented)
 		}
 	}
-	d.mu.Unlock()
 	for _, st := range d.steppers {
 		st.Call(func() {
 			if e := st.eng.Movable(); e != nil {
@@ -111,6 +112,13 @@ func (d *Domain) CanHandOver() error {
 		})
 	}
 	return err
+}
+
+// isTarget reports whether the endpoint neither posts nor receives messages, at present.
+func (ep *Endpoint) isTarget() bool {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	return ep.av == nil && ep.recv == nil && ep.inbox == nil && ep.conn == nil && !ep.attr.dials
 }
 
 // canReopen returns nil if the interface can be opened as it is at present. Otherwise no

@@ -27,7 +27,9 @@ func (g *guest) passive(_ context.Context, a share.Passive) (uint16, error) {
 	if err != nil {
 		return 0, err
 	}
-	key, err := sessionKey(g.table, a.Key)
+	g.making.Lock()
+	defer g.making.Unlock()
+	key, err := sessionKey(g.table, a.Key) // of the table that an heir has by now
 	if err != nil {
 		return 0, err
 	}
@@ -49,6 +51,7 @@ func (g *guest) passive(_ context.Context, a share.Passive) (uint16, error) {
 	p := &guestPassive{PassiveEndpoint: newPassive(g.d, attr, number, key), more: make(chan struct{}, 1)}
 	p.closed, p.close = context.WithCancel(context.Background())
 	p.heed = p.wait
+	g.settled = g.settled || key != nil // which is one of this table
 	g.d.listeners.Store(number, p.PassiveEndpoint)
 	g.listeners[number] = p
 	return number, nil
