@@ -82,8 +82,8 @@ func (t *Table) Register(m *Memory, o Options) (*Region, error) {
 	return r, nil
 }
 
-// publish gives the region its key and its memory, and lets readers find it. The key comes
-// first: Memory.Close names those that hold the memory, whoever is just registering.
+// publish gives the region its key and its memory, and lets readers find it. The key
+// comes first: Memory.Close may name a region as soon as it holds the memory.
 func (t *Table) publish(r *Region, o *Options) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
