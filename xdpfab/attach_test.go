@@ -421,6 +421,7 @@ func TestGuestCallsSideBySide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	dev.patience = 10 * testnet.Patience // no verdict on how fast the machine is
 	const number = 77
 	var calls sync.WaitGroup
 	for i := range 200 {

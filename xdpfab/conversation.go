@@ -89,6 +89,9 @@ func (c *conversation) callFor(ctx context.Context, verb string, arguments, resu
 	limit := cmp.Or(c.patience, answerWithin) + c.waits
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errHostSilent)
 	defer cancel()
+	if watchCall != nil {
+		defer watchCall(verb)()
+	}
 	got, err := c.await(ctx, verb, arguments, result, fds...)
 	if errors.Is(err, errHostSilent) {
 		c.hangUp()
@@ -96,6 +99,10 @@ func (c *conversation) callFor(ctx context.Context, verb string, arguments, resu
 	}
 	return got, err
 }
+
+// watchCall, unless it is nil, is called as a call begins, and its result as the call ends.
+// Tests set it.
+var watchCall func(verb string) (ended func())
 
 var errHostSilent = errors.New("it does not answer: it is stopped, or its machine is overloaded: have it go on (kill -CONT), or restart it")
 

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// A guest's call that waits for its host for longCall prints the stacks of all goroutines,
+// those of the host among them: such a wait is either a machine that is overloaded, which
+// they show as goroutines that are runnable, or a fault that is hard to see again.
+const longCall = 20 * time.Second
+
+func init() {
+	var dumps atomic.Int32
+	watchCall = func(verb string) func() {
+		timer := time.AfterFunc(longCall*testnet.Slow, func() {
+			if dumps.Add(1) <= 2 { // one shows where all the calls wait
+				fmt.Fprintf(os.Stderr, "call %q waits for its host for %v:\n%s\n", verb, longCall*testnet.Slow, testnet.Stacks())
+			}
+		})
+		return func() { timer.Stop() }
+	}
+}
