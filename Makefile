@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   make demo    two namespaces, a daemon, a client: everything once, for real
+#   make fast    lint and the tests that need no root: for the loop at the desk
 #   make test    every test: unit, race, fuzz seeds, XDP program, end to end
+#   make test-long the same searches for longer, and everything with the race detector
 #   make test-vm the tests that need a kernel, in a virtual machine, without root
-#   make check   lint, generated code, test, test-vm: what CI runs
+#   make check   lint, generated code, test, test-vm; CI runs .ci/run
 #   make bench   xdpfab beside the floor and its peers; bench-quick: within 90 s
 #
 # As root on Debian or Ubuntu, each target installs the tools that it lacks;
@@ -12,17 +14,19 @@
 GO      ?= go
 PKGS    := ./...
 TOOLS   := $(GO) tool -modfile=tools/go.mod
-# With the race detector: not what has one thread only, which it slows down tenfold for
-# nothing. With -short the others shorten their long computations of one thread.
-RACE     = $(shell $(GO) list ./xdpfab ./internal/engine ./cmd/... ./atomic ./xsk ./mr ./internal/... | grep -vE '/(sim|scale|layout|plot|histogram|errno|version|value)$$')
+# With the race detector: what has more than one thread. The detector slows everything
+# down tenfold, so with -short these packages shorten their long computations.
+RACE    := ./xdpfab ./internal/engine ./cmd/xdpfabd ./mr ./atomic ./xsk $(addprefix ./internal/,control executor matching memory port progress resident route share sharedav testnet/faultwire)
+# make test-long: also the rest, but not what has one thread only.
+RACELONG = $(shell $(GO) list ./xdpfab ./internal/engine ./cmd/... ./atomic ./xsk ./mr ./internal/... | grep -vE '/(sim|scale|layout|plot|histogram|errno|version|value)$$')
 # Packages are tested in the order in which they are named: the longest begin first, so
 # that none of them is left over when the others are done.
-LONGEST := ./xdpfab ./test/e2e ./internal/sim ./test/soak ./internal/engine
+LONGEST := ./test/e2e ./xdpfab ./test/soak ./internal/sim ./internal/engine
 # Packages at a time. Many tests wait more than they compute, so more than there are
 # cores; each makes its own network namespaces.
 SIDE    := -p 4
 
-.PHONY: all build demo test test-unit test-vm test-vm-self test-matrix test-nic test-nic-suites test-nic-short test-arm64 bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak soak-messages soak-deaths fuzz lint generate generate-check check clean
+.PHONY: all build demo fast test test-long test-unit test-vm test-vm-self test-matrix test-nic test-nic-suites test-nic-short test-arm64 bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak soak-messages soak-deaths fuzz lint lint-here generate generate-check check clean
 
 all: build
 
@@ -35,17 +39,35 @@ demo:
 	@$(GO) build -o bin/ ./cmd/...
 	@bin/xdpfab demo
 
-# The time limit is for hangs: no package takes a tenth of it on an idle machine.
+# The time limit is for hangs: no package takes a tenth of it on an idle machine. Vet is
+# part of make lint.
 test:
 	@scripts/need root go ip gcc
-	$(GO) test $(SIDE) -timeout 30m $(LONGEST) $(PKGS)
+	$(GO) test $(SIDE) -vet=off -timeout 30m $(LONGEST) $(PKGS)
 	$(GO) test $(SIDE) -race -short -vet=off -timeout 30m $(RACE)
 	@$(MAKE) --no-print-directory test-vectors
+
+# What make test does a part of: thousands of seeds of the random searches, the limits of
+# many nodes, and the race detector for all but the packages of one thread, without -short.
+# An hour on two cores; make sim, make soak and make fuzz search for as long as you like.
+test-long:
+	@scripts/need root go ip gcc
+	XDPFAB_SEEDS=3000 $(GO) test -count=1 -timeout 60m -run '^(TestConservation|TestNamesAtRandom)$$' ./internal/engine
+	XDPFAB_LONG=1 $(GO) test -count=1 -timeout 60m ./internal/sim -args -seeds=1000
+	$(GO) test $(SIDE) -count=1 -race -vet=off -timeout 60m $(RACELONG)
 
 # The tests that need no root: all that need no network namespace.
 test-unit:
 	@scripts/need go
 	$(GO) test -timeout 10m $(PKGS)
+
+# For the loop at the desk: lint for this processor, and the tests that need no root, of
+# which those run whose packages have changed since. Under a minute with a warm cache.
+FAST = $(shell $(GO) list $(PKGS) | grep -vE '/(bench|test|testnet|layout)(/|$$)')
+fast:
+	@scripts/need go
+	@$(MAKE) --no-print-directory lint-here
+	XDPFAB_NO_ROOT=1 $(GO) test -short -vet=off -timeout 10m $(FAST)
 
 # The benchmark beside the floor and the peers: see bench/.
 BENCH_NEEDS := root go gcc libc6-dev ip ucx_perftest libfabric-dev libucx-dev
@@ -196,11 +218,13 @@ fuzz:
 	@scripts/need root go
 	@scripts/fuzz $(FUZZTIME)
 
-lint:
+lint: lint-here
+	GOARCH=arm64 $(GO) vet $(PKGS)
+
+lint-here:
 	@scripts/need go
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
 	$(GO) vet $(PKGS)
-	GOARCH=arm64 $(GO) vet $(PKGS)
 	$(TOOLS) staticcheck $(PKGS)
 	$(GO) test ./internal/layout
 

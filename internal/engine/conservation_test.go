@@ -425,6 +425,8 @@ func (w *world) anyOp() any {
 	return w.ops[len(w.ops)-1-w.rng.IntN(min(len(w.ops), 50))]
 }
 
+// seedRange is the first def seeds, or as the environment wants: XDPFAB_SEEDS many, or
+// XDPFAB_SEED alone.
 func seedRange(def uint64) (from, to uint64) {
 	if s := os.Getenv("XDPFAB_SEED"); s != "" {
 		v, _ := strconv.ParseUint(s, 10, 64)
@@ -438,9 +440,9 @@ func seedRange(def uint64) (from, to uint64) {
 
 // Faults, replays, restarts, closes, scarce buffers: conservation.
 func TestConservation(t *testing.T) {
-	def := uint64(150)
+	def := uint64(40) // make test-long takes thousands
 	if testing.Short() {
-		def = 15
+		def = 10
 	}
 	from, to := seedRange(def)
 	bad := 0

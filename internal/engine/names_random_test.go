@@ -127,11 +127,12 @@ func (n *names) act(lives bool) {
 // that lives is reached in the end and is never reported as restarted, and no session,
 // remote or peer stays behind.
 func TestNamesAtRandom(t *testing.T) {
-	seeds := uint64(300)
+	def := uint64(60) // make test-long takes thousands
 	if testing.Short() {
-		seeds = 20
+		def = 15
 	}
-	for seed := range seeds {
+	from, to := seedRange(def)
+	for seed := from; seed < to; seed++ {
 		n := newNames(t, seed)
 		lives := seed%2 == 0
 		for range 60 {

@@ -88,9 +88,9 @@ func divided(rng *rand.Rand, b []byte, longest int) (list [][]byte) {
 // order. The kinds of transfers recur with every sixth seed.
 func TestTransfers(t *testing.T) {
 	const size = 1 << 16
-	seeds := uint64(60)
+	seeds := uint64(30)
 	if testing.Short() {
-		seeds = 18
+		seeds = 12
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 21))

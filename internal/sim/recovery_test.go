@@ -104,7 +104,7 @@ func TestResendsStayNearTheMinimum(t *testing.T) {
 		}
 		return true
 	}
-	newFlow(t, w, 0, 1, wire.VerbFetch, frameWords, 200, 20_000).finish(t)
+	newFlow(t, w, 0, 1, wire.VerbFetch, frameWords, 200, 8_000).finish(t)
 	ratio := float64(w.tap.resentBytes) / float64(minimum)
 	t.Logf("%d bytes of requests, %d sent again, minimum %d: ratio %.2f", w.tap.requestBytes, w.tap.resentBytes, minimum, ratio)
 	if ratio > 1.5 || ratio < 0.9 {

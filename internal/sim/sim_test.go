@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 0, "number of seeds that TestSim runs; 0 means 300, or 60 with -short")
+	seeds = flag.Int("seeds", 0, "number of seeds that TestSim runs; 0 means 120, or 60 with -short")
 	first = flag.Uint64("first", 1, "first seed that TestSim runs")
 	seed  = flag.Uint64("seed", 0, "run this seed alone")
 	with  = flag.String("with", "mended", "dimensions of the runs, joined by commas: mended, all, or of "+All().String())
@@ -37,7 +37,7 @@ func TestSim(t *testing.T) {
 	}
 	n := *seeds
 	if n == 0 {
-		n = 300
+		n = 120
 		if testing.Short() {
 			n = 60
 		}

@@ -21,7 +21,10 @@ func (w *waits) here() { <-w.end }
 func (w *waits) there(fd int) { _, _ = unix.Read(fd, make([]byte, 1)) }
 
 //go:noinline
-func (w *waits) locked(mu *sync.Mutex) { mu.Lock(); mu.Unlock() }
+func (w *waits) locked(mu *sync.Mutex) {
+	mu.Lock()
+	defer mu.Unlock()
+}
 
 // A goroutine counts when it waits in the function, and not while it runs, waits for a
 // mutex, or waits in a function with a longer name.

@@ -55,7 +55,7 @@ func TestTakeover(t *testing.T) {
 		start(net.A, d, "-region", region, "-peer", peer)
 	}
 	var before holdings
-	for i := range 10 {
+	for i := range 4 {
 		next := launch(t, net.B, d.socket, append(flags, "--takeover")...)
 		next.ready()
 		if d.wants(0); !strings.Contains(d.err.String(), "another daemon takes this one's place") {
