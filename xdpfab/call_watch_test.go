@@ -11,9 +11,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// A guest's call that waits for its host for longCall prints the stacks of all goroutines,
-// those of the host among them: such a wait is either a machine that is overloaded, which
-// they show as goroutines that are runnable, or a fault that is hard to see again.
+// A guest's call that waits for its host for longCall prints the stacks of all
+// goroutines, those of the host among them. They tell an overloaded machine, where
+// goroutines are runnable, from a fault, where they wait for one another.
 const longCall = 20 * time.Second
 
 func init() {

@@ -100,8 +100,8 @@ func (c *conversation) callFor(ctx context.Context, verb string, arguments, resu
 	return got, err
 }
 
-// watchCall, unless it is nil, is called as a call begins, and its result as the call ends.
-// Tests set it.
+// watchCall, unless it is nil, is called as a call begins, and its result as the call
+// ends. Tests set it.
 var watchCall func(verb string) (ended func())
 
 var errHostSilent = errors.New("it does not answer: it is stopped, or its machine is overloaded: have it go on (kill -CONT), or restart it")

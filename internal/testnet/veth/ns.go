@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -118,7 +119,21 @@ func sweep() {
 			continue
 		}
 		if errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
-			_ = netns.DeleteNamed(e.Name())
+			_ = unname(e.Name())
 		}
 	}
+}
+
+// unname takes a namespace's name away. A name of which another process has taken the
+// mount, or all, is as good as removed: programs that make mount namespaces while tests
+// run, and what cleans up after them, do that at times.
+func unname(name string) error {
+	path := filepath.Join("/run/netns", name)
+	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && err != unix.EINVAL && err != unix.ENOENT {
+		return fmt.Errorf("veth: unmounting %s: %w", path, err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestSweepTakesOnlyTheDead(t *testing.T) {
@@ -67,6 +69,29 @@ func TestBadOptions(t *testing.T) {
 	for _, o := range []Options{{Queues: -1}, {MTU: -1}} {
 		if _, err := New(o); err == nil {
 			t.Errorf("New(%+v) succeeded", o)
+		}
+	}
+}
+
+// A name that another process has unmounted or removed meanwhile is no error.
+func TestCloseWithoutName(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: creates network namespaces")
+	}
+	p, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := "/run/netns/"+p.A.Name, "/run/netns/"+p.B.Name
+	if err := errors.Join(unix.Unmount(a, unix.MNT_DETACH), unix.Unmount(b, unix.MNT_DETACH), os.Remove(b)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{a, b} {
+		if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is still there: %v", name, err)
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"slices"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/dump"
@@ -225,7 +224,7 @@ func remove(hub *Side, sides ...*Side) error {
 	var errs []error
 	for _, s := range append(sides, hub) {
 		if s.NS.IsOpen() {
-			errs = append(errs, s.NS.Close(), netns.DeleteNamed(s.Name))
+			errs = append(errs, s.NS.Close(), unname(s.Name))
 		}
 	}
 	return errors.Join(errs...)

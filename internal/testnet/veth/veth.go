@@ -204,7 +204,7 @@ func (p *Pair) Close() error {
 	}
 	for _, s := range p.sides() {
 		if s.NS.IsOpen() {
-			errs = append(errs, s.NS.Close(), netns.DeleteNamed(s.Name))
+			errs = append(errs, s.NS.Close(), unname(s.Name))
 		}
 	}
 	return errors.Join(errs...)
