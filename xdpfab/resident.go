@@ -30,8 +30,8 @@ import (
 // DomainAttr.ResidentSessions, and those to endpoints with messages, events or counters
 // of what peers do.
 //
-// It takes Linux 5.18, an interface that is the domain's own, an MTU of at most 2048
-// bytes, and on virtio_net copy mode. Otherwise the error matches ErrNotImplemented or
+// It takes Linux 5.18, an interface that is the domain's own, and an MTU of at most 2048
+// bytes. Otherwise the error matches ErrNotImplemented or
 // EOPNOTSUPP, says what is missing, and nothing else is affected.
 func (d *Domain) NewResidentMemory(name string, size int) (*mr.Memory, error) {
 	d.mu.Lock()
@@ -116,8 +116,6 @@ func (d *Domain) reside() error {
 		return fmt.Errorf("domain on %s, which another process is taking over: %w", d.dev.Info().Name, ErrBusy)
 	case !own:
 		return fmt.Errorf("domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w", d.dev.Info().Name, ErrNotImplemented)
-	case dev.Answers() != nil:
-		return fmt.Errorf("domain on %s: %w: %w", dev.Name(), dev.Answers(), ErrNotImplemented)
 	}
 	err := tooLong(dev.Name(), dev.MTU())
 	if err != nil {
@@ -131,6 +129,7 @@ func (d *Domain) reside() error {
 	if err != nil {
 		return err
 	}
+	x.OnLoss(func() { d.tellLoss(dev.Name(), d.dev.Info().Driver) })
 	h.executor, h.memories = x, map[*mr.Memory]*resident.Memory{}
 	h.keys.Store(&map[uint64]struct{}{})
 	servers, err := h.serve(d)
@@ -142,6 +141,16 @@ func (d *Domain) reside() error {
 	}
 	h.servers.Store(&servers)
 	return nil
+}
+
+// tellLoss says in the log that what the XDP program sends does not arrive.
+func (d *Domain) tellLoss(ifname, driver string) {
+	remedy := "look for frames that the driver drops: ethtool -S " + ifname + " | grep xdp_tx"
+	if driver == "veth" {
+		remedy = "give the other end of the veth an XDP program, if only one that passes everything, or use ordinary regions"
+	}
+	d.log(slog.LevelWarn, "answers of the XDP program are lost: the poller sends them in its place, which takes longer, and without a process there is no answer",
+		slog.String("interface", ifname), slog.String("driver", driver), slog.String("remedy", remedy))
 }
 
 // tooLong returns an error if the frames of an interface are too long for the program.
@@ -283,6 +292,7 @@ var residentVerdicts = map[string][]resident.Verdict{
 	"resident_duplicates":        {resident.Duplicate},
 	"resident_early":             {resident.Early},
 	"resident_passed":            {resident.Foreign, resident.Spent},
+	"resident_relayed":           {resident.Relayed},
 	"resident_refused":           {resident.Stale, resident.OutOfWindow, resident.Invalid, resident.Absent},
 	"resident_busy":              {resident.Busy},
 }
@@ -304,5 +314,6 @@ func (h *residence) count(all map[string]uint64) error {
 		}
 	}
 	all["resident_ops_executed"], all["resident_sessions"] = t.Ops, t.Sessions
+	all["resident_answers_lost"], all["resident_sessions_relayed"] = t.Lost, t.Relayed
 	return nil
 }

@@ -32,7 +32,6 @@ func newHomestead(t *testing.T, side *testnet.Side, attr xdpfab.DomainAttr) *hom
 	if testnet.KernelBefore(t, 5, 18) {
 		t.Skip("needs Linux 5.18: see TestResidentRefused")
 	}
-	attr.Copy = answering(t)
 	attr.ResidentPin = filepath.Join(testnet.BPFFS(t), "xdpfab", "node")
 	return &homestead{t: t, side: side, attr: attr}
 }

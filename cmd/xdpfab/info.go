@@ -213,8 +213,8 @@ func canReside(release, driver string, mtu int) string {
 		return fmt.Sprintf("no: they take Linux %s", kernel.Resident)
 	case mtu > resident.MaxFrame:
 		return fmt.Sprintf("no: they take an MTU of at most %d bytes", resident.MaxFrame)
-	case driver == "virtio_net":
-		return "yes, in copy mode (--copy copy)"
+	case driver == "veth":
+		return "yes; the XDP program's answers get out while the other end of the veth has an XDP program, too: otherwise the daemon sends them"
 	}
 	return "yes"
 }

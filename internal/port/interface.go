@@ -163,9 +163,6 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 	if err := i.prepareSpares(plan, o); err != nil {
 		return err
 	}
-	if err := i.Answers(); err != nil && o.Fits != nil {
-		return fmt.Errorf("port: %s: %w", i.name, err)
-	}
 	if err := awaitCarrier(ctx, i.resolver, i.driver, carrier); err != nil { // binding the last queue may have taken it, too
 		return fmt.Errorf("port: %s: waiting for its carrier: %w", i.name, err)
 	}
@@ -319,19 +316,6 @@ func (i *Interface) Modes() Modes {
 		m.Pages = min(m.Pages, q.umem.Pages())
 	}
 	return m
-}
-
-// Answers returns nil if what the interface's XDP program sends gets out, or else an
-// error that says why not. With zero-copy, virtio_net drops it without a trace (seen with
-// Linux 7.2). The cause is supposed, not traced: the driver wants room for its own header
-// in front of the frame, and the kernel's copy of a frame of the packet memory has none
-// there.
-func (i *Interface) Answers() error {
-	m := i.Modes()
-	if i.driver != "virtio_net" || m.XDP == bpf.Generic || m.Copy != xsk.ZeroCopy {
-		return nil
-	}
-	return fmt.Errorf("the driver %s drops the XDP program's answers with zero-copy: want copy mode (DomainAttr.Copy: CopyForce, xdpfabd --copy copy)", i.driver)
 }
 
 // Chunk is the size of a packet buffer, in bytes.

@@ -46,7 +46,8 @@ const (
 	Unknown     Verdict = 19 // no such session or epoch
 	Unsound     Verdict = 20 // damaged, or of a type that is not the program's
 	Absent      Verdict = 21 // there is no answer to the frame
-	NumVerdicts Verdict = 22
+	Relayed     Verdict = 22 // user space answers, since what the program sends may be lost
+	NumVerdicts Verdict = 23
 )
 
 // callLen is the length of struct call, in bytes.

@@ -66,7 +66,7 @@ func TestContention(t *testing.T) {
 						return
 					}
 					if action == xdpTX { // otherwise the other one was at the session, or at this CPU
-						answers[k] = opts.DataOut
+						answers[k] = packetOf(action, opts.DataOut)
 					}
 				}
 			})

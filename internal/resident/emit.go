@@ -45,6 +45,7 @@ func (s *Session) emitAnswer(b []byte) int {
 	if err != nil || len(answer) == 0 {
 		return 0
 	}
+	s.losses.answered(answer)
 	h, _, _ := wire.Parse(answer)
 	if h.Type == wire.Ack {
 		for p := psn; wire.Diff(p, h.Ack) <= 0; p++ {

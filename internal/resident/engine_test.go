@@ -30,6 +30,7 @@ type nic struct {
 	x        *Executor
 	sent, up int // packets that the program answered, and that it left to user space
 	keep     [][]byte
+	mute     bool // the driver drops what the program sends
 }
 
 func (n *nic) Receive(b [][]byte) int {
@@ -42,7 +43,10 @@ func (n *nic) Receive(b [][]byte) int {
 		switch action {
 		case xdpTX:
 			n.sent++
-			n.Memory.Send(copy(n.Buffer(), opts.DataOut))
+			if n.mute {
+				continue
+			}
+			n.Memory.Send(copy(n.Buffer(), packetOf(action, opts.DataOut)))
 		case xdpRedirect:
 			n.up++
 			n.keep = append(n.keep, append([]byte(nil), packet...))

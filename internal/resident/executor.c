@@ -57,12 +57,29 @@ static __always_inline int up(struct xdp_md *ctx, __u32 lane)
 	return bpf_redirect_map(&sockets, ctx->rx_queue_index * FAB_LANES + lane, XDP_DROP) == XDP_REDIRECT;
 }
 
-/* Whether user space, if there is any, has to see a frame before it runs. */
-static __always_inline int concerns_user(const struct session *x, const struct scratch *s)
+/* Whether the answer to a frame may have been lost before, so that it should leave by a
+ * socket: a driver may drop what this program sends, for good, as veth does if its other
+ * end has no program. A probe does not say so. Every other such frame is this program's
+ * as long as user space does not look at them: it may be stopped. */
+static __always_inline int wants_socket(struct session *x, const struct scratch *s)
 {
-	if (x->attended)
-		return 1;
-	return s->h.type == T_REQUEST && diff(s->h.ack, x->expected) < 0 && judge(x, s) == EARLY;
+	int resent = s->h.type == T_REQUEST && s->h.flags & RETX && judge(x, s) == DUPLICATE;
+
+	if (!resent && s->h.type != T_PROBE)
+		return 0;
+	x->handed = !x->handed;
+	return x->handed;
+}
+
+/* The verdict on a frame that user space, if there is any, has to see before anything is
+ * done, or DROP if it need not. */
+static __always_inline enum verdict concerns_user(struct session *x, const struct scratch *s)
+{
+	if (x->attended & RELAYS || wants_socket(x, s))
+		return RELAYED;
+	if (x->attended || (s->h.type == T_REQUEST && diff(s->h.ack, x->expected) < 0 && judge(x, s) == EARLY))
+		return EARLY;
+	return DROP;
 }
 
 /* What becomes of a frame of a session that it names: 1 if the answer is to be sent. */
@@ -78,8 +95,8 @@ static __always_inline int serve(struct xdp_md *ctx, struct scratch *s, const st
 		return 0;
 	}
 	o->x = x;
-	o->verdict = EARLY;
-	if (concerns_user(x, s) && up(ctx, s->h.session >> 26))
+	o->verdict = concerns_user(x, s);
+	if (o->verdict && up(ctx, s->h.session >> 26))
 		return 0;
 	take(s, x, place, o);
 	return o->sends && reply(ctx, s, v, o);

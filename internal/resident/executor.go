@@ -45,6 +45,7 @@ type Executor struct {
 	book     *book  // nil unless the state is pinned
 	node     Node   // as written down there
 	salt     []byte // of Digest
+	onLoss   func() // nil for none
 
 	mu       sync.Mutex
 	free     []uint32            // places for sessions

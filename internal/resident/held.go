@@ -32,11 +32,11 @@ func (s *Session) hold(psn uint32, payload []byte, ops uint8) session.Verdict {
 	if b == nil {
 		return session.NoBuffer
 	}
-	if s.heldMask == 0 {
-		s.v.c.call(callAttend, uint32(s.p.Local), 1, nil)
-	}
+	first := s.heldMask == 0
 	s.held[psn%window] = early{b[:copy(b, payload)], psn, ops}
-	s.heldMask |= bit(psn)
+	if s.heldMask |= bit(psn); first {
+		s.attend()
+	}
 	return session.Held
 }
 
@@ -60,7 +60,7 @@ func (s *Session) takeHeld(o *session.Outcome) {
 		}
 	}
 	if s.heldMask == 0 {
-		s.v.c.call(callAttend, uint32(s.p.Local), 0, nil)
+		s.attend()
 	}
 }
 

@@ -291,13 +291,19 @@ func (v *Server) Adopt(now int64, p session.TargetParams) (*Session, error) {
 	case !Takes(&p):
 		return nil, fmt.Errorf("%w: session %#x is to an endpoint that has events or messages now", ErrConfig, s.Id)
 	}
-	return v.adopt(now, p, place, &s), nil
+	a := v.adopt(now, p, place, &s)
+	if s.Attended != 0 { // by that process
+		a.attend()
+	}
+	return a, nil
 }
 
 // adopt makes the handle of a session that is at a place.
 func (v *Server) adopt(now int64, p session.TargetParams, place uint32, s *executorSession) *Session {
 	a := &Session{v: v, p: p, place: place, state: viewAt(v.x.sessions, place), holds: session.NewShare(v.holds), heardAt: now, frozen: s.Life == lifeFrozen}
 	a.heard = a.state.heard()
+	a.losses.acked = a.state.freed()
+	a.losses.ours = between(a.losses.acked, a.state.expected()-1) // who has answered them is not known
 	return a
 }
 

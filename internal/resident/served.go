@@ -35,6 +35,8 @@ type Session struct {
 	released bool
 	stuck    bool // a frame has run that the program does not know of: nothing runs any more
 
+	losses losses // of answers that the program sends
+
 	heard, heardAt int64 // the latest news: how many there had been, and when in the engine's time
 }
 
@@ -49,13 +51,21 @@ func (s *Session) Receive(_ int64, h *wire.Header, payload, out []byte) (o sessi
 	if s.ended != 0 && (h.Type == wire.Request || h.Type == wire.Probe) {
 		s.resetDue = s.ended // the initiator has not heard of it
 	}
+	s.losses.arrived(h.Ack)
 	answer := s.take(h, payload, &o)
+	if h.Type == wire.Request && h.Flags&wire.FlagRetx != 0 && o.Verdict == session.Duplicate {
+		s.again(h.PSN)
+	}
 	if s.heldMask != 0 && o.Refused == wire.ReasonOK {
 		s.takeHeld(&o)
 	}
 	if out != nil && answer != nil && o.Refused == wire.ReasonOK && s.only(h) {
 		o.Answer = copy(out, answer)
+		s.losses.answered(answer)
 		s.toSend, s.infoDue = 0, false
+	}
+	if s.losses.inRow > 0 || s.losses.relays {
+		s.judge()
 	}
 	o.Due = s.Due()
 	return o
@@ -241,9 +251,10 @@ func (s *Session) Detach() {
 		return
 	}
 	s.released = true
-	if s.heldMask != 0 {
-		s.v.c.call(callAttend, uint32(s.p.Local), 0, nil)
-	}
+	attended := s.attended()
 	s.dropHeld()
+	if s.losses.relays = false; attended != 0 {
+		s.attend()
+	}
 	s.toSend, s.infoDue, s.nakDue, s.resetDue = 0, false, false, 0
 }

@@ -81,6 +81,6 @@ func (v *Server) Continue(now int64, p session.TargetParams, psn uint32) (*Sessi
 		return nil, err
 	}
 	s := &Session{v: v, p: p, place: place, state: viewAt(v.x.sessions, place), holds: session.NewShare(v.holds), heardAt: now}
-	s.heard = s.state.heard()
+	s.heard, s.losses.acked = s.state.heard(), psn-1
 	return s, nil
 }

@@ -19,6 +19,9 @@ type Tally struct {
 	Ops uint64
 	// Sessions is how many have begun.
 	Sessions uint64
+	// Lost are the frames whose answer by the program did not arrive in time. Relayed is
+	// how often user space has begun to answer in the program's place for that.
+	Lost, Relayed uint64
 }
 
 // Tally returns the present numbers.
@@ -40,6 +43,7 @@ func (x *Executor) Tally() (t Tally, err error) {
 	}
 	t.Ops += x.gone - others
 	t.Sessions = x.begun
+	t.Lost, t.Relayed = x.lost.Load(), x.relays.Load()
 	return t, nil
 }
 
@@ -49,4 +53,6 @@ type counts struct {
 	gone      uint64              // operations of sessions that were released; likewise
 	begun     uint64              // sessions; likewise
 	committed atomic.Uint64       // operations that user space has executed
+	lost      atomic.Uint64       // see Tally
+	relays    atomic.Uint64       // likewise
 }

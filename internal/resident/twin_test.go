@@ -30,6 +30,8 @@ const (
 	xdpRedirect = 4
 )
 
+const metadata = 32 // bytes before an answer: see META
+
 // mustLoad loads an executor for a test, which is skipped without privilege.
 func mustLoad(t testing.TB, cfg Config) *Executor {
 	t.Helper()
@@ -95,6 +97,7 @@ type twin struct {
 	place   uint32
 	params  session.TargetParams
 	sockets bool // there is a user space
+	handed  bool // it was given a frame in want of an answer
 
 	go_   *executor.Session
 	mem   *memory.Memory
@@ -228,7 +231,16 @@ func (w *twin) run(frame []byte) (action uint32, packet []byte) {
 	if err != nil {
 		w.t.Fatalf("BPF_PROG_TEST_RUN of %d bytes: %v", len(in), err)
 	}
-	return action, opts.DataOut
+	return action, packetOf(action, opts.DataOut)
+}
+
+// packetOf is what comes out of the program without the metadata, which it puts before
+// its answers.
+func packetOf(action uint32, out []byte) []byte {
+	if action == xdpTX {
+		return out[metadata:]
+	}
+	return out
 }
 
 // send gives a frame to both, and compares all that can be seen.
@@ -289,6 +301,9 @@ func (w *twin) refer(frame []byte) (action uint32, answer []byte) {
 		h.Type != wire.Request && h.Type != wire.Probe && h.Type != wire.Ack {
 		return w.user(), nil
 	}
+	if w.sockets && w.wantsSocket(&h, payload) {
+		return xdpRedirect, nil // before anything is done
+	}
 	if h.Type == wire.Request {
 		expected := w.go_.Ran().PSN + 1
 		d := wire.Diff(h.PSN, expected)
@@ -326,6 +341,20 @@ func (w *twin) refer(frame []byte) (action uint32, answer []byte) {
 		w.go_.Emit(rest)
 	}
 	return xdpTX, answer
+}
+
+// wantsSocket reports whether a frame asks for an answer that has been lost, perhaps. No
+// user space looks at those frames here, so every other one is the program's.
+func (w *twin) wantsSocket(h *wire.Header, payload []byte) bool {
+	ran := w.go_.Ran()
+	after := wire.Diff(h.PSN, w.go_.Acked())
+	resent := h.Type == wire.Request && h.Flags&wire.FlagRetx != 0 && ran.Has(h.PSN) && after > 0 &&
+		after <= session.MaxWindow && len(payload) <= w.params.MaxFrame-wire.HeaderLen
+	if !resent && h.Type != wire.Probe {
+		return false
+	}
+	w.handed = !w.handed
+	return w.handed
 }
 
 // nak is what a target answers an early frame with that it does not keep.

@@ -57,17 +57,7 @@ func reside(t *testing.T, flags []string) []string {
 		}
 		flags[i] += separator + "resident"
 	}
-	return slices.Concat(flags, answering(t), []string{"--pin", "none"}) // its death is the regions'
-}
-
-// answering are the flags of a daemon with resident regions: copy mode, since virtio_net
-// drops the answers of the XDP program with zero-copy. Package xdpfab tests that mode.
-func answering(t *testing.T) []string {
-	t.Helper()
-	if testnet.Granted(t).Copy == "zero-copy" {
-		return []string{"--copy", "copy"}
-	}
-	return nil
+	return slices.Concat(flags, []string{"--pin", "none"}) // its death is the regions'
 }
 
 // hosts are the daemons of sides on which clients go through one.

@@ -68,7 +68,7 @@ func pinned(t *testing.T, side *testnet.Side) (d *node, folder string, flags []s
 		t.Skip("needs Linux 5.18")
 	}
 	folder = filepath.Join(testnet.BPFFS(t), "xdpfab", "node")
-	flags = append(answering(t), "--pin", folder, "--region", "hot=4KiB:resident", "--region", "r=4KiB")
+	flags = []string{"--pin", folder, "--region", "hot=4KiB:resident", "--region", "r=4KiB"}
 	return serve(t, side, flags...), folder, flags
 }
 

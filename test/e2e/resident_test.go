@@ -20,7 +20,7 @@ func TestResidentRegion(t *testing.T) {
 		t.Skip("needs Linux 5.18")
 	}
 	net := testnet.NewPair(t, testnet.Options{})
-	d := serve(t, net.B, append(answering(t), "--region", "r=64KiB", "--region", "hot=64KiB:resident", "--pin", "none")...)
+	d := serve(t, net.B, "--region", "r=64KiB", "--region", "hot=64KiB:resident", "--pin", "none")
 	stat := func() control.Status { return answer[control.Status](t, nil, "stat", "--control", d.socket) }
 	if r := stat().Regions; len(r) != 2 || r[1].Backing != "resident" {
 		t.Errorf("regions %+v", r)

@@ -7,7 +7,13 @@
 
 #include "receive.h"
 
-enum { SHORT = 128 }; /* bytes of a frame that is copied without a helper */
+enum {
+	SHORT = 128, /* bytes of a frame that is copied without a helper */
+	/* Bytes of metadata before an answer, which is the most that every kernel takes. With
+	 * zero-copy the kernel copies a packet that is sent to a page, with as much headroom as
+	 * it has metadata, and virtio_net drops what has no headroom for its own header. */
+	META = 32,
+};
 
 /* So many bytes of the frame in a packet, or 0. */
 static __always_inline void *frame_at(struct xdp_md *ctx, const struct envelope *v, __u32 n)
@@ -235,6 +241,7 @@ static __always_inline int reply(struct xdp_md *ctx, struct scratch *s, const st
 	more = (int)(v->frame + length) - (int)(ctx->data_end - ctx->data);
 	if (more && !resize(ctx, s, v, more))
 		return 0;
+	bpf_xdp_adjust_meta(ctx, -META); /* a driver without metadata refuses: it needs none */
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
 	eth = data;

@@ -15,7 +15,7 @@ enum command {
 	CALL_FREEZE, /* run nothing more; answers up to arg have arrived */
 	CALL_END, /* likewise, and life is ENDED */
 	CALL_RELEASE, /* forget the session */
-	CALL_ATTEND, /* user space wants all frames, if arg is not 0 */
+	CALL_ATTEND, /* user space wants all frames, for the reasons in arg: enum attended */
 	CALL_COMMIT, /* the claimed frame has run: its answer follows, as struct answer */
 	CALL_UNCLAIM, /* the claimed frame has not run */
 	CALL_ANSWER, /* the frame that answers request arg */
@@ -34,6 +34,7 @@ struct call {
 static __always_inline void call_receive(struct xdp_md *ctx, struct scratch *s, struct call *c,
 					 struct session *x, __u32 place, struct outcome *o)
 {
+	x->handed = 0;
 	s->length = c->length;
 	o->verdict = UNSOUND;
 	if (s->length < FRAME_MIN || s->length > FRAME_MAX || !load_long(ctx, s, sizeof(*c)) || !read_header(s))
@@ -97,7 +98,7 @@ static __always_inline void obey(struct xdp_md *ctx, struct scratch *s, struct c
 			x->life = FROZEN;
 		break;
 	case CALL_END: x->life = ENDED; break;
-	case CALL_ATTEND: x->attended = c->arg != 0; break;
+	case CALL_ATTEND: x->attended = c->arg; break;
 	case CALL_UNCLAIM: x->claimed = 0; break;
 	case CALL_RELEASE:
 		x->id = 0;

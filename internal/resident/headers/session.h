@@ -26,6 +26,7 @@ enum verdict {
 	UNKNOWN, /* no such session, or not this epoch of it */
 	UNSOUND, /* the frame is damaged, or of a type that is not for this program */
 	ABSENT, /* there is no answer to the frame */
+	RELAYED, /* user space answers, since what this program sends may be lost */
 	NUM_VERDICTS,
 };
 

@@ -43,6 +43,12 @@ enum life {
 	ENDED, /* likewise, and the initiator is told */
 };
 
+/* Why user space has to see all frames of a session. */
+enum attended {
+	HOLDS = 1, /* it holds early ones */
+	RELAYS = 2, /* what this program sends is lost: it sends the answers */
+};
+
 /* The target half of a session. Invariants as for session.Target: answers exist for the
  * psns in (freed, expected), and for those that ran ahead. */
 struct session {
@@ -66,10 +72,11 @@ struct session {
 	__u8 lane; /* of this side */
 	__u8 kind; /* enum kind: the encapsulation */
 	__u8 unordered;
-	__u8 attended; /* user space holds early frames: it has to see all */
+	__u8 attended; /* bits of enum attended: user space has to see all frames */
 	__u8 dscp; /* of answers, with priority and vlan */
 	__u8 priority;
-	__u8 pad[3];
+	__u8 handed; /* user space was given a frame in want of an answer, and has not looked at it */
+	__u8 pad[2];
 };
 
 /* The response to a request that has run, and is neither clean nor freed. */
