@@ -158,7 +158,8 @@ type executorSession struct {
 	Attended  uint8
 	Dscp      uint8
 	Priority  uint8
-	Pad       [3]uint8
+	Handed    uint8
+	Pad       [2]uint8
 }
 
 // Names of all BPF objects in the ELF.
