@@ -143,10 +143,7 @@ func (g *guest) link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 
 // endpoint makes an endpoint, and returns its number.
 func (g *guest) endpoint(_ context.Context, a share.Endpoint) (uint16, error) {
-	ring, err := engine.NewRing(g.sizes.Entries, g.feed)
-	if err != nil {
-		return 0, err
-	}
+	ring := engine.NewDirect(g.flight, g.feed)
 	g.making.Lock()
 	defer g.making.Unlock()
 	key, err := sessionKey(g.table, a.Key) // of the table that a heir has by now

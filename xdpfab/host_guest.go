@@ -38,6 +38,7 @@ type guest struct {
 	ring   *os.File    // the bell as a file, to be waited for
 	other  *share.Bell // the guest's end, until it is sent
 	feed   *share.Feed
+	flight *engine.Flights     // of all its endpoints together
 	in     *share.Arrivals     // what peers send
 	loan   *loan               // in place of feed and in, if it borrows a queue
 	queue  atomic.Pointer[int] // that it borrows
@@ -126,6 +127,7 @@ func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes, b
 	g.mu.Lock()
 	g.feed, g.in = share.NewFeed(area, own, g.st.eng, g.turnOut), share.NewArrivals(area, own, g.turnOut)
 	g.mu.Unlock()
+	g.flight = engine.NewFlights(s.Entries, nil)
 	g.feed.OnAdmit(g.admit)
 	if before != nil {
 		g.feed.Restore(before)

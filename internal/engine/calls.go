@@ -34,9 +34,13 @@ func (e *Engine) Soon(f func()) {
 	e.Wake()
 }
 
-// takeCalls runs the functions that other goroutines have handed to Soon and Call.
+// callsAtOnce is the most calls that run in one round: packets and operations do not wait
+// for longer, however many goroutines call.
+const callsAtOnce = 4
+
+// takeCalls runs functions that other goroutines have handed to Soon and Call.
 func (e *Engine) takeCalls() int {
-	n := len(e.calls) // before the errands are taken: those that were left before one of these calls are among them
+	n := min(len(e.calls), callsAtOnce) // before the errands are taken: those that were left before one of these calls are among them
 	e.errands.mu.Lock()
 	errands := e.errands.all
 	e.errands.all = nil
@@ -46,6 +50,9 @@ func (e *Engine) takeCalls() int {
 	}
 	for range n {
 		(<-e.calls)()
+	}
+	if len(e.calls) > 0 {
+		e.mail.Store(true) // the next round takes the others
 	}
 	return len(errands) + n
 }

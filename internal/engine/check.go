@@ -194,7 +194,7 @@ func (e *Engine) checkFlights() error {
 		taken[f.ring]++
 	}
 	for _, r := range e.rings {
-		if n := len(r.flights) - len(r.free); n != taken[r] {
+		if n := r.under(); n != taken[r] {
 			return fmt.Errorf("engine: %d operations of a ring are under way, but frames, queues and watches have %d", n, taken[r])
 		}
 		if r.following != following[r] || r.following > len(r.free) {

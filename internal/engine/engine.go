@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -337,8 +338,9 @@ func (e *Engine) AddRing(r *Ring, o *Origin) {
 	if o == nil {
 		o = e.origin
 	}
-	r.origin = o
-	e.rings = append(e.rings, r)
+	if r.origin = o; r.cells != nil { // nothing is published in any other one
+		e.rings = append(e.rings, r)
+	}
 }
 
 // Exhaust takes everything that posters have begun to post, and waits for those that have
@@ -355,13 +357,8 @@ func (e *Engine) Exhaust(r *Ring) {
 // of all completed ones when RemoveRing returns. Engine's thread only.
 func (e *Engine) RemoveRing(r *Ring) {
 	e.say()
-	for i, x := range e.rings {
-		if x == r {
-			e.rings = append(e.rings[:i], e.rings[i+1:]...)
-			r.detached = true
-			return
-		}
-	}
+	r.detached = true
+	e.rings = slices.DeleteFunc(e.rings, func(x *Ring) bool { return x == r })
 }
 
 // Close ends every session: it tells the peers, and completes the operations that wait

@@ -5,11 +5,13 @@ package engine
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
 )
 
 // inline keeps the results that completions carry.
@@ -152,5 +154,70 @@ func TestFlightsRunOut(t *testing.T) {
 	}
 	if !ring.Empty() {
 		t.Error("the ring is not empty in the end")
+	}
+}
+
+// Rings over the same flights can have as many operations in flight together as these
+// are, and what they take is asked for when it is needed.
+func TestFlightsShared(t *testing.T) {
+	const size, can = 4 * FlightsAtOnce, 2 * FlightsAtOnce
+	c := newCable(t, session.Config{})
+	p := c.peer(ethernet())
+	c.write(p, 9, 1)
+	e := c.nodes[0].eng[0]
+	asked := 0
+	flights := NewFlights(size, func(bytes int) bool {
+		asked += bytes
+		return asked <= can/2*FlightLen
+	})
+	var rings [3]*Ring
+	for i := range rings {
+		rings[i] = NewDirect(flights, Contexts{})
+		e.AddRing(rings[i], nil)
+	}
+	if asked > 0 {
+		t.Errorf("%d bytes are asked for before they are needed", asked)
+	}
+	own := c.nodes[0].ring
+	var all []*outcomes
+	for i := range can {
+		c.nodes[0].ring = rings[i%len(rings)]
+		all = append(all, c.submit(p, true, func(s *Submission) { s.Result = make([]byte, 8) }))
+	}
+	c.nodes[0].ring = own
+	if flights.under()+flights.following != can {
+		t.Fatalf("%d operations and %d followers are under way, want %d", flights.under(), flights.following, can)
+	}
+	for i, r := range rings {
+		if e.Begin(r) != nil {
+			t.Errorf("ring %d: one operation more than can be afforded", i)
+		}
+	}
+	for i, r := range all {
+		if got := c.done(r); got.Fate != Success {
+			t.Fatalf("operation %d: %+v", i, got)
+		}
+	}
+	if flights.under() != 0 || flights.following != 0 {
+		t.Errorf("%d operations and %d followers are under way in the end", flights.under(), flights.following)
+	}
+	if n := int(reflect.TypeFor[flight]().Size()) + 8 + keptExtents*int(reflect.TypeFor[mr.Extent]().Size()); n > FlightLen {
+		t.Errorf("a flight takes %d bytes, and FlightLen says %d", n, FlightLen)
+	}
+}
+
+// However many goroutines call, packets and operations do not wait for all of them.
+func TestCallsInTurns(t *testing.T) {
+	e := newCable(t, session.Config{}).nodes[0].eng[0]
+	ran := 0
+	for range 3 * callsAtOnce {
+		if !e.Call(func() { ran++ }) {
+			t.Fatal("too many calls")
+		}
+	}
+	for i := range 3 {
+		if e.Step(); ran != (i+1)*callsAtOnce {
+			t.Errorf("%d calls have run in %d rounds, want %d in each", ran, i+1, callsAtOnce)
+		}
 	}
 }

@@ -43,24 +43,21 @@ type Sink interface {
 // itself, between [Engine.Begin] and [Engine.Submit]. That is the ordinary path. Either
 // way the engine takes the operation by [Engine.take].
 type Ring struct {
-	cells []cell
+	cells []cell // nil for a ring that is posted to by Begin alone: see NewDirect
 	mask  uint64
 	tail  atomic.Uint64 // next ticket; written by posters
 	_     [64]byte      // tail and what follows on cache lines of their own
 
 	// The rest belongs to the engine's thread.
-	head      uint64 // next ticket to take
-	flights   []flight
-	free      []*flight // flights not in use; the one used last is used next
-	following int       // followers in flight; for each a free flight is kept back
-	begun     *flight   // handed out by Begin
-	origin    *Origin   // set by AddRing: whose peers the entries name
-	last      *Peer     // the peer that was found last
-	sink      Sink
-	told      Completion    // scratch; between two completions it describes a success
-	batch     []*Submission // scratch
-	detached  bool          // by RemoveRing
-	unsaid    bool          // the sink is to be flushed
+	*Flights
+	head     uint64  // next ticket to take
+	begun    *flight // handed out by Begin
+	origin   *Origin // set by AddRing: whose peers the entries name
+	last     *Peer   // the peer that was found last
+	sink     Sink
+	told     Completion // scratch; between two completions it describes a success
+	detached bool       // by RemoveRing
+	unsaid   bool       // the sink is to be flushed
 }
 
 // cell holds a submission that is free or published.
@@ -69,28 +66,24 @@ type cell struct {
 	seq atomic.Uint64
 }
 
-// maxRing is the most entries of a ring; each takes some 600 bytes.
-const maxRing = 1 << 20
-
 // NewRing returns a ring of size entries, a power of two, whose completions go to sink.
 func NewRing(size int, sink Sink) (*Ring, error) {
-	if size < 2 || size > maxRing || size&(size-1) != 0 {
-		return nil, fmt.Errorf("submission queue of %d entries: want a power of two, 2..%d", size, maxRing)
+	if size < 2 || size > maxFlights || size&(size-1) != 0 {
+		return nil, fmt.Errorf("submission queue of %d entries: want a power of two, 2..%d", size, maxFlights)
 	}
-	r := &Ring{cells: make([]cell, size), mask: uint64(size - 1), flights: make([]flight, size),
-		batch: make([]*Submission, min(size, wire.MaxOps)), sink: sink}
+	r := &Ring{cells: make([]cell, size), mask: uint64(size - 1), Flights: newFlights(size), sink: sink}
+	r.make(size)
 	for i := range r.cells {
 		r.cells[i].cell = &r.cells[i]
 		r.cells[i].seq.Store(uint64(i))
 	}
-	r.free = make([]*flight, size)
-	for i := range r.flights {
-		f := &r.flights[size-1-i]
-		f.ring = r
-		r.free[i] = f
-	}
 	return r, nil
 }
+
+// NewDirect returns a ring without cells, which is posted to on the engine's thread
+// alone, by Begin and Submit. It has no flights of its own: all rings over the same ones
+// can together have as many operations in flight as these are.
+func NewDirect(over *Flights, sink Sink) *Ring { return &Ring{Flights: over, sink: sink} }
 
 // Claim returns a free entry to fill, or nil when there is none. Publish or Abandon must
 // follow. Any goroutine may call it.
@@ -124,9 +117,6 @@ func (r *Ring) pending() bool { return r.cells[r.head&r.mask].seq.Load() == r.he
 // collectable reports whether an entry is published that can be taken.
 func (r *Ring) collectable() bool { return r.pending() && r.room() }
 
-// room reports whether another operation can be taken.
-func (r *Ring) room() bool { return len(r.free) > r.following }
-
 // next copies the oldest published entry to a flight and frees its cell. It returns nil
 // for one that was abandoned.
 func (r *Ring) next() *flight {
@@ -143,8 +133,8 @@ func (r *Ring) next() *flight {
 
 // begin takes a free flight. The caller knows that there is one.
 func (r *Ring) begin() *flight {
-	f := r.free[len(r.free)-1]
-	r.free = r.free[:len(r.free)-1]
+	f := r.get()
+	f.ring = r
 	f.begin()
 	return f
 }
@@ -257,7 +247,7 @@ func (r *Ring) Size() int { return len(r.cells) }
 
 // Empty reports whether no operation is published or in flight. Engine's thread only.
 func (r *Ring) Empty() bool {
-	return r.head == r.tail.Load() && len(r.free) == len(r.flights) && r.following == 0
+	return r.head == r.tail.Load() && r.under() == 0 && r.following == 0
 }
 
 // Completer is a context that takes the completion of its operation; see [Sink].

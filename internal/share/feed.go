@@ -30,13 +30,11 @@ type Feed struct {
 	taken, completed, seen uint64
 	ops                    []op
 	free                   []*op
-	peers                  map[uint32]*Target
-	last                   *Target // the one looked up last, of that number; nil if it may not be there any more
-	number                 uint32
-	broken                 bool
-	ended                  bool // by the host
-	held                   bool // nothing is taken at present: see Hold
-	taking, unshown        bool // inside Take; completions wait for its end to be shown
+	targets
+	broken          bool
+	ended           bool // by the host
+	held            bool // nothing is taken at present: see Hold
+	taking, unshown bool // inside Take; completions wait for its end to be shown
 
 	entry   engine.Entry // the copy of the entry at hand
 	word    engine.Word  // scratch
@@ -52,18 +50,10 @@ type Counts struct {
 	Cost                      uint64 // of those that were taken, as engine.Entry.Cost counts
 }
 
-// Target is a peer of one of the guest's endpoints.
-type Target struct {
-	Ring *engine.Ring
-	Peer *engine.Peer
-	As   Peer   // what the guest asked for
-	Gone func() // is called, on the engine's thread, when the guest needs it no more
-}
-
 // NewFeed returns the feed of an area. Area and bell stay the caller's. turnedOut is
 // called at most once, on the engine's thread, when the guest has broken a rule.
 func NewFeed(a *Area, bell *Bell, e *engine.Engine, turnedOut func(error)) *Feed {
-	f := &Feed{area: a, bell: bell, eng: e, turn: turnedOut, ops: make([]op, len(a.entries)), peers: map[uint32]*Target{}}
+	f := &Feed{area: a, bell: bell, eng: e, turn: turnedOut, ops: make([]op, len(a.entries)), targets: newTargets()}
 	rests := make([]rest, len(f.ops))
 	for i := range f.ops {
 		f.ops[i].rest = &rests[i]
@@ -75,23 +65,6 @@ func NewFeed(a *Area, bell *Bell, e *engine.Engine, turnedOut func(error)) *Feed
 // OnAdmit has a function called, on the engine's thread, with what the guest says of its
 // room for messages: see Credit. The admission is valid during the call.
 func (f *Feed) OnAdmit(admitted func(session uint64, x *Admission)) { f.admitted = admitted }
-
-// SetTarget gives a peer its number. Engine's thread.
-func (f *Feed) SetTarget(number uint32, p *Target) {
-	f.peers[number] = p
-	f.last = nil
-}
-
-// target returns the peer of a number, or nil.
-func (f *Feed) target(number uint32) *Target {
-	if f.last == nil || f.number != number {
-		f.last, f.number = f.peers[number], number
-	}
-	return f.last
-}
-
-// Peers is how many peers the guest has. Engine's thread.
-func (f *Feed) Peers() int { return len(f.peers) }
 
 // Rest implements engine.Feed.
 func (f *Feed) Rest() bool {
@@ -334,16 +307,6 @@ func (f *Feed) refuse(o *op, why session.Reason, status wire.Status) {
 	f.unshown = true
 }
 
-// forget closes a peer that the guest needs no more.
-func (f *Feed) forget(number uint32, p *Target) {
-	if p != nil {
-		delete(f.peers, number)
-		f.last = nil
-		p.Peer.Close()
-		p.Gone()
-	}
-}
-
 // leave ends a watch.
 func (f *Feed) leave(tag uint64) {
 	for i := range f.ops {
@@ -354,23 +317,6 @@ func (f *Feed) leave(tag uint64) {
 	}
 }
 
-// CloseRing closes peers of one endpoint, at most so many, and reports whether there may
-// be more: a guest may have thousands, and others are served in between. Without them the
-// endpoint's ring can be removed. Engine's thread.
-func (f *Feed) CloseRing(r *engine.Ring, most int) (more bool) {
-	for number, p := range f.peers {
-		if p.Ring != r {
-			continue
-		}
-		if most == 0 {
-			return true
-		}
-		f.forget(number, p)
-		most--
-	}
-	return false
-}
-
 // End says that the host serves the guest no longer: nothing more is taken. Engine's
 // thread.
 func (f *Feed) End() { f.broken, f.ended = true, true }
@@ -379,7 +325,7 @@ func (f *Feed) End() { f.broken, f.ended = true, true }
 // the rings can be removed, and nothing uses the area any more. Engine's thread.
 func (f *Feed) Close() {
 	f.End()
-	for number, p := range f.peers {
-		f.forget(number, p)
+	for _, p := range f.peers {
+		f.forget(p)
 	}
 }

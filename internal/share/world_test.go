@@ -123,10 +123,7 @@ func (w *world) guest(s Sizes, weight ...int) *guest {
 	}
 	g.feed = NewFeed(g.theirs, hosts, w.host, func(err error) { g.broken = err })
 	w.host.AddFeed(g.feed, append(weight, 1)[0])
-	ring, err := engine.NewRing(s.Entries, g.feed)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	ring := engine.NewDirect(engine.NewFlights(s.Entries, nil), g.feed)
 	origin := w.host.NewOrigin(uint16(len(w.guests) + 1))
 	origin.Charge(g.feed)
 	w.host.AddRing(ring, origin)
