@@ -146,7 +146,11 @@ func (d *Domain) pickNumber(attr EndpointAttr, identity uint64) (uint16, error) 
 		if n < 0 || n > 0xffff {
 			return 0, fmt.Errorf("xdpfab: endpoint number %d: want 0..65535 or AnyNumber", n)
 		}
-		if d.endpoints[uint16(n)] != nil || d.reserved[uint16(n)] != attr.part.of || d.listening(uint16(n)) != nil || d.lodging.endpoints[uint16(n)] != nil {
+		of := attr.part.of
+		if attr.part.posts {
+			of = nil // the numbers of a scalable endpoint are those of its receive contexts
+		}
+		if d.endpoints[uint16(n)] != nil || d.reserved[uint16(n)] != of || d.listening(uint16(n)) != nil || d.lodging.endpoints[uint16(n)] != nil {
 			return 0, fmt.Errorf("xdpfab: endpoint number %d is taken: choose another one, or AnyNumber: %w", n, ErrBusy)
 		}
 		return uint16(n), nil

@@ -62,12 +62,18 @@ func (g *guest) reserves(number int) bool {
 	return s != nil && g.blocks[uint16(s.attr.Number)] == s
 }
 
-// unblock gives the numbers back.
+// unblock gives the numbers back. No context may be open: it would have no scalable
+// endpoint at the next host.
 func (g *guest) unblock(_ context.Context, number uint16) (any, error) {
 	g.d.mu.Lock()
 	defer g.d.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	for n, ep := range g.endpoints {
+		if of := ep.as.Block; of != nil && *of == number {
+			return nil, fmt.Errorf("scalable endpoint %d: its context %d is open: close it first: %w", number, n, ErrBusy)
+		}
+	}
 	if s := g.blocks[number]; s != nil {
 		delete(g.blocks, number)
 		s.unreserve()
@@ -94,6 +100,9 @@ func (g *guest) contextOf(a *share.Endpoint) (part, error) {
 	s := g.blocks[*a.Block]
 	if s == nil {
 		return part{}, fmt.Errorf("scalable endpoint %d: %w", *a.Block, ErrClosed)
+	}
+	if !a.Posts && a.Number == AnyNumber {
+		return part{}, fmt.Errorf("receive context of scalable endpoint %d without a number: want one of its %d numbers: %w", *a.Block, s.attr.RXContexts, ErrNotImplemented)
 	}
 	return part{of: s, posts: a.Posts}, nil
 }
