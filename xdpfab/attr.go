@@ -25,8 +25,8 @@ type DomainAttr struct {
 	// surpasses the other models.
 	Threading Threading
 	// Queues is the number of the interface's queues to use, from queue 0 on; 0 means all
-	// of them. Frames that arrive on a queue without a socket are not seen: use fewer
-	// than all only when the NIC is set up accordingly.
+	// of them. Frames that arrive on further queues reach these by a copy, so steer them:
+	// see InterfaceInfo.Relayed.
 	Queues int
 	// Lend is how many further queues, behind those, the domain may lend to its guests,
 	// as far as GuestLimits.Queues allows: see DomainAttr.Borrow. It takes Linux 6.4. If
@@ -203,12 +203,15 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 
 // InterfaceInfo describes a network interface and the mode that it is used in.
 type InterfaceInfo struct {
-	Name     string `json:"name"`
-	Index    int    `json:"index"`
-	MAC      string `json:"mac"`
-	MTU      int    `json:"mtu"` // bytes
-	Driver   string `json:"driver"`
-	Queues   int    `json:"queues"`    // in use
+	Name   string `json:"name"`
+	Index  int    `json:"index"`
+	MAC    string `json:"mac"`
+	MTU    int    `json:"mtu"` // bytes
+	Driver string `json:"driver"`
+	Queues int    `json:"queues"` // in use
+	// Relayed is the number of further queues, neither in use nor to lend. Frames that
+	// the NIC puts there reach those in use by a copy.
+	Relayed  int    `json:"relayed,omitempty"`
 	XDP      string `json:"xdp"`       // "native" or "generic"
 	Copy     string `json:"copy"`      // "zero-copy" or "copy"
 	Chunk    int    `json:"chunk"`     // bytes of a packet buffer

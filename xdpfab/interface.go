@@ -46,7 +46,7 @@ func (n netInterface) Info() InterfaceInfo {
 	m := n.Modes()
 	return InterfaceInfo{
 		Name: n.Name(), Index: n.Index(), MAC: wire.Addr{MAC: n.MAC()}.String(), MTU: n.MTU(), Driver: n.Driver(),
-		Queues: len(n.Queues()), XDP: m.XDP.String(), Copy: m.Copy.String(),
+		Queues: len(n.Queues()), Relayed: n.Strays(), XDP: m.XDP.String(), Copy: m.Copy.String(),
 		Chunk: n.Chunk(), HugeUMEM: m.Pages == xsk.PagesHuge, UDP: n.UDP(),
 	}
 }

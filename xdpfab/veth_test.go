@@ -103,8 +103,21 @@ func TestVeth(t *testing.T) {
 }
 
 // Every queue of a multi-queue interface carries sessions.
-func TestVethMultiQueue(t *testing.T) {
-	a, b, _ := onVeth(t, 3, xdpfab.DomainAttr{}, xdpfab.DomainAttr{Queues: 3})
+func TestVethMultiQueue(t *testing.T) { onAllQueues(t, 0) }
+
+// A domain may use fewer queues than the interface has. Frames that arrive on the others
+// reach it all the same.
+func TestVethFewerQueues(t *testing.T) {
+	b := onAllQueues(t, 1)
+	if i := b.Interface(); i.Queues != 1 || i.Relayed != 2 {
+		t.Errorf("%d queues in use, and %d others: want 1 and 2", i.Queues, i.Relayed)
+	}
+}
+
+// onAllQueues adds to a word from endpoints on all three queues of a veth, at whose other
+// end a domain uses so many, and returns that.
+func onAllQueues(t *testing.T, queues int) *xdpfab.Domain {
+	a, b, _ := onVeth(t, 3, xdpfab.DomainAttr{}, xdpfab.DomainAttr{Queues: queues})
 	av, _ := a.NewAddressVector()
 	dest, err := av.Insert(ctx(t), b.Name(0))
 	if err != nil {
@@ -149,9 +162,10 @@ func TestVethMultiQueue(t *testing.T) {
 		t.Errorf("sum %d, %v, want %d", n, err, 3*each)
 	}
 	counters, err := b.Stats()
-	if err != nil || counters["sessions_accepted"] < 3 || counters["refused_bad_crc"] != 0 {
+	if err != nil || counters["sessions_accepted"] < 3 || counters["refused_bad_crc"] != 0 || counters["xdp_drop_no_socket"] != 0 {
 		t.Errorf("counters %v, %v", counters, err)
 	}
+	return b
 }
 
 // An array of the region's size, through segments, there and back.

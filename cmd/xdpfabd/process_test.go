@@ -457,6 +457,14 @@ func TestProcessAddressChanges(t *testing.T) {
 	}
 }
 
+// A daemon that uses fewer queues than there are says so, and how to change that.
+func TestProcessFewerQueues(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{Queues: 2})
+	p := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB", "--queues", "1")
+	p.said(t, "more queues than are in use")
+	p.said(t, "combined 1")
+}
+
 // Fatal errors are log lines where log lines are JSON, and the exit code stays.
 func TestProcessFailsInJSON(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})

@@ -279,6 +279,11 @@ func (s *server) announce() {
 	s.log.Info("serving", "version", version.Version, "address", s.dom.Name(0), "interface", i.Name, "index", i.Index,
 		"driver", i.Driver, "mtu", i.MTU, "queues", i.Queues, "lend", s.cfg.Lend, "xdp", i.XDP, "copy", i.Copy, "huge_umem", i.HugeUMEM,
 		"udp", i.UDP, "cores", fmt.Sprint(attr.Cores), "spin", attr.Spin.String(), "control", s.cfg.controlPath(), "pid", os.Getpid())
+	if i.Relayed > 0 {
+		s.log.Warn("the interface has more queues than are in use: frames that arrive on the others are passed on with a copy, "+
+			"unless the NIC steers them", "in_use", i.Queues, "others", i.Relayed,
+			"remedy", fmt.Sprintf("ethtool -L %s combined %d", i.Name, i.Queues+s.cfg.Lend))
+	}
 	for _, r := range s.describe() {
 		s.log.Info("region", "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing, "pages", r.Pages)
 	}

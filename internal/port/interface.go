@@ -59,6 +59,8 @@ type Interface struct {
 	watcher  *watcher
 	queues   []*Queue
 	spares   []*spare
+	strays   []*stray
+	bound    int                    // queues that the XDP program has places for
 	polled   []unix.PollFd          // scratch of WaitAny: the eventfds, then the sockets
 	label    atomic.Pointer[string] // the present name; the watcher writes it
 
@@ -87,6 +89,7 @@ func Open(ctx context.Context, ifname string, o Options) (*Interface, error) {
 		o.RingSize = plan.RingSize()
 	}
 	i := &Interface{name: n.Name, index: n.Index, mac: wire.MAC(n.HardwareAddr), mtu: n.MTU, driver: n.Driver, udp: o.UDP}
+	i.bound = max(plan.Queues+o.Lend, min(n.RXQueues, nic.MaxQueues))
 	i.label.Store(&i.name)
 	if i.home.fd = -1; slices.Contains(forgetful, i.driver) {
 		i.forgets, i.home = true, thisNamespace()
@@ -135,7 +138,7 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 	}
 	// The program goes first: it tells at once whether the interface is taken, and
 	// drivers set their queues up anew when they get one.
-	if err = i.load(plan.Queues+o.Lend, o); err == nil {
+	if err = i.load(i.bound, o); err == nil {
 		i.watcher.addrs, err = i.serve()
 	}
 	carrier := sends(i.resolver)
@@ -161,6 +164,9 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 		}
 	}
 	if err := i.prepareSpares(plan, o); err != nil {
+		return err
+	}
+	if err := i.bindStrays(plan.Queues+o.Lend, plan, o); err != nil {
 		return err
 	}
 	if err := awaitCarrier(ctx, i.resolver, i.driver, carrier); err != nil { // binding the last queue may have taken it, too
@@ -234,7 +240,7 @@ func (i *Interface) Close() error {
 		return nil
 	}
 	i.closed = true
-	errs := []error{i.home.close()}
+	errs := []error{i.home.close(), i.closeStrays()}
 	for _, s := range i.spares {
 		errs = append(errs, s.close())
 	}

@@ -14,7 +14,7 @@ import (
 // Options say how to use an interface. The zero value is a good choice.
 type Options struct {
 	// Queues is how many queues to use, from queue 0 on; 0 means all. Frames that
-	// the NIC puts into another queue are dropped.
+	// the NIC puts into another queue go to Mind.
 	Queues int
 	// Lend is how many queues behind those are for other programs: see Interface.Lend.
 	// If Queues is 0, they are the last ones.

@@ -75,9 +75,13 @@ func (i *Interface) prepareSpares(plan nic.Plan, o Options) error {
 }
 
 // Mind begins to take the frames that arrive on queues which can be lent and are not, and
-// hands them to deliver, which must copy them. happened is told of queues that do not
-// come back. Both are called on goroutines of their own. Mind may be called once.
+// on those that are not in use, and hands them to deliver, which must copy them. happened
+// is told of queues that do not come back. Both are called on goroutines of their own.
+// Mind may be called once.
 func (i *Interface) Mind(deliver func(packet []byte), happened func(Event)) {
+	for _, s := range i.strays {
+		s.group.Go(func() { s.mind(deliver) })
+	}
 	for _, s := range i.spares {
 		s.mu.Lock()
 		if s.q != nil {
