@@ -164,7 +164,7 @@ func TestDocOfHeader(t *testing.T) {
 
 // put returns the setter of a message.
 func put(v uint64, m message, size int) setter {
-	return setter{value: v, encode: func() []byte { b := make([]byte, size); m.Put(b); return b }}
+	return setter{value: v, encode: func() []byte { b := make([]byte, size+HelloRoom); m.Put(b); return b[:size] }}
 }
 
 // TestDocOfHello compares the table of hello and hello-ack with the code.

@@ -101,13 +101,18 @@ func bare(name, about string, h Header) golden {
 	return golden{name, about, seal(h, nil), func(t *testing.T, b []byte) { opened(t, b, h) }}
 }
 
-// carrying is a frame with one message, and perhaps more behind it that a receiver skips.
+// carrying is a frame with one message, or with a hello and a remainder in place of its
+// own that a receiver skips.
 func carrying[M any, P interface {
 	*M
 	message
 }](name, about string, h Header, m M, more ...byte) golden {
 	payload := make([]byte, EntryLen)
-	payload = append(payload[:P(&m).Put(payload)], more...)
+	n := P(&m).Put(payload)
+	if len(more) > 0 {
+		n = HelloLen
+	}
+	payload = append(payload[:n], more...)
 	return golden{name, about, seal(h, payload), func(t *testing.T, b []byte) {
 		var got M
 		if r := P(&got).Parse(opened(t, b, h)); r != ReasonOK || any(got) != any(m) {

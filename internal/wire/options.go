@@ -98,13 +98,19 @@ func (o *Options) parseOne(kind byte, value []byte) Reason {
 	return ReasonOK
 }
 
-// remainder writes the options behind the HelloLen bytes of a message, announces them,
-// and returns the length of the message.
+// remainder writes what follows the HelloLen bytes of a message: the second word of
+// features, in which this version has none, if the first announces one; and the options,
+// which it announces. It returns the length of the message.
 func (o *Options) remainder(b []byte) int {
-	if !o.any() {
-		return HelloLen
+	le, n := binary.LittleEndian, HelloLen
+	features := Features(le.Uint32(b[helloFeatures:]))
+	if features&FeatureMore != 0 {
+		le.PutUint32(b[n:], 0)
+		n += moreLen
 	}
-	le := binary.LittleEndian
-	le.PutUint32(b[helloFeatures:], le.Uint32(b[helloFeatures:])|uint32(FeatureOptions))
-	return HelloLen + o.put(b[HelloLen:])
+	if o.any() {
+		le.PutUint32(b[helloFeatures:], uint32(features|FeatureOptions))
+		n += o.put(b[n:])
+	}
+	return n
 }

@@ -4,6 +4,8 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
+	"slices"
 	"testing"
 )
 
@@ -45,15 +47,16 @@ func TestOptions(t *testing.T) {
 		"codepoint":        {FeatureOptions, []byte{1, 2, 64, 5}, Options{}, ReasonBadPayload},
 		"priority":         {FeatureOptions, []byte{1, 2, 46, 8}, Options{}, ReasonBadPayload},
 	} {
-		b := make([]byte, HelloLen, HelloLen+HelloRoom)
+		b := make([]byte, HelloLen+HelloRoom)
 		(&HelloMsg{Features: c.features}).Put(b)
-		b = append(b, c.remainder...)
+		b = append(b[:HelloLen], c.remainder...)
 		var hello HelloMsg
 		if r := hello.Parse(b); r != c.reason || r == ReasonOK && hello.Options != c.want {
 			t.Errorf("hello, %s: %+v, %v; want %+v, %v", name, hello.Options, r, c.want, c.reason)
 		}
 		var ack HelloAckMsg
-		(&HelloAckMsg{Features: c.features}).Put(b)
+		(&HelloAckMsg{Features: c.features}).Put(b[:cap(b)])
+		copy(b[HelloLen:], c.remainder)
 		if r := ack.Parse(b); r != c.reason || r == ReasonOK && ack.Options != c.want {
 			t.Errorf("hello-ack, %s: %+v, %v; want %+v, %v", name, ack.Options, r, c.want, c.reason)
 		}
@@ -69,6 +72,11 @@ func FuzzHello(f *testing.F) {
 	f.Add(append(b[:HelloLen:HelloLen], pattern(HelloRoom)...))
 	hello.Options.Connection = Connection{Set: true, Endpoint: 3, Len: 4, Data: [ConnectionData]byte{5}}
 	f.Add(bytes.Clone(b[:hello.Put(b)]))
+	later := bytes.Clone(b[:hello.Put(b)]) // of a version that has another word of features
+	binary.LittleEndian.PutUint32(later[helloFeatures:], uint32(FeatureMore|FeatureOptions))
+	f.Add(slices.Insert(later, HelloLen, 1, 2, 3, 4))
+	more := HelloMsg{Features: FeatureMore}
+	f.Add(bytes.Clone(b[:more.Put(b)]))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		again := make([]byte, HelloLen+HelloRoom)
 		var hello, hello2 HelloMsg
