@@ -92,7 +92,8 @@ func (b *Mailbox) nothing(ctx context.Context) error {
 const takeBackPoll = time.Millisecond
 
 // takeBack completes a receive whose caller waits no longer: as cancelled or, if a
-// message is going into it, when that is complete or its session has ended.
+// message is going into it, when that is complete or its session has ended, as it does
+// when the message stalls.
 func (b *Mailbox) takeBack(q *matching.Queue, l *letter) {
 	for !q.Cancel(l) && !l.Ready() {
 		ctx, cancel := context.WithTimeout(context.Background(), takeBackPoll)

@@ -101,8 +101,8 @@ func (b *Mailbox) Close() error {
 
 // Receive waits for a message without a tag, and puts it into buf. When the context ends,
 // the error wraps its cause and no message has been taken, unless one was going into buf
-// at that moment: then Receive goes on until that message is complete, or its sender is
-// gone, so that no message gets lost.
+// at that moment: then Receive goes on until that message is complete, or nothing more of
+// it has come for the domain's GiveUp time, so that no message gets lost.
 //
 // A message longer than buf is received with an error that wraps ErrTruncated: Bytes has
 // its beginning, Length tells how long it was, and the rest of it is gone. An empty

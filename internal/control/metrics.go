@@ -139,6 +139,7 @@ var helps = map[string]string{
 	"sessions_accepted":          "Sessions opened by peers.",
 	"sessions_retired":           "Sessions of peers forgotten after long silence.",
 	"sessions_evicted":           "Sessions of peers that gave room to others when the table was full.",
+	"messages_stalled":           "Messages of peers that stopped in the middle of them, and were dropped.",
 	"peers_restarted":            "Peers that answered in another life than before.",
 	"sessions_failed":            "Opened sessions ended by silence, restart or refusal of the peer.",
 	"unknown_session":            "Frames of sessions that do not exist here.",

@@ -28,6 +28,7 @@ const (
 	SessionsAccepted   // by this side
 	SessionsRetired    // accepted ones, after long silence
 	SessionsEvicted    // accepted ones, for want of room
+	MessagesStalled    // of peers that stopped in the middle of them, which ended their sessions
 	PeersRestarted     // other lives that answered
 	SessionsFailed     // opened ones, by silence, restart or refusal of the peer
 	UnknownSession     // frames of sessions that do not exist here
@@ -48,7 +49,7 @@ type Counters [numCounters]uint64
 
 var counterNames = [verdictBase]string{
 	"packets_received", "packets_sent", "ops_sent", "frames_resent", "requests_executed", "ops_executed",
-	"hellos", "hellos_unauthorized", "sessions_opened", "sessions_accepted", "sessions_retired", "sessions_evicted",
+	"hellos", "hellos_unauthorized", "sessions_opened", "sessions_accepted", "sessions_retired", "sessions_evicted", "messages_stalled",
 	"peers_restarted", "sessions_failed",
 	"unknown_session", "stale_epoch", "invalid", "handed_over", "port_errors",
 }

@@ -46,7 +46,11 @@ func (e *Engine) deadline(x entry) int64 {
 	case *Inquiry:
 		return x.asker.Deadline()
 	case *target:
-		return e.now + x.deadline() - e.lived
+		at := x.deadline()
+		if x.midway && x.stall.since != 0 {
+			at = min(at, x.stallsAt())
+		}
+		return e.now + at - e.lived
 	}
 	return e.now
 }

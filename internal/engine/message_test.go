@@ -312,3 +312,45 @@ func TestRoomIsShared(t *testing.T) {
 		t.Errorf("of 40 receives the two senders got %v, want about as many each", from)
 	}
 }
+
+// A message that stops in its middle gives its receive back after the receiver's give-up
+// time, to one that has come meanwhile. Its sender, which lives and would wait for
+// longer, learns that it was not executed, and goes on in another session; a watch of the
+// receiver does not end.
+func TestMessageStalls(t *testing.T) {
+	bn, a := receiving(t, 1, session.Config{GiveUp: time.Second}, 1<<20)
+	bn.a = bn.node(bn.a.port, macA, session.Config{GiveUp: time.Hour, Features: wire.FeatureMessages})
+	p := bn.peer(0)
+	var watch, long, next results
+	w := bn.a.ring.Claim()
+	w.Peer, w.Context, w.Verb, w.Count, w.Flags = p.ID(), &watch, engine.VerbWatch, 0, 0
+	w.Publish()
+	got := bn.post(1<<20, 0, "only")
+	bn.send(p, &long, pattern(1<<20, 1), 0, 0)
+	bn.until(func() bool { return bn.b.inbox.Usage().Filling == 1 })
+	bn.a.port.SetFaults(port.Faults{Loss: 1})
+	other := bn.b.inbox.NewInflow(wire.Addr{MAC: wire.MAC{2, 9}})
+	m := wire.Message{Begins: true, Length: 5}
+	other.Begin()
+	if other.Admit(&m) {
+		other.Put([]byte("hello"))
+	}
+	other.End()
+	since := bn.now
+	bn.until(func() bool { return len(a.list) == 1 })
+	if took := time.Duration(bn.now - since); took > 2*time.Second || string(got[:5]) != "hello" {
+		t.Errorf("the message of another sender came after %v: %q", took, got[:5])
+	}
+	bn.a.port.SetFaults(port.Faults{})
+	bn.post(100, 0, "next")
+	bn.send(p, &next, pattern(100, 2), 0, 0)
+	bn.until(func() bool { return next.n == 1 })
+	if long.n != 1 || long.last.Fate != engine.NotExecuted || next.last.Fate != engine.Success || len(a.list) != 2 || watch.n > 0 {
+		t.Errorf("the message that stopped: %+v, the next one: %+v, the watch: %+v, received %+v", long, next, watch, a.list)
+	}
+	if n := bn.b.Usage().Sessions; n != 1 {
+		t.Errorf("%d sessions at the target, want 1", n)
+	}
+	other.Close()
+	bn.check()
+}

@@ -57,6 +57,7 @@ type TargetState struct {
 	Key      uint64          `json:",omitempty"` // digest of the key that the initiator has proven
 	Ended    bool            `json:",omitempty"`
 	Waits    bool            `json:",omitempty"`
+	Midway   bool            `json:",omitempty"`
 	Served   json.RawMessage // of Mobile
 }
 
@@ -70,7 +71,7 @@ func (e *Engine) Resume() {
 	e.paused = false
 	for _, t := range e.orphans {
 		if t.slot.id != 0 {
-			t.finish()
+			t.finish(wire.ResetClosed)
 		}
 	}
 	e.orphans = nil
@@ -188,7 +189,7 @@ func (t *target) state() (*TargetState, error) {
 	state, err := served.State(t.e.lived)
 	return &TargetState{
 		ID: t.slot.id, Nonce: t.nonce, Epoch: t.epoch, Remote: t.remote, Link: t.path.Link(t.class), Features: t.features,
-		Keep: t.keep, From: t.from, Party: t.party.key, Key: t.key.Digest(nil), Ended: t.ended, Waits: t.waits, Served: state,
+		Keep: t.keep, From: t.from, Party: t.party.key, Key: t.key.Digest(nil), Ended: t.ended, Waits: t.waits, Midway: t.midway, Served: state,
 	}, err
 }
 
@@ -238,7 +239,7 @@ func (e *Engine) importTarget(s *TargetState, p *pair) (*target, error) {
 	t := &target{
 		e: e, pair: p, party: e.partyAt(s.Party), path: e.pathOf(way, s.Link.Remote), class: s.Link.Class,
 		nonce: s.Nonce, epoch: s.Epoch, remote: s.Remote, endpoint: p.key.endpoint, features: s.Features,
-		from: s.From, keep: s.Keep, ended: s.Ended,
+		from: s.From, keep: s.Keep, ended: s.Ended, midway: s.Midway,
 	}
 	t.path.SetFlow(t.remote)
 	params := session.TargetParams{

@@ -31,6 +31,8 @@ type target struct {
 	dying     bool  // is removed once its last frame is sent
 	ended     bool  // nothing runs any more, since this side has ended it
 	waits     bool  // on the engine's list of those whose next message waits for room
+	midway    bool  // a message has begun, and lacks what the initiator has to send
+	stall     stall
 }
 
 func (t *target) place() *slot { return &t.slot }
@@ -85,6 +87,9 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 // came acts on the verdict on a frame.
 func (t *target) came(o *session.Outcome) bool {
 	e := t.e
+	if t.midway = o.Midway && !o.Waits; o.Waits {
+		t.stall.since = 0 // the time for which there is no room here does not count
+	}
 	if o.Frames > 0 {
 		e.count[RequestsExecuted] += uint64(o.Frames)
 		e.count[OpsExecuted] += uint64(o.Ops)
@@ -154,6 +159,8 @@ func (t *target) tick(int64) int64 {
 	if t.e.lived >= t.deadline() {
 		t.e.count[SessionsRetired]++
 		t.remove()
+	} else if t.midway {
+		return t.stalled()
 	}
 	return 0 // idleness is checked in the next period
 }
@@ -178,16 +185,18 @@ func (t *target) shutdown() { t.end(wire.ResetShuttingDown) }
 func (e *Engine) EndTargets(endpoint uint16) {
 	for _, x := range e.table.snapshot() {
 		if t, ok := x.(*target); ok && t.endpoint == endpoint && !t.dying {
-			t.finish()
+			t.finish(wire.ResetClosed)
 		}
 	}
 }
 
-// finish ends a session whose endpoint closes.
-func (t *target) finish() {
+// finish ends a session, and keeps its answers. With ResetUnknownSession the initiator
+// begins another one, which it asks about what has run in this one.
+func (t *target) finish(why wire.ResetReason) {
 	t.ended = true
+	t.midway = false
 	t.s.Freeze(t.e.lived, t.s.Acked())
-	t.s.Shutdown(wire.ResetClosed)
+	t.s.Shutdown(why)
 	t.e.touch(t, &t.listed)
 }
 

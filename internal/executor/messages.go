@@ -32,7 +32,10 @@ func (s *Session) deliver(payload []byte, ops uint8) (session.Verdict, wire.Reas
 			return session.NoBuffer, wire.ReasonOK
 		}
 	}
-	if !s.put(payload) {
+	all := s.put(payload)
+	_, lacks := s.inflow.InProgress()
+	s.midway = lacks > 0
+	if !all {
 		if p.ran == 0 {
 			s.Unbuffer(p.answer)
 			p.answer = nil
@@ -126,7 +129,7 @@ func (s *Session) run(m *wire.Message) bool {
 func (s *Session) Retry() (o session.Outcome) {
 	s.notices = s.notices[:0]
 	s.executeHeld(&o)
-	o.Due, o.Waits, o.Notices = s.Due(), s.Waits(), s.notices
+	o.Due, o.Waits, o.Midway, o.Notices = s.Due(), s.Waits(), s.midway, s.notices
 	return o
 }
 
@@ -149,6 +152,7 @@ func (s *Session) stop() {
 	if s.inflow == nil {
 		return
 	}
+	s.midway = false
 	s.inflow.Close()
 	p := &s.partial
 	if p.answer == nil {

@@ -22,6 +22,7 @@ type Session struct {
 	notices  []wire.Notice  // of this Receive
 	inflow   session.Inflow // nil if the session has no messages
 	partial  partial
+	midway   bool         // a message has begun, and is not whole
 	message  wire.Message // the record at hand; here, as the inflow may keep what it is given, for all the compiler knows
 }
 
@@ -44,7 +45,7 @@ func (s *Session) Receive(now int64, h *wire.Header, payload, out []byte) (o ses
 	if out != nil && o.Refused == wire.ReasonOK {
 		o.Answer = s.Answer(out)
 	}
-	o.Due, o.Waits, o.Notices = s.Due(), s.Waits(), s.notices
+	o.Due, o.Waits, o.Midway, o.Notices = s.Due(), s.Waits(), s.midway, s.notices
 	return o
 }
 
@@ -73,7 +74,7 @@ func (s *Session) execute(payload []byte, ops, flags uint8) (session.Verdict, wi
 	if flags&wire.FlagMessages != 0 {
 		return s.deliver(payload, ops)
 	}
-	if s.partial.answer != nil && !s.Ahead() { // a frame of messages that has run in part was sent in its place
+	if (s.partial.answer != nil || s.midway) && !s.Ahead() { // the rest of a frame, or of a message, was sent in its place
 		return session.Execute, wire.ReasonBadPayload
 	}
 	b := s.Buffer()

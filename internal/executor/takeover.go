@@ -63,6 +63,8 @@ func (s *Session) Restore(state []byte, now int64) error {
 	case x.Inflow == nil && s.inflow == nil, x.Ended != 0:
 	case x.Inflow != nil && can:
 		in.Restore(*x.Inflow)
+		_, lacks := in.InProgress()
+		s.midway = lacks > 0
 	default:
 		return errors.New("a session has messages in one process and none in the other: want endpoints that take the same")
 	}

@@ -29,6 +29,8 @@ var bugsOfMessages = []bug{
 		{executorMessages, "\ts.inflow.Close()\n\tp := &s.partial\n", "\tp := &s.partial\n"}}},
 	{"a message goes on in the next session", "", []edit{
 		{engineMessage, "\tif f := c.message; f != nil {\n", "\tif f := c.message; f != nil && false {\n"}}},
+	{"a sender that dies in the middle of a message holds its receive", "", []edit{
+		{engineTarget, "\t} else if t.midway {\n", "\t} else if false {\n"}}},
 	{"the rest of a cancelled message is never dropped", "", []edit{
 		{engineMessage, "c.message, c.severed = nil, f.sent", "c.message = nil"}}},
 	{"a message counts twice that completed while the next one waited", "", []edit{

@@ -185,7 +185,7 @@ func (b *mailbox) drain() {
 }
 
 // refill keeps receives posted that take any message, besides those into which messages
-// of senders may be going that have died.
+// of senders may be going that have died or pause.
 func (b *mailbox) refill() {
 	if !b.lives() {
 		return
@@ -214,6 +214,7 @@ func (b *mailbox) refill() {
 
 // check looks for contradictions in the queue, and counts the receives again.
 func (b *mailbox) check() {
+	b.checkStalls()
 	w, u := b.n.w, b.q.Usage()
 	if err := b.q.Check(); err != nil {
 		w.fail("%v: %v", b, err)

@@ -15,6 +15,8 @@ type mailTap struct {
 	refused bool // the next message waits for room
 	due     bool // a receive has been posted since, so it must be tried again
 	closed  bool
+	shown   [2]uint64 // how many bytes the message in progress had, and lacked
+	grew    int64     // when it was seen to have others, as the node's engines count the time
 }
 
 // Admit implements session.Inflow.
@@ -91,4 +93,22 @@ func (n *node) waits() bool {
 		}
 	}
 	return false
+}
+
+// checkStalls checks that no message stays in its middle for much longer than the give-up
+// time of the node, while nothing more of it comes.
+func (b *mailbox) checkStalls() {
+	w, lived := b.n.w, int64(0)
+	for _, e := range b.n.engs {
+		lived = max(lived, e.Lived())
+	}
+	for _, t := range b.taps {
+		has, lacks := t.InProgress()
+		if shown := [2]uint64{has, lacks}; shown != t.shown || lacks == 0 {
+			t.shown, t.grew = shown, lived
+		} else if most := int64(w.plan.session.GiveUp) + 5*second; lived-t.grew > most {
+			w.fail("%v: a message that has %d bytes lacks %d, and nothing more of it has come for %.3f s",
+				b, has, lacks, float64(lived-t.grew)/float64(second))
+		}
+	}
 }
