@@ -68,8 +68,10 @@ const (
 	// matches, instead of being kept for one. A tagged atomic that returns what it finds
 	// has it always.
 	FlagMatch
+	// FlagStream says that operands, extents and result come part by part: see [Stream].
+	FlagStream
 
-	besides    = FlagOutside | FlagExtents | FlagPieces // with a part outside the entry
+	besides    = FlagOutside | FlagExtents | FlagPieces | FlagStream // with a part outside the entry
 	knownFlags = FlagFence | FlagData | FlagMatch | besides
 )
 

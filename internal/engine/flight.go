@@ -25,6 +25,7 @@ type flight struct {
 	inline  [InlineResult]byte // the result, if there is no other place for it
 	by      uint32             // with FlagData: the unit that the records are in, see conn.nextUnit; with a carrier: its number of the peer
 	covered uint32             // with FlagData: how many records have been packed
+	_       [8]byte
 }
 
 // begin prepares for an operation.

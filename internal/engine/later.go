@@ -36,7 +36,9 @@ func (l *Later) Then(f func()) {
 
 // settle tells the outcome.
 func (l *Later) settle(f *flight, r Result) {
-	l.result, l.data = r, f.result()
+	if l.result, l.data = r, f.result(); f.Flags&FlagStream != 0 {
+		l.data = f.Stream.results()
+	}
 	close(l.done)
 	if l.then != nil {
 		l.then()
@@ -48,7 +50,11 @@ func (l *Later) settle(f *flight, r Result) {
 // sent cannot succeed any more.
 func standIn(f *flight) *flight {
 	in := &flight{later: &Later{done: make(chan struct{})}, sent: f.elements(), noted: true, ran: f.ran, failed: f.failed, bad: f.bad}
-	in.Entry, in.Result = f.Entry, f.whatCame()
+	if in.Entry = f.Entry; f.Flags&FlagStream != 0 {
+		in.SetStream(f.Stream.apart())
+	} else {
+		in.Result = f.whatCame()
+	}
 	in.Flags &^= FlagPieces
 	if !f.packed() {
 		in.fail(Result{Fate: NotExecuted, Reason: session.GaveUp})

@@ -36,7 +36,8 @@ func (c *conn) packMessage(w *wire.RecordWriter, f *flight, seg *segment) {
 		Begins: f.sent == 0, Tagged: f.Verb == wire.VerbTagged, HasData: f.Flags&FlagData != 0, Match: f.Flags&FlagMatch != 0,
 		Length: uint64(f.Count), Offset: uint64(f.sent), Tag: f.Key, Data: f.Data, Source: c.r.origin.endpoint,
 	}
-	part, ok := w.Message(&m, uint64(f.Count-f.sent))
+	_, rest := f.page()
+	part, ok := w.Message(&m, uint64(min(f.Count-f.sent, rest)))
 	if !ok {
 		return
 	}
@@ -54,7 +55,8 @@ func (c *conn) packMessage(w *wire.RecordWriter, f *flight, seg *segment) {
 func (f *flight) copyOut(to []byte) {
 	whole, _ := f.operands()
 	if f.Flags&FlagPieces == 0 {
-		copy(to, whole[f.sent:])
+		first, _ := f.page()
+		copy(to, whole[f.sent-first:])
 		return
 	}
 	for place := uint64(f.sent); len(to) > 0; {

@@ -16,14 +16,14 @@ func (r *remote) pack() {
 	if c != nil && c.stage.buf != nil {
 		if !c.usable() {
 			c.unstage()
-		} else if r.head == nil && c.ini.InFlight() < busy {
+		} else if r.head == nil && c.ini.InFlight() < busy || r.starved() {
 			c.commit()
 		}
 	}
 	if r.head == nil {
 		r.fullSince = 0 // what waits later has a give-up time of its own
 	}
-	if !r.works() {
+	if !r.works() || r.starved() {
 		return
 	}
 	if r.refused() {
@@ -31,13 +31,19 @@ func (r *remote) pack() {
 	} else if !r.connect() {
 		return
 	}
-	for r.works() && r.packFrame() {
+	for r.works() && !r.starved() && r.packFrame() {
 	}
 }
 
 // works reports whether there is something to pack.
 func (r *remote) works() bool {
 	return r.head != nil || r.conn != nil && r.conn.severed > 0 && !r.conn.over()
+}
+
+// starved reports whether there is nothing to pack as long as an operation waits for its
+// next part.
+func (r *remote) starved() bool {
+	return r.head != nil && r.head.starved() && (r.conn == nil || r.conn.severed == 0)
 }
 
 // packFrame fills one frame from the queue. It returns false when no other frame can
@@ -106,7 +112,12 @@ func (r *remote) owes() bool {
 // frame is full or nothing of the operation has still to be packed.
 func (r *remote) packOp(w *wire.RecordWriter, f *flight) segment {
 	seg := segment{f: f, first: f.sent}
+	if f.Flags&FlagStream != 0 {
+		f.open()
+		defer f.turn()
+	}
 	switch {
+	case f.starved():
 	case f.message():
 		r.conn.packMessage(w, f, &seg)
 	case f.notices() && !r.conn.ini.Features().Allow(wire.VerbNotice):
@@ -129,7 +140,7 @@ func (r *remote) packOp(w *wire.RecordWriter, f *flight) segment {
 		if f.notices() {
 			f.cover(r.conn, seg.records)
 		}
-	} else if w.Ops() == 0 && !f.whole() { // not even an empty frame holds it: a malformed operation
+	} else if w.Ops() == 0 && !f.whole() && !f.starved() { // not even an empty frame holds it: a malformed operation
 		f.fail(Result{Fate: NotExecuted, Status: wire.StatusBadCount})
 	}
 	return seg
@@ -143,7 +154,7 @@ func (r *remote) packArray(w *wire.RecordWriter, f *flight, seg *segment, rec *w
 		return 0
 	}
 	operand, compare, n := f.given(count)
-	if n < count && f.Verb == wire.VerbWrite {
+	if n < count && f.Verb == wire.VerbWrite && f.Flags&FlagPieces != 0 {
 		operand, n = r.e.gathered(f, operand, count)
 	}
 	if n == 0 {

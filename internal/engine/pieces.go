@@ -64,7 +64,9 @@ func at(list [][]byte, place, n uint64) []byte {
 // the pieces are too short.
 func (f *flight) given(count uint32) (operand, compare []byte, n uint32) {
 	size := uint64(wire.ElemSize(f.Datatype))
-	place, length := uint64(f.sent)*size, uint64(count)*size
+	first, rest := f.page()
+	count = min(count, rest)
+	place, length := uint64(f.sent-first)*size, uint64(count)*size
 	operand, compare = f.operands()
 	if f.Flags&FlagPieces == 0 || f.Flags&FlagOutside == 0 {
 		if len(operand) > 0 {
@@ -121,6 +123,10 @@ func piece(list [][]byte, whole []byte, place, n uint64) []byte {
 
 // store puts a value into the result, from a place on.
 func (f *flight) store(place int, value []byte) {
+	if f.Flags&FlagStream != 0 {
+		f.storePart(place, value)
+		return
+	}
 	if f.Flags&FlagPieces == 0 || len(f.Pieces.Result) == 0 {
 		result := f.result()
 		copy(result[min(place, len(result)):], value)

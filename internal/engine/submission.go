@@ -27,8 +27,9 @@ type Outside struct {
 	Operand []byte
 	Compare []byte
 	Extents []mr.Extent
-	Pieces  *Pieces     // with FlagPieces
-	own     []mr.Extent // memory for copies of extents, used again and again
+	Pieces  *Pieces      // with FlagPieces
+	Stream  *Stream      // with FlagStream
+	own     *[]mr.Extent // memory for copies of extents, used again and again; or nil
 }
 
 // clear prepares for another operation; every operation sets the fields that are not
@@ -70,8 +71,11 @@ func (s *Submission) SetExtents(extents []mr.Extent) {
 
 // CopyExtents is SetExtents with a copy, which releases the caller's memory.
 func (s *Submission) CopyExtents(extents []mr.Extent) {
-	s.own = append(s.own[:0], extents...)
-	s.SetExtents(s.own)
+	if s.own == nil {
+		s.own = new([]mr.Extent)
+	}
+	*s.own = append((*s.own)[:0], extents...)
+	s.SetExtents(*s.own)
 }
 
 // keptExtents is the number of extents that a submission keeps memory for between
@@ -136,8 +140,8 @@ func (s *Submission) drop() {
 	if s.Flags&besides == 0 {
 		return
 	}
-	s.Operand, s.Compare, s.Extents, s.Pieces = nil, nil, nil, nil
-	if cap(s.own) > keptExtents {
+	s.Operand, s.Compare, s.Extents, s.Pieces, s.Stream = nil, nil, nil, nil, nil
+	if s.own != nil && cap(*s.own) > keptExtents {
 		s.own = nil
 	}
 }
