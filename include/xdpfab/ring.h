@@ -25,7 +25,7 @@
  * is for messages that come at once: each takes one of `messages` and, if it is longer than 64
  * bytes, its length in whole 2048 bytes of `bytes`.
  *
- * Everything is little-endian. The layout is that of package internal/share, version 1.
+ * Everything is little-endian. The layout is that of package internal/share, version 2.
  */
 #ifndef XDPFAB_RING_H
 #define XDPFAB_RING_H
@@ -33,7 +33,7 @@
 #include <stdint.h>
 
 #define XDPFAB_MAGIC 0x66706478u /* "xdpf" */
-#define XDPFAB_VERSION 1u
+#define XDPFAB_VERSION 2u
 #define XDPFAB_PAGE 4096u
 
 /* Positions count entries since the beginning. */
@@ -116,6 +116,12 @@ enum xdpfab_verb {
 	XDPFAB_WATCH = 0xf1,   /* completes when it has ended */
 	XDPFAB_FORGET = 0xf2,  /* the peer is not needed any more; has no completion */
 	XDPFAB_LEAVE = 0xf3,   /* ends the watch whose cookie is in key; has no completion */
+	XDPFAB_FEED = 0xf5,    /* the next part of the operation with XDPFAB_STREAM whose cookie is in
+	                        * key: count elements, with struct xdpfab_places. Its completion says
+	                        * that they have been taken and their results are in place, or, if it
+	                        * is no success, that the operation has ended without them */
+	XDPFAB_SEVER = 0xf6,   /* no other part of the operation whose cookie is in key comes: it
+	                        * completes with what is known of it; has no completion itself */
 	XDPFAB_ADMIT = 0xf4,   /* struct xdpfab_admission: the message that the session in key has
 	                        * announced may come, or with key 0 there is more room; likewise */
 };
@@ -125,6 +131,7 @@ enum xdpfab_flag {
 	XDPFAB_OUTSIDE = 2,
 	XDPFAB_EXTENTS = 4,
 	XDPFAB_DATA = 16,
+	XDPFAB_STREAM = 64, /* operands, results and extents come with XDPFAB_FEED; its completion tells its fate */
 };
 
 /* A completion entry. */

@@ -19,16 +19,24 @@ type Carrier interface {
 	NewPeer(origin uint64, link wire.Link, lane uint8, endpoint uint16) (uint32, error)
 	// Forget gives the number of a peer back: its session ends.
 	Forget(peer uint32)
-	// Tags is how many parts of operations can be in the carrier's hands at a time.
+	// Tags is how many operations and parts can be in the carrier's hands at a time.
 	Tags() int
-	// Most is how many elements of an operation one Post may take, 0 if the carrier
-	// cannot take it at all. An operation with an event at the target, or on extents, is
-	// never divided.
-	Most(s *Submission) uint32
-	// Post takes count elements of an operation from the first on; the buffers stay
-	// untouched until its completion comes back with the same tag. It returns false if
-	// there is no room for it at present.
-	Post(tag, peer uint32, s *Submission, first, count uint32) bool
+	// Way says how the carrier takes an operation.
+	Way(s *Submission) CarrierWay
+	// Post takes an operation whole; the buffers stay untouched until its completion
+	// comes back with the same tag. It returns false if there is no room for it at
+	// present.
+	Post(tag, peer uint32, s *Submission) bool
+	// Begin is Post for an operation that follows in parts.
+	Begin(tag, peer uint32, s *Submission) bool
+	// Feed takes the next part, from an element on, of the operation that has begun with
+	// a tag, and returns its number of elements, 0 if there is no room for it at present.
+	// Its completion has a tag of its own: then its memory is free for another part, its
+	// result has come, and of the operation's fate nothing is said.
+	Feed(tag, of uint32, s *Submission, first uint32) (count uint32)
+	// Sever says that no other part of such an operation comes. It completes with what is
+	// known of it.
+	Sever(tag uint32)
 	// Leave asks for the end of a watch that was posted with the tag.
 	Leave(tag uint32)
 	// Alive reports whether there is another process: it may end, and another one may
@@ -43,12 +51,23 @@ type Carrier interface {
 	Receive(done func(tag uint32, c *Completion, life uint64, result []byte)) int
 }
 
+// CarrierWay is how a carrier takes an operation.
+type CarrierWay uint8
+
+// The ways.
+const (
+	CarryWhole CarrierWay = iota
+	CarryParts
+	CarryNever // it cannot be taken at all
+)
+
 // carriage is what an engine with a carrier knows of the operations in the carrier's
 // hands. It belongs to the engine's thread.
 type carriage struct {
 	Carrier
 	parts  []carriedPart                                               // by tag
 	free   []uint32                                                    // tags
+	fed    []*carriedStream                                            // operations of which parts are still to be handed over
 	posted bool                                                        // since the last Flush
 	lives  atomic.Uint32                                               // other processes that have ended
 	done   func(tag uint32, c *Completion, life uint64, result []byte) // completed
@@ -56,10 +75,11 @@ type carriage struct {
 	head, tail *flight // operations for which there was no room, in posting order
 }
 
-// carriedPart is the part of an operation that the carrier has under one tag.
+// carriedPart is what the carrier has under one tag: an operation, or a part of one.
 type carriedPart struct {
-	f     *flight // nil: the tag is free
-	first uint32  // element
+	f     *flight        // nil: the tag is free
+	of    *carriedStream // nil: the whole operation was posted
+	first uint32         // element
 }
 
 func newCarriage(c Carrier) *carriage {
@@ -85,7 +105,7 @@ func (g *carriage) carry(f *flight, p *Peer) {
 	if g.head == nil && f.Short() && g.handWord(f) {
 		return
 	}
-	if g.Most(&f.Submission) == 0 {
+	if g.Way(&f.Submission) == CarryNever {
 		f.fail(Result{Fate: NotExecuted, Status: wire.StatusBadCount})
 		f.finish()
 		return
@@ -112,43 +132,33 @@ func (g *carriage) handWord(f *flight) bool {
 		return false
 	}
 	tag := g.free[len(g.free)-1]
-	if !g.Post(tag, f.by, &f.Submission, 0, 1) {
+	if !g.Post(tag, f.by, &f.Submission) {
 		return false
 	}
 	g.free = g.free[:len(g.free)-1]
-	g.parts[tag] = carriedPart{f, 0}
+	g.parts[tag] = carriedPart{f: f}
 	f.sent, f.pending, f.noted, g.posted = 1, 1, true, true
 	return true
 }
 
-// hand gives an operation to the carrier, and returns false if there was no room for all
-// of it.
+// hand gives an operation to the carrier, and returns false if there was no room for it.
 func (g *carriage) hand(f *flight) bool {
-	n, most := f.elements(), g.Most(&f.Submission)
-	for f.sent < n && !f.failed {
-		part := min(n-f.sent, most)
-		if len(g.free) == 0 {
-			return false
-		}
-		tag := g.free[len(g.free)-1]
-		if !g.Post(tag, f.by, &f.Submission, f.sent, part) {
-			return false
-		}
-		g.free = g.free[:len(g.free)-1]
-		g.parts[tag] = carriedPart{f, f.sent}
-		f.sent += part
-		f.pending++
-		g.posted = true
+	if g.Way(&f.Submission) == CarryParts {
+		return g.begin(f)
 	}
-	if f.noted = true; f.pending == 0 { // a part of it has failed
-		f.finish()
+	if !g.handWord(f) {
+		return false
 	}
+	f.sent = f.elements()
 	return true
 }
 
 // round does what there is to do for operations in the carrier's hands, once.
 func (g *carriage) round() int {
 	n := g.Receive(g.done)
+	if len(g.fed) > 0 {
+		g.feed()
+	}
 	for g.head != nil && g.hand(g.head) {
 		f := g.head
 		g.head, f.next = f.next, nil
@@ -166,38 +176,53 @@ func (g *carriage) completed(tag uint32, c *Completion, life uint64, result []by
 	if int(tag) >= len(g.parts) || g.parts[tag].f == nil {
 		return // no tag of ours: the other side is broken
 	}
-	f, first := g.parts[tag].f, g.parts[tag].first
+	f, of := g.parts[tag].f, g.parts[tag].of
+	if of != nil && tag != of.tag {
+		g.fedPart(tag, c, result)
+		return
+	}
 	if c.Flags&CompletedOpen != 0 {
 		g.open(tag, f, c.Reason)
 		return
 	}
-	g.parts[tag].f = nil
-	g.free = append(g.free, tag)
+	g.parts[tag] = carriedPart{}
+	if of == nil {
+		g.free = append(g.free, tag)
+	} else {
+		g.end(of)
+	}
 	if f.ring != nil && life != 0 {
 		if p := f.ring.find(f.Peer); p != nil {
 			p.learn(life)
 		}
 	}
 	if c.Fate == Success {
-		place := int(first) * wire.ElemSize(f.Datatype)
-		f.store(place, result[:min(len(result), max(f.resultLen()-place, 0))])
+		f.store(0, result[:min(len(result), f.resultLen())])
 		f.ran = true
 	} else {
 		f.fail(Result{Fate: c.Fate, Status: c.Status, Reason: c.Reason})
 	}
-	if f.pending--; f.pending == 0 && f.noted { // nothing more of it is to be handed over
-		f.finish()
-	}
+	g.came(f, of)
 }
 
-// open completes an operation of which the outcome of a part is unknown, and may become
-// known later.
+// came counts a completion in, and finishes the operation when that was the last one.
+func (g *carriage) came(f *flight, of *carriedStream) {
+	if f.pending--; f.pending > 0 {
+		return
+	}
+	if of != nil {
+		g.free = append(g.free, of.tag, of.tags[0], of.tags[1])
+	}
+	f.finish()
+}
+
+// open completes an operation whose outcome is unknown, and may become known later.
 func (g *carriage) open(tag uint32, f *flight, why session.Reason) {
 	if f.ring == nil {
 		return // completed already: its stand-in goes on waiting
 	}
-	if g.head == f { // there was no room for all of it: the rest never runs
-		g.head, f.next = f.next, nil
+	if of := g.parts[tag].of; of != nil {
+		g.end(of)
 	}
 	g.release(tag, f, why)
 }
@@ -210,36 +235,39 @@ func (g *carriage) letGo(match func(f *flight) bool, why session.Reason) (any bo
 	for f := waiting; f != nil; {
 		next := f.next
 		f.next = nil
-		switch {
-		case !match(f):
+		if !match(f) {
 			g.wait(f)
-		case f.pending == 0:
+		} else {
 			any = true
 			f.fail(Result{Fate: NotExecuted, Reason: why})
 			f.finish()
-		} // otherwise the carrier has a part of it
+		}
 		f = next
 	}
 	for tag := range g.parts {
-		if f := g.parts[tag].f; f != nil && f.ring != nil && match(f) {
-			any = true
-			g.release(uint32(tag), f, why)
+		f, of := g.parts[tag].f, g.parts[tag].of
+		if f == nil || f.ring == nil || !match(f) {
+			continue
 		}
+		any = true
+		if of != nil && !of.over {
+			g.end(of)
+			g.Sever(of.tag)
+			g.posted = true
+		}
+		g.release(uint32(tag), f, why)
 	}
 	return any
 }
 
-// release completes an operation of which the carrier has a part. A stand-in waits for
-// its outcome.
+// release completes an operation that the carrier has. A stand-in waits for its outcome.
 func (g *carriage) release(tag uint32, f *flight, why session.Reason) {
 	in := standIn(f)
 	in.pending = f.pending
-	g.parts[tag].f = in
-	for i := 0; f.pending > 1 && i < len(g.parts); i++ {
-		if g.parts[i].f == f {
-			g.parts[i].f = in
-			f.pending--
-		}
+	if of := g.parts[tag].of; of != nil {
+		g.replace(of, f, in)
+	} else {
+		g.parts[tag].f = in
 	}
 	r := Result{Fate: Unknown, Reason: why, Later: in.later}
 	switch f.Verb {
@@ -286,7 +314,7 @@ func (g *carriage) close(why session.Reason) {
 	g.letGo(all, why)
 	for tag := range g.parts {
 		in := g.parts[tag].f
-		if g.parts[tag].f = nil; in == nil {
+		if g.parts[tag] = (carriedPart{}); in == nil {
 			continue
 		}
 		if in.pending--; in.pending == 0 {
@@ -294,6 +322,7 @@ func (g *carriage) close(why session.Reason) {
 			in.finish()
 		}
 	}
+	g.fed = nil
 }
 
 // Lose completes everything that the carrier has or that waits for it, since the other

@@ -29,7 +29,7 @@ import (
 // Magic and Version begin the area.
 const (
 	Magic   = 0x66706478 // "xdpf"
-	Version = 1
+	Version = 2
 )
 
 // Sizes are the dimensions of an area.
@@ -159,6 +159,8 @@ func (a *Area) Close() error {
 const (
 	VerbForget = wire.VerbLocal + 2 // the guest needs the peer no more; has no completion
 	VerbLeave  = wire.VerbLocal + 3 // ends the watch whose Cookie is in Key; has no completion
+	VerbFeed   = wire.VerbLocal + 5 // the next part of the operation whose Cookie is in Key: Count elements, which lie where places says; its completion says that they have been taken
+	VerbSever  = wire.VerbLocal + 6 // no other part of the operation whose Cookie is in Key comes; has no completion
 	VerbAdmit  = wire.VerbLocal + 4 // the message that the session in Key has announced may come, or there is more credit: see Admission; likewise
 )
 

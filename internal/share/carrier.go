@@ -41,6 +41,7 @@ type Carrier struct {
 type block struct {
 	at, len           int
 	result, resultLen int
+	window            *window // of an operation that goes part by part, and of each part
 }
 
 // NewCarrier returns the carrier over an area that this side has made. Area and bell are
@@ -94,35 +95,25 @@ func (c *Carrier) NewPeer(origin uint64, link wire.Link, lane uint8, endpoint ui
 // Tags implements engine.Carrier: an operation has a place in either ring.
 func (c *Carrier) Tags() int { return len(c.held) }
 
-// part is the most bytes that one entry takes of an operation that can be divided.
-const part = 1 << 20
-
-// Most implements engine.Carrier.
-func (c *Carrier) Most(s *engine.Submission) uint32 {
+// Way implements engine.Carrier. An operation of half the arena is still taken whole,
+// unless it is long.
+func (c *Carrier) Way(s *engine.Submission) engine.CarrierWay {
 	if s.Short() {
-		return 1
+		return engine.CarryWhole
 	}
 	operand, compare, result := s.Lens()
 	whole := operand + compare + result + uint64(len(s.Extents))*extentLen
-	n := max(s.Count, 1)
-	if whole <= part && whole <= uint64(c.space.largest())/2 || !s.Verb.Array() {
-		if whole > uint64(c.space.largest())/2 {
-			return 0
-		}
-		return n
+	switch {
+	case whole <= min(part, uint64(c.space.largest())/2):
+		return engine.CarryWhole
+	case s.Verb.Array() || s.Verb.Message() && !s.Verb.TaggedAtomic():
+		return engine.CarryParts
 	}
-	if s.Flags&(engine.FlagExtents|engine.FlagData) != 0 {
-		if whole > uint64(c.space.largest()) {
-			return 0
-		}
-		return n
-	}
-	each := whole / uint64(n)
-	return max(min(n, uint32(min(part, uint64(c.space.largest())/2)/each)&^7), 1)
+	return engine.CarryNever
 }
 
 // Post implements engine.Carrier.
-func (c *Carrier) Post(tag, peer uint32, s *engine.Submission, first, count uint32) bool {
+func (c *Carrier) Post(tag, peer uint32, s *engine.Submission) bool {
 	if !c.room() {
 		return false
 	}
@@ -137,14 +128,7 @@ func (c *Carrier) Post(tag, peer uint32, s *engine.Submission, first, count uint
 	*e = s.Entry
 	e.Cookie, e.Peer = uint64(tag), engine.PeerID(peer)
 	e.Flags &^= engine.FlagPieces | engine.FlagOutside
-	if e.Verb.Array() && e.Count > count { // a part of it
-		e.Count = count
-		e.Offset += uint64(first) * uint64(wire.ElemSize(e.Datatype))
-		if first > 0 {
-			e.Flags &^= engine.FlagFence
-		}
-	}
-	if !c.place(tag, e, s, first) {
+	if !c.place(tag, e, s) {
 		return false
 	}
 	*x = *e
@@ -154,7 +138,7 @@ func (c *Carrier) Post(tag, peer uint32, s *engine.Submission, first, count uint
 
 // place puts operands and extents where the entry says they are, and takes memory for the
 // result. It returns false if the arena is full.
-func (c *Carrier) place(tag uint32, e *engine.Entry, s *engine.Submission, first uint32) bool {
+func (c *Carrier) place(tag uint32, e *engine.Entry, s *engine.Submission) bool {
 	operand, compare, result := e.Lens()
 	b := &c.held[tag]
 	*b = block{}
@@ -167,26 +151,26 @@ func (c *Carrier) place(tag uint32, e *engine.Entry, s *engine.Submission, first
 		return true
 	}
 	if inline && result <= engine.InlineResult {
-		if s.Flags&(engine.FlagOutside|engine.FlagPieces) != 0 || e.Count != s.Count {
-			s.CopyOperands(e.Inline[:], first, e.Count)
+		if s.Flags&(engine.FlagOutside|engine.FlagPieces) != 0 {
+			s.CopyOperands(e.Inline[:], 0, e.Count)
 		}
 		return true
 	}
-	extents := len(s.Extents)
+	extents := s.Extents
 	if e.Flags&engine.FlagExtents == 0 {
-		extents = 0
+		extents = nil
 	}
 	operands := int(operand+compare+7) &^ 7
-	list := extents * extentLen
+	list := len(extents) * extentLen
 	if !c.take(b, operands+list+int(result)) {
 		return false
 	}
 	b.result, b.resultLen = b.at+operands+list, int(result)
-	s.CopyOperands(c.area.arena[b.at:], first, e.Count)
-	copy(c.area.arena[b.at+operands:], bytesOf(s.Extents[:extents]))
+	s.CopyOperands(c.area.arena[b.at:], 0, e.Count)
+	copy(c.area.arena[b.at+operands:], bytesOf(extents))
 	e.Flags |= engine.FlagOutside
 	*placesOf(e) = places{Operand: uint64(b.at), Compare: uint64(b.at) + operand, Result: uint64(b.result),
-		Extents: uint64(b.at + operands), ExtentCount: uint32(extents)}
+		Extents: uint64(b.at + operands), ExtentCount: uint32(len(extents))}
 	return true
 }
 
@@ -299,6 +283,10 @@ func (c *Carrier) complete(x *engine.Completion, done func(tag uint32, c *engine
 	tag, life := x.Cookie, x.Data
 	x.Data = 0
 	b := c.held[tag]
+	if b.window != nil {
+		c.completePart(&b, x, life, done)
+		return
+	}
 	if b.len == 0 { // nearly always: all of it was in the entry
 		done(uint32(tag), x, life, x.Inline[:min(x.Length, engine.InlineResult)])
 		return

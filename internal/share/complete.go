@@ -38,7 +38,9 @@ func (f *Feed) Complete(s *engine.Submission, c *engine.Completion, later *engin
 	if len(s.Result) == len(o.value) && &s.Result[0] == &o.value[0] {
 		o.show(c)
 	}
-	if later != nil && f.keeps(o) {
+	kept := later != nil && f.keeps(o)
+	f.over(o, kept)
+	if kept {
 		f.keep(o, c, later)
 		return
 	}

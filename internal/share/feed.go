@@ -40,7 +40,8 @@ type Feed struct {
 	word    engine.Word  // scratch
 	extents []mr.Extent  // scratch
 	open    openings
-	listed  uint64 // bytes of extents of the operations under way, of which the engine has copies
+	streams map[uint64]*op // operations that come part by part, by tag
+	listed  uint64         // bytes of extents of the operations under way, of which the engine has copies
 	Counts  Counts
 }
 
@@ -53,7 +54,7 @@ type Counts struct {
 // NewFeed returns the feed of an area. Area and bell stay the caller's. turnedOut is
 // called at most once, on the engine's thread, when the guest has broken a rule.
 func NewFeed(a *Area, bell *Bell, e *engine.Engine, turnedOut func(error)) *Feed {
-	f := &Feed{area: a, bell: bell, eng: e, turn: turnedOut, ops: make([]op, len(a.entries)), targets: newTargets()}
+	f := &Feed{area: a, bell: bell, eng: e, turn: turnedOut, ops: make([]op, len(a.entries)), targets: newTargets(), streams: map[uint64]*op{}}
 	rests := make([]rest, len(f.ops))
 	for i := range f.ops {
 		f.ops[i].rest = &rests[i]
@@ -177,6 +178,11 @@ func (f *Feed) post(x *engine.Entry) (cost int) {
 	case VerbForget, VerbLeave:
 		f.note(x, p)
 		return engine.EntryCost + len(f.ops) // it may look at each of them
+	case VerbSever:
+		f.sever(f.streams[x.Key])
+		return engine.EntryCost
+	case VerbFeed:
+		return f.next(x)
 	}
 	o := f.free[len(f.free)-1]
 	o.tag, o.peer = x.Cookie, p
@@ -187,6 +193,9 @@ func (f *Feed) post(x *engine.Entry) (cost int) {
 	if f.extend(o, x) {
 		f.use()
 		return x.Cost()
+	}
+	if x.Flags&engine.FlagStream != 0 {
+		return f.begin(o, x)
 	}
 	in, ok := f.check(x)
 	if !ok {

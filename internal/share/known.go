@@ -22,15 +22,25 @@ type openings struct {
 // of the tags, and half of the arena, are left to other operations: a block of the arena
 // is less than twice as long as what it holds.
 func (f *Feed) keeps(o *op) bool {
-	return f.open.n < len(f.ops)/2 && (o.result == nil || f.open.bytes+o.held <= len(f.area.arena)/4)
+	return f.open.n < len(f.ops)/2 && f.open.bytes+o.keeps() <= len(f.area.arena)/4
+}
+
+// keeps is how many bytes of the arena the guest keeps for results that may still come.
+func (o *op) keeps() int {
+	switch {
+	case o.stream != nil && o.stream.head.Verb.Returns() && o.stream.hi > o.stream.lo:
+		return int(o.stream.hi - o.stream.lo)
+	case o.result != nil:
+		return o.held
+	}
+	return 0
 }
 
 // keep tells that the outcome of an operation is unknown, and will tell it when it is
 // known.
 func (f *Feed) keep(o *op, c *engine.Completion, later *engine.Later) {
-	if f.open.n++; o.result != nil {
-		f.open.bytes += o.held
-	}
+	f.open.n++
+	f.open.bytes += o.keeps()
 	f.listed -= o.list
 	o.list = 0
 	first := *c
@@ -72,8 +82,10 @@ func (f *Feed) tell() {
 		o := f.open.known[0]
 		f.open.known = f.open.known[1:]
 		c := f.second(o)
-		if f.open.n--; o.result != nil {
-			f.open.bytes -= o.held
+		f.open.n--
+		f.open.bytes -= o.keeps()
+		if o.stream != nil {
+			f.drop(o)
 		}
 		f.write(o, &c)
 	}
@@ -88,6 +100,7 @@ func (f *Feed) second(o *op) engine.Completion {
 	if o.ready != nil {
 		return *o.ready
 	}
+	o.spread()
 	c := engine.Completion{Fate: o.outcome.Fate, Status: o.outcome.Status, Reason: o.outcome.Reason, Length: uint64(len(o.data))}
 	if o.result != nil {
 		copy(o.result, o.data)

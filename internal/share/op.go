@@ -25,6 +25,7 @@ type rest struct {
 	outcome engine.Result      // of one that was open, when it is known
 	data    []byte             // likewise
 	ready   *engine.Completion // the second one, of one that was open at another host
+	stream  *stream            // of one that comes part by part
 }
 
 // done frees an operation.

@@ -87,6 +87,9 @@ func (f *Feed) opened() (all []OpenState) {
 	for _, o := range f.open.known {
 		known[o] = true
 	}
+	for _, o := range f.open.known {
+		o.spread()
+	}
 	free := map[*op]bool{}
 	for _, o := range f.free {
 		free[o] = true

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package share
+
+import (
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// An operation of any length goes through the arena part by part, and is one operation of
+// the engine: its entry has engine.FlagStream, and each VerbFeed entry has the next
+// elements. Each entry has one completion, so that what is promised is as for any other.
+// The host has no copy of what is in the parts, but for their extents.
+
+// stream is such an operation.
+type stream struct {
+	engine.Stream
+	head   engine.Entry
+	lo, hi uint64 // the part of the arena that its parts have been in
+}
+
+// begin posts an operation whose parts follow. It returns the cost, 0 if there is no room
+// for it at present.
+func (f *Feed) begin(o *op, x *engine.Entry) (cost int) {
+	const flags = engine.FlagStream | engine.FlagFence | engine.FlagExtents | engine.FlagData | engine.FlagMatch
+	known := x.Verb.Array() || x.Verb == wire.VerbSend || x.Verb == wire.VerbTagged
+	if !known || x.Count == 0 || x.Flags&^flags != 0 || f.streams[x.Cookie] != nil {
+		f.refuse(o, session.Alive, wire.StatusBadCount)
+		return engine.EntryCost
+	}
+	s := f.eng.Begin(o.peer.Ring)
+	if s == nil {
+		return 0
+	}
+	s.Entry = *x
+	s.Cookie, s.Peer, s.Context, s.Result = 0, o.peer.Peer.ID(), o, nil
+	o.stream, o.more = &stream{Stream: engine.Stream{Released: f.released}, head: *x, lo: uint64(len(f.area.arena))}, true
+	s.SetStream(&o.stream.Stream)
+	f.streams[o.tag] = o
+	f.use()
+	f.eng.Submit(o.peer.Ring)
+	return engine.EntryCost
+}
+
+// next takes the next part of an operation. One that has ended meanwhile needs none.
+func (f *Feed) next(x *engine.Entry) (cost int) {
+	of := f.streams[x.Key]
+	o := f.free[len(f.free)-1]
+	o.tag, o.peer, o.watch = x.Cookie, nil, false
+	if of == nil {
+		f.use()
+		f.write(o, &unfed)
+		f.unshown = true
+		return engine.EntryCost
+	}
+	s := of.stream
+	e := s.head
+	e.Count, e.Inline, e.Flags = x.Count, x.Inline, e.Flags&engine.FlagExtents|engine.FlagOutside
+	in, ok := f.check(&e)
+	if !ok || e.Count == 0 || e.Count > s.head.Count-s.Fed() {
+		f.refuse(o, session.Alive, wire.StatusBadCount)
+		f.sever(of)
+		return engine.EntryCost
+	}
+	p := &engine.Part{Context: o, Count: e.Count, Operand: in.operand, Compare: in.compare, Result: in.result}
+	p.Extents = make([]mr.Extent, len(in.extents)/extentLen)
+	copy(bytesOf(p.Extents), in.extents)
+	o.list, o.more = uint64(len(in.extents)), true
+	f.listed += o.list
+	at := placesOf(&e)
+	s.lo, s.hi = min(s.lo, at.Operand), max(s.hi, at.Result+uint64(len(in.result)))
+	f.use()
+	s.Feed(p)
+	return e.Cost() + len(in.extents)
+}
+
+// unfed completes a part that no operation has taken.
+var unfed = engine.Completion{Fate: engine.NotExecuted, Reason: session.ClosedHere}
+
+// sever ends an operation, of which no other part comes.
+func (f *Feed) sever(o *op) {
+	if o != nil {
+		o.peer.Peer.Cancel(o)
+	}
+}
+
+// released completes a part that has been taken.
+func (f *Feed) released(p *engine.Part) {
+	f.write(p.Context.(*op), &engine.Completion{Fate: engine.Success, Length: uint64(len(p.Result))})
+}
+
+// over is called when an operation has completed. Its parts that are left complete as
+// well, unless results may still come into them.
+func (f *Feed) over(o *op, kept bool) {
+	if !o.more || o.stream == nil {
+		return
+	}
+	delete(f.streams, o.tag)
+	if !kept || !o.stream.head.Verb.Returns() {
+		f.drop(o)
+	}
+}
+
+// drop completes the parts that are left of an operation which has ended, those that have
+// come to be known with their results.
+func (f *Feed) drop(o *op) {
+	for _, p := range o.stream.Parts() {
+		part := p.Context.(*op)
+		if part.ready == nil {
+			part.ready = &unfed
+		}
+		f.write(part, part.ready)
+	}
+	o.stream.Clear()
+}
+
+// spread puts the results of an operation whose outcome has become known where its parts
+// have their places.
+func (o *op) spread() {
+	if o.stream == nil || o.data == nil || o.outcome.Fate != engine.Success {
+		return
+	}
+	data := o.data
+	for _, p := range o.stream.Parts() {
+		n := copy(p.Result, data)
+		data = data[n:]
+		p.Context.(*op).ready = &engine.Completion{Fate: engine.Success, Length: uint64(n)}
+	}
+	o.data = nil
+}
