@@ -207,10 +207,13 @@ func (g *guest) scribble(r *rand.Rand) {
 			if r.IntN(2) == 0 { // well formed
 				x.Peer, x.Verb, x.Opcode, x.Datatype, x.Flags, x.Count = 1, wire.VerbAtomic, uint8(atomic.Sum), uint8(atomic.Uint8), 0, 1+uint32(r.IntN(4))
 			} else if r.IntN(4) == 0 {
-				x.Verb = wire.VerbLocal + wire.Verb(r.IntN(6))
+				x.Verb = wire.VerbLocal + wire.Verb(r.IntN(8))
+			}
+			if r.IntN(3) == 0 { // in parts
+				g.scribbleStream(x, r)
 			}
 			for i := range x.Inline {
-				if r.IntN(3) == 0 {
+				if x.Verb != VerbFeed && r.IntN(3) == 0 {
 					x.Inline[i] = byte(r.Uint32())
 				}
 			}
