@@ -115,7 +115,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	beyond, first := d.neighbours()
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
-	life := cmp.Or(attr.life, at.ofLife(), newLife())
+	life, lasting := cmp.Or(attr.life, newLife()), at.lasting(attr.ResidentPin != "")
 	var engines []*engine.Engine
 	for q, port := range dev.Ports() {
 		m := memory.New(d.table)
@@ -127,7 +127,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		}
 		e, err := engine.New(engine.Config{
 			Carrier: carrier,
-			Port:    port, Accept: d.accept, Request: d.requested, Key: d.keyOf, Local: dev.MAC(), MTU: dev.MTU(), Queue: first + q, Secret: secret, Life: life, Clock: attr.clock,
+			Port:    port, Accept: d.accept, Request: d.requested, Key: d.keyOf, Local: dev.MAC(), MTU: dev.MTU(), Queue: first + q, Secret: secret, Life: life, Resident: lasting, Clock: attr.clock,
 			Elsewhere: beyond.elsewhere, Outside: beyond.outside, Spread: attr.Spread,
 			Suspect: d.suspect, Padding: d.pads, Events: d.eventsOf, Inflow: d.inflowOf, Room: d.roomy,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return d.serveSession(x, q, now, p) },
@@ -154,7 +154,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	}
 	dev.Watch(d.happened)
 	if attr.ResidentPin != "" || at != nil {
-		if err := d.settleIn(life); err != nil {
+		if err := d.settleIn(lasting); err != nil {
 			return nil, errors.Join(err, d.shut(true))
 		}
 	}

@@ -22,7 +22,8 @@ import (
 type home struct {
 	path    string             // empty for no folder
 	folder  *resident.Folder   // nil likewise
-	life    uint64             // that the process before had; 0 if nothing was found
+	life    uint64             // of what is pinned, which outlives processes; 0 for nothing
+	former  bool               // what is resident is that of a former process
 	found   *resident.Executor // over what was found; nil once the domain has it
 	resumed bool               // the domain has taken back what it wants
 	handed  bool               // by another process, which could still go on with it until then
@@ -69,7 +70,7 @@ func (h *home) open(ctx context.Context, ifname string, o port.Options) (device,
 	}
 	i, err := port.Open(ctx, ifname, o)
 	if x := h.found; err != nil && x != nil {
-		h.found, h.life, err = nil, 0, errors.Join(err, x.Close())
+		h.found, h.life, h.former, err = nil, 0, false, errors.Join(err, x.Close())
 	}
 	if err != nil && o.Adopt != "" && !errors.Is(err, port.ErrEnded) {
 		err = fmt.Errorf("what a former process has left in %s cannot be taken back: %w; to begin anew, end it with `xdpfab resident remove %s`", h.path, err, h.path)
@@ -98,7 +99,7 @@ func (h *home) adopt(i *port.Interface) error {
 	case i.MTU() > resident.MaxFrame:
 		err = fmt.Errorf("%s has an MTU of %d bytes now, and resident regions take at most %d; to go on, `ip link set dev %s mtu %d`", i.Name(), i.MTU(), resident.MaxFrame, i.Name(), resident.MaxFrame)
 	default:
-		h.life, h.found = n.Life, x
+		h.life, h.former, h.found = n.Life, true, x
 		return nil
 	}
 	return errors.Join(err, x.Close())
@@ -110,11 +111,16 @@ func homeOf(dev device) *home {
 	return n.home
 }
 
-func (h *home) ofLife() uint64 {
-	if h == nil {
-		return 0
+// lasting returns the life of what will outlive the process: that which was found, or
+// another one.
+func (h *home) lasting(pinned bool) uint64 {
+	switch {
+	case h != nil && h.life != 0:
+		return h.life
+	case pinned:
+		return newLife()
 	}
-	return h.life
+	return 0
 }
 
 // executor gives the domain what was found, or nil.
@@ -138,7 +144,7 @@ func (d *Domain) settleIn(life uint64) error {
 	if h.handed {
 		return nil
 	}
-	if h.life != 0 {
+	if h.former {
 		d.log(slog.LevelInfo, "going on with what a former process has left", slog.String("folder", h.path))
 		return nil
 	}
@@ -275,7 +281,7 @@ func (h *residence) unpin(d *Domain) error {
 }
 
 // left reports whether what is there is still the former process's.
-func (h *home) left() bool { return h.life != 0 && !h.resumed }
+func (h *home) left() bool { return h.former && !h.resumed }
 
 // giveUp gives the home up, when the domain has given up all else, and removes what is
 // not left. The lock is held.

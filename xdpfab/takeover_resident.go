@@ -111,7 +111,7 @@ func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options
 	}
 	var at *home
 	if s := h.state.Resident; s != nil {
-		at = &home{path: s.Folder, life: h.state.Life, handed: true, back: map[uint64]bool{}}
+		at = &home{path: s.Folder, former: true, handed: true, back: map[uint64]bool{}}
 		o.Fits = func(i *port.Interface) error { return h.takeExecutor(at, i) }
 		if s.Folder != "" {
 			if at.folder, err = h.lockedFolder(s); err != nil {
@@ -144,6 +144,9 @@ func (h *Handover) takeExecutor(at *home, i *port.Interface) error {
 	}
 	sockets, counters := i.Program().Shared()
 	at.found, err = resident.TakeOver(e, at.folder, resident.Config{Sockets: sockets, Counters: counters})
+	if err == nil {
+		at.life = at.found.Node().Life
+	}
 	return err
 }
 

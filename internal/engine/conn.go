@@ -115,6 +115,8 @@ func (c *conn) happened(ev session.Event) {
 		}
 	case session.Ended:
 		c.ended()
+	case session.Outlived:
+		c.r.outlived(ev.Life)
 	}
 	if ev.Partly > 0 {
 		c.partly(ev.Next, int(ev.Partly))

@@ -79,6 +79,9 @@ type Config struct {
 	// Life names this life of the process to peers; engines of one interface share
 	// it. Zero means a random one.
 	Life uint64
+	// Resident names the life of what outlives the process: sessions of executors outside
+	// of it, and their memory. Zero means that nothing does.
+	Resident uint64
 	// Suspect is told, on the engine's thread, that the peer at the end of a link does
 	// not answer. It must not block. It may be nil.
 	Suspect func(wire.Link)

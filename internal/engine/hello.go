@@ -25,6 +25,9 @@ func (e *Engine) onHello(h *wire.Header, payload []byte) {
 	e.count[Hellos]++
 	src := e.source()
 	ack := wire.HelloAckMsg{Status: e.admit(&m), Life: e.cfg.Life}
+	if !m.Options.Connection.Set { // whose answer leaves no room for it
+		ack.Options.Resident = e.cfg.Resident
+	}
 	epoch, key := uint32(0), (*session.Key)(nil)
 	if ack.Status == wire.HelloAccepted {
 		key, ack.Status, ack.Cookie = e.door(&m, payload, src)

@@ -11,8 +11,8 @@ import (
 
 // An executor outside the process can go on when the process dies. The process that
 // comes next goes on with its sessions: a memo that was written when the session moved to
-// that executor has what the engine knew. Peers see one life; the sessions that had other
-// executors are unknown to it, so what was in flight in them is, too (see limbo.go).
+// that executor has what the engine knew. The process has another life, and what outlives
+// it, Config.Resident, the same one. The sessions that had other executors are lost.
 
 // LeftSession is a session that a dead process has left.
 type LeftSession struct {

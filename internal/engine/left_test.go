@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -24,10 +25,14 @@ type survivor struct {
 	memo func() []byte
 }
 
-// mortal returns a change of a configuration that notes the sessions which are served.
+// lasting is the life of what outlives the processes of these tests.
+const lasting = 77
+
+// mortal returns a change of a configuration that notes the sessions which are served. A
+// life of 0 is a new one.
 func mortal(n **node, life uint64, all *[]survivor) func(*engine.Config) {
 	return func(c *engine.Config) {
-		c.Life = life
+		c.Life, c.Resident = life, lasting
 		c.Serve = func(now int64, p session.TargetParams) engine.Served {
 			s := (*n).exec.Begin(now, p, nil)
 			if p.Memo != nil {
@@ -38,9 +43,15 @@ func mortal(n **node, life uint64, all *[]survivor) func(*engine.Config) {
 	}
 }
 
-// die ends the second node without a word. Another one takes its place, of the same life
-// and with the same memory; if keeps is set, it goes on with the sessions.
+// die ends the second node without a word. Another one takes its place, with the same
+// memory; if keeps is set, it goes on with the sessions.
 func (bn *bench) die(all *[]survivor, keeps bool) {
+	bn.t.Helper()
+	bn.next(all, keeps, 0)
+}
+
+// next is die, and the process that comes next has a certain life, 0 for a new one.
+func (bn *bench) next(all *[]survivor, keeps bool, life uint64) {
 	bn.t.Helper()
 	old, cable := bn.b, bn.b.port
 	var left []engine.LeftSession
@@ -58,7 +69,7 @@ func (bn *bench) die(all *[]survivor, keeps bool) {
 		cable.Release()
 	}
 	*all = nil
-	bn.b = bn.nodeThat(cable, macB, session.Config{GiveUp: time.Hour}, mortal(&bn.b, old.Life(), all))
+	bn.b = bn.nodeThat(cable, macB, session.Config{GiveUp: time.Hour}, mortal(&bn.b, life, all))
 	for _, r := range old.table.All() {
 		key := r.Key()
 		again, err := bn.b.table.Register(r.Memory(), mr.Options{Key: &key, Access: r.Access(), Length: r.Len(), Incarnation: r.Incarnation()})
@@ -73,9 +84,9 @@ func (bn *bench) die(all *[]survivor, keeps bool) {
 	bn.b.Resume()
 }
 
-// A process dies in the middle of traffic, again and again. If executor and memo survive,
-// every operation succeeds, once. If they do not, those in flight are unknown: the next
-// process is of the same life, so nothing restarts, and it does not know the session.
+// A process dies in the middle of traffic, again and again. If executor and memo
+// survive, every operation succeeds, once. If they do not, those in flight met a restart,
+// and those that wait do not run, since they name no registration.
 func TestProcessDies(t *testing.T) {
 	for _, keeps := range []bool{true, false} {
 		t.Run(fmt.Sprintf("keeps=%t", keeps), func(t *testing.T) {
@@ -83,7 +94,7 @@ func TestProcessDies(t *testing.T) {
 			cfg := session.Config{GiveUp: time.Hour}
 			bn := newBench(t, 1, cfg)
 			var all []survivor
-			bn.b = bn.nodeThat(bn.b.port, macB, cfg, mortal(&bn.b, 77, &all))
+			bn.b = bn.nodeThat(bn.b.port, macB, cfg, mortal(&bn.b, 0, &all))
 			mem := bn.region(7, 64, mr.RemoteRead|mr.RemoteWrite)
 			p := bn.peer(0)
 			var r results
@@ -98,13 +109,116 @@ func TestProcessDies(t *testing.T) {
 				}
 			}
 			bn.until(func() bool { return r.n == n })
-			sum, good, unknown := int(binary.LittleEndian.Uint64(mem[8:])), r.fates[engine.Success], r.fates[engine.Unknown]
-			if good+unknown != n || sum < good || sum > n || keeps && sum != good || !keeps && unknown == 0 {
-				t.Errorf("the word holds %d; %d of %d succeeded, %d are unknown; %v", sum, good, n, unknown, r.fates)
+			sum, good, lost := int(binary.LittleEndian.Uint64(mem[8:])), r.fates[engine.Success], r.fates[engine.Restarted]
+			if r.fates[engine.Unknown] != 0 || sum < good || sum > good+lost || keeps && good != n || !keeps && lost == 0 {
+				t.Errorf("the word holds %d; %d of %d succeeded, %d met a restart; %v", sum, good, n, lost, r.fates)
 			}
 			bn.a.Publish()
 			if c := bn.a.Counters(); keeps && c[engine.SessionsOpened] != 1 {
 				t.Errorf("%d sessions were opened, want the one that goes on", c[engine.SessionsOpened])
+			}
+		})
+	}
+}
+
+// Operations that name a registration outlast a process that dies before they are sent:
+// the registration tells whether its memory is still there.
+func TestProcessDiesBeforeItIsAsked(t *testing.T) {
+	for _, meant := range []bool{true, false} {
+		bn := newBench(t, 1, session.Config{GiveUp: time.Hour, Window: 1})
+		var all []survivor
+		bn.b = bn.nodeThat(bn.b.port, macB, session.Config{GiveUp: time.Hour}, mortal(&bn.b, 0, &all))
+		bn.region(7, 64, mr.RemoteRead|mr.RemoteWrite)
+		p := bn.peer(0)
+		var r results
+		add := func(incarnation uint32) {
+			op := bn.a.ring.Claim()
+			op.Peer, op.Context, op.Key, op.Offset, op.Count = p.ID(), &r, 7, 8, 1
+			op.Verb, op.Opcode, op.Datatype, op.Flags = wire.VerbFetch, uint8(atomic.Sum), uint8(atomic.Uint64), 0
+			op.Incarnation, op.Result = incarnation, make([]byte, 8)
+			op.SetOperands(make([]byte, 8), nil)
+			op.Publish()
+		}
+		incarnation := uint32(0)
+		if meant {
+			incarnation = bn.b.table.All()[0].Incarnation()
+		}
+		add(incarnation)
+		bn.until(func() bool { return r.n == 1 })
+		bn.b.Depart() // so that nothing is answered any more
+		add(incarnation)
+		bn.a.Step() // it is sent, and the next ones wait
+		add(incarnation)
+		bn.a.Step()
+		add(incarnation + 1)
+		bn.die(&all, false)
+		bn.until(func() bool { return r.n == 4 })
+		want := [4]int{engine.Success: 1, engine.NotExecuted: 2, engine.Restarted: 1}
+		if meant {
+			want = [4]int{engine.Success: 2, engine.NotExecuted: 1, engine.Restarted: 1}
+		}
+		if r.fates != want || r.last.Fate != engine.NotExecuted {
+			t.Errorf("with an incarnation %t: %v, want %v", meant, r.fates, want)
+		}
+	}
+}
+
+// A watch ends with the process of its peer, also in a session that goes on, and tells
+// that it restarted. A process that takes over ends no watch.
+func TestWatchOfAProcess(t *testing.T) {
+	for _, keeps := range []bool{true, false} {
+		t.Run(fmt.Sprintf("keeps=%t", keeps), func(t *testing.T) {
+			cfg := session.Config{GiveUp: 10 * time.Second}
+			bn := newBench(t, 1, cfg)
+			var all []survivor
+			bn.b = bn.nodeThat(bn.b.port, macB, cfg, mortal(&bn.b, 0, &all))
+			bn.region(7, 64, mr.RemoteRead|mr.RemoteWrite)
+			p := bn.peer(0)
+			var added, watched results
+			add := func() {
+				t.Helper()
+				n := added.n + 1
+				bn.fetchAdd(p, &added, 7, 8, 1, nil)
+				bn.until(func() bool { return added.n == n })
+			}
+			watch := func() {
+				op := bn.a.ring.Claim()
+				op.Peer, op.Context, op.Verb, op.Count, op.Flags = p.ID(), &watched, engine.VerbWatch, 0, 0
+				op.Publish()
+			}
+			told := func(n int) {
+				t.Helper()
+				bn.until(func() bool { return watched.n == n })
+				if watched.last.Reason != session.PeerRestarted {
+					t.Fatalf("watch %d: %+v, want to hear that the peer restarted", n, watched.last)
+				}
+			}
+			quiet := func(n int) {
+				t.Helper()
+				for end := bn.now + int64(time.Minute); bn.now < end; bn.step() {
+				}
+				if watched.n != n {
+					t.Fatalf("a watch ended: %+v", watched.last)
+				}
+			}
+			add()
+			watch()
+			quiet(0)
+			bn.die(&all, keeps)
+			told(1)
+			bn.die(&all, keeps)
+			watch() // nobody has noticed yet
+			told(2)
+			watch()
+			quiet(2)
+			bn.next(&all, true, bn.b.Life())
+			quiet(2)
+			bn.die(&all, keeps)
+			told(3)
+			add()
+			bn.a.Publish()
+			if c := bn.a.Counters(); keeps && (c[engine.SessionsOpened] != 1 || c[engine.Invalid] != 0) || c[engine.PeersRestarted] != 3 {
+				t.Errorf("%d sessions were opened, want the one that goes on; %d restarts were noticed, want 3", c[engine.SessionsOpened], c[engine.PeersRestarted])
 			}
 		})
 	}
@@ -115,13 +229,13 @@ func TestAdoptRefuses(t *testing.T) {
 	cfg := session.Config{}
 	bn := newBench(t, 1, cfg)
 	var all []survivor
-	bn.b = bn.nodeThat(bn.b.port, macB, cfg, mortal(&bn.b, 77, &all))
+	bn.b = bn.nodeThat(bn.b.port, macB, cfg, mortal(&bn.b, 0, &all))
 	bn.region(7, 64, mr.RemoteRead|mr.RemoteWrite)
 	var r results
 	bn.fetchAdd(bn.peer(0), &r, 7, 8, 1, nil)
 	bn.until(func() bool { return r.n == 1 })
 	memo, state, id := all[0].memo(), []byte(`"another sort"`), all[0].id
-	next := bn.nodeThat(bn.b.port, macB, cfg, mortal(&bn.b, 77, new([]survivor)))
+	next := bn.nodeThat(bn.b.port, macB, cfg, mortal(&bn.b, 0, new([]survivor)))
 	next.Pause()
 	why := map[string]error{}
 	for name, left := range map[string][]engine.LeftSession{
@@ -155,7 +269,7 @@ func TestDepart(t *testing.T) {
 	cfg := session.Config{GiveUp: time.Hour}
 	bn := newBench(t, 1, cfg)
 	var all []survivor
-	bn.b = bn.nodeThat(bn.b.port, macB, cfg, mortal(&bn.b, 77, &all))
+	bn.b = bn.nodeThat(bn.b.port, macB, cfg, mortal(&bn.b, 0, &all))
 	mem := bn.region(7, 64, mr.RemoteRead|mr.RemoteWrite)
 	p := bn.peer(0)
 	var r results
@@ -183,7 +297,7 @@ func TestDepart(t *testing.T) {
 	add(bn.peer(1)) // which no endpoint takes: the next process says so
 	some("a hello", engine.SessionsAccepted, hellos)
 	was := bn.b
-	bn.b = bn.nodeThat(was.port, macB, cfg, mortal(&bn.b, was.Life(), new([]survivor)))
+	bn.b = bn.nodeThat(was.port, macB, cfg, mortal(&bn.b, 0, new([]survivor)))
 	bn.b.Depart() // it has forgotten the session
 	add(p)
 	some("a frame of an unknown session", engine.UnknownSession, 0)

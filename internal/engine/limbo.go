@@ -119,7 +119,11 @@ func (r *remote) resumed() {
 	}
 	known, lost := r.conn.ini.Resumed()
 	if was := c.ini.Identity(); known.Session != was.Session || known.Epoch != was.Epoch {
-		c.close(session.Forgotten)
+		why := session.Forgotten
+		if c.ini.Life() != r.conn.ini.Life() { // it ended with its process
+			why = session.PeerRestarted
+		}
+		c.close(why)
 		return
 	}
 	_, why := c.ini.State()

@@ -3,6 +3,8 @@
 package engine
 
 import (
+	"cmp"
+
 	"github.com/xdpfab/xdpfab/internal/session"
 )
 
@@ -21,7 +23,7 @@ func (c *conn) met() {
 			return
 		}
 	}
-	if other := r.origin.remotes[identity{life, r.id.endpoint}]; other != nil && other != r {
+	if other := r.origin.remotes[c.identity()]; other != nil && other != r {
 		if r.id.life != 0 {
 			r.restarted(c, c.by.life.Load() == life)
 		}
@@ -29,17 +31,22 @@ func (c *conn) met() {
 		other.join(r, c.by, life)
 		return
 	}
-	r.claim(life)
+	r.claim(c.identity())
+}
+
+// identity returns the identity that the target has told.
+func (c *conn) identity() identity {
+	return identity{cmp.Or(c.ini.Lasting(), c.ini.Life()), c.r.id.endpoint}
 }
 
 // claim makes sure that there is one handshake with each life of an endpoint: any other
 // address from which the same life answers joins this remote.
-func (r *remote) claim(life uint64) {
+func (r *remote) claim(id identity) {
 	r.unclaim()
 	if r.id.life == 0 {
-		r.id.life = life
+		r.id = id
 	}
-	r.claimed = identity{life, r.id.endpoint}
+	r.claimed = id
 	r.origin.remotes[r.claimed] = r
 }
 
@@ -56,12 +63,15 @@ func (r *remote) unclaim() {
 // address now belongs to another node. An answer without a session proves nothing: a
 // former life may have given it.
 func (c *conn) settled() {
-	r, life := c.r, c.ini.Life()
+	r, id, life := c.r, c.identity(), c.ini.Life()
 	told := c.by.life.Swap(life) == life
-	if r.id.life != life {
+	switch {
+	case r.id != id:
 		r.restarted(c, told)
+	case r.process != 0:
+		r.outlived(life)
 	}
-	r.id.life = life
+	r.id, r.process = id, life
 	r.claimed = r.id
 	r.origin.remotes[r.id] = r
 }
@@ -76,7 +86,7 @@ func (r *remote) restarted(c *conn, told bool) {
 		r.limbo.close(session.PeerRestarted)
 	}
 	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, func(f *flight) bool {
-		return f.failed || !told && f.Peer == c.by.id && (f.Verb.Array() || f.message())
+		return f.failed || !told && f.Peer == c.by.id && (f.Verb.Array() || f.message() || f.Verb == VerbWatch)
 	})
 	r.failWatches(Result{Fate: NotExecuted, Reason: session.PeerRestarted})
 	r.e.count[PeersRestarted]++
@@ -89,6 +99,30 @@ func (r *remote) restarted(c *conn, told bool) {
 		r.e.route(f, r.origin.roster.find(f.Peer))
 		f = next
 	}
+}
+
+// outlived is called when a process answers that may have taken the place of another one,
+// which had something that outlives processes: the identity stays. Operations that name a
+// registration are left to the target, which refuses them if that has ended with the
+// former process. All others were meant for what that process had. The session in limbo
+// is left to resumed.
+func (r *remote) outlived(life uint64) {
+	if r.process == life {
+		return
+	}
+	r.process = life
+	for _, p := range r.peers {
+		p.life.Store(life)
+	}
+	restart := Result{Fate: NotExecuted, Reason: session.PeerRestarted}
+	r.failWhere(restart, func(f *flight) bool {
+		return f.Verb == VerbWatch || f.message() || f.Verb.Array() && f.Incarnation == 0
+	})
+	r.failWatches(restart)
+	if r.conn != nil {
+		r.conn.ini.Watch(r.e.now, false)
+	}
+	r.e.count[PeersRestarted]++
 }
 
 // leaveBehind keeps the addresses of r from which a life has answered: by, and those that

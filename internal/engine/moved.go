@@ -84,7 +84,7 @@ func (p *Peer) askNoMore() {
 func (q *remote) answered(p *Peer, c *conn) {
 	r := p.r
 	p.asked = nil
-	if c.ini.Life() == r.id.life {
+	if c.identity() == r.id {
 		c.close(session.Renamed)
 		return
 	}

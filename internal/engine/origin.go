@@ -34,7 +34,7 @@ type Origin struct {
 
 // identity tells an endpoint from all others, however it is addressed.
 type identity struct {
-	life     uint64 // of its process
+	life     uint64 // of what outlives its process, or, if nothing does, of the process
 	endpoint uint16
 }
 

@@ -74,6 +74,8 @@ type Initiator struct {
 	why   Reason
 
 	life    uint64      // of the target's process; 0 until it has answered
+	lasting uint64      // life of what outlives that process, 0 for nothing
+	inquest inquest     // whether the process still lives, while what outlives it goes on
 	remote  uint32      // the target's session id
 	resumed wire.Resume // what the target knows of Params.Resume
 	lost    bool        // the answers of the resumed session are forgotten
@@ -134,6 +136,10 @@ func (s *Initiator) State() (State, Reason) { return s.state, s.why }
 // Life names the life of the target's process; it is 0 until the target has
 // answered.
 func (s *Initiator) Life() uint64 { return s.life }
+
+// Lasting names the life of what outlives the target's process, and may go on with the
+// session after its death; 0 for nothing.
+func (s *Initiator) Lasting() uint64 { return s.lasting }
 
 // Features returns the features that both sides of an open session know.
 func (s *Initiator) Features() wire.Features { return s.shared }
@@ -280,6 +286,7 @@ func (s *Initiator) Watch(now int64, on bool) {
 		s.attend(now)
 		s.heardAt = now
 		s.probeAt = now + s.probeEvery()
+		s.inquest.at = now
 	}
 	s.watched = on
 }
@@ -353,4 +360,5 @@ func (s *Initiator) Close(why Reason) {
 	s.resetDue = s.state != Connecting && why != PeerRestarted && why != PeerClosed && why != Forgotten
 	s.state, s.why = Closed, why
 	s.helloDue, s.ackDue, s.probeDue, s.toSend, s.timer, s.ackAt = false, false, false, 0, 0, 0
+	s.inquest.due = false
 }

@@ -21,6 +21,7 @@ const (
 	Succeeded               // frames First..Last succeeded and have no results
 	Responded               // frame First is answered by the payload
 	Ended                   // the session is Closed; see State and Unanswered
+	Outlived                // the session goes on, but another process, Life, is there now
 )
 
 // Event is the verdict on a frame received by the initiator. For Succeeded the
@@ -32,6 +33,7 @@ type Event struct {
 	// the target keeps until there is room. It goes with any kind.
 	Partly uint8
 	Next   uint32
+	Life   uint64 // of the target's process; of Outlived alone
 }
 
 // Receive takes a frame that names this session. The caller has checked its CRC.
@@ -179,7 +181,13 @@ const maxChallenges = 8
 
 func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event {
 	var a wire.HelloAckMsg
-	if s.state != Connecting || a.Parse(payload) != wire.ReasonOK || a.Nonce != s.p.Nonce {
+	if a.Parse(payload) != wire.ReasonOK {
+		return Event{Kind: Refused}
+	}
+	if s.state == Open {
+		return s.identified(&a)
+	}
+	if s.state != Connecting || a.Nonce != s.p.Nonce {
 		return Event{Kind: Refused}
 	}
 	if a.Status == wire.HelloChallenge && a.Cookie == s.cookie {
@@ -192,7 +200,7 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		// answers it.
 		return s.end(Outdated)
 	}
-	s.life = a.Life
+	s.life, s.lasting = a.Life, a.Options.Resident
 	switch a.Status {
 	case wire.HelloChallenge: // no progress, so it does not put off giving up
 		if s.challenges++; s.challenges > maxChallenges {
@@ -218,6 +226,7 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		s.cc.start(s.window, int64(s.cfg.BaseRTT))
 		s.una, s.next, s.conveyed = FirstPSN(h.Epoch), FirstPSN(h.Epoch), FirstPSN(h.Epoch)-1
 		s.state, s.helloDue, s.timer, s.workedAt, s.heardAt = Open, false, 0, s.helloAt, now
+		s.inquest.life = s.life
 		return Event{Kind: Opened}
 	case wire.HelloNoEndpoint:
 		return s.end(RefusedEndpoint)

@@ -22,6 +22,9 @@ func (s *Initiator) Emit(now int64, b []byte) int {
 		s.probeDue = false
 		s.probes++
 		return s.emitBare(b, wire.Probe, s.probes)
+	case s.inquest.due:
+		s.inquest.due = false
+		return s.emitInquest(b)
 	case s.ackDue:
 		s.ackDue = false
 		return s.emitBare(b, wire.Ack, s.next-1)
@@ -34,7 +37,7 @@ func (s *Initiator) Emit(now int64, b []byte) int {
 
 // Due reports whether Emit has something to write.
 func (s *Initiator) Due() bool {
-	return s.helloDue || s.toSend != 0 || s.probeDue || s.ackDue || s.resetDue
+	return s.helloDue || s.toSend != 0 || s.probeDue || s.inquest.due || s.ackDue || s.resetDue
 }
 
 func (s *Initiator) emitHello(b []byte) int {
@@ -128,6 +131,9 @@ func (s *Initiator) Deadline() int64 {
 	if s.state == Open && (s.watched || s.busy) && (d == 0 || s.probeAt < d) {
 		d = s.probeAt
 	}
+	if s.inquires() && (d == 0 || s.inquest.at < d) {
+		d = s.inquest.at
+	}
 	if d == 0 && s.state == Open {
 		d = s.workedAt + int64(IdleClose)
 	}
@@ -153,6 +159,9 @@ func (s *Initiator) Tick(now int64) Event {
 	}
 	if s.state == Open && s.busy && now >= s.probeAt {
 		s.probeDue, s.probeAt = true, now+s.probeEvery() // so that the target does not forget the session
+	}
+	if s.inquires() && now >= s.inquest.at {
+		s.inquest.due, s.inquest.at = true, now+s.probeEvery()
 	}
 	if s.state != Open || s.wait != 0 {
 		return Event{Kind: Nothing}
@@ -209,6 +218,7 @@ func (s *Initiator) giveUp() Event {
 func (s *Initiator) suspend(why Reason) Event {
 	s.state, s.why = Suspended, why
 	s.ackDue, s.probeDue, s.toSend, s.timer, s.ackAt = false, false, 0, 0, 0
+	s.inquest.due = false
 	return Event{Kind: Ended}
 }
 

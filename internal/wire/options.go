@@ -14,6 +14,9 @@ type Options struct {
 	// Connection makes a hello a request for a connection, and answers one in a
 	// hello-ack.
 	Connection Connection
+	// Resident, in a hello-ack, names the life of what outlives the target's process:
+	// sessions and memory that the kernel goes on with. 0 means that nothing does.
+	Resident uint64
 	// Proof shows that the sender knows the authorization key of its endpoint, if Proven.
 	// It is the last option.
 	Proof  Proof
@@ -32,10 +35,13 @@ const (
 	optionClass      = 1 // codepoint, priority
 	optionProof      = 2 // HMAC-SHA256; the last one
 	optionConnection = 3 // endpoint, origin, data
+	optionResident   = 4 // life
 )
 
 // optionHead is the length of kind and length, in bytes.
 const optionHead = 2
+
+const residentLen = 8
 
 // any reports whether there is an option to write.
 func (o *Options) any() bool { return *o != Options{} }
@@ -46,6 +52,11 @@ func (o *Options) put(b []byte) (n int) {
 		n += copy(b[n:], []byte{optionClass, 2, c.DSCP, c.PCP})
 	}
 	n += o.Connection.put(b[n:])
+	if o.Resident != 0 {
+		n += copy(b[n:], []byte{optionResident, residentLen})
+		binary.LittleEndian.PutUint64(b[n:], o.Resident)
+		n += residentLen
+	}
 	if o.Proven {
 		n += copy(b[n:], []byte{optionProof, byte(len(o.Proof))})
 		n += copy(b[n:], o.Proof[:])
@@ -89,6 +100,11 @@ func (o *Options) parseOne(kind byte, value []byte) Reason {
 		}
 	case optionConnection:
 		return o.Connection.parse(value)
+	case optionResident:
+		if len(value) != residentLen {
+			return ReasonBadPayload
+		}
+		o.Resident = binary.LittleEndian.Uint64(value)
 	case optionProof:
 		if len(value) != len(o.Proof) {
 			return ReasonBadPayload

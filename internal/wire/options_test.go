@@ -18,6 +18,7 @@ func TestOptions(t *testing.T) {
 	connection := Connection{Set: true, Endpoint: 0x0201, Origin: 3}
 	connection.Fill([]byte("hi"))
 	connect := []byte{3, 12, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 'h', 'i'}
+	resident := []byte{4, 8, 1, 2, 3, 4, 5, 6, 7, 8}
 	prove := append([]byte{2, 32}, proof[:]...)
 	for name, c := range map[string]struct {
 		features  Features
@@ -39,6 +40,9 @@ func TestOptions(t *testing.T) {
 		"of a connection":  {FeatureOptions, append(bytes.Clone(connect), prove...), Options{Connection: connection, Proof: proof, Proven: true}, ReasonOK},
 		"short connection": {FeatureOptions, []byte{3, 9, 1, 2, 3, 0, 0, 0, 0, 0, 0}, Options{}, ReasonBadPayload},
 		"long connection":  {FeatureOptions, append([]byte{3, 67}, make([]byte, 67)...), Options{}, ReasonBadPayload},
+		"resident":         {FeatureOptions, resident, Options{Resident: 0x0807060504030201}, ReasonOK},
+		"of a key":         {FeatureOptions, append(bytes.Clone(resident), prove...), Options{Resident: 0x0807060504030201, Proof: proof, Proven: true}, ReasonOK},
+		"short resident":   {FeatureOptions, []byte{4, 7, 1, 2, 3, 4, 5, 6, 7}, Options{}, ReasonBadPayload},
 		"kind alone":       {FeatureOptions, []byte{1}, Options{}, ReasonBadPayload},
 		"cut off":          {FeatureOptions, []byte{1, 2, 46}, Options{}, ReasonBadPayload},
 		"other cut off":    {FeatureOptions, []byte{200, 9, 0}, Options{}, ReasonBadPayload},
@@ -70,6 +74,7 @@ func FuzzHello(f *testing.F) {
 	hello := HelloMsg{Nonce: 1, Endpoint: 2, Options: Options{Class: Class{DSCP: 46, PCP: 5}, Proof: Proof{7}, Proven: true}}
 	f.Add(bytes.Clone(b[:hello.Put(b)]))
 	f.Add(append(b[:HelloLen:HelloLen], pattern(HelloRoom)...))
+	hello.Options.Resident = 9
 	hello.Options.Connection = Connection{Set: true, Endpoint: 3, Len: 4, Data: [ConnectionData]byte{5}}
 	f.Add(bytes.Clone(b[:hello.Put(b)]))
 	later := bytes.Clone(b[:hello.Put(b)]) // of a version that has another word of features

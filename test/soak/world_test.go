@@ -169,6 +169,7 @@ func (w *world) mayFail(f fate, err error) {
 	switch {
 	case f == ok || w.forgetful || errors.Is(err, xdpfab.ErrPeerSilent):
 	case f == unknown && w.daemon != nil && errors.Is(err, xdpfab.ErrSessionLost):
+	case w.daemon != nil && errors.Is(err, xdpfab.ErrPeerRestarted): // blurred and settled say whether it may be
 	default:
 		w.t.Errorf("an operation fails for no reason: %v", err)
 	}
