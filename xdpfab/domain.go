@@ -129,7 +129,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 			Carrier: carrier,
 			Port:    port, Accept: d.accept, Request: d.requested, Key: d.keyOf, Local: dev.MAC(), MTU: dev.MTU(), Queue: first + q, Secret: secret, Life: life, Resident: lasting, Clock: attr.clock,
 			Elsewhere: beyond.elsewhere, Outside: beyond.outside, Spread: attr.Spread,
-			Suspect: d.suspect, Padding: d.pads, Events: d.eventsOf, Inflow: d.inflowOf, Room: d.roomy,
+			Suspect: d.suspect, Padding: d.pads, Longest: d.longest, Events: d.eventsOf, Inflow: d.inflowOf, Room: d.roomy,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return d.serveSession(x, q, now, p) },
 			Session: session.Config{
 				Window: attr.Window, GiveUp: attr.GiveUp,

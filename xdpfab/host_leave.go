@@ -128,11 +128,7 @@ func (d *Domain) canReopen() error {
 	if !is {
 		return nil
 	}
-	mtu, err := dev.Reopens()
-	if err == nil && d.residence.servers.Load() != nil {
-		err = tooLong(dev.Name(), mtu)
-	}
-	return err
+	return dev.Reopens()
 }
 
 // pauseGuests stops the conversations, between two calls, and returns the guests that

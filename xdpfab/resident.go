@@ -12,6 +12,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/resident"
+	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -30,8 +31,7 @@ import (
 // DomainAttr.ResidentSessions, and those to endpoints with messages, events or counters
 // of what peers do.
 //
-// It takes Linux 5.18, an interface that is the domain's own, and an MTU of at most 2048
-// bytes. Otherwise the error matches ErrNotImplemented or
+// It takes Linux 5.18 and an interface that is the domain's own. Otherwise the error matches ErrNotImplemented or
 // EOPNOTSUPP, says what is missing, and nothing else is affected.
 func (d *Domain) NewResidentMemory(name string, size int) (*mr.Memory, error) {
 	d.mu.Lock()
@@ -117,10 +117,7 @@ func (d *Domain) reside() error {
 	case !own:
 		return fmt.Errorf("domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w", d.dev.Info().Name, ErrNotImplemented)
 	}
-	err := tooLong(dev.Name(), dev.MTU())
-	if err != nil {
-		return err
-	}
+	var err error
 	x := h.home.executor()
 	if x == nil {
 		sockets, counters := dev.Program().Shared()
@@ -153,12 +150,13 @@ func (d *Domain) tellLoss(ifname, driver string) {
 		slog.String("interface", ifname), slog.String("driver", driver), slog.String("remedy", remedy))
 }
 
-// tooLong returns an error if the frames of an interface are too long for the program.
-func tooLong(ifname string, mtu int) error {
-	if mtu <= resident.MaxFrame {
-		return nil
+// longest returns the length of the longest frame of a session that could become resident,
+// in bytes, or 0 for any other: the program takes shorter ones than an interface may.
+func (d *Domain) longest(p *session.TargetParams) int {
+	if d.residence.servers.Load() == nil || !resident.Suits(p) || d.lodger(p.Endpoint) != nil || d.observer(p.Endpoint) != nil {
+		return 0
 	}
-	return fmt.Errorf("domain on %s with an MTU of %d bytes: want at most %d; set it with `ip link set dev %s mtu %d`: %w", ifname, mtu, resident.MaxFrame, ifname, resident.MaxFrame, ErrNotImplemented)
+	return resident.MaxFrame
 }
 
 // pads reports whether requests should be as long as their answers, into which the XDP

@@ -96,8 +96,6 @@ func (h *home) adopt(i *port.Interface) error {
 		err = errors.New("it is of an interface with UDP; to go on, open it with UDP (DomainAttr.UDP, xdpfabd --udp)")
 	case i.UDP() && !n.UDP:
 		err = errors.New("it is of an interface without UDP; to go on, open it without (DomainAttr.UDP, xdpfabd --udp=false)")
-	case i.MTU() > resident.MaxFrame:
-		err = fmt.Errorf("%s has an MTU of %d bytes now, and resident regions take at most %d; to go on, `ip link set dev %s mtu %d`", i.Name(), i.MTU(), resident.MaxFrame, i.Name(), resident.MaxFrame)
 	default:
 		h.life, h.former, h.found = n.Life, true, x
 		return nil

@@ -3,6 +3,7 @@
 package xdpfab_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -274,8 +275,55 @@ func TestResidentRefused(t *testing.T) {
 		refused(b, syscall.EOPNOTSUPP)
 		return
 	}
-	wide, _, _ := openVeth(t, testnet.Options{MTU: 3000}, xdpfab.DomainAttr{}, xdpfab.DomainAttr{})
-	refused(wide, xdpfab.ErrNotImplemented)
+}
+
+// Where frames may be longer than the program's, sessions that could become resident have
+// shorter ones, and all others have not: bytes go to either sort of region.
+func TestResidentLongFrames(t *testing.T) {
+	testnet.Require(t)
+	if testnet.KernelBefore(t, 5, 18) {
+		t.Skip("needs Linux 5.18: see TestResidentRefused")
+	}
+	a, b, _ := openVeth(t, testnet.Options{MTU: 3000}, xdpfab.DomainAttr{}, xdpfab.DomainAttr{})
+	hot, err := b.NewResidentRegion("hot", 64<<10)
+	_, err2 := b.NewRegion("r", 1<<20)
+	ep, err3 := b.NewEndpoint(xdpfab.EndpointAttr{})
+	if err := errors.Join(err, err2, err3, ep.Enable()); err != nil {
+		t.Fatal(err)
+	}
+	p, err := a.Dial(ctx(t), b.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	testResidentWords(t, p, hot)
+	for _, name := range []string{"hot", "r"} {
+		region, err := p.Lookup(ctx(t), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, got := make([]byte, 60_000), make([]byte, 60_000)
+		for i := range want {
+			want[i] = byte(i / 7)
+		}
+		if err := errors.Join(p.Write(ctx(t), region, 64, want), p.Read(ctx(t), region, 64, got)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: %v, %t", name, err, bytes.Equal(got, want))
+		}
+	}
+	words, err := xdpfab.Vector[uint64](ctx(t), p, "hot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, ones := make([]uint64, 1000), slices.Repeat([]uint64{1}, 1000)
+	for i := range at {
+		at[i] = 8000 // behind the bytes
+	}
+	before := stat(t, b, "resident_ops_executed")
+	if err := words.Add(ctx(t), at, ones, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := stat(t, b, "resident_ops_executed") - before; n < 500 {
+		t.Errorf("the program executed %d of 1000 operations", n)
+	}
 }
 
 // Memory of one domain is refused by another.

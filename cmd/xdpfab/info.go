@@ -17,7 +17,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/nic"
-	"github.com/xdpfab/xdpfab/internal/resident"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -182,7 +181,7 @@ func report(ctx context.Context, args []string, socket string) (r infoReport, er
 		return r, context.Cause(ctx)
 	}
 	for n, i := range list {
-		e := interfaceEntry{Interface: i, Plan: r.System.Plan(&i, nic.Want{}), MaxFrame: map[string]int{}, Daemon: daemons[n].by(i.Name, socket), Silent: daemons[n].silence(), Resident: canReside(r.System.Kernel, i.Driver, i.MTU)}
+		e := interfaceEntry{Interface: i, Plan: r.System.Plan(&i, nic.Want{}), MaxFrame: map[string]int{}, Daemon: daemons[n].by(i.Name, socket), Silent: daemons[n].silence(), Resident: canReside(r.System.Kernel, i.Driver)}
 		if s := nic.SettingsOf(i.Index); s.RingErr == nil {
 			e.NICRing, e.NICRingMax = s.RXRing, s.RXRingMax
 		}
@@ -207,12 +206,10 @@ func report(ctx context.Context, args []string, socket string) (r infoReport, er
 }
 
 // canReside says whether the XDP program of an interface can execute operations.
-func canReside(release, driver string, mtu int) string {
+func canReside(release, driver string) string {
 	switch {
 	case kernel.Lacks(release, kernel.Resident):
 		return fmt.Sprintf("no: they take Linux %s", kernel.Resident)
-	case mtu > resident.MaxFrame:
-		return fmt.Sprintf("no: they take an MTU of at most %d bytes", resident.MaxFrame)
 	case driver == "veth":
 		return "yes; the XDP program's answers get out while the other end of the veth has an XDP program, too: otherwise the daemon sends them"
 	}

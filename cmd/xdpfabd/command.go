@@ -38,7 +38,7 @@ same name, or adds one:
           backing=anonymous|memfd|resident|/path, huge=auto|never|require
 
 The XDP program itself executes what peers do to a resident region, without a
-poller. It takes Linux 5.18 and an MTU of at most 2048 bytes. If the daemon is
+poller. It takes Linux 5.18. If the daemon is
 killed, the kernel goes on with resident regions and the sessions that use them;
 the next daemon takes them back, if it has a region of the same name and size. All
 else is new then. --pin says where this is kept. A daemon that ends in order removes

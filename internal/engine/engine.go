@@ -46,6 +46,10 @@ type Config struct {
 	// long as their answers: see [wire.FeaturePadding]. It is called on the engine's
 	// thread. Nil means that none should.
 	Padding func() bool
+	// Longest returns the length of the longest frame, in bytes, of a session that begins
+	// now, if its executor takes no longer ones, though the interface does; otherwise 0.
+	// It is called on the engine's thread, and may be nil.
+	Longest func(p *session.TargetParams) int
 	// Room is called on the engine's thread before sessions whose messages wait try
 	// again, after a call of Engine.Room. It may be nil.
 	Room func()

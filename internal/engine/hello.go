@@ -126,7 +126,7 @@ func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *p
 		}
 	}
 	ack.Session = uint32(t.slot.id)
-	ack.MaxFrame, ack.Window = uint16(e.frameFor(m, &t.path)), uint16(e.windowFor(m))
+	ack.MaxFrame, ack.Window = uint16(t.frame), uint16(e.windowFor(m))
 	ack.Features = t.features
 	ack.Resume, ack.Lost = e.resume(&m.Resume, src, p)
 	return t.epoch
@@ -147,10 +147,12 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 	}
 	params := session.TargetParams{
 		Local: t.slot.id, Remote: t.remote, Lane: h.Lane, Endpoint: t.endpoint, Epoch: t.epoch,
-		MaxFrame: e.frameFor(m, &t.path), Window: e.windowFor(m), Party: owner.key, Key: key,
+		MaxFrame: min(e.maxFrame(&t.path), int(m.MaxFrame)), Window: e.windowFor(m), Party: owner.key, Key: key,
 		Kind: t.path.Kind(), Class: t.class, Memo: t.memo,
 	}
 	e.grant(t, m, &params)
+	e.shorten(&params)
+	t.frame = params.MaxFrame
 	t.s = e.cfg.Serve(e.lived, params)
 	if t.s == nil {
 		if params.Inflow != nil {
@@ -166,12 +168,17 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 	return t
 }
 
-// frameFor and windowFor return the limits of a session that a hello asks for: bytes of a
-// frame, frames in flight.
-func (e *Engine) frameFor(m *wire.HelloMsg, p *path) int {
-	return min(e.maxFrame(p), int(m.MaxFrame))
+// shorten makes the frames of a session no longer than its executor takes.
+func (e *Engine) shorten(p *session.TargetParams) {
+	if e.cfg.Longest == nil {
+		return
+	}
+	if longest := e.cfg.Longest(p); longest > 0 {
+		p.MaxFrame = min(p.MaxFrame, longest)
+	}
 }
 
+// windowFor returns how many frames may be in flight in the session that a hello asks for.
 func (e *Engine) windowFor(m *wire.HelloMsg) int { return min(e.cfg.Session.Window, int(m.Window)) }
 
 // grant chooses the features of a session: those that both sides know, and that the

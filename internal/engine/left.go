@@ -29,7 +29,7 @@ func (t *target) memo() []byte {
 	text, _ := json.Marshal(PairState{ // it has nothing that could fail
 		Origin: p.key.origin, Endpoint: p.key.endpoint, Serial: p.serial,
 		Current: &TargetState{
-			ID: t.slot.id, Nonce: t.nonce, Epoch: t.epoch, Remote: t.remote, Link: t.path.Link(t.class), Features: t.features,
+			ID: t.slot.id, Nonce: t.nonce, Epoch: t.epoch, Remote: t.remote, Link: t.path.Link(t.class), Features: t.features, Frame: t.frame,
 			Keep: t.keep, From: t.from, Party: t.party.key, Key: t.key.Digest(nil),
 		},
 	})

@@ -51,6 +51,7 @@ type TargetState struct {
 	Remote   uint32
 	Link     wire.Link // to the initiator
 	Features wire.Features
+	Frame    int // bytes of the longest frame
 	Keep     int64
 	From     wire.Addr
 	Party    session.Party
@@ -188,7 +189,7 @@ func (t *target) state() (*TargetState, error) {
 	}
 	state, err := served.State(t.e.lived)
 	return &TargetState{
-		ID: t.slot.id, Nonce: t.nonce, Epoch: t.epoch, Remote: t.remote, Link: t.path.Link(t.class), Features: t.features,
+		ID: t.slot.id, Nonce: t.nonce, Epoch: t.epoch, Remote: t.remote, Link: t.path.Link(t.class), Features: t.features, Frame: t.frame,
 		Keep: t.keep, From: t.from, Party: t.party.key, Key: t.key.Digest(nil), Ended: t.ended, Waits: t.waits, Midway: t.midway, Served: state,
 	}, err
 }
@@ -241,9 +242,12 @@ func (e *Engine) importTarget(s *TargetState, p *pair) (*target, error) {
 		nonce: s.Nonce, epoch: s.Epoch, remote: s.Remote, endpoint: p.key.endpoint, features: s.Features,
 		from: s.From, keep: s.Keep, ended: s.Ended, midway: s.Midway,
 	}
+	if t.frame = e.maxFrame(&t.path); s.Frame > 0 { // 0: of a process that had no shorter ones
+		t.frame = min(t.frame, s.Frame)
+	}
 	t.path.SetFlow(t.remote)
 	params := session.TargetParams{
-		Local: s.ID, Remote: t.remote, Endpoint: t.endpoint, Epoch: t.epoch, MaxFrame: e.maxFrame(&t.path), Window: e.cfg.Session.Window,
+		Local: s.ID, Remote: t.remote, Endpoint: t.endpoint, Epoch: t.epoch, MaxFrame: t.frame, Window: e.cfg.Session.Window,
 		Features: t.features, Kind: t.path.Kind(), Class: t.class, Party: s.Party, Memo: t.memo,
 	}
 	gone := !t.ended && !e.rebind(t, &params, s.Key)

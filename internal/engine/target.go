@@ -25,6 +25,7 @@ type target struct {
 	key       *session.Key // that the initiator has proven; nil for none
 	class     wire.Class   // of traffic
 	features  wire.Features
+	frame     int   // bytes of the longest frame, as its hello was answered
 	keep      int64 // nanoseconds of silence until the session is forgotten
 	listed    bool  // on the engine's dirty list
 	unsettled bool  // on the engine's list of those in which something ran

@@ -50,16 +50,15 @@ func (i *Interface) Leave() (*Inheritance, error) {
 	return h, nil
 }
 
-// Reopens returns nil if the next user can open the interface as it is at present, and
-// the MTU that it has then, in bytes. This one may have outlived a change with which
-// nobody can open it, itself included.
-func (i *Interface) Reopens() (mtu int, err error) {
+// Reopens returns nil if the next user can open the interface as it is at present. This
+// one may have outlived a change with which nobody can open it, itself included.
+func (i *Interface) Reopens() error {
 	now, err := i.resolver.LinkState()
 	if err != nil {
-		return 0, fmt.Errorf("port: %w", err)
+		return fmt.Errorf("port: %w", err)
 	}
 	as := nic.Interface{Name: now.Name, Driver: i.driver, MTU: now.MTU, Up: now.AdminUp}
-	return now.MTU, as.Ready()
+	return as.Ready()
 }
 
 func (s *spare) leave() (LeftSpare, error) {

@@ -51,11 +51,12 @@ func (x *Executor) NewServer(local Local, holds int, now func() int64) (*Server,
 	}, nil
 }
 
-// Takes reports whether a session can be resident: events and messages have places in
-// user space, which a frame must not run without.
-func Takes(p *session.TargetParams) bool {
-	return p.Places == nil && p.Inflow == nil && p.MaxFrame <= MaxFrame
-}
+// Suits reports whether a session can be resident if its frames are short enough: events
+// and messages have places in user space, which a frame must not run without.
+func Suits(p *session.TargetParams) bool { return p.Places == nil && p.Inflow == nil }
+
+// Takes reports whether a session can be resident.
+func Takes(p *session.TargetParams) bool { return Suits(p) && p.MaxFrame <= MaxFrame }
 
 // Begin makes a session that has been accepted resident. It wraps ErrFull if there is no
 // place for another one.
