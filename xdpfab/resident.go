@@ -31,8 +31,9 @@ import (
 // DomainAttr.ResidentSessions, and those to endpoints with messages, events or counters
 // of what peers do.
 //
-// It takes Linux 5.18 and an interface that is the domain's own. Otherwise the error matches ErrNotImplemented or
-// EOPNOTSUPP, says what is missing, and nothing else is affected.
+// It takes Linux 5.18 and an interface that is the domain's own. Otherwise the error
+// matches ErrNotImplemented or EOPNOTSUPP, says what is missing, and nothing else is
+// affected.
 func (d *Domain) NewResidentMemory(name string, size int) (*mr.Memory, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -150,8 +151,9 @@ func (d *Domain) tellLoss(ifname, driver string) {
 		slog.String("interface", ifname), slog.String("driver", driver), slog.String("remedy", remedy))
 }
 
-// longest returns the length of the longest frame of a session that could become resident,
-// in bytes, or 0 for any other: the program takes shorter ones than an interface may.
+// longest returns the length of the longest frame of a session that could become
+// resident, in bytes, or 0 for any other: the program takes shorter ones than an
+// interface may.
 func (d *Domain) longest(p *session.TargetParams) int {
 	if d.residence.servers.Load() == nil || !resident.Suits(p) || d.lodger(p.Endpoint) != nil || d.observer(p.Endpoint) != nil {
 		return 0

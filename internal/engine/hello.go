@@ -178,7 +178,8 @@ func (e *Engine) shorten(p *session.TargetParams) {
 	}
 }
 
-// windowFor returns how many frames may be in flight in the session that a hello asks for.
+// windowFor returns how many frames may be in flight in the session that a hello asks
+// for.
 func (e *Engine) windowFor(m *wire.HelloMsg) int { return min(e.cfg.Session.Window, int(m.Window)) }
 
 // grant chooses the features of a session: those that both sides know, and that the
