@@ -30,7 +30,7 @@ var verdicts = [NumReasons]uint32{
 	PassOther: xdpPass, PassOptions: xdpPass, PassFragment: xdpPass,
 	PassMAC: xdpPass, PassVLAN: xdpPass, PassAddr: xdpPass,
 	DropUDPLength: xdpDrop, DropShort: xdpDrop, DropLong: xdpDrop,
-	DropVersion: xdpDrop, DropType: xdpDrop, DropNoSocket: xdpDrop,
+	DropVersion: xdpDrop, DropType: xdpDrop, DropNoSocket: xdpDrop, DropSource: xdpDrop,
 	Redirect: xdpRedirect,
 	Executed: xdpDrop, // of an executor of a test
 }

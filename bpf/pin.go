@@ -198,6 +198,10 @@ func loadOver(cfg Config, queues int, open func(name string) (*ebpf.Map, error))
 		}
 		maps[name] = m
 	}
+	if m := maps[steerMapCounters]; m.MaxEntries() != uint32(NumReasons) { // of a version with other reasons: they begin anew
+		delete(maps, steerMapCounters)
+		_ = m.Close()
+	}
 	if n := int(maps[steerMapSockets].MaxEntries()) / Lanes; n != queues {
 		return nil, fmt.Errorf("bpf: %w: the program that is there has %d receive queues, and this one %d; want as many", ErrConfig, n, queues)
 	}

@@ -51,6 +51,11 @@ const (
 	// answered or dropped it.
 	Executed
 
+	// DropSource says that the sender's address is none to answer at: a group's MAC
+	// address, or an IP address that is unspecified, a loopback's, multicast or
+	// broadcast.
+	DropSource
+
 	// NumReasons is the number of reasons above.
 	NumReasons
 )
@@ -71,6 +76,7 @@ var reasonNames = [NumReasons]string{
 	DropNoSocket:  "drop_no_socket",
 	Redirect:      "redirect",
 	Executed:      "executed",
+	DropSource:    "drop_source",
 }
 
 // String returns the reason as a metric label, such as "drop_short".

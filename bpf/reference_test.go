@@ -36,13 +36,15 @@ func reference(c *Config, packet []byte) (r Reason, lane int) {
 	}
 	switch {
 	case proto == 0x88b5:
-		r = link()
+		if r = link(); r == Redirect && packet[6]&1 != 0 {
+			r = DropSource
+		}
 	case proto == 0x0800 && c.UDP:
 		overhead = 28
-		frame, r = referenceIP(c, frame, referenceIPv4, link)
+		frame, r = referenceIP(c, frame, referenceIPv4, link, packet[6]&1 != 0 || !referenceSource(frame, 12, 4))
 	case proto == 0x86dd && c.UDP:
 		overhead = 48
-		frame, r = referenceIP(c, frame, referenceIPv6, link)
+		frame, r = referenceIP(c, frame, referenceIPv6, link, packet[6]&1 != 0 || !referenceSource(frame, 8, 16))
 	default:
 		r = PassOther
 	}
@@ -82,8 +84,17 @@ func referenceIPv6(b []byte) (header, total int, dst netip.Addr, r Reason) {
 	return 40, 40 + int(binary.BigEndian.Uint16(b[4:])), netip.AddrFrom16([16]byte(b[24:])), Redirect
 }
 
+// referenceSource reports whether the n bytes at an offset are the address of one host.
+func referenceSource(b []byte, at, n int) bool {
+	if len(b) < at+n {
+		return true // it is judged otherwise
+	}
+	a, _ := netip.AddrFromSlice(b[at : at+n])
+	return !a.IsUnspecified() && !a.IsLoopback() && !a.IsMulticast() && !a.Is4In6() && a != netip.AddrFrom4([4]byte{255, 255, 255, 255})
+}
+
 func referenceIP(c *Config, b []byte, parse func([]byte) (int, int, netip.Addr, Reason),
-	link func() Reason) ([]byte, Reason) {
+	link func() Reason, nobody bool) ([]byte, Reason) {
 	header, total, dst, r := parse(b)
 	if r != Redirect {
 		return nil, r
@@ -97,6 +108,9 @@ func referenceIP(c *Config, b []byte, parse func([]byte) (int, int, netip.Addr, 
 	}
 	if !slices.Contains(c.Addrs, dst) {
 		return nil, PassAddr
+	}
+	if nobody {
+		return nil, DropSource
 	}
 	if total > len(b) || int(binary.BigEndian.Uint16(udp[4:])) != total-header {
 		return nil, DropUDPLength

@@ -95,6 +95,33 @@ static __always_inline enum reason check_link(const struct packet *p)
 	return SOUND;
 }
 
+/* Whether a sender's address can be one: an answer must not go to a group. */
+static __always_inline int single_mac(const struct eth_header *eth)
+{
+	return !(eth->src[0] & bpf_htons(0x0100));
+}
+
+/* Neither unspecified, loopback (127/8), multicast (224/4) nor broadcast. */
+static __always_inline int single_ipv4(__u32 src)
+{
+	return src && src != 0xffffffff && (src & bpf_htonl(0xff000000)) != bpf_htonl(0x7f000000) &&
+	       (src & bpf_htonl(0xf0000000)) != bpf_htonl(0xe0000000);
+}
+
+/* Likewise, nor an IPv4 address in an IPv6 packet. */
+static __always_inline int single_ipv6(const struct address *src)
+{
+	__u32 last = src->word[3];
+
+	if (!src->word[0] && !src->word[1]) {
+		if (src->word[2] == bpf_htonl(0xffff))
+			return 0;
+		if (!src->word[2] && (!last || last == bpf_htonl(1)))
+			return 0;
+	}
+	return (src->word[0] & bpf_htonl(0xff000000)) != bpf_htonl(0xff000000);
+}
+
 static __always_inline int our_ipv4(__u32 dst)
 {
 	struct address a = { .word = { 0, 0, bpf_htonl(0xffff), dst } };
@@ -154,6 +181,8 @@ static __always_inline enum reason check_ipv4(struct packet *p)
 		return reason;
 	if (!our_ipv4(ip->dst))
 		return REASON_PASS_ADDR;
+	if (!single_mac(p->eth) || !single_ipv4(ip->src))
+		return REASON_DROP_SOURCE;
 	return check_udp(p, udp, bpf_ntohs(ip->total_length));
 }
 
@@ -175,6 +204,8 @@ static __always_inline enum reason check_ipv6(struct packet *p)
 		return reason;
 	if (!our_ipv6(&ip->dst))
 		return REASON_PASS_ADDR;
+	if (!single_mac(p->eth) || !single_ipv6(&ip->src))
+		return REASON_DROP_SOURCE;
 	return check_udp(p, udp, sizeof(*ip) + bpf_ntohs(ip->payload_length));
 }
 
@@ -182,6 +213,7 @@ static __always_inline enum reason check_ipv6(struct packet *p)
  * (0x88A8, or a second 0x8100) is an EtherType like any other: not ours. */
 static __always_inline enum reason find_frame(struct packet *p)
 {
+	enum reason reason;
 	__u16 proto;
 
 	p->l3 = p->eth + 1;
@@ -200,7 +232,8 @@ static __always_inline enum reason find_frame(struct packet *p)
 	if (proto == bpf_htons(ETH_P_FAB)) {
 		p->frame = p->l3;
 		p->l3_length = p->end - p->l3;
-		return check_link(p);
+		reason = check_link(p);
+		return reason != SOUND || single_mac(p->eth) ? reason : REASON_DROP_SOURCE;
 	}
 	if (config.udp && proto == bpf_htons(ETH_P_IPV4))
 		return check_ipv4(p);

@@ -90,6 +90,26 @@ var steerCases = []struct {
 	{"udp6, second word differs", udp6Packet(fab(3, 46)), set(42, 1), PassAddr},
 	{"udp6, third word differs", udp6Packet(fab(3, 46)), set(46, 1), PassAddr},
 
+	{"raw from a group", rawPacket(fab(3, 46)), set(6, 3), DropSource},
+	{"raw from everybody", rawPacket(fab(3, 46)), set(6, 255, 255, 255, 255, 255, 255), DropSource},
+	{"tagged from a group", tagged(0x8100, rawPacket(fab(3, 46))), set(6, 1), DropSource},
+	{"udp4 from a group", udp4Packet(fab(3, 46)), set(6, 1), DropSource},
+	{"udp6 from a group", udp6Packet(fab(3, 46)), set(6, 1), DropSource},
+	{"udp4 from no address", udp4Packet(fab(3, 46)), set(26, 0, 0, 0, 0), DropSource},
+	{"udp4 from loopback", udp4Packet(fab(3, 46)), set(26, 127, 0, 0, 1), DropSource},
+	{"udp4 from multicast", udp4Packet(fab(3, 46)), set(26, 239, 1, 1, 1), DropSource},
+	{"udp4 from broadcast", udp4Packet(fab(3, 46)), set(26, 255, 255, 255, 255), DropSource},
+	{"udp4 from 128.0.0.1", udp4Packet(fab(3, 46)), set(26, 128, 0, 0, 1), Redirect},
+	{"udp4 from 240.0.0.1", udp4Packet(fab(3, 46)), set(26, 240, 0, 0, 1), Redirect},
+	{"udp6 from no address", udp6Packet(fab(3, 46)), set(22, make([]byte, 16)...), DropSource},
+	{"udp6 from loopback", udp6Packet(fab(3, 46)), set(22, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1), DropSource},
+	{"udp6 from ::2", udp6Packet(fab(3, 46)), set(22, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2), Redirect},
+	{"udp6 from multicast", udp6Packet(fab(3, 46)), set(22, 0xff), DropSource},
+	{"udp6 from an IPv4 address", udp6Packet(fab(3, 46)), set(22, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1), DropSource},
+	{"udp4 from a group to another host", udp4Packet(fab(3, 46)), func(b []byte) []byte {
+		return set(33, 3)(set(6, 1)(b))
+	}, PassAddr},
+
 	{"udp4 length short", udp4Packet(fab(3, 46)), set(39, 53), DropUDPLength},
 	{"udp4 length long", udp4Packet(fab(3, 46)), set(39, 55), DropUDPLength},
 	{"udp4 length zero", udp4Packet(fab(3, 46)), set(39, 0), DropUDPLength},

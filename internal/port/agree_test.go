@@ -82,19 +82,21 @@ func (j *judge) says(t testing.TB, packet []byte) bpf.Reason {
 func (j *judge) allowed(packet []byte) []bpf.Reason {
 	view, src, reason := wire.Decap(packet)
 	switch reason {
-	case wire.ReasonOK:
+	case wire.ReasonOK, wire.ReasonBadSource:
 	case wire.ReasonNotOurs:
 		return []bpf.Reason{bpf.PassOther}
 	case wire.ReasonFragment:
 		return []bpf.Reason{bpf.PassFragment}
 	default: // truncated, or bad encapsulation
-		return []bpf.Reason{bpf.PassOther, bpf.PassOptions, bpf.PassMAC, bpf.PassAddr, bpf.DropUDPLength, bpf.DropShort}
+		return []bpf.Reason{bpf.PassOther, bpf.PassOptions, bpf.PassMAC, bpf.PassAddr, bpf.DropUDPLength, bpf.DropShort, bpf.DropSource}
 	}
 	switch {
 	case src.Local != wire.MAC(j.cfg.MAC):
 		return []bpf.Reason{bpf.PassMAC}
 	case src.Kind != wire.Ethernet && !slices.Contains(j.cfg.Addrs, src.LocalIP):
 		return []bpf.Reason{bpf.PassAddr}
+	case reason == wire.ReasonBadSource:
+		return []bpf.Reason{bpf.DropSource}
 	case len(view) < wire.MinFrame:
 		return []bpf.Reason{bpf.DropShort}
 	case len(view) > j.cfg.MTU-src.Kind.Overhead():

@@ -84,6 +84,18 @@ type Source struct {
 	RemoteIP, LocalIP netip.Addr
 }
 
+// single reports whether the sender's addresses can be those of one node: an answer must
+// not go to a group.
+func (s *Source) single() bool {
+	if s.Remote[0]&1 != 0 {
+		return false
+	}
+	ip := s.RemoteIP
+	return !ip.IsValid() || !ip.IsUnspecified() && !ip.IsLoopback() && !ip.IsMulticast() && !ip.Is4In6() && ip != broadcast
+}
+
+var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+
 // Addr returns the address of the sender, of endpoint 0.
 func (s *Source) Addr() Addr {
 	if s.Kind == Ethernet {
@@ -103,7 +115,7 @@ func (s *Source) Reply(c Class) Template {
 // Strip is Decap for a packet that must be addressed to local. It does not return the
 // sender: nearly every packet belongs to a session, which knows it.
 func Strip(packet []byte, local MAC) (frame []byte, reason Reason) {
-	if len(packet) >= ethLen && binary.BigEndian.Uint16(packet[12:]) == EtherType && MAC(packet) == local {
+	if len(packet) >= ethLen && binary.BigEndian.Uint16(packet[12:]) == EtherType && MAC(packet) == local && packet[6]&1 == 0 {
 		return packet[ethLen:], ReasonOK
 	}
 	frame, from, reason := Decap(packet)
@@ -116,10 +128,11 @@ func Strip(packet []byte, local MAC) (frame []byte, reason Reason) {
 // Decap finds the frame in an Ethernet packet and returns the packet's source. The
 // frame is a view into packet, cut to the length that the UDP header gives.
 //
-// It keeps the rules of the XDP program: at most one 802.1Q tag; IPv4 without options and
-// fragments; IPv6 without extension headers; UDP to UDPPort, its length agreeing with
-// IP's. IP and UDP checksums are not verified: the frame's own checksum covers what
-// matters, and addresses are only used to send answers to, never trusted.
+// It keeps the rules of the XDP program: at most one 802.1Q tag; IPv4 without options
+// and fragments; IPv6 without extension headers; UDP to UDPPort, its length agreeing
+// with IP's; a sender that is one node, and no group. IP and UDP checksums are not
+// verified: the frame's own checksum covers what matters, and addresses are only used
+// to send answers to, never trusted.
 func Decap(packet []byte) (frame []byte, from Source, reason Reason) {
 	if len(packet) < ethLen {
 		return nil, from, ReasonTruncated
@@ -138,6 +151,9 @@ func Decap(packet []byte) (frame []byte, from Source, reason Reason) {
 		if e := &encaps[k]; e.etherType == etherType {
 			from.Kind = k
 			frame, from.LocalIP, from.RemoteIP, reason = e.decap(rest)
+			if reason == ReasonOK && !from.single() {
+				return nil, from, ReasonBadSource
+			}
 			return frame, from, reason
 		}
 	}

@@ -173,6 +173,18 @@ func TestDecapRefuses(t *testing.T) {
 		{"IPv6, longer than the packet", cut(2, 14+48+MinFrame-1), ReasonTruncated},
 		{"IPv6, UDP length", set(2, 58, 0, 8), ReasonBadEncap},
 		{"IPv6, other port", set(2, 56, 1, 2), ReasonNotOurs},
+		{"from a group", set(0, 6, 3), ReasonBadSource},
+		{"from everybody, tagged", set(3, 6, 255, 255, 255, 255, 255, 255), ReasonBadSource},
+		{"IPv4 from a group", set(1, 6, 1), ReasonBadSource},
+		{"IPv4 from no address", set(1, 26, 0, 0, 0, 0), ReasonBadSource},
+		{"IPv4 from loopback", set(1, 26, 127, 1), ReasonBadSource},
+		{"IPv4 from multicast", set(1, 26, 224), ReasonBadSource},
+		{"IPv4 from broadcast", set(1, 26, 255, 255, 255, 255), ReasonBadSource},
+		{"IPv6 from multicast", set(2, 22, 0xff), ReasonBadSource},
+		{"IPv6 from no address", set(2, 22, make([]byte, 16)...), ReasonBadSource},
+	}
+	if f, r := Strip(set(0, 6, 3), MAC(set(0, 6, 3))); r != ReasonBadSource || f != nil {
+		t.Errorf("Strip of a frame from a group: %v", r)
 	}
 	for _, tt := range tests {
 		if f, _, r := Decap(tt.packet); r != tt.want || f != nil {

@@ -32,13 +32,14 @@ const (
 	ReasonNoKey               // the first atomic record of a frame names no key
 	ReasonBadName             // catalogue name of impossible length
 	ReasonTrailing            // bytes left over after the last record
+	ReasonBadSource           // a sender's address that is no node's: of a group, a loopback, or none
 	NumReasons                // how many reasons there are
 )
 
 var reasonNames = [NumReasons]string{
 	"ok", "truncated", "oversized", "bad encapsulation", "fragment", "not ours", "bad version", "bad crc", "bad type",
 	"reserved type", "bad flags", "bad ops", "bad lane", "bad padding", "bad payload", "bad verb", "reserved verb", "bad datatype", "bad count", "no key",
-	"bad name", "trailing bytes",
+	"bad name", "trailing bytes", "bad source",
 }
 
 // String returns the reason in words.
