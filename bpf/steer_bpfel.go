@@ -35,7 +35,8 @@ const (
 	steerReasonREASON_DROP_NO_SOCKET  steerReason = 11
 	steerReasonREASON_REDIRECT        steerReason = 12
 	steerReasonREASON_EXECUTED        steerReason = 13
-	steerReasonNUM_REASONS            steerReason = 14
+	steerReasonREASON_DROP_SOURCE     steerReason = 14
+	steerReasonNUM_REASONS            steerReason = 15
 )
 
 type steerSettings struct {

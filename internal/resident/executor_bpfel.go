@@ -39,7 +39,8 @@ const (
 	executorReasonREASON_DROP_NO_SOCKET  executorReason = 11
 	executorReasonREASON_REDIRECT        executorReason = 12
 	executorReasonREASON_EXECUTED        executorReason = 13
-	executorReasonNUM_REASONS            executorReason = 14
+	executorReasonREASON_DROP_SOURCE     executorReason = 14
+	executorReasonNUM_REASONS            executorReason = 15
 )
 
 type executorRegion struct {
