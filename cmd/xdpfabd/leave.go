@@ -43,16 +43,17 @@ type claim struct {
 	Interface string
 	NetNS     uint64
 	UDP       bool
-	Regions   []served
+	Regions   []legacyOf
 	Sockets   []string // paths of the further ones
 }
 
-// served is a region, as far as it has to be the same in both daemons.
-type served struct {
+// legacyOf is a region, as far as it has to be the same in both daemons.
+type legacyOf struct {
 	Name    string
 	Size    int
 	Access  mr.Access
 	Backing string
+	Huge    mr.Huge
 }
 
 // verdict says whether a step has succeeded.
@@ -63,6 +64,9 @@ type verdict struct {
 	Lent   []int  // those that programs have, by number
 	Lend   int    // how many this one can lend
 	Pin    string // folder in which this one keeps its resident regions; empty for none
+	// Regions are those of this one that the next one goes on with: those that it claims,
+	// and those that a command has added here. It makes the others anew.
+	Regions []legacyOf
 }
 
 func refusal(err error) verdict {
@@ -104,6 +108,7 @@ var (
 type leaving struct {
 	conn  *net.UnixConn
 	doors []leftDoor
+	given []*region // that the next daemon goes on with
 	h     *xdpfab.Handover
 	err   error // why there is no handover
 	since time.Time
@@ -120,20 +125,27 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 		s.log.Warn("takeover broken off", "error", err)
 		return
 	}
-	if err := s.agree(&c); err != nil {
+	// From here on no command changes the regions: the next daemon is told which.
+	s.served.promise()
+	defer s.served.release()
+	given, err := s.agree(&c)
+	if err != nil {
 		s.log.Warn("takeover refused", "reason", err)
 		_ = control.Tell(conn, refusal(err))
 		return
 	}
-	err := control.Tell(conn, verdict{Queues: s.dom.Interface().Queues, Lent: s.lent(), Lend: s.cfg.Lend, Pin: s.dom.Attr().ResidentPin})
-	if err == nil {
+	v := verdict{Queues: s.dom.Interface().Queues, Lent: s.lent(), Lend: s.cfg.Lend, Pin: s.dom.Attr().ResidentPin}
+	for _, r := range given {
+		v.Regions = append(v.Regions, r.legacy())
+	}
+	if err = control.Tell(conn, v); err == nil {
 		_, err = hear(conn)
 	}
 	if err != nil {
 		s.log.Warn("takeover broken off", "error", err)
 		return
 	}
-	to := &leaving{}
+	to := &leaving{given: given}
 	if to.conn, err = another(conn); err == nil {
 		if to.doors, err = leaveDoors(doors); err != nil {
 			_ = to.conn.Close()
@@ -143,8 +155,10 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 		_ = control.Tell(conn, refusal(err))
 		return
 	}
+	s.served.promise()                            // until this one comes back, if it does
 	if end(to); context.Cause(ctx) != error(to) { // another claim was first, or this daemon ends
 		_ = control.Tell(to.conn, refusal(errors.New("this daemon ends, or another one takes its place already")))
+		s.served.release()
 		to.close()
 		return
 	}
@@ -166,8 +180,20 @@ func another(conn *net.UnixConn) (*net.UnixConn, error) {
 }
 
 // agree reports an error unless the claim is for this daemon's place, with the same
-// interface and regions.
-func (s *server) agree(c *claim) error {
+// interface, and returns the regions that the next daemon goes on with.
+func (s *server) agree(c *claim) ([]*region, error) {
+	if err := s.fits(c); err != nil {
+		return nil, err
+	}
+	given, err := s.served.given(c.Regions)
+	if err != nil {
+		return nil, err
+	}
+	return given, s.dom.CanHandOver()
+}
+
+// fits reports an error unless the claim is for this daemon's place.
+func (s *server) fits(c *claim) error {
 	own := s.cfg.claim()
 	switch {
 	case c.Version != own.Version:
@@ -179,18 +205,11 @@ func (s *server) agree(c *claim) error {
 		return fmt.Errorf("%s is named %s by now, and could not be opened again: name it %s (`ip link set dev %s name %s`), or stop this daemon and start the other", own.Interface, is, own.Interface, is, own.Interface)
 	case c.UDP != own.UDP:
 		return fmt.Errorf("udp is %t here and %t there: want the same, or stop this daemon and start the other", own.UDP, c.UDP)
-	case len(c.Regions) != len(own.Regions):
-		return fmt.Errorf("%d regions here and %d there: want the same, or stop this daemon and start the other", len(own.Regions), len(c.Regions))
 	}
 	if !slices.Equal(c.Sockets, own.Sockets) {
 		return fmt.Errorf("further control sockets %q here and %q there: want the same in the same order, or stop this daemon and start the other", own.Sockets, c.Sockets)
 	}
-	for i, r := range own.Regions {
-		if c.Regions[i] != r {
-			return fmt.Errorf("region[%d] is %+v here and %+v there: want the same, or stop this daemon and start the other", i, r, c.Regions[i])
-		}
-	}
-	return s.dom.CanHandOver()
+	return nil
 }
 
 // lent returns the queues that programs have borrowed.
@@ -207,7 +226,7 @@ func (s *server) lent() (queues []int) {
 func (c Config) claim() claim {
 	x := claim{Version: xdpfab.HandoverVersion, Release: version.Version, Interface: c.Interface, NetNS: control.Namespace(), UDP: c.UDP, Sockets: c.paths()[1:]}
 	for _, r := range c.Regions {
-		x.Regions = append(x.Regions, served{r.Name, r.Size, r.Access, r.Backing})
+		x.Regions = append(x.Regions, r.legacy())
 	}
 	return x
 }
@@ -224,10 +243,12 @@ func (s *server) leave(ctx context.Context) {
 	for _, d := range to.doors {
 		fds = append(fds, d.FD)
 	}
-	for i, r := range s.regions {
-		x.Regions = append(x.Regions, legacyRegion{r.Name(), r.Key(), r.Incarnation()})
-		if s.cfg.Regions[i].Backing == backingMemfd {
-			fds = append(fds, r.Memory().FD())
+	for _, r := range s.served.all() {
+		x.Regions = append(x.Regions, legacyRegion{r.Name, r.reg.Key(), r.reg.Incarnation()})
+	}
+	for _, r := range to.given {
+		if r.Backing == backingMemfd {
+			fds = append(fds, r.mem.FD())
 		}
 	}
 	text, err := json.Marshal(x)
@@ -242,15 +263,15 @@ func (s *server) leave(ctx context.Context) {
 
 // replaced gives the daemon's place to another one. If that fails, it returns the control
 // sockets, with which this one goes on.
-func (s *server) replaced(to *leaving, mems []*mr.Memory) ([]door, error) {
+func (s *server) replaced(to *leaving) ([]door, error) {
 	defer to.close()
-	gone, err := s.give(to, mems)
+	gone, err := s.give(to)
 	if gone {
 		return nil, err
 	}
 	_ = to.conn.Close() // a next one that is merely slow gives the interface back at its next step
 	s.log.Error("the takeover has failed; this daemon goes on", "reason", err)
-	doors, err := s.comeBack(to, mems)
+	doors, err := s.comeBack(to)
 	if err != nil {
 		return nil, fmt.Errorf("going on after a takeover that failed: %w", err)
 	}
@@ -259,7 +280,7 @@ func (s *server) replaced(to *leaving, mems []*mr.Memory) ([]door, error) {
 
 // give gives the next daemon what it needs, and reports whether that one serves now.
 // Otherwise this one has to go on.
-func (s *server) give(to *leaving, mems []*mr.Memory) (gone bool, err error) {
+func (s *server) give(to *leaving) (gone bool, err error) {
 	step := func() { _ = to.conn.SetDeadline(time.Now().Add(stepLimit)) }
 	if step(); to.err != nil {
 		_ = control.Tell(to.conn, refusal(to.err))
@@ -268,11 +289,11 @@ func (s *server) give(to *leaving, mems []*mr.Memory) (gone bool, err error) {
 	if err := errors.Join(control.Tell(to.conn, verdict{}), to.h.Send(to.conn)); err != nil {
 		return false, err
 	}
-	for i, r := range s.cfg.Regions {
+	for _, r := range to.given {
 		if step(); r.Backing != backingAnonymous {
 			continue
 		}
-		if _, err := to.conn.Write(mems[i].Bytes()[:r.Size]); err != nil {
+		if _, err := to.conn.Write(r.mem.Bytes()[:r.Size]); err != nil {
 			return false, fmt.Errorf("region %q: %w", r.Name, err)
 		}
 	}
@@ -302,8 +323,9 @@ func (s *server) give(to *leaving, mems []*mr.Memory) (gone bool, err error) {
 
 // comeBack goes on with what was to be handed over, and returns the control
 // sockets.
-func (s *server) comeBack(to *leaving, mems []*mr.Memory) ([]door, error) {
+func (s *server) comeBack(to *leaving) ([]door, error) {
 	s.leaves.Store(false)
+	defer s.served.release()
 	if to.h == nil { // guests find the daemon again by themselves
 		if err := s.dom.Err(); err != nil {
 			return nil, err
@@ -311,7 +333,7 @@ func (s *server) comeBack(to *leaving, mems []*mr.Memory) ([]door, error) {
 		return s.inheritDoors(to.doors)
 	}
 	dom, err := to.h.Open(context.Background(), s.cfg.Interface, s.attr(s.dom.Interface().Queues, s.dom.Attr().ResidentPin), s.stay, func(d *xdpfab.Domain) error {
-		return s.inherit(d, to.h, mems)
+		return s.inherit(d, to.h)
 	})
 	if err != nil {
 		return nil, err

@@ -65,7 +65,7 @@ func TestGiveToOneThatDies(t *testing.T) {
 				died <- err
 			}()
 			s := &server{log: newLogger(Config{}, t.Output())}
-			gone, err := s.give(&leaving{conn: own, h: &xdpfab.Handover{}}, nil)
+			gone, err := s.give(&leaving{conn: own, h: &xdpfab.Handover{}})
 			if gone != reads || err == nil {
 				t.Errorf("gone: %t, %v; want %t, and an error", gone, err, reads)
 			}

@@ -14,19 +14,28 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
+// region is a region that the daemon serves, or is about to.
+type region struct {
+	RegionConfig
+	added bool       // by a command while the daemon runs, so no configuration names it
+	mem   *mr.Memory // nil for resident memory that the domain has not made yet
+	reg   *mr.Region // nil until it is registered
+	mark  int        // descriptor of the file that is marked as served, or -1
+}
+
 // allocate gets the memory of all regions, or of none. Anonymous memory is populated,
 // so that no operation of a peer waits for a page; memfds and files get their pages
 // when they are first used. Resident memory is made by the domain: until then it is nil.
-func allocate(regions []RegionConfig) ([]*mr.Memory, error) {
-	var mems []*mr.Memory
-	for _, r := range regions {
-		m, err := r.memory()
+func allocate(regions []RegionConfig) ([]*region, error) {
+	var list []*region
+	for _, c := range regions {
+		m, err := c.memory()
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("region %q: %w", r.Name, err), free(mems))
+			return nil, errors.Join(fmt.Errorf("region %q: %w", c.Name, err), free(list))
 		}
-		mems = append(mems, m)
+		list = append(list, &region{RegionConfig: c, mem: m, mark: -1})
 	}
-	return mems, nil
+	return list, nil
 }
 
 func (r RegionConfig) memory() (*mr.Memory, error) {
@@ -41,11 +50,10 @@ func (r RegionConfig) memory() (*mr.Memory, error) {
 	return mr.File(r.Backing, r.Size)
 }
 
-// claimFiles marks the regions' files as served, and warns of those that another
-// process serves too: nothing is lost, since the operations of both are atomic, but it
-// is rarely intended. release takes the marks away; so does the end of the process.
-func claimFiles(regions []RegionConfig, log *slog.Logger) (release func()) {
-	var fds []int
+// claimFiles marks the regions' files as served, until they are freed, and warns of those
+// that another process serves too: nothing is lost, since the operations of both are
+// atomic, but it is rarely intended. The end of the process takes the marks away as well.
+func claimFiles(regions []*region, log *slog.Logger) {
 	for _, r := range regions {
 		if !r.isFile() {
 			continue
@@ -54,23 +62,24 @@ func claimFiles(regions []RegionConfig, log *slog.Logger) (release func()) {
 		if err != nil {
 			continue // allocate opened it a moment ago: it was moved away since
 		}
-		fds = append(fds, fd)
+		r.mark = fd
 		if errors.Is(unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
 			log.Warn("another process serves this file as well: both change the same memory", "region", r.Name, "file", r.Backing)
 		}
 	}
-	return func() {
-		for _, fd := range fds {
-			_ = unix.Close(fd)
-		}
-	}
 }
 
-func free(mems []*mr.Memory) error {
+// free releases the memory of regions that no domain serves any longer.
+func free(regions []*region) error {
 	var errs []error
-	for _, m := range mems {
-		if m != nil {
-			errs = append(errs, m.Close())
+	for _, r := range regions {
+		if r.mark >= 0 {
+			_ = unix.Close(r.mark)
+			r.mark = -1
+		}
+		if r.mem != nil {
+			errs = append(errs, r.mem.Close())
+			r.mem = nil
 		}
 	}
 	return errors.Join(errs...)

@@ -22,7 +22,6 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/version"
-	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -64,25 +63,25 @@ func begin(cfg Config, log *slog.Logger) error {
 	if l == nil { // without this right others are missing, as a rule: Open reports those first
 		l = noListener{}
 	}
-	mems, err := allocate(cfg.Regions)
+	regions, err := allocate(cfg.Regions)
 	if err != nil {
 		return errors.Join(errFailure(err), l.Close())
 	}
-	defer claimFiles(cfg.Regions, log)()
+	claimFiles(regions, log)
 	attr := cfg.domainAttr()
 	attr.Log = log
 	cfg.pin(&attr, cfg.pinFolder(log))
 	dom, err := xdpfab.Open(ctx, cfg.Interface, attr)
 	if ctx.Err() != nil && dom == nil {
-		return errFailure(errors.Join(free(mems), l.Close())) // asked to end before it began
+		return errFailure(errors.Join(free(regions), l.Close())) // asked to end before it began
 	}
 	if err != nil {
-		return errors.Join(errInterface(explainOpen(cfg, err)), free(mems), l.Close())
+		return errors.Join(errInterface(explainOpen(cfg, err)), free(regions), l.Close())
 	}
 	if listenErr != nil {
-		return errors.Join(errFailure(listenErr), dom.Close(), free(mems))
+		return errors.Join(errFailure(listenErr), dom.Close(), free(regions))
 	}
-	return errFailure(serve(ctx, dom, cfg, mems, l, log))
+	return errFailure(serve(ctx, dom, cfg, regions, l, log))
 }
 
 // noListener stands for a control socket that could not be made.
@@ -140,15 +139,16 @@ func daemonAt(path string) (control.Status, error) {
 	return c.Status(ctx)
 }
 
-// server is a daemon at work. Its fields do not change while it serves, but for leaves.
+// server is a daemon at work. Its fields do not change while it serves, but for leaves
+// and served.
 type server struct {
-	cfg     Config
-	dom     *xdpfab.Domain
-	log     *slog.Logger
-	rules   rules
-	regions []*mr.Region
-	began   time.Time
-	leaves  atomic.Bool // another daemon takes this one's place
+	cfg    Config
+	dom    *xdpfab.Domain
+	log    *slog.Logger
+	rules  rules
+	served served
+	began  time.Time
+	leaves atomic.Bool // another daemon takes this one's place
 }
 
 // newServer fails if the rules cannot be told, since a rule about an unknown user would
@@ -158,27 +158,27 @@ func newServer(cfg Config, log *slog.Logger) (*server, error) {
 	return &server{cfg: cfg, log: log, rules: rules, began: time.Now()}, (*file)(nil).errors(unknown)
 }
 
-// serve registers the memories, one for each region of cfg, and serves until ctx
-// ends, which is no error, or something fails. Domain, memories and listener are its
-// own from the beginning, and closed when it returns.
-func serve(ctx context.Context, dom *xdpfab.Domain, cfg Config, mems []*mr.Memory, l net.Listener, log *slog.Logger) (err error) {
+// serve registers the regions, and serves until ctx ends, which is no error, or something
+// fails. Domain, regions and listener are its own from the beginning, and closed when it
+// returns.
+func serve(ctx context.Context, dom *xdpfab.Domain, cfg Config, regions []*region, l net.Listener, log *slog.Logger) (err error) {
 	s, unknown := newServer(cfg, log)
-	s.dom = dom
-	if err := errors.Join(unknown, s.register(mems, nil)); err != nil {
-		return errors.Join(err, l.Close(), s.close(mems))
+	s.dom, s.served.list = dom, regions
+	if err := errors.Join(unknown, s.register(nil)); err != nil {
+		return errors.Join(err, l.Close(), s.close())
 	}
 	doors, err := s.doors(ctx, l)
 	if err != nil {
-		return errors.Join(err, s.close(mems))
+		return errors.Join(err, s.close())
 	}
 	dom.Resume()
-	return s.serve(ctx, mems, doors)
+	return s.serve(ctx, doors)
 }
 
 // serve serves the regions that are registered until ctx ends, something fails, or
 // another daemon takes this one's place.
-func (s *server) serve(ctx context.Context, mems []*mr.Memory, doors []door) (err error) {
-	defer func() { err = errors.Join(err, s.close(mems)) }()
+func (s *server) serve(ctx context.Context, doors []door) (err error) {
+	defer func() { err = errors.Join(err, s.close()) }()
 	for {
 		ctx, cancel := context.WithCancelCause(ctx)
 		err = s.run(ctx, cancel, doors)
@@ -188,7 +188,7 @@ func (s *server) serve(ctx context.Context, mems []*mr.Memory, doors []door) (er
 			s.notify(daemon.SdNotifyStopping)
 			return err
 		}
-		if doors, err = s.replaced(to, mems); doors == nil {
+		if doors, err = s.replaced(to); doors == nil {
 			return err
 		}
 	}
@@ -222,7 +222,7 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 		}
 	})
 	s.announce()
-	s.notify(fmt.Sprintf("%s\nSTATUS=serving %d regions on %s", daemon.SdNotifyReady, len(s.regions), s.cfg.Interface))
+	s.notify(daemon.SdNotifyReady + "\n" + s.state())
 	<-ctx.Done()
 	wg.Wait()
 	err := context.Cause(ctx)
@@ -236,43 +236,6 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 	return nil
 }
 
-// register gives peers access to the memories, and an endpoint to reach them by. It adds
-// the resident ones to mems. Those that were regions before have the keys and
-// incarnations that they had.
-func (s *server) register(mems []*mr.Memory, before []legacyRegion) error {
-	s.regions = nil
-	for i, m := range mems {
-		c := s.cfg.Regions[i]
-		if c.Backing == backingResident {
-			if m != nil { // of the domain before
-				if err := m.Close(); err != nil {
-					return err
-				}
-				mems[i] = nil
-			}
-			var err error
-			if m, err = s.dom.NewResidentMemory(c.Name, c.Size); err != nil {
-				return err
-			}
-			mems[i] = m
-		}
-		o := mr.Options{Name: c.Name, Key: c.Key, Length: c.Size, Access: c.Access}
-		if before != nil {
-			o.Key, o.Incarnation = &before[i].Key, before[i].Incarnation
-		}
-		r, err := s.dom.Register(m, o)
-		if err != nil {
-			return fmt.Errorf("region %q: %w", c.Name, err)
-		}
-		s.regions = append(s.regions, r)
-	}
-	ep, err := s.dom.NewEndpoint(xdpfab.EndpointAttr{})
-	if err != nil {
-		return err
-	}
-	return ep.Enable()
-}
-
 // announce logs the interface, the settings in force and the regions.
 func (s *server) announce() {
 	i, attr := s.dom.Interface(), s.dom.Attr()
@@ -284,12 +247,23 @@ func (s *server) announce() {
 			"unless the NIC steers them", "in_use", i.Queues, "others", i.Relayed,
 			"remedy", fmt.Sprintf("ethtool -L %s combined %d", i.Name, i.Queues+s.cfg.Lend))
 	}
-	for _, r := range s.describe() {
-		s.log.Info("region", "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing, "pages", r.Pages)
+	regions := s.describe()
+	for _, r := range regions {
+		s.tell("region", r)
 	}
-	if len(s.regions) == 0 {
+	if len(regions) == 0 {
 		s.log.Warn("no regions: peers can reach this node but find nothing; add --region name=size")
 	}
+}
+
+// tell logs what has happened to a region.
+func (s *server) tell(what string, r control.Region) {
+	s.log.Info(what, "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing, "pages", r.Pages)
+}
+
+// state is what systemd shows of the daemon.
+func (s *server) state() string {
+	return fmt.Sprintf("STATUS=serving %d regions on %s", len(s.describe()), s.cfg.Interface)
 }
 
 // notify tells systemd, if it is listening.
@@ -301,13 +275,13 @@ func (s *server) notify(state string) {
 
 // close releases everything, the interface first. It stops waiting after closeLimit;
 // the memories then stay, since pollers may still use them.
-func (s *server) close(mems []*mr.Memory) error {
+func (s *server) close() error {
 	closed := make(chan error, 1)
 	go func() { closed <- s.dom.CloseAll() }()
 	select {
 	case err := <-closed:
 		s.log.Info("closed", "interface", s.cfg.Interface, "uptime", time.Since(s.began).Round(time.Millisecond).String())
-		return errors.Join(err, free(mems))
+		return errors.Join(err, free(s.served.all()))
 	case <-time.After(closeLimit):
 		s.log.Warn("closing takes too long; the kernel will do the rest", "interface", s.cfg.Interface)
 		return nil

@@ -31,22 +31,27 @@ func (s *server) status() (control.Status, error) {
 // describe lists the regions for people.
 func (s *server) describe() []control.Region {
 	list := []control.Region{} // not nil, which JSON calls null
-	for i, r := range s.regions {
-		backing := s.cfg.Regions[i].Backing
-		if s.cfg.Regions[i].isFile() {
-			backing = "file:" + backing
-		}
-		var access []string
-		if r.Access()&mr.RemoteRead != 0 {
-			access = append(access, "read")
-		}
-		if r.Access()&mr.RemoteWrite != 0 {
-			access = append(access, "write")
-		}
-		list = append(list, control.Region{
-			Name: r.Name(), Key: fmt.Sprintf("0x%016x", r.Key()), Size: uint64(r.Len()),
-			Access: access, Backing: backing, Pages: r.Memory().Pages().String(),
-		})
+	for _, r := range s.served.all() {
+		list = append(list, r.describe())
 	}
 	return list
+}
+
+// describe describes a region that is registered.
+func (r *region) describe() control.Region {
+	backing := r.Backing
+	if r.isFile() {
+		backing = "file:" + backing
+	}
+	var access []string
+	if r.reg.Access()&mr.RemoteRead != 0 {
+		access = append(access, "read")
+	}
+	if r.reg.Access()&mr.RemoteWrite != 0 {
+		access = append(access, "write")
+	}
+	return control.Region{
+		Name: r.Name, Key: fmt.Sprintf("0x%016x", r.reg.Key()), Size: uint64(r.reg.Len()),
+		Access: access, Backing: backing, Pages: r.reg.Memory().Pages().String(),
+	}
 }

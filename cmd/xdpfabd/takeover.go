@@ -37,7 +37,7 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	defer conn.Close()
 	back := retreatOf(ctx, conn)
 	defer back.stop()
-	mems, doors, err := s.takeFrom(ctx, conn, back)
+	doors, err := s.takeFrom(ctx, conn, back)
 	if err != nil && back.taken() {
 		return s.giveUp()
 	}
@@ -48,64 +48,65 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	s.dom.Resume()
 	_ = control.Tell(conn, verdict{})
 	_ = conn.Close() // the other one has nothing more to say
-	defer claimFiles(cfg.Regions, log)()
-	return errFailure(s.serve(ctx, mems, doors))
+	claimFiles(s.served.all(), log)
+	return errFailure(s.serve(ctx, doors))
 }
 
 // takeFrom has the other daemon stop, and takes all that it has. When it returns without
 // an error, the other one will not go on.
-func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat) (mems []*mr.Memory, doors []door, err error) {
-	queues, pin, err := s.ask(conn)
+func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat) (doors []door, err error) {
+	v, pin, err := s.ask(conn)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if mems, err = s.cfg.allocateOwn(); err != nil {
-		return nil, nil, err
+	given, err := s.expect(v.Regions)
+	if err != nil {
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.turnBack(), free(mems), leaveAlone(doors))
+			err = errors.Join(err, s.turnBack(), free(s.served.all()), leaveAlone(doors))
 		}
 	}()
 	step := func() { _ = conn.SetDeadline(time.Now().Add(drainLimit + stepLimit)) }
 	step()
 	if err := control.Tell(conn, verdict{}); err != nil {
-		return mems, nil, err
+		return nil, err
 	}
 	if _, err := hear(conn); err != nil { // it cannot hand over after all
-		return mems, nil, err
+		return nil, err
 	}
 	h, err := xdpfab.ReceiveHandover(conn)
 	if err != nil {
-		return mems, nil, err
+		return nil, err
 	}
 	defer h.Close()
-	if doors, err = s.inheritFiles(h, mems); err != nil {
-		return mems, doors, err
+	if doors, err = s.inheritFiles(h, given); err != nil {
+		return doors, err
 	}
-	for i, r := range s.cfg.Regions {
+	for _, r := range given {
 		if step(); r.Backing != backingAnonymous {
 			continue
 		}
-		if _, err := io.ReadFull(conn, mems[i].Bytes()[:r.Size]); err != nil {
-			return mems, doors, fmt.Errorf("region %q: %w", r.Name, err)
+		if _, err := io.ReadFull(conn, r.mem.Bytes()[:r.Size]); err != nil {
+			return doors, fmt.Errorf("region %q: %w", r.Name, err)
 		}
 	}
-	dom, err := h.Open(ctx, s.cfg.Interface, s.attr(queues, pin), s.stay, func(d *xdpfab.Domain) error { return s.inherit(d, h, mems) })
+	dom, err := h.Open(ctx, s.cfg.Interface, s.attr(v.Queues, pin), s.stay, func(d *xdpfab.Domain) error { return s.inherit(d, h) })
 	if err != nil {
-		return mems, doors, explainOpen(s.cfg, err)
+		return doors, explainOpen(s.cfg, err)
 	}
 	s.dom = dom
 	step()
 	if err := back.close(); err != nil {
-		return mems, doors, err
+		return doors, err
 	}
 	if err := control.Tell(conn, verdict{PID: os.Getpid()}); err != nil {
-		return mems, doors, err
+		return doors, err
 	}
 	_ = conn.SetDeadline(time.Time{}) // if this one gave up now, there might be none
 	_, err = hear(conn)
-	return mems, doors, err
+	return doors, err
 }
 
 // turnBack gives the interface back before anything has happened.
@@ -116,14 +117,14 @@ func (s *server) turnBack() error {
 	return s.dom.CloseAll()
 }
 
-// ask claims the other daemon's place, and returns the number of its queues, and the
-// folder in which it keeps its resident regions.
-func (s *server) ask(conn *net.UnixConn) (queues int, pin string, err error) {
+// ask claims the other daemon's place, and returns its answer, and the folder in which
+// resident regions are to be kept.
+func (s *server) ask(conn *net.UnixConn) (v verdict, pin string, err error) {
 	_ = conn.SetDeadline(time.Now().Add(stepLimit))
 	if err := control.Tell(conn, s.cfg.claim()); err != nil {
-		return 0, "", err
+		return v, "", err
 	}
-	v, err := hear(conn)
+	v, err = hear(conn)
 	if err == nil && s.cfg.Queues != 0 && s.cfg.Queues < v.Queues {
 		err = fmt.Errorf("%d queues: want at least the %d that it uses", s.cfg.Queues, v.Queues)
 	}
@@ -139,7 +140,7 @@ func (s *server) ask(conn *net.UnixConn) (queues int, pin string, err error) {
 	if err == nil {
 		pin, err = s.cfg.inheritPin(v.Pin)
 	}
-	return v.Queues, pin, err
+	return v, pin, err
 }
 
 // attr returns the attributes of a domain that takes another's place.
@@ -153,36 +154,15 @@ func (s *server) attr(queues int, pin string) xdpfab.DomainAttr {
 	return a
 }
 
-// allocateOwn gets the memory of regions, but for those that the other daemon gives.
-func (c Config) allocateOwn() ([]*mr.Memory, error) {
-	var own []RegionConfig
-	for _, r := range c.Regions {
-		if r.Backing != backingMemfd {
-			own = append(own, r)
-		}
-	}
-	got, err := allocate(own)
-	if err != nil {
-		return nil, err
-	}
-	mems := make([]*mr.Memory, len(c.Regions))
-	for i, r := range c.Regions {
-		if r.Backing != backingMemfd {
-			mems[i], got = got[0], got[1:]
-		}
-	}
-	return mems, nil
-}
-
 // inheritFiles takes the control sockets and the memfds of regions out of a handover.
-func (s *server) inheritFiles(h *xdpfab.Handover, mems []*mr.Memory) ([]door, error) {
+func (s *server) inheritFiles(h *xdpfab.Handover, given []*region) ([]door, error) {
 	var x legacy
 	text, fds := h.Added()
 	if err := json.Unmarshal(text, &x); err != nil {
 		return nil, err
 	}
 	files := 0
-	for _, r := range s.cfg.Regions {
+	for _, r := range given {
 		if r.Backing == backingMemfd {
 			files++
 		}
@@ -193,12 +173,12 @@ func (s *server) inheritFiles(h *xdpfab.Handover, mems []*mr.Memory) ([]door, er
 	for i := range x.Doors {
 		x.Doors[i].FD, fds = fds[0], fds[1:]
 	}
-	for i, r := range s.cfg.Regions {
+	for _, r := range given {
 		if r.Backing != backingMemfd {
 			continue
 		}
 		var err error
-		if mems[i], err = mr.Shared(fds[0], 1<<62); err != nil {
+		if r.mem, err = mr.Shared(fds[0], 1<<62); err != nil {
 			return nil, fmt.Errorf("region %q: %w", r.Name, err)
 		}
 		fds = fds[1:]
@@ -206,16 +186,18 @@ func (s *server) inheritFiles(h *xdpfab.Handover, mems []*mr.Memory) ([]door, er
 	return s.inheritDoors(x.Doors)
 }
 
-// inherit registers the regions as they were, and makes the endpoint.
-func (s *server) inherit(d *xdpfab.Domain, h *xdpfab.Handover, mems []*mr.Memory) error {
+// inherit registers the regions, those of the former daemon as they were, and makes the
+// endpoint.
+func (s *server) inherit(d *xdpfab.Domain, h *xdpfab.Handover) error {
 	var x legacy
 	text, _ := h.Added()
 	if err := json.Unmarshal(text, &x); err != nil {
 		return err
 	}
-	if len(x.Regions) != len(mems) {
-		return fmt.Errorf("%d regions: want %d", len(x.Regions), len(mems))
+	before := map[string]legacyRegion{}
+	for _, r := range x.Regions {
+		before[r.Name] = r
 	}
 	s.dom = d
-	return s.register(mems, x.Regions)
+	return s.register(before)
 }

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// served are the regions that the daemon serves. Commands change them, unless another
+// daemon was told which they are.
+type served struct {
+	mu       sync.Mutex
+	list     []*region // replaced, never changed
+	promises int       // to daemons that want this one's place
+}
+
+// all returns the regions; the slice must not be changed.
+func (s *served) all() []*region {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.list
+}
+
+// promise keeps the regions as they are until release.
+func (s *served) promise() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.promises++
+}
+
+func (s *served) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.promises--
+}
+
+// errPromised says that the regions cannot change.
+var errPromised = errors.New("another daemon takes this one's place: try again when it serves")
+
+// change replaces the list by another one that by returns.
+func (s *served) change(by func(list []*region) ([]*region, error)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.promises > 0 {
+		return errPromised
+	}
+	list, err := by(slices.Clone(s.list))
+	if err == nil {
+		s.list = list
+	}
+	return err
+}
+
+// given returns the regions that a daemon with these goes on with: those that it has too,
+// and those that a command has added. A region of one name must be the same in both. XDP
+// goes on with resident regions while there is no daemon, so those have to be the same.
+func (s *served) given(claimed []legacyOf) (given []*region, err error) {
+	resident := 0
+	for _, r := range s.all() {
+		i := slices.IndexFunc(claimed, func(c legacyOf) bool { return c.Name == r.Name })
+		own := r.legacy()
+		switch {
+		case i >= 0 && claimed[i] != own:
+			return nil, fmt.Errorf("region %q is %+v here and %+v there: want the same, or another name, or stop this daemon and start the other", r.Name, own, claimed[i])
+		case i < 0 && r.Backing == backingResident:
+			return nil, fmt.Errorf("region %q is resident here and missing there: want it in both, or stop this daemon and start the other", r.Name)
+		case i < 0 && !r.added:
+			continue
+		}
+		if r.Backing == backingResident {
+			resident++
+		}
+		given = append(given, r)
+	}
+	for _, c := range claimed {
+		if c.Backing == backingResident {
+			resident--
+		}
+	}
+	if resident != 0 {
+		return nil, errors.New("a resident region there is missing here: want the same in both, or stop this daemon and start the other")
+	}
+	return given, nil
+}
+
+// legacy describes the region to another daemon.
+func (c *RegionConfig) legacy() legacyOf {
+	return legacyOf{Name: c.Name, Size: c.Size, Access: c.Access, Backing: c.Backing, Huge: c.Huge}
+}
+
+// expect allocates the regions that the daemon will serve: those that the former one
+// gives, whose memfds come from that one, and those of the configuration that it has not.
+func (s *server) expect(promised []legacyOf) (given []*region, err error) {
+	var configs []RegionConfig
+	for _, l := range promised {
+		c := RegionConfig{Name: l.Name, Size: l.Size, Access: l.Access, Backing: l.Backing, Huge: l.Huge}
+		if own := s.cfg.region(l.Name); own != nil {
+			c = *own
+		}
+		configs = append(configs, c)
+	}
+	for _, c := range s.cfg.Regions {
+		if !slices.ContainsFunc(promised, func(l legacyOf) bool { return l.Name == c.Name }) {
+			configs = append(configs, c)
+		}
+	}
+	var list []*region
+	for i, c := range configs {
+		r := &region{RegionConfig: c, added: s.cfg.region(c.Name) == nil, mark: -1}
+		if i >= len(promised) || c.Backing != backingMemfd {
+			if r.mem, err = c.memory(); err != nil {
+				return nil, errors.Join(fmt.Errorf("region %q: %w", c.Name, err), free(list))
+			}
+		}
+		list = append(list, r)
+	}
+	s.served.list = list
+	return list[:len(promised)], nil
+}
+
+// region returns the configuration of a region, or nil.
+func (c *Config) region(name string) *RegionConfig {
+	for i := range c.Regions {
+		if c.Regions[i].Name == name {
+			return &c.Regions[i]
+		}
+	}
+	return nil
+}
+
+// register gives peers access to the regions, and an endpoint to reach them by. Those
+// that were regions before, by name, have the keys and incarnations that they had.
+func (s *server) register(before map[string]legacyRegion) error {
+	for _, r := range s.served.all() {
+		var as *legacyRegion
+		if b, was := before[r.Name]; was {
+			as = &b
+		}
+		if err := r.register(s.dom, as); err != nil {
+			return err
+		}
+	}
+	ep, err := s.dom.NewEndpoint(xdpfab.EndpointAttr{})
+	if err != nil {
+		return err
+	}
+	return ep.Enable()
+}
+
+// register registers the region, with the key and incarnation that it had before, if it
+// was there. A domain makes its resident memory itself.
+func (r *region) register(dom *xdpfab.Domain, before *legacyRegion) (err error) {
+	if r.Backing == backingResident {
+		if r.mem != nil { // of the domain before
+			if err := r.mem.Close(); err != nil {
+				return err
+			}
+			r.mem = nil
+		}
+		if r.mem, err = dom.NewResidentMemory(r.Name, r.Size); err != nil {
+			return err
+		}
+	}
+	o := mr.Options{Name: r.Name, Key: r.Key, Length: r.Size, Access: r.Access}
+	if before != nil {
+		o.Key, o.Incarnation = &before.Key, before.Incarnation
+	}
+	if r.reg, err = dom.Register(r.mem, o); err != nil {
+		return fmt.Errorf("region %q: %w", r.Name, err)
+	}
+	return nil
+}
