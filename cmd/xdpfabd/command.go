@@ -77,9 +77,9 @@ given another hardware address, another program detaches the XDP program, or the
 MTU is set below its value at the start. Raising the MTU and setting it back does
 no harm.
 
-With --takeover the daemon takes the place of the one that runs, with the same
-interface and regions, and that one ends: its sessions and its guests go on after a
-pause, with nothing lost or done twice. Resident regions, and programs that have
+With --takeover the daemon takes the place of the one that runs on the same
+interface, and that one ends: its sessions and its guests go on after a pause, with
+nothing lost or done twice. Regions that both name keep their contents. Resident regions, and programs that have
 borrowed a queue, go on without one. If this one cannot, that one goes on. So it does
 if this one is asked to end before all is handed over: it gives the takeover up and
 exits with code 0, as for any end on request. That a takeover has succeeded is told by

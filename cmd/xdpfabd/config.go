@@ -139,6 +139,20 @@ func (c Config) validate() []problem {
 	if c.RTOMin >= c.GiveUp {
 		add("rto-min", "%v: want less than the %v of give-up, or nothing is ever sent again", c.RTOMin, c.GiveUp)
 	}
+	found = append(found, c.validateRegions()...)
+	attr := c.domainAttr()
+	attr.Cores = nil
+	if err := refused(attr); err != "" { // problems within the ranges of single options
+		add("idle-retire", "%s", err)
+	}
+	return found
+}
+
+// validateRegions finds missing settings of regions, and contradictions between them.
+func (c Config) validateRegions() (found []problem) {
+	add := func(key, format string, args ...any) {
+		found = append(found, problem{key, fmt.Sprintf(format, args...)})
+	}
 	names, keys := map[string]int{}, map[uint64]int{}
 	for i, r := range c.Regions {
 		at := fmt.Sprintf("region[%d].", i)
@@ -165,11 +179,6 @@ func (c Config) validate() []problem {
 		} else {
 			keys[*r.Key] = i
 		}
-	}
-	attr := c.domainAttr()
-	attr.Cores = nil
-	if err := refused(attr); err != "" { // problems within the ranges of single options
-		add("idle-retire", "%s", err)
 	}
 	return found
 }

@@ -71,6 +71,18 @@ type Withdraw struct {
 	UID  *uint32 `json:"uid,omitempty"` // whose; nil if only one user has a region of that name
 }
 
+// CreateRegion are the arguments of the verb "create-region", which has the daemon serve
+// another region, and returns it, a Region.
+type CreateRegion struct {
+	Region string `json:"region"` // as after --region of xdpfabd: name=size[:option,…]
+}
+
+// RemoveRegion are the arguments of the verb "remove-region", which withdraws a region,
+// and returns it, a Region.
+type RemoveRegion struct {
+	Name string `json:"name"`
+}
+
 // Source returns the present state. Several goroutines may call it at once, one
 // for each request.
 type Source func() (Status, error)

@@ -98,6 +98,43 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
+// A takeover may change the regions: what both daemons name, and what a command has
+// added, keeps its contents; the rest is new, or gone.
+func TestTakeoverOtherRegions(t *testing.T) {
+	testnet.Require(t)
+	net, socket := testnet.NewPair(t, testnet.Options{}), filepath.Join(t.TempDir(), socketName)
+	d := launch(t, net.B, socket, "--region", "both=4KiB", "--region", "former=4KiB")
+	d.ready()
+	for _, r := range []string{"late=4KiB:memfd", "later=4KiB"} {
+		xdpfab(t, net.B, []string{"region", "create", r, "--control", socket}).wants(0)
+	}
+	xdpfab(t, net.B, []string{"region", "remove", "later", "--control", socket}).wants(0)
+	operate := func(op, value, region string) *process {
+		args := []string{"atomic", op, "uint64"}
+		if value != "" {
+			args = append(args, value)
+		}
+		return xdpfab(t, net.A, append(args, "-i", net.A.IfName, "--peer", d.addr(), "--region", region))
+	}
+	for _, region := range []string{"both", "former", "late"} {
+		operate("sum", "7", region).wants(0)
+	}
+	next := launch(t, net.B, socket, "--region", "new=4KiB", "--region", "both=4KiB", "--takeover")
+	next.ready()
+	d.wants(0)
+	d = next
+	for region, want := range map[string]uint64{"both": 7, "late": 7, "new": 0} {
+		args := []string{"atomic", "read", "uint64", "-i", net.A.IfName, "--peer", d.addr(), "--region", region}
+		if got := answer[atomicReport](t, net.A, args...); fmt.Sprint(got.Before) != fmt.Sprint([]uint64{want}) {
+			t.Errorf("%s: %v, want %d", region, got.Before, want)
+		}
+	}
+	if p := operate("read", "", "former"); p.code() == 0 {
+		t.Error("a region that the next daemon does not name can be read")
+	}
+	d.end()
+}
+
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
@@ -116,8 +153,8 @@ func ended(t *testing.T, p *process) uint64 {
 }
 
 // A daemon that cannot take over leaves the one that runs as it was: before that one has
-// stopped, since it wants other regions, or afterwards, since it may not open the
-// interface. No operation fails.
+// stopped, since it wants a region of another size, or afterwards, since it may not open
+// the interface. No operation fails.
 func TestTakeoverFails(t *testing.T) {
 	testnet.Require(t)
 	net, far := testnet.NewPair(t, testnet.Options{}), filepath.Join(t.TempDir(), "far")
@@ -135,7 +172,7 @@ func TestTakeoverFails(t *testing.T) {
 	}
 	goOn()
 	flags := []string{"--takeover", "--interface", net.B.IfName, "--control", d.socket, "--region"}
-	start(t, net.B, xdpfabdPath, append(flags, "r=8KiB")).wants(1, "region[0]", "4096", "8192", "that daemon goes on")
+	start(t, net.B, xdpfabdPath, append(flags, "r=8KiB")).wants(1, `region "r"`, "4096", "8192", "that daemon goes on")
 	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--udp")).wants(1, "udp is false here and true there")
 	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--socket", d.socket+"x")).wants(1, "further control sockets [] here", "socket", "there")
 	goOn()

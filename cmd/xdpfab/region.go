@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+)
+
+func (a *app) regionCmd() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "region",
+		Short: "Add and withdraw regions of a running daemon",
+		Args:  cobra.NoArgs,
+	}
+	c.AddCommand(a.changeCmd(&cobra.Command{
+		Use:   "create NAME=SIZE[:OPTION,...]",
+		Short: "Have a running daemon serve another region",
+		Long: `create has a daemon serve another region, described as for --region of xdpfabd. A
+daemon that takes over serves it, too; one that is started anew serves what its
+configuration names. Root and the daemon's own user may do that.`,
+		Example: `  xdpfab region create scores=1MiB
+  xdpfab region create ledger=64KiB:backing=/var/lib/xdpfabd/ledger --interface eth0`,
+		Args: exactArgs("NAME=SIZE"),
+	}, func(arg string) (string, any) { return "create-region", control.CreateRegion{Region: arg} }))
+	c.AddCommand(a.changeCmd(&cobra.Command{
+		Use:   "remove NAME",
+		Short: "Have a running daemon withdraw a region",
+		Long: `remove has a daemon withdraw a region. Operations on it fail from then on: handles
+learn that the peer's memory is gone. Its contents are lost, but those of a file.
+Root and the daemon's own user may do that.`,
+		Example: `  xdpfab region remove scores`,
+		Args:    exactArgs("NAME"),
+	}, func(arg string) (string, any) { return "remove-region", control.RemoveRegion{Name: arg} }))
+	return c
+}
+
+// changeCmd completes a command that asks a daemon for a change of one region.
+func (a *app) changeCmd(c *cobra.Command, ask func(arg string) (verb string, arguments any)) *cobra.Command {
+	var f daemonFlags
+	c.RunE = func(c *cobra.Command, args []string) error {
+		d, err := f.dial(c)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		var r control.Region
+		verb, arguments := ask(args[0])
+		if err := d.Call(c.Context(), verb, arguments, &r); err != nil {
+			return err
+		}
+		return a.print(r, func(w io.Writer) {
+			fmt.Fprintln(w, "REGION\tKEY\tBYTES\tACCESS\tBACKING")
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", printable(r.Name), r.Key, r.Size, strings.Join(r.Access, ","), printable(r.Backing))
+		})
+	}
+	a.jsonFlag(c)
+	f.register(c)
+	return c
+}

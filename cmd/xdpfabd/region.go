@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+)
+
+// regionVerbs change the regions while the daemon serves.
+func (s *server) regionVerbs() []control.Verb {
+	return []control.Verb{{Name: "create-region", Do: s.createRegion}, {Name: "remove-region", Do: s.removeRegion}}
+}
+
+// mayChange reports an error unless the caller may change the regions: memory and files
+// are the daemon's.
+func mayChange(ctx context.Context) (uid uint32, err error) {
+	caller, err := control.Caller(ctx)
+	if err == nil && caller.UID != 0 && caller.UID != uint32(os.Geteuid()) {
+		err = fmt.Errorf("user %d: only root and the daemon's own user, %d, may change its regions; ask one of them", caller.UID, os.Geteuid())
+	}
+	return caller.UID, err
+}
+
+// createRegion adds a region.
+func (s *server) createRegion(ctx context.Context, arguments json.RawMessage) (any, error) {
+	var a control.CreateRegion
+	if err := json.Unmarshal(arguments, &a); err != nil {
+		return nil, fmt.Errorf("arguments: %w", err)
+	}
+	uid, err := mayChange(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := parseRegion(a.Region)
+	if err != nil {
+		return nil, fmt.Errorf("region: %w", err)
+	}
+	if found := (Config{Regions: []RegionConfig{c}}).validateRegions(); len(found) > 0 {
+		return nil, fmt.Errorf("%s: %s", found[0].key, found[0].text)
+	}
+	if c.Backing == backingResident {
+		return nil, fmt.Errorf("region %q: resident regions are set up when the daemon starts: have it in the configuration, and start the daemon anew", c.Name)
+	}
+	list, err := allocate([]RegionConfig{c})
+	if err != nil {
+		return nil, err
+	}
+	r := list[0]
+	r.added = true
+	err = s.served.change(func(all []*region) ([]*region, error) {
+		if slices.ContainsFunc(all, func(x *region) bool { return x.Name == c.Name }) {
+			return nil, fmt.Errorf("region %q is there already: want another name, or remove that one first", c.Name)
+		}
+		return append(all, r), r.register(s.dom, nil)
+	})
+	if err != nil {
+		return nil, errors.Join(err, free(list))
+	}
+	claimFiles(list, s.log)
+	s.changed("region created", r.describe(), uid)
+	return r.describe(), nil
+}
+
+// removeRegion withdraws a region: its peers learn that it is gone, and its memory is
+// freed. A file keeps its contents.
+func (s *server) removeRegion(ctx context.Context, arguments json.RawMessage) (any, error) {
+	var a control.RemoveRegion
+	if err := json.Unmarshal(arguments, &a); err != nil {
+		return nil, fmt.Errorf("arguments: %w", err)
+	}
+	uid, err := mayChange(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var gone *region
+	err = s.served.change(func(all []*region) ([]*region, error) {
+		i := slices.IndexFunc(all, func(r *region) bool { return r.Name == a.Name })
+		switch {
+		case i < 0:
+			return nil, fmt.Errorf("no region %q: list those that are served with xdpfab stat", a.Name)
+		case all[i].Backing == backingResident:
+			return nil, fmt.Errorf("region %q: resident regions end with the daemon: take it out of the configuration, and start the daemon anew", a.Name)
+		}
+		gone = all[i]
+		return slices.Delete(all, i, i+1), gone.reg.Close()
+	})
+	if err != nil {
+		return nil, err
+	}
+	was := gone.describe()
+	if err := free([]*region{gone}); err != nil {
+		return nil, err
+	}
+	s.changed("region removed", was, uid)
+	return was, nil
+}
+
+// changed tells of a change.
+func (s *server) changed(what string, r control.Region, by uint32) {
+	s.log.Info(what, "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing, "by", by)
+	s.notify(s.state())
+}

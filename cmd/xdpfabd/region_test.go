@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// Regions come and go while the daemon serves: peers find a new one, and learn that one
+// is gone. A mistake changes nothing.
+func TestRegionsAtRunTime(t *testing.T) {
+	conn, cfg := notifySocket(t), testConfig(t)
+	p := servePipe(t, cfg)
+	receive(t, conn)
+	c, err := control.Dial(cfg.Control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	create := func(text string) (r control.Region, err error) {
+		err = c.Call(limited(t), "create-region", control.CreateRegion{Region: text}, &r)
+		return r, err
+	}
+	remove := func(name string) (r control.Region, err error) {
+		err = c.Call(limited(t), "remove-region", control.RemoveRegion{Name: name}, &r)
+		return r, err
+	}
+	file := filepath.Join(t.TempDir(), "late")
+	if r, err := create("late=4KiB:backing=" + file); err != nil || r.Name != "late" || r.Backing != "file:"+file || r.Size != 4096 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if got := receive(t, conn); got != "STATUS=serving 4 regions on pipe" {
+		t.Errorf("notification %q", got)
+	}
+	for text, want := range map[string]string{
+		"late=4KiB": "is there already", "hot=4KiB:resident": "when the daemon starts", "x": "name=size", "x=": "size: missing",
+		"dir=4KiB:backing=/": `region "dir"`, "twin=4KiB:key=7": "key in use",
+	} {
+		if r, err := create(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %+v, %v; want %q", text, r, err, want)
+		}
+	}
+	if _, err := remove("none"); err == nil || !strings.Contains(err.Error(), `no region "none"`) {
+		t.Errorf("a region that is not there: %v", err)
+	}
+	peer, err := p.client.Dial(limited(t), p.server.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := xdpfab.Word[uint64](limited(t), peer, "late", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := w.Add(limited(t), 3); n != 3 || err != nil {
+		t.Errorf("Add: %d, %v", n, err)
+	}
+	if r, err := remove("late"); err != nil || r.Name != "late" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := w.Add(limited(t), 3); !errors.Is(err, xdpfab.ErrNotExecuted) {
+		t.Errorf("on a region that is gone: %v", err)
+	}
+	var list []control.Region
+	if err := c.Call(limited(t), "regions", nil, &list); err != nil || len(list) != 3 {
+		t.Errorf("%+v, %v; want three", list, err)
+	}
+	if err := p.end(t); err != nil {
+		t.Error(err)
+	}
+}
+
+// A daemon that takes over goes on with the regions that it names too, and with those
+// that a command has added. While it is told which, none may change.
+func TestRegionsGiven(t *testing.T) {
+	a := RegionConfig{Name: "a", Size: 4096, Access: mr.RemoteRead, Backing: backingAnonymous}
+	b, hot, added := a, a, a
+	b.Name, hot.Name, added.Name = "b", "hot", "added"
+	hot.Backing = backingResident
+	larger := a
+	larger.Size = 8192
+	s := &served{list: []*region{{RegionConfig: a}, {RegionConfig: b}, {RegionConfig: hot}, {RegionConfig: added, added: true}}}
+	for _, c := range []struct {
+		claimed []RegionConfig
+		given   []string
+		refused string
+	}{
+		{[]RegionConfig{a, b, hot}, []string{"a", "b", "hot", "added"}, ""},
+		{[]RegionConfig{hot, {Name: "new"}, b}, []string{"b", "hot", "added"}, ""},
+		{[]RegionConfig{larger, b, hot}, nil, `region "a"`},
+		{[]RegionConfig{a, b}, nil, "resident here and missing there"},
+		{[]RegionConfig{a, hot, {Name: "cold", Backing: backingResident}}, nil, "missing here"},
+	} {
+		var claimed []legacyOf
+		for i := range c.claimed {
+			claimed = append(claimed, c.claimed[i].legacy())
+		}
+		list, err := s.given(claimed)
+		var names []string
+		for _, r := range list {
+			names = append(names, r.Name)
+		}
+		if !slices.Equal(names, c.given) || (err != nil) != (c.refused != "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%+v: %v, %v; want %v, %q", c.claimed, names, err, c.given, c.refused)
+		}
+	}
+	s.promise()
+	same := func(list []*region) ([]*region, error) { return list, nil }
+	if err := s.change(same); !errors.Is(err, errPromised) {
+		t.Errorf("a change in a takeover: %v", err)
+	}
+	s.release()
+	if err := s.change(same); err != nil {
+		t.Errorf("a change after it: %v", err)
+	}
+}
