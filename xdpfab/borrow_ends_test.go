@@ -37,13 +37,15 @@ func TestBorrowerFollowsPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	peer = serveOn(t, pair.B)
-	p, err := g.Dial(ctx(t), pair.B.IP4.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := addOver(p); err != nil {
-		t.Fatal(err)
-	}
+	// The give-up time is short, for the peer that is gone. One that lives may be kept
+	// from answering for as long.
+	var p *xdpfab.Peer
+	testnet.Eventually(t, "the peer is dialled", func() (dialled bool) {
+		var err error
+		p, err = g.Dial(ctx(t), pair.B.IP4.String())
+		return err == nil
+	})
+	testnet.Eventually(t, "the peer is reached", func() bool { return addOver(p) == nil })
 	if err := peer.CloseAll(); err != nil {
 		t.Fatal(err)
 	}

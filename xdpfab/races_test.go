@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,33 +40,41 @@ func pipe(t *testing.T, attr ...DomainAttr) (a, b *Domain, mem []byte) {
 	return a, b, r.Bytes()
 }
 
-// The completion marks the waiter finished, then raises its signal. A caller whose
-// context ends in between takes the waiter back and recycles it; the late raise
-// then ends the wait of whoever uses it next: a success that never happened.
+// A waiter that is finished has its signal raised: at no time can one see the one
+// without the other. A caller whose context ends in between would take the waiter back
+// and recycle it, and the late raise would end the wait of the next user: a success that
+// never happened. Those that look contend for the lock, so that it passes from the
+// completion to one of them: a completion that raises the signal after it gave the lock
+// up shows within some ten rounds.
 func TestWaiterRecycledBeforeRaise(t *testing.T) {
-	rounds := 1_000_000 // the fault showed about once in 100,000
-	if testing.Short() {
-		rounds /= 10
-	}
-	for i := range rounds {
+	for i := range 40 {
 		w := &waiter{Signal: progress.NewSignal(), p: &Peer{use: &name{berth: berth{room: &room{}}}}}
-		done := make(chan struct{})
-		go func() { w.Complete(&engine.Submission{}, &engine.Completion{}, nil); close(done) }()
-		for {
-			w.mu.Lock()
-			f := w.finished
-			w.mu.Unlock()
-			if f {
-				break
-			}
+		var (
+			all   sync.WaitGroup
+			looks atomic.Int32
+		)
+		for range 4 {
+			all.Go(func() {
+				for finished := false; !finished; looks.Add(1) {
+					w.mu.Lock()
+					if finished = w.finished; finished && !w.Ready() {
+						t.Errorf("round %d: finished, and the signal is not raised", i)
+					}
+					w.mu.Unlock()
+				}
+			})
+		}
+		for looks.Load() < 8 {
 			runtime.Gosched()
+		}
+		w.Complete(&engine.Submission{}, &engine.Completion{}, nil)
+		if all.Wait(); t.Failed() {
+			return
 		}
 		if w.abandon() != nil { // as do() when the context has ended
 			t.Fatal("impossible")
 		}
 		w.Reset() // do() of the next caller
-		w.err, w.outcome, w.finished = nil, nil, false
-		<-done
 		if w.Ready() {
 			t.Fatalf("round %d: the next user's wait is over before its operation is posted", i)
 		}

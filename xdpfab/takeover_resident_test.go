@@ -211,7 +211,7 @@ func TestTakeoverResident(t *testing.T) {
 			p, mixed := e.dialBoth(net.A)
 			hot, virtual, ordinary := add(t, p, "hot"), add(t, mixed, "virtual"), add(t, mixed, "ordinary")
 			before := 0
-			for i := range 3 {
+			for i := range 2 {
 				for _, a := range []*adding{hot, virtual, ordinary} {
 					a.more()
 				}

@@ -440,6 +440,7 @@ func seedRange(def uint64) (from, to uint64) {
 
 // Faults, replays, restarts, closes, scarce buffers: conservation.
 func TestConservation(t *testing.T) {
+	t.Parallel()
 	def := uint64(40) // make test-long takes thousands
 	if testing.Short() {
 		def = 10

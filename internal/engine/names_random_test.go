@@ -127,6 +127,7 @@ func (n *names) act(lives bool) {
 // that lives is reached in the end and is never reported as restarted, and no session,
 // remote or peer stays behind.
 func TestNamesAtRandom(t *testing.T) {
+	t.Parallel()
 	def := uint64(60) // make test-long takes thousands
 	if testing.Short() {
 		def = 15

@@ -87,6 +87,7 @@ func divided(rng *rand.Rand, b []byte, longest int) (list [][]byte) {
 // or many, copy what they should, and nothing else, whatever gets lost, with and without
 // order. The kinds of transfers recur with every sixth seed.
 func TestTransfers(t *testing.T) {
+	t.Parallel()
 	const size = 1 << 16
 	seeds := uint64(30)
 	if testing.Short() {

@@ -35,6 +35,7 @@ const (
 // sender's NIC to the target, queue included, plus the cable back, which no
 // other node uses.
 func TestIncast(t *testing.T) {
+	t.Parallel()
 	long(t)
 	t.Run("congestion window", func(t *testing.T) {
 		goodput, rtt, fairness := incast(t, session.Config{})

@@ -85,6 +85,7 @@ func TestRestartIsNoticedInThreeRoundTrips(t *testing.T) {
 // At a loss of 10 % in both directions little more is sent again than necessary:
 // the requests that were lost, and those whose responses were.
 func TestResendsStayNearTheMinimum(t *testing.T) {
+	t.Parallel()
 	long(t)
 	w := lab(plan{nodes: 2, delay: cableDelay, downlink: tenGigabit})
 	d := newDice(7)
@@ -114,6 +115,7 @@ func TestResendsStayNearTheMinimum(t *testing.T) {
 
 // A pause of up to 8 ms, when a node is off its core, is not taken for loss.
 func TestStallsAreNotTakenForLoss(t *testing.T) {
+	t.Parallel()
 	long(t)
 	w := lab(plan{nodes: 2, delay: cableDelay, downlink: tenGigabit, hiccups: 0.001})
 	newFlow(t, w, 0, 1, wire.VerbFetch, frameWords, 200, 50_000).finish(t)

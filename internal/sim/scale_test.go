@@ -129,6 +129,7 @@ func writeScale(t testing.TB, r *scale.Report, dir string) {
 
 // The model agrees with the latency of real engines, for few and for many nodes.
 func TestIncastFollowsModel(t *testing.T) {
+	t.Parallel()
 	s := scale.Setup{RoundTrip: 2 * cableDelay}
 	for _, n := range []int{1, 10, 50, 300} {
 		p := incastRun(t, n, single, scalePlan(), 20*millisecond, 20*millisecond)
@@ -147,6 +148,7 @@ func TestIncastFollowsModel(t *testing.T) {
 // their frames were dropped, and wait for a timeout. Whose they are changes with each
 // timeout, so shares say little, and depend on when they are measured.
 func TestReceiveBuffersBoundNodes(t *testing.T) {
+	t.Parallel()
 	p := scalePlan()
 	p.rxRing = 32
 	cfg, _ := session.Config{}.WithDefaults()
@@ -163,6 +165,7 @@ func TestReceiveBuffersBoundNodes(t *testing.T) {
 
 // One full frame of every node has to fit into the switch's queue.
 func TestSwitchQueueBoundsNodes(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("XDPFAB_LONG") == "" {
 		t.Skip("takes long: make test-long")
 	}
@@ -182,6 +185,7 @@ func TestSwitchQueueBoundsNodes(t *testing.T) {
 
 // A target accepts 7/8 of its sessions, and the rest wait, as long as these are in use.
 func TestSessionsBoundNodes(t *testing.T) {
+	t.Parallel()
 	p := scalePlan()
 	p.sessions = 64
 	if r := incastRun(t, 80, single, p, 20*millisecond, 20*millisecond); r.Refused != 0 || r.Starved != 80-56 {

@@ -85,6 +85,7 @@ func runOne(t *testing.T, s uint64, dims Dims) {
 
 // The same seed gives the same run, bit for bit; another gives another.
 func TestRunsRepeat(t *testing.T) {
+	t.Parallel()
 	dims := All()
 	seen := map[uint64]uint64{}
 	for s := uint64(1); s <= 20; s++ {

@@ -82,6 +82,7 @@ func latencies(t *testing.T, unordered bool, loss float64, every int64, ops int)
 // With order they hold up those behind them, and what is lost while they do adds to that;
 // without order they hold up none. So it is the far end of the tail that differs most.
 func TestTailWithoutOrder(t *testing.T) {
+	t.Parallel()
 	long(t)
 	const ops, every = 40_000, 4 * microsecond // five operations a round trip
 	with, without := latencies(t, false, 0.01, every, ops), latencies(t, true, 0.01, every, ops)

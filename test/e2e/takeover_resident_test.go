@@ -65,7 +65,7 @@ func takeOverResident(t *testing.T, kept bool) {
 		more()
 	}
 	var before holdings
-	for i := range 4 {
+	for i := range 3 {
 		program := programOf(t, net.B)
 		next := launch(t, net.B, d.socket, append([]string{"--takeover"}, flags...)...)
 		next.ready()
