@@ -30,10 +30,9 @@ type Arch struct {
 // patches the kernel's code after it is gone. That costs a tenth of the speed.
 //
 // Under TCG all clocks are the host's, which may take the thread away between two
-// readings. Linux 7.2 has concluded from that that the TSC is wrong, and gone on with
-// the HPET; in that run everything took up to 15 times as long, for two minutes. So the
-// kernel is told that the TSC is right. Nor may it check at boot that the timer ticks
-// within a few milliseconds, and panic if not ("IO-APIC + timer doesn't work").
+// readings. So the kernel is told that the TSC is right, and its frequency (tscFlag). Nor
+// may it check at boot that the timer ticks within a few milliseconds, and panic if not
+// ("IO-APIC + timer doesn't work").
 var AMD64 = &Arch{Name: "amd64", qemu: qemuProgram, packages: "qemu-system-x86",
 	machine: "pc,usb=off,vmport=off", tcg: "tcg,thread=single", cpu: "max,-cx16",
 	console: "ttyS0,115200", clock: "tsc=reliable no_timer_check", triplet: "x86_64-linux-gnu"}

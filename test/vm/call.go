@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,16 +22,18 @@ import (
 var errRequest = errors.New("a request failed in the guest")
 
 // Run runs a command in the guest and returns its exit code. There is an error if
-// the machine ended, or the command could not be started or its output not be sent
-// to the end, whatever the exit code. When the context ends, the command is killed.
+// the machine ended, the command could not be started, its output not be sent to the
+// end, or the guest's clock is wrong, whatever the exit code. When the context ends, the
+// command is killed.
 func (m *Machine) Run(ctx context.Context, c guest.Command, out, errs io.Writer) (code int, err error) {
+	begin := time.Now()
 	call, id, err := m.send(guest.Request{Run: &c}, out, errs)
 	if err != nil {
 		return 0, err
 	}
 	select {
 	case d := <-call.done:
-		return d.Code, asError(d, "running "+strings.Join(c.Args, " "))
+		return d.Code, errors.Join(asError(d, "running "+strings.Join(c.Args, " ")), checkClock(d.Took, time.Since(begin)))
 	case <-m.ended:
 		return 0, m.explained()
 	case <-ctx.Done():

@@ -56,11 +56,13 @@ func bootLimit(a Accel) time.Duration {
 // network unless a cable is given.
 func (c *Config) arguments(a Accel, initrd string) []string {
 	arch := c.Image.Kernel.Arch
-	accel, cpu, clock := arch.tcg, arch.cpu, arch.clock
-	if a == KVM {
-		accel, cpu, clock = "kvm", "host", ""
+	accel, cpu := "kvm", "host"
+	kernel := []string{"console=" + arch.console, commandLine}
+	if a != KVM {
+		accel, cpu = arch.tcg, arch.cpu
+		kernel = append(kernel, arch.clock, tscFlag(arch))
 	}
-	kernel := []string{"console=" + arch.console, commandLine, clock, c.Append}
+	kernel = append(kernel, c.Append)
 	args := []string{
 		"-accel", accel, "-cpu", cpu, "-smp", fmt.Sprint(c.CPUs), "-m", fmt.Sprintf("%dM", c.Memory>>20),
 		"-machine", arch.machine, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",

@@ -73,6 +73,7 @@ func (a *agent) reply(r Reply) error {
 func (a *agent) answer(r Request) {
 	var done Done
 	var err error
+	begin := time.Now()
 	switch {
 	case r.Run != nil:
 		done.Code, err = a.run(r.ID, r.Run)
@@ -91,6 +92,7 @@ func (a *agent) answer(r Request) {
 	if err != nil {
 		done.Error = err.Error()
 	}
+	done.Took = time.Since(begin)
 	_ = a.reply(Reply{ID: r.ID, Done: &done}) // a host that has gone needs no answer
 }
 

@@ -9,6 +9,8 @@
 // guest is up, the others that it still is.
 package guest
 
+import "time"
+
 // PortName is the virtio-serial port's, which the guest looks for.
 const PortName = "xdpfab.vmtest"
 
@@ -66,4 +68,6 @@ type Hello struct {
 type Done struct {
 	Code  int    // exit code; 128 and the signal's number if one ended it
 	Error string // why the request could not be carried out; "" if it was
+
+	Took time.Duration // by the guest's clock
 }
