@@ -40,6 +40,7 @@ type Feed struct {
 	word    engine.Word  // scratch
 	extents []mr.Extent  // scratch
 	open    openings
+	aside   []engine.Entry
 	streams map[uint64]*op // operations that come part by part, by tag
 	listed  uint64         // bytes of extents of the operations under way, of which the engine has copies
 	Counts  Counts
@@ -69,11 +70,11 @@ func (f *Feed) OnAdmit(admitted func(session uint64, x *Admission)) { f.admitted
 
 // Rest implements engine.Feed.
 func (f *Feed) Rest() bool {
-	if f.broken || f.held {
+	if f.broken || f.held && len(f.streams) == 0 {
 		return false
 	}
 	f.area.h.hostSleeps.Swap(1)
-	return f.area.h.posted.Load() != f.taken && f.admits() || f.tells()
+	return (f.area.h.posted.Load() != f.taken || len(f.aside) > 0 && !f.held) && f.admits() || f.tells()
 }
 
 // Rise implements engine.Feed.
@@ -87,7 +88,7 @@ func (f *Feed) admits() bool { return f.places() > 0 }
 // has read only if there is none otherwise: the guest writes that cache line all the
 // time.
 func (f *Feed) places() int {
-	under := len(f.ops) - len(f.free)
+	under := len(f.ops) - len(f.free) + len(f.aside)
 	n := len(f.ops) - under - int(f.completed-f.seen)
 	if n <= 0 && f.look() {
 		n = len(f.ops) - under - int(f.completed-f.seen)
@@ -117,14 +118,14 @@ func (f *Feed) fail(err error) {
 
 // Take implements engine.Feed.
 func (f *Feed) Take(credit int) (spent int) {
-	if f.held {
+	if f.held && len(f.streams) == 0 {
 		return 0
 	}
 	if len(f.open.known) > 0 {
 		f.tell()
 	}
 	posted := f.area.h.posted.Load()
-	if posted == f.taken || f.broken {
+	if posted == f.taken && len(f.aside) == 0 || f.broken {
 		return 0
 	}
 	if posted-f.taken > uint64(len(f.ops)) {
@@ -133,6 +134,9 @@ func (f *Feed) Take(credit int) (spent int) {
 	}
 	before := f.taken
 	f.taking = true
+	if len(f.aside) > 0 {
+		spent = f.retry(credit)
+	}
 	for places := 0; spent < credit && f.taken != posted; places-- { // each entry takes one at most
 		if places == 0 {
 			if places = f.places(); places <= 0 {
@@ -140,7 +144,7 @@ func (f *Feed) Take(credit int) (spent int) {
 			}
 		}
 		f.copy(&f.area.entries[f.taken&uint64(len(f.ops)-1)])
-		cost := f.post(&f.entry)
+		cost := f.take(&f.entry)
 		if cost == 0 {
 			break
 		}
@@ -148,7 +152,7 @@ func (f *Feed) Take(credit int) (spent int) {
 		f.taken++
 	}
 	f.taking = false
-	if took := f.taken - before; took > 0 {
+	if took := f.taken - before; spent > 0 {
 		f.area.h.taken.Store(f.taken)
 		f.Counts.Taken += took
 		f.Counts.Cost += uint64(spent)

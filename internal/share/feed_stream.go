@@ -48,7 +48,7 @@ func (f *Feed) begin(o *op, x *engine.Entry) (cost int) {
 func (f *Feed) next(x *engine.Entry) (cost int) {
 	of := f.streams[x.Key]
 	o := f.free[len(f.free)-1]
-	o.tag, o.peer, o.watch = x.Cookie, nil, false
+	o.tag, o.peer = x.Cookie, nil
 	if of == nil {
 		f.use()
 		f.write(o, &unfed)

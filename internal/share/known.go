@@ -71,7 +71,7 @@ func (f *Feed) tells() bool {
 		return false
 	}
 	n := uint64(len(f.ops))
-	promised := n - uint64(len(f.free)) - uint64(f.open.n)
+	promised := n - uint64(len(f.free)) - uint64(f.open.n) + uint64(len(f.aside))
 	return f.completed-f.seen+promised < n || f.look() && f.completed-f.seen+promised < n
 }
 

@@ -21,6 +21,7 @@ type FeedState struct {
 	Peers                  []PeerState
 	Watches                []WatchState
 	Open                   []OpenState
+	Aside                  []engine.Entry // that were taken, and not posted
 }
 
 // OpenState is an operation whose second completion is still to be written.
@@ -42,8 +43,8 @@ type WatchState struct {
 	Peer uint32
 }
 
-// Hold makes the feed take nothing, until Watch: entries wait in the ring. Engine's
-// thread.
+// Hold makes the feed begin nothing, until Watch: entries wait in the ring. What has been
+// begun and comes part by part goes on. Engine's thread.
 func (f *Feed) Hold() { f.held = true }
 
 // Drained reports whether nothing is under way but watches, and operations that may
@@ -77,7 +78,7 @@ func (f *Feed) Export() FeedState {
 	f.Close()
 	f.Flush()
 	s.Open = f.opened()
-	s.Taken, s.Completed, s.Seen, s.Counts = f.taken, f.completed, f.seen, f.Counts
+	s.Taken, s.Completed, s.Seen, s.Counts, s.Aside = f.taken, f.completed, f.seen, f.Counts, f.aside
 	return s
 }
 
@@ -110,7 +111,7 @@ func (f *Feed) opened() (all []OpenState) {
 // Restore makes a new feed go on where another one has stopped, before the engine has it.
 // It is held until Watch.
 func (f *Feed) Restore(s *FeedState) {
-	f.taken, f.completed, f.seen, f.Counts, f.held = s.Taken, s.Completed, s.Seen, s.Counts, true
+	f.taken, f.completed, f.seen, f.Counts, f.held, f.aside = s.Taken, s.Completed, s.Seen, s.Counts, true, s.Aside
 	for _, x := range s.Open {
 		o := f.free[len(f.free)-1]
 		f.use()

@@ -3,6 +3,7 @@
 package share
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
@@ -30,6 +31,7 @@ type world struct {
 	table        *mr.Table    // of the target
 	guests       []*guest
 	cut, idle    bool // the target does not run; the guests do not
+	flights      int  // of each guest that comes, at the host; 0 for as many as its ring has entries
 }
 
 // guest is an engine whose operations the host takes to the target.
@@ -123,7 +125,7 @@ func (w *world) guest(s Sizes, weight ...int) *guest {
 	}
 	g.feed = NewFeed(g.theirs, hosts, w.host, func(err error) { g.broken = err })
 	w.host.AddFeed(g.feed, append(weight, 1)[0])
-	ring := engine.NewDirect(engine.NewFlights(s.Entries, nil), g.feed)
+	ring := engine.NewDirect(engine.NewFlights(cmp.Or(w.flights, s.Entries), nil), g.feed)
 	origin := w.host.NewOrigin(uint16(len(w.guests) + 1))
 	origin.Charge(g.feed)
 	w.host.AddRing(ring, origin)
@@ -191,6 +193,13 @@ func (o *outcome) Complete(s *engine.Submission, c *engine.Completion, later *en
 // do posts an operation of which the caller has set all but the context, and returns its
 // outcome when it has come.
 func (w *world) do(e *engine.Engine, r *engine.Ring, fill func(*engine.Submission)) *outcome {
+	o := w.post(e, r, fill)
+	w.until("completed", func() bool { return o.n > 0 })
+	return o
+}
+
+// post is do without waiting for the outcome.
+func (w *world) post(e *engine.Engine, r *engine.Ring, fill func(*engine.Submission)) *outcome {
 	o := &outcome{}
 	s := e.Begin(r)
 	if s == nil {
@@ -199,10 +208,15 @@ func (w *world) do(e *engine.Engine, r *engine.Ring, fill func(*engine.Submissio
 	s.Result, s.Context = nil, o
 	fill(s)
 	e.Submit(r)
-	for i := 0; o.n == 0; i++ {
+	return o
+}
+
+// until steps until something holds.
+func (w *world) until(what string, cond func() bool) {
+	w.t.Helper()
+	for i := 0; !cond(); i++ {
 		if w.step(); i > 100000 {
-			w.t.Fatalf("no completion of %v", s.Verb)
+			w.t.Fatalf("still not: %s", what)
 		}
 	}
-	return o
 }

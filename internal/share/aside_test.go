@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package share
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// The parts of an operation that has begun come through while those behind it have no
+// room at the host, and all keep their order.
+func TestPartsPassWhatHasNoRoom(t *testing.T) {
+	w := newWorld(t)
+	w.flights = 2
+	mem := w.region(1, 3*MinArena)
+	g := w.guest(Sizes{Entries: 64, Arena: MinArena, Arrivals: MinArrivals})
+	var all []*outcome
+	for i := range 12 {
+		x := longOnes[0].operation // a write
+		if x.operand = byte(i + 1); i%3 == 2 {
+			x.count = 8
+		}
+		all = append(all, w.post(g.Engine, g.ring, func(s *engine.Submission) { x.fill(s, g.peer.ID(), 1) }))
+	}
+	for i, o := range all {
+		w.until("completed", func() bool { return o.n > 0 })
+		if o.last.Fate != engine.Success {
+			t.Fatalf("operation %d: %+v", i, o.last)
+		}
+	}
+	if want := append(bytes.Repeat([]byte{12}, 8), bytes.Repeat([]byte{11}, len(mem)-8)...); !bytes.Equal(mem, want) {
+		t.Errorf("memory has %d at the beginning and %d behind it, want 12 and 11", mem[0], mem[8])
+	}
+	if len(g.feed.aside) > 0 {
+		t.Errorf("%d entries are aside", len(g.feed.aside))
+	}
+	g.idle(t)
+}
+
+// A feed that is held goes on with what has begun: then it is drained, and another one
+// goes on with what came behind that.
+func TestHoldBetweenParts(t *testing.T) {
+	w := newWorld(t)
+	mem := w.region(1, 3*MinArena)
+	g := w.guest(Sizes{Entries: 64, Arena: MinArena, Arrivals: MinArrivals})
+	x := longOnes[0].operation
+	post := func(value byte) *outcome {
+		x.operand = value
+		return w.post(g.Engine, g.ring, func(s *engine.Submission) { x.fill(s, g.peer.ID(), 1) })
+	}
+	first := post(1)
+	w.until("a part is taken", func() bool { return len(g.feed.streams) == 1 && g.feed.Counts.Taken >= 3 })
+	g.feed.Hold()
+	var behind []*outcome
+	for i := range 3 {
+		behind = append(behind, post(byte(i+2)))
+	}
+	w.until("drained", g.feed.Drained)
+	w.until("completed", func() bool { return first.n == 1 })
+	if first.last.Fate != engine.Success || mem[0] != 1 || mem[len(mem)-1] != 1 || behind[0].n > 0 {
+		t.Fatalf("%+v, memory %d to %d, the one behind it has completed: %t", first.last, mem[0], mem[len(mem)-1], behind[0].n > 0)
+	}
+	text, err := json.Marshal(g.feed.Export())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s FeedState
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Aside) == 0 || len(s.Peers) != 1 {
+		t.Fatalf("%d entries were put aside and %d peers left, want some and one", len(s.Aside), len(s.Peers))
+	}
+	w.host.RemoveFeed(g.feed)
+	w.host.RemoveRing(g.hosts)
+	bell := g.feed.bell
+	g.feed = NewFeed(g.theirs, bell, w.host, func(err error) { g.broken = err })
+	g.feed.Restore(&s)
+	g.hosts = engine.NewDirect(engine.NewFlights(64, nil), g.feed)
+	origin := w.host.NewOrigin(1)
+	w.host.AddFeed(g.feed, 1)
+	origin.Charge(g.feed)
+	w.host.AddRing(g.hosts, origin)
+	p, err := origin.NewPeer(link, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.feed.SetTarget(s.Peers[0].Number, &Target{Ring: g.hosts, Peer: p, Gone: func() {}})
+	g.feed.Watch(s.Watches)
+	for i, o := range behind {
+		w.until("completed", func() bool { return o.n > 0 })
+		if o.last.Fate != engine.Success {
+			t.Errorf("operation %d behind it: %+v", i, o.last)
+		}
+	}
+	if mem[0] != 4 || mem[len(mem)-1] != 4 {
+		t.Errorf("memory %d to %d, want 4", mem[0], mem[len(mem)-1])
+	}
+	g.idle(t)
+}
+
+// An operation whose next part does not come holds up nothing but what is behind it: the
+// guest's other endpoints, other guests and the host go on. When the guest gives it up,
+// what was never begun is not executed.
+func TestPartThatDoesNotCome(t *testing.T) {
+	w := newWorld(t)
+	mem := w.region(1, 3*MinArena)
+	w.region(2, 4096)
+	sizes := Sizes{Entries: 64, Arena: MinArena, Arrivals: MinArrivals}
+	g, other := w.guest(sizes), w.guest(sizes)
+	x := longOnes[0].operation
+	o := w.post(g.Engine, g.ring, func(s *engine.Submission) { x.fill(s, g.peer.ID(), 1) })
+	w.until("a part is taken", func() bool { return len(g.feed.streams) == 1 && g.feed.Counts.Taken >= 3 })
+	w.guests = w.guests[1:] // it has stopped
+	add := func(e *engine.Engine, r *engine.Ring, p *engine.Peer) {
+		t.Helper()
+		y := operation{verb: wire.VerbFetch, op: atomic.Sum, datatype: atomic.Uint64, count: 1, operand: 1}
+		if o := w.do(e, r, func(s *engine.Submission) { y.fill(s, p.ID(), 2) }); o.last.Fate != engine.Success {
+			t.Errorf("%+v", o.last)
+		}
+	}
+	for range 100 {
+		add(other.Engine, other.ring, other.peer)
+		add(w.host, w.direct, w.peer)
+	}
+	if err := w.host.Check(); err != nil {
+		t.Error(err)
+	}
+	if n := w.host.Usage().Requests.Lent; n > 0 {
+		t.Errorf("%d buffers of the host are lent while the operation waits", n)
+	}
+	if o.n > 0 || mem[len(mem)-1] != 0 {
+		t.Errorf("the operation has completed %d times; the last byte is %d", o.n, mem[len(mem)-1])
+	}
+	w.guests = append(w.guests, g)
+	if !g.peer.Cancel(o) {
+		t.Fatal("cancel")
+	}
+	w.until("known", func() bool { return len(g.feed.streams) == 0 && len(g.feed.free) == len(g.feed.ops) })
+	if o.last.Fate != engine.Unknown || mem[0] != 1 || mem[len(mem)-1] != 0 {
+		t.Errorf("%+v, memory %d to %d: want an unknown outcome, and the end unchanged", o.last, mem[0], mem[len(mem)-1])
+	}
+	for range 10 {
+		w.step()
+	}
+	g.idle(t)
+	if r := w.do(g.Engine, g.ring, func(s *engine.Submission) { x.fill(s, g.peer.ID(), 1) }); r.last.Fate != engine.Success || mem[len(mem)-1] != 1 {
+		t.Errorf("the next one: %+v", r.last)
+	}
+}
