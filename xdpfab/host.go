@@ -38,10 +38,17 @@ type GuestLimits struct {
 	Memory    int // bytes of the memfds that its regions are parts of; 16 GiB
 	Queues    int // that it borrows (DomainAttr.Borrow): it can put any frame on the wire then; none
 	Kept      int // bytes of memfds that outlive programs, of all programs of the Rule together; none
+	Host      int // bytes of this process's own memory: see docs/sharing.md; 128 MiB
 
 	// Attach is the time from the call of Host within which the program must have
 	// attached; a minute. A program that says nothing holds no place for longer.
 	Attach time.Duration
+
+	// Budgets are what the guest shares with others, and each is charged with all that it
+	// costs; none unless given.
+	Budgets []*Budget
+	// Attached, if it is not nil, is called when the program has attached.
+	Attached func()
 
 	// Rule names what sets these limits, in the errors that the guest gets; "the host"
 	// unless given.
@@ -63,10 +70,13 @@ func (l GuestLimits) withDefaults() GuestLimits {
 	for _, x := range []struct {
 		field *int
 		value int
-	}{{&l.Entries, 4096}, {&l.Arena, 64 << 20}, {&l.Arrivals, 4 << 20}, {&l.Endpoints, 256}, {&l.Peers, 1 << 16}, {&l.Regions, 1024}, {&l.Memory, 16 << 30}, {&l.Weight, 1}} {
+	}{{&l.Entries, 4096}, {&l.Arena, 64 << 20}, {&l.Arrivals, 4 << 20}, {&l.Endpoints, 256}, {&l.Peers, 1 << 16}, {&l.Regions, 1024}, {&l.Memory, 16 << 30}, {&l.Host, 128 << 20}, {&l.Weight, 1}} {
 		if *x.field == 0 {
 			*x.field = x.value
 		}
+	}
+	if l.Attached == nil {
+		l.Attached = func() {}
 	}
 	l.Attach, l.Rule = cmp.Or(l.Attach, time.Minute), cmp.Or(l.Rule, "the host")
 	return l
@@ -186,10 +196,7 @@ func (d *Domain) lodger(number uint16) *guestEndpoint {
 // guest's memory.
 func (d *Domain) serveSession(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served {
 	if ep := d.lodger(p.Endpoint); ep != nil {
-		own, err := ep.guest.executor(queue)
-		if err != nil {
-			return nil
-		}
+		own := ep.guest.executor(queue, x)
 		ep.met.Store(true)
 		if o := ep.observer.Load(); o != nil {
 			return own.Begin(now, p, o)
@@ -215,20 +222,15 @@ func (g *guest) furnish() {
 	g.blocks = map[uint16]*ScalableEndpoint{}
 }
 
-// executor returns the executor of the guest's memory for sessions of a queue. It is
-// called on the thread of that queue's engine.
-func (g *guest) executor(queue int) (*executor.Executor, error) {
+// executor returns the executor of the guest's memory for sessions of a queue, beside the
+// domain's own one. It is called on the thread of that queue's engine.
+func (g *guest) executor(queue int, beside *executor.Executor) *executor.Executor {
 	if x := g.executors[queue]; x != nil {
-		return x, nil
+		return x
 	}
 	m := memory.New(g.table)
-	x, err := executor.New(m, g.d.dev.MTU(), 0)
-	if err != nil {
-		m.Close()
-		return nil, err
-	}
-	g.executors[queue], g.memory[queue] = x, m
-	return x, nil
+	g.executors[queue], g.memory[queue] = beside.Beside(m), m
+	return g.executors[queue]
 }
 
 // allows reports why the guest may not have rings of such sizes.
@@ -238,6 +240,37 @@ func (g *guest) allows(s share.Sizes) error {
 			l.Rule, l.Entries, l.Arena, l.Arrivals, ErrDenied)
 	}
 	return nil
+}
+
+// areaCost is what a guest costs that has attached: connection, area, both ends of the
+// bell, and a copy of one of them on its way to another process.
+func areaCost(s share.Sizes) Cost { return Cost{Memory: s.Len(), Files: 5, Mappings: 1} }
+
+// ownCost is the host's own memory for such a guest, before it has anything else.
+func ownCost(s share.Sizes) int {
+	return guestCost + s.Entries*entryCost + min(s.Entries, engine.FlightsAtOnce)*engine.FlightLen
+}
+
+// lodgeArea takes what the guest costs that has attached.
+func (g *guest) lodgeArea(s share.Sizes) error {
+	if err := g.pays.take(areaCost(s)); err != nil {
+		return err
+	}
+	if err := g.pays.use(ownCost(s)); err != nil {
+		g.pays.give(areaCost(s))
+		return err
+	}
+	return nil
+}
+
+// leaveArea gives that back, and the flights that were made since.
+func (g *guest) leaveArea(s share.Sizes) {
+	g.pays.give(areaCost(s))
+	own := ownCost(s)
+	if g.flights != nil {
+		g.st.Call(func() { own += g.flights.Grown() * engine.FlightLen })
+	}
+	g.pays.free(own)
 }
 
 // attach answers the call of a guest that brings the area.
@@ -256,12 +289,17 @@ func (g *guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 	if err := g.allows(a.Sizes); err != nil {
 		return nil, err
 	}
+	if err := g.lodgeArea(a.Sizes); err != nil {
+		return nil, err
+	}
 	area, err := a.Sizes.Map(fds[0])
 	if err != nil {
+		g.leaveArea(a.Sizes)
 		return nil, err
 	}
 	own, other, err := share.NewBells()
 	if err != nil {
+		g.leaveArea(a.Sizes)
 		return nil, fmt.Errorf("%w (%w)", err, area.Close())
 	}
 	g.start(area, own, other, a.Sizes, nil)

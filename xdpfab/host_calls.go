@@ -50,6 +50,9 @@ var firstCalls = map[string]guestCall{
 	share.CallBorrow: call1((*guest).borrow),
 }
 
+// takesFiles are the calls that bring file descriptors.
+var takesFiles = map[string]bool{share.CallAttach: true, share.CallRegister: true, share.CallTallies: true}
+
 // callsNow are what the guest can ask for at present.
 func (g *guest) callsNow() map[string]guestCall {
 	switch {
@@ -74,10 +77,22 @@ func call1[A, R any](f func(*guest, context.Context, A) (R, error)) guestCall {
 
 // answer does what a call asks for. The error returned is one of the conversation.
 func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
+	if !takesFiles[c.Verb] { // it may wait for long
+		share.Discard(fds)
+		fds = nil
+	}
 	defer share.Discard(fds)
+	sent := Cost{Files: len(fds)}
+	err := g.pays.take(sent)
+	if err == nil {
+		defer g.pays.give(sent)
+	}
 	var result any
-	err := fmt.Errorf("%q: want another verb, or attach first: %w", c.Verb, ErrNotImplemented)
-	if do := g.callsNow()[c.Verb]; do != nil {
+	switch do := g.callsNow()[c.Verb]; {
+	case err != nil:
+	case do == nil:
+		err = fmt.Errorf("%q: want another verb, or attach first: %w", c.Verb, ErrNotImplemented)
+	default:
 		result, err = do(g, ctx, c.Arguments, fds)
 	}
 	if errors.Is(err, errLeaving) || errors.Is(err, context.Canceled) && context.Cause(ctx) == errLeaving { // a call that waited for the network, and has done nothing yet
@@ -143,7 +158,19 @@ func (g *guest) link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 
 // endpoint makes an endpoint, and returns its number.
 func (g *guest) endpoint(_ context.Context, a share.Endpoint) (uint16, error) {
-	ring := engine.NewDirect(g.flight, g.feed)
+	if err := g.pays.use(endpointCost); err != nil {
+		return 0, err
+	}
+	number, err := g.newEndpoint(a)
+	if err != nil {
+		g.pays.free(endpointCost)
+	}
+	return number, err
+}
+
+// newEndpoint does the work of endpoint.
+func (g *guest) newEndpoint(a share.Endpoint) (uint16, error) {
+	ring := engine.NewDirect(g.flights, g.feed)
 	g.making.Lock()
 	defer g.making.Unlock()
 	key, err := sessionKey(g.table, a.Key) // of the table that a heir has by now
@@ -255,9 +282,16 @@ type guestRegion struct {
 	region *mr.Region
 	memory *mr.Memory
 	told   share.Region // what the guest said of it
+	paid   func()       // gives back what it costs
 }
 
-func (r *guestRegion) close() error { return errors.Join(r.region.Close(), r.memory.Close()) }
+// regionCost is what a region costs that is part of so many bytes.
+func regionCost(bytes int) Cost { return Cost{Memory: bytes, Files: 1, Mappings: 1} }
+
+func (r *guestRegion) close() error {
+	defer r.paid()
+	return errors.Join(r.region.Close(), r.memory.Close())
+}
 
 // register lets peers of the guest's endpoints operate on its memory.
 func (g *guest) register(_ context.Context, args json.RawMessage, fds []int) (any, error) {
@@ -281,26 +315,45 @@ func (g *guest) register(_ context.Context, args json.RawMessage, fds []int) (an
 	case a.Length <= 0:
 		return nil, fmt.Errorf("region of %d bytes: want at least one: %w", a.Length, ErrLength)
 	}
+	if err := g.pays.take(regionCost(0)); err != nil {
+		return nil, err
+	}
+	r, err := g.newRegion(&a, fds[0])
+	if err != nil {
+		g.pays.give(regionCost(0))
+		return nil, err
+	}
+	g.settled = true
+	g.regions[a.Key] = r
+	g.spanned += len(r.memory.Bytes())
+	return nil, nil
+}
+
+// newRegion makes a region that descriptor and mapping have been paid for. g.mu is held.
+func (g *guest) newRegion(a *share.Region, fd int) (*guestRegion, error) {
 	// The whole memfd takes address space, however short the region is.
-	m, err := mr.Shared(fds[0], g.limits.Memory-g.spanned)
+	m, err := mr.Shared(fd, g.limits.Memory-g.spanned)
 	if errors.Is(err, mr.ErrSize) {
 		return nil, fmt.Errorf("region beside others of %d bytes: %s allows %d in all; close some, or have its limit raised: %w: %w", g.spanned, g.limits.Rule, g.limits.Memory, err, ErrDenied)
 	}
 	if err != nil {
 		return nil, err
 	}
+	bytes := Cost{Memory: len(m.Bytes())}
+	if err := g.pays.take(bytes); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
 	r, err := g.table.Register(m, mr.Options{Key: &a.Key, Access: mr.Access(a.Access), Name: a.Name, Offset: a.Offset, Length: a.Length,
 		Virtual: a.Base != 0, Address: a.Base, AuthKey: a.AuthKey, Incarnation: a.Incarnation})
 	if err != nil {
+		g.pays.give(bytes)
 		return nil, errors.Join(err, m.Close())
 	}
 	if err := g.observeRegion(r, a.Tally); err != nil {
+		g.pays.give(bytes)
 		return nil, errors.Join(err, r.Close(), m.Close())
 	}
-	g.settled = true
-	g.regions[a.Key] = &guestRegion{r, m, a}
-	g.spanned += len(m.Bytes())
-	return nil, nil
+	return &guestRegion{r, m, *a, func() { g.pays.give(regionCost(bytes.Memory)) }}, nil
 }
 
 // deregister withdraws a region. It returns when no operation is in flight on it.

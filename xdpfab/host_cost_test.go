@@ -4,10 +4,15 @@ package xdpfab
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/mr"
 )
 
 // rawGuest is a guest that says to its host what it likes.
@@ -86,5 +91,118 @@ func TestGuestEndpointsAreCheap(t *testing.T) {
 	}
 	if each := (heapInUse() - before) / endpoints; each > 8<<10 {
 		t.Errorf("an endpoint costs the host %d bytes, want at most %d", each, 8<<10)
+	}
+}
+
+// budgetLeft waits until nothing is taken from a budget.
+func budgetLeft(t *testing.T, b *Budget) {
+	t.Helper()
+	testnet.Eventually(t, "all is given back", func() bool { return b.Used() == Cost{} && len(b.of) == 0 })
+}
+
+// Each user may have as much of a budget as is left for others, root and the host's own
+// user all of it.
+func TestBudgetShares(t *testing.T) {
+	t.Parallel()
+	const alice, bob = 4_000_000_001, 4_000_000_002
+	b := NewBudget("the daemon", Cost{Files: 100, Memory: 8})
+	take := func(uid uint32, n int, want bool) {
+		t.Helper()
+		err := b.take(uid, Cost{Files: n, Mappings: n})
+		if (err == nil) != want {
+			t.Errorf("user %d takes %d: %v", uid, n, err)
+		}
+		if err != nil && (!errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "the daemon allows 100")) {
+			t.Errorf("%v; want ErrDenied that names the daemon", err)
+		}
+	}
+	take(alice, 51, false)
+	take(alice, 50, true)
+	take(alice, 1, false)
+	take(bob, 26, false)
+	take(bob, 25, true)
+	take(0, 26, false)
+	take(0, 20, true)
+	take(uint32(os.Geteuid()), 5, true)
+	take(0, 1, false)
+	b.give(alice, Cost{Files: 50, Mappings: 50})
+	take(bob, 12, true)
+	take(bob, 1, false)
+	if err := b.take(bob, Cost{Memory: 5}); err == nil || !strings.Contains(err.Error(), "bytes of memory") {
+		t.Errorf("%v; want an error about memory", err)
+	}
+	b.give(bob, Cost{Files: 37, Mappings: 37})
+	b.give(0, Cost{Files: 25, Mappings: 25})
+	if (b.Used() != Cost{}) || len(b.of) != 0 {
+		t.Errorf("%+v of %d users is left", b.Used(), len(b.of))
+	}
+}
+
+// What a guest has is charged, refused beyond the budget with its name and that of the
+// rule, and given back with the guest.
+func TestGuestBudget(t *testing.T) {
+	a, b, _ := pipeWithRegion(t, 4096)
+	budget := NewBudget("guest-memory", Cost{Memory: 32 << 20, Files: 12, Mappings: 3})
+	t.Run("guest", func(t *testing.T) {
+		g := guestBy(t, hostingOf(t, a, GuestLimits{Arena: 1 << 20, Budgets: []*Budget{budget}, Rule: "rule 7"}), DomainAttr{}, nil)
+		// What came with a call is given back after its answer.
+		testnet.Eventually(t, "five descriptors, one mapping and the area", func() bool {
+			u := budget.Used()
+			return u.Files == 5 && u.Mappings == 1 && u.Memory >= 1<<20
+		})
+		register := func(size int) error {
+			mem, err := mr.Memfd("m", size)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = mem.Close() })
+			r, err := g.Register(mem, mr.Options{Access: mr.RemoteRead})
+			if err == nil {
+				t.Cleanup(func() { _ = r.Close() })
+			}
+			return err
+		}
+		before := budget.Used()
+		if err := register(64 << 20); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "rule 7") || !strings.Contains(err.Error(), "guest-memory allows 33554432") {
+			t.Errorf("a region beyond the budget: %v", err)
+		}
+		testnet.Eventually(t, "a refusal costs nothing", func() bool { return budget.Used() == before })
+		if err := errors.Join(register(4096), register(4096)); err != nil {
+			t.Error(err)
+		}
+		if err := register(4096); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "guest-memory allows") {
+			t.Errorf("a mapping beyond the budget: %v", err)
+		}
+		p, err := g.Dial(t.Context(), b.Name(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := Word[uint64](t.Context(), p, "words", 0)
+		if err == nil {
+			_, err = w.Add(t.Context(), 1)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	budgetLeft(t, budget)
+}
+
+// A guest may have so much of the host's own memory, and what it closes counts no more.
+func TestGuestHostMemory(t *testing.T) {
+	a, _, _ := pipeWithRegion(t, 4096)
+	sizes := share.Sizes{Entries: 4096, Arena: share.MinArena, Arrivals: share.MinArrivals}
+	g := rawGuestOf(t, a, GuestLimits{Host: ownCost(sizes) + 2*endpointCost, Rule: "rule 7"})
+	endpoint := func(origin uint64) error {
+		return g.call(share.CallEndpoint, share.Endpoint{Number: AnyNumber, Origin: origin}, nil)
+	}
+	if err := errors.Join(endpoint(1), endpoint(2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := endpoint(3); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "rule 7 allows one program") {
+		t.Errorf("a third endpoint: %v", err)
+	}
+	if err := errors.Join(g.call(share.CallDrop, 1, nil), endpoint(3)); err != nil {
+		t.Errorf("after one was given back: %v", err)
 	}
 }

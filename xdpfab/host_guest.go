@@ -33,18 +33,19 @@ type guest struct {
 	limits GuestLimits
 	info   GuestInfo // what does not change
 
-	area   *share.Area
-	bell   *share.Bell // this side's end
-	ring   *os.File    // the bell as a file, to be waited for
-	other  *share.Bell // the guest's end, until it is sent
-	feed   *share.Feed
-	flight *engine.Flights     // of all its endpoints together
-	in     *share.Arrivals     // what peers send
-	loan   *loan               // in place of feed and in, if it borrows a queue
-	queue  atomic.Pointer[int] // that it borrows
-	sizes  share.Sizes
-	broken atomic.Pointer[error] // the rule that it has broken
-	table  *mr.Table
+	area    *share.Area
+	bell    *share.Bell // this side's end
+	ring    *os.File    // the bell as a file, to be waited for
+	other   *share.Bell // the guest's end, until it is sent
+	feed    *share.Feed
+	flights *engine.Flights // of all its endpoints together
+	pays    payer
+	in      *share.Arrivals     // what peers send
+	loan    *loan               // in place of feed and in, if it borrows a queue
+	queue   atomic.Pointer[int] // that it borrows
+	sizes   share.Sizes
+	broken  atomic.Pointer[error] // the rule that it has broken
+	table   *mr.Table
 
 	calls   sync.WaitGroup // that are being answered
 	ringing sync.WaitGroup // await
@@ -116,7 +117,9 @@ type guestEndpoint struct {
 }
 
 func newGuest(d *Domain, conn *net.UnixConn, limits GuestLimits) *guest {
-	return &guest{d: d, gone: make(chan struct{}), talk: share.NewTalk(conn), limits: limits.withDefaults(), paused: make(chan struct{}), left: make(chan struct{})}
+	g := &guest{d: d, gone: make(chan struct{}), talk: share.NewTalk(conn), limits: limits.withDefaults(), paused: make(chan struct{}), left: make(chan struct{})}
+	g.pays = payer{limits: &g.limits, uid: func() uint32 { return g.info.UID }}
+	return g
 }
 
 // start puts the area to use, from the beginning or where another host has stopped.
@@ -127,7 +130,7 @@ func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes, b
 	g.mu.Lock()
 	g.feed, g.in = share.NewFeed(area, own, g.st.eng, g.turnOut), share.NewArrivals(area, own, g.turnOut)
 	g.mu.Unlock()
-	g.flight = engine.NewFlights(s.Entries, nil)
+	g.flights = engine.NewFlights(s.Entries, g.pays.afford)
 	g.feed.OnAdmit(g.admit)
 	if before != nil {
 		g.feed.Restore(before)
@@ -169,7 +172,9 @@ const mostCalls = 1024
 // serve answers the guest's calls, first those that are given, until it has gone, and
 // then gives back what it had.
 func (g *guest) serve(first []share.Call) (err error) {
-	if !g.arrived() {
+	if g.arrived() {
+		g.limits.Attached()
+	} else {
 		g.talk.Until(time.Now().Add(g.limits.Attach))
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -198,6 +203,7 @@ func (g *guest) serve(first []share.Call) (err error) {
 			}
 			if g.arrived() {
 				g.talk.Until(time.Time{})
+				g.limits.Attached()
 			}
 			continue
 		}
@@ -276,8 +282,10 @@ func (g *guest) end() {
 	g.ringing.Wait()
 	if g.tallies != nil {
 		_ = g.tallies.Close()
+		g.pays.give(talliesCost)
 	}
 	_ = g.area.Close()
+	g.leaveArea(g.sizes)
 	if g.other != nil {
 		_ = g.other.Close()
 	}
@@ -329,6 +337,7 @@ func (g *guest) silence(ep *guestEndpoint) {
 	}
 	g.st.Call(func() { g.st.eng.RemoveRing(ep.ring) })
 	ep.ring = nil
+	g.pays.free(endpointCost)
 }
 
 // endpointOf returns the endpoint of an origin, or nil. g.mu is held.
@@ -368,8 +377,12 @@ func (g *guest) meetPeer(number uint32, p share.Peer, link wire.Link) error {
 	case g.open.Load() >= int64(g.limits.Peers):
 		return g.tooMany("peers", g.limits.Peers)
 	}
+	if err := g.pays.use(peerCost); err != nil {
+		return err
+	}
 	peer, err := ep.origin.NewPeer(link, p.Addr.Lane, p.Addr.Endpoint)
 	if err != nil {
+		g.pays.free(peerCost)
 		return err
 	}
 	g.open.Add(1)
@@ -380,6 +393,7 @@ func (g *guest) meetPeer(number uint32, p share.Peer, link wire.Link) error {
 	gone := func() {
 		g.stops.add(stop) // it may wait for the watcher, which may wait for the engine
 		g.open.Add(-1)
+		g.pays.free(peerCost)
 	}
 	g.st.Call(func() { g.feed.SetTarget(number, &share.Target{Ring: ep.ring, Peer: peer, As: p, Gone: gone}) })
 	return nil

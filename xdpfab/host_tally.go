@@ -21,10 +21,19 @@ func (g *guest) mapTallies(_ context.Context, _ json.RawMessage, fds []int) (any
 	if g.tallies != nil {
 		return nil, fmt.Errorf("there are tallies already: %w", ErrBusy)
 	}
+	if err := g.pays.take(talliesCost); err != nil {
+		return nil, err
+	}
 	var err error
-	g.tallies, err = share.MapTallies(fds[0], g.area, g.bell)
+	if g.tallies, err = share.MapTallies(fds[0], g.area, g.bell); err != nil {
+		g.tallies = nil
+		g.pays.give(talliesCost)
+	}
 	return nil, err
 }
+
+// talliesCost is what the memory of tallies costs.
+var talliesCost = Cost{Memory: share.TalliesLen, Files: 1, Mappings: 1}
 
 // observe counts what peers do to a region from now on.
 func (g *guest) observe(_ context.Context, o share.Observe) (any, error) {

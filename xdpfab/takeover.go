@@ -187,12 +187,17 @@ func (h *Handover) restore(g *guest, s *attachedState) error {
 	if err := g.allows(s.Sizes); err != nil {
 		return err
 	}
+	if err := g.lodgeArea(s.Sizes); err != nil {
+		return err
+	}
 	area, err := s.Sizes.Map(h.fds[s.Area])
 	if err != nil {
+		g.leaveArea(s.Sizes)
 		return err
 	}
 	bell, err := h.copyOf(s.Bell)
 	if err != nil {
+		g.leaveArea(s.Sizes)
 		return errors.Join(err, area.Close())
 	}
 	g.start(area, share.BellOf(bell), nil, s.Sizes, &s.Feed)

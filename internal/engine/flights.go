@@ -71,3 +71,6 @@ func (x *Flights) get() *flight {
 
 // under is how many are in use.
 func (x *Flights) under() int { return x.made - len(x.free) }
+
+// Grown is how many were asked for. Engine's thread.
+func (x *Flights) Grown() int { return max(0, x.made-FlightsAtOnce) }

@@ -176,9 +176,12 @@ type Observers struct {
 	bell *Bell
 }
 
+// TalliesLen is the most memory that tallies take, bytes.
+const TalliesLen = talliesLen + page
+
 // MapTallies maps the tallies of a guest, whose area and bell stay the caller's.
 func MapTallies(fd int, a *Area, bell *Bell) (*Observers, error) {
-	m, err := mr.Shared(fd, talliesLen+page)
+	m, err := mr.Shared(fd, TalliesLen)
 	if err != nil {
 		return nil, err
 	}
