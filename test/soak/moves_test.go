@@ -93,7 +93,7 @@ func TestCallsLeftEarly(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(11, 11))
 		for range 4 {
 			w.wire.SetBoth(everything)
-			time.Sleep(100 * time.Millisecond)
+			w.answers(100)
 			partition(w, rnd, 50*time.Millisecond)
 		}
 		before := survived.count("calls left early: ran")
