@@ -59,7 +59,7 @@ type wishes struct {
 func (w *wishes) handle(sig os.Signal, now time.Time) {
 	switch {
 	case sig == unix.SIGHUP:
-		w.log.Warn("SIGHUP ignored: the configuration is read at the start only; "+
+		w.log.Warn("SIGHUP ignored: the configuration is read at the start only; " +
 			"change regions with `xdpfab region`, and anything else by another daemon with --takeover")
 	case w.at.IsZero():
 		w.at = now
