@@ -54,10 +54,11 @@ func matches(expression string, names []string) bool {
 
 func TestArgsOf(t *testing.T) {
 	for dir, want := range map[string][]string{
-		"internal/nic": {"-test.short=true"},
-		"xdpfab":       {"-test.short=true", "-test.run=^(TestVeth.*)$", "-test.skip=^(TestVethManyNodes)$"},
+		"all":  {"-test.short=true"},
+		"some": {"-test.short=true", "-test.run=^(TestA|TestB.*)$", "-test.skip=^(TestBad|TestBox)$"},
 	} {
-		if got := ArgsOf(ShortSet, dir); !slices.Equal(got, want) {
+		set := []Choice{{Dir: "all"}, {Dir: "some", Only: []string{"TestA", "TestB.*"}, Except: []string{"TestBad", "TestBox"}}}
+		if got := ArgsOf(set, dir); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", dir, got, want)
 		}
 	}
