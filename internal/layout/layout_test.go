@@ -61,6 +61,7 @@ var imports = map[string][]string{
 	"internal/sim":               {"internal/engine", "internal/executor", "internal/matching", "internal/memory", "internal/session", "internal/wire", "mr", "atomic"},
 	"internal/sim/scale":         {"internal/engine", "internal/plot"},
 	"test/e2e":                   {"*"},
+	"test/e2e/recipes":           {"xdpfab"},
 	"test/soak":                  {"*"},
 	"test/vm":                    {"internal/testnet", "internal/testnet/census", "test/vm/guest"},
 	"test/vm/guest":              {"internal/testnet/census"},

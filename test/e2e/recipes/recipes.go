@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package recipes has the recipes of docs/guarantees.md as they are printed there, so
+// that the tests of test/e2e run them against daemons that die.
+package recipes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// Guard returns a context that ends when locks of the peer may be lost. Its cause says
+// why.
+func Guard(ctx context.Context, peer *xdpfab.Peer) context.Context {
+	ctx, lose := context.WithCancelCause(ctx)
+	go func() { lose(peer.Watch(ctx)) }()
+	return ctx
+}
+
+// Take tries once to take a lock. The token is random, new for each attempt, and not 0.
+func Take(ctx context.Context, lock xdpfab.Remote[uint64], token uint64) (held bool, err error) {
+	held, err = lock.CompareAndSwap(ctx, 0, token)
+	var oe *xdpfab.OpError
+	switch {
+	case errors.Is(err, xdpfab.ErrPeerRestarted):
+		// Locks taken before are gone: stop what they protect. Then try again.
+		return false, errors.Join(err, lock.Rebind(ctx))
+	case errors.Is(err, xdpfab.ErrOutcomeUnknown) && errors.As(err, &oe):
+		ran, was, err := oe.Resolve(ctx)
+		return ran && bytes.Equal(was, make([]byte, 8)), err
+	}
+	return held, err
+}
+
+// Admit reports whether a request may pass. The word counts those of one period.
+func Admit(ctx context.Context, used xdpfab.Remote[uint64], quota uint64) bool {
+	n, err := used.Add(ctx, 1)
+	return err == nil && n <= quota
+}
+
+// Grown returns by how much a counter has grown since a reader last looked.
+func Grown(last, now uint64) uint64 {
+	if now < last {
+		return now // it has begun again
+	}
+	return now - last
+}
+
+// Wrote reports whether an attempt to write a token has run that met a restart.
+func Wrote(ctx context.Context, word xdpfab.Remote[uint64], token uint64) (bool, error) {
+	if err := word.Rebind(ctx); err != nil {
+		return false, err
+	}
+	now, err := word.Load(ctx)
+	return now == token, err
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/test/e2e/recipes"
+	fab "github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// cook is a program that uses the recipes.
+type cook struct {
+	t                          *testing.T
+	ctx                        context.Context
+	peer                       *fab.Peer
+	guard                      context.Context
+	lock, quota, strict, saved fab.Remote[uint64]
+}
+
+func newCook(t *testing.T, side *testnet.Side, d *node) *cook {
+	t.Helper()
+	c := &cook{t: t}
+	var cancel context.CancelFunc
+	c.ctx, cancel = context.WithTimeout(t.Context(), 10*limit)
+	t.Cleanup(cancel)
+	var dom *fab.Domain
+	err := side.Do(func() (err error) {
+		// A daemon comes back within this time, on a slow machine, too.
+		dom, err = fab.Open(c.ctx, side.IfName, fab.DomainAttr{GiveUp: 40 * time.Second})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dom.CloseAll() })
+	if c.peer, err = dom.Dial(c.ctx, d.addr()); err != nil {
+		t.Fatal(err)
+	}
+	c.lock, c.strict, c.saved = c.word("locks", 7), c.word("locks", 8), c.word("saved", 0)
+	c.quota = c.word("locks", 9, fab.AutoRebind())
+	return c
+}
+
+func (c *cook) word(region string, index uint64, options ...fab.HandleOption) fab.Remote[uint64] {
+	c.t.Helper()
+	w, err := fab.Word[uint64](c.ctx, c.peer, region, index, options...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return w
+}
+
+// take expects an attempt to end so, and without an error.
+func (c *cook) take(token uint64, want bool) {
+	c.t.Helper()
+	if held, err := recipes.Take(c.ctx, c.lock, token); held != want || err != nil {
+		c.t.Errorf("taking the lock: %t, %v; want %t", held, err, want)
+	}
+}
+
+// admitted counts the requests of many that pass.
+func (c *cook) admitted(word fab.Remote[uint64]) (n int) {
+	for range 20 {
+		if recipes.Admit(c.ctx, word, 3) {
+			n++
+		}
+	}
+	return n
+}
+
+// Every recipe for restarts does what docs/guarantees.md says: of a daemon that dies and
+// comes back, whether it keeps resident regions or not, whether the program uses them in
+// the same session or not, and of one that takes over and then dies.
+func TestRecipes(t *testing.T) {
+	testnet.Require(t)
+	for _, c := range []struct {
+		name                  string
+		pinned, mixed, passed bool // with a folder; a resident region is used; taken over first
+	}{
+		{name: "plain"}, {name: "pinned", pinned: true}, {name: "resident session", pinned: true, mixed: true},
+		{name: "taken over", passed: true}, {name: "resident session taken over", pinned: true, mixed: true, passed: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			net := testnet.NewPair(t, testnet.Options{})
+			flags := []string{"--region", "locks=4KiB", "--region", "saved=4KiB:backing=" + filepath.Join(t.TempDir(), "saved")}
+			if c.pinned {
+				if testnet.KernelBefore(t, 5, 18) {
+					t.Skip("needs Linux 5.18")
+				}
+				flags = append(flags, "--pin", filepath.Join(testnet.BPFFS(t), "xdpfab", "node"), "--region", "hot=4KiB:resident")
+			}
+			d := launch(t, net.B, filepath.Join(t.TempDir(), socketName), flags...)
+			d.ready()
+			k := newCook(t, net.A, d)
+			var hot fab.Remote[uint64]
+			hots := uint64(0)
+			use := func() {
+				t.Helper()
+				if !c.mixed {
+					return
+				}
+				if n, err := hot.Add(k.ctx, 1); n != hots+1 || err != nil {
+					t.Errorf("the resident region: %d, %v; want %d", n, err, hots+1)
+				}
+				hots++
+			}
+			if c.mixed {
+				hot = k.word("hot", 0)
+			}
+			use()
+			k.guard = recipes.Guard(k.ctx, k.peer)
+			k.take(77, true)
+			use()
+			k.take(78, false)
+			if held, err := recipes.Take(k.ctx, k.saved, 79); !held || err != nil {
+				t.Fatalf("the word in a file: %t, %v", held, err)
+			}
+			if a, b := k.admitted(k.quota), k.admitted(k.strict); a != 3 || b != 3 {
+				t.Errorf("%d and %d requests were admitted, want 3", a, b)
+			}
+			if c.passed {
+				next := launch(t, net.B, d.socket, append(flags, "--takeover")...)
+				next.ready()
+				d.wants(0)
+				d = next
+				use()
+				k.take(80, false)
+				if a, b := k.admitted(k.quota), k.admitted(k.strict); a+b != 0 || k.guard.Err() != nil {
+					t.Errorf("after the takeover %d and %d requests were admitted, want none; %v", a, b, context.Cause(k.guard))
+				}
+			}
+			d.crash()
+			use() // nobody is there
+			d = again(t, net.B, d.socket, flags...)
+			<-k.guard.Done() // nothing is sent meanwhile but by the watch
+			if why := context.Cause(k.guard); !errors.Is(why, fab.ErrPeerRestarted) {
+				t.Errorf("the holder hears: %v", why)
+			}
+			use()
+			if held, err := recipes.Take(k.ctx, k.lock, 81); held || !errors.Is(err, fab.ErrPeerRestarted) {
+				t.Errorf("the first attempt after the death: %t, %v", held, err)
+			}
+			k.take(82, true)
+			if a, b := k.admitted(k.quota), k.admitted(k.strict); a != 3 || b != 0 {
+				t.Errorf("after the death %d and %d requests were admitted, want 3 and none", a, b)
+			}
+			if err := k.strict.Rebind(k.ctx); err != nil || k.admitted(k.strict) != 3 {
+				t.Errorf("after Rebind: %v; want 3 requests admitted", err)
+			}
+			if n, err := k.quota.Load(k.ctx); err != nil || recipes.Grown(100, n) != n || recipes.Grown(n-1, n) != 1 {
+				t.Errorf("a counter that began again: %d, %v", n, err)
+			}
+			if _, err := k.saved.Load(k.ctx); !errors.Is(err, fab.ErrPeerRestarted) {
+				t.Errorf("the word in a file: %v", err)
+			}
+			if ran, err := recipes.Wrote(k.ctx, k.saved, 79); !ran || err != nil {
+				t.Errorf("the token in a file: %t, %v", ran, err)
+			}
+			use()
+			d.end()
+		})
+	}
+}
