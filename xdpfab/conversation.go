@@ -38,6 +38,11 @@ func (c *conversation) listen(talk *share.Talk, notice func(json.RawMessage)) er
 			_ = talk.Close()
 			return err
 		}
+		if r.ID == 0 && r.Error != "" { // it turns the program out
+			share.CloseAll(fds)
+			_ = talk.Close()
+			return replied(r)
+		}
 		if r.ID == 0 && notice != nil {
 			share.CloseAll(fds)
 			notice(r.Result)

@@ -29,6 +29,7 @@ const HandoverVersion = 5
 type Handover struct {
 	state handover
 	fds   []int
+	spare []int // places of copies to come: see reserve
 }
 
 // handover is the text of a Handover. File descriptors are named by their places.

@@ -121,6 +121,7 @@ type lodging struct {
 	shut      bool     // and takes no more guests
 	late      []int    // connections of those that came in between
 	arriving  []*guest // that Resume is to serve
+	strays    []*stray // that Resume is to turn out
 	endpoints map[uint16]*guestEndpoint
 	kept      map[keptID]*kept
 }

@@ -218,12 +218,15 @@ func (d *Domain) someNumber() int {
 // lodge gives an endpoint its number. One that was left with kept regions goes on serving
 // its sessions, unless anew says that they must begin anew: the key has changed.
 func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (anew bool, err error) {
+	if a.Origin == 0 {
+		return false, fmt.Errorf("an endpoint without an origin: want one that is random: %w", ErrNotImplemented)
+	}
 	g.d.mu.Lock()
 	defer g.d.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, other := range g.d.lodging.endpoints {
-		if other.identity == a.Origin || a.Origin == 0 {
+		if other.identity == a.Origin {
 			return false, fmt.Errorf("the origin of an endpoint is in use: want one that is random: %w", ErrBusy)
 		}
 	}

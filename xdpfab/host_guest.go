@@ -53,7 +53,8 @@ type guest struct {
 	// How another process takes the guest over: see host_leave.go.
 	paused     chan struct{} // closed when no call is being answered any more
 	finished   bool          // the guest ended before that
-	left       chan struct{} // closed when another process has what the guest has
+	left       chan struct{} // closed when another process has what the guest has, or it is dismissed
+	dismissed  error         // why it does not move; written before left is closed
 	unanswered []share.Call  // under mu
 	watches    []share.WatchState
 	told       func(error) // see AdmitGuest
@@ -219,8 +220,8 @@ func (g *guest) serve(first []share.Call) (err error) {
 		g.calls.Wait()
 		close(g.paused)
 		<-g.left
-		g.end() // of which the guest notices nothing: another process has all of it too
-		return nil
+		g.end() // of which a guest that moves notices nothing: another process has all of it too
+		return g.dismissed
 	}
 	cancel(nil)
 	if !g.arrived() && errors.Is(err, os.ErrDeadlineExceeded) {

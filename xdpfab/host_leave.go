@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -26,54 +24,64 @@ var errLeaving = errors.New("another process takes this one's place")
 // HandOver are handed over as well. Those that have borrowed a queue drive it all the
 // while. After an error the domain is as it was if it is not Done.
 func (d *Domain) HandOver(limit time.Duration) (*Handover, error) {
-	guests, err := d.leaving()
-	if err != nil {
-		return nil, err
-	}
-	deadline := time.Now().Add(limit)
-	paused := pauseGuests(guests, limit)
-	guests = quiet(slices.Clone(paused), deadline)
-	turnedOut(paused, guests)
 	h := &Handover{}
-	for _, g := range guests {
-		if g.feed != nil {
+	guests, err := d.leaving(h)
+	if err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	paused := pauseGuests(guests, limit)
+	deadline := time.Now().Add(limit) // whoever had to be waited for costs the others nothing
+	leavers := h.copyGuests(quiet(slices.Clone(paused), deadline))
+	for _, x := range leavers {
+		if g := x.g; g.feed != nil {
 			g.st.Call(g.feed.Hold)
 		}
 	}
-	d.drainGuests(guests, deadline)
-	for _, g := range guests {
-		err = errors.Join(err, h.addGuest(g))
+	d.drainGuests(leavers, deadline)
+	leavers = h.stillThere(leavers)
+	turnedOut(paused, leavers)
+	for _, x := range leavers {
+		x.conclude()
 	}
-	err = errors.Join(err, h.addKept(d))
+	h.addKept(d)
 	d.farewells(deadline)
-	for _, g := range guests {
-		g.haltLoan()
+	for _, x := range leavers {
+		x.g.haltLoan()
 	}
-	err = errors.Join(err, h.addSessions(d), h.addDevice(d))
-	for i, g := range guests { // only now: messages and frames came as long as there were sessions
-		s := &h.state.Guests[i]
-		if s.Attached != nil {
-			s.Attached.In, s.Attached.Passives = g.exportArrivals(), g.passives()
+	h.release(deviceFiles + 3*len(leavers))
+	err = errors.Join(h.addSessions(d), h.addDevice(d))
+	for _, x := range leavers { // only now: messages and frames came as long as there were sessions
+		if bad := h.leaveLoan(x.g, x.s.Loan); bad != nil {
+			x.g.dismiss(fmt.Errorf("xdpfab: handover: %w", bad))
+			h.hangUp(x)
+			continue
 		}
-		err = errors.Join(err, h.leaveLoan(g, s.Loan))
-		close(g.left)
+		if x.s.Attached != nil {
+			x.s.Attached.In, x.s.Attached.Passives = x.g.exportArrivals(), x.g.passives()
+		}
+		h.state.Guests = append(h.state.Guests, x.s)
+		close(x.g.left)
 	}
-	late := d.closeDoor()
-	for _, fd := range late {
+	for _, fd := range d.closeDoor() {
 		h.state.Guests = append(h.state.Guests, guestState{Talk: h.own(fd)})
 	}
 	if err == nil {
 		err = h.addResident(d) // last: the domain leaves it from here on
 	}
+	h.release(len(h.spare))
 	if err = errors.Join(err, d.CloseAll()); err != nil {
 		return nil, errors.Join(fmt.Errorf("xdpfab: handover: %w", err), h.Close())
 	}
 	return h, nil
 }
 
-// leaving begins the handover, and returns the guests.
-func (d *Domain) leaving() ([]*guest, error) {
+// leaving begins the handover, which has room for all copies then, and returns the
+// guests.
+func (d *Domain) leaving(h *Handover) ([]*guest, error) {
 	if err := d.CanHandOver(); err != nil {
+		return nil, err
+	}
+	if err := h.reserve(d.descriptors()); err != nil {
 		return nil, err
 	}
 	d.withdrawing.Lock() // what is being withdrawn is not left to anybody
@@ -111,7 +119,7 @@ func (d *Domain) CanHandOver() error {
 			}
 		})
 	}
-	return err
+	return errors.Join(err, mayOpen(d.descriptors()))
 }
 
 // isTarget reports whether the endpoint neither posts nor receives messages, at present.
@@ -131,37 +139,10 @@ func (d *Domain) canReopen() error {
 	return dev.Reopens()
 }
 
-// pauseGuests stops the conversations, between two calls, and returns the guests that
-// have not ended. One that does not take its answers is turned out.
-func pauseGuests(guests []*guest, limit time.Duration) (stay []*guest) {
-	for _, g := range guests {
-		g.talk.Pause()
-	}
-	patience := time.After(limit)
-	for _, g := range guests {
-		select {
-		case <-g.paused:
-		case <-patience:
-			patience = nil
-			for _, x := range guests {
-				select {
-				case <-x.paused:
-				default:
-					x.hang()
-				}
-			}
-			<-g.paused
-		}
-		if !g.finished {
-			stay = append(stay, g)
-		}
-	}
-	return stay
-}
-
 // drainGuests waits until the guests have nothing in flight.
-func (d *Domain) drainGuests(guests []*guest, deadline time.Time) {
-	for _, g := range guests {
+func (d *Domain) drainGuests(leavers []*leaver, deadline time.Time) {
+	for _, x := range leavers {
+		g := x.g
 		for done := g.feed == nil; !done && time.Now().Before(deadline); {
 			if g.st.Call(func() { done = g.feed.Drained() }); !done {
 				time.Sleep(drainPoll)
@@ -207,51 +188,6 @@ func (d *Domain) keepForNext(talk *share.Talk) (leaves bool) {
 	return true
 }
 
-// addGuest adds what a guest has, which ends here: its operations are over.
-func (h *Handover) addGuest(g *guest) error {
-	s := guestState{Info: g.info, Talk: -1, Unanswered: g.unanswered}
-	fd, err := g.talk.FD()
-	if err == nil {
-		s.Talk = h.own(fd)
-	}
-	if g.feed != nil {
-		var bad error
-		s.Attached, bad = h.attachedState(g)
-		err = errors.Join(err, bad)
-	}
-	if g.loan != nil {
-		s.Loan = g.loanState()
-	}
-	h.state.Guests = append(h.state.Guests, s)
-	return err
-}
-
-func (h *Handover) attachedState(g *guest) (*attachedState, error) {
-	a := &attachedState{Sizes: g.sizes, PeersGiven: g.peers, GiveUp: time.Duration(g.giveUp.Load()), Tallies: -1}
-	var errs [4]error
-	if g.tallies != nil {
-		a.Tallies, errs[3] = h.dup(g.tallies.FD())
-	}
-	for number, s := range g.blocks {
-		a.Blocks = append(a.Blocks, share.Block{Number: int(number), Length: s.attr.RXContexts})
-	}
-	a.Area, errs[0] = h.dup(g.area.FD())
-	a.Bell, errs[1] = h.dup(g.bell.FD())
-	g.d.mu.Lock()
-	a.Regions, errs[2] = h.regionsOf(g)
-	g.d.mu.Unlock()
-	a.Left = g.serving()
-	g.st.Call(func() {
-		a.Feed = g.feed.Export()
-		for _, ep := range g.endpoints {
-			if !ep.left {
-				a.Endpoints = append(a.Endpoints, ep.state())
-			}
-		}
-	})
-	return a, errors.Join(errs[:]...)
-}
-
 // state returns what there is of an endpoint. Engine's thread.
 func (ep *guestEndpoint) state() endpointState {
 	as := ep.as
@@ -275,26 +211,4 @@ func (h *Handover) addSessions(d *Domain) (err error) {
 	first.Call(func() { h.state.Idle = first.eng.ExportIdle() })
 	h.state.Version, h.state.Life, h.state.MAC = HandoverVersion, first.eng.Life(), d.dev.MAC()
 	return err
-}
-
-// own adds a file descriptor to the handover's, and returns its place.
-func (h *Handover) own(fd int) int {
-	h.fds = append(h.fds, fd)
-	return len(h.fds) - 1
-}
-
-// dup is own for a copy.
-func (h *Handover) dup(fd int) (int, error) {
-	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
-	}
-	return h.own(own), nil
-}
-
-// Close frees the handover. The domains that it was opened as stay.
-func (h *Handover) Close() error {
-	share.CloseAll(h.fds)
-	h.fds = nil
-	return nil
 }

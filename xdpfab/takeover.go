@@ -76,28 +76,28 @@ func (h *Handover) fill(d *Domain, admit AdmitGuest, prepare func(*Domain) error
 	}
 	for i := range s.Guests {
 		g, err := h.takeIn(d, &s.Guests[i], admit)
-		if err != nil {
-			return fmt.Errorf("guest, process %d: %w", s.Guests[i].Info.PID, err)
+		if err != nil { // one guest does not decide for all
+			h.forgo(d, &s.Guests[i], err)
+			continue
 		}
 		d.mu.Lock()
 		d.lodging.arriving = append(d.lodging.arriving, g)
 		d.mu.Unlock()
 	}
 	for i := range s.Kept {
-		if err := h.restoreKept(d, &s.Kept[i]); err != nil {
-			return err
-		}
+		h.restoreKept(d, &s.Kept[i])
 	}
 	if err := prepare(d); err != nil {
 		return err
 	}
 	var err error
+	guests := func(endpoint uint16) bool { return d.serving(endpoint) == nil }
 	for q, sessions := range s.Sessions {
 		st := d.steppers[q]
-		st.Call(func() { err = errors.Join(err, st.eng.Import(sessions)) })
+		st.Call(func() { err = errors.Join(err, st.eng.Import(sessions, guests)) })
 	}
 	first := d.steppers[0]
-	first.Call(func() { err = errors.Join(err, first.eng.Import(s.Idle)) })
+	first.Call(func() { err = errors.Join(err, first.eng.Import(s.Idle, guests)) })
 	return err
 }
 
@@ -139,6 +139,7 @@ func (h *Handover) settle(g *guest, s *guestState) error {
 		err = h.restoreLoan(g, s.Loan)
 	}
 	if err != nil {
+		g.forsake() // forgo has all that it kept
 		g.end()
 	}
 	return err
@@ -216,6 +217,9 @@ func (h *Handover) restore(g *guest, s *attachedState) error {
 		}
 	}
 	for _, ep := range s.Endpoints {
+		if of := ep.As.Block; of != nil && g.blocks[*of] == nil {
+			continue // a former host has let go of its scalable endpoint
+		}
 		if _, err := g.endpoint(ctx, ep.As); err != nil {
 			return err
 		}
@@ -236,7 +240,7 @@ func (h *Handover) restore(g *guest, s *attachedState) error {
 	g.making.Lock()
 	defer g.making.Unlock()
 	for _, p := range s.Feed.Peers {
-		if err := g.meetPeer(p.Number, p.As, p.Link); err != nil {
+		if err := g.meetPeer(p.Number, p.As, p.Link); err != nil && !errors.Is(err, ErrClosed) { // of such an endpoint
 			return err
 		}
 	}
@@ -263,12 +267,15 @@ func (d *Domain) Resume() {
 		from.Settle()
 	}
 	d.mu.Lock()
-	arriving := d.lodging.arriving
-	d.lodging.arriving = nil
+	arriving, strays := d.lodging.arriving, d.lodging.strays
+	d.lodging.arriving, d.lodging.strays = nil, nil
 	d.lodging.paused = false
 	d.mu.Unlock()
 	for _, st := range d.steppers {
 		st.Call(st.eng.Resume)
+	}
+	for _, x := range strays {
+		go x.turnOut(d)
 	}
 	for _, g := range arriving {
 		if g.feed != nil {
@@ -290,9 +297,12 @@ func (d *Domain) Resume() {
 // turnBack undoes Open before Resume: nobody is told of an end.
 func (d *Domain) turnBack() {
 	d.mu.Lock()
-	arriving, paused := d.lodging.arriving, d.lodging.paused
-	d.lodging.arriving = nil
+	arriving, strays, paused := d.lodging.arriving, d.lodging.strays, d.lodging.paused
+	d.lodging.arriving, d.lodging.strays = nil, nil
 	d.mu.Unlock()
+	for _, x := range strays {
+		x.spare()
+	}
 	if !paused {
 		return
 	}

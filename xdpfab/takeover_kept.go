@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math"
 	"slices"
@@ -38,8 +39,9 @@ type keptMark struct {
 	Taken bool // its holder is running, and uses it
 }
 
-// addKept adds what programs have left that have ended.
-func (h *Handover) addKept(d *Domain) (err error) {
+// addKept adds what programs have left that have ended. What cannot be added is lost, but
+// nothing else with it.
+func (h *Handover) addKept(d *Domain) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	holders := map[*guest]struct{}{}
@@ -50,12 +52,12 @@ func (h *Handover) addKept(d *Domain) (err error) {
 	}
 	for g := range holders {
 		s := keptState{Info: g.info, Endpoints: g.serving()}
-		var bad error
-		s.Regions, bad = h.regionsOf(g)
-		err = errors.Join(err, bad)
+		var err error
+		if s.Regions, err = h.regionsOf(g); err != nil {
+			d.log(slog.LevelError, "a region that was kept is lost", slog.Int("pid", g.info.PID), slog.Any("error", err))
+		}
 		h.state.Kept = append(h.state.Kept, s)
 	}
-	return err
 }
 
 // serving returns the endpoints for kept regions alone that the guest has of a former
@@ -71,13 +73,16 @@ func (g *guest) serving() (all []leftState) {
 	return all
 }
 
-// regionsOf returns the regions of a guest. d.mu is held.
+// regionsOf returns the regions of a guest of which there can be copies. d.mu is held.
 func (h *Handover) regionsOf(g *guest) (all []regionState, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, r := range g.regions {
 		at, bad := h.dup(r.memory.FD())
-		err = errors.Join(err, bad)
+		if bad != nil {
+			err = errors.Join(err, fmt.Errorf("region %v: %w", r.region, bad))
+			continue
+		}
 		s := regionState{As: r.told, Memory: at}
 		if k := g.d.lodging.kept[keptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
 			s.Kept = &keptMark{k.rule, k.taken}
@@ -87,21 +92,31 @@ func (h *Handover) regionsOf(g *guest) (all []regionState, err error) {
 	return all, err
 }
 
-// restoreKept gives a new domain what a program has left that had ended before.
-func (h *Handover) restoreKept(d *Domain, s *keptState) error {
+// restoreKept gives a new domain what a program has left that had ended before. What
+// cannot be restored is lost, and the rest goes on without it.
+func (h *Handover) restoreKept(d *Domain, s *keptState) {
 	g := newGuest(d, nil, GuestLimits{Regions: math.MaxInt, Memory: math.MaxInt}) // of the rule, which was obeyed
 	g.info, g.ended = s.Info, true
 	close(g.gone)
 	g.furnish()
-	err := g.restoreLeft(s.Endpoints)
-	if err == nil {
-		err = h.restoreRegions(g, s.Regions)
+	var errs []error
+	for _, ep := range s.Endpoints {
+		errs = append(errs, g.restoreLeft([]leftState{ep}))
 	}
-	if err != nil {
+	for _, r := range s.Regions {
+		if err := h.restoreRegions(g, []regionState{r}); err != nil {
+			errs = append(errs, fmt.Errorf("region %q: %w", r.As.Name, err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		d.log(slog.LevelError, "not all that a program has left goes on", slog.Int("pid", s.Info.PID), slog.Any("error", err))
+	}
+	d.mu.Lock()
+	keeps := g.keeps()
+	d.mu.Unlock()
+	if !keeps {
 		g.abandon()
-		return fmt.Errorf("regions that process %d has left: %w", s.Info.PID, err)
 	}
-	return nil
 }
 
 // abandon gives back what a guest has that was restored in part, and has no rings.
@@ -184,9 +199,9 @@ func (l *lodging) keep(id keptID, k *kept) {
 
 // turnedOut waits until guests have ended that cannot move to another process, so that
 // what they have kept is left, and no queue is theirs.
-func turnedOut(guests, stay []*guest) {
+func turnedOut(guests []*guest, stay []*leaver) {
 	for _, g := range guests {
-		if g.arrived() && !slices.Contains(stay, g) {
+		if g.arrived() && !slices.ContainsFunc(stay, func(x *leaver) bool { return x.g == g }) {
 			<-g.gone
 		}
 	}

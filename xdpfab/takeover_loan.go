@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -32,8 +33,7 @@ func quiet(guests []*guest, deadline time.Time) []*guest {
 		if g.loan == nil || g.loan.quiet(deadline) {
 			return false
 		}
-		g.hang() // it learns at once
-		close(g.left)
+		g.dismiss(errors.New("xdpfab: the program does not take what it is told"))
 		return true
 	})
 }

@@ -36,6 +36,20 @@ func (h *residence) canMove() error {
 	return err
 }
 
+// files is how many file descriptors of what is resident move.
+func (h *residence) files() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.executor == nil {
+		return 0
+	}
+	e, err := h.executor.Estate()
+	if err != nil {
+		return 0 // see canMove
+	}
+	return len(e.Maps) + len(e.Memories) + 1 // the lock of the folder
+}
+
 // addResident adds what is resident, and has the domain leave it when it closes.
 func (h *Handover) addResident(d *Domain) error {
 	r := &d.residence

@@ -119,7 +119,7 @@ func TestKeyAtTakeover(t *testing.T) {
 				e.Pause()
 				all, err := e.Export()
 				if err == nil {
-					err = e.Import(all)
+					err = e.Import(all, nil)
 				}
 				if err != nil {
 					t.Fatal(err)

@@ -65,7 +65,7 @@ func (e *Engine) Adopt(left []LeftSession, lost func(LeftSession, error)) {
 		of[key] = append(of[key], l)
 	}
 	for key, s := range pairs {
-		err := e.importPair(s)
+		err := e.importPair(s, false)
 		for _, l := range of[key] {
 			if err != nil && e.table.find(l.ID) == nil {
 				lost(l, err)

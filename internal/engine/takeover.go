@@ -195,21 +195,39 @@ func (t *target) state() (*TargetState, error) {
 }
 
 // Import makes a new engine, which is paused, go on with sessions of another one: those
-// of its queue, and pairs without sessions. If there is an error, Dismiss has to follow.
-// Engine's thread only.
-func (e *Engine) Import(all []PairState) error {
+// of its queue, and pairs without sessions. A session that cannot go on is an error,
+// unless spare, which may be nil, says that the process can do without the endpoint:
+// then it is forgotten, as by a process that has ended, and its initiator learns no more
+// than that. If there is an error, Dismiss has to follow. Engine's thread only.
+func (e *Engine) Import(all []PairState, spare func(endpoint uint16) bool) error {
 	e.look()
 	defer e.table.settle()
-	for i := range all {
-		if err := e.importPair(&all[i]); err != nil {
-			return fmt.Errorf("engine: session with endpoint %d: %w", all[i].Endpoint, err)
+	for _, orphans := range []bool{false, true} { // which must not take the others' buffers
+		for i := range all {
+			s := &all[i]
+			if orphan := (s.Current != nil || s.Former != nil) && !e.knows(s.Endpoint); orphan != orphans {
+				continue
+			}
+			if err := e.importPair(s, spare != nil && spare(s.Endpoint)); err != nil {
+				return fmt.Errorf("engine: session with endpoint %d: %w", s.Endpoint, err)
+			}
 		}
 	}
 	e.Room() // for the messages that wait
 	return nil
 }
 
-func (e *Engine) importPair(s *PairState) (err error) {
+// knows reports whether there is an endpoint of a number.
+func (e *Engine) knows(endpoint uint16) bool {
+	if e.cfg.Key == nil {
+		return true
+	}
+	_, is := e.cfg.Key(endpoint)
+	return is
+}
+
+// importPair makes a pair, with sessions that must go on, or may be forgotten.
+func (e *Engine) importPair(s *PairState, may bool) (err error) {
 	p := &pair{key: pairKey{s.Origin, s.Endpoint}, owner: e, serial: s.Serial, last: s.Last, kept: s.Kept}
 	e.pairs.mu.Lock()
 	e.pairs.all[p.key] = p
@@ -224,11 +242,12 @@ func (e *Engine) importPair(s *PairState) (err error) {
 		if x.s == nil {
 			continue
 		}
-		if *x.to, err = e.importTarget(x.s, p); err != nil {
+		if *x.to, err = e.importTarget(x.s, p); err != nil && !may {
 			e.pairs.forsake(p)
 			return err
 		}
 	}
+	e.pairs.settle(p, e.now) // if all its sessions are forgotten
 	return nil
 }
 

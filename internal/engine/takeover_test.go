@@ -63,7 +63,7 @@ func (bn *bench) moveOn(p engine.Port, cfg session.Config) {
 		bn.t.Fatal(err)
 	}
 	bn.b.Pause()
-	if err := bn.b.Import(same); err != nil {
+	if err := bn.b.Import(same, nil); err != nil {
 		bn.t.Fatal(err)
 	}
 	bn.check()

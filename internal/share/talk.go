@@ -193,6 +193,16 @@ func (t *Talk) Pause() {
 // FD returns a file descriptor of the connection, which is the caller's.
 func (t *Talk) FD() (fd int, err error) { return dup(t.conn) }
 
+// Control calls f with the file descriptor of the connection, which stays the talk's. The
+// error says that the conversation has ended.
+func (t *Talk) Control(f func(fd int)) error {
+	raw, err := t.conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return raw.Control(func(fd uintptr) { f(int(fd)) })
+}
+
 // dup returns another file descriptor of a connection.
 func dup(c syscall.Conn) (fd int, err error) {
 	raw, err := c.SyscallConn()

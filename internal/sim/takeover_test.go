@@ -42,7 +42,7 @@ func (n *node) takeOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.eng.Pause()
-	if err := n.eng.Import(same); err != nil {
+	if err := n.eng.Import(same, nil); err != nil {
 		t.Fatal(err)
 	}
 	n.eng.Resume()

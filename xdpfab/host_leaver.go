@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+)
+
+// A guest that cannot move to another process is turned out, and the others move. So
+// everything of a guest that can fail comes first: its conversation is stopped, and all
+// its file descriptors are copied, before anything of it ends.
+
+// leaver is a guest that moves to another process.
+type leaver struct {
+	g *guest
+	s guestState
+}
+
+// pauseGuests stops the conversations, between two calls, and returns the guests that
+// have not ended. One that does not take its answers is turned out.
+func pauseGuests(guests []*guest, limit time.Duration) (stay []*guest) {
+	for _, g := range guests {
+		g.talk.Pause()
+	}
+	patience := time.After(limit)
+	for _, g := range guests {
+		select {
+		case <-g.paused:
+		case <-patience:
+			patience = nil
+			for _, x := range guests {
+				select {
+				case <-x.paused:
+				default:
+					x.hang()
+				}
+			}
+			<-g.paused
+		}
+		if !g.finished {
+			stay = append(stay, g)
+		}
+	}
+	return stay
+}
+
+// copyGuests returns the guests with copies of their file descriptors, and turns out
+// those that have gone by now.
+func (h *Handover) copyGuests(guests []*guest) (leavers []*leaver) {
+	for _, g := range guests {
+		x := &leaver{g, guestState{Info: g.info, Talk: -1, Unanswered: g.unanswered}}
+		if err := h.copyGuest(x); err != nil {
+			h.hangUp(x)
+			g.dismiss(fmt.Errorf("xdpfab: handover: %w", err))
+			continue
+		}
+		leavers = append(leavers, x)
+	}
+	return leavers
+}
+
+func (h *Handover) copyGuest(x *leaver) (err error) {
+	g, s := x.g, &x.s
+	if s.Talk, err = h.dupTalk(g.talk); err != nil {
+		return err
+	}
+	if g.loan != nil {
+		s.Loan = g.loanState()
+	}
+	if g.feed == nil {
+		return nil
+	}
+	a := &attachedState{Sizes: g.sizes, PeersGiven: g.peers, GiveUp: time.Duration(g.giveUp.Load()), Tallies: -1}
+	s.Attached = a
+	for number, s := range g.blocks {
+		a.Blocks = append(a.Blocks, share.Block{Number: int(number), Length: s.attr.RXContexts})
+	}
+	var errs [4]error
+	if g.tallies != nil {
+		a.Tallies, errs[0] = h.dup(g.tallies.FD())
+	}
+	a.Area, errs[1] = h.dup(g.area.FD())
+	a.Bell, errs[2] = h.dup(g.bell.FD())
+	g.d.mu.Lock()
+	a.Regions, errs[3] = h.regionsOf(g)
+	g.d.mu.Unlock()
+	return errors.Join(errs[:]...)
+}
+
+// stillThere turns out the guests that have broken a rule, or have died, since their
+// conversations have stopped.
+func (h *Handover) stillThere(leavers []*leaver) (stay []*leaver) {
+	for _, x := range leavers {
+		if why := x.g.broken.Load(); why != nil {
+			h.hangUp(x)
+			x.g.dismiss(*why)
+			continue
+		}
+		stay = append(stay, x)
+	}
+	return stay
+}
+
+// conclude ends what the guest has here, but for messages and frames of peers: its
+// operations are over.
+func (x *leaver) conclude() {
+	g, a := x.g, x.s.Attached
+	if a == nil {
+		return
+	}
+	a.Left = g.serving()
+	g.st.Call(func() {
+		a.Feed = g.feed.Export()
+		for _, ep := range g.endpoints {
+			if !ep.left {
+				a.Endpoints = append(a.Endpoints, ep.state())
+			}
+		}
+	})
+}
+
+// hangUp ends the conversation of a guest that does not move: the handover may have a
+// copy of it.
+func (h *Handover) hangUp(x *leaver) {
+	if x.s.Talk >= 0 {
+		_ = unix.Shutdown(h.fds[x.s.Talk], unix.SHUT_RDWR)
+	}
+}
+
+// dismiss ends a guest that cannot move to another process, whose conversation has
+// stopped.
+func (g *guest) dismiss(why error) {
+	g.hang()
+	if broken := g.broken.Load(); broken != nil {
+		why = *broken
+	}
+	g.dismissed = why
+	close(g.left)
+}

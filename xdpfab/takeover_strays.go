@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/share"
+)
+
+// stray is a guest that was handed over and cannot go on here. The former process may
+// have to go on with it until Resume, so it is told nothing before.
+type stray struct {
+	info GuestInfo
+	conn *net.UnixConn // its conversation; nil for none
+	loan *port.Loan    // the queue that it has; nil for none
+	why  error
+}
+
+// forgo notes a guest that cannot go on. What it has kept goes on without it.
+func (h *Handover) forgo(d *Domain, s *guestState, why error) {
+	x := &stray{info: s.Info, why: why}
+	x.conn, _ = h.conn(s.Talk) // without, it learns nothing but its end
+	if from, is := d.dev.(lender); is && s.Loan != nil {
+		x.loan, _ = from.Inherited(s.Loan.Queue)
+	}
+	d.mu.Lock()
+	d.lodging.strays = append(d.lodging.strays, x)
+	d.mu.Unlock()
+	if left := s.leaves(); left != nil {
+		h.restoreKept(d, left)
+	}
+}
+
+// leaves returns what the guest would leave if it ended: what is kept, and the endpoints
+// that serve; nil for nothing. See guest.linger.
+func (s *guestState) leaves() *keptState {
+	if s.Attached == nil {
+		return nil
+	}
+	k := &keptState{Info: s.Info, Endpoints: s.Attached.Left}
+	for _, r := range s.Attached.Regions {
+		if r.Kept != nil {
+			r.Kept = &keptMark{Rule: r.Kept.Rule}
+			k.Regions = append(k.Regions, r)
+		}
+	}
+	if k.Regions == nil {
+		return nil
+	}
+	for _, ep := range s.Attached.Endpoints {
+		if bound := ep.As.Connected || ep.As.Block != nil; ep.Serve.On && !bound {
+			k.Endpoints = append(k.Endpoints, leftState{ep.Serve.Endpoint, ep.As.Key})
+		}
+	}
+	return k
+}
+
+// forsake gives up what is kept of a guest.
+func (g *guest) forsake() {
+	g.d.mu.Lock()
+	defer g.d.mu.Unlock()
+	maps.DeleteFunc(g.d.lodging.kept, func(_ keptID, k *kept) bool { return k.holder == g })
+}
+
+// turnOut tells the guest why it ends, if it reads that, and takes its queue back.
+func (x *stray) turnOut(d *Domain) {
+	d.log(slog.LevelWarn, "a guest that was handed over is turned out", slog.Int("pid", x.info.PID), slog.Uint64("uid", uint64(x.info.UID)), slog.Any("reason", x.why))
+	if x.loan != nil {
+		x.loan.Return()
+	}
+	if x.conn == nil {
+		return
+	}
+	talk := share.NewTalk(x.conn)
+	talk.Until(time.Now().Add(farewell))
+	err := fmt.Errorf("xdpfab: the daemon that has taken over turns this program out: %w", x.why)
+	_ = talk.Send(share.Reply{Error: err.Error(), Kinds: kindsOf(x.why)})
+	x.spare()
+}
+
+// spare leaves the guest to the former process, or to itself.
+func (x *stray) spare() {
+	if x.conn != nil {
+		_ = x.conn.Close()
+	}
+}
