@@ -134,7 +134,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 			Session: session.Config{
 				Window: attr.Window, GiveUp: attr.GiveUp,
 				RTOMin: attr.RTOMin, BaseRTT: attr.BaseRTT, IdleRetire: attr.IdleRetire,
-				Features: wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices | wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding,
+				Features: wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices | wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding | wire.FeatureEchoes,
 			},
 		})
 		if err != nil {

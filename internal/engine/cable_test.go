@@ -50,6 +50,8 @@ type cableNode struct {
 	refuse wire.HelloStatus
 	// request answers requests for connections; nil refuses them.
 	request func(asked *wire.Connection) (wire.HelloStatus, wire.Connection)
+	// full says that there is no room for messages, which wait.
+	full bool
 }
 
 // cablePort is one queue at one end.
@@ -126,6 +128,12 @@ func (n *cableNode) boot() {
 				}
 				return n.request(asked)
 			},
+			Inflow: func(uint16, wire.Addr) session.Inflow {
+				if !n.full {
+					return nil
+				}
+				return noRoom{}
+			},
 		})
 		if err != nil {
 			n.c.t.Fatal(err)
@@ -165,13 +173,17 @@ func (c *cable) peer(l wire.Link) *Peer {
 // post has a value written to a word of node 1.
 func (c *cable) post(p *Peer, word int, value uint64) *outcomes {
 	r := &outcomes{}
+	c.postTo(p, word, value, r)
+	return r
+}
+
+func (c *cable) postTo(p *Peer, word int, value uint64, r *outcomes) {
 	op := c.nodes[0].ring.Claim()
 	op.Peer, op.Context, op.Key, op.Offset, op.Count = p.ID(), r, 1, uint64(8*word), 1
 	op.Verb, op.Opcode, op.Datatype, op.Flags = wire.VerbAtomic, uint8(atomic.Write), uint8(atomic.Uint64), 0
 	op.Result = nil
 	op.SetOperands(binary.LittleEndian.AppendUint64(nil, value), nil)
 	op.Publish()
-	return r
 }
 
 // watch has a peer watched, and waits until it is.

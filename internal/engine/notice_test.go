@@ -296,3 +296,36 @@ func TestNoticeFates(t *testing.T) {
 		}
 	}
 }
+
+// A target that has no room is not given up while it lives and says so; when it is silent
+// it is.
+func TestNoRoomIsNoSilence(t *testing.T) {
+	cfg := session.Config{GiveUp: 100 * time.Millisecond, Features: wire.FeatureNotices | wire.FeatureEchoes}
+	bn := newBench(t, 1, cfg)
+	bn.b.told = &events{}
+	bn.region(1, 8000, mr.RemoteRead|mr.RemoteWrite)
+	p, told := bn.peer(0), bn.b.told
+	for _, silent := range []bool{false, true} {
+		told.room = 0
+		var r results
+		bn.tell(p, &r, wire.VerbAtomic, 0, 1, 5)
+		for until := bn.now + int64(5*time.Minute); bn.now < until; {
+			bn.step()
+		}
+		if r.n > 0 {
+			t.Fatalf("%+v while there is no room", r.last)
+		}
+		want := engine.Success
+		if silent {
+			want = engine.Unknown
+			bn.b.port.SetFaults(port.Faults{Loss: 1})
+		} else {
+			told.room = 1
+		}
+		began := bn.now
+		bn.until(func() bool { return r.n == 1 })
+		if took := time.Duration(bn.now - began); r.last.Fate != want || took > 2*time.Second {
+			t.Errorf("silent %t: %+v after %v", silent, r.last, took)
+		}
+	}
+}

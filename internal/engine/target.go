@@ -60,7 +60,8 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 	if h.Flags&wire.FlagRider != 0 && !t.onRider(h.Rider()) {
 		return true
 	}
-	if h.Flags&wire.FlagPadded != 0 && t.features&wire.FeaturePadding == 0 {
+	if h.Flags&wire.FlagPadded != 0 && t.features&wire.FeaturePadding == 0 ||
+		h.Flags&wire.FlagEcho != 0 && t.features&wire.FeatureEchoes == 0 {
 		e.count[Invalid]++
 		return true
 	}

@@ -97,7 +97,7 @@ func (s *Session) execute(payload []byte, ops, flags uint8) (session.Verdict, wi
 	}
 	if notice && !s.places.Take() {
 		s.Unbuffer(b)
-		s.Later()
+		s.Wait(s.features&wire.FeatureEchoes != 0)
 		return session.NoPlace, wire.ReasonOK
 	}
 	n, said := m.Execute(b, s.streak)

@@ -167,7 +167,7 @@ func (m *maker) frame() []byte {
 	case 6:
 		h.Epoch ^= 1 << m.IntN(32)
 	case 7, 8:
-		h.Type, h.PSN = wire.Probe, m.Uint32N(1000)
+		h.Type, h.PSN, h.Flags = wire.Probe, m.Uint32N(1000), wire.FlagEcho*uint8(m.IntN(2))
 	case 9:
 		h.Type = wire.Ack
 	case 10:

@@ -11,7 +11,9 @@ import (
 )
 
 // Due reports whether Emit has something to write.
-func (s *Session) Due() bool { return s.toSend != 0 || s.infoDue || s.nakDue || s.resetDue != 0 }
+func (s *Session) Due() bool {
+	return s.toSend != 0 || s.infoDue || s.nakDue || s.echoDue || s.resetDue != 0
+}
 
 // Emit writes the next frame that is due into b and returns its length, or 0 when none is
 // due. Answers leave in the order of psn.
@@ -24,7 +26,7 @@ func (s *Session) Emit(b []byte) int {
 	switch {
 	case s.nakDue:
 		return s.emitBare(b, wire.Nak)
-	case s.infoDue:
+	case s.infoDue, s.echoDue:
 		return s.emitBare(b, wire.Ack)
 	case s.resetDue != 0:
 		return s.emitReset(b)
@@ -69,6 +71,9 @@ func (s *Session) header(ty wire.Type) wire.Header {
 func (s *Session) emitBare(b []byte, ty wire.Type) int {
 	h := s.header(ty)
 	h.PSN = h.Ack + 1 // an ack from there to Ack is an empty run
+	if ty == wire.Ack && s.echoDue {
+		h.Flags, h.PSN, s.echoDue = wire.FlagEcho, s.echo, false
+	}
 	h.Put(b)
 	return wire.Seal(b, wire.HeaderLen)
 }

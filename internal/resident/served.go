@@ -29,6 +29,8 @@ type Session struct {
 	toSend   uint64 // bit psn%64: its answer is due
 	infoDue  bool   // an ack is due
 	nakDue   bool   // likewise, as a frame is missing
+	echo     uint32 // number of a probe that wants it back, if echoDue
+	echoDue  bool
 	resetDue wire.ResetReason
 	ended    wire.ResetReason
 	frozen   bool
@@ -62,7 +64,7 @@ func (s *Session) Receive(_ int64, h *wire.Header, payload, out []byte) (o sessi
 	if out != nil && answer != nil && o.Refused == wire.ReasonOK && s.only(h) {
 		o.Answer = copy(out, answer)
 		s.losses.answered(answer)
-		s.toSend, s.infoDue = 0, false
+		s.toSend, s.infoDue, s.echoDue = 0, false, false
 	}
 	if s.losses.inRow > 0 || s.losses.relays {
 		s.judge()
@@ -79,7 +81,7 @@ func (s *Session) only(h *wire.Header) bool {
 	if h.Type == wire.Probe {
 		return s.toSend == 0
 	}
-	return s.toSend == bit(h.PSN) && !s.infoDue
+	return s.toSend == bit(h.PSN) && !s.infoDue && !s.echoDue
 }
 
 func (s *Session) onReset(payload []byte) session.Verdict {
@@ -103,6 +105,9 @@ func (s *Session) take(h *wire.Header, payload []byte, o *session.Outcome) (answ
 	if h.Type != wire.Request {
 		clean.Ops = 0
 	}
+	if h.Type == wire.Probe {
+		clean.Flags |= h.Flags & wire.FlagEcho
+	}
 	b := s.v.frame
 	clean.Put(b)
 	n := wire.HeaderLen + copy(b[wire.HeaderLen:], payload)
@@ -122,6 +127,9 @@ func (s *Session) take(h *wire.Header, payload []byte, o *session.Outcome) (answ
 		o.Verdict = session.Duplicate
 	case Drop:
 		s.infoDue = s.infoDue || h.Type == wire.Probe
+		if clean.Flags&wire.FlagEcho != 0 && (!s.echoDue || wire.Diff(h.PSN, s.echo) > 0) {
+			s.echo, s.echoDue = h.PSN, true
+		}
 		o.Verdict = session.Drop
 	case Early:
 		o.Verdict = s.hold(h.PSN, payload, h.Ops)
@@ -237,7 +245,7 @@ func (s *Session) Release() {
 	}
 	s.released = true
 	s.dropHeld()
-	s.toSend, s.infoDue, s.nakDue, s.resetDue = 0, false, false, 0
+	s.toSend, s.infoDue, s.nakDue, s.echoDue, s.resetDue = 0, false, false, false, 0
 	if v, _, err := s.v.c.call(callRelease, uint32(s.p.Local), 0, nil); err == nil && v == Drop {
 		s.v.x.book.erase(recordsMap, uint32(s.p.Local))
 		s.v.x.giveBack(s.place)
@@ -256,5 +264,5 @@ func (s *Session) Detach() {
 	if s.losses.relays = false; attended != 0 {
 		s.attend()
 	}
-	s.toSend, s.infoDue, s.nakDue, s.resetDue = 0, false, false, 0
+	s.toSend, s.infoDue, s.nakDue, s.echoDue, s.resetDue = 0, false, false, false, 0
 }

@@ -106,13 +106,14 @@ type Initiator struct {
 	busy       bool   // the target waits for room for a message: probes are sent
 	probeAt    int64  // when the next one is due, if watched or busy
 	probes     uint32 // sent so far: numbers them
+	echoed     uint32 // the latest of them that the target has answered, if it says which
 	conveyed   uint32 // highest ack that the target has been told
 	rtt        rttEstimator
 	excused    uint // of the rtt's backoff: until the target last said that a message waits
 	cc         congestion
 	timer      int64 // when the retransmission or hello timer fires; 0 = off
 	ackAt      int64 // when a lone ack is due; 0 = none
-	heardAt    int64 // when the peer last made progress possible
+	heardAt    int64 // when the peer last showed that it lives: see shows
 	answeredAt int64 // when a request was last answered, or the first one posted
 	challenges int   // cookies received
 	workedAt   int64 // for IdleClose: when a frame was last sent that the target may have heard, not

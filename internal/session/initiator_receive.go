@@ -50,14 +50,17 @@ func (s *Initiator) Receive(now int64, h *wire.Header, payload []byte) Event {
 	if h.Type == wire.Reset {
 		return s.onReset(h, payload)
 	}
-	if !s.acknowledges(h.Ack) {
+	if !s.acknowledges(h.Ack) || h.Flags&wire.FlagEcho != 0 && s.shared&wire.FeatureEchoes == 0 {
 		return Event{Kind: Refused}
 	}
 	s.attend(now)
-	s.heardAt = now
+	lives := s.shows(h)
+	if lives {
+		s.heardAt = now
+	}
 	s.credit = max(uint32(h.Credit), 1) // without any credit this side could never learn of more
 	s.onSack(now, h)
-	s.hear(now, h.Flags&wire.FlagBusy != 0)
+	s.hear(now, h.Flags&wire.FlagBusy != 0 && s.Waits(h.Ack+1), lives)
 	ev := s.answer(h)
 	if h.Flags&wire.FlagBusy != 0 && h.Type != wire.Response && s.Waits(h.Ack+1) {
 		ev.Partly, ev.Next = h.Ops, h.Ack+1
@@ -74,6 +77,9 @@ func (s *Initiator) answer(h *wire.Header) Event {
 		}
 		return Event{Kind: Responded, First: h.PSN, Last: h.PSN}
 	case wire.Ack:
+		if h.Flags&wire.FlagEcho != 0 {
+			return Event{Kind: Nothing} // an empty run
+		}
 		n := wire.Diff(h.Ack, h.PSN) // last - first of the clean run; -1 when empty
 		if n < 0 {
 			return Event{Kind: Nothing}
@@ -88,11 +94,29 @@ func (s *Initiator) answer(h *wire.Header) Event {
 	return Event{Kind: Refused}
 }
 
+// shows reports whether a frame shows that the target lives now. Any frame may be an old
+// one that somebody sends again, but only a target that lives has the number of the
+// latest probe. The other sign of life is the answer to a request: see Retire. Of a
+// target that does not say which probe it answers, every frame is taken for one.
+func (s *Initiator) shows(h *wire.Header) bool {
+	if s.shared&wire.FeatureEchoes == 0 {
+		return true
+	}
+	if h.Flags&wire.FlagEcho == 0 || wire.Diff(h.PSN, s.echoed) <= 0 || wire.Diff(h.PSN, s.probes) > 0 {
+		return false
+	}
+	s.echoed = h.PSN
+	return true
+}
+
 // hear notes whether the target waits for room for a message. That may take any time, so
-// it is as good as an answer; but probes must keep the session alive meanwhile.
-func (s *Initiator) hear(now int64, busy bool) {
-	if busy {
+// it is as good as an answer, if the target lives; but probes must keep the session alive
+// meanwhile.
+func (s *Initiator) hear(now int64, busy, lives bool) {
+	if busy && lives {
 		s.answeredAt = now
+	}
+	if busy {
 		s.excused = s.rtt.backoff
 		if !s.busy {
 			s.probeAt = now + s.probeEvery()
@@ -120,7 +144,7 @@ func (s *Initiator) Retire(now int64, psn uint32) bool {
 	s.rtt.backoff = 0
 	s.drop(psn)
 	s.slide()
-	s.workedAt, s.answeredAt = max(s.workedAt, r.sentAt), now
+	s.workedAt, s.answeredAt, s.heardAt = max(s.workedAt, r.sentAt), now, now
 	s.resendBefore(now, psn, r.first)
 	if s.wait == 0 {
 		s.timer = 0

@@ -109,6 +109,9 @@ func (s *Initiator) emitRequest(now int64, b []byte) int {
 func (s *Initiator) emitBare(b []byte, t wire.Type, psn uint32) int {
 	h := s.header(t)
 	h.PSN = psn
+	if t == wire.Probe && s.shared&wire.FeatureEchoes != 0 {
+		h.Flags = wire.FlagEcho
+	}
 	h.Put(b)
 	return wire.Seal(b, wire.HeaderLen)
 }

@@ -11,7 +11,7 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 // is due and says no more than that every request has succeeded without results. The ack
 // of a duplicate never rides: if riders do not arrive, frames of their own must.
 func (t *Target) Rider() (wire.Rider, bool) {
-	if t.toSend == 0 || t.infoDue || t.nakDue || t.resetDue != 0 || t.waits || t.frozen || t.heldMask|t.ahead != 0 {
+	if t.toSend == 0 || t.infoDue || t.nakDue || t.echoDue || t.resetDue != 0 || t.waits || t.frozen || t.heldMask|t.ahead != 0 {
 		return wire.Rider{}, false
 	}
 	for psn := t.freed + 1; psn != t.expected; psn++ {
@@ -40,8 +40,10 @@ func (s *Initiator) Ridden(now int64, psn uint32) Event {
 		return Event{Kind: Refused}
 	}
 	s.attend(now)
-	s.heardAt = now
-	s.hear(now, false)
+	if s.shared&wire.FeatureEchoes == 0 {
+		s.heardAt = now
+	}
+	s.hear(now, false, false)
 	if wire.Diff(psn, s.una) < 0 {
 		return Event{Kind: Nothing}
 	}

@@ -93,10 +93,12 @@ type Target struct {
 	toSend   uint64 // bit psn%64: answer due
 	infoDue  bool   // ack and sack are due, in whatever frame
 	nakDue   bool   // as infoDue, because a frame is missing
+	echo     uint32 // number of a probe that wants it back, if echoDue
+	echoDue  bool
 	resetDue wire.ResetReason
 	anyOrder bool             // early frames run, unless they have messages
 	messages bool             // the session may have messages
-	waits    bool             // the next frame is here, and cannot run yet: see Keep
+	waits    bool             // the next frame is here, and cannot run yet: see Keep, Wait
 	partly   uint8            // records of it that have run
 	frozen   bool             // nothing runs any more; cached answers are still given
 	ended    wire.ResetReason // why nothing runs any more, if this side ended the session
@@ -198,6 +200,9 @@ func (t *Target) Receive(now int64, h *wire.Header, payload []byte) Verdict {
 			t.probes, t.heardAt = h.PSN, now
 		}
 		t.infoDue = true
+		if h.Flags&wire.FlagEcho != 0 && (!t.echoDue || wire.Diff(h.PSN, t.echo) > 0) {
+			t.echo, t.echoDue = h.PSN, true
+		}
 	}
 	return Drop
 }
@@ -332,10 +337,6 @@ func (t *Target) Executed(b []byte, n int, ops, flags uint8) {
 	}
 }
 
-// Later tells the initiator, with the next frame, that the target lives, though the
-// frame at hand cannot run yet.
-func (t *Target) Later() { t.infoDue = true }
-
 // Holds reports whether early frames are held.
 func (t *Target) Holds() bool { return t.heldMask != 0 }
 
@@ -393,5 +394,5 @@ func (t *Target) Release() {
 	}
 	t.spare = nil // one buffer was made for this session: one goes with it
 	t.heldMask, t.ahead, t.toSend = 0, 0, 0
-	t.infoDue, t.nakDue, t.resetDue = false, false, 0
+	t.infoDue, t.nakDue, t.echoDue, t.resetDue = false, false, false, 0
 }

@@ -9,7 +9,9 @@ import (
 )
 
 // Due reports whether Emit has something to write.
-func (t *Target) Due() bool { return t.toSend != 0 || t.infoDue || t.nakDue || t.resetDue != 0 }
+func (t *Target) Due() bool {
+	return t.toSend != 0 || t.infoDue || t.nakDue || t.echoDue || t.resetDue != 0
+}
 
 // Emit writes the next frame that is due into b and returns its length, or 0
 // when none is due. The answers to a burst leave in psn order: the initiator takes a
@@ -20,7 +22,7 @@ func (t *Target) Emit(b []byte) int {
 		return t.emitAnswer(b)
 	case t.nakDue:
 		return t.emitBare(b, wire.Nak)
-	case t.infoDue:
+	case t.infoDue, t.echoDue:
 		return t.emitBare(b, wire.Ack)
 	case t.resetDue != 0:
 		return t.emitReset(b)
@@ -96,6 +98,9 @@ func (t *Target) emitClean(b []byte, psn uint32) int {
 func (t *Target) emitBare(b []byte, ty wire.Type) int {
 	h := t.header(ty)
 	h.PSN = t.expected // an ack from expected to expected-1 is an empty run
+	if ty == wire.Ack && t.echoDue {
+		h.Flags, h.PSN, t.echoDue = h.Flags|wire.FlagEcho, t.echo, false
+	}
 	h.Put(b)
 	return wire.Seal(b, wire.HeaderLen)
 }

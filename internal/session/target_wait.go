@@ -15,6 +15,20 @@ func (t *Target) Keep(payload []byte, ops, ran uint8) {
 	}
 }
 
+// Wait says that the frame at hand waits for a place for its event. The initiator is told
+// that it waits, if it is its turn and the initiator knows that this may be said of it,
+// and otherwise that the target lives. It is not kept, and will come again.
+func (t *Target) Wait(told bool) {
+	t.infoDue = true
+	if t.Ahead() || !told {
+		return
+	}
+	t.waits, t.partly = true, 0
+	if t.heldMask&(1<<(t.turn&slotMask)) != 0 {
+		t.unhold(t.turn)
+	}
+}
+
 // Turn says that the frame that waits for its turn is the one at hand.
 func (t *Target) Turn() { t.turn = t.expected }
 

@@ -19,7 +19,7 @@ var bugsOfEvents = []bug{
 		{executorSession, "\t\ts.places.Return()\n", ""}}},
 	{"a frame for whose event there is no place runs without it", "", []edit{
 		{executorSession, "\t\treturn session.NoPlace, wire.ReasonOK\n", "\t\ts.Executed(nil, 0, ops, 0)\n\t\treturn session.Execute, wire.ReasonOK\n"},
-		{executorSession, "\t\ts.Unbuffer(b)\n\t\ts.Later()\n", "\t\tm.Execute(b, s.streak)\n\t\ts.Unbuffer(b)\n\t\ts.Later()\n"}}},
+		{executorSession, "\t\ts.Unbuffer(b)\n\t\ts.Wait(", "\t\tm.Execute(b, s.streak)\n\t\ts.Unbuffer(b)\n\t\ts.Wait("}}},
 	{"a stand-in whose notice was never sent succeeds later", "", []edit{
 		{engineFlight, "(!f.notices() || f.noted)", "true"},
 		{enginePack, "f.sent >= f.elements():", "f.sent >= f.elements() && !f.noted:"}}},

@@ -33,6 +33,10 @@ var bugsOfTime = []bug{
 		{sessionRan, "d <= 0 ||", "d < 0 ||"}}},
 	{"late results are written where the caller wanted the first ones", "", []edit{
 		{engineLater, "f.whatCame()", "f.result()"}}},
+	{"any frame shows that the target lives", "TestReplayKeepsNoWatch", []edit{
+		{sessionReceive, "\tif s.shared&wire.FeatureEchoes == 0 {\n", "\tif true {\n"}}},
+	{"the number of a probe that was answered is taken again", "TestReplayKeepsNoWatch", []edit{
+		{sessionReceive, "wire.Diff(h.PSN, s.echoed) <= 0", "false"}}},
 	{"hellos are repeated without a pause", "", []edit{
 		{sessionSend, "\tif s.state == Connecting {\n\t\ts.helloDue = true\n", "\tif s.state == Connecting {\n\t\ts.helloDue, s.timer = true, now+1\n"}}},
 	{"a region that was taken away is still found", "", []edit{

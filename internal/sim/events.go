@@ -47,6 +47,7 @@ const fullEvery = 5
 func (l *listener) Take() bool {
 	if l.n.asked++; l.n.asked%fullEvery == 0 {
 		l.n.w.count(placesRefused)
+		l.n.refused = true
 		return false
 	}
 	l.n.places++

@@ -51,6 +51,7 @@ type node struct {
 	frozen   []span
 	frames   allowance
 	asked    int   // places for events that were asked for
+	refused  bool  // there was none for one of them, in this life
 	places   int   // that are taken
 	busy     int64 // until then the last step takes
 	stepAt   int64 // when the next step is due; 0 = none
@@ -103,6 +104,7 @@ func (n *node) boot() {
 	w, p := n.w, &n.w.plan
 	n.table, n.engs, n.execs, n.mems, n.ports = mr.NewTable(), nil, nil, nil, nil
 	n.skew = second + w.dice.Int64N(second) - int64(n.drift*float64(w.now))
+	n.refused = false
 	n.openBoxes()
 	var secret [32]byte
 	if p.queues > 1 {
@@ -148,7 +150,7 @@ func (n *node) engines(secret [32]byte, life uint64) {
 // features are the extensions that this life of the node knows: none, some, or all that
 // there will ever be. So nodes of all ages meet, and a restart may be an upgrade.
 func (n *node) features() wire.Features {
-	const now = wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices | wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding
+	const now = wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices | wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding | wire.FeatureEchoes
 	ages := [...]wire.Features{wire.FeatureUnordered | wire.FeatureMemory, ^wire.Features(0), 0, now}
 	if n.w.plan.letters > 0 { // most nodes know messages
 		ages = [...]wire.Features{now, ^wire.Features(0), wire.FeatureMessages, wire.FeatureUnordered}

@@ -45,8 +45,8 @@ func (t *wiretap) sent(n *node, packet []byte) {
 		t.w.fail("%v sends a frame that is refused: %v", n, reason)
 		return
 	}
-	if h.Flags&wire.FlagBusy != 0 && !n.waits() {
-		t.w.fail("%v says that a message waits, but none does", n)
+	if h.Flags&wire.FlagBusy != 0 && !n.waits() && !n.refused {
+		t.w.fail("%v says that a message or an event waits, but none does", n)
 	}
 	switch h.Type {
 	case wire.Hello, wire.HelloAck:

@@ -23,6 +23,7 @@ const (
 	// FeaturePadding wants requests to be as long as their answers: FlagPadded. A target
 	// grants it that turns packets into answers and has no room behind them.
 	FeaturePadding Features = 1 << 9
+	FeatureEchoes  Features = 1 << 10 // acks say which probe they answer: FlagEcho
 	FeatureMore    Features = 1 << 31 // another word of features begins the remainder
 )
 

@@ -50,6 +50,7 @@ const (
 	FlagBusy     uint8 = 1 << 4 // the next request is here, and waits for room for a message
 	FlagRider    uint8 = 1 << 5 // the request carries a Rider in place of a sack
 	FlagPadded   uint8 = 1 << 6 // the request is longer than its records: see Pad
+	FlagEcho     uint8 = 1 << 7 // the probe wants its number back; the ack, of an empty run, has it as its psn
 )
 
 // Header is the fixed part of a frame, without version and checksum, which Put, Seal and
@@ -69,7 +70,7 @@ type Header struct {
 
 // flagsOf has the flags that frames of a type may have.
 var flagsOf = [...]uint8{Hello: FlagRetx, HelloAck: FlagRetx, Request: FlagRetx | FlagMessages | FlagRider | FlagPadded, Response: FlagStatus | FlagRetx | FlagBusy,
-	Ack: FlagRetx | FlagBusy, Nak: FlagRetx | FlagBusy, Reset: FlagRetx, Probe: FlagRetx}
+	Ack: FlagRetx | FlagBusy | FlagEcho, Nak: FlagRetx | FlagBusy, Reset: FlagRetx, Probe: FlagRetx | FlagEcho}
 
 // crcOff is where the checksum lies.
 const crcOff = 30

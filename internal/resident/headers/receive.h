@@ -87,7 +87,12 @@ static __always_inline void take_probe(struct scratch *s, struct session *x, str
 		x->heard++;
 	}
 	o->verdict = DROP;
-	put_bare(s, x, T_ACK, x->expected);
+	if (s->h.flags & ECHO) {
+		put_bare(s, x, T_ACK, s->h.psn);
+		s->out[1] |= ECHO;
+	} else {
+		put_bare(s, x, T_ACK, x->expected);
+	}
 	o->sends = 1;
 }
 
