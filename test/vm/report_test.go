@@ -122,6 +122,7 @@ func TestTable(t *testing.T) {
 // Each package and each feature that was begun owes a verdict: silence is a failure.
 func TestTableWithoutVerdicts(t *testing.T) {
 	begun := Event{Action: "run", Package: featurePackage, Test: "TestFeature/old"}
+	other := Event{Action: "run", Package: featurePackage, Test: "TestOther"}
 	pass := Event{Action: "pass", Package: featurePackage}
 	for name, c := range map[string]struct {
 		events []Event
@@ -130,6 +131,8 @@ func TestTableWithoutVerdicts(t *testing.T) {
 		"no event":            {nil, []string{"not run: 6.1: " + featurePackage}},
 		"no verdict":          {[]Event{begun}, []string{"not run: 6.1: " + featurePackage, "no verdict: 6.1: feature old"}},
 		"none on the feature": {[]Event{begun, pass}, []string{"no verdict: 6.1: feature old"}},
+		"no test":             {[]Event{pass}, []string{"no test ran: 6.1: is there one that -run names?"}},
+		"no feature":          {[]Event{other, pass}, nil},
 		"both":                {[]Event{begun, {Action: "skip", Package: featurePackage, Test: begun.Test}, pass}, nil},
 	} {
 		table := Table{Packages: []string{featurePackage}}

@@ -27,6 +27,7 @@ type Table struct {
 	cells    map[[2]string]*cell          // by kernel and feature
 	verdicts map[string]map[string]string // "pass" or "fail", by kernel and package
 	broken   map[string]error
+	ran      map[string]bool // kernels with which any test began
 }
 
 // cell is the verdict on a feature.
@@ -44,6 +45,7 @@ func (t *Table) Add(kernel string, e Event) {
 		}
 		return
 	}
+	t.ran[kernel] = t.ran[kernel] || e.Action == "run"
 	test, ok := features[e.Package]
 	name, is := strings.CutPrefix(e.Test, test)
 	if !ok || !is || strings.Contains(name, "/") {
@@ -68,7 +70,8 @@ func (t *Table) Add(kernel string, e Event) {
 // packages. So does its first event.
 func (t *Table) Column(kernel string) map[string]string {
 	if t.verdicts == nil {
-		t.verdicts, t.cells, t.broken = map[string]map[string]string{}, map[[2]string]*cell{}, map[string]error{}
+		t.verdicts, t.cells = map[string]map[string]string{}, map[[2]string]*cell{}
+		t.broken, t.ran = map[string]error{}, map[string]bool{}
 	}
 	if t.verdicts[kernel] == nil {
 		t.kernels = append(t.kernels, kernel)
@@ -98,7 +101,8 @@ func (t *Table) Empty() bool {
 	return !slices.ContainsFunc(t.kernels, func(k string) bool { return len(t.verdicts[k]) > 0 })
 }
 
-// Problems are what failed, what has no verdict, and what was not run.
+// Problems are what failed, what has no verdict, and what was not run. Packages whose
+// tests were all filtered out have passed, unless there is none with a test.
 func (t *Table) Problems() (all []string) {
 	for _, k := range t.kernels {
 		for _, p := range t.Packages {
@@ -114,6 +118,9 @@ func (t *Table) Problems() (all []string) {
 			if c := t.cells[[2]string{k, f}]; c != nil && (c.verdict == "" || c.verdict == "fail") {
 				all = append(all, fmt.Sprintf("%s: %s: feature %s", words[c.verdict], k, f))
 			}
+		}
+		if !t.ran[k] && t.passed(k) > 0 {
+			all = append(all, fmt.Sprintf("no test ran: %s: is there one that -run names?", k))
 		}
 		if err := t.broken[k]; err != nil {
 			line, _, _ := strings.Cut(err.Error(), "\n")

@@ -25,7 +25,7 @@ type goTest struct {
 
 // Flags of go test that a test binary takes as -test.NAME.
 var (
-	valueFlags = []string{"run", "skip", "count", "parallel", "cpu", "shuffle", "bench", "benchtime", "list"}
+	valueFlags = []string{"run", "skip", "count", "parallel", "cpu", "shuffle", "bench", "benchtime"}
 	boolFlags  = []string{"short", "failfast", "benchmem"}
 )
 

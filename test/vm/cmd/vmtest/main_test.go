@@ -30,7 +30,7 @@ func TestGoFlags(t *testing.T) {
 	if g, err := goFlags([]string{"-json"}, vm.ShortSet); err != nil || g.format != vm.JSON || !g.short || !slices.Contains(g.packages, "./xsk") || len(g.args) != 0 {
 		t.Errorf("the short set: %+v, %v", g, err)
 	}
-	for _, bad := range []string{"-race", "-run", "-timeout=0", "-timeout=soon", "-nonsense=1"} {
+	for _, bad := range []string{"-race", "-list=.", "-run", "-timeout=0", "-timeout=soon", "-nonsense=1"} {
 		if _, err := goFlags([]string{"./xsk", bad}, nil); err == nil {
 			t.Errorf("%s is accepted", bad)
 		}

@@ -66,6 +66,7 @@ func guestsThat(verdicts map[string]string, ends map[string]error) (*command, fu
 	slices.SortFunc(c.guests, func(a, b guest) int { return strings.Compare(a.name, b.name) })
 	return c, func(g guest, f func(vm.Event)) error {
 		if v := verdicts[g.name]; v != "" {
+			f(vm.Event{Action: "run", Package: "p", Test: "Test"})
 			f(vm.Event{Action: v, Package: "p"})
 		}
 		return ends[g.name]
