@@ -166,3 +166,71 @@ func (g *guest) scribbleStream(x *engine.Entry, r *rand.Rand) {
 		}
 	}
 }
+
+// In a partition that begins at any moment, the outcome of a long operation is told as it
+// is: one that may become known later does, with the whole result, and leaves nothing
+// behind.
+func TestLongOperationInPartition(t *testing.T) {
+	for _, verb := range []wire.Verb{wire.VerbFetch, wire.VerbAtomic} {
+		succeeded, later := 0, 0
+		for steps := range 40 {
+			w := newWorld(t)
+			x := long(verb, atomic.Sum, atomic.Uint64, 3*MinArena/2/8)
+			mem := w.region(2, 8*int(x.count))
+			random(mem)
+			before := bytes.Clone(mem)
+			g := w.guest(Sizes{Entries: 16, Arena: MinArena, Arrivals: MinArrivals})
+			o := w.post(g.Engine, g.ring, func(s *engine.Submission) { x.fill(s, g.peer.ID(), 2) })
+			for range steps {
+				w.step()
+			}
+			w.cut = true
+			w.until("given up", func() bool { w.now += 1e8; return o.n > 0 })
+			w.cut = false
+			r, data := o.last.Result(o.later), o.data
+			if o.later != nil {
+				later++
+				w.until("known", func() bool {
+					select {
+					case <-o.later.Done():
+						return true
+					default:
+						return false
+					}
+				})
+				r, data = o.later.Outcome()
+			}
+			if r.Fate == engine.Success {
+				if o.later != nil {
+					succeeded++
+				}
+				if mem[len(mem)-8] != before[len(before)-8]+1 || mem[0] != before[0]+1 {
+					t.Errorf("%v, %d steps: success, and memory is %x", verb, steps, mem[len(mem)-8:])
+				}
+				if verb.Returns() && !bytes.Equal(data, before) {
+					t.Errorf("%v, %d steps: the result is wrong from %d on, of %d", verb, steps, differ(data, before), len(data))
+				}
+			} else if r.Fate == engine.NotExecuted && !bytes.Equal(mem, before) {
+				t.Errorf("%v, %d steps: not executed, and memory differs", verb, steps)
+			}
+			for range 100 {
+				w.step()
+			}
+			g.idle(t)
+		}
+		t.Logf("%v: %d outcomes were told later, %d of them success", verb, later, succeeded)
+		if later == 0 || succeeded == 0 {
+			t.Errorf("%v: %d outcomes were told later, %d of them success: want some of both", verb, later, succeeded)
+		}
+	}
+}
+
+// differ is the index of the first byte that two texts have not in common.
+func differ(a, b []byte) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return min(len(a), len(b))
+}
