@@ -153,3 +153,92 @@ func TestPartThatDoesNotCome(t *testing.T) {
 		t.Errorf("the next one: %+v", r.last)
 	}
 }
+
+// A guest that dies in the middle of long operations leaves nothing at its host, and
+// nothing of what was not begun is executed. Others notice nothing.
+func TestGuestDiesBetweenParts(t *testing.T) {
+	w := newWorld(t)
+	mem := w.region(1, 3*MinArena)
+	w.region(2, 4096)
+	sizes := Sizes{Entries: 64, Arena: MinArena, Arrivals: MinArrivals}
+	g, other := w.guest(sizes), w.guest(sizes)
+	for i := range 4 {
+		x := longOnes[i].operation // of different kinds
+		w.post(g.Engine, g.ring, func(s *engine.Submission) { x.fill(s, g.peer.ID(), 1) })
+	}
+	w.until("parts are taken", func() bool { return len(g.feed.streams) == 4 && g.feed.Counts.Taken >= 10 })
+	w.guests = w.guests[1:]
+	g.feed.Close()
+	if n := len(g.feed.streams) + len(g.feed.aside); n > 0 || g.feed.listed > 0 || len(g.feed.free) < len(g.feed.ops)-g.feed.open.n {
+		t.Errorf("%d operations are left, %d bytes of lists, %d of %d places are free and %d open", n, g.feed.listed, len(g.feed.free), len(g.feed.ops), g.feed.open.n)
+	}
+	if err := w.host.Check(); err != nil {
+		t.Error(err)
+	}
+	y := operation{verb: wire.VerbFetch, op: atomic.Sum, datatype: atomic.Uint64, count: 1, operand: 1}
+	for range 10 {
+		if o := w.do(other.Engine, other.ring, func(s *engine.Submission) { y.fill(s, other.peer.ID(), 2) }); o.last.Fate != engine.Success {
+			t.Errorf("another guest's: %+v", o.last)
+		}
+	}
+	if n := w.host.Usage().Requests.Lent; mem[len(mem)-1] != 0 || n > 0 {
+		t.Errorf("the last byte is %d, and %d buffers are lent: want neither", mem[len(mem)-1], n)
+	}
+	g.carrier.area.h.posted.Add(5) // what it has posted last is not looked at
+	for range 100 {
+		w.step()
+	}
+}
+
+// Whatever is said of the parts of an operation, it fails truly, or does what fits: parts
+// that are too many, too long, outside the arena, on too few extents, of no operation, or
+// cut in the middle of a word.
+func TestPartsThatLie(t *testing.T) {
+	write := engine.Entry{Cookie: 1, Peer: 1, Key: 1, Verb: wire.VerbWrite, Opcode: wire.OpWrite, Datatype: wire.Byte, Count: 4096, Flags: engine.FlagStream}
+	sum := engine.Entry{Cookie: 1, Peer: 1, Key: 1, Verb: wire.VerbAtomic, Opcode: uint8(atomic.Sum), Datatype: uint8(atomic.Uint64), Count: 512, Flags: engine.FlagStream | engine.FlagExtents}
+	part := func(of uint64, n uint32, p places) engine.Entry {
+		x := engine.Entry{Cookie: 2, Key: of, Verb: VerbFeed, Count: n}
+		*placesOf(&x) = p
+		return x
+	}
+	for name, c := range map[string]struct {
+		head  engine.Entry
+		parts []engine.Entry
+		fate  engine.Fate // of the operation
+	}{
+		"too many elements":     {write, []engine.Entry{part(1, 4097, places{})}, engine.NotExecuted},
+		"none":                  {write, []engine.Entry{part(1, 0, places{})}, engine.NotExecuted},
+		"too many in the end":   {write, []engine.Entry{part(1, 2048, places{}), part(1, 2049, places{})}, engine.NotExecuted},
+		"outside the arena":     {write, []engine.Entry{part(1, 2048, places{Operand: MinArena - 2047})}, engine.NotExecuted},
+		"far outside the arena": {write, []engine.Entry{part(1, 2048, places{Operand: 1<<64 - 1024})}, engine.NotExecuted},
+		"a word is cut":         {write, []engine.Entry{part(1, 2047, places{}), part(1, 2049, places{})}, engine.Unknown},
+		"no extents":            {sum, []engine.Entry{part(1, 512, places{})}, engine.NotExecuted},
+		"of none":               {write, []engine.Entry{part(9, 4096, places{}), {Key: 1, Verb: VerbSever}}, engine.NotExecuted},
+		"severed twice":         {write, []engine.Entry{{Key: 1, Verb: VerbSever}, {Key: 1, Verb: VerbSever}}, engine.NotExecuted},
+		"begun twice":           {write, []engine.Entry{write, part(1, 4096, places{})}, engine.Success},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.region(1, 4096)
+			g := w.guest(Sizes{Entries: 16, Arena: MinArena, Arrivals: MinArrivals})
+			w.guests = nil // its entries are made here
+			var fates []engine.Fate
+			for i, x := range append([]engine.Entry{c.head}, c.parts...) {
+				g.theirs.entries[i] = x
+			}
+			g.theirs.h.posted.Store(uint64(1 + len(c.parts)))
+			w.until("all have completed", func() bool { return g.feed.Counts.Taken == uint64(1+len(c.parts)) && len(g.feed.free)+g.feed.open.n == len(g.feed.ops) })
+			for i := range g.feed.completed {
+				if x := &g.theirs.done[i]; x.Cookie == 1 {
+					fates = append(fates, x.Fate)
+				}
+			}
+			if len(fates) == 0 || fates[len(fates)-1] != c.fate {
+				t.Errorf("fates %v, want %v", fates, c.fate)
+			}
+			if err := w.host.Check(); err != nil || g.broken != nil {
+				t.Error(err, g.broken)
+			}
+		})
+	}
+}
