@@ -44,9 +44,9 @@
 //
 // The short set ([ShortSet]) has what may differ from kernel to kernel; the rest runs on
 // the host. Whatever packages are named are tested in full, unless -short or -run says
-// otherwise. Several machines with one kernel may share the packages ([RunTests]): under
-// TCG there is one for each core of the host, up to 4, since QEMU then executes a guest
-// in one thread.
+// otherwise. Several machines with one kernel may share the packages ([RunTests]). Under
+// TCG QEMU executes a guest in one thread, so there is a machine for each core of the
+// host: of one kernel, up to 4, or of as many kernels as there are cores.
 //
 // # Kernels and acceleration
 //

@@ -147,7 +147,7 @@ func parse(args []string, errs io.Writer) (*command, error) {
 	accel := f.String("accel", "auto", "auto, kvm or tcg")
 	memory := f.Int("memory", 0, "of the guest, in MiB; default: what its files need")
 	f.IntVar(&c.cpus, "cpus", 2, "of the guest")
-	f.IntVar(&c.machines, "machines", 0, "that share the packages; default: one, or one for each core of the host under TCG")
+	f.IntVar(&c.machines, "machines", 0, "that share the packages; default: one, or under TCG as many as keep the host's cores busy")
 	f.BoolVar(&c.fresh, "fresh", false, "fetch named kernels again, for newer ones")
 	f.BoolVar(&c.exec, "exec", false, "run one test binary, as go test -exec wants it")
 	f.BoolVar(&c.table, "table", false, "end with a table of kernels and features")

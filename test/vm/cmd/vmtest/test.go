@@ -105,14 +105,22 @@ func (c *command) conclude(broken error, table *vm.Table, out, errs io.Writer) e
 // since is the time since begin, for people.
 func since(begin time.Time) time.Duration { return time.Since(begin).Round(100 * time.Millisecond) }
 
+// share is how many machines of one kind share the packages. Kinds that keep all cores
+// busy by themselves have one each, so that each kernel is booted once.
+func (c *command) share(a vm.Accel, packages int) int {
+	switch {
+	case c.machines > 0:
+		return c.machines
+	case len(c.guests) >= runtime.NumCPU():
+		return 1
+	}
+	return vm.Machines(a, packages)
+}
+
 // atATime is how many kinds of guests are tested at the same time: as many as leave each
 // of their machines a core of the host.
 func (c *command) atATime(packages int) int {
-	machines := c.machines
-	if machines == 0 {
-		machines = vm.Machines(vm.TCG, packages)
-	}
-	return min(len(c.guests), max(1, runtime.NumCPU()/machines))
+	return min(len(c.guests), max(1, runtime.NumCPU()/c.share(vm.TCG, packages)))
 }
 
 // testAll tests with every kind of guest, several at a time; then the events of each are
@@ -172,12 +180,8 @@ func (c *command) testWith(
 	}
 	say("Linux %s on %s under %s: %s; found in %v",
 		config.Image.Kernel.Release, c.arch.Name, config.Accel, why, since(begin))
-	n := c.machines
-	if n == 0 {
-		n = vm.Machines(config.Accel, len(tests))
-	}
 	begin = time.Now()
-	machines, err := vm.StartAll(ctx, config, n, func(m string) { say("%s", m) })
+	machines, err := vm.StartAll(ctx, config, c.share(config.Accel, len(tests)), func(m string) { say("%s", m) })
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -103,6 +104,22 @@ func TestConclude(t *testing.T) {
 					t.Errorf("%s: %q lacks %q", name, &errs, w)
 				}
 			}
+		}
+	}
+}
+
+// Machines and kinds of guests at a time keep every core busy, and no more.
+func TestShare(t *testing.T) {
+	cores := runtime.NumCPU()
+	for _, test := range []struct{ guests, machines, share, atATime int }{
+		{1, 0, min(cores, 4), 1}, {cores, 0, 1, cores}, {2 * cores, 0, 1, cores}, {1, 3, 3, 1}, {2 * cores, 2 * cores, 2 * cores, 1},
+	} {
+		if test.guests == cores && cores == 1 {
+			continue // the first line
+		}
+		c := &command{machines: test.machines, guests: make([]guest, test.guests)}
+		if share, atATime := c.share(vm.TCG, 9), c.atATime(9); share != test.share || atATime != test.atATime {
+			t.Errorf("%+v: %d machines for each of %d kinds at a time", test, share, atATime)
 		}
 	}
 }
