@@ -173,6 +173,7 @@ const mostCalls = 1024
 // serve answers the guest's calls, first those that are given, until it has gone, and
 // then gives back what it had.
 func (g *guest) serve(first []share.Call) (err error) {
+	defer g.mourn()()
 	if g.arrived() {
 		g.limits.Attached()
 	} else {
@@ -240,6 +241,28 @@ func (g *guest) serve(first []share.Call) (err error) {
 		return nil
 	}
 	return err
+}
+
+// mourn ends the conversation when the program has died: a child of it may have the
+// socket, too. Without an answer of the kernel, the end of the conversation has to do.
+func (g *guest) mourn() (stop func()) {
+	death, err := g.talk.Death()
+	if errors.Is(err, share.ErrDied) {
+		g.hang()
+	}
+	if err != nil {
+		return func() {}
+	}
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		if death.Wait(0) == nil {
+			g.hang()
+		}
+	})
+	return func() {
+		_ = death.Close()
+		watching.Wait()
+	}
 }
 
 // arrived reports whether the guest has attached, or borrowed a queue.
