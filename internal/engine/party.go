@@ -11,7 +11,8 @@ import (
 // that one of them, whatever it does, leaves room for the others.
 type party struct {
 	key      session.Party
-	sessions int // accepted
+	sessions int   // accepted
+	mayAt    int64 // in lived: when it may next take the place of a session of its own
 }
 
 // crowd counts the accepted sessions by party.
@@ -88,30 +89,42 @@ const (
 // large it is.
 const candidates = 64
 
+// ownPace is the time after which the greediest party may next take the place of a
+// session of its own, in nanoseconds: sessions that replace each other cost others the
+// time that it takes to begin them.
+const ownPace = int64(10e6)
+
 // room makes sure that there is room for another session of a party. If there is none, it
 // removes a session of the greediest party, or one that has never been used, or one that
-// has long been silent. An honest session is none of these.
+// has long been silent; one of its own, if it is the greediest itself. An honest session
+// is none of these.
 func (e *Engine) room(p *party) bool {
 	if e.accepted < e.cfg.Sessions-e.cfg.Sessions/8 { // the rest is for sessions that this engine opens
 		return true
 	}
 	greedy := e.most > p.sessions+1
-	if !greedy && e.lived < e.fullUntil {
+	own := p.sessions > 0 && p.sessions == e.most
+	if own && e.lived < p.mayAt || !greedy && e.lived < e.fullUntil {
 		return false
 	}
 	var victim *target
 	for n := 0; n < len(e.table.all) && (n < candidates || victim == nil); n++ {
 		e.hand = (e.hand + 1) % len(e.table.all)
 		t, ok := e.table.all[e.hand].(*target)
-		if !ok || greedy && t.party.sessions < e.most || !greedy && !t.idles() {
+		if !ok || greedy && t.party.sessions < e.most || !greedy && !t.idles() || own && t.party != p {
 			continue
 		}
 		if victim == nil || t.before(victim) {
 			victim = t
 		}
 	}
+	if own {
+		p.mayAt = e.lived + ownPace
+	}
 	if victim == nil {
-		e.fullUntil = e.lived + timerPeriod // all were looked at
+		if !own {
+			e.fullUntil = e.lived + timerPeriod // all were looked at
+		}
 		return false
 	}
 	e.count[SessionsEvicted]++

@@ -14,6 +14,10 @@ import (
 // accepted for up to two periods.
 const CookieLife = int64(10e9)
 
+// sourceLen is the most bytes that identify the source of a hello. All that a cookie
+// depends on fits two blocks of the hash.
+const sourceLen = 40
+
 // Listener is the target's door. It answers a first hello with a cookie and
 // keeps no state; only an initiator that brings the cookie back, and so proves
 // that it receives at its address, may take memory.
@@ -26,7 +30,7 @@ type Listener struct {
 func NewListener(secret [32]byte) *Listener { return &Listener{secret: secret} }
 
 // Proven reports whether the hello brings a cookie of this listener for the
-// address from (any unique bytes of at most 64).
+// address from (any unique bytes of at most sourceLen).
 func (l *Listener) Proven(now int64, m *wire.HelloMsg, from []byte) bool {
 	epoch := now / CookieLife
 	for _, e := range [2]int64{epoch, epoch - 1} {
@@ -44,13 +48,15 @@ func (l *Listener) Cookie(now int64, m *wire.HelloMsg, from []byte) wire.Cookie 
 }
 
 func (l *Listener) cookie(period int64, m *wire.HelloMsg, from []byte) (c wire.Cookie) {
-	var in [32 + 8 + 8 + 4 + 2 + 64]byte
+	var in [32 + 8 + 8 + 4 + 2 + 8 + 4 + sourceLen]byte
 	copy(in[:], l.secret[:])
 	binary.LittleEndian.PutUint64(in[32:], uint64(period))
 	binary.LittleEndian.PutUint64(in[40:], m.Nonce)
 	binary.LittleEndian.PutUint32(in[48:], m.Session)
 	binary.LittleEndian.PutUint16(in[52:], m.Endpoint)
-	copy(in[54:], from)
+	binary.LittleEndian.PutUint64(in[54:], m.Origin) // so that each session takes a cookie of its own
+	binary.LittleEndian.PutUint32(in[62:], m.Serial)
+	copy(in[66:], from)
 	sum := sha256.Sum256(in[:])
 	copy(c[:], sum[:])
 	return c

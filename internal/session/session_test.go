@@ -159,8 +159,10 @@ func TestCookieIsBoundToTheHello(t *testing.T) {
 	l := NewListener([32]byte{9})
 	m := wire.HelloMsg{Nonce: 1, Session: 2, Endpoint: 3}
 	m.Cookie = l.Cookie(5e9, &m, []byte("a"))
-	other := m
+	other, later, foreign := m, m, m
 	other.Nonce++
+	later.Serial++
+	foreign.Origin++
 	switch {
 	case !l.Proven(5e9, &m, []byte("a")):
 		t.Error("own cookie refused")
@@ -172,6 +174,8 @@ func TestCookieIsBoundToTheHello(t *testing.T) {
 		t.Error("cookie accepted from another address")
 	case l.Proven(5e9, &other, []byte("a")):
 		t.Error("cookie accepted for another nonce")
+	case l.Proven(5e9, &later, []byte("a")), l.Proven(5e9, &foreign, []byte("a")):
+		t.Error("cookie accepted for another session")
 	case l.Proven(5e9, &wire.HelloMsg{}, []byte("a")):
 		t.Error("no cookie accepted")
 	}
