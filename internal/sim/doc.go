@@ -88,7 +88,8 @@
 // what its pair had posted before it; one that was not executed never comes, and one of
 // unknown outcome at most once. Messages that match the same receives come in posting
 // order, each to the oldest receive that it matches. Every receive completes once, is
-// cancelled, or is still posted. A target says that a message waits only while one does,
+// cancelled, or is still posted. A message that stops in its middle is dropped within the
+// give-up time of its target. A target says that a message waits only while one does,
 // and tries it again when a receive is posted; and when all receives are posted,
 // everything comes.
 package sim
