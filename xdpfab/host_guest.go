@@ -103,18 +103,17 @@ type guestEndpoint struct {
 	tally    int // of observer; under guest.mu
 
 	// Of one that is to be connected; see connection.
-	connected bool
-	asks      atomic.Bool // it has asked
-	asking    atomic.Bool
-	admits    atomic.Uint64
-	met       atomic.Bool
-	inquiry   *engine.Inquiry // engine's thread
-	parted    context.Context
-	leave     context.CancelFunc
-	spoken    bool // it took messages or events, or was counted, at some time; under guest.mu
-	heir      bool // it has taken the place of one that was left
-	bound     bool // to a connection or a scalable endpoint, and so to this guest
-	left      bool // by the former holder of kept regions: it has no ring and no origin
+	connected   bool
+	asks        atomic.Bool // it has asked
+	asking, met atomic.Bool // see connection
+	admits      atomic.Uint64
+	inquiry     *engine.Inquiry // engine's thread
+	parted      context.Context
+	leave       context.CancelFunc
+	spoken      bool // it took messages or events, or was counted, at some time; under guest.mu
+	heir        bool // it has taken the place of one that was left
+	bound       bool // to a connection or a scalable endpoint, and so to this guest
+	left        bool // by the former holder of kept regions: it has no ring and no origin
 }
 
 func newGuest(d *Domain, conn *net.UnixConn, limits GuestLimits) *guest {
