@@ -20,7 +20,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/share"
-	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -242,28 +241,6 @@ func (g *guest) serve(first []share.Call) (err error) {
 	return err
 }
 
-// mourn ends the conversation when the program has died: a child of it may have the
-// socket, too. Without an answer of the kernel, the end of the conversation has to do.
-func (g *guest) mourn() (stop func()) {
-	death, err := g.talk.Death()
-	if errors.Is(err, share.ErrDied) {
-		g.hang()
-	}
-	if err != nil {
-		return func() {}
-	}
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		if death.Wait(0) == nil {
-			g.hang()
-		}
-	})
-	return func() {
-		_ = death.Close()
-		watching.Wait()
-	}
-}
-
 // arrived reports whether the guest has attached, or borrowed a queue.
 func (g *guest) arrived() bool { return g.feed != nil || g.loan != nil }
 
@@ -370,54 +347,5 @@ func (g *guest) endpointOf(origin uint64) *guestEndpoint {
 			return ep
 		}
 	}
-	return nil
-}
-
-// peerOf looks for the way to a peer, and gives it a number.
-func (g *guest) peerOf(ctx context.Context, p share.Peer) (uint32, error) {
-	link, err := g.link(ctx, p.Addr)
-	if err != nil {
-		return 0, err
-	}
-	link.Class = p.Class
-	g.making.Lock()
-	defer g.making.Unlock()
-	g.mu.Lock()
-	g.peers++
-	number := g.peers
-	g.mu.Unlock()
-	return number, g.meetPeer(number, p, link)
-}
-
-// meetPeer makes the peer of a number, at the end of a link. g.making is held.
-func (g *guest) meetPeer(number uint32, p share.Peer, link wire.Link) error {
-	g.mu.Lock()
-	ep := g.endpointOf(p.Origin)
-	g.mu.Unlock()
-	switch {
-	case ep == nil || ep.left:
-		return ErrClosed
-	case g.open.Load() >= int64(g.limits.Peers):
-		return g.tooMany("peers", g.limits.Peers)
-	}
-	if err := g.pays.use(peerCost); err != nil {
-		return err
-	}
-	peer, err := ep.origin.NewPeer(link, p.Addr.Lane, p.Addr.Endpoint)
-	if err != nil {
-		g.pays.free(peerCost)
-		return err
-	}
-	g.open.Add(1)
-	stop := g.d.dev.Follow(p.Addr, link, func(l wire.Link) {
-		l.Class = p.Class
-		_ = peer.SetLink(l) // the encapsulation is the same
-	})
-	gone := func() {
-		g.stops.add(stop) // it may wait for the watcher, which may wait for the engine
-		g.open.Add(-1)
-		g.pays.free(peerCost)
-	}
-	g.st.Call(func() { g.feed.SetTarget(number, &share.Target{Ring: ep.ring, Peer: peer, As: p, Gone: gone}) })
 	return nil
 }

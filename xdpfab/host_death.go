@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+)
+
+// mourn ends the conversation when the program has died: a child of it may have the
+// socket, too. Without an answer of the kernel, the end of the conversation has to do.
+func (g *guest) mourn() (stop func()) {
+	death, err := g.talk.Death()
+	if errors.Is(err, share.ErrDied) {
+		g.hang()
+	}
+	if err != nil {
+		return func() {}
+	}
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		if death.Wait(0) == nil {
+			g.hang()
+		}
+	})
+	return func() {
+		_ = death.Close()
+		watching.Wait()
+	}
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// peerOf looks for the way to a peer, and gives it a number.
+func (g *guest) peerOf(ctx context.Context, p share.Peer) (uint32, error) {
+	link, err := g.link(ctx, p.Addr)
+	if err != nil {
+		return 0, err
+	}
+	link.Class = p.Class
+	g.making.Lock()
+	defer g.making.Unlock()
+	g.mu.Lock()
+	g.peers++
+	number := g.peers
+	g.mu.Unlock()
+	return number, g.meetPeer(number, p, link)
+}
+
+// meetPeer makes the peer of a number, at the end of a link. g.making is held.
+func (g *guest) meetPeer(number uint32, p share.Peer, link wire.Link) error {
+	g.mu.Lock()
+	ep := g.endpointOf(p.Origin)
+	g.mu.Unlock()
+	switch {
+	case ep == nil || ep.left:
+		return ErrClosed
+	case g.open.Load() >= int64(g.limits.Peers):
+		return g.tooMany("peers", g.limits.Peers)
+	}
+	if err := g.pays.use(peerCost); err != nil {
+		return err
+	}
+	peer, err := ep.origin.NewPeer(link, p.Addr.Lane, p.Addr.Endpoint)
+	if err != nil {
+		g.pays.free(peerCost)
+		return err
+	}
+	g.open.Add(1)
+	stop := g.d.dev.Follow(p.Addr, link, func(l wire.Link) {
+		l.Class = p.Class
+		_ = peer.SetLink(l) // the encapsulation is the same
+	})
+	gone := func() {
+		g.stops.add(stop) // it may wait for the watcher, which may wait for the engine
+		g.open.Add(-1)
+		g.pays.free(peerCost)
+	}
+	g.st.Call(func() { g.feed.SetTarget(number, &share.Target{Ring: ep.ring, Peer: peer, As: p, Gone: gone}) })
+	return nil
+}
