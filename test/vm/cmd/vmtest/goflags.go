@@ -19,7 +19,7 @@ type goTest struct {
 	short    bool // no package was named: the set
 	tags     string
 	format   vm.Format
-	timeout  time.Duration // of a package
+	timeout  time.Duration // of a package, for hangs alone: a busy host is slow
 	args     []string      // of the test binaries
 }
 
@@ -32,7 +32,7 @@ var (
 // goFlags reads packages and flags, in any order, as go test does. Without a package it
 // takes those of the set.
 func goFlags(args []string, set []vm.Choice) (*goTest, error) {
-	g := &goTest{timeout: 5 * time.Minute}
+	g := &goTest{timeout: 15 * time.Minute}
 	for len(args) > 0 {
 		arg := args[0]
 		args = args[1:]
