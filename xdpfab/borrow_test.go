@@ -313,7 +313,7 @@ func TestBorrowRefused(t *testing.T) {
 	refused(&lending{t: t, dial: hostingOf(t, pipe, GuestLimits{Queues: 1})}, ErrBusy, "the host has no queues to lend")
 	l := newLending(t, 0, GuestLimits{Queues: 1})
 	l.mustBorrow()
-	refused(l, ErrDenied, "and it has as many")
+	refused(l, ErrDenied, "and they have as many")
 	l.dial = hostingOf(t, l.host, GuestLimits{Queues: 2})
 	refused(l, ErrBusy, "no queue is to spare", "of 1 that can be lent, 1 are")
 	for _, a := range []DomainAttr{{Borrow: true, Attach: AttachNever}, {Borrow: true, Lend: 1}, {Lend: -1}} {

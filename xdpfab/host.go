@@ -36,7 +36,7 @@ type GuestLimits struct {
 	Peers     int // 65536
 	Regions   int // 1024
 	Memory    int // bytes of the memfds that its regions are parts of; 16 GiB
-	Queues    int // that it borrows (DomainAttr.Borrow): it can put any frame on the wire then; none
+	Queues    int // that its user borrows by this Rule (DomainAttr.Borrow): on these it can put any frame on the wire; none
 	Kept      int // bytes of memfds that outlive programs, of all programs of the Rule together; none
 	Host      int // bytes of this process's own memory: see docs/sharing.md; 128 MiB
 

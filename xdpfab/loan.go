@@ -124,7 +124,7 @@ func (d *Domain) lend(g *guest) (*port.Loan, error) {
 func (g *guest) mayBorrow() error {
 	has := 0
 	for other := range g.d.lodging.guests {
-		if other.queue.Load() != nil && other.info.PID == g.info.PID && other.info.UID == g.info.UID {
+		if other.queue.Load() != nil && other.info.UID == g.info.UID && other.limits.Rule == g.limits.Rule {
 			has++
 		}
 	}
@@ -132,7 +132,7 @@ func (g *guest) mayBorrow() error {
 	case g.limits.Queues == 0:
 		return fmt.Errorf("%s lets this program borrow no queue: have queues = 1 added to a rule that is about it: %w", g.limits.Rule, ErrDenied)
 	case has >= g.limits.Queues:
-		return fmt.Errorf("%s lets this program borrow %d queues, and it has as many: give one back, or have the limit raised: %w", g.limits.Rule, g.limits.Queues, ErrDenied)
+		return fmt.Errorf("%s lets programs of user %d borrow %d queues, and they have as many: give one back, or have the limit raised: %w", g.limits.Rule, g.info.UID, g.limits.Queues, ErrDenied)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -28,6 +26,7 @@ type GuestConfig struct {
 	Deny        bool
 	Serve       string             // pattern of the names of regions that it may serve
 	Guests      int                // programs at a time that the rule lets attach; 0 means usualGuests
+	Total       int                // bytes of memory that all its programs take together; 0 means no limit of its own
 	Limits      xdpfab.GuestLimits // 0 means the library's default
 }
 
@@ -42,16 +41,23 @@ func defaultGuest() GuestConfig { return GuestConfig{Serve: "*"} }
 // is about them.
 const usualKept = 16 << 30
 
-// rule is a GuestConfig with the numbers of its user and group, and its places.
+// rule is a GuestConfig with the numbers of its user and group, its places, and what its
+// programs take together.
 type rule struct {
 	GuestConfig
 	name     string // in errors
 	uid, gid *uint32
-	places   chan struct{} // one element for each program that is attached, or about to be
+	places   places
+	budgets  []*xdpfab.Budget
 }
 
-func newRule(g GuestConfig, name string) *rule {
-	return &rule{GuestConfig: g, name: name, places: make(chan struct{}, cmp.Or(g.Guests, usualGuests))}
+func newRule(g GuestConfig, name string, all *xdpfab.Budget) *rule {
+	r := &rule{GuestConfig: g, name: name, places: places{most: cmp.Or(g.Guests, usualGuests), name: name, sole: g.User != ""}}
+	if g.Total > 0 {
+		r.budgets = append(r.budgets, xdpfab.NewBudget("total of that rule", xdpfab.Cost{Memory: g.Total}))
+	}
+	r.budgets = append(r.budgets, all)
+	return r
 }
 
 // rules decides which programs may attach.
@@ -63,11 +69,12 @@ type rules struct {
 // newRules looks up the users and groups of a configuration, and finds those that are
 // unknown here.
 func newRules(guests []GuestConfig) (all rules, found []problem) {
+	budget := newBudget()
 	usual := defaultGuest()
 	usual.Limits.Kept = usualKept
-	all.usual = newRule(usual, "the rule for root and the daemon's own user")
+	all.usual = newRule(usual, "the rule for root and the daemon's own user", budget)
 	for i, g := range guests {
-		r := newRule(g, fmt.Sprintf("rule guest[%d] (%s) of the daemon's configuration", i, g))
+		r := newRule(g, fmt.Sprintf("rule guest[%d] (%s) of the daemon's configuration", i, g), budget)
 		var err error
 		if r.uid, err = number(g.User, userNumber); err != nil {
 			found = append(found, problem{fmt.Sprintf("guest[%d].user", i), err.Error()})
@@ -144,30 +151,10 @@ func (all rules) admit(p control.Program, socket string) (*rule, error) {
 	return r, nil
 }
 
-// placeWait is how long a program waits for a place. One that has just ended gives its
-// place back within moments, and its successor shall not be refused for that. It is a
-// variable for tests.
-var placeWait = 2 * time.Second
-
-// enter takes one of the rule's places.
-func (r *rule) enter(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, placeWait)
-	defer cancel()
-	select {
-	case r.places <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-	}
-	return fmt.Errorf("%d programs are attached: %s allows no more at a time; end one of them, or have the rule's guests raised", cap(r.places), r.name)
-}
-
-// leave gives a place back.
-func (r *rule) leave() { <-r.places }
-
 // limits are those of each program that the rule lets attach.
 func (r *rule) limits() xdpfab.GuestLimits {
 	limits := r.Limits
-	limits.Rule = r.name
+	limits.Rule, limits.Budgets = r.name, r.budgets
 	if r.Serve != "*" {
 		limits.Serve = func(region string) error {
 			if matches(r.Serve, region) {
@@ -268,10 +255,12 @@ var guestOptions = []option[GuestConfig]{
 	{"endpoints", "numbers of endpoints; a scalable one has one for each receive context; 256", func(g *GuestConfig) field { return countField(&g.Limits.Endpoints, 1, math.MaxUint16) }},
 	{"peers", "peers of its endpoints; 65536", func(g *GuestConfig) field { return countField(&g.Limits.Peers, 1, math.MaxInt32) }},
 	{"regions", "regions that it serves; 1024", func(g *GuestConfig) field { return countField(&g.Limits.Regions, 1, math.MaxInt32) }},
+	{"host", "bytes of the daemon's own memory that the program takes; 128MiB", func(g *GuestConfig) field { return sizeField(&g.Limits.Host) }},
+	{"total", "bytes of memory that all programs of the rule take together; no limit but the daemon's", func(g *GuestConfig) field { return sizeField(&g.Total) }},
 	{"kept", "bytes of regions that outlive their programs, of all programs of the rule together; none", func(g *GuestConfig) field { return sizeField(&g.Limits.Kept) }},
 	{"memory", "bytes that its regions span; 16GiB", func(g *GuestConfig) field { return sizeField(&g.Limits.Memory) }},
 	{"weight", "share of the interface beside other programs', in proportion to theirs; 1", func(g *GuestConfig) field { return countField(&g.Limits.Weight, 1, mostWeight) }},
-	{"queues", "queues that it borrows, on which it can put any frame on the wire; 0", func(g *GuestConfig) field { return countField(&g.Limits.Queues, 1, 63) }},
+	{"queues", "queues that programs of one user borrow, on which they can put any frame on the wire; 0", func(g *GuestConfig) field { return countField(&g.Limits.Queues, 1, 63) }},
 	{"deny", "true: the program may not attach", func(g *GuestConfig) field { return boolField(&g.Deny) }},
 }
 

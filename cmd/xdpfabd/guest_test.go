@@ -98,17 +98,24 @@ func TestPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(limited(t))
-	if err := errors.Join(r.enter(ctx), r.enter(ctx)); err != nil {
+	first, err := r.places.enter(ctx, 0)
+	if err == nil {
+		_, err = r.places.enter(ctx, 0)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	waits := make(chan error, 1)
-	go func() { waits <- r.enter(limited(t)) }()
-	r.leave()
+	go func() {
+		_, err := r.places.enter(limited(t), 0)
+		waits <- err
+	}()
+	first.leave()
 	if err := <-waits; err != nil {
 		t.Errorf("a place is free: %v", err)
 	}
 	cancel()
-	if err := r.enter(ctx); err == nil || !strings.Contains(err.Error(), "2 programs are attached: rule guest[0] (allow:guests=2) of the daemon's configuration allows no more") {
+	if _, err := r.places.enter(ctx, 0); err == nil || !strings.Contains(err.Error(), "2 programs are attached: rule guest[0] (allow:guests=2) of the daemon's configuration allows no more") {
 		t.Errorf("%v", err)
 	}
 }

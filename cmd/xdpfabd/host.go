@@ -21,7 +21,7 @@ func (s *server) admit(ctx context.Context, p control.Program, socket string) (c
 	g := &guest{s: s, log: s.log.With("pid", p.PID, "uid", p.UID, "socket", socket)}
 	var err error
 	if g.rule, err = s.rules.admit(p, socket); err == nil {
-		err = g.rule.enter(ctx)
+		g.place, err = g.rule.places.enter(ctx, p.UID)
 	}
 	if err != nil {
 		g.log.Warn("guest refused", "reason", err)
@@ -32,16 +32,25 @@ func (s *server) admit(ctx context.Context, p control.Program, socket string) (c
 
 // guest is a program that a rule has let attach. It implements control.Place.
 type guest struct {
-	s    *server
-	log  *slog.Logger
-	rule *rule
+	s     *server
+	log   *slog.Logger
+	rule  *rule
+	place *place
+}
+
+// limits are those of the guest.
+func (g *guest) limits() xdpfab.GuestLimits {
+	l := g.rule.limits()
+	l.Attached = g.place.settle
+	return l
 }
 
 // Host implements control.Place.
 func (g *guest) Host(conn *net.UnixConn) {
 	g.log.Info("guest attached", "rule", g.rule.name)
 	since := time.Now()
-	g.gone(since, g.s.dom.Host(conn, g.rule.limits()))
+	g.place.talks(conn)
+	g.gone(since, g.s.dom.Host(conn, g.limits()))
 }
 
 // gone logs the end of the guest.
@@ -58,7 +67,7 @@ func (g *guest) gone(since time.Time, err error) {
 }
 
 // Leave implements control.Place.
-func (g *guest) Leave() { g.rule.leave() }
+func (g *guest) Leave() { g.place.leave() }
 
 // stay admits a program that is the former daemon's guest.
 func (s *server) stay(conn *net.UnixConn) (xdpfab.GuestLimits, func(error), error) {
@@ -71,7 +80,7 @@ func (s *server) stay(conn *net.UnixConn) (xdpfab.GuestLimits, func(error), erro
 		return xdpfab.GuestLimits{}, nil, err
 	}
 	g, since := place.(*guest), time.Now()
-	return g.rule.limits(), func(err error) {
+	return g.limits(), func(err error) {
 		g.gone(since, err)
 		g.Leave()
 	}, nil

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// newBudget returns what all guests of the daemon may take together: three quarters of
+// the memory of its cgroup or machine, and half of the file descriptors and mappings that
+// a process may have. The rest is for the daemon itself: its queues and regions, and
+// connections of root, who can look then.
+func newBudget() *xdpfab.Budget {
+	c := xdpfab.Cost{Memory: memoryHere() / 4 * 3}
+	var r unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &r) == nil && r.Cur < math.MaxInt32 {
+		c.Files = int(r.Cur) / 2
+	}
+	if n, ok := numberIn("/proc/sys/vm/max_map_count"); ok {
+		c.Mappings = n / 2
+	}
+	return xdpfab.NewBudget("the daemon (MemoryMax of its unit, LimitNOFILE, vm.max_map_count)", c)
+}
+
+// memoryHere is the memory of the machine, or less if the cgroup of this process, or one
+// above, has a limit.
+func memoryHere() int {
+	var s unix.Sysinfo_t
+	if err := unix.Sysinfo(&s); err != nil {
+		return 0 // no limit
+	}
+	least := int(s.Totalram) * int(s.Unit)
+	own, _ := os.ReadFile("/proc/self/cgroup")
+	for line := range strings.Lines(string(own)) {
+		path, is := strings.CutPrefix(strings.TrimSpace(line), "0::/")
+		for at := filepath.Join("/", path); is && at != "/"; at = filepath.Dir(at) {
+			if n, ok := numberIn(filepath.Join("/sys/fs/cgroup", at, "memory.max")); ok {
+				least = min(least, n)
+			}
+		}
+	}
+	return least
+}
+
+// numberIn reads a number from a file of the kernel's.
+func numberIn(path string) (int, bool) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	return n, err == nil
+}
