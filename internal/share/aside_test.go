@@ -227,7 +227,9 @@ func TestPartsThatLie(t *testing.T) {
 				g.theirs.entries[i] = x
 			}
 			g.theirs.h.posted.Store(uint64(1 + len(c.parts)))
-			w.until("all have completed", func() bool { return g.feed.Counts.Taken == uint64(1+len(c.parts)) && len(g.feed.free)+g.feed.open.n == len(g.feed.ops) })
+			w.until("all have completed", func() bool {
+				return g.feed.Counts.Taken == uint64(1+len(c.parts)) && len(g.feed.free)+g.feed.open.n == len(g.feed.ops)
+			})
 			for i := range g.feed.completed {
 				if x := &g.theirs.done[i]; x.Cookie == 1 {
 					fates = append(fates, x.Fate)
