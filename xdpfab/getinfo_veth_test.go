@@ -179,7 +179,7 @@ func TestGetInfoRefusalsOnVeth(t *testing.T) {
 		}
 	}
 	list, err := discover(t, pair.A, &xdpfab.Info{AddrFormat: xdpfab.AddrEthernet})
-	if err != nil || len(list) != 1 || list[0].Domain.TXContexts != xdpfab.Limit(queues) {
+	if err != nil || len(list) != 1 || list[0].Domain.TXContexts != xdpfab.Limit(queues) || list[0].Domain.RXContexts != xdpfab.Limit(queues) {
 		t.Fatalf("%v, %v", list, err)
 	}
 	wrong := list[0].Clone()
@@ -198,7 +198,7 @@ func TestGetInfoRefusalsOnVeth(t *testing.T) {
 		t.Error(err)
 	}
 	manual := &xdpfab.Info{Domain: xdpfab.DomainInfo{Progress: xdpfab.ProgressManual}}
-	if list, err := discover(t, pair.A, manual); err != nil || list[0].Domain.Progress != xdpfab.ProgressManual || list[0].Domain.TXContexts != xdpfab.Limit(queues) {
+	if list, err := discover(t, pair.A, manual); err != nil || list[0].Domain.Progress != xdpfab.ProgressManual || list[0].Domain.TXContexts != xdpfab.Limit(queues) || list[0].Domain.RXContexts != xdpfab.Limit(queues) {
 		t.Errorf("manual progress on %d queues: %v, %v", queues, list, err)
 	}
 }

@@ -20,7 +20,7 @@ func TestLibfabricTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := claims{names: map[string]bool{}, tests: map[string]bool{}}
+	c := claims{names: map[string]bool{}, tests: map[string]int{}}
 	for _, pkg := range public {
 		lines, err := surfaceOf(filepath.Join("..", "..", pkg))
 		if err != nil {
@@ -34,7 +34,8 @@ func TestLibfabricTables(t *testing.T) {
 	sources(t, func(dir, path string, src []byte) {
 		if strings.HasSuffix(path, "_test.go") {
 			for _, m := range testFunction.FindAllSubmatch(src, -1) {
-				c.tests[string(m[1])] = true
+				c.tests[string(m[1])]++
+				c.tests[testPackage(dir)+"."+string(m[1])]++
 			}
 		} else if dir == "xdpfab" {
 			for _, name := range theirConstant.FindAllString(string(src), -1) {
@@ -64,6 +65,14 @@ var (
 	surfaceName   = regexp.MustCompile(`^(?:const|var|func|type|field|method) (?:\(\*?(\w+)[^)]*\) )?([\w.]+)`)
 )
 
+// testPackage is what the tables call the package in a folder.
+func testPackage(dir string) string {
+	if strings.HasPrefix(dir, "cmd/") { // a program has its name from a package
+		return dir
+	}
+	return filepath.Base(dir)
+}
+
 // nameInSurface is the name that a line of the surface is about, of a method with its
 // type.
 func nameInSurface(line string) string {
@@ -80,7 +89,7 @@ func nameInSurface(line string) string {
 // claims checks what the tables claim against the names and tests that there are.
 type claims struct {
 	names map[string]bool // with the package
-	tests map[string]bool
+	tests map[string]int  // how many have the name, with the package and without
 }
 
 // check returns the number of rows and what is wrong with them.
@@ -127,8 +136,11 @@ func (c claims) row(names, tests, status string) (wrong []string) {
 		}
 	}
 	for _, m := range quoted.FindAllStringSubmatch(tests, -1) {
-		if !c.tests[m[1]] {
+		switch n := c.tests[m[1]]; {
+		case n == 0:
 			wrong = append(wrong, fmt.Sprintf("there is no test %s", m[1]))
+		case n > 1:
+			wrong = append(wrong, fmt.Sprintf("%d tests are named %s: want the package in front", n, m[1]))
 		}
 	}
 	kind, reason, _ := strings.Cut(status, ":")
@@ -157,7 +169,7 @@ func (c claims) row(names, tests, status string) (wrong []string) {
 
 // The check can fail.
 func TestLibfabricTablesCanBeWrong(t *testing.T) {
-	c := claims{names: map[string]bool{"xdpfab.A": true, "mr.B": true}, tests: map[string]bool{"TestA": true}}
+	c := claims{names: map[string]bool{"xdpfab.A": true, "mr.B": true}, tests: map[string]int{"TestA": 1, "TestB": 2, "nic.TestB": 1}}
 	const header = "| libfabric | Go | tests | status |\n|---|---|---|---|\n"
 	for row, want := range map[string]string{
 		"| fi_a | `A`, `mr.B` | `TestA` | works: a note |": "",
@@ -165,6 +177,8 @@ func TestLibfabricTablesCanBeWrong(t *testing.T) {
 		"| fi_a | `A` | `TestA` | refused: because |":      "",
 		"| fi_a | `C` | `TestA` | works |":                 "exports C",
 		"| fi_a | `A` | `TestC` | works |":                 "no test TestC",
+		"| fi_a | `A` | `TestB` | works |":                 "2 tests are named TestB",
+		"| fi_a | `A` | `nic.TestB` | works |":             "",
 		"| fi_a | `A` | | works |":                         "want a Go name and a test",
 		"| fi_a | | `TestA` | works |":                     "want a Go name and a test",
 		"| fi_a | `A` | `TestA` | partly |":                "want what is missing",
