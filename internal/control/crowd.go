@@ -5,11 +5,24 @@
 package control
 
 import (
+	"math"
 	"net"
 	"net/http"
 	"slices"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
+
+// mostOpen is how many connections there are at a time, of all users: a quarter of the
+// file descriptors that the process may have, so that one of root's is always accepted.
+func mostOpen() int {
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil || r.Cur > math.MaxInt32 {
+		return math.MaxInt32
+	}
+	return max(int(r.Cur)/4, 1)
+}
 
 // mostConns is how many connections a user has at a time, those of attached programs
 // apart, which rules limit. It leaves the other users the file descriptors that they
@@ -18,9 +31,10 @@ const mostConns = 1024
 
 // crowd knows the connections of each user that speak HTTP. Beyond the most that a user
 // may have, the oldest gives way to the newest: so a program of the user that leaves
-// connections open does not keep another one out, and nobody else notices.
+// connections open does not keep another one out, and nobody else notices. Beyond the
+// most that all users may have, the oldest of the user with the most gives way.
 type crowd struct {
-	most int
+	most, open int
 
 	mu   sync.Mutex
 	of   map[uint32][]net.Conn // by user, oldest first
@@ -29,7 +43,7 @@ type crowd struct {
 
 // newCrowd returns a crowd in which each user has at most the given number.
 func newCrowd(most int) *crowd {
-	return &crowd{most: most, of: map[uint32][]net.Conn{}, user: map[net.Conn]uint32{}}
+	return &crowd{most: most, open: mostOpen(), of: map[uint32][]net.Conn{}, user: map[net.Conn]uint32{}}
 }
 
 // turn is http.Server.ConnState.
@@ -60,11 +74,24 @@ func (c *crowd) enter(conn net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if own := c.of[p.UID]; len(own) >= c.most {
-		_ = own[0].Close()
-		c.forget(own[0])
+		c.drop(own[0])
+	} else if len(c.user) >= c.open {
+		var largest []net.Conn
+		for _, conns := range c.of {
+			if len(conns) > len(largest) {
+				largest = conns
+			}
+		}
+		c.drop(largest[0])
 	}
 	c.of[p.UID] = append(c.of[p.UID], conn)
 	c.user[conn] = p.UID
+}
+
+// drop closes a connection. The caller holds mu.
+func (c *crowd) drop(conn net.Conn) {
+	_ = conn.Close()
+	c.forget(conn)
 }
 
 // forget takes out a connection that has ended, or has become an attached program's. The
