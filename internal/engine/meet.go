@@ -68,10 +68,10 @@ func (c *conn) settled() {
 	switch {
 	case r.id != id:
 		r.restarted(c, told)
-	case r.process != 0:
-		r.outlived(life)
+	case r.process != 0 && r.process != life:
+		r.succeeded(life)
 	}
-	r.id, r.process = id, life
+	r.id, r.process, r.watched = id, life, life
 	r.claimed = r.id
 	r.origin.remotes[r.id] = r
 }
@@ -101,23 +101,30 @@ func (r *remote) restarted(c *conn, told bool) {
 	}
 }
 
-// outlived is called when a process answers that may have taken the place of another one,
-// which had something that outlives processes: the identity stays. Operations that name a
+// succeeded is called when another process accepts a session than the one before, which
+// had something that outlives processes: the identity stays. Operations that name a
 // registration are left to the target, which refuses them if that has ended with the
 // former process. All others were meant for what that process had. The session in limbo
 // is left to resumed.
+func (r *remote) succeeded(life uint64) {
+	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, func(f *flight) bool {
+		return f.message() || f.Verb.Array() && f.Incarnation == 0
+	})
+	r.outlived(life)
+}
+
+// outlived ends the watches, also those that wait to begin, if they have not been told of
+// this process: only what outlives processes has been kept.
 func (r *remote) outlived(life uint64) {
-	if r.process == life {
+	if r.watched == life {
 		return
 	}
-	r.process = life
+	r.watched = life
 	for _, p := range r.peers {
 		p.life.Store(life)
 	}
 	restart := Result{Fate: NotExecuted, Reason: session.PeerRestarted}
-	r.failWhere(restart, func(f *flight) bool {
-		return f.Verb == VerbWatch || f.message() || f.Verb.Array() && f.Incarnation == 0
-	})
+	r.failWhere(restart, func(f *flight) bool { return f.Verb == VerbWatch })
 	r.failWatches(restart)
 	if r.conn != nil {
 		r.conn.ini.Watch(r.e.now, false)

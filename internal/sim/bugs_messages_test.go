@@ -36,7 +36,7 @@ var bugsOfMessages = []bug{
 	{"a message counts twice that completed while the next one waited", "", []edit{
 		{engineComplete, "n := max(records-g.told, 0)", "n := min(records, len(g.segs))"}}},
 	{"messages that wait when the target restarts reach its new life", "", []edit{
-		{engineMeet, "(f.Verb.Array() || f.message())", "f.Verb.Array()"}}},
+		{engineMeet, "(f.Verb.Array() || f.message() ||", "(f.Verb.Array() ||"}}},
 	{"a session without order runs frames of messages ahead", "", []edit{
 		{sessionTarget, "t.anyOrder && h.Flags&wire.FlagMessages == 0", "t.anyOrder"}}},
 	{"a session that has ended says that a message waits", "", []edit{

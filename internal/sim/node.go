@@ -34,7 +34,8 @@ type node struct {
 	gateway gateway // its first hop, in a routed world
 	steer   uint64  // which flows go to which queue
 
-	life    int // crashes so far
+	life    int    // crashes so far
+	lasting uint64 // life of what outlives its processes, 0 for nothing
 	up      bool
 	eng     *engine.Engine   // of the first queue
 	engs    []*engine.Engine // by queue
@@ -135,7 +136,7 @@ func (n *node) engines(secret [32]byte, life uint64) {
 			panic(err) // the plan is at fault: no executor can be like this
 		}
 		eng, err := engine.New(engine.Config{
-			Port: port, Local: n.link.Local, MTU: p.mtu, Session: cfg, Queue: q, Secret: secret, Life: life,
+			Port: port, Local: n.link.Local, MTU: p.mtu, Session: cfg, Queue: q, Secret: secret, Life: life, Resident: n.lasting,
 			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept, Events: n.events, Inflow: n.inflow,
 			Padding: n.pads,
 			Serve:   func(now int64, p session.TargetParams) engine.Served { return exec.Begin(now, p, nil) },

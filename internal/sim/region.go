@@ -57,6 +57,8 @@ type region struct {
 	gone   []span // when its key was unknown; the last may be open
 	wipes  []span // when its memory was lost
 	former []past // memory that it had before, which no operation may change any more
+	// incarnation is that of its next registration; 0 for a new one.
+	incarnation uint32
 }
 
 // past is memory that was given back, and its contents at that time.
@@ -97,7 +99,7 @@ func (r *region) register() {
 		panic(err)
 	}
 	r.reg, err = r.n.table.Register(r.memory, mr.Options{
-		Key: &key, Access: access, Length: strideOf(r.kind) * regionWords[r.kind], Name: regionName(r.kind),
+		Key: &key, Access: access, Length: strideOf(r.kind) * regionWords[r.kind], Name: regionName(r.kind), Incarnation: r.incarnation,
 	})
 	if err != nil {
 		panic(err) // the key is the region's own
