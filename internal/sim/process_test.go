@@ -46,7 +46,7 @@ func (n *node) die(t *testing.T, keeps bool) {
 	n.eng = n.engs[0]
 	engine.NewGroup(n.engs)
 	n.eng.Pause()
-	if err := n.eng.Import(sessions); err != nil {
+	if err := n.eng.Import(sessions, nil); err != nil {
 		t.Fatal(err)
 	}
 	n.eng.Resume()
