@@ -128,6 +128,11 @@ func (d *Domain) reside() error {
 		return err
 	}
 	x.OnLoss(func() { d.tellLoss(dev.Name(), d.dev.Info().Driver) })
+	x.OnStuck(func(why error) {
+		err := errors.Join(why, dev.Program().SetExecutor(nil))
+		go d.log(slog.LevelError, "the XDP program executes nothing more, as it does not obey: the poller does, until the domain is opened anew",
+			slog.String("interface", dev.Name()), slog.Any("error", err))
+	})
 	h.executor, h.memories = x, map[*mr.Memory]*resident.Memory{}
 	h.keys.Store(&map[uint64]struct{}{})
 	servers, err := h.serve(d)

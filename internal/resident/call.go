@@ -25,6 +25,7 @@ const (
 	callUnclaim
 	callAnswer
 	callBare
+	callThaw
 )
 
 // Verdict is what the program says of a frame or a call: enum verdict. Those up to
@@ -47,7 +48,8 @@ const (
 	Unsound     Verdict = 20 // damaged, or of a type that is not the program's
 	Absent      Verdict = 21 // there is no answer to the frame
 	Relayed     Verdict = 22 // user space answers, since what the program sends may be lost
-	NumVerdicts Verdict = 23
+	Torn        Verdict = 23 // the frame, or one before it, has run in part
+	NumVerdicts Verdict = 24
 )
 
 // callLen is the length of struct call, in bytes.
@@ -61,10 +63,11 @@ type caller struct {
 	program *ebpf.Program
 	in, out []byte
 	attr    testRun
+	tries   int // most of them: see busyTries
 }
 
 func newCaller(p *ebpf.Program) *caller {
-	return &caller{program: p, in: make([]byte, callLen+MaxFrame+8), out: make([]byte, callLen+MaxFrame+8)}
+	return &caller{tries: busyTries, program: p, in: make([]byte, callLen+MaxFrame+8), out: make([]byte, callLen+MaxFrame+8)}
 }
 
 // call asks for something, with what follows. It returns the verdict, and the frame that
@@ -83,10 +86,10 @@ func (c *caller) call(cmd command, session, arg uint32, follows []byte) (v Verdi
 			return 0, nil, fmt.Errorf("resident: calling the program: %w", err)
 		}
 		if action != xdpAborted && len(out) >= callLen {
-			if v = Verdict(le.Uint32(out[12:])); v != Busy || tries == busyTries {
+			if v = Verdict(le.Uint32(out[12:])); v != Busy || tries >= c.tries {
 				return v, out[callLen:][:le.Uint32(out[16:])], nil
 			}
-		} else if tries == busyTries {
+		} else if tries >= c.tries {
 			return 0, nil, fmt.Errorf("resident: the program refused command %d for session %#x %d times; the CPU may be overloaded", cmd, session, tries)
 		}
 	}

@@ -82,6 +82,9 @@ func (s *Session) emitReset(b []byte) int {
 	h := s.header(wire.Reset)
 	h.Sack = s.Ran().Early // what is held never runs
 	h.Put(b)
+	if s.Ran().Torn {
+		s.resetDue = wire.ResetUnknownSession // it promises nothing of what ran
+	}
 	m := wire.ResetMsg{Session: uint32(s.p.Local), PSN: h.Ack + 1, Reason: s.resetDue}
 	m.Put(b[wire.HeaderLen:])
 	s.resetDue = 0

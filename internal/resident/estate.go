@@ -168,7 +168,7 @@ func (v *Server) TakeOver(now int64, p session.TargetParams, ended wire.ResetRea
 	}
 	p.MaxFrame, p.Window = int(s.Payload)+headerLen, int(s.Credit)
 	a := v.adopt(now, p, place, &s)
-	a.stuck, a.ended, a.resetDue = s.Claimed != 0, ended, ended
+	a.torn, a.ended, a.resetDue = s.Claimed != 0, ended, ended
 	v.x.mu.Lock()
 	defer v.x.mu.Unlock()
 	v.x.adopted[s.Id] = struct{}{}

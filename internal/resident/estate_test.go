@@ -166,7 +166,7 @@ func TestEstateSessions(t *testing.T) {
 		if err != nil {
 			t.Fatalf("session %d: %v", i, err)
 		}
-		if s.frozen != c.frozen || s.stuck != c.stuck || s.ended != c.ended || s.Due() != (c.ended != 0) {
+		if s.frozen != c.frozen || s.torn != c.stuck || s.ended != c.ended || s.Due() != (c.ended != 0) {
 			t.Errorf("session %d: %+v", i, s)
 		}
 	}

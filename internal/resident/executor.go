@@ -41,11 +41,13 @@ type Executor struct {
 		executorPrograms
 		executorMaps
 	}
-	sessions []byte // the map of that name
-	book     *book  // nil unless the state is pinned
-	node     Node   // as written down there
-	salt     []byte // of Digest
-	onLoss   func() // nil for none
+	sessions []byte      // the map of that name
+	book     *book       // nil unless the state is pinned
+	node     Node        // as written down there
+	salt     []byte      // of Digest
+	onLoss   func()      // nil for none
+	onStuck  func(error) // nil for none
+	stuck    sync.Once   // onStuck has been called
 
 	mu       sync.Mutex
 	free     []uint32            // places for sessions

@@ -35,7 +35,8 @@ type Session struct {
 	ended    wire.ResetReason
 	frozen   bool
 	released bool
-	stuck    bool // a frame has run that the program does not know of: nothing runs any more
+	torn     bool // a frame has run, at least in part, that the program does not know of
+	barred   bool // the program did not obey: nothing runs any more
 
 	losses losses // of answers that the program sends
 
@@ -46,8 +47,15 @@ func bit(psn uint32) uint64 { return 1 << (psn % window) }
 
 // Receive takes a frame of the session: see engine.Served.
 func (s *Session) Receive(_ int64, h *wire.Header, payload, out []byte) (o session.Outcome) {
-	if h.Type == wire.Reset {
+	switch {
+	case h.Type == wire.Reset:
 		o.Verdict = s.onReset(payload)
+		return o
+	case s.torn: // forgotten, so that the initiator learns that nobody knows what ran
+		o.Verdict = session.Gone
+		return o
+	case s.barred:
+		o.Verdict = session.NoBuffer
 		return o
 	}
 	if s.ended != 0 && (h.Type == wire.Request || h.Type == wire.Probe) {
@@ -137,6 +145,9 @@ func (s *Session) take(h *wire.Header, payload []byte, o *session.Outcome) (answ
 	case Foreign:
 		s.execute(h, b[wire.HeaderLen:wire.HeaderLen+len(payload)], o)
 		return nil
+	case Torn:
+		s.torn = true
+		o.Verdict = session.Gone
 	case Stale, OutOfWindow:
 		o.Verdict = session.Verdict(verdict)
 	case Busy:
@@ -162,10 +173,6 @@ const answerHead = 8
 // space: until the program is told the outcome, nothing else of the session runs. If this
 // process dies before that, the frame stays claimed, and nobody can tell whether it ran.
 func (s *Session) execute(h *wire.Header, payload []byte, o *session.Outcome) {
-	if s.stuck {
-		o.Verdict = session.NoBuffer
-		return
-	}
 	o.Verdict = session.Execute
 	uses, reason := s.v.local.Check(payload, int(h.Ops))
 	if reason == wire.ReasonOK && uses&^s.p.Features != 0 {
@@ -184,8 +191,8 @@ func (s *Session) execute(h *wire.Header, payload []byte, o *session.Outcome) {
 	binary.LittleEndian.PutUint32(b[4:], h.PSN)
 	v, _, err := s.v.c.call(callCommit, uint32(s.p.Local), 0, b[:answerHead+n])
 	if err != nil || v != Execute {
-		s.stuck = true // it stays claimed, and nothing is lost or doubled
-		o.Verdict = session.NoBuffer
+		s.torn = true // it stays claimed
+		o.Verdict = session.Gone
 		return
 	}
 	s.v.x.committed.Add(uint64(h.Ops))
@@ -201,7 +208,7 @@ func (s *Session) Settle() { s.v.local.Leave() }
 // Ran returns which frames have run.
 func (s *Session) Ran() session.Ran {
 	expected := s.state.expected()
-	return session.Ran{PSN: expected - 1, Early: bits.RotateLeft64(s.state.ahead(), -int((expected+1)%window))}
+	return session.Ran{Torn: s.torn || s.state.claimed() == claimInPart, PSN: expected - 1, Early: bits.RotateLeft64(s.state.ahead(), -int((expected+1)%window))}
 }
 
 // Acked returns the psn up to which all answers have arrived.
@@ -218,7 +225,7 @@ func (s *Session) HeardAt() int64 {
 
 // Freeze ends execution for good and returns what ran; the answers behind ack are due.
 func (s *Session) Freeze(now int64, ack uint32) session.Ran {
-	s.v.c.call(callFreeze, uint32(s.p.Local), ack, nil)
+	s.oblige(callFreeze, ack)
 	if !s.frozen {
 		s.frozen = true
 		s.heard, s.heardAt = s.state.heard(), now
@@ -233,7 +240,7 @@ func (s *Session) Freeze(now int64, ack uint32) session.Ran {
 
 // Shutdown makes a reset due that says which frames never ran.
 func (s *Session) Shutdown(why wire.ResetReason) {
-	s.v.c.call(callEnd, uint32(s.p.Local), 0, nil)
+	s.oblige(callEnd, 0)
 	s.resetDue, s.ended = why, why
 }
 
@@ -246,7 +253,7 @@ func (s *Session) Release() {
 	s.released = true
 	s.dropHeld()
 	s.toSend, s.infoDue, s.nakDue, s.echoDue, s.resetDue = 0, false, false, false, 0
-	if v, _, err := s.v.c.call(callRelease, uint32(s.p.Local), 0, nil); err == nil && v == Drop {
+	if s.oblige(callRelease, 0) {
 		s.v.x.book.erase(recordsMap, uint32(s.p.Local))
 		s.v.x.giveBack(s.place)
 	}

@@ -68,6 +68,9 @@ func (x *Executor) state(place uint32) (s executorSession, err error) {
 	return s, err
 }
 
+// claimInPart says that a frame has run in part: enum claim.
+const claimInPart = 2
+
 // Life of a session: enum life.
 const (
 	lifeFree = iota

@@ -51,6 +51,7 @@ func viewAt(sessions []byte, place uint32) view {
 
 func (v view) expected() uint32 { return atomic.LoadUint32(&v.s.Expected) }
 func (v view) freed() uint32    { return atomic.LoadUint32(&v.s.Freed) }
+func (v view) claimed() uint32  { return atomic.LoadUint32(&v.s.Claimed) }
 func (v view) ahead() uint64    { return atomic.LoadUint64(&v.s.Ahead) }
 func (v view) heard() int64     { return int64(atomic.LoadUint64(&v.s.Heard)) }
 func (v view) ops() uint64      { return atomic.LoadUint64(&v.s.Ops) }

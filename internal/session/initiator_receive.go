@@ -292,7 +292,7 @@ func (s *Initiator) onReset(h *wire.Header, payload []byte) Event {
 	}
 	switch r.Reason {
 	case wire.ResetClosed, wire.ResetShuttingDown:
-		s.final, s.finalSet = Ran{r.PSN - 1, s.early(h)}, true
+		s.final, s.finalSet = Ran{PSN: r.PSN - 1, Early: s.early(h)}, true
 		return s.end(PeerClosed)
 	case wire.ResetOutOfWindow:
 		return s.end(ProtocolError)

@@ -8,6 +8,7 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 type Ran struct {
 	PSN   uint32 // all requests up to this one
 	Early uint64 // and later ones, in a session without order: bit i is PSN+2+i
+	Torn  bool   // nobody knows: a frame has run in part
 }
 
 // Has reports whether request psn, which is in the window, has run.

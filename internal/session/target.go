@@ -152,7 +152,7 @@ func NewTarget(answers, holds *Share, p TargetParams, now int64) *Target {
 }
 
 // Ran returns what has run.
-func (t *Target) Ran() Ran { return Ran{t.expected - 1, t.sack(t.ahead)} }
+func (t *Target) Ran() Ran { return Ran{PSN: t.expected - 1, Early: t.sack(t.ahead)} }
 
 // sack returns early frames as bits from expected+1 on; that is ack+2 in a header.
 func (t *Target) sack(early uint64) uint64 {

@@ -32,7 +32,7 @@ func TestUnorderedRunsAhead(t *testing.T) {
 		t.Fatalf("%v ran, %v are done; want %v to run, and all of them to be done", p.ran, p.done, want)
 	}
 	first := FirstPSN(p.epoch)
-	if ran := p.tgt.Ran(); ran != (Ran{first + 1, 0b11111}) {
+	if ran := p.tgt.Ran(); ran != (Ran{PSN: first + 1, Early: 0b11111}) {
 		t.Errorf("the target says that %+v ran, want all up to %d and the five after the next", ran, first+1)
 	}
 	p.target(lost.frame)

@@ -20,6 +20,7 @@ enum command {
 	CALL_UNCLAIM, /* the claimed frame has not run */
 	CALL_ANSWER, /* the frame that answers request arg */
 	CALL_BARE, /* a frame of type arg without payload */
+	CALL_THAW, /* undo CALL_FREEZE */
 };
 
 struct call {
@@ -39,9 +40,13 @@ static __always_inline void call_receive(struct xdp_md *ctx, struct scratch *s, 
 	o->verdict = UNSOUND;
 	if (s->length < FRAME_MIN || s->length > FRAME_MAX || !load_long(ctx, s, sizeof(*c)) || !read_header(s))
 		return;
+	if (x->claimed == IN_PART) {
+		o->verdict = TORN;
+		return;
+	}
 	take(s, x, place, o);
 	if (o->verdict == FOREIGN)
-		x->claimed = 1;
+		x->claimed = CLAIMED;
 }
 
 /* The claimed frame has run: s holds a copy of its answer. */
@@ -52,7 +57,7 @@ static __always_inline void call_commit(struct xdp_md *ctx, struct scratch *s, s
 	__u32 psn, n = CUT(c->length - 1, FRAME_MASK) + 1;
 
 	o->verdict = INVALID;
-	if (!x->claimed || c->length < 8 || c->length > 8 + PAYLOAD_MAX ||
+	if (x->claimed != CLAIMED || c->length < 8 || c->length > 8 + PAYLOAD_MAX ||
 	    bpf_xdp_load_bytes(ctx, sizeof(*c), s->in, n))
 		return;
 	psn = in32(s, 4);
@@ -99,7 +104,14 @@ static __always_inline void obey(struct xdp_md *ctx, struct scratch *s, struct c
 		break;
 	case CALL_END: x->life = ENDED; break;
 	case CALL_ATTEND: x->attended = c->arg; break;
-	case CALL_UNCLAIM: x->claimed = 0; break;
+	case CALL_UNCLAIM:
+		if (x->claimed == CLAIMED)
+			x->claimed = 0;
+		break;
+	case CALL_THAW:
+		if (x->life == FROZEN)
+			x->life = LIVE;
+		break;
 	case CALL_RELEASE:
 		x->id = 0;
 		x->life = FREE;

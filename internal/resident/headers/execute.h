@@ -98,7 +98,9 @@ static __always_inline void element(struct scratch *s, struct answer *a)
 	struct block *k = block_at(s, s->at);
 	__u32 size = s->rec.size;
 
-	if (!k || change((void *)k->bytes + CUT(s->at, BLOCK - 8), s, s->at & 7)) { /* an array may have run in part */
+	if (!k || change((void *)k->bytes + CUT(s->at, BLOCK - 8), s, s->at & 7)) {
+		if (s->elements != s->rec.count && s->rec.op != OP_READ)
+			s->torn = 1;
 		s->values = s->began;
 		fail(s, STATUS_NOT_EXECUTED);
 		return;
@@ -120,6 +122,8 @@ static long step(__u32 i, struct walk *w)
 {
 	struct scratch *s = w->s;
 
+	if (s->torn)
+		return 1;
 	if (!s->elements) {
 		if (!s->run_left && !next_record(s))
 			return 1;
@@ -185,14 +189,14 @@ __noinline int put_statuses(struct scratch *s, struct answer *a)
 }
 
 /* Executes the frame and writes its answer. 0: it is not for this program, and nothing has
- * been done. */
+ * been done. If it is torn, there is no answer. */
 __noinline int execute(struct scratch *s, struct answer *a)
 {
 	struct walk w = {s, a};
 
 	if (!s || !a || !executable(s))
 		return 0;
-	s->elements = s->run_left = s->index = s->values = s->failed = 0;
+	s->elements = s->run_left = s->index = s->values = s->failed = s->torn = 0;
 	if (!s->whole)
 		rewind(s);
 	if (!s->whole || !execute_whole(s, a))

@@ -51,6 +51,11 @@ static __always_inline void run(struct scratch *s, struct session *x, struct ans
 		o->verdict = FOREIGN;
 		return;
 	}
+	if (s->torn) {
+		x->claimed = IN_PART;
+		o->verdict = TORN;
+		return;
+	}
 	ran(x, s, a);
 	put_answer(s, x, s->h.psn, a);
 	o->sends = 1;

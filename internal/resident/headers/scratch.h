@@ -87,6 +87,7 @@ struct scratch {
 	__u32 began; /* where in the answer its value begins */
 	__u32 to; /* of the next result, in the answer */
 	__u32 done; /* operations */
+	__u32 torn; /* an array has been changed in part */
 
 	/* The answer. */
 	__u32 room; /* bytes of payload */

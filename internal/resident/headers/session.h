@@ -27,6 +27,7 @@ enum verdict {
 	UNSOUND, /* the frame is damaged, or of a type that is not for this program */
 	ABSENT, /* there is no answer to the frame */
 	RELAYED, /* user space answers, since what this program sends may be lost */
+	TORN, /* the frame, or one before it, has run in part */
 	NUM_VERDICTS,
 };
 

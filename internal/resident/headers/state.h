@@ -43,6 +43,12 @@ enum life {
 	ENDED, /* likewise, and the initiator is told */
 };
 
+/* What holds a session up: nothing else of it runs. */
+enum claim {
+	CLAIMED = 1, /* user space executes a frame */
+	IN_PART, /* a frame has run in part: nobody can say what became of it */
+};
+
 /* Why user space has to see all frames of a session. */
 enum attended {
 	HOLDS = 1, /* it holds early ones */
@@ -59,7 +65,7 @@ struct session {
 	__u32 expected; /* lowest psn that has not run */
 	__u32 freed; /* answers up to here have arrived */
 	__u32 probes; /* number of the latest probe */
-	__u32 claimed; /* 1 + slot of a frame that user space executes; 0 for none */
+	__u32 claimed; /* enum claim */
 	__u64 ahead; /* bit psn%64: ran, though an earlier one has not */
 	__u64 clean; /* bit psn%64: ran, and has no results; meaningful for cached answers */
 	__u64 heard; /* how often the initiator has sent something new */
