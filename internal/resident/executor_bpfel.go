@@ -123,6 +123,7 @@ type executorScratch struct {
 	Began      uint32
 	To         uint32
 	Done       uint32
+	Torn       uint32
 	Room       uint32
 	Values     uint32
 	Failed     uint32
@@ -131,7 +132,6 @@ type executorScratch struct {
 	Out        [48]uint8
 	Zeros      [16]uint8
 	In         [2112]uint8
-	_          [4]byte
 }
 
 type executorSession struct {
