@@ -210,7 +210,7 @@ func (d *Domain) serveSession(x *executor.Executor, queue int, now int64, p sess
 	if o := d.observer(p.Endpoint); o != nil {
 		return x.Begin(now, p, o)
 	}
-	return d.residence.movable(x.Begin(now, p, nil), queue, p)
+	return d.residence.movable(x, queue, now, p)
 }
 
 // furnish gives the guest room for regions and endpoints.

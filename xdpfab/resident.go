@@ -320,5 +320,6 @@ func (h *residence) count(all map[string]uint64) error {
 	}
 	all["resident_ops_executed"], all["resident_sessions"] = t.Ops, t.Sessions
 	all["resident_answers_lost"], all["resident_sessions_relayed"] = t.Lost, t.Relayed
+	all["resident_sessions_returned"] = t.Returned
 	return nil
 }

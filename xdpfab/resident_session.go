@@ -29,21 +29,53 @@ type movable struct {
 	params   session.TargetParams
 	former   *executor.Session // that Settle is for, too, once the session has moved
 	stays    bool              // frozen or ended: nothing runs any more, here or elsewhere
+	begin    func(now int64) *executor.Session
+	askAt    int64 // when the session may ask for a place again, in the engine's time
 }
+
+// askEvery is the time between two attempts of a session to get a place, in nanoseconds.
+const askEvery = int64(100e6)
 
 // movable returns a session which has just begun as one that can become resident, if it
 // can ever be. It runs on the thread of the queue's engine.
-func (h *residence) movable(s *executor.Session, queue int, p session.TargetParams) engine.Served {
-	servers := h.servers.Load()
+func (h *residence) movable(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served {
+	begin := func(now int64) *executor.Session { return x.Begin(now, p, nil) }
+	s, servers := begin(now), h.servers.Load()
 	if servers == nil || !resident.Takes(&p) {
 		return s
 	}
-	return &movable{Served: s, ordinary: s, h: h, server: (*servers)[queue], params: p}
+	return &movable{Served: s, ordinary: s, h: h, server: (*servers)[queue], params: p, begin: begin}
+}
+
+// Tick implements engine.Restless: a session that is asked to gives its place back.
+func (m *movable) Tick(now int64) {
+	if m.moved != nil && !m.left() && m.moved.Wanted(now) {
+		m.yield(now)
+	}
+}
+
+// yield makes the session ordinary again, if it can.
+func (m *movable) yield(now int64) {
+	state, err := m.moved.Yield(now)
+	var s *executor.Session
+	if err == nil {
+		s = m.begin(now)
+		if err = s.Restore(state, now); err != nil {
+			s.Detach()
+		}
+	}
+	if err != nil {
+		m.moved.Stay()
+		return
+	}
+	m.moved.Settle()
+	m.moved.Release()
+	m.Served, m.ordinary, m.moved, m.askAt = s, s, nil, now+askEvery
 }
 
 // Receive implements engine.Served.
 func (m *movable) Receive(now int64, h *wire.Header, payload, out []byte) session.Outcome {
-	if m.ordinary != nil && !m.stays && m.quiet(h) && m.h.executes(payload, int(h.Ops)) {
+	if m.ordinary != nil && !m.stays && now >= m.askAt && m.quiet(h) && m.h.executes(payload, int(h.Ops)) {
 		m.move(now, h.PSN)
 	}
 	return m.Served.Receive(now, h, payload, out)
@@ -132,6 +164,7 @@ func (m *movable) quiet(h *wire.Header) bool {
 func (m *movable) move(now int64, psn uint32) {
 	s, err := m.server.Continue(now, m.params, psn)
 	if err != nil {
+		m.askAt = now + askEvery
 		return
 	}
 	m.ordinary.Release()

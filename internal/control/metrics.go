@@ -133,6 +133,7 @@ var helps = map[string]string{
 	"resident_refused":           "Frames of its sessions that were stale or contradicted them.",
 	"resident_busy":              "Frames that were dropped as another CPU was at their session.",
 	"resident_sessions":          "Sessions of peers that it has taken over.",
+	"resident_sessions_returned": "Of these, those that gave their places to other peers.",
 	"hellos":                     "Requests of peers to open a session.",
 	"hellos_unauthorized":        "Of these, without the authorization key of their endpoint.",
 	"sessions_opened":            "Sessions opened by this node.",

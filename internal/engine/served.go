@@ -59,3 +59,10 @@ type Served interface {
 	// afterwards.
 	Release()
 }
+
+// Restless is an executor that has something to do from time to time, whether frames come
+// or not.
+type Restless interface {
+	// Tick is called between two bursts, as often as the timers are looked at.
+	Tick(now int64)
+}

@@ -161,7 +161,12 @@ func (t *target) tick(int64) int64 {
 	if t.e.lived >= t.deadline() {
 		t.e.count[SessionsRetired]++
 		t.remove()
-	} else if t.midway {
+		return 0
+	}
+	if r, is := t.s.(Restless); is {
+		r.Tick(t.e.lived)
+	}
+	if t.midway {
 		return t.stalled()
 	}
 	return 0 // idleness is checked in the next period

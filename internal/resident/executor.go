@@ -11,6 +11,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/session"
 )
 
 // Limits of what an Executor can hold, and of the frames that it takes.
@@ -57,6 +59,7 @@ type Executor struct {
 	swept    bool                // the process before has nothing here any more
 	names    map[uint64]Name     // of regions, by key
 	adopted  map[uint32]struct{} // ids of sessions that were taken over
+	seated
 	counts
 }
 
@@ -126,7 +129,11 @@ func (x *Executor) findPlaces() error {
 	for all.Next(&id, &place) {
 		taken[place] = struct{}{}
 	}
-	x.free, x.live = others(taken, x.objects.Sessions.MaxEntries()), taken
+	n := x.objects.Sessions.MaxEntries()
+	x.free, x.fewest, x.parties, x.live = others(taken, n), int(n/8), map[session.Party]int{}, map[uint32]*Session{}
+	for place := range taken {
+		x.live[place] = nil
+	}
 	var key uint64
 	var r executorRegion
 	taken = map[uint32]struct{}{}

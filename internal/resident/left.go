@@ -303,6 +303,7 @@ func (v *Server) adopt(now int64, p session.TargetParams, place uint32, s *execu
 	a := &Session{v: v, p: p, place: place, state: viewAt(v.x.sessions, place), holds: session.NewShare(v.holds), heardAt: now, frozen: s.Life == lifeFrozen}
 	a.heard = a.state.heard()
 	a.losses.acked = a.state.freed()
+	v.x.sit(a)
 	a.losses.ours = between(a.losses.acked, a.state.expected()-1) // who has answered them is not known
 	return a
 }

@@ -7,6 +7,7 @@ package resident
 import (
 	"encoding/binary"
 	"math/bits"
+	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -39,6 +40,12 @@ type Session struct {
 	barred   bool // the program did not obey: nothing runs any more
 
 	losses losses // of answers that the program sends
+
+	// Of the place: see seats.go.
+	wanted atomic.Bool // the session is asked to give it back
+	idle   atomic.Bool // it has long been silent
+	firm   atomic.Bool // it could not go when it was asked
+	yields bool        // it goes
 
 	heard, heardAt int64 // the latest news: how many there had been, and when in the engine's time
 }
@@ -254,6 +261,9 @@ func (s *Session) Release() {
 	s.dropHeld()
 	s.toSend, s.infoDue, s.nakDue, s.echoDue, s.resetDue = 0, false, false, false, 0
 	if s.oblige(callRelease, 0) {
+		if s.yields {
+			s.v.x.returned.Add(1)
+		}
 		s.v.x.book.erase(recordsMap, uint32(s.p.Local))
 		s.v.x.giveBack(s.place)
 	}
@@ -266,6 +276,7 @@ func (s *Session) Detach() {
 		return
 	}
 	s.released = true
+	s.v.x.leave(s)
 	attended := s.attended()
 	s.dropHeld()
 	if s.losses.relays = false; attended != 0 {

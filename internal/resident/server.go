@@ -71,6 +71,9 @@ func (v *Server) Continue(now int64, p session.TargetParams, psn uint32) (*Sessi
 		return nil, fmt.Errorf("%w: a session with events, messages or frames of %d bytes; want none of them, and at most %d",
 			ErrConfig, p.MaxFrame, MaxFrame)
 	}
+	if !v.x.hasRoom(p.Party) { // before anything is written down in vain
+		return nil, fmt.Errorf("%w for another session", ErrFull)
+	}
 	if p.Memo != nil { // first: a session that is not written down cannot be adopted
 		if err := v.x.book.write(recordsMap, uint32(p.Local), p.Memo()); err != nil {
 			return nil, err
@@ -83,5 +86,6 @@ func (v *Server) Continue(now int64, p session.TargetParams, psn uint32) (*Sessi
 	}
 	s := &Session{v: v, p: p, place: place, state: viewAt(v.x.sessions, place), holds: session.NewShare(v.holds), heardAt: now}
 	s.heard, s.losses.acked = s.state.heard(), psn-1
+	v.x.sit(s)
 	return s, nil
 }

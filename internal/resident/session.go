@@ -21,11 +21,9 @@ func (x *Executor) begin(c *caller, p *session.TargetParams, psn uint32) (place 
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	n := len(x.free)
-	if n == 0 {
-		return 0, fmt.Errorf("%w for another session", ErrFull)
+	if place, err = x.seat(p.Party); err != nil {
+		return 0, err
 	}
-	place = x.free[n-1]
 	s := executorSession{
 		Id: uint32(p.Local), Remote: p.Remote, Epoch: p.Epoch, Expected: psn, Freed: psn - 1, Auth: x.Digest(p.Key),
 		Payload: uint32(p.MaxFrame - headerLen), Credit: uint16(p.Window), Life: lifeLive, Lane: p.Local.Lane(),
@@ -45,8 +43,8 @@ func (x *Executor) begin(c *caller, p *session.TargetParams, psn uint32) (place 
 	if err != nil {
 		return 0, err
 	}
-	x.free = x.free[:n-1]
-	x.live[place] = struct{}{}
+	x.free = x.free[:len(x.free)-1]
+	x.live[place] = nil // until sit
 	x.begun++
 	return place, nil
 }
@@ -55,7 +53,7 @@ func (x *Executor) begin(c *caller, p *session.TargetParams, psn uint32) (place 
 func (x *Executor) giveBack(place uint32) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	delete(x.live, place)
+	x.rise(place)
 	x.gone += viewAt(x.sessions, place).ops()
 	x.free = append(x.free, place)
 }

@@ -58,8 +58,8 @@ func TestProgramDoesNotObey(t *testing.T) {
 	}
 }
 
-// An array that was changed in part is not told as not executed: the session is forgotten,
-// so that the outcome is unknown.
+// An array that was changed in part is not told as not executed: the session is
+// forgotten, so that the outcome is unknown.
 func TestArrayInPart(t *testing.T) {
 	for name, c := range map[string]struct {
 		op     atomic.Op

@@ -22,6 +22,9 @@ type Tally struct {
 	// Lost are the frames whose answer by the program did not arrive in time. Relayed is
 	// how often user space has begun to answer in the program's place for that.
 	Lost, Relayed uint64
+	// Returned are the sessions that gave their places to others, and went back to user
+	// space.
+	Returned uint64
 }
 
 // Tally returns the present numbers.
@@ -43,16 +46,17 @@ func (x *Executor) Tally() (t Tally, err error) {
 	}
 	t.Ops += x.gone - others
 	t.Sessions = x.begun
+	t.Returned = x.returned.Load()
 	t.Lost, t.Relayed = x.lost.Load(), x.relays.Load()
 	return t, nil
 }
 
 // counts are what an Executor knows for its Tally.
 type counts struct {
-	live      map[uint32]struct{} // places of sessions; under Executor.mu
-	gone      uint64              // operations of sessions that were released; likewise
-	begun     uint64              // sessions; likewise
-	committed atomic.Uint64       // operations that user space has executed
-	lost      atomic.Uint64       // see Tally
-	relays    atomic.Uint64       // likewise
+	gone      uint64        // operations of sessions that were released; under Executor.mu
+	begun     uint64        // sessions; likewise
+	committed atomic.Uint64 // operations that user space has executed
+	lost      atomic.Uint64 // see Tally
+	relays    atomic.Uint64 // likewise
+	returned  atomic.Uint64 // likewise
 }
