@@ -57,15 +57,15 @@ func between(behind, last uint32) uint64 {
 	return ^uint64(0)
 }
 
-// answered notes that user space sends an answer: to one frame, or to a run of them.
+// answered notes that user space sends an answer: to one frame, to a run of them, or to a
+// probe.
 func (l *losses) answered(frame []byte) {
-	psn := binary.LittleEndian.Uint32(frame[10:])
-	if frame[0]&0xf != uint8(wire.Ack) {
+	psn, last := binary.LittleEndian.Uint32(frame[10:]), binary.LittleEndian.Uint32(frame[14:])
+	switch {
+	case frame[0]&0xf != uint8(wire.Ack):
 		l.ours |= bit(psn)
-		return
-	}
-	for last := binary.LittleEndian.Uint32(frame[14:]); wire.Diff(psn, last) <= 0; psn++ {
-		l.ours |= bit(psn)
+	case frame[1]&wire.FlagEcho == 0 && wire.Diff(last, psn) >= 0:
+		l.ours |= between(psn-1, last)
 	}
 }
 
