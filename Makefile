@@ -21,6 +21,9 @@ RACE    := ./xdpfab ./internal/engine ./cmd/xdpfabd ./mr ./atomic $(addprefix ./
 RACENOT := ^Test(Veth|Resident|TakeoverResident|TakeoverBorrow|TakeoverKeptQueue|Borrow)
 # make test-long: also the rest, but not what has one thread only.
 RACELONG = $(shell $(GO) list ./xdpfab ./internal/engine ./cmd/... ./atomic ./xsk ./mr ./internal/... | grep -vE '/(sim|scale|layout|plot|histogram|errno|version|value)$$')
+# One build serves the tests, lint, and the guests of test/vm, which have no shared
+# libraries. The race detector takes cgo, which is what make build has by default.
+NOCGO   := CGO_ENABLED=0
 # Packages are tested in the order in which they are named: the longest begin first, so
 # that none of them is left over when the others are done.
 LONGEST := ./test/e2e ./xdpfab ./test/soak ./internal/sim ./internal/engine
@@ -45,8 +48,8 @@ demo:
 # part of make lint.
 test:
 	@scripts/need root go ip gcc
-	$(GO) test $(SIDE) -vet=off -timeout 30m $(LONGEST) $(PKGS)
-	$(GO) test $(SIDE) -race -short -vet=off -timeout 30m -skip '$(RACENOT)' $(RACE)
+	$(NOCGO) $(GO) test $(SIDE) -vet=off -timeout 30m $(LONGEST) $(PKGS)
+	CGO_ENABLED=1 $(GO) test $(SIDE) -race -short -vet=off -timeout 30m -skip '$(RACENOT)' $(RACE)
 	@$(MAKE) --no-print-directory test-vectors
 
 # What make test does a part of: thousands of seeds of the random searches, the limits of
@@ -69,7 +72,7 @@ FAST = $(shell $(GO) list $(PKGS) | grep -vE '/(bench|test|testnet|layout)(/|$$)
 fast:
 	@scripts/need go
 	@$(MAKE) --no-print-directory lint-here
-	XDPFAB_NO_ROOT=1 $(GO) test -short -vet=off -timeout 10m $(FAST)
+	XDPFAB_NO_ROOT=1 $(NOCGO) $(GO) test -short -vet=off -timeout 10m $(FAST)
 
 # The benchmark beside the floor and the peers: see bench/.
 BENCH_NEEDS := root go gcc libc6-dev ip ucx_perftest libfabric-dev libucx-dev
@@ -118,13 +121,13 @@ ARCH   ?= amd64
 VMNEED := go qemu-system-x86_64 busybox ip tc setpriv xz apt-get
 test-vm:
 	@scripts/need $(VMNEED)
-	@$(GO) run ./test/vm/cmd/vmtest -arch $(ARCH) -kernel $(KERNEL) -- $(VMTEST)
+	@$(NOCGO) $(GO) run ./test/vm/cmd/vmtest -arch $(ARCH) -kernel $(KERNEL) -- $(VMTEST)
 
 # The same with every kernel, or KERNELS, and a table of the features that work with each.
 KERNELS ?= all
 test-matrix:
 	@scripts/need $(VMNEED)
-	@$(GO) run ./test/vm/cmd/vmtest -kernel $(KERNELS) -table -- $(VMTEST)
+	@$(NOCGO) $(GO) run ./test/vm/cmd/vmtest -kernel $(KERNELS) -table -- $(VMTEST)
 ifeq ($(KERNELS)$(VMTEST),all)
 	@$(MAKE) --no-print-directory test-nic
 endif
@@ -136,7 +139,7 @@ NIC ?= all
 comma := ,
 test-nic:
 	@scripts/need $(VMNEED) ethtool
-	@$(GO) run ./test/vm/cmd/vmtest -nic $(NIC) -table -- $(VMTEST)
+	@$(NOCGO) $(GO) run ./test/vm/cmd/vmtest -nic $(NIC) -table -- $(VMTEST)
 
 # The suites of xsk, port, xdpfab and e2e on two NICs: whatever of them is not about veths.
 # Without KVM it takes long: on virtio 4 to 20 minutes for xdpfab, as other work leaves the
@@ -144,14 +147,14 @@ test-nic:
 SUITES ?= ./xsk ./internal/port ./xdpfab ./test/e2e
 test-nic-suites:
 	@scripts/need $(VMNEED) ethtool
-	@$(GO) run ./test/vm/cmd/vmtest -nic $(if $(filter all,$(NIC)),virtio$(comma)igb,$(NIC)) -table -- $(SUITES) -short
+	@$(NOCGO) $(GO) run ./test/vm/cmd/vmtest -nic $(if $(filter all,$(NIC)),virtio$(comma)igb,$(NIC)) -table -- $(SUITES) -short
 
 # The least of it that shows a driver's zero-copy at work: modes, frames of every length, sums,
 # and a daemon that is killed, on virtio and igb at the same time. 84 s on two cores
 # without KVM, at a load of 5.
 test-nic-short:
 	@scripts/need $(VMNEED) ethtool
-	@$(GO) run ./test/vm/cmd/vmtest -nic virtio,igb -table -- ./test/e2e -run 'TestNIC/^(modes|frames|sums|kill)$$'
+	@$(NOCGO) $(GO) run ./test/vm/cmd/vmtest -nic virtio,igb -table -- ./test/e2e -run 'TestNIC/^(modes|frames|sums|kill)$$'
 
 # The kernels of atomics against the vectors on arm64, each instruction translated by QEMU:
 # on a processor with the instructions of Armv8.1 for atomics (LSE), and on one that has
@@ -230,9 +233,9 @@ lint-arm64:
 lint-here:
 	@scripts/need go
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
-	$(GO) vet $(PKGS)
-	$(TOOLS) staticcheck $(PKGS)
-	$(GO) test ./internal/layout
+	$(NOCGO) $(GO) vet $(PKGS)
+	$(NOCGO) $(TOOLS) staticcheck $(PKGS)
+	$(NOCGO) $(GO) test ./internal/layout
 
 generate:
 	@scripts/need go clang-14 llvm-strip-14
