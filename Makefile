@@ -172,8 +172,8 @@ test-arm64:
 	@scripts/need go qemu-aarch64-static
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) test -short -count=1 -timeout 30m -exec 'qemu-aarch64-static -cpu max' $(ARMTEST)
 
-# The harness's own tests: guests that panic, hang or lack memory, and two machines
-# with kernels of their own, joined by a cable.
+# The harness's own tests: guests that panic, hang or lack memory, test binaries that end
+# in every way there is, and two machines with kernels of their own, joined by a cable.
 test-vm-self:
 	@scripts/need $(VMNEED)
 	$(GO) test -count=1 -timeout 20m -v ./test/vm ./test/vm/cmd/... -args -boot
