@@ -37,7 +37,7 @@ func TestReplayKeepsNoWatch(t *testing.T) {
 	died := w.now
 	for f.outstanding > 0 && w.now < died+3*second {
 		for _, packet := range capture {
-			w.nodes[1].deliver(packet)
+			w.nodes[1].deliver(append([]byte(nil), packet...)) // the port spoils it
 		}
 		w.until(w.now+50*millisecond, func() bool { return f.outstanding == 0 })
 	}
