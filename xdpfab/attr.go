@@ -73,8 +73,9 @@ type DomainAttr struct {
 
 	// ResidentPin is a folder of a BPF file system, such as /sys/fs/bpf/xdpfab/eth0; it
 	// is made if need be. What resident regions need is kept there, so that the kernel
-	// goes on with them, and with the sessions that use them, when the process dies. A
-	// domain that is opened with the same folder takes it all back. Such a domain takes
+	// goes on with them, and with the sessions that use them, when the process dies.
+	// Everything else is lost then, and peers are told of a restart. A domain that is
+	// opened with the same folder takes what is there back. Such a domain takes
 	// no packets until Resume. Close removes what is there. See docs/resident.md. Empty:
 	// all ends with the process.
 	ResidentPin string
