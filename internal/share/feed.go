@@ -184,7 +184,7 @@ func (f *Feed) post(x *engine.Entry) (cost int) {
 		return engine.EntryCost + len(f.ops) // it may look at each of them
 	case VerbSever:
 		f.sever(f.streams[x.Key])
-		return engine.EntryCost
+		return engine.EntryCost + len(f.ops) // likewise
 	case VerbFeed:
 		return f.next(x)
 	}

@@ -62,7 +62,7 @@ func (f *Feed) next(x *engine.Entry) (cost int) {
 	if !ok || e.Count == 0 || e.Count > s.head.Count-s.Fed() {
 		f.refuse(o, session.Alive, wire.StatusBadCount)
 		f.sever(of)
-		return engine.EntryCost
+		return engine.EntryCost + len(f.ops)
 	}
 	p := &engine.Part{Context: o, Count: e.Count, Operand: in.operand, Compare: in.compare, Result: in.result}
 	p.Extents = make([]mr.Extent, len(in.extents)/extentLen)
