@@ -31,9 +31,18 @@ func (d *Domain) Guests() []GuestInfo {
 	d.mu.Lock()
 	guests := slices.Collect(maps.Keys(d.lodging.guests))
 	d.mu.Unlock()
-	all := []GuestInfo{}
-	for _, g := range guests {
-		all = append(all, g.describe())
+	all, feeds := make([]GuestInfo, len(guests)), make([]*share.Feed, len(guests))
+	for i, g := range guests {
+		all[i], feeds[i] = g.describe()
+	}
+	for _, st := range d.steppers { // one call of each engine, however many guests there are
+		st.Call(func() {
+			for i, g := range guests {
+				if f := feeds[i]; g.st == st && f != nil {
+					all[i].Taken, all[i].Refused, all[i].Completed = f.Counts.Taken, f.Counts.Refused, f.Counts.Completed
+				}
+			}
+		})
 	}
 	slices.SortFunc(all, func(a, b GuestInfo) int { return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.Taken, b.Taken)) })
 	return all
@@ -49,19 +58,13 @@ func (g *guest) meet() error {
 	return nil
 }
 
-// describe returns what the guest has.
-func (g *guest) describe() GuestInfo {
+// describe returns what the guest has, and where its operations are counted, if it has
+// attached.
+func (g *guest) describe() (GuestInfo, *share.Feed) {
 	i := g.info
 	i.Queue = g.queue.Load()
 	g.mu.Lock()
-	feed := g.feed
+	defer g.mu.Unlock()
 	i.Endpoints, i.Regions, i.Memory, i.Peers = len(g.endpoints), len(g.regions), g.spanned, int(g.open.Load())
-	g.mu.Unlock()
-	if feed == nil {
-		return i
-	}
-	var c share.Counts
-	g.st.Call(func() { c = feed.Counts })
-	i.Taken, i.Refused, i.Completed = c.Taken, c.Refused, c.Completed
-	return i
+	return i, g.feed
 }
