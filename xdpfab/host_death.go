@@ -6,14 +6,14 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/death"
 )
 
 // mourn ends the conversation when the program has died: a child of it may have the
 // socket, too. Without an answer of the kernel, the end of the conversation has to do.
 func (g *guest) mourn() (stop func()) {
-	death, err := g.talk.Death()
-	if errors.Is(err, share.ErrDied) {
+	end, err := g.talk.Death()
+	if errors.Is(err, death.ErrDied) {
 		g.hang()
 	}
 	if err != nil {
@@ -21,12 +21,12 @@ func (g *guest) mourn() (stop func()) {
 	}
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		if death.Wait(0) == nil {
+		if end.Wait(0) == nil {
 			g.hang()
 		}
 	})
 	return func() {
-		_ = death.Close()
+		_ = end.Close()
 		watching.Wait()
 	}
 }

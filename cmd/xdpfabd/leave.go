@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/version"
 	"github.com/xdpfab/xdpfab/mr"
@@ -33,8 +35,9 @@ import (
 //	      ─ verdict ────────────▶  it serves
 //
 // Until the next one has read the last but one, whatever goes wrong, this daemon opens
-// the handover itself and goes on. The next one does nothing that peers could notice
-// before it knows that this one will not.
+// the handover itself and goes on, and says so first. The next one does nothing that
+// peers could notice before it knows that this one will not: by that verdict, or, if
+// there is none, as this one has died.
 
 // claim is what a daemon says that wants to take another's place.
 type claim struct {
@@ -85,8 +88,10 @@ func hear(conn net.Conn) (v verdict, err error) {
 }
 
 // legacy is what the daemon itself leaves to the next one, beside what the domain does.
-// File descriptors, in this order: the control sockets, and the memfds of regions.
+// File descriptors, in this order: a pidfd of the daemon, the control sockets, and the
+// memfds of regions.
 type legacy struct {
+	Former  bool // the first file descriptor is a pidfd of this daemon
 	Doors   []leftDoor
 	Regions []legacyRegion
 }
@@ -240,6 +245,10 @@ func (s *server) leave(ctx context.Context) {
 	s.leaves.Store(true)
 	to.since = time.Now()
 	x, fds := legacy{Doors: to.doors}, []int{}
+	if own, err := unix.PidfdOpen(os.Getpid(), 0); err == nil {
+		defer unix.Close(own) // the handover has a copy
+		x.Former, fds = true, append(fds, own)
+	}
 	for _, d := range to.doors {
 		fds = append(fds, d.FD)
 	}
@@ -269,7 +278,9 @@ func (s *server) replaced(to *leaving) ([]door, error) {
 	if gone {
 		return nil, err
 	}
-	_ = to.conn.Close() // a next one that is merely slow gives the interface back at its next step
+	_ = to.conn.SetDeadline(time.Now().Add(time.Second))
+	_ = control.Tell(to.conn, refusal(err)) // so that it need not find out whether this daemon has died
+	_ = to.conn.Close()                     // a next one that is merely slow gives the interface back at its next step
 	s.log.Error("the takeover has failed; this daemon goes on", "reason", err)
 	doors, err := s.comeBack(to)
 	if err != nil {

@@ -85,20 +85,23 @@ func (f *former) open(side *testnet.Side, by func(xdpfab.DomainAttr) (*xdpfab.Do
 }
 
 // leave hands over all that the daemon has.
-func (f *former) leave(conn *net.UnixConn) *xdpfab.Handover {
+func (f *former) leave(conn *net.UnixConn) *xdpfab.Handover { return f.leaveAs(conn) }
+
+// leaveAs is leave of a daemon with a pidfd, if one is given.
+func (f *former) leaveAs(conn *net.UnixConn, pidfd ...int) *xdpfab.Handover {
 	f.t.Helper()
 	left, err := leaveDoors(f.doors)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	defer closeLeft(left)
-	text, err := json.Marshal(legacy{Doors: left})
+	text, err := json.Marshal(legacy{Former: len(pidfd) > 0, Doors: left})
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	h, err := f.dom.HandOver(drainLimit)
 	if err == nil {
-		err = h.Add(text, left[0].FD)
+		err = h.Add(text, append(pidfd, left[0].FD)...)
 	}
 	if err == nil {
 		err = errors.Join(control.Tell(conn, verdict{}), h.Send(conn))

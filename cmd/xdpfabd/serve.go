@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/death"
 	"github.com/xdpfab/xdpfab/internal/version"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -149,6 +150,8 @@ type server struct {
 	served served
 	began  time.Time
 	leaves atomic.Bool // another daemon takes this one's place
+
+	former *death.Death // of the daemon whose place this one takes; nil if it does not tell
 }
 
 // newServer fails if the rules cannot be told, since a rule about an unknown user would

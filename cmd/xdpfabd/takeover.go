@@ -14,9 +14,13 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/death"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -81,6 +85,11 @@ func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat
 		return nil, err
 	}
 	defer h.Close()
+	defer func() {
+		if s.former != nil {
+			_ = s.former.Close()
+		}
+	}()
 	if doors, err = s.inheritFiles(h, given); err != nil {
 		return doors, err
 	}
@@ -101,12 +110,30 @@ func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat
 	if err := back.close(); err != nil {
 		return doors, err
 	}
-	if err := control.Tell(conn, verdict{PID: os.Getpid()}); err != nil {
-		return doors, err
+	if err = control.Tell(conn, verdict{PID: os.Getpid()}); err == nil {
+		_ = conn.SetDeadline(time.Time{}) // if this one gave up now, there might be none
+		_, err = hear(conn)
 	}
-	_ = conn.SetDeadline(time.Time{}) // if this one gave up now, there might be none
-	_, err = hear(conn)
+	if err != nil && s.isHeir(err) {
+		err = nil
+	}
 	return doors, err
+}
+
+// burial is how long a daemon that has hung up may take to be gone. It is less than the
+// time for which one that lives waits for its interface. It is a variable for tests.
+var burial = 4 * time.Second
+
+// isHeir reports whether the former daemon has died when this one had everything: then
+// none but this one can serve. hung is how its connection has ended.
+func (s *server) isHeir(hung error) bool {
+	ended := errors.Is(hung, io.EOF) || errors.Is(hung, io.ErrUnexpectedEOF) || errors.Is(hung, syscall.ECONNRESET) || errors.Is(hung, syscall.EPIPE)
+	if !ended || s.former == nil || s.former.Wait(burial) != nil {
+		return false
+	}
+	s.log.Warn("the former daemon has died after it had handed everything over: this one serves")
+	s.notify(fmt.Sprintf("MAINPID=%d", os.Getpid()))
+	return true
 }
 
 // turnBack gives the interface back before anything has happened.
@@ -166,6 +193,16 @@ func (s *server) inheritFiles(h *xdpfab.Handover, given []*region) ([]door, erro
 		if r.Backing == backingMemfd {
 			files++
 		}
+	}
+	if x.Former && len(fds) > 0 {
+		own, err := unix.FcntlInt(uintptr(fds[0]), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return nil, err
+		}
+		if s.former, err = death.Of(own); err != nil {
+			return nil, err
+		}
+		fds = fds[1:]
 	}
 	if want := len(x.Doors) + files; len(fds) != want {
 		return nil, fmt.Errorf("%d file descriptors: want %d, of control sockets and of memfds of regions", len(fds), want)

@@ -4,22 +4,15 @@ package share
 
 import (
 	"errors"
-	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/death"
 )
-
-// Death tells of the end of a process. A connection does not: a child of the process may
-// have it, too.
-type Death struct{ f *os.File }
-
-// ErrDied says that a process has ended before it could be watched.
-var ErrDied = errors.New("the process has ended")
 
 // Death returns that of the process at the other end, as it was when it connected. The
 // error wraps ErrDied if it has ended already.
-func (t *Talk) Death() (*Death, error) {
+func (t *Talk) Death() (*death.Death, error) {
 	fd, err := -1, error(nil)
 	bad := t.Control(func(of int) {
 		if fd, err = unix.GetsockoptInt(of, unix.SOL_SOCKET, unix.SO_PEERPIDFD); err == unix.ENOPROTOOPT { // before Linux 6.5
@@ -30,41 +23,10 @@ func (t *Talk) Death() (*Death, error) {
 		}
 	})
 	if err = errors.Join(bad, err); errors.Is(err, unix.ESRCH) {
-		return nil, ErrDied
+		return nil, death.ErrDied
 	}
 	if err != nil {
 		return nil, err
 	}
-	return DeathOf(fd)
+	return death.Of(fd)
 }
-
-// DeathOf is that of the process of a pidfd, which is the Death's from then on.
-func DeathOf(pidfd int) (*Death, error) {
-	if err := unix.SetNonblock(pidfd, true); err != nil {
-		_ = unix.Close(pidfd)
-		return nil, err
-	}
-	return &Death{os.NewFile(uintptr(pidfd), "pidfd")}, nil
-}
-
-// Wait waits for the end of the process, for so long at most, or for ever if that is 0.
-// It returns nil if the process has ended, and an error if it has not, or Close was
-// called.
-func (x *Death) Wait(limit time.Duration) error {
-	if limit > 0 {
-		if err := x.f.SetReadDeadline(time.Now().Add(limit)); err != nil {
-			return err
-		}
-	}
-	raw, err := x.f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	return raw.Read(func(fd uintptr) bool {
-		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-		return n > 0
-	})
-}
-
-// Close ends Wait.
-func (x *Death) Close() error { return x.f.Close() }
