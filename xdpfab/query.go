@@ -27,7 +27,11 @@ type AtomicAttr struct {
 	// Order has the bytes of a call up to which data is ordered as operations are
 	// (max_order_raw_size and so on), by endpoints that have an order.
 	Order OrderSizes
-	Actor Actor // what runs the operation at the target
+	Actor Actor // what runs the operation on an ordinary region
+	// ResidentActor is what runs it on a resident region, if the session has a place with
+	// the XDP program: otherwise the poller does, as it does the rest of a frame that has
+	// one operation for it.
+	ResidentActor Actor
 }
 
 // Actor is what runs operations on the memory of a node.
@@ -37,8 +41,12 @@ type Actor uint8
 // poller, or with manual progress a goroutine of the target. The NIC runs nothing.
 const ActorPoller Actor = iota
 
-// String returns "poller".
-func (a Actor) String() string { return modeString("Actor", []string{"poller"}, a) }
+// ActorXDP is the XDP program of the target's interface, in the kernel: see
+// Domain.NewResidentRegion.
+const ActorXDP Actor = 1
+
+// String returns "poller" or "xdp".
+func (a Actor) String() string { return modeString("Actor", []string{"poller", "xdp"}, a) }
 
 // QueryFlags choose the form of the operation that QueryAtomicFlags is about. None of
 // them means the base form.
@@ -64,8 +72,13 @@ func query(f Func, dt Datatype, op Op, limit func(Func, Datatype, Op) int) (Atom
 	if err != nil {
 		return AtomicAttr{Size: dt.Size()}, err
 	}
+	resident := ActorPoller
+	if dt <= atomic.Uint64 { // integers of 8 to 64 bits
+		resident = ActorXDP
+	}
 	return AtomicAttr{
-		Count: n, Size: dt.Size(), Align: dt.Align(), CoherentAlign: coherentAlign(dt), Ascending: true,
+		ResidentActor: resident,
+		Count:         n, Size: dt.Size(), Align: dt.Align(), CoherentAlign: coherentAlign(dt), Ascending: true,
 		Order: OrderSizes{Unlimited, Unlimited, Unlimited}, Actor: ActorPoller,
 	}, nil
 }
@@ -85,7 +98,9 @@ func (d *Domain) QueryAtomicFlags(dt Datatype, op Op, flags QueryFlags) (AtomicA
 		return AtomicAttr{}, fmt.Errorf("xdpfab: query with flags %v: want fetch or compare, not both, or neither: %w", flags, ErrBadFlags)
 	}
 	if flags&QueryTagged != 0 {
-		return query(form, dt, op, d.taggedLimit)
+		attr, err := query(form, dt, op, d.taggedLimit)
+		attr.ResidentActor = attr.Actor // its target is a receive, and in no region
+		return attr, err
 	}
 	return d.QueryAtomic(form, dt, op)
 }

@@ -41,7 +41,7 @@ func TestQueryAtomic(t *testing.T) {
 	}
 	plain, err1 := f.client.QueryAtomicFlags(xdpfab.Uint64, xdpfab.Sum, 0)
 	tagged, err2 := f.client.QueryAtomicFlags(xdpfab.Uint64, xdpfab.Sum, xdpfab.QueryTagged)
-	plain.Count = tagged.Count
+	plain.Count, plain.ResidentActor = tagged.Count, xdpfab.ActorPoller
 	if tagged != plain || tagged.Count < 100 || tagged.Count > 187 || err1 != nil || err2 != nil { // in a frame of 1500 bytes
 		t.Errorf("with a tag %+v, without %+v; %v, %v", tagged, plain, err1, err2)
 	}
@@ -62,7 +62,7 @@ func TestQueryTellsHow(t *testing.T) {
 			if coherent := dt != atomic.LongDoubleComplex; coherent != (attr.CoherentAlign == attr.Size) || !coherent && attr.CoherentAlign != 0 {
 				b.Errorf("%v: %+v", dt, attr)
 			}
-			if !attr.Ascending || attr.Actor != xdpfab.ActorPoller || !attr.Order.RAW.Allows(1<<40) || !attr.Order.WAR.Allows(1<<40) || !attr.Order.WAW.Allows(1<<40) {
+			if !attr.Ascending || attr.Actor != xdpfab.ActorPoller || (attr.ResidentActor == xdpfab.ActorXDP) != (dt <= xdpfab.Uint64) || !attr.Order.RAW.Allows(1<<40) || !attr.Order.WAR.Allows(1<<40) || !attr.Order.WAW.Allows(1<<40) {
 				b.Errorf("%v: %+v", dt, attr)
 			}
 			for offset, want := range map[int]error{attr.Align: nil, attr.Align / 2: xdpfab.ErrMisaligned} {
