@@ -30,7 +30,7 @@ var bugsOfMessages = []bug{
 	{"a message goes on in the next session", "", []edit{
 		{engineMessage, "\tif f := c.message; f != nil {\n", "\tif f := c.message; f != nil && false {\n"}}},
 	{"a sender that dies in the middle of a message holds its receive", "", []edit{
-		{engineTarget, "\t} else if t.midway {\n", "\t} else if false {\n"}}},
+		{engineTarget, "\tif t.midway {\n", "\tif false {\n"}}},
 	{"the rest of a cancelled message is never dropped", "", []edit{
 		{engineMessage, "c.message, c.severed = nil, f.sent", "c.message = nil"}}},
 	{"a message counts twice that completed while the next one waited", "", []edit{
