@@ -43,6 +43,9 @@ func (b *Budget) Used() Cost {
 
 // take takes a cost for a guest of a user, or returns why it may not be had.
 func (b *Budget) take(uid uint32, c Cost) error {
+	if c == (Cost{}) {
+		return nil
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	own := b.of[uid]
@@ -74,6 +77,9 @@ func (b *Budget) take(uid uint32, c Cost) error {
 
 // give gives a cost back.
 func (b *Budget) give(uid uint32, c Cost) {
+	if c == (Cost{}) {
+		return // the user may have nothing
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.add(uid, c, -1)

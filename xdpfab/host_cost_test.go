@@ -116,6 +116,9 @@ func TestBudgetShares(t *testing.T) {
 			t.Errorf("%v; want ErrDenied that names the daemon", err)
 		}
 	}
+	take(alice, 0, true)
+	b.give(bob, Cost{})
+	b.give(alice, Cost{})
 	take(alice, 51, false)
 	take(alice, 50, true)
 	take(alice, 1, false)
