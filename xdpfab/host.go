@@ -243,9 +243,9 @@ func (g *guest) allows(s share.Sizes) error {
 	return nil
 }
 
-// areaCost is what a guest costs that has attached: connection, area, both ends of the
-// bell, and a copy of one of them on its way to another process.
-func areaCost(s share.Sizes) Cost { return Cost{Memory: s.Len(), Files: 5, Mappings: 1} }
+// areaCost is what a guest costs that has attached: connection, pidfd, area, both ends of
+// the bell, and a copy of one of them on its way to another process.
+func areaCost(s share.Sizes) Cost { return Cost{Memory: s.Len(), Files: 6, Mappings: 1} }
 
 // ownCost is the host's own memory for such a guest, before it has anything else.
 func ownCost(s share.Sizes) int {

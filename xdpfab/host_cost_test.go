@@ -149,9 +149,9 @@ func TestGuestBudget(t *testing.T) {
 	t.Run("guest", func(t *testing.T) {
 		g := guestBy(t, hostingOf(t, a, GuestLimits{Arena: 1 << 20, Budgets: []*Budget{budget}, Rule: "rule 7"}), DomainAttr{}, nil)
 		// What came with a call is given back after its answer.
-		testnet.Eventually(t, "five descriptors, one mapping and the area", func() bool {
+		testnet.Eventually(t, "six descriptors, one mapping and the area", func() bool {
 			u := budget.Used()
-			return u.Files == 5 && u.Mappings == 1 && u.Memory >= 1<<20
+			return u.Files == 6 && u.Mappings == 1 && u.Memory >= 1<<20
 		})
 		register := func(size int) error {
 			mem, err := mr.Memfd("m", size)
