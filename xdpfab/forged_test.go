@@ -124,7 +124,7 @@ func TestVethForgedFrames(t *testing.T) {
 		{"bit flipped in the header", edit(func(b []byte) []byte { b[14+11] ^= 4; return b }), "refused_bad_crc"},
 		{"bit flipped in an operand", edit(func(b []byte) []byte { b[len(b)-3] ^= 128; return b }), "refused_bad_crc"},
 		{"bit flipped in the checksum", edit(func(b []byte) []byte { b[14+31] ^= 1; return b }), "refused_bad_crc"},
-		{"unknown flags", forge(t, pair, wire.Header{Type: wire.Ack, Flags: 0x80}, nil), "refused_bad_flags"},
+		{"flags of another type", forge(t, pair, wire.Header{Type: wire.Ack, Flags: wire.FlagStatus}, nil), "refused_bad_flags"},
 		{"request without records", forge(t, pair, wire.Header{Type: wire.Request}, nil), "refused_bad_ops"},
 		{"payload of an ack", forge(t, pair, wire.Header{Type: wire.Ack}, make([]byte, 64)), "refused_trailing_bytes"},
 		{"padding with content", edit(func([]byte) []byte {

@@ -18,7 +18,10 @@ func (a *app) regionCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "region",
 		Short: "Add and withdraw regions of a running daemon",
-		Args:  cobra.NoArgs,
+		Long: `A daemon serves the regions that its configuration names. These commands add one and
+withdraw one while it runs, and no session ends.`,
+		Example: `  xdpfab region create scores=1MiB
+  xdpfab region remove scores --interface eth0`,
 	}
 	c.AddCommand(a.changeCmd(&cobra.Command{
 		Use:   "create NAME=SIZE[:OPTION,...]",

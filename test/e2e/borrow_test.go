@@ -28,7 +28,7 @@ func TestBorrow(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{Queues: 2})
 	d := serve(t, net.B, "--region", "r=4KiB", "--region", "other=4KiB")
 	socket := filepath.Join(folder, socketName) // a folder that nobody can enter
-	h := hostAt(t, net.A, socket, "--region", "here=4KiB", "--lend", "1", "--socket-mode", "0666", "--guest", "allow:user=65534,queues=1")
+	h := hostAt(t, net.A, socket, "--region", "here=4KiB", "--lend", "1", "--socket-mode", "0666", "--guest", "allow:user=65534,queues=2")
 	nobody := func(args string) *process {
 		t.Helper()
 		const jail = "--reuid 65534 --regid 65534 --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs"
