@@ -82,6 +82,50 @@ func TestAnswersLost(t *testing.T) {
 	}
 }
 
+// An initiator that acknowledges what has never run does no harm, whatever it has had
+// user space believe of losses.
+func TestLossesOfALiar(t *testing.T) {
+	w := newWorld(t, 1)
+	p, err := w.a.NewPeer(wire.Link{Local: macs[0], Remote: macs[1]}, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o outcomes
+	w.nic.mute = true
+	for n := range lossesInRow + 2 { // user space relays
+		w.add(p, &o, residentKey, 0, atomic.Uint64, nil)
+		w.until(func() bool { return o.n > n })
+	}
+	there, err := wire.NewTemplate(wire.Link{Local: macs[0], Remote: macs[1]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lie := func(ahead uint32) {
+		for _, s := range w.x.live {
+			now := s.state
+			h := wire.Header{Type: wire.Probe, Session: uint32(s.p.Local), Epoch: s.p.Epoch, PSN: 1, Ack: now.expected() - 1 + ahead}
+			b := w.pa.Buffer()
+			h.Put(b[there.Len():])
+			w.pa.Send(there.Put(b, wire.Seal(b[there.Len():], wire.HeaderLen)))
+		}
+		w.step()
+	}
+	for _, ahead := range []uint32{1, window, window + 1, 1000, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
+		lie(ahead)
+		for range 11 { // the program may try again
+			w.now += int64(time.Second)
+			w.step()
+		}
+		lie(ahead)
+	}
+	n := o.n
+	w.add(p, &o, residentKey, 0, atomic.Uint64, nil)
+	w.until(func() bool { return o.n > n })
+	if o.bad != 0 {
+		t.Errorf("%d operations failed, the last %+v", o.bad, o.last)
+	}
+}
+
 // A lost frame now and then is no reason to relay, though many are in flight: other
 // answers of the program arrive.
 func TestSomeAnswersLost(t *testing.T) {

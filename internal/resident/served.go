@@ -68,15 +68,15 @@ func (s *Session) Receive(_ int64, h *wire.Header, payload, out []byte) (o sessi
 	if s.ended != 0 && (h.Type == wire.Request || h.Type == wire.Probe) {
 		s.resetDue = s.ended // the initiator has not heard of it
 	}
-	s.losses.arrived(h.Ack)
 	answer := s.take(h, payload, &o)
+	s.losses.arrived(s.Acked()) // not the frame's ack, which the program may refuse
 	if h.Type == wire.Request && h.Flags&wire.FlagRetx != 0 && o.Verdict == session.Duplicate {
 		s.again(h.PSN)
 	}
 	if s.heldMask != 0 && o.Refused == wire.ReasonOK {
 		s.takeHeld(&o)
 	}
-	if out != nil && answer != nil && o.Refused == wire.ReasonOK && s.only(h) {
+	if out != nil && len(answer) > 0 && o.Refused == wire.ReasonOK && s.only(h) {
 		o.Answer = copy(out, answer)
 		s.losses.answered(answer)
 		s.toSend, s.infoDue, s.echoDue = 0, false, false
