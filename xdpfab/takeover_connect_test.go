@@ -97,10 +97,15 @@ func (c *caller) accepts(r *ConnRequest) (*Endpoint, *CompletionQueue) {
 
 // connected adds 1 to a word of the region of the endpoint's peer, again and again.
 func (l *load) connected(ep *Endpoint, q *CompletionQueue, r *mr.Region, word uint64) {
-	one := binary.LittleEndian.AppendUint64(nil, 1)
+	l.fetches(ep, q, Msg{Key: r.Key(), Offset: 8 * word})
+}
+
+// fetches adds 1 to the word that a message names, again and again.
+func (l *load) fetches(ep *Endpoint, q *CompletionQueue, m Msg) {
+	m.Buf, m.Datatype, m.Op = binary.LittleEndian.AppendUint64(nil, 1), atomic.Uint64, atomic.Sum
 	l.loop(fmt.Sprintf("add by endpoint %d", ep.number), func(i uint64) error {
-		m := &Msg{Buf: one, Result: make([]byte, 8), Key: r.Key(), Offset: 8 * word, Datatype: atomic.Uint64, Op: atomic.Sum}
-		if err := ep.FetchAtomic(m, 0); err != nil {
+		m.Result = make([]byte, 8)
+		if err := ep.FetchAtomic(&m, 0); err != nil {
 			return err
 		}
 		if err := q.Wait(l.t.Context(), 1); err != nil {

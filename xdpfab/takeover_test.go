@@ -34,6 +34,7 @@ type succession struct {
 	hosted sync.WaitGroup                       // that Host serves
 	taken  sync.WaitGroup                       // guests of the present domain that were handed over
 	limits GuestLimits                          // of each guest
+	more   func(*Domain) error                  // the owner makes, too; nil for nothing
 	rule   func(guest int) (GuestLimits, error) // of one that is handed over, by its place, if not nil
 	gone   func(error)                          // is told why a guest has gone that was taken over; nil if that must not be
 }
@@ -80,6 +81,11 @@ func (s *succession) prepare(d *Domain) error {
 		return err
 	}
 	s.region = r
+	if s.more != nil {
+		if err := s.more(d); err != nil {
+			return err
+		}
+	}
 	ep, err := d.NewEndpoint(EndpointAttr{})
 	if err != nil {
 		return err
@@ -165,11 +171,18 @@ func newSuccession(t *testing.T) (*succession, *Domain) {
 
 // succeed begins with a domain.
 func succeed(t *testing.T, a *Domain) *succession {
+	s := &succession{t: t}
+	s.begin(a)
+	return s
+}
+
+func (s *succession) begin(a *Domain) {
+	t := s.t
 	m, err := mr.Memfd("words", 4096)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &succession{t: t, dom: a, memory: m}
+	s.dom, s.memory = a, m
 	if err := s.prepare(a); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +193,6 @@ func succeed(t *testing.T, a *Domain) *succession {
 		s.hosted.Wait()
 		s.taken.Wait()
 	})
-	return s
 }
 
 // load is operations that run one after the other until they are told to stop.
