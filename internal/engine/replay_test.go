@@ -74,3 +74,30 @@ func TestReplayReleasesWaiters(t *testing.T) {
 		})
 	}
 }
+
+// Nor do they have a target given up that lives: what waits for room at it goes on to
+// wait, though old frames say that nothing does.
+func TestReplayEndsNoWait(t *testing.T) {
+	const giveUp = time.Second
+	c := newCable(t, session.Config{GiveUp: giveUp, Features: wire.FeatureMessages | wire.FeatureEchoes})
+	c.nodes[1].full = true
+	p := c.peer(ethernet())
+	for i := range uint64(10) {
+		c.write(p, 0, i)
+	}
+	capture := c.seen[0]
+	r := &outcomes{}
+	op := c.nodes[0].ring.Claim()
+	op.Peer, op.Context, op.Verb, op.Key, op.Count, op.Flags = p.ID(), r, wire.VerbSend, 0, 8, 0
+	op.SetOperands(make([]byte, 8), nil)
+	op.Publish()
+	for took := time.Duration(0); took < 10*giveUp; took += 20 * time.Millisecond {
+		c.idle(20 * time.Millisecond)
+		if len(r.all) > 0 {
+			t.Fatalf("%+v after %v, though the target lives", r.all, took)
+		}
+		for _, packet := range capture {
+			c.deliver(0, packet)
+		}
+	}
+}

@@ -111,18 +111,20 @@ func (s *Initiator) shows(h *wire.Header) bool {
 
 // hear notes whether the target waits for room for a message. That may take any time, so
 // it is as good as an answer, if the target lives; but probes must keep the session alive
-// meanwhile.
+// meanwhile. An old frame that is sent again does not end the probes.
 func (s *Initiator) hear(now int64, busy, lives bool) {
-	if busy && lives {
+	if !busy {
+		s.busy = s.busy && !lives
+		return
+	}
+	if lives {
 		s.answeredAt = now
 	}
-	if busy {
-		s.excused = s.rtt.backoff
-		if !s.busy {
-			s.probeAt = now + s.probeEvery()
-		}
+	s.excused = s.rtt.backoff
+	if !s.busy {
+		s.probeAt = now + s.probeEvery()
 	}
-	s.busy = busy
+	s.busy = true
 }
 
 // Waits reports whether psn is in the window and has no answer yet.

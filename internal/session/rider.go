@@ -40,10 +40,11 @@ func (s *Initiator) Ridden(now int64, psn uint32) Event {
 		return Event{Kind: Refused}
 	}
 	s.attend(now)
-	if s.shared&wire.FeatureEchoes == 0 {
+	lives := s.shared&wire.FeatureEchoes == 0
+	if lives {
 		s.heardAt = now
 	}
-	s.hear(now, false, false)
+	s.hear(now, false, lives)
 	if wire.Diff(psn, s.una) < 0 {
 		return Event{Kind: Nothing}
 	}
