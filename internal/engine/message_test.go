@@ -13,6 +13,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
 )
 
 // arrivals are the completions of a node's receives.
@@ -161,6 +162,37 @@ func TestMessageCancelled(t *testing.T) {
 		t.Fatalf("the next message: %+v, %+v", next.last, a.list)
 	}
 	bn.check()
+}
+
+// Operations that are posted when a message has been cancelled wait until the target has
+// been told to drop that, at whatever moment they come.
+func TestOperationsAfterACancelledMessage(t *testing.T) {
+	for steps := 2; steps < 40; steps++ {
+		bn, _ := receiving(t, 1, session.Config{Window: 4}, 1<<20)
+		words := bn.region(7, 64, mr.RemoteRead|mr.RemoteWrite)
+		p := bn.peer(0)
+		var long, adds results
+		bn.post(1<<20, 0, "only")
+		bn.send(p, &long, pattern(1<<20, 1), 0, 0)
+		for range steps {
+			bn.step()
+		}
+		if long.n > 0 || !p.Cancel(&long) {
+			t.Fatalf("cancelled after %d steps: %+v", steps, long.last)
+		}
+		const n = 20
+		for range n {
+			if !bn.fetchAdd(p, &adds, 7, 0, 1, make([]byte, 8)) {
+				t.Fatal("no room in the ring")
+			}
+			bn.step()
+		}
+		bn.until(func() bool { return adds.n == n })
+		if adds.fates[engine.Success] != n || words[0] != n || bn.b.Counters()[engine.Invalid] != 0 {
+			t.Fatalf("cancelled after %d steps: %+v, the last one: %+v; %d ran", steps, adds.fates, adds.last, words[0])
+		}
+		bn.check()
+	}
 }
 
 // When a session ends while a frame of messages has run in part, the initiator learns

@@ -59,6 +59,9 @@ func (r *remote) packFrame() bool {
 		return true
 	}
 	for r.head != nil {
+		if c.severed > 0 && !c.sever() { // a message has just left the queue in its middle
+			break
+		}
 		f := r.head
 		if !s.suits(f) && !f.whole() {
 			break

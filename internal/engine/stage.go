@@ -41,7 +41,7 @@ func (e *Engine) take(f *flight) {
 	if p != nil && f.simple() {
 		w := &e.word
 		w.set(&f.Entry)
-		if r := p.r; r.head == nil && r.conn != nil {
+		if r := p.r; r.head == nil && r.conn != nil && r.conn.severed == 0 {
 			if c := r.conn; c.stage.buf != nil && c.stage.extend(w) {
 				c.stage.note(f)
 				return
