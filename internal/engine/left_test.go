@@ -216,9 +216,14 @@ func TestWatchOfAProcess(t *testing.T) {
 			bn.die(&all, keeps)
 			told(3)
 			add()
+			quiet(3) // without a watch the session ends meanwhile
+			add()
+			if added.fates[engine.Success] != added.n {
+				t.Errorf("%v, the last one %+v; a restart that was told by a watch is told again", added.fates, added.last)
+			}
 			bn.a.Publish()
-			if c := bn.a.Counters(); keeps && (c[engine.SessionsOpened] != 1 || c[engine.Invalid] != 0) || c[engine.PeersRestarted] != 3 {
-				t.Errorf("%d sessions were opened, want the one that goes on; %d restarts were noticed, want 3", c[engine.SessionsOpened], c[engine.PeersRestarted])
+			if c := bn.a.Counters(); keeps && (c[engine.SessionsOpened] != 2 || c[engine.Invalid] != 0) || c[engine.PeersRestarted] != 3 {
+				t.Errorf("%d sessions were opened, want one that goes on and one after it; %d restarts were noticed, want 3", c[engine.SessionsOpened], c[engine.PeersRestarted])
 			}
 		})
 	}

@@ -71,7 +71,7 @@ func (c *conn) settled() {
 	case r.process != 0 && r.process != life:
 		r.succeeded(life)
 	}
-	r.id, r.process, r.watched = id, life, life
+	r.id, r.process = id, life
 	r.claimed = r.id
 	r.origin.remotes[r.id] = r
 }
@@ -114,12 +114,13 @@ func (r *remote) succeeded(life uint64) {
 }
 
 // outlived ends the watches, also those that wait to begin, if they have not been told of
-// this process: only what outlives processes has been kept.
+// this process: only what outlives processes has been kept. What is posted from here on
+// is meant for this process, so the next session with it is none with another one.
 func (r *remote) outlived(life uint64) {
-	if r.watched == life {
+	if r.process == life {
 		return
 	}
-	r.watched = life
+	r.process = life
 	for _, p := range r.peers {
 		p.life.Store(life)
 	}

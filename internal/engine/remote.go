@@ -17,11 +17,10 @@ type remote struct {
 	e      *Engine
 	origin *Origin
 	id     identity // life 0: it has not answered yet
-	// process is the life of the process that accepted a session last, which what has the
-	// identity may outlive; 0 until then. watched is the one that watches have been told
-	// of.
-	process, watched uint64
-	peers            []*Peer // its addresses; the next session goes by the first
+	// process is the life of the process that accepted a session last, or that a watch
+	// has told of since: what has the identity may outlive it. 0 until then.
+	process uint64
+	peers   []*Peer // its addresses; the next session goes by the first
 	// claimed is the identity that the target of the session being made has told. Only a
 	// session proves that this identity is the present one.
 	claimed identity
