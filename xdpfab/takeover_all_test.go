@@ -268,7 +268,8 @@ func takeoverOfEverything(t *testing.T, h *household) {
 		sum += binary.LittleEndian.Uint64(h.counted.Bytes()[at:])
 	}
 	if n := first.n.Load(); h.tally[0].Read() != n || h.tally[1].Read() != sum {
-		t.Errorf("counted %d by the endpoint and %d to the region, want %d and %d", h.tally[0].Read(), h.tally[1].Read(), n, sum)
+		t.Errorf("counted %d by the endpoint and %d to the region, want %d and %d",
+			h.tally[0].Read(), h.tally[1].Read(), n, sum)
 	}
 	if n := sharing[0].n.Load() + sharing[1].n.Load(); done.Read() != n || done.ReadErr() != 0 {
 		t.Errorf("counted %d and %d failures, want %d", done.Read(), done.ReadErr(), n)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -128,9 +129,7 @@ func (d *daemon) start(t *testing.T) {
 	t.Helper()
 	end := time.Now().Add(patience)
 	for old := d.pid; d.pid == old && time.Now().Before(end); {
-		cmd := exec.Command("sh", append([]string{"-c", supervise, "sh"}, d.args...)...)
-		cmd.Env = append(os.Environ(), "NOTIFY_SOCKET=")
-		d.run = leash(t, cmd, d.side, &d.out)
+		d.run = d.launch(t)
 		for ended := false; d.pid == old && !ended && time.Now().Before(end); {
 			select {
 			case <-d.run.done:
@@ -147,6 +146,14 @@ func (d *daemon) start(t *testing.T) {
 		}
 	}
 	t.Fatal("the daemon does not get ready")
+}
+
+// launch starts a process of the daemon, with more arguments.
+func (d *daemon) launch(t *testing.T, more ...string) *leashed {
+	t.Helper()
+	cmd := exec.Command("sh", slices.Concat([]string{"-c", supervise, "sh"}, d.args, more)...)
+	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET=")
+	return leash(t, cmd, d.side, &d.out)
 }
 
 func (d *daemon) status(t *testing.T) (control.Status, error) {

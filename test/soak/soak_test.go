@@ -34,6 +34,7 @@ var scenarios = []scenario{
 	{"deadlines", deadlines},
 	{"guest kills", guestKills},
 	{"resident deaths", residentDeaths},
+	{"takeovers", takeovers},
 }
 
 // TestSoak draws scenarios until the time is over. A failure names its seed; that

@@ -43,7 +43,7 @@ var order = []string{
 	"resolved: ran", "resolved: never ran", "unresolved arrays", "unresolved",
 	"calls", "calls ok", "calls left early: ran", "calls left early: never ran",
 	"next hops changed", "neighbours forgotten", "addresses taken away", "addresses changed places",
-	"partitions", "daemon kills", "daemon kills: resident", "client kills", "guest kills", "daemon stalls", "cpu hogs", "sessions retired", "linearizable histories",
+	"partitions", "daemon kills", "daemon kills: resident", "client kills", "guest kills", "takeovers among rogues", "takeovers refused", "daemon stalls", "cpu hogs", "sessions retired", "linearizable histories",
 	"worlds with resident regions", "resident_ops_executed", "resident_passed",
 }
 
