@@ -223,6 +223,7 @@ func (p *pair) supersede(r *wire.Resume) {
 		return
 	}
 	p.former, p.current = t, nil
+	t.midway = false
 	t.s.Freeze(t.e.lived, t.s.Acked())
 	t.e.touch(t, &t.listed)
 }

@@ -386,3 +386,29 @@ func TestMessageStalls(t *testing.T) {
 	other.Close()
 	bn.check()
 }
+
+// A message that stops because another session has taken the place of its own is not one
+// that has stalled.
+func TestMessageOfAFormerSession(t *testing.T) {
+	const giveUp = 10 * time.Second // of the target
+	bn, _ := receiving(t, 1, session.Config{GiveUp: giveUp}, 1<<20)
+	bn.a = bn.node(bn.a.port, macA, session.Config{GiveUp: time.Second, Features: wire.FeatureMessages})
+	p := bn.peer(0)
+	var long, next results
+	bn.post(1<<20, 0, "only")
+	bn.send(p, &long, pattern(1<<20, 1), 0, 0)
+	bn.until(func() bool { return bn.b.inbox.Usage().Filling == 1 })
+	bn.a.port.SetFaults(port.Faults{Loss: 1})
+	bn.until(func() bool { return long.n == 1 })
+	bn.a.port.SetFaults(port.Faults{})
+	bn.send(p, &next, pattern(100, 2), 0, 0)
+	bn.until(func() bool { return bn.b.inbox.Usage().Filling == 0 }) // the hello is there
+	bn.a.port.SetFaults(port.Faults{Loss: 1})
+	for until := bn.now + int64(2*giveUp); bn.now < until; {
+		bn.step()
+	}
+	bn.b.Publish()
+	if n := bn.b.Counters()[engine.MessagesStalled]; n != 0 {
+		t.Errorf("%d messages have stalled, want none", n)
+	}
+}
