@@ -314,6 +314,7 @@ func (s *server) give(to *leaving) (gone bool, err error) {
 		return false, err
 	}
 	s.notify(fmt.Sprintf("MAINPID=%d", v.PID))
+	unclaim(s.served.all())
 	err = control.Tell(to.conn, verdict{})
 	unread := err != nil
 	if err == nil {
@@ -323,6 +324,7 @@ func (s *server) give(to *leaving) (gone bool, err error) {
 	}
 	if unread {
 		s.notify(fmt.Sprintf("MAINPID=%d", os.Getpid()))
+		claimFiles(s.served.all(), s.log)
 		return false, err
 	}
 	if err != nil {

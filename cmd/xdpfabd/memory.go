@@ -69,14 +69,21 @@ func claimFiles(regions []*region, log *slog.Logger) {
 	}
 }
 
-// free releases the memory of regions that no domain serves any longer.
-func free(regions []*region) error {
-	var errs []error
+// unclaim ends the claims to files, for a next daemon.
+func unclaim(regions []*region) {
 	for _, r := range regions {
 		if r.mark >= 0 {
 			_ = unix.Close(r.mark)
 			r.mark = -1
 		}
+	}
+}
+
+// free releases the memory of regions that no domain serves any longer.
+func free(regions []*region) error {
+	unclaim(regions)
+	var errs []error
+	for _, r := range regions {
 		if r.mem != nil {
 			errs = append(errs, r.mem.Close())
 			r.mem = nil

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -191,6 +192,9 @@ func amongRogues(t *testing.T, w *world, rnd *rand.Rand, n int) {
 	testnet.Eventually(t, "only the honest program is left", guests(func(n int) bool { return n == 1 }))
 	h.goesOn()
 	h.check(t)
+	if strings.Contains(host.out.String(), "another process serves this file") {
+		t.Error("a daemon takes the former one for another process that serves its file")
+	}
 }
 
 // Programs that break the rules stop no takeover.
