@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -163,6 +165,15 @@ func amongRogues(t *testing.T, w *world, rnd *rand.Rand, n int) {
 		"--guest", "allow:serve=rogue*,kept=64KiB,endpoints=64,regions=64,socket=" + box, "--guest", "allow"}})
 	host.start(t)
 	h := newHonest(t, w, host)
+	t.Cleanup(func() {
+		if t.Failed() && !ended(host.run) { // it says what it is doing
+			_ = unix.Kill(host.pid, unix.SIGQUIT)
+			select {
+			case <-host.run.done:
+			case <-time.After(patience):
+			}
+		}
+	})
 	var out lockedBuffer
 	bad := leash(t, disguised("rogue", envAddress+"="+w.addr, fmt.Sprint(envSeed, "=", rnd.Uint64()), xdpfab.ControlEnv+"="+box), nil, &out)
 	guests := func(is func(int) bool) func() bool {
