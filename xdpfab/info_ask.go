@@ -45,6 +45,9 @@ func askDaemon(ctx context.Context, path string, within time.Duration) (o *daemo
 	ctx, cancel := context.WithTimeoutCause(ctx, within, silent)
 	defer cancel()
 	talk, err := dialHost(ctx, path)
+	if err != nil && context.Cause(ctx) == silent { // not even the connection was made in time
+		return nil, fmt.Errorf("daemon at %s: %w", path, silent)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -189,3 +189,13 @@ func listenAnew(raw syscall.RawConn, backlog int) (err error) {
 	inner := raw.Control(func(fd uintptr) { err = unix.Listen(int(fd), backlog) })
 	return errors.Join(err, inner)
 }
+
+// A daemon to which no connection is made within the bound counts as one that does not
+// answer.
+func TestAskTooLate(t *testing.T) {
+	path, _ := stopped(t)
+	_, err := askDaemon(t.Context(), path, -time.Second)
+	if !errors.Is(err, errHostSilent) || !strings.Contains(err.Error(), path) {
+		t.Error(err)
+	}
+}
