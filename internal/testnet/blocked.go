@@ -17,11 +17,11 @@ import (
 // likely that they wait.
 func Blocked(t testing.TB, n int, function string) {
 	t.Helper()
-	Eventually(t, function+" waits", func() bool { return countBlocked(function) >= n })
+	Eventually(t, function+" waits", func() bool { return Waiting(function) >= n })
 }
 
-// countBlocked returns how many goroutines wait in a function.
-func countBlocked(function string) (n int) {
+// Waiting returns how many goroutines wait in a function: see Blocked.
+func Waiting(function string) (n int) {
 	for g := range strings.SplitSeq(Stacks(), "\n\n") {
 		header, frames, _ := strings.Cut(g, "\n")
 		_, state, _ := strings.Cut(header, "[")

@@ -46,7 +46,7 @@ func TestBlocked(t *testing.T) {
 	Blocked(t, 3, "testnet.(*waits).here")
 	Blocked(t, 1, "testnet.(*waits).there")
 	for _, function := range []string{"testnet.(*waits).locked", "waits).here", "testnet.(*waits).her", "testnet.TestBlocked"} {
-		if n := countBlocked(function); n != 0 {
+		if n := Waiting(function); n != 0 {
 			t.Errorf("%d goroutines wait in %s", n, function)
 		}
 	}
@@ -54,5 +54,5 @@ func TestBlocked(t *testing.T) {
 	mu.Unlock()
 	_ = unix.Close(pipe[1])
 	all.Wait()
-	Eventually(t, "none waits", func() bool { return countBlocked("testnet.(*waits).here") == 0 })
+	Eventually(t, "none waits", func() bool { return Waiting("testnet.(*waits).here") == 0 })
 }
