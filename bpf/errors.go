@@ -7,7 +7,6 @@ package bpf
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -67,12 +66,6 @@ func (e *BusyError) Unwrap() error { return ErrBusy }
 // ipKeyword is the name of a mode in `ip link set dev … <keyword> off`.
 var ipKeyword = map[Mode]string{Native: "xdpdrv", Generic: "xdpgeneric"}
 
-// needed are the capabilities without which the kernel refuses this package.
-var needed = []struct {
-	bit  uint
-	name string
-}{{unix.CAP_BPF, "CAP_BPF"}, {unix.CAP_PERFMON, "CAP_PERFMON"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}}
-
 // remedies are for the errors of attaching, permissions aside. The kernel's own
 // explanations reach only users of netlink, so these follow the drivers'
 // sources.
@@ -81,34 +74,4 @@ var remedies = map[unix.Errno]string{
 	unix.ENOSPC: "fewer RX queues than the peer has TX queues; equalise them with `ethtool -L`",
 	unix.EINVAL: "the driver refuses XDP in its present settings; try a lower MTU and `ethtool -K … lro off`",
 	unix.ENODEV: "the interface is gone or in another network namespace",
-}
-
-// explain wraps an error of the kernel, and names the permission that is
-// missing.
-func explain(doing string, err error) error {
-	// EACCES is the verifier's error for a program that needs CAP_PERFMON.
-	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-		return fmt.Errorf("bpf: %s: %s: %w", doing, permissionRemedy(), err)
-	}
-	return fmt.Errorf("bpf: %s: %w", doing, err)
-}
-
-// permissionRemedy names the capabilities that this thread lacks.
-func permissionRemedy() string {
-	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData // low and high 32 bits
-	if err := unix.Capget(&hdr, &data[0]); err != nil {
-		return "needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
-	}
-	var missing []string
-	for _, c := range needed {
-		if data[c.bit/32].Effective&(1<<(c.bit%32)) == 0 {
-			missing = append(missing, c.name)
-		}
-	}
-	if len(missing) > 0 {
-		return "missing " + strings.Join(missing, " and ")
-	}
-	return "capabilities are there but do not count: in a user namespace, or kernel lockdown, " +
-		"seccomp or (before Linux 5.11) `ulimit -l` is in the way"
 }

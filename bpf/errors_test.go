@@ -6,9 +6,13 @@ package bpf
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
+	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestPolicyNames(t *testing.T) {
@@ -38,5 +42,34 @@ func TestConfigErrors(t *testing.T) {
 		if !errors.Is(err, ErrConfig) || !errors.Is(err, syscall.EINVAL) || p != nil {
 			t.Errorf("%s: %v, want ErrConfig and EINVAL", name, err)
 		}
+	}
+}
+
+// The kernel says EPERM and no more: the cause that is named is the one that is there.
+func TestRemedies(t *testing.T) {
+	const (
+		all   = ^uint64(0)
+		admin = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_SYS_ADMIN
+		limit = 64 << 10
+		none  = uint64(unix.RLIM_INFINITY)
+	)
+	for name, c := range map[string]struct {
+		p         privileges
+		want, not string
+	}{
+		"nothing":                      {privileges{0, limit, true}, "missing CAP_BPF and CAP_PERFMON and CAP_NET_ADMIN", "MEMLOCK"},
+		"CAP_SYS_ADMIN for two":        {privileges{admin, limit, false}, "user namespace", "CAP_"},
+		"CAP_SYS_ADMIN, and the limit": {privileges{admin, limit, true}, "RLIMIT_MEMLOCK is 64 KiB, and before Linux 5.11", "CAP_"},
+		"a limit that counts":          {privileges{all, limit, true}, "`ulimit -l unlimited`", "namespace"},
+		"no limit":                     {privileges{all, none, true}, "user namespace", "MEMLOCK"},
+		"a limit that does not count":  {privileges{all, limit, false}, "user namespace", "MEMLOCK"},
+	} {
+		if got := c.p.remedy(); !strings.Contains(got, c.want) || strings.Contains(got, c.not) {
+			t.Errorf("%s: %q, want %q and nothing of %q", name, got, c.want, c.not)
+		}
+	}
+	hinted := fmt.Errorf("map create: %w (MEMLOCK may be too low)", unix.EPERM) // as the library has it
+	if err := explain("loading", hinted); !errors.Is(err, unix.EPERM) || strings.Contains(err.Error(), "may be too low") {
+		t.Errorf("%v, want EPERM without the library's guess", err)
 	}
 }

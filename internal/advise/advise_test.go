@@ -227,6 +227,9 @@ var cases = []struct {
 	{"memlock", func(s *server) {
 		s.system.Memlock, s.system.Capabilities = 0, []nic.Capability{{Name: "CAP_IPC_LOCK", Have: true}}
 	}, OK, "CAP_IPC_LOCK"},
+	{"memlock", func(s *server) {
+		s.system.Kernel, s.system.Memlock, s.system.Capabilities = "5.10.0", 32<<20, []nic.Capability{{Name: "CAP_IPC_LOCK", Have: true}}
+	}, Advice, "ulimit -l unlimited"},
 	{"unprivileged-bpf", func(s *server) { s.set("proc/sys/kernel/unprivileged_bpf_disabled", "0") }, Advice, "unprivileged_bpf_disabled=2"},
 	{"bpf-jit", func(s *server) { s.set("proc/sys/net/core/bpf_jit_enable", "0") }, Advice, "bpf_jit_enable=1"},
 	{"mitigations", func(s *server) { s.set(cpu+"vulnerabilities/meltdown", "Mitigation: PTI") }, Advice, "meltdown"},

@@ -50,16 +50,19 @@ func hugePages(s *Snapshot) Finding {
 	return f
 }
 
-// memlock: the kernel counts packet memory as locked.
+// memlock: the kernel counts packet memory as locked, an old one BPF objects too.
 func memlock(s *Snapshot) Finding {
-	need := s.Plan.Pinned
+	need, old := s.Plan.Pinned, s.System.ChargesBPF()
 	expected := fmt.Sprintf("CAP_IPC_LOCK, or %d KiB", need>>10)
+	if old {
+		expected = "no limit: this kernel counts BPF objects, too"
+	}
 	f := ok("no limit")
 	switch {
 	case s.System.Unlimited():
-	case s.System.Can("CAP_IPC_LOCK"):
+	case !old && s.System.Can("CAP_IPC_LOCK"):
 		f = ok("CAP_IPC_LOCK")
-	case s.System.Memlock >= need:
+	case !old && s.System.Memlock >= need:
 		f = ok("%d KiB", s.System.Memlock>>10)
 	default:
 		f = advice("ulimit -l unlimited (systemd: LimitMEMLOCK=infinity)", "%d KiB", s.System.Memlock>>10)

@@ -113,20 +113,22 @@ func TestPrivileges(t *testing.T) {
 	pinned := uint64(2 * DefaultChunks * 2048)
 	for _, c := range []struct {
 		name    string
+		kernel  string
 		have    uint64
 		memlock uint64
 		say     []string // nil: nothing is missing
 	}{
-		{"all", math.MaxUint64, 0, nil},
-		{"CAP_SYS_ADMIN for CAP_BPF", most, pinned, nil},
-		{"too little memory", most, pinned - 1, []string{"missing CAP_IPC_LOCK (to pin 16384 KiB", "ulimit -l 16384"}},
-		{"none", 0, math.MaxUint64, []string{"missing CAP_NET_ADMIN (", "CAP_NET_RAW", "CAP_BPF", "CAP_PERFMON",
+		{"all", "6.18.0", math.MaxUint64, 0, nil},
+		{"CAP_SYS_ADMIN for CAP_BPF", "6.18.0", most, pinned, nil},
+		{"too little memory", "5.11.0", most, pinned - 1, []string{"missing CAP_IPC_LOCK (to pin 16384 KiB", "ulimit -l 16384"}},
+		{"with that of BPF", "5.10.0", most, pinned - 1, []string{"missing CAP_IPC_LOCK (to pin 16384 KiB", "ulimit -l unlimited"}},
+		{"none", "6.18.0", 0, math.MaxUint64, []string{"missing CAP_NET_ADMIN (", "CAP_NET_RAW", "CAP_BPF", "CAP_PERFMON",
 			"setcap cap_net_admin,cap_net_raw,cap_bpf,cap_perfmon+ep"}},
-		{"one", most &^ (1 << unix.CAP_NET_RAW), 0, []string{"missing CAP_NET_RAW (for AF_XDP sockets), CAP_IPC_LOCK",
+		{"one", "6.18.0", most &^ (1 << unix.CAP_NET_RAW), 0, []string{"missing CAP_NET_RAW (for AF_XDP sockets), CAP_IPC_LOCK",
 			"setcap cap_net_admin,cap_net_raw,cap_bpf,cap_perfmon,cap_ipc_lock+ep"}},
 	} {
 		s, i := good()
-		s.Capabilities, s.Memlock = capabilitiesOf(c.have), c.memlock
+		s.Kernel, s.Capabilities, s.Memlock = c.kernel, capabilitiesOf(c.have), c.memlock
 		p := s.Plan(&i, Want{})
 		err := p.Err()
 		if !p.Usable || len(p.Problems) != 0 || p.Pinned != pinned || (err != nil) != (c.say != nil) || err != nil && !errors.Is(err, fs.ErrPermission) {

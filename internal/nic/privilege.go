@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/kernel"
 )
 
 // Capability is a privilege that using an interface takes.
@@ -51,6 +53,19 @@ func (s *System) Can(capability string) bool {
 // Unlimited reports whether only the machine bounds packet memory.
 func (s *System) Unlimited() bool { return s.Memlock == math.MaxUint64 }
 
+// ChargesBPF reports whether BPF objects count against RLIMIT_MEMLOCK, like packet
+// memory, but whatever the capabilities. How much they take only the kernel knows.
+func (s *System) ChargesBPF() bool { return kernel.Lacks(s.Kernel, kernel.FreeBPFMemory) }
+
+// limitFor returns the argument of ulimit -l that lets a caller pin packet memory in
+// bytes.
+func (s *System) limitFor(pinned uint64) string {
+	if s.ChargesBPF() {
+		return "unlimited"
+	}
+	return fmt.Sprint(pinned >> 10)
+}
+
 // lacking names every privilege that the caller lacks. pinned is the packet memory
 // in bytes, which counts against RLIMIT_MEMLOCK. In a user namespace all of them
 // together are still not enough; the kernel then says so.
@@ -62,7 +77,7 @@ func (s *System) lacking(pinned uint64) error {
 			if s.Memlock >= pinned {
 				continue
 			}
-			why = fmt.Sprintf("to pin %d KiB of packet memory, or `ulimit -l %d`", pinned>>10, pinned>>10)
+			why = fmt.Sprintf("to pin %d KiB of packet memory, or `ulimit -l %s`", pinned>>10, s.limitFor(pinned))
 		}
 		// The remedy names everything that is needed, since setcap replaces the
 		// capabilities that the file had.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
@@ -45,21 +46,30 @@ func TestMissingPrivilegesAreNamed(t *testing.T) {
 	if zeroCopy(t) {
 		pinned *= 2 // larger chunks
 	}
+	opens := []string{"permission=false <nil>"}
+	enough, limited := fmt.Sprint("ulimit -l ", pinned), opens
+	if kernel.Before(kernel.FreeBPFMemory) {
+		enough = "`ulimit -l unlimited`"
+		limited = []string{"RLIMIT_MEMLOCK is 64 KiB", enough}
+	}
 	for _, c := range []struct {
 		name, args string
+		limit      string // of locked memory, as for ulimit -l
 		want, not  []string
 	}{
-		{"all there", "--bounding-set=+all", []string{"permission=false <nil>"}, nil},
-		{"no CAP_NET_ADMIN", "--bounding-set=-net_admin", []string{"CAP_NET_ADMIN", "setcap cap_net_admin,cap_net_raw,cap_bpf,cap_perfmon,cap_ipc_lock+ep"}, []string{"CAP_NET_RAW", "CAP_BPF", "CAP_IPC_LOCK"}},
-		{"no CAP_NET_RAW", "--bounding-set=-net_raw", []string{"CAP_NET_RAW"}, []string{"CAP_NET_ADMIN", "CAP_BPF", "CAP_IPC_LOCK"}},
-		{"no CAP_BPF, but CAP_SYS_ADMIN", "--bounding-set=-bpf", []string{"permission=false <nil>"}, nil},
-		{"no CAP_BPF", "--bounding-set=-bpf,-sys_admin", []string{"CAP_BPF"}, []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_IPC_LOCK"}},
-		{"no CAP_PERFMON", "--bounding-set=-perfmon,-sys_admin", []string{"CAP_PERFMON"}, []string{"CAP_BPF", "CAP_NET_ADMIN", "CAP_NET_RAW"}},
-		{"no CAP_IPC_LOCK", "--bounding-set=-ipc_lock", []string{"CAP_IPC_LOCK", fmt.Sprint(pinned, " KiB"), fmt.Sprint("ulimit -l ", pinned)}, []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF"}},
-		{"nothing", "--bounding-set=-all", []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF", "CAP_IPC_LOCK", "setcap cap_net_admin,cap_net_raw,cap_bpf,cap_perfmon,cap_ipc_lock+ep"}, nil},
+		{"all there", "--bounding-set=+all", "unlimited", opens, nil},
+		{"all there, and a limit", "--bounding-set=+all", "64", limited, []string{"CAP_"}},
+		{"no CAP_NET_ADMIN", "--bounding-set=-net_admin", "64", []string{"CAP_NET_ADMIN", "setcap cap_net_admin,cap_net_raw,cap_bpf,cap_perfmon,cap_ipc_lock+ep"}, []string{"CAP_NET_RAW", "CAP_BPF", "CAP_IPC_LOCK"}},
+		{"no CAP_NET_RAW", "--bounding-set=-net_raw", "64", []string{"CAP_NET_RAW"}, []string{"CAP_NET_ADMIN", "CAP_BPF", "CAP_IPC_LOCK"}},
+		{"no CAP_BPF, but CAP_SYS_ADMIN", "--bounding-set=-bpf", "unlimited", opens, nil},
+		{"no CAP_BPF, but CAP_SYS_ADMIN, and a limit", "--bounding-set=-bpf", "64", limited, []string{"CAP_"}},
+		{"no CAP_BPF", "--bounding-set=-bpf,-sys_admin", "64", []string{"CAP_BPF"}, []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_IPC_LOCK"}},
+		{"no CAP_PERFMON", "--bounding-set=-perfmon,-sys_admin", "64", []string{"CAP_PERFMON"}, []string{"CAP_BPF", "CAP_NET_ADMIN", "CAP_NET_RAW"}},
+		{"no CAP_IPC_LOCK", "--bounding-set=-ipc_lock", "64", []string{"CAP_IPC_LOCK", fmt.Sprint(pinned, " KiB"), enough}, []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF"}},
+		{"nothing", "--bounding-set=-all", "64", []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF", "CAP_IPC_LOCK", "setcap cap_net_admin,cap_net_raw,cap_bpf,cap_perfmon,cap_ipc_lock+ep"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cmd := p.A.Command("sh", "-c", "ulimit -l 64; exec setpriv "+c.args+" --inh-caps=-all "+exe)
+			cmd := p.A.Command("sh", "-c", "ulimit -l "+c.limit+"; exec setpriv "+c.args+" --inh-caps=-all "+exe)
 			cmd.Env = append(os.Environ(), asChild+"="+p.A.IfName)
 			out, err := cmd.CombinedOutput()
 			if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/kernel"
 )
 
 // Errors that this package returns. They match an errno too.
@@ -48,8 +49,10 @@ func refused(err error) error {
 		}
 		return fmt.Errorf("%w: the verifier says: %s: %w", ErrKernel, reason, err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("resident: loading the program takes CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and before Linux 5.11 "+
-			"memory within RLIMIT_MEMLOCK: %w", err)
+		if kernel.Before(kernel.Resident) { // it may refuse the maps' memory first
+			return fmt.Errorf("%w: %w", ErrKernel, err)
+		}
+		return fmt.Errorf("resident: loading the program takes CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN: %w", err)
 	case errors.Is(err, ebpf.ErrNotSupported):
 		return fmt.Errorf("%w: %w", ErrKernel, err)
 	}

@@ -29,7 +29,7 @@ var ShortSet = []Choice{
 		"TestVethMessages", "TestVethUnordered", "TestVethRemoteCQData", "TestVethRMA", "TestVethLongArray"}},
 	{Dir: "test/e2e", Only: []string{"TestAtomicInterface", "TestKernelTraffic", "TestKillAndRestartUnderLoad", "TestStat", "TestInfo"}},
 	{Dir: "internal/port", Except: []string{"TestParsersAgree", "FuzzParsersAgree", "TestReopenLeavesNothing",
-		"TestQueueTaken", "TestMissingPrivilegesAreNamed", ".*DoesNotAllocate"}},
+		"TestQueueTaken", ".*DoesNotAllocate"}},
 	{Dir: "test/vm/topology"},
 	{Dir: "bpf", Except: []string{"TestAgainstReference", "TestAgreesWithCodec", "Fuzz.*"}},
 	{Dir: "test/soak", Only: []string{"TestMoves", "TestShortPartitions"}},
