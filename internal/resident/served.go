@@ -266,6 +266,8 @@ func (s *Session) Release() {
 		}
 		s.v.x.book.erase(recordsMap, uint32(s.p.Local))
 		s.v.x.giveBack(s.place)
+	} else {
+		s.v.x.leave(s) // the program has it
 	}
 }
 
