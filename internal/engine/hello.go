@@ -25,9 +25,6 @@ func (e *Engine) onHello(h *wire.Header, payload []byte) {
 	e.count[Hellos]++
 	src := e.source()
 	ack := wire.HelloAckMsg{Status: e.admit(&m), Life: e.cfg.Life}
-	if !m.Options.Connection.Set { // whose answer leaves no room for it
-		ack.Options.Resident = e.cfg.Resident
-	}
 	epoch, key := uint32(0), (*session.Key)(nil)
 	if ack.Status == wire.HelloAccepted {
 		key, ack.Status, ack.Cookie = e.door(&m, payload, src)
@@ -43,6 +40,9 @@ func (e *Engine) onHello(h *wire.Header, payload []byte) {
 			}
 			epoch = e.accept(h, &m, src, p, key, &ack)
 		}
+	}
+	if ack.Status == wire.HelloChallenge || ack.Status == wire.HelloAccepted { // no other answer is the beginning of a session
+		ack.Options.Resident = e.cfg.Resident
 	}
 	e.reply(e.pathTo(src, m.Options.Class), func(b []byte) int {
 		return key.Reply(b, &m, e.cfg.Lane, epoch, ack)

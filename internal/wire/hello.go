@@ -110,7 +110,9 @@ var helloStatusNames = [numHelloStatuses]string{"accepted", "cookie challenge", 
 func (s HelloStatus) String() string { return nameOf(helloStatusNames[:], "hello status", s) }
 
 // HelloAckMsg is the payload of a hello-ack. When the status is HelloAccepted the
-// header's epoch is the session's.
+// header's epoch is the session's. A challenge has Options.Resident where other answers
+// have Resume, and no options: it must not be longer than its hello, whose source may be
+// somebody else's address.
 type HelloAckMsg struct {
 	Nonce    uint64 // of the hello answered
 	Session  uint32 // target's session id, which the initiator puts into its frames
@@ -128,13 +130,17 @@ type HelloAckMsg struct {
 // Put writes the payload into b, which has room for HelloLen bytes and the options, and
 // returns its length.
 func (m *HelloAckMsg) Put(b []byte) int {
-	putHello(b, m.Nonce, m.Session, uint16(m.Status), m.MaxFrame, m.Window, 0, m.Features, &m.Cookie, &m.Resume)
+	resume, options := m.Resume, m.Options
+	if m.Status == HelloChallenge {
+		resume, options.Resident = Resume{Session: uint32(options.Resident), Epoch: uint32(options.Resident >> 32)}, 0
+	}
+	putHello(b, m.Nonce, m.Session, uint16(m.Status), m.MaxFrame, m.Window, 0, m.Features, &m.Cookie, &resume)
 	binary.LittleEndian.PutUint64(b[52:], m.Life)
 	binary.LittleEndian.PutUint32(b[60:], 0)
 	if m.Lost {
 		b[60] = 1
 	}
-	return m.Options.remainder(b)
+	return options.remainder(b)
 }
 
 // Parse reads a payload of HelloLen bytes and a remainder.
@@ -152,7 +158,12 @@ func (m *HelloAckMsg) Parse(b []byte) Reason {
 	case b[60] > 1:
 		return ReasonBadPayload
 	}
-	return m.Options.parse(b[HelloLen:], m.Features)
+	reason := m.Options.parse(b[HelloLen:], m.Features)
+	if m.Status == HelloChallenge {
+		m.Options.Resident = uint64(m.Resume.Epoch)<<32 | uint64(m.Resume.Session)
+		m.Resume = Resume{}
+	}
+	return reason
 }
 
 // putHello writes the part of the layout that hello and hello-ack share; at12 is the

@@ -67,6 +67,17 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// A challenge has what outlives the target's process, and no byte more for it.
+func TestChallengeIsShort(t *testing.T) {
+	b := make([]byte, HelloLen+HelloRoom)
+	want := HelloAckMsg{Nonce: 1, Status: HelloChallenge, Cookie: Cookie{2}, Life: 3, Options: Options{Resident: 0x8877665544332211}}
+	n := want.Put(b)
+	var got HelloAckMsg
+	if r := got.Parse(b[:n]); n != HelloLen || r != ReasonOK || got != want {
+		t.Errorf("%d bytes, %v: %+v, want %d and %+v", n, r, got, HelloLen, want)
+	}
+}
+
 // FuzzHello gives arbitrary bytes to the parsers of hello and hello-ack. What they take,
 // they write again; and read again, it says the same.
 func FuzzHello(f *testing.F) {
@@ -82,6 +93,8 @@ func FuzzHello(f *testing.F) {
 	f.Add(slices.Insert(later, HelloLen, 1, 2, 3, 4))
 	more := HelloMsg{Features: FeatureMore}
 	f.Add(bytes.Clone(b[:more.Put(b)]))
+	challenge := HelloAckMsg{Status: HelloChallenge, Options: Options{Resident: 1 << 40}}
+	f.Add(bytes.Clone(b[:challenge.Put(b)]))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		again := make([]byte, HelloLen+HelloRoom)
 		var hello, hello2 HelloMsg
