@@ -89,7 +89,7 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 // came acts on the verdict on a frame.
 func (t *target) came(o *session.Outcome) bool {
 	e := t.e
-	if t.midway = o.Midway && !o.Waits; o.Waits {
+	if t.midway = o.Midway && !o.Waits; o.Waits || o.Verdict == session.NoPlace {
 		t.stall.since = 0 // the time for which there is no room here does not count
 	}
 	if o.Frames > 0 {

@@ -129,7 +129,7 @@ func (s *Session) run(m *wire.Message) bool {
 func (s *Session) Retry() (o session.Outcome) {
 	s.notices = s.notices[:0]
 	s.executeHeld(&o)
-	o.Due, o.Waits, o.Midway, o.Notices = s.Due(), s.Waits(), s.midway, s.notices
+	o.Due, o.Waits, o.Midway, o.Notices = s.Due(), s.Kept(), s.midway, s.notices
 	return o
 }
 

@@ -45,7 +45,7 @@ func (s *Session) Receive(now int64, h *wire.Header, payload, out []byte) (o ses
 	if out != nil && o.Refused == wire.ReasonOK {
 		o.Answer = s.Answer(out)
 	}
-	o.Due, o.Waits, o.Midway, o.Notices = s.Due(), s.Waits(), s.midway, s.notices
+	o.Due, o.Waits, o.Midway, o.Notices = s.Due(), s.Kept(), s.midway, s.notices
 	return o
 }
 

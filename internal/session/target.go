@@ -42,7 +42,7 @@ func (v Verdict) String() string {
 type Outcome struct {
 	Verdict Verdict     // on the frame
 	Due     bool        // there is something to be sent
-	Waits   bool        // the next frame is here, and waits for room for a message
+	Waits   bool        // the next frame is kept, and waits for room for a message
 	Midway  bool        // a message has begun, and is not whole
 	Answer  int         // length in bytes of the frame that was written to answer it at once; 0 for none
 	Frames  int         // request frames that ran: this one, and early ones whose turn had come

@@ -35,9 +35,6 @@ func (t *Target) Turn() { t.turn = t.expected }
 // Ahead reports whether the frame at hand runs ahead of its turn.
 func (t *Target) Ahead() bool { return t.turn != t.expected }
 
-// Waits reports whether the next frame is here, and waits for room for a message.
-func (t *Target) Waits() bool { return t.waits }
-
 // Kept reports whether the next frame is kept until there is room for a message. It is
 // tried when there is, and not with every frame that comes, so that the sessions that
 // wait get the room in turn.

@@ -119,13 +119,15 @@ func (n *node) died(since int64) bool {
 }
 
 // behind is how long an operation may have waited for letters between the same endpoints,
-// which had been posted before it.
+// which had been posted before it, or for buffers that letters had.
 func (o *op) behind() int64 {
 	wait, p := int64(0), o.peer.pair
+	tight := p.c.n.w.plan.tight() // then a letter to anybody may have the last buffer
 	for _, l := range p.c.n.w.letters {
 		b := l.o
 		switch q := b.peer.pair; {
-		case q.c != p.c || q.life != p.life || q.target != p.target || q.endpoint != p.endpoint || b.call > o.call:
+		case q.c.n != p.c.n || q.life != p.life:
+		case !tight && (q.c != p.c || q.target != p.target || q.endpoint != p.endpoint || b.call > o.call):
 		case b.succeeded() && !b.cancelled:
 			wait = max(wait, b.completed-o.call)
 		case l.came > 0:

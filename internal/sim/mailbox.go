@@ -182,6 +182,7 @@ func (b *mailbox) drain() {
 		b.cancel(r)
 	}
 	b.refill()
+	b.n.roomMade() // for the rest of messages, too
 }
 
 // refill keeps receives posted that take any message, besides those into which messages

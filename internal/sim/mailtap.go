@@ -17,6 +17,8 @@ type mailTap struct {
 	closed  bool
 	shown   [2]uint64 // how many bytes the message in progress had, and lacked
 	grew    int64     // when it was seen to have others, as the node's engines count the time
+	shut    int64     // until when there is no room for the rest of a message
+	behind  bool      // the rest of a message waits for room
 }
 
 // Admit implements session.Inflow.
@@ -33,6 +35,22 @@ func (t *mailTap) Admit(m *wire.Message) bool {
 	return ok
 }
 
+// Fits implements session.Inflow. Now and then the owner is behind, as a guest who does
+// not read.
+func (t *mailTap) Fits(n int) bool {
+	w, b := t.b.n.w, t.b
+	if w.now >= t.shut && !b.drains && w.dice.chance(0.02) {
+		t.shut = w.now + w.dice.scale(millisecond, 5*second)
+		w.at(t.shut, func() {
+			if b.n.up && b.n.life == b.life {
+				b.n.roomMade()
+			}
+		})
+	}
+	t.behind = w.now < t.shut && !b.drains
+	return !t.behind
+}
+
 // Drop implements session.Inflow.
 func (t *mailTap) Drop() {
 	t.noteBreak()
@@ -43,7 +61,7 @@ func (t *mailTap) Drop() {
 func (t *mailTap) Close() {
 	t.noteBreak()
 	if !t.closed {
-		t.closed, t.refused, t.due = true, false, false
+		t.closed, t.refused, t.due, t.behind = true, false, false, false
 		for i, x := range t.b.taps {
 			if x == t {
 				t.b.taps = append(t.b.taps[:i], t.b.taps[i+1:]...)
@@ -87,7 +105,7 @@ func (n *node) waits() bool {
 			continue
 		}
 		for _, t := range b.taps {
-			if t.refused {
+			if t.refused || t.behind {
 				return true
 			}
 		}
@@ -104,7 +122,7 @@ func (b *mailbox) checkStalls() {
 	}
 	for _, t := range b.taps {
 		has, lacks := t.InProgress()
-		if shown := [2]uint64{has, lacks}; shown != t.shown || lacks == 0 {
+		if shown := [2]uint64{has, lacks}; shown != t.shown || lacks == 0 || w.now < t.shut {
 			t.shown, t.grew = shown, lived
 		} else if most := int64(w.plan.session.GiveUp) + 5*second; lived-t.grew > most {
 			w.fail("%v: a message that has %d bytes lacks %d, and nothing more of it has come for %.3f s",
