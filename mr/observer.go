@@ -5,9 +5,11 @@ package mr
 // Observer learns what peers do to a region (FI_RMA_EVENT in fi_mr(3)).
 type Observer interface {
 	// Touched is called when operations of peers have been applied: so many that
-	// returned what they found, and so many that did not. It is called by pollers, maybe
-	// by several at the same time, and must not block.
-	Touched(reads, writes int)
+	// returned what they found, and so many that did not, and the bytes that each kind
+	// has reached. An array that comes in several frames is counted with the last one,
+	// and its bytes with each. Pollers call it, maybe several at the same time, and it
+	// must not block.
+	Touched(reads, writes, bytesRead, bytesWritten int)
 	// Closed is called once, when the region is deregistered and no operation is in
 	// flight on it.
 	Closed()

@@ -14,12 +14,12 @@ import (
 // The host of a domain counts what peers do, in memory that both have: share.Tallies.
 
 // Count implements share.Counted.
-func (t *tally) Count(returning, silent uint64) {
-	if c := t[reads]; c != nil && returning > 0 {
-		c.value.Add(returning)
+func (t *tally) Count(returning, silent, bytesRead, bytesWritten uint64) {
+	if c := t[reads]; c != nil {
+		c.value.Add(c.amount(returning, bytesRead))
 	}
-	if c := t[writes]; c != nil && silent > 0 {
-		c.value.Add(silent)
+	if c := t[writes]; c != nil {
+		c.value.Add(c.amount(silent, bytesWritten))
 	}
 }
 
@@ -33,9 +33,9 @@ func (t *tally) Tell() {
 }
 
 // Count implements share.Counted.
-func (t *regionTally) Count(returning, silent uint64) {
+func (t *regionTally) Count(returning, silent, bytesRead, bytesWritten uint64) {
 	now := t.now()
-	now.Count(returning, silent)
+	now.Count(returning, silent, bytesRead, bytesWritten)
 }
 
 // Tell implements share.Counted.

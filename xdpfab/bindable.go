@@ -123,10 +123,6 @@ func (c *Counter) bindTo(ep *Endpoint, flags BindFlags) error {
 	if flags == 0 || flags&^counterFlags != 0 {
 		return fmt.Errorf("xdpfab: endpoint %d: a counter with flags %v: want some of %v: %w", ep.number, flags, counterFlags, ErrBadFlags)
 	}
-	if c.bytes && flags&remoteFlags != 0 {
-		return fmt.Errorf("xdpfab: endpoint %d: a counter of bytes with flags %v: want one of completions for what peers do: %w",
-			ep.number, flags, ErrNotImplemented)
-	}
 	for _, b := range ep.countings() {
 		if flags&b.flag == 0 {
 			continue

@@ -49,8 +49,9 @@ const (
 	CountCompletions CounterEvents = iota // operations (FI_CNTR_EVENTS_COMP)
 	// CountBytes counts the bytes of the operations, receives and work that succeeded:
 	// those of the result, or of the operand if there is none, without remote CQ data
-	// (FI_CNTR_EVENTS_BYTES). A failure counts as one in ReadErr. Such a counter is not
-	// for what peers do: BindRemoteRead and BindRemoteWrite refuse it.
+	// (FI_CNTR_EVENTS_BYTES). A failure counts as one in ReadErr. Of what peers do it
+	// counts the bytes that they have read or changed, frame by frame where an operation
+	// takes several.
 	CountBytes
 )
 

@@ -18,13 +18,21 @@ type tally [directions]*Counter
 
 // Touched implements executor.Observer, and with Closed that of a region. Engines'
 // threads.
-func (t *tally) Touched(returning, silent int) {
-	if c := t[reads]; c != nil && returning > 0 {
-		c.count(uint64(returning), 0)
+func (t *tally) Touched(returning, silent, bytesRead, bytesWritten int) {
+	if c := t[reads]; c != nil && bytesRead|returning > 0 {
+		c.count(c.amount(uint64(returning), uint64(bytesRead)), 0)
 	}
-	if c := t[writes]; c != nil && silent > 0 {
-		c.count(uint64(silent), 0)
+	if c := t[writes]; c != nil && bytesWritten|silent > 0 {
+		c.count(c.amount(uint64(silent), uint64(bytesWritten)), 0)
 	}
+}
+
+// amount is what the counter counts of operations of so many bytes in all.
+func (c *Counter) amount(ops, bytes uint64) uint64 {
+	if c.bytes {
+		return bytes
+	}
+	return ops
 }
 
 // observer returns what a session with an endpoint of this domain tells, or nil. It runs
@@ -40,9 +48,9 @@ func (d *Domain) observer(endpoint uint16) executor.Observer {
 type regionTally [directions]atomic.Pointer[Counter]
 
 // Touched implements mr.Observer.
-func (t *regionTally) Touched(returning, silent int) {
+func (t *regionTally) Touched(returning, silent, bytesRead, bytesWritten int) {
 	now := t.now()
-	now.Touched(returning, silent)
+	now.Touched(returning, silent, bytesRead, bytesWritten)
 }
 
 // now is the tally with the counters that the region has now.
@@ -69,9 +77,6 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 		return fmt.Errorf("xdpfab: region %v: a counter with flags %v: want some of %v: %w", r, flags, remoteFlags, ErrBadFlags)
 	case c == nil || c.dom != d || r == nil || !slices.Contains(d.table.All(), r):
 		return fmt.Errorf("xdpfab: region and counter: want an open region and a counter of domain %s: %w", d.dev.Info().Name, ErrForeign)
-	}
-	if c.bytes {
-		return fmt.Errorf("xdpfab: region %v: a counter of bytes: want one of completions for what peers do: %w", r, ErrNotImplemented)
 	}
 	if r.Memory().Kind() == mr.KindResident {
 		return fmt.Errorf("xdpfab: region %v: a counter of what peers do to it, which the XDP program does not see: want a region over other memory: %w", r, ErrNotImplemented)

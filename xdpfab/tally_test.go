@@ -15,10 +15,10 @@ import (
 )
 
 // counters makes counters of a domain.
-func counters(t *testing.T, d *xdpfab.Domain, n int) (list []*xdpfab.Counter) {
+func counters(t *testing.T, d *xdpfab.Domain, n int, attr ...xdpfab.CounterAttr) (list []*xdpfab.Counter) {
 	t.Helper()
 	for range n {
-		c, err := d.NewCounter()
+		c, err := d.NewCounter(attr...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,75 +27,109 @@ func counters(t *testing.T, d *xdpfab.Domain, n int) (list []*xdpfab.Counter) {
 	return list
 }
 
-// The owner of memory learns how many operations of peers were applied: in all by each
-// endpoint, and to each region, whatever the operations look like.
+// remote is a sort of operation on another node's memory, posted a number of times.
+type remote struct {
+	form  atomic.Func
+	n     int // elements
+	rma   int // extents
+	bad   bool
+	again int
+}
+
+// remotes are what the counters of what peers do are tried with.
+var remotes = []remote{
+	{atomic.Base, 1, 0, false, 1}, {atomic.Base, 1, 0, false, 40}, {atomic.Base, 100, 0, false, 1}, {atomic.Base, 2000, 0, false, 2},
+	{atomic.Fetch, 1, 0, false, 50}, {atomic.Fetch, 2000, 0, false, 1}, {atomic.Compare, 3, 0, false, 3},
+	{atomic.Fetch, 6, 6, false, 1}, {atomic.Base, 1, 0, true, 5}, {atomic.Fetch, 2000, 0, true, 1},
+}
+
+// msg is such an operation on words.
+func (x remote) msg(dest xdpfab.Address, key uint64) xdpfab.Msg {
+	m := xdpfab.Msg{Dest: dest, Key: key, Datatype: atomic.Uint64, Op: atomic.Sum, Buf: make([]byte, 8*x.n), Count: x.n}
+	if x.bad {
+		m.Key = 99
+	}
+	if x.form != atomic.Base {
+		m.Result = make([]byte, 8*x.n)
+	}
+	if x.form == atomic.Compare {
+		m.Compare, m.Op = make([]byte, 8*x.n), atomic.Cswap
+	}
+	for i := range x.rma {
+		m.RMA = append(m.RMA, mr.Extent{Key: m.Key, Offset: uint64(16 * i), Count: 1})
+	}
+	if x.rma > 0 {
+		m.Key = 0
+	}
+	return m
+}
+
+// counts returns what counters of reads and of writes make of one.
+func (x remote) counts(events xdpfab.CounterEvents) (reads, writes uint64) {
+	n := uint64(max(x.rma, 1))
+	if events == xdpfab.CountBytes {
+		n = uint64(8 * x.n)
+	}
+	switch {
+	case x.bad:
+		return 0, 0
+	case x.form == atomic.Base:
+		return 0, n
+	}
+	return n, 0
+}
+
+// The owner of memory learns how many operations of peers were applied, or their bytes:
+// in all by each endpoint, and to each region, whatever the operations look like.
 func TestRemoteCounters(t *testing.T) {
-	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
-		f := setUpBoth(t, xdpfab.DomainAttr{}, a, 64)
-		served, err := f.server.NewEndpoint(xdpfab.EndpointAttr{Number: 9})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := counters(t, f.server, 4)
-		if err := errors.Join(served.Bind(c[0], xdpfab.BindRemoteRead), served.Bind(c[1], xdpfab.BindRemoteWrite), served.Enable(),
-			f.server.BindRegion(f.region, c[2], xdpfab.BindRemoteRead), f.server.BindRegion(f.region, c[3], xdpfab.BindRemoteWrite)); err != nil {
-			t.Fatal(err)
-		}
-		dest, err := f.av.Insert(t.Context(), f.server.Name(9))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var reads, writes uint64
-		for _, x := range []struct {
-			form  atomic.Func
-			n     int // elements
-			rma   int // extents
-			bad   bool
-			again int
-		}{
-			{atomic.Base, 1, 0, false, 1}, {atomic.Base, 1, 0, false, 40}, {atomic.Base, 100, 0, false, 1}, {atomic.Base, 2000, 0, false, 2},
-			{atomic.Fetch, 1, 0, false, 50}, {atomic.Fetch, 2000, 0, false, 1}, {atomic.Compare, 3, 0, false, 3},
-			{atomic.Fetch, 6, 6, false, 1}, {atomic.Base, 1, 0, true, 5}, {atomic.Fetch, 2000, 0, true, 1},
-		} {
-			for range x.again {
-				m := xdpfab.Msg{Dest: dest, Key: key(x.bad), Datatype: atomic.Uint64, Op: atomic.Sum, Buf: make([]byte, 8*x.n), Count: x.n}
-				if x.form != atomic.Base {
-					m.Result = make([]byte, 8*x.n)
-				}
-				if x.form == atomic.Compare {
-					m.Compare, m.Op = make([]byte, 8*x.n), atomic.Cswap
-				}
-				for i := range x.rma {
-					m.Key, m.RMA = 0, append(m.RMA, mr.Extent{Key: 1, Offset: uint64(16 * i), Count: 1})
-				}
-				if err := post(f, x.form, &m); err != nil {
-					t.Fatal(err)
-				}
-				done := next2(t, f)
-				if (done.Err != nil) != x.bad {
-					t.Fatalf("%+v: %v", x, done.Err)
-				}
-				// The initiator knows, so the target has counted.
-				switch n := uint64(max(x.rma, 1)); {
-				case x.bad:
-				case x.form == atomic.Base:
-					writes += n
-				default:
-					reads += n
-				}
-				for i, want := range []uint64{reads, writes, reads, writes} {
-					if got := c[i].Read(); got != want {
-						t.Fatalf("after %+v: counter %d is at %d, want %d", x, i, got, want)
-					}
+	for name, events := range map[string]xdpfab.CounterEvents{"operations": xdpfab.CountCompletions, "bytes": xdpfab.CountBytes} {
+		t.Run(name, func(t *testing.T) {
+			progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) { testRemoteCounters(t, a, events) })
+		})
+	}
+}
+
+func testRemoteCounters(t *testing.T, a xdpfab.DomainAttr, events xdpfab.CounterEvents) {
+	f := setUpBoth(t, xdpfab.DomainAttr{}, a, 64)
+	served, err := f.server.NewEndpoint(xdpfab.EndpointAttr{Number: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := counters(t, f.server, 4, xdpfab.CounterAttr{Events: events})
+	if err := errors.Join(served.Bind(c[0], xdpfab.BindRemoteRead), served.Bind(c[1], xdpfab.BindRemoteWrite), served.Enable(),
+		f.server.BindRegion(f.region, c[2], xdpfab.BindRemoteRead), f.server.BindRegion(f.region, c[3], xdpfab.BindRemoteWrite)); err != nil {
+		t.Fatal(err)
+	}
+	dest, err := f.av.Insert(t.Context(), f.server.Name(9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reads, writes uint64
+	for _, x := range remotes {
+		for range x.again {
+			m := x.msg(dest, 1)
+			if err := post(f, x.form, &m); err != nil {
+				t.Fatal(err)
+			}
+			done := next2(t, f)
+			if (done.Err != nil) != x.bad {
+				t.Fatalf("%+v: %v", x, done.Err)
+			}
+			// The initiator knows, so the target has counted.
+			read, written := x.counts(events)
+			reads, writes = reads+read, writes+written
+			for i, want := range []uint64{reads, writes, reads, writes} {
+				if got := c[i].Read(); got != want {
+					t.Fatalf("after %+v: counter %d is at %d, want %d", x, i, got, want)
 				}
 			}
 		}
-		for _, c := range c {
-			if n := c.ReadErr(); n != 0 {
-				t.Errorf("%d failures are counted, want none", n)
-			}
+	}
+	for _, c := range c {
+		if n := c.ReadErr(); n != 0 {
+			t.Errorf("%d failures are counted, want none", n)
 		}
-	})
+	}
 }
 
 // next2 waits for a completion at the initiator while the target makes progress.

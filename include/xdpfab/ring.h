@@ -25,7 +25,7 @@
  * is for messages that come at once: each takes one of `messages` and, if it is longer than 64
  * bytes, its length in whole 2048 bytes of `bytes`.
  *
- * Everything is little-endian. The layout is that of package internal/share, version 2.
+ * Everything is little-endian. The layout is that of package internal/share, version 3.
  */
 #ifndef XDPFAB_RING_H
 #define XDPFAB_RING_H
@@ -33,7 +33,7 @@
 #include <stdint.h>
 
 #define XDPFAB_MAGIC 0x66706478u /* "xdpf" */
-#define XDPFAB_VERSION 2u
+#define XDPFAB_VERSION 3u
 #define XDPFAB_PAGE 4096u
 
 /* Positions count entries since the beginning. */

@@ -35,8 +35,8 @@ type Memory interface {
 	// it is about has succeeded.
 	Notice() (n wire.Notice, ok bool)
 	// Touched returns how many operations of the last frame were applied, that returned
-	// what they found, and that did not.
-	Touched() (reads, writes int)
+	// what they found, and that did not, and the bytes that each kind reached.
+	Touched() (reads, writes, bytesRead, bytesWritten int)
 	// Present says which authorization key the sessions have of which requests come from
 	// now on, by its number: see session.Key. At first they have none.
 	Present(auth uint32)
@@ -99,7 +99,7 @@ func (x *Executor) Beside(memory Memory) *Executor {
 
 // Observer learns what a session has applied; see mr.Observer.
 type Observer interface {
-	Touched(reads, writes int)
+	Touched(reads, writes, bytesRead, bytesWritten int)
 }
 
 // Begin returns the target half of a session that has been accepted. The session lasts

@@ -20,7 +20,7 @@ type echo struct {
 }
 
 func (m *echo) Present(uint32)               {}
-func (m *echo) Touched() (reads, writes int) { return 0, 0 }
+func (m *echo) Touched() (_, _, _, _ int) { return 0, 0, 0, 0 }
 
 func (m *echo) Check(payload []byte, _ int) (uses wire.Features, reason wire.Reason) {
 	if len(payload) > 0 && payload[0] == 0xff {

@@ -48,7 +48,7 @@ type Memory struct {
 	more    bool              // rec is the first of them
 	ops     int               // their number
 
-	reads, writes int // see Touched
+	reads, writes, bytesRead, bytesWritten int // see Touched
 
 	streak  uint32 // see Streak
 	bad     int    // number of the last operation in the frame that failed; -1 for none
@@ -101,7 +101,7 @@ func (m *Memory) Execute(resp []byte, streak uint32) (n int, flags uint8) {
 		m.reader.Enter()
 	}
 	m.resp.Reset(resp, m.ops)
-	m.last, m.reads, m.writes = nil, 0, 0
+	m.last, m.reads, m.writes, m.bytesRead, m.bytesWritten = nil, 0, 0, 0, 0
 	m.streak, m.bad, m.noticed = streak, -1, false
 	for i, more := 0, m.more; more; more = m.records.Next(&m.rec) {
 		i = m.record(i)
@@ -111,21 +111,33 @@ func (m *Memory) Execute(resp []byte, streak uint32) (n int, flags uint8) {
 }
 
 // Touched returns how many operations of the last frame were applied whole, that returned
-// what they found, and that did not. Of an array that takes several frames, the last part
-// counts.
-func (m *Memory) Touched() (reads, writes int) { return m.reads, m.writes }
+// what they found, and that did not, and the bytes that each kind reached. Of an array
+// that takes several frames, the last part counts, and the bytes are those of each part.
+func (m *Memory) Touched() (reads, writes, bytesRead, bytesWritten int) {
+	return m.reads, m.writes, m.bytesRead, m.bytesWritten
+}
 
-// touched counts n operations like that at hand, which have been applied to the region
-// found last, and tells its observer.
-func (m *Memory) touched(n int) {
-	reads, writes := n, 0
+// touched counts n operations like that at hand, which have been applied to so many bytes
+// of the region found last, and tells its observer.
+func (m *Memory) touched(n, bytes int) {
+	reads, writes, bytesRead, bytesWritten := n, 0, bytes, 0
 	if !m.rec.Verb.Returns() {
-		reads, writes = 0, n
+		reads, writes, bytesRead, bytesWritten = 0, n, 0, bytes
 	}
 	m.reads, m.writes = m.reads+reads, m.writes+writes
+	m.bytesRead, m.bytesWritten = m.bytesRead+bytesRead, m.bytesWritten+bytesWritten
 	if o := m.last.Observer(); o != nil {
-		o.Touched(reads, writes)
+		o.Touched(reads, writes, bytesRead, bytesWritten)
 	}
+}
+
+// applied counts the operation at hand, or this part of it, of so many bytes.
+func (m *Memory) applied(bytes int) {
+	whole := 0
+	if m.rec.Total == m.rec.Count {
+		whole = 1
+	}
+	m.touched(whole, bytes)
 }
 
 // record executes the record at hand, whose first operation is number i of its frame,
@@ -180,9 +192,7 @@ func (m *Memory) atomic(i int) wire.Status {
 		}
 	}
 	kernel(target, rec.Operand, rec.Compare, result)
-	if rec.Total == rec.Count {
-		m.touched(1)
-	}
+	m.applied(len(target))
 	return wire.StatusOK
 }
 

@@ -42,7 +42,7 @@ func (m *Memory) runAtOnce(i int) bool {
 	}
 	if sweep := atomic.SweepOf(FormOf(rec.Verb), atomic.Op(rec.Op), atomic.Datatype(rec.Datatype)); sweep != nil && len(rec.Operand) == size {
 		sweep(data, offsets, rec.Operand, result)
-		m.touched(rec.Run)
+		m.touched(rec.Run, rec.Run*size)
 		return true
 	}
 	for j := range rec.Run {
@@ -53,7 +53,7 @@ func (m *Memory) runAtOnce(i int) bool {
 		}
 		kernel(data[rec.Offset:rec.Offset+uint64(size)], rec.Operand, rec.Compare, old)
 	}
-	m.touched(rec.Run)
+	m.touched(rec.Run, rec.Run*size)
 	return true
 }
 

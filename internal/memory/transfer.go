@@ -25,8 +25,6 @@ func (m *Memory) transfer(i int) wire.Status {
 	} else {
 		atomic.WriteBytes(target, rec.Operand)
 	}
-	if rec.Total == rec.Count {
-		m.touched(1)
-	}
+	m.applied(len(target))
 	return wire.StatusOK
 }

@@ -63,8 +63,8 @@ func TestTransfers(t *testing.T) {
 	if want := append(append([]byte{0}, data...), make([]byte, 40-1-len(data))...); !bytes.Equal(values[1], want) || !bytes.Equal(r.Bytes()[1000:1040], want) {
 		t.Errorf("read %q, memory has %q; want %q", values[1], r.Bytes()[1000:1040], want)
 	}
-	if reads, writes := m.Touched(); reads != 3 || writes != 2 {
-		t.Errorf("%d reads and %d writes are counted, want 3 and 2", reads, writes)
+	if reads, writes, in, out := m.Touched(); reads != 3 || writes != 2 || in != 40+0+1 || out != len(data) {
+		t.Errorf("%d reads of %d bytes and %d writes of %d are counted, want 3 of 41 and 2 of %d", reads, in, writes, out, len(data))
 	}
 }
 
@@ -107,8 +107,13 @@ func TestTransfersAreChecked(t *testing.T) {
 		if changed := !bytes.Equal(r.Bytes(), make([]byte, 4096)); changed != (c.want == wire.StatusOK) {
 			t.Errorf("%s: memory has changed: %t", name, changed)
 		}
-		if reads, writes := m.Touched(); reads+writes != 0 {
-			t.Errorf("%s: counted as %d reads and %d writes, want none of a part or a failure", name, reads, writes)
+		bytes := 0
+		if c.want == wire.StatusOK {
+			bytes = len(data)
+		}
+		if reads, writes, in, out := m.Touched(); reads+writes+in != 0 || out != bytes {
+			t.Errorf("%s: counted as %d reads, %d writes, %d and %d bytes; want no operation of a part or a failure, and %d bytes written",
+				name, reads, writes, in, out, bytes)
 		}
 	}
 	m.Present(5)

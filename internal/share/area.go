@@ -29,7 +29,7 @@ import (
 // Magic and Version begin the area.
 const (
 	Magic   = 0x66706478 // "xdpf"
-	Version = 2
+	Version = 3
 )
 
 // Sizes are the dimensions of an area.

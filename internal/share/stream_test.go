@@ -16,8 +16,10 @@ import (
 // touches counts what an observer of a region is told.
 type touches struct{ reads, writes int }
 
-func (o *touches) Touched(reads, writes int) { o.reads, o.writes = o.reads+reads, o.writes+writes }
-func (o *touches) Closed()                   {}
+func (o *touches) Touched(reads, writes, _, _ int) {
+	o.reads, o.writes = o.reads+reads, o.writes+writes
+}
+func (o *touches) Closed() {}
 
 // long is an operation that does not fit the arena, whatever its length in bytes is.
 func long(verb wire.Verb, op atomic.Op, dt atomic.Datatype, count int) operation {

@@ -31,32 +31,40 @@ type tallyHeader struct {
 	_       [56]byte
 }
 
-// tallySums are the operations of peers on one thing.
-type tallySums struct{ reads, writes atomic.Uint64 }
+// tallySums are the operations of peers on one thing, and their bytes.
+type tallySums struct{ reads, writes, bytesRead, bytesWritten atomic.Uint64 }
+
+// tallied is what tallySums were at a time.
+type tallied struct{ reads, writes, bytesRead, bytesWritten uint64 }
+
+func (s *tallySums) now() tallied {
+	return tallied{s.reads.Load(), s.writes.Load(), s.bytesRead.Load(), s.bytesWritten.Load()}
+}
 
 // MostTallies is how many regions and endpoints can be counted at a time.
 const MostTallies = 4092
 
 const (
 	tallyHeaderLen = 64
-	talliesLen     = tallyHeaderLen + 16*MostTallies
+	tallySumsLen   = 32
+	talliesLen     = tallyHeaderLen + tallySumsLen*MostTallies
 )
 
 // Counted is what the guest counts with.
 type Counted interface {
-	// Count adds operations that returned what they found, and operations that did not.
-	// It must not block.
-	Count(reads, writes uint64)
+	// Count adds operations that returned what they found, and operations that did not,
+	// with the bytes of each kind. It must not block.
+	Count(reads, writes, bytesRead, bytesWritten uint64)
 	// Tell follows Count, and tells whoever waits.
 	Tell()
 }
 
 // Tally is the place of one thing that peers touch. It belongs to the guest.
 type Tally struct {
-	all           *Tallies
-	place         int
-	to            Counted
-	reads, writes uint64 // as told
+	all   *Tallies
+	place int
+	to    Counted
+	told  tallied
 }
 
 // NewTallies makes the memory, whose FD is for the host.
@@ -92,7 +100,7 @@ func (t *Tallies) Use(to Counted) (*Tally, error) {
 	}
 	x := &Tally{all: t, place: t.free[len(t.free)-1], to: to}
 	t.free = t.free[:len(t.free)-1]
-	x.reads, x.writes = t.sums[x.place].reads.Load(), t.sums[x.place].writes.Load()
+	x.told = t.sums[x.place].now()
 	t.publish(append(t.inUse(), x))
 	return x, nil
 }
@@ -159,10 +167,9 @@ func (t *Tallies) count(whom []Counted) []Counted {
 	}
 	t.saw = t.h.touched.Load()
 	for _, x := range *t.list.Load() {
-		reads, writes := t.sums[x.place].reads.Load(), t.sums[x.place].writes.Load()
-		if reads != x.reads || writes != x.writes {
-			x.to.Count(reads-x.reads, writes-x.writes)
-			x.reads, x.writes = reads, writes
+		if now := t.sums[x.place].now(); now != x.told {
+			x.to.Count(now.reads-x.told.reads, now.writes-x.told.writes, now.bytesRead-x.told.bytesRead, now.bytesWritten-x.told.bytesWritten)
+			x.told = now
 			whom = append(whom, x.to)
 		}
 	}
@@ -208,9 +215,11 @@ func (o *Observers) Observer(number int) (*Observer, error) {
 }
 
 // Touched implements mr.Observer. Any thread.
-func (o *Observer) Touched(reads, writes int) {
+func (o *Observer) Touched(reads, writes, bytesRead, bytesWritten int) {
 	o.sums.reads.Add(uint64(reads))
 	o.sums.writes.Add(uint64(writes))
+	o.sums.bytesRead.Add(uint64(bytesRead))
+	o.sums.bytesWritten.Add(uint64(bytesWritten))
 	o.in.h.touched.Add(1)
 	if h := o.in.area.h; h.guestSleeps.Load() != 0 && h.guestSleeps.Swap(0) != 0 {
 		o.in.bell.Ring()

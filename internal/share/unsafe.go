@@ -19,7 +19,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(record{})-recordLen]
 	_ = [1]struct{}{}[unsafe.Sizeof(Admission{})-32]
 	_ = [1]struct{}{}[unsafe.Sizeof(tallyHeader{})-tallyHeaderLen]
-	_ = [1]struct{}{}[unsafe.Sizeof(tallySums{})-16]
+	_ = [1]struct{}{}[unsafe.Sizeof(tallySums{})-tallySumsLen]
 	_ = [1]struct{}{}[unsafe.Sizeof(deckHeader{})-deckHeaderLen]
 )
 
