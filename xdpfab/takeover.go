@@ -18,7 +18,8 @@ import (
 
 // AdmitGuest decides what a program may do that is a guest already, and is handed over;
 // conn stays the domain's. gone, if it is not nil, is called when the guest has gone,
-// with what Domain.Host would return.
+// with what Domain.Host would return. A program that is refused learns why after Resume,
+// and the domain's log says so, but not before: the former domain may have to go on.
 type AdmitGuest func(conn *net.UnixConn) (limits GuestLimits, gone func(error), err error)
 
 // Open opens the interface in place of the domain that has handed over, in the same
@@ -75,9 +76,9 @@ func (h *Handover) fill(d *Domain, admit AdmitGuest, prepare func(*Domain) error
 		return fmt.Errorf("interface with address %v and %d queues: want %v and at least %d, as before", d.dev.MAC(), len(d.steppers), s.MAC, len(s.Sessions))
 	}
 	for i := range s.Guests {
-		g, err := h.takeIn(d, &s.Guests[i], admit)
+		g, told, err := h.takeIn(d, &s.Guests[i], admit)
 		if err != nil { // one guest does not decide for all
-			h.forgo(d, &s.Guests[i], err)
+			h.forgo(d, &s.Guests[i], told, err)
 			continue
 		}
 		d.mu.Lock()
@@ -101,23 +102,20 @@ func (h *Handover) fill(d *Domain, admit AdmitGuest, prepare func(*Domain) error
 	return err
 }
 
-// takeIn makes a guest of what a former host had of it. It is not served yet.
-func (h *Handover) takeIn(d *Domain, s *guestState, admit AdmitGuest) (g *guest, err error) {
+// takeIn makes a guest of what a former host had of it. It is not served yet. If that
+// fails, told is to be called when the guest is turned out; nil if it was not admitted.
+func (h *Handover) takeIn(d *Domain, s *guestState, admit AdmitGuest) (g *guest, told func(error), err error) {
 	conn, err := h.conn(s.Talk)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	limits, gone, err := admit(conn)
 	if err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, nil, errors.Join(err, conn.Close())
 	}
 	g = newGuest(d, conn, limits)
 	g.info, g.unanswered, g.told = s.Info, s.Unanswered, gone
-	if err = h.settle(g, s); err != nil {
-		g.tell(err)
-		return nil, err
-	}
-	return g, nil
+	return g, gone, h.settle(g, s)
 }
 
 // settle gives a guest that was admitted what it had, or ends it.

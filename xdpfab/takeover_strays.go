@@ -19,12 +19,13 @@ type stray struct {
 	info GuestInfo
 	conn *net.UnixConn // its conversation; nil for none
 	loan *port.Loan    // the queue that it has; nil for none
+	told func(error)   // see AdmitGuest; nil for none
 	why  error
 }
 
 // forgo notes a guest that cannot go on. What it has kept goes on without it.
-func (h *Handover) forgo(d *Domain, s *guestState, why error) {
-	x := &stray{info: s.Info, why: why}
+func (h *Handover) forgo(d *Domain, s *guestState, told func(error), why error) {
+	x := &stray{info: s.Info, told: told, why: why}
 	x.conn, _ = h.conn(s.Talk) // without, it learns nothing but its end
 	if from, is := d.dev.(lender); is && s.Loan != nil {
 		x.loan, _ = from.Inherited(s.Loan.Queue)
@@ -70,7 +71,13 @@ func (g *guest) forsake() {
 
 // turnOut tells the guest why it ends, if it reads that, and takes its queue back.
 func (x *stray) turnOut(d *Domain) {
-	d.log(slog.LevelWarn, "a guest that was handed over is turned out", slog.Int("pid", x.info.PID), slog.Uint64("uid", uint64(x.info.UID)), slog.Any("reason", x.why))
+	if x.told != nil {
+		x.told(x.why)
+		x.told = nil
+	} else {
+		d.log(slog.LevelWarn, "a guest that was handed over is turned out",
+			slog.Int("pid", x.info.PID), slog.Uint64("uid", uint64(x.info.UID)), slog.Any("reason", x.why))
+	}
 	if x.loan != nil {
 		x.loan.Return()
 	}
@@ -86,6 +93,10 @@ func (x *stray) turnOut(d *Domain) {
 
 // spare leaves the guest to the former process, or to itself.
 func (x *stray) spare() {
+	if x.told != nil {
+		x.told(nil)
+		x.told = nil
+	}
 	if x.conn != nil {
 		_ = x.conn.Close()
 	}

@@ -3,12 +3,15 @@
 package xdpfab
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,14 +30,26 @@ type neighbours struct {
 	l    *load
 	bad  *Domain
 	trap *mr.Region
+	told atomic.Int32 // how often the owner, or its log, was told of a guest that is turned out
 }
+
+// Enabled, Handle, WithAttrs and WithGroup implement slog.Handler: the log of the domains.
+func (n *neighbours) Enabled(context.Context, slog.Level) bool { return true }
+func (n *neighbours) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "turned out") {
+		n.told.Add(1)
+	}
+	return nil
+}
+func (n *neighbours) WithAttrs([]slog.Attr) slog.Handler { return n }
+func (n *neighbours) WithGroup(string) slog.Handler      { return n }
 
 func newNeighbours(t *testing.T) *neighbours {
 	t.Helper()
 	s, b := newSuccession(t)
 	s.limits = GuestLimits{Kept: 1 << 20, Rule: "rule 7"}
-	s.gone = func(error) {}
 	n := &neighbours{succession: s, peer: b, l: &load{t: t}}
+	s.gone, s.attr.Log = func(error) { n.told.Add(1) }, slog.New(n)
 	good := guestBy(t, s.connect, DomainAttr{}, nil)
 	if _, err := good.NewRegion("own", 4096); err != nil {
 		t.Fatal(err)
@@ -66,8 +81,8 @@ func (n *neighbours) ends() {
 	}
 }
 
-// told waits until the bad program's host has gone, and checks what it says of that.
-func (n *neighbours) told(want string) {
+// hears waits until the bad program's host has gone, and checks what it says of that.
+func (n *neighbours) hears(want string) {
 	n.t.Helper()
 	a := n.bad.attached
 	var ended error
@@ -150,7 +165,10 @@ func TestTakeoverTurnsOut(t *testing.T) {
 				n.l.goOn()
 				return
 			}
-			n.told(c.want)
+			n.hears(c.want)
+			if told := n.told.Load(); told != 1 {
+				t.Errorf("the owner was told %d times, want once", told)
+			}
 			untilGone := func() bool { return len(n.dom.Guests()) == 1 }
 			testnet.Eventually(t, "one guest", untilGone)
 			lost := what == "a region is gone"
@@ -287,7 +305,7 @@ func TestTakeoverOfBreakers(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.twice(h)
-	n.told("")
+	n.hears("")
 	testnet.Eventually(t, "the honest program is left", func() bool { return len(n.dom.Guests()) == 1 })
 	n.l.goOn()
 }

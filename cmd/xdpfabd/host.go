@@ -18,9 +18,8 @@ import (
 
 // admit lets a program attach that comes by a control socket, if the rules allow that.
 func (s *server) admit(ctx context.Context, p control.Program, socket string) (control.Place, error) {
-	g := &guest{s: s, log: s.log.With("pid", p.PID, "uid", p.UID, "socket", socket)}
-	var err error
-	if g.rule, err = s.rules.admit(p, socket); err == nil {
+	g, err := s.guest(p, socket)
+	if err == nil {
 		g.place, err = g.rule.places.enter(ctx, p.UID)
 	}
 	if err != nil {
@@ -28,6 +27,13 @@ func (s *server) admit(ctx context.Context, p control.Program, socket string) (c
 		return nil, err
 	}
 	return g, nil
+}
+
+// guest is a program by the rule that lets it attach, without a place yet.
+func (s *server) guest(p control.Program, socket string) (g *guest, err error) {
+	g = &guest{s: s, log: s.log.With("pid", p.PID, "uid", p.UID, "socket", socket)}
+	g.rule, err = s.rules.admit(p, socket)
+	return g, err
 }
 
 // guest is a program that a rule has let attach. It implements control.Place.
@@ -69,17 +75,22 @@ func (g *guest) gone(since time.Time, err error) {
 // Leave implements control.Place.
 func (g *guest) Leave() { g.place.leave() }
 
-// stay admits a program that is the former daemon's guest.
+// stay admits a program that is the former daemon's guest. It does not wait for a
+// place, since all programs stand still meanwhile. Nor does it log a refusal: the domain
+// does.
 func (s *server) stay(conn *net.UnixConn) (xdpfab.GuestLimits, func(error), error) {
 	p, err := control.ProgramAt(conn)
 	if err != nil {
 		return xdpfab.GuestLimits{}, nil, err
 	}
-	place, err := s.admit(context.Background(), p, s.socketOf(conn))
+	g, err := s.guest(p, s.socketOf(conn))
+	if err == nil {
+		g.place, err = g.rule.places.try(p.UID)
+	}
 	if err != nil {
 		return xdpfab.GuestLimits{}, nil, err
 	}
-	g, since := place.(*guest), time.Now()
+	since := time.Now()
 	return g.limits(), func(err error) {
 		g.gone(since, err)
 		g.Leave()

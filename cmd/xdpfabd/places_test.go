@@ -6,6 +6,7 @@ package main
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -121,5 +122,36 @@ func TestSilentProgramsGiveWay(t *testing.T) {
 	has[1].leave()
 	if _, err := r.places.enter(limited(t), bob); err != nil {
 		t.Error(err)
+	}
+}
+
+// Programs of the former daemon for which the rules have no place are refused at once:
+// all of them stand still meanwhile. It is for the domain to say so when it serves.
+func TestStayDoesNotWait(t *testing.T) {
+	defer func(was time.Duration) { placeWait = was }(placeWait)
+	placeWait = time.Hour
+	var log strings.Builder
+	s := &server{rules: rulesOf(t, "allow:guests=2"), log: slog.New(slog.NewTextHandler(&log, nil))}
+	var gone []func(error)
+	for i := range 100 {
+		here, _ := connection(t)
+		_, end, err := s.stay(here)
+		if (err == nil) != (i < 2) || err != nil && !strings.Contains(err.Error(), "2 programs are attached") {
+			t.Fatalf("program %d: %v", i, err)
+		}
+		if err == nil {
+			gone = append(gone, end)
+		}
+	}
+	if log.Len() > 0 {
+		t.Errorf("the log says %q, want nothing", log.String())
+	}
+	gone[0](errors.New("its rings are missing"))
+	if n := strings.Count(log.String(), "guest turned out"); n != 1 {
+		t.Errorf("the log says %q, want one guest turned out", log.String())
+	}
+	here, _ := connection(t)
+	if _, _, err := s.stay(here); err != nil {
+		t.Errorf("a program for which there is a place: %v", err)
 	}
 }
