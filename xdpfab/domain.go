@@ -115,7 +115,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	beyond, first := d.neighbours()
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
-	life, lasting := cmp.Or(attr.life, newLife()), at.lasting(attr.ResidentPin != "")
+	life, lasting := cmp.Or(attr.life, newLife()), at.lasting()
 	var engines []*engine.Engine
 	for q, port := range dev.Ports() {
 		m := memory.New(d.table)
@@ -153,8 +153,8 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		d.attached.survive(d.rejoin)
 	}
 	dev.Watch(d.happened)
-	if attr.ResidentPin != "" || at != nil {
-		if err := d.settleIn(lasting); err != nil {
+	if at == nil && attr.ResidentPin != "" || at != nil && !at.vacant { // a Pipe refuses
+		if err := d.settleIn(); err != nil {
 			return nil, errors.Join(err, d.shut(true))
 		}
 	}

@@ -137,7 +137,12 @@ func (d *Domain) reside() error {
 	h.keys.Store(&map[uint64]struct{}{})
 	servers, err := h.serve(d)
 	if err == nil {
-		err = dev.Program().SetExecutor(x.Program())
+		err = h.home.keep(dev, x)
+	}
+	if err == nil {
+		if err = dev.Program().SetExecutor(x.Program()); err != nil {
+			err = errors.Join(err, h.home.vacate(dev))
+		}
 	}
 	if err != nil {
 		return errors.Join(err, h.close())

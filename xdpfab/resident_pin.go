@@ -21,8 +21,9 @@ import (
 // whose resident part begins and ends with it.
 type home struct {
 	path    string             // empty for no folder
-	folder  *resident.Folder   // nil likewise
+	folder  *resident.Folder   // nil likewise, and until there is something to keep
 	life    uint64             // of what is pinned, which outlives processes; 0 for nothing
+	vacant  bool               // nothing is pinned yet: the first resident memory begins that
 	former  bool               // what is resident is that of a former process
 	found   *resident.Executor // over what was found; nil once the domain has it
 	resumed bool               // the domain has taken back what it wants
@@ -32,7 +33,7 @@ type home struct {
 
 // openAtHome opens an interface as a process before has left it in a folder, if it has.
 func openAtHome(ctx context.Context, ifname, path string, o port.Options) (device, error) {
-	folder, err := resident.OpenFolder(path)
+	folder, err := resident.FindFolder(path)
 	if err != nil {
 		return nil, err
 	}
@@ -63,10 +64,19 @@ func (h *home) openAnew(ctx context.Context, ifname string, o port.Options) (dev
 
 // open opens the interface. What lacks a link, which is pinned last, was never in force.
 func (h *home) open(ctx context.Context, ifname string, o port.Options) (device, error) {
-	if h.folder.Whole() {
+	switch {
+	case h.folder == nil:
+		h.vacant = true
+	case h.folder.Whole():
 		o.Adopt, o.Fits = h.folder.State(), h.adopt
-	} else if err := resident.Remove(h.path); err != nil {
-		return nil, err
+	default:
+		if err := resident.Remove(h.path); err != nil {
+			return nil, err
+		}
+		h.vacant = true
+	}
+	if h.vacant {
+		h.life = newLife()
 	}
 	i, err := port.Open(ctx, ifname, o)
 	if x := h.found; err != nil && x != nil {
@@ -109,16 +119,14 @@ func homeOf(dev device) *home {
 	return n.home
 }
 
-// lasting returns the life of what will outlive the process: that which was found, or
-// another one.
-func (h *home) lasting(pinned bool) uint64 {
-	switch {
-	case h != nil && h.life != 0:
-		return h.life
-	case pinned:
-		return newLife()
+// lasting returns the life of what is to outlive the process; 0 for nothing. Peers are
+// told from the beginning, though there may be nothing yet: they take a node that
+// changes it for another one.
+func (h *home) lasting() uint64 {
+	if h == nil {
+		return 0
 	}
-	return 0
+	return h.life
 }
 
 // executor gives the domain what was found, or nil.
@@ -131,30 +139,53 @@ func (h *home) executor() *resident.Executor {
 	return x
 }
 
-// settleIn makes a new domain one whose resident part outlives it.
-func (d *Domain) settleIn(life uint64) error {
+// settleIn has a new domain go on with what a former process has left.
+func (d *Domain) settleIn() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.reside(); err != nil {
 		return fmt.Errorf("xdpfab: resident regions that outlive the process: %w", err)
 	}
-	h := d.residence.home
-	if h.handed {
-		return nil
-	}
-	if h.former {
+	if h := d.residence.home; !h.handed {
 		d.log(slog.LevelInfo, "going on with what a former process has left", slog.String("folder", h.path))
+	}
+	return nil
+}
+
+// keep has what is resident outlive the process from here on, if that is wanted. When it
+// fails, nothing does.
+func (h *home) keep(dev netInterface, x *resident.Executor) (err error) {
+	if h == nil || !h.vacant {
 		return nil
 	}
-	dev := d.dev.(netInterface)
-	err := d.residence.executor.Pin(h.path, resident.Node{Life: life, MAC: dev.MAC(), Interface: dev.Name(), UDP: dev.UDP()})
+	if h.folder == nil {
+		if h.folder, err = resident.OpenFolder(h.path); err != nil {
+			return err
+		}
+	}
+	if h.folder.Whole() {
+		return fmt.Errorf("%s has what a process has left that was on another interface: want another folder, or remove that: `xdpfab resident remove %s`", h.path, h.path)
+	}
+	if err = resident.Remove(h.path); err == nil {
+		err = x.Pin(h.path, resident.Node{Life: h.life, MAC: dev.MAC(), Interface: dev.Name(), UDP: dev.UDP()})
+	}
 	if err == nil {
 		err = dev.Program().Pin(h.folder.State()) // last: from here on it goes on by itself
 	}
 	if err != nil {
-		return fmt.Errorf("xdpfab: resident regions that outlive the process: %w", err)
+		return fmt.Errorf("resident regions that outlive the process: %w", errors.Join(err, h.vacate(dev)))
 	}
+	h.vacant = false
 	return nil
+}
+
+// vacate undoes keep.
+func (h *home) vacate(dev netInterface) error {
+	if h == nil || h.former || h.folder == nil {
+		return nil
+	}
+	h.vacant = true
+	return errors.Join(dev.Program().Unpin(), resident.Remove(h.path))
 }
 
 // describe returns what a registration is to the program, as far as its options say.
@@ -205,11 +236,16 @@ func (d *Domain) goOn() {
 	h := &d.residence
 	h.mu.Lock()
 	x, at := h.executor, h.home
-	if x == nil || at == nil || at.resumed {
+	if at == nil || at.resumed {
 		h.mu.Unlock()
 		return
 	}
 	at.resumed = true
+	if x == nil {
+		h.mu.Unlock()
+		return
+	}
+	h.tellEnding(d)
 	err := x.Sweep(*h.keys.Load())
 	h.mu.Unlock()
 	var sessions []resident.LeftSession
@@ -240,6 +276,18 @@ func (d *Domain) goOn() {
 	}
 }
 
+// tellEnding logs which regions of the process before end, as nothing has asked for them.
+// The lock is held.
+func (h *residence) tellEnding(d *Domain) {
+	regions, _ := h.executor.Regions() // Sweep says why not
+	for key, r := range regions {
+		if _, used := (*h.keys.Load())[key]; !used {
+			d.log(slog.LevelWarn, "a resident region that the former process had ends, as this one does not have it",
+				slog.String("region", r.Name.Name), slog.Int("size", r.Length))
+		}
+	}
+}
+
 // depart is called when the domain begins to end. What it leaves is as if the process had
 // died, and the engines say nothing of it any more; otherwise it dies with the process
 // from here on.
@@ -265,7 +313,7 @@ func (h *residence) stays(d *Domain) bool {
 	if at == nil || h.leaving.Load() {
 		return false
 	}
-	return at.left() || at.resumed && d.attr.ResidentLeave && !errors.Is(d.end.returned(), ErrInterfaceLost)
+	return at.left() || at.resumed && h.executor != nil && d.attr.ResidentLeave && !errors.Is(d.end.returned(), ErrInterfaceLost)
 }
 
 // unpin has what is resident end with the process, unless it is handed over.

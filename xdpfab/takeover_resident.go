@@ -22,6 +22,7 @@ import (
 type residentState struct {
 	Folder string // in which it is pinned; empty if it is not
 	Lock   int    // of the folder; -1 if there is none
+	Life   uint64 // what peers know of a home that is vacant; 0 for one that is not
 	Estate resident.Estate
 }
 
@@ -56,6 +57,10 @@ func (h *Handover) addResident(d *Domain) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.executor == nil {
+		if at := r.home; at != nil {
+			h.state.Resident = &residentState{Folder: at.path, Lock: -1, Life: at.life}
+			r.leaving.Store(true)
+		}
 		return nil
 	}
 	s := &residentState{Lock: -1}
@@ -124,7 +129,11 @@ func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options
 		return nil, fmt.Errorf("xdpfab: takeover: %w", err)
 	}
 	var at *home
-	if s := h.state.Resident; s != nil {
+	switch s := h.state.Resident; {
+	case s == nil:
+	case s.Life != 0:
+		at = vacantHome(s)
+	default:
 		at = &home{path: s.Folder, former: true, handed: true, back: map[uint64]bool{}}
 		o.Fits = func(i *port.Interface) error { return h.takeExecutor(at, i) }
 		if s.Folder != "" {
@@ -139,6 +148,16 @@ func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options
 		return nil, errors.Join(err, at.close())
 	}
 	return netInterface{i, at}, nil
+}
+
+// vacantHome returns a home in which nothing is kept yet. What lies in its folder is of a
+// process that has failed to take over.
+func vacantHome(s *residentState) *home {
+	at := &home{path: s.Folder, life: s.Life, vacant: true, back: map[uint64]bool{}}
+	if at.folder, _ = resident.FindFolder(s.Folder); at.folder != nil { // if not, keep says why
+		_ = resident.Remove(s.Folder)
+	}
+	return at
 }
 
 // lockedFolder returns the folder that the handover has.

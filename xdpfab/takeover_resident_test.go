@@ -26,17 +26,8 @@ type estate struct {
 
 func newEstate(t *testing.T, side *testnet.Side, attr xdpfab.DomainAttr, pinned bool) *estate {
 	t.Helper()
-	h := newHomestead(t, side, attr)
-	if !pinned {
-		h.attr.ResidentPin = ""
-	}
-	m, err := mr.Memfd("ordinary", 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close() })
-	e := &estate{homestead: h, ordinary: m, keys: map[string]mr.Options{}}
-	d, err := h.tryOpen(h.attr)
+	e := vacantEstate(t, side, attr, pinned)
+	d, err := e.tryOpen(e.attr)
 	if err == nil {
 		err = e.furnish(d)
 	}
@@ -48,21 +39,61 @@ func newEstate(t *testing.T, side *testnet.Side, attr xdpfab.DomainAttr, pinned 
 	return e
 }
 
+// vacantEstate is a node without a domain.
+func vacantEstate(t *testing.T, side *testnet.Side, attr xdpfab.DomainAttr, pinned bool) *estate {
+	t.Helper()
+	h := newHomestead(t, side, attr)
+	if !pinned {
+		h.attr.ResidentPin = ""
+	}
+	m, err := mr.Memfd("ordinary", 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return &estate{homestead: h, ordinary: m, keys: map[string]mr.Options{}}
+}
+
 // has makes a domain the present one.
 func (e *estate) has(d *xdpfab.Domain) {
 	e.dom = d
 	e.t.Cleanup(func() { d.CloseAll() })
 }
 
-// furnish makes regions, as they were, and an endpoint.
-func (e *estate) furnish(d *xdpfab.Domain) error {
+// furnish makes regions, as they were, and endpoints.
+func (e *estate) furnish(d *xdpfab.Domain) error { return errors.Join(e.resident(d), e.modest(d)) }
+
+// resident makes what is resident.
+func (e *estate) resident(d *xdpfab.Domain) error {
 	hot, err := d.NewResidentMemory("hot", 4096)
 	virtual, err2 := d.NewResidentMemory("virtual.memory", 60)
 	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
 	e.memories = append(e.memories, hot, virtual)
-	for name, m := range map[string]*mr.Memory{"hot": hot, "virtual": virtual, "ordinary": e.ordinary} {
+	return e.register(d, map[string]*mr.Memory{"hot": hot, "virtual": virtual})
+}
+
+// modest makes what is not resident.
+func (e *estate) modest(d *xdpfab.Domain) error {
+	if err := e.register(d, map[string]*mr.Memory{"ordinary": e.ordinary}); err != nil {
+		return err
+	}
+	for n := range 2 { // so that there can be two sessions
+		ep, err := d.NewEndpoint(xdpfab.EndpointAttr{Number: n})
+		if err == nil {
+			err = ep.Enable()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// register registers memory by the names of regions, as they were.
+func (e *estate) register(d *xdpfab.Domain, memory map[string]*mr.Memory) error {
+	for name, m := range memory {
 		o := mr.Options{Name: name, Access: mr.RemoteRead | mr.RemoteWrite, Virtual: name == "virtual"}
 		if was, is := e.keys[name]; is {
 			o.Key, o.Incarnation = was.Key, was.Incarnation
@@ -73,15 +104,6 @@ func (e *estate) furnish(d *xdpfab.Domain) error {
 		}
 		key := r.Key()
 		e.keys[name] = mr.Options{Key: &key, Incarnation: r.Incarnation()}
-	}
-	for n := range 2 { // so that there can be two sessions
-		ep, err := d.NewEndpoint(xdpfab.EndpointAttr{Number: n})
-		if err == nil {
-			err = ep.Enable()
-		}
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }

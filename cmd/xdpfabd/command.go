@@ -43,7 +43,9 @@ killed, the kernel goes on with resident regions and the sessions that use them;
 the next daemon takes them back, if it has a region of the same name and size. All
 else is new then. --pin says where this is kept. A daemon that ends in order removes
 it, and tells its peers, unless --leave is given; so does "xdpfab resident remove",
-when a dead daemon has left it.
+when a dead daemon has left it. Regions of any sort come and go while the daemon runs by
+"xdpfab region create" and "xdpfab region remove"; have those that are to stay in the
+configuration, too.
 
 Programs on this machine use the interface through the daemon: they open it as
 ever, attach by the control socket, and need no privilege. Each must be able to

@@ -127,14 +127,8 @@ func (c Config) validate() []problem {
 		add("control", "path of %d bytes: want at most %d", len(c.controlPath()), control.MaxPath)
 	}
 	found = append(found, c.validateSockets()...)
-	switch {
-	case c.Leave && c.Pin == pinNone:
+	if c.Leave && c.Pin == pinNone {
 		add("leave", "there is nothing to leave with pin = \"none\"; want \"auto\" or a folder")
-	case c.Leave && !c.resides():
-		add("leave", "there is no resident region to leave; want one with backing = %q", backingResident)
-	}
-	if c.Pin != pinNone && c.Pin != pinAuto && !c.resides() {
-		add("pin", "%q: there is no resident region to keep there; want one with backing = %q, or \"auto\"", c.Pin, backingResident)
 	}
 	if c.RTOMin >= c.GiveUp {
 		add("rto-min", "%v: want less than the %v of give-up, or nothing is ever sent again", c.RTOMin, c.GiveUp)

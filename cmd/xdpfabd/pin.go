@@ -25,6 +25,8 @@ const (
 // bpffs is where machines have their BPF file system.
 const bpffs = "/sys/fs/bpf"
 
+const endsWithDaemon = "resident regions end with this daemon, however it ends: there is no folder to keep them in; see --pin"
+
 // checkPin accepts the values of --pin.
 func checkPin(s string) error {
 	if s != pinAuto && s != pinNone && !filepath.IsAbs(s) {
@@ -48,12 +50,10 @@ func (c Config) pin(a *xdpfab.DomainAttr, folder string) {
 	a.ResidentPin, a.ResidentLeave = folder, c.Leave && folder != ""
 }
 
-// inheritPin returns the folder in which the resident regions of another daemon are kept,
-// which stay there; empty for none.
+// inheritPin returns the folder in which another daemon keeps resident regions, once
+// there are some, and in which they stay; empty for none.
 func (c Config) inheritPin(folder string) (string, error) {
 	switch {
-	case !c.resides():
-		return "", nil
 	case c.Pin == pinAuto, c.Pin == folder, c.Pin == pinNone && folder == "":
 		return folder, nil
 	case folder == "":
@@ -62,11 +62,12 @@ func (c Config) inheritPin(folder string) (string, error) {
 	return "", fmt.Errorf("--pin is %s, and that daemon keeps its resident regions in %s: want the same, or %s, to take over what it has", c.Pin, folder, pinAuto)
 }
 
-// pinFolder returns the folder that resident regions are kept in; empty for none. By
-// itself the daemon takes one of this network namespace and interface, if it can.
+// pinFolder returns the folder that resident regions are kept in, also those that a
+// command adds; empty for none. By itself the daemon takes one of this network
+// namespace and interface, if it can.
 func (c Config) pinFolder(log *slog.Logger) string {
 	switch {
-	case c.Pin == pinNone || !c.resides():
+	case c.Pin == pinNone:
 		return ""
 	case c.Pin != pinAuto:
 		return c.Pin
@@ -80,7 +81,9 @@ func (c Config) pinFolder(log *slog.Logger) string {
 		err = unix.Access(bpffs, unix.W_OK|unix.X_OK)
 	}
 	if err != nil {
-		log.Warn("resident regions end with this daemon, however it ends: there is no folder to keep them in; see --pin", "reason", err)
+		if c.resides() {
+			log.Warn(endsWithDaemon, "reason", err)
+		}
 		return ""
 	}
 	// bpffs takes no dots, and names of interfaces have no colons.

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Only resident regions are kept, and in the folder that was asked for.
+// Resident regions are kept in the folder that was asked for, also those to come.
 func TestPinFolder(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	resident := []RegionConfig{{Name: "hot", Backing: backingResident}}
@@ -19,9 +19,8 @@ func TestPinFolder(t *testing.T) {
 		want string
 	}{
 		{Config{Pin: "/sys/fs/bpf/node", Regions: resident}, "/sys/fs/bpf/node"},
-		{Config{Pin: "/sys/fs/bpf/node", Regions: []RegionConfig{{Name: "r", Backing: backingMemfd}}}, ""},
+		{Config{Pin: "/sys/fs/bpf/node", Regions: []RegionConfig{{Name: "r", Backing: backingMemfd}}}, "/sys/fs/bpf/node"},
 		{Config{Pin: pinNone, Regions: resident}, ""},
-		{Config{Pin: pinAuto}, ""},
 	} {
 		if got := c.cfg.pinFolder(log); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.cfg, got, c.want)
@@ -51,17 +50,12 @@ func TestInheritPin(t *testing.T) {
 			t.Errorf("%+v: %q, %v", c, got, err)
 		}
 	}
-	if got, err := (Config{Pin: "/sys/fs/bpf/node"}).inheritPin(""); got != "" || err != nil {
-		t.Errorf("without resident regions: %q, %v", got, err)
-	}
 }
 
 // What --pin and --leave refuse.
 func TestPinRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		`pin = "node"`:                 "the absolute path of a folder",
-		`pin = "/sys/fs/bpf/node"`:     "no resident region to keep there",
-		`leave = true`:                 "no resident region to leave",
 		"pin = \"none\"\nleave = true": "nothing to leave",
 	} {
 		if _, err := check("interface = \"eth0\"\n" + text + "\n"); err == nil || !strings.Contains(err.Error(), want) {

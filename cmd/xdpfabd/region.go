@@ -47,9 +47,6 @@ func (s *server) createRegion(ctx context.Context, arguments json.RawMessage) (a
 	if found := (Config{Regions: []RegionConfig{c}}).validateRegions(); len(found) > 0 {
 		return nil, fmt.Errorf("%s: %s", found[0].key, found[0].text)
 	}
-	if c.Backing == backingResident {
-		return nil, fmt.Errorf("region %q: resident regions are set up when the daemon starts: have it in the configuration, and start the daemon anew", c.Name)
-	}
 	list, err := allocate([]RegionConfig{c})
 	if err != nil {
 		return nil, err
@@ -66,6 +63,9 @@ func (s *server) createRegion(ctx context.Context, arguments json.RawMessage) (a
 		return nil, errors.Join(err, free(list))
 	}
 	claimFiles(list, s.log)
+	if r.Backing == backingResident && s.dom.Attr().ResidentPin == "" {
+		s.log.Warn(endsWithDaemon, "region", r.Name)
+	}
 	s.changed("region created", r.describe(), uid)
 	return r.describe(), nil
 }
@@ -84,11 +84,8 @@ func (s *server) removeRegion(ctx context.Context, arguments json.RawMessage) (a
 	var gone *region
 	err = s.served.change(func(all []*region) ([]*region, error) {
 		i := slices.IndexFunc(all, func(r *region) bool { return r.Name == a.Name })
-		switch {
-		case i < 0:
+		if i < 0 {
 			return nil, fmt.Errorf("no region %q: list those that are served with xdpfab stat", a.Name)
-		case all[i].Backing == backingResident:
-			return nil, fmt.Errorf("region %q: resident regions end with the daemon: take it out of the configuration, and start the daemon anew", a.Name)
 		}
 		gone = all[i]
 		return slices.Delete(all, i, i+1), gone.reg.Close()

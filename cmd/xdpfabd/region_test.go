@@ -43,7 +43,7 @@ func TestRegionsAtRunTime(t *testing.T) {
 		t.Errorf("notification %q", got)
 	}
 	for text, want := range map[string]string{
-		"late=4KiB": "is there already", "hot=4KiB:resident": "when the daemon starts", "x": "name=size", "x=": "size: missing",
+		"late=4KiB": "is there already", "hot=4KiB:resident": "no XDP program of its own", "x": "name=size", "x=": "size: missing",
 		"dir=4KiB:backing=/": `region "dir"`, "twin=4KiB:key=7": "key in use",
 	} {
 		if r, err := create(text); err == nil || !strings.Contains(err.Error(), want) {
@@ -86,7 +86,8 @@ func TestRegionsGiven(t *testing.T) {
 	b, hot, added := a, a, a
 	b.Name, hot.Name, added.Name = "b", "hot", "added"
 	hot.Backing = backingResident
-	larger := a
+	larger, cold := a, a
+	cold.Backing = backingResident
 	larger.Size = 8192
 	s := &served{list: []*region{{RegionConfig: a}, {RegionConfig: b}, {RegionConfig: hot}, {RegionConfig: added, added: true}}}
 	for _, c := range []struct {
@@ -97,8 +98,9 @@ func TestRegionsGiven(t *testing.T) {
 		{[]RegionConfig{a, b, hot}, []string{"a", "b", "hot", "added"}, ""},
 		{[]RegionConfig{hot, {Name: "new"}, b}, []string{"b", "hot", "added"}, ""},
 		{[]RegionConfig{larger, b, hot}, nil, `region "a"`},
-		{[]RegionConfig{a, b}, nil, "resident here and missing there"},
-		{[]RegionConfig{a, hot, {Name: "cold", Backing: backingResident}}, nil, "missing here"},
+		{[]RegionConfig{a, b}, []string{"a", "b", "added"}, ""},
+		{[]RegionConfig{a, hot, {Name: "cold", Backing: backingResident}}, []string{"a", "hot", "added"}, ""},
+		{[]RegionConfig{cold, hot}, nil, `region "a"`},
 	} {
 		var claimed []legacyOf
 		for i := range c.claimed {

@@ -60,33 +60,17 @@ func (s *served) change(by func(list []*region) ([]*region, error)) error {
 }
 
 // given returns the regions that a daemon with these goes on with: those that it has too,
-// and those that a command has added. A region of one name must be the same in both. XDP
-// goes on with resident regions while there is no daemon, so those have to be the same.
+// and those that a command has added. A region of one name must be the same in both.
 func (s *served) given(claimed []legacyOf) (given []*region, err error) {
-	resident := 0
 	for _, r := range s.all() {
 		i := slices.IndexFunc(claimed, func(c legacyOf) bool { return c.Name == r.Name })
-		own := r.legacy()
-		switch {
-		case i >= 0 && claimed[i] != own:
-			return nil, fmt.Errorf("region %q is %+v here and %+v there: want the same, or another name, or stop this daemon and start the other", r.Name, own, claimed[i])
-		case i < 0 && r.Backing == backingResident:
-			return nil, fmt.Errorf("region %q is resident here and missing there: want it in both, or stop this daemon and start the other", r.Name)
-		case i < 0 && !r.added:
-			continue
+		if own := r.legacy(); i >= 0 && claimed[i] != own {
+			return nil, fmt.Errorf("region %q is %+v here and %+v there: want the same, or another name, or stop this daemon and start the other",
+				r.Name, own, claimed[i])
 		}
-		if r.Backing == backingResident {
-			resident++
+		if i >= 0 || r.added {
+			given = append(given, r)
 		}
-		given = append(given, r)
-	}
-	for _, c := range claimed {
-		if c.Backing == backingResident {
-			resident--
-		}
-	}
-	if resident != 0 {
-		return nil, errors.New("a resident region there is missing here: want the same in both, or stop this daemon and start the other")
 	}
 	return given, nil
 }

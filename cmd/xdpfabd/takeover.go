@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -161,8 +162,10 @@ func (s *server) ask(conn *net.UnixConn) (v verdict, pin string, err error) {
 			err = fmt.Errorf("queue %d is lent, and of %d queues and %d to lend it is none of the latter: want as many as before", q, own, s.cfg.Lend)
 		}
 	}
-	if was := v.Queues + v.Lend; err == nil && s.cfg.resides() && own+s.cfg.Lend != was {
-		err = fmt.Errorf("%d queues, and %d to lend: want %d together, as that daemon has, to go on with its resident regions", own, s.cfg.Lend, was)
+	resident := slices.ContainsFunc(v.Regions, func(l legacyOf) bool { return l.Backing == backingResident })
+	if was := v.Queues + v.Lend; err == nil && resident && own+s.cfg.Lend != was {
+		err = fmt.Errorf("%d queues, and %d to lend: want %d together, as that daemon has, to go on with its resident regions",
+			own, s.cfg.Lend, was)
 	}
 	if err == nil {
 		pin, err = s.cfg.inheritPin(v.Pin)

@@ -61,6 +61,22 @@ func OpenFolder(path string) (*Folder, error) {
 	}
 }
 
+// FindFolder is OpenFolder if the folder is there, and returns nil otherwise. What this
+// process may not look at is not there for it.
+func FindFolder(path string) (*Folder, error) {
+	err := onBPF(path)
+	if err == nil {
+		_, err = os.Lstat(path)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return OpenFolder(path)
+}
+
 // private returns nil if no other user can replace the folder, or lock it.
 func (f *Folder) private(info os.FileInfo) error {
 	if m := info.Mode().Perm(); m&0o077 != 0 {
