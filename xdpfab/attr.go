@@ -75,9 +75,9 @@ type DomainAttr struct {
 	// What resident regions need is kept there, so that the kernel goes on with them, and
 	// with the sessions that use them, when the process dies. Everything else is lost
 	// then, and peers are told of a restart. A domain that is opened with the same folder
-	// takes what is there back. Such a domain takes no packets until Resume. The folder is made with
-	// the first resident memory, and Close removes it. See docs/resident.md. Empty: all
-	// ends with the process.
+	// takes what is there back. Such a domain takes no packets until Resume. The folder
+	// is made with the first resident memory, and Close removes it. See
+	// docs/resident.md. Empty: all ends with the process.
 	ResidentPin string
 	// ResidentLeave has Close leave what is in ResidentPin, as if the process had died,
 	// unless the interface was lost.

@@ -33,7 +33,7 @@ type neighbours struct {
 	told atomic.Int32 // how often the owner, or its log, was told of a guest that is turned out
 }
 
-// Enabled, Handle, WithAttrs and WithGroup implement slog.Handler: the log of the domains.
+// Enabled and its like make it the log of the domains: a slog.Handler.
 func (n *neighbours) Enabled(context.Context, slog.Level) bool { return true }
 func (n *neighbours) Handle(_ context.Context, r slog.Record) error {
 	if strings.Contains(r.Message, "turned out") {
