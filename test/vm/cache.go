@@ -50,24 +50,38 @@ func (c *Cache) lock(part string) (*os.File, error) {
 	return f, nil
 }
 
+// CheckKernel refuses what is neither a kernel's name nor the path of a file.
+func CheckKernel(name string) error {
+	_, err := suiteOf(name)
+	return err
+}
+
+// suiteOf returns the suite that a kernel's name stands for, nil for the path of a file.
+func suiteOf(name string) (*Suite, error) {
+	suites := append(Suites[:len(Suites):len(Suites)], FullKernel)
+	var known []string
+	for i := range suites {
+		if suites[i].Name == name {
+			return &suites[i], nil
+		}
+		known = append(known, suites[i].Name)
+	}
+	if _, err := os.Stat(name); err != nil {
+		return nil, fmt.Errorf("%w: %q is neither a file nor one of %s: %w", ErrKernel, name, strings.Join(known, ", "), err)
+	}
+	return nil, nil
+}
+
 // Kernel finds a kernel for an architecture by name or by the path of its image. A name
 // stands for the newest kernel of a Debian release (see Suites), which is downloaded and
 // unpacked into the cache, once, or again if fresh is set. Nothing is installed.
 func (c *Cache) Kernel(name string, arch *Arch, modules string, fresh bool) (*Kernel, error) {
-	suites := append(Suites[:len(Suites):len(Suites)], FullKernel)
-	for _, s := range suites {
-		if s.Name == name {
-			return c.named(s, arch, fresh)
-		}
+	s, err := suiteOf(name)
+	if err != nil {
+		return nil, err
 	}
-	if !strings.ContainsRune(name, '/') {
-		if _, err := os.Stat(name); err != nil {
-			var known []string
-			for _, s := range suites {
-				known = append(known, s.Name)
-			}
-			return nil, fmt.Errorf("%w: %q is neither a file nor one of %s", ErrKernel, name, strings.Join(known, ", "))
-		}
+	if s != nil {
+		return c.named(*s, arch, fresh)
 	}
 	k, err := OpenKernel(name, modules)
 	if err == nil && k.Arch != arch {

@@ -122,6 +122,7 @@ func programs(t *testing.T, at string, flags ...string) map[string]string {
 func TestTwoMachines(t *testing.T) {
 	for _, k := range [][2]string{{DefaultKernel, DefaultKernel}, {"6.1", "sid"}} {
 		t.Run(k[0]+" to "+k[1], func(t *testing.T) {
+			kernel(t, k[0]) // before the programs are built for nothing
 			client, server := pair(t, k[0], k[1], programs(t, guestPrograms))
 			mode := server.serve()
 			flags := map[string]string{"native": "", "generic": "--generic"}[mode]

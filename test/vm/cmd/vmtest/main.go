@@ -168,6 +168,11 @@ func parse(args []string, errs io.Writer) (*command, error) {
 	if c.guests, err = guests(*kernels, *nics, given); err != nil {
 		return nil, err
 	}
+	for _, g := range c.guests { // before the tests are built, which takes long
+		if err := vm.CheckKernel(g.kernel); err != nil {
+			return nil, err
+		}
+	}
 	if c.arch, err = vm.FindArch(*arch); err != nil {
 		return nil, err
 	}
