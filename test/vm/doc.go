@@ -33,8 +33,8 @@
 // A package has passed if its test binary said PASS in the end and exited with 0, the
 // kernel did not warn (WARNING:, BUG:, Oops) while it ran, and nothing was left behind:
 // no process, namespace, link, BPF program, map or link. So a binary that panics, runs
-// out of time, is killed, or exits by itself has failed. The kernel's log comes with
-// each failure.
+// out of time, is killed, or exits by itself has failed, and so has one that skipped
+// all of its tests. The kernel's log comes with each failure.
 //
 // A guest that does not boot, falls silent, panics or runs out of memory ends the run
 // within a bounded time, with an error that says so ([ErrBoot], [ErrHang], [ErrPanic],

@@ -25,7 +25,33 @@ type Event struct {
 	Elapsed *float64 `json:",omitempty"` // seconds
 	Output  string   `json:",omitempty"`
 
-	CPU time.Duration `json:"-"` // of the package, in QEMU; with its verdict
+	CPU   time.Duration `json:"-"` // of the package, in QEMU; with its verdict
+	Tests tally         `json:"-"` // of the package; with its verdict
+}
+
+// tally counts the tests of a package, subtests apart.
+type tally struct{ all, skipped int }
+
+// add takes an event of the package.
+func (t *tally) add(e Event) {
+	switch {
+	case e.Test == "" || strings.Contains(e.Test, "/"):
+	case e.Action == "run":
+		t.all++
+	case e.Action == "skip":
+		t.skipped++
+	}
+}
+
+// nothing reports whether there were tests, and no more was done than to skip them.
+func (t tally) nothing() bool { return t.all > 0 && t.skipped == t.all }
+
+// String is such as "tests: 7, skipped: 2".
+func (t tally) String() string {
+	if t.skipped == 0 {
+		return fmt.Sprintf("tests: %d", t.all)
+	}
+	return fmt.Sprintf("tests: %d, skipped: %d", t.all, t.skipped)
 }
 
 // Format is how results are printed.
@@ -119,7 +145,7 @@ func (r *Report) verdict(e Event) {
 	}
 	word := map[string]string{"pass": "ok  ", "fail": "FAIL"}[e.Action]
 	if word != "" {
-		fmt.Fprintf(r.Out, "%s\t%s\t%.3fs\t(%.1fs of CPU time)\n", word, e.Package, elapsed, e.CPU.Seconds())
+		fmt.Fprintf(r.Out, "%s\t%s\t%.3fs\t(%.1fs of CPU time; %v)\n", word, e.Package, elapsed, e.CPU.Seconds(), e.Tests)
 	}
 }
 

@@ -75,6 +75,35 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// A package all of whose tests were skipped has shown nothing; a skipped subtest is part
+// of a test that ran.
+func TestTally(t *testing.T) {
+	const (
+		passes = "\x16=== RUN   TestA\n\x16=== RUN   TestA/b\n\x16--- PASS: TestA (0.00s)\n\x16    --- SKIP: TestA/b (0.00s)\n"
+		skips  = "\x16=== RUN   TestC\n    c_test.go:1: not here\n\x16--- SKIP: TestC (0.00s)\n"
+	)
+	for name, c := range map[string]struct {
+		output  string
+		want    string
+		nothing bool
+	}{
+		"none":       {"testing: warning: no tests to run\n", "tests: 0", false},
+		"one passed": {passes, "tests: 1", false},
+		"one of two": {passes + skips, "tests: 2, skipped: 1", false},
+		"skipped":    {skips, "tests: 1, skipped: 1", true},
+		"cut off":    {skips + "\x16=== RUN   TestD\npanic: oh\n", "tests: 2, skipped: 1", false},
+	} {
+		var tests tally
+		all, _ := said(t, "p", c.output+"\x16PASS\n")
+		for _, e := range all {
+			tests.add(e)
+		}
+		if got := tests.String(); got != c.want || tests.nothing() != c.nothing {
+			t.Errorf("%s: %s, nothing tested: %v; want %s, %v", name, got, tests.nothing(), c.want, c.nothing)
+		}
+	}
+}
+
 func TestReport(t *testing.T) {
 	for format, want := range map[Format][]string{
 		Plain:   {"ok  \t" + featurePackage, "bad_test.go:1: wrong", "--- FAIL: TestBad", "FAIL\tp/bad"},

@@ -49,7 +49,14 @@ func (m *Machine) look(ctx context.Context) (b before, err error) {
 // that of the machine's end.
 func (m *Machine) runTest(ctx context.Context, t *Test, args []string, limit time.Duration, f func(Event)) error {
 	begin, cpu := time.Now(), m.CPU()
-	problems, err := m.try(ctx, t, args, limit, f)
+	var tests tally // added to by the converter, which has ended when try returns
+	problems, err := m.try(ctx, t, args, limit, func(e Event) {
+		tests.add(e)
+		f(e)
+	})
+	if err == nil && tests.nothing() {
+		problems = append(problems, fmt.Sprintf("nothing was tested: all %d tests were skipped: -v shows why", tests.all))
+	}
 	action := "pass"
 	if len(problems) > 0 || err != nil {
 		action = "fail"
@@ -64,7 +71,7 @@ func (m *Machine) runTest(ctx context.Context, t *Test, args []string, limit tim
 	}
 	now := time.Now()
 	elapsed := now.Sub(begin).Seconds()
-	f(Event{Time: &now, Action: action, Package: t.Package, Elapsed: &elapsed, CPU: max(0, m.CPU()-cpu)})
+	f(Event{Time: &now, Action: action, Package: t.Package, Elapsed: &elapsed, CPU: max(0, m.CPU()-cpu), Tests: tests})
 	return err
 }
 

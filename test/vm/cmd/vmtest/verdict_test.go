@@ -29,6 +29,7 @@ func TestEveryEndIsAVerdict(t *testing.T) {
 		{"killed", "failed", "signal killed"},
 		{"hangs", "failed", "test timed out after 30s"},
 		{"passes", "", ""},
+		{"skips", "failed", "nothing was tested: all 2 tests were skipped"},
 		{"dies", "failed", "the guest's kernel panicked"},
 		{"lacks", "not run", ""},
 	}
@@ -43,7 +44,7 @@ func TestEveryEndIsAVerdict(t *testing.T) {
 	if code != exitFailed {
 		t.Errorf("exit code %d, want %d", code, exitFailed)
 	}
-	if want := "packages passed  1 of 8\n"; !strings.Contains(text, want) {
+	if want := "packages passed  1 of 9\n"; !strings.Contains(text, want) {
 		t.Errorf("the table lacks %q", want)
 	}
 	for _, p := range packages {
