@@ -60,7 +60,7 @@ func (m *Machine) Census(ctx context.Context) ([]string, error) {
 
 // Dmesg is the kernel's whole log.
 func (m *Machine) Dmesg(ctx context.Context) (string, error) {
-	var log console
+	var log strings.Builder
 	_, err := m.ask(ctx, guest.Request{Dmesg: true}, &log)
 	return log.String(), err
 }

@@ -84,8 +84,9 @@ func (c *Config) arguments(a Accel, initrd string) []string {
 
 // commandLine is that of the kernel, but for its console. An oops ends the guest, as
 // tests after it prove nothing; a CPU that the host keeps waiting does not count as
-// locked up.
-const commandLine = "loglevel=5 panic=-1 oops=panic watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120 random.trust_cpu=on"
+// locked up. The log holds all that the kernel says of the links that tests make.
+const commandLine = "loglevel=5 log_buf_len=4M panic=-1 oops=panic watchdog_thresh=60 " +
+	"rcupdate.rcu_cpu_stall_timeout=120 random.trust_cpu=on"
 
 // fit chooses the memory, or checks the chosen amount, for a guest with an
 // initramfs of the given size in bytes. While the kernel unpacks the initramfs, it

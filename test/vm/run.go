@@ -158,15 +158,16 @@ func (m *Machine) inspect(ctx context.Context, first before) (problems []string,
 	if err != nil {
 		return nil, err
 	}
-	known := warnings(first.log)
-	for _, w := range warnings(log) {
-		if !slices.Contains(known, w) {
-			remedy := ""
-			if outOfMemory.MatchString(w) {
-				remedy = ": raise -memory"
-			}
-			problems = append(problems, fmt.Sprintf("the kernel says: %s%s", w, remedy))
+	since, whole := strings.CutPrefix(log, first.log)
+	if !whole {
+		problems = append(problems, "the kernel's log is full, so that warnings may be lost: raise log_buf_len")
+	}
+	for _, w := range warnings(since) {
+		remedy := ""
+		if outOfMemory.MatchString(w) {
+			remedy = ": raise -memory"
 		}
+		problems = append(problems, fmt.Sprintf("the kernel says: %s%s", w, remedy))
 	}
 	return problems, nil
 }
