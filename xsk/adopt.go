@@ -185,7 +185,7 @@ func (s *Socket) adopt(a *Adoption) error {
 // processes would mean different slots.
 func adoptRing[T any](fd int, k ringKind, size int, maps *mappings) (s shared[T], err error) {
 	if s, err = mapRing[T](fd, k, size, maps); err != nil {
-		if errors.Is(err, unix.EINVAL) && kernel.Before(kernel.AdoptRings) {
+		if kernel.Before(kernel.AdoptRings) { // EBUSY, or EINVAL if the socket is not bound
 			return s, fmt.Errorf("%w: %w: another process can map it since Linux %v", err, ErrUnsupported, kernel.AdoptRings)
 		}
 		return s, err
