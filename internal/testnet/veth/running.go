@@ -32,7 +32,8 @@ const oddIndex = 101
 // activate the queueing discipline of the first, and until then frames written to it
 // are dropped without an error. The worker marks the link as running in the same
 // critical section, so a link that is seen to run also sends. A bridge forwards to a
-// port, too, only from then on.
+// port, too, only from then on. Before the worker has looked at a veth for the first
+// time, its state is not known, and the kernel says of such a link that it runs.
 func awaitRunning(sides ...*Side) error {
 	for _, s := range sides {
 		if err := s.AwaitRunning(); err != nil {
@@ -71,10 +72,16 @@ func notRunning(h *netlink.Handle) (*netlink.LinkAttrs, error) {
 		return nil, err
 	}
 	for _, l := range links {
-		a := l.Attrs()
-		if a.RawFlags&(unix.IFF_UP|unix.IFF_RUNNING) == unix.IFF_UP {
+		if a := l.Attrs(); a.RawFlags&unix.IFF_UP != 0 && !runs(l) {
 			return a, nil
 		}
 	}
 	return nil, nil
+}
+
+// runs reports whether a link that is up runs.
+func runs(l netlink.Link) bool {
+	a := l.Attrs()
+	unseen := l.Type() == "veth" && a.OperState == netlink.OperUnknown // others may stay so
+	return a.RawFlags&unix.IFF_RUNNING != 0 && !unseen
 }

@@ -107,30 +107,30 @@ func TestEverythingRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		runs(t, p.A, p.B)
+		allRun(t, p.A, p.B)
 		if err := errors.Join(p.A.Tag(77), p.B.Tag(77)); errors.Is(err, ErrNoVLAN) {
 			t.Log(err)
 		} else if err != nil {
 			t.Fatal(err)
 		} else {
-			runs(t, p.A, p.B)
+			allRun(t, p.A, p.B)
 		}
 		s, err := NewStar(3, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		runs(t, append(s.Sides, s.hub)...)
+		allRun(t, append(s.Sides, s.hub)...)
 		r, err := NewRouted(Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		runs(t, r.A, r.B, r.router)
+		allRun(t, r.A, r.B, r.router)
 	}
 }
 
-func runs(t *testing.T, sides ...*Side) {
+func allRun(t *testing.T, sides ...*Side) {
 	t.Helper()
 	for _, s := range sides {
 		h, err := netlink.NewHandleAt(s.NS, unix.NETLINK_ROUTE)
@@ -168,5 +168,27 @@ func TestIdleLinkIsSeen(t *testing.T) {
 	defer h.Close()
 	if idle, err := notRunning(h); idle == nil || idle.Name != IfName || err != nil {
 		t.Errorf("%+v, %v: want %s", idle, err, IfName)
+	}
+}
+
+// A veth whose state is unknown does not run, whatever its flags say; loopback's stays
+// unknown.
+func TestUnknownVethDoesNotRun(t *testing.T) {
+	const up, running = unix.IFF_UP, unix.IFF_UP | unix.IFF_RUNNING
+	for _, c := range []struct {
+		link  netlink.Link
+		state netlink.LinkOperState
+		flags uint32
+		want  bool
+	}{
+		{&netlink.Veth{}, netlink.OperUnknown, running, false},
+		{&netlink.Veth{}, netlink.OperUp, running, true},
+		{&netlink.Veth{}, netlink.OperLowerLayerDown, up, false},
+		{&netlink.Device{}, netlink.OperUnknown, running, true},
+	} {
+		c.link.Attrs().OperState, c.link.Attrs().RawFlags = c.state, c.flags
+		if got := runs(c.link); got != c.want {
+			t.Errorf("%s, state %v, flags %#x: runs: %v, want %v", c.link.Type(), c.state, c.flags, got, c.want)
+		}
 	}
 }
