@@ -83,8 +83,12 @@ func TestLongOperations(t *testing.T) {
 		copy(l.mem, random(rng, most))
 		result := make([]byte, most)
 		var reads, writes uint64
+		sizes := []int{512 << 10, 1 << 20, 1<<20 + 8, most}
+		if testing.Short() {
+			sizes = []int{1<<20 + 8}
+		}
 		for _, kind := range []string{"write", "read", "array", "fetch"} {
-			for _, n := range []int{512 << 10, 1 << 20, 1<<20 + 8, most} {
+			for _, n := range sizes {
 				what := fmt.Sprintf("%s of %d bytes", kind, n)
 				before := bytes.Clone(l.mem)
 				if err := l.post(kind, uint64(most-n+8), buf[:n], result[:n], 0); err != nil {
@@ -137,63 +141,64 @@ func add64(to, b []byte) {
 // What is longer than all memory that a guest shares with its host is possible as well:
 // with data, of which the target has one event, on millions of extents, and as messages.
 func TestLongerThanTheArena(t *testing.T) {
-	onBothWays(t, func(t *testing.T, attr xdpfab.DomainAttr) {
-		l := newLong(t, attr, longBuffer)
-		to := newTarget(t, l.server, 64)
-		dest, err := l.av.Insert(ctx(t), to.name)
-		if err != nil {
-			t.Fatal(err)
+	if testing.Short() {
+		t.Skip("hundreds of megabytes take long")
+	}
+	l := newLong(t, xdpfab.DomainAttr{Attach: xdpfab.AttachAlways}, longBuffer)
+	to := newTarget(t, l.server, 64)
+	dest, err := l.av.Insert(ctx(t), to.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	buf, into := random(rng, longBuffer), make([]byte, longBuffer)
+	l.dest = dest
+	for _, kind := range []string{"write", "array"} {
+		want := bytes.Clone(buf)
+		if kind == "array" {
+			add64(want, buf)
 		}
-		rng := rand.New(rand.NewPCG(3, 4))
-		buf, into := random(rng, longBuffer), make([]byte, longBuffer)
-		l.dest = dest
-		for _, kind := range []string{"write", "array"} {
-			want := bytes.Clone(buf)
-			if kind == "array" {
-				add64(want, buf)
-			}
-			if err := l.post(kind, 0, buf, nil, xdpfab.FlagRemoteCQData); err != nil {
-				t.Fatal(err)
-			}
-			done(t, l.fixture)
-			if c := to.next(t); c.Data != 7 || c.Err != nil || c.Bytes != longBuffer || !bytes.Equal(l.mem, want) {
-				t.Errorf("%s with data: %+v, memory right: %t", kind, c, bytes.Equal(l.mem, want))
-			}
-		}
-		const words = 3 << 20
-		x := xdpfab.Msg{Dest: dest, Datatype: atomic.Uint64, Op: atomic.Sum, Count: words, Buf: buf[:8*words], Result: into[:8*words]}
-		for i := range words {
-			x.RMA = append(x.RMA, mr.Extent{Key: 3, Offset: uint64(8 * (words - 1 - i)), Count: 1})
-		}
-		before := bytes.Clone(l.mem)
-		if err := l.ep.FetchAtomic(&x, 0); err != nil {
+		if err := l.post(kind, 0, buf, nil, xdpfab.FlagRemoteCQData); err != nil {
 			t.Fatal(err)
 		}
 		done(t, l.fixture)
-		for i := range words {
-			at := 8 * (words - 1 - i)
-			if binary.LittleEndian.Uint64(into[8*i:]) != binary.LittleEndian.Uint64(before[at:]) || binary.LittleEndian.Uint64(l.mem[at:]) != binary.LittleEndian.Uint64(before[at:])+binary.LittleEndian.Uint64(buf[8*i:]) {
-				t.Fatalf("extent %d: found %d, memory %d", i, binary.LittleEndian.Uint64(into[8*i:]), binary.LittleEndian.Uint64(l.mem[at:]))
-			}
+		if c := to.next(t); c.Data != 7 || c.Err != nil || c.Bytes != longBuffer || !bytes.Equal(l.mem, want) {
+			t.Errorf("%s with data: %+v, memory right: %t", kind, c, bytes.Equal(l.mem, want))
 		}
-		for _, tagged := range []bool{false, true} {
-			clear(into)
-			m := xdpfab.Message{Buf: buf, Dest: dest, Tag: 5, Data: 9}
-			if tagged {
-				err = errors.Join(to.ep.ReceiveTagged(&xdpfab.Receive{Buf: into, Tag: 5}, 0), l.ep.SendTagged(&m, xdpfab.FlagRemoteCQData))
-			} else {
-				err = errors.Join(to.ep.Receive(&xdpfab.Receive{Buf: into}, 0), l.ep.Send(&m, xdpfab.FlagRemoteCQData))
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			done(t, l.fixture)
-			if c := to.next(t); c.Err != nil || c.Bytes != longBuffer || c.Data != 9 || !bytes.Equal(into, buf) {
-				t.Errorf("message, tagged %t: %+v, bytes right: %t", tagged, c, bytes.Equal(into, buf))
-			}
+	}
+	const words = 3 << 20
+	x := xdpfab.Msg{Dest: dest, Datatype: atomic.Uint64, Op: atomic.Sum, Count: words, Buf: buf[:8*words], Result: into[:8*words]}
+	for i := range words {
+		x.RMA = append(x.RMA, mr.Extent{Key: 3, Offset: uint64(8 * (words - 1 - i)), Count: 1})
+	}
+	before := bytes.Clone(l.mem)
+	if err := l.ep.FetchAtomic(&x, 0); err != nil {
+		t.Fatal(err)
+	}
+	done(t, l.fixture)
+	for i := range words {
+		at := 8 * (words - 1 - i)
+		if binary.LittleEndian.Uint64(into[8*i:]) != binary.LittleEndian.Uint64(before[at:]) || binary.LittleEndian.Uint64(l.mem[at:]) != binary.LittleEndian.Uint64(before[at:])+binary.LittleEndian.Uint64(buf[8*i:]) {
+			t.Fatalf("extent %d: found %d, memory %d", i, binary.LittleEndian.Uint64(into[8*i:]), binary.LittleEndian.Uint64(l.mem[at:]))
 		}
-		if r, w := l.reads.Read(), l.writes.Read(); w != 2 || r == 0 {
-			t.Errorf("%d reads and %d writes were counted, want 2 writes", r, w)
+	}
+	for _, tagged := range []bool{false, true} {
+		clear(into)
+		m := xdpfab.Message{Buf: buf, Dest: dest, Tag: 5, Data: 9}
+		if tagged {
+			err = errors.Join(to.ep.ReceiveTagged(&xdpfab.Receive{Buf: into, Tag: 5}, 0), l.ep.SendTagged(&m, xdpfab.FlagRemoteCQData))
+		} else {
+			err = errors.Join(to.ep.Receive(&xdpfab.Receive{Buf: into}, 0), l.ep.Send(&m, xdpfab.FlagRemoteCQData))
 		}
-	})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done(t, l.fixture)
+		if c := to.next(t); c.Err != nil || c.Bytes != longBuffer || c.Data != 9 || !bytes.Equal(into, buf) {
+			t.Errorf("message, tagged %t: %+v, bytes right: %t", tagged, c, bytes.Equal(into, buf))
+		}
+	}
+	if r, w := l.reads.Read(), l.writes.Read(); w != 2 || r == 0 {
+		t.Errorf("%d reads and %d writes were counted, want 2 writes", r, w)
+	}
 }

@@ -103,7 +103,7 @@ func testVethRMA(t *testing.T, progress xdpfab.ProgressMode) {
 
 // 64 MiB there and back, byte for byte.
 func TestVethLongRMA(t *testing.T) {
-	size := reduced(64<<20, 1<<20)
+	size := reduced(16<<20, 1<<20)
 	a, b, _ := onVeth(t, 1, xdpfab.DomainAttr{}, xdpfab.DomainAttr{})
 	region, err := b.NewRegion("long", size)
 	if err != nil {

@@ -224,7 +224,10 @@ func TestTakeoverOfTraps(t *testing.T) {
 		t.Fatal(err)
 	}
 	host := n.host(9)
-	files := map[string]int{"area": host.area.FD(), "region": n.trap.Memory().FD(), "tallies": host.tallies.FD()}
+	host.mu.Lock()
+	tallies := host.tallies.FD()
+	host.mu.Unlock()
+	files := map[string]int{"area": host.area.FD(), "region": n.trap.Memory().FD(), "tallies": tallies}
 	for what, fd := range files {
 		_, sealed := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE)
 		for how, err := range map[string]error{"sealed": sealed, "grown": unix.Ftruncate(fd, 1<<40), "cut": unix.Ftruncate(fd, 0)} {
