@@ -103,8 +103,8 @@ func TestDemoInterrupted(t *testing.T) {
 			"the first work":  func(_ *process, programs string) bool { return strings.Contains(programs, " work ") },
 			"the measurement": func(_ *process, programs string) bool { return strings.Contains(programs, " bench ") },
 		} {
-			if sig == unix.SIGTERM && what == "the measurement" {
-				continue // once is enough for slow cases
+			if sig == unix.SIGTERM && what != "the daemon" {
+				continue // both signals take the same way: once shows it
 			}
 			t.Run(fmt.Sprint(sig, " at ", what), func(t *testing.T) {
 				demo, temp := startDemo(t)
