@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -39,8 +40,9 @@ func TestFolder(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFolder(path); !errors.Is(err, ErrVersion) {
-		t.Errorf("opened the state of another version: %v", err)
+	if _, err := OpenFolder(path); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "has v0: which") ||
+		!strings.Contains(err.Error(), "than "+version) || !strings.Contains(err.Error(), "xdpfab resident remove") {
+		t.Errorf("opened the state of another version: %v; want both versions, and the remedy", err)
 	}
 	if err := RemoveFolder(path); err != nil {
 		t.Error(err)

@@ -20,7 +20,7 @@ var state = []string{executorMapSessions, executorMapPlaces, executorMapAnswers,
 
 // version is that of the state: the name of the folder that it is pinned in. A program
 // never runs on state of another version.
-const version = "v2"
+const version = "v3"
 
 // Pin keeps the state in a folder of a BPF file system (bpffs), so that it outlives this
 // process: Adopt finds it there, with what n says of the node. The folder is made if need
