@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"sync"
+
+	"github.com/xdpfab/xdpfab/internal/share"
 )
 
 // Cost is what guests take of their host's process.
@@ -75,6 +77,19 @@ func (b *Budget) take(uid uint32, c Cost) error {
 	return nil
 }
 
+// count takes a cost that is there, be it more than may be had.
+func (b *Budget) count(uid uint32, c Cost) {
+	if c == (Cost{}) {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.of[uid] == nil {
+		b.of[uid] = &Cost{}
+	}
+	b.add(uid, c, 1)
+}
+
 // give gives a cost back.
 func (b *Budget) give(uid uint32, c Cost) {
 	if c == (Cost{}) {
@@ -108,6 +123,7 @@ func privileged(uid uint32) bool { return uid == 0 || int(uid) == os.Geteuid() }
 type payer struct {
 	limits *GuestLimits
 	uid    func() uint32
+	has    bool // what it takes is there already, and cannot be refused
 
 	mu  sync.Mutex
 	own int // bytes of the host's own memory
@@ -116,6 +132,10 @@ type payer struct {
 // take takes a cost, or returns why it may not be had.
 func (p *payer) take(c Cost) error {
 	for i, b := range p.limits.Budgets {
+		if p.has {
+			b.count(p.uid(), c)
+			continue
+		}
 		if err := b.take(p.uid(), c); err != nil {
 			for _, before := range p.limits.Budgets[:i] {
 				before.give(p.uid(), c)
@@ -159,10 +179,34 @@ func (p *payer) free(bytes int) {
 // afford is use for flights, which are the guest's until it ends.
 func (p *payer) afford(bytes int) bool { return p.use(bytes) == nil }
 
+// payCall takes what a call costs that came with file descriptors; paid gives it back.
+func (g *guest) payCall(c *share.Call, files int) (paid func(), err error) {
+	sent, own := Cost{Files: files}, 0
+	if err := g.pays.take(sent); err != nil {
+		return nil, err
+	}
+	if g.calling.Load() > freeCalls {
+		own = callCost + len(c.Arguments)
+		if err := g.pays.use(own); err != nil {
+			g.pays.give(sent)
+			return nil, fmt.Errorf("more than %d calls at a time: %w", freeCalls, err)
+		}
+	}
+	return func() {
+		g.pays.give(sent)
+		g.pays.free(own)
+	}, nil
+}
+
+// freeCalls is how many calls a guest may have under way that cost no more than it does
+// itself: so one that may have nothing more can still close what it has.
+const freeCalls = 4
+
 // What a guest costs its host, bytes of its own memory, measured and rounded up.
 const (
 	guestCost    = 64 << 10 // goroutines, and tables that are empty
 	entryCost    = 384      // an operation in flight, in the feed
 	endpointCost = 4 << 10
 	peerCost     = 1536
+	callCost     = 16 << 10 // under way, beside its arguments
 )

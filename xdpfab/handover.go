@@ -30,6 +30,8 @@ type Handover struct {
 	state handover
 	fds   []int
 	spare []int // places of copies to come: see reserve
+
+	budgets func(rule string) []*Budget // nil for none: see Charge
 }
 
 // handover is the text of a Handover. File descriptors are named by their places.

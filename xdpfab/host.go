@@ -264,12 +264,12 @@ func (g *guest) lodgeArea(s share.Sizes) error {
 	return nil
 }
 
-// leaveArea gives that back, and the flights that were made since.
+// leaveArea gives that back, and flights and lists that were made since.
 func (g *guest) leaveArea(s share.Sizes) {
 	g.pays.give(areaCost(s))
 	own := ownCost(s)
 	if g.flights != nil {
-		g.st.Call(func() { own += g.flights.Grown() * engine.FlightLen })
+		g.st.Call(func() { own += g.flights.Grown()*engine.FlightLen + g.feed.ListLen() })
 	}
 	g.pays.free(own)
 }

@@ -82,10 +82,11 @@ func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 		fds = nil
 	}
 	defer share.Discard(fds)
-	sent := Cost{Files: len(fds)}
-	err := g.pays.take(sent)
+	paid, err := g.payCall(c, len(fds))
 	if err == nil {
-		defer g.pays.give(sent)
+		defer paid()
+	} else {
+		c.Arguments = nil // the guest may take its time to read the answer
 	}
 	var result any
 	switch do := g.callsNow()[c.Verb]; {

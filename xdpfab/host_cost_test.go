@@ -191,6 +191,76 @@ func TestGuestBudget(t *testing.T) {
 	budgetLeft(t, budget)
 }
 
+// A few calls at a time cost nothing, so that a guest which may have no more can close
+// what it has. Further ones are charged with what they bring.
+func TestGuestCallsCost(t *testing.T) {
+	a, _, _ := pipeWithRegion(t, 4096)
+	budget := NewBudget("all", Cost{Memory: 64 << 10})
+	g := newGuest(a, nil, GuestLimits{Host: 2 * callCost, Budgets: []*Budget{budget}, Rule: "rule 7"})
+	c := &share.Call{Arguments: make([]byte, 1000)}
+	pay := func(under int64, files, want int) (paid func(), err error) {
+		t.Helper()
+		g.calling.Store(under)
+		before := budget.Used()
+		if paid, err = g.payCall(c, files); err == nil && budget.Used() != (Cost{Memory: before.Memory + want, Files: before.Files + files}) {
+			t.Errorf("%d calls: %+v is used, and %+v before; want %d more", under, budget.Used(), before, want)
+		}
+		return paid, err
+	}
+	var all []func()
+	for _, under := range []int64{1, freeCalls, freeCalls + 1} {
+		paid, err := pay(under, 1, map[bool]int{true: callCost + 1000}[under > freeCalls])
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, paid)
+	}
+	before := budget.Used()
+	if _, err := pay(freeCalls+2, 1, 0); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "more than 4 calls at a time") || !strings.Contains(err.Error(), "rule 7") {
+		t.Errorf("a call beyond what the guest may have: %v", err)
+	}
+	if budget.Used() != before {
+		t.Errorf("it has cost %+v beside %+v", budget.Used(), before)
+	}
+	for _, paid := range all {
+		paid()
+	}
+	budgetLeft(t, budget)
+}
+
+// What programs have left counts for the budget of the next process, be it more than
+// that leaves, until it is withdrawn.
+func TestKeptIsCharged(t *testing.T) {
+	s, _ := newSuccession(t)
+	first := NewBudget("first", Cost{})
+	s.limits = GuestLimits{Kept: 8192, Rule: "rule 7", Budgets: []*Budget{first}}
+	g := guestBy(t, s.connect, DomainAttr{}, nil)
+	r, err := g.NewRegion("kept", 8192)
+	if err == nil {
+		err = g.Keep(r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.attached.hangUp()
+	left := Cost{Memory: 8192, Files: 1, Mappings: 1}
+	testnet.Eventually(t, "the program's end", func() bool { return first.Used() == left })
+	next := NewBudget("next", Cost{Memory: 4096})
+	s.limits.Budgets = []*Budget{next}
+	s.next()
+	if budgetLeft(t, first); next.Used() != left {
+		t.Errorf("%+v is used, want %+v", next.Used(), left)
+	}
+	k := s.dom.Kept()
+	if len(k) != 1 {
+		t.Fatalf("kept: %+v", k)
+	}
+	if err := s.dom.WithdrawKept(k[0].UID, k[0].Name); err != nil {
+		t.Fatal(err)
+	}
+	budgetLeft(t, next)
+}
+
 // A guest may have so much of the host's own memory, and what it closes counts no more.
 func TestGuestHostMemory(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)

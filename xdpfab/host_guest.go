@@ -47,6 +47,7 @@ type guest struct {
 	table   *mr.Table
 
 	calls   sync.WaitGroup // that are being answered
+	calling atomic.Int64   // how many
 	ringing sync.WaitGroup // await
 
 	// How another process takes the guest over: see host_leave.go.
@@ -131,6 +132,7 @@ func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes, b
 	g.mu.Unlock()
 	g.flights = engine.NewFlights(s.Entries, g.pays.afford)
 	g.feed.OnAdmit(g.admit)
+	g.feed.OnLists(g.pays.afford)
 	if before != nil {
 		g.feed.Restore(before)
 	}
@@ -178,14 +180,13 @@ func (g *guest) serve(first []share.Call) (err error) {
 		g.talk.Until(time.Now().Add(g.limits.Attach))
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	var calls atomic.Int64
 	answer := func(c share.Call, fds []int) {
-		calls.Add(1)
+		g.calling.Add(1)
 		g.calls.Go(func() {
 			if g.answer(ctx, &c, fds) != nil {
 				g.hang()
 			}
-			calls.Add(-1)
+			g.calling.Add(-1)
 		})
 	}
 	for _, c := range first {
@@ -207,7 +208,7 @@ func (g *guest) serve(first []share.Call) (err error) {
 			}
 			continue
 		}
-		if calls.Load() >= mostCalls {
+		if g.calling.Load() >= mostCalls {
 			share.Discard(fds)
 			err = fmt.Errorf("xdpfab: a program makes more than %d calls at a time: %w", mostCalls, ErrDenied)
 			break

@@ -95,8 +95,8 @@ func (h *Handover) regionsOf(g *guest) (all []regionState, err error) {
 // restoreKept gives a new domain what a program has left that had ended before. What
 // cannot be restored is lost, and the rest goes on without it.
 func (h *Handover) restoreKept(d *Domain, s *keptState) {
-	g := newGuest(d, nil, GuestLimits{Regions: math.MaxInt, Memory: math.MaxInt}) // of the rule, which was obeyed
-	g.info, g.ended = s.Info, true
+	g := newGuest(d, nil, GuestLimits{Regions: math.MaxInt, Memory: math.MaxInt, Budgets: h.budgetsOf(s)}) // the rule was obeyed
+	g.info, g.ended, g.pays.has = s.Info, true, true
 	close(g.gone)
 	g.furnish()
 	var errs []error
@@ -117,6 +117,21 @@ func (h *Handover) restoreKept(d *Domain, s *keptState) {
 	if !keeps {
 		g.abandon()
 	}
+}
+
+// Charge says for which budgets the regions count that programs have left, by the name of
+// the rule that has kept them: they go on whatever the budgets leave. It has no effect
+// after Open.
+func (h *Handover) Charge(budgets func(rule string) []*Budget) { h.budgets = budgets }
+
+// budgetsOf returns the budgets for what a program has left, which one rule has kept.
+func (h *Handover) budgetsOf(s *keptState) []*Budget {
+	for _, r := range s.Regions {
+		if r.Kept != nil && h.budgets != nil {
+			return h.budgets(r.Kept.Rule)
+		}
+	}
+	return nil
 }
 
 // abandon gives back what a guest has that was restored in part, and has no rings.

@@ -126,6 +126,7 @@ func (s *succession) open(h *Handover) *Domain {
 }
 
 func (s *succession) tryOpen(h *Handover) (d *Domain, err error) {
+	h.Charge(func(string) []*Budget { return s.limits.Budgets })
 	place := -1
 	admit := func(*net.UnixConn) (GuestLimits, func(error), error) {
 		limits := s.limits

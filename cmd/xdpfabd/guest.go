@@ -87,6 +87,15 @@ func newRules(guests []GuestConfig) (all rules, found []problem) {
 	return all, found
 }
 
+// budgets returns those of the rule of a name. What another daemon's rule has kept counts
+// for those of all.
+func (all rules) budgets(name string) []*xdpfab.Budget {
+	if i := slices.IndexFunc(all.given, func(r *rule) bool { return r.name == name }); i >= 0 {
+		return all.given[i].budgets
+	}
+	return all.usual.budgets
+}
+
 // number returns the number of a user or group; nil for any.
 func number(name string, look func(string) (string, error)) (*uint32, error) {
 	if name == "" {

@@ -345,6 +345,7 @@ func (s *server) comeBack(to *leaving) ([]door, error) {
 		}
 		return s.inheritDoors(to.doors)
 	}
+	to.h.Charge(s.rules.budgets)
 	dom, err := to.h.Open(context.Background(), s.cfg.Interface, s.attr(s.dom.Interface().Queues, s.dom.Attr().ResidentPin), s.stay, func(d *xdpfab.Domain) error {
 		return s.inherit(d, to.h)
 	})

@@ -102,6 +102,7 @@ func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat
 			return doors, fmt.Errorf("region %q: %w", r.Name, err)
 		}
 	}
+	h.Charge(s.rules.budgets)
 	dom, err := h.Open(ctx, s.cfg.Interface, s.attr(v.Queues, pin), s.stay, func(d *xdpfab.Domain) error { return s.inherit(d, h) })
 	if err != nil {
 		return doors, explainOpen(s.cfg, err)

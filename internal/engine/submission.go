@@ -3,6 +3,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -70,12 +72,17 @@ func (s *Submission) SetExtents(extents []mr.Extent) {
 }
 
 // CopyExtents is SetExtents with a copy, which releases the caller's memory.
-func (s *Submission) CopyExtents(extents []mr.Extent) {
+func (s *Submission) CopyExtents(extents []mr.Extent) { copy(s.MakeExtents(len(extents)), extents) }
+
+// MakeExtents is SetExtents with n extents of the submission's own, for the caller to
+// fill in.
+func (s *Submission) MakeExtents(n int) []mr.Extent {
 	if s.own == nil {
 		s.own = new([]mr.Extent)
 	}
-	*s.own = append((*s.own)[:0], extents...)
+	*s.own = slices.Grow((*s.own)[:0], n)[:n]
 	s.SetExtents(*s.own)
+	return *s.own
 }
 
 // keptExtents is the number of extents that a submission keeps memory for between

@@ -169,8 +169,8 @@ func TestGuestDiesBetweenParts(t *testing.T) {
 	w.until("parts are taken", func() bool { return len(g.feed.streams) == 4 && g.feed.Counts.Taken >= 10 })
 	w.guests = w.guests[1:]
 	g.feed.Close()
-	if n := len(g.feed.streams) + len(g.feed.aside); n > 0 || g.feed.listed > 0 || len(g.feed.free) < len(g.feed.ops)-g.feed.open.n {
-		t.Errorf("%d operations are left, %d bytes of lists, %d of %d places are free and %d open", n, g.feed.listed, len(g.feed.free), len(g.feed.ops), g.feed.open.n)
+	if n := len(g.feed.streams) + len(g.feed.aside); n > 0 || g.feed.lists.bytes > 0 || len(g.feed.free) < len(g.feed.ops)-g.feed.open.n {
+		t.Errorf("%d operations are left, %d bytes of lists, %d of %d places are free and %d open", n, g.feed.lists.bytes, len(g.feed.free), len(g.feed.ops), g.feed.open.n)
 	}
 	if err := w.host.Check(); err != nil {
 		t.Error(err)

@@ -8,7 +8,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
-	"github.com/xdpfab/xdpfab/mr"
 )
 
 // Feed is the host's half: it takes the guest's entries, posts them to the engine, and
@@ -38,11 +37,10 @@ type Feed struct {
 
 	entry   engine.Entry // the copy of the entry at hand
 	word    engine.Word  // scratch
-	extents []mr.Extent  // scratch
 	open    openings
 	aside   []engine.Entry
 	streams map[uint64]*op // operations that come part by part, by tag
-	listed  uint64         // bytes of extents of the operations under way, of which the engine has copies
+	lists   lists
 	Counts  Counts
 }
 
@@ -212,7 +210,7 @@ func (f *Feed) post(x *engine.Entry) (cost int) {
 	}
 	if in.result != nil || in.extents != nil {
 		o.list, o.more = uint64(len(in.extents)), true
-		f.listed += o.list
+		f.lists.bytes += o.list
 		o.result, o.held = in.result, len(in.operand)+len(in.compare)+len(in.extents)+len(in.result)
 	}
 	f.fill(s, o, x, &in)
@@ -273,10 +271,7 @@ func (f *Feed) check(x *engine.Entry) (in buffers, ok bool) {
 		n = 0
 	}
 	in.extents, all[3] = f.part(at.Extents, n*extentLen)
-	if f.listed+n*extentLen > uint64(len(f.area.arena)) { // operations share the same list, so copies of it would fill memory
-		return in, false
-	}
-	return in, all == [4]bool{true, true, true, true}
+	return in, all == [4]bool{true, true, true, true} && f.mayList(uint64(len(in.extents)))
 }
 
 // part returns n bytes of the arena.
@@ -303,9 +298,7 @@ func (f *Feed) fill(s *engine.Submission, o *op, x *engine.Entry, in *buffers) {
 		s.SetOperands(in.operand, in.compare)
 	}
 	if x.Flags&engine.FlagExtents != 0 {
-		f.extents = append(f.extents[:0], make([]mr.Extent, len(in.extents)/extentLen)...)
-		copy(bytesOf(f.extents), in.extents)
-		s.CopyExtents(f.extents)
+		copy(bytesOf(s.MakeExtents(len(in.extents)/extentLen)), in.extents)
 	}
 	if in.result == nil && x.Verb.Atomic() && x.Verb.Returns() && s.Count == 1 && wire.ElemSize(s.Datatype) == 8 {
 		s.Result = o.value[:]

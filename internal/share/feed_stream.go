@@ -68,7 +68,7 @@ func (f *Feed) next(x *engine.Entry) (cost int) {
 	p.Extents = make([]mr.Extent, len(in.extents)/extentLen)
 	copy(bytesOf(p.Extents), in.extents)
 	o.list, o.more = uint64(len(in.extents)), true
-	f.listed += o.list
+	f.lists.bytes += o.list
 	at := placesOf(&e)
 	s.lo, s.hi = min(s.lo, at.Operand), max(s.hi, at.Result+uint64(len(in.result)))
 	f.use()

@@ -41,7 +41,7 @@ func (o *op) keeps() int {
 func (f *Feed) keep(o *op, c *engine.Completion, later *engine.Later) {
 	f.open.n++
 	f.open.bytes += o.keeps()
-	f.listed -= o.list
+	f.lists.bytes -= o.list
 	o.list = 0
 	first := *c
 	first.Flags |= engine.CompletedOpen

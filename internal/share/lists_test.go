@@ -26,7 +26,33 @@ func TestListsFitTheArena(t *testing.T) {
 	if n := g.feed.Counts.Refused - before; n != 1 {
 		t.Errorf("%d of 2 operations were refused, want one: both lists together exceed the arena", n)
 	}
-	if most := uint64(MinArena); g.feed.listed > most {
-		t.Errorf("copies of %d bytes, want at most %d", g.feed.listed, most)
+	if most := uint64(MinArena); g.feed.lists.bytes > most {
+		t.Errorf("copies of %d bytes, want at most %d", g.feed.lists.bytes, most)
+	}
+}
+
+// What the copies take is asked for, once for as many at a time, and refused if it may
+// not be had.
+func TestListsAreAfforded(t *testing.T) {
+	w := newWorld(t)
+	g := w.guest(Sizes{Entries: 16, Arena: 4 * listStep, Arrivals: MinArrivals})
+	left, asked := 2*listStep, 0
+	g.feed.OnLists(func(bytes int) bool {
+		asked++
+		if bytes > left {
+			return false
+		}
+		left -= bytes
+		return true
+	})
+	for _, c := range []struct {
+		more  uint64 // beside what is there
+		may   bool
+		asked int
+		given int
+	}{{100, true, 1, listStep}, {listStep, true, 1, listStep}, {listStep + 1, true, 2, 2 * listStep}, {2*listStep + 1, false, 3, 2 * listStep}} {
+		if may := g.feed.mayList(c.more); may != c.may || asked != c.asked || g.feed.ListLen() != c.given {
+			t.Errorf("%d bytes: %t after %d questions, %d given; want %+v", c.more, may, asked, g.feed.ListLen(), c)
+		}
 	}
 }

@@ -32,7 +32,7 @@ type rest struct {
 func (f *Feed) done(o *op) {
 	o.peer, o.watch, o.moves = nil, false, false
 	if o.more {
-		f.listed -= o.list
+		f.lists.bytes -= o.list
 		*o.rest, o.more = rest{}, false
 	}
 	f.free = append(f.free, o)
