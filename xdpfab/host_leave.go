@@ -17,18 +17,22 @@ var errLeaving = errors.New("another process takes this one's place")
 
 // HandOver closes the domain in favour of another process, which goes on with what
 // peers and guests have here, as the Handover says: they notice nothing but a pause.
-// What guests have in flight is waited for, at most so long; what has not ended by then
-// fails, with what is known of it. The regions of this process are its own concern, and
-// so are their keys and incarnations; its endpoints may not post nor receive messages.
-// Resident regions and their memory move, and go on meanwhile. Guests that come during
-// HandOver are handed over as well. Those that have borrowed a queue drive it all the
-// while. After an error the domain is as it was if it is not Done.
+// What guests have in flight is waited for, at most so long; the others go on meanwhile,
+// but for 2 s in the end, or 4 if one does not take its answers. What has not ended by
+// then fails, with what is known of it. The give-up time is long enough for all but
+// messages and events for which the peer has no room. The regions of this process are its
+// own concern, and so are their keys and incarnations; its endpoints may not post nor
+// receive messages. Resident regions and their memory move, and go on meanwhile. Guests
+// that come during HandOver are handed over as well. Those that have borrowed a queue
+// drive it all the while. After an error the domain is as it was if it is not Done.
 func (d *Domain) HandOver(limit time.Duration) (*Handover, error) {
 	h := &Handover{}
 	guests, err := d.leaving(h)
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
+	d.outwait(guests, limit)
+	limit = min(limit, mostHeld)
 	paused := pauseGuests(guests, limit)
 	deadline := time.Now().Add(limit) // whoever had to be waited for costs the others nothing
 	leavers := h.copyGuests(quiet(slices.Clone(paused), deadline))
@@ -141,14 +145,13 @@ func (d *Domain) canReopen() error {
 
 // drainGuests waits until the guests have nothing in flight.
 func (d *Domain) drainGuests(leavers []*leaver, deadline time.Time) {
+	var all []*outwaited
 	for _, x := range leavers {
-		g := x.g
-		for done := g.feed == nil; !done && time.Now().Before(deadline); {
-			if g.st.Call(func() { done = g.feed.Drained() }); !done {
-				time.Sleep(drainPoll)
-			}
+		if g := x.g; g.feed != nil {
+			all = append(all, g.outwaited(g.feed))
 		}
 	}
+	d.undrained(all, deadline)
 }
 
 // farewells waits until the ends of sessions that were begun here have been sent.

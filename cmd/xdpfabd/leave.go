@@ -105,9 +105,13 @@ type legacyRegion struct {
 // Times of a takeover. They are variables for tests, whose verdicts must not depend on
 // how busy the machine is.
 var (
-	drainLimit = 2 * time.Second  // for operations of guests to end
+	drainLimit = 20 * time.Second // for operations of guests to end, at most
 	stepLimit  = 30 * time.Second // for any answer of the other daemon
 )
+
+// drainTime is how long operations of guests are waited for: as long as they take that
+// peers do not answer. The library lets other guests go on meanwhile.
+func (c Config) drainTime() time.Duration { return min(max(c.GiveUp, 2*time.Second), drainLimit) }
 
 // leaving is why a daemon stops serving: another one takes its place.
 type leaving struct {
@@ -262,7 +266,7 @@ func (s *server) leave(ctx context.Context) {
 	}
 	text, err := json.Marshal(x)
 	if err == nil {
-		to.h, err = s.dom.HandOver(drainLimit)
+		to.h, err = s.dom.HandOver(s.cfg.drainTime())
 	}
 	if err == nil {
 		err = to.h.Add(text, fds...)
@@ -330,7 +334,7 @@ func (s *server) give(to *leaving) (gone bool, err error) {
 	if err != nil {
 		return true, fmt.Errorf("the next daemon, process %d, has taken this one's place, but does not serve: %w", v.PID, err)
 	}
-	s.log.Info("the next daemon serves", "pid", v.PID, "pause", time.Since(to.since).Round(100*time.Microsecond).String())
+	s.log.Info("the next daemon serves", "pid", v.PID, "took", time.Since(to.since).Round(100*time.Microsecond).String())
 	return true, nil
 }
 

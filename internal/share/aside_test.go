@@ -134,6 +134,9 @@ func TestPartThatDoesNotCome(t *testing.T) {
 	if n := w.host.Usage().Requests.Lent; n > 0 {
 		t.Errorf("%d buffers of the host are lent while the operation waits", n)
 	}
+	if !g.feed.Starved() || g.feed.Drained() {
+		t.Errorf("starved: %t, drained: %t; want the first", g.feed.Starved(), g.feed.Drained())
+	}
 	if o.n > 0 || mem[len(mem)-1] != 0 {
 		t.Errorf("the operation has completed %d times; the last byte is %d", o.n, mem[len(mem)-1])
 	}
@@ -149,6 +152,9 @@ func TestPartThatDoesNotCome(t *testing.T) {
 		w.step()
 	}
 	g.idle(t)
+	if g.feed.Starved() || !g.feed.Drained() {
+		t.Errorf("starved: %t, drained: %t; want the second", g.feed.Starved(), g.feed.Drained())
+	}
 	if r := w.do(g.Engine, g.ring, func(s *engine.Submission) { x.fill(s, g.peer.ID(), 1) }); r.last.Fate != engine.Success || mem[len(mem)-1] != 1 {
 		t.Errorf("the next one: %+v", r.last)
 	}

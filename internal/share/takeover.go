@@ -43,9 +43,12 @@ type WatchState struct {
 	Peer uint32
 }
 
-// Hold makes the feed begin nothing, until Watch: entries wait in the ring. What has been
-// begun and comes part by part goes on. Engine's thread.
+// Hold makes the feed begin nothing, until Watch or Unhold: entries wait in the ring.
+// What has been begun and comes part by part goes on. Engine's thread.
 func (f *Feed) Hold() { f.held = true }
+
+// Unhold undoes Hold. Engine's thread.
+func (f *Feed) Unhold() { f.held = false }
 
 // Drained reports whether nothing is under way but watches, and operations that may
 // become known later. Engine's thread.
@@ -57,6 +60,17 @@ func (f *Feed) Drained() bool {
 		}
 	}
 	return under == 0
+}
+
+// Starved reports whether an operation waits for a part that the guest has not posted
+// yet. Engine's thread.
+func (f *Feed) Starved() bool {
+	for _, o := range f.streams {
+		if len(o.stream.Parts()) == 0 && o.stream.Fed() < o.stream.head.Count {
+			return true
+		}
+	}
+	return false
 }
 
 // Export ends the feed, and returns what another one needs to go on. Operations under

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+)
+
+// What a guest has in flight may take the network as long as the give-up time. Only this
+// guest has to wait for that: the others go on until nothing is left but a short pause.
+
+// mostHeld bounds the pause of all guests in HandOver. It is a variable for tests.
+var mostHeld = 2 * time.Second
+
+const (
+	// briefly is how long a guest's operations may take that the others wait for.
+	briefly = 100 * time.Millisecond
+	// withoutParts is how long a guest may take to post the next part of an operation.
+	withoutParts = 500 * time.Millisecond
+	outwaitPoll  = time.Millisecond
+)
+
+// outwaited is a guest of which operations are to end.
+type outwaited struct {
+	st        *stepper
+	feed      *share.Feed
+	slow      bool
+	completed uint64    // operations and parts
+	since     time.Time // when the last one of them did
+}
+
+func (g *guest) outwaited(f *share.Feed) *outwaited {
+	return &outwaited{st: g.st, feed: f, since: time.Now()}
+}
+
+// outwait holds the guests when what they have in flight is over, or the limit. Those
+// with operations that take longer than a moment are held alone at first.
+func (d *Domain) outwait(guests []*guest, limit time.Duration) {
+	var all []*outwaited
+	for _, g := range guests {
+		if _, f := g.describe(); f != nil {
+			all = append(all, g.outwaited(f))
+		}
+	}
+	for end := time.Now().Add(limit); ; {
+		for _, x := range all {
+			x.st.Call(x.feed.Hold)
+		}
+		slow := d.undrained(all, time.Now().Add(min(briefly, limit)))
+		if len(slow) == 0 || d.end.err() != nil || !time.Now().Before(end) {
+			return
+		}
+		for _, x := range slow {
+			x.slow = true
+		}
+		for _, x := range all {
+			if !x.slow {
+				x.st.Call(x.feed.Unhold)
+			}
+		}
+		d.undrained(slow, end)
+	}
+}
+
+// undrained waits until nothing is in flight, and returns those of which something still
+// is at the end.
+func (d *Domain) undrained(all []*outwaited, end time.Time) (slow []*outwaited) {
+	for _, x := range all {
+		over := x.over()
+		for ; !over && d.end.err() == nil && time.Now().Before(end); over = x.over() {
+			time.Sleep(outwaitPoll)
+		}
+		if !over {
+			slow = append(slow, x)
+		}
+	}
+	return slow
+}
+
+// over reports whether nothing is in flight, or the guest itself holds that up.
+func (x *outwaited) over() (is bool) {
+	now := time.Now()
+	x.st.Call(func() {
+		if n := x.feed.Counts.Completed; n != x.completed {
+			x.completed, x.since = n, now
+		}
+		is = x.feed.Drained() || x.feed.Starved() && now.Sub(x.since) >= withoutParts
+	})
+	return is
+}
