@@ -113,8 +113,7 @@ type Initiator struct {
 	cc         congestion
 	timer      int64 // when the retransmission or hello timer fires; 0 = off
 	ackAt      int64 // when a lone ack is due; 0 = none
-	heardAt    int64 // when the peer last showed that it lives: see shows
-	answeredAt int64 // when a request was last answered, or the first one posted
+	heardAt    int64 // when the target last showed that it lives: see shows
 	challenges int   // cookies received
 	workedAt   int64 // for IdleClose: when a frame was last sent that the target may have heard, not
 	// when its answer was read, since that may have lain in the ring for long
@@ -164,8 +163,7 @@ func (s *Initiator) Doubtful(now int64) bool {
 // heardAt into the future.
 func (s *Initiator) attend(now int64) {
 	if gap := now - s.seenAt; gap > int64(Stalled) {
-		s.heardAt, s.answeredAt = s.heardAt+gap, s.answeredAt+gap
-		s.probeAt += gap
+		s.heardAt, s.probeAt = s.heardAt+gap, s.probeAt+gap
 	}
 	s.seenAt = now
 }
@@ -224,7 +222,7 @@ func (s *Initiator) Commit(now int64, b []byte, n int, ops, flags uint8) uint32 
 	s.reqs[psn&slotMask] = request{buf: b, n: n, ops: ops, flags: flags}
 	bit := uint64(1) << (psn & slotMask)
 	if s.wait == 0 {
-		s.heardAt, s.answeredAt = now, now // silence counts from the first question
+		s.heardAt = now // silence counts from the first question
 	}
 	s.wait |= bit
 	s.toSend |= bit
@@ -305,7 +303,7 @@ func (s *Initiator) Ask() {
 // its answers again; when the last has arrived, the session is Closed.
 func (s *Initiator) Settle(now int64, ran Ran, f func(psn uint32)) {
 	s.attend(now)
-	s.state, s.heardAt, s.answeredAt = Settling, now, now
+	s.state, s.heardAt = Settling, now
 	s.final, s.finalSet = ran, true
 	for psn := s.una; psn != s.next; psn++ {
 		if s.Waits(psn) && !ran.Has(psn) {

@@ -54,13 +54,9 @@ func (s *Initiator) Receive(now int64, h *wire.Header, payload []byte) Event {
 		return Event{Kind: Refused}
 	}
 	s.attend(now)
-	lives := s.shows(h)
-	if lives {
-		s.heardAt = now
-	}
 	s.credit = max(uint32(h.Credit), 1) // without any credit this side could never learn of more
 	s.onSack(now, h)
-	s.hear(now, h.Flags&wire.FlagBusy != 0 && s.Waits(h.Ack+1), lives)
+	s.hear(now, s.shows(h), h.Flags&wire.FlagBusy != 0 && s.Waits(h.Ack+1))
 	ev := s.answer(h)
 	if h.Flags&wire.FlagBusy != 0 && h.Type != wire.Response && s.Waits(h.Ack+1) {
 		ev.Partly, ev.Next = h.Ops, h.Ack+1
@@ -97,10 +93,11 @@ func (s *Initiator) answer(h *wire.Header) Event {
 // shows reports whether a frame shows that the target lives now. Any frame may be an old
 // one that somebody sends again, but only a target that lives has the number of the
 // latest probe. The other sign of life is the answer to a request: see Retire. Of a
-// target that does not say which probe it answers, every frame is taken for one.
+// target that does not say which probe it answers, any frame is taken for one while
+// nothing waits for an answer, or the target says that it waits itself.
 func (s *Initiator) shows(h *wire.Header) bool {
 	if s.shared&wire.FeatureEchoes == 0 {
-		return true
+		return s.wait == 0 || h.Flags&wire.FlagBusy != 0
 	}
 	if h.Flags&wire.FlagEcho == 0 || wire.Diff(h.PSN, s.echoed) <= 0 || wire.Diff(h.PSN, s.probes) > 0 {
 		return false
@@ -109,22 +106,22 @@ func (s *Initiator) shows(h *wire.Header) bool {
 	return true
 }
 
-// hear notes whether the target waits for room for a message. That may take any time, so
-// it is as good as an answer, if the target lives; but probes must keep the session alive
-// meanwhile. An old frame that is sent again does not end the probes.
-func (s *Initiator) hear(now int64, busy, lives bool) {
-	if !busy {
-		s.busy = s.busy && !lives
-		return
-	}
+// hear notes whether a frame shows that the target lives, and whether the target waits
+// for room for a message. That may take any time, and probes keep the session alive
+// meanwhile. An old frame that is sent again does not end them.
+func (s *Initiator) hear(now int64, lives, busy bool) {
 	if lives {
-		s.answeredAt = now
+		s.heardAt = now
 	}
-	s.excused = s.rtt.backoff
-	if !s.busy {
-		s.probeAt = now + s.probeEvery()
+	switch {
+	case busy:
+		s.excused = s.rtt.backoff
+		if !s.busy {
+			s.busy, s.probeAt = true, now+s.probeEvery()
+		}
+	case lives || s.shared&wire.FeatureEchoes == 0:
+		s.busy = false
 	}
-	s.busy = true
 }
 
 // Waits reports whether psn is in the window and has no answer yet.
@@ -146,7 +143,7 @@ func (s *Initiator) Retire(now int64, psn uint32) bool {
 	s.rtt.backoff = 0
 	s.drop(psn)
 	s.slide()
-	s.workedAt, s.answeredAt, s.heardAt = max(s.workedAt, r.sentAt), now, now
+	s.workedAt, s.heardAt = max(s.workedAt, r.sentAt), now
 	s.resendBefore(now, psn, r.first)
 	if s.wait == 0 {
 		s.timer = 0

@@ -155,7 +155,7 @@ func (s *Initiator) Tick(now int64) Event {
 		s.ackDue = s.conveyed != s.acked()
 	}
 	if s.timer != 0 && now >= s.timer {
-		if now-s.heardAt >= int64(s.cfg.GiveUp) || s.wait != 0 && now-s.answeredAt >= patience*int64(s.cfg.GiveUp) {
+		if now-s.heardAt >= int64(s.cfg.GiveUp) {
 			return s.giveUp()
 		}
 		s.onTimeout(now)
@@ -177,10 +177,6 @@ func (s *Initiator) Tick(now int64) Event {
 	}
 	return Event{Kind: Nothing}
 }
-
-// patience is how many give-up times the initiator waits for a target that lives
-// but answers no request.
-const patience = 4
 
 // probesPerGiveUp is how many probes a watched session sends while the target has
 // the time to answer one of them.

@@ -40,11 +40,7 @@ func (s *Initiator) Ridden(now int64, psn uint32) Event {
 		return Event{Kind: Refused}
 	}
 	s.attend(now)
-	lives := s.shared&wire.FeatureEchoes == 0
-	if lives {
-		s.heardAt = now
-	}
-	s.hear(now, false, lives)
+	s.hear(now, false, false)
 	if wire.Diff(psn, s.una) < 0 {
 		return Event{Kind: Nothing}
 	}

@@ -84,8 +84,12 @@ type Config struct {
 // longer than the initiator itself takes to give up and then to settle the work in
 // flight.
 func (c *Config) Keep() time.Duration {
-	return min(IdleClose+SuspendedFor+patience*c.GiveUp, MaxKeep)
+	return min(IdleClose+SuspendedFor+keptGiveUps*c.GiveUp, MaxKeep)
 }
+
+// keptGiveUps is how many give-up times are in Keep: one until the initiator gives up,
+// one in which it settles, and two for an initiator that is late itself.
+const keptGiveUps = 4
 
 // MaxKeep is the longest silence that a target can be asked for.
 const MaxKeep = math.MaxUint16 * time.Second

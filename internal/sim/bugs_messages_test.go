@@ -44,7 +44,7 @@ var bugsOfMessages = []bug{
 	{"the frame of a message that waits is not kept", "", []edit{
 		{sessionWait, "t.heldMask&(1<<(t.turn&slotMask)) == 0", "false"}}},
 	{"a message that waits is given up after a while", "", []edit{
-		{sessionReceive, "\tif lives {\n\t\ts.answeredAt = now\n", "\tif lives {\n"}}},
+		{sessionReceive, "\tif lives {\n", "\tif lives && !busy {\n"}}},
 	{"no probe keeps the session in which a message waits", "", []edit{
 		{sessionSend, "s.state == Open && s.busy && now >= s.probeAt", "false"}}},
 	{"messages are granted for an endpoint that receives none", "", []edit{

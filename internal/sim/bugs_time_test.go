@@ -22,7 +22,7 @@ var bugsOfTime = []bug{
 	{"targets forget sessions before their initiators close them", "", []edit{
 		{engineHello, "max(int64(e.cfg.Session.IdleRetire), int64(m.Keep)*int64(time.Second))", "int64(20*time.Second)"}}},
 	{"nothing is ever given up", "", []edit{
-		{sessionSend, "if now-s.heardAt >= int64(s.cfg.GiveUp) || ", "if s.state == Connecting && now-s.heardAt >= int64(s.cfg.GiveUp) || s.state == Settling && "}}},
+		{sessionSend, "\t\tif now-s.heardAt >= int64(s.cfg.GiveUp) {\n\t\t\treturn s.giveUp()", "\t\tif s.state == Connecting && now-s.heardAt >= int64(s.cfg.GiveUp) {\n\t\t\treturn s.giveUp()"}}},
 	{"the hello after giving up does not name the former session", "", []edit{
 		{engineRemote, "params.Resume = r.limbo.ini.Identity()", "_ = r.limbo.ini.Identity()"}}},
 	{"what was given up is forgotten after a second", "", []edit{
@@ -34,7 +34,7 @@ var bugsOfTime = []bug{
 	{"late results are written where the caller wanted the first ones", "", []edit{
 		{engineLater, "f.whatCame()", "f.result()"}}},
 	{"any frame shows that the target lives", "TestReplayKeepsNoWatch", []edit{
-		{sessionReceive, "\tif s.shared&wire.FeatureEchoes == 0 {\n", "\tif true {\n"}}},
+		{sessionReceive, "\tif s.shared&wire.FeatureEchoes == 0 {\n", "\tif true {\n\t\treturn true\n\t}\n\tif s.shared&wire.FeatureEchoes == 0 {\n"}}},
 	{"the number of a probe that was answered is taken again", "TestReplayKeepsNoWatch", []edit{
 		{sessionReceive, "wire.Diff(h.PSN, s.echoed) <= 0", "false"}}},
 	{"hellos are repeated without a pause", "", []edit{
@@ -58,7 +58,7 @@ var bugsOfPairs = []bug{
 	{"a target answers to where its session began, for ever", "", []edit{
 		{engineTarget, "if !known && fresh(o.Verdict, h) {", "if false {"}}},
 	{"targets are not asked to keep sessions for longer than usual", "", []edit{
-		{sessionConfig, "IdleClose+SuspendedFor+patience*c.GiveUp", "IdleClose+SuspendedFor"}}},
+		{sessionConfig, "IdleClose+SuspendedFor+keptGiveUps*c.GiveUp", "IdleClose+SuspendedFor"}}},
 	{"a refused hello is repeated at every tick", "", []edit{
 		{engineRemote, "if r.e.now < r.retryAt {", "if false {"}}},
 	{"a request to what is an initiator's session here now is not answered", "", []edit{
