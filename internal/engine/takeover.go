@@ -75,7 +75,10 @@ func (e *Engine) Resume() {
 			t.finish(wire.ResetClosed)
 		}
 	}
-	e.orphans = nil
+	for _, in := range e.spared {
+		in.Close()
+	}
+	e.orphans, e.spared = nil, nil
 	e.mail.Store(true) // the inbox was left alone
 }
 
@@ -139,7 +142,7 @@ func (e *Engine) ExportIdle() (all []PairState) {
 // Dismiss forgets the sessions that peers have with the engine, and tells nobody, since
 // another engine goes on with them. Engine's thread only.
 func (e *Engine) Dismiss() {
-	e.orphans = nil
+	e.orphans, e.spared = nil, nil
 	for _, x := range e.table.snapshot() {
 		if t, ok := x.(*target); ok {
 			t.dismiss()
@@ -270,17 +273,11 @@ func (e *Engine) importTarget(s *TargetState, p *pair) (*target, error) {
 		Features: t.features, Kind: t.path.Kind(), Class: t.class, Party: s.Party, Memo: t.memo,
 	}
 	gone := !t.ended && !e.rebind(t, &params, s.Key)
-	served, can := e.cfg.Serve(e.lived, params).(Mobile)
-	if !can {
-		return nil, errors.New("there is no executor for it here that it can move to")
-	}
-	if err := served.Restore(s.Served, e.lived); err != nil {
-		served.Detach()
+	if err := t.restore(s, params); err != nil {
+		if params.Inflow != nil { // until Resume the former engine might go on with it
+			e.spared = append(e.spared, params.Inflow)
+		}
 		return nil, err
-	}
-	if t.s = served; !e.table.place(t, s.ID) {
-		served.Detach()
-		return nil, fmt.Errorf("its id is %#x, which is in use here or out of range; want a table of as many sessions, %d, and the same queue", uint32(s.ID), len(e.table.byIndex))
 	}
 	e.join(t.party)
 	if s.Waits {
@@ -293,6 +290,27 @@ func (e *Engine) importTarget(s *TargetState, p *pair) (*target, error) {
 		e.touch(t, &t.listed)
 	}
 	return t, nil
+}
+
+// restore gives the session its executor, and its place in the table.
+func (t *target) restore(s *TargetState, p session.TargetParams) error {
+	e := t.e
+	served := e.cfg.Serve(e.lived, p)
+	mobile, can := served.(Mobile)
+	if !can {
+		if served != nil {
+			served.Release()
+		}
+		return errors.New("there is no executor for it here that it can move to")
+	}
+	err := mobile.Restore(s.Served, e.lived)
+	if t.s = mobile; err == nil && !e.table.place(t, s.ID) {
+		err = fmt.Errorf("its id is %#x, which is in use here or out of range; want a table of as many sessions, %d, and the same queue", uint32(s.ID), len(e.table.byIndex))
+	}
+	if err != nil {
+		mobile.Detach()
+	}
+	return err
 }
 
 // rebind finds what the endpoint of a session has for it: its key, and where events and

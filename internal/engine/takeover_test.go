@@ -5,12 +5,14 @@ package engine_test
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -148,5 +150,65 @@ func TestPauseIsNoSilence(t *testing.T) {
 	bn.b.Publish()
 	if n := bn.b.Counters()[engine.SessionsRetired]; n != 0 {
 		t.Errorf("%d sessions were forgotten, want none", n)
+	}
+}
+
+// lodged is where the messages of a guest go.
+type lodged struct {
+	session.Inflow
+	restored uint64
+	closed   int
+}
+
+func (*lodged) InProgress() (has, lacks uint64)  { return 0, 0 }
+func (*lodged) State() session.InflowState       { return session.InflowState{Number: 7} }
+func (in *lodged) Restore(s session.InflowState) { in.restored = s.Number }
+func (in *lodged) Close()                        { in.closed++ }
+
+// A session that the next process can do without, and cannot go on with, ends for the
+// guest that receives its messages: not before the former process is sure to be over.
+func TestSparedSessionEnds(t *testing.T) {
+	cfg := session.Config{Features: wire.FeatureMessages}
+	bn := newBench(t, 1, cfg)
+	lodges := func(in *lodged) func(c *engine.Config) {
+		return func(c *engine.Config) {
+			c.Life, c.Inflow = 9, func(uint16, wire.Addr) session.Inflow { return in }
+		}
+	}
+	cable := bn.b.port
+	bn.b = bn.nodeThat(cable, macB, cfg, lodges(&lodged{}))
+	bn.region(7, 64, mr.RemoteRead|mr.RemoteWrite)
+	p := bn.peer(0)
+	var r results
+	bn.fetchAdd(p, &r, 7, 8, 1, nil)
+	bn.until(func() bool { return r.n == 1 })
+	bn.b.Pause()
+	all, err := bn.b.Export()
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%v, %d pairs; want 1", err, len(all))
+	}
+	for _, spare := range []bool{false, true} {
+		in := &lodged{}
+		next := bn.nodeThat(cable, macB, cfg, lodges(in))
+		if next.exec, err = executor.New(next.mem, wire.MinMTU, 0); err != nil { // its buffers are too short
+			t.Fatal(err)
+		}
+		next.Pause()
+		if err := next.Import(all, func(uint16) bool { return spare }); (err == nil) != spare {
+			t.Errorf("spare: %t: %v", spare, err)
+		}
+		if in.closed != 0 || in.restored != 7 {
+			t.Errorf("spare: %t: closed %d times, restored as number %d; want 0 and 7", spare, in.closed, in.restored)
+		}
+		if !spare {
+			next.Dismiss()
+		}
+		next.Resume()
+		if n := next.Usage().Sessions; (in.closed == 1) != spare || n != 0 {
+			t.Errorf("spare: %t: closed %d times, %d sessions", spare, in.closed, n)
+		}
+		if err := errors.Join(next.Check(), next.exec.Check()); err != nil {
+			t.Error(err)
+		}
 	}
 }

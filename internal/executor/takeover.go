@@ -48,6 +48,9 @@ func (s *Session) Restore(state []byte, now int64) error {
 	if err := json.Unmarshal(state, &x); err != nil {
 		return err
 	}
+	if err := s.restoreInflow(&x); err != nil { // first, so that its owner learns of the end in any case
+		return err
+	}
 	if err := s.Target.Restore(&x.TargetState, now); err != nil {
 		return err
 	}
@@ -59,6 +62,10 @@ func (s *Session) Restore(state []byte, now int64) error {
 		}
 		s.partial = partial{ran: p.Ran, ops: p.Ops, said: p.Said, answer: b, n: len(p.Answer)}
 	}
+	return nil
+}
+
+func (s *Session) restoreInflow(x *sessionState) error {
 	switch in, can := s.inflow.(session.MobileInflow); {
 	case x.Inflow == nil && s.inflow == nil, x.Ended != 0:
 	case x.Inflow != nil && can:
