@@ -75,6 +75,7 @@ func (r *remote) withdraw(match func(f *flight) bool) *flight {
 		}
 		f.next, f.queued = nil, false
 		r.abandoned(f)
+		r.list() // what is behind it may have its parts
 		return f
 	}
 	return nil

@@ -170,6 +170,12 @@ func (e *Engine) checkFlights() error {
 	for _, r := range e.ready {
 		remotes[r] = true
 	}
+	for r := range e.starved {
+		remotes[r] = true
+		if r.listed || !r.starved() {
+			return errors.New("engine: a peer with something to pack is among those that wait for the next part of an operation")
+		}
+	}
 	for _, x := range e.table.all {
 		if c, ok := x.(*conn); ok {
 			remotes[c.r] = true

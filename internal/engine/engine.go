@@ -129,15 +129,16 @@ type Engine struct {
 	// Operations on their way out.
 	origin  *Origin // of the peers that Engine.NewPeer makes
 	rings   []*Ring
-	ready   []*remote     // those with operations to pack
-	record  wire.Record   // scratch
-	word    Word          // scratch
-	gather  []byte        // scratch; made when first needed
-	unsaid  []*Ring       // those whose sinks are to be flushed
-	cargoes []*cargo      // free ones
-	reqs    *session.Pool // requests in flight
-	carried *carriage     // nil if the engine has sessions of its own
-	feeds   feeds         // other processes that this engine carries operations for
+	ready   []*remote            // those with operations to pack
+	starved map[*remote]struct{} // those whose next operation waits for its next part
+	record  wire.Record          // scratch
+	word    Word                 // scratch
+	gather  []byte               // scratch; made when first needed
+	unsaid  []*Ring              // those whose sinks are to be flushed
+	cargoes []*cargo             // free ones
+	reqs    *session.Pool        // requests in flight
+	carried *carriage            // nil if the engine has sessions of its own
+	feeds   feeds                // other processes that this engine carries operations for
 
 	// Packets.
 	packets  [burst][]byte
@@ -210,7 +211,7 @@ func New(cfg Config) (*Engine, error) {
 		clock: newClock(cfg.Clock),
 		crowd: newCrowd(cfg.Sessions),
 		pairs: newPairs(cfg.Secret),
-		begun: make(map[atTarget]*conn),
+		begun: make(map[atTarget]*conn), starved: make(map[*remote]struct{}),
 		reqs:  session.NewPool(payload, cfg.Buffers),
 		inbox: make(chan parcel, 4*burst),
 		calls: make(chan func(), 16),
@@ -320,16 +321,20 @@ func (e *Engine) Collect(r *Ring) int {
 }
 
 // pack fills request frames for the peers that have work. A peer stays in the
-// list while its window is shut.
+// list while its window is shut, and leaves it while the next part of an operation is
+// missing, which may be for ever.
 func (e *Engine) pack() {
 	kept := e.ready[:0]
 	for _, r := range e.ready {
 		r.pack()
-		if r.works() || r.conn != nil && r.conn.stage.buf != nil {
+		switch {
+		case r.conn != nil && r.conn.stage.buf != nil, r.works() && !r.starved():
 			kept = append(kept, r)
-		} else {
-			r.listed = false
+			continue
+		case r.works():
+			r.starve()
 		}
+		r.listed = false
 	}
 	clear(e.ready[len(kept):])
 	if n := len(kept); n > 1 { // the first one had the first choice of buffers: next time it is last

@@ -47,6 +47,9 @@ func (f *flight) fail(r Result) {
 		f.bad = r
 	}
 	f.failed = true
+	if f.Flags&FlagStream != 0 {
+		f.Stream.stir()
+	}
 }
 
 // whole reports whether no part of the operation has still to be sent.

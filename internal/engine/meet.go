@@ -91,8 +91,7 @@ func (r *remote) restarted(c *conn, told bool) {
 	r.failWatches(Result{Fate: NotExecuted, Reason: session.PeerRestarted})
 	r.e.count[PeersRestarted]++
 	r.leaveBehind(c.by, c.ini.Life())
-	f := r.head
-	r.head, r.tail = nil, nil
+	f := r.empty()
 	for f != nil {
 		next := f.next
 		f.next = nil
@@ -173,8 +172,8 @@ func (r *remote) join(from *remote, by *Peer, life uint64) {
 			r.peers[0], r.peers[i] = r.peers[i], r.peers[0]
 		}
 	}
-	f := from.head
-	from.head, from.tail, from.peers = nil, nil, nil
+	f := from.empty()
+	from.peers = nil
 	for f != nil {
 		next := f.next
 		f.next = nil

@@ -46,6 +46,13 @@ func (r *remote) starved() bool {
 	return r.head != nil && r.head.starved() && (r.conn == nil || r.conn.severed == 0)
 }
 
+// starve takes a remote off the list until its next operation has its next part, or is
+// none any more.
+func (r *remote) starve() {
+	r.e.starved[r] = struct{}{}
+	r.head.Stream.waits = r
+}
+
 // packFrame fills one frame from the queue. It returns false when no other frame can
 // follow.
 func (r *remote) packFrame() bool {

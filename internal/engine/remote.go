@@ -45,6 +45,7 @@ func newRemote(o *Origin, id identity, peers ...*Peer) *remote {
 func (r *remote) list() {
 	if !r.listed {
 		r.listed = true
+		delete(r.e.starved, r)
 		r.e.ready = append(r.e.ready, r)
 	}
 }
@@ -74,6 +75,14 @@ func (r *remote) push(f *flight) {
 	}
 	r.tail, f.queued = f, true
 	r.list()
+}
+
+// empty takes all operations off the queue, and returns the first one.
+func (r *remote) empty() *flight {
+	f := r.head
+	r.head, r.tail = nil, nil
+	delete(r.e.starved, r)
+	return f
 }
 
 // pop takes the first operation off the queue.
@@ -169,8 +178,7 @@ func (r *remote) retry() {
 // failWhere completes the waiting operations for which pick is true.
 func (r *remote) failWhere(res Result, pick func(f *flight) bool) {
 	r.unstage()
-	f := r.head
-	r.head, r.tail = nil, nil
+	f := r.empty()
 	for f != nil {
 		next := f.next
 		f.next = nil

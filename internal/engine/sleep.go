@@ -78,7 +78,7 @@ func (e *Engine) waiting() bool {
 }
 
 // Idle reports whether nothing waits to be sent. Engine's thread only.
-func (e *Engine) Idle() bool { return len(e.dirty) == 0 && len(e.ready) == 0 }
+func (e *Engine) Idle() bool { return len(e.dirty)+len(e.ready)+len(e.starved) == 0 }
 
 // Notify makes the engine look at its rings soon: call it after Publish.
 func (e *Engine) Notify() { e.wakeIfAsleep() }

@@ -24,6 +24,7 @@ type Stream struct {
 	at     int     // index of the part that is packed next; len(parts) if it is missing
 	opened bool    // the flight's buffers are those of that part
 	fed    uint32  // elements of all parts up to now
+	waits  *remote // has nothing to pack until something happens to the operation
 }
 
 // Part is the next elements of an operation, and where they lie.
@@ -54,6 +55,15 @@ func (s *Stream) Feed(p *Part) {
 	p.first = s.fed
 	s.fed += p.Count
 	s.parts = append(s.parts, p)
+	s.stir()
+}
+
+// stir has the engine look at the operation again, for which it waits.
+func (s *Stream) stir() {
+	if s.waits != nil {
+		s.waits.list()
+		s.waits = nil
+	}
 }
 
 // Parts are those that have not been released, the oldest first.
