@@ -173,7 +173,7 @@ func TestTakeOverDetached(t *testing.T) {
 			t.Errorf("program %d, %v: want the one that is left", programOn(t, ifindex), err)
 		}
 		if files.Close(); programOn(t, ifindex) != 0 {
-			t.Errorf("program %d is left with nobody who has it", programOn(t, ifindex))
+			t.Errorf("program %d is left, and no process has it", programOn(t, ifindex))
 		}
 	})
 }

@@ -158,7 +158,8 @@ func (p *payer) use(bytes int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.own+bytes > p.limits.Host {
-		return fmt.Errorf("%d bytes of the host's own memory beside %d: %s allows one program %d; have it close endpoints or peers, or have its limit host raised: %w",
+		return fmt.Errorf("%d bytes of the host's own memory beside %d: %s allows one program %d; have it close endpoints or"+
+			" peers, or have its limit host raised: %w",
 			bytes, p.own, p.limits.Rule, p.limits.Host, ErrDenied)
 	}
 	if err := p.take(Cost{Memory: bytes}); err != nil {

@@ -101,7 +101,10 @@ func (i *Info) sameWay(other Info) bool {
 // daemon, which Open would choose, and then the faster ones.
 func (i *Info) rank() int {
 	rank := 0
-	for bit, worse := range []bool{i.AddrFormat != AddrEthernet, i.Interface.Copy != "zero-copy", i.Interface.XDP == "generic", i.Attach == AttachNever, len(i.Missing) > 0, i.Endpoint.Type == EndpointMsg} {
+	for bit, worse := range []bool{
+		i.AddrFormat != AddrEthernet, i.Interface.Copy != "zero-copy", i.Interface.XDP == "generic",
+		i.Attach == AttachNever, len(i.Missing) > 0, i.Endpoint.Type == EndpointMsg,
+	} {
 		if worse {
 			rank |= 1 << bit
 		}

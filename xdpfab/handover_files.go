@@ -54,7 +54,8 @@ func mayOpen(n int) error {
 		return nil // reserve finds out
 	}
 	if want := len(open) + n + otherFiles; uint64(want) > limit.Cur {
-		return fmt.Errorf("xdpfab: handover: %d file descriptors are open, and copies of %d move: want a limit of open files of %d, and it is %d; raise it (LimitNOFILE, ulimit -n), or have programs close regions: %w",
+		return fmt.Errorf("xdpfab: handover: %d file descriptors are open, and copies of %d move: want a limit of open files"+
+			" of %d, and it is %d; raise it (LimitNOFILE, ulimit -n), or have programs close regions: %w",
 			len(open), n, want, limit.Cur, unix.EMFILE)
 	}
 	return nil

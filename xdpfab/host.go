@@ -70,7 +70,10 @@ func (l GuestLimits) withDefaults() GuestLimits {
 	for _, x := range []struct {
 		field *int
 		value int
-	}{{&l.Entries, 4096}, {&l.Arena, 64 << 20}, {&l.Arrivals, 4 << 20}, {&l.Endpoints, 256}, {&l.Peers, 1 << 16}, {&l.Regions, 1024}, {&l.Memory, 16 << 30}, {&l.Host, 128 << 20}, {&l.Weight, 1}} {
+	}{
+		{&l.Entries, 4096}, {&l.Arena, 64 << 20}, {&l.Arrivals, 4 << 20}, {&l.Endpoints, 256}, {&l.Peers, 1 << 16},
+		{&l.Regions, 1024}, {&l.Memory, 16 << 30}, {&l.Host, 128 << 20}, {&l.Weight, 1},
+	} {
 		if *x.field == 0 {
 			*x.field = x.value
 		}
@@ -237,7 +240,8 @@ func (g *guest) executor(queue int, beside *executor.Executor) *executor.Executo
 // allows reports why the guest may not have rings of such sizes.
 func (g *guest) allows(s share.Sizes) error {
 	if l := &g.limits; s.Entries > l.Entries || s.Arena > l.Arena || s.Arrivals > l.Arrivals {
-		return fmt.Errorf("rings of %d entries, an arena of %d bytes and %d bytes of arrivals: %s allows %d, %d and %d; ask for less, or have them raised: %w", s.Entries, s.Arena, s.Arrivals,
+		return fmt.Errorf("rings of %d entries, an arena of %d bytes and %d bytes of arrivals: %s allows %d, %d and %d; ask for"+
+			" less, or have them raised: %w", s.Entries, s.Arena, s.Arrivals,
 			l.Rule, l.Entries, l.Arena, l.Arrivals, ErrDenied)
 	}
 	return nil

@@ -132,7 +132,8 @@ func (g *guest) mayBorrow() error {
 	case g.limits.Queues == 0:
 		return fmt.Errorf("%s lets this program borrow no queue: have queues = 1 added to a rule that is about it: %w", g.limits.Rule, ErrDenied)
 	case has >= g.limits.Queues:
-		return fmt.Errorf("%s lets programs of user %d borrow %d queues, and they have as many: give one back, or have the limit raised: %w", g.limits.Rule, g.info.UID, g.limits.Queues, ErrDenied)
+		return fmt.Errorf("%s lets programs of user %d borrow %d queues, and they have as many: give one back, or have the"+
+			" limit raised: %w", g.limits.Rule, g.info.UID, g.limits.Queues, ErrDenied)
 	}
 	return nil
 }

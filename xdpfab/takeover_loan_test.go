@@ -92,7 +92,7 @@ func TestTakeoverBorrowed(t *testing.T) {
 				l := &load{t: t}
 				r.adding(l, r.peer, g.Name(7), "mine")
 				r.adding(l, r.peer, r.pair.A.IP4.String()+"/8", "reached by IP")
-				if n == 0 { // nobody else may add there
+				if n == 0 { // only one may add there
 					r.adding(l, r.peer, r.dom.Name(0), "words")
 					r.adding(l, g, r.peer.Name(0), "peer")
 				}

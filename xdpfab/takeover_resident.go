@@ -194,7 +194,8 @@ func (h *residence) mayReplace(key uint64) error {
 		return err
 	}
 	if r, is := regions[key]; is {
-		return fmt.Errorf("key %#x is handed over with region %q of %d bytes: want the same memory, length, rights, authorization key, incarnation and kind of addresses as before; "+
+		return fmt.Errorf("key %#x is handed over with region %q of %d bytes: want the same memory, length, rights,"+
+			" authorization key, incarnation and kind of addresses as before; "+
 			"or stop the former process, and start this one", key, r.Name.Name, r.Length)
 	}
 	return nil

@@ -238,7 +238,7 @@ func TestTakeoverResident(t *testing.T) {
 					a.more()
 				}
 				h := e.handOver()
-				hot.more() // nobody is there
+				hot.more() // there is no domain now
 				e.goOn(h)
 				if i == 0 {
 					before = fds(t)

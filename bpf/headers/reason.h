@@ -23,6 +23,6 @@ enum reason {
 	REASON_DROP_NO_SOCKET, /* well formed, but no socket serves its lane */
 	REASON_REDIRECT, /* handed to a socket */
 	REASON_EXECUTED, /* a frame of a resident session: the executor dealt with it */
-	REASON_DROP_SOURCE, /* from an address that nobody can be answered at: dropped, too */
+	REASON_DROP_SOURCE, /* from an address to which no answer can go: dropped, too */
 	NUM_REASONS,
 };

@@ -78,7 +78,9 @@ unreachable; 5 privilege or interface problem.`,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, "%v", err) })
-	c.AddCommand(a.infoCmd(), a.listCmd(), a.pingCmd(), a.atomicCmd(), a.getCmd(), a.putCmd(), a.benchCmd(), a.statCmd(), a.keptCmd(), a.withdrawCmd(), a.regionCmd(), a.residentCmd(), a.demoCmd(), a.workCmd())
+	c.AddCommand(
+		a.infoCmd(), a.listCmd(), a.pingCmd(), a.atomicCmd(), a.getCmd(), a.putCmd(), a.benchCmd(), a.statCmd(),
+		a.keptCmd(), a.withdrawCmd(), a.regionCmd(), a.residentCmd(), a.demoCmd(), a.workCmd())
 	return c
 }
 

@@ -181,7 +181,10 @@ func report(ctx context.Context, args []string, socket string) (r infoReport, er
 		return r, context.Cause(ctx)
 	}
 	for n, i := range list {
-		e := interfaceEntry{Interface: i, Plan: r.System.Plan(&i, nic.Want{}), MaxFrame: map[string]int{}, Daemon: daemons[n].by(i.Name, socket), Silent: daemons[n].silence(), Resident: canReside(r.System.Kernel, i.Driver)}
+		e := interfaceEntry{
+			Interface: i, Plan: r.System.Plan(&i, nic.Want{}), MaxFrame: map[string]int{},
+			Daemon: daemons[n].by(i.Name, socket), Silent: daemons[n].silence(), Resident: canReside(r.System.Kernel, i.Driver),
+		}
 		if s := nic.SettingsOf(i.Index); s.RingErr == nil {
 			e.NICRing, e.NICRingMax = s.RXRing, s.RXRingMax
 		}
@@ -211,7 +214,8 @@ func canReside(release, driver string) string {
 	case kernel.Lacks(release, kernel.Resident):
 		return fmt.Sprintf("no: they take Linux %s", kernel.Resident)
 	case driver == "veth":
-		return "yes; the XDP program's answers get out while the other end of the veth has an XDP program, too: otherwise the daemon sends them"
+		return "yes; the XDP program's answers arrive if the other end of the veth has an XDP program, too: " +
+			"otherwise the daemon sends them"
 	}
 	return "yes"
 }

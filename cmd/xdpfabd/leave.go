@@ -206,17 +206,21 @@ func (s *server) fits(c *claim) error {
 	own := s.cfg.claim()
 	switch {
 	case c.Version != own.Version:
-		return fmt.Errorf("release %s hands over version %d, release %s takes version %d: stop this daemon and start the other", version.Version, own.Version, c.Release, c.Version)
+		return fmt.Errorf("release %s hands over version %d, release %s takes version %d: stop this daemon and start the other",
+			version.Version, own.Version, c.Release, c.Version)
 	case c.Interface != own.Interface || c.NetNS != own.NetNS:
-		return fmt.Errorf("this daemon serves %s of network namespace %d, not %s of %d: name its own control socket with --control", own.Interface, own.NetNS, c.Interface, c.NetNS)
+		return fmt.Errorf("this daemon serves %s of network namespace %d, not %s of %d: name its own control socket with --control",
+			own.Interface, own.NetNS, c.Interface, c.NetNS)
 	case s.dom.Interface().Name != own.Interface:
 		is := s.dom.Interface().Name
-		return fmt.Errorf("%s is named %s by now, and could not be opened again: name it %s (`ip link set dev %s name %s`), or stop this daemon and start the other", own.Interface, is, own.Interface, is, own.Interface)
+		return fmt.Errorf("%s is named %s by now, and could not be opened again: name it %s (`ip link set dev %s name %s`), or stop"+
+			" this daemon and start the other", own.Interface, is, own.Interface, is, own.Interface)
 	case c.UDP != own.UDP:
 		return fmt.Errorf("udp is %t here and %t there: want the same, or stop this daemon and start the other", own.UDP, c.UDP)
 	}
 	if !slices.Equal(c.Sockets, own.Sockets) {
-		return fmt.Errorf("further control sockets %q here and %q there: want the same in the same order, or stop this daemon and start the other", own.Sockets, c.Sockets)
+		return fmt.Errorf("further control sockets %q here and %q there: want the same in the same order, or stop this daemon and"+
+			" start the other", own.Sockets, c.Sockets)
 	}
 	return nil
 }
@@ -233,7 +237,10 @@ func (s *server) lent() (queues []int) {
 
 // claim returns what the daemon of a configuration claims.
 func (c Config) claim() claim {
-	x := claim{Version: xdpfab.HandoverVersion, Release: version.Version, Interface: c.Interface, NetNS: control.Namespace(), UDP: c.UDP, Sockets: c.paths()[1:]}
+	x := claim{
+		Version: xdpfab.HandoverVersion, Release: version.Version,
+		Interface: c.Interface, NetNS: control.Namespace(), UDP: c.UDP, Sockets: c.paths()[1:],
+	}
 	for _, r := range c.Regions {
 		x.Regions = append(x.Regions, r.legacy())
 	}
@@ -350,9 +357,9 @@ func (s *server) comeBack(to *leaving) ([]door, error) {
 		return s.inheritDoors(to.doors)
 	}
 	to.h.Charge(s.rules.budgets)
-	dom, err := to.h.Open(context.Background(), s.cfg.Interface, s.attr(s.dom.Interface().Queues, s.dom.Attr().ResidentPin), s.stay, func(d *xdpfab.Domain) error {
-		return s.inherit(d, to.h)
-	})
+	attr := s.attr(s.dom.Interface().Queues, s.dom.Attr().ResidentPin)
+	prepare := func(d *xdpfab.Domain) error { return s.inherit(d, to.h) }
+	dom, err := to.h.Open(context.Background(), s.cfg.Interface, attr, s.stay, prepare)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func connected(t *testing.T) (a, b *net.UnixConn) {
 }
 
 // A daemon goes on if the next one dies before it has read that it may serve. If it has
-// read it, it may have served, and nobody can go on.
+// read it, it may have served, and neither can go on.
 func TestGiveToOneThatDies(t *testing.T) {
 	for name, reads := range map[string]bool{"before it reads": false, "then": true} {
 		t.Run(name, func(t *testing.T) {

@@ -89,7 +89,7 @@ func TestLongOperationIsOne(t *testing.T) {
 	}
 }
 
-// One that reaches beyond its region by its last element is refused as a whole.
+// A long operation whose last element lies beyond its region is refused as a whole.
 func TestLongOperationIsRefusedWhole(t *testing.T) {
 	for _, c := range longOnes {
 		t.Run(c.name, func(t *testing.T) {

@@ -137,8 +137,8 @@ func TestTakeoverThenDeath(t *testing.T) {
 	}
 }
 
-// A daemon outlives changes of its interface with which nobody could open it, itself
-// included. Meanwhile it refuses a takeover, and says what to do.
+// A daemon outlives changes of its interface after which no daemon could open that, not
+// even this one. Meanwhile it refuses a takeover, and says what to do.
 func TestTakeoverUnfit(t *testing.T) {
 	testnet.SkipOnNICs(t, "an interface that can be renamed")
 	net := testnet.NewPair(t, testnet.Options{})
