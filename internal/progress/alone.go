@@ -34,10 +34,18 @@ func (s *Stepper) waitAlone(ctx context.Context, sig *Signal) error {
 
 // Interrupt has f run before the next round, in place of a goroutine of its own, by the
 // goroutine that makes progress, which does not have the turn then. It is for
-// Config.Alone, since other waits do not run f. Any goroutine may call it, once: a second
-// f would take the place of one that has not run yet.
+// Config.Alone, since other waits do not run f. Any goroutine may call it. What has not
+// run yet runs before f.
 func (s *Stepper) Interrupt(f func()) {
-	s.interrupt.Store(&f)
+	for {
+		before, all := s.interrupt.Load(), f
+		if before != nil {
+			all = func() { (*before)(); f() }
+		}
+		if s.interrupt.CompareAndSwap(before, &all) {
+			break
+		}
+	}
 	s.eng.Wake()
 }
 

@@ -5,6 +5,7 @@ package progress
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,6 +52,26 @@ func TestAlone(t *testing.T) {
 		if err := s.Wait(t.Context(), &sig); !errors.Is(err, errClosed) {
 			t.Errorf("a wait after Close: %v", err)
 		}
+	})
+}
+
+// All that goroutines leave runs, in order, in one round.
+func TestInterruptsAdd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startAlone(newFake(t, true))
+		var ran []int
+		for i := range 3 {
+			s.Interrupt(func() { ran = append(ran, i) })
+		}
+		if len(ran) > 0 {
+			t.Errorf("%v have run before the caller made progress", ran)
+		}
+		for range 2 {
+			if s.Progress(); !slices.Equal(ran, []int{0, 1, 2}) {
+				t.Errorf("%v have run, want 0, 1 and 2, once", ran)
+			}
+		}
+		s.Close(time.Second)
 	})
 }
 
