@@ -89,7 +89,7 @@ var external = map[string][]string{
 	"internal/memory":   {},
 	"internal/matching": {},
 	"internal/executor": {},
-	"internal/resident": {"github.com/cilium/ebpf", "golang.org/x/sys/unix"},
+	"internal/resident": {"github.com/cilium/ebpf", "github.com/cilium/ebpf/ringbuf", "golang.org/x/sys/unix"},
 	"internal/engine":   {},
 	"internal/progress": {"golang.org/x/sys/unix"},
 	"internal/share":    {"golang.org/x/sys/unix"},

@@ -59,7 +59,7 @@ func benchProgram(b *testing.B, ops int, dt atomic.Datatype, dup bool) {
 		began := time.Now()
 		action, answer, err := runOnce(&attr, w.x.Program().FD(), packet[:n], out)
 		took, inside = append(took, time.Since(began)), append(inside, time.Duration(attr.duration))
-		if err != nil || action != xdpTX || binary.LittleEndian.Uint32(answer[w.back.Len()+10:]) == 0 {
+		if err != nil || action != xdpTX || binary.LittleEndian.Uint32(packetOf(action, answer)[w.back.Len()+10:]) == 0 {
 			b.Fatalf("action %d, %v", action, err)
 		}
 	}

@@ -25,4 +25,4 @@ package resident
 
 // The object depends on nothing but this folder, that of package bpf and clang 14.
 //
-//go:generate go tool -modfile=../../tools/go.mod bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -tags linux -type session -type region -type answer executor executor.c -- -mcpu=v3 -nostdinc -Wall -Wextra -Wno-unused-parameter -Werror
+//go:generate go tool -modfile=../../tools/go.mod bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -tags linux -type session -type region -type answer -type touched executor executor.c -- -mcpu=v3 -nostdinc -Wall -Wextra -Wno-unused-parameter -Werror

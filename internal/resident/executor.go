@@ -7,6 +7,7 @@ package resident
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 
 	"github.com/cilium/ebpf"
@@ -44,6 +45,7 @@ type Executor struct {
 		executorMaps
 	}
 	sessions []byte      // the map of that name
+	touches  []byte      // likewise
 	book     *book       // nil unless the state is pinned
 	node     Node        // as written down there
 	salt     []byte      // of Digest
@@ -58,6 +60,7 @@ type Executor struct {
 	handed   []*Memory           // those of another process that it may return, until Sweep: see TakeOver
 	swept    bool                // the process before has nothing here any more
 	names    map[uint64]Name     // of regions, by key
+	counting map[uint64]*Count   // likewise
 	adopted  map[uint32]struct{} // ids of sessions that were taken over
 	seated
 	counts
@@ -107,12 +110,18 @@ func (c *Config) shared(spec *ebpf.CollectionSpec) map[string]*ebpf.Map {
 
 // load puts an object into the kernel, with these maps in place of its own.
 func load(spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) (*Executor, error) {
-	x := &Executor{salt: newSalt(), names: map[uint64]Name{}, adopted: map[uint32]struct{}{}}
+	x := &Executor{salt: newSalt(), names: map[uint64]Name{}, counting: map[uint64]*Count{}, adopted: map[uint32]struct{}{}}
+	spec.Maps[executorMapTouches].MaxEntries = spec.Maps[executorMapMemories].MaxEntries
+	spec.Maps[executorMapEvents].MaxEntries = uint32(os.Getpagesize())
 	err := spec.LoadAndAssign(&x.objects, &ebpf.CollectionOptions{MapReplacements: maps})
 	if err != nil {
 		return nil, refused(err)
 	}
-	if x.sessions, err = mapAll(x.objects.Sessions); err == nil {
+	x.sessions, err = mapAll(x.objects.Sessions, unix.PROT_READ)
+	if err == nil {
+		x.touches, err = mapAll(x.objects.Touches, unix.PROT_READ|unix.PROT_WRITE)
+	}
+	if err == nil {
 		err = x.findPlaces()
 	}
 	if err != nil {
@@ -180,10 +189,12 @@ func (x *Executor) Program() *ebpf.Program { return x.objects.XdpfabExecute }
 
 // Close gives up the program and the maps, which last as long as others have them.
 func (x *Executor) Close() error {
-	var err error
-	if x.sessions != nil {
-		err, x.sessions = unix.Munmap(x.sessions), nil
+	x.mu.Lock()
+	for key := range x.counting {
+		x.discount(key)
 	}
+	x.mu.Unlock()
+	err := errors.Join(unmap(&x.sessions), unmap(&x.touches))
 	for _, m := range x.handed {
 		err = errors.Join(err, m.Close())
 	}
@@ -191,11 +202,19 @@ func (x *Executor) Close() error {
 	return errors.Join(err, x.book.close(), x.objects.executorPrograms.Close(), x.objects.executorMaps.Close())
 }
 
-// mapAll maps an array to be read.
-func mapAll(m *ebpf.Map) ([]byte, error) {
-	data, err := unix.Mmap(m.FD(), 0, int(m.MaxEntries()*m.ValueSize()), unix.PROT_READ, unix.MAP_SHARED)
+// mapAll maps an array.
+func mapAll(m *ebpf.Map, rights int) ([]byte, error) {
+	data, err := unix.Mmap(m.FD(), 0, int(m.MaxEntries()*m.ValueSize()), rights, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("resident: mapping %v: %w", m, err)
 	}
 	return data, nil
+}
+
+// unmap undoes mapAll, if it was done.
+func unmap(b *[]byte) (err error) {
+	if *b != nil {
+		err, *b = unix.Munmap(*b), nil
+	}
+	return err
 }

@@ -124,6 +124,7 @@ type executorScratch struct {
 	To         uint32
 	Done       uint32
 	Torn       uint32
+	Tells      uint32
 	Room       uint32
 	Values     uint32
 	Failed     uint32
@@ -132,6 +133,7 @@ type executorScratch struct {
 	Out        [48]uint8
 	Zeros      [16]uint8
 	In         [2112]uint8
+	_          [4]byte
 }
 
 type executorSession struct {
@@ -163,12 +165,25 @@ type executorSession struct {
 	Pad       [2]uint8
 }
 
+type executorTouched struct {
+	_       structs.HostLayout
+	Counted uint32
+	Armed   uint32
+	By      [2]struct {
+		_     structs.HostLayout
+		Ops   uint64
+		Bytes uint64
+	}
+	Pad [3]uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	executorMapAnswers        = "answers"
 	executorMapCounters       = "counters"
+	executorMapEvents         = "events"
 	executorMapMemories       = "memories"
 	executorMapPlaces         = "places"
 	executorMapRegions        = "regions"
@@ -176,6 +191,7 @@ const (
 	executorMapSessions       = "sessions"
 	executorMapSockets        = "sockets"
 	executorMapTallies        = "tallies"
+	executorMapTouches        = "touches"
 	executorProgXdpfabCall    = "xdpfab_call"
 	executorProgXdpfabExecute = "xdpfab_execute"
 	executorVarCrcTable       = "crc_table"
@@ -233,6 +249,7 @@ type executorProgramSpecs struct {
 type executorMapSpecs struct {
 	Answers   *ebpf.MapSpec `ebpf:"answers"`
 	Counters  *ebpf.MapSpec `ebpf:"counters"`
+	Events    *ebpf.MapSpec `ebpf:"events"`
 	Memories  *ebpf.MapSpec `ebpf:"memories"`
 	Places    *ebpf.MapSpec `ebpf:"places"`
 	Regions   *ebpf.MapSpec `ebpf:"regions"`
@@ -240,6 +257,7 @@ type executorMapSpecs struct {
 	Sessions  *ebpf.MapSpec `ebpf:"sessions"`
 	Sockets   *ebpf.MapSpec `ebpf:"sockets"`
 	Tallies   *ebpf.MapSpec `ebpf:"tallies"`
+	Touches   *ebpf.MapSpec `ebpf:"touches"`
 }
 
 // executorVariableSpecs contains global variables before they are loaded into the kernel.
@@ -271,6 +289,7 @@ func (o *executorObjects) Close() error {
 type executorMaps struct {
 	Answers   *ebpf.Map `ebpf:"answers"`
 	Counters  *ebpf.Map `ebpf:"counters"`
+	Events    *ebpf.Map `ebpf:"events"`
 	Memories  *ebpf.Map `ebpf:"memories"`
 	Places    *ebpf.Map `ebpf:"places"`
 	Regions   *ebpf.Map `ebpf:"regions"`
@@ -278,12 +297,14 @@ type executorMaps struct {
 	Sessions  *ebpf.Map `ebpf:"sessions"`
 	Sockets   *ebpf.Map `ebpf:"sockets"`
 	Tallies   *ebpf.Map `ebpf:"tallies"`
+	Touches   *ebpf.Map `ebpf:"touches"`
 }
 
 func (m *executorMaps) Close() error {
 	return _ExecutorClose(
 		m.Answers,
 		m.Counters,
+		m.Events,
 		m.Memories,
 		m.Places,
 		m.Regions,
@@ -291,6 +312,7 @@ func (m *executorMaps) Close() error {
 		m.Sessions,
 		m.Sockets,
 		m.Tallies,
+		m.Touches,
 	)
 }
 

@@ -190,6 +190,7 @@ func (x *Executor) deregister(key uint64) error {
 			return err
 		}
 	}
+	x.discount(key)
 	x.places = append(x.places, r.Place)
 	return nil
 }

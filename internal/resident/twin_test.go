@@ -104,10 +104,11 @@ type twin struct {
 	table *mr.Table
 	now   int64
 
-	words [][]byte // of the program's regions
-	twins [][]byte // of the executor's
-	base  []uint64
-	born  []uint32
+	words   [][]byte // of the program's regions
+	twins   [][]byte // of the executor's
+	base    []uint64
+	born    []uint32
+	tallies []tallied
 
 	there, back wire.Template // headers of requests and of answers
 	kernelHeard uint64
@@ -177,6 +178,7 @@ func (w *twin) addRegions() {
 		if err := w.x.Register(m, Region{Key: r.key, Length: r.size, Base: region.Base(), Incarnation: region.Incarnation(), Access: uint32(r.access)}); err != nil {
 			w.t.Fatal(err)
 		}
+		w.tallies = append(w.tallies, observe(w.t, w.x, region))
 		for j := range r.size {
 			m.Bytes()[j] = byte(j*7 + i)
 		}
@@ -280,6 +282,9 @@ func (w *twin) compare(frame []byte) {
 	for i := range w.words {
 		if !bytes.Equal(w.words[i], w.twins[i]) {
 			w.t.Fatalf("frame %x: memory %d differs\nis   %x\nwant %x", frame, i, w.words[i], w.twins[i])
+		}
+		if is, want := w.tallies[i].is.Now(), *w.tallies[i].want; is != want {
+			w.t.Fatalf("frame %x: region %d: %+v are counted, want %+v", frame, i, is, want)
 		}
 	}
 }

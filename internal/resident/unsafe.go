@@ -49,6 +49,35 @@ func viewAt(sessions []byte, place uint32) view {
 	return view{(*executorSession)(unsafe.Pointer(&sessions[int(place)*sessionLen : (int(place)+1)*sessionLen][0]))}
 }
 
+// touchedView is what the program has applied to a region, in the map that it counts in.
+type touchedView struct{ t *executorTouched }
+
+const touchedLen = int(unsafe.Sizeof(executorTouched{}))
+
+func touchedAt(touches []byte, place uint32) touchedView {
+	return touchedView{(*executorTouched)(unsafe.Pointer(&touches[int(place)*touchedLen : (int(place)+1)*touchedLen][0]))}
+}
+
+// count says whether the program counts.
+func (v touchedView) count(on bool) {
+	var n uint32
+	if on {
+		n = 1
+	}
+	atomic.StoreUint32(&v.t.Counted, n)
+}
+
+// arm exchanges, as the program does: see count_touch.
+func (v touchedView) arm() { atomic.SwapUint32(&v.t.Armed, 1) }
+
+func (v touchedView) now() Touched {
+	by := &v.t.By
+	return Touched{
+		Reads: atomic.LoadUint64(&by[0].Ops), Writes: atomic.LoadUint64(&by[1].Ops),
+		BytesRead: atomic.LoadUint64(&by[0].Bytes), BytesWritten: atomic.LoadUint64(&by[1].Bytes),
+	}
+}
+
 func (v view) expected() uint32 { return atomic.LoadUint32(&v.s.Expected) }
 func (v view) freed() uint32    { return atomic.LoadUint32(&v.s.Freed) }
 func (v view) claimed() uint32  { return atomic.LoadUint32(&v.s.Claimed) }

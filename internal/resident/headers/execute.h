@@ -110,7 +110,8 @@ static __always_inline void element(struct scratch *s, struct answer *a)
 	s->at += size;
 	s->operand += size;
 	s->compare += size;
-	s->elements--;
+	if (!--s->elements)
+		count_touch(s, s->rec.total == s->rec.count, (__u64)s->rec.count * size);
 }
 
 struct walk {
@@ -196,7 +197,7 @@ __noinline int execute(struct scratch *s, struct answer *a)
 
 	if (!s || !a || !executable(s))
 		return 0;
-	s->elements = s->run_left = s->index = s->values = s->failed = s->torn = 0;
+	s->elements = s->run_left = s->index = s->values = s->failed = s->torn = s->tells = 0;
 	if (!s->whole)
 		rewind(s);
 	if (!s->whole || !execute_whole(s, a))
@@ -207,5 +208,6 @@ __noinline int execute(struct scratch *s, struct answer *a)
 	a->n = s->values;
 	if (s->failed)
 		put_statuses(s, a);
+	tell(s);
 	return 1;
 }

@@ -15,6 +15,8 @@ typedef signed long long __s64;
 enum {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_RB_FORCE_WAKEUP = 1 << 1,
 	BPF_F_MMAPABLE = 1 << 10,
 	BPF_F_INNER_MAP = 1 << 12,
 };
@@ -24,6 +26,7 @@ static long (*bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static long (*bpf_xdp_adjust_head)(struct xdp_md *ctx, int delta) = (void *)44;
 static long (*bpf_xdp_adjust_meta)(struct xdp_md *ctx, int delta) = (void *)54;
 static long (*bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) = (void *)65;
+static long (*bpf_ringbuf_output)(void *ring, const void *data, __u64 size, __u64 flags) = (void *)130;
 static long (*bpf_loop)(__u32 n, void *callback, void *ctx, __u64 flags) = (void *)181;
 static __u64 (*bpf_xdp_get_buff_len)(struct xdp_md *ctx) = (void *)188;
 static long (*bpf_xdp_load_bytes)(struct xdp_md *ctx, __u32 at, void *to, __u32 n) = (void *)189;

@@ -88,6 +88,7 @@ struct scratch {
 	__u32 to; /* of the next result, in the answer */
 	__u32 done; /* operations */
 	__u32 torn; /* an array has been changed in part */
+	__u32 tells; /* user space is to be told of what has been counted */
 
 	/* The answer. */
 	__u32 room; /* bytes of payload */

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "atomics.h"
-#include "check.h"
+#include "count.h"
 
 /* The block of the region at hand that has the byte at. */
 static __always_inline struct block *block_at(const struct scratch *s, __u64 at)
@@ -151,5 +151,7 @@ __noinline int sweep(struct scratch *s, struct answer *a)
 	s->index += n;
 	if (w.gives)
 		s->values = w.to;
+	if (n)
+		count_touch(s, n, (__u64)n * w.size);
 	return n;
 }
