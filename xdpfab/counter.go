@@ -111,6 +111,7 @@ func (c *Counter) Add(n uint64) { c.count(n, 0) }
 
 // Set sets the value (fi_cntr_set).
 func (c *Counter) Set(n uint64) {
+	c.dom.countPeers() // before the call
 	c.value.Store(n)
 	if n >= c.due.Load() {
 		c.dom.triggers.fire(c)

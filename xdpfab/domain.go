@@ -230,10 +230,16 @@ func (d *Domain) Progress() int {
 	for _, t := range d.turns {
 		n += t.Progress()
 	}
+	d.countPeers()
+	return n
+}
+
+// countPeers counts what a host or the XDP program has applied for peers up to now.
+func (d *Domain) countPeers() {
 	if d.attached != nil {
 		d.attached.carrier.Tallies().Look()
 	}
-	return n
+	d.residence.counted.look()
 }
 
 // Stats returns every statistic of the domain by name: the engines' counters and the

@@ -67,6 +67,7 @@ type residence struct {
 	keys     atomic.Pointer[map[uint64]struct{}] // of the regions; stored under mu, and never changed
 	home     *home                               // nil: all ends with the process
 	leaving  atomic.Bool                         // the domain ends, and another process goes on with what there is; stored under mu
+	counted  programTallies
 }
 
 // residentMemory is NewResidentMemory with d.mu held.
@@ -293,6 +294,7 @@ func (h *residence) close() error {
 	if x == nil {
 		return nil
 	}
+	h.counted.close()
 	return x.Close()
 }
 

@@ -189,7 +189,7 @@ func TestResidentRegionCloses(t *testing.T) {
 // Sessions beyond the places of the program, and those to an endpoint whose counters see
 // what peers do, are served by the poller.
 func TestResidentFallback(t *testing.T) {
-	a, b, hot := onResident(t, 1, xdpfab.DomainAttr{}, xdpfab.DomainAttr{ResidentSessions: 1})
+	a, b, _ := onResident(t, 1, xdpfab.DomainAttr{}, xdpfab.DomainAttr{ResidentSessions: 1})
 	counted, err := b.NewEndpoint(xdpfab.EndpointAttr{Number: 5})
 	if err != nil {
 		t.Fatal(err)
@@ -204,9 +204,6 @@ func TestResidentFallback(t *testing.T) {
 	}
 	if err := errors.Join(counted.Bind(c, xdpfab.BindRemoteRead), counted.Enable(), other.Enable()); err != nil {
 		t.Fatal(err)
-	}
-	if err := b.BindRegion(hot, c, xdpfab.BindRemoteRead); !errors.Is(err, xdpfab.ErrNotImplemented) {
-		t.Errorf("counter for a resident region: %v", err)
 	}
 	p, err := a.Dial(ctx(t), b.Name(5))
 	if err != nil {

@@ -21,6 +21,7 @@ type estate struct {
 	*homestead
 	ordinary *mr.Memory
 	memories []*mr.Memory          // resident ones of the present domain
+	hot      *mr.Region            // of the present domain
 	keys     map[string]mr.Options // of regions, by name: key and incarnation
 }
 
@@ -101,6 +102,9 @@ func (e *estate) register(d *xdpfab.Domain, memory map[string]*mr.Memory) error 
 		r, err := d.Register(m, o)
 		if err != nil {
 			return err
+		}
+		if name == "hot" {
+			e.hot = r
 		}
 		key := r.Key()
 		e.keys[name] = mr.Options{Key: &key, Incarnation: r.Incarnation()}

@@ -45,7 +45,10 @@ func (d *Domain) observer(endpoint uint16) executor.Observer {
 }
 
 // regionTally is the tally of a region, which holds its counters until it is closed.
-type regionTally [directions]atomic.Pointer[Counter]
+type regionTally struct {
+	dom *Domain
+	by  [directions]atomic.Pointer[Counter]
+}
 
 // Touched implements mr.Observer.
 func (t *regionTally) Touched(returning, silent, bytesRead, bytesWritten int) {
@@ -54,12 +57,15 @@ func (t *regionTally) Touched(returning, silent, bytesRead, bytesWritten int) {
 }
 
 // now is the tally with the counters that the region has now.
-func (t *regionTally) now() tally { return tally{reads: t[reads].Load(), writes: t[writes].Load()} }
+func (t *regionTally) now() tally {
+	return tally{reads: t.by[reads].Load(), writes: t.by[writes].Load()}
+}
 
 // Closed implements mr.Observer.
 func (t *regionTally) Closed() {
-	for i := range t {
-		if c := t[i].Swap(nil); c != nil {
+	t.dom.residence.counted.forget(t)
+	for i := range t.by {
+		if c := t.by[i].Swap(nil); c != nil {
 			c.drop()
 		}
 	}
@@ -68,8 +74,15 @@ func (t *regionTally) Closed() {
 // BindRegion has a counter count what peers do to a region of the domain (fi_mr_bind,
 // FI_RMA_EVENT): with BindRemoteRead their fetch and compare operations, with
 // BindRemoteWrite their base operations, once they have been applied. An array counts
-// once, an operation on extents once for each. A region has one counter for each of the
-// two, and holds it until it is closed.
+// once, an operation on extents once for each; a counter of bytes has those that they
+// have read or changed. A region has one counter for each of the two, and holds it until
+// it is closed.
+//
+// The region may be resident. What the XDP program executes is counted before the peer
+// can know, as is what the poller executes, and whoever reads the counter finds it.
+// Callers that wait wake up when the program has executed what they wait for; one that
+// begins to wait while peers are at work may do so a millisecond later. A counter ends
+// with its process, though a resident region may not.
 func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 	defer d.stay()()
 	switch {
@@ -78,16 +91,18 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 	case c == nil || c.dom != d || r == nil || !slices.Contains(d.table.All(), r):
 		return fmt.Errorf("xdpfab: region and counter: want an open region and a counter of domain %s: %w", d.dev.Info().Name, ErrForeign)
 	}
-	if r.Memory().Kind() == mr.KindResident {
-		return fmt.Errorf("xdpfab: region %v: a counter of what peers do to it, which the XDP program does not see: want a region over other memory: %w", r, ErrNotImplemented)
-	}
-	r.Observe(&regionTally{})
+	r.Observe(&regionTally{dom: d})
 	t, ours := r.Observer().(*regionTally)
 	if !ours {
 		return fmt.Errorf("xdpfab: region %v is closed, or has another observer: %w", r, ErrBusy)
 	}
 	if d.attached != nil {
 		if err := d.attached.observe(r.Key(), t); err != nil {
+			return err
+		}
+	}
+	if r.Memory().Kind() == mr.KindResident {
+		if err := d.observeProgram(r.Key(), t); err != nil {
 			return err
 		}
 	}
@@ -99,7 +114,7 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 		if err := c.hold(); err != nil {
 			return err
 		}
-		if !t[direction].CompareAndSwap(nil, c) {
+		if !t.by[direction].CompareAndSwap(nil, c) {
 			c.drop()
 			return fmt.Errorf("xdpfab: region %v: a counter with %v is bound already: want only one: %w", r, flag, ErrBusy)
 		}
