@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -28,6 +29,9 @@ type household struct {
 	sep     *ScalableEndpoint
 	here    *caller
 	there   *caller
+
+	lending  *lending // nil where no queue can be lent
+	borrower *Domain  // another program, which drives a queue
 }
 
 func must[T any](t *testing.T) func(T, error) T {
@@ -49,7 +53,7 @@ func (h *household) ok(errs ...error) {
 
 func newHousehold(t *testing.T, s *succession, b *Domain) *household {
 	t.Helper()
-	s.limits = GuestLimits{Kept: 4096, Rule: "rule 7"}
+	s.limits = GuestLimits{Kept: 4096, Queues: 1, Rule: "rule 7"}
 	h := &household{succession: s, load: &load{t: t}, t: t, b: b, g: guestBy(t, s.connect, DomainAttr{}, nil)}
 	region := must[*mr.Region](t)
 	h.kept, h.theirs = region(h.g.NewRegion("kept", 4096)), region(b.NewRegion("theirs", 4096))
@@ -174,6 +178,42 @@ func (h *household) mails() {
 	})
 }
 
+// borrows is another program, which drives a queue of the host's. Each of the others adds
+// to its memory, and it to theirs.
+func (h *household) borrows() {
+	h.t.Helper()
+	if h.lending == nil {
+		return
+	}
+	h.lending.dial = h.connect
+	h.borrower = h.lending.mustBorrow()
+	h.lending.endpoint(h.borrower, 30)
+	for _, x := range []struct {
+		from, to *Domain
+		name     string
+		region   string // made for it, if the host does not own it
+	}{
+		{h.b, h.borrower, h.borrower.Name(30), "of the borrower, for the peer"},
+		{h.g, h.borrower, h.borrower.Name(30), "of the borrower, for the program"},
+		{h.borrower, h.b, h.b.Name(6), "of the peer, for the borrower"},
+		{h.borrower, h.g, h.g.Name(20), "of the program, for the borrower"},
+		{h.borrower, h.dom, h.dom.Name(0), "words"},
+	} {
+		if x.to != h.dom {
+			must[*mr.Region](h.t)(x.to.NewRegion(x.region, 4096))
+		}
+		h.load.adds(must[*Peer](h.t)(x.from.Dial(h.t.Context(), x.name)), x.region)
+	}
+}
+
+// lent checks that the borrower has its queue.
+func (h *household) lent() {
+	h.t.Helper()
+	if all := h.dom.LentQueues(); h.borrower != nil && (len(all) != 1 || all[0].State != "lent") {
+		h.t.Errorf("queues to lend: %+v", all)
+	}
+}
+
 // connects has each side ask the other one for a connection.
 func (h *household) connects() {
 	h.t.Helper()
@@ -216,7 +256,8 @@ func (s *succession) resident() {
 }
 
 // A program that has an object of each kind moves with all of them at once, beside a
-// resident region where the kernel can have one, and each works on, and makes others.
+// resident region and a program on a queue of its own where the kernel can have them, and
+// each works on, and makes others.
 func TestTakeoverOfEverything(t *testing.T) {
 	t.Run("pipe", func(t *testing.T) {
 		s, b := newSuccession(t)
@@ -224,10 +265,15 @@ func TestTakeoverOfEverything(t *testing.T) {
 	})
 	t.Run("veth", func(t *testing.T) {
 		testnet.Require(t)
-		pair := testnet.NewPair(t, testnet.Options{Queues: 1})
+		queues, attr := 1, DomainAttr{Attach: AttachNever}
+		_, v := testnet.Kernel(t)
+		lends := v.AtLeast(kernel.AdoptRings)
+		if lends {
+			queues, attr.Lend = 2, 1
+		}
+		pair := testnet.NewPair(t, testnet.Options{Queues: queues})
 		l := &lending{t: t, pair: pair}
-		attr := DomainAttr{Attach: AttachNever}
-		host, b := l.open(pair.A, attr), l.open(pair.B, attr)
+		host, b := l.open(pair.A, attr), l.open(pair.B, DomainAttr{Attach: AttachNever})
 		s := &succession{t: t, side: pair.A, attr: attr}
 		resides := !testnet.KernelBefore(t, 5, 18)
 		if resides {
@@ -235,6 +281,9 @@ func TestTakeoverOfEverything(t *testing.T) {
 		}
 		s.begin(host)
 		h := newHousehold(t, s, b)
+		if lends {
+			h.lending = l
+		}
 		if resides {
 			h.load.adds(must[*Peer](t)(b.Dial(t.Context(), host.Name(0))), "hot")
 		}
@@ -252,9 +301,11 @@ func takeoverOfEverything(t *testing.T, h *household) {
 	h.mails()
 	h.here, h.there = newCaller(t, h.g), newCaller(t, h.b)
 	h.connects()
+	h.borrows()
 	for range 2 {
 		h.goOn()
 		h.succession.next()
+		h.lent()
 	}
 	h.goOn()
 	h.connects() // by the same event queues and passive endpoints
@@ -280,7 +331,11 @@ func takeoverOfEverything(t *testing.T, h *household) {
 	if list := h.dom.Kept(); len(list) != 1 || list[0].Name != "kept" || !list[0].InUse {
 		t.Errorf("kept: %+v", list)
 	}
-	if guests := h.dom.Guests(); len(guests) != 1 {
-		t.Errorf("guests: %+v", guests)
+	want := 1
+	if h.borrower != nil {
+		want = 2
+	}
+	if guests := h.dom.Guests(); len(guests) != want {
+		t.Errorf("guests: %+v, want %d", guests, want)
 	}
 }
