@@ -64,6 +64,7 @@ func (t *regionTally) now() tally {
 // Closed implements mr.Observer.
 func (t *regionTally) Closed() {
 	t.dom.residence.counted.forget(t)
+	t.Tell() // of what another goroutine has counted, and can no longer tell
 	for i := range t.by {
 		if c := t.by[i].Swap(nil); c != nil {
 			c.drop()

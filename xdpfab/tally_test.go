@@ -132,6 +132,49 @@ func testRemoteCounters(t *testing.T, a xdpfab.DomainAttr, events xdpfab.Counter
 	}
 }
 
+// The bytes of a long operation are counted, however many frames it takes and whoever
+// serves the region; of one that is refused, none.
+func TestRemoteBytesOfLongOperations(t *testing.T) {
+	onBothWays(t, func(t *testing.T, a xdpfab.DomainAttr) {
+		const size = 3 << 20
+		f := setUpBoth(t, xdpfab.DomainAttr{}, a, 64)
+		m, err := mr.Memfd("long", size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close() })
+		key := uint64(3)
+		r, err := f.server.Register(m, mr.Options{Key: &key, Access: mr.RemoteRead | mr.RemoteWrite})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := counters(t, f.server, 2, xdpfab.CounterAttr{Events: xdpfab.CountBytes})
+		if err := errors.Join(f.server.BindRegion(r, c[0], xdpfab.BindRemoteRead), f.server.BindRegion(r, c[1], xdpfab.BindRemoteWrite)); err != nil {
+			t.Fatal(err)
+		}
+		l := &long{f, m.Bytes()[:size], c[0], c[1]}
+		buf, result := make([]byte, size), make([]byte, size)
+		var want [2]uint64
+		for i, kind := range []string{"read", "write", "fetch", "array"} {
+			n := size - 8*i
+			if err := l.post(kind, uint64(8*i+8), buf[:n], result[:n], 0); err != nil {
+				t.Fatal(err)
+			}
+			if c := take(t, f); !errors.Is(c.Err, xdpfab.ErrOutOfBounds) {
+				t.Errorf("%s beyond the end: %v", kind, c.Err)
+			}
+			if err := l.post(kind, uint64(8*i), buf[:n], result[:n], 0); err != nil {
+				t.Fatal(err)
+			}
+			done(t, f)
+			want[i%2] += uint64(n)
+			if is := [2]uint64{c[0].Read(), c[1].Read()}; is != want {
+				t.Errorf("after a %s of %d bytes the owner has counted %d, want %d", kind, n, is, want)
+			}
+		}
+	})
+}
+
 // next2 waits for a completion at the initiator while the target makes progress.
 func next2(t *testing.T, f *fixture) (c xdpfab.Completion) {
 	t.Helper()
