@@ -5,9 +5,12 @@
 package vm
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -140,17 +143,52 @@ func TestTooLittleMemory(t *testing.T) {
 	}
 }
 
+// asParent makes TestQEMUDiesWithItsParent the process that is killed.
+const asParent = "XDPFAB_VM_TEST_PARENT"
+
 // Nothing of a machine outlives the process that started it: QEMU is told to die
 // with it, which needs no cleanup to run.
 func TestQEMUDiesWithItsParent(t *testing.T) {
-	m := boot(t, Config{Image: Image{Kernel: kernel(t, DefaultKernel)}})
-	if m.cmd.SysProcAttr.Pdeathsig != unix.SIGKILL {
-		t.Error("no death signal")
+	k := kernel(t, DefaultKernel)
+	if os.Getenv(asParent) != "" {
+		fmt.Printf("QEMU is %d\n", boot(t, Config{Image: Image{Kernel: k}}).cmd.Process.Pid)
+		<-limited(t).Done() // the parent kills this process before
 	}
+	cmd := exec.CommandContext(limited(t), os.Args[0], "-test.run=^TestQEMUDiesWithItsParent$", "-boot")
+	cmd.Env = append(os.Environ(), asParent+"=1")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	pid := 0
+	if _, err := fmt.Sscanf(line, "QEMU is %d", &pid); err != nil || !lives(pid) {
+		t.Errorf("the process that starts QEMU says %q", line)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	for ctx := limited(t); pid != 0 && lives(pid); time.Sleep(10 * time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatalf("QEMU, process %d, is there still", pid)
+		}
+	}
+}
+
+// lives reports whether a process has not ended, waited for or not.
+func lives(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !bytes.Contains(stat, []byte(") Z "))
+}
+
+func TestClosedMachine(t *testing.T) {
+	m := boot(t, Config{Image: Image{Kernel: kernel(t, DefaultKernel)}})
 	pid := m.cmd.Process.Pid
 	_ = m.Close()
-	if err := unix.Kill(pid, 0); !errors.Is(err, unix.ESRCH) {
-		t.Errorf("QEMU after Close: %v", err)
+	if lives(pid) {
+		t.Errorf("QEMU, process %d, lives after Close", pid)
 	}
 	if _, err := m.Census(limited(t)); !errors.Is(err, ErrClosed) {
 		t.Errorf("a closed machine: %v", err)
