@@ -53,11 +53,8 @@ func ServeListener(ctx context.Context, l net.Listener, s Service) error {
 	if s.Leave != nil {
 		defer s.Leave()
 	}
-	srv := &http.Server{
-		Handler:           handler(s, programs, next),
-		ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
-		ConnContext: withConn, ConnState: newCrowd(s.mostConns()).turn,
-	}
+	srv := newServer(handler(s, programs, next))
+	srv.ConnContext, srv.ConnState = withConn, newCrowd(s.mostConns()).turn
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		limit, cancel := context.WithTimeout(context.Background(), farewell)
@@ -73,6 +70,14 @@ func ServeListener(ctx context.Context, l net.Listener, s Service) error {
 		return <-stopped
 	}
 	return errors.Join(err, srv.Close())
+}
+
+// newServer bounds what a client may take.
+func newServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
+	}
 }
 
 // handler answers the requests of the package: the verbs that every daemon has, and
@@ -98,7 +103,7 @@ func serve(w http.ResponseWriter, r *http.Request, verbs []Verb) {
 		reply(w, http.StatusBadRequest, Answer{Version: ProtocolVersion, Error: "request: " + err.Error()})
 		return
 	}
-	result, err := run(r.Context(), verbs, &req)
+	result, err := unhurried(w, func() (any, error) { return run(r.Context(), verbs, &req) })
 	a := Answer{Version: ProtocolVersion}
 	if err == nil {
 		a.Result, err = json.Marshal(result)
@@ -114,11 +119,23 @@ func serve(w http.ResponseWriter, r *http.Request, verbs []Verb) {
 func look(w http.ResponseWriter, r *http.Request, verbs []Verb) {
 	var body any
 	verbs = slices.DeleteFunc(slices.Clone(verbs), func(v Verb) bool { return !slices.Contains(looking, v.Name) })
-	result, err := run(r.Context(), verbs, &Request{Version: ProtocolVersion, Verb: r.PathValue("verb")})
+	result, err := unhurried(w, func() (any, error) {
+		return run(r.Context(), verbs, &Request{Version: ProtocolVersion, Verb: r.PathValue("verb")})
+	})
 	if body = result; err != nil {
 		body = fault{err.Error()}
 	}
 	reply(w, status(err), body)
+}
+
+// unhurried calls f without the time limits of the client, which are for what it sends
+// and takes. They would end the context and lose the answer of what takes longer, such as
+// a resident region on a NIC that starts anew for another program.
+func unhurried(w http.ResponseWriter, f func() (any, error)) (any, error) {
+	c := http.NewResponseController(w) // of a connection that has ended its errors say no more
+	_, _ = c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Time{})
+	defer func() { _ = c.SetWriteDeadline(time.Now().Add(patience)) }()
+	return f()
 }
 
 // looking are the verbs that may be asked for by GET: they change nothing.

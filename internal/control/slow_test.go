@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pipes is a listener whose connections are in memory.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
+func (p pipes) Close() error   { return nil }
+
+func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	p <- theirs
+	return ours, nil
+}
+
+// What takes a daemon longer than a client may take is done, and answered. A client that
+// does not take its answer is given up.
+func TestSlowVerb(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := Verb{"slow", func(ctx context.Context, _ json.RawMessage) (any, error) {
+			select {
+			case <-time.After(3 * patience):
+				return "done", nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}}
+		l := make(pipes)
+		srv := newServer(handler(Service{Source: steady, Verbs: []Verb{slow}}, &attachments{}, &attachments{}))
+		served := make(chan error, 1)
+		go func() { served <- srv.Serve(l) }()
+		defer func() {
+			close(l)
+			<-served
+			_ = srv.Close()
+		}()
+		const request = `{"version":1,"verb":"slow"}`
+		client := &http.Client{Transport: &http.Transport{DialContext: l.dial, DisableKeepAlives: true}}
+		resp, err := client.Post("http://xdpfabd"+pathRequest, "", strings.NewReader(request))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if body, err := io.ReadAll(resp.Body); err != nil || !bytes.Contains(body, []byte(`"done"`)) {
+			t.Errorf("%s, %v; want \"done\"", body, err)
+		}
+
+		deaf, _ := l.dial(t.Context(), "", "")
+		defer deaf.Close()
+		began := time.Now()
+		head := "POST " + pathRequest + " HTTP/1.1\r\nHost: xdpfabd\r\nContent-Length: 27\r\n\r\n"
+		if _, err := io.WriteString(deaf, head+request); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * patience)
+		rest, err := io.ReadAll(deaf)
+		if took := time.Since(began); err != nil || len(rest) > 0 || took > 6*patience {
+			t.Errorf("a client that takes nothing for %v: %q, %v", took, rest, err)
+		}
+	})
+}
