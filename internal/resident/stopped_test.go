@@ -49,6 +49,7 @@ func discarded(t *testing.T, folder string, x *Executor) {
 // steps. The next one finds the former registration, or the new one, or none, and never
 // one that is written down as another.
 func TestReplaceIsStopped(t *testing.T) {
+	mustExecute(t)
 	const key = 1
 	seen := map[string]bool{}
 	for stop := range 7 {

@@ -32,13 +32,19 @@ const (
 
 const metadata = 32 // bytes before an answer: see META
 
-// mustLoad loads an executor for a test, which is skipped without privilege.
-func mustLoad(t testing.TB, cfg Config) *Executor {
+// mustExecute skips the test on a kernel that cannot execute requests.
+func mustExecute(t testing.TB) {
 	t.Helper()
 	testnet.Require(t)
 	if testnet.KernelBefore(t, 5, 18) {
 		t.Skip("needs Linux 5.18: bpf_loop and helpers that copy packets")
 	}
+}
+
+// mustLoad loads an executor for a test, which is skipped without privilege.
+func mustLoad(t testing.TB, cfg Config) *Executor {
+	t.Helper()
+	mustExecute(t)
 	x, err := Load(cfg)
 	if err != nil {
 		t.Fatal(err)
