@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -30,6 +32,32 @@ func (h *homestead) program() (id uint32) {
 	return id
 }
 
+// atWork keeps the session of a handle at work until it is idle, which the caller says. A
+// session without work for 30 s is closed, and with nobody there no other is opened.
+func atWork(t *testing.T, w xdpfab.Remote[uint64]) (idle func()) {
+	done := make(chan struct{})
+	var loads sync.WaitGroup
+	loads.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Second):
+			}
+			if _, err := w.Load(ctx(t)); err != nil {
+				t.Errorf("while nobody is there: %v", err)
+				return
+			}
+		}
+	})
+	idle = sync.OnceFunc(func() {
+		close(done)
+		loads.Wait()
+	})
+	t.Cleanup(idle)
+	return idle
+}
+
 // A process that cannot go on with what was left is told what to do about it. It leaves
 // all as it was: the former program goes on, and a process that fits has it.
 func TestResidentAdoptionRefused(t *testing.T) {
@@ -44,20 +72,25 @@ func TestResidentAdoptionRefused(t *testing.T) {
 	}
 	id := h.program()
 	mac := h.dom.Interface().MAC
-	for name, of := range map[string]struct {
+	idle := atWork(t, hot)
+	for _, of := range []struct {
+		name      string
 		change    func(*xdpfab.DomainAttr)
 		before    string // of ip, to bring it about
 		after     string
 		want      string
 		elsewhere bool // peers cannot reach the node meanwhile
 	}{
-		"without UDP":     {change: func(a *xdpfab.DomainAttr) { a.UDP = false }, want: "--udp"},
-		"another address": {before: "link set veth0 address 02:11:22:33:44:55", after: "link set veth0 address " + mac, want: mac, elsewhere: true},
-		"zero-copy":       {change: func(a *xdpfab.DomainAttr) { a.Copy = xdpfab.ZeroCopyForce }, want: "zero-copy"},
+		{name: "without UDP", change: func(a *xdpfab.DomainAttr) { a.UDP = false }, want: "--udp"},
+		{name: "zero-copy", change: func(a *xdpfab.DomainAttr) { a.Copy = xdpfab.ZeroCopyForce }, want: "zero-copy"},
+		{name: "another address", before: "link set veth0 address 02:11:22:33:44:55", after: "link set veth0 address " + mac, want: mac, elsewhere: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if name == "zero-copy" && testnet.Granted(t).Copy == name {
+		t.Run(of.name, func(t *testing.T) {
+			if of.name == "zero-copy" && testnet.Granted(t).Copy == of.name {
 				t.Skipf("%s has it", h.dom.Interface().Driver)
+			}
+			if of.elsewhere {
+				idle()
 			}
 			attr := h.attr
 			if of.change != nil {
