@@ -40,7 +40,7 @@ func (h *Handover) Open(ctx context.Context, ifname string, attr DomainAttr, adm
 	}
 	a := f.attr
 	a.life, a.handed = h.state.Life, h
-	d, err := openAgain(ctx, f, ifname, a)
+	d, err := openAgain(ctx, func() (*Domain, error) { return f.open(ctx, ifname, a) })
 	if err != nil {
 		return nil, err
 	}
@@ -55,15 +55,28 @@ func (h *Handover) into(d *Domain, admit AdmitGuest, prepare func(*Domain) error
 	return d, nil
 }
 
-// freeAgain is how long an interface may stay taken after its domain was closed, or down.
-const freeAgain = 5 * time.Second
+const (
+	// freeAgain is how long an interface may stay taken after its domain was closed, or
+	// down.
+	freeAgain = 5 * time.Second
+	// queueFree is how long a queue may: the kernel gives it back in a work item of its
+	// own, and many others come first on a busy machine. The former daemon has nothing
+	// else to go back to.
+	queueFree = 20 * time.Second
+)
 
 // openAgain opens an interface as soon as it is free, and up.
-func openAgain(ctx context.Context, f *Fabric, ifname string, a DomainAttr) (*Domain, error) {
-	for end := time.Now().Add(freeAgain); ; time.Sleep(drainPoll) {
-		d, err := f.open(ctx, ifname, a)
-		soon := errors.Is(err, ErrBusy) || errors.Is(err, xsk.ErrInterfaceDown)
-		if err == nil || !soon || time.Now().After(end) || ctx.Err() != nil {
+func openAgain(ctx context.Context, open func() (*Domain, error)) (*Domain, error) {
+	for began := time.Now(); ; time.Sleep(drainPoll) {
+		d, err := open()
+		patience := time.Duration(0)
+		switch {
+		case errors.Is(err, xsk.ErrQueueBusy):
+			patience = queueFree
+		case errors.Is(err, ErrBusy), errors.Is(err, xsk.ErrInterfaceDown):
+			patience = freeAgain
+		}
+		if time.Since(began) >= patience || ctx.Err() != nil {
 			return d, err
 		}
 	}
