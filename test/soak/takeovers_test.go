@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/internal/testnet/faultwire"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -94,7 +95,10 @@ func (c *counting) goesOn() {
 	c.t.Helper()
 	was := c.n.Load()
 	for end := time.Now().Add(patience); c.n.Load() < was+3; time.Sleep(time.Millisecond) {
-		if c.t.Failed() || time.Now().After(end) {
+		if c.t.Failed() { // an add has, and said why
+			c.t.FailNow()
+		}
+		if time.Now().After(end) {
 			c.t.Fatalf("%s stands still at %d", c.what, was)
 		}
 	}
@@ -156,8 +160,9 @@ func (h *honest) check(t *testing.T) {
 }
 
 // amongRogues has daemons take over from one another n times, while rogues do what they
-// can against it. An honest program and an honest peer notice nothing.
-func amongRogues(t *testing.T, w *world, rnd *rand.Rand, n int) {
+// can against it. An honest program and an honest peer notice nothing. before is called
+// before each takeover.
+func amongRogues(t *testing.T, w *world, rnd *rand.Rand, n int, before func()) {
 	t.Helper()
 	must(t, w.client.CloseAll()) // the daemon needs the interface
 	box := filepath.Join(t.TempDir(), "box")
@@ -166,7 +171,11 @@ func amongRogues(t *testing.T, w *world, rnd *rand.Rand, n int) {
 	host.start(t)
 	h := newHonest(t, w, host)
 	defer func() { // before the clean-up, which begins with the last daemon
-		if t.Failed() && !ended(host.run) { // it says what it is doing
+		if !t.Failed() || ended(host.run) {
+			return
+		}
+		if _, err := host.status(t); err != nil { // it stands still, and says where
+			t.Log(err)
 			_ = unix.Kill(host.pid, unix.SIGQUIT)
 			select {
 			case <-host.run.done:
@@ -188,6 +197,7 @@ func amongRogues(t *testing.T, w *world, rnd *rand.Rand, n int) {
 		}
 		testnet.Eventually(t, "a rogue", guests(func(n int) bool { return n > 1 }))
 		time.Sleep(time.Duration(rnd.IntN(150)) * time.Millisecond)
+		before()
 		if host.takeOver(t) {
 			done, end = done+1, time.Now().Add(patience)
 			survived.add("takeovers among rogues", 1)
@@ -210,15 +220,24 @@ func amongRogues(t *testing.T, w *world, rnd *rand.Rand, n int) {
 
 // Programs that break the rules stop no takeover.
 func TestTakeoversAmongRogues(t *testing.T) {
-	amongRogues(t, newWorld(t, setting{seed: 10, server: xdpfab.DomainAttr{GiveUp: lively}}), rand.New(rand.NewPCG(10, 10)), 1)
+	w := newWorld(t, setting{seed: 10, server: xdpfab.DomainAttr{GiveUp: lively}})
+	amongRogues(t, w, rand.New(rand.NewPCG(10, 10)), 3, func() {})
 }
 
-// takeovers is the same for longer, in bad weather.
+// takeovers is the same for longer, in bad weather, with partitions that last longer than
+// a daemon would have all programs wait.
 func takeovers(t *testing.T, rnd *rand.Rand) {
 	w := newWorld(t, setting{seed: rnd.Uint64(), server: xdpfab.DomainAttr{GiveUp: lively}})
 	defer burden(t, rnd)()
+	var usual faultwire.Faults
 	if rnd.IntN(2) == 0 {
-		w.wire.SetBoth(mixed(rnd))
+		usual = mixed(rnd)
 	}
-	amongRogues(t, w, rnd, 8+rnd.IntN(8))
+	w.wire.SetBoth(usual)
+	amongRogues(t, w, rnd, 8+rnd.IntN(8), func() {
+		if rnd.IntN(4) == 0 {
+			w.wire.SetBoth(faultwire.Faults{Cut: true})
+			time.AfterFunc(time.Duration(rnd.IntN(5000))*time.Millisecond, func() { w.wire.SetBoth(usual) })
+		}
+	})
 }
