@@ -70,6 +70,7 @@ type verdict struct {
 	// Regions are those of this one that the next one goes on with: those that it claims,
 	// and those that a command has added here. It makes the others anew.
 	Regions []legacyOf
+	Keys    []uint64 // of those, in this order, which stay; none from an older release
 }
 
 func refusal(err error) verdict {
@@ -145,7 +146,7 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 	}
 	v := verdict{Queues: s.dom.Interface().Queues, Lent: s.lent(), Lend: s.cfg.Lend, Pin: s.dom.Attr().ResidentPin}
 	for _, r := range given {
-		v.Regions = append(v.Regions, r.legacy())
+		v.Regions, v.Keys = append(v.Regions, r.legacy()), append(v.Keys, r.reg.Key())
 	}
 	if err = control.Tell(conn, v); err == nil {
 		_, err = hear(conn)

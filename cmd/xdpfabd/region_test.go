@@ -67,7 +67,7 @@ func TestRegionsAtRunTime(t *testing.T) {
 	if r, err := remove("late"); err != nil || r.Name != "late" {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := w.Add(limited(t), 3); !errors.Is(err, xdpfab.ErrNotExecuted) {
+	if _, err := w.Add(limited(t), 3); !errors.Is(err, xdpfab.ErrNotExecuted) || !errors.Is(err, xdpfab.ErrPeerRestarted) {
 		t.Errorf("on a region that is gone: %v", err)
 	}
 	var list []control.Region
@@ -123,5 +123,34 @@ func TestRegionsGiven(t *testing.T) {
 	s.release()
 	if err := s.change(same); err != nil {
 		t.Errorf("a change after it: %v", err)
+	}
+}
+
+// A takeover changes no key. A configuration that wants another one for a region, or one
+// that another region keeps, is refused before anything has stopped.
+func TestKeysFit(t *testing.T) {
+	region := func(name string, keys ...uint64) (r RegionConfig) {
+		if r.Name = name; len(keys) > 0 {
+			r.Key = &keys[0]
+		}
+		return r
+	}
+	promised, keys := []legacyOf{{Name: "a"}, {Name: "added"}}, []uint64{5, 7}
+	for _, c := range []struct {
+		regions []RegionConfig
+		refused string
+	}{
+		{[]RegionConfig{region("a"), region("new")}, ""},
+		{[]RegionConfig{region("a", 5), region("added", 7), region("new", 6)}, ""},
+		{[]RegionConfig{region("a", 6)}, `region "a" has key 0x5`},
+		{[]RegionConfig{region("new", 7)}, `region "new" wants key 0x7, which region "added"`},
+	} {
+		cfg := Config{Regions: c.regions}
+		if err := cfg.keysFit(promised, keys); (err != nil) != (c.refused != "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%+v: %v, want %q", c.regions, err, c.refused)
+		}
+		if err := cfg.keysFit(promised, nil); err != nil {
+			t.Errorf("of an older release: %v", err)
+		}
 	}
 }

@@ -110,6 +110,28 @@ func (s *server) expect(promised []legacyOf) (given []*region, err error) {
 	return list[:len(promised)], nil
 }
 
+// keysFit reports an error unless the keys of the regions that the former daemon gives,
+// which stay, are those that the configuration asks for, and no other region wants one.
+func (c *Config) keysFit(promised []legacyOf, keys []uint64) error {
+	if len(keys) != len(promised) { // an older release does not say
+		return nil
+	}
+	for i, key := range keys {
+		for _, r := range c.Regions {
+			switch name := promised[i].Name; {
+			case r.Key == nil:
+			case r.Name == name && *r.Key != key:
+				return fmt.Errorf("region %q has key %#x, which a takeover does not change, and %#x is wanted: want that one, or none, or stop that daemon and start this one",
+					name, key, *r.Key)
+			case r.Name != name && *r.Key == key:
+				return fmt.Errorf("region %q wants key %#x, which region %q of that daemon has and keeps: want another key, or remove that region first",
+					r.Name, key, name)
+			}
+		}
+	}
+	return nil
+}
+
 // region returns the configuration of a region, or nil.
 func (c *Config) region(name string) *RegionConfig {
 	for i := range c.Regions {

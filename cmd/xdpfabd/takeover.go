@@ -157,6 +157,9 @@ func (s *server) ask(conn *net.UnixConn) (v verdict, pin string, err error) {
 	if err == nil && s.cfg.Queues != 0 && s.cfg.Queues < v.Queues {
 		err = fmt.Errorf("%d queues: want at least the %d that it uses", s.cfg.Queues, v.Queues)
 	}
+	if err == nil {
+		err = s.cfg.keysFit(v.Regions, v.Keys)
+	}
 	own := cmp.Or(s.cfg.Queues, v.Queues)
 	for _, q := range v.Lent {
 		if err == nil && (q < own || q >= own+s.cfg.Lend) {

@@ -173,6 +173,7 @@ func TestTakeoverFails(t *testing.T) {
 	goOn()
 	flags := []string{"--takeover", "--interface", net.B.IfName, "--control", d.socket, "--region"}
 	start(t, net.B, xdpfabdPath, append(flags, "r=8KiB")).wants(1, `region "r"`, "4096", "8192", "that daemon goes on")
+	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB:key=9")).wants(1, `region "r" has key`, "that daemon goes on")
 	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--udp")).wants(1, "udp is false here and true there")
 	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--socket", d.socket+"x")).wants(1, "further control sockets [] here", "socket", "there")
 	goOn()
