@@ -61,7 +61,8 @@ func (p *poster) run(ctx context.Context, r request, at xdpfab.RemoteRegion) ([]
 	if r.form != atomic.Base {
 		before = make([]byte, r.count*r.dt.Size())
 	}
-	m := xdpfab.Msg{Buf: r.operand, Compare: r.compare, Result: before, Count: r.count, Offset: at.Base + r.offset, Key: at.Key, Datatype: r.dt, Op: r.op}
+	m := xdpfab.Msg{Buf: r.operand, Compare: r.compare, Result: before, Count: r.count, Offset: at.Base + r.offset,
+		Key: at.Key, Incarnation: at.Incarnation, Datatype: r.dt, Op: r.op}
 	return before, p.do(ctx, r.form, &m)
 }
 
