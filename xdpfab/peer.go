@@ -115,8 +115,9 @@ func (p *Peer) errClosed() error { return fmt.Errorf("xdpfab: peer %s: %w", p.na
 // error that wraps ErrPeerSilent (also when the peer has not answered probes for
 // the give-up time), ErrPeerRestarted, ErrPeerClosed or ErrClosed. It returns
 // ErrPeerRestarted also if the session goes on without the peer's process, because the
-// kernel executes it: everything but the resident regions is lost then. Without a watch,
-// a peer's end is noticed by the next operation only. If ctx ends first, its error is
+// kernel executes it: everything but the resident regions is lost then. It tells nothing
+// of a region that is registered anew while the peer's process serves. Without a watch, a
+// peer's end is noticed by the next operation only. If ctx ends first, its error is
 // returned.
 func (p *Peer) Watch(ctx context.Context) error {
 	// Close ends a watch in any state: while it waits for room, in the queue, or in

@@ -76,6 +76,29 @@ func (c *cook) admitted(word fab.Remote[uint64]) (n int) {
 	return n
 }
 
+// registeredAnew loses a lock with its region while the daemon serves on: a watch hears
+// nothing of that, and a look at the token does.
+func (c *cook) registeredAnew(side *testnet.Side, d *node) {
+	c.t.Helper()
+	change := func(verb, region string) {
+		c.t.Helper()
+		xdpfab(c.t, side, []string{"region", verb, region, "--control", d.socket}).wants(0)
+	}
+	change("create", "brief=4KiB")
+	holder, other := c.word("brief", 1), c.word("brief", 1, fab.AutoRebind())
+	if held, err := recipes.Take(c.ctx, holder, 90); !held || err != nil || !recipes.Holds(c.ctx, holder, 90) {
+		c.t.Errorf("a lock in a region of a moment: %t, %v", held, err)
+	}
+	change("remove", "brief")
+	change("create", "brief=4KiB")
+	if held, err := recipes.Take(c.ctx, other, 91); !held || err != nil {
+		c.t.Errorf("the lock in the next region of that name: %t, %v", held, err)
+	}
+	if recipes.Holds(c.ctx, holder, 90) || !recipes.Holds(c.ctx, other, 91) || c.guard.Err() != nil {
+		c.t.Errorf("the first holder holds: %t; want the other alone; %v", recipes.Holds(c.ctx, holder, 90), context.Cause(c.guard))
+	}
+}
+
 // Every recipe for restarts does what docs/guarantees.md says: of a daemon that dies and
 // comes back, whether it keeps resident regions or not, whether the program uses them in
 // the same session or not, and of one that takes over and then dies.
@@ -126,6 +149,9 @@ func TestRecipes(t *testing.T) {
 			}
 			if a, b := k.admitted(k.quota), k.admitted(k.strict); a != 3 || b != 3 {
 				t.Errorf("%d and %d requests were admitted, want 3", a, b)
+			}
+			if c.name == "plain" {
+				k.registeredAnew(net.B, d)
 			}
 			if c.passed {
 				next := launch(t, net.B, d.socket, append(flags, "--takeover")...)

@@ -35,6 +35,12 @@ func Take(ctx context.Context, lock xdpfab.Remote[uint64], token uint64) (held b
 	return held, err
 }
 
+// Holds reports whether the lock is surely held by the attempt that wrote the token.
+func Holds(ctx context.Context, lock xdpfab.Remote[uint64], token uint64) bool {
+	now, err := lock.Load(ctx)
+	return err == nil && now == token
+}
+
 // Admit reports whether a request may pass. The word counts those of one period.
 func Admit(ctx context.Context, used xdpfab.Remote[uint64], quota uint64) bool {
 	n, err := used.Add(ctx, 1)
