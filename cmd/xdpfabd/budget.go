@@ -39,14 +39,21 @@ func memoryHere() int {
 	if err := unix.Sysinfo(&s); err != nil {
 		return 0 // no limit
 	}
-	least := int(s.Totalram) * int(s.Unit)
 	own, _ := os.ReadFile("/proc/self/cgroup")
-	for line := range strings.Lines(string(own)) {
+	return min(int(s.Totalram)*int(s.Unit), memoryOfGroup("/sys/fs/cgroup", string(own)))
+}
+
+// memoryOfGroup is the least limit of memory of a cgroup, as a process's file names it,
+// and of those above. That of a container has no name within it, and lies at the top.
+func memoryOfGroup(mount, own string) int {
+	least := math.MaxInt
+	for line := range strings.Lines(own) {
 		path, is := strings.CutPrefix(strings.TrimSpace(line), "0::/")
-		for at := filepath.Join("/", path); is && at != "/"; at = filepath.Dir(at) {
-			if n, ok := numberIn(filepath.Join("/sys/fs/cgroup", at, "memory.max")); ok {
+		for at := filepath.Join("/", path); is; at = filepath.Dir(at) {
+			if n, ok := numberIn(filepath.Join(mount, at, "memory.max")); ok {
 				least = min(least, n)
 			}
+			is = at != "/"
 		}
 	}
 	return least
