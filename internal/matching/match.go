@@ -112,7 +112,9 @@ func (q *Queue) complete(m *message) {
 	q.deliver()
 }
 
-// offer gives a receive that is posted the held messages that it takes, the oldest first.
+// offer gives a receive that is posted the held messages that it takes, the oldest first,
+// be all of it here or not: between a peek and a receive that follows the rest of another
+// one may come, and the receive has to take the message that the peek has told of.
 func (q *Queue) offer(n *receive) {
 	q.setBehind(n, false)
 	for e := q.held[index(n.Tagged)].first; e != nil && q.waits(n); {

@@ -35,6 +35,26 @@ func TestPeek(t *testing.T) {
 	}
 }
 
+// A receive takes the message that a peek has told of before, though one of another
+// sender is here as a whole, or comes in between.
+func TestReceiveFollowsPeek(t *testing.T) {
+	r := newRig(t)
+	slow, first, second := r.q.NewInflow(peer(1)), r.q.NewInflow(peer(2)), r.q.NewInflow(peer(3))
+	r.send(slow, sent{data: text(100), part: 10})
+	r.send(first, plain("whole"))
+	d, ok := r.q.Peek(&Match{AnySource: true}, Look, "p")
+	if !ok || d.From != peer(1) || d.Length != 100 {
+		t.Fatalf("found %+v, %t; want the oldest", d, ok)
+	}
+	r.send(second, plain("in between"))
+	r.post(anySource("x", int(d.Length)))
+	r.want()
+	r.more(slow, text(100)[10:])
+	if done := r.want("x:100"); done[0].From != d.From {
+		t.Errorf("a message from %v, want %v", done[0].From, d.From)
+	}
+}
+
 func TestClaim(t *testing.T) {
 	r := newRig(t)
 	in := r.q.NewInflow(peer(1))
