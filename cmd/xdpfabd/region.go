@@ -47,6 +47,10 @@ func (s *server) createRegion(ctx context.Context, arguments json.RawMessage) (a
 	if found := (Config{Regions: []RegionConfig{c}}).validateRegions(); len(found) > 0 {
 		return nil, fmt.Errorf("%s: %s", found[0].key, found[0].text)
 	}
+	// Looked at first, so that a mistake leaves no file.
+	if err := s.served.change(func(all []*region) ([]*region, error) { return all, clash(all, c) }); err != nil {
+		return nil, err
+	}
 	list, err := allocate([]RegionConfig{c})
 	if err != nil {
 		return nil, err
@@ -54,8 +58,8 @@ func (s *server) createRegion(ctx context.Context, arguments json.RawMessage) (a
 	r := list[0]
 	r.added = true
 	err = s.served.change(func(all []*region) ([]*region, error) {
-		if slices.ContainsFunc(all, func(x *region) bool { return x.Name == c.Name }) {
-			return nil, fmt.Errorf("region %q is there already: want another name, or remove that one first", c.Name)
+		if err := clash(all, c); err != nil {
+			return nil, err
 		}
 		return append(all, r), r.register(s.dom, nil)
 	})
@@ -68,6 +72,19 @@ func (s *server) createRegion(ctx context.Context, arguments json.RawMessage) (a
 	}
 	s.changed("region created", r.describe(), uid)
 	return r.describe(), nil
+}
+
+// clash reports an error if a region with the name or the key of another one is there.
+func clash(all []*region, c RegionConfig) error {
+	for _, x := range all {
+		switch {
+		case x.Name == c.Name:
+			return fmt.Errorf("region %q is there already: want another name, or remove that one first", c.Name)
+		case c.Key != nil && x.reg.Key() == *c.Key:
+			return fmt.Errorf("region %q: key in use: region %q has %#x; want another one, or remove that region first", c.Name, x.Name, *c.Key)
+		}
+	}
+	return nil
 }
 
 // removeRegion withdraws a region: its peers learn that it is gone, and its memory is

@@ -6,6 +6,7 @@ package main
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,13 +43,18 @@ func TestRegionsAtRunTime(t *testing.T) {
 	if got := receive(t, conn); got != "STATUS=serving 4 regions on pipe" {
 		t.Errorf("notification %q", got)
 	}
+	spare := filepath.Join(t.TempDir(), "spare")
 	for text, want := range map[string]string{
+		"late=4KiB:backing=" + spare: "is there already", "twin=4KiB:key=7,backing=" + spare: "key in use",
 		"late=4KiB": "is there already", "hot=4KiB:resident": "no XDP program of its own", "x": "name=size", "x=": "size: missing",
 		"dir=4KiB:backing=/": `region "dir"`, "twin=4KiB:key=7": "key in use",
 	} {
 		if r, err := create(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, %v; want %q", text, r, err, want)
 		}
+	}
+	if _, err := os.Stat(spare); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a region that was refused has left a file: %v", err)
 	}
 	if _, err := remove("none"); err == nil || !strings.Contains(err.Error(), `no region "none"`) {
 		t.Errorf("a region that is not there: %v", err)
