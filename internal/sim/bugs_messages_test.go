@@ -31,6 +31,10 @@ var bugsOfMessages = []bug{
 		{engineMessage, "\tif f := c.message; f != nil {\n", "\tif f := c.message; f != nil && false {\n"}}},
 	{"a sender that dies in the middle of a message holds its receive", "", []edit{
 		{engineTarget, "\tif t.midway {\n", "\tif false {\n"}}},
+	{"a message whose rest has to come again holds its receive when its sender dies", "TestStalls", []edit{
+		{executorMessages, "\ts.executeHeld(&o)\n\to.Due, o.Waits, o.Midway, o.Notices = s.Due(), s.Kept(),", "\ts.executeHeld(&o)\n\to.Due, o.Waits, o.Midway, o.Notices = s.Due(), s.Waits(),"},
+		{executorSession, "\to.Due, o.Waits, o.Midway, o.Notices = s.Due(), s.Kept(),", "\to.Due, o.Waits, o.Midway, o.Notices = s.Due(), s.Waits(),"},
+		{sessionWait, "// Kept reports", "// Waits reports whether the next frame waits, kept or not.\nfunc (t *Target) Waits() bool { return t.waits }\n\n// Kept reports"}}},
 	{"the rest of a cancelled message is never dropped", "", []edit{
 		{engineMessage, "c.message, c.severed = nil, f.sent", "c.message = nil"}}},
 	{"a message counts twice that completed while the next one waited", "", []edit{

@@ -21,7 +21,7 @@ var bugsOfStaging = []bug{
 	{"a frame that is not full is never sent", "", []edit{
 		{enginePack, "r.head == nil && c.ini.InFlight() < busy", "false"}}},
 	{"a frame that is not full is forgotten when nothing else waits", "", []edit{
-		{engineEngine, "if r.works() || r.conn != nil && r.conn.stage.buf != nil {", "if r.works() {"}}},
+		{engineEngine, "case r.conn != nil && r.conn.stage.buf != nil, r.works() && !r.starved():", "case r.works() && !r.starved():"}}},
 	{"a direct post overtakes what was published before", "", []edit{
 		{enginePost, "if r.head != r.tail.Load() { // what", "if false { // what"}}},
 	{"a post that continues a run overtakes what was published before", "", []edit{

@@ -39,7 +39,7 @@ func (t *mailTap) Admit(m *wire.Message) bool {
 // not read.
 func (t *mailTap) Fits(n int) bool {
 	w, b := t.b.n.w, t.b
-	if w.now >= t.shut && !b.drains && w.dice.chance(0.02) {
+	if w.now >= t.shut && !b.drains && w.dice.chance(w.plan.behind) {
 		t.shut = w.now + w.dice.scale(millisecond, 5*second)
 		w.at(t.shut, func() {
 			if b.n.up && b.n.life == b.life {

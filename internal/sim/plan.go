@@ -58,6 +58,7 @@ type plan struct {
 	longOnes float64
 	anyOrder float64 // share of the clients that need no order
 	letters  float64 // share of the operations that are messages
+	behind   float64 // how often there is no room for the rest of one
 }
 
 // incidents are how often each of the rarer faults strikes in a run.
@@ -102,7 +103,7 @@ func drawPlan(d dice, with Dims) plan {
 		p.uplink, p.downlink, p.queue = 1.25, pick(d, 1.25, 0.125), pick(d, 50*microsecond, millisecond)
 	}
 	if with.has(Messages) && d.chance(0.5) {
-		p.letters = pick(d, 0.1, 0.3, 0.7)
+		p.letters, p.behind = pick(d, 0.1, 0.3, 0.7), 0.02
 	}
 	if with.has(Hours) && d.chance(0.5) {
 		p.tell(d, with)
