@@ -68,7 +68,8 @@ type DomainAttr struct {
 	IdleRetire time.Duration
 
 	// ResidentSessions is how many sessions of peers the XDP program can execute at a
-	// time, once there is resident memory; each takes 130 KiB. 256, at most 16384.
+	// time, once there is resident memory; each takes 130 KiB. 256, at most 16384. What
+	// another process has left, or hands over, keeps the number that it was made with.
 	ResidentSessions int
 
 	// ResidentPin is a folder of a BPF file system, such as /sys/fs/bpf/xdpfab/eth0.
