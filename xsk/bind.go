@@ -110,10 +110,14 @@ func (s *Socket) bind(cfg *Config) error {
 	return bindError(err, cfg)
 }
 
+// seldom is the longest time between two tries of retry. A pause until the user before
+// has given a queue back must not become twice as long by waiting.
+const seldom = 16 * time.Millisecond
+
 // retry calls f until it does not fail with errno any more, or time is up.
 func retry(timeout time.Duration, errno error, f func() error) error {
 	deadline := time.Now().Add(timeout)
-	for wait := time.Millisecond; ; wait *= 2 {
+	for wait := time.Millisecond; ; wait = min(2*wait, seldom) {
 		err := f()
 		left := time.Until(deadline)
 		if !errors.Is(err, errno) || left <= 0 {
