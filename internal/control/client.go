@@ -24,6 +24,15 @@ const maxAnswer = 64 << 20
 // is for machines that are overloaded. A variable for tests.
 var silence = 30 * time.Second
 
+// patient returns how long a daemon may take for a verb. The first resident region has it
+// load a program, which the kernel verifies, and NICs start anew for a program.
+func patient(verb string) time.Duration {
+	if verb == "create-region" || verb == "remove-region" {
+		return 4 * silence
+	}
+	return silence
+}
+
 // Client asks one daemon. Any number of goroutines may use it.
 type Client struct {
 	path string
@@ -62,7 +71,8 @@ func (c *Client) Status(ctx context.Context) (s Status, err error) {
 
 // Call makes the daemon do what a verb says, and stores the outcome in the
 // value that result points to. Nil means no arguments. A daemon that does not answer
-// within 30 s is given up: the error says so.
+// within 30 s, or 2 minutes if it is to create or remove a region, is given up: the error
+// says so.
 func (c *Client) Call(ctx context.Context, verb string, arguments, result any) error {
 	req := Request{Version: ProtocolVersion, Verb: verb}
 	if arguments != nil {
@@ -75,8 +85,10 @@ func (c *Client) Call(ctx context.Context, verb string, arguments, result any) e
 	if err != nil {
 		return c.failed(verb, err)
 	}
-	silent := fmt.Errorf("the daemon has not answered within %v: it is stopped, or its machine is overloaded: have it go on (kill -CONT), or restart it", silence)
-	ctx, cancel := context.WithTimeoutCause(ctx, silence, silent)
+	limit := patient(verb)
+	silent := fmt.Errorf("the daemon has not answered within %v: it is stopped, or its machine is overloaded: "+
+		"have it go on (kill -CONT), or restart it", limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, silent)
 	defer cancel()
 	code, body, err := c.post(ctx, body)
 	if err != nil && context.Cause(ctx) == silent {

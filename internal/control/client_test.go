@@ -60,6 +60,9 @@ func TestSilentDaemon(t *testing.T) {
 	if _, err := dial(t, path).Status(t.Context()); err == nil || !strings.Contains(err.Error(), "kill -CONT") || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v; want to hear that it does not answer", err)
 	}
+	if err := dial(t, path).Call(t.Context(), "create-region", nil, nil); err == nil || !strings.Contains(err.Error(), "within 4ms") {
+		t.Errorf("%v; want longer patience with what takes a daemon long", err)
+	}
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if _, err := dial(t, path).Status(ended); !errors.Is(err, context.Canceled) {
