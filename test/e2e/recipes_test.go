@@ -76,8 +76,7 @@ func (c *cook) admitted(word fab.Remote[uint64]) (n int) {
 	return n
 }
 
-// registeredAnew loses a lock with its region while the daemon serves on: a watch hears
-// nothing of that, and a look at the token does.
+// registeredAnew loses a lock with its region while the daemon serves on.
 func (c *cook) registeredAnew(side *testnet.Side, d *node) {
 	c.t.Helper()
 	change := func(verb, region string) {
@@ -86,16 +85,24 @@ func (c *cook) registeredAnew(side *testnet.Side, d *node) {
 	}
 	change("create", "brief=4KiB")
 	holder, other := c.word("brief", 1), c.word("brief", 1, fab.AutoRebind())
-	if held, err := recipes.Take(c.ctx, holder, 90); !held || err != nil || !recipes.Holds(c.ctx, holder, 90) {
-		c.t.Errorf("a lock in a region of a moment: %t, %v", held, err)
+	guarded, held, err := recipes.Hold(c.ctx, holder, 90)
+	if !held || err != nil {
+		c.t.Fatalf("a lock in a region of a moment: %t, %v", held, err)
 	}
 	change("remove", "brief")
 	change("create", "brief=4KiB")
 	if held, err := recipes.Take(c.ctx, other, 91); !held || err != nil {
 		c.t.Errorf("the lock in the next region of that name: %t, %v", held, err)
 	}
-	if recipes.Holds(c.ctx, holder, 90) || !recipes.Holds(c.ctx, other, 91) || c.guard.Err() != nil {
-		c.t.Errorf("the first holder holds: %t; want the other alone; %v", recipes.Holds(c.ctx, holder, 90), context.Cause(c.guard))
+	<-guarded.Done() // nothing is sent meanwhile but by the guard
+	if why := context.Cause(guarded); !errors.Is(why, fab.ErrPeerRestarted) || c.guard.Err() != nil {
+		c.t.Errorf("the holder hears: %v; that of a lock in another region: %v", why, context.Cause(c.guard))
+	}
+	if _, held, err := recipes.Hold(c.ctx, holder, 92); held || !errors.Is(err, fab.ErrPeerRestarted) {
+		c.t.Errorf("another attempt of the first holder: %t, %v", held, err)
+	}
+	if _, held, err := recipes.Hold(c.ctx, holder, 92); held || err != nil {
+		c.t.Errorf("the lock that another one holds now: %t, %v", held, err)
 	}
 }
 
@@ -125,7 +132,8 @@ func TestRecipes(t *testing.T) {
 			d.ready()
 			k := newCook(t, net.A, d)
 			var hot fab.Remote[uint64]
-			hots := uint64(0)
+			hots, hotGuard := uint64(0), t.Context()
+			var err error
 			use := func() {
 				t.Helper()
 				if !c.mixed {
@@ -138,10 +146,15 @@ func TestRecipes(t *testing.T) {
 			}
 			if c.mixed {
 				hot = k.word("hot", 0)
+				if hotGuard, err = hot.Guard(k.ctx); err != nil {
+					t.Fatal(err)
+				}
 			}
 			use()
-			k.guard = recipes.Guard(k.ctx, k.peer)
-			k.take(77, true)
+			var held bool
+			if k.guard, held, err = recipes.Hold(k.ctx, k.lock, 77); !held || err != nil {
+				t.Fatalf("taking the lock: %t, %v", held, err)
+			}
 			use()
 			k.take(78, false)
 			if held, err := recipes.Take(k.ctx, k.saved, 79); !held || err != nil {
@@ -167,7 +180,7 @@ func TestRecipes(t *testing.T) {
 			d.crash()
 			use() // nobody is there
 			d = again(t, net.B, d.socket, flags...)
-			<-k.guard.Done() // nothing is sent meanwhile but by the watch
+			<-k.guard.Done() // nothing is sent meanwhile but by the guards
 			if why := context.Cause(k.guard); !errors.Is(why, fab.ErrPeerRestarted) {
 				t.Errorf("the holder hears: %v", why)
 			}
@@ -192,6 +205,9 @@ func TestRecipes(t *testing.T) {
 				t.Errorf("the token in a file: %t, %v", ran, err)
 			}
 			use()
+			if hotGuard.Err() != nil {
+				t.Errorf("the guard of the resident region: %v", context.Cause(hotGuard))
+			}
 			d.end()
 		})
 	}

@@ -12,14 +12,6 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// Guard returns a context that ends when locks of the peer may be lost. Its cause says
-// why.
-func Guard(ctx context.Context, peer *xdpfab.Peer) context.Context {
-	ctx, lose := context.WithCancelCause(ctx)
-	go func() { lose(peer.Watch(ctx)) }()
-	return ctx
-}
-
 // Take tries once to take a lock. The token is random, new for each attempt, and not 0.
 func Take(ctx context.Context, lock xdpfab.Remote[uint64], token uint64) (held bool, err error) {
 	held, err = lock.CompareAndSwap(ctx, 0, token)
@@ -35,10 +27,14 @@ func Take(ctx context.Context, lock xdpfab.Remote[uint64], token uint64) (held b
 	return held, err
 }
 
-// Holds reports whether the lock is surely held by the attempt that wrote the token.
-func Holds(ctx context.Context, lock xdpfab.Remote[uint64], token uint64) bool {
-	now, err := lock.Load(ctx)
-	return err == nil && now == token
+// Hold tries once to take a lock, and returns a context that ends when it may be lost.
+func Hold(ctx context.Context, lock xdpfab.Remote[uint64], token uint64) (guarded context.Context, held bool, err error) {
+	if guarded, err = lock.Guard(ctx); err == nil {
+		held, err = Take(guarded, lock, token)
+	} else if errors.Is(err, xdpfab.ErrPeerRestarted) {
+		err = errors.Join(err, lock.Rebind(ctx))
+	}
+	return guarded, held, err
 }
 
 // Admit reports whether a request may pass. The word counts those of one period.

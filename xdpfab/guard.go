@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// looks is the number of times in the give-up time that a guard looks for the
+// registration: as often as a watch asks a silent peer. Tests look more often.
+var looks = time.Duration(8)
+
+// Guard returns a context that ends when the word's memory may be lost. context.Cause
+// then returns an error that wraps ErrPeerRestarted if the registration that the word
+// is bound to is gone, with the peer's process or while it serves, or ErrPeerSilent,
+// ErrPeerClosed or ErrClosed as for Peer.Watch. If ctx ends first, so does the context,
+// with its cause. A resident region that outlives the peer's process is not lost.
+//
+// The guard has begun when Guard returns, so the context tells of every loss after
+// that. The end of a process is noticed as by Peer.Watch, that of a registration alone
+// within an eighth of the give-up time, by reading the word. To end the guard, end ctx.
+//
+// Guard fails if the word cannot be read, with ErrPeerRestarted if the registration is
+// gone already, and with ErrNotImplemented if the word is bound to no registration or
+// the domain is of ThreadDomain. With AutoRebind, the context belongs to the
+// registration at the time of the call.
+func (r Remote[T]) Guard(ctx context.Context) (context.Context, error) {
+	if err := r.check(wire.VerbFetch, atomic.Read); err != nil {
+		return nil, err
+	}
+	at, p := *r.bind.at.Load(), r.bind.peer
+	if at.Incarnation == 0 {
+		return nil, fmt.Errorf("xdpfab: a word that was made from a key alone cannot be guarded: find its region by its name: %w", ErrNotImplemented)
+	}
+	if p.ep.dom.attr.Threading == ThreadDomain {
+		return nil, fmt.Errorf("xdpfab: a guard uses the domain at any time, ThreadDomain leaves that to one caller: want ThreadSafe: %w", ErrNotImplemented)
+	}
+	guarded, lose := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(p.open, func() { lose(p.errClosed()) })
+	w, err := p.start(guarded, watch, nil)
+	if err == nil {
+		go func() {
+			defer stop()
+			lose(r.watch(guarded, at, w))
+		}()
+		err = r.look(guarded, at)
+	} else {
+		stop()
+	}
+	if err != nil {
+		lose(err)
+		return nil, err
+	}
+	go func() { lose(r.patrol(guarded, at)) }()
+	return guarded, nil
+}
+
+var watch = call{verb: engine.VerbWatch}
+
+// watch waits until the peer's process has ended, and the registration with it. A watch
+// has begun.
+func (r Remote[T]) watch(ctx context.Context, at RemoteRegion, w *waiter) error {
+	p := r.bind.peer
+	for {
+		err := p.await(ctx, watch, w)
+		if !errors.Is(err, ErrPeerRestarted) || r.look(ctx, at) != nil {
+			return err
+		}
+		if w, err = p.start(ctx, watch, nil); err != nil {
+			return err
+		}
+	}
+}
+
+// patrol looks for the registration until it is gone. Of all else the watch tells.
+func (r Remote[T]) patrol(ctx context.Context, at RemoteRegion) error {
+	pace := time.NewTicker(max(r.bind.peer.ep.dom.attr.GiveUp/looks, time.Millisecond))
+	defer pace.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-pace.C:
+		}
+		if err := r.look(ctx, at); errors.Is(err, ErrPeerRestarted) {
+			return err
+		}
+	}
+}
+
+// look reads the word, if its registration is still there.
+func (r Remote[T]) look(ctx context.Context, at RemoteRegion) error {
+	var now [wide]byte
+	return r.bind.peer.do(ctx, call{
+		verb: wire.VerbFetch, op: uint8(atomic.Read), datatype: uint8(r.dt), count: 1,
+		key: at.Key, incarnation: at.Incarnation, offset: at.Base + r.offset, result: now[:r.size],
+	})
+}

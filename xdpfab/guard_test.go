@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// A guard ends with what the word's memory ends with, and says which.
+func TestGuard(t *testing.T) {
+	own := errors.New("enough")
+	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+		for _, e := range []struct {
+			name string
+			end  func(f *fixture, p *xdpfab.Peer, stop context.CancelCauseFunc) error
+			want error
+		}{
+			{"registered anew", func(f *fixture, _ *xdpfab.Peer, _ context.CancelCauseFunc) error {
+				if err := f.region.Close(); err != nil {
+					return err
+				}
+				_, err := f.server.NewRegion("r", 64)
+				return err
+			}, xdpfab.ErrPeerRestarted},
+			{"withdrawn", func(f *fixture, _ *xdpfab.Peer, _ context.CancelCauseFunc) error { return f.region.Close() }, xdpfab.ErrPeerRestarted},
+			{"the peer closes", func(f *fixture, _ *xdpfab.Peer, _ context.CancelCauseFunc) error { return f.server.CloseAll() }, xdpfab.ErrPeerClosed},
+			{"closed here", func(_ *fixture, p *xdpfab.Peer, _ context.CancelCauseFunc) error { return p.Close() }, xdpfab.ErrClosed},
+			{"the caller's", func(_ *fixture, _ *xdpfab.Peer, stop context.CancelCauseFunc) error { stop(own); return nil }, own},
+		} {
+			t.Run(e.name, func(t *testing.T) {
+				f := setUp(t, a, 64)
+				p, err := f.client.Dial(ctx(t), f.server.Name(0))
+				if err != nil {
+					t.Fatal(err)
+				}
+				w, err := xdpfab.Word[uint64](ctx(t), p, "r", 3)
+				if err != nil {
+					t.Fatal(err)
+				}
+				parent, stop := context.WithCancelCause(context.Background())
+				defer stop(nil)
+				guarded, err := w.Guard(parent)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := w.Add(guarded, 1); err != nil {
+					t.Fatal(err)
+				}
+				if err := e.end(f, p, stop); err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case <-guarded.Done():
+				case <-ctx(t).Done():
+				}
+				if why := context.Cause(guarded); !errors.Is(why, e.want) {
+					t.Errorf("the guard ended with: %v, want %v", why, e.want)
+				}
+				if e.want == xdpfab.ErrPeerRestarted {
+					if _, err := w.Guard(parent); !errors.Is(err, e.want) {
+						t.Errorf("another guard: %v, want %v", err, e.want)
+					}
+				}
+			})
+		}
+	})
+}
+
+// What cannot be guarded is refused at once.
+func TestGuardRefused(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	m, err := mr.Alloc(64, mr.AllocOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mute, err := f.server.Register(m, mr.Options{Name: "mute", Access: mr.RemoteWrite})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	defer mute.Close()
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1, Size: 64}, 0).Guard(ctx(t)); !errors.Is(err, xdpfab.ErrNotImplemented) {
+		t.Errorf("a word by its key alone: %v", err)
+	}
+	w, err := xdpfab.Word[uint64](ctx(t), p, "mute", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Guard(ctx(t)); !errors.Is(err, xdpfab.ErrAccess) {
+		t.Errorf("a word that cannot be read: %v", err)
+	}
+	if _, err := (xdpfab.Remote[uint64]{}).Guard(ctx(t)); !errors.Is(err, xdpfab.ErrClosed) {
+		t.Errorf("a zero value: %v", err)
+	}
+	one, other, err := xdpfab.Pipe(xdpfab.DomainAttr{Progress: xdpfab.ProgressManual, Threading: xdpfab.ThreadDomain}, xdpfab.DomainAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.CloseAll()
+	defer one.CloseAll()
+	ep, err := other.NewEndpoint(xdpfab.EndpointAttr{})
+	if err == nil {
+		err = ep.Enable()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err = one.Dial(ctx(t), other.Name(0)); err != nil {
+		t.Fatal(err)
+	}
+	alone := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1, Incarnation: 1, Size: 64}, 0)
+	if _, err := alone.Guard(ctx(t)); !errors.Is(err, xdpfab.ErrNotImplemented) {
+		t.Errorf("with ThreadDomain: %v", err)
+	}
+}
