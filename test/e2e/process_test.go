@@ -96,14 +96,26 @@ func start(t *testing.T, side *testnet.Side, path string, args []string, options
 		close(p.done)
 	}()
 	t.Cleanup(func() {
+		most := 400
+		if t.Failed() && path == xdpfabdPath { // its log, and where it stands
+			most = 1 << 16
+			_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+			select {
+			case <-p.done:
+			case <-time.After(stacksTime):
+			}
+		}
 		_ = p.cmd.Process.Kill()
 		<-p.done
 		if t.Failed() {
-			t.Logf("%s\nstdout: %.400s\nstderr: %.400s", p.name, p.out.String(), p.err.String())
+			t.Logf("%s\nstdout: %.400s\nstderr: %.*s", p.name, p.out.String(), most, p.err.String())
 		}
 	})
 	return p
 }
+
+// stacksTime is how long a daemon may take to print its stacks when a test has failed.
+const stacksTime = 10 * time.Second
 
 func (p *process) signal(sig os.Signal) {
 	p.t.Helper()
