@@ -8,8 +8,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
-// What a guest has in flight may take the network as long as the give-up time. Only this
-// guest has to wait for that: the others go on until nothing is left but a short pause.
+// An operation in flight may take as long as the give-up time. HandOver holds only the
+// guest that posted it. The other guests continue, and pause shortly in the end.
 
 // mostHeld bounds the pause of all guests in HandOver. It is a variable for tests.
 var mostHeld = 2 * time.Second
@@ -22,7 +22,7 @@ const (
 	outwaitPoll  = time.Millisecond
 )
 
-// outwaited is a guest of which operations are to end.
+// outwaited is a guest whose operations HandOver waits for.
 type outwaited struct {
 	st        *stepper
 	feed      *share.Feed
@@ -35,8 +35,8 @@ func (g *guest) outwaited(f *share.Feed) *outwaited {
 	return &outwaited{st: g.st, feed: f, since: time.Now()}
 }
 
-// outwait holds the guests when what they have in flight is over, or the limit. Those
-// with operations that take longer than a moment are held alone at first.
+// outwait returns with all guests held, when none has operations in flight or the limit
+// has passed. At first it holds only those whose operations take longer than briefly.
 func (d *Domain) outwait(guests []*guest, limit time.Duration) {
 	var all []*outwaited
 	for _, g := range guests {
@@ -64,8 +64,8 @@ func (d *Domain) outwait(guests []*guest, limit time.Duration) {
 	}
 }
 
-// undrained waits until nothing is in flight, and returns those of which something still
-// is at the end.
+// undrained waits until no guest has operations in flight, and returns the guests that
+// still have some at the end.
 func (d *Domain) undrained(all []*outwaited, end time.Time) (slow []*outwaited) {
 	for _, x := range all {
 		over := x.over()
@@ -79,7 +79,7 @@ func (d *Domain) undrained(all []*outwaited, end time.Time) (slow []*outwaited) 
 	return slow
 }
 
-// over reports whether nothing is in flight, or the guest itself holds that up.
+// over reports whether the guest has nothing in flight, or does not post the next part.
 func (x *outwaited) over() (is bool) {
 	now := time.Now()
 	x.st.Call(func() {
