@@ -103,11 +103,15 @@ type legacyRegion struct {
 	Incarnation uint32
 }
 
-// Times of a takeover. They are variables for tests, whose verdicts must not depend on
-// how busy the machine is.
-var (
+// Times of a takeover.
+const (
 	drainLimit = 20 * time.Second // for operations of guests to end, at most
-	stepLimit  = 30 * time.Second // for any answer of the other daemon
+	stepLimit  = 30 * time.Second // for any answer of the other daemon, once this node has stopped
+	// askLimit is for the answers before that. While the former daemon serves, waiting
+	// costs nothing, and the end of either process ends the connection at once. Both
+	// sides may need long on a busy machine: one asks the kernel about the interface,
+	// which waits for all who change interfaces, and the other fills memory with pages.
+	askLimit = 2 * time.Minute
 )
 
 // drainTime is how long operations of guests are waited for: as long as they take that
@@ -129,7 +133,7 @@ func (*leaving) Error() string { return "another daemon takes this one's place" 
 // claimed talks with a process that claims this daemon's place, while the daemon serves,
 // and ends that if they agree.
 func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, end context.CancelCauseFunc) {
-	_ = conn.SetDeadline(time.Now().Add(stepLimit))
+	_ = conn.SetDeadline(time.Now().Add(askLimit))
 	var c claim
 	if err := control.Hear(conn, &c); err != nil {
 		s.log.Warn("takeover broken off", "error", err)
@@ -148,10 +152,7 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 	for _, r := range given {
 		v.Regions, v.Keys = append(v.Regions, r.legacy()), append(v.Keys, r.reg.Key())
 	}
-	if err = control.Tell(conn, v); err == nil {
-		_, err = hear(conn)
-	}
-	if err != nil {
+	if err = offer(conn, v); err != nil {
 		s.log.Warn("takeover broken off", "error", err)
 		return
 	}
@@ -173,6 +174,16 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 		return
 	}
 	s.log.Info("another daemon takes this one's place", "release", c.Release)
+}
+
+// offer tells the next daemon what it will get, and returns when that one says go.
+func offer(conn net.Conn, v verdict) error {
+	_ = conn.SetDeadline(time.Now().Add(askLimit))
+	if err := control.Tell(conn, v); err != nil {
+		return err
+	}
+	_, err := hear(conn)
+	return err
 }
 
 // another returns another connection on the same socket.

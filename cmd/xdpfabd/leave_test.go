@@ -8,7 +8,9 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -38,6 +40,35 @@ func connected(t *testing.T) (a, b *net.UnixConn) {
 		_ = ends[i].SetDeadline(time.Now().Add(testnet.Patience))
 	}
 	return ends[0], ends[1]
+}
+
+// As long as the former daemon serves, either may take long: the machine may be busy.
+func TestTakeoverIsPatient(t *testing.T) {
+	const long = 100 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		former, next := net.Pipe()
+		defer former.Close()
+		defer next.Close()
+		var offered error
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			var c claim
+			offered = control.Hear(former, &c)
+			if time.Sleep(long); offered == nil {
+				offered = offer(former, verdict{Queues: 1})
+			}
+		})
+		if _, _, err := new(server).ask(next); err != nil {
+			t.Errorf("the former one takes %v to answer: %v", long, err)
+			next.Close()
+		}
+		time.Sleep(long)
+		_ = next.SetDeadline(time.Time{}) // as takeFrom renews it
+		err := control.Tell(next, verdict{})
+		if wg.Wait(); err != nil || offered != nil {
+			t.Errorf("the next one takes %v to say go: %v, %v", long, err, offered)
+		}
+	})
 }
 
 // A daemon goes on if the next one dies before it has read that it may serve. If it has

@@ -148,8 +148,8 @@ func (s *server) turnBack() error {
 
 // ask claims the other daemon's place, and returns its answer, and the folder in which
 // resident regions are to be kept.
-func (s *server) ask(conn *net.UnixConn) (v verdict, pin string, err error) {
-	_ = conn.SetDeadline(time.Now().Add(stepLimit))
+func (s *server) ask(conn net.Conn) (v verdict, pin string, err error) {
+	_ = conn.SetDeadline(time.Now().Add(askLimit))
 	if err := control.Tell(conn, s.cfg.claim()); err != nil {
 		return v, "", err
 	}
