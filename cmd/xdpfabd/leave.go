@@ -71,6 +71,7 @@ type verdict struct {
 	// and those that a command has added here. It makes the others anew.
 	Regions []legacyOf
 	Keys    []uint64 // of those, in this order, which stay; none from an older release
+	Files   []fileID // in which those lie, in this order; none from an older release
 }
 
 func refusal(err error) verdict {
@@ -142,15 +143,11 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 	// From here on no command changes the regions: the next daemon is told which.
 	s.served.promise()
 	defer s.served.release()
-	given, err := s.agree(&c)
+	given, v, err := s.agree(&c)
 	if err != nil {
 		s.log.Warn("takeover refused", "reason", err)
 		_ = control.Tell(conn, refusal(err))
 		return
-	}
-	v := verdict{Queues: s.dom.Interface().Queues, Lent: s.lent(), Lend: s.cfg.Lend, Pin: s.dom.Attr().ResidentPin}
-	for _, r := range given {
-		v.Regions, v.Keys = append(v.Regions, r.legacy()), append(v.Keys, r.reg.Key())
 	}
 	if err = offer(conn, v); err != nil {
 		s.log.Warn("takeover broken off", "error", err)
@@ -201,16 +198,21 @@ func another(conn *net.UnixConn) (*net.UnixConn, error) {
 }
 
 // agree reports an error unless the claim is for this daemon's place, with the same
-// interface, and returns the regions that the next daemon goes on with.
-func (s *server) agree(c *claim) ([]*region, error) {
-	if err := s.fits(c); err != nil {
-		return nil, err
+// interface, and returns the regions that the next daemon goes on with, and its answer.
+func (s *server) agree(c *claim) (given []*region, v verdict, err error) {
+	if err = s.fits(c); err == nil {
+		given, err = s.served.given(c.Regions)
 	}
-	given, err := s.served.given(c.Regions)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = s.dom.CanHandOver()
 	}
-	return given, s.dom.CanHandOver()
+	v = verdict{Queues: s.dom.Interface().Queues, Lent: s.lent(), Lend: s.cfg.Lend, Pin: s.dom.Attr().ResidentPin}
+	for _, r := range given {
+		id, e := r.file()
+		v.Regions, v.Keys, v.Files = append(v.Regions, r.legacy()), append(v.Keys, r.reg.Key()), append(v.Files, id)
+		err = errors.Join(err, e)
+	}
+	return given, v, err
 }
 
 // fits reports an error unless the claim is for this daemon's place.

@@ -20,7 +20,6 @@ type region struct {
 	added bool       // by a command while the daemon runs, so no configuration names it
 	mem   *mr.Memory // nil for resident memory that the domain has not made yet
 	reg   *mr.Region // nil until it is registered
-	mark  int        // descriptor of the file that is marked as served, or -1
 }
 
 // allocate gets the memory of all regions, or of none. Anonymous memory is populated,
@@ -33,7 +32,7 @@ func allocate(regions []RegionConfig) ([]*region, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("region %q: %w", c.Name, err), free(list))
 		}
-		list = append(list, &region{RegionConfig: c, mem: m, mark: -1})
+		list = append(list, &region{RegionConfig: c, mem: m})
 	}
 	return list, nil
 }
@@ -58,12 +57,7 @@ func claimFiles(regions []*region, log *slog.Logger) {
 		if !r.isFile() {
 			continue
 		}
-		fd, err := unix.Open(r.Backing, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			continue // allocate opened it a moment ago: it was moved away since
-		}
-		r.mark = fd
-		if errors.Is(unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
+		if errors.Is(unix.Flock(r.mem.FD(), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
 			log.Warn("another process serves this file as well: both change the same memory", "region", r.Name, "file", r.Backing)
 		}
 	}
@@ -72,11 +66,45 @@ func claimFiles(regions []*region, log *slog.Logger) {
 // unclaim ends the claims to files, for a next daemon.
 func unclaim(regions []*region) {
 	for _, r := range regions {
-		if r.mark >= 0 {
-			_ = unix.Close(r.mark)
-			r.mark = -1
+		if r.isFile() && r.mem != nil {
+			_ = unix.Flock(r.mem.FD(), unix.LOCK_UN)
 		}
 	}
+}
+
+// fileID tells a file from others, whatever its path is. It is zero for no file.
+type fileID struct{ Dev, Ino uint64 }
+
+func fileOf(st *unix.Stat_t) fileID { return fileID{st.Dev, st.Ino} }
+
+// file returns the file in which the region lies.
+func (r *region) file() (id fileID, err error) {
+	var st unix.Stat_t
+	if r.isFile() {
+		err = unix.Fstat(r.mem.FD(), &st)
+	}
+	return fileOf(&st), err
+}
+
+// inherit opens the region's file, which has to be the one in which the former daemon has
+// it. It looks before it opens, since opening makes or extends a file.
+func (r *region) inherit(want fileID) (err error) {
+	var st unix.Stat_t
+	if err = unix.Stat(r.Backing, &st); err == nil && fileOf(&st) == want {
+		if r.mem, err = r.memory(); err != nil {
+			return err
+		}
+		if is, err := r.file(); err == nil && is == want {
+			return nil
+		}
+		err = errors.Join(err, r.mem.Close())
+		r.mem = nil
+	}
+	if err == nil {
+		err = errors.New("another file is there")
+	}
+	return fmt.Errorf("%s is not the file that the daemon serves: %w; move that one back, or remove the region first with "+
+		"`xdpfab region remove %s`, or stop that daemon and start this one", r.Backing, err, r.Name)
 }
 
 // free releases the memory of regions that no domain serves any longer.

@@ -82,7 +82,9 @@ func (c *RegionConfig) legacy() legacyOf {
 
 // expect allocates the regions that the daemon will serve: those that the former one
 // gives, whose memfds come from that one, and those of the configuration that it has not.
-func (s *server) expect(promised []legacyOf) (given []*region, err error) {
+// files are those of the former: of each region that it gives, or none from an older
+// release.
+func (s *server) expect(promised []legacyOf, files []fileID) (given []*region, err error) {
 	var configs []RegionConfig
 	for _, l := range promised {
 		c := RegionConfig{Name: l.Name, Size: l.Size, Access: l.Access, Backing: l.Backing, Huge: l.Huge}
@@ -98,11 +100,16 @@ func (s *server) expect(promised []legacyOf) (given []*region, err error) {
 	}
 	var list []*region
 	for i, c := range configs {
-		r := &region{RegionConfig: c, added: s.cfg.region(c.Name) == nil, mark: -1}
-		if i >= len(promised) || c.Backing != backingMemfd {
-			if r.mem, err = c.memory(); err != nil {
-				return nil, errors.Join(fmt.Errorf("region %q: %w", c.Name, err), free(list))
-			}
+		r := &region{RegionConfig: c, added: s.cfg.region(c.Name) == nil}
+		switch {
+		case i < len(promised) && c.Backing == backingMemfd:
+		case i < len(promised) && c.isFile() && len(files) == len(promised):
+			err = r.inherit(files[i])
+		default:
+			r.mem, err = c.memory()
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("region %q: %w", c.Name, err), free(list))
 		}
 		list = append(list, r)
 	}

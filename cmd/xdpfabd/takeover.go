@@ -64,7 +64,7 @@ func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat
 	if err != nil {
 		return nil, err
 	}
-	given, err := s.expect(v.Regions)
+	given, err := s.expect(v.Regions, v.Files)
 	if err != nil {
 		return nil, err
 	}

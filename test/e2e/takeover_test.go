@@ -158,7 +158,8 @@ func ended(t *testing.T, p *process) uint64 {
 func TestTakeoverFails(t *testing.T) {
 	testnet.Require(t)
 	net, far := testnet.NewPair(t, testnet.Options{}), filepath.Join(t.TempDir(), "far")
-	d := serve(t, net.B, "--region", "r=4KiB")
+	file := filepath.Join(t.TempDir(), "file")
+	d := serve(t, net.B, "--region", "r=4KiB", "--region", "f=4KiB:backing="+file)
 	h := host(t, net.A, "--region", "far=4KiB:backing="+far)
 	hosts.Store(net.B, d)
 	t.Cleanup(func() { hosts.Delete(net.B) })
@@ -176,6 +177,14 @@ func TestTakeoverFails(t *testing.T) {
 	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB:key=9")).wants(1, `region "r" has key`, "that daemon goes on")
 	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--udp")).wants(1, "udp is false here and true there")
 	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--socket", d.socket+"x")).wants(1, "further control sockets [] here", "socket", "there")
+	if err := os.Rename(file, file+".moved"); err != nil {
+		t.Fatal(err)
+	}
+	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--region", "f=4KiB:backing="+file)).wants(1, `region "f"`,
+		"not the file that the daemon serves", "move that one back", "that daemon goes on")
+	if exists(file) {
+		t.Error("a takeover that was refused has made a file")
+	}
 	goOn()
 	jail := []string{"--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", xdpfabdPath}
 	var before holdings
