@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -495,66 +494,5 @@ func TestVethRemoteCQData(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A target whose queue nobody reads is not taken for a silent one: what waits for it, and
-// all behind it, waits for as long as the target lives, and is given up when it does not.
-func TestFullQueueIsNoSilence(t *testing.T) {
-	for _, dies := range []bool{false, true} {
-		clock, attr := xdpfab.NewClock(xdpfab.DomainAttr{})
-		f := setUpBoth(t, attr, xdpfab.DomainAttr{}, 64)
-		at := newTarget(t, f.server, 4, f.ep.Name())
-		dest, err := f.av.Insert(ctx(t), at.name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		const n, room = 12, 4
-		for i := range uint64(n) {
-			m := xdpfab.Msg{Dest: dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum, Buf: []byte{1, 0, 0, 0, 0, 0, 0, 0}, Data: i}
-			if err := f.ep.Atomic(&m, xdpfab.FlagRemoteCQData); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for range room {
-			if c := f.take(t); c.Err != nil {
-				t.Fatalf("there is room: %+v", c)
-			}
-		}
-		answered := func() uint64 { // by the target
-			s, err := f.server.Stats()
-			if err != nil {
-				t.Error(err)
-			}
-			return s["packets_sent"]
-		}
-		for range 60 { // 12 give-up times, in which the target can answer
-			sent := answered()
-			clock.Forward(time.Second, f.client)
-			testnet.Eventually(t, "an answer", func() bool { return answered() > sent })
-		}
-		if got, err := f.cq.Read(make([]xdpfab.Completion, 1)); got != 0 || err != nil || f.word(0) != room {
-			t.Fatalf("%d completions, %v, and the word is %d, while the queue is full", got, err, f.word(0))
-		}
-		if dies {
-			if err := f.server.SetFaults(xdpfab.Faults{Loss: 1}); err != nil {
-				t.Fatal(err)
-			}
-			clock.Forward(time.Minute, f.client)
-			if c := f.take(t); !errors.Is(c.Err, xdpfab.ErrOutcomeUnknown) || !errors.Is(c.Err, xdpfab.ErrPeerSilent) {
-				t.Errorf("the target is silent: %+v", c)
-			}
-			continue
-		}
-		for i := range uint64(n) {
-			if c := at.next(t); c.Data != i {
-				t.Errorf("event %d has data %d", i, c.Data)
-			}
-		}
-		for range n - room {
-			if c := f.take(t); c.Err != nil {
-				t.Errorf("there is room again: %+v", c)
-			}
-		}
 	}
 }
