@@ -58,6 +58,44 @@ func TestConnectionEndsForBoth(t *testing.T) {
 	})
 }
 
+// So it is when the side that has been told is the one that accepted, also as a guest,
+// for which its host ends the sessions.
+func TestConnectionEndsForTheCallee(t *testing.T) {
+	for _, b := range []xdpfab.DomainAttr{{}, {Attach: xdpfab.AttachAlways}} {
+		clock, b := xdpfab.NewClock(b)
+		x := setUpBoth(t, xdpfab.DomainAttr{}, b, 64)
+		s := newSwitchboard(&bench{t, x.client, x.server, x.av, x.dest, 1}, xdpfab.PassiveAttr{Number: 9})
+		caller, callee := s.connect()
+		s.ok(caller.Atomic(s.add(0), 0)) // the session of the caller executes
+		if c := s.take(s.nearCQ, 1)[0]; c.Err != nil {
+			t.Fatal(c.Err)
+		}
+		cut := func(loss float64) {
+			faults := xdpfab.Faults{Loss: loss}
+			s.ok(errors.Join(x.client.SetFaults(faults), cableOf(x.server).SetFaults(faults)))
+		}
+		cut(1)
+		testnet.Eventually(t, "the end at the callee", func() bool {
+			clock.Forward(5*time.Second, cableOf(x.server)) // for the caller no time passes
+			_, ok, err := s.far.Peek()
+			return ok || err != nil
+		})
+		s.next(s.far, xdpfab.EventShutdown, callee)
+		cut(0)
+		s.ok(caller.Atomic(s.add(0), 0))
+		if c := s.take(s.nearCQ, 1)[0]; !errors.Is(c.Err, xdpfab.ErrNotExecuted) {
+			t.Errorf("operation of the caller after the end: %+v, want ErrNotExecuted", c)
+		}
+		if got := x.word(0); got != 1 {
+			t.Errorf("the callee's word is %d, want 1", got)
+		}
+		s.next(s.near, xdpfab.EventShutdown, caller)
+		if err := caller.Atomic(s.add(0), 0); !errors.Is(err, xdpfab.ErrNotConnected) {
+			t.Errorf("post of the caller: %v", err)
+		}
+	}
+}
+
 // A side whose peer has had a connection is told that there was one, and that it has
 // ended, also if it did not get one to the peer itself.
 func TestConnectionEndsSoon(t *testing.T) {
