@@ -60,9 +60,9 @@ func guestOf(t testing.TB, d *Domain, attr DomainAttr) *Domain {
 // GuestOf is guestOf for the tests outside the package.
 var GuestOf = guestOf
 
-// NarrowGuestOf returns a guest of d with the smallest ring of arrivals. It takes NarrowEvents
-// events that have no place in their queue: half of them wait in its memory, and half in
-// the ring.
+// NarrowGuestOf returns a guest of d with the smallest ring of arrivals. It takes
+// NarrowEvents events that have no place in their queue: half of them wait in its memory,
+// and half in the ring.
 func NarrowGuestOf(t testing.TB, d *Domain) *Domain {
 	return guestBy(t, hostingOf(t, d, GuestLimits{Arrivals: share.MinArrivals}), DomainAttr{}, nil)
 }
