@@ -57,6 +57,7 @@ func (s *server) createRegion(ctx context.Context, arguments json.RawMessage) (a
 	}
 	r := list[0]
 	r.added = true
+	claimFiles(list, s.log) // before a daemon that takes over can be told of the region
 	err = s.served.change(func(all []*region) ([]*region, error) {
 		if err := clash(all, c); err != nil {
 			return nil, err
@@ -66,7 +67,6 @@ func (s *server) createRegion(ctx context.Context, arguments json.RawMessage) (a
 	if err != nil {
 		return nil, errors.Join(err, free(list))
 	}
-	claimFiles(list, s.log)
 	if r.Backing == backingResident && s.dom.Attr().ResidentPin == "" {
 		s.log.Warn(endsWithDaemon, "region", r.Name)
 	}

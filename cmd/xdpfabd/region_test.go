@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -79,6 +81,47 @@ func TestRegionsAtRunTime(t *testing.T) {
 	var list []control.Region
 	if err := c.Call(limited(t), "regions", nil, &list); err != nil || len(list) != 3 {
 		t.Errorf("%+v, %v; want three", list, err)
+	}
+	if err := p.end(t); err != nil {
+		t.Error(err)
+	}
+}
+
+// A region's file is marked as served before a daemon that takes over can be told of the
+// region: else the two might mark it in the wrong order, and warn of one another.
+func TestRegionIsClaimedFirst(t *testing.T) {
+	cfg := testConfig(t)
+	p := servePipe(t, cfg)
+	file := filepath.Join(t.TempDir(), "late")
+	other, err := mr.File(file, 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := unix.Flock(other.FD(), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	var clients [2]*control.Client
+	for i := range clients {
+		if clients[i], err = control.Dial(cfg.Control); err != nil {
+			t.Fatal(err)
+		}
+		defer clients[i].Close()
+	}
+	served := make(chan []control.Region, 1) // at the warning
+	p.log.hear(func(line string) {
+		if strings.Contains(line, "another process serves this file") {
+			var now []control.Region
+			_ = clients[1].Call(limited(t), "regions", nil, &now)
+			served <- now
+		}
+	})
+	var made control.Region
+	if err := clients[0].Call(limited(t), "create-region", control.CreateRegion{Region: "late=4KiB:backing=" + file}, &made); err != nil {
+		t.Fatal(err)
+	}
+	if now := <-served; len(now) != len(cfg.Regions) {
+		t.Errorf("served at the warning: %+v; want those of the configuration alone", now)
 	}
 	if err := p.end(t); err != nil {
 		t.Error(err)

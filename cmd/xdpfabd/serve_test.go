@@ -59,14 +59,27 @@ type piped struct {
 
 // lockedBuffer takes log lines from several goroutines.
 type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
+	mu    sync.Mutex
+	buf   bytes.Buffer
+	heard func(line string) // called with each line, if it is not nil
 }
 
 func (b *lockedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
+	n, err := b.buf.Write(p)
+	heard := b.heard
+	b.mu.Unlock()
+	if heard != nil {
+		heard(string(p))
+	}
+	return n, err
+}
+
+// hear has f called with each line.
+func (b *lockedBuffer) hear(f func(line string)) {
+	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.buf.Write(p)
+	b.heard = f
 }
 
 func (b *lockedBuffer) String() string {
