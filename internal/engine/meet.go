@@ -19,12 +19,11 @@ func (c *conn) met() {
 		return
 	}
 	if c.by.asked == r {
-		if r.answered(c.by, c); c.over() {
-			return
-		}
+		r.answered(c.by, c)
+		return
 	}
 	if other := r.origin.remotes[c.identity()]; other != nil && other != r {
-		if r.id.life != 0 {
+		if r.id.life != 0 && r.id != c.identity() {
 			r.restarted(c, c.by.life.Load() == life)
 		}
 		c.close(session.Renamed)

@@ -79,24 +79,51 @@ func (p *Peer) askNoMore() {
 }
 
 // answered is called when the target at the new path of p has told its identity. If it is
-// the endpoint that p has been an address of, nothing changes. Otherwise p names another
-// endpoint from now on, for which the waiting operations were not meant.
+// the endpoint that p has been an address of, nothing changes. Otherwise p leaves that
+// endpoint, with the operations that wait for it. They were meant for the former
+// identity, which q keeps until a session proves another one and so has them fail.
 func (q *remote) answered(p *Peer, c *conn) {
 	r := p.r
 	p.asked = nil
+	c.close(session.Renamed)
 	if c.identity() == r.id {
-		c.close(session.Renamed)
 		return
 	}
-	ofPeer := func(f *flight) bool { return f.Peer == p.id }
 	r.peers = slices.DeleteFunc(r.peers, func(x *Peer) bool { return x == p })
-	p.r = q
-	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, ofPeer)
+	q.id, q.process, p.r = r.id, r.process, q
+	ofPeer := func(f *flight) bool { return f.Peer == p.id }
+	r.hand(q, ofPeer)
 	r.unwatch(Result{Fate: Restarted, Reason: session.PeerRestarted}, ofPeer)
-	if len(r.peers) == 0 { // its other addresses have been closed meanwhile
+	if len(r.peers) == 0 { // its other addresses have been closed or have left meanwhile
 		r.end(session.PeerRestarted)
 		r.forget()
 		return
 	}
 	r.avoid(p)
+}
+
+// hand gives another remote the waiting operations for which pick is true. One that has a
+// part in flight cannot go on there. An array ends with the outcome of that part. A
+// message has not arrived, so it did not run: it waits for the verdict on the others.
+func (r *remote) hand(q *remote, pick func(f *flight) bool) {
+	restart := Result{Fate: NotExecuted, Reason: session.PeerRestarted}
+	r.unstage()
+	f := r.empty()
+	for f != nil {
+		next := f.next
+		f.next = nil
+		switch {
+		case !pick(f):
+			r.push(f)
+		case f.pending > 0 && !f.message():
+			f.queued = false
+			f.fail(restart)
+		default:
+			if r.abandoned(f); f.message() && f.sent > 0 {
+				f.fail(restart)
+			}
+			q.push(f)
+		}
+		f = next
+	}
 }

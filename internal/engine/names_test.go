@@ -218,6 +218,37 @@ func TestAddressMovesToAnotherNode(t *testing.T) {
 	}
 }
 
+// An address of which its new path tells that the endpoint has restarted reports that at
+// its first use, though no operation waited when the answer came.
+func TestAddressMovesToAnotherLife(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p, q := c.peer(ethernet()), c.peer(udp())
+	c.write(p, 0, 1)
+	c.write(q, 0, 2)
+	former := q.r
+	c.nodes[1].boot()
+	if err := q.SetLink(udp()); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := c.now + int64(time.Second); q.r == former; c.step() {
+		if c.now > deadline {
+			t.Fatal("the address still stands for the former life")
+		}
+	}
+	for _, x := range []*Peer{q, p} {
+		if r := c.done(c.post(x, 0, 3)); r.Reason != session.PeerRestarted {
+			t.Errorf("first use after the restart: %+v", r)
+		}
+		c.write(x, 0, 4)
+	}
+	if p.r != q.r {
+		t.Error("the addresses of one endpoint are apart")
+	}
+	if n := c.nodes[1].counted(SessionsAccepted); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
 // A stranger's sessions leave room for others, whatever it does.
 func TestSessionsAreShared(t *testing.T) {
 	hello := func(c *cable, mac wire.MAC, i int) *target {

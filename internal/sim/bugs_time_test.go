@@ -9,6 +9,7 @@ const (
 	engineHello   = "internal/engine/hello.go"
 	enginePairs   = "internal/engine/pairs.go"
 	engineMeet    = "internal/engine/meet.go"
+	engineMoved   = "internal/engine/moved.go"
 	engineGroup   = "internal/engine/group.go"
 	engineCancel  = "internal/engine/cancel.go"
 	wireRun       = "internal/wire/run_write.go"
@@ -71,6 +72,11 @@ var bugsOfPairs = []bug{
 		{engineCancel, "Result{Fate: Unknown, Reason: session.Cancelled,", "Result{Fate: NotExecuted, Reason: session.Cancelled,"}}},
 	{"what waits when a target restarts meets the new life", "", []edit{
 		{engineMeet, "f.Peer == c.by.id && (f.Verb.Array() || f.message() || f.Verb == VerbWatch)", "f.Peer == c.by.id && !f.Verb.Array()"}}},
+	{"a name whose new path leads to another life stands for it at once", "", []edit{
+		{engineMoved, "\tq.id, q.process, p.r = r.id, r.process, q\n\tofPeer := func(f *flight) bool { return f.Peer == p.id }\n\tr.hand(q, ofPeer)\n",
+			"\tp.r = q\n\tofPeer := func(f *flight) bool { return f.Peer == p.id }\n\tr.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, ofPeer)\n"}}},
+	{"what waits for a name whose new path leads to another life meets that", "", []edit{
+		{engineMoved, "\tq.id, q.process, p.r = r.id, r.process, q\n", "\tp.r = q\n"}}},
 	{"frames that come on another queue than their session's are dropped", "", []edit{
 		{engineReceive, "|| !e.group.pass(e, e.at.packet, queue) {", "|| e.group == nil {"}}},
 }

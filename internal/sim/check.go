@@ -53,6 +53,8 @@ func (w *world) checkOp(o *op) {
 	switch {
 	case bytes.Count(o.buf, []byte{poison}) != len(o.buf):
 		w.fail("the memory for results of %v changed after its completion, when the caller had it back", o)
+	case o.astray && o.succeeded():
+		w.fail("%v ran in another life than the one that had answered its name", o)
 	case r.Fate == engine.Success && (r.Status != wire.StatusOK || r.Reason != session.Alive):
 		w.fail("%v succeeded with status %v, reason %v", o, r.Status, r.Reason)
 	case r.Status == wire.StatusNoKey && !o.refused && !target.regions[o.region].missing(o.call, o.ret):

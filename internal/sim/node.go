@@ -58,6 +58,7 @@ type node struct {
 	stepAt   int64 // when the next step is due; 0 = none
 	stepping bool  // a step is being made
 	again    bool  // another one must follow, whatever the first one did
+	posted   []*op // since the last step, to lives that were over
 	skew     int64 // of its clock, ns
 	drift    float64
 }
@@ -175,7 +176,7 @@ func (n *node) crash() {
 	n.up = false
 	n.life++
 	n.forgets, n.deaths = append(n.forgets, n.w.now), append(n.deaths, n.w.now)
-	n.boxes = [endpoints]*mailbox{}
+	n.boxes, n.posted = [endpoints]*mailbox{}, nil
 	for _, c := range n.clients {
 		c.crash()
 	}
@@ -256,6 +257,10 @@ func (n *node) step() {
 		short = short || n.ports[q].short
 	}
 	n.stepping = false
+	for _, o := range n.posted {
+		o.astray = !o.done && o.meetsFormer()
+	}
+	n.posted = n.posted[:0]
 	n.checkTried()
 	if w.counts[steps]%checkEvery == 0 {
 		n.check()

@@ -23,6 +23,8 @@ type op struct {
 	peer           *peer
 	seq            int           // its place among the operations of its pair
 	to             engine.PeerID // the name that it was posted to
+	met            uint64        // the life that had answered that name by then, 0 for none
+	astray         bool          // that life was over when the engine took the operation
 	verb           wire.Verb
 	code           uint8
 	region         int

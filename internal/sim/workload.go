@@ -145,6 +145,13 @@ func (p *peer) name() *peer {
 	return p
 }
 
+// meetsFormer reports whether the name of an operation has yet to learn that the life is
+// over that answered it last. The operation must not run in the next one.
+func (o *op) meetsFormer() bool {
+	life, target := o.peer.eng.Life(), o.peer.target
+	return life != 0 && (!target.up || life != target.eng.Life())
+}
+
 // eng returns the engine that the client posts to.
 func (c *client) eng() *engine.Engine { return c.n.engs[c.id%len(c.n.engs)] }
 
@@ -231,7 +238,7 @@ func (c *client) post(o *op) bool {
 	if hand == nil {
 		return false
 	}
-	o.call, o.seq = w.now, len(o.peer.ops)
+	o.call, o.seq, o.met = w.now, len(o.peer.ops), o.peer.eng.Life()
 	o.peer.ops = append(o.peer.ops, o)
 	w.note(o)
 	c.outstanding++
@@ -247,6 +254,9 @@ func (c *client) post(o *op) bool {
 	}
 	c.n.earn(frames)
 	o.peer.target.earn(frames)
+	if o.meetsFormer() {
+		c.n.posted = append(c.n.posted, o)
+	}
 	hand()
 	if w.dice.chance(w.plan.cancels) || o.letter != nil && w.dice.chance(0.05) {
 		o.cancelLater()
