@@ -149,12 +149,13 @@ func (a *app) bench(c *cobra.Command, f *benchFlags, peer string) (err error) {
 		Peer: peer, Interface: f.link.ifname, XDP: cl.dom.Interface().XDP, Copy: cl.dom.Interface().Copy, Progress: f.link.progress.String(),
 		Mode: f.mode, Op: f.op, Endpoints: f.endpoints, Window: f.window, Words: b.words,
 	}
-	if err := b.run(c.Context(), a, r); err != nil {
-		return err
-	}
 	// The command's context would be wrong here: an interrupted run is verified, too.
-	if err := b.verify(context.WithoutCancel(c.Context()), r); err != nil {
-		return err
+	after := context.WithoutCancel(c.Context())
+	if err := b.run(c.Context(), a, r); err != nil {
+		return b.explain(after, err)
+	}
+	if err := b.verify(after, r); err != nil {
+		return b.explain(after, err)
 	}
 	return a.print(r, r.text)
 }
@@ -224,6 +225,20 @@ func (b *bench) verify(ctx context.Context, r *benchReport) error {
 			&b.f.region, r.Growth, r.Acknowledged)
 	}
 	return nil
+}
+
+// explain says so if a run on a region by name failed because that registration is gone.
+// Operations name the key alone: with the incarnation each would be longer.
+func (b *bench) explain(ctx context.Context, err error) error {
+	if b.f.region.name == "" || exitCode(err) != exitFailed {
+		return err
+	}
+	now, gone := b.cl.peer.Lookup(ctx, b.f.region.name)
+	if errors.Is(gone, xdpfab.ErrNoRegion) || gone == nil && now.Incarnation != b.region.Incarnation {
+		return fmt.Errorf("region %s has been withdrawn or registered anew during the run: %w: %w",
+			b.f.region.name, xdpfab.ErrPeerRestarted, err)
+	}
+	return err
 }
 
 func (r *benchReport) text(w io.Writer) {

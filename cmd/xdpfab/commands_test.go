@@ -285,6 +285,17 @@ func TestBenchNoticesForeignWrites(t *testing.T) {
 	checkRefusal(t, "bench", r, exitFailed, "verification failed: the words of r grew by")
 }
 
+// A run whose region is withdrawn says that, though its operations know the key alone.
+func TestBenchNoticesAnEndedRegion(t *testing.T) {
+	n := newNode(t)
+	r := n.interrupt("bench PEER --region r --duration 1h", func() {
+		if err := n.region.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	checkRefusal(t, "bench", r, exitUnknown, "region r has been withdrawn or registered anew during the run: peer restarted")
+}
+
 func TestWork(t *testing.T) {
 	n := newNode(t)
 	for _, w := range workloads {

@@ -34,9 +34,10 @@ const peerAddr = "02:00:00:00:00:0b"
 // farNode is a peer at the far end of a pipe: each open makes a new pipe to it, and
 // its memory stays.
 type farNode struct {
-	t    *testing.T
-	mem  *mr.Memory
-	attr xdpfab.DomainAttr // of the last open
+	region *mr.Region // "r", since the latest open
+	t      *testing.T
+	mem    *mr.Memory
+	attr   xdpfab.DomainAttr // of the last open
 
 	mu     sync.Mutex
 	opened []*xdpfab.Domain
@@ -72,7 +73,7 @@ func (n *farNode) open(_ context.Context, ifname string, attr xdpfab.DomainAttr)
 		return nil, err
 	}
 	key := uint64(0x51)
-	_, err1 := server.Register(n.mem, mr.Options{Name: "r", Key: &key, Access: mr.RemoteRead | mr.RemoteWrite})
+	r, err1 := server.Register(n.mem, mr.Options{Name: "r", Key: &key, Access: mr.RemoteRead | mr.RemoteWrite})
 	_, err2 := server.Register(n.mem, mr.Options{Name: "ro", Access: mr.RemoteRead})
 	ep, err3 := server.NewEndpoint(xdpfab.EndpointAttr{})
 	if err := errors.Join(err1, err2, err3); err != nil {
@@ -80,7 +81,7 @@ func (n *farNode) open(_ context.Context, ifname string, attr xdpfab.DomainAttr)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.attr = attr
+	n.attr, n.region = attr, r
 	n.opened = append(n.opened, server)
 	return client, ep.Enable()
 }
