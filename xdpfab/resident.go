@@ -121,7 +121,9 @@ func (d *Domain) reside() error {
 	}
 	var err error
 	x := h.home.executor()
-	if x == nil {
+	if x != nil {
+		d.tellPlaces(x.Capacity())
+	} else {
 		sockets, counters := dev.Program().Shared()
 		x, err = resident.Load(resident.Config{Sessions: d.attr.ResidentSessions, Regions: resident.MaxRegions, Sockets: sockets, Counters: counters})
 	}
@@ -150,6 +152,15 @@ func (d *Domain) reside() error {
 	}
 	h.servers.Store(&servers)
 	return nil
+}
+
+// tellPlaces says in the log that the domain goes on with another number of places than
+// it wants, which the state that a former process has left decides.
+func (d *Domain) tellPlaces(has int) {
+	if want := d.attr.ResidentSessions; want != 0 && want != has {
+		d.log(slog.LevelWarn, "the number of resident sessions stays that of what a former process has left: what is wanted has no effect",
+			slog.Int("has", has), slog.Int("wanted", want), slog.String("remedy", "close the domain without ResidentLeave (xdpfabd: end it, without --leave), and open it anew"))
+	}
 }
 
 // tellLoss says in the log that what the XDP program sends does not arrive.

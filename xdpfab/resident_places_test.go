@@ -5,6 +5,7 @@ package xdpfab_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -75,5 +76,21 @@ func TestResidentPlacesAreShared(t *testing.T) {
 	}
 	for i := range words {
 		add(i)
+	}
+}
+
+// What a former process has left keeps its number of places, and a domain that wants
+// another number says so.
+func TestResidentPlacesStay(t *testing.T) {
+	var log logged
+	attr := xdpfab.DomainAttr{ResidentSessions: 8, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	e := newEstate(t, testnet.NewPair(t, testnet.Options{}).B, attr, false)
+	for want, times := range map[int]int{0: 0, 8: 0, 9: 1} {
+		e.attr.ResidentSessions = want
+		h := e.handOver()
+		e.goOn(h)
+		if n := log.count(fmt.Sprintf("has=8 wanted=%d", want)); n != times {
+			t.Errorf("%d places wanted of 8: told %d times, want %d", want, n, times)
+		}
 	}
 }

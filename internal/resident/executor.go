@@ -66,6 +66,9 @@ type Executor struct {
 	counts
 }
 
+// Capacity is how many sessions there can be at a time.
+func (x *Executor) Capacity() int { return int(x.objects.Sessions.MaxEntries()) }
+
 // Load puts the program and its maps into the kernel. Nothing runs it yet.
 //
 // An old kernel refuses it: the error wraps ErrKernel, and says why.
