@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"sync"
 	"time"
 
@@ -45,6 +46,9 @@ func askDaemon(ctx context.Context, path string, within time.Duration) (o *daemo
 	ctx, cancel := context.WithTimeoutCause(ctx, within, silent)
 	defer cancel()
 	talk, err := dialHost(ctx, path)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		<-ctx.Done() // its timer may be later than the socket's
+	}
 	if err != nil && context.Cause(ctx) == silent { // not even the connection was made in time
 		return nil, fmt.Errorf("daemon at %s: %w", path, silent)
 	}
