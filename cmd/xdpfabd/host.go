@@ -65,8 +65,8 @@ func (g *guest) gone(since time.Time, err error) {
 	switch {
 	case err != nil:
 		g.log.Warn("guest turned out", "error", err)
-	case g.s.leaves.Load():
-		g.log.Info("guest goes on with the next daemon", "after", after)
+	case g.s.leaves.Load(): // its conversation ends here in both cases
+		g.log.Info("guest handed to the next daemon, or gone", "after", after)
 	default:
 		g.log.Info("guest gone", "after", after)
 	}
