@@ -27,9 +27,9 @@ NOCGO   := CGO_ENABLED=0
 # Packages are tested in the order in which they are named: the longest begin first, so
 # that none of them is left over when the others are done.
 LONGEST := ./test/e2e ./xdpfab ./test/soak ./internal/sim ./internal/engine
-# Packages at a time. Many tests wait more than they compute, so more than there are
-# cores; each makes its own network namespaces.
-SIDE    := -p 4
+# Packages at a time, and tests at a time of those that say so. Many tests wait more than
+# they compute, so more than there are cores; each makes its own network namespaces.
+SIDE    := -p 4 -parallel 8
 
 .PHONY: all build demo fast test test-long test-unit test-vm test-vm-self test-matrix test-nic test-nic-suites test-nic-short test-arm64 bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak soak-messages soak-deaths fuzz lint lint-here lint-arm64 generate generate-check check clean
 
@@ -194,7 +194,7 @@ sim-scale:
 # Sows known bugs: the simulator has to find each of them.
 sim-bugs:
 	@scripts/need go
-	$(GO) test -timeout 30m -count=1 -v -tags simbugs -run '^TestSeededBugs$$' ./internal/sim
+	$(GO) test -timeout 90m -count=1 -v -tags simbugs -run '^TestSeededBugs$$' ./internal/sim
 
 # Real AF_XDP, real processes, a wire with faults, kill -9, for MINUTES. Half of it has
 # resident regions, if the kernel can.

@@ -85,7 +85,10 @@ var silence = 30 * time.Second * testnet.Slow
 
 // A daemon that is asked to end while it is busy ends in order: the client knows
 // of each operation whether it ran.
-func TestTermUnderLoad(t *testing.T) { ways(t, testTermUnderLoad) }
+func TestTermUnderLoad(t *testing.T) {
+	t.Parallel()
+	ways(t, testTermUnderLoad)
+}
 
 func testTermUnderLoad(t *testing.T) {
 	t.Parallel()
@@ -107,7 +110,10 @@ func testTermUnderLoad(t *testing.T) {
 }
 
 // The same from the command line.
-func TestTermDuringBench(t *testing.T) { ways(t, testTermDuringBench) }
+func TestTermDuringBench(t *testing.T) {
+	t.Parallel()
+	ways(t, testTermDuringBench)
+}
 
 func testTermDuringBench(t *testing.T) {
 	t.Parallel()
