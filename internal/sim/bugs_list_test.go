@@ -26,6 +26,7 @@ type bug struct {
 var rare = map[string]string{
 	"a request to what is an initiator's session here now is not answered": "hours,prompt",
 	"an answer that lay in the ring during a stop counts as work":          "hours,freeze",
+	"a follower's flight has the leader's place":                           "hours,freeze",
 }
 
 const (
