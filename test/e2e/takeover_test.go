@@ -82,6 +82,11 @@ func TestTakeover(t *testing.T) {
 		}
 	}
 	var now holdings
+	defer func() {
+		if t.Failed() {
+			t.Logf("the last daemon holds %+v", now)
+		}
+	}()
 	d.eventually(fmt.Sprintf("holding what the third held, %+v", before), func() bool {
 		now = d.holdings()
 		return now.fds <= before.fds && now.rings <= before.rings && now.goroutines <= before.goroutines
