@@ -12,8 +12,8 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// A target whose queue nobody reads is not taken for a silent one: what waits for it, and
-// all behind it, waits for as long as the target lives, and is given up when it does not.
+// A target whose program reads no completions is not silent. Operations that wait for its
+// queue, and those behind them, wait as long as the target lives, and are given up after.
 func TestFullQueueIsNoSilence(t *testing.T) {
 	const places = 4 // in the target's queue
 	guest := xdpfab.DomainAttr{Attach: xdpfab.AttachAlways}

@@ -297,8 +297,8 @@ func TestKeptTakesNoMessages(t *testing.T) {
 			_, err := box.Receive(ctx, buf[:])
 			got <- err
 		}()
-		// The session in which nobody took messages may end a little later than the next
-		// program begins to take them.
+		// The next program may take messages before the session of the time between has
+		// ended, in which the sender was told that there was no receiver.
 		begun := time.Now()
 		for err = ErrNotExecuted; errors.Is(err, ErrNotExecuted) && time.Since(begun) < testnet.Patience; {
 			err = p.Send(ctx, []byte("hello"))

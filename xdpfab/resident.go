@@ -158,8 +158,9 @@ func (d *Domain) reside() error {
 // it wants, which the state that a former process has left decides.
 func (d *Domain) tellPlaces(has int) {
 	if want := d.attr.ResidentSessions; want != 0 && want != has {
-		d.log(slog.LevelWarn, "the number of resident sessions stays that of what a former process has left: what is wanted has no effect",
-			slog.Int("has", has), slog.Int("wanted", want), slog.String("remedy", "close the domain without ResidentLeave (xdpfabd: end it, without --leave), and open it anew"))
+		d.log(slog.LevelWarn, "the state that a former process left decides the number of resident sessions: another number has no effect",
+			slog.Int("has", has), slog.Int("wanted", want), slog.String("remedy",
+				"close the domain without ResidentLeave (xdpfabd: end it, without --leave), and open it anew"))
 	}
 }
 

@@ -197,8 +197,8 @@ func another(conn *net.UnixConn) (*net.UnixConn, error) {
 	return c.(*net.UnixConn), nil
 }
 
-// agree reports an error unless the claim is for this daemon's place, with the same
-// interface, and returns the regions that the next daemon goes on with, and its answer.
+// agree returns the regions that the next daemon will serve on, and the answer to its
+// claim. It reports an error unless the claim is for this daemon's place and interface.
 func (s *server) agree(c *claim) (given []*region, v verdict, err error) {
 	if err = s.fits(c); err == nil {
 		given, err = s.served.given(c.Regions)

@@ -103,8 +103,8 @@ func (r *region) inherit(want fileID) (err error) {
 	if err == nil {
 		err = errors.New("another file is there")
 	}
-	return fmt.Errorf("%s is not the file that the daemon serves: %w; move that one back, or remove the region first with "+
-		"`xdpfab region remove %s`, or stop that daemon and start this one", r.Backing, err, r.Name)
+	return fmt.Errorf("%s is not the file that the daemon serves: %w; move that one back, or remove the region "+
+		"first with `xdpfab region remove %s`, or stop that daemon and start this one", r.Backing, err, r.Name)
 }
 
 // free releases the memory of regions that no domain serves any longer.

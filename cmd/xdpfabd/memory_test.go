@@ -27,7 +27,7 @@ func TestAllocateAllOrNothing(t *testing.T) {
 	}
 }
 
-// A region goes on in the very file in which the former daemon has it, or not at all.
+// The next daemon serves a region in the former daemon's very file, or refuses.
 func TestFileOfTakeover(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")

@@ -218,8 +218,8 @@ func TestAddressMovesToAnotherNode(t *testing.T) {
 	}
 }
 
-// An address of which its new path tells that the endpoint has restarted reports that at
-// its first use, though no operation waited when the answer came.
+// An address reports at its first use that its endpoint has restarted, if the target at
+// its new path said so while no operation waited.
 func TestAddressMovesToAnotherLife(t *testing.T) {
 	c := newCable(t, session.Config{})
 	p, q := c.peer(ethernet()), c.peer(udp())
