@@ -198,18 +198,6 @@ func (q *CompletionQueue) arrived(from *wire.Addr, c *Completion) {
 	q.owner.Load().eng.Alert() // a caller that waits may be asleep in the port of another engine
 }
 
-// eventsOf returns where the events of an endpoint go, or nil if no queue is bound for
-// them. It runs on the engines' threads.
-func (d *Domain) eventsOf(endpoint uint16) engine.Events {
-	if ep := d.serving(endpoint); ep != nil && ep.recv != nil {
-		return (*receiver)(ep)
-	}
-	if ep := d.lodger(endpoint); ep != nil && ep.events.Load() {
-		return ep.guest.in.Events(endpoint)
-	}
-	return nil
-}
-
 // learn enters an address into the index, unless an earlier one is the same. av.mu is
 // held.
 func (av *AddressVector) learn(a Address) {

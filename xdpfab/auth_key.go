@@ -77,18 +77,3 @@ func sessionKey(t *mr.Table, k AuthKey) (*session.Key, error) {
 	}
 	return session.NewKey(k, uint32(n)), nil
 }
-
-// keyOf returns the key of an endpoint that accepts sessions. It runs on the engines'
-// threads.
-func (d *Domain) keyOf(endpoint uint16) (*session.Key, bool) {
-	if ep := d.serving(endpoint); ep != nil {
-		return ep.key, true
-	}
-	if p := d.listening(endpoint); p != nil {
-		return p.key, true
-	}
-	if ep := d.lodger(endpoint); ep != nil {
-		return ep.key, true
-	}
-	return nil, false
-}

@@ -141,7 +141,7 @@ func (d *Domain) giveBack(first uint16, count int) {
 // abroad reports whether an endpoint is not one that this domain serves. It is called on
 // the engine's thread.
 func (d *Domain) abroad(endpoint uint16) (queue int, is bool) {
-	return engine.AnyQueue, d.serving(endpoint) == nil && d.listening(endpoint) == nil
+	return engine.AnyQueue, d.numbers.serving(endpoint) == nil
 }
 
 // Ports implements device.

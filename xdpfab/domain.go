@@ -51,16 +51,16 @@ const drainLimit = 500 * time.Millisecond
 // Domain is an interface in use: its queues, each with an engine, and the memory
 // that peers may address. It corresponds to fi_domain(3).
 type Domain struct {
-	attr      DomainAttr
-	dev       device
-	steppers  []*stepper          // by queue
-	turns     []*progress.Stepper // theirs, each once
-	memory    []*memory.Memory
-	table     *mr.Table
-	served    atomic.Pointer[[]*Endpoint] // those that accept sessions; written under mu
-	listeners sync.Map                    // of *PassiveEndpoint, by number
-	fabric    *Fabric
-	place     place // of the interface; zero for a Pipe
+	attr     DomainAttr
+	dev      device
+	steppers []*stepper          // by queue
+	turns    []*progress.Stepper // theirs, each once
+	memory   []*memory.Memory
+	table    *mr.Table
+	served   atomic.Pointer[[]*Endpoint] // those that accept sessions; written under mu
+	numbers  numbers                     // who has which
+	fabric   *Fabric
+	place    place // of the interface; zero for a Pipe
 
 	end      end // how the domain ends: see health.go
 	shutOnce sync.Once
@@ -71,17 +71,15 @@ type Domain struct {
 	mu        sync.Mutex
 	closed    bool
 	endpoints map[uint16]*Endpoint
-	reserved  map[uint16]*ScalableEndpoint // numbers of receive contexts
-	turn      int                          // next queue to give an endpoint
-	dialer    *Endpoint                    // the endpoint that dialled peers share; made at first use
-	owned     []*mr.Memory                 // allocated by NewRegion
-	events    eventLink                    // BindEQ
-	residence residence                    // see resident.go
+	turn      int          // next queue to give an endpoint
+	dialer    *Endpoint    // the endpoint that dialled peers share; made at first use
+	owned     []*mr.Memory // allocated by NewRegion
+	events    eventLink    // BindEQ
+	residence residence    // see resident.go
 
 	// Guests, or the host: see host.go and attached.go.
-	lodging lodging                                   // under mu
-	lodged  atomic.Pointer[map[uint16]*guestEndpoint] // lodging.endpoints; stored under mu
-	hosting sync.WaitGroup                            // guests; begun under mu
+	lodging lodging        // under mu
+	hosting sync.WaitGroup // guests; begun under mu
 	// withdrawing is held while a region that was kept is withdrawn; before mu.
 	withdrawing sync.Mutex
 	attached    *attached                            // nil if the domain drives queues itself
@@ -94,7 +92,7 @@ type Domain struct {
 // newDomain puts engines on a device. The domain owns the device from here on, also when
 // newDomain fails.
 func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
-	d := &Domain{attr: attr, dev: dev, table: mr.NewTable(), fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{}, reserved: map[uint16]*ScalableEndpoint{},
+	d := &Domain{attr: attr, dev: dev, table: mr.NewTable(), fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{},
 		end: end{done: make(chan struct{})}}
 	at := homeOf(dev)
 	paused := attr.life != 0 || at != nil
@@ -186,28 +184,10 @@ func (d *Domain) now() int64 {
 	return int64(time.Since(began))
 }
 
-// accept answers a hello. It runs on the engines' threads.
-func (d *Domain) accept(endpoint uint16, origin uint64) wire.HelloStatus {
-	switch ep := d.serving(endpoint); {
-	case ep == nil:
-		if guest := d.lodger(endpoint); guest != nil {
-			return guest.admit(origin)
-		}
-		return wire.HelloNoEndpoint
-	case ep.conn != nil:
-		return ep.conn.admit(origin)
-	}
-	return wire.HelloAccepted
-}
-
 // serving returns the endpoint of that number which accepts sessions, or nil.
 func (d *Domain) serving(number uint16) *Endpoint {
-	for _, ep := range *d.served.Load() {
-		if ep.number == number {
-			return ep
-		}
-	}
-	return nil
+	ep, _ := d.numbers.serving(number).(*Endpoint)
+	return ep
 }
 
 // Attr returns the attributes in force.

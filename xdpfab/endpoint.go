@@ -38,6 +38,7 @@ type Endpoint struct {
 	// in cq; selectiveRecv says the same of receives and recv.
 	selective     bool
 	selectiveRecv bool
+	accepting     atomic.Bool   // sessions of peers
 	opFlags       atomic.Uint32 // OpFlags
 	cntr          [directions]*Counter
 	remote        tally                             // of what peers do through the endpoint
@@ -95,8 +96,23 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	ep, err := d.newEndpoint(attr, number, identity)
+	if err != nil {
+		d.numbers.drop(number, nil)
+		return nil, err
+	}
+	d.numbers.put(number, ep)
+	d.endpoints[number] = ep
+	if !attr.dials {
+		d.children[ep] = fmt.Sprintf("endpoint %d", number)
+	}
+	return ep, nil
+}
+
+// newEndpoint makes an endpoint of a number. d.mu is held.
+func (d *Domain) newEndpoint(attr EndpointAttr, number uint16, identity uint64) (ep *Endpoint, err error) {
 	attr.Number = int(number)
-	ep := &Endpoint{dom: d, attr: attr, number: number, identity: identity, names: map[wire.Addr]*name{}}
+	ep = &Endpoint{dom: d, attr: attr, number: number, identity: identity, names: map[wire.Addr]*name{}}
 	if ep.key, err = d.session(attr.AuthKey); err != nil {
 		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
@@ -122,10 +138,6 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	ep.stepper = d.steppers[queue%len(d.steppers)]
 	ep.room.stepper, ep.room.size = ep.stepper, int32(attr.Size)
 	ep.peers.Store(&[]known{})
-	d.endpoints[number] = ep
-	if !attr.dials {
-		d.children[ep] = fmt.Sprintf("endpoint %d", number)
-	}
 	return ep, nil
 }
 
@@ -142,28 +154,11 @@ func (d *Domain) pickNumber(attr EndpointAttr, identity uint64) (uint16, error) 
 	if inBlock := attr.part.of != nil && n != AnyNumber; d.borrowed != nil && !inBlock {
 		return d.borrowed.numbers(share.Number{Number: n, Count: 1, Highest: attr.InitiateOnly})
 	}
-	if n != AnyNumber {
-		if n < 0 || n > 0xffff {
-			return 0, fmt.Errorf("xdpfab: endpoint number %d: want 0..65535 or AnyNumber", n)
-		}
-		of := attr.part.of
-		if attr.part.posts {
-			of = nil // the numbers of a scalable endpoint are those of its receive contexts
-		}
-		if d.endpoints[uint16(n)] != nil || d.reserved[uint16(n)] != of || d.listening(uint16(n)) != nil || d.lodging.endpoints[uint16(n)] != nil {
-			return 0, fmt.Errorf("xdpfab: endpoint number %d is taken: choose another one, or AnyNumber: %w", n, ErrBusy)
-		}
-		return uint16(n), nil
+	var of *block
+	if inBlock := attr.part; inBlock.of != nil && !inBlock.posts { // the numbers of a scalable endpoint are those of its receive contexts
+		of = inBlock.of.block
 	}
-	for i := range 0xffff { // 0 is only given to callers that ask for it; endpoints that cannot be addressed get the highest free number
-		if n = i + 1; attr.InitiateOnly {
-			n = 0xffff - i
-		}
-		if d.free(n, 1) {
-			return uint16(n), nil
-		}
-	}
-	return 0, fmt.Errorf("xdpfab: all 65535 endpoint numbers are in use: %w", ErrBusy)
+	return d.numbers.take(n, attr.InitiateOnly, of)
 }
 
 // Attr returns the attributes in force.
@@ -250,6 +245,7 @@ func (ep *Endpoint) Enable() error {
 func (d *Domain) serve(ep *Endpoint, on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	ep.accepting.Store(on)
 	list := slices.DeleteFunc(slices.Clone(*d.served.Load()), func(x *Endpoint) bool { return x == ep })
 	if on {
 		list = append(list, ep)
@@ -272,7 +268,7 @@ func (ep *Endpoint) Close() error {
 		delete(d.endpoints, ep.number)
 	}
 	delete(d.children, ep)
-	own = own && d.reserved[ep.number] == nil
+	own = d.numbers.drop(ep.number, ep) && own && d.numbers.blockOf(ep.number) == nil
 	d.mu.Unlock()
 	if own {
 		d.giveBack(ep.number, 1)

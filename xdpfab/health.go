@@ -105,9 +105,10 @@ func (d *Domain) quiesce() {
 		for _, ep := range eps {
 			ep.shut()
 		}
-		d.listeners.Range(func(_, p any) bool {
-			p.(*PassiveEndpoint).shut()
-			return true
+		d.numbers.each(func(_ uint16, t tenant) {
+			if p, is := t.(*PassiveEndpoint); is {
+				p.shut()
+			}
 		})
 		d.endWork()
 		for _, t := range d.turns {

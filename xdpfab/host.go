@@ -16,7 +16,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/memory"
-	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -119,14 +118,13 @@ func (d *Domain) Host(conn *net.UnixConn, limits GuestLimits) error {
 type lodging struct {
 	guests map[*guest]struct{}
 
-	paused    bool     // until Resume
-	leaving   bool     // HandOver has begun
-	shut      bool     // and takes no more guests
-	late      []int    // connections of those that came in between
-	arriving  []*guest // that Resume is to serve
-	strays    []*stray // that Resume is to turn out
-	endpoints map[uint16]*guestEndpoint
-	kept      map[keptID]*kept
+	paused   bool     // until Resume
+	leaving  bool     // HandOver has begun
+	shut     bool     // and takes no more guests
+	late     []int    // connections of those that came in between
+	arriving []*guest // that Resume is to serve
+	strays   []*stray // that Resume is to turn out
+	kept     map[keptID]*kept
 }
 
 // admit notes a new guest.
@@ -172,48 +170,11 @@ func (d *Domain) endGuests() {
 	d.forsakeKept()
 }
 
-// lodge publishes the endpoints of guests to the engines' threads. d.mu is held.
-func (d *Domain) lodge(number uint16, ep *guestEndpoint) {
-	all := map[uint16]*guestEndpoint{}
-	maps.Copy(all, d.lodging.endpoints)
-	if ep == nil {
-		delete(all, number)
-	} else {
-		all[number] = ep
-	}
-	d.lodging.endpoints = all
-	d.lodged.Store(&all)
-}
-
 // lodger returns the guest's endpoint of a number, if it accepts sessions, or nil. Any
 // thread.
 func (d *Domain) lodger(number uint16) *guestEndpoint {
-	if all := d.lodged.Load(); all != nil {
-		if ep := (*all)[number]; ep != nil && ep.serves.Load() {
-			return ep
-		}
-	}
-	return nil
-}
-
-// serveSession begins the target half of a session to an endpoint: a guest's has the
-// guest's memory.
-func (d *Domain) serveSession(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served {
-	if ep := d.lodger(p.Endpoint); ep != nil {
-		own := ep.guest.executor(queue, x)
-		ep.met.Store(true)
-		if o := ep.observer.Load(); o != nil {
-			return own.Begin(now, p, o)
-		}
-		return own.Begin(now, p, nil)
-	}
-	if ep := d.serving(p.Endpoint); ep != nil && ep.conn != nil {
-		ep.conn.met.Store(true)
-	}
-	if o := d.observer(p.Endpoint); o != nil {
-		return x.Begin(now, p, o)
-	}
-	return d.residence.movable(x, queue, now, p)
+	ep, _ := d.numbers.serving(number).(*guestEndpoint)
+	return ep
 }
 
 // furnish gives the guest room for regions and endpoints.
@@ -223,7 +184,7 @@ func (g *guest) furnish() {
 	g.table = mr.NewTable()
 	g.executors, g.memory = make([]*executor.Executor, len(g.d.steppers)), make([]*memory.Memory, len(g.d.steppers))
 	g.endpoints, g.regions, g.listeners = map[uint16]*guestEndpoint{}, map[uint64]*guestRegion{}, map[uint16]*guestPassive{}
-	g.blocks = map[uint16]*ScalableEndpoint{}
+	g.blocks = map[uint16]*block{}
 }
 
 // executor returns the executor of the guest's memory for sessions of a queue, beside the

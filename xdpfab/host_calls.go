@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/port"
@@ -204,18 +203,6 @@ func (g *guest) newEndpoint(a share.Endpoint) (uint16, error) {
 	return ep.number, nil
 }
 
-// someNumber returns a free number at random, or AnyNumber. A guest that comes from a
-// former host wants the numbers that it had there, which others should not have got in
-// the meantime. d.mu is held.
-func (d *Domain) someNumber() int {
-	for range 16 {
-		if n := 1 + rand.IntN(0xffff); d.free(n, 1) {
-			return n
-		}
-	}
-	return AnyNumber
-}
-
 // lodge gives an endpoint its number. One that was left with kept regions goes on serving
 // its sessions, unless anew says that they must begin anew: the key has changed.
 func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (anew bool, err error) {
@@ -226,32 +213,40 @@ func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (anew bool, err error
 	defer g.d.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, other := range g.d.lodging.endpoints {
-		if other.identity == a.Origin {
-			return false, fmt.Errorf("the origin of an endpoint is in use: want one that is random: %w", ErrBusy)
-		}
+	if g.d.hasOrigin(a.Origin) {
+		return false, fmt.Errorf("the origin of an endpoint is in use: want one that is random: %w", ErrBusy)
 	}
 	of, err := g.contextOf(&a)
 	if err != nil {
 		return false, err
 	}
 	if a.Number == AnyNumber && !a.Highest {
-		a.Number = g.d.someNumber()
+		a.Number = g.d.numbers.someNumber()
 	}
 	ep.bound = a.Connected || a.Block != nil
 	if old := g.endpoints[uint16(a.Number)]; old != nil && old.left && a.Number == int(old.number) && !ep.bound {
 		ep.number, anew = old.number, old.key.ID() != ep.key.ID()
 		ep.heir = true
-		ep.serves.Store(!anew)
+		ep.on.Store(!anew)
 	} else if err = g.mayNumber(1); err != nil && !g.reserves(a.Number) {
 		return false, err
-	} else if ep.number, err = g.d.pickNumber(EndpointAttr{Number: a.Number, InitiateOnly: a.Highest, part: of}, 0); err != nil {
+	} else if ep.number, err = g.d.numbers.take(a.Number, a.Highest, of); err != nil {
 		return false, err
 	}
 	g.settled = true
 	g.endpoints[ep.number] = ep
-	g.d.lodge(ep.number, ep)
+	g.d.numbers.put(ep.number, ep)
 	return anew, nil
+}
+
+// hasOrigin reports whether an endpoint of a guest has an origin.
+func (d *Domain) hasOrigin(origin uint64) (has bool) {
+	d.numbers.each(func(_ uint16, t tenant) {
+		if ep, is := t.(*guestEndpoint); is && ep.identity == origin {
+			has = true
+		}
+	})
+	return has
 }
 
 // serveEndpoint makes an endpoint accept sessions, or no longer.
@@ -274,7 +269,7 @@ func (g *guest) serveEndpoint(_ context.Context, s share.Serve) (any, error) {
 	g.mu.Unlock()
 	ep.events.Store(s.Events)
 	ep.messages.Store(s.Messages)
-	ep.serves.Store(s.On)
+	ep.on.Store(s.On)
 	if anew {
 		g.d.endTargets(ep.number)
 	}

@@ -79,8 +79,8 @@ type guest struct {
 	spanned   int // bytes, of regions
 	tallies   *share.Observers
 	listeners map[uint16]*guestPassive
-	blocks    map[uint16]*ScalableEndpoint // by first number: they stand for those of the guest
-	settled   bool                         // it has, or had, endpoints or regions
+	blocks    map[uint16]*block // by first number: of the guest's scalable endpoints
+	settled   bool              // it has, or had, endpoints or regions
 
 	ended bool          // nothing is left of it but what is kept; under d.mu
 	gone  chan struct{} // closed then
@@ -95,7 +95,7 @@ type guestEndpoint struct {
 	key      *session.Key
 	origin   *engine.Origin
 	ring     *engine.Ring
-	serves   atomic.Bool
+	on       atomic.Bool // it accepts sessions
 	events   atomic.Bool // it takes them
 	messages atomic.Bool // likewise
 	credit   share.Credit
@@ -319,12 +319,10 @@ func (g *guest) remove(ep *guestEndpoint) {
 	}
 	delete(g.endpoints, number)
 	g.mu.Unlock()
-	ep.serves.Store(false)
+	ep.on.Store(false)
 	g.d.endTargets(number)
 	g.silence(ep)
-	g.d.mu.Lock()
-	g.d.lodge(number, nil)
-	g.d.mu.Unlock()
+	g.d.numbers.drop(number, ep)
 }
 
 // silence ends an endpoint as a source of operations.

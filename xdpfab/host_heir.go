@@ -102,9 +102,9 @@ func (g *guest) inherit(from *guest) error {
 	g.regions, g.spanned = from.regions, from.spanned
 	for n, old := range from.endpoints {
 		ep := &guestEndpoint{guest: g, number: n, as: old.as, key: old.key, left: true}
-		ep.serves.Store(true)
+		ep.on.Store(true)
 		g.endpoints[n] = ep
-		g.d.lodge(n, ep)
+		g.d.numbers.put(n, ep)
 	}
 	from.endpoints, from.regions = nil, nil // engines may still ask it for an executor
 	for _, k := range g.d.lodging.kept {

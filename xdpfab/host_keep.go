@@ -166,7 +166,7 @@ func (g *guest) leave(_ context.Context, origin uint64) (any, error) {
 // one that serves memory alone. Sessions in which the guest had messages or events end:
 // nobody would take them.
 func (g *guest) linger(ep *guestEndpoint, keeps bool) {
-	if !keeps || !ep.serves.Load() || ep.bound {
+	if !keeps || !ep.on.Load() || ep.bound {
 		g.remove(ep)
 		return
 	}
@@ -230,11 +230,11 @@ func (d *Domain) Kept() []KeptRegion {
 		if k.taken {
 			x.PID = k.holder.info.PID
 		}
-		for n, ep := range d.lodging.endpoints {
-			if ep.guest == k.holder && ep.serves.Load() {
+		d.numbers.each(func(n uint16, t tenant) {
+			if ep, is := t.(*guestEndpoint); is && ep.guest == k.holder && ep.serves() {
 				x.Endpoints = append(x.Endpoints, n)
 			}
-		}
+		})
 		slices.Sort(x.Endpoints)
 		all = append(all, x)
 	}

@@ -195,7 +195,7 @@ func (d *Domain) keepForNext(talk *share.Talk) (leaves bool) {
 func (ep *guestEndpoint) state() endpointState {
 	as := ep.as
 	as.Number, as.Serial = int(ep.number), ep.origin.Serial()
-	serve := share.Serve{Endpoint: ep.number, On: ep.serves.Load(), Events: ep.events.Load(), Messages: ep.messages.Load(), Tally: ep.tally}
+	serve := share.Serve{Endpoint: ep.number, On: ep.on.Load(), Events: ep.events.Load(), Messages: ep.messages.Load(), Tally: ep.tally}
 	return endpointState{As: as, Serve: serve, Heir: ep.heir, Spoken: ep.spoken, Connection: ep.connection()}
 }
 

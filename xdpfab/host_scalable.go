@@ -23,14 +23,12 @@ func (g *guest) block(_ context.Context, b share.Block) (uint16, error) {
 	if err := g.mayNumber(b.Length); err != nil {
 		return 0, err
 	}
-	number, err := g.d.pickBlock(b.Number, b.Length)
+	s, err := g.d.numbers.reserve(b.Number, b.Length)
 	if err != nil {
 		return 0, err
 	}
-	s := &ScalableEndpoint{dom: g.d, attr: ScalableAttr{Number: number, RXContexts: b.Length}}
-	g.blocks[uint16(number)] = s
-	s.reserve()
-	return uint16(number), nil
+	g.blocks[uint16(s.first)] = s
+	return uint16(s.first), nil
 }
 
 // mayNumber reports why the guest may not have so many numbers of endpoints more. Those
@@ -39,7 +37,7 @@ func (g *guest) block(_ context.Context, b share.Block) (uint16, error) {
 func (g *guest) mayNumber(more int) error {
 	has := len(g.listeners)
 	for _, s := range g.blocks {
-		has += s.attr.RXContexts
+		has += s.length
 	}
 	for n := range g.endpoints {
 		if !g.reserves(int(n)) {
@@ -58,8 +56,8 @@ func (g *guest) reserves(number int) bool {
 	if number < 0 {
 		return false
 	}
-	s := g.d.reserved[uint16(number)]
-	return s != nil && g.blocks[uint16(s.attr.Number)] == s
+	s := g.d.numbers.blockOf(uint16(number))
+	return s != nil && g.blocks[uint16(s.first)] == s
 }
 
 // unblock gives the numbers back. No context may be open: it would have no scalable
@@ -76,7 +74,7 @@ func (g *guest) unblock(_ context.Context, number uint16) (any, error) {
 	}
 	if s := g.blocks[number]; s != nil {
 		delete(g.blocks, number)
-		s.unreserve()
+		g.d.numbers.unreserve(s)
 	}
 	return nil, nil
 }
@@ -91,20 +89,23 @@ func (g *guest) unblockAll() {
 	}
 }
 
-// contextOf returns which context of a scalable endpoint of the guest an endpoint is, if
-// it is one. g.mu is held.
-func (g *guest) contextOf(a *share.Endpoint) (part, error) {
+// contextOf returns the block that the number of an endpoint must be in, if it is a
+// receive context of a scalable endpoint of the guest. g.mu is held.
+func (g *guest) contextOf(a *share.Endpoint) (*block, error) {
 	if a.Block == nil {
-		return part{}, nil
+		return nil, nil
 	}
 	s := g.blocks[*a.Block]
 	if s == nil {
-		return part{}, fmt.Errorf("scalable endpoint %d: %w", *a.Block, ErrClosed)
+		return nil, fmt.Errorf("scalable endpoint %d: %w", *a.Block, ErrClosed)
 	}
 	if !a.Posts && a.Number == AnyNumber {
-		return part{}, fmt.Errorf("receive context of scalable endpoint %d without a number: want one of its %d numbers: %w", *a.Block, s.attr.RXContexts, ErrNotImplemented)
+		return nil, fmt.Errorf("receive context of scalable endpoint %d without a number: want one of its %d numbers: %w", *a.Block, s.length, ErrNotImplemented)
 	}
-	return part{of: s, posts: a.Posts}, nil
+	if a.Posts {
+		return nil, nil
+	}
+	return s, nil
 }
 
 // blockAt has the host of a domain reserve the numbers of a scalable endpoint.

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/matching"
-	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -237,18 +236,6 @@ func (d *Domain) room() {
 	for _, st := range d.steppers {
 		st.eng.Room()
 	}
-}
-
-// inflowOf returns what takes the messages of a session with an endpoint, or nil. It runs
-// on the engines' threads.
-func (d *Domain) inflowOf(endpoint uint16, from wire.Addr) session.Inflow {
-	if ep := d.lodger(endpoint); ep != nil && ep.messages.Load() {
-		return ep.guest.in.NewInflow(endpoint, &ep.credit, from)
-	}
-	if ep := d.serving(endpoint); ep != nil && ep.inbox != nil {
-		return ep.newInflow(from)
-	}
-	return nil
 }
 
 func (ep *Endpoint) newInflow(from wire.Addr) *matching.Inflow {

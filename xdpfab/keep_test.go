@@ -346,7 +346,10 @@ func TestWithdrawKeptAtEnd(t *testing.T) {
 	if err := a.WithdrawKept(region.UID, region.Name); err != nil {
 		t.Fatal(err)
 	}
-	if heir.over(); len(*a.lodged.Load()) != 0 {
-		t.Errorf("%d endpoints are left", len(*a.lodged.Load()))
-	}
+	heir.over()
+	a.numbers.each(func(number uint16, x tenant) {
+		if _, is := x.(*guestEndpoint); is {
+			t.Errorf("endpoint %d is left", number)
+		}
+	})
 }

@@ -166,7 +166,7 @@ func (g *guest) endLoan() {
 	g.d.mu.Lock()
 	g.d.ferry(x.queue, nil)
 	for n := range g.endpoints {
-		g.d.lodge(n, nil)
+		g.d.numbers.drop(n, g.endpoints[n])
 	}
 	g.d.mu.Unlock()
 	for _, w := range x.ways {
@@ -226,11 +226,9 @@ func (d *Domain) outside(packet []byte, queue int) (sent bool) {
 // elsewhere returns the queue of the borrower that has an endpoint. It is called on the
 // engines' threads.
 func (d *Domain) elsewhere(endpoint uint16) (queue int, is bool) {
-	if all := d.lodged.Load(); all != nil {
-		if ep := (*all)[endpoint]; ep != nil {
-			if q := ep.guest.queue.Load(); q != nil {
-				return *q, true
-			}
+	if ep, is := d.numbers.at(endpoint).(*guestEndpoint); is {
+		if q := ep.guest.queue.Load(); q != nil {
+			return *q, true
 		}
 	}
 	return 0, false
@@ -256,7 +254,7 @@ func (g *guest) allot(_ context.Context, n share.Number) (uint16, error) {
 		number := uint16(first + i)
 		ep := &guestEndpoint{guest: g, number: number, identity: newLife()}
 		g.endpoints[number] = ep
-		g.d.lodge(number, ep)
+		g.d.numbers.put(number, ep)
 	}
 	return uint16(first), nil
 }
@@ -264,9 +262,9 @@ func (g *guest) allot(_ context.Context, n share.Number) (uint16, error) {
 // pickNumbers checks or chooses numbers for a borrower. d.mu is held.
 func (d *Domain) pickNumbers(n share.Number) (int, error) {
 	if n.Count > 1 {
-		return d.pickBlock(n.Number, n.Count)
+		return d.numbers.takeMany(n.Number, n.Count)
 	}
-	number, err := d.pickNumber(EndpointAttr{Number: n.Number, InitiateOnly: n.Highest}, 0)
+	number, err := d.numbers.take(n.Number, n.Highest, nil)
 	return int(number), err
 }
 
@@ -276,9 +274,9 @@ func (g *guest) surrender(_ context.Context, number uint16) (any, error) {
 	defer g.d.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.endpoints[number] != nil {
+	if ep := g.endpoints[number]; ep != nil {
 		delete(g.endpoints, number)
-		g.d.lodge(number, nil)
+		g.d.numbers.drop(number, ep)
 	}
 	return nil, nil
 }

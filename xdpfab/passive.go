@@ -82,7 +82,7 @@ func (d *Domain) NewPassiveEndpoint(attr PassiveAttr) (*PassiveEndpoint, error) 
 	if d.attached != nil {
 		p.heard = newHearing(p)
 	}
-	d.listeners.Store(number, p)
+	d.numbers.put(number, p)
 	d.children[p] = fmt.Sprintf("passive endpoint %d", number)
 	return p, nil
 }
@@ -166,7 +166,7 @@ func (p *PassiveEndpoint) Close() error {
 	defer p.dom.stay()()
 	p.shut()
 	p.heard.end()
-	if p.dom.listeners.CompareAndDelete(p.number, p) {
+	if p.dom.numbers.drop(p.number, p) {
 		p.dom.giveBack(p.number, 1)
 	}
 	p.dom.forget(p)
@@ -182,23 +182,6 @@ func (p *PassiveEndpoint) shut() {
 		p.queue.unuse()
 		p.queue = nil
 	}
-}
-
-// listening returns the passive endpoint of a number, or nil.
-func (d *Domain) listening(number uint16) *PassiveEndpoint {
-	if p, ok := d.listeners.Load(number); ok {
-		return p.(*PassiveEndpoint)
-	}
-	return nil
-}
-
-// requested answers a request for a connection. It runs on the engines' threads.
-func (d *Domain) requested(number uint16, asked *wire.Connection, from wire.Addr) (wire.HelloStatus, wire.Connection) {
-	p := d.listening(number)
-	if p == nil {
-		return wire.HelloNoEndpoint, wire.Connection{}
-	}
-	return p.requested(asked, from, d.now())
 }
 
 // requested repeats the answer to a request, or takes it in if it is new and there is

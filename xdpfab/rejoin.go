@@ -152,8 +152,8 @@ func (a *attached) talksTo(talk *share.Talk) bool {
 func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
 	d.mu.Lock()
 	blocks := map[int]int{} // length of each, by first number
-	for _, s := range d.reserved {
-		blocks[s.attr.Number] = s.attr.RXContexts
+	for _, b := range d.numbers.reserved() {
+		blocks[b.first] = b.length
 	}
 	var eps []*Endpoint
 	for _, ep := range d.endpoints {
@@ -180,9 +180,10 @@ func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
 	for _, ep := range eps {
 		errs = append(errs, ep.moveIn(ctx, numbers))
 	}
-	d.listeners.Range(func(_, p any) bool {
-		errs = append(errs, p.(*PassiveEndpoint).moveIn())
-		return true
+	d.numbers.each(func(_ uint16, t tenant) {
+		if p, is := t.(*PassiveEndpoint); is {
+			errs = append(errs, p.moveIn())
+		}
 	})
 	return numbers, errors.Join(errs...)
 }

@@ -178,7 +178,10 @@ func (d *Domain) tellLoss(ifname, driver string) {
 // resident, in bytes, or 0 for any other: the program takes shorter ones than an
 // interface may.
 func (d *Domain) longest(p *session.TargetParams) int {
-	if d.residence.servers.Load() == nil || !resident.Suits(p) || d.lodger(p.Endpoint) != nil || d.observer(p.Endpoint) != nil {
+	if d.residence.servers.Load() == nil || !resident.Suits(p) {
+		return 0
+	}
+	if t := d.numbers.serving(p.Endpoint); t != nil && !t.mayReside() {
 		return 0
 	}
 	return resident.MaxFrame

@@ -20,7 +20,8 @@ import (
 type ScalableEndpoint struct {
 	dom   *Domain
 	attr  ScalableAttr
-	first int // the queue of transmit context 0
+	first int    // the queue of transmit context 0
+	block *block // the numbers of the receive contexts
 
 	mu     sync.Mutex
 	av     *AddressVector
@@ -67,64 +68,34 @@ func (d *Domain) NewScalableEndpoint(attr ScalableAttr) (*ScalableEndpoint, erro
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	pick := d.pickBlock
-	if d.attached != nil {
-		pick = d.attached.blockAt
-	}
-	if attr.Number, err = pick(attr.Number, attr.RXContexts); err != nil {
+	numbers, err := d.pickBlock(attr.Number, attr.RXContexts)
+	if err != nil {
 		return nil, err
 	}
-	s := &ScalableEndpoint{dom: d, attr: attr, first: d.turn, tx: make([]*Endpoint, attr.TXContexts), rx: make([]*Endpoint, attr.RXContexts)}
+	attr.Number = numbers.first
+	s := &ScalableEndpoint{dom: d, attr: attr, first: d.turn, block: numbers, tx: make([]*Endpoint, attr.TXContexts), rx: make([]*Endpoint, attr.RXContexts)}
 	d.turn += attr.TXContexts
-	s.reserve()
 	d.children[s] = fmt.Sprintf("scalable endpoint %d", attr.Number)
 	return s, nil
 }
 
-// reserve keeps the numbers of the receive contexts for them, and unreserve gives them
-// back. d.mu is held.
-func (s *ScalableEndpoint) reserve() {
-	for i := range s.attr.RXContexts {
-		s.dom.reserved[uint16(s.attr.Number+i)] = s
+// pickBlock checks or chooses as many numbers of endpoints, one after the other, and
+// reserves them. d.mu is held.
+func (d *Domain) pickBlock(number, length int) (_ *block, err error) {
+	switch {
+	case d.attached != nil:
+		number, err = d.attached.blockAt(number, length)
+	case d.borrowed != nil:
+		var first uint16
+		first, err = d.borrowed.numbers(share.Number{Number: number, Count: length})
+		number = int(first)
+	default:
+		return d.numbers.reserve(number, length)
 	}
-}
-
-func (s *ScalableEndpoint) unreserve() {
-	for i := range s.attr.RXContexts {
-		delete(s.dom.reserved, uint16(s.attr.Number+i))
+	if err != nil {
+		return nil, err
 	}
-}
-
-// pickBlock checks or chooses as many numbers of endpoints, one after the other. d.mu is
-// held.
-func (d *Domain) pickBlock(number, length int) (int, error) {
-	if d.borrowed != nil {
-		n, err := d.borrowed.numbers(share.Number{Number: number, Count: length})
-		return int(n), err
-	}
-	first, last := number, number
-	if number == AnyNumber {
-		first, last = 1, 0x10000-length
-	}
-	if first < 0 || length < 1 || first > 0x10000-length {
-		return 0, fmt.Errorf("xdpfab: scalable endpoint of %d numbers from %d on: want them in 0..65535, or AnyNumber", length, first)
-	}
-	for at := first; at <= last; at++ {
-		if d.free(at, length) {
-			return at, nil
-		}
-	}
-	return 0, fmt.Errorf("xdpfab: scalable endpoint: no %d free numbers one after the other: choose others, or AnyNumber: %w", length, ErrBusy)
-}
-
-// free reports whether no endpoint has any of the numbers. d.mu is held.
-func (d *Domain) free(number, length int) bool {
-	for n := number; n < number+length; n++ {
-		if d.endpoints[uint16(n)] != nil || d.reserved[uint16(n)] != nil || d.listening(uint16(n)) != nil || d.lodging.endpoints[uint16(n)] != nil {
-			return false
-		}
-	}
-	return true
+	return d.numbers.adopt(number, length), nil
 }
 
 // Attr returns the attributes in force.
@@ -240,7 +211,7 @@ func (s *ScalableEndpoint) Close() error {
 	}
 	s.dom.mu.Lock()
 	defer s.dom.mu.Unlock()
-	s.unreserve()
+	s.dom.numbers.unreserve(s.block)
 	delete(s.dom.children, s)
 	s.dom.giveBack(uint16(s.attr.Number), len(s.rx))
 	return nil

@@ -157,13 +157,13 @@ func (g *guest) restoreLeft(all []leftState) error {
 		if err != nil {
 			return err
 		}
-		if _, err := g.d.pickNumber(EndpointAttr{Number: int(s.Number)}, 0); err != nil {
+		if _, err := g.d.numbers.take(int(s.Number), false, nil); err != nil {
 			return err
 		}
 		ep := &guestEndpoint{guest: g, number: s.Number, as: share.Endpoint{Key: s.Key}, key: key, left: true}
-		ep.serves.Store(true)
+		ep.on.Store(true)
 		g.endpoints[s.Number] = ep
-		g.d.lodge(s.Number, ep)
+		g.d.numbers.put(s.Number, ep)
 		g.settled = true
 	}
 	return nil

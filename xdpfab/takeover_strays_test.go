@@ -262,7 +262,7 @@ func (a *attached) observeTrap(d *Domain, c *Counter) error {
 func (n *neighbours) host(endpoint uint16) *guest {
 	n.dom.mu.Lock()
 	defer n.dom.mu.Unlock()
-	return n.dom.lodging.endpoints[endpoint].guest
+	return n.dom.numbers.at(endpoint).(*guestEndpoint).guest
 }
 
 // A program that breaks a rule while another one, which does not read its answers, has

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -33,15 +32,6 @@ func (c *Counter) amount(ops, bytes uint64) uint64 {
 		return bytes
 	}
 	return ops
-}
-
-// observer returns what a session with an endpoint of this domain tells, or nil. It runs
-// on the engines' threads.
-func (d *Domain) observer(endpoint uint16) executor.Observer {
-	if ep := d.serving(endpoint); ep != nil && ep.remote != (tally{}) {
-		return &ep.remote
-	}
-	return nil
 }
 
 // regionTally is the tally of a region, which holds its counters until it is closed.

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/executor"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// An endpoint is the tenant of its number.
+
+func (ep *Endpoint) serves() bool { return ep.accepting.Load() }
+
+func (ep *Endpoint) admit(origin uint64) wire.HelloStatus {
+	if ep.conn != nil {
+		return ep.conn.admit(origin)
+	}
+	return wire.HelloAccepted
+}
+
+func (ep *Endpoint) requested(*wire.Connection, wire.Addr, int64) (wire.HelloStatus, wire.Connection) {
+	return wire.HelloNoEndpoint, wire.Connection{}
+}
+
+func (ep *Endpoint) sessionKey() *session.Key { return ep.key }
+
+func (ep *Endpoint) eventsTo() engine.Events {
+	if ep.recv == nil {
+		return nil
+	}
+	return (*receiver)(ep)
+}
+
+func (ep *Endpoint) inflow(from wire.Addr) session.Inflow {
+	if ep.inbox == nil {
+		return nil
+	}
+	return ep.newInflow(from)
+}
+
+func (ep *Endpoint) begin(x *executor.Executor, _ int, now int64, p session.TargetParams) engine.Served {
+	if ep.conn != nil {
+		ep.conn.met.Store(true)
+	}
+	if ep.mayReside() {
+		return nil
+	}
+	return x.Begin(now, p, &ep.remote)
+}
+
+func (ep *Endpoint) mayReside() bool { return ep.remote == (tally{}) }
+
+// A passive endpoint is the tenant of its number: it takes requests, and no sessions.
+
+func (p *PassiveEndpoint) serves() bool { return true }
+
+func (p *PassiveEndpoint) admit(uint64) wire.HelloStatus { return wire.HelloNoEndpoint }
+
+func (p *PassiveEndpoint) sessionKey() *session.Key { return p.key }
+
+func (p *PassiveEndpoint) eventsTo() engine.Events { return nil }
+
+func (p *PassiveEndpoint) inflow(wire.Addr) session.Inflow { return nil }
+
+func (p *PassiveEndpoint) begin(*executor.Executor, int, int64, session.TargetParams) engine.Served {
+	return nil
+}
+
+func (p *PassiveEndpoint) mayReside() bool { return true }

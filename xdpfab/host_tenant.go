@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/executor"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// A guest's endpoint is the tenant of its number. See also guestEndpoint.admit.
+
+func (ep *guestEndpoint) serves() bool { return ep.on.Load() }
+
+func (ep *guestEndpoint) requested(*wire.Connection, wire.Addr, int64) (wire.HelloStatus, wire.Connection) {
+	return wire.HelloNoEndpoint, wire.Connection{}
+}
+
+func (ep *guestEndpoint) sessionKey() *session.Key { return ep.key }
+
+func (ep *guestEndpoint) eventsTo() engine.Events {
+	if !ep.events.Load() {
+		return nil
+	}
+	return ep.guest.in.Events(ep.number)
+}
+
+func (ep *guestEndpoint) inflow(from wire.Addr) session.Inflow {
+	if !ep.messages.Load() {
+		return nil
+	}
+	return ep.guest.in.NewInflow(ep.number, &ep.credit, from)
+}
+
+// begin begins a session with the guest's memory.
+func (ep *guestEndpoint) begin(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served {
+	own := ep.guest.executor(queue, x)
+	ep.met.Store(true)
+	if o := ep.observer.Load(); o != nil {
+		return own.Begin(now, p, o)
+	}
+	return own.Begin(now, p, nil)
+}
+
+func (ep *guestEndpoint) mayReside() bool { return false }
