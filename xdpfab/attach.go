@@ -59,7 +59,7 @@ var ErrHostLost = reason(syscall.ECONNRESET, "the daemon that has the interface 
 const ControlEnv = "XDPFAB_CONTROL"
 
 // AttachPath is the path to which a program sends POST, on the control socket, to attach:
-// the connection is Domain.Host's after the answer.
+// the connection is Host.Serve's after the answer.
 const AttachPath = "/v1/attach"
 
 // DefaultControl is where the daemon of an interface has its control socket.

@@ -20,7 +20,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/progress"
 	"github.com/xdpfab/xdpfab/internal/session"
-	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -55,6 +54,7 @@ type Domain struct {
 	dev      device
 	steppers []*stepper          // by queue
 	turns    []*progress.Stepper // theirs, each once
+	given    atomic.Uint32       // steppers given out, in turn
 	memory   []*memory.Memory
 	table    *mr.Table
 	served   atomic.Pointer[[]*Endpoint] // those that accept sessions; written under mu
@@ -62,7 +62,8 @@ type Domain struct {
 	fabric   *Fabric
 	place    place // of the interface; zero for a Pipe
 
-	end      end // how the domain ends: see health.go
+	paused   atomic.Bool // until Resume
+	end      end         // how the domain ends: see health.go
 	shutOnce sync.Once
 	ending   sync.WaitGroup // a shut under way that the domain began by itself
 	calls    sync.WaitGroup // asynchronous calls under way; begun under mu
@@ -71,20 +72,15 @@ type Domain struct {
 	mu        sync.Mutex
 	closed    bool
 	endpoints map[uint16]*Endpoint
-	turn      int          // next queue to give an endpoint
 	dialer    *Endpoint    // the endpoint that dialled peers share; made at first use
 	owned     []*mr.Memory // allocated by NewRegion
 	events    eventLink    // BindEQ
 	residence residence    // see resident.go
 
-	// Guests, or the host: see host.go and attached.go.
-	lodging lodging        // under mu
-	hosting sync.WaitGroup // guests; begun under mu
-	// withdrawing is held while a region that was kept is withdrawn; before mu.
-	withdrawing sync.Mutex
-	attached    *attached                            // nil if the domain drives queues itself
-	borrowed    *borrowed                            // nil unless it has borrowed its queue
-	ferries     atomic.Pointer[map[int]*share.Ferry] // to borrowers, by queue; stored under mu
+	host *Host // of guests
+
+	attached *attached // nil if the domain drives queues itself
+	borrowed *borrowed // nil unless it has borrowed its queue
 
 	children map[any]string // the open objects of the domain, with their names; under mu
 }
@@ -96,7 +92,9 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		end: end{done: make(chan struct{})}}
 	at := homeOf(dev)
 	paused := attr.life != 0 || at != nil
-	d.attr.life, d.attr.handed, d.lodging.paused, d.residence.home = 0, nil, paused, at
+	d.host = &Host{d: d}
+	d.attr.life, d.attr.handed, d.residence.home = 0, nil, at
+	d.paused.Store(paused)
 	d.served.Store(&[]*Endpoint{})
 	d.residence.table = d.table
 	var carrier engine.Carrier

@@ -129,13 +129,11 @@ func (d *Domain) newEndpoint(attr EndpointAttr, number uint16, identity uint64) 
 	if ep.ring, err = engine.NewRing(attr.Size, completions); err != nil {
 		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
-	queue := d.turn
 	if attr.part.of != nil {
-		queue = attr.part.queue
+		ep.stepper = d.steppers[attr.part.queue%len(d.steppers)]
 	} else {
-		d.turn++
+		ep.stepper = d.nextStepper()
 	}
-	ep.stepper = d.steppers[queue%len(d.steppers)]
 	ep.room.stepper, ep.room.size = ep.stepper, int32(attr.Size)
 	ep.peers.Store(&[]known{})
 	return ep, nil

@@ -52,6 +52,12 @@ func (ep *Endpoint) begin(x *executor.Executor, _ int, now int64, p session.Targ
 
 func (ep *Endpoint) mayReside() bool { return ep.remote == (tally{}) }
 
+func (ep *Endpoint) isTarget() bool {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	return ep.av == nil && ep.recv == nil && ep.inbox == nil && ep.conn == nil && !ep.attr.dials
+}
+
 // A passive endpoint is the tenant of its number: it takes requests, and no sessions.
 
 func (p *PassiveEndpoint) serves() bool { return true }
@@ -69,3 +75,5 @@ func (p *PassiveEndpoint) begin(*executor.Executor, int, int64, session.TargetPa
 }
 
 func (p *PassiveEndpoint) mayReside() bool { return true }
+
+func (p *PassiveEndpoint) isTarget() bool { return true }

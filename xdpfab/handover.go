@@ -25,7 +25,7 @@ import (
 const HandoverVersion = 5
 
 // Handover is what a domain leaves to the next process on its interface: the sessions
-// that peers have with it, its guests, and what is resident. See Domain.HandOver.
+// that peers have with it, its guests, and what is resident. See Host.HandOver.
 type Handover struct {
 	state handover
 	fds   []int

@@ -26,16 +26,16 @@ const (
 )
 
 // descriptors is how many file descriptors a handover has copies of at present.
-func (d *Domain) descriptors() int {
-	n := deviceFiles + d.residence.files()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for g := range d.lodging.guests {
+func (h *Host) descriptors() int {
+	n := deviceFiles + h.d.residence.files()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for g := range h.lodging.guests {
 		g.mu.Lock()
 		n += guestFiles + len(g.regions)
 		g.mu.Unlock()
 	}
-	for _, k := range d.lodging.kept {
+	for _, k := range h.lodging.kept {
 		if k.holder.ended {
 			n++
 		}

@@ -94,8 +94,13 @@ func (e interfaceLost) Unwrap() []error { return []error{ErrInterfaceLost, e.err
 // quiesce closes endpoints and engines, once: a second caller waits for the first.
 func (d *Domain) quiesce() {
 	d.shutOnce.Do(func() {
-		d.turnBack()
-		d.endGuests()
+		if d.paused.Load() { // nobody is told of an end before Resume
+			for _, st := range d.steppers {
+				st.Call(st.eng.Dismiss)
+			}
+		}
+		d.host.turnBack()
+		d.host.endGuests()
 		d.mu.Lock()
 		eps := make([]*Endpoint, 0, len(d.endpoints))
 		for _, ep := range d.endpoints {

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"encoding/json"
@@ -92,18 +94,18 @@ func (l *GuestLimits) check() error {
 	return nil
 }
 
-// Host serves the program at the other end of a connection, until the program or this
+// Serve serves the program at the other end of a connection, until the program or this
 // domain ends, or the program breaks a rule, which is the error returned. The connection
 // is the domain's from then on, and what the program had is given back when Host returns.
 // Whoever calls Host has decided that the program may use the interface.
-func (d *Domain) Host(conn *net.UnixConn, limits GuestLimits) error {
-	g := newGuest(d, conn, limits)
+func (h *Host) Serve(conn *net.UnixConn, limits GuestLimits) error {
+	g := newGuest(h, conn, limits)
 	err := g.meet()
 	err = errors.Join(err, g.limits.check())
 	if err == nil {
-		err = d.admit(g)
+		err = h.admit(g)
 	}
-	if errors.Is(err, errLeaving) && d.keepForNext(g.talk) {
+	if errors.Is(err, errLeaving) && h.keepForNext(g.talk) {
 		return g.talk.Close()
 	}
 	if err != nil {
@@ -114,11 +116,25 @@ func (d *Domain) Host(conn *net.UnixConn, limits GuestLimits) error {
 	return g.serve(nil)
 }
 
+// Host is what a domain has of its guests.
+type Host struct {
+	d  *Domain
+	mu sync.Mutex // guards lodging, and what is said to be under it
+	// Guests, or the host: see host.go and attached.go.
+	lodging lodging        // under mu
+	hosting sync.WaitGroup // guests; begun under mu
+	// withdrawing is held while a region that was kept is withdrawn; before mu.
+	withdrawing sync.Mutex
+	ferries     atomic.Pointer[map[int]*share.Ferry] // to borrowers, by queue; stored under mu
+}
+
+// Hosting returns the domain as the host of guests.
+func (d *Domain) Hosting() *Host { return d.host }
+
 // lodging is what a domain has of its guests. It is made with the first one.
 type lodging struct {
 	guests map[*guest]struct{}
 
-	paused   bool     // until Resume
 	leaving  bool     // HandOver has begun
 	shut     bool     // and takes no more guests
 	late     []int    // connections of those that came in between
@@ -128,52 +144,51 @@ type lodging struct {
 }
 
 // admit notes a new guest.
-func (d *Domain) admit(g *guest) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.open(); err != nil {
+func (h *Host) admit(g *guest) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.d.open(); err != nil {
 		return err
 	}
-	if d.lodging.leaving {
-		return fmt.Errorf("xdpfab: domain on %s: %w", d.dev.Info().Name, errLeaving)
+	if h.lodging.leaving {
+		return fmt.Errorf("xdpfab: domain on %s: %w", h.d.dev.Info().Name, errLeaving)
 	}
-	if d.attached != nil || d.borrowed != nil {
-		return fmt.Errorf("xdpfab: domain on %s is a guest itself, and cannot host others: %w", d.dev.Info().Name, ErrNotImplemented)
+	if h.d.attached != nil || h.d.borrowed != nil {
+		return fmt.Errorf("xdpfab: domain on %s is a guest itself, and cannot host others: %w", h.d.dev.Info().Name, ErrNotImplemented)
 	}
-	if d.lodging.guests == nil {
-		d.lodging.guests = map[*guest]struct{}{}
+	if h.lodging.guests == nil {
+		h.lodging.guests = map[*guest]struct{}{}
 	}
-	d.lodging.guests[g] = struct{}{}
-	g.st = d.steppers[d.turn%len(d.steppers)]
-	d.turn++
-	d.hosting.Add(1)
+	h.lodging.guests[g] = struct{}{}
+	g.st = h.d.nextStepper()
+	h.hosting.Add(1)
 	return nil
 }
 
 // leaveHost forgets a guest.
-func (d *Domain) leaveHost(g *guest) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.lodging.guests, g)
-	d.hosting.Done()
+func (h *Host) leaveHost(g *guest) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.lodging.guests, g)
+	h.hosting.Done()
 }
 
 // endGuests ends all guests, and waits until they have given back what they had.
-func (d *Domain) endGuests() {
-	d.mu.Lock()
-	guests := maps.Clone(d.lodging.guests)
-	d.mu.Unlock()
+func (h *Host) endGuests() {
+	h.mu.Lock()
+	guests := maps.Clone(h.lodging.guests)
+	h.mu.Unlock()
 	for g := range guests {
 		g.hang()
 	}
-	d.hosting.Wait()
-	d.forsakeKept()
+	h.hosting.Wait()
+	h.forsakeKept()
 }
 
 // lodger returns the guest's endpoint of a number, if it accepts sessions, or nil. Any
 // thread.
-func (d *Domain) lodger(number uint16) *guestEndpoint {
-	ep, _ := d.numbers.serving(number).(*guestEndpoint)
+func (h *Host) lodger(number uint16) *guestEndpoint {
+	ep, _ := h.d.numbers.serving(number).(*guestEndpoint)
 	return ep
 }
 
@@ -182,7 +197,7 @@ func (g *guest) furnish() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.table = mr.NewTable()
-	g.executors, g.memory = make([]*executor.Executor, len(g.d.steppers)), make([]*memory.Memory, len(g.d.steppers))
+	g.executors, g.memory = make([]*executor.Executor, len(g.h.d.steppers)), make([]*memory.Memory, len(g.h.d.steppers))
 	g.endpoints, g.regions, g.listeners = map[uint16]*guestEndpoint{}, map[uint64]*guestRegion{}, map[uint16]*guestPassive{}
 	g.blocks = map[uint16]*block{}
 }

@@ -152,7 +152,7 @@ func (g *guest) tooMany(what string, limit int) error {
 func (g *guest) link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, g.givesUp(), errHopSilent)
 	defer cancel()
-	l, err := g.d.dev.Link(ctx, a)
+	l, err := g.h.d.dev.Link(ctx, a)
 	return l, hopError(err)
 }
 
@@ -184,7 +184,7 @@ func (g *guest) newEndpoint(a share.Endpoint) (uint16, error) {
 		return 0, err
 	}
 	if anew {
-		g.d.endTargets(ep.number)
+		g.h.d.endTargets(ep.number)
 	}
 	source := ep.number
 	if a.Posts && a.Block != nil {
@@ -209,11 +209,11 @@ func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (anew bool, err error
 	if a.Origin == 0 {
 		return false, fmt.Errorf("an endpoint without an origin: want one that is random: %w", ErrNotImplemented)
 	}
-	g.d.mu.Lock()
-	defer g.d.mu.Unlock()
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.d.hasOrigin(a.Origin) {
+	if g.h.hasOrigin(a.Origin) {
 		return false, fmt.Errorf("the origin of an endpoint is in use: want one that is random: %w", ErrBusy)
 	}
 	of, err := g.contextOf(&a)
@@ -221,7 +221,7 @@ func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (anew bool, err error
 		return false, err
 	}
 	if a.Number == AnyNumber && !a.Highest {
-		a.Number = g.d.numbers.someNumber()
+		a.Number = g.h.d.numbers.someNumber()
 	}
 	ep.bound = a.Connected || a.Block != nil
 	if old := g.endpoints[uint16(a.Number)]; old != nil && old.left && a.Number == int(old.number) && !ep.bound {
@@ -230,18 +230,18 @@ func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (anew bool, err error
 		ep.on.Store(!anew)
 	} else if err = g.mayNumber(1); err != nil && !g.reserves(a.Number) {
 		return false, err
-	} else if ep.number, err = g.d.numbers.take(a.Number, a.Highest, of); err != nil {
+	} else if ep.number, err = g.h.d.numbers.take(a.Number, a.Highest, of); err != nil {
 		return false, err
 	}
 	g.settled = true
 	g.endpoints[ep.number] = ep
-	g.d.numbers.put(ep.number, ep)
+	g.h.d.numbers.put(ep.number, ep)
 	return anew, nil
 }
 
 // hasOrigin reports whether an endpoint of a guest has an origin.
-func (d *Domain) hasOrigin(origin uint64) (has bool) {
-	d.numbers.each(func(_ uint16, t tenant) {
+func (h *Host) hasOrigin(origin uint64) (has bool) {
+	h.d.numbers.each(func(_ uint16, t tenant) {
 		if ep, is := t.(*guestEndpoint); is && ep.identity == origin {
 			has = true
 		}
@@ -271,7 +271,7 @@ func (g *guest) serveEndpoint(_ context.Context, s share.Serve) (any, error) {
 	ep.messages.Store(s.Messages)
 	ep.on.Store(s.On)
 	if anew {
-		g.d.endTargets(ep.number)
+		g.h.d.endTargets(ep.number)
 	}
 	return nil, nil
 }
@@ -357,7 +357,7 @@ func (g *guest) newRegion(a *share.Region, fd int) (*guestRegion, error) {
 
 // deregister withdraws a region. It returns when no operation is in flight on it.
 func (g *guest) deregister(_ context.Context, key uint64) (any, error) {
-	g.d.mu.Lock()
+	g.h.mu.Lock()
 	g.mu.Lock()
 	r := g.regions[key]
 	if r != nil {
@@ -366,7 +366,7 @@ func (g *guest) deregister(_ context.Context, key uint64) (any, error) {
 		g.unkeep(r)
 	}
 	g.mu.Unlock()
-	g.d.mu.Unlock()
+	g.h.mu.Unlock()
 	if r == nil {
 		return nil, nil // the guest has ended
 	}
@@ -375,7 +375,7 @@ func (g *guest) deregister(_ context.Context, key uint64) (any, error) {
 
 // counters are those of the interface and of the guest.
 func (g *guest) counters() (map[string]uint64, error) {
-	all, err := g.d.dev.Counters()
+	all, err := g.h.d.dev.Counters()
 	if err != nil {
 		return nil, err
 	}

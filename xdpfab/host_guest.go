@@ -26,7 +26,7 @@ import (
 // guest is a program that uses the domain's interface: what it has here, and its
 // conversation.
 type guest struct {
-	d      *Domain
+	h      *Host
 	st     *stepper // of the engine that takes its operations
 	talk   *share.Talk
 	limits GuestLimits
@@ -68,8 +68,8 @@ type guest struct {
 	giveUp atomic.Int64 // ns; 0 for the host's
 
 	// making is held while an endpoint is made, closed, or gets a peer: the guest's calls
-	// are answered side by side, and none may find half an endpoint. It comes before d.mu
-	// and mu.
+	// are answered side by side, and none may find half an endpoint. It comes before
+	// Host.mu and mu.
 	making sync.Mutex
 
 	mu        sync.Mutex
@@ -82,7 +82,7 @@ type guest struct {
 	blocks    map[uint16]*block // by first number: of the guest's scalable endpoints
 	settled   bool              // it has, or had, endpoints or regions
 
-	ended bool          // nothing is left of it but what is kept; under d.mu
+	ended bool          // nothing is left of it but what is kept; under Host.mu
 	gone  chan struct{} // closed then
 }
 
@@ -116,8 +116,8 @@ type guestEndpoint struct {
 	left        bool // by the former holder of kept regions: it has no ring and no origin
 }
 
-func newGuest(d *Domain, conn *net.UnixConn, limits GuestLimits) *guest {
-	g := &guest{d: d, gone: make(chan struct{}), talk: share.NewTalk(conn), limits: limits.withDefaults(), paused: make(chan struct{}), left: make(chan struct{})}
+func newGuest(h *Host, conn *net.UnixConn, limits GuestLimits) *guest {
+	g := &guest{h: h, gone: make(chan struct{}), talk: share.NewTalk(conn), limits: limits.withDefaults(), paused: make(chan struct{}), left: make(chan struct{})}
 	g.pays = payer{limits: &g.limits, uid: func() uint32 { return g.info.UID }}
 	return g
 }
@@ -258,7 +258,7 @@ const farewell = 100 * time.Millisecond
 
 // end gives back everything that the guest has, when it makes no calls any more.
 func (g *guest) end() {
-	defer g.d.leaveHost(g)
+	defer g.h.leaveHost(g)
 	defer g.talk.Close()
 	if g.loan != nil {
 		g.endLoan()
@@ -320,9 +320,9 @@ func (g *guest) remove(ep *guestEndpoint) {
 	delete(g.endpoints, number)
 	g.mu.Unlock()
 	ep.on.Store(false)
-	g.d.endTargets(number)
+	g.h.d.endTargets(number)
 	g.silence(ep)
-	g.d.numbers.drop(number, ep)
+	g.h.d.numbers.drop(number, ep)
 }
 
 // silence ends an endpoint as a source of operations.

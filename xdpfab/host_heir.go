@@ -25,9 +25,9 @@ func (g *guest) takeBack(ctx context.Context, name string) (any, error) {
 	}
 	g.making.Lock()
 	defer g.making.Unlock()
-	g.d.mu.Lock()
-	defer g.d.mu.Unlock()
-	k := g.d.lodging.kept[keptID{g.info.UID, name}]
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	k := g.h.lodging.kept[keptID{g.info.UID, name}]
 	switch {
 	case k == nil:
 		return nil, fmt.Errorf("region %q of user %d: %w", name, g.info.UID, ErrNotKept)
@@ -60,9 +60,9 @@ var endWait = 2 * time.Second
 
 // awaitEnd waits until the program has ended that has a kept region.
 func (g *guest) awaitEnd(ctx context.Context, name string) error {
-	g.d.mu.Lock()
-	k := g.d.lodging.kept[keptID{g.info.UID, name}]
-	g.d.mu.Unlock()
+	g.h.mu.Lock()
+	k := g.h.lodging.kept[keptID{g.info.UID, name}]
+	g.h.mu.Unlock()
 	if k == nil || k.holder == g {
 		return nil
 	}
@@ -76,13 +76,14 @@ func (g *guest) awaitEnd(ctx context.Context, name string) error {
 }
 
 // inherit makes the guest heir to what another one has left. Nothing of that may meet
-// with what the guest has, so the guest must have nothing yet. d.mu and making are held.
+// with what the guest has, so the guest must have nothing yet. Host.mu and making are
+// held.
 func (g *guest) inherit(from *guest) error {
 	from.mu.Lock()
 	defer from.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for id, x := range g.d.lodging.kept {
+	for id, x := range g.h.lodging.kept {
 		if x.holder == from && g.limits.Serve != nil && g.limits.Serve(id.name) != nil {
 			return fmt.Errorf("the former program has region %q, too, which %s does not let this one serve: %w", id.name, g.limits.Rule, ErrDenied)
 		}
@@ -104,10 +105,10 @@ func (g *guest) inherit(from *guest) error {
 		ep := &guestEndpoint{guest: g, number: n, as: old.as, key: old.key, left: true}
 		ep.on.Store(true)
 		g.endpoints[n] = ep
-		g.d.numbers.put(n, ep)
+		g.h.d.numbers.put(n, ep)
 	}
 	from.endpoints, from.regions = nil, nil // engines may still ask it for an executor
-	for _, k := range g.d.lodging.kept {
+	for _, k := range g.h.lodging.kept {
 		if k.holder == from {
 			k.holder = g
 		}

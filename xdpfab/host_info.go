@@ -27,15 +27,15 @@ type GuestInfo struct {
 }
 
 // Guests returns the programs that the domain hosts at present, by process.
-func (d *Domain) Guests() []GuestInfo {
-	d.mu.Lock()
-	guests := slices.Collect(maps.Keys(d.lodging.guests))
-	d.mu.Unlock()
+func (h *Host) Guests() []GuestInfo {
+	h.mu.Lock()
+	guests := slices.Collect(maps.Keys(h.lodging.guests))
+	h.mu.Unlock()
 	all, feeds := make([]GuestInfo, len(guests)), make([]*share.Feed, len(guests))
 	for i, g := range guests {
 		all[i], feeds[i] = g.describe()
 	}
-	for _, st := range d.steppers { // one call of each engine, however many guests there are
+	for _, st := range h.d.steppers { // one call of each engine, however many guests there are
 		st.Call(func() {
 			for i, g := range guests {
 				if f := feeds[i]; g.st == st && f != nil {

@@ -41,7 +41,7 @@ type keptID struct {
 	name string
 }
 
-// kept is a region that outlives its program. Under Domain.mu.
+// kept is a region that outlives its program. Under Host.mu.
 type kept struct {
 	holder *guest // that has it, or had it
 	region *guestRegion
@@ -51,8 +51,8 @@ type kept struct {
 
 // keep has a region outlive the guest.
 func (g *guest) keep(_ context.Context, key uint64) (any, error) {
-	g.d.mu.Lock()
-	defer g.d.mu.Unlock()
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := g.regions[key]
@@ -60,7 +60,7 @@ func (g *guest) keep(_ context.Context, key uint64) (any, error) {
 		return nil, ErrClosed
 	}
 	id := keptID{g.info.UID, r.region.Name()}
-	if other := g.d.lodging.kept[id]; other != nil && other.region == r {
+	if other := g.h.lodging.kept[id]; other != nil && other.region == r {
 		return nil, nil
 	}
 	if r.region.Observer() != nil {
@@ -69,20 +69,20 @@ func (g *guest) keep(_ context.Context, key uint64) (any, error) {
 	if err := g.mayKeep(id, len(r.memory.Bytes())); err != nil {
 		return nil, err
 	}
-	g.d.lodging.keep(id, &kept{holder: g, region: r, rule: g.limits.Rule, taken: true})
+	g.h.lodging.keep(id, &kept{holder: g, region: r, rule: g.limits.Rule, taken: true})
 	return nil, nil
 }
 
-// mayKeep reports why the guest cannot have so many bytes more kept. d.mu is held.
+// mayKeep reports why the guest cannot have so many bytes more kept. h.mu is held.
 func (g *guest) mayKeep(id keptID, bytes int) error {
 	if id.name == "" {
 		return errors.New("a region without a name cannot be kept, since no program could find it again: register it with a name")
 	}
-	if g.d.lodging.kept[id] != nil {
+	if g.h.lodging.kept[id] != nil {
 		return fmt.Errorf("a region %q is kept for user %d already; take it back, have it withdrawn, or choose another name: %w", id.name, id.uid, mr.ErrNameInUse)
 	}
 	count, sum := 0, 0
-	for _, k := range g.d.lodging.kept {
+	for _, k := range g.h.lodging.kept {
 		if k.rule == g.limits.Rule {
 			count, sum = count+1, sum+len(k.region.memory.Bytes())
 		}
@@ -96,16 +96,16 @@ func (g *guest) mayKeep(id keptID, bytes int) error {
 	return nil
 }
 
-// unkeep forgets that a region is kept, which is about to be closed. d.mu is held.
+// unkeep forgets that a region is kept, which is about to be closed. h.mu is held.
 func (g *guest) unkeep(r *guestRegion) {
-	if id := (keptID{g.info.UID, r.region.Name()}); g.d.lodging.kept[id] != nil && g.d.lodging.kept[id].region == r {
-		delete(g.d.lodging.kept, id)
+	if id := (keptID{g.info.UID, r.region.Name()}); g.h.lodging.kept[id] != nil && g.h.lodging.kept[id].region == r {
+		delete(g.h.lodging.kept, id)
 	}
 }
 
-// keeps reports whether regions of the guest are kept. d.mu is held.
+// keeps reports whether regions of the guest are kept. h.mu is held.
 func (g *guest) keeps() bool {
-	for _, k := range g.d.lodging.kept {
+	for _, k := range g.h.lodging.kept {
 		if k.holder == g {
 			return true
 		}
@@ -116,24 +116,24 @@ func (g *guest) keeps() bool {
 // endure leaves of a guest that has ended what is kept, and closes everything else that
 // peers reach.
 func (g *guest) endure() {
-	g.d.mu.Lock()
+	g.h.mu.Lock()
 	keeps := g.keeps()
-	g.d.mu.Unlock()
+	g.h.mu.Unlock()
 	for _, ep := range maps.Clone(g.endpoints) {
 		g.linger(ep, keeps)
 	}
-	g.d.mu.Lock()
+	g.h.mu.Lock()
 	over := g.parted()
-	g.d.mu.Unlock()
+	g.h.mu.Unlock()
 	for _, r := range over {
 		_ = r.close()
 	}
 }
 
-// parted takes the regions that are not kept from the guest. d.mu is held.
+// parted takes the regions that are not kept from the guest. h.mu is held.
 func (g *guest) parted() (over []*guestRegion) {
 	held := map[*guestRegion]bool{}
-	for _, k := range g.d.lodging.kept {
+	for _, k := range g.h.lodging.kept {
 		held[k.region] = true
 	}
 	g.mu.Lock()
@@ -150,9 +150,9 @@ func (g *guest) parted() (over []*guestRegion) {
 
 // leave ends an endpoint of a program that closes its domain.
 func (g *guest) leave(_ context.Context, origin uint64) (any, error) {
-	g.d.mu.Lock()
+	g.h.mu.Lock()
 	keeps := g.keeps()
-	g.d.mu.Unlock()
+	g.h.mu.Unlock()
 	g.mu.Lock()
 	ep := g.endpointOf(origin)
 	g.mu.Unlock()
@@ -179,7 +179,7 @@ func (g *guest) linger(ep *guestEndpoint, keeps bool) {
 	ep.events.Store(false)
 	ep.observer.Store(nil)
 	if ep.spoken {
-		g.d.endTargets(ep.number)
+		g.h.d.endTargets(ep.number)
 	}
 	g.silence(ep)
 }
@@ -208,9 +208,9 @@ func (g *guest) over() {
 
 // depart notes that the guest has ended, and reports whether nothing of it is kept.
 func (g *guest) depart() (last bool) {
-	g.d.mu.Lock()
-	defer g.d.mu.Unlock()
-	for _, k := range g.d.lodging.kept {
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	for _, k := range g.h.lodging.kept {
 		if k.holder == g {
 			k.taken = false
 		}
@@ -221,16 +221,16 @@ func (g *guest) depart() (last bool) {
 }
 
 // Kept returns the regions of guests that outlive their programs, by user and name.
-func (d *Domain) Kept() []KeptRegion {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (h *Host) Kept() []KeptRegion {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	all := []KeptRegion{}
-	for id, k := range d.lodging.kept {
+	for id, k := range h.lodging.kept {
 		x := KeptRegion{Name: id.name, UID: id.uid, InUse: k.taken, Bytes: len(k.region.memory.Bytes()), Rule: k.rule, Endpoints: []uint16{}}
 		if k.taken {
 			x.PID = k.holder.info.PID
 		}
-		d.numbers.each(func(n uint16, t tenant) {
+		h.d.numbers.each(func(n uint16, t tenant) {
 			if ep, is := t.(*guestEndpoint); is && ep.guest == k.holder && ep.serves() {
 				x.Endpoints = append(x.Endpoints, n)
 			}
@@ -245,38 +245,38 @@ func (d *Domain) Kept() []KeptRegion {
 // WithdrawKept withdraws a region that is kept for a user. It returns when no operation
 // of peers is in flight on it. The error wraps ErrNotKept if there is no such region, or
 // ErrBusy if a program uses it, or another process is taking over.
-func (d *Domain) WithdrawKept(uid uint32, name string) error {
-	d.withdrawing.Lock()
-	defer d.withdrawing.Unlock()
-	d.mu.Lock()
-	leaving := d.lodging.leaving
-	d.mu.Unlock()
+func (h *Host) WithdrawKept(uid uint32, name string) error {
+	h.withdrawing.Lock()
+	defer h.withdrawing.Unlock()
+	h.mu.Lock()
+	leaving := h.lodging.leaving
+	h.mu.Unlock()
 	if leaving {
 		return fmt.Errorf("xdpfab: region %q of user %d: another process takes over just now: ask that one: %w", name, uid, ErrBusy)
 	}
-	return d.withdrawKept(uid, name)
+	return h.withdrawKept(uid, name)
 }
 
 // withdrawKept does the work of WithdrawKept. d.withdrawing is held.
-func (d *Domain) withdrawKept(uid uint32, name string) error {
-	d.mu.Lock()
-	k := d.lodging.kept[keptID{uid, name}]
+func (h *Host) withdrawKept(uid uint32, name string) error {
+	h.mu.Lock()
+	k := h.lodging.kept[keptID{uid, name}]
 	if k == nil {
-		d.mu.Unlock()
+		h.mu.Unlock()
 		return fmt.Errorf("xdpfab: region %q of user %d: %w", name, uid, ErrNotKept)
 	}
 	g := k.holder
 	if k.taken {
-		d.mu.Unlock()
+		h.mu.Unlock()
 		return fmt.Errorf("xdpfab: region %q of user %d: its program, process %d, uses it: close it there, or end the program first: %w", name, uid, g.info.PID, ErrBusy)
 	}
-	delete(d.lodging.kept, keptID{uid, name})
+	delete(h.lodging.kept, keptID{uid, name})
 	g.mu.Lock()
 	delete(g.regions, k.region.region.Key())
 	g.spanned -= len(k.region.memory.Bytes())
 	g.mu.Unlock()
 	last := g.ended && !g.keeps()
-	d.mu.Unlock()
+	h.mu.Unlock()
 	err := k.region.close()
 	if last {
 		g.dissolve()
@@ -285,11 +285,11 @@ func (d *Domain) withdrawKept(uid uint32, name string) error {
 }
 
 // forsakeKept withdraws everything that is kept, when no guest runs any more.
-func (d *Domain) forsakeKept() {
-	d.withdrawing.Lock() // and so nobody else is at it any more
-	defer d.withdrawing.Unlock()
-	for _, k := range d.Kept() {
-		_ = d.withdrawKept(k.UID, k.Name)
+func (h *Host) forsakeKept() {
+	h.withdrawing.Lock() // and so nobody else is at it any more
+	defer h.withdrawing.Unlock()
+	for _, k := range h.Kept() {
+		_ = h.withdrawKept(k.UID, k.Name)
 	}
 }
 

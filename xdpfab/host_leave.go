@@ -25,13 +25,13 @@ var errLeaving = errors.New("another process takes this one's place")
 // receive messages. Resident regions and their memory move, and go on meanwhile. Guests
 // that come during HandOver are handed over as well. Those that have borrowed a queue
 // drive it all the while. After an error the domain is as it was if it is not Done.
-func (d *Domain) HandOver(limit time.Duration) (*Handover, error) {
+func (host *Host) HandOver(limit time.Duration) (*Handover, error) {
 	h := &Handover{}
-	guests, err := d.leaving(h)
+	guests, err := host.leaving(h)
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
-	d.outwait(guests, limit)
+	host.outwait(guests, limit)
 	limit = min(limit, mostHeld)
 	paused := pauseGuests(guests, limit)
 	deadline := time.Now().Add(limit) // whoever had to be waited for costs the others nothing
@@ -41,19 +41,19 @@ func (d *Domain) HandOver(limit time.Duration) (*Handover, error) {
 			g.st.Call(g.feed.Hold)
 		}
 	}
-	d.drainGuests(leavers, deadline)
+	host.drainGuests(leavers, deadline)
 	leavers = h.stillThere(leavers)
 	turnedOut(paused, leavers)
 	for _, x := range leavers {
 		x.conclude()
 	}
-	h.addKept(d)
-	d.farewells(deadline)
+	h.addKept(host.d)
+	host.farewells(deadline)
 	for _, x := range leavers {
 		x.g.haltLoan()
 	}
 	h.release(deviceFiles + 3*len(leavers))
-	err = errors.Join(h.addSessions(d), h.addDevice(d))
+	err = errors.Join(h.addSessions(host.d), h.addDevice(host.d))
 	for _, x := range leavers { // only now: messages and frames came as long as there were sessions
 		if bad := h.leaveLoan(x.g, x.s.Loan); bad != nil {
 			x.g.dismiss(fmt.Errorf("xdpfab: handover: %w", bad))
@@ -66,14 +66,14 @@ func (d *Domain) HandOver(limit time.Duration) (*Handover, error) {
 		h.state.Guests = append(h.state.Guests, x.s)
 		close(x.g.left)
 	}
-	for _, fd := range d.closeDoor() {
+	for _, fd := range host.closeDoor() {
 		h.state.Guests = append(h.state.Guests, guestState{Talk: h.own(fd)})
 	}
 	if err == nil {
-		err = h.addResident(d) // last: the domain leaves it from here on
+		err = h.addResident(host.d) // last: the domain leaves it from here on
 	}
 	h.release(len(h.spare))
-	if err = errors.Join(err, d.CloseAll()); err != nil {
+	if err = errors.Join(err, host.d.CloseAll()); err != nil {
 		return nil, errors.Join(fmt.Errorf("xdpfab: handover: %w", err), h.Close())
 	}
 	return h, nil
@@ -81,62 +81,53 @@ func (d *Domain) HandOver(limit time.Duration) (*Handover, error) {
 
 // leaving begins the handover, which has room for all copies then, and returns the
 // guests.
-func (d *Domain) leaving(h *Handover) ([]*guest, error) {
-	if err := d.CanHandOver(); err != nil {
+func (host *Host) leaving(h *Handover) ([]*guest, error) {
+	if err := host.CanHandOver(); err != nil {
 		return nil, err
 	}
-	if err := h.reserve(d.descriptors()); err != nil {
+	if err := h.reserve(host.descriptors()); err != nil {
 		return nil, err
 	}
-	d.withdrawing.Lock() // what is being withdrawn is not left to anybody
-	defer d.withdrawing.Unlock()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.lodging.leaving {
-		return nil, fmt.Errorf("xdpfab: handover: domain on %s leaves already: %w", d.dev.Info().Name, ErrBusy)
+	host.withdrawing.Lock() // what is being withdrawn is not left to anybody
+	defer host.withdrawing.Unlock()
+	host.mu.Lock()
+	defer host.mu.Unlock()
+	if host.lodging.leaving {
+		return nil, fmt.Errorf("xdpfab: handover: domain on %s leaves already: %w", host.d.dev.Info().Name, ErrBusy)
 	}
-	d.lodging.leaving = true
-	return slices.Collect(maps.Keys(d.lodging.guests)), nil
+	host.lodging.leaving = true
+	host.d.residence.handing.Store(true)
+	return slices.Collect(maps.Keys(host.lodging.guests)), nil
 }
 
 // CanHandOver returns nil if HandOver is possible at present.
-func (d *Domain) CanHandOver() error {
-	if d.attached != nil || d.borrowed != nil {
-		return fmt.Errorf("xdpfab: handover: domain on %s is a guest itself: %w", d.dev.Info().Name, ErrNotImplemented)
+func (h *Host) CanHandOver() error {
+	if h.d.attached != nil || h.d.borrowed != nil {
+		return fmt.Errorf("xdpfab: handover: domain on %s is a guest itself: %w", h.d.dev.Info().Name, ErrNotImplemented)
 	}
-	if err := errors.Join(d.residence.canMove(), d.canReopen()); err != nil {
-		return fmt.Errorf("xdpfab: handover: domain on %s: %w", d.dev.Info().Name, err)
+	if err := errors.Join(h.d.residence.canMove(), h.canReopen()); err != nil {
+		return fmt.Errorf("xdpfab: handover: domain on %s: %w", h.d.dev.Info().Name, err)
 	}
-	d.mu.Lock()
-	err := d.open()
-	endpoints := slices.Collect(maps.Values(d.endpoints))
-	d.mu.Unlock()
-	for _, ep := range endpoints {
-		if !ep.isTarget() {
-			err = fmt.Errorf("xdpfab: handover: endpoint %d posts or receives: want endpoints that are nothing but targets: %w", ep.number, ErrNotImplemented)
+	err := h.d.open()
+	h.d.numbers.each(func(number uint16, t tenant) {
+		if !t.isTarget() {
+			err = fmt.Errorf("xdpfab: handover: endpoint %d posts or receives: want endpoints that are nothing but targets: %w", number, ErrNotImplemented)
 		}
-	}
-	for _, st := range d.steppers {
+	})
+	for _, st := range h.d.steppers {
 		st.Call(func() {
 			if e := st.eng.Movable(); e != nil {
 				err = fmt.Errorf("xdpfab: handover: %w: %w", e, ErrNotImplemented)
 			}
 		})
 	}
-	return errors.Join(err, mayOpen(d.descriptors()))
-}
-
-// isTarget reports whether the endpoint neither posts nor receives messages, at present.
-func (ep *Endpoint) isTarget() bool {
-	ep.mu.Lock()
-	defer ep.mu.Unlock()
-	return ep.av == nil && ep.recv == nil && ep.inbox == nil && ep.conn == nil && !ep.attr.dials
+	return errors.Join(err, mayOpen(h.descriptors()))
 }
 
 // canReopen returns nil if the interface can be opened as it is at present. Otherwise no
 // process could take over, and this one could not go on after a takeover that has failed.
-func (d *Domain) canReopen() error {
-	dev, is := d.dev.(netInterface)
+func (h *Host) canReopen() error {
+	dev, is := h.d.dev.(netInterface)
 	if !is {
 		return nil
 	}
@@ -144,19 +135,19 @@ func (d *Domain) canReopen() error {
 }
 
 // drainGuests waits until the guests have nothing in flight.
-func (d *Domain) drainGuests(leavers []*leaver, deadline time.Time) {
+func (h *Host) drainGuests(leavers []*leaver, deadline time.Time) {
 	var all []*outwaited
 	for _, x := range leavers {
 		if g := x.g; g.feed != nil {
 			all = append(all, g.outwaited(g.feed))
 		}
 	}
-	d.undrained(all, deadline)
+	h.undrained(all, deadline)
 }
 
 // farewells waits until the ends of sessions that were begun here have been sent.
-func (d *Domain) farewells(deadline time.Time) {
-	for _, st := range d.steppers {
+func (h *Host) farewells(deadline time.Time) {
+	for _, st := range h.d.steppers {
 		for idle := false; !idle && time.Now().Before(deadline); {
 			if st.Call(func() { idle = st.eng.Idle() }); !idle {
 				time.Sleep(drainPoll)
@@ -167,27 +158,27 @@ func (d *Domain) farewells(deadline time.Time) {
 
 // closeDoor returns the connections of programs that have come since leaving, and lets in
 // no more.
-func (d *Domain) closeDoor() (late []int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	late, d.lodging.late = d.lodging.late, nil
-	d.lodging.shut = true
+func (h *Host) closeDoor() (late []int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	late, h.lodging.late = h.lodging.late, nil
+	h.lodging.shut = true
 	return late
 }
 
 // keepForNext keeps the connection of a program that comes while the domain leaves, for
 // the next process, and reports whether it does leave.
-func (d *Domain) keepForNext(talk *share.Talk) (leaves bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.lodging.leaving || d.lodging.shut {
+func (h *Host) keepForNext(talk *share.Talk) (leaves bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.lodging.leaving || h.lodging.shut {
 		return false
 	}
 	fd, err := talk.FD()
 	if err != nil {
 		return false
 	}
-	d.lodging.late = append(d.lodging.late, fd)
+	h.lodging.late = append(h.lodging.late, fd)
 	return true
 }
 

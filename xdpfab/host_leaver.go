@@ -87,9 +87,9 @@ func (h *Handover) copyGuest(x *leaver) (err error) {
 	}
 	a.Area, errs[1] = h.dup(g.area.FD())
 	a.Bell, errs[2] = h.dup(g.bell.FD())
-	g.d.mu.Lock()
+	g.h.mu.Lock()
 	a.Regions, errs[3] = h.regionsOf(g)
-	g.d.mu.Unlock()
+	g.h.mu.Unlock()
 	return errors.Join(errs[:]...)
 }
 

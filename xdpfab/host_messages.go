@@ -12,7 +12,7 @@ func (g *guest) admit(session uint64, x *share.Admission) {
 	if session != 0 {
 		g.in.Admit(session, x)
 	}
-	if ep := g.d.lodger(x.Endpoint); ep != nil && ep.guest == g && ep.identity == x.Identity {
+	if ep := g.h.lodger(x.Endpoint); ep != nil && ep.guest == g && ep.identity == x.Identity {
 		g.in.Grant(&ep.credit, x.Room)
 	}
 	g.room()
@@ -22,7 +22,7 @@ func (g *guest) admit(session uint64, x *share.Admission) {
 // for the guest to admit it.
 func (g *guest) room() {
 	if g.in.Refused() {
-		g.d.room()
+		g.h.d.room()
 	}
 }
 

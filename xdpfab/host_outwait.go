@@ -37,7 +37,7 @@ func (g *guest) outwaited(f *share.Feed) *outwaited {
 
 // outwait returns with all guests held, when none has operations in flight or the limit
 // has passed. At first it holds only those whose operations take longer than briefly.
-func (d *Domain) outwait(guests []*guest, limit time.Duration) {
+func (h *Host) outwait(guests []*guest, limit time.Duration) {
 	var all []*outwaited
 	for _, g := range guests {
 		if _, f := g.describe(); f != nil {
@@ -48,8 +48,8 @@ func (d *Domain) outwait(guests []*guest, limit time.Duration) {
 		for _, x := range all {
 			x.st.Call(x.feed.Hold)
 		}
-		slow := d.undrained(all, time.Now().Add(min(briefly, limit)))
-		if len(slow) == 0 || d.end.err() != nil || !time.Now().Before(end) {
+		slow := h.undrained(all, time.Now().Add(min(briefly, limit)))
+		if len(slow) == 0 || h.d.end.err() != nil || !time.Now().Before(end) {
 			return
 		}
 		for _, x := range slow {
@@ -60,16 +60,16 @@ func (d *Domain) outwait(guests []*guest, limit time.Duration) {
 				x.st.Call(x.feed.Unhold)
 			}
 		}
-		d.undrained(slow, end)
+		h.undrained(slow, end)
 	}
 }
 
 // undrained waits until no guest has operations in flight, and returns the guests that
 // still have some at the end.
-func (d *Domain) undrained(all []*outwaited, end time.Time) (slow []*outwaited) {
+func (h *Host) undrained(all []*outwaited, end time.Time) (slow []*outwaited) {
 	for _, x := range all {
 		over := x.over()
-		for ; !over && d.end.err() == nil && time.Now().Before(end); over = x.over() {
+		for ; !over && h.d.end.err() == nil && time.Now().Before(end); over = x.over() {
 			time.Sleep(outwaitPoll)
 		}
 		if !over {

@@ -33,26 +33,26 @@ func (g *guest) passive(_ context.Context, a share.Passive) (uint16, error) {
 	if err != nil {
 		return 0, err
 	}
-	g.d.mu.Lock()
-	defer g.d.mu.Unlock()
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := g.mayNumber(1); err != nil {
 		return 0, err
 	}
 	if attr.Number == AnyNumber {
-		attr.Number = g.d.numbers.someNumber()
+		attr.Number = g.h.d.numbers.someNumber()
 	}
-	number, err := g.d.numbers.take(attr.Number, false, nil)
+	number, err := g.h.d.numbers.take(attr.Number, false, nil)
 	if err != nil {
 		return 0, err
 	}
 	attr.Number = int(number)
-	p := &guestPassive{PassiveEndpoint: newPassive(g.d, attr, number, key), more: make(chan struct{}, 1)}
+	p := &guestPassive{PassiveEndpoint: newPassive(g.h.d, attr, number, key), more: make(chan struct{}, 1)}
 	p.closed, p.close = context.WithCancel(context.Background())
 	p.heed = p.wait
 	g.settled = g.settled || key != nil // which is one of this table
-	g.d.numbers.put(number, p.PassiveEndpoint)
+	g.h.d.numbers.put(number, p.PassiveEndpoint)
 	g.listeners[number] = p
 	return number, nil
 }
@@ -162,6 +162,6 @@ func (g *guest) unlisten(_ context.Context, number uint16) (any, error) {
 	g.mu.Unlock()
 	p.shut()
 	p.close()
-	g.d.numbers.drop(number, p.PassiveEndpoint)
+	g.h.d.numbers.drop(number, p.PassiveEndpoint)
 	return nil, nil
 }

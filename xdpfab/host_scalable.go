@@ -16,14 +16,14 @@ func (g *guest) block(_ context.Context, b share.Block) (uint16, error) {
 	if b.Length < 1 || b.Length > MaxContexts {
 		return 0, fmt.Errorf("scalable endpoint of %d numbers: want 1..%d: %w", b.Length, MaxContexts, ErrCount)
 	}
-	g.d.mu.Lock()
-	defer g.d.mu.Unlock()
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := g.mayNumber(b.Length); err != nil {
 		return 0, err
 	}
-	s, err := g.d.numbers.reserve(b.Number, b.Length)
+	s, err := g.h.d.numbers.reserve(b.Number, b.Length)
 	if err != nil {
 		return 0, err
 	}
@@ -32,8 +32,8 @@ func (g *guest) block(_ context.Context, b share.Block) (uint16, error) {
 }
 
 // mayNumber reports why the guest may not have so many numbers of endpoints more. Those
-// of a scalable endpoint count from the beginning, and its contexts no more. d.mu and mu
-// are held.
+// of a scalable endpoint count from the beginning, and its contexts no more. Host.mu and
+// mu are held.
 func (g *guest) mayNumber(more int) error {
 	has := len(g.listeners)
 	for _, s := range g.blocks {
@@ -50,21 +50,21 @@ func (g *guest) mayNumber(more int) error {
 	return nil
 }
 
-// reserves reports whether a number belongs to a scalable endpoint of the guest. d.mu and
-// mu are held.
+// reserves reports whether a number belongs to a scalable endpoint of the guest. Host.mu
+// and mu are held.
 func (g *guest) reserves(number int) bool {
 	if number < 0 {
 		return false
 	}
-	s := g.d.numbers.blockOf(uint16(number))
+	s := g.h.d.numbers.blockOf(uint16(number))
 	return s != nil && g.blocks[uint16(s.first)] == s
 }
 
 // unblock gives the numbers back. No context may be open: it would have no scalable
 // endpoint at the next host.
 func (g *guest) unblock(_ context.Context, number uint16) (any, error) {
-	g.d.mu.Lock()
-	defer g.d.mu.Unlock()
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for n, ep := range g.endpoints {
@@ -74,7 +74,7 @@ func (g *guest) unblock(_ context.Context, number uint16) (any, error) {
 	}
 	if s := g.blocks[number]; s != nil {
 		delete(g.blocks, number)
-		g.d.numbers.unreserve(s)
+		g.h.d.numbers.unreserve(s)
 	}
 	return nil, nil
 }

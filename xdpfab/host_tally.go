@@ -37,15 +37,15 @@ var talliesCost = Cost{Memory: share.TalliesLen, Files: 1, Mappings: 1}
 
 // observe counts what peers do to a region from now on.
 func (g *guest) observe(_ context.Context, o share.Observe) (any, error) {
-	g.d.mu.Lock()
-	defer g.d.mu.Unlock()
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := g.regions[o.Key]
 	if r == nil {
 		return nil, fmt.Errorf("region %#x: %w", o.Key, ErrClosed)
 	}
-	if k := g.d.lodging.kept[keptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
+	if k := g.h.lodging.kept[keptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
 		return nil, fmt.Errorf("region %v outlives its program, and is not counted: want one that is not kept: %w", r.region, ErrNotImplemented)
 	}
 	err := g.observeRegion(r.region, o.Tally)

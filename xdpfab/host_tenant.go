@@ -44,3 +44,5 @@ func (ep *guestEndpoint) begin(x *executor.Executor, queue int, now int64, p ses
 }
 
 func (ep *guestEndpoint) mayReside() bool { return false }
+
+func (ep *guestEndpoint) isTarget() bool { return true }

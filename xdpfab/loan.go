@@ -78,7 +78,7 @@ func (g *guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 	if b.Version != share.Version {
 		return nil, fmt.Errorf("queues of version %d: this host has version %d; use a program and a daemon of one release: %w", b.Version, share.Version, ErrNotImplemented)
 	}
-	l, err := g.d.lend(g)
+	l, err := g.h.lend(g)
 	if err != nil {
 		return nil, err
 	}
@@ -96,19 +96,19 @@ func (g *guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := json.Marshal(g.d.Interface())
-	return share.Borrowed{Parts: parts, Attached: share.Attached{Version: share.Version, NetNS: g.d.place.namespace, PID: os.Getpid(),
-		Interface: info, MAC: g.d.dev.MAC(), MTU: g.d.dev.MTU()}}, err
+	info, err := json.Marshal(g.h.d.Interface())
+	return share.Borrowed{Parts: parts, Attached: share.Attached{Version: share.Version, NetNS: g.h.d.place.namespace, PID: os.Getpid(),
+		Interface: info, MAC: g.h.d.dev.MAC(), MTU: g.h.d.dev.MTU()}}, err
 }
 
 // lend takes a queue for a guest, if the rules and the queues allow it.
-func (d *Domain) lend(g *guest) (*port.Loan, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (h *Host) lend(g *guest) (*port.Loan, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if err := g.mayBorrow(); err != nil {
 		return nil, err
 	}
-	from, is := d.dev.(lender)
+	from, is := h.d.dev.(lender)
 	if !is || len(from.Spares()) == 0 {
 		return nil, fmt.Errorf("the host has no queues to lend: have it started with some (xdpfabd --lend, DomainAttr.Lend), or do without: %w", ErrBusy)
 	}
@@ -120,10 +120,10 @@ func (d *Domain) lend(g *guest) (*port.Loan, error) {
 	return l, nil
 }
 
-// mayBorrow reports why the guest may not have one more queue. d.mu is held.
+// mayBorrow reports why the guest may not have one more queue. h.mu is held.
 func (g *guest) mayBorrow() error {
 	has := 0
-	for other := range g.d.lodging.guests {
+	for other := range g.h.lodging.guests {
 		if other.queue.Load() != nil && other.info.UID == g.info.UID && other.limits.Rule == g.limits.Rule {
 			has++
 		}
@@ -143,15 +143,15 @@ func (g *guest) takeLoan(x *loan) {
 	g.mu.Lock()
 	g.endpoints, g.loan = map[uint16]*guestEndpoint{}, x
 	g.mu.Unlock()
-	g.d.mu.Lock()
-	g.d.ferry(x.queue, x.ferry)
-	g.d.mu.Unlock()
+	g.h.mu.Lock()
+	g.h.ferry(x.queue, x.ferry)
+	g.h.mu.Unlock()
 }
 
 // startLoan has packets cross over, and tells the borrower of new ways.
 func (g *guest) startLoan() {
 	x := g.loan
-	own := g.d.steppers[x.queue%len(g.d.steppers)].eng
+	own := g.h.d.steppers[x.queue%len(g.h.d.steppers)].eng
 	x.tasks.Go(func() { x.ferry.Run(func(packet []byte) { own.Deliver(packet, false) }) })
 	x.tasks.Go(func() {
 		defer close(x.silenced)
@@ -163,12 +163,12 @@ func (g *guest) startLoan() {
 // on with the loan.
 func (g *guest) endLoan() {
 	x := g.loan
-	g.d.mu.Lock()
-	g.d.ferry(x.queue, nil)
+	g.h.mu.Lock()
+	g.h.ferry(x.queue, nil)
 	for n := range g.endpoints {
-		g.d.numbers.drop(n, g.endpoints[n])
+		g.h.d.numbers.drop(n, g.endpoints[n])
 	}
-	g.d.mu.Unlock()
+	g.h.mu.Unlock()
 	for _, w := range x.ways {
 		w.stop()
 	}
@@ -193,10 +193,10 @@ func (x *loan) give() {
 	}
 }
 
-// ferry notes by which ferry the packets for a queue leave; nil for none. d.mu is held.
-func (d *Domain) ferry(queue int, f *share.Ferry) {
+// ferry notes by which ferry the packets for a queue leave; nil for none. h.mu is held.
+func (h *Host) ferry(queue int, f *share.Ferry) {
 	all := map[int]*share.Ferry{}
-	if old := d.ferries.Load(); old != nil {
+	if old := h.ferries.Load(); old != nil {
 		maps.Copy(all, *old)
 	}
 	if f == nil {
@@ -204,13 +204,13 @@ func (d *Domain) ferry(queue int, f *share.Ferry) {
 	} else {
 		all[queue] = f
 	}
-	d.ferries.Store(&all)
+	h.ferries.Store(&all)
 }
 
 // outside sends a packet to the borrower of a queue. It is called on the engines'
 // threads.
-func (d *Domain) outside(packet []byte, queue int) (sent bool) {
-	all := d.ferries.Load()
+func (h *Host) outside(packet []byte, queue int) (sent bool) {
+	all := h.ferries.Load()
 	if all == nil {
 		return false
 	}
@@ -225,8 +225,8 @@ func (d *Domain) outside(packet []byte, queue int) (sent bool) {
 
 // elsewhere returns the queue of the borrower that has an endpoint. It is called on the
 // engines' threads.
-func (d *Domain) elsewhere(endpoint uint16) (queue int, is bool) {
-	if ep, is := d.numbers.at(endpoint).(*guestEndpoint); is {
+func (h *Host) elsewhere(endpoint uint16) (queue int, is bool) {
+	if ep, is := h.d.numbers.at(endpoint).(*guestEndpoint); is {
 		if q := ep.guest.queue.Load(); q != nil {
 			return *q, true
 		}
@@ -236,8 +236,8 @@ func (d *Domain) elsewhere(endpoint uint16) (queue int, is bool) {
 
 // allot gives the borrower numbers of endpoints.
 func (g *guest) allot(_ context.Context, n share.Number) (uint16, error) {
-	g.d.mu.Lock()
-	defer g.d.mu.Unlock()
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if n.Count < 1 {
@@ -246,7 +246,7 @@ func (g *guest) allot(_ context.Context, n share.Number) (uint16, error) {
 	if err := g.mayNumber(n.Count); err != nil {
 		return 0, err
 	}
-	first, err := g.d.pickNumbers(n)
+	first, err := g.h.pickNumbers(n)
 	if err != nil {
 		return 0, err
 	}
@@ -254,36 +254,36 @@ func (g *guest) allot(_ context.Context, n share.Number) (uint16, error) {
 		number := uint16(first + i)
 		ep := &guestEndpoint{guest: g, number: number, identity: newLife()}
 		g.endpoints[number] = ep
-		g.d.numbers.put(number, ep)
+		g.h.d.numbers.put(number, ep)
 	}
 	return uint16(first), nil
 }
 
-// pickNumbers checks or chooses numbers for a borrower. d.mu is held.
-func (d *Domain) pickNumbers(n share.Number) (int, error) {
+// pickNumbers checks or chooses numbers for a borrower. h.mu is held.
+func (h *Host) pickNumbers(n share.Number) (int, error) {
 	if n.Count > 1 {
-		return d.numbers.takeMany(n.Number, n.Count)
+		return h.d.numbers.takeMany(n.Number, n.Count)
 	}
-	number, err := d.numbers.take(n.Number, n.Highest, nil)
+	number, err := h.d.numbers.take(n.Number, n.Highest, nil)
 	return int(number), err
 }
 
 // surrender takes the number of an endpoint back.
 func (g *guest) surrender(_ context.Context, number uint16) (any, error) {
-	g.d.mu.Lock()
-	defer g.d.mu.Unlock()
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if ep := g.endpoints[number]; ep != nil {
 		delete(g.endpoints, number)
-		g.d.numbers.drop(number, ep)
+		g.h.d.numbers.drop(number, ep)
 	}
 	return nil, nil
 }
 
 // loanCounters are those of the XDP program, which the borrower cannot see.
 func (g *guest) loanCounters(context.Context, struct{}) (map[string]uint64, error) {
-	all, err := g.d.dev.Counters()
+	all, err := g.h.d.dev.Counters()
 	maps.DeleteFunc(all, func(name string, _ uint64) bool { return !strings.HasPrefix(name, "xdp_") })
 	return all, err
 }
@@ -297,17 +297,17 @@ type LentQueue struct {
 }
 
 // LentQueues describes the queues that the domain can lend, by number.
-func (d *Domain) LentQueues() []LentQueue {
+func (h *Host) LentQueues() []LentQueue {
 	list := []LentQueue{}
-	from, is := d.dev.(lender)
+	from, is := h.d.dev.(lender)
 	if !is {
 		return list
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, s := range from.Spares() {
 		q := LentQueue{Queue: s.Number, State: string(s.State), Lends: s.Lends}
-		for g := range d.lodging.guests {
+		for g := range h.lodging.guests {
 			if has := g.queue.Load(); has != nil && *has == s.Number {
 				q.PID = g.info.PID
 			}

@@ -22,7 +22,7 @@ func (d *Domain) neighbours() (b beyond, first int) {
 		return beyond{d.abroad, dev.outside}, dev.queue.Number()
 	case lender:
 		if len(dev.Spares()) > 0 {
-			return beyond{d.elsewhere, d.outside}, 0
+			return beyond{d.host.elsewhere, d.host.outside}, 0
 		}
 	}
 	return beyond{}, 0

@@ -17,8 +17,8 @@ import (
 // tenant has the number of an endpoint. The engines ask it about the sessions that peers
 // open to that number, on their own threads.
 type tenant interface {
-	// serves reports whether it accepts sessions, or requests for connections. Nothing
-	// else is asked of a tenant that does not.
+	// serves reports whether it accepts sessions, or requests for connections. A tenant
+	// that does not is asked nothing else about them.
 	serves() bool
 	// admit answers the hello of an origin.
 	admit(origin uint64) wire.HelloStatus
@@ -35,6 +35,9 @@ type tenant interface {
 	begin(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served
 	// mayReside reports whether begin would return nil.
 	mayReside() bool
+	// isTarget reports whether it neither posts nor receives messages, at present. It is
+	// asked whether it serves or not, and by any goroutine.
+	isTarget() bool
 }
 
 // numbers says who has which endpoint number. Any thread may look a tenant up.

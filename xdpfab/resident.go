@@ -66,6 +66,7 @@ type residence struct {
 	servers  atomic.Pointer[[]*resident.Server]  // by queue; each belongs to the engine's thread
 	keys     atomic.Pointer[map[uint64]struct{}] // of the regions; stored under mu, and never changed
 	home     *home                               // nil: all ends with the process
+	handing  atomic.Bool                         // a handover has begun: nothing becomes resident any more
 	leaving  atomic.Bool                         // the domain ends, and another process goes on with what there is; stored under mu
 	counted  programTallies
 }
@@ -114,7 +115,7 @@ func (d *Domain) reside() error {
 	}
 	dev, own := d.dev.(netInterface)
 	switch {
-	case d.lodging.leaving:
+	case h.handing.Load():
 		return fmt.Errorf("domain on %s, which another process is taking over: %w", d.dev.Info().Name, ErrBusy)
 	case !own:
 		return fmt.Errorf("domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w", d.dev.Info().Name, ErrNotImplemented)

@@ -73,8 +73,7 @@ func (d *Domain) NewScalableEndpoint(attr ScalableAttr) (*ScalableEndpoint, erro
 		return nil, err
 	}
 	attr.Number = numbers.first
-	s := &ScalableEndpoint{dom: d, attr: attr, first: d.turn, block: numbers, tx: make([]*Endpoint, attr.TXContexts), rx: make([]*Endpoint, attr.RXContexts)}
-	d.turn += attr.TXContexts
+	s := &ScalableEndpoint{dom: d, attr: attr, first: d.takeTurns(attr.TXContexts), block: numbers, tx: make([]*Endpoint, attr.TXContexts), rx: make([]*Endpoint, attr.RXContexts)}
 	d.children[s] = fmt.Sprintf("scalable endpoint %d", attr.Number)
 	return s, nil
 }

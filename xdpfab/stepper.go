@@ -55,3 +55,10 @@ func (d *Domain) waitAny() func(time.Duration) {
 	first := d.dev.Ports()[0] // of a device for tests
 	return func(limit time.Duration) { first.Wait(min(limit, time.Millisecond)) }
 }
+
+// takeTurns gives out the places of count steppers, one after the other, and returns the
+// first one's, which is to be taken modulo their number.
+func (d *Domain) takeTurns(count int) int { return int(d.given.Add(uint32(count)) - uint32(count)) }
+
+// nextStepper returns the steppers in turn.
+func (d *Domain) nextStepper() *stepper { return d.steppers[d.takeTurns(1)%len(d.steppers)] }

@@ -18,7 +18,7 @@ import (
 
 // AdmitGuest decides what a program may do that is a guest already, and is handed over;
 // conn stays the domain's. gone, if it is not nil, is called when the guest has gone,
-// with what Domain.Host would return. A program that is refused learns why after Resume,
+// with what Host.Serve would return. A program that is refused learns why after Resume,
 // and the domain's log says so, but not before: the former domain may have to go on.
 type AdmitGuest func(conn *net.UnixConn) (limits GuestLimits, gone func(error), err error)
 
@@ -94,9 +94,9 @@ func (h *Handover) fill(d *Domain, admit AdmitGuest, prepare func(*Domain) error
 			h.forgo(d, &s.Guests[i], told, err)
 			continue
 		}
-		d.mu.Lock()
-		d.lodging.arriving = append(d.lodging.arriving, g)
-		d.mu.Unlock()
+		d.host.mu.Lock()
+		d.host.lodging.arriving = append(d.host.lodging.arriving, g)
+		d.host.mu.Unlock()
 	}
 	for i := range s.Kept {
 		h.restoreKept(d, &s.Kept[i])
@@ -126,7 +126,7 @@ func (h *Handover) takeIn(d *Domain, s *guestState, admit AdmitGuest) (g *guest,
 	if err != nil {
 		return nil, nil, errors.Join(err, conn.Close())
 	}
-	g = newGuest(d, conn, limits)
+	g = newGuest(d.host, conn, limits)
 	g.info, g.unanswered, g.told = s.Info, s.Unanswered, gone
 	return g, gone, h.settle(g, s)
 }
@@ -138,7 +138,7 @@ func (h *Handover) settle(g *guest, s *guestState) error {
 		err = g.meet()
 	}
 	if err == nil {
-		err = g.d.admit(g)
+		err = g.h.admit(g)
 	}
 	if err != nil {
 		return errors.Join(err, g.talk.Close())
@@ -277,14 +277,26 @@ func (d *Domain) Resume() {
 	if from, is := d.dev.(lender); is {
 		from.Settle()
 	}
-	d.mu.Lock()
-	arriving, strays := d.lodging.arriving, d.lodging.strays
-	d.lodging.arriving, d.lodging.strays = nil, nil
-	d.lodging.paused = false
-	d.mu.Unlock()
+	arriving, strays := d.host.arrivals()
+	d.paused.Store(false)
 	for _, st := range d.steppers {
 		st.Call(st.eng.Resume)
 	}
+	serveArrivals(d, arriving, strays)
+}
+
+// arrivals takes the guests that were handed over, and those that cannot go on.
+func (h *Host) arrivals() ([]*guest, []*stray) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	arriving, strays := h.lodging.arriving, h.lodging.strays
+	h.lodging.arriving, h.lodging.strays = nil, nil
+	return arriving, strays
+}
+
+// serveArrivals serves the guests that were handed over, and turns out those that cannot
+// go on.
+func serveArrivals(d *Domain, arriving []*guest, strays []*stray) {
 	for _, x := range strays {
 		go x.turnOut(d)
 	}
@@ -305,20 +317,11 @@ func (d *Domain) Resume() {
 	}
 }
 
-// turnBack undoes Open before Resume: nobody is told of an end.
-func (d *Domain) turnBack() {
-	d.mu.Lock()
-	arriving, strays, paused := d.lodging.arriving, d.lodging.strays, d.lodging.paused
-	d.lodging.arriving, d.lodging.strays = nil, nil
-	d.mu.Unlock()
+// turnBack undoes Open before Resume.
+func (h *Host) turnBack() {
+	arriving, strays := h.arrivals()
 	for _, x := range strays {
 		x.spare()
-	}
-	if !paused {
-		return
-	}
-	for _, st := range d.steppers {
-		st.Call(st.eng.Dismiss)
 	}
 	for _, g := range arriving {
 		g.end()

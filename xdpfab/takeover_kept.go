@@ -42,10 +42,10 @@ type keptMark struct {
 // addKept adds what programs have left that have ended. What cannot be added is lost, but
 // nothing else with it.
 func (h *Handover) addKept(d *Domain) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.host.mu.Lock()
+	defer d.host.mu.Unlock()
 	holders := map[*guest]struct{}{}
-	for _, k := range d.lodging.kept {
+	for _, k := range d.host.lodging.kept {
 		if k.holder.ended {
 			holders[k.holder] = struct{}{}
 		}
@@ -73,7 +73,7 @@ func (g *guest) serving() (all []leftState) {
 	return all
 }
 
-// regionsOf returns the regions of a guest of which there can be copies. d.mu is held.
+// regionsOf returns the regions of a guest of which there can be copies. h.mu is held.
 func (h *Handover) regionsOf(g *guest) (all []regionState, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -84,7 +84,7 @@ func (h *Handover) regionsOf(g *guest) (all []regionState, err error) {
 			continue
 		}
 		s := regionState{As: r.told, Memory: at}
-		if k := g.d.lodging.kept[keptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
+		if k := g.h.lodging.kept[keptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
 			s.Kept = &keptMark{k.rule, k.taken}
 		}
 		all = append(all, s)
@@ -95,7 +95,7 @@ func (h *Handover) regionsOf(g *guest) (all []regionState, err error) {
 // restoreKept gives a new domain what a program has left that had ended before. What
 // cannot be restored is lost, and the rest goes on without it.
 func (h *Handover) restoreKept(d *Domain, s *keptState) {
-	g := newGuest(d, nil, GuestLimits{Regions: math.MaxInt, Memory: math.MaxInt, Budgets: h.budgetsOf(s)}) // the rule was obeyed
+	g := newGuest(d.host, nil, GuestLimits{Regions: math.MaxInt, Memory: math.MaxInt, Budgets: h.budgetsOf(s)}) // the rule was obeyed
 	g.info, g.ended, g.pays.has = s.Info, true, true
 	close(g.gone)
 	g.furnish()
@@ -111,9 +111,9 @@ func (h *Handover) restoreKept(d *Domain, s *keptState) {
 	if err := errors.Join(errs...); err != nil {
 		d.log(slog.LevelError, "not all that a program has left goes on", slog.Int("pid", s.Info.PID), slog.Any("error", err))
 	}
-	d.mu.Lock()
+	d.host.mu.Lock()
 	keeps := g.keeps()
-	d.mu.Unlock()
+	d.host.mu.Unlock()
 	if !keeps {
 		g.abandon()
 	}
@@ -136,10 +136,10 @@ func (h *Handover) budgetsOf(s *keptState) []*Budget {
 
 // abandon gives back what a guest has that was restored in part, and has no rings.
 func (g *guest) abandon() {
-	g.d.mu.Lock()
-	maps.DeleteFunc(g.d.lodging.kept, func(_ keptID, k *kept) bool { return k.holder == g })
+	g.h.mu.Lock()
+	maps.DeleteFunc(g.h.lodging.kept, func(_ keptID, k *kept) bool { return k.holder == g })
 	regions := g.parted()
-	g.d.mu.Unlock()
+	g.h.mu.Unlock()
 	for _, r := range regions {
 		_ = r.close()
 	}
@@ -148,8 +148,8 @@ func (g *guest) abandon() {
 
 // restoreLeft has the guest serve kept regions by the endpoints that did so before.
 func (g *guest) restoreLeft(all []leftState) error {
-	g.d.mu.Lock()
-	defer g.d.mu.Unlock()
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, s := range all {
@@ -157,13 +157,13 @@ func (g *guest) restoreLeft(all []leftState) error {
 		if err != nil {
 			return err
 		}
-		if _, err := g.d.numbers.take(int(s.Number), false, nil); err != nil {
+		if _, err := g.h.d.numbers.take(int(s.Number), false, nil); err != nil {
 			return err
 		}
 		ep := &guestEndpoint{guest: g, number: s.Number, as: share.Endpoint{Key: s.Key}, key: key, left: true}
 		ep.on.Store(true)
 		g.endpoints[s.Number] = ep
-		g.d.numbers.put(s.Number, ep)
+		g.h.d.numbers.put(s.Number, ep)
 		g.settled = true
 	}
 	return nil
@@ -191,20 +191,20 @@ func (h *Handover) restoreRegions(g *guest, all []regionState) error {
 
 // restoreMark keeps a region again.
 func (g *guest) restoreMark(key uint64, mark *keptMark) error {
-	g.d.mu.Lock()
-	defer g.d.mu.Unlock()
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := g.regions[key]
 	id := keptID{g.info.UID, r.region.Name()}
-	if g.d.lodging.kept[id] != nil {
+	if g.h.lodging.kept[id] != nil {
 		return fmt.Errorf("region %q of user %d is kept twice: %w", id.name, id.uid, mr.ErrNameInUse)
 	}
-	g.d.lodging.keep(id, &kept{holder: g, region: r, rule: mark.Rule, taken: mark.Taken})
+	g.h.lodging.keep(id, &kept{holder: g, region: r, rule: mark.Rule, taken: mark.Taken})
 	return nil
 }
 
-// keep notes a region that is kept. Domain.mu is held.
+// keep notes a region that is kept. Host.mu is held.
 func (l *lodging) keep(id keptID, k *kept) {
 	if l.kept == nil {
 		l.kept = map[keptID]*kept{}

@@ -152,16 +152,16 @@ func (h *Handover) file(at int) (int, error) {
 // restoreLoan gives a guest the queue that it has. Nothing crosses over until startLoan,
 // and the queue is left to the former host if it does not come to that.
 func (h *Handover) restoreLoan(g *guest, s *loanState) error {
-	from, is := g.d.dev.(lender)
+	from, is := g.h.d.dev.(lender)
 	if !is {
 		return fmt.Errorf("queue %d is lent, and this domain has no queues: %w", s.Queue, ErrNotImplemented)
 	}
-	g.d.mu.Lock()
+	g.h.mu.Lock()
 	err := g.mayBorrow()
 	if err == nil {
 		g.queue.Store(&s.Queue)
 	}
-	g.d.mu.Unlock()
+	g.h.mu.Unlock()
 	if err != nil {
 		return err
 	}

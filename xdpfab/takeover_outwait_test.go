@@ -82,7 +82,7 @@ func TestTakeoverOutwaits(t *testing.T) {
 func leaves(d *Domain) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.lodging.leaving
+	return d.host.lodging.leaving
 }
 
 // A program that does not post the next part of an operation holds up no takeover for
@@ -91,7 +91,7 @@ func TestTakeoverOutwaitsNoStarvedOne(t *testing.T) {
 	s, b := newSuccession(t)
 	s.gone = func(error) {}
 	own, other := pairOf(t)
-	s.hosted.Go(func() { _ = s.dom.Host(other, s.limits) })
+	s.hosted.Go(func() { _ = s.dom.host.Serve(other, s.limits) })
 	talk := share.NewTalk(own)
 	defer talk.Close()
 	sizes := share.Sizes{Entries: 16, Arena: share.MinArena, Arrivals: share.MinArrivals}

@@ -125,7 +125,7 @@ func (e *estate) forget() {
 // handOver closes the domain for the next one.
 func (e *estate) handOver() *xdpfab.Handover {
 	e.t.Helper()
-	h, err := e.dom.HandOver(time.Minute)
+	h, err := e.dom.Hosting().HandOver(time.Minute)
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -393,7 +393,7 @@ func TestTakeoverResidentNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.dom.HandOver(time.Minute); err == nil || !strings.Contains(err.Error(), `two memories of the name "hot"`) || e.dom.Err() != nil {
+	if _, err := e.dom.Hosting().HandOver(time.Minute); err == nil || !strings.Contains(err.Error(), `two memories of the name "hot"`) || e.dom.Err() != nil {
 		t.Errorf("%v; the domain: %v", err, e.dom.Err())
 	}
 	if err := m.Close(); err != nil {

@@ -30,9 +30,9 @@ func (h *Handover) forgo(d *Domain, s *guestState, told func(error), why error) 
 	if from, is := d.dev.(lender); is && s.Loan != nil {
 		x.loan, _ = from.Inherited(s.Loan.Queue)
 	}
-	d.mu.Lock()
-	d.lodging.strays = append(d.lodging.strays, x)
-	d.mu.Unlock()
+	d.host.mu.Lock()
+	d.host.lodging.strays = append(d.host.lodging.strays, x)
+	d.host.mu.Unlock()
 	if left := s.leaves(); left != nil {
 		h.restoreKept(d, left)
 	}
@@ -64,9 +64,9 @@ func (s *guestState) leaves() *keptState {
 
 // forsake gives up what is kept of a guest.
 func (g *guest) forsake() {
-	g.d.mu.Lock()
-	defer g.d.mu.Unlock()
-	maps.DeleteFunc(g.d.lodging.kept, func(_ keptID, k *kept) bool { return k.holder == g })
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	maps.DeleteFunc(g.h.lodging.kept, func(_ keptID, k *kept) bool { return k.holder == g })
 }
 
 // turnOut tells the guest why it ends, if it reads that, and takes its queue back.

@@ -62,12 +62,12 @@ func (g *guest) tune(_ context.Context, t share.Tune) (share.Tune, error) {
 		return t, fmt.Errorf("give-up time of %v: want at most %v, or 0 for the host's: %w", t.GiveUp, session.MaxGiveUp, ErrNotImplemented)
 	}
 	g.giveUp.Store(int64(t.GiveUp))
-	a := g.d.attr
+	a := g.h.d.attr
 	c, err := session.Config{Window: a.Window, GiveUp: a.GiveUp, RTOMin: a.RTOMin, BaseRTT: a.BaseRTT, IdleRetire: a.IdleRetire}.WithDefaults()
 	return share.Tune{GiveUp: c.GiveUp, Window: c.Window, RTOMin: c.RTOMin, BaseRTT: c.BaseRTT, IdleRetire: c.IdleRetire}, err
 }
 
 // givesUp is the guest's give-up time.
 func (g *guest) givesUp() time.Duration {
-	return cmp.Or(time.Duration(g.giveUp.Load()), g.d.attr.GiveUp)
+	return cmp.Or(time.Duration(g.giveUp.Load()), g.h.d.attr.GiveUp)
 }

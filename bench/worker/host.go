@@ -81,7 +81,7 @@ func host(ctx context.Context, target *xdpfab.Domain, s *settings) error {
 type place struct{ dom *xdpfab.Domain }
 
 func (p place) Host(c *net.UnixConn) {
-	if err := p.dom.Host(c, xdpfab.GuestLimits{}); err != nil {
+	if err := p.dom.Hosting().Serve(c, xdpfab.GuestLimits{}); err != nil {
 		fmt.Fprintln(os.Stderr, "worker: program turned out:", err)
 	}
 }

@@ -204,7 +204,7 @@ func (s *server) agree(c *claim) (given []*region, v verdict, err error) {
 		given, err = s.served.given(c.Regions)
 	}
 	if err == nil {
-		err = s.dom.CanHandOver()
+		err = s.dom.Hosting().CanHandOver()
 	}
 	v = verdict{Queues: s.dom.Interface().Queues, Lent: s.lent(), Lend: s.cfg.Lend, Pin: s.dom.Attr().ResidentPin}
 	for _, r := range given {
@@ -241,7 +241,7 @@ func (s *server) fits(c *claim) error {
 
 // lent returns the queues that programs have borrowed.
 func (s *server) lent() (queues []int) {
-	for _, q := range s.dom.LentQueues() {
+	for _, q := range s.dom.Hosting().LentQueues() {
 		if q.State == "lent" {
 			queues = append(queues, q.Queue)
 		}
@@ -287,7 +287,7 @@ func (s *server) leave(ctx context.Context) {
 	}
 	text, err := json.Marshal(x)
 	if err == nil {
-		to.h, err = s.dom.HandOver(s.cfg.drainTime())
+		to.h, err = s.dom.Hosting().HandOver(s.cfg.drainTime())
 	}
 	if err == nil {
 		err = to.h.Add(text, fds...)

@@ -99,7 +99,7 @@ func (f *former) leaveAs(conn *net.UnixConn, pidfd ...int) *xdpfab.Handover {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	h, err := f.dom.HandOver(drainLimit)
+	h, err := f.dom.Hosting().HandOver(drainLimit)
 	if err == nil {
 		err = h.Add(text, append(pidfd, left[0].FD)...)
 	}

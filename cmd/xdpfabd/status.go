@@ -24,7 +24,7 @@ func (s *server) status() (control.Status, error) {
 	return control.Status{
 		Version: version.Version, PID: os.Getpid(), NetNS: control.Namespace(), UptimeSeconds: time.Since(s.began).Seconds(),
 		Interface: s.dom.Interface(), Address: s.dom.Name(0), Progress: s.dom.Attr().Progress.String(),
-		Regions: s.describe(), Guests: s.guests(), Lent: s.dom.LentQueues(), Kept: s.kept(), Counters: counters,
+		Regions: s.describe(), Guests: s.guests(), Lent: s.dom.Hosting().LentQueues(), Kept: s.kept(), Counters: counters,
 	}, nil
 }
 

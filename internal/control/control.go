@@ -11,7 +11,7 @@
 //	GET  /v1/kept      []Kept, JSON
 //	GET  /metrics      Prometheus text format
 //	POST /v1/attach    the connection leaves HTTP: if the rules allow that, the program
-//	                   uses the daemon's interface by it; see xdpfab.Domain.Host
+//	                   uses the daemon's interface by it; see xdpfab.Host.Serve
 //	POST /v1/takeover  likewise, for another daemon that takes this one's place
 //
 // A daemon's verbs are a table: a new one is an entry there. Both sides send the version
