@@ -203,37 +203,3 @@ func (a *attached) withdraw(key uint64) {
 	}
 	a.free(tally)
 }
-
-// endpoint has the host make an endpoint, and returns its number.
-// Targets know it by its identity, whichever the host.
-func (a *attached) endpoint(attr *EndpointAttr, identity uint64) (number uint16, err error) {
-	x := share.Endpoint{Number: attr.Number, Highest: attr.InitiateOnly,
-		Unordered: attr.MsgOrder == OrderNone, Connected: attr.Type == EndpointMsg, Key: attr.AuthKey, Origin: identity, Serial: a.lives.Load() << serialShift}
-	if s := attr.part.of; s != nil {
-		first := uint16(s.attr.Number)
-		x.Block, x.Posts = &first, attr.part.posts
-	}
-	return number, a.call(context.Background(), share.CallEndpoint, x, &number)
-}
-
-// serialShift leaves each host so many bits for the numbers of sessions.
-const serialShift = 20
-
-// serve makes an endpoint accept sessions.
-func (a *attached) serve(ep *Endpoint) error {
-	tally, err := a.observeEndpoint(ep)
-	if err != nil {
-		return err
-	}
-	return a.call(context.Background(), share.CallServe, share.Serve{Endpoint: ep.number, On: true, Events: ep.recv != nil, Messages: ep.inbox != nil, Tally: tally}, nil)
-}
-
-// drop closes an endpoint at the host, which has none any more when it has ended. The end
-// of the domain leaves it to regions that are kept.
-func (a *attached) drop(identity uint64) {
-	verb := share.CallDrop
-	if a.leaving.Load() {
-		verb = share.CallLeave
-	}
-	_ = a.call(context.Background(), verb, identity, nil)
-}

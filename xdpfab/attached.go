@@ -245,7 +245,12 @@ func (a *attached) newPeer(origin uint64, link wire.Link, lane uint8, endpoint u
 	if link.RemoteIP.IsValid() {
 		addr = wire.Addr{IP: link.RemoteIP, Endpoint: endpoint, Lane: lane}
 	}
-	return number, a.call(context.Background(), share.CallPeer, share.Peer{Origin: origin, Addr: addr, Class: link.Class}, &number)
+	return a.peer(context.Background(), share.Peer{Origin: origin, Addr: addr, Class: link.Class})
+}
+
+// peer has the host know a peer, and returns its number there.
+func (a *attached) peer(ctx context.Context, p share.Peer) (number uint32, err error) {
+	return number, a.call(ctx, share.CallPeer, p, &number)
 }
 
 // Ports implements device.

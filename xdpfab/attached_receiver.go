@@ -37,12 +37,3 @@ func (r guestReceiver) Lost() {
 		}
 	}
 }
-
-// catchUp has everything that peers have sent before the call reach the receives: a
-// sender may have been told already that its message has arrived, when it is still on its
-// way from the host.
-func (d *Domain) catchUp() {
-	if d.attached != nil {
-		d.steppers[0].Call(d.attached.carrier.CatchUp)
-	}
-}

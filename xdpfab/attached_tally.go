@@ -13,44 +13,11 @@ import (
 
 // The host of a domain counts what peers do, in memory that both have: share.Tallies.
 
-// Count implements share.Counted.
-func (t *tally) Count(returning, silent, bytesRead, bytesWritten uint64) {
-	if c := t[reads]; c != nil {
-		c.value.Add(c.amount(returning, bytesRead))
-	}
-	if c := t[writes]; c != nil {
-		c.value.Add(c.amount(silent, bytesWritten))
-	}
-}
-
-// Tell implements share.Counted.
-func (t *tally) Tell() {
-	for i, c := range t {
-		if c != nil && (i == 0 || c != t[0]) {
-			c.tell()
-		}
-	}
-}
-
-// Count implements share.Counted.
-func (t *regionTally) Count(returning, silent, bytesRead, bytesWritten uint64) {
-	now := t.now()
-	now.Count(returning, silent, bytesRead, bytesWritten)
-}
-
-// Tell implements share.Counted.
-func (t *regionTally) Tell() {
-	now := t.now()
-	now.Tell()
-}
-
-// tell starts the work that waits for the value that the counter has, and wakes the
-// sleepers whose wait is over.
-func (c *Counter) tell() {
-	if c.value.Load() >= c.due.Load() {
-		c.dom.triggers.fire(c)
-	}
-	c.notify()
+// newTally has the host count for an endpoint.
+func (a *attached) newTally(to share.Counted) (*share.Tally, error) {
+	a.tallying.Lock()
+	defer a.tallying.Unlock()
+	return a.tally(to)
 }
 
 // tally has the host count for something that peers touch. a.tallying is held.
@@ -87,7 +54,7 @@ func (a *attached) free(t *share.Tally) {
 
 // observe has the host count what peers do to a region. What they have done before is no
 // concern of a counter that is bound now.
-func (a *attached) observe(key uint64, to *regionTally) error {
+func (a *attached) observe(key uint64, to share.Counted) error {
 	a.tallying.Lock()
 	defer a.tallying.Unlock()
 	observed := false
@@ -123,20 +90,4 @@ func (a *attached) regionOf(key uint64, f func(*offered)) bool {
 		f(&a.regions[i])
 	}
 	return i >= 0
-}
-
-// observeEndpoint has the host count what peers do through an endpoint from the time on
-// when it serves them, and returns the number of the tally, or 0.
-func (a *attached) observeEndpoint(ep *Endpoint) (number int, err error) {
-	if ep.remote == (tally{}) {
-		return 0, nil
-	}
-	a.tallying.Lock()
-	defer a.tallying.Unlock()
-	if ep.tally == nil {
-		if ep.tally, err = a.tally(&ep.remote); err != nil {
-			return 0, err
-		}
-	}
-	return ep.tally.Number(), nil
 }

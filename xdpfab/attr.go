@@ -147,6 +147,15 @@ func (a DomainAttr) with(b DomainAttr) DomainAttr {
 	return a
 }
 
+// tune settles the attributes of sessions with the host of a domain that has one.
+func (a *DomainAttr) tune(dev device) error {
+	t := tuning{GiveUp: a.GiveUp, RTOMin: a.RTOMin, BaseRTT: a.BaseRTT, IdleRetire: a.IdleRetire, Window: a.Window,
+		usualGiveUp: a.usual.giveUp, usualIdleRetire: a.usual.idleRetire}
+	err := dev.tune(&t)
+	a.GiveUp, a.RTOMin, a.BaseRTT, a.IdleRetire, a.Window = t.GiveUp, t.RTOMin, t.BaseRTT, t.IdleRetire, t.Window
+	return err
+}
+
 // withDefaults checks the attributes and fills in the defaults.
 func (a DomainAttr) withDefaults() (DomainAttr, error) {
 	switch {

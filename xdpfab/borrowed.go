@@ -20,6 +20,7 @@ import (
 // The host has the interface: it finds the ways to peers, and gives out the numbers of
 // endpoints.
 type borrowed struct {
+	alone
 	conversation // its mu guards what is behind tasks, too
 
 	queue *port.Queue
@@ -120,23 +121,35 @@ func (b *borrowed) outside(packet []byte, _ int) bool {
 	return true
 }
 
-// numbers has the host give out numbers of endpoints, one after the other.
-func (b *borrowed) numbers(n share.Number) (first uint16, err error) {
-	if err := b.call(context.Background(), share.CallNumber, n, &first); err != nil {
-		return 0, fmt.Errorf("xdpfab: endpoint: %w", err)
+// number has the host give out the number of an endpoint, and block several, one after
+// the other. Those of a block are given out already.
+func (b *borrowed) number(x share.Endpoint) (first uint16, given bool, err error) {
+	if x.Block != nil && !x.Posts {
+		return 0, false, nil
 	}
-	return first, nil
+	return first, true, b.call(context.Background(), share.CallNumber, share.Number{Number: x.Number, Count: 1, Highest: x.Highest}, &first)
+}
+
+func (b *borrowed) passive(x share.Passive) (first uint16, given bool, err error) {
+	return first, true, b.call(context.Background(), share.CallNumber, share.Number{Number: x.Number, Count: 1}, &first)
+}
+
+func (b *borrowed) block(number, length int) (int, bool, error) {
+	var first uint16
+	err := b.call(context.Background(), share.CallNumber, share.Number{Number: number, Count: length}, &first)
+	return int(first), true, err
 }
 
 // giveBack gives numbers of endpoints back. A host that has ended wants none.
-func (d *Domain) giveBack(first uint16, count int) {
-	if d.borrowed == nil {
-		return
-	}
+func (b *borrowed) giveBack(first uint16, count int) {
 	for n := range count {
-		_ = d.borrowed.call(context.Background(), share.CallDrop, first+uint16(n), nil)
+		_ = b.call(context.Background(), share.CallDrop, first+uint16(n), nil)
 	}
 }
+
+func (b *borrowed) mayHost() error { return isGuest(b.info.Name) }
+
+func (b *borrowed) allowed() (*share.Offer, bool) { return nil, true }
 
 // abroad reports whether an endpoint is not one that this domain serves. It is called on
 // the engine's thread.

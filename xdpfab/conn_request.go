@@ -6,6 +6,7 @@ import (
 	"container/list"
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -67,7 +68,18 @@ func (r *ConnRequest) gone(now int64) bool {
 func (r *ConnRequest) answer(status wire.HelloStatus, reply wire.Connection) error {
 	p := r.pep
 	if p.heard != nil {
-		return p.heard.reply(r, status, reply)
+		p.mu.Lock()
+		closed := p.closed
+		p.mu.Unlock()
+		if closed {
+			return p.errClosed()
+		}
+		x := share.Decision{Passive: p.number, Origin: r.origin, Accepted: status == wire.HelloConnect, Endpoint: reply.Endpoint, Data: reply.Bytes()}
+		if done, err := p.heard.reply(x); err != nil {
+			return fmt.Errorf("xdpfab: request of %v: %w", r.from, err)
+		} else if done {
+			return nil
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -48,7 +48,7 @@ func (ep *Endpoint) Connect(ctx context.Context, addr string, param []byte) erro
 		return err
 	}
 	param = bytes.Clone(param)
-	if ep.dom.attached != nil {
+	if ep.dom.dev.carries() != nil {
 		c.askHost(a, param)
 		return nil
 	}

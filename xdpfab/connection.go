@@ -241,10 +241,8 @@ func (c *connection) endSessions(then func()) {
 		then()
 		return
 	}
-	if a := d.attached; a != nil {
-		told := then
-		then = func() { a.beside(func() { c.partAtHost(); told() }) }
-	}
+	told := then
+	then = func() { d.dev.beside(func() { c.partAtHost(); told() }) }
 	left := new(atomic.Int32)
 	left.Store(int32(len(d.steppers)))
 	for _, st := range d.steppers {

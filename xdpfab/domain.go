@@ -4,12 +4,10 @@ package xdpfab
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,32 +15,11 @@ import (
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/memory"
-	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/progress"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
-
-// device is an interface as a domain sees it: the AF_XDP interface of internal/port, or
-// the in-memory cable of Pipe.
-type device interface {
-	Ports() []engine.Port
-	MAC() wire.MAC
-	MTU() int
-	// Link finds the way to an address: for IP the route and the next hop's MAC.
-	Link(ctx context.Context, a wire.Addr) (wire.Link, error)
-	// Watch begins to report changes, on one goroutine. Close waits for the last call.
-	Watch(func(port.Event))
-	// Follow reports a new link when the way to an address changes, until stop is called.
-	// Silent is a hint that the way may have changed, which makes it look. See
-	// port.Interface.
-	Follow(a wire.Addr, l wire.Link, changed func(wire.Link)) (stop func())
-	Silent(remote netip.Addr)
-	Info() InterfaceInfo
-	Counters() (map[string]uint64, error)
-	Close() error
-}
 
 // drainLimit bounds the time that Close gives the last answers to leave.
 const drainLimit = 500 * time.Millisecond
@@ -79,9 +56,6 @@ type Domain struct {
 
 	host *Host // of guests
 
-	attached *attached // nil if the domain drives queues itself
-	borrowed *borrowed // nil unless it has borrowed its queue
-
 	children map[any]string // the open objects of the domain, with their names; under mu
 }
 
@@ -97,17 +71,12 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	d.paused.Store(paused)
 	d.served.Store(&[]*Endpoint{})
 	d.residence.table = d.table
-	var carrier engine.Carrier
-	if a, is := dev.(*attached); is {
-		var err error
-		if d.attr, err = a.tune(attr); err != nil {
-			d.release()
-			return nil, err
-		}
-		attr = d.attr
-		d.attached, carrier = a, a.carrier
-		a.carrier.Deliver(guestReceiver{d})
+	if err := d.attr.tune(dev); err != nil {
+		d.release()
+		return nil, err
 	}
+	attr.Window, attr.GiveUp, attr.RTOMin, attr.BaseRTT, attr.IdleRetire = d.attr.Window, d.attr.GiveUp, d.attr.RTOMin, d.attr.BaseRTT, d.attr.IdleRetire
+	dev.deliver(guestReceiver{d})
 	beyond, first := d.neighbours()
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
@@ -122,7 +91,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 			return nil, err
 		}
 		e, err := engine.New(engine.Config{
-			Carrier: carrier,
+			Carrier: dev.carries(),
 			Port:    port, Accept: d.accept, Request: d.requested, Key: d.keyOf, Local: dev.MAC(), MTU: dev.MTU(), Queue: first + q, Secret: secret, Life: life, Resident: lasting, Clock: attr.clock,
 			Elsewhere: beyond.elsewhere, Outside: beyond.outside, Spread: attr.Spread,
 			Suspect: d.suspect, Padding: d.pads, Longest: d.longest, Events: d.eventsOf, Inflow: d.inflowOf, Room: d.roomy,
@@ -145,8 +114,8 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	engine.NewGroup(engines)
 	d.start(engines)
 	d.meetNeighbours(engines[0])
-	if d.attached != nil && d.outlives() {
-		d.attached.survive(d.rejoin)
+	if d.outlives() {
+		dev.survive(d.steppers[0], d.moveIn)
 	}
 	dev.Watch(d.happened)
 	if at == nil && attr.ResidentPin != "" || at != nil && !at.vacant { // a Pipe refuses
@@ -214,9 +183,7 @@ func (d *Domain) Progress() int {
 
 // countPeers counts what a host or the XDP program has applied for peers up to now.
 func (d *Domain) countPeers() {
-	if d.attached != nil {
-		d.attached.carrier.Tallies().Look()
-	}
+	d.dev.look()
 	d.residence.counted.look()
 }
 
@@ -257,9 +224,7 @@ func (d *Domain) shut(children bool) error {
 	d.endObjects()
 	d.end.set(fmt.Errorf("domain on %s: %w", d.dev.Info().Name, ErrClosed))
 	d.mu.Unlock()
-	if d.attached != nil {
-		d.attached.leaving.Store(true)
-	}
+	d.dev.part()
 	d.quiesce()
 	d.calls.Wait()
 	d.mu.Lock()

@@ -141,22 +141,29 @@ func (d *Domain) newEndpoint(attr EndpointAttr, number uint16, identity uint64) 
 
 // pickNumber checks or chooses an endpoint number. d.mu is held.
 func (d *Domain) pickNumber(attr EndpointAttr, identity uint64) (uint16, error) {
-	n := attr.Number
-	if d.attached != nil {
-		number, err := d.attached.endpoint(&attr, identity)
-		if err != nil {
-			return 0, fmt.Errorf("xdpfab: endpoint: %w", err)
-		}
-		return number, nil
+	number, given, err := d.dev.number(attr.toHost(identity))
+	if err != nil {
+		return 0, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
-	if inBlock := attr.part.of != nil && n != AnyNumber; d.borrowed != nil && !inBlock {
-		return d.borrowed.numbers(share.Number{Number: n, Count: 1, Highest: attr.InitiateOnly})
+	if given {
+		return number, nil
 	}
 	var of *block
 	if inBlock := attr.part; inBlock.of != nil && !inBlock.posts { // the numbers of a scalable endpoint are those of its receive contexts
 		of = inBlock.of.block
 	}
-	return d.numbers.take(n, attr.InitiateOnly, of)
+	return d.numbers.take(attr.Number, attr.InitiateOnly, of)
+}
+
+// toHost describes an endpoint for a host.
+func (a *EndpointAttr) toHost(identity uint64) share.Endpoint {
+	x := share.Endpoint{Number: a.Number, Highest: a.InitiateOnly,
+		Unordered: a.MsgOrder == OrderNone, Connected: a.Type == EndpointMsg, Key: a.AuthKey, Origin: identity}
+	if s := a.part.of; s != nil {
+		first := uint16(s.attr.Number)
+		x.Block, x.Posts = &first, a.part.posts
+	}
+	return x
 }
 
 // Attr returns the attributes in force.
@@ -216,7 +223,7 @@ func (ep *Endpoint) Enable() error {
 	if ep.origin = ep.stepper.eng.NewOrigin(ep.source()); ep.attr.MsgOrder == OrderNone {
 		ep.origin = ep.stepper.eng.NewUnorderedOrigin(ep.source())
 	}
-	if ep.dom.attached != nil {
+	if ep.dom.dev.carries() != nil {
 		ep.origin.Assume(ep.identity, 0) // its sessions are the host's
 	}
 	ep.origin.SetKey(ep.key)
@@ -228,15 +235,19 @@ func (ep *Endpoint) Enable() error {
 		}
 	})
 	if !ep.attr.InitiateOnly {
-		if d := ep.dom; d.attached != nil {
-			if err := d.attached.serve(ep); err != nil {
-				return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, err)
-			}
+		if err := ep.serveAtHost(); err != nil {
+			return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, err)
 		}
 		ep.dom.serve(ep, true)
 	}
 	ep.phase.Store(enabled)
 	return nil
+}
+
+// serveAtHost has the host of a domain that has one serve the endpoint.
+func (ep *Endpoint) serveAtHost() error {
+	s := share.Serve{Endpoint: ep.number, On: true, Events: ep.recv != nil, Messages: ep.inbox != nil}
+	return ep.dom.dev.serve(s, ep.tallyAtHost)
 }
 
 // serve publishes the endpoints that accept sessions.
@@ -269,7 +280,7 @@ func (ep *Endpoint) Close() error {
 	own = d.numbers.drop(ep.number, ep) && own && d.numbers.blockOf(ep.number) == nil
 	d.mu.Unlock()
 	if own {
-		d.giveBack(ep.number, 1)
+		d.dev.giveBack(ep.number, 1)
 	}
 	return nil
 }
@@ -296,10 +307,7 @@ func (ep *Endpoint) shut() {
 		})
 		ep.endTargets()
 	}
-	if a := ep.dom.attached; a != nil {
-		a.drop(ep.identity)
-		a.free(ep.tally)
-	}
+	ep.dom.dev.drop(ep.identity, ep.tally)
 	if ep.conn != nil {
 		ep.conn.free()
 	}

@@ -170,6 +170,7 @@ const pipeMTU = 1500
 
 // pipeEnd is the device at one end of a Pipe.
 type pipeEnd struct {
+	alone
 	port *port.Memory
 	mac  wire.MAC
 }

@@ -153,8 +153,8 @@ func (h *Host) admit(g *guest) error {
 	if h.lodging.leaving {
 		return fmt.Errorf("xdpfab: domain on %s: %w", h.d.dev.Info().Name, errLeaving)
 	}
-	if h.d.attached != nil || h.d.borrowed != nil {
-		return fmt.Errorf("xdpfab: domain on %s is a guest itself, and cannot host others: %w", h.d.dev.Info().Name, ErrNotImplemented)
+	if err := h.d.dev.mayHost(); err != nil {
+		return fmt.Errorf("xdpfab: a host of guests: %w", err)
 	}
 	if h.lodging.guests == nil {
 		h.lodging.guests = map[*guest]struct{}{}

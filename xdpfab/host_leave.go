@@ -102,8 +102,8 @@ func (host *Host) leaving(h *Handover) ([]*guest, error) {
 
 // CanHandOver returns nil if HandOver is possible at present.
 func (h *Host) CanHandOver() error {
-	if h.d.attached != nil || h.d.borrowed != nil {
-		return fmt.Errorf("xdpfab: handover: domain on %s is a guest itself: %w", h.d.dev.Info().Name, ErrNotImplemented)
+	if err := h.d.dev.mayHost(); err != nil {
+		return fmt.Errorf("xdpfab: handover: %w", err)
 	}
 	if err := errors.Join(h.d.residence.canMove(), h.canReopen()); err != nil {
 		return fmt.Errorf("xdpfab: handover: domain on %s: %w", h.d.dev.Info().Name, err)

@@ -107,18 +107,3 @@ func (g *guest) contextOf(a *share.Endpoint) (*block, error) {
 	}
 	return s, nil
 }
-
-// blockAt has the host of a domain reserve the numbers of a scalable endpoint.
-func (a *attached) blockAt(number, length int) (int, error) {
-	var first uint16
-	err := a.call(context.Background(), share.CallBlock, share.Block{Number: number, Length: length}, &first)
-	if err != nil {
-		return 0, fmt.Errorf("xdpfab: scalable endpoint: %w", err)
-	}
-	return int(first), nil
-}
-
-// unblock gives the numbers back to the host, which has none any more when it has ended.
-func (a *attached) unblock(number uint16) {
-	_ = a.call(context.Background(), share.CallUnblock, number, nil)
-}

@@ -230,9 +230,7 @@ func (d *Domain) roomy() {
 
 // room tells the engines that messages which had to wait may find room.
 func (d *Domain) room() {
-	if d.attached != nil {
-		d.attached.carrier.Room()
-	}
+	d.dev.room()
 	for _, st := range d.steppers {
 		st.eng.Room()
 	}

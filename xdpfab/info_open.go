@@ -124,11 +124,11 @@ func (d *Domain) offer() Info {
 	i := offer(in, e.format, e.source, e.fabric)
 	i.Interface = in
 	i.Domain.Instance = d
-	switch {
-	case d.attached != nil:
-		i.guest(&d.attached.terms)
-	case d.borrowed != nil:
+	switch allowed, lent := d.dev.allowed(); {
+	case lent:
 		i.Attach = AttachAlways
+	case allowed != nil:
+		i.guest(allowed)
 	}
 	i.Domain.Progress, i.Domain.Threading, i.Domain.MRMode = d.attr.Progress, d.attr.Threading, d.attr.MRMode
 	i.Domain.TrafficClass, i.Domain.AuthKey = d.attr.TrafficClass, d.attr.AuthKey

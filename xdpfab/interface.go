@@ -13,6 +13,7 @@ import (
 
 // netInterface is a network interface as a device.
 type netInterface struct {
+	alone
 	*port.Interface
 	home *home // nil unless what is resident outlives the process
 }

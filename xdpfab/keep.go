@@ -3,7 +3,6 @@
 package xdpfab
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -22,11 +21,12 @@ import (
 // The domain must be a guest of a daemon: see DomainAttr.Attach. The daemon's rules bound
 // what is kept; the error then wraps ErrDenied.
 func (d *Domain) Keep(r *mr.Region) error {
-	if d.attached == nil {
+	dev, is := d.dev.(regionKeeper)
+	if !is {
 		return fmt.Errorf("xdpfab: keep region %v: the memory of a domain that has its interface itself ends with its process: want a domain that is attached to a daemon (AttachAlways): %w", r, ErrNotImplemented)
 	}
 	defer d.stay()()
-	if err := d.attached.keep(r); err != nil {
+	if err := dev.keep(r); err != nil {
 		return fmt.Errorf("xdpfab: keep region %v: %w", r, err)
 	}
 	return nil
@@ -41,72 +41,40 @@ func (d *Domain) Keep(r *mr.Region) error {
 //
 // The error wraps ErrNotKept if there is no such region.
 func (d *Domain) TakeBack(name string) (*mr.Region, error) {
-	if d.attached == nil {
+	dev, is := d.dev.(regionKeeper)
+	if !is {
 		return nil, fmt.Errorf("xdpfab: take region %q back: want a domain that is attached to a daemon (AttachAlways): %w", name, ErrNotImplemented)
 	}
 	defer d.stay()()
-	r, err := d.takeBack(name)
+	r, err := d.takeBack(dev, name)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: take back: %w", err)
 	}
 	return r, nil
 }
 
-func (d *Domain) takeBack(name string) (*mr.Region, error) {
-	var told share.Region
-	fds, err := d.attached.callFor(context.Background(), share.CallTakeBack, name, &told)
-	defer share.CloseAll(fds)
-	switch {
-	case err != nil:
+func (d *Domain) takeBack(dev regionKeeper, name string) (*mr.Region, error) {
+	told, fd, err := dev.takeBack(name)
+	if err != nil {
 		return nil, err
-	case len(fds) != 1:
-		return nil, fmt.Errorf("%d file descriptors: want the memfd of the region", len(fds))
 	}
+	defer share.CloseAll([]int{fd})
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	m, err := mr.Shared(fds[0], math.MaxInt)
+	m, err := mr.Shared(fd, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
 	r, err := d.table.Register(m, mr.Options{Key: &told.Key, Access: mr.Access(told.Access), Name: told.Name, Offset: told.Offset, Length: told.Length,
 		Virtual: told.Base != 0, Address: told.Base, AuthKey: told.AuthKey, Incarnation: told.Incarnation,
-		Withdrawn: func() { d.attached.withdraw(told.Key) }})
+		Withdrawn: func() { d.dev.withdraw(told.Key) }})
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	d.owned = append(d.owned, m)
-	d.attached.mu.Lock()
-	defer d.attached.mu.Unlock()
-	d.attached.regions = append(d.attached.regions, offered{Region: told, memory: m, kept: true})
+	dev.took(told, m)
 	return r, nil
-}
-
-// keep has the host keep a region, and the next host too.
-func (a *attached) keep(r *mr.Region) error {
-	if err := a.call(context.Background(), share.CallKeep, r.Key(), nil); err != nil {
-		return err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i := range a.regions {
-		if a.regions[i].Key == r.Key() {
-			a.regions[i].kept = true
-		}
-	}
-	return nil
-}
-
-// keeps reports whether a region is kept.
-func (a *attached) keeps(key uint64) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, r := range a.regions {
-		if r.Key == key {
-			return r.kept
-		}
-	}
-	return false
 }

@@ -18,7 +18,6 @@ type beyond struct {
 func (d *Domain) neighbours() (b beyond, first int) {
 	switch dev := d.dev.(type) {
 	case *borrowed:
-		d.borrowed = dev
 		return beyond{d.abroad, dev.outside}, dev.queue.Number()
 	case lender:
 		if len(dev.Spares()) > 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -32,7 +33,7 @@ type PassiveEndpoint struct {
 	lookedAt int64                   // when room last looked for requests that are gone
 
 	heed  func(*ConnRequest) // takes requests in place of a queue, with mu held; nil unless it is a guest's
-	heard *hearing           // of a domain that is a guest; see attached_passive.go
+	heard requests           // of a domain that is a guest; see attached_passive.go
 }
 
 // PassiveAttr are the attributes of a passive endpoint. The zero value of a field means
@@ -79,9 +80,7 @@ func (d *Domain) NewPassiveEndpoint(attr PassiveAttr) (*PassiveEndpoint, error) 
 	}
 	attr.Number = int(number)
 	p := newPassive(d, attr, number, key)
-	if d.attached != nil {
-		p.heard = newHearing(p)
-	}
+	p.heard = d.dev.hear(number, p.place)
 	d.numbers.put(number, p)
 	d.children[p] = fmt.Sprintf("passive endpoint %d", number)
 	return p, nil
@@ -105,10 +104,19 @@ func newPassive(d *Domain, attr PassiveAttr, number uint16, key *session.Key) *P
 // pickPassive checks or chooses the number of a passive endpoint, which the host of a
 // domain that has one makes. d.mu is held.
 func (d *Domain) pickPassive(attr *PassiveAttr) (uint16, error) {
-	if d.attached != nil {
-		return d.attached.passive(attr)
+	number, given, err := d.dev.passive(attr.toHost())
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("xdpfab: passive endpoint: %w", err)
+	case given:
+		return number, nil
 	}
-	return d.pickNumber(EndpointAttr{Number: attr.Number}, 0)
+	return d.numbers.take(attr.Number, false, nil)
+}
+
+// toHost describes a passive endpoint for a host.
+func (a *PassiveAttr) toHost() share.Passive {
+	return share.Passive{Number: a.Number, Backlog: a.Backlog, Key: a.AuthKey}
 }
 
 // Attr returns the attributes in force.
@@ -167,7 +175,7 @@ func (p *PassiveEndpoint) Close() error {
 	p.shut()
 	p.heard.end()
 	if p.dom.numbers.drop(p.number, p) {
-		p.dom.giveBack(p.number, 1)
+		p.dom.dev.giveBack(p.number, 1)
 	}
 	p.dom.forget(p)
 	return nil

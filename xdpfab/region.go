@@ -38,10 +38,10 @@ func (d *Domain) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	}
 	o.AuthKey = AuthKey(o.AuthKey).or(d.attr.AuthKey)
 	o.Virtual = o.Virtual || d.attr.MRMode&MRVirtAddr != 0
-	if d.attached != nil {
-		return d.registerAttached(m, o)
+	if err := d.dev.offers(m.Kind()); err != nil {
+		return nil, fmt.Errorf("xdpfab: register: %w", err)
 	}
-	register := d.table.Register
+	register := d.registerServed
 	if m.Kind() == mr.KindResident {
 		register = d.residence.register
 	}
@@ -52,18 +52,14 @@ func (d *Domain) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	return r, nil
 }
 
-// registerAttached is register of a domain whose host serves the region: until it is
-// closed, also while this process sleeps.
-func (d *Domain) registerAttached(m *mr.Memory, o mr.Options) (*mr.Region, error) {
-	if m.Kind() != mr.KindMemfd {
-		return nil, fmt.Errorf("xdpfab: register: %v memory, which the daemon of %s cannot map: want memory that mr.Memfd returned: %w",
-			m.Kind(), d.attached.info.Name, ErrNotImplemented)
-	}
+// registerServed is register for memory that is not resident. The host of a domain that
+// has one serves the region until it is closed, also while this process sleeps.
+func (d *Domain) registerServed(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	var r *mr.Region
 	offered, then := false, o.Withdrawn
 	o.Withdrawn = func() {
 		if offered {
-			d.attached.withdraw(r.Key())
+			d.dev.withdraw(r.Key())
 		}
 		if then != nil {
 			then()
@@ -71,10 +67,10 @@ func (d *Domain) registerAttached(m *mr.Memory, o mr.Options) (*mr.Region, error
 	}
 	r, err := d.table.Register(m, o)
 	if err != nil {
-		return nil, fmt.Errorf("xdpfab: %w", err)
+		return nil, err
 	}
-	if err := d.attached.register(r, m, o); err != nil {
-		return nil, errors.Join(fmt.Errorf("xdpfab: register: %w", err), r.Close())
+	if err := d.dev.register(r, m, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("register: %w", err), r.Close())
 	}
 	offered = true
 	return r, nil
@@ -105,10 +101,7 @@ func (d *Domain) registerOwned(m *mr.Memory, name string, size int) (*mr.Region,
 
 // allocate returns memory for a region.
 func (d *Domain) allocate(name string, size int) (*mr.Memory, error) {
-	if d.attached != nil {
-		return mr.Memfd(name, size)
-	}
-	return mr.Alloc(size, mr.AllocOptions{})
+	return d.dev.memory(name, size)
 }
 
 // closeRegions deregisters all regions and frees the memory that NewRegion allocated.

@@ -21,16 +21,12 @@ import (
 // cannot outlive it: those of the next one have the same origins, and later serial
 // numbers.
 
-// outlives reports whether the domain can go on with another host. With ThreadDomain only
-// the caller's goroutine may use the engine, so such a domain ends with its host.
-func (d *Domain) outlives() bool { return d.attr.Threading != ThreadDomain }
-
-// survive has the domain told of another host, by which it can go on.
-func (a *attached) survive(rejoin func(context.Context, joins) bool) {
+// survive has the domain move to another host.
+func (a *attached) survive(on *stepper, move moveIn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.redial != nil {
-		a.rejoin = rejoin
+		a.rejoin = func(ctx context.Context, in joins) bool { return a.rejoins(ctx, on, move, in) }
 	}
 }
 
@@ -89,16 +85,6 @@ func (a *attached) moveTo(in joins, rejoin func(context.Context, joins) bool) bo
 	return true
 }
 
-// stay keeps the domain from moving to another host until the function that it returns is
-// called. What makes, changes or closes something that a host has calls it first.
-func (d *Domain) stay() (done func()) {
-	if d.attached == nil {
-		return func() {}
-	}
-	d.attached.moving.RLock()
-	return d.attached.moving.RUnlock
-}
-
 // tookIn notes that a host carries operations.
 func (a *attached) tookIn() {
 	a.mu.Lock()
@@ -106,10 +92,9 @@ func (a *attached) tookIn() {
 	a.joined = true
 }
 
-// rejoin is called without an area when the host has ended, and then with what the next
+// rejoins is called without an area when the host has ended, and then with what the next
 // one has agreed to. It reports whether that one carries the domain's operations now.
-func (d *Domain) rejoin(ctx context.Context, in joins) (joined bool) {
-	st, a := d.steppers[0], d.attached
+func (a *attached) rejoins(ctx context.Context, st *stepper, move moveIn, in joins) (joined bool) {
 	if in.area == nil {
 		st.Call(func() {
 			st.eng.Lose()
@@ -117,7 +102,11 @@ func (d *Domain) rejoin(ctx context.Context, in joins) (joined bool) {
 		})
 		return false
 	}
-	numbers, err := d.moveIn(ctx)
+	err := a.moveRegions(ctx)
+	var numbers map[*engine.Peer]uint32
+	if err == nil {
+		numbers, err = move(ctx)
+	}
 	if err != nil {
 		_ = in.close()
 		a.hangUp() // which begins all over
@@ -147,76 +136,22 @@ func (a *attached) talksTo(talk *share.Talk) bool {
 	return a.ended == nil && a.talk == talk
 }
 
-// moveIn gives another host the endpoints, peers and regions of the domain, and returns
-// the numbers of the peers.
-func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
-	d.mu.Lock()
-	blocks := map[int]int{} // length of each, by first number
-	for _, b := range d.numbers.reserved() {
-		blocks[b.first] = b.length
-	}
-	var eps []*Endpoint
-	for _, ep := range d.endpoints {
-		eps = append(eps, ep)
-	}
-	d.mu.Unlock()
-	d.attached.mu.Lock()
-	regions := slices.Clone(d.attached.regions)
-	d.attached.mu.Unlock()
-	numbers := map[*engine.Peer]uint32{}
-	_, err := d.attached.tuneHost(ctx)
-	errs := []error{err, d.attached.offerTallies(ctx, d.attached.carrier.Tallies())}
-	regions, err = d.attached.regain(ctx, regions)
+// moveRegions gives another host what the guest itself has: its attributes, tallies and
+// regions.
+func (a *attached) moveRegions(ctx context.Context) error {
+	a.mu.Lock()
+	regions := slices.Clone(a.regions)
+	a.mu.Unlock()
+	_, err := a.tuneHost(ctx)
+	errs := []error{err, a.offerTallies(ctx, a.carrier.Tallies())}
+	regions, err = a.regain(ctx, regions)
 	if err != nil {
-		return nil, err
-	}
-	for _, r := range regions {
-		errs = append(errs, d.attached.offer(ctx, r))
-	}
-	for number, length := range blocks {
-		_, err := d.attached.blockAt(number, length)
-		errs = append(errs, err)
-	}
-	for _, ep := range eps {
-		errs = append(errs, ep.moveIn(ctx, numbers))
-	}
-	d.numbers.each(func(_ uint16, t tenant) {
-		if p, is := t.(*PassiveEndpoint); is {
-			errs = append(errs, p.moveIn())
-		}
-	})
-	return numbers, errors.Join(errs...)
-}
-
-// moveIn gives another host the endpoint and its peers.
-func (ep *Endpoint) moveIn(ctx context.Context, numbers map[*engine.Peer]uint32) error {
-	ep.mu.Lock()
-	defer ep.mu.Unlock()
-	phase, a := ep.phase.Load(), ep.dom.attached
-	if phase == shutOff {
-		return nil
-	}
-	attr := ep.attr
-	if attr.InitiateOnly { // nobody addresses it, and another program may have its number by now
-		attr.Number = AnyNumber
-	}
-	if _, err := a.endpoint(&attr, ep.identity); err != nil {
 		return err
 	}
-	if phase != made && !ep.attr.InitiateOnly {
-		if err := a.serve(ep); err != nil {
-			return err
-		}
+	for _, r := range regions {
+		errs = append(errs, a.offer(ctx, r))
 	}
-	for addr, n := range ep.names {
-		var number uint32
-		p := share.Peer{Origin: ep.identity, Addr: addr, Class: ep.attr.TrafficClass.mark()}
-		if err := a.call(ctx, share.CallPeer, p, &number); err != nil {
-			return err
-		}
-		numbers[n.peer] = number
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // offered is a region as a host is told of it.

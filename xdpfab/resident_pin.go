@@ -88,7 +88,7 @@ func (h *home) open(ctx context.Context, ifname string, o port.Options) (device,
 	if err != nil {
 		return nil, err
 	}
-	return netInterface{i, h}, nil
+	return netInterface{Interface: i, home: h}, nil
 }
 
 // adopt takes the state that was found, if the interface is as it was: see

@@ -85,10 +85,10 @@ func TestFrozenSessionStaysOrdinary(t *testing.T) {
 
 // A guest chooses numbers of endpoints as it likes: no sum of them overflows.
 func TestPickBlockBounds(t *testing.T) {
-	d := &Domain{}
+	var n numbers
 	for _, c := range []struct{ number, length int }{{math.MaxInt - 3, 10}, {math.MaxInt, math.MaxInt}, {1, math.MaxInt}, {65530, 10}, {-5, 2}, {3, 0}, {3, -4}, {math.MinInt, 8}} {
-		if at, err := d.pickBlock(c.number, c.length); err == nil {
-			t.Errorf("%d numbers from %d on: %d, want an error", c.length, c.number, at)
+		if b, err := n.reserve(c.number, c.length); err == nil {
+			t.Errorf("%d numbers from %d on: %v, want an error", c.length, c.number, *b)
 		}
 	}
 }

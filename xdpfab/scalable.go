@@ -5,8 +5,6 @@ package xdpfab
 import (
 	"fmt"
 	"sync"
-
-	"github.com/xdpfab/xdpfab/internal/share"
 )
 
 // ScalableEndpoint is an endpoint with several transmit and receive contexts
@@ -80,21 +78,15 @@ func (d *Domain) NewScalableEndpoint(attr ScalableAttr) (*ScalableEndpoint, erro
 
 // pickBlock checks or chooses as many numbers of endpoints, one after the other, and
 // reserves them. d.mu is held.
-func (d *Domain) pickBlock(number, length int) (_ *block, err error) {
+func (d *Domain) pickBlock(number, length int) (*block, error) {
+	first, given, err := d.dev.block(number, length)
 	switch {
-	case d.attached != nil:
-		number, err = d.attached.blockAt(number, length)
-	case d.borrowed != nil:
-		var first uint16
-		first, err = d.borrowed.numbers(share.Number{Number: number, Count: length})
-		number = int(first)
-	default:
-		return d.numbers.reserve(number, length)
+	case err != nil:
+		return nil, fmt.Errorf("xdpfab: scalable endpoint: %w", err)
+	case given:
+		return d.numbers.adopt(first, length), nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	return d.numbers.adopt(number, length), nil
+	return d.numbers.reserve(number, length)
 }
 
 // Attr returns the attributes in force.
@@ -205,14 +197,12 @@ func (s *ScalableEndpoint) Close() error {
 	if s.av != nil {
 		s.av.drop()
 	}
-	if a := s.dom.attached; a != nil {
-		a.unblock(uint16(s.attr.Number))
-	}
+	s.dom.dev.unblock(uint16(s.attr.Number))
 	s.dom.mu.Lock()
 	defer s.dom.mu.Unlock()
 	s.dom.numbers.unreserve(s.block)
 	delete(s.dom.children, s)
-	s.dom.giveBack(uint16(s.attr.Number), len(s.rx))
+	s.dom.dev.giveBack(uint16(s.attr.Number), len(s.rx))
 	return nil
 }
 

@@ -80,8 +80,8 @@ func TestTakeoverOutwaits(t *testing.T) {
 
 // leaves reports whether HandOver has begun.
 func leaves(d *Domain) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.host.mu.Lock()
+	defer d.host.mu.Unlock()
 	return d.host.lodging.leaving
 }
 

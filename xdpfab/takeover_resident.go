@@ -147,7 +147,7 @@ func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options
 	if err != nil {
 		return nil, errors.Join(err, at.close())
 	}
-	return netInterface{i, at}, nil
+	return netInterface{Interface: i, home: at}, nil
 }
 
 // vacantHome returns a home in which nothing is kept yet. What lies in its folder is of a

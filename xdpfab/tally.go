@@ -87,10 +87,8 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 	if !ours {
 		return fmt.Errorf("xdpfab: region %v is closed, or has another observer: %w", r, ErrBusy)
 	}
-	if d.attached != nil {
-		if err := d.attached.observe(r.Key(), t); err != nil {
-			return err
-		}
+	if err := d.dev.observe(r.Key(), t); err != nil {
+		return err
 	}
 	if r.Memory().Kind() == mr.KindResident {
 		if err := d.observeProgram(r.Key(), t); err != nil {

@@ -15,20 +15,20 @@ import (
 // Of the attributes of sessions, a guest has a give-up time of its own. The others are
 // those of the host, whose engine has the sessions: other values are refused.
 
-// tune tells the host of the attributes, and returns those in force.
-func (a *attached) tune(attr DomainAttr) (DomainAttr, error) {
+// tune tells the host of the attributes, and fills in those in force.
+func (a *attached) tune(attr *tuning) error {
 	a.giveUp = attr.GiveUp
-	if attr.usual.giveUp {
+	if attr.usualGiveUp {
 		a.giveUp = 0
 	}
 	host, err := a.tuneHost(context.Background())
 	if err != nil {
-		return attr, err
+		return err
 	}
-	if attr.usual.giveUp {
+	if attr.usualGiveUp {
 		attr.GiveUp = host.GiveUp
 	}
-	if attr.usual.idleRetire {
+	if attr.usualIdleRetire {
 		attr.IdleRetire = host.IdleRetire
 	}
 	for _, x := range []struct {
@@ -42,13 +42,13 @@ func (a *attached) tune(attr DomainAttr) (DomainAttr, error) {
 		{"IdleRetire", attr.IdleRetire, host.IdleRetire, attr.IdleRetire != host.IdleRetire},
 	} {
 		if x.other {
-			return attr, fmt.Errorf("xdpfab: %s of %v through the daemon of %s, whose sessions have %v: leave it out, have the daemon's changed, or want an interface of your own (AttachNever): %w",
+			return fmt.Errorf("xdpfab: %s of %v through the daemon of %s, whose sessions have %v: leave it out, have the daemon's changed, or want an interface of your own (AttachNever): %w",
 				x.name, x.own, a.info.Name, x.host, ErrNotImplemented)
 		}
 	}
 	a.waits = attr.GiveUp
 	attr.Window, attr.RTOMin, attr.BaseRTT = host.Window, host.RTOMin, host.BaseRTT
-	return attr, nil
+	return nil
 }
 
 // tuneHost tells a host of the give-up time.

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// An attached domain is a regionKeeper.
+
+// takeBack has the host give back a region that it keeps.
+func (a *attached) takeBack(name string) (told share.Region, fd int, err error) {
+	fds, err := a.callFor(context.Background(), share.CallTakeBack, name, &told)
+	if err == nil && len(fds) != 1 {
+		err = fmt.Errorf("%d file descriptors: want the memfd of the region", len(fds))
+	}
+	if err != nil {
+		share.CloseAll(fds)
+		return told, -1, err
+	}
+	return told, fds[0], nil
+}
+
+// took notes a region that was taken back, for the next host.
+func (a *attached) took(r share.Region, m *mr.Memory) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.regions = append(a.regions, offered{Region: r, memory: m, kept: true})
+}
+
+// keep has the host keep a region, and the next host too.
+func (a *attached) keep(r *mr.Region) error {
+	if err := a.call(context.Background(), share.CallKeep, r.Key(), nil); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range a.regions {
+		if a.regions[i].Key == r.Key() {
+			a.regions[i].kept = true
+		}
+	}
+	return nil
+}
+
+// keeps reports whether a region is kept.
+func (a *attached) keeps(key uint64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, r := range a.regions {
+		if r.Key == key {
+			return r.kept
+		}
+	}
+	return false
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// What the host does for an attached domain: see upstream.
+
+func (a *attached) carries() engine.Carrier { return a.carrier }
+
+func (a *attached) mayHost() error { return isGuest(a.Info().Name) }
+
+func (a *attached) allowed() (*share.Offer, bool) { return &a.terms, false }
+
+// number has the host make an endpoint. Targets know it by its identity, whichever the
+// host.
+func (a *attached) number(x share.Endpoint) (number uint16, given bool, err error) {
+	x.Serial = a.lives.Load() << serialShift
+	return number, true, a.call(context.Background(), share.CallEndpoint, x, &number)
+}
+
+// serialShift leaves each host so many bits for the numbers of sessions.
+const serialShift = 20
+
+// passive has the host make a passive endpoint.
+func (a *attached) passive(x share.Passive) (number uint16, given bool, err error) {
+	return number, true, a.call(context.Background(), share.CallPassive, x, &number)
+}
+
+// block has the host reserve the numbers of a scalable endpoint.
+func (a *attached) block(number, length int) (int, bool, error) {
+	var first uint16
+	err := a.call(context.Background(), share.CallBlock, share.Block{Number: number, Length: length}, &first)
+	return int(first), true, err
+}
+
+// unblock gives the numbers back to the host, which has none any more when it has ended.
+func (a *attached) unblock(number uint16) {
+	_ = a.call(context.Background(), share.CallUnblock, number, nil)
+}
+
+func (a *attached) giveBack(uint16, int) {}
+
+// serve makes an endpoint accept sessions, whose operations the host counts if tally
+// returns where.
+func (a *attached) serve(s share.Serve, tally func() (int, error)) (err error) {
+	if s.Tally, err = tally(); err != nil {
+		return err
+	}
+	return a.call(context.Background(), share.CallServe, s, nil)
+}
+
+// drop closes an endpoint at the host, which has none any more when it has ended. The end
+// of the domain leaves it to regions that are kept.
+func (a *attached) drop(identity uint64, t *share.Tally) {
+	verb := share.CallDrop
+	if a.leaving.Load() {
+		verb = share.CallLeave
+	}
+	_ = a.call(context.Background(), verb, identity, nil)
+	a.free(t)
+}
+
+func (a *attached) memory(name string, size int) (*mr.Memory, error) { return mr.Memfd(name, size) }
+
+func (a *attached) offers(kind mr.Kind) error {
+	if kind != mr.KindMemfd {
+		return fmt.Errorf("%v memory, which the daemon of %s cannot map: want memory that mr.Memfd returned: %w", kind, a.info.Name, ErrNotImplemented)
+	}
+	return nil
+}
+
+func (a *attached) stay() func() {
+	a.moving.RLock()
+	return a.moving.RUnlock
+}
+
+func (a *attached) look() { a.carrier.Tallies().Look() }
+
+func (a *attached) catchUp(on *stepper) { on.Call(a.carrier.CatchUp) }
+
+func (a *attached) room() { a.carrier.Room() }
+
+func (a *attached) part() { a.leaving.Store(true) }
+
+// ask has the host ask for a connection.
+func (a *attached) ask(ctx context.Context, x share.Ask, answer *share.Answer) error {
+	return a.listenFor(ctx, share.CallAsk, x, answer)
+}
+
+// parted has the host end the sessions that a peer has to a connected endpoint, and
+// accept no other.
+func (a *attached) parted(origin uint64) bool {
+	var x share.Parted
+	return a.call(context.Background(), share.CallPart, share.Part{Origin: origin, End: true}, &x) == nil && x.Met
+}
+
+func (a *attached) deliver(to share.Receiver) { a.carrier.Deliver(to) }
