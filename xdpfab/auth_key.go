@@ -66,8 +66,8 @@ func (k AuthKey) or(other AuthKey) AuthKey {
 }
 
 // session returns the key in the form that sessions use, nil for none.
-func (d *Domain) session(k AuthKey) (*session.Key, error) {
-	return sessionKey(d.table, k)
+func (n *Node) session(k AuthKey) (*session.Key, error) {
+	return sessionKey(n.table, k)
 }
 
 func sessionKey(t *mr.Table, k AuthKey) (*session.Key, error) {

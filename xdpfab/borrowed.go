@@ -153,8 +153,8 @@ func (b *borrowed) allowed() (*share.Offer, bool) { return nil, true }
 
 // abroad reports whether an endpoint is not one that this domain serves. It is called on
 // the engine's thread.
-func (d *Domain) abroad(endpoint uint16) (queue int, is bool) {
-	return engine.AnyQueue, d.numbers.serving(endpoint) == nil
+func (n *Node) abroad(endpoint uint16) (queue int, is bool) {
+	return engine.AnyQueue, n.numbers.serving(endpoint) == nil
 }
 
 // Ports implements device.

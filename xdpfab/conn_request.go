@@ -86,7 +86,7 @@ func (r *ConnRequest) answer(status wire.HelloStatus, reply wire.Connection) err
 	switch {
 	case p.closed:
 		return p.errClosed()
-	case r.status == wire.HelloNoEndpoint || r.gone(p.dom.now()):
+	case r.status == wire.HelloNoEndpoint || r.gone(p.dom.node.now()):
 		return fmt.Errorf("xdpfab: request of %v: %w: it does not ask any more", r.from, ErrPeerSilent)
 	case r.status != wire.HelloWaiting:
 		return fmt.Errorf("xdpfab: request of %v: answered already: %w", r.from, ErrBusy)

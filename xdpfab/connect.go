@@ -48,7 +48,7 @@ func (ep *Endpoint) Connect(ctx context.Context, addr string, param []byte) erro
 		return err
 	}
 	param = bytes.Clone(param)
-	if ep.dom.dev.carries() != nil {
+	if ep.dom.node.dev.carries() != nil {
 		c.askHost(a, param)
 		return nil
 	}
@@ -76,7 +76,7 @@ func (ep *Endpoint) Accept(ctx context.Context, param []byte) error {
 	case r == nil:
 		return fmt.Errorf("xdpfab: endpoint %d was made for no request: want one with EndpointAttr.Request: %w", ep.number, ErrNotImplemented)
 	}
-	link, err := ep.dom.dev.Link(ctx, r.from)
+	link, err := ep.dom.node.dev.Link(ctx, r.from)
 	if err != nil {
 		return fmt.Errorf("xdpfab: %v: %w", r.from, err)
 	}

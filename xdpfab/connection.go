@@ -76,7 +76,7 @@ func (c *connection) begin(phase uint32, a wire.Addr, link wire.Link) error {
 	c.mu.Lock()
 	c.addr, c.link = a, link
 	c.mu.Unlock()
-	stop := ep.dom.dev.Follow(a, link, c.moved)
+	stop := ep.dom.node.dev.Follow(a, link, c.moved)
 	c.mu.Lock()
 	c.stop = stop
 	c.mu.Unlock()
@@ -237,15 +237,15 @@ func (c *connection) end(cause error, e Event) {
 // and then calls a function. It does not wait. Any thread.
 func (c *connection) endSessions(then func()) {
 	d := c.ep.dom
-	if d.end.err() != nil { // all sessions end, and perhaps nobody steps the engines
+	if d.node.end.err() != nil { // all sessions end, and perhaps nobody steps the engines
 		then()
 		return
 	}
 	told := then
-	then = func() { d.dev.beside(func() { c.partAtHost(); told() }) }
+	then = func() { d.node.dev.beside(func() { c.partAtHost(); told() }) }
 	left := new(atomic.Int32)
-	left.Store(int32(len(d.steppers)))
-	for _, st := range d.steppers {
+	left.Store(int32(len(d.node.steppers)))
+	for _, st := range d.node.steppers {
 		st.eng.Soon(func() {
 			st.eng.EndTargets(c.ep.number)
 			if left.Add(-1) == 0 {

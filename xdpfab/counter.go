@@ -70,7 +70,7 @@ func (d *Domain) NewCounter(attr ...CounterAttr) (*Counter, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.open(); err != nil {
+	if err := d.node.open(); err != nil {
 		return nil, err
 	}
 	c := &Counter{bytes: a.Events == CountBytes}
@@ -111,7 +111,7 @@ func (c *Counter) Add(n uint64) { c.count(n, 0) }
 
 // Set sets the value (fi_cntr_set).
 func (c *Counter) Set(n uint64) {
-	c.dom.countPeers() // before the call
+	c.dom.node.countPeers() // before the call
 	c.value.Store(n)
 	if n >= c.due.Load() {
 		c.dom.triggers.fire(c)
@@ -175,8 +175,8 @@ func (c *Counter) WaitFrom(ctx context.Context, threshold, errs uint64) error {
 	if err := c.sleepers.refuse(c.what); err != nil {
 		return err
 	}
-	c.owner.CompareAndSwap(nil, c.dom.steppers[0]) // the program alone may move the counter
-	c.dom.Progress()                               // the operations may be on other queues
+	c.owner.CompareAndSwap(nil, c.dom.node.steppers[0]) // the program alone may move the counter
+	c.dom.Progress()                                    // the operations may be on other queues
 	if err := c.sleepers.wait(ctx, c, threshold, errs); err != nil {
 		return err
 	}

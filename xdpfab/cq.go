@@ -122,7 +122,7 @@ func (d *Domain) NewCompletionQueue(attr CQAttr) (*CompletionQueue, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.open(); err != nil {
+	if err := d.node.open(); err != nil {
 		return nil, err
 	}
 	q := &CompletionQueue{entries: make([]entry, n), beside: make([]beside, n), mask: uint64(n - 1), size: int64(n)}

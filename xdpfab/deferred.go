@@ -90,7 +90,7 @@ func (ep *Endpoint) postpone(verb wire.Verb, m *Msg, flags OpFlags, cookie uint6
 // checkThreshold returns an error for one that work of the domain cannot wait for.
 func (d *Domain) checkThreshold(at *Threshold) error {
 	if at.Counter == nil || at.Counter.dom != d {
-		return fmt.Errorf("xdpfab: threshold %d: want a counter of domain %s: %w", at.Value, d.dev.Info().Name, ErrForeign)
+		return fmt.Errorf("xdpfab: threshold %d: want a counter of domain %s: %w", at.Value, d.node.dev.Info().Name, ErrForeign)
 	}
 	return nil
 }

@@ -27,54 +27,76 @@ const drainLimit = 500 * time.Millisecond
 // Domain is an interface in use: its queues, each with an engine, and the memory
 // that peers may address. It corresponds to fi_domain(3).
 type Domain struct {
+	node     *Node
+	host     *Host // of guests
 	attr     DomainAttr
+	fabric   *Fabric
+	place    place          // of the interface; zero for a Pipe
+	calls    sync.WaitGroup // asynchronous calls under way; begun under mu
+	triggers triggers
+
+	mu        sync.Mutex // taken before Node.mu
+	closed    bool
+	endpoints map[uint16]*Endpoint
+	served    atomic.Pointer[[]*Endpoint] // those that accept sessions; written under mu
+	dialer    *Endpoint                   // the endpoint that dialled peers share; made at first use
+	events    eventLink                   // BindEQ
+	children  map[any]string              // the open objects of the domain, with their names
+}
+
+// owner is whose a node is: the node asks it for what it does not know itself.
+type owner interface {
+	// lost reports the end of the node and its cause.
+	lost(cause error)
+	// shutTenants closes the endpoints and the queued work before the engines end.
+	shutTenants()
+	// wakeObjects ends the waits that no engine will end.
+	wakeObjects()
+	// roomy is called when messages may find room; see engine.Config.Room.
+	roomy()
+}
+
+// Node is an interface in use: its device, an engine for each queue, the memory that
+// peers may address, and the numbers of endpoints.
+type Node struct {
+	attr     DomainAttr
+	owner    owner
 	dev      device
 	steppers []*stepper          // by queue
 	turns    []*progress.Stepper // theirs, each once
 	given    atomic.Uint32       // steppers given out, in turn
 	memory   []*memory.Memory
 	table    *mr.Table
-	served   atomic.Pointer[[]*Endpoint] // those that accept sessions; written under mu
-	numbers  numbers                     // who has which
-	fabric   *Fabric
-	place    place // of the interface; zero for a Pipe
-
+	numbers  numbers     // who has which
 	paused   atomic.Bool // until Resume
-	end      end         // how the domain ends: see health.go
+
+	end      end // how the node ends: see health.go
 	shutOnce sync.Once
-	ending   sync.WaitGroup // a shut under way that the domain began by itself
-	calls    sync.WaitGroup // asynchronous calls under way; begun under mu
-	triggers triggers
+	ending   sync.WaitGroup // a shut under way that the node began by itself
 
-	mu        sync.Mutex
-	closed    bool
-	endpoints map[uint16]*Endpoint
-	dialer    *Endpoint    // the endpoint that dialled peers share; made at first use
+	mu        sync.Mutex   // held while a region is registered
 	owned     []*mr.Memory // allocated by NewRegion
-	events    eventLink    // BindEQ
 	residence residence    // see resident.go
-
-	host *Host // of guests
-
-	children map[any]string // the open objects of the domain, with their names; under mu
 }
 
 // newDomain puts engines on a device. The domain owns the device from here on, also when
 // newDomain fails.
 func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
-	d := &Domain{attr: attr, dev: dev, table: mr.NewTable(), fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{},
-		end: end{done: make(chan struct{})}}
+	n := &Node{attr: attr, dev: dev, table: mr.NewTable(), end: end{done: make(chan struct{})}}
+	d := &Domain{node: n, attr: attr, fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{}}
+	n.owner = d
 	at := homeOf(dev)
 	paused := attr.life != 0 || at != nil
 	d.host = &Host{d: d}
-	d.attr.life, d.attr.handed, d.residence.home = 0, nil, at
-	d.paused.Store(paused)
+	d.attr.life, d.attr.handed, n.residence.home = 0, nil, at
+	n.paused.Store(paused)
 	d.served.Store(&[]*Endpoint{})
-	d.residence.table = d.table
+	n.residence.table = n.table
 	if err := d.attr.tune(dev); err != nil {
-		d.release()
+		n.release()
 		return nil, err
 	}
+	n.attr = d.attr
 	attr.Window, attr.GiveUp, attr.RTOMin, attr.BaseRTT, attr.IdleRetire = d.attr.Window, d.attr.GiveUp, d.attr.RTOMin, d.attr.BaseRTT, d.attr.IdleRetire
 	dev.deliver(guestReceiver{d})
 	beyond, first := d.neighbours()
@@ -83,19 +105,21 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	life, lasting := cmp.Or(attr.life, newLife()), at.lasting()
 	var engines []*engine.Engine
 	for q, port := range dev.Ports() {
-		m := memory.New(d.table)
-		d.memory = append(d.memory, m)
+		m := memory.New(n.table)
+		n.memory = append(n.memory, m)
 		x, err := executor.New(m, dev.MTU(), 0)
 		if err != nil {
-			d.release()
+			n.release()
 			return nil, err
 		}
 		e, err := engine.New(engine.Config{
 			Carrier: dev.carries(),
-			Port:    port, Accept: d.accept, Request: d.requested, Key: d.keyOf, Local: dev.MAC(), MTU: dev.MTU(), Queue: first + q, Secret: secret, Life: life, Resident: lasting, Clock: attr.clock,
+			Port:    port, Accept: n.accept, Request: n.requested, Key: n.keyOf,
+			Local: dev.MAC(), MTU: dev.MTU(), Queue: first + q,
+			Secret: secret, Life: life, Resident: lasting, Clock: attr.clock,
 			Elsewhere: beyond.elsewhere, Outside: beyond.outside, Spread: attr.Spread,
-			Suspect: d.suspect, Padding: d.pads, Longest: d.longest, Events: d.eventsOf, Inflow: d.inflowOf, Room: d.roomy,
-			Serve: func(now int64, p session.TargetParams) engine.Served { return d.serveSession(x, q, now, p) },
+			Suspect: n.suspect, Padding: n.pads, Longest: n.longest, Events: n.eventsOf, Inflow: n.inflowOf, Room: n.owner.roomy,
+			Serve: func(now int64, p session.TargetParams) engine.Served { return n.serveSession(x, q, now, p) },
 			Session: session.Config{
 				Window: attr.Window, GiveUp: attr.GiveUp,
 				RTOMin: attr.RTOMin, BaseRTT: attr.BaseRTT, IdleRetire: attr.IdleRetire,
@@ -103,7 +127,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 			},
 		})
 		if err != nil {
-			d.release()
+			n.release()
 			return nil, err
 		}
 		if paused {
@@ -112,14 +136,14 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		engines = append(engines, e)
 	}
 	engine.NewGroup(engines)
-	d.start(engines)
+	n.start(engines)
 	d.meetNeighbours(engines[0])
 	if d.outlives() {
-		dev.survive(d.steppers[0], d.moveIn)
+		dev.survive(n.steppers[0], d.moveIn)
 	}
-	dev.Watch(d.happened)
+	dev.Watch(n.happened)
 	if at == nil && attr.ResidentPin != "" || at != nil && !at.vacant { // a Pipe refuses
-		if err := d.settleIn(); err != nil {
+		if err := n.settleIn(); err != nil {
 			return nil, errors.Join(err, d.shut(true))
 		}
 	}
@@ -127,9 +151,9 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 }
 
 // suspect has the way to a peer that does not answer looked up again.
-func (d *Domain) suspect(l wire.Link) {
+func (n *Node) suspect(l wire.Link) {
 	if l.RemoteIP.IsValid() {
-		d.dev.Silent(l.RemoteIP)
+		n.dev.Silent(l.RemoteIP)
 	}
 }
 
@@ -144,16 +168,16 @@ func newLife() uint64 {
 var began = time.Now()
 
 // now returns the domain's time, in nanoseconds.
-func (d *Domain) now() int64 {
-	if d.attr.clock != nil {
-		return d.attr.clock()
+func (n *Node) now() int64 {
+	if n.attr.clock != nil {
+		return n.attr.clock()
 	}
 	return int64(time.Since(began))
 }
 
 // serving returns the endpoint of that number which accepts sessions, or nil.
 func (d *Domain) serving(number uint16) *Endpoint {
-	ep, _ := d.numbers.serving(number).(*Endpoint)
+	ep, _ := d.node.numbers.serving(number).(*Endpoint)
 	return ep
 }
 
@@ -161,12 +185,12 @@ func (d *Domain) serving(number uint16) *Endpoint {
 func (d *Domain) Attr() DomainAttr { return d.attr }
 
 // Interface describes the interface and the mode that it is used in.
-func (d *Domain) Interface() InterfaceInfo { return d.dev.Info() }
+func (d *Domain) Interface() InterfaceInfo { return d.node.dev.Info() }
 
 // Name returns the address of the domain's endpoint of the given number on the Ethernet
 // segment, as peers pass it to Dial or AddressVector.Insert. See Endpoint.Name.
 func (d *Domain) Name(endpoint uint16) string {
-	return wire.Addr{MAC: d.dev.MAC(), Endpoint: endpoint}.String()
+	return wire.Addr{MAC: d.node.dev.MAC(), Endpoint: endpoint}.String()
 }
 
 // Progress moves a domain with manual progress on by one step of each engine, and returns
@@ -174,34 +198,34 @@ func (d *Domain) Name(endpoint uint16) string {
 // were posted with FlagMore.
 func (d *Domain) Progress() int {
 	n := 0
-	for _, t := range d.turns {
+	for _, t := range d.node.turns {
 		n += t.Progress()
 	}
-	d.countPeers()
+	d.node.countPeers()
 	return n
 }
 
 // countPeers counts what a host or the XDP program has applied for peers up to now.
-func (d *Domain) countPeers() {
-	d.dev.look()
-	d.residence.counted.look()
+func (n *Node) countPeers() {
+	n.dev.look()
+	n.residence.counted.look()
 }
 
 // Stats returns every statistic of the domain by name: the engines' counters and the
 // interface's (sockets, XDP program). Operations that have completed before the call are
 // counted. With manual progress the call makes progress.
 func (d *Domain) Stats() (map[string]uint64, error) {
-	all, err := d.dev.Counters()
+	all, err := d.node.dev.Counters()
 	if err != nil {
-		return nil, fmt.Errorf("xdpfab: domain on %s: %w", d.dev.Info().Name, err)
+		return nil, fmt.Errorf("xdpfab: domain on %s: %w", d.node.dev.Info().Name, err)
 	}
-	for _, st := range d.steppers {
+	for _, st := range d.node.steppers {
 		st.Call(st.eng.Publish)
 		c := st.eng.Counters()
 		c.Each(func(name string, v uint64) { all[name] += v })
 	}
-	if err := d.residence.count(all); err != nil {
-		return nil, fmt.Errorf("xdpfab: domain on %s: %w", d.dev.Info().Name, err)
+	if err := d.node.residence.count(all); err != nil {
+		return nil, fmt.Errorf("xdpfab: domain on %s: %w", d.node.dev.Info().Name, err)
 	}
 	return all, nil
 }
@@ -219,13 +243,13 @@ func (d *Domain) shut(children bool) error {
 	}
 	d.closed = true
 	d.mu.Unlock()
-	d.depart()
+	d.node.depart()
 	d.mu.Lock()
 	d.endObjects()
-	d.end.set(fmt.Errorf("domain on %s: %w", d.dev.Info().Name, ErrClosed))
+	d.node.end.set(fmt.Errorf("domain on %s: %w", d.node.dev.Info().Name, ErrClosed))
 	d.mu.Unlock()
-	d.dev.part()
-	d.quiesce()
+	d.node.dev.part()
+	d.node.quiesce()
 	d.calls.Wait()
 	d.mu.Lock()
 	d.events.cut()
@@ -234,23 +258,24 @@ func (d *Domain) shut(children bool) error {
 		d.fabric.forget(d)
 	}
 	d.leave()
-	err := d.release() // from here on the device reports nothing
-	d.ending.Wait()
+	err := d.node.release() // from here on the device reports nothing
+	d.node.ending.Wait()
 	if err != nil {
-		return fmt.Errorf("xdpfab: domain on %s: %w", d.dev.Info().Name, err)
+		return fmt.Errorf("xdpfab: domain on %s: %w", d.node.dev.Info().Name, err)
 	}
 	return nil
 }
 
 // release frees the resources that need no engine.
-func (d *Domain) release() error {
-	err := d.closeRegions()
-	for _, m := range d.memory {
+func (n *Node) release() error {
+	err := n.closeRegions()
+	for _, m := range n.memory {
 		m.Close()
 	}
-	return errors.Join(err, d.dev.Close(), d.residence.end())
+	return errors.Join(err, n.dev.Close(), n.residence.end())
 }
 
-// open returns the cause when the domain has ended. d.mu is held, so that an object made
-// under it is either refused here or ended by quiesce.
-func (d *Domain) open() error { return d.end.returned() }
+// open returns the cause when the node has ended. The lock of the objects is held
+// (Node.mu for regions), so that an object made under it is either refused here or closed
+// with the node.
+func (n *Node) open() error { return n.end.returned() }

@@ -83,11 +83,11 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 		if r.pep == nil {
 			return nil, fmt.Errorf("xdpfab: endpoint for a request that is empty: want that of an EventConnReq: %w", ErrForeign)
 		}
-		return nil, fmt.Errorf("xdpfab: endpoint for a request to domain %s: want one of the same domain: %w", r.pep.dom.dev.Info().Name, ErrForeign)
+		return nil, fmt.Errorf("xdpfab: endpoint for a request to domain %s: want one of the same domain: %w", r.pep.dom.node.dev.Info().Name, ErrForeign)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.open(); err != nil {
+	if err := d.node.open(); err != nil {
 		return nil, err
 	}
 	attr.TrafficClass, attr.AuthKey = attr.TrafficClass.or(d.attr.TrafficClass), attr.AuthKey.or(d.attr.AuthKey)
@@ -98,10 +98,10 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	}
 	ep, err := d.newEndpoint(attr, number, identity)
 	if err != nil {
-		d.numbers.drop(number, nil)
+		d.node.numbers.drop(number, nil)
 		return nil, err
 	}
-	d.numbers.put(number, ep)
+	d.node.numbers.put(number, ep)
 	d.endpoints[number] = ep
 	if !attr.dials {
 		d.children[ep] = fmt.Sprintf("endpoint %d", number)
@@ -113,7 +113,7 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 func (d *Domain) newEndpoint(attr EndpointAttr, number uint16, identity uint64) (ep *Endpoint, err error) {
 	attr.Number = int(number)
 	ep = &Endpoint{dom: d, attr: attr, number: number, identity: identity, names: map[wire.Addr]*name{}}
-	if ep.key, err = d.session(attr.AuthKey); err != nil {
+	if ep.key, err = d.node.session(attr.AuthKey); err != nil {
 		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
 	if attr.Type == EndpointMsg {
@@ -130,9 +130,9 @@ func (d *Domain) newEndpoint(attr EndpointAttr, number uint16, identity uint64) 
 		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
 	if attr.part.of != nil {
-		ep.stepper = d.steppers[attr.part.queue%len(d.steppers)]
+		ep.stepper = d.node.steppers[attr.part.queue%len(d.node.steppers)]
 	} else {
-		ep.stepper = d.nextStepper()
+		ep.stepper = d.node.nextStepper()
 	}
 	ep.room.stepper, ep.room.size = ep.stepper, int32(attr.Size)
 	ep.peers.Store(&[]known{})
@@ -141,7 +141,7 @@ func (d *Domain) newEndpoint(attr EndpointAttr, number uint16, identity uint64) 
 
 // pickNumber checks or chooses an endpoint number. d.mu is held.
 func (d *Domain) pickNumber(attr EndpointAttr, identity uint64) (uint16, error) {
-	number, given, err := d.dev.number(attr.toHost(identity))
+	number, given, err := d.node.dev.number(attr.toHost(identity))
 	if err != nil {
 		return 0, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
@@ -152,7 +152,7 @@ func (d *Domain) pickNumber(attr EndpointAttr, identity uint64) (uint16, error) 
 	if inBlock := attr.part; inBlock.of != nil && !inBlock.posts { // the numbers of a scalable endpoint are those of its receive contexts
 		of = inBlock.of.block
 	}
-	return d.numbers.take(attr.Number, attr.InitiateOnly, of)
+	return d.node.numbers.take(attr.Number, attr.InitiateOnly, of)
 }
 
 // toHost describes an endpoint for a host.
@@ -223,7 +223,7 @@ func (ep *Endpoint) Enable() error {
 	if ep.origin = ep.stepper.eng.NewOrigin(ep.source()); ep.attr.MsgOrder == OrderNone {
 		ep.origin = ep.stepper.eng.NewUnorderedOrigin(ep.source())
 	}
-	if ep.dom.dev.carries() != nil {
+	if ep.dom.node.dev.carries() != nil {
 		ep.origin.Assume(ep.identity, 0) // its sessions are the host's
 	}
 	ep.origin.SetKey(ep.key)
@@ -247,7 +247,7 @@ func (ep *Endpoint) Enable() error {
 // serveAtHost has the host of a domain that has one serve the endpoint.
 func (ep *Endpoint) serveAtHost() error {
 	s := share.Serve{Endpoint: ep.number, On: true, Events: ep.recv != nil, Messages: ep.inbox != nil}
-	return ep.dom.dev.serve(s, ep.tallyAtHost)
+	return ep.dom.node.dev.serve(s, ep.tallyAtHost)
 }
 
 // serve publishes the endpoints that accept sessions.
@@ -277,10 +277,10 @@ func (ep *Endpoint) Close() error {
 		delete(d.endpoints, ep.number)
 	}
 	delete(d.children, ep)
-	own = d.numbers.drop(ep.number, ep) && own && d.numbers.blockOf(ep.number) == nil
+	own = d.node.numbers.drop(ep.number, ep) && own && d.node.numbers.blockOf(ep.number) == nil
 	d.mu.Unlock()
 	if own {
-		d.dev.giveBack(ep.number, 1)
+		d.node.dev.giveBack(ep.number, 1)
 	}
 	return nil
 }
@@ -297,7 +297,7 @@ func (ep *Endpoint) shut() {
 		ep.stepper.Call(func() {
 			ep.dropAll()
 			if ep.conn != nil {
-				ep.conn.shut(ep.dom.end.closed())
+				ep.conn.shut(ep.dom.node.end.closed())
 			}
 			ep.cancelOperations(waiting)
 			for _, r := range ep.rings() {
@@ -307,7 +307,7 @@ func (ep *Endpoint) shut() {
 		})
 		ep.endTargets()
 	}
-	ep.dom.dev.drop(ep.identity, ep.tally)
+	ep.dom.node.dev.drop(ep.identity, ep.tally)
 	if ep.conn != nil {
 		ep.conn.free()
 	}
@@ -331,13 +331,13 @@ func (ep *Endpoint) shut() {
 	for _, c := range ep.counters() {
 		c.drop()
 	}
-	ep.events.tell(ep, ep.attr.Context, ep.dom.end.returned())
+	ep.events.tell(ep, ep.attr.Context, ep.dom.node.end.returned())
 	ep.events.cut()
 }
 
 // endTargets ends the sessions of peers to the endpoint.
 func (ep *Endpoint) endTargets() {
-	for _, st := range ep.dom.steppers {
+	for _, st := range ep.dom.node.steppers {
 		st.Call(func() { st.eng.EndTargets(ep.number) })
 	}
 }

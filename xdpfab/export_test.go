@@ -16,7 +16,7 @@ func init() { defaultGiveUp, mostHeld, looks = time.Minute, time.Minute, 2000 }
 // Again ends a domain of a Pipe, with farewells to its peers or as if its process had
 // been killed, and returns the next life of the node: without memory or endpoints.
 func (d *Domain) Again(killed bool) (*Domain, error) {
-	end := d.dev.(*pipeEnd)
+	end := d.node.dev.(*pipeEnd)
 	if killed {
 		end.port.SetFaults(port.Faults{Loss: 1})
 	}
@@ -65,18 +65,18 @@ func (c *Clock) Forward(by time.Duration, d *Domain) {
 	for ; by > 0; by -= time.Second {
 		now := c.ahead.Add(int64(min(by, time.Second)))
 		for d.Err() == nil {
-			d.steppers[0].Call(func() {}) // a round, in which nobody else may be stepping the engine
+			d.node.steppers[0].Call(func() {}) // a round, in which nobody else may be stepping the engine
 			if c.seen.Load() >= now {
 				break
 			}
 		}
-		d.steppers[0].Call(func() {}) // the timers of that round
+		d.node.steppers[0].Call(func() {}) // the timers of that round
 	}
 }
 
 // Queue is the queue of the interface that the endpoint posts to.
 func (ep *Endpoint) Queue() int {
-	for i, st := range ep.dom.steppers {
+	for i, st := range ep.dom.node.steppers {
 		if st == ep.stepper {
 			return i
 		}
@@ -85,4 +85,4 @@ func (ep *Endpoint) Queue() int {
 }
 
 // Depart begins to close the domain, and goes no further: what is resident is left.
-func (d *Domain) Depart() { d.depart() }
+func (d *Domain) Depart() { d.node.depart() }

@@ -120,7 +120,7 @@ func (f *Fabric) Close() error {
 	}
 	var names []string
 	for _, d := range f.domains {
-		names = append(names, d.dev.Info().Name)
+		names = append(names, d.node.dev.Info().Name)
 	}
 	return fmt.Errorf("xdpfab: fabric: domains on %v are open, close them first: %w", names, ErrBusy)
 }

@@ -24,9 +24,9 @@ type Faults struct {
 // tests of programs: how they handle an operation that ends with [ErrOutcomeUnknown], for
 // example. It fails with ErrNotImplemented unless the domain is one of a Pipe.
 func (d *Domain) SetFaults(f Faults) error {
-	end, ok := d.dev.(*pipeEnd)
+	end, ok := d.node.dev.(*pipeEnd)
 	if !ok {
-		return fmt.Errorf("xdpfab: domain on %s: faults are for the domains of a Pipe: %w", d.dev.Info().Name, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: domain on %s: faults are for the domains of a Pipe: %w", d.node.dev.Info().Name, ErrNotImplemented)
 	}
 	for _, p := range []float64{f.Loss, f.Duplicate, f.Reorder, f.Corrupt} {
 		if !(p >= 0 && p <= 1) { // written so that NaN is refused

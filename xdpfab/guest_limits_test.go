@@ -27,7 +27,7 @@ func TestGuestLimits(t *testing.T) {
 			}
 			return nil
 		}}), DomainAttr{}, nil)
-	if s := g.dev.(*attached).carrier.Tags(); s != 64 {
+	if s := g.node.dev.(*attached).carrier.Tags(); s != 64 {
 		t.Errorf("rings of %d entries, want 64: the host allows 100", s)
 	}
 	register := func(name string, size int, length ...int) (*mr.Region, error) {

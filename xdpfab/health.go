@@ -60,29 +60,27 @@ func (e *end) closed() error {
 // Done is closed when the domain has ended: Close was called, or the interface cannot be
 // used any more. Err then tells which. Calls and operations that wait fail with the
 // cause.
-func (d *Domain) Done() <-chan struct{} { return d.end.done }
+func (d *Domain) Done() <-chan struct{} { return d.node.end.done }
 
 // Err is nil until Done is closed. Then it is the cause: it wraps ErrClosed after
 // Close, or ErrInterfaceLost. A domain that ended by itself has still to be closed.
-func (d *Domain) Err() error { return d.end.returned() }
+func (d *Domain) Err() error { return d.node.end.returned() }
 
 // fail ends the domain: sessions are closed as far as their peers can be told, and
 // everything that waits fails with the cause. It does not wait for that.
-func (d *Domain) fail(cause error) {
-	if !d.end.set(interfaceLost{cause}) {
+func (n *Node) fail(cause error) {
+	if !n.end.set(interfaceLost{cause}) {
 		return
 	}
-	d.mu.Lock()
-	d.events.tell(d, d.attr.Context, d.end.returned())
-	d.mu.Unlock()
-	if d.attr.Threading == ThreadDomain { // the caller's goroutine alone may use the engines
-		for _, t := range d.turns {
-			t.Interrupt(d.quiesce)
+	n.owner.lost(n.end.returned())
+	if n.attr.Threading == ThreadDomain { // the caller's goroutine alone may use the engines
+		for _, t := range n.turns {
+			t.Interrupt(n.quiesce)
 		}
-		d.wakeObjects()
+		n.owner.wakeObjects()
 		return
 	}
-	d.ending.Go(d.quiesce)
+	n.ending.Go(n.quiesce)
 }
 
 // interfaceLost is ErrInterfaceLost with the device's own text, which says why.
@@ -92,38 +90,50 @@ type interfaceLost struct{ error }
 func (e interfaceLost) Unwrap() []error { return []error{ErrInterfaceLost, e.error} }
 
 // quiesce closes endpoints and engines, once: a second caller waits for the first.
-func (d *Domain) quiesce() {
-	d.shutOnce.Do(func() {
-		if d.paused.Load() { // nobody is told of an end before Resume
-			for _, st := range d.steppers {
+func (n *Node) quiesce() {
+	n.shutOnce.Do(func() {
+		if n.paused.Load() { // nobody is told of an end before Resume
+			for _, st := range n.steppers {
 				st.Call(st.eng.Dismiss)
 			}
 		}
-		d.host.turnBack()
-		d.host.endGuests()
-		d.mu.Lock()
-		eps := make([]*Endpoint, 0, len(d.endpoints))
-		for _, ep := range d.endpoints {
-			eps = append(eps, ep)
-		}
-		d.mu.Unlock()
-		for _, ep := range eps {
-			ep.shut()
-		}
-		d.numbers.each(func(_ uint16, t tenant) {
-			if p, is := t.(*PassiveEndpoint); is {
-				p.shut()
-			}
-		})
-		d.endWork()
-		for _, t := range d.turns {
+		n.owner.shutTenants()
+		for _, t := range n.turns {
 			t.Close(drainLimit)
 		}
-		for _, st := range d.steppers {
+		for _, st := range n.steppers {
 			st.eng.Publish() // the last values: no thread steps the engine any more
 		}
-		d.wakeObjects()
+		n.owner.wakeObjects()
 	})
+}
+
+// lost reports the end of the domain to its event queue.
+func (d *Domain) lost(cause error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.events.tell(d, d.attr.Context, cause)
+}
+
+// shutTenants closes guests, endpoints and what waits for a counter.
+func (d *Domain) shutTenants() {
+	d.host.turnBack()
+	d.host.endGuests()
+	d.mu.Lock()
+	eps := make([]*Endpoint, 0, len(d.endpoints))
+	for _, ep := range d.endpoints {
+		eps = append(eps, ep)
+	}
+	d.mu.Unlock()
+	for _, ep := range eps {
+		ep.shut()
+	}
+	d.node.numbers.each(func(_ uint16, t tenant) {
+		if p, is := t.(*PassiveEndpoint); is {
+			p.shut()
+		}
+	})
+	d.endWork()
 }
 
 // levels are the log level and the message of each change of an interface.
@@ -147,10 +157,10 @@ var levels = map[port.EventKind]struct {
 
 // happened is called by the device for every change of the interface, on a goroutine
 // of its own.
-func (d *Domain) happened(e port.Event) {
+func (n *Node) happened(e port.Event) {
 	if e.Err != nil {
-		d.log(slog.LevelError, e.Kind.String(), slog.Any("cause", e.Err))
-		d.fail(e.Err)
+		n.log(slog.LevelError, e.Kind.String(), slog.Any("cause", e.Err))
+		n.fail(e.Err)
 		return
 	}
 	attrs := make([]slog.Attr, 0, 4)
@@ -159,17 +169,17 @@ func (d *Domain) happened(e port.Event) {
 			attrs = append(attrs, slog.String(key, value))
 		}
 	}
-	add("interface", d.dev.Info().Name)
+	add("interface", n.dev.Info().Name)
 	add("peer", e.Remote)
 	add("from", e.From)
 	add("to", e.To)
 	l := levels[e.Kind]
-	d.log(l.level, l.text, attrs...)
+	n.log(l.level, l.text, attrs...)
 }
 
-func (d *Domain) log(level slog.Level, text string, attrs ...slog.Attr) {
-	if d.attr.Log != nil {
-		d.attr.Log.LogAttrs(context.Background(), level, text, attrs...)
+func (n *Node) log(level slog.Level, text string, attrs ...slog.Attr) {
+	if n.attr.Log != nil {
+		n.attr.Log.LogAttrs(context.Background(), level, text, attrs...)
 	}
 }
 

@@ -210,7 +210,7 @@ func TestDoneAfterClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	closedWithin(t, "Done", near.Done())
-	near.happened(cutOff) // too late to be the cause
+	near.node.happened(cutOff) // too late to be the cause
 	if err := near.Err(); !errors.Is(err, ErrClosed) || errors.Is(err, ErrInterfaceLost) {
 		t.Errorf("Err: %v", err)
 	}

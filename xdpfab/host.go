@@ -147,20 +147,20 @@ type lodging struct {
 func (h *Host) admit(g *guest) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := h.d.open(); err != nil {
+	if err := h.d.node.open(); err != nil {
 		return err
 	}
 	if h.lodging.leaving {
-		return fmt.Errorf("xdpfab: domain on %s: %w", h.d.dev.Info().Name, errLeaving)
+		return fmt.Errorf("xdpfab: domain on %s: %w", h.d.node.dev.Info().Name, errLeaving)
 	}
-	if err := h.d.dev.mayHost(); err != nil {
+	if err := h.d.node.dev.mayHost(); err != nil {
 		return fmt.Errorf("xdpfab: a host of guests: %w", err)
 	}
 	if h.lodging.guests == nil {
 		h.lodging.guests = map[*guest]struct{}{}
 	}
 	h.lodging.guests[g] = struct{}{}
-	g.st = h.d.nextStepper()
+	g.st = h.d.node.nextStepper()
 	h.hosting.Add(1)
 	return nil
 }
@@ -188,7 +188,7 @@ func (h *Host) endGuests() {
 // lodger returns the guest's endpoint of a number, if it accepts sessions, or nil. Any
 // thread.
 func (h *Host) lodger(number uint16) *guestEndpoint {
-	ep, _ := h.d.numbers.serving(number).(*guestEndpoint)
+	ep, _ := h.d.node.numbers.serving(number).(*guestEndpoint)
 	return ep
 }
 
@@ -197,7 +197,7 @@ func (g *guest) furnish() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.table = mr.NewTable()
-	g.executors, g.memory = make([]*executor.Executor, len(g.h.d.steppers)), make([]*memory.Memory, len(g.h.d.steppers))
+	g.executors, g.memory = make([]*executor.Executor, len(g.h.d.node.steppers)), make([]*memory.Memory, len(g.h.d.node.steppers))
 	g.endpoints, g.regions, g.listeners = map[uint16]*guestEndpoint{}, map[uint64]*guestRegion{}, map[uint16]*guestPassive{}
 	g.blocks = map[uint16]*block{}
 }

@@ -152,7 +152,7 @@ func (g *guest) tooMany(what string, limit int) error {
 func (g *guest) link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, g.givesUp(), errHopSilent)
 	defer cancel()
-	l, err := g.h.d.dev.Link(ctx, a)
+	l, err := g.h.d.node.dev.Link(ctx, a)
 	return l, hopError(err)
 }
 
@@ -184,7 +184,7 @@ func (g *guest) newEndpoint(a share.Endpoint) (uint16, error) {
 		return 0, err
 	}
 	if anew {
-		g.h.d.endTargets(ep.number)
+		g.h.d.node.endTargets(ep.number)
 	}
 	source := ep.number
 	if a.Posts && a.Block != nil {
@@ -221,7 +221,7 @@ func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (anew bool, err error
 		return false, err
 	}
 	if a.Number == AnyNumber && !a.Highest {
-		a.Number = g.h.d.numbers.someNumber()
+		a.Number = g.h.d.node.numbers.someNumber()
 	}
 	ep.bound = a.Connected || a.Block != nil
 	if old := g.endpoints[uint16(a.Number)]; old != nil && old.left && a.Number == int(old.number) && !ep.bound {
@@ -230,18 +230,18 @@ func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (anew bool, err error
 		ep.on.Store(!anew)
 	} else if err = g.mayNumber(1); err != nil && !g.reserves(a.Number) {
 		return false, err
-	} else if ep.number, err = g.h.d.numbers.take(a.Number, a.Highest, of); err != nil {
+	} else if ep.number, err = g.h.d.node.numbers.take(a.Number, a.Highest, of); err != nil {
 		return false, err
 	}
 	g.settled = true
 	g.endpoints[ep.number] = ep
-	g.h.d.numbers.put(ep.number, ep)
+	g.h.d.node.numbers.put(ep.number, ep)
 	return anew, nil
 }
 
 // hasOrigin reports whether an endpoint of a guest has an origin.
 func (h *Host) hasOrigin(origin uint64) (has bool) {
-	h.d.numbers.each(func(_ uint16, t tenant) {
+	h.d.node.numbers.each(func(_ uint16, t tenant) {
 		if ep, is := t.(*guestEndpoint); is && ep.identity == origin {
 			has = true
 		}
@@ -271,7 +271,7 @@ func (g *guest) serveEndpoint(_ context.Context, s share.Serve) (any, error) {
 	ep.messages.Store(s.Messages)
 	ep.on.Store(s.On)
 	if anew {
-		g.h.d.endTargets(ep.number)
+		g.h.d.node.endTargets(ep.number)
 	}
 	return nil, nil
 }
@@ -375,7 +375,7 @@ func (g *guest) deregister(_ context.Context, key uint64) (any, error) {
 
 // counters are those of the interface and of the guest.
 func (g *guest) counters() (map[string]uint64, error) {
-	all, err := g.h.d.dev.Counters()
+	all, err := g.h.d.node.dev.Counters()
 	if err != nil {
 		return nil, err
 	}

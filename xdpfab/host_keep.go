@@ -179,7 +179,7 @@ func (g *guest) linger(ep *guestEndpoint, keeps bool) {
 	ep.events.Store(false)
 	ep.observer.Store(nil)
 	if ep.spoken {
-		g.h.d.endTargets(ep.number)
+		g.h.d.node.endTargets(ep.number)
 	}
 	g.silence(ep)
 }
@@ -230,7 +230,7 @@ func (h *Host) Kept() []KeptRegion {
 		if k.taken {
 			x.PID = k.holder.info.PID
 		}
-		h.d.numbers.each(func(n uint16, t tenant) {
+		h.d.node.numbers.each(func(n uint16, t tenant) {
 			if ep, is := t.(*guestEndpoint); is && ep.guest == k.holder && ep.serves() {
 				x.Endpoints = append(x.Endpoints, n)
 			}
@@ -294,8 +294,8 @@ func (h *Host) forsakeKept() {
 }
 
 // endTargets ends the sessions that peers have with an endpoint.
-func (d *Domain) endTargets(number uint16) {
-	for _, st := range d.steppers {
+func (n *Node) endTargets(number uint16) {
+	for _, st := range n.steppers {
 		st.Call(func() { st.eng.EndTargets(number) })
 	}
 }

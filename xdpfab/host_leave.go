@@ -93,28 +93,28 @@ func (host *Host) leaving(h *Handover) ([]*guest, error) {
 	host.mu.Lock()
 	defer host.mu.Unlock()
 	if host.lodging.leaving {
-		return nil, fmt.Errorf("xdpfab: handover: domain on %s leaves already: %w", host.d.dev.Info().Name, ErrBusy)
+		return nil, fmt.Errorf("xdpfab: handover: domain on %s leaves already: %w", host.d.node.dev.Info().Name, ErrBusy)
 	}
 	host.lodging.leaving = true
-	host.d.residence.handing.Store(true)
+	host.d.node.residence.handing.Store(true)
 	return slices.Collect(maps.Keys(host.lodging.guests)), nil
 }
 
 // CanHandOver returns nil if HandOver is possible at present.
 func (h *Host) CanHandOver() error {
-	if err := h.d.dev.mayHost(); err != nil {
+	if err := h.d.node.dev.mayHost(); err != nil {
 		return fmt.Errorf("xdpfab: handover: %w", err)
 	}
-	if err := errors.Join(h.d.residence.canMove(), h.canReopen()); err != nil {
-		return fmt.Errorf("xdpfab: handover: domain on %s: %w", h.d.dev.Info().Name, err)
+	if err := errors.Join(h.d.node.residence.canMove(), h.canReopen()); err != nil {
+		return fmt.Errorf("xdpfab: handover: domain on %s: %w", h.d.node.dev.Info().Name, err)
 	}
-	err := h.d.open()
-	h.d.numbers.each(func(number uint16, t tenant) {
+	err := h.d.node.open()
+	h.d.node.numbers.each(func(number uint16, t tenant) {
 		if !t.isTarget() {
 			err = fmt.Errorf("xdpfab: handover: endpoint %d posts or receives: want endpoints that are nothing but targets: %w", number, ErrNotImplemented)
 		}
 	})
-	for _, st := range h.d.steppers {
+	for _, st := range h.d.node.steppers {
 		st.Call(func() {
 			if e := st.eng.Movable(); e != nil {
 				err = fmt.Errorf("xdpfab: handover: %w: %w", e, ErrNotImplemented)
@@ -127,7 +127,7 @@ func (h *Host) CanHandOver() error {
 // canReopen returns nil if the interface can be opened as it is at present. Otherwise no
 // process could take over, and this one could not go on after a takeover that has failed.
 func (h *Host) canReopen() error {
-	dev, is := h.d.dev.(netInterface)
+	dev, is := h.d.node.dev.(netInterface)
 	if !is {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (h *Host) drainGuests(leavers []*leaver, deadline time.Time) {
 
 // farewells waits until the ends of sessions that were begun here have been sent.
 func (h *Host) farewells(deadline time.Time) {
-	for _, st := range h.d.steppers {
+	for _, st := range h.d.node.steppers {
 		for idle := false; !idle && time.Now().Before(deadline); {
 			if st.Call(func() { idle = st.eng.Idle() }); !idle {
 				time.Sleep(drainPoll)
@@ -192,17 +192,17 @@ func (ep *guestEndpoint) state() endpointState {
 
 // addSessions adds the sessions of peers, which have come to a halt.
 func (h *Handover) addSessions(d *Domain) (err error) {
-	for _, st := range d.steppers {
+	for _, st := range d.node.steppers {
 		st.Call(st.eng.Pause)
 	}
-	for _, st := range d.steppers {
+	for _, st := range d.node.steppers {
 		st.Call(func() {
 			sessions, bad := st.eng.Export()
 			h.state.Sessions, err = append(h.state.Sessions, sessions), errors.Join(err, bad)
 		})
 	}
-	first := d.steppers[0]
+	first := d.node.steppers[0]
 	first.Call(func() { h.state.Idle = first.eng.ExportIdle() })
-	h.state.Version, h.state.Life, h.state.MAC = HandoverVersion, first.eng.Life(), d.dev.MAC()
+	h.state.Version, h.state.Life, h.state.MAC = HandoverVersion, first.eng.Life(), d.node.dev.MAC()
 	return err
 }

@@ -230,8 +230,8 @@ func (d *Domain) roomy() {
 
 // room tells the engines that messages which had to wait may find room.
 func (d *Domain) room() {
-	d.dev.room()
-	for _, st := range d.steppers {
+	d.node.dev.room()
+	for _, st := range d.node.steppers {
 		st.eng.Room()
 	}
 }

@@ -117,14 +117,14 @@ type encap struct {
 // offer describes the domain as GetInfo does: what the caller can choose is at its
 // greatest.
 func (d *Domain) offer() Info {
-	in, e := d.dev.Info(), d.attr.encap
+	in, e := d.node.dev.Info(), d.attr.encap
 	if e.format == AddrUnspec {
 		e = encap{AddrEthernet, in.MAC, "ethernet"}
 	}
 	i := offer(in, e.format, e.source, e.fabric)
 	i.Interface = in
 	i.Domain.Instance = d
-	switch allowed, lent := d.dev.allowed(); {
+	switch allowed, lent := d.node.dev.allowed(); {
 	case lent:
 		i.Attach = AttachAlways
 	case allowed != nil:

@@ -21,7 +21,7 @@ import (
 // The domain must be a guest of a daemon: see DomainAttr.Attach. The daemon's rules bound
 // what is kept; the error then wraps ErrDenied.
 func (d *Domain) Keep(r *mr.Region) error {
-	dev, is := d.dev.(regionKeeper)
+	dev, is := d.node.dev.(regionKeeper)
 	if !is {
 		return fmt.Errorf("xdpfab: keep region %v: the memory of a domain that has its interface itself ends with its process: want a domain that is attached to a daemon (AttachAlways): %w", r, ErrNotImplemented)
 	}
@@ -41,7 +41,7 @@ func (d *Domain) Keep(r *mr.Region) error {
 //
 // The error wraps ErrNotKept if there is no such region.
 func (d *Domain) TakeBack(name string) (*mr.Region, error) {
-	dev, is := d.dev.(regionKeeper)
+	dev, is := d.node.dev.(regionKeeper)
 	if !is {
 		return nil, fmt.Errorf("xdpfab: take region %q back: want a domain that is attached to a daemon (AttachAlways): %w", name, ErrNotImplemented)
 	}
@@ -59,22 +59,22 @@ func (d *Domain) takeBack(dev regionKeeper, name string) (*mr.Region, error) {
 		return nil, err
 	}
 	defer share.CloseAll([]int{fd})
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.open(); err != nil {
+	d.node.mu.Lock()
+	defer d.node.mu.Unlock()
+	if err := d.node.open(); err != nil {
 		return nil, err
 	}
 	m, err := mr.Shared(fd, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
-	r, err := d.table.Register(m, mr.Options{Key: &told.Key, Access: mr.Access(told.Access), Name: told.Name, Offset: told.Offset, Length: told.Length,
+	r, err := d.node.table.Register(m, mr.Options{Key: &told.Key, Access: mr.Access(told.Access), Name: told.Name, Offset: told.Offset, Length: told.Length,
 		Virtual: told.Base != 0, Address: told.Base, AuthKey: told.AuthKey, Incarnation: told.Incarnation,
-		Withdrawn: func() { d.dev.withdraw(told.Key) }})
+		Withdrawn: func() { d.node.dev.withdraw(told.Key) }})
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	d.owned = append(d.owned, m)
+	d.node.owned = append(d.node.owned, m)
 	dev.took(told, m)
 	return r, nil
 }

@@ -116,5 +116,5 @@ func (b *Mailbox) open(ctx context.Context, l *letter, buf []byte) (Received, er
 	case ctx.Err() != nil:
 		return Received{}, b.nothing(ctx)
 	}
-	return Received{}, fmt.Errorf("xdpfab: mailbox %d: %w", b.ep.number, b.ep.dom.end.closed())
+	return Received{}, fmt.Errorf("xdpfab: mailbox %d: %w", b.ep.number, b.ep.dom.node.end.closed())
 }

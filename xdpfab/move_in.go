@@ -16,14 +16,14 @@ func (d *Domain) outlives() bool { return d.attr.Threading != ThreadDomain }
 
 // stay keeps the domain from moving to another host until the function that it returns is
 // called. What makes, changes or closes something that a host has calls it first.
-func (d *Domain) stay() (done func()) { return d.dev.stay() }
+func (d *Domain) stay() (done func()) { return d.node.dev.stay() }
 
 // moveIn gives another host the endpoints and peers of the domain, and returns the
 // numbers of the peers.
 func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
 	d.mu.Lock()
 	blocks := map[int]int{} // length of each, by first number
-	for _, b := range d.numbers.reserved() {
+	for _, b := range d.node.numbers.reserved() {
 		blocks[b.first] = b.length
 	}
 	var eps []*Endpoint
@@ -34,13 +34,13 @@ func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
 	numbers := map[*engine.Peer]uint32{}
 	var errs []error
 	for number, length := range blocks {
-		_, _, err := d.dev.block(number, length)
+		_, _, err := d.node.dev.block(number, length)
 		errs = append(errs, err)
 	}
 	for _, ep := range eps {
 		errs = append(errs, ep.moveIn(ctx, numbers))
 	}
-	d.numbers.each(func(_ uint16, t tenant) {
+	d.node.numbers.each(func(_ uint16, t tenant) {
 		if p, is := t.(*PassiveEndpoint); is {
 			errs = append(errs, p.moveIn())
 		}
@@ -52,7 +52,7 @@ func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
 func (ep *Endpoint) moveIn(ctx context.Context, numbers map[*engine.Peer]uint32) error {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	phase, dev := ep.phase.Load(), ep.dom.dev
+	phase, dev := ep.phase.Load(), ep.dom.node.dev
 	if phase == shutOff {
 		return nil
 	}

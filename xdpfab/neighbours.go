@@ -16,9 +16,9 @@ type beyond struct {
 // neighbours returns what lies beyond the domain's own queues, of which it also returns
 // the first.
 func (d *Domain) neighbours() (b beyond, first int) {
-	switch dev := d.dev.(type) {
+	switch dev := d.node.dev.(type) {
 	case *borrowed:
-		return beyond{d.abroad, dev.outside}, dev.queue.Number()
+		return beyond{d.node.abroad, dev.outside}, dev.queue.Number()
 	case lender:
 		if len(dev.Spares()) > 0 {
 			return beyond{d.host.elsewhere, d.host.outside}, 0
@@ -29,10 +29,10 @@ func (d *Domain) neighbours() (b beyond, first int) {
 
 // meetNeighbours begins to take the packets that arrive on queues of others.
 func (d *Domain) meetNeighbours(e *engine.Engine) {
-	switch dev := d.dev.(type) {
+	switch dev := d.node.dev.(type) {
 	case *borrowed:
 		dev.join(e)
 	case lender:
-		dev.Mind(func(packet []byte) { e.Deliver(packet, false) }, d.happened)
+		dev.Mind(func(packet []byte) { e.Deliver(packet, false) }, d.node.happened)
 	}
 }

@@ -272,24 +272,24 @@ func (n *numbers) taken(number uint16) bool {
 }
 
 // accept answers a hello. It runs on the engines' threads, as what follows.
-func (d *Domain) accept(endpoint uint16, origin uint64) wire.HelloStatus {
-	if t := d.numbers.serving(endpoint); t != nil {
+func (n *Node) accept(endpoint uint16, origin uint64) wire.HelloStatus {
+	if t := n.numbers.serving(endpoint); t != nil {
 		return t.admit(origin)
 	}
 	return wire.HelloNoEndpoint
 }
 
 // requested answers a request for a connection.
-func (d *Domain) requested(endpoint uint16, asked *wire.Connection, from wire.Addr) (wire.HelloStatus, wire.Connection) {
-	if t := d.numbers.serving(endpoint); t != nil {
-		return t.requested(asked, from, d.now())
+func (n *Node) requested(endpoint uint16, asked *wire.Connection, from wire.Addr) (wire.HelloStatus, wire.Connection) {
+	if t := n.numbers.serving(endpoint); t != nil {
+		return t.requested(asked, from, n.now())
 	}
 	return wire.HelloNoEndpoint, wire.Connection{}
 }
 
 // keyOf returns the key of an endpoint that accepts sessions.
-func (d *Domain) keyOf(endpoint uint16) (*session.Key, bool) {
-	if t := d.numbers.serving(endpoint); t != nil {
+func (n *Node) keyOf(endpoint uint16) (*session.Key, bool) {
+	if t := n.numbers.serving(endpoint); t != nil {
 		return t.sessionKey(), true
 	}
 	return nil, false
@@ -297,16 +297,16 @@ func (d *Domain) keyOf(endpoint uint16) (*session.Key, bool) {
 
 // eventsOf returns where the events of an endpoint go, or nil if no queue is bound for
 // them.
-func (d *Domain) eventsOf(endpoint uint16) engine.Events {
-	if t := d.numbers.serving(endpoint); t != nil {
+func (n *Node) eventsOf(endpoint uint16) engine.Events {
+	if t := n.numbers.serving(endpoint); t != nil {
 		return t.eventsTo()
 	}
 	return nil
 }
 
 // inflowOf returns what takes the messages of a session with an endpoint, or nil.
-func (d *Domain) inflowOf(endpoint uint16, from wire.Addr) session.Inflow {
-	if t := d.numbers.serving(endpoint); t != nil {
+func (n *Node) inflowOf(endpoint uint16, from wire.Addr) session.Inflow {
+	if t := n.numbers.serving(endpoint); t != nil {
 		return t.inflow(from)
 	}
 	return nil
@@ -315,11 +315,11 @@ func (d *Domain) inflowOf(endpoint uint16, from wire.Addr) session.Inflow {
 // serveSession begins the target half of a session. A number without a tenant gets one
 // that may become resident, too: a process that takes another's place has the sessions
 // before it makes the endpoints.
-func (d *Domain) serveSession(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served {
-	if t := d.numbers.serving(p.Endpoint); t != nil {
+func (n *Node) serveSession(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served {
+	if t := n.numbers.serving(p.Endpoint); t != nil {
 		if s := t.begin(x, queue, now, p); s != nil {
 			return s
 		}
 	}
-	return d.residence.movable(x, queue, now, p)
+	return n.residence.movable(x, queue, now, p)
 }

@@ -67,10 +67,10 @@ func (d *Domain) NewPassiveEndpoint(attr PassiveAttr) (*PassiveEndpoint, error) 
 	attr.AuthKey = attr.AuthKey.or(d.attr.AuthKey)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.open(); err != nil {
+	if err := d.node.open(); err != nil {
 		return nil, err
 	}
-	key, err := d.session(attr.AuthKey)
+	key, err := d.node.session(attr.AuthKey)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: passive endpoint: %w", err)
 	}
@@ -80,8 +80,8 @@ func (d *Domain) NewPassiveEndpoint(attr PassiveAttr) (*PassiveEndpoint, error) 
 	}
 	attr.Number = int(number)
 	p := newPassive(d, attr, number, key)
-	p.heard = d.dev.hear(number, p.place)
-	d.numbers.put(number, p)
+	p.heard = d.node.dev.hear(number, p.place)
+	d.node.numbers.put(number, p)
 	d.children[p] = fmt.Sprintf("passive endpoint %d", number)
 	return p, nil
 }
@@ -104,14 +104,14 @@ func newPassive(d *Domain, attr PassiveAttr, number uint16, key *session.Key) *P
 // pickPassive checks or chooses the number of a passive endpoint, which the host of a
 // domain that has one makes. d.mu is held.
 func (d *Domain) pickPassive(attr *PassiveAttr) (uint16, error) {
-	number, given, err := d.dev.passive(attr.toHost())
+	number, given, err := d.node.dev.passive(attr.toHost())
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("xdpfab: passive endpoint: %w", err)
 	case given:
 		return number, nil
 	}
-	return d.numbers.take(attr.Number, false, nil)
+	return d.node.numbers.take(attr.Number, false, nil)
 }
 
 // toHost describes a passive endpoint for a host.
@@ -174,8 +174,8 @@ func (p *PassiveEndpoint) Close() error {
 	defer p.dom.stay()()
 	p.shut()
 	p.heard.end()
-	if p.dom.numbers.drop(p.number, p) {
-		p.dom.dev.giveBack(p.number, 1)
+	if p.dom.node.numbers.drop(p.number, p) {
+		p.dom.node.dev.giveBack(p.number, 1)
 	}
 	p.dom.forget(p)
 	return nil

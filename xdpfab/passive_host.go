@@ -66,7 +66,7 @@ func (c *connection) askHost(to wire.Addr, param []byte) {
 	x := share.Ask{Endpoint: ep.number, Addr: to, Class: ep.attr.TrafficClass.mark(), Data: param}
 	c.asks.Go(func() {
 		var answer share.Answer
-		err := ep.dom.dev.ask(c.left, x, &answer)
+		err := ep.dom.node.dev.ask(c.left, x, &answer)
 		switch {
 		case c.left.Err() != nil:
 		case err != nil && !errors.Is(err, ErrClosed):
@@ -82,7 +82,7 @@ func (c *connection) askHost(to wire.Addr, param []byte) {
 // partAtHost has the host end the sessions that the peer has to this endpoint, and accept
 // no other, and takes note if there was one.
 func (c *connection) partAtHost() {
-	if c.ep.dom.dev.parted(c.ep.identity) {
+	if c.ep.dom.node.dev.parted(c.ep.identity) {
 		c.met.Store(true)
 	}
 }

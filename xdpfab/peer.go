@@ -285,7 +285,7 @@ func (p *Peer) interrupted(ctx context.Context, c call, o *outcome) error {
 	}
 	cause := context.Cause(ctx)
 	if cause == nil { // the domain has ended
-		cause = p.ep.dom.end.closed()
+		cause = p.ep.dom.node.end.closed()
 	}
 	var s engine.Submission
 	s.Verb, s.Opcode, s.Datatype, s.Count, s.Offset = c.verb, c.op, c.datatype, c.count, c.offset

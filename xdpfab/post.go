@@ -132,7 +132,7 @@ func (ep *Endpoint) ready() bool { return ep.phase.Load() == enabled }
 // unready returns why ready was false. An endpoint that is enabled by now was not then.
 func (ep *Endpoint) unready() error {
 	if ep.phase.Load() >= draining {
-		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ep.dom.end.closed())
+		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ep.dom.node.end.closed())
 	}
 	return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrNotEnabled)
 }

@@ -349,7 +349,7 @@ func TestGrowth(t *testing.T) {
 	if n := len(a.dialer.names); n > 0 {
 		t.Errorf("%d peers kept", n)
 	}
-	if n := len(a.table.All()); n > 0 {
+	if n := len(a.node.table.All()); n > 0 {
 		t.Errorf("%d closed regions kept, with the memory of each", n)
 	}
 }

@@ -20,30 +20,30 @@ import (
 // size: those are exclusive within one process only.
 func (d *Domain) Register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	defer d.stay()()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.register(m, o)
+	d.node.mu.Lock()
+	defer d.node.mu.Unlock()
+	return d.node.register(m, o)
 }
 
-// register is Register with d.mu held.
-func (d *Domain) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
-	if err := d.open(); err != nil {
+// register is Register with d.node.mu held.
+func (n *Node) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
+	if err := n.open(); err != nil {
 		return nil, err
 	}
 	if m == nil {
 		return nil, fmt.Errorf("xdpfab: register: the memory is nil: want one that package mr returned: %w", ErrLength)
 	}
-	if d.attr.MRMode&MRProvKey != 0 {
+	if n.attr.MRMode&MRProvKey != 0 {
 		o.Key = nil // the domain chooses; fi_mr(3) has the requested key ignored
 	}
-	o.AuthKey = AuthKey(o.AuthKey).or(d.attr.AuthKey)
-	o.Virtual = o.Virtual || d.attr.MRMode&MRVirtAddr != 0
-	if err := d.dev.offers(m.Kind()); err != nil {
+	o.AuthKey = AuthKey(o.AuthKey).or(n.attr.AuthKey)
+	o.Virtual = o.Virtual || n.attr.MRMode&MRVirtAddr != 0
+	if err := n.dev.offers(m.Kind()); err != nil {
 		return nil, fmt.Errorf("xdpfab: register: %w", err)
 	}
-	register := d.registerServed
+	register := n.registerServed
 	if m.Kind() == mr.KindResident {
-		register = d.residence.register
+		register = n.residence.register
 	}
 	r, err := register(m, o)
 	if err != nil {
@@ -54,22 +54,22 @@ func (d *Domain) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 
 // registerServed is register for memory that is not resident. The host of a domain that
 // has one serves the region until it is closed, also while this process sleeps.
-func (d *Domain) registerServed(m *mr.Memory, o mr.Options) (*mr.Region, error) {
+func (n *Node) registerServed(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	var r *mr.Region
 	offered, then := false, o.Withdrawn
 	o.Withdrawn = func() {
 		if offered {
-			d.dev.withdraw(r.Key())
+			n.dev.withdraw(r.Key())
 		}
 		if then != nil {
 			then()
 		}
 	}
-	r, err := d.table.Register(m, o)
+	r, err := n.table.Register(m, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.dev.register(r, m, o); err != nil {
+	if err := n.dev.register(r, m, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("register: %w", err), r.Close())
 	}
 	offered = true
@@ -79,39 +79,39 @@ func (d *Domain) registerServed(m *mr.Memory, o mr.Options) (*mr.Region, error) 
 // NewRegion allocates zeroed memory of size bytes, on huge pages when there are any, and
 // registers it under a name with all rights. It is freed when the domain closes.
 func (d *Domain) NewRegion(name string, size int) (*mr.Region, error) {
-	m, err := d.allocate(name, size)
+	m, err := d.node.allocate(name, size)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: region %q: %w", name, err)
 	}
 	defer d.stay()()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.registerOwned(m, name, size)
+	d.node.mu.Lock()
+	defer d.node.mu.Unlock()
+	return d.node.registerOwned(m, name, size)
 }
 
-// registerOwned registers memory that the domain frees when it closes. d.mu is held.
-func (d *Domain) registerOwned(m *mr.Memory, name string, size int) (*mr.Region, error) {
-	r, err := d.register(m, mr.Options{Name: name, Length: size, Access: mr.RemoteRead | mr.RemoteWrite})
+// registerOwned registers memory that the domain frees when it closes. d.node.mu is held.
+func (n *Node) registerOwned(m *mr.Memory, name string, size int) (*mr.Region, error) {
+	r, err := n.register(m, mr.Options{Name: name, Length: size, Access: mr.RemoteRead | mr.RemoteWrite})
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	d.owned = append(d.owned, m)
+	n.owned = append(n.owned, m)
 	return r, nil
 }
 
 // allocate returns memory for a region.
-func (d *Domain) allocate(name string, size int) (*mr.Memory, error) {
-	return d.dev.memory(name, size)
+func (n *Node) allocate(name string, size int) (*mr.Memory, error) {
+	return n.dev.memory(name, size)
 }
 
 // closeRegions deregisters all regions and frees the memory that NewRegion allocated.
-func (d *Domain) closeRegions() error {
-	d.mu.Lock()
-	owned := d.owned
-	d.owned = nil
-	d.mu.Unlock()
+func (n *Node) closeRegions() error {
+	n.mu.Lock()
+	owned := n.owned
+	n.owned = nil
+	n.mu.Unlock()
 	var errs []error
-	for _, r := range d.table.All() {
+	for _, r := range n.table.All() {
 		errs = append(errs, r.Close())
 	}
 	for _, m := range owned {

@@ -35,9 +35,9 @@ import (
 // matches ErrNotImplemented or EOPNOTSUPP, says what is missing, and nothing else is
 // affected.
 func (d *Domain) NewResidentMemory(name string, size int) (*mr.Memory, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	m, err := d.residentMemory(name, size)
+	d.node.mu.Lock()
+	defer d.node.mu.Unlock()
+	m, err := d.node.residentMemory(name, size)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: resident memory %q: %w", name, err)
 	}
@@ -46,13 +46,13 @@ func (d *Domain) NewResidentMemory(name string, size int) (*mr.Memory, error) {
 
 // NewResidentRegion is NewRegion over memory of NewResidentMemory.
 func (d *Domain) NewResidentRegion(name string, size int) (*mr.Region, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	m, err := d.residentMemory(name, size)
+	d.node.mu.Lock()
+	defer d.node.mu.Unlock()
+	m, err := d.node.residentMemory(name, size)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: region %q: %w", name, err)
 	}
-	return d.registerOwned(m, name, size)
+	return d.node.registerOwned(m, name, size)
 }
 
 // residence is what a domain has of resident memory. Its lock may be taken while others
@@ -71,75 +71,75 @@ type residence struct {
 	counted  programTallies
 }
 
-// residentMemory is NewResidentMemory with d.mu held.
-func (d *Domain) residentMemory(name string, size int) (*mr.Memory, error) {
-	if err := d.open(); err != nil {
+// residentMemory is NewResidentMemory with d.node.mu held.
+func (n *Node) residentMemory(name string, size int) (*mr.Memory, error) {
+	if err := n.open(); err != nil {
 		return nil, err
 	}
-	if err := d.reside(); err != nil {
+	if err := n.reside(); err != nil {
 		return nil, err
 	}
-	m, found, err := d.residence.executor.NewMemory(name, size)
+	m, found, err := n.residence.executor.NewMemory(name, size)
 	if err != nil {
 		return nil, err
 	}
 	if found {
-		d.log(slog.LevelInfo, "resident memory goes on as it was left", slog.String("memory", name), slog.Int("size", size))
+		n.log(slog.LevelInfo, "resident memory goes on as it was left", slog.String("memory", name), slog.Int("size", size))
 	}
 	var as *mr.Memory
 	as, err = mr.Resident(m.Bytes(), func() error {
-		d.residence.forget(as, m)
+		n.residence.forget(as, m)
 		return m.Close()
 	})
 	if err != nil {
-		d.residence.forget(as, m)
+		n.residence.forget(as, m)
 		return nil, errors.Join(err, m.Close())
 	}
-	h := &d.residence
+	h := &n.residence
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.memories[as] = m
 	return as, nil
 }
 
-// reside has the XDP program execute, from the first call on. d.mu is held.
-func (d *Domain) reside() error {
-	h := &d.residence
+// reside has the XDP program execute, from the first call on. n.mu is held.
+func (n *Node) reside() error {
+	h := &n.residence
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.leaving.Load() {
-		return fmt.Errorf("domain on %s, which another process is taking over: %w", d.dev.Info().Name, ErrBusy)
+		return fmt.Errorf("domain on %s, which another process is taking over: %w", n.dev.Info().Name, ErrBusy)
 	}
 	if h.executor != nil {
 		return nil
 	}
-	dev, own := d.dev.(netInterface)
+	dev, own := n.dev.(netInterface)
 	switch {
 	case h.handing.Load():
-		return fmt.Errorf("domain on %s, which another process is taking over: %w", d.dev.Info().Name, ErrBusy)
+		return fmt.Errorf("domain on %s, which another process is taking over: %w", n.dev.Info().Name, ErrBusy)
 	case !own:
-		return fmt.Errorf("domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w", d.dev.Info().Name, ErrNotImplemented)
+		return fmt.Errorf("domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w", n.dev.Info().Name, ErrNotImplemented)
 	}
 	var err error
 	x := h.home.executor()
 	if x != nil {
-		d.tellPlaces(x.Capacity())
+		n.tellPlaces(x.Capacity())
 	} else {
 		sockets, counters := dev.Program().Shared()
-		x, err = resident.Load(resident.Config{Sessions: d.attr.ResidentSessions, Regions: resident.MaxRegions, Sockets: sockets, Counters: counters})
+		x, err = resident.Load(resident.Config{Sessions: n.attr.ResidentSessions, Regions: resident.MaxRegions, Sockets: sockets, Counters: counters})
 	}
 	if err != nil {
 		return err
 	}
-	x.OnLoss(func() { d.tellLoss(dev.Name(), d.dev.Info().Driver) })
+	x.OnLoss(func() { n.tellLoss(dev.Name(), n.dev.Info().Driver) })
 	x.OnStuck(func(why error) {
 		err := errors.Join(why, dev.Program().SetExecutor(nil))
-		go d.log(slog.LevelError, "the XDP program executes nothing more, as it does not obey: the poller does, until the domain is opened anew",
+		go n.log(slog.LevelError, "the XDP program executes nothing more, as it does not obey: the poller does, until the domain is opened anew",
 			slog.String("interface", dev.Name()), slog.Any("error", err))
 	})
 	h.executor, h.memories = x, map[*mr.Memory]*resident.Memory{}
 	h.keys.Store(&map[uint64]struct{}{})
-	servers, err := h.serve(d)
+	servers, err := h.serve(n)
 	if err == nil {
 		err = h.home.keep(dev, x)
 	}
@@ -157,32 +157,31 @@ func (d *Domain) reside() error {
 
 // tellPlaces says in the log that the domain goes on with another number of places than
 // it wants, which the state that a former process has left decides.
-func (d *Domain) tellPlaces(has int) {
-	if want := d.attr.ResidentSessions; want != 0 && want != has {
-		d.log(slog.LevelWarn, "the state that a former process left decides the number of resident sessions: another number has no effect",
-			slog.Int("has", has), slog.Int("wanted", want), slog.String("remedy",
-				"close the domain without ResidentLeave (xdpfabd: end it, without --leave), and open it anew"))
+func (n *Node) tellPlaces(has int) {
+	if want := n.attr.ResidentSessions; want != 0 && want != has {
+		n.log(slog.LevelWarn, "the number of resident sessions stays that of what a former process has left: what is wanted has no effect",
+			slog.Int("has", has), slog.Int("wanted", want), slog.String("remedy", "close the domain without ResidentLeave (xdpfabd: end it, without --leave), and open it anew"))
 	}
 }
 
 // tellLoss says in the log that what the XDP program sends does not arrive.
-func (d *Domain) tellLoss(ifname, driver string) {
+func (n *Node) tellLoss(ifname, driver string) {
 	remedy := "look for frames that the driver drops: ethtool -S " + ifname + " | grep xdp_tx"
 	if driver == "veth" {
 		remedy = "give the other end of the veth an XDP program, if only one that passes everything, or use ordinary regions"
 	}
-	d.log(slog.LevelWarn, "answers of the XDP program are lost: the poller sends them in its place, which takes longer, and without a process there is no answer",
+	n.log(slog.LevelWarn, "answers of the XDP program are lost: the poller sends them in its place, which takes longer, and without a process there is no answer",
 		slog.String("interface", ifname), slog.String("driver", driver), slog.String("remedy", remedy))
 }
 
 // longest returns the length of the longest frame of a session that could become
 // resident, in bytes, or 0 for any other: the program takes shorter ones than an
 // interface may.
-func (d *Domain) longest(p *session.TargetParams) int {
-	if d.residence.servers.Load() == nil || !resident.Suits(p) {
+func (n *Node) longest(p *session.TargetParams) int {
+	if n.residence.servers.Load() == nil || !resident.Suits(p) {
 		return 0
 	}
-	if t := d.numbers.serving(p.Endpoint); t != nil && !t.mayReside() {
+	if t := n.numbers.serving(p.Endpoint); t != nil && !t.mayReside() {
 		return 0
 	}
 	return resident.MaxFrame
@@ -190,15 +189,15 @@ func (d *Domain) longest(p *session.TargetParams) int {
 
 // pads reports whether requests should be as long as their answers, into which the XDP
 // program turns them: the packets of veth, and all in generic mode, have no room behind.
-func (d *Domain) pads() bool {
-	i := d.dev.Info()
-	return d.residence.servers.Load() != nil && (i.Driver == "veth" || i.XDP == "generic")
+func (n *Node) pads() bool {
+	i := n.dev.Info()
+	return n.residence.servers.Load() != nil && (i.Driver == "veth" || i.XDP == "generic")
 }
 
 // serve makes a server for each engine. h.mu is held.
-func (h *residence) serve(d *Domain) (servers []*resident.Server, err error) {
-	for _, st := range d.steppers {
-		local := memory.New(d.table)
+func (h *residence) serve(n *Node) (servers []*resident.Server, err error) {
+	for _, st := range n.steppers {
+		local := memory.New(n.table)
 		h.local = append(h.local, local)
 		v, err := h.executor.NewServer(local, 0, st.eng.Lived)
 		if err != nil {
@@ -209,7 +208,7 @@ func (h *residence) serve(d *Domain) (servers []*resident.Server, err error) {
 	return servers, nil
 }
 
-// register is register for resident memory: o is that of the region. d.mu is held.
+// register is register for resident memory: o is that of the region. n.mu is held.
 func (h *residence) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	if o.Offset != 0 {
 		return nil, fmt.Errorf("offset %d in resident memory: want 0: %w", o.Offset, ErrNotImplemented)

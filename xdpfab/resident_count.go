@@ -97,8 +97,8 @@ func (p *programTallies) awaited() bool {
 
 // observeProgram has the program count what it applies to a region, for its tally. What
 // was applied before is no concern of a counter that is bound now.
-func (d *Domain) observeProgram(key uint64, t *regionTally) error {
-	h := &d.residence
+func (n *Node) observeProgram(key uint64, t *regionTally) error {
+	h := &n.residence
 	p := &h.counted
 	p.look()
 	h.mu.Lock()
@@ -117,7 +117,7 @@ func (d *Domain) observeProgram(key uint64, t *regionTally) error {
 	}
 	if p.end == nil {
 		p.over = make(chan struct{})
-		if p.end, err = h.executor.OnTouch(d.touchedByProgram); err != nil {
+		if p.end, err = h.executor.OnTouch(n.touchedByProgram); err != nil {
 			return fmt.Errorf("xdpfab: %w", err)
 		}
 	}
@@ -129,9 +129,9 @@ func (d *Domain) observeProgram(key uint64, t *regionTally) error {
 
 // touchedByProgram is called after the program has applied operations to a region with
 // counters. What it applies from the second look on makes another event.
-func (d *Domain) touchedByProgram() {
-	p := &d.residence.counted
-	d.haveLook()
+func (n *Node) touchedByProgram() {
+	p := &n.residence.counted
+	n.haveLook()
 	if !p.awaited() {
 		select {
 		case <-p.over:
@@ -140,16 +140,16 @@ func (d *Domain) touchedByProgram() {
 		}
 	}
 	p.rearm()
-	d.haveLook()
+	n.haveLook()
 }
 
 // haveLook has the program's counts looked at by a goroutine that may.
-func (d *Domain) haveLook() {
-	p := &d.residence.counted
-	if d.attr.Threading != ThreadDomain {
+func (n *Node) haveLook() {
+	p := &n.residence.counted
+	if n.attr.Threading != ThreadDomain {
 		p.look()
 	} else if !p.asked.Swap(true) {
-		d.turns[0].Interrupt(func() {
+		n.turns[0].Interrupt(func() {
 			p.asked.Store(false)
 			p.look()
 		})

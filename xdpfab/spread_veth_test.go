@@ -77,7 +77,7 @@ func TestVethSpread(t *testing.T) {
 	if n, err := w.Load(ctx); n != sessions*adds || err != nil {
 		t.Errorf("sum %d, %v, want %d", n, err, sessions*adds)
 	}
-	for q, st := range b.steppers {
+	for q, st := range b.node.steppers {
 		st.Call(st.eng.Publish)
 		c := st.eng.Counters()
 		c.Each(func(name string, n uint64) {

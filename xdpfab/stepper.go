@@ -24,41 +24,41 @@ type stepper struct {
 var maxSleep = time.Second
 
 // start puts the engines in motion.
-func (d *Domain) start(engines []*engine.Engine) {
-	if d.attr.Progress == ProgressManual && len(engines) > 1 {
-		d.turns = append(d.turns, progress.New(engine.NewTeam(engines, d.waitAny()), d.config(0)))
+func (n *Node) start(engines []*engine.Engine) {
+	if n.attr.Progress == ProgressManual && len(engines) > 1 {
+		n.turns = append(n.turns, progress.New(engine.NewTeam(engines, n.waitAny()), n.config(0)))
 	} else {
 		for q, e := range engines {
-			d.turns = append(d.turns, progress.New(e, d.config(q)))
+			n.turns = append(n.turns, progress.New(e, n.config(q)))
 		}
 	}
 	for q, e := range engines {
-		d.steppers = append(d.steppers, &stepper{Stepper: d.turns[min(q, len(d.turns)-1)], eng: e, end: &d.end})
+		n.steppers = append(n.steppers, &stepper{Stepper: n.turns[min(q, len(n.turns)-1)], eng: e, end: &n.end})
 	}
 }
 
 // config says how the engine of queue q is stepped.
-func (d *Domain) config(q int) progress.Config {
+func (n *Node) config(q int) progress.Config {
 	core := -1
-	if len(d.attr.Cores) > 0 {
-		core = d.attr.Cores[q%len(d.attr.Cores)]
+	if len(n.attr.Cores) > 0 {
+		core = n.attr.Cores[q%len(n.attr.Cores)]
 	}
-	closed := func() error { return fmt.Errorf("xdpfab: %w", d.end.closed()) }
-	return progress.Config{Manual: d.attr.Progress == ProgressManual, Alone: d.attr.Threading == ThreadDomain, Core: core, Spin: d.attr.Spin, Sleep: maxSleep, Closed: closed}
+	closed := func() error { return fmt.Errorf("xdpfab: %w", n.end.closed()) }
+	return progress.Config{Manual: n.attr.Progress == ProgressManual, Alone: n.attr.Threading == ThreadDomain, Core: core, Spin: n.attr.Spin, Sleep: maxSleep, Closed: closed}
 }
 
 // waitAny returns what waits for any of the device's ports.
-func (d *Domain) waitAny() func(time.Duration) {
-	if i, is := d.dev.(netInterface); is {
+func (n *Node) waitAny() func(time.Duration) {
+	if i, is := n.dev.(netInterface); is {
 		return i.WaitAny
 	}
-	first := d.dev.Ports()[0] // of a device for tests
+	first := n.dev.Ports()[0] // of a device for tests
 	return func(limit time.Duration) { first.Wait(min(limit, time.Millisecond)) }
 }
 
 // takeTurns gives out the places of count steppers, one after the other, and returns the
 // first one's, which is to be taken modulo their number.
-func (d *Domain) takeTurns(count int) int { return int(d.given.Add(uint32(count)) - uint32(count)) }
+func (n *Node) takeTurns(count int) int { return int(n.given.Add(uint32(count)) - uint32(count)) }
 
 // nextStepper returns the steppers in turn.
-func (d *Domain) nextStepper() *stepper { return d.steppers[d.takeTurns(1)%len(d.steppers)] }
+func (n *Node) nextStepper() *stepper { return n.steppers[n.takeTurns(1)%len(n.steppers)] }

@@ -85,8 +85,8 @@ func openAgain(ctx context.Context, open func() (*Domain, error)) (*Domain, erro
 // fill gives a new domain guests, regions, endpoints and sessions, in this order.
 func (h *Handover) fill(d *Domain, admit AdmitGuest, prepare func(*Domain) error) error {
 	s := &h.state
-	if d.dev.MAC() != s.MAC || len(d.steppers) < len(s.Sessions) {
-		return fmt.Errorf("interface with address %v and %d queues: want %v and at least %d, as before", d.dev.MAC(), len(d.steppers), s.MAC, len(s.Sessions))
+	if d.node.dev.MAC() != s.MAC || len(d.node.steppers) < len(s.Sessions) {
+		return fmt.Errorf("interface with address %v and %d queues: want %v and at least %d, as before", d.node.dev.MAC(), len(d.node.steppers), s.MAC, len(s.Sessions))
 	}
 	for i := range s.Guests {
 		g, told, err := h.takeIn(d, &s.Guests[i], admit)
@@ -107,10 +107,10 @@ func (h *Handover) fill(d *Domain, admit AdmitGuest, prepare func(*Domain) error
 	var err error
 	guests := func(endpoint uint16) bool { return d.serving(endpoint) == nil }
 	for q, sessions := range s.Sessions {
-		st := d.steppers[q]
+		st := d.node.steppers[q]
 		st.Call(func() { err = errors.Join(err, st.eng.Import(sessions, guests)) })
 	}
-	first := d.steppers[0]
+	first := d.node.steppers[0]
 	first.Call(func() { err = errors.Join(err, first.eng.Import(s.Idle, guests)) })
 	return err
 }
@@ -273,13 +273,13 @@ func (g *guest) goOn(s *endpointState) {
 // region was registered for, ends; so do the sessions to endpoints that there are none
 // of.
 func (d *Domain) Resume() {
-	d.goOn()
-	if from, is := d.dev.(lender); is {
+	d.node.goOn()
+	if from, is := d.node.dev.(lender); is {
 		from.Settle()
 	}
 	arriving, strays := d.host.arrivals()
-	d.paused.Store(false)
-	for _, st := range d.steppers {
+	d.node.paused.Store(false)
+	for _, st := range d.node.steppers {
 		st.Call(st.eng.Resume)
 	}
 	serveArrivals(d, arriving, strays)

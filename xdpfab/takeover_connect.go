@@ -92,7 +92,7 @@ func (p *guestPassive) state() passiveState {
 	for x := p.recent.Front(); x != nil; x = x.Next() {
 		r := x.Value.(*ConnRequest)
 		s.Requests = append(s.Requests, requestState{share.Request{Origin: r.origin, Node: r.node, From: r.from, Data: r.param},
-			r.status, r.reply, p.dom.now() - r.heardAt, unheard[r]})
+			r.status, r.reply, p.dom.node.now() - r.heardAt, unheard[r]})
 	}
 	return s
 }
@@ -120,7 +120,7 @@ func (g *guest) restorePassive(s *passiveState) error {
 func (p *guestPassive) restore(s *requestState) {
 	x := &s.Request
 	r := &ConnRequest{pep: p.PassiveEndpoint, origin: x.Origin, node: x.Node, from: x.From, param: x.Data,
-		status: s.Status, reply: s.Reply, heardAt: p.dom.now() - s.Silent}
+		status: s.Status, reply: s.Reply, heardAt: p.dom.node.now() - s.Silent}
 	p.remember(r)
 	if s.Unheard {
 		p.wait(r)

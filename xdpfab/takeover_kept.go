@@ -54,7 +54,7 @@ func (h *Handover) addKept(d *Domain) {
 		s := keptState{Info: g.info, Endpoints: g.serving()}
 		var err error
 		if s.Regions, err = h.regionsOf(g); err != nil {
-			d.log(slog.LevelError, "a region that was kept is lost", slog.Int("pid", g.info.PID), slog.Any("error", err))
+			d.node.log(slog.LevelError, "a region that was kept is lost", slog.Int("pid", g.info.PID), slog.Any("error", err))
 		}
 		h.state.Kept = append(h.state.Kept, s)
 	}
@@ -109,7 +109,7 @@ func (h *Handover) restoreKept(d *Domain, s *keptState) {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		d.log(slog.LevelError, "not all that a program has left goes on", slog.Int("pid", s.Info.PID), slog.Any("error", err))
+		d.node.log(slog.LevelError, "not all that a program has left goes on", slog.Int("pid", s.Info.PID), slog.Any("error", err))
 	}
 	d.host.mu.Lock()
 	keeps := g.keeps()
@@ -157,13 +157,13 @@ func (g *guest) restoreLeft(all []leftState) error {
 		if err != nil {
 			return err
 		}
-		if _, err := g.h.d.numbers.take(int(s.Number), false, nil); err != nil {
+		if _, err := g.h.d.node.numbers.take(int(s.Number), false, nil); err != nil {
 			return err
 		}
 		ep := &guestEndpoint{guest: g, number: s.Number, as: share.Endpoint{Key: s.Key}, key: key, left: true}
 		ep.on.Store(true)
 		g.endpoints[s.Number] = ep
-		g.h.d.numbers.put(s.Number, ep)
+		g.h.d.node.numbers.put(s.Number, ep)
 		g.settled = true
 	}
 	return nil

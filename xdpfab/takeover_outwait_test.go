@@ -107,7 +107,7 @@ func TestTakeoverOutwaitsNoStarvedOne(t *testing.T) {
 	}{
 		{share.CallAttach, share.Attach{Version: share.Version, Sizes: sizes}, []int{area.FD()}},
 		{share.CallEndpoint, share.Endpoint{Number: 9, Origin: 77}, nil},
-		{share.CallPeer, share.Peer{Origin: 77, Addr: wire.Addr{MAC: b.dev.MAC()}}, nil},
+		{share.CallPeer, share.Peer{Origin: 77, Addr: wire.Addr{MAC: b.node.dev.MAC()}}, nil},
 	} {
 		_, fds, err := ask(t.Context(), talk, c.verb, c.args, c.fds...)
 		if share.CloseAll(fds); err != nil {

@@ -27,7 +27,7 @@ type stray struct {
 func (h *Handover) forgo(d *Domain, s *guestState, told func(error), why error) {
 	x := &stray{info: s.Info, told: told, why: why}
 	x.conn, _ = h.conn(s.Talk) // without, it learns nothing but its end
-	if from, is := d.dev.(lender); is && s.Loan != nil {
+	if from, is := d.node.dev.(lender); is && s.Loan != nil {
 		x.loan, _ = from.Inherited(s.Loan.Queue)
 	}
 	d.host.mu.Lock()
@@ -75,7 +75,7 @@ func (x *stray) turnOut(d *Domain) {
 		x.told(x.why)
 		x.told = nil
 	} else {
-		d.log(slog.LevelWarn, "a guest that was handed over is turned out",
+		d.node.log(slog.LevelWarn, "a guest that was handed over is turned out",
 			slog.Int("pid", x.info.PID), slog.Uint64("uid", uint64(x.info.UID)), slog.Any("reason", x.why))
 	}
 	if x.loan != nil {

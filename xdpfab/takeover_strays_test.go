@@ -84,7 +84,7 @@ func (n *neighbours) ends() {
 // hears waits until the bad program's host has gone, and checks what it says of that.
 func (n *neighbours) hears(want string) {
 	n.t.Helper()
-	a := n.bad.dev.(*attached)
+	a := n.bad.node.dev.(*attached)
 	var ended error
 	testnet.Eventually(n.t, "the end of the program's host", func() bool {
 		a.mu.Lock()
@@ -218,7 +218,7 @@ func TestTakeoverOfTraps(t *testing.T) {
 	}
 	c, err := n.bad.NewCounter()
 	if err == nil {
-		err = n.bad.dev.(*attached).observeTrap(n.bad, c)
+		err = n.bad.node.dev.(*attached).observeTrap(n.bad, c)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -241,7 +241,7 @@ func TestTakeoverOfTraps(t *testing.T) {
 	if len(n.dom.host.Guests()) != 2 {
 		t.Errorf("guests: %+v", n.dom.host.Guests())
 	}
-	n.bad.dev.(*attached).hangUp() // the region stays, without a program
+	n.bad.node.dev.(*attached).hangUp() // the region stays, without a program
 	testnet.Eventually(t, "left", func() bool { list := n.dom.host.Kept(); return len(list) == 1 && !list[0].InUse })
 	n.next()
 	if list := n.dom.host.Kept(); len(list) != 1 {
@@ -262,7 +262,7 @@ func (a *attached) observeTrap(d *Domain, c *Counter) error {
 func (n *neighbours) host(endpoint uint16) *guest {
 	n.dom.mu.Lock()
 	defer n.dom.mu.Unlock()
-	return n.dom.numbers.at(endpoint).(*guestEndpoint).guest
+	return n.dom.node.numbers.at(endpoint).(*guestEndpoint).guest
 }
 
 // A program that breaks a rule while another one, which does not read its answers, has
@@ -365,7 +365,7 @@ func TestTakeoverOfATurncoat(t *testing.T) {
 	if err := errors.Join(p.Send(t.Context(), []byte("hello")), <-received); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.bad.dev.(*attached).call(t.Context(), share.CallServe, share.Serve{Endpoint: 11, On: true}, nil); err != nil {
+	if err := n.bad.node.dev.(*attached).call(t.Context(), share.CallServe, share.Serve{Endpoint: 11, On: true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	n.twice(n.handOver())

@@ -166,7 +166,7 @@ func (s *succession) tryOpen(h *Handover) (d *Domain, err error) {
 func newSuccession(t *testing.T) (*succession, *Domain) {
 	a, b, _ := pipeWithRegion(t, 4096)
 	s := succeed(t, a)
-	s.dev = a.dev.(*pipeEnd)
+	s.dev = a.node.dev.(*pipeEnd)
 	return s, b
 }
 

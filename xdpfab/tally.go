@@ -53,7 +53,7 @@ func (t *regionTally) now() tally {
 
 // Closed implements mr.Observer.
 func (t *regionTally) Closed() {
-	t.dom.residence.counted.forget(t)
+	t.dom.node.residence.counted.forget(t)
 	t.Tell() // of what another goroutine has counted, and can no longer tell
 	for i := range t.by {
 		if c := t.by[i].Swap(nil); c != nil {
@@ -79,23 +79,23 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 	switch {
 	case flags == 0 || flags&^remoteFlags != 0:
 		return fmt.Errorf("xdpfab: region %v: a counter with flags %v: want some of %v: %w", r, flags, remoteFlags, ErrBadFlags)
-	case c == nil || c.dom != d || r == nil || !slices.Contains(d.table.All(), r):
-		return fmt.Errorf("xdpfab: region and counter: want an open region and a counter of domain %s: %w", d.dev.Info().Name, ErrForeign)
+	case c == nil || c.dom != d || r == nil || !slices.Contains(d.node.table.All(), r):
+		return fmt.Errorf("xdpfab: region and counter: want an open region and a counter of domain %s: %w", d.node.dev.Info().Name, ErrForeign)
 	}
 	r.Observe(&regionTally{dom: d})
 	t, ours := r.Observer().(*regionTally)
 	if !ours {
 		return fmt.Errorf("xdpfab: region %v is closed, or has another observer: %w", r, ErrBusy)
 	}
-	if err := d.dev.observe(r.Key(), t); err != nil {
+	if err := d.node.dev.observe(r.Key(), t); err != nil {
 		return err
 	}
 	if r.Memory().Kind() == mr.KindResident {
-		if err := d.observeProgram(r.Key(), t); err != nil {
+		if err := d.node.observeProgram(r.Key(), t); err != nil {
 			return err
 		}
 	}
-	c.owner.CompareAndSwap(nil, d.steppers[0])
+	c.owner.CompareAndSwap(nil, d.node.steppers[0])
 	for direction, flag := range [directions]BindFlags{reads: BindRemoteRead, writes: BindRemoteWrite} {
 		if flags&flag == 0 {
 			continue

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// pausingDevice holds up a registration before the region is in the table.
+type pausingDevice struct {
+	device
+	entered, proceed chan struct{}
+}
+
+func (p pausingDevice) offers(k mr.Kind) error {
+	close(p.entered)
+	<-p.proceed
+	return p.device.offers(k)
+}
+
+// Close refuses with ErrBusy also while a region is being registered: it waits for the
+// registration, and counts the region.
+func TestCloseDuringRegister(t *testing.T) {
+	a, b, err := Pipe(DomainAttr{Progress: ProgressManual})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.CloseAll()
+	defer a.CloseAll()
+	m, err := mr.Alloc(4096, mr.AllocOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	slow := pausingDevice{a.node.dev, make(chan struct{}), make(chan struct{})}
+	a.node.dev = slow
+	registered, closed := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := a.Register(m, mr.Options{})
+		registered <- err
+	}()
+	<-slow.entered
+	go func() { closed <- a.Close() }()
+	for len(closed) == 0 && a.mu.TryLock() { // until Close has begun to look
+		a.mu.Unlock()
+		runtime.Gosched()
+	}
+	close(slow.proceed)
+	if err := <-registered; err != nil {
+		t.Error(err)
+	}
+	if err := <-closed; !errors.Is(err, ErrBusy) {
+		t.Errorf("Close during Register: %v, want ErrBusy", err)
+	}
+}
