@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -202,4 +203,14 @@ func (a *attached) withdraw(key uint64) {
 		a.mu.Unlock()
 	}
 	a.free(tally)
+}
+
+// termsOf asks a host what it offers.
+func termsOf(ctx context.Context, talk *share.Talk) (o share.Offer, err error) {
+	result, fds, err := ask(ctx, talk, share.CallOffer, struct{}{})
+	share.CloseAll(fds)
+	if err == nil {
+		err = json.Unmarshal(result, &o)
+	}
+	return o, err
 }

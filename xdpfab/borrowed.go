@@ -151,12 +151,6 @@ func (b *borrowed) mayHost() error { return isGuest(b.info.Name) }
 
 func (b *borrowed) allowed() (*share.Offer, bool) { return nil, true }
 
-// abroad reports whether an endpoint is not one that this domain serves. It is called on
-// the engine's thread.
-func (n *Node) abroad(endpoint uint16) (queue int, is bool) {
-	return engine.AnyQueue, n.numbers.serving(endpoint) == nil
-}
-
 // Ports implements device.
 func (b *borrowed) Ports() []engine.Port { return []engine.Port{b.queue} }
 

@@ -31,7 +31,6 @@ type Domain struct {
 	host     *Host // of guests
 	attr     DomainAttr
 	fabric   *Fabric
-	place    place          // of the interface; zero for a Pipe
 	calls    sync.WaitGroup // asynchronous calls under way; begun under mu
 	triggers triggers
 
@@ -60,6 +59,7 @@ type owner interface {
 // peers may address, and the numbers of endpoints.
 type Node struct {
 	attr     DomainAttr
+	place    place // of the interface; zero for a Pipe
 	owner    owner
 	dev      device
 	steppers []*stepper          // by queue
@@ -87,7 +87,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	n.owner = d
 	at := homeOf(dev)
 	paused := attr.life != 0 || at != nil
-	d.host = &Host{d: d}
+	d.host = &Host{n: n, d: d}
 	d.attr.life, d.attr.handed, n.residence.home = 0, nil, at
 	n.paused.Store(paused)
 	d.served.Store(&[]*Endpoint{})

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -73,6 +75,9 @@ var (
 	// happened. Close the domain and open the interface again.
 	ErrInterfaceLost = reason(syscall.ENETDOWN, "interface cannot be used any more")
 )
+
+// ErrNotKept means that no region of that name is kept for the program's user.
+var ErrNotKept = reason(unix.ENOENT, "no region of this name is kept")
 
 // OpError is the failure of one operation. errors.Is finds both the certainty
 // (ErrNotExecuted, ErrOutcomeUnknown, ErrPeerRestarted) and the cause.

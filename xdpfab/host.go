@@ -118,7 +118,8 @@ func (h *Host) Serve(conn *net.UnixConn, limits GuestLimits) error {
 
 // Host is what a domain has of its guests.
 type Host struct {
-	d  *Domain
+	n  *Node
+	d  *Domain    // for its end, and passive endpoints
 	mu sync.Mutex // guards lodging, and what is said to be under it
 	// Guests, or the host: see host.go and attached.go.
 	lodging lodging        // under mu
@@ -147,20 +148,20 @@ type lodging struct {
 func (h *Host) admit(g *guest) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := h.d.node.open(); err != nil {
+	if err := h.n.open(); err != nil {
 		return err
 	}
 	if h.lodging.leaving {
-		return fmt.Errorf("xdpfab: domain on %s: %w", h.d.node.dev.Info().Name, errLeaving)
+		return fmt.Errorf("xdpfab: domain on %s: %w", h.n.dev.Info().Name, errLeaving)
 	}
-	if err := h.d.node.dev.mayHost(); err != nil {
+	if err := h.n.dev.mayHost(); err != nil {
 		return fmt.Errorf("xdpfab: a host of guests: %w", err)
 	}
 	if h.lodging.guests == nil {
 		h.lodging.guests = map[*guest]struct{}{}
 	}
 	h.lodging.guests[g] = struct{}{}
-	g.st = h.d.node.nextStepper()
+	g.st = h.n.nextStepper()
 	h.hosting.Add(1)
 	return nil
 }
@@ -188,7 +189,7 @@ func (h *Host) endGuests() {
 // lodger returns the guest's endpoint of a number, if it accepts sessions, or nil. Any
 // thread.
 func (h *Host) lodger(number uint16) *guestEndpoint {
-	ep, _ := h.d.node.numbers.serving(number).(*guestEndpoint)
+	ep, _ := h.n.numbers.serving(number).(*guestEndpoint)
 	return ep
 }
 
@@ -197,7 +198,7 @@ func (g *guest) furnish() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.table = mr.NewTable()
-	g.executors, g.memory = make([]*executor.Executor, len(g.h.d.node.steppers)), make([]*memory.Memory, len(g.h.d.node.steppers))
+	g.executors, g.memory = make([]*executor.Executor, len(g.h.n.steppers)), make([]*memory.Memory, len(g.h.n.steppers))
 	g.endpoints, g.regions, g.listeners = map[uint16]*guestEndpoint{}, map[uint64]*guestRegion{}, map[uint16]*guestPassive{}
 	g.blocks = map[uint16]*block{}
 }

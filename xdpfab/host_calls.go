@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
-	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -127,23 +126,6 @@ func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 	return g.talk.Send(r)
 }
 
-// guestErrors are the errors that programs look for, with their names in a Reply.
-var guestErrors = map[string]error{
-	"busy": ErrBusy, "closed": ErrClosed, "not implemented": ErrNotImplemented, "access": ErrAccess, "denied": ErrDenied, "peer silent": ErrPeerSilent,
-	"not kept": ErrNotKept, "key in use": mr.ErrKeyInUse, "name in use": mr.ErrNameInUse, "auth key": ErrAuthKey, "lost": ErrInterfaceLost, "memory": mr.ErrMemory,
-	"unreachable": port.ErrUnreachable, "no route": port.ErrNoRoute, "no source": port.ErrNoSource, "no udp": port.ErrNoUDP,
-}
-
-// kindsOf names the errors that err wraps.
-func kindsOf(err error) (kinds []string) {
-	for kind, e := range guestErrors {
-		if errors.Is(err, e) {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds
-}
-
 func (g *guest) tooMany(what string, limit int) error {
 	return fmt.Errorf("more than %d %s of one program: %s allows no more; close some, or have its limit raised: %w", limit, what, g.limits.Rule, ErrDenied)
 }
@@ -152,7 +134,7 @@ func (g *guest) tooMany(what string, limit int) error {
 func (g *guest) link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, g.givesUp(), errHopSilent)
 	defer cancel()
-	l, err := g.h.d.node.dev.Link(ctx, a)
+	l, err := g.h.n.dev.Link(ctx, a)
 	return l, hopError(err)
 }
 
@@ -184,7 +166,7 @@ func (g *guest) newEndpoint(a share.Endpoint) (uint16, error) {
 		return 0, err
 	}
 	if anew {
-		g.h.d.node.endTargets(ep.number)
+		g.h.n.endTargets(ep.number)
 	}
 	source := ep.number
 	if a.Posts && a.Block != nil {
@@ -221,7 +203,7 @@ func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (anew bool, err error
 		return false, err
 	}
 	if a.Number == AnyNumber && !a.Highest {
-		a.Number = g.h.d.node.numbers.someNumber()
+		a.Number = g.h.n.numbers.someNumber()
 	}
 	ep.bound = a.Connected || a.Block != nil
 	if old := g.endpoints[uint16(a.Number)]; old != nil && old.left && a.Number == int(old.number) && !ep.bound {
@@ -230,18 +212,18 @@ func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (anew bool, err error
 		ep.on.Store(!anew)
 	} else if err = g.mayNumber(1); err != nil && !g.reserves(a.Number) {
 		return false, err
-	} else if ep.number, err = g.h.d.node.numbers.take(a.Number, a.Highest, of); err != nil {
+	} else if ep.number, err = g.h.n.numbers.take(a.Number, a.Highest, of); err != nil {
 		return false, err
 	}
 	g.settled = true
 	g.endpoints[ep.number] = ep
-	g.h.d.node.numbers.put(ep.number, ep)
+	g.h.n.numbers.put(ep.number, ep)
 	return anew, nil
 }
 
 // hasOrigin reports whether an endpoint of a guest has an origin.
 func (h *Host) hasOrigin(origin uint64) (has bool) {
-	h.d.node.numbers.each(func(_ uint16, t tenant) {
+	h.n.numbers.each(func(_ uint16, t tenant) {
 		if ep, is := t.(*guestEndpoint); is && ep.identity == origin {
 			has = true
 		}
@@ -271,7 +253,7 @@ func (g *guest) serveEndpoint(_ context.Context, s share.Serve) (any, error) {
 	ep.messages.Store(s.Messages)
 	ep.on.Store(s.On)
 	if anew {
-		g.h.d.node.endTargets(ep.number)
+		g.h.n.endTargets(ep.number)
 	}
 	return nil, nil
 }
@@ -375,7 +357,7 @@ func (g *guest) deregister(_ context.Context, key uint64) (any, error) {
 
 // counters are those of the interface and of the guest.
 func (g *guest) counters() (map[string]uint64, error) {
-	all, err := g.h.d.node.dev.Counters()
+	all, err := g.h.n.dev.Counters()
 	if err != nil {
 		return nil, err
 	}

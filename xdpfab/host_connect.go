@@ -105,7 +105,7 @@ func (g *guest) part(_ context.Context, p share.Part) (any, error) {
 	}
 	ep.part(g.st)
 	if p.End {
-		g.h.d.node.endTargets(ep.number)
+		g.h.n.endTargets(ep.number)
 	}
 	return share.Parted{Met: ep.met.Load()}, nil
 }

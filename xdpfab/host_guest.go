@@ -320,9 +320,9 @@ func (g *guest) remove(ep *guestEndpoint) {
 	delete(g.endpoints, number)
 	g.mu.Unlock()
 	ep.on.Store(false)
-	g.h.d.node.endTargets(number)
+	g.h.n.endTargets(number)
 	g.silence(ep)
-	g.h.d.node.numbers.drop(number, ep)
+	g.h.n.numbers.drop(number, ep)
 }
 
 // silence ends an endpoint as a source of operations.

@@ -10,8 +10,6 @@ import (
 	"maps"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -20,9 +18,6 @@ import (
 // What is left of the guest is its table, its executors, its regions that are kept and
 // its endpoints, without messages and events. The next program of the same user that
 // takes a region back is heir to all of it.
-
-// ErrNotKept means that no region of that name is kept for the program's user.
-var ErrNotKept = reason(unix.ENOENT, "no region of this name is kept")
 
 // KeptRegion is a region that outlives its program.
 type KeptRegion struct {
@@ -179,7 +174,7 @@ func (g *guest) linger(ep *guestEndpoint, keeps bool) {
 	ep.events.Store(false)
 	ep.observer.Store(nil)
 	if ep.spoken {
-		g.h.d.node.endTargets(ep.number)
+		g.h.n.endTargets(ep.number)
 	}
 	g.silence(ep)
 }
@@ -230,7 +225,7 @@ func (h *Host) Kept() []KeptRegion {
 		if k.taken {
 			x.PID = k.holder.info.PID
 		}
-		h.d.node.numbers.each(func(n uint16, t tenant) {
+		h.n.numbers.each(func(n uint16, t tenant) {
 			if ep, is := t.(*guestEndpoint); is && ep.guest == k.holder && ep.serves() {
 				x.Endpoints = append(x.Endpoints, n)
 			}

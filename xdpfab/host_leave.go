@@ -47,13 +47,13 @@ func (host *Host) HandOver(limit time.Duration) (*Handover, error) {
 	for _, x := range leavers {
 		x.conclude()
 	}
-	h.addKept(host.d)
+	h.addKept(host)
 	host.farewells(deadline)
 	for _, x := range leavers {
 		x.g.haltLoan()
 	}
 	h.release(deviceFiles + 3*len(leavers))
-	err = errors.Join(h.addSessions(host.d), h.addDevice(host.d))
+	err = errors.Join(h.addSessions(host), h.addDevice(host))
 	for _, x := range leavers { // only now: messages and frames came as long as there were sessions
 		if bad := h.leaveLoan(x.g, x.s.Loan); bad != nil {
 			x.g.dismiss(fmt.Errorf("xdpfab: handover: %w", bad))
@@ -70,7 +70,7 @@ func (host *Host) HandOver(limit time.Duration) (*Handover, error) {
 		h.state.Guests = append(h.state.Guests, guestState{Talk: h.own(fd)})
 	}
 	if err == nil {
-		err = h.addResident(host.d) // last: the domain leaves it from here on
+		err = h.addResident(host) // last: the domain leaves it from here on
 	}
 	h.release(len(h.spare))
 	if err = errors.Join(err, host.d.CloseAll()); err != nil {
@@ -93,28 +93,28 @@ func (host *Host) leaving(h *Handover) ([]*guest, error) {
 	host.mu.Lock()
 	defer host.mu.Unlock()
 	if host.lodging.leaving {
-		return nil, fmt.Errorf("xdpfab: handover: domain on %s leaves already: %w", host.d.node.dev.Info().Name, ErrBusy)
+		return nil, fmt.Errorf("xdpfab: handover: domain on %s leaves already: %w", host.n.dev.Info().Name, ErrBusy)
 	}
 	host.lodging.leaving = true
-	host.d.node.residence.handing.Store(true)
+	host.n.residence.handing.Store(true)
 	return slices.Collect(maps.Keys(host.lodging.guests)), nil
 }
 
 // CanHandOver returns nil if HandOver is possible at present.
 func (h *Host) CanHandOver() error {
-	if err := h.d.node.dev.mayHost(); err != nil {
+	if err := h.n.dev.mayHost(); err != nil {
 		return fmt.Errorf("xdpfab: handover: %w", err)
 	}
-	if err := errors.Join(h.d.node.residence.canMove(), h.canReopen()); err != nil {
-		return fmt.Errorf("xdpfab: handover: domain on %s: %w", h.d.node.dev.Info().Name, err)
+	if err := errors.Join(h.n.residence.canMove(), h.canReopen()); err != nil {
+		return fmt.Errorf("xdpfab: handover: domain on %s: %w", h.n.dev.Info().Name, err)
 	}
-	err := h.d.node.open()
-	h.d.node.numbers.each(func(number uint16, t tenant) {
+	err := h.n.open()
+	h.n.numbers.each(func(number uint16, t tenant) {
 		if !t.isTarget() {
 			err = fmt.Errorf("xdpfab: handover: endpoint %d posts or receives: want endpoints that are nothing but targets: %w", number, ErrNotImplemented)
 		}
 	})
-	for _, st := range h.d.node.steppers {
+	for _, st := range h.n.steppers {
 		st.Call(func() {
 			if e := st.eng.Movable(); e != nil {
 				err = fmt.Errorf("xdpfab: handover: %w: %w", e, ErrNotImplemented)
@@ -127,7 +127,7 @@ func (h *Host) CanHandOver() error {
 // canReopen returns nil if the interface can be opened as it is at present. Otherwise no
 // process could take over, and this one could not go on after a takeover that has failed.
 func (h *Host) canReopen() error {
-	dev, is := h.d.node.dev.(netInterface)
+	dev, is := h.n.dev.(netInterface)
 	if !is {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (h *Host) drainGuests(leavers []*leaver, deadline time.Time) {
 
 // farewells waits until the ends of sessions that were begun here have been sent.
 func (h *Host) farewells(deadline time.Time) {
-	for _, st := range h.d.node.steppers {
+	for _, st := range h.n.steppers {
 		for idle := false; !idle && time.Now().Before(deadline); {
 			if st.Call(func() { idle = st.eng.Idle() }); !idle {
 				time.Sleep(drainPoll)
@@ -191,18 +191,18 @@ func (ep *guestEndpoint) state() endpointState {
 }
 
 // addSessions adds the sessions of peers, which have come to a halt.
-func (h *Handover) addSessions(d *Domain) (err error) {
-	for _, st := range d.node.steppers {
+func (h *Handover) addSessions(host *Host) (err error) {
+	for _, st := range host.n.steppers {
 		st.Call(st.eng.Pause)
 	}
-	for _, st := range d.node.steppers {
+	for _, st := range host.n.steppers {
 		st.Call(func() {
 			sessions, bad := st.eng.Export()
 			h.state.Sessions, err = append(h.state.Sessions, sessions), errors.Join(err, bad)
 		})
 	}
-	first := d.node.steppers[0]
+	first := host.n.steppers[0]
 	first.Call(func() { h.state.Idle = first.eng.ExportIdle() })
-	h.state.Version, h.state.Life, h.state.MAC = HandoverVersion, first.eng.Life(), d.node.dev.MAC()
+	h.state.Version, h.state.Life, h.state.MAC = HandoverVersion, first.eng.Life(), host.n.dev.MAC()
 	return err
 }

@@ -49,7 +49,7 @@ func (h *Host) outwait(guests []*guest, limit time.Duration) {
 			x.st.Call(x.feed.Hold)
 		}
 		slow := h.undrained(all, time.Now().Add(min(briefly, limit)))
-		if len(slow) == 0 || h.d.node.end.err() != nil || !time.Now().Before(end) {
+		if len(slow) == 0 || h.n.end.err() != nil || !time.Now().Before(end) {
 			return
 		}
 		for _, x := range slow {
@@ -69,7 +69,7 @@ func (h *Host) outwait(guests []*guest, limit time.Duration) {
 func (h *Host) undrained(all []*outwaited, end time.Time) (slow []*outwaited) {
 	for _, x := range all {
 		over := x.over()
-		for ; !over && h.d.node.end.err() == nil && time.Now().Before(end); over = x.over() {
+		for ; !over && h.n.end.err() == nil && time.Now().Before(end); over = x.over() {
 			time.Sleep(outwaitPoll)
 		}
 		if !over {

@@ -41,9 +41,9 @@ func (g *guest) passive(_ context.Context, a share.Passive) (uint16, error) {
 		return 0, err
 	}
 	if attr.Number == AnyNumber {
-		attr.Number = g.h.d.node.numbers.someNumber()
+		attr.Number = g.h.n.numbers.someNumber()
 	}
-	number, err := g.h.d.node.numbers.take(attr.Number, false, nil)
+	number, err := g.h.n.numbers.take(attr.Number, false, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -52,7 +52,7 @@ func (g *guest) passive(_ context.Context, a share.Passive) (uint16, error) {
 	p.closed, p.close = context.WithCancel(context.Background())
 	p.heed = p.wait
 	g.settled = g.settled || key != nil // which is one of this table
-	g.h.d.node.numbers.put(number, p.PassiveEndpoint)
+	g.h.n.numbers.put(number, p.PassiveEndpoint)
 	g.listeners[number] = p
 	return number, nil
 }
@@ -162,6 +162,6 @@ func (g *guest) unlisten(_ context.Context, number uint16) (any, error) {
 	g.mu.Unlock()
 	p.shut()
 	p.close()
-	g.h.d.node.numbers.drop(number, p.PassiveEndpoint)
+	g.h.n.numbers.drop(number, p.PassiveEndpoint)
 	return nil, nil
 }

@@ -45,7 +45,7 @@ func (g *guest) meetPeer(number uint32, p share.Peer, link wire.Link) error {
 		return err
 	}
 	g.open.Add(1)
-	stop := g.h.d.node.dev.Follow(p.Addr, link, func(l wire.Link) {
+	stop := g.h.n.dev.Follow(p.Addr, link, func(l wire.Link) {
 		l.Class = p.Class
 		_ = peer.SetLink(l) // the encapsulation is the same
 	})

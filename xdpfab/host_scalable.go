@@ -23,7 +23,7 @@ func (g *guest) block(_ context.Context, b share.Block) (uint16, error) {
 	if err := g.mayNumber(b.Length); err != nil {
 		return 0, err
 	}
-	s, err := g.h.d.node.numbers.reserve(b.Number, b.Length)
+	s, err := g.h.n.numbers.reserve(b.Number, b.Length)
 	if err != nil {
 		return 0, err
 	}
@@ -56,7 +56,7 @@ func (g *guest) reserves(number int) bool {
 	if number < 0 {
 		return false
 	}
-	s := g.h.d.node.numbers.blockOf(uint16(number))
+	s := g.h.n.numbers.blockOf(uint16(number))
 	return s != nil && g.blocks[uint16(s.first)] == s
 }
 
@@ -74,7 +74,7 @@ func (g *guest) unblock(_ context.Context, number uint16) (any, error) {
 	}
 	if s := g.blocks[number]; s != nil {
 		delete(g.blocks, number)
-		g.h.d.node.numbers.unreserve(s)
+		g.h.n.numbers.unreserve(s)
 	}
 	return nil, nil
 }

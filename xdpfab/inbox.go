@@ -30,7 +30,8 @@ type inbox struct {
 // open makes the queue of receives.
 func (r *inbox) open(to matching.Sink, size, buffered, minMultiRecv int) {
 	r.minMultiRecv.Store(int64(minMultiRecv))
-	r.queue = matching.New(matching.Config{Receives: size, Unexpected: size, Memory: max(buffered, 0), Sink: to, Room: r.dom.room})
+	r.queue = matching.New(matching.Config{Receives: size, Unexpected: size, Memory: max(buffered, 0), Sink: to,
+		Room: r.dom.node.room})
 	if r.cq != nil {
 		r.cq.feeds.add(r.queue)
 	}
@@ -50,7 +51,7 @@ func (r *inbox) Take() bool { return r.cq.arrivals.Load().receives.take() }
 // one: the engines tell them, since here a lock is held.
 func (r *inbox) Return() {
 	r.cq.arrivals.Load().receives.taken.Add(-1)
-	r.dom.room()
+	r.dom.node.room()
 }
 
 func (r *inbox) Deliver(d *matching.Done) {
@@ -225,14 +226,6 @@ func (d *Domain) roomy() {
 		if ep.recv != nil {
 			ep.recv.feeds.freed(1)
 		}
-	}
-}
-
-// room tells the engines that messages which had to wait may find room.
-func (d *Domain) room() {
-	d.node.dev.room()
-	for _, st := range d.node.steppers {
-		st.eng.Room()
 	}
 }
 

@@ -3,8 +3,6 @@
 package xdpfab
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -65,16 +63,6 @@ func (o *daemonOffer) infos() []Info {
 		list[n].Missing = []string{}
 	}
 	return list
-}
-
-// termsOf asks a host what it offers.
-func termsOf(ctx context.Context, talk *share.Talk) (o share.Offer, err error) {
-	result, fds, err := ask(ctx, talk, share.CallOffer, struct{}{})
-	share.CloseAll(fds)
-	if err == nil {
-		err = json.Unmarshal(result, &o)
-	}
-	return o, err
 }
 
 // direct lists what the hints may mean of interfaces that this process has open, or can

@@ -96,9 +96,9 @@ func (g *guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := json.Marshal(g.h.d.Interface())
-	return share.Borrowed{Parts: parts, Attached: share.Attached{Version: share.Version, NetNS: g.h.d.place.namespace, PID: os.Getpid(),
-		Interface: info, MAC: g.h.d.node.dev.MAC(), MTU: g.h.d.node.dev.MTU()}}, err
+	info, err := json.Marshal(g.h.n.dev.Info())
+	return share.Borrowed{Parts: parts, Attached: share.Attached{Version: share.Version, NetNS: g.h.n.place.namespace, PID: os.Getpid(),
+		Interface: info, MAC: g.h.n.dev.MAC(), MTU: g.h.n.dev.MTU()}}, err
 }
 
 // lend takes a queue for a guest, if the rules and the queues allow it.
@@ -108,7 +108,7 @@ func (h *Host) lend(g *guest) (*port.Loan, error) {
 	if err := g.mayBorrow(); err != nil {
 		return nil, err
 	}
-	from, is := h.d.node.dev.(lender)
+	from, is := h.n.dev.(lender)
 	if !is || len(from.Spares()) == 0 {
 		return nil, fmt.Errorf("the host has no queues to lend: have it started with some (xdpfabd --lend, DomainAttr.Lend), or do without: %w", ErrBusy)
 	}
@@ -151,7 +151,7 @@ func (g *guest) takeLoan(x *loan) {
 // startLoan has packets cross over, and tells the borrower of new ways.
 func (g *guest) startLoan() {
 	x := g.loan
-	own := g.h.d.node.steppers[x.queue%len(g.h.d.node.steppers)].eng
+	own := g.h.n.steppers[x.queue%len(g.h.n.steppers)].eng
 	x.tasks.Go(func() { x.ferry.Run(func(packet []byte) { own.Deliver(packet, false) }) })
 	x.tasks.Go(func() {
 		defer close(x.silenced)
@@ -166,7 +166,7 @@ func (g *guest) endLoan() {
 	g.h.mu.Lock()
 	g.h.ferry(x.queue, nil)
 	for n := range g.endpoints {
-		g.h.d.node.numbers.drop(n, g.endpoints[n])
+		g.h.n.numbers.drop(n, g.endpoints[n])
 	}
 	g.h.mu.Unlock()
 	for _, w := range x.ways {
@@ -226,7 +226,7 @@ func (h *Host) outside(packet []byte, queue int) (sent bool) {
 // elsewhere returns the queue of the borrower that has an endpoint. It is called on the
 // engines' threads.
 func (h *Host) elsewhere(endpoint uint16) (queue int, is bool) {
-	if ep, is := h.d.node.numbers.at(endpoint).(*guestEndpoint); is {
+	if ep, is := h.n.numbers.at(endpoint).(*guestEndpoint); is {
 		if q := ep.guest.queue.Load(); q != nil {
 			return *q, true
 		}
@@ -254,7 +254,7 @@ func (g *guest) allot(_ context.Context, n share.Number) (uint16, error) {
 		number := uint16(first + i)
 		ep := &guestEndpoint{guest: g, number: number, identity: newLife()}
 		g.endpoints[number] = ep
-		g.h.d.node.numbers.put(number, ep)
+		g.h.n.numbers.put(number, ep)
 	}
 	return uint16(first), nil
 }
@@ -262,9 +262,9 @@ func (g *guest) allot(_ context.Context, n share.Number) (uint16, error) {
 // pickNumbers checks or chooses numbers for a borrower. h.mu is held.
 func (h *Host) pickNumbers(n share.Number) (int, error) {
 	if n.Count > 1 {
-		return h.d.node.numbers.takeMany(n.Number, n.Count)
+		return h.n.numbers.takeMany(n.Number, n.Count)
 	}
-	number, err := h.d.node.numbers.take(n.Number, n.Highest, nil)
+	number, err := h.n.numbers.take(n.Number, n.Highest, nil)
 	return int(number), err
 }
 
@@ -276,14 +276,14 @@ func (g *guest) surrender(_ context.Context, number uint16) (any, error) {
 	defer g.mu.Unlock()
 	if ep := g.endpoints[number]; ep != nil {
 		delete(g.endpoints, number)
-		g.h.d.node.numbers.drop(number, ep)
+		g.h.n.numbers.drop(number, ep)
 	}
 	return nil, nil
 }
 
 // loanCounters are those of the XDP program, which the borrower cannot see.
 func (g *guest) loanCounters(context.Context, struct{}) (map[string]uint64, error) {
-	all, err := g.h.d.node.dev.Counters()
+	all, err := g.h.n.dev.Counters()
 	maps.DeleteFunc(all, func(name string, _ uint64) bool { return !strings.HasPrefix(name, "xdp_") })
 	return all, err
 }
@@ -299,7 +299,7 @@ type LentQueue struct {
 // LentQueues describes the queues that the domain can lend, by number.
 func (h *Host) LentQueues() []LentQueue {
 	list := []LentQueue{}
-	from, is := h.d.node.dev.(lender)
+	from, is := h.n.dev.(lender)
 	if !is {
 		return list
 	}

@@ -323,3 +323,9 @@ func (n *Node) serveSession(x *executor.Executor, queue int, now int64, p sessio
 	}
 	return n.residence.movable(x, queue, now, p)
 }
+
+// abroad reports whether an endpoint is not one that this domain serves. It is called on
+// the engine's thread.
+func (n *Node) abroad(endpoint uint16) (queue int, is bool) {
+	return engine.AnyQueue, n.numbers.serving(endpoint) == nil
+}

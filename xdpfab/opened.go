@@ -48,14 +48,14 @@ func (p place) enter(d *Domain) {
 		opened.at = map[place]*Domain{}
 	}
 	opened.at[p] = d
-	d.place = p
+	d.node.place = p
 }
 
 func (d *Domain) leave() {
 	opened.Lock()
 	defer opened.Unlock()
-	if opened.at[d.place] == d {
-		delete(opened.at, d.place)
+	if opened.at[d.node.place] == d {
+		delete(opened.at, d.node.place)
 	}
 }
 

@@ -62,3 +62,11 @@ func (n *Node) takeTurns(count int) int { return int(n.given.Add(uint32(count)) 
 
 // nextStepper returns the steppers in turn.
 func (n *Node) nextStepper() *stepper { return n.steppers[n.takeTurns(1)%len(n.steppers)] }
+
+// room tells the engines that messages which had to wait may find room.
+func (n *Node) room() {
+	n.dev.room()
+	for _, st := range n.steppers {
+		st.eng.Room()
+	}
+}

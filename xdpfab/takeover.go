@@ -89,9 +89,9 @@ func (h *Handover) fill(d *Domain, admit AdmitGuest, prepare func(*Domain) error
 		return fmt.Errorf("interface with address %v and %d queues: want %v and at least %d, as before", d.node.dev.MAC(), len(d.node.steppers), s.MAC, len(s.Sessions))
 	}
 	for i := range s.Guests {
-		g, told, err := h.takeIn(d, &s.Guests[i], admit)
+		g, told, err := h.takeIn(d.host, &s.Guests[i], admit)
 		if err != nil { // one guest does not decide for all
-			h.forgo(d, &s.Guests[i], told, err)
+			h.forgo(d.host, &s.Guests[i], told, err)
 			continue
 		}
 		d.host.mu.Lock()
@@ -99,13 +99,17 @@ func (h *Handover) fill(d *Domain, admit AdmitGuest, prepare func(*Domain) error
 		d.host.mu.Unlock()
 	}
 	for i := range s.Kept {
-		h.restoreKept(d, &s.Kept[i])
+		h.restoreKept(d.host, &s.Kept[i])
 	}
 	if err := prepare(d); err != nil {
 		return err
 	}
 	var err error
-	guests := func(endpoint uint16) bool { return d.serving(endpoint) == nil }
+	guests := func(endpoint uint16) bool {
+		t := d.node.numbers.serving(endpoint)
+		_, own := t.(*Endpoint)
+		return !own
+	}
 	for q, sessions := range s.Sessions {
 		st := d.node.steppers[q]
 		st.Call(func() { err = errors.Join(err, st.eng.Import(sessions, guests)) })
@@ -117,7 +121,7 @@ func (h *Handover) fill(d *Domain, admit AdmitGuest, prepare func(*Domain) error
 
 // takeIn makes a guest of what a former host had of it. It is not served yet. If that
 // fails, told is to be called when the guest is turned out; nil if it was not admitted.
-func (h *Handover) takeIn(d *Domain, s *guestState, admit AdmitGuest) (g *guest, told func(error), err error) {
+func (h *Handover) takeIn(host *Host, s *guestState, admit AdmitGuest) (g *guest, told func(error), err error) {
 	conn, err := h.conn(s.Talk)
 	if err != nil {
 		return nil, nil, err
@@ -126,7 +130,7 @@ func (h *Handover) takeIn(d *Domain, s *guestState, admit AdmitGuest) (g *guest,
 	if err != nil {
 		return nil, nil, errors.Join(err, conn.Close())
 	}
-	g = newGuest(d.host, conn, limits)
+	g = newGuest(host, conn, limits)
 	g.info, g.unanswered, g.told = s.Info, s.Unanswered, gone
 	return g, gone, h.settle(g, s)
 }
@@ -282,7 +286,7 @@ func (d *Domain) Resume() {
 	for _, st := range d.node.steppers {
 		st.Call(st.eng.Resume)
 	}
-	serveArrivals(d, arriving, strays)
+	serveArrivals(d.host, arriving, strays)
 }
 
 // arrivals takes the guests that were handed over, and those that cannot go on.
@@ -296,9 +300,9 @@ func (h *Host) arrivals() ([]*guest, []*stray) {
 
 // serveArrivals serves the guests that were handed over, and turns out those that cannot
 // go on.
-func serveArrivals(d *Domain, arriving []*guest, strays []*stray) {
+func serveArrivals(host *Host, arriving []*guest, strays []*stray) {
 	for _, x := range strays {
-		go x.turnOut(d)
+		go x.turnOut(host)
 	}
 	for _, g := range arriving {
 		if g.feed != nil {

@@ -41,11 +41,11 @@ type keptMark struct {
 
 // addKept adds what programs have left that have ended. What cannot be added is lost, but
 // nothing else with it.
-func (h *Handover) addKept(d *Domain) {
-	d.host.mu.Lock()
-	defer d.host.mu.Unlock()
+func (h *Handover) addKept(host *Host) {
+	host.mu.Lock()
+	defer host.mu.Unlock()
 	holders := map[*guest]struct{}{}
-	for _, k := range d.host.lodging.kept {
+	for _, k := range host.lodging.kept {
 		if k.holder.ended {
 			holders[k.holder] = struct{}{}
 		}
@@ -54,7 +54,7 @@ func (h *Handover) addKept(d *Domain) {
 		s := keptState{Info: g.info, Endpoints: g.serving()}
 		var err error
 		if s.Regions, err = h.regionsOf(g); err != nil {
-			d.node.log(slog.LevelError, "a region that was kept is lost", slog.Int("pid", g.info.PID), slog.Any("error", err))
+			host.n.log(slog.LevelError, "a region that was kept is lost", slog.Int("pid", g.info.PID), slog.Any("error", err))
 		}
 		h.state.Kept = append(h.state.Kept, s)
 	}
@@ -94,8 +94,8 @@ func (h *Handover) regionsOf(g *guest) (all []regionState, err error) {
 
 // restoreKept gives a new domain what a program has left that had ended before. What
 // cannot be restored is lost, and the rest goes on without it.
-func (h *Handover) restoreKept(d *Domain, s *keptState) {
-	g := newGuest(d.host, nil, GuestLimits{Regions: math.MaxInt, Memory: math.MaxInt, Budgets: h.budgetsOf(s)}) // the rule was obeyed
+func (h *Handover) restoreKept(host *Host, s *keptState) {
+	g := newGuest(host, nil, GuestLimits{Regions: math.MaxInt, Memory: math.MaxInt, Budgets: h.budgetsOf(s)}) // the rule was obeyed
 	g.info, g.ended, g.pays.has = s.Info, true, true
 	close(g.gone)
 	g.furnish()
@@ -109,11 +109,11 @@ func (h *Handover) restoreKept(d *Domain, s *keptState) {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		d.node.log(slog.LevelError, "not all that a program has left goes on", slog.Int("pid", s.Info.PID), slog.Any("error", err))
+		host.n.log(slog.LevelError, "not all that a program has left goes on", slog.Int("pid", s.Info.PID), slog.Any("error", err))
 	}
-	d.host.mu.Lock()
+	host.mu.Lock()
 	keeps := g.keeps()
-	d.host.mu.Unlock()
+	host.mu.Unlock()
 	if !keeps {
 		g.abandon()
 	}
@@ -157,13 +157,13 @@ func (g *guest) restoreLeft(all []leftState) error {
 		if err != nil {
 			return err
 		}
-		if _, err := g.h.d.node.numbers.take(int(s.Number), false, nil); err != nil {
+		if _, err := g.h.n.numbers.take(int(s.Number), false, nil); err != nil {
 			return err
 		}
 		ep := &guestEndpoint{guest: g, number: s.Number, as: share.Endpoint{Key: s.Key}, key: key, left: true}
 		ep.on.Store(true)
 		g.endpoints[s.Number] = ep
-		g.h.d.node.numbers.put(s.Number, ep)
+		g.h.n.numbers.put(s.Number, ep)
 		g.settled = true
 	}
 	return nil

@@ -86,8 +86,8 @@ func (h *Handover) leaveLoan(g *guest, s *loanState) error {
 }
 
 // addDevice adds what the interface leaves. File descriptors become places.
-func (h *Handover) addDevice(d *Domain) error {
-	from, is := d.node.dev.(lender)
+func (h *Handover) addDevice(host *Host) error {
+	from, is := host.n.dev.(lender)
 	if !is {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (h *Handover) file(at int) (int, error) {
 // restoreLoan gives a guest the queue that it has. Nothing crosses over until startLoan,
 // and the queue is left to the former host if it does not come to that.
 func (h *Handover) restoreLoan(g *guest, s *loanState) error {
-	from, is := g.h.d.node.dev.(lender)
+	from, is := g.h.n.dev.(lender)
 	if !is {
 		return fmt.Errorf("queue %d is lent, and this domain has no queues: %w", s.Queue, ErrNotImplemented)
 	}

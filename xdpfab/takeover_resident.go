@@ -52,8 +52,8 @@ func (h *residence) files() int {
 }
 
 // addResident adds what is resident, and has the domain leave it when it closes.
-func (h *Handover) addResident(d *Domain) error {
-	r := &d.node.residence
+func (h *Handover) addResident(host *Host) error {
+	r := &host.n.residence
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.executor == nil {

@@ -24,17 +24,17 @@ type stray struct {
 }
 
 // forgo notes a guest that cannot go on. What it has kept goes on without it.
-func (h *Handover) forgo(d *Domain, s *guestState, told func(error), why error) {
+func (h *Handover) forgo(host *Host, s *guestState, told func(error), why error) {
 	x := &stray{info: s.Info, told: told, why: why}
 	x.conn, _ = h.conn(s.Talk) // without, it learns nothing but its end
-	if from, is := d.node.dev.(lender); is && s.Loan != nil {
+	if from, is := host.n.dev.(lender); is && s.Loan != nil {
 		x.loan, _ = from.Inherited(s.Loan.Queue)
 	}
-	d.host.mu.Lock()
-	d.host.lodging.strays = append(d.host.lodging.strays, x)
-	d.host.mu.Unlock()
+	host.mu.Lock()
+	host.lodging.strays = append(host.lodging.strays, x)
+	host.mu.Unlock()
 	if left := s.leaves(); left != nil {
-		h.restoreKept(d, left)
+		h.restoreKept(host, left)
 	}
 }
 
@@ -70,12 +70,12 @@ func (g *guest) forsake() {
 }
 
 // turnOut tells the guest why it ends, if it reads that, and takes its queue back.
-func (x *stray) turnOut(d *Domain) {
+func (x *stray) turnOut(host *Host) {
 	if x.told != nil {
 		x.told(x.why)
 		x.told = nil
 	} else {
-		d.node.log(slog.LevelWarn, "a guest that was handed over is turned out",
+		host.n.log(slog.LevelWarn, "a guest that was handed over is turned out",
 			slog.Int("pid", x.info.PID), slog.Uint64("uid", uint64(x.info.UID)), slog.Any("reason", x.why))
 	}
 	if x.loan != nil {

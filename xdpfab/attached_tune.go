@@ -3,12 +3,9 @@
 package xdpfab
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"time"
 
-	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -54,20 +51,4 @@ func (a *attached) tune(attr *tuning) error {
 // tuneHost tells a host of the give-up time.
 func (a *attached) tuneHost(ctx context.Context) (host share.Tune, err error) {
 	return host, a.call(ctx, share.CallTune, share.Tune{GiveUp: a.giveUp}, &host)
-}
-
-// tune answers the call of a guest that has a give-up time of its own.
-func (g *guest) tune(_ context.Context, t share.Tune) (share.Tune, error) {
-	if t.GiveUp < 0 || t.GiveUp > session.MaxGiveUp {
-		return t, fmt.Errorf("give-up time of %v: want at most %v, or 0 for the host's: %w", t.GiveUp, session.MaxGiveUp, ErrNotImplemented)
-	}
-	g.giveUp.Store(int64(t.GiveUp))
-	a := g.h.d.attr
-	c, err := session.Config{Window: a.Window, GiveUp: a.GiveUp, RTOMin: a.RTOMin, BaseRTT: a.BaseRTT, IdleRetire: a.IdleRetire}.WithDefaults()
-	return share.Tune{GiveUp: c.GiveUp, Window: c.Window, RTOMin: c.RTOMin, BaseRTT: c.BaseRTT, IdleRetire: c.IdleRetire}, err
-}
-
-// givesUp is the guest's give-up time.
-func (g *guest) givesUp() time.Duration {
-	return cmp.Or(time.Duration(g.giveUp.Load()), g.h.d.attr.GiveUp)
 }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/share"
+)
+
+// tune answers the call of a guest that has a give-up time of its own.
+func (g *guest) tune(_ context.Context, t share.Tune) (share.Tune, error) {
+	if t.GiveUp < 0 || t.GiveUp > session.MaxGiveUp {
+		return t, fmt.Errorf("give-up time of %v: want at most %v, or 0 for the host's: %w", t.GiveUp, session.MaxGiveUp, ErrNotImplemented)
+	}
+	g.giveUp.Store(int64(t.GiveUp))
+	a := g.h.n.attr
+	c, err := session.Config{Window: a.Window, GiveUp: a.GiveUp, RTOMin: a.RTOMin, BaseRTT: a.BaseRTT, IdleRetire: a.IdleRetire}.WithDefaults()
+	return share.Tune{GiveUp: c.GiveUp, Window: c.Window, RTOMin: c.RTOMin, BaseRTT: c.BaseRTT, IdleRetire: c.IdleRetire}, err
+}
+
+// givesUp is the guest's give-up time.
+func (g *guest) givesUp() time.Duration {
+	return cmp.Or(time.Duration(g.giveUp.Load()), g.h.n.attr.GiveUp)
+}

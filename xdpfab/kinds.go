@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"errors"
+
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// guestErrors are the errors that programs look for, with their names in a Reply.
+var guestErrors = map[string]error{
+	"busy": ErrBusy, "closed": ErrClosed, "not implemented": ErrNotImplemented, "access": ErrAccess, "denied": ErrDenied, "peer silent": ErrPeerSilent,
+	"not kept": ErrNotKept, "key in use": mr.ErrKeyInUse, "name in use": mr.ErrNameInUse, "auth key": ErrAuthKey, "lost": ErrInterfaceLost, "memory": mr.ErrMemory,
+	"unreachable": port.ErrUnreachable, "no route": port.ErrNoRoute, "no source": port.ErrNoSource, "no udp": port.ErrNoUDP,
+}
+
+// kindsOf names the errors that err wraps.
+func kindsOf(err error) (kinds []string) {
+	for kind, e := range guestErrors {
+		if errors.Is(err, e) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
