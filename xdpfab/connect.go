@@ -76,20 +76,20 @@ func (ep *Endpoint) Accept(ctx context.Context, param []byte) error {
 	case r == nil:
 		return fmt.Errorf("xdpfab: endpoint %d was made for no request: want one with EndpointAttr.Request: %w", ep.number, ErrNotImplemented)
 	}
-	link, err := ep.dom.node.dev.Link(ctx, r.from)
+	link, err := ep.dom.node.dev.Link(ctx, r.req.from)
 	if err != nil {
-		return fmt.Errorf("xdpfab: %v: %w", r.from, err)
+		return fmt.Errorf("xdpfab: %v: %w", r.req.from, err)
 	}
-	if err := c.begin(joining, r.from, link); err != nil {
+	if err := c.begin(joining, r.req.from, link); err != nil {
 		return err
 	}
-	c.admits.Store(r.origin)
+	c.admits.Store(r.req.origin)
 	answer := wire.Connection{Set: true, Endpoint: ep.number, Origin: ep.origin.ID()}
 	answer.Fill(param)
 	if err := r.answer(wire.HelloConnect, answer); err != nil {
 		return c.never(err)
 	}
-	c.join(r.from)
+	c.join(r.req.from)
 	return nil
 }
 

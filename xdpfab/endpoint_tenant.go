@@ -57,23 +57,3 @@ func (ep *Endpoint) isTarget() bool {
 	defer ep.mu.Unlock()
 	return ep.av == nil && ep.recv == nil && ep.inbox == nil && ep.conn == nil && !ep.attr.dials
 }
-
-// A passive endpoint is the tenant of its number: it takes requests, and no sessions.
-
-func (p *PassiveEndpoint) serves() bool { return true }
-
-func (p *PassiveEndpoint) admit(uint64) wire.HelloStatus { return wire.HelloNoEndpoint }
-
-func (p *PassiveEndpoint) sessionKey() *session.Key { return p.key }
-
-func (p *PassiveEndpoint) eventsTo() engine.Events { return nil }
-
-func (p *PassiveEndpoint) inflow(wire.Addr) session.Inflow { return nil }
-
-func (p *PassiveEndpoint) begin(*executor.Executor, int, int64, session.TargetParams) engine.Served {
-	return nil
-}
-
-func (p *PassiveEndpoint) mayReside() bool { return true }
-
-func (p *PassiveEndpoint) isTarget() bool { return true }

@@ -128,11 +128,9 @@ func (d *Domain) shutTenants() {
 	for _, ep := range eps {
 		ep.shut()
 	}
-	d.node.numbers.each(func(_ uint16, t tenant) {
-		if p, is := t.(*PassiveEndpoint); is {
-			p.shut()
-		}
-	})
+	for _, p := range d.passives() {
+		p.shut()
+	}
 	d.endWork()
 }
 

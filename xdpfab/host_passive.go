@@ -14,9 +14,10 @@ import (
 // guestPassive is a passive endpoint of a guest. Its requests wait here until the guest
 // asks for them, so a guest that does not keep up has a backlog as any other program.
 type guestPassive struct {
-	*PassiveEndpoint
-	waiting []*ConnRequest // that the guest has not heard of; under PassiveEndpoint.mu
-	more    chan struct{}  // has room for one: there may be another one
+	*listener
+	authKey []byte        // that peers must have, as the guest gave it
+	unheard []*request    // that the guest has not heard of; under listener.mu
+	more    chan struct{} // has room for one: there may be another one
 	closed  context.Context
 	close   context.CancelFunc
 }
@@ -47,19 +48,21 @@ func (g *guest) passive(_ context.Context, a share.Passive) (uint16, error) {
 	if err != nil {
 		return 0, err
 	}
-	attr.Number = int(number)
-	p := &guestPassive{PassiveEndpoint: newPassive(g.h.d, attr, number, key), more: make(chan struct{}, 1)}
+	p := &guestPassive{authKey: attr.AuthKey, more: make(chan struct{}, 1)}
+	p.listener = newListener(g.h.n, p, number, key, attr.Backlog)
 	p.closed, p.close = context.WithCancel(context.Background())
-	p.heed = p.wait
 	g.settled = g.settled || key != nil // which is one of this table
-	g.h.n.numbers.put(number, p.PassiveEndpoint)
+	g.h.n.numbers.put(number, p.listener)
 	g.listeners[number] = p
 	return number, nil
 }
 
-// wait keeps a request for the guest. Any engine's thread; p.mu is held.
-func (p *guestPassive) wait(r *ConnRequest) {
-	p.waiting = append(slices.DeleteFunc(p.waiting, func(r *ConnRequest) bool { return r.status != wire.HelloWaiting }), r)
+// promise always has a place: the backlog bounds what waits here.
+func (p *guestPassive) promise() bool { return true }
+
+// deliver keeps a request for the guest. Any engine's thread; p.mu is held.
+func (p *guestPassive) deliver(r *request) {
+	p.unheard = append(slices.DeleteFunc(p.unheard, func(r *request) bool { return r.status != wire.HelloWaiting }), r)
 	select {
 	case p.more <- struct{}{}:
 	default:
@@ -109,12 +112,12 @@ func (g *guest) hear(ctx context.Context, number uint16) (x share.Request, err e
 }
 
 // next takes the oldest request that waits, or returns nil.
-func (p *guestPassive) next() *ConnRequest {
+func (p *guestPassive) next() *request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.waiting) > 0 {
-		r := p.waiting[0]
-		if p.waiting = p.waiting[1:]; r.status == wire.HelloWaiting {
+	for len(p.unheard) > 0 {
+		r := p.unheard[0]
+		if p.unheard = p.unheard[1:]; r.status == wire.HelloWaiting {
 			return r
 		}
 	}
@@ -130,11 +133,9 @@ func (g *guest) reply(_ context.Context, a share.Decision) (any, error) {
 	if len(a.Data) > CMDataSize {
 		return nil, fmt.Errorf("%d bytes for the peer: want at most %d: %w", len(a.Data), CMDataSize, ErrCMData)
 	}
-	p.mu.Lock()
-	r := p.requests[a.Origin]
-	p.mu.Unlock()
+	r := p.find(a.Origin)
 	if r == nil {
-		return nil, fmt.Errorf("request of %#x: %w: it does not ask any more", a.Origin, ErrPeerSilent)
+		return nil, fmt.Errorf("request of %#x: %w: its peer has stopped asking", a.Origin, ErrPeerSilent)
 	}
 	status, answer := wire.HelloRejected, wire.Connection{Set: true}
 	answer.Fill(a.Data)
@@ -148,7 +149,7 @@ func (g *guest) reply(_ context.Context, a share.Decision) (any, error) {
 		ep.admits.Store(r.origin)
 		status, answer.Endpoint, answer.Origin = wire.HelloConnect, ep.number, ep.identity
 	}
-	return nil, r.answer(status, answer)
+	return nil, p.answer(r, status, answer)
 }
 
 // unlisten closes a passive endpoint.
@@ -160,8 +161,8 @@ func (g *guest) unlisten(_ context.Context, number uint16) (any, error) {
 	g.mu.Lock()
 	delete(g.listeners, number)
 	g.mu.Unlock()
-	p.shut()
+	p.end()
 	p.close()
-	g.h.n.numbers.drop(number, p.PassiveEndpoint)
+	g.h.n.numbers.drop(number, p.listener)
 	return nil, nil
 }

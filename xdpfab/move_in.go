@@ -40,11 +40,9 @@ func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
 	for _, ep := range eps {
 		errs = append(errs, ep.moveIn(ctx, numbers))
 	}
-	d.node.numbers.each(func(_ uint16, t tenant) {
-		if p, is := t.(*PassiveEndpoint); is {
-			errs = append(errs, p.moveIn())
-		}
-	})
+	for _, p := range d.passives() {
+		errs = append(errs, p.moveIn())
+	}
 	return numbers, errors.Join(errs...)
 }
 

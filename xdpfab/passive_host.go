@@ -23,9 +23,9 @@ const retryPlace = 10 * time.Millisecond
 // a request. It returns nil when the context ends.
 func (p *PassiveEndpoint) place(ctx context.Context) func(*share.Request) {
 	for {
-		p.mu.Lock()
+		p.listener.mu.Lock()
 		q := p.queue
-		p.mu.Unlock()
+		p.listener.mu.Unlock()
 		if q == nil {
 			return nil
 		}
@@ -43,20 +43,20 @@ func (p *PassiveEndpoint) place(ctx context.Context) func(*share.Request) {
 // hears delivers a request, for which the queue has a place, or frees the place if there
 // is none.
 func (p *PassiveEndpoint) hears(q *EventQueue, x *share.Request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if x == nil || p.closed || p.queue != q {
+	p.listener.mu.Lock()
+	defer p.listener.mu.Unlock()
+	if x == nil || p.listener.closed || p.queue != q {
 		q.release(1)
 		return
 	}
-	p.deliver(&ConnRequest{pep: p, origin: x.Origin, node: x.Node, from: x.From, param: x.Data, status: wire.HelloWaiting})
+	(*passiveSink)(p).deliver(&request{origin: x.Origin, node: x.Node, from: x.From, param: x.Data, status: wire.HelloWaiting})
 }
 
 // moveIn gives another host the passive endpoint.
 func (p *PassiveEndpoint) moveIn() error {
-	p.mu.Lock()
-	listens := p.listens
-	p.mu.Unlock()
+	p.listener.mu.Lock()
+	listens := p.listener.listens
+	p.listener.mu.Unlock()
 	return p.heard.again(p.attr.toHost(), listens)
 }
 

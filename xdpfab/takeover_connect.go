@@ -84,15 +84,15 @@ func (g *guest) passives() (all []passiveState) {
 func (p *guestPassive) state() passiveState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := passiveState{As: share.Passive{Number: int(p.number), Backlog: p.attr.Backlog, Key: p.attr.AuthKey}, Listens: p.listens}
-	unheard := map[*ConnRequest]bool{}
-	for _, r := range p.waiting {
+	s := passiveState{As: share.Passive{Number: int(p.number), Backlog: p.backlog, Key: p.authKey}, Listens: p.listens}
+	unheard := map[*request]bool{}
+	for _, r := range p.unheard {
 		unheard[r] = true
 	}
 	for x := p.recent.Front(); x != nil; x = x.Next() {
-		r := x.Value.(*ConnRequest)
+		r := x.Value.(*request)
 		s.Requests = append(s.Requests, requestState{share.Request{Origin: r.origin, Node: r.node, From: r.from, Data: r.param},
-			r.status, r.reply, p.dom.node.now() - r.heardAt, unheard[r]})
+			r.status, r.reply, p.n.now() - r.heardAt, unheard[r]})
 	}
 	return s
 }
@@ -119,10 +119,10 @@ func (g *guest) restorePassive(s *passiveState) error {
 // restore notes a request that was made at the former process. p.mu is held.
 func (p *guestPassive) restore(s *requestState) {
 	x := &s.Request
-	r := &ConnRequest{pep: p.PassiveEndpoint, origin: x.Origin, node: x.Node, from: x.From, param: x.Data,
-		status: s.Status, reply: s.Reply, heardAt: p.dom.node.now() - s.Silent}
+	r := &request{origin: x.Origin, node: x.Node, from: x.From, param: x.Data,
+		status: s.Status, reply: s.Reply, heardAt: p.n.now() - s.Silent}
 	p.remember(r)
 	if s.Unheard {
-		p.wait(r)
+		p.deliver(r)
 	}
 }
