@@ -51,6 +51,8 @@ type owner interface {
 	shutTenants()
 	// wakeObjects ends the waits that no engine will end.
 	wakeObjects()
+	// CloseAll closes the node and everything on it.
+	CloseAll() error
 	// roomy is called when messages may find room; see engine.Config.Room.
 	roomy()
 }
@@ -87,7 +89,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	n.owner = d
 	at := homeOf(dev)
 	paused := attr.life != 0 || at != nil
-	d.host = &Host{n: n, d: d}
+	d.host = &Host{n: n}
 	d.attr.life, d.attr.handed, n.residence.home = 0, nil, at
 	n.paused.Store(paused)
 	d.served.Store(&[]*Endpoint{})

@@ -119,7 +119,6 @@ func (h *Host) Serve(conn *net.UnixConn, limits GuestLimits) error {
 // Host is what a domain has of its guests.
 type Host struct {
 	n  *Node
-	d  *Domain    // for its end, and passive endpoints
 	mu sync.Mutex // guards lodging, and what is said to be under it
 	// Guests, or the host: see host.go and attached.go.
 	lodging lodging        // under mu

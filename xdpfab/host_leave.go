@@ -73,7 +73,7 @@ func (host *Host) HandOver(limit time.Duration) (*Handover, error) {
 		err = h.addResident(host) // last: the domain leaves it from here on
 	}
 	h.release(len(h.spare))
-	if err = errors.Join(err, host.d.CloseAll()); err != nil {
+	if err = errors.Join(err, host.n.owner.CloseAll()); err != nil {
 		return nil, errors.Join(fmt.Errorf("xdpfab: handover: %w", err), h.Close())
 	}
 	return h, nil
