@@ -17,6 +17,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -49,11 +50,11 @@ func (m AttachMode) MarshalText() ([]byte, error) { return []byte(m.String()), n
 
 // ErrNoDaemon means that no daemon serves the interface, or none that this program can
 // reach.
-var ErrNoDaemon = errors.New("no daemon serves the interface")
+var ErrNoDaemon = errno.NoDaemon
 
 // ErrHostLost means that the daemon through which the domain uses the interface has
 // ended. The domain attaches to the next one by itself.
-var ErrHostLost = reason(syscall.ECONNRESET, "the daemon that has the interface has ended")
+var ErrHostLost = errno.HostLost
 
 // ControlEnv is the environment variable that names the control socket of the daemon, if
 // DomainAttr.Control does not.
@@ -102,7 +103,7 @@ func serves(path, ifname string, chosen bool, i *InterfaceInfo, host *share.Atta
 		return nil
 	}
 	return fmt.Errorf("the daemon at %s, process %d, serves the interface %s, of network namespace %d: want %s of this one; name the socket of its daemon: %w",
-		path, host.PID, i.Name, host.NetNS, ifname, ErrNoDaemon)
+		path, host.PID, i.Name, host.NetNS, ifname, errno.NoDaemon)
 }
 
 // dialHost connects to a control socket, and asks for a conversation beside HTTP.
@@ -111,9 +112,9 @@ func dialHost(ctx context.Context, path string) (*share.Talk, error) {
 	c, err := d.DialContext(ctx, "unix", path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED):
-		return nil, fmt.Errorf("%w: %w", ErrNoDaemon, err)
+		return nil, fmt.Errorf("%w: %w", errno.NoDaemon, err)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%w that this program may use: %w: run it as a user or group that may write to the socket", ErrNoDaemon, err)
+		return nil, fmt.Errorf("%w that this program may use: %w: run it as a user or group that may write to the socket", errno.NoDaemon, err)
 	case errors.Is(err, syscall.EAGAIN): // others wait to be let in, as many as the kernel allows
 		return nil, fmt.Errorf("daemon at %s: %w (%w)", path, errHostSilent, err)
 	case err != nil:
@@ -150,9 +151,9 @@ func upgrade(ctx context.Context, conn *net.UnixConn, path string) error {
 	text, _ := io.ReadAll(io.LimitReader(r.Body, 4096))
 	switch r.StatusCode {
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
-		return fmt.Errorf("%w for other programs: the daemon at %s is of an older release", ErrNoDaemon, path)
+		return fmt.Errorf("%w for other programs: the daemon at %s is of an older release", errno.NoDaemon, path)
 	case http.StatusForbidden:
-		return &hostError{fmt.Sprintf("daemon at %s: %s", path, bytes.TrimSpace(text)), []error{ErrDenied}}
+		return &hostError{fmt.Sprintf("daemon at %s: %s", path, bytes.TrimSpace(text)), []error{errno.Denied}}
 	}
 	return fmt.Errorf("daemon at %s: %s: %s", path, r.Status, bytes.TrimSpace(text))
 }
@@ -197,7 +198,7 @@ func (a *attached) withdraw(key uint64) {
 		return x.Key == key
 	})
 	a.mu.Unlock()
-	if err := a.call(context.Background(), share.CallDeregister, key, nil); kept != nil && errors.Is(err, ErrHostLost) {
+	if err := a.call(context.Background(), share.CallDeregister, key, nil); kept != nil && errors.Is(err, errno.HostLost) {
 		a.mu.Lock()
 		a.forsaken = append(a.forsaken, *kept)
 		a.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -83,7 +84,7 @@ func attach(ctx context.Context, talk *share.Talk, socket string, redial func(co
 
 // meet makes an area, and greets a host with it.
 func (a *attached) meet(ctx context.Context, talk *share.Talk) (in joins, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("%w: it has not answered for %v", ErrHostLost, answerWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("%w: it has not answered for %v", errno.HostLost, answerWithin))
 	defer cancel()
 	talk.Hurry(answerWithin)
 	if a.lives.Load() == 0 { // another host must allow what the first one did

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -59,7 +60,7 @@ func (a *attached) observe(key uint64, to share.Counted) error {
 	defer a.tallying.Unlock()
 	observed := false
 	if !a.regionOf(key, func(x *offered) { observed = x.tally != nil }) {
-		return fmt.Errorf("xdpfab: region %#x: %w", key, ErrClosed)
+		return fmt.Errorf("xdpfab: region %#x: %w", key, errno.Closed)
 	}
 	if observed {
 		a.carrier.Tallies().Look()
@@ -71,7 +72,7 @@ func (a *attached) observe(key uint64, to share.Counted) error {
 	}
 	err = a.call(context.Background(), share.CallObserve, share.Observe{Key: key, Tally: t.Number()}, nil)
 	if err == nil && !a.regionOf(key, func(x *offered) { x.tally, x.Tally = t, t.Number() }) {
-		err = ErrClosed
+		err = errno.Closed
 	}
 	if err != nil {
 		a.free(t)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -40,7 +41,7 @@ func (a *attached) tune(attr *tuning) error {
 	} {
 		if x.other {
 			return fmt.Errorf("xdpfab: %s of %v through the daemon of %s, whose sessions have %v: leave it out, have the daemon's changed, or want an interface of your own (AttachNever): %w",
-				x.name, x.own, a.info.Name, x.host, ErrNotImplemented)
+				x.name, x.own, a.info.Name, x.host, errno.NotImplemented)
 		}
 	}
 	a.waits = attr.GiveUp

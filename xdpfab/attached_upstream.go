@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -72,7 +73,7 @@ func (a *attached) memory(name string, size int) (*mr.Memory, error) { return mr
 
 func (a *attached) offers(kind mr.Kind) error {
 	if kind != mr.KindMemfd {
-		return fmt.Errorf("%v memory, which the daemon of %s cannot map: want memory that mr.Memfd returned: %w", kind, a.info.Name, ErrNotImplemented)
+		return fmt.Errorf("%v memory, which the daemon of %s cannot map: want memory that mr.Memfd returned: %w", kind, a.info.Name, errno.NotImplemented)
 	}
 	return nil
 }

@@ -5,8 +5,8 @@ package xdpfab
 import (
 	"bytes"
 	"fmt"
-	"syscall"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -23,7 +23,7 @@ const MaxAuthKey = mr.MaxAuthKey
 
 // ErrAuthKey means that an authorization key is not the one that was wanted
 // (FI_EKEYREJECTED), or cannot be one.
-var ErrAuthKey = reason(syscall.EKEYREJECTED, "authorization key refused")
+var ErrAuthKey = errno.AuthKey
 
 // Why this side and a peer could not agree on a key.
 var (

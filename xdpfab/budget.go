@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -71,7 +72,7 @@ func (b *Budget) take(uid uint32, c Cost) error {
 		b.clean(uid)
 		return fmt.Errorf("%d %s more: programs of user %d have %d, all programs %d, and %s allows %d, of which it leaves"+
 			" as many for other users as one has: close what is not needed, or have it raised: %w",
-			x.more, x.what, uid, x.own, x.all, b.name, x.most, ErrDenied)
+			x.more, x.what, uid, x.own, x.all, b.name, x.most, errno.Denied)
 	}
 	b.add(uid, c, 1)
 	return nil
@@ -160,7 +161,7 @@ func (p *payer) use(bytes int) error {
 	if p.own+bytes > p.limits.Host {
 		return fmt.Errorf("%d bytes of the host's own memory beside %d: %s allows one program %d; have it close endpoints or"+
 			" peers, or have its limit host raised: %w",
-			bytes, p.own, p.limits.Rule, p.limits.Host, ErrDenied)
+			bytes, p.own, p.limits.Rule, p.limits.Host, errno.Denied)
 	}
 	if err := p.take(Cost{Memory: bytes}); err != nil {
 		return err

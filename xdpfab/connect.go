@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -18,8 +19,8 @@ const CMDataSize = wire.ConnectionData
 // The causes that concern connections.
 var (
 	ErrNotConnected = reason(syscall.ENOTCONN, "the endpoint is not connected")
-	ErrConnected    = reason(syscall.EISCONN, "an endpoint is connected once in its life")
-	ErrCMData       = reason(syscall.EINVAL, "more bytes than go with a request for a connection")
+	ErrConnected    = errno.Connected
+	ErrCMData       = errno.CMData
 	ErrUnanswered   = reason(syscall.ETIMEDOUT, "nobody has answered the request for a connection")
 )
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -61,7 +62,7 @@ func (c *conversation) listen(talk *share.Talk, notice func(json.RawMessage)) er
 
 // cut ends the calls under way, and those to come, when the host has gone. c.mu is held.
 func (c *conversation) cut(why error) {
-	c.ended = fmt.Errorf("%w, or has turned this program out: its log says why (%w)", ErrHostLost, why)
+	c.ended = fmt.Errorf("%w, or has turned this program out: its log says why (%w)", errno.HostLost, why)
 	for id, answer := range c.calls {
 		close(answer)
 		delete(c.calls, id)
@@ -100,7 +101,7 @@ func (c *conversation) callFor(ctx context.Context, verb string, arguments, resu
 	got, err := c.await(ctx, verb, arguments, result, fds...)
 	if errors.Is(err, errHostSilent) {
 		c.hangUp()
-		return got, fmt.Errorf("%w: it has not answered for %v (%s): %w", ErrHostLost, limit, verb, err)
+		return got, fmt.Errorf("%w: it has not answered for %v (%s): %w", errno.HostLost, limit, verb, err)
 	}
 	return got, err
 }
@@ -145,7 +146,7 @@ func (c *conversation) await(ctx context.Context, verb string, arguments, result
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.calls, id)
-		return nil, fmt.Errorf("%w (%w)", ErrHostLost, err)
+		return nil, fmt.Errorf("%w (%w)", errno.HostLost, err)
 	}
 	select {
 	case r, ok := <-answers:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -166,11 +167,11 @@ func (alone) withdraw(uint64) {}
 
 func (alone) observe(uint64, share.Counted) error { return nil }
 
-func (alone) peer(context.Context, share.Peer) (uint32, error) { return 0, ErrNotImplemented }
+func (alone) peer(context.Context, share.Peer) (uint32, error) { return 0, errno.NotImplemented }
 
-func (alone) newTally(share.Counted) (*share.Tally, error) { return nil, ErrNotImplemented }
+func (alone) newTally(share.Counted) (*share.Tally, error) { return nil, errno.NotImplemented }
 
-func (alone) ask(context.Context, share.Ask, *share.Answer) error { return ErrNotImplemented }
+func (alone) ask(context.Context, share.Ask, *share.Answer) error { return errno.NotImplemented }
 
 func (alone) parted(uint64) bool { return false }
 
@@ -207,5 +208,5 @@ func (alone) part() {}
 
 // isGuest is the error of mayHost of a domain that is a guest itself.
 func isGuest(ifname string) error {
-	return fmt.Errorf("domain on %s is a guest itself: %w", ifname, ErrNotImplemented)
+	return fmt.Errorf("domain on %s is a guest itself: %w", ifname, errno.NotImplemented)
 }

@@ -110,7 +110,7 @@ func (e Errno) Is(target error) bool {
 func ErrnoOf(err error) (code Errno, ok bool) {
 	var (
 		op     *OpError
-		own    *errno
+		own    *coded
 		lower  interface{ Fabric() uint16 } // of the packages below
 		system syscall.Errno
 	)
@@ -137,16 +137,16 @@ func ErrnoOf(err error) (code Errno, ok bool) {
 	return EOTHER, false
 }
 
-// errno is an error with a text of its own, for which libfabric has a code.
-type errno struct {
+// coded is an error with a text of its own, for which libfabric has a code.
+type coded struct {
 	text string
 	code Errno
 }
 
 // reason returns an error with a fabric error code: an Errno, or a syscall.Errno.
-func reason[E Errno | syscall.Errno](code E, text string) error { return &errno{text, Errno(code)} }
+func reason[E Errno | syscall.Errno](code E, text string) error { return &coded{text, Errno(code)} }
 
-func (e *errno) Error() string { return e.text }
+func (e *coded) Error() string { return e.text }
 
 // Is reports whether the target is the code, or what equals the code.
-func (e *errno) Is(target error) bool { return target == e.code || e.code.Is(target) }
+func (e *coded) Is(target error) bool { return target == e.code || e.code.Is(target) }

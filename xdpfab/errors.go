@@ -8,9 +8,8 @@ import (
 	"fmt"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -41,22 +40,22 @@ var (
 	ErrAgain          = reason(syscall.EAGAIN, "xdpfab: queue full, read completions and try again")
 	ErrNoKey          = reason(ENOKEY, "no memory region with this key: unknown, or revoked")
 	ErrNoRegion       = reason(syscall.ENOENT, "no memory region of this name")
-	ErrAccess         = reason(syscall.EACCES, "the memory region does not grant this right")
+	ErrAccess         = errno.Access
 	ErrOutOfBounds    = reason(syscall.EINVAL, "beyond the end of the memory region")
 	ErrMisaligned     = reason(syscall.EINVAL, "address is not a multiple of the element's alignment")
 	ErrOpNotSupported = reason(syscall.EOPNOTSUPP, "operation not supported: for this datatype, or by the version of the peer")
-	ErrNotImplemented = reason(syscall.ENOSYS, "not implemented by this provider")
-	ErrCount          = reason(syscall.EINVAL, "impossible number of elements")
-	ErrLength         = reason(syscall.EINVAL, "buffer length does not match the element count")
+	ErrNotImplemented = errno.NotImplemented
+	ErrCount          = errno.Count
+	ErrLength         = errno.Length
 	ErrTooMany        = reason(syscall.EMSGSIZE, "more elements than one operation takes")
 	ErrTooBig         = reason(syscall.EMSGSIZE, "more bytes than can be injected")
-	ErrPeerSilent     = reason(syscall.ETIMEDOUT, "peer does not answer")
+	ErrPeerSilent     = errno.PeerSilent
 	ErrRefused        = reason(syscall.ECONNREFUSED, "peer refused the session")
 	ErrSessionLost    = reason(syscall.ECONNRESET, "peer does not know the session any more")
 	ErrPeerClosed     = reason(syscall.ECONNRESET, "peer closed the session")
 	ErrProtocol       = reason(syscall.EPROTO, "peer violated the protocol")
-	ErrClosed         = reason(syscall.EBADF, "closed")
-	ErrBusy           = reason(syscall.EBUSY, "in use")
+	ErrClosed         = errno.Closed
+	ErrBusy           = errno.Busy
 	ErrUnknownPeer    = reason(syscall.EADDRNOTAVAIL, "no such address in the address vector")
 	ErrNotEnabled     = reason(EOPBADSTATE, "endpoint is not enabled: bind what it needs and call Enable")
 	ErrNoCQ           = reason(ENOCQ, "no completion queue")
@@ -64,7 +63,7 @@ var (
 	ErrNoRemoteCQ     = reason(syscall.ENOSYS, "the peer takes no data with operations: no completion queue is bound with BindRecv to its endpoint, or its version is too old")
 	ErrNoEQ           = reason(ENOEQ, "no event queue")
 	ErrBadFlags       = reason(EBADFLAGS, "unsupported flags")
-	ErrDenied         = reason(syscall.EPERM, "the rules of the daemon that has the interface do not allow it")
+	ErrDenied         = errno.Denied
 	ErrForeign        = reason(EDOMAIN, "belongs to another domain")
 	ErrErrorPending   = reason(EAVAIL, "xdpfab: an error completion is next: take it with ReadErr")
 	ErrSignalled      = reason(syscall.EAGAIN, "xdpfab: the wait was ended by Signal")
@@ -73,11 +72,11 @@ var (
 	// more: it is gone, it was replaced, its hardware address changed, its MTU is below
 	// that at Open, or its XDP program was detached. The text says which of these
 	// happened. Close the domain and open the interface again.
-	ErrInterfaceLost = reason(syscall.ENETDOWN, "interface cannot be used any more")
+	ErrInterfaceLost = errno.InterfaceLost
 )
 
 // ErrNotKept means that no region of that name is kept for the program's user.
-var ErrNotKept = reason(unix.ENOENT, "no region of this name is kept")
+var ErrNotKept = errno.NotKept
 
 // OpError is the failure of one operation. errors.Is finds both the certainty
 // (ErrNotExecuted, ErrOutcomeUnknown, ErrPeerRestarted) and the cause.

@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/share"
@@ -218,7 +219,7 @@ func (g *guest) allows(s share.Sizes) error {
 	if l := &g.limits; s.Entries > l.Entries || s.Arena > l.Arena || s.Arrivals > l.Arrivals {
 		return fmt.Errorf("rings of %d entries, an arena of %d bytes and %d bytes of arrivals: %s allows %d, %d and %d; ask for"+
 			" less, or have them raised: %w", s.Entries, s.Arena, s.Arrivals,
-			l.Rule, l.Entries, l.Arena, l.Arrivals, ErrDenied)
+			l.Rule, l.Entries, l.Arena, l.Arrivals, errno.Denied)
 	}
 	return nil
 }
@@ -261,11 +262,11 @@ func (g *guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 	case err != nil:
 		return nil, err
 	case a.Version != share.Version:
-		return nil, fmt.Errorf("shared rings of version %d: this host has version %d; use a program and a daemon of one release: %w", a.Version, share.Version, ErrNotImplemented)
+		return nil, fmt.Errorf("shared rings of version %d: this host has version %d; use a program and a daemon of one release: %w", a.Version, share.Version, errno.NotImplemented)
 	case len(fds) != 1:
 		return nil, fmt.Errorf("%d file descriptors: want the memfd of the rings", len(fds))
 	case g.feed != nil:
-		return nil, fmt.Errorf("attached already: %w", ErrBusy)
+		return nil, fmt.Errorf("attached already: %w", errno.Busy)
 	}
 	if err := g.allows(a.Sizes); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -90,7 +91,7 @@ func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 	switch do := g.callsNow()[c.Verb]; {
 	case err != nil:
 	case do == nil:
-		err = fmt.Errorf("%q: want another verb, or attach first: %w", c.Verb, ErrNotImplemented)
+		err = fmt.Errorf("%q: want another verb, or attach first: %w", c.Verb, errno.NotImplemented)
 	default:
 		result, err = do(g, ctx, c.Arguments, fds)
 	}
@@ -127,7 +128,7 @@ func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 }
 
 func (g *guest) tooMany(what string, limit int) error {
-	return fmt.Errorf("more than %d %s of one program: %s allows no more; close some, or have its limit raised: %w", limit, what, g.limits.Rule, ErrDenied)
+	return fmt.Errorf("more than %d %s of one program: %s allows no more; close some, or have its limit raised: %w", limit, what, g.limits.Rule, errno.Denied)
 }
 
 // link finds the way to an address.
@@ -189,14 +190,14 @@ func (g *guest) newEndpoint(a share.Endpoint) (uint16, error) {
 // its sessions, unless anew says that they must begin anew: the key has changed.
 func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (anew bool, err error) {
 	if a.Origin == 0 {
-		return false, fmt.Errorf("an endpoint without an origin: want one that is random: %w", ErrNotImplemented)
+		return false, fmt.Errorf("an endpoint without an origin: want one that is random: %w", errno.NotImplemented)
 	}
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.h.hasOrigin(a.Origin) {
-		return false, fmt.Errorf("the origin of an endpoint is in use: want one that is random: %w", ErrBusy)
+		return false, fmt.Errorf("the origin of an endpoint is in use: want one that is random: %w", errno.Busy)
 	}
 	of, err := g.contextOf(&a)
 	if err != nil {
@@ -239,7 +240,7 @@ func (g *guest) serveEndpoint(_ context.Context, s share.Serve) (any, error) {
 	ep := g.endpoints[s.Endpoint]
 	if ep == nil || ep.left {
 		g.mu.Unlock()
-		return nil, ErrClosed
+		return nil, errno.Closed
 	}
 	if err := g.observeEndpoint(ep, s.Tally); err != nil {
 		g.mu.Unlock()
@@ -285,7 +286,7 @@ func (g *guest) register(_ context.Context, args json.RawMessage, fds []int) (an
 	}
 	if g.limits.Serve != nil {
 		if err := g.limits.Serve(a.Name); err != nil {
-			return nil, fmt.Errorf("region %q: %w: %w", a.Name, err, ErrDenied)
+			return nil, fmt.Errorf("region %q: %w: %w", a.Name, err, errno.Denied)
 		}
 	}
 	g.mu.Lock()
@@ -294,7 +295,7 @@ func (g *guest) register(_ context.Context, args json.RawMessage, fds []int) (an
 	case len(g.regions) >= g.limits.Regions:
 		return nil, g.tooMany("regions", g.limits.Regions)
 	case a.Length <= 0:
-		return nil, fmt.Errorf("region of %d bytes: want at least one: %w", a.Length, ErrLength)
+		return nil, fmt.Errorf("region of %d bytes: want at least one: %w", a.Length, errno.Length)
 	}
 	if err := g.pays.take(regionCost(0)); err != nil {
 		return nil, err
@@ -315,7 +316,7 @@ func (g *guest) newRegion(a *share.Region, fd int) (*guestRegion, error) {
 	// The whole memfd takes address space, however short the region is.
 	m, err := mr.Shared(fd, g.limits.Memory-g.spanned)
 	if errors.Is(err, mr.ErrSize) {
-		return nil, fmt.Errorf("region beside others of %d bytes: %s allows %d in all; close some, or have its limit raised: %w: %w", g.spanned, g.limits.Rule, g.limits.Memory, err, ErrDenied)
+		return nil, fmt.Errorf("region beside others of %d bytes: %s allows %d in all; close some, or have its limit raised: %w: %w", g.spanned, g.limits.Rule, g.limits.Memory, err, errno.Denied)
 	}
 	if err != nil {
 		return nil, err

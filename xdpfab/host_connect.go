@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -41,7 +42,7 @@ func (g *guest) ask(ctx context.Context, a share.Ask) (x share.Answer, err error
 	case x = <-answered:
 		return x, nil
 	case <-ep.parted.Done():
-		return x, ErrClosed
+		return x, errno.Closed
 	case <-ctx.Done():
 		if context.Cause(ctx) == errLeaving {
 			return g.postpone(ep, answered)
@@ -68,11 +69,11 @@ func (g *guest) begin(a share.Ask, link wire.Link, answered func(wire.Connection
 	g.mu.Unlock()
 	switch {
 	case ep == nil:
-		return nil, ErrClosed
+		return nil, errno.Closed
 	case len(a.Data) > CMDataSize:
-		return nil, fmt.Errorf("%d bytes for the peer: want at most %d: %w", len(a.Data), CMDataSize, ErrCMData)
+		return nil, fmt.Errorf("%d bytes for the peer: want at most %d: %w", len(a.Data), CMDataSize, errno.CMData)
 	case !ep.connected || !ep.asks.CompareAndSwap(false, true):
-		return nil, fmt.Errorf("endpoint %d: want one that is to be connected, and asks once: %w", a.Endpoint, ErrConnected)
+		return nil, fmt.Errorf("endpoint %d: want one that is to be connected, and asks once: %w", a.Endpoint, errno.Connected)
 	}
 	ep.asking.Store(true)
 	var err error
@@ -101,7 +102,7 @@ func (g *guest) part(_ context.Context, p share.Part) (any, error) {
 	ep := g.endpointOf(p.Origin)
 	g.mu.Unlock()
 	if ep == nil || !ep.connected {
-		return nil, ErrClosed
+		return nil, errno.Closed
 	}
 	ep.part(g.st)
 	if p.End {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -210,7 +211,7 @@ func (g *guest) serve(first []share.Call) (err error) {
 		}
 		if g.calling.Load() >= mostCalls {
 			share.Discard(fds)
-			err = fmt.Errorf("xdpfab: a program makes more than %d calls at a time: %w", mostCalls, ErrDenied)
+			err = fmt.Errorf("xdpfab: a program makes more than %d calls at a time: %w", mostCalls, errno.Denied)
 			break
 		}
 		answer(c, fds)
@@ -247,7 +248,7 @@ func (g *guest) arrived() bool { return g.feed != nil || g.loan != nil }
 
 // late tells a guest that it has not attached in time, if it reads that.
 func (g *guest) late() error {
-	err := fmt.Errorf("xdpfab: the program has not attached within %v of connecting: %s allows no more; have it connect again: %w", g.limits.Attach, g.limits.Rule, ErrDenied)
+	err := fmt.Errorf("xdpfab: the program has not attached within %v of connecting: %s allows no more; have it connect again: %w", g.limits.Attach, g.limits.Rule, errno.Denied)
 	g.talk.Until(time.Now().Add(farewell))
 	_ = g.talk.Send(share.Reply{Error: err.Error(), Kinds: kindsOf(err)})
 	return err

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -17,7 +18,7 @@ import (
 func (g *guest) takeBack(ctx context.Context, name string) (any, error) {
 	if g.limits.Serve != nil {
 		if err := g.limits.Serve(name); err != nil {
-			return nil, fmt.Errorf("region %q: %w: %w", name, err, ErrDenied)
+			return nil, fmt.Errorf("region %q: %w: %w", name, err, errno.Denied)
 		}
 	}
 	if err := g.awaitEnd(ctx, name); err != nil {
@@ -30,9 +31,9 @@ func (g *guest) takeBack(ctx context.Context, name string) (any, error) {
 	k := g.h.lodging.kept[keptID{g.info.UID, name}]
 	switch {
 	case k == nil:
-		return nil, fmt.Errorf("region %q of user %d: %w", name, g.info.UID, ErrNotKept)
+		return nil, fmt.Errorf("region %q of user %d: %w", name, g.info.UID, errno.NotKept)
 	case k.taken || k.holder != g && !k.holder.ended:
-		return nil, fmt.Errorf("region %q: process %d has it: %w", name, k.holder.info.PID, ErrBusy)
+		return nil, fmt.Errorf("region %q: process %d has it: %w", name, k.holder.info.PID, errno.Busy)
 	}
 	if k.holder != g {
 		if err := g.inherit(k.holder); err != nil {
@@ -85,18 +86,18 @@ func (g *guest) inherit(from *guest) error {
 	defer g.mu.Unlock()
 	for id, x := range g.h.lodging.kept {
 		if x.holder == from && g.limits.Serve != nil && g.limits.Serve(id.name) != nil {
-			return fmt.Errorf("the former program has region %q, too, which %s does not let this one serve: %w", id.name, g.limits.Rule, ErrDenied)
+			return fmt.Errorf("the former program has region %q, too, which %s does not let this one serve: %w", id.name, g.limits.Rule, errno.Denied)
 		}
 	}
 	switch {
 	case g.settled:
-		return fmt.Errorf("the program has made endpoints or regions, or taken others back: want a domain that has not: %w", ErrBusy)
+		return fmt.Errorf("the program has made endpoints or regions, or taken others back: want a domain that has not: %w", errno.Busy)
 	case len(from.regions) > g.limits.Regions:
 		return g.tooMany("regions", g.limits.Regions)
 	case len(from.endpoints) > g.limits.Endpoints:
 		return g.tooMany("endpoints", g.limits.Endpoints)
 	case from.spanned > g.limits.Memory:
-		return fmt.Errorf("regions of %d bytes: %s allows %d in all; have its limit memory raised: %w", from.spanned, g.limits.Rule, g.limits.Memory, ErrDenied)
+		return fmt.Errorf("regions of %d bytes: %s allows %d in all; have its limit memory raised: %w", from.spanned, g.limits.Rule, g.limits.Memory, errno.Denied)
 	}
 	g.settled = true
 	g.table, g.executors, g.memory = from.table, from.executors, from.memory

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -52,14 +53,14 @@ func (g *guest) keep(_ context.Context, key uint64) (any, error) {
 	defer g.mu.Unlock()
 	r := g.regions[key]
 	if r == nil {
-		return nil, ErrClosed
+		return nil, errno.Closed
 	}
 	id := keptID{g.info.UID, r.region.Name()}
 	if other := g.h.lodging.kept[id]; other != nil && other.region == r {
 		return nil, nil
 	}
 	if r.region.Observer() != nil {
-		return nil, fmt.Errorf("operations on region %q are counted, and nobody would read that when the program has ended: want a region without counters: %w", id.name, ErrNotImplemented)
+		return nil, fmt.Errorf("operations on region %q are counted, and nobody would read that when the program has ended: want a region without counters: %w", id.name, errno.NotImplemented)
 	}
 	if err := g.mayKeep(id, len(r.memory.Bytes())); err != nil {
 		return nil, err
@@ -84,9 +85,9 @@ func (g *guest) mayKeep(id keptID, bytes int) error {
 	}
 	switch {
 	case sum+bytes > g.limits.Kept:
-		return fmt.Errorf("memory of %d bytes beside %d bytes that are kept: %s allows %d for all its programs; have regions withdrawn, or its limit kept raised: %w", bytes, sum, g.limits.Rule, g.limits.Kept, ErrDenied)
+		return fmt.Errorf("memory of %d bytes beside %d bytes that are kept: %s allows %d for all its programs; have regions withdrawn, or its limit kept raised: %w", bytes, sum, g.limits.Rule, g.limits.Kept, errno.Denied)
 	case count >= g.limits.Regions:
-		return fmt.Errorf("more than %d regions that are kept: %s allows no more for all its programs; have some withdrawn, or its limit regions raised: %w", count, g.limits.Rule, ErrDenied)
+		return fmt.Errorf("more than %d regions that are kept: %s allows no more for all its programs; have some withdrawn, or its limit regions raised: %w", count, g.limits.Rule, errno.Denied)
 	}
 	return nil
 }
@@ -247,7 +248,7 @@ func (h *Host) WithdrawKept(uid uint32, name string) error {
 	leaving := h.lodging.leaving
 	h.mu.Unlock()
 	if leaving {
-		return fmt.Errorf("xdpfab: region %q of user %d: another process takes over just now: ask that one: %w", name, uid, ErrBusy)
+		return fmt.Errorf("xdpfab: region %q of user %d: another process takes over just now: ask that one: %w", name, uid, errno.Busy)
 	}
 	return h.withdrawKept(uid, name)
 }
@@ -258,12 +259,12 @@ func (h *Host) withdrawKept(uid uint32, name string) error {
 	k := h.lodging.kept[keptID{uid, name}]
 	if k == nil {
 		h.mu.Unlock()
-		return fmt.Errorf("xdpfab: region %q of user %d: %w", name, uid, ErrNotKept)
+		return fmt.Errorf("xdpfab: region %q of user %d: %w", name, uid, errno.NotKept)
 	}
 	g := k.holder
 	if k.taken {
 		h.mu.Unlock()
-		return fmt.Errorf("xdpfab: region %q of user %d: its program, process %d, uses it: close it there, or end the program first: %w", name, uid, g.info.PID, ErrBusy)
+		return fmt.Errorf("xdpfab: region %q of user %d: its program, process %d, uses it: close it there, or end the program first: %w", name, uid, g.info.PID, errno.Busy)
 	}
 	delete(h.lodging.kept, keptID{uid, name})
 	g.mu.Lock()

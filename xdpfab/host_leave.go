@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -93,7 +94,7 @@ func (host *Host) leaving(h *Handover) ([]*guest, error) {
 	host.mu.Lock()
 	defer host.mu.Unlock()
 	if host.lodging.leaving {
-		return nil, fmt.Errorf("xdpfab: handover: domain on %s leaves already: %w", host.n.dev.Info().Name, ErrBusy)
+		return nil, fmt.Errorf("xdpfab: handover: domain on %s leaves already: %w", host.n.dev.Info().Name, errno.Busy)
 	}
 	host.lodging.leaving = true
 	host.n.residence.handing.Store(true)
@@ -111,13 +112,13 @@ func (h *Host) CanHandOver() error {
 	err := h.n.open()
 	h.n.numbers.each(func(number uint16, t tenant) {
 		if !t.isTarget() {
-			err = fmt.Errorf("xdpfab: handover: endpoint %d posts or receives: want endpoints that are nothing but targets: %w", number, ErrNotImplemented)
+			err = fmt.Errorf("xdpfab: handover: endpoint %d posts or receives: want endpoints that are nothing but targets: %w", number, errno.NotImplemented)
 		}
 	})
 	for _, st := range h.n.steppers {
 		st.Call(func() {
 			if e := st.eng.Movable(); e != nil {
-				err = fmt.Errorf("xdpfab: handover: %w: %w", e, ErrNotImplemented)
+				err = fmt.Errorf("xdpfab: handover: %w: %w", e, errno.NotImplemented)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -76,7 +77,7 @@ func (g *guest) listener(number uint16) (*guestPassive, error) {
 	if p := g.listeners[number]; p != nil {
 		return p, nil
 	}
-	return nil, fmt.Errorf("passive endpoint %d: %w", number, ErrClosed)
+	return nil, fmt.Errorf("passive endpoint %d: %w", number, errno.Closed)
 }
 
 // listen has a passive endpoint take requests.
@@ -104,7 +105,7 @@ func (g *guest) hear(ctx context.Context, number uint16) (x share.Request, err e
 		select {
 		case <-p.more:
 		case <-p.closed.Done():
-			return x, ErrClosed
+			return x, errno.Closed
 		case <-ctx.Done():
 			return x, context.Cause(ctx)
 		}
@@ -131,11 +132,11 @@ func (g *guest) reply(_ context.Context, a share.Decision) (any, error) {
 		return nil, err
 	}
 	if len(a.Data) > CMDataSize {
-		return nil, fmt.Errorf("%d bytes for the peer: want at most %d: %w", len(a.Data), CMDataSize, ErrCMData)
+		return nil, fmt.Errorf("%d bytes for the peer: want at most %d: %w", len(a.Data), CMDataSize, errno.CMData)
 	}
 	r := p.find(a.Origin)
 	if r == nil {
-		return nil, fmt.Errorf("request of %#x: %w: its peer has stopped asking", a.Origin, ErrPeerSilent)
+		return nil, fmt.Errorf("request of %#x: %w: its peer has stopped asking", a.Origin, errno.PeerSilent)
 	}
 	status, answer := wire.HelloRejected, wire.Connection{Set: true}
 	answer.Fill(a.Data)
@@ -144,7 +145,7 @@ func (g *guest) reply(_ context.Context, a share.Decision) (any, error) {
 		ep := g.endpoints[a.Endpoint]
 		g.mu.Unlock()
 		if ep == nil || !ep.connected {
-			return nil, fmt.Errorf("endpoint %d: want one that is to be connected: %w", a.Endpoint, ErrClosed)
+			return nil, fmt.Errorf("endpoint %d: want one that is to be connected: %w", a.Endpoint, errno.Closed)
 		}
 		ep.admits.Store(r.origin)
 		status, answer.Endpoint, answer.Origin = wire.HelloConnect, ep.number, ep.identity

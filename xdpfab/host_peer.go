@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"context"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -32,7 +33,7 @@ func (g *guest) meetPeer(number uint32, p share.Peer, link wire.Link) error {
 	g.mu.Unlock()
 	switch {
 	case ep == nil || ep.left:
-		return ErrClosed
+		return errno.Closed
 	case g.open.Load() >= int64(g.limits.Peers):
 		return g.tooMany("peers", g.limits.Peers)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -14,7 +15,7 @@ import (
 // one. To the host, a scalable endpoint is no more than its numbers.
 func (g *guest) block(_ context.Context, b share.Block) (uint16, error) {
 	if b.Length < 1 || b.Length > MaxContexts {
-		return 0, fmt.Errorf("scalable endpoint of %d numbers: want 1..%d: %w", b.Length, MaxContexts, ErrCount)
+		return 0, fmt.Errorf("scalable endpoint of %d numbers: want 1..%d: %w", b.Length, MaxContexts, errno.Count)
 	}
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
@@ -69,7 +70,7 @@ func (g *guest) unblock(_ context.Context, number uint16) (any, error) {
 	defer g.mu.Unlock()
 	for n, ep := range g.endpoints {
 		if of := ep.as.Block; of != nil && *of == number {
-			return nil, fmt.Errorf("scalable endpoint %d: its context %d is open: close it first: %w", number, n, ErrBusy)
+			return nil, fmt.Errorf("scalable endpoint %d: its context %d is open: close it first: %w", number, n, errno.Busy)
 		}
 	}
 	if s := g.blocks[number]; s != nil {
@@ -97,10 +98,10 @@ func (g *guest) contextOf(a *share.Endpoint) (*block, error) {
 	}
 	s := g.blocks[*a.Block]
 	if s == nil {
-		return nil, fmt.Errorf("scalable endpoint %d: %w", *a.Block, ErrClosed)
+		return nil, fmt.Errorf("scalable endpoint %d: %w", *a.Block, errno.Closed)
 	}
 	if !a.Posts && a.Number == AnyNumber {
-		return nil, fmt.Errorf("receive context of scalable endpoint %d without a number: want one of its %d numbers: %w", *a.Block, s.length, ErrNotImplemented)
+		return nil, fmt.Errorf("receive context of scalable endpoint %d without a number: want one of its %d numbers: %w", *a.Block, s.length, errno.NotImplemented)
 	}
 	if a.Posts {
 		return nil, nil

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -19,7 +20,7 @@ func (g *guest) mapTallies(_ context.Context, _ json.RawMessage, fds []int) (any
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.tallies != nil {
-		return nil, fmt.Errorf("there are tallies already: %w", ErrBusy)
+		return nil, fmt.Errorf("there are tallies already: %w", errno.Busy)
 	}
 	if err := g.pays.take(talliesCost); err != nil {
 		return nil, err
@@ -43,10 +44,10 @@ func (g *guest) observe(_ context.Context, o share.Observe) (any, error) {
 	defer g.mu.Unlock()
 	r := g.regions[o.Key]
 	if r == nil {
-		return nil, fmt.Errorf("region %#x: %w", o.Key, ErrClosed)
+		return nil, fmt.Errorf("region %#x: %w", o.Key, errno.Closed)
 	}
 	if k := g.h.lodging.kept[keptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
-		return nil, fmt.Errorf("region %v outlives its program, and is not counted: want one that is not kept: %w", r.region, ErrNotImplemented)
+		return nil, fmt.Errorf("region %v outlives its program, and is not counted: want one that is not kept: %w", r.region, errno.NotImplemented)
 	}
 	err := g.observeRegion(r.region, o.Tally)
 	if err == nil && o.Tally != 0 {
@@ -62,7 +63,7 @@ func (g *guest) observeRegion(r *mr.Region, tally int) error {
 	}
 	o, err := g.tallies.Observer(tally)
 	if err == nil && !r.Observe(o) {
-		err = fmt.Errorf("region %v is counted already: %w", r, ErrBusy)
+		err = fmt.Errorf("region %v is counted already: %w", r, errno.Busy)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
@@ -15,7 +16,7 @@ import (
 // tune answers the call of a guest that has a give-up time of its own.
 func (g *guest) tune(_ context.Context, t share.Tune) (share.Tune, error) {
 	if t.GiveUp < 0 || t.GiveUp > session.MaxGiveUp {
-		return t, fmt.Errorf("give-up time of %v: want at most %v, or 0 for the host's: %w", t.GiveUp, session.MaxGiveUp, ErrNotImplemented)
+		return t, fmt.Errorf("give-up time of %v: want at most %v, or 0 for the host's: %w", t.GiveUp, session.MaxGiveUp, errno.NotImplemented)
 	}
 	g.giveUp.Store(int64(t.GiveUp))
 	a := g.h.n.attr

@@ -5,14 +5,15 @@ package xdpfab
 import (
 	"errors"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
 // guestErrors are the errors that programs look for, with their names in a Reply.
 var guestErrors = map[string]error{
-	"busy": ErrBusy, "closed": ErrClosed, "not implemented": ErrNotImplemented, "access": ErrAccess, "denied": ErrDenied, "peer silent": ErrPeerSilent,
-	"not kept": ErrNotKept, "key in use": mr.ErrKeyInUse, "name in use": mr.ErrNameInUse, "auth key": ErrAuthKey, "lost": ErrInterfaceLost, "memory": mr.ErrMemory,
+	"busy": errno.Busy, "closed": errno.Closed, "not implemented": errno.NotImplemented, "access": errno.Access, "denied": errno.Denied, "peer silent": errno.PeerSilent,
+	"not kept": errno.NotKept, "key in use": mr.ErrKeyInUse, "name in use": mr.ErrNameInUse, "auth key": errno.AuthKey, "lost": errno.InterfaceLost, "memory": mr.ErrMemory,
 	"unreachable": port.ErrUnreachable, "no route": port.ErrNoRoute, "no source": port.ErrNoSource, "no udp": port.ErrNoUDP,
 }
 

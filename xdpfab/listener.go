@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -188,9 +189,9 @@ func (l *listener) answer(r *request, status wire.HelloStatus, reply wire.Connec
 	case l.closed:
 		return l.errClosed()
 	case r.status == wire.HelloNoEndpoint || l.gone(r, l.n.now()):
-		return fmt.Errorf("xdpfab: request of %v: %w: its peer has stopped asking", r.from, ErrPeerSilent)
+		return fmt.Errorf("xdpfab: request of %v: %w: its peer has stopped asking", r.from, errno.PeerSilent)
 	case r.status != wire.HelloWaiting:
-		return fmt.Errorf("xdpfab: request of %v: answered already: %w", r.from, ErrBusy)
+		return fmt.Errorf("xdpfab: request of %v: answered already: %w", r.from, errno.Busy)
 	}
 	l.settle(r)
 	r.status, r.reply = status, reply
@@ -215,5 +216,5 @@ func (l *listener) open() error {
 }
 
 func (l *listener) errClosed() error {
-	return fmt.Errorf("xdpfab: passive endpoint %d: %w", l.number, ErrClosed)
+	return fmt.Errorf("xdpfab: passive endpoint %d: %w", l.number, errno.Closed)
 }

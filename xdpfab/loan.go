@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -76,7 +77,7 @@ var loanCalls = map[string]guestCall{
 // borrow answers the call of a guest that wants a queue of its own.
 func (g *guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 	if b.Version != share.Version {
-		return nil, fmt.Errorf("queues of version %d: this host has version %d; use a program and a daemon of one release: %w", b.Version, share.Version, ErrNotImplemented)
+		return nil, fmt.Errorf("queues of version %d: this host has version %d; use a program and a daemon of one release: %w", b.Version, share.Version, errno.NotImplemented)
 	}
 	l, err := g.h.lend(g)
 	if err != nil {
@@ -110,11 +111,11 @@ func (h *Host) lend(g *guest) (*port.Loan, error) {
 	}
 	from, is := h.n.dev.(lender)
 	if !is || len(from.Spares()) == 0 {
-		return nil, fmt.Errorf("the host has no queues to lend: have it started with some (xdpfabd --lend, DomainAttr.Lend), or do without: %w", ErrBusy)
+		return nil, fmt.Errorf("the host has no queues to lend: have it started with some (xdpfabd --lend, DomainAttr.Lend), or do without: %w", errno.Busy)
 	}
 	l, err := from.Lend()
 	if err != nil {
-		return nil, fmt.Errorf("%w; wait until a program gives one back, or do without: %w", err, ErrBusy)
+		return nil, fmt.Errorf("%w; wait until a program gives one back, or do without: %w", err, errno.Busy)
 	}
 	g.queue.Store(&l.Parts.Number)
 	return l, nil
@@ -130,10 +131,10 @@ func (g *guest) mayBorrow() error {
 	}
 	switch {
 	case g.limits.Queues == 0:
-		return fmt.Errorf("%s lets this program borrow no queue: have queues = 1 added to a rule that is about it: %w", g.limits.Rule, ErrDenied)
+		return fmt.Errorf("%s lets this program borrow no queue: have queues = 1 added to a rule that is about it: %w", g.limits.Rule, errno.Denied)
 	case has >= g.limits.Queues:
 		return fmt.Errorf("%s lets programs of user %d borrow %d queues, and they have as many: give one back, or have the"+
-			" limit raised: %w", g.limits.Rule, g.info.UID, g.limits.Queues, ErrDenied)
+			" limit raised: %w", g.limits.Rule, g.info.UID, g.limits.Queues, errno.Denied)
 	}
 	return nil
 }
@@ -241,7 +242,7 @@ func (g *guest) allot(_ context.Context, n share.Number) (uint16, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if n.Count < 1 {
-		return 0, fmt.Errorf("%d numbers of endpoints: want at least one: %w", n.Count, ErrCount)
+		return 0, fmt.Errorf("%d numbers of endpoints: want at least one: %w", n.Count, errno.Count)
 	}
 	if err := g.mayNumber(n.Count); err != nil {
 		return 0, err

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -132,7 +133,7 @@ func (n *numbers) take(number int, highest bool, of *block) (uint16, error) {
 			return 0, fmt.Errorf("xdpfab: endpoint number %d: want 0..65535 or AnyNumber", number)
 		}
 		if n.taken(uint16(number)) || n.blocks[uint16(number)] != of {
-			return 0, fmt.Errorf("xdpfab: endpoint number %d is taken: choose another one, or AnyNumber: %w", number, ErrBusy)
+			return 0, fmt.Errorf("xdpfab: endpoint number %d is taken: choose another one, or AnyNumber: %w", number, errno.Busy)
 		}
 		n.set(uint16(number), &holder{})
 		return uint16(number), nil
@@ -147,7 +148,7 @@ func (n *numbers) take(number int, highest bool, of *block) (uint16, error) {
 			return uint16(at), nil
 		}
 	}
-	return 0, fmt.Errorf("xdpfab: all 65535 endpoint numbers are in use: %w", ErrBusy)
+	return 0, fmt.Errorf("xdpfab: all 65535 endpoint numbers are in use: %w", errno.Busy)
 }
 
 // someNumber returns a free number at random, or AnyNumber. A guest that comes from a
@@ -252,7 +253,7 @@ func (n *numbers) find(number, length int) (int, error) {
 			return at, nil
 		}
 	}
-	return 0, fmt.Errorf("xdpfab: scalable endpoint: no %d free numbers one after the other: choose others, or AnyNumber: %w", length, ErrBusy)
+	return 0, fmt.Errorf("xdpfab: scalable endpoint: no %d free numbers one after the other: choose others, or AnyNumber: %w", length, errno.Busy)
 }
 
 // free reports whether no endpoint has any of the numbers. n.mu is held.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -19,11 +20,11 @@ import (
 // closed while there was no host are withdrawn.
 func (a *attached) regain(ctx context.Context, regions []offered) (missing []offered, err error) {
 	for _, r := range regions {
-		err := ErrNotKept
+		err := errno.NotKept
 		if r.kept {
 			err = a.takeBackOwn(ctx, &r.Region)
 		}
-		if errors.Is(err, ErrNotKept) {
+		if errors.Is(err, errno.NotKept) {
 			missing = append(missing, r)
 		} else if err != nil {
 			return nil, err
@@ -48,7 +49,7 @@ func (a *attached) withdrawForsaken(ctx context.Context) error {
 		if err == nil {
 			err = a.call(ctx, share.CallDeregister, r.Key, nil)
 		}
-		if errors.Is(err, ErrHostLost) || ctx.Err() != nil {
+		if errors.Is(err, errno.HostLost) || ctx.Err() != nil {
 			return err
 		}
 		a.mu.Lock()
@@ -61,7 +62,7 @@ func (a *attached) withdrawForsaken(ctx context.Context) error {
 }
 
 // errAnothers means that a region of the same name is kept which is not the domain's.
-var errAnothers = fmt.Errorf("another program has it by now; end that one, or have it withdrawn: %w", ErrBusy)
+var errAnothers = fmt.Errorf("another program has it by now; end that one, or have it withdrawn: %w", errno.Busy)
 
 // takeBackOwn takes a region back that the domain has had kept.
 func (a *attached) takeBackOwn(ctx context.Context, r *share.Region) error {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/resident"
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -108,7 +109,7 @@ func (n *Node) reside() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.leaving.Load() {
-		return fmt.Errorf("domain on %s, which another process is taking over: %w", n.dev.Info().Name, ErrBusy)
+		return fmt.Errorf("domain on %s, which another process is taking over: %w", n.dev.Info().Name, errno.Busy)
 	}
 	if h.executor != nil {
 		return nil
@@ -116,9 +117,9 @@ func (n *Node) reside() error {
 	dev, own := n.dev.(netInterface)
 	switch {
 	case h.handing.Load():
-		return fmt.Errorf("domain on %s, which another process is taking over: %w", n.dev.Info().Name, ErrBusy)
+		return fmt.Errorf("domain on %s, which another process is taking over: %w", n.dev.Info().Name, errno.Busy)
 	case !own:
-		return fmt.Errorf("domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w", n.dev.Info().Name, ErrNotImplemented)
+		return fmt.Errorf("domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w", n.dev.Info().Name, errno.NotImplemented)
 	}
 	var err error
 	x := h.home.executor()
@@ -211,7 +212,7 @@ func (h *residence) serve(n *Node) (servers []*resident.Server, err error) {
 // register is register for resident memory: o is that of the region. n.mu is held.
 func (h *residence) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	if o.Offset != 0 {
-		return nil, fmt.Errorf("offset %d in resident memory: want 0: %w", o.Offset, ErrNotImplemented)
+		return nil, fmt.Errorf("offset %d in resident memory: want 0: %w", o.Offset, errno.NotImplemented)
 	}
 	var r *mr.Region
 	left, err := h.left(m, &o)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/resident"
 )
 
@@ -109,7 +110,7 @@ func (n *Node) observeProgram(key uint64, t *regionTally) error {
 		return nil
 	}
 	if h.executor == nil {
-		return fmt.Errorf("xdpfab: region %#x: %w", key, ErrClosed)
+		return fmt.Errorf("xdpfab: region %#x: %w", key, errno.Closed)
 	}
 	from, err := h.executor.Count(key)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/resident"
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -313,7 +314,7 @@ func (h *residence) stays(n *Node) bool {
 	if at == nil || h.leaving.Load() {
 		return false
 	}
-	return at.left() || at.resumed && h.executor != nil && n.attr.ResidentLeave && !errors.Is(n.end.returned(), ErrInterfaceLost)
+	return at.left() || at.resumed && h.executor != nil && n.attr.ResidentLeave && !errors.Is(n.end.returned(), errno.InterfaceLost)
 }
 
 // unpin has what is resident end with the process, unless it is handed over.

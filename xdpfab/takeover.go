@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/xsk"
 )
@@ -31,7 +32,7 @@ type AdmitGuest func(conn *net.UnixConn) (limits GuestLimits, gone func(error), 
 // that the handover can be opened again.
 func (h *Handover) Open(ctx context.Context, ifname string, attr DomainAttr, admit AdmitGuest, prepare func(*Domain) error) (*Domain, error) {
 	if is := h.folder(); attr.ResidentPin != is {
-		return nil, fmt.Errorf("xdpfab: takeover with ResidentPin %q: want %q, as in the domain before: %w", attr.ResidentPin, is, ErrNotImplemented)
+		return nil, fmt.Errorf("xdpfab: takeover with ResidentPin %q: want %q, as in the domain before: %w", attr.ResidentPin, is, errno.NotImplemented)
 	}
 	attr.Attach = AttachNever
 	f, err := NewFabric(attr)
@@ -73,7 +74,7 @@ func openAgain(ctx context.Context, open func() (*Domain, error)) (*Domain, erro
 		switch {
 		case errors.Is(err, xsk.ErrQueueBusy):
 			patience = queueFree
-		case errors.Is(err, ErrBusy), errors.Is(err, xsk.ErrInterfaceDown):
+		case errors.Is(err, errno.Busy), errors.Is(err, xsk.ErrInterfaceDown):
 			patience = freeAgain
 		}
 		if time.Since(began) >= patience || ctx.Err() != nil {
@@ -255,7 +256,7 @@ func (h *Handover) restore(g *guest, s *attachedState) error {
 	g.making.Lock()
 	defer g.making.Unlock()
 	for _, p := range s.Feed.Peers {
-		if err := g.meetPeer(p.Number, p.As, p.Link); err != nil && !errors.Is(err, ErrClosed) { // of such an endpoint
+		if err := g.meetPeer(p.Number, p.As, p.Link); err != nil && !errors.Is(err, errno.Closed) { // of such an endpoint
 			return err
 		}
 	}

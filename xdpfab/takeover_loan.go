@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
@@ -154,7 +155,7 @@ func (h *Handover) file(at int) (int, error) {
 func (h *Handover) restoreLoan(g *guest, s *loanState) error {
 	from, is := g.h.n.dev.(lender)
 	if !is {
-		return fmt.Errorf("queue %d is lent, and this domain has no queues: %w", s.Queue, ErrNotImplemented)
+		return fmt.Errorf("queue %d is lent, and this domain has no queues: %w", s.Queue, errno.NotImplemented)
 	}
 	g.h.mu.Lock()
 	err := g.mayBorrow()

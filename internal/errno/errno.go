@@ -5,14 +5,21 @@
 // either with errors.Is.
 package errno
 
-import "syscall"
+import (
+	"errors"
+	"syscall"
+)
 
-// sentinel is an error that is also its number, which its text does not repeat.
-type sentinel struct {
+// numbered is an error with the number of the same failure, which its text does not
+// repeat.
+type numbered struct {
 	text   string
 	number syscall.Errno
 	fabric uint16 // the code of fi_errno(3), which for a few failures is not the system's
 }
+
+// sentinel is an error that is also its number.
+type sentinel struct{ numbered }
 
 // Code is implemented by codes of fi_errno(3), which packages above this one define.
 type Code interface {
@@ -24,22 +31,32 @@ type Code interface {
 // New returns an error with the given text. errors.Is finds it equal to itself, to the
 // number, to the Code of the same number, and to what the number is equal to, such as
 // fs.ErrPermission.
-func New(text string, number syscall.Errno) error { return &sentinel{text, number, uint16(number)} }
+func New(text string, number syscall.Errno) error { return NewFabric(text, number, uint16(number)) }
 
 // NewFabric is New for a failure that libfabric gives a code of its own.
 func NewFabric(text string, number syscall.Errno, fabric uint16) error {
-	return &sentinel{text, number, fabric}
+	return &sentinel{numbered{text, number, fabric}}
 }
 
-func (s *sentinel) Error() string { return s.text }
+// cause is New for a failure that another process may have told: it equals the number and
+// the Code, but not what the system's own failure equals. A right that a region does not
+// grant is no fs.ErrPermission, which asks for a privilege of this process.
+func cause(text string, number syscall.Errno) error {
+	return &numbered{text, number, uint16(number)}
+}
+
+func (s *numbered) Error() string { return s.text }
 
 // Fabric returns the error's code of fi_errno(3).
-func (s *sentinel) Fabric() uint16 { return s.fabric }
+func (s *numbered) Fabric() uint16 { return s.fabric }
 
-// Is reports whether the target is the error's code of fi_errno(3).
-func (s *sentinel) Is(target error) bool {
-	code, is := target.(Code)
-	return is && code.Number() == s.fabric
+// Is reports whether the target is the error's number, its code of fi_errno(3), or Go's
+// own error for something that is not supported.
+func (s *numbered) Is(target error) bool {
+	if code, is := target.(Code); is {
+		return code.Number() == s.fabric
+	}
+	return target == s.number || target == errors.ErrUnsupported && s.number.Is(target)
 }
 
 // Unwrap returns the number.

@@ -27,3 +27,16 @@ func TestNew(t *testing.T) {
 		}
 	}
 }
+
+// A cause that another process may have told is its number alone: fs.ErrPermission would
+// say that this process lacks a privilege.
+func TestCause(t *testing.T) {
+	err := fmt.Errorf("p: %w", Access)
+	if !errors.Is(err, Access) || !errors.Is(err, syscall.EACCES) || !errors.Is(NotImplemented, errors.ErrUnsupported) {
+		t.Errorf("%v is not its number", err)
+	}
+	var number syscall.Errno
+	if errors.Is(err, fs.ErrPermission) || errors.Is(Denied, fs.ErrPermission) || errors.As(PeerSilent, &number) {
+		t.Errorf("%v, %v or %v is what its number is", err, Denied, PeerSilent)
+	}
+}

@@ -42,7 +42,7 @@ var imports = map[string][]string{
 	"internal/dump":         {},
 	"internal/route":        {"internal/wire", "internal/dump"},
 	"internal/port":         {"xsk", "bpf", "internal/wire", "internal/route", "internal/nic"},
-	"xdpfab":                {"internal/death", "internal/engine", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
+	"xdpfab":                {"internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
 	"internal/testnet/veth": {"internal/dump"},
 	"internal/testnet":      {"internal/testnet/veth", "internal/kernel"},
 

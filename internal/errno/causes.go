@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package errno
+
+import (
+	"errors"
+	"syscall"
+)
+
+// keyRejected is EKEYREJECTED, which only Linux has.
+const keyRejected = syscall.Errno(129)
+
+// The causes that a node, its guests and its host share. The public packages export them
+// under the same names with Err before, and say there what each means.
+var (
+	Busy           = cause("in use", syscall.EBUSY)
+	Closed         = cause("closed", syscall.EBADF)
+	NotImplemented = cause("not implemented by this provider", syscall.ENOSYS)
+	InterfaceLost  = cause("interface cannot be used any more", syscall.ENETDOWN)
+	AuthKey        = cause("authorization key refused", keyRejected)
+	Denied         = cause("the rules of the daemon that has the interface do not allow it", syscall.EPERM)
+	HostLost       = cause("the daemon that has the interface has ended", syscall.ECONNRESET)
+	NoDaemon       = errors.New("no daemon serves the interface")
+	NotKept        = cause("no region of this name is kept", syscall.ENOENT)
+	Access         = cause("the memory region does not grant this right", syscall.EACCES)
+	PeerSilent     = cause("peer does not answer", syscall.ETIMEDOUT)
+	Count          = cause("impossible number of elements", syscall.EINVAL)
+	Length         = cause("buffer length does not match the element count", syscall.EINVAL)
+	CMData         = cause("more bytes than go with a request for a connection", syscall.EINVAL)
+	Connected      = cause("an endpoint is connected once in its life", syscall.EISCONN)
+)
