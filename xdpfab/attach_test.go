@@ -32,7 +32,7 @@ func hostingOf(t testing.TB, d *Domain, limits ...GuestLimits) func(context.Cont
 				return
 			}
 			hosted.Go(func() {
-				if err := d.host.Serve(conn, append(limits, GuestLimits{})[0]); err != nil && !errors.Is(err, ErrClosed) {
+				if err := d.Hosting().Serve(conn, append(limits, GuestLimits{})[0]); err != nil && !errors.Is(err, ErrClosed) {
 					t.Errorf("host: %v", err)
 				}
 			})

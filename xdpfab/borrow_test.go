@@ -182,7 +182,7 @@ func (l *lending) message(from, to *Domain) {
 func (l *lending) free(lends uint64) {
 	l.t.Helper()
 	testnet.Eventually(l.t, "the queue is free", func() bool {
-		return slices.Equal(l.host.host.LentQueues(), []LentQueue{{Queue: 1, State: "free", Lends: lends}})
+		return slices.Equal(l.host.Hosting().LentQueues(), []LentQueue{{Queue: 1, State: "free", Lends: lends}})
 	})
 }
 
@@ -215,7 +215,7 @@ func TestBorrow(t *testing.T) {
 				if i := g.Interface(); !i.Lent || i.Daemon != "test" || i.Name != l.pair.A.IfName || i.Queues != 1 || i.MTU != 1500 {
 					t.Errorf("%+v", i)
 				}
-				if q := l.host.host.LentQueues(); q[0].State != "lent" || q[0].PID == 0 {
+				if q := l.host.Hosting().LentQueues(); q[0].State != "lent" || q[0].PID == 0 {
 					t.Errorf("%+v", q)
 				}
 				l.serve(g, 7, "mine")
@@ -231,7 +231,7 @@ func TestBorrow(t *testing.T) {
 				if arrived := s["packets_received"] != 0 && s["xdp_redirect"] != 0; err != nil || l.steered && !arrived || s["tx_lost"] != 0 {
 					t.Errorf("%v, %v", s, err)
 				}
-				if i := l.host.host.Guests(); len(i) != 1 || i[0].Queue == nil || *i[0].Queue != 1 || i[0].Endpoints == 0 {
+				if i := l.host.Hosting().Guests(); len(i) != 1 || i[0].Queue == nil || *i[0].Queue != 1 || i[0].Endpoints == 0 {
 					t.Errorf("%+v", i)
 				}
 				if err := g.CloseAll(); err != nil {

@@ -28,7 +28,6 @@ const drainLimit = 500 * time.Millisecond
 // that peers may address. It corresponds to fi_domain(3).
 type Domain struct {
 	node     *Node
-	host     *Host // of guests
 	attr     DomainAttr
 	fabric   *Fabric
 	calls    sync.WaitGroup // asynchronous calls under way; begun under mu
@@ -69,8 +68,9 @@ type Node struct {
 	given    atomic.Uint32       // steppers given out, in turn
 	memory   []*memory.Memory
 	table    *mr.Table
-	numbers  numbers     // who has which
-	paused   atomic.Bool // until Resume
+	numbers  numbers                   // who has which
+	paused   atomic.Bool               // until Resume
+	guests   atomic.Pointer[guestHost] // nil until there is a host of guests
 
 	end      end // how the node ends: see health.go
 	shutOnce sync.Once
@@ -89,7 +89,6 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	n.owner = d
 	at := homeOf(dev)
 	paused := attr.life != 0 || at != nil
-	d.host = &Host{n: n}
 	d.attr.life, d.attr.handed, n.residence.home = 0, nil, at
 	n.paused.Store(paused)
 	d.served.Store(&[]*Endpoint{})

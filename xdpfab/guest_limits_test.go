@@ -116,7 +116,7 @@ func TestGuestWeight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = a.host.Serve(conn.(*net.UnixConn), GuestLimits{Weight: weight})
+		err = a.Hosting().Serve(conn.(*net.UnixConn), GuestLimits{Weight: weight})
 		if err == nil || !strings.Contains(err.Error(), "want 1 to 100") {
 			t.Errorf("weight %d: %v", weight, err)
 		}
@@ -129,7 +129,7 @@ func TestGuestWeight(t *testing.T) {
 // The host knows its guests and what they have.
 func TestGuests(t *testing.T) {
 	a, b, _ := pipeWithRegion(t, 4096)
-	if list := a.host.Guests(); len(list) != 0 {
+	if list := a.Hosting().Guests(); len(list) != 0 {
 		t.Errorf("guests before there is one: %+v", list)
 	}
 	t.Run("attached", func(t *testing.T) {
@@ -145,13 +145,13 @@ func TestGuests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list := a.host.Guests()
+		list := a.Hosting().Guests()
 		if len(list) != 1 || list[0].PID != os.Getpid() || list[0].UID != uint32(os.Geteuid()) || list[0].Endpoints != 1 ||
 			list[0].Peers != 1 || list[0].Taken < 2 || list[0].Completed < 2 || list[0].Refused != 0 {
 			t.Errorf("%+v", list)
 		}
 	})
-	if list := a.host.Guests(); len(list) != 0 {
+	if list := a.Hosting().Guests(); len(list) != 0 {
 		t.Errorf("guests when it has gone: %+v", list)
 	}
 }

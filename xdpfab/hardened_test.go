@@ -41,7 +41,7 @@ func TestCanHandOverMeanwhile(t *testing.T) {
 					err = errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable())
 				}
 				if err == nil {
-					err = a.host.CanHandOver()
+					err = a.Hosting().CanHandOver()
 				}
 				if !errors.Is(err, ErrNotImplemented) {
 					t.Errorf("%v; want ErrNotImplemented, since the endpoint posts", err)
@@ -53,7 +53,7 @@ func TestCanHandOverMeanwhile(t *testing.T) {
 		})
 	}
 	making.Wait()
-	if err := a.host.CanHandOver(); err != nil {
+	if err := a.Hosting().CanHandOver(); err != nil {
 		t.Errorf("when they are closed: %v", err)
 	}
 }

@@ -97,6 +97,9 @@ func (n *Node) quiesce() {
 				st.Call(st.eng.Dismiss)
 			}
 		}
+		if h := n.host(); h != nil {
+			h.endGuests()
+		}
 		n.owner.shutTenants()
 		for _, t := range n.turns {
 			t.Close(drainLimit)
@@ -115,10 +118,8 @@ func (d *Domain) lost(cause error) {
 	d.events.tell(d, d.attr.Context, cause)
 }
 
-// shutTenants closes guests, endpoints and what waits for a counter.
+// shutTenants closes endpoints and what waits for a counter.
 func (d *Domain) shutTenants() {
-	d.host.turnBack()
-	d.host.endGuests()
 	d.mu.Lock()
 	eps := make([]*Endpoint, 0, len(d.endpoints))
 	for _, ep := range d.endpoints {

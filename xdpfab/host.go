@@ -130,7 +130,14 @@ type Host struct {
 }
 
 // Hosting returns the domain as the host of guests.
-func (d *Domain) Hosting() *Host { return d.host }
+func (d *Domain) Hosting() *Host { return hostOf(d.node) }
+
+// hostOf returns the host of a node's guests. The first call makes it.
+func hostOf(n *Node) *Host {
+	var made guestHost = &Host{n: n}
+	n.guests.CompareAndSwap(nil, &made)
+	return n.host().(*Host)
+}
 
 // lodging is what a domain has of its guests. It is made with the first one.
 type lodging struct {
@@ -174,8 +181,8 @@ func (h *Host) leaveHost(g *guest) {
 	h.hosting.Done()
 }
 
-// endGuests ends all guests, and waits until they have given back what they had.
 func (h *Host) endGuests() {
+	h.turnBack()
 	h.mu.Lock()
 	guests := maps.Clone(h.lodging.guests)
 	h.mu.Unlock()

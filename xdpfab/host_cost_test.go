@@ -196,7 +196,7 @@ func TestGuestBudget(t *testing.T) {
 func TestGuestCallsCost(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)
 	budget := NewBudget("all", Cost{Memory: 64 << 10})
-	g := newGuest(a.host, nil, GuestLimits{Host: 2 * callCost, Budgets: []*Budget{budget}, Rule: "rule 7"})
+	g := newGuest(a.Hosting(), nil, GuestLimits{Host: 2 * callCost, Budgets: []*Budget{budget}, Rule: "rule 7"})
 	c := &share.Call{Arguments: make([]byte, 1000)}
 	pay := func(under int64, files, want int) (paid func(), err error) {
 		t.Helper()
@@ -251,11 +251,11 @@ func TestKeptIsCharged(t *testing.T) {
 	if budgetLeft(t, first); next.Used() != left {
 		t.Errorf("%+v is used, want %+v", next.Used(), left)
 	}
-	k := s.dom.host.Kept()
+	k := s.dom.Hosting().Kept()
 	if len(k) != 1 {
 		t.Fatalf("kept: %+v", k)
 	}
-	if err := s.dom.host.WithdrawKept(k[0].UID, k[0].Name); err != nil {
+	if err := s.dom.Hosting().WithdrawKept(k[0].UID, k[0].Name); err != nil {
 		t.Fatal(err)
 	}
 	budgetLeft(t, next)

@@ -58,7 +58,7 @@ func TestGuestDies(t *testing.T) {
 	go func() {
 		conn, err := l.Accept()
 		if err == nil {
-			err = a.host.Serve(conn.(*net.UnixConn), GuestLimits{Attach: time.Hour})
+			err = a.Hosting().Serve(conn.(*net.UnixConn), GuestLimits{Attach: time.Hour})
 		}
 		hosted <- err
 	}()

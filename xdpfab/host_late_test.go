@@ -34,7 +34,7 @@ func talkTo(t *testing.T, d *Domain, limits GuestLimits) (*share.Talk, <-chan er
 		ends[i] = c.(*net.UnixConn)
 	}
 	hosted := make(chan error, 1)
-	go func() { hosted <- d.host.Serve(ends[1], limits) }()
+	go func() { hosted <- d.Hosting().Serve(ends[1], limits) }()
 	talk := share.NewTalk(ends[0])
 	t.Cleanup(func() { _ = talk.Close() })
 	return talk, hosted
@@ -72,7 +72,7 @@ func TestGuestTooLate(t *testing.T) {
 		if err := <-hosted; !errors.Is(err, ErrDenied) {
 			t.Errorf("%s: the host says %v", name, err)
 		}
-		if list := a.host.Guests(); len(list) != 0 {
+		if list := a.Hosting().Guests(); len(list) != 0 {
 			t.Errorf("%s: %+v are still there", name, list)
 		}
 	}

@@ -56,7 +56,7 @@ func serveAt(t *testing.T, g *Domain, number int) {
 func untilLeft(t *testing.T, d *Domain) {
 	t.Helper()
 	testnet.Eventually(t, "the programs gone", func() bool {
-		return len(d.host.Guests()) == 0 && !slices.ContainsFunc(d.host.Kept(), func(k KeptRegion) bool { return k.InUse })
+		return len(d.Hosting().Guests()) == 0 && !slices.ContainsFunc(d.Hosting().Kept(), func(k KeptRegion) bool { return k.InUse })
 	})
 }
 
@@ -101,8 +101,8 @@ func TestKept(t *testing.T) {
 			if err := p.Read(ctx, passing, 0, make([]byte, 8)); !errors.Is(err, ErrPeerRestarted) {
 				t.Errorf("a region that is not kept: %v", err)
 			}
-			want := KeptRegion{Name: "mine", UID: a.host.Kept()[0].UID, Bytes: 4096, Endpoints: []uint16{7}, Rule: "rule 7"}
-			if list := a.host.Kept(); len(list) != 1 || list[0].Name != want.Name || list[0].InUse || list[0].Bytes != 4096 || !slices.Equal(list[0].Endpoints, want.Endpoints) || list[0].Rule != want.Rule {
+			want := KeptRegion{Name: "mine", UID: a.Hosting().Kept()[0].UID, Bytes: 4096, Endpoints: []uint16{7}, Rule: "rule 7"}
+			if list := a.Hosting().Kept(); len(list) != 1 || list[0].Name != want.Name || list[0].InUse || list[0].Bytes != 4096 || !slices.Equal(list[0].Endpoints, want.Endpoints) || list[0].Rule != want.Rule {
 				t.Errorf("%+v, want %+v", list, want)
 			}
 
@@ -127,7 +127,7 @@ func TestKept(t *testing.T) {
 			if _, err := w.Add(ctx, 1); err == nil {
 				t.Error("an operation on a region that was withdrawn")
 			}
-			if list := a.host.Kept(); len(list) != 0 {
+			if list := a.Hosting().Kept(); len(list) != 0 {
 				t.Errorf("still kept: %+v", list)
 			}
 		})
@@ -152,7 +152,7 @@ func TestKeptTwice(t *testing.T) {
 	if _, err := heir.TakeBack("mine"); err != nil {
 		t.Fatal(err)
 	}
-	if list := a.host.Kept(); len(list) != 2 || !list[0].InUse || list[1].InUse {
+	if list := a.Hosting().Kept(); len(list) != 2 || !list[0].InUse || list[1].InUse {
 		t.Errorf("%+v", list)
 	}
 	heir.node.dev.(*attached).hangUp()
@@ -223,7 +223,7 @@ func TestKeepRefused(t *testing.T) {
 	_, err = other.TakeBack("nothing")
 	refused(err, ErrNotKept, `"nothing"`)
 	g.node.dev.(*attached).hangUp()
-	testnet.Eventually(t, "the program gone", func() bool { return len(a.host.Guests()) == 1 })
+	testnet.Eventually(t, "the program gone", func() bool { return len(a.Hosting().Guests()) == 1 })
 	_, err = other.TakeBack("mine")
 	refused(err, ErrBusy, "want a domain that has not")
 	if err := g.Keep(r); !errors.Is(err, ErrHostLost) {
@@ -246,22 +246,22 @@ func TestWithdrawKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	uid := a.host.Kept()[0].UID
-	if err := a.host.WithdrawKept(uid, "mine"); !errors.Is(err, ErrBusy) {
+	uid := a.Hosting().Kept()[0].UID
+	if err := a.Hosting().WithdrawKept(uid, "mine"); !errors.Is(err, ErrBusy) {
 		t.Errorf("in use: %v", err)
 	}
-	if err := a.host.WithdrawKept(uid+1, "mine"); !errors.Is(err, ErrNotKept) {
+	if err := a.Hosting().WithdrawKept(uid+1, "mine"); !errors.Is(err, ErrNotKept) {
 		t.Errorf("another user's: %v", err)
 	}
 	g.node.dev.(*attached).hangUp()
 	untilLeft(t, a)
-	if err := a.host.WithdrawKept(uid, "mine"); err != nil {
+	if err := a.Hosting().WithdrawKept(uid, "mine"); err != nil {
 		t.Error(err)
 	}
 	if _, err := w.Add(t.Context(), 1); err == nil {
 		t.Error("an operation on a region that was withdrawn")
 	}
-	if err := a.host.WithdrawKept(uid, "mine"); !errors.Is(err, ErrNotKept) {
+	if err := a.Hosting().WithdrawKept(uid, "mine"); !errors.Is(err, ErrNotKept) {
 		t.Errorf("withdrawn already: %v", err)
 	}
 	serveAt(t, a, 7) // nothing has the number any more
@@ -337,13 +337,13 @@ func TestWithdrawKeptAtEnd(t *testing.T) {
 	g, _ := keeper(t, hostingOf(t, a, mayKeep))
 	g.node.dev.(*attached).hangUp()
 	untilLeft(t, a)
-	region := a.host.Kept()[0]
-	a.host.mu.Lock()
-	heir := a.host.lodging.kept[keptID{region.UID, region.Name}].holder
+	region := a.Hosting().Kept()[0]
+	a.Hosting().mu.Lock()
+	heir := a.Hosting().lodging.kept[keptID{region.UID, region.Name}].holder
 	heir.ended, heir.gone = false, make(chan struct{}) // as if it were running
-	a.host.mu.Unlock()
+	a.Hosting().mu.Unlock()
 	heir.endure()
-	if err := a.host.WithdrawKept(region.UID, region.Name); err != nil {
+	if err := a.Hosting().WithdrawKept(region.UID, region.Name); err != nil {
 		t.Fatal(err)
 	}
 	heir.over()

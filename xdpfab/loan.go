@@ -208,8 +208,6 @@ func (h *Host) ferry(queue int, f *share.Ferry) {
 	h.ferries.Store(&all)
 }
 
-// outside sends a packet to the borrower of a queue. It is called on the engines'
-// threads.
 func (h *Host) outside(packet []byte, queue int) (sent bool) {
 	all := h.ferries.Load()
 	if all == nil {
@@ -224,8 +222,6 @@ func (h *Host) outside(packet []byte, queue int) (sent bool) {
 	return sent
 }
 
-// elsewhere returns the queue of the borrower that has an endpoint. It is called on the
-// engines' threads.
 func (h *Host) elsewhere(endpoint uint16) (queue int, is bool) {
 	if ep, is := h.n.numbers.at(endpoint).(*guestEndpoint); is {
 		if q := ep.guest.queue.Load(); q != nil {

@@ -37,7 +37,7 @@ func successive(d *Domain) (dial func(context.Context) (*share.Talk, error), lea
 			ends[i] = c.(*net.UnixConn)
 		}
 		hosting.Store(ends[0])
-		go func() { _ = d.host.Serve(ends[0], GuestLimits{}) }()
+		go func() { _ = d.Hosting().Serve(ends[0], GuestLimits{}) }()
 		return share.NewTalk(ends[1]), nil
 	}
 	return dial, func() { _ = hosting.Load().Close() }
@@ -110,7 +110,7 @@ func TestMovesWhole(t *testing.T) {
 	// The endpoint that dials is left; its peer is given back a moment later.
 	var got GuestInfo
 	testnet.Eventually(t, "the host has what the program has", func() bool {
-		all := a.host.Guests()
+		all := a.Hosting().Guests()
 		if len(all) == 1 {
 			got = all[0]
 		}
@@ -133,7 +133,7 @@ func TestMovesToAnotherNumber(t *testing.T) {
 	dial, leave := successive(a)
 	var taken atomic.Bool
 	redial := func(ctx context.Context) (*share.Talk, error) {
-		if len(a.host.Guests()) > 0 {
+		if len(a.Hosting().Guests()) > 0 {
 			return nil, ErrNoDaemon // the former conversation has not ended
 		}
 		if taken.CompareAndSwap(false, true) {

@@ -21,7 +21,7 @@ func (d *Domain) neighbours() (b beyond, first int) {
 		return beyond{d.node.abroad, dev.outside}, dev.queue.Number()
 	case lender:
 		if len(dev.Spares()) > 0 {
-			return beyond{d.host.elsewhere, d.host.outside}, 0
+			return beyond{d.node.elsewhere, d.node.outside}, 0
 		}
 	}
 	return beyond{}, 0

@@ -46,7 +46,7 @@ func TestKeptRejoins(t *testing.T) {
 	l := &load{t: t}
 	l.adds(p, "mine")
 	l.goOn()
-	back := func() bool { return a.host.Kept()[0].InUse }
+	back := func() bool { return a.Hosting().Kept()[0].InUse }
 	for range 2 {
 		g.node.dev.(*attached).hangUp()
 		untilLeft(t, a)
@@ -66,7 +66,7 @@ func TestKeptRejoins(t *testing.T) {
 	}
 	gate <- struct{}{}
 	testnet.Eventually(t, "only the other region is kept", func() bool {
-		list := a.host.Kept()
+		list := a.Hosting().Kept()
 		return len(list) == 1 && list[0].Name == "mine" && list[0].InUse
 	})
 	l.goOn()
@@ -102,7 +102,7 @@ func TestForsakenOfAnother(t *testing.T) {
 	}
 	g.node.dev.(*attached).hangUp()
 	untilLeft(t, a)
-	if err := errors.Join(mine.Close(), second.Close(), a.host.WithdrawKept(a.host.Kept()[0].UID, "mine")); err != nil {
+	if err := errors.Join(mine.Close(), second.Close(), a.Hosting().WithdrawKept(a.Hosting().Kept()[0].UID, "mine")); err != nil {
 		t.Fatal(err)
 	}
 	other, _ := keeper(t, dial)
@@ -110,7 +110,7 @@ func TestForsakenOfAnother(t *testing.T) {
 	untilLeft(t, a)
 	close(gate)
 	testnet.Eventually(t, "only the other program's region is kept", func() bool {
-		list := a.host.Kept()
-		return len(list) == 1 && list[0].Name == "mine" && !list[0].InUse && len(a.host.Guests()) == 1
+		list := a.Hosting().Kept()
+		return len(list) == 1 && list[0].Name == "mine" && !list[0].InUse && len(a.Hosting().Guests()) == 1
 	})
 }

@@ -85,22 +85,22 @@ func openAgain(ctx context.Context, open func() (*Domain, error)) (*Domain, erro
 
 // fill gives a new domain guests, regions, endpoints and sessions, in this order.
 func (h *Handover) fill(d *Domain, admit AdmitGuest, prepare func(*Domain) error) error {
-	s := &h.state
+	s, host := &h.state, hostOf(d.node)
 	if d.node.dev.MAC() != s.MAC || len(d.node.steppers) < len(s.Sessions) {
 		return fmt.Errorf("interface with address %v and %d queues: want %v and at least %d, as before", d.node.dev.MAC(), len(d.node.steppers), s.MAC, len(s.Sessions))
 	}
 	for i := range s.Guests {
-		g, told, err := h.takeIn(d.host, &s.Guests[i], admit)
+		g, told, err := h.takeIn(host, &s.Guests[i], admit)
 		if err != nil { // one guest does not decide for all
-			h.forgo(d.host, &s.Guests[i], told, err)
+			h.forgo(host, &s.Guests[i], told, err)
 			continue
 		}
-		d.host.mu.Lock()
-		d.host.lodging.arriving = append(d.host.lodging.arriving, g)
-		d.host.mu.Unlock()
+		host.mu.Lock()
+		host.lodging.arriving = append(host.lodging.arriving, g)
+		host.mu.Unlock()
 	}
 	for i := range s.Kept {
-		h.restoreKept(d.host, &s.Kept[i])
+		h.restoreKept(host, &s.Kept[i])
 	}
 	if err := prepare(d); err != nil {
 		return err
@@ -282,16 +282,24 @@ func (d *Domain) Resume() {
 	if from, is := d.node.dev.(lender); is {
 		from.Settle()
 	}
-	arriving, strays := d.host.arrivals()
+	serve := func() {}
+	if host := d.node.host(); host != nil {
+		serve = host.arrivals()
+	}
 	d.node.paused.Store(false)
 	for _, st := range d.node.steppers {
 		st.Call(st.eng.Resume)
 	}
-	serveArrivals(d.host, arriving, strays)
+	serve()
 }
 
-// arrivals takes the guests that were handed over, and those that cannot go on.
-func (h *Host) arrivals() ([]*guest, []*stray) {
+func (h *Host) arrivals() (serve func()) {
+	arriving, strays := h.takeArrivals()
+	return func() { serveArrivals(h, arriving, strays) }
+}
+
+// takeArrivals takes the guests that were handed over, and those that cannot go on.
+func (h *Host) takeArrivals() ([]*guest, []*stray) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	arriving, strays := h.lodging.arriving, h.lodging.strays
@@ -324,7 +332,7 @@ func serveArrivals(host *Host, arriving []*guest, strays []*stray) {
 
 // turnBack undoes Open before Resume.
 func (h *Host) turnBack() {
-	arriving, strays := h.arrivals()
+	arriving, strays := h.takeArrivals()
 	for _, x := range strays {
 		x.spare()
 	}

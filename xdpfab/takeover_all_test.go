@@ -209,7 +209,7 @@ func (h *household) borrows() {
 // lent checks that the borrower has its queue.
 func (h *household) lent() {
 	h.t.Helper()
-	if all := h.dom.host.LentQueues(); h.borrower != nil && (len(all) != 1 || all[0].State != "lent") {
+	if all := h.dom.Hosting().LentQueues(); h.borrower != nil && (len(all) != 1 || all[0].State != "lent") {
 		h.t.Errorf("queues to lend: %+v", all)
 	}
 }
@@ -328,14 +328,14 @@ func takeoverOfEverything(t *testing.T, h *household) {
 	if name, err := h.sep.av.Lookup(h.dest); err != nil || name != h.b.Name(6) {
 		t.Errorf("the address vector has %s, %v", name, err)
 	}
-	if list := h.dom.host.Kept(); len(list) != 1 || list[0].Name != "kept" || !list[0].InUse {
+	if list := h.dom.Hosting().Kept(); len(list) != 1 || list[0].Name != "kept" || !list[0].InUse {
 		t.Errorf("kept: %+v", list)
 	}
 	want := 1
 	if h.borrower != nil {
 		want = 2
 	}
-	if guests := h.dom.host.Guests(); len(guests) != want {
+	if guests := h.dom.Hosting().Guests(); len(guests) != want {
 		t.Errorf("guests: %+v, want %d", guests, want)
 	}
 }

@@ -61,7 +61,7 @@ func newRelet(t *testing.T, byLast bool) *relet {
 func (r *relet) is(state string, lends uint64) {
 	r.succession.t.Helper()
 	testnet.Eventually(r.succession.t, "the queue is "+state, func() bool {
-		all := r.dom.host.LentQueues()
+		all := r.dom.Hosting().LentQueues()
 		return len(all) == 1 && all[0].Queue == r.queue && all[0].State == state && all[0].Lends == lends && (all[0].PID != 0) == (state == "lent")
 	})
 }
@@ -124,7 +124,7 @@ func TestTakeoverBorrowed(t *testing.T) {
 func (r *relet) numbers(g *Domain) {
 	t := r.succession.t
 	t.Helper()
-	if i := r.dom.host.Guests(); len(i) != 1 || i[0].Queue == nil || *i[0].Queue != r.queue || i[0].Endpoints < 2 {
+	if i := r.dom.Hosting().Guests(); len(i) != 1 || i[0].Queue == nil || *i[0].Queue != r.queue || i[0].Endpoints < 2 {
 		t.Errorf("%+v", i)
 	}
 	if _, err := g.NewEndpoint(EndpointAttr{}); !errors.Is(err, ErrBusy) {
@@ -192,7 +192,7 @@ func descriptors(t *testing.T) int {
 func (r *relet) by(f func(*Handover)) {
 	t := r.succession.t
 	t.Helper()
-	h, err := r.dom.host.HandOver(time.Minute)
+	h, err := r.dom.Hosting().HandOver(time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func TestTakeoverKeptQueue(t *testing.T) {
 	}
 	r.is("free", 1)
 	r.serve(r.mustBorrow(), 7, "mine")
-	if !slices.ContainsFunc(r.dom.host.LentQueues(), func(q LentQueue) bool { return q.State == "lent" }) {
+	if !slices.ContainsFunc(r.dom.Hosting().LentQueues(), func(q LentQueue) bool { return q.State == "lent" }) {
 		t.Error("it is not lent")
 	}
 }

@@ -80,9 +80,9 @@ func TestTakeoverOutwaits(t *testing.T) {
 
 // leaves reports whether HandOver has begun.
 func leaves(d *Domain) bool {
-	d.host.mu.Lock()
-	defer d.host.mu.Unlock()
-	return d.host.lodging.leaving
+	d.Hosting().mu.Lock()
+	defer d.Hosting().mu.Unlock()
+	return d.Hosting().lodging.leaving
 }
 
 // A program that does not post the next part of an operation holds up no takeover for
@@ -91,7 +91,7 @@ func TestTakeoverOutwaitsNoStarvedOne(t *testing.T) {
 	s, b := newSuccession(t)
 	s.gone = func(error) {}
 	own, other := pairOf(t)
-	s.hosted.Go(func() { _ = s.dom.host.Serve(other, s.limits) })
+	s.hosted.Go(func() { _ = s.dom.Hosting().Serve(other, s.limits) })
 	talk := share.NewTalk(own)
 	defer talk.Close()
 	sizes := share.Sizes{Entries: 16, Arena: share.MinArena, Arrivals: share.MinArrivals}

@@ -113,7 +113,7 @@ func (n *neighbours) twice(h *Handover) {
 
 func (n *neighbours) handOver() *Handover {
 	n.t.Helper()
-	h, err := n.dom.host.HandOver(time.Minute)
+	h, err := n.dom.Hosting().HandOver(time.Minute)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -169,10 +169,10 @@ func TestTakeoverTurnsOut(t *testing.T) {
 			if told := n.told.Load(); told != 1 {
 				t.Errorf("the owner was told %d times, want once", told)
 			}
-			untilGone := func() bool { return len(n.dom.host.Guests()) == 1 }
+			untilGone := func() bool { return len(n.dom.Hosting().Guests()) == 1 }
 			testnet.Eventually(t, "one guest", untilGone)
 			lost := what == "a region is gone"
-			if list := n.dom.host.Kept(); lost != (len(list) == 0) || !lost && (list[0].InUse || list[0].Rule != "rule 7" || !slices.Equal(list[0].Endpoints, []uint16{9}) && list[0].Endpoints[0] != 7) {
+			if list := n.dom.Hosting().Kept(); lost != (len(list) == 0) || !lost && (list[0].InUse || list[0].Rule != "rule 7" || !slices.Equal(list[0].Endpoints, []uint16{9}) && list[0].Endpoints[0] != 7) {
 				t.Errorf("kept: %+v", list)
 			}
 			n.next() // and nothing of it stands in the way of the next one
@@ -238,13 +238,13 @@ func TestTakeoverOfTraps(t *testing.T) {
 	}
 	n.next()
 	n.l.goOn()
-	if len(n.dom.host.Guests()) != 2 {
-		t.Errorf("guests: %+v", n.dom.host.Guests())
+	if len(n.dom.Hosting().Guests()) != 2 {
+		t.Errorf("guests: %+v", n.dom.Hosting().Guests())
 	}
 	n.bad.node.dev.(*attached).hangUp() // the region stays, without a program
-	testnet.Eventually(t, "left", func() bool { list := n.dom.host.Kept(); return len(list) == 1 && !list[0].InUse })
+	testnet.Eventually(t, "left", func() bool { list := n.dom.Hosting().Kept(); return len(list) == 1 && !list[0].InUse })
 	n.next()
-	if list := n.dom.host.Kept(); len(list) != 1 {
+	if list := n.dom.Hosting().Kept(); len(list) != 1 {
 		t.Errorf("kept: %+v", list)
 	}
 }
@@ -271,7 +271,7 @@ func TestTakeoverOfBreakers(t *testing.T) {
 	n := newNeighbours(t)
 	defer n.ends()
 	own, other := pairOf(t)
-	n.hosted.Go(func() { _ = n.dom.host.Serve(other, n.limits) })
+	n.hosted.Go(func() { _ = n.dom.Hosting().Serve(other, n.limits) })
 	deaf := share.NewTalk(own)
 	defer deaf.Close()
 	area, err := share.NewArea(share.Sizes{Entries: 16, Arena: share.MinArena, Arrivals: share.MinArrivals})
@@ -302,14 +302,14 @@ func TestTakeoverOfBreakers(t *testing.T) {
 		bad.st.eng.Alert()
 		_ = unix.Munmap(mem)
 	}()
-	h, err := n.dom.host.HandOver(time.Second)
+	h, err := n.dom.Hosting().HandOver(time.Second)
 	<-broken
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.twice(h)
 	n.hears("")
-	testnet.Eventually(t, "the honest program is left", func() bool { return len(n.dom.host.Guests()) == 1 })
+	testnet.Eventually(t, "the honest program is left", func() bool { return len(n.dom.Hosting().Guests()) == 1 })
 	n.l.goOn()
 }
 
@@ -330,8 +330,8 @@ func TestTakeoverWithoutFiles(t *testing.T) {
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(len(all)) + more, Max: limit.Max}); err != nil {
 			t.Fatal(err)
 		}
-		can := n.dom.host.CanHandOver()
-		h, err := n.dom.host.HandOver(time.Minute)
+		can := n.dom.Hosting().CanHandOver()
+		h, err := n.dom.Hosting().HandOver(time.Minute)
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 			t.Fatal(err)
 		}
@@ -371,7 +371,7 @@ func TestTakeoverOfATurncoat(t *testing.T) {
 	n.twice(n.handOver())
 	n.next()
 	n.l.goOn()
-	if len(n.dom.host.Guests()) != 2 {
-		t.Errorf("guests: %+v", n.dom.host.Guests())
+	if len(n.dom.Hosting().Guests()) != 2 {
+		t.Errorf("guests: %+v", n.dom.Hosting().Guests())
 	}
 }

@@ -43,7 +43,7 @@ type succession struct {
 func (s *succession) connect(context.Context) (*share.Talk, error) {
 	own, other := pairOf(s.t)
 	s.hosted.Go(func() {
-		if err := s.dom.host.Serve(other, s.limits); err != nil && s.gone == nil {
+		if err := s.dom.Hosting().Serve(other, s.limits); err != nil && s.gone == nil {
 			s.t.Errorf("host: %v", err)
 		}
 	})
@@ -96,7 +96,7 @@ func (s *succession) prepare(d *Domain) error {
 // next has another domain take over, to which all that it gets is sent.
 func (s *succession) next() {
 	s.t.Helper()
-	h, err := s.dom.host.HandOver(time.Minute)
+	h, err := s.dom.Hosting().HandOver(time.Minute)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -362,7 +362,7 @@ func TestTakeoverKept(t *testing.T) {
 	}
 	untilLeft(t, s.dom)
 	handOver() // without it
-	if list := s.dom.host.Kept(); len(list) != 2 || list[0].InUse || list[0].Rule != "rule 7" || !slices.Equal(list[0].Endpoints, []uint16{7}) {
+	if list := s.dom.Hosting().Kept(); len(list) != 2 || list[0].InUse || list[0].Rule != "rule 7" || !slices.Equal(list[0].Endpoints, []uint16{7}) {
 		t.Errorf("%+v", list)
 	}
 	heir := guestBy(t, s.connect, DomainAttr{}, nil)
@@ -371,7 +371,7 @@ func TestTakeoverKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	handOver() // with an heir that has one of two, and no endpoint
-	if list := s.dom.host.Kept(); len(list) != 2 || !list[0].InUse || list[1].InUse {
+	if list := s.dom.Hosting().Kept(); len(list) != 2 || !list[0].InUse || list[1].InUse {
 		t.Errorf("%+v", list)
 	}
 	serveAt(t, heir, 7)
@@ -393,7 +393,7 @@ func TestTakeoverKept(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if list := s.dom.host.Kept(); len(list) != 0 {
+	if list := s.dom.Hosting().Kept(); len(list) != 0 {
 		t.Errorf("still kept: %+v", list)
 	}
 }
