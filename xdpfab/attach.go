@@ -98,7 +98,7 @@ func openAttached(ctx context.Context, ifname string, a *DomainAttr) (*attached,
 
 // serves refuses the daemon of another interface, or of one in another namespace unless
 // the caller has chosen its socket.
-func serves(path, ifname string, chosen bool, i *InterfaceInfo, host *share.Attached) error {
+func serves(path, ifname string, chosen bool, i *interfaceInfo, host *share.Attached) error {
 	if i.Name == ifname && (chosen || host.NetNS == here(0).namespace) {
 		return nil
 	}

@@ -49,7 +49,7 @@ type attached struct {
 	reader  sync.WaitGroup
 
 	conversation // its mu guards what follows, too
-	info         InterfaceInfo
+	info         interfaceInfo
 	joined       bool                              // the host that was met last carries operations, or did
 	rejoin       func(context.Context, joins) bool // tells the domain of another host; nil until Watch
 	changed      func(port.Event)                  // likewise
@@ -174,7 +174,7 @@ func ask(ctx context.Context, talk *share.Talk, verb string, arguments any, fds 
 // host had.
 func (a *attached) learn(result json.RawMessage) error {
 	var h share.Attached
-	var info InterfaceInfo
+	var info interfaceInfo
 	if err := json.Unmarshal(result, &h); err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func (a *attached) Follow(wire.Addr, wire.Link, func(wire.Link)) (stop func()) {
 func (a *attached) Silent(netip.Addr) {}
 
 // Info implements device.
-func (a *attached) Info() InterfaceInfo {
+func (a *attached) Info() interfaceInfo {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.info

@@ -26,7 +26,7 @@ type borrowed struct {
 	queue *port.Queue
 	ferry *share.Ferry
 	host  share.Borrowed
-	info  InterfaceInfo
+	info  interfaceInfo
 
 	wake    chan struct{}   // there are errands
 	closing context.Context // ends with Close
@@ -177,7 +177,7 @@ func (b *borrowed) Watch(changed func(port.Event)) {
 }
 
 // Info implements device.
-func (b *borrowed) Info() InterfaceInfo { return b.info }
+func (b *borrowed) Info() interfaceInfo { return b.info }
 
 // Counters implements device: the host's XDP program and the own queue.
 func (b *borrowed) Counters() (map[string]uint64, error) {

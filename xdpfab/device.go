@@ -31,7 +31,7 @@ type device interface {
 	// port.Interface.
 	Follow(a wire.Addr, l wire.Link, changed func(wire.Link)) (stop func())
 	Silent(remote netip.Addr)
-	Info() InterfaceInfo
+	Info() interfaceInfo
 	Counters() (map[string]uint64, error)
 	Close() error
 

@@ -186,7 +186,7 @@ func (d *Domain) serving(number uint16) *Endpoint {
 func (d *Domain) Attr() DomainAttr { return d.attr }
 
 // Interface describes the interface and the mode that it is used in.
-func (d *Domain) Interface() InterfaceInfo { return d.node.dev.Info() }
+func (d *Domain) Interface() InterfaceInfo { return InterfaceInfo(d.node.dev.Info()) }
 
 // Name returns the address of the domain's endpoint of the given number on the Ethernet
 // segment, as peers pass it to Dial or AddressVector.Insert. See Endpoint.Name.

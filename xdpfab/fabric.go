@@ -187,8 +187,8 @@ func (p *pipeEnd) Silent(netip.Addr)                                          {}
 
 func (p *pipeEnd) Counters() (map[string]uint64, error) { return map[string]uint64{}, nil }
 
-func (p *pipeEnd) Info() InterfaceInfo {
-	return InterfaceInfo{Name: "pipe", MAC: wire.Addr{MAC: p.mac}.String(), MTU: pipeMTU, Driver: "memory", Queues: 1}
+func (p *pipeEnd) Info() interfaceInfo {
+	return interfaceInfo{Name: "pipe", MAC: wire.Addr{MAC: p.mac}.String(), MTU: pipeMTU, Driver: "memory", Queues: 1}
 }
 
 func (p *pipeEnd) Link(_ context.Context, a wire.Addr) (wire.Link, error) {

@@ -51,12 +51,12 @@ func (i *Info) guest(o *share.Offer) {
 // daemonOffer is what one daemon offers.
 type daemonOffer struct {
 	share.Offer
-	info InterfaceInfo
+	info interfaceInfo
 }
 
 // infos lists the ways to use the daemon's interface.
 func (o *daemonOffer) infos() []Info {
-	list := offersAt(o.info, o.Networks)
+	list := offersAt(InterfaceInfo(o.info), o.Networks)
 	for n := range list {
 		list[n].guest(&o.Offer)
 		list[n].Interface.UDP = o.info.UDP // the daemon's, which serves both

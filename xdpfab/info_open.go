@@ -117,7 +117,7 @@ type encap struct {
 // offer describes the domain as GetInfo does: what the caller can choose is at its
 // greatest.
 func (d *Domain) offer() Info {
-	in, e := d.node.dev.Info(), d.attr.encap
+	in, e := d.Interface(), d.attr.encap
 	if e.format == AddrUnspec {
 		e = encap{AddrEthernet, in.MAC, "ethernet"}
 	}

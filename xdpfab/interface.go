@@ -11,6 +11,25 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
+// interfaceInfo describes an interface and the mode that it is used in: InterfaceInfo,
+// field by field, as devices, hosts and guests have it.
+type interfaceInfo struct {
+	Name     string `json:"name"`
+	Index    int    `json:"index"`
+	MAC      string `json:"mac"`
+	MTU      int    `json:"mtu"` // bytes
+	Driver   string `json:"driver"`
+	Queues   int    `json:"queues"` // in use
+	Relayed  int    `json:"relayed,omitempty"`
+	XDP      string `json:"xdp"`
+	Copy     string `json:"copy"`
+	Chunk    int    `json:"chunk"` // bytes of a packet buffer
+	HugeUMEM bool   `json:"huge_umem"`
+	UDP      bool   `json:"udp"`
+	Daemon   string `json:"daemon,omitempty"`
+	Lent     bool   `json:"lent,omitempty"`
+}
+
 // netInterface is a network interface as a device.
 type netInterface struct {
 	alone
@@ -43,9 +62,9 @@ func (n netInterface) Ports() []engine.Port {
 	return ports
 }
 
-func (n netInterface) Info() InterfaceInfo {
+func (n netInterface) Info() interfaceInfo {
 	m := n.Modes()
-	return InterfaceInfo{
+	return interfaceInfo{
 		Name: n.Name(), Index: n.Index(), MAC: wire.Addr{MAC: n.MAC()}.String(), MTU: n.MTU(), Driver: n.Driver(),
 		Queues: len(n.Queues()), Relayed: n.Strays(), XDP: m.XDP.String(), Copy: m.Copy.String(),
 		Chunk: n.Chunk(), HugeUMEM: m.Pages == xsk.PagesHuge, UDP: n.UDP(),
