@@ -15,24 +15,24 @@ type beyond struct {
 
 // neighbours returns what lies beyond the domain's own queues, of which it also returns
 // the first.
-func (d *Domain) neighbours() (b beyond, first int) {
-	switch dev := d.node.dev.(type) {
+func (n *Node) neighbours() (b beyond, first int) {
+	switch dev := n.dev.(type) {
 	case *borrowed:
-		return beyond{d.node.abroad, dev.outside}, dev.queue.Number()
+		return beyond{n.abroad, dev.outside}, dev.queue.Number()
 	case lender:
 		if len(dev.Spares()) > 0 {
-			return beyond{d.node.elsewhere, d.node.outside}, 0
+			return beyond{n.elsewhere, n.outside}, 0
 		}
 	}
 	return beyond{}, 0
 }
 
 // meetNeighbours begins to take the packets that arrive on queues of others.
-func (d *Domain) meetNeighbours(e *engine.Engine) {
-	switch dev := d.node.dev.(type) {
+func (n *Node) meetNeighbours(e *engine.Engine) {
+	switch dev := n.dev.(type) {
 	case *borrowed:
 		dev.join(e)
 	case lender:
-		dev.Mind(func(packet []byte) { e.Deliver(packet, false) }, d.node.happened)
+		dev.Mind(func(packet []byte) { e.Deliver(packet, false) }, n.happened)
 	}
 }
