@@ -41,7 +41,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	d.attr.life, d.attr.handed, n.residence.home = 0, nil, at
 	n.paused.Store(attr.life != 0 || at != nil)
 	d.served.Store(&[]*Endpoint{})
-	n.residence.table = n.table
+	n.residence.n, n.residence.table = n, n.table
 	if err := d.attr.tune(dev); err != nil {
 		n.release()
 		return nil, err
@@ -57,7 +57,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	}
 	dev.Watch(n.happened)
 	if at == nil && attr.ResidentPin != "" || at != nil && !at.vacant { // a Pipe refuses
-		if err := n.settleIn(); err != nil {
+		if err := n.residence.settleIn(); err != nil {
 			return nil, errors.Join(err, d.shut(true))
 		}
 	}
@@ -132,7 +132,7 @@ func (d *Domain) shut(children bool) error {
 	}
 	d.closed = true
 	d.mu.Unlock()
-	d.node.depart()
+	d.node.residence.depart()
 	d.mu.Lock()
 	d.endObjects()
 	d.node.end.set(fmt.Errorf("domain on %s: %w", d.node.dev.Info().Name, ErrClosed))

@@ -82,7 +82,7 @@ func (n *Node) run(life, resident uint64) error {
 			Local: n.dev.MAC(), MTU: n.dev.MTU(), Queue: first + q,
 			Secret: secret, Life: life, Resident: resident, Clock: n.attr.clock,
 			Elsewhere: beyond.elsewhere, Outside: beyond.outside, Spread: n.attr.Spread,
-			Suspect: n.suspect, Padding: n.pads, Longest: n.longest,
+			Suspect: n.suspect, Padding: n.residence.pads, Longest: n.residence.longest,
 			Events: n.eventsOf, Inflow: n.inflowOf, Room: n.owner.roomy,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return n.serveSession(x, q, now, p) },
 			Session: session.Config{

@@ -38,7 +38,7 @@ import (
 func (d *Domain) NewResidentMemory(name string, size int) (*mr.Memory, error) {
 	d.node.mu.Lock()
 	defer d.node.mu.Unlock()
-	m, err := d.node.residentMemory(name, size)
+	m, err := d.node.residence.residentMemory(name, size)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: resident memory %q: %w", name, err)
 	}
@@ -49,7 +49,7 @@ func (d *Domain) NewResidentMemory(name string, size int) (*mr.Memory, error) {
 func (d *Domain) NewResidentRegion(name string, size int) (*mr.Region, error) {
 	d.node.mu.Lock()
 	defer d.node.mu.Unlock()
-	m, err := d.node.residentMemory(name, size)
+	m, err := d.node.residence.residentMemory(name, size)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: region %q: %w", name, err)
 	}
@@ -59,6 +59,7 @@ func (d *Domain) NewResidentRegion(name string, size int) (*mr.Region, error) {
 // residence is what a domain has of resident memory. Its lock may be taken while others
 // are held.
 type residence struct {
+	n        *Node
 	table    *mr.Table // the domain's
 	mu       sync.Mutex
 	executor *resident.Executor // nil until there is resident memory
@@ -73,30 +74,29 @@ type residence struct {
 }
 
 // residentMemory is NewResidentMemory with d.node.mu held.
-func (n *Node) residentMemory(name string, size int) (*mr.Memory, error) {
-	if err := n.open(); err != nil {
+func (h *residence) residentMemory(name string, size int) (*mr.Memory, error) {
+	if err := h.n.open(); err != nil {
 		return nil, err
 	}
-	if err := n.reside(); err != nil {
+	if err := h.reside(); err != nil {
 		return nil, err
 	}
-	m, found, err := n.residence.executor.NewMemory(name, size)
+	m, found, err := h.executor.NewMemory(name, size)
 	if err != nil {
 		return nil, err
 	}
 	if found {
-		n.log(slog.LevelInfo, "resident memory goes on as it was left", slog.String("memory", name), slog.Int("size", size))
+		h.n.log(slog.LevelInfo, "resident memory goes on as it was left", slog.String("memory", name), slog.Int("size", size))
 	}
 	var as *mr.Memory
 	as, err = mr.Resident(m.Bytes(), func() error {
-		n.residence.forget(as, m)
+		h.forget(as, m)
 		return m.Close()
 	})
 	if err != nil {
-		n.residence.forget(as, m)
+		h.forget(as, m)
 		return nil, errors.Join(err, m.Close())
 	}
-	h := &n.residence
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.memories[as] = m
@@ -104,43 +104,42 @@ func (n *Node) residentMemory(name string, size int) (*mr.Memory, error) {
 }
 
 // reside has the XDP program execute, from the first call on. n.mu is held.
-func (n *Node) reside() error {
-	h := &n.residence
+func (h *residence) reside() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.leaving.Load() {
-		return fmt.Errorf("domain on %s, which another process is taking over: %w", n.dev.Info().Name, errno.Busy)
+		return fmt.Errorf("domain on %s, which another process is taking over: %w", h.n.dev.Info().Name, errno.Busy)
 	}
 	if h.executor != nil {
 		return nil
 	}
-	dev, own := n.dev.(netInterface)
+	dev, own := h.n.dev.(netInterface)
 	switch {
 	case h.handing.Load():
-		return fmt.Errorf("domain on %s, which another process is taking over: %w", n.dev.Info().Name, errno.Busy)
+		return fmt.Errorf("domain on %s, which another process is taking over: %w", h.n.dev.Info().Name, errno.Busy)
 	case !own:
-		return fmt.Errorf("domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w", n.dev.Info().Name, errno.NotImplemented)
+		return fmt.Errorf("domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w", h.n.dev.Info().Name, errno.NotImplemented)
 	}
 	var err error
 	x := h.home.executor()
 	if x != nil {
-		n.tellPlaces(x.Capacity())
+		h.tellPlaces(x.Capacity())
 	} else {
 		sockets, counters := dev.Program().Shared()
-		x, err = resident.Load(resident.Config{Sessions: n.attr.ResidentSessions, Regions: resident.MaxRegions, Sockets: sockets, Counters: counters})
+		x, err = resident.Load(resident.Config{Sessions: h.n.attr.ResidentSessions, Regions: resident.MaxRegions, Sockets: sockets, Counters: counters})
 	}
 	if err != nil {
 		return err
 	}
-	x.OnLoss(func() { n.tellLoss(dev.Name(), n.dev.Info().Driver) })
+	x.OnLoss(func() { h.tellLoss(dev.Name(), h.n.dev.Info().Driver) })
 	x.OnStuck(func(why error) {
 		err := errors.Join(why, dev.Program().SetExecutor(nil))
-		go n.log(slog.LevelError, "the XDP program executes nothing more, as it does not obey: the poller does, until the domain is opened anew",
+		go h.n.log(slog.LevelError, "the XDP program executes nothing more, as it does not obey: the poller does, until the domain is opened anew",
 			slog.String("interface", dev.Name()), slog.Any("error", err))
 	})
 	h.executor, h.memories = x, map[*mr.Memory]*resident.Memory{}
 	h.keys.Store(&map[uint64]struct{}{})
-	servers, err := h.serve(n)
+	servers, err := h.serve()
 	if err == nil {
 		err = h.home.keep(dev, x)
 	}
@@ -158,31 +157,31 @@ func (n *Node) reside() error {
 
 // tellPlaces says in the log that the domain goes on with another number of places than
 // it wants, which the state that a former process has left decides.
-func (n *Node) tellPlaces(has int) {
-	if want := n.attr.ResidentSessions; want != 0 && want != has {
-		n.log(slog.LevelWarn, "the number of resident sessions stays that of what a former process has left: what is wanted has no effect",
+func (h *residence) tellPlaces(has int) {
+	if want := h.n.attr.ResidentSessions; want != 0 && want != has {
+		h.n.log(slog.LevelWarn, "the number of resident sessions stays that of what a former process has left: what is wanted has no effect",
 			slog.Int("has", has), slog.Int("wanted", want), slog.String("remedy", "close the domain without ResidentLeave (xdpfabd: end it, without --leave), and open it anew"))
 	}
 }
 
 // tellLoss says in the log that what the XDP program sends does not arrive.
-func (n *Node) tellLoss(ifname, driver string) {
+func (h *residence) tellLoss(ifname, driver string) {
 	remedy := "look for frames that the driver drops: ethtool -S " + ifname + " | grep xdp_tx"
 	if driver == "veth" {
 		remedy = "give the other end of the veth an XDP program, if only one that passes everything, or use ordinary regions"
 	}
-	n.log(slog.LevelWarn, "answers of the XDP program are lost: the poller sends them in its place, which takes longer, and without a process there is no answer",
+	h.n.log(slog.LevelWarn, "answers of the XDP program are lost: the poller sends them in its place, which takes longer, and without a process there is no answer",
 		slog.String("interface", ifname), slog.String("driver", driver), slog.String("remedy", remedy))
 }
 
 // longest returns the length of the longest frame of a session that could become
 // resident, in bytes, or 0 for any other: the program takes shorter ones than an
 // interface may.
-func (n *Node) longest(p *session.TargetParams) int {
-	if n.residence.servers.Load() == nil || !resident.Suits(p) {
+func (h *residence) longest(p *session.TargetParams) int {
+	if h.servers.Load() == nil || !resident.Suits(p) {
 		return 0
 	}
-	if t := n.numbers.serving(p.Endpoint); t != nil && !t.mayReside() {
+	if t := h.n.numbers.serving(p.Endpoint); t != nil && !t.mayReside() {
 		return 0
 	}
 	return resident.MaxFrame
@@ -190,15 +189,15 @@ func (n *Node) longest(p *session.TargetParams) int {
 
 // pads reports whether requests should be as long as their answers, into which the XDP
 // program turns them: the packets of veth, and all in generic mode, have no room behind.
-func (n *Node) pads() bool {
-	i := n.dev.Info()
-	return n.residence.servers.Load() != nil && (i.Driver == "veth" || i.XDP == "generic")
+func (h *residence) pads() bool {
+	i := h.n.dev.Info()
+	return h.servers.Load() != nil && (i.Driver == "veth" || i.XDP == "generic")
 }
 
 // serve makes a server for each engine. h.mu is held.
-func (h *residence) serve(n *Node) (servers []*resident.Server, err error) {
-	for _, st := range n.steppers {
-		local := memory.New(n.table)
+func (h *residence) serve() (servers []*resident.Server, err error) {
+	for _, st := range h.n.steppers {
+		local := memory.New(h.n.table)
 		h.local = append(h.local, local)
 		v, err := h.executor.NewServer(local, 0, st.eng.Lived)
 		if err != nil {

@@ -98,8 +98,7 @@ func (p *programTallies) awaited() bool {
 
 // observeProgram has the program count what it applies to a region, for its tally. What
 // was applied before is no concern of a counter that is bound now.
-func (n *Node) observeProgram(key uint64, t *regionTally) error {
-	h := &n.residence
+func (h *residence) observeProgram(key uint64, t *regionTally) error {
 	p := &h.counted
 	p.look()
 	h.mu.Lock()
@@ -118,7 +117,7 @@ func (n *Node) observeProgram(key uint64, t *regionTally) error {
 	}
 	if p.end == nil {
 		p.over = make(chan struct{})
-		if p.end, err = h.executor.OnTouch(n.touchedByProgram); err != nil {
+		if p.end, err = h.executor.OnTouch(h.touchedByProgram); err != nil {
 			return fmt.Errorf("xdpfab: %w", err)
 		}
 	}
@@ -130,9 +129,9 @@ func (n *Node) observeProgram(key uint64, t *regionTally) error {
 
 // touchedByProgram is called after the program has applied operations to a region with
 // counters. What it applies from the second look on makes another event.
-func (n *Node) touchedByProgram() {
-	p := &n.residence.counted
-	n.haveLook()
+func (h *residence) touchedByProgram() {
+	p := &h.counted
+	h.haveLook()
 	if !p.awaited() {
 		select {
 		case <-p.over:
@@ -141,16 +140,16 @@ func (n *Node) touchedByProgram() {
 		}
 	}
 	p.rearm()
-	n.haveLook()
+	h.haveLook()
 }
 
 // haveLook has the program's counts looked at by a goroutine that may.
-func (n *Node) haveLook() {
-	p := &n.residence.counted
-	if n.attr.Threading != ThreadDomain {
+func (h *residence) haveLook() {
+	p := &h.counted
+	if h.n.attr.Threading != ThreadDomain {
 		p.look()
 	} else if !p.asked.Swap(true) {
-		n.turns[0].Interrupt(func() {
+		h.n.turns[0].Interrupt(func() {
 			p.asked.Store(false)
 			p.look()
 		})

@@ -141,14 +141,14 @@ func (h *home) executor() *resident.Executor {
 }
 
 // settleIn has a new domain go on with what a former process has left.
-func (n *Node) settleIn() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err := n.reside(); err != nil {
+func (h *residence) settleIn() error {
+	h.n.mu.Lock()
+	defer h.n.mu.Unlock()
+	if err := h.reside(); err != nil {
 		return fmt.Errorf("xdpfab: resident regions that outlive the process: %w", err)
 	}
-	if h := n.residence.home; !h.handed {
-		n.log(slog.LevelInfo, "going on with what a former process has left", slog.String("folder", h.path))
+	if at := h.home; !at.handed {
+		h.n.log(slog.LevelInfo, "going on with what a former process has left", slog.String("folder", at.path))
 	}
 	return nil
 }
@@ -233,8 +233,7 @@ func (h *residence) left(m *mr.Memory, o *mr.Options) (bool, error) {
 
 // goOn takes back the sessions that a former process has left, and ends what else it has
 // left that this one does not want. The engines are paused.
-func (n *Node) goOn() {
-	h := &n.residence
+func (h *residence) goOn() {
 	h.mu.Lock()
 	x, at := h.executor, h.home
 	if at == nil || at.resumed {
@@ -246,7 +245,7 @@ func (n *Node) goOn() {
 		h.mu.Unlock()
 		return
 	}
-	h.tellEnding(n)
+	h.tellEnding()
 	err := x.Sweep(*h.keys.Load())
 	h.mu.Unlock()
 	var sessions []resident.LeftSession
@@ -258,11 +257,11 @@ func (n *Node) goOn() {
 		err = errors.Join(err, bad)
 	}
 	if err != nil {
-		n.log(slog.LevelWarn, "what a former process has left is not all in order", slog.Any("error", err))
+		h.n.log(slog.LevelWarn, "what a former process has left is not all in order", slog.Any("error", err))
 	}
-	queues := make([][]engine.LeftSession, len(n.steppers))
+	queues := make([][]engine.LeftSession, len(h.n.steppers))
 	lost := func(l engine.LeftSession, err error) {
-		n.log(slog.LevelWarn, "a session that a former process has left ends", slog.Any("reason", errors.Join(err, x.Drop(uint32(l.ID)))))
+		h.n.log(slog.LevelWarn, "a session that a former process has left ends", slog.Any("reason", errors.Join(err, x.Drop(uint32(l.ID)))))
 	}
 	for _, s := range sessions {
 		l := engine.LeftSession{ID: wire.SessionID(s.ID), Memo: s.Memo, Live: s.Live, Served: inProgram}
@@ -272,18 +271,18 @@ func (n *Node) goOn() {
 			lost(l, fmt.Errorf("it is of queue %d, and there are %d", q, len(queues)))
 		}
 	}
-	for q, st := range n.steppers {
+	for q, st := range h.n.steppers {
 		st.Call(func() { st.eng.Adopt(queues[q], lost) })
 	}
 }
 
 // tellEnding logs which regions of the process before end, as nothing has asked for them.
 // The lock is held.
-func (h *residence) tellEnding(n *Node) {
+func (h *residence) tellEnding() {
 	regions, _ := h.executor.Regions() // Sweep says why not
 	for key, r := range regions {
 		if _, used := (*h.keys.Load())[key]; !used {
-			n.log(slog.LevelWarn, "a resident region that the former process had ends, as this one does not have it",
+			h.n.log(slog.LevelWarn, "a resident region that the former process had ends, as this one does not have it",
 				slog.String("region", r.Name.Name), slog.Int("size", r.Length))
 		}
 	}
@@ -292,39 +291,39 @@ func (h *residence) tellEnding(n *Node) {
 // depart is called when the domain begins to end. What it leaves is as if the process had
 // died, and the engines say nothing of it any more; otherwise it dies with the process
 // from here on.
-func (n *Node) depart() {
-	if h := &n.residence; h.stays(n) {
-		for _, st := range n.steppers {
+func (h *residence) depart() {
+	if h.stays() {
+		for _, st := range h.n.steppers {
 			st.Call(st.eng.Depart)
 		}
 		h.mu.Lock()
 		h.leaving.Store(true)
 		h.mu.Unlock()
-	} else if err := h.unpin(n); err != nil {
-		n.log(slog.LevelWarn, "what is resident may be left behind", slog.Any("error", err))
+	} else if err := h.unpin(); err != nil {
+		h.n.log(slog.LevelWarn, "what is resident may be left behind", slog.Any("error", err))
 	}
 }
 
 // stays reports whether a domain that begins to end leaves what is resident as if the
 // process had died.
-func (h *residence) stays(n *Node) bool {
+func (h *residence) stays() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := h.home
 	if at == nil || h.leaving.Load() {
 		return false
 	}
-	return at.left() || at.resumed && h.executor != nil && n.attr.ResidentLeave && !errors.Is(n.end.returned(), errno.InterfaceLost)
+	return at.left() || at.resumed && h.executor != nil && h.n.attr.ResidentLeave && !errors.Is(h.n.end.returned(), errno.InterfaceLost)
 }
 
 // unpin has what is resident end with the process, unless it is handed over.
-func (h *residence) unpin(n *Node) error {
+func (h *residence) unpin() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.home == nil || h.leaving.Load() {
 		return nil
 	}
-	return n.dev.(netInterface).Program().Unpin()
+	return h.n.dev.(netInterface).Program().Unpin()
 }
 
 // left reports whether what is there is still the former process's.

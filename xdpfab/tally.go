@@ -91,7 +91,7 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 		return err
 	}
 	if r.Memory().Kind() == mr.KindResident {
-		if err := d.node.observeProgram(r.Key(), t); err != nil {
+		if err := d.node.residence.observeProgram(r.Key(), t); err != nil {
 			return err
 		}
 	}
