@@ -3,12 +3,14 @@
 package xdpfab
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/resident"
 	"github.com/xdpfab/xdpfab/internal/session"
 )
@@ -115,9 +117,13 @@ type DomainAttr struct {
 	encap  encap        // set by OpenInfo
 	usual  usual        // filled in
 	life   uint64       // of the domain whose place it takes, paused until Resume; 0 for none
-	handed *Handover    // with what that one has left of the interface; nil for none
+	opener opener       // opens the interface in place of the library; nil for the library
+	home   *home        // of what is resident, if that outlives the process
 	clock  func() int64 // of the engines, ns, monotonic; nil means the system's. For tests
 }
+
+// opener opens an interface, and tells the home of what is resident there; nil for none.
+type opener = func(ctx context.Context, ifname string, o port.Options) (device, *home, error)
 
 // usual says which attributes have their default, for a guest: there it is the host's.
 type usual struct{ giveUp, idleRetire bool }
@@ -233,4 +239,15 @@ type InterfaceInfo struct {
 	Daemon string `json:"daemon,omitempty"`
 	// Lent says that the domain drives a queue which that daemon has lent it.
 	Lent bool `json:"lent,omitempty"`
+}
+
+// config is what the attributes mean to the node.
+func (a *DomainAttr) config() config {
+	return config{
+		Manual: a.Progress == ProgressManual, Alone: a.Threading == ThreadDomain, Spread: a.Spread,
+		Cores: a.Cores, Spin: a.Spin, Log: a.Log, Clock: a.clock,
+		Window: a.Window, GiveUp: a.GiveUp, RTOMin: a.RTOMin, BaseRTT: a.BaseRTT, IdleRetire: a.IdleRetire,
+		ProvKey: a.MRMode&MRProvKey != 0, VirtAddr: a.MRMode&MRVirtAddr != 0, AuthKey: a.AuthKey,
+		ResidentSessions: a.ResidentSessions, ResidentLeave: a.ResidentLeave,
+	}
 }

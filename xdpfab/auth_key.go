@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
-	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -63,17 +62,4 @@ func (k AuthKey) or(other AuthKey) AuthKey {
 		k = other
 	}
 	return bytes.Clone(k)
-}
-
-// session returns the key in the form that sessions use, nil for none.
-func (n *Node) session(k AuthKey) (*session.Key, error) {
-	return sessionKey(n.table, k)
-}
-
-func sessionKey(t *mr.Table, k AuthKey) (*session.Key, error) {
-	n, err := t.AuthKey(k)
-	if err != nil || n == 0 {
-		return nil, err
-	}
-	return session.NewKey(k, uint32(n)), nil
 }

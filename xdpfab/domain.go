@@ -34,11 +34,11 @@ type Domain struct {
 // newDomain makes a domain of a device. The domain owns the device from here on, also
 // when newDomain fails.
 func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
-	n := &Node{attr: attr, dev: dev, table: mr.NewTable(), end: end{done: make(chan struct{})}}
+	n := &Node{dev: dev, table: mr.NewTable(), end: end{done: make(chan struct{})}}
 	d := &Domain{node: n, attr: attr, fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{}}
 	n.owner = d
-	at := homeOf(dev)
-	d.attr.life, d.attr.handed, n.residence.home = 0, nil, at
+	at := attr.home
+	d.attr.life, d.attr.opener, d.attr.home, n.residence.home = 0, nil, nil, at
 	n.paused.Store(attr.life != 0 || at != nil)
 	d.served.Store(&[]*Endpoint{})
 	n.residence.n, n.residence.table = n, n.table
@@ -46,7 +46,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 		n.release()
 		return nil, err
 	}
-	n.attr = d.attr
+	n.config = d.attr.config()
 	dev.deliver(guestReceiver{d})
 	if err := n.run(cmp.Or(attr.life, newLife()), at.lasting()); err != nil {
 		n.release()

@@ -14,6 +14,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/xsk"
 )
 
 // Fabric opens domains; fi_fabric(3). It holds the default attributes of its domains.
@@ -74,7 +75,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 		}
 		noDaemon = err
 	}
-	dev, err := openInterface(ctx, ifname, a)
+	dev, err := openInterface(ctx, ifname, &a)
 	if err != nil {
 		if err = ours(ifname, err); errors.Is(noDaemon, fs.ErrPermission) { // there may be a daemon after all
 			err = fmt.Errorf("%w; nor is there a daemon that this program may use: %w", err, noDaemon)
@@ -86,6 +87,25 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 		here(dev.Info().Index).enter(d)
 	}
 	return d, err
+}
+
+var copyModes = [...]xsk.Mode{CopyAuto: xsk.Auto, CopyForce: xsk.Copy, ZeroCopyForce: xsk.ZeroCopy}
+
+// openInterface opens an interface, with the home of what is resident there.
+func openInterface(ctx context.Context, ifname string, a *DomainAttr) (dev device, err error) {
+	o := port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP, Execute: true}
+	switch {
+	case a.opener != nil:
+		dev, a.home, err = a.opener(ctx, ifname, o)
+	case a.ResidentPin != "":
+		dev, a.home, err = openAtHome(ctx, ifname, a.ResidentPin, o)
+	default:
+		var i *port.Interface
+		if i, err = port.Open(ctx, ifname, o); err == nil {
+			dev = netInterface{Interface: i}
+		}
+	}
+	return dev, err
 }
 
 // adopt makes a domain of a device and adds it to the fabric's.

@@ -73,7 +73,7 @@ func (n *Node) fail(cause error) {
 		return
 	}
 	n.owner.lost(n.end.returned())
-	if n.attr.Threading == ThreadDomain { // the caller's goroutine alone may use the engines
+	if n.config.Alone { // the caller's goroutine alone may use the engines
 		for _, t := range n.turns {
 			t.Interrupt(n.quiesce)
 		}
@@ -177,8 +177,8 @@ func (n *Node) happened(e port.Event) {
 }
 
 func (n *Node) log(level slog.Level, text string, attrs ...slog.Attr) {
-	if n.attr.Log != nil {
-		n.attr.Log.LogAttrs(context.Background(), level, text, attrs...)
+	if n.config.Log != nil {
+		n.config.Log.LogAttrs(context.Background(), level, text, attrs...)
 	}
 }
 

@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math/bits"
@@ -132,6 +133,9 @@ func unmetField(hint, offer any) string {
 	return ""
 }
 
+// networks are those of the address formats that names of hosts can have.
+var networks = map[AddrFormat]string{AddrIPv4: "ip4", AddrIPv6: "ip6"}
+
 // addressed reads the addresses in the hints, and returns the hints in the form in which
 // they can be compared with offers: of the source without the number of the endpoint,
 // and with the format of the addresses. dest is that of the peer, resolved.
@@ -142,7 +146,7 @@ func (h *Info) addressed(ctx context.Context) (compared *Info, source wire.Addr,
 		if hint.text == "" {
 			continue
 		}
-		a, err := resolve(ctx, hint.text, compared.AddrFormat)
+		a, err := resolve(ctx, hint.text, cmp.Or(networks[compared.AddrFormat], "ip"))
 		if err != nil {
 			return nil, source, "", fmt.Errorf("xdpfab: %s: %w", hint.field, err)
 		}

@@ -12,18 +12,14 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// resolve reads an address of a node of which the host may be given by name, as in
-// "host" or "host/5" (node of fi_getinfo). A name with several IP addresses means the
-// first one of the format, or of any if there is no format.
-func resolve(ctx context.Context, text string, format AddrFormat) (wire.Addr, error) {
+// resolve reads an address of a node, whose host may be given by name, as in "host" or
+// "host/5" (node of fi_getinfo). A name with several IP addresses means the first one of
+// the network: "ip4", "ip6", or "ip" for any.
+func resolve(ctx context.Context, text string, network string) (wire.Addr, error) {
 	a, bad := wire.ParseAddr(text)
 	host, suffix, numbered := strings.Cut(text, "/")
 	if bad == nil || !isName(host) {
 		return a, bad
-	}
-	network := map[AddrFormat]string{AddrIPv4: "ip4", AddrIPv6: "ip6"}[format]
-	if network == "" {
-		network = "ip"
 	}
 	found, err := net.DefaultResolver.LookupNetIP(ctx, network, host)
 	if err != nil || len(found) == 0 {

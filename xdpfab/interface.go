@@ -3,8 +3,6 @@
 package xdpfab
 
 import (
-	"context"
-
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -34,24 +32,6 @@ type interfaceInfo struct {
 type netInterface struct {
 	alone
 	*port.Interface
-	home *home // nil unless what is resident outlives the process
-}
-
-var copyModes = [...]xsk.Mode{CopyAuto: xsk.Auto, CopyForce: xsk.Copy, ZeroCopyForce: xsk.ZeroCopy}
-
-func openInterface(ctx context.Context, ifname string, a DomainAttr) (device, error) {
-	o := port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP, Execute: true}
-	if a.handed != nil {
-		return a.handed.openDevice(ctx, ifname, o)
-	}
-	if a.ResidentPin != "" {
-		return openAtHome(ctx, ifname, a.ResidentPin, o)
-	}
-	i, err := port.Open(ctx, ifname, o)
-	if err != nil {
-		return nil, err
-	}
-	return netInterface{Interface: i}, nil
 }
 
 func (n netInterface) Ports() []engine.Port {

@@ -139,13 +139,13 @@ const lookEvery = 50 * time.Millisecond
 
 // gone reports whether the peer has stopped asking. l.mu is held.
 func (l *listener) gone(r *request, now int64) bool {
-	return r.status == wire.HelloWaiting && now-r.heardAt > int64(l.n.attr.GiveUp)
+	return r.status == wire.HelloWaiting && now-r.heardAt > int64(l.n.config.GiveUp)
 }
 
 // expire forgets requests that cannot come again: every cookie that came with them has
 // expired. Until then a captured hello gets the answer that the peer got. l.mu is held.
 func (l *listener) expire(now int64) {
-	keep := 2*session.CookieLife + int64(l.n.attr.GiveUp)
+	keep := 2*session.CookieLife + int64(l.n.config.GiveUp)
 	for front := l.recent.Front(); front != nil; front = l.recent.Front() {
 		r := front.Value.(*request)
 		if now-r.heardAt < keep {

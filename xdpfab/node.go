@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,10 +37,30 @@ type owner interface {
 	roomy()
 }
 
+// config is how a node works. The attributes of domains say what the values mean.
+type config struct {
+	Manual bool // progress
+	Alone  bool // the caller's goroutine alone uses the engines; takes Manual
+	Spread bool
+	Cores  []int
+	Spin   time.Duration
+	Log    *slog.Logger // nil means that nothing is logged
+	Clock  func() int64 // ns, monotonic; nil means the system's
+
+	Window                              int
+	GiveUp, RTOMin, BaseRTT, IdleRetire time.Duration
+
+	ProvKey, VirtAddr bool   // of all regions
+	AuthKey           []byte // of regions that have none
+
+	ResidentSessions int
+	ResidentLeave    bool
+}
+
 // Node is an interface in use: its device, an engine for each queue, the memory that
 // peers may address, and the numbers of endpoints.
 type Node struct {
-	attr     DomainAttr
+	config   config
 	place    place // of the interface; zero for a Pipe
 	owner    owner
 	dev      device
@@ -80,14 +101,14 @@ func (n *Node) run(life, resident uint64) error {
 			Carrier: n.dev.carries(),
 			Port:    port, Accept: n.accept, Request: n.requested, Key: n.keyOf,
 			Local: n.dev.MAC(), MTU: n.dev.MTU(), Queue: first + q,
-			Secret: secret, Life: life, Resident: resident, Clock: n.attr.clock,
-			Elsewhere: beyond.elsewhere, Outside: beyond.outside, Spread: n.attr.Spread,
+			Secret: secret, Life: life, Resident: resident, Clock: n.config.Clock,
+			Elsewhere: beyond.elsewhere, Outside: beyond.outside, Spread: n.config.Spread,
 			Suspect: n.suspect, Padding: n.residence.pads, Longest: n.residence.longest,
 			Events: n.eventsOf, Inflow: n.inflowOf, Room: n.owner.roomy,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return n.serveSession(x, q, now, p) },
 			Session: session.Config{
-				Window: n.attr.Window, GiveUp: n.attr.GiveUp,
-				RTOMin: n.attr.RTOMin, BaseRTT: n.attr.BaseRTT, IdleRetire: n.attr.IdleRetire,
+				Window: n.config.Window, GiveUp: n.config.GiveUp,
+				RTOMin: n.config.RTOMin, BaseRTT: n.config.BaseRTT, IdleRetire: n.config.IdleRetire,
 				Features: wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices |
 					wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding | wire.FeatureEchoes,
 			},
@@ -125,8 +146,8 @@ var began = time.Now()
 
 // now returns the domain's time, in nanoseconds.
 func (n *Node) now() int64 {
-	if n.attr.clock != nil {
-		return n.attr.clock()
+	if n.config.Clock != nil {
+		return n.config.Clock()
 	}
 	return int64(time.Since(began))
 }

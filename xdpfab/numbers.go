@@ -13,6 +13,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
 )
 
 // tenant has the number of an endpoint. The engines ask it about the sessions that peers
@@ -49,6 +50,9 @@ type numbers struct {
 }
 
 type numberPage [256]atomic.Pointer[holder]
+
+// anyNumber stands for a number that the node chooses. It is the value of AnyNumber.
+const anyNumber = -1
 
 // holder is a number that is taken. The tenant is nil until it moves in.
 type holder struct{ tenant }
@@ -128,7 +132,7 @@ func (n *numbers) drop(number uint16, t tenant) bool {
 func (n *numbers) take(number int, highest bool, of *block) (uint16, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if number != AnyNumber {
+	if number != anyNumber {
 		if number < 0 || number > 0xffff {
 			return 0, fmt.Errorf("xdpfab: endpoint number %d: want 0..65535 or AnyNumber", number)
 		}
@@ -162,7 +166,7 @@ func (n *numbers) someNumber() int {
 			return at
 		}
 	}
-	return AnyNumber
+	return anyNumber
 }
 
 // reserve checks or chooses as many numbers, one after the other, as a block. Each is
@@ -242,7 +246,7 @@ func (n *numbers) takeMany(number, length int) (int, error) {
 // find checks or chooses as many numbers, one after the other. n.mu is held.
 func (n *numbers) find(number, length int) (int, error) {
 	first, last := number, number
-	if number == AnyNumber {
+	if number == anyNumber {
 		first, last = 1, 0x10000-length
 	}
 	if first < 0 || length < 1 || first > 0x10000-length {
@@ -329,4 +333,17 @@ func (n *Node) serveSession(x *executor.Executor, queue int, now int64, p sessio
 // the engine's thread.
 func (n *Node) abroad(endpoint uint16) (queue int, is bool) {
 	return engine.AnyQueue, n.numbers.serving(endpoint) == nil
+}
+
+// session returns the key in the form that sessions use, nil for none.
+func (n *Node) session(k []byte) (*session.Key, error) {
+	return sessionKey(n.table, k)
+}
+
+func sessionKey(t *mr.Table, k []byte) (*session.Key, error) {
+	n, err := t.AuthKey(k)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	return session.NewKey(k, uint32(n)), nil
 }

@@ -3,9 +3,11 @@
 package xdpfab
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -31,13 +33,16 @@ func (n *Node) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 		return nil, err
 	}
 	if m == nil {
-		return nil, fmt.Errorf("xdpfab: register: the memory is nil: want one that package mr returned: %w", ErrLength)
+		return nil, fmt.Errorf("xdpfab: register: the memory is nil: want one that package mr returned: %w", errno.Length)
 	}
-	if n.attr.MRMode&MRProvKey != 0 {
+	if n.config.ProvKey {
 		o.Key = nil // the domain chooses; fi_mr(3) has the requested key ignored
 	}
-	o.AuthKey = AuthKey(o.AuthKey).or(n.attr.AuthKey)
-	o.Virtual = o.Virtual || n.attr.MRMode&MRVirtAddr != 0
+	if len(o.AuthKey) == 0 {
+		o.AuthKey = n.config.AuthKey
+	}
+	o.AuthKey = bytes.Clone(o.AuthKey)
+	o.Virtual = o.Virtual || n.config.VirtAddr
 	if err := n.dev.offers(m.Kind()); err != nil {
 		return nil, fmt.Errorf("xdpfab: register: %w", err)
 	}

@@ -126,7 +126,7 @@ func (h *residence) reside() error {
 		h.tellPlaces(x.Capacity())
 	} else {
 		sockets, counters := dev.Program().Shared()
-		x, err = resident.Load(resident.Config{Sessions: h.n.attr.ResidentSessions, Regions: resident.MaxRegions, Sockets: sockets, Counters: counters})
+		x, err = resident.Load(resident.Config{Sessions: h.n.config.ResidentSessions, Regions: resident.MaxRegions, Sockets: sockets, Counters: counters})
 	}
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (h *residence) reside() error {
 // tellPlaces says in the log that the domain goes on with another number of places than
 // it wants, which the state that a former process has left decides.
 func (h *residence) tellPlaces(has int) {
-	if want := h.n.attr.ResidentSessions; want != 0 && want != has {
+	if want := h.n.config.ResidentSessions; want != 0 && want != has {
 		h.n.log(slog.LevelWarn, "the number of resident sessions stays that of what a former process has left: what is wanted has no effect",
 			slog.Int("has", has), slog.Int("wanted", want), slog.String("remedy", "close the domain without ResidentLeave (xdpfabd: end it, without --leave), and open it anew"))
 	}

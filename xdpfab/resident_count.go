@@ -146,7 +146,7 @@ func (h *residence) touchedByProgram() {
 // haveLook has the program's counts looked at by a goroutine that may.
 func (h *residence) haveLook() {
 	p := &h.counted
-	if h.n.attr.Threading != ThreadDomain {
+	if !h.n.config.Alone {
 		p.look()
 	} else if !p.asked.Swap(true) {
 		h.n.turns[0].Interrupt(func() {

@@ -33,10 +33,10 @@ type home struct {
 }
 
 // openAtHome opens an interface as a process before has left it in a folder, if it has.
-func openAtHome(ctx context.Context, ifname, path string, o port.Options) (device, error) {
+func openAtHome(ctx context.Context, ifname, path string, o port.Options) (device, *home, error) {
 	folder, err := resident.FindFolder(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	h := &home{path: path, folder: folder, back: map[uint64]bool{}}
 	dev, err := h.open(ctx, ifname, o)
@@ -47,9 +47,9 @@ func openAtHome(ctx context.Context, ifname, path string, o port.Options) (devic
 		if h.folder != nil {
 			err = errors.Join(err, h.folder.Close())
 		}
-		return nil, err
+		return nil, nil, err
 	}
-	return dev, nil
+	return dev, h, nil
 }
 
 // openAnew is open when what there is has ended with its interface.
@@ -89,7 +89,7 @@ func (h *home) open(ctx context.Context, ifname string, o port.Options) (device,
 	if err != nil {
 		return nil, err
 	}
-	return netInterface{Interface: i, home: h}, nil
+	return netInterface{Interface: i}, nil
 }
 
 // adopt takes the state that was found, if the interface is as it was: see
@@ -112,12 +112,6 @@ func (h *home) adopt(i *port.Interface) error {
 		return nil
 	}
 	return errors.Join(err, x.Close())
-}
-
-// homeOf returns the home of a device.
-func homeOf(dev device) *home {
-	n, _ := dev.(netInterface)
-	return n.home
 }
 
 // lasting returns the life of what is to outlive the process; 0 for nothing. Peers are
@@ -313,7 +307,7 @@ func (h *residence) stays() bool {
 	if at == nil || h.leaving.Load() {
 		return false
 	}
-	return at.left() || at.resumed && h.executor != nil && h.n.attr.ResidentLeave && !errors.Is(h.n.end.returned(), errno.InterfaceLost)
+	return at.left() || at.resumed && h.executor != nil && h.n.config.ResidentLeave && !errors.Is(h.n.end.returned(), errno.InterfaceLost)
 }
 
 // unpin has what is resident end with the process, unless it is handed over.

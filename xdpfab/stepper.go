@@ -25,11 +25,11 @@ var maxSleep = time.Second
 
 // start puts the engines in motion.
 func (n *Node) start(engines []*engine.Engine) {
-	if n.attr.Progress == ProgressManual && len(engines) > 1 {
-		n.turns = append(n.turns, progress.New(engine.NewTeam(engines, n.waitAny()), n.config(0)))
+	if n.config.Manual && len(engines) > 1 {
+		n.turns = append(n.turns, progress.New(engine.NewTeam(engines, n.waitAny()), n.stepping(0)))
 	} else {
 		for q, e := range engines {
-			n.turns = append(n.turns, progress.New(e, n.config(q)))
+			n.turns = append(n.turns, progress.New(e, n.stepping(q)))
 		}
 	}
 	for q, e := range engines {
@@ -37,14 +37,14 @@ func (n *Node) start(engines []*engine.Engine) {
 	}
 }
 
-// config says how the engine of queue q is stepped.
-func (n *Node) config(q int) progress.Config {
+// stepping says how the engine of queue q is stepped.
+func (n *Node) stepping(q int) progress.Config {
 	core := -1
-	if len(n.attr.Cores) > 0 {
-		core = n.attr.Cores[q%len(n.attr.Cores)]
+	if len(n.config.Cores) > 0 {
+		core = n.config.Cores[q%len(n.config.Cores)]
 	}
 	closed := func() error { return fmt.Errorf("xdpfab: %w", n.end.closed()) }
-	return progress.Config{Manual: n.attr.Progress == ProgressManual, Alone: n.attr.Threading == ThreadDomain, Core: core, Spin: n.attr.Spin, Sleep: maxSleep, Closed: closed}
+	return progress.Config{Manual: n.config.Manual, Alone: n.config.Alone, Core: core, Spin: n.config.Spin, Sleep: maxSleep, Closed: closed}
 }
 
 // waitAny returns what waits for any of the device's ports.

@@ -40,7 +40,7 @@ func (h *Handover) Open(ctx context.Context, ifname string, attr DomainAttr, adm
 		return nil, err
 	}
 	a := f.attr
-	a.life, a.handed = h.state.Life, h
+	a.life, a.opener = h.state.Life, h.openDevice
 	d, err := openAgain(ctx, func() (*Domain, error) { return f.open(ctx, ifname, a) })
 	if err != nil {
 		return nil, err

@@ -123,10 +123,10 @@ func (h *Handover) estate() (*resident.Estate, error) {
 }
 
 // openDevice opens the interface that the handover has.
-func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options) (device, error) {
+func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options) (device, *home, error) {
 	var err error
 	if o.Inherit, err = h.device(); err != nil {
-		return nil, fmt.Errorf("xdpfab: takeover: %w", err)
+		return nil, nil, fmt.Errorf("xdpfab: takeover: %w", err)
 	}
 	var at *home
 	switch s := h.state.Resident; {
@@ -138,16 +138,16 @@ func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options
 		o.Fits = func(i *port.Interface) error { return h.takeExecutor(at, i) }
 		if s.Folder != "" {
 			if at.folder, err = h.lockedFolder(s); err != nil {
-				return nil, fmt.Errorf("xdpfab: takeover: %w", err)
+				return nil, nil, fmt.Errorf("xdpfab: takeover: %w", err)
 			}
 			o.Adopt = at.folder.State()
 		}
 	}
 	i, err := port.Open(ctx, ifname, o)
 	if err != nil {
-		return nil, errors.Join(err, at.close())
+		return nil, nil, errors.Join(err, at.close())
 	}
-	return netInterface{Interface: i, home: at}, nil
+	return netInterface{Interface: i}, at, nil
 }
 
 // vacantHome returns a home in which nothing is kept yet. What lies in its folder is of a
