@@ -104,3 +104,7 @@ func (a *attached) parted(origin uint64) bool {
 }
 
 func (a *attached) deliver(to share.Receiver) { a.carrier.Deliver(to) }
+
+func (a *attached) beyond(*Node) (beyond, int) { return beyond{}, 0 }
+
+func (a *attached) cross(*Node, *engine.Engine) {}

@@ -110,8 +110,12 @@ func (b *borrowed) lose(err error) {
 	}
 }
 
-// join connects the device with the engine of the queue.
-func (b *borrowed) join(e *engine.Engine) {
+func (b *borrowed) beyond(n *Node) (beyond, int) {
+	return beyond{n.abroad, b.outside}, b.queue.Number()
+}
+
+// cross connects the device with the engine of the queue.
+func (b *borrowed) cross(_ *Node, e *engine.Engine) {
 	b.tasks.Go(func() { b.ferry.Run(func(packet []byte) { e.Deliver(packet, true) }) })
 }
 

@@ -127,7 +127,7 @@ func (d *Domain) endObjects() {
 }
 
 // wakeObjects ends the waits for all objects, when nothing will happen to them any more.
-func (d *Domain) wakeObjects() {
+func (d asOwner) wakeObjects() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for child := range d.children {

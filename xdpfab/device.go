@@ -35,6 +35,11 @@ type device interface {
 	Counters() (map[string]uint64, error)
 	Close() error
 
+	// beyond returns what lies beyond the device's own queues, and the number of the
+	// first of these. cross begins to take the packets that arrive on queues of others.
+	beyond(n *Node) (b beyond, first int)
+	cross(n *Node, e *engine.Engine)
+
 	upstream
 }
 
@@ -132,6 +137,18 @@ type regionKeeper interface {
 	took(r share.Region, m *mr.Memory)
 }
 
+// lender is a device that may have queues to lend.
+type lender interface {
+	Lend() (*port.Loan, error)
+	Spares() []port.Spare
+	Mind(deliver func([]byte), happened func(port.Event))
+
+	// For a takeover; see port.Interface.
+	Leave() (*port.Inheritance, error)
+	Inherited(queue int) (*port.Loan, error)
+	Settle()
+}
+
 // alone is the upstream of a domain that has its interface.
 type alone struct{}
 
@@ -210,3 +227,7 @@ func (alone) part() {}
 func isGuest(ifname string) error {
 	return fmt.Errorf("domain on %s is a guest itself: %w", ifname, errno.NotImplemented)
 }
+
+func (alone) beyond(*Node) (beyond, int) { return beyond{}, 0 }
+
+func (alone) cross(*Node, *engine.Engine) {}

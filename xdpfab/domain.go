@@ -36,7 +36,7 @@ type Domain struct {
 func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	n := &Node{dev: dev, table: mr.NewTable(), end: end{done: make(chan struct{})}}
 	d := &Domain{node: n, attr: attr, fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{}}
-	n.owner = d
+	n.owner = asOwner{d}
 	at := attr.home
 	d.attr.life, d.attr.opener, d.attr.home, n.residence.home = 0, nil, nil, at
 	n.paused.Store(attr.life != 0 || at != nil)
@@ -66,8 +66,8 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 
 // serving returns the endpoint of that number which accepts sessions, or nil.
 func (d *Domain) serving(number uint16) *Endpoint {
-	ep, _ := d.node.numbers.serving(number).(*Endpoint)
-	return ep
+	ep, _ := d.node.numbers.serving(number).(*asTenant)
+	return (*Endpoint)(ep)
 }
 
 // Attr returns the attributes in force.

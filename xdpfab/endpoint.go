@@ -101,7 +101,7 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 		d.node.numbers.drop(number, nil)
 		return nil, err
 	}
-	d.node.numbers.put(number, ep)
+	d.node.numbers.put(number, (*asTenant)(ep))
 	d.endpoints[number] = ep
 	if !attr.dials {
 		d.children[ep] = fmt.Sprintf("endpoint %d", number)
@@ -277,7 +277,7 @@ func (ep *Endpoint) Close() error {
 		delete(d.endpoints, ep.number)
 	}
 	delete(d.children, ep)
-	own = d.node.numbers.drop(ep.number, ep) && own && d.node.numbers.blockOf(ep.number) == nil
+	own = d.node.numbers.drop(ep.number, (*asTenant)(ep)) && own && d.node.numbers.blockOf(ep.number) == nil
 	d.mu.Unlock()
 	if own {
 		d.node.dev.giveBack(ep.number, 1)

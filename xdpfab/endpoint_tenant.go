@@ -9,38 +9,39 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// An endpoint is the tenant of its number.
+// asTenant is an endpoint as the tenant of its number.
+type asTenant Endpoint
 
-func (ep *Endpoint) serves() bool { return ep.accepting.Load() }
+func (ep *asTenant) serves() bool { return ep.accepting.Load() }
 
-func (ep *Endpoint) admit(origin uint64) wire.HelloStatus {
+func (ep *asTenant) admit(origin uint64) wire.HelloStatus {
 	if ep.conn != nil {
 		return ep.conn.admit(origin)
 	}
 	return wire.HelloAccepted
 }
 
-func (ep *Endpoint) requested(*wire.Connection, wire.Addr, int64) (wire.HelloStatus, wire.Connection) {
+func (ep *asTenant) requested(*wire.Connection, wire.Addr, int64) (wire.HelloStatus, wire.Connection) {
 	return wire.HelloNoEndpoint, wire.Connection{}
 }
 
-func (ep *Endpoint) sessionKey() *session.Key { return ep.key }
+func (ep *asTenant) sessionKey() *session.Key { return ep.key }
 
-func (ep *Endpoint) eventsTo() engine.Events {
+func (ep *asTenant) eventsTo() engine.Events {
 	if ep.recv == nil {
 		return nil
 	}
 	return (*receiver)(ep)
 }
 
-func (ep *Endpoint) inflow(from wire.Addr) session.Inflow {
+func (ep *asTenant) inflow(from wire.Addr) session.Inflow {
 	if ep.inbox == nil {
 		return nil
 	}
-	return ep.newInflow(from)
+	return (*Endpoint)(ep).newInflow(from)
 }
 
-func (ep *Endpoint) begin(x *executor.Executor, _ int, now int64, p session.TargetParams) engine.Served {
+func (ep *asTenant) begin(x *executor.Executor, _ int, now int64, p session.TargetParams) engine.Served {
 	if ep.conn != nil {
 		ep.conn.met.Store(true)
 	}
@@ -50,9 +51,9 @@ func (ep *Endpoint) begin(x *executor.Executor, _ int, now int64, p session.Targ
 	return x.Begin(now, p, &ep.remote)
 }
 
-func (ep *Endpoint) mayReside() bool { return ep.remote == (tally{}) }
+func (ep *asTenant) mayReside() bool { return ep.remote == (tally{}) }
 
-func (ep *Endpoint) isTarget() bool {
+func (ep *asTenant) isTarget() bool {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	return ep.av == nil && ep.recv == nil && ep.inbox == nil && ep.conn == nil && !ep.attr.dials

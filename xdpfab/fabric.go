@@ -84,7 +84,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	}
 	d, err := f.adopt(dev, a)
 	if err == nil {
-		here(dev.Info().Index).enter(d)
+		d.enter(here(dev.Info().Index))
 	}
 	return d, err
 }

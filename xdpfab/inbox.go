@@ -218,7 +218,7 @@ func (f *feeds) change(by func([]*matching.Queue) []*matching.Queue) {
 
 // roomy tells the inboxes that there may be places in their completion queues, and starts
 // deferred receives. It runs on the engines' threads, after room.
-func (d *Domain) roomy() {
+func (d asOwner) roomy() {
 	if d.triggers.receipts.any.Load() {
 		d.triggers.startReceives()
 	}

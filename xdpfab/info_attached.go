@@ -76,7 +76,7 @@ func (h *Info) direct(machine *nic.System, interfaces []nic.Interface) (list []I
 		for _, p := range plan.Problems {
 			unusable = append(unusable, errors.New(p))
 		}
-		if d := here(i.Index).instance(); d != nil {
+		if d := instance(here(i.Index)); d != nil {
 			list = append(list, d.offer())
 		} else if plan.Usable {
 			list = append(list, offersOf(&i, &plan)...)

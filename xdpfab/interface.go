@@ -50,3 +50,14 @@ func (n netInterface) Info() interfaceInfo {
 		Chunk: n.Chunk(), HugeUMEM: m.Pages == xsk.PagesHuge, UDP: n.UDP(),
 	}
 }
+
+func (i netInterface) beyond(n *Node) (beyond, int) {
+	if len(i.Spares()) == 0 {
+		return beyond{}, 0
+	}
+	return beyond{n.elsewhere, n.outside}, 0
+}
+
+func (i netInterface) cross(n *Node, e *engine.Engine) {
+	i.Mind(func(packet []byte) { e.Deliver(packet, false) }, n.happened)
+}

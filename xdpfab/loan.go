@@ -24,18 +24,6 @@ import (
 // ways to peers, and gives out the numbers of endpoints, which decide who gets a hello.
 // What arrives on a wrong queue crosses over in a ferry.
 
-// lender is a device that may have queues to lend.
-type lender interface {
-	Lend() (*port.Loan, error)
-	Spares() []port.Spare
-	Mind(deliver func([]byte), happened func(port.Event))
-
-	// For a takeover; see port.Interface.
-	Leave() (*port.Inheritance, error)
-	Inherited(queue int) (*port.Loan, error)
-	Settle()
-}
-
 // guestCall answers a call.
 type guestCall = func(g *guest, ctx context.Context, args json.RawMessage, fds []int) (any, error)
 

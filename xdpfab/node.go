@@ -86,7 +86,7 @@ type Node struct {
 // its peers; resident is that of what is resident, or 0. A node that is paused takes no
 // packets until Resume.
 func (n *Node) run(life, resident uint64) error {
-	beyond, first := n.neighbours()
+	beyond, first := n.dev.beyond(n)
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
 	var engines []*engine.Engine
@@ -123,7 +123,7 @@ func (n *Node) run(life, resident uint64) error {
 	}
 	engine.NewGroup(engines)
 	n.start(engines)
-	n.meetNeighbours(engines[0])
+	n.dev.cross(n, engines[0])
 	return nil
 }
 

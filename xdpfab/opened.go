@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-
-	"golang.org/x/sys/unix"
 )
 
 // opened are the domains of this process that are open on interfaces, with the place of
@@ -17,31 +15,18 @@ var opened struct {
 	at map[place]*Domain
 }
 
-// place is an interface of the machine.
-type place struct {
-	namespace uint64 // inode of the network namespace
-	index     int
-}
-
-// here returns the place of an interface in the network namespace of the calling thread.
-func here(index int) place {
-	var s unix.Stat_t
-	_ = unix.Stat("/proc/thread-self/ns/net", &s) // without /proc all namespaces are taken for one
-	return place{s.Ino, index}
-}
-
 // ours adds to an error of opening an interface that this process itself has it open, if
 // it has.
 func ours(ifname string, err error) error {
 	i, unknown := net.InterfaceByName(ifname)
-	if unknown != nil || here(i.Index).instance() == nil {
+	if unknown != nil || instance(here(i.Index)) == nil {
 		return err
 	}
 	return fmt.Errorf("a domain of this process has %s, use that one, which GetInfo returns as DomainInfo.Instance, or close it: %w: %w", ifname, ErrBusy, err)
 }
 
 // enter and leave note that a domain is open, and that it no longer is.
-func (p place) enter(d *Domain) {
+func (d *Domain) enter(p place) {
 	opened.Lock()
 	defer opened.Unlock()
 	if opened.at == nil {
@@ -59,9 +44,9 @@ func (d *Domain) leave() {
 	}
 }
 
-// instance returns the domain that is open on an interface, or nil. One whose interface
+// instance returns the domain that is open at a place, or nil. One whose interface
 // was lost is not.
-func (p place) instance() *Domain {
+func instance(p place) *Domain {
 	opened.Lock()
 	defer opened.Unlock()
 	if d := opened.at[p]; d != nil && d.Err() == nil {

@@ -108,7 +108,7 @@ func (h *Handover) fill(d *Domain, admit AdmitGuest, prepare func(*Domain) error
 	var err error
 	guests := func(endpoint uint16) bool {
 		t := d.node.numbers.serving(endpoint)
-		_, own := t.(*Endpoint)
+		_, own := t.(*asTenant)
 		return !own
 	}
 	for q, sessions := range s.Sessions {
