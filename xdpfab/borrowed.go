@@ -111,7 +111,7 @@ func (b *borrowed) lose(err error) {
 }
 
 func (b *borrowed) beyond(n *Node) (beyond, int) {
-	return beyond{n.abroad, b.outside}, b.queue.Number()
+	return beyond{elsewhere: n.abroad, outside: b.outside}, b.queue.Number()
 }
 
 // cross connects the device with the engine of the queue.

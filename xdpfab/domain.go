@@ -38,10 +38,10 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	d := &Domain{node: n, attr: attr, fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{}}
 	n.owner = asOwner{d}
 	at := attr.home
-	d.attr.life, d.attr.opener, d.attr.home, n.residence.home = 0, nil, nil, at
+	d.attr.life, d.attr.opener, d.attr.home = 0, nil, nil
 	n.paused.Store(attr.life != 0 || at != nil)
 	d.served.Store(&[]*Endpoint{})
-	n.residence.n, n.residence.table = n, n.table
+	home := newResidence(n, at)
 	if err := d.attr.tune(dev); err != nil {
 		n.release()
 		return nil, err
@@ -57,7 +57,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 	}
 	dev.Watch(n.happened)
 	if at == nil && attr.ResidentPin != "" || at != nil && !at.vacant { // a Pipe refuses
-		if err := n.residence.settleIn(); err != nil {
+		if err := home.settleIn(); err != nil {
 			return nil, errors.Join(err, d.shut(true))
 		}
 	}
@@ -94,12 +94,6 @@ func (d *Domain) Progress() int {
 	return n
 }
 
-// countPeers counts what a host or the XDP program has applied for peers up to now.
-func (n *Node) countPeers() {
-	n.dev.look()
-	n.residence.counted.look()
-}
-
 // Stats returns every statistic of the domain by name: the engines' counters and the
 // interface's (sockets, XDP program). Operations that have completed before the call are
 // counted. With manual progress the call makes progress.
@@ -113,7 +107,7 @@ func (d *Domain) Stats() (map[string]uint64, error) {
 		c := st.eng.Counters()
 		c.Each(func(name string, v uint64) { all[name] += v })
 	}
-	if err := d.node.residence.count(all); err != nil {
+	if err := residenceOf(d.node).count(all); err != nil {
 		return nil, fmt.Errorf("xdpfab: domain on %s: %w", d.node.dev.Info().Name, err)
 	}
 	return all, nil
@@ -132,7 +126,7 @@ func (d *Domain) shut(children bool) error {
 	}
 	d.closed = true
 	d.mu.Unlock()
-	d.node.residence.depart()
+	residenceOf(d.node).depart()
 	d.mu.Lock()
 	d.endObjects()
 	d.node.end.set(fmt.Errorf("domain on %s: %w", d.node.dev.Info().Name, ErrClosed))

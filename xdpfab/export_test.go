@@ -85,4 +85,4 @@ func (ep *Endpoint) Queue() int {
 }
 
 // Depart begins to close the domain, and goes no further: what is resident is left.
-func (d *Domain) Depart() { d.node.residence.depart() }
+func (d *Domain) Depart() { residenceOf(d.node).depart() }

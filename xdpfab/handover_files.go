@@ -27,7 +27,7 @@ const (
 
 // descriptors is how many file descriptors a handover has copies of at present.
 func (h *Host) descriptors() int {
-	n := deviceFiles + h.n.residence.files()
+	n := deviceFiles + residenceOf(h.n).files()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for g := range h.lodging.guests {

@@ -288,10 +288,3 @@ func (h *Host) forsakeKept() {
 		_ = h.withdrawKept(k.UID, k.Name)
 	}
 }
-
-// endTargets ends the sessions that peers have with an endpoint.
-func (n *Node) endTargets(number uint16) {
-	for _, st := range n.steppers {
-		st.Call(func() { st.eng.EndTargets(number) })
-	}
-}

@@ -97,7 +97,7 @@ func (host *Host) leaving(h *Handover) ([]*guest, error) {
 		return nil, fmt.Errorf("xdpfab: handover: domain on %s leaves already: %w", host.n.dev.Info().Name, errno.Busy)
 	}
 	host.lodging.leaving = true
-	host.n.residence.handing.Store(true)
+	residenceOf(host.n).handing.Store(true)
 	return slices.Collect(maps.Keys(host.lodging.guests)), nil
 }
 
@@ -106,7 +106,7 @@ func (h *Host) CanHandOver() error {
 	if err := h.n.dev.mayHost(); err != nil {
 		return fmt.Errorf("xdpfab: handover: %w", err)
 	}
-	if err := errors.Join(h.n.residence.canMove(), h.canReopen()); err != nil {
+	if err := errors.Join(residenceOf(h.n).canMove(), h.canReopen()); err != nil {
 		return fmt.Errorf("xdpfab: handover: domain on %s: %w", h.n.dev.Info().Name, err)
 	}
 	err := h.n.open()

@@ -55,7 +55,7 @@ func (i netInterface) beyond(n *Node) (beyond, int) {
 	if len(i.Spares()) == 0 {
 		return beyond{}, 0
 	}
-	return beyond{n.elsewhere, n.outside}, 0
+	return beyond{elsewhere: n.elsewhere, outside: n.outside}, 0
 }
 
 func (i netInterface) cross(n *Node, e *engine.Engine) {

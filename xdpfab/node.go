@@ -57,6 +57,21 @@ type config struct {
 	ResidentLeave    bool
 }
 
+// residents is the part of the node that the XDP program executes.
+type residents interface {
+	// longest and pads are what engines ask; see engine.Config. movable begins the target
+	// half of a session that may become resident.
+	longest(p *session.TargetParams) int
+	pads() bool
+	movable(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served
+	// register registers resident memory, with Node.mu held.
+	register(m *mr.Memory, o mr.Options) (*mr.Region, error)
+	// look counts what the program has applied for peers up to now.
+	look()
+	// end is called when the engines have ended and the device is closed.
+	end() error
+}
+
 // Node is an interface in use: its device, an engine for each queue, the memory that
 // peers may address, and the numbers of endpoints.
 type Node struct {
@@ -79,7 +94,7 @@ type Node struct {
 
 	mu        sync.Mutex   // held while a region is registered
 	owned     []*mr.Memory // allocated by NewRegion
-	residence residence    // see resident.go
+	residents residents    // set before run
 }
 
 // run puts an engine on each of the device's queues. life names this life of the node to
@@ -103,7 +118,7 @@ func (n *Node) run(life, resident uint64) error {
 			Local: n.dev.MAC(), MTU: n.dev.MTU(), Queue: first + q,
 			Secret: secret, Life: life, Resident: resident, Clock: n.config.Clock,
 			Elsewhere: beyond.elsewhere, Outside: beyond.outside, Spread: n.config.Spread,
-			Suspect: n.suspect, Padding: n.residence.pads, Longest: n.residence.longest,
+			Suspect: n.suspect, Padding: n.residents.pads, Longest: n.residents.longest,
 			Events: n.eventsOf, Inflow: n.inflowOf, Room: n.owner.roomy,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return n.serveSession(x, q, now, p) },
 			Session: session.Config{
@@ -158,10 +173,23 @@ func (n *Node) release() error {
 	for _, m := range n.memory {
 		m.Close()
 	}
-	return errors.Join(err, n.dev.Close(), n.residence.end())
+	return errors.Join(err, n.dev.Close(), n.residents.end())
 }
 
 // open returns the cause when the node has ended. The lock of the objects is held
 // (Node.mu for regions), so that an object made under it is either refused here or closed
 // with the node.
 func (n *Node) open() error { return n.end.returned() }
+
+// countPeers counts what a host or the XDP program has applied for peers up to now.
+func (n *Node) countPeers() {
+	n.dev.look()
+	n.residents.look()
+}
+
+// endTargets ends the sessions that peers have with an endpoint.
+func (n *Node) endTargets(number uint16) {
+	for _, st := range n.steppers {
+		st.Call(func() { st.eng.EndTargets(number) })
+	}
+}

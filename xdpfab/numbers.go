@@ -326,7 +326,7 @@ func (n *Node) serveSession(x *executor.Executor, queue int, now int64, p sessio
 			return s
 		}
 	}
-	return n.residence.movable(x, queue, now, p)
+	return n.residents.movable(x, queue, now, p)
 }
 
 // abroad reports whether an endpoint is not one that this domain serves. It is called on

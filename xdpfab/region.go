@@ -48,7 +48,7 @@ func (n *Node) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	}
 	register := n.registerServed
 	if m.Kind() == mr.KindResident {
-		register = n.residence.register
+		register = n.residents.register
 	}
 	r, err := register(m, o)
 	if err != nil {

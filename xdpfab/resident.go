@@ -38,7 +38,7 @@ import (
 func (d *Domain) NewResidentMemory(name string, size int) (*mr.Memory, error) {
 	d.node.mu.Lock()
 	defer d.node.mu.Unlock()
-	m, err := d.node.residence.residentMemory(name, size)
+	m, err := residenceOf(d.node).residentMemory(name, size)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: resident memory %q: %w", name, err)
 	}
@@ -49,7 +49,7 @@ func (d *Domain) NewResidentMemory(name string, size int) (*mr.Memory, error) {
 func (d *Domain) NewResidentRegion(name string, size int) (*mr.Region, error) {
 	d.node.mu.Lock()
 	defer d.node.mu.Unlock()
-	m, err := d.node.residence.residentMemory(name, size)
+	m, err := residenceOf(d.node).residentMemory(name, size)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: region %q: %w", name, err)
 	}
@@ -72,6 +72,18 @@ type residence struct {
 	leaving  atomic.Bool                         // the domain ends, and another process goes on with what there is; stored under mu
 	counted  programTallies
 }
+
+func newResidence(n *Node, at *home) *residence {
+	h := &residence{n: n, table: n.table, home: at}
+	n.residents = h
+	return h
+}
+
+// residenceOf returns what a node has of resident memory.
+func residenceOf(n *Node) *residence { return n.residents.(*residence) }
+
+// look counts what the program has applied for peers up to now.
+func (h *residence) look() { h.counted.look() }
 
 // residentMemory is NewResidentMemory with d.node.mu held.
 func (h *residence) residentMemory(name string, size int) (*mr.Memory, error) {

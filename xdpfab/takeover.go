@@ -278,7 +278,7 @@ func (g *guest) goOn(s *endpointState) {
 // region was registered for, ends; so do the sessions to endpoints that there are none
 // of.
 func (d *Domain) Resume() {
-	d.node.residence.goOn()
+	residenceOf(d.node).goOn()
 	if from, is := d.node.dev.(lender); is {
 		from.Settle()
 	}

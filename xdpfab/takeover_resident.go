@@ -53,7 +53,7 @@ func (h *residence) files() int {
 
 // addResident adds what is resident, and has the domain leave it when it closes.
 func (h *Handover) addResident(host *Host) error {
-	r := &host.n.residence
+	r := residenceOf(host.n)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.executor == nil {

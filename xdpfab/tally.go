@@ -53,7 +53,7 @@ func (t *regionTally) now() tally {
 
 // Closed implements mr.Observer.
 func (t *regionTally) Closed() {
-	t.dom.node.residence.counted.forget(t)
+	residenceOf(t.dom.node).counted.forget(t)
 	t.Tell() // of what another goroutine has counted, and can no longer tell
 	for i := range t.by {
 		if c := t.by[i].Swap(nil); c != nil {
@@ -91,7 +91,7 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 		return err
 	}
 	if r.Memory().Kind() == mr.KindResident {
-		if err := d.node.residence.observeProgram(r.Key(), t); err != nil {
+		if err := residenceOf(d.node).observeProgram(r.Key(), t); err != nil {
 			return err
 		}
 	}
