@@ -195,7 +195,7 @@ func (q *CompletionQueue) arrived(from *wire.Addr, c *Completion) {
 		return
 	}
 	q.sleepers.raise(q)
-	q.owner.Load().eng.Alert() // a caller that waits may be asleep in the port of another engine
+	q.owner.Load().Eng.Alert() // a caller that waits may be asleep in the port of another engine
 }
 
 // learn enters an address into the index, unless an earlier one is the same. av.mu is

@@ -99,12 +99,12 @@ func (av *AddressVector) add(ctx context.Context, found []avEntry, errs []error)
 func (d *Domain) begin(n int, call func(*EventQueue)) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.node.open(); err != nil {
+	if err := d.node.Open(); err != nil {
 		return err
 	}
 	q := d.events.queue
 	if q == nil {
-		return fmt.Errorf("xdpfab: domain on %s: %w is bound to tell of the end of the call: use BindEQ", d.node.dev.Info().Name, ErrNoEQ)
+		return fmt.Errorf("xdpfab: domain on %s: %w is bound to tell of the end of the call: use BindEQ", d.node.Dev.Info().Name, ErrNoEQ)
 	}
 	if err := q.promise(n); err != nil {
 		return err
@@ -118,8 +118,8 @@ func (d *Domain) during(ctx context.Context) (context.Context, context.CancelFun
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		select {
-		case <-d.node.end.done:
-			cancel(d.node.end.err())
+		case <-d.node.End.Done:
+			cancel(d.node.End.Err())
 		case <-ctx.Done():
 		}
 	}()

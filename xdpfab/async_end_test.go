@@ -7,12 +7,13 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // deafDevice is one whose search for the way to an address takes until its context ends.
-type deafDevice struct{ *pipeEnd }
+type deafDevice struct{ *node.PipeEnd }
 
 func (deafDevice) Link(ctx context.Context, _ wire.Addr) (wire.Link, error) {
 	<-ctx.Done()
@@ -22,12 +23,12 @@ func (deafDevice) Link(ctx context.Context, _ wire.Addr) (wire.Link, error) {
 // An insertion under way ends with its context, or with the domain; the vector is in use
 // until then.
 func TestInsertAsyncEnds(t *testing.T) {
-	pa, _ := port.NewMemoryPair(pipeMTU, 1)
+	pa, _ := port.NewMemoryPair(node.PipeMTU, 1)
 	f, err := NewFabric(DomainAttr{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := f.adopt(deafDevice{&pipeEnd{port: pa}}, f.attr)
+	d, err := f.adopt(deafDevice{&node.PipeEnd{Port: pa}}, f.attr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -98,8 +99,8 @@ func openAttached(ctx context.Context, ifname string, a *DomainAttr) (*attached,
 
 // serves refuses the daemon of another interface, or of one in another namespace unless
 // the caller has chosen its socket.
-func serves(path, ifname string, chosen bool, i *interfaceInfo, host *share.Attached) error {
-	if i.Name == ifname && (chosen || host.NetNS == here(0).namespace) {
+func serves(path, ifname string, chosen bool, i *node.InterfaceInfo, host *share.Attached) error {
+	if i.Name == ifname && (chosen || host.NetNS == node.Here(0).Namespace) {
 		return nil
 	}
 	return fmt.Errorf("the daemon at %s, process %d, serves the interface %s, of network namespace %d: want %s of this one; name the socket of its daemon: %w",
@@ -163,8 +164,8 @@ type oneByte struct{ r io.Reader }
 
 func (o oneByte) Read(b []byte) (int, error) { return o.r.Read(b[:min(len(b), 1)]) }
 
-// register has the host let peers operate on a region. d.mu is held.
-func (a *attached) register(r *mr.Region, m *mr.Memory, o mr.Options) error {
+// Register has the host let peers operate on a region. d.mu is held.
+func (a *attached) Register(r *mr.Region, m *mr.Memory, o mr.Options) error {
 	x := offered{memory: m, Region: share.Region{
 		Key: r.Key(), Access: uint8(o.Access), Name: o.Name, Offset: o.Offset, Length: r.Len(), Base: r.Base(),
 		AuthKey: o.AuthKey, Incarnation: r.Incarnation()}}
@@ -177,9 +178,9 @@ func (a *attached) register(r *mr.Region, m *mr.Memory, o mr.Options) error {
 	return nil
 }
 
-// withdraw takes a region back. The host has none any more when it has ended. The end of
+// Withdraw takes a region back. The host has none any more when it has ended. The end of
 // the domain withdraws nothing that is kept.
-func (a *attached) withdraw(key uint64) {
+func (a *attached) Withdraw(key uint64) {
 	if a.leaving.Load() && a.keeps(key) {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -386,12 +387,12 @@ func TestGuestOutlivesHost(t *testing.T) {
 // The host notices the end of a guest also while it answers many calls of the guest's:
 // here, for peers that cannot be reached.
 func TestGuestEndsAmidCalls(t *testing.T) {
-	pa, _ := port.NewMemoryPair(pipeMTU, 1)
+	pa, _ := port.NewMemoryPair(node.PipeMTU, 1)
 	f, err := NewFabric(DomainAttr{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := f.adopt(deafDevice{&pipeEnd{port: pa}}, f.attr)
+	d, err := f.adopt(deafDevice{&node.PipeEnd{Port: pa}}, f.attr)
 	if err != nil {
 		t.Fatal(err)
 	}

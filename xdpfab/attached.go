@@ -15,6 +15,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -49,7 +50,7 @@ type attached struct {
 	reader  sync.WaitGroup
 
 	conversation // its mu guards what follows, too
-	info         interfaceInfo
+	info         node.InterfaceInfo
 	joined       bool                              // the host that was met last carries operations, or did
 	rejoin       func(context.Context, joins) bool // tells the domain of another host; nil until Watch
 	changed      func(port.Event)                  // likewise
@@ -174,7 +175,7 @@ func ask(ctx context.Context, talk *share.Talk, verb string, arguments any, fds 
 // host had.
 func (a *attached) learn(result json.RawMessage) error {
 	var h share.Attached
-	var info interfaceInfo
+	var info node.InterfaceInfo
 	if err := json.Unmarshal(result, &h); err != nil {
 		return err
 	}
@@ -199,7 +200,7 @@ func (a *attached) learn(result json.RawMessage) error {
 func replied(r share.Reply) error {
 	e := &hostError{text: r.Error}
 	for _, kind := range r.Kinds {
-		if is := guestErrors[kind]; is != nil {
+		if is := node.GuestErrors[kind]; is != nil {
 			e.is = append(e.is, is)
 		}
 	}
@@ -231,8 +232,8 @@ func (a *attached) lose(err error) {
 	}
 }
 
-// beside does something beside the caller, unless the domain ends.
-func (a *attached) beside(f func()) {
+// Beside does something beside the caller, unless the domain ends.
+func (a *attached) Beside(f func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closing.Err() == nil {
@@ -246,11 +247,11 @@ func (a *attached) newPeer(origin uint64, link wire.Link, lane uint8, endpoint u
 	if link.RemoteIP.IsValid() {
 		addr = wire.Addr{IP: link.RemoteIP, Endpoint: endpoint, Lane: lane}
 	}
-	return a.peer(context.Background(), share.Peer{Origin: origin, Addr: addr, Class: link.Class})
+	return a.Peer(context.Background(), share.Peer{Origin: origin, Addr: addr, Class: link.Class})
 }
 
-// peer has the host know a peer, and returns its number there.
-func (a *attached) peer(ctx context.Context, p share.Peer) (number uint32, err error) {
+// Peer has the host know a peer, and returns its number there.
+func (a *attached) Peer(ctx context.Context, p share.Peer) (number uint32, err error) {
 	return number, a.call(ctx, share.CallPeer, p, &number)
 }
 
@@ -286,7 +287,7 @@ func (a *attached) Follow(wire.Addr, wire.Link, func(wire.Link)) (stop func()) {
 func (a *attached) Silent(netip.Addr) {}
 
 // Info implements device.
-func (a *attached) Info() interfaceInfo {
+func (a *attached) Info() node.InterfaceInfo {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.info

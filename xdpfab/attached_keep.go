@@ -12,8 +12,8 @@ import (
 
 // An attached domain is a regionKeeper.
 
-// takeBack has the host give back a region that it keeps.
-func (a *attached) takeBack(name string) (told share.Region, fd int, err error) {
+// TakeBack has the host give back a region that it keeps.
+func (a *attached) TakeBack(name string) (told share.Region, fd int, err error) {
 	fds, err := a.callFor(context.Background(), share.CallTakeBack, name, &told)
 	if err == nil && len(fds) != 1 {
 		err = fmt.Errorf("%d file descriptors: want the memfd of the region", len(fds))
@@ -25,15 +25,15 @@ func (a *attached) takeBack(name string) (told share.Region, fd int, err error) 
 	return told, fds[0], nil
 }
 
-// took notes a region that was taken back, for the next host.
-func (a *attached) took(r share.Region, m *mr.Memory) {
+// Took notes a region that was taken back, for the next host.
+func (a *attached) Took(r share.Region, m *mr.Memory) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.regions = append(a.regions, offered{Region: r, memory: m, kept: true})
 }
 
-// keep has the host keep a region, and the next host too.
-func (a *attached) keep(r *mr.Region) error {
+// Keep has the host keep a region, and the next host too.
+func (a *attached) Keep(r *mr.Region) error {
 	if err := a.call(context.Background(), share.CallKeep, r.Key(), nil); err != nil {
 		return err
 	}

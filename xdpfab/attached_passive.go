@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -25,14 +26,14 @@ type hearing struct {
 	asks  sync.WaitGroup
 }
 
-func (a *attached) hear(number uint16, place func(context.Context) func(*share.Request)) requests {
+func (a *attached) Hear(number uint16, place func(context.Context) func(*share.Request)) node.Requests {
 	h := &hearing{a: a, number: number, place: place}
 	h.closed, h.close = context.WithCancel(context.Background())
 	return h
 }
 
-// listen has the host listen. Later calls change nothing.
-func (h *hearing) listen() error {
+// Listen has the host listen. Later calls change nothing.
+func (h *hearing) Listen() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.halt != nil {
@@ -41,13 +42,13 @@ func (h *hearing) listen() error {
 	return h.begin()
 }
 
-// again gives another host the passive endpoint. What asked the former one asks no more:
+// Again gives another host the passive endpoint. What asked the former one asks no more:
 // it may have been waiting for a place, and not have noticed that it ended.
-func (h *hearing) again(s share.Passive, listens bool) error {
+func (h *hearing) Again(s share.Passive, listens bool) error {
 	if h.closed.Err() != nil {
 		return nil
 	}
-	if _, _, err := h.a.passive(s); err != nil || !listens {
+	if _, _, err := h.a.Passive(s); err != nil || !listens {
 		return err
 	}
 	h.mu.Lock()
@@ -88,14 +89,14 @@ func (h *hearing) ask(ctx context.Context) {
 	}
 }
 
-// reply has the host answer a request.
-func (h *hearing) reply(x share.Decision) (done bool, err error) {
+// Reply has the host answer a request.
+func (h *hearing) Reply(x share.Decision) (done bool, err error) {
 	return true, h.a.call(context.Background(), share.CallReply, x, nil)
 }
 
-// end ends the goroutine, and closes the endpoint at the host, which has none any more
+// End ends the goroutine, and closes the endpoint at the host, which has none any more
 // when it has ended.
-func (h *hearing) end() {
+func (h *hearing) End() {
 	h.close()
 	h.mu.Lock()
 	first := !h.ended

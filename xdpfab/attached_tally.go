@@ -14,8 +14,8 @@ import (
 
 // The host of a domain counts what peers do, in memory that both have: share.Tallies.
 
-// newTally has the host count for an endpoint.
-func (a *attached) newTally(to share.Counted) (*share.Tally, error) {
+// NewTally has the host count for an endpoint.
+func (a *attached) NewTally(to share.Counted) (*share.Tally, error) {
 	a.tallying.Lock()
 	defer a.tallying.Unlock()
 	return a.tally(to)
@@ -53,9 +53,9 @@ func (a *attached) free(t *share.Tally) {
 	}
 }
 
-// observe has the host count what peers do to a region. What they have done before is no
+// Observe has the host count what peers do to a region. What they have done before is no
 // concern of a counter that is bound now.
-func (a *attached) observe(key uint64, to share.Counted) error {
+func (a *attached) Observe(key uint64, to share.Counted) error {
 	a.tallying.Lock()
 	defer a.tallying.Unlock()
 	observed := false

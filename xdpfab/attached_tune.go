@@ -7,26 +7,27 @@ import (
 	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
 // Of the attributes of sessions, a guest has a give-up time of its own. The others are
 // those of the host, whose engine has the sessions: other values are refused.
 
-// tune tells the host of the attributes, and fills in those in force.
-func (a *attached) tune(attr *tuning) error {
+// Tune tells the host of the attributes, and fills in those in force.
+func (a *attached) Tune(attr *node.Tuning) error {
 	a.giveUp = attr.GiveUp
-	if attr.usualGiveUp {
+	if attr.UsualGiveUp {
 		a.giveUp = 0
 	}
 	host, err := a.tuneHost(context.Background())
 	if err != nil {
 		return err
 	}
-	if attr.usualGiveUp {
+	if attr.UsualGiveUp {
 		attr.GiveUp = host.GiveUp
 	}
-	if attr.usualIdleRetire {
+	if attr.UsualIdleRetire {
 		attr.IdleRetire = host.IdleRetire
 	}
 	for _, x := range []struct {

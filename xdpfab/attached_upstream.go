@@ -8,21 +8,22 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
 // What the host does for an attached domain: see upstream.
 
-func (a *attached) carries() engine.Carrier { return a.carrier }
+func (a *attached) Carries() engine.Carrier { return a.carrier }
 
-func (a *attached) mayHost() error { return isGuest(a.Info().Name) }
+func (a *attached) MayHost() error { return node.IsGuest(a.Info().Name) }
 
-func (a *attached) allowed() (*share.Offer, bool) { return &a.terms, false }
+func (a *attached) Allowed() (*share.Offer, bool) { return &a.terms, false }
 
-// number has the host make an endpoint. Targets know it by its identity, whichever the
+// Number has the host make an endpoint. Targets know it by its identity, whichever the
 // host.
-func (a *attached) number(x share.Endpoint) (number uint16, given bool, err error) {
+func (a *attached) Number(x share.Endpoint) (number uint16, given bool, err error) {
 	x.Serial = a.lives.Load() << serialShift
 	return number, true, a.call(context.Background(), share.CallEndpoint, x, &number)
 }
@@ -30,37 +31,37 @@ func (a *attached) number(x share.Endpoint) (number uint16, given bool, err erro
 // serialShift leaves each host so many bits for the numbers of sessions.
 const serialShift = 20
 
-// passive has the host make a passive endpoint.
-func (a *attached) passive(x share.Passive) (number uint16, given bool, err error) {
+// Passive has the host make a passive endpoint.
+func (a *attached) Passive(x share.Passive) (number uint16, given bool, err error) {
 	return number, true, a.call(context.Background(), share.CallPassive, x, &number)
 }
 
-// block has the host reserve the numbers of a scalable endpoint.
-func (a *attached) block(number, length int) (int, bool, error) {
+// Block has the host reserve the numbers of a scalable endpoint.
+func (a *attached) Block(number, length int) (int, bool, error) {
 	var first uint16
 	err := a.call(context.Background(), share.CallBlock, share.Block{Number: number, Length: length}, &first)
 	return int(first), true, err
 }
 
-// unblock gives the numbers back to the host, which has none any more when it has ended.
-func (a *attached) unblock(number uint16) {
+// Unblock gives the numbers back to the host, which has none any more when it has ended.
+func (a *attached) Unblock(number uint16) {
 	_ = a.call(context.Background(), share.CallUnblock, number, nil)
 }
 
-func (a *attached) giveBack(uint16, int) {}
+func (a *attached) GiveBack(uint16, int) {}
 
-// serve makes an endpoint accept sessions, whose operations the host counts if tally
+// Serve makes an endpoint accept sessions, whose operations the host counts if tally
 // returns where.
-func (a *attached) serve(s share.Serve, tally func() (int, error)) (err error) {
+func (a *attached) Serve(s share.Serve, tally func() (int, error)) (err error) {
 	if s.Tally, err = tally(); err != nil {
 		return err
 	}
 	return a.call(context.Background(), share.CallServe, s, nil)
 }
 
-// drop closes an endpoint at the host, which has none any more when it has ended. The end
+// Drop closes an endpoint at the host, which has none any more when it has ended. The end
 // of the domain leaves it to regions that are kept.
-func (a *attached) drop(identity uint64, t *share.Tally) {
+func (a *attached) Drop(identity uint64, t *share.Tally) {
 	verb := share.CallDrop
 	if a.leaving.Load() {
 		verb = share.CallLeave
@@ -69,42 +70,42 @@ func (a *attached) drop(identity uint64, t *share.Tally) {
 	a.free(t)
 }
 
-func (a *attached) memory(name string, size int) (*mr.Memory, error) { return mr.Memfd(name, size) }
+func (a *attached) Memory(name string, size int) (*mr.Memory, error) { return mr.Memfd(name, size) }
 
-func (a *attached) offers(kind mr.Kind) error {
+func (a *attached) Offers(kind mr.Kind) error {
 	if kind != mr.KindMemfd {
 		return fmt.Errorf("%v memory, which the daemon of %s cannot map: want memory that mr.Memfd returned: %w", kind, a.info.Name, errno.NotImplemented)
 	}
 	return nil
 }
 
-func (a *attached) stay() func() {
+func (a *attached) Stay() func() {
 	a.moving.RLock()
 	return a.moving.RUnlock
 }
 
-func (a *attached) look() { a.carrier.Tallies().Look() }
+func (a *attached) Look() { a.carrier.Tallies().Look() }
 
-func (a *attached) catchUp(on *stepper) { on.Call(a.carrier.CatchUp) }
+func (a *attached) CatchUp(on *node.Stepper) { on.Call(a.carrier.CatchUp) }
 
-func (a *attached) room() { a.carrier.Room() }
+func (a *attached) Room() { a.carrier.Room() }
 
-func (a *attached) part() { a.leaving.Store(true) }
+func (a *attached) Part() { a.leaving.Store(true) }
 
-// ask has the host ask for a connection.
-func (a *attached) ask(ctx context.Context, x share.Ask, answer *share.Answer) error {
+// Ask has the host ask for a connection.
+func (a *attached) Ask(ctx context.Context, x share.Ask, answer *share.Answer) error {
 	return a.listenFor(ctx, share.CallAsk, x, answer)
 }
 
-// parted has the host end the sessions that a peer has to a connected endpoint, and
+// Parted has the host end the sessions that a peer has to a connected endpoint, and
 // accept no other.
-func (a *attached) parted(origin uint64) bool {
+func (a *attached) Parted(origin uint64) bool {
 	var x share.Parted
 	return a.call(context.Background(), share.CallPart, share.Part{Origin: origin, End: true}, &x) == nil && x.Met
 }
 
-func (a *attached) deliver(to share.Receiver) { a.carrier.Deliver(to) }
+func (a *attached) Deliver(to share.Receiver) { a.carrier.Deliver(to) }
 
-func (a *attached) beyond(*Node) (beyond, int) { return beyond{}, 0 }
+func (a *attached) Beyond(*node.Node) (node.Beyond, int) { return node.Beyond{}, 0 }
 
-func (a *attached) cross(*Node, *engine.Engine) {}
+func (a *attached) Cross(*node.Node, *engine.Engine) {}

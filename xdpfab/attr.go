@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/resident"
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -123,7 +124,7 @@ type DomainAttr struct {
 }
 
 // opener opens an interface, and tells the home of what is resident there; nil for none.
-type opener = func(ctx context.Context, ifname string, o port.Options) (device, *home, error)
+type opener = func(ctx context.Context, ifname string, o port.Options) (node.Device, *home, error)
 
 // usual says which attributes have their default, for a guest: there it is the host's.
 type usual struct{ giveUp, idleRetire bool }
@@ -154,10 +155,10 @@ func (a DomainAttr) with(b DomainAttr) DomainAttr {
 }
 
 // tune settles the attributes of sessions with the host of a domain that has one.
-func (a *DomainAttr) tune(dev device) error {
-	t := tuning{GiveUp: a.GiveUp, RTOMin: a.RTOMin, BaseRTT: a.BaseRTT, IdleRetire: a.IdleRetire, Window: a.Window,
-		usualGiveUp: a.usual.giveUp, usualIdleRetire: a.usual.idleRetire}
-	err := dev.tune(&t)
+func (a *DomainAttr) tune(dev node.Device) error {
+	t := node.Tuning{GiveUp: a.GiveUp, RTOMin: a.RTOMin, BaseRTT: a.BaseRTT, IdleRetire: a.IdleRetire, Window: a.Window,
+		UsualGiveUp: a.usual.giveUp, UsualIdleRetire: a.usual.idleRetire}
+	err := dev.Tune(&t)
 	a.GiveUp, a.RTOMin, a.BaseRTT, a.IdleRetire, a.Window = t.GiveUp, t.RTOMin, t.BaseRTT, t.IdleRetire, t.Window
 	return err
 }
@@ -242,8 +243,8 @@ type InterfaceInfo struct {
 }
 
 // config is what the attributes mean to the node.
-func (a *DomainAttr) config() config {
-	return config{
+func (a *DomainAttr) config() node.Config {
+	return node.Config{
 		Manual: a.Progress == ProgressManual, Alone: a.Threading == ThreadDomain, Spread: a.Spread,
 		Cores: a.Cores, Spin: a.Spin, Log: a.Log, Clock: a.clock,
 		Window: a.Window, GiveUp: a.GiveUp, RTOMin: a.RTOMin, BaseRTT: a.BaseRTT, IdleRetire: a.IdleRetire,

@@ -54,7 +54,7 @@ func (d *Domain) NewAddressVector(attr ...AVAttr) (*AddressVector, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.node.open(); err != nil {
+	if err := d.node.Open(); err != nil {
 		return nil, errors.Join(err, av.unshare())
 	}
 	av.open(d, what, nil)
@@ -122,7 +122,7 @@ func (d *Domain) resolve(ctx context.Context, addr string) (wire.Addr, wire.Link
 	// wait for the peer itself.
 	ctx, cancel := context.WithTimeoutCause(ctx, d.attr.GiveUp, errHopSilent)
 	defer cancel()
-	link, err := d.node.dev.Link(ctx, a)
+	link, err := d.node.Dev.Link(ctx, a)
 	if err = hopError(err); err != nil {
 		return a, link, fmt.Errorf("xdpfab: %s: %w", addr, err)
 	}

@@ -5,6 +5,8 @@ package xdpfab
 import (
 	"fmt"
 	"slices"
+
+	"github.com/xdpfab/xdpfab/internal/node"
 )
 
 // Bindable is an object that can be bound to an endpoint: an AddressVector, a
@@ -97,7 +99,7 @@ func (q *CompletionQueue) bindReceive(ep *Endpoint, selective bool) error {
 }
 
 // receive makes room in the queue for what comes from peers.
-func (q *CompletionQueue) receive(st *stepper) {
+func (q *CompletionQueue) receive(st *node.Stepper) {
 	q.owner.CompareAndSwap(nil, st)
 	q.arrivals.CompareAndSwap(nil, newArrivals(int(q.size)))
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -20,13 +21,13 @@ import (
 // The host has the interface: it finds the ways to peers, and gives out the numbers of
 // endpoints.
 type borrowed struct {
-	alone
+	node.Alone
 	conversation // its mu guards what is behind tasks, too
 
 	queue *port.Queue
 	ferry *share.Ferry
 	host  share.Borrowed
-	info  interfaceInfo
+	info  node.InterfaceInfo
 
 	wake    chan struct{}   // there are errands
 	closing context.Context // ends with Close
@@ -110,12 +111,12 @@ func (b *borrowed) lose(err error) {
 	}
 }
 
-func (b *borrowed) beyond(n *Node) (beyond, int) {
-	return beyond{elsewhere: n.abroad, outside: b.outside}, b.queue.Number()
+func (b *borrowed) Beyond(n *node.Node) (node.Beyond, int) {
+	return node.Beyond{Elsewhere: n.Abroad, Outside: b.outside}, b.queue.Number()
 }
 
-// cross connects the device with the engine of the queue.
-func (b *borrowed) cross(_ *Node, e *engine.Engine) {
+// Cross connects the device with the engine of the queue.
+func (b *borrowed) Cross(_ *node.Node, e *engine.Engine) {
 	b.tasks.Go(func() { b.ferry.Run(func(packet []byte) { e.Deliver(packet, true) }) })
 }
 
@@ -125,35 +126,35 @@ func (b *borrowed) outside(packet []byte, _ int) bool {
 	return true
 }
 
-// number has the host give out the number of an endpoint, and block several, one after
+// Number has the host give out the number of an endpoint, and block several, one after
 // the other. Those of a block are given out already.
-func (b *borrowed) number(x share.Endpoint) (first uint16, given bool, err error) {
+func (b *borrowed) Number(x share.Endpoint) (first uint16, given bool, err error) {
 	if x.Block != nil && !x.Posts {
 		return 0, false, nil
 	}
 	return first, true, b.call(context.Background(), share.CallNumber, share.Number{Number: x.Number, Count: 1, Highest: x.Highest}, &first)
 }
 
-func (b *borrowed) passive(x share.Passive) (first uint16, given bool, err error) {
+func (b *borrowed) Passive(x share.Passive) (first uint16, given bool, err error) {
 	return first, true, b.call(context.Background(), share.CallNumber, share.Number{Number: x.Number, Count: 1}, &first)
 }
 
-func (b *borrowed) block(number, length int) (int, bool, error) {
+func (b *borrowed) Block(number, length int) (int, bool, error) {
 	var first uint16
 	err := b.call(context.Background(), share.CallNumber, share.Number{Number: number, Count: length}, &first)
 	return int(first), true, err
 }
 
-// giveBack gives numbers of endpoints back. A host that has ended wants none.
-func (b *borrowed) giveBack(first uint16, count int) {
+// GiveBack gives numbers of endpoints back. A host that has ended wants none.
+func (b *borrowed) GiveBack(first uint16, count int) {
 	for n := range count {
 		_ = b.call(context.Background(), share.CallDrop, first+uint16(n), nil)
 	}
 }
 
-func (b *borrowed) mayHost() error { return isGuest(b.info.Name) }
+func (b *borrowed) MayHost() error { return node.IsGuest(b.info.Name) }
 
-func (b *borrowed) allowed() (*share.Offer, bool) { return nil, true }
+func (b *borrowed) Allowed() (*share.Offer, bool) { return nil, true }
 
 // Ports implements device.
 func (b *borrowed) Ports() []engine.Port { return []engine.Port{b.queue} }
@@ -181,7 +182,7 @@ func (b *borrowed) Watch(changed func(port.Event)) {
 }
 
 // Info implements device.
-func (b *borrowed) Info() interfaceInfo { return b.info }
+func (b *borrowed) Info() node.InterfaceInfo { return b.info }
 
 // Counters implements device: the host's XDP program and the own queue.
 func (b *borrowed) Counters() (map[string]uint64, error) {

@@ -38,11 +38,11 @@ func (d *Domain) busy() error {
 	for _, name := range d.children {
 		names = append(names, name)
 	}
-	d.node.mu.Lock() // a region that is being registered counts as open
-	for _, r := range d.node.table.All() {
+	d.node.Mu.Lock() // a region that is being registered counts as open
+	for _, r := range d.node.Table.All() {
 		names = append(names, "region "+r.String())
 	}
-	d.node.mu.Unlock()
+	d.node.Mu.Unlock()
 	if len(names) == 0 {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (d *Domain) busy() error {
 		names, more = names[:shown], fmt.Sprintf(" and %d more", n-shown)
 	}
 	return fmt.Errorf("xdpfab: domain on %s: still open: %s%s: close them first, or everything with CloseAll: %w",
-		d.node.dev.Info().Name, strings.Join(names, "; "), more, ErrBusy)
+		d.node.Dev.Info().Name, strings.Join(names, "; "), more, ErrBusy)
 }
 
 // object is what address vectors, completion queues and counters have in common:
@@ -126,8 +126,8 @@ func (d *Domain) endObjects() {
 	clear(d.children)
 }
 
-// wakeObjects ends the waits for all objects, when nothing will happen to them any more.
-func (d asOwner) wakeObjects() {
+// WakeObjects ends the waits for all objects, when nothing will happen to them any more.
+func (d asOwner) WakeObjects() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for child := range d.children {
@@ -148,5 +148,5 @@ func (o *object) arm(of waitable, want, errs uint64) error {
 	if err := o.waits.arm(of, o.what, want, errs); err != nil {
 		return err
 	}
-	return o.dom.node.end.returned()
+	return o.dom.node.End.Returned()
 }

@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -13,7 +14,7 @@ import (
 // was made for it accepts it, and PassiveEndpoint.Reject rejects it. The peer repeats it
 // until then. It is the handle of fi_info.
 type ConnRequest struct {
-	req *request
+	req *node.Request
 	pep *PassiveEndpoint
 }
 
@@ -23,7 +24,7 @@ func (r *ConnRequest) Peer() string {
 	if r.req == nil {
 		return wire.Addr{}.String()
 	}
-	return r.req.from.String()
+	return r.req.From.String()
 }
 
 // Info describes the endpoint to make for the request (info of fi_eq_cm_entry): its
@@ -46,7 +47,7 @@ func (r *ConnRequest) Info() Info {
 func (p *PassiveEndpoint) Reject(r *ConnRequest, param []byte) error {
 	switch {
 	case r == nil || r.pep != p:
-		return fmt.Errorf("xdpfab: passive endpoint %d: reject: want a request that it got: %w", p.listener.number, ErrForeign)
+		return fmt.Errorf("xdpfab: passive endpoint %d: reject: want a request that it got: %w", p.listener.Number, ErrForeign)
 	case len(param) > CMDataSize:
 		return fmt.Errorf("xdpfab: %d bytes for the peer: want at most %d: %w", len(param), CMDataSize, ErrCMData)
 	}
@@ -58,15 +59,15 @@ func (p *PassiveEndpoint) Reject(r *ConnRequest, param []byte) error {
 // answer answers the request, once.
 func (r *ConnRequest) answer(status wire.HelloStatus, reply wire.Connection) error {
 	p := r.pep
-	if err := p.listener.open(); err != nil {
+	if err := p.listener.Open(); err != nil {
 		return err
 	}
-	x := share.Decision{Passive: p.listener.number, Origin: r.req.origin, Accepted: status == wire.HelloConnect,
+	x := share.Decision{Passive: p.listener.Number, Origin: r.req.Origin, Accepted: status == wire.HelloConnect,
 		Endpoint: reply.Endpoint, Data: reply.Bytes()}
-	if done, err := p.heard.reply(x); err != nil {
-		return fmt.Errorf("xdpfab: request of %v: %w", r.req.from, err)
+	if done, err := p.heard.Reply(x); err != nil {
+		return fmt.Errorf("xdpfab: request of %v: %w", r.req.From, err)
 	} else if done {
 		return nil
 	}
-	return p.listener.answer(r.req, status, reply)
+	return p.listener.Answer(r.req, status, reply)
 }

@@ -49,7 +49,7 @@ func (ep *Endpoint) Connect(ctx context.Context, addr string, param []byte) erro
 		return err
 	}
 	param = bytes.Clone(param)
-	if ep.dom.node.dev.carries() != nil {
+	if ep.dom.node.Dev.Carries() != nil {
 		c.askHost(a, param)
 		return nil
 	}
@@ -59,7 +59,7 @@ func (ep *Endpoint) Connect(ctx context.Context, addr string, param []byte) erro
 	if err != nil {
 		return c.never(fmt.Errorf("xdpfab: %s: %w", addr, err))
 	}
-	ep.stepper.eng.Notify()
+	ep.stepper.Eng.Notify()
 	return nil
 }
 
@@ -77,20 +77,20 @@ func (ep *Endpoint) Accept(ctx context.Context, param []byte) error {
 	case r == nil:
 		return fmt.Errorf("xdpfab: endpoint %d was made for no request: want one with EndpointAttr.Request: %w", ep.number, ErrNotImplemented)
 	}
-	link, err := ep.dom.node.dev.Link(ctx, r.req.from)
+	link, err := ep.dom.node.Dev.Link(ctx, r.req.From)
 	if err != nil {
-		return fmt.Errorf("xdpfab: %v: %w", r.req.from, err)
+		return fmt.Errorf("xdpfab: %v: %w", r.req.From, err)
 	}
-	if err := c.begin(joining, r.req.from, link); err != nil {
+	if err := c.begin(joining, r.req.From, link); err != nil {
 		return err
 	}
-	c.admits.Store(r.req.origin)
+	c.admits.Store(r.req.Origin)
 	answer := wire.Connection{Set: true, Endpoint: ep.number, Origin: ep.origin.ID()}
 	answer.Fill(param)
 	if err := r.answer(wire.HelloConnect, answer); err != nil {
 		return c.never(err)
 	}
-	c.join(r.req.from)
+	c.join(r.req.From)
 	return nil
 }
 
@@ -127,7 +127,7 @@ func (ep *Endpoint) Disconnect() error {
 	}
 	ep.stepper.Call(func() {
 		for _, r := range ep.rings() {
-			ep.stepper.eng.Collect(r)
+			ep.stepper.Eng.Collect(r)
 		}
 		c.close()
 	})

@@ -76,7 +76,7 @@ func (c *connection) begin(phase uint32, a wire.Addr, link wire.Link) error {
 	c.mu.Lock()
 	c.addr, c.link = a, link
 	c.mu.Unlock()
-	stop := ep.dom.node.dev.Follow(a, link, c.moved)
+	stop := ep.dom.node.Dev.Follow(a, link, c.moved)
 	c.mu.Lock()
 	c.stop = stop
 	c.mu.Unlock()
@@ -167,7 +167,7 @@ func (c *connection) post(verb wire.Verb) {
 	s := c.ring.Claim()
 	s.Peer, s.Verb, s.Context = c.target.ID(), verb, c
 	s.Publish()
-	c.ep.stepper.eng.Notify()
+	c.ep.stepper.Eng.Notify()
 }
 
 // Complete implements the engine's Completer.
@@ -237,17 +237,17 @@ func (c *connection) end(cause error, e Event) {
 // and then calls a function. It does not wait. Any thread.
 func (c *connection) endSessions(then func()) {
 	d := c.ep.dom
-	if d.node.end.err() != nil { // all sessions end, and perhaps nobody steps the engines
+	if d.node.End.Err() != nil { // all sessions end, and perhaps nobody steps the engines
 		then()
 		return
 	}
 	told := then
-	then = func() { d.node.dev.beside(func() { c.partAtHost(); told() }) }
+	then = func() { d.node.Dev.Beside(func() { c.partAtHost(); told() }) }
 	left := new(atomic.Int32)
-	left.Store(int32(len(d.node.steppers)))
-	for _, st := range d.node.steppers {
-		st.eng.Soon(func() {
-			st.eng.EndTargets(c.ep.number)
+	left.Store(int32(len(d.node.Steppers)))
+	for _, st := range d.node.Steppers {
+		st.Eng.Soon(func() {
+			st.Eng.EndTargets(c.ep.number)
 			if left.Add(-1) == 0 {
 				then()
 			}
@@ -313,7 +313,7 @@ func (c *connection) shut(cause error) {
 	c.part(cause)
 	c.mu.Unlock()
 	c.close()
-	c.ep.stepper.eng.RemoveRing(c.ring)
+	c.ep.stepper.Eng.RemoveRing(c.ring)
 }
 
 // free gives back what the connection has used.

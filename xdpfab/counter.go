@@ -8,6 +8,7 @@ import (
 	"math"
 	"sync/atomic"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/progress"
 )
 
@@ -17,7 +18,7 @@ import (
 type Counter struct {
 	object
 	bytes bool // it counts the bytes of what succeeded
-	owner atomic.Pointer[stepper]
+	owner atomic.Pointer[node.Stepper]
 	value gauge[uint64]
 	errs  gauge[uint64]
 	due   atomic.Uint64 // the lowest threshold that is waited for; see triggers.setDue
@@ -70,7 +71,7 @@ func (d *Domain) NewCounter(attr ...CounterAttr) (*Counter, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.node.open(); err != nil {
+	if err := d.node.Open(); err != nil {
 		return nil, err
 	}
 	c := &Counter{bytes: a.Events == CountBytes}
@@ -111,7 +112,7 @@ func (c *Counter) Add(n uint64) { c.count(n, 0) }
 
 // Set sets the value (fi_cntr_set).
 func (c *Counter) Set(n uint64) {
-	c.dom.node.countPeers() // before the call
+	c.dom.node.CountPeers() // before the call
 	c.value.Store(n)
 	if n >= c.due.Load() {
 		c.dom.triggers.fire(c)
@@ -153,7 +154,7 @@ func (c *Counter) notify() {
 	}
 	c.sleepers.raise(c)
 	if st := c.owner.Load(); st != nil {
-		st.eng.Alert() // a caller that waits may be asleep in the port of another engine
+		st.Eng.Alert() // a caller that waits may be asleep in the port of another engine
 	}
 }
 
@@ -175,7 +176,7 @@ func (c *Counter) WaitFrom(ctx context.Context, threshold, errs uint64) error {
 	if err := c.sleepers.refuse(c.what); err != nil {
 		return err
 	}
-	c.owner.CompareAndSwap(nil, c.dom.node.steppers[0]) // the program alone may move the counter
+	c.owner.CompareAndSwap(nil, c.dom.node.Steppers[0]) // the program alone may move the counter
 	c.dom.Progress()                                    // the operations may be on other queues
 	if err := c.sleepers.wait(ctx, c, threshold, errs); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/node"
 )
 
 // Completion is an entry of a completion queue: the operation posted with Context has
@@ -63,7 +64,7 @@ type CompletionQueue struct {
 	size    int64
 
 	reserved gauge[int64] // places promised or taken; posters add, the reader and the engine subtract
-	owner    atomic.Pointer[stepper]
+	owner    atomic.Pointer[node.Stepper]
 
 	_        [64]byte
 	lent     int64         // places reserved for goroutines that post to the engine directly; engine's thread
@@ -122,7 +123,7 @@ func (d *Domain) NewCompletionQueue(attr CQAttr) (*CompletionQueue, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.node.open(); err != nil {
+	if err := d.node.Open(); err != nil {
 		return nil, err
 	}
 	q := &CompletionQueue{entries: make([]entry, n), beside: make([]beside, n), mask: uint64(n - 1), size: int64(n)}
@@ -139,7 +140,7 @@ func (q *CompletionQueue) Attr() CQAttr { return CQAttr{Size: int(q.size), Wait:
 
 // bind adds an endpoint, and returns the stepper that it has to use: endpoints that share
 // a queue share an engine, so that the queue has one writer.
-func (q *CompletionQueue) bind(st *stepper) (*stepper, error) {
+func (q *CompletionQueue) bind(st *node.Stepper) (*node.Stepper, error) {
 	if err := q.hold(); err != nil {
 		return nil, err
 	}

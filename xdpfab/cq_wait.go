@@ -60,7 +60,7 @@ func (q *CompletionQueue) Signal() error {
 // rouse wakes a caller that waits and is asleep in the port.
 func (q *CompletionQueue) rouse() {
 	if st := q.owner.Load(); st != nil {
-		st.eng.Wake()
+		st.Eng.Wake()
 	}
 }
 

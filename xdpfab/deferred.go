@@ -45,7 +45,7 @@ func (ep *Endpoint) needRing() error {
 	if err != nil {
 		return fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
-	ep.stepper.Call(func() { ep.stepper.eng.AddRing(r, ep.origin) })
+	ep.stepper.Call(func() { ep.stepper.Eng.AddRing(r, ep.origin) })
 	ep.deferral.ring = r
 	return nil
 }
@@ -90,7 +90,7 @@ func (ep *Endpoint) postpone(verb wire.Verb, m *Msg, flags OpFlags, cookie uint6
 // checkThreshold returns an error for one that work of the domain cannot wait for.
 func (d *Domain) checkThreshold(at *Threshold) error {
 	if at.Counter == nil || at.Counter.dom != d {
-		return fmt.Errorf("xdpfab: threshold %d: want a counter of domain %s: %w", at.Value, d.node.dev.Info().Name, ErrForeign)
+		return fmt.Errorf("xdpfab: threshold %d: want a counter of domain %s: %w", at.Value, d.node.Dev.Info().Name, ErrForeign)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -16,7 +17,7 @@ import (
 // Domain is an interface in use: its queues, each with an engine, and the memory
 // that peers may address. It corresponds to fi_domain(3).
 type Domain struct {
-	node     *Node
+	node     *node.Node
 	attr     DomainAttr
 	fabric   *Fabric
 	calls    sync.WaitGroup // asynchronous calls under way; begun under mu
@@ -33,29 +34,29 @@ type Domain struct {
 
 // newDomain makes a domain of a device. The domain owns the device from here on, also
 // when newDomain fails.
-func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
-	n := &Node{dev: dev, table: mr.NewTable(), end: end{done: make(chan struct{})}}
+func newDomain(f *Fabric, dev node.Device, attr DomainAttr) (*Domain, error) {
+	n := &node.Node{Dev: dev, Table: mr.NewTable(), End: node.End{Done: make(chan struct{})}}
 	d := &Domain{node: n, attr: attr, fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{}}
-	n.owner = asOwner{d}
+	n.Owner = asOwner{d}
 	at := attr.home
 	d.attr.life, d.attr.opener, d.attr.home = 0, nil, nil
-	n.paused.Store(attr.life != 0 || at != nil)
+	n.Paused.Store(attr.life != 0 || at != nil)
 	d.served.Store(&[]*Endpoint{})
 	home := newResidence(n, at)
 	if err := d.attr.tune(dev); err != nil {
-		n.release()
+		n.Release()
 		return nil, err
 	}
-	n.config = d.attr.config()
-	dev.deliver(guestReceiver{d})
-	if err := n.run(cmp.Or(attr.life, newLife()), at.lasting()); err != nil {
-		n.release()
+	n.Config = d.attr.config()
+	dev.Deliver(guestReceiver{d})
+	if err := n.Run(cmp.Or(attr.life, node.NewLife()), at.lasting()); err != nil {
+		n.Release()
 		return nil, err
 	}
 	if d.outlives() {
-		dev.survive(n.steppers[0], d.moveIn)
+		dev.Survive(n.Steppers[0], d.moveIn)
 	}
-	dev.Watch(n.happened)
+	dev.Watch(n.Happened)
 	if at == nil && attr.ResidentPin != "" || at != nil && !at.vacant { // a Pipe refuses
 		if err := home.settleIn(); err != nil {
 			return nil, errors.Join(err, d.shut(true))
@@ -66,7 +67,7 @@ func newDomain(f *Fabric, dev device, attr DomainAttr) (*Domain, error) {
 
 // serving returns the endpoint of that number which accepts sessions, or nil.
 func (d *Domain) serving(number uint16) *Endpoint {
-	ep, _ := d.node.numbers.serving(number).(*asTenant)
+	ep, _ := d.node.Numbers.Serving(number).(*asTenant)
 	return (*Endpoint)(ep)
 }
 
@@ -74,12 +75,12 @@ func (d *Domain) serving(number uint16) *Endpoint {
 func (d *Domain) Attr() DomainAttr { return d.attr }
 
 // Interface describes the interface and the mode that it is used in.
-func (d *Domain) Interface() InterfaceInfo { return InterfaceInfo(d.node.dev.Info()) }
+func (d *Domain) Interface() InterfaceInfo { return InterfaceInfo(d.node.Dev.Info()) }
 
 // Name returns the address of the domain's endpoint of the given number on the Ethernet
 // segment, as peers pass it to Dial or AddressVector.Insert. See Endpoint.Name.
 func (d *Domain) Name(endpoint uint16) string {
-	return wire.Addr{MAC: d.node.dev.MAC(), Endpoint: endpoint}.String()
+	return wire.Addr{MAC: d.node.Dev.MAC(), Endpoint: endpoint}.String()
 }
 
 // Progress moves a domain with manual progress on by one step of each engine, and returns
@@ -87,10 +88,10 @@ func (d *Domain) Name(endpoint uint16) string {
 // were posted with FlagMore.
 func (d *Domain) Progress() int {
 	n := 0
-	for _, t := range d.node.turns {
+	for _, t := range d.node.Turns {
 		n += t.Progress()
 	}
-	d.node.countPeers()
+	d.node.CountPeers()
 	return n
 }
 
@@ -98,17 +99,17 @@ func (d *Domain) Progress() int {
 // interface's (sockets, XDP program). Operations that have completed before the call are
 // counted. With manual progress the call makes progress.
 func (d *Domain) Stats() (map[string]uint64, error) {
-	all, err := d.node.dev.Counters()
+	all, err := d.node.Dev.Counters()
 	if err != nil {
-		return nil, fmt.Errorf("xdpfab: domain on %s: %w", d.node.dev.Info().Name, err)
+		return nil, fmt.Errorf("xdpfab: domain on %s: %w", d.node.Dev.Info().Name, err)
 	}
-	for _, st := range d.node.steppers {
-		st.Call(st.eng.Publish)
-		c := st.eng.Counters()
+	for _, st := range d.node.Steppers {
+		st.Call(st.Eng.Publish)
+		c := st.Eng.Counters()
 		c.Each(func(name string, v uint64) { all[name] += v })
 	}
 	if err := residenceOf(d.node).count(all); err != nil {
-		return nil, fmt.Errorf("xdpfab: domain on %s: %w", d.node.dev.Info().Name, err)
+		return nil, fmt.Errorf("xdpfab: domain on %s: %w", d.node.Dev.Info().Name, err)
 	}
 	return all, nil
 }
@@ -129,10 +130,10 @@ func (d *Domain) shut(children bool) error {
 	residenceOf(d.node).depart()
 	d.mu.Lock()
 	d.endObjects()
-	d.node.end.set(fmt.Errorf("domain on %s: %w", d.node.dev.Info().Name, ErrClosed))
+	d.node.End.Set(fmt.Errorf("domain on %s: %w", d.node.Dev.Info().Name, ErrClosed))
 	d.mu.Unlock()
-	d.node.dev.part()
-	d.node.quiesce()
+	d.node.Dev.Part()
+	d.node.Quiesce()
 	d.calls.Wait()
 	d.mu.Lock()
 	d.events.cut()
@@ -141,10 +142,10 @@ func (d *Domain) shut(children bool) error {
 		d.fabric.forget(d)
 	}
 	d.leave()
-	err := d.node.release() // from here on the device reports nothing
-	d.node.ending.Wait()
+	err := d.node.Release() // from here on the device reports nothing
+	d.node.Ending.Wait()
 	if err != nil {
-		return fmt.Errorf("xdpfab: domain on %s: %w", d.node.dev.Info().Name, err)
+		return fmt.Errorf("xdpfab: domain on %s: %w", d.node.Dev.Info().Name, err)
 	}
 	return nil
 }

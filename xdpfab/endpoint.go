@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -26,7 +27,7 @@ type Endpoint struct {
 	// identity is that of its operations' origin at the host of a domain that has one.
 	identity uint64
 	key      *session.Key // nil for none
-	stepper  *stepper
+	stepper  *node.Stepper
 	ring     *engine.Ring
 
 	mu    sync.Mutex    // guards binding, enabling, and the making of peers
@@ -83,25 +84,25 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 		if r.pep == nil {
 			return nil, fmt.Errorf("xdpfab: endpoint for a request that is empty: want that of an EventConnReq: %w", ErrForeign)
 		}
-		return nil, fmt.Errorf("xdpfab: endpoint for a request to domain %s: want one of the same domain: %w", r.pep.dom.node.dev.Info().Name, ErrForeign)
+		return nil, fmt.Errorf("xdpfab: endpoint for a request to domain %s: want one of the same domain: %w", r.pep.dom.node.Dev.Info().Name, ErrForeign)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.node.open(); err != nil {
+	if err := d.node.Open(); err != nil {
 		return nil, err
 	}
 	attr.TrafficClass, attr.AuthKey = attr.TrafficClass.or(d.attr.TrafficClass), attr.AuthKey.or(d.attr.AuthKey)
-	identity := newLife() // random, and not 0
+	identity := node.NewLife() // random, and not 0
 	number, err := d.pickNumber(attr, identity)
 	if err != nil {
 		return nil, err
 	}
 	ep, err := d.newEndpoint(attr, number, identity)
 	if err != nil {
-		d.node.numbers.drop(number, nil)
+		d.node.Numbers.Drop(number, nil)
 		return nil, err
 	}
-	d.node.numbers.put(number, (*asTenant)(ep))
+	d.node.Numbers.Put(number, (*asTenant)(ep))
 	d.endpoints[number] = ep
 	if !attr.dials {
 		d.children[ep] = fmt.Sprintf("endpoint %d", number)
@@ -113,7 +114,7 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 func (d *Domain) newEndpoint(attr EndpointAttr, number uint16, identity uint64) (ep *Endpoint, err error) {
 	attr.Number = int(number)
 	ep = &Endpoint{dom: d, attr: attr, number: number, identity: identity, names: map[wire.Addr]*name{}}
-	if ep.key, err = d.node.session(attr.AuthKey); err != nil {
+	if ep.key, err = d.node.Session(attr.AuthKey); err != nil {
 		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
 	if attr.Type == EndpointMsg {
@@ -130,9 +131,9 @@ func (d *Domain) newEndpoint(attr EndpointAttr, number uint16, identity uint64) 
 		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
 	if attr.part.of != nil {
-		ep.stepper = d.node.steppers[attr.part.queue%len(d.node.steppers)]
+		ep.stepper = d.node.Steppers[attr.part.queue%len(d.node.Steppers)]
 	} else {
-		ep.stepper = d.node.nextStepper()
+		ep.stepper = d.node.NextStepper()
 	}
 	ep.room.stepper, ep.room.size = ep.stepper, int32(attr.Size)
 	ep.peers.Store(&[]known{})
@@ -141,18 +142,18 @@ func (d *Domain) newEndpoint(attr EndpointAttr, number uint16, identity uint64) 
 
 // pickNumber checks or chooses an endpoint number. d.mu is held.
 func (d *Domain) pickNumber(attr EndpointAttr, identity uint64) (uint16, error) {
-	number, given, err := d.node.dev.number(attr.toHost(identity))
+	number, given, err := d.node.Dev.Number(attr.toHost(identity))
 	if err != nil {
 		return 0, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
 	if given {
 		return number, nil
 	}
-	var of *block
+	var of *node.Block
 	if inBlock := attr.part; inBlock.of != nil && !inBlock.posts { // the numbers of a scalable endpoint are those of its receive contexts
 		of = inBlock.of.block
 	}
-	return d.node.numbers.take(attr.Number, attr.InitiateOnly, of)
+	return d.node.Numbers.Take(attr.Number, attr.InitiateOnly, of)
 }
 
 // toHost describes an endpoint for a host.
@@ -220,18 +221,18 @@ func (ep *Endpoint) Enable() error {
 	for _, c := range ep.counters() {
 		c.owner.CompareAndSwap(nil, ep.stepper)
 	}
-	if ep.origin = ep.stepper.eng.NewOrigin(ep.source()); ep.attr.MsgOrder == OrderNone {
-		ep.origin = ep.stepper.eng.NewUnorderedOrigin(ep.source())
+	if ep.origin = ep.stepper.Eng.NewOrigin(ep.source()); ep.attr.MsgOrder == OrderNone {
+		ep.origin = ep.stepper.Eng.NewUnorderedOrigin(ep.source())
 	}
-	if ep.dom.node.dev.carries() != nil {
+	if ep.dom.node.Dev.Carries() != nil {
 		ep.origin.Assume(ep.identity, 0) // its sessions are the host's
 	}
 	ep.origin.SetKey(ep.key)
 	ep.openReceives()
 	ep.stepper.Call(func() {
-		ep.stepper.eng.AddRing(ep.ring, ep.origin)
+		ep.stepper.Eng.AddRing(ep.ring, ep.origin)
 		if ep.conn != nil {
-			ep.stepper.eng.AddRing(ep.conn.ring, ep.origin)
+			ep.stepper.Eng.AddRing(ep.conn.ring, ep.origin)
 		}
 	})
 	if !ep.attr.InitiateOnly {
@@ -247,7 +248,7 @@ func (ep *Endpoint) Enable() error {
 // serveAtHost has the host of a domain that has one serve the endpoint.
 func (ep *Endpoint) serveAtHost() error {
 	s := share.Serve{Endpoint: ep.number, On: true, Events: ep.recv != nil, Messages: ep.inbox != nil}
-	return ep.dom.node.dev.serve(s, ep.tallyAtHost)
+	return ep.dom.node.Dev.Serve(s, ep.tallyAtHost)
 }
 
 // serve publishes the endpoints that accept sessions.
@@ -277,10 +278,10 @@ func (ep *Endpoint) Close() error {
 		delete(d.endpoints, ep.number)
 	}
 	delete(d.children, ep)
-	own = d.node.numbers.drop(ep.number, (*asTenant)(ep)) && own && d.node.numbers.blockOf(ep.number) == nil
+	own = d.node.Numbers.Drop(ep.number, (*asTenant)(ep)) && own && d.node.Numbers.BlockOf(ep.number) == nil
 	d.mu.Unlock()
 	if own {
-		d.node.dev.giveBack(ep.number, 1)
+		d.node.Dev.GiveBack(ep.number, 1)
 	}
 	return nil
 }
@@ -297,17 +298,17 @@ func (ep *Endpoint) shut() {
 		ep.stepper.Call(func() {
 			ep.dropAll()
 			if ep.conn != nil {
-				ep.conn.shut(ep.dom.node.end.closed())
+				ep.conn.shut(ep.dom.node.End.Closed())
 			}
 			ep.cancelOperations(waiting)
 			for _, r := range ep.rings() {
-				ep.stepper.eng.Exhaust(r) // the operations posted before the endpoint was closed
-				ep.stepper.eng.RemoveRing(r)
+				ep.stepper.Eng.Exhaust(r) // the operations posted before the endpoint was closed
+				ep.stepper.Eng.RemoveRing(r)
 			}
 		})
 		ep.endTargets()
 	}
-	ep.dom.node.dev.drop(ep.identity, ep.tally)
+	ep.dom.node.Dev.Drop(ep.identity, ep.tally)
 	if ep.conn != nil {
 		ep.conn.free()
 	}
@@ -331,13 +332,13 @@ func (ep *Endpoint) shut() {
 	for _, c := range ep.counters() {
 		c.drop()
 	}
-	ep.events.tell(ep, ep.attr.Context, ep.dom.node.end.returned())
+	ep.events.tell(ep, ep.attr.Context, ep.dom.node.End.Returned())
 	ep.events.cut()
 }
 
 // endTargets ends the sessions of peers to the endpoint.
 func (ep *Endpoint) endTargets() {
-	for _, st := range ep.dom.node.steppers {
-		st.Call(func() { st.eng.EndTargets(ep.number) })
+	for _, st := range ep.dom.node.Steppers {
+		st.Call(func() { st.Eng.EndTargets(ep.number) })
 	}
 }

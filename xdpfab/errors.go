@@ -10,6 +10,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -88,7 +89,7 @@ type OpError struct {
 
 	prov    ProvErrno
 	outcome *outcome // where an unknown outcome may become known
-	stepper *stepper
+	stepper *node.Stepper
 }
 
 func (e *OpError) Error() string {

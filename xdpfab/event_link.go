@@ -64,10 +64,10 @@ func (l *eventLink) cut() {
 func (d *Domain) BindEQ(q *EventQueue) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.node.open(); err != nil {
+	if err := d.node.Open(); err != nil {
 		return err
 	}
-	return d.events.link(q, d.fabric, "domain on "+d.node.dev.Info().Name)
+	return d.events.link(q, d.fabric, "domain on "+d.node.Dev.Info().Name)
 }
 
 // Fabric returns the fabric of the domain. For a domain that was made by Open or Pipe it

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 )
 
@@ -16,19 +17,19 @@ func init() { defaultGiveUp, mostHeld, looks = time.Minute, time.Minute, 2000 }
 // Again ends a domain of a Pipe, with farewells to its peers or as if its process had
 // been killed, and returns the next life of the node: without memory or endpoints.
 func (d *Domain) Again(killed bool) (*Domain, error) {
-	end := d.node.dev.(*pipeEnd)
+	end := d.node.Dev.(*node.PipeEnd)
 	if killed {
-		end.port.SetFaults(port.Faults{Loss: 1})
+		end.Port.SetFaults(port.Faults{Loss: 1})
 	}
 	if err := d.CloseAll(); err != nil {
 		return nil, err
 	}
-	end.port.SetFaults(port.Faults{})
+	end.Port.SetFaults(port.Faults{})
 	f, err := NewFabric(d.attr)
 	if err != nil {
 		return nil, err
 	}
-	return f.adopt(&pipeEnd{port: end.port, mac: end.mac}, f.attr)
+	return f.adopt(&node.PipeEnd{Port: end.Port, Mac: end.Mac}, f.attr)
 }
 
 // Calls is how many calls to the peer, by any of its uses, are under way or wait.
@@ -65,18 +66,18 @@ func (c *Clock) Forward(by time.Duration, d *Domain) {
 	for ; by > 0; by -= time.Second {
 		now := c.ahead.Add(int64(min(by, time.Second)))
 		for d.Err() == nil {
-			d.node.steppers[0].Call(func() {}) // a round, in which nobody else may be stepping the engine
+			d.node.Steppers[0].Call(func() {}) // a round, in which nobody else may be stepping the engine
 			if c.seen.Load() >= now {
 				break
 			}
 		}
-		d.node.steppers[0].Call(func() {}) // the timers of that round
+		d.node.Steppers[0].Call(func() {}) // the timers of that round
 	}
 }
 
 // Queue is the queue of the interface that the endpoint posts to.
 func (ep *Endpoint) Queue() int {
-	for i, st := range ep.dom.node.steppers {
+	for i, st := range ep.dom.node.Steppers {
 		if st == ep.stepper {
 			return i
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xsk"
@@ -82,7 +83,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	}
 	d, err := f.adopt(dev, a)
 	if err == nil {
-		d.enter(here(dev.Info().Index))
+		d.enter(node.Here(dev.Info().Index))
 	}
 	return d, err
 }
@@ -90,7 +91,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 var copyModes = [...]xsk.Mode{CopyAuto: xsk.Auto, CopyForce: xsk.Copy, ZeroCopyForce: xsk.ZeroCopy}
 
 // openInterface opens an interface, with the home of what is resident there.
-func openInterface(ctx context.Context, ifname string, a *DomainAttr) (dev device, err error) {
+func openInterface(ctx context.Context, ifname string, a *DomainAttr) (dev node.Device, err error) {
 	o := port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP, Execute: true}
 	switch {
 	case a.opener != nil:
@@ -100,14 +101,14 @@ func openInterface(ctx context.Context, ifname string, a *DomainAttr) (dev devic
 	default:
 		var i *port.Interface
 		if i, err = port.Open(ctx, ifname, o); err == nil {
-			dev = netInterface{Interface: i}
+			dev = node.NetInterface{Interface: i}
 		}
 	}
 	return dev, err
 }
 
 // adopt makes a domain of a device and adds it to the fabric's.
-func (f *Fabric) adopt(dev device, a DomainAttr) (*Domain, error) {
+func (f *Fabric) adopt(dev node.Device, a DomainAttr) (*Domain, error) {
 	d, err := newDomain(f, dev, a)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: %w", err)
@@ -138,7 +139,7 @@ func (f *Fabric) Close() error {
 	}
 	var names []string
 	for _, d := range f.domains {
-		names = append(names, d.node.dev.Info().Name)
+		names = append(names, d.node.Dev.Info().Name)
 	}
 	return fmt.Errorf("xdpfab: fabric: domains on %v are open, close them first: %w", names, ErrBusy)
 }
@@ -165,8 +166,8 @@ func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 	if copy(attrs[:], attr) == 1 {
 		attrs[1] = attrs[0]
 	}
-	pa, pb := port.NewMemoryPair(pipeMTU, 1)
-	ends := [2]*pipeEnd{{port: pa, mac: wire.MAC{2, 0, 0, 0, 0, 0x0a}}, {port: pb, mac: wire.MAC{2, 0, 0, 0, 0, 0x0b}}}
+	pa, pb := port.NewMemoryPair(node.PipeMTU, 1)
+	ends := [2]*node.PipeEnd{{Port: pa, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0a}}, {Port: pb, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0b}}}
 	var doms [2]*Domain
 	for i, end := range ends {
 		f, err := NewFabric(attrs[i])

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 )
 
@@ -24,9 +25,9 @@ type Faults struct {
 // tests of programs: how they handle an operation that ends with [ErrOutcomeUnknown], for
 // example. It fails with ErrNotImplemented unless the domain is one of a Pipe.
 func (d *Domain) SetFaults(f Faults) error {
-	end, ok := d.node.dev.(*pipeEnd)
+	end, ok := d.node.Dev.(*node.PipeEnd)
 	if !ok {
-		return fmt.Errorf("xdpfab: domain on %s: faults are for the domains of a Pipe: %w", d.node.dev.Info().Name, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: domain on %s: faults are for the domains of a Pipe: %w", d.node.Dev.Info().Name, ErrNotImplemented)
 	}
 	for _, p := range []float64{f.Loss, f.Duplicate, f.Reorder, f.Corrupt} {
 		if !(p >= 0 && p <= 1) { // written so that NaN is refused
@@ -36,6 +37,6 @@ func (d *Domain) SetFaults(f Faults) error {
 	if f.Delay < 0 {
 		return fmt.Errorf("xdpfab: delay of %v: want 0 or more", f.Delay)
 	}
-	end.port.SetFaults(port.Faults(f))
+	end.Port.SetFaults(port.Faults(f))
 	return nil
 }

@@ -116,7 +116,7 @@ func (i *Info) rank() int {
 // and the reasons why interfaces and daemons cannot be used.
 func (h *Info) offers(ctx context.Context) (list []Info, unusable []error, err error) {
 	if d := h.Domain.Instance; d != nil {
-		if err := d.node.end.returned(); err != nil {
+		if err := d.node.End.Returned(); err != nil {
 			return nil, nil, fmt.Errorf("xdpfab: %w: want hints with an open domain as Domain.Instance, or with none", err)
 		}
 		return h.types(d.offer()), nil, nil

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -21,7 +22,7 @@ import (
 
 // watchedDevice is a pipe's end that changes when a test says so.
 type watchedDevice struct {
-	pipeEnd
+	node.PipeEnd
 	mu sync.Mutex
 	to func(port.Event) // nil once it is closed
 }
@@ -40,15 +41,15 @@ func (d *watchedDevice) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.to = nil
-	return d.pipeEnd.Close()
+	return d.PipeEnd.Close()
 }
 
 // watchedPipe is a domain on such a device, and another at the far end.
 func watchedPipe(t *testing.T, attr DomainAttr, ofFar ...DomainAttr) (near, far *Domain, dev *watchedDevice) {
 	t.Helper()
 	testnet.SkipOnNICs(t, "memory in place of an interface")
-	pa, pb := port.NewMemoryPair(pipeMTU, 1)
-	dev = &watchedDevice{pipeEnd: pipeEnd{port: pa, mac: wire.MAC{2, 0, 0, 0, 0, 0x0a}}}
+	pa, pb := port.NewMemoryPair(node.PipeMTU, 1)
+	dev = &watchedDevice{PipeEnd: node.PipeEnd{Port: pa, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0a}}}
 	f, err := NewFabric(attr)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +62,7 @@ func watchedPipe(t *testing.T, attr DomainAttr, ofFar ...DomainAttr) (near, far 
 			t.Fatal(err)
 		}
 	}
-	if far, err = f.adopt(&pipeEnd{port: pb, mac: wire.MAC{2, 0, 0, 0, 0, 0x0b}}, f.attr); err != nil {
+	if far, err = f.adopt(&node.PipeEnd{Port: pb, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0b}}, f.attr); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -125,7 +126,7 @@ func TestInterfaceLost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			dev.port.SetFaults(port.Faults{Loss: 1})
+			dev.Port.SetFaults(port.Faults{Loss: 1})
 			if near.Err() != nil {
 				t.Errorf("alive: %v", near.Err())
 			}
@@ -210,7 +211,7 @@ func TestDoneAfterClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	closedWithin(t, "Done", near.Done())
-	near.node.happened(cutOff) // too late to be the cause
+	near.node.Happened(cutOff) // too late to be the cause
 	if err := near.Err(); !errors.Is(err, ErrClosed) || errors.Is(err, ErrInterfaceLost) {
 		t.Errorf("Err: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -146,7 +147,7 @@ func (h *Info) addressed(ctx context.Context) (compared *Info, source wire.Addr,
 		if hint.text == "" {
 			continue
 		}
-		a, err := resolve(ctx, hint.text, cmp.Or(networks[compared.AddrFormat], "ip"))
+		a, err := node.Resolve(ctx, hint.text, cmp.Or(networks[compared.AddrFormat], "ip"))
 		if err != nil {
 			return nil, source, "", fmt.Errorf("xdpfab: %s: %w", hint.field, err)
 		}

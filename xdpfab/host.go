@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,12 +14,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"encoding/json"
-
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/memory"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -119,7 +119,7 @@ func (h *Host) Serve(conn *net.UnixConn, limits GuestLimits) error {
 
 // Host is what a domain has of its guests.
 type Host struct {
-	n  *Node
+	n  *node.Node
 	mu sync.Mutex // guards lodging, and what is said to be under it
 	// Guests, or the host: see host.go and attached.go.
 	lodging lodging        // under mu
@@ -133,10 +133,10 @@ type Host struct {
 func (d *Domain) Hosting() *Host { return hostOf(d.node) }
 
 // hostOf returns the host of a node's guests. The first call makes it.
-func hostOf(n *Node) *Host {
-	var made guestHost = &Host{n: n}
-	n.guests.CompareAndSwap(nil, &made)
-	return n.host().(*Host)
+func hostOf(n *node.Node) *Host {
+	var made node.GuestHost = &Host{n: n}
+	n.Guests.CompareAndSwap(nil, &made)
+	return n.Host().(*Host)
 }
 
 // lodging is what a domain has of its guests. It is made with the first one.
@@ -155,20 +155,20 @@ type lodging struct {
 func (h *Host) admit(g *guest) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := h.n.open(); err != nil {
+	if err := h.n.Open(); err != nil {
 		return err
 	}
 	if h.lodging.leaving {
-		return fmt.Errorf("xdpfab: domain on %s: %w", h.n.dev.Info().Name, errLeaving)
+		return fmt.Errorf("xdpfab: domain on %s: %w", h.n.Dev.Info().Name, errLeaving)
 	}
-	if err := h.n.dev.mayHost(); err != nil {
+	if err := h.n.Dev.MayHost(); err != nil {
 		return fmt.Errorf("xdpfab: a host of guests: %w", err)
 	}
 	if h.lodging.guests == nil {
 		h.lodging.guests = map[*guest]struct{}{}
 	}
 	h.lodging.guests[g] = struct{}{}
-	g.st = h.n.nextStepper()
+	g.st = h.n.NextStepper()
 	h.hosting.Add(1)
 	return nil
 }
@@ -181,7 +181,8 @@ func (h *Host) leaveHost(g *guest) {
 	h.hosting.Done()
 }
 
-func (h *Host) endGuests() {
+// EndGuests implements node.GuestHost.
+func (h *Host) EndGuests() {
 	h.turnBack()
 	h.mu.Lock()
 	guests := maps.Clone(h.lodging.guests)
@@ -196,7 +197,7 @@ func (h *Host) endGuests() {
 // lodger returns the guest's endpoint of a number, if it accepts sessions, or nil. Any
 // thread.
 func (h *Host) lodger(number uint16) *guestEndpoint {
-	ep, _ := h.n.numbers.serving(number).(*guestEndpoint)
+	ep, _ := h.n.Numbers.Serving(number).(*guestEndpoint)
 	return ep
 }
 
@@ -205,9 +206,9 @@ func (g *guest) furnish() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.table = mr.NewTable()
-	g.executors, g.memory = make([]*executor.Executor, len(g.h.n.steppers)), make([]*memory.Memory, len(g.h.n.steppers))
+	g.executors, g.memory = make([]*executor.Executor, len(g.h.n.Steppers)), make([]*memory.Memory, len(g.h.n.Steppers))
 	g.endpoints, g.regions, g.listeners = map[uint16]*guestEndpoint{}, map[uint64]*guestRegion{}, map[uint16]*guestPassive{}
-	g.blocks = map[uint16]*block{}
+	g.blocks = map[uint16]*node.Block{}
 }
 
 // executor returns the executor of the guest's memory for sessions of a queue, beside the

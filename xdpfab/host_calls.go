@@ -10,6 +10,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -112,7 +113,7 @@ func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 		}
 	}
 	if err != nil {
-		r.Result, r.Error, r.Kinds = nil, err.Error(), kindsOf(err)
+		r.Result, r.Error, r.Kinds = nil, err.Error(), node.KindsOf(err)
 	}
 	if g.other != nil { // the guest's end of the bell goes with the answer to attach
 		err := g.talk.Send(r, g.other.FD())
@@ -135,7 +136,7 @@ func (g *guest) tooMany(what string, limit int) error {
 func (g *guest) link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, g.givesUp(), errHopSilent)
 	defer cancel()
-	l, err := g.h.n.dev.Link(ctx, a)
+	l, err := g.h.n.Dev.Link(ctx, a)
 	return l, hopError(err)
 }
 
@@ -156,7 +157,7 @@ func (g *guest) newEndpoint(a share.Endpoint) (uint16, error) {
 	ring := engine.NewDirect(g.flights, g.feed)
 	g.making.Lock()
 	defer g.making.Unlock()
-	key, err := sessionKey(g.table, a.Key) // of the table that a heir has by now
+	key, err := node.SessionKey(g.table, a.Key) // of the table that a heir has by now
 	if err != nil {
 		return 0, err
 	}
@@ -167,21 +168,21 @@ func (g *guest) newEndpoint(a share.Endpoint) (uint16, error) {
 		return 0, err
 	}
 	if anew {
-		g.h.n.endTargets(ep.number)
+		g.h.n.EndTargets(ep.number)
 	}
 	source := ep.number
 	if a.Posts && a.Block != nil {
 		source = *a.Block
 	}
-	if ep.origin = g.st.eng.NewOrigin(source); a.Unordered {
-		ep.origin = g.st.eng.NewUnorderedOrigin(source)
+	if ep.origin = g.st.Eng.NewOrigin(source); a.Unordered {
+		ep.origin = g.st.Eng.NewUnorderedOrigin(source)
 	}
 	ep.origin.Assume(a.Origin, a.Serial)
 	ep.origin.SetKey(key)
 	ep.origin.SetGiveUp(g.givesUp())
 	g.st.Call(func() {
 		ep.origin.Charge(g.feed)
-		g.st.eng.AddRing(ring, ep.origin)
+		g.st.Eng.AddRing(ring, ep.origin)
 	})
 	return ep.number, nil
 }
@@ -204,7 +205,7 @@ func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (anew bool, err error
 		return false, err
 	}
 	if a.Number == AnyNumber && !a.Highest {
-		a.Number = g.h.n.numbers.someNumber()
+		a.Number = g.h.n.Numbers.SomeNumber()
 	}
 	ep.bound = a.Connected || a.Block != nil
 	if old := g.endpoints[uint16(a.Number)]; old != nil && old.left && a.Number == int(old.number) && !ep.bound {
@@ -213,18 +214,18 @@ func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (anew bool, err error
 		ep.on.Store(!anew)
 	} else if err = g.mayNumber(1); err != nil && !g.reserves(a.Number) {
 		return false, err
-	} else if ep.number, err = g.h.n.numbers.take(a.Number, a.Highest, of); err != nil {
+	} else if ep.number, err = g.h.n.Numbers.Take(a.Number, a.Highest, of); err != nil {
 		return false, err
 	}
 	g.settled = true
 	g.endpoints[ep.number] = ep
-	g.h.n.numbers.put(ep.number, ep)
+	g.h.n.Numbers.Put(ep.number, ep)
 	return anew, nil
 }
 
 // hasOrigin reports whether an endpoint of a guest has an origin.
 func (h *Host) hasOrigin(origin uint64) (has bool) {
-	h.n.numbers.each(func(_ uint16, t tenant) {
+	h.n.Numbers.Each(func(_ uint16, t node.Tenant) {
 		if ep, is := t.(*guestEndpoint); is && ep.identity == origin {
 			has = true
 		}
@@ -254,7 +255,7 @@ func (g *guest) serveEndpoint(_ context.Context, s share.Serve) (any, error) {
 	ep.messages.Store(s.Messages)
 	ep.on.Store(s.On)
 	if anew {
-		g.h.n.endTargets(ep.number)
+		g.h.n.EndTargets(ep.number)
 	}
 	return nil, nil
 }
@@ -358,7 +359,7 @@ func (g *guest) deregister(_ context.Context, key uint64) (any, error) {
 
 // counters are those of the interface and of the guest.
 func (g *guest) counters() (map[string]uint64, error) {
-	all, err := g.h.n.dev.Counters()
+	all, err := g.h.n.Dev.Counters()
 	if err != nil {
 		return nil, err
 	}

@@ -7,13 +7,14 @@ import (
 	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// admit answers the hello of an origin; see connection.admit.
-func (ep *guestEndpoint) admit(origin uint64) wire.HelloStatus {
+// Admit answers the hello of an origin; see connection.admit.
+func (ep *guestEndpoint) Admit(origin uint64) wire.HelloStatus {
 	switch {
 	case !ep.connected || origin == ep.admits.Load():
 		return wire.HelloAccepted
@@ -86,7 +87,7 @@ func (g *guest) begin(a share.Ask, link wire.Link, answered func(wire.Connection
 			answered(c, why)
 		})
 	})
-	g.st.eng.Notify()
+	g.st.Eng.Notify()
 	if err != nil {
 		ep.asking.Store(false)
 		ep.asks.Store(false)
@@ -106,13 +107,13 @@ func (g *guest) part(_ context.Context, p share.Part) (any, error) {
 	}
 	ep.part(g.st)
 	if p.End {
-		g.h.n.endTargets(ep.number)
+		g.h.n.EndTargets(ep.number)
 	}
 	return share.Parted{Met: ep.met.Load()}, nil
 }
 
 // part ends what an endpoint has of a connection, but for the sessions. g.making is held.
-func (ep *guestEndpoint) part(st *stepper) {
+func (ep *guestEndpoint) part(st *node.Stepper) {
 	ep.admits.Store(0)
 	st.Call(func() {
 		if ep.inquiry != nil {

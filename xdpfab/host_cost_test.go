@@ -242,7 +242,7 @@ func TestKeptIsCharged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.node.dev.(*attached).hangUp()
+	g.node.Dev.(*attached).hangUp()
 	left := Cost{Memory: 8192, Files: 1, Mappings: 1}
 	testnet.Eventually(t, "the program's end", func() bool { return first.Used() == left })
 	next := NewBudget("next", Cost{Memory: 4096})

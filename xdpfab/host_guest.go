@@ -19,6 +19,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/memory"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/mr"
@@ -28,7 +29,7 @@ import (
 // conversation.
 type guest struct {
 	h      *Host
-	st     *stepper // of the engine that takes its operations
+	st     *node.Stepper // of the engine that takes its operations
 	talk   *share.Talk
 	limits GuestLimits
 	info   GuestInfo // what does not change
@@ -65,7 +66,7 @@ type guest struct {
 	memory    []*memory.Memory
 
 	open   atomic.Int64 // peers
-	stops  chores       // ends of the watches of ways to peers
+	stops  node.Chores  // ends of the watches of ways to peers
 	giveUp atomic.Int64 // ns; 0 for the host's
 
 	// making is held while an endpoint is made, closed, or gets a peer: the guest's calls
@@ -80,8 +81,8 @@ type guest struct {
 	spanned   int // bytes, of regions
 	tallies   *share.Observers
 	listeners map[uint16]*guestPassive
-	blocks    map[uint16]*block // by first number: of the guest's scalable endpoints
-	settled   bool              // it has, or had, endpoints or regions
+	blocks    map[uint16]*node.Block // by first number: of the guest's scalable endpoints
+	settled   bool                   // it has, or had, endpoints or regions
 
 	ended bool          // nothing is left of it but what is kept; under Host.mu
 	gone  chan struct{} // closed then
@@ -129,7 +130,7 @@ func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes, b
 	g.furnish()
 	g.ring = own.File()
 	g.mu.Lock()
-	g.feed, g.in = share.NewFeed(area, own, g.st.eng, g.turnOut), share.NewArrivals(area, own, g.turnOut)
+	g.feed, g.in = share.NewFeed(area, own, g.st.Eng, g.turnOut), share.NewArrivals(area, own, g.turnOut)
 	g.mu.Unlock()
 	g.flights = engine.NewFlights(s.Entries, g.pays.afford)
 	g.feed.OnAdmit(g.admit)
@@ -137,7 +138,7 @@ func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes, b
 	if before != nil {
 		g.feed.Restore(before)
 	}
-	g.st.Call(func() { g.st.eng.AddFeed(g.feed, g.limits.Weight) })
+	g.st.Call(func() { g.st.Eng.AddFeed(g.feed, g.limits.Weight) })
 }
 
 // attend has the engine take the guest's operations, and go on with watches.
@@ -162,7 +163,7 @@ func (g *guest) await() {
 		if _, err := g.ring.Read(buf[:]); err != nil {
 			return
 		}
-		g.st.eng.Alert()
+		g.st.Eng.Alert()
 		g.room()
 	}
 }
@@ -250,7 +251,7 @@ func (g *guest) arrived() bool { return g.feed != nil || g.loan != nil }
 func (g *guest) late() error {
 	err := fmt.Errorf("xdpfab: the program has not attached within %v of connecting: %s allows no more; have it connect again: %w", g.limits.Attach, g.limits.Rule, errno.Denied)
 	g.talk.Until(time.Now().Add(farewell))
-	_ = g.talk.Send(share.Reply{Error: err.Error(), Kinds: kindsOf(err)})
+	_ = g.talk.Send(share.Reply{Error: err.Error(), Kinds: node.KindsOf(err)})
 	return err
 }
 
@@ -277,9 +278,9 @@ func (g *guest) end() {
 	g.unblockAll()
 	g.st.Call(func() {
 		g.feed.Close()
-		g.st.eng.RemoveFeed(g.feed)
+		g.st.Eng.RemoveFeed(g.feed)
 	})
-	g.stops.wait()
+	g.stops.Wait()
 	_ = g.ring.Close() // the bell, which ends await
 	g.ringing.Wait()
 	if g.tallies != nil {
@@ -321,9 +322,9 @@ func (g *guest) remove(ep *guestEndpoint) {
 	delete(g.endpoints, number)
 	g.mu.Unlock()
 	ep.on.Store(false)
-	g.h.n.endTargets(number)
+	g.h.n.EndTargets(number)
 	g.silence(ep)
-	g.h.n.numbers.drop(number, ep)
+	g.h.n.Numbers.Drop(number, ep)
 }
 
 // silence ends an endpoint as a source of operations.
@@ -335,7 +336,7 @@ func (g *guest) silence(ep *guestEndpoint) {
 	for more := true; more; {
 		g.st.Call(func() { more = g.feed.CloseRing(ep.ring, closedAtOnce) })
 	}
-	g.st.Call(func() { g.st.eng.RemoveRing(ep.ring) })
+	g.st.Call(func() { g.st.Eng.RemoveRing(ep.ring) })
 	ep.ring = nil
 	g.pays.free(endpointCost)
 }

@@ -106,7 +106,7 @@ func (g *guest) inherit(from *guest) error {
 		ep := &guestEndpoint{guest: g, number: n, as: old.as, key: old.key, left: true}
 		ep.on.Store(true)
 		g.endpoints[n] = ep
-		g.h.n.numbers.put(n, ep)
+		g.h.n.Numbers.Put(n, ep)
 	}
 	from.endpoints, from.regions = nil, nil // engines may still ask it for an executor
 	for _, k := range g.h.lodging.kept {

@@ -35,7 +35,7 @@ func (h *Host) Guests() []GuestInfo {
 	for i, g := range guests {
 		all[i], feeds[i] = g.describe()
 	}
-	for _, st := range h.n.steppers { // one call of each engine, however many guests there are
+	for _, st := range h.n.Steppers { // one call of each engine, however many guests there are
 		st.Call(func() {
 			for i, g := range guests {
 				if f := feeds[i]; g.st == st && f != nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -175,7 +176,7 @@ func (g *guest) linger(ep *guestEndpoint, keeps bool) {
 	ep.events.Store(false)
 	ep.observer.Store(nil)
 	if ep.spoken {
-		g.h.n.endTargets(ep.number)
+		g.h.n.EndTargets(ep.number)
 	}
 	g.silence(ep)
 }
@@ -226,8 +227,8 @@ func (h *Host) Kept() []KeptRegion {
 		if k.taken {
 			x.PID = k.holder.info.PID
 		}
-		h.n.numbers.each(func(n uint16, t tenant) {
-			if ep, is := t.(*guestEndpoint); is && ep.guest == k.holder && ep.serves() {
+		h.n.Numbers.Each(func(n uint16, t node.Tenant) {
+			if ep, is := t.(*guestEndpoint); is && ep.guest == k.holder && ep.Serves() {
 				x.Endpoints = append(x.Endpoints, n)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -74,7 +75,7 @@ func (host *Host) HandOver(limit time.Duration) (*Handover, error) {
 		err = h.addResident(host) // last: the domain leaves it from here on
 	}
 	h.release(len(h.spare))
-	if err = errors.Join(err, host.n.owner.CloseAll()); err != nil {
+	if err = errors.Join(err, host.n.Owner.CloseAll()); err != nil {
 		return nil, errors.Join(fmt.Errorf("xdpfab: handover: %w", err), h.Close())
 	}
 	return h, nil
@@ -94,7 +95,7 @@ func (host *Host) leaving(h *Handover) ([]*guest, error) {
 	host.mu.Lock()
 	defer host.mu.Unlock()
 	if host.lodging.leaving {
-		return nil, fmt.Errorf("xdpfab: handover: domain on %s leaves already: %w", host.n.dev.Info().Name, errno.Busy)
+		return nil, fmt.Errorf("xdpfab: handover: domain on %s leaves already: %w", host.n.Dev.Info().Name, errno.Busy)
 	}
 	host.lodging.leaving = true
 	residenceOf(host.n).handing.Store(true)
@@ -103,21 +104,21 @@ func (host *Host) leaving(h *Handover) ([]*guest, error) {
 
 // CanHandOver returns nil if HandOver is possible at present.
 func (h *Host) CanHandOver() error {
-	if err := h.n.dev.mayHost(); err != nil {
+	if err := h.n.Dev.MayHost(); err != nil {
 		return fmt.Errorf("xdpfab: handover: %w", err)
 	}
 	if err := errors.Join(residenceOf(h.n).canMove(), h.canReopen()); err != nil {
-		return fmt.Errorf("xdpfab: handover: domain on %s: %w", h.n.dev.Info().Name, err)
+		return fmt.Errorf("xdpfab: handover: domain on %s: %w", h.n.Dev.Info().Name, err)
 	}
-	err := h.n.open()
-	h.n.numbers.each(func(number uint16, t tenant) {
-		if !t.isTarget() {
+	err := h.n.Open()
+	h.n.Numbers.Each(func(number uint16, t node.Tenant) {
+		if !t.IsTarget() {
 			err = fmt.Errorf("xdpfab: handover: endpoint %d posts or receives: want endpoints that are nothing but targets: %w", number, errno.NotImplemented)
 		}
 	})
-	for _, st := range h.n.steppers {
+	for _, st := range h.n.Steppers {
 		st.Call(func() {
-			if e := st.eng.Movable(); e != nil {
+			if e := st.Eng.Movable(); e != nil {
 				err = fmt.Errorf("xdpfab: handover: %w: %w", e, errno.NotImplemented)
 			}
 		})
@@ -128,7 +129,7 @@ func (h *Host) CanHandOver() error {
 // canReopen returns nil if the interface can be opened as it is at present. Otherwise no
 // process could take over, and this one could not go on after a takeover that has failed.
 func (h *Host) canReopen() error {
-	dev, is := h.n.dev.(netInterface)
+	dev, is := h.n.Dev.(node.NetInterface)
 	if !is {
 		return nil
 	}
@@ -148,9 +149,9 @@ func (h *Host) drainGuests(leavers []*leaver, deadline time.Time) {
 
 // farewells waits until the ends of sessions that were begun here have been sent.
 func (h *Host) farewells(deadline time.Time) {
-	for _, st := range h.n.steppers {
+	for _, st := range h.n.Steppers {
 		for idle := false; !idle && time.Now().Before(deadline); {
-			if st.Call(func() { idle = st.eng.Idle() }); !idle {
+			if st.Call(func() { idle = st.Eng.Idle() }); !idle {
 				time.Sleep(drainPoll)
 			}
 		}
@@ -193,17 +194,17 @@ func (ep *guestEndpoint) state() endpointState {
 
 // addSessions adds the sessions of peers, which have come to a halt.
 func (h *Handover) addSessions(host *Host) (err error) {
-	for _, st := range host.n.steppers {
-		st.Call(st.eng.Pause)
+	for _, st := range host.n.Steppers {
+		st.Call(st.Eng.Pause)
 	}
-	for _, st := range host.n.steppers {
+	for _, st := range host.n.Steppers {
 		st.Call(func() {
-			sessions, bad := st.eng.Export()
+			sessions, bad := st.Eng.Export()
 			h.state.Sessions, err = append(h.state.Sessions, sessions), errors.Join(err, bad)
 		})
 	}
-	first := host.n.steppers[0]
-	first.Call(func() { h.state.Idle = first.eng.ExportIdle() })
-	h.state.Version, h.state.Life, h.state.MAC = HandoverVersion, first.eng.Life(), host.n.dev.MAC()
+	first := host.n.Steppers[0]
+	first.Call(func() { h.state.Idle = first.Eng.ExportIdle() })
+	h.state.Version, h.state.Life, h.state.MAC = HandoverVersion, first.Eng.Life(), host.n.Dev.MAC()
 	return err
 }

@@ -79,7 +79,7 @@ func (h *Handover) copyGuest(x *leaver) (err error) {
 	a := &attachedState{Sizes: g.sizes, PeersGiven: g.peers, GiveUp: time.Duration(g.giveUp.Load()), Tallies: -1}
 	s.Attached = a
 	for number, s := range g.blocks {
-		a.Blocks = append(a.Blocks, share.Block{Number: int(number), Length: s.length})
+		a.Blocks = append(a.Blocks, share.Block{Number: int(number), Length: s.Length})
 	}
 	var errs [4]error
 	if g.tallies != nil {

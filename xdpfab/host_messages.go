@@ -22,7 +22,7 @@ func (g *guest) admit(session uint64, x *share.Admission) {
 // for the guest to admit it.
 func (g *guest) room() {
 	if g.in.Refused() {
-		g.h.n.room()
+		g.h.n.Room()
 	}
 }
 

@@ -18,8 +18,8 @@ type networked interface {
 
 // where tells the guest where it is, or would be.
 func (g *guest) where() (share.Attached, error) {
-	info, err := json.Marshal(g.h.n.dev.Info())
-	return share.Attached{Version: share.Version, NetNS: g.h.n.place.namespace, PID: os.Getpid(), Interface: info, MAC: g.h.n.dev.MAC(), MTU: g.h.n.dev.MTU()}, err
+	info, err := json.Marshal(g.h.n.Dev.Info())
+	return share.Attached{Version: share.Version, NetNS: g.h.n.Place.Namespace, PID: os.Getpid(), Interface: info, MAC: g.h.n.Dev.MAC(), MTU: g.h.n.Dev.MTU()}, err
 }
 
 // offer answers what the guest would get.
@@ -27,7 +27,7 @@ func (g *guest) offer(context.Context, struct{}) (o share.Offer, err error) {
 	if o.Attached, err = g.where(); err != nil {
 		return o, err
 	}
-	if n, is := g.h.n.dev.(networked); is {
+	if n, is := g.h.n.Dev.(networked); is {
 		if o.Networks, err = n.Networks(); err != nil {
 			return o, err
 		}

@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -24,7 +25,7 @@ const (
 
 // outwaited is a guest whose operations HandOver waits for.
 type outwaited struct {
-	st        *stepper
+	st        *node.Stepper
 	feed      *share.Feed
 	slow      bool
 	completed uint64    // operations and parts
@@ -49,7 +50,7 @@ func (h *Host) outwait(guests []*guest, limit time.Duration) {
 			x.st.Call(x.feed.Hold)
 		}
 		slow := h.undrained(all, time.Now().Add(min(briefly, limit)))
-		if len(slow) == 0 || h.n.end.err() != nil || !time.Now().Before(end) {
+		if len(slow) == 0 || h.n.End.Err() != nil || !time.Now().Before(end) {
 			return
 		}
 		for _, x := range slow {
@@ -69,7 +70,7 @@ func (h *Host) outwait(guests []*guest, limit time.Duration) {
 func (h *Host) undrained(all []*outwaited, end time.Time) (slow []*outwaited) {
 	for _, x := range all {
 		over := x.over()
-		for ; !over && h.n.end.err() == nil && time.Now().Before(end); over = x.over() {
+		for ; !over && h.n.End.Err() == nil && time.Now().Before(end); over = x.over() {
 			time.Sleep(outwaitPoll)
 		}
 		if !over {

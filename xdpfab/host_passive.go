@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -15,10 +16,10 @@ import (
 // guestPassive is a passive endpoint of a guest. Its requests wait here until the guest
 // asks for them, so a guest that does not keep up has a backlog as any other program.
 type guestPassive struct {
-	*listener
-	authKey []byte        // that peers must have, as the guest gave it
-	unheard []*request    // that the guest has not heard of; under listener.mu
-	more    chan struct{} // has room for one: there may be another one
+	*node.Listener
+	authKey []byte          // that peers must have, as the guest gave it
+	unheard []*node.Request // that the guest has not heard of; under listener.mu
+	more    chan struct{}   // has room for one: there may be another one
 	closed  context.Context
 	close   context.CancelFunc
 }
@@ -31,7 +32,7 @@ func (g *guest) passive(_ context.Context, a share.Passive) (uint16, error) {
 	}
 	g.making.Lock()
 	defer g.making.Unlock()
-	key, err := sessionKey(g.table, a.Key) // of the table that an heir has by now
+	key, err := node.SessionKey(g.table, a.Key) // of the table that an heir has by now
 	if err != nil {
 		return 0, err
 	}
@@ -43,27 +44,27 @@ func (g *guest) passive(_ context.Context, a share.Passive) (uint16, error) {
 		return 0, err
 	}
 	if attr.Number == AnyNumber {
-		attr.Number = g.h.n.numbers.someNumber()
+		attr.Number = g.h.n.Numbers.SomeNumber()
 	}
-	number, err := g.h.n.numbers.take(attr.Number, false, nil)
+	number, err := g.h.n.Numbers.Take(attr.Number, false, nil)
 	if err != nil {
 		return 0, err
 	}
 	p := &guestPassive{authKey: attr.AuthKey, more: make(chan struct{}, 1)}
-	p.listener = newListener(g.h.n, p, number, key, attr.Backlog)
+	p.Listener = node.NewListener(g.h.n, p, number, key, attr.Backlog)
 	p.closed, p.close = context.WithCancel(context.Background())
 	g.settled = g.settled || key != nil // which is one of this table
-	g.h.n.numbers.put(number, p.listener)
+	g.h.n.Numbers.Put(number, p.Listener)
 	g.listeners[number] = p
 	return number, nil
 }
 
-// promise always has a place: the backlog bounds what waits here.
-func (p *guestPassive) promise() bool { return true }
+// Promise always has a place: the backlog bounds what waits here.
+func (p *guestPassive) Promise() bool { return true }
 
-// deliver keeps a request for the guest. Any engine's thread; p.mu is held.
-func (p *guestPassive) deliver(r *request) {
-	p.unheard = append(slices.DeleteFunc(p.unheard, func(r *request) bool { return r.status != wire.HelloWaiting }), r)
+// Deliver keeps a request for the guest. Any engine's thread; p.mu is held.
+func (p *guestPassive) Deliver(r *node.Request) {
+	p.unheard = append(slices.DeleteFunc(p.unheard, func(r *node.Request) bool { return r.Status != wire.HelloWaiting }), r)
 	select {
 	case p.more <- struct{}{}:
 	default:
@@ -86,9 +87,9 @@ func (g *guest) listen(_ context.Context, number uint16) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.listens = true
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	p.Listens = true
 	return nil, nil
 }
 
@@ -100,7 +101,7 @@ func (g *guest) hear(ctx context.Context, number uint16) (x share.Request, err e
 	}
 	for {
 		if r := p.next(); r != nil {
-			return share.Request{Origin: r.origin, Node: r.node, From: r.from, Data: r.param}, nil
+			return share.Request{Origin: r.Origin, Node: r.Node, From: r.From, Data: r.Param}, nil
 		}
 		select {
 		case <-p.more:
@@ -113,12 +114,12 @@ func (g *guest) hear(ctx context.Context, number uint16) (x share.Request, err e
 }
 
 // next takes the oldest request that waits, or returns nil.
-func (p *guestPassive) next() *request {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (p *guestPassive) next() *node.Request {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
 	for len(p.unheard) > 0 {
 		r := p.unheard[0]
-		if p.unheard = p.unheard[1:]; r.status == wire.HelloWaiting {
+		if p.unheard = p.unheard[1:]; r.Status == wire.HelloWaiting {
 			return r
 		}
 	}
@@ -134,7 +135,7 @@ func (g *guest) reply(_ context.Context, a share.Decision) (any, error) {
 	if len(a.Data) > CMDataSize {
 		return nil, fmt.Errorf("%d bytes for the peer: want at most %d: %w", len(a.Data), CMDataSize, errno.CMData)
 	}
-	r := p.find(a.Origin)
+	r := p.Find(a.Origin)
 	if r == nil {
 		return nil, fmt.Errorf("request of %#x: %w: its peer has stopped asking", a.Origin, errno.PeerSilent)
 	}
@@ -147,10 +148,10 @@ func (g *guest) reply(_ context.Context, a share.Decision) (any, error) {
 		if ep == nil || !ep.connected {
 			return nil, fmt.Errorf("endpoint %d: want one that is to be connected: %w", a.Endpoint, errno.Closed)
 		}
-		ep.admits.Store(r.origin)
+		ep.admits.Store(r.Origin)
 		status, answer.Endpoint, answer.Origin = wire.HelloConnect, ep.number, ep.identity
 	}
-	return nil, p.answer(r, status, answer)
+	return nil, p.Answer(r, status, answer)
 }
 
 // unlisten closes a passive endpoint.
@@ -162,8 +163,8 @@ func (g *guest) unlisten(_ context.Context, number uint16) (any, error) {
 	g.mu.Lock()
 	delete(g.listeners, number)
 	g.mu.Unlock()
-	p.end()
+	p.End()
 	p.close()
-	g.h.n.numbers.drop(number, p.listener)
+	g.h.n.Numbers.Drop(number, p.Listener)
 	return nil, nil
 }

@@ -46,12 +46,12 @@ func (g *guest) meetPeer(number uint32, p share.Peer, link wire.Link) error {
 		return err
 	}
 	g.open.Add(1)
-	stop := g.h.n.dev.Follow(p.Addr, link, func(l wire.Link) {
+	stop := g.h.n.Dev.Follow(p.Addr, link, func(l wire.Link) {
 		l.Class = p.Class
 		_ = peer.SetLink(l) // the encapsulation is the same
 	})
 	gone := func() {
-		g.stops.add(stop) // it may wait for the watcher, which may wait for the engine
+		g.stops.Add(stop) // it may wait for the watcher, which may wait for the engine
 		g.open.Add(-1)
 		g.pays.free(peerCost)
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -24,12 +25,12 @@ func (g *guest) block(_ context.Context, b share.Block) (uint16, error) {
 	if err := g.mayNumber(b.Length); err != nil {
 		return 0, err
 	}
-	s, err := g.h.n.numbers.reserve(b.Number, b.Length)
+	s, err := g.h.n.Numbers.Reserve(b.Number, b.Length)
 	if err != nil {
 		return 0, err
 	}
-	g.blocks[uint16(s.first)] = s
-	return uint16(s.first), nil
+	g.blocks[uint16(s.First)] = s
+	return uint16(s.First), nil
 }
 
 // mayNumber reports why the guest may not have so many numbers of endpoints more. Those
@@ -38,7 +39,7 @@ func (g *guest) block(_ context.Context, b share.Block) (uint16, error) {
 func (g *guest) mayNumber(more int) error {
 	has := len(g.listeners)
 	for _, s := range g.blocks {
-		has += s.length
+		has += s.Length
 	}
 	for n := range g.endpoints {
 		if !g.reserves(int(n)) {
@@ -57,8 +58,8 @@ func (g *guest) reserves(number int) bool {
 	if number < 0 {
 		return false
 	}
-	s := g.h.n.numbers.blockOf(uint16(number))
-	return s != nil && g.blocks[uint16(s.first)] == s
+	s := g.h.n.Numbers.BlockOf(uint16(number))
+	return s != nil && g.blocks[uint16(s.First)] == s
 }
 
 // unblock gives the numbers back. No context may be open: it would have no scalable
@@ -75,7 +76,7 @@ func (g *guest) unblock(_ context.Context, number uint16) (any, error) {
 	}
 	if s := g.blocks[number]; s != nil {
 		delete(g.blocks, number)
-		g.h.n.numbers.unreserve(s)
+		g.h.n.Numbers.Unreserve(s)
 	}
 	return nil, nil
 }
@@ -92,7 +93,7 @@ func (g *guest) unblockAll() {
 
 // contextOf returns the block that the number of an endpoint must be in, if it is a
 // receive context of a scalable endpoint of the guest. g.mu is held.
-func (g *guest) contextOf(a *share.Endpoint) (*block, error) {
+func (g *guest) contextOf(a *share.Endpoint) (*node.Block, error) {
 	if a.Block == nil {
 		return nil, nil
 	}
@@ -101,7 +102,7 @@ func (g *guest) contextOf(a *share.Endpoint) (*block, error) {
 		return nil, fmt.Errorf("scalable endpoint %d: %w", *a.Block, errno.Closed)
 	}
 	if !a.Posts && a.Number == AnyNumber {
-		return nil, fmt.Errorf("receive context of scalable endpoint %d without a number: want one of its %d numbers: %w", *a.Block, s.length, errno.NotImplemented)
+		return nil, fmt.Errorf("receive context of scalable endpoint %d without a number: want one of its %d numbers: %w", *a.Block, s.Length, errno.NotImplemented)
 	}
 	if a.Posts {
 		return nil, nil

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -48,17 +49,17 @@ func TestHostSilent(t *testing.T) {
 
 // Chores are all done, one at a time.
 func TestChores(t *testing.T) {
-	var c chores
+	var c node.Chores
 	under, most, n := 0, 0, 0
 	for range 100 {
-		c.add(func() {
+		c.Add(func() {
 			under++
 			most = max(most, under)
 			n++
 			under--
 		})
 	}
-	c.wait()
+	c.Wait()
 	if n != 100 || most != 1 {
 		t.Errorf("%d of 100 are done, %d at a time", n, most)
 	}

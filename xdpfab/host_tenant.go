@@ -11,30 +11,30 @@ import (
 
 // A guest's endpoint is the tenant of its number. See also guestEndpoint.admit.
 
-func (ep *guestEndpoint) serves() bool { return ep.on.Load() }
+func (ep *guestEndpoint) Serves() bool { return ep.on.Load() }
 
-func (ep *guestEndpoint) requested(*wire.Connection, wire.Addr, int64) (wire.HelloStatus, wire.Connection) {
+func (ep *guestEndpoint) Requested(*wire.Connection, wire.Addr, int64) (wire.HelloStatus, wire.Connection) {
 	return wire.HelloNoEndpoint, wire.Connection{}
 }
 
-func (ep *guestEndpoint) sessionKey() *session.Key { return ep.key }
+func (ep *guestEndpoint) SessionKey() *session.Key { return ep.key }
 
-func (ep *guestEndpoint) eventsTo() engine.Events {
+func (ep *guestEndpoint) EventsTo() engine.Events {
 	if !ep.events.Load() {
 		return nil
 	}
 	return ep.guest.in.Events(ep.number)
 }
 
-func (ep *guestEndpoint) inflow(from wire.Addr) session.Inflow {
+func (ep *guestEndpoint) Inflow(from wire.Addr) session.Inflow {
 	if !ep.messages.Load() {
 		return nil
 	}
 	return ep.guest.in.NewInflow(ep.number, &ep.credit, from)
 }
 
-// begin begins a session with the guest's memory.
-func (ep *guestEndpoint) begin(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served {
+// Begin begins a session with the guest's memory.
+func (ep *guestEndpoint) Begin(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served {
 	own := ep.guest.executor(queue, x)
 	ep.met.Store(true)
 	if o := ep.observer.Load(); o != nil {
@@ -43,6 +43,6 @@ func (ep *guestEndpoint) begin(x *executor.Executor, queue int, now int64, p ses
 	return own.Begin(now, p, nil)
 }
 
-func (ep *guestEndpoint) mayReside() bool { return false }
+func (ep *guestEndpoint) MayReside() bool { return false }
 
-func (ep *guestEndpoint) isTarget() bool { return true }
+func (ep *guestEndpoint) IsTarget() bool { return true }

@@ -19,12 +19,12 @@ func (g *guest) tune(_ context.Context, t share.Tune) (share.Tune, error) {
 		return t, fmt.Errorf("give-up time of %v: want at most %v, or 0 for the host's: %w", t.GiveUp, session.MaxGiveUp, errno.NotImplemented)
 	}
 	g.giveUp.Store(int64(t.GiveUp))
-	a := g.h.n.config
+	a := g.h.n.Config
 	c, err := session.Config{Window: a.Window, GiveUp: a.GiveUp, RTOMin: a.RTOMin, BaseRTT: a.BaseRTT, IdleRetire: a.IdleRetire}.WithDefaults()
 	return share.Tune{GiveUp: c.GiveUp, Window: c.Window, RTOMin: c.RTOMin, BaseRTT: c.BaseRTT, IdleRetire: c.IdleRetire}, err
 }
 
 // givesUp is the guest's give-up time.
 func (g *guest) givesUp() time.Duration {
-	return cmp.Or(time.Duration(g.giveUp.Load()), g.h.n.config.GiveUp)
+	return cmp.Or(time.Duration(g.giveUp.Load()), g.h.n.Config.GiveUp)
 }

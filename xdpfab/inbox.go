@@ -31,7 +31,7 @@ type inbox struct {
 func (r *inbox) open(to matching.Sink, size, buffered, minMultiRecv int) {
 	r.minMultiRecv.Store(int64(minMultiRecv))
 	r.queue = matching.New(matching.Config{Receives: size, Unexpected: size, Memory: max(buffered, 0), Sink: to,
-		Room: r.dom.node.room})
+		Room: r.dom.node.Room})
 	if r.cq != nil {
 		r.cq.feeds.add(r.queue)
 	}
@@ -51,7 +51,7 @@ func (r *inbox) Take() bool { return r.cq.arrivals.Load().receives.take() }
 // one: the engines tell them, since here a lock is held.
 func (r *inbox) Return() {
 	r.cq.arrivals.Load().receives.taken.Add(-1)
-	r.dom.node.room()
+	r.dom.node.Room()
 }
 
 func (r *inbox) Deliver(d *matching.Done) {
@@ -216,9 +216,9 @@ func (f *feeds) change(by func([]*matching.Queue) []*matching.Queue) {
 	}
 }
 
-// roomy tells the inboxes that there may be places in their completion queues, and starts
+// Roomy tells the inboxes that there may be places in their completion queues, and starts
 // deferred receives. It runs on the engines' threads, after room.
-func (d asOwner) roomy() {
+func (d asOwner) Roomy() {
 	if d.triggers.receipts.any.Load() {
 		d.triggers.startReceives()
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/xdpfab/xdpfab/internal/nic"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -51,7 +52,7 @@ func (i *Info) guest(o *share.Offer) {
 // daemonOffer is what one daemon offers.
 type daemonOffer struct {
 	share.Offer
-	info interfaceInfo
+	info node.InterfaceInfo
 }
 
 // infos lists the ways to use the daemon's interface.
@@ -76,7 +77,7 @@ func (h *Info) direct(machine *nic.System, interfaces []nic.Interface) (list []I
 		for _, p := range plan.Problems {
 			unusable = append(unusable, errors.New(p))
 		}
-		if d := instance(here(i.Index)); d != nil {
+		if d := instance(node.Here(i.Index)); d != nil {
 			list = append(list, d.offer())
 		} else if plan.Usable {
 			list = append(list, offersOf(&i, &plan)...)

@@ -124,7 +124,7 @@ func (d *Domain) offer() Info {
 	i := offer(in, e.format, e.source, e.fabric)
 	i.Interface = in
 	i.Domain.Instance = d
-	switch allowed, lent := d.node.dev.allowed(); {
+	switch allowed, lent := d.node.Dev.Allowed(); {
 	case lent:
 		i.Attach = AttachAlways
 	case allowed != nil:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -21,12 +22,12 @@ import (
 // The domain must be a guest of a daemon: see DomainAttr.Attach. The daemon's rules bound
 // what is kept; the error then wraps ErrDenied.
 func (d *Domain) Keep(r *mr.Region) error {
-	dev, is := d.node.dev.(regionKeeper)
+	dev, is := d.node.Dev.(node.RegionKeeper)
 	if !is {
 		return fmt.Errorf("xdpfab: keep region %v: the memory of a domain that has its interface itself ends with its process: want a domain that is attached to a daemon (AttachAlways): %w", r, ErrNotImplemented)
 	}
 	defer d.stay()()
-	if err := dev.keep(r); err != nil {
+	if err := dev.Keep(r); err != nil {
 		return fmt.Errorf("xdpfab: keep region %v: %w", r, err)
 	}
 	return nil
@@ -41,7 +42,7 @@ func (d *Domain) Keep(r *mr.Region) error {
 //
 // The error wraps ErrNotKept if there is no such region.
 func (d *Domain) TakeBack(name string) (*mr.Region, error) {
-	dev, is := d.node.dev.(regionKeeper)
+	dev, is := d.node.Dev.(node.RegionKeeper)
 	if !is {
 		return nil, fmt.Errorf("xdpfab: take region %q back: want a domain that is attached to a daemon (AttachAlways): %w", name, ErrNotImplemented)
 	}
@@ -53,28 +54,28 @@ func (d *Domain) TakeBack(name string) (*mr.Region, error) {
 	return r, nil
 }
 
-func (d *Domain) takeBack(dev regionKeeper, name string) (*mr.Region, error) {
-	told, fd, err := dev.takeBack(name)
+func (d *Domain) takeBack(dev node.RegionKeeper, name string) (*mr.Region, error) {
+	told, fd, err := dev.TakeBack(name)
 	if err != nil {
 		return nil, err
 	}
 	defer share.CloseAll([]int{fd})
-	d.node.mu.Lock()
-	defer d.node.mu.Unlock()
-	if err := d.node.open(); err != nil {
+	d.node.Mu.Lock()
+	defer d.node.Mu.Unlock()
+	if err := d.node.Open(); err != nil {
 		return nil, err
 	}
 	m, err := mr.Shared(fd, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
-	r, err := d.node.table.Register(m, mr.Options{Key: &told.Key, Access: mr.Access(told.Access), Name: told.Name, Offset: told.Offset, Length: told.Length,
+	r, err := d.node.Table.Register(m, mr.Options{Key: &told.Key, Access: mr.Access(told.Access), Name: told.Name, Offset: told.Offset, Length: told.Length,
 		Virtual: told.Base != 0, Address: told.Base, AuthKey: told.AuthKey, Incarnation: told.Incarnation,
-		Withdrawn: func() { d.node.dev.withdraw(told.Key) }})
+		Withdrawn: func() { d.node.Dev.Withdraw(told.Key) }})
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	d.node.owned = append(d.node.owned, m)
-	dev.took(told, m)
+	d.node.Owned = append(d.node.Owned, m)
+	dev.Took(told, m)
 	return r, nil
 }

@@ -43,7 +43,7 @@ func (ls *letters) Deliver(d *matching.Done) {
 	l := d.Context.(*letter)
 	l.done = *d
 	l.Raise()
-	ls.stepper.eng.Alert()
+	ls.stepper.Eng.Alert()
 }
 
 // receive receives one message.
@@ -116,5 +116,5 @@ func (b *Mailbox) open(ctx context.Context, l *letter, buf []byte) (Received, er
 	case ctx.Err() != nil:
 		return Received{}, b.nothing(ctx)
 	}
-	return Received{}, fmt.Errorf("xdpfab: mailbox %d: %w", b.ep.number, b.ep.dom.node.end.closed())
+	return Received{}, fmt.Errorf("xdpfab: mailbox %d: %w", b.ep.number, b.ep.dom.node.End.Closed())
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -85,9 +86,9 @@ func (g *guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := json.Marshal(g.h.n.dev.Info())
-	return share.Borrowed{Parts: parts, Attached: share.Attached{Version: share.Version, NetNS: g.h.n.place.namespace, PID: os.Getpid(),
-		Interface: info, MAC: g.h.n.dev.MAC(), MTU: g.h.n.dev.MTU()}}, err
+	info, err := json.Marshal(g.h.n.Dev.Info())
+	return share.Borrowed{Parts: parts, Attached: share.Attached{Version: share.Version, NetNS: g.h.n.Place.Namespace, PID: os.Getpid(),
+		Interface: info, MAC: g.h.n.Dev.MAC(), MTU: g.h.n.Dev.MTU()}}, err
 }
 
 // lend takes a queue for a guest, if the rules and the queues allow it.
@@ -97,7 +98,7 @@ func (h *Host) lend(g *guest) (*port.Loan, error) {
 	if err := g.mayBorrow(); err != nil {
 		return nil, err
 	}
-	from, is := h.n.dev.(lender)
+	from, is := h.n.Dev.(node.Lender)
 	if !is || len(from.Spares()) == 0 {
 		return nil, fmt.Errorf("the host has no queues to lend: have it started with some (xdpfabd --lend, DomainAttr.Lend), or do without: %w", errno.Busy)
 	}
@@ -140,7 +141,7 @@ func (g *guest) takeLoan(x *loan) {
 // startLoan has packets cross over, and tells the borrower of new ways.
 func (g *guest) startLoan() {
 	x := g.loan
-	own := g.h.n.steppers[x.queue%len(g.h.n.steppers)].eng
+	own := g.h.n.Steppers[x.queue%len(g.h.n.Steppers)].Eng
 	x.tasks.Go(func() { x.ferry.Run(func(packet []byte) { own.Deliver(packet, false) }) })
 	x.tasks.Go(func() {
 		defer close(x.silenced)
@@ -155,7 +156,7 @@ func (g *guest) endLoan() {
 	g.h.mu.Lock()
 	g.h.ferry(x.queue, nil)
 	for n := range g.endpoints {
-		g.h.n.numbers.drop(n, g.endpoints[n])
+		g.h.n.Numbers.Drop(n, g.endpoints[n])
 	}
 	g.h.mu.Unlock()
 	for _, w := range x.ways {
@@ -196,7 +197,8 @@ func (h *Host) ferry(queue int, f *share.Ferry) {
 	h.ferries.Store(&all)
 }
 
-func (h *Host) outside(packet []byte, queue int) (sent bool) {
+// Outside implements node.GuestHost.
+func (h *Host) Outside(packet []byte, queue int) (sent bool) {
 	all := h.ferries.Load()
 	if all == nil {
 		return false
@@ -210,8 +212,9 @@ func (h *Host) outside(packet []byte, queue int) (sent bool) {
 	return sent
 }
 
-func (h *Host) elsewhere(endpoint uint16) (queue int, is bool) {
-	if ep, is := h.n.numbers.at(endpoint).(*guestEndpoint); is {
+// Elsewhere implements node.GuestHost.
+func (h *Host) Elsewhere(endpoint uint16) (queue int, is bool) {
+	if ep, is := h.n.Numbers.At(endpoint).(*guestEndpoint); is {
 		if q := ep.guest.queue.Load(); q != nil {
 			return *q, true
 		}
@@ -237,9 +240,9 @@ func (g *guest) allot(_ context.Context, n share.Number) (uint16, error) {
 	}
 	for i := range n.Count {
 		number := uint16(first + i)
-		ep := &guestEndpoint{guest: g, number: number, identity: newLife()}
+		ep := &guestEndpoint{guest: g, number: number, identity: node.NewLife()}
 		g.endpoints[number] = ep
-		g.h.n.numbers.put(number, ep)
+		g.h.n.Numbers.Put(number, ep)
 	}
 	return uint16(first), nil
 }
@@ -247,9 +250,9 @@ func (g *guest) allot(_ context.Context, n share.Number) (uint16, error) {
 // pickNumbers checks or chooses numbers for a borrower. h.mu is held.
 func (h *Host) pickNumbers(n share.Number) (int, error) {
 	if n.Count > 1 {
-		return h.n.numbers.takeMany(n.Number, n.Count)
+		return h.n.Numbers.TakeMany(n.Number, n.Count)
 	}
-	number, err := h.n.numbers.take(n.Number, n.Highest, nil)
+	number, err := h.n.Numbers.Take(n.Number, n.Highest, nil)
 	return int(number), err
 }
 
@@ -261,14 +264,14 @@ func (g *guest) surrender(_ context.Context, number uint16) (any, error) {
 	defer g.mu.Unlock()
 	if ep := g.endpoints[number]; ep != nil {
 		delete(g.endpoints, number)
-		g.h.n.numbers.drop(number, ep)
+		g.h.n.Numbers.Drop(number, ep)
 	}
 	return nil, nil
 }
 
 // loanCounters are those of the XDP program, which the borrower cannot see.
 func (g *guest) loanCounters(context.Context, struct{}) (map[string]uint64, error) {
-	all, err := g.h.n.dev.Counters()
+	all, err := g.h.n.Dev.Counters()
 	maps.DeleteFunc(all, func(name string, _ uint64) bool { return !strings.HasPrefix(name, "xdp_") })
 	return all, err
 }
@@ -284,7 +287,7 @@ type LentQueue struct {
 // LentQueues describes the queues that the domain can lend, by number.
 func (h *Host) LentQueues() []LentQueue {
 	list := []LentQueue{}
-	from, is := h.n.dev.(lender)
+	from, is := h.n.Dev.(node.Lender)
 	if !is {
 		return list
 	}

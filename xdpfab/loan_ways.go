@@ -30,7 +30,7 @@ func (g *guest) follow(_ context.Context, f share.Follow) (any, error) {
 	delete(x.moved, f.Addr) // the borrower knows a newer way
 	w := &knownWay{link: f.Link}
 	x.ways[f.Addr] = w
-	w.stop = g.h.n.dev.Follow(f.Addr, f.Link, func(l wire.Link) {
+	w.stop = g.h.n.Dev.Follow(f.Addr, f.Link, func(l wire.Link) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.moved[f.Addr] = l
@@ -96,6 +96,6 @@ func (x *loan) told(w *knownWay, l wire.Link) {
 
 // silent has the way to a peer looked up anew.
 func (g *guest) silent(_ context.Context, remote netip.Addr) (any, error) {
-	g.h.n.dev.Silent(remote)
+	g.h.n.Dev.Silent(remote)
 	return nil, nil
 }

@@ -16,15 +16,15 @@ func (d *Domain) outlives() bool { return d.attr.Threading != ThreadDomain }
 
 // stay keeps the domain from moving to another host until the function that it returns is
 // called. What makes, changes or closes something that a host has calls it first.
-func (d *Domain) stay() (done func()) { return d.node.dev.stay() }
+func (d *Domain) stay() (done func()) { return d.node.Dev.Stay() }
 
 // moveIn gives another host the endpoints and peers of the domain, and returns the
 // numbers of the peers.
 func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
 	d.mu.Lock()
 	blocks := map[int]int{} // length of each, by first number
-	for _, b := range d.node.numbers.reserved() {
-		blocks[b.first] = b.length
+	for _, b := range d.node.Numbers.Reserved() {
+		blocks[b.First] = b.Length
 	}
 	var eps []*Endpoint
 	for _, ep := range d.endpoints {
@@ -34,7 +34,7 @@ func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
 	numbers := map[*engine.Peer]uint32{}
 	var errs []error
 	for number, length := range blocks {
-		_, _, err := d.node.dev.block(number, length)
+		_, _, err := d.node.Dev.Block(number, length)
 		errs = append(errs, err)
 	}
 	for _, ep := range eps {
@@ -50,7 +50,7 @@ func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
 func (ep *Endpoint) moveIn(ctx context.Context, numbers map[*engine.Peer]uint32) error {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	phase, dev := ep.phase.Load(), ep.dom.node.dev
+	phase, dev := ep.phase.Load(), ep.dom.node.Dev
 	if phase == shutOff {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (ep *Endpoint) moveIn(ctx context.Context, numbers map[*engine.Peer]uint32)
 	if attr.InitiateOnly { // nobody addresses it, and another program may have its number by now
 		attr.Number = AnyNumber
 	}
-	if _, _, err := dev.number(attr.toHost(ep.identity)); err != nil {
+	if _, _, err := dev.Number(attr.toHost(ep.identity)); err != nil {
 		return err
 	}
 	if phase != made && !ep.attr.InitiateOnly {
@@ -67,7 +67,7 @@ func (ep *Endpoint) moveIn(ctx context.Context, numbers map[*engine.Peer]uint32)
 		}
 	}
 	for addr, n := range ep.names {
-		number, err := dev.peer(ctx, share.Peer{Origin: ep.identity, Addr: addr, Class: ep.attr.TrafficClass.mark()})
+		number, err := dev.Peer(ctx, share.Peer{Origin: ep.identity, Addr: addr, Class: ep.attr.TrafficClass.mark()})
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func (ep *Endpoint) hold(a wire.Addr, link wire.Link) (*name, error) {
 	}
 	n := &name{addr: a, peer: p, uses: 1, berth: berth{room: &ep.room}}
 	ep.room.join()
-	n.stop = ep.dom.node.dev.Follow(a, link, func(l wire.Link) { _ = p.SetLink(ep.marked(l)) }) // the encapsulation is the same, so SetLink does not fail
+	n.stop = ep.dom.node.Dev.Follow(a, link, func(l wire.Link) { _ = p.SetLink(ep.marked(l)) }) // the encapsulation is the same, so SetLink does not fail
 	ep.names[a] = n
 	return n, nil
 }
@@ -50,7 +50,7 @@ func (ep *Endpoint) drop(n *name) {
 	ep.room.part()
 	ep.stepper.Call(func() {
 		for _, r := range ep.rings() {
-			ep.stepper.eng.Collect(r)
+			ep.stepper.Eng.Collect(r)
 		}
 		n.peer.Close()
 	})

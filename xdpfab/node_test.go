@@ -7,19 +7,20 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
 // pausingDevice holds up a registration before the region is in the table.
 type pausingDevice struct {
-	device
+	node.Device
 	entered, proceed chan struct{}
 }
 
-func (p pausingDevice) offers(k mr.Kind) error {
+func (p pausingDevice) Offers(k mr.Kind) error {
 	close(p.entered)
 	<-p.proceed
-	return p.device.offers(k)
+	return p.Device.Offers(k)
 }
 
 // Close refuses with ErrBusy also while a region is being registered: it waits for the
@@ -36,8 +37,8 @@ func TestCloseDuringRegister(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	slow := pausingDevice{a.node.dev, make(chan struct{}), make(chan struct{})}
-	a.node.dev = slow
+	slow := pausingDevice{a.node.Dev, make(chan struct{}), make(chan struct{})}
+	a.node.Dev = slow
 	registered, closed := make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, err := a.Register(m, mr.Options{})

@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -14,9 +15,9 @@ import (
 type PassiveEndpoint struct {
 	dom      *Domain
 	attr     PassiveAttr
-	listener *listener
-	heard    requests    // of a domain that is a guest; see attached_passive.go
-	queue    *EventQueue // under listener.mu
+	listener *node.Listener
+	heard    node.Requests // of a domain that is a guest; see attached_passive.go
+	queue    *EventQueue   // under listener.mu
 }
 
 // PassiveAttr are the attributes of a passive endpoint. The zero value of a field means
@@ -48,10 +49,10 @@ func (d *Domain) NewPassiveEndpoint(attr PassiveAttr) (*PassiveEndpoint, error) 
 	attr.AuthKey = attr.AuthKey.or(d.attr.AuthKey)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.node.open(); err != nil {
+	if err := d.node.Open(); err != nil {
 		return nil, err
 	}
-	key, err := d.node.session(attr.AuthKey)
+	key, err := d.node.Session(attr.AuthKey)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: passive endpoint: %w", err)
 	}
@@ -61,9 +62,9 @@ func (d *Domain) NewPassiveEndpoint(attr PassiveAttr) (*PassiveEndpoint, error) 
 	}
 	attr.Number = int(number)
 	p := &PassiveEndpoint{dom: d, attr: attr}
-	p.listener = newListener(d.node, (*passiveSink)(p), number, key, attr.Backlog)
-	p.heard = d.node.dev.hear(number, p.place)
-	d.node.numbers.put(number, p.listener)
+	p.listener = node.NewListener(d.node, (*passiveSink)(p), number, key, attr.Backlog)
+	p.heard = d.node.Dev.Hear(number, p.place)
+	d.node.Numbers.Put(number, p.listener)
 	d.children[p] = fmt.Sprintf("passive endpoint %d", number)
 	return p, nil
 }
@@ -82,14 +83,14 @@ func (a PassiveAttr) withDefaults() (PassiveAttr, error) {
 // pickPassive checks or chooses the number of a passive endpoint, which the host of a
 // domain that has one makes. d.mu is held.
 func (d *Domain) pickPassive(attr *PassiveAttr) (uint16, error) {
-	number, given, err := d.node.dev.passive(attr.toHost())
+	number, given, err := d.node.Dev.Passive(attr.toHost())
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("xdpfab: passive endpoint: %w", err)
 	case given:
 		return number, nil
 	}
-	return d.node.numbers.take(attr.Number, false, nil)
+	return d.node.Numbers.Take(attr.Number, false, nil)
 }
 
 // toHost describes a passive endpoint for a host.
@@ -102,21 +103,21 @@ func (p *PassiveEndpoint) Attr() PassiveAttr { return p.attr }
 
 // Name returns the address of the passive endpoint on its Ethernet segment, for
 // Endpoint.Connect (fi_getname).
-func (p *PassiveEndpoint) Name() string { return p.dom.Name(p.listener.number) }
+func (p *PassiveEndpoint) Name() string { return p.dom.Name(p.listener.Number) }
 
 // Bind binds the event queue that gets the requests (fi_pep_bind).
 func (p *PassiveEndpoint) Bind(q *EventQueue) error {
-	p.listener.mu.Lock()
-	defer p.listener.mu.Unlock()
+	p.listener.Mu.Lock()
+	defer p.listener.Mu.Unlock()
 	switch {
-	case p.listener.closed:
-		return p.listener.errClosed()
+	case p.listener.Closed:
+		return p.listener.ErrClosed()
 	case q == nil:
-		return fmt.Errorf("xdpfab: passive endpoint %d: nothing to bind: %w", p.listener.number, ErrNoEQ)
+		return fmt.Errorf("xdpfab: passive endpoint %d: nothing to bind: %w", p.listener.Number, ErrNoEQ)
 	case q.fabric != p.dom.fabric:
-		return fmt.Errorf("xdpfab: passive endpoint %d: the event queue is of another fabric: want one of the same: %w", p.listener.number, ErrForeign)
+		return fmt.Errorf("xdpfab: passive endpoint %d: the event queue is of another fabric: want one of the same: %w", p.listener.Number, ErrForeign)
 	case p.queue != nil:
-		return fmt.Errorf("xdpfab: passive endpoint %d has an event queue: want one: %w", p.listener.number, ErrBusy)
+		return fmt.Errorf("xdpfab: passive endpoint %d has an event queue: want one: %w", p.listener.Number, ErrBusy)
 	}
 	if err := q.use(); err != nil {
 		return err
@@ -129,16 +130,16 @@ func (p *PassiveEndpoint) Bind(q *EventQueue) error {
 // Listen takes requests from now on (fi_listen): each is an EventConnReq.
 func (p *PassiveEndpoint) Listen() error {
 	defer p.dom.stay()()
-	p.listener.mu.Lock()
-	defer p.listener.mu.Unlock()
+	p.listener.Mu.Lock()
+	defer p.listener.Mu.Unlock()
 	switch {
-	case p.listener.closed:
-		return p.listener.errClosed()
+	case p.listener.Closed:
+		return p.listener.ErrClosed()
 	case p.queue == nil:
-		return fmt.Errorf("xdpfab: passive endpoint %d: %w: bind one first", p.listener.number, ErrNoEQ)
+		return fmt.Errorf("xdpfab: passive endpoint %d: %w: bind one first", p.listener.Number, ErrNoEQ)
 	}
-	p.listener.listens = true
-	return p.heard.listen()
+	p.listener.Listens = true
+	return p.heard.Listen()
 }
 
 // Close takes no requests any more. Those that wait are refused, and so are peers that
@@ -147,18 +148,18 @@ func (p *PassiveEndpoint) Listen() error {
 func (p *PassiveEndpoint) Close() error {
 	defer p.dom.stay()()
 	p.shut()
-	p.heard.end()
-	if p.dom.node.numbers.drop(p.listener.number, p.listener) {
-		p.dom.node.dev.giveBack(p.listener.number, 1)
+	p.heard.End()
+	if p.dom.node.Numbers.Drop(p.listener.Number, p.listener) {
+		p.dom.node.Dev.GiveBack(p.listener.Number, 1)
 	}
 	p.dom.forget(p)
 	return nil
 }
 
 func (p *PassiveEndpoint) shut() {
-	p.listener.mu.Lock()
-	defer p.listener.mu.Unlock()
-	p.listener.closed, p.listener.listens = true, false
+	p.listener.Mu.Lock()
+	defer p.listener.Mu.Unlock()
+	p.listener.Closed, p.listener.Listens = true, false
 	if p.queue != nil {
 		p.queue.undrive(p.dom)
 		p.queue.unuse()
@@ -169,19 +170,19 @@ func (p *PassiveEndpoint) shut() {
 // passiveSink is a passive endpoint as it gets the requests of its listener.
 type passiveSink PassiveEndpoint
 
-func (p *passiveSink) promise() bool { return p.queue.promise(1) == nil }
+func (p *passiveSink) Promise() bool { return p.queue.promise(1) == nil }
 
-func (p *passiveSink) deliver(r *request) {
+func (p *passiveSink) Deliver(r *node.Request) {
 	to := (*PassiveEndpoint)(p)
 	p.queue.deliver(Event{Kind: EventConnReq, Source: to, Context: p.attr.Context,
-		Request: &ConnRequest{req: r, pep: to}, Param: r.param})
+		Request: &ConnRequest{req: r, pep: to}, Param: r.Param})
 }
 
 // passives returns the open passive endpoints.
 func (d *Domain) passives() (all []*PassiveEndpoint) {
-	d.node.numbers.each(func(_ uint16, t tenant) {
-		if l, is := t.(*listener); is {
-			if p, is := l.to.(*passiveSink); is {
+	d.node.Numbers.Each(func(_ uint16, t node.Tenant) {
+		if l, is := t.(*node.Listener); is {
+			if p, is := l.To.(*passiveSink); is {
 				all = append(all, (*PassiveEndpoint)(p))
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -23,9 +24,9 @@ const retryPlace = 10 * time.Millisecond
 // a request. It returns nil when the context ends.
 func (p *PassiveEndpoint) place(ctx context.Context) func(*share.Request) {
 	for {
-		p.listener.mu.Lock()
+		p.listener.Mu.Lock()
 		q := p.queue
-		p.listener.mu.Unlock()
+		p.listener.Mu.Unlock()
 		if q == nil {
 			return nil
 		}
@@ -43,21 +44,21 @@ func (p *PassiveEndpoint) place(ctx context.Context) func(*share.Request) {
 // hears delivers a request, for which the queue has a place, or frees the place if there
 // is none.
 func (p *PassiveEndpoint) hears(q *EventQueue, x *share.Request) {
-	p.listener.mu.Lock()
-	defer p.listener.mu.Unlock()
-	if x == nil || p.listener.closed || p.queue != q {
+	p.listener.Mu.Lock()
+	defer p.listener.Mu.Unlock()
+	if x == nil || p.listener.Closed || p.queue != q {
 		q.release(1)
 		return
 	}
-	(*passiveSink)(p).deliver(&request{origin: x.Origin, node: x.Node, from: x.From, param: x.Data, status: wire.HelloWaiting})
+	(*passiveSink)(p).Deliver(&node.Request{Origin: x.Origin, Node: x.Node, From: x.From, Param: x.Data, Status: wire.HelloWaiting})
 }
 
 // moveIn gives another host the passive endpoint.
 func (p *PassiveEndpoint) moveIn() error {
-	p.listener.mu.Lock()
-	listens := p.listener.listens
-	p.listener.mu.Unlock()
-	return p.heard.again(p.attr.toHost(), listens)
+	p.listener.Mu.Lock()
+	listens := p.listener.Listens
+	p.listener.Mu.Unlock()
+	return p.heard.Again(p.attr.toHost(), listens)
 }
 
 // askHost has the host ask for a connection, and goes on when the peer has answered.
@@ -66,7 +67,7 @@ func (c *connection) askHost(to wire.Addr, param []byte) {
 	x := share.Ask{Endpoint: ep.number, Addr: to, Class: ep.attr.TrafficClass.mark(), Data: param}
 	c.asks.Go(func() {
 		var answer share.Answer
-		err := ep.dom.node.dev.ask(c.left, x, &answer)
+		err := ep.dom.node.Dev.Ask(c.left, x, &answer)
 		switch {
 		case c.left.Err() != nil:
 		case err != nil && !errors.Is(err, ErrClosed):
@@ -82,7 +83,7 @@ func (c *connection) askHost(to wire.Addr, param []byte) {
 // partAtHost has the host end the sessions that the peer has to this endpoint, and accept
 // no other, and takes note if there was one.
 func (c *connection) partAtHost() {
-	if c.ep.dom.node.dev.parted(c.ep.identity) {
+	if c.ep.dom.node.Dev.Parted(c.ep.identity) {
 		c.met.Store(true)
 	}
 }

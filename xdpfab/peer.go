@@ -196,7 +196,7 @@ func (p *Peer) start(ctx context.Context, c call, extents []mr.Extent) (*waiter,
 	}
 	w.fill(s.Submission, c)
 	p.ep.hand(s)
-	p.ep.stepper.eng.Notify()
+	p.ep.stepper.Eng.Notify()
 	return w, nil
 }
 
@@ -251,7 +251,7 @@ func (w *waiter) fill(s *engine.Submission, c call) {
 // letGo completes the operation of a waiter at once, with what is known of it.
 func (p *Peer) letGo(w *waiter) {
 	p.ep.stepper.Call(func() {
-		p.ep.stepper.eng.Collect(p.ep.ring)
+		p.ep.stepper.Eng.Collect(p.ep.ring)
 		if !p.peer.Cancel(w) {
 			p.ep.ring.Withdraw(w)
 		}
@@ -285,7 +285,7 @@ func (p *Peer) interrupted(ctx context.Context, c call, o *outcome) error {
 	}
 	cause := context.Cause(ctx)
 	if cause == nil { // the domain has ended
-		cause = p.ep.dom.node.end.closed()
+		cause = p.ep.dom.node.End.Closed()
 	}
 	var s engine.Submission
 	s.Verb, s.Opcode, s.Datatype, s.Count, s.Offset = c.verb, c.op, c.datatype, c.count, c.offset

@@ -46,7 +46,7 @@ type member struct {
 func (d *Domain) NewPollSet() (*PollSet, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.node.open(); err != nil {
+	if err := d.node.Open(); err != nil {
 		return nil, err
 	}
 	p := &PollSet{}
@@ -130,7 +130,7 @@ func (p *PollSet) Poll(contexts []any) (int, error) {
 // with WaitNone or WaitYield are waited for as well.
 func (p *PollSet) Wait(ctx context.Context) error {
 	sig := progress.NewSignal()
-	st := p.dom.node.steppers[0] // with manual progress it is that of all queues; otherwise pollers serve the others
+	st := p.dom.node.Steppers[0] // with manual progress it is that of all queues; otherwise pollers serve the others
 	p.mu.Lock()
 	members, sleepers := slices.Clone(p.members), make([]sleeper, len(p.members))
 	for i, m := range members {

@@ -42,10 +42,10 @@ func (ep *Endpoint) claim(w *engine.Word, cookie uint64) (claimed, error) {
 		if ep.ready() && ep.shared.take() {
 			places := cookie&silent == 0 && ep.cq != nil
 			if places && ep.cq.borrow() || !places && ep.admits() {
-				if w != nil && ep.stepper.eng.Extend(ep.ring, w) {
+				if w != nil && ep.stepper.Eng.Extend(ep.ring, w) {
 					return claimed{way: extended}, nil
 				}
-				if s := ep.stepper.eng.Begin(ep.ring); s != nil {
+				if s := ep.stepper.Eng.Begin(ep.ring); s != nil {
 					return claimed{s, direct}, nil
 				}
 				if places {
@@ -102,7 +102,7 @@ func (ep *Endpoint) hand(c claimed) {
 		c.Publish()
 		return
 	case direct:
-		ep.stepper.eng.Submit(ep.ring)
+		ep.stepper.Eng.Submit(ep.ring)
 	}
 	ep.stepper.Release()
 }
@@ -132,7 +132,7 @@ func (ep *Endpoint) ready() bool { return ep.phase.Load() == enabled }
 // unready returns why ready was false. An endpoint that is enabled by now was not then.
 func (ep *Endpoint) unready() error {
 	if ep.phase.Load() >= draining {
-		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ep.dom.node.end.closed())
+		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ep.dom.node.End.Closed())
 	}
 	return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrNotEnabled)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 )
 
@@ -36,7 +37,7 @@ func ProbeInterface(ctx context.Context, ifname string) (Probe, error) {
 	if err != nil {
 		return Probe{}, fmt.Errorf("xdpfab: probing: %w", ours(ifname, err))
 	}
-	info := Probe{InterfaceInfo: InterfaceInfo(netInterface{Interface: p.Interface}.Info()), Refused: []string{}, OpeningSeconds: p.Opening.Seconds()}
+	info := Probe{InterfaceInfo: InterfaceInfo(node.NetInterface{Interface: p.Interface}.Info()), Refused: []string{}, OpeningSeconds: p.Opening.Seconds()}
 	info.UDP = false // whether it is on is the caller's choice
 	for _, err := range p.Refused {
 		info.Refused = append(info.Refused, err.Error())

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/progress"
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -135,7 +136,7 @@ func (p deadPort) Receive(b [][]byte) int {
 }
 
 type deadDevice struct {
-	pipeEnd
+	node.PipeEnd
 	ports  []engine.Port
 	closed atomic.Bool
 	bad    atomic.Int64
@@ -146,9 +147,9 @@ func (d *deadDevice) Close() error         { d.closed.Store(true); return nil }
 
 func openDead(t *testing.T, queues int, attr DomainAttr) (*Domain, *deadDevice) {
 	t.Helper()
-	d := &deadDevice{pipeEnd: pipeEnd{mac: wire.MAC{2, 0, 0, 0, 0, 1}}}
+	d := &deadDevice{PipeEnd: node.PipeEnd{Mac: wire.MAC{2, 0, 0, 0, 0, 1}}}
 	for i := range queues {
-		pa, _ := port.NewMemoryPair(pipeMTU, uint64(i))
+		pa, _ := port.NewMemoryPair(node.PipeMTU, uint64(i))
 		d.ports = append(d.ports, deadPort{pa, &d.closed, &d.bad})
 	}
 	f, err := NewFabric(attr)
@@ -187,9 +188,9 @@ func TestReadAfterClose(t *testing.T) {
 // operations, which take long on a busy machine.
 func sleepLong(t *testing.T) context.Context {
 	t.Helper()
-	was := maxSleep
-	maxSleep = time.Hour
-	t.Cleanup(func() { maxSleep = was })
+	was := node.MaxSleep
+	node.MaxSleep = time.Hour
+	t.Cleanup(func() { node.MaxSleep = was })
 	ctx, cancel := context.WithTimeout(context.Background(), 10*testnet.Patience)
 	t.Cleanup(cancel)
 	return ctx
@@ -247,8 +248,8 @@ func (p noisyPort) Receive(b [][]byte) int { b[0] = make([]byte, 60); return 1 }
 
 // The context ends a wait also while the engine is busy serving others.
 func TestContextUnderLoad(t *testing.T) {
-	d := &deadDevice{pipeEnd: pipeEnd{mac: wire.MAC{2, 0, 0, 0, 0, 1}}}
-	pa, _ := port.NewMemoryPair(pipeMTU, 1)
+	d := &deadDevice{PipeEnd: node.PipeEnd{Mac: wire.MAC{2, 0, 0, 0, 0, 1}}}
+	pa, _ := port.NewMemoryPair(node.PipeMTU, 1)
 	d.ports = []engine.Port{noisyPort{pa}}
 	f, _ := NewFabric(DomainAttr{})
 	dom, err := f.adopt(d, f.attr)
@@ -349,7 +350,7 @@ func TestGrowth(t *testing.T) {
 	if n := len(a.dialer.names); n > 0 {
 		t.Errorf("%d peers kept", n)
 	}
-	if n := len(a.node.table.All()); n > 0 {
+	if n := len(a.node.Table.All()); n > 0 {
 		t.Errorf("%d closed regions kept, with the memory of each", n)
 	}
 }
@@ -438,7 +439,7 @@ func TestPostDuringCloseExactly(t *testing.T) {
 		op.Peer, op.Context, op.Verb, op.Datatype, op.Count, op.Flags, op.Opcode = peer, ep, wire.VerbAtomic, 7, 1, 0, 2
 		op.SetOperands(make([]byte, 8), nil)
 		op.Publish()
-		ep.stepper.eng.Notify()
+		ep.stepper.Eng.Notify()
 	}()
 	_ = ep.Close()
 	testnet.Eventually(t, "both operations complete", func() bool { return cq.tail.Load() == 2 })

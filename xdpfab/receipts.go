@@ -27,7 +27,7 @@ func (r *receipts) start(w *deferred) {
 	w.started = true
 	r.list = append(r.list, w)
 	r.any.Store(true)
-	w.ep.stepper.eng.Room()
+	w.ep.stepper.Eng.Room()
 }
 
 // startReceives posts the receives that are due; none of them is left when it returns.

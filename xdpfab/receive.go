@@ -128,7 +128,7 @@ func (in *inbox) cancel(context any) error {
 	if err := findable(context); err != nil {
 		return err
 	}
-	in.dom.node.dev.catchUp(in.dom.node.steppers[0]) // a message may have come for it
+	in.dom.node.Dev.CatchUp(in.dom.node.Steppers[0]) // a message may have come for it
 	if !in.queue.Cancel(context) {
 		return fmt.Errorf("xdpfab: %s: %w", in.what, ErrNoReceive)
 	}
@@ -225,7 +225,7 @@ var ErrMultiRecv = reason(syscall.EINVAL, "a receive with FlagMultiRecv has one 
 // peek looks for a message that has been kept, and writes a completion that says what was
 // found.
 func (in *inbox) peek(x *matching.Receive, flags OpFlags) error {
-	in.dom.node.dev.catchUp(in.dom.node.steppers[0])
+	in.dom.node.Dev.CatchUp(in.dom.node.Steppers[0])
 	if !in.Take() {
 		return in.posted(matching.ErrFull)
 	}

@@ -27,7 +27,7 @@ func (r guestReceiver) Inflow(endpoint uint16, from wire.Addr) (share.Inflow, ui
 }
 
 // Events implements share.Receiver.
-func (r guestReceiver) Events(endpoint uint16) engine.Events { return r.d.node.eventsOf(endpoint) }
+func (r guestReceiver) Events(endpoint uint16) engine.Events { return r.d.node.EventsOf(endpoint) }
 
 // Lost implements share.Receiver.
 func (r guestReceiver) Lost() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/mr"
@@ -21,8 +22,8 @@ import (
 // cannot outlive it: those of the next one have the same origins, and later serial
 // numbers.
 
-// survive has the domain move to another host.
-func (a *attached) survive(on *stepper, move moveIn) {
+// Survive has the domain move to another host.
+func (a *attached) Survive(on *node.Stepper, move node.MoveIn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.redial != nil {
@@ -94,10 +95,10 @@ func (a *attached) tookIn() {
 
 // rejoins is called without an area when the host has ended, and then with what the next
 // one has agreed to. It reports whether that one carries the domain's operations now.
-func (a *attached) rejoins(ctx context.Context, st *stepper, move moveIn, in joins) (joined bool) {
+func (a *attached) rejoins(ctx context.Context, st *node.Stepper, move node.MoveIn, in joins) (joined bool) {
 	if in.area == nil {
 		st.Call(func() {
-			st.eng.Lose()
+			st.Eng.Lose()
 			_ = a.carrier.Lose()
 		})
 		return false

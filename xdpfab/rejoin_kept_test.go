@@ -48,7 +48,7 @@ func TestKeptRejoins(t *testing.T) {
 	l.goOn()
 	back := func() bool { return a.Hosting().Kept()[0].InUse }
 	for range 2 {
-		g.node.dev.(*attached).hangUp()
+		g.node.Dev.(*attached).hangUp()
 		untilLeft(t, a)
 		l.goOn()
 		gate <- struct{}{}
@@ -59,7 +59,7 @@ func TestKeptRejoins(t *testing.T) {
 		remote, err := p.Lookup(t.Context(), passing.Name())
 		return err == nil && p.Read(t.Context(), remote, 0, make([]byte, 8)) == nil
 	})
-	g.node.dev.(*attached).hangUp()
+	g.node.Dev.(*attached).hangUp()
 	untilLeft(t, a)
 	if err := second.Close(); err != nil {
 		t.Error(err)
@@ -100,13 +100,13 @@ func TestForsakenOfAnother(t *testing.T) {
 	if err := errors.Join(g.Keep(mine), g.Keep(second)); err != nil {
 		t.Fatal(err)
 	}
-	g.node.dev.(*attached).hangUp()
+	g.node.Dev.(*attached).hangUp()
 	untilLeft(t, a)
 	if err := errors.Join(mine.Close(), second.Close(), a.Hosting().WithdrawKept(a.Hosting().Kept()[0].UID, "mine")); err != nil {
 		t.Fatal(err)
 	}
 	other, _ := keeper(t, dial)
-	other.node.dev.(*attached).hangUp()
+	other.node.Dev.(*attached).hangUp()
 	untilLeft(t, a)
 	close(gate)
 	testnet.Eventually(t, "only the other program's region is kept", func() bool {

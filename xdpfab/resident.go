@@ -12,6 +12,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/memory"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/resident"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/mr"
@@ -36,8 +37,8 @@ import (
 // matches ErrNotImplemented or EOPNOTSUPP, says what is missing, and nothing else is
 // affected.
 func (d *Domain) NewResidentMemory(name string, size int) (*mr.Memory, error) {
-	d.node.mu.Lock()
-	defer d.node.mu.Unlock()
+	d.node.Mu.Lock()
+	defer d.node.Mu.Unlock()
 	m, err := residenceOf(d.node).residentMemory(name, size)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: resident memory %q: %w", name, err)
@@ -47,19 +48,19 @@ func (d *Domain) NewResidentMemory(name string, size int) (*mr.Memory, error) {
 
 // NewResidentRegion is NewRegion over memory of NewResidentMemory.
 func (d *Domain) NewResidentRegion(name string, size int) (*mr.Region, error) {
-	d.node.mu.Lock()
-	defer d.node.mu.Unlock()
+	d.node.Mu.Lock()
+	defer d.node.Mu.Unlock()
 	m, err := residenceOf(d.node).residentMemory(name, size)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: region %q: %w", name, err)
 	}
-	return d.node.registerOwned(m, name, size)
+	return d.node.RegisterOwned(m, name, size)
 }
 
 // residence is what a domain has of resident memory. Its lock may be taken while others
 // are held.
 type residence struct {
-	n        *Node
+	n        *node.Node
 	table    *mr.Table // the domain's
 	mu       sync.Mutex
 	executor *resident.Executor // nil until there is resident memory
@@ -73,21 +74,21 @@ type residence struct {
 	counted  programTallies
 }
 
-func newResidence(n *Node, at *home) *residence {
-	h := &residence{n: n, table: n.table, home: at}
-	n.residents = h
+func newResidence(n *node.Node, at *home) *residence {
+	h := &residence{n: n, table: n.Table, home: at}
+	n.Residents = h
 	return h
 }
 
 // residenceOf returns what a node has of resident memory.
-func residenceOf(n *Node) *residence { return n.residents.(*residence) }
+func residenceOf(n *node.Node) *residence { return n.Residents.(*residence) }
 
-// look counts what the program has applied for peers up to now.
-func (h *residence) look() { h.counted.look() }
+// Look counts what the program has applied for peers up to now.
+func (h *residence) Look() { h.counted.look() }
 
 // residentMemory is NewResidentMemory with d.node.mu held.
 func (h *residence) residentMemory(name string, size int) (*mr.Memory, error) {
-	if err := h.n.open(); err != nil {
+	if err := h.n.Open(); err != nil {
 		return nil, err
 	}
 	if err := h.reside(); err != nil {
@@ -98,7 +99,7 @@ func (h *residence) residentMemory(name string, size int) (*mr.Memory, error) {
 		return nil, err
 	}
 	if found {
-		h.n.log(slog.LevelInfo, "resident memory goes on as it was left", slog.String("memory", name), slog.Int("size", size))
+		h.n.Log(slog.LevelInfo, "resident memory goes on as it was left", slog.String("memory", name), slog.Int("size", size))
 	}
 	var as *mr.Memory
 	as, err = mr.Resident(m.Bytes(), func() error {
@@ -120,17 +121,17 @@ func (h *residence) reside() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.leaving.Load() {
-		return fmt.Errorf("domain on %s, which another process is taking over: %w", h.n.dev.Info().Name, errno.Busy)
+		return fmt.Errorf("domain on %s, which another process is taking over: %w", h.n.Dev.Info().Name, errno.Busy)
 	}
 	if h.executor != nil {
 		return nil
 	}
-	dev, own := h.n.dev.(netInterface)
+	dev, own := h.n.Dev.(node.NetInterface)
 	switch {
 	case h.handing.Load():
-		return fmt.Errorf("domain on %s, which another process is taking over: %w", h.n.dev.Info().Name, errno.Busy)
+		return fmt.Errorf("domain on %s, which another process is taking over: %w", h.n.Dev.Info().Name, errno.Busy)
 	case !own:
-		return fmt.Errorf("domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w", h.n.dev.Info().Name, errno.NotImplemented)
+		return fmt.Errorf("domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w", h.n.Dev.Info().Name, errno.NotImplemented)
 	}
 	var err error
 	x := h.home.executor()
@@ -138,15 +139,15 @@ func (h *residence) reside() error {
 		h.tellPlaces(x.Capacity())
 	} else {
 		sockets, counters := dev.Program().Shared()
-		x, err = resident.Load(resident.Config{Sessions: h.n.config.ResidentSessions, Regions: resident.MaxRegions, Sockets: sockets, Counters: counters})
+		x, err = resident.Load(resident.Config{Sessions: h.n.Config.ResidentSessions, Regions: resident.MaxRegions, Sockets: sockets, Counters: counters})
 	}
 	if err != nil {
 		return err
 	}
-	x.OnLoss(func() { h.tellLoss(dev.Name(), h.n.dev.Info().Driver) })
+	x.OnLoss(func() { h.tellLoss(dev.Name(), h.n.Dev.Info().Driver) })
 	x.OnStuck(func(why error) {
 		err := errors.Join(why, dev.Program().SetExecutor(nil))
-		go h.n.log(slog.LevelError, "the XDP program executes nothing more, as it does not obey: the poller does, until the domain is opened anew",
+		go h.n.Log(slog.LevelError, "the XDP program executes nothing more, as it does not obey: the poller does, until the domain is opened anew",
 			slog.String("interface", dev.Name()), slog.Any("error", err))
 	})
 	h.executor, h.memories = x, map[*mr.Memory]*resident.Memory{}
@@ -170,8 +171,8 @@ func (h *residence) reside() error {
 // tellPlaces says in the log that the domain goes on with another number of places than
 // it wants, which the state that a former process has left decides.
 func (h *residence) tellPlaces(has int) {
-	if want := h.n.config.ResidentSessions; want != 0 && want != has {
-		h.n.log(slog.LevelWarn, "the number of resident sessions stays that of what a former process has left: what is wanted has no effect",
+	if want := h.n.Config.ResidentSessions; want != 0 && want != has {
+		h.n.Log(slog.LevelWarn, "the number of resident sessions stays that of what a former process has left: what is wanted has no effect",
 			slog.Int("has", has), slog.Int("wanted", want), slog.String("remedy", "close the domain without ResidentLeave (xdpfabd: end it, without --leave), and open it anew"))
 	}
 }
@@ -182,36 +183,36 @@ func (h *residence) tellLoss(ifname, driver string) {
 	if driver == "veth" {
 		remedy = "give the other end of the veth an XDP program, if only one that passes everything, or use ordinary regions"
 	}
-	h.n.log(slog.LevelWarn, "answers of the XDP program are lost: the poller sends them in its place, which takes longer, and without a process there is no answer",
+	h.n.Log(slog.LevelWarn, "answers of the XDP program are lost: the poller sends them in its place, which takes longer, and without a process there is no answer",
 		slog.String("interface", ifname), slog.String("driver", driver), slog.String("remedy", remedy))
 }
 
-// longest returns the length of the longest frame of a session that could become
+// Longest returns the length of the longest frame of a session that could become
 // resident, in bytes, or 0 for any other: the program takes shorter ones than an
 // interface may.
-func (h *residence) longest(p *session.TargetParams) int {
+func (h *residence) Longest(p *session.TargetParams) int {
 	if h.servers.Load() == nil || !resident.Suits(p) {
 		return 0
 	}
-	if t := h.n.numbers.serving(p.Endpoint); t != nil && !t.mayReside() {
+	if t := h.n.Numbers.Serving(p.Endpoint); t != nil && !t.MayReside() {
 		return 0
 	}
 	return resident.MaxFrame
 }
 
-// pads reports whether requests should be as long as their answers, into which the XDP
+// Pads reports whether requests should be as long as their answers, into which the XDP
 // program turns them: the packets of veth, and all in generic mode, have no room behind.
-func (h *residence) pads() bool {
-	i := h.n.dev.Info()
+func (h *residence) Pads() bool {
+	i := h.n.Dev.Info()
 	return h.servers.Load() != nil && (i.Driver == "veth" || i.XDP == "generic")
 }
 
 // serve makes a server for each engine. h.mu is held.
 func (h *residence) serve() (servers []*resident.Server, err error) {
-	for _, st := range h.n.steppers {
-		local := memory.New(h.n.table)
+	for _, st := range h.n.Steppers {
+		local := memory.New(h.n.Table)
 		h.local = append(h.local, local)
-		v, err := h.executor.NewServer(local, 0, st.eng.Lived)
+		v, err := h.executor.NewServer(local, 0, st.Eng.Lived)
 		if err != nil {
 			return nil, err
 		}
@@ -220,8 +221,8 @@ func (h *residence) serve() (servers []*resident.Server, err error) {
 	return servers, nil
 }
 
-// register is register for resident memory: o is that of the region. n.mu is held.
-func (h *residence) register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
+// Register is register for resident memory: o is that of the region. n.mu is held.
+func (h *residence) Register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	if o.Offset != 0 {
 		return nil, fmt.Errorf("offset %d in resident memory: want 0: %w", o.Offset, errno.NotImplemented)
 	}
@@ -302,8 +303,8 @@ func (h *residence) forget(m *mr.Memory, of *resident.Memory) {
 	}
 }
 
-// end gives up the program, when no engine runs any more and the device is closed.
-func (h *residence) end() error {
+// End gives up the program, when no engine runs any more and the device is closed.
+func (h *residence) End() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return errors.Join(h.close(), h.giveUp())

@@ -146,10 +146,10 @@ func (h *residence) touchedByProgram() {
 // haveLook has the program's counts looked at by a goroutine that may.
 func (h *residence) haveLook() {
 	p := &h.counted
-	if !h.n.config.Alone {
+	if !h.n.Config.Alone {
 		p.look()
 	} else if !p.asked.Swap(true) {
-		h.n.turns[0].Interrupt(func() {
+		h.n.Turns[0].Interrupt(func() {
 			p.asked.Store(false)
 			p.look()
 		})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/resident"
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -33,7 +34,7 @@ type home struct {
 }
 
 // openAtHome opens an interface as a process before has left it in a folder, if it has.
-func openAtHome(ctx context.Context, ifname, path string, o port.Options) (device, *home, error) {
+func openAtHome(ctx context.Context, ifname, path string, o port.Options) (node.Device, *home, error) {
 	folder, err := resident.FindFolder(path)
 	if err != nil {
 		return nil, nil, err
@@ -53,7 +54,7 @@ func openAtHome(ctx context.Context, ifname, path string, o port.Options) (devic
 }
 
 // openAnew is open when what there is has ended with its interface.
-func (h *home) openAnew(ctx context.Context, ifname string, o port.Options) (dev device, err error) {
+func (h *home) openAnew(ctx context.Context, ifname string, o port.Options) (dev node.Device, err error) {
 	if err, h.folder = errors.Join(h.folder.Remove(), h.folder.Close()), nil; err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func (h *home) openAnew(ctx context.Context, ifname string, o port.Options) (dev
 }
 
 // open opens the interface. What lacks a link, which is pinned last, was never in force.
-func (h *home) open(ctx context.Context, ifname string, o port.Options) (device, error) {
+func (h *home) open(ctx context.Context, ifname string, o port.Options) (node.Device, error) {
 	switch {
 	case h.folder == nil:
 		h.vacant = true
@@ -77,7 +78,7 @@ func (h *home) open(ctx context.Context, ifname string, o port.Options) (device,
 		h.vacant = true
 	}
 	if h.vacant {
-		h.life = newLife()
+		h.life = node.NewLife()
 	}
 	i, err := port.Open(ctx, ifname, o)
 	if x := h.found; err != nil && x != nil {
@@ -89,7 +90,7 @@ func (h *home) open(ctx context.Context, ifname string, o port.Options) (device,
 	if err != nil {
 		return nil, err
 	}
-	return netInterface{Interface: i}, nil
+	return node.NetInterface{Interface: i}, nil
 }
 
 // adopt takes the state that was found, if the interface is as it was: see
@@ -136,20 +137,20 @@ func (h *home) executor() *resident.Executor {
 
 // settleIn has a new domain go on with what a former process has left.
 func (h *residence) settleIn() error {
-	h.n.mu.Lock()
-	defer h.n.mu.Unlock()
+	h.n.Mu.Lock()
+	defer h.n.Mu.Unlock()
 	if err := h.reside(); err != nil {
 		return fmt.Errorf("xdpfab: resident regions that outlive the process: %w", err)
 	}
 	if at := h.home; !at.handed {
-		h.n.log(slog.LevelInfo, "going on with what a former process has left", slog.String("folder", at.path))
+		h.n.Log(slog.LevelInfo, "going on with what a former process has left", slog.String("folder", at.path))
 	}
 	return nil
 }
 
 // keep has what is resident outlive the process from here on, if that is wanted. When it
 // fails, nothing does.
-func (h *home) keep(dev netInterface, x *resident.Executor) (err error) {
+func (h *home) keep(dev node.NetInterface, x *resident.Executor) (err error) {
 	if h == nil || !h.vacant {
 		return nil
 	}
@@ -175,7 +176,7 @@ func (h *home) keep(dev netInterface, x *resident.Executor) (err error) {
 }
 
 // vacate undoes keep.
-func (h *home) vacate(dev netInterface) error {
+func (h *home) vacate(dev node.NetInterface) error {
 	if h == nil || h.former || h.folder == nil {
 		return nil
 	}
@@ -251,11 +252,11 @@ func (h *residence) goOn() {
 		err = errors.Join(err, bad)
 	}
 	if err != nil {
-		h.n.log(slog.LevelWarn, "what a former process has left is not all in order", slog.Any("error", err))
+		h.n.Log(slog.LevelWarn, "what a former process has left is not all in order", slog.Any("error", err))
 	}
-	queues := make([][]engine.LeftSession, len(h.n.steppers))
+	queues := make([][]engine.LeftSession, len(h.n.Steppers))
 	lost := func(l engine.LeftSession, err error) {
-		h.n.log(slog.LevelWarn, "a session that a former process has left ends", slog.Any("reason", errors.Join(err, x.Drop(uint32(l.ID)))))
+		h.n.Log(slog.LevelWarn, "a session that a former process has left ends", slog.Any("reason", errors.Join(err, x.Drop(uint32(l.ID)))))
 	}
 	for _, s := range sessions {
 		l := engine.LeftSession{ID: wire.SessionID(s.ID), Memo: s.Memo, Live: s.Live, Served: inProgram}
@@ -265,8 +266,8 @@ func (h *residence) goOn() {
 			lost(l, fmt.Errorf("it is of queue %d, and there are %d", q, len(queues)))
 		}
 	}
-	for q, st := range h.n.steppers {
-		st.Call(func() { st.eng.Adopt(queues[q], lost) })
+	for q, st := range h.n.Steppers {
+		st.Call(func() { st.Eng.Adopt(queues[q], lost) })
 	}
 }
 
@@ -276,7 +277,7 @@ func (h *residence) tellEnding() {
 	regions, _ := h.executor.Regions() // Sweep says why not
 	for key, r := range regions {
 		if _, used := (*h.keys.Load())[key]; !used {
-			h.n.log(slog.LevelWarn, "a resident region that the former process had ends, as this one does not have it",
+			h.n.Log(slog.LevelWarn, "a resident region that the former process had ends, as this one does not have it",
 				slog.String("region", r.Name.Name), slog.Int("size", r.Length))
 		}
 	}
@@ -287,14 +288,14 @@ func (h *residence) tellEnding() {
 // from here on.
 func (h *residence) depart() {
 	if h.stays() {
-		for _, st := range h.n.steppers {
-			st.Call(st.eng.Depart)
+		for _, st := range h.n.Steppers {
+			st.Call(st.Eng.Depart)
 		}
 		h.mu.Lock()
 		h.leaving.Store(true)
 		h.mu.Unlock()
 	} else if err := h.unpin(); err != nil {
-		h.n.log(slog.LevelWarn, "what is resident may be left behind", slog.Any("error", err))
+		h.n.Log(slog.LevelWarn, "what is resident may be left behind", slog.Any("error", err))
 	}
 }
 
@@ -307,7 +308,7 @@ func (h *residence) stays() bool {
 	if at == nil || h.leaving.Load() {
 		return false
 	}
-	return at.left() || at.resumed && h.executor != nil && h.n.config.ResidentLeave && !errors.Is(h.n.end.returned(), errno.InterfaceLost)
+	return at.left() || at.resumed && h.executor != nil && h.n.Config.ResidentLeave && !errors.Is(h.n.End.Returned(), errno.InterfaceLost)
 }
 
 // unpin has what is resident end with the process, unless it is handed over.
@@ -317,7 +318,7 @@ func (h *residence) unpin() error {
 	if h.home == nil || h.leaving.Load() {
 		return nil
 	}
-	return h.n.dev.(netInterface).Program().Unpin()
+	return h.n.Dev.(node.NetInterface).Program().Unpin()
 }
 
 // left reports whether what is there is still the former process's.

@@ -36,9 +36,9 @@ type movable struct {
 // askEvery is the time between two attempts of a session to get a place, in nanoseconds.
 const askEvery = int64(100e6)
 
-// movable returns a session which has just begun as one that can become resident, if it
+// Movable returns a session which has just begun as one that can become resident, if it
 // can ever be. It runs on the thread of the queue's engine.
-func (h *residence) movable(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served {
+func (h *residence) Movable(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served {
 	begin := func(now int64) *executor.Session { return x.Begin(now, p, nil) }
 	s, servers := begin(now), h.servers.Load()
 	if servers == nil || !resident.Takes(&p) {

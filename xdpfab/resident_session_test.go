@@ -12,6 +12,7 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/memory"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -85,9 +86,9 @@ func TestFrozenSessionStaysOrdinary(t *testing.T) {
 
 // A guest chooses numbers of endpoints as it likes: no sum of them overflows.
 func TestPickBlockBounds(t *testing.T) {
-	var n numbers
+	var n node.Numbers
 	for _, c := range []struct{ number, length int }{{math.MaxInt - 3, 10}, {math.MaxInt, math.MaxInt}, {1, math.MaxInt}, {65530, 10}, {-5, 2}, {3, 0}, {3, -4}, {math.MinInt, 8}} {
-		if b, err := n.reserve(c.number, c.length); err == nil {
+		if b, err := n.Reserve(c.number, c.length); err == nil {
 			t.Errorf("%d numbers from %d on: %v, want an error", c.length, c.number, *b)
 		}
 	}

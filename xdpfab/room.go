@@ -3,12 +3,13 @@
 package xdpfab
 
 import (
-	"github.com/xdpfab/xdpfab/internal/progress"
-
 	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/progress"
 )
 
 // room divides the submission ring that dialled peers share among them, so that the
@@ -25,7 +26,7 @@ import (
 // afterwards; and a caller whose failed attempt may have made another's fail joins its
 // queue, so that all in line try once more.
 type room struct {
-	stepper *stepper
+	stepper *node.Stepper
 	size    int32        // entries of the ring
 	peers   atomic.Int32 // dialled
 	used    atomic.Int32 // entries granted, and attempts under way
@@ -69,7 +70,7 @@ func (r *room) settle() {
 	served := r.serve()
 	r.mu.Unlock()
 	if served {
-		r.stepper.eng.Wake()
+		r.stepper.Eng.Wake()
 	}
 }
 

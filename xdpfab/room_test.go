@@ -18,7 +18,7 @@ import (
 func crowd(t *testing.T, size int32, peers int) (*Domain, *room, []*berth) {
 	dom, _ := openDead(t, 1, DomainAttr{Progress: ProgressManual})
 	t.Cleanup(func() { _ = dom.CloseAll() })
-	r := &room{stepper: dom.node.steppers[0], size: size}
+	r := &room{stepper: dom.node.Steppers[0], size: size}
 	var berths []*berth
 	for range peers {
 		r.join()
@@ -230,7 +230,7 @@ func nobody(t *testing.T, d *Domain) *Peer {
 		t.Fatal(err)
 	}
 	addr := wire.Addr{MAC: wire.MAC{2, 0, 0, 0, 0, 0x77}}
-	link, err := d.node.dev.Link(context.Background(), addr)
+	link, err := d.node.Dev.Link(context.Background(), addr)
 	if err != nil {
 		t.Fatal(err)
 	}

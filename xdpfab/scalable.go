@@ -5,6 +5,8 @@ package xdpfab
 import (
 	"fmt"
 	"sync"
+
+	"github.com/xdpfab/xdpfab/internal/node"
 )
 
 // ScalableEndpoint is an endpoint with several transmit and receive contexts
@@ -18,8 +20,8 @@ import (
 type ScalableEndpoint struct {
 	dom   *Domain
 	attr  ScalableAttr
-	first int    // the queue of transmit context 0
-	block *block // the numbers of the receive contexts
+	first int         // the queue of transmit context 0
+	block *node.Block // the numbers of the receive contexts
 
 	mu     sync.Mutex
 	av     *AddressVector
@@ -57,36 +59,36 @@ func (a ScalableAttr) withDefaults(queues int) (ScalableAttr, error) {
 // and make its contexts.
 func (d *Domain) NewScalableEndpoint(attr ScalableAttr) (*ScalableEndpoint, error) {
 	defer d.stay()()
-	attr, err := attr.withDefaults(len(d.node.steppers))
+	attr, err := attr.withDefaults(len(d.node.Steppers))
 	if err != nil {
 		return nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.node.open(); err != nil {
+	if err := d.node.Open(); err != nil {
 		return nil, err
 	}
 	numbers, err := d.pickBlock(attr.Number, attr.RXContexts)
 	if err != nil {
 		return nil, err
 	}
-	attr.Number = numbers.first
-	s := &ScalableEndpoint{dom: d, attr: attr, first: d.node.takeTurns(attr.TXContexts), block: numbers, tx: make([]*Endpoint, attr.TXContexts), rx: make([]*Endpoint, attr.RXContexts)}
+	attr.Number = numbers.First
+	s := &ScalableEndpoint{dom: d, attr: attr, first: d.node.TakeTurns(attr.TXContexts), block: numbers, tx: make([]*Endpoint, attr.TXContexts), rx: make([]*Endpoint, attr.RXContexts)}
 	d.children[s] = fmt.Sprintf("scalable endpoint %d", attr.Number)
 	return s, nil
 }
 
 // pickBlock checks or chooses as many numbers of endpoints, one after the other, and
 // reserves them. d.mu is held.
-func (d *Domain) pickBlock(number, length int) (*block, error) {
-	first, given, err := d.node.dev.block(number, length)
+func (d *Domain) pickBlock(number, length int) (*node.Block, error) {
+	first, given, err := d.node.Dev.Block(number, length)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("xdpfab: scalable endpoint: %w", err)
 	case given:
-		return d.node.numbers.adopt(first, length), nil
+		return d.node.Numbers.Adopt(first, length), nil
 	}
-	return d.node.numbers.reserve(number, length)
+	return d.node.Numbers.Reserve(number, length)
 }
 
 // Attr returns the attributes in force.
@@ -104,7 +106,7 @@ func (s *ScalableEndpoint) Bind(av *AddressVector) error {
 	case s.closed:
 		return s.errClosed()
 	case av == nil || av.dom != s.dom:
-		return fmt.Errorf("xdpfab: scalable endpoint %d: want an address vector of domain %s: %w", s.attr.Number, s.dom.node.dev.Info().Name, ErrForeign)
+		return fmt.Errorf("xdpfab: scalable endpoint %d: want an address vector of domain %s: %w", s.attr.Number, s.dom.node.Dev.Info().Name, ErrForeign)
 	case s.av != nil:
 		return fmt.Errorf("xdpfab: scalable endpoint %d: an address vector is bound already: want only one: %w", s.attr.Number, ErrBusy)
 	}
@@ -175,7 +177,7 @@ func (ep *Endpoint) bindPart(av *AddressVector) error {
 }
 
 func (s *ScalableEndpoint) errClosed() error {
-	return fmt.Errorf("xdpfab: scalable endpoint %d: %w", s.attr.Number, s.dom.node.end.closed())
+	return fmt.Errorf("xdpfab: scalable endpoint %d: %w", s.attr.Number, s.dom.node.End.Closed())
 }
 
 // Close ends the use of the endpoint. It reports ErrBusy as long as any of its contexts
@@ -197,12 +199,12 @@ func (s *ScalableEndpoint) Close() error {
 	if s.av != nil {
 		s.av.drop()
 	}
-	s.dom.node.dev.unblock(uint16(s.attr.Number))
+	s.dom.node.Dev.Unblock(uint16(s.attr.Number))
 	s.dom.mu.Lock()
 	defer s.dom.mu.Unlock()
-	s.dom.node.numbers.unreserve(s.block)
+	s.dom.node.Numbers.Unreserve(s.block)
 	delete(s.dom.children, s)
-	s.dom.node.dev.giveBack(uint16(s.attr.Number), len(s.rx))
+	s.dom.node.Dev.GiveBack(uint16(s.attr.Number), len(s.rx))
 	return nil
 }
 

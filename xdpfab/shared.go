@@ -32,7 +32,7 @@ func (d *Domain) NewSharedTransmit(attr SharedTransmitAttr) (*SharedTransmit, er
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.node.open(); err != nil {
+	if err := d.node.Open(); err != nil {
 		return nil, err
 	}
 	x := &SharedTransmit{size: int64(size)}

@@ -44,18 +44,18 @@ func (d *Domain) NewSharedReceive(attr SharedReceiveAttr) (*SharedReceive, error
 	case q == nil:
 		return nil, fmt.Errorf("xdpfab: shared receive context: %w: want one for the completions", ErrNoCQ)
 	case q.dom != d || c != nil && c.dom != d:
-		return nil, fmt.Errorf("xdpfab: shared receive context: want a queue and a counter of domain %s: %w", d.node.dev.Info().Name, ErrForeign)
+		return nil, fmt.Errorf("xdpfab: shared receive context: want a queue and a counter of domain %s: %w", d.node.Dev.Info().Name, ErrForeign)
 	}
 	if err := attr.hold(); err != nil {
 		return nil, err
 	}
-	attr.Queue.receive(d.node.steppers[0])
+	attr.Queue.receive(d.node.Steppers[0])
 	x := &SharedReceive{attr: attr, inbox: inbox{dom: d, what: "shared receive context", cq: attr.Queue, counter: attr.Counter,
 		flags: attr.ReceiveFlags, selective: attr.Selective}}
 	x.leave = x.end
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.node.open(); err != nil {
+	if err := d.node.Open(); err != nil {
 		attr.release()
 		return nil, err
 	}

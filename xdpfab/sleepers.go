@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/progress"
 )
 
@@ -27,7 +28,7 @@ type waitable interface {
 // descriptor that is armed.
 type sleeper struct {
 	signal  *progress.Signal // nil for the file descriptor
-	stepper *stepper         // whose port the goroutine may sleep in, if that may be another one than the object's
+	stepper *node.Stepper    // whose port the goroutine may sleep in, if that may be another one than the object's
 	want    uint64           // completions that can be read, or the value of a counter
 	errs    uint64           // failures that are known; any other number ends the wait
 	called  atomic.Bool      // Signal was called
@@ -85,7 +86,7 @@ func (ws *sleepers) wake(w *sleeper) {
 	if w.signal != nil {
 		w.signal.Raise()
 		if w.stepper != nil {
-			w.stepper.eng.Alert()
+			w.stepper.Eng.Alert()
 		}
 		return
 	}
@@ -180,7 +181,7 @@ func (ws *sleepers) wait(ctx context.Context, of waitable, want, errs uint64) er
 
 // step makes progress, or lets others make it, until the signal is raised; with WaitYield
 // only once. The stepper is nil before an endpoint is bound to the object.
-func (ws *sleepers) step(ctx context.Context, what string, st *stepper, sig *progress.Signal) error {
+func (ws *sleepers) step(ctx context.Context, what string, st *node.Stepper, sig *progress.Signal) error {
 	if st == nil {
 		return fmt.Errorf("xdpfab: %s: no endpoint is bound: %w", what, ErrNotEnabled)
 	}
@@ -188,7 +189,7 @@ func (ws *sleepers) step(ctx context.Context, what string, st *stepper, sig *pro
 		return st.Wait(ctx, sig)
 	}
 	st.Progress()
-	if err := st.end.returned(); err != nil {
+	if err := st.End.Returned(); err != nil {
 		return err
 	}
 	return yield(ctx)

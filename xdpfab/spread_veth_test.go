@@ -77,9 +77,9 @@ func TestVethSpread(t *testing.T) {
 	if n, err := w.Load(ctx); n != sessions*adds || err != nil {
 		t.Errorf("sum %d, %v, want %d", n, err, sessions*adds)
 	}
-	for q, st := range b.node.steppers {
-		st.Call(st.eng.Publish)
-		c := st.eng.Counters()
+	for q, st := range b.node.Steppers {
+		st.Call(st.Eng.Publish)
+		c := st.Eng.Counters()
 		c.Each(func(name string, n uint64) {
 			if name == "sessions_accepted" && n < sessions/2 {
 				t.Errorf("queue %d has accepted %d sessions, want %d", q, n, sessions/2)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/xsk"
 )
@@ -86,8 +87,8 @@ func openAgain(ctx context.Context, open func() (*Domain, error)) (*Domain, erro
 // fill gives a new domain guests, regions, endpoints and sessions, in this order.
 func (h *Handover) fill(d *Domain, admit AdmitGuest, prepare func(*Domain) error) error {
 	s, host := &h.state, hostOf(d.node)
-	if d.node.dev.MAC() != s.MAC || len(d.node.steppers) < len(s.Sessions) {
-		return fmt.Errorf("interface with address %v and %d queues: want %v and at least %d, as before", d.node.dev.MAC(), len(d.node.steppers), s.MAC, len(s.Sessions))
+	if d.node.Dev.MAC() != s.MAC || len(d.node.Steppers) < len(s.Sessions) {
+		return fmt.Errorf("interface with address %v and %d queues: want %v and at least %d, as before", d.node.Dev.MAC(), len(d.node.Steppers), s.MAC, len(s.Sessions))
 	}
 	for i := range s.Guests {
 		g, told, err := h.takeIn(host, &s.Guests[i], admit)
@@ -107,16 +108,16 @@ func (h *Handover) fill(d *Domain, admit AdmitGuest, prepare func(*Domain) error
 	}
 	var err error
 	guests := func(endpoint uint16) bool {
-		t := d.node.numbers.serving(endpoint)
+		t := d.node.Numbers.Serving(endpoint)
 		_, own := t.(*asTenant)
 		return !own
 	}
 	for q, sessions := range s.Sessions {
-		st := d.node.steppers[q]
-		st.Call(func() { err = errors.Join(err, st.eng.Import(sessions, guests)) })
+		st := d.node.Steppers[q]
+		st.Call(func() { err = errors.Join(err, st.Eng.Import(sessions, guests)) })
 	}
-	first := d.node.steppers[0]
-	first.Call(func() { err = errors.Join(err, first.eng.Import(s.Idle, guests)) })
+	first := d.node.Steppers[0]
+	first.Call(func() { err = errors.Join(err, first.Eng.Import(s.Idle, guests)) })
 	return err
 }
 
@@ -279,21 +280,22 @@ func (g *guest) goOn(s *endpointState) {
 // of.
 func (d *Domain) Resume() {
 	residenceOf(d.node).goOn()
-	if from, is := d.node.dev.(lender); is {
+	if from, is := d.node.Dev.(node.Lender); is {
 		from.Settle()
 	}
 	serve := func() {}
-	if host := d.node.host(); host != nil {
-		serve = host.arrivals()
+	if host := d.node.Host(); host != nil {
+		serve = host.Arrivals()
 	}
-	d.node.paused.Store(false)
-	for _, st := range d.node.steppers {
-		st.Call(st.eng.Resume)
+	d.node.Paused.Store(false)
+	for _, st := range d.node.Steppers {
+		st.Call(st.Eng.Resume)
 	}
 	serve()
 }
 
-func (h *Host) arrivals() (serve func()) {
+// Arrivals implements node.GuestHost.
+func (h *Host) Arrivals() (serve func()) {
 	arriving, strays := h.takeArrivals()
 	return func() { serveArrivals(h, arriving, strays) }
 }

@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"context"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -82,17 +83,17 @@ func (g *guest) passives() (all []passiveState) {
 }
 
 func (p *guestPassive) state() passiveState {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := passiveState{As: share.Passive{Number: int(p.number), Backlog: p.backlog, Key: p.authKey}, Listens: p.listens}
-	unheard := map[*request]bool{}
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	s := passiveState{As: share.Passive{Number: int(p.Number), Backlog: p.Backlog, Key: p.authKey}, Listens: p.Listens}
+	unheard := map[*node.Request]bool{}
 	for _, r := range p.unheard {
 		unheard[r] = true
 	}
-	for x := p.recent.Front(); x != nil; x = x.Next() {
-		r := x.Value.(*request)
-		s.Requests = append(s.Requests, requestState{share.Request{Origin: r.origin, Node: r.node, From: r.from, Data: r.param},
-			r.status, r.reply, p.n.now() - r.heardAt, unheard[r]})
+	for x := p.Recent.Front(); x != nil; x = x.Next() {
+		r := x.Value.(*node.Request)
+		s.Requests = append(s.Requests, requestState{share.Request{Origin: r.Origin, Node: r.Node, From: r.From, Data: r.Param},
+			r.Status, r.Reply, p.N.Now() - r.HeardAt, unheard[r]})
 	}
 	return s
 }
@@ -107,9 +108,9 @@ func (g *guest) restorePassive(s *passiveState) error {
 	if err != nil {
 		return err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.listens = s.Listens
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	p.Listens = s.Listens
 	for i := range s.Requests {
 		p.restore(&s.Requests[i])
 	}
@@ -119,10 +120,10 @@ func (g *guest) restorePassive(s *passiveState) error {
 // restore notes a request that was made at the former process. p.mu is held.
 func (p *guestPassive) restore(s *requestState) {
 	x := &s.Request
-	r := &request{origin: x.Origin, node: x.Node, from: x.From, param: x.Data,
-		status: s.Status, reply: s.Reply, heardAt: p.n.now() - s.Silent}
-	p.remember(r)
+	r := &node.Request{Origin: x.Origin, Node: x.Node, From: x.From, Param: x.Data,
+		Status: s.Status, Reply: s.Reply, HeardAt: p.N.Now() - s.Silent}
+	p.Remember(r)
 	if s.Unheard {
-		p.deliver(r)
+		p.Deliver(r)
 	}
 }

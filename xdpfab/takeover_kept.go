@@ -12,6 +12,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -54,7 +55,7 @@ func (h *Handover) addKept(host *Host) {
 		s := keptState{Info: g.info, Endpoints: g.serving()}
 		var err error
 		if s.Regions, err = h.regionsOf(g); err != nil {
-			host.n.log(slog.LevelError, "a region that was kept is lost", slog.Int("pid", g.info.PID), slog.Any("error", err))
+			host.n.Log(slog.LevelError, "a region that was kept is lost", slog.Int("pid", g.info.PID), slog.Any("error", err))
 		}
 		h.state.Kept = append(h.state.Kept, s)
 	}
@@ -109,7 +110,7 @@ func (h *Handover) restoreKept(host *Host, s *keptState) {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		host.n.log(slog.LevelError, "not all that a program has left goes on", slog.Int("pid", s.Info.PID), slog.Any("error", err))
+		host.n.Log(slog.LevelError, "not all that a program has left goes on", slog.Int("pid", s.Info.PID), slog.Any("error", err))
 	}
 	host.mu.Lock()
 	keeps := g.keeps()
@@ -153,17 +154,17 @@ func (g *guest) restoreLeft(all []leftState) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, s := range all {
-		key, err := sessionKey(g.table, s.Key)
+		key, err := node.SessionKey(g.table, s.Key)
 		if err != nil {
 			return err
 		}
-		if _, err := g.h.n.numbers.take(int(s.Number), false, nil); err != nil {
+		if _, err := g.h.n.Numbers.Take(int(s.Number), false, nil); err != nil {
 			return err
 		}
 		ep := &guestEndpoint{guest: g, number: s.Number, as: share.Endpoint{Key: s.Key}, key: key, left: true}
 		ep.on.Store(true)
 		g.endpoints[s.Number] = ep
-		g.h.n.numbers.put(s.Number, ep)
+		g.h.n.Numbers.Put(s.Number, ep)
 		g.settled = true
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
@@ -88,7 +89,7 @@ func (h *Handover) leaveLoan(g *guest, s *loanState) error {
 
 // addDevice adds what the interface leaves. File descriptors become places.
 func (h *Handover) addDevice(host *Host) error {
-	from, is := host.n.dev.(lender)
+	from, is := host.n.Dev.(node.Lender)
 	if !is {
 		return nil
 	}
@@ -153,7 +154,7 @@ func (h *Handover) file(at int) (int, error) {
 // restoreLoan gives a guest the queue that it has. Nothing crosses over until startLoan,
 // and the queue is left to the former host if it does not come to that.
 func (h *Handover) restoreLoan(g *guest, s *loanState) error {
-	from, is := g.h.n.dev.(lender)
+	from, is := g.h.n.Dev.(node.Lender)
 	if !is {
 		return fmt.Errorf("queue %d is lent, and this domain has no queues: %w", s.Queue, errno.NotImplemented)
 	}

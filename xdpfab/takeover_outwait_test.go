@@ -107,7 +107,7 @@ func TestTakeoverOutwaitsNoStarvedOne(t *testing.T) {
 	}{
 		{share.CallAttach, share.Attach{Version: share.Version, Sizes: sizes}, []int{area.FD()}},
 		{share.CallEndpoint, share.Endpoint{Number: 9, Origin: 77}, nil},
-		{share.CallPeer, share.Peer{Origin: 77, Addr: wire.Addr{MAC: b.node.dev.MAC()}}, nil},
+		{share.CallPeer, share.Peer{Origin: 77, Addr: wire.Addr{MAC: b.node.Dev.MAC()}}, nil},
 	} {
 		_, fds, err := ask(t.Context(), talk, c.verb, c.args, c.fds...)
 		if share.CloseAll(fds); err != nil {
@@ -125,7 +125,7 @@ func TestTakeoverOutwaitsNoStarvedOne(t *testing.T) {
 	binary.LittleEndian.PutUint64(mem[64:], 1)                                                    // posted
 	g := (&neighbours{succession: s}).host(9)
 	testnet.Eventually(t, "an operation begins", func() (begun bool) {
-		g.st.eng.Alert()
+		g.st.Eng.Alert()
 		g.st.Call(func() { begun = g.feed.Starved() })
 		return begun
 	})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/resident"
 )
@@ -123,7 +124,7 @@ func (h *Handover) estate() (*resident.Estate, error) {
 }
 
 // openDevice opens the interface that the handover has.
-func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options) (device, *home, error) {
+func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options) (node.Device, *home, error) {
 	var err error
 	if o.Inherit, err = h.device(); err != nil {
 		return nil, nil, fmt.Errorf("xdpfab: takeover: %w", err)
@@ -147,7 +148,7 @@ func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options
 	if err != nil {
 		return nil, nil, errors.Join(err, at.close())
 	}
-	return netInterface{Interface: i}, at, nil
+	return node.NetInterface{Interface: i}, at, nil
 }
 
 // vacantHome returns a home in which nothing is kept yet. What lies in its folder is of a

@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
@@ -27,7 +28,7 @@ type stray struct {
 func (h *Handover) forgo(host *Host, s *guestState, told func(error), why error) {
 	x := &stray{info: s.Info, told: told, why: why}
 	x.conn, _ = h.conn(s.Talk) // without, it learns nothing but its end
-	if from, is := host.n.dev.(lender); is && s.Loan != nil {
+	if from, is := host.n.Dev.(node.Lender); is && s.Loan != nil {
 		x.loan, _ = from.Inherited(s.Loan.Queue)
 	}
 	host.mu.Lock()
@@ -75,7 +76,7 @@ func (x *stray) turnOut(host *Host) {
 		x.told(x.why)
 		x.told = nil
 	} else {
-		host.n.log(slog.LevelWarn, "a guest that was handed over is turned out",
+		host.n.Log(slog.LevelWarn, "a guest that was handed over is turned out",
 			slog.Int("pid", x.info.PID), slog.Uint64("uid", uint64(x.info.UID)), slog.Any("reason", x.why))
 	}
 	if x.loan != nil {
@@ -87,7 +88,7 @@ func (x *stray) turnOut(host *Host) {
 	talk := share.NewTalk(x.conn)
 	talk.Until(time.Now().Add(farewell))
 	err := fmt.Errorf("xdpfab: the daemon that has taken over turns this program out: %w", x.why)
-	_ = talk.Send(share.Reply{Error: err.Error(), Kinds: kindsOf(x.why)})
+	_ = talk.Send(share.Reply{Error: err.Error(), Kinds: node.KindsOf(x.why)})
 	x.spare()
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
@@ -84,7 +85,7 @@ func (n *neighbours) ends() {
 // hears waits until the bad program's host has gone, and checks what it says of that.
 func (n *neighbours) hears(want string) {
 	n.t.Helper()
-	a := n.bad.node.dev.(*attached)
+	a := n.bad.node.Dev.(*attached)
 	var ended error
 	testnet.Eventually(n.t, "the end of the program's host", func() bool {
 		a.mu.Lock()
@@ -194,7 +195,7 @@ func (n *neighbours) strict(h *Handover, l GuestLimits, err error) {
 // again adds another endpoint of the same number.
 func again(a *attachedState) {
 	ep := a.Endpoints[0]
-	ep.As.Number, ep.As.Origin, ep.Serve.Endpoint = 9, newLife(), 9
+	ep.As.Number, ep.As.Origin, ep.Serve.Endpoint = 9, node.NewLife(), 9
 	a.Endpoints = append(a.Endpoints, ep)
 }
 
@@ -202,7 +203,7 @@ func again(a *attachedState) {
 func orphan(a *attachedState) {
 	of := uint16(40)
 	ep := a.Endpoints[0]
-	ep.As.Number, ep.As.Block, ep.As.Origin, ep.Serve.Endpoint = 40, &of, newLife(), 40
+	ep.As.Number, ep.As.Block, ep.As.Origin, ep.Serve.Endpoint = 40, &of, node.NewLife(), 40
 	a.Endpoints = append(a.Endpoints, ep)
 	a.Feed.Peers = append(a.Feed.Peers, share.PeerState{Number: 999, As: share.Peer{Origin: ep.As.Origin}})
 }
@@ -218,7 +219,7 @@ func TestTakeoverOfTraps(t *testing.T) {
 	}
 	c, err := n.bad.NewCounter()
 	if err == nil {
-		err = n.bad.node.dev.(*attached).observeTrap(n.bad, c)
+		err = n.bad.node.Dev.(*attached).observeTrap(n.bad, c)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -241,7 +242,7 @@ func TestTakeoverOfTraps(t *testing.T) {
 	if len(n.dom.Hosting().Guests()) != 2 {
 		t.Errorf("guests: %+v", n.dom.Hosting().Guests())
 	}
-	n.bad.node.dev.(*attached).hangUp() // the region stays, without a program
+	n.bad.node.Dev.(*attached).hangUp() // the region stays, without a program
 	testnet.Eventually(t, "left", func() bool { list := n.dom.Hosting().Kept(); return len(list) == 1 && !list[0].InUse })
 	n.next()
 	if list := n.dom.Hosting().Kept(); len(list) != 1 {
@@ -262,7 +263,7 @@ func (a *attached) observeTrap(d *Domain, c *Counter) error {
 func (n *neighbours) host(endpoint uint16) *guest {
 	n.dom.mu.Lock()
 	defer n.dom.mu.Unlock()
-	return n.dom.node.numbers.at(endpoint).(*guestEndpoint).guest
+	return n.dom.node.Numbers.At(endpoint).(*guestEndpoint).guest
 }
 
 // A program that breaks a rule while another one, which does not read its answers, has
@@ -299,7 +300,7 @@ func TestTakeoverOfBreakers(t *testing.T) {
 			return
 		}
 		binary.LittleEndian.PutUint64(mem[64:], 1<<40) // posted
-		bad.st.eng.Alert()
+		bad.st.Eng.Alert()
 		_ = unix.Munmap(mem)
 	}()
 	h, err := n.dom.Hosting().HandOver(time.Second)
@@ -365,7 +366,7 @@ func TestTakeoverOfATurncoat(t *testing.T) {
 	if err := errors.Join(p.Send(t.Context(), []byte("hello")), <-received); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.bad.node.dev.(*attached).call(t.Context(), share.CallServe, share.Serve{Endpoint: 11, On: true}, nil); err != nil {
+	if err := n.bad.node.Dev.(*attached).call(t.Context(), share.CallServe, share.Serve{Endpoint: 11, On: true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	n.twice(n.handOver())

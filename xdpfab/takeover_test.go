@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
@@ -25,7 +26,7 @@ import (
 // succession is a domain of a pipe that one after another takes over.
 type succession struct {
 	t      *testing.T
-	dev    *pipeEnd
+	dev    *node.PipeEnd
 	side   *testnet.Side // of the interface, in place of dev
 	attr   DomainAttr
 	dom    *Domain
@@ -166,7 +167,7 @@ func (s *succession) tryOpen(h *Handover) (d *Domain, err error) {
 func newSuccession(t *testing.T) (*succession, *Domain) {
 	a, b, _ := pipeWithRegion(t, 4096)
 	s := succeed(t, a)
-	s.dev = a.node.dev.(*pipeEnd)
+	s.dev = a.node.Dev.(*node.PipeEnd)
 	return s, b
 }
 

@@ -79,15 +79,15 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 	switch {
 	case flags == 0 || flags&^remoteFlags != 0:
 		return fmt.Errorf("xdpfab: region %v: a counter with flags %v: want some of %v: %w", r, flags, remoteFlags, ErrBadFlags)
-	case c == nil || c.dom != d || r == nil || !slices.Contains(d.node.table.All(), r):
-		return fmt.Errorf("xdpfab: region and counter: want an open region and a counter of domain %s: %w", d.node.dev.Info().Name, ErrForeign)
+	case c == nil || c.dom != d || r == nil || !slices.Contains(d.node.Table.All(), r):
+		return fmt.Errorf("xdpfab: region and counter: want an open region and a counter of domain %s: %w", d.node.Dev.Info().Name, ErrForeign)
 	}
 	r.Observe(&regionTally{dom: d})
 	t, ours := r.Observer().(*regionTally)
 	if !ours {
 		return fmt.Errorf("xdpfab: region %v is closed, or has another observer: %w", r, ErrBusy)
 	}
-	if err := d.node.dev.observe(r.Key(), t); err != nil {
+	if err := d.node.Dev.Observe(r.Key(), t); err != nil {
 		return err
 	}
 	if r.Memory().Kind() == mr.KindResident {
@@ -95,7 +95,7 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 			return err
 		}
 	}
-	c.owner.CompareAndSwap(nil, d.node.steppers[0])
+	c.owner.CompareAndSwap(nil, d.node.Steppers[0])
 	for direction, flag := range [directions]BindFlags{reads: BindRemoteRead, writes: BindRemoteWrite} {
 		if flags&flag == 0 {
 			continue

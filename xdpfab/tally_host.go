@@ -51,7 +51,7 @@ func (ep *Endpoint) tallyAtHost() (number int, err error) {
 		return 0, nil
 	}
 	if ep.tally == nil {
-		if ep.tally, err = ep.dom.node.dev.newTally(&ep.remote); err != nil {
+		if ep.tally, err = ep.dom.node.Dev.NewTally(&ep.remote); err != nil {
 			return 0, err
 		}
 	}

@@ -115,7 +115,7 @@ func TestThreadDomainLost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			dev.port.SetFaults(port.Faults{Loss: 1})
+			dev.Port.SetFaults(port.Faults{Loss: 1})
 			time.AfterFunc(20*time.Millisecond, func() { dev.tell(cutOff) })
 			for range 2 {
 				if err := wait(word, peer); !errors.Is(err, ErrInterfaceLost) {

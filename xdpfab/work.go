@@ -98,7 +98,7 @@ func (d *Domain) QueueWork(w *Work) error {
 		return err
 	}
 	if c := w.Completion; c != nil && c.dom != d {
-		return fmt.Errorf("xdpfab: deferred work: the completion counter: %w: want one of domain %s", ErrForeign, d.node.dev.Info().Name)
+		return fmt.Errorf("xdpfab: deferred work: the completion counter: %w: want one of domain %s", ErrForeign, d.node.Dev.Info().Name)
 	}
 	return w.Do.queue(d, w)
 }
@@ -161,7 +161,7 @@ func (s SendWork) queue(d *Domain, w *Work) error {
 func (d *Domain) checkWork(ep *Endpoint, at *Threshold) error {
 	switch {
 	case ep == nil || ep.dom != d:
-		return fmt.Errorf("xdpfab: deferred work: want an endpoint of domain %s: %w", d.node.dev.Info().Name, ErrForeign)
+		return fmt.Errorf("xdpfab: deferred work: want an endpoint of domain %s: %w", d.node.Dev.Info().Name, ErrForeign)
 	case at != nil:
 		return fmt.Errorf("xdpfab: deferred work: the message has a trigger beside Work.When: want one of the two: %w", ErrNotImplemented)
 	}
@@ -170,11 +170,11 @@ func (d *Domain) checkWork(ep *Endpoint, at *Threshold) error {
 
 func (c CounterWork) queue(d *Domain, w *Work) error {
 	if c.Counter == nil || c.Counter.dom != d {
-		return fmt.Errorf("xdpfab: deferred work: want a counter of domain %s to change: %w", d.node.dev.Info().Name, ErrForeign)
+		return fmt.Errorf("xdpfab: deferred work: want a counter of domain %s to change: %w", d.node.Dev.Info().Name, ErrForeign)
 	}
 	x := &deferred{at: w.When, done: w.Completion, known: w, change: c}
 	for _, c := range x.counters() {
-		c.owner.CompareAndSwap(nil, d.node.steppers[0])
+		c.owner.CompareAndSwap(nil, d.node.Steppers[0])
 	}
 	return d.triggers.add(x)
 }

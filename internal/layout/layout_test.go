@@ -42,7 +42,8 @@ var imports = map[string][]string{
 	"internal/dump":         {},
 	"internal/route":        {"internal/wire", "internal/dump"},
 	"internal/port":         {"xsk", "bpf", "internal/wire", "internal/route", "internal/nic"},
-	"xdpfab":                {"internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
+	"internal/node":         {"internal/engine", "internal/errno", "internal/executor", "internal/memory", "internal/port", "internal/progress", "internal/session", "internal/share", "internal/wire", "mr", "xsk"},
+	"xdpfab":                {"internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
 	"internal/testnet/veth": {"internal/dump"},
 	"internal/testnet":      {"internal/testnet/veth", "internal/kernel"},
 
@@ -99,6 +100,7 @@ var external = map[string][]string{
 	"internal/route":    {"github.com/vishvananda/netlink", "golang.org/x/sys/unix"},
 	"internal/kernel":   {"golang.org/x/sys/unix"},
 	"internal/port":     {"github.com/vishvananda/netlink", "golang.org/x/sys/unix"},
+	"internal/node":     {"golang.org/x/sys/unix"},
 	"xdpfab":            {"golang.org/x/sys/unix"},
 }
 

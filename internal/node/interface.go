@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package node
 
 import (
 	"github.com/xdpfab/xdpfab/internal/engine"
@@ -9,9 +9,9 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// interfaceInfo describes an interface and the mode that it is used in: InterfaceInfo,
+// InterfaceInfo describes an interface and the mode that it is used in: InterfaceInfo,
 // field by field, as devices, hosts and guests have it.
-type interfaceInfo struct {
+type InterfaceInfo struct {
 	Name     string `json:"name"`
 	Index    int    `json:"index"`
 	MAC      string `json:"mac"`
@@ -28,13 +28,14 @@ type interfaceInfo struct {
 	Lent     bool   `json:"lent,omitempty"`
 }
 
-// netInterface is a network interface as a device.
-type netInterface struct {
-	alone
+// NetInterface is a network interface as a device.
+type NetInterface struct {
+	Alone
 	*port.Interface
 }
 
-func (n netInterface) Ports() []engine.Port {
+// Ports implements Device.
+func (n NetInterface) Ports() []engine.Port {
 	var ports []engine.Port
 	for _, q := range n.Queues() {
 		ports = append(ports, q)
@@ -42,22 +43,25 @@ func (n netInterface) Ports() []engine.Port {
 	return ports
 }
 
-func (n netInterface) Info() interfaceInfo {
+// Info implements Device.
+func (n NetInterface) Info() InterfaceInfo {
 	m := n.Modes()
-	return interfaceInfo{
+	return InterfaceInfo{
 		Name: n.Name(), Index: n.Index(), MAC: wire.Addr{MAC: n.MAC()}.String(), MTU: n.MTU(), Driver: n.Driver(),
 		Queues: len(n.Queues()), Relayed: n.Strays(), XDP: m.XDP.String(), Copy: m.Copy.String(),
 		Chunk: n.Chunk(), HugeUMEM: m.Pages == xsk.PagesHuge, UDP: n.UDP(),
 	}
 }
 
-func (i netInterface) beyond(n *Node) (beyond, int) {
+// Beyond implements Device.
+func (i NetInterface) Beyond(n *Node) (Beyond, int) {
 	if len(i.Spares()) == 0 {
-		return beyond{}, 0
+		return Beyond{}, 0
 	}
-	return beyond{elsewhere: n.elsewhere, outside: n.outside}, 0
+	return Beyond{Elsewhere: n.elsewhere, Outside: n.outside}, 0
 }
 
-func (i netInterface) cross(n *Node, e *engine.Engine) {
-	i.Mind(func(packet []byte) { e.Deliver(packet, false) }, n.happened)
+// Cross implements Device.
+func (i NetInterface) Cross(n *Node, e *engine.Engine) {
+	i.Mind(func(packet []byte) { e.Deliver(packet, false) }, n.Happened)
 }

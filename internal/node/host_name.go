@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package node
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// resolve reads an address of a node, whose host may be given by name, as in "host" or
+// Resolve reads an address of a node, whose host may be given by name, as in "host" or
 // "host/5" (node of fi_getinfo). A name with several IP addresses means the first one of
 // the network: "ip4", "ip6", or "ip" for any.
-func resolve(ctx context.Context, text string, network string) (wire.Addr, error) {
+func Resolve(ctx context.Context, text string, network string) (wire.Addr, error) {
 	a, bad := wire.ParseAddr(text)
 	host, suffix, numbered := strings.Cut(text, "/")
 	if bad == nil || !isName(host) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package node
 
 import (
 	"context"
@@ -12,46 +12,46 @@ import (
 	"github.com/xdpfab/xdpfab/internal/port"
 )
 
-// end is how a domain ends: once, with a cause. Any goroutine may read it; Close or the
+// End is how a domain ends: once, with a cause. Any goroutine may read it; Close or the
 // device's watcher writes it, whichever is first.
-type end struct {
-	done chan struct{} // closed when there is a cause
+type End struct {
+	Done chan struct{} // closed when there is a cause
 
 	mu    sync.Mutex
 	cause error
 }
 
-// set ends the domain, and reports whether this was the first cause.
-func (e *end) set(cause error) bool {
+// Set ends the domain, and reports whether this was the first cause.
+func (e *End) Set(cause error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.cause != nil {
 		return false
 	}
 	e.cause = cause
-	close(e.done)
+	close(e.Done)
 	return true
 }
 
-// err returns the cause, nil as long as there is none.
-func (e *end) err() error {
+// Err returns the cause, nil as long as there is none.
+func (e *End) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.cause
 }
 
-// returned returns the cause in the form for callers.
-func (e *end) returned() error {
-	if err := e.err(); err != nil {
+// Returned returns the cause in the form for callers.
+func (e *End) Returned() error {
+	if err := e.Err(); err != nil {
 		return fmt.Errorf("xdpfab: %w", err)
 	}
 	return nil
 }
 
-// closed returns the cause in place of ErrClosed, or ErrClosed for an object that was
+// Closed returns the cause in place of ErrClosed, or ErrClosed for an object that was
 // closed on its own.
-func (e *end) closed() error {
-	if err := e.err(); err != nil {
+func (e *End) Closed() error {
+	if err := e.Err(); err != nil {
 		return err
 	}
 	return errno.Closed
@@ -60,18 +60,18 @@ func (e *end) closed() error {
 // fail ends the domain: sessions are closed as far as their peers can be told, and
 // everything that waits fails with the cause. It does not wait for that.
 func (n *Node) fail(cause error) {
-	if !n.end.set(interfaceLost{cause}) {
+	if !n.End.Set(interfaceLost{cause}) {
 		return
 	}
-	n.owner.lost(n.end.returned())
-	if n.config.Alone { // the caller's goroutine alone may use the engines
-		for _, t := range n.turns {
-			t.Interrupt(n.quiesce)
+	n.Owner.Lost(n.End.Returned())
+	if n.Config.Alone { // the caller's goroutine alone may use the engines
+		for _, t := range n.Turns {
+			t.Interrupt(n.Quiesce)
 		}
-		n.owner.wakeObjects()
+		n.Owner.WakeObjects()
 		return
 	}
-	n.ending.Go(n.quiesce)
+	n.Ending.Go(n.Quiesce)
 }
 
 // interfaceLost is ErrInterfaceLost with the device's own text, which says why.
@@ -80,25 +80,25 @@ type interfaceLost struct{ error }
 // Unwrap returns ErrInterfaceLost and the error that the device reported.
 func (e interfaceLost) Unwrap() []error { return []error{errno.InterfaceLost, e.error} }
 
-// quiesce closes endpoints and engines, once: a second caller waits for the first.
-func (n *Node) quiesce() {
+// Quiesce closes endpoints and engines, once: a second caller waits for the first.
+func (n *Node) Quiesce() {
 	n.shutOnce.Do(func() {
-		if n.paused.Load() { // nobody is told of an end before Resume
-			for _, st := range n.steppers {
-				st.Call(st.eng.Dismiss)
+		if n.Paused.Load() { // nobody is told of an end before Resume
+			for _, st := range n.Steppers {
+				st.Call(st.Eng.Dismiss)
 			}
 		}
-		if h := n.host(); h != nil {
-			h.endGuests()
+		if h := n.Host(); h != nil {
+			h.EndGuests()
 		}
-		n.owner.shutTenants()
-		for _, t := range n.turns {
+		n.Owner.ShutTenants()
+		for _, t := range n.Turns {
 			t.Close(drainLimit)
 		}
-		for _, st := range n.steppers {
-			st.eng.Publish() // the last values: no thread steps the engine any more
+		for _, st := range n.Steppers {
+			st.Eng.Publish() // the last values: no thread steps the engine any more
 		}
-		n.owner.wakeObjects()
+		n.Owner.WakeObjects()
 	})
 }
 
@@ -121,11 +121,11 @@ var levels = map[port.EventKind]struct {
 	port.Trouble:        {slog.LevelWarn, "changes of the interface could not be read"},
 }
 
-// happened is called by the device for every change of the interface, on a goroutine
+// Happened is called by the device for every change of the interface, on a goroutine
 // of its own.
-func (n *Node) happened(e port.Event) {
+func (n *Node) Happened(e port.Event) {
 	if e.Err != nil {
-		n.log(slog.LevelError, e.Kind.String(), slog.Any("cause", e.Err))
+		n.Log(slog.LevelError, e.Kind.String(), slog.Any("cause", e.Err))
 		n.fail(e.Err)
 		return
 	}
@@ -135,16 +135,17 @@ func (n *Node) happened(e port.Event) {
 			attrs = append(attrs, slog.String(key, value))
 		}
 	}
-	add("interface", n.dev.Info().Name)
+	add("interface", n.Dev.Info().Name)
 	add("peer", e.Remote)
 	add("from", e.From)
 	add("to", e.To)
 	l := levels[e.Kind]
-	n.log(l.level, l.text, attrs...)
+	n.Log(l.level, l.text, attrs...)
 }
 
-func (n *Node) log(level slog.Level, text string, attrs ...slog.Attr) {
-	if n.config.Log != nil {
-		n.config.Log.LogAttrs(context.Background(), level, text, attrs...)
+// Log logs what happened to the node, unless nothing is to be logged.
+func (n *Node) Log(level slog.Level, text string, attrs ...slog.Attr) {
+	if n.Config.Log != nil {
+		n.Config.Log.LogAttrs(context.Background(), level, text, attrs...)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package node
 
 import (
 	"fmt"
@@ -16,36 +16,36 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// tenant has the number of an endpoint. The engines ask it about the sessions that peers
+// Tenant has the number of an endpoint. The engines ask it about the sessions that peers
 // open to that number, on their own threads.
-type tenant interface {
-	// serves reports whether it accepts sessions, or requests for connections. A tenant
+type Tenant interface {
+	// Serves reports whether it accepts sessions, or requests for connections. A tenant
 	// that does not is asked nothing else about them.
-	serves() bool
-	// admit answers the hello of an origin.
-	admit(origin uint64) wire.HelloStatus
-	// requested answers a request for a connection.
-	requested(asked *wire.Connection, from wire.Addr, now int64) (wire.HelloStatus, wire.Connection)
-	// sessionKey is the authorization key that peers must have, nil for none.
-	sessionKey() *session.Key
-	// eventsTo returns where the events of a session go, nil for none.
-	eventsTo() engine.Events
-	// inflow takes the messages of a session; nil if it receives none.
-	inflow(from wire.Addr) session.Inflow
-	// begin begins the target half of a session. It returns nil if the session may become
+	Serves() bool
+	// Admit answers the hello of an origin.
+	Admit(origin uint64) wire.HelloStatus
+	// Requested answers a request for a connection.
+	Requested(asked *wire.Connection, from wire.Addr, now int64) (wire.HelloStatus, wire.Connection)
+	// SessionKey is the authorization key that peers must have, nil for none.
+	SessionKey() *session.Key
+	// EventsTo returns where the events of a session go, nil for none.
+	EventsTo() engine.Events
+	// Inflow takes the messages of a session; nil if it receives none.
+	Inflow(from wire.Addr) session.Inflow
+	// Begin begins the target half of a session. It returns nil if the session may become
 	// resident, as it may if there is no tenant yet.
-	begin(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served
-	// mayReside reports whether begin would return nil.
-	mayReside() bool
-	// isTarget reports whether it neither posts nor receives messages, at present. It is
+	Begin(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served
+	// MayReside reports whether begin would return nil.
+	MayReside() bool
+	// IsTarget reports whether it neither posts nor receives messages, at present. It is
 	// asked whether it serves or not, and by any goroutine.
-	isTarget() bool
+	IsTarget() bool
 }
 
-// numbers says who has which endpoint number. Any thread may look a tenant up.
-type numbers struct {
+// Numbers says who has which endpoint number. Any thread may look a tenant up.
+type Numbers struct {
 	mu     sync.Mutex // of those that change something; no other lock is taken under it
-	blocks map[uint16]*block
+	blocks map[uint16]*Block
 	pages  [256]atomic.Pointer[numberPage]
 }
 
@@ -55,53 +55,53 @@ type numberPage [256]atomic.Pointer[holder]
 const anyNumber = -1
 
 // holder is a number that is taken. The tenant is nil until it moves in.
-type holder struct{ tenant }
+type holder struct{ Tenant }
 
-// block is numbers one after the other, those of a scalable endpoint.
-type block struct{ first, length int }
+// Block is numbers one after the other, those of a scalable endpoint.
+type Block struct{ First, Length int }
 
-// at returns the tenant of a number, or nil.
-func (n *numbers) at(number uint16) tenant {
+// At returns the tenant of a number, or nil.
+func (n *Numbers) At(number uint16) Tenant {
 	if p := n.pages[number>>8].Load(); p != nil {
 		if h := p[number&0xff].Load(); h != nil {
-			return h.tenant
+			return h.Tenant
 		}
 	}
 	return nil
 }
 
-// serving returns the tenant of a number if it serves, or nil.
-func (n *numbers) serving(number uint16) tenant {
-	if t := n.at(number); t != nil && t.serves() {
+// Serving returns the tenant of a number if it serves, or nil.
+func (n *Numbers) Serving(number uint16) Tenant {
+	if t := n.At(number); t != nil && t.Serves() {
 		return t
 	}
 	return nil
 }
 
-// each calls f for every tenant.
-func (n *numbers) each(f func(number uint16, t tenant)) {
+// Each calls f for every tenant.
+func (n *Numbers) Each(f func(number uint16, t Tenant)) {
 	for i := range n.pages {
 		p := n.pages[i].Load()
 		if p == nil {
 			continue
 		}
 		for j := range p {
-			if h := p[j].Load(); h != nil && h.tenant != nil {
-				f(uint16(i<<8|j), h.tenant)
+			if h := p[j].Load(); h != nil && h.Tenant != nil {
+				f(uint16(i<<8|j), h.Tenant)
 			}
 		}
 	}
 }
 
-// put gives a number a tenant, in place of what it had.
-func (n *numbers) put(number uint16, t tenant) {
+// Put gives a number a tenant, in place of what it had.
+func (n *Numbers) Put(number uint16, t Tenant) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.set(number, &holder{t})
 }
 
 // set stores a holder, or nil for none. n.mu is held.
-func (n *numbers) set(number uint16, h *holder) {
+func (n *Numbers) set(number uint16, h *holder) {
 	p := n.pages[number>>8].Load()
 	if p == nil {
 		p = new(numberPage)
@@ -110,26 +110,26 @@ func (n *numbers) set(number uint16, h *holder) {
 	p[number&0xff].Store(h)
 }
 
-// drop frees a number if it is the tenant's, and reports whether it was. A nil tenant
+// Drop frees a number if it is the tenant's, and reports whether it was. A nil tenant
 // stands for a number that was taken and has none.
-func (n *numbers) drop(number uint16, t tenant) bool {
+func (n *Numbers) Drop(number uint16, t Tenant) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p := n.pages[number>>8].Load()
 	if p == nil {
 		return false
 	}
-	if h := p[number&0xff].Load(); h == nil || h.tenant != t {
+	if h := p[number&0xff].Load(); h == nil || h.Tenant != t {
 		return false
 	}
 	p[number&0xff].Store(nil)
 	return true
 }
 
-// take checks or chooses a number, and keeps it until put or drop. AnyNumber is the
+// Take checks or chooses a number, and keeps it until put or drop. AnyNumber is the
 // lowest free one, or the highest. of is the block that the number must be in; nil for
 // none.
-func (n *numbers) take(number int, highest bool, of *block) (uint16, error) {
+func (n *Numbers) Take(number int, highest bool, of *Block) (uint16, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if number != anyNumber {
@@ -155,10 +155,10 @@ func (n *numbers) take(number int, highest bool, of *block) (uint16, error) {
 	return 0, fmt.Errorf("xdpfab: all 65535 endpoint numbers are in use: %w", errno.Busy)
 }
 
-// someNumber returns a free number at random, or AnyNumber. A guest that comes from a
+// SomeNumber returns a free number at random, or AnyNumber. A guest that comes from a
 // former host wants the numbers that it had there, which others should not have got in
 // the meantime.
-func (n *numbers) someNumber() int {
+func (n *Numbers) SomeNumber() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for range 16 {
@@ -169,69 +169,69 @@ func (n *numbers) someNumber() int {
 	return anyNumber
 }
 
-// reserve checks or chooses as many numbers, one after the other, as a block. Each is
+// Reserve checks or chooses as many numbers, one after the other, as a block. Each is
 // still to be taken.
-func (n *numbers) reserve(number, length int) (*block, error) {
+func (n *Numbers) Reserve(number, length int) (*Block, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	at, err := n.find(number, length)
 	if err != nil {
 		return nil, err
 	}
-	b := &block{at, length}
+	b := &Block{at, length}
 	n.enter(b)
 	return b, nil
 }
 
 // enter notes a block. n.mu is held.
-func (n *numbers) enter(b *block) {
+func (n *Numbers) enter(b *Block) {
 	if n.blocks == nil {
-		n.blocks = map[uint16]*block{}
+		n.blocks = map[uint16]*Block{}
 	}
-	for i := range b.length {
-		n.blocks[uint16(b.first+i)] = b
+	for i := range b.Length {
+		n.blocks[uint16(b.First+i)] = b
 	}
 }
 
-// adopt notes a block whose numbers another process has chosen.
-func (n *numbers) adopt(first, length int) *block {
+// Adopt notes a block whose numbers another process has chosen.
+func (n *Numbers) Adopt(first, length int) *Block {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	b := &block{first, length}
+	b := &Block{first, length}
 	n.enter(b)
 	return b
 }
 
-// unreserve gives the numbers of a block back.
-func (n *numbers) unreserve(b *block) {
+// Unreserve gives the numbers of a block back.
+func (n *Numbers) Unreserve(b *Block) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for i := range b.length {
-		delete(n.blocks, uint16(b.first+i))
+	for i := range b.Length {
+		delete(n.blocks, uint16(b.First+i))
 	}
 }
 
-// blockOf returns the block that a number is in, or nil.
-func (n *numbers) blockOf(number uint16) *block {
+// BlockOf returns the block that a number is in, or nil.
+func (n *Numbers) BlockOf(number uint16) *Block {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.blocks[number]
 }
 
-// reserved returns all blocks.
-func (n *numbers) reserved() (all []*block) {
+// Reserved returns all blocks.
+func (n *Numbers) Reserved() (all []*Block) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for number, b := range n.blocks {
-		if int(number) == b.first {
+		if int(number) == b.First {
 			all = append(all, b)
 		}
 	}
 	return all
 }
 
-// takeMany checks or chooses numbers one after the other, and takes each.
-func (n *numbers) takeMany(number, length int) (int, error) {
+// TakeMany checks or chooses numbers one after the other, and takes each.
+func (n *Numbers) TakeMany(number, length int) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	at, err := n.find(number, length)
@@ -244,7 +244,7 @@ func (n *numbers) takeMany(number, length int) (int, error) {
 }
 
 // find checks or chooses as many numbers, one after the other. n.mu is held.
-func (n *numbers) find(number, length int) (int, error) {
+func (n *Numbers) find(number, length int) (int, error) {
 	first, last := number, number
 	if number == anyNumber {
 		first, last = 1, 0x10000-length
@@ -261,7 +261,7 @@ func (n *numbers) find(number, length int) (int, error) {
 }
 
 // free reports whether no endpoint has any of the numbers. n.mu is held.
-func (n *numbers) free(number, length int) bool {
+func (n *Numbers) free(number, length int) bool {
 	for at := number; at < number+length; at++ {
 		if n.taken(uint16(at)) || n.blocks[uint16(at)] != nil {
 			return false
@@ -271,48 +271,48 @@ func (n *numbers) free(number, length int) bool {
 }
 
 // taken reports whether a number has a holder. n.mu is held.
-func (n *numbers) taken(number uint16) bool {
+func (n *Numbers) taken(number uint16) bool {
 	p := n.pages[number>>8].Load()
 	return p != nil && p[number&0xff].Load() != nil
 }
 
 // accept answers a hello. It runs on the engines' threads, as what follows.
 func (n *Node) accept(endpoint uint16, origin uint64) wire.HelloStatus {
-	if t := n.numbers.serving(endpoint); t != nil {
-		return t.admit(origin)
+	if t := n.Numbers.Serving(endpoint); t != nil {
+		return t.Admit(origin)
 	}
 	return wire.HelloNoEndpoint
 }
 
 // requested answers a request for a connection.
 func (n *Node) requested(endpoint uint16, asked *wire.Connection, from wire.Addr) (wire.HelloStatus, wire.Connection) {
-	if t := n.numbers.serving(endpoint); t != nil {
-		return t.requested(asked, from, n.now())
+	if t := n.Numbers.Serving(endpoint); t != nil {
+		return t.Requested(asked, from, n.Now())
 	}
 	return wire.HelloNoEndpoint, wire.Connection{}
 }
 
 // keyOf returns the key of an endpoint that accepts sessions.
 func (n *Node) keyOf(endpoint uint16) (*session.Key, bool) {
-	if t := n.numbers.serving(endpoint); t != nil {
-		return t.sessionKey(), true
+	if t := n.Numbers.Serving(endpoint); t != nil {
+		return t.SessionKey(), true
 	}
 	return nil, false
 }
 
-// eventsOf returns where the events of an endpoint go, or nil if no queue is bound for
+// EventsOf returns where the events of an endpoint go, or nil if no queue is bound for
 // them.
-func (n *Node) eventsOf(endpoint uint16) engine.Events {
-	if t := n.numbers.serving(endpoint); t != nil {
-		return t.eventsTo()
+func (n *Node) EventsOf(endpoint uint16) engine.Events {
+	if t := n.Numbers.Serving(endpoint); t != nil {
+		return t.EventsTo()
 	}
 	return nil
 }
 
 // inflowOf returns what takes the messages of a session with an endpoint, or nil.
 func (n *Node) inflowOf(endpoint uint16, from wire.Addr) session.Inflow {
-	if t := n.numbers.serving(endpoint); t != nil {
-		return t.inflow(from)
+	if t := n.Numbers.Serving(endpoint); t != nil {
+		return t.Inflow(from)
 	}
 	return nil
 }
@@ -321,26 +321,27 @@ func (n *Node) inflowOf(endpoint uint16, from wire.Addr) session.Inflow {
 // that may become resident, too: a process that takes another's place has the sessions
 // before it makes the endpoints.
 func (n *Node) serveSession(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served {
-	if t := n.numbers.serving(p.Endpoint); t != nil {
-		if s := t.begin(x, queue, now, p); s != nil {
+	if t := n.Numbers.Serving(p.Endpoint); t != nil {
+		if s := t.Begin(x, queue, now, p); s != nil {
 			return s
 		}
 	}
-	return n.residents.movable(x, queue, now, p)
+	return n.Residents.Movable(x, queue, now, p)
 }
 
-// abroad reports whether an endpoint is not one that this domain serves. It is called on
+// Abroad reports whether an endpoint is not one that this domain serves. It is called on
 // the engine's thread.
-func (n *Node) abroad(endpoint uint16) (queue int, is bool) {
-	return engine.AnyQueue, n.numbers.serving(endpoint) == nil
+func (n *Node) Abroad(endpoint uint16) (queue int, is bool) {
+	return engine.AnyQueue, n.Numbers.Serving(endpoint) == nil
 }
 
-// session returns the key in the form that sessions use, nil for none.
-func (n *Node) session(k []byte) (*session.Key, error) {
-	return sessionKey(n.table, k)
+// Session returns the key in the form that sessions use, nil for none.
+func (n *Node) Session(k []byte) (*session.Key, error) {
+	return SessionKey(n.Table, k)
 }
 
-func sessionKey(t *mr.Table, k []byte) (*session.Key, error) {
+// SessionKey returns a key of the table in the form that sessions use, nil for none.
+func SessionKey(t *mr.Table, k []byte) (*session.Key, error) {
 	n, err := t.AuthKey(k)
 	if err != nil || n == 0 {
 		return nil, err

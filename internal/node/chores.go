@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package node
 
 import "sync"
 
-// chores are done one after the other by a goroutine, which there is while there are any:
+// Chores are done one after the other by a goroutine, which there is while there are any:
 // what must not hold up a caller.
-type chores struct {
+type Chores struct {
 	mu      sync.Mutex
 	list    []func()
 	running bool
 	done    sync.WaitGroup
 }
 
-// add has a chore done.
-func (c *chores) add(f func()) {
+// Add has a chore done.
+func (c *Chores) Add(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.list = append(c.list, f); !c.running {
@@ -23,7 +23,7 @@ func (c *chores) add(f func()) {
 	}
 }
 
-func (c *chores) run() {
+func (c *Chores) run() {
 	for {
 		c.mu.Lock()
 		list := c.list
@@ -39,5 +39,5 @@ func (c *chores) run() {
 	}
 }
 
-// wait returns when all chores are done. None is added any more.
-func (c *chores) wait() { c.done.Wait() }
+// Wait returns when all chores are done. None is added any more.
+func (c *Chores) Wait() { c.done.Wait() }

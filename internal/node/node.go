@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package node is an interface in use: its device, an engine for each queue, the memory
+// that peers may address, and the numbers of endpoints with their tenants. Domains, the
+// host of guests, and what is resident stand on it.
+package node
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/executor"
+	"github.com/xdpfab/xdpfab/internal/memory"
+	"github.com/xdpfab/xdpfab/internal/progress"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// drainLimit bounds the time that Close gives the last answers to leave.
+const drainLimit = 500 * time.Millisecond
+
+// owner is whose a node is: the node asks it for what it does not know itself.
+type owner interface {
+	// Lost reports the end of the node and its cause.
+	Lost(cause error)
+	// ShutTenants closes the endpoints and the queued work before the engines end.
+	ShutTenants()
+	// WakeObjects ends the waits that no engine will end.
+	WakeObjects()
+	// CloseAll closes the node and everything on it.
+	CloseAll() error
+	// Roomy is called when messages may find room; see engine.Config.Room.
+	Roomy()
+}
+
+// Config is how a node works. The attributes of domains say what the values mean.
+type Config struct {
+	Manual bool // progress
+	Alone  bool // the caller's goroutine alone uses the engines; takes Manual
+	Spread bool
+	Cores  []int
+	Spin   time.Duration
+	Log    *slog.Logger // nil means that nothing is logged
+	Clock  func() int64 // ns, monotonic; nil means the system's
+
+	Window                              int
+	GiveUp, RTOMin, BaseRTT, IdleRetire time.Duration
+
+	ProvKey, VirtAddr bool   // of all regions
+	AuthKey           []byte // of regions that have none
+
+	ResidentSessions int
+	ResidentLeave    bool
+}
+
+// residents is the part of the node that the XDP program executes.
+type residents interface {
+	// Longest and pads are what engines ask; see engine.Config. movable begins the target
+	// half of a session that may become resident.
+	Longest(p *session.TargetParams) int
+	Pads() bool
+	Movable(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served
+	// Register registers resident memory, with Node.mu held.
+	Register(m *mr.Memory, o mr.Options) (*mr.Region, error)
+	// Look counts what the program has applied for peers up to now.
+	Look()
+	// End is called when the engines have ended and the device is closed.
+	End() error
+}
+
+// Node is an interface in use: its device, an engine for each queue, the memory that
+// peers may address, and the numbers of endpoints.
+type Node struct {
+	Config   Config
+	Place    Place // of the interface; zero for a Pipe
+	Owner    owner
+	Dev      Device
+	Steppers []*Stepper          // by queue
+	Turns    []*progress.Stepper // theirs, each once
+	given    atomic.Uint32       // steppers given out, in turn
+	memory   []*memory.Memory
+	Table    *mr.Table
+	Numbers  Numbers                   // who has which
+	Paused   atomic.Bool               // until Resume
+	Guests   atomic.Pointer[GuestHost] // nil until there is a host of guests
+
+	End      End // how the node ends: see health.go
+	shutOnce sync.Once
+	Ending   sync.WaitGroup // a shut under way that the node began by itself
+
+	Mu        sync.Mutex   // held while a region is registered
+	Owned     []*mr.Memory // allocated by NewRegion
+	Residents residents    // set before run
+}
+
+// Run puts an engine on each of the device's queues. life names this life of the node to
+// its peers; resident is that of what is resident, or 0. A node that is paused takes no
+// packets until Resume.
+func (n *Node) Run(life, resident uint64) error {
+	beyond, first := n.Dev.Beyond(n)
+	var secret [32]byte
+	_, _ = rand.Read(secret[:]) // never fails
+	var engines []*engine.Engine
+	for q, port := range n.Dev.Ports() {
+		m := memory.New(n.Table)
+		n.memory = append(n.memory, m)
+		x, err := executor.New(m, n.Dev.MTU(), 0)
+		if err != nil {
+			return err
+		}
+		e, err := engine.New(engine.Config{
+			Carrier: n.Dev.Carries(),
+			Port:    port, Accept: n.accept, Request: n.requested, Key: n.keyOf,
+			Local: n.Dev.MAC(), MTU: n.Dev.MTU(), Queue: first + q,
+			Secret: secret, Life: life, Resident: resident, Clock: n.Config.Clock,
+			Elsewhere: beyond.Elsewhere, Outside: beyond.Outside, Spread: n.Config.Spread,
+			Suspect: n.suspect, Padding: n.Residents.Pads, Longest: n.Residents.Longest,
+			Events: n.EventsOf, Inflow: n.inflowOf, Room: n.Owner.Roomy,
+			Serve: func(now int64, p session.TargetParams) engine.Served { return n.serveSession(x, q, now, p) },
+			Session: session.Config{
+				Window: n.Config.Window, GiveUp: n.Config.GiveUp,
+				RTOMin: n.Config.RTOMin, BaseRTT: n.Config.BaseRTT, IdleRetire: n.Config.IdleRetire,
+				Features: wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices |
+					wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding | wire.FeatureEchoes,
+			},
+		})
+		if err != nil {
+			return err
+		}
+		if n.Paused.Load() {
+			e.Pause()
+		}
+		engines = append(engines, e)
+	}
+	engine.NewGroup(engines)
+	n.start(engines)
+	n.Dev.Cross(n, engines[0])
+	return nil
+}
+
+// suspect has the way to a peer that does not answer looked up again.
+func (n *Node) suspect(l wire.Link) {
+	if l.RemoteIP.IsValid() {
+		n.Dev.Silent(l.RemoteIP)
+	}
+}
+
+// NewLife names this life of the domain to its peers. It is never 0.
+func NewLife() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:]) | 1
+}
+
+// began is the beginning of the process's time.
+var began = time.Now()
+
+// Now returns the domain's time, in nanoseconds.
+func (n *Node) Now() int64 {
+	if n.Config.Clock != nil {
+		return n.Config.Clock()
+	}
+	return int64(time.Since(began))
+}
+
+// Release frees the resources that need no engine.
+func (n *Node) Release() error {
+	err := n.closeRegions()
+	for _, m := range n.memory {
+		m.Close()
+	}
+	return errors.Join(err, n.Dev.Close(), n.Residents.End())
+}
+
+// Open returns the cause when the node has ended. The lock of the objects is held
+// (Node.mu for regions), so that an object made under it is either refused here or closed
+// with the node.
+func (n *Node) Open() error { return n.End.Returned() }
+
+// CountPeers counts what a host or the XDP program has applied for peers up to now.
+func (n *Node) CountPeers() {
+	n.Dev.Look()
+	n.Residents.Look()
+}
+
+// EndTargets ends the sessions that peers have with an endpoint.
+func (n *Node) EndTargets(number uint16) {
+	for _, st := range n.Steppers {
+		st.Call(func() { st.Eng.EndTargets(number) })
+	}
+}

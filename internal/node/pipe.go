@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// PipeMTU is the MTU of Ethernet.
+const PipeMTU = 1500
+
+// PipeEnd is the device at one end of a Pipe.
+type PipeEnd struct {
+	Alone
+	Port *port.Memory
+	Mac  wire.MAC
+}
+
+// Ports implements Device.
+func (p *PipeEnd) Ports() []engine.Port { return []engine.Port{p.Port} }
+
+// MAC implements Device.
+func (p *PipeEnd) MAC() wire.MAC { return p.Mac }
+
+// MTU implements Device.
+func (p *PipeEnd) MTU() int { return PipeMTU }
+
+// Close implements Device.
+func (p *PipeEnd) Close() error { return nil }
+
+// Nothing about a pipe ever changes.
+func (p *PipeEnd) Watch(func(port.Event)) {}
+
+// Follow implements Device.
+func (p *PipeEnd) Follow(wire.Addr, wire.Link, func(wire.Link)) (stop func()) { return func() {} }
+
+// Silent implements Device.
+func (p *PipeEnd) Silent(netip.Addr) {}
+
+// Counters implements Device.
+func (p *PipeEnd) Counters() (map[string]uint64, error) { return map[string]uint64{}, nil }
+
+// Info implements Device.
+func (p *PipeEnd) Info() InterfaceInfo {
+	return InterfaceInfo{Name: "pipe", MAC: wire.Addr{MAC: p.Mac}.String(), MTU: PipeMTU, Driver: "memory", Queues: 1}
+}
+
+// Link implements Device.
+func (p *PipeEnd) Link(_ context.Context, a wire.Addr) (wire.Link, error) {
+	if a.IsIP() {
+		return wire.Link{}, fmt.Errorf("a pipe has no IP addresses: want %s or %s: %w", "02:00:00:00:00:0a", "02:00:00:00:00:0b", errno.NotImplemented)
+	}
+	return wire.Link{Kind: wire.Ethernet, Local: p.Mac, Remote: a.MAC}, nil
+}
