@@ -65,7 +65,7 @@ var (
 	ErrNoEQ           = reason(ENOEQ, "no event queue")
 	ErrBadFlags       = reason(EBADFLAGS, "unsupported flags")
 	ErrDenied         = errno.Denied
-	ErrForeign        = reason(EDOMAIN, "belongs to another domain")
+	ErrForeign        = errno.Foreign
 	ErrErrorPending   = reason(EAVAIL, "xdpfab: an error completion is next: take it with ReadErr")
 	ErrSignalled      = reason(syscall.EAGAIN, "xdpfab: the wait was ended by Signal")
 

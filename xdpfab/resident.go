@@ -254,7 +254,7 @@ func (h *residence) enter(m *mr.Memory, r *mr.Region, o *mr.Options, left bool) 
 	defer h.mu.Unlock()
 	of := h.memories[m]
 	if of == nil {
-		return fmt.Errorf("resident memory of another domain: want one that NewResidentMemory of this domain returned: %w", ErrForeign)
+		return fmt.Errorf("resident memory of another domain: want one that NewResidentMemory of this domain returned: %w", errno.Foreign)
 	}
 	if !left {
 		as := h.describe(o)

@@ -4,7 +4,6 @@ package xdpfab
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,15 +11,23 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/resident"
+	"github.com/xdpfab/xdpfab/internal/share"
 )
 
 // The XDP program counts what it applies to a resident region in memory that the domain
 // reads; what the poller applies to it, the poller counts, as for any region. An
 // operation is applied by one of the two.
 
+// counted is what counts the operations on a region.
+type counted interface {
+	share.Counted
+	// Awaited reports whether anything waits for what is counted.
+	Awaited() bool
+}
+
 // programTally is what the program has applied to a region that has counters.
 type programTally struct {
-	to   *regionTally
+	to   counted
 	from *resident.Count
 	told resident.Touched
 }
@@ -48,7 +55,7 @@ func (p *programTallies) look() {
 	if !p.some.Load() {
 		return
 	}
-	var room [8]tally
+	var room [8]counted
 	whom := p.count(room[:0])
 	for i := range whom {
 		whom[i].Tell()
@@ -57,7 +64,7 @@ func (p *programTallies) look() {
 
 // count is look without telling: it returns whom to tell, though the region may be closed
 // before that.
-func (p *programTallies) count(whom []tally) []tally {
+func (p *programTallies) count(whom []counted) []counted {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, x := range p.list {
@@ -65,10 +72,9 @@ func (p *programTallies) count(whom []tally) []tally {
 		if now == x.told {
 			continue
 		}
-		to := x.to.now()
-		to.Count(now.Reads-x.told.Reads, now.Writes-x.told.Writes, now.BytesRead-x.told.BytesRead, now.BytesWritten-x.told.BytesWritten)
+		x.to.Count(now.Reads-x.told.Reads, now.Writes-x.told.Writes, now.BytesRead-x.told.BytesRead, now.BytesWritten-x.told.BytesWritten)
 		x.told = now
-		whom = append(whom, to)
+		whom = append(whom, x.to)
 	}
 	return whom
 }
@@ -87,10 +93,8 @@ func (p *programTallies) awaited() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, x := range p.list {
-		for _, c := range x.to.now() {
-			if c != nil && (c.sleepers.count.Load() > 0 || c.due.Load() != math.MaxUint64) {
-				return true
-			}
+		if x.to.Awaited() {
+			return true
 		}
 	}
 	return false
@@ -98,7 +102,7 @@ func (p *programTallies) awaited() bool {
 
 // observeProgram has the program count what it applies to a region, for its tally. What
 // was applied before is no concern of a counter that is bound now.
-func (h *residence) observeProgram(key uint64, t *regionTally) error {
+func (h *residence) observeProgram(key uint64, t counted) error {
 	p := &h.counted
 	p.look()
 	h.mu.Lock()
@@ -157,7 +161,7 @@ func (h *residence) haveLook() {
 }
 
 // forget counts for the last time what the program has applied to a region.
-func (p *programTallies) forget(t *regionTally) {
+func (p *programTallies) forget(t counted) {
 	p.look()
 	p.mu.Lock()
 	defer p.mu.Unlock()

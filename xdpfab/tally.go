@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -113,4 +114,14 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 		return fmt.Errorf("xdpfab: region %v: %w", r, ErrClosed)
 	}
 	return nil
+}
+
+// Awaited reports whether anything waits for the counters of the region.
+func (t *regionTally) Awaited() bool {
+	for _, c := range t.now() {
+		if c != nil && (c.sleepers.count.Load() > 0 || c.due.Load() != math.MaxUint64) {
+			return true
+		}
+	}
+	return false
 }
