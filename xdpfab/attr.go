@@ -12,6 +12,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/internal/resident"
 	"github.com/xdpfab/xdpfab/internal/session"
 )
@@ -115,16 +116,16 @@ type DomainAttr struct {
 	// spare. The domain ends with the daemon: ErrHostLost.
 	Borrow bool
 
-	encap  encap        // set by OpenInfo
-	usual  usual        // filled in
-	life   uint64       // of the domain whose place it takes, paused until Resume; 0 for none
-	opener opener       // opens the interface in place of the library; nil for the library
-	home   *home        // of what is resident, if that outlives the process
-	clock  func() int64 // of the engines, ns, monotonic; nil means the system's. For tests
+	encap  encap           // set by OpenInfo
+	usual  usual           // filled in
+	life   uint64          // of the domain whose place it takes, paused until Resume; 0 for none
+	opener opener          // opens the interface in place of the library; nil for the library
+	home   *residence.Home // of what is resident, if that outlives the process
+	clock  func() int64    // of the engines, ns, monotonic; nil means the system's. For tests
 }
 
 // opener opens an interface, and tells the home of what is resident there; nil for none.
-type opener = func(ctx context.Context, ifname string, o port.Options) (node.Device, *home, error)
+type opener = func(ctx context.Context, ifname string, o port.Options) (node.Device, *residence.Home, error)
 
 // usual says which attributes have their default, for a guest: there it is the host's.
 type usual struct{ giveUp, idleRetire bool }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -42,14 +43,14 @@ func newDomain(f *Fabric, dev node.Device, attr DomainAttr) (*Domain, error) {
 	d.attr.life, d.attr.opener, d.attr.home = 0, nil, nil
 	n.Paused.Store(attr.life != 0 || at != nil)
 	d.served.Store(&[]*Endpoint{})
-	home := newResidence(n, at)
+	home := residence.New(n, at)
 	if err := d.attr.tune(dev); err != nil {
 		n.Release()
 		return nil, err
 	}
 	n.Config = d.attr.config()
 	dev.Deliver(guestReceiver{d})
-	if err := n.Run(cmp.Or(attr.life, node.NewLife()), at.lasting()); err != nil {
+	if err := n.Run(cmp.Or(attr.life, node.NewLife()), at.Lasting()); err != nil {
 		n.Release()
 		return nil, err
 	}
@@ -57,8 +58,8 @@ func newDomain(f *Fabric, dev node.Device, attr DomainAttr) (*Domain, error) {
 		dev.Survive(n.Steppers[0], d.moveIn)
 	}
 	dev.Watch(n.Happened)
-	if at == nil && attr.ResidentPin != "" || at != nil && !at.vacant { // a Pipe refuses
-		if err := home.settleIn(); err != nil {
+	if at == nil && attr.ResidentPin != "" || at != nil && !at.Vacant { // a Pipe refuses
+		if err := home.SettleIn(); err != nil {
 			return nil, errors.Join(err, d.shut(true))
 		}
 	}
@@ -108,7 +109,7 @@ func (d *Domain) Stats() (map[string]uint64, error) {
 		c := st.Eng.Counters()
 		c.Each(func(name string, v uint64) { all[name] += v })
 	}
-	if err := residenceOf(d.node).count(all); err != nil {
+	if err := residence.Of(d.node).Count(all); err != nil {
 		return nil, fmt.Errorf("xdpfab: domain on %s: %w", d.node.Dev.Info().Name, err)
 	}
 	return all, nil
@@ -127,7 +128,7 @@ func (d *Domain) shut(children bool) error {
 	}
 	d.closed = true
 	d.mu.Unlock()
-	residenceOf(d.node).depart()
+	residence.Of(d.node).Depart()
 	d.mu.Lock()
 	d.endObjects()
 	d.node.End.Set(fmt.Errorf("domain on %s: %w", d.node.Dev.Info().Name, ErrClosed))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/residence"
 )
 
 // A live peer is given up by no test of this package: one that wants that to happen
@@ -86,4 +87,4 @@ func (ep *Endpoint) Queue() int {
 }
 
 // Depart begins to close the domain, and goes no further: what is resident is left.
-func (d *Domain) Depart() { residenceOf(d.node).depart() }
+func (d *Domain) Depart() { residence.Of(d.node).Depart() }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xsk"
 )
@@ -97,7 +98,7 @@ func openInterface(ctx context.Context, ifname string, a *DomainAttr) (dev node.
 	case a.opener != nil:
 		dev, a.home, err = a.opener(ctx, ifname, o)
 	case a.ResidentPin != "":
-		dev, a.home, err = openAtHome(ctx, ifname, a.ResidentPin, o)
+		dev, a.home, err = residence.OpenAtHome(ctx, ifname, a.ResidentPin, o)
 	default:
 		var i *port.Interface
 		if i, err = port.Open(ctx, ifname, o); err == nil {

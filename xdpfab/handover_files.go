@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -27,7 +28,7 @@ const (
 
 // descriptors is how many file descriptors a handover has copies of at present.
 func (h *Host) descriptors() int {
-	n := deviceFiles + residenceOf(h.n).files()
+	n := deviceFiles + residence.Of(h.n).Files()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for g := range h.lodging.guests {

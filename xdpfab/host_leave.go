@@ -11,6 +11,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -98,7 +99,7 @@ func (host *Host) leaving(h *Handover) ([]*guest, error) {
 		return nil, fmt.Errorf("xdpfab: handover: domain on %s leaves already: %w", host.n.Dev.Info().Name, errno.Busy)
 	}
 	host.lodging.leaving = true
-	residenceOf(host.n).handing.Store(true)
+	residence.Of(host.n).Handing.Store(true)
 	return slices.Collect(maps.Keys(host.lodging.guests)), nil
 }
 
@@ -107,7 +108,7 @@ func (h *Host) CanHandOver() error {
 	if err := h.n.Dev.MayHost(); err != nil {
 		return fmt.Errorf("xdpfab: handover: %w", err)
 	}
-	if err := errors.Join(residenceOf(h.n).canMove(), h.canReopen()); err != nil {
+	if err := errors.Join(residence.Of(h.n).CanMove(), h.canReopen()); err != nil {
 		return fmt.Errorf("xdpfab: handover: domain on %s: %w", h.n.Dev.Info().Name, err)
 	}
 	err := h.n.Open()

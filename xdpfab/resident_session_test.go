@@ -13,6 +13,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -44,11 +45,11 @@ func TestFrozenSessionStaysOrdinary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &residence{}
-	h.keys.Store(&map[uint64]struct{}{key: {}})
-	begin := func() *movable { // without a server, it cannot move
+	h := &residence.Residence{}
+	h.Keys.Store(&map[uint64]struct{}{key: {}})
+	begin := func() *residence.Movable { // without a server, it cannot move
 		s := x.Begin(1, session.TargetParams{Local: wire.NewSessionID(0, 0, 1, 1), Remote: 9, Epoch: 7, MaxFrame: 1500, Window: 64}, nil)
-		m := &movable{Served: s, ordinary: s, h: h}
+		m := &residence.Movable{Served: s, Ordinary: s, H: h}
 		t.Cleanup(m.Release)
 		return m
 	}
@@ -63,7 +64,7 @@ func TestFrozenSessionStaysOrdinary(t *testing.T) {
 		t.Fatal("the record does not fit")
 	}
 	payload := buf[:w.Len()]
-	if !h.executes(payload, w.Ops()) {
+	if !h.Executes(payload, w.Ops()) {
 		t.Fatal("the program could not execute the frame anyway")
 	}
 	first := session.FirstPSN(7)
@@ -73,13 +74,13 @@ func TestFrozenSessionStaysOrdinary(t *testing.T) {
 	}
 	state, err := m.State(3) // another process goes on with it
 	again := begin()
-	if err := errors.Join(err, again.Restore(state, 3)); err != nil || !again.stays {
-		t.Errorf("restored: %v, stays %t", err, again.stays)
+	if err := errors.Join(err, again.Restore(state, 3)); err != nil || !again.Stays {
+		t.Errorf("restored: %v, stays %t", err, again.Stays)
 	}
-	if state, err = json.Marshal(handedState{wire.ResetClosed}); err != nil {
+	if state, err = json.Marshal(residence.HandedState{wire.ResetClosed}); err != nil {
 		t.Fatal(err)
 	}
-	if err := begin().ordinary.Restore(state, 3); err == nil {
+	if err := begin().Ordinary.Restore(state, 3); err == nil {
 		t.Error("a session that the program has was restored by the executor in Go")
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/xsk"
 )
@@ -279,7 +280,7 @@ func (g *guest) goOn(s *endpointState) {
 // region was registered for, ends; so do the sessions to endpoints that there are none
 // of.
 func (d *Domain) Resume() {
-	residenceOf(d.node).goOn()
+	residence.Of(d.node).GoOn()
 	if from, is := d.node.Dev.(node.Lender); is {
 		from.Settle()
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/internal/resident"
 )
 
@@ -27,45 +28,20 @@ type residentState struct {
 	Estate resident.Estate
 }
 
-// canMove returns nil if another process can go on with what is resident.
-func (h *residence) canMove() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.executor == nil {
-		return nil
-	}
-	_, err := h.executor.Estate()
-	return err
-}
-
-// files is how many file descriptors of what is resident move.
-func (h *residence) files() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.executor == nil {
-		return 0
-	}
-	e, err := h.executor.Estate()
-	if err != nil {
-		return 0 // see canMove
-	}
-	return len(e.Maps) + len(e.Memories) + 1 // the lock of the folder
-}
-
 // addResident adds what is resident, and has the domain leave it when it closes.
 func (h *Handover) addResident(host *Host) error {
-	r := residenceOf(host.n)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.executor == nil {
-		if at := r.home; at != nil {
-			h.state.Resident = &residentState{Folder: at.path, Lock: -1, Life: at.life}
-			r.leaving.Store(true)
+	r := residence.Of(host.n)
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	if r.Executor == nil {
+		if at := r.Home; at != nil {
+			h.state.Resident = &residentState{Folder: at.Path, Lock: -1, Life: at.Life}
+			r.Leaving.Store(true)
 		}
 		return nil
 	}
 	s := &residentState{Lock: -1}
-	estate, err := r.executor.Estate()
+	estate, err := r.Executor.Estate()
 	if err != nil {
 		return err
 	}
@@ -77,15 +53,15 @@ func (h *Handover) addResident(host *Host) error {
 			m.FD, err = h.dup(m.FD)
 		}
 	}
-	if at := r.home; err == nil && at != nil && at.folder != nil {
-		s.Folder = at.path
-		s.Lock, err = h.dup(at.folder.FD())
+	if at := r.Home; err == nil && at != nil && at.Folder != nil {
+		s.Folder = at.Path
+		s.Lock, err = h.dup(at.Folder.FD())
 	}
 	if err != nil {
 		return err
 	}
 	h.state.Resident = s
-	r.leaving.Store(true)
+	r.Leaving.Store(true)
 	return nil
 }
 
@@ -124,38 +100,38 @@ func (h *Handover) estate() (*resident.Estate, error) {
 }
 
 // openDevice opens the interface that the handover has.
-func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options) (node.Device, *home, error) {
+func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options) (node.Device, *residence.Home, error) {
 	var err error
 	if o.Inherit, err = h.device(); err != nil {
 		return nil, nil, fmt.Errorf("xdpfab: takeover: %w", err)
 	}
-	var at *home
+	var at *residence.Home
 	switch s := h.state.Resident; {
 	case s == nil:
 	case s.Life != 0:
 		at = vacantHome(s)
 	default:
-		at = &home{path: s.Folder, former: true, handed: true, back: map[uint64]bool{}}
+		at = &residence.Home{Path: s.Folder, Former: true, Handed: true, Back: map[uint64]bool{}}
 		o.Fits = func(i *port.Interface) error { return h.takeExecutor(at, i) }
 		if s.Folder != "" {
-			if at.folder, err = h.lockedFolder(s); err != nil {
+			if at.Folder, err = h.lockedFolder(s); err != nil {
 				return nil, nil, fmt.Errorf("xdpfab: takeover: %w", err)
 			}
-			o.Adopt = at.folder.State()
+			o.Adopt = at.Folder.State()
 		}
 	}
 	i, err := port.Open(ctx, ifname, o)
 	if err != nil {
-		return nil, nil, errors.Join(err, at.close())
+		return nil, nil, errors.Join(err, at.Close())
 	}
 	return node.NetInterface{Interface: i}, at, nil
 }
 
 // vacantHome returns a home in which nothing is kept yet. What lies in its folder is of a
 // process that has failed to take over.
-func vacantHome(s *residentState) *home {
-	at := &home{path: s.Folder, life: s.Life, vacant: true, back: map[uint64]bool{}}
-	if at.folder, _ = resident.FindFolder(s.Folder); at.folder != nil { // if not, keep says why
+func vacantHome(s *residentState) *residence.Home {
+	at := &residence.Home{Path: s.Folder, Life: s.Life, Vacant: true, Back: map[uint64]bool{}}
+	if at.Folder, _ = resident.FindFolder(s.Folder); at.Folder != nil { // if not, keep says why
 		_ = resident.Remove(s.Folder)
 	}
 	return at
@@ -171,33 +147,15 @@ func (h *Handover) lockedFolder(s *residentState) (*resident.Folder, error) {
 }
 
 // takeExecutor has a home go on with the executor: see port.Options.Fits.
-func (h *Handover) takeExecutor(at *home, i *port.Interface) error {
+func (h *Handover) takeExecutor(at *residence.Home, i *port.Interface) error {
 	e, err := h.estate()
 	if err != nil {
 		return err
 	}
 	sockets, counters := i.Program().Shared()
-	at.found, err = resident.TakeOver(e, at.folder, resident.Config{Sockets: sockets, Counters: counters})
+	at.Found, err = resident.TakeOver(e, at.Folder, resident.Config{Sockets: sockets, Counters: counters})
 	if err == nil {
-		at.life = at.found.Node().Life
+		at.Life = at.Found.Node().Life
 	}
 	return err
-}
-
-// mayReplace returns an error if there is a registration of a key that another process
-// could still go on with. The lock is held.
-func (h *residence) mayReplace(key uint64) error {
-	if h.home == nil || !h.home.handed || h.home.resumed {
-		return nil
-	}
-	regions, err := h.executor.Regions()
-	if err != nil {
-		return err
-	}
-	if r, is := regions[key]; is {
-		return fmt.Errorf("key %#x is handed over with region %q of %d bytes: want the same memory, length, rights,"+
-			" authorization key, incarnation and kind of addresses as before; "+
-			"or stop the former process, and start this one", key, r.Name.Name, r.Length)
-	}
-	return nil
 }

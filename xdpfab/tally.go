@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -54,7 +55,7 @@ func (t *regionTally) now() tally {
 
 // Closed implements mr.Observer.
 func (t *regionTally) Closed() {
-	residenceOf(t.dom.node).counted.forget(t)
+	residence.Of(t.dom.node).Counted.Forget(t)
 	t.Tell() // of what another goroutine has counted, and can no longer tell
 	for i := range t.by {
 		if c := t.by[i].Swap(nil); c != nil {
@@ -92,7 +93,7 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 		return err
 	}
 	if r.Memory().Kind() == mr.KindResident {
-		if err := residenceOf(d.node).observeProgram(r.Key(), t); err != nil {
+		if err := residence.Of(d.node).ObserveProgram(r.Key(), t); err != nil {
 			return err
 		}
 	}

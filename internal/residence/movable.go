@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package residence
 
 import (
 	"bytes"
@@ -17,18 +17,18 @@ import (
 // A session costs the program a place, and each frame that it has to leave to the poller
 // costs two system calls more. So a session is ordinary until it uses a resident region.
 
-// movable is a session that becomes resident with the first frame that shows a use for
+// Movable is a session that becomes resident with the first frame that shows a use for
 // it, if nothing is under way then: all frames before it have run, and their answers have
 // arrived. So there is nothing to hand over but the number of the next frame.
-type movable struct {
+type Movable struct {
 	engine.Served
-	ordinary *executor.Session // Served, until it is nil
+	Ordinary *executor.Session // Served, until it is nil
 	moved    *resident.Session // Served, from then on
-	h        *residence
+	H        *Residence
 	server   *resident.Server
 	params   session.TargetParams
 	former   *executor.Session // that Settle is for, too, once the session has moved
-	stays    bool              // frozen or ended: nothing runs any more, here or elsewhere
+	Stays    bool              // frozen or ended: nothing runs any more, here or elsewhere
 	begin    func(now int64) *executor.Session
 	askAt    int64 // when the session may ask for a place again, in the engine's time
 }
@@ -38,24 +38,24 @@ const askEvery = int64(100e6)
 
 // Movable returns a session which has just begun as one that can become resident, if it
 // can ever be. It runs on the thread of the queue's engine.
-func (h *residence) Movable(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served {
+func (h *Residence) Movable(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served {
 	begin := func(now int64) *executor.Session { return x.Begin(now, p, nil) }
 	s, servers := begin(now), h.servers.Load()
 	if servers == nil || !resident.Takes(&p) {
 		return s
 	}
-	return &movable{Served: s, ordinary: s, h: h, server: (*servers)[queue], params: p, begin: begin}
+	return &Movable{Served: s, Ordinary: s, H: h, server: (*servers)[queue], params: p, begin: begin}
 }
 
 // Tick implements engine.Restless: a session that is asked to gives its place back.
-func (m *movable) Tick(now int64) {
+func (m *Movable) Tick(now int64) {
 	if m.moved != nil && !m.left() && m.moved.Wanted(now) {
 		m.yield(now)
 	}
 }
 
 // yield makes the session ordinary again, if it can.
-func (m *movable) yield(now int64) {
+func (m *Movable) yield(now int64) {
 	state, err := m.moved.Yield(now)
 	var s *executor.Session
 	if err == nil {
@@ -70,37 +70,37 @@ func (m *movable) yield(now int64) {
 	}
 	m.moved.Settle()
 	m.moved.Release()
-	m.Served, m.ordinary, m.moved, m.askAt = s, s, nil, now+askEvery
+	m.Served, m.Ordinary, m.moved, m.askAt = s, s, nil, now+askEvery
 }
 
 // Receive implements engine.Served.
-func (m *movable) Receive(now int64, h *wire.Header, payload, out []byte) session.Outcome {
-	if m.ordinary != nil && !m.stays && now >= m.askAt && m.quiet(h) && m.h.executes(payload, int(h.Ops)) {
+func (m *Movable) Receive(now int64, h *wire.Header, payload, out []byte) session.Outcome {
+	if m.Ordinary != nil && !m.Stays && now >= m.askAt && m.quiet(h) && m.H.Executes(payload, int(h.Ops)) {
 		m.move(now, h.PSN)
 	}
 	return m.Served.Receive(now, h, payload, out)
 }
 
 // left reports whether the program goes on with the session after the domain's end.
-func (m *movable) left() bool { return m.moved != nil && m.h.leaving.Load() }
+func (m *Movable) left() bool { return m.moved != nil && m.H.Leaving.Load() }
 
 // Freeze implements engine.Served.
-func (m *movable) Freeze(now int64, ack uint32) session.Ran {
-	if m.stays = true; m.left() {
+func (m *Movable) Freeze(now int64, ack uint32) session.Ran {
+	if m.Stays = true; m.left() {
 		return m.Ran()
 	}
 	return m.Served.Freeze(now, ack)
 }
 
 // Shutdown implements engine.Served.
-func (m *movable) Shutdown(why wire.ResetReason) {
-	if m.stays = true; !m.left() {
+func (m *Movable) Shutdown(why wire.ResetReason) {
+	if m.Stays = true; !m.left() {
 		m.Served.Shutdown(why)
 	}
 }
 
 // Release implements engine.Served.
-func (m *movable) Release() {
+func (m *Movable) Release() {
 	if m.left() {
 		m.moved.Detach()
 		return
@@ -112,67 +112,67 @@ func (m *movable) Release() {
 // has left which has died. One that is handed over has a handedState.
 var inProgram = []byte(`"in the program"`)
 
-// handedState is what the program does not know of a session that it has. Its text is a
+// HandedState is what the program does not know of a session that it has. Its text is a
 // list, so that no other sort of session takes it for a state of its own.
-type handedState [1]wire.ResetReason // why it was shut down, or 0
+type HandedState [1]wire.ResetReason // why it was shut down, or 0
 
 // State implements engine.Mobile.
-func (m *movable) State(now int64) ([]byte, error) {
+func (m *Movable) State(now int64) ([]byte, error) {
 	if m.moved != nil {
-		return json.Marshal(handedState{m.moved.Ended()})
+		return json.Marshal(HandedState{m.moved.Ended()})
 	}
-	return m.ordinary.State(now)
+	return m.Ordinary.State(now)
 }
 
 // Restore implements engine.Mobile.
-func (m *movable) Restore(state []byte, now int64) (err error) {
+func (m *Movable) Restore(state []byte, now int64) (err error) {
 	var s *resident.Session
-	var handed handedState
+	var handed HandedState
 	switch {
 	case bytes.Equal(state, inProgram):
 		s, err = m.server.Adopt(now, m.params)
 	case json.Unmarshal(state, &handed) == nil:
 		s, err = m.server.TakeOver(now, m.params, handed[0])
 	default:
-		err = m.ordinary.Restore(state, now)
-		m.stays = m.ordinary.Over()
+		err = m.Ordinary.Restore(state, now)
+		m.Stays = m.Ordinary.Over()
 		return err
 	}
 	if err == nil {
-		m.ordinary.Detach()
-		m.Served, m.moved, m.ordinary = s, s, nil
+		m.Ordinary.Detach()
+		m.Served, m.moved, m.Ordinary = s, s, nil
 	}
 	return err
 }
 
 // Detach implements engine.Mobile.
-func (m *movable) Detach() {
+func (m *Movable) Detach() {
 	if m.moved != nil {
 		m.moved.Detach()
 		return
 	}
-	m.ordinary.Detach()
+	m.Ordinary.Detach()
 }
 
 // quiet reports whether nothing is under way but this frame.
-func (m *movable) quiet(h *wire.Header) bool {
-	ran := m.ordinary.Ran()
-	return h.Type == wire.Request && h.PSN == ran.PSN+1 && h.Ack == ran.PSN && ran.Early == 0 && !m.ordinary.Holds() && !m.ordinary.Due()
+func (m *Movable) quiet(h *wire.Header) bool {
+	ran := m.Ordinary.Ran()
+	return h.Type == wire.Request && h.PSN == ran.PSN+1 && h.Ack == ran.PSN && ran.Early == 0 && !m.Ordinary.Holds() && !m.Ordinary.Due()
 }
 
 // move makes the session resident. If there is no place for it, it stays with the poller.
-func (m *movable) move(now int64, psn uint32) {
+func (m *Movable) move(now int64, psn uint32) {
 	s, err := m.server.Continue(now, m.params, psn)
 	if err != nil {
 		m.askAt = now + askEvery
 		return
 	}
-	m.ordinary.Release()
-	m.Served, m.moved, m.former, m.ordinary = s, s, m.ordinary, nil
+	m.Ordinary.Release()
+	m.Served, m.moved, m.former, m.Ordinary = s, s, m.Ordinary, nil
 }
 
 // Settle implements engine.Served.
-func (m *movable) Settle() {
+func (m *Movable) Settle() {
 	m.Served.Settle()
 	if m.former != nil { // it may have run frames of the same burst
 		m.former.Settle()
@@ -180,15 +180,15 @@ func (m *movable) Settle() {
 	}
 }
 
-// executes reports whether the first operation of a frame is one that the program can
+// Executes reports whether the first operation of a frame is one that the program can
 // execute.
-func (h *residence) executes(payload []byte, ops int) bool {
+func (h *Residence) Executes(payload []byte, ops int) bool {
 	var records wire.RecordReader
 	var first wire.Record
 	records.Reset(payload, ops)
 	if !records.Next(&first) || !first.Verb.Atomic() || first.Datatype > uint8(atomic.Uint64) {
 		return false
 	}
-	_, is := (*h.keys.Load())[first.Key]
+	_, is := (*h.Keys.Load())[first.Key]
 	return is
 }

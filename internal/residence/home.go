@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package residence
 
 import (
 	"context"
@@ -18,35 +18,35 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// home is where a domain's resident part comes from, or stays: a folder that outlives the
+// Home is where a domain's resident part comes from, or stays: a folder that outlives the
 // process, or another process that has handed it over. A nil home is that of a domain
 // whose resident part begins and ends with it.
-type home struct {
-	path    string             // empty for no folder
-	folder  *resident.Folder   // nil likewise, and until there is something to keep
-	life    uint64             // of what is pinned, which outlives processes; 0 for nothing
-	vacant  bool               // nothing is pinned yet: the first resident memory begins that
-	former  bool               // what is resident is that of a former process
-	found   *resident.Executor // over what was found; nil once the domain has it
+type Home struct {
+	Path    string             // empty for no folder
+	Folder  *resident.Folder   // nil likewise, and until there is something to keep
+	Life    uint64             // of what is pinned, which outlives processes; 0 for nothing
+	Vacant  bool               // nothing is pinned yet: the first resident memory begins that
+	Former  bool               // what is resident is that of a former process
+	Found   *resident.Executor // over what was found; nil once the domain has it
 	resumed bool               // the domain has taken back what it wants
-	handed  bool               // by another process, which could still go on with it until then
-	back    map[uint64]bool    // keys of the regions that the process before had, and the domain has again
+	Handed  bool               // by another process, which could still go on with it until then
+	Back    map[uint64]bool    // keys of the regions that the process before had, and the domain has again
 }
 
-// openAtHome opens an interface as a process before has left it in a folder, if it has.
-func openAtHome(ctx context.Context, ifname, path string, o port.Options) (node.Device, *home, error) {
+// OpenAtHome opens an interface as a process before has left it in a folder, if it has.
+func OpenAtHome(ctx context.Context, ifname, path string, o port.Options) (node.Device, *Home, error) {
 	folder, err := resident.FindFolder(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	h := &home{path: path, folder: folder, back: map[uint64]bool{}}
+	h := &Home{Path: path, Folder: folder, Back: map[uint64]bool{}}
 	dev, err := h.open(ctx, ifname, o)
 	if errors.Is(err, port.ErrEnded) {
 		dev, err = h.openAnew(ctx, ifname, o)
 	}
 	if err != nil {
-		if h.folder != nil {
-			err = errors.Join(err, h.folder.Close())
+		if h.Folder != nil {
+			err = errors.Join(err, h.Folder.Close())
 		}
 		return nil, nil, err
 	}
@@ -54,38 +54,38 @@ func openAtHome(ctx context.Context, ifname, path string, o port.Options) (node.
 }
 
 // openAnew is open when what there is has ended with its interface.
-func (h *home) openAnew(ctx context.Context, ifname string, o port.Options) (dev node.Device, err error) {
-	if err, h.folder = errors.Join(h.folder.Remove(), h.folder.Close()), nil; err != nil {
+func (h *Home) openAnew(ctx context.Context, ifname string, o port.Options) (dev node.Device, err error) {
+	if err, h.Folder = errors.Join(h.Folder.Remove(), h.Folder.Close()), nil; err != nil {
 		return nil, err
 	}
-	if h.folder, err = resident.OpenFolder(h.path); err != nil {
+	if h.Folder, err = resident.OpenFolder(h.Path); err != nil {
 		return nil, err
 	}
 	return h.open(ctx, ifname, o)
 }
 
 // open opens the interface. What lacks a link, which is pinned last, was never in force.
-func (h *home) open(ctx context.Context, ifname string, o port.Options) (node.Device, error) {
+func (h *Home) open(ctx context.Context, ifname string, o port.Options) (node.Device, error) {
 	switch {
-	case h.folder == nil:
-		h.vacant = true
-	case h.folder.Whole():
-		o.Adopt, o.Fits = h.folder.State(), h.adopt
+	case h.Folder == nil:
+		h.Vacant = true
+	case h.Folder.Whole():
+		o.Adopt, o.Fits = h.Folder.State(), h.adopt
 	default:
-		if err := resident.Remove(h.path); err != nil {
+		if err := resident.Remove(h.Path); err != nil {
 			return nil, err
 		}
-		h.vacant = true
+		h.Vacant = true
 	}
-	if h.vacant {
-		h.life = node.NewLife()
+	if h.Vacant {
+		h.Life = node.NewLife()
 	}
 	i, err := port.Open(ctx, ifname, o)
-	if x := h.found; err != nil && x != nil {
-		h.found, h.life, h.former, err = nil, 0, false, errors.Join(err, x.Close())
+	if x := h.Found; err != nil && x != nil {
+		h.Found, h.Life, h.Former, err = nil, 0, false, errors.Join(err, x.Close())
 	}
 	if err != nil && o.Adopt != "" && !errors.Is(err, port.ErrEnded) {
-		err = fmt.Errorf("what a former process has left in %s cannot be taken back: %w; to begin anew, end it with `xdpfab resident remove %s`", h.path, err, h.path)
+		err = fmt.Errorf("what a former process has left in %s cannot be taken back: %w; to begin anew, end it with `xdpfab resident remove %s`", h.Path, err, h.Path)
 	}
 	if err != nil {
 		return nil, err
@@ -95,9 +95,9 @@ func (h *home) open(ctx context.Context, ifname string, o port.Options) (node.De
 
 // adopt takes the state that was found, if the interface is as it was: see
 // port.Options.Fits.
-func (h *home) adopt(i *port.Interface) error {
+func (h *Home) adopt(i *port.Interface) error {
 	sockets, counters := i.Program().Shared()
-	x, err := resident.Adopt(h.path, resident.Config{Sockets: sockets, Counters: counters})
+	x, err := resident.Adopt(h.Path, resident.Config{Sockets: sockets, Counters: counters})
 	if err != nil {
 		return err
 	}
@@ -109,100 +109,100 @@ func (h *home) adopt(i *port.Interface) error {
 	case i.UDP() && !n.UDP:
 		err = errors.New("it is of an interface without UDP; to go on, open it without (DomainAttr.UDP, xdpfabd --udp=false)")
 	default:
-		h.life, h.former, h.found = n.Life, true, x
+		h.Life, h.Former, h.Found = n.Life, true, x
 		return nil
 	}
 	return errors.Join(err, x.Close())
 }
 
-// lasting returns the life of what is to outlive the process; 0 for nothing. Peers are
+// Lasting returns the life of what is to outlive the process; 0 for nothing. Peers are
 // told from the beginning, though there may be nothing yet: they take a node that
 // changes it for another one.
-func (h *home) lasting() uint64 {
+func (h *Home) Lasting() uint64 {
 	if h == nil {
 		return 0
 	}
-	return h.life
+	return h.Life
 }
 
 // executor gives the domain what was found, or nil.
-func (h *home) executor() *resident.Executor {
+func (h *Home) executor() *resident.Executor {
 	if h == nil {
 		return nil
 	}
-	x := h.found
-	h.found = nil
+	x := h.Found
+	h.Found = nil
 	return x
 }
 
-// settleIn has a new domain go on with what a former process has left.
-func (h *residence) settleIn() error {
+// SettleIn has a new domain go on with what a former process has left.
+func (h *Residence) SettleIn() error {
 	h.n.Mu.Lock()
 	defer h.n.Mu.Unlock()
 	if err := h.reside(); err != nil {
 		return fmt.Errorf("xdpfab: resident regions that outlive the process: %w", err)
 	}
-	if at := h.home; !at.handed {
-		h.n.Log(slog.LevelInfo, "going on with what a former process has left", slog.String("folder", at.path))
+	if at := h.Home; !at.Handed {
+		h.n.Log(slog.LevelInfo, "going on with what a former process has left", slog.String("folder", at.Path))
 	}
 	return nil
 }
 
 // keep has what is resident outlive the process from here on, if that is wanted. When it
 // fails, nothing does.
-func (h *home) keep(dev node.NetInterface, x *resident.Executor) (err error) {
-	if h == nil || !h.vacant {
+func (h *Home) keep(dev node.NetInterface, x *resident.Executor) (err error) {
+	if h == nil || !h.Vacant {
 		return nil
 	}
-	if h.folder == nil {
-		if h.folder, err = resident.OpenFolder(h.path); err != nil {
+	if h.Folder == nil {
+		if h.Folder, err = resident.OpenFolder(h.Path); err != nil {
 			return err
 		}
 	}
-	if h.folder.Whole() {
-		return fmt.Errorf("%s has what a process has left that was on another interface: want another folder, or remove that: `xdpfab resident remove %s`", h.path, h.path)
+	if h.Folder.Whole() {
+		return fmt.Errorf("%s has what a process has left that was on another interface: want another folder, or remove that: `xdpfab resident remove %s`", h.Path, h.Path)
 	}
-	if err = resident.Remove(h.path); err == nil {
-		err = x.Pin(h.path, resident.Node{Life: h.life, MAC: dev.MAC(), Interface: dev.Name(), UDP: dev.UDP()})
+	if err = resident.Remove(h.Path); err == nil {
+		err = x.Pin(h.Path, resident.Node{Life: h.Life, MAC: dev.MAC(), Interface: dev.Name(), UDP: dev.UDP()})
 	}
 	if err == nil {
-		err = dev.Program().Pin(h.folder.State()) // last: from here on it goes on by itself
+		err = dev.Program().Pin(h.Folder.State()) // last: from here on it goes on by itself
 	}
 	if err != nil {
 		return fmt.Errorf("resident regions that outlive the process: %w", errors.Join(err, h.vacate(dev)))
 	}
-	h.vacant = false
+	h.Vacant = false
 	return nil
 }
 
 // vacate undoes keep.
-func (h *home) vacate(dev node.NetInterface) error {
-	if h == nil || h.former || h.folder == nil {
+func (h *Home) vacate(dev node.NetInterface) error {
+	if h == nil || h.Former || h.Folder == nil {
 		return nil
 	}
-	h.vacant = true
-	return errors.Join(dev.Program().Unpin(), resident.Remove(h.path))
+	h.Vacant = true
+	return errors.Join(dev.Program().Unpin(), resident.Remove(h.Path))
 }
 
 // describe returns what a registration is to the program, as far as its options say.
-func (h *residence) describe(o *mr.Options) resident.Region {
+func (h *Residence) describe(o *mr.Options) resident.Region {
 	var key *session.Key
 	if len(o.AuthKey) > 0 {
 		key = session.NewKey(o.AuthKey, 0)
 	}
-	return resident.Region{Auth: h.executor.Digest(key), Access: uint32(o.Access), Name: resident.Name{Name: o.Name, Virtual: o.Virtual}}
+	return resident.Region{Auth: h.Executor.Digest(key), Access: uint32(o.Access), Name: resident.Name{Name: o.Name, Virtual: o.Virtual}}
 }
 
 // left makes a registration the one that a former process has left, if that was the same,
 // and reports whether it was.
-func (h *residence) left(m *mr.Memory, o *mr.Options) (bool, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (h *Residence) left(m *mr.Memory, o *mr.Options) (bool, error) {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 	of := h.memories[m]
-	if h.home == nil || h.home.resumed || of == nil || !of.Found() {
+	if h.Home == nil || h.Home.resumed || of == nil || !of.Found() {
 		return false, nil
 	}
-	regions, err := h.executor.Regions()
+	regions, err := h.Executor.Regions()
 	if err != nil {
 		return false, err
 	}
@@ -212,9 +212,9 @@ func (h *residence) left(m *mr.Memory, o *mr.Options) (bool, error) {
 		as.Length = len(of.Bytes())
 	}
 	for key, r := range regions {
-		_, taken := (*h.keys.Load())[key]
+		_, taken := (*h.Keys.Load())[key]
 		as.Key, as.Base, as.Incarnation = key, r.Base, r.Incarnation
-		if taken || r != as || !h.executor.Over(key, of) || o.Key != nil && *o.Key != key || o.Incarnation != 0 && o.Incarnation != r.Incarnation {
+		if taken || r != as || !h.Executor.Over(key, of) || o.Key != nil && *o.Key != key || o.Incarnation != 0 && o.Incarnation != r.Incarnation {
 			continue
 		}
 		o.Key, o.Incarnation = &key, r.Incarnation
@@ -226,25 +226,25 @@ func (h *residence) left(m *mr.Memory, o *mr.Options) (bool, error) {
 	return false, nil
 }
 
-// goOn takes back the sessions that a former process has left, and ends what else it has
+// GoOn takes back the sessions that a former process has left, and ends what else it has
 // left that this one does not want. The engines are paused.
-func (h *residence) goOn() {
-	h.mu.Lock()
-	x, at := h.executor, h.home
+func (h *Residence) GoOn() {
+	h.Mu.Lock()
+	x, at := h.Executor, h.Home
 	if at == nil || at.resumed {
-		h.mu.Unlock()
+		h.Mu.Unlock()
 		return
 	}
 	at.resumed = true
 	if x == nil {
-		h.mu.Unlock()
+		h.Mu.Unlock()
 		return
 	}
 	h.tellEnding()
-	err := x.Sweep(*h.keys.Load())
-	h.mu.Unlock()
+	err := x.Sweep(*h.Keys.Load())
+	h.Mu.Unlock()
 	var sessions []resident.LeftSession
-	if at.handed { // the engines have the sessions already
+	if at.Handed { // the engines have the sessions already
 		err = errors.Join(err, x.DropOthers())
 	} else {
 		var bad error
@@ -273,27 +273,27 @@ func (h *residence) goOn() {
 
 // tellEnding logs which regions of the process before end, as nothing has asked for them.
 // The lock is held.
-func (h *residence) tellEnding() {
-	regions, _ := h.executor.Regions() // Sweep says why not
+func (h *Residence) tellEnding() {
+	regions, _ := h.Executor.Regions() // Sweep says why not
 	for key, r := range regions {
-		if _, used := (*h.keys.Load())[key]; !used {
+		if _, used := (*h.Keys.Load())[key]; !used {
 			h.n.Log(slog.LevelWarn, "a resident region that the former process had ends, as this one does not have it",
 				slog.String("region", r.Name.Name), slog.Int("size", r.Length))
 		}
 	}
 }
 
-// depart is called when the domain begins to end. What it leaves is as if the process had
+// Depart is called when the domain begins to end. What it leaves is as if the process had
 // died, and the engines say nothing of it any more; otherwise it dies with the process
 // from here on.
-func (h *residence) depart() {
+func (h *Residence) Depart() {
 	if h.stays() {
 		for _, st := range h.n.Steppers {
 			st.Call(st.Eng.Depart)
 		}
-		h.mu.Lock()
-		h.leaving.Store(true)
-		h.mu.Unlock()
+		h.Mu.Lock()
+		h.Leaving.Store(true)
+		h.Mu.Unlock()
 	} else if err := h.unpin(); err != nil {
 		h.n.Log(slog.LevelWarn, "what is resident may be left behind", slog.Any("error", err))
 	}
@@ -301,53 +301,53 @@ func (h *residence) depart() {
 
 // stays reports whether a domain that begins to end leaves what is resident as if the
 // process had died.
-func (h *residence) stays() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	at := h.home
-	if at == nil || h.leaving.Load() {
+func (h *Residence) stays() bool {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	at := h.Home
+	if at == nil || h.Leaving.Load() {
 		return false
 	}
-	return at.left() || at.resumed && h.executor != nil && h.n.Config.ResidentLeave && !errors.Is(h.n.End.Returned(), errno.InterfaceLost)
+	return at.left() || at.resumed && h.Executor != nil && h.n.Config.ResidentLeave && !errors.Is(h.n.End.Returned(), errno.InterfaceLost)
 }
 
 // unpin has what is resident end with the process, unless it is handed over.
-func (h *residence) unpin() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.home == nil || h.leaving.Load() {
+func (h *Residence) unpin() error {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	if h.Home == nil || h.Leaving.Load() {
 		return nil
 	}
 	return h.n.Dev.(node.NetInterface).Program().Unpin()
 }
 
 // left reports whether what is there is still the former process's.
-func (h *home) left() bool { return h.former && !h.resumed }
+func (h *Home) left() bool { return h.Former && !h.resumed }
 
 // giveUp gives the home up, when the domain has given up all else, and removes what is
 // not left. The lock is held.
-func (h *residence) giveUp() error {
-	at := h.home
+func (h *Residence) giveUp() error {
+	at := h.Home
 	if at == nil {
 		return nil
 	}
 	var err error
-	if at.folder != nil && !at.left() && !h.leaving.Load() {
-		err = at.folder.Remove()
+	if at.Folder != nil && !at.left() && !h.Leaving.Load() {
+		err = at.Folder.Remove()
 	}
-	return errors.Join(err, at.close())
+	return errors.Join(err, at.Close())
 }
 
-// close gives the home up, and leaves what there is.
-func (h *home) close() (err error) {
+// Close gives the home up, and leaves what there is.
+func (h *Home) Close() (err error) {
 	if h == nil {
 		return nil
 	}
-	if h.found != nil { // the domain has never begun
-		err = h.found.Close()
+	if h.Found != nil { // the domain has never begun
+		err = h.Found.Close()
 	}
-	if h.folder != nil {
-		err = errors.Join(err, h.folder.Close())
+	if h.Folder != nil {
+		err = errors.Join(err, h.Folder.Close())
 	}
 	return err
 }

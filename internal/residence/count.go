@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package residence
 
 import (
 	"fmt"
@@ -100,28 +100,28 @@ func (p *programTallies) awaited() bool {
 	return false
 }
 
-// observeProgram has the program count what it applies to a region, for its tally. What
+// ObserveProgram has the program count what it applies to a region, for its tally. What
 // was applied before is no concern of a counter that is bound now.
-func (h *residence) observeProgram(key uint64, t counted) error {
-	p := &h.counted
+func (h *Residence) ObserveProgram(key uint64, t counted) error {
+	p := &h.Counted
 	p.look()
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if slices.ContainsFunc(p.list, func(x *programTally) bool { return x.to == t }) {
 		return nil
 	}
-	if h.executor == nil {
+	if h.Executor == nil {
 		return fmt.Errorf("xdpfab: region %#x: %w", key, errno.Closed)
 	}
-	from, err := h.executor.Count(key)
+	from, err := h.Executor.Count(key)
 	if err != nil {
 		return fmt.Errorf("xdpfab: %w", err)
 	}
 	if p.end == nil {
 		p.over = make(chan struct{})
-		if p.end, err = h.executor.OnTouch(h.touchedByProgram); err != nil {
+		if p.end, err = h.Executor.OnTouch(h.touchedByProgram); err != nil {
 			return fmt.Errorf("xdpfab: %w", err)
 		}
 	}
@@ -133,8 +133,8 @@ func (h *residence) observeProgram(key uint64, t counted) error {
 
 // touchedByProgram is called after the program has applied operations to a region with
 // counters. What it applies from the second look on makes another event.
-func (h *residence) touchedByProgram() {
-	p := &h.counted
+func (h *Residence) touchedByProgram() {
+	p := &h.Counted
 	h.haveLook()
 	if !p.awaited() {
 		select {
@@ -148,8 +148,8 @@ func (h *residence) touchedByProgram() {
 }
 
 // haveLook has the program's counts looked at by a goroutine that may.
-func (h *residence) haveLook() {
-	p := &h.counted
+func (h *Residence) haveLook() {
+	p := &h.Counted
 	if !h.n.Config.Alone {
 		p.look()
 	} else if !p.asked.Swap(true) {
@@ -160,8 +160,8 @@ func (h *residence) haveLook() {
 	}
 }
 
-// forget counts for the last time what the program has applied to a region.
-func (p *programTallies) forget(t counted) {
+// Forget counts for the last time what the program has applied to a region.
+func (p *programTallies) Forget(t counted) {
 	p.look()
 	p.mu.Lock()
 	defer p.mu.Unlock()
