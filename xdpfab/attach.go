@@ -13,7 +13,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"syscall"
 
@@ -23,66 +22,10 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// AttachMode says whether a domain goes through the daemon that has the interface.
-type AttachMode uint8
-
-// The modes.
-const (
-	AttachAuto   AttachMode = iota // through the daemon, if one serves the interface
-	AttachNever                    // the domain opens the interface itself
-	AttachAlways                   // through the daemon, or not at all
-)
-
-// String returns the mode as a word.
-func (m AttachMode) String() string {
-	switch m {
-	case AttachAuto:
-		return "auto"
-	case AttachNever:
-		return "never"
-	case AttachAlways:
-		return "always"
-	}
-	return fmt.Sprintf("AttachMode(%d)", uint8(m))
-}
-
-// MarshalText implements encoding.TextMarshaler.
-func (m AttachMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
-
-// ErrNoDaemon means that no daemon serves the interface, or none that this program can
-// reach.
-var ErrNoDaemon = errno.NoDaemon
-
-// ErrHostLost means that the daemon through which the domain uses the interface has
-// ended. The domain attaches to the next one by itself.
-var ErrHostLost = errno.HostLost
-
-// ControlEnv is the environment variable that names the control socket of the daemon, if
-// DomainAttr.Control does not.
-const ControlEnv = "XDPFAB_CONTROL"
-
-// AttachPath is the path to which a program sends POST, on the control socket, to attach:
-// the connection is Host.Serve's after the answer.
-const AttachPath = "/v1/attach"
-
-// DefaultControl is where the daemon of an interface has its control socket.
-func DefaultControl(ifname string) string { return "/run/xdpfabd/" + ifname + ".sock" }
-
-// control returns the path of the daemon's socket, and whether the caller has chosen it.
-func (a *DomainAttr) control(ifname string) (path string, chosen bool) {
-	if a.Control != "" {
-		return a.Control, true
-	}
-	if path := os.Getenv(ControlEnv); path != "" {
-		return path, true
-	}
-	return DefaultControl(ifname), false
-}
-
-// openAttached attaches to the daemon of an interface. The error wraps ErrNoDaemon if
+// openAttached attaches to the daemon of an interface, by the path of its socket, and
+// whether the caller has chosen that. The error wraps ErrNoDaemon if
 // there is none.
-func openAttached(ctx context.Context, ifname string, a *DomainAttr) (*attached, error) {
-	path, chosen := a.control(ifname)
+func openAttached(ctx context.Context, ifname, path string, chosen bool) (*attached, error) {
 	talk, err := dialHost(ctx, path)
 	if err != nil {
 		return nil, err
@@ -137,7 +80,7 @@ func dialHost(ctx context.Context, path string) (*share.Talk, error) {
 // upgrade turns the connection from HTTP into one for share.Talk.
 func upgrade(ctx context.Context, conn *net.UnixConn, path string) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	if _, err := io.WriteString(conn, "POST "+AttachPath+" HTTP/1.1\r\nHost: xdpfabd\r\nConnection: Upgrade\r\nUpgrade: xdpfab\r\nContent-Length: 0\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(conn, "POST "+share.AttachPath+" HTTP/1.1\r\nHost: xdpfabd\r\nConnection: Upgrade\r\nUpgrade: xdpfab\r\nContent-Length: 0\r\n\r\n"); err != nil {
 		return err
 	}
 	// One byte at a time, since what follows the answer is not for this reader.

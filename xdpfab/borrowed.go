@@ -39,9 +39,8 @@ type borrowed struct {
 	errands   []errand
 }
 
-// openBorrowed borrows a queue from the daemon of an interface.
-func openBorrowed(ctx context.Context, ifname string, a *DomainAttr) (*borrowed, error) {
-	path, chosen := a.control(ifname)
+// openBorrowed borrows a queue from the daemon of an interface: see openAttached.
+func openBorrowed(ctx context.Context, ifname, path string, chosen bool) (*borrowed, error) {
 	talk, err := dialHost(ctx, path)
 	if err != nil {
 		return nil, err

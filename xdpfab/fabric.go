@@ -57,8 +57,9 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
+	path, chosen := a.control(ifname)
 	if a.Borrow {
-		dev, err := openBorrowed(ctx, ifname, &a)
+		dev, err := openBorrowed(ctx, ifname, path, chosen)
 		if err != nil {
 			return nil, fmt.Errorf("xdpfab: a queue to borrow: %w", err)
 		}
@@ -66,7 +67,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	}
 	var noDaemon error
 	if a.Attach != AttachNever && a.ResidentPin == "" {
-		dev, err := openAttached(ctx, ifname, &a)
+		dev, err := openAttached(ctx, ifname, path, chosen)
 		if err == nil {
 			return f.adopt(dev, a)
 		}

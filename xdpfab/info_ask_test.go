@@ -15,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -50,7 +51,7 @@ func answering(t *testing.T, all *sync.WaitGroup, ifname string) (path string) {
 		}
 		talk := share.NewTalk(conn)
 		defer talk.Close()
-		_, err = http.ReadRequest(bufio.NewReaderSize(oneByte{conn}, 16))
+		_, err = http.ReadRequest(bufio.NewReaderSize(iotest.OneByteReader(conn), 16))
 		all.Done()
 		all.Wait()
 		if err == nil {

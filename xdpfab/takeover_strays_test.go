@@ -219,7 +219,7 @@ func TestTakeoverOfTraps(t *testing.T) {
 	}
 	c, err := n.bad.NewCounter()
 	if err == nil {
-		err = n.bad.node.Dev.(*attached).observeTrap(n.bad, c)
+		err = observeTrap(n.bad, c)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +251,7 @@ func TestTakeoverOfTraps(t *testing.T) {
 }
 
 // observeTrap binds a counter to an endpoint, so that the host maps tallies.
-func (a *attached) observeTrap(d *Domain, c *Counter) error {
+func observeTrap(d *Domain, c *Counter) error {
 	ep, err := d.NewEndpoint(EndpointAttr{Number: 10})
 	if err != nil {
 		return err

@@ -155,3 +155,7 @@ type Follow struct {
 
 // Moved is the new way to an address.
 type Moved Follow
+
+// AttachPath is the path to which a program sends POST, on the control socket, to attach:
+// the connection is a Talk after the answer.
+const AttachPath = "/v1/attach"
