@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
@@ -77,7 +78,7 @@ func TryGuestOf(t testing.TB, d *Domain, attr DomainAttr) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev, err := attach(t.Context(), talk, "test", nil)
+	dev, err := guestpkg.Attach(t.Context(), talk, "test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func guestBy(t testing.TB, dial func(context.Context) (*share.Talk, error), attr
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev, err := attach(t.Context(), talk, "test", redial)
+	dev, err := guestpkg.Attach(t.Context(), talk, "test", redial)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -401,7 +402,7 @@ func TestGuestEndsAmidCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev, err := attach(t.Context(), talk, "test", nil)
+	dev, err := guestpkg.Attach(t.Context(), talk, "test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +414,7 @@ func TestGuestEndsAmidCalls(t *testing.T) {
 			}
 		})
 	}
-	dev.talk.Hang()
+	dev.Talk.Hang()
 	calls.Wait()
 	if err := dev.Close(); err != nil {
 		t.Error(err)
@@ -427,11 +428,11 @@ func TestGuestCallsSideBySide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev, err := attach(t.Context(), talk, "test", nil)
+	dev, err := guestpkg.Attach(t.Context(), talk, "test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev.patience = 10 * testnet.Patience // no verdict on how fast the machine is
+	dev.Patience = 10 * testnet.Patience // no verdict on how fast the machine is
 	const number = 77
 	var calls sync.WaitGroup
 	for i := range 200 {
@@ -441,7 +442,7 @@ func TestGuestCallsSideBySide(t *testing.T) {
 			share.CallDrop:     uint64(i + 1),
 		} {
 			calls.Go(func() {
-				if err := dev.call(t.Context(), verb, args, nil); errors.Is(err, ErrHostLost) {
+				if err := dev.Call(t.Context(), verb, args, nil); errors.Is(err, ErrHostLost) {
 					t.Errorf("%s: %v", verb, err)
 				}
 			})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -82,7 +83,7 @@ func (l *lending) borrow(attr DomainAttr) (*Domain, error) {
 	if err != nil {
 		return nil, err
 	}
-	dev, err := borrow(l.t.Context(), talk, "test")
+	dev, err := guestpkg.Borrow(l.t.Context(), talk, "test")
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
@@ -18,7 +19,7 @@ const longCall = 20 * time.Second
 
 func init() {
 	var dumps atomic.Int32
-	watchCall = func(verb string) func() {
+	guestpkg.WatchCall = func(verb string) func() {
 		timer := time.AfterFunc(longCall*testnet.Slow, func() {
 			if dumps.Add(1) <= 2 { // one shows where all the calls wait
 				fmt.Fprintf(os.Stderr, "call %q waits for its host for %v:\n%s\n", verb, longCall*testnet.Slow, testnet.Stacks())

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/residence"
@@ -59,7 +60,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	}
 	path, chosen := a.control(ifname)
 	if a.Borrow {
-		dev, err := openBorrowed(ctx, ifname, path, chosen)
+		dev, err := guestpkg.OpenBorrowed(ctx, ifname, path, chosen)
 		if err != nil {
 			return nil, fmt.Errorf("xdpfab: a queue to borrow: %w", err)
 		}
@@ -67,7 +68,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	}
 	var noDaemon error
 	if a.Attach != AttachNever && a.ResidentPin == "" {
-		dev, err := openAttached(ctx, ifname, path, chosen)
+		dev, err := guestpkg.OpenAttached(ctx, ifname, path, chosen)
 		if err == nil {
 			return f.adopt(dev, a)
 		}

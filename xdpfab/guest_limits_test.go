@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
@@ -28,7 +29,7 @@ func TestGuestLimits(t *testing.T) {
 			}
 			return nil
 		}}), DomainAttr{}, nil)
-	if s := g.node.Dev.(*attached).carrier.Tags(); s != 64 {
+	if s := g.node.Dev.(*guestpkg.Attached).Carrier.Tags(); s != 64 {
 		t.Errorf("rings of %d entries, want 64: the host allows 100", s)
 	}
 	register := func(name string, size int, length ...int) (*mr.Region, error) {
@@ -161,12 +162,12 @@ func TestGuests(t *testing.T) {
 // wraps.
 func TestHostErrors(t *testing.T) {
 	err := fmt.Errorf("%w: %w", ErrPeerSilent, fmt.Errorf("neighbour: %w", port.ErrUnreachable))
-	got := replied(share.Reply{Error: err.Error(), Kinds: node.KindsOf(err)})
+	got := guestpkg.Replied(share.Reply{Error: err.Error(), Kinds: node.KindsOf(err)})
 	if got.Error() != err.Error() || !errors.Is(got, ErrPeerSilent) || !errors.Is(got, port.ErrUnreachable) || errors.Is(got, ErrBusy) {
 		t.Errorf("%v", got)
 	}
 	for kind, e := range node.GuestErrors {
-		if got := replied(share.Reply{Kinds: []string{kind}}); !errors.Is(got, e) {
+		if got := guestpkg.Replied(share.Reply{Kinds: []string{kind}}); !errors.Is(got, e) {
 			t.Errorf("%s: not %v", kind, e)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
@@ -61,7 +62,7 @@ func (g *rawGuest) call(verb string, args, result any, fds ...int) error {
 		return err
 	}
 	if r.Error != "" {
-		return replied(r)
+		return guestpkg.Replied(r)
 	}
 	if result == nil {
 		return nil
@@ -242,7 +243,7 @@ func TestKeptIsCharged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.node.Dev.(*attached).hangUp()
+	g.node.Dev.(*guestpkg.Attached).HangUp()
 	left := Cost{Memory: 8192, Files: 1, Mappings: 1}
 	testnet.Eventually(t, "the program's end", func() bool { return first.Used() == left })
 	next := NewBudget("next", Cost{Memory: 4096})

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -66,7 +67,7 @@ func TestGuestTooLate(t *testing.T) {
 		if !errors.Is(err, io.EOF) && !errors.Is(err, unix.ECONNRESET) {
 			t.Errorf("%s: the conversation ends with %v", name, err)
 		}
-		if err := replied(last); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "within 1ms of connecting: rule 7 allows no more") {
+		if err := guestpkg.Replied(last); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "within 1ms of connecting: rule 7 allows no more") {
 			t.Errorf("%s: the program is told %v", name, err)
 		}
 		if err := <-hosted; !errors.Is(err, ErrDenied) {
@@ -83,7 +84,7 @@ func TestGuestInTime(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)
 	for limit := 8 * time.Millisecond; ; limit *= 2 { // until it is enough for this machine
 		talk, hosted := talkTo(t, a, GuestLimits{Attach: limit})
-		dev, err := attach(t.Context(), talk, "test", nil)
+		dev, err := guestpkg.Attach(t.Context(), talk, "test", nil)
 		if err != nil {
 			<-hosted
 			continue

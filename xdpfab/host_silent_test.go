@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
@@ -34,16 +35,16 @@ func TestHostSilent(t *testing.T) {
 		ends[i] = c.(*net.UnixConn)
 		defer ends[i].Close()
 	}
-	a := &conversation{talk: share.NewTalk(ends[0]), calls: map[uint64]chan answer{}, patience: time.Millisecond}
-	err = a.call(t.Context(), share.CallCounters, struct{}{}, nil)
+	a := &guestpkg.Conversation{Talk: share.NewTalk(ends[0]), Calls: map[uint64]chan guestpkg.Answer{}, Patience: time.Millisecond}
+	err = a.Call(t.Context(), share.CallCounters, struct{}{}, nil)
 	if !errors.Is(err, ErrHostLost) || !strings.Contains(err.Error(), "not answered") {
 		t.Errorf("%v, want ErrHostLost", err)
 	}
 	if b, err := io.ReadAll(ends[1]); err != nil || len(b) == 0 {
 		t.Errorf("the host reads %d bytes, %v; want the call, and the end", len(b), err)
 	}
-	if len(a.calls) != 0 {
-		t.Errorf("%d calls wait still", len(a.calls))
+	if len(a.Calls) != 0 {
+		t.Errorf("%d calls wait still", len(a.Calls))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/nic"
 )
 
@@ -42,10 +43,10 @@ func askAll(list []daemonAt, ask func(path string) (*daemonOffer, error)) {
 
 // askDaemon asks the daemon at a control socket what it offers this program.
 func askDaemon(ctx context.Context, path string, within time.Duration) (o *daemonOffer, err error) {
-	silent := fmt.Errorf("it has not said within %v what it offers this program: %w", within, errHostSilent)
+	silent := fmt.Errorf("it has not said within %v what it offers this program: %w", within, guestpkg.ErrHostSilent)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, silent)
 	defer cancel()
-	talk, err := dialHost(ctx, path)
+	talk, err := guestpkg.DialHost(ctx, path)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		<-ctx.Done() // its timer may be later than the socket's
 	}
@@ -57,7 +58,7 @@ func askDaemon(ctx context.Context, path string, within time.Duration) (o *daemo
 	}
 	defer talk.Close()
 	o = &daemonOffer{}
-	if o.Offer, err = termsOf(ctx, talk); err == nil {
+	if o.Offer, err = guestpkg.TermsOf(ctx, talk); err == nil {
 		err = json.Unmarshal(o.Interface, &o.info)
 	}
 	if err != nil {
@@ -95,12 +96,12 @@ func (h *Info) attachable(ctx context.Context, machine *nic.System, interfaces [
 	for _, a := range daemons { // on the caller's thread, which knows its network namespace
 		err := a.err
 		if err == nil && (a.ifname != "" || !a.chosen) {
-			err = serves(a.path, a.ifname, a.chosen, &a.offer.info, &a.offer.Attached)
+			err = guestpkg.Serves(a.path, a.ifname, a.chosen, &a.offer.info, &a.offer.Attached)
 		}
 		switch {
 		case err == nil:
 			list = append(list, a.offer.infos()...)
-		case errors.Is(err, errHostSilent) && a.ifname != "":
+		case errors.Is(err, guestpkg.ErrHostSilent) && a.ifname != "":
 			list, unusable = append(list, a.silent(machine, interfaces)...), append(unusable, err)
 		case !errors.Is(err, ErrNoDaemon) || errors.Is(err, fs.ErrPermission) || a.chosen || h.Attach == AttachAlways:
 			unusable = append(unusable, err)

@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
@@ -96,7 +97,7 @@ func TestAskAll(t *testing.T) {
 		switch {
 		case n%2 == 1 && (a.err != nil || a.offer.info.Name != fmt.Sprint("eth", n) || a.offer.Endpoints != 7 || a.offer.info.Daemon != a.path):
 			t.Errorf("daemon %d: %+v, %v", n, a.offer, a.err)
-		case n%2 == 0 && (!errors.Is(a.err, errHostSilent) || a.offer != nil || strings.Contains(a.err.Error(), "\n")):
+		case n%2 == 0 && (!errors.Is(a.err, guestpkg.ErrHostSilent) || a.offer != nil || strings.Contains(a.err.Error(), "\n")):
 			t.Errorf("daemon %d, which is stopped: %+v, %v", n, a.offer, a.err)
 		}
 	}
@@ -124,7 +125,7 @@ func TestAskFull(t *testing.T) {
 		}
 		defer c.Close()
 	}
-	if _, err := askDaemon(t.Context(), path, testnet.Patience); !errors.Is(err, errHostSilent) || !strings.Contains(err.Error(), path) {
+	if _, err := askDaemon(t.Context(), path, testnet.Patience); !errors.Is(err, guestpkg.ErrHostSilent) || !strings.Contains(err.Error(), path) {
 		t.Error(err)
 	}
 }
@@ -196,7 +197,7 @@ func listenAnew(raw syscall.RawConn, backlog int) (err error) {
 func TestAskTooLate(t *testing.T) {
 	path, _ := stopped(t)
 	_, err := askDaemon(t.Context(), path, -time.Second)
-	if !errors.Is(err, errHostSilent) || !strings.Contains(err.Error(), path) {
+	if !errors.Is(err, guestpkg.ErrHostSilent) || !strings.Contains(err.Error(), path) {
 		t.Error(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
@@ -37,7 +38,7 @@ func everything() Allowance {
 
 // guest makes an offer one for a guest.
 func (i *Info) guest(o *share.Offer) {
-	s, endpoints := sizesOf(o.Sizes), Limit(o.Endpoints)
+	s, endpoints := guestpkg.SizesOf(o.Sizes), Limit(o.Endpoints)
 	i.Attach = AttachAlways
 	i.Allowance = Allowance{Rule: o.Rule, Operations: Limit(s.Entries), Arena: Limit(s.Arena), Arrivals: Limit(s.Arrivals),
 		Endpoints: endpoints, Peers: Limit(o.Peers), Regions: Limit(o.Regions), Memory: Limit(o.Memory), Kept: Limit(o.Kept), Queues: Limit(o.Queues)}

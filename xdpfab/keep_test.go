@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -23,7 +24,7 @@ var endings = map[string]func(*testing.T, *Domain){
 			t.Error(err)
 		}
 	},
-	"killed": func(_ *testing.T, g *Domain) { g.node.Dev.(*attached).hangUp() },
+	"killed": func(_ *testing.T, g *Domain) { g.node.Dev.(*guestpkg.Attached).HangUp() },
 }
 
 // keeper is a program that has a region "mine" of 4096 bytes kept, and serves it by
@@ -147,7 +148,7 @@ func TestKeptTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.node.Dev.(*attached).hangUp()
+	g.node.Dev.(*guestpkg.Attached).HangUp()
 	untilLeft(t, a)
 	heir := guestBy(t, dial, DomainAttr{}, nil)
 	if _, err := heir.TakeBack("mine"); err != nil {
@@ -156,7 +157,7 @@ func TestKeptTwice(t *testing.T) {
 	if list := a.Hosting().Kept(); len(list) != 2 || !list[0].InUse || list[1].InUse {
 		t.Errorf("%+v", list)
 	}
-	heir.node.Dev.(*attached).hangUp()
+	heir.node.Dev.(*guestpkg.Attached).HangUp()
 	untilLeft(t, a)
 	p, err := b.Dial(t.Context(), a.Name(7))
 	if err != nil {
@@ -223,7 +224,7 @@ func TestKeepRefused(t *testing.T) {
 	refused(err, ErrBusy, "has it")
 	_, err = other.TakeBack("nothing")
 	refused(err, ErrNotKept, `"nothing"`)
-	g.node.Dev.(*attached).hangUp()
+	g.node.Dev.(*guestpkg.Attached).HangUp()
 	testnet.Eventually(t, "the program gone", func() bool { return len(a.Hosting().Guests()) == 1 })
 	_, err = other.TakeBack("mine")
 	refused(err, ErrBusy, "want a domain that has not")
@@ -254,7 +255,7 @@ func TestWithdrawKept(t *testing.T) {
 	if err := a.Hosting().WithdrawKept(uid+1, "mine"); !errors.Is(err, ErrNotKept) {
 		t.Errorf("another user's: %v", err)
 	}
-	g.node.Dev.(*attached).hangUp()
+	g.node.Dev.(*guestpkg.Attached).HangUp()
 	untilLeft(t, a)
 	if err := a.Hosting().WithdrawKept(uid, "mine"); err != nil {
 		t.Error(err)
@@ -312,7 +313,7 @@ func TestKeptTakesNoMessages(t *testing.T) {
 		}
 	}
 	converse(g)
-	g.node.Dev.(*attached).hangUp()
+	g.node.Dev.(*guestpkg.Attached).HangUp()
 	untilLeft(t, a)
 	if err := p.Send(ctx, []byte("anybody?")); err == nil {
 		t.Error("a message to nobody")
@@ -336,7 +337,7 @@ func TestKeptTakesNoMessages(t *testing.T) {
 func TestWithdrawKeptAtEnd(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)
 	g, _ := keeper(t, hostingOf(t, a, mayKeep))
-	g.node.Dev.(*attached).hangUp()
+	g.node.Dev.(*guestpkg.Attached).HangUp()
 	untilLeft(t, a)
 	region := a.Hosting().Kept()[0]
 	a.Hosting().mu.Lock()

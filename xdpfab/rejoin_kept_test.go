@@ -7,6 +7,7 @@ import (
 	"errors"
 	"testing"
 
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
@@ -48,7 +49,7 @@ func TestKeptRejoins(t *testing.T) {
 	l.goOn()
 	back := func() bool { return a.Hosting().Kept()[0].InUse }
 	for range 2 {
-		g.node.Dev.(*attached).hangUp()
+		g.node.Dev.(*guestpkg.Attached).HangUp()
 		untilLeft(t, a)
 		l.goOn()
 		gate <- struct{}{}
@@ -59,7 +60,7 @@ func TestKeptRejoins(t *testing.T) {
 		remote, err := p.Lookup(t.Context(), passing.Name())
 		return err == nil && p.Read(t.Context(), remote, 0, make([]byte, 8)) == nil
 	})
-	g.node.Dev.(*attached).hangUp()
+	g.node.Dev.(*guestpkg.Attached).HangUp()
 	untilLeft(t, a)
 	if err := second.Close(); err != nil {
 		t.Error(err)
@@ -100,13 +101,13 @@ func TestForsakenOfAnother(t *testing.T) {
 	if err := errors.Join(g.Keep(mine), g.Keep(second)); err != nil {
 		t.Fatal(err)
 	}
-	g.node.Dev.(*attached).hangUp()
+	g.node.Dev.(*guestpkg.Attached).HangUp()
 	untilLeft(t, a)
 	if err := errors.Join(mine.Close(), second.Close(), a.Hosting().WithdrawKept(a.Hosting().Kept()[0].UID, "mine")); err != nil {
 		t.Fatal(err)
 	}
 	other, _ := keeper(t, dial)
-	other.node.Dev.(*attached).hangUp()
+	other.node.Dev.(*guestpkg.Attached).HangUp()
 	untilLeft(t, a)
 	close(gate)
 	testnet.Eventually(t, "only the other program's region is kept", func() bool {

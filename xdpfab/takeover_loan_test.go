@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -268,7 +269,7 @@ func TestTakeoverKeptQueue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, fds, err := ask(t.Context(), talk, share.CallBorrow, share.Borrow{Version: share.Version})
+	_, fds, err := guestpkg.Ask(t.Context(), talk, share.CallBorrow, share.Borrow{Version: share.Version})
 	if err != nil || len(fds) != 4 {
 		t.Fatalf("%d descriptors, %v", len(fds), err)
 	}

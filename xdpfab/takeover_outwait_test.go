@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -109,7 +110,7 @@ func TestTakeoverOutwaitsNoStarvedOne(t *testing.T) {
 		{share.CallEndpoint, share.Endpoint{Number: 9, Origin: 77}, nil},
 		{share.CallPeer, share.Peer{Origin: 77, Addr: wire.Addr{MAC: b.node.Dev.MAC()}}, nil},
 	} {
-		_, fds, err := ask(t.Context(), talk, c.verb, c.args, c.fds...)
+		_, fds, err := guestpkg.Ask(t.Context(), talk, c.verb, c.args, c.fds...)
 		if share.CloseAll(fds); err != nil {
 			t.Fatal(err)
 		}

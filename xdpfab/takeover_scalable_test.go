@@ -7,6 +7,7 @@ import (
 	"errors"
 	"testing"
 
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
@@ -111,11 +112,11 @@ func TestOrphanContexts(t *testing.T) {
 	g := guestBy(t, s.connect, DomainAttr{}, nil)
 	scalableGuest(t, g, 20)
 	first := uint16(20)
-	if err := g.node.Dev.(*attached).call(t.Context(), share.CallUnblock, first, nil); !errors.Is(err, ErrBusy) {
+	if err := g.node.Dev.(*guestpkg.Attached).Call(t.Context(), share.CallUnblock, first, nil); !errors.Is(err, ErrBusy) {
 		t.Errorf("numbers of open contexts given back: %v, want ErrBusy", err)
 	}
 	stray := share.Endpoint{Number: AnyNumber, Highest: true, Block: &first, Origin: node.NewLife()}
-	if err := g.node.Dev.(*attached).call(context.Background(), share.CallEndpoint, stray, nil); !errors.Is(err, ErrNotImplemented) {
+	if err := g.node.Dev.(*guestpkg.Attached).Call(context.Background(), share.CallEndpoint, stray, nil); !errors.Is(err, ErrNotImplemented) {
 		t.Errorf("a receive context beyond the numbers: %v, want ErrNotImplemented", err)
 	}
 	s.next()

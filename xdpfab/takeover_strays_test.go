@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -85,12 +86,12 @@ func (n *neighbours) ends() {
 // hears waits until the bad program's host has gone, and checks what it says of that.
 func (n *neighbours) hears(want string) {
 	n.t.Helper()
-	a := n.bad.node.Dev.(*attached)
+	a := n.bad.node.Dev.(*guestpkg.Attached)
 	var ended error
 	testnet.Eventually(n.t, "the end of the program's host", func() bool {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		ended = a.ended
+		a.Mu.Lock()
+		defer a.Mu.Unlock()
+		ended = a.Ended
 		return ended != nil
 	})
 	if !errors.Is(ended, ErrHostLost) || !strings.Contains(ended.Error(), want) {
@@ -242,7 +243,7 @@ func TestTakeoverOfTraps(t *testing.T) {
 	if len(n.dom.Hosting().Guests()) != 2 {
 		t.Errorf("guests: %+v", n.dom.Hosting().Guests())
 	}
-	n.bad.node.Dev.(*attached).hangUp() // the region stays, without a program
+	n.bad.node.Dev.(*guestpkg.Attached).HangUp() // the region stays, without a program
 	testnet.Eventually(t, "left", func() bool { list := n.dom.Hosting().Kept(); return len(list) == 1 && !list[0].InUse })
 	n.next()
 	if list := n.dom.Hosting().Kept(); len(list) != 1 {
@@ -280,7 +281,7 @@ func TestTakeoverOfBreakers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer area.Close()
-	_, fds, err := ask(t.Context(), deaf, share.CallAttach, share.Attach{Version: share.Version, Sizes: share.Sizes{Entries: 16, Arena: share.MinArena, Arrivals: share.MinArrivals}}, area.FD())
+	_, fds, err := guestpkg.Ask(t.Context(), deaf, share.CallAttach, share.Attach{Version: share.Version, Sizes: share.Sizes{Entries: 16, Arena: share.MinArena, Arrivals: share.MinArrivals}}, area.FD())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +367,7 @@ func TestTakeoverOfATurncoat(t *testing.T) {
 	if err := errors.Join(p.Send(t.Context(), []byte("hello")), <-received); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.bad.node.Dev.(*attached).call(t.Context(), share.CallServe, share.Serve{Endpoint: 11, On: true}, nil); err != nil {
+	if err := n.bad.node.Dev.(*guestpkg.Attached).Call(t.Context(), share.CallServe, share.Serve{Endpoint: 11, On: true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	n.twice(n.handOver())

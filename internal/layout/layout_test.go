@@ -44,7 +44,8 @@ var imports = map[string][]string{
 	"internal/port":         {"xsk", "bpf", "internal/wire", "internal/route", "internal/nic"},
 	"internal/node":         {"internal/engine", "internal/errno", "internal/executor", "internal/memory", "internal/port", "internal/progress", "internal/session", "internal/share", "internal/wire", "mr", "xsk"},
 	"internal/residence":    {"internal/engine", "internal/errno", "internal/executor", "internal/memory", "internal/node", "internal/port", "internal/resident", "internal/session", "internal/share", "internal/wire", "mr", "atomic"},
-	"xdpfab":                {"internal/residence", "internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
+	"internal/guest":        {"internal/engine", "internal/errno", "internal/node", "internal/port", "internal/session", "internal/share", "internal/wire", "mr"},
+	"xdpfab":                {"internal/guest", "internal/residence", "internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
 	"internal/testnet/veth": {"internal/dump"},
 	"internal/testnet":      {"internal/testnet/veth", "internal/kernel"},
 

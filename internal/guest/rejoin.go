@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package guest
 
 import (
 	"context"
@@ -23,9 +23,9 @@ import (
 // numbers.
 
 // Survive has the domain move to another host.
-func (a *attached) Survive(on *node.Stepper, move node.MoveIn) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (a *Attached) Survive(on *node.Stepper, move node.MoveIn) {
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
 	if a.redial != nil {
 		a.rejoin = func(ctx context.Context, in joins) bool { return a.rejoins(ctx, on, move, in) }
 	}
@@ -38,14 +38,14 @@ const (
 )
 
 // seek looks for another host until there is one, or the domain is closed.
-func (a *attached) seek(rejoin func(context.Context, joins) bool, changed func(port.Event)) {
+func (a *Attached) seek(rejoin func(context.Context, joins) bool, changed func(port.Event)) {
 	rejoin(a.closing, joins{}) // what the former one had is over
-	a.mu.Lock()
+	a.Mu.Lock()
 	if a.joined {
 		a.joined = false
 		a.lives.Add(1)
 	}
-	a.mu.Unlock()
+	a.Mu.Unlock()
 	a.moving.RLock()
 	first := min(firstSeek<<min(a.turnedAway, 8), longestSeek)
 	a.moving.RUnlock()
@@ -71,12 +71,12 @@ func (a *attached) seek(rejoin func(context.Context, joins) bool, changed func(p
 }
 
 // moveTo talks to another host, and has it carry the domain's operations.
-func (a *attached) moveTo(in joins, rejoin func(context.Context, joins) bool) bool {
+func (a *Attached) moveTo(in joins, rejoin func(context.Context, joins) bool) bool {
 	a.moving.Lock()
 	defer a.moving.Unlock()
-	a.mu.Lock()
-	a.talk, a.ended = in.talk, nil
-	a.mu.Unlock()
+	a.Mu.Lock()
+	a.Talk, a.Ended = in.talk, nil
+	a.Mu.Unlock()
 	a.reader.Go(func() { a.lose(a.listen(in.talk, nil)) })
 	if !rejoin(a.closing, in) {
 		a.turnedAway++
@@ -87,19 +87,19 @@ func (a *attached) moveTo(in joins, rejoin func(context.Context, joins) bool) bo
 }
 
 // tookIn notes that a host carries operations.
-func (a *attached) tookIn() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (a *Attached) tookIn() {
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
 	a.joined = true
 }
 
 // rejoins is called without an area when the host has ended, and then with what the next
 // one has agreed to. It reports whether that one carries the domain's operations now.
-func (a *attached) rejoins(ctx context.Context, st *node.Stepper, move node.MoveIn, in joins) (joined bool) {
+func (a *Attached) rejoins(ctx context.Context, st *node.Stepper, move node.MoveIn, in joins) (joined bool) {
 	if in.area == nil {
 		st.Call(func() {
 			st.Eng.Lose()
-			_ = a.carrier.Lose()
+			_ = a.Carrier.Lose()
 		})
 		return false
 	}
@@ -110,7 +110,7 @@ func (a *attached) rejoins(ctx context.Context, st *node.Stepper, move node.Move
 	}
 	if err != nil {
 		_ = in.close()
-		a.hangUp() // which begins all over
+		a.HangUp() // which begins all over
 		return false
 	}
 	st.Call(func() {
@@ -119,7 +119,7 @@ func (a *attached) rejoins(ctx context.Context, st *node.Stepper, move node.Move
 		}
 		joined = true
 		a.tookIn()
-		a.carrier.Renew(in.area, in.bell)
+		a.Carrier.Renew(in.area, in.bell)
 		for p, n := range numbers {
 			p.Carry(n)
 		}
@@ -131,20 +131,20 @@ func (a *attached) rejoins(ctx context.Context, st *node.Stepper, move node.Move
 }
 
 // talksTo reports whether talk is the conversation with the present host.
-func (a *attached) talksTo(talk *share.Talk) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.ended == nil && a.talk == talk
+func (a *Attached) talksTo(talk *share.Talk) bool {
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
+	return a.Ended == nil && a.Talk == talk
 }
 
 // moveRegions gives another host what the guest itself has: its attributes, tallies and
 // regions.
-func (a *attached) moveRegions(ctx context.Context) error {
-	a.mu.Lock()
+func (a *Attached) moveRegions(ctx context.Context) error {
+	a.Mu.Lock()
 	regions := slices.Clone(a.regions)
-	a.mu.Unlock()
+	a.Mu.Unlock()
 	_, err := a.tuneHost(ctx)
-	errs := []error{err, a.offerTallies(ctx, a.carrier.Tallies())}
+	errs := []error{err, a.offerTallies(ctx, a.Carrier.Tallies())}
 	regions, err = a.regain(ctx, regions)
 	if err != nil {
 		return err
@@ -164,10 +164,10 @@ type offered struct {
 }
 
 // offer has the host let peers operate on a region.
-func (a *attached) offer(ctx context.Context, r offered) error {
-	err := a.call(ctx, share.CallRegister, r.Region, nil, r.memory.FD())
+func (a *Attached) offer(ctx context.Context, r offered) error {
+	err := a.Call(ctx, share.CallRegister, r.Region, nil, r.memory.FD())
 	if err == nil && r.kept {
-		err = a.call(ctx, share.CallKeep, r.Key, nil)
+		err = a.Call(ctx, share.CallKeep, r.Key, nil)
 	}
 	return err
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package guest
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // those of the host, whose engine has the sessions: other values are refused.
 
 // Tune tells the host of the attributes, and fills in those in force.
-func (a *attached) Tune(attr *node.Tuning) error {
+func (a *Attached) Tune(attr *node.Tuning) error {
 	a.giveUp = attr.GiveUp
 	if attr.UsualGiveUp {
 		a.giveUp = 0
@@ -51,6 +51,6 @@ func (a *attached) Tune(attr *node.Tuning) error {
 }
 
 // tuneHost tells a host of the give-up time.
-func (a *attached) tuneHost(ctx context.Context) (host share.Tune, err error) {
-	return host, a.call(ctx, share.CallTune, share.Tune{GiveUp: a.giveUp}, &host)
+func (a *Attached) tuneHost(ctx context.Context) (host share.Tune, err error) {
+	return host, a.Call(ctx, share.CallTune, share.Tune{GiveUp: a.giveUp}, &host)
 }

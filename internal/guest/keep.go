@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package guest
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // An attached domain is a regionKeeper.
 
 // TakeBack has the host give back a region that it keeps.
-func (a *attached) TakeBack(name string) (told share.Region, fd int, err error) {
+func (a *Attached) TakeBack(name string) (told share.Region, fd int, err error) {
 	fds, err := a.callFor(context.Background(), share.CallTakeBack, name, &told)
 	if err == nil && len(fds) != 1 {
 		err = fmt.Errorf("%d file descriptors: want the memfd of the region", len(fds))
@@ -26,19 +26,19 @@ func (a *attached) TakeBack(name string) (told share.Region, fd int, err error) 
 }
 
 // Took notes a region that was taken back, for the next host.
-func (a *attached) Took(r share.Region, m *mr.Memory) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (a *Attached) Took(r share.Region, m *mr.Memory) {
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
 	a.regions = append(a.regions, offered{Region: r, memory: m, kept: true})
 }
 
 // Keep has the host keep a region, and the next host too.
-func (a *attached) Keep(r *mr.Region) error {
-	if err := a.call(context.Background(), share.CallKeep, r.Key(), nil); err != nil {
+func (a *Attached) Keep(r *mr.Region) error {
+	if err := a.Call(context.Background(), share.CallKeep, r.Key(), nil); err != nil {
 		return err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
 	for i := range a.regions {
 		if a.regions[i].Key == r.Key() {
 			a.regions[i].kept = true
@@ -48,9 +48,9 @@ func (a *attached) Keep(r *mr.Region) error {
 }
 
 // keeps reports whether a region is kept.
-func (a *attached) keeps(key uint64) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (a *Attached) keeps(key uint64) bool {
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
 	for _, r := range a.regions {
 		if r.Key == key {
 			return r.kept

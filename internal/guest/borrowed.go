@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package guest
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 // endpoints.
 type borrowed struct {
 	node.Alone
-	conversation // its mu guards what is behind tasks, too
+	Conversation // its mu guards what is behind tasks, too
 
 	queue *port.Queue
 	ferry *share.Ferry
@@ -39,27 +39,27 @@ type borrowed struct {
 	errands   []errand
 }
 
-// openBorrowed borrows a queue from the daemon of an interface: see openAttached.
-func openBorrowed(ctx context.Context, ifname, path string, chosen bool) (*borrowed, error) {
-	talk, err := dialHost(ctx, path)
+// OpenBorrowed borrows a queue from the daemon of an interface: see openAttached.
+func OpenBorrowed(ctx context.Context, ifname, path string, chosen bool) (*borrowed, error) {
+	talk, err := DialHost(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	b, err := borrow(ctx, talk, path)
+	b, err := Borrow(ctx, talk, path)
 	if err != nil {
 		return nil, fmt.Errorf("daemon at %s: %w", path, err)
 	}
-	if err := serves(path, ifname, chosen, &b.info, &b.host.Attached); err != nil {
+	if err := Serves(path, ifname, chosen, &b.info, &b.host.Attached); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	return b, nil
 }
 
-// borrow makes a device of a conversation with a host, which it has from then on.
-func borrow(ctx context.Context, talk *share.Talk, socket string) (*borrowed, error) {
-	b := &borrowed{conversation: conversation{calls: map[uint64]chan answer{}, talk: talk}, wake: make(chan struct{}, 1),
+// Borrow makes a device of a conversation with a host, which it has from then on.
+func Borrow(ctx context.Context, talk *share.Talk, socket string) (*borrowed, error) {
+	b := &borrowed{Conversation: Conversation{Calls: map[uint64]chan Answer{}, Talk: talk}, wake: make(chan struct{}, 1),
 		followers: map[wire.Addr]map[*follower]struct{}{}}
-	result, fds, err := ask(ctx, talk, share.CallBorrow, share.Borrow{Version: share.Version})
+	result, fds, err := Ask(ctx, talk, share.CallBorrow, share.Borrow{Version: share.Version})
 	if err != nil {
 		share.CloseAll(fds)
 		return nil, errors.Join(err, talk.Close())
@@ -101,10 +101,10 @@ func (b *borrowed) take(result json.RawMessage, fds []int) (err error) {
 // lose ends the domain when the host has gone: the host's XDP program has gone with it,
 // and no frame arrives any more.
 func (b *borrowed) lose(err error) {
-	b.mu.Lock()
+	b.Mu.Lock()
 	b.cut(err)
-	changed, ended := b.changed, b.ended
-	b.mu.Unlock()
+	changed, ended := b.changed, b.Ended
+	b.Mu.Unlock()
 	if changed != nil && b.closing.Err() == nil {
 		changed(port.Event{Kind: port.HostGone, Err: ended})
 	}
@@ -131,23 +131,23 @@ func (b *borrowed) Number(x share.Endpoint) (first uint16, given bool, err error
 	if x.Block != nil && !x.Posts {
 		return 0, false, nil
 	}
-	return first, true, b.call(context.Background(), share.CallNumber, share.Number{Number: x.Number, Count: 1, Highest: x.Highest}, &first)
+	return first, true, b.Call(context.Background(), share.CallNumber, share.Number{Number: x.Number, Count: 1, Highest: x.Highest}, &first)
 }
 
 func (b *borrowed) Passive(x share.Passive) (first uint16, given bool, err error) {
-	return first, true, b.call(context.Background(), share.CallNumber, share.Number{Number: x.Number, Count: 1}, &first)
+	return first, true, b.Call(context.Background(), share.CallNumber, share.Number{Number: x.Number, Count: 1}, &first)
 }
 
 func (b *borrowed) Block(number, length int) (int, bool, error) {
 	var first uint16
-	err := b.call(context.Background(), share.CallNumber, share.Number{Number: number, Count: length}, &first)
+	err := b.Call(context.Background(), share.CallNumber, share.Number{Number: number, Count: length}, &first)
 	return int(first), true, err
 }
 
 // GiveBack gives numbers of endpoints back. A host that has ended wants none.
 func (b *borrowed) GiveBack(first uint16, count int) {
 	for n := range count {
-		_ = b.call(context.Background(), share.CallDrop, first+uint16(n), nil)
+		_ = b.Call(context.Background(), share.CallDrop, first+uint16(n), nil)
 	}
 }
 
@@ -166,15 +166,15 @@ func (b *borrowed) MTU() int { return b.host.MTU }
 
 // Link implements device.
 func (b *borrowed) Link(ctx context.Context, to wire.Addr) (l wire.Link, err error) {
-	return l, b.call(ctx, share.CallLink, to, &l)
+	return l, b.Call(ctx, share.CallLink, to, &l)
 }
 
 // Watch implements device: the host's end is the one change that is told.
 func (b *borrowed) Watch(changed func(port.Event)) {
-	b.mu.Lock()
+	b.Mu.Lock()
 	b.changed = changed
-	ended := b.ended
-	b.mu.Unlock()
+	ended := b.Ended
+	b.Mu.Unlock()
 	if ended != nil {
 		changed(port.Event{Kind: port.HostGone, Err: ended})
 	}
@@ -190,7 +190,7 @@ func (b *borrowed) Counters() (map[string]uint64, error) {
 		return nil, err
 	}
 	var program map[string]uint64
-	err = b.call(context.Background(), share.CallCounters, struct{}{}, &program)
+	err = b.Call(context.Background(), share.CallCounters, struct{}{}, &program)
 	maps.Copy(all, program)
 	return all, err
 }
@@ -200,7 +200,7 @@ func (b *borrowed) Counters() (map[string]uint64, error) {
 func (b *borrowed) Close() error {
 	b.close()
 	err := errors.Join(b.queue.Close(), b.ferry.Close())
-	b.talk.Hang()
+	b.Talk.Hang()
 	b.tasks.Wait()
 	return err
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package guest
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // regain takes kept regions back from the host, and returns the regions that it does not
 // have. It comes before the host gets anything else. Kept regions that the program has
 // closed while there was no host are withdrawn.
-func (a *attached) regain(ctx context.Context, regions []offered) (missing []offered, err error) {
+func (a *Attached) regain(ctx context.Context, regions []offered) (missing []offered, err error) {
 	for _, r := range regions {
 		err := errno.NotKept
 		if r.kept {
@@ -36,25 +36,25 @@ func (a *attached) regain(ctx context.Context, regions []offered) (missing []off
 // withdrawForsaken withdraws the kept regions that the program has closed while there was
 // no host. What the host refuses is no business of the program's any more: it is dropped
 // one by one, so that what ends this conversation does not end the next one, too.
-func (a *attached) withdrawForsaken(ctx context.Context) error {
+func (a *Attached) withdrawForsaken(ctx context.Context) error {
 	for {
-		a.mu.Lock()
+		a.Mu.Lock()
 		if len(a.forsaken) == 0 {
-			a.mu.Unlock()
+			a.Mu.Unlock()
 			return nil
 		}
 		r := a.forsaken[0]
-		a.mu.Unlock()
+		a.Mu.Unlock()
 		err := a.takeBackOwn(ctx, &r)
 		if err == nil {
-			err = a.call(ctx, share.CallDeregister, r.Key, nil)
+			err = a.Call(ctx, share.CallDeregister, r.Key, nil)
 		}
 		if errors.Is(err, errno.HostLost) || ctx.Err() != nil {
 			return err
 		}
-		a.mu.Lock()
+		a.Mu.Lock()
 		a.forsaken = a.forsaken[1:]
-		a.mu.Unlock()
+		a.Mu.Unlock()
 		if errors.Is(err, errAnothers) { // which has ended the conversation
 			return err
 		}
@@ -65,12 +65,12 @@ func (a *attached) withdrawForsaken(ctx context.Context) error {
 var errAnothers = fmt.Errorf("another program has it by now; end that one, or have it withdrawn: %w", errno.Busy)
 
 // takeBackOwn takes a region back that the domain has had kept.
-func (a *attached) takeBackOwn(ctx context.Context, r *share.Region) error {
+func (a *Attached) takeBackOwn(ctx context.Context, r *share.Region) error {
 	var told share.Region
-	err := a.call(ctx, share.CallTakeBack, r.Name, &told)
+	err := a.Call(ctx, share.CallTakeBack, r.Name, &told)
 	if err == nil && (told.Key != r.Key || told.Incarnation != r.Incarnation) {
 		err = fmt.Errorf("region %q: %w", r.Name, errAnothers)
-		a.hangUp() // which leaves it to whom it belongs
+		a.HangUp() // which leaves it to whom it belongs
 	}
 	return err
 }

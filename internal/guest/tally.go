@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package guest
 
 import (
 	"context"
@@ -15,15 +15,15 @@ import (
 // The host of a domain counts what peers do, in memory that both have: share.Tallies.
 
 // NewTally has the host count for an endpoint.
-func (a *attached) NewTally(to share.Counted) (*share.Tally, error) {
+func (a *Attached) NewTally(to share.Counted) (*share.Tally, error) {
 	a.tallying.Lock()
 	defer a.tallying.Unlock()
 	return a.tally(to)
 }
 
 // tally has the host count for something that peers touch. a.tallying is held.
-func (a *attached) tally(to share.Counted) (*share.Tally, error) {
-	all := a.carrier.Tallies()
+func (a *Attached) tally(to share.Counted) (*share.Tally, error) {
+	all := a.Carrier.Tallies()
 	if all == nil {
 		var err error
 		if all, err = share.NewTallies(); err != nil {
@@ -32,30 +32,30 @@ func (a *attached) tally(to share.Counted) (*share.Tally, error) {
 		if err := a.offerTallies(context.Background(), all); err != nil {
 			return nil, errors.Join(err, all.Close())
 		}
-		a.carrier.Tally(all)
+		a.Carrier.Tally(all)
 	}
 	return all.Use(to)
 }
 
 // offerTallies has a host count in the tallies, if there are any.
-func (a *attached) offerTallies(ctx context.Context, all *share.Tallies) error {
+func (a *Attached) offerTallies(ctx context.Context, all *share.Tallies) error {
 	if all == nil {
 		return nil
 	}
-	return a.call(ctx, share.CallTallies, struct{}{}, nil, all.FD())
+	return a.Call(ctx, share.CallTallies, struct{}{}, nil, all.FD())
 }
 
 // free gives a tally back, when the host counts in it no more. What was counted is told.
-func (a *attached) free(t *share.Tally) {
+func (a *Attached) free(t *share.Tally) {
 	if t != nil {
-		a.carrier.Tallies().Look()
+		a.Carrier.Tallies().Look()
 		t.Free()
 	}
 }
 
 // Observe has the host count what peers do to a region. What they have done before is no
 // concern of a counter that is bound now.
-func (a *attached) Observe(key uint64, to share.Counted) error {
+func (a *Attached) Observe(key uint64, to share.Counted) error {
 	a.tallying.Lock()
 	defer a.tallying.Unlock()
 	observed := false
@@ -63,14 +63,14 @@ func (a *attached) Observe(key uint64, to share.Counted) error {
 		return fmt.Errorf("xdpfab: region %#x: %w", key, errno.Closed)
 	}
 	if observed {
-		a.carrier.Tallies().Look()
+		a.Carrier.Tallies().Look()
 		return nil
 	}
 	t, err := a.tally(to)
 	if err != nil {
 		return fmt.Errorf("xdpfab: counter of region %#x: %w", key, err)
 	}
-	err = a.call(context.Background(), share.CallObserve, share.Observe{Key: key, Tally: t.Number()}, nil)
+	err = a.Call(context.Background(), share.CallObserve, share.Observe{Key: key, Tally: t.Number()}, nil)
 	if err == nil && !a.regionOf(key, func(x *offered) { x.tally, x.Tally = t, t.Number() }) {
 		err = errno.Closed
 	}
@@ -83,9 +83,9 @@ func (a *attached) Observe(key uint64, to share.Counted) error {
 
 // regionOf calls f with what hosts are told of a region, and reports whether there is one
 // of that key.
-func (a *attached) regionOf(key uint64, f func(*offered)) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (a *Attached) regionOf(key uint64, f func(*offered)) bool {
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
 	i := slices.IndexFunc(a.regions, func(x offered) bool { return x.Key == key })
 	if i >= 0 {
 		f(&a.regions[i])

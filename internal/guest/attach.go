@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+// Package guest has the devices of domains that use the interface of another process,
+// their host: one that the host carries the operations of, and one that drives a queue
+// which the host lends.
+package guest
 
 import (
 	"bufio"
@@ -22,27 +25,27 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// openAttached attaches to the daemon of an interface, by the path of its socket, and
+// OpenAttached attaches to the daemon of an interface, by the path of its socket, and
 // whether the caller has chosen that. The error wraps ErrNoDaemon if
 // there is none.
-func openAttached(ctx context.Context, ifname, path string, chosen bool) (*attached, error) {
-	talk, err := dialHost(ctx, path)
+func OpenAttached(ctx context.Context, ifname, path string, chosen bool) (*Attached, error) {
+	talk, err := DialHost(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	dev, err := attach(ctx, talk, path, func(ctx context.Context) (*share.Talk, error) { return dialHost(ctx, path) })
+	dev, err := Attach(ctx, talk, path, func(ctx context.Context) (*share.Talk, error) { return DialHost(ctx, path) })
 	if err != nil {
 		return nil, fmt.Errorf("daemon at %s: %w", path, err)
 	}
-	if err := serves(path, ifname, chosen, &dev.info, &dev.host); err != nil {
+	if err := Serves(path, ifname, chosen, &dev.info, &dev.host); err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
 	return dev, nil
 }
 
-// serves refuses the daemon of another interface, or of one in another namespace unless
+// Serves refuses the daemon of another interface, or of one in another namespace unless
 // the caller has chosen its socket.
-func serves(path, ifname string, chosen bool, i *node.InterfaceInfo, host *share.Attached) error {
+func Serves(path, ifname string, chosen bool, i *node.InterfaceInfo, host *share.Attached) error {
 	if i.Name == ifname && (chosen || host.NetNS == node.Here(0).Namespace) {
 		return nil
 	}
@@ -50,8 +53,8 @@ func serves(path, ifname string, chosen bool, i *node.InterfaceInfo, host *share
 		path, host.PID, i.Name, host.NetNS, ifname, errno.NoDaemon)
 }
 
-// dialHost connects to a control socket, and asks for a conversation beside HTTP.
-func dialHost(ctx context.Context, path string) (*share.Talk, error) {
+// DialHost connects to a control socket, and asks for a conversation beside HTTP.
+func DialHost(ctx context.Context, path string) (*share.Talk, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", path)
 	switch {
@@ -60,12 +63,12 @@ func dialHost(ctx context.Context, path string) (*share.Talk, error) {
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("%w that this program may use: %w: run it as a user or group that may write to the socket", errno.NoDaemon, err)
 	case errors.Is(err, syscall.EAGAIN): // others wait to be let in, as many as the kernel allows
-		return nil, fmt.Errorf("daemon at %s: %w (%w)", path, errHostSilent, err)
+		return nil, fmt.Errorf("daemon at %s: %w (%w)", path, ErrHostSilent, err)
 	case err != nil:
 		return nil, err
 	}
 	conn := c.(*net.UnixConn)
-	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, errHostSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, ErrHostSilent)
 	defer cancel()
 	if err := upgrade(ctx, conn, path); err != nil {
 		if ctx.Err() != nil {
@@ -108,22 +111,22 @@ type oneByte struct{ r io.Reader }
 func (o oneByte) Read(b []byte) (int, error) { return o.r.Read(b[:min(len(b), 1)]) }
 
 // Register has the host let peers operate on a region. d.mu is held.
-func (a *attached) Register(r *mr.Region, m *mr.Memory, o mr.Options) error {
+func (a *Attached) Register(r *mr.Region, m *mr.Memory, o mr.Options) error {
 	x := offered{memory: m, Region: share.Region{
 		Key: r.Key(), Access: uint8(o.Access), Name: o.Name, Offset: o.Offset, Length: r.Len(), Base: r.Base(),
 		AuthKey: o.AuthKey, Incarnation: r.Incarnation()}}
 	if err := a.offer(context.Background(), x); err != nil {
 		return err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
 	a.regions = append(a.regions, x)
 	return nil
 }
 
 // Withdraw takes a region back. The host has none any more when it has ended. The end of
 // the domain withdraws nothing that is kept.
-func (a *attached) Withdraw(key uint64) {
+func (a *Attached) Withdraw(key uint64) {
 	if a.leaving.Load() && a.keeps(key) {
 		return
 	}
@@ -131,7 +134,7 @@ func (a *attached) Withdraw(key uint64) {
 	defer a.moving.RUnlock()
 	var tally *share.Tally
 	var kept *share.Region
-	a.mu.Lock()
+	a.Mu.Lock()
 	a.regions = slices.DeleteFunc(a.regions, func(x offered) bool {
 		if x.Key == key {
 			tally = x.tally
@@ -141,18 +144,18 @@ func (a *attached) Withdraw(key uint64) {
 		}
 		return x.Key == key
 	})
-	a.mu.Unlock()
-	if err := a.call(context.Background(), share.CallDeregister, key, nil); kept != nil && errors.Is(err, errno.HostLost) {
-		a.mu.Lock()
+	a.Mu.Unlock()
+	if err := a.Call(context.Background(), share.CallDeregister, key, nil); kept != nil && errors.Is(err, errno.HostLost) {
+		a.Mu.Lock()
 		a.forsaken = append(a.forsaken, *kept)
-		a.mu.Unlock()
+		a.Mu.Unlock()
 	}
 	a.free(tally)
 }
 
-// termsOf asks a host what it offers.
-func termsOf(ctx context.Context, talk *share.Talk) (o share.Offer, err error) {
-	result, fds, err := ask(ctx, talk, share.CallOffer, struct{}{})
+// TermsOf asks a host what it offers.
+func TermsOf(ctx context.Context, talk *share.Talk) (o share.Offer, err error) {
+	result, fds, err := Ask(ctx, talk, share.CallOffer, struct{}{})
 	share.CloseAll(fds)
 	if err == nil {
 		err = json.Unmarshal(result, &o)

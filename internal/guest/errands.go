@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package guest
 
 import (
 	"encoding/json"
@@ -32,16 +32,16 @@ func (b *borrowed) Follow(a wire.Addr, l wire.Link, changed func(wire.Link)) (st
 	}
 	a = wire.Addr{IP: a.IP} // the way is that of the node
 	f := &follower{changed}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
 	if b.followers[a] == nil {
 		b.followers[a] = map[*follower]struct{}{}
 	}
 	b.followers[a][f] = struct{}{}
 	b.send(errand{share.CallFollow, share.Follow{Addr: a, Link: l}})
 	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
+		b.Mu.Lock()
+		defer b.Mu.Unlock()
 		delete(b.followers[a], f)
 		if len(b.followers[a]) == 0 {
 			delete(b.followers, a)
@@ -52,8 +52,8 @@ func (b *borrowed) Follow(a wire.Addr, l wire.Link, changed func(wire.Link)) (st
 
 // Silent implements device. It does not block.
 func (b *borrowed) Silent(remote netip.Addr) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
 	if len(b.errands) < mostErrands { // or this hint will be given again
 		b.send(errand{share.CallSilent, remote})
 	}
@@ -61,7 +61,7 @@ func (b *borrowed) Silent(remote netip.Addr) {
 
 // send has an errand run. b.mu is held.
 func (b *borrowed) send(e errand) {
-	if b.ended != nil {
+	if b.Ended != nil {
 		return
 	}
 	b.errands = append(b.errands, e)
@@ -79,12 +79,12 @@ func (b *borrowed) run() {
 			return
 		case <-b.wake:
 		}
-		b.mu.Lock()
+		b.Mu.Lock()
 		errands := b.errands
 		b.errands = nil
-		b.mu.Unlock()
+		b.Mu.Unlock()
 		for _, e := range errands {
-			_ = b.call(b.closing, e.verb, e.arguments, nil) // without it, the way stays as it is
+			_ = b.Call(b.closing, e.verb, e.arguments, nil) // without it, the way stays as it is
 		}
 	}
 }
@@ -95,9 +95,9 @@ func (b *borrowed) learn(text json.RawMessage) {
 	if json.Unmarshal(text, &m) != nil {
 		return
 	}
-	b.mu.Lock()
+	b.Mu.Lock()
 	followers := slices.Collect(maps.Keys(b.followers[m.Addr]))
-	b.mu.Unlock()
+	b.Mu.Unlock()
 	for _, f := range followers {
 		f.changed(m.Link)
 	}

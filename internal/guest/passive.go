@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package guest
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 // hearing is a passive endpoint of a domain whose host takes the requests: a goroutine
 // asks for one after the other.
 type hearing struct {
-	a      *attached
+	a      *Attached
 	number uint16
 	place  func(context.Context) func(*share.Request)
 	closed context.Context
@@ -26,7 +26,8 @@ type hearing struct {
 	asks  sync.WaitGroup
 }
 
-func (a *attached) Hear(number uint16, place func(context.Context) func(*share.Request)) node.Requests {
+// Hear implements node.Upstream.
+func (a *Attached) Hear(number uint16, place func(context.Context) func(*share.Request)) node.Requests {
 	h := &hearing{a: a, number: number, place: place}
 	h.closed, h.close = context.WithCancel(context.Background())
 	return h
@@ -61,7 +62,7 @@ func (h *hearing) Again(s share.Passive, listens bool) error {
 
 // begin has the host listen, and asks it for requests. mu is held.
 func (h *hearing) begin() error {
-	if err := h.a.call(context.Background(), share.CallListen, h.number, nil); err != nil {
+	if err := h.a.Call(context.Background(), share.CallListen, h.number, nil); err != nil {
 		return fmt.Errorf("xdpfab: passive endpoint %d: %w", h.number, err)
 	}
 	if h.ended {
@@ -91,7 +92,7 @@ func (h *hearing) ask(ctx context.Context) {
 
 // Reply has the host answer a request.
 func (h *hearing) Reply(x share.Decision) (done bool, err error) {
-	return true, h.a.call(context.Background(), share.CallReply, x, nil)
+	return true, h.a.Call(context.Background(), share.CallReply, x, nil)
 }
 
 // End ends the goroutine, and closes the endpoint at the host, which has none any more
@@ -104,6 +105,6 @@ func (h *hearing) End() {
 	h.mu.Unlock()
 	h.asks.Wait()
 	if first {
-		_ = h.a.call(context.Background(), share.CallUnlisten, h.number, nil)
+		_ = h.a.Call(context.Background(), share.CallUnlisten, h.number, nil)
 	}
 }

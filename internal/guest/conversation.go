@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package guest
 
 import (
 	"cmp"
@@ -15,22 +15,22 @@ import (
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
-// conversation is that of a guest with its host: any number of calls at a time, whose
+// Conversation is that of a guest with its host: any number of calls at a time, whose
 // answers one goroutine takes.
-type conversation struct {
+type Conversation struct {
 	waits    time.Duration // for a next hop, at most: the give-up time in force
-	patience time.Duration // answerWithin, unless it is 0; for tests
+	Patience time.Duration // answerWithin, unless it is 0; for tests
 
-	mu    sync.Mutex
-	talk  *share.Talk
-	calls map[uint64]chan answer
+	Mu    sync.Mutex
+	Talk  *share.Talk
+	Calls map[uint64]chan Answer
 	last  uint64
-	ended error // why there is no host; nil while there is one
+	Ended error // why there is no host; nil while there is one
 }
 
 // listen takes the answers of a host, until it has gone. What the host says unasked goes
 // to notice, which may be nil.
-func (c *conversation) listen(talk *share.Talk, notice func(json.RawMessage)) error {
+func (c *Conversation) listen(talk *share.Talk, notice func(json.RawMessage)) error {
 	for {
 		var r share.Reply
 		fds, err := talk.Receive(&r)
@@ -42,36 +42,36 @@ func (c *conversation) listen(talk *share.Talk, notice func(json.RawMessage)) er
 		if r.ID == 0 && r.Error != "" { // it turns the program out
 			share.CloseAll(fds)
 			_ = talk.Close()
-			return replied(r)
+			return Replied(r)
 		}
 		if r.ID == 0 && notice != nil {
 			share.CloseAll(fds)
 			notice(r.Result)
 			continue
 		}
-		c.mu.Lock()
-		if x := c.calls[r.ID]; x != nil {
-			x <- answer{r, fds} // there is room for it
-			delete(c.calls, r.ID)
+		c.Mu.Lock()
+		if x := c.Calls[r.ID]; x != nil {
+			x <- Answer{r, fds} // there is room for it
+			delete(c.Calls, r.ID)
 		} else {
 			share.CloseAll(fds)
 		}
-		c.mu.Unlock()
+		c.Mu.Unlock()
 	}
 }
 
 // cut ends the calls under way, and those to come, when the host has gone. c.mu is held.
-func (c *conversation) cut(why error) {
-	c.ended = fmt.Errorf("%w, or has turned this program out: its log says why (%w)", errno.HostLost, why)
-	for id, answer := range c.calls {
+func (c *Conversation) cut(why error) {
+	c.Ended = fmt.Errorf("%w, or has turned this program out: its log says why (%w)", errno.HostLost, why)
+	for id, answer := range c.Calls {
 		close(answer)
-		delete(c.calls, id)
+		delete(c.Calls, id)
 	}
 }
 
-// answer is what a host says to a call, and the file descriptors that come with it, which
+// Answer is what a host says to a call, and the file descriptors that come with it, which
 // are the caller's.
-type answer struct {
+type Answer struct {
 	share.Reply
 	fds []int
 }
@@ -80,10 +80,10 @@ type answer struct {
 // spend on a silent next hop.
 const answerWithin = time.Minute
 
-// call has the host do something. A host that does not answer is taken for lost: what it
+// Call has the host do something. A host that does not answer is taken for lost: what it
 // has done of the call is not known, and the conversation, which says what the guest has,
 // would not be true any more.
-func (c *conversation) call(ctx context.Context, verb string, arguments, result any, fds ...int) error {
+func (c *Conversation) Call(ctx context.Context, verb string, arguments, result any, fds ...int) error {
 	got, err := c.callFor(ctx, verb, arguments, result, fds...)
 	share.CloseAll(got)
 	return err
@@ -91,80 +91,81 @@ func (c *conversation) call(ctx context.Context, verb string, arguments, result 
 
 // callFor is call for an answer with file descriptors, which are the caller's, also if
 // there is an error.
-func (c *conversation) callFor(ctx context.Context, verb string, arguments, result any, fds ...int) ([]int, error) {
-	limit := cmp.Or(c.patience, answerWithin) + c.waits
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errHostSilent)
+func (c *Conversation) callFor(ctx context.Context, verb string, arguments, result any, fds ...int) ([]int, error) {
+	limit := cmp.Or(c.Patience, answerWithin) + c.waits
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, ErrHostSilent)
 	defer cancel()
-	if watchCall != nil {
-		defer watchCall(verb)()
+	if WatchCall != nil {
+		defer WatchCall(verb)()
 	}
 	got, err := c.await(ctx, verb, arguments, result, fds...)
-	if errors.Is(err, errHostSilent) {
-		c.hangUp()
+	if errors.Is(err, ErrHostSilent) {
+		c.HangUp()
 		return got, fmt.Errorf("%w: it has not answered for %v (%s): %w", errno.HostLost, limit, verb, err)
 	}
 	return got, err
 }
 
-// watchCall, unless it is nil, is called as a call begins, and its result as the call
+// WatchCall, unless it is nil, is called as a call begins, and its result as the call
 // ends. Tests set it.
-var watchCall func(verb string) (ended func())
+var WatchCall func(verb string) (ended func())
 
-var errHostSilent = errors.New("it does not answer: it is stopped, or its machine is overloaded: have it go on (kill -CONT), or restart it")
+// ErrHostSilent means that the host does not answer a call.
+var ErrHostSilent = errors.New("it does not answer: it is stopped, or its machine is overloaded: have it go on (kill -CONT), or restart it")
 
-// hangUp ends the present conversation.
-func (c *conversation) hangUp() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.talk.Hang()
+// HangUp ends the present conversation.
+func (c *Conversation) HangUp() {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	c.Talk.Hang()
 }
 
 // listenFor is call for something that may take long, such as another program's answer.
-func (c *conversation) listenFor(ctx context.Context, verb string, arguments, result any, fds ...int) error {
+func (c *Conversation) listenFor(ctx context.Context, verb string, arguments, result any, fds ...int) error {
 	got, err := c.await(ctx, verb, arguments, result, fds...)
 	share.CloseAll(got)
 	return err
 }
 
 // await makes a call, and waits for the answer, whose file descriptors are the caller's.
-func (c *conversation) await(ctx context.Context, verb string, arguments, result any, fds ...int) ([]int, error) {
+func (c *Conversation) await(ctx context.Context, verb string, arguments, result any, fds ...int) ([]int, error) {
 	args, err := json.Marshal(arguments)
 	if err != nil {
 		return nil, err
 	}
-	answers := make(chan answer, 1)
-	c.mu.Lock()
-	if c.ended != nil {
-		defer c.mu.Unlock()
-		return nil, c.ended
+	answers := make(chan Answer, 1)
+	c.Mu.Lock()
+	if c.Ended != nil {
+		defer c.Mu.Unlock()
+		return nil, c.Ended
 	}
 	c.last++
-	id, talk := c.last, c.talk
-	c.calls[id] = answers
-	c.mu.Unlock()
+	id, talk := c.last, c.Talk
+	c.Calls[id] = answers
+	c.Mu.Unlock()
 	if err := talk.Send(share.Call{ID: id, Verb: verb, Arguments: args}, fds...); err != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.calls, id)
+		c.Mu.Lock()
+		defer c.Mu.Unlock()
+		delete(c.Calls, id)
 		return nil, fmt.Errorf("%w (%w)", errno.HostLost, err)
 	}
 	select {
 	case r, ok := <-answers:
 		switch {
 		case !ok:
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			return nil, c.ended
+			c.Mu.Lock()
+			defer c.Mu.Unlock()
+			return nil, c.Ended
 		case r.Error != "":
-			return r.fds, replied(r.Reply)
+			return r.fds, Replied(r.Reply)
 		case result == nil:
 			return r.fds, nil
 		}
 		return r.fds, json.Unmarshal(r.Result, result)
 	case <-ctx.Done():
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.calls, id)
+		c.Mu.Lock()
+		defer c.Mu.Unlock()
+		delete(c.Calls, id)
 		select {
 		case r := <-answers: // it has come meanwhile, and nobody else will take it
 			return r.fds, context.Cause(ctx)

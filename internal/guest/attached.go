@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package guest
 
 import (
 	"context"
@@ -21,10 +21,10 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// attached is an interface that another process has, its host, as the device of a domain.
-type attached struct {
+// Attached is an interface that another process has, its host, as the device of a domain.
+type Attached struct {
 	redial  func(context.Context) (*share.Talk, error) // nil: there will be no other host
-	carrier *share.Carrier
+	Carrier *share.Carrier
 	host    share.Attached // the first one
 	terms   share.Offer    // likewise
 
@@ -49,7 +49,7 @@ type attached struct {
 	close   context.CancelFunc
 	reader  sync.WaitGroup
 
-	conversation // its mu guards what follows, too
+	Conversation // its mu guards what follows, too
 	info         node.InterfaceInfo
 	joined       bool                              // the host that was met last carries operations, or did
 	rejoin       func(context.Context, joins) bool // tells the domain of another host; nil until Watch
@@ -65,34 +65,34 @@ type joins struct {
 	bell *share.Bell
 }
 
-// attach makes a device of a conversation with a host, which it has from then on. redial
+// Attach makes a device of a conversation with a host, which it has from then on. redial
 // finds the next host when that one has ended; it may be nil.
-func attach(ctx context.Context, talk *share.Talk, socket string, redial func(context.Context) (*share.Talk, error)) (*attached, error) {
-	a := &attached{redial: redial, conversation: conversation{calls: map[uint64]chan answer{}}}
+func Attach(ctx context.Context, talk *share.Talk, socket string, redial func(context.Context) (*share.Talk, error)) (*Attached, error) {
+	a := &Attached{redial: redial, Conversation: Conversation{Calls: map[uint64]chan Answer{}}}
 	in, err := a.meet(ctx, talk)
 	if err != nil {
 		return nil, err
 	}
-	if a.carrier, err = share.NewCarrier(in.area, in.bell, a.newPeer); err != nil {
+	if a.Carrier, err = share.NewCarrier(in.area, in.bell, a.newPeer); err != nil {
 		return nil, errors.Join(err, in.close(), talk.Close())
 	}
 	a.info.Daemon = socket
 	a.closing, a.close = context.WithCancel(context.Background())
-	a.talk = talk
+	a.Talk = talk
 	a.reader.Go(func() { a.lose(a.listen(talk, nil)) })
 	return a, nil
 }
 
 // meet makes an area, and greets a host with it.
-func (a *attached) meet(ctx context.Context, talk *share.Talk) (in joins, err error) {
+func (a *Attached) meet(ctx context.Context, talk *share.Talk) (in joins, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("%w: it has not answered for %v", errno.HostLost, answerWithin))
 	defer cancel()
 	talk.Hurry(answerWithin)
 	if a.lives.Load() == 0 { // another host must allow what the first one did
-		if a.terms, err = termsOf(ctx, talk); err != nil {
+		if a.terms, err = TermsOf(ctx, talk); err != nil {
 			return in, errors.Join(err, talk.Close())
 		}
-		a.sizes = sizesOf(a.terms.Sizes)
+		a.sizes = SizesOf(a.terms.Sizes)
 	}
 	if in.area, err = share.NewArea(a.sizes); err != nil {
 		return in, errors.Join(err, talk.Close())
@@ -116,9 +116,9 @@ const (
 	attachArrivals = 1 << 20  // bytes
 )
 
-// sizesOf are the dimensions that a program chooses, of a host that allows so much at
+// SizesOf are the dimensions that a program chooses, of a host that allows so much at
 // most: the usual ones, or less.
-func sizesOf(most share.Sizes) share.Sizes {
+func SizesOf(most share.Sizes) share.Sizes {
 	entries := attachEntries
 	for entries > max(most.Entries, share.MinEntries) {
 		entries /= 2 // it stays a power of two
@@ -131,8 +131,8 @@ func sizesOf(most share.Sizes) share.Sizes {
 }
 
 // greet brings a host the area, and returns the bell.
-func (a *attached) greet(ctx context.Context, talk *share.Talk, area *share.Area) (*share.Bell, error) {
-	result, fds, err := ask(ctx, talk, share.CallAttach, share.Attach{Version: share.Version, Sizes: a.sizes}, area.FD())
+func (a *Attached) greet(ctx context.Context, talk *share.Talk, area *share.Area) (*share.Bell, error) {
+	result, fds, err := Ask(ctx, talk, share.CallAttach, share.Attach{Version: share.Version, Sizes: a.sizes}, area.FD())
 	if err == nil && len(fds) != 1 {
 		err = fmt.Errorf("%d file descriptors: want the bell", len(fds))
 	}
@@ -146,9 +146,9 @@ func (a *attached) greet(ctx context.Context, talk *share.Talk, area *share.Area
 	return share.BellOf(fds[0]), nil
 }
 
-// ask makes a call before there is a goroutine that takes answers. The file descriptors
+// Ask makes a call before there is a goroutine that takes answers. The file descriptors
 // that come with the answer are the caller's, also if there is an error.
-func ask(ctx context.Context, talk *share.Talk, verb string, arguments any, fds ...int) (json.RawMessage, []int, error) {
+func Ask(ctx context.Context, talk *share.Talk, verb string, arguments any, fds ...int) (json.RawMessage, []int, error) {
 	defer context.AfterFunc(ctx, talk.Hang)()
 	args, err := json.Marshal(arguments)
 	if err != nil {
@@ -166,14 +166,14 @@ func ask(ctx context.Context, talk *share.Talk, verb string, arguments any, fds 
 	case err != nil && sent != nil:
 		err = sent
 	case err == nil && r.Error != "":
-		err = replied(r)
+		err = Replied(r)
 	}
 	return r.Result, got, err
 }
 
 // learn takes what a host says of its interface, which must be the one that the former
 // host had.
-func (a *attached) learn(result json.RawMessage) error {
+func (a *Attached) learn(result json.RawMessage) error {
 	var h share.Attached
 	var info node.InterfaceInfo
 	if err := json.Unmarshal(result, &h); err != nil {
@@ -189,15 +189,15 @@ func (a *attached) learn(result json.RawMessage) error {
 	if first {
 		a.host = h
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
 	info.Daemon = a.info.Daemon
 	a.info = info
 	return nil
 }
 
-// replied is the error in a reply.
-func replied(r share.Reply) error {
+// Replied is the error in a reply.
+func Replied(r share.Reply) error {
 	e := &hostError{text: r.Error}
 	for _, kind := range r.Kinds {
 		if is := node.GuestErrors[kind]; is != nil {
@@ -217,11 +217,11 @@ func (e *hostError) Error() string   { return e.text }
 func (e *hostError) Unwrap() []error { return e.is }
 
 // lose ends the calls under way, and looks for another host, or ends the domain.
-func (a *attached) lose(err error) {
-	a.mu.Lock()
+func (a *Attached) lose(err error) {
+	a.Mu.Lock()
 	a.cut(err)
-	changed, rejoin, ended := a.changed, a.rejoin, a.ended
-	a.mu.Unlock()
+	changed, rejoin, ended := a.changed, a.rejoin, a.Ended
+	a.Mu.Unlock()
 	switch {
 	case a.closing.Err() != nil || changed == nil:
 	case rejoin == nil:
@@ -233,16 +233,16 @@ func (a *attached) lose(err error) {
 }
 
 // Beside does something beside the caller, unless the domain ends.
-func (a *attached) Beside(f func()) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (a *Attached) Beside(f func()) {
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
 	if a.closing.Err() == nil {
 		a.reader.Go(f)
 	}
 }
 
 // newPeer implements share.Peers.
-func (a *attached) newPeer(origin uint64, link wire.Link, lane uint8, endpoint uint16) (number uint32, err error) {
+func (a *Attached) newPeer(origin uint64, link wire.Link, lane uint8, endpoint uint16) (number uint32, err error) {
 	addr := wire.Addr{MAC: link.Remote, Endpoint: endpoint, Lane: lane}
 	if link.RemoteIP.IsValid() {
 		addr = wire.Addr{IP: link.RemoteIP, Endpoint: endpoint, Lane: lane}
@@ -251,63 +251,63 @@ func (a *attached) newPeer(origin uint64, link wire.Link, lane uint8, endpoint u
 }
 
 // Peer has the host know a peer, and returns its number there.
-func (a *attached) Peer(ctx context.Context, p share.Peer) (number uint32, err error) {
-	return number, a.call(ctx, share.CallPeer, p, &number)
+func (a *Attached) Peer(ctx context.Context, p share.Peer) (number uint32, err error) {
+	return number, a.Call(ctx, share.CallPeer, p, &number)
 }
 
 // Ports implements device.
-func (a *attached) Ports() []engine.Port { return []engine.Port{a.carrier.Port()} }
+func (a *Attached) Ports() []engine.Port { return []engine.Port{a.Carrier.Port()} }
 
 // MAC implements device.
-func (a *attached) MAC() wire.MAC { return a.host.MAC }
+func (a *Attached) MAC() wire.MAC { return a.host.MAC }
 
 // MTU implements device.
-func (a *attached) MTU() int { return a.host.MTU }
+func (a *Attached) MTU() int { return a.host.MTU }
 
 // Link implements device.
-func (a *attached) Link(ctx context.Context, to wire.Addr) (l wire.Link, err error) {
-	return l, a.call(ctx, share.CallLink, to, &l)
+func (a *Attached) Link(ctx context.Context, to wire.Addr) (l wire.Link, err error) {
+	return l, a.Call(ctx, share.CallLink, to, &l)
 }
 
 // Watch implements device: the host's end is the one change that is told.
-func (a *attached) Watch(changed func(port.Event)) {
-	a.mu.Lock()
+func (a *Attached) Watch(changed func(port.Event)) {
+	a.Mu.Lock()
 	a.changed = changed
-	ended := a.ended
-	a.mu.Unlock()
+	ended := a.Ended
+	a.Mu.Unlock()
 	if ended != nil {
 		changed(port.Event{Kind: port.HostGone, Err: ended})
 	}
 }
 
 // Follow implements device. The host follows its peers itself.
-func (a *attached) Follow(wire.Addr, wire.Link, func(wire.Link)) (stop func()) { return func() {} }
+func (a *Attached) Follow(wire.Addr, wire.Link, func(wire.Link)) (stop func()) { return func() {} }
 
 // Silent implements device, likewise.
-func (a *attached) Silent(netip.Addr) {}
+func (a *Attached) Silent(netip.Addr) {}
 
 // Info implements device.
-func (a *attached) Info() node.InterfaceInfo {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (a *Attached) Info() node.InterfaceInfo {
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
 	return a.info
 }
 
 // Counters implements device.
-func (a *attached) Counters() (all map[string]uint64, err error) {
-	return all, a.call(context.Background(), share.CallCounters, struct{}{}, &all)
+func (a *Attached) Counters() (all map[string]uint64, err error) {
+	return all, a.Call(context.Background(), share.CallCounters, struct{}{}, &all)
 }
 
 // Close implements device.
-func (a *attached) Close() error {
-	a.mu.Lock()
+func (a *Attached) Close() error {
+	a.Mu.Lock()
 	a.close()
-	talk := a.talk
-	a.mu.Unlock()
+	talk := a.Talk
+	a.Mu.Unlock()
 	talk.Hang()
 	a.reader.Wait()
-	if all := a.carrier.Tallies(); all != nil {
-		return errors.Join(all.Close(), a.carrier.Close())
+	if all := a.Carrier.Tallies(); all != nil {
+		return errors.Join(all.Close(), a.Carrier.Close())
 	}
-	return a.carrier.Close()
+	return a.Carrier.Close()
 }
