@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -49,12 +50,7 @@ func (k AuthKey) MarshalText() ([]byte, error) { return []byte(k.String()), nil 
 // valid reports whether there can be such a key.
 func (k AuthKey) valid() bool { return len(k) <= MaxAuthKey }
 
-func (k AuthKey) check(of string) error {
-	if k.valid() {
-		return nil
-	}
-	return fmt.Errorf("xdpfab: %s: %w: it has %d bytes, want at most %d", of, ErrAuthKey, len(k), MaxAuthKey)
-}
+func (k AuthKey) check(of string) error { return node.CheckKey(k, of) }
 
 // or returns a copy of the key, or of the other one if it is none.
 func (k AuthKey) or(other AuthKey) AuthKey {

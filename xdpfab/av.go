@@ -9,7 +9,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/sharedav"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -109,9 +109,6 @@ func (av *AddressVector) cover(n int) {
 	}
 }
 
-// errHopSilent is the cause when a search for the next hop ends before its own limit.
-var errHopSilent = errors.New("no answer within the give-up time")
-
 // resolve reads an address and finds the way to it.
 func (d *Domain) resolve(ctx context.Context, addr string) (wire.Addr, wire.Link, error) {
 	a, err := wire.ParseAddr(addr)
@@ -120,21 +117,13 @@ func (d *Domain) resolve(ctx context.Context, addr string) (wire.Addr, wire.Link
 	}
 	// The search for a silent next hop takes 3 s, but it should not last longer than the
 	// wait for the peer itself.
-	ctx, cancel := context.WithTimeoutCause(ctx, d.attr.GiveUp, errHopSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, d.attr.GiveUp, node.ErrHopSilent)
 	defer cancel()
 	link, err := d.node.Dev.Link(ctx, a)
-	if err = hopError(err); err != nil {
+	if err = node.HopError(err); err != nil {
 		return a, link, fmt.Errorf("xdpfab: %s: %w", addr, err)
 	}
 	return a, link, nil
-}
-
-// hopError adds to the error of the search for a next hop what it means for a peer.
-func hopError(err error) error {
-	if errors.Is(err, port.ErrUnreachable) {
-		return fmt.Errorf("%w: %w", ErrPeerSilent, err)
-	}
-	return err
 }
 
 // Remove makes an address unusable (fi_av_remove). Sessions to it end, and outstanding

@@ -150,3 +150,6 @@ func (d *Domain) shut(children bool) error {
 	}
 	return nil
 }
+
+// Hosting returns the domain as the host of guests.
+func (d *Domain) Hosting() *Host { return hostOf(d.node) }

@@ -129,16 +129,6 @@ type Host struct {
 	ferries     atomic.Pointer[map[int]*share.Ferry] // to borrowers, by queue; stored under mu
 }
 
-// Hosting returns the domain as the host of guests.
-func (d *Domain) Hosting() *Host { return hostOf(d.node) }
-
-// hostOf returns the host of a node's guests. The first call makes it.
-func hostOf(n *node.Node) *Host {
-	var made node.GuestHost = &Host{n: n}
-	n.Guests.CompareAndSwap(nil, &made)
-	return n.Host().(*Host)
-}
-
 // lodging is what a domain has of its guests. It is made with the first one.
 type lodging struct {
 	guests map[*guest]struct{}
@@ -295,4 +285,11 @@ func (g *guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 	g.start(area, own, other, a.Sizes, nil)
 	g.attend(nil)
 	return g.where()
+}
+
+// hostOf returns the host of a node's guests. The first call makes it.
+func hostOf(n *node.Node) *Host {
+	var made node.GuestHost = &Host{n: n}
+	n.Guests.CompareAndSwap(nil, &made)
+	return n.Host().(*Host)
 }

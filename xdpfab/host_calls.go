@@ -134,10 +134,10 @@ func (g *guest) tooMany(what string, limit int) error {
 
 // link finds the way to an address.
 func (g *guest) link(ctx context.Context, a wire.Addr) (wire.Link, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, g.givesUp(), errHopSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, g.givesUp(), node.ErrHopSilent)
 	defer cancel()
 	l, err := g.h.n.Dev.Link(ctx, a)
-	return l, hopError(err)
+	return l, node.HopError(err)
 }
 
 // endpoint makes an endpoint, and returns its number.
@@ -204,7 +204,7 @@ func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (anew bool, err error
 	if err != nil {
 		return false, err
 	}
-	if a.Number == AnyNumber && !a.Highest {
+	if a.Number == node.AnyNumber && !a.Highest {
 		a.Number = g.h.n.Numbers.SomeNumber()
 	}
 	ep.bound = a.Connected || a.Block != nil

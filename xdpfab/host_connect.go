@@ -71,8 +71,8 @@ func (g *guest) begin(a share.Ask, link wire.Link, answered func(wire.Connection
 	switch {
 	case ep == nil:
 		return nil, errno.Closed
-	case len(a.Data) > CMDataSize:
-		return nil, fmt.Errorf("%d bytes for the peer: want at most %d: %w", len(a.Data), CMDataSize, errno.CMData)
+	case len(a.Data) > wire.ConnectionData:
+		return nil, fmt.Errorf("%d bytes for the peer: want at most %d: %w", len(a.Data), wire.ConnectionData, errno.CMData)
 	case !ep.connected || !ep.asks.CompareAndSwap(false, true):
 		return nil, fmt.Errorf("endpoint %d: want one that is to be connected, and asks once: %w", a.Endpoint, errno.Connected)
 	}

@@ -137,6 +137,9 @@ func (h *Host) canReopen() error {
 	return dev.Reopens()
 }
 
+// endPoll is the time between two looks whether the ends of sessions have been sent.
+const endPoll = 100 * time.Microsecond
+
 // drainGuests waits until the guests have nothing in flight.
 func (h *Host) drainGuests(leavers []*leaver, deadline time.Time) {
 	var all []*outwaited
@@ -153,7 +156,7 @@ func (h *Host) farewells(deadline time.Time) {
 	for _, st := range h.n.Steppers {
 		for idle := false; !idle && time.Now().Before(deadline); {
 			if st.Call(func() { idle = st.Eng.Idle() }); !idle {
-				time.Sleep(drainPoll)
+				time.Sleep(endPoll)
 			}
 		}
 	}

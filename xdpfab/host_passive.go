@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -26,8 +27,8 @@ type guestPassive struct {
 
 // passive makes a passive endpoint, and returns its number.
 func (g *guest) passive(_ context.Context, a share.Passive) (uint16, error) {
-	attr, err := PassiveAttr{Number: a.Number, Backlog: a.Backlog, AuthKey: a.Key}.withDefaults()
-	if err != nil {
+	backlog, err := node.Backlog(a.Backlog)
+	if err = errors.Join(err, node.CheckKey(a.Key, "passive endpoint")); err != nil {
 		return 0, err
 	}
 	g.making.Lock()
@@ -43,15 +44,15 @@ func (g *guest) passive(_ context.Context, a share.Passive) (uint16, error) {
 	if err := g.mayNumber(1); err != nil {
 		return 0, err
 	}
-	if attr.Number == AnyNumber {
-		attr.Number = g.h.n.Numbers.SomeNumber()
+	if a.Number == node.AnyNumber {
+		a.Number = g.h.n.Numbers.SomeNumber()
 	}
-	number, err := g.h.n.Numbers.Take(attr.Number, false, nil)
+	number, err := g.h.n.Numbers.Take(a.Number, false, nil)
 	if err != nil {
 		return 0, err
 	}
-	p := &guestPassive{authKey: attr.AuthKey, more: make(chan struct{}, 1)}
-	p.Listener = node.NewListener(g.h.n, p, number, key, attr.Backlog)
+	p := &guestPassive{authKey: a.Key, more: make(chan struct{}, 1)}
+	p.Listener = node.NewListener(g.h.n, p, number, key, backlog)
 	p.closed, p.close = context.WithCancel(context.Background())
 	g.settled = g.settled || key != nil // which is one of this table
 	g.h.n.Numbers.Put(number, p.Listener)
@@ -132,8 +133,8 @@ func (g *guest) reply(_ context.Context, a share.Decision) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(a.Data) > CMDataSize {
-		return nil, fmt.Errorf("%d bytes for the peer: want at most %d: %w", len(a.Data), CMDataSize, errno.CMData)
+	if len(a.Data) > wire.ConnectionData {
+		return nil, fmt.Errorf("%d bytes for the peer: want at most %d: %w", len(a.Data), wire.ConnectionData, errno.CMData)
 	}
 	r := p.Find(a.Origin)
 	if r == nil {

@@ -15,8 +15,8 @@ import (
 // block reserves the numbers of a scalable endpoint of the guest, and returns the first
 // one. To the host, a scalable endpoint is no more than its numbers.
 func (g *guest) block(_ context.Context, b share.Block) (uint16, error) {
-	if b.Length < 1 || b.Length > MaxContexts {
-		return 0, fmt.Errorf("scalable endpoint of %d numbers: want 1..%d: %w", b.Length, MaxContexts, errno.Count)
+	if b.Length < 1 || b.Length > node.MaxBlock {
+		return 0, fmt.Errorf("scalable endpoint of %d numbers: want 1..%d: %w", b.Length, node.MaxBlock, errno.Count)
 	}
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
@@ -101,7 +101,7 @@ func (g *guest) contextOf(a *share.Endpoint) (*node.Block, error) {
 	if s == nil {
 		return nil, fmt.Errorf("scalable endpoint %d: %w", *a.Block, errno.Closed)
 	}
-	if !a.Posts && a.Number == AnyNumber {
+	if !a.Posts && a.Number == node.AnyNumber {
 		return nil, fmt.Errorf("receive context of scalable endpoint %d without a number: want one of its %d numbers: %w", *a.Block, s.Length, errno.NotImplemented)
 	}
 	if a.Posts {

@@ -341,7 +341,7 @@ func TestWithdrawKeptAtEnd(t *testing.T) {
 	untilLeft(t, a)
 	region := a.Hosting().Kept()[0]
 	a.Hosting().mu.Lock()
-	heir := a.Hosting().lodging.kept[keptID{region.UID, region.Name}].holder
+	heir := a.Hosting().lodging.kept[keptID{uid: region.UID, name: region.Name}].holder
 	heir.ended, heir.gone = false, make(chan struct{}) // as if it were running
 	a.Hosting().mu.Unlock()
 	heir.endure()

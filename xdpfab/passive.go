@@ -71,11 +71,9 @@ func (d *Domain) NewPassiveEndpoint(attr PassiveAttr) (*PassiveEndpoint, error) 
 
 // withDefaults checks the attributes and fills in the defaults.
 func (a PassiveAttr) withDefaults() (PassiveAttr, error) {
-	if a.Backlog < 0 || a.Backlog > maxBacklog {
-		return a, fmt.Errorf("xdpfab: passive endpoint with a backlog of %d: want 1..%d, or 0 for %d: %w", a.Backlog, maxBacklog, defaultBacklog, ErrCount)
-	}
-	if a.Backlog == 0 {
-		a.Backlog = defaultBacklog
+	var err error
+	if a.Backlog, err = node.Backlog(a.Backlog); err != nil {
+		return a, err
 	}
 	return a, a.AuthKey.check("passive endpoint")
 }

@@ -5,6 +5,8 @@ package xdpfab
 import (
 	"fmt"
 	"maps"
+
+	"github.com/xdpfab/xdpfab/internal/node"
 )
 
 // An Address has the index of an entry of the address vector in its low bits, and above
@@ -13,7 +15,7 @@ const (
 	entryBits = 25
 	// MaxContexts is the most transmit contexts, and the most receive contexts, of a
 	// scalable endpoint.
-	MaxContexts = 1 << (32 - entryBits)
+	MaxContexts = node.MaxBlock
 
 	maxEntries = 1<<entryBits - 1 // the last one is part of NoAddress
 )

@@ -8,15 +8,12 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
-	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/internal/share"
-	"github.com/xdpfab/xdpfab/xsk"
 )
 
 // AdmitGuest decides what a program may do that is a guest already, and is handed over;
@@ -25,71 +22,11 @@ import (
 // and the domain's log says so, but not before: the former domain may have to go on.
 type AdmitGuest func(conn *net.UnixConn) (limits GuestLimits, gone func(error), err error)
 
-// Open opens the interface in place of the domain that has handed over, in the same
-// process or another. That domain has just closed it, so Open tries again for a while if
-// it is still taken, or down. prepare registers the regions, with the keys and
-// incarnations that they had, and makes the endpoints. It finds resident memory by the
-// names and sizes that NewResidentMemory had, and registers it as it was. The domain
-// takes no packets until Resume; a domain that is closed before that tells nobody, so
-// that the handover can be opened again.
-func (h *Handover) Open(ctx context.Context, ifname string, attr DomainAttr, admit AdmitGuest, prepare func(*Domain) error) (*Domain, error) {
-	if is := h.folder(); attr.ResidentPin != is {
-		return nil, fmt.Errorf("xdpfab: takeover with ResidentPin %q: want %q, as in the domain before: %w", attr.ResidentPin, is, errno.NotImplemented)
-	}
-	attr.Attach = AttachNever
-	f, err := NewFabric(attr)
-	if err != nil {
-		return nil, err
-	}
-	a := f.attr
-	a.life, a.opener = h.state.Life, h.openDevice
-	d, err := openAgain(ctx, func() (*Domain, error) { return f.open(ctx, ifname, a) })
-	if err != nil {
-		return nil, err
-	}
-	return h.into(d, admit, prepare)
-}
-
-// into gives a new domain what the handover has, or closes it.
-func (h *Handover) into(d *Domain, admit AdmitGuest, prepare func(*Domain) error) (*Domain, error) {
-	if err := h.fill(d, admit, prepare); err != nil {
-		return nil, errors.Join(fmt.Errorf("xdpfab: takeover: %w", err), d.CloseAll())
-	}
-	return d, nil
-}
-
-const (
-	// freeAgain is how long an interface may stay taken after its domain was closed, or
-	// down.
-	freeAgain = 5 * time.Second
-	// queueFree is how long a queue may: the kernel gives it back in a work item of its
-	// own, and many others come first on a busy machine. The former daemon has nothing
-	// else to go back to.
-	queueFree = 20 * time.Second
-)
-
-// openAgain opens an interface as soon as it is free, and up.
-func openAgain(ctx context.Context, open func() (*Domain, error)) (*Domain, error) {
-	for began := time.Now(); ; time.Sleep(drainPoll) {
-		d, err := open()
-		patience := time.Duration(0)
-		switch {
-		case errors.Is(err, xsk.ErrQueueBusy):
-			patience = queueFree
-		case errors.Is(err, errno.Busy), errors.Is(err, xsk.ErrInterfaceDown):
-			patience = freeAgain
-		}
-		if time.Since(began) >= patience || ctx.Err() != nil {
-			return d, err
-		}
-	}
-}
-
-// fill gives a new domain guests, regions, endpoints and sessions, in this order.
-func (h *Handover) fill(d *Domain, admit AdmitGuest, prepare func(*Domain) error) error {
-	s, host := &h.state, hostOf(d.node)
-	if d.node.Dev.MAC() != s.MAC || len(d.node.Steppers) < len(s.Sessions) {
-		return fmt.Errorf("interface with address %v and %d queues: want %v and at least %d, as before", d.node.Dev.MAC(), len(d.node.Steppers), s.MAC, len(s.Sessions))
+// fill gives a new node guests, regions, endpoints and sessions, in this order.
+func (h *Handover) fill(n *node.Node, admit AdmitGuest, prepare func() error) error {
+	s, host := &h.state, hostOf(n)
+	if n.Dev.MAC() != s.MAC || len(n.Steppers) < len(s.Sessions) {
+		return fmt.Errorf("interface with address %v and %d queues: want %v and at least %d, as before", n.Dev.MAC(), len(n.Steppers), s.MAC, len(s.Sessions))
 	}
 	for i := range s.Guests {
 		g, told, err := h.takeIn(host, &s.Guests[i], admit)
@@ -104,20 +41,22 @@ func (h *Handover) fill(d *Domain, admit AdmitGuest, prepare func(*Domain) error
 	for i := range s.Kept {
 		h.restoreKept(host, &s.Kept[i])
 	}
-	if err := prepare(d); err != nil {
+	if err := prepare(); err != nil {
 		return err
 	}
 	var err error
 	guests := func(endpoint uint16) bool {
-		t := d.node.Numbers.Serving(endpoint)
-		_, own := t.(*asTenant)
-		return !own
+		switch n.Numbers.Serving(endpoint).(type) {
+		case nil, *guestEndpoint, *node.Listener:
+			return true
+		}
+		return false
 	}
 	for q, sessions := range s.Sessions {
-		st := d.node.Steppers[q]
+		st := n.Steppers[q]
 		st.Call(func() { err = errors.Join(err, st.Eng.Import(sessions, guests)) })
 	}
-	first := d.node.Steppers[0]
+	first := n.Steppers[0]
 	first.Call(func() { err = errors.Join(err, first.Eng.Import(s.Idle, guests)) })
 	return err
 }
@@ -274,27 +213,6 @@ func (g *guest) goOn(s *endpointState) {
 	ep.reconnect(s.Connection)
 }
 
-// Resume puts a domain to work that was opened by Handover.Open, or with
-// DomainAttr.ResidentPin: packets are taken, and guests served. From then on the handover
-// must not be opened again. What was found in ResidentPin or in the handover, and that no
-// region was registered for, ends; so do the sessions to endpoints that there are none
-// of.
-func (d *Domain) Resume() {
-	residence.Of(d.node).GoOn()
-	if from, is := d.node.Dev.(node.Lender); is {
-		from.Settle()
-	}
-	serve := func() {}
-	if host := d.node.Host(); host != nil {
-		serve = host.Arrivals()
-	}
-	d.node.Paused.Store(false)
-	for _, st := range d.node.Steppers {
-		st.Call(st.Eng.Resume)
-	}
-	serve()
-}
-
 // Arrivals implements node.GuestHost.
 func (h *Host) Arrivals() (serve func()) {
 	arriving, strays := h.takeArrivals()
@@ -344,3 +262,6 @@ func (h *Host) turnBack() {
 		g.tell(nil)
 	}
 }
+
+// life is that of the domain before.
+func (h *Handover) life() uint64 { return h.state.Life }

@@ -136,7 +136,7 @@ func (e *estate) handOver() *xdpfab.Handover {
 // take opens a handover.
 func (e *estate) take(h *xdpfab.Handover, attr xdpfab.DomainAttr, prepare func(*xdpfab.Domain) error) (d *xdpfab.Domain, err error) {
 	err = e.side.Do(func() (err error) {
-		d, err = h.Open(ctx(e.t), e.side.IfName, attr, nil, prepare)
+		d, err = xdpfab.TakeOver(ctx(e.t), h, e.side.IfName, attr, nil, prepare)
 		return err
 	})
 	return d, err

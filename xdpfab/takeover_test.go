@@ -147,7 +147,7 @@ func (s *succession) tryOpen(h *Handover) (d *Domain, err error) {
 	}
 	if s.side != nil {
 		return d, s.side.Do(func() error {
-			d, err = h.Open(s.t.Context(), s.side.IfName, s.attr, admit, s.prepare)
+			d, err = TakeOver(s.t.Context(), h, s.side.IfName, s.attr, admit, s.prepare)
 			return err
 		})
 	}
@@ -160,7 +160,7 @@ func (s *succession) tryOpen(h *Handover) (d *Domain, err error) {
 	if d, err = f.adopt(s.dev, a); err != nil {
 		return nil, err
 	}
-	return h.into(d, admit, s.prepare)
+	return d.inherit(h, admit, s.prepare)
 }
 
 // newSuccession returns the first domain, and one at the other end with a region.

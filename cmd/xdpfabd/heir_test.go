@@ -76,7 +76,7 @@ func TestTakeoverOfOneThatDies(t *testing.T) {
 				t.Errorf("%v; want that it has given up", err)
 			}
 			f.open(pair.A, func(a xdpfab.DomainAttr) (*xdpfab.Domain, error) {
-				return h.Open(context.Background(), pair.A.IfName, a, nil, func(*xdpfab.Domain) error { return nil })
+				return xdpfab.TakeOver(context.Background(), h, pair.A.IfName, a, nil, func(*xdpfab.Domain) error { return nil })
 			})
 			f.dom.Resume()
 			if err := f.dom.CloseAll(); err != nil {

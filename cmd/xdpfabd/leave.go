@@ -373,7 +373,7 @@ func (s *server) comeBack(to *leaving) ([]door, error) {
 	to.h.Charge(s.rules.budgets)
 	attr := s.attr(s.dom.Interface().Queues, s.dom.Attr().ResidentPin)
 	prepare := func(d *xdpfab.Domain) error { return s.inherit(d, to.h) }
-	dom, err := to.h.Open(context.Background(), s.cfg.Interface, attr, s.stay, prepare)
+	dom, err := xdpfab.TakeOver(context.Background(), to.h, s.cfg.Interface, attr, s.stay, prepare)
 	if err != nil {
 		return nil, err
 	}

@@ -192,7 +192,7 @@ func TestTakeoverGivenUpLate(t *testing.T) {
 		t.Errorf("%v, log: %s", err, log)
 	}
 	f.open(pair.A, func(a xdpfab.DomainAttr) (*xdpfab.Domain, error) {
-		return h.Open(context.Background(), pair.A.IfName, a, nil, func(*xdpfab.Domain) error { return nil })
+		return xdpfab.TakeOver(context.Background(), h, pair.A.IfName, a, nil, func(*xdpfab.Domain) error { return nil })
 	})
 	f.dom.Resume()
 	if err := f.dom.CloseAll(); err != nil {

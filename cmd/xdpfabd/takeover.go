@@ -103,7 +103,7 @@ func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat
 		}
 	}
 	h.Charge(s.rules.budgets)
-	dom, err := h.Open(ctx, s.cfg.Interface, s.attr(v.Queues, pin), s.stay, func(d *xdpfab.Domain) error { return s.inherit(d, h) })
+	dom, err := xdpfab.TakeOver(ctx, h, s.cfg.Interface, s.attr(v.Queues, pin), s.stay, func(d *xdpfab.Domain) error { return s.inherit(d, h) })
 	if err != nil {
 		return doors, explainOpen(s.cfg, err)
 	}

@@ -229,3 +229,20 @@ func (l *Listener) Open() error {
 func (l *Listener) ErrClosed() error {
 	return fmt.Errorf("xdpfab: passive endpoint %d: %w", l.Number, errno.Closed)
 }
+
+// The backlog of listeners.
+const (
+	DefaultBacklog = 64
+	MaxBacklog     = 4096
+)
+
+// Backlog checks the backlog of a listener, and returns the one in force.
+func Backlog(wanted int) (int, error) {
+	if wanted < 0 || wanted > MaxBacklog {
+		return 0, fmt.Errorf("xdpfab: passive endpoint with a backlog of %d: want 1..%d, or 0 for %d: %w", wanted, MaxBacklog, DefaultBacklog, errno.Count)
+	}
+	if wanted == 0 {
+		wanted = DefaultBacklog
+	}
+	return wanted, nil
+}

@@ -51,8 +51,11 @@ type Numbers struct {
 
 type numberPage [256]atomic.Pointer[holder]
 
-// anyNumber stands for a number that the node chooses. It is the value of AnyNumber.
-const anyNumber = -1
+// AnyNumber stands for a number that the node chooses.
+const AnyNumber = -1
+
+// MaxBlock is the most numbers of a scalable endpoint for one direction.
+const MaxBlock = 128
 
 // holder is a number that is taken. The tenant is nil until it moves in.
 type holder struct{ Tenant }
@@ -132,7 +135,7 @@ func (n *Numbers) Drop(number uint16, t Tenant) bool {
 func (n *Numbers) Take(number int, highest bool, of *Block) (uint16, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if number != anyNumber {
+	if number != AnyNumber {
 		if number < 0 || number > 0xffff {
 			return 0, fmt.Errorf("xdpfab: endpoint number %d: want 0..65535 or AnyNumber", number)
 		}
@@ -166,7 +169,7 @@ func (n *Numbers) SomeNumber() int {
 			return at
 		}
 	}
-	return anyNumber
+	return AnyNumber
 }
 
 // Reserve checks or chooses as many numbers, one after the other, as a block. Each is
@@ -246,7 +249,7 @@ func (n *Numbers) TakeMany(number, length int) (int, error) {
 // find checks or chooses as many numbers, one after the other. n.mu is held.
 func (n *Numbers) find(number, length int) (int, error) {
 	first, last := number, number
-	if number == anyNumber {
+	if number == AnyNumber {
 		first, last = 1, 0x10000-length
 	}
 	if first < 0 || length < 1 || first > 0x10000-length {
@@ -347,4 +350,12 @@ func SessionKey(t *mr.Table, k []byte) (*session.Key, error) {
 		return nil, err
 	}
 	return session.NewKey(k, uint32(n)), nil
+}
+
+// CheckKey reports why there can be no such authorization key.
+func CheckKey(k []byte, of string) error {
+	if len(k) <= mr.MaxAuthKey {
+		return nil
+	}
+	return fmt.Errorf("xdpfab: %s: %w: it has %d bytes, want at most %d", of, errno.AuthKey, len(k), mr.MaxAuthKey)
 }

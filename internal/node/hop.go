@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/port"
+)
+
+// ErrHopSilent is the cause when a search for the next hop ends before its own limit.
+var ErrHopSilent = errors.New("no answer within the give-up time")
+
+// HopError adds to the error of the search for a next hop what it means for a peer.
+func HopError(err error) error {
+	if errors.Is(err, port.ErrUnreachable) {
+		return fmt.Errorf("%w: %w", errno.PeerSilent, err)
+	}
+	return err
+}
