@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
@@ -20,7 +21,7 @@ import (
 )
 
 // hostingOf has a domain host whoever connects, and returns how to connect.
-func hostingOf(t testing.TB, d *Domain, limits ...GuestLimits) func(context.Context) (*share.Talk, error) {
+func hostingOf(t testing.TB, d *Domain, limits ...host.GuestLimits) func(context.Context) (*share.Talk, error) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "host"), Net: "unix"})
 	if err != nil {
@@ -34,7 +35,7 @@ func hostingOf(t testing.TB, d *Domain, limits ...GuestLimits) func(context.Cont
 				return
 			}
 			hosted.Go(func() {
-				if err := d.Hosting().Serve(conn, append(limits, GuestLimits{})[0]); err != nil && !errors.Is(err, ErrClosed) {
+				if err := d.Hosting().Serve(conn, append(limits, host.GuestLimits{})[0]); err != nil && !errors.Is(err, ErrClosed) {
 					t.Errorf("host: %v", err)
 				}
 			})
@@ -66,7 +67,7 @@ var GuestOf = guestOf
 // NarrowEvents events that have no place in their queue: half of them wait in its memory,
 // and half in the ring.
 func NarrowGuestOf(t testing.TB, d *Domain) *Domain {
-	return guestBy(t, hostingOf(t, d, GuestLimits{Arrivals: share.MinArrivals}), DomainAttr{}, nil)
+	return guestBy(t, hostingOf(t, d, host.GuestLimits{Arrivals: share.MinArrivals}), DomainAttr{}, nil)
 }
 
 const NarrowEvents = 2 * share.MinArrivals / 128

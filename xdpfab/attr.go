@@ -32,9 +32,8 @@ type DomainAttr struct {
 	// of them. Frames that arrive on further queues reach these by a copy, so steer them:
 	// see InterfaceInfo.Relayed.
 	Queues int
-	// Lend is how many further queues, behind those, the domain may lend to its guests,
-	// as far as GuestLimits.Queues allows: see DomainAttr.Borrow. It takes Linux 6.4. If
-	// Queues is 0, they are the last ones.
+	// Lend is how many further queues, behind those, the domain may lend to its guests:
+	// see DomainAttr.Borrow. It takes Linux 6.4. If Queues is 0, they are the last ones.
 	Lend int
 	// Spread gives the sessions that peers begin to the queues in turn, whatever queue
 	// their frames arrive on. It is for NICs that put all frames into one queue: the

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -26,7 +27,7 @@ type lending struct {
 }
 
 // newLending opens both. The peer dials by its queue that has the given number.
-func newLending(t *testing.T, dialer int, limits GuestLimits) *lending {
+func newLending(t *testing.T, dialer int, limits host.GuestLimits) *lending {
 	t.Helper()
 	testnet.Require(t)
 	if _, v := testnet.Kernel(t); !v.AtLeast(kernel.AdoptRings) {
@@ -69,7 +70,7 @@ func (l *lending) open(s *testnet.Side, attr DomainAttr) (d *Domain) {
 // the package.
 func Borrowing(t *testing.T, attr DomainAttr) (g, peer *Domain, pair *testnet.Pair) {
 	t.Helper()
-	l := newLending(t, 1, GuestLimits{Queues: 1})
+	l := newLending(t, 1, host.GuestLimits{Queues: 1})
 	g, err := l.borrow(attr)
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +184,7 @@ func (l *lending) message(from, to *Domain) {
 func (l *lending) free(lends uint64) {
 	l.t.Helper()
 	testnet.Eventually(l.t, "the queue is free", func() bool {
-		return slices.Equal(l.host.Hosting().LentQueues(), []LentQueue{{Queue: 1, State: "free", Lends: lends}})
+		return slices.Equal(l.host.Hosting().LentQueues(), []host.LentQueue{{Queue: 1, State: "free", Lends: lends}})
 	})
 }
 
@@ -192,7 +193,7 @@ func (l *lending) free(lends uint64) {
 func TestBorrow(t *testing.T) {
 	for dialer := range 2 {
 		t.Run(fmt.Sprintf("peer's queue %d", dialer), func(t *testing.T) {
-			l := newLending(t, dialer, GuestLimits{Queues: 1})
+			l := newLending(t, dialer, host.GuestLimits{Queues: 1})
 			all := func(g *Domain) {
 				t.Helper()
 				l.count(l.peer, l.host.Name(0), "host", 5)
@@ -247,7 +248,7 @@ func TestBorrow(t *testing.T) {
 
 // Numbers of endpoints are the host's to give: no two programs have the same.
 func TestBorrowNumbers(t *testing.T) {
-	l := newLending(t, 0, GuestLimits{Queues: 1, Endpoints: 5})
+	l := newLending(t, 0, host.GuestLimits{Queues: 1, Endpoints: 5})
 	g := l.mustBorrow()
 	taken := func(d *Domain, number int) {
 		t.Helper()
@@ -310,12 +311,12 @@ func TestBorrowRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = errors.Join(pipe.CloseAll(), far.CloseAll()) })
-	refused(&lending{t: t, dial: hostingOf(t, pipe, GuestLimits{Rule: "rule x"})}, ErrDenied, "rule x lets this program borrow no queue")
-	refused(&lending{t: t, dial: hostingOf(t, pipe, GuestLimits{Queues: 1})}, ErrBusy, "the host has no queues to lend")
-	l := newLending(t, 0, GuestLimits{Queues: 1})
+	refused(&lending{t: t, dial: hostingOf(t, pipe, host.GuestLimits{Rule: "rule x"})}, ErrDenied, "rule x lets this program borrow no queue")
+	refused(&lending{t: t, dial: hostingOf(t, pipe, host.GuestLimits{Queues: 1})}, ErrBusy, "the host has no queues to lend")
+	l := newLending(t, 0, host.GuestLimits{Queues: 1})
 	l.mustBorrow()
 	refused(l, ErrDenied, "and they have as many")
-	l.dial = hostingOf(t, l.host, GuestLimits{Queues: 2})
+	l.dial = hostingOf(t, l.host, host.GuestLimits{Queues: 2})
 	refused(l, ErrBusy, "no queue is to spare", "of 1 that can be lent, 1 are")
 	for _, a := range []DomainAttr{{Borrow: true, Attach: AttachNever}, {Borrow: true, Lend: 1}, {Lend: -1}} {
 		if _, err := NewFabric(a); err == nil {
@@ -326,7 +327,7 @@ func TestBorrowRefused(t *testing.T) {
 
 // A domain on a borrowed queue ends with its host.
 func TestBorrowHostEnds(t *testing.T) {
-	l := newLending(t, 0, GuestLimits{Queues: 1})
+	l := newLending(t, 0, host.GuestLimits{Queues: 1})
 	g := l.mustBorrow()
 	p, err := g.Dial(t.Context(), l.peer.Name(0))
 	if err != nil {

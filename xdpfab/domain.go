@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -152,4 +153,4 @@ func (d *Domain) shut(children bool) error {
 }
 
 // Hosting returns the domain as the host of guests.
-func (d *Domain) Hosting() *Host { return hostOf(d.node) }
+func (d *Domain) Hosting() *host.Host { return host.On(d.node) }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/residence"
@@ -13,7 +14,7 @@ import (
 
 // A live peer is given up by no test of this package: one that wants that to happen
 // makes the peer unreachable, and sets GiveUp or puts a Clock forward.
-func init() { defaultGiveUp, mostHeld, looks = time.Minute, time.Minute, 2000 }
+func init() { defaultGiveUp, host.MostHeld, looks = time.Minute, time.Minute, 2000 }
 
 // Again ends a domain of a Pipe, with farewells to its peers or as if its process had
 // been killed, and returns the next life of the node: without memory or endpoints.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
@@ -22,7 +23,7 @@ import (
 // What a guest may not have is refused with the reason, and it can have the rest.
 func TestGuestLimits(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)
-	g := guestBy(t, hostingOf(t, a, GuestLimits{Entries: 100, Arena: 1 << 17, Endpoints: 1, Regions: 1, Memory: 8192, Rule: "rule 7",
+	g := guestBy(t, hostingOf(t, a, host.GuestLimits{Entries: 100, Arena: 1 << 17, Endpoints: 1, Regions: 1, Memory: 8192, Rule: "rule 7",
 		Serve: func(name string) error {
 			if !strings.HasPrefix(name, "mine") {
 				return errors.New("rule 7 allows mine alone")
@@ -74,7 +75,7 @@ func TestGuestLimits(t *testing.T) {
 // passive endpoints, and scalable endpoints, whose contexts cost no more.
 func TestGuestNumbers(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)
-	g := guestBy(t, hostingOf(t, a, GuestLimits{Endpoints: 4, Rule: "rule 7"}), DomainAttr{}, nil)
+	g := guestBy(t, hostingOf(t, a, host.GuestLimits{Endpoints: 4, Rule: "rule 7"}), DomainAttr{}, nil)
 	s, err := g.NewScalableEndpoint(ScalableAttr{Number: AnyNumber, RXContexts: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +119,7 @@ func TestGuestWeight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = a.Hosting().Serve(conn.(*net.UnixConn), GuestLimits{Weight: weight})
+		err = a.Hosting().Serve(conn.(*net.UnixConn), host.GuestLimits{Weight: weight})
 		if err == nil || !strings.Contains(err.Error(), "want 1 to 100") {
 			t.Errorf("weight %d: %v", weight, err)
 		}

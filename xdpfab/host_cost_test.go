@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
@@ -24,7 +25,7 @@ type rawGuest struct {
 }
 
 // rawGuestOf returns a guest that has attached.
-func rawGuestOf(t *testing.T, d *Domain, limits GuestLimits) *rawGuest {
+func rawGuestOf(t *testing.T, d *Domain, limits host.GuestLimits) *rawGuest {
 	t.Helper()
 	talk, hosted := talkTo(t, d, limits)
 	g := &rawGuest{t: t, talk: talk}
@@ -82,7 +83,7 @@ func heapInUse() int64 {
 // endpoints that it might use.
 func TestGuestEndpointsAreCheap(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)
-	g := rawGuestOf(t, a, GuestLimits{})
+	g := rawGuestOf(t, a, host.GuestLimits{})
 	const endpoints = 64
 	before := heapInUse()
 	for i := range endpoints {
@@ -96,9 +97,9 @@ func TestGuestEndpointsAreCheap(t *testing.T) {
 }
 
 // budgetLeft waits until nothing is taken from a budget.
-func budgetLeft(t *testing.T, b *Budget) {
+func budgetLeft(t *testing.T, b *host.Budget) {
 	t.Helper()
-	testnet.Eventually(t, "all is given back", func() bool { return b.Used() == Cost{} && len(b.of) == 0 })
+	testnet.Eventually(t, "all is given back", func() bool { return b.Used() == host.Cost{} && len(b.Of) == 0 })
 }
 
 // Each user may have as much of a budget as is left for others, root and the host's own
@@ -106,10 +107,10 @@ func budgetLeft(t *testing.T, b *Budget) {
 func TestBudgetShares(t *testing.T) {
 	t.Parallel()
 	const alice, bob = 4_000_000_001, 4_000_000_002
-	b := NewBudget("the daemon", Cost{Files: 100, Memory: 8})
+	b := host.NewBudget("the daemon", host.Cost{Files: 100, Memory: 8})
 	take := func(uid uint32, n int, want bool) {
 		t.Helper()
-		err := b.take(uid, Cost{Files: n, Mappings: n})
+		err := b.Take(uid, host.Cost{Files: n, Mappings: n})
 		if (err == nil) != want {
 			t.Errorf("user %d takes %d: %v", uid, n, err)
 		}
@@ -118,8 +119,8 @@ func TestBudgetShares(t *testing.T) {
 		}
 	}
 	take(alice, 0, true)
-	b.give(bob, Cost{})
-	b.give(alice, Cost{})
+	b.Give(bob, host.Cost{})
+	b.Give(alice, host.Cost{})
 	take(alice, 51, false)
 	take(alice, 50, true)
 	take(alice, 1, false)
@@ -129,16 +130,16 @@ func TestBudgetShares(t *testing.T) {
 	take(0, 20, true)
 	take(uint32(os.Geteuid()), 5, true)
 	take(0, 1, false)
-	b.give(alice, Cost{Files: 50, Mappings: 50})
+	b.Give(alice, host.Cost{Files: 50, Mappings: 50})
 	take(bob, 12, true)
 	take(bob, 1, false)
-	if err := b.take(bob, Cost{Memory: 5}); err == nil || !strings.Contains(err.Error(), "bytes of memory") {
+	if err := b.Take(bob, host.Cost{Memory: 5}); err == nil || !strings.Contains(err.Error(), "bytes of memory") {
 		t.Errorf("%v; want an error about memory", err)
 	}
-	b.give(bob, Cost{Files: 37, Mappings: 37})
-	b.give(0, Cost{Files: 25, Mappings: 25})
-	if (b.Used() != Cost{}) || len(b.of) != 0 {
-		t.Errorf("%+v of %d users is left", b.Used(), len(b.of))
+	b.Give(bob, host.Cost{Files: 37, Mappings: 37})
+	b.Give(0, host.Cost{Files: 25, Mappings: 25})
+	if (b.Used() != host.Cost{}) || len(b.Of) != 0 {
+		t.Errorf("%+v of %d users is left", b.Used(), len(b.Of))
 	}
 }
 
@@ -146,9 +147,9 @@ func TestBudgetShares(t *testing.T) {
 // rule, and given back with the guest.
 func TestGuestBudget(t *testing.T) {
 	a, b, _ := pipeWithRegion(t, 4096)
-	budget := NewBudget("guest-memory", Cost{Memory: 32 << 20, Files: 12, Mappings: 3})
+	budget := host.NewBudget("guest-memory", host.Cost{Memory: 32 << 20, Files: 12, Mappings: 3})
 	t.Run("guest", func(t *testing.T) {
-		g := guestBy(t, hostingOf(t, a, GuestLimits{Arena: 1 << 20, Budgets: []*Budget{budget}, Rule: "rule 7"}), DomainAttr{}, nil)
+		g := guestBy(t, hostingOf(t, a, host.GuestLimits{Arena: 1 << 20, Budgets: []*host.Budget{budget}, Rule: "rule 7"}), DomainAttr{}, nil)
 		// What came with a call is given back after its answer.
 		testnet.Eventually(t, "six descriptors, one mapping and the area", func() bool {
 			u := budget.Used()
@@ -196,28 +197,28 @@ func TestGuestBudget(t *testing.T) {
 // what it has. Further ones are charged with what they bring.
 func TestGuestCallsCost(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)
-	budget := NewBudget("all", Cost{Memory: 64 << 10})
-	g := newGuest(a.Hosting(), nil, GuestLimits{Host: 2 * callCost, Budgets: []*Budget{budget}, Rule: "rule 7"})
+	budget := host.NewBudget("all", host.Cost{Memory: 64 << 10})
+	g := host.NewGuest(a.Hosting(), nil, host.GuestLimits{Host: 2 * host.CallCost, Budgets: []*host.Budget{budget}, Rule: "rule 7"})
 	c := &share.Call{Arguments: make([]byte, 1000)}
 	pay := func(under int64, files, want int) (paid func(), err error) {
 		t.Helper()
-		g.calling.Store(under)
+		g.Calling.Store(under)
 		before := budget.Used()
-		if paid, err = g.payCall(c, files); err == nil && budget.Used() != (Cost{Memory: before.Memory + want, Files: before.Files + files}) {
+		if paid, err = g.PayCall(c, files); err == nil && budget.Used() != (host.Cost{Memory: before.Memory + want, Files: before.Files + files}) {
 			t.Errorf("%d calls: %+v is used, and %+v before; want %d more", under, budget.Used(), before, want)
 		}
 		return paid, err
 	}
 	var all []func()
-	for _, under := range []int64{1, freeCalls, freeCalls + 1} {
-		paid, err := pay(under, 1, map[bool]int{true: callCost + 1000}[under > freeCalls])
+	for _, under := range []int64{1, host.FreeCalls, host.FreeCalls + 1} {
+		paid, err := pay(under, 1, map[bool]int{true: host.CallCost + 1000}[under > host.FreeCalls])
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, paid)
 	}
 	before := budget.Used()
-	if _, err := pay(freeCalls+2, 1, 0); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "more than 4 calls at a time") || !strings.Contains(err.Error(), "rule 7") {
+	if _, err := pay(host.FreeCalls+2, 1, 0); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "more than 4 calls at a time") || !strings.Contains(err.Error(), "rule 7") {
 		t.Errorf("a call beyond what the guest may have: %v", err)
 	}
 	if budget.Used() != before {
@@ -233,8 +234,8 @@ func TestGuestCallsCost(t *testing.T) {
 // that leaves, until it is withdrawn.
 func TestKeptIsCharged(t *testing.T) {
 	s, _ := newSuccession(t)
-	first := NewBudget("first", Cost{})
-	s.limits = GuestLimits{Kept: 8192, Rule: "rule 7", Budgets: []*Budget{first}}
+	first := host.NewBudget("first", host.Cost{})
+	s.limits = host.GuestLimits{Kept: 8192, Rule: "rule 7", Budgets: []*host.Budget{first}}
 	g := guestBy(t, s.connect, DomainAttr{}, nil)
 	r, err := g.NewRegion("kept", 8192)
 	if err == nil {
@@ -244,10 +245,10 @@ func TestKeptIsCharged(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.node.Dev.(*guestpkg.Attached).HangUp()
-	left := Cost{Memory: 8192, Files: 1, Mappings: 1}
+	left := host.Cost{Memory: 8192, Files: 1, Mappings: 1}
 	testnet.Eventually(t, "the program's end", func() bool { return first.Used() == left })
-	next := NewBudget("next", Cost{Memory: 4096})
-	s.limits.Budgets = []*Budget{next}
+	next := host.NewBudget("next", host.Cost{Memory: 4096})
+	s.limits.Budgets = []*host.Budget{next}
 	s.next()
 	if budgetLeft(t, first); next.Used() != left {
 		t.Errorf("%+v is used, want %+v", next.Used(), left)
@@ -266,7 +267,7 @@ func TestKeptIsCharged(t *testing.T) {
 func TestGuestHostMemory(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)
 	sizes := share.Sizes{Entries: 4096, Arena: share.MinArena, Arrivals: share.MinArrivals}
-	g := rawGuestOf(t, a, GuestLimits{Host: ownCost(sizes) + 2*endpointCost, Rule: "rule 7"})
+	g := rawGuestOf(t, a, host.GuestLimits{Host: host.OwnCost(sizes) + 2*host.EndpointCost, Rule: "rule 7"})
 	endpoint := func(origin uint64) error {
 		return g.call(share.CallEndpoint, share.Endpoint{Number: AnyNumber, Origin: origin}, nil)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
@@ -58,7 +59,7 @@ func TestGuestDies(t *testing.T) {
 	go func() {
 		conn, err := l.Accept()
 		if err == nil {
-			err = a.Hosting().Serve(conn.(*net.UnixConn), GuestLimits{Attach: time.Hour})
+			err = a.Hosting().Serve(conn.(*net.UnixConn), host.GuestLimits{Attach: time.Hour})
 		}
 		hosted <- err
 	}()

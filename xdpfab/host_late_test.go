@@ -14,12 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
 // talkTo returns the program's end of a conversation that a domain hosts, and what Host
 // returns.
-func talkTo(t *testing.T, d *Domain, limits GuestLimits) (*share.Talk, <-chan error) {
+func talkTo(t *testing.T, d *Domain, limits host.GuestLimits) (*share.Talk, <-chan error) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -45,7 +46,7 @@ func talkTo(t *testing.T, d *Domain, limits GuestLimits) (*share.Talk, <-chan er
 // nothing.
 func TestGuestTooLate(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)
-	limits := GuestLimits{Attach: time.Millisecond, Rule: "rule 7"}
+	limits := host.GuestLimits{Attach: time.Millisecond, Rule: "rule 7"}
 	for name, begin := range map[string]func(*share.Talk) error{
 		"says nothing": func(*share.Talk) error { return nil },
 		"asks alone": func(talk *share.Talk) error {
@@ -83,7 +84,7 @@ func TestGuestTooLate(t *testing.T) {
 func TestGuestInTime(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)
 	for limit := 8 * time.Millisecond; ; limit *= 2 { // until it is enough for this machine
-		talk, hosted := talkTo(t, a, GuestLimits{Attach: limit})
+		talk, hosted := talkTo(t, a, host.GuestLimits{Attach: limit})
 		dev, err := guestpkg.Attach(t.Context(), talk, "test", nil)
 		if err != nil {
 			<-hosted

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -58,11 +59,11 @@ func serveAt(t *testing.T, g *Domain, number int) {
 func untilLeft(t *testing.T, d *Domain) {
 	t.Helper()
 	testnet.Eventually(t, "the programs gone", func() bool {
-		return len(d.Hosting().Guests()) == 0 && !slices.ContainsFunc(d.Hosting().Kept(), func(k KeptRegion) bool { return k.InUse })
+		return len(d.Hosting().Guests()) == 0 && !slices.ContainsFunc(d.Hosting().Kept(), func(k host.KeptRegion) bool { return k.InUse })
 	})
 }
 
-var mayKeep = GuestLimits{Kept: 8192, Rule: "rule 7"}
+var mayKeep = host.GuestLimits{Kept: 8192, Rule: "rule 7"}
 
 // A region that is kept outlives its program, and the next one takes it back: peers see
 // neither.
@@ -103,7 +104,7 @@ func TestKept(t *testing.T) {
 			if err := p.Read(ctx, passing, 0, make([]byte, 8)); !errors.Is(err, ErrPeerRestarted) {
 				t.Errorf("a region that is not kept: %v", err)
 			}
-			want := KeptRegion{Name: "mine", UID: a.Hosting().Kept()[0].UID, Bytes: 4096, Endpoints: []uint16{7}, Rule: "rule 7"}
+			want := host.KeptRegion{Name: "mine", UID: a.Hosting().Kept()[0].UID, Bytes: 4096, Endpoints: []uint16{7}, Rule: "rule 7"}
 			if list := a.Hosting().Kept(); len(list) != 1 || list[0].Name != want.Name || list[0].InUse || list[0].Bytes != 4096 || !slices.Equal(list[0].Endpoints, want.Endpoints) || list[0].Rule != want.Rule {
 				t.Errorf("%+v, want %+v", list, want)
 			}
@@ -174,9 +175,9 @@ func TestKeptTwice(t *testing.T) {
 
 // What may not be kept, or cannot be taken back, is refused with the reason.
 func TestKeepRefused(t *testing.T) {
-	wait := endWait
-	endWait = time.Millisecond
-	t.Cleanup(func() { endWait = wait }) // after the hosts
+	wait := host.EndWait
+	host.EndWait = time.Millisecond
+	t.Cleanup(func() { host.EndWait = wait }) // after the hosts
 	a, _, direct := pipeWithRegion(t, 4096)
 	dial := hostingOf(t, a, mayKeep)
 	g, r := keeper(t, dial)
@@ -231,7 +232,7 @@ func TestKeepRefused(t *testing.T) {
 	if err := g.Keep(r); !errors.Is(err, ErrHostLost) {
 		t.Errorf("after the end: %v", err)
 	}
-	little := guestBy(t, hostingOf(t, a, GuestLimits{Memory: 4095, Rule: "rule 8"}), DomainAttr{}, nil)
+	little := guestBy(t, hostingOf(t, a, host.GuestLimits{Memory: 4095, Rule: "rule 8"}), DomainAttr{}, nil)
 	_, err = little.TakeBack("mine")
 	refused(err, ErrDenied, "rule 8 allows 4095")
 }
@@ -340,17 +341,17 @@ func TestWithdrawKeptAtEnd(t *testing.T) {
 	g.node.Dev.(*guestpkg.Attached).HangUp()
 	untilLeft(t, a)
 	region := a.Hosting().Kept()[0]
-	a.Hosting().mu.Lock()
-	heir := a.Hosting().lodging.kept[keptID{uid: region.UID, name: region.Name}].holder
-	heir.ended, heir.gone = false, make(chan struct{}) // as if it were running
-	a.Hosting().mu.Unlock()
-	heir.endure()
+	a.Hosting().Mu.Lock()
+	heir := a.Hosting().Lodging.Kept[host.KeptID{Uid: region.UID, Name: region.Name}].Holder
+	heir.Ended, heir.Gone = false, make(chan struct{}) // as if it were running
+	a.Hosting().Mu.Unlock()
+	heir.Endure()
 	if err := a.Hosting().WithdrawKept(region.UID, region.Name); err != nil {
 		t.Fatal(err)
 	}
-	heir.over()
+	heir.Over()
 	a.node.Numbers.Each(func(number uint16, x node.Tenant) {
-		if _, is := x.(*guestEndpoint); is {
+		if _, is := x.(*host.GuestEndpoint); is {
 			t.Errorf("endpoint %d is left", number)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
@@ -37,7 +38,7 @@ func successive(d *Domain) (dial func(context.Context) (*share.Talk, error), lea
 			ends[i] = c.(*net.UnixConn)
 		}
 		hosting.Store(ends[0])
-		go func() { _ = d.Hosting().Serve(ends[0], GuestLimits{}) }()
+		go func() { _ = d.Hosting().Serve(ends[0], host.GuestLimits{}) }()
 		return share.NewTalk(ends[1]), nil
 	}
 	return dial, func() { _ = hosting.Load().Close() }
@@ -108,7 +109,7 @@ func TestMovesWhole(t *testing.T) {
 		t.Error(err)
 	}
 	// The endpoint that dials is left; its peer is given back a moment later.
-	var got GuestInfo
+	var got host.GuestInfo
 	testnet.Eventually(t, "the host has what the program has", func() bool {
 		all := a.Hosting().Guests()
 		if len(all) == 1 {

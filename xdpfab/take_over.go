@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/xsk"
@@ -21,8 +22,8 @@ import (
 // names and sizes that NewResidentMemory had, and registers it as it was. The domain
 // takes no packets until Resume; a domain that is closed before that tells nobody, so
 // that the handover can be opened again.
-func TakeOver(ctx context.Context, h *Handover, ifname string, attr DomainAttr, admit AdmitGuest, prepare func(*Domain) error) (*Domain, error) {
-	if is := h.folder(); attr.ResidentPin != is {
+func TakeOver(ctx context.Context, h *host.Handover, ifname string, attr DomainAttr, admit host.AdmitGuest, prepare func(*Domain) error) (*Domain, error) {
+	if is := h.Folder(); attr.ResidentPin != is {
 		return nil, fmt.Errorf("xdpfab: takeover with ResidentPin %q: want %q, as in the domain before: %w", attr.ResidentPin, is, ErrNotImplemented)
 	}
 	attr.Attach = AttachNever
@@ -31,7 +32,7 @@ func TakeOver(ctx context.Context, h *Handover, ifname string, attr DomainAttr, 
 		return nil, err
 	}
 	a := f.attr
-	a.life, a.opener = h.life(), h.openDevice
+	a.life, a.opener = h.Life(), h.OpenDevice
 	d, err := openAgain(ctx, func() (*Domain, error) { return f.open(ctx, ifname, a) })
 	if err != nil {
 		return nil, err
@@ -40,8 +41,8 @@ func TakeOver(ctx context.Context, h *Handover, ifname string, attr DomainAttr, 
 }
 
 // inherit gives a new domain what the handover has, or closes it.
-func (d *Domain) inherit(h *Handover, admit AdmitGuest, prepare func(*Domain) error) (*Domain, error) {
-	if err := h.fill(d.node, admit, func() error { return prepare(d) }); err != nil {
+func (d *Domain) inherit(h *host.Handover, admit host.AdmitGuest, prepare func(*Domain) error) (*Domain, error) {
+	if err := h.Fill(d.node, admit, func() error { return prepare(d) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("xdpfab: takeover: %w", err), d.CloseAll())
 	}
 	return d, nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
@@ -53,7 +54,7 @@ func (h *household) ok(errs ...error) {
 
 func newHousehold(t *testing.T, s *succession, b *Domain) *household {
 	t.Helper()
-	s.limits = GuestLimits{Kept: 4096, Queues: 1, Rule: "rule 7"}
+	s.limits = host.GuestLimits{Kept: 4096, Queues: 1, Rule: "rule 7"}
 	h := &household{succession: s, load: &load{t: t}, t: t, b: b, g: guestBy(t, s.connect, DomainAttr{}, nil)}
 	region := must[*mr.Region](t)
 	h.kept, h.theirs = region(h.g.NewRegion("kept", 4096)), region(b.NewRegion("theirs", 4096))

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -53,7 +54,7 @@ func newRelet(t *testing.T, byLast bool) *relet {
 	}
 	l.serve(l.peer, 0, "peer")
 	s := succeed(t, first)
-	s.side, s.attr, s.limits = l.pair.A, attr, GuestLimits{Queues: 1}
+	s.side, s.attr, s.limits = l.pair.A, attr, host.GuestLimits{Queues: 1}
 	l.dial = s.connect
 	return &relet{s, l, queues - 1}
 }
@@ -150,10 +151,10 @@ func TestTakeoverBorrowerEnds(t *testing.T) {
 		func(end func()) { r.next(); end() },
 		func(end func()) { end(); r.next() },
 		func(end func()) { // between the two
-			r.by(func(h *Handover) { end(); r.dom = r.succession.open(h) })
+			r.by(func(h *host.Handover) { end(); r.dom = r.succession.open(h) })
 		},
 		func(end func()) {
-			r.by(func(h *Handover) { r.dom = r.succession.open(h); end() })
+			r.by(func(h *host.Handover) { r.dom = r.succession.open(h); end() })
 		},
 	}
 	var lends uint64
@@ -190,7 +191,7 @@ func descriptors(t *testing.T) int {
 }
 
 // by has f open what the present domain hands over.
-func (r *relet) by(f func(*Handover)) {
+func (r *relet) by(f func(*host.Handover)) {
 	t := r.succession.t
 	t.Helper()
 	h, err := r.dom.Hosting().HandOver(time.Minute)
@@ -220,7 +221,7 @@ func TestTakeoverBorrowedRefused(t *testing.T) {
 	r.adding(toHost, r.peer, r.dom.Name(0), "words")
 	l.goOn()
 	toHost.goOn()
-	r.by(func(h *Handover) {
+	r.by(func(h *host.Handover) {
 		limits, attr := r.limits, r.attr
 		refused := func(want string) {
 			t.Helper()
@@ -231,7 +232,7 @@ func TestTakeoverBorrowedRefused(t *testing.T) {
 			l.goOn()
 		}
 		l.goOn()
-		r.limits, r.gone = GuestLimits{Rule: "rule 9"}, func(error) {} // it would be turned out, if it came to that
+		r.limits, r.gone = host.GuestLimits{Rule: "rule 9"}, func(error) {} // it would be turned out, if it came to that
 		if err := r.succession.open(h).CloseAll(); err != nil {
 			t.Error(err)
 		}
@@ -292,7 +293,7 @@ func TestTakeoverKeptQueue(t *testing.T) {
 	}
 	r.is("free", 1)
 	r.serve(r.mustBorrow(), 7, "mine")
-	if !slices.ContainsFunc(r.dom.Hosting().LentQueues(), func(q LentQueue) bool { return q.State == "lent" }) {
+	if !slices.ContainsFunc(r.dom.Hosting().LentQueues(), func(q host.LentQueue) bool { return q.State == "lent" }) {
 		t.Error("it is not lent")
 	}
 }

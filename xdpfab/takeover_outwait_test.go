@@ -81,9 +81,9 @@ func TestTakeoverOutwaits(t *testing.T) {
 
 // leaves reports whether HandOver has begun.
 func leaves(d *Domain) bool {
-	d.Hosting().mu.Lock()
-	defer d.Hosting().mu.Unlock()
-	return d.Hosting().lodging.leaving
+	d.Hosting().Mu.Lock()
+	defer d.Hosting().Mu.Unlock()
+	return d.Hosting().Lodging.Leaving
 }
 
 // A program that does not post the next part of an operation holds up no takeover for
@@ -126,8 +126,8 @@ func TestTakeoverOutwaitsNoStarvedOne(t *testing.T) {
 	binary.LittleEndian.PutUint64(mem[64:], 1)                                                    // posted
 	g := (&neighbours{succession: s}).host(9)
 	testnet.Eventually(t, "an operation begins", func() (begun bool) {
-		g.st.Eng.Alert()
-		g.st.Call(func() { begun = g.feed.Starved() })
+		g.St.Eng.Alert()
+		g.St.Call(func() { begun = g.Feed.Starved() })
 		return begun
 	})
 	began := time.Now()

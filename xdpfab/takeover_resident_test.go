@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -123,7 +124,7 @@ func (e *estate) forget() {
 }
 
 // handOver closes the domain for the next one.
-func (e *estate) handOver() *xdpfab.Handover {
+func (e *estate) handOver() *host.Handover {
 	e.t.Helper()
 	h, err := e.dom.Hosting().HandOver(time.Minute)
 	if err != nil {
@@ -134,7 +135,7 @@ func (e *estate) handOver() *xdpfab.Handover {
 }
 
 // take opens a handover.
-func (e *estate) take(h *xdpfab.Handover, attr xdpfab.DomainAttr, prepare func(*xdpfab.Domain) error) (d *xdpfab.Domain, err error) {
+func (e *estate) take(h *host.Handover, attr xdpfab.DomainAttr, prepare func(*xdpfab.Domain) error) (d *xdpfab.Domain, err error) {
 	err = e.side.Do(func() (err error) {
 		d, err = xdpfab.TakeOver(ctx(e.t), h, e.side.IfName, attr, nil, prepare)
 		return err
@@ -143,7 +144,7 @@ func (e *estate) take(h *xdpfab.Handover, attr xdpfab.DomainAttr, prepare func(*
 }
 
 // goOn opens a handover, which has to succeed.
-func (e *estate) goOn(h *xdpfab.Handover) {
+func (e *estate) goOn(h *host.Handover) {
 	e.t.Helper()
 	d, err := e.take(h, e.attr, e.furnish)
 	if err != nil {

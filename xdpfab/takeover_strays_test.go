@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -49,7 +50,7 @@ func (n *neighbours) WithGroup(string) slog.Handler      { return n }
 func newNeighbours(t *testing.T) *neighbours {
 	t.Helper()
 	s, b := newSuccession(t)
-	s.limits = GuestLimits{Kept: 1 << 20, Rule: "rule 7"}
+	s.limits = host.GuestLimits{Kept: 1 << 20, Rule: "rule 7"}
 	n := &neighbours{succession: s, peer: b, l: &load{t: t}}
 	s.gone, s.attr.Log = func(error) { n.told.Add(1) }, slog.New(n)
 	good := guestBy(t, s.connect, DomainAttr{}, nil)
@@ -100,7 +101,7 @@ func (n *neighbours) hears(want string) {
 }
 
 // twice has a domain open the handover and give it back, and then another one go on.
-func (n *neighbours) twice(h *Handover) {
+func (n *neighbours) twice(h *host.Handover) {
 	n.t.Helper()
 	if err := n.open(h).CloseAll(); err != nil {
 		n.t.Error(err)
@@ -113,7 +114,7 @@ func (n *neighbours) twice(h *Handover) {
 	n.l.goOn()
 }
 
-func (n *neighbours) handOver() *Handover {
+func (n *neighbours) handOver() *host.Handover {
 	n.t.Helper()
 	h, err := n.dom.Hosting().HandOver(time.Minute)
 	if err != nil {
@@ -124,8 +125,8 @@ func (n *neighbours) handOver() *Handover {
 }
 
 // bads returns what a handover has of the bad program.
-func bads(h *Handover) *attachedState {
-	for _, g := range h.state.Guests {
+func bads(h *host.Handover) *host.AttachedState {
+	for _, g := range h.State.Guests {
 		for _, ep := range g.Attached.Endpoints {
 			if ep.Serve.Endpoint == 9 {
 				return g.Attached
@@ -139,19 +140,21 @@ func bads(h *Handover) *attachedState {
 // the other one notices nothing, be the handover opened once or again.
 func TestTakeoverTurnsOut(t *testing.T) {
 	for what, c := range map[string]struct {
-		spoil func(n *neighbours, h *Handover)
+		spoil func(n *neighbours, h *host.Handover)
 		want  string
 	}{
-		"its area is gone":         {func(_ *neighbours, h *Handover) { bads(h).Area = -1 }, "the rings are missing"},
-		"its bell is gone":         {func(_ *neighbours, h *Handover) { bads(h).Bell = -1 }, "is missing"},
-		"a region is gone":         {func(_ *neighbours, h *Handover) { bads(h).Regions[0].Memory = -1 }, "the memory of a region is missing"},
-		"rings of other sizes":     {func(_ *neighbours, h *Handover) { bads(h).Sizes.Entries = 1 << 20 }, "rings of 1048576 entries"},
-		"an origin that is not":    {func(_ *neighbours, h *Handover) { bads(h).Endpoints[0].As.Origin = 0 }, "an endpoint without an origin"},
-		"a number that is taken":   {func(_ *neighbours, h *Handover) { again(bads(h)) }, "endpoint number 9 is taken"},
-		"more than the rule's":     {func(n *neighbours, h *Handover) { n.strict(h, GuestLimits{Entries: 2048, Rule: "rule 8"}, nil) }, "rule 8 allows 2048"},
-		"a weight that cannot be":  {func(n *neighbours, h *Handover) { n.strict(h, GuestLimits{Weight: 101}, nil) }, "a guest of weight 101: want 1 to 100"},
-		"no place":                 {func(n *neighbours, h *Handover) { n.strict(h, GuestLimits{}, errors.New("no place left")) }, "no place left"},
-		"no block of its contexts": {func(n *neighbours, h *Handover) { orphan(bads(h)) }, ""},
+		"its area is gone":       {func(_ *neighbours, h *host.Handover) { bads(h).Area = -1 }, "the rings are missing"},
+		"its bell is gone":       {func(_ *neighbours, h *host.Handover) { bads(h).Bell = -1 }, "is missing"},
+		"a region is gone":       {func(_ *neighbours, h *host.Handover) { bads(h).Regions[0].Memory = -1 }, "the memory of a region is missing"},
+		"rings of other sizes":   {func(_ *neighbours, h *host.Handover) { bads(h).Sizes.Entries = 1 << 20 }, "rings of 1048576 entries"},
+		"an origin that is not":  {func(_ *neighbours, h *host.Handover) { bads(h).Endpoints[0].As.Origin = 0 }, "an endpoint without an origin"},
+		"a number that is taken": {func(_ *neighbours, h *host.Handover) { again(bads(h)) }, "endpoint number 9 is taken"},
+		"more than the rule's": {func(n *neighbours, h *host.Handover) {
+			n.strict(h, host.GuestLimits{Entries: 2048, Rule: "rule 8"}, nil)
+		}, "rule 8 allows 2048"},
+		"a weight that cannot be":  {func(n *neighbours, h *host.Handover) { n.strict(h, host.GuestLimits{Weight: 101}, nil) }, "a guest of weight 101: want 1 to 100"},
+		"no place":                 {func(n *neighbours, h *host.Handover) { n.strict(h, host.GuestLimits{}, errors.New("no place left")) }, "no place left"},
+		"no block of its contexts": {func(n *neighbours, h *host.Handover) { orphan(bads(h)) }, ""},
 	} {
 		t.Run(what, func(t *testing.T) {
 			n := newNeighbours(t)
@@ -184,9 +187,9 @@ func TestTakeoverTurnsOut(t *testing.T) {
 }
 
 // strict has another rule for the bad program at the next host.
-func (n *neighbours) strict(h *Handover, l GuestLimits, err error) {
-	n.rule = func(i int) (GuestLimits, error) {
-		if i < len(h.state.Guests) && h.state.Guests[i].Attached == bads(h) {
+func (n *neighbours) strict(h *host.Handover, l host.GuestLimits, err error) {
+	n.rule = func(i int) (host.GuestLimits, error) {
+		if i < len(h.State.Guests) && h.State.Guests[i].Attached == bads(h) {
 			return l, err
 		}
 		return n.limits, nil
@@ -194,14 +197,14 @@ func (n *neighbours) strict(h *Handover, l GuestLimits, err error) {
 }
 
 // again adds another endpoint of the same number.
-func again(a *attachedState) {
+func again(a *host.AttachedState) {
 	ep := a.Endpoints[0]
 	ep.As.Number, ep.As.Origin, ep.Serve.Endpoint = 9, node.NewLife(), 9
 	a.Endpoints = append(a.Endpoints, ep)
 }
 
 // orphan adds an endpoint whose scalable endpoint is gone.
-func orphan(a *attachedState) {
+func orphan(a *host.AttachedState) {
 	of := uint16(40)
 	ep := a.Endpoints[0]
 	ep.As.Number, ep.As.Block, ep.As.Origin, ep.Serve.Endpoint = 40, &of, node.NewLife(), 40
@@ -226,10 +229,10 @@ func TestTakeoverOfTraps(t *testing.T) {
 		t.Fatal(err)
 	}
 	host := n.host(9)
-	host.mu.Lock()
-	tallies := host.tallies.FD()
-	host.mu.Unlock()
-	files := map[string]int{"area": host.area.FD(), "region": n.trap.Memory().FD(), "tallies": tallies}
+	host.Mu.Lock()
+	tallies := host.Tallies.FD()
+	host.Mu.Unlock()
+	files := map[string]int{"area": host.Area.FD(), "region": n.trap.Memory().FD(), "tallies": tallies}
 	for what, fd := range files {
 		_, sealed := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE)
 		for how, err := range map[string]error{"sealed": sealed, "grown": unix.Ftruncate(fd, 1<<40), "cut": unix.Ftruncate(fd, 0)} {
@@ -261,10 +264,10 @@ func observeTrap(d *Domain, c *Counter) error {
 }
 
 // host returns the present host's view of the guest that has an endpoint.
-func (n *neighbours) host(endpoint uint16) *guest {
+func (n *neighbours) host(endpoint uint16) *host.Guest {
 	n.dom.mu.Lock()
 	defer n.dom.mu.Unlock()
-	return n.dom.node.Numbers.At(endpoint).(*guestEndpoint).guest
+	return n.dom.node.Numbers.At(endpoint).(*host.GuestEndpoint).Guest
 }
 
 // A program that breaks a rule while another one, which does not read its answers, has
@@ -294,14 +297,14 @@ func TestTakeoverOfBreakers(t *testing.T) {
 	broken := make(chan struct{})
 	go func() {
 		defer close(broken)
-		<-bad.paused
-		mem, err := unix.Mmap(bad.area.FD(), 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		<-bad.Paused
+		mem, err := unix.Mmap(bad.Area.FD(), 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		binary.LittleEndian.PutUint64(mem[64:], 1<<40) // posted
-		bad.st.Eng.Alert()
+		bad.St.Eng.Alert()
 		_ = unix.Munmap(mem)
 	}()
 	h, err := n.dom.Hosting().HandOver(time.Second)
@@ -328,7 +331,7 @@ func TestTakeoverWithoutFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, more := range []uint64{8, otherFiles} { // with and without room for a few
+	for _, more := range []uint64{8, host.OtherFiles} { // with and without room for a few
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(len(all)) + more, Max: limit.Max}); err != nil {
 			t.Fatal(err)
 		}

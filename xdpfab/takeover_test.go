@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -32,12 +33,12 @@ type succession struct {
 	dom    *Domain
 	memory *mr.Memory
 	region *mr.Region
-	hosted sync.WaitGroup                       // that Host serves
-	taken  sync.WaitGroup                       // guests of the present domain that were handed over
-	limits GuestLimits                          // of each guest
-	more   func(*Domain) error                  // the owner makes, too; nil for nothing
-	rule   func(guest int) (GuestLimits, error) // of one that is handed over, by its place, if not nil
-	gone   func(error)                          // is told why a guest has gone that was taken over; nil if that must not be
+	hosted sync.WaitGroup                            // that Host serves
+	taken  sync.WaitGroup                            // guests of the present domain that were handed over
+	limits host.GuestLimits                          // of each guest
+	more   func(*Domain) error                       // the owner makes, too; nil for nothing
+	rule   func(guest int) (host.GuestLimits, error) // of one that is handed over, by its place, if not nil
+	gone   func(error)                               // is told why a guest has gone that was taken over; nil if that must not be
 }
 
 // connect is a way to the present domain.
@@ -105,7 +106,7 @@ func (s *succession) next() {
 	from, to := pairOf(s.t)
 	sent := make(chan error, 1)
 	go func() { sent <- errors.Join(h.Send(from), from.Close()) }()
-	again, err := ReceiveHandover(to)
+	again, err := host.ReceiveHandover(to)
 	if err := errors.Join(err, <-sent, to.Close(), h.Close()); err != nil {
 		s.t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func (s *succession) next() {
 }
 
 // open opens a handover, on the device of the former domain.
-func (s *succession) open(h *Handover) *Domain {
+func (s *succession) open(h *host.Handover) *Domain {
 	s.t.Helper()
 	d, err := s.tryOpen(h)
 	if err != nil {
@@ -126,10 +127,10 @@ func (s *succession) open(h *Handover) *Domain {
 	return d
 }
 
-func (s *succession) tryOpen(h *Handover) (d *Domain, err error) {
-	h.Charge(func(string) []*Budget { return s.limits.Budgets })
+func (s *succession) tryOpen(h *host.Handover) (d *Domain, err error) {
+	h.Charge(func(string) []*host.Budget { return s.limits.Budgets })
 	place := -1
-	admit := func(*net.UnixConn) (GuestLimits, func(error), error) {
+	admit := func(*net.UnixConn) (host.GuestLimits, func(error), error) {
 		limits := s.limits
 		if place++; s.rule != nil {
 			if limits, err = s.rule(place); err != nil {
@@ -156,7 +157,7 @@ func (s *succession) tryOpen(h *Handover) (d *Domain, err error) {
 		return nil, err
 	}
 	a := f.attr
-	a.life = h.state.Life
+	a.life = h.State.Life
 	if d, err = f.adopt(s.dev, a); err != nil {
 		return nil, err
 	}
@@ -332,7 +333,7 @@ func TestTakeover(t *testing.T) {
 // ended: the next program takes them back there, with what peers have added meanwhile.
 func TestTakeoverKept(t *testing.T) {
 	s, b := newSuccession(t)
-	s.limits = GuestLimits{Kept: 8192, Rule: "rule 7"}
+	s.limits = host.GuestLimits{Kept: 8192, Rule: "rule 7"}
 	ctx := t.Context()
 	former := guestBy(t, s.connect, DomainAttr{}, nil)
 	for _, name := range []string{"mine", "second"} {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/bench/measure"
 	"github.com/xdpfab/xdpfab/internal/control"
+	hostpkg "github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -81,7 +82,7 @@ func host(ctx context.Context, target *xdpfab.Domain, s *settings) error {
 type place struct{ dom *xdpfab.Domain }
 
 func (p place) Host(c *net.UnixConn) {
-	if err := p.dom.Hosting().Serve(c, xdpfab.GuestLimits{}); err != nil {
+	if err := p.dom.Hosting().Serve(c, hostpkg.GuestLimits{}); err != nil {
 		fmt.Fprintln(os.Stderr, "worker: program turned out:", err)
 	}
 }

@@ -12,14 +12,14 @@ import (
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/control"
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/internal/host"
 )
 
 // kept lists what a daemon keeps, withdraw asks for the region that is named, and stat
 // shows it.
 func TestKeptCommands(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.sock")
-	k := control.Kept{KeptRegion: xdpfab.KeptRegion{Name: "counters", UID: 77, Bytes: 4096, Endpoints: []uint16{7, 9}}, User: "alice"}
+	k := control.Kept{KeptRegion: host.KeptRegion{Name: "counters", UID: 77, Bytes: 4096, Endpoints: []uint16{7, 9}}, User: "alice"}
 	asked := make(chan control.Withdraw, 1)
 	withdraw := control.Verb{Name: "withdraw", Do: func(ctx context.Context, arguments json.RawMessage) (any, error) {
 		var w control.Withdraw

@@ -13,15 +13,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/internal/host"
 )
 
 // newBudget returns what all guests of the daemon may take together: three quarters of
 // the memory of its cgroup or machine, and half of the file descriptors and mappings that
 // a process may have. The rest is for the daemon itself: its queues and regions, and
 // connections of root, who can look then.
-func newBudget() *xdpfab.Budget {
-	c := xdpfab.Cost{Memory: memoryHere() / 4 * 3}
+func newBudget() *host.Budget {
+	c := host.Cost{Memory: memoryHere() / 4 * 3}
 	var r unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &r) == nil && r.Cur < math.MaxInt32 {
 		c.Files = int(r.Cur) / 2
@@ -29,7 +29,7 @@ func newBudget() *xdpfab.Budget {
 	if n, ok := numberIn("/proc/sys/vm/max_map_count"); ok {
 		c.Mappings = n / 2
 	}
-	return xdpfab.NewBudget("the daemon (MemoryMax of its unit, LimitNOFILE, vm.max_map_count)", c)
+	return host.NewBudget("the daemon (MemoryMax of its unit, LimitNOFILE, vm.max_map_count)", c)
 }
 
 // memoryHere is the memory of the machine, or less if the cgroup of this process, or one

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -80,7 +81,7 @@ deny = true
 		Generic: true, UDP: true, Window: 8, GiveUp: 2 * time.Second, RTOMin: 20 * time.Millisecond,
 		IdleRetire: 2 * time.Minute, Control: "/tmp/c.sock", LogLevel: -4, LogFormat: logJSON,
 		SocketGroup: "7", SocketMode: 0o666, ResidentSessions: 64, Pin: "/sys/fs/bpf/node", Leave: true,
-		Guests: []GuestConfig{{User: "1", Deny: true, Serve: "*", Limits: xdpfab.GuestLimits{Entries: 64}}},
+		Guests: []GuestConfig{{User: "1", Deny: true, Serve: "*", Limits: host.GuestLimits{Entries: 64}}},
 		Regions: []RegionConfig{
 			{Name: "a", Size: 4096, Key: ptr(uint64(7)), Access: mr.RemoteRead, Backing: "anonymous", Huge: mr.HugeNever},
 			{Name: "b", Size: 2 << 20, Key: ptr(^uint64(0)), Access: mr.RemoteWrite, Backing: "memfd"},

@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/xdpfab/xdpfab/internal/control"
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/internal/host"
 )
 
 // GuestConfig is a rule about programs that want to use the interface through the daemon.
@@ -24,10 +24,10 @@ type GuestConfig struct {
 	User, Group string // name or number; empty fits any
 	Socket      string // path of the control socket by which the program comes; empty fits any
 	Deny        bool
-	Serve       string             // pattern of the names of regions that it may serve
-	Guests      int                // programs at a time that the rule lets attach; 0 means usualGuests
-	Total       int                // bytes of memory that all its programs take together; 0 means no limit of its own
-	Limits      xdpfab.GuestLimits // 0 means the library's default
+	Serve       string           // pattern of the names of regions that it may serve
+	Guests      int              // programs at a time that the rule lets attach; 0 means usualGuests
+	Total       int              // bytes of memory that all its programs take together; 0 means no limit of its own
+	Limits      host.GuestLimits // 0 means the library's default
 }
 
 // usualGuests is how many programs at a time a rule lets attach, unless it says
@@ -48,13 +48,13 @@ type rule struct {
 	name     string // in errors
 	uid, gid *uint32
 	places   places
-	budgets  []*xdpfab.Budget
+	budgets  []*host.Budget
 }
 
-func newRule(g GuestConfig, name string, all *xdpfab.Budget) *rule {
+func newRule(g GuestConfig, name string, all *host.Budget) *rule {
 	r := &rule{GuestConfig: g, name: name, places: places{most: cmp.Or(g.Guests, usualGuests), name: name, sole: g.User != ""}}
 	if g.Total > 0 {
-		r.budgets = append(r.budgets, xdpfab.NewBudget("total of that rule", xdpfab.Cost{Memory: g.Total}))
+		r.budgets = append(r.budgets, host.NewBudget("total of that rule", host.Cost{Memory: g.Total}))
 	}
 	r.budgets = append(r.budgets, all)
 	return r
@@ -89,7 +89,7 @@ func newRules(guests []GuestConfig) (all rules, found []problem) {
 
 // budgets returns those of the rule of a name. What another daemon's rule has kept counts
 // for those of all.
-func (all rules) budgets(name string) []*xdpfab.Budget {
+func (all rules) budgets(name string) []*host.Budget {
 	if i := slices.IndexFunc(all.given, func(r *rule) bool { return r.name == name }); i >= 0 {
 		return all.given[i].budgets
 	}
@@ -161,7 +161,7 @@ func (all rules) admit(p control.Program, socket string) (*rule, error) {
 }
 
 // limits are those of each program that the rule lets attach.
-func (r *rule) limits() xdpfab.GuestLimits {
+func (r *rule) limits() host.GuestLimits {
 	limits := r.Limits
 	limits.Rule, limits.Budgets = r.name, r.budgets
 	if r.Serve != "*" {

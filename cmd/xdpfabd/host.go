@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/internal/host"
 )
 
 // admit lets a program attach that comes by a control socket, if the rules allow that.
@@ -45,7 +45,7 @@ type guest struct {
 }
 
 // limits are those of the guest.
-func (g *guest) limits() xdpfab.GuestLimits {
+func (g *guest) limits() host.GuestLimits {
 	l := g.rule.limits()
 	l.Attached = g.place.settle
 	return l
@@ -78,17 +78,17 @@ func (g *guest) Leave() { g.place.leave() }
 // stay admits a program that is the former daemon's guest. It does not wait for a
 // place, since all programs stand still meanwhile. Nor does it log a refusal: the domain
 // does.
-func (s *server) stay(conn *net.UnixConn) (xdpfab.GuestLimits, func(error), error) {
+func (s *server) stay(conn *net.UnixConn) (host.GuestLimits, func(error), error) {
 	p, err := control.ProgramAt(conn)
 	if err != nil {
-		return xdpfab.GuestLimits{}, nil, err
+		return host.GuestLimits{}, nil, err
 	}
 	g, err := s.guest(p, s.socketOf(conn))
 	if err == nil {
 		g.place, err = g.rule.places.try(p.UID)
 	}
 	if err != nil {
-		return xdpfab.GuestLimits{}, nil, err
+		return host.GuestLimits{}, nil, err
 	}
 	since := time.Now()
 	return g.limits(), func(err error) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -18,7 +19,7 @@ import (
 // told so. What a rule does not allow is refused in its name.
 func TestKeptByDaemon(t *testing.T) {
 	conn, cfg := notifySocket(t), testConfig(t)
-	cfg.Guests = []GuestConfig{{Serve: "*", Limits: xdpfab.GuestLimits{Kept: 4096}}}
+	cfg.Guests = []GuestConfig{{Serve: "*", Limits: host.GuestLimits{Kept: 4096}}}
 	p := servePipe(t, cfg)
 	receive(t, conn)
 	ctx := limited(t)
@@ -70,7 +71,7 @@ func TestKeptByDaemon(t *testing.T) {
 }
 
 func TestMayWithdraw(t *testing.T) {
-	k := control.Kept{KeptRegion: xdpfab.KeptRegion{Name: "a", UID: 1000001, Rule: "rule guest[3]"}}
+	k := control.Kept{KeptRegion: host.KeptRegion{Name: "a", UID: 1000001, Rule: "rule guest[3]"}}
 	for _, uid := range []uint32{0, uint32(os.Geteuid()), 1000001} {
 		if err := mayWithdraw(uid, k); err != nil {
 			t.Error(err)
@@ -84,7 +85,7 @@ func TestMayWithdraw(t *testing.T) {
 // The region that is meant must be the only one.
 func TestPickKept(t *testing.T) {
 	all := func() []control.Kept {
-		return []control.Kept{{KeptRegion: xdpfab.KeptRegion{Name: "a", UID: 1}}, {KeptRegion: xdpfab.KeptRegion{Name: "a", UID: 2}}, {KeptRegion: xdpfab.KeptRegion{Name: "b", UID: 2}}}
+		return []control.Kept{{KeptRegion: host.KeptRegion{Name: "a", UID: 1}}, {KeptRegion: host.KeptRegion{Name: "a", UID: 2}}, {KeptRegion: host.KeptRegion{Name: "b", UID: 2}}}
 	}
 	two := uint32(2)
 	if k, err := pick(all(), control.Withdraw{Name: "a", UID: &two}); err != nil || k.UID != 2 {

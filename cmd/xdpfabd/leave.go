@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/version"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -124,7 +125,7 @@ type leaving struct {
 	conn  *net.UnixConn
 	doors []leftDoor
 	given []*region // that the next daemon goes on with
-	h     *xdpfab.Handover
+	h     *host.Handover
 	err   error // why there is no handover
 	since time.Time
 }
@@ -252,7 +253,7 @@ func (s *server) lent() (queues []int) {
 // claim returns what the daemon of a configuration claims.
 func (c Config) claim() claim {
 	x := claim{
-		Version: xdpfab.HandoverVersion, Release: version.Version,
+		Version: host.HandoverVersion, Release: version.Version,
 		Interface: c.Interface, NetNS: control.Namespace(), UDP: c.UDP, Sockets: c.paths()[1:],
 	}
 	for _, r := range c.Regions {

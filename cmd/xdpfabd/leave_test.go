@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/testnet"
-	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // connected returns the two ends of a connection.
@@ -80,7 +80,7 @@ func TestGiveToOneThatDies(t *testing.T) {
 			died := make(chan error, 1)
 			go func() {
 				_, _ = hear(next)
-				_, _ = xdpfab.ReceiveHandover(next) // which has nothing
+				_, _ = host.ReceiveHandover(next) // which has nothing
 				err := control.Tell(next, verdict{PID: 1})
 				head := make([]byte, 4)
 				if err == nil && reads {
@@ -96,7 +96,7 @@ func TestGiveToOneThatDies(t *testing.T) {
 				died <- err
 			}()
 			s := &server{log: newLogger(Config{}, t.Output())}
-			gone, err := s.give(&leaving{conn: own, h: &xdpfab.Handover{}})
+			gone, err := s.give(&leaving{conn: own, h: &host.Handover{}})
 			if gone != reads || err == nil {
 				t.Errorf("gone: %t, %v; want %t, and an error", gone, err, reads)
 			}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -85,10 +86,10 @@ func (f *former) open(side *testnet.Side, by func(xdpfab.DomainAttr) (*xdpfab.Do
 }
 
 // leave hands over all that the daemon has.
-func (f *former) leave(conn *net.UnixConn) *xdpfab.Handover { return f.leaveAs(conn) }
+func (f *former) leave(conn *net.UnixConn) *host.Handover { return f.leaveAs(conn) }
 
 // leaveAs is leave of a daemon with a pidfd, if one is given.
-func (f *former) leaveAs(conn *net.UnixConn, pidfd ...int) *xdpfab.Handover {
+func (f *former) leaveAs(conn *net.UnixConn, pidfd ...int) *host.Handover {
 	f.t.Helper()
 	left, err := leaveDoors(f.doors)
 	if err != nil {

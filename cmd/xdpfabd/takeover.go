@@ -22,6 +22,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/death"
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -81,7 +82,7 @@ func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat
 	if _, err := hear(conn); err != nil { // it cannot hand over after all
 		return nil, err
 	}
-	h, err := xdpfab.ReceiveHandover(conn)
+	h, err := host.ReceiveHandover(conn)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +190,7 @@ func (s *server) attr(queues int, pin string) xdpfab.DomainAttr {
 }
 
 // inheritFiles takes the control sockets and the memfds of regions out of a handover.
-func (s *server) inheritFiles(h *xdpfab.Handover, given []*region) ([]door, error) {
+func (s *server) inheritFiles(h *host.Handover, given []*region) ([]door, error) {
 	var x legacy
 	text, fds := h.Added()
 	if err := json.Unmarshal(text, &x); err != nil {
@@ -232,7 +233,7 @@ func (s *server) inheritFiles(h *xdpfab.Handover, given []*region) ([]door, erro
 
 // inherit registers the regions, those of the former daemon as they were, and makes the
 // endpoint.
-func (s *server) inherit(d *xdpfab.Domain, h *xdpfab.Handover) error {
+func (s *server) inherit(d *xdpfab.Domain, h *host.Handover) error {
 	var x legacy
 	text, _ := h.Added()
 	if err := json.Unmarshal(text, &x); err != nil {

@@ -23,6 +23,7 @@ package control
 import (
 	"errors"
 
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -37,7 +38,7 @@ type Status struct {
 	Progress      string               `json:"progress"` // "auto"
 	Regions       []Region             `json:"regions"`
 	Guests        []Guest              `json:"guests"`   // programs that are attached
-	Lent          []xdpfab.LentQueue   `json:"lent"`     // queues that can be lent to programs
+	Lent          []host.LentQueue     `json:"lent"`     // queues that can be lent to programs
 	Kept          []Kept               `json:"kept"`     // regions that outlive their programs
 	Counters      map[string]uint64    `json:"counters"` // events since the start, as Domain.Stats names them
 }
@@ -54,13 +55,13 @@ type Region struct {
 
 // Guest describes a program that uses the interface through the daemon.
 type Guest struct {
-	xdpfab.GuestInfo
+	host.GuestInfo
 	User string `json:"user"` // name of UID, empty if the daemon's machine has none
 }
 
 // Kept describes a region that outlives its program.
 type Kept struct {
-	xdpfab.KeptRegion
+	host.KeptRegion
 	User string `json:"user"` // name of UID, empty if the daemon's machine has none
 }
 

@@ -45,7 +45,8 @@ var imports = map[string][]string{
 	"internal/node":         {"internal/engine", "internal/errno", "internal/executor", "internal/memory", "internal/port", "internal/progress", "internal/session", "internal/share", "internal/wire", "mr", "xsk"},
 	"internal/residence":    {"internal/engine", "internal/errno", "internal/executor", "internal/memory", "internal/node", "internal/port", "internal/resident", "internal/session", "internal/share", "internal/wire", "mr", "atomic"},
 	"internal/guest":        {"internal/engine", "internal/errno", "internal/node", "internal/port", "internal/session", "internal/share", "internal/wire", "mr"},
-	"xdpfab":                {"internal/guest", "internal/residence", "internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
+	"internal/host":         {"internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/node", "internal/port", "internal/residence", "internal/resident", "internal/session", "internal/share", "internal/wire", "mr"},
+	"xdpfab":                {"internal/host", "internal/guest", "internal/residence", "internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
 	"internal/testnet/veth": {"internal/dump"},
 	"internal/testnet":      {"internal/testnet/veth", "internal/kernel"},
 
@@ -55,8 +56,8 @@ var imports = map[string][]string{
 	"internal/testnet/lockstep":  {},
 	"internal/nic":               {"xsk", "bpf", "internal/wire", "internal/kernel", "internal/dump"},
 	"internal/advise":            {"internal/nic"},
-	"internal/control":           {"xdpfab", "internal/trust"},
-	"cmd/xdpfabd":                {"xdpfab", "mr", "internal/control", "internal/death", "internal/version"},
+	"internal/control":           {"xdpfab", "internal/host", "internal/trust"},
+	"cmd/xdpfabd":                {"xdpfab", "internal/host", "mr", "internal/control", "internal/death", "internal/version"},
 	"cmd/xdpfab":                 {"*"},
 	"cmd/xdpfab/value":           {"atomic"},
 	"internal/plot":              {},
@@ -75,7 +76,7 @@ var imports = map[string][]string{
 	"test/vm/cmd/vmtest":         {"test/vm"},
 	"bench":                      {"bench/measure", "internal/histogram", "internal/testnet/veth", "internal/control", "internal/plot"},
 	"bench/measure":              {"internal/histogram"},
-	"bench/worker":               {"bench/measure", "internal/load", "internal/control", "xdpfab", "mr"},
+	"bench/worker":               {"bench/measure", "internal/load", "internal/control", "internal/host", "xdpfab", "mr"},
 	"bench/peers/plain":          {"bench/measure", "internal/histogram"},
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"errors"
@@ -18,30 +18,30 @@ import (
 
 // leaver is a guest that moves to another process.
 type leaver struct {
-	g *guest
+	g *Guest
 	s guestState
 }
 
 // pauseGuests stops the conversations, between two calls, and returns the guests that
 // have not ended. One that does not take its answers is turned out.
-func pauseGuests(guests []*guest, limit time.Duration) (stay []*guest) {
+func pauseGuests(guests []*Guest, limit time.Duration) (stay []*Guest) {
 	for _, g := range guests {
 		g.talk.Pause()
 	}
 	patience := time.After(limit)
 	for _, g := range guests {
 		select {
-		case <-g.paused:
+		case <-g.Paused:
 		case <-patience:
 			patience = nil
 			for _, x := range guests {
 				select {
-				case <-x.paused:
+				case <-x.Paused:
 				default:
 					x.hang()
 				}
 			}
-			<-g.paused
+			<-g.Paused
 		}
 		if !g.finished {
 			stay = append(stay, g)
@@ -52,7 +52,7 @@ func pauseGuests(guests []*guest, limit time.Duration) (stay []*guest) {
 
 // copyGuests returns the guests with copies of their file descriptors, and turns out
 // those that have gone by now.
-func (h *Handover) copyGuests(guests []*guest) (leavers []*leaver) {
+func (h *Handover) copyGuests(guests []*Guest) (leavers []*leaver) {
 	for _, g := range guests {
 		x := &leaver{g, guestState{Info: g.info, Talk: -1, Unanswered: g.unanswered}}
 		if err := h.copyGuest(x); err != nil {
@@ -73,23 +73,23 @@ func (h *Handover) copyGuest(x *leaver) (err error) {
 	if g.loan != nil {
 		s.Loan = g.loanState()
 	}
-	if g.feed == nil {
+	if g.Feed == nil {
 		return nil
 	}
-	a := &attachedState{Sizes: g.sizes, PeersGiven: g.peers, GiveUp: time.Duration(g.giveUp.Load()), Tallies: -1}
+	a := &AttachedState{Sizes: g.sizes, PeersGiven: g.peers, GiveUp: time.Duration(g.giveUp.Load()), Tallies: -1}
 	s.Attached = a
 	for number, s := range g.blocks {
 		a.Blocks = append(a.Blocks, share.Block{Number: int(number), Length: s.Length})
 	}
 	var errs [4]error
-	if g.tallies != nil {
-		a.Tallies, errs[0] = h.dup(g.tallies.FD())
+	if g.Tallies != nil {
+		a.Tallies, errs[0] = h.dup(g.Tallies.FD())
 	}
-	a.Area, errs[1] = h.dup(g.area.FD())
+	a.Area, errs[1] = h.dup(g.Area.FD())
 	a.Bell, errs[2] = h.dup(g.bell.FD())
-	g.h.mu.Lock()
+	g.h.Mu.Lock()
 	a.Regions, errs[3] = h.regionsOf(g)
-	g.h.mu.Unlock()
+	g.h.Mu.Unlock()
 	return errors.Join(errs[:]...)
 }
 
@@ -115,8 +115,8 @@ func (x *leaver) conclude() {
 		return
 	}
 	a.Left = g.serving()
-	g.st.Call(func() {
-		a.Feed = g.feed.Export()
+	g.St.Call(func() {
+		a.Feed = g.Feed.Export()
 		for _, ep := range g.endpoints {
 			if !ep.left {
 				a.Endpoints = append(a.Endpoints, ep.state())
@@ -135,7 +135,7 @@ func (h *Handover) hangUp(x *leaver) {
 
 // dismiss ends a guest that cannot move to another process, whose conversation has
 // stopped.
-func (g *guest) dismiss(why error) {
+func (g *Guest) dismiss(why error) {
 	g.hang()
 	if broken := g.broken.Load(); broken != nil {
 		why = *broken

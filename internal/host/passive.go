@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"context"
@@ -26,7 +26,7 @@ type guestPassive struct {
 }
 
 // passive makes a passive endpoint, and returns its number.
-func (g *guest) passive(_ context.Context, a share.Passive) (uint16, error) {
+func (g *Guest) passive(_ context.Context, a share.Passive) (uint16, error) {
 	backlog, err := node.Backlog(a.Backlog)
 	if err = errors.Join(err, node.CheckKey(a.Key, "passive endpoint")); err != nil {
 		return 0, err
@@ -37,10 +37,10 @@ func (g *guest) passive(_ context.Context, a share.Passive) (uint16, error) {
 	if err != nil {
 		return 0, err
 	}
-	g.h.mu.Lock()
-	defer g.h.mu.Unlock()
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.h.Mu.Lock()
+	defer g.h.Mu.Unlock()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	if err := g.mayNumber(1); err != nil {
 		return 0, err
 	}
@@ -73,9 +73,9 @@ func (p *guestPassive) Deliver(r *node.Request) {
 }
 
 // listener returns a passive endpoint of the guest.
-func (g *guest) listener(number uint16) (*guestPassive, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *Guest) listener(number uint16) (*guestPassive, error) {
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	if p := g.listeners[number]; p != nil {
 		return p, nil
 	}
@@ -83,7 +83,7 @@ func (g *guest) listener(number uint16) (*guestPassive, error) {
 }
 
 // listen has a passive endpoint take requests.
-func (g *guest) listen(_ context.Context, number uint16) (any, error) {
+func (g *Guest) listen(_ context.Context, number uint16) (any, error) {
 	p, err := g.listener(number)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (g *guest) listen(_ context.Context, number uint16) (any, error) {
 }
 
 // hear waits for a request that the guest has not heard of.
-func (g *guest) hear(ctx context.Context, number uint16) (x share.Request, err error) {
+func (g *Guest) hear(ctx context.Context, number uint16) (x share.Request, err error) {
 	p, err := g.listener(number)
 	if err != nil {
 		return x, err
@@ -128,7 +128,7 @@ func (p *guestPassive) next() *node.Request {
 }
 
 // reply answers a request.
-func (g *guest) reply(_ context.Context, a share.Decision) (any, error) {
+func (g *Guest) reply(_ context.Context, a share.Decision) (any, error) {
 	p, err := g.listener(a.Passive)
 	if err != nil {
 		return nil, err
@@ -143,9 +143,9 @@ func (g *guest) reply(_ context.Context, a share.Decision) (any, error) {
 	status, answer := wire.HelloRejected, wire.Connection{Set: true}
 	answer.Fill(a.Data)
 	if a.Accepted {
-		g.mu.Lock()
+		g.Mu.Lock()
 		ep := g.endpoints[a.Endpoint]
-		g.mu.Unlock()
+		g.Mu.Unlock()
 		if ep == nil || !ep.connected {
 			return nil, fmt.Errorf("endpoint %d: want one that is to be connected: %w", a.Endpoint, errno.Closed)
 		}
@@ -156,14 +156,14 @@ func (g *guest) reply(_ context.Context, a share.Decision) (any, error) {
 }
 
 // unlisten closes a passive endpoint.
-func (g *guest) unlisten(_ context.Context, number uint16) (any, error) {
+func (g *Guest) unlisten(_ context.Context, number uint16) (any, error) {
 	p, err := g.listener(number)
 	if err != nil {
 		return nil, err
 	}
-	g.mu.Lock()
+	g.Mu.Lock()
 	delete(g.listeners, number)
-	g.mu.Unlock()
+	g.Mu.Unlock()
 	p.End()
 	p.close()
 	g.h.n.Numbers.Drop(number, p.Listener)

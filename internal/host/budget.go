@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"fmt"
@@ -28,13 +28,13 @@ type Budget struct {
 
 	mu  sync.Mutex
 	all Cost
-	of  map[uint32]*Cost // by user
+	Of  map[uint32]*Cost // by user
 }
 
 // NewBudget returns a budget. The name is for errors, and says what to raise; a number
 // that is 0 is no limit.
 func NewBudget(name string, most Cost) *Budget {
-	return &Budget{name: name, most: most, of: map[uint32]*Cost{}}
+	return &Budget{name: name, most: most, Of: map[uint32]*Cost{}}
 }
 
 // Used returns what is taken at present.
@@ -44,17 +44,17 @@ func (b *Budget) Used() Cost {
 	return b.all
 }
 
-// take takes a cost for a guest of a user, or returns why it may not be had.
-func (b *Budget) take(uid uint32, c Cost) error {
+// Take takes a cost for a guest of a user, or returns why it may not be had.
+func (b *Budget) Take(uid uint32, c Cost) error {
 	if c == (Cost{}) {
 		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	own := b.of[uid]
+	own := b.Of[uid]
 	if own == nil {
 		own = &Cost{}
-		b.of[uid] = own
+		b.Of[uid] = own
 	}
 	for _, x := range []struct {
 		what           string
@@ -85,14 +85,14 @@ func (b *Budget) count(uid uint32, c Cost) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.of[uid] == nil {
-		b.of[uid] = &Cost{}
+	if b.Of[uid] == nil {
+		b.Of[uid] = &Cost{}
 	}
 	b.add(uid, c, 1)
 }
 
-// give gives a cost back.
-func (b *Budget) give(uid uint32, c Cost) {
+// Give gives a cost back.
+func (b *Budget) Give(uid uint32, c Cost) {
 	if c == (Cost{}) {
 		return // the user may have nothing
 	}
@@ -104,15 +104,15 @@ func (b *Budget) give(uid uint32, c Cost) {
 
 // add counts a cost in or out. mu is held.
 func (b *Budget) add(uid uint32, c Cost, sign int) {
-	for _, x := range []*Cost{&b.all, b.of[uid]} {
+	for _, x := range []*Cost{&b.all, b.Of[uid]} {
 		x.Memory, x.Files, x.Mappings = x.Memory+sign*c.Memory, x.Files+sign*c.Files, x.Mappings+sign*c.Mappings
 	}
 }
 
 // clean forgets a user who has nothing. mu is held.
 func (b *Budget) clean(uid uint32) {
-	if own := b.of[uid]; own != nil && *own == (Cost{}) {
-		delete(b.of, uid)
+	if own := b.Of[uid]; own != nil && *own == (Cost{}) {
+		delete(b.Of, uid)
 	}
 }
 
@@ -137,9 +137,9 @@ func (p *payer) take(c Cost) error {
 			b.count(p.uid(), c)
 			continue
 		}
-		if err := b.take(p.uid(), c); err != nil {
+		if err := b.Take(p.uid(), c); err != nil {
 			for _, before := range p.limits.Budgets[:i] {
-				before.give(p.uid(), c)
+				before.Give(p.uid(), c)
 			}
 			return fmt.Errorf("%s: %w", p.limits.Rule, err)
 		}
@@ -150,7 +150,7 @@ func (p *payer) take(c Cost) error {
 // give gives a cost back.
 func (p *payer) give(c Cost) {
 	for _, b := range p.limits.Budgets {
-		b.give(p.uid(), c)
+		b.Give(p.uid(), c)
 	}
 }
 
@@ -181,17 +181,17 @@ func (p *payer) free(bytes int) {
 // afford is use for flights, which are the guest's until it ends.
 func (p *payer) afford(bytes int) bool { return p.use(bytes) == nil }
 
-// payCall takes what a call costs that came with file descriptors; paid gives it back.
-func (g *guest) payCall(c *share.Call, files int) (paid func(), err error) {
+// PayCall takes what a call costs that came with file descriptors; paid gives it back.
+func (g *Guest) PayCall(c *share.Call, files int) (paid func(), err error) {
 	sent, own := Cost{Files: files}, 0
 	if err := g.pays.take(sent); err != nil {
 		return nil, err
 	}
-	if g.calling.Load() > freeCalls {
-		own = callCost + len(c.Arguments)
+	if g.Calling.Load() > FreeCalls {
+		own = CallCost + len(c.Arguments)
 		if err := g.pays.use(own); err != nil {
 			g.pays.give(sent)
-			return nil, fmt.Errorf("more than %d calls at a time: %w", freeCalls, err)
+			return nil, fmt.Errorf("more than %d calls at a time: %w", FreeCalls, err)
 		}
 	}
 	return func() {
@@ -200,15 +200,15 @@ func (g *guest) payCall(c *share.Call, files int) (paid func(), err error) {
 	}, nil
 }
 
-// freeCalls is how many calls a guest may have under way that cost no more than it does
+// FreeCalls is how many calls a guest may have under way that cost no more than it does
 // itself: so one that may have nothing more can still close what it has.
-const freeCalls = 4
+const FreeCalls = 4
 
 // What a guest costs its host, bytes of its own memory, measured and rounded up.
 const (
 	guestCost    = 64 << 10 // goroutines, and tables that are empty
 	entryCost    = 384      // an operation in flight, in the feed
-	endpointCost = 4 << 10
+	EndpointCost = 4 << 10
 	peerCost     = 1536
-	callCost     = 16 << 10 // under way, beside its arguments
+	CallCost     = 16 << 10 // under way, beside its arguments
 )

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"time"
@@ -12,8 +12,8 @@ import (
 // An operation in flight may take as long as the give-up time. HandOver holds only the
 // guest that posted it. The other guests continue, and pause shortly in the end.
 
-// mostHeld bounds the pause of all guests in HandOver. It is a variable for tests.
-var mostHeld = 2 * time.Second
+// MostHeld bounds the pause of all guests in HandOver. It is a variable for tests.
+var MostHeld = 2 * time.Second
 
 const (
 	// briefly is how long a guest's operations may take that the others wait for.
@@ -32,13 +32,13 @@ type outwaited struct {
 	since     time.Time // when the last one of them did
 }
 
-func (g *guest) outwaited(f *share.Feed) *outwaited {
-	return &outwaited{st: g.st, feed: f, since: time.Now()}
+func (g *Guest) outwaited(f *share.Feed) *outwaited {
+	return &outwaited{st: g.St, feed: f, since: time.Now()}
 }
 
 // outwait returns with all guests held, when none has operations in flight or the limit
 // has passed. At first it holds only those whose operations take longer than briefly.
-func (h *Host) outwait(guests []*guest, limit time.Duration) {
+func (h *Host) outwait(guests []*Guest, limit time.Duration) {
 	var all []*outwaited
 	for _, g := range guests {
 		if _, f := g.describe(); f != nil {

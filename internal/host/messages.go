@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"github.com/xdpfab/xdpfab/internal/matching"
@@ -8,11 +8,11 @@ import (
 )
 
 // admit takes what the guest says of its room for messages. Engine's thread.
-func (g *guest) admit(session uint64, x *share.Admission) {
+func (g *Guest) admit(session uint64, x *share.Admission) {
 	if session != 0 {
 		g.in.Admit(session, x)
 	}
-	if ep := g.h.lodger(x.Endpoint); ep != nil && ep.guest == g && ep.identity == x.Identity {
+	if ep := g.h.lodger(x.Endpoint); ep != nil && ep.Guest == g && ep.identity == x.Identity {
 		g.in.Grant(&ep.credit, x.Room)
 	}
 	g.room()
@@ -20,7 +20,7 @@ func (g *guest) admit(session uint64, x *share.Admission) {
 
 // room has the engines try again what had to wait for room in the ring of arrivals, or
 // for the guest to admit it.
-func (g *guest) room() {
+func (g *Guest) room() {
 	if g.in.Refused() {
 		g.h.n.Room()
 	}
@@ -28,9 +28,9 @@ func (g *guest) room() {
 
 // exportArrivals returns what the next host needs to go on with messages. The engines
 // are paused.
-func (g *guest) exportArrivals() share.ArrivalsState {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *Guest) exportArrivals() share.ArrivalsState {
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	s := g.in.Export()
 	s.Credits = map[uint16]matching.Room{}
 	for number, ep := range g.endpoints {
@@ -40,9 +40,9 @@ func (g *guest) exportArrivals() share.ArrivalsState {
 }
 
 // restoreCredits gives endpoints the credit that they had at another host.
-func (g *guest) restoreCredits(s *share.ArrivalsState) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *Guest) restoreCredits(s *share.ArrivalsState) {
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	for number, ep := range g.endpoints {
 		g.in.Grant(&ep.credit, s.Credits[number])
 	}

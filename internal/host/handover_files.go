@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"fmt"
@@ -22,22 +22,22 @@ const (
 	// guestFiles is how many a guest has beside its regions: conversation, area, bell and
 	// tallies; or conversation, socket, and both of the ferry.
 	guestFiles = 4
-	// otherFiles is how many a process may need beside, while it hands over.
-	otherFiles = 64
+	// OtherFiles is how many a process may need beside, while it hands over.
+	OtherFiles = 64
 )
 
 // descriptors is how many file descriptors a handover has copies of at present.
 func (h *Host) descriptors() int {
 	n := deviceFiles + residence.Of(h.n).Files()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for g := range h.lodging.guests {
-		g.mu.Lock()
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	for g := range h.Lodging.guests {
+		g.Mu.Lock()
 		n += guestFiles + len(g.regions)
-		g.mu.Unlock()
+		g.Mu.Unlock()
 	}
-	for _, k := range h.lodging.kept {
-		if k.holder.ended {
+	for _, k := range h.Lodging.Kept {
+		if k.Holder.Ended {
 			n++
 		}
 	}
@@ -54,7 +54,7 @@ func mayOpen(n int) error {
 	if err != nil {
 		return nil // reserve finds out
 	}
-	if want := len(open) + n + otherFiles; uint64(want) > limit.Cur {
+	if want := len(open) + n + OtherFiles; uint64(want) > limit.Cur {
 		return fmt.Errorf("xdpfab: handover: %d file descriptors are open, and copies of %d move: want a limit of open files"+
 			" of %d, and it is %d; raise it (LimitNOFILE, ulimit -n), or have programs close regions: %w",
 			len(open), n, want, limit.Cur, unix.EMFILE)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"context"
@@ -13,21 +13,21 @@ import (
 )
 
 // mapTallies takes the memory in which the guest wants to find what peers do.
-func (g *guest) mapTallies(_ context.Context, _ json.RawMessage, fds []int) (any, error) {
+func (g *Guest) mapTallies(_ context.Context, _ json.RawMessage, fds []int) (any, error) {
 	if len(fds) != 1 {
 		return nil, fmt.Errorf("%d file descriptors: want the memfd of the tallies", len(fds))
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.tallies != nil {
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
+	if g.Tallies != nil {
 		return nil, fmt.Errorf("there are tallies already: %w", errno.Busy)
 	}
 	if err := g.pays.take(talliesCost); err != nil {
 		return nil, err
 	}
 	var err error
-	if g.tallies, err = share.MapTallies(fds[0], g.area, g.bell); err != nil {
-		g.tallies = nil
+	if g.Tallies, err = share.MapTallies(fds[0], g.Area, g.bell); err != nil {
+		g.Tallies = nil
 		g.pays.give(talliesCost)
 	}
 	return nil, err
@@ -37,16 +37,16 @@ func (g *guest) mapTallies(_ context.Context, _ json.RawMessage, fds []int) (any
 var talliesCost = Cost{Memory: share.TalliesLen, Files: 1, Mappings: 1}
 
 // observe counts what peers do to a region from now on.
-func (g *guest) observe(_ context.Context, o share.Observe) (any, error) {
-	g.h.mu.Lock()
-	defer g.h.mu.Unlock()
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *Guest) observe(_ context.Context, o share.Observe) (any, error) {
+	g.h.Mu.Lock()
+	defer g.h.Mu.Unlock()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	r := g.regions[o.Key]
 	if r == nil {
 		return nil, fmt.Errorf("region %#x: %w", o.Key, errno.Closed)
 	}
-	if k := g.h.lodging.kept[keptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
+	if k := g.h.Lodging.Kept[KeptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
 		return nil, fmt.Errorf("region %v outlives its program, and is not counted: want one that is not kept: %w", r.region, errno.NotImplemented)
 	}
 	err := g.observeRegion(r.region, o.Tally)
@@ -57,11 +57,11 @@ func (g *guest) observe(_ context.Context, o share.Observe) (any, error) {
 }
 
 // observeRegion counts what peers do to a region, if there is where to. g.mu is held.
-func (g *guest) observeRegion(r *mr.Region, tally int) error {
+func (g *Guest) observeRegion(r *mr.Region, tally int) error {
 	if tally == 0 {
 		return nil
 	}
-	o, err := g.tallies.Observer(tally)
+	o, err := g.Tallies.Observer(tally)
 	if err == nil && !r.Observe(o) {
 		err = fmt.Errorf("region %v is counted already: %w", r, errno.Busy)
 	}
@@ -69,11 +69,11 @@ func (g *guest) observeRegion(r *mr.Region, tally int) error {
 }
 
 // observeEndpoint counts what peers do through an endpoint. g.mu is held.
-func (g *guest) observeEndpoint(ep *guestEndpoint, tally int) error {
+func (g *Guest) observeEndpoint(ep *GuestEndpoint, tally int) error {
 	if tally == 0 {
 		return nil
 	}
-	o, err := g.tallies.Observer(tally)
+	o, err := g.Tallies.Observer(tally)
 	if err == nil {
 		ep.observer.Store(o)
 		ep.tally = tally

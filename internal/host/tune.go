@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ import (
 )
 
 // tune answers the call of a guest that has a give-up time of its own.
-func (g *guest) tune(_ context.Context, t share.Tune) (share.Tune, error) {
+func (g *Guest) tune(_ context.Context, t share.Tune) (share.Tune, error) {
 	if t.GiveUp < 0 || t.GiveUp > session.MaxGiveUp {
 		return t, fmt.Errorf("give-up time of %v: want at most %v, or 0 for the host's: %w", t.GiveUp, session.MaxGiveUp, errno.NotImplemented)
 	}
@@ -25,6 +25,6 @@ func (g *guest) tune(_ context.Context, t share.Tune) (share.Tune, error) {
 }
 
 // givesUp is the guest's give-up time.
-func (g *guest) givesUp() time.Duration {
+func (g *Guest) givesUp() time.Duration {
 	return cmp.Or(time.Duration(g.giveUp.Load()), g.h.n.Config.GiveUp)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"context"
@@ -14,14 +14,14 @@ import (
 
 // block reserves the numbers of a scalable endpoint of the guest, and returns the first
 // one. To the host, a scalable endpoint is no more than its numbers.
-func (g *guest) block(_ context.Context, b share.Block) (uint16, error) {
+func (g *Guest) block(_ context.Context, b share.Block) (uint16, error) {
 	if b.Length < 1 || b.Length > node.MaxBlock {
 		return 0, fmt.Errorf("scalable endpoint of %d numbers: want 1..%d: %w", b.Length, node.MaxBlock, errno.Count)
 	}
-	g.h.mu.Lock()
-	defer g.h.mu.Unlock()
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.h.Mu.Lock()
+	defer g.h.Mu.Unlock()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	if err := g.mayNumber(b.Length); err != nil {
 		return 0, err
 	}
@@ -36,7 +36,7 @@ func (g *guest) block(_ context.Context, b share.Block) (uint16, error) {
 // mayNumber reports why the guest may not have so many numbers of endpoints more. Those
 // of a scalable endpoint count from the beginning, and its contexts no more. Host.mu and
 // mu are held.
-func (g *guest) mayNumber(more int) error {
+func (g *Guest) mayNumber(more int) error {
 	has := len(g.listeners)
 	for _, s := range g.blocks {
 		has += s.Length
@@ -54,7 +54,7 @@ func (g *guest) mayNumber(more int) error {
 
 // reserves reports whether a number belongs to a scalable endpoint of the guest. Host.mu
 // and mu are held.
-func (g *guest) reserves(number int) bool {
+func (g *Guest) reserves(number int) bool {
 	if number < 0 {
 		return false
 	}
@@ -64,11 +64,11 @@ func (g *guest) reserves(number int) bool {
 
 // unblock gives the numbers back. No context may be open: it would have no scalable
 // endpoint at the next host.
-func (g *guest) unblock(_ context.Context, number uint16) (any, error) {
-	g.h.mu.Lock()
-	defer g.h.mu.Unlock()
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *Guest) unblock(_ context.Context, number uint16) (any, error) {
+	g.h.Mu.Lock()
+	defer g.h.Mu.Unlock()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	for n, ep := range g.endpoints {
 		if of := ep.as.Block; of != nil && *of == number {
 			return nil, fmt.Errorf("scalable endpoint %d: its context %d is open: close it first: %w", number, n, errno.Busy)
@@ -82,10 +82,10 @@ func (g *guest) unblock(_ context.Context, number uint16) (any, error) {
 }
 
 // unblockAll gives all numbers back.
-func (g *guest) unblockAll() {
-	g.mu.Lock()
+func (g *Guest) unblockAll() {
+	g.Mu.Lock()
 	blocks := maps.Clone(g.blocks)
-	g.mu.Unlock()
+	g.Mu.Unlock()
 	for number := range blocks {
 		_, _ = g.unblock(context.Background(), number)
 	}
@@ -93,7 +93,7 @@ func (g *guest) unblockAll() {
 
 // contextOf returns the block that the number of an endpoint must be in, if it is a
 // receive context of a scalable endpoint of the guest. g.mu is held.
-func (g *guest) contextOf(a *share.Endpoint) (*node.Block, error) {
+func (g *Guest) contextOf(a *share.Endpoint) (*node.Block, error) {
 	if a.Block == nil {
 		return nil, nil
 	}

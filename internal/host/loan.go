@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"context"
@@ -26,7 +26,7 @@ import (
 // What arrives on a wrong queue crosses over in a ferry.
 
 // guestCall answers a call.
-type guestCall = func(g *guest, ctx context.Context, args json.RawMessage, fds []int) (any, error)
+type guestCall = func(g *Guest, ctx context.Context, args json.RawMessage, fds []int) (any, error)
 
 // loan is a queue that a guest has.
 type loan struct {
@@ -54,17 +54,17 @@ func newLoan(l *port.Loan, queue int, f *share.Ferry) *loan {
 
 // loanCalls are what the borrower of a queue can ask for.
 var loanCalls = map[string]guestCall{
-	share.CallNumber:   call1((*guest).allot),
-	share.CallDrop:     call1((*guest).surrender),
-	share.CallLink:     call1((*guest).link),
-	share.CallFollow:   call1((*guest).follow),
-	share.CallForget:   call1((*guest).forget),
-	share.CallSilent:   call1((*guest).silent),
-	share.CallCounters: call1((*guest).loanCounters),
+	share.CallNumber:   call1((*Guest).allot),
+	share.CallDrop:     call1((*Guest).surrender),
+	share.CallLink:     call1((*Guest).link),
+	share.CallFollow:   call1((*Guest).follow),
+	share.CallForget:   call1((*Guest).forget),
+	share.CallSilent:   call1((*Guest).silent),
+	share.CallCounters: call1((*Guest).loanCounters),
 }
 
 // borrow answers the call of a guest that wants a queue of its own.
-func (g *guest) borrow(_ context.Context, b share.Borrow) (any, error) {
+func (g *Guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 	if b.Version != share.Version {
 		return nil, fmt.Errorf("queues of version %d: this host has version %d; use a program and a daemon of one release: %w", b.Version, share.Version, errno.NotImplemented)
 	}
@@ -92,9 +92,9 @@ func (g *guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 }
 
 // lend takes a queue for a guest, if the rules and the queues allow it.
-func (h *Host) lend(g *guest) (*port.Loan, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (h *Host) lend(g *Guest) (*port.Loan, error) {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 	if err := g.mayBorrow(); err != nil {
 		return nil, err
 	}
@@ -111,9 +111,9 @@ func (h *Host) lend(g *guest) (*port.Loan, error) {
 }
 
 // mayBorrow reports why the guest may not have one more queue. h.mu is held.
-func (g *guest) mayBorrow() error {
+func (g *Guest) mayBorrow() error {
 	has := 0
-	for other := range g.h.lodging.guests {
+	for other := range g.h.Lodging.guests {
 		if other.queue.Load() != nil && other.info.UID == g.info.UID && other.limits.Rule == g.limits.Rule {
 			has++
 		}
@@ -129,17 +129,17 @@ func (g *guest) mayBorrow() error {
 }
 
 // takeLoan notes what the guest has borrowed.
-func (g *guest) takeLoan(x *loan) {
-	g.mu.Lock()
-	g.endpoints, g.loan = map[uint16]*guestEndpoint{}, x
-	g.mu.Unlock()
-	g.h.mu.Lock()
+func (g *Guest) takeLoan(x *loan) {
+	g.Mu.Lock()
+	g.endpoints, g.loan = map[uint16]*GuestEndpoint{}, x
+	g.Mu.Unlock()
+	g.h.Mu.Lock()
 	g.h.ferry(x.queue, x.ferry)
-	g.h.mu.Unlock()
+	g.h.Mu.Unlock()
 }
 
 // startLoan has packets cross over, and tells the borrower of new ways.
-func (g *guest) startLoan() {
+func (g *Guest) startLoan() {
 	x := g.loan
 	own := g.h.n.Steppers[x.queue%len(g.h.n.Steppers)].Eng
 	x.tasks.Go(func() { x.ferry.Run(func(packet []byte) { own.Deliver(packet, false) }) })
@@ -151,14 +151,14 @@ func (g *guest) startLoan() {
 
 // endLoan takes the queue back from a guest that has ended, unless another process goes
 // on with the loan.
-func (g *guest) endLoan() {
+func (g *Guest) endLoan() {
 	x := g.loan
-	g.h.mu.Lock()
+	g.h.Mu.Lock()
 	g.h.ferry(x.queue, nil)
 	for n := range g.endpoints {
 		g.h.n.Numbers.Drop(n, g.endpoints[n])
 	}
-	g.h.mu.Unlock()
+	g.h.Mu.Unlock()
 	for _, w := range x.ways {
 		w.stop()
 	}
@@ -214,8 +214,8 @@ func (h *Host) Outside(packet []byte, queue int) (sent bool) {
 
 // Elsewhere implements node.GuestHost.
 func (h *Host) Elsewhere(endpoint uint16) (queue int, is bool) {
-	if ep, is := h.n.Numbers.At(endpoint).(*guestEndpoint); is {
-		if q := ep.guest.queue.Load(); q != nil {
+	if ep, is := h.n.Numbers.At(endpoint).(*GuestEndpoint); is {
+		if q := ep.Guest.queue.Load(); q != nil {
 			return *q, true
 		}
 	}
@@ -223,11 +223,11 @@ func (h *Host) Elsewhere(endpoint uint16) (queue int, is bool) {
 }
 
 // allot gives the borrower numbers of endpoints.
-func (g *guest) allot(_ context.Context, n share.Number) (uint16, error) {
-	g.h.mu.Lock()
-	defer g.h.mu.Unlock()
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *Guest) allot(_ context.Context, n share.Number) (uint16, error) {
+	g.h.Mu.Lock()
+	defer g.h.Mu.Unlock()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	if n.Count < 1 {
 		return 0, fmt.Errorf("%d numbers of endpoints: want at least one: %w", n.Count, errno.Count)
 	}
@@ -240,7 +240,7 @@ func (g *guest) allot(_ context.Context, n share.Number) (uint16, error) {
 	}
 	for i := range n.Count {
 		number := uint16(first + i)
-		ep := &guestEndpoint{guest: g, number: number, identity: node.NewLife()}
+		ep := &GuestEndpoint{Guest: g, number: number, identity: node.NewLife()}
 		g.endpoints[number] = ep
 		g.h.n.Numbers.Put(number, ep)
 	}
@@ -257,11 +257,11 @@ func (h *Host) pickNumbers(n share.Number) (int, error) {
 }
 
 // surrender takes the number of an endpoint back.
-func (g *guest) surrender(_ context.Context, number uint16) (any, error) {
-	g.h.mu.Lock()
-	defer g.h.mu.Unlock()
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *Guest) surrender(_ context.Context, number uint16) (any, error) {
+	g.h.Mu.Lock()
+	defer g.h.Mu.Unlock()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	if ep := g.endpoints[number]; ep != nil {
 		delete(g.endpoints, number)
 		g.h.n.Numbers.Drop(number, ep)
@@ -270,7 +270,7 @@ func (g *guest) surrender(_ context.Context, number uint16) (any, error) {
 }
 
 // loanCounters are those of the XDP program, which the borrower cannot see.
-func (g *guest) loanCounters(context.Context, struct{}) (map[string]uint64, error) {
+func (g *Guest) loanCounters(context.Context, struct{}) (map[string]uint64, error) {
 	all, err := g.h.n.Dev.Counters()
 	maps.DeleteFunc(all, func(name string, _ uint64) bool { return !strings.HasPrefix(name, "xdp_") })
 	return all, err
@@ -291,11 +291,11 @@ func (h *Host) LentQueues() []LentQueue {
 	if !is {
 		return list
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 	for _, s := range from.Spares() {
 		q := LentQueue{Queue: s.Number, State: string(s.State), Lends: s.Lends}
-		for g := range h.lodging.guests {
+		for g := range h.Lodging.guests {
 			if has := g.queue.Load(); has != nil && *has == s.Number {
 				q.PID = g.info.PID
 			}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+// Package host has the guests of a node: programs that use its interface through it, what
+// they cost and may have, and the handover of all to the next process.
+package host
 
 import (
 	"cmp"
@@ -100,7 +102,7 @@ func (l *GuestLimits) check() error {
 // is the domain's from then on, and what the program had is given back when Host returns.
 // Whoever calls Host has decided that the program may use the interface.
 func (h *Host) Serve(conn *net.UnixConn, limits GuestLimits) error {
-	g := newGuest(h, conn, limits)
+	g := NewGuest(h, conn, limits)
 	err := g.meet()
 	err = errors.Join(err, g.limits.check())
 	if err == nil {
@@ -120,9 +122,9 @@ func (h *Host) Serve(conn *net.UnixConn, limits GuestLimits) error {
 // Host is what a domain has of its guests.
 type Host struct {
 	n  *node.Node
-	mu sync.Mutex // guards lodging, and what is said to be under it
+	Mu sync.Mutex // guards lodging, and what is said to be under it
 	// Guests, or the host: see host.go and attached.go.
-	lodging lodging        // under mu
+	Lodging lodging        // under mu
 	hosting sync.WaitGroup // guests; begun under mu
 	// withdrawing is held while a region that was kept is withdrawn; before mu.
 	withdrawing sync.Mutex
@@ -131,52 +133,52 @@ type Host struct {
 
 // lodging is what a domain has of its guests. It is made with the first one.
 type lodging struct {
-	guests map[*guest]struct{}
+	guests map[*Guest]struct{}
 
-	leaving  bool     // HandOver has begun
+	Leaving  bool     // HandOver has begun
 	shut     bool     // and takes no more guests
 	late     []int    // connections of those that came in between
-	arriving []*guest // that Resume is to serve
+	arriving []*Guest // that Resume is to serve
 	strays   []*stray // that Resume is to turn out
-	kept     map[keptID]*kept
+	Kept     map[KeptID]*kept
 }
 
 // admit notes a new guest.
-func (h *Host) admit(g *guest) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (h *Host) admit(g *Guest) error {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 	if err := h.n.Open(); err != nil {
 		return err
 	}
-	if h.lodging.leaving {
+	if h.Lodging.Leaving {
 		return fmt.Errorf("xdpfab: domain on %s: %w", h.n.Dev.Info().Name, errLeaving)
 	}
 	if err := h.n.Dev.MayHost(); err != nil {
 		return fmt.Errorf("xdpfab: a host of guests: %w", err)
 	}
-	if h.lodging.guests == nil {
-		h.lodging.guests = map[*guest]struct{}{}
+	if h.Lodging.guests == nil {
+		h.Lodging.guests = map[*Guest]struct{}{}
 	}
-	h.lodging.guests[g] = struct{}{}
-	g.st = h.n.NextStepper()
+	h.Lodging.guests[g] = struct{}{}
+	g.St = h.n.NextStepper()
 	h.hosting.Add(1)
 	return nil
 }
 
 // leaveHost forgets a guest.
-func (h *Host) leaveHost(g *guest) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.lodging.guests, g)
+func (h *Host) leaveHost(g *Guest) {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	delete(h.Lodging.guests, g)
 	h.hosting.Done()
 }
 
 // EndGuests implements node.GuestHost.
 func (h *Host) EndGuests() {
 	h.turnBack()
-	h.mu.Lock()
-	guests := maps.Clone(h.lodging.guests)
-	h.mu.Unlock()
+	h.Mu.Lock()
+	guests := maps.Clone(h.Lodging.guests)
+	h.Mu.Unlock()
 	for g := range guests {
 		g.hang()
 	}
@@ -186,24 +188,24 @@ func (h *Host) EndGuests() {
 
 // lodger returns the guest's endpoint of a number, if it accepts sessions, or nil. Any
 // thread.
-func (h *Host) lodger(number uint16) *guestEndpoint {
-	ep, _ := h.n.Numbers.Serving(number).(*guestEndpoint)
+func (h *Host) lodger(number uint16) *GuestEndpoint {
+	ep, _ := h.n.Numbers.Serving(number).(*GuestEndpoint)
 	return ep
 }
 
 // furnish gives the guest room for regions and endpoints.
-func (g *guest) furnish() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *Guest) furnish() {
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	g.table = mr.NewTable()
 	g.executors, g.memory = make([]*executor.Executor, len(g.h.n.Steppers)), make([]*memory.Memory, len(g.h.n.Steppers))
-	g.endpoints, g.regions, g.listeners = map[uint16]*guestEndpoint{}, map[uint64]*guestRegion{}, map[uint16]*guestPassive{}
+	g.endpoints, g.regions, g.listeners = map[uint16]*GuestEndpoint{}, map[uint64]*guestRegion{}, map[uint16]*guestPassive{}
 	g.blocks = map[uint16]*node.Block{}
 }
 
 // executor returns the executor of the guest's memory for sessions of a queue, beside the
 // domain's own one. It is called on the thread of that queue's engine.
-func (g *guest) executor(queue int, beside *executor.Executor) *executor.Executor {
+func (g *Guest) executor(queue int, beside *executor.Executor) *executor.Executor {
 	if x := g.executors[queue]; x != nil {
 		return x
 	}
@@ -213,7 +215,7 @@ func (g *guest) executor(queue int, beside *executor.Executor) *executor.Executo
 }
 
 // allows reports why the guest may not have rings of such sizes.
-func (g *guest) allows(s share.Sizes) error {
+func (g *Guest) allows(s share.Sizes) error {
 	if l := &g.limits; s.Entries > l.Entries || s.Arena > l.Arena || s.Arrivals > l.Arrivals {
 		return fmt.Errorf("rings of %d entries, an arena of %d bytes and %d bytes of arrivals: %s allows %d, %d and %d; ask for"+
 			" less, or have them raised: %w", s.Entries, s.Arena, s.Arrivals,
@@ -226,17 +228,17 @@ func (g *guest) allows(s share.Sizes) error {
 // the bell, and a copy of one of them on its way to another process.
 func areaCost(s share.Sizes) Cost { return Cost{Memory: s.Len(), Files: 6, Mappings: 1} }
 
-// ownCost is the host's own memory for such a guest, before it has anything else.
-func ownCost(s share.Sizes) int {
+// OwnCost is the host's own memory for such a guest, before it has anything else.
+func OwnCost(s share.Sizes) int {
 	return guestCost + s.Entries*entryCost + min(s.Entries, engine.FlightsAtOnce)*engine.FlightLen
 }
 
 // lodgeArea takes what the guest costs that has attached.
-func (g *guest) lodgeArea(s share.Sizes) error {
+func (g *Guest) lodgeArea(s share.Sizes) error {
 	if err := g.pays.take(areaCost(s)); err != nil {
 		return err
 	}
-	if err := g.pays.use(ownCost(s)); err != nil {
+	if err := g.pays.use(OwnCost(s)); err != nil {
 		g.pays.give(areaCost(s))
 		return err
 	}
@@ -244,17 +246,17 @@ func (g *guest) lodgeArea(s share.Sizes) error {
 }
 
 // leaveArea gives that back, and flights and lists that were made since.
-func (g *guest) leaveArea(s share.Sizes) {
+func (g *Guest) leaveArea(s share.Sizes) {
 	g.pays.give(areaCost(s))
-	own := ownCost(s)
+	own := OwnCost(s)
 	if g.flights != nil {
-		g.st.Call(func() { own += g.flights.Grown()*engine.FlightLen + g.feed.ListLen() })
+		g.St.Call(func() { own += g.flights.Grown()*engine.FlightLen + g.Feed.ListLen() })
 	}
 	g.pays.free(own)
 }
 
 // attach answers the call of a guest that brings the area.
-func (g *guest) attach(ctx context.Context, args json.RawMessage, fds []int) (any, error) {
+func (g *Guest) attach(ctx context.Context, args json.RawMessage, fds []int) (any, error) {
 	var a share.Attach
 	switch err := json.Unmarshal(args, &a); {
 	case err != nil:
@@ -263,7 +265,7 @@ func (g *guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 		return nil, fmt.Errorf("shared rings of version %d: this host has version %d; use a program and a daemon of one release: %w", a.Version, share.Version, errno.NotImplemented)
 	case len(fds) != 1:
 		return nil, fmt.Errorf("%d file descriptors: want the memfd of the rings", len(fds))
-	case g.feed != nil:
+	case g.Feed != nil:
 		return nil, fmt.Errorf("attached already: %w", errno.Busy)
 	}
 	if err := g.allows(a.Sizes); err != nil {
@@ -287,8 +289,8 @@ func (g *guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 	return g.where()
 }
 
-// hostOf returns the host of a node's guests. The first call makes it.
-func hostOf(n *node.Node) *Host {
+// On returns the host of a node's guests. The first call makes it.
+func On(n *node.Node) *Host {
 	var made node.GuestHost = &Host{n: n}
 	n.Guests.CompareAndSwap(nil, &made)
 	return n.Host().(*Host)

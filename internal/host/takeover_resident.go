@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func (h *Handover) addResident(host *Host) error {
 	defer r.Mu.Unlock()
 	if r.Executor == nil {
 		if at := r.Home; at != nil {
-			h.state.Resident = &residentState{Folder: at.Path, Lock: -1, Life: at.Life}
+			h.State.Resident = &residentState{Folder: at.Path, Lock: -1, Life: at.Life}
 			r.Leaving.Store(true)
 		}
 		return nil
@@ -60,7 +60,7 @@ func (h *Handover) addResident(host *Host) error {
 	if err != nil {
 		return err
 	}
-	h.state.Resident = s
+	h.State.Resident = s
 	r.Leaving.Store(true)
 	return nil
 }
@@ -77,9 +77,9 @@ func (h *Handover) dupAll(files map[string]int) (map[string]int, error) {
 	return at, nil
 }
 
-// folder returns where what is resident is pinned; empty if it is not, or nothing is.
-func (h *Handover) folder() string {
-	if s := h.state.Resident; s != nil {
+// Folder returns where what is resident is pinned; empty if it is not, or nothing is.
+func (h *Handover) Folder() string {
+	if s := h.State.Resident; s != nil {
 		return s.Folder
 	}
 	return ""
@@ -87,7 +87,7 @@ func (h *Handover) folder() string {
 
 // estate returns what there is of the executor.
 func (h *Handover) estate() (*resident.Estate, error) {
-	e := h.state.Resident.Estate
+	e := h.State.Resident.Estate
 	var err error
 	e.Maps, err = h.files(e.Maps)
 	e.Memories = slices.Clone(e.Memories)
@@ -99,14 +99,14 @@ func (h *Handover) estate() (*resident.Estate, error) {
 	return &e, err
 }
 
-// openDevice opens the interface that the handover has.
-func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options) (node.Device, *residence.Home, error) {
+// OpenDevice opens the interface that the handover has.
+func (h *Handover) OpenDevice(ctx context.Context, ifname string, o port.Options) (node.Device, *residence.Home, error) {
 	var err error
 	if o.Inherit, err = h.device(); err != nil {
 		return nil, nil, fmt.Errorf("xdpfab: takeover: %w", err)
 	}
 	var at *residence.Home
-	switch s := h.state.Resident; {
+	switch s := h.State.Resident; {
 	case s == nil:
 	case s.Life != 0:
 		at = vacantHome(s)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"context"
@@ -25,20 +25,20 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// guest is a program that uses the domain's interface: what it has here, and its
+// Guest is a program that uses the domain's interface: what it has here, and its
 // conversation.
-type guest struct {
+type Guest struct {
 	h      *Host
-	st     *node.Stepper // of the engine that takes its operations
+	St     *node.Stepper // of the engine that takes its operations
 	talk   *share.Talk
 	limits GuestLimits
 	info   GuestInfo // what does not change
 
-	area    *share.Area
+	Area    *share.Area
 	bell    *share.Bell // this side's end
 	ring    *os.File    // the bell as a file, to be waited for
 	other   *share.Bell // the guest's end, until it is sent
-	feed    *share.Feed
+	Feed    *share.Feed
 	flights *engine.Flights // of all its endpoints together
 	pays    payer
 	in      *share.Arrivals     // what peers send
@@ -49,11 +49,11 @@ type guest struct {
 	table   *mr.Table
 
 	calls   sync.WaitGroup // that are being answered
-	calling atomic.Int64   // how many
+	Calling atomic.Int64   // how many
 	ringing sync.WaitGroup // await
 
 	// How another process takes the guest over: see host_leave.go.
-	paused     chan struct{} // closed when no call is being answered any more
+	Paused     chan struct{} // closed when no call is being answered any more
 	finished   bool          // the guest ended before that
 	left       chan struct{} // closed when another process has what the guest has, or it is dismissed
 	dismissed  error         // why it does not move; written before left is closed
@@ -74,23 +74,23 @@ type guest struct {
 	// Host.mu and mu.
 	making sync.Mutex
 
-	mu        sync.Mutex
-	endpoints map[uint16]*guestEndpoint
+	Mu        sync.Mutex
+	endpoints map[uint16]*GuestEndpoint
 	peers     uint32 // numbers given out
 	regions   map[uint64]*guestRegion
 	spanned   int // bytes, of regions
-	tallies   *share.Observers
+	Tallies   *share.Observers
 	listeners map[uint16]*guestPassive
 	blocks    map[uint16]*node.Block // by first number: of the guest's scalable endpoints
 	settled   bool                   // it has, or had, endpoints or regions
 
-	ended bool          // nothing is left of it but what is kept; under Host.mu
-	gone  chan struct{} // closed then
+	Ended bool          // nothing is left of it but what is kept; under Host.mu
+	Gone  chan struct{} // closed then
 }
 
-// guestEndpoint is an endpoint of a guest.
-type guestEndpoint struct {
-	guest    *guest
+// GuestEndpoint is an endpoint of a guest.
+type GuestEndpoint struct {
+	Guest    *Guest
 	number   uint16
 	identity uint64 // of the origin
 	as       share.Endpoint
@@ -118,52 +118,53 @@ type guestEndpoint struct {
 	left        bool // by the former holder of kept regions: it has no ring and no origin
 }
 
-func newGuest(h *Host, conn *net.UnixConn, limits GuestLimits) *guest {
-	g := &guest{h: h, gone: make(chan struct{}), talk: share.NewTalk(conn), limits: limits.withDefaults(), paused: make(chan struct{}), left: make(chan struct{})}
+// NewGuest makes a guest of a connection. It is served from admit on.
+func NewGuest(h *Host, conn *net.UnixConn, limits GuestLimits) *Guest {
+	g := &Guest{h: h, Gone: make(chan struct{}), talk: share.NewTalk(conn), limits: limits.withDefaults(), Paused: make(chan struct{}), left: make(chan struct{})}
 	g.pays = payer{limits: &g.limits, uid: func() uint32 { return g.info.UID }}
 	return g
 }
 
 // start puts the area to use, from the beginning or where another host has stopped.
-func (g *guest) start(area *share.Area, own, other *share.Bell, s share.Sizes, before *share.FeedState) {
-	g.area, g.bell, g.other, g.sizes = area, own, other, s
+func (g *Guest) start(area *share.Area, own, other *share.Bell, s share.Sizes, before *share.FeedState) {
+	g.Area, g.bell, g.other, g.sizes = area, own, other, s
 	g.furnish()
 	g.ring = own.File()
-	g.mu.Lock()
-	g.feed, g.in = share.NewFeed(area, own, g.st.Eng, g.turnOut), share.NewArrivals(area, own, g.turnOut)
-	g.mu.Unlock()
+	g.Mu.Lock()
+	g.Feed, g.in = share.NewFeed(area, own, g.St.Eng, g.turnOut), share.NewArrivals(area, own, g.turnOut)
+	g.Mu.Unlock()
 	g.flights = engine.NewFlights(s.Entries, g.pays.afford)
-	g.feed.OnAdmit(g.admit)
-	g.feed.OnLists(g.pays.afford)
+	g.Feed.OnAdmit(g.admit)
+	g.Feed.OnLists(g.pays.afford)
 	if before != nil {
-		g.feed.Restore(before)
+		g.Feed.Restore(before)
 	}
-	g.st.Call(func() { g.st.Eng.AddFeed(g.feed, g.limits.Weight) })
+	g.St.Call(func() { g.St.Eng.AddFeed(g.Feed, g.limits.Weight) })
 }
 
 // attend has the engine take the guest's operations, and go on with watches.
-func (g *guest) attend(watches []share.WatchState) {
-	g.st.Call(func() { g.feed.Watch(watches) })
+func (g *Guest) attend(watches []share.WatchState) {
+	g.St.Call(func() { g.Feed.Watch(watches) })
 	g.ringing.Go(g.await)
 }
 
 // turnOut is called on the engine's thread when the guest has broken a rule of the rings.
-func (g *guest) turnOut(err error) {
+func (g *Guest) turnOut(err error) {
 	g.broken.Store(&err)
 	go g.hang() // the engine's thread must not block
 }
 
 // hang ends the conversation, and so the guest.
-func (g *guest) hang() { g.talk.Hang() }
+func (g *Guest) hang() { g.talk.Hang() }
 
 // await wakes the engine when the guest rings.
-func (g *guest) await() {
+func (g *Guest) await() {
 	var buf [16]byte
 	for {
 		if _, err := g.ring.Read(buf[:]); err != nil {
 			return
 		}
-		g.st.Eng.Alert()
+		g.St.Eng.Alert()
 		g.room()
 	}
 }
@@ -174,7 +175,7 @@ const mostCalls = 1024
 
 // serve answers the guest's calls, first those that are given, until it has gone, and
 // then gives back what it had.
-func (g *guest) serve(first []share.Call) (err error) {
+func (g *Guest) serve(first []share.Call) (err error) {
 	defer g.mourn()()
 	if g.arrived() {
 		g.limits.Attached()
@@ -183,12 +184,12 @@ func (g *guest) serve(first []share.Call) (err error) {
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	answer := func(c share.Call, fds []int) {
-		g.calling.Add(1)
+		g.Calling.Add(1)
 		g.calls.Go(func() {
 			if g.answer(ctx, &c, fds) != nil {
 				g.hang()
 			}
-			g.calling.Add(-1)
+			g.Calling.Add(-1)
 		})
 	}
 	for _, c := range first {
@@ -210,7 +211,7 @@ func (g *guest) serve(first []share.Call) (err error) {
 			}
 			continue
 		}
-		if g.calling.Load() >= mostCalls {
+		if g.Calling.Load() >= mostCalls {
 			share.Discard(fds)
 			err = fmt.Errorf("xdpfab: a program makes more than %d calls at a time: %w", mostCalls, errno.Denied)
 			break
@@ -220,7 +221,7 @@ func (g *guest) serve(first []share.Call) (err error) {
 	if errors.Is(err, share.ErrPaused) {
 		cancel(errLeaving)
 		g.calls.Wait()
-		close(g.paused)
+		close(g.Paused)
 		<-g.left
 		g.end() // of which a guest that moves notices nothing: another process has all of it too
 		return g.dismissed
@@ -233,7 +234,7 @@ func (g *guest) serve(first []share.Call) (err error) {
 	g.calls.Wait()
 	g.end()
 	g.finished = true
-	close(g.paused)
+	close(g.Paused)
 	if why := g.broken.Load(); why != nil {
 		return *why
 	}
@@ -245,10 +246,10 @@ func (g *guest) serve(first []share.Call) (err error) {
 }
 
 // arrived reports whether the guest has attached, or borrowed a queue.
-func (g *guest) arrived() bool { return g.feed != nil || g.loan != nil }
+func (g *Guest) arrived() bool { return g.Feed != nil || g.loan != nil }
 
 // late tells a guest that it has not attached in time, if it reads that.
-func (g *guest) late() error {
+func (g *Guest) late() error {
 	err := fmt.Errorf("xdpfab: the program has not attached within %v of connecting: %s allows no more; have it connect again: %w", g.limits.Attach, g.limits.Rule, errno.Denied)
 	g.talk.Until(time.Now().Add(farewell))
 	_ = g.talk.Send(share.Reply{Error: err.Error(), Kinds: node.KindsOf(err)})
@@ -259,40 +260,40 @@ func (g *guest) late() error {
 const farewell = 100 * time.Millisecond
 
 // end gives back everything that the guest has, when it makes no calls any more.
-func (g *guest) end() {
+func (g *Guest) end() {
 	defer g.h.leaveHost(g)
 	defer g.talk.Close()
 	if g.loan != nil {
 		g.endLoan()
-		close(g.gone)
+		close(g.Gone)
 	}
-	if g.feed == nil {
+	if g.Feed == nil {
 		return
 	}
-	g.st.Call(g.feed.End)
+	g.St.Call(g.Feed.End)
 	g.in.End()
-	g.endure()
+	g.Endure()
 	for n := range maps.Clone(g.listeners) {
 		_, _ = g.unlisten(context.Background(), n)
 	}
 	g.unblockAll()
-	g.st.Call(func() {
-		g.feed.Close()
-		g.st.Eng.RemoveFeed(g.feed)
+	g.St.Call(func() {
+		g.Feed.Close()
+		g.St.Eng.RemoveFeed(g.Feed)
 	})
 	g.stops.Wait()
 	_ = g.ring.Close() // the bell, which ends await
 	g.ringing.Wait()
-	if g.tallies != nil {
-		_ = g.tallies.Close()
+	if g.Tallies != nil {
+		_ = g.Tallies.Close()
 		g.pays.give(talliesCost)
 	}
-	_ = g.area.Close()
+	_ = g.Area.Close()
 	g.leaveArea(g.sizes)
 	if g.other != nil {
 		_ = g.other.Close()
 	}
-	g.over()
+	g.Over()
 }
 
 // closedAtOnce is how many peers of a guest are closed before other guests have their
@@ -300,27 +301,27 @@ func (g *guest) end() {
 const closedAtOnce = 64
 
 // drop closes the endpoint of an origin.
-func (g *guest) drop(origin uint64) {
-	g.mu.Lock()
+func (g *Guest) drop(origin uint64) {
+	g.Mu.Lock()
 	ep := g.endpointOf(origin)
-	g.mu.Unlock()
+	g.Mu.Unlock()
 	if ep != nil {
 		g.remove(ep)
 	}
 }
 
 // remove ends an endpoint that the guest has or has left.
-func (g *guest) remove(ep *guestEndpoint) {
+func (g *Guest) remove(ep *GuestEndpoint) {
 	g.making.Lock()
 	defer g.making.Unlock()
 	number := ep.number
-	g.mu.Lock()
+	g.Mu.Lock()
 	if g.endpoints[number] != ep {
-		g.mu.Unlock()
+		g.Mu.Unlock()
 		return
 	}
 	delete(g.endpoints, number)
-	g.mu.Unlock()
+	g.Mu.Unlock()
 	ep.on.Store(false)
 	g.h.n.EndTargets(number)
 	g.silence(ep)
@@ -328,21 +329,21 @@ func (g *guest) remove(ep *guestEndpoint) {
 }
 
 // silence ends an endpoint as a source of operations.
-func (g *guest) silence(ep *guestEndpoint) {
+func (g *Guest) silence(ep *GuestEndpoint) {
 	if ep.ring == nil {
 		return
 	}
-	ep.part(g.st)
+	ep.part(g.St)
 	for more := true; more; {
-		g.st.Call(func() { more = g.feed.CloseRing(ep.ring, closedAtOnce) })
+		g.St.Call(func() { more = g.Feed.CloseRing(ep.ring, closedAtOnce) })
 	}
-	g.st.Call(func() { g.st.Eng.RemoveRing(ep.ring) })
+	g.St.Call(func() { g.St.Eng.RemoveRing(ep.ring) })
 	ep.ring = nil
-	g.pays.free(endpointCost)
+	g.pays.free(EndpointCost)
 }
 
 // endpointOf returns the endpoint of an origin, or nil. g.mu is held.
-func (g *guest) endpointOf(origin uint64) *guestEndpoint {
+func (g *Guest) endpointOf(origin uint64) *GuestEndpoint {
 	for _, ep := range g.endpoints {
 		if ep.identity == origin && !ep.left {
 			return ep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"errors"
@@ -35,13 +35,13 @@ func (host *Host) HandOver(limit time.Duration) (*Handover, error) {
 		return nil, errors.Join(err, h.Close())
 	}
 	host.outwait(guests, limit)
-	limit = min(limit, mostHeld)
+	limit = min(limit, MostHeld)
 	paused := pauseGuests(guests, limit)
 	deadline := time.Now().Add(limit) // whoever had to be waited for costs the others nothing
 	leavers := h.copyGuests(quiet(slices.Clone(paused), deadline))
 	for _, x := range leavers {
-		if g := x.g; g.feed != nil {
-			g.st.Call(g.feed.Hold)
+		if g := x.g; g.Feed != nil {
+			g.St.Call(g.Feed.Hold)
 		}
 	}
 	host.drainGuests(leavers, deadline)
@@ -66,11 +66,11 @@ func (host *Host) HandOver(limit time.Duration) (*Handover, error) {
 		if x.s.Attached != nil {
 			x.s.Attached.In, x.s.Attached.Passives = x.g.exportArrivals(), x.g.passives()
 		}
-		h.state.Guests = append(h.state.Guests, x.s)
+		h.State.Guests = append(h.State.Guests, x.s)
 		close(x.g.left)
 	}
 	for _, fd := range host.closeDoor() {
-		h.state.Guests = append(h.state.Guests, guestState{Talk: h.own(fd)})
+		h.State.Guests = append(h.State.Guests, guestState{Talk: h.own(fd)})
 	}
 	if err == nil {
 		err = h.addResident(host) // last: the domain leaves it from here on
@@ -84,7 +84,7 @@ func (host *Host) HandOver(limit time.Duration) (*Handover, error) {
 
 // leaving begins the handover, which has room for all copies then, and returns the
 // guests.
-func (host *Host) leaving(h *Handover) ([]*guest, error) {
+func (host *Host) leaving(h *Handover) ([]*Guest, error) {
 	if err := host.CanHandOver(); err != nil {
 		return nil, err
 	}
@@ -93,14 +93,14 @@ func (host *Host) leaving(h *Handover) ([]*guest, error) {
 	}
 	host.withdrawing.Lock() // what is being withdrawn is not left to anybody
 	defer host.withdrawing.Unlock()
-	host.mu.Lock()
-	defer host.mu.Unlock()
-	if host.lodging.leaving {
+	host.Mu.Lock()
+	defer host.Mu.Unlock()
+	if host.Lodging.Leaving {
 		return nil, fmt.Errorf("xdpfab: handover: domain on %s leaves already: %w", host.n.Dev.Info().Name, errno.Busy)
 	}
-	host.lodging.leaving = true
+	host.Lodging.Leaving = true
 	residence.Of(host.n).Handing.Store(true)
-	return slices.Collect(maps.Keys(host.lodging.guests)), nil
+	return slices.Collect(maps.Keys(host.Lodging.guests)), nil
 }
 
 // CanHandOver returns nil if HandOver is possible at present.
@@ -144,8 +144,8 @@ const endPoll = 100 * time.Microsecond
 func (h *Host) drainGuests(leavers []*leaver, deadline time.Time) {
 	var all []*outwaited
 	for _, x := range leavers {
-		if g := x.g; g.feed != nil {
-			all = append(all, g.outwaited(g.feed))
+		if g := x.g; g.Feed != nil {
+			all = append(all, g.outwaited(g.Feed))
 		}
 	}
 	h.undrained(all, deadline)
@@ -165,31 +165,31 @@ func (h *Host) farewells(deadline time.Time) {
 // closeDoor returns the connections of programs that have come since leaving, and lets in
 // no more.
 func (h *Host) closeDoor() (late []int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	late, h.lodging.late = h.lodging.late, nil
-	h.lodging.shut = true
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	late, h.Lodging.late = h.Lodging.late, nil
+	h.Lodging.shut = true
 	return late
 }
 
 // keepForNext keeps the connection of a program that comes while the domain leaves, for
 // the next process, and reports whether it does leave.
 func (h *Host) keepForNext(talk *share.Talk) (leaves bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.lodging.leaving || h.lodging.shut {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	if !h.Lodging.Leaving || h.Lodging.shut {
 		return false
 	}
 	fd, err := talk.FD()
 	if err != nil {
 		return false
 	}
-	h.lodging.late = append(h.lodging.late, fd)
+	h.Lodging.late = append(h.Lodging.late, fd)
 	return true
 }
 
 // state returns what there is of an endpoint. Engine's thread.
-func (ep *guestEndpoint) state() endpointState {
+func (ep *GuestEndpoint) state() endpointState {
 	as := ep.as
 	as.Number, as.Serial = int(ep.number), ep.origin.Serial()
 	serve := share.Serve{Endpoint: ep.number, On: ep.on.Load(), Events: ep.events.Load(), Messages: ep.messages.Load(), Tally: ep.tally}
@@ -204,11 +204,11 @@ func (h *Handover) addSessions(host *Host) (err error) {
 	for _, st := range host.n.Steppers {
 		st.Call(func() {
 			sessions, bad := st.Eng.Export()
-			h.state.Sessions, err = append(h.state.Sessions, sessions), errors.Join(err, bad)
+			h.State.Sessions, err = append(h.State.Sessions, sessions), errors.Join(err, bad)
 		})
 	}
 	first := host.n.Steppers[0]
-	first.Call(func() { h.state.Idle = first.Eng.ExportIdle() })
-	h.state.Version, h.state.Life, h.state.MAC = HandoverVersion, first.Eng.Life(), host.n.Dev.MAC()
+	first.Call(func() { h.State.Idle = first.Eng.ExportIdle() })
+	h.State.Version, h.State.Life, h.State.MAC = HandoverVersion, first.Eng.Life(), host.n.Dev.MAC()
 	return err
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"context"
@@ -41,10 +41,10 @@ type requestState struct {
 
 // postpone ends the wait for an answer that the next process is to ask for, unless it has
 // come by now.
-func (g *guest) postpone(ep *guestEndpoint, answered <-chan share.Answer) (x share.Answer, err error) {
+func (g *Guest) postpone(ep *GuestEndpoint, answered <-chan share.Answer) (x share.Answer, err error) {
 	g.making.Lock()
 	defer g.making.Unlock()
-	g.st.Call(func() { ep.inquiry.Cancel() })
+	g.St.Call(func() { ep.inquiry.Cancel() })
 	select {
 	case x = <-answered:
 		return x, nil
@@ -55,7 +55,7 @@ func (g *guest) postpone(ep *guestEndpoint, answered <-chan share.Answer) (x sha
 }
 
 // connection returns what there is of the endpoint's connection, if it has any.
-func (ep *guestEndpoint) connection() *connectionState {
+func (ep *GuestEndpoint) connection() *connectionState {
 	if !ep.connected {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (ep *guestEndpoint) connection() *connectionState {
 }
 
 // reconnect gives an endpoint the connection that it had.
-func (ep *guestEndpoint) reconnect(s *connectionState) {
+func (ep *GuestEndpoint) reconnect(s *connectionState) {
 	if s != nil {
 		ep.asks.Store(s.Asks)
 		ep.asking.Store(s.Asking)
@@ -73,9 +73,9 @@ func (ep *guestEndpoint) reconnect(s *connectionState) {
 }
 
 // passives returns the passive endpoints of a guest. The engines are paused.
-func (g *guest) passives() (all []passiveState) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *Guest) passives() (all []passiveState) {
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	for _, p := range g.listeners {
 		all = append(all, p.state())
 	}
@@ -99,7 +99,7 @@ func (p *guestPassive) state() passiveState {
 }
 
 // restorePassive makes a passive endpoint that a guest had.
-func (g *guest) restorePassive(s *passiveState) error {
+func (g *Guest) restorePassive(s *passiveState) error {
 	number, err := g.passive(context.Background(), s.As)
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"context"
@@ -30,8 +30,8 @@ type loanState struct {
 
 // quiet returns the guests that are told nothing any more, and turns out those that do
 // not take what they are being told.
-func quiet(guests []*guest, deadline time.Time) []*guest {
-	return slices.DeleteFunc(guests, func(g *guest) bool {
+func quiet(guests []*Guest, deadline time.Time) []*Guest {
+	return slices.DeleteFunc(guests, func(g *Guest) bool {
 		if g.loan == nil || g.loan.quiet(deadline) {
 			return false
 		}
@@ -52,7 +52,7 @@ func (x *loan) quiet(deadline time.Time) bool {
 }
 
 // loanState returns what the guest has borrowed, when it makes no calls any more.
-func (g *guest) loanState() *loanState {
+func (g *Guest) loanState() *loanState {
 	s := &loanState{Queue: g.loan.queue}
 	for n := range g.endpoints {
 		s.Endpoints = append(s.Endpoints, n)
@@ -66,7 +66,7 @@ func (g *guest) loanState() *loanState {
 }
 
 // haltLoan leaves what the borrower passes on to the next process.
-func (g *guest) haltLoan() {
+func (g *Guest) haltLoan() {
 	if x := g.loan; x != nil {
 		x.ferry.Halt()
 		x.tasks.Wait()
@@ -74,7 +74,7 @@ func (g *guest) haltLoan() {
 }
 
 // leaveLoan adds the ferry, by which nothing leaves any more, and leaves the queue.
-func (h *Handover) leaveLoan(g *guest, s *loanState) error {
+func (h *Handover) leaveLoan(g *Guest, s *loanState) error {
 	if s == nil {
 		return nil
 	}
@@ -105,17 +105,17 @@ func (h *Handover) addDevice(host *Host) error {
 			s.Socket = h.own(s.Socket)
 		}
 	}
-	h.state.Device = left
+	h.State.Device = left
 	return nil
 }
 
 // device returns what the interface has left, with file descriptors that stay the
 // handover's.
 func (h *Handover) device() (*port.Inheritance, error) {
-	if h.state.Device == nil {
+	if h.State.Device == nil {
 		return nil, nil
 	}
-	left := *h.state.Device
+	left := *h.State.Device
 	var err error
 	if left.Program, err = h.files(left.Program); err != nil {
 		return nil, err
@@ -153,17 +153,17 @@ func (h *Handover) file(at int) (int, error) {
 
 // restoreLoan gives a guest the queue that it has. Nothing crosses over until startLoan,
 // and the queue is left to the former host if it does not come to that.
-func (h *Handover) restoreLoan(g *guest, s *loanState) error {
+func (h *Handover) restoreLoan(g *Guest, s *loanState) error {
 	from, is := g.h.n.Dev.(node.Lender)
 	if !is {
 		return fmt.Errorf("queue %d is lent, and this domain has no queues: %w", s.Queue, errno.NotImplemented)
 	}
-	g.h.mu.Lock()
+	g.h.Mu.Lock()
 	err := g.mayBorrow()
 	if err == nil {
 		g.queue.Store(&s.Queue)
 	}
-	g.h.mu.Unlock()
+	g.h.Mu.Unlock()
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"context"
@@ -19,7 +19,7 @@ type knownWay struct {
 }
 
 // follow tells the borrower from now on when the way to an address changes.
-func (g *guest) follow(_ context.Context, f share.Follow) (any, error) {
+func (g *Guest) follow(_ context.Context, f share.Follow) (any, error) {
 	x := g.loan
 	x.mu.Lock()
 	old := x.ways[f.Addr]
@@ -49,7 +49,7 @@ func (g *guest) follow(_ context.Context, f share.Follow) (any, error) {
 }
 
 // forget ends what follow began.
-func (g *guest) forget(_ context.Context, a wire.Addr) (any, error) {
+func (g *Guest) forget(_ context.Context, a wire.Addr) (any, error) {
 	x := g.loan
 	x.mu.Lock()
 	old := x.ways[a]
@@ -95,7 +95,7 @@ func (x *loan) told(w *knownWay, l wire.Link) {
 }
 
 // silent has the way to a peer looked up anew.
-func (g *guest) silent(_ context.Context, remote netip.Addr) (any, error) {
+func (g *Guest) silent(_ context.Context, remote netip.Addr) (any, error) {
 	g.h.n.Dev.Silent(remote)
 	return nil, nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"context"
@@ -18,55 +18,55 @@ import (
 
 // guestCalls are what a guest can ask for.
 var guestCalls = map[string]guestCall{
-	share.CallTune:       call1((*guest).tune),
-	share.CallEndpoint:   call1((*guest).endpoint),
-	share.CallServe:      call1((*guest).serveEndpoint),
-	share.CallDrop:       call1(func(g *guest, _ context.Context, origin uint64) (any, error) { g.drop(origin); return nil, nil }),
-	share.CallLeave:      call1((*guest).leave),
-	share.CallLink:       call1((*guest).link),
-	share.CallPeer:       call1((*guest).peerOf),
-	share.CallRegister:   (*guest).register,
-	share.CallDeregister: call1((*guest).deregister),
-	share.CallTallies:    (*guest).mapTallies,
-	share.CallObserve:    call1((*guest).observe),
-	share.CallAsk:        call1((*guest).ask),
-	share.CallPart:       call1((*guest).part),
-	share.CallBlock:      call1((*guest).block),
-	share.CallUnblock:    call1((*guest).unblock),
-	share.CallPassive:    call1((*guest).passive),
-	share.CallListen:     call1((*guest).listen),
-	share.CallHear:       call1((*guest).hear),
-	share.CallReply:      call1((*guest).reply),
-	share.CallUnlisten:   call1((*guest).unlisten),
-	share.CallKeep:       call1((*guest).keep),
-	share.CallTakeBack:   call1((*guest).takeBack),
-	share.CallCounters:   call1(func(g *guest, _ context.Context, _ struct{}) (map[string]uint64, error) { return g.counters() }),
+	share.CallTune:       call1((*Guest).tune),
+	share.CallEndpoint:   call1((*Guest).endpoint),
+	share.CallServe:      call1((*Guest).serveEndpoint),
+	share.CallDrop:       call1(func(g *Guest, _ context.Context, origin uint64) (any, error) { g.drop(origin); return nil, nil }),
+	share.CallLeave:      call1((*Guest).leave),
+	share.CallLink:       call1((*Guest).link),
+	share.CallPeer:       call1((*Guest).peerOf),
+	share.CallRegister:   (*Guest).register,
+	share.CallDeregister: call1((*Guest).deregister),
+	share.CallTallies:    (*Guest).mapTallies,
+	share.CallObserve:    call1((*Guest).observe),
+	share.CallAsk:        call1((*Guest).ask),
+	share.CallPart:       call1((*Guest).part),
+	share.CallBlock:      call1((*Guest).block),
+	share.CallUnblock:    call1((*Guest).unblock),
+	share.CallPassive:    call1((*Guest).passive),
+	share.CallListen:     call1((*Guest).listen),
+	share.CallHear:       call1((*Guest).hear),
+	share.CallReply:      call1((*Guest).reply),
+	share.CallUnlisten:   call1((*Guest).unlisten),
+	share.CallKeep:       call1((*Guest).keep),
+	share.CallTakeBack:   call1((*Guest).takeBack),
+	share.CallCounters:   call1(func(g *Guest, _ context.Context, _ struct{}) (map[string]uint64, error) { return g.counters() }),
 }
 
 // firstCalls are what a guest can ask for before it has anything here.
 var firstCalls = map[string]guestCall{
-	share.CallOffer:  call1((*guest).offer),
-	share.CallAttach: (*guest).attach,
-	share.CallBorrow: call1((*guest).borrow),
+	share.CallOffer:  call1((*Guest).offer),
+	share.CallAttach: (*Guest).attach,
+	share.CallBorrow: call1((*Guest).borrow),
 }
 
 // takesFiles are the calls that bring file descriptors.
 var takesFiles = map[string]bool{share.CallAttach: true, share.CallRegister: true, share.CallTallies: true}
 
 // callsNow are what the guest can ask for at present.
-func (g *guest) callsNow() map[string]guestCall {
+func (g *Guest) callsNow() map[string]guestCall {
 	switch {
 	case g.loan != nil:
 		return loanCalls
-	case g.feed != nil:
+	case g.Feed != nil:
 		return guestCalls
 	}
 	return firstCalls
 }
 
 // call1 makes a call of a method that has one argument and no file descriptors.
-func call1[A, R any](f func(*guest, context.Context, A) (R, error)) guestCall {
-	return func(g *guest, ctx context.Context, args json.RawMessage, _ []int) (any, error) {
+func call1[A, R any](f func(*Guest, context.Context, A) (R, error)) guestCall {
+	return func(g *Guest, ctx context.Context, args json.RawMessage, _ []int) (any, error) {
 		var a A
 		if err := json.Unmarshal(args, &a); err != nil {
 			return nil, err
@@ -76,13 +76,13 @@ func call1[A, R any](f func(*guest, context.Context, A) (R, error)) guestCall {
 }
 
 // answer does what a call asks for. The error returned is one of the conversation.
-func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
+func (g *Guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 	if !takesFiles[c.Verb] { // it may wait for long
 		share.Discard(fds)
 		fds = nil
 	}
 	defer share.Discard(fds)
-	paid, err := g.payCall(c, len(fds))
+	paid, err := g.PayCall(c, len(fds))
 	if err == nil {
 		defer paid()
 	} else {
@@ -97,8 +97,8 @@ func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 		result, err = do(g, ctx, c.Arguments, fds)
 	}
 	if errors.Is(err, errLeaving) || errors.Is(err, context.Canceled) && context.Cause(ctx) == errLeaving { // a call that waited for the network, and has done nothing yet
-		g.mu.Lock()
-		defer g.mu.Unlock()
+		g.Mu.Lock()
+		defer g.Mu.Unlock()
 		g.unanswered = append(g.unanswered, *c)
 		return nil
 	}
@@ -128,12 +128,12 @@ func (g *guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 	return g.talk.Send(r)
 }
 
-func (g *guest) tooMany(what string, limit int) error {
+func (g *Guest) tooMany(what string, limit int) error {
 	return fmt.Errorf("more than %d %s of one program: %s allows no more; close some, or have its limit raised: %w", limit, what, g.limits.Rule, errno.Denied)
 }
 
 // link finds the way to an address.
-func (g *guest) link(ctx context.Context, a wire.Addr) (wire.Link, error) {
+func (g *Guest) link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, g.givesUp(), node.ErrHopSilent)
 	defer cancel()
 	l, err := g.h.n.Dev.Link(ctx, a)
@@ -141,27 +141,27 @@ func (g *guest) link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 }
 
 // endpoint makes an endpoint, and returns its number.
-func (g *guest) endpoint(_ context.Context, a share.Endpoint) (uint16, error) {
-	if err := g.pays.use(endpointCost); err != nil {
+func (g *Guest) endpoint(_ context.Context, a share.Endpoint) (uint16, error) {
+	if err := g.pays.use(EndpointCost); err != nil {
 		return 0, err
 	}
 	number, err := g.newEndpoint(a)
 	if err != nil {
-		g.pays.free(endpointCost)
+		g.pays.free(EndpointCost)
 	}
 	return number, err
 }
 
 // newEndpoint does the work of endpoint.
-func (g *guest) newEndpoint(a share.Endpoint) (uint16, error) {
-	ring := engine.NewDirect(g.flights, g.feed)
+func (g *Guest) newEndpoint(a share.Endpoint) (uint16, error) {
+	ring := engine.NewDirect(g.flights, g.Feed)
 	g.making.Lock()
 	defer g.making.Unlock()
 	key, err := node.SessionKey(g.table, a.Key) // of the table that a heir has by now
 	if err != nil {
 		return 0, err
 	}
-	ep := &guestEndpoint{guest: g, identity: a.Origin, as: a, key: key, ring: ring, connected: a.Connected}
+	ep := &GuestEndpoint{Guest: g, identity: a.Origin, as: a, key: key, ring: ring, connected: a.Connected}
 	ep.parted, ep.leave = context.WithCancel(context.Background())
 	anew, err := g.lodge(ep, a)
 	if err != nil {
@@ -174,29 +174,29 @@ func (g *guest) newEndpoint(a share.Endpoint) (uint16, error) {
 	if a.Posts && a.Block != nil {
 		source = *a.Block
 	}
-	if ep.origin = g.st.Eng.NewOrigin(source); a.Unordered {
-		ep.origin = g.st.Eng.NewUnorderedOrigin(source)
+	if ep.origin = g.St.Eng.NewOrigin(source); a.Unordered {
+		ep.origin = g.St.Eng.NewUnorderedOrigin(source)
 	}
 	ep.origin.Assume(a.Origin, a.Serial)
 	ep.origin.SetKey(key)
 	ep.origin.SetGiveUp(g.givesUp())
-	g.st.Call(func() {
-		ep.origin.Charge(g.feed)
-		g.st.Eng.AddRing(ring, ep.origin)
+	g.St.Call(func() {
+		ep.origin.Charge(g.Feed)
+		g.St.Eng.AddRing(ring, ep.origin)
 	})
 	return ep.number, nil
 }
 
 // lodge gives an endpoint its number. One that was left with kept regions goes on serving
 // its sessions, unless anew says that they must begin anew: the key has changed.
-func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (anew bool, err error) {
+func (g *Guest) lodge(ep *GuestEndpoint, a share.Endpoint) (anew bool, err error) {
 	if a.Origin == 0 {
 		return false, fmt.Errorf("an endpoint without an origin: want one that is random: %w", errno.NotImplemented)
 	}
-	g.h.mu.Lock()
-	defer g.h.mu.Unlock()
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.h.Mu.Lock()
+	defer g.h.Mu.Unlock()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	if g.h.hasOrigin(a.Origin) {
 		return false, fmt.Errorf("the origin of an endpoint is in use: want one that is random: %w", errno.Busy)
 	}
@@ -226,7 +226,7 @@ func (g *guest) lodge(ep *guestEndpoint, a share.Endpoint) (anew bool, err error
 // hasOrigin reports whether an endpoint of a guest has an origin.
 func (h *Host) hasOrigin(origin uint64) (has bool) {
 	h.n.Numbers.Each(func(_ uint16, t node.Tenant) {
-		if ep, is := t.(*guestEndpoint); is && ep.identity == origin {
+		if ep, is := t.(*GuestEndpoint); is && ep.identity == origin {
 			has = true
 		}
 	})
@@ -234,23 +234,23 @@ func (h *Host) hasOrigin(origin uint64) (has bool) {
 }
 
 // serveEndpoint makes an endpoint accept sessions, or no longer.
-func (g *guest) serveEndpoint(_ context.Context, s share.Serve) (any, error) {
+func (g *Guest) serveEndpoint(_ context.Context, s share.Serve) (any, error) {
 	g.making.Lock()
 	defer g.making.Unlock()
-	g.mu.Lock()
+	g.Mu.Lock()
 	ep := g.endpoints[s.Endpoint]
 	if ep == nil || ep.left {
-		g.mu.Unlock()
+		g.Mu.Unlock()
 		return nil, errno.Closed
 	}
 	if err := g.observeEndpoint(ep, s.Tally); err != nil {
-		g.mu.Unlock()
+		g.Mu.Unlock()
 		return nil, err
 	}
 	speaks := s.Events || s.Messages || s.Tally != 0
 	anew := ep.heir && speaks && !ep.spoken // sessions from before have none of these
 	ep.spoken = ep.spoken || speaks
-	g.mu.Unlock()
+	g.Mu.Unlock()
 	ep.events.Store(s.Events)
 	ep.messages.Store(s.Messages)
 	ep.on.Store(s.On)
@@ -277,7 +277,7 @@ func (r *guestRegion) close() error {
 }
 
 // register lets peers of the guest's endpoints operate on its memory.
-func (g *guest) register(_ context.Context, args json.RawMessage, fds []int) (any, error) {
+func (g *Guest) register(_ context.Context, args json.RawMessage, fds []int) (any, error) {
 	var a share.Region
 	if err := json.Unmarshal(args, &a); err != nil {
 		return nil, err
@@ -290,8 +290,8 @@ func (g *guest) register(_ context.Context, args json.RawMessage, fds []int) (an
 			return nil, fmt.Errorf("region %q: %w: %w", a.Name, err, errno.Denied)
 		}
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	switch {
 	case len(g.regions) >= g.limits.Regions:
 		return nil, g.tooMany("regions", g.limits.Regions)
@@ -313,7 +313,7 @@ func (g *guest) register(_ context.Context, args json.RawMessage, fds []int) (an
 }
 
 // newRegion makes a region that descriptor and mapping have been paid for. g.mu is held.
-func (g *guest) newRegion(a *share.Region, fd int) (*guestRegion, error) {
+func (g *Guest) newRegion(a *share.Region, fd int) (*guestRegion, error) {
 	// The whole memfd takes address space, however short the region is.
 	m, err := mr.Shared(fd, g.limits.Memory-g.spanned)
 	if errors.Is(err, mr.ErrSize) {
@@ -340,17 +340,17 @@ func (g *guest) newRegion(a *share.Region, fd int) (*guestRegion, error) {
 }
 
 // deregister withdraws a region. It returns when no operation is in flight on it.
-func (g *guest) deregister(_ context.Context, key uint64) (any, error) {
-	g.h.mu.Lock()
-	g.mu.Lock()
+func (g *Guest) deregister(_ context.Context, key uint64) (any, error) {
+	g.h.Mu.Lock()
+	g.Mu.Lock()
 	r := g.regions[key]
 	if r != nil {
 		delete(g.regions, key)
 		g.spanned -= len(r.memory.Bytes())
 		g.unkeep(r)
 	}
-	g.mu.Unlock()
-	g.h.mu.Unlock()
+	g.Mu.Unlock()
+	g.h.Mu.Unlock()
 	if r == nil {
 		return nil, nil // the guest has ended
 	}
@@ -358,13 +358,13 @@ func (g *guest) deregister(_ context.Context, key uint64) (any, error) {
 }
 
 // counters are those of the interface and of the guest.
-func (g *guest) counters() (map[string]uint64, error) {
+func (g *Guest) counters() (map[string]uint64, error) {
 	all, err := g.h.n.Dev.Counters()
 	if err != nil {
 		return nil, err
 	}
 	var c share.Counts
-	g.st.Call(func() { c = g.feed.Counts })
+	g.St.Call(func() { c = g.Feed.Counts })
 	all["guest_taken"], all["guest_refused"], all["guest_completed"] = c.Taken, c.Refused, c.Completed
 	return all, nil
 }

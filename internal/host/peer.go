@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // peerOf looks for the way to a peer, and gives it a number.
-func (g *guest) peerOf(ctx context.Context, p share.Peer) (uint32, error) {
+func (g *Guest) peerOf(ctx context.Context, p share.Peer) (uint32, error) {
 	link, err := g.link(ctx, p.Addr)
 	if err != nil {
 		return 0, err
@@ -19,18 +19,18 @@ func (g *guest) peerOf(ctx context.Context, p share.Peer) (uint32, error) {
 	link.Class = p.Class
 	g.making.Lock()
 	defer g.making.Unlock()
-	g.mu.Lock()
+	g.Mu.Lock()
 	g.peers++
 	number := g.peers
-	g.mu.Unlock()
+	g.Mu.Unlock()
 	return number, g.meetPeer(number, p, link)
 }
 
 // meetPeer makes the peer of a number, at the end of a link. g.making is held.
-func (g *guest) meetPeer(number uint32, p share.Peer, link wire.Link) error {
-	g.mu.Lock()
+func (g *Guest) meetPeer(number uint32, p share.Peer, link wire.Link) error {
+	g.Mu.Lock()
 	ep := g.endpointOf(p.Origin)
-	g.mu.Unlock()
+	g.Mu.Unlock()
 	switch {
 	case ep == nil || ep.left:
 		return errno.Closed
@@ -55,6 +55,6 @@ func (g *guest) meetPeer(number uint32, p share.Peer, link wire.Link) error {
 		g.open.Add(-1)
 		g.pays.free(peerCost)
 	}
-	g.st.Call(func() { g.feed.SetTarget(number, &share.Target{Ring: ep.ring, Peer: peer, As: p, Gone: gone}) })
+	g.St.Call(func() { g.Feed.SetTarget(number, &share.Target{Ring: ep.ring, Peer: peer, As: p, Gone: gone}) })
 	return nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"cmp"
@@ -28,9 +28,9 @@ type GuestInfo struct {
 
 // Guests returns the programs that the domain hosts at present, by process.
 func (h *Host) Guests() []GuestInfo {
-	h.mu.Lock()
-	guests := slices.Collect(maps.Keys(h.lodging.guests))
-	h.mu.Unlock()
+	h.Mu.Lock()
+	guests := slices.Collect(maps.Keys(h.Lodging.guests))
+	h.Mu.Unlock()
 	all, feeds := make([]GuestInfo, len(guests)), make([]*share.Feed, len(guests))
 	for i, g := range guests {
 		all[i], feeds[i] = g.describe()
@@ -38,7 +38,7 @@ func (h *Host) Guests() []GuestInfo {
 	for _, st := range h.n.Steppers { // one call of each engine, however many guests there are
 		st.Call(func() {
 			for i, g := range guests {
-				if f := feeds[i]; g.st == st && f != nil {
+				if f := feeds[i]; g.St == st && f != nil {
 					all[i].Taken, all[i].Refused, all[i].Completed = f.Counts.Taken, f.Counts.Refused, f.Counts.Completed
 				}
 			}
@@ -49,7 +49,7 @@ func (h *Host) Guests() []GuestInfo {
 }
 
 // meet notes which program the guest is.
-func (g *guest) meet() error {
+func (g *Guest) meet() error {
 	c, err := g.talk.Peer()
 	if err != nil {
 		return fmt.Errorf("xdpfab: program at the other end: %w", err)
@@ -60,11 +60,11 @@ func (g *guest) meet() error {
 
 // describe returns what the guest has, and where its operations are counted, if it has
 // attached.
-func (g *guest) describe() (GuestInfo, *share.Feed) {
+func (g *Guest) describe() (GuestInfo, *share.Feed) {
 	i := g.info
 	i.Queue = g.queue.Load()
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	i.Endpoints, i.Regions, i.Memory, i.Peers = len(g.endpoints), len(g.regions), g.spanned, int(g.open.Load())
-	return i, g.feed
+	return i, g.Feed
 }

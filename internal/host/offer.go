@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"context"
@@ -17,13 +17,13 @@ type networked interface {
 }
 
 // where tells the guest where it is, or would be.
-func (g *guest) where() (share.Attached, error) {
+func (g *Guest) where() (share.Attached, error) {
 	info, err := json.Marshal(g.h.n.Dev.Info())
 	return share.Attached{Version: share.Version, NetNS: g.h.n.Place.Namespace, PID: os.Getpid(), Interface: info, MAC: g.h.n.Dev.MAC(), MTU: g.h.n.Dev.MTU()}, err
 }
 
 // offer answers what the guest would get.
-func (g *guest) offer(context.Context, struct{}) (o share.Offer, err error) {
+func (g *Guest) offer(context.Context, struct{}) (o share.Offer, err error) {
 	if o.Attached, err = g.where(); err != nil {
 		return o, err
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 
 // mourn ends the conversation when the program has died: a child of it may have the
 // socket, too. Without an answer of the kernel, the end of the conversation has to do.
-func (g *guest) mourn() (stop func()) {
+func (g *Guest) mourn() (stop func()) {
 	end, err := g.talk.Death()
 	if errors.Is(err, death.ErrDied) {
 		g.hang()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // takeBack gives the guest a region that was kept, and makes it heir to what the former
 // program has left.
-func (g *guest) takeBack(ctx context.Context, name string) (any, error) {
+func (g *Guest) takeBack(ctx context.Context, name string) (any, error) {
 	if g.limits.Serve != nil {
 		if err := g.limits.Serve(name); err != nil {
 			return nil, fmt.Errorf("region %q: %w: %w", name, err, errno.Denied)
@@ -26,17 +26,17 @@ func (g *guest) takeBack(ctx context.Context, name string) (any, error) {
 	}
 	g.making.Lock()
 	defer g.making.Unlock()
-	g.h.mu.Lock()
-	defer g.h.mu.Unlock()
-	k := g.h.lodging.kept[keptID{g.info.UID, name}]
+	g.h.Mu.Lock()
+	defer g.h.Mu.Unlock()
+	k := g.h.Lodging.Kept[KeptID{g.info.UID, name}]
 	switch {
 	case k == nil:
 		return nil, fmt.Errorf("region %q of user %d: %w", name, g.info.UID, errno.NotKept)
-	case k.taken || k.holder != g && !k.holder.ended:
-		return nil, fmt.Errorf("region %q: process %d has it: %w", name, k.holder.info.PID, errno.Busy)
+	case k.taken || k.Holder != g && !k.Holder.Ended:
+		return nil, fmt.Errorf("region %q: process %d has it: %w", name, k.Holder.info.PID, errno.Busy)
 	}
-	if k.holder != g {
-		if err := g.inherit(k.holder); err != nil {
+	if k.Holder != g {
+		if err := g.inherit(k.Holder); err != nil {
 			return nil, fmt.Errorf("region %q: %w", name, err)
 		}
 	}
@@ -55,23 +55,23 @@ type handed struct {
 	fd int
 }
 
-// endWait is how long a program that takes a region back waits for the one that has it:
+// EndWait is how long a program that takes a region back waits for the one that has it:
 // that may be ending just now. It is a variable for tests.
-var endWait = 2 * time.Second
+var EndWait = 2 * time.Second
 
 // awaitEnd waits until the program has ended that has a kept region.
-func (g *guest) awaitEnd(ctx context.Context, name string) error {
-	g.h.mu.Lock()
-	k := g.h.lodging.kept[keptID{g.info.UID, name}]
-	g.h.mu.Unlock()
-	if k == nil || k.holder == g {
+func (g *Guest) awaitEnd(ctx context.Context, name string) error {
+	g.h.Mu.Lock()
+	k := g.h.Lodging.Kept[KeptID{g.info.UID, name}]
+	g.h.Mu.Unlock()
+	if k == nil || k.Holder == g {
 		return nil
 	}
 	select {
-	case <-k.holder.gone:
+	case <-k.Holder.Gone:
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-time.After(endWait):
+	case <-time.After(EndWait):
 	}
 	return nil
 }
@@ -79,14 +79,14 @@ func (g *guest) awaitEnd(ctx context.Context, name string) error {
 // inherit makes the guest heir to what another one has left. Nothing of that may meet
 // with what the guest has, so the guest must have nothing yet. Host.mu and making are
 // held.
-func (g *guest) inherit(from *guest) error {
-	from.mu.Lock()
-	defer from.mu.Unlock()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for id, x := range g.h.lodging.kept {
-		if x.holder == from && g.limits.Serve != nil && g.limits.Serve(id.name) != nil {
-			return fmt.Errorf("the former program has region %q, too, which %s does not let this one serve: %w", id.name, g.limits.Rule, errno.Denied)
+func (g *Guest) inherit(from *Guest) error {
+	from.Mu.Lock()
+	defer from.Mu.Unlock()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
+	for id, x := range g.h.Lodging.Kept {
+		if x.Holder == from && g.limits.Serve != nil && g.limits.Serve(id.Name) != nil {
+			return fmt.Errorf("the former program has region %q, too, which %s does not let this one serve: %w", id.Name, g.limits.Rule, errno.Denied)
 		}
 	}
 	switch {
@@ -103,15 +103,15 @@ func (g *guest) inherit(from *guest) error {
 	g.table, g.executors, g.memory = from.table, from.executors, from.memory
 	g.regions, g.spanned = from.regions, from.spanned
 	for n, old := range from.endpoints {
-		ep := &guestEndpoint{guest: g, number: n, as: old.as, key: old.key, left: true}
+		ep := &GuestEndpoint{Guest: g, number: n, as: old.as, key: old.key, left: true}
 		ep.on.Store(true)
 		g.endpoints[n] = ep
 		g.h.n.Numbers.Put(n, ep)
 	}
 	from.endpoints, from.regions = nil, nil // engines may still ask it for an executor
-	for _, k := range g.h.lodging.kept {
-		if k.holder == from {
-			k.holder = g
+	for _, k := range g.h.Lodging.Kept {
+		if k.Holder == from {
+			k.Holder = g
 		}
 	}
 	return nil

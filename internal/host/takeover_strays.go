@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"fmt"
@@ -31,9 +31,9 @@ func (h *Handover) forgo(host *Host, s *guestState, told func(error), why error)
 	if from, is := host.n.Dev.(node.Lender); is && s.Loan != nil {
 		x.loan, _ = from.Inherited(s.Loan.Queue)
 	}
-	host.mu.Lock()
-	host.lodging.strays = append(host.lodging.strays, x)
-	host.mu.Unlock()
+	host.Mu.Lock()
+	host.Lodging.strays = append(host.Lodging.strays, x)
+	host.Mu.Unlock()
 	if left := s.leaves(); left != nil {
 		h.restoreKept(host, left)
 	}
@@ -64,10 +64,10 @@ func (s *guestState) leaves() *keptState {
 }
 
 // forsake gives up what is kept of a guest.
-func (g *guest) forsake() {
-	g.h.mu.Lock()
-	defer g.h.mu.Unlock()
-	maps.DeleteFunc(g.h.lodging.kept, func(_ keptID, k *kept) bool { return k.holder == g })
+func (g *Guest) forsake() {
+	g.h.Mu.Lock()
+	defer g.h.Mu.Unlock()
+	maps.DeleteFunc(g.h.Lodging.Kept, func(_ KeptID, k *kept) bool { return k.Holder == g })
 }
 
 // turnOut tells the guest why it ends, if it reads that, and takes its queue back.

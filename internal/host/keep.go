@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"cmp"
@@ -32,54 +32,54 @@ type KeptRegion struct {
 	Rule      string   `json:"rule"`      // that bounds what is kept
 }
 
-// keptID tells kept regions apart.
-type keptID struct {
-	uid  uint32
-	name string
+// KeptID tells kept regions apart.
+type KeptID struct {
+	Uid  uint32
+	Name string
 }
 
 // kept is a region that outlives its program. Under Host.mu.
 type kept struct {
-	holder *guest // that has it, or had it
+	Holder *Guest // that has it, or had it
 	region *guestRegion
 	rule   string
 	taken  bool // the holder is running, and uses the region
 }
 
 // keep has a region outlive the guest.
-func (g *guest) keep(_ context.Context, key uint64) (any, error) {
-	g.h.mu.Lock()
-	defer g.h.mu.Unlock()
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *Guest) keep(_ context.Context, key uint64) (any, error) {
+	g.h.Mu.Lock()
+	defer g.h.Mu.Unlock()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	r := g.regions[key]
 	if r == nil {
 		return nil, errno.Closed
 	}
-	id := keptID{g.info.UID, r.region.Name()}
-	if other := g.h.lodging.kept[id]; other != nil && other.region == r {
+	id := KeptID{g.info.UID, r.region.Name()}
+	if other := g.h.Lodging.Kept[id]; other != nil && other.region == r {
 		return nil, nil
 	}
 	if r.region.Observer() != nil {
-		return nil, fmt.Errorf("operations on region %q are counted, and nobody would read that when the program has ended: want a region without counters: %w", id.name, errno.NotImplemented)
+		return nil, fmt.Errorf("operations on region %q are counted, and nobody would read that when the program has ended: want a region without counters: %w", id.Name, errno.NotImplemented)
 	}
 	if err := g.mayKeep(id, len(r.memory.Bytes())); err != nil {
 		return nil, err
 	}
-	g.h.lodging.keep(id, &kept{holder: g, region: r, rule: g.limits.Rule, taken: true})
+	g.h.Lodging.keep(id, &kept{Holder: g, region: r, rule: g.limits.Rule, taken: true})
 	return nil, nil
 }
 
 // mayKeep reports why the guest cannot have so many bytes more kept. h.mu is held.
-func (g *guest) mayKeep(id keptID, bytes int) error {
-	if id.name == "" {
+func (g *Guest) mayKeep(id KeptID, bytes int) error {
+	if id.Name == "" {
 		return errors.New("a region without a name cannot be kept, since no program could find it again: register it with a name")
 	}
-	if g.h.lodging.kept[id] != nil {
-		return fmt.Errorf("a region %q is kept for user %d already; take it back, have it withdrawn, or choose another name: %w", id.name, id.uid, mr.ErrNameInUse)
+	if g.h.Lodging.Kept[id] != nil {
+		return fmt.Errorf("a region %q is kept for user %d already; take it back, have it withdrawn, or choose another name: %w", id.Name, id.Uid, mr.ErrNameInUse)
 	}
 	count, sum := 0, 0
-	for _, k := range g.h.lodging.kept {
+	for _, k := range g.h.Lodging.Kept {
 		if k.rule == g.limits.Rule {
 			count, sum = count+1, sum+len(k.region.memory.Bytes())
 		}
@@ -94,47 +94,47 @@ func (g *guest) mayKeep(id keptID, bytes int) error {
 }
 
 // unkeep forgets that a region is kept, which is about to be closed. h.mu is held.
-func (g *guest) unkeep(r *guestRegion) {
-	if id := (keptID{g.info.UID, r.region.Name()}); g.h.lodging.kept[id] != nil && g.h.lodging.kept[id].region == r {
-		delete(g.h.lodging.kept, id)
+func (g *Guest) unkeep(r *guestRegion) {
+	if id := (KeptID{g.info.UID, r.region.Name()}); g.h.Lodging.Kept[id] != nil && g.h.Lodging.Kept[id].region == r {
+		delete(g.h.Lodging.Kept, id)
 	}
 }
 
 // keeps reports whether regions of the guest are kept. h.mu is held.
-func (g *guest) keeps() bool {
-	for _, k := range g.h.lodging.kept {
-		if k.holder == g {
+func (g *Guest) keeps() bool {
+	for _, k := range g.h.Lodging.Kept {
+		if k.Holder == g {
 			return true
 		}
 	}
 	return false
 }
 
-// endure leaves of a guest that has ended what is kept, and closes everything else that
+// Endure leaves of a guest that has ended what is kept, and closes everything else that
 // peers reach.
-func (g *guest) endure() {
-	g.h.mu.Lock()
+func (g *Guest) Endure() {
+	g.h.Mu.Lock()
 	keeps := g.keeps()
-	g.h.mu.Unlock()
+	g.h.Mu.Unlock()
 	for _, ep := range maps.Clone(g.endpoints) {
 		g.linger(ep, keeps)
 	}
-	g.h.mu.Lock()
+	g.h.Mu.Lock()
 	over := g.parted()
-	g.h.mu.Unlock()
+	g.h.Mu.Unlock()
 	for _, r := range over {
 		_ = r.close()
 	}
 }
 
 // parted takes the regions that are not kept from the guest. h.mu is held.
-func (g *guest) parted() (over []*guestRegion) {
+func (g *Guest) parted() (over []*guestRegion) {
 	held := map[*guestRegion]bool{}
-	for _, k := range g.h.lodging.kept {
+	for _, k := range g.h.Lodging.Kept {
 		held[k.region] = true
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	for key, r := range g.regions {
 		if !held[r] {
 			delete(g.regions, key)
@@ -146,13 +146,13 @@ func (g *guest) parted() (over []*guestRegion) {
 }
 
 // leave ends an endpoint of a program that closes its domain.
-func (g *guest) leave(_ context.Context, origin uint64) (any, error) {
-	g.h.mu.Lock()
+func (g *Guest) leave(_ context.Context, origin uint64) (any, error) {
+	g.h.Mu.Lock()
 	keeps := g.keeps()
-	g.h.mu.Unlock()
-	g.mu.Lock()
+	g.h.Mu.Unlock()
+	g.Mu.Lock()
 	ep := g.endpointOf(origin)
-	g.mu.Unlock()
+	g.Mu.Unlock()
 	if ep != nil {
 		g.linger(ep, keeps)
 	}
@@ -162,16 +162,16 @@ func (g *guest) leave(_ context.Context, origin uint64) (any, error) {
 // linger ends an endpoint, or, if there are regions that are kept and it serves, makes it
 // one that serves memory alone. Sessions in which the guest had messages or events end:
 // nobody would take them.
-func (g *guest) linger(ep *guestEndpoint, keeps bool) {
+func (g *Guest) linger(ep *GuestEndpoint, keeps bool) {
 	if !keeps || !ep.on.Load() || ep.bound {
 		g.remove(ep)
 		return
 	}
 	g.making.Lock()
 	defer g.making.Unlock()
-	g.mu.Lock()
+	g.Mu.Lock()
 	ep.left = true
-	g.mu.Unlock()
+	g.Mu.Unlock()
 	ep.messages.Store(false)
 	ep.events.Store(false)
 	ep.observer.Store(nil)
@@ -183,7 +183,7 @@ func (g *guest) linger(ep *guestEndpoint, keeps bool) {
 
 // dissolve gives back what was left of a guest that has ended. Nothing of it is kept any
 // more.
-func (g *guest) dissolve() {
+func (g *Guest) dissolve() {
 	for _, ep := range maps.Clone(g.endpoints) {
 		g.remove(ep)
 	}
@@ -194,41 +194,41 @@ func (g *guest) dissolve() {
 	}
 }
 
-// over says that the guest has ended: what it has kept can be taken back or withdrawn. If
+// Over says that the guest has ended: what it has kept can be taken back or withdrawn. If
 // that is nothing, nothing is left of it: what was kept when endure came may have been
 // withdrawn since.
-func (g *guest) over() {
+func (g *Guest) Over() {
 	if g.depart() {
 		g.dissolve()
 	}
 }
 
 // depart notes that the guest has ended, and reports whether nothing of it is kept.
-func (g *guest) depart() (last bool) {
-	g.h.mu.Lock()
-	defer g.h.mu.Unlock()
-	for _, k := range g.h.lodging.kept {
-		if k.holder == g {
+func (g *Guest) depart() (last bool) {
+	g.h.Mu.Lock()
+	defer g.h.Mu.Unlock()
+	for _, k := range g.h.Lodging.Kept {
+		if k.Holder == g {
 			k.taken = false
 		}
 	}
-	g.ended = true
-	close(g.gone)
+	g.Ended = true
+	close(g.Gone)
 	return !g.keeps()
 }
 
 // Kept returns the regions of guests that outlive their programs, by user and name.
 func (h *Host) Kept() []KeptRegion {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 	all := []KeptRegion{}
-	for id, k := range h.lodging.kept {
-		x := KeptRegion{Name: id.name, UID: id.uid, InUse: k.taken, Bytes: len(k.region.memory.Bytes()), Rule: k.rule, Endpoints: []uint16{}}
+	for id, k := range h.Lodging.Kept {
+		x := KeptRegion{Name: id.Name, UID: id.Uid, InUse: k.taken, Bytes: len(k.region.memory.Bytes()), Rule: k.rule, Endpoints: []uint16{}}
 		if k.taken {
-			x.PID = k.holder.info.PID
+			x.PID = k.Holder.info.PID
 		}
 		h.n.Numbers.Each(func(n uint16, t node.Tenant) {
-			if ep, is := t.(*guestEndpoint); is && ep.guest == k.holder && ep.Serves() {
+			if ep, is := t.(*GuestEndpoint); is && ep.Guest == k.Holder && ep.Serves() {
 				x.Endpoints = append(x.Endpoints, n)
 			}
 		})
@@ -245,9 +245,9 @@ func (h *Host) Kept() []KeptRegion {
 func (h *Host) WithdrawKept(uid uint32, name string) error {
 	h.withdrawing.Lock()
 	defer h.withdrawing.Unlock()
-	h.mu.Lock()
-	leaving := h.lodging.leaving
-	h.mu.Unlock()
+	h.Mu.Lock()
+	leaving := h.Lodging.Leaving
+	h.Mu.Unlock()
 	if leaving {
 		return fmt.Errorf("xdpfab: region %q of user %d: another process takes over just now: ask that one: %w", name, uid, errno.Busy)
 	}
@@ -256,24 +256,24 @@ func (h *Host) WithdrawKept(uid uint32, name string) error {
 
 // withdrawKept does the work of WithdrawKept. d.withdrawing is held.
 func (h *Host) withdrawKept(uid uint32, name string) error {
-	h.mu.Lock()
-	k := h.lodging.kept[keptID{uid, name}]
+	h.Mu.Lock()
+	k := h.Lodging.Kept[KeptID{uid, name}]
 	if k == nil {
-		h.mu.Unlock()
+		h.Mu.Unlock()
 		return fmt.Errorf("xdpfab: region %q of user %d: %w", name, uid, errno.NotKept)
 	}
-	g := k.holder
+	g := k.Holder
 	if k.taken {
-		h.mu.Unlock()
+		h.Mu.Unlock()
 		return fmt.Errorf("xdpfab: region %q of user %d: its program, process %d, uses it: close it there, or end the program first: %w", name, uid, g.info.PID, errno.Busy)
 	}
-	delete(h.lodging.kept, keptID{uid, name})
-	g.mu.Lock()
+	delete(h.Lodging.Kept, KeptID{uid, name})
+	g.Mu.Lock()
 	delete(g.regions, k.region.region.Key())
 	g.spanned -= len(k.region.memory.Bytes())
-	g.mu.Unlock()
-	last := g.ended && !g.keeps()
-	h.mu.Unlock()
+	g.Mu.Unlock()
+	last := g.Ended && !g.keeps()
+	h.Mu.Unlock()
 	err := k.region.close()
 	if last {
 		g.dissolve()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"context"
@@ -22,9 +22,9 @@ import (
 // and the domain's log says so, but not before: the former domain may have to go on.
 type AdmitGuest func(conn *net.UnixConn) (limits GuestLimits, gone func(error), err error)
 
-// fill gives a new node guests, regions, endpoints and sessions, in this order.
-func (h *Handover) fill(n *node.Node, admit AdmitGuest, prepare func() error) error {
-	s, host := &h.state, hostOf(n)
+// Fill gives a new node guests, regions, endpoints and sessions, in this order.
+func (h *Handover) Fill(n *node.Node, admit AdmitGuest, prepare func() error) error {
+	s, host := &h.State, On(n)
 	if n.Dev.MAC() != s.MAC || len(n.Steppers) < len(s.Sessions) {
 		return fmt.Errorf("interface with address %v and %d queues: want %v and at least %d, as before", n.Dev.MAC(), len(n.Steppers), s.MAC, len(s.Sessions))
 	}
@@ -34,9 +34,9 @@ func (h *Handover) fill(n *node.Node, admit AdmitGuest, prepare func() error) er
 			h.forgo(host, &s.Guests[i], told, err)
 			continue
 		}
-		host.mu.Lock()
-		host.lodging.arriving = append(host.lodging.arriving, g)
-		host.mu.Unlock()
+		host.Mu.Lock()
+		host.Lodging.arriving = append(host.Lodging.arriving, g)
+		host.Mu.Unlock()
 	}
 	for i := range s.Kept {
 		h.restoreKept(host, &s.Kept[i])
@@ -47,7 +47,7 @@ func (h *Handover) fill(n *node.Node, admit AdmitGuest, prepare func() error) er
 	var err error
 	guests := func(endpoint uint16) bool {
 		switch n.Numbers.Serving(endpoint).(type) {
-		case nil, *guestEndpoint, *node.Listener:
+		case nil, *GuestEndpoint, *node.Listener:
 			return true
 		}
 		return false
@@ -63,7 +63,7 @@ func (h *Handover) fill(n *node.Node, admit AdmitGuest, prepare func() error) er
 
 // takeIn makes a guest of what a former host had of it. It is not served yet. If that
 // fails, told is to be called when the guest is turned out; nil if it was not admitted.
-func (h *Handover) takeIn(host *Host, s *guestState, admit AdmitGuest) (g *guest, told func(error), err error) {
+func (h *Handover) takeIn(host *Host, s *guestState, admit AdmitGuest) (g *Guest, told func(error), err error) {
 	conn, err := h.conn(s.Talk)
 	if err != nil {
 		return nil, nil, err
@@ -72,13 +72,13 @@ func (h *Handover) takeIn(host *Host, s *guestState, admit AdmitGuest) (g *guest
 	if err != nil {
 		return nil, nil, errors.Join(err, conn.Close())
 	}
-	g = newGuest(host, conn, limits)
+	g = NewGuest(host, conn, limits)
 	g.info, g.unanswered, g.told = s.Info, s.Unanswered, gone
 	return g, gone, h.settle(g, s)
 }
 
 // settle gives a guest that was admitted what it had, or ends it.
-func (h *Handover) settle(g *guest, s *guestState) error {
+func (h *Handover) settle(g *Guest, s *guestState) error {
 	err := g.limits.check()
 	if err == nil && g.info == (GuestInfo{}) {
 		err = g.meet()
@@ -103,7 +103,7 @@ func (h *Handover) settle(g *guest, s *guestState) error {
 }
 
 // tell says that a guest has gone to whoever has admitted it.
-func (g *guest) tell(err error) {
+func (g *Guest) tell(err error) {
 	if g.told != nil {
 		g.told(err)
 	}
@@ -138,7 +138,7 @@ func (h *Handover) copyOf(at int) (int, error) {
 }
 
 // restore gives a guest what it had.
-func (h *Handover) restore(g *guest, s *attachedState) error {
+func (h *Handover) restore(g *Guest, s *AttachedState) error {
 	if s.Area < 0 || s.Area >= len(h.fds) {
 		return fmt.Errorf("the rings are missing")
 	}
@@ -205,9 +205,9 @@ func (h *Handover) restore(g *guest, s *attachedState) error {
 }
 
 // goOn notes what an endpoint was before: what its sessions may have, and its connection.
-func (g *guest) goOn(s *endpointState) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *Guest) goOn(s *endpointState) {
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	ep := g.endpoints[s.Serve.Endpoint]
 	ep.heir, ep.spoken = s.Heir, s.Spoken
 	ep.reconnect(s.Connection)
@@ -220,22 +220,22 @@ func (h *Host) Arrivals() (serve func()) {
 }
 
 // takeArrivals takes the guests that were handed over, and those that cannot go on.
-func (h *Host) takeArrivals() ([]*guest, []*stray) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	arriving, strays := h.lodging.arriving, h.lodging.strays
-	h.lodging.arriving, h.lodging.strays = nil, nil
+func (h *Host) takeArrivals() ([]*Guest, []*stray) {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	arriving, strays := h.Lodging.arriving, h.Lodging.strays
+	h.Lodging.arriving, h.Lodging.strays = nil, nil
 	return arriving, strays
 }
 
 // serveArrivals serves the guests that were handed over, and turns out those that cannot
 // go on.
-func serveArrivals(host *Host, arriving []*guest, strays []*stray) {
+func serveArrivals(host *Host, arriving []*Guest, strays []*stray) {
 	for _, x := range strays {
 		go x.turnOut(host)
 	}
 	for _, g := range arriving {
-		if g.feed != nil {
+		if g.Feed != nil {
 			g.attend(g.watches)
 			g.room()
 		}
@@ -263,5 +263,5 @@ func (h *Host) turnBack() {
 	}
 }
 
-// life is that of the domain before.
-func (h *Handover) life() uint64 { return h.state.Life }
+// Life is that of the domain before.
+func (h *Handover) Life() uint64 { return h.State.Life }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"context"
@@ -43,12 +43,12 @@ type keptMark struct {
 // addKept adds what programs have left that have ended. What cannot be added is lost, but
 // nothing else with it.
 func (h *Handover) addKept(host *Host) {
-	host.mu.Lock()
-	defer host.mu.Unlock()
-	holders := map[*guest]struct{}{}
-	for _, k := range host.lodging.kept {
-		if k.holder.ended {
-			holders[k.holder] = struct{}{}
+	host.Mu.Lock()
+	defer host.Mu.Unlock()
+	holders := map[*Guest]struct{}{}
+	for _, k := range host.Lodging.Kept {
+		if k.Holder.Ended {
+			holders[k.Holder] = struct{}{}
 		}
 	}
 	for g := range holders {
@@ -57,15 +57,15 @@ func (h *Handover) addKept(host *Host) {
 		if s.Regions, err = h.regionsOf(g); err != nil {
 			host.n.Log(slog.LevelError, "a region that was kept is lost", slog.Int("pid", g.info.PID), slog.Any("error", err))
 		}
-		h.state.Kept = append(h.state.Kept, s)
+		h.State.Kept = append(h.State.Kept, s)
 	}
 }
 
 // serving returns the endpoints for kept regions alone that the guest has of a former
 // program, or has left itself.
-func (g *guest) serving() (all []leftState) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *Guest) serving() (all []leftState) {
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	for n, ep := range g.endpoints {
 		if ep.left {
 			all = append(all, leftState{n, ep.as.Key})
@@ -75,9 +75,9 @@ func (g *guest) serving() (all []leftState) {
 }
 
 // regionsOf returns the regions of a guest of which there can be copies. h.mu is held.
-func (h *Handover) regionsOf(g *guest) (all []regionState, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (h *Handover) regionsOf(g *Guest) (all []regionState, err error) {
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	for _, r := range g.regions {
 		at, bad := h.dup(r.memory.FD())
 		if bad != nil {
@@ -85,7 +85,7 @@ func (h *Handover) regionsOf(g *guest) (all []regionState, err error) {
 			continue
 		}
 		s := regionState{As: r.told, Memory: at}
-		if k := g.h.lodging.kept[keptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
+		if k := g.h.Lodging.Kept[KeptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
 			s.Kept = &keptMark{k.rule, k.taken}
 		}
 		all = append(all, s)
@@ -96,9 +96,9 @@ func (h *Handover) regionsOf(g *guest) (all []regionState, err error) {
 // restoreKept gives a new domain what a program has left that had ended before. What
 // cannot be restored is lost, and the rest goes on without it.
 func (h *Handover) restoreKept(host *Host, s *keptState) {
-	g := newGuest(host, nil, GuestLimits{Regions: math.MaxInt, Memory: math.MaxInt, Budgets: h.budgetsOf(s)}) // the rule was obeyed
-	g.info, g.ended, g.pays.has = s.Info, true, true
-	close(g.gone)
+	g := NewGuest(host, nil, GuestLimits{Regions: math.MaxInt, Memory: math.MaxInt, Budgets: h.budgetsOf(s)}) // the rule was obeyed
+	g.info, g.Ended, g.pays.has = s.Info, true, true
+	close(g.Gone)
 	g.furnish()
 	var errs []error
 	for _, ep := range s.Endpoints {
@@ -112,9 +112,9 @@ func (h *Handover) restoreKept(host *Host, s *keptState) {
 	if err := errors.Join(errs...); err != nil {
 		host.n.Log(slog.LevelError, "not all that a program has left goes on", slog.Int("pid", s.Info.PID), slog.Any("error", err))
 	}
-	host.mu.Lock()
+	host.Mu.Lock()
 	keeps := g.keeps()
-	host.mu.Unlock()
+	host.Mu.Unlock()
 	if !keeps {
 		g.abandon()
 	}
@@ -136,11 +136,11 @@ func (h *Handover) budgetsOf(s *keptState) []*Budget {
 }
 
 // abandon gives back what a guest has that was restored in part, and has no rings.
-func (g *guest) abandon() {
-	g.h.mu.Lock()
-	maps.DeleteFunc(g.h.lodging.kept, func(_ keptID, k *kept) bool { return k.holder == g })
+func (g *Guest) abandon() {
+	g.h.Mu.Lock()
+	maps.DeleteFunc(g.h.Lodging.Kept, func(_ KeptID, k *kept) bool { return k.Holder == g })
 	regions := g.parted()
-	g.h.mu.Unlock()
+	g.h.Mu.Unlock()
 	for _, r := range regions {
 		_ = r.close()
 	}
@@ -148,11 +148,11 @@ func (g *guest) abandon() {
 }
 
 // restoreLeft has the guest serve kept regions by the endpoints that did so before.
-func (g *guest) restoreLeft(all []leftState) error {
-	g.h.mu.Lock()
-	defer g.h.mu.Unlock()
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *Guest) restoreLeft(all []leftState) error {
+	g.h.Mu.Lock()
+	defer g.h.Mu.Unlock()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	for _, s := range all {
 		key, err := node.SessionKey(g.table, s.Key)
 		if err != nil {
@@ -161,7 +161,7 @@ func (g *guest) restoreLeft(all []leftState) error {
 		if _, err := g.h.n.Numbers.Take(int(s.Number), false, nil); err != nil {
 			return err
 		}
-		ep := &guestEndpoint{guest: g, number: s.Number, as: share.Endpoint{Key: s.Key}, key: key, left: true}
+		ep := &GuestEndpoint{Guest: g, number: s.Number, as: share.Endpoint{Key: s.Key}, key: key, left: true}
 		ep.on.Store(true)
 		g.endpoints[s.Number] = ep
 		g.h.n.Numbers.Put(s.Number, ep)
@@ -171,7 +171,7 @@ func (g *guest) restoreLeft(all []leftState) error {
 }
 
 // restoreRegions registers the regions that a guest had, and keeps those that were kept.
-func (h *Handover) restoreRegions(g *guest, all []regionState) error {
+func (h *Handover) restoreRegions(g *Guest, all []regionState) error {
 	for _, r := range all {
 		args, err := json.Marshal(r.As)
 		if err != nil || r.Memory < 0 || r.Memory >= len(h.fds) {
@@ -191,34 +191,34 @@ func (h *Handover) restoreRegions(g *guest, all []regionState) error {
 }
 
 // restoreMark keeps a region again.
-func (g *guest) restoreMark(key uint64, mark *keptMark) error {
-	g.h.mu.Lock()
-	defer g.h.mu.Unlock()
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *Guest) restoreMark(key uint64, mark *keptMark) error {
+	g.h.Mu.Lock()
+	defer g.h.Mu.Unlock()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	r := g.regions[key]
-	id := keptID{g.info.UID, r.region.Name()}
-	if g.h.lodging.kept[id] != nil {
-		return fmt.Errorf("region %q of user %d is kept twice: %w", id.name, id.uid, mr.ErrNameInUse)
+	id := KeptID{g.info.UID, r.region.Name()}
+	if g.h.Lodging.Kept[id] != nil {
+		return fmt.Errorf("region %q of user %d is kept twice: %w", id.Name, id.Uid, mr.ErrNameInUse)
 	}
-	g.h.lodging.keep(id, &kept{holder: g, region: r, rule: mark.Rule, taken: mark.Taken})
+	g.h.Lodging.keep(id, &kept{Holder: g, region: r, rule: mark.Rule, taken: mark.Taken})
 	return nil
 }
 
 // keep notes a region that is kept. Host.mu is held.
-func (l *lodging) keep(id keptID, k *kept) {
-	if l.kept == nil {
-		l.kept = map[keptID]*kept{}
+func (l *lodging) keep(id KeptID, k *kept) {
+	if l.Kept == nil {
+		l.Kept = map[KeptID]*kept{}
 	}
-	l.kept[id] = k
+	l.Kept[id] = k
 }
 
 // turnedOut waits until guests have ended that cannot move to another process, so that
 // what they have kept is left, and no queue is theirs.
-func turnedOut(guests []*guest, stay []*leaver) {
+func turnedOut(guests []*Guest, stay []*leaver) {
 	for _, g := range guests {
 		if g.arrived() && !slices.ContainsFunc(stay, func(x *leaver) bool { return x.g == g }) {
-			<-g.gone
+			<-g.Gone
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 )
 
 // Admit answers the hello of an origin; see connection.admit.
-func (ep *guestEndpoint) Admit(origin uint64) wire.HelloStatus {
+func (ep *GuestEndpoint) Admit(origin uint64) wire.HelloStatus {
 	switch {
 	case !ep.connected || origin == ep.admits.Load():
 		return wire.HelloAccepted
@@ -25,7 +25,7 @@ func (ep *guestEndpoint) Admit(origin uint64) wire.HelloStatus {
 }
 
 // ask asks for a connection, and returns when the peer has answered.
-func (g *guest) ask(ctx context.Context, a share.Ask) (x share.Answer, err error) {
+func (g *Guest) ask(ctx context.Context, a share.Ask) (x share.Answer, err error) {
 	link, err := g.link(ctx, a.Addr)
 	if err != nil {
 		g.unasked(ctx, a.Endpoint)
@@ -53,21 +53,21 @@ func (g *guest) ask(ctx context.Context, a share.Ask) (x share.Answer, err error
 }
 
 // unasked notes that an endpoint does not ask, unless the next process is to do so.
-func (g *guest) unasked(ctx context.Context, number uint16) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *Guest) unasked(ctx context.Context, number uint16) {
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	if ep := g.endpoints[number]; ep != nil && !ep.asks.Load() && context.Cause(ctx) != errLeaving {
 		ep.asking.Store(false)
 	}
 }
 
 // begin has an endpoint ask, once.
-func (g *guest) begin(a share.Ask, link wire.Link, answered func(wire.Connection, session.Reason)) (*guestEndpoint, error) {
+func (g *Guest) begin(a share.Ask, link wire.Link, answered func(wire.Connection, session.Reason)) (*GuestEndpoint, error) {
 	g.making.Lock()
 	defer g.making.Unlock()
-	g.mu.Lock()
+	g.Mu.Lock()
 	ep := g.endpoints[a.Endpoint]
-	g.mu.Unlock()
+	g.Mu.Unlock()
 	switch {
 	case ep == nil:
 		return nil, errno.Closed
@@ -78,7 +78,7 @@ func (g *guest) begin(a share.Ask, link wire.Link, answered func(wire.Connection
 	}
 	ep.asking.Store(true)
 	var err error
-	g.st.Call(func() {
+	g.St.Call(func() {
 		ep.inquiry, err = ep.origin.Ask(link, a.Addr.Lane, a.Addr.Endpoint, a.Data, func(c wire.Connection, why session.Reason) {
 			if why == session.Alive {
 				ep.admits.Store(c.Origin)
@@ -87,7 +87,7 @@ func (g *guest) begin(a share.Ask, link wire.Link, answered func(wire.Connection
 			answered(c, why)
 		})
 	})
-	g.st.Eng.Notify()
+	g.St.Eng.Notify()
 	if err != nil {
 		ep.asking.Store(false)
 		ep.asks.Store(false)
@@ -96,16 +96,16 @@ func (g *guest) begin(a share.Ask, link wire.Link, answered func(wire.Connection
 }
 
 // part has an endpoint ask no more and accept no sessions.
-func (g *guest) part(_ context.Context, p share.Part) (any, error) {
+func (g *Guest) part(_ context.Context, p share.Part) (any, error) {
 	g.making.Lock()
 	defer g.making.Unlock()
-	g.mu.Lock()
+	g.Mu.Lock()
 	ep := g.endpointOf(p.Origin)
-	g.mu.Unlock()
+	g.Mu.Unlock()
 	if ep == nil || !ep.connected {
 		return nil, errno.Closed
 	}
-	ep.part(g.st)
+	ep.part(g.St)
 	if p.End {
 		g.h.n.EndTargets(ep.number)
 	}
@@ -113,7 +113,7 @@ func (g *guest) part(_ context.Context, p share.Part) (any, error) {
 }
 
 // part ends what an endpoint has of a connection, but for the sessions. g.making is held.
-func (ep *guestEndpoint) part(st *node.Stepper) {
+func (ep *GuestEndpoint) part(st *node.Stepper) {
 	ep.admits.Store(0)
 	st.Call(func() {
 		if ep.inquiry != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package host
 
 import (
 	"encoding/binary"
@@ -27,7 +27,7 @@ const HandoverVersion = 5
 // Handover is what a domain leaves to the next process on its interface: the sessions
 // that peers have with it, its guests, and what is resident. See Host.HandOver.
 type Handover struct {
-	state handover
+	State handover
 	fds   []int
 	spare []int // places of copies to come: see reserve
 
@@ -53,11 +53,12 @@ type guestState struct {
 	Info       GuestInfo
 	Talk       int
 	Unanswered []share.Call   `json:",omitempty"`
-	Attached   *attachedState `json:",omitempty"` // nil before the guest's first call
+	Attached   *AttachedState `json:",omitempty"` // nil before the guest's first call
 	Loan       *loanState     `json:",omitempty"` // of one that has borrowed a queue
 }
 
-type attachedState struct {
+// AttachedState is what a guest has that is attached.
+type AttachedState struct {
 	Sizes      share.Sizes
 	Area, Bell int
 	Tallies    int // -1 for none
@@ -96,30 +97,30 @@ const mostFiles = 1 << 20
 // Add adds what the owner of the domain leaves to the next one: a text, and file
 // descriptors, of which the handover has copies.
 func (h *Handover) Add(text []byte, fds ...int) error {
-	h.state.Owner = text
+	h.State.Owner = text
 	for _, fd := range fds {
 		at, err := h.dup(fd)
 		if err != nil {
 			return fmt.Errorf("xdpfab: handover: %w", err)
 		}
-		h.state.Files = append(h.state.Files, at)
+		h.State.Files = append(h.State.Files, at)
 	}
 	return nil
 }
 
 // Added returns what was added. The file descriptors stay the handover's.
 func (h *Handover) Added() (text []byte, fds []int) {
-	for _, at := range h.state.Files {
+	for _, at := range h.State.Files {
 		if at >= 0 && at < len(h.fds) {
 			fds = append(fds, h.fds[at])
 		}
 	}
-	return h.state.Owner, fds
+	return h.State.Owner, fds
 }
 
 // Send sends the handover to another process, and keeps it.
 func (h *Handover) Send(conn *net.UnixConn) error {
-	text, err := json.Marshal(&h.state)
+	text, err := json.Marshal(&h.State)
 	if err != nil {
 		return fmt.Errorf("xdpfab: handover: %w", err)
 	}
@@ -170,11 +171,11 @@ func (h *Handover) receive(conn *net.UnixConn) error {
 	if err != nil {
 		return err
 	}
-	if err := json.NewDecoder(io.NewSectionReader(f, 0, size)).Decode(&h.state); err != nil {
+	if err := json.NewDecoder(io.NewSectionReader(f, 0, size)).Decode(&h.State); err != nil {
 		return err
 	}
-	if h.state.Version != HandoverVersion {
-		return fmt.Errorf("state of version %d: want %d", h.state.Version, HandoverVersion)
+	if h.State.Version != HandoverVersion {
+		return fmt.Errorf("state of version %d: want %d", h.State.Version, HandoverVersion)
 	}
 	return nil
 }
