@@ -48,12 +48,8 @@ var ErrHostLost = errno.HostLost
 // DomainAttr.Control does not.
 const ControlEnv = "XDPFAB_CONTROL"
 
-// AttachPath is the path to which a program sends POST, on the control socket, to attach:
-// the connection is Host.Serve's after the answer.
-const AttachPath = share.AttachPath
-
 // DefaultControl is where the daemon of an interface has its control socket.
-func DefaultControl(ifname string) string { return "/run/xdpfabd/" + ifname + ".sock" }
+func DefaultControl(ifname string) string { return share.DefaultControl(ifname) }
 
 // control returns the path of the daemon's socket, and whether the caller has chosen it.
 func (a *DomainAttr) control(ifname string) (path string, chosen bool) {

@@ -23,7 +23,7 @@ type probed struct {
 func probeInterface(ctx context.Context, ifname, socket string) (*probed, error) {
 	s, silent := statusOf(ctx, ifname, socket, probeLimit)
 	if s != nil {
-		return &probed{Probe: xdpfab.Probe{InterfaceInfo: s.Interface, Refused: []string{}}, Daemon: s.PID}, nil
+		return &probed{Probe: xdpfab.Probe{InterfaceInfo: xdpfab.InterfaceInfo(s.Interface), Refused: []string{}}, Daemon: s.PID}, nil
 	}
 	if socket != "" && silent != nil {
 		return nil, &codeError{silent, exitUnreachable}

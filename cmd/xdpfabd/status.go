@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/version"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -23,7 +24,7 @@ func (s *server) status() (control.Status, error) {
 	}
 	return control.Status{
 		Version: version.Version, PID: os.Getpid(), NetNS: control.Namespace(), UptimeSeconds: time.Since(s.began).Seconds(),
-		Interface: s.dom.Interface(), Address: s.dom.Name(0), Progress: s.dom.Attr().Progress.String(),
+		Interface: node.InterfaceInfo(s.dom.Interface()), Address: s.dom.Name(0), Progress: s.dom.Attr().Progress.String(),
 		Regions: s.describe(), Guests: s.guests(), Lent: s.dom.Hosting().LentQueues(), Kept: s.kept(), Counters: counters,
 	}, nil
 }

@@ -56,7 +56,7 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// ServeHTTP answers POST of xdpfab.AttachPath: the connection is handed over to the host
+// ServeHTTP answers POST of share.AttachPath: the connection is handed over to the host
 // after the answer.
 func (a *attachments) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	conn, ok := r.Context().Value(connKey{}).(*net.UnixConn)

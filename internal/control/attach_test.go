@@ -20,8 +20,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
-	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // knock asks to attach, and returns the connection and the answer.
@@ -33,7 +33,7 @@ func knock(t *testing.T, path, header string) (*net.UnixConn, *http.Response) {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(testnet.Patience))
-	if _, err := io.WriteString(conn, "POST "+xdpfab.AttachPath+" HTTP/1.1\r\nHost: x\r\n"+header+"Content-Length: 0\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(conn, "POST "+share.AttachPath+" HTTP/1.1\r\nHost: x\r\n"+header+"Content-Length: 0\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -123,7 +123,7 @@ func TestPlaceWithoutHost(t *testing.T) {
 	}
 	defer conn.Close()
 	// What follows the request at once would be lost, so the server refuses it.
-	if _, err := io.WriteString(conn, "POST "+xdpfab.AttachPath+" HTTP/1.1\r\nHost: x\r\n"+upgrade+"Content-Length: 0\r\n\r\nearly"); err != nil {
+	if _, err := io.WriteString(conn, "POST "+share.AttachPath+" HTTP/1.1\r\nHost: x\r\n"+upgrade+"Content-Length: 0\r\n\r\nearly"); err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -11,7 +11,7 @@
 //	GET  /v1/kept      []Kept, JSON
 //	GET  /metrics      Prometheus text format
 //	POST /v1/attach    the connection leaves HTTP: if the rules allow that, the program
-//	                   uses the daemon's interface by it; see xdpfab.Host.Serve
+//	                   uses the daemon's interface by it; see Host.Serve of package host
 //	POST /v1/takeover  likewise, for another daemon that takes this one's place
 //
 // A daemon's verbs are a table: a new one is an entry there. Both sides send the version
@@ -24,23 +24,24 @@ import (
 	"errors"
 
 	"github.com/xdpfab/xdpfab/internal/host"
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/share"
 )
 
 // Status is a daemon's state at one moment.
 type Status struct {
-	Version       string               `json:"version"`
-	PID           int                  `json:"pid"`
-	UptimeSeconds float64              `json:"uptime_seconds"`
-	NetNS         uint64               `json:"netns"` // of the interface: Namespace of the daemon
-	Interface     xdpfab.InterfaceInfo `json:"interface"`
-	Address       string               `json:"address"`  // as peers dial it
-	Progress      string               `json:"progress"` // "auto"
-	Regions       []Region             `json:"regions"`
-	Guests        []Guest              `json:"guests"`   // programs that are attached
-	Lent          []host.LentQueue     `json:"lent"`     // queues that can be lent to programs
-	Kept          []Kept               `json:"kept"`     // regions that outlive their programs
-	Counters      map[string]uint64    `json:"counters"` // events since the start, as Domain.Stats names them
+	Version       string             `json:"version"`
+	PID           int                `json:"pid"`
+	UptimeSeconds float64            `json:"uptime_seconds"`
+	NetNS         uint64             `json:"netns"` // of the interface: Namespace of the daemon
+	Interface     node.InterfaceInfo `json:"interface"`
+	Address       string             `json:"address"`  // as peers dial it
+	Progress      string             `json:"progress"` // "auto"
+	Regions       []Region           `json:"regions"`
+	Guests        []Guest            `json:"guests"`   // programs that are attached
+	Lent          []host.LentQueue   `json:"lent"`     // queues that can be lent to programs
+	Kept          []Kept             `json:"kept"`     // regions that outlive their programs
+	Counters      map[string]uint64  `json:"counters"` // events since the start, as Domain.Stats names them
 }
 
 // Region describes memory that the daemon serves.
@@ -101,7 +102,7 @@ var (
 // DefaultPath is where the daemon of an interface has its socket. Network
 // namespaces share /run: daemons on interfaces of the same name in several of
 // them need paths of their own.
-func DefaultPath(ifname string) string { return xdpfab.DefaultControl(ifname) }
+func DefaultPath(ifname string) string { return share.DefaultControl(ifname) }
 
 // Paths of the requests.
 const (

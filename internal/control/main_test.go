@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/testnet"
-	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 func TestMain(m *testing.M) { os.Exit(testnet.Run(m)) }
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { os.Exit(testnet.Run(m)) }
 // sample is a status with something in every field.
 var sample = Status{
 	Version: "1.2.3", PID: 4711, UptimeSeconds: 1.5,
-	Interface: xdpfab.InterfaceInfo{Name: "eth7", Index: 3, MAC: "02:00:00:00:00:0a", MTU: 1500, Driver: "veth",
+	Interface: node.InterfaceInfo{Name: "eth7", Index: 3, MAC: "02:00:00:00:00:0a", MTU: 1500, Driver: "veth",
 		Queues: 2, XDP: "native", Copy: "copy", HugeUMEM: true, UDP: true},
 	Address: "02:00:00:00:00:0a", Progress: "auto",
 	Regions: []Region{

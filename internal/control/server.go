@@ -14,7 +14,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/internal/share"
 )
 
 const (
@@ -85,7 +85,7 @@ func newServer(h http.Handler) *http.Server {
 func handler(s Service, programs, next http.Handler) http.Handler {
 	verbs := append(Verbs(s.Source), s.Verbs...)
 	mux := http.NewServeMux()
-	mux.Handle("POST "+xdpfab.AttachPath, programs)
+	mux.Handle("POST "+share.AttachPath, programs)
 	mux.Handle("POST "+pathTakeover, next)
 	mux.HandleFunc("POST "+pathRequest, func(w http.ResponseWriter, r *http.Request) { serve(w, r, verbs) })
 	mux.HandleFunc("GET "+pathVerbs, func(w http.ResponseWriter, r *http.Request) { look(w, r, verbs) })

@@ -159,3 +159,6 @@ type Moved Follow
 // AttachPath is the path to which a program sends POST, on the control socket, to attach:
 // the connection is a Talk after the answer.
 const AttachPath = "/v1/attach"
+
+// DefaultControl is where the daemon of an interface has its control socket.
+func DefaultControl(ifname string) string { return "/run/xdpfabd/" + ifname + ".sock" }

@@ -125,7 +125,7 @@ func (r *rogue) dial(path string) error {
 	r.conn = c.(*net.UnixConn)
 	r.talk = share.NewTalk(r.conn)
 	_ = r.conn.SetDeadline(time.Now().Add(patience))
-	_, err = io.WriteString(c, "POST "+xdpfab.AttachPath+" HTTP/1.1\r\nHost: x\r\n"+
+	_, err = io.WriteString(c, "POST "+share.AttachPath+" HTTP/1.1\r\nHost: x\r\n"+
 		"Connection: Upgrade\r\nUpgrade: xdpfab\r\nContent-Length: 0\r\n\r\n")
 	var answer []byte
 	for one := make([]byte, 1); err == nil && !strings.HasSuffix(string(answer), "\r\n\r\n"); answer = append(answer, one[0]) {
