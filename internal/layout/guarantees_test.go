@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// The tables of docs/guarantees.md name tests that exist, in the package that stands in
-// front of them.
+// The tables of docs/internals/guarantees.md name tests that exist, in the package that
+// stands in front of them.
 func TestGuaranteesNameTests(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guarantees.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "internals", "guarantees.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
