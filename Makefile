@@ -87,7 +87,8 @@ bench-build:
 	@gcc $(BENCH_CFLAGS) -o bin/bench/fabric_transfer bench/peers/fabric/transfer.c -lfabric
 	@gcc $(BENCH_CFLAGS) -o bin/bench/ucx_transfer bench/peers/ucx/transfer.c -lucp -lucs
 
-# Everything, compared with the aims: a table, bench/results/latest.json and latest.svg.
+# Everything, compared with the aims: tables and a plot in bench/results/, every
+# sample in bin/bench/latest.json.
 bench: bench-build
 	@bin/bench/bench -mode full
 

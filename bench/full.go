@@ -5,6 +5,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"text/tabwriter"
 	"time"
 )
@@ -21,8 +23,9 @@ const starts = 5 // measured from the start of both sides to the first operation
 // syscallIDs are the contests whose system calls are counted, in runs of their own.
 var syscallIDs = []string{"floor", "trip", "fetch", "base", "ucx", "ucx_rate", "libfabric", "libfabric_rate", "plain_tcp"}
 
-// full measures everything, prints it and writes it to a directory.
-func full(ctx context.Context, n *network, out io.Writer, rounds int, dir string) error {
+// full measures everything and prints it. It writes the tables and a plot to a directory,
+// and every sample to a file.
+func full(ctx context.Context, n *network, out io.Writer, rounds int, dir, samples string) error {
 	start := time.Now()
 	r := &report{Machine: describe(), Started: start.UTC().Truncate(time.Second), Rounds: rounds}
 	plan := fullPlan(sampleTime)
@@ -52,7 +55,7 @@ func full(ctx context.Context, n *network, out io.Writer, rounds int, dir string
 	r.Aims = judge(r)
 	r.Seconds = time.Since(start).Seconds()
 	r.print(out)
-	return r.write(dir)
+	return r.write(dir, samples)
 }
 
 // countSyscalls runs contests once each with their system calls counted.
@@ -96,16 +99,22 @@ func (r *report) print(out io.Writer) {
 	printAims(out, r.Aims)
 }
 
-// write makes latest.json and latest.svg.
-func (r *report) write(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+// write makes latest.txt and latest.svg in a directory, which are committed. The file of
+// samples is not committed, since every run changes all of it.
+func (r *report) write(dir, samples string) error {
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.MkdirAll(filepath.Dir(samples), 0o755)); err != nil {
 		return err
 	}
 	b, err := json.MarshalIndent(r.file(), "", "  ")
 	if err != nil {
 		return err
 	}
+	var tables bytes.Buffer
+	r.print(&tables)
 	return errors.Join(
-		os.WriteFile(filepath.Join(dir, "latest.json"), append(b, '\n'), 0o644),
+		os.WriteFile(samples, append(b, '\n'), 0o644),
+		os.WriteFile(filepath.Join(dir, "latest.txt"), trailing.ReplaceAll(tables.Bytes(), nil), 0o644),
 		os.WriteFile(filepath.Join(dir, "latest.svg"), r.plot(), 0o644))
 }
+
+var trailing = regexp.MustCompile(`(?m) +$`)

@@ -151,10 +151,10 @@ func TestTable(t *testing.T) {
 
 func TestFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "results")
-	if err := good().write(dir); err != nil {
+	if err := good().write(dir, filepath.Join(dir, "bin", "samples.json")); err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "latest.json"))
+	b, err := os.ReadFile(filepath.Join(dir, "bin", "samples.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,6 +168,10 @@ func TestFiles(t *testing.T) {
 	}
 	if len(got.Aims) == 0 || len(got.Contests) != len(fullPlan(sampleTime)) || len(got.Load) != 3 || got.Contests[0].P50.Median != 3000 || got.Load[2].Ops != 1e6 {
 		t.Errorf("%d aims, %d contests, %+v", len(got.Aims), len(got.Contests), got.Load)
+	}
+	tables, err := os.ReadFile(filepath.Join(dir, "latest.txt"))
+	if err != nil || !strings.Contains(string(tables), "aims are met") || strings.Contains(string(tables), " \n") {
+		t.Errorf("latest.txt: %v\n%s", err, tables)
 	}
 	svg, err := os.Open(filepath.Join(dir, "latest.svg"))
 	if err != nil {
