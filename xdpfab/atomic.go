@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -147,7 +148,7 @@ func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64)
 	if err != nil {
 		return err
 	}
-	if s.way == extended {
+	if s.Way == calls.Extended {
 		ep.hand(s)
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -17,7 +18,7 @@ import (
 // peer it fails with ErrPeerRestarted. The bytes travel as one operation, of which the
 // call keeps a copy until it ends.
 func (p *Peer) Read(ctx context.Context, r RemoteRegion, offset uint64, b []byte) error {
-	return p.transfer(ctx, r, offset, len(b), call{verb: wire.VerbRead, op: uint8(Read), result: b})
+	return p.transfer(ctx, r, offset, len(b), calls.Call{Verb: wire.VerbRead, Op: uint8(Read), Result: b})
 }
 
 // Write copies b to a peer's region, from offset bytes behind its beginning on. Every
@@ -26,20 +27,20 @@ func (p *Peer) Read(ctx context.Context, r RemoteRegion, offset uint64, b []byte
 // ErrOutcomeUnknown, a part may have been written. It is bound to a registration as Read
 // is.
 func (p *Peer) Write(ctx context.Context, r RemoteRegion, offset uint64, b []byte) error {
-	return p.transfer(ctx, r, offset, len(b), call{verb: wire.VerbWrite, op: uint8(Write), operand: b})
+	return p.transfer(ctx, r, offset, len(b), calls.Call{Verb: wire.VerbWrite, Op: uint8(Write), Operand: b})
 }
 
 // transfer runs a remote read or write of n bytes.
-func (p *Peer) transfer(ctx context.Context, r RemoteRegion, offset uint64, n int, c call) error {
+func (p *Peer) transfer(ctx context.Context, r RemoteRegion, offset uint64, n int, c calls.Call) error {
 	switch {
 	case n > math.MaxUint32:
-		return fmt.Errorf("xdpfab: %v of %d bytes: want at most %d, take them in parts: %w", c.verb, n, math.MaxUint32, ErrTooMany)
+		return fmt.Errorf("xdpfab: %v of %d bytes: want at most %d, take them in parts: %w", c.Verb, n, math.MaxUint32, ErrTooMany)
 	case offset > math.MaxUint64-r.Base || r.Size != 0 && (uint64(n) > r.Size || offset > r.Size-uint64(n)):
-		return fmt.Errorf("xdpfab: %v of %d bytes at %d of a region of %d bytes: %w", c.verb, n, offset, r.Size, ErrOutOfBounds)
+		return fmt.Errorf("xdpfab: %v of %d bytes at %d of a region of %d bytes: %w", c.Verb, n, offset, r.Size, ErrOutOfBounds)
 	}
-	c.datatype, c.count = uint8(Uint8), uint32(n)
-	c.key, c.incarnation, c.offset = r.Key, r.Incarnation, r.Base+offset
-	return p.do(ctx, c)
+	c.Datatype, c.Count = uint8(Uint8), uint32(n)
+	c.Key, c.Incarnation, c.Offset = r.Key, r.Incarnation, r.Base+offset
+	return p.to.Do(ctx, c)
 }
 
 // RemoteBytes is a region in a peer's memory as bytes that can be read and written at any

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -34,25 +34,22 @@ type RemoteRegion struct {
 // Lookup finds a region by the name under which it is published. It fails with
 // ErrNoRegion when there is none.
 func (p *Peer) Lookup(ctx context.Context, name string) (RemoteRegion, error) {
-	if len(name) == 0 || len(name) > wire.MaxNameLen {
-		return RemoteRegion{}, fmt.Errorf("xdpfab: region name of %d bytes: want 1..%d: %w", len(name), wire.MaxNameLen, ErrLength)
-	}
-	r, _, err := p.entry(ctx, call{verb: wire.VerbLookup, count: uint32(len(name)), operand: []byte(name)})
-	return r, err
+	r, err := p.to.Lookup(ctx, name)
+	return RemoteRegion(r), err
 }
 
 // Regions lists the peer's catalogue.
 func (p *Peer) Regions(ctx context.Context) ([]RemoteRegion, error) {
 	var list []RemoteRegion
 	for total := uint32(1); uint32(len(list)) < total; {
-		r, n, err := p.entry(ctx, call{verb: wire.VerbList, count: uint32(len(list))})
+		r, n, err := p.to.Entry(ctx, len(list))
 		if errors.Is(err, ErrNoRegion) {
 			break // an empty catalogue, or one that shrank meanwhile
 		}
 		if err != nil {
 			return nil, err
 		}
-		list, total = append(list, r), n
+		list, total = append(list, RemoteRegion(r)), n
 	}
 	return list, nil
 }
@@ -69,7 +66,7 @@ func (ep *Endpoint) Lookup(ctx context.Context, dest Address, name string) (Remo
 	for {
 		r, err := p.Lookup(ctx, name)
 		if !errors.Is(err, ErrAgain) {
-			return r, err
+			return RemoteRegion(r), err
 		}
 		select {
 		case <-ctx.Done(): // the next attempt returns the error
@@ -80,7 +77,7 @@ func (ep *Endpoint) Lookup(ctx context.Context, dest Address, name string) (Remo
 
 // asPeer returns an address of the address vector as a peer whose calls the endpoint
 // itself posts. It must not be closed: the address vector holds the session.
-func (ep *Endpoint) asPeer(a Address) (*Peer, error) {
+func (ep *Endpoint) asPeer(a Address) (*calls.Peer, error) {
 	if !ep.ready() {
 		return nil, ep.unready()
 	}
@@ -91,22 +88,7 @@ func (ep *Endpoint) asPeer(a Address) (*Peer, error) {
 	if n == nil {
 		return nil, fmt.Errorf("xdpfab: address %d was removed: %w", a, ErrUnknownPeer)
 	}
-	return &Peer{ep: ep, use: n, peer: n.peer, name: n.addr.String(), cookie: asked}, nil
-}
-
-// entry asks for one catalogue entry. It also returns the number of entries.
-func (p *Peer) entry(ctx context.Context, c call) (RemoteRegion, uint32, error) {
-	var (
-		b [wire.EntryLen]byte
-		e wire.Entry
-	)
-	c.result = b[:]
-	if err := p.do(ctx, c); err != nil {
-		return RemoteRegion{}, 0, err
-	}
-	if r := e.Parse(b[:]); r != wire.ReasonOK {
-		return RemoteRegion{}, 0, fmt.Errorf("xdpfab: %s: catalogue entry: %v: %w", p.name, r, ErrProtocol)
-	}
-	return RemoteRegion{Name: e.NameString(), Key: e.Key, Size: e.Size, Base: e.Base, Access: mr.Access(e.Access),
-		Incarnation: e.Incarnation}, e.Total, nil
+	r := ep.route(n, n.addr.String())
+	r.Cookie = asked
+	return &calls.Peer{Route: r}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -174,7 +175,7 @@ func (c *connection) post(verb wire.Verb) {
 func (c *connection) Complete(s *engine.Submission, done *engine.Completion, later *engine.Later) {
 	var err error
 	if done.Fate != engine.Success {
-		err = errorOf(done.Result(later), nameOf(s), c.peer())
+		err = errorOf(done.Result(later), calls.NameOf(s), c.peer())
 	}
 	switch {
 	case s.Verb == engine.VerbWatch:

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -48,7 +49,7 @@ type Endpoint struct {
 	names         map[wire.Addr]*name               // under mu
 	peers         atomic.Pointer[[]known]           // by Address, of those without a receive context; stored under mu
 	contextPeers  atomic.Pointer[map[Address]known] // of the others; stored under mu
-	room          room                              // for dialled peers
+	room          *calls.Room                       // for dialled peers
 	deferral      deferral                          // for operations that wait for a counter
 	events        eventLink                         // under mu
 	aliases       int                               // open; under mu
@@ -135,7 +136,7 @@ func (d *Domain) newEndpoint(attr EndpointAttr, number uint16, identity uint64) 
 	} else {
 		ep.stepper = d.node.NextStepper()
 	}
-	ep.room.stepper, ep.room.size = ep.stepper, int32(attr.Size)
+	ep.room = calls.NewRoom(ep.stepper, attr.Size)
 	ep.peers.Store(&[]known{})
 	return ep, nil
 }

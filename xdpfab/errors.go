@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
@@ -54,7 +55,7 @@ var (
 	ErrRefused        = reason(syscall.ECONNREFUSED, "peer refused the session")
 	ErrSessionLost    = reason(syscall.ECONNRESET, "peer does not know the session any more")
 	ErrPeerClosed     = reason(syscall.ECONNRESET, "peer closed the session")
-	ErrProtocol       = reason(syscall.EPROTO, "peer violated the protocol")
+	ErrProtocol       = errno.Protocol
 	ErrClosed         = errno.Closed
 	ErrBusy           = errno.Busy
 	ErrUnknownPeer    = reason(syscall.EADDRNOTAVAIL, "no such address in the address vector")
@@ -88,7 +89,7 @@ type OpError struct {
 	Cause     error
 
 	prov    ProvErrno
-	outcome *outcome // where an unknown outcome may become known
+	outcome *calls.Outcome // where an unknown outcome may become known
 	stepper *node.Stepper
 }
 
@@ -172,5 +173,5 @@ func errorOf(r engine.Result, op, peer string) *OpError {
 	if r.Fate == engine.Restarted {
 		cause = ErrSessionLost
 	}
-	return &OpError{Op: op, Peer: peer, Certainty: certainties[r.Fate], Cause: cause, prov: provErrnoOf(r), outcome: outcomeOf(r)}
+	return &OpError{Op: op, Peer: peer, Certainty: certainties[r.Fate], Cause: cause, prov: provErrnoOf(r), outcome: calls.OutcomeOf(r)}
 }

@@ -36,8 +36,8 @@ func (d *Domain) Again(killed bool) (*Domain, error) {
 
 // Calls is how many calls to the peer, by any of its uses, are under way or wait.
 func (p *Peer) Calls() int {
-	b := &p.use.berth
-	return int(b.used.Load() + b.waiting.Load())
+	granted, waiting := p.to.Allotment.Calls()
+	return int(granted + waiting)
 }
 
 // Clock is the time of a domain with one engine: the system's, put forward by some time.

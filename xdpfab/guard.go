@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -39,12 +40,12 @@ func (r Remote[T]) Guard(ctx context.Context) (context.Context, error) {
 	if at.Incarnation == 0 {
 		return nil, fmt.Errorf("xdpfab: a word that was made from a key alone cannot be guarded: find its region by its name: %w", ErrNotImplemented)
 	}
-	if p.ep.dom.attr.Threading == ThreadDomain {
+	if p.to.Alone {
 		return nil, fmt.Errorf("xdpfab: a guard uses the domain at any time, ThreadDomain leaves that to one caller: want ThreadSafe: %w", ErrNotImplemented)
 	}
 	guarded, lose := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(p.open, func() { lose(p.errClosed()) })
-	w, err := p.start(guarded, watch, nil)
+	stop := p.to.AfterClose(lose)
+	w, err := p.to.Start(guarded, watch, nil)
 	if err == nil {
 		go func() {
 			defer stop()
@@ -62,18 +63,18 @@ func (r Remote[T]) Guard(ctx context.Context) (context.Context, error) {
 	return guarded, nil
 }
 
-var watch = call{verb: engine.VerbWatch}
+var watch = calls.Call{Verb: engine.VerbWatch}
 
 // watch waits until the peer's process has ended, and the registration with it. A watch
 // has begun.
-func (r Remote[T]) watch(ctx context.Context, at RemoteRegion, w *waiter) error {
+func (r Remote[T]) watch(ctx context.Context, at RemoteRegion, w *calls.Waiter) error {
 	p := r.bind.peer
 	for {
-		err := p.await(ctx, watch, w)
+		err := p.to.Await(ctx, watch, w)
 		if !errors.Is(err, ErrPeerRestarted) || r.look(ctx, at) != nil {
 			return err
 		}
-		if w, err = p.start(ctx, watch, nil); err != nil {
+		if w, err = p.to.Start(ctx, watch, nil); err != nil {
 			return err
 		}
 	}
@@ -81,7 +82,7 @@ func (r Remote[T]) watch(ctx context.Context, at RemoteRegion, w *waiter) error 
 
 // patrol looks for the registration until it is gone. Of all else the watch tells.
 func (r Remote[T]) patrol(ctx context.Context, at RemoteRegion) error {
-	pace := time.NewTicker(max(r.bind.peer.ep.dom.attr.GiveUp/looks, time.Millisecond))
+	pace := time.NewTicker(max(r.bind.peer.to.GiveUp/looks, time.Millisecond))
 	defer pace.Stop()
 	for {
 		select {
@@ -98,8 +99,8 @@ func (r Remote[T]) patrol(ctx context.Context, at RemoteRegion) error {
 // look reads the word, if its registration is still there.
 func (r Remote[T]) look(ctx context.Context, at RemoteRegion) error {
 	var now [wide]byte
-	return r.bind.peer.do(ctx, call{
-		verb: wire.VerbFetch, op: uint8(atomic.Read), datatype: uint8(r.dt), count: 1,
-		key: at.Key, incarnation: at.Incarnation, offset: at.Base + r.offset, result: now[:r.size],
+	return r.bind.peer.to.Do(ctx, calls.Call{
+		Verb: wire.VerbFetch, Op: uint8(atomic.Read), Datatype: uint8(r.dt), Count: 1,
+		Key: at.Key, Incarnation: at.Incarnation, Offset: at.Base + r.offset, Result: now[:r.size],
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/matching"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -139,7 +140,7 @@ func (ep *Endpoint) openReceives() {
 		flags: ep.attr.ReceiveFlags, selective: ep.selectiveRecv}
 	to := matching.Sink(r)
 	if ep.attr.mails {
-		to = (*letters)(ep)
+		to = calls.Letters{Stepper: ep.stepper}
 	}
 	r.open(to, ep.attr.ReceiveSize, ep.attr.BufferedReceive, ep.attr.MinMultiRecv)
 	ep.inbox = r

@@ -5,10 +5,10 @@ package xdpfab
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"math"
 
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/matching"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -19,10 +19,7 @@ import (
 // sender waits. Any number of goroutines may receive: each message is received once. The
 // messages of one sender that are received by the same kind of call come in the order
 // sent.
-type Mailbox struct {
-	ep     *Endpoint
-	places chan struct{} // holds one token for each call in the queue of receives
-}
+type Mailbox struct{ box *calls.Box }
 
 // MailboxAttr are the attributes of a mailbox. The zero value of a field means its
 // default.
@@ -63,41 +60,30 @@ type Received struct {
 
 // NewMailbox makes a mailbox, to which peers can send from now on. Close ends it.
 func (d *Domain) NewMailbox(attr MailboxAttr) (*Mailbox, error) {
-	ep, err := d.NewEndpoint(EndpointAttr{Number: attr.Number, ReceiveSize: attr.Receives, BufferedReceive: attr.Buffered,
-		TrafficClass: attr.TrafficClass, AuthKey: attr.AuthKey, dials: true, mails: true})
+	box, err := d.Calls().OpenBox(calls.BoxAttr{Number: attr.Number, Receives: attr.Receives, Buffered: attr.Buffered,
+		TrafficClass: uint16(attr.TrafficClass), AuthKey: attr.AuthKey})
 	if err != nil {
 		return nil, err
 	}
-	if err := ep.Enable(); err != nil {
-		return nil, errors.Join(err, ep.Close())
-	}
-	b := &Mailbox{ep: ep, places: make(chan struct{}, ep.attr.ReceiveSize)}
-	d.keep(b, fmt.Sprintf("mailbox %d", ep.number))
-	return b, nil
+	return &Mailbox{box}, nil
 }
 
 // Number returns the mailbox's endpoint number, and Name its address on its Ethernet
 // segment.
-func (b *Mailbox) Number() uint16 { return b.ep.number }
+func (b *Mailbox) Number() uint16 { return b.box.Number() }
 
 // Name returns the address of the mailbox on its Ethernet segment.
-func (b *Mailbox) Name() string { return b.ep.Name() }
+func (b *Mailbox) Name() string { return b.box.Name() }
 
 // Dial is Domain.Dial for messages that come from the mailbox: its peers find the address
 // in Received.From, and can answer to it.
 func (b *Mailbox) Dial(ctx context.Context, addr string) (*Peer, error) {
-	return b.ep.dom.dialFrom(ctx, b.ep, addr)
+	return dialled(b.box.Dial(ctx, addr))
 }
 
 // Close ends the mailbox: calls that wait return with ErrClosed, messages that were kept
 // are dropped, and the peers dialled from it are closed too. Closing twice is no error.
-func (b *Mailbox) Close() error {
-	if err := b.ep.Close(); err != nil {
-		return err
-	}
-	b.ep.dom.forget(b)
-	return nil
-}
+func (b *Mailbox) Close() error { return b.box.Close() }
 
 // Receive waits for a message without a tag, and puts it into buf. When the context ends,
 // the error wraps its cause and no message has been taken, unless one was going into buf
@@ -131,6 +117,15 @@ func (b *Mailbox) All(ctx context.Context, buf []byte) iter.Seq2[Received, error
 			}
 		}
 	}
+}
+
+// receive receives one message.
+func (b *Mailbox) receive(ctx context.Context, m matching.Match, buf []byte) (Received, error) {
+	d, err := b.box.Receive(ctx, m, buf)
+	if err != nil && d.Reason == matching.Received { // there is no message
+		return Received{}, err
+	}
+	return received(&d, buf), err
 }
 
 // received returns a message in the form for callers.

@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -18,7 +19,7 @@ type name struct {
 	uses int    // under the endpoint's mu
 	stop func() // ends the watch of the way there
 
-	berth berth // its part of the room for dialled peers
+	allotment *calls.Allotment // its part of the room for dialled peers
 }
 
 // hold returns the name of an address for one more user. ep.mu is held.
@@ -31,8 +32,7 @@ func (ep *Endpoint) hold(a wire.Addr, link wire.Link) (*name, error) {
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: %v: %w", a, err)
 	}
-	n := &name{addr: a, peer: p, uses: 1, berth: berth{room: &ep.room}}
-	ep.room.join()
+	n := &name{addr: a, peer: p, uses: 1, allotment: ep.room.Join()}
 	n.stop = ep.dom.node.Dev.Follow(a, link, func(l wire.Link) { _ = p.SetLink(ep.marked(l)) }) // the encapsulation is the same, so SetLink does not fail
 	ep.names[a] = n
 	return n, nil
@@ -47,7 +47,7 @@ func (ep *Endpoint) drop(n *name) {
 	}
 	delete(ep.names, n.addr)
 	n.stop()
-	ep.room.part()
+	ep.room.Part()
 	ep.stepper.Call(func() {
 		for _, r := range ep.rings() {
 			ep.stepper.Eng.Collect(r)

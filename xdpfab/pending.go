@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -16,13 +17,13 @@ import (
 // operation runs whether Wait is called or not. Many goroutines may wait.
 type Pending[T Element] struct {
 	r     Remote[T]
-	c     call
+	c     calls.Call
 	delta *T // of StartAdd
 	at    *RemoteRegion
 	was   [wide]byte
 
 	turn  chan struct{} // holds one token while a goroutine waits; guards what follows
-	w     *waiter       // nil when the operation has ended
+	w     *calls.Waiter // nil when the operation has ended
 	value T
 	err   error
 }
@@ -55,21 +56,21 @@ func (r Remote[T]) start(ctx context.Context, verb wire.Verb, op atomic.Op, comp
 	if p.err = r.check(verb, op); p.err != nil {
 		return p
 	}
-	p.c = call{verb: verb, op: uint8(op), datatype: uint8(r.dt), count: 1}
+	p.c = calls.Call{Verb: verb, Op: uint8(op), Datatype: uint8(r.dt), Count: 1}
 	if op != atomic.Read {
 		b := toBytes(v)
-		p.c.operand = b[:r.size]
+		p.c.Operand = b[:r.size]
 	}
 	if comparand != nil {
 		b := toBytes(*comparand)
-		p.c.compare = b[:r.size]
+		p.c.Compare = b[:r.size]
 	}
 	if verb != wire.VerbAtomic {
-		p.c.result = p.was[:r.size]
+		p.c.Result = p.was[:r.size]
 	}
 	p.at = r.bind.at.Load()
-	p.c.key, p.c.incarnation, p.c.offset = p.at.Key, p.at.Incarnation, p.at.Base+r.offset
-	p.w, p.err = r.bind.peer.start(ctx, p.c, nil)
+	p.c.Key, p.c.Incarnation, p.c.Offset = p.at.Key, p.at.Incarnation, p.at.Base+r.offset
+	p.w, p.err = r.bind.peer.to.Start(ctx, p.c, nil)
 	return p
 }
 
@@ -92,12 +93,12 @@ func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 	if p.w == nil {
 		return p.value, p.err
 	}
-	p.err = p.r.bind.peer.await(ctx, p.c, p.w)
+	p.err = p.r.bind.peer.to.Await(ctx, p.c, p.w)
 	p.w = nil
 	if p.err != nil {
 		var again bool
 		if p.err, again = p.r.bind.after(ctx, p.err, p.at, 0); again {
-			p.err = p.r.do(ctx, p.c.verb, atomic.Op(p.c.op), p.c.operand, p.c.compare, p.c.result)
+			p.err = p.r.do(ctx, p.c.Verb, atomic.Op(p.c.Op), p.c.Operand, p.c.Compare, p.c.Result)
 		}
 	}
 	if p.value = fromBytes[T](p.was); p.err == nil && p.delta != nil {

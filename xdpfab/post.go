@@ -5,9 +5,8 @@ package xdpfab
 import (
 	"fmt"
 
-	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
-	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -17,25 +16,10 @@ import (
 // these three steps and posts to the engine directly: that is the ordinary path.
 // Otherwise the submission goes through the ring.
 
-// claimed is a submission to fill in; hand must follow.
-type claimed struct {
-	*engine.Submission
-	way way
-}
-
-// way is the way of a submission to the engine.
-type way uint8
-
-const (
-	queued   way = iota // through the ring
-	direct              // the caller has the turn
-	extended            // likewise, and the frame has the operation already: there is no submission
-)
-
 // claim returns a submission to fill in, unless the operation has been posted already.
 // An operation whose success makes an entry takes its place in the completion queue too.
 // w describes the operation if it is a Word; otherwise it is nil.
-func (ep *Endpoint) claim(w *engine.Word, cookie uint64) (claimed, error) {
+func (ep *Endpoint) claim(w *engine.Word, cookie uint64) (calls.Claimed, error) {
 	if ep.stepper.TryHold() {
 		// Shutdown looks whether all operations have completed, and no other goroutine
 		// has the turn then.
@@ -43,10 +27,10 @@ func (ep *Endpoint) claim(w *engine.Word, cookie uint64) (claimed, error) {
 			places := cookie&silent == 0 && ep.cq != nil
 			if places && ep.cq.borrow() || !places && ep.admits() {
 				if w != nil && ep.stepper.Eng.Extend(ep.ring, w) {
-					return claimed{way: extended}, nil
+					return calls.Claimed{Way: calls.Extended}, nil
 				}
 				if s := ep.stepper.Eng.Begin(ep.ring); s != nil {
-					return claimed{s, direct}, nil
+					return calls.Claimed{Submission: s, Way: calls.Direct}, nil
 				}
 				if places {
 					ep.cq.lent++
@@ -58,7 +42,7 @@ func (ep *Endpoint) claim(w *engine.Word, cookie uint64) (claimed, error) {
 		ep.stepper.Release()
 	}
 	s, err := ep.queue(cookie)
-	return claimed{s, queued}, err
+	return calls.Claimed{Submission: s, Way: calls.Queued}, err
 }
 
 // queue is claim by way of the ring, when another goroutine has the turn, or the
@@ -96,12 +80,12 @@ func (ep *Endpoint) unreserve(cookie uint64) {
 }
 
 // hand gives a submission that has been filled in to the engine.
-func (ep *Endpoint) hand(c claimed) {
-	switch c.way {
-	case queued:
+func (ep *Endpoint) hand(c calls.Claimed) {
+	switch c.Way {
+	case calls.Queued:
 		c.Publish()
 		return
-	case direct:
+	case calls.Direct:
 		ep.stepper.Eng.Submit(ep.ring)
 	}
 	ep.stepper.Release()
@@ -220,7 +204,7 @@ func (e *sink) Flush() {
 
 // errorFor describes a failure.
 func (ep *Endpoint) errorFor(s *engine.Submission, c *engine.Completion, later *engine.Later) *OpError {
-	e := errorOf(resultOf(s, c, later), nameOf(s), ep.peerName(Address(c.Cookie))).by(ep.stepper)
+	e := errorOf(resultOf(s, c, later), calls.NameOf(s), ep.peerName(Address(c.Cookie))).by(ep.stepper)
 	switch {
 	case c.Reason == session.Cancelled: // only what was deferred is cancelled here
 		e.Cause = ErrCancelled
@@ -270,31 +254,4 @@ var completionFlags = [...]CompletionFlags{
 	engine.CompletedTagged | engine.CompletedWrite:   CompletionAtomic | CompletionWrite | CompletionTagged,
 	engine.CompletedSend:                             CompletionMsg | CompletionSend,
 	engine.CompletedSend | engine.CompletedTagged:    CompletionTagged | CompletionSend,
-}
-
-// nameOf describes an operation for error texts.
-func nameOf(s *engine.Submission) string {
-	switch s.Verb {
-	case engine.VerbConnect:
-		return "connect"
-	case engine.VerbWatch:
-		return "watch"
-	case wire.VerbLookup:
-		return fmt.Sprintf("lookup of region %q", s.Name())
-	case wire.VerbList:
-		return fmt.Sprintf("listing of region %d", s.Count)
-	}
-	what := fmt.Sprintf("%v of %d bytes", s.Verb, s.Count)
-	if s.Verb.Atomic() {
-		what = fmt.Sprintf("%v %v %v[%d]", memory.FormOf(s.Verb), atomic.Op(s.Opcode), atomic.Datatype(s.Datatype), s.Count)
-	}
-	switch {
-	case s.Verb.TaggedAtomic():
-		return fmt.Sprintf("%v %v %v[%d] at offset %#x of the receive with tag %#x", memory.FormOf(s.Verb.Form()), atomic.Op(s.Opcode), atomic.Datatype(s.Datatype), s.Count, s.Offset, s.Key)
-	case s.Verb.Message():
-		return what
-	case s.Extents != nil:
-		return fmt.Sprintf("%s in %d places", what, len(s.Extents))
-	}
-	return fmt.Sprintf("%s at %#x", what, s.Offset)
 }

@@ -5,8 +5,6 @@ package xdpfab
 import (
 	"context"
 	"errors"
-	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,7 +12,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
-	"github.com/xdpfab/xdpfab/internal/progress"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -39,47 +36,6 @@ func pipe(t *testing.T, attr ...DomainAttr) (a, b *Domain, mem []byte) {
 		t.Fatal(err)
 	}
 	return a, b, r.Bytes()
-}
-
-// A waiter that is finished has its signal raised: at no time can one see the one
-// without the other. A caller whose context ends in between would take the waiter back
-// and recycle it, and the late raise would end the wait of the next user: a success that
-// never happened. Those that look contend for the lock, so that it passes from the
-// completion to one of them: a completion that raises the signal after it gave the lock
-// up shows within some ten rounds.
-func TestWaiterRecycledBeforeRaise(t *testing.T) {
-	for i := range 40 {
-		w := &waiter{Signal: progress.NewSignal(), p: &Peer{use: &name{berth: berth{room: &room{}}}}}
-		var (
-			all   sync.WaitGroup
-			looks atomic.Int32
-		)
-		for range 4 {
-			all.Go(func() {
-				for finished := false; !finished; looks.Add(1) {
-					w.mu.Lock()
-					if finished = w.finished; finished && !w.Ready() {
-						t.Errorf("round %d: finished, and the signal is not raised", i)
-					}
-					w.mu.Unlock()
-				}
-			})
-		}
-		for looks.Load() < 8 {
-			runtime.Gosched()
-		}
-		w.Complete(&engine.Submission{}, &engine.Completion{}, nil)
-		if all.Wait(); t.Failed() {
-			return
-		}
-		if w.abandon() != nil { // as do() when the context has ended
-			t.Fatal("impossible")
-		}
-		w.Reset() // do() of the next caller
-		if w.Ready() {
-			t.Fatalf("round %d: the next user's wait is over before its operation is posted", i)
-		}
-	}
 }
 
 // A goroutine that waits for completions is released when the domain closes, and no
@@ -373,7 +329,7 @@ func TestPeerNameAfterRemove(t *testing.T) {
 	_ = p.Close()
 	err = <-errc
 	var oe *OpError
-	if errors.As(err, &oe) && oe.Peer != b.Name(0) && oe.Peer != p.name {
+	if errors.As(err, &oe) && oe.Peer != b.Name(0) && oe.Peer != p.Addr() {
 		t.Errorf("error names peer %q: %v", oe.Peer, err)
 	} else {
 		t.Log(err)
@@ -394,7 +350,7 @@ func TestContextEndsBehindStoppedPoster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopped, err := p.ep.claimEntry()
+	stopped, err := a.dialer.claimEntry()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,21 +11,10 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
-
-// within fails the test when f, which may make thousands of calls, hangs.
-func within(t *testing.T, what string, f func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() { defer close(done); f() }()
-	select {
-	case <-done:
-	case <-time.After(5 * testnet.Patience):
-		t.Fatalf("%s: still waiting after %v", what, 5*testnet.Patience)
-	}
-}
 
 // Every call on a closed domain returns, however many came before it.
 func TestCallsOnClosedDomain(t *testing.T) {
@@ -44,20 +33,20 @@ func TestCallsOnClosedDomain(t *testing.T) {
 			if err := errors.Join(a.CloseAll(), b.CloseAll()); err != nil {
 				t.Fatal(err)
 			}
-			within(t, "calls", func() {
-				for range 3 * peer.ep.attr.Size {
+			testnet.Within(t, "calls", func() {
+				for range 3 * a.dialer.attr.Size {
 					if _, err := w.Add(ctx, 1); !errors.Is(err, ErrClosed) {
 						t.Errorf("add on a closed domain: %v, want ErrClosed", err)
 						return
 					}
 				}
 			})
-			within(t, "watch", func() {
+			testnet.Within(t, "watch", func() {
 				if err := peer.Watch(ctx); !errors.Is(err, ErrClosed) {
 					t.Errorf("watch on a closed domain: %v, want ErrClosed", err)
 				}
 			})
-			within(t, "dial", func() {
+			testnet.Within(t, "dial", func() {
 				if _, err := a.Dial(ctx, b.Name(0)); !errors.Is(err, ErrClosed) {
 					t.Errorf("dial on a closed domain: %v, want ErrClosed", err)
 				}
@@ -82,7 +71,7 @@ func TestCloseReleasesFullRing(t *testing.T) {
 				}
 				_ = a.SetFaults(Faults{Loss: 1})
 				var calls sync.WaitGroup
-				n := int32(peer.ep.attr.Size) + 200
+				n := int32(a.dialer.attr.Size) + 200
 				for range n {
 					calls.Go(func() {
 						if _, err := WordAt[uint64](peer, RemoteRegion{Key: 1}, 0).Load(ctx); !errors.Is(err, ErrClosed) {
@@ -90,16 +79,16 @@ func TestCloseReleasesFullRing(t *testing.T) {
 						}
 					})
 				}
-				berth := &peer.use.berth
 				testnet.Eventually(t, "all have posted or wait", func() bool {
-					return berth.waiting.Load() > 200 && berth.used.Load()+berth.waiting.Load() == n
+					granted, waiting := allotment(a, peer.Addr()).Calls()
+					return waiting > 200 && granted+waiting == n
 				})
 				if what == "peer" {
-					within(t, "close", func() { _ = peer.Close() })
+					testnet.Within(t, "close", func() { _ = peer.Close() })
 				} else {
-					within(t, "close", func() { _ = a.CloseAll() })
+					testnet.Within(t, "close", func() { _ = a.CloseAll() })
 				}
-				within(t, "callers", calls.Wait)
+				testnet.Within(t, "callers", calls.Wait)
 			})
 		}
 	}
@@ -117,8 +106,8 @@ func TestShutdownRefusesLatePosters(t *testing.T) {
 	if err := ep.Enable(); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := ep.claim(nil, 0); err != nil || s.way != direct {
-		t.Fatalf("claim: way %v, %v", s.way, err)
+	if s, err := ep.claim(nil, 0); err != nil || s.Way != calls.Direct {
+		t.Fatalf("claim: way %v, %v", s.Way, err)
 	} else {
 		s.Verb = engine.VerbConnect // to no peer: it completes at once
 		ep.hand(s)
@@ -127,10 +116,10 @@ func TestShutdownRefusesLatePosters(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s, err := ep.claim(nil, 0); !errors.Is(err, ErrClosed) {
-		if s.way == direct {
+		if s.Way == calls.Direct {
 			ep.stepper.Release()
 		}
-		t.Errorf("claimed while shutting down: way %v, %v, want ErrClosed", s.way, err)
+		t.Errorf("claimed while shutting down: way %v, %v, want ErrClosed", s.Way, err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -71,27 +72,27 @@ func (v RemoteVector[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, p
 		return err
 	}
 	size := v.dt.Size()
-	c := call{verb: verb, op: uint8(op), datatype: uint8(v.dt), count: uint32(p.n),
-		operand: Bytes(b.operands...), compare: Bytes(b.compares...), result: make([]byte, len(b.results)*size)}
+	c := calls.Call{Verb: verb, Op: uint8(op), Datatype: uint8(v.dt), Count: uint32(p.n),
+		Operand: Bytes(b.operands...), Compare: Bytes(b.compares...), Result: make([]byte, len(b.results)*size)}
 	if err := v.send(ctx, c, p); err != nil {
 		return err
 	}
-	ReadBytes(c.result, b.results)
+	ReadBytes(c.Result, b.results)
 	return nil
 }
 
 // send runs the call in the registration that the vector is bound to.
-func (v RemoteVector[T]) send(ctx context.Context, c call, p places) error {
+func (v RemoteVector[T]) send(ctx context.Context, c calls.Call, p places) error {
 	for attempt := 0; ; attempt++ {
 		r := v.bind.at.Load()
 		var extents []mr.Extent
 		if p.at == nil {
-			c.key, c.offset = r.Key, r.Base+p.from*uint64(v.dt.Size())
+			c.Key, c.Offset = r.Key, r.Base+p.from*uint64(v.dt.Size())
 		} else {
 			extents = v.extents(r, p.at)
 		}
-		c.incarnation = r.Incarnation
-		err := v.bind.peer.scatter(ctx, c, extents)
+		c.Incarnation = r.Incarnation
+		err := v.bind.peer.to.Scatter(ctx, c, extents)
 		if err == nil {
 			return nil
 		}

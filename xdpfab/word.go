@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -177,9 +178,9 @@ func (r Remote[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, operand
 	}
 	for attempt := 0; ; attempt++ {
 		at := r.bind.at.Load()
-		err := r.bind.peer.do(ctx, call{
-			verb: verb, op: uint8(op), datatype: uint8(r.dt), count: 1, key: at.Key, incarnation: at.Incarnation, offset: at.Base + r.offset,
-			operand: operand, compare: compare, result: result,
+		err := r.bind.peer.to.Do(ctx, calls.Call{
+			Verb: verb, Op: uint8(op), Datatype: uint8(r.dt), Count: 1, Key: at.Key, Incarnation: at.Incarnation, Offset: at.Base + r.offset,
+			Operand: operand, Compare: compare, Result: result,
 		})
 		if err == nil {
 			return nil

@@ -24,6 +24,7 @@ var (
 	NotKept        = cause("no region of this name is kept", syscall.ENOENT)
 	Access         = cause("the memory region does not grant this right", syscall.EACCES)
 	PeerSilent     = cause("peer does not answer", syscall.ETIMEDOUT)
+	Protocol       = cause("peer violated the protocol", syscall.EPROTO)
 	Count          = cause("impossible number of elements", syscall.EINVAL)
 	Length         = cause("buffer length does not match the element count", syscall.EINVAL)
 	CMData         = cause("more bytes than go with a request for a connection", syscall.EINVAL)

@@ -43,10 +43,11 @@ var imports = map[string][]string{
 	"internal/route":        {"internal/wire", "internal/dump"},
 	"internal/port":         {"xsk", "bpf", "internal/wire", "internal/route", "internal/nic"},
 	"internal/node":         {"internal/engine", "internal/errno", "internal/executor", "internal/memory", "internal/port", "internal/progress", "internal/session", "internal/share", "internal/wire", "mr", "xsk"},
+	"internal/calls":        {"internal/engine", "internal/errno", "internal/matching", "internal/memory", "internal/node", "internal/progress", "internal/wire", "mr", "atomic"},
 	"internal/residence":    {"internal/engine", "internal/errno", "internal/executor", "internal/memory", "internal/node", "internal/port", "internal/resident", "internal/session", "internal/share", "internal/wire", "mr", "atomic"},
 	"internal/guest":        {"internal/engine", "internal/errno", "internal/node", "internal/port", "internal/session", "internal/share", "internal/wire", "mr"},
 	"internal/host":         {"internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/node", "internal/port", "internal/residence", "internal/resident", "internal/session", "internal/share", "internal/wire", "mr"},
-	"xdpfab":                {"internal/host", "internal/guest", "internal/residence", "internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
+	"xdpfab":                {"internal/calls", "internal/host", "internal/guest", "internal/residence", "internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
 	"internal/testnet/veth": {"internal/dump"},
 	"internal/testnet":      {"internal/testnet/veth", "internal/kernel"},
 
@@ -104,6 +105,7 @@ var external = map[string][]string{
 	"internal/kernel":    {"golang.org/x/sys/unix"},
 	"internal/port":      {"github.com/vishvananda/netlink", "golang.org/x/sys/unix"},
 	"internal/node":      {"golang.org/x/sys/unix"},
+	"internal/calls":     {},
 	"internal/residence": {},
 	"xdpfab":             {"golang.org/x/sys/unix"},
 }

@@ -38,3 +38,15 @@ func Eventually(t testing.TB, what string, cond func() bool) {
 		}
 	}
 }
+
+// Within fails the test if f has not returned after five times Patience.
+func Within(t testing.TB, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(5 * Patience):
+		t.Fatalf("%s: still waiting after %v", what, 5*Patience)
+	}
+}

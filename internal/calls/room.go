@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package calls
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/progress"
 )
 
-// room divides the submission ring that dialled peers share among them, so that the
+// Room divides the submission ring that dialled peers share among them, so that the
 // callers of a silent peer cannot keep the callers of other peers waiting.
 //
 // A peer gets entries up to its fair share, but all except its first only as long as more
@@ -25,7 +25,7 @@ import (
 // callers in line try once more; a goroutine that gives an entry back looks at waiting
 // afterwards; and a caller whose failed attempt may have made another's fail joins its
 // queue, so that all in line try once more.
-type room struct {
+type Room struct {
 	stepper *node.Stepper
 	size    int32        // entries of the ring
 	peers   atomic.Int32 // dialled
@@ -33,28 +33,36 @@ type room struct {
 	waiting atomic.Int32 // callers in queues; written under mu
 
 	mu   sync.Mutex
-	line []*berth // those with a queue
-	turn int      // index in line of the one to be served next
+	line []*Allotment // those with a queue
+	turn int          // index in line of the one to be served next
 }
 
-// berth is one peer's part of the room.
-type berth struct {
-	room    *room
-	used    atomic.Int32 // as room.used
-	waiting atomic.Int32 // len(queue); written under room.mu
-	queue   []*roomWait  // under room.mu; the first comes first
+// Allotment is one peer's part of the room.
+type Allotment struct {
+	room    *Room
+	used    atomic.Int32 // as Room.used
+	waiting atomic.Int32 // len(queue); written under Room.mu
+	queue   []*roomWait  // under Room.mu; the first comes first
 }
 
 // roomWait is a caller in a queue.
 type roomWait struct {
 	progress.Signal
-	granted bool // under room.mu
+	granted bool // under Room.mu
 }
 
-// join counts a peer in, and part counts it out: then the shares of the others grow.
-func (r *room) join() { r.peers.Add(1) }
+// NewRoom returns the room in a ring of that many entries, which the stepper's engine
+// collects.
+func NewRoom(st *node.Stepper, size int) *Room { return &Room{stepper: st, size: int32(size)} }
 
-func (r *room) part() {
+// Join counts a peer in, and returns its part.
+func (r *Room) Join() *Allotment {
+	r.peers.Add(1)
+	return &Allotment{room: r}
+}
+
+// Part counts a peer out: the shares of the others grow.
+func (r *Room) Part() {
 	r.peers.Add(-1)
 	r.settle()
 }
@@ -62,7 +70,7 @@ func (r *room) part() {
 // settle serves the peers in line. Callers' threads: a caller that is served may be
 // asleep in the port, so it is woken. The engine's thread serves without that, since a
 // caller cannot be in the port at the same time.
-func (r *room) settle() {
+func (r *Room) settle() {
 	if r.waiting.Load() == 0 {
 		return
 	}
@@ -77,7 +85,7 @@ func (r *room) settle() {
 // fits reports whether a peer may have mine entries when all peers have all. Shares leave
 // room for one more peer. One entry is never granted, since an operation gives its entry
 // back here a moment before it gives it back to the ring.
-func (r *room) fits(mine, all int32) bool {
+func (r *Room) fits(mine, all int32) bool {
 	peers := r.peers.Load()
 	if mine == 1 {
 		return all < r.size
@@ -85,8 +93,18 @@ func (r *room) fits(mine, all int32) bool {
 	return mine <= r.size/(peers+1) && all < r.size-max(r.size/8, peers)
 }
 
+// Calls returns how many calls to the peer have an entry, and how many wait for one.
+func (b *Allotment) Calls() (granted, waiting int32) { return b.used.Load(), b.waiting.Load() }
+
+// Calls returns how many entries are granted, and how many queues of callers there are.
+func (r *Room) Calls() (granted int32, queues int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.used.Load(), len(r.line)
+}
+
 // try takes an entry if the peer may have one more.
-func (b *berth) try() bool {
+func (b *Allotment) try() bool {
 	if b.room.fits(b.used.Add(1), b.room.used.Add(1)) {
 		return true
 	}
@@ -94,14 +112,14 @@ func (b *berth) try() bool {
 	return false
 }
 
-func (b *berth) giveBack() {
+func (b *Allotment) giveBack() {
 	b.used.Add(-1)
 	b.room.used.Add(-1)
 }
 
-// enter takes an entry, and waits for it if need be. It fails when the context ends,
+// Enter takes an entry, and waits for it if need be. It fails when the context ends,
 // or the domain.
-func (b *berth) enter(ctx context.Context) error {
+func (b *Allotment) Enter(ctx context.Context) error {
 	if b.waiting.Load() == 0 && b.try() {
 		return nil
 	}
@@ -111,13 +129,13 @@ func (b *berth) enter(ctx context.Context) error {
 		return nil
 	}
 	if b.dequeue(w) { // the entry came too late
-		b.cancel()
+		b.Cancel()
 	}
 	return err
 }
 
 // enqueue puts a caller into the queue and serves those in line, perhaps this one.
-func (b *berth) enqueue() *roomWait {
+func (b *Allotment) enqueue() *roomWait {
 	r, w := b.room, &roomWait{Signal: progress.NewSignal()}
 	r.mu.Lock()
 	if b.queue = append(b.queue, w); len(b.queue) == 1 {
@@ -132,7 +150,7 @@ func (b *berth) enqueue() *roomWait {
 
 // dequeue takes a caller that leaves out of the queue, unless it has been granted an
 // entry.
-func (b *berth) dequeue(w *roomWait) (granted bool) {
+func (b *Allotment) dequeue(w *roomWait) (granted bool) {
 	r := b.room
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,7 +163,7 @@ func (b *berth) dequeue(w *roomWait) (granted bool) {
 
 // remove takes the caller at index i out of a queue, and an empty queue out of the
 // line. r.mu is held.
-func (r *room) remove(b *berth, i int) {
+func (r *Room) remove(b *Allotment, i int) {
 	b.queue = slices.Delete(b.queue, i, i+1)
 	b.waiting.Add(-1)
 	r.waiting.Add(-1)
@@ -158,8 +176,8 @@ func (r *room) remove(b *berth, i int) {
 	}
 }
 
-// leave gives back the entry of an operation that has completed. Engine's thread.
-func (b *berth) leave() {
+// Leave gives back the entry of an operation that has completed. Engine's thread.
+func (b *Allotment) Leave() {
 	b.giveBack()
 	if r := b.room; r.waiting.Load() > 0 {
 		r.mu.Lock()
@@ -168,15 +186,15 @@ func (b *berth) leave() {
 	}
 }
 
-// cancel gives back an entry that was not used. Callers' threads.
-func (b *berth) cancel() {
+// Cancel gives back an entry that was not used. Callers' threads.
+func (b *Allotment) Cancel() {
 	b.giveBack()
 	b.room.settle()
 }
 
 // serve grants entries to the peers in line, one peer after the other, until none may
 // have more. r.mu is held.
-func (r *room) serve() (served bool) {
+func (r *Room) serve() (served bool) {
 	for misses := 0; misses < len(r.line); {
 		if r.turn >= len(r.line) {
 			r.turn = 0

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package calls
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/matching"
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/progress"
+)
+
+// BoxAttr are the attributes of a mailbox, as EndpointAttr has them.
+type BoxAttr struct {
+	Number, Receives, Buffered int
+	TrafficClass               uint16
+	AuthKey                    []byte
+}
+
+// Receiver is the endpoint of a mailbox.
+type Receiver interface {
+	Number() uint16
+	Name() string
+	Close() error
+	// Dial opens a session from the endpoint.
+	Dial(ctx context.Context, addr string) (*Peer, error)
+	// Receives returns the queue to post receives to, as long as the endpoint is open.
+	Receives() (*matching.Queue, error)
+	// Posted returns the error for one of the queue.
+	Posted(error) error
+	// Cause returns the error for the reason of a receive that failed.
+	Cause(matching.Reason) error
+}
+
+// Box receives messages for calls that wait.
+type Box struct {
+	Receiver
+	stepper *node.Stepper
+	places  chan struct{} // holds one token for each call in the queue of receives
+}
+
+// NewBox returns the mailbox of an endpoint whose receives go to [Letters], and whose
+// queue takes so many.
+func NewBox(r Receiver, st *node.Stepper, receives int) *Box {
+	return &Box{Receiver: r, stepper: st, places: make(chan struct{}, receives)}
+}
+
+// letter is a call of Receive that waits: the context of its receive, and the place of
+// the completion.
+type letter struct {
+	progress.Signal
+	done matching.Done // set before the signal is raised
+}
+
+var spareLetters = sync.Pool{New: func() any { return &letter{Signal: progress.NewSignal()} }}
+
+func (l *letter) recycle() {
+	l.done = matching.Done{} // it refers to what the caller has
+	spareLetters.Put(l)
+}
+
+// Letters is where the receives of a mailbox complete. It implements matching.Sink: the
+// place of a completion is in its letter, so there is always one.
+type Letters struct{ Stepper *node.Stepper }
+
+// Take implements matching.Sink.
+func (Letters) Take() bool { return true }
+
+// Return implements matching.Sink.
+func (Letters) Return() {}
+
+// Deliver runs on the engines' threads, and on those of callers that post, cancel or
+// close. The caller that waits may have recycled the letter as soon as the signal is
+// raised, and may be about to sleep in the port of another engine than the one that
+// delivers.
+func (ls Letters) Deliver(d *matching.Done) {
+	l := d.Context.(*letter)
+	l.done = *d
+	l.Raise()
+	ls.Stepper.Eng.Alert()
+}
+
+// Receive receives one message into buf, and returns the completion of the receive. It
+// is empty if no message was taken.
+func (b *Box) Receive(ctx context.Context, m matching.Match, buf []byte) (d matching.Done, err error) {
+	if err := b.enter(ctx); err != nil {
+		return d, err
+	}
+	defer func() { <-b.places }()
+	q, err := b.Receives()
+	if err != nil {
+		return d, err
+	}
+	l := spareLetters.Get().(*letter)
+	defer l.recycle()
+	l.Reset()
+	if err := q.Post(&matching.Receive{Match: m, Context: l, Buf: buf}); err != nil {
+		return d, b.Posted(err)
+	}
+	if !l.Ready() && b.stepper.Wait(ctx, &l.Signal) != nil {
+		b.takeBack(q, l)
+	}
+	return b.open(ctx, l, buf)
+}
+
+// enter waits for a place in the queue of receives. The calls that have the places make
+// progress meanwhile.
+func (b *Box) enter(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return b.nothing(ctx)
+	}
+	select {
+	case b.places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return b.nothing(ctx)
+	}
+}
+
+// nothing returns the error of a call whose context has ended.
+func (b *Box) nothing(ctx context.Context) error {
+	return fmt.Errorf("xdpfab: mailbox %d: no message was taken: %w", b.Number(), context.Cause(ctx))
+}
+
+// takeBackPoll is the time between two attempts to take back a receive into which a
+// message is going.
+const takeBackPoll = time.Millisecond
+
+// takeBack completes a receive whose caller waits no longer: as cancelled or, if a
+// message is going into it, when that is complete or its session has ended, as it does
+// when the message stalls.
+func (b *Box) takeBack(q *matching.Queue, l *letter) {
+	for !q.Cancel(l) && !l.Ready() {
+		ctx, cancel := context.WithTimeout(context.Background(), takeBackPoll)
+		_ = b.stepper.Wait(ctx, &l.Signal) // the loop looks at what has become of it
+		cancel()
+	}
+}
+
+// open returns the end of a receive.
+func (b *Box) open(ctx context.Context, l *letter, buf []byte) (matching.Done, error) {
+	switch d := &l.done; {
+	case d.Reason == matching.Received:
+		return *d, nil
+	case d.Atomic:
+		return *d, fmt.Errorf("xdpfab: mailbox %d: tagged atomic on %d bytes from %v, which does not fit the buffer of %d and changed nothing: %w",
+			b.Number(), d.Length, d.From, len(buf), b.Cause(d.Reason))
+	case d.Reason == matching.Truncated:
+		return *d, fmt.Errorf("xdpfab: mailbox %d: message of %d bytes from %v, buffer of %d: give a longer one: %w",
+			b.Number(), d.Length, d.From, len(buf), b.Cause(d.Reason))
+	case ctx.Err() != nil:
+		return matching.Done{}, b.nothing(ctx)
+	}
+	return matching.Done{}, fmt.Errorf("xdpfab: mailbox %d: %w", b.Number(), b.stepper.End.Closed())
+}

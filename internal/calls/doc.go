@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package calls is what a facade needs of the objects of libfabric beneath it: calls
+// that wait, to peers that were dialled, and mailboxes whose receives wait. The
+// endpoints that post and receive implement [Poster] and [Receiver]; everything else
+// here is concrete, so that the buffers of a call may stay on its caller's stack.
+package calls
+
+import "context"
+
+// Domain is a domain as a facade reaches it.
+type Domain interface {
+	// Dial opens a session from the endpoint that dialled peers share.
+	Dial(ctx context.Context, addr string) (*Peer, error)
+	// OpenBox makes a mailbox, to which peers can send from now on.
+	OpenBox(BoxAttr) (*Box, error)
+}

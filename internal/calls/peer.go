@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package calls
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// Route is how calls reach a peer.
+type Route struct {
+	Poster    Poster
+	Stepper   *node.Stepper
+	Ring      *engine.Ring
+	Peer      *engine.Peer
+	Allotment *Allotment
+	Name      string        // of the peer, in errors
+	Cookie    uint64        // of the operations
+	GiveUp    time.Duration // silence of the peer after which operations are given up
+	Alone     bool          // the program makes no two calls at a time on the domain
+	Leave     func()        // ends this use of the peer; nil for a peer that Close is not called for
+}
+
+// Peer is an endpoint of another node. Any number of goroutines may call it.
+type Peer struct {
+	Route
+	closed atomic.Bool
+	open   context.Context // ends with Close, which ends the watches
+	end    context.CancelFunc
+}
+
+// NewPeer returns the peer at the end of a route.
+func NewPeer(r Route) *Peer {
+	p := &Peer{Route: r}
+	p.open, p.end = context.WithCancel(context.Background())
+	return p
+}
+
+// Close ends this use of the peer: later calls fail, and watches end. Closing twice is no
+// error.
+func (p *Peer) Close() error {
+	if p.closed.Swap(true) {
+		return nil
+	}
+	p.end()
+	p.Leave()
+	return nil
+}
+
+func (p *Peer) errClosed() error { return fmt.Errorf("xdpfab: peer %s: %w", p.Name, errno.Closed) }
+
+// AfterClose calls f with the error of a closed peer when the peer is closed, unless
+// stop is called before.
+func (p *Peer) AfterClose(f func(error)) (stop func() bool) {
+	return context.AfterFunc(p.open, func() { f(p.errClosed()) })
+}
+
+// Watch waits until the session to the peer has ended, and returns the reason.
+func (p *Peer) Watch(ctx context.Context) error {
+	// Close ends a watch in any state: while it waits for room, in the queue, or in
+	// place.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer p.AfterClose(cancel)()
+	return p.Do(ctx, Call{Verb: engine.VerbWatch})
+}
+
+// Do posts an operation and waits for its end.
+func (p *Peer) Do(ctx context.Context, c Call) error { return p.Scatter(ctx, c, nil) }
+
+// Scatter is Do for an operation on extents, which the operation owns from then on. They
+// are no part of the call, since they are on the heap, and its buffers would have to be
+// there too.
+func (p *Peer) Scatter(ctx context.Context, c Call, extents []mr.Extent) error {
+	w, err := p.Start(ctx, c, extents)
+	if err != nil {
+		return err
+	}
+	return p.Await(ctx, c, w)
+}
