@@ -3,7 +3,6 @@
 package xdpfab
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,10 +10,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/node"
-	"github.com/xdpfab/xdpfab/internal/port"
-	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/internal/resident"
-	"github.com/xdpfab/xdpfab/internal/session"
 )
 
 // DomainAttr are the attributes of a domain. The zero value of a field means
@@ -115,23 +111,13 @@ type DomainAttr struct {
 	// spare. The domain ends with the daemon: ErrHostLost.
 	Borrow bool
 
-	encap  encap           // set by OpenInfo
-	usual  usual           // filled in
-	life   uint64          // of the domain whose place it takes, paused until Resume; 0 for none
-	opener opener          // opens the interface in place of the library; nil for the library
-	home   *residence.Home // of what is resident, if that outlives the process
-	clock  func() int64    // of the engines, ns, monotonic; nil means the system's. For tests
+	encap encap        // set by OpenInfo
+	usual usual        // filled in
+	clock func() int64 // of the engines, ns, monotonic; nil means the system's. For tests
 }
-
-// opener opens an interface, and tells the home of what is resident there; nil for none.
-type opener = func(ctx context.Context, ifname string, o port.Options) (node.Device, *residence.Home, error)
 
 // usual says which attributes have their default, for a guest: there it is the host's.
 type usual struct{ giveUp, idleRetire bool }
-
-// defaultGiveUp is a variable, since tests must not give up a live peer that a busy
-// machine keeps from answering.
-var defaultGiveUp = 5 * time.Second
 
 // with returns the attributes, with the fields of b that are not zero in place of their
 // own.
@@ -184,38 +170,22 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 		return a, fmt.Errorf("xdpfab: %d queues to lend: want 0 for none, or more", a.Lend)
 	case a.Borrow && (a.Attach == AttachNever || a.Lend > 0):
 		return a, errors.New("xdpfab: a queue is borrowed from a daemon: want neither AttachNever nor Lend with Borrow")
-	case a.Window < 0 || a.Window > session.MaxWindow:
-		return a, fmt.Errorf("xdpfab: window of %d frames: want 1..%d, or 0 for the default", a.Window, session.MaxWindow)
 	case a.Attach > AttachAlways:
 		return a, fmt.Errorf("xdpfab: %v: want AttachAuto, AttachNever or AttachAlways", a.Attach)
 	case a.Copy > ZeroCopyForce:
 		return a, fmt.Errorf("xdpfab: %v: want CopyAuto, CopyForce or ZeroCopyForce", a.Copy)
-	case a.GiveUp < 0 || a.RTOMin < 0 || a.Spin < 0 || a.IdleRetire < 0 || a.BaseRTT < 0:
-		return a, errors.New("xdpfab: a duration among the domain attributes is negative: want more than 0, or 0 for its default")
 	}
-	if err := errors.Join(checkCores(a.Cores), a.TrafficClass.check("domain"), a.AuthKey.check("domain")); err != nil {
+	c, err := a.config().WithDefaults()
+	if err := errors.Join(err, a.TrafficClass.check("domain"), a.AuthKey.check("domain")); err != nil {
 		return a, err
 	}
 	a.AuthKey = a.AuthKey.or(nil)
 	if a.Threading != ThreadDomain || a.Progress != ProgressManual {
 		a.Threading = ThreadSafe // is in force
 	}
-	if a.Spin == 0 {
-		a.Spin = 50 * time.Microsecond
-	}
-	if a.GiveUp == 0 {
-		a.GiveUp, a.usual.giveUp = defaultGiveUp, true
-	}
-	if a.GiveUp > session.MaxGiveUp {
-		return a, fmt.Errorf("xdpfab: give-up time of %v: want at most %v, which peers can be asked to remember a session for", a.GiveUp, session.MaxGiveUp)
-	}
-	if a.IdleRetire == 0 {
-		a.IdleRetire, a.usual.idleRetire = 90*time.Second, true
-	}
-	if a.IdleRetire <= session.IdleClose {
-		return a, fmt.Errorf("xdpfab: idle retirement after %v: want more than the %v after which initiators close idle sessions",
-			a.IdleRetire, session.IdleClose)
-	}
+	a.usual.giveUp = a.usual.giveUp || a.GiveUp == 0
+	a.usual.idleRetire = a.usual.idleRetire || a.IdleRetire == 0
+	a.Spin, a.GiveUp, a.IdleRetire = c.Spin, c.GiveUp, c.IdleRetire
 	return a, nil
 }
 

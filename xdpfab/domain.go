@@ -3,17 +3,12 @@
 package xdpfab
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
-	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/residence"
-	"github.com/xdpfab/xdpfab/internal/wire"
-	"github.com/xdpfab/xdpfab/mr"
 )
 
 // Domain is an interface in use: its queues, each with an engine, and the memory
@@ -34,15 +29,13 @@ type Domain struct {
 	children  map[any]string              // the open objects of the domain, with their names
 }
 
-// newDomain makes a domain of a device. The domain owns the device from here on, also
-// when newDomain fails.
-func newDomain(f *Fabric, dev node.Device, attr DomainAttr) (*Domain, error) {
-	n := &node.Node{Dev: dev, Table: mr.NewTable(), End: node.End{Done: make(chan struct{})}}
-	d := &Domain{node: n, attr: attr, fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{}}
-	n.Owner = asOwner{d}
-	at := attr.home
-	d.attr.life, d.attr.opener, d.attr.home = 0, nil, nil
-	n.Paused.Store(attr.life != 0 || at != nil)
+// newDomain makes a domain of a device, whose resident part comes from a home, or nil.
+// life is that of the domain whose place it takes, paused until Resume; 0 for none. The
+// domain owns device and home from here on, also when newDomain fails.
+func newDomain(f *Fabric, dev node.Device, attr DomainAttr, at *residence.Home, life uint64) (*Domain, error) {
+	d := &Domain{attr: attr, fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{}}
+	n := node.New(dev, asOwner{d})
+	d.node = n
 	d.served.Store(&[]*Endpoint{})
 	home := residence.New(n, at)
 	if err := d.attr.tune(dev); err != nil {
@@ -51,15 +44,14 @@ func newDomain(f *Fabric, dev node.Device, attr DomainAttr) (*Domain, error) {
 	}
 	n.Config = d.attr.config()
 	dev.Deliver(guestReceiver{d})
-	if err := n.Run(cmp.Or(attr.life, node.NewLife()), at.Lasting()); err != nil {
-		n.Release()
+	if err := home.Start(life); err != nil {
 		return nil, err
 	}
 	if d.outlives() {
 		dev.Survive(n.Steppers[0], d.moveIn)
 	}
 	dev.Watch(n.Happened)
-	if at == nil && attr.ResidentPin != "" || at != nil && !at.Vacant { // a Pipe refuses
+	if attr.ResidentPin != "" || at != nil { // a Pipe refuses
 		if err := home.SettleIn(); err != nil {
 			return nil, errors.Join(err, d.shut(true))
 		}
@@ -81,40 +73,17 @@ func (d *Domain) Interface() InterfaceInfo { return InterfaceInfo(d.node.Dev.Inf
 
 // Name returns the address of the domain's endpoint of the given number on the Ethernet
 // segment, as peers pass it to Dial or AddressVector.Insert. See Endpoint.Name.
-func (d *Domain) Name(endpoint uint16) string {
-	return wire.Addr{MAC: d.node.Dev.MAC(), Endpoint: endpoint}.String()
-}
+func (d *Domain) Name(endpoint uint16) string { return d.node.Name(endpoint) }
 
 // Progress moves a domain with manual progress on by one step of each engine, and returns
 // how much there was to do. With automatic progress it only starts the operations that
 // were posted with FlagMore.
-func (d *Domain) Progress() int {
-	n := 0
-	for _, t := range d.node.Turns {
-		n += t.Progress()
-	}
-	d.node.CountPeers()
-	return n
-}
+func (d *Domain) Progress() int { return d.node.Progress() }
 
 // Stats returns every statistic of the domain by name: the engines' counters and the
 // interface's (sockets, XDP program). Operations that have completed before the call are
 // counted. With manual progress the call makes progress.
-func (d *Domain) Stats() (map[string]uint64, error) {
-	all, err := d.node.Dev.Counters()
-	if err != nil {
-		return nil, fmt.Errorf("xdpfab: domain on %s: %w", d.node.Dev.Info().Name, err)
-	}
-	for _, st := range d.node.Steppers {
-		st.Call(st.Eng.Publish)
-		c := st.Eng.Counters()
-		c.Each(func(name string, v uint64) { all[name] += v })
-	}
-	if err := residence.Of(d.node).Count(all); err != nil {
-		return nil, fmt.Errorf("xdpfab: domain on %s: %w", d.node.Dev.Info().Name, err)
-	}
-	return all, nil
-}
+func (d *Domain) Stats() (map[string]uint64, error) { return d.node.Stats() }
 
 // shut closes the domain, unless it has children that must not be closed with it.
 func (d *Domain) shut(children bool) error {
@@ -129,10 +98,10 @@ func (d *Domain) shut(children bool) error {
 	}
 	d.closed = true
 	d.mu.Unlock()
-	residence.Of(d.node).Depart()
+	d.node.Residents.Depart()
 	d.mu.Lock()
 	d.endObjects()
-	d.node.End.Set(fmt.Errorf("domain on %s: %w", d.node.Dev.Info().Name, ErrClosed))
+	d.node.SetClosed()
 	d.mu.Unlock()
 	d.node.Dev.Part()
 	d.node.Quiesce()
@@ -144,13 +113,10 @@ func (d *Domain) shut(children bool) error {
 		d.fabric.forget(d)
 	}
 	d.leave()
-	err := d.node.Release() // from here on the device reports nothing
-	d.node.Ending.Wait()
-	if err != nil {
-		return fmt.Errorf("xdpfab: domain on %s: %w", d.node.Dev.Info().Name, err)
-	}
-	return nil
+	return d.node.Finish()
 }
 
-// Hosting returns the domain as the host of guests.
-func (d *Domain) Hosting() *host.Host { return host.On(d.node) }
+// Resume puts a domain to work that was opened with DomainAttr.ResidentPin: packets are
+// taken. What was found in ResidentPin, and that no region was registered for, ends; so
+// do the sessions to endpoints that there are none of.
+func (d *Domain) Resume() { d.node.Resume() }

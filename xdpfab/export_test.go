@@ -14,7 +14,7 @@ import (
 
 // A live peer is given up by no test of this package: one that wants that to happen
 // makes the peer unreachable, and sets GiveUp or puts a Clock forward.
-func init() { defaultGiveUp, host.MostHeld, looks = time.Minute, time.Minute, 2000 }
+func init() { node.DefaultGiveUp, host.MostHeld, looks = time.Minute, time.Minute, 2000 }
 
 // Again ends a domain of a Pipe, with farewells to its peers or as if its process had
 // been killed, and returns the next life of the node: without memory or endpoints.

@@ -14,7 +14,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/residence"
-	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
@@ -77,14 +76,14 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 		}
 		noDaemon = err
 	}
-	dev, err := openInterface(ctx, ifname, &a)
+	dev, at, err := residence.Open(ctx, ifname, a.ResidentPin, a.options())
 	if err != nil {
 		if err = ours(ifname, err); errors.Is(noDaemon, fs.ErrPermission) { // there may be a daemon after all
 			err = fmt.Errorf("%w; nor is there a daemon that this program may use: %w", err, noDaemon)
 		}
 		return nil, fmt.Errorf("xdpfab: %w", err)
 	}
-	d, err := f.adopt(dev, a)
+	d, err := f.add(newDomain(f, dev, a, at, 0))
 	if err == nil {
 		d.enter(node.Here(dev.Info().Index))
 	}
@@ -93,26 +92,18 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 
 var copyModes = [...]xsk.Mode{CopyAuto: xsk.Auto, CopyForce: xsk.Copy, ZeroCopyForce: xsk.ZeroCopy}
 
-// openInterface opens an interface, with the home of what is resident there.
-func openInterface(ctx context.Context, ifname string, a *DomainAttr) (dev node.Device, err error) {
-	o := port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP, Execute: true}
-	switch {
-	case a.opener != nil:
-		dev, a.home, err = a.opener(ctx, ifname, o)
-	case a.ResidentPin != "":
-		dev, a.home, err = residence.OpenAtHome(ctx, ifname, a.ResidentPin, o)
-	default:
-		var i *port.Interface
-		if i, err = port.Open(ctx, ifname, o); err == nil {
-			dev = node.NetInterface{Interface: i}
-		}
-	}
-	return dev, err
+// options say how an interface is opened.
+func (a *DomainAttr) options() port.Options {
+	return port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP, Execute: true}
 }
 
 // adopt makes a domain of a device and adds it to the fabric's.
 func (f *Fabric) adopt(dev node.Device, a DomainAttr) (*Domain, error) {
-	d, err := newDomain(f, dev, a)
+	return f.add(newDomain(f, dev, a, nil, 0))
+}
+
+// add adds a new domain to the fabric's, unless there is an error.
+func (f *Fabric) add(d *Domain, err error) (*Domain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: %w", err)
 	}
@@ -169,20 +160,26 @@ func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 	if copy(attrs[:], attr) == 1 {
 		attrs[1] = attrs[0]
 	}
-	pa, pb := port.NewMemoryPair(node.PipeMTU, 1)
-	ends := [2]*node.PipeEnd{{Port: pa, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0a}}, {Port: pb, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0b}}}
-	var doms [2]*Domain
-	for i, end := range ends {
-		f, err := NewFabric(attrs[i])
-		if err == nil {
-			doms[i], err = f.adopt(end, f.attr)
-		}
-		if err != nil {
-			if i > 0 {
-				_ = doms[0].CloseAll()
-			}
-			return nil, nil, err
-		}
+	ea, eb := node.NewPipe()
+	if a, err = domainOn(ea, attrs[0]); err != nil {
+		return nil, nil, err
 	}
-	return doms[0], doms[1], nil
+	if b, err = domainOn(eb, attrs[1]); err != nil {
+		_ = a.CloseAll()
+		return nil, nil, err
+	}
+	return a, b, nil
+}
+
+// domainOn makes a domain of one end of a pipe.
+func domainOn(end *node.PipeEnd, attr DomainAttr) (*Domain, error) {
+	f, err := NewFabric(attr)
+	if err != nil {
+		return nil, err
+	}
+	return f.adopt(end, f.attr)
+}
+
+func init() {
+	node.DomainOn = func(end *node.PipeEnd, attr any) (any, error) { return domainOn(end, attr.(DomainAttr)) }
 }

@@ -6,37 +6,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
-	"github.com/xdpfab/xdpfab/internal/residence"
-	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// TakeOver opens the interface in place of the domain that has handed over, in the same
-// process or another. That domain has just closed it, so TakeOver tries again for a while
-// if it is still taken, or down. prepare registers the regions, with the keys and
-// incarnations that they had, and makes the endpoints. It finds resident memory by the
-// names and sizes that NewResidentMemory had, and registers it as it was. The domain
-// takes no packets until Resume; a domain that is closed before that tells nobody, so
-// that the handover can be opened again.
-func TakeOver(ctx context.Context, h *host.Handover, ifname string, attr DomainAttr, admit host.AdmitGuest, prepare func(*Domain) error) (*Domain, error) {
-	if is := h.Folder(); attr.ResidentPin != is {
-		return nil, fmt.Errorf("xdpfab: takeover with ResidentPin %q: want %q, as in the domain before: %w", attr.ResidentPin, is, ErrNotImplemented)
-	}
-	attr.Attach = AttachNever
+// Hosting returns the domain as the host of guests.
+func (d *Domain) Hosting() *host.Host { return host.On(d.node) }
+
+// TakeOver opens the interface in place of the domain that has handed over: see
+// host.TakeOver.
+func TakeOver(
+	ctx context.Context, h *host.Handover, ifname string, attr DomainAttr, admit host.AdmitGuest, prepare func(*Domain) error,
+) (*Domain, error) {
 	f, err := NewFabric(attr)
 	if err != nil {
 		return nil, err
 	}
 	a := f.attr
-	a.life, a.opener = h.Life(), h.OpenDevice
-	d, err := openAgain(ctx, func() (*Domain, error) { return f.open(ctx, ifname, a) })
+	dev, at, err := h.OpenDevice(ctx, ifname, a.ResidentPin, a.options())
+	if err != nil {
+		return nil, fmt.Errorf("xdpfab: %w", err)
+	}
+	d, err := f.add(newDomain(f, dev, a, at, h.Life()))
 	if err != nil {
 		return nil, err
 	}
+	d.enter(node.Here(dev.Info().Index))
 	return d.inherit(h, admit, prepare)
 }
 
@@ -46,52 +42,4 @@ func (d *Domain) inherit(h *host.Handover, admit host.AdmitGuest, prepare func(*
 		return nil, errors.Join(fmt.Errorf("xdpfab: takeover: %w", err), d.CloseAll())
 	}
 	return d, nil
-}
-
-const (
-	// freeAgain is how long an interface may stay taken after its domain was closed, or
-	// down.
-	freeAgain = 5 * time.Second
-	// queueFree is how long a queue may: the kernel gives it back in a work item of its
-	// own, and many others come first on a busy machine. The former daemon has nothing
-	// else to go back to.
-	queueFree = 20 * time.Second
-)
-
-// openAgain opens an interface as soon as it is free, and up.
-func openAgain(ctx context.Context, open func() (*Domain, error)) (*Domain, error) {
-	for began := time.Now(); ; time.Sleep(drainPoll) {
-		d, err := open()
-		patience := time.Duration(0)
-		switch {
-		case errors.Is(err, xsk.ErrQueueBusy):
-			patience = queueFree
-		case errors.Is(err, errno.Busy), errors.Is(err, xsk.ErrInterfaceDown):
-			patience = freeAgain
-		}
-		if time.Since(began) >= patience || ctx.Err() != nil {
-			return d, err
-		}
-	}
-}
-
-// Resume puts a domain to work that was opened by TakeOver, or with
-// DomainAttr.ResidentPin: packets are taken, and guests served. From then on the handover
-// must not be opened again. What was found in ResidentPin or in the handover, and that no
-// region was registered for, ends; so do the sessions to endpoints that there are none
-// of.
-func (d *Domain) Resume() {
-	residence.Of(d.node).GoOn()
-	if from, is := d.node.Dev.(node.Lender); is {
-		from.Settle()
-	}
-	serve := func() {}
-	if host := d.node.Host(); host != nil {
-		serve = host.Arrivals()
-	}
-	d.node.Paused.Store(false)
-	for _, st := range d.node.Steppers {
-		st.Call(st.Eng.Resume)
-	}
-	serve()
 }

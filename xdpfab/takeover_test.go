@@ -156,9 +156,7 @@ func (s *succession) tryOpen(h *host.Handover) (d *Domain, err error) {
 	if err != nil {
 		return nil, err
 	}
-	a := f.attr
-	a.life = h.State.Life
-	if d, err = f.adopt(s.dev, a); err != nil {
+	if d, err = f.add(newDomain(f, s.dev, f.attr, nil, h.State.Life)); err != nil {
 		return nil, err
 	}
 	return d.inherit(h, admit, s.prepare)

@@ -128,6 +128,7 @@ type Host struct {
 	hosting sync.WaitGroup // guests; begun under mu
 	// withdrawing is held while a region that was kept is withdrawn; before mu.
 	withdrawing sync.Mutex
+	closed      atomic.Bool                          // see Close
 	ferries     atomic.Pointer[map[int]*share.Ferry] // to borrowers, by queue; stored under mu
 }
 

@@ -8,12 +8,16 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/xsk"
 )
 
 // AdmitGuest decides what a program may do that is a guest already, and is handed over;
@@ -21,6 +25,73 @@ import (
 // with what Host.Serve would return. A program that is refused learns why after Resume,
 // and the domain's log says so, but not before: the former domain may have to go on.
 type AdmitGuest func(conn *net.UnixConn) (limits GuestLimits, gone func(error), err error)
+
+// TakeOver opens the interface in place of the node that has handed over, in the same
+// process or another. prepare registers the regions, with the keys and incarnations that
+// they had, and makes the endpoints. It finds resident memory by the names and sizes that
+// it had, and registers it as it was. The node takes no packets until Resume; a host that
+// is closed before that tells nobody, so that the handover can be opened again.
+func TakeOver(ctx context.Context, h *Handover, ifname string, o Options, admit AdmitGuest, prepare func(*Host) error) (*Host, error) {
+	var err error
+	if o.Config, err = o.WithDefaults(); err != nil {
+		return nil, err
+	}
+	dev, at, err := h.OpenDevice(ctx, ifname, o.Pin, o.port())
+	if err != nil {
+		return nil, fmt.Errorf("xdpfab: %w", err)
+	}
+	host, err := open(dev, o.Config, at, h.Life())
+	if err != nil {
+		return nil, err
+	}
+	if err := h.Fill(host.n, admit, func() error { return prepare(host) }); err != nil {
+		return nil, errors.Join(fmt.Errorf("xdpfab: takeover: %w", err), host.Close())
+	}
+	return host, nil
+}
+
+const (
+	// freeAgain is how long an interface may stay taken after its node was closed, or
+	// down.
+	freeAgain = 5 * time.Second
+	// queueFree is how long a queue may: the kernel gives it back in a work item of its
+	// own, and many others come first on a busy machine. The former daemon has nothing
+	// else to go back to.
+	queueFree = 20 * time.Second
+)
+
+// OpenDevice opens the interface that the handover has, as soon as it is free, and up:
+// the former node has just closed it.
+func (h *Handover) OpenDevice(ctx context.Context, ifname, pin string, o port.Options) (dev node.Device, at *residence.Home, err error) {
+	if is := h.Folder(); pin != is {
+		return nil, nil, fmt.Errorf("takeover with ResidentPin %q: want %q, as in the domain before: %w", pin, is, errno.NotImplemented)
+	}
+	err = again(ctx, func() (err error) {
+		dev, at, err = h.openDevice(ctx, ifname, o)
+		return err
+	})
+	return dev, at, err
+}
+
+// again opens something as soon as it is free, and up.
+func again(ctx context.Context, open func() error) error {
+	for began := time.Now(); ; time.Sleep(openPoll) {
+		err := open()
+		patience := time.Duration(0)
+		switch {
+		case errors.Is(err, xsk.ErrQueueBusy):
+			patience = queueFree
+		case errors.Is(err, errno.Busy), errors.Is(err, xsk.ErrInterfaceDown):
+			patience = freeAgain
+		}
+		if time.Since(began) >= patience || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// openPoll is the time between two attempts.
+const openPoll = 100 * time.Microsecond
 
 // Fill gives a new node guests, regions, endpoints and sessions, in this order.
 func (h *Handover) Fill(n *node.Node, admit AdmitGuest, prepare func() error) error {

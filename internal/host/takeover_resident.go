@@ -99,11 +99,11 @@ func (h *Handover) estate() (*resident.Estate, error) {
 	return &e, err
 }
 
-// OpenDevice opens the interface that the handover has.
-func (h *Handover) OpenDevice(ctx context.Context, ifname string, o port.Options) (node.Device, *residence.Home, error) {
+// openDevice opens the interface that the handover has.
+func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options) (node.Device, *residence.Home, error) {
 	var err error
 	if o.Inherit, err = h.device(); err != nil {
-		return nil, nil, fmt.Errorf("xdpfab: takeover: %w", err)
+		return nil, nil, fmt.Errorf("takeover: %w", err)
 	}
 	var at *residence.Home
 	switch s := h.State.Resident; {
@@ -115,7 +115,7 @@ func (h *Handover) OpenDevice(ctx context.Context, ifname string, o port.Options
 		o.Fits = func(i *port.Interface) error { return h.takeExecutor(at, i) }
 		if s.Folder != "" {
 			if at.Folder, err = h.lockedFolder(s); err != nil {
-				return nil, nil, fmt.Errorf("xdpfab: takeover: %w", err)
+				return nil, nil, fmt.Errorf("takeover: %w", err)
 			}
 			o.Adopt = at.Folder.State()
 		}

@@ -46,7 +46,7 @@ var imports = map[string][]string{
 	"internal/calls":        {"internal/engine", "internal/errno", "internal/matching", "internal/memory", "internal/node", "internal/progress", "internal/wire", "mr", "atomic"},
 	"internal/residence":    {"internal/engine", "internal/errno", "internal/executor", "internal/memory", "internal/node", "internal/port", "internal/resident", "internal/session", "internal/share", "internal/wire", "mr", "atomic"},
 	"internal/guest":        {"internal/engine", "internal/errno", "internal/node", "internal/port", "internal/session", "internal/share", "internal/wire", "mr"},
-	"internal/host":         {"internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/node", "internal/port", "internal/residence", "internal/resident", "internal/session", "internal/share", "internal/wire", "mr"},
+	"internal/host":         {"internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/node", "internal/port", "internal/residence", "internal/resident", "internal/session", "internal/share", "internal/wire", "mr", "xsk"},
 	"xdpfab":                {"internal/calls", "internal/host", "internal/guest", "internal/residence", "internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
 	"internal/testnet/veth": {"internal/dump"},
 	"internal/testnet":      {"internal/testnet/veth", "internal/kernel"},

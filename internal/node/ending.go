@@ -57,6 +57,21 @@ func (e *End) Closed() error {
 	return errno.Closed
 }
 
+// SetClosed ends the node as its owner closes it.
+func (n *Node) SetClosed() {
+	n.End.Set(fmt.Errorf("domain on %s: %w", n.Dev.Info().Name, errno.Closed))
+}
+
+// Finish releases a node that has come to rest.
+func (n *Node) Finish() error {
+	err := n.Release() // from here on the device reports nothing
+	n.Ending.Wait()
+	if err != nil {
+		return fmt.Errorf("xdpfab: domain on %s: %w", n.Dev.Info().Name, err)
+	}
+	return nil
+}
+
 // fail ends the domain: sessions are closed as far as their peers can be told, and
 // everything that waits fails with the cause. It does not wait for that.
 func (n *Node) fail(cause error) {

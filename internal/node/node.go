@@ -9,7 +9,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,8 +25,8 @@ import (
 // drainLimit bounds the time that Close gives the last answers to leave.
 const drainLimit = 500 * time.Millisecond
 
-// owner is whose a node is: the node asks it for what it does not know itself.
-type owner interface {
+// Owner is whose a node is: the node asks it for what it does not know itself.
+type Owner interface {
 	// Lost reports the end of the node and its cause.
 	Lost(cause error)
 	// ShutTenants closes the endpoints and the queued work before the engines end.
@@ -38,26 +37,6 @@ type owner interface {
 	CloseAll() error
 	// Roomy is called when messages may find room; see engine.Config.Room.
 	Roomy()
-}
-
-// Config is how a node works. The attributes of domains say what the values mean.
-type Config struct {
-	Manual bool // progress
-	Alone  bool // the caller's goroutine alone uses the engines; takes Manual
-	Spread bool
-	Cores  []int
-	Spin   time.Duration
-	Log    *slog.Logger // nil means that nothing is logged
-	Clock  func() int64 // ns, monotonic; nil means the system's
-
-	Window                              int
-	GiveUp, RTOMin, BaseRTT, IdleRetire time.Duration
-
-	ProvKey, VirtAddr bool   // of all regions
-	AuthKey           []byte // of regions that have none
-
-	ResidentSessions int
-	ResidentLeave    bool
 }
 
 // residents is the part of the node that the XDP program executes.
@@ -71,6 +50,12 @@ type residents interface {
 	Register(m *mr.Memory, o mr.Options) (*mr.Region, error)
 	// Look counts what the program has applied for peers up to now.
 	Look()
+	// Count adds the counters of the program.
+	Count(all map[string]uint64) error
+	// GoOn takes back what a former process has left, and Depart is called when the node
+	// begins to end.
+	GoOn()
+	Depart()
 	// End is called when the engines have ended and the device is closed.
 	End() error
 }
@@ -80,7 +65,7 @@ type residents interface {
 type Node struct {
 	Config   Config
 	Place    Place // of the interface; zero for a Pipe
-	Owner    owner
+	Owner    Owner
 	Dev      Device
 	Steppers []*Stepper          // by queue
 	Turns    []*progress.Stepper // theirs, each once
@@ -98,6 +83,12 @@ type Node struct {
 	Mu        sync.Mutex   // held while a region is registered
 	Owned     []*mr.Memory // allocated by NewRegion
 	Residents residents    // set before run
+}
+
+// New returns a node on a device, which is the node's from here on. Before it runs it
+// needs a configuration, and what is resident.
+func New(dev Device, o Owner) *Node {
+	return &Node{Dev: dev, Owner: o, Table: mr.NewTable(), End: End{Done: make(chan struct{})}}
 }
 
 // Run puts an engine on each of the device's queues. life names this life of the node to
@@ -168,6 +159,24 @@ func (n *Node) Now() int64 {
 		return n.Config.Clock()
 	}
 	return int64(time.Since(began))
+}
+
+// Resume has a paused node take packets, and serve guests. What a former process has left
+// and nothing was registered for ends.
+func (n *Node) Resume() {
+	n.Residents.GoOn()
+	if from, is := n.Dev.(Lender); is {
+		from.Settle()
+	}
+	serve := func() {}
+	if host := n.Host(); host != nil {
+		serve = host.Arrivals()
+	}
+	n.Paused.Store(false)
+	for _, st := range n.Steppers {
+		st.Call(st.Eng.Resume)
+	}
+	serve()
 }
 
 // Release frees the resources that need no engine.

@@ -23,6 +23,16 @@ type PipeEnd struct {
 	Mac  wire.MAC
 }
 
+// NewPipe returns both ends of a cable in memory.
+func NewPipe() (a, b *PipeEnd) {
+	pa, pb := port.NewMemoryPair(PipeMTU, 1)
+	return &PipeEnd{Port: pa, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0a}}, &PipeEnd{Port: pb, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0b}}
+}
+
+// DomainOn makes a domain of one end, with an xdpfab.DomainAttr. Package xdpfab sets it,
+// for tests that join a domain to a node.
+var DomainOn func(end *PipeEnd, attr any) (any, error)
+
 // Ports implements Device.
 func (p *PipeEnd) Ports() []engine.Port { return []engine.Port{p.Port} }
 

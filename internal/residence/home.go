@@ -3,6 +3,7 @@
 package residence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,8 +34,21 @@ type Home struct {
 	Back    map[uint64]bool    // keys of the regions that the process before had, and the domain has again
 }
 
-// OpenAtHome opens an interface as a process before has left it in a folder, if it has.
-func OpenAtHome(ctx context.Context, ifname, path string, o port.Options) (node.Device, *Home, error) {
+// Open opens an interface, with the home of what is resident there: as a process before
+// has left it in a folder, if there is a path of one.
+func Open(ctx context.Context, ifname, path string, o port.Options) (node.Device, *Home, error) {
+	if path != "" {
+		return openAtHome(ctx, ifname, path, o)
+	}
+	i, err := port.Open(ctx, ifname, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return node.NetInterface{Interface: i}, nil, nil
+}
+
+// openAtHome opens an interface as a process before has left it in a folder, if it has.
+func openAtHome(ctx context.Context, ifname, path string, o port.Options) (node.Device, *Home, error) {
 	folder, err := resident.FindFolder(path)
 	if err != nil {
 		return nil, nil, err
@@ -115,6 +129,14 @@ func (h *Home) adopt(i *port.Interface) error {
 	return errors.Join(err, x.Close())
 }
 
+// Folder returns where what is resident outlives the process; empty if it does not.
+func (h *Residence) Folder() string {
+	if h.Home == nil {
+		return ""
+	}
+	return h.Home.Path
+}
+
 // Lasting returns the life of what is to outlive the process; 0 for nothing. Peers are
 // told from the beginning, though there may be nothing yet: they take a node that
 // changes it for another one.
@@ -135,8 +157,21 @@ func (h *Home) executor() *resident.Executor {
 	return x
 }
 
-// SettleIn has a new domain go on with what a former process has left.
+// Start puts the node's engines to work, or releases the node. life is that of the node
+// whose place this one takes, paused until Resume; 0 for none.
+func (h *Residence) Start(life uint64) error {
+	h.n.Paused.Store(life != 0 || h.Home != nil)
+	if err := h.n.Run(cmp.Or(life, node.NewLife()), h.Home.Lasting()); err != nil {
+		return errors.Join(err, h.n.Release())
+	}
+	return nil
+}
+
+// SettleIn has a new node go on with what a former process has left, if it has.
 func (h *Residence) SettleIn() error {
+	if h.Home != nil && h.Home.Vacant {
+		return nil
+	}
 	h.n.Mu.Lock()
 	defer h.n.Mu.Unlock()
 	if err := h.reside(); err != nil {

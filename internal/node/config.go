@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/session"
+)
+
+// Config is how a node works. The attributes of domains say what the values mean.
+type Config struct {
+	Manual bool // progress
+	Alone  bool // the caller's goroutine alone uses the engines; takes Manual
+	Spread bool
+	Cores  []int
+	Spin   time.Duration
+	Log    *slog.Logger // nil means that nothing is logged
+	Clock  func() int64 // ns, monotonic; nil means the system's
+
+	Window                              int
+	GiveUp, RTOMin, BaseRTT, IdleRetire time.Duration
+
+	ProvKey, VirtAddr bool   // of all regions
+	AuthKey           []byte // of regions that have none
+
+	ResidentSessions int
+	ResidentLeave    bool
+}
+
+// DefaultGiveUp is a variable, since tests must not give up a live peer that a busy
+// machine keeps from answering.
+var DefaultGiveUp = 5 * time.Second
+
+// WithDefaults checks a configuration and fills in the defaults.
+func (c Config) WithDefaults() (Config, error) {
+	switch {
+	case c.Window < 0 || c.Window > session.MaxWindow:
+		return c, fmt.Errorf("xdpfab: window of %d frames: want 1..%d, or 0 for the default", c.Window, session.MaxWindow)
+	case c.GiveUp < 0 || c.RTOMin < 0 || c.Spin < 0 || c.IdleRetire < 0 || c.BaseRTT < 0:
+		return c, errors.New("xdpfab: a duration among the domain attributes is negative: want more than 0, or 0 for its default")
+	}
+	if err := checkCores(c.Cores); err != nil {
+		return c, err
+	}
+	if c.Spin == 0 {
+		c.Spin = 50 * time.Microsecond
+	}
+	if c.GiveUp == 0 {
+		c.GiveUp = DefaultGiveUp
+	}
+	if c.GiveUp > session.MaxGiveUp {
+		return c, fmt.Errorf("xdpfab: give-up time of %v: want at most %v, which peers can be asked to remember a session for",
+			c.GiveUp, session.MaxGiveUp)
+	}
+	if c.IdleRetire == 0 {
+		c.IdleRetire = 90 * time.Second
+	}
+	if c.IdleRetire <= session.IdleClose {
+		return c, fmt.Errorf("xdpfab: idle retirement after %v: want more than the %v after which initiators close idle sessions",
+			c.IdleRetire, session.IdleClose)
+	}
+	return c, nil
+}
