@@ -3,6 +3,9 @@
 package xdpfab
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -89,3 +92,36 @@ func (ep *Endpoint) Queue() int {
 
 // Depart begins to close the domain, and goes no further: what is resident is left.
 func (d *Domain) Depart() { residence.Of(d.node).Depart() }
+
+// Hosting returns the domain as the host of guests. Outside tests only the daemon is one,
+// with a node of its own.
+func (d *Domain) Hosting() *host.Host { return host.On(d.node) }
+
+// TakeOver is host.TakeOver for a domain.
+func TakeOver(
+	ctx context.Context, h *host.Handover, ifname string, attr DomainAttr, admit host.AdmitGuest, prepare func(*Domain) error,
+) (*Domain, error) {
+	f, err := NewFabric(attr)
+	if err != nil {
+		return nil, err
+	}
+	a := f.attr
+	dev, at, err := h.OpenDevice(ctx, ifname, a.ResidentPin, a.options())
+	if err != nil {
+		return nil, fmt.Errorf("xdpfab: %w", err)
+	}
+	d, err := f.add(newDomain(f, dev, a, at, h.Life()))
+	if err != nil {
+		return nil, err
+	}
+	d.enter(node.Here(dev.Info().Index))
+	return d.inherit(h, admit, prepare)
+}
+
+// inherit gives a new domain what the handover has, or closes it.
+func (d *Domain) inherit(h *host.Handover, admit host.AdmitGuest, prepare func(*Domain) error) (*Domain, error) {
+	if err := h.Fill(d.node, admit, func() error { return prepare(d) }); err != nil {
+		return nil, errors.Join(fmt.Errorf("xdpfab: takeover: %w", err), d.CloseAll())
+	}
+	return d, nil
+}

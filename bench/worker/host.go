@@ -18,6 +18,7 @@ import (
 	"github.com/xdpfab/xdpfab/bench/measure"
 	"github.com/xdpfab/xdpfab/internal/control"
 	hostpkg "github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -44,25 +45,25 @@ func host(ctx context.Context, target *xdpfab.Domain, s *settings) error {
 		return err
 	}
 	runtime.LockOSThread()
-	dom, err := s.openElsewhere(ctx)
+	guests, err := s.openElsewhere(ctx)
 	if err != nil {
 		return err
 	}
 	l, err := control.Listen(ctx, s.control, control.Access{})
 	if err != nil {
-		return errors.Join(err, dom.CloseAll())
+		return errors.Join(err, guests.Close())
 	}
 	ended := make(chan error, 1)
 	go func() {
 		ended <- control.ServeListener(ctx, l, control.Service{
 			Source: func() (control.Status, error) { return control.Status{}, errors.New("no daemon") },
-			Admit:  func(context.Context, control.Program) (control.Place, error) { return place{dom}, nil },
+			Admit:  func(context.Context, control.Program) (control.Place, error) { return place{guests}, nil },
 		})
 	}()
 	fmt.Println(measure.Ready, target.Name(0))
 	for ctx.Err() == nil {
 		for range 1024 {
-			dom.Progress()
+			guests.Node().Progress()
 			target.Progress()
 		}
 		runtime.Gosched() // for the goroutines that serve the socket: there may be one core
@@ -70,19 +71,19 @@ func host(ctx context.Context, target *xdpfab.Domain, s *settings) error {
 	for { // guests leave with the help of this thread
 		select {
 		case err := <-ended:
-			return errors.Join(err, dom.CloseAll())
+			return errors.Join(err, guests.Close())
 		default:
-			dom.Progress()
+			guests.Node().Progress()
 			runtime.Gosched()
 		}
 	}
 }
 
 // place is where any program is hosted.
-type place struct{ dom *xdpfab.Domain }
+type place struct{ host *hostpkg.Host }
 
 func (p place) Host(c *net.UnixConn) {
-	if err := p.dom.Hosting().Serve(c, hostpkg.GuestLimits{}); err != nil {
+	if err := p.host.Serve(c, hostpkg.GuestLimits{}); err != nil {
 		fmt.Fprintln(os.Stderr, "worker: program turned out:", err)
 	}
 }
@@ -100,7 +101,7 @@ func accept(dom *xdpfab.Domain) error {
 
 // openElsewhere opens the interface of the same name in the namespace that a flag names.
 // This thread is locked, and comes back.
-func (s *settings) openElsewhere(ctx context.Context) (*xdpfab.Domain, error) {
+func (s *settings) openElsewhere(ctx context.Context) (*hostpkg.Host, error) {
 	own, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -114,9 +115,9 @@ func (s *settings) openElsewhere(ctx context.Context) (*xdpfab.Domain, error) {
 	if err := unix.Setns(other, unix.CLONE_NEWNET); err != nil {
 		return nil, fmt.Errorf("namespace %s: %w", s.netns, err)
 	}
-	dom, err := xdpfab.Open(ctx, s.ifname, xdpfab.DomainAttr{Progress: s.progress, Attach: xdpfab.AttachNever})
+	h, err := hostpkg.Open(ctx, s.ifname, hostpkg.Options{Config: node.Config{Manual: s.progress == xdpfab.ProgressManual}})
 	if back := unix.Setns(own, unix.CLONE_NEWNET); back != nil {
 		return nil, errors.Join(err, back)
 	}
-	return dom, err
+	return h, err
 }

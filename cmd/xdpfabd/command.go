@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/internal/version"
-	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 const examples = `  xdpfabd --interface eth0 --region counters=64KiB
@@ -148,13 +147,10 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// copyModes are the texts of --copy.
-var copyModes = []string{xdpfab.CopyAuto.String(), xdpfab.CopyForce.String(), xdpfab.ZeroCopyForce.String()}
-
 // complete registers the values of flags that the shell can complete.
 func complete(cmd *cobra.Command) {
 	for flag, choices := range map[string][]string{
-		"copy": copyModes, "log-level": names(logLevels), "log-format": names(logFormats),
+		"copy": names(copyModes), "log-level": names(logLevels), "log-format": names(logFormats),
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp))
 	}

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/mr"
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xsk"
 )
 
 // Config is everything that can be set. It is made of defaults, the file and the
@@ -25,7 +27,7 @@ type Config struct {
 	Spread     bool
 	Cores      []int
 	Spin       time.Duration
-	Copy       xdpfab.CopyMode
+	Copy       xsk.Mode
 	Generic    bool
 	UDP        bool
 	Window     int // frames
@@ -101,14 +103,24 @@ func (c Config) controlPath() string {
 	return control.DefaultPath(c.Interface)
 }
 
-// domainAttr returns the part of the configuration that the library takes.
-func (c Config) domainAttr() xdpfab.DomainAttr {
-	return xdpfab.DomainAttr{
-		Attach: xdpfab.AttachNever,
-		Queues: c.Queues, Lend: c.Lend, Spread: c.Spread, Cores: c.Cores, Spin: c.Spin, Copy: c.Copy, Generic: c.Generic, UDP: c.UDP,
+// node returns how the node works.
+func (c Config) node() node.Config {
+	return node.Config{
+		Spread: c.Spread, Cores: c.Cores, Spin: c.Spin,
 		Window: c.Window, GiveUp: c.GiveUp, RTOMin: c.RTOMin, IdleRetire: c.IdleRetire,
 		ResidentSessions: c.ResidentSessions,
 	}
+}
+
+// options returns how the interface is opened. Resident regions are kept in a folder;
+// empty for none.
+func (c Config) options(log *slog.Logger, folder string) host.Options {
+	o := host.Options{
+		Queues: c.Queues, Lend: c.Lend, Copy: c.Copy, Generic: c.Generic, UDP: c.UDP,
+		Pin: folder, Config: c.node(),
+	}
+	o.Log, o.ResidentLeave = log, c.Leave && folder != ""
+	return o
 }
 
 // problem is a fault of the configuration, in one key.
@@ -134,9 +146,9 @@ func (c Config) validate() []problem {
 		add("rto-min", "%v: want less than the %v of give-up, or nothing is ever sent again", c.RTOMin, c.GiveUp)
 	}
 	found = append(found, c.validateRegions()...)
-	attr := c.domainAttr()
-	attr.Cores = nil
-	if err := refused(attr); err != "" { // problems within the ranges of single options
+	n := c.node()
+	n.Cores = nil
+	if err := refused(n); err != "" { // problems within the ranges of single options
 		add("idle-retire", "%s", err)
 	}
 	return found
@@ -181,7 +193,7 @@ func (c Config) validateRegions() (found []problem) {
 // have, or that this process may not use, users and groups that it does not know.
 func (c Config) validateHere() []problem {
 	_, found := newRules(c.Guests)
-	if err := refused(xdpfab.DomainAttr{Cores: c.Cores}); err != "" {
+	if err := refused(node.Config{Cores: c.Cores}); err != "" {
 		found = append(found, problem{"cores", err})
 	}
 	if _, err := c.access(); err != nil {
@@ -200,10 +212,10 @@ func (c Config) access() (control.Access, error) {
 	return SocketConfig{Group: c.SocketGroup, Mode: c.SocketMode}.access()
 }
 
-// refused returns the reason for which the library refuses attributes; empty if it
-// accepts them.
-func refused(attr xdpfab.DomainAttr) string {
-	if _, err := xdpfab.NewFabric(attr); err != nil { // a fabric opens nothing
+// refused returns the reason for which a node refuses its configuration; empty if it
+// accepts that.
+func refused(c node.Config) string {
+	if _, err := c.WithDefaults(); err != nil {
 		return strings.TrimPrefix(err.Error(), "xdpfab: ")
 	}
 	return ""

@@ -15,7 +15,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/mr"
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xsk"
 )
 
 // check parses and validates, as load does with a file and no flags.
@@ -77,7 +77,7 @@ entries = 64
 deny = true
 `)
 	want := Config{
-		Interface: "ens1f0np0", Queues: 2, Cores: []int{0, 1}, Spin: time.Millisecond, Copy: xdpfab.ZeroCopyForce,
+		Interface: "ens1f0np0", Queues: 2, Cores: []int{0, 1}, Spin: time.Millisecond, Copy: xsk.ZeroCopy,
 		Generic: true, UDP: true, Window: 8, GiveUp: 2 * time.Second, RTOMin: 20 * time.Millisecond,
 		IdleRetire: 2 * time.Minute, Control: "/tmp/c.sock", LogLevel: -4, LogFormat: logJSON,
 		SocketGroup: "7", SocketMode: 0o666, ResidentSessions: 64, Pin: "/sys/fs/bpf/node", Leave: true,
@@ -92,7 +92,7 @@ deny = true
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
 	}
-	if attr := got.domainAttr(); attr.Window != 8 || attr.Copy != xdpfab.ZeroCopyForce || !attr.UDP || attr.RTOMin != 20*time.Millisecond || attr.ResidentSessions != 64 {
+	if attr := got.options(nil, ""); attr.Window != 8 || attr.Copy != xsk.ZeroCopy || !attr.UDP || attr.RTOMin != 20*time.Millisecond || attr.ResidentSessions != 64 {
 		t.Errorf("domain attributes: %+v", attr)
 	}
 }

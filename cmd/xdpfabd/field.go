@@ -15,7 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xsk"
 )
 
 // shape says which TOML values a field takes.
@@ -154,14 +154,8 @@ func choiceField[T comparable](p *T, choices []choice[T]) field {
 	}}
 }
 
-func copyField(p *xdpfab.CopyMode) field {
-	return field{shapeText, func(s string) error {
-		if err := p.UnmarshalText([]byte(s)); err != nil {
-			return errors.New(strings.TrimPrefix(err.Error(), "xdpfab: "))
-		}
-		return nil
-	}, func() string { return p.String() }}
-}
+// copyModes are the modes of --copy.
+var copyModes = []choice[xsk.Mode]{{"auto", xsk.Auto}, {"copy", xsk.Copy}, {"zero-copy", xsk.ZeroCopy}}
 
 // coresField is a list of CPU numbers, separated by commas.
 func coresField(p *[]int) field {

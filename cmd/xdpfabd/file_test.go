@@ -37,7 +37,7 @@ var wrongFiles = map[string]struct{ text, want string }{
 	"cores text":     {"cores = [1, \"x\"]", `x.toml:1: cores: x: want an integer`},
 	"generic":        {"generic = 1", `x.toml:1: generic: 1: want true or false`},
 	"spin":           {"s = '''\n\n'''\nspin = \"50\"", `x.toml:4: spin: "50": want a time from 1ns to 1h0m0s`},
-	"copy":           {"copy = \"zerocopy\"", `x.toml:1: copy: copy mode "zerocopy": want auto, copy or zero-copy`},
+	"copy":           {"copy = \"zerocopy\"", `x.toml:1: copy: "zerocopy": want "auto", "copy" or "zero-copy"`},
 	"window":         {"window = 0", `x.toml:1: window: "0": want a number from 1 to 64`},
 	"never again":    {"interface=\"e\"\nrto-min = \"10s\"\ngive-up = \"1s\"", `x.toml:2: rto-min: 10s: want less than the 1s of give-up`},
 	"idle":           {"interface=\"e\"\nidle-retire = \"1s\"", `x.toml:2: idle-retire: idle retirement after 1s: want more than`},

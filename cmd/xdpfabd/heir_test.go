@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/testnet"
-	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // A daemon that has everything serves if the former one is killed before it has said
@@ -75,11 +75,11 @@ func TestTakeoverOfOneThatDies(t *testing.T) {
 			if err := <-end; err == nil || !strings.Contains(err.Error(), "that daemon goes on") {
 				t.Errorf("%v; want that it has given up", err)
 			}
-			f.open(pair.A, func(a xdpfab.DomainAttr) (*xdpfab.Domain, error) {
-				return xdpfab.TakeOver(context.Background(), h, pair.A.IfName, a, nil, func(*xdpfab.Domain) error { return nil })
+			f.open(pair.A, func(o host.Options) (*host.Host, error) {
+				return host.TakeOver(context.Background(), h, pair.A.IfName, o, nil, func(*host.Host) error { return nil })
 			})
-			f.dom.Resume()
-			if err := f.dom.CloseAll(); err != nil {
+			f.host.Node().Resume()
+			if err := f.host.Close(); err != nil {
 				t.Error(err)
 			}
 		})

@@ -56,7 +56,7 @@ func (g *guest) Host(conn *net.UnixConn) {
 	g.log.Info("guest attached", "rule", g.rule.name)
 	since := time.Now()
 	g.place.talks(conn)
-	g.gone(since, g.s.dom.Hosting().Serve(conn, g.limits()))
+	g.gone(since, g.s.host.Serve(conn, g.limits()))
 }
 
 // gone logs the end of the guest.
@@ -100,7 +100,7 @@ func (s *server) stay(conn *net.UnixConn) (host.GuestLimits, func(error), error)
 // guests lists the programs that are attached.
 func (s *server) guests() []control.Guest {
 	list := []control.Guest{} // not nil, which JSON calls null
-	for _, g := range s.dom.Hosting().Guests() {
+	for _, g := range s.host.Guests() {
 		list = append(list, control.Guest{GuestInfo: g, User: userName(g.UID)})
 	}
 	return list

@@ -17,7 +17,7 @@ import (
 // kept lists the regions that outlive their programs.
 func (s *server) kept() []control.Kept {
 	list := []control.Kept{} // not nil, which JSON calls null
-	for _, k := range s.dom.Hosting().Kept() {
+	for _, k := range s.host.Kept() {
 		list = append(list, control.Kept{KeptRegion: k, User: userName(k.UID)})
 	}
 	return list
@@ -41,7 +41,7 @@ func (s *server) withdraw(ctx context.Context, arguments json.RawMessage) (any, 
 	if err := mayWithdraw(caller.UID, k); err != nil {
 		return nil, err
 	}
-	if err := s.dom.Hosting().WithdrawKept(k.UID, k.Name); err != nil {
+	if err := s.host.WithdrawKept(k.UID, k.Name); err != nil {
 		return nil, err
 	}
 	s.log.Info("kept region withdrawn", "name", k.Name, "uid", k.UID, "by", caller.UID)

@@ -21,7 +21,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/version"
 	"github.com/xdpfab/xdpfab/mr"
-	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // Another daemon can take the place of this one, which is told so at the control socket:
@@ -42,7 +41,7 @@ import (
 
 // claim is what a daemon says that wants to take another's place.
 type claim struct {
-	Version   int // xdpfab.HandoverVersion
+	Version   int // host.HandoverVersion
 	Release   string
 	Interface string
 	NetNS     uint64
@@ -205,9 +204,9 @@ func (s *server) agree(c *claim) (given []*region, v verdict, err error) {
 		given, err = s.served.given(c.Regions)
 	}
 	if err == nil {
-		err = s.dom.Hosting().CanHandOver()
+		err = s.host.CanHandOver()
 	}
-	v = verdict{Queues: s.dom.Interface().Queues, Lent: s.lent(), Lend: s.cfg.Lend, Pin: s.dom.Attr().ResidentPin}
+	v = verdict{Queues: s.host.Node().Dev.Info().Queues, Lent: s.lent(), Lend: s.cfg.Lend, Pin: s.host.Folder()}
 	for _, r := range given {
 		id, e := r.file()
 		v.Regions, v.Keys, v.Files = append(v.Regions, r.legacy()), append(v.Keys, r.reg.Key()), append(v.Files, id)
@@ -226,8 +225,8 @@ func (s *server) fits(c *claim) error {
 	case c.Interface != own.Interface || c.NetNS != own.NetNS:
 		return fmt.Errorf("this daemon serves %s of network namespace %d, not %s of %d: name its own control socket with --control",
 			own.Interface, own.NetNS, c.Interface, c.NetNS)
-	case s.dom.Interface().Name != own.Interface:
-		is := s.dom.Interface().Name
+	case s.host.Node().Dev.Info().Name != own.Interface:
+		is := s.host.Node().Dev.Info().Name
 		return fmt.Errorf("%s is named %s by now, and could not be opened again: name it %s (`ip link set dev %s name %s`), or stop"+
 			" this daemon and start the other", own.Interface, is, own.Interface, is, own.Interface)
 	case c.UDP != own.UDP:
@@ -242,7 +241,7 @@ func (s *server) fits(c *claim) error {
 
 // lent returns the queues that programs have borrowed.
 func (s *server) lent() (queues []int) {
-	for _, q := range s.dom.Hosting().LentQueues() {
+	for _, q := range s.host.LentQueues() {
 		if q.State == "lent" {
 			queues = append(queues, q.Queue)
 		}
@@ -288,7 +287,7 @@ func (s *server) leave(ctx context.Context) {
 	}
 	text, err := json.Marshal(x)
 	if err == nil {
-		to.h, err = s.dom.Hosting().HandOver(s.cfg.drainTime())
+		to.h, err = s.host.HandOver(s.cfg.drainTime())
 	}
 	if err == nil {
 		err = to.h.Add(text, fds...)
@@ -366,19 +365,16 @@ func (s *server) comeBack(to *leaving) ([]door, error) {
 	s.leaves.Store(false)
 	defer s.served.release()
 	if to.h == nil { // guests find the daemon again by themselves
-		if err := s.dom.Err(); err != nil {
+		if err := s.host.Node().End.Returned(); err != nil {
 			return nil, err
 		}
 		return s.inheritDoors(to.doors)
 	}
 	to.h.Charge(s.rules.budgets)
-	attr := s.attr(s.dom.Interface().Queues, s.dom.Attr().ResidentPin)
-	prepare := func(d *xdpfab.Domain) error { return s.inherit(d, to.h) }
-	dom, err := xdpfab.TakeOver(context.Background(), to.h, s.cfg.Interface, attr, s.stay, prepare)
-	if err != nil {
+	if err := s.reopen(context.Background(), to.h, s.host.Node().Dev.Info().Queues, s.host.Folder()); err != nil {
 		return nil, err
 	}
-	dom.Resume()
+	s.host.Node().Resume()
 	return s.inheritDoors(to.doors)
 }
 

@@ -38,7 +38,7 @@ var options = []option[Config]{
 	{"spin", "an idle poller spins for this `time` before it sleeps",
 		func(c *Config) field { return durationField(&c.Spin, time.Nanosecond, time.Hour) }},
 	{"copy", "AF_XDP `mode`: auto, copy, or zero-copy (fails if the driver cannot)",
-		func(c *Config) field { return copyField(&c.Copy) }},
+		func(c *Config) field { return choiceField(&c.Copy, copyModes) }},
 	{"generic", "allow generic XDP, several times slower, where the driver has no native XDP",
 		func(c *Config) field { return boolField(&c.Generic) }},
 	{"udp", "accept frames over UDP (port 34997) as well as raw Ethernet",

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/control"
-	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // Values of --pin that are no folders.
@@ -43,11 +42,6 @@ func (c Config) resides() bool {
 		}
 	}
 	return false
-}
-
-// pin has resident regions kept in a folder; empty for none.
-func (c Config) pin(a *xdpfab.DomainAttr, folder string) {
-	a.ResidentPin, a.ResidentLeave = folder, c.Leave && folder != ""
 }
 
 // inheritPin returns the folder in which another daemon keeps resident regions, once

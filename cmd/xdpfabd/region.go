@@ -62,12 +62,12 @@ func (s *server) createRegion(ctx context.Context, arguments json.RawMessage) (a
 		if err := clash(all, c); err != nil {
 			return nil, err
 		}
-		return append(all, r), r.register(s.dom, nil)
+		return append(all, r), r.register(s.host, nil)
 	})
 	if err != nil {
 		return nil, errors.Join(err, free(list))
 	}
-	if r.Backing == backingResident && s.dom.Attr().ResidentPin == "" {
+	if r.Backing == backingResident && s.host.Folder() == "" {
 		s.log.Warn(endsWithDaemon, "region", r.Name)
 	}
 	s.changed("region created", r.describe(), uid)

@@ -61,7 +61,7 @@ func TestRegionsAtRunTime(t *testing.T) {
 	if _, err := remove("none"); err == nil || !strings.Contains(err.Error(), `no region "none"`) {
 		t.Errorf("a region that is not there: %v", err)
 	}
-	peer, err := p.client.Dial(limited(t), p.server.Name(0))
+	peer, err := p.client.Dial(limited(t), p.server.Node().Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/testnet"
-	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // former is a daemon whose place another one takes, step by step.
@@ -26,7 +25,7 @@ type former struct {
 	t     *testing.T
 	cfg   Config
 	doors []door
-	dom   *xdpfab.Domain // nil if the takeover does not come to that
+	host  *host.Host // nil if the takeover does not come to that
 	conn  chan *net.UnixConn
 }
 
@@ -38,8 +37,8 @@ func newFormer(t *testing.T, side *testnet.Side) *former {
 	f.cfg.Interface, f.cfg.Control = "absent0", filepath.Join(t.TempDir(), "c.sock")
 	if side != nil {
 		f.cfg.Interface = side.IfName
-		f.open(side, func(a xdpfab.DomainAttr) (*xdpfab.Domain, error) {
-			return xdpfab.Open(context.Background(), side.IfName, a)
+		f.open(side, func(o host.Options) (*host.Host, error) {
+			return host.Open(context.Background(), side.IfName, o)
 		})
 	}
 	l, err := control.Listen(t.Context(), f.cfg.Control, control.Access{})
@@ -76,11 +75,10 @@ func (f *former) asked(ctx context.Context) func(*net.UnixConn) {
 }
 
 // open opens the interface, now or again.
-func (f *former) open(side *testnet.Side, by func(xdpfab.DomainAttr) (*xdpfab.Domain, error)) {
+func (f *former) open(side *testnet.Side, by func(host.Options) (*host.Host, error)) {
 	f.t.Helper()
-	a := f.cfg.domainAttr()
-	a.Attach = xdpfab.AttachNever
-	if err := side.Do(func() (err error) { f.dom, err = by(a); return err }); err != nil {
+	o := f.cfg.options(nil, "")
+	if err := side.Do(func() (err error) { f.host, err = by(o); return err }); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -100,7 +98,7 @@ func (f *former) leaveAs(conn *net.UnixConn, pidfd ...int) *host.Handover {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	h, err := f.dom.Hosting().HandOver(drainLimit)
+	h, err := f.host.HandOver(drainLimit)
 	if err == nil {
 		err = h.Add(text, append(pidfd, left[0].FD)...)
 	}
@@ -192,11 +190,11 @@ func TestTakeoverGivenUpLate(t *testing.T) {
 	if err := <-end; err != nil || strings.Count(log.String(), retreated) != 1 {
 		t.Errorf("%v, log: %s", err, log)
 	}
-	f.open(pair.A, func(a xdpfab.DomainAttr) (*xdpfab.Domain, error) {
-		return xdpfab.TakeOver(context.Background(), h, pair.A.IfName, a, nil, func(*xdpfab.Domain) error { return nil })
+	f.open(pair.A, func(o host.Options) (*host.Host, error) {
+		return host.TakeOver(context.Background(), h, pair.A.IfName, o, nil, func(*host.Host) error { return nil })
 	})
-	f.dom.Resume()
-	if err := f.dom.CloseAll(); err != nil {
+	f.host.Node().Resume()
+	if err := f.host.Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -22,8 +22,8 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/death"
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/version"
-	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // closeLimit bounds the time that closing takes: together with the end of serving it
@@ -69,20 +69,17 @@ func begin(cfg Config, log *slog.Logger) error {
 		return errors.Join(errFailure(err), l.Close())
 	}
 	claimFiles(regions, log)
-	attr := cfg.domainAttr()
-	attr.Log = log
-	cfg.pin(&attr, cfg.pinFolder(log))
-	dom, err := xdpfab.Open(ctx, cfg.Interface, attr)
-	if ctx.Err() != nil && dom == nil {
+	h, err := host.Open(ctx, cfg.Interface, cfg.options(log, cfg.pinFolder(log)))
+	if ctx.Err() != nil && h == nil {
 		return errFailure(errors.Join(free(regions), l.Close())) // asked to end before it began
 	}
 	if err != nil {
 		return errors.Join(errInterface(explainOpen(cfg, err)), free(regions), l.Close())
 	}
 	if listenErr != nil {
-		return errors.Join(errFailure(listenErr), dom.Close(), free(regions))
+		return errors.Join(errFailure(listenErr), h.Close(), free(regions))
 	}
-	return errFailure(serve(ctx, dom, cfg, regions, l, log))
+	return errFailure(serve(ctx, h, cfg, regions, l, log))
 }
 
 // noListener stands for a control socket that could not be made.
@@ -144,7 +141,7 @@ func daemonAt(path string) (control.Status, error) {
 // and served.
 type server struct {
 	cfg    Config
-	dom    *xdpfab.Domain
+	host   *host.Host
 	log    *slog.Logger
 	rules  rules
 	served served
@@ -162,11 +159,11 @@ func newServer(cfg Config, log *slog.Logger) (*server, error) {
 }
 
 // serve registers the regions, and serves until ctx ends, which is no error, or something
-// fails. Domain, regions and listener are its own from the beginning, and closed when it
+// fails. Host, regions and listener are its own from the beginning, and closed when it
 // returns.
-func serve(ctx context.Context, dom *xdpfab.Domain, cfg Config, regions []*region, l net.Listener, log *slog.Logger) (err error) {
+func serve(ctx context.Context, h *host.Host, cfg Config, regions []*region, l net.Listener, log *slog.Logger) (err error) {
 	s, unknown := newServer(cfg, log)
-	s.dom, s.served.list = dom, regions
+	s.host, s.served.list = h, regions
 	if err := errors.Join(unknown, s.register(nil)); err != nil {
 		return errors.Join(err, l.Close(), s.close())
 	}
@@ -174,7 +171,7 @@ func serve(ctx context.Context, dom *xdpfab.Domain, cfg Config, regions []*regio
 	if err != nil {
 		return errors.Join(err, s.close())
 	}
-	dom.Resume()
+	h.Node().Resume()
 	return s.serve(ctx, doors)
 }
 
@@ -220,8 +217,8 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-s.dom.Done():
-			return s.dom.Err()
+		case <-s.host.Node().End.Done:
+			return s.host.Node().End.Returned()
 		}
 	})
 	s.announce()
@@ -241,10 +238,11 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 
 // announce logs the interface, the settings in force and the regions.
 func (s *server) announce() {
-	i, attr := s.dom.Interface(), s.dom.Attr()
-	s.log.Info("serving", "version", version.Version, "address", s.dom.Name(0), "interface", i.Name, "index", i.Index,
+	n := s.host.Node()
+	i := n.Dev.Info()
+	s.log.Info("serving", "version", version.Version, "address", n.Name(0), "interface", i.Name, "index", i.Index,
 		"driver", i.Driver, "mtu", i.MTU, "queues", i.Queues, "lend", s.cfg.Lend, "xdp", i.XDP, "copy", i.Copy, "huge_umem", i.HugeUMEM,
-		"udp", i.UDP, "cores", fmt.Sprint(attr.Cores), "spin", attr.Spin.String(), "control", s.cfg.controlPath(), "pid", os.Getpid())
+		"udp", i.UDP, "cores", fmt.Sprint(n.Config.Cores), "spin", n.Config.Spin.String(), "control", s.cfg.controlPath(), "pid", os.Getpid())
 	if i.Relayed > 0 {
 		s.log.Warn("the interface has more queues than are in use: frames that arrive on the others are passed on with a copy, "+
 			"unless the NIC steers them", "in_use", i.Queues, "others", i.Relayed,
@@ -280,7 +278,7 @@ func (s *server) notify(state string) {
 // the memories then stay, since pollers may still use them.
 func (s *server) close() error {
 	closed := make(chan error, 1)
-	go func() { closed <- s.dom.CloseAll() }()
+	go func() { closed <- s.host.Close() }()
 	select {
 	case err := <-closed:
 		s.log.Info("closed", "interface", s.cfg.Interface, "uptime", time.Since(s.began).Round(time.Millisecond).String())

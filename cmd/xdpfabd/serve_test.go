@@ -20,6 +20,9 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/fabrictest"
+	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/version"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -51,7 +54,7 @@ var lively = xdpfab.DomainAttr{GiveUp: testnet.Patience}
 // piped is a daemon that serves one end of a Pipe.
 type piped struct {
 	client *xdpfab.Domain
-	server *xdpfab.Domain
+	server *host.Host
 	log    *lockedBuffer
 	stop   func()     // asks it to end
 	done   chan error // what serve returned
@@ -106,11 +109,15 @@ func testConfig(t *testing.T) Config {
 func servePipe(t *testing.T, cfg Config) *piped {
 	t.Helper()
 	p := &piped{log: &lockedBuffer{}, done: make(chan error, 1)}
-	var err error
-	if p.client, p.server, err = xdpfab.Pipe(lively); err != nil {
+	client, end, err := fabrictest.Pipe(lively)
+	if err != nil {
 		t.Fatal(err)
 	}
+	p.client = client
 	t.Cleanup(func() { _ = p.client.CloseAll() })
+	if p.server, err = host.New(end, node.Config{GiveUp: lively.GiveUp}); err != nil {
+		t.Fatal(err)
+	}
 	l, err := control.Listen(t.Context(), cfg.controlPath(), control.Access{})
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +201,7 @@ func TestServe(t *testing.T) {
 func checkServed(t *testing.T, p *piped) {
 	t.Helper()
 	ctx := limited(t)
-	peer, err := p.client.Dial(ctx, p.server.Name(0))
+	peer, err := p.client.Dial(ctx, p.server.Node().Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +273,13 @@ func TestServeRefusesLiveSocket(t *testing.T) {
 func TestServeReportsFailure(t *testing.T) {
 	cfg := testConfig(t)
 	p := servePipe(t, cfg)
-	s := &server{cfg: cfg, dom: p.client, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	end, _ := node.NewPipe()
+	idle, err := host.New(end, node.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	s := &server{cfg: cfg, host: idle, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "broken"))
 	if err != nil {
 		t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/mr"
-	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // served are the regions that the daemon serves. Commands change them, unless another
@@ -157,28 +157,24 @@ func (s *server) register(before map[string]legacyRegion) error {
 		if b, was := before[r.Name]; was {
 			as = &b
 		}
-		if err := r.register(s.dom, as); err != nil {
+		if err := r.register(s.host, as); err != nil {
 			return err
 		}
 	}
-	ep, err := s.dom.NewEndpoint(xdpfab.EndpointAttr{})
-	if err != nil {
-		return err
-	}
-	return ep.Enable()
+	return s.host.Node().Serve(0)
 }
 
 // register registers the region, with the key and incarnation that it had before, if it
-// was there. A domain makes its resident memory itself.
-func (r *region) register(dom *xdpfab.Domain, before *legacyRegion) (err error) {
+// was there. A node makes its resident memory itself.
+func (r *region) register(h *host.Host, before *legacyRegion) (err error) {
 	if r.Backing == backingResident {
-		if r.mem != nil { // of the domain before
+		if r.mem != nil { // of the node before
 			if err := r.mem.Close(); err != nil {
 				return err
 			}
 			r.mem = nil
 		}
-		if r.mem, err = dom.NewResidentMemory(r.Name, r.Size); err != nil {
+		if r.mem, err = h.ResidentMemory(r.Name, r.Size); err != nil {
 			return err
 		}
 	}
@@ -186,7 +182,7 @@ func (r *region) register(dom *xdpfab.Domain, before *legacyRegion) (err error) 
 	if before != nil {
 		o.Key, o.Incarnation = &before.Key, before.Incarnation
 	}
-	if r.reg, err = dom.Register(r.mem, o); err != nil {
+	if r.reg, err = h.Register(r.mem, o); err != nil {
 		return fmt.Errorf("region %q: %w", r.Name, err)
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
-	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/version"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -18,14 +17,15 @@ import (
 // status returns the state that the control socket shows. Several goroutines may call
 // it.
 func (s *server) status() (control.Status, error) {
-	counters, err := s.dom.Stats()
+	n := s.host.Node()
+	counters, err := n.Stats()
 	if err != nil {
 		return control.Status{}, err
 	}
 	return control.Status{
 		Version: version.Version, PID: os.Getpid(), NetNS: control.Namespace(), UptimeSeconds: time.Since(s.began).Seconds(),
-		Interface: node.InterfaceInfo(s.dom.Interface()), Address: s.dom.Name(0), Progress: s.dom.Attr().Progress.String(),
-		Regions: s.describe(), Guests: s.guests(), Lent: s.dom.Hosting().LentQueues(), Kept: s.kept(), Counters: counters,
+		Interface: n.Dev.Info(), Address: n.Name(0), Progress: "auto",
+		Regions: s.describe(), Guests: s.guests(), Lent: s.host.LentQueues(), Kept: s.kept(), Counters: counters,
 	}, nil
 }
 

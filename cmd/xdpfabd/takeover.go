@@ -24,7 +24,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/death"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/mr"
-	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // takeOver takes the place of the daemon at the control socket: leave.go has the steps.
@@ -51,7 +50,7 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 		_ = control.Tell(conn, refusal(err))
 		return errFailure(fmt.Errorf("takeover of the daemon at %s: %w; that daemon goes on, and its log says more", cfg.controlPath(), err))
 	}
-	s.dom.Resume()
+	s.host.Node().Resume()
 	_ = control.Tell(conn, verdict{})
 	_ = conn.Close() // the other one has nothing more to say
 	claimFiles(s.served.all(), log)
@@ -104,11 +103,9 @@ func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat
 		}
 	}
 	h.Charge(s.rules.budgets)
-	dom, err := xdpfab.TakeOver(ctx, h, s.cfg.Interface, s.attr(v.Queues, pin), s.stay, func(d *xdpfab.Domain) error { return s.inherit(d, h) })
-	if err != nil {
+	if err = s.reopen(ctx, h, v.Queues, pin); err != nil {
 		return doors, explainOpen(s.cfg, err)
 	}
-	s.dom = dom
 	step()
 	if err := back.close(); err != nil {
 		return doors, err
@@ -141,10 +138,10 @@ func (s *server) isHeir(hung error) bool {
 
 // turnBack gives the interface back before anything has happened.
 func (s *server) turnBack() error {
-	if s.dom == nil {
+	if s.host == nil {
 		return nil
 	}
-	return s.dom.CloseAll()
+	return s.host.Close()
 }
 
 // ask claims the other daemon's place, and returns its answer, and the folder in which
@@ -178,15 +175,16 @@ func (s *server) ask(conn net.Conn) (v verdict, pin string, err error) {
 	return v, pin, err
 }
 
-// attr returns the attributes of a domain that takes another's place.
-func (s *server) attr(queues int, pin string) xdpfab.DomainAttr {
-	a := s.cfg.domainAttr()
-	a.Log = s.log
-	s.cfg.pin(&a, pin)
-	if a.Queues == 0 {
-		a.Queues = queues
+// reopen opens the interface of a handover, with as many queues as the former node had
+// unless the configuration says another number.
+func (s *server) reopen(ctx context.Context, from *host.Handover, queues int, pin string) error {
+	o := s.cfg.options(s.log, pin)
+	o.Queues = cmp.Or(o.Queues, queues)
+	h, err := host.TakeOver(ctx, from, s.cfg.Interface, o, s.stay, func(h *host.Host) error { return s.inherit(h, from) })
+	if err == nil {
+		s.host = h
 	}
-	return a
+	return err
 }
 
 // inheritFiles takes the control sockets and the memfds of regions out of a handover.
@@ -233,9 +231,9 @@ func (s *server) inheritFiles(h *host.Handover, given []*region) ([]door, error)
 
 // inherit registers the regions, those of the former daemon as they were, and makes the
 // endpoint.
-func (s *server) inherit(d *xdpfab.Domain, h *host.Handover) error {
+func (s *server) inherit(h *host.Host, from *host.Handover) error {
 	var x legacy
-	text, _ := h.Added()
+	text, _ := from.Added()
 	if err := json.Unmarshal(text, &x); err != nil {
 		return err
 	}
@@ -243,6 +241,6 @@ func (s *server) inherit(d *xdpfab.Domain, h *host.Handover) error {
 	for _, r := range x.Regions {
 		before[r.Name] = r
 	}
-	s.dom = d
+	s.host = h
 	return s.register(before)
 }

@@ -47,18 +47,19 @@ var imports = map[string][]string{
 	"internal/residence":    {"internal/engine", "internal/errno", "internal/executor", "internal/memory", "internal/node", "internal/port", "internal/resident", "internal/session", "internal/share", "internal/wire", "mr", "atomic"},
 	"internal/guest":        {"internal/engine", "internal/errno", "internal/node", "internal/port", "internal/session", "internal/share", "internal/wire", "mr"},
 	"internal/host":         {"internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/node", "internal/port", "internal/residence", "internal/resident", "internal/session", "internal/share", "internal/wire", "mr", "xsk"},
-	"xdpfab":                {"internal/calls", "internal/host", "internal/guest", "internal/residence", "internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
+	"xdpfab":                {"internal/calls", "internal/guest", "internal/residence", "internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
 	"internal/testnet/veth": {"internal/dump"},
 	"internal/testnet":      {"internal/testnet/veth", "internal/kernel"},
 
 	"internal/testnet/census": {"internal/dump"},
+	"internal/fabrictest":     {"internal/node", "xdpfab"},
 
 	"internal/testnet/faultwire": {"internal/testnet", "internal/testnet/veth", "xsk"},
 	"internal/testnet/lockstep":  {},
 	"internal/nic":               {"xsk", "bpf", "internal/wire", "internal/kernel", "internal/dump"},
 	"internal/advise":            {"internal/nic"},
 	"internal/control":           {"internal/host", "internal/node", "internal/share", "internal/trust"},
-	"cmd/xdpfabd":                {"xdpfab", "internal/host", "internal/node", "mr", "internal/control", "internal/death", "internal/version"},
+	"cmd/xdpfabd":                {"internal/host", "internal/node", "mr", "xsk", "internal/control", "internal/death", "internal/version"},
 	"cmd/xdpfab":                 {"*"},
 	"cmd/xdpfab/value":           {"atomic"},
 	"internal/plot":              {},
@@ -77,7 +78,7 @@ var imports = map[string][]string{
 	"test/vm/cmd/vmtest":         {"test/vm"},
 	"bench":                      {"bench/measure", "internal/histogram", "internal/testnet/veth", "internal/control", "internal/plot"},
 	"bench/measure":              {"internal/histogram"},
-	"bench/worker":               {"bench/measure", "internal/load", "internal/control", "internal/host", "xdpfab", "mr"},
+	"bench/worker":               {"bench/measure", "internal/load", "internal/control", "internal/host", "internal/node", "xdpfab", "mr"},
 	"bench/peers/plain":          {"bench/measure", "internal/histogram"},
 }
 
