@@ -22,10 +22,10 @@ type conn struct {
 	severed uint32                    // bytes that are under way of a message which the target has to drop; or 0
 	frames  [session.MaxWindow]*cargo // of requests that wait for an answer, by psn
 	dirty   bool                      // on the engine's dirty list
-	resent  uint64                    // frames sent again that the engine has counted already
-	doubted bool                      // suspended, and its operations have not been completed yet
-	until   int64                     // when a suspended session is given up, or its doubt ends
-	alarmAt int64                     // when the port may next be told that the peer is silent
+	traffic Traffic
+	doubted bool  // suspended, and its operations have not been completed yet
+	until   int64 // when a suspended session is given up, or its doubt ends
+	alarmAt int64 // when the port may next be told that the peer is silent
 }
 
 func (c *conn) place() *slot { return &c.slot }
@@ -43,9 +43,12 @@ func (c *conn) emit(b []byte) int {
 	e.look() // frames that are sent carry the time
 	c.pickUp()
 	n := c.ini.Emit(e.now, b)
-	if c.ini.Resent != c.resent {
-		e.count[FramesResent] += c.ini.Resent - c.resent
-		c.resent = c.ini.Resent
+	if n > 0 {
+		c.traffic.sent(n + c.path.Len())
+	}
+	if again := c.ini.Resent; again != c.traffic.FramesResent {
+		e.count[FramesResent] += again - c.traffic.FramesResent
+		c.traffic.FramesResent = again
 	}
 	return n
 }
@@ -71,6 +74,7 @@ func (c *conn) vanish() {
 	e := c.r.e
 	if c.slot.id != 0 {
 		c.r.origin.count(-1)
+		c.r.past.add(&c.traffic)
 	}
 	e.table.remove(c)
 	if e.begun[c.atTarget()] == c {
@@ -92,6 +96,7 @@ func (c *conn) receive(h *wire.Header, payload []byte) bool {
 	}
 	e := c.r.e
 	e.look()
+	c.traffic.received(len(e.at.packet))
 	ev := c.ini.Receive(e.now, h, payload)
 	if ev.Kind == session.Responded {
 		c.responded(ev.First, h, payload)

@@ -140,7 +140,7 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 	t := &target{
 		e: e, pair: p, party: owner, path: e.pathTo(src, m.Options.Class), class: m.Options.Class,
 		nonce: m.Nonce, epoch: uint32(e.cfg.Random()), remote: m.Session, endpoint: m.Endpoint, key: key,
-		events: e.eventsFor(m), from: src.Addr(), keep: max(int64(e.cfg.Session.IdleRetire), int64(m.Keep)*int64(time.Second)),
+		traffic: Traffic{Sessions: 1}, events: e.eventsFor(m), from: src.Addr(), keep: max(int64(e.cfg.Session.IdleRetire), int64(m.Keep)*int64(time.Second)),
 	}
 	if !e.room(owner) || !e.table.add(t) {
 		return nil

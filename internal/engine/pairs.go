@@ -53,6 +53,7 @@ type pair struct {
 	former  *target // the one before: it executes nothing, and still sends its answers
 	last    wire.Resume
 	kept    int64         // nanoseconds for which last is worth remembering
+	past    Traffic       // of the sessions that have been removed
 	begins  bool          // between own and settle; the owner's
 	since   int64         // when it became idle
 	place   *list.Element // in the list of idle pairs; nil while it is owned, or has a session

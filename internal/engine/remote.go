@@ -30,6 +30,7 @@ type remote struct {
 	conn       *conn     // the present session; nil before the first
 	limbo      *conn     // the session before it, while its operations may still become known; or nil
 	watches    []*flight // VerbWatch operations, which end with the session
+	past       Traffic   // of the sessions that have ended
 
 	retries   int   // hellos of retry since one was accepted
 	retryAt   int64 // when the next one may leave
@@ -102,7 +103,7 @@ func (r *remote) connect() bool {
 	if r.conn != nil && !r.conn.over() {
 		return true
 	}
-	c := &conn{r: r}
+	c := &conn{r: r, traffic: Traffic{Sessions: 1}}
 	if e.closing || !r.placed(c) {
 		why := session.RefusedFull
 		if e.closing {

@@ -201,6 +201,8 @@ func (c *conn) commit() {
 	s.cargo.messages = s.flags == wire.FlagMessages
 	c.frames[psn%session.MaxWindow] = s.cargo
 	e.count[OpsSent] += uint64(s.w.Ops())
+	c.traffic.Ops += uint64(s.w.Ops())
+	c.traffic.Frames++
 	s.buf, s.cargo, s.leader = nil, nil, nil
 	e.touch(c, &c.dirty)
 }

@@ -262,7 +262,7 @@ func (e *Engine) importTarget(s *TargetState, p *pair) (*target, error) {
 	t := &target{
 		e: e, pair: p, party: e.partyAt(s.Party), path: e.pathOf(way, s.Link.Remote), class: s.Link.Class,
 		nonce: s.Nonce, epoch: s.Epoch, remote: s.Remote, endpoint: p.key.endpoint, features: s.Features,
-		from: s.From, keep: s.Keep, ended: s.Ended, midway: s.Midway,
+		traffic: Traffic{Sessions: 1}, from: s.From, keep: s.Keep, ended: s.Ended, midway: s.Midway,
 	}
 	if t.frame = e.maxFrame(&t.path); s.Frame > 0 { // 0: of a process that had no shorter ones
 		t.frame = min(t.frame, s.Frame)

@@ -34,13 +34,20 @@ type target struct {
 	waits     bool  // on the engine's list of those whose next message waits for room
 	midway    bool  // a message has begun, and lacks what the initiator has to send
 	stall     stall
+	traffic   Traffic
 }
 
 func (t *target) place() *slot { return &t.slot }
 func (t *target) link() *path  { return &t.path }
 func (t *target) due() bool    { return t.s.Due() }
 
-func (t *target) emit(b []byte) int { return t.s.Emit(b) }
+func (t *target) emit(b []byte) int {
+	n := t.s.Emit(b)
+	if n > 0 {
+		t.traffic.sent(n + t.path.Len())
+	}
+	return n
+}
 
 func (t *target) clean() {
 	t.listed = false
@@ -57,6 +64,7 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 	if t.dying {
 		return true
 	}
+	t.traffic.received(len(e.at.packet))
 	if h.Flags&wire.FlagRider != 0 && !t.onRider(h.Rider()) {
 		return true
 	}
@@ -77,6 +85,7 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 		t.follow(e.source())
 	}
 	if o.Answer > 0 {
+		t.traffic.sent(o.Answer + t.path.Len())
 		e.transmit(&t.path, buffer, o.Answer)
 		e.sent++
 	}
@@ -95,6 +104,8 @@ func (t *target) came(o *session.Outcome) bool {
 	if o.Frames > 0 {
 		e.count[RequestsExecuted] += uint64(o.Frames)
 		e.count[OpsExecuted] += uint64(o.Ops)
+		t.traffic.Frames += uint64(o.Frames)
+		t.traffic.Ops += uint64(o.Ops)
 		if !t.unsettled {
 			t.unsettled = true
 			e.unsettled = append(e.unsettled, t)
@@ -109,6 +120,9 @@ func (t *target) came(o *session.Outcome) bool {
 		return true
 	case session.Drop, session.Execute:
 	default:
+		if o.Verdict == session.Duplicate {
+			t.traffic.AnswersResent++
+		}
 		e.count[verdictBase+Counter(o.Verdict)]++
 	}
 	if o.Refused != wire.ReasonOK {
@@ -224,6 +238,8 @@ func (t *target) remove() {
 		return
 	}
 	t.s.Freeze(t.e.lived, t.s.Acked())
+	carried, _ := t.carried()
+	t.pair.past.add(&carried)
 	t.e.pairs.ended(t.pair, t, t.e.now) // which asks what ran
 	t.s.Release()
 	t.e.leave(t.party)

@@ -4,6 +4,7 @@ package session
 
 import (
 	"math/bits"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -35,6 +36,16 @@ const (
 	Settling
 	Closed
 )
+
+var stateNames = [...]string{"connecting", "open", "suspended", "settling", "closed"}
+
+// String returns the name of the state.
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return "unknown state"
+}
 
 // Params names a session that is to begin.
 type Params struct {
@@ -189,6 +200,13 @@ func (s *Initiator) Names(id, epoch uint32) bool {
 
 // live reports whether the target can still send frames of this session.
 func (s *Initiator) live() bool { return s.state == Open || s.state == Settling }
+
+// RTT returns the smoothed round trip, 0 before the first sample.
+func (s *Initiator) RTT() time.Duration { return time.Duration(s.rtt.srtt) }
+
+// HeardAt returns when the target last showed that it lives, or when silence of it began
+// to count.
+func (s *Initiator) HeardAt() int64 { return s.heardAt }
 
 // InFlight returns the number of frames without answer.
 func (s *Initiator) InFlight() int { return bits.OnesCount64(s.wait) }
