@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -84,6 +85,20 @@ func (d *Domain) Progress() int { return d.node.Progress() }
 // interface's (sockets, XDP program). Operations that have completed before the call are
 // counted. With manual progress the call makes progress.
 func (d *Domain) Stats() (map[string]uint64, error) { return d.node.Stats() }
+
+// PeerStats returns, for each address with which the domain has sessions, what these and
+// those before them have carried, by the names that xdpfab stat peers --json has. A peer
+// that began its session has the address of its node, without the number of its endpoint.
+// With manual progress the call makes progress. A domain whose operations a daemon
+// carries has no sessions: it gets ErrNotImplemented, and the daemon's command shows
+// them.
+func (d *Domain) PeerStats() (map[string]map[string]uint64, error) {
+	if i := d.Interface(); i.Daemon != "" && !i.Lent {
+		return nil, fmt.Errorf("xdpfab: domain on %s: the sessions are those of its daemon: "+
+			"ask that one, with xdpfab stat peers: %w", i.Name, ErrNotImplemented)
+	}
+	return d.node.PeerStats(), nil
+}
 
 // shut closes the domain, unless it has children that must not be closed with it.
 func (d *Domain) shut(children bool) error {

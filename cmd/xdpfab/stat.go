@@ -53,6 +53,7 @@ shows rates per second.`,
 	fs.DurationVar(&f.watch, "watch", 0, "repeat at this interval, with rates")
 	fs.IntVar(&f.count, "count", 0, "with --watch, how often to ask; 0 until interrupted")
 	fs.BoolVar(&f.all, "all", false, "show counters that are zero, too")
+	c.AddCommand(a.statPeersCmd())
 	return c
 }
 

@@ -235,6 +235,7 @@ func TestGuestOfDaemon(t *testing.T) {
 	if err != nil || len(s.Guests) != 1 || s.Guests[0].PID != os.Getpid() || s.Guests[0].User == "" || s.Guests[0].Taken == 0 {
 		t.Errorf("status: %v, %+v", err, s.Guests)
 	}
+	checkPeers(t, c, p.client, g)
 	if err := p.end(t); err != nil {
 		t.Error(err)
 	}
@@ -248,6 +249,32 @@ func TestGuestOfDaemon(t *testing.T) {
 		if !strings.Contains(p.log.String(), want) {
 			t.Errorf("log lacks %q:\n%s", want, p.log)
 		}
+	}
+}
+
+// checkPeers checks that the daemon and the peer of a guest count the same traffic, and
+// that the guest leaves that to the daemon.
+func checkPeers(t *testing.T, c *control.Client, peer, guest *xdpfab.Domain) {
+	t.Helper()
+	var here control.Peers
+	if err := c.Call(limited(t), "peers", control.AskPeers{Limit: 10}, &here); err != nil {
+		t.Fatal(err)
+	}
+	there, err := peer.PeerStats()
+	if err != nil || len(there) != 1 || here.Total != 1 || len(here.Peers) != 1 {
+		t.Fatalf("%v: the peer has sessions with %d nodes, the daemon says %+v; want one", err, len(there), here)
+	}
+	p := here.Peers[0]
+	for _, s := range there { // by the daemon's address
+		if p.Ops < 2 || p.Ops != s["ops_executed"] || p.Frames != s["frames_executed"] || s["sessions"] != 1 || s["ops_sent"] != 0 {
+			t.Errorf("the daemon counts %d operations in %d frames, the peer %v", p.Ops, p.Frames, s)
+		}
+	}
+	if p.Peer != peer.Name(0) || p.Role != "initiator" || p.State != "open" || p.RTT <= 0 || p.BytesSent == 0 {
+		t.Errorf("the daemon says %+v, want an initiator's open session with %s", p, peer.Name(0))
+	}
+	if _, err := guest.PeerStats(); !errors.Is(err, xdpfab.ErrNotImplemented) || !strings.Contains(err.Error(), "xdpfab stat peers") {
+		t.Errorf("sessions of a guest: %v", err)
 	}
 }
 

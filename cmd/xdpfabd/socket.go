@@ -98,8 +98,9 @@ func (c Config) validateSockets() (found []problem) {
 
 // service is what the daemon offers at a control socket.
 func (s *server) service(path string) control.Service {
+	verbs := append(s.regionVerbs(), control.Verb{Name: "withdraw", Do: s.withdraw}, control.PeersVerb(s.host.Peers))
 	return control.Service{
-		Source: s.status, Verbs: append(s.regionVerbs(), control.Verb{Name: "withdraw", Do: s.withdraw}),
+		Source: s.status, Verbs: verbs,
 		Admit: func(ctx context.Context, p control.Program) (control.Place, error) { return s.admit(ctx, p, path) },
 	}
 }

@@ -46,8 +46,8 @@ func (t *Traffic) add(x *Traffic) {
 	t.BytesReceived += x.BytesReceived
 }
 
-// SessionInfo describes a session at one moment. The traffic of a present session includes
-// that of the sessions before it between the same endpoints, as far as they have ended.
+// SessionInfo describes a session at one moment. The traffic of a present session
+// includes that of the ended sessions before it between the same endpoints.
 type SessionInfo struct {
 	ID       wire.SessionID // by which the peer names it
 	Accepted bool           // the peer began it; otherwise this node did

@@ -31,6 +31,8 @@ type Movable struct {
 	Stays    bool              // frozen or ended: nothing runs any more, here or elsewhere
 	begin    func(now int64) *executor.Session
 	askAt    int64 // when the session may ask for a place again, in the engine's time
+
+	frames, ops uint64 // of former stays in the program: see Unseen
 }
 
 // askEvery is the time between two attempts of a session to get a place, in nanoseconds.
@@ -69,6 +71,7 @@ func (m *Movable) yield(now int64) {
 		return
 	}
 	m.moved.Settle()
+	m.frames, m.ops, _ = m.Unseen()
 	m.moved.Release()
 	m.Served, m.Ordinary, m.moved, m.askAt = s, s, nil, now+askEvery
 }
@@ -79,6 +82,15 @@ func (m *Movable) Receive(now int64, h *wire.Header, payload, out []byte) sessio
 		m.move(now, h.PSN)
 	}
 	return m.Served.Receive(now, h, payload, out)
+}
+
+// Unseen implements engine.Apart.
+func (m *Movable) Unseen() (frames, ops uint64, resident bool) {
+	if m.moved == nil {
+		return m.frames, m.ops, false
+	}
+	frames, ops = m.moved.Unseen()
+	return m.frames + frames, m.ops + ops, true
 }
 
 // left reports whether the program goes on with the session after the domain's end.

@@ -41,6 +41,8 @@ type Session struct {
 
 	losses losses // of answers that the program sends
 
+	toldFrames, toldOps uint64 // that ran, and which the engine was told of
+
 	// Of the place: see seats.go.
 	wanted atomic.Bool // the session is asked to give it back
 	idle   atomic.Bool // it has long been silent
@@ -171,6 +173,16 @@ func (s *Session) ran(psn uint32, ops uint8, o *session.Outcome) {
 	o.Verdict = session.Execute
 	o.Frames++
 	o.Ops += int(ops)
+	s.toldFrames++
+	s.toldOps += uint64(ops)
+}
+
+// Unseen returns how many frames and operations the program has executed of packets that
+// the engine has not seen. It is read while the program goes on, so the two numbers may
+// be of different moments.
+func (s *Session) Unseen() (frames, ops uint64) {
+	frames, ops = s.state.frames(), s.state.ops()
+	return frames - min(s.toldFrames, frames), ops - min(s.toldOps, ops)
 }
 
 // answerHead is the length of struct answer before the data: n u16, ops, flags, psn u32.

@@ -84,3 +84,4 @@ func (v view) claimed() uint32  { return atomic.LoadUint32(&v.s.Claimed) }
 func (v view) ahead() uint64    { return atomic.LoadUint64(&v.s.Ahead) }
 func (v view) heard() int64     { return int64(atomic.LoadUint64(&v.s.Heard)) }
 func (v view) ops() uint64      { return atomic.LoadUint64(&v.s.Ops) }
+func (v view) frames() uint64   { return atomic.LoadUint64(&v.s.Frames) }

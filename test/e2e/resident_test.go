@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -43,8 +44,34 @@ func TestResidentRegion(t *testing.T) {
 	if text := xdpfab(t, nil, []string{"stat", "--control", d.socket}).out.String(); !strings.Contains(text, "resident_ops_executed") {
 		t.Errorf("stat prints %q", text)
 	}
+	checkResidentPeer(t, net, d)
 	if text := xdpfab(t, net.B, []string{"info", net.B.IfName}).out.String(); !strings.Contains(text, "resident regions  ") {
 		t.Errorf("info prints %q", text)
 	}
 	d.end()
+}
+
+// checkResidentPeer checks that stat peers counts what the XDP program executes for a
+// client while that works.
+func checkResidentPeer(t *testing.T, net *testnet.Pair, d *node) {
+	t.Helper()
+	ping := start(t, net.A, xdpfabPath, []string{"ping", d.addr(), "-i", net.A.IfName, "--region", "hot", "-c", "0", "--interval", "1ms"})
+	var p control.Peers
+	ping.eventually("the daemon counts 100 operations of a resident session", func() bool {
+		p = answer[control.Peers](t, nil, "stat", "peers", "--sort", "ops", "--control", d.socket)
+		return len(p.Peers) > 0 && p.Peers[0].Resident && p.Peers[0].Ops >= 100
+	})
+	s := p.Peers[0]
+	client, _, _ := strings.Cut(s.Peer, "/")
+	if s.Role != "target" || s.State != "open" || s.Frames < 100 || s.Ops > 100_000 || client == d.addr() {
+		t.Errorf("stat peers says %+v", s)
+	}
+	if text := xdpfab(t, nil, []string{"stat", "peers", "--control", d.socket}).out.String(); !strings.Contains(text, "open, resident") || !strings.Contains(text, s.Peer) {
+		t.Errorf("stat peers prints %q", text)
+	}
+	ping.signal(os.Interrupt)
+	ping.code()
+	d.eventually("the client's session is gone", func() bool {
+		return answer[control.Peers](t, nil, "stat", "peers", "--control", d.socket).Total == 0
+	})
 }
