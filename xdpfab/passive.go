@@ -34,11 +34,6 @@ type PassiveAttr struct {
 	Context any     // comes back with each event
 }
 
-const (
-	defaultBacklog = 64
-	maxBacklog     = 4096
-)
-
 // NewPassiveEndpoint makes a passive endpoint (fi_passive_ep).
 func (d *Domain) NewPassiveEndpoint(attr PassiveAttr) (*PassiveEndpoint, error) {
 	defer d.stay()()

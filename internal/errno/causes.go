@@ -20,7 +20,7 @@ var (
 	AuthKey        = cause("authorization key refused", keyRejected)
 	Denied         = cause("the rules of the daemon that has the interface do not allow it", syscall.EPERM)
 	HostLost       = cause("the daemon that has the interface has ended", syscall.ECONNRESET)
-	NoDaemon       = errors.New("no daemon serves the interface")
+	NoDaemon       = uncoded("no daemon serves the interface")
 	NotKept        = cause("no region of this name is kept", syscall.ENOENT)
 	Access         = cause("the memory region does not grant this right", syscall.EACCES)
 	PeerSilent     = cause("peer does not answer", syscall.ETIMEDOUT)
@@ -31,3 +31,6 @@ var (
 	Connected      = cause("an endpoint is connected once in its life", syscall.EISCONN)
 	Foreign        = cause("belongs to another domain", 262) // FI_EDOMAIN, which no system has
 )
+
+// uncoded is a cause that has no number of libfabric or the system.
+func uncoded(text string) error { return errors.New(text) }
