@@ -43,7 +43,13 @@ func TestLend(t *testing.T) {
 			t.Errorf("frame %d, want %d", got, psn.Load())
 		}
 		strays.Add(1)
-	}, func(e Event) { t.Errorf("%+v", e) })
+	}, func(e Event) {
+		// On a slow machine this test keeps the queue for longer than the port waits
+		// before it says so.
+		if e.Kind != QueueKept && e.Kind != QueueBack || e.From != "1" || e.Err != nil {
+			t.Errorf("%+v", e)
+		}
+	})
 	spare := func(state SpareState, lends uint64) {
 		t.Helper()
 		testnet.Eventually(t, "queue 1 is "+string(state), func() bool { return b.Spares()[0] == Spare{1, state, lends} })
