@@ -17,7 +17,7 @@ TOOLS   := $(GO) tool -modfile=tools/go.mod
 # With the race detector: what has more than one thread. The detector slows everything
 # down tenfold, so with -short these packages shorten their long computations, and tests
 # left out are those of kernel objects, which run the same code as a Pipe but wait longer.
-RACE    := ./xdpfab ./internal/engine ./cmd/xdpfabd ./mr ./atomic $(addprefix ./internal/,control executor matching memory port progress route share sharedav testnet/faultwire)
+RACE    := ./xdpfab ./internal/engine ./cmd/xdpfabd ./mr ./atomic $(addprefix ./internal/,calls control executor host matching memory port progress route share sharedav testnet/faultwire)
 RACENOT := ^Test(Veth|Resident|TakeoverResident|TakeoverBorrow|TakeoverKeptQueue|Borrow)
 # make test-long: also the rest, but not what has one thread only.
 RACELONG = $(shell $(GO) list ./xdpfab ./internal/engine ./cmd/... ./atomic ./xsk ./mr ./internal/... | grep -vE '/(sim|scale|layout|plot|histogram|errno|version|value)$$')
