@@ -73,9 +73,10 @@ type Config struct {
 	// which then has no use for packets; nil for an engine that has an interface.
 	Carrier  Carrier
 	Session  session.Config
-	MTU      int      // of the interface, in bytes: the largest raw frame
-	Local    wire.MAC // packets to this address stay in the group
-	Queue    int      // number of the queue, 0..63
+	Medium   wire.Medium // of the port: what stands before the frames in its packets
+	MTU      int         // of the interface, in bytes: the largest raw frame
+	Local    wire.MAC    // packets to this address stay in the group
+	Queue    int         // number of the queue, 0..63
 	Lane     uint8
 	Sessions int          // most sessions, 7/8 of which peers may open; 0 means 4096
 	Buffers  int          // most payload buffers for requests in flight; 0 means 8192

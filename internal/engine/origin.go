@@ -78,7 +78,7 @@ func (o *Origin) NewPeer(link wire.Link, lane uint8, endpoint uint16) (*Peer, er
 	if err != nil {
 		return nil, err
 	}
-	p := &Peer{origin: o, kind: link.Kind, link: link, path: o.e.pathOf(t, link.Remote), lane: lane}
+	p := &Peer{origin: o, kind: link.Kind, link: link, path: o.e.pathOf(t), lane: lane}
 	p.r = newRemote(o, identity{endpoint: endpoint}, p)
 	if c := o.e.carried; c != nil {
 		if err := c.number(p, endpoint); err != nil {
@@ -171,7 +171,7 @@ func (p *Peer) SetLink(link wire.Link) error {
 		return err
 	}
 	e := p.origin.e
-	e.moves.leave(move{p, link, e.pathOf(t, link.Remote)})
+	e.moves.leave(move{p, link, e.pathOf(t)})
 	e.mail.Store(true)
 	e.Wake()
 	return nil

@@ -4,16 +4,17 @@ package engine
 
 import "time"
 
-// Port is one queue of a network interface, as the engine sees it: bursts of
-// whole packets in and out. All methods but Wake belong to the engine's thread.
+// Port is one queue of what carries frames, as the engine sees it: bursts of packets in
+// and out. A packet is a frame, and before it what the port's medium puts there to tell
+// the peer: see [wire.Medium]. All methods but Wake belong to the engine's thread.
 type Port interface {
 	// Receive fills packets with views of received packets and returns their number. The
 	// views, which the engine may write to, are valid until Release.
 	Receive(packets [][]byte) int
 	// Release gives the packets of the last Receive back to the port.
 	Release()
-	// Buffer returns the transmit buffer that Send will queue next, with room
-	// for a packet of the interface's MTU, or nil when all are in flight.
+	// Buffer returns the transmit buffer that Send will queue next, with room for a frame
+	// of the interface's MTU and what stands before it, or nil when all are in flight.
 	Buffer() []byte
 	// Send queues the first n bytes of the last Buffer.
 	Send(n int)

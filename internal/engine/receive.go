@@ -22,7 +22,7 @@ type arrival struct {
 func (e *Engine) onPacket(packet []byte, passedOn bool) {
 	e.at.packet, e.at.passedOn = packet, passedOn
 	h := &e.at.header
-	frame, reason := wire.Strip(packet, e.cfg.Local)
+	frame, reason := e.cfg.Medium.Strip(packet, e.cfg.Local)
 	if reason != wire.ReasonOK {
 		e.refuse(reason)
 		return
@@ -70,7 +70,7 @@ func (e *Engine) passOn(queue int) bool {
 // source returns the source of the packet at hand, which Strip has accepted. It is valid
 // until the next packet.
 func (e *Engine) source() *wire.Source {
-	_, e.at.from, _ = wire.Decap(e.at.packet)
+	e.at.from = e.cfg.Medium.Source(e.at.packet)
 	return &e.at.from
 }
 
@@ -119,7 +119,7 @@ func (e *Engine) reply(link path, write func(b []byte) int) {
 
 // pathTo returns the path back to the source of a packet, for answers of a class.
 func (e *Engine) pathTo(src *wire.Source, c wire.Class) path {
-	return e.pathOf(src.Reply(c), src.Remote)
+	return e.pathOf(src.Reply(c))
 }
 
 // sessionOf reads the session id of a frame that this engine has written.

@@ -21,8 +21,8 @@ type path struct {
 }
 
 // pathOf returns the path to a node, for packets with the header t.
-func (e *Engine) pathOf(t wire.Template, remote wire.MAC) path {
-	return path{Template: t, self: remote == e.cfg.Local}
+func (e *Engine) pathOf(t wire.Template) path {
+	return path{Template: t, self: t.LeadsTo(e.cfg.Local)}
 }
 
 // maxFrame returns the largest frame in bytes that a packet of the path can carry.

@@ -260,7 +260,7 @@ func (e *Engine) importTarget(s *TargetState, p *pair) (*target, error) {
 		return nil, err
 	}
 	t := &target{
-		e: e, pair: p, party: e.partyAt(s.Party), path: e.pathOf(way, s.Link.Remote), class: s.Link.Class,
+		e: e, pair: p, party: e.partyAt(s.Party), path: e.pathOf(way), class: s.Link.Class,
 		nonce: s.Nonce, epoch: s.Epoch, remote: s.Remote, endpoint: p.key.endpoint, features: s.Features,
 		traffic: Traffic{Sessions: 1}, from: s.From, keep: s.Keep, ended: s.Ended, midway: s.Midway,
 	}

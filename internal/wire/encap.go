@@ -82,6 +82,7 @@ type Source struct {
 	Local  MAC    // addressee
 	// RemoteIP and LocalIP are set for the UDP encapsulations.
 	RemoteIP, LocalIP netip.Addr
+	Medium            Medium
 }
 
 // single reports whether the sender's addresses can be those of one node: an answer must
@@ -107,8 +108,8 @@ func (s *Source) Addr() Addr {
 // Reply returns the Template for answers of a class, from the address that the packet was
 // sent to. The caller sets the flow.
 func (s *Source) Reply(c Class) Template {
-	t, _ := NewTemplate(Link{Kind: s.Kind, VLAN: s.VLAN, Local: s.Local, Remote: s.Remote, LocalIP: s.LocalIP,
-		RemoteIP: s.RemoteIP, Class: c}) // a Source from Decap is consistent; the zero Template is harmless
+	t, _ := NewTemplate(Link{Medium: s.Medium, Kind: s.Kind, VLAN: s.VLAN, Local: s.Local, Remote: s.Remote,
+		LocalIP: s.LocalIP, RemoteIP: s.RemoteIP, Class: c}) // a Source from Decap is consistent; the zero Template is harmless
 	return t
 }
 

@@ -76,7 +76,7 @@ func TestEncapRoundTrip(t *testing.T) {
 			}
 			reply := from.Reply(l.Class)
 			reply.SetFlow(7)
-			back := packet(t, Link{l.Kind, l.VLAN, l.Remote, l.Local, l.RemoteIP, l.LocalIP, l.Class}, 7, frame)
+			back := packet(t, Link{l.Kind, l.VLAN, l.Remote, l.Local, l.RemoteIP, l.LocalIP, l.Class, OnEthernet}, 7, frame)
 			answer := append(make([]byte, reply.Len()), frame...)
 			reply.Put(answer, len(frame))
 			if !bytes.Equal(answer, back) || reply.Kind() != l.Kind {

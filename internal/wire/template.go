@@ -21,6 +21,7 @@ type Link struct {
 	LocalIP  netip.Addr
 	RemoteIP netip.Addr
 	Class    Class // of traffic
+	Medium   Medium
 }
 
 // ErrLink is what NewTemplate's errors wrap.
@@ -28,17 +29,21 @@ var ErrLink = errors.New("wire: impossible link")
 
 // Template is the prebuilt header before every frame to one peer. It is a plain value.
 type Template struct {
-	sum  uint64 // of the fields that checksums cover and that never change
-	kind Kind
-	ip   uint8 // offset of what follows the EtherType: the IP header or the frame
-	len  uint8
-	hdr  [MaxEncap]byte
+	sum    uint64 // of the fields that checksums cover and that never change
+	medium Medium
+	kind   Kind
+	ip     uint8 // offset of what follows the EtherType: the IP header or the frame
+	len    uint8
+	hdr    [MaxEncap]byte
 }
 
 // NewTemplate builds the header for a link. Its error wraps ErrLink.
 func NewTemplate(l Link) (Template, error) {
 	if err := l.check(); err != nil {
 		return Template{}, err
+	}
+	if l.Medium == OnSocket {
+		return socketTemplate(&l), nil
 	}
 	t := Template{kind: l.Kind, ip: ethLen}
 	be := binary.BigEndian
@@ -71,6 +76,9 @@ func (l *Link) check() error {
 	if ip := encaps[l.Kind].ip; ip != nil && (l.LocalIP.BitLen() != 8*ip.addrLen || l.RemoteIP.BitLen() != 8*ip.addrLen) {
 		return fmt.Errorf("%w: %v from %v to %v, want two %s addresses", ErrLink, l.Kind, l.LocalIP, l.RemoteIP, ip.family)
 	}
+	if err := l.checkMedium(); err != nil {
+		return err
+	}
 	return l.Class.check()
 }
 
@@ -79,7 +87,7 @@ func (l *Link) check() error {
 // nothing.
 func (t *Template) SetFlow(session uint32) {
 	ip := encaps[t.kind].ip
-	if ip == nil {
+	if ip == nil || t.medium == OnSocket { // whose source port is the kernel's
 		return
 	}
 	putPorts(t.hdr[int(t.len)-udpLen:], session)
@@ -89,6 +97,9 @@ func (t *Template) SetFlow(session uint32) {
 // Link returns a link of the class of traffic that leads to the same address from the
 // same address.
 func (t *Template) Link(c Class) Link {
+	if t.medium == OnSocket {
+		return t.socketLink(c)
+	}
 	l := Link{Kind: t.kind, Remote: MAC(t.hdr[:]), Local: MAC(t.hdr[len(MAC{}):]), Class: c}
 	if t.ip > ethLen {
 		l.VLAN = binary.BigEndian.Uint16(t.hdr[14:]) & vlanMask
@@ -110,6 +121,9 @@ func (t *Template) Len() int { return int(t.len) }
 // Answers reports whether packets with this header go back to where the given packet
 // came from. That packet has passed Strip.
 func (t *Template) Answers(packet []byte) bool {
+	if t.medium == OnSocket {
+		return len(packet) >= WayLen && [16]byte(packet) == [16]byte(t.hdr[wayTo:])
+	}
 	if len(packet) < int(t.len) || MAC(packet[6:]) != MAC(t.hdr[:]) || packet[t.ip-2] != t.hdr[t.ip-2] || packet[t.ip-1] != t.hdr[t.ip-1] {
 		return false
 	}
@@ -123,7 +137,13 @@ func (t *Template) Answers(packet []byte) bool {
 // SameWay reports whether packets with either header go to the same address from the same
 // address. The class and the flow may differ.
 func (t *Template) SameWay(o *Template) bool {
-	if t.kind != o.kind || t.ip != o.ip || [2 * len(MAC{})]byte(t.hdr[:]) != [2 * len(MAC{})]byte(o.hdr[:]) {
+	if t.medium != o.medium || t.kind != o.kind || t.ip != o.ip {
+		return false
+	}
+	if t.medium == OnSocket {
+		return [wayDSCP]byte(t.hdr[:]) == [wayDSCP]byte(o.hdr[:])
+	}
+	if [2 * len(MAC{})]byte(t.hdr[:]) != [2 * len(MAC{})]byte(o.hdr[:]) {
 		return false
 	}
 	if t.ip > ethLen && (t.hdr[14]^o.hdr[14])&(vlanMask>>8)|t.hdr[15]^o.hdr[15] != 0 {
@@ -140,7 +160,7 @@ func (t *Template) Put(b []byte, frameLen int) int {
 	hdr := int(t.len)
 	packet := b[:hdr+frameLen]
 	copy(packet, t.hdr[:hdr])
-	if ip := encaps[t.kind].ip; ip != nil {
+	if ip := encaps[t.kind].ip; ip != nil && t.medium == OnEthernet {
 		ip.finish(packet[t.ip:], t.sum)
 	}
 	return len(packet)
