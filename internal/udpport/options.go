@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package udpport
+
+import "errors"
+
+var (
+	// ErrClosed says that the Device was closed.
+	ErrClosed = errors.New("udp: device is closed")
+	// ErrInUse says that another socket of this node has an address and wire.UDPPort.
+	ErrInUse = errors.New("address in use")
+	// ErrNoAddress says that there is no address to bind a socket to.
+	ErrNoAddress = errors.New("no address")
+	// ErrNoRoute says that there is no way to an address.
+	ErrNoRoute = errors.New("no route")
+	// ErrMTU says that the interface's MTU is too small for frames.
+	ErrMTU = errors.New("unsuitable MTU")
+)
+
+// Options say how to use an interface. The zero value is a good choice.
+type Options struct {
+	// Portable uses package net also on Linux.
+	Portable bool
+	// Single leaves joining and cutting datagrams to nobody, on Linux: each is a message.
+	Single bool
+}

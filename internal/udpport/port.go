@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package udpport
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// port is an engine's port, as the device has it.
+type port interface {
+	Receive(packets [][]byte) int
+	Release()
+	Buffer() []byte
+	Send(n int)
+	Flush() error
+	Wait(timeout time.Duration)
+	Wake()
+	disturb(*disturber)
+	counters() map[string]uint64
+	close() error
+}
+
+// bindError explains why no socket can be bound to an address.
+func bindError(a netip.Addr, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("udp: %v, port %d: %w: another program has it: end that one, use another address of this node, "+
+			"or go through its daemon: %w", a, wire.UDPPort, ErrInUse, err)
+	}
+	return fmt.Errorf("udp: %v, port %d: %w", a, wire.UDPPort, err)
+}
+
+// single reports whether an address, as in a Way, can be that of one node that answers
+// can go to. One of the link alone cannot, since it takes a zone.
+func single(a *[16]byte) bool {
+	const mapped = 0xffff
+	be := binary.BigEndian
+	if be.Uint64(a[:]) == 0 && be.Uint32(a[8:]) == mapped {
+		return a[12] != 0 && a[12] < 224
+	}
+	return a[0] != 0xff && be.Uint16(a[:])&0xffc0 != 0xfe80 && (be.Uint64(a[:]) != 0 || be.Uint64(a[8:]) != 0)
+}

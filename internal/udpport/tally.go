@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package udpport
+
+import "sync/atomic"
+
+// tally counts what only the queue can see. The queue's thread writes it, any thread
+// reads it.
+type tally struct {
+	lost    atomic.Uint64 // packets that the kernel refused to send
+	retries atomic.Uint64 // calls after which packets were left to be sent, for want of room
+	dropped atomic.Uint64 // datagrams received that no peer can have sent
+	refused atomic.Uint64 // errors of receiving
+}
+
+// counters returns them by name.
+func (t *tally) counters() map[string]uint64 {
+	return map[string]uint64{
+		"tx_lost": t.lost.Load(), "tx_retries": t.retries.Load(), "udp_rx_dropped": t.dropped.Load(),
+		"udp_rx_errors": t.refused.Load(),
+	}
+}
