@@ -50,6 +50,9 @@ type DomainAttr struct {
 	// UDP accepts frames over UDP as well as raw Ethernet ones, at the addresses that
 	// the interface has at each moment.
 	UDP bool
+	// Transport is what carries packets: AF_XDP, or UDP sockets, which need no privilege
+	// but are slower. TransportXDP.
+	Transport Transport
 	// Log gets the changes of the interface: of its addresses, its state and the ways to
 	// peers, and the change that ends the domain. Nil means that nothing is logged.
 	Log *slog.Logger
@@ -172,6 +175,8 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 		return a, errors.New("xdpfab: a queue is borrowed from a daemon: want neither AttachNever nor Lend with Borrow")
 	case a.Attach > AttachAlways:
 		return a, fmt.Errorf("xdpfab: %v: want AttachAuto, AttachNever or AttachAlways", a.Attach)
+	case a.Transport > TransportAuto:
+		return a, fmt.Errorf("xdpfab: %v: want TransportXDP, TransportUDP or TransportAuto", a.Transport)
 	case a.Copy > ZeroCopyForce:
 		return a, fmt.Errorf("xdpfab: %v: want CopyAuto, CopyForce or ZeroCopyForce", a.Copy)
 	}
@@ -210,6 +215,12 @@ type InterfaceInfo struct {
 	Daemon string `json:"daemon,omitempty"`
 	// Lent says that the domain drives a queue which that daemon has lent it.
 	Lent bool `json:"lent,omitempty"`
+	// Transport is "xdp" or "udp"; empty for a Pipe. Through a daemon it is the daemon's.
+	Transport string `json:"transport,omitempty"`
+	// Address is the IP address at which peers reach a domain with TransportUDP.
+	Address string `json:"address,omitempty"`
+	// NoXDP is why TransportAuto chose UDP sockets.
+	NoXDP string `json:"no_xdp,omitempty"`
 }
 
 // config is what the attributes mean to the node.

@@ -73,7 +73,8 @@ func (d *Domain) Attr() DomainAttr { return d.attr }
 func (d *Domain) Interface() InterfaceInfo { return InterfaceInfo(d.node.Dev.Info()) }
 
 // Name returns the address of the domain's endpoint of the given number on the Ethernet
-// segment, as peers pass it to Dial or AddressVector.Insert. See Endpoint.Name.
+// segment, with TransportUDP its IP address, as peers pass it to Dial or
+// AddressVector.Insert. See Endpoint.Name.
 func (d *Domain) Name(endpoint uint16) string { return d.node.Name(endpoint) }
 
 // Progress moves a domain with manual progress on by one step of each engine, and returns

@@ -13,7 +13,6 @@ import (
 	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
-	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
@@ -66,7 +65,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 		return f.adopt(dev, a)
 	}
 	var noDaemon error
-	if a.Attach != AttachNever && a.ResidentPin == "" {
+	if a.attaches() {
 		dev, err := guestpkg.OpenAttached(ctx, ifname, path, chosen)
 		if err == nil {
 			return f.adopt(dev, a)
@@ -76,7 +75,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 		}
 		noDaemon = err
 	}
-	dev, at, err := residence.Open(ctx, ifname, a.ResidentPin, a.options())
+	dev, at, err := a.openTransport(ctx, ifname)
 	if err != nil {
 		if err = ours(ifname, err); errors.Is(noDaemon, fs.ErrPermission) { // there may be a daemon after all
 			err = fmt.Errorf("%w; nor is there a daemon that this program may use: %w", err, noDaemon)
@@ -85,7 +84,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	}
 	d, err := f.add(newDomain(f, dev, a, at, 0))
 	if err == nil {
-		d.enter(node.Here(dev.Info().Index))
+		d.settle(node.Here(dev.Info().Index))
 	}
 	return d, err
 }
@@ -160,19 +159,28 @@ func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 	if copy(attrs[:], attr) == 1 {
 		attrs[1] = attrs[0]
 	}
-	ea, eb := node.NewPipe()
-	if a, err = domainOn(ea, attrs[0]); err != nil {
+	ends, err := cable()
+	if err != nil {
 		return nil, nil, err
 	}
-	if b, err = domainOn(eb, attrs[1]); err != nil {
+	if a, err = domainOn(ends[0], attrs[0]); err != nil {
+		return nil, nil, err
+	}
+	if b, err = domainOn(ends[1], attrs[1]); err != nil {
 		_ = a.CloseAll()
 		return nil, nil, err
 	}
 	return a, b, nil
 }
 
+// cable returns the ends of a Pipe. Tests put other devices in their place.
+var cable = func() (ends [2]node.Device, err error) {
+	a, b := node.NewPipe()
+	return [2]node.Device{a, b}, nil
+}
+
 // domainOn makes a domain of one end of a pipe.
-func domainOn(end *node.PipeEnd, attr DomainAttr) (*Domain, error) {
+func domainOn(end node.Device, attr DomainAttr) (*Domain, error) {
 	f, err := NewFabric(attr)
 	if err != nil {
 		return nil, err

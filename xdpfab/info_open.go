@@ -118,7 +118,10 @@ type encap struct {
 // greatest.
 func (d *Domain) offer() Info {
 	in, e := d.Interface(), d.attr.encap
-	if e.format == AddrUnspec {
+	switch {
+	case in.Address != "":
+		e = socketEncap(d.node.Dev, in.Address)
+	case e.format == AddrUnspec:
 		e = encap{AddrEthernet, in.MAC, "ethernet"}
 	}
 	i := offer(in, e.format, e.source, e.fabric)

@@ -92,7 +92,7 @@ func (p deadPort) Receive(b [][]byte) int {
 }
 
 type deadDevice struct {
-	node.PipeEnd
+	node.Device
 	ports  []engine.Port
 	closed atomic.Bool
 	bad    atomic.Int64
@@ -103,7 +103,7 @@ func (d *deadDevice) Close() error         { d.closed.Store(true); return nil }
 
 func openDead(t *testing.T, queues int, attr DomainAttr) (*Domain, *deadDevice) {
 	t.Helper()
-	d := &deadDevice{PipeEnd: node.PipeEnd{Mac: wire.MAC{2, 0, 0, 0, 0, 1}}}
+	d := &deadDevice{Device: &node.PipeEnd{Mac: wire.MAC{2, 0, 0, 0, 0, 1}}}
 	for i := range queues {
 		pa, _ := port.NewMemoryPair(node.PipeMTU, uint64(i))
 		d.ports = append(d.ports, deadPort{pa, &d.closed, &d.bad})
@@ -204,7 +204,7 @@ func (p noisyPort) Receive(b [][]byte) int { b[0] = make([]byte, 60); return 1 }
 
 // The context ends a wait also while the engine is busy serving others.
 func TestContextUnderLoad(t *testing.T) {
-	d := &deadDevice{PipeEnd: node.PipeEnd{Mac: wire.MAC{2, 0, 0, 0, 0, 1}}}
+	d := &deadDevice{Device: &node.PipeEnd{Mac: wire.MAC{2, 0, 0, 0, 0, 1}}}
 	pa, _ := port.NewMemoryPair(node.PipeMTU, 1)
 	d.ports = []engine.Port{noisyPort{pa}}
 	f, _ := NewFabric(DomainAttr{})
@@ -401,7 +401,7 @@ func TestPostDuringCloseExactly(t *testing.T) {
 	testnet.Eventually(t, "both operations complete", func() bool { return cq.tail.Load() == 2 })
 }
 
-// Only the cable of a Pipe has faults to order.
+// Only the cable of a Pipe, and UDP sockets, have faults to order.
 func TestFaultsWantAPipe(t *testing.T) {
 	dom, _ := openDead(t, 1, DomainAttr{})
 	defer dom.CloseAll()

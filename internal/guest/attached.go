@@ -264,6 +264,9 @@ func (a *Attached) MAC() wire.MAC { return a.host.MAC }
 // MTU implements device.
 func (a *Attached) MTU() int { return a.host.MTU }
 
+// Medium implements device. The guest's engine has no packets.
+func (a *Attached) Medium() wire.Medium { return wire.OnEthernet }
+
 // Link implements device.
 func (a *Attached) Link(ctx context.Context, to wire.Addr) (l wire.Link, err error) {
 	return l, a.Call(ctx, share.CallLink, to, &l)

@@ -10,6 +10,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/residence"
+	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xsk"
 )
@@ -24,6 +25,7 @@ type Options struct {
 	Copy         xsk.Mode
 	Generic, UDP bool
 	Pin          string // DomainAttr.ResidentPin
+	Transport    udpnode.Transport
 	node.Config
 }
 
@@ -38,7 +40,7 @@ func Open(ctx context.Context, ifname string, o Options) (*Host, error) {
 	if o.Config, err = o.WithDefaults(); err != nil {
 		return nil, err
 	}
-	dev, at, err := residence.Open(ctx, ifname, o.Pin, o.port())
+	dev, at, err := udpnode.Open(ctx, ifname, o.Transport, o.Pin, o.Spread, o.port())
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: %w", err)
 	}
@@ -61,8 +63,8 @@ func open(dev node.Device, c node.Config, at *residence.Home, life uint64) (*Hos
 	n := node.New(dev, &own)
 	n.Config = c
 	own.Host = On(n)
-	if i, is := dev.(node.NetInterface); is {
-		n.Place = node.Here(i.Index())
+	if i := dev.Info().Index; i > 0 {
+		n.Place = node.Here(i)
 	}
 	home := residence.New(n, at)
 	if err := home.Start(life); err != nil {

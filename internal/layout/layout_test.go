@@ -46,9 +46,10 @@ var imports = map[string][]string{
 	"internal/node":         {"internal/engine", "internal/errno", "internal/executor", "internal/memory", "internal/port", "internal/progress", "internal/session", "internal/share", "internal/wire", "mr", "xsk"},
 	"internal/calls":        {"internal/engine", "internal/errno", "internal/matching", "internal/memory", "internal/node", "internal/progress", "internal/wire", "mr", "atomic"},
 	"internal/residence":    {"internal/engine", "internal/errno", "internal/executor", "internal/memory", "internal/node", "internal/port", "internal/resident", "internal/session", "internal/share", "internal/wire", "mr", "atomic"},
+	"internal/udpnode":      {"bpf", "internal/engine", "internal/errno", "internal/nic", "internal/node", "internal/port", "internal/residence", "internal/udpport", "internal/wire", "xsk"},
 	"internal/guest":        {"internal/engine", "internal/errno", "internal/node", "internal/port", "internal/session", "internal/share", "internal/wire", "mr"},
-	"internal/host":         {"internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/node", "internal/port", "internal/residence", "internal/resident", "internal/session", "internal/share", "internal/wire", "mr", "xsk"},
-	"xdpfab":                {"internal/calls", "internal/guest", "internal/residence", "internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
+	"internal/host":         {"internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/node", "internal/port", "internal/residence", "internal/resident", "internal/session", "internal/share", "internal/udpnode", "internal/wire", "mr", "xsk"},
+	"xdpfab":                {"internal/udpnode", "internal/calls", "internal/guest", "internal/residence", "internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
 	"internal/testnet/veth": {"internal/dump"},
 	"internal/testnet":      {"internal/testnet/veth", "internal/kernel"},
 

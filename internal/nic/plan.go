@@ -196,13 +196,13 @@ func (i *Interface) taken() error {
 	return Taken(i.Name, i.Attached.holder)
 }
 
-// programName is what the kernel calls the program of package bpf.
-const programName = "xdpfab_steer"
+// ProgramName is what the kernel calls the program of package bpf.
+const ProgramName = "xdpfab_steer"
 
 // Taken adds to an error of attaching the program whether another xdpfab has the
 // interface.
 func Taken(ifname string, err error) error {
-	if b := new(bpf.BusyError); errors.As(err, &b) && b.Name == programName {
+	if b := new(bpf.BusyError); errors.As(err, &b) && b.Name == ProgramName {
 		return fmt.Errorf("%s is in use by another xdpfab process or domain, and one at a time can have it; if that one is a daemon, go through it: name its control socket by XDPFAB_CONTROL or DomainAttr.Control; if its process has died and left resident regions, `xdpfab resident list` shows them, and `xdpfab resident remove` ends them: %w", ifname, err)
 	}
 	return err

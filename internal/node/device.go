@@ -22,6 +22,7 @@ type Device interface {
 	Ports() []engine.Port
 	MAC() wire.MAC
 	MTU() int
+	Medium() wire.Medium // of the ports' packets
 	// Link finds the way to an address: for IP the route and the next hop's MAC.
 	Link(ctx context.Context, a wire.Addr) (wire.Link, error)
 	// Watch begins to report changes, on one goroutine. Close waits for the last call.
@@ -137,6 +138,11 @@ type RegionKeeper interface {
 	Took(r share.Region, m *mr.Memory)
 }
 
+// Disturbable is a device that can do to packets what happens on a bad network.
+type Disturbable interface {
+	Disturb(port.Faults) error
+}
+
 // Lender is a device that may have queues to lend.
 type Lender interface {
 	Lend() (*port.Loan, error)
@@ -151,6 +157,9 @@ type Lender interface {
 
 // Alone is the upstream of a domain that has its interface.
 type Alone struct{}
+
+// Medium implements Device.
+func (Alone) Medium() wire.Medium { return wire.OnEthernet }
 
 // Carries implements Upstream.
 func (Alone) Carries() engine.Carrier { return nil }

@@ -26,6 +26,10 @@ type InterfaceInfo struct {
 	UDP      bool   `json:"udp"`
 	Daemon   string `json:"daemon,omitempty"`
 	Lent     bool   `json:"lent,omitempty"`
+
+	Transport string `json:"transport,omitempty"`
+	Address   string `json:"address,omitempty"`
+	NoXDP     string `json:"no_xdp,omitempty"`
 }
 
 // NetInterface is a network interface as a device.
@@ -49,7 +53,7 @@ func (n NetInterface) Info() InterfaceInfo {
 	return InterfaceInfo{
 		Name: n.Name(), Index: n.Index(), MAC: wire.Addr{MAC: n.MAC()}.String(), MTU: n.MTU(), Driver: n.Driver(),
 		Queues: len(n.Queues()), Relayed: n.Strays(), XDP: m.XDP.String(), Copy: m.Copy.String(),
-		Chunk: n.Chunk(), HugeUMEM: m.Pages == xsk.PagesHuge, UDP: n.UDP(),
+		Chunk: n.Chunk(), HugeUMEM: m.Pages == xsk.PagesHuge, UDP: n.UDP(), Transport: "xdp",
 	}
 }
 

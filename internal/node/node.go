@@ -108,6 +108,7 @@ func (n *Node) Run(life, resident uint64) error {
 		}
 		e, err := engine.New(engine.Config{
 			Carrier: n.Dev.Carries(),
+			Medium:  n.Dev.Medium(),
 			Port:    port, Accept: n.accept, Request: n.requested, Key: n.keyOf,
 			Local: n.Dev.MAC(), MTU: n.Dev.MTU(), Queue: first + q,
 			Secret: secret, Life: life, Resident: resident, Clock: n.Config.Clock,

@@ -57,6 +57,12 @@ func (p *PipeEnd) Silent(netip.Addr) {}
 // Counters implements Device.
 func (p *PipeEnd) Counters() (map[string]uint64, error) { return map[string]uint64{}, nil }
 
+// Disturb implements Disturbable.
+func (p *PipeEnd) Disturb(f port.Faults) error {
+	p.Port.SetFaults(f)
+	return nil
+}
+
 // Info implements Device.
 func (p *PipeEnd) Info() InterfaceInfo {
 	return InterfaceInfo{Name: "pipe", MAC: wire.Addr{MAC: p.Mac}.String(), MTU: PipeMTU, Driver: "memory", Queues: 1}

@@ -4,13 +4,19 @@ package node
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Name returns the address of the node's endpoint of a number on the Ethernet segment.
+// Name returns the address of the node's endpoint of a number: on UDP sockets the IP
+// address, elsewhere that on the Ethernet segment. A guest has its host's.
 func (n *Node) Name(endpoint uint16) string {
-	return wire.Addr{MAC: n.Dev.MAC(), Endpoint: endpoint}.String()
+	a := wire.Addr{MAC: n.Dev.MAC(), Endpoint: endpoint}
+	if ip := n.Dev.Info().Address; ip != "" {
+		a.MAC, a.IP = wire.MAC{}, netip.MustParseAddr(ip)
+	}
+	return a.String()
 }
 
 // Progress moves a node with manual progress on by one step of each engine, and returns

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package udpnode is the device of a node that uses an interface by UDP sockets, and the
+// choice between these and AF_XDP.
+package udpnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/udpport"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Device is an interface, or one address of it, as a node uses it by UDP sockets.
+type Device struct {
+	node.Alone
+	*udpport.Device
+	NoXDP error // why it is not AF_XDP; nil if UDP was asked for
+}
+
+// Ports implements Device.
+func (d *Device) Ports() []engine.Port { return []engine.Port{d.Port()} }
+
+// Medium implements Device.
+func (d *Device) Medium() wire.Medium { return wire.OnSocket }
+
+// Link implements Device.
+func (d *Device) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
+	l, err := d.Device.Link(ctx, a)
+	switch {
+	case errors.Is(err, udpport.ErrClosed):
+		err = fmt.Errorf("%w: %w", errno.Closed, err)
+	case errors.Is(err, udpport.ErrNoRoute):
+		err = fmt.Errorf("%w: %w", port.ErrNoRoute, err)
+	}
+	return l, err
+}
+
+// Watch implements Device. The kernel finds the way of each packet.
+func (d *Device) Watch(func(port.Event)) {}
+
+// Follow implements Device.
+func (d *Device) Follow(wire.Addr, wire.Link, func(wire.Link)) (stop func()) { return func() {} }
+
+// Silent implements Device.
+func (d *Device) Silent(netip.Addr) {}
+
+// Info implements Device.
+func (d *Device) Info() node.InterfaceInfo {
+	info := node.InterfaceInfo{
+		Name: d.Name(), Index: d.Interface().Index, MAC: wire.Addr{MAC: d.MAC()}.String(), MTU: d.MTU(), Driver: "udp",
+		Queues: 1, UDP: true, Transport: UDP.String(), Address: d.Addrs()[0].String(),
+	}
+	if d.NoXDP != nil {
+		info.NoXDP = d.NoXDP.Error()
+	}
+	return info
+}
+
+// Disturb implements Disturbable.
+func (d *Device) Disturb(f port.Faults) error {
+	if f.Delay > 0 {
+		return fmt.Errorf("domain over UDP sockets: delay of %v: want 0: %w", f.Delay, errno.NotImplemented)
+	}
+	d.SetFaults(udpport.Faults{Loss: f.Loss, Duplicate: f.Duplicate, Reorder: f.Reorder, Corrupt: f.Corrupt})
+	return nil
+}
