@@ -47,7 +47,8 @@ type interfaceEntry struct {
 	Daemon *servedBy `json:"daemon,omitempty"`
 	// Silent says that a daemon which may serve the interface has not answered, and the
 	// remedy.
-	Silent string `json:"daemon_silent,omitempty"`
+	Silent  string  `json:"daemon_silent,omitempty"`
+	Sockets sockets `json:"udp_sockets"`
 	// Resident is "yes" if there can be resident regions, or "no: " and the reason.
 	Resident string `json:"resident"`
 }
@@ -184,6 +185,7 @@ func report(ctx context.Context, args []string, socket string) (r infoReport, er
 		e := interfaceEntry{
 			Interface: i, Plan: r.System.Plan(&i, nic.Want{}), MaxFrame: map[string]int{},
 			Daemon: daemons[n].by(i.Name, socket), Silent: daemons[n].silence(), Resident: canReside(r.System.Kernel, i.Driver),
+			Sockets: socketsOf(i.Name),
 		}
 		if s := nic.SettingsOf(i.Index); s.RingErr == nil {
 			e.NICRing, e.NICRingMax = s.RXRing, s.RXRingMax
@@ -274,10 +276,7 @@ func (i *interfaceEntry) text(w io.Writer) {
 	if x := i.Attached; x != nil {
 		attached = strings.TrimSpace(fmt.Sprintf("program %d (%s) %s", x.ID, x.Mode, x.Name))
 	}
-	state := "up"
-	if !i.Up {
-		state = "down"
-	}
+	state := map[bool]string{true: "up", false: "down"}[i.Up]
 	fmt.Fprintf(w, "interface\t%s, index %d, %s\n", i.Name, i.Index, state)
 	fmt.Fprintf(w, "driver\t%s\n", i.Driver)
 	fmt.Fprintf(w, "MTU\t%d bytes: frames of %d (Ethernet), %d (UDP/IPv4), %d (UDP/IPv6)\n",
@@ -289,8 +288,9 @@ func (i *interfaceEntry) text(w io.Writer) {
 	fmt.Fprintf(w, "XDP features\t%s\n", features)
 	fmt.Fprintf(w, "resident regions\t%s\n", i.Resident)
 	fmt.Fprintf(w, "XDP attached\t%s\n", attached)
+	fmt.Fprintf(w, "UDP sockets\t%s\n", i.Sockets)
 	if d := i.Daemon; d != nil {
-		fmt.Fprintf(w, "served by\txdpfabd, process %d: programs go through %s, %d do now\n", d.PID, d.Control, d.Guests)
+		fmt.Fprintf(w, "served by\txdpfabd, process %d%s: programs go through %s, %d do now\n", d.PID, d.how(), d.Control, d.Guests)
 	} else if i.Silent != "" {
 		fmt.Fprintf(w, "served by\tnobody that answers: %s\n", i.Silent)
 	} else if i.Plan.Usable {

@@ -24,6 +24,8 @@ type servedBy struct {
 	PID     int    `json:"pid"`
 	Control string `json:"control"` // its socket
 	Guests  int    `json:"guests"`  // programs that are attached
+	// Transport is "xdp" or "udp": what carries its frames.
+	Transport string `json:"transport"`
 }
 
 // Bounds on how long info waits for a daemon: by the way, and to know what it has got.
@@ -55,7 +57,8 @@ func (s *served) by(ifname, socket string) *servedBy {
 	if s.status == nil {
 		return nil
 	}
-	return &servedBy{PID: s.status.PID, Control: controlOf(ifname, socket), Guests: len(s.status.Guests)}
+	return &servedBy{PID: s.status.PID, Control: controlOf(ifname, socket), Guests: len(s.status.Guests),
+		Transport: s.status.Interface.Transport}
 }
 
 // silence says that the daemon has not answered; empty if it has, or there is none.

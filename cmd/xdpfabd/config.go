@@ -14,6 +14,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xsk"
 )
@@ -30,6 +31,7 @@ type Config struct {
 	Copy       xsk.Mode
 	Generic    bool
 	UDP        bool
+	Transport  udpnode.Transport
 	Window     int // frames
 	GiveUp     time.Duration
 	RTOMin     time.Duration
@@ -117,7 +119,7 @@ func (c Config) node() node.Config {
 func (c Config) options(log *slog.Logger, folder string) host.Options {
 	o := host.Options{
 		Queues: c.Queues, Lend: c.Lend, Copy: c.Copy, Generic: c.Generic, UDP: c.UDP,
-		Pin: folder, Config: c.node(),
+		Transport: c.Transport, Pin: folder, Config: c.node(),
 	}
 	o.Log, o.ResidentLeave = log, c.Leave && folder != ""
 	return o
@@ -141,6 +143,16 @@ func (c Config) validate() []problem {
 	found = append(found, c.validateSockets()...)
 	if c.Leave && c.Pin == pinNone {
 		add("leave", "there is nothing to leave with pin = \"none\"; want \"auto\" or a folder")
+	}
+	if c.Transport == udpnode.UDP {
+		switch {
+		case c.resides() || c.Pin != pinAuto && c.Pin != pinNone:
+			add("transport", "\"udp\" has no XDP program, which resident regions need; want \"xdp\"")
+		case c.Queues > 1 || c.Lend > 0 || c.Spread:
+			add("transport", "\"udp\" has one queue; want neither more queues nor lend nor spread, or \"xdp\"")
+		case c.takeover:
+			add("transport", "\"udp\": such a daemon takes over no other one; want \"xdp\", or stop the other one first")
+		}
 	}
 	if c.RTOMin >= c.GiveUp {
 		add("rto-min", "%v: want less than the %v of give-up, or nothing is ever sent again", c.RTOMin, c.GiveUp)

@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
@@ -156,6 +157,9 @@ func choiceField[T comparable](p *T, choices []choice[T]) field {
 
 // copyModes are the modes of --copy.
 var copyModes = []choice[xsk.Mode]{{"auto", xsk.Auto}, {"copy", xsk.Copy}, {"zero-copy", xsk.ZeroCopy}}
+
+// transports are the choices of --transport.
+var transports = []choice[udpnode.Transport]{{"xdp", udpnode.XDP}, {"udp", udpnode.UDP}, {"auto", udpnode.Auto}}
 
 // coresField is a list of CPU numbers, separated by commas.
 func coresField(p *[]int) field {

@@ -43,6 +43,8 @@ var options = []option[Config]{
 		func(c *Config) field { return boolField(&c.Generic) }},
 	{"udp", "accept frames over UDP (port 34997) as well as raw Ethernet",
 		func(c *Config) field { return boolField(&c.UDP) }},
+	{"transport", "what carries frames: xdp; udp, which are UDP sockets and need no privilege, several times slower; auto: xdp where it can be had",
+		func(c *Config) field { return choiceField(&c.Transport, transports) }},
 	{"window", "request `frames` in flight per session",
 		func(c *Config) field { return intField(&c.Window, 1, 64) }},
 	{"give-up", "`time` of silence after which operations to a peer are given up",

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/udpnode"
 )
 
 // Values of --pin that are no folders.
@@ -61,7 +62,7 @@ func (c Config) inheritPin(folder string) (string, error) {
 // namespace and interface, if it can.
 func (c Config) pinFolder(log *slog.Logger) string {
 	switch {
-	case c.Pin == pinNone:
+	case c.Pin == pinNone, c.Transport == udpnode.UDP:
 		return ""
 	case c.Pin != pinAuto:
 		return c.Pin

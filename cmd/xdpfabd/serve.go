@@ -242,7 +242,11 @@ func (s *server) announce() {
 	i := n.Dev.Info()
 	s.log.Info("serving", "version", version.Version, "address", n.Name(0), "interface", i.Name, "index", i.Index,
 		"driver", i.Driver, "mtu", i.MTU, "queues", i.Queues, "lend", s.cfg.Lend, "xdp", i.XDP, "copy", i.Copy, "huge_umem", i.HugeUMEM,
-		"udp", i.UDP, "cores", fmt.Sprint(n.Config.Cores), "spin", n.Config.Spin.String(), "control", s.cfg.controlPath(), "pid", os.Getpid())
+		"udp", i.UDP, "transport", i.Transport, "cores", fmt.Sprint(n.Config.Cores), "spin", n.Config.Spin.String(),
+		"control", s.cfg.controlPath(), "pid", os.Getpid())
+	if i.NoXDP != "" {
+		s.log.Warn("no AF_XDP: UDP sockets carry the frames, several times slower", "cause", i.NoXDP)
+	}
 	if i.Relayed > 0 {
 		s.log.Warn("the interface has more queues than are in use: frames that arrive on the others are passed on with a copy, "+
 			"unless the NIC steers them", "in_use", i.Queues, "others", i.Relayed,

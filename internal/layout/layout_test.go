@@ -61,7 +61,7 @@ var imports = map[string][]string{
 	"internal/nic":               {"xsk", "bpf", "internal/wire", "internal/kernel", "internal/dump"},
 	"internal/advise":            {"internal/nic"},
 	"internal/control":           {"internal/host", "internal/node", "internal/share", "internal/trust"},
-	"cmd/xdpfabd":                {"internal/host", "internal/node", "mr", "xsk", "internal/control", "internal/death", "internal/version"},
+	"cmd/xdpfabd":                {"internal/host", "internal/node", "internal/udpnode", "mr", "xsk", "internal/control", "internal/death", "internal/version"},
 	"cmd/xdpfab":                 {"*"},
 	"cmd/xdpfab/value":           {"atomic"},
 	"internal/plot":              {},

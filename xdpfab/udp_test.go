@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// onLoopback opens two domains by UDP sockets on addresses of the loopback interface of
+// a network namespace. The second one has a region and an endpoint.
+func onLoopback(t testing.TB, client, server xdpfab.DomainAttr) (a, b *xdpfab.Domain) {
+	t.Helper()
+	testnet.Require(t)
+	pair := testnet.NewVeth(t, testnet.Options{})
+	client.Transport, server.Transport = xdpfab.TransportUDP, xdpfab.TransportUDP
+	return openAt(t, pair.A, "127.0.0.1", client), served(t, openAt(t, pair.A, "127.0.0.2", server))
+}
+
+// openAt opens a domain in a namespace.
+func openAt(t testing.TB, s *testnet.Side, name string, attr xdpfab.DomainAttr) (d *xdpfab.Domain) {
+	t.Helper()
+	err := s.Do(func() (err error) {
+		d, err = xdpfab.Open(context.Background(), name, attr)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.CloseAll(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// served gives a domain a region and an endpoint.
+func served(t testing.TB, d *xdpfab.Domain) *xdpfab.Domain {
+	t.Helper()
+	ep, err := d.NewEndpoint(xdpfab.EndpointAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ep.Enable(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.NewRegion("r", 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// exercise does atomics, arrays, remote reads and writes, and messages, each exactly
+// once.
+func exercise(t *testing.T, a, b *xdpfab.Domain, addr string) {
+	t.Helper()
+	p, err := a.Dial(ctx(t), addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := xdpfab.Word[uint64](ctx(t), p, "r", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := reduced(1000, 200)
+	before, err := w.Load(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var adders sync.WaitGroup
+	for range 4 {
+		adders.Go(func() {
+			c := ctx(t)
+			for range times {
+				if _, err := w.Add(c, 1); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	adders.Wait()
+	if n, err := w.Load(ctx(t)); n-before != uint64(4*times) || err != nil {
+		t.Errorf("sum %d, %v, want %d", n-before, err, 4*times)
+	}
+	r, err := p.Lookup(ctx(t), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := xdpfab.VectorAt[uint64](p, r)
+	at, sums := make([]uint64, 5000), make([]uint64, 5000) // of several frames
+	for i := range at {
+		at[i] = v.Len() - 1
+	}
+	first, err := xdpfab.WordAt[uint64](p, r, v.Len()-1).Load(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Add(ctx(t), at, slices.Repeat([]uint64{1}, len(at)), sums); err != nil || sums[4999]-first != 5000 || !slices.IsSorted(sums) {
+		t.Errorf("%v, last sum %d, want 5000", err, sums[4999]-first)
+	}
+	data := make([]byte, 300_001)
+	for i := range data {
+		data[i] = byte(i * 7)
+	}
+	back := make([]byte, len(data))
+	if err := p.Write(ctx(t), r, 4096, data); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Read(ctx(t), r, 4096, back); err != nil || !bytes.Equal(data, back) {
+		t.Errorf("read back: %v, equal: %v", err, bytes.Equal(data, back))
+	}
+	box, err := b.NewMailbox(xdpfab.MailboxAttr{Number: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	mp, err := a.Dial(ctx(t), addr+"/5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mp.Close()
+	messages := reduced(500, 100)
+	var sender sync.WaitGroup
+	sender.Go(func() {
+		for i := range messages {
+			if err := mp.Send(ctx(t), fmt.Appendf(nil, "message %d", i)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for i := range messages {
+		m, err := box.Receive(ctx(t), make([]byte, 100))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("message %d", i); string(m.Bytes) != want {
+			t.Fatalf("message %q, want %q", m.Bytes, want)
+		}
+	}
+	sender.Wait()
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUDPLoopback(t *testing.T) {
+	for _, progress := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
+		t.Run(progress.String(), func(t *testing.T) {
+			a, b := onLoopback(t, xdpfab.DomainAttr{Progress: progress}, xdpfab.DomainAttr{})
+			if got := b.Name(0); got != "127.0.0.2" {
+				t.Errorf("name %q, want 127.0.0.2", got)
+			}
+			exercise(t, a, b, b.Name(0))
+		})
+	}
+}
+
+// A node with UDP sockets speaks with one with AF_XDP, either way.
+func TestUDPWithXDP(t *testing.T) {
+	testnet.Require(t)
+	pair := testnet.NewVeth(t, testnet.Options{})
+	sockets := served(t, openAt(t, pair.A, pair.A.IfName, xdpfab.DomainAttr{Transport: xdpfab.TransportUDP}))
+	xdp := served(t, openAt(t, pair.B, pair.B.IfName, xdpfab.DomainAttr{UDP: true}))
+	for name, c := range map[string]struct {
+		from, to *xdpfab.Domain
+		addr     string
+	}{
+		"to XDP, IPv4":     {sockets, xdp, pair.B.IP4.String()},
+		"to XDP, IPv6":     {sockets, xdp, pair.B.IP6.String()},
+		"to sockets, IPv4": {xdp, sockets, pair.A.IP4.String()},
+		"to sockets, IPv6": {xdp, sockets, pair.A.IP6.String()},
+	} {
+		t.Run(name, func(t *testing.T) { exercise(t, c.from, c.to, c.addr) })
+	}
+}
