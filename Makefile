@@ -66,6 +66,14 @@ test-unit:
 	@scripts/need go
 	$(GO) test -timeout 10m $(PKGS)
 
+# The tests of pipes over UDP sockets on a loopback interface, with and without the calls
+# of Linux for many messages.
+test-udp:
+	@scripts/need go
+	XDPFAB_TEST_CABLE=udp $(GO) test -count=1 -short -timeout 30m ./internal/udpport ./xdpfab
+	XDPFAB_TEST_CABLE=udp XDPFAB_TEST_PORTABLE=1 $(GO) test -count=1 -short -timeout 30m -run \
+		'Word|Vector|RMA|Send|Message|Mailbox|Restart|Faults|Order' ./xdpfab
+
 # For the loop at the desk: lint for this processor, and the tests that need no root, of
 # which those run whose packages have changed since. Under a minute with a warm cache.
 FAST = $(shell $(GO) list $(PKGS) | grep -vE '/(bench|test|testnet|layout)(/|$$)')

@@ -14,6 +14,7 @@ import (
 // fi_domain(3): closing a domain fails as long as anything on it is open. The error
 // names what is open.
 func TestCloseNamesChildren(t *testing.T) {
+	xdpfab.NotOverSockets(t, "it names peers by Ethernet addresses")
 	a, b, err := xdpfab.Pipe()
 	if err != nil {
 		t.Fatal(err)

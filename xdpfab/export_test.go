@@ -22,19 +22,33 @@ func init() { node.DefaultGiveUp, host.MostHeld, looks = time.Minute, time.Minut
 // Again ends a domain of a Pipe, with farewells to its peers or as if its process had
 // been killed, and returns the next life of the node: without memory or endpoints.
 func (d *Domain) Again(killed bool) (*Domain, error) {
-	end := d.node.Dev.(*node.PipeEnd)
 	if killed {
-		end.Port.SetFaults(port.Faults{Loss: 1})
+		if err := d.node.Dev.(node.Disturbable).Disturb(port.Faults{Loss: 1}); err != nil {
+			return nil, err
+		}
 	}
 	if err := d.CloseAll(); err != nil {
 		return nil, err
 	}
-	end.Port.SetFaults(port.Faults{})
+	dev, err := nextOf(d.node.Dev)
+	if err != nil {
+		return nil, err
+	}
 	f, err := NewFabric(d.attr)
 	if err != nil {
 		return nil, err
 	}
-	return f.adopt(&node.PipeEnd{Port: end.Port, Mac: end.Mac}, f.attr)
+	return f.adopt(dev, f.attr)
+}
+
+// nextOf returns the device of the next life of a node.
+func nextOf(dev node.Device) (node.Device, error) {
+	end, is := dev.(*node.PipeEnd)
+	if !is {
+		return socketAt(dev.Info().Name)
+	}
+	end.Port.SetFaults(port.Faults{})
+	return &node.PipeEnd{Port: end.Port, Mac: end.Mac}, nil
 }
 
 // Calls is how many calls to the peer, by any of its uses, are under way or wait.

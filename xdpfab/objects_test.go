@@ -113,6 +113,7 @@ func TestCounterByHand(t *testing.T) {
 
 // Lookup returns the address that was inserted, in one form.
 func TestAddressVectorLookup(t *testing.T) {
+	xdpfab.NotOverSockets(t, "it names peers by Ethernet addresses")
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
 	for addr, want := range map[string]string{
 		"02:00:00:00:00:77":   "02:00:00:00:00:77",

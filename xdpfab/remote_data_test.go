@@ -103,7 +103,7 @@ func withData(dest xdpfab.Address, each func(name string, form atomic.Func, m *x
 func TestRemoteCQData(t *testing.T) {
 	for _, progress := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
 		f := setUpBoth(t, xdpfab.DomainAttr{}, xdpfab.DomainAttr{Progress: progress}, 64)
-		at := newTarget(t, f.server, 16, "02:00:00:00:00:77", f.ep.Name())
+		at := newTarget(t, f.server, 16, xdpfab.Nobody(), f.ep.Name())
 		dest, err := f.av.Insert(ctx(t), at.name)
 		if err != nil {
 			t.Fatal(err)

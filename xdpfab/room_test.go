@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -74,6 +75,9 @@ func nobody(t *testing.T, d *Domain) *calls.Peer {
 		t.Fatal(err)
 	}
 	addr := wire.Addr{MAC: wire.MAC{2, 0, 0, 0, 0, 0x77}}
+	if OverSockets {
+		addr = wire.Addr{IP: netip.MustParseAddr("127.127.0.77")}
+	}
 	link, err := d.node.Dev.Link(context.Background(), addr)
 	if err != nil {
 		t.Fatal(err)

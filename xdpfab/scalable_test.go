@@ -160,6 +160,7 @@ func TestScalableOrder(t *testing.T) {
 // With the address the names of its receive contexts are removed, and what waits for them
 // fails.
 func TestScalableRemove(t *testing.T) {
+	xdpfab.NotOverSockets(t, "it names peers by Ethernet addresses")
 	f := setUp(t, xdpfab.DomainAttr{}, 16)
 	b := &bench{t, f.client, f.server, f.av, f.dest, 1}
 	theirs, _ := scalable(t, f.server, 2)

@@ -164,6 +164,7 @@ func (s *succession) tryOpen(h *host.Handover) (d *Domain, err error) {
 
 // newSuccession returns the first domain, and one at the other end with a region.
 func newSuccession(t *testing.T) (*succession, *Domain) {
+	NotOverSockets(t, "such a domain is not handed over")
 	a, b, _ := pipeWithRegion(t, 4096)
 	s := succeed(t, a)
 	s.dev = a.node.Dev.(*node.PipeEnd)

@@ -378,7 +378,7 @@ func checkFailure(t *testing.T, f *fixture, name string, certainty, cause error)
 func TestPeers(t *testing.T) {
 	impatient := setUp(t, xdpfab.DomainAttr{GiveUp: 200 * time.Millisecond}, 64)
 	c := ctx(t)
-	if _, err := impatient.client.Dial(c, "02:00:00:00:00:77"); !errors.Is(err, xdpfab.ErrPeerSilent) || !errors.Is(err, xdpfab.ErrNotExecuted) {
+	if _, err := impatient.client.Dial(c, xdpfab.Nobody()); !errors.Is(err, xdpfab.ErrPeerSilent) || !errors.Is(err, xdpfab.ErrNotExecuted) {
 		t.Errorf("silent peer: %v", err)
 	}
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
@@ -547,7 +547,7 @@ func TestCloseReleasesWaiters(t *testing.T) {
 		f := setUp(t, a, 64)
 		errs := make(chan error)
 		go func() {
-			_, err := f.client.Dial(ctx(t), "02:00:00:00:00:77")
+			_, err := f.client.Dial(ctx(t), xdpfab.Nobody())
 			errs <- err
 		}()
 		testnet.Blocked(t, 1, "xdpfab.(*Domain).Dial")
