@@ -107,7 +107,7 @@ func TestTakeoverBorrowed(t *testing.T) {
 		lent("free")
 		if round == 0 {
 			next(func() {})
-			before = d.holdings()
+			before = d.usual()
 		}
 	}
 	if word(t, file) != total {

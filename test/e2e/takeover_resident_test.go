@@ -75,7 +75,7 @@ func takeOverResident(t *testing.T, kept bool) {
 		}
 		d = next
 		if more(); i == 0 {
-			before = d.holdings()
+			before = d.usual()
 		}
 		if i == 1 {
 			refused("--pin is", xdpfabdPath)

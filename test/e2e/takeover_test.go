@@ -67,7 +67,7 @@ func TestTakeover(t *testing.T) {
 			adders[j].eventually("going on", func() bool { return added() > was })
 		}
 		if i == 1 {
-			before = d.holdings()
+			before = d.usual()
 		}
 	}
 	sums := map[int]uint64{}
@@ -202,7 +202,7 @@ func TestTakeoverFails(t *testing.T) {
 		d.eventually("going on", func() bool { return strings.Count(d.err.String(), "this daemon goes on") == i+1 })
 		goOn()
 		if i == 0 {
-			before = d.holdings()
+			before = d.usual()
 		}
 	}
 	var now holdings
