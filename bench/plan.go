@@ -19,7 +19,7 @@ type entry struct {
 const (
 	roundTrips   = "Round trips, one operation in flight"
 	throughputs  = "Throughput, window full"
-	tails        = "Round trips beside a poller that is not there at once"
+	tails        = "Round trips when the poller has to be woken first"
 	arrays       = "Base sums of arrays of uint64"
 	messageTrips = "Round trips of messages and reads of 8 bytes, one at a time"
 	messageRates = "Messages of 4 KiB, one way, MTU 1500 unless it is said"
@@ -35,7 +35,7 @@ const (
 	fullFrame    = 1514 // bytes with the Ethernet header, at the MTU of 1500
 	perFrame     = 60   // counters that the floor increments for a full frame
 	fullWindow   = 4096 // posts of one word, or of a short array
-	singleWindow = 1024 // posts of one word, as many as fill six frames; what belongs to many more leaves the cache
+	singleWindow = 1024 // posts of one word, as many as fill six frames; the state of many more would not fit the cache
 	scattered    = 182  // words of a post that fill a frame
 	manyPosts    = 32   // posts in flight of that many words each
 	spreadWords  = 4096 // words that operations go to in turn; together 32 KiB

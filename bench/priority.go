@@ -17,7 +17,7 @@ import (
 const nice = -10
 
 // raise gives this thread the priority of contestants, which a child inherits, and
-// returns what undoes that. A process that may not have it goes on without.
+// returns what undoes that. A process without the right to it keeps its priority.
 func raise() (restore func()) {
 	const kernelBase = 20 // the system call returns 20 minus the nice value
 	before, err := unix.Getpriority(unix.PRIO_PROCESS, 0)

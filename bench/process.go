@@ -25,7 +25,7 @@ const (
 
 // command says how to start a contestant.
 type command struct {
-	program string // name of a file beside this program, or in PATH
+	program string // name of a file in this program's folder, or in PATH
 	args    []string
 	env     []string // on top of ours
 }

@@ -26,8 +26,9 @@ type initiator struct {
 	out  io.Writer // of the report
 	s    *settings
 	kind load.Kind
-	// beside, if it is not nil, is called while operations at a fixed rate are under way.
-	beside func()
+	// meanwhile, if it is not nil, is called while operations at a fixed rate are under
+	// way.
+	meanwhile func()
 }
 
 func initiate(ctx context.Context, dom *xdpfab.Domain, s *settings) error {

@@ -55,7 +55,7 @@ func lossy(ctx context.Context, s *settings) error {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		next := time.Duration(0)
-		in.beside = func() {
+		in.meanwhile = func() {
 			if now := in.Now(); now >= next {
 				next = now + look
 				server.Progress()

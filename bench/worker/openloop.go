@@ -33,8 +33,8 @@ func (in *initiator) open(ctx context.Context, end time.Duration) error {
 		} else if g.InFlight() == 0 {
 			return context.Cause(ctx)
 		}
-		if in.beside != nil {
-			in.beside()
+		if in.meanwhile != nil {
+			in.meanwhile()
 		}
 		if err := g.Collect(ctx, false); err != nil {
 			return err

@@ -17,7 +17,8 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// room is the number of operations that the queues have room for, beside those under way.
+// room is the number of operations that the queues have room for, in addition to those
+// under way.
 const room = 64
 
 // transfer returns what is measured.

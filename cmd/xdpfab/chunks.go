@@ -28,7 +28,7 @@ type chunk struct {
 // chunks are the steps of a copy.
 type chunks struct {
 	next   func(*chunk) (more bool, err error) // says what the next chunk is; it may wait
-	carry  func(context.Context, *chunk) error // reads or writes it, beside others
+	carry  func(context.Context, *chunk) error // reads or writes it, while others are under way
 	finish func(*chunk) error                  // has chunks that were carried, in their order
 }
 

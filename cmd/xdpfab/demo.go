@@ -70,7 +70,7 @@ that you can try things.`,
 	}
 	a.jsonFlag(c)
 	c.Flags().BoolVar(&f.keep, "keep", false, "wait for Ctrl-C before cleaning up")
-	c.Flags().StringVar(&f.daemon, "daemon", "", "path of xdpfabd; default: beside this program")
+	c.Flags().StringVar(&f.daemon, "daemon", "", "path of xdpfabd; default: in this program's folder")
 	return c
 }
 
@@ -224,7 +224,7 @@ func (d *demo) measure(ctx context.Context, mac, ip string) error {
 // residentRegion is the daemon's region that the XDP program executes on.
 const residentRegion = "resident"
 
-// measureResident measures it beside the ordinary one.
+// measureResident measures it, for comparison with the ordinary one.
 func (d *demo) measureResident(ctx context.Context, mac string) error {
 	for _, args := range [][]string{
 		{"--progress", "manual"},

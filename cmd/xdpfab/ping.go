@@ -56,7 +56,7 @@ when the peer is silent for --timeout. Three lost in a row end the command.`,
 	f.link.register(c)
 	a.jsonFlag(c)
 	c.Flags().StringVar(&f.region, "region", "", "read a word of this region")
-	c.Flags().IntVarP(&f.count, "count", "c", 1000, "round trips; 0 goes on until interrupted")
+	c.Flags().IntVarP(&f.count, "count", "c", 1000, "round trips; 0 continues until interrupted")
 	c.Flags().DurationVar(&f.interval, "interval", 0, "pause between round trips")
 	return c
 }

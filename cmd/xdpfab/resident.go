@@ -21,8 +21,8 @@ const pinRoot = "/sys/fs/bpf/xdpfab"
 func (a *app) residentCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resident",
-		Short: "List or remove resident regions that a dead process has left",
-		Long: `The kernel goes on with the resident regions of a daemon that was killed, until the
+		Short: "List or remove resident regions that a dead process left",
+		Long: `The kernel keeps serving the resident regions of a daemon that was killed, until the
 next daemon on the interface takes them back. These commands are for regions that no
 daemon will take back: they hold memory, and the interface.`,
 		Example: `  xdpfab resident list
@@ -37,8 +37,8 @@ func (a *app) residentListCmd() *cobra.Command {
 		Use:   "list [FOLDER]",
 		Short: "List the folders in which resident regions are kept",
 		Long: `list shows the folders below FOLDER, ` + pinRoot + `, in which processes keep
-resident regions. STATE is in use while a process has it, left when that has died and the
-kernel goes on, and damaged when nothing goes on.`,
+resident regions. STATE is "in use" while a process has it, "left" after that process died
+and while the kernel serves the regions, and "damaged" when nothing serves them.`,
 		Example: "  xdpfab resident list",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

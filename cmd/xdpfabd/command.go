@@ -37,13 +37,13 @@ same name, or adds one:
           backing=anonymous|memfd|resident|/path, huge=auto|never|require
 
 The XDP program itself executes what peers do to a resident region, without a
-poller. It takes Linux 5.18. If the daemon is
-killed, the kernel goes on with resident regions and the sessions that use them;
-the next daemon takes them back, if it has a region of the same name and size. All
-else is new then. --pin says where this is kept. A daemon that ends in order removes
-it, and tells its peers, unless --leave is given; so does "xdpfab resident remove",
-when a dead daemon has left it. Regions of any sort come and go while the daemon runs by
-"xdpfab region create" and "xdpfab region remove"; have those that are to stay in the
+poller. It takes Linux 5.18. If the daemon is killed, the kernel keeps serving
+resident regions and the sessions that use them. The next daemon takes back each
+region that it configures with the same name and size; everything else is new then.
+--pin names the folder of this state. A daemon that ends in order removes the state
+and tells its peers, unless --leave is given; "xdpfab resident remove" removes the
+state of a dead daemon. "xdpfab region create" and "xdpfab region remove" add and
+remove regions of any sort while the daemon runs; put those that shall stay into the
 configuration, too.
 
 Programs on this machine use the interface through the daemon: they open it as
@@ -59,7 +59,7 @@ before them:
            (* for any text; empty: none), guests (programs at a time); limits of
            each: entries, arena, arrivals, endpoints, peers, regions, memory,
            queues that it borrows (see --lend); kept, for regions that outlive
-           their programs; weight, its share beside others
+           their programs; weight, its share in proportion to others' weights
 
 More control sockets, say one for each container, are [[socket]] in the file, or:
 
@@ -70,21 +70,22 @@ SIGTERM and SIGINT end the daemon: it closes its sessions and releases the
 interface. A second one ends it at once, unless it comes within a second of the
 first. SIGHUP is ignored, since the configuration is read only once.
 
-The daemon goes on while the interface is down, and when its name changes. With
+The daemon continues while the interface is down, and when its name changes. With
 --udp it serves the IP addresses that the interface has at each moment; it may
-have none at the start. The daemon ends with code 1 when peers cannot reach it any
-more: the interface is removed, replaced, moved to another network namespace or
+have none at the start. The daemon ends with code 1 when peers can no longer reach
+it: the interface is removed, replaced, moved to another network namespace or
 given another hardware address, another program detaches the XDP program, or the
 MTU is set below its value at the start. Raising the MTU and setting it back does
 no harm.
 
 With --takeover the daemon takes the place of the one that runs on the same
-interface, and that one ends: its sessions and its guests go on after a pause, with
-nothing lost or done twice. Regions that both name keep their contents. Resident regions, and programs that have
-borrowed a queue, go on without one. If this one cannot, that one goes on. So it does
-if this one is asked to end before all is handed over: it gives the takeover up and
-exits with code 0, as for any end on request. That a takeover has succeeded is told by
-readiness (sd_notify), or by the status at the control socket, never by an exit code.
+interface, and the old one ends: its sessions and its guests continue after a pause,
+with nothing lost or done twice. Regions that both name keep their contents. Resident
+regions, and programs that borrowed a queue, continue without a pause. If the new
+daemon cannot start, the old one continues. If the new one is asked to end before it
+has everything, it gives the takeover up and exits with code 0, as for any end on
+request, and the old one continues. Readiness (sd_notify) and the status at the
+control socket say that a takeover succeeded; no exit code does.
 
 The daemon needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and
 CAP_IPC_LOCK or a sufficient limit of locked memory (ulimit -l). It does not need

@@ -31,7 +31,8 @@ func (c Config) paths() []string {
 	return all
 }
 
-// doors opens the other control sockets beside the usual one, or closes all.
+// doors opens all control sockets but the usual one, which is open. If one fails, it
+// closes all.
 func (s *server) doors(ctx context.Context, usual net.Listener) ([]door, error) {
 	all := []door{{usual, s.cfg.controlPath()}}
 	for i, c := range s.cfg.Sockets {
@@ -55,8 +56,8 @@ func closeDoors(doors []door) (err error) {
 	return err
 }
 
-// leftDoor is a control socket that one daemon has left and another one goes on with:
-// connections wait there.
+// leftDoor is a control socket that one daemon handed to the next one; connections wait
+// there.
 type leftDoor struct {
 	FD   int  `json:"-"`
 	Made bool // see control.Leave
@@ -81,9 +82,9 @@ func closeLeft(left []leftDoor) {
 	}
 }
 
-// inheritDoors goes on with control sockets that were left, in the order of paths, and
-// has them obey this daemon's configuration. The file descriptors stay the caller's. If
-// there is an error, all are left again.
+// inheritDoors takes over control sockets that were handed on, in the order of paths, and
+// has them obey this daemon's configuration. The file descriptors stay the caller's.
+// After an error, all of them are handed on again.
 func (s *server) inheritDoors(left []leftDoor) (all []door, err error) {
 	paths := s.cfg.paths()
 	if len(left) != len(paths) {
@@ -122,8 +123,9 @@ func leaveAlone(doors []door) error {
 }
 
 // together returns a function for each of n control sockets to call when it takes no more
-// requests. It returns when all have called theirs and last has run, but at once if the
-// daemon goes on: then one socket has failed, and the others learn of it by that.
+// requests. The function returns when all have called theirs and last has run. It returns
+// at once if the daemon stays: then one socket has failed, and the others learn of it
+// that way.
 func together(ctx context.Context, n int, last func()) func() {
 	var open sync.WaitGroup
 	var once sync.Once

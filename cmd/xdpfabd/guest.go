@@ -268,7 +268,7 @@ var guestOptions = []option[GuestConfig]{
 	{"total", "bytes of memory that all programs of the rule take together; no limit but the daemon's", func(g *GuestConfig) field { return sizeField(&g.Total) }},
 	{"kept", "bytes of regions that outlive their programs, of all programs of the rule together; none", func(g *GuestConfig) field { return sizeField(&g.Limits.Kept) }},
 	{"memory", "bytes that its regions span; 16GiB", func(g *GuestConfig) field { return sizeField(&g.Limits.Memory) }},
-	{"weight", "share of the interface beside other programs', in proportion to theirs; 1", func(g *GuestConfig) field { return countField(&g.Limits.Weight, 1, mostWeight) }},
+	{"weight", "share of the interface, in proportion to other programs' weights; 1", func(g *GuestConfig) field { return countField(&g.Limits.Weight, 1, mostWeight) }},
 	{"queues", "queues that programs of one user borrow, on which they can put any frame on the wire; 0", func(g *GuestConfig) field { return countField(&g.Limits.Queues, 1, 63) }},
 	{"deny", "true: the program may not attach", func(g *GuestConfig) field { return boolField(&g.Deny) }},
 }

@@ -34,8 +34,8 @@ import (
 //	      ◀──────── verdict ─────  from here on this one cannot come back
 //	      ─ verdict ────────────▶  it serves
 //
-// Until the next one has read the last but one, whatever goes wrong, this daemon opens
-// the handover itself and goes on, and says so first. The next one does nothing that
+// If anything fails before the next one has read the last message but one, this daemon
+// says so first, opens the handover itself and continues. The next one does nothing that
 // peers could notice before it knows that this one will not: by that verdict, or, if
 // there is none, as this one has died.
 
@@ -67,8 +67,8 @@ type verdict struct {
 	Lent   []int  // those that programs have, by number
 	Lend   int    // how many this one can lend
 	Pin    string // folder in which this one keeps its resident regions; empty for none
-	// Regions are those of this one that the next one goes on with: those that it claims,
-	// and those that a command has added here. It makes the others anew.
+	// Regions are those that pass to the next daemon: those that it claims, and those
+	// that a command added here. It makes the others anew.
 	Regions []legacyOf
 	Keys    []uint64 // of those, in this order, which stay; none from an older release
 	Files   []fileID // in which those lie, in this order; none from an older release
@@ -89,9 +89,9 @@ func hear(conn net.Conn) (v verdict, err error) {
 	return v, err
 }
 
-// legacy is what the daemon itself leaves to the next one, beside what the domain does.
-// File descriptors, in this order: a pidfd of the daemon, the control sockets, and the
-// memfds of regions.
+// legacy is what the daemon itself leaves to the next one, in addition to the domain's
+// handover. File descriptors, in this order: a pidfd of the daemon, the control sockets,
+// and the memfds of regions.
 type legacy struct {
 	Former  bool // the first file descriptor is a pidfd of this daemon
 	Doors   []leftDoor
@@ -123,7 +123,7 @@ func (c Config) drainTime() time.Duration { return min(max(c.GiveUp, 2*time.Seco
 type leaving struct {
 	conn  *net.UnixConn
 	doors []leftDoor
-	given []*region // that the next daemon goes on with
+	given []*region // to the next daemon
 	h     *host.Handover
 	err   error // why there is no handover
 	since time.Time
@@ -296,7 +296,7 @@ func (s *server) leave(ctx context.Context) {
 }
 
 // replaced gives the daemon's place to another one. If that fails, it returns the control
-// sockets, with which this one goes on.
+// sockets, and this one continues with them.
 func (s *server) replaced(to *leaving) ([]door, error) {
 	defer to.close()
 	gone, err := s.give(to)
@@ -359,8 +359,7 @@ func (s *server) give(to *leaving) (gone bool, err error) {
 	return true, nil
 }
 
-// comeBack goes on with what was to be handed over, and returns the control
-// sockets.
+// comeBack reopens what was to be handed over, and returns the control sockets.
 func (s *server) comeBack(to *leaving) ([]door, error) {
 	s.leaves.Store(false)
 	defer s.served.release()

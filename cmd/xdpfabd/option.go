@@ -121,7 +121,7 @@ func checkBacking(s string) error {
 	return nil
 }
 
-// shorthands are the words that --region takes beside key=value.
+// shorthands are the words that --region takes in addition to key=value.
 var shorthands = map[string]string{
 	"ro": "access=read", "wo": "access=write", "rw": "access=both", "memfd": "backing=memfd", "resident": "backing=resident",
 }

@@ -194,8 +194,8 @@ func (s *server) serve(ctx context.Context, doors []door) (err error) {
 	}
 }
 
-// run serves the control socket and the regions until ctx ends, or one of the two
-// cannot be served any more.
+// run serves the control socket and the regions until ctx ends, or until it can no longer
+// serve one of the two.
 func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors []door) error {
 	var wg sync.WaitGroup
 	task := func(f func() error) {

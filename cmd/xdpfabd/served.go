@@ -59,8 +59,8 @@ func (s *served) change(by func(list []*region) ([]*region, error)) error {
 	return err
 }
 
-// given returns the regions that a daemon with these goes on with: those that it has too,
-// and those that a command has added. A region of one name must be the same in both.
+// given returns the regions that pass to a daemon that claims these: those that this one
+// has too, and those that a command added. A region of one name must be the same in both.
 func (s *served) given(claimed []legacyOf) (given []*region, err error) {
 	for _, r := range s.all() {
 		i := slices.IndexFunc(claimed, func(c legacyOf) bool { return c.Name == r.Name })

@@ -14,8 +14,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/control"
 )
 
-// SocketConfig is a control socket beside the usual one. Rules can be about programs that
-// come by it.
+// SocketConfig is a control socket in addition to the usual one. A rule may apply to the
+// programs that connect to it.
 type SocketConfig struct {
 	Path  string
 	Group string // name or number; empty: the process's

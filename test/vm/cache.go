@@ -120,9 +120,9 @@ func (c *Cache) named(s Suite, arch *Arch, fresh bool) (*Kernel, error) {
 	return k, err
 }
 
-// ensure fills a folder of the cache from a Debian suite's packages, unless what is
-// wanted is present. The folder is complete or missing: it is filled beside its place,
-// and then moved.
+// ensure fills a folder of the cache from a Debian suite's packages, unless present
+// reports that it is there. The folder is complete or missing: ensure fills a temporary
+// folder in the same directory, and then renames it.
 func (c *Cache) ensure(suite string, arch *Arch, dir string, present func() error, fill func(a *apt, into string) error) error {
 	l, err := c.lock("kernel-" + suite + arch.suffix()) // which is that of apt's lists, too
 	if err != nil {
@@ -139,15 +139,15 @@ func (c *Cache) ensure(suite string, arch *Arch, dir string, present func() erro
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
-	beside, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+"-")
+	staging, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+"-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(beside)
-	if err := fill(a, beside); err != nil {
+	defer os.RemoveAll(staging)
+	if err := fill(a, staging); err != nil {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(dir), os.Rename(beside, dir)); err != nil {
+	if err := errors.Join(os.RemoveAll(dir), os.Rename(staging, dir)); err != nil {
 		return fmt.Errorf("cache: %w", err)
 	}
 	return nil

@@ -50,7 +50,7 @@
 //
 // # Kernels and acceleration
 //
-// A kernel is the path of a bzImage, beside which its modules lie, or a name (see
+// A kernel is the path of a bzImage, with its modules in the same folder, or a name (see
 // [Suites], [FullKernel]), for which the newest kernel of a Debian release is downloaded
 // by apt and unpacked into the user's cache. Nothing is installed, and the host's apt is
 // only asked for its mirror.

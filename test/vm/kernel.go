@@ -24,9 +24,9 @@ type Kernel struct {
 	Modules string // path of its lib/modules/RELEASE
 }
 
-// OpenKernel looks at a kernel image. Its modules are those of the given folder, or
-// if that is empty, of the folder that belongs to the image: lib/modules/RELEASE or
-// usr/lib/modules/RELEASE beside the image's boot/, or the image's own folder.
+// OpenKernel looks at a kernel image. Its modules are those of the given folder, or if
+// that is empty, of the folder that belongs to the image: lib/modules/RELEASE or
+// usr/lib/modules/RELEASE next to the image's boot/, or the image's own folder.
 func OpenKernel(image, modules string) (*Kernel, error) {
 	arch, release, err := identify(image)
 	if err != nil {
