@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bpf is where an operation enters a node: the XDP program that sees
-// each received packet first. It finds the xdpfab frames among them, drops
-// malformed ones, and redirects the rest to the AF_XDP socket (package xsk) that
-// owns the frame's session; all other traffic goes on to the kernel untouched.
+// Package bpf is where an operation enters a node: the XDP program that sees each
+// received packet first. It finds the xdpfab frames among them, drops malformed ones, and
+// redirects the rest to the AF_XDP socket (package xsk) that owns the frame's session;
+// all other traffic passes to the kernel untouched.
 //
 //	packet ─ find frame ─ check frame ─ lane ─► sockets[queue*64+lane] ─► xsk
 //	             │             │          │

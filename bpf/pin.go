@@ -18,9 +18,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
-// A program that is pinned goes on without its process: the link, which has the program,
-// and the maps are files of a BPF file system (bpffs). The link is pinned last and taken
-// away first, so a folder with a link is complete, and without one nothing goes on.
+// A pinned program outlives its process: the link, which holds the program, and the maps
+// are files of a BPF file system (bpffs). The link is pinned last and removed first, so a
+// folder with a link is complete, and in a folder without one no program runs.
 
 // pinnedLink is the name of the link in the folder.
 const pinnedLink = "link"
@@ -33,7 +33,7 @@ var ErrStray = errno.New("what another process has left belongs to another inter
 // removed, or it was detached.
 var ErrEnded = errno.New("what is pinned there has ended with its interface", syscall.ENOLINK)
 
-// shared returns the maps that the next program goes on with, by name.
+// shared returns the maps that the next program will share, by name.
 func (p *Program) shared() map[string]*ebpf.Map {
 	m := &p.objects.steerMaps
 	return map[string]*ebpf.Map{steerMapSockets: m.Sockets, steerMapExecutors: m.Executors, steerMapCounters: m.Counters, steerMapServed: m.Served}
@@ -62,7 +62,7 @@ func (p *Program) Pin(folder string) error {
 	return nil
 }
 
-// Pinned reports whether a folder has a program that goes on without a process.
+// Pinned reports whether a folder has a program that runs without a process.
 func Pinned(folder string) bool {
 	_, err := os.Lstat(filepath.Join(folder, pinnedLink))
 	return err == nil
@@ -121,8 +121,8 @@ func Adopt(folder string, cfg Config, queues, ifindex int) (*Program, error) {
 	return p, nil
 }
 
-// Replace puts a program of Adopt or TakeOver in the place of the former one, in one
-// step: no packet finds none. Without it the former one goes on, also after Close.
+// Replace replaces the former program by one of Adopt or TakeOver, in one step: each
+// packet meets one of the two. Until Replace the former program runs, also after Close.
 func (p *Program) Replace() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

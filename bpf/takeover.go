@@ -17,11 +17,11 @@ import (
 )
 
 // An attached program can pass from one process to the next as file descriptors, pinned
-// or not: a link stays as long as anybody has a descriptor of it, and keeps its place on
-// the interface when it gets another program, which goes on with the same maps.
+// or not: a link stays as long as any process has a descriptor of it, and keeps its place
+// on the interface when it gets another program, which uses the same maps.
 
 // Files are the descriptors of an attached program, by name: of its link, and of the maps
-// that the next program goes on with.
+// that the next program shares.
 type Files map[string]int
 
 // Close closes the descriptors.
@@ -98,8 +98,8 @@ func (p *Program) Stay() {
 // leaves what is attached, for the former process to go on with it, until Stay.
 //
 // A program of another number of queues is replaced by one with maps of its own, unless
-// it has an executor. If the link has been detached meanwhile, the program goes on with
-// the maps, and has to be attached (Attach).
+// it has an executor. If the link was detached meanwhile, the program shares the maps,
+// and has to be attached (Attach).
 //
 // Errors are those of Adopt, but for ErrEnded; and ErrNoNative, since a program that runs
 // in generic mode wants cfg.AllowGeneric.

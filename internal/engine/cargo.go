@@ -73,9 +73,9 @@ func (g *cargo) expand() {
 	}
 }
 
-// expanded goes through the cargoes of the frames in flight. None has followers any more
-// when the first one is yielded, since a flight that is recycled meanwhile must not
-// become that of a follower.
+// expanded goes through the cargoes of the frames in flight. It detaches the followers of
+// all of them before it yields the first one: otherwise a flight that is recycled
+// meanwhile could become the flight of a follower.
 func (c *conn) expanded() iter.Seq[*cargo] {
 	return func(yield func(*cargo) bool) {
 		for _, g := range c.frames {

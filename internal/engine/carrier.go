@@ -153,7 +153,7 @@ func (g *carriage) hand(f *flight) bool {
 	return true
 }
 
-// round does what there is to do for operations in the carrier's hands, once.
+// round serves the operations in the carrier's hands once.
 func (g *carriage) round() int {
 	n := g.Receive(g.done)
 	if len(g.fed) > 0 {
@@ -219,7 +219,7 @@ func (g *carriage) came(f *flight, of *carriedStream) {
 // open completes an operation whose outcome is unknown, and may become known later.
 func (g *carriage) open(tag uint32, f *flight, why session.Reason) {
 	if f.ring == nil {
-		return // completed already: its stand-in goes on waiting
+		return // completed already: its stand-in keeps waiting
 	}
 	if of := g.parts[tag].of; of != nil {
 		g.end(of)

@@ -38,7 +38,7 @@ func (g *carriage) begin(f *flight) bool {
 	return true
 }
 
-// feed hands over what there is room for of the operations that have begun.
+// feed hands over parts of the operations that have begun, until there is no room.
 func (g *carriage) feed() {
 	for i := 0; i < len(g.fed); {
 		of := g.fed[i]

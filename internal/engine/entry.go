@@ -237,9 +237,9 @@ func (x *Entry) inlineLen() uint64 {
 	return operand + compare
 }
 
-// What an operation costs beside the bytes that it moves, counted in bytes: an entry
-// takes about as long to handle as so many bytes take to copy, and each element of an
-// atomic is at least a word for its target.
+// The costs of an operation apart from the bytes that it moves, counted in bytes: an
+// entry takes about as long to handle as so many bytes take to copy, and each element of
+// an atomic is at least a word for its target.
 const (
 	EntryCost   = 64
 	elementCost = 8

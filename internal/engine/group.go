@@ -23,8 +23,8 @@ type Group struct {
 // AnyQueue stands for every queue outside of the group.
 const AnyQueue = -1
 
-// passing is the most packets that can be on their way from one engine to another, or by
-// Deliver. Any more are dropped, as in a network, and sent again.
+// passing is the greatest number of packets on their way from one engine to another, or
+// by Deliver. Further ones are dropped, as in a network, and sent again.
 const passing = 256
 
 // NewGroup joins engines; engines[i] serves the i-th queue from that of engines[0] on.

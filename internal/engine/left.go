@@ -9,10 +9,10 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// An executor outside the process can go on when the process dies. The process that
-// comes next goes on with its sessions: a memo that was written when the session moved to
-// that executor has what the engine knew. The process has another life, and what outlives
-// it, Config.Resident, the same one. The sessions that had other executors are lost.
+// An executor outside the process can survive it. The next process adopts the sessions of
+// that executor: a memo, written when the session moved to the executor, holds what the
+// engine knew. The next process has a new life; the sessions that survived keep theirs,
+// Config.Resident. Sessions with other executors are lost.
 
 // LeftSession is a session that a dead process has left.
 type LeftSession struct {
@@ -22,8 +22,8 @@ type LeftSession struct {
 	Served json.RawMessage // for Mobile.Restore
 }
 
-// memo returns what another process has to know of the session, beside what its executor
-// knows: a PairState. Engine's thread only.
+// memo returns what another process must know of the session and its executor does not: a
+// PairState. Engine's thread only.
 func (t *target) memo() []byte {
 	p := t.pair
 	text, _ := json.Marshal(PairState{ // it has nothing that could fail
@@ -36,10 +36,10 @@ func (t *target) memo() []byte {
 	return text
 }
 
-// Depart is for an engine whose process ends, and leaves such an executor to the next
-// one: from here on no session begins, and what is unknown here is not answered, but left
-// to that process. Otherwise an initiator could hear how far a session has got while its
-// executor goes on. Engine's thread only.
+// Depart is called when the engine's process ends and leaves such an executor to the next
+// one. From then on the engine accepts no session, and leaves frames of unknown sessions
+// to that process. Otherwise an initiator could be told a session's progress while its
+// executor still runs. Engine's thread only.
 func (e *Engine) Depart() { e.departs = true }
 
 // Adopt makes a new engine, which is paused, go on with the sessions of its queue that a

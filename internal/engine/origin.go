@@ -102,7 +102,7 @@ func (e *Engine) NewPeer(link wire.Link, lane uint8, endpoint uint16) (*Peer, er
 type Peer struct {
 	id     PeerID
 	closed bool // by Close: operations fail from then on
-	// retired says that entries do not find it any more.
+	// retired is set once entries no longer find it.
 	retired bool
 	r       *remote
 	origin  *Origin
@@ -135,7 +135,8 @@ func (p *Peer) learn(life uint64) {
 
 // Close makes later operations fail, and completes those that wait; sinks are flushed
 // when it returns. It ends the sessions to the endpoint, unless another peer is an
-// address of the same endpoint: then everything in flight goes on. Engine's thread only.
+// address of the same endpoint: then everything in flight continues. Engine's thread
+// only.
 func (p *Peer) Close() {
 	if p.closed {
 		return

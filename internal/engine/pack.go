@@ -46,8 +46,8 @@ func (r *remote) starved() bool {
 	return r.head != nil && r.head.starved() && (r.conn == nil || r.conn.severed == 0)
 }
 
-// starve takes a remote off the list until its next operation has its next part, or is
-// none any more.
+// starve takes a remote off the list until its next operation has its next part, or has
+// ended.
 func (r *remote) starve() {
 	r.e.starved[r] = struct{}{}
 	r.head.Stream.waits = r

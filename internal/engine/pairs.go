@@ -12,8 +12,8 @@ import (
 
 // pairs holds what the targets of a group remember of each pair of endpoints: an origin
 // of another node and an endpoint of this one. It ensures that nothing of an old session
-// runs late: a session is accepted only if it is later than every one before it, and by
-// then the one before it executes nothing any more, whatever queue it is on and whatever
+// runs late: a session is accepted only if it is later than every one before it, and from
+// that moment the one before it executes nothing, whatever queue it is on and whatever
 // address its frames come from.
 //
 // A pair outlives its sessions for as long as their cookies are good, so that a captured
@@ -99,9 +99,9 @@ func (ps *pairs) pick(e *Engine) *Engine {
 	return ps.spread[(ps.next-1)%len(ps.spread)]
 }
 
-// expire forgets the pairs that need not be remembered any more, and further ones if
-// there are too many. Their cookies stay good even then: if a stranger that makes many
-// pairs could invalidate them, no other hello would ever be in time.
+// expire forgets the pairs that have expired, and further ones if there are too many.
+// Their cookies stay valid: if a stranger could invalidate cookies by making many pairs,
+// no other node's hello would ever be in time.
 func (ps *pairs) expire(now int64) {
 	for front := ps.idle.Front(); front != nil; front = ps.idle.Front() {
 		p := front.Value.(*pair)

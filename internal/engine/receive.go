@@ -77,10 +77,10 @@ func (e *Engine) source() *wire.Source {
 // refuse counts a packet that the codec rejects.
 func (e *Engine) refuse(r wire.Reason) { e.count[refusedBase+Counter(r)]++ }
 
-// onStranger answers a frame of a session that does not exist here, or not any more,
-// since the sender has to learn that. Only a frame that asks for an answer gets one, so
-// two nodes cannot keep resetting each other. The answer does not say whether the id or
-// the epoch is unknown: that would help to guess the other.
+// onStranger tells the sender of a frame that its session does not exist here. Only a
+// frame that asks for an answer gets one, so two nodes cannot keep resetting each other.
+// The answer does not say whether the id or the epoch is unknown: that would help to
+// guess the other.
 func (e *Engine) onStranger(h *wire.Header) {
 	if !e.departs && (h.Type == wire.Request || h.Type == wire.Probe) {
 		e.reply(e.pathTo(e.source(), wire.Class{}), func(b []byte) int {

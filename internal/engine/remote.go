@@ -222,7 +222,7 @@ func (r *remote) failWatches(res Result) {
 	}
 }
 
-// unwatch completes the watches for which pick is true, though the session goes on.
+// unwatch completes the watches for which pick is true; the session continues.
 func (r *remote) unwatch(res Result, pick func(f *flight) bool) {
 	for i := len(r.watches) - 1; i >= 0; i-- {
 		f := r.watches[i]

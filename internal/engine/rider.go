@@ -75,8 +75,8 @@ func (e *Engine) putOff(c *conn, psn uint32) bool {
 	return true
 }
 
-// takeLate takes the ack that has been put off. Its session may have ended meanwhile;
-// then the ack says nothing any more.
+// takeLate takes the ack that was put off. If its session ended meanwhile, the ack is
+// void.
 func (e *Engine) takeLate() {
 	l := e.late
 	e.late = late{}

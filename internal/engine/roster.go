@@ -63,7 +63,7 @@ func (t *roster) add(p *Peer) error {
 	return nil
 }
 
-// remove takes the peer out: find does not return it any more.
+// remove takes the peer out: find no longer returns it.
 func (t *roster) remove(p *Peer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

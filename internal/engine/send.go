@@ -10,7 +10,7 @@ type outgoing interface {
 	emit(b []byte) int
 	due() bool // whether emit would write a frame
 	link() *path
-	// clean is called when nothing is due any more.
+	// clean is called when nothing is left that is due.
 	clean()
 }
 
@@ -36,8 +36,8 @@ func (e *Engine) touch(o outgoing, listed *bool) {
 	}
 }
 
-// flush sends the frames that the sessions have due, as far as there are buffers, and
-// kicks the port once. It returns the number of packets.
+// flush sends the frames that are due, until the port has no buffer left, and kicks the
+// port once. It returns the number of packets.
 func (e *Engine) flush() int {
 	if t := e.messenger; t != nil && t.listed && len(e.dirty) > 1 {
 		e.lastToSend(t)

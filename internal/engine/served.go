@@ -28,7 +28,7 @@ type Served interface {
 	// in which they ran.
 	Receive(now int64, h *wire.Header, payload, out []byte) session.Outcome
 	// A frame of messages runs as far as TargetParams.Inflow has room for them. Retry
-	// goes on with it, once there may be room.
+	// resumes it, once there may be room.
 	Retry() session.Outcome
 	// Settle is called when a burst in which something ran is over, and the frames due
 	// for it are on their way. It may be called after Release.

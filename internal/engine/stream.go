@@ -88,7 +88,7 @@ func (f *flight) open() {
 	f.extent, f.within, s.opened = 0, 0, true
 }
 
-// turn goes on to the next part when all of one has been packed.
+// turn advances to the next part when all of one has been packed.
 func (f *flight) turn() {
 	s := f.Stream
 	if s.opened && f.sent-s.parts[s.at].first >= s.parts[s.at].Count {

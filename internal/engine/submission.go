@@ -10,9 +10,9 @@ import (
 )
 
 // Submission is an entry together with its side table: the pointers, which callers of the
-// same process keep beside the entry. Another process has a registered buffer
-// instead. Get a submission with [Engine.Begin] or [Ring.Claim], fill in what the
-// operation has, and hand it over with [Engine.Submit] or [Submission.Publish].
+// same process keep outside the entry. Another process has a registered buffer instead.
+// Get a submission with [Engine.Begin] or [Ring.Claim], fill in what the operation has,
+// and hand it over with [Engine.Submit] or [Submission.Publish].
 type Submission struct {
 	Context any    // for the completion; the engine does not interpret it
 	Result  []byte // the engine writes the result here before completion; nil for a completion's Inline

@@ -27,7 +27,7 @@ type Mobile interface {
 	// Restore makes an executor that has just begun go on from a state of another one. If
 	// there is an error, the session can only be released.
 	Restore(state []byte, now int64) error
-	// Detach is Release for a session that goes on elsewhere.
+	// Detach is Release for a session that continues elsewhere.
 	Detach()
 }
 
@@ -139,8 +139,8 @@ func (e *Engine) ExportIdle() (all []PairState) {
 	return all
 }
 
-// Dismiss forgets the sessions that peers have with the engine, and tells nobody, since
-// another engine goes on with them. Engine's thread only.
+// Dismiss forgets the sessions that peers have with the engine, without telling them,
+// because another engine continues the sessions. Engine's thread only.
 func (e *Engine) Dismiss() {
 	e.orphans, e.spared = nil, nil
 	for _, x := range e.table.snapshot() {

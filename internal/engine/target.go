@@ -30,7 +30,7 @@ type target struct {
 	listed    bool  // on the engine's dirty list
 	unsettled bool  // on the engine's list of those in which something ran
 	dying     bool  // is removed once its last frame is sent
-	ended     bool  // nothing runs any more, since this side has ended it
+	ended     bool  // this side ended it: no frame runs
 	waits     bool  // on the engine's list of those whose next message waits for room
 	midway    bool  // a message has begun, and lacks what the initiator has to send
 	stall     stall

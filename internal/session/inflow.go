@@ -14,7 +14,7 @@ type Inflow interface {
 	InProgress() (has, lacks uint64)
 	Begin()
 	// Admit takes a place for a message that begins, and reports whether there was one.
-	// If there was none, nothing has changed: End follows, and the frame goes on with the
+	// If there was none, nothing has changed: End follows, and the frame resumes at the
 	// same message when the owner of the inflow says that there may be room.
 	Admit(m *wire.Message) bool
 	// Fits reports whether there is room for n more bytes of the message in progress,

@@ -60,7 +60,7 @@ type Params struct {
 	// Unordered says that the target may run requests in any order. It does so if both
 	// sides have [wire.FeatureUnordered].
 	Unordered bool
-	Options   wire.Options // what the hello says beside, without the proof
+	Options   wire.Options // the further options of the hello, without the proof
 	Key       *Key         // that both endpoints must have; nil for none
 }
 
@@ -86,7 +86,7 @@ type Initiator struct {
 
 	life    uint64      // of the target's process; 0 until it has answered
 	lasting uint64      // life of what outlives that process, 0 for nothing
-	inquest inquest     // whether the process still lives, while what outlives it goes on
+	inquest inquest     // whether the process still lives; its resident sessions may outlive it
 	remote  uint32      // the target's session id
 	resumed wire.Resume // what the target knows of Params.Resume
 	lost    bool        // the answers of the resumed session are forgotten
@@ -282,8 +282,8 @@ func (s *Initiator) Identity() wire.Resume {
 }
 
 // Resumed returns what the target said of Params.Resume: how far it got, or the zero
-// value when it does not know that session (any more). If lost is true, it will not
-// send the answers again.
+// value if it does not know that session. If lost is true, it will not send the answers
+// again.
 func (s *Initiator) Resumed() (known wire.Resume, lost bool) { return s.resumed, s.lost }
 
 // ForgetUnsent drops the frames of a suspended session that never left, after

@@ -21,7 +21,7 @@ const (
 	Succeeded               // frames First..Last succeeded and have no results
 	Responded               // frame First is answered by the payload
 	Ended                   // the session is Closed; see State and Unanswered
-	Outlived                // the session goes on, but another process, Life, is there now
+	Outlived                // the session continues, but another process, Life, serves it now
 )
 
 // Event is the verdict on a frame received by the initiator. For Succeeded the

@@ -4,11 +4,11 @@ package session
 
 import "github.com/xdpfab/xdpfab/internal/wire"
 
-// inquest is how a watched session learns of the death of the target's process when it
-// goes on all the same, since the kernel answers its requests and probes. Everything else
-// that the process had is lost, and the watch is there to tell. A hello is what only a
-// process answers: one without a cookie begins nothing, and the answer names the life of
-// the process.
+// inquest is how a watched session learns that the target's process died although the
+// session continues, because the kernel answers its requests and probes. Everything else
+// that the process had is lost, and the watch has to report that. Only a process answers
+// a hello: one without a cookie begins nothing, and the answer names the life of the
+// process.
 //
 // Its nonce was never used before the answer that named the life which is known. So an
 // answer that names another life comes from a later process, however late it arrives.

@@ -51,7 +51,7 @@ const (
 )
 
 // proof returns the HMAC of the bytes of a hello or hello-ack before the proof, and of
-// what the frame's header says beside them: the epoch and the sack.
+// two fields of the frame's header: the epoch and the sack.
 func (k *Key) proof(of string, h *wire.Header, said []byte) (p wire.Proof) {
 	mac := hmac.New(sha256.New, k.secret)
 	mac.Write([]byte(of))

@@ -85,8 +85,8 @@ func (k *Key) Reply(b []byte, to *wire.HelloMsg, lane uint8, epoch uint32, m wir
 	return wire.Seal(b, n)
 }
 
-// Strange writes the reset that answers a frame of a session that this target
-// does not know (any more). The sender's id of the session is not known either.
+// Strange writes the reset that answers a frame of a session that this target does not
+// know. The sender's id of the session is not known either.
 func Strange(b []byte, h *wire.Header, lane uint8, reason wire.ResetReason) int {
 	r := wire.Header{
 		Type: wire.Reset, Session: wire.HelloSession(h.Lane),

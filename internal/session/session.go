@@ -152,7 +152,7 @@ const (
 	PeerSilent             // no answer to hello within GiveUp
 	GaveUp                 // no answer to a request within GiveUp
 	PeerRestarted          // another life of the target's process answers
-	Forgotten              // the target lives and does not know this session any more
+	Forgotten              // the target lives and no longer knows this session
 	PeerClosed             // the target closed the session or shuts down
 	RefusedEndpoint        // the target has no such endpoint
 	RefusedFull            // the target has no room for another session

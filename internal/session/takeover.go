@@ -8,7 +8,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// TargetState is everything that a Target knows, for a process that goes on with the
+// TargetState is everything that a Target knows, for the process that continues the
 // session. What was agreed when the session began is in TargetParams.
 type TargetState struct {
 	Expected uint32
@@ -32,7 +32,8 @@ type TargetState struct {
 	Lane     uint8 // the initiator's
 }
 
-// Over reports whether nothing runs any more: the target was frozen or shut down.
+// Over reports whether the session executes nothing from now on: the target was frozen or
+// shut down.
 func (t *Target) Over() bool { return t.frozen || t.ended != 0 }
 
 // KeptFrame is an answer or an early request. A clean answer has no bytes, and is not

@@ -100,8 +100,8 @@ type Target struct {
 	messages bool             // the session may have messages
 	waits    bool             // the next frame is here, and cannot run yet: see Keep, Wait
 	partly   uint8            // records of it that have run
-	frozen   bool             // nothing runs any more; cached answers are still given
-	ended    wire.ResetReason // why nothing runs any more, if this side ended the session
+	frozen   bool             // no frame runs; cached answers are still given
+	ended    wire.ResetReason // why this side ended the session, if it did
 	heardAt  int64            // when a frame last brought something new
 	probes   uint32           // number of the latest probe
 	payload  int
@@ -124,8 +124,8 @@ type TargetParams struct {
 	Places   Places // for events; nil if the session has no notices
 	Inflow   Inflow // for messages; nil if the session has none
 	Key      *Key   // that the initiator has proven; nil for none
-	// Memo returns what another process has to know of the session to go on with it,
-	// beside what its executor knows. It may be nil.
+	// Memo returns what another process must know to continue the session and its
+	// executor does not know. It may be nil.
 	Memo func() []byte
 }
 

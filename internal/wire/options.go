@@ -14,9 +14,9 @@ type Options struct {
 	// Connection makes a hello a request for a connection, and answers one in a
 	// hello-ack.
 	Connection Connection
-	// Resident, in a hello-ack that challenges or accepts, names the life of what
-	// outlives the target's process: sessions and memory that the kernel goes on with. 0
-	// means that nothing does.
+	// Resident, in a hello-ack that challenges or accepts, names the life of the sessions
+	// and memory that outlive the target's process, because the kernel keeps serving
+	// them. 0 means that nothing does.
 	Resident uint64
 	// Proof shows that the sender knows the authorization key of its endpoint, if Proven.
 	// It is the last option.

@@ -75,7 +75,7 @@ func (w *RecordWriter) join(rec *Record, value int) bool {
 	return true
 }
 
-// open lets Extend add to the run, as far as there is room, if its operations share one
+// open lets Extend add to the run, until there is no room, if its operations share one
 // operand of 8 bytes, or have none.
 func (w *RecordWriter) open() {
 	r := &w.run
