@@ -15,7 +15,7 @@ import (
 // are sequentially consistent, so the store of Enter comes before all look-ups that
 // follow it, and the removal of a region from the index before the loads of the counters
 // that Region.Close waits on. Hence a Close that sees a counter even, or changed, knows
-// that this Reader has either left since, or will not find the region any more.
+// that this Reader has either left since, or will no longer find the region.
 type Reader struct {
 	_     [64]byte // a poller's counter shares its cache line with nothing else
 	state atomic.Uint64
@@ -40,7 +40,7 @@ func (r *Reader) Enter() {
 	r.next++
 }
 
-// Exit ends the burst: regions found in it must not be used any more.
+// Exit ends the burst: regions found in it must not be used from then on.
 func (r *Reader) Exit() {
 	r.state.Store(r.next)
 	r.next++

@@ -10,8 +10,8 @@ import (
 // Uint64 returns the i-th word of eight bytes of the region, from 0, for the owner's use:
 // what is done with it is atomic against what peers do to the same word. The error wraps
 // ErrOutOfBounds; ErrMisaligned, when the region begins at an odd offset of its memory;
-// or ErrClosed. The word may be kept, but not be used any more once the Memory is closed,
-// which would crash the process.
+// or ErrClosed. The caller may keep the word, but must not use it once the Memory is
+// closed: that would crash the process.
 func (r *Region) Uint64(i int) (*atomic.Uint64, error) { return word[atomic.Uint64](r, i, 8) }
 
 // Int64 is Uint64 for a signed word.

@@ -106,11 +106,11 @@ type Adoption struct {
 	NoNeedWakeup, BusyPoll   bool // whether the other process has asked for it
 }
 
-// Adopt makes a Socket of a socket that another process has opened and bound, and passed
-// on as a file descriptor: so a process without a privilege has a queue. It takes Linux
-// 6.4. The rings go on where the other process has stopped: the caller has to know which
-// chunks are in them, and the other process must not touch them any more. The descriptor
-// is the socket's from here on; if there is an error, it is closed.
+// Adopt makes a Socket of a socket that another process opened and bound, and passed on
+// as a file descriptor. That way a process without privileges gets a queue. It takes
+// Linux 6.4. The rings continue where the other process stopped: the caller has to know
+// which chunks are in them, and the other process must no longer touch them. The
+// descriptor is the socket's from here on; if there is an error, it is closed.
 //
 // What cannot be checked is that the kernel receives into this UMEM: that is the other
 // process's word.

@@ -114,7 +114,7 @@ func (s *Socket) bind(cfg *Config) error {
 // has given a queue back must not become twice as long by waiting.
 const seldom = 16 * time.Millisecond
 
-// retry calls f until it does not fail with errno any more, or time is up.
+// retry calls f until it no longer fails with errno, or time is up.
 func retry(timeout time.Duration, errno error, f func() error) error {
 	deadline := time.Now().Add(timeout)
 	for wait := time.Millisecond; ; wait = min(2*wait, seldom) {

@@ -77,7 +77,7 @@ func (p *Peer) Await(ctx context.Context, c Call, w *Waiter) error {
 	err := p.Stepper.Wait(ctx, &w.Signal)
 	if err != nil {
 		p.letGo(w)
-		if o := w.abandon(); o != nil { // no thread steps the engine any more
+		if o := w.abandon(); o != nil { // no thread steps the engine from now on
 			return p.interrupted(ctx, c, o)
 		}
 		err = p.cancelled(ctx, c, w.err)

@@ -36,8 +36,8 @@ func (o *Outcome) settle(r engine.Result, data []byte) {
 	close(o.done)
 }
 
-// Known returns the outcome if it will not change any more, and otherwise a channel to
-// wait for. An operation that was abandoned, and then met a partition, takes several
+// Known returns the outcome if it is final, and otherwise a channel to wait for. The
+// outcome of an operation that was abandoned, and then met a partition, takes several
 // steps.
 func (o *Outcome) Known() (r engine.Result, data []byte, wait <-chan struct{}) {
 	select {

@@ -23,7 +23,7 @@ type Program struct {
 	PID    int // 0 if it is in a process namespace that this one does not see
 	UID    uint32
 	GID    uint32
-	Groups []uint32 // beside GID
+	Groups []uint32 // in addition to GID
 }
 
 // Admit decides whether a program may attach: it returns the program's place, or the

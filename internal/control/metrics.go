@@ -15,8 +15,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// metrics answers with the status as metrics, beside those of the Go runtime and
-// of the process.
+// metrics answers with the metrics of the status, of the Go runtime and of the process.
 func metrics(source Source) http.Handler {
 	return promhttp.HandlerFor(registry(source), promhttp.HandlerOpts{})
 }

@@ -28,7 +28,7 @@ const (
 // Service is what a daemon offers at its socket.
 type Service struct {
 	Source Source
-	Verbs  []Verb // beside those that every daemon has
+	Verbs  []Verb // in addition to those that every daemon has
 	Admit  Admit  // nil: no program can attach
 	// Takeover talks with another process that wants to take this one's place; the
 	// connection is closed when it returns. Nil: none can.

@@ -125,7 +125,7 @@ func (s *Session) run(m *wire.Message) bool {
 	return true
 }
 
-// Retry runs the frames that were kept for want of room, as far as there is some now.
+// Retry runs the frames that were kept for want of room, until the room is used up again.
 func (s *Session) Retry() (o session.Outcome) {
 	s.notices = s.notices[:0]
 	s.executeHeld(&o)

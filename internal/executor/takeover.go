@@ -78,8 +78,8 @@ func (s *Session) restoreInflow(x *sessionState) error {
 	return nil
 }
 
-// Detach gives back what the session holds, as Release does, when another process goes on
-// with it: its messages do not end.
+// Detach gives back what the session holds, as Release does, but its messages do not end:
+// another process continues the session.
 func (s *Session) Detach() {
 	s.inflow = nil
 	if b := s.partial.answer; b != nil {

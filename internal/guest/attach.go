@@ -53,7 +53,7 @@ func Serves(path, ifname string, chosen bool, i *node.InterfaceInfo, host *share
 		path, host.PID, i.Name, host.NetNS, ifname, errno.NoDaemon)
 }
 
-// DialHost connects to a control socket, and asks for a conversation beside HTTP.
+// DialHost connects to a control socket, and asks to upgrade from HTTP to a conversation.
 func DialHost(ctx context.Context, path string) (*share.Talk, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", path)
@@ -124,8 +124,8 @@ func (a *Attached) Register(r *mr.Region, m *mr.Memory, o mr.Options) error {
 	return nil
 }
 
-// Withdraw takes a region back. The host has none any more when it has ended. The end of
-// the domain withdraws nothing that is kept.
+// Withdraw takes a region back. It does nothing after the host has ended. The end of the
+// domain withdraws no kept region.
 func (a *Attached) Withdraw(key uint64) {
 	if a.leaving.Load() && a.keeps(key) {
 		return

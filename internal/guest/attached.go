@@ -232,7 +232,7 @@ func (a *Attached) lose(err error) {
 	}
 }
 
-// Beside does something beside the caller, unless the domain ends.
+// Beside runs f on a goroutine of its own, unless the domain ends.
 func (a *Attached) Beside(f func()) {
 	a.Mu.Lock()
 	defer a.Mu.Unlock()

@@ -98,8 +98,8 @@ func (b *borrowed) take(result json.RawMessage, fds []int) (err error) {
 	return nil
 }
 
-// lose ends the domain when the host has gone: the host's XDP program has gone with it,
-// and no frame arrives any more.
+// lose ends the domain after the host has ended: the host's XDP program ended with it, so
+// no frame will arrive.
 func (b *borrowed) lose(err error) {
 	b.Mu.Lock()
 	b.cut(err)

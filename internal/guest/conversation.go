@@ -76,13 +76,13 @@ type Answer struct {
 	fds []int
 }
 
-// answerWithin is how long a host may take to answer, beside the give-up time that it may
-// spend on a silent next hop.
+// answerWithin is how long a host may take to answer, in addition to the give-up time
+// that it may spend on a silent next hop.
 const answerWithin = time.Minute
 
-// Call has the host do something. A host that does not answer is taken for lost: what it
-// has done of the call is not known, and the conversation, which says what the guest has,
-// would not be true any more.
+// Call has the host do something. A host that does not answer is taken for lost: the
+// guest cannot know what the host did of the call, so the two would no longer agree on
+// what the guest has.
 func (c *Conversation) Call(ctx context.Context, verb string, arguments, result any, fds ...int) error {
 	got, err := c.callFor(ctx, verb, arguments, result, fds...)
 	share.CloseAll(got)

@@ -95,8 +95,7 @@ func (h *hearing) Reply(x share.Decision) (done bool, err error) {
 	return true, h.a.Call(context.Background(), share.CallReply, x, nil)
 }
 
-// End ends the goroutine, and closes the endpoint at the host, which has none any more
-// when it has ended.
+// End ends the goroutine, and closes the endpoint at the host, unless the host has ended.
 func (h *hearing) End() {
 	h.close()
 	h.mu.Lock()

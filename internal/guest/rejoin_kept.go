@@ -11,8 +11,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
-// A host that has ended the conversation with a guest, and goes on, keeps the guest's
-// regions that are to be kept. When the guest comes back it takes them back, as the next
+// A host that ended the conversation with a guest, and runs, keeps the guest's regions
+// that are marked to be kept. When the guest comes back it takes them back, as the next
 // program could, and with them the sessions that peers have.
 
 // regain takes kept regions back from the host, and returns the regions that it does not
@@ -33,9 +33,9 @@ func (a *Attached) regain(ctx context.Context, regions []offered) (missing []off
 	return missing, a.withdrawForsaken(ctx)
 }
 
-// withdrawForsaken withdraws the kept regions that the program has closed while there was
-// no host. What the host refuses is no business of the program's any more: it is dropped
-// one by one, so that what ends this conversation does not end the next one, too.
+// withdrawForsaken withdraws the kept regions that the program closed while there was no
+// host. A region that the host refuses is dropped as well. One whose call lost the host
+// stays for the next conversation.
 func (a *Attached) withdrawForsaken(ctx context.Context) error {
 	for {
 		a.Mu.Lock()

@@ -46,7 +46,7 @@ func (a *Attached) Block(number, length int) (int, bool, error) {
 	return int(first), true, err
 }
 
-// Unblock gives the numbers back to the host, which has none any more when it has ended.
+// Unblock gives the numbers back to the host, unless the host has ended.
 func (a *Attached) Unblock(number uint16) {
 	_ = a.Call(context.Background(), share.CallUnblock, number, nil)
 }
@@ -63,8 +63,8 @@ func (a *Attached) Serve(s share.Serve, tally func() (int, error)) (err error) {
 	return a.Call(context.Background(), share.CallServe, s, nil)
 }
 
-// Drop closes an endpoint at the host, which has none any more when it has ended. The end
-// of the domain leaves it to regions that are kept.
+// Drop closes an endpoint at the host, unless the host has ended. When the domain ends,
+// the endpoint stays with the regions that are kept.
 func (a *Attached) Drop(identity uint64, t *share.Tally) {
 	verb := share.CallDrop
 	if a.leaving.Load() {

@@ -210,5 +210,5 @@ const (
 	entryCost    = 384      // an operation in flight, in the feed
 	EndpointCost = 4 << 10
 	peerCost     = 1536
-	CallCost     = 16 << 10 // under way, beside its arguments
+	CallCost     = 16 << 10 // under way, in addition to its arguments
 )

@@ -187,8 +187,8 @@ func (g *Guest) newEndpoint(a share.Endpoint) (uint16, error) {
 	return ep.number, nil
 }
 
-// lodge gives an endpoint its number. One that was left with kept regions goes on serving
-// its sessions, unless anew says that they must begin anew: the key has changed.
+// lodge gives an endpoint its number. An endpoint that was left with kept regions keeps
+// its sessions, unless anew is true: then the key has changed and they must begin anew.
 func (g *Guest) lodge(ep *GuestEndpoint, a share.Endpoint) (anew bool, err error) {
 	if a.Origin == 0 {
 		return false, fmt.Errorf("an endpoint without an origin: want one that is random: %w", errno.NotImplemented)

@@ -53,7 +53,7 @@ type Guest struct {
 	ringing sync.WaitGroup // await
 
 	// How another process takes the guest over: see host_leave.go.
-	Paused     chan struct{} // closed when no call is being answered any more
+	Paused     chan struct{} // closed once no call is being answered
 	finished   bool          // the guest ended before that
 	left       chan struct{} // closed when another process has what the guest has, or it is dismissed
 	dismissed  error         // why it does not move; written before left is closed
@@ -259,7 +259,7 @@ func (g *Guest) late() error {
 // farewell is how long a guest that is turned out has to take the reason.
 const farewell = 100 * time.Millisecond
 
-// end gives back everything that the guest has, when it makes no calls any more.
+// end gives back everything that the guest has, once it makes no more calls.
 func (g *Guest) end() {
 	defer g.h.leaveHost(g)
 	defer g.talk.Close()

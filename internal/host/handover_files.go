@@ -13,16 +13,16 @@ import (
 )
 
 // A handover has a copy of each file descriptor that moves, so for a moment a process has
-// all of them twice. The places are taken before anything has stopped: a process that has
-// too few refuses to hand over, and goes on.
+// all of them twice. The process reserves their places before it stops anything: if it
+// has too few, it refuses to hand over, and continues.
 
 const (
 	// deviceFiles is how many file descriptors the XDP program and its maps are, at most.
 	deviceFiles = 16
-	// guestFiles is how many a guest has beside its regions: conversation, area, bell and
-	// tallies; or conversation, socket, and both of the ferry.
+	// guestFiles is how many a guest has apart from its regions: conversation, area, bell
+	// and tallies; or conversation, socket, and both of the ferry.
 	guestFiles = 4
-	// OtherFiles is how many a process may need beside, while it hands over.
+	// OtherFiles is how many further ones a process may need while it hands over.
 	OtherFiles = 64
 )
 
@@ -44,7 +44,7 @@ func (h *Host) descriptors() int {
 	return n
 }
 
-// mayOpen reports an error unless the process may open so many more file descriptors.
+// mayOpen returns an error unless the process may open n further file descriptors.
 func mayOpen(n int) error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

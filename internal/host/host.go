@@ -57,9 +57,9 @@ type GuestLimits struct {
 	// Rule names what sets these limits, in the errors that the guest gets; "the host"
 	// unless given.
 	Rule string
-	// Weight is the guest's share of the engine beside those of other guests, in
-	// proportion to theirs: guests that always have operations waiting are served as many
-	// bytes and entries as their weights say. At most 100; 1
+	// Weight is the guest's share of the engine, in proportion to other guests' weights:
+	// guests that always have operations waiting are served bytes and entries in that
+	// proportion. At most 100; 1
 	Weight int
 
 	// Serve, if it is not nil, is asked for each region that the guest registers, by
@@ -204,14 +204,15 @@ func (g *Guest) furnish() {
 	g.blocks = map[uint16]*node.Block{}
 }
 
-// executor returns the executor of the guest's memory for sessions of a queue, beside the
-// domain's own one. It is called on the thread of that queue's engine.
-func (g *Guest) executor(queue int, beside *executor.Executor) *executor.Executor {
+// executor returns the executor of the guest's memory for sessions of a queue. It shares
+// the buffers of own, the domain's executor. It is called on the thread of that queue's
+// engine.
+func (g *Guest) executor(queue int, own *executor.Executor) *executor.Executor {
 	if x := g.executors[queue]; x != nil {
 		return x
 	}
 	m := memory.New(g.table)
-	g.executors[queue], g.memory[queue] = beside.Beside(m), m
+	g.executors[queue], g.memory[queue] = own.Beside(m), m
 	return g.executors[queue]
 }
 

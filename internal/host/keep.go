@@ -281,9 +281,9 @@ func (h *Host) withdrawKept(uid uint32, name string) error {
 	return err
 }
 
-// forsakeKept withdraws everything that is kept, when no guest runs any more.
+// forsakeKept withdraws everything that is kept, after the last guest has ended.
 func (h *Host) forsakeKept() {
-	h.withdrawing.Lock() // and so nobody else is at it any more
+	h.withdrawing.Lock() // waits for other withdrawals
 	defer h.withdrawing.Unlock()
 	for _, k := range h.Kept() {
 		_ = h.withdrawKept(k.UID, k.Name)

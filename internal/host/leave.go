@@ -18,16 +18,16 @@ import (
 // errLeaving ends calls that wait for the network: the next process makes them.
 var errLeaving = errors.New("another process takes this one's place")
 
-// HandOver closes the domain in favour of another process, which goes on with what
-// peers and guests have here, as the Handover says: they notice nothing but a pause.
-// What guests have in flight is waited for, at most so long; the others go on meanwhile,
-// but for 2 s in the end, or 4 if one does not take its answers. What has not ended by
-// then fails, with what is known of it. The give-up time is long enough for all but
-// messages and events for which the peer has no room. The regions of this process are its
-// own concern, and so are their keys and incarnations; its endpoints may not post nor
-// receive messages. Resident regions and their memory move, and go on meanwhile. Guests
-// that come during HandOver are handed over as well. Those that have borrowed a queue
-// drive it all the while. After an error the domain is as it was if it is not Done.
+// HandOver closes the domain in favour of another process, which takes over the sessions
+// and guests, as the Handover says: peers and guests notice nothing but a pause. HandOver
+// waits for the guests' operations in flight, at most for limit; guests run meanwhile,
+// except for the last 2 s, or 4 s if one does not take its answers. Operations that have
+// not ended by then fail, with what is known of them. The give-up time is long enough for
+// all but messages and events for which the peer has no room. The regions of this process
+// are its own concern, and so are their keys and incarnations; its endpoints may not post
+// nor receive messages. Resident regions and their memory move without a pause. Guests
+// that attach during HandOver are handed over as well. Guests that borrowed a queue drive
+// it without a pause. After an error the domain is as it was, unless it is Done.
 func (host *Host) HandOver(limit time.Duration) (*Handover, error) {
 	h := &Handover{}
 	guests, err := host.leaving(h)
@@ -188,7 +188,7 @@ func (h *Host) keepForNext(talk *share.Talk) (leaves bool) {
 	return true
 }
 
-// state returns what there is of an endpoint. Engine's thread.
+// state returns an endpoint's state for the handover. Engine's thread.
 func (ep *GuestEndpoint) state() endpointState {
 	as := ep.as
 	as.Number, as.Serial = int(ep.number), ep.origin.Serial()

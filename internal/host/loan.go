@@ -34,7 +34,7 @@ type loan struct {
 	queue  int
 	ferry  *share.Ferry
 	gifts  []int // descriptors that leave with the answer
-	leaves bool  // another process goes on, or may have to: the queue is not taken back
+	leaves bool  // another process continues the loan, or may have to: the queue is not taken back
 	tasks  sync.WaitGroup
 
 	mu    sync.Mutex

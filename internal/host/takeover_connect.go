@@ -15,10 +15,10 @@ import (
 // made is made again there: the peer knows its origin, and gives the answer that it gave
 // before.
 
-// connectionState is what there is of a connection beside sessions.
+// connectionState is the state of a connection apart from its sessions.
 type connectionState struct {
 	Asks   bool   // it has been answered, or need not be asked for
-	Asking bool   // the guest's call goes on at the next process
+	Asking bool   // the next process continues the guest's call
 	Admits uint64 // the origin whose sessions are accepted
 	Met    bool   // one has been
 }
@@ -54,7 +54,7 @@ func (g *Guest) postpone(ep *GuestEndpoint, answered <-chan share.Answer) (x sha
 	}
 }
 
-// connection returns what there is of the endpoint's connection, if it has any.
+// connection returns the state of the endpoint's connection, or nil without one.
 func (ep *GuestEndpoint) connection() *connectionState {
 	if !ep.connected {
 		return nil

@@ -93,8 +93,8 @@ func (h *Handover) regionsOf(g *Guest) (all []regionState, err error) {
 	return all, err
 }
 
-// restoreKept gives a new domain what a program has left that had ended before. What
-// cannot be restored is lost, and the rest goes on without it.
+// restoreKept gives a new domain what a program left that had ended before. Whatever
+// cannot be restored is lost, and the rest continues without it.
 func (h *Handover) restoreKept(host *Host, s *keptState) {
 	g := NewGuest(host, nil, GuestLimits{Regions: math.MaxInt, Memory: math.MaxInt, Budgets: h.budgetsOf(s)}) // the rule was obeyed
 	g.info, g.Ended, g.pays.has = s.Info, true, true

@@ -15,9 +15,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
-// A program that has borrowed a queue goes on driving it while another process takes its
-// host's place. That one gets a descriptor of the queue's socket, which it needs for the
-// XDP program and for taking the queue back, and the host's end of the ferry.
+// A program that borrowed a queue keeps driving it while another process takes its host's
+// place. The new host gets a descriptor of the queue's socket, which it needs for the XDP
+// program and for taking the queue back, and the host's end of the ferry.
 
 // loanState is what a guest has borrowed.
 type loanState struct {
@@ -28,8 +28,8 @@ type loanState struct {
 	Ways           []share.Follow // as the borrower knows them
 }
 
-// quiet returns the guests that are told nothing any more, and turns out those that do
-// not take what they are being told.
+// quiet silences the guests that borrowed a queue, and dismisses those that do not take
+// what they are being told before the deadline. It returns the others.
 func quiet(guests []*Guest, deadline time.Time) []*Guest {
 	return slices.DeleteFunc(guests, func(g *Guest) bool {
 		if g.loan == nil || g.loan.quiet(deadline) {
@@ -51,7 +51,7 @@ func (x *loan) quiet(deadline time.Time) bool {
 	}
 }
 
-// loanState returns what the guest has borrowed, when it makes no calls any more.
+// loanState returns what the guest has borrowed, once it makes no more calls.
 func (g *Guest) loanState() *loanState {
 	s := &loanState{Queue: g.loan.queue}
 	for n := range g.endpoints {
@@ -73,7 +73,7 @@ func (g *Guest) haltLoan() {
 	}
 }
 
-// leaveLoan adds the ferry, by which nothing leaves any more, and leaves the queue.
+// leaveLoan adds the ferry, after its last packet has left, and leaves the queue.
 func (h *Handover) leaveLoan(g *Guest, s *loanState) error {
 	if s == nil {
 		return nil

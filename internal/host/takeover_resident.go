@@ -19,7 +19,7 @@ import (
 // and answer all the while. The next process puts its own in their place, one by one,
 // and changes nothing else before Resume, so that the handover can be opened again.
 
-// residentState is what is resident, beside the XDP program of the interface, which any
+// residentState is the resident state apart from the interface's XDP program, which any
 // domain leaves (Handover.addDevice). File descriptors are named by their places.
 type residentState struct {
 	Folder string // in which it is pinned; empty if it is not
@@ -85,7 +85,7 @@ func (h *Handover) Folder() string {
 	return ""
 }
 
-// estate returns what there is of the executor.
+// estate returns the executor's estate, with descriptors of the handover.
 func (h *Handover) estate() (*resident.Estate, error) {
 	e := h.State.Resident.Estate
 	var err error

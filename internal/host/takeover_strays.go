@@ -24,7 +24,7 @@ type stray struct {
 	why  error
 }
 
-// forgo notes a guest that cannot go on. What it has kept goes on without it.
+// forgo notes a guest that cannot continue. Its kept regions continue without it.
 func (h *Handover) forgo(host *Host, s *guestState, told func(error), why error) {
 	x := &stray{info: s.Info, told: told, why: why}
 	x.conn, _ = h.conn(s.Talk) // without, it learns nothing but its end

@@ -36,8 +36,8 @@ func (in *Inflow) InProgress() (has, lacks uint64) {
 	return 0, 0
 }
 
-// Begin begins a frame, or goes on with one of which a message was refused. It locks the
-// queue, which End unlocks.
+// Begin begins a frame, or resumes one at a message that was refused. It locks the queue,
+// which End unlocks.
 func (in *Inflow) Begin() { in.q.mu.Lock() }
 
 // Admit finds the place for a message that begins, when none is in progress: the oldest

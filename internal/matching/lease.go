@@ -60,7 +60,7 @@ func (in *Inflow) Lease(all bool) (r Room) {
 // Reclaim takes back room that was leased and has not been used.
 func (in *Inflow) Reclaim(r Room) { in.q.reclaim(r) }
 
-// ReclaimAll takes back all of it: nobody has a lease any more.
+// ReclaimAll takes back all of it: no lease is left.
 func (q *Queue) ReclaimAll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -50,7 +50,7 @@ const inlineBuffers = 4
 
 // receive is a receive that was posted. If it waits for messages it is in the queue's
 // list posted, and has a place in the sink. Each message that goes into it has one too:
-// that of the receive itself, unless the receive is a multi-receive that goes on waiting.
+// that of the receive itself, unless the receive is a multi-receive that keeps waiting.
 type receive struct {
 	Match
 	at       link[receive]
@@ -182,8 +182,8 @@ func (q *Queue) cancel(n *receive) {
 	q.conclude(n, Cancelled)
 }
 
-// conclude completes a receive into which no message is going, and which is not posted
-// any more.
+// conclude completes a receive that has left the posted list and into which no message is
+// going.
 func (q *Queue) conclude(n *receive, why Reason) {
 	q.done = Done{Context: n.context, Note: n.note, Reason: why, Tagged: n.Tagged, Released: n.multi}
 	q.freeReceive(n)

@@ -21,7 +21,7 @@ import (
 // defaults.
 type Want struct {
 	Queues   int      // how many, from queue 0 on; 0 means all, without those to lend
-	Lend     int      // how many more are for other programs
+	Lend     int      // how many further ones are for other programs
 	Chunks   int      // packet buffers of each queue; 0 means DefaultChunks
 	Copy     xsk.Mode // Auto means zero-copy if the driver has it
 	BusyPoll bool

@@ -39,5 +39,5 @@ func (c *Chores) run() {
 	}
 }
 
-// Wait returns when all chores are done. None is added any more.
+// Wait returns when all chores are done. No chore may be added after it is called.
 func (c *Chores) Wait() { c.done.Wait() }

@@ -81,7 +81,7 @@ type upstream interface {
 	Peer(ctx context.Context, p share.Peer) (uint32, error)
 	// Ask has the other process ask for a connection, and parted has it end the sessions
 	// of a connection; it reports whether there was one. Neither is called unless there
-	// is a carrier. beside does something beside the caller, if that must not wait.
+	// is a carrier. Beside runs f on another goroutine if it may wait.
 	Ask(ctx context.Context, x share.Ask, answer *share.Answer) error
 	Parted(origin uint64) (met bool)
 	Beside(f func())

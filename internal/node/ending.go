@@ -111,7 +111,7 @@ func (n *Node) Quiesce() {
 			t.Close(drainLimit)
 		}
 		for _, st := range n.Steppers {
-			st.Eng.Publish() // the last values: no thread steps the engine any more
+			st.Eng.Publish() // the last values: no thread steps the engine from now on
 		}
 		n.Owner.WakeObjects()
 	})

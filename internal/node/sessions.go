@@ -4,7 +4,7 @@ package node
 
 import "github.com/xdpfab/xdpfab/internal/engine"
 
-// placesAtOnce is how many places of its table an engine looks at before it goes on with
+// placesAtOnce is how many places of its table an engine looks at before it returns to
 // packets.
 const placesAtOnce = 256
 

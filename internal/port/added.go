@@ -11,10 +11,10 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// checkAdded refuses an interface whose driver has added receive queues since it has an
-// XDP program, if all queues were wanted. virtio-net adds one for each CPU where the
-// device has so many more: they are for what XDP programs send, but the device puts
-// packets into all of them, and on the added ones a socket cannot send.
+// checkAdded refuses an interface whose driver added receive queues when it got an XDP
+// program, if all queues were wanted. virtio-net adds one for each CPU if the device has
+// enough: they are for packets that XDP programs send, but the device receives into all
+// of them, and a socket cannot send on the added ones.
 func (i *Interface) checkAdded(bound int, o Options) error {
 	if o.Queues != 0 {
 		return nil // which frames arrive on them is the caller's concern

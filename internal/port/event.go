@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// ErrLost is what an Event.Err wraps: frames do not reach the process any more, and
-// the interface has to be opened again.
+// ErrLost is what an Event.Err wraps: frames no longer reach the process, and the
+// interface has to be opened again.
 var ErrLost = errors.New("interface cannot be used any more")
 
 // EventKind says what happened to an interface.
@@ -17,7 +17,7 @@ type EventKind uint8
 // The kinds. An event that ends the use of an interface has an Event.Err.
 const (
 	Gone           EventKind = iota // removed, or moved to another network namespace; ends the use
-	Detached                        // its XDP program is not there any more; ends the use
+	Detached                        // its XDP program was detached; ends the use
 	MACChanged                      // peers know it by another address; ends the use
 	MTULowered                      // below that at Open, which peers were told; ends the use
 	MTUChanged                      // changed otherwise, which does no harm
@@ -25,7 +25,7 @@ const (
 	Down                            // by the administrator, or its carrier is off; it may pass
 	Up                              // again
 	AddressAdded                    // To is served
-	AddressRemoved                  // From is not served any more
+	AddressRemoved                  // From is no longer served
 	HopChanged                      // Remote is reached by way of To
 	Trouble                         // To says what could not be read; it is tried again
 	HostGone                        // the process that has the interface has ended; ends the use
@@ -57,5 +57,5 @@ type Event struct {
 	Kind     EventKind
 	Remote   string // HopChanged: the peer's address
 	From, To string // the value before and now; empty where there is none
-	Err      error  // why the interface cannot be used any more; nil while it can
+	Err      error  // why the interface can no longer be used; nil while it can
 }

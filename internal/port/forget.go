@@ -5,9 +5,9 @@
 package port
 
 // forgetful are the drivers that forget their XDP program when the interface is set down:
-// vmxnet3, up to Linux 7.2 at least. The kernel goes on to show it as attached, but when
-// the interface is up again all packets go to the kernel, and what the driver had of the
-// program is never freed.
+// vmxnet3, up to Linux 7.2 at least. The kernel still shows it as attached, but when the
+// interface is up again all packets go to the kernel, and the driver never frees its part
+// of the program.
 var forgetful = []string{"vmxnet3"}
 
 // remind attaches the program anew, since the driver may have forgotten it.

@@ -14,9 +14,9 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// An interface can be used by one process after the other, beside programs that go on
-// driving the queues which they were lent: the XDP program is replaced in one step, and
-// the next one has their sockets, too.
+// One process after the other can use an interface while programs keep driving the queues
+// that were lent to them: the XDP program is replaced in one step, and the next one has
+// their sockets, too.
 
 // Inheritance is what an interface leaves to the next user, in this process or another.
 type Inheritance struct {

@@ -36,7 +36,7 @@ var (
 	// ErrMTU says that no packet buffer is large enough for the MTU, or no
 	// frame small enough.
 	ErrMTU = nic.ErrMTU
-	// ErrEnded says that the program of Options.Adopt runs nowhere any more.
+	// ErrEnded says that the program of Options.Adopt no longer runs anywhere.
 	ErrEnded = bpf.ErrEnded
 )
 
@@ -172,7 +172,7 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 	if err := awaitCarrier(ctx, i.resolver, i.driver, carrier); err != nil { // binding the last queue may have taken it, too
 		return fmt.Errorf("port: %s: waiting for its carrier: %w", i.name, err)
 	}
-	// Last: until nothing can fail any more what was left goes on.
+	// Last, when nothing can fail: until then the former program runs.
 	if o.adopts() {
 		if err := i.program.Replace(); err != nil {
 			return fmt.Errorf("port: %w", nic.Taken(i.name, err))
@@ -227,9 +227,9 @@ func (i *Interface) Networks() ([]netip.Prefix, error) {
 	return i.resolver.Networks()
 }
 
-// Close gives the interface back: first the XDP program is detached, so that
-// packets go to the kernel again, then the sockets are closed. No thread may be
-// using a queue any more, apart from Wake. Closing twice is no error.
+// Close gives the interface back: first the XDP program is detached, so that packets go
+// to the kernel again, then the sockets are closed. No thread may use a queue from then
+// on, except for Wake. Closing twice is no error.
 func (i *Interface) Close() error {
 	if i.watcher != nil {
 		i.watcher.close()

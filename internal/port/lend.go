@@ -87,8 +87,7 @@ func (s *spare) lend() (*Loan, error) {
 // the next user of the interface (Leave).
 func (l *Loan) Passed() { l.shut(&l.Memory) }
 
-// Close closes the descriptors. The borrower goes on, and the queue is not taken back:
-// see Return.
+// Close closes the descriptors. The borrower keeps the queue: Return would take it back.
 func (l *Loan) Close() { l.shut(&l.Socket, &l.Memory) }
 
 func (l *Loan) shut(fds ...*int) {

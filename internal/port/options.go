@@ -30,16 +30,16 @@ type Options struct {
 	// Execute lets the XDP program call another one: see bpf.Config.
 	Execute bool
 	// Adopt is a folder of a BPF file system in which another process has left its XDP
-	// program (bpf.Program.Pin); empty for none. The interface goes on with it.
+	// program (bpf.Program.Pin); empty for none. The interface adopts that program.
 	Adopt string
 	// Inherit is what the interface's former user has left (Interface.Leave); nil for
 	// none. The descriptors stay the caller's. Adopt then says where the XDP program is
 	// pinned, if it is.
 	Inherit *Inheritance
-	// Fits, if it is not nil, says that the XDP program goes on answering, with an
-	// executor: it is called before the program does anything, and ends Open by its
-	// error, as does a driver that drops answers (Interface.Answers). If Open fails, the
-	// program of Adopt or Inherit goes on as before.
+	// Fits, if it is not nil, says that the XDP program keeps answering, with an
+	// executor: Open calls it before the program does anything, and returns its error; a
+	// driver that drops answers (Interface.Answers) is an error, too. If Open fails, the
+	// program of Adopt or Inherit runs as before.
 	Fits func(*Interface) error
 	// RingSize is the number of entries of each ring but Fill, a power of two; 0 means
 	// 2048, and 1024 with zero-copy (nic.Plan.RingSize).
@@ -63,7 +63,7 @@ const (
 	maxSendBytes = 1 << 30
 )
 
-// adopts reports whether the interface goes on with the program of another process.
+// adopts reports whether the interface adopts the program of another process.
 func (o *Options) adopts() bool { return o.Adopt != "" || o.Inherit != nil }
 
 // fillSize is the number of entries of the fill ring. The kernel hands packets over

@@ -13,8 +13,8 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// Parts describe a queue that one process has opened and another one drives: all that
-// the other has to know beside the descriptors of socket and memory.
+// Parts describe a queue that one process opened and another one drives: all that the
+// other has to know apart from the descriptors of socket and memory.
 type Parts struct {
 	Number    int  `json:"number"`     // of the queue
 	IfIndex   int  `json:"if_index"`   // of the interface
@@ -32,8 +32,8 @@ func (q *Queue) partsOf(ifindex int, o Options) Parts {
 }
 
 // Adopt makes a queue of the descriptors of its socket and its memory, which another
-// process has opened and does not touch any more. No privilege is needed. The descriptors
-// are the queue's from here on; if there is an error, they are closed.
+// process opened and no longer touches. No privilege is needed. The descriptors are the
+// queue's from here on; if there is an error, they are closed.
 func Adopt(p Parts, socket, memory int) (*Queue, error) {
 	o := Options{RingSize: p.RingSize, Chunks: p.Chunks}
 	if err := o.complete(); err != nil || p.RingSize == 0 || p.Chunks == 0 {
@@ -73,7 +73,7 @@ func (q *Queue) alarm() (err error) {
 	return nil
 }
 
-// Close gives up a queue that was adopted. Nobody may be using it any more, apart from
+// Close gives up a queue that was adopted. No thread may use it from then on, except for
 // Wake.
 func (q *Queue) Close() error { return q.close() }
 

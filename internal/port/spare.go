@@ -32,7 +32,7 @@ type spare struct {
 	at     namespace
 
 	done    chan struct{}
-	stopped chan struct{} // the goroutine says that it does not touch the queue any more
+	stopped chan struct{} // closed when the goroutine no longer touches the queue
 	back    chan struct{} // the queue was given back
 	group   sync.WaitGroup
 

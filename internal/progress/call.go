@@ -5,7 +5,7 @@ package progress
 import "runtime"
 
 // Call has f run on whichever thread steps the engine, and waits for it. Once the stepper
-// is closed, f may not run: there are no sessions any more.
+// is closed, f may not run: no sessions are left.
 func (s *Stepper) Call(f func()) {
 	ran := make(chan struct{})
 	for !s.eng.Call(func() { f(); close(ran) }) {

@@ -4,9 +4,9 @@ package progress
 
 import "time"
 
-// Close ends every session, waits for at most limit until farewells and last answers
-// have left, and retires the turn, so that no thread steps the engine any more.
-// Goroutines that wait are released. It is called once.
+// Close ends every session, waits for at most limit until farewells and last answers have
+// left, and retires the turn, so that no thread steps the engine again. Goroutines that
+// wait are released. It is called once.
 func (s *Stepper) Close(limit time.Duration) {
 	s.phase.Store(draining)
 	s.drain(limit)

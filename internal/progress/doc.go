@@ -22,7 +22,7 @@
 //	    | Close
 //	    v
 //	+---------+
-//	| retired |   for ever: nobody steps any more
+//	| retired |   for ever: no thread steps
 //	+---------+
 //
 // # A goroutine that waits
@@ -49,7 +49,7 @@
 //
 //	steps --- a goroutine waits ---> naps, longer each time, while goroutines wait
 //	^ |  ^                            |
-//	| |  +----------------------------+ none waits any more: at the end of the nap;
+//	| |  +----------------------------+ none waits now: at the end of the nap;
 //	| |                                 from a deep nap the last to leave rouses it
 //	| +--- idle ---> sleeps in the port
 //	+----------------+ something happens
@@ -63,9 +63,9 @@
 //
 //	open --- Close ---> draining --- idle, or the time is up ---> closed
 //
-// While the stepper is draining, farewells and last answers leave; posters do not get the
-// turn any more. Once it is closed, goroutines that wait are released, the thread that
-// has the turn lets go, and Close retires it.
+// While the stepper is draining, farewells and last answers leave; posters no longer get
+// the turn. Once it is closed, goroutines that wait are released, the thread that has the
+// turn lets go, and Close retires it.
 //
 // # A caller alone
 //

@@ -75,7 +75,7 @@ const (
 const (
 	open     = iota
 	draining // the last answers leave
-	closed   // no thread may step any more
+	closed   // no thread may step
 )
 
 // lookAround is how many steps go by between looks at the clock and the context.

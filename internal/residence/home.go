@@ -67,7 +67,7 @@ func openAtHome(ctx context.Context, ifname, path string, o port.Options) (node.
 	return dev, h, nil
 }
 
-// openAnew is open when what there is has ended with its interface.
+// openAnew discards state whose interface has ended, and then opens.
 func (h *Home) openAnew(ctx context.Context, ifname string, o port.Options) (dev node.Device, err error) {
 	if err, h.Folder = errors.Join(h.Folder.Remove(), h.Folder.Close()), nil; err != nil {
 		return nil, err
@@ -201,7 +201,7 @@ func (h *Home) keep(dev node.NetInterface, x *resident.Executor) (err error) {
 		err = x.Pin(h.Path, resident.Node{Life: h.Life, MAC: dev.MAC(), Interface: dev.Name(), UDP: dev.UDP()})
 	}
 	if err == nil {
-		err = dev.Program().Pin(h.Folder.State()) // last: from here on it goes on by itself
+		err = dev.Program().Pin(h.Folder.State()) // last: from here on it outlives the process
 	}
 	if err != nil {
 		return fmt.Errorf("resident regions that outlive the process: %w", errors.Join(err, h.vacate(dev)))
@@ -318,9 +318,9 @@ func (h *Residence) tellEnding() {
 	}
 }
 
-// Depart is called when the domain begins to end. What it leaves is as if the process had
-// died, and the engines say nothing of it any more; otherwise it dies with the process
-// from here on.
+// Depart is called when the domain begins to end. If the domain leaves its state, it
+// leaves it as a death would, and the engines no longer speak of it; otherwise the state
+// ends with the process from here on.
 func (h *Residence) Depart() {
 	if h.stays() {
 		for _, st := range h.n.Steppers {
@@ -373,7 +373,7 @@ func (h *Residence) giveUp() error {
 	return errors.Join(err, at.Close())
 }
 
-// Close gives the home up, and leaves what there is.
+// Close gives the home up, and leaves its state in place.
 func (h *Home) Close() (err error) {
 	if h == nil {
 		return nil

@@ -28,7 +28,7 @@ type Movable struct {
 	server   *resident.Server
 	params   session.TargetParams
 	former   *executor.Session // that Settle is for, too, once the session has moved
-	Stays    bool              // frozen or ended: nothing runs any more, here or elsewhere
+	Stays    bool              // frozen or ended: no frame runs, here or elsewhere
 	begin    func(now int64) *executor.Session
 	askAt    int64 // when the session may ask for a place again, in the engine's time
 
@@ -93,7 +93,7 @@ func (m *Movable) Unseen() (frames, ops uint64, resident bool) {
 	return m.frames + frames, m.ops + ops, true
 }
 
-// left reports whether the program goes on with the session after the domain's end.
+// left reports whether the program keeps the session after the domain's end.
 func (m *Movable) left() bool { return m.moved != nil && m.H.Leaving.Load() }
 
 // Freeze implements engine.Served.

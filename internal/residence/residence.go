@@ -36,8 +36,8 @@ type Residence struct {
 	servers  atomic.Pointer[[]*resident.Server]  // by queue; each belongs to the engine's thread
 	Keys     atomic.Pointer[map[uint64]struct{}] // of the regions; stored under mu, and never changed
 	Home     *Home                               // nil: all ends with the process
-	Handing  atomic.Bool                         // a handover has begun: nothing becomes resident any more
-	Leaving  atomic.Bool                         // the domain ends, and another process goes on with what there is; stored under mu
+	Handing  atomic.Bool                         // a handover has begun: nothing becomes resident
+	Leaving  atomic.Bool                         // the domain ends, and another process takes over its state; stored under mu
 	Counted  programTallies
 }
 
@@ -136,8 +136,8 @@ func (h *Residence) reside() error {
 	return nil
 }
 
-// tellPlaces says in the log that the domain goes on with another number of places than
-// it wants, which the state that a former process has left decides.
+// tellPlaces logs that the domain has another number of places than it wants: the state
+// that a former process left decides that number.
 func (h *Residence) tellPlaces(has int) {
 	if want := h.n.Config.ResidentSessions; want != 0 && want != has {
 		h.n.Log(slog.LevelWarn, "the number of resident sessions stays that of what a former process has left: what is wanted has no effect",
@@ -271,7 +271,7 @@ func (h *Residence) forget(m *mr.Memory, of *resident.Memory) {
 	}
 }
 
-// End gives up the program, when no engine runs any more and the device is closed.
+// End gives up the program, after the engines have ended and the device is closed.
 func (h *Residence) End() error {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()

@@ -18,8 +18,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// What the next process has to know and the program does not is written down beside the
-// state, by user space alone: texts in maps of their own.
+// User space alone writes down what the next process has to know and the program does
+// not: texts in maps of their own, in the folder of the state.
 const (
 	nodeMap    = "node"    // one entry: Node
 	recordsMap = "records" // by session id: TargetParams.Memo

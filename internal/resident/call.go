@@ -42,7 +42,7 @@ const (
 	Early       Verdict = 6 // session.NoBuffer: it is not kept
 	Invalid     Verdict = 8
 	Foreign     Verdict = 16 // its turn has come, and the program cannot execute it
-	Spent       Verdict = 17 // the session runs nothing any more, or has another encapsulation
+	Spent       Verdict = 17 // the session has ended, or has another encapsulation
 	Busy        Verdict = 18 // another CPU is at the session
 	Unknown     Verdict = 19 // no such session or epoch
 	Unsound     Verdict = 20 // damaged, or of a type that is not the program's

@@ -61,8 +61,8 @@ func (c *Count) Arm() {
 	}
 }
 
-// end ends the count of a region that the program reaches no more, or that another
-// process goes on with.
+// end ends the count of a region that the program no longer reaches, or that another
+// process takes over.
 func (c *Count) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 
 // A state can pass from one process to the next as file descriptors, pinned or not: the
 // one leaves an Estate, and closes its executor; the other one takes it over. The program
-// goes on meanwhile. It takes an executor none of whose sessions has a frame that user
-// space is executing: see Session.Detach.
+// runs meanwhile. User space must not be executing a frame of any of the sessions: see
+// Session.Detach.
 
 // Estate is what a process leaves of an executor. Its file descriptors are named by
 // whoever passes them on: by Executor.Estate their numbers.
@@ -154,7 +154,7 @@ func (x *Executor) take(name string, size int) (*Memory, error) {
 // Ended returns why the session was shut down, or 0: what TakeOver has to be told.
 func (s *Session) Ended() wire.ResetReason { return s.ended }
 
-// TakeOver goes on with a session of another process: p is what was agreed with the
+// TakeOver takes over a session of another process: p is what was agreed with the
 // initiator when it began, but for what the state has. A session that was shut down runs
 // nothing more, and says so again. One whose program did not learn how a frame ended
 // stays as it is.

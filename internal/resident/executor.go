@@ -58,7 +58,7 @@ type Executor struct {
 	places   []uint32            // free places for the memory of regions
 	memories []*Memory           // that NewMemory has returned
 	handed   []*Memory           // those of another process that it may return, until Sweep: see TakeOver
-	swept    bool                // the process before has nothing here any more
+	swept    bool                // nothing of the process before is left here
 	names    map[uint64]Name     // of regions, by key
 	counting map[uint64]*Count   // likewise
 	adopted  map[uint32]struct{} // ids of sessions that were taken over

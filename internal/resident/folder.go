@@ -145,14 +145,14 @@ func (f *Folder) check() error {
 // State is where the state is pinned.
 func (f *Folder) State() string { return filepath.Join(f.path, version) }
 
-// Whole reports whether there is a state that a process has left, and that goes on.
+// Whole reports whether a process left a state that is still served.
 func (f *Folder) Whole() bool { return bpf.Pinned(f.State()) }
 
 // Close gives the folder to the next process, with what is in it.
 func (f *Folder) Close() error { return f.lock.Close() }
 
 // Remove takes everything out of the folder, of any version, and ends it: a program that
-// goes on without a process is detached. The folder has still to be closed.
+// outlived its process is detached. The folder has still to be closed.
 func (f *Folder) Remove() error {
 	entries, err := os.ReadDir(f.path)
 	if err != nil {

@@ -259,7 +259,7 @@ func (x *Executor) find(id uint32) (s executorSession, place uint32, err error) 
 	return s, place, err
 }
 
-// Drop ends a session that was left, so that nobody knows it any more.
+// Drop ends a session that was left, and removes every trace of it.
 func (x *Executor) Drop(id uint32) error {
 	_, place, err := x.find(id)
 	if err != nil {
@@ -276,8 +276,8 @@ func (x *Executor) Drop(id uint32) error {
 	return nil
 }
 
-// Adopt goes on with a session that the process before has left. Most of p is what that
-// process wrote down; what was agreed on frames is in the state.
+// Adopt adopts a session that the process before left. Most of p is what that process
+// wrote down; what was agreed on frames is in the state.
 func (v *Server) Adopt(now int64, p session.TargetParams) (*Session, error) {
 	s, place, err := v.x.find(uint32(p.Local))
 	p.MaxFrame, p.Window = int(s.Payload)+headerLen, int(s.Credit)

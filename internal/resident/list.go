@@ -19,7 +19,7 @@ import (
 type Left struct {
 	Folder    string   `json:"folder"`
 	InUse     bool     `json:"in_use"` // a process has it
-	Whole     bool     `json:"whole"`  // the kernel goes on with it
+	Whole     bool     `json:"whole"`  // the kernel serves it
 	Interface string   `json:"interface,omitempty"`
 	Regions   []string `json:"regions"` // their names
 	Sessions  int      `json:"sessions"`

@@ -68,8 +68,8 @@ func (x *Executor) pin(at string, n Node) error {
 // Early frames that the process held come again. A session in which it was executing a
 // frame by itself is ended: nobody can tell whether that frame ran.
 //
-// The program that was there before goes on with the same state until the new one takes
-// its place (bpf.Program.SetExecutor): two versions may run at a time.
+// The former program works on the same state until the new one takes its place
+// (bpf.Program.SetExecutor): two versions may run at a time.
 func Adopt(folder string, cfg Config) (*Executor, error) {
 	at := filepath.Join(folder, version)
 	open := pinnedIn(at)

@@ -92,7 +92,7 @@ func (x *Executor) rise(place uint32) {
 	delete(x.live, place)
 }
 
-// leave forgets a session with which another process goes on. Its place stays taken.
+// leave forgets a session that another process continues. Its place stays taken.
 func (x *Executor) leave(s *Session) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

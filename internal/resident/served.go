@@ -37,7 +37,7 @@ type Session struct {
 	frozen   bool
 	released bool
 	torn     bool // a frame has run, at least in part, that the program does not know of
-	barred   bool // the program did not obey: nothing runs any more
+	barred   bool // the program did not obey: no frame runs
 
 	losses losses // of answers that the program sends
 
@@ -178,8 +178,8 @@ func (s *Session) ran(psn uint32, ops uint8, o *session.Outcome) {
 }
 
 // Unseen returns how many frames and operations the program has executed of packets that
-// the engine has not seen. It is read while the program goes on, so the two numbers may
-// be of different moments.
+// the engine has not seen. The program runs meanwhile, so the two numbers may be of
+// different moments.
 func (s *Session) Unseen() (frames, ops uint64) {
 	frames, ops = s.state.frames(), s.state.ops()
 	return frames - min(s.toldFrames, frames), ops - min(s.toldOps, ops)
@@ -283,8 +283,8 @@ func (s *Session) Release() {
 	}
 }
 
-// Detach is Release for a session with which the program goes on, and another process.
-// What was early comes again: the program need not ask user space any more.
+// Detach is Release for a session that the program and another process continue. Early
+// frames will be sent again, and then the program need not ask user space.
 func (s *Session) Detach() {
 	if s.released {
 		return

@@ -31,10 +31,9 @@ const (
 	doubtful = unix.NUD_STALE | unix.NUD_DELAY | unix.NUD_PROBE
 )
 
-// neighbour returns the MAC address of a node on the link. An entry that is
-// missing, failed or doubtful makes the kernel ask first: frames to an address
-// that is not valid any more would be lost unnoticed, for the kernel does not
-// know that its entry is in use.
+// neighbour returns the MAC address of a node on the link. An entry that is missing,
+// failed or doubtful makes the kernel ask first: frames to a stale address would be lost
+// unnoticed, because the kernel does not know that its entry is in use.
 func (r *Resolver) neighbour(ctx context.Context, ip netip.Addr) (wire.MAC, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errSilent)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// The guest's side of Credit: messages that are announced wait here, beside the ring, so
+// The guest's side of Credit: messages that are announced wait here, outside the ring, so
 // that nothing else waits for them.
 
 // Room says that messages which wait may find room now. Any goroutine may call it; the

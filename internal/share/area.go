@@ -155,7 +155,8 @@ func (a *Area) Close() error {
 	return mem.Close()
 }
 
-// Local verbs of the submission ring, beside engine.VerbConnect and engine.VerbWatch.
+// Local verbs of the submission ring, in addition to engine.VerbConnect and
+// engine.VerbWatch.
 const (
 	VerbForget = wire.VerbLocal + 2 // the guest needs the peer no more; has no completion
 	VerbLeave  = wire.VerbLocal + 3 // ends the watch whose Cookie is in Key; has no completion

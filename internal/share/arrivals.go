@@ -111,15 +111,15 @@ func NewArrivals(a *Area, bell *Bell, turnedOut func(error)) *Arrivals {
 // Refused reports, once, whether something has waited for room since the last call.
 func (a *Arrivals) Refused() bool { return a.refused.Load() && a.refused.Swap(false) }
 
-// End says that the guest gets nothing any more, and has the area no longer.
+// End says that the guest gets nothing from now on, and no longer has the area.
 func (a *Arrivals) End() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ended = true
 }
 
-// fits reports whether there is room for n bytes, beside what is reserved and what is
-// late. If there is not, the guest is asked to tell when it has read. a.mu is held.
+// fits reports whether there is room for n bytes, after what is reserved and what is
+// late. If there is not, fits asks the guest to say when it has read. a.mu is held.
 func (a *Arrivals) fits(n uint64) bool {
 	if a.ended {
 		return false

@@ -19,12 +19,12 @@ type Receiver interface {
 	Inflow(endpoint uint16, from wire.Addr) (in Inflow, identity uint64)
 	// Events takes the events of an endpoint; nil if it takes none.
 	Events(endpoint uint16) engine.Events
-	// Lost says that no host has credit any more.
+	// Lost says that no host has credit from now on.
 	Lost()
 }
 
-// Inflow takes the messages of one session: see Credit. What it has beside that of
-// package session is called between Begin and End.
+// Inflow takes the messages of one session: see Credit. The methods that package
+// session's Inflow lacks are called between Begin and End.
 type Inflow interface {
 	session.Inflow
 	// AdmitLeased takes a message for which there is room that was leased.

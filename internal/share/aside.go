@@ -38,9 +38,9 @@ func (f *Feed) take(x *engine.Entry) (cost int) {
 	return engine.EntryCost
 }
 
-// retry posts what has been put aside, as far as there is room now, and returns the cost.
-// If it is less than the credit, nothing is left aside of operations that come part by
-// part and are under way.
+// retry posts the operations that were put aside until there is no room, and returns the
+// cost. If it is less than the credit, nothing is left aside of operations that come part
+// by part and are under way.
 func (f *Feed) retry(credit int) (spent int) {
 	if f.held && len(f.streams) == 0 {
 		return 0

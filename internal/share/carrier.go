@@ -213,7 +213,7 @@ func (c *Carrier) note(e engine.Entry) {
 	}
 }
 
-// tell posts the notes as far as there is room.
+// tell posts the notes until there is no room.
 func (c *Carrier) tell() {
 	for len(c.notes) > 0 && c.room() {
 		c.area.entries[c.posted&c.mask()] = c.notes[0]

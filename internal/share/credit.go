@@ -84,7 +84,7 @@ func (in *inflow) giveBack(r *record) {
 	in.write(r, nil, nil)
 }
 
-// settle says that the message is not waited with any more.
+// settle says that the message no longer waits.
 func (x *asked) settle(c *Credit) {
 	if x.is && x.forRoom && !x.admitted {
 		c.waiting--
@@ -92,8 +92,8 @@ func (x *asked) settle(c *Credit) {
 	x.forRoom = false
 }
 
-// Admit takes what the guest has said of a session. One that cannot be is passed over:
-// its message goes on waiting.
+// Admit takes what the guest said of a session. An impossible admission is passed over:
+// its message keeps waiting.
 func (a *Arrivals) Admit(session uint64, x *Admission) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -98,7 +98,7 @@ func (f *Feed) places() int {
 // broken the rules.
 func (f *Feed) look() bool {
 	seen := f.area.h.seen.Load()
-	if f.completed-seen > f.completed-f.seen { // beyond what there is, or backwards
+	if f.completed-seen > f.completed-f.seen { // beyond the last completion, or backwards
 		f.fail(fmt.Errorf("completion ring: the guest has seen %d entries of %d, and %d before: want a position that only grows", seen, f.completed, f.seen))
 		return false
 	}
@@ -328,7 +328,7 @@ func (f *Feed) leave(tag uint64) {
 func (f *Feed) End() { f.broken, f.ended = true, true }
 
 // Close closes the peers, which completes the operations that are under way. Afterwards
-// the rings can be removed, and nothing uses the area any more. Engine's thread.
+// the rings can be removed, and nothing uses the area. Engine's thread.
 func (f *Feed) Close() {
 	f.End()
 	for _, p := range f.peers {

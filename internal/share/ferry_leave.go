@@ -12,15 +12,15 @@ import (
 // The end of NewFerry can be gone on with by another process, of which the other side
 // notices nothing: packets wait in the rings meanwhile, and what finds no room is lost.
 
-// FerryState is what an end leaves to the next process, beside its descriptors. The
-// positions in the shared memory would not do: the other side can write there.
+// FerryState is what an end leaves to the next process in addition to its descriptors.
+// The positions in the shared memory would not do: the other side can write there.
 type FerryState struct {
 	Put   uint64 // packets put in
 	Taken uint64 // packets taken out
 }
 
 // Halt makes Run return, and leaves the other side's packets in the ring from then on.
-// Send goes on.
+// Send still works.
 func (f *Ferry) Halt() {
 	f.ended.Store(true)
 	_ = f.file.SetReadDeadline(time.Unix(1, 0))

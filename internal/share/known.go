@@ -75,7 +75,7 @@ func (f *Feed) tells() bool {
 	return f.completed-f.seen+promised < n || f.look() && f.completed-f.seen+promised < n
 }
 
-// tell tells the outcomes that have become known, as far as there is room.
+// tell writes the outcomes that have become known to the ring until it is full.
 func (f *Feed) tell() {
 	told := 0
 	for ; f.tells(); told++ {

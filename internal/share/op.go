@@ -11,7 +11,7 @@ type op struct {
 	peer  *Target
 	value [8]byte // the result, if it is that long
 	watch bool
-	moves bool // a watch that another host goes on with: it has no completion
+	moves bool // a watch that another host continues: it has no completion
 	more  bool // there is something in rest
 	*rest
 	_ [24]byte

@@ -38,8 +38,7 @@ func (c *Carrier) takeOrPark(r *record, part []byte) bool {
 	return true
 }
 
-// unpark takes what has waited, as far as there are places now, and returns how many
-// records that were.
+// unpark takes records that waited until there are no places, and returns their number.
 func (c *Carrier) unpark() (n int) {
 	for endpoint, list := range c.in.parked.of {
 		took := 0

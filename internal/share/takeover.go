@@ -37,14 +37,14 @@ type PeerState struct {
 	Link   wire.Link
 }
 
-// WatchState is a watch that goes on.
+// WatchState is a watch that the next host continues.
 type WatchState struct {
 	Tag  uint64
 	Peer uint32
 }
 
 // Hold makes the feed begin nothing, until Watch or Unhold: entries wait in the ring.
-// What has been begun and comes part by part goes on. Engine's thread.
+// Operations that have begun, and come part by part, continue. Engine's thread.
 func (f *Feed) Hold() { f.held = true }
 
 // Unhold undoes Hold. Engine's thread.
@@ -135,7 +135,7 @@ func (f *Feed) Restore(s *FeedState) {
 	}
 }
 
-// Watch goes on with watches, when their peers have been set. Engine's thread.
+// Watch continues watches, after their peers have been set. Engine's thread.
 func (f *Feed) Watch(watches []WatchState) {
 	f.held = false
 	for _, w := range watches {

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Talk is the conversation of guest and host beside the rings: JSON texts, each behind
+// Talk is the conversation of guest and host outside the rings: JSON texts, each behind
 // its length in four bytes, and file descriptors. One goroutine at a time receives; any
 // number may send.
 type Talk struct {
@@ -224,7 +224,7 @@ func (t *Talk) Until(end time.Time) {
 // Hang ends the conversation: the other side and the own receiver learn of it.
 func (t *Talk) Hang() { _ = t.conn.Close() }
 
-// Close frees what the conversation has, when nobody receives any more.
+// Close frees what the conversation has, after the last Receive has returned.
 func (t *Talk) Close() error {
 	Discard(t.fds)
 	t.fds = nil

@@ -108,7 +108,7 @@ func (t *Tallies) Use(to Counted) (*Tally, error) {
 // Number names the place to the host; it is not 0.
 func (x *Tally) Number() int { return x.place + 1 }
 
-// Free gives the place back, which no host counts in any more.
+// Free gives the place back, after the host has ceased to count in it.
 func (x *Tally) Free() {
 	t := x.all
 	t.mu.Lock()

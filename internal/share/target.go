@@ -21,7 +21,7 @@ type Target struct {
 type targets struct {
 	peers  map[uint32]*Target
 	first  map[*engine.Ring]*Target
-	last   *Target // the one looked up last, of that number; nil if it may not be there any more
+	last   *Target // the one looked up last, of that number; nil if it may be gone
 	number uint32
 }
 

@@ -16,7 +16,7 @@ const (
 	CallEndpoint   = "endpoint"   // Endpoint; uint16, its number
 	CallServe      = "serve"      // Serve; nothing
 	CallDrop       = "drop"       // uint64, the origin of an endpoint; nothing
-	CallLeave      = "leave"      // likewise, but it goes on serving the guest's regions that are kept, if there are any
+	CallLeave      = "leave"      // likewise, but the endpoint keeps serving the guest's kept regions, if there are any
 	CallLink       = "link"       // wire.Addr; wire.Link
 	CallPeer       = "peer"       // Peer; uint32, its number in entries
 	CallRegister   = "register"   // Region with a memfd; nothing
@@ -120,12 +120,12 @@ type Observe struct {
 	Tally int    `json:"tally"`
 }
 
-// What the borrower of a queue can ask for, beside CallLink, CallDrop and CallCounters.
+// Requests of a queue's borrower, in addition to CallLink, CallDrop and CallCounters.
 const (
 	CallBorrow = "borrow" // Borrow; Borrowed with socket and memory of the queue, and of one end of a ferry. It comes in place of CallAttach
 	CallNumber = "number" // Number; uint16, the first of the numbers of endpoints that are the borrower's now
 	CallFollow = "follow" // Follow; nothing. Moved comes unasked, in a Reply of ID 0, whenever the way is another one
-	CallForget = "forget" // wire.Addr, whose way is of no interest any more; nothing
+	CallForget = "forget" // wire.Addr, whose way is no longer of interest; nothing
 	CallSilent = "silent" // netip.Addr of a peer that does not answer; nothing
 )
 

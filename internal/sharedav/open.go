@@ -145,7 +145,7 @@ func (t *Table) first() (again bool, err error) {
 	return false, err
 }
 
-// unlinked reports whether the file is not the one at its path any more.
+// unlinked reports whether the file is no longer the one at its path.
 func (t *Table) unlinked() bool {
 	here, err := t.f.Stat()
 	there, err2 := os.Stat(t.path)

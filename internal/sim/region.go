@@ -56,7 +56,7 @@ type region struct {
 	reg    *mr.Region
 	gone   []span // when its key was unknown; the last may be open
 	wipes  []span // when its memory was lost
-	former []past // memory that it had before, which no operation may change any more
+	former []past // memory that it had before, which no operation may change from then on
 	// incarnation is that of its next registration; 0 for a new one.
 	incarnation uint32
 }

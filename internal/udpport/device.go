@@ -187,7 +187,7 @@ func (d *Device) SetFaults(f Faults) {
 // Counters returns what the queue has counted, by name.
 func (d *Device) Counters() (map[string]uint64, error) { return d.queue.counters(), nil }
 
-// Close closes the sockets. No thread may be using the queue any more, apart from Wake.
+// Close closes the sockets. No thread may use the queue from then on, except for Wake.
 // Closing twice is no error.
 func (d *Device) Close() error {
 	d.mu.Lock()

@@ -106,8 +106,7 @@ func (x *intake) ask(s *socket, t *tally) bool {
 	return n > 0
 }
 
-// cut hands out the packets of the message at hand, as far as there is room behind
-// packets[:n].
+// cut hands out packets of the message at hand until packets, filled up to n, is full.
 func (x *intake) cut(packets [][]byte, n int, t *tally) int {
 	s, m := &x.slots[x.at], &x.messages[x.at]
 	payload := s.buf[wire.WayLen:][:m.n]

@@ -81,7 +81,7 @@ func (x *outlet) push(sockets []*socket, t *tally) {
 	x.stalled = false
 	for x.head != x.tail {
 		s := from(sockets, x.packet(x.head))
-		if s == nil { // the address is none of ours any more
+		if s == nil { // the interface no longer has the address
 			x.head++
 			t.lost.Add(1)
 			continue

@@ -46,8 +46,8 @@ const (
 	arpSender, arpTarget = 22, 32
 )
 
-// readdress returns the frame as the far side sees it, or nil if no node has the
-// frame's destination address any more. It changes a copy, in scratch.
+// readdress returns the frame as the far side sees it, or nil if no node has the frame's
+// destination address now. It changes a copy, in scratch.
 func (l *lane) readdress(frame []byte) []byte {
 	from, to := l.from.alias.Load(), l.to.alias.Load()
 	if from == nil && to == nil {
