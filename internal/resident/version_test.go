@@ -35,7 +35,7 @@ func TestVersionOfState(t *testing.T) {
 		}
 	}
 	if is := fmt.Sprintf("%x", sha256.Sum256([]byte(layout)))[:16]; is != layoutOf[version] {
-		t.Errorf("what lies in the maps has digest %s, and version %s is of %q: raise the version (pin.go, docs/resident.md) if any "+
+		t.Errorf("what lies in the maps has digest %s, and version %s is of %q: raise the version (pin.go, docs/internals/resident.md) if any "+
 			"release has had this one, and note the digest here", is, version, layoutOf[version])
 	}
 }
