@@ -47,7 +47,8 @@ func judge(r *report) []aim {
 		atMost("the same, p99 to p50", m.median("trip", spread), "x", 2),
 		atLeast("fetch-add throughput, 1 thread to 1 poller, 182 words a post", m.median("fetch", rate)/1e6, "M/s", 20),
 		atLeast("the same, to UCX with 64 outstanding", m.ratio("fetch", "ucx_rate", rate), "x", 60),
-		atLeast("fetch-add throughput, 1 thread to 1 poller, 1 word a post", m.median("fetch_single", rate)/1e6, "M/s", 20),
+		atLeast("fetch-add throughput, 1 thread to 1 poller, 1 word a post",
+			m.median("fetch_single", rate)/1e6, "M/s", 20),
 		atLeast("the same, to UCX with 64 outstanding", m.ratio("fetch_single", "ucx_rate", rate), "x", 60),
 		atLeast("base sum throughput, 182 words a post", m.median("base", rate)/1e6, "M/s", 25),
 		atLeast("base sum throughput, 1 word a post", m.median("base_single", rate)/1e6, "M/s", 25),
@@ -62,7 +63,8 @@ func judge(r *report) []aim {
 		atMost("one of 100,000 regions, to the only one: RTT p50", m.ratio("regions_idle", "trip", p50), "x", 1.05),
 		atMost("100,000 regions in turn, to one: RTT p50", m.ratio("regions_trip", "trip", p50), "x", 1.05),
 		atLeast("100,000 regions, to one: throughput", m.ratio("regions_rate", "fetch", rate), "x", 0.95),
-		atMost("allocations an operation, steady state", max(m.median("trip", allocs), m.median("fetch", allocs)), "", 0.001),
+		atMost("allocations an operation, steady state",
+			max(m.median("trip", allocs), m.median("fetch", allocs)), "", 0.001),
 	}
 	if s := r.Syscalls["trip"]; s != nil {
 		// One operation is one burst here. The figure includes the few calls of Go's
@@ -73,7 +75,8 @@ func judge(r *report) []aim {
 	if len(r.StartSeconds) > 0 {
 		aims = append(aims, atMost("start of both sides to first operation", 1000*median(r.StartSeconds), "ms", 100))
 	}
-	tail := atMost("1 % of the packets lost: p99 without order, to p99 with it", m.ratio("lossy_unordered", "lossy", p99), "x", 0.5)
+	tail := atMost("1 % of the packets lost: p99 without order, to p99 with it",
+		m.ratio("lossy_unordered", "lossy", p99), "x", 0.5)
 	tail.Note = fmt.Sprintf("p99.9: %s x", number(m.ratio("lossy_unordered", "lossy", p999)))
 	aims = append(append(append(aims, tail), transferAims(m)...), steps(m)...)
 	aims = append(append(append(aims, mediatedAims(m)...), r.Shared.aims()...), residentAims(m)...)
@@ -104,15 +107,18 @@ func measured(aims []aim) []aim {
 func steps(m *results) []aim {
 	return append([]aim{
 		atMost("on the way: fetch-add RTT p50, manual, raw: to the floor", m.ratio("trip", "floor", p50), "x", 1.25),
-		atLeast("on the way: fetch-add throughput, 1 thread to 1 poller, 1 word a post", m.median("fetch_single", rate)/1e6, "M/s", 14),
+		atLeast("on the way: fetch-add throughput, 1 thread to 1 poller, 1 word a post",
+			m.median("fetch_single", rate)/1e6, "M/s", 14),
 	}, domainSteps(m)...)
 }
 
 // domainSteps are those for an application that keeps its calls apart itself.
 func domainSteps(m *results) []aim {
 	return []aim{
-		atMost("on the way, ThreadDomain: fetch-add RTT p50 to the floor", m.ratio("trip_domain", "floor", p50), "x", 1.2),
-		atLeast("on the way, ThreadDomain: fetch-add throughput, 1 word a post", m.median("fetch_single_domain", rate)/1e6, "M/s", 20),
+		atMost("on the way, ThreadDomain: fetch-add RTT p50 to the floor",
+			m.ratio("trip_domain", "floor", p50), "x", 1.2),
+		atLeast("on the way, ThreadDomain: fetch-add throughput, 1 word a post",
+			m.median("fetch_single_domain", rate)/1e6, "M/s", 20),
 	}
 }
 
@@ -145,7 +151,8 @@ func printAims(out io.Writer, aims []aim) {
 		if a.Met {
 			met = "met"
 		}
-		fmt.Fprintf(w, "  %s\t%s %s\t%s %s %s\t%s\t%s\n", a.What, number(a.Value), a.Unit, sign, number(a.Limit), a.Unit, met, a.Note)
+		fmt.Fprintf(w, "  %s\t%s %s\t%s %s %s\t%s\t%s\n", a.What, number(a.Value), a.Unit, sign, number(a.Limit),
+			a.Unit, met, a.Note)
 	}
 	w.Flush()
 	met := len(aims) - len(slices.DeleteFunc(slices.Clone(aims), func(a aim) bool { return a.Met }))

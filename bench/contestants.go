@@ -93,7 +93,8 @@ func libfabric(name, provider, op string, window int, t time.Duration) *contest 
 		},
 		client: func(n *network, ready string) command {
 			args := append([]string{"client", provider, n.B.IP4.String(), port}, strings.Fields(ready)...)
-			return command{program: "fabric", args: append(args, op, strconv.Itoa(window), fmt.Sprint(t.Seconds()), "0.1")}
+			return command{program: "fabric",
+				args: append(args, op, strconv.Itoa(window), fmt.Sprint(t.Seconds()), "0.1")}
 		},
 	}
 }
@@ -110,7 +111,8 @@ type transfer struct {
 // server and client are the arguments that all peers take.
 func (t transfer) server() []string { return []string{"server", t.test, strconv.Itoa(t.size)} }
 func (t transfer) client() []string {
-	return []string{"client", t.test, strconv.Itoa(t.size), strconv.Itoa(t.flight), fmt.Sprint(t.seconds.Seconds()), "0.1"}
+	return []string{"client", t.test, strconv.Itoa(t.size), strconv.Itoa(t.flight),
+		fmt.Sprint(t.seconds.Seconds()), "0.1"}
 }
 
 // ucxTransfer is our client and server on UCX's ucp API, over TCP. ready is the server's
@@ -124,7 +126,8 @@ func ucxTransfer(name string, t transfer) *contest {
 			return inside(n.B, filepath.Join(n.dir, "ucx_transfer"), t.server(), ucxEnv)
 		},
 		client: func(n *network, ready string) command {
-			return inside(n.A, filepath.Join(n.dir, "ucx_transfer"), append(t.client(), strings.Fields(ready)...), ucxEnv)
+			return inside(n.A, filepath.Join(n.dir, "ucx_transfer"),
+				append(t.client(), strings.Fields(ready)...), ucxEnv)
 		},
 	}
 }
@@ -175,7 +178,8 @@ func plain(name, protocol string, connections int, t time.Duration) *contest {
 			return command{program: "plain", args: []string{"server", protocol, n.B.IP4.String()}}
 		},
 		client: func(_ *network, ready string) command {
-			return command{program: "plain", args: []string{"client", protocol, ready, strconv.Itoa(connections), t.String(), "100ms"}}
+			return command{program: "plain",
+				args: []string{"client", protocol, ready, strconv.Itoa(connections), t.String(), "100ms"}}
 		},
 	}
 }

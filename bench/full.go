@@ -21,7 +21,8 @@ import (
 const starts = 5 // measured from the start of both sides to the first operation
 
 // syscallIDs are the contests whose system calls are counted, in runs of their own.
-var syscallIDs = []string{"floor", "trip", "fetch", "base", "ucx", "ucx_rate", "libfabric", "libfabric_rate", "plain_tcp"}
+var syscallIDs = []string{"floor", "trip", "fetch", "base", "ucx", "ucx_rate", "libfabric", "libfabric_rate",
+	"plain_tcp"}
 
 // full measures everything and prints it. It writes the tables and a plot to a directory,
 // and every sample to a file.
@@ -84,7 +85,8 @@ func (n *network) countSyscalls(ctx context.Context, plan []entry) (_ map[string
 }
 
 func (r *report) print(out io.Writer) {
-	fmt.Fprintf(out, "%s, %d cores, Linux %s, %s, commit %s\n", r.Machine.CPU, r.Machine.Cores, r.Machine.Kernel, r.Machine.Go, r.Machine.Commit)
+	fmt.Fprintf(out, "%s, %d cores, Linux %s, %s, commit %s\n", r.Machine.CPU, r.Machine.Cores, r.Machine.Kernel,
+		r.Machine.Go, r.Machine.Commit)
 	fmt.Fprintf(out, "One veth pair, a core for each side, %d rounds in turns, %.0f s\n", r.Rounds, r.Seconds)
 	r.results.print(out)
 	printCurve(out, r.Load)

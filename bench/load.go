@@ -33,7 +33,8 @@ const keepsUp = 0.97
 func (n *network) curve(ctx context.Context) (points []loadPoint, err error) {
 	for _, load := range loads {
 		fmt.Fprintf(os.Stderr, "load of %s M/s\n", number(load/1e6))
-		c := fab("open loop", fabRun{op: "fetch", window: fullWindow, words: spreadWords, rate: load, seconds: loadTime})
+		c := fab("open loop", fabRun{op: "fetch", window: fullWindow, words: spreadWords, rate: load,
+			seconds: loadTime})
 		s, err := n.run(ctx, c)
 		if err == nil && s.Disturbed != "" {
 			s, err = n.run(ctx, c)
@@ -55,8 +56,10 @@ func printCurve(out io.Writer, points []loadPoint) {
 	fmt.Fprintln(w, "  offered M/s\tcarried M/s\tp50\tp90\tp99\tp99.9\tp99.99\t")
 	for _, p := range points {
 		l := p.Latency
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", number(p.Offered/1e6), number(p.OpsPerSecond()/1e6), number(float64(l.P50)/1e3),
-			number(float64(l.P90)/1e3), number(float64(l.P99)/1e3), number(float64(l.P999)/1e3), number(float64(l.P9999)/1e3), p.Disturbed)
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", number(p.Offered/1e6), number(p.OpsPerSecond()/1e6),
+			number(float64(l.P50)/1e3),
+			number(float64(l.P90)/1e3), number(float64(l.P99)/1e3), number(float64(l.P999)/1e3),
+			number(float64(l.P9999)/1e3), p.Disturbed)
 	}
 	w.Flush()
 }

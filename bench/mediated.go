@@ -42,9 +42,12 @@ func hostCommand(n *network) command {
 // mediatedAims are the aims of attached programs that the rounds measure.
 func mediatedAims(m *results) []aim {
 	return []aim{
-		atMost("attached program: fetch-add RTT p50, to direct use", m.ratio("mediated_trip", "trip_domain", p50), "x", 1.6),
-		atLeast("attached program: fetch-add throughput, 1 word a post", m.median("mediated_single", rate)/1e6, "M/s", 5),
-		atLeast("attached program: fetch-adds, 182 words a post, to direct use", m.ratio("mediated_fetch", "fetch", rate), "x", 0.8),
+		atMost("attached program: fetch-add RTT p50, to direct use",
+			m.ratio("mediated_trip", "trip_domain", p50), "x", 1.6),
+		atLeast("attached program: fetch-add throughput, 1 word a post",
+			m.median("mediated_single", rate)/1e6, "M/s", 5),
+		atLeast("attached program: fetch-adds, 182 words a post, to direct use",
+			m.ratio("mediated_fetch", "fetch", rate), "x", 0.8),
 	}
 }
 
@@ -100,7 +103,8 @@ func (n *network) together(ctx context.Context, count int) (rates []float64, err
 	cmd.args = append(cmd.args, "-at", strconv.FormatInt(time.Now().Add(togetherStart).UnixMilli(), 10))
 	var clients []*process
 	for i := range count {
-		cmd := command{program: cmd.program, args: append(slices.Clone(cmd.args), "-region", fmt.Sprint("bench", i))} // the last one counts
+		// the last one counts
+		cmd := command{program: cmd.program, args: append(slices.Clone(cmd.args), "-region", fmt.Sprint("bench", i))}
 		p, err := n.start(ctx, n.A, n.clientCore, cmd)
 		if err != nil {
 			return nil, err
@@ -129,7 +133,8 @@ func (n *network) idleGuests(ctx context.Context, r *sharedReport) error {
 		return err
 	}
 	defer daemon.close()
-	if _, err := n.ready(ctx, &contest{serves: func(n *network, _ *process) bool { return answers(n.socket()) }}, daemon); err != nil {
+	if _, err := n.ready(ctx, &contest{serves: func(n *network, _ *process) bool { return answers(n.socket()) }},
+		daemon); err != nil {
 		return err
 	}
 	guests, err := n.start(ctx, n.B, n.clientCore, command{program: "worker",

@@ -49,7 +49,8 @@ func newNetwork(dir string, o veth.Options) (*network, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(tmp))
 	}
-	return &network{Pair: pair, clientCore: cores[0], serverCore: cores[len(cores)-1], dir: dir, tmp: tmp, mtu: o.MTU}, nil
+	return &network{Pair: pair, clientCore: cores[0], serverCore: cores[len(cores)-1], dir: dir, tmp: tmp,
+		mtu: o.MTU}, nil
 }
 
 func (n *network) Close() error { return errors.Join(n.Pair.Close(), os.RemoveAll(n.tmp)) }

@@ -54,7 +54,8 @@ func fullPlan(t time.Duration) []entry {
 	for _, n := range []int{1, 16, 128, 4096} {
 		window := max(arraysFlight/n, 16)
 		p = append(p, entry{"array" + strconv.Itoa(n), arrays, fab(strconv.Itoa(n)+" elements",
-			fabRun{op: "base", window: min(window, fullWindow), elements: n, words: max(spreadWords/n, 1), seconds: t})})
+			fabRun{op: "base", window: min(window, fullWindow), elements: n, words: max(spreadWords/n, 1),
+				seconds: t})})
 	}
 	lost := fabRun{op: "fetch", window: fullWindow, words: spreadWords, rate: lossyRate, seconds: t}
 	p = append(p, entry{"lossy", losses, lossy("xdpfab fetch-add", lost)})
@@ -65,15 +66,23 @@ func fullPlan(t time.Duration) []entry {
 func tripPlan(t time.Duration) []entry {
 	g := roundTrips
 	return []entry{
-		{"floor", g, floor("floor: AF_XDP in C, no protocol", floorRun{window: 1, size: smallFrame, reply: smallFrame, seconds: t})},
+		{"floor", g, floor("floor: AF_XDP in C, no protocol",
+			floorRun{window: 1, size: smallFrame, reply: smallFrame, seconds: t})},
 		{"trip", g, fab("xdpfab fetch-add, manual", fabRun{op: "fetch", window: 1, seconds: t})},
-		{"trip_domain", g, fab("xdpfab fetch-add, manual, ThreadDomain", fabRun{op: "fetch", window: 1, threading: "domain", targetThreading: "domain", seconds: t})},
-		{"mediated_trip", g, mediated("xdpfab fetch-add, attached, ThreadDomain", fabRun{op: "fetch", window: 1, threading: "domain", seconds: t})},
+		{"trip_domain", g, fab("xdpfab fetch-add, manual, ThreadDomain",
+			fabRun{op: "fetch", window: 1, threading: "domain", targetThreading: "domain", seconds: t})},
+		{"mediated_trip", g, mediated("xdpfab fetch-add, attached, ThreadDomain",
+			fabRun{op: "fetch", window: 1, threading: "domain", seconds: t})},
 		{"trip_udp", g, fab("xdpfab fetch-add, manual, UDP", fabRun{op: "fetch", window: 1, udp: true, seconds: t})},
-		{"regions_trip", g, fab("xdpfab fetch-add, 100,000 regions in turn", fabRun{op: "fetch", window: 1, regions: manyRegions, seconds: t})},
-		{"regions_idle", g, withRegions(fab("xdpfab fetch-add, one of 100,000 regions", fabRun{op: "fetch", window: 1, seconds: t}), manyRegions)},
-		{"trip_auto", g, fab("xdpfab fetch-add, auto", fabRun{op: "fetch", window: 1, progress: "auto", targetProgress: "auto", seconds: t})},
-		{"trip_daemon", g, fabDaemon("xdpfab fetch-add, xdpfabd as target", fabRun{op: "fetch", window: 1, seconds: t})},
+		{"regions_trip", g, fab("xdpfab fetch-add, 100,000 regions in turn",
+			fabRun{op: "fetch", window: 1, regions: manyRegions, seconds: t})},
+		{"regions_idle", g,
+			withRegions(fab("xdpfab fetch-add, one of 100,000 regions", fabRun{op: "fetch", window: 1, seconds: t}),
+				manyRegions)},
+		{"trip_auto", g, fab("xdpfab fetch-add, auto",
+			fabRun{op: "fetch", window: 1, progress: "auto", targetProgress: "auto", seconds: t})},
+		{"trip_daemon", g,
+			fabDaemon("xdpfab fetch-add, xdpfabd as target", fabRun{op: "fetch", window: 1, seconds: t})},
 		{"trip_compare", g, fab("xdpfab compare-and-swap, manual", fabRun{op: "compare", window: 1, seconds: t})},
 		{"ucx", g, ucx("UCX/TCP fadd", "ucp_fadd", 1, ucxTrips)},
 		{"libfabric", g, libfabric("libfabric tcp;ofi_rxm fetch-add", "tcp;ofi_rxm", "fetch", 1, t)},
@@ -90,26 +99,33 @@ func throughputPlan(t time.Duration) []entry {
 	single := fabRun{op: "fetch", window: singleWindow, words: spreadWords, seconds: t}
 	with := func(change func(*fabRun)) fabRun { r := full; change(&r); return r }
 	p := []entry{
-		{"floor_frames", g, floor("floor: frames of 64 bytes, window 32", floorRun{window: 32, size: smallFrame, reply: smallFrame, seconds: t})},
+		{"floor_frames", g, floor("floor: frames of 64 bytes, window 32",
+			floorRun{window: 32, size: smallFrame, reply: smallFrame, seconds: t})},
 		{"floor_counters", g, floor("floor: counters, 60 a frame, window 32",
 			floorRun{window: 32, size: fullFrame, counters: perFrame, reply: fullFrame, seconds: t})},
-		{"floor_payload", g, floor("floor: frames of 1514 bytes, answers of 64", floorRun{window: 32, size: fullFrame, reply: smallFrame, seconds: t})},
+		{"floor_payload", g, floor("floor: frames of 1514 bytes, answers of 64",
+			floorRun{window: 32, size: fullFrame, reply: smallFrame, seconds: t})},
 		{"fetch", g, fab("xdpfab fetch-add, 182 words a post", full)},
 		{"fetch_single", g, fab("xdpfab fetch-add, 1 word a post", single)},
 		{"fetch_single_domain", g, fab("xdpfab fetch-add, 1 word a post, ThreadDomain",
-			fabRun{op: "fetch", window: singleWindow, words: spreadWords, threading: "domain", targetThreading: "domain", seconds: t})},
+			fabRun{op: "fetch", window: singleWindow, words: spreadWords, threading: "domain",
+				targetThreading: "domain", seconds: t})},
 		{"mediated_single", g, mediated("xdpfab fetch-add, attached, 1 word a post, ThreadDomain",
 			fabRun{op: "fetch", window: singleWindow, words: spreadWords, threading: "domain", seconds: t})},
 		{"mediated_fetch", g, mediated("xdpfab fetch-add, attached, 182 words a post", full)},
 		{"hot", g, fab("xdpfab fetch-add, one word", with(func(r *fabRun) { r.words = 1 }))},
 		{"regions_rate", g, withRegions(fab("xdpfab fetch-add, one of 100,000 regions", full), manyRegions)},
-		{"sessions", g, fab("xdpfab fetch-add, 1000 sessions in turn", with(func(r *fabRun) { r.endpoints = sessions }))},
-		{"sessions_busy", g, fab("xdpfab fetch-add, 1000 sessions, a post on each", with(func(r *fabRun) { r.endpoints, r.window = sessions, sessions }))},
+		{"sessions", g,
+			fab("xdpfab fetch-add, 1000 sessions in turn", with(func(r *fabRun) { r.endpoints = sessions }))},
+		{"sessions_busy", g, fab("xdpfab fetch-add, 1000 sessions, a post on each",
+			with(func(r *fabRun) { r.endpoints, r.window = sessions, sessions }))},
 		{"fetch_udp", g, fab("xdpfab fetch-add, UDP", with(func(r *fabRun) { r.udp = true }))},
 		{"base", g, fab("xdpfab base sum", with(func(r *fabRun) { r.op = "base" }))},
-		{"base_single", g, fab("xdpfab base sum, 1 word a post", fabRun{op: "base", window: singleWindow, words: spreadWords, seconds: t})},
+		{"base_single", g, fab("xdpfab base sum, 1 word a post",
+			fabRun{op: "base", window: singleWindow, words: spreadWords, seconds: t})},
 		{"compare", g, fab("xdpfab compare-and-swap", with(func(r *fabRun) { r.op = "compare" }))},
-		{"fetch_auto", g, fab("xdpfab fetch-add, auto", with(func(r *fabRun) { r.progress, r.targetProgress = "auto", "auto" }))},
+		{"fetch_auto", g,
+			fab("xdpfab fetch-add, auto", with(func(r *fabRun) { r.progress, r.targetProgress = "auto", "auto" }))},
 		{"fetch_daemon", g, fabDaemon("xdpfab fetch-add, xdpfabd as target", full)},
 	}
 	for _, n := range []int{4, 16, 64} {
@@ -120,7 +136,8 @@ func throughputPlan(t time.Duration) []entry {
 		entry{"ucx_rate", g, ucx("UCX/TCP fadd, 64 outstanding", "ucp_fadd", 64, ucxRate)},
 		entry{"ucx_cswap_rate", g, ucx("UCX/TCP cswap, 64 outstanding", "ucp_cswap", 64, ucxRate)},
 		entry{"libfabric_rate", g, libfabric("libfabric tcp;ofi_rxm, 64 outstanding", "tcp;ofi_rxm", "fetch", 64, t)},
-		entry{"libfabric_udp_rate", g, libfabric("libfabric udp;ofi_rxd base, 64 outstanding", "udp;ofi_rxd", "base", 64, t)},
+		entry{"libfabric_udp_rate", g, libfabric("libfabric udp;ofi_rxd base, 64 outstanding", "udp;ofi_rxd",
+			"base", 64, t)},
 		entry{"plain_tcp_rate", g, plain("plain Go over TCP, 64 connections", "tcp", 64, t)},
 		entry{"plain_udp_rate", g, plain("plain Go over UDP, 64 sockets", "udp", 64, t)},
 	)

@@ -51,7 +51,8 @@ func (n *network) start(ctx context.Context, side *veth.Side, core int, c comman
 	path := filepath.Join(n.dir, c.program)
 	if _, err := exec.LookPath(path); err != nil {
 		if path, err = exec.LookPath(c.program); err != nil {
-			return nil, fmt.Errorf("%s is neither in %s nor in PATH: build it with make bench: %w", c.program, n.dir, err)
+			return nil, fmt.Errorf("%s is neither in %s nor in PATH: build it with make bench: %w",
+				c.program, n.dir, err)
 		}
 	}
 	ctx, stop := context.WithCancel(ctx)

@@ -55,7 +55,8 @@ const (
 )
 
 // quickIDs are its contests; together they take some 70 s.
-var quickIDs = []string{"floor", "trip_domain", "mediated_trip", "ucx", "libfabric", "floor_frames", "fetch", "fetch_single_domain", "mediated_single", "ucx_rate",
+var quickIDs = []string{"floor", "trip_domain", "mediated_trip", "ucx", "libfabric", "floor_frames", "fetch",
+	"fetch_single_domain", "mediated_single", "ucx_rate",
 	"resident_trip", "resident_fetch", "resident_single",
 	"msg_trip", "ucx_msg_trip", "msg4k", "ucx_msg4k", "write", "floor_stream"}
 
@@ -67,7 +68,8 @@ func quick(ctx context.Context, n *network, out io.Writer) error {
 	}
 	r.print(out)
 	aims := checked(domainSteps(r))
-	printAims(out, slices.Concat(aims, checked(transferAims(r)), checked(mediatedAims(r)[:2]), measured(residentAims(r))))
+	printAims(out, slices.Concat(aims, checked(transferAims(r)), checked(mediatedAims(r)[:2]),
+		measured(residentAims(r))))
 	b, err := json.Marshal(quickResult(r, aims[0], aims[1]))
 	if err != nil {
 		return err
@@ -80,14 +82,17 @@ func quick(ctx context.Context, n *network, out io.Writer) error {
 // post.
 func quickResult(r *results, trip, single aim) quickReport {
 	return quickReport{
-		RTTVsFloor: r.ratio("trip_domain", "floor", p50), RTTVsUCX: r.ratio("trip_domain", "ucx", p50), RTTVsLibfabric: r.ratio("trip_domain", "libfabric", p50),
-		OpsVsUCX: r.ratio("fetch", "ucx_rate", rate), Mops: r.median("fetch", rate) / 1e6, MopsSingle: r.median("fetch_single_domain", rate) / 1e6,
+		RTTVsFloor: r.ratio("trip_domain", "floor", p50), RTTVsUCX: r.ratio("trip_domain", "ucx", p50),
+		RTTVsLibfabric: r.ratio("trip_domain", "libfabric", p50),
+		OpsVsUCX:       r.ratio("fetch", "ucx_rate", rate), Mops: r.median("fetch", rate) / 1e6,
+		MopsSingle:     r.median("fetch_single_domain", rate) / 1e6,
 		AllocsPerOp:    max(r.median("trip_domain", allocs), r.median("fetch", allocs)),
 		RTTVsFloorBest: r.ratioOfBest("trip_domain", "floor"),
 		RTTVsFloorAim:  trip.Limit, RTTVsFloorMet: trip.Met, MopsSingleAim: single.Limit, MopsSingleMet: single.Met,
 		MsgRTTVsUCX: r.ratio("msg_trip", "ucx_msg_trip", p50), WriteVsFloor: r.ratio("write", "floor_stream", goodput),
 		Msg4KVsUCX:          r.ratio("msg4k", "ucx_msg4k", rate),
-		MediatedRTTVsDirect: r.ratio("mediated_trip", "trip_domain", p50), MediatedMopsSingle: r.median("mediated_single", rate) / 1e6,
-		residentReport: residentResult(r),
+		MediatedRTTVsDirect: r.ratio("mediated_trip", "trip_domain", p50),
+		MediatedMopsSingle:  r.median("mediated_single", rate) / 1e6,
+		residentReport:      residentResult(r),
 	}
 }

@@ -67,8 +67,9 @@ func spreadOf(v []float64) spread {
 func (r *report) file() any {
 	var contests []contestFile
 	for _, e := range r.results.plan {
-		contests = append(contests, contestFile{ID: e.id, Group: e.group, Name: e.name, Samples: r.results.samples[e.id],
-			P50: spreadOf(r.results.values(e.id, p50)), Rate: spreadOf(r.results.values(e.id, rate))})
+		contests = append(contests,
+			contestFile{ID: e.id, Group: e.group, Name: e.name, Samples: r.results.samples[e.id],
+				P50: spreadOf(r.results.values(e.id, p50)), Rate: spreadOf(r.results.values(e.id, rate))})
 	}
 	return struct {
 		*report
@@ -87,7 +88,8 @@ func describe() machine {
 	m.CPU = cpuModel(string(info))
 	if out, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output(); err == nil {
 		m.Commit = strings.TrimSpace(string(out))
-		if out, err := exec.Command("git", "status", "--porcelain", "--untracked-files=no").Output(); err == nil && len(out) > 0 {
+		if out, err := exec.Command("git", "status", "--porcelain", "--untracked-files=no").Output(); err == nil &&
+			len(out) > 0 {
 			m.Commit += "+"
 		}
 	}

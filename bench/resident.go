@@ -14,7 +14,8 @@ import (
 // residentTrip is the contest of its round trip.
 func residentTrip(t time.Duration) entry {
 	one := fabRun{op: "fetch", window: 1, threading: "domain", seconds: t}
-	return entry{"resident_trip", roundTrips, inXDP(fab("xdpfab fetch-add, manual, ThreadDomain, resident region", one))}
+	return entry{"resident_trip", roundTrips,
+		inXDP(fab("xdpfab fetch-add, manual, ThreadDomain, resident region", one))}
 }
 
 // residentRates are those of its throughput.
@@ -24,7 +25,8 @@ func residentRates(t time.Duration) []entry {
 	pair := func(words int) fabRun { r := full; r.endpoints, r.words = 2, words; return r }
 	return []entry{
 		{"resident_fetch", throughputs, inXDP(fab("xdpfab fetch-add, 182 words a post, resident region", full))},
-		{"resident_single", throughputs, inXDP(fab("xdpfab fetch-add, 1 word a post, ThreadDomain, resident region", single))},
+		{"resident_single", throughputs,
+			inXDP(fab("xdpfab fetch-add, 1 word a post, ThreadDomain, resident region", single))},
 		{"resident_pair", throughputs, inXDP(fab("the same with two sessions in turn", pair(spreadWords)))},
 		{"resident_hot", throughputs, inXDP(fab("the same on one word", pair(1)))},
 	}
@@ -37,7 +39,8 @@ const seldom = 1000
 // residentTails are contests of the slowest operations, when the target's poller sleeps,
 // and when another process wants its core.
 func residentTails(t time.Duration) []entry {
-	asleep := fabRun{op: "fetch", window: manyPosts, rate: seldom, threading: "domain", targetProgress: "auto", seconds: 3 * t}
+	asleep := fabRun{op: "fetch", window: manyPosts, rate: seldom, threading: "domain", targetProgress: "auto",
+		seconds: 3 * t}
 	busy := fabRun{op: "fetch", window: 1, threading: "domain", seconds: t}
 	return []entry{
 		{"asleep", tails, fab("1000 operations a second, poller asleep", asleep)},
@@ -76,12 +79,16 @@ func residentAims(m *results) []aim {
 	return []aim{
 		atMost("resident region: fetch-add RTT p50, to the floor", m.ratio("resident_trip", "floor", p50), "x", 0.45),
 		atMost("the same, to UCX", m.ratio("resident_trip", "ucx", p50), "x", 0.2),
-		atLeast("resident region: fetch-add throughput, 182 words a post, to the poller's", m.ratio("resident_fetch", "fetch", rate), "x", 1),
+		atLeast("resident region: fetch-add throughput, 182 words a post, to the poller's",
+			m.ratio("resident_fetch", "fetch", rate), "x", 1),
 		atLeast("the same, 1 word a post", m.ratio("resident_single", "fetch_single_domain", rate), "x", 1),
-		atLeast("resident region: one hot word of two sessions, to spread words", m.ratio("resident_hot", "resident_pair", rate), "x", 0.8),
-		atMost("resident region: CPU of both sides, 182 words a post, to the poller's", m.ratio("resident_fetch", "fetch", bothCPU), "x", 0.6),
+		atLeast("resident region: one hot word of two sessions, to spread words",
+			m.ratio("resident_hot", "resident_pair", rate), "x", 0.8),
+		atMost("resident region: CPU of both sides, 182 words a post, to the poller's",
+			m.ratio("resident_fetch", "fetch", bothCPU), "x", 0.6),
 		atMost("the same, one operation in flight", m.ratio("resident_trip", "trip_domain", bothCPU), "x", 0.6),
-		atMost("resident region: p99, nobody awake, to the poller's", m.ratio("resident_asleep", "asleep", p99), "x", 0.5),
+		atMost("resident region: p99, nobody awake, to the poller's",
+			m.ratio("resident_asleep", "asleep", p99), "x", 0.5),
 		atMost("the same, the target's core busy", m.ratio("resident_hogged", "hogged", p99), "x", 0.5),
 	}
 }

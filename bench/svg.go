@@ -22,11 +22,14 @@ func (r *report) plot() []byte {
 	s := plot.NewSheet(1120, 760)
 	s.Text(24, 34, 20, plot.Start, plot.Black, "xdpfab, its floor and its peers, in one run")
 	m := r.Machine
-	s.Text(24, 56, 12, plot.Start, plot.Black, fmt.Sprintf("%s, %d cores, Linux %s, commit %s; one veth pair, a core for each side, medians of %d rounds",
-		m.CPU, m.Cores, m.Kernel, m.Commit, r.Rounds))
+	s.Text(24, 56, 12, plot.Start, plot.Black,
+		fmt.Sprintf("%s, %d cores, Linux %s, commit %s; one veth pair, a core for each side, medians of %d rounds",
+			m.CPU, m.Cores, m.Kernel, m.Commit, r.Rounds))
 	r.loadPanel().Draw(s, plot.Box{X: 84, Y: 110, W: 436, H: 560})
-	s.Bars(plot.Box{X: 810, Y: 110, W: 230, H: 268}, "Round trip p50, µs (log scale, less is better)", r.bars(roundTrips, p50, 1e3))
-	s.Bars(plot.Box{X: 810, Y: 410, W: 230, H: 300}, "Throughput, million operations a second (log scale)", r.bars(throughputs, rate, 1e6))
+	s.Bars(plot.Box{X: 810, Y: 110, W: 230, H: 268}, "Round trip p50, µs (log scale, less is better)",
+		r.bars(roundTrips, p50, 1e3))
+	s.Bars(plot.Box{X: 810, Y: 410, W: 230, H: 300}, "Throughput, million operations a second (log scale)",
+		r.bars(throughputs, rate, 1e6))
 	return s.End()
 }
 
@@ -43,7 +46,8 @@ func (r *report) loadPanel() *plot.Panel {
 			lines[j] = append(lines[j], plot.Point{X: x, Y: y})
 		}
 	}
-	p := &plot.Panel{Title: "Latency against load (fetch-add, open loop)", XLabel: "million operations a second, carried", YLabel: "µs",
+	p := &plot.Panel{Title: "Latency against load (fetch-add, open loop)",
+		XLabel: "million operations a second, carried", YLabel: "µs",
 		X: plot.Decades(xs...), Y: plot.Decades(ys...)}
 	for j, c := range curves {
 		p.Joined(c.name, c.colour, lines[j])
@@ -64,7 +68,8 @@ func (r *report) bars(group string, of func(*sample) float64, unit float64) (bar
 
 // colourOf tells the floor, ourselves and the peers apart.
 func colourOf(id string) string {
-	for prefix, colour := range map[string]string{"floor": plot.Grey, "ucx": plot.Orange, "libfabric": plot.Orange, "plain": plot.Orange} {
+	for prefix, colour := range map[string]string{"floor": plot.Grey, "ucx": plot.Orange, "libfabric": plot.Orange,
+		"plain": plot.Orange} {
 		if strings.HasPrefix(id, prefix) {
 			return colour
 		}

@@ -29,7 +29,8 @@ func newSyscallCounter() (_ *syscallCounter, err error) {
 			err = errors.Join(fmt.Errorf("counting system calls: %w (needs CAP_BPF and CAP_PERFMON)", err), c.close())
 		}
 	}()
-	if c.counts, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 4, ValueSize: 8, MaxEntries: 16}); err != nil {
+	if c.counts, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 4, ValueSize: 8,
+		MaxEntries: 16}); err != nil {
 		return nil, err
 	}
 	spec := &ebpf.ProgramSpec{Type: ebpf.RawTracepoint, License: "Dual BSD/GPL", Instructions: asm.Instructions{

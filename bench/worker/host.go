@@ -36,7 +36,8 @@ func host(ctx context.Context, target *xdpfab.Domain, s *settings) error {
 	}
 	defer memory.Close()
 	for i := range s.count {
-		o := mr.Options{Name: fmt.Sprint("bench", i), Access: mr.RemoteRead | mr.RemoteWrite, Offset: i * s.size, Length: s.size}
+		o := mr.Options{Name: fmt.Sprint("bench", i), Access: mr.RemoteRead | mr.RemoteWrite, Offset: i * s.size,
+			Length: s.size}
 		if _, err := target.Register(memory, o); err != nil {
 			return err
 		}
@@ -115,7 +116,8 @@ func (s *settings) openElsewhere(ctx context.Context) (*hostpkg.Host, error) {
 	if err := unix.Setns(other, unix.CLONE_NEWNET); err != nil {
 		return nil, fmt.Errorf("namespace %s: %w", s.netns, err)
 	}
-	h, err := hostpkg.Open(ctx, s.ifname, hostpkg.Options{Config: node.Config{Manual: s.progress == xdpfab.ProgressManual}})
+	h, err := hostpkg.Open(ctx, s.ifname,
+		hostpkg.Options{Config: node.Config{Manual: s.progress == xdpfab.ProgressManual}})
 	if back := unix.Setns(own, unix.CLONE_NEWNET); back != nil {
 		return nil, errors.Join(err, back)
 	}

@@ -57,8 +57,9 @@ func newInitiator(ctx context.Context, dom *xdpfab.Domain, s *settings) (*initia
 		return nil, err
 	}
 	g, err := load.New(ctx, dom, s.peer, load.Config{
-		Kind: kind, Region: region, Window: s.window, Endpoints: s.endpoints, Words: s.words, Elements: s.elements, Scatter: s.scatter,
-		Keys: max(s.regions-1, 0), Order: s.order(),
+		Kind: kind, Region: region, Window: s.window, Endpoints: s.endpoints, Words: s.words, Elements: s.elements,
+		Scatter: s.scatter,
+		Keys:    max(s.regions-1, 0), Order: s.order(),
 	})
 	return &initiator{Generator: g, out: os.Stdout, s: s, kind: kind}, err
 }

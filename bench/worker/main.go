@@ -150,7 +150,8 @@ func (s *settings) ofMeasurements(fs *flag.FlagSet) {
 	fs.StringVar(&s.region, "region", "bench", "region of the target")
 	fs.DurationVar(&s.duration, "duration", time.Second, "time to measure")
 	fs.DurationVar(&s.warmup, "warmup", 200*time.Millisecond, "time before measuring")
-	fs.Int64Var(&s.at, "at", 0, "Unix time in milliseconds at which to begin to measure, in place of a warm-up of fixed length")
+	fs.Int64Var(&s.at, "at", 0,
+		"Unix time in milliseconds at which to begin to measure, in place of a warm-up of fixed length")
 }
 
 // ofTransfers adds the flags of the sides of messages, writes and reads.

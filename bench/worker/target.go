@@ -65,7 +65,8 @@ func register(dom *xdpfab.Domain, memory *mr.Memory, s *settings) error {
 	}
 	for i := 1; i < s.regions; i++ {
 		key, offset := uint64(i), i*lineSize%s.size
-		if _, err := dom.Register(memory, mr.Options{Key: &key, Access: rw, Offset: offset, Length: lineSize}); err != nil {
+		if _, err := dom.Register(memory,
+			mr.Options{Key: &key, Access: rw, Offset: offset, Length: lineSize}); err != nil {
 			return fmt.Errorf("region %d of %d: %w", i, s.regions, err)
 		}
 	}
