@@ -111,7 +111,8 @@ func (a *app) atomicCmd() *cobra.Command {
 	fs.StringVar(&f.peer, "peer", "", "address of the peer: MAC or IP, with /endpoint if not 0 (required)")
 	fs.Uint64Var(&f.offset, "offset", 0, "offset of the first element in the region, in bytes")
 	fs.IntVar(&f.count, "count", 0, "number of elements; default: as many as values, or 1")
-	fs.StringSliceVar(&f.compare, "compare", nil, "compare values, separated by commas or repeated; for cswap… and mswap")
+	fs.StringSliceVar(&f.compare, "compare", nil,
+		"compare values, separated by commas or repeated; for cswap… and mswap")
 	fs.StringVar(&f.form, "form", "", "base (no result), fetch or compare; default: one with a result")
 	fs.StringVar(&f.batch, "batch", "", "run the operations of a file, one JSON object a line; - for standard input")
 	fs.BoolVar(&f.hex, "hex", false, "values in and out are little-endian bytes in hex, the whole array at once")
@@ -223,7 +224,8 @@ func (f *atomicFlags) array(dt atomic.Datatype, what string, values []string, co
 		b = bytes.Repeat(b, count)
 	}
 	if want := count * dt.Size(); len(b) != want {
-		return nil, fmt.Errorf("%s: %d bytes for %d elements of %v: want %d, that is 1 or %d elements", what, len(b), count, dt, want, count)
+		return nil, fmt.Errorf("%s: %d bytes for %d elements of %v: want %d, that is 1 or %d elements", what, len(b),
+			count, dt, want, count)
 	}
 	return b, nil
 }
@@ -245,7 +247,8 @@ func formFor(name string, op atomic.Op, dt atomic.Datatype) (atomic.Func, error)
 }
 
 func (a *app) printAtomic(f *atomicFlags, r request, before []byte) error {
-	rep := atomicReport{Op: r.op.String(), Datatype: r.dt.String(), Form: r.form.String(), Region: f.region.String(), Offset: r.offset, Count: r.count}
+	rep := atomicReport{Op: r.op.String(), Datatype: r.dt.String(), Form: r.form.String(), Region: f.region.String(),
+		Offset: r.offset, Count: r.count}
 	if r.form != atomic.Base {
 		rep.Before, rep.BeforeHex = value.FormatAll(r.dt, before), hex.EncodeToString(before)
 		if after := r.after(before); after != nil {
@@ -287,7 +290,8 @@ func (r *request) after(before []byte) []byte {
 	all := make([]byte, len(before)+15) // room to align
 	target := align16(all)[:len(before)]
 	copy(target, before)
-	if err := atomic.Apply(r.form, r.op, r.dt, target, r.operand, r.compare, make([]byte, len(before)), r.count); err != nil {
+	if err := atomic.Apply(r.form, r.op, r.dt, target, r.operand, r.compare, make([]byte, len(before)),
+		r.count); err != nil {
 		return nil
 	}
 	return target

@@ -113,7 +113,8 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 		return fmt.Errorf("reading %s: %w", f.batch, err)
 	}
 	if failed > 0 {
-		return &codeError{fmt.Errorf("%d of %d operations failed; each has an \"error\" in the output", failed, number), code}
+		return &codeError{fmt.Errorf("%d of %d operations failed; each has an \"error\" in the output", failed,
+			number), code}
 	}
 	return nil
 }

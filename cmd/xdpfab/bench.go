@@ -27,7 +27,8 @@ const (
 
 // benchOps are the operations that bench knows. Each addition makes the sum of the
 // region's words grow by one, which bench verifies; the others leave the sum alone.
-var benchOps = map[string]load.Kind{"fetch_add": load.FetchAdd, "add": load.Add, "read": load.Read, "cswap": load.CompareAndSwap}
+var benchOps = map[string]load.Kind{"fetch_add": load.FetchAdd, "add": load.Add, "read": load.Read,
+	"cswap": load.CompareAndSwap}
 
 type benchFlags struct {
 	link      linkFlags
@@ -93,14 +94,18 @@ word ever has.`,
 	fs := c.Flags()
 	fs.StringVar(&f.op, "op", "fetch_add", "operation: add, cswap, fetch_add or read")
 	fs.StringVar(&f.mode, "mode", "latency", "latency or throughput")
-	fs.IntVar(&f.window, "window", 0, "operations in flight for each endpoint; default 1 for latency, 1024 for throughput")
+	fs.IntVar(&f.window, "window", 0,
+		"operations in flight for each endpoint; default 1 for latency, 1024 for throughput")
 	fs.IntVar(&f.endpoints, "endpoints", 1, "endpoints, each with a session and a goroutine")
 	fs.IntVar(&f.count, "count", 0, "operations to measure, instead of --duration")
 	fs.DurationVar(&f.duration, "duration", 3*time.Second, "time to measure")
 	fs.DurationVar(&f.warmup, "warmup", 200*time.Millisecond, "time before measuring")
-	fs.BoolVar(&f.spread, "spread", false, fmt.Sprintf("use the region's words in turn, up to %d, instead of the first only", maxWords))
-	_ = c.RegisterFlagCompletionFunc("op", cobra.FixedCompletions([]string{"add", "cswap", "fetch_add", "read"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions([]string{"latency", "throughput"}, cobra.ShellCompDirectiveNoFileComp))
+	fs.BoolVar(&f.spread, "spread", false,
+		fmt.Sprintf("use the region's words in turn, up to %d, instead of the first only", maxWords))
+	_ = c.RegisterFlagCompletionFunc("op",
+		cobra.FixedCompletions([]string{"add", "cswap", "fetch_add", "read"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("mode",
+		cobra.FixedCompletions([]string{"latency", "throughput"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -146,8 +151,9 @@ func (a *app) bench(c *cobra.Command, f *benchFlags, peer string) (err error) {
 		return err
 	}
 	r := &benchReport{
-		Peer: peer, Interface: f.link.ifname, XDP: cl.dom.Interface().XDP, Copy: cl.dom.Interface().Copy, Progress: f.link.progress.String(),
-		Mode: f.mode, Op: f.op, Endpoints: f.endpoints, Window: f.window, Words: b.words,
+		Peer: peer, Interface: f.link.ifname, XDP: cl.dom.Interface().XDP, Copy: cl.dom.Interface().Copy,
+		Progress: f.link.progress.String(),
+		Mode:     f.mode, Op: f.op, Endpoints: f.endpoints, Window: f.window, Words: b.words,
 	}
 	// The command's context would be wrong here: an interrupted run is verified, too.
 	after := context.WithoutCancel(c.Context())
@@ -184,7 +190,8 @@ func newBench(ctx context.Context, cl *client, f *benchFlags) (*bench, error) {
 		}
 		b.words = int(min(region.Size/load.WordSize, maxWords))
 		if b.words == 0 {
-			return nil, fmt.Errorf("region %s has %d bytes, less than a word: %w", region.Name, region.Size, xdpfab.ErrOutOfBounds)
+			return nil, fmt.Errorf("region %s has %d bytes, less than a word: %w", region.Name, region.Size,
+				xdpfab.ErrOutOfBounds)
 		}
 	}
 	if b.reader, err = b.generator(ctx, 1, 0); err != nil {
@@ -204,7 +211,8 @@ func newBench(ctx context.Context, cl *client, f *benchFlags) (*bench, error) {
 // generator posts the operation with an endpoint of its own.
 func (b *bench) generator(ctx context.Context, window, first int) (*load.Generator, error) {
 	return load.New(ctx, b.cl.dom, b.cl.addr, load.Config{
-		Kind: benchOps[b.f.op], Region: b.region, Window: window, Endpoints: 1, Words: b.words, First: first, Elements: 1, Scatter: 1,
+		Kind: benchOps[b.f.op], Region: b.region, Window: window, Endpoints: 1, Words: b.words, First: first,
+		Elements: 1, Scatter: 1,
 	})
 }
 
@@ -221,7 +229,8 @@ func (b *bench) verify(ctx context.Context, r *benchReport) error {
 		}
 	}
 	if r.Verified = r.Growth == r.Acknowledged; !r.Verified {
-		return fmt.Errorf("verification failed: the words of %v grew by %d, but %d adds were acknowledged; does another program write there?",
+		return fmt.Errorf("verification failed: the words of %v grew by %d, but %d adds were acknowledged; does "+
+			"another program write there?",
 			&b.f.region, r.Growth, r.Acknowledged)
 	}
 	return nil
@@ -242,11 +251,13 @@ func (b *bench) explain(ctx context.Context, err error) error {
 }
 
 func (r *benchReport) text(w io.Writer) {
-	fmt.Fprintf(w, "%s of %s on %s over %s (%s XDP, %s, %s progress)\n", r.Mode, r.Op, r.Peer, r.Interface, orDash(r.XDP), orDash(r.Copy), r.Progress)
+	fmt.Fprintf(w, "%s of %s on %s over %s (%s XDP, %s, %s progress)\n", r.Mode, r.Op, r.Peer, r.Interface,
+		orDash(r.XDP), orDash(r.Copy), r.Progress)
 	fmt.Fprintf(w, "%d endpoints, window %d, %d words\n", r.Endpoints, r.Window, r.Words)
 	fmt.Fprintf(w, "%d operations in %.2f s: %s/s\n", r.Ops, r.Seconds, magnitude(r.OpsPerSecond))
 	latencyText(w, &r.Latency)
-	fmt.Fprintf(w, "%.1f operations a packet, %d frames resent, %.2f allocations an operation\n", r.OpsPerPacket, r.Resent, r.AllocsPerOp)
+	fmt.Fprintf(w, "%.1f operations a packet, %d frames resent, %.2f allocations an operation\n", r.OpsPerPacket,
+		r.Resent, r.AllocsPerOp)
 	fmt.Fprintf(w, "verified: the words grew by %d, as many adds were acknowledged\n", r.Growth)
 }
 

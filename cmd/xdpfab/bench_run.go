@@ -179,7 +179,8 @@ func (b *bench) progressLine(a *app, elapsed time.Duration) {
 	for _, w := range b.workers {
 		n += w.shown.Load()
 	}
-	fmt.Fprintf(a.err, "\r\x1b[K%.1f s  %d operations  %s/s", elapsed.Seconds(), n, magnitude(float64(n)/elapsed.Seconds()))
+	fmt.Fprintf(a.err, "\r\x1b[K%.1f s  %d operations  %s/s", elapsed.Seconds(), n,
+		magnitude(float64(n)/elapsed.Seconds()))
 }
 
 // sent returns how many operations and packets have left so far.

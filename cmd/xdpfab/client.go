@@ -37,25 +37,36 @@ type linkFlags struct {
 func (f *linkFlags) register(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVarP(&f.ifname, "interface", "i", "", "network interface to use (required)")
-	fs.TextVar(&f.progress, "progress", xdpfab.ProgressAuto, "the thread that moves operations on: auto (a poller) or manual (the waiting thread; lowest latency)")
+	fs.TextVar(&f.progress, "progress", xdpfab.ProgressAuto,
+		"the thread that moves operations on: auto (a poller) or manual (the waiting thread; lowest latency)")
 	fs.TextVar(&f.copyMode, "copy", xdpfab.CopyAuto, "AF_XDP mode: auto, copy or zero-copy")
 	fs.BoolVar(&f.generic, "generic", false, "allow generic XDP, slower, where the driver has no native one")
-	fs.TextVar(&f.transport, "transport", xdpfab.TransportXDP, "what carries frames: xdp, udp (UDP sockets: no privilege, slower) or auto (xdp where it can be had)")
+	fs.TextVar(&f.transport, "transport", xdpfab.TransportXDP,
+		"what carries frames: xdp, udp (UDP sockets: no privilege, slower) or auto (xdp where it can be had)")
 	fs.IntVar(&f.queues, "queues", 0, "queues of the interface to use; 0 for all")
 	fs.IntSliceVar(&f.cores, "cores", nil, "CPUs for the pollers of the queues, in turn; default: the kernel chooses")
 	fs.DurationVar(&f.giveUp, "timeout", 5*time.Second, "silence of the peer after which operations are given up")
-	fs.StringVar(&f.control, "control", "", "go through the daemon with this control socket; default: the daemon of the interface, if one serves it")
+	fs.StringVar(&f.control, "control", "",
+		"go through the daemon with this control socket; default: the daemon of the interface, if one serves it")
 	fs.BoolVar(&f.direct, "direct", false, "open the interface itself, whether a daemon serves it or not")
-	fs.BoolVar(&f.borrow, "borrow", false, "drive a queue of the interface that the daemon lends, if its configuration allows that")
-	_ = c.RegisterFlagCompletionFunc("progress", cobra.FixedCompletions([]string{xdpfab.ProgressAuto.String(), xdpfab.ProgressManual.String()}, cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("copy", cobra.FixedCompletions([]string{xdpfab.CopyAuto.String(), xdpfab.CopyForce.String(), xdpfab.ZeroCopyForce.String()}, cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("transport", cobra.FixedCompletions([]string{xdpfab.TransportXDP.String(), xdpfab.TransportUDP.String(), xdpfab.TransportAuto.String()}, cobra.ShellCompDirectiveNoFileComp))
+	fs.BoolVar(&f.borrow, "borrow", false,
+		"drive a queue of the interface that the daemon lends, if its configuration allows that")
+	_ = c.RegisterFlagCompletionFunc("progress",
+		cobra.FixedCompletions([]string{xdpfab.ProgressAuto.String(), xdpfab.ProgressManual.String()},
+			cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("copy",
+		cobra.FixedCompletions([]string{xdpfab.CopyAuto.String(), xdpfab.CopyForce.String(),
+			xdpfab.ZeroCopyForce.String()}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("transport",
+		cobra.FixedCompletions([]string{xdpfab.TransportXDP.String(), xdpfab.TransportUDP.String(),
+			xdpfab.TransportAuto.String()}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("interface", completeInterfaces)
 }
 
 // attr turns the flags into attributes. A peer with an IP address needs UDP.
 func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, error) {
-	attr := xdpfab.DomainAttr{Progress: f.progress, Copy: f.copyMode, Generic: f.generic, GiveUp: f.giveUp, Queues: f.queues, Cores: f.cores, Control: f.control, Borrow: f.borrow,
+	attr := xdpfab.DomainAttr{Progress: f.progress, Copy: f.copyMode, Generic: f.generic, GiveUp: f.giveUp,
+		Queues: f.queues, Cores: f.cores, Control: f.control, Borrow: f.borrow,
 		Transport: f.transport}
 	addr, err := wire.ParseAddr(peer)
 	switch {
@@ -64,7 +75,8 @@ func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, erro
 	case f.direct && f.borrow:
 		return attr, usage(c, "want one of --borrow and --direct")
 	case f.transport == xdpfab.TransportUDP && (f.control != "" || f.borrow):
-		return attr, usage(c, "--transport udp opens sockets here: want neither --control nor --borrow, or leave the transport to the daemon")
+		return attr, usage(c, "--transport udp opens sockets here: want neither --control nor --borrow, or leave the "+
+			"transport to the daemon")
 	case f.ifname == "":
 		return attr, usage(c, "missing --interface (-i)")
 	case peer == "":
@@ -98,7 +110,8 @@ func (f *linkFlags) check(c *cobra.Command, dom *xdpfab.Domain) error {
 	}
 	for _, name := range []string{"copy", "generic", "queues", "transport"} {
 		if c.Flags().Changed(name) {
-			return usage(c, "--%s is for the process that has the interface, which is the daemon at %s: want it in the daemon's configuration, or --direct here once the daemon has ended", name, socket)
+			return usage(c, "--%s is for the process that has the interface, which is the daemon at %s: want it in "+
+				"the daemon's configuration, or --direct here once the daemon has ended", name, socket)
 		}
 	}
 	return nil

@@ -78,7 +78,8 @@ written as well; writing them again does no harm.`,
 		RunE: func(c *cobra.Command, args []string) error { return a.put(c, &f, args[0], args[1]) },
 	}
 	f.register(c)
-	c.Flags().Uint64Var(&f.skip, "skip", 0, "leave out so many bytes of FILE, and the places in the region where they belong")
+	c.Flags().Uint64Var(&f.skip, "skip", 0,
+		"leave out so many bytes of FILE, and the places in the region where they belong")
 	return c
 }
 
@@ -105,7 +106,8 @@ func (a *app) copying(c *cobra.Command, f *copyFlags, peer string) (*copying, er
 	}
 	r, err := f.region.find(c.Context(), cl.peer)
 	if err == nil && f.region.name != "" && f.offset > r.Size {
-		err = fmt.Errorf("offset %d of region %v, which has %d bytes: %w", f.offset, &f.region, r.Size, xdpfab.ErrOutOfBounds)
+		err = fmt.Errorf("offset %d of region %v, which has %d bytes: %w", f.offset, &f.region, r.Size,
+			xdpfab.ErrOutOfBounds)
 	}
 	if err != nil {
 		return nil, errors.Join(err, cl.close())
@@ -154,7 +156,8 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		x.total = x.region.Size - f.offset
 	}
 	if f.region.name != "" && x.total > x.region.Size-f.offset {
-		return fmt.Errorf("%d bytes at %d of region %v, which has %d: %w", x.total, f.offset, &f.region, x.region.Size, xdpfab.ErrOutOfBounds)
+		return fmt.Errorf("%d bytes at %d of region %v, which has %d: %w", x.total, f.offset, &f.region, x.region.Size,
+			xdpfab.ErrOutOfBounds)
 	}
 	out := io.Writer(flushed{a})
 	if path != "-" {
@@ -167,7 +170,9 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 			return err
 		}
 		if x.begin > x.total {
-			return usage(c, "%s has %d bytes already, and %d are to be copied: want a file of an earlier part of this copy", path, x.begin, x.total)
+			return usage(c,
+				"%s has %d bytes already, and %d are to be copied: want a file of an earlier part of this copy", path,
+				x.begin, x.total)
 		}
 		out = file
 	}
@@ -177,7 +182,8 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 	case err == nil:
 		return nil
 	case path == "-":
-		return fmt.Errorf("%w; %d of %d bytes were copied: continue with --offset %d", err, x.sure, x.total, f.offset+x.sure)
+		return fmt.Errorf("%w; %d of %d bytes were copied: continue with --offset %d", err, x.sure, x.total,
+			f.offset+x.sure)
 	}
 	return fmt.Errorf("%w; %d of %d bytes were copied: continue with --resume", err, x.sure, x.total)
 }
@@ -259,7 +265,8 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 	}
 	defer func() { err = errors.Join(err, x.close()) }()
 	if f.region.name != "" && size > x.region.Size-f.offset {
-		return fmt.Errorf("%s has %d bytes, and region %v has %d from offset %d on: %w", path, size, &f.region, x.region.Size-f.offset, f.offset, xdpfab.ErrOutOfBounds)
+		return fmt.Errorf("%s has %d bytes, and region %v has %d from offset %d on: %w", path, size, &f.region,
+			x.region.Size-f.offset, f.offset, xdpfab.ErrOutOfBounds)
 	}
 	x.begin, x.total = f.skip, size
 	if n, err := io.CopyN(io.Discard, in, int64(min(f.skip, math.MaxInt64))); err != nil {

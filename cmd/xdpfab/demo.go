@@ -163,7 +163,8 @@ func (d *demo) run(ctx context.Context) error {
 		// left.
 		for _, peer := range []string{mac, ip} {
 			var got workReport
-			if err := d.client(ctx, &got, "work", w.name, peer, "--clients", "8", "--rounds", rounds[w.name]); err != nil {
+			if err := d.client(ctx, &got, "work", w.name, peer, "--clients", "8", "--rounds",
+				rounds[w.name]); err != nil {
 				return err
 			}
 			r.Work = append(r.Work, got)
@@ -173,7 +174,8 @@ func (d *demo) run(ctx context.Context) error {
 		if datatype == "" {
 			datatype = "uint64"
 		}
-		if err := d.client(ctx, &read, "atomic", "read", datatype, "--peer", mac, "--region", "demo", "--offset", fmt.Sprint(w.word*load.WordSize)); err != nil {
+		if err := d.client(ctx, &read, "atomic", "read", datatype, "--peer", mac, "--region", "demo", "--offset",
+			fmt.Sprint(w.word*load.WordSize)); err != nil {
 			return err
 		}
 		r.Reads = append(r.Reads, read)
@@ -201,14 +203,16 @@ func (d *demo) measure(ctx context.Context, mac, ip string) error {
 	}
 	for _, progress := range []string{"manual", "auto"} {
 		var b benchReport
-		if err := d.client(ctx, &b, "bench", mac, "--region", "demo", "--duration", "1s", "--progress", progress); err != nil {
+		if err := d.client(ctx, &b, "bench", mac, "--region", "demo", "--duration", "1s", "--progress",
+			progress); err != nil {
 			return err
 		}
 		r.Latency = append(r.Latency, b)
 	}
 	for _, op := range []string{"add", "fetch_add", "cswap"} {
 		var b benchReport
-		err := d.client(ctx, &b, "bench", mac, "--region", "demo", "--mode", "throughput", "--op", op, "--duration", "1s",
+		err := d.client(ctx, &b, "bench", mac, "--region", "demo", "--mode", "throughput", "--op", op,
+			"--duration", "1s",
 			"--endpoints", "4", "--spread", "--progress", "manual")
 		if err != nil {
 			return err
@@ -231,7 +235,8 @@ func (d *demo) measureResident(ctx context.Context, mac string) error {
 		{"--mode", "throughput", "--op", "add", "--endpoints", "4", "--spread", "--progress", "manual"},
 	} {
 		var b benchReport
-		if err := d.client(ctx, &b, append([]string{"bench", mac, "--region", residentRegion, "--duration", "1s"}, args...)...); err != nil {
+		if err := d.client(ctx, &b, append([]string{"bench", mac, "--region", residentRegion, "--duration", "1s"},
+			args...)...); err != nil {
 			return err
 		}
 		d.report.Resident = append(d.report.Resident, b)
@@ -268,7 +273,8 @@ func (r *demoReport) check() error {
 	}
 	for _, b := range slices.Concat(r.Latency, r.Throughput, r.Resident) {
 		if !b.Verified {
-			return fmt.Errorf("bench of %s: the words grew by %d, %d adds were acknowledged", b.Op, b.Growth, b.Acknowledged)
+			return fmt.Errorf("bench of %s: the words grew by %d, %d adds were acknowledged", b.Op, b.Growth,
+				b.Acknowledged)
 		}
 	}
 	r.Exact = true
@@ -279,11 +285,13 @@ func (r *demoReport) text(w io.Writer) {
 	i := r.Daemon.Interface
 	fmt.Fprintf(w, "xdpfab demo: two network namespaces, joined by a veth\n\n")
 	fmt.Fprintf(w, "  client\t%s\t%s\t%s\n", r.Client.Namespace, r.Client.MAC, r.Client.IP)
-	fmt.Fprintf(w, "  xdpfabd\t%s\t%s\t%s\t%s XDP, %s, MTU %d\n", r.Server.Namespace, r.Server.MAC, r.Server.IP, i.XDP, i.Copy, i.MTU)
+	fmt.Fprintf(w, "  xdpfabd\t%s\t%s\t%s\t%s XDP, %s, MTU %d\n", r.Server.Namespace, r.Server.MAC, r.Server.IP, i.XDP,
+		i.Copy, i.MTU)
 	fmt.Fprintf(w, "\nExact results: 8 concurrent clients, over Ethernet, then again over UDP\n\n")
 	for n, work := range r.Work {
 		encap := []string{"Ethernet", "UDP"}[n%2]
-		fmt.Fprintf(w, "  %s\t%s\t%d x %d\t%s\t%.2f s\n", work.Title, encap, work.Clients, work.Rounds, work.Got, work.Seconds)
+		fmt.Fprintf(w, "  %s\t%s\t%d x %d\t%s\t%.2f s\n", work.Title, encap, work.Clients, work.Rounds, work.Got,
+			work.Seconds)
 	}
 	fmt.Fprintf(w, "  read back by another process\t\t\t%d of %d agree\n", len(r.Reads), len(r.Reads))
 	fmt.Fprintf(w, "\nRound trips, one operation in flight\n\n")
@@ -297,7 +305,8 @@ func (r *demoReport) text(w io.Writer) {
 	if len(r.Resident) > 0 {
 		row(w, r.Resident[0].Op+", resident region", r.Resident[0].Latency)
 	}
-	fmt.Fprintf(w, "\nThroughput, %d endpoints, window %d, %d words\n\n", r.Throughput[0].Endpoints, r.Throughput[0].Window, r.Throughput[0].Words)
+	fmt.Fprintf(w, "\nThroughput, %d endpoints, window %d, %d words\n\n", r.Throughput[0].Endpoints,
+		r.Throughput[0].Window, r.Throughput[0].Words)
 	for _, b := range r.Throughput {
 		b.line(w, b.Op)
 	}
@@ -305,7 +314,8 @@ func (r *demoReport) text(w io.Writer) {
 		r.Resident[1].line(w, r.Resident[1].Op+", resident")
 	}
 	c := r.Daemon.Counters
-	fmt.Fprintf(w, "\nThe daemon ran %d operations in %d frames for %d sessions.\n", c["ops_executed"], c["requests_executed"], c["sessions_accepted"])
+	fmt.Fprintf(w, "\nThe daemon ran %d operations in %d frames for %d sessions.\n", c["ops_executed"],
+		c["requests_executed"], c["sessions_accepted"])
 	if n := c["resident_requests_executed"]; n > 0 {
 		fmt.Fprintf(w, "Its XDP program ran %d operations in %d frames by itself.\n", c["resident_ops_executed"], n)
 	}
@@ -314,9 +324,11 @@ func (r *demoReport) text(w io.Writer) {
 
 // line is a row of the table of throughput.
 func (b *benchReport) line(w io.Writer, title string) {
-	fmt.Fprintf(w, "  %s\t%s operations/s\t%.1f a packet\t%d frames resent\tsum exact\n", title, magnitude(b.OpsPerSecond), b.OpsPerPacket, b.Resent)
+	fmt.Fprintf(w, "  %s\t%s operations/s\t%.1f a packet\t%d frames resent\tsum exact\n", title,
+		magnitude(b.OpsPerSecond), b.OpsPerPacket, b.Resent)
 }
 
 func row(w io.Writer, title string, p histogram.Percentiles) {
-	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", title, short(p.Min), short(p.P50), short(p.P90), short(p.P99), short(p.P999), short(p.Max))
+	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", title, short(p.Min), short(p.P50), short(p.P90), short(p.P99),
+		short(p.P999), short(p.Max))
 }

@@ -114,7 +114,8 @@ func startDaemon(ctx context.Context, side *veth.Side, binary, socket string) (*
 
 // ready waits for the control socket to answer.
 func (d *daemon) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("the daemon did not answer within %v", startLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit,
+		fmt.Errorf("the daemon did not answer within %v", startLimit))
 	defer cancel()
 	for {
 		if _, err := d.status(ctx); err == nil {

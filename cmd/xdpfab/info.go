@@ -184,8 +184,8 @@ func report(ctx context.Context, args []string, socket string) (r infoReport, er
 	for n, i := range list {
 		e := interfaceEntry{
 			Interface: i, Plan: r.System.Plan(&i, nic.Want{}), MaxFrame: map[string]int{},
-			Daemon: daemons[n].by(i.Name, socket), Silent: daemons[n].silence(), Resident: canReside(r.System.Kernel, i.Driver),
-			Sockets: socketsOf(i.Name),
+			Daemon: daemons[n].by(i.Name, socket), Silent: daemons[n].silence(),
+			Resident: canReside(r.System.Kernel, i.Driver), Sockets: socketsOf(i.Name),
 		}
 		if s := nic.SettingsOf(i.Index); s.RingErr == nil {
 			e.NICRing, e.NICRingMax = s.RXRing, s.RXRingMax
@@ -203,7 +203,8 @@ func report(ctx context.Context, args []string, socket string) (r infoReport, er
 	for op := range atomic.Op(atomic.NumOps) {
 		for dt := range atomic.Datatype(atomic.NumDatatypes) {
 			if f := formsOf(op, dt); len(f) > 0 {
-				r.Operations = append(r.Operations, opEntry{Op: op.String(), Datatype: dt.String(), Size: dt.Size(), Forms: f})
+				e := opEntry{Op: op.String(), Datatype: dt.String(), Size: dt.Size(), Forms: f}
+				r.Operations = append(r.Operations, e)
 			}
 		}
 	}
@@ -220,17 +221,6 @@ func canReside(release, driver string) string {
 			"otherwise the daemon sends them"
 	}
 	return "yes"
-}
-
-// formsOf lists the forms in which an operation is valid for a datatype.
-func formsOf(op atomic.Op, dt atomic.Datatype) []string {
-	var forms []string
-	for f := range atomic.Func(atomic.NumFuncs) {
-		if atomic.Valid(f, op, dt) {
-			forms = append(forms, f.String())
-		}
-	}
-	return forms
 }
 
 func (r *infoReport) text(w io.Writer, full bool) {
@@ -253,14 +243,16 @@ func (r *infoReport) summary(w io.Writer) {
 	fmt.Fprintln(w, "INTERFACE\tDRIVER\tMTU\tQUEUES\tMAC\tXDP\tCOPY\tUSABLE")
 	for _, i := range r.Interfaces {
 		usable := "yes"
-		if i.Daemon != nil {
+		switch {
+		case i.Daemon != nil:
 			usable = fmt.Sprintf("through xdpfabd, process %d", i.Daemon.PID)
-		} else if i.Silent != "" {
+		case i.Silent != "":
 			usable = "unknown: " + i.Silent
-		} else if !i.Plan.Usable {
+		case !i.Plan.Usable:
 			usable = "no: " + strings.Join(i.Plan.Problems, "; ")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", i.Name, i.Driver, i.MTU, i.RXQueues, orDash(i.MAC), i.Plan.XDP, i.Plan.Copy, usable)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", i.Name, i.Driver, i.MTU, i.RXQueues, orDash(i.MAC),
+			i.Plan.XDP, i.Plan.Copy, usable)
 	}
 }
 
@@ -290,7 +282,8 @@ func (i *interfaceEntry) text(w io.Writer) {
 	fmt.Fprintf(w, "XDP attached\t%s\n", attached)
 	fmt.Fprintf(w, "UDP sockets\t%s\n", i.Sockets)
 	if d := i.Daemon; d != nil {
-		fmt.Fprintf(w, "served by\txdpfabd, process %d%s: programs go through %s, %d do now\n", d.PID, d.how(), d.Control, d.Guests)
+		fmt.Fprintf(w, "served by\txdpfabd, process %d%s: programs go through %s, %d do now\n", d.PID, d.how(),
+			d.Control, d.Guests)
 	} else if i.Silent != "" {
 		fmt.Fprintf(w, "served by\tnobody that answers: %s\n", i.Silent)
 	} else if i.Plan.Usable {
@@ -321,49 +314,6 @@ func (r *infoReport) systemText(w io.Writer) {
 		memlock = fmt.Sprintf("%d KiB", r.System.Memlock>>10)
 	}
 	fmt.Fprintf(w, "  memlock limit\t%s\n", memlock)
-}
-
-// operationsText prints the table of fi_atomic(3): a row for each operation, with the
-// forms that are valid; datatypes of one class share a column.
-func operationsText(w io.Writer) {
-	columns := []struct {
-		title string
-		dt    atomic.Datatype // stands for all of its class
-	}{{"INTEGER", atomic.Uint64}, {"FLOAT", atomic.Double}, {"COMPLEX", atomic.DoubleComplex}}
-	fmt.Fprint(w, "\nOPERATION")
-	for _, col := range columns {
-		fmt.Fprintf(w, "\t%s", col.title)
-	}
-	fmt.Fprintln(w)
-	for op := range atomic.Op(atomic.NumOps) {
-		fmt.Fprint(w, op)
-		for _, col := range columns {
-			fmt.Fprintf(w, "\t%s", orDash(strings.Join(formsOf(op, col.dt), " ")))
-		}
-		fmt.Fprintln(w)
-	}
-	fmt.Fprintln(w)
-	for i, col := range columns {
-		var names []string
-		for dt := range atomic.Datatype(atomic.NumDatatypes) {
-			if classOf(dt) == i {
-				names = append(names, dt.String())
-			}
-		}
-		fmt.Fprintf(w, "%s\t%s\n", strings.ToLower(col.title), strings.Join(names, " "))
-	}
-}
-
-// classOf returns the column of a datatype, which follows from the operations that are
-// valid for it.
-func classOf(dt atomic.Datatype) int {
-	switch {
-	case atomic.Valid(atomic.Base, atomic.Bor, dt):
-		return 0
-	case atomic.Valid(atomic.Base, atomic.Min, dt):
-		return 1
-	}
-	return 2
 }
 
 // completeInterfaces offers the names of interfaces to the shell.

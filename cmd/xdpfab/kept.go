@@ -108,6 +108,7 @@ func printKept(w io.Writer, list []control.Kept) {
 		if k.InUse {
 			process = strconv.Itoa(k.PID)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", printable(k.Name), cmp.Or(k.User, strconv.Itoa(int(k.UID))), k.Bytes, orDash(strings.Join(endpoints, " ")), process)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", printable(k.Name), cmp.Or(k.User, strconv.Itoa(int(k.UID))), k.Bytes,
+			orDash(strings.Join(endpoints, " ")), process)
 	}
 }

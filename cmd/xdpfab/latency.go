@@ -14,7 +14,8 @@ import (
 // latencyText prints two aligned lines; the writer is a tabwriter.
 func latencyText(w io.Writer, p *histogram.Percentiles) {
 	fmt.Fprintln(w, "  min\tp50\tp90\tp99\tp99.9\tmax")
-	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\n", short(p.Min), short(p.P50), short(p.P90), short(p.P99), short(p.P999), short(p.Max))
+	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\n", short(p.Min), short(p.P50), short(p.P90), short(p.P99), short(p.P999),
+		short(p.Max))
 }
 
 // short prints nanoseconds with three digits or so, in µs unless they are many.

@@ -59,7 +59,8 @@ with "/" and an endpoint number if that is not 0.`,
 func (a *app) printRegions(list []xdpfab.RemoteRegion) error {
 	entries := []regionEntry{}
 	for _, r := range list {
-		entries = append(entries, regionEntry{Name: r.Name, Key: fmt.Sprintf("%#016x", r.Key), Size: r.Size, Access: r.Access.String()})
+		entries = append(entries, regionEntry{Name: r.Name, Key: fmt.Sprintf("%#016x", r.Key), Size: r.Size,
+			Access: r.Access.String()})
 	}
 	return a.print(entries, func(w io.Writer) {
 		fmt.Fprintln(w, "NAME\tKEY\tBYTES\tACCESS")

@@ -85,7 +85,8 @@ func (a *app) ping(c *cobra.Command, f *pingFlags, peer string) (err error) {
 }
 
 // roundTrip chooses the kind of round trip to measure, and prepares it.
-func (c *client) roundTrip(ctx context.Context, region string) (once func(context.Context) error, what string, err error) {
+func (c *client) roundTrip(ctx context.Context, region string) (once func(context.Context) error, what string,
+	err error) {
 	if region == "" {
 		return func(ctx context.Context) error {
 			// It does not matter whether the region exists: the peer has looked it up.

@@ -23,13 +23,17 @@ type probed struct {
 func probeInterface(ctx context.Context, ifname, socket string) (*probed, error) {
 	s, silent := statusOf(ctx, ifname, socket, probeLimit)
 	if s != nil {
-		return &probed{Probe: xdpfab.Probe{InterfaceInfo: xdpfab.InterfaceInfo(s.Interface), Refused: []string{}}, Daemon: s.PID}, nil
+		return &probed{Probe: xdpfab.Probe{InterfaceInfo: xdpfab.InterfaceInfo(s.Interface), Refused: []string{}},
+			Daemon: s.PID}, nil
 	}
 	if socket != "" && silent != nil {
 		return nil, &codeError{silent, exitUnreachable}
 	}
 	if socket != "" { // by which the caller wants a daemon asked, and nothing bound
-		return nil, fmt.Errorf("--control %s: %w there that serves %s and answers; leave --control out to bind the interface itself", socket, control.ErrNoDaemon, ifname)
+		return nil,
+			fmt.Errorf(
+				"--control %s: %w there that serves %s and answers; leave --control out to bind the interface itself",
+				socket, control.ErrNoDaemon, ifname)
 	}
 	p, err := xdpfab.ProbeInterface(ctx, ifname)
 	if err != nil && silent != nil {
@@ -62,7 +66,8 @@ func (p *probed) text(w io.Writer) {
 
 // buffering describes packet buffers and rings, xdpfab's and the NIC's.
 func (i *interfaceEntry) buffering() string {
-	s := fmt.Sprintf("%d of %d bytes for each queue, in rings of %d entries", i.Plan.Buffers, i.Plan.Chunk, i.Plan.RingSize())
+	s := fmt.Sprintf("%d of %d bytes for each queue, in rings of %d entries", i.Plan.Buffers, i.Plan.Chunk,
+		i.Plan.RingSize())
 	if i.NICRing > 0 {
 		s += fmt.Sprintf("; the NIC's ring has %d of at most %d", i.NICRing, i.NICRingMax)
 	}

@@ -61,7 +61,8 @@ func (a *app) changeCmd(c *cobra.Command, ask func(arg string) (verb string, arg
 		}
 		return a.print(r, func(w io.Writer) {
 			fmt.Fprintln(w, "REGION\tKEY\tBYTES\tACCESS\tBACKING")
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", printable(r.Name), r.Key, r.Size, strings.Join(r.Access, ","), printable(r.Backing))
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", printable(r.Name), r.Key, r.Size, strings.Join(r.Access, ","),
+				printable(r.Backing))
 		})
 	}
 	a.jsonFlag(c)

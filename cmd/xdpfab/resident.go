@@ -85,6 +85,7 @@ func printResident(w io.Writer, list []resident.Left) {
 		for _, n := range l.Regions {
 			names = append(names, printable(n))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", l.Folder, orDash(printable(l.Interface)), state, orDash(strings.Join(names, " ")), strconv.Itoa(l.Sessions))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", l.Folder, orDash(printable(l.Interface)), state,
+			orDash(strings.Join(names, " ")), strconv.Itoa(l.Sessions))
 	}
 }

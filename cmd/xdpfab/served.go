@@ -79,7 +79,8 @@ func controlOf(ifname, socket string) string {
 func statusOf(ctx context.Context, ifname, socket string, limit time.Duration) (*control.Status, error) {
 	named := cmp.Or(socket, os.Getenv(xdpfab.ControlEnv)) != ""
 	path := controlOf(ifname, socket)
-	silent := fmt.Errorf("the daemon at %s has not told its status within %v: it is stopped, or its machine is overloaded: have it go on (kill -CONT), or restart it", path, limit)
+	silent := fmt.Errorf("the daemon at %s has not told its status within %v: it is stopped, or its machine is "+
+		"overloaded: have it go on (kill -CONT), or restart it", path, limit)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, silent)
 	defer cancel()
 	d, err := control.Dial(path)

@@ -145,7 +145,8 @@ func ask(ctx context.Context, d *control.Client, last statReport) (r statReport,
 // foreign refuses a daemon that serves an interface of the same name in another network
 // namespace: namespaces share the directory of the sockets.
 func (r *statReport) foreign(path string) error {
-	return fmt.Errorf("%w of this interface: %s is the socket of process %d, which serves the %s of another network namespace; name the right one with --control",
+	return fmt.Errorf("%w of this interface: %s is the socket of process %d, which serves the %s of another network "+
+		"namespace; name the right one with --control",
 		control.ErrNoDaemon, path, r.PID, r.Interface.Name)
 }
 
@@ -159,27 +160,33 @@ func onlyDaemon(dir string) (string, error) {
 		if _, err := os.Stat(dir); errors.Is(err, os.ErrPermission) {
 			return "", err
 		}
-		return "", fmt.Errorf("%w: none in %s; start xdpfabd, or name its socket with --control", control.ErrNoDaemon, dir)
+		return "", fmt.Errorf("%w: none in %s; start xdpfabd, or name its socket with --control",
+			control.ErrNoDaemon, dir)
 	}
-	return "", &codeError{fmt.Errorf("several daemons: choose one with --control %s", strings.Join(found, " or ")), exitUsage}
+	return "",
+		&codeError{fmt.Errorf("several daemons: choose one with --control %s", strings.Join(found, " or ")), exitUsage}
 }
 
 func (r *statReport) text(w io.Writer, all bool) {
 	i := r.Interface
-	fmt.Fprintf(w, "daemon\t%s, pid %d, up %v\n", r.Version, r.PID, (time.Duration(r.UptimeSeconds) * time.Second).String())
-	fmt.Fprintf(w, "interface\t%s (%s), MTU %d, %d queues, %s XDP, %s, %s progress\n", i.Name, i.Driver, i.MTU, i.Queues, i.XDP, i.Copy, r.Progress)
+	fmt.Fprintf(w, "daemon\t%s, pid %d, up %v\n", r.Version, r.PID,
+		(time.Duration(r.UptimeSeconds) * time.Second).String())
+	fmt.Fprintf(w, "interface\t%s (%s), MTU %d, %d queues, %s XDP, %s, %s progress\n", i.Name, i.Driver, i.MTU,
+		i.Queues, i.XDP, i.Copy, r.Progress)
 	fmt.Fprintf(w, "address\t%s\n", r.Address)
 	if len(r.Regions) > 0 {
 		fmt.Fprintln(w, "\nREGION\tKEY\tBYTES\tACCESS\tBACKING\tPAGES")
 	}
 	for _, e := range r.Regions {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", orDash(e.Name), e.Key, e.Size, orDash(strings.Join(e.Access, " ")), e.Backing, e.Pages)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", orDash(e.Name), e.Key, e.Size, orDash(strings.Join(e.Access, " ")),
+			e.Backing, e.Pages)
 	}
 	if len(r.Guests) > 0 {
 		fmt.Fprintln(w, "\nGUEST\tUSER\tENDPOINTS\tPEERS\tREGIONS\tBYTES\tTAKEN\tREFUSED")
 	}
 	for _, g := range r.Guests {
-		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", g.PID, cmp.Or(g.User, strconv.Itoa(int(g.UID))), g.Endpoints, g.Peers, g.Regions, g.Memory, g.Taken, g.Refused)
+		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", g.PID, cmp.Or(g.User, strconv.Itoa(int(g.UID))), g.Endpoints,
+			g.Peers, g.Regions, g.Memory, g.Taken, g.Refused)
 	}
 	if len(r.Lent) > 0 {
 		fmt.Fprintln(w, "\nQUEUE\tSTATE\tLENT\tTO")

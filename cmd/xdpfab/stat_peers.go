@@ -104,7 +104,8 @@ func askPeers(ctx context.Context, d *control.Client, f *statPeersFlags) (all co
 }
 
 func printPeers(w io.Writer, found control.Peers, skipped int) {
-	fmt.Fprintln(w, "PEER\tROLE\tENDPOINT\tSTATE\tSESSIONS\tOPS\tFRAMES\tRESENT\tSENT\tRECEIVED\tINFLIGHT\tRTT\tSILENCE")
+	fmt.Fprintln(w,
+		"PEER\tROLE\tENDPOINT\tSTATE\tSESSIONS\tOPS\tFRAMES\tRESENT\tSENT\tRECEIVED\tINFLIGHT\tRTT\tSILENCE")
 	for _, p := range found.Peers {
 		rtt := "-"
 		if p.RTT > 0 {

@@ -87,7 +87,8 @@ func (a *app) workCmd() *cobra.Command {
 			if clients < 1 || clients > 256 || rounds < 1 {
 				return usage(c, "%d clients, %d rounds: want 1 to 256, and 1 or more", clients, rounds)
 			}
-			return a.work(c, &link, workloads[i], args[1], &team{region: region, rounds: rounds, peers: make([]*xdpfab.Peer, clients)})
+			return a.work(c, &link, workloads[i], args[1],
+				&team{region: region, rounds: rounds, peers: make([]*xdpfab.Peer, clients)})
 		},
 	}
 	link.register(c)
@@ -117,7 +118,8 @@ func (a *app) work(c *cobra.Command, link *linkFlags, w workload, peer string, t
 	r.Seconds = time.Since(start).Seconds()
 	r.Exact = r.Got == r.Want
 	err = a.print(&r, func(out io.Writer) {
-		fmt.Fprintf(out, "%s: %d clients, %d rounds each, %.2f s: %s, want %s\n", r.Title, r.Clients, r.Rounds, r.Seconds, r.Got, r.Want)
+		fmt.Fprintf(out, "%s: %d clients, %d rounds each, %.2f s: %s, want %s\n", r.Title, r.Clients, r.Rounds,
+			r.Seconds, r.Got, r.Want)
 	})
 	if !r.Exact {
 		err = errors.Join(err, fmt.Errorf("%s: %s, want %s", r.Title, r.Got, r.Want))

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/xdpfab/xdpfab/atomic"
+)
+
+// formsOf lists the forms in which an operation is valid for a datatype.
+func formsOf(op atomic.Op, dt atomic.Datatype) []string {
+	var forms []string
+	for f := range atomic.Func(atomic.NumFuncs) {
+		if atomic.Valid(f, op, dt) {
+			forms = append(forms, f.String())
+		}
+	}
+	return forms
+}
+
+// operationsText prints the table of fi_atomic(3): a row for each operation, with the
+// forms that are valid; datatypes of one class share a column.
+func operationsText(w io.Writer) {
+	columns := []struct {
+		title string
+		dt    atomic.Datatype // stands for all of its class
+	}{{"INTEGER", atomic.Uint64}, {"FLOAT", atomic.Double}, {"COMPLEX", atomic.DoubleComplex}}
+	fmt.Fprint(w, "\nOPERATION")
+	for _, col := range columns {
+		fmt.Fprintf(w, "\t%s", col.title)
+	}
+	fmt.Fprintln(w)
+	for op := range atomic.Op(atomic.NumOps) {
+		fmt.Fprint(w, op)
+		for _, col := range columns {
+			fmt.Fprintf(w, "\t%s", orDash(strings.Join(formsOf(op, col.dt), " ")))
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintln(w)
+	for i, col := range columns {
+		var names []string
+		for dt := range atomic.Datatype(atomic.NumDatatypes) {
+			if classOf(dt) == i {
+				names = append(names, dt.String())
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\n", strings.ToLower(col.title), strings.Join(names, " "))
+	}
+}
+
+// classOf returns the column of a datatype, which follows from the operations that are
+// valid for it.
+func classOf(dt atomic.Datatype) int {
+	switch {
+	case atomic.Valid(atomic.Base, atomic.Bor, dt):
+		return 0
+	case atomic.Valid(atomic.Base, atomic.Min, dt):
+		return 1
+	}
+	return 2
+}
