@@ -33,7 +33,8 @@ func (c *Cache) Accel(ctx context.Context, want Accel, k *Kernel) (Accel, string
 		return TCG, "as asked", nil
 	case KVM:
 		if !k.Arch.Native() {
-			return "", "", fmt.Errorf("%w: KVM was asked for, and the guest is %s: use -accel tcg", ErrHost, k.Arch.Name)
+			return "", "", fmt.Errorf("%w: KVM was asked for, and the guest is %s: use -accel tcg", ErrHost,
+				k.Arch.Name)
 		}
 		if err := openKVM(); err != nil {
 			return "", "", fmt.Errorf("%w: KVM was asked for: %w; use -accel tcg", ErrHost, err)

@@ -54,7 +54,10 @@ type apt struct {
 func newAPT(dir, suite, arch string) (*apt, error) {
 	for _, program := range []string{"apt-get", "apt-cache", "dpkg-deb"} {
 		if _, err := exec.LookPath(program); err != nil {
-			return nil, fmt.Errorf("%w: %s is missing: on other systems than Debian's give a kernel image's path in place of a name", ErrFetch, program)
+			return nil,
+				fmt.Errorf(
+					"%w: %s is missing: on other systems than Debian's give a kernel image's path in place of a name",
+					ErrFetch, program)
 		}
 	}
 	if _, err := os.Stat(debianKeyring); err != nil {
@@ -88,7 +91,8 @@ func mirror() string {
 func (a *apt) run(in, program string, args ...string) ([]byte, error) {
 	options := []string{
 		"Dir::State=" + a.dir + "/state", "Dir::State::status=/dev/null", "Dir::Cache=" + a.dir + "/cache",
-		"Dir::Etc::SourceList=" + a.dir + "/sources.list", "Dir::Etc::SourceParts=-", "APT::Architecture=" + a.arch, "APT::Architectures=" + a.arch,
+		"Dir::Etc::SourceList=" + a.dir + "/sources.list", "Dir::Etc::SourceParts=-", "APT::Architecture=" + a.arch,
+		"APT::Architectures=" + a.arch,
 		"Acquire::Languages=none", "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false",
 		"APT::Sandbox::User=root", "Acquire::http::Timeout=20", "Acquire::Retries=1",
 	}
@@ -100,7 +104,8 @@ func (a *apt) run(in, program string, args ...string) ([]byte, error) {
 	cmd.Dir, cmd.Stderr = in, &complaint
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s %s: %w: %s", ErrFetch, program, args[0], err, strings.TrimSpace(complaint.String()))
+		return nil,
+			fmt.Errorf("%w: %s %s: %w: %s", ErrFetch, program, args[0], err, strings.TrimSpace(complaint.String()))
 	}
 	return out, nil
 }
@@ -118,7 +123,8 @@ func (a *apt) depends(name, prefix string) (found []string, err error) {
 			continue
 		}
 		for item := range strings.SplitSeq(list, ",") {
-			if p := strings.Fields(item); len(p) > 0 && strings.HasPrefix(p[0], prefix) && !slices.Contains(found, p[0]) {
+			if p := strings.Fields(item); len(p) > 0 && strings.HasPrefix(p[0], prefix) &&
+				!slices.Contains(found, p[0]) {
 				found = append(found, p[0])
 			}
 		}
@@ -165,7 +171,8 @@ func (a *apt) fetchWhole(into string, names ...string) error {
 	if err := a.update(); err != nil {
 		return err
 	}
-	out, err := a.run("", "apt-get", append([]string{"install", "-q", "--simulate", "--no-install-recommends"}, names...)...)
+	out, err := a.run("", "apt-get", append([]string{"install", "-q", "--simulate", "--no-install-recommends"},
+		names...)...)
 	if err != nil {
 		return err
 	}

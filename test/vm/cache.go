@@ -67,7 +67,8 @@ func suiteOf(name string) (*Suite, error) {
 		known = append(known, suites[i].Name)
 	}
 	if _, err := os.Stat(name); err != nil {
-		return nil, fmt.Errorf("%w: %q is neither a file nor one of %s: %w", ErrKernel, name, strings.Join(known, ", "), err)
+		return nil, fmt.Errorf("%w: %q is neither a file nor one of %s: %w", ErrKernel, name,
+			strings.Join(known, ", "), err)
 	}
 	return nil, nil
 }
@@ -85,7 +86,8 @@ func (c *Cache) Kernel(name string, arch *Arch, modules string, fresh bool) (*Ke
 	}
 	k, err := OpenKernel(name, modules)
 	if err == nil && k.Arch != arch {
-		return nil, fmt.Errorf("%w: %s is for %s: want one for %s, or -arch %s", ErrKernel, name, k.Arch.Name, arch.Name, k.Arch.Name)
+		return nil, fmt.Errorf("%w: %s is for %s: want one for %s, or -arch %s", ErrKernel, name, k.Arch.Name,
+			arch.Name, k.Arch.Name)
 	}
 	return k, err
 }
@@ -123,7 +125,8 @@ func (c *Cache) named(s Suite, arch *Arch, fresh bool) (*Kernel, error) {
 // ensure fills a folder of the cache from a Debian suite's packages, unless present
 // reports that it is there. The folder is complete or missing: ensure fills a temporary
 // folder in the same directory, and then renames it.
-func (c *Cache) ensure(suite string, arch *Arch, dir string, present func() error, fill func(a *apt, into string) error) error {
+func (c *Cache) ensure(suite string, arch *Arch, dir string, present func() error,
+	fill func(a *apt, into string) error) error {
 	l, err := c.lock("kernel-" + suite + arch.suffix()) // which is that of apt's lists, too
 	if err != nil {
 		return err

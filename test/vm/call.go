@@ -33,7 +33,8 @@ func (m *Machine) Run(ctx context.Context, c guest.Command, out, errs io.Writer)
 	}
 	select {
 	case d := <-call.done:
-		return d.Code, errors.Join(asError(d, "running "+strings.Join(c.Args, " ")), checkClock(d.Took, time.Since(begin)))
+		return d.Code,
+			errors.Join(asError(d, "running "+strings.Join(c.Args, " ")), checkClock(d.Took, time.Since(begin)))
 	case <-m.ended:
 		return 0, m.explained()
 	case <-ctx.Done():

@@ -12,11 +12,13 @@ import (
 
 // trouble matches the beginning of a kernel message about a fault. Only a time
 // may precede it: "Spectre V2 : WARNING: …" is advice, not a fault.
-var trouble = regexp.MustCompile(`^(?:<\d+>)?(?:\[ *\d+\.\d+\](?:\[[^]]*\])? *)?(?:WARNING:|BUG:|Oops|general protection fault|` +
-	`Kernel panic|kernel BUG|Out of memory|UBSAN:|KASAN:|divide error|invalid opcode|INFO: task .* blocked|stack segment|double fault)`)
+var trouble = regexp.MustCompile(
+	`^(?:<\d+>)?(?:\[ *\d+\.\d+\](?:\[[^]]*\])? *)?(?:WARNING:|BUG:|Oops|general protection fault|` +
+		`Kernel panic|kernel BUG|Out of memory|UBSAN:|KASAN:|divide error|invalid opcode|INFO: task .* blocked|stack segment|double fault)`)
 
 // outOfMemory matches the kernel's message that there is too little memory.
-var outOfMemory = regexp.MustCompile(`Out of memory|Initramfs unpacking failed|System is deadlocked on memory|invoked oom-killer|incomplete write`)
+var outOfMemory = regexp.MustCompile(
+	`Out of memory|Initramfs unpacking failed|System is deadlocked on memory|invoked oom-killer|incomplete write`)
 
 // warnings returns the lines of a kernel's log that report faults.
 func warnings(log string) (found []string) {

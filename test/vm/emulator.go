@@ -42,12 +42,13 @@ func (c *Cache) Emulator(a *Arch, device string) (*Emulator, error) {
 			"-L", filepath.Join(dir, "usr/share/seabios"), "-L", filepath.Join(dir, "usr/share/qemu")},
 		env: []string{"QEMU_MODULE_DIR=" + filepath.Join(dir, libraries, "qemu")},
 	}
-	err := c.ensure(emulatorSuite, AMD64, dir, func() error { return e.has(device) }, func(from *apt, into string) error {
-		if err := from.fetchWhole(into, a.packages); err != nil {
-			return fmt.Errorf("QEMU of Debian %s: %w", emulatorSuite, err)
-		}
-		return nil
-	})
+	err := c.ensure(emulatorSuite, AMD64, dir, func() error { return e.has(device) },
+		func(from *apt, into string) error {
+			if err := from.fetchWhole(into, a.packages); err != nil {
+				return fmt.Errorf("QEMU of Debian %s: %w", emulatorSuite, err)
+			}
+			return nil
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,8 @@ func (e *Emulator) has(device string) error {
 	// Some kinds of machine have no default, so one is named that is everywhere.
 	out, err := e.command("-machine", "none", "-device", device+",help").CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%w: a QEMU with the device %s: %s: %w: %s", ErrHost, device, e.program, err, tail(string(out), 5))
+		return fmt.Errorf("%w: a QEMU with the device %s: %s: %w: %s", ErrHost, device, e.program, err,
+			tail(string(out), 5))
 	}
 	if !strings.HasPrefix(string(out), device+" options:") {
 		return fmt.Errorf("%w: a QEMU with the device %s: %s: %s", ErrHost, device, e.program, tail(string(out), 5))

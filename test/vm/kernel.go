@@ -64,10 +64,13 @@ func identify(image string) (a *Arch, release string, err error) {
 	case has(b, magicARM64, "ARM\x64"):
 		a, text = ARM64, versionARM64(b)
 	default:
-		return nil, "", fmt.Errorf("%s is not a kernel image for x86 or arm64: want a bzImage or an Image, such as /boot/vmlinuz-*", image)
+		return nil, "",
+			fmt.Errorf("%s is not a kernel image for x86 or arm64: want a bzImage or an Image, such as /boot/vmlinuz-*",
+				image)
 	}
 	if release, _, _ = strings.Cut(text, " "); release == "" {
-		return nil, "", fmt.Errorf("%s: the image does not say its version, or is cut short: it has %d bytes", image, len(b))
+		return nil, "", fmt.Errorf("%s: the image does not say its version, or is cut short: it has %d bytes",
+			image, len(b))
 	}
 	return a, release, nil
 }

@@ -258,7 +258,8 @@ func (m *Machine) listen(hello chan<- guest.Hello) {
 		switch {
 		case r.Hello != nil:
 			m.mu.Lock()
-			m.alive = time.AfterFunc(m.silence, func() { m.end(fmt.Errorf("%w: not a word from it for %v", ErrHang, m.silence)) })
+			m.alive = time.AfterFunc(m.silence,
+				func() { m.end(fmt.Errorf("%w: not a word from it for %v", ErrHang, m.silence)) })
 			m.mu.Unlock()
 			hello <- *r.Hello
 		case c != nil:

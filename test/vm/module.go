@@ -49,7 +49,10 @@ func modulesOf(k *Kernel, drivers []string) (list []moduleFile, err error) {
 	}
 	for _, name := range slices.Concat(required, drivers) {
 		if !r.builtin[name] && !slices.ContainsFunc(r.list, func(m moduleFile) bool { return m.name == name }) {
-			return nil, fmt.Errorf("%w: %s has no %s, and the kernel has it not built in; take another kernel or the right -modules", ErrModules, k.Modules, name)
+			return nil,
+				fmt.Errorf(
+					"%w: %s has no %s, and the kernel has it not built in; take another kernel or the right -modules",
+					ErrModules, k.Modules, name)
 		}
 	}
 	return r.list, nil
@@ -125,7 +128,8 @@ func readModule(path string) ([]byte, error) {
 		return data, err
 	}
 	if _, err := exec.LookPath(unpack[0]); err != nil {
-		return nil, fmt.Errorf("%s is compressed and %s is missing: apt-get install %s", path, unpack[0], packageOf[unpack[0]])
+		return nil, fmt.Errorf("%s is compressed and %s is missing: apt-get install %s", path, unpack[0],
+			packageOf[unpack[0]])
 	}
 	cmd := exec.Command(unpack[0], unpack[1:]...)
 	var complaint bytes.Buffer

@@ -31,12 +31,17 @@ type NIC struct {
 
 // NICs are the kinds that [FindNIC] knows.
 var NICs = []NIC{
-	{Name: "virtio", Device: "virtio-net-pci,iommu_platform=on,disable-legacy=on", Queues: 1, Kernel: "sid", Expect: "native zero-copy"},
-	{Name: "igb", Device: "igb", Queues: 2, Kernel: FullKernel.Name, Modules: []string{"igb"}, Expect: "native zero-copy"},
-	{Name: "virtio-queues", Device: "virtio-net-pci,iommu_platform=on,disable-legacy=on,mq=on,vectors=10", Queues: 2, Kernel: "sid",
+	{Name: "virtio", Device: "virtio-net-pci,iommu_platform=on,disable-legacy=on", Queues: 1, Kernel: "sid",
+		Expect: "native zero-copy"},
+	{Name: "igb", Device: "igb", Queues: 2, Kernel: FullKernel.Name, Modules: []string{"igb"},
+		Expect: "native zero-copy"},
+	{Name: "virtio-queues", Device: "virtio-net-pci,iommu_platform=on,disable-legacy=on,mq=on,vectors=10", Queues: 2,
+		Kernel: "sid",
 		Expect: "native zero-copy", tap: true},
-	{Name: "vmxnet3", Device: "vmxnet3", Queues: 1, Kernel: FullKernel.Name, Modules: []string{"vmxnet3"}, Expect: "native copy", Leaks: true},
-	{Name: "e1000e", Device: "e1000e", Queues: 1, Kernel: FullKernel.Name, Modules: []string{"e1000e"}, Expect: "generic copy"},
+	{Name: "vmxnet3", Device: "vmxnet3", Queues: 1, Kernel: FullKernel.Name, Modules: []string{"vmxnet3"},
+		Expect: "native copy", Leaks: true},
+	{Name: "e1000e", Device: "e1000e", Queues: 1, Kernel: FullKernel.Name, Modules: []string{"e1000e"},
+		Expect: "generic copy"},
 }
 
 // FindNIC looks a kind of NIC up by its name.
@@ -68,9 +73,11 @@ func (n *NIC) arguments() (args []string) {
 		if n.tap {
 			// With more of them the driver would add queues for XDP, and packets would
 			// arrive there.
-			netdev = fmt.Sprintf("tap,id=nic%d,ifname=nic%d,script=no,downscript=no,vhost=off,queues=%d", i, i, n.Queues)
+			netdev = fmt.Sprintf("tap,id=nic%d,ifname=nic%d,script=no,downscript=no,vhost=off,queues=%d", i,
+				i, n.Queues)
 		}
-		args = append(args, "-netdev", netdev, "-device", fmt.Sprintf("%s,netdev=nic%d,romfile=,addr=%s,mac=02:00:00:00:01:%02x", n.Device, i, slot, i+1))
+		args = append(args, "-netdev", netdev, "-device",
+			fmt.Sprintf("%s,netdev=nic%d,romfile=,addr=%s,mac=02:00:00:00:01:%02x", n.Device, i, slot, i+1))
 	}
 	return args
 }
@@ -92,7 +99,8 @@ func (n *NIC) enclose(cmd *exec.Cmd) error {
 		return nil
 	}
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("%w: the NIC %s takes tap interfaces in a network namespace: run as root, or leave it out", ErrHost, n.Name)
+		return fmt.Errorf("%w: the NIC %s takes tap interfaces in a network namespace: run as root, or leave it out",
+			ErrHost, n.Name)
 	}
 	sh, err := find("sh")
 	if err != nil {
@@ -120,5 +128,6 @@ func (n *NIC) env() []string {
 	if n == nil {
 		return nil
 	}
-	return []string{testnet.NICsEnv + "=eth0 eth1", testnet.NICModesEnv + "=" + n.Expect, fmt.Sprintf("%s=%d", testnet.NICQueuesEnv, n.Queues)}
+	return []string{testnet.NICsEnv + "=eth0 eth1", testnet.NICModesEnv + "=" + n.Expect,
+		fmt.Sprintf("%s=%d", testnet.NICQueuesEnv, n.Queues)}
 }

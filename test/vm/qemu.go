@@ -97,7 +97,8 @@ func (c *Config) fit(initrd int64) error {
 		c.Memory = max(leastDefault, (least+256<<20)&^(1<<20-1))
 	}
 	if c.Memory < least {
-		return fmt.Errorf("%w: the guest has %d MiB, and needs %d MiB for an initramfs of %d MiB: raise -memory, or run fewer packages at a time",
+		return fmt.Errorf("%w: the guest has %d MiB, and needs %d MiB for an initramfs of %d MiB: raise -memory, or "+
+			"run fewer packages at a time",
 			ErrMemory, c.Memory>>20, least>>20, initrd>>20)
 	}
 	free, err := available()
@@ -105,7 +106,8 @@ func (c *Config) fit(initrd int64) error {
 		return err
 	}
 	if c.Memory > free {
-		return fmt.Errorf("%w: the guest is to have %d MiB, and this machine has %d MiB left: lower -memory, or end something",
+		return fmt.Errorf(
+			"%w: the guest is to have %d MiB, and this machine has %d MiB left: lower -memory, or end something",
 			ErrMemory, c.Memory>>20, free>>20)
 	}
 	return nil

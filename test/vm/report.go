@@ -145,7 +145,8 @@ func (r *Report) verdict(e Event) {
 	}
 	word := map[string]string{"pass": "ok  ", "fail": "FAIL"}[e.Action]
 	if word != "" {
-		fmt.Fprintf(r.Out, "%s\t%s\t%.3fs\t(%.1fs of CPU time; %v)\n", word, e.Package, elapsed, e.CPU.Seconds(), e.Tests)
+		fmt.Fprintf(r.Out, "%s\t%s\t%.3fs\t(%.1fs of CPU time; %v)\n", word, e.Package, elapsed,
+			e.CPU.Seconds(), e.Tests)
 	}
 }
 

@@ -55,7 +55,8 @@ func (m *Machine) runTest(ctx context.Context, t *Test, args []string, limit tim
 		f(e)
 	})
 	if err == nil && tests.nothing() {
-		problems = append(problems, fmt.Sprintf("nothing was tested: all %d tests were skipped: -v shows why", tests.all))
+		problems = append(problems,
+			fmt.Sprintf("nothing was tested: all %d tests were skipped: -v shows why", tests.all))
 	}
 	action := "pass"
 	if len(problems) > 0 || err != nil {
@@ -179,7 +180,8 @@ func (m *Machine) Execute(ctx context.Context, t *Test, args []string, out, errs
 	if err != nil {
 		return 0, err
 	}
-	code, err := m.Run(ctx, guest.Command{Args: append([]string{t.guestBinary()}, args...), Env: m.testEnv(), Dir: guestSource + "/" + t.Dir}, out, errs)
+	code, err := m.Run(ctx, guest.Command{Args: append([]string{t.guestBinary()}, args...), Env: m.testEnv(),
+		Dir: guestSource + "/" + t.Dir}, out, errs)
 	if err != nil {
 		return 0, err
 	}

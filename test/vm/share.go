@@ -64,7 +64,8 @@ func CloseAll(machines []*Machine) {
 // machines, those of a package together at its end. A package also fails if the kernel
 // warned while it ran, or if it left anything behind. The error is that of the
 // machines' ends; there is no event of packages that have not run by then.
-func RunTests(ctx context.Context, machines []*Machine, tests []Test, args []string, limit time.Duration, f func(Event)) error {
+func RunTests(ctx context.Context, machines []*Machine, tests []Test, args []string, limit time.Duration,
+	f func(Event)) error {
 	queue := make(chan *Test, len(tests))
 	for i := range tests {
 		queue <- &tests[i]

@@ -45,7 +45,8 @@ func (t *Test) guestBinary() string { return guestTests + "/" + filepath.ToSlash
 // a folder, for an architecture. Packages without tests are left out.
 func BuildTests(a *Arch, to string, patterns []string, tags string) (tests []Test, err error) {
 	flags := []string{"-tags=" + tags}
-	out, err := goTool(a, append(append([]string{"list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles"}, flags...), patterns...)...)
+	out, err := goTool(a, append(append([]string{"list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles"}, flags...),
+		patterns...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,8 @@ func compileTests(a *Arch, to string, tests []Test, flags []string) error {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		if _, err := goTool(a, append(append([]string{"test", "-c", strip, "-o", dir + "/"}, flags...), packages...)...); err != nil {
+		if _, err := goTool(a, append(append([]string{"test", "-c", strip, "-o", dir + "/"}, flags...),
+			packages...)...); err != nil {
 			return err
 		}
 	}
@@ -115,7 +117,8 @@ func Given(binary, dir string) (*Test, error) {
 	if dynamic, err := isDynamic(binary); err != nil {
 		return nil, fmt.Errorf("test binary: %w", err)
 	} else if dynamic {
-		return nil, fmt.Errorf("%s needs shared libraries, which the guest has not: build it with CGO_ENABLED=0", binary)
+		return nil,
+			fmt.Errorf("%s needs shared libraries, which the guest has not: build it with CGO_ENABLED=0", binary)
 	}
 	root, err := Root()
 	if err != nil {

@@ -28,7 +28,8 @@ func Take(ctx context.Context, lock xdpfab.Remote[uint64], token uint64) (held b
 }
 
 // Hold tries once to take a lock, and returns a context that ends when it may be lost.
-func Hold(ctx context.Context, lock xdpfab.Remote[uint64], token uint64) (guarded context.Context, held bool, err error) {
+func Hold(ctx context.Context, lock xdpfab.Remote[uint64], token uint64) (guarded context.Context, held bool,
+	err error) {
 	if guarded, err = lock.Guard(ctx); err == nil {
 		held, err = Take(guarded, lock, token)
 	} else if errors.Is(err, xdpfab.ErrPeerRestarted) {

@@ -70,7 +70,8 @@ func main() error {
 func mounts() error {
 	for _, m := range []struct{ kind, at, options string }{
 		{"proc", "/proc", ""}, {"sysfs", "/sys", ""}, {"devtmpfs", "/dev", ""}, {"tmpfs", "/run", "mode=755"},
-		{"tmpfs", "/tmp", "mode=1777"}, {"devpts", "/dev/pts", ""}, {"tmpfs", "/dev/shm", ""}, {"bpf", "/sys/fs/bpf", ""},
+		{"tmpfs", "/tmp", "mode=1777"}, {"devpts", "/dev/pts", ""}, {"tmpfs", "/dev/shm", ""},
+		{"bpf", "/sys/fs/bpf", ""},
 	} {
 		if err := os.MkdirAll(m.at, 0o755); err != nil {
 			return err

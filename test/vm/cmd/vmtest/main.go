@@ -138,28 +138,39 @@ func parse(args []string, errs io.Writer) (*command, error) {
 	f := flag.NewFlagSet("vmtest", flag.ContinueOnError)
 	f.SetOutput(errs)
 	names := named("all", vm.Suites, func(s vm.Suite) string { return s.Name })
-	kernels := f.String("kernel", vm.DefaultKernel, "kernels to test with, separated by commas: the path of a bzImage or an arm64 Image, or one of "+strings.Join(names, ", ")+"; all means those")
-	nics := f.String("nic", "", "kinds of NIC to test with, separated by commas: "+strings.Join(named("all", vm.NICs, func(n vm.NIC) string { return n.Name }), ", ")+
+	kernels := f.String("kernel", vm.DefaultKernel,
+		"kernels to test with, separated by commas: the path of a bzImage or an arm64 Image, or one of "+
+			strings.Join(names, ", ")+"; all means those")
+	nics := f.String("nic", "", "kinds of NIC to test with, separated by commas: "+
+		strings.Join(named("all", vm.NICs, func(n vm.NIC) string { return n.Name }), ", ")+
 		"; all means those; each has a kernel of its own")
-	arch := f.String("arch", "amd64", "architecture of the guest, amd64 or arm64; QEMU and the programs for another one than the host's are fetched")
-	f.StringVar(&c.modules, "modules", "", "folder with the kernel's modules, lib/modules/RELEASE; default: the one that belongs to the image")
+	arch := f.String("arch", "amd64",
+		"architecture of the guest, amd64 or arm64; QEMU and the programs for another one than the host's are fetched")
+	f.StringVar(&c.modules, "modules", "",
+		"folder with the kernel's modules, lib/modules/RELEASE; default: the one that belongs to the image")
 	f.StringVar(&c.cache, "cache", "", "folder for kernels; default: xdpfab-vm in the user's cache")
 	accel := f.String("accel", "auto", "auto, kvm or tcg")
 	memory := f.Int("memory", 0, "of the guest, in MiB; default: what its files need")
 	f.IntVar(&c.cpus, "cpus", 2, "of the guest")
-	f.IntVar(&c.machines, "machines", 0, "that share the packages; default: one, or under TCG as many as keep the host's cores busy")
+	f.IntVar(&c.machines, "machines", 0,
+		"that share the packages; default: one, or under TCG as many as keep the host's cores busy")
 	f.BoolVar(&c.fresh, "fresh", false, "fetch named kernels again, for newer ones")
 	f.BoolVar(&c.exec, "exec", false, "run one test binary, as go test -exec wants it")
 	f.BoolVar(&c.table, "table", false, "end with a table of kernels and features")
 	f.Usage = func() {
-		fmt.Fprintln(errs, "usage: vmtest [flags] [--] [packages] [flags of go test]\n       vmtest [flags] -exec BINARY [arguments]")
+		fmt.Fprintln(errs,
+			"usage: vmtest [flags] [--] [packages] [flags of go test]\n       vmtest [flags] -exec BINARY [arguments]")
 		f.PrintDefaults()
 	}
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
 	if *memory < 0 || c.cpus < 1 || c.cpus > 64 || c.machines < 0 || c.machines > 64 {
-		return nil, fmt.Errorf("%d MiB, %d CPUs and %d machines: want a positive number of each, and at most 64 CPUs or machines", *memory, c.cpus, c.machines)
+		return nil,
+			fmt.Errorf(
+				"%d MiB, %d CPUs and %d machines: want a positive number of each, and at most 64 CPUs or machines",
+				*memory,
+				c.cpus, c.machines)
 	}
 	c.memory, c.accel, c.rest = int64(*memory)<<20, vm.Accel(*accel), f.Args()
 	given := false
@@ -177,7 +188,9 @@ func parse(args []string, errs io.Writer) (*command, error) {
 		return nil, err
 	}
 	if c.arch != vm.AMD64 && *nics != "" {
-		return nil, fmt.Errorf("-nic %s with -arch %s: the NICs are known to work on amd64 alone; leave one of them out", *nics, *arch)
+		return nil,
+			fmt.Errorf("-nic %s with -arch %s: the NICs are known to work on amd64 alone; leave one of them out",
+				*nics, *arch)
 	}
 	if c.exec && (len(c.guests) != 1 || len(c.rest) == 0) {
 		return nil, errors.New("-exec takes one kernel or NIC and a test binary")
