@@ -83,7 +83,8 @@ func (w *world) recall(to *node, packet []byte) {
 	frame, _, _ := wire.Decap(packet)
 	h, payload, reason := wire.Parse(frame)
 	var m wire.HelloMsg
-	if reason != wire.ReasonOK || h.Type != wire.Hello || m.Parse(payload) != wire.ReasonOK || m.Cookie == (wire.Cookie{}) {
+	if reason != wire.ReasonOK || h.Type != wire.Hello || m.Parse(payload) != wire.ReasonOK ||
+		m.Cookie == (wire.Cookie{}) {
 		return
 	}
 	for range w.dice.IntN(3) {
@@ -224,7 +225,8 @@ func (w *world) finale() {
 	for _, n := range w.nodes {
 		for _, c := range n.clients {
 			for _, p := range c.peers {
-				o := &op{peer: p, region: arrayRegion, count: 1, datatype: w.typeOf(arrayRegion, 0), verb: wire.VerbFetch, code: wire.OpRead}
+				o := &op{peer: p, region: arrayRegion, count: 1, datatype: w.typeOf(arrayRegion, 0),
+					verb: wire.VerbFetch, code: wire.OpRead}
 				if !c.post(o) {
 					w.fail("%v: the submission ring is full in the end", p)
 				}

@@ -59,16 +59,20 @@ func (w *world) checkOp(o *op) {
 		w.fail("%v succeeded with status %v, reason %v", o, r.Status, r.Reason)
 	case r.Status == wire.StatusNoKey && !o.refused && !target.regions[o.region].missing(o.call, o.ret):
 		w.fail("%v: no such key, but the region was there all the time", o)
-	case r.Status == wire.StatusUnsupported && o.copies() && target.forgot(o.peer.since, o.ret): // its session was with an older version
+	// its session was with an older version
+	case r.Status == wire.StatusUnsupported && o.copies() && target.forgot(o.peer.since, o.ret):
 	case r.Status != wire.StatusOK && r.Status != wire.StatusNoKey && !o.refused && o.letter == nil:
 		w.fail("%v: refused with status %v", o, r.Status)
-	case r.Reason == session.RefusedEndpoint && o.peer.endpoint < endpoints && w.troubled(o.peer.pair, o.call-w.aftermath(), o.ret) < 0:
+	case r.Reason == session.RefusedEndpoint && o.peer.endpoint < endpoints &&
+		w.troubled(o.peer.pair, o.call-w.aftermath(), o.ret) < 0:
 		w.fail("%v: the endpoint exists, but was refused", o)
-	case r.Reason == session.NoEvents && !target.forgot(o.peer.since, o.ret): // its session may be that of an earlier life
+	// its session may be that of an earlier life
+	case r.Reason == session.NoEvents && !target.forgot(o.peer.since, o.ret):
 		w.fail("%v: refused, though its endpoint takes events", o)
 	case r.Reason == session.ProtocolError:
 		w.fail("%v: protocol error between two honest engines", o)
-	case w.plan.certain && r.Fate != engine.Success && !o.refused && !o.cancelled && r.Reason != session.NoMessages && !o.misfits() && o.peer.endpoint < endpoints:
+	case w.plan.certain && r.Fate != engine.Success && !o.refused && !o.cancelled && r.Reason != session.NoMessages &&
+		!o.misfits() && o.peer.endpoint < endpoints:
 		w.fail("%v: fate %d, reason %v, though nothing excuses it", o, r.Fate, r.Reason)
 	}
 }
@@ -130,7 +134,8 @@ func (s *notices) note(p *pair, o *op, now int64) {
 		}
 	}
 	if s.n > lives {
-		p.c.n.w.fail("%v was told of life %d of node %d since its peer came into being; there were %d", o, s.n, p.target.index, lives)
+		p.c.n.w.fail("%v was told of life %d of node %d since its peer came into being; there were %d", o, s.n,
+			p.target.index, lives)
 	}
 }
 
@@ -138,7 +143,8 @@ func (s *notices) note(p *pair, o *op, now int64) {
 // says that the target restarted.
 func (p *pair) foretold(o *op) {
 	if !p.target.forgot(p.since, p.c.n.w.now) {
-		p.c.n.w.fail("%v was said to have met a restart of node %d, which never did since its peer came into being", o, p.target.index)
+		p.c.n.w.fail("%v was said to have met a restart of node %d, which never did since its peer came into being", o,
+			p.target.index)
 	}
 }
 
@@ -235,7 +241,8 @@ func (w *world) checkOrder(p *pair) {
 	}
 	floors := map[wordID]floor{}
 	for _, o := range p.ops {
-		if !o.succeeded() || o.letter != nil || o.region == registerRegion || o.region == copyRegion || o.region == constantRegion || o.datatype != atomic.Uint64 {
+		if !o.succeeded() || o.letter != nil || o.region == registerRegion || o.region == copyRegion ||
+			o.region == constantRegion || o.datatype != atomic.Uint64 {
 			continue
 		}
 		for i := range o.count {

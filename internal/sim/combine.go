@@ -66,7 +66,8 @@ func (b *mailbox) combined(r *receive, l *letter, d *matching.Done) arrival {
 		return arrival{l: l}
 	}
 	at := int(d.Offset)
-	if len(d.Buf) != l.length || int(d.Received) != l.length || at < l.shift || !r.multi && at != l.shift || &r.buf[at] != &d.Buf[0] {
+	if len(d.Buf) != l.length || int(d.Received) != l.length || at < l.shift || !r.multi && at != l.shift ||
+		&r.buf[at] != &d.Buf[0] {
 		w.fail("%v came into %v: %d bytes at %d", l, r, d.Received, at)
 		return arrival{l: l}
 	}

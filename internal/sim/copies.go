@@ -51,13 +51,15 @@ func (o *op) covers(word int) bool { return o.first <= word && word < o.first+o.
 // before reports whether o took effect before another operation, for certain: it had
 // completed when the other was posted, or both are of a pair that has an order.
 func (o *op) before(other *op) bool {
-	return o.succeeded() && o.ret < other.call || o.peer.pair == other.peer.pair && o.seq < other.seq && !o.peer.c.anyOrder
+	return o.succeeded() && o.ret < other.call ||
+		o.peer.pair == other.peer.pair && o.seq < other.seq && !o.peer.c.anyOrder
 }
 
 // checkCopies checks all words that remote reads of a node's memory found, and those that
 // are there at the end.
 func (w *world) checkCopies(n *node) {
-	last := &op{peer: &peer{pair: &pair{c: n.clients[0], target: n, id: -1}}, region: copyRegion, count: regionWords[copyRegion], call: forever, ret: forever}
+	last := &op{peer: &peer{pair: &pair{c: n.clients[0], target: n, id: -1}}, region: copyRegion,
+		count: regionWords[copyRegion], call: forever, ret: forever}
 	for i := range last.count {
 		last.got = append(last.got, n.regions[copyRegion].word(i))
 	}
@@ -88,12 +90,14 @@ func (w *world) checkCopy(o *op, word int, v uint64) {
 	case from == nil || int(v&(1<<copyBits-1)) != word:
 		w.fail("word %d of copies of %v was %#x, which nothing wrote there: it was found by %v", word, n, v, o)
 		return
-	case !from.covers(word) || from.peer.target != n || from.refused || !from.succeeded() && !from.mayHaveRun() || from.call > o.ret:
+	case !from.covers(word) || from.peer.target != n || from.refused || !from.succeeded() && !from.mayHaveRun() ||
+		from.call > o.ret:
 		w.fail("word %d of copies of %v was of %v, which cannot have written it: it was found by %v", word, n, from, o)
 		return
 	}
 	for _, x := range w.copied {
-		if x == from || x.peer.target != n || !x.covers(word) || !x.succeeded() || !x.before(o) || n.regions[copyRegion].wiped(x.call, o.ret) {
+		if x == from || x.peer.target != n || !x.covers(word) || !x.succeeded() || !x.before(o) ||
+			n.regions[copyRegion].wiped(x.call, o.ret) {
 			continue
 		}
 		if from == nil || from.before(x) {

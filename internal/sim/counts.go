@@ -72,9 +72,11 @@ var counterNames = [numCounters]string{
 	"ring overflow", "to the dead", "misaddressed", "tx short", "partitions", "clogs", "stalls", "crashes",
 	"restarts (memory kept)", "restarts (memory fresh)", "clock leaps", "deregistrations",
 	"phases", "freezes", "moves", "steerings", "shuts", "cancels", "peers closed behind operations",
-	"operations", "by Extend", "success", "not executed", "unknown", "restarted", "resolved later", "lost with their poster",
+	"operations", "by Extend", "success", "not executed", "unknown", "restarted", "resolved later",
+	"lost with their poster",
 	"events", "places refused",
-	"messages received", "tagged atomics", "truncated", "messages held back", "messages broken off", "messages dropped on the way", "receives", "receives cancelled", "messages peeked at",
+	"messages received", "tagged atomics", "truncated", "messages held back", "messages broken off",
+	"messages dropped on the way", "receives", "receives cancelled", "messages peeked at",
 	"packets", "resends", "sessions without order", "steps",
 }
 

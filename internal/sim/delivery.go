@@ -69,7 +69,8 @@ func (l *letter) see() {
 
 // adds reports whether the operation adds to words that are only added to.
 func (o *op) adds() bool {
-	return o.letter == nil && o.code == uint8(atomic.Sum) && o.datatype == atomic.Uint64 && !o.refused && o.region != registerRegion
+	return o.letter == nil && o.code == uint8(atomic.Sum) && o.datatype == atomic.Uint64 && !o.refused &&
+		o.region != registerRegion
 }
 
 // checkLetter checks that a letter came as often as its outcome says, and behind the
@@ -104,12 +105,14 @@ func (w *world) checkSight(l *letter, s *sight) {
 	}
 	least := uint64(0)
 	for _, b := range p.ops[:s.o.seq+1] {
-		if b.adds() && b.region == s.o.region && b.first <= s.word && s.word < b.first+b.count && b.succeeded() && !r.wiped(b.call, l.at) {
+		if b.adds() && b.region == s.o.region && b.first <= s.word && s.word < b.first+b.count && b.succeeded() &&
+			!r.wiped(b.call, l.at) {
 			least += b.value
 		}
 	}
 	if s.value < least {
-		w.fail("%v came when word %d of %s held %d, but %v and those before it make %d", l, s.word, regionName(s.o.region), s.value, s.o, least)
+		w.fail("%v came when word %d of %s held %d, but %v and those before it make %d", l, s.word,
+			regionName(s.o.region), s.value, s.o, least)
 	}
 }
 

@@ -36,7 +36,8 @@ const (
 // All returns all dimensions.
 func All() Dims { return 1<<numDims - 1 }
 
-var dimNames = [numDims]string{"hours", "freeze", "outage", "patient", "moves", "queues", "shut", "ends", "prompt", "tight", "aliases", "cancels", "messages"}
+var dimNames = [numDims]string{"hours", "freeze", "outage", "patient", "moves", "queues", "shut", "ends", "prompt",
+	"tight", "aliases", "cancels", "messages"}
 
 func (d Dims) has(x Dims) bool { return d&x != 0 }
 

@@ -15,7 +15,8 @@ import (
 // ask makes some operations ask for an event, if their target can have events.
 func (o *op) ask() *op {
 	p := o.peer
-	if w := p.c.n.w; o.letter == nil && o.value%4 == 1 && takesEvents(p.endpoint) && p.c.n.features()&p.target.features()&wire.FeatureNotices != 0 {
+	if w := p.c.n.w; o.letter == nil && o.value%4 == 1 && takesEvents(p.endpoint) &&
+		p.c.n.features()&p.target.features()&wire.FeatureNotices != 0 {
 		w.asking = append(w.asking, o)
 		o.data = uint64(len(w.asking))
 	}
@@ -75,7 +76,8 @@ func (l *listener) Deliver(e *engine.Event) {
 		w.fail("%v: %d events", o, o.events)
 	case p.target != l.n || p.endpoint != l.endpoint:
 		w.fail("%v: its event is at endpoint %d of %v", o, l.endpoint, l.n)
-	case e.From != from || e.Returns != o.fetches() || e.Transfer != o.copies() || e.Length != uint64(o.count*o.datatype.Size()):
+	case e.From != from || e.Returns != o.fetches() || e.Transfer != o.copies() ||
+		e.Length != uint64(o.count*o.datatype.Size()):
 		w.fail("%v: its event is %+v, want one from %v", o, e, from)
 	case p.told > o.seq && !p.c.anyOrder:
 		w.fail("%v: its event comes behind that of operation %d", o, p.told)
@@ -96,7 +98,8 @@ func (o *op) shows() bool {
 	for i := o.first; i < o.first+o.count; i++ {
 		least := o.value
 		for _, b := range o.peer.ops[:o.seq] {
-			if b.region == o.region && b.code == o.code && b.first <= i && i < b.first+b.count && b.succeeded() && !r.wiped(b.call, o.peer.c.n.w.now) {
+			if b.region == o.region && b.code == o.code && b.first <= i && i < b.first+b.count && b.succeeded() &&
+				!r.wiped(b.call, o.peer.c.n.w.now) {
 				least += b.value
 			}
 		}

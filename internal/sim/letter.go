@@ -50,7 +50,8 @@ const leastIdentity = 4
 // drawLetter makes o a message.
 func (o *op) drawLetter(w *world) {
 	d := w.dice
-	l := &letter{o: o, id: uint32(len(w.letters) + 1), tagged: d.chance(0.5), hasData: d.chance(0.4), match: d.chance(0.15)}
+	l := &letter{o: o, id: uint32(len(w.letters) + 1), tagged: d.chance(0.5), hasData: d.chance(0.4),
+		match: d.chance(0.15)}
 	switch d.IntN(10) {
 	case 0:
 		l.length = 0
@@ -88,7 +89,8 @@ func (l *letter) contents() []byte {
 }
 
 func (l *letter) String() string {
-	s := fmt.Sprintf("op %d of %v: letter %d of %d bytes to endpoint %d of %v", l.o.seq, l.o.peer, l.id, l.length, l.o.peer.endpoint, l.o.peer.target)
+	s := fmt.Sprintf("op %d of %v: letter %d of %d bytes to endpoint %d of %v", l.o.seq, l.o.peer, l.id, l.length,
+		l.o.peer.endpoint, l.o.peer.target)
 	if l.tagged {
 		s += fmt.Sprintf(", tag %#x", l.tag)
 	}

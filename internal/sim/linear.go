@@ -141,7 +141,8 @@ func (w *world) histories(n *node) map[wordID][]porcupine.Operation {
 func (o *op) history(pair int) (porcupine.Operation, bool) {
 	in := wordInput{
 		code: o.code, datatype: o.datatype, unknown: !o.succeeded(), pair: pair, seq: uint16(o.seq + 1),
-		value: decode(o.datatype, encode(o.datatype, o.value)), compare: decode(o.datatype, encode(o.datatype, o.compare)),
+		value:   decode(o.datatype, encode(o.datatype, o.value)),
+		compare: decode(o.datatype, encode(o.datatype, o.compare)),
 	}
 	call := porcupine.Operation{Input: in, Call: o.call, Output: wordOutput{}, Return: math.MaxInt64}
 	if in.unknown {
@@ -164,7 +165,8 @@ func (r *region) endOf(word int, h []porcupine.Operation) porcupine.Operation {
 			t = max(t, h[i].Return)
 		}
 	}
-	return porcupine.Operation{Input: wordInput{code: end, pair: -1}, Call: t + second, Output: wordOutput{true, r.word(word)}, Return: t + second}
+	return porcupine.Operation{Input: wordInput{code: end, pair: -1}, Call: t + second,
+		Output: wordOutput{true, r.word(word)}, Return: t + second}
 }
 
 // wipeHistory returns the losses of the region's memory as operations.

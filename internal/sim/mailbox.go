@@ -50,8 +50,9 @@ func (n *node) openBoxes() {
 		}
 		b := &mailbox{n: n, endpoint: uint16(i), life: n.life, limit: pick(d, 2, 8, 64)}
 		b.cfg = matching.Config{
-			Receives: pick(d, 16, 32, 64), Unexpected: pick(d, 0, 2, 64), Memory: pick(d, 0, 2*matching.ChunkSize, 1<<15, 1<<20),
-			Sink: b, Room: n.roomMade,
+			Receives: pick(d, 16, 32, 64), Unexpected: pick(d, 0, 2, 64),
+			Memory: pick(d, 0, 2*matching.ChunkSize, 1<<15, 1<<20),
+			Sink:   b, Room: n.roomMade,
 		}
 		b.q = matching.New(b.cfg)
 		n.boxes[i] = b
@@ -221,14 +222,16 @@ func (b *mailbox) check() {
 		w.fail("%v: %v", b, err)
 	}
 	chunks := (b.cfg.Memory + matching.ChunkSize - 1) / matching.ChunkSize * matching.ChunkSize
-	if u.Held > b.cfg.Unexpected || u.Memory > chunks || u.Made > chunks || u.Posted+u.Filling > b.cfg.Receives || u.Inflows != len(b.taps) {
+	if u.Held > b.cfg.Unexpected || u.Memory > chunks || u.Made > chunks || u.Posted+u.Filling > b.cfg.Receives ||
+		u.Inflows != len(b.taps) {
 		w.fail("%v uses %+v, which is more than %+v; %d sessions", b, u, b.cfg, len(b.taps))
 	}
 	if u.Posted+u.Filling != len(b.posted) {
 		w.fail("%v: %d receives have not completed, but the queue has %+v", b, len(b.posted), u)
 	}
 	if b.places-b.unread != u.Places {
-		w.fail("%v: %d places are taken, and %d completions to be read, but the queue has %d", b, b.places, b.unread, u.Places)
+		w.fail("%v: %d places are taken, and %d completions to be read, but the queue has %d", b, b.places,
+			b.unread, u.Places)
 	}
 }
 

@@ -72,7 +72,8 @@ type link struct {
 }
 
 func newNetwork(w *world, n int) *network {
-	net := &network{w: w, byMAC: map[wire.MAC]*node{}, byIP: map[netip.Addr]*node{}, links: make([][]link, n), down: make([]pipe, n)}
+	net := &network{w: w, byMAC: map[wire.MAC]*node{}, byIP: map[netip.Addr]*node{}, links: make([][]link, n),
+		down: make([]pipe, n)}
 	for i := range net.links {
 		net.links[i] = make([]link, n)
 	}
@@ -219,7 +220,8 @@ func (net *network) echo(from, to int) {
 	}
 	d := net.w.dice
 	for range echoes {
-		net.again(l, net.w.nodes[to], l.old[d.IntN(len(l.old))], pick(d, millisecond, 10*millisecond, 50*millisecond, 200*millisecond))
+		net.again(l, net.w.nodes[to], l.old[d.IntN(len(l.old))],
+			pick(d, millisecond, 10*millisecond, 50*millisecond, 200*millisecond))
 	}
 }
 

@@ -137,22 +137,26 @@ func (n *node) engines(secret [32]byte, life uint64) {
 			panic(err) // the plan is at fault: no executor can be like this
 		}
 		eng, err := engine.New(engine.Config{
-			Port: port, Local: n.link.Local, MTU: p.mtu, Session: cfg, Queue: q, Secret: secret, Life: life, Resident: n.lasting,
-			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept, Events: n.events, Inflow: n.inflow,
+			Port: port, Local: n.link.Local, MTU: p.mtu, Session: cfg, Queue: q, Secret: secret, Life: life,
+			Resident: n.lasting,
+			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept,
+			Events: n.events, Inflow: n.inflow,
 			Padding: n.pads,
 			Serve:   func(now int64, p session.TargetParams) engine.Served { return exec.Begin(now, p, nil) },
 		})
 		if err != nil {
 			panic(err) // the plan is at fault: no engine can be like this
 		}
-		n.engs, n.execs, n.mems, n.ports = append(n.engs, eng), append(n.execs, exec), append(n.mems, mem), append(n.ports, port)
+		n.engs, n.execs, n.mems, n.ports = append(n.engs, eng), append(n.execs, exec), append(n.mems,
+			mem), append(n.ports, port)
 	}
 }
 
 // features are the extensions that this life of the node knows: none, some, or all that
 // there will ever be. So nodes of all ages meet, and a restart may be an upgrade.
 func (n *node) features() wire.Features {
-	const now = wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices | wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding | wire.FeatureEchoes
+	const now = wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices |
+		wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding | wire.FeatureEchoes
 	ages := [...]wire.Features{wire.FeatureUnordered | wire.FeatureMemory, ^wire.Features(0), 0, now}
 	if n.w.plan.letters > 0 { // most nodes know messages
 		ages = [...]wire.Features{now, ^wire.Features(0), wire.FeatureMessages, wire.FeatureUnordered}

@@ -43,7 +43,9 @@ type op struct {
 	buf       []byte // where the engine puts results; overwritten when they have been taken
 	got       []value
 	completed int64
-	late      bool    // it became known after the completion that the operation ran or not, or that the target restarted
+	// it became known after the completion that the operation ran or not, or that the
+	// target restarted
+	late      bool
 	cancelled bool    // its caller has stopped waiting
 	letter    *letter // what it is if it is a message; otherwise nil
 }
@@ -60,7 +62,8 @@ func (o *op) String() string {
 		flags += " fenced"
 	}
 	return fmt.Sprintf("op %d of %v: %v/%d %v words %d+%d of %s, %v operand %d compare %d%s", o.seq, o.peer,
-		atomic.Op(o.code), o.verb, o.peer.target, o.first, o.count, regionName(o.region), o.datatype, o.value, o.compare, flags)
+		atomic.Op(o.code), o.verb, o.peer.target, o.first, o.count, regionName(o.region), o.datatype, o.value,
+		o.compare, flags)
 }
 
 // fetches reports whether the operation returns the values it found.
@@ -142,7 +145,8 @@ func (o *op) pieces(operand, compare []byte) *engine.Pieces {
 		}
 		return [][]byte{b[:cut], b[cut:]}
 	}
-	return &engine.Pieces{Buf: halves(operand, o.count/2), Compare: halves(compare, 1), Result: halves(o.buf, o.count/3)}
+	return &engine.Pieces{Buf: halves(operand, o.count/2), Compare: halves(compare, 1),
+		Result: halves(o.buf, o.count/3)}
 }
 
 func repeat(v uint64, n int) []byte {

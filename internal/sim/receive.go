@@ -35,7 +35,8 @@ type arrival struct {
 const fringe = 64
 
 func (r *receive) String() string {
-	return fmt.Sprintf("receive %d of %v: %d bytes, %+v, multi %t, claim %t", r.id, r.b, len(r.buf), r.match, r.multi, r.claim)
+	return fmt.Sprintf("receive %d of %v: %d bytes, %+v, multi %t, claim %t", r.id, r.b, len(r.buf), r.match,
+		r.multi, r.claim)
 }
 
 // any reports whether the receive takes every message that is tagged, or not, as it is.
@@ -97,7 +98,8 @@ func (b *mailbox) post(r *receive) {
 	}
 	b.posted = append(b.posted, r)
 	b.posting = r
-	err := b.q.Post(&matching.Receive{Match: r.match, Context: r, Buffers: r.pieces, Multi: r.multi, MinFree: r.minFree, Claim: r.claim})
+	err := b.q.Post(&matching.Receive{Match: r.match, Context: r, Buffers: r.pieces, Multi: r.multi, MinFree: r.minFree,
+		Claim: r.claim})
 	b.posting = nil
 	w.trace.event("%v: %v", r, err)
 	switch err {
@@ -225,7 +227,8 @@ func (b *mailbox) receive(r *receive, d *matching.Done) {
 	came := arrival{l: l, b: got}
 	if l.form != 0 {
 		came = b.combined(r, l, d)
-	} else if len(got) != int(d.Received) || len(got) != min(l.length, room) || (d.Reason == matching.Truncated) != (len(got) < l.length) {
+	} else if len(got) != int(d.Received) || len(got) != min(l.length, room) ||
+		(d.Reason == matching.Truncated) != (len(got) < l.length) {
 		w.fail("%v came into %v: %v, %d bytes", l, r, d.Reason, d.Received)
 	}
 	if !r.claim && !r.takes(l) {
@@ -258,7 +261,8 @@ func (r *receive) checkBuffers() {
 	if r.multi || len(r.came) == 0 { // what of a broken message came before may be there
 		beyond = r.buf[len(r.buf):cap(r.buf)]
 	}
-	if r.breaks == r.b.breaks && bytes.Count(beyond, []byte{poison}) != len(beyond) || bytes.Count(r.buf[len(r.buf):cap(r.buf)], []byte{poison}) != cap(r.buf)-len(r.buf) {
+	if r.breaks == r.b.breaks && bytes.Count(beyond, []byte{poison}) != len(beyond) ||
+		bytes.Count(r.buf[len(r.buf):cap(r.buf)], []byte{poison}) != cap(r.buf)-len(r.buf) {
 		w.fail("%v: bytes behind what came were written", r)
 	}
 	scribble(r.buf) // the caller has its memory back
@@ -285,7 +289,8 @@ func (b *mailbox) identify(d *matching.Done, got []byte) *letter {
 // checkHead compares what a letter begins with.
 func (b *mailbox) checkHead(l *letter, d *matching.Done) {
 	w, p := b.n.w, l.o.peer
-	if p.target != b.n || p.endpoint != b.endpoint || d.Length != uint64(l.length) || d.Tagged != l.tagged || d.Tag != l.tag ||
+	if p.target != b.n || p.endpoint != b.endpoint || d.Length != uint64(l.length) || d.Tagged != l.tagged ||
+		d.Tag != l.tag ||
 		d.HasData != l.hasData || d.Atomic != (l.form != 0) || d.Data != l.data || d.From != (wire.Addr)(l.o.from()) {
 		w.fail("%v came to %v as %+v", l, b, d)
 	}

@@ -25,7 +25,8 @@ const (
 // regionWords is the length of each region in words; the word after the last
 // used one is a sentinel.
 var regionWords = [numRegions]int{
-	sumRegion: 3, registerRegion: 3, arrayRegion: 640, copyRegion: 640, fenceRegion: 1024, constantRegion: 64, hiddenRegion: 64,
+	sumRegion: 3, registerRegion: 3, arrayRegion: 640, copyRegion: 640, fenceRegion: 1024, constantRegion: 64,
+	hiddenRegion: 64,
 }
 
 // strideOf is how many bytes lie between the words of a region.
@@ -76,7 +77,8 @@ func (r *region) key() uint64 { return uint64(r.n.index+1)<<8 | uint64(r.kind) }
 
 // wipe clears the memory, as a crash does if it belongs to the process.
 func (r *region) wipe() {
-	r.bytes = make([]byte, strideOf(r.kind)*(regionWords[r.kind]+1)) // of such a size, Go's memory is aligned to the stride
+	// of such a size, Go's memory is aligned to the stride
+	r.bytes = make([]byte, strideOf(r.kind)*(regionWords[r.kind]+1))
 	if r.kind == constantRegion || r.kind == hiddenRegion {
 		for i := range regionWords[r.kind] {
 			binary.LittleEndian.PutUint64(r.bytes[8*i:], constant)
@@ -99,7 +101,8 @@ func (r *region) register() {
 		panic(err)
 	}
 	r.reg, err = r.n.table.Register(r.memory, mr.Options{
-		Key: &key, Access: access, Length: strideOf(r.kind) * regionWords[r.kind], Name: regionName(r.kind), Incarnation: r.incarnation,
+		Key: &key, Access: access, Length: strideOf(r.kind) * regionWords[r.kind], Name: regionName(r.kind),
+		Incarnation: r.incarnation,
 	})
 	if err != nil {
 		panic(err) // the key is the region's own

@@ -34,7 +34,8 @@ const (
 	numChapters
 )
 
-var chapterNames = [numChapters]string{"busy", "idle", "outage", "freeze", "manual", "death", "move", "steer", "shut", "renew"}
+var chapterNames = [numChapters]string{"busy", "idle", "outage", "freeze", "manual", "death", "move", "steer",
+	"shut", "renew"}
 
 func (c chapter) String() string { return chapterNames[c] }
 
@@ -74,7 +75,8 @@ func (p *plan) tell(d dice, with Dims) {
 	p.fences, p.badKeys, p.longOnes = pick(d, 0, 0.1), pick(d, 0, 0.02), pick(d, 0, 0.1)
 	p.sessions, p.buffers = 64, 512
 	p.session = session.Config{
-		Window: pick(d, 1, 8, 64), RTOMin: time.Duration(10 * millisecond), RTOMax: time.Duration(pick(d, 100*millisecond, 500*millisecond)),
+		Window: pick(d, 1, 8, 64), RTOMin: time.Duration(10 * millisecond),
+		RTOMax: time.Duration(pick(d, 100*millisecond, 500*millisecond)),
 		GiveUp: time.Duration(pick(d, second, 5*second, 5*second, 20*second)),
 	}
 	if with.has(Patient) && d.chance(0.3) {

@@ -91,7 +91,8 @@ func (p *pair) slept(from, to int64) bool {
 // session was refused, evicted at the target, or given up here for the sake of
 // others, or had no buffer for the rest of a message until it was closed as idle.
 func sacrificed(r engine.Result) bool {
-	return r.Fate == engine.Unknown || r.Reason == session.RefusedFull || r.Reason == session.Forgotten || r.Reason == session.GaveUp || r.Reason == session.Idle
+	return r.Fate == engine.Unknown || r.Reason == session.RefusedFull || r.Reason == session.Forgotten ||
+		r.Reason == session.GaveUp || r.Reason == session.Idle
 }
 
 // checkExcuse looks for an excuse for an operation that has not succeeded, or whose
@@ -102,20 +103,25 @@ func (w *world) checkExcuse(o *op) {
 		return
 	}
 	if took, most := o.completed-o.call, w.patience(o); took > most {
-		w.fail("%v took %.3f s to complete, want at most %.3f s", o, float64(took)/float64(second), float64(most)/float64(second))
+		w.fail("%v took %.3f s to complete, want at most %.3f s", o, float64(took)/float64(second),
+			float64(most)/float64(second))
 	}
 	if o.refused || o.succeeded() || o.late || p.endpoint >= endpoints ||
-		o.result.Fate == engine.Restarted || o.result.Reason == session.PeerRestarted || o.result.Reason == session.NoMessages || o.result.Reason == session.NoEvents || o.misfits() || o.letter == nil && p.target.regions[o.region].missing(o.call, o.ret) {
+		o.result.Fate == engine.Restarted || o.result.Reason == session.PeerRestarted ||
+		o.result.Reason == session.NoMessages || o.result.Reason == session.NoEvents || o.misfits() ||
+		o.letter == nil && p.target.regions[o.region].missing(o.call, o.ret) {
 		return
 	}
 	full := w.plan.tight() && sacrificed(o.result)
 	last := w.troubled(p, o.call-w.aftermath(), o.ret)
 	if !o.cancelled && !full && last < 0 {
-		w.fail("%v, posted at %.3f s: fate %d, reason %v, though nothing stood in its way", o, float64(o.call)/float64(second),
+		w.fail("%v, posted at %.3f s: fate %d, reason %v, though nothing stood in its way", o,
+			float64(o.call)/float64(second),
 			o.result.Fate, o.result.Reason)
 		return
 	}
-	if quiet := o.ret - max(last, o.call); w.plan.prompt && !w.plan.tight() && !o.cancelled && quiet >= int64(w.plan.session.GiveUp) {
+	if quiet := o.ret - max(last, o.call); w.plan.prompt && !w.plan.tight() && !o.cancelled &&
+		quiet >= int64(w.plan.session.GiveUp) {
 		w.fail("%v, posted at %.3f s: fate %d, reason %v, after %.3f s in which nothing stood in its way", o,
 			float64(o.call)/float64(second), o.result.Fate, o.result.Reason, float64(quiet)/float64(second))
 		return
@@ -133,7 +139,8 @@ func (w *world) checkExcuse(o *op) {
 		return // it was sacrificed for others
 	}
 	healed := max(w.troubled(p, o.ret, o.ret), o.ret)
-	if healed > o.ret+keeps || w.troubled(p, healed+1, healed+clearing) >= 0 || w.interrupted(p, o.ret, healed) || p.slept(o.call, o.ret) {
+	if healed > o.ret+keeps || w.troubled(p, healed+1, healed+clearing) >= 0 || w.interrupted(p, o.ret, healed) ||
+		p.slept(o.call, o.ret) {
 		return
 	}
 	w.fail("%v, unknown at %.3f s, is so for good, though there was no trouble any more from %.3f s on", o,
@@ -198,7 +205,8 @@ func (n *node) spend() {
 	n.earn(float64(w.now-n.frames.at) / float64(second) * idleFrames * float64(peers))
 	n.frames.at = w.now
 	if n.frames.left--; n.frames.left < 0 {
-		w.fail("%v sends without end: more than %d frames beyond what its work needs and %d a second for each of %d peers",
+		w.fail("%v sends without end: more than %d frames beyond what its work needs and %d a second for each of %d "+
+			"peers",
 			n, int(mostFrames), int(idleFrames), peers)
 	}
 }

@@ -120,7 +120,9 @@ func (t *wiretap) messages(n *node, id frameID, payload []byte, ops int) {
 		case m.Begins && p.lacks == 0:
 			p = progress{size, m.Length - size}
 		case m.Begins || p.lacks == 0 || m.Offset != p.has || size > p.lacks:
-			t.w.fail("%v sends %d bytes from %d on of a message of which %d have been sent and %d lack; a beginning: %t", n, size, m.Offset, p.has, p.lacks, m.Begins)
+			t.w.fail(
+				"%v sends %d bytes from %d on of a message of which %d have been sent and %d lack; a beginning: %t", n,
+				size, m.Offset, p.has, p.lacks, m.Begins)
 		case m.Drop:
 			t.w.count(messagesDropped)
 			p.lacks = 0

@@ -267,7 +267,8 @@ func (c *client) post(o *op) bool {
 // draw draws an operation.
 func (c *client) draw() *op {
 	w, d, p := c.n.w, c.n.w.dice, &c.n.w.plan
-	o := &op{peer: c.peers[d.IntN(len(c.peers))].name(), count: 1, datatype: atomic.Uint64, value: uint64(d.between(1, 200))}
+	o := &op{peer: c.peers[d.IntN(len(c.peers))].name(), count: 1, datatype: atomic.Uint64,
+		value: uint64(d.between(1, 200))}
 	if c.series > 0 && d.chance(0.8) { // sometimes another one comes between
 		if c.series--; o.another(c.last) {
 			return o

@@ -48,14 +48,16 @@ func Run(seed uint64, with Dims, trace io.Writer) Report {
 
 // newWorld builds nodes and links, and starts nothing.
 func newWorld(d dice, p plan, trace io.Writer) *world {
-	w := &world{dice: d, plan: p, words: map[wordID]use{}, writers: map[uint64]*op{}, fenced: make([]int, p.nodes), random: d.Uint64}
+	w := &world{dice: d, plan: p, words: map[wordID]use{}, writers: map[uint64]*op{}, fenced: make([]int, p.nodes),
+		random: d.Uint64}
 	w.now = 1
 	if p.unlucky {
 		w.random = newUnlucky(d).next
 	}
 	w.trace = newTracer(w, trace)
 	w.trace.event("plan %+v", p)
-	w.tap = wiretap{w: w, requests: map[frameID]uint64{}, fences: map[wordID]*op{}, asked: map[uint64]wire.HelloMsg{}, parts: map[frameID]progress{}}
+	w.tap = wiretap{w: w, requests: map[frameID]uint64{}, fences: map[wordID]*op{}, asked: map[uint64]wire.HelloMsg{},
+		parts: map[frameID]progress{}}
 	for kind := range w.types {
 		for range regionWords[kind] {
 			w.types[kind] = append(w.types[kind], pick(d, dataTypes...))

@@ -13,7 +13,8 @@ import (
 func (r *Report) Plot() []byte {
 	s := &r.Setup
 	sheet := plot.NewSheet(width, height)
-	sheet.Text(width/2, 24, 15, plot.Middle, plot.Black, "Scaling: many nodes, one target; points are simulated with real engines, lines are the model")
+	sheet.Text(width/2, 24, 15, plot.Middle, plot.Black,
+		"Scaling: many nodes, one target; points are simulated with real engines, lines are the model")
 	model := func(turn float64) (pts []plot.Point) {
 		for _, n := range nodeRange() {
 			pts = append(pts, plot.Point{X: float64(n), Y: s.Model(n, turn)})
@@ -33,7 +34,8 @@ func (r *Report) Plot() []byte {
 	pool.Limit(float64(s.RXBuffers), "receive buffers")
 	pool.Limit(float64(s.Accepted), "sessions")
 
-	bulk := newPanel("Full frames, windows open: round trip of a frame, p99", "µs", plot.Axis{Lo: 10, Hi: 1000000, Log: true})
+	bulk := newPanel("Full frames, windows open: round trip of a frame, p99", "µs",
+		plot.Axis{Lo: 10, Hi: 1000000, Log: true})
 	bulk.Line("model: a frame of every node, or the cables", plot.Green, model(s.FrameTime))
 	bulk.Dots("simulated", plot.Green, p99(r.Bulk))
 	bulk.Limit(math.Floor(float64(s.SwitchQueue)/s.FrameTime), "switch queue")
@@ -63,7 +65,8 @@ const (
 // has two columns.
 func cell(column, row int) plot.Box {
 	const w, h = width / 2, float64(height-header) / 2
-	return plot.Box{X: float64(column)*w + left, Y: header + float64(row)*h + top, W: w - left - right, H: h - top - bottom}
+	return plot.Box{X: float64(column)*w + left, Y: header + float64(row)*h + top, W: w - left - right,
+		H: h - top - bottom}
 }
 
 // newPanel makes a panel with the number of nodes from left to right.

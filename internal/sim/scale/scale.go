@@ -141,7 +141,8 @@ func (s *Setup) Bounds() []Limit {
 			"the ring overflows for ever; nodes whose frames are dropped wait for timeouts, and some starve"},
 		{"sessions that one queue accepts", s.Accepted,
 			"more queues, or the rest waits for a session, for the give-up time at most"},
-		{"one turn of every node within the least retransmission timeout", turns(float64(s.RTOMin), float64(s.EchoCost)),
+		{"one turn of every node within the least retransmission timeout",
+			turns(float64(s.RTOMin), float64(s.EchoCost)),
 			"hellos time out while they wait in line"},
 	}
 	slices.SortStableFunc(list, func(a, b Limit) int { return a.Nodes - b.Nodes })
@@ -159,19 +160,24 @@ func (r *Report) Table(w io.Writer) {
 	fmt.Fprint(w, "\nFull frames, as many as the windows take:\n\n")
 	incastTable(w, r.Bulk)
 	b := &r.Bytes
-	fmt.Fprintf(w, "\nMemory: a session takes %d bytes at its initiator and %d at its target, a frame in flight %d; a domain of one queue "+
+	fmt.Fprintf(w, "\nMemory: a session takes %d bytes at its initiator and %d at its target, a frame in flight %d; "+
+		"a domain of one queue "+
 		"%d KiB and %d MiB of packet memory. With sessions from every node to every other, a node holds:\n\n",
 		b.Initiator, b.Target, b.Buffer, b.Domain>>10, b.Packets>>20)
-	fmt.Fprint(w, "| nodes | sessions | queues | idle, MiB | at most, MiB | sessions measured, KiB | model, KiB |\n|--:|--:|--:|--:|--:|--:|--:|\n")
+	fmt.Fprint(w, "| nodes | sessions | queues | idle, MiB | at most, MiB | sessions measured, KiB | model, KiB "+
+		"|\n|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, p := range r.Memory {
 		measured := "–"
 		if p.Measured > 0 {
 			measured = fmt.Sprint(p.Measured >> 10)
 		}
-		fmt.Fprintf(w, "| %d | %d | %d | %.1f | %.1f | %s | %d |\n", p.Nodes, p.Sessions, p.Queues, mib(p.Idle), mib(p.Most), measured, p.Modelled>>10)
+		fmt.Fprintf(w, "| %d | %d | %d | %.1f | %.1f | %s | %d |\n", p.Nodes, p.Sessions, p.Queues, mib(p.Idle),
+			mib(p.Most), measured, p.Modelled>>10)
 	}
-	fmt.Fprintf(w, "\nTimers: looking at a session takes %.0f ns of the machine at hand; %d have their turn each millisecond: %.1f %% of a poller at most, and at %d sessions timers are up to %d ms late.\n",
-		b.TickNS, engine.TimerBatch, 100*b.TickNS*engine.TimerBatch/float64(time.Millisecond), r.Setup.Sessions, (r.Setup.Sessions+engine.TimerBatch-1)/engine.TimerBatch)
+	fmt.Fprintf(w, "\nTimers: looking at a session takes %.0f ns of the machine at hand; %d have their turn each "+
+		"millisecond: %.1f %% of a poller at most, and at %d sessions timers are up to %d ms late.\n",
+		b.TickNS, engine.TimerBatch, 100*b.TickNS*engine.TimerBatch/float64(time.Millisecond), r.Setup.Sessions,
+		(r.Setup.Sessions+engine.TimerBatch-1)/engine.TimerBatch)
 	fmt.Fprint(w, "\nWhere it ends, one queue a node:\n\n| nodes | what reaches its bound | beyond |\n|--:|---|---|\n")
 	for _, l := range r.Limits {
 		fmt.Fprintf(w, "| %d | %s | %s |\n", l.Nodes, l.What, l.Beyond)
@@ -179,10 +185,12 @@ func (r *Report) Table(w io.Writer) {
 }
 
 func incastTable(w io.Writer, points []Incast) {
-	fmt.Fprint(w, "| nodes | operations/s | p50, µs | p99, µs | model, µs | of the line | fairness | refused | starved | lost: switch | ring | sent again |\n"+
+	fmt.Fprint(w, "| nodes | operations/s | p50, µs | p99, µs | model, µs | of the line | fairness | refused | "+
+		"starved | lost: switch | ring | sent again |\n"+
 		"|"+strings.Repeat("--:|", 12)+"\n")
 	for _, p := range points {
-		fmt.Fprintf(w, "| %d | %.0f k | %.0f | %.0f | %.0f | %.0f %% | %.3f | %d | %d | %d | %d | %.1f %% |\n", p.Nodes, p.PerSecond/1e3, p.P50, p.P99,
+		fmt.Fprintf(w, "| %d | %.0f k | %.0f | %.0f | %.0f | %.0f %% | %.3f | %d | %d | %d | %d | %.1f %% |\n", p.Nodes,
+			p.PerSecond/1e3, p.P50, p.P99,
 			p.Model, 100*p.Goodput, p.Fairness, p.Refused, p.Starved, p.SwitchDrops, p.RingDrops, 100*p.Resent)
 	}
 }
@@ -200,7 +208,8 @@ func Splice(doc, tables string) (string, error) {
 	before, rest, ok1 := strings.Cut(doc, beginMark)
 	_, after, ok2 := strings.Cut(rest, endMark)
 	if !ok1 || !ok2 {
-		return "", fmt.Errorf("scale: the document has no marks %q and %q to put the tables between", strings.TrimSpace(beginMark), endMark)
+		return "", fmt.Errorf("scale: the document has no marks %q and %q to put the tables between",
+			strings.TrimSpace(beginMark), endMark)
 	}
 	return before + beginMark + "\n" + tables + "\n" + endMark + after, nil
 }
