@@ -45,7 +45,8 @@ func (u *UMEM) adopt(fd int) error {
 		return fmt.Errorf("xsk: adopting a UMEM: %w", err)
 	}
 	if uint64(st.Size) < u.size {
-		return fmt.Errorf("xsk: adopting a UMEM: %w: the memfd has %d bytes: want %d for %d chunks of %d", ErrConfig, st.Size, u.size, u.Chunks(), u.chunkSize)
+		return fmt.Errorf("xsk: adopting a UMEM: %w: the memfd has %d bytes: want %d for %d chunks of %d", ErrConfig,
+			st.Size, u.size, u.Chunks(), u.chunkSize)
 	}
 	mem, err := unix.Mmap(fd, 0, int(st.Size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
 	if err != nil {
@@ -135,18 +136,23 @@ func (a *Adoption) check(fd int) error {
 		return fmt.Errorf("xsk: adopting a socket: %w: no UMEM", ErrConfig)
 	}
 	if domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil || domain != unix.AF_XDP {
-		return fmt.Errorf("xsk: adopting descriptor %d: %w: it is of family %d (%v): want an AF_XDP socket", fd, ErrConfig, domain, err)
+		return fmt.Errorf("xsk: adopting descriptor %d: %w: it is of family %d (%v): want an AF_XDP socket", fd,
+			ErrConfig, domain, err)
 	}
-	for _, f := range []field{{"RXSize", &a.RXSize, false}, {"TXSize", &a.TXSize, false}, {"FillSize", &a.FillSize, false}, {"CompletionSize", &a.CompletionSize, false}} {
+	for _, f := range []field{{"RXSize", &a.RXSize, false}, {"TXSize", &a.TXSize, false},
+		{"FillSize", &a.FillSize, false}, {"CompletionSize", &a.CompletionSize, false}} {
 		if *f.size <= 0 || *f.size > maxRingSize || bits.OnesCount(uint(*f.size)) != 1 {
-			return fmt.Errorf("xsk: adopting a socket: %s %d: %w: want a power of two up to %d", f.name, *f.size, ErrConfig, maxRingSize)
+			return fmt.Errorf("xsk: adopting a socket: %s %d: %w: want a power of two up to %d", f.name, *f.size,
+				ErrConfig, maxRingSize)
 		}
 	}
 	if a.TXBudget <= 0 || a.TXBudget > max(a.TXSize, defaultTXBudget) {
-		return fmt.Errorf("xsk: adopting a socket: TX budget %d: %w: want 1 to %d", a.TXBudget, ErrConfig, max(a.TXSize, defaultTXBudget))
+		return fmt.Errorf("xsk: adopting a socket: TX budget %d: %w: want 1 to %d", a.TXBudget, ErrConfig,
+			max(a.TXSize, defaultTXBudget))
 	}
 	// The call does nothing more than to look at the socket.
-	if _, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), 0, 0, unix.MSG_DONTWAIT, 0, 0); errno == unix.ENXIO {
+	if _, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), 0, 0, unix.MSG_DONTWAIT, 0,
+		0); errno == unix.ENXIO {
 		return fmt.Errorf("xsk: adopting a socket: %w: %w", ErrUnbound, errno)
 	}
 	return nil
@@ -186,13 +192,15 @@ func (s *Socket) adopt(a *Adoption) error {
 func adoptRing[T any](fd int, k ringKind, size int, maps *mappings) (s shared[T], err error) {
 	if s, err = mapRing[T](fd, k, size, maps); err != nil {
 		if kernel.Before(kernel.AdoptRings) { // EBUSY, or EINVAL if the socket is not bound
-			return s, fmt.Errorf("%w: %w: another process can map it since Linux %v", err, ErrUnsupported, kernel.AdoptRings)
+			return s, fmt.Errorf("%w: %w: another process can map it since Linux %v", err, ErrUnsupported,
+				kernel.AdoptRings)
 		}
 		return s, err
 	}
 	var longer mappings
 	if _, err := mapRing[T](fd, k, 2*size, &longer); err == nil && (2*size)*entrySize[T]() > unix.Getpagesize() {
-		return s, errors.Join(fmt.Errorf("xsk: adopting the %s ring: %w: it has more than %d entries", k.name, ErrConfig, size), longer.unmap())
+		return s, errors.Join(fmt.Errorf("xsk: adopting the %s ring: %w: it has more than %d entries", k.name,
+			ErrConfig, size), longer.unmap())
 	}
 	return s, longer.unmap()
 }

@@ -61,7 +61,8 @@ func (s *Socket) setTXBudget(cfg *Config) error {
 	case err == nil:
 		s.txBudget = want
 	case cfg.TXBudget != 0 && errors.Is(err, unix.ENOPROTOOPT):
-		return fmt.Errorf("xsk: TX budget of %d: %w: %w; it takes Linux 6.17, leave TXBudget 0 to do without", want, ErrUnsupported, err)
+		return fmt.Errorf("xsk: TX budget of %d: %w: %w; it takes Linux 6.17, leave TXBudget 0 to do without", want,
+			ErrUnsupported, err)
 	case cfg.TXBudget != 0:
 		return fmt.Errorf("xsk: TX budget of %d: %w", want, err)
 	}
@@ -76,7 +77,8 @@ func (s *Socket) limitedSendBuffer(want int) error {
 	}
 	got, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
 	if err == nil && got < want&^1 {
-		return fmt.Errorf("xsk: send buffer of %d bytes, the kernel allows %d: %w; grant CAP_NET_ADMIN or raise net.core.wmem_max",
+		return fmt.Errorf(
+			"xsk: send buffer of %d bytes, the kernel allows %d: %w; grant CAP_NET_ADMIN or raise net.core.wmem_max",
 			want, got, ErrPermission)
 	}
 	return err
@@ -104,7 +106,8 @@ func (s *Socket) bind(cfg *Config) error {
 		// way.
 		addr.Flags = addr.Flags&^unix.XDP_ZEROCOPY | unix.XDP_COPY
 		if unix.Bind(s.fd, &addr) == nil {
-			return explain(fmt.Sprintf("binding to queue %d of interface %d", cfg.Queue, cfg.IfIndex), err, zeroCopyCauses)
+			return explain(fmt.Sprintf("binding to queue %d of interface %d", cfg.Queue, cfg.IfIndex), err,
+				zeroCopyCauses)
 		}
 	}
 	return bindError(err, cfg)

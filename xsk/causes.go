@@ -28,8 +28,10 @@ var socketCauses = []cause{
 
 // bindCauses are those of bind(2), from xsk_bind, xp_assign_dev and the drivers.
 var bindCauses = []cause{
-	{unix.ENODEV, ErrNoInterface, "the index must name an interface in the network namespace of the thread that opens the socket"},
-	{unix.EINVAL, ErrNoQueue, "see `ethtool -l` for the queues; with zero-copy, a driver may also refuse these ring or chunk sizes; sharing across queues takes Linux 5.10"},
+	{unix.ENODEV, ErrNoInterface,
+		"the index must name an interface in the network namespace of the thread that opens the socket"},
+	{unix.EINVAL, ErrNoQueue, "see `ethtool -l` for the queues; with zero-copy, a driver may also refuse these ring " +
+		"or chunk sizes; sharing across queues takes Linux 5.10"},
 	{unix.EBUSY, ErrQueueBusy, "close that one, share it by Config.Shared, or use another queue"},
 	{unix.EOPNOTSUPP, ErrZeroCopy, "the driver cannot; use Mode Copy or Auto"},
 	{unix.ENETDOWN, ErrInterfaceDown, "bring it up with `ip link set IF up`"},
@@ -38,8 +40,9 @@ var bindCauses = []cause{
 }
 
 // zeroCopyCauses are those where copy mode would do.
-var zeroCopyCauses = []cause{{unix.EINVAL, ErrZeroCopy, "the driver refuses it for this device or these ring and chunk sizes " +
-	"(virtio-net: the hypervisor has to give the device iommu_platform=on); use Mode Copy or Auto"}}
+var zeroCopyCauses = []cause{
+	{unix.EINVAL, ErrZeroCopy, "the driver refuses it for this device or these ring and chunk sizes " +
+		"(virtio-net: the hypervisor has to give the device iommu_platform=on); use Mode Copy or Auto"}}
 
 // explain wraps an errno with its sentinel and its remedy, and nil in nil.
 func explain(what string, err error, causes []cause) error {

@@ -48,7 +48,8 @@ const (
 // the first at address base. All are free. UMEM.Pool is the usual way to one.
 func NewFramePool(base uint64, count, chunkSize int) (*FramePool, error) {
 	if count <= 0 || chunkSize <= 0 || bits.OnesCount(uint(chunkSize)) != 1 || base%uint64(chunkSize) != 0 {
-		return nil, fmt.Errorf("xsk: frame pool of %d chunks of %d bytes at %#x: want at least one chunk, a power-of-two size and an aligned base: %w",
+		return nil, fmt.Errorf("xsk: frame pool of %d chunks of %d bytes at %#x: want at least one chunk, a "+
+			"power-of-two size and an aligned base: %w",
 			count, chunkSize, base, ErrConfig)
 	}
 	p := &FramePool{

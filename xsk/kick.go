@@ -113,7 +113,8 @@ const maxPollFDs = 8
 // goroutines run meanwhile.
 func (s *Socket) Poll(timeout time.Duration, extra []unix.PollFd) (ready bool, err error) {
 	if len(extra) >= maxPollFDs {
-		return false, fmt.Errorf("xsk: poll with %d extra descriptors: %w: at most %d", len(extra), ErrConfig, maxPollFDs-1)
+		return false, fmt.Errorf("xsk: poll with %d extra descriptors: %w: at most %d", len(extra), ErrConfig,
+			maxPollFDs-1)
 	}
 	if s.fd < 0 {
 		return false, fmt.Errorf("xsk: poll: socket: %w", ErrClosed)

@@ -92,10 +92,14 @@ type ringKind struct {
 }
 
 var (
-	rxRing         = ringKind{"RX", unix.XDP_RX_RING, unix.XDP_PGOFF_RX_RING, func(o *unix.XDPMmapOffsets) unix.XDPRingOffset { return o.Rx }}
-	txRing         = ringKind{"TX", unix.XDP_TX_RING, unix.XDP_PGOFF_TX_RING, func(o *unix.XDPMmapOffsets) unix.XDPRingOffset { return o.Tx }}
-	fillRing       = ringKind{"Fill", unix.XDP_UMEM_FILL_RING, unix.XDP_UMEM_PGOFF_FILL_RING, func(o *unix.XDPMmapOffsets) unix.XDPRingOffset { return o.Fr }}
-	completionRing = ringKind{"Completion", unix.XDP_UMEM_COMPLETION_RING, unix.XDP_UMEM_PGOFF_COMPLETION_RING, func(o *unix.XDPMmapOffsets) unix.XDPRingOffset { return o.Cr }}
+	rxRing = ringKind{"RX", unix.XDP_RX_RING, unix.XDP_PGOFF_RX_RING,
+		func(o *unix.XDPMmapOffsets) unix.XDPRingOffset { return o.Rx }}
+	txRing = ringKind{"TX", unix.XDP_TX_RING, unix.XDP_PGOFF_TX_RING,
+		func(o *unix.XDPMmapOffsets) unix.XDPRingOffset { return o.Tx }}
+	fillRing = ringKind{"Fill", unix.XDP_UMEM_FILL_RING, unix.XDP_UMEM_PGOFF_FILL_RING,
+		func(o *unix.XDPMmapOffsets) unix.XDPRingOffset { return o.Fr }}
+	completionRing = ringKind{"Completion", unix.XDP_UMEM_COMPLETION_RING, unix.XDP_UMEM_PGOFF_COMPLETION_RING,
+		func(o *unix.XDPMmapOffsets) unix.XDPRingOffset { return o.Cr }}
 )
 
 // makeRing creates a ring of size entries on the socket and maps it.
@@ -116,7 +120,8 @@ func mapRing[T any](fd int, k ringKind, size int, maps *mappings) (shared[T], er
 		return s, fmt.Errorf("xsk: ring offsets: %w", err)
 	}
 	if want := 4 * 4 * 8; n != want {
-		return s, fmt.Errorf("xsk: ring offsets of %d bytes, want %d: %w: Linux 5.4 or later is needed", n, want, ErrUnsupported)
+		return s, fmt.Errorf("xsk: ring offsets of %d bytes, want %d: %w: Linux 5.4 or later is needed", n, want,
+			ErrUnsupported)
 	}
 	off := k.off(&offs)
 	mem, err := unix.Mmap(fd, k.page, int(off.Desc)+size*entrySize[T](),

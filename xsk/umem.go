@@ -102,7 +102,8 @@ func (cfg *UMEMConfig) shape() (*UMEM, error) {
 		return nil, fmt.Errorf("xsk: headroom %d: %w: want 0 to %d, so that room for a frame is left in a chunk",
 			cfg.Headroom, ErrConfig, cfg.ChunkSize-rxHeadroom-1)
 	}
-	return &UMEM{chunkSize: uint64(cfg.ChunkSize), headroom: cfg.Headroom, fd: -1, size: uint64(cfg.Chunks) * uint64(cfg.ChunkSize)}, nil
+	return &UMEM{chunkSize: uint64(cfg.ChunkSize), headroom: cfg.Headroom, fd: -1,
+		size: uint64(cfg.Chunks) * uint64(cfg.ChunkSize)}, nil
 }
 
 // mapPages maps at least size bytes on the largest pages that can be had.
@@ -195,7 +196,8 @@ func (u *UMEM) register(fd int) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, unix.ENOBUFS):
-		return fmt.Errorf("xsk: pinning a UMEM of %d bytes: %w: %w; raise RLIMIT_MEMLOCK (ulimit -l) or grant CAP_IPC_LOCK",
+		return fmt.Errorf(
+			"xsk: pinning a UMEM of %d bytes: %w: %w; raise RLIMIT_MEMLOCK (ulimit -l) or grant CAP_IPC_LOCK",
 			u.size, ErrMemlock, err)
 	default:
 		return fmt.Errorf("xsk: registering a UMEM of %d bytes: %w", u.size, err)
@@ -244,7 +246,8 @@ func (u *UMEM) Pages() Pages { return u.pages }
 // Pool makes a FramePool of count chunks, beginning with chunk first.
 func (u *UMEM) Pool(first, count int) (*FramePool, error) {
 	if first < 0 || count <= 0 || first > u.Chunks()-count {
-		return nil, fmt.Errorf("xsk: pool of chunks %d to %d: %w: the UMEM has %d", first, first+count-1, ErrConfig, u.Chunks())
+		return nil, fmt.Errorf("xsk: pool of chunks %d to %d: %w: the UMEM has %d", first, first+count-1,
+			ErrConfig, u.Chunks())
 	}
 	return NewFramePool(u.Addr(first), count, u.ChunkSize())
 }

@@ -72,7 +72,8 @@ func (p *programTallies) count(whom []counted) []counted {
 		if now == x.told {
 			continue
 		}
-		x.to.Count(now.Reads-x.told.Reads, now.Writes-x.told.Writes, now.BytesRead-x.told.BytesRead, now.BytesWritten-x.told.BytesWritten)
+		x.to.Count(now.Reads-x.told.Reads, now.Writes-x.told.Writes, now.BytesRead-x.told.BytesRead,
+			now.BytesWritten-x.told.BytesWritten)
 		x.told = now
 		whom = append(whom, x.to)
 	}

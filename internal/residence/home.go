@@ -99,7 +99,8 @@ func (h *Home) open(ctx context.Context, ifname string, o port.Options) (node.De
 		h.Found, h.Life, h.Former, err = nil, 0, false, errors.Join(err, x.Close())
 	}
 	if err != nil && o.Adopt != "" && !errors.Is(err, port.ErrEnded) {
-		err = fmt.Errorf("what a former process has left in %s cannot be taken back: %w; to begin anew, end it with `xdpfab resident remove %s`", h.Path, err, h.Path)
+		err = fmt.Errorf("what a former process has left in %s cannot be taken back: %w; to begin anew, end it with "+
+			"`xdpfab resident remove %s`", h.Path, err, h.Path)
 	}
 	if err != nil {
 		return nil, err
@@ -117,11 +118,13 @@ func (h *Home) adopt(i *port.Interface) error {
 	}
 	switch n := x.Node(); {
 	case n.MAC != i.MAC():
-		err = fmt.Errorf("it is of address %v, and %s has %v now; to go on, `ip link set dev %s address %v`", n.MAC, i.Name(), i.MAC(), i.Name(), n.MAC)
+		err = fmt.Errorf("it is of address %v, and %s has %v now; to go on, `ip link set dev %s address %v`", n.MAC,
+			i.Name(), i.MAC(), i.Name(), n.MAC)
 	case n.UDP && !i.UDP():
 		err = errors.New("it is of an interface with UDP; to go on, open it with UDP (DomainAttr.UDP, xdpfabd --udp)")
 	case i.UDP() && !n.UDP:
-		err = errors.New("it is of an interface without UDP; to go on, open it without (DomainAttr.UDP, xdpfabd --udp=false)")
+		err = errors.New(
+			"it is of an interface without UDP; to go on, open it without (DomainAttr.UDP, xdpfabd --udp=false)")
 	default:
 		h.Life, h.Former, h.Found = n.Life, true, x
 		return nil
@@ -195,7 +198,8 @@ func (h *Home) keep(dev node.NetInterface, x *resident.Executor) (err error) {
 		}
 	}
 	if h.Folder.Whole() {
-		return fmt.Errorf("%s has what a process has left that was on another interface: want another folder, or remove that: `xdpfab resident remove %s`", h.Path, h.Path)
+		return fmt.Errorf("%s has what a process has left that was on another interface: want another folder, or "+
+			"remove that: `xdpfab resident remove %s`", h.Path, h.Path)
 	}
 	if err = resident.Remove(h.Path); err == nil {
 		err = x.Pin(h.Path, resident.Node{Life: h.Life, MAC: dev.MAC(), Interface: dev.Name(), UDP: dev.UDP()})
@@ -225,7 +229,8 @@ func (h *Residence) describe(o *mr.Options) resident.Region {
 	if len(o.AuthKey) > 0 {
 		key = session.NewKey(o.AuthKey, 0)
 	}
-	return resident.Region{Auth: h.Executor.Digest(key), Access: uint32(o.Access), Name: resident.Name{Name: o.Name, Virtual: o.Virtual}}
+	return resident.Region{Auth: h.Executor.Digest(key), Access: uint32(o.Access),
+		Name: resident.Name{Name: o.Name, Virtual: o.Virtual}}
 }
 
 // left makes a registration the one that a former process has left, if that was the same,
@@ -249,7 +254,8 @@ func (h *Residence) left(m *mr.Memory, o *mr.Options) (bool, error) {
 	for key, r := range regions {
 		_, taken := (*h.Keys.Load())[key]
 		as.Key, as.Base, as.Incarnation = key, r.Base, r.Incarnation
-		if taken || r != as || !h.Executor.Over(key, of) || o.Key != nil && *o.Key != key || o.Incarnation != 0 && o.Incarnation != r.Incarnation {
+		if taken || r != as || !h.Executor.Over(key, of) || o.Key != nil && *o.Key != key ||
+			o.Incarnation != 0 && o.Incarnation != r.Incarnation {
 			continue
 		}
 		o.Key, o.Incarnation = &key, r.Incarnation
@@ -291,7 +297,8 @@ func (h *Residence) GoOn() {
 	}
 	queues := make([][]engine.LeftSession, len(h.n.Steppers))
 	lost := func(l engine.LeftSession, err error) {
-		h.n.Log(slog.LevelWarn, "a session that a former process has left ends", slog.Any("reason", errors.Join(err, x.Drop(uint32(l.ID)))))
+		h.n.Log(slog.LevelWarn, "a session that a former process has left ends",
+			slog.Any("reason", errors.Join(err, x.Drop(uint32(l.ID)))))
 	}
 	for _, s := range sessions {
 		l := engine.LeftSession{ID: wire.SessionID(s.ID), Memo: s.Memo, Live: s.Live, Served: inProgram}
@@ -343,7 +350,8 @@ func (h *Residence) stays() bool {
 	if at == nil || h.Leaving.Load() {
 		return false
 	}
-	return at.left() || at.resumed && h.Executor != nil && h.n.Config.ResidentLeave && !errors.Is(h.n.End.Returned(), errno.InterfaceLost)
+	return at.left() || at.resumed && h.Executor != nil && h.n.Config.ResidentLeave && !errors.Is(h.n.End.Returned(),
+		errno.InterfaceLost)
 }
 
 // unpin has what is resident end with the process, unless it is handed over.

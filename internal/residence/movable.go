@@ -169,7 +169,8 @@ func (m *Movable) Detach() {
 // quiet reports whether nothing is under way but this frame.
 func (m *Movable) quiet(h *wire.Header) bool {
 	ran := m.Ordinary.Ran()
-	return h.Type == wire.Request && h.PSN == ran.PSN+1 && h.Ack == ran.PSN && ran.Early == 0 && !m.Ordinary.Holds() && !m.Ordinary.Due()
+	return h.Type == wire.Request && h.PSN == ran.PSN+1 && h.Ack == ran.PSN && ran.Early == 0 && !m.Ordinary.Holds() &&
+		!m.Ordinary.Due()
 }
 
 // move makes the session resident. If there is no place for it, it stays with the poller.

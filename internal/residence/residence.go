@@ -37,8 +37,9 @@ type Residence struct {
 	Keys     atomic.Pointer[map[uint64]struct{}] // of the regions; stored under mu, and never changed
 	Home     *Home                               // nil: all ends with the process
 	Handing  atomic.Bool                         // a handover has begun: nothing becomes resident
-	Leaving  atomic.Bool                         // the domain ends, and another process takes over its state; stored under mu
-	Counted  programTallies
+	// the domain ends, and another process takes over its state; stored under mu
+	Leaving atomic.Bool
+	Counted programTallies
 }
 
 // New gives a node what is resident, which comes from a home, or nil.
@@ -67,7 +68,8 @@ func (h *Residence) ResidentMemory(name string, size int) (*mr.Memory, error) {
 		return nil, err
 	}
 	if found {
-		h.n.Log(slog.LevelInfo, "resident memory goes on as it was left", slog.String("memory", name), slog.Int("size", size))
+		h.n.Log(slog.LevelInfo, "resident memory goes on as it was left", slog.String("memory", name),
+			slog.Int("size", size))
 	}
 	var as *mr.Memory
 	as, err = mr.Resident(m.Bytes(), func() error {
@@ -99,7 +101,9 @@ func (h *Residence) reside() error {
 	case h.Handing.Load():
 		return fmt.Errorf("domain on %s, which another process is taking over: %w", h.n.Dev.Info().Name, errno.Busy)
 	case !own:
-		return fmt.Errorf("domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w", h.n.Dev.Info().Name, errno.NotImplemented)
+		return fmt.Errorf(
+			"domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w",
+			h.n.Dev.Info().Name, errno.NotImplemented)
 	}
 	var err error
 	x := h.Home.executor()
@@ -107,7 +111,8 @@ func (h *Residence) reside() error {
 		h.tellPlaces(x.Capacity())
 	} else {
 		sockets, counters := dev.Program().Shared()
-		x, err = resident.Load(resident.Config{Sessions: h.n.Config.ResidentSessions, Regions: resident.MaxRegions, Sockets: sockets, Counters: counters})
+		x, err = resident.Load(resident.Config{Sessions: h.n.Config.ResidentSessions, Regions: resident.MaxRegions,
+			Sockets: sockets, Counters: counters})
 	}
 	if err != nil {
 		return err
@@ -115,7 +120,8 @@ func (h *Residence) reside() error {
 	x.OnLoss(func() { h.tellLoss(dev.Name(), h.n.Dev.Info().Driver) })
 	x.OnStuck(func(why error) {
 		err := errors.Join(why, dev.Program().SetExecutor(nil))
-		go h.n.Log(slog.LevelError, "the XDP program executes nothing more, as it does not obey: the poller does, until the domain is opened anew",
+		go h.n.Log(slog.LevelError, "the XDP program executes nothing more, as it does not obey: the poller does, "+
+			"until the domain is opened anew",
 			slog.String("interface", dev.Name()), slog.Any("error", err))
 	})
 	h.Executor, h.memories = x, map[*mr.Memory]*resident.Memory{}
@@ -140,8 +146,10 @@ func (h *Residence) reside() error {
 // that a former process left decides that number.
 func (h *Residence) tellPlaces(has int) {
 	if want := h.n.Config.ResidentSessions; want != 0 && want != has {
-		h.n.Log(slog.LevelWarn, "the number of resident sessions stays that of what a former process has left: what is wanted has no effect",
-			slog.Int("has", has), slog.Int("wanted", want), slog.String("remedy", "close the domain without ResidentLeave (xdpfabd: end it, without --leave), and open it anew"))
+		h.n.Log(slog.LevelWarn, "the number of resident sessions stays that of what a former process has left: what "+
+			"is wanted has no effect",
+			slog.Int("has", has), slog.Int("wanted", want), slog.String("remedy",
+				"close the domain without ResidentLeave (xdpfabd: end it, without --leave), and open it anew"))
 	}
 }
 
@@ -149,9 +157,11 @@ func (h *Residence) tellPlaces(has int) {
 func (h *Residence) tellLoss(ifname, driver string) {
 	remedy := "look for frames that the driver drops: ethtool -S " + ifname + " | grep xdp_tx"
 	if driver == "veth" {
-		remedy = "give the other end of the veth an XDP program, if only one that passes everything, or use ordinary regions"
+		remedy = "give the other end of the veth an XDP program, if only one that passes everything, or use ordinary " +
+			"regions"
 	}
-	h.n.Log(slog.LevelWarn, "answers of the XDP program are lost: the poller sends them in its place, which takes longer, and without a process there is no answer",
+	h.n.Log(slog.LevelWarn, "answers of the XDP program are lost: the poller sends them in its place, which takes "+
+		"longer, and without a process there is no answer",
 		slog.String("interface", ifname), slog.String("driver", driver), slog.String("remedy", remedy))
 }
 
@@ -222,7 +232,9 @@ func (h *Residence) enter(m *mr.Memory, r *mr.Region, o *mr.Options, left bool) 
 	defer h.Mu.Unlock()
 	of := h.memories[m]
 	if of == nil {
-		return fmt.Errorf("resident memory of another domain: want one that NewResidentMemory of this domain returned: %w", errno.Foreign)
+		return fmt.Errorf(
+			"resident memory of another domain: want one that NewResidentMemory of this domain returned: %w",
+			errno.Foreign)
 	}
 	if !left {
 		as := h.describe(o)

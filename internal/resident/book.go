@@ -58,7 +58,8 @@ func (x *Executor) newBook(at string) (*book, error) {
 	b := &book{at: at, maps: map[string]*ebpf.Map{}}
 	for _, s := range []ebpf.MapSpec{
 		{Name: nodeMap, Type: ebpf.Array, KeySize: 4, MaxEntries: 1},
-		{Name: recordsMap, Type: ebpf.Hash, KeySize: 4, MaxEntries: 2 * x.objects.Sessions.MaxEntries()}, // some of them for sessions that are gone
+		// some of them for sessions that are gone
+		{Name: recordsMap, Type: ebpf.Hash, KeySize: 4, MaxEntries: 2 * x.objects.Sessions.MaxEntries()},
 		{Name: namesMap, Type: ebpf.Hash, KeySize: 8, MaxEntries: 2 * x.objects.Memories.MaxEntries()},
 	} {
 		s.ValueSize = bookText

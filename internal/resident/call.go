@@ -67,7 +67,8 @@ type caller struct {
 }
 
 func newCaller(p *ebpf.Program) *caller {
-	return &caller{tries: busyTries, program: p, in: make([]byte, callLen+MaxFrame+8), out: make([]byte, callLen+MaxFrame+8)}
+	return &caller{tries: busyTries, program: p, in: make([]byte, callLen+MaxFrame+8),
+		out: make([]byte, callLen+MaxFrame+8)}
 }
 
 // call asks for something, with what follows. It returns the verdict, and the frame that
@@ -90,7 +91,10 @@ func (c *caller) call(cmd command, session, arg uint32, follows []byte) (v Verdi
 				return v, out[callLen:][:le.Uint32(out[16:])], nil
 			}
 		} else if tries >= c.tries {
-			return 0, nil, fmt.Errorf("resident: the program refused command %d for session %#x %d times; the CPU may be overloaded", cmd, session, tries)
+			return 0, nil,
+				fmt.Errorf(
+					"resident: the program refused command %d for session %#x %d times; the CPU may be overloaded", cmd,
+					session, tries)
 		}
 	}
 }

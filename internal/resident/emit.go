@@ -63,7 +63,8 @@ func (s *Session) header(ty wire.Type) wire.Header {
 	expected := s.state.expected()
 	early := (s.heldMask | s.state.ahead()) &^ bit(expected)
 	return wire.Header{
-		Type: ty, Session: s.p.Remote, Epoch: s.p.Epoch, Ack: expected - 1, Sack: bits.RotateLeft64(early, -int((expected+1)%window)),
+		Type: ty, Session: s.p.Remote, Epoch: s.p.Epoch, Ack: expected - 1,
+		Sack:   bits.RotateLeft64(early, -int((expected+1)%window)),
 		Credit: uint16(s.p.Window), Lane: s.p.Local.Lane(),
 	}
 }

@@ -28,14 +28,17 @@ var (
 	// ErrKeyInUse says that another region has the key.
 	ErrKeyInUse = errno.New("resident: the key is in use", syscall.EEXIST)
 	// ErrNoFileSystem says that a folder for the state is not of a BPF file system.
-	ErrNoFileSystem = errno.New("resident: not on a BPF file system: mount one, `mount -t bpf bpf /sys/fs/bpf`, or name another folder", syscall.ENOTSUP)
+	ErrNoFileSystem = errno.New(
+		"resident: not on a BPF file system: mount one, `mount -t bpf bpf /sys/fs/bpf`, or name another folder",
+		syscall.ENOTSUP)
 	// ErrOwned says that another process has the folder with the state.
 	ErrOwned = errno.New("another process has the folder; stop it, or name another folder", syscall.EBUSY)
 	// ErrVersion says that the state in a folder is not of this version.
 	ErrVersion = errno.New("which is of another version of this software than "+version+", or is no state: "+
 		"run the one that made it, or end it with `xdpfab resident remove`", syscall.EPROTONOSUPPORT)
 	// ErrDamaged says that the state in a folder cannot be adopted as it is.
-	ErrDamaged = errno.New("resident: what is pinned there is not whole: end it with `xdpfab resident remove`", syscall.EUCLEAN)
+	ErrDamaged = errno.New("resident: what is pinned there is not whole: end it with `xdpfab resident remove`",
+		syscall.EUCLEAN)
 )
 
 // refused explains why the kernel did not take the program or a map.

@@ -58,7 +58,10 @@ func (x *Executor) Estate() (*Estate, error) {
 	seen := map[string]bool{}
 	for _, m := range x.memories {
 		if seen[m.name] {
-			return nil, fmt.Errorf("%w: two memories of the name %q; want names of their own, by which the next process finds them", ErrConfig, m.name)
+			return nil,
+				fmt.Errorf(
+					"%w: two memories of the name %q; want names of their own, by which the next process finds them",
+					ErrConfig, m.name)
 		}
 		seen[m.name] = true
 		e.Memories = append(e.Memories, EstateMemory{m.name, len(m.data), m.m.FD()})
@@ -75,7 +78,8 @@ func (x *Executor) Estate() (*Estate, error) {
 // leaves the state as it was.
 func TakeOver(e *Estate, folder *Folder, cfg Config) (*Executor, error) {
 	if e.Version != version {
-		return nil, fmt.Errorf("resident: a state of version %s: want %s; stop the former process, and start this one", e.Version, version)
+		return nil, fmt.Errorf("resident: a state of version %s: want %s; stop the former process, and start this one",
+			e.Version, version)
 	}
 	open := e.open
 	var b *book
@@ -163,7 +167,8 @@ func (v *Server) TakeOver(now int64, p session.TargetParams, ended wire.ResetRea
 	if err != nil {
 		return nil, err
 	}
-	if s.Epoch != p.Epoch || s.Remote != p.Remote || s.Life == lifeFree || s.Life == lifeEnded && ended == 0 || !Takes(&p) {
+	if s.Epoch != p.Epoch || s.Remote != p.Remote || s.Life == lifeFree || s.Life == lifeEnded && ended == 0 ||
+		!Takes(&p) {
 		return nil, fmt.Errorf("%w: session %#x is not the one that was handed over", ErrDamaged, s.Id)
 	}
 	p.MaxFrame, p.Window = int(s.Payload)+headerLen, int(s.Credit)

@@ -113,7 +113,8 @@ func (c *Config) shared(spec *ebpf.CollectionSpec) map[string]*ebpf.Map {
 
 // load puts an object into the kernel, with these maps in place of its own.
 func load(spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) (*Executor, error) {
-	x := &Executor{salt: newSalt(), names: map[uint64]Name{}, counting: map[uint64]*Count{}, adopted: map[uint32]struct{}{}}
+	x := &Executor{salt: newSalt(), names: map[uint64]Name{}, counting: map[uint64]*Count{},
+		adopted: map[uint32]struct{}{}}
 	spec.Maps[executorMapTouches].MaxEntries = spec.Maps[executorMapMemories].MaxEntries
 	spec.Maps[executorMapEvents].MaxEntries = uint32(os.Getpagesize())
 	err := spec.LoadAndAssign(&x.objects, &ebpf.CollectionOptions{MapReplacements: maps})

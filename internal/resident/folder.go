@@ -80,7 +80,8 @@ func FindFolder(path string) (*Folder, error) {
 // private returns nil if no other user can replace the folder, or lock it.
 func (f *Folder) private(info os.FileInfo) error {
 	if m := info.Mode().Perm(); m&0o077 != 0 {
-		return fmt.Errorf("resident: %s has mode %04o, so other users can lock it: want 0700, `chmod 700 %s`", f.path, m, f.path)
+		return fmt.Errorf("resident: %s has mode %04o, so other users can lock it: want 0700, `chmod 700 %s`",
+			f.path, m, f.path)
 	}
 	if err := trust.Folder(f.path); err != nil {
 		return fmt.Errorf("resident: %w", err)
@@ -197,7 +198,8 @@ func (f *Folder) stateAlone() error {
 	}
 	for _, e := range entries {
 		if !stateName(e.Name()) {
-			return fmt.Errorf("%w: %s has %s, which is no state of resident regions; want a folder that `xdpfab resident list` shows", ErrConfig, f.path, e.Name())
+			return fmt.Errorf("%w: %s has %s, which is no state of resident regions; want a folder that `xdpfab "+
+				"resident list` shows", ErrConfig, f.path, e.Name())
 		}
 	}
 	return nil

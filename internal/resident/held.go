@@ -51,7 +51,8 @@ func (s *Session) takeHeld(o *session.Outcome) {
 		if s.heldMask&bit(psn) == 0 || e.psn != psn {
 			break
 		}
-		h := wire.Header{Type: wire.Request, Session: uint32(s.p.Local), Epoch: s.p.Epoch, PSN: psn, Ack: s.Acked(), Ops: e.ops}
+		h := wire.Header{Type: wire.Request, Session: uint32(s.p.Local), Epoch: s.p.Epoch, PSN: psn,
+			Ack: s.Acked(), Ops: e.ops}
 		verdict := o.Verdict
 		s.take(&h, e.payload, o)
 		ran := o.Verdict == session.Execute

@@ -26,7 +26,8 @@ func (x *Executor) Regions() (map[uint64]Region, error) {
 	var r executorRegion
 	all := x.objects.Regions.Iterate()
 	for all.Next(&key, &r) {
-		list[key] = Region{Key: key, Length: int(r.Length), Base: r.Base, Auth: r.Auth, Incarnation: r.Incarnation, Access: r.Access}
+		list[key] = Region{Key: key, Length: int(r.Length), Base: r.Base, Auth: r.Auth, Incarnation: r.Incarnation,
+			Access: r.Access}
 	}
 	if err := all.Err(); err != nil {
 		return nil, fmt.Errorf("resident: reading the regions: %w", err)
@@ -58,10 +59,14 @@ func (x *Executor) NewMemory(name string, size int) (m *Memory, found bool, err 
 	path := ""
 	if x.book != nil {
 		if name == "" || len(name) > maxName {
-			return nil, false, fmt.Errorf("%w: a name of %d bytes; want 1 to %d, by which the next process finds the memory", ErrConfig, len(name), maxName)
+			return nil, false,
+				fmt.Errorf("%w: a name of %d bytes; want 1 to %d, by which the next process finds the memory",
+					ErrConfig, len(name), maxName)
 		}
 		if x.named(name) {
-			return nil, false, fmt.Errorf("%w: there is a memory of this name; want another one, by which the next process finds it", ErrConfig)
+			return nil, false,
+				fmt.Errorf("%w: there is a memory of this name; want another one, by which the next process finds it",
+					ErrConfig)
 		}
 		path = filepath.Join(x.book.at, fmt.Sprintf("%s%d-%x", memoryPin, size, name))
 	}
@@ -287,7 +292,8 @@ func (v *Server) Adopt(now int64, p session.TargetParams) (*Session, error) {
 	case s.Epoch != p.Epoch || s.Remote != p.Remote || s.Claimed != 0 || s.Life != lifeLive && s.Life != lifeFrozen:
 		return nil, fmt.Errorf("%w: session %#x is not the one that was written down", ErrDamaged, s.Id)
 	case s.Auth != v.x.Digest(p.Key):
-		return nil, fmt.Errorf("%w: session %#x has another authorization key than its endpoint has now", ErrConfig, s.Id)
+		return nil, fmt.Errorf("%w: session %#x has another authorization key than its endpoint has now",
+			ErrConfig, s.Id)
 	case !Takes(&p):
 		return nil, fmt.Errorf("%w: session %#x is to an endpoint that has events or messages now", ErrConfig, s.Id)
 	}
@@ -300,7 +306,8 @@ func (v *Server) Adopt(now int64, p session.TargetParams) (*Session, error) {
 
 // adopt makes the handle of a session that is at a place.
 func (v *Server) adopt(now int64, p session.TargetParams, place uint32, s *executorSession) *Session {
-	a := &Session{v: v, p: p, place: place, state: viewAt(v.x.sessions, place), holds: session.NewShare(v.holds), heardAt: now, frozen: s.Life == lifeFrozen}
+	a := &Session{v: v, p: p, place: place, state: viewAt(v.x.sessions, place), holds: session.NewShare(v.holds),
+		heardAt: now, frozen: s.Life == lifeFrozen}
 	a.heard = a.state.heard()
 	a.losses.acked = a.state.freed()
 	v.x.sit(a)

@@ -16,7 +16,8 @@ import (
 
 // state names the maps that have what must outlive a process. What lies in them changes
 // only together with the version below.
-var state = []string{executorMapSessions, executorMapPlaces, executorMapAnswers, executorMapRegions, executorMapMemories}
+var state = []string{executorMapSessions, executorMapPlaces, executorMapAnswers, executorMapRegions,
+	executorMapMemories}
 
 // version is that of the state: the name of the folder that it is pinned in. A program
 // never runs on state of another version.
@@ -42,7 +43,9 @@ func (x *Executor) Pin(folder string, n Node) error {
 func (x *Executor) pin(at string, n Node) error {
 	for _, name := range state {
 		if err := x.mapOf(name).Pin(filepath.Join(at, name)); err != nil {
-			return fmt.Errorf("resident: pinning %s: %w; the folder has to be of a BPF file system: `mount -t bpf bpf /sys/fs/bpf`", name, err)
+			return fmt.Errorf(
+				"resident: pinning %s: %w; the folder has to be of a BPF file system: `mount -t bpf bpf /sys/fs/bpf`",
+				name, err)
 		}
 	}
 	b, err := x.newBook(at)

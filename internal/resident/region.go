@@ -113,8 +113,9 @@ type Region struct {
 // Register lets sessions reach a memory.
 func (x *Executor) Register(m *Memory, r Region) error {
 	if r.Length < 1 || r.Length > len(m.data) || r.Base%wordLen != 0 || r.Access&^(RemoteRead|RemoteWrite) != 0 {
-		return fmt.Errorf("%w: a region of %d bytes from %#x on, rights %#x, over a memory of %d bytes; want it inside, from a "+
-			"multiple of %d on", ErrConfig, r.Length, r.Base, r.Access, len(m.data), wordLen)
+		return fmt.Errorf(
+			"%w: a region of %d bytes from %#x on, rights %#x, over a memory of %d bytes; want it inside, from a "+
+				"multiple of %d on", ErrConfig, r.Length, r.Base, r.Access, len(m.data), wordLen)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -161,7 +162,8 @@ func (x *Executor) entering(m *Memory, r *Region, place uint32) []func() error {
 		},
 		func() error {
 			err := x.objects.Regions.Update(r.Key, executorRegion{
-				Base: r.Base, Length: uint64(r.Length), Auth: r.Auth, Place: place, Incarnation: r.Incarnation, Access: r.Access,
+				Base: r.Base, Length: uint64(r.Length), Auth: r.Auth, Place: place, Incarnation: r.Incarnation,
+				Access: r.Access,
 			}, ebpf.UpdateNoExist)
 			if err != nil {
 				return fmt.Errorf("resident: adding key %#x: %w", r.Key, err)

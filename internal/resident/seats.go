@@ -136,7 +136,8 @@ func (s *Session) Yield(now int64) ([]byte, error) {
 	}
 	ran := between(x.Freed, x.Expected-1) | x.Ahead // and not acknowledged: the program may have had the ack
 	t := session.TargetState{
-		Expected: x.Expected, Freed: x.Freed, Ahead: x.Ahead, ToSend: s.toSend & ran, InfoDue: s.infoDue, NakDue: s.nakDue,
+		Expected: x.Expected, Freed: x.Freed, Ahead: x.Ahead, ToSend: s.toSend & ran, InfoDue: s.infoDue,
+		NakDue: s.nakDue,
 		Silent: silent, Probes: x.Probes, Payload: int(x.Payload), Credit: x.Credit, Lane: s.p.Lane,
 	}
 	for psn := x.Freed + 1; psn != x.Freed+1+window; psn++ {

@@ -227,7 +227,8 @@ func (s *Session) Settle() { s.v.local.Leave() }
 // Ran returns which frames have run.
 func (s *Session) Ran() session.Ran {
 	expected := s.state.expected()
-	return session.Ran{Torn: s.torn || s.state.claimed() == claimInPart, PSN: expected - 1, Early: bits.RotateLeft64(s.state.ahead(), -int((expected+1)%window))}
+	return session.Ran{Torn: s.torn || s.state.claimed() == claimInPart, PSN: expected - 1,
+		Early: bits.RotateLeft64(s.state.ahead(), -int((expected+1)%window))}
 }
 
 // Acked returns the psn up to which all answers have arrived.

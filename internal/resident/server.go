@@ -40,7 +40,8 @@ const DefaultHolds = 8192
 // sessions are heard.
 func (x *Executor) NewServer(local Local, holds int, now func() int64) (*Server, error) {
 	if holds < 0 {
-		return nil, fmt.Errorf("%w: %d buffers for early frames; want at least 1, or 0 for %d", ErrConfig, holds, DefaultHolds)
+		return nil, fmt.Errorf("%w: %d buffers for early frames; want at least 1, or 0 for %d", ErrConfig, holds,
+			DefaultHolds)
 	}
 	if holds == 0 {
 		holds = DefaultHolds
@@ -68,8 +69,9 @@ func (v *Server) Begin(now int64, p session.TargetParams) (*Session, error) {
 // frame before psn has run, and its answer has arrived.
 func (v *Server) Continue(now int64, p session.TargetParams, psn uint32) (*Session, error) {
 	if !Takes(&p) {
-		return nil, fmt.Errorf("%w: a session with events, messages or frames of %d bytes; want none of them, and at most %d",
-			ErrConfig, p.MaxFrame, MaxFrame)
+		return nil,
+			fmt.Errorf("%w: a session with events, messages or frames of %d bytes; want none of them, and at most %d",
+				ErrConfig, p.MaxFrame, MaxFrame)
 	}
 	if !v.x.hasRoom(p.Party) { // before anything is written down in vain
 		return nil, fmt.Errorf("%w for another session", ErrFull)
@@ -84,7 +86,8 @@ func (v *Server) Continue(now int64, p session.TargetParams, psn uint32) (*Sessi
 		v.x.book.erase(recordsMap, uint32(p.Local))
 		return nil, err
 	}
-	s := &Session{v: v, p: p, place: place, state: viewAt(v.x.sessions, place), holds: session.NewShare(v.holds), heardAt: now}
+	s := &Session{v: v, p: p, place: place, state: viewAt(v.x.sessions, place), holds: session.NewShare(v.holds),
+		heardAt: now}
 	s.heard, s.losses.acked = s.state.heard(), psn-1
 	v.x.sit(s)
 	return s, nil

@@ -55,7 +55,8 @@ type touchedView struct{ t *executorTouched }
 const touchedLen = int(unsafe.Sizeof(executorTouched{}))
 
 func touchedAt(touches []byte, place uint32) touchedView {
-	return touchedView{(*executorTouched)(unsafe.Pointer(&touches[int(place)*touchedLen : (int(place)+1)*touchedLen][0]))}
+	return touchedView{
+		(*executorTouched)(unsafe.Pointer(&touches[int(place)*touchedLen : (int(place)+1)*touchedLen][0]))}
 }
 
 // count says whether the program counts.
