@@ -125,7 +125,8 @@ func (s *Snapshot) sysfs() (Finding, bool) {
 	index, err := s.number(s.net("ifindex"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && index != s.Interface.Index:
-		return unknown(fmt.Errorf("/sys shows another network namespace; run it where /sys is this one's (ip netns exec)")), false
+		return unknown(
+			fmt.Errorf("/sys shows another network namespace; run it where /sys is this one's (ip netns exec)")), false
 	case err != nil:
 		return unknown(err), false
 	}

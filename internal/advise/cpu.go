@@ -58,7 +58,8 @@ func isolated(s *Snapshot) Finding {
 		return notApplicable("of %d CPUs none can be spared", len(online))
 	}
 	last := online[len(online)-1]
-	return advice(fmt.Sprintf("on the kernel's command line: isolcpus=managed_irq,domain,%d nohz_full=%d", last, last), "none of %v", online)
+	return advice(fmt.Sprintf("on the kernel's command line: isolcpus=managed_irq,domain,%d nohz_full=%d", last, last),
+		"none of %v", online)
 }
 
 // nohzFull: the timer tick interrupts a poller up to a thousand times a second.
@@ -95,7 +96,8 @@ func cpuset(s *Snapshot) Finding {
 		return unknown(err)
 	}
 	if rest := set.without(may); len(rest) > 0 {
-		return advice(fmt.Sprintf("taskset -c %v xdpfabd --cores %v …", set, set), "this process may use %v, not %v", may, rest)
+		return advice(fmt.Sprintf("taskset -c %v xdpfabd --cores %v …", set, set),
+			"this process may use %v, not %v", may, rest)
 	}
 	return ok("this process may use %v", may)
 }
@@ -125,7 +127,8 @@ func smt(s *Snapshot) Finding {
 		shared = append(shared, siblings.without(set)...)
 	}
 	if len(shared) > 0 {
-		return advice("isolate them as well, and give them no poller", "other threads of isolated cores in use: %v", shared)
+		return advice("isolate them as well, and give them no poller",
+			"other threads of isolated cores in use: %v", shared)
 	}
 	return ok("isolated cores are isolated whole: %v", set)
 }

@@ -59,7 +59,8 @@ func mtu(s *Snapshot) Finding {
 	if i.MTU >= nic.MinMTU && i.MTU <= nic.MaxMTU {
 		return ok("%d bytes, in buffers of %d", i.MTU, s.Plan.Chunk)
 	}
-	return advice(fmt.Sprintf("ip link set dev %s mtu %d", i.Name, min(max(i.MTU, 1500), nic.MaxMTU)), "%d bytes", i.MTU)
+	return advice(fmt.Sprintf("ip link set dev %s mtu %d", i.Name, min(max(i.MTU, 1500), nic.MaxMTU)),
+		"%d bytes", i.MTU)
 }
 
 // rxRing: a zero-copy driver fills its ring from the packet buffers that a queue
@@ -105,7 +106,8 @@ func mergers(s *Snapshot) Finding {
 	if on == nil {
 		return ok("both off")
 	}
-	return advice(fmt.Sprintf("ethtool -K %s %s off", s.Interface.Name, strings.Join(on, " off ")), "on: %s", strings.Join(on, ", "))
+	return advice(fmt.Sprintf("ethtool -K %s %s off", s.Interface.Name, strings.Join(on, " off ")), "on: %s",
+		strings.Join(on, ", "))
 }
 
 // pause: one slow receiver stops everything behind its switch port.
@@ -139,7 +141,8 @@ func coalescing(s *Snapshot) Finding {
 	if d.AdaptiveRX {
 		how = "adaptive"
 	}
-	return advice(fmt.Sprintf("ethtool -C %s adaptive-rx off rx-usecs 0", s.Interface.Name), "%s, %d µs", how, d.RXUsecs)
+	return advice(fmt.Sprintf("ethtool -C %s adaptive-rx off rx-usecs 0", s.Interface.Name), "%s, %d µs",
+		how, d.RXUsecs)
 }
 
 // deferral: with napi_defer_hard_irqs and gro_flush_timeout the kernel leaves the

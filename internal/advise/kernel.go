@@ -31,7 +31,8 @@ func numaBalancing(s *Snapshot) Finding {
 func hugePages(s *Snapshot) Finding {
 	const page = 2 << 20
 	want := (int(s.Plan.Pinned) + page - 1) / page
-	expected := fmt.Sprintf("%d reserved, for %d MiB of packet memory; regions on huge pages want more", want, s.Plan.Pinned>>20)
+	expected := fmt.Sprintf("%d reserved, for %d MiB of packet memory; regions on huge pages want more", want,
+		s.Plan.Pinned>>20)
 	reserved, err := s.number("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 	if err != nil {
 		return missing(err, "this kernel has no huge pages of 2 MiB")
@@ -129,7 +130,8 @@ func mitigations(s *Snapshot) Finding {
 	if on == nil {
 		return ok("none in force that costs at a system call")
 	}
-	return advice("where all code is trusted, on the kernel's command line: mitigations=off; measure what it gives", "%s", strings.Join(on, ", "))
+	return advice("where all code is trusted, on the kernel's command line: mitigations=off; measure what it gives",
+		"%s", strings.Join(on, ", "))
 }
 
 // kernelFeatures: a newer kernel sends more packets for each system call, and

@@ -29,7 +29,8 @@ func steering(s *Snapshot) Finding {
 	case there:
 		return advice(fmt.Sprintf("ethtool -K %s ntuple on", i.Name), "%d queues, ntuple filters off", i.RXQueues)
 	}
-	return advice(fmt.Sprintf("ethtool -L %s combined 1", i.Name), "%d queues, and the driver has no ntuple filters", i.RXQueues)
+	return advice(fmt.Sprintf("ethtool -L %s combined 1", i.Name),
+		"%d queues, and the driver has no ntuple filters", i.RXQueues)
 }
 
 // irqAffinity: an interrupt that moves between CPUs finds cold caches, and
@@ -111,7 +112,8 @@ func numa(s *Snapshot) Finding {
 		return unknown(err)
 	}
 	if far := pollers.without(local); len(far) > 0 {
-		return advice(fmt.Sprintf("xdpfabd --cores from %v", local), "node %d is CPUs %v; %s elsewhere: %v", node, local, whose, far)
+		return advice(fmt.Sprintf("xdpfabd --cores from %v", local), "node %d is CPUs %v; %s elsewhere: %v", node,
+			local, whose, far)
 	}
 	return ok("node %d, CPUs %v; %s: %v", node, local, whose, pollers)
 }

@@ -146,7 +146,8 @@ func (b *Box) open(ctx context.Context, l *letter, buf []byte) (matching.Done, e
 	case d.Reason == matching.Received:
 		return *d, nil
 	case d.Atomic:
-		return *d, fmt.Errorf("xdpfab: mailbox %d: tagged atomic on %d bytes from %v, which does not fit the buffer of %d and changed nothing: %w",
+		return *d, fmt.Errorf("xdpfab: mailbox %d: tagged atomic on %d bytes from %v, which does not fit the buffer "+
+			"of %d and changed nothing: %w",
 			b.Number(), d.Length, d.From, len(buf), b.Cause(d.Reason))
 	case d.Reason == matching.Truncated:
 		return *d, fmt.Errorf("xdpfab: mailbox %d: message of %d bytes from %v, buffer of %d: give a longer one: %w",

@@ -180,7 +180,8 @@ func (w *Waiter) Complete(s *engine.Submission, c *engine.Completion, later *eng
 	if c.Fate != engine.Success {
 		err = w.p.Poster.Failed(s, c, later, w.p.Name)
 	}
-	if s.Result == nil && c.Flags&(engine.CompletedWrite|engine.CompletedSend) == 0 { // Length is that of the operand otherwise
+	// Length is that of the operand otherwise
+	if s.Result == nil && c.Flags&(engine.CompletedWrite|engine.CompletedSend) == 0 {
 		w.inline = c.Inline
 		w.result = w.inline[:min(c.Length, engine.InlineResult)]
 	}

@@ -25,7 +25,8 @@ type Region struct {
 // Lookup finds a region by the name under which it is published.
 func (p *Peer) Lookup(ctx context.Context, name string) (Region, error) {
 	if len(name) == 0 || len(name) > wire.MaxNameLen {
-		return Region{}, fmt.Errorf("xdpfab: region name of %d bytes: want 1..%d: %w", len(name), wire.MaxNameLen, errno.Length)
+		return Region{}, fmt.Errorf("xdpfab: region name of %d bytes: want 1..%d: %w", len(name), wire.MaxNameLen,
+			errno.Length)
 	}
 	r, _, err := p.entry(ctx, Call{Verb: wire.VerbLookup, Count: uint32(len(name)), Operand: []byte(name)})
 	return r, err

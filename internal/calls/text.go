@@ -25,11 +25,13 @@ func NameOf(s *engine.Submission) string {
 	}
 	what := fmt.Sprintf("%v of %d bytes", s.Verb, s.Count)
 	if s.Verb.Atomic() {
-		what = fmt.Sprintf("%v %v %v[%d]", memory.FormOf(s.Verb), atomic.Op(s.Opcode), atomic.Datatype(s.Datatype), s.Count)
+		what = fmt.Sprintf("%v %v %v[%d]", memory.FormOf(s.Verb), atomic.Op(s.Opcode),
+			atomic.Datatype(s.Datatype), s.Count)
 	}
 	switch {
 	case s.Verb.TaggedAtomic():
-		return fmt.Sprintf("%v %v %v[%d] at offset %#x of the receive with tag %#x", memory.FormOf(s.Verb.Form()), atomic.Op(s.Opcode), atomic.Datatype(s.Datatype), s.Count, s.Offset, s.Key)
+		return fmt.Sprintf("%v %v %v[%d] at offset %#x of the receive with tag %#x", memory.FormOf(s.Verb.Form()),
+			atomic.Op(s.Opcode), atomic.Datatype(s.Datatype), s.Count, s.Offset, s.Key)
 	case s.Verb.Message():
 		return what
 	case s.Extents != nil:

@@ -44,11 +44,14 @@ func (a Access) Apply(path string) error {
 		return &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
 	if s.Mode&unix.S_IFMT != unix.S_IFSOCK || s.Uid != 0 && int(s.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s is no socket of user %d or root: another user has replaced it; remove it, or choose another path", path, os.Geteuid())
+		return fmt.Errorf(
+			"%s is no socket of user %d or root: another user has replaced it; remove it, or choose another path", path,
+			os.Geteuid())
 	}
 	if a.Group != nil {
 		if err := unix.Fchownat(fd, "", -1, *a.Group, unix.AT_EMPTY_PATH); err != nil {
-			return fmt.Errorf("chown %s: %w; giving it to a group that this process is not in needs CAP_CHOWN", path, err)
+			return fmt.Errorf("chown %s: %w; giving it to a group that this process is not in needs CAP_CHOWN", path,
+				err)
 		}
 	}
 	// fchmod(2) refuses a descriptor of O_PATH.

@@ -104,7 +104,9 @@ func (c *Client) Call(ctx context.Context, verb string, arguments, result any) e
 	case err != nil:
 		return c.failed(verb, fmt.Errorf("answer: %w; is it of another version?", err))
 	case a.Version != ProtocolVersion:
-		return c.failed(verb, fmt.Errorf("the daemon speaks control protocol %d, this client %d; use the client of its release", a.Version, ProtocolVersion))
+		return c.failed(verb,
+			fmt.Errorf("the daemon speaks control protocol %d, this client %d; use the client of its release",
+				a.Version, ProtocolVersion))
 	case a.Error != "":
 		return c.failed(verb, errors.New(a.Error))
 	}

@@ -66,8 +66,9 @@ func tryLock(path string) (f *os.File, holder string, err error) {
 	}
 	if int(own.Uid) != os.Geteuid() || own.Mode != unix.S_IFREG|0o600 {
 		_ = f.Close()
-		return nil, "", fmt.Errorf("%s belongs to user %d and has mode %o: want a file of user %d alone, mode 600; remove it",
-			path, own.Uid, own.Mode&0o7777, os.Geteuid())
+		return nil, "",
+			fmt.Errorf("%s belongs to user %d and has mode %o: want a file of user %d alone, mode 600; remove it",
+				path, own.Uid, own.Mode&0o7777, os.Geteuid())
 	}
 	switch err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 	case errors.Is(err, unix.EWOULDBLOCK):

@@ -109,7 +109,8 @@ func valid(labels ...string) []string {
 // rest of the name becomes its label.
 var families = []struct{ prefix, name, label, help string }{
 	{"refused_", "packets_refused_total", "reason", "Packets that the codec rejected as malformed."},
-	{"request_", "requests_not_run_total", "verdict", "Request frames that were dropped, or answered without running them."},
+	{"request_", "requests_not_run_total", "verdict",
+		"Request frames that were dropped, or answered without running them."},
 	{"xdp_", "xdp_packets_total", "decision", "Packets that the XDP program saw, by what it decided."},
 }
 

@@ -26,7 +26,8 @@ func (s *Service) succeed() Admit {
 	}
 	return func(_ context.Context, p Program) (Place, error) {
 		if p.UID != 0 && p.UID != uint32(os.Geteuid()) {
-			return nil, fmt.Errorf("user %d may not take this daemon's place: only root and user %d may", p.UID, os.Geteuid())
+			return nil, fmt.Errorf("user %d may not take this daemon's place: only root and user %d may", p.UID,
+				os.Geteuid())
 		}
 		return successor(s.Takeover), nil
 	}
@@ -59,7 +60,9 @@ func AskToTakeOver(ctx context.Context, path string) (*net.UnixConn, error) {
 // askFor has a connection leave HTTP.
 func askFor(ctx context.Context, conn *net.UnixConn) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	if _, err := io.WriteString(conn, "POST "+pathTakeover+" HTTP/1.1\r\nHost: xdpfabd\r\nConnection: Upgrade\r\nUpgrade: xdpfab\r\nContent-Length: 0\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(conn,
+		"POST "+pathTakeover+" HTTP/1.1\r\nHost: xdpfabd\r\nConnection: Upgrade\r\n"+
+			"Upgrade: xdpfab\r\nContent-Length: 0\r\n\r\n"); err != nil {
 		return err
 	}
 	r, err := http.ReadResponse(bufio.NewReaderSize(oneByte{conn}, 16), nil)

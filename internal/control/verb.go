@@ -49,7 +49,8 @@ func Verbs(source Source) []Verb {
 // run does what a request asks for.
 func run(ctx context.Context, verbs []Verb, r *Request) (any, error) {
 	if r.Version != ProtocolVersion {
-		return nil, &refusal{fmt.Errorf("control protocol %d: this daemon speaks %d; use the client of its release", r.Version, ProtocolVersion)}
+		return nil, &refusal{fmt.Errorf("control protocol %d: this daemon speaks %d; use the client of its release",
+			r.Version, ProtocolVersion)}
 	}
 	i := slices.IndexFunc(verbs, func(v Verb) bool { return v.Name == r.Verb })
 	if i < 0 {

@@ -25,7 +25,8 @@ func (x *Executor) Check() error {
 		sessions[s.party]++
 	}
 	if a, h := x.answers.Lent(), x.holds.Lent(); a != answers || h != holds {
-		return fmt.Errorf("executor: buffers for %d answers and %d early frames are lent, but sessions have %d and %d", a, h, answers, holds)
+		return fmt.Errorf("executor: buffers for %d answers and %d early frames are lent, but sessions have %d and %d",
+			a, h, answers, holds)
 	}
 	for key, p := range x.parties {
 		if p.sessions != sessions[key] {
@@ -34,7 +35,8 @@ func (x *Executor) Check() error {
 		answers, holds = answers-p.answers.Lent(), holds-p.holds.Lent()
 	}
 	if answers != 0 || holds != 0 || len(sessions) != len(x.parties) {
-		return fmt.Errorf("executor: the parties count %d answers and %d early frames fewer than are lent; %d parties have sessions, but %d are known",
+		return fmt.Errorf("executor: the parties count %d answers and %d early frames fewer than are lent; %d "+
+			"parties have sessions, but %d are known",
 			answers, holds, len(sessions), len(x.parties))
 	}
 	return nil

@@ -111,7 +111,8 @@ func (x *Executor) Begin(now int64, p session.TargetParams, o Observer) *Session
 		x.parties[p.Party] = room
 	}
 	room.sessions++
-	s := &Session{Target: session.NewTarget(room.answers, room.holds, p, now), x: x, party: p.Party, observer: o, features: p.Features, places: p.Places, inflow: p.Inflow, auth: p.Key.ID()}
+	s := &Session{Target: session.NewTarget(room.answers, room.holds, p, now), x: x, party: p.Party, observer: o,
+		features: p.Features, places: p.Places, inflow: p.Inflow, auth: p.Key.ID()}
 	x.sessions[s] = struct{}{}
 	return s
 }

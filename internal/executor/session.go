@@ -22,8 +22,10 @@ type Session struct {
 	notices  []wire.Notice  // of this Receive
 	inflow   session.Inflow // nil if the session has no messages
 	partial  partial
-	midway   bool         // a message has begun, and is not whole
-	message  wire.Message // the record at hand; here, as the inflow may keep what it is given, for all the compiler knows
+	midway   bool // a message has begun, and is not whole
+	// the record at hand; here, as the inflow may keep what it is given, for all the
+	// compiler knows
+	message wire.Message
 }
 
 // Receive takes a frame of the session, runs it if it is its turn or there is no order,
@@ -74,7 +76,8 @@ func (s *Session) execute(payload []byte, ops, flags uint8) (session.Verdict, wi
 	if flags&wire.FlagMessages != 0 {
 		return s.deliver(payload, ops)
 	}
-	if (s.partial.answer != nil || s.midway) && !s.Ahead() { // the rest of a frame, or of a message, was sent in its place
+	// the rest of a frame, or of a message, was sent in its place
+	if (s.partial.answer != nil || s.midway) && !s.Ahead() {
 		return session.Execute, wire.ReasonBadPayload
 	}
 	b := s.Buffer()

@@ -34,7 +34,9 @@ func (s *Session) State(now int64) ([]byte, error) {
 	if s.inflow != nil {
 		in, can := s.inflow.(session.MobileInflow)
 		if !can {
-			return nil, errors.New("a session with messages for an endpoint of this process: want endpoints of other programs alone")
+			return nil,
+				errors.New(
+					"a session with messages for an endpoint of this process: want endpoints of other programs alone")
 		}
 		state := in.State()
 		x.Inflow = &state
@@ -73,7 +75,8 @@ func (s *Session) restoreInflow(x *sessionState) error {
 		_, lacks := in.InProgress()
 		s.midway = lacks > 0
 	default:
-		return errors.New("a session has messages in one process and none in the other: want endpoints that take the same")
+		return errors.New(
+			"a session has messages in one process and none in the other: want endpoints that take the same")
 	}
 	return nil
 }

@@ -70,7 +70,8 @@ func (c *Config) check() error {
 	case c.First < 0 || c.First >= c.Words:
 		return fmt.Errorf("first word %d: want one of %d", c.First, c.Words)
 	case c.Region.Size > 0 && c.size() > c.Region.Size:
-		return fmt.Errorf("%d words of %d elements: region %s has %d bytes", c.Words, c.Elements, c.Region.Name, c.Region.Size)
+		return fmt.Errorf("%d words of %d elements: region %s has %d bytes", c.Words, c.Elements, c.Region.Name,
+			c.Region.Size)
 	}
 	return nil
 }

@@ -50,7 +50,8 @@ func New(ctx context.Context, dom *xdpfab.Domain, peer string, c Config) (*Gener
 		return nil, err
 	}
 	g := &Generator{
-		Latency: histogram.New(), c: c, batch: make([]xdpfab.Completion, min(c.Window, 1024)), msg: c.message(), start: time.Now(),
+		Latency: histogram.New(), c: c, batch: make([]xdpfab.Completion, min(c.Window, 1024)), msg: c.message(),
+		start: time.Now(),
 		limit: c.size(), offset: uint64(c.First) * uint64(c.Elements) * WordSize,
 	}
 	var err error
@@ -76,7 +77,8 @@ func (g *Generator) endpoint(ctx context.Context, dom *xdpfab.Domain, peer strin
 	if g.msg.Dest, err = av.Insert(ctx, peer); err != nil {
 		return nil, err
 	}
-	ep, err := dom.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, InitiateOnly: true, Size: max(g.c.Window/g.c.Endpoints, 16), MsgOrder: g.c.Order})
+	ep, err := dom.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, InitiateOnly: true,
+		Size: max(g.c.Window/g.c.Endpoints, 16), MsgOrder: g.c.Order})
 	if err != nil {
 		return nil, err
 	}

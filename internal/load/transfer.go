@@ -121,9 +121,11 @@ func NewTransfer(t Transport, c TransferConfig, serves bool) (*Transfer, error) 
 	case c.Test == Trip:
 		x.idle, x.rest = inTurn(operations(sending, 2, c.Size)), operations(receiving, 1, c.Size)
 	case c.Test == Stream && serves:
-		x.idle, x.rest = inTurn(operations(sending, c.Flight/CreditEvery, WordSize)), operations(receiving, c.Flight, c.Size)
+		x.idle, x.rest = inTurn(operations(sending, c.Flight/CreditEvery, WordSize)), operations(receiving,
+			c.Flight, c.Size)
 	case c.Test == Stream:
-		x.idle, x.rest = inTurn(operations(sending, c.Flight, c.Size)), operations(receiving, c.Flight/CreditEvery, WordSize)
+		x.idle, x.rest = inTurn(operations(sending, c.Flight, c.Size)), operations(receiving,
+			c.Flight/CreditEvery, WordSize)
 	case !serves:
 		x.idle = inTurn(operations(accessing, c.Flight, c.Size))
 	}

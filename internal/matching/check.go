@@ -28,7 +28,8 @@ func (q *Queue) Usage() Usage {
 	return Usage{
 		Posted: posted, Filling: q.cfg.Receives - q.receives.n - posted,
 		Held: q.holding(), Claimed: q.claimed.n,
-		Memory: (chunksFor(q.cfg.Memory)-q.memory.free)*ChunkSize - int(q.leased.Bytes), Leased: q.leased, Made: q.memory.made * ChunkSize,
+		Memory: (chunksFor(q.cfg.Memory)-q.memory.free)*ChunkSize - int(q.leased.Bytes), Leased: q.leased,
+		Made:   q.memory.made * ChunkSize,
 		Places: q.places, Inflows: q.inflows.n,
 	}
 }
@@ -55,8 +56,10 @@ func (q *Queue) checkCurrent() (filling map[*receive]int, err error) {
 			return filling, fmt.Errorf("matching: a message of %d bytes is in progress and has %d", m.length, m.got)
 		}
 		if held := m.at.in != nil; held && (m.into != nil || m.discarded) || !held && m.into == nil && !m.discarded {
-			return filling, fmt.Errorf("matching: a message in progress: held %v, goes into a receive %v, discarded %v, want one of them",
-				held, m.into != nil, m.discarded)
+			return filling,
+				fmt.Errorf(
+					"matching: a message in progress: held %v, goes into a receive %v, discarded %v, want one of them",
+					held, m.into != nil, m.discarded)
 		}
 		if m.into != nil {
 			filling[m.into]++
@@ -70,7 +73,8 @@ func (q *Queue) checkReceives(filling map[*receive]int) error {
 	places, behind, busy, posted := 0, 0, 0, 0
 	for n, count := range filling {
 		if n.filling != count || !n.multi && (count != 1 || q.waits(n)) {
-			return fmt.Errorf("matching: %d messages go into a receive, which counts %d; multi %v, waits %v", count, n.filling, n.multi, q.waits(n))
+			return fmt.Errorf("matching: %d messages go into a receive, which counts %d; multi %v, waits %v", count,
+				n.filling, n.multi, q.waits(n))
 		}
 		places += count
 		if !q.waits(n) {
@@ -83,11 +87,15 @@ func (q *Queue) checkReceives(filling map[*receive]int) error {
 			n := e.of
 			switch {
 			case n.sequence <= last || n.sequence > q.sequence:
-				return fmt.Errorf("matching: receive %d of %d is posted behind receive %d", n.sequence, q.sequence, last)
+				return fmt.Errorf("matching: receive %d of %d is posted behind receive %d", n.sequence,
+					q.sequence, last)
 			case index(n.Tagged) != i || n.filling != filling[n] || n.claim:
-				return fmt.Errorf("matching: receive %d in list %d: tagged %v, claim %v, %d messages go in, want %d", n.sequence, i, n.Tagged, n.claim, n.filling, filling[n])
+				return fmt.Errorf("matching: receive %d in list %d: tagged %v, claim %v, %d messages go in, want %d",
+					n.sequence, i, n.Tagged, n.claim, n.filling, filling[n])
 			case n.multi && (n.size-n.used < n.minFree || n.filling == 0 && n.used != n.floor):
-				return fmt.Errorf("matching: multi-receive %d is posted, has %d of %d bytes used, %d complete, wants %d free", n.sequence, n.used, n.size, n.floor, n.minFree)
+				return fmt.Errorf(
+					"matching: multi-receive %d is posted, has %d of %d bytes used, %d complete, wants %d free",
+					n.sequence, n.used, n.size, n.floor, n.minFree)
 			}
 			last = n.sequence
 			places++
@@ -101,7 +109,8 @@ func (q *Queue) checkReceives(filling map[*receive]int) error {
 		return fmt.Errorf("matching: %d receives are reserved, of %d that are not in use", q.reserved, q.receives.n)
 	}
 	if places != q.places || behind != q.behind || busy+posted+q.receives.n != q.cfg.Receives {
-		return fmt.Errorf("matching: %d places, %d receives behind, %d busy, %d posted, %d unused; counted %d places, %d behind, want %d receives",
+		return fmt.Errorf("matching: %d places, %d receives behind, %d busy, %d posted, %d unused; counted %d "+
+			"places, %d behind, want %d receives",
 			places, behind, busy, posted, q.receives.n, q.places, q.behind, q.cfg.Receives)
 	}
 	return nil
@@ -122,11 +131,14 @@ func (q *Queue) checkHeld() (err error) {
 	q.each(func(m *message) {
 		count++
 		if m.into != nil || m.discarded || m.at.in != &q.claimed && m.at.in != &q.held[index(m.tagged)] {
-			err = fmt.Errorf("matching: a message is held, but goes into a receive (%v), was discarded (%v) or is in the wrong list", m.into != nil, m.discarded)
+			err = fmt.Errorf("matching: a message is held, but goes into a receive (%v), was discarded (%v) or is in "+
+				"the wrong list", m.into != nil, m.discarded)
 		}
 	})
-	if err == nil && (count != q.holding() || count+int(q.leased.Messages) > q.cfg.Unexpected || q.closed && count > 0) {
-		err = fmt.Errorf("matching: %d messages are held, counted %d, at most %d; closed %v", count, q.holding(), q.cfg.Unexpected, q.closed)
+	if err == nil && (count != q.holding() || count+int(q.leased.Messages) > q.cfg.Unexpected ||
+		q.closed && count > 0) {
+		err = fmt.Errorf("matching: %d messages are held, counted %d, at most %d; closed %v", count, q.holding(),
+			q.cfg.Unexpected, q.closed)
 	}
 	return err
 }
@@ -148,7 +160,8 @@ func (q *Queue) checkMemory() (err error) {
 		made++
 	}
 	leased := int(q.leased.Bytes / ChunkSize)
-	if err == nil && (reserved+leased+q.memory.free != chunksFor(q.cfg.Memory) || made != q.memory.made || made > chunksFor(q.cfg.Memory)) {
+	if err == nil && (reserved+leased+q.memory.free != chunksFor(q.cfg.Memory) || made != q.memory.made ||
+		made > chunksFor(q.cfg.Memory)) {
 		err = fmt.Errorf("matching: %d chunks reserved, %d leased, %d free, of %d; %d made, counted %d",
 			reserved, leased, q.memory.free, chunksFor(q.cfg.Memory), made, q.memory.made)
 	}
@@ -162,7 +175,8 @@ func (q *Queue) checkPairs() (err error) {
 			return
 		}
 		if n := q.find(m); n != nil && !n.behind {
-			err = fmt.Errorf("matching: a message with tag %#x is held, and receive %d, which matches it, is posted", m.tag, n.sequence)
+			err = fmt.Errorf("matching: a message with tag %#x is held, and receive %d, which matches it, is posted",
+				m.tag, n.sequence)
 		}
 	})
 	return err

@@ -32,7 +32,8 @@ const (
 
 // String names the reason in lower case.
 func (r Reason) String() string {
-	if names := [...]string{"received", "truncated", "cancelled", "lost", "spent", "misplaced", "unsupported"}; int(r) < len(names) {
+	if names := [...]string{"received", "truncated", "cancelled", "lost", "spent", "misplaced",
+		"unsupported"}; int(r) < len(names) {
 		return names[r]
 	}
 	return "unknown"

@@ -76,5 +76,6 @@ func (q *Queue) claimedFor(context any) *message {
 
 // about returns a message's meta-data.
 func (m *message) about(context any) Done {
-	return Done{Context: context, Length: m.length, From: m.from, To: m.to, Tagged: m.tagged, Atomic: m.op.is, Tag: m.tag, HasData: m.hasData, Data: m.data}
+	return Done{Context: context, Length: m.length, From: m.from, To: m.to, Tagged: m.tagged, Atomic: m.op.is,
+		Tag: m.tag, HasData: m.hasData, Data: m.data}
 }

@@ -29,13 +29,16 @@ type Config struct {
 // Errors of Post. Nothing has changed when they are returned.
 var (
 	// ErrFull is FI_EAGAIN.
-	ErrFull = errors.New("matching: all receives are in use, or the completion queue has no place for another completion; read completions and post again, or open the endpoint with a larger size")
+	ErrFull = errors.New("matching: all receives are in use, or the completion queue has no place for another " +
+		"completion; read completions and post again, or open the endpoint with a larger size")
 	// ErrClosed means that Close came first.
 	ErrClosed = errors.New("matching: the receive context is closed; post to an open one")
 	// ErrMulti is about a receive that cannot be a multi-receive.
-	ErrMulti = errors.New("matching: a multi-receive wants one buffer, of at least MinFree bytes, and is not a claim; post it in another way")
+	ErrMulti = errors.New("matching: a multi-receive wants one buffer, of at least MinFree bytes, and is not a " +
+		"claim; post it in another way")
 	// ErrNotClaimed means that no message is claimed for the context of a claim.
-	ErrNotClaimed = errors.New("matching: no message is claimed for this context: its session may have ended; peek with FI_CLAIM first, and retrieve each message once")
+	ErrNotClaimed = errors.New("matching: no message is claimed for this context: its session may have ended; peek " +
+		"with FI_CLAIM first, and retrieve each message once")
 )
 
 // Queue is the posted receives and the unexpected messages of one receive context. Its

@@ -33,7 +33,8 @@ var forms = [wire.NumAtomicVerbs]atomic.Func{
 func operationOf(a *wire.TaggedAtomic) (o operation) {
 	if a.Form != 0 {
 		dt := atomic.Datatype(a.Datatype)
-		o = operation{is: true, kernel: atomic.KernelOf(forms[a.Form], atomic.Op(a.Op), dt), read: atomic.KernelOf(atomic.Fetch, atomic.Read, dt), align: dt.Align(), offset: a.Offset}
+		o = operation{is: true, kernel: atomic.KernelOf(forms[a.Form], atomic.Op(a.Op), dt),
+			read: atomic.KernelOf(atomic.Fetch, atomic.Read, dt), align: dt.Align(), offset: a.Offset}
 	}
 	return o
 }
@@ -112,5 +113,6 @@ func (in *Inflow) Find(values []byte) wire.Status {
 
 // statuses are the statuses of tagged atomics, by how their receives end.
 var statuses = [...]wire.Status{
-	Received: wire.StatusOK, Truncated: wire.StatusOutOfBounds, Misplaced: wire.StatusMisaligned, Unsupported: wire.StatusUnsupported,
+	Received: wire.StatusOK, Truncated: wire.StatusOutOfBounds, Misplaced: wire.StatusMisaligned,
+	Unsupported: wire.StatusUnsupported,
 }

@@ -40,7 +40,8 @@ func (m *Memory) runAtOnce(i int) bool {
 	if len(data) > touchFrom {
 		atomic.Touch(data, offsets)
 	}
-	if sweep := atomic.SweepOf(FormOf(rec.Verb), atomic.Op(rec.Op), atomic.Datatype(rec.Datatype)); sweep != nil && len(rec.Operand) == size {
+	if sweep := atomic.SweepOf(FormOf(rec.Verb), atomic.Op(rec.Op), atomic.Datatype(rec.Datatype)); sweep != nil &&
+		len(rec.Operand) == size {
 		sweep(data, offsets, rec.Operand, result)
 		m.touched(rec.Run, rec.Run*size)
 		return true

@@ -51,7 +51,8 @@ func fit(i *Interface, mode xsk.Mode) (chunk int, bind xsk.Mode, err error) {
 	packet := i.MTU + ethernetOverhead
 	switch {
 	case i.MTU < MinMTU:
-		err = fmt.Errorf("%s: MTU %d is too small, want at least %d: ip link set dev %s mtu 1500: %w", i.Name, i.MTU, MinMTU, i.Name, ErrMTU)
+		err = fmt.Errorf("%s: MTU %d is too small, want at least %d: ip link set dev %s mtu 1500: %w", i.Name, i.MTU,
+			MinMTU, i.Name, ErrMTU)
 	case i.MTU > MaxMTU:
 		err = fmt.Errorf("%s: MTU %d is too large, a packet has to fit into one buffer: ip link set dev %s mtu %d "+
 			"(the driver may want less; veth: 3498): %w", i.Name, i.MTU, i.Name, MaxMTU, ErrMTU)
@@ -64,7 +65,8 @@ func fit(i *Interface, mode xsk.Mode) (chunk int, bind xsk.Mode, err error) {
 	case packet <= whole(largeChunk) || !slices.Contains(coarse, i.Driver):
 	case mode == xsk.ZeroCopy:
 		err = fmt.Errorf("%s: MTU %d is too large for zero-copy with the driver %s, which would cut packets off: "+
-			"ip link set dev %s mtu %d, or leave zero-copy: %w", i.Name, i.MTU, i.Driver, i.Name, whole(largeChunk)-ethernetOverhead, ErrMTU)
+			"ip link set dev %s mtu %d, or leave zero-copy: %w", i.Name, i.MTU, i.Driver, i.Name,
+			whole(largeChunk)-ethernetOverhead, ErrMTU)
 	default:
 		mode = xsk.Copy
 	}

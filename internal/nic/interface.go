@@ -70,7 +70,8 @@ func List() ([]Interface, error) {
 func Inspect(name string) (Interface, error) {
 	l, err := netlink.LinkByName(name)
 	if errors.As(err, new(netlink.LinkNotFoundError)) {
-		return Interface{}, fmt.Errorf("nic: %q: %w in this network namespace; `ip link` lists them", name, xsk.ErrNoInterface)
+		return Interface{}, fmt.Errorf("nic: %q: %w in this network namespace; `ip link` lists them", name,
+			xsk.ErrNoInterface)
 	}
 	if err != nil {
 		return Interface{}, fmt.Errorf("nic: looking up %q: %w", name, err)

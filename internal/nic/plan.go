@@ -92,7 +92,8 @@ func (s *System) Plan(i *Interface, w Want) Plan {
 	p.Chunk, p.Mode, unfit = fit(i, w.Copy)
 	p.Pinned = uint64(all) * uint64(w.Chunks) * uint64(p.Chunk)
 	if i.Ethernet {
-		p.refuse(s.tooOld(), s.cannotLend(w.Lend), i.down(), unfit, i.unequal(), i.tooFew(all, w.Lend), i.tooMany(all), i.polled(w.BusyPoll), i.taken())
+		p.refuse(s.tooOld(), s.cannotLend(w.Lend), i.down(), unfit, i.unequal(), i.tooFew(all, w.Lend), i.tooMany(all),
+			i.polled(w.BusyPoll), i.taken())
 	} else {
 		p.refuse(s.tooOld(), fmt.Errorf("%s is not an Ethernet interface: want one with a MAC address", i.Name))
 	}
@@ -146,7 +147,8 @@ func (s *System) cannotLend(queues int) error {
 	if queues == 0 || !kernel.Lacks(s.Kernel, kernel.AdoptRings) {
 		return nil
 	}
-	return fmt.Errorf("kernel is too old to lend queues: Linux %s, want %v or newer: %w", s.Kernel, kernel.AdoptRings, xsk.ErrUnsupported)
+	return fmt.Errorf("kernel is too old to lend queues: Linux %s, want %v or newer: %w", s.Kernel, kernel.AdoptRings,
+		xsk.ErrUnsupported)
 }
 
 func (i *Interface) down() error {
@@ -160,7 +162,8 @@ func (i *Interface) unequal() error {
 	if i.TXQueues >= i.RXQueues {
 		return nil
 	}
-	return fmt.Errorf("%s has %d receive queues and %d transmit queues; want as many of both: `ethtool -L %s rx %d tx %d`",
+	return fmt.Errorf(
+		"%s has %d receive queues and %d transmit queues; want as many of both: `ethtool -L %s rx %d tx %d`",
 		i.Name, i.RXQueues, i.TXQueues, i.Name, i.TXQueues, i.TXQueues)
 }
 
@@ -169,9 +172,11 @@ func (i *Interface) tooFew(want, lend int) error {
 		return nil
 	}
 	if lend > 0 {
-		return fmt.Errorf("%s has %d queues, %d were asked for, of which %d are to be lent; see `ethtool -l %s`: %w", i.Name, i.RXQueues, want, lend, i.Name, xsk.ErrNoQueue)
+		return fmt.Errorf("%s has %d queues, %d were asked for, of which %d are to be lent; see `ethtool -l %s`: %w",
+			i.Name, i.RXQueues, want, lend, i.Name, xsk.ErrNoQueue)
 	}
-	return fmt.Errorf("%s has %d queues, %d were asked for; see `ethtool -l %s`: %w", i.Name, i.RXQueues, want, i.Name, xsk.ErrNoQueue)
+	return fmt.Errorf("%s has %d queues, %d were asked for; see `ethtool -l %s`: %w", i.Name, i.RXQueues, want, i.Name,
+		xsk.ErrNoQueue)
 }
 
 func (i *Interface) tooMany(queues int) error {
@@ -203,7 +208,10 @@ const ProgramName = "xdpfab_steer"
 // interface.
 func Taken(ifname string, err error) error {
 	if b := new(bpf.BusyError); errors.As(err, &b) && b.Name == ProgramName {
-		return fmt.Errorf("%s is in use by another xdpfab process or domain, and one at a time can have it; if that one is a daemon, go through it: name its control socket by XDPFAB_CONTROL or DomainAttr.Control; if its process has died and left resident regions, `xdpfab resident list` shows them, and `xdpfab resident remove` ends them: %w", ifname, err)
+		return fmt.Errorf("%s is in use by another xdpfab process or domain, and one at a time can have it; if that "+
+			"one is a daemon, go through it: name its control socket by XDPFAB_CONTROL or DomainAttr.Control; if its "+
+			"process has died and left resident regions, `xdpfab resident list` shows them, and `xdpfab resident "+
+			"remove` ends them: %w", ifname, err)
 	}
 	return err
 }

@@ -27,11 +27,14 @@ type Capability struct {
 }
 
 var capabilities = []Capability{
-	{Name: "CAP_NET_ADMIN", For: "to attach the XDP program", Required: true, bit: unix.CAP_NET_ADMIN, or: unix.CAP_NET_ADMIN},
+	{Name: "CAP_NET_ADMIN", For: "to attach the XDP program", Required: true, bit: unix.CAP_NET_ADMIN,
+		or: unix.CAP_NET_ADMIN},
 	{Name: "CAP_NET_RAW", For: "for AF_XDP sockets", Required: true, bit: unix.CAP_NET_RAW, or: unix.CAP_NET_RAW},
 	{Name: "CAP_BPF", For: "to load the XDP program", Required: true, bit: unix.CAP_BPF, or: unix.CAP_SYS_ADMIN},
-	{Name: "CAP_PERFMON", For: "for its arithmetic with packet pointers", Required: true, bit: unix.CAP_PERFMON, or: unix.CAP_SYS_ADMIN},
-	{Name: lockMemory, For: "to pin packet memory beyond RLIMIT_MEMLOCK", bit: unix.CAP_IPC_LOCK, or: unix.CAP_IPC_LOCK},
+	{Name: "CAP_PERFMON", For: "for its arithmetic with packet pointers", Required: true, bit: unix.CAP_PERFMON,
+		or: unix.CAP_SYS_ADMIN},
+	{Name: lockMemory, For: "to pin packet memory beyond RLIMIT_MEMLOCK", bit: unix.CAP_IPC_LOCK,
+		or: unix.CAP_IPC_LOCK},
 }
 
 const lockMemory = "CAP_IPC_LOCK"

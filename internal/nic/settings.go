@@ -65,7 +65,8 @@ func SettingsOf(ifindex int) (s Settings) {
 	if a, err = askDriver(ethtoolCoalesceGet, ifindex); err != nil {
 		s.CoalesceErr = err
 	} else {
-		s.RXUsecs, s.AdaptiveRX, s.CoalesceErr = number(a, coalesceRXUsecs), flag(a, coalesceAdaptiveRX), has(a, coalesceRXUsecs)
+		s.RXUsecs, s.AdaptiveRX, s.CoalesceErr = number(a, coalesceRXUsecs), flag(a, coalesceAdaptiveRX), has(a,
+			coalesceRXUsecs)
 	}
 	if a, err = askDriver(ethtoolPauseGet, ifindex); err != nil {
 		s.PauseErr = err

@@ -119,6 +119,7 @@ func (c series) draw(s *Sheet, at func(Point) (float64, float64)) {
 	}
 	for _, q := range c.points {
 		x, y := at(q)
-		fmt.Fprintf(&s.b, `<circle cx="%.1f" cy="%.1f" r="4" fill="%s" stroke="%s" stroke-width="1.6"/>`+"\n", x, y, fill, c.colour)
+		fmt.Fprintf(&s.b, `<circle cx="%.1f" cy="%.1f" r="4" fill="%s" stroke="%s" stroke-width="1.6"/>`+"\n", x, y,
+			fill, c.colour)
 	}
 }

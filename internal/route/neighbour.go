@@ -112,7 +112,8 @@ func (r *Resolver) prompt(n netlink.Neigh) error {
 		return struct{}{}, errors.Join(err, h.NeighSet(&use))
 	})
 	if err != nil {
-		return fmt.Errorf("route: asking for neighbour %v on %s: %w (needs CAP_NET_ADMIN; `ping %v` once does the same)",
+		return fmt.Errorf(
+			"route: asking for neighbour %v on %s: %w (needs CAP_NET_ADMIN; `ping %v` once does the same)",
 			n.IP, r.name, err, n.IP)
 	}
 	return nil

@@ -39,8 +39,9 @@ func (r *Resolver) way(dst netip.Addr, own []netip.Addr) (Hop, error) {
 	// answers to those would not reach us.
 	src, ok := addrOf(route.Src)
 	if !ok || !slices.Contains(own, src) {
-		return Hop{}, fmt.Errorf("route: %s to %v: %w (the kernel would use %v); give it one with `ip addr add … dev %s`",
-			r.name, dst, ErrNoSource, route.Src, r.name)
+		return Hop{},
+			fmt.Errorf("route: %s to %v: %w (the kernel would use %v); give it one with `ip addr add … dev %s`",
+				r.name, dst, ErrNoSource, route.Src, r.name)
 	}
 	hop.Source = src
 	return hop, nil

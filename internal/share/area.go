@@ -57,7 +57,8 @@ func (s Sizes) Check() error {
 		return fmt.Errorf("arena of %d bytes: want a multiple of %d, %d..%d", s.Arena, page, MinArena, MaxArena)
 	}
 	if s.Arrivals < MinArrivals || s.Arrivals > MaxArrivals || bits.OnesCount(uint(s.Arrivals)) != 1 {
-		return fmt.Errorf("ring of arrivals of %d bytes: want a power of two, %d..%d", s.Arrivals, MinArrivals, MaxArrivals)
+		return fmt.Errorf("ring of arrivals of %d bytes: want a power of two, %d..%d", s.Arrivals, MinArrivals,
+			MaxArrivals)
 	}
 	return nil
 }
@@ -90,16 +91,22 @@ type header struct {
 	_                          [56]byte
 	seen                       atomic.Uint64 // those that the guest has copied; written by the guest
 	_                          [56]byte
-	hostSleeps                 atomic.Uint32 // the host has to be woken after a post; set by the host, cleared by the guest that wakes it
-	_                          [60]byte
-	guestSleeps                atomic.Uint32 // the guest has to be woken after a completion; set by the guest, cleared by the host that wakes it
-	_                          [60]byte
-	arrived                    atomic.Uint64 // bytes written to the ring of arrivals; written by the host
-	_                          [56]byte
-	read                       atomic.Uint64 // bytes that the guest has copied; written by the guest
-	_                          [56]byte
-	hostWaits                  atomic.Uint32 // the host has to be woken when the guest has read; set by the host, cleared by the guest
-	_                          [60]byte
+	// the host has to be woken after a post; set by the host, cleared by the guest that
+	// wakes it
+	hostSleeps atomic.Uint32
+	_          [60]byte
+	// the guest has to be woken after a completion; set by the guest, cleared by the
+	// host that wakes it
+	guestSleeps atomic.Uint32
+	_           [60]byte
+	arrived     atomic.Uint64 // bytes written to the ring of arrivals; written by the host
+	_           [56]byte
+	read        atomic.Uint64 // bytes that the guest has copied; written by the guest
+	_           [56]byte
+	// the host has to be woken when the guest has read; set by the host, cleared by the
+	// guest
+	hostWaits atomic.Uint32
+	_         [60]byte
 }
 
 // Area is shared memory as one side has mapped it.
@@ -141,7 +148,8 @@ func (s Sizes) Map(fd int) (*Area, error) {
 		return nil, err
 	}
 	if len(m.Bytes()) < s.Len() {
-		return nil, errors.Join(fmt.Errorf("shared memory of %d bytes: want %d for rings and arena", len(m.Bytes()), s.Len()), m.Close())
+		return nil, errors.Join(fmt.Errorf("shared memory of %d bytes: want %d for rings and arena", len(m.Bytes()),
+			s.Len()), m.Close())
 	}
 	a := &Area{mem: m}
 	a.h, a.entries, a.done, a.arena, a.arrivals = parts(m.Bytes(), s)
@@ -160,9 +168,13 @@ func (a *Area) Close() error {
 const (
 	VerbForget = wire.VerbLocal + 2 // the guest needs the peer no more; has no completion
 	VerbLeave  = wire.VerbLocal + 3 // ends the watch whose Cookie is in Key; has no completion
-	VerbFeed   = wire.VerbLocal + 5 // the next part of the operation whose Cookie is in Key: Count elements, which lie where places says; its completion says that they have been taken
-	VerbSever  = wire.VerbLocal + 6 // no other part of the operation whose Cookie is in Key comes; has no completion
-	VerbAdmit  = wire.VerbLocal + 4 // the message that the session in Key has announced may come, or there is more credit: see Admission; likewise
+	// the next part of the operation whose Cookie is in Key: Count elements, which lie
+	// where places says; its completion says that they have been taken
+	VerbFeed  = wire.VerbLocal + 5
+	VerbSever = wire.VerbLocal + 6 // no other part of the operation whose Cookie is in Key comes; has no completion
+	// the message that the session in Key has announced may come, or there is more
+	// credit: see Admission; likewise
+	VerbAdmit = wire.VerbLocal + 4
 )
 
 // places says where in the arena the parts of an operation are that its entry has no room

@@ -134,7 +134,8 @@ func (a *Arrivals) fits(n uint64) bool {
 	read := a.area.h.read.Load()
 	if a.written-read > a.written-a.read {
 		a.ended = true
-		a.turn(fmt.Errorf("arrivals: the guest has read %d bytes of %d, and %d before: want a position that only grows", read, a.written, a.read))
+		a.turn(fmt.Errorf("arrivals: the guest has read %d bytes of %d, and %d before: want a position that only grows",
+			read, a.written, a.read))
 		return false
 	}
 	a.read = read

@@ -203,7 +203,8 @@ func (c *Carrier) found(m *wire.Message) []byte {
 func (r *record) message(m *wire.Message) {
 	*m = wire.Message{Begins: true, Length: r.Length, Tag: r.Tag, Data: r.Data, Source: r.Source,
 		Tagged: r.Flags&flagTagged != 0, HasData: r.Flags&flagData != 0, Match: r.Flags&flagMatch != 0}
-	m.Atomic = wire.TaggedAtomic{Form: wire.Verb(r.Form), Op: r.Op, Datatype: r.Datatype, Count: r.Count, Offset: r.Offset}
+	m.Atomic = wire.TaggedAtomic{Form: wire.Verb(r.Form), Op: r.Op, Datatype: r.Datatype, Count: r.Count,
+		Offset: r.Offset}
 }
 
 func (c *Carrier) takeEvent(r *record) bool {

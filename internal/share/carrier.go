@@ -34,7 +34,9 @@ type Carrier struct {
 	notes               []engine.Entry // VerbForget and the like, for which there was no room
 	in                  incoming
 	tallies             atomic.Pointer[Tallies] // or nil
-	looked              uint64                  // bytes that had arrived when this side last woke up: they may have to wait for room
+	// bytes that had arrived when this side last woke up: they may have to wait for
+	// room
+	looked uint64
 }
 
 // block is the part of the arena that the operation of a tag has.
@@ -279,7 +281,8 @@ func (c *Carrier) Receive(done func(tag uint32, c *engine.Completion, life uint6
 }
 
 // complete passes a completion on, and frees the block of its operation.
-func (c *Carrier) complete(x *engine.Completion, done func(tag uint32, c *engine.Completion, life uint64, result []byte)) {
+func (c *Carrier) complete(x *engine.Completion,
+	done func(tag uint32, c *engine.Completion, life uint64, result []byte)) {
 	tag, life := x.Cookie, x.Data
 	x.Data = 0
 	b := c.held[tag]

@@ -142,7 +142,8 @@ func (c *Carrier) Sever(tag uint32) { c.note(engine.Entry{Verb: VerbSever, Key: 
 
 // completePart passes on the completion of such an operation or of a part of one, which
 // had the block.
-func (c *Carrier) completePart(b *block, x *engine.Completion, life uint64, done func(tag uint32, c *engine.Completion, life uint64, result []byte)) {
+func (c *Carrier) completePart(b *block, x *engine.Completion, life uint64,
+	done func(tag uint32, c *engine.Completion, life uint64, result []byte)) {
 	tag := uint32(x.Cookie)
 	if b.len == 0 { // a part
 		for i := range b.window.busy {

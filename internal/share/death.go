@@ -15,7 +15,8 @@ import (
 func (t *Talk) Death() (*death.Death, error) {
 	fd, err := -1, error(nil)
 	bad := t.Control(func(of int) {
-		if fd, err = unix.GetsockoptInt(of, unix.SOL_SOCKET, unix.SO_PEERPIDFD); err == unix.ENOPROTOOPT { // before Linux 6.5
+		// before Linux 6.5
+		if fd, err = unix.GetsockoptInt(of, unix.SOL_SOCKET, unix.SO_PEERPIDFD); err == unix.ENOPROTOOPT {
 			var c *unix.Ucred
 			if c, err = unix.GetsockoptUcred(of, unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
 				fd, err = unix.PidfdOpen(int(c.Pid), 0) // if another one has its number, it has ended

@@ -53,7 +53,8 @@ type Counts struct {
 // NewFeed returns the feed of an area. Area and bell stay the caller's. turnedOut is
 // called at most once, on the engine's thread, when the guest has broken a rule.
 func NewFeed(a *Area, bell *Bell, e *engine.Engine, turnedOut func(error)) *Feed {
-	f := &Feed{area: a, bell: bell, eng: e, turn: turnedOut, ops: make([]op, len(a.entries)), targets: newTargets(), streams: map[uint64]*op{}}
+	f := &Feed{area: a, bell: bell, eng: e, turn: turnedOut, ops: make([]op, len(a.entries)), targets: newTargets(),
+		streams: map[uint64]*op{}}
 	rests := make([]rest, len(f.ops))
 	for i := range f.ops {
 		f.ops[i].rest = &rests[i]
@@ -99,7 +100,10 @@ func (f *Feed) places() int {
 func (f *Feed) look() bool {
 	seen := f.area.h.seen.Load()
 	if f.completed-seen > f.completed-f.seen { // beyond the last completion, or backwards
-		f.fail(fmt.Errorf("completion ring: the guest has seen %d entries of %d, and %d before: want a position that only grows", seen, f.completed, f.seen))
+		f.fail(
+			fmt.Errorf(
+				"completion ring: the guest has seen %d entries of %d, and %d before: want a position that only grows",
+				seen, f.completed, f.seen))
 		return false
 	}
 	f.seen = seen
@@ -127,7 +131,8 @@ func (f *Feed) Take(credit int) (spent int) {
 		return 0
 	}
 	if posted-f.taken > uint64(len(f.ops)) {
-		f.fail(fmt.Errorf("submission ring: the guest has posted up to %d, of which %d are taken: want at most %d more", posted, f.taken, len(f.ops)))
+		f.fail(fmt.Errorf("submission ring: the guest has posted up to %d, of which %d are taken: want at most %d more",
+			posted, f.taken, len(f.ops)))
 		return 0
 	}
 	before := f.taken

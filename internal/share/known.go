@@ -101,7 +101,8 @@ func (f *Feed) second(o *op) engine.Completion {
 		return *o.ready
 	}
 	o.spread()
-	c := engine.Completion{Fate: o.outcome.Fate, Status: o.outcome.Status, Reason: o.outcome.Reason, Length: uint64(len(o.data))}
+	c := engine.Completion{Fate: o.outcome.Fate, Status: o.outcome.Status, Reason: o.outcome.Reason,
+		Length: uint64(len(o.data))}
 	if o.result != nil {
 		copy(o.result, o.data)
 	} else {

@@ -192,7 +192,8 @@ func (in *inflow) Restore(s session.InflowState) {
 	delete(in.a.open, in.head.Session)
 	in.a.open[s.Number] = in
 	in.head.Session, in.has, in.lacks, in.told = s.Number, s.Has, s.Lacks, s.Told
-	in.asked = asked{is: s.Announced != nil, forRoom: s.ForRoom, admitted: s.Admitted, returns: s.Returns, status: s.Status, at: s.Values}
+	in.asked = asked{is: s.Announced != nil, forRoom: s.ForRoom, admitted: s.Admitted, returns: s.Returns,
+		status: s.Status, at: s.Values}
 	if s.Announced != nil {
 		in.asked.as = in.head
 		in.asked.as.describe(s.Announced)

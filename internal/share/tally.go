@@ -96,7 +96,9 @@ func (t *Tallies) Use(to Counted) (*Tally, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.free) == 0 {
-		return nil, fmt.Errorf("%d regions and endpoints have counters of what peers do: want at most so many at a time", MostTallies)
+		return nil,
+			fmt.Errorf("%d regions and endpoints have counters of what peers do: want at most so many at a time",
+				MostTallies)
 	}
 	x := &Tally{all: t, place: t.free[len(t.free)-1], to: to}
 	t.free = t.free[:len(t.free)-1]
@@ -168,7 +170,8 @@ func (t *Tallies) count(whom []Counted) []Counted {
 	t.saw = t.h.touched.Load()
 	for _, x := range *t.list.Load() {
 		if now := t.sums[x.place].now(); now != x.told {
-			x.to.Count(now.reads-x.told.reads, now.writes-x.told.writes, now.bytesRead-x.told.bytesRead, now.bytesWritten-x.told.bytesWritten)
+			x.to.Count(now.reads-x.told.reads, now.writes-x.told.writes, now.bytesRead-x.told.bytesRead,
+				now.bytesWritten-x.told.bytesWritten)
 			x.told = now
 			whom = append(whom, x.to)
 		}

@@ -31,13 +31,15 @@ func parts(mem []byte, s Sizes) (*header, []engine.Entry, []engine.Completion, [
 	completions := page + s.Entries*entryLen
 	arena := completions + s.Entries*completedLen
 	return (*header)(p), unsafe.Slice((*engine.Entry)(unsafe.Add(p, page)), s.Entries),
-		unsafe.Slice((*engine.Completion)(unsafe.Add(p, completions)), s.Entries), mem[arena : arena+s.Arena], mem[arena+s.Arena : s.Len()]
+		unsafe.Slice((*engine.Completion)(unsafe.Add(p, completions)), s.Entries), mem[arena : arena+s.Arena],
+		mem[arena+s.Arena : s.Len()]
 }
 
 // talliesOf returns tallies in a memory, none of which is in use.
 func talliesOf(m *mr.Memory) *Tallies {
 	p := unsafe.Pointer(unsafe.SliceData(m.Bytes()))
-	return &Tallies{mem: m, h: (*tallyHeader)(p), sums: unsafe.Slice((*tallySums)(unsafe.Add(p, tallyHeaderLen)), MostTallies)}
+	return &Tallies{mem: m, h: (*tallyHeader)(p),
+		sums: unsafe.Slice((*tallySums)(unsafe.Add(p, tallyHeaderLen)), MostTallies)}
 }
 
 // placesOf returns the places in an entry.
@@ -49,8 +51,9 @@ func admissionOf(x *engine.Entry) *Admission { return (*Admission)(unsafe.Pointe
 // deckOf returns one direction of a ferry, whose memory begins with b.
 func deckOf(b []byte) deck {
 	p := unsafe.Pointer(unsafe.SliceData(b))
-	return deck{deckHeader: (*deckHeader)(p), lengths: unsafe.Slice((*uint32)(unsafe.Add(p, deckHeaderLen)), deckPlaces),
-		places: b[deckHeaderLen+4*deckPlaces:][:deckPlaces*longestPacket]}
+	return deck{deckHeader: (*deckHeader)(p),
+		lengths: unsafe.Slice((*uint32)(unsafe.Add(p, deckHeaderLen)), deckPlaces),
+		places:  b[deckHeaderLen+4*deckPlaces:][:deckPlaces*longestPacket]}
 }
 
 // copyHead copies the first cache line of an entry, which is all of a short one. What

@@ -122,7 +122,9 @@ type Observe struct {
 
 // Requests of a queue's borrower, in addition to CallLink, CallDrop and CallCounters.
 const (
-	CallBorrow = "borrow" // Borrow; Borrowed with socket and memory of the queue, and of one end of a ferry. It comes in place of CallAttach
+	// Borrow; Borrowed with socket and memory of the queue, and of one end of a ferry.
+	// It comes in place of CallAttach
+	CallBorrow = "borrow"
 	CallNumber = "number" // Number; uint16, the first of the numbers of endpoints that are the borrower's now
 	CallFollow = "follow" // Follow; nothing. Moved comes unasked, in a Reply of ID 0, whenever the way is another one
 	CallForget = "forget" // wire.Addr, whose way is no longer of interest; nothing

@@ -91,7 +91,8 @@ func (t *Table) own() error {
 		return fmt.Errorf("%s: %w", t.path, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Mode&0o077 != 0 || int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s is of user %d with mode %o: want a file of user %d that is nobody else's (mode 600); remove it",
+		return fmt.Errorf(
+			"%s is of user %d with mode %o: want a file of user %d that is nobody else's (mode 600); remove it",
 			t.path, st.Uid, st.Mode, os.Geteuid())
 	}
 	return nil
@@ -131,7 +132,8 @@ func (t *Table) first() (again bool, err error) {
 		}
 	}
 	if t.readOnly {
-		return false, errors.Join(fmt.Errorf("%w: %s was left by a process that has died", ErrNone, t.path), os.Remove(t.path))
+		return false, errors.Join(fmt.Errorf("%w: %s was left by a process that has died", ErrNone, t.path),
+			os.Remove(t.path))
 	}
 	head := make([]byte, headLen)
 	copy(head, magic)

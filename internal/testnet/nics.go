@@ -49,7 +49,8 @@ func Borrowed(t testing.TB) *NICs {
 	n.names = [2]string(names)
 	n.XDP, n.Copy, _ = strings.Cut(os.Getenv(NICModesEnv), " ")
 	if n.XDP == "" || n.Copy == "" {
-		t.Fatalf("%s=%q: want what `xdpfab info --probe %s` says, such as \"native zero-copy\"", NICModesEnv, os.Getenv(NICModesEnv), names[0])
+		t.Fatalf("%s=%q: want what `xdpfab info --probe %s` says, such as \"native zero-copy\"", NICModesEnv,
+			os.Getenv(NICModesEnv), names[0])
 	}
 	return n
 }

@@ -60,7 +60,8 @@ func check(pin string, spread bool, o *port.Options) error {
 	var field string
 	switch {
 	case o.Queues > 1:
-		return fmt.Errorf("domain over UDP sockets: %d queues: want 1, or 0, since it has one: %w", o.Queues, errno.NotImplemented)
+		return fmt.Errorf("domain over UDP sockets: %d queues: want 1, or 0, since it has one: %w", o.Queues,
+			errno.NotImplemented)
 	case o.Lend > 0:
 		field = "Lend"
 	case spread:
@@ -72,7 +73,8 @@ func check(pin string, spread bool, o *port.Options) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("domain over UDP sockets: DomainAttr.%s: want it zero, or TransportXDP: %w", field, errno.NotImplemented)
+	return fmt.Errorf("domain over UDP sockets: DomainAttr.%s: want it zero, or TransportXDP: %w", field,
+		errno.NotImplemented)
 }
 
 // open opens an interface by UDP sockets. noXDP is why it is not AF_XDP.
@@ -104,7 +106,8 @@ func remedy(err error) error {
 		fs.ErrPermission, xsk.ErrPermission, xsk.ErrMemlock, xsk.ErrUnsupported, bpf.ErrNoNative, bpf.ErrKernel,
 	} {
 		if errors.Is(err, lack) {
-			return fmt.Errorf("%w; or do without, more slowly, by UDP sockets: DomainAttr.Transport, --transport udp", err)
+			return fmt.Errorf("%w; or do without, more slowly, by UDP sockets: DomainAttr.Transport, --transport udp",
+				err)
 		}
 	}
 	return err

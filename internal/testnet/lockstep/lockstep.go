@@ -35,7 +35,8 @@ func Run(a, b func(), check func(round uint64)) {
 			ended.Store(round)
 		}
 	}()
-	for round, end := uint64(1), time.Now().Add(moment); round <= rounds && (round == 1 || time.Now().Before(end)); round++ {
+	for round, end := uint64(1), time.Now().Add(moment); round <= rounds &&
+		(round == 1 || time.Now().Before(end)); round++ {
 		began.Store(round)
 		for range round % 128 { // now the one, now the other is ahead
 			began.Load()

@@ -40,7 +40,8 @@ func lendable(home netns.NsHandle, names [2]string) error {
 func unused(h *netlink.Handle, l netlink.Link) error {
 	a := l.Attrs()
 	in := func(format string, args ...any) error {
-		return fmt.Errorf("%s %w: want an interface without addresses, routes and users", fmt.Sprintf(format, args...), ErrInUse)
+		return fmt.Errorf("%s %w: want an interface without addresses, routes and users",
+			fmt.Sprintf(format, args...), ErrInUse)
 	}
 	addrs, err := h.AddrList(l, netlink.FAMILY_ALL)
 	if err != nil {

@@ -96,7 +96,8 @@ func quiet() error {
 		key, val, _ := strings.Cut(v, "=")
 		for _, scope := range []string{"all", "default"} {
 			err := os.WriteFile("/proc/sys/net/ipv6/conf/"+scope+"/"+key, []byte(val), 0)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EROFS) && !errors.Is(err, fs.ErrPermission) {
+			if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EROFS) &&
+				!errors.Is(err, fs.ErrPermission) {
 				return err
 			}
 		}

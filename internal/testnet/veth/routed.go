@@ -177,7 +177,8 @@ var ErrNoNetem = errors.New("this kernel has no netem")
 
 // netem replaces a link's queueing discipline.
 func netem(h *netlink.Handle, l netlink.Link, n netlink.NetemQdiscAttrs) error {
-	attrs := netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}
+	attrs := netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0),
+		Parent: netlink.HANDLE_ROOT}
 	err := h.QdiscReplace(netlink.NewNetem(attrs, n))
 	if errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("%w: %w", ErrNoNetem, err)
