@@ -65,7 +65,8 @@ func keys(addrs []netip.Addr) (map[address]struct{}, error) {
 		want[a.As16()] = struct{}{}
 	}
 	if len(want) > MaxAddrs {
-		return nil, fmt.Errorf("bpf: %w: %d addresses, want at most %d; remove some from the interface", ErrConfig, len(want), MaxAddrs)
+		return nil, fmt.Errorf("bpf: %w: %d addresses, want at most %d; remove some from the interface", ErrConfig,
+			len(want), MaxAddrs)
 	}
 	return want, nil
 }

@@ -172,7 +172,8 @@ func Holder(ifname string, ifindex int) (*BusyError, error) {
 	}
 	for _, m := range []Mode{Native, Generic} {
 		if id := on[m]; id != 0 {
-			return &BusyError{Interface: ifname, Mode: m, ProgramID: id, Name: programName(id), LinkID: linkOf(id, ifindex)}, nil
+			return &BusyError{Interface: ifname, Mode: m, ProgramID: id, Name: programName(id),
+				LinkID: linkOf(id, ifindex)}, nil
 		}
 	}
 	return nil, nil

@@ -36,7 +36,8 @@ var ErrEnded = errno.New("what is pinned there has ended with its interface", sy
 // shared returns the maps that the next program will share, by name.
 func (p *Program) shared() map[string]*ebpf.Map {
 	m := &p.objects.steerMaps
-	return map[string]*ebpf.Map{steerMapSockets: m.Sockets, steerMapExecutors: m.Executors, steerMapCounters: m.Counters, steerMapServed: m.Served}
+	return map[string]*ebpf.Map{steerMapSockets: m.Sockets, steerMapExecutors: m.Executors,
+		steerMapCounters: m.Counters, steerMapServed: m.Served}
 }
 
 // Pin keeps the attached program in a folder of a BPF file system, where it outlives
@@ -130,7 +131,8 @@ func (p *Program) Replace() error {
 	case p.closed:
 		return ErrClosed
 	case p.link == nil || p.pinned == "" && !p.stays:
-		return fmt.Errorf("bpf: %w: a program that was neither adopted nor taken over replaces none; attach it", ErrConfig)
+		return fmt.Errorf("bpf: %w: a program that was neither adopted nor taken over replaces none; attach it",
+			ErrConfig)
 	}
 	if err := p.link.Update(p.objects.XdpfabSteer); err != nil {
 		return explain("updating the program in place", err)
@@ -198,12 +200,15 @@ func loadOver(cfg Config, queues int, open func(name string) (*ebpf.Map, error))
 		}
 		maps[name] = m
 	}
-	if m := maps[steerMapCounters]; m.MaxEntries() != uint32(NumReasons) { // of a version with other reasons: they begin anew
+	// of a version with other reasons: they begin anew
+	if m := maps[steerMapCounters]; m.MaxEntries() != uint32(NumReasons) {
 		delete(maps, steerMapCounters)
 		_ = m.Close()
 	}
 	if n := int(maps[steerMapSockets].MaxEntries()) / Lanes; n != queues {
-		return nil, fmt.Errorf("bpf: %w: the program that is there has %d receive queues, and this one %d; want as many", ErrConfig, n, queues)
+		return nil,
+			fmt.Errorf("bpf: %w: the program that is there has %d receive queues, and this one %d; want as many",
+				ErrConfig, n, queues)
 	}
 	cfg.Addrs = nil
 	p, err := loadWith(cfg, queues, &ebpf.CollectionOptions{MapReplacements: maps})

@@ -66,7 +66,8 @@ func loadWith(cfg Config, queues int, o *ebpf.CollectionOptions) (*Program, erro
 	}
 	spec.Maps[steerMapSockets].MaxEntries = uint32(queues * Lanes)
 
-	p := &Program{queues: queues, allowGeneric: cfg.AllowGeneric, udp: cfg.UDP, execute: cfg.Execute, addrs: map[address]struct{}{}}
+	p := &Program{queues: queues, allowGeneric: cfg.AllowGeneric, udp: cfg.UDP, execute: cfg.Execute,
+		addrs: map[address]struct{}{}}
 	if err := spec.LoadAndAssign(&p.objects, o); err != nil {
 		return nil, explain("loading the XDP program", err)
 	}

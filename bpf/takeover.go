@@ -134,7 +134,8 @@ func mayNotGeneric(ifindex int) error {
 	if i, err := net.InterfaceByIndex(ifindex); err == nil {
 		name = i.Name
 	}
-	return fmt.Errorf("bpf: %s: the program that was left runs in generic mode: %w; set AllowGeneric", name, ErrNoNative)
+	return fmt.Errorf("bpf: %s: the program that was left runs in generic mode: %w; set AllowGeneric", name,
+		ErrNoNative)
 }
 
 // place returns the link, and how its program runs; nil if it has been detached. One that

@@ -40,7 +40,9 @@ const callsAtOnce = 4
 
 // takeCalls runs functions that other goroutines have handed to Soon and Call.
 func (e *Engine) takeCalls() int {
-	n := min(len(e.calls), callsAtOnce) // before the errands are taken: those that were left before one of these calls are among them
+	// before the errands are taken: those that were left before one of these calls are
+	// among them
+	n := min(len(e.calls), callsAtOnce)
 	e.errands.mu.Lock()
 	errands := e.errands.all
 	e.errands.all = nil

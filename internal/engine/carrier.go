@@ -65,9 +65,10 @@ const (
 // hands. It belongs to the engine's thread.
 type carriage struct {
 	Carrier
-	parts  []carriedPart                                               // by tag
-	free   []uint32                                                    // tags
-	fed    []*carriedStream                                            // operations of which parts are still to be handed over
+	parts []carriedPart // by tag
+	free  []uint32      // tags
+	// operations of which parts are still to be handed over
+	fed    []*carriedStream
 	posted bool                                                        // since the last Flush
 	lives  atomic.Uint32                                               // other processes that have ended
 	done   func(tag uint32, c *Completion, life uint64, result []byte) // completed

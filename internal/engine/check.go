@@ -14,9 +14,11 @@ import (
 // thread only.
 func (e *Engine) Check() error {
 	if len(e.unsettled) > 0 || e.sent > 0 {
-		return fmt.Errorf("engine: %d sessions not settled and %d packets not flushed after a step", len(e.unsettled), e.sent)
+		return fmt.Errorf("engine: %d sessions not settled and %d packets not flushed after a step",
+			len(e.unsettled), e.sent)
 	}
-	return errors.Join(e.table.check(), e.checkDirty(), e.checkWaiters(), e.checkTargets(), e.checkConns(), e.checkFlights())
+	return errors.Join(e.table.check(), e.checkDirty(), e.checkWaiters(), e.checkTargets(), e.checkConns(),
+		e.checkFlights())
 }
 
 // check makes sure that every entry is found where its slot says.
@@ -33,7 +35,8 @@ func (t *table) check() error {
 		}
 	}
 	if len(t.free)+len(t.all) != len(t.byIndex) {
-		return fmt.Errorf("table: %d indexes are free and %d in use, want %d together", len(t.free), len(t.all), len(t.byIndex))
+		return fmt.Errorf("table: %d indexes are free and %d in use, want %d together", len(t.free), len(t.all),
+			len(t.byIndex))
 	}
 	return nil
 }
@@ -49,7 +52,8 @@ func (e *Engine) checkDirty() error {
 		n := times[o]
 		delete(times, o)
 		if listed != (n == 1) || n > 1 || o.due() && !listed {
-			return fmt.Errorf("engine: a session (%T) is on the list of those with frames to send %d times (it has some: %t; it is marked as listed: %t)", o, n, o.due(), listed)
+			return fmt.Errorf("engine: a session (%T) is on the list of those with frames to send %d times (it has "+
+				"some: %t; it is marked as listed: %t)", o, n, o.due(), listed)
 		}
 		return nil
 	}
@@ -81,7 +85,8 @@ func (e *Engine) checkWaiters() error {
 	listed := map[*target]bool{}
 	for _, t := range e.waiters.all {
 		if t.slot.id == 0 || !t.waits || listed[t] {
-			return fmt.Errorf("engine: a session that has ended (%t) waits for room (%t), or is listed twice (%t)", t.slot.id == 0, t.waits, listed[t])
+			return fmt.Errorf("engine: a session that has ended (%t) waits for room (%t), or is listed twice (%t)",
+				t.slot.id == 0, t.waits, listed[t])
 		}
 		listed[t] = true
 	}
@@ -102,7 +107,8 @@ func (e *Engine) checkTargets() error {
 			continue
 		}
 		if p := t.pair; p.owner != e || p.current != t && p.former != t {
-			return fmt.Errorf("engine: session %#x is not a session of its pair, or the pair belongs to another queue", uint32(t.slot.id))
+			return fmt.Errorf("engine: session %#x is not a session of its pair, or the pair belongs to another queue",
+				uint32(t.slot.id))
 		}
 		if e.parties[t.party.key] != t.party {
 			return fmt.Errorf("engine: the party %v of session %#x is not known", t.party.key, uint32(t.slot.id))
@@ -111,7 +117,8 @@ func (e *Engine) checkTargets() error {
 		accepted++
 	}
 	if accepted != e.accepted || len(sessions) != len(e.parties) {
-		return fmt.Errorf("engine: the table has %d accepted sessions of %d parties, but the counts are %d and %d", accepted, len(sessions), e.accepted, len(e.parties))
+		return fmt.Errorf("engine: the table has %d accepted sessions of %d parties, but the counts are %d and %d",
+			accepted, len(sessions), e.accepted, len(e.parties))
 	}
 	sizes, most := make(map[int]int), 0
 	for key, n := range sessions {
@@ -126,7 +133,8 @@ func (e *Engine) checkTargets() error {
 	}
 	for n := 1; n < len(e.sizes); n++ {
 		if e.sizes[n] != sizes[n] {
-			return fmt.Errorf("engine: %d parties have %d sessions each, but the count of such parties is %d", sizes[n], n, e.sizes[n])
+			return fmt.Errorf("engine: %d parties have %d sessions each, but the count of such parties is %d", sizes[n],
+				n, e.sizes[n])
 		}
 	}
 	return nil
@@ -173,7 +181,8 @@ func (e *Engine) checkFlights() error {
 	for r := range e.starved {
 		remotes[r] = true
 		if r.listed || !r.starved() {
-			return errors.New("engine: a peer with something to pack is among those that wait for the next part of an operation")
+			return errors.New(
+				"engine: a peer with something to pack is among those that wait for the next part of an operation")
 		}
 	}
 	for _, x := range e.table.all {
@@ -195,16 +204,20 @@ func (e *Engine) checkFlights() error {
 	taken := map[*Ring]int{}
 	for f, n := range segments {
 		if f.pending != n {
-			return fmt.Errorf("engine: an operation counts %d segments in flight, but frames and watches have %d", f.pending, n)
+			return fmt.Errorf("engine: an operation counts %d segments in flight, but frames and watches have %d",
+				f.pending, n)
 		}
 		taken[f.ring]++
 	}
 	for _, r := range e.rings {
 		if n := r.under(); n != taken[r] {
-			return fmt.Errorf("engine: %d operations of a ring are under way, but frames, queues and watches have %d", n, taken[r])
+			return fmt.Errorf("engine: %d operations of a ring are under way, but frames, queues and watches have %d",
+				n, taken[r])
 		}
 		if r.following != following[r] || r.following > len(r.free) {
-			return fmt.Errorf("engine: a ring counts %d followers and has %d free flights, but frames have %d followers", r.following, len(r.free), following[r])
+			return fmt.Errorf(
+				"engine: a ring counts %d followers and has %d free flights, but frames have %d followers", r.following,
+				len(r.free), following[r])
 		}
 	}
 	return nil
@@ -230,11 +243,13 @@ func (c *conn) countSegments(segments map[*flight]uint32, following map[*Ring]in
 			}
 		}
 		if n != len(g.followers) {
-			return fmt.Errorf("engine: session %#x has %d followers in a frame, but the segments have %d", uint32(c.slot.id), len(g.followers), n)
+			return fmt.Errorf("engine: session %#x has %d followers in a frame, but the segments have %d",
+				uint32(c.slot.id), len(g.followers), n)
 		}
 	}
 	if waits := c.ini.InFlight(); frames != waits {
-		return fmt.Errorf("engine: session %#x waits for the answers to %d frames, but knows the operations of %d", uint32(c.slot.id), waits, frames)
+		return fmt.Errorf("engine: session %#x waits for the answers to %d frames, but knows the operations of %d",
+			uint32(c.slot.id), waits, frames)
 	}
 	return nil
 }
@@ -245,13 +260,15 @@ func (c *conn) checkStage() error {
 	s := &c.stage
 	switch {
 	case (s.buf == nil) != (s.cargo == nil) || s.buf == nil && s.leader != nil:
-		return fmt.Errorf("engine: session %#x has a frame without a list of operations, or the other way round", uint32(c.slot.id))
+		return fmt.Errorf("engine: session %#x has a frame without a list of operations, or the other way round",
+			uint32(c.slot.id))
 	case s.buf == nil:
 		return nil
 	case c.over() || c.r.conn != c || !c.r.listed:
 		return fmt.Errorf("engine: session %#x has a frame, but nothing is going to send it", uint32(c.slot.id))
 	case !s.simple || s.w.Ops() == 0 || s.w.Ops() != s.cargo.ops():
-		return fmt.Errorf("engine: session %#x keeps a frame of %d records for %d operations, all of them simple: %t; want as many of both, at least one, and simple ones only",
+		return fmt.Errorf("engine: session %#x keeps a frame of %d records for %d operations, all of them simple: "+
+			"%t; want as many of both, at least one, and simple ones only",
 			uint32(c.slot.id), s.w.Ops(), s.cargo.ops(), s.simple)
 	}
 	return nil

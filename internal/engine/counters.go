@@ -49,7 +49,8 @@ type Counters [numCounters]uint64
 
 var counterNames = [verdictBase]string{
 	"packets_received", "packets_sent", "ops_sent", "frames_resent", "requests_executed", "ops_executed",
-	"hellos", "hellos_unauthorized", "sessions_opened", "sessions_accepted", "sessions_retired", "sessions_evicted", "messages_stalled",
+	"hellos", "hellos_unauthorized", "sessions_opened", "sessions_accepted", "sessions_retired", "sessions_evicted",
+	"messages_stalled",
 	"peers_restarted", "sessions_failed",
 	"unknown_session", "stale_epoch", "invalid", "handed_over", "port_errors",
 }

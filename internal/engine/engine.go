@@ -176,7 +176,8 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("engine: MTU of %d bytes: want at least %d", cfg.MTU, wire.MinMTU)
 	}
 	if cfg.Sessions < 0 || cfg.Sessions > wire.MaxSessions {
-		return nil, fmt.Errorf("engine: %d sessions: want 1..%d, or 0 for %d", cfg.Sessions, wire.MaxSessions, defaultSessions)
+		return nil, fmt.Errorf("engine: %d sessions: want 1..%d, or 0 for %d", cfg.Sessions, wire.MaxSessions,
+			defaultSessions)
 	}
 	if cfg.Buffers < 0 {
 		return nil, fmt.Errorf("engine: %d buffers: want at least 1, or 0 for %d", cfg.Buffers, defaultBuffers)

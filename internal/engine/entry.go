@@ -117,7 +117,9 @@ const (
 	CompletedTransfer                   // of a remote read or write; of an atomic without it
 	CompletedSend                       // of a message
 	CompletedTagged                     // of one with a tag, or an atomic on the buffer of a tagged receive
-	CompletedOpen                       // from a Carrier: the outcome is unknown, and another completion tells it when it is known, or never will be
+	// from a Carrier: the outcome is unknown, and another completion tells it when it
+	// is known, or never will be
+	CompletedOpen
 )
 
 // InlineResult is the number of bytes of a result that a completion has room for.
@@ -215,8 +217,10 @@ func (x *Entry) Transfer(verb wire.Verb, count uint32) {
 
 // malformed reports whether the entry describes no operation that the engine can run.
 func (x *Entry) malformed() bool {
-	return x.Flags&^knownFlags != 0 || x.Data != 0 && x.Flags&FlagData == 0 || x.Flags&FlagData != 0 && !x.Verb.Array() && !x.Verb.Message() ||
-		x.Verb == wire.VerbPart || x.Flags&FlagMatch != 0 && !x.Verb.Message() || x.Verb.TaggedAtomic() && x.misshapen() ||
+	return x.Flags&^knownFlags != 0 || x.Data != 0 && x.Flags&FlagData == 0 ||
+		x.Flags&FlagData != 0 && !x.Verb.Array() && !x.Verb.Message() ||
+		x.Verb == wire.VerbPart || x.Flags&FlagMatch != 0 && !x.Verb.Message() ||
+		x.Verb.TaggedAtomic() && x.misshapen() ||
 		x.Flags&FlagOutside == 0 && x.inlineLen() > InlineLen
 }
 

@@ -18,13 +18,15 @@ type flight struct {
 	noted   bool // with FlagData: the notice has been packed
 	Submission
 
-	next    *flight            // in the remote's queue
-	later   *Later             // of a stand-in: where the outcome will be told
-	extent  int                // index of the first of Extents with elements to pack
-	bad     Result             // the first failure, when failed
-	inline  [InlineResult]byte // the result, if there is no other place for it
-	by      uint32             // with FlagData: the unit that the records are in, see conn.nextUnit; with a carrier: its number of the peer
-	covered uint32             // with FlagData: how many records have been packed
+	next   *flight            // in the remote's queue
+	later  *Later             // of a stand-in: where the outcome will be told
+	extent int                // index of the first of Extents with elements to pack
+	bad    Result             // the first failure, when failed
+	inline [InlineResult]byte // the result, if there is no other place for it
+	// with FlagData: the unit that the records are in, see conn.nextUnit; with a
+	// carrier: its number of the peer
+	by      uint32
+	covered uint32 // with FlagData: how many records have been packed
 	_       [8]byte
 }
 

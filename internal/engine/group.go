@@ -29,7 +29,8 @@ const passing = 256
 
 // NewGroup joins engines; engines[i] serves the i-th queue from that of engines[0] on.
 func NewGroup(engines []*Engine) *Group {
-	g := &Group{engines: engines, first: engines[0].cfg.Queue, buffers: make(chan []byte, passing), outside: engines[0].cfg.Outside,
+	g := &Group{engines: engines, first: engines[0].cfg.Queue, buffers: make(chan []byte, passing),
+		outside:  engines[0].cfg.Outside,
 		passages: make([]atomic.Pointer[passage], len(engines)*len(engines))}
 	for range passing {
 		g.buffers <- nil // allocated at first use: most groups never pass a packet

@@ -41,7 +41,8 @@ func (e *Engine) onHello(h *wire.Header, payload []byte) {
 			epoch = e.accept(h, &m, src, p, key, &ack)
 		}
 	}
-	if ack.Status == wire.HelloChallenge || ack.Status == wire.HelloAccepted { // no other answer is the beginning of a session
+	// no other answer is the beginning of a session
+	if ack.Status == wire.HelloChallenge || ack.Status == wire.HelloAccepted {
 		ack.Options.Resident = e.cfg.Resident
 	}
 	e.reply(e.pathTo(src, m.Options.Class), func(b []byte) int {
@@ -61,7 +62,8 @@ func (e *Engine) elsewhere(endpoint uint16) bool {
 
 // door judges whether a hello comes from where it claims, and whether it proves the key
 // of the endpoint that it is for, which it returns.
-func (e *Engine) door(m *wire.HelloMsg, payload []byte, src *wire.Source) (key *session.Key, status wire.HelloStatus, cookie wire.Cookie) {
+func (e *Engine) door(m *wire.HelloMsg, payload []byte, src *wire.Source) (key *session.Key, status wire.HelloStatus,
+	cookie wire.Cookie) {
 	var from [64]byte
 	ok, cookie := e.pairs.proven(e.now, m, sourceBytes(from[:0], src))
 	if !ok {
@@ -105,7 +107,8 @@ func (e *Engine) admit(m *wire.HelloMsg) wire.HelloStatus {
 // accept fills in the answer to a proven hello and returns the session's epoch. The
 // session is the present one, if the hello is a repetition, or a new one. The pair is
 // owned by e.
-func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pair, key *session.Key, ack *wire.HelloAckMsg) uint32 {
+func (e *Engine) accept(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pair, key *session.Key,
+	ack *wire.HelloAckMsg) uint32 {
 	defer e.pairs.settle(p, e.now)
 	t := p.current
 	switch {
@@ -140,7 +143,8 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 	t := &target{
 		e: e, pair: p, party: owner, path: e.pathTo(src, m.Options.Class), class: m.Options.Class,
 		nonce: m.Nonce, epoch: uint32(e.cfg.Random()), remote: m.Session, endpoint: m.Endpoint, key: key,
-		traffic: Traffic{Sessions: 1}, events: e.eventsFor(m), from: src.Addr(), keep: max(int64(e.cfg.Session.IdleRetire), int64(m.Keep)*int64(time.Second)),
+		traffic: Traffic{Sessions: 1}, events: e.eventsFor(m), from: src.Addr(),
+		keep: max(int64(e.cfg.Session.IdleRetire), int64(m.Keep)*int64(time.Second)),
 	}
 	if !e.room(owner) || !e.table.add(t) {
 		return nil

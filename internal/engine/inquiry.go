@@ -22,7 +22,8 @@ type Inquiry struct {
 // called once, on the engine's thread, with the answer; why is [session.Alive] if the
 // request was accepted, and otherwise the reason why there will be no connection. It is
 // not called after Cancel. data is the caller's. Engine's thread only.
-func (o *Origin) Ask(link wire.Link, lane uint8, endpoint uint16, data []byte, done func(wire.Connection, session.Reason)) (*Inquiry, error) {
+func (o *Origin) Ask(link wire.Link, lane uint8, endpoint uint16, data []byte,
+	done func(wire.Connection, session.Reason)) (*Inquiry, error) {
 	e := o.e
 	t, err := wire.NewTemplate(link)
 	if err != nil {
@@ -34,8 +35,10 @@ func (o *Origin) Ask(link wire.Link, lane uint8, endpoint uint16, data []byte, d
 		return q, nil
 	}
 	p := session.Params{
-		Local: q.slot.id, Lane: lane, Endpoint: endpoint, MaxFrame: e.maxFrame(&q.path), Nonce: e.cfg.Random(), Origin: o.id,
-		Options: wire.Options{Class: link.Class, Connection: wire.Connection{Set: true, Endpoint: o.endpoint, Origin: o.id}}, Key: o.key,
+		Local: q.slot.id, Lane: lane, Endpoint: endpoint, MaxFrame: e.maxFrame(&q.path), Nonce: e.cfg.Random(),
+		Origin: o.id,
+		Options: wire.Options{Class: link.Class,
+			Connection: wire.Connection{Set: true, Endpoint: o.endpoint, Origin: o.id}}, Key: o.key,
 	}
 	p.Options.Connection.Fill(data)
 	q.asker = session.NewAsker(o.cfg, p, e.now)

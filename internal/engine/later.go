@@ -49,7 +49,8 @@ func (l *Later) settle(f *flight, r Result) {
 // results that have arrived and the failure, if any. If a part of an array was never
 // sent, the array can no longer succeed.
 func standIn(f *flight) *flight {
-	in := &flight{later: &Later{done: make(chan struct{})}, sent: f.elements(), noted: true, ran: f.ran, failed: f.failed, bad: f.bad}
+	in := &flight{later: &Later{done: make(chan struct{})}, sent: f.elements(), noted: true, ran: f.ran,
+		failed: f.failed, bad: f.bad}
 	if in.Entry = f.Entry; f.Flags&FlagStream != 0 {
 		in.SetStream(f.Stream.apart())
 	} else {

@@ -29,7 +29,8 @@ func (t *target) memo() []byte {
 	text, _ := json.Marshal(PairState{ // it has nothing that could fail
 		Origin: p.key.origin, Endpoint: p.key.endpoint, Serial: p.serial,
 		Current: &TargetState{
-			ID: t.slot.id, Nonce: t.nonce, Epoch: t.epoch, Remote: t.remote, Link: t.path.Link(t.class), Features: t.features, Frame: t.frame,
+			ID: t.slot.id, Nonce: t.nonce, Epoch: t.epoch, Remote: t.remote, Link: t.path.Link(t.class),
+			Features: t.features, Frame: t.frame,
 			Keep: t.keep, From: t.from, Party: t.party.key, Key: t.key.Digest(nil),
 		},
 	})
@@ -94,7 +95,9 @@ func (l *LeftSession) pair() (*PairState, error) {
 // merge adds another session of the pair.
 func (s *PairState) merge(x *PairState) error {
 	if s.Current != nil && x.Current != nil || s.Former != nil && x.Former != nil {
-		return fmt.Errorf("engine: a second session of origin %#x to endpoint %d in the same state; want one of the two", s.Origin, s.Endpoint)
+		return fmt.Errorf(
+			"engine: a second session of origin %#x to endpoint %d in the same state; want one of the two",
+			s.Origin, s.Endpoint)
 	}
 	if later(x.Serial, s.Serial) {
 		s.Serial = x.Serial

@@ -33,7 +33,8 @@ func (c *conn) packMessage(w *wire.RecordWriter, f *flight, seg *segment) {
 		return
 	}
 	m := wire.Message{
-		Begins: f.sent == 0, Tagged: f.Verb == wire.VerbTagged, HasData: f.Flags&FlagData != 0, Match: f.Flags&FlagMatch != 0,
+		Begins: f.sent == 0, Tagged: f.Verb == wire.VerbTagged, HasData: f.Flags&FlagData != 0,
+		Match:  f.Flags&FlagMatch != 0,
 		Length: uint64(f.Count), Offset: uint64(f.sent), Tag: f.Key, Data: f.Data, Source: c.r.origin.endpoint,
 	}
 	_, rest := f.page()

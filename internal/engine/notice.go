@@ -83,7 +83,8 @@ func (f *flight) waits(c *conn) bool {
 // If a part is in another unit, all is known to have succeeded, and the notice covers
 // nothing.
 func (c *conn) packNotice(w *wire.RecordWriter, f *flight, seg *segment) {
-	n := wire.Notice{Data: f.Data, Length: uint64(f.bytes()), Source: c.r.origin.endpoint, Returns: f.Verb.Returns(), Transfer: f.Verb.Transfer()}
+	n := wire.Notice{Data: f.Data, Length: uint64(f.bytes()), Source: c.r.origin.endpoint, Returns: f.Verb.Returns(),
+		Transfer: f.Verb.Transfer()}
 	if f.by == c.unit {
 		n.Covers = f.covered
 	}

@@ -41,7 +41,8 @@ type identity struct {
 // NewOrigin returns a new source of operations: the endpoint of that number on this node.
 // Any goroutine may call it.
 func (e *Engine) NewOrigin(endpoint uint16) *Origin {
-	return &Origin{e: e, id: e.cfg.Random(), endpoint: endpoint, cfg: &e.cfg.Session, remotes: map[identity]*remote{}, buffers: e.reqs}
+	return &Origin{e: e, id: e.cfg.Random(), endpoint: endpoint, cfg: &e.cfg.Session, remotes: map[identity]*remote{},
+		buffers: e.reqs}
 }
 
 // NewUnorderedOrigin returns a new source of operations of which only the fenced ones

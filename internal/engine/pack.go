@@ -158,7 +158,8 @@ func (r *remote) packOp(w *wire.RecordWriter, f *flight) segment {
 
 // packArray appends a record of the operation's next elements, which lie at offset: as
 // many of count as fit. It returns their number.
-func (r *remote) packArray(w *wire.RecordWriter, f *flight, seg *segment, rec *wire.Record, offset uint64, count uint32) uint32 {
+func (r *remote) packArray(w *wire.RecordWriter, f *flight, seg *segment, rec *wire.Record, offset uint64,
+	count uint32) uint32 {
 	if count == 0 {
 		packNothing(w, f, seg, rec, offset)
 		return 0

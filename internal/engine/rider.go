@@ -51,7 +51,8 @@ func (t *target) onRider(r wire.Rider) bool {
 		e.count[Invalid]++
 		return false
 	}
-	if c, ok := e.table.find(wire.SessionID(r.Session)).(*conn); ok && c.path.Answers(e.at.packet) && !e.putOff(c, r.PSN) {
+	if c, ok := e.table.find(wire.SessionID(r.Session)).(*conn); ok && c.path.Answers(e.at.packet) &&
+		!e.putOff(c, r.PSN) {
 		e.look()
 		c.happened(c.ini.Ridden(e.now, r.PSN))
 	}

@@ -95,7 +95,8 @@ func (c *conn) join(f *flight) bool {
 // extend adds a simple operation to the run at the end of the frame, if it fits there;
 // the caller notes the flight in the list of segments.
 func (s *stage) extend(w *Word) bool {
-	return w.key == s.last.key && w.incarnation == s.last.incarnation && w.head == s.last.head && s.w.Extend(w.Offset, w.Operand)
+	return w.key == s.last.key && w.incarnation == s.last.incarnation && w.head == s.last.head &&
+		s.w.Extend(w.Offset, w.Operand)
 }
 
 // note adds a simple operation, which is in the frame now, to the list of segments.

@@ -148,7 +148,8 @@ func (f *flight) storePart(place int, value []byte) {
 func (s *Stream) apart() *Stream {
 	in := &Stream{fed: s.fed}
 	for _, p := range s.parts {
-		in.parts = append(in.parts, &Part{Count: p.Count, Result: slices.Clone(p.Result), first: p.first, stored: p.stored})
+		in.parts = append(in.parts,
+			&Part{Count: p.Count, Result: slices.Clone(p.Result), first: p.first, stored: p.stored})
 	}
 	return in
 }

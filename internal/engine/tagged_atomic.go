@@ -8,8 +8,10 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 // as a whole. If the target tells how it ends, the record is the last one of the frame.
 func (c *conn) packCombination(w *wire.RecordWriter, f *flight, seg *segment) {
 	m := wire.Message{
-		Begins: true, Tagged: true, HasData: f.Flags&FlagData != 0, Match: f.Flags&FlagMatch != 0, Tag: f.Key, Data: f.Data, Source: c.r.origin.endpoint,
-		Atomic: wire.TaggedAtomic{Form: f.Verb.Form(), Op: f.Opcode, Datatype: f.Datatype, Count: f.Count, Offset: f.Offset},
+		Begins: true, Tagged: true, HasData: f.Flags&FlagData != 0, Match: f.Flags&FlagMatch != 0, Tag: f.Key,
+		Data: f.Data, Source: c.r.origin.endpoint,
+		Atomic: wire.TaggedAtomic{Form: f.Verb.Form(), Op: f.Opcode, Datatype: f.Datatype, Count: f.Count,
+			Offset: f.Offset},
 	}
 	operand, compare, ok := w.TaggedAtomic(&m)
 	if !ok {

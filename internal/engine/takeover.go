@@ -134,7 +134,8 @@ func (e *Engine) ExportIdle() (all []PairState) {
 	defer ps.mu.Unlock()
 	for x := ps.idle.Front(); x != nil; x = x.Next() {
 		p := x.Value.(*pair)
-		all = append(all, PairState{Origin: p.key.origin, Endpoint: p.key.endpoint, Serial: p.serial, Last: p.last, Kept: p.kept, Idle: e.now - p.since})
+		all = append(all, PairState{Origin: p.key.origin, Endpoint: p.key.endpoint, Serial: p.serial, Last: p.last,
+			Kept: p.kept, Idle: e.now - p.since})
 	}
 	return all
 }
@@ -192,8 +193,10 @@ func (t *target) state() (*TargetState, error) {
 	}
 	state, err := served.State(t.e.lived)
 	return &TargetState{
-		ID: t.slot.id, Nonce: t.nonce, Epoch: t.epoch, Remote: t.remote, Link: t.path.Link(t.class), Features: t.features, Frame: t.frame,
-		Keep: t.keep, From: t.from, Party: t.party.key, Key: t.key.Digest(nil), Ended: t.ended, Waits: t.waits, Midway: t.midway, Served: state,
+		ID: t.slot.id, Nonce: t.nonce, Epoch: t.epoch, Remote: t.remote, Link: t.path.Link(t.class),
+		Features: t.features, Frame: t.frame,
+		Keep: t.keep, From: t.from, Party: t.party.key, Key: t.key.Digest(nil), Ended: t.ended, Waits: t.waits,
+		Midway: t.midway, Served: state,
 	}, err
 }
 
@@ -269,7 +272,8 @@ func (e *Engine) importTarget(s *TargetState, p *pair) (*target, error) {
 	}
 	t.path.SetFlow(t.remote)
 	params := session.TargetParams{
-		Local: s.ID, Remote: t.remote, Endpoint: t.endpoint, Epoch: t.epoch, MaxFrame: t.frame, Window: e.cfg.Session.Window,
+		Local: s.ID, Remote: t.remote, Endpoint: t.endpoint, Epoch: t.epoch, MaxFrame: t.frame,
+		Window:   e.cfg.Session.Window,
 		Features: t.features, Kind: t.path.Kind(), Class: t.class, Party: s.Party, Memo: t.memo,
 	}
 	gone := !t.ended && !e.rebind(t, &params, s.Key)
@@ -305,7 +309,8 @@ func (t *target) restore(s *TargetState, p session.TargetParams) error {
 	}
 	err := mobile.Restore(s.Served, e.lived)
 	if t.s = mobile; err == nil && !e.table.place(t, s.ID) {
-		err = fmt.Errorf("its id is %#x, which is in use here or out of range; want a table of as many sessions, %d, and the same queue", uint32(s.ID), len(e.table.byIndex))
+		err = fmt.Errorf("its id is %#x, which is in use here or out of range; want a table of as many sessions, %d, "+
+			"and the same queue", uint32(s.ID), len(e.table.byIndex))
 	}
 	if err != nil {
 		mobile.Detach()

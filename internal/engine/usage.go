@@ -15,5 +15,6 @@ type Usage struct {
 
 // Usage returns the room that the engine has in use. Engine's thread only.
 func (e *Engine) Usage() Usage {
-	return Usage{Requests: e.reqs.Usage(), Sessions: len(e.table.all), Limit: e.cfg.Sessions, Accepted: e.accepted, Parties: len(e.parties)}
+	return Usage{Requests: e.reqs.Usage(), Sessions: len(e.table.all), Limit: e.cfg.Sessions, Accepted: e.accepted,
+		Parties: len(e.parties)}
 }

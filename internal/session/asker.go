@@ -31,7 +31,8 @@ type Asker struct {
 // NewAsker returns a request that begins with a hello on the next Emit. The request is
 // Params.Options.Connection.
 func NewAsker(cfg *Config, p Params, now int64) *Asker {
-	return &Asker{cfg: cfg, p: p, due: true, began: now, seenAt: now, pace: int64(cfg.RTOMin), timer: now + int64(cfg.RTOMin)}
+	return &Asker{cfg: cfg, p: p, due: true, began: now, seenAt: now, pace: int64(cfg.RTOMin),
+		timer: now + int64(cfg.RTOMin)}
 }
 
 // Outcome returns the answer, once there is one. why is Alive if the request was

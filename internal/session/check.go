@@ -19,11 +19,13 @@ func (t *Target) Check() error {
 		return fmt.Errorf("target: frames %#x that ran ahead are outside the window", bad)
 	}
 	if t.heldMask != 0 && t.anyOrder && !t.messages || t.ahead != 0 && !t.anyOrder || t.ahead&t.heldMask != 0 {
-		return fmt.Errorf("target: frames %#x are held, and %#x ran ahead; without order: %t; with messages: %t", t.heldMask, t.ahead, t.anyOrder, t.messages)
+		return fmt.Errorf("target: frames %#x are held, and %#x ran ahead; without order: %t; with messages: %t",
+			t.heldMask, t.ahead, t.anyOrder, t.messages)
 	}
 	cached := window(t.freed+1, t.expected) | t.ahead
 	if bad := t.toSend &^ cached; bad != 0 {
-		return fmt.Errorf("target: answers to frames %#x are due, but the cache has answers to frames %#x only", t.toSend, cached)
+		return fmt.Errorf("target: answers to frames %#x are due, but the cache has answers to frames %#x only",
+			t.toSend, cached)
 	}
 	if bad := t.heldMask &^ window(t.expected, t.freed+MaxWindow+1); bad != 0 {
 		return fmt.Errorf("target: early frames %#x are outside the window", bad)
@@ -37,7 +39,8 @@ func (t *Target) Check() error {
 			return fmt.Errorf("target: slot %d has an answer, but belongs to no frame", i)
 		}
 		if held := t.heldMask&bit != 0; held != (t.held[i].buf != nil) {
-			return fmt.Errorf("target: slot %d: an early frame is marked as held: %t; there is a buffer for it: %t", i, held, !held)
+			return fmt.Errorf("target: slot %d: an early frame is marked as held: %t; there is a buffer for it: %t", i,
+				held, !held)
 		}
 	}
 	return nil
@@ -77,7 +80,8 @@ func (s *Initiator) Check() error {
 	}
 	for i := range s.reqs {
 		if waits := s.wait&(1<<i) != 0; waits != (s.reqs[i].buf != nil) {
-			return fmt.Errorf("initiator: slot %d: a frame is marked as waiting: %t; there is a buffer for it: %t", i, waits, !waits)
+			return fmt.Errorf("initiator: slot %d: a frame is marked as waiting: %t; there is a buffer for it: %t", i,
+				waits, !waits)
 		}
 	}
 	return nil

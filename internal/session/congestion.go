@@ -12,10 +12,12 @@ type congestion struct {
 	window float64 // frames, from 1 to the session's window
 	slow   bool    // still doubling each round trip
 	cutAt  int64   // time of the last decrease
-	most   int64   // upper bound of base, ns: a session that begins while there is a queue would take its delay for the path's
-	base   int64   // shortest round trip of the last two periods, ns
-	next   int64   // shortest of the period under way
-	flipAt int64   // when that period ends
+	// upper bound of base, ns: a session that begins while there is a queue would take
+	// its delay for the path's
+	most   int64
+	base   int64 // shortest round trip of the last two periods, ns
+	next   int64 // shortest of the period under way
+	flipAt int64 // when that period ends
 }
 
 const (

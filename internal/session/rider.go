@@ -11,7 +11,8 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 // is due and says no more than that every request has succeeded without results. The ack
 // of a duplicate never rides: if riders do not arrive, frames of their own must.
 func (t *Target) Rider() (wire.Rider, bool) {
-	if t.toSend == 0 || t.infoDue || t.nakDue || t.echoDue || t.resetDue != 0 || t.waits || t.frozen || t.heldMask|t.ahead != 0 {
+	if t.toSend == 0 || t.infoDue || t.nakDue || t.echoDue || t.resetDue != 0 || t.waits || t.frozen ||
+		t.heldMask|t.ahead != 0 {
 		return wire.Rider{}, false
 	}
 	for psn := t.freed + 1; psn != t.expected; psn++ {

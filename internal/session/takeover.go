@@ -52,7 +52,8 @@ func (t *Target) State(now int64) TargetState {
 	s := TargetState{
 		Expected: t.expected, Freed: t.freed, Ahead: t.ahead, ToSend: t.toSend, InfoDue: t.infoDue, NakDue: t.nakDue,
 		ResetDue: t.resetDue, Ended: t.ended, Waits: t.waits, Partly: t.partly, Frozen: t.frozen,
-		Silent: now - t.heardAt, Probes: t.probes, Spared: t.spare == nil, Payload: t.payload, Credit: t.credit, Lane: t.lane,
+		Silent: now - t.heardAt, Probes: t.probes, Spared: t.spare == nil, Payload: t.payload, Credit: t.credit,
+		Lane: t.lane,
 	}
 	for i := range t.cache {
 		if a := &t.cache[i]; a.buf != nil || a.ops != 0 {
@@ -69,7 +70,8 @@ func (t *Target) State(now int64) TargetState {
 // error, the target can only be released.
 func (t *Target) Restore(s *TargetState, now int64) error {
 	if s.Payload > min(t.answers.Size(), t.holds.Size()) {
-		return fmt.Errorf("session of frames with %d bytes of payload: buffers here have %d", s.Payload, t.answers.Size())
+		return fmt.Errorf("session of frames with %d bytes of payload: buffers here have %d", s.Payload,
+			t.answers.Size())
 	}
 	t.expected, t.turn, t.freed, t.ahead, t.toSend = s.Expected, s.Expected, s.Freed, s.Ahead, s.ToSend
 	t.infoDue, t.nakDue, t.resetDue, t.ended = s.InfoDue, s.NakDue, s.ResetDue, s.Ended

@@ -47,7 +47,8 @@ func (t *Target) header(ty wire.Type) wire.Header {
 		Type: ty, Session: t.remote, Epoch: t.epoch, Ack: t.expected - 1,
 		Credit: t.credit, Lane: t.local.Lane(),
 	}
-	if early := (t.heldMask | t.ahead) &^ (1 << (t.expected & slotMask)); early != 0 { // the sack cannot say that the next one is here
+	// the sack cannot say that the next one is here
+	if early := (t.heldMask | t.ahead) &^ (1 << (t.expected & slotMask)); early != 0 {
 		h.Sack = t.sack(early)
 	}
 	if t.waits && ty != wire.Reset {

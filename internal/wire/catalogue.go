@@ -71,8 +71,10 @@ func (e *Entry) Parse(b []byte) Reason {
 		return ReasonBadPayload
 	}
 	le := binary.LittleEndian
-	*e = Entry{Key: le.Uint64(b), Size: le.Uint64(b[8:]), Access: b[16] & (AccessRead | AccessWrite), NameLen: b[17], Datatype: b[18],
-		Total: le.Uint32(b[24:]), Incarnation: le.Uint32(b[28:]), Name: [MaxNameLen]byte(b[32:]), Base: le.Uint64(b[32+MaxNameLen:])}
+	*e = Entry{Key: le.Uint64(b), Size: le.Uint64(b[8:]), Access: b[16] & (AccessRead | AccessWrite), NameLen: b[17],
+		Datatype: b[18],
+		Total:    le.Uint32(b[24:]), Incarnation: le.Uint32(b[28:]), Name: [MaxNameLen]byte(b[32:]),
+		Base: le.Uint64(b[32+MaxNameLen:])}
 	if e.NameLen > MaxNameLen {
 		return ReasonBadName
 	}

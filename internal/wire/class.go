@@ -20,7 +20,8 @@ const (
 // check refuses classes that the headers cannot express.
 func (c Class) check() error {
 	if c.DSCP > maxDSCP || c.PCP > maxPCP {
-		return fmt.Errorf("%w: codepoint %d and priority %d, want at most %d and %d", ErrLink, c.DSCP, c.PCP, maxDSCP, maxPCP)
+		return fmt.Errorf("%w: codepoint %d and priority %d, want at most %d and %d", ErrLink, c.DSCP, c.PCP,
+			maxDSCP, maxPCP)
 	}
 	return nil
 }

@@ -42,7 +42,8 @@ func (c *Connection) parse(value []byte) Reason {
 	if len(value) < connectionHead || len(value) > connectionHead+ConnectionData {
 		return ReasonBadPayload
 	}
-	*c = Connection{Set: true, Endpoint: binary.LittleEndian.Uint16(value), Origin: binary.LittleEndian.Uint64(value[2:])}
+	*c = Connection{Set: true, Endpoint: binary.LittleEndian.Uint16(value),
+		Origin: binary.LittleEndian.Uint64(value[2:])}
 	c.Fill(value[connectionHead:])
 	return ReasonOK
 }

@@ -92,7 +92,8 @@ func (s *Source) single() bool {
 		return false
 	}
 	ip := s.RemoteIP
-	return !ip.IsValid() || !ip.IsUnspecified() && !ip.IsLoopback() && !ip.IsMulticast() && !ip.Is4In6() && ip != broadcast
+	return !ip.IsValid() ||
+		!ip.IsUnspecified() && !ip.IsLoopback() && !ip.IsMulticast() && !ip.Is4In6() && ip != broadcast
 }
 
 var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
@@ -109,14 +110,16 @@ func (s *Source) Addr() Addr {
 // sent to. The caller sets the flow.
 func (s *Source) Reply(c Class) Template {
 	t, _ := NewTemplate(Link{Medium: s.Medium, Kind: s.Kind, VLAN: s.VLAN, Local: s.Local, Remote: s.Remote,
-		LocalIP: s.LocalIP, RemoteIP: s.RemoteIP, Class: c}) // a Source from Decap is consistent; the zero Template is harmless
+		// a Source from Decap is consistent; the zero Template is harmless
+		LocalIP: s.LocalIP, RemoteIP: s.RemoteIP, Class: c})
 	return t
 }
 
 // Strip is Decap for a packet that must be addressed to local. It does not return the
 // sender: nearly every packet belongs to a session, which knows it.
 func Strip(packet []byte, local MAC) (frame []byte, reason Reason) {
-	if len(packet) >= ethLen && binary.BigEndian.Uint16(packet[12:]) == EtherType && MAC(packet) == local && packet[6]&1 == 0 {
+	if len(packet) >= ethLen && binary.BigEndian.Uint16(packet[12:]) == EtherType && MAC(packet) == local &&
+		packet[6]&1 == 0 {
 		return packet[ethLen:], ReasonOK
 	}
 	frame, from, reason := Decap(packet)

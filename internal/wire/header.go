@@ -62,15 +62,20 @@ type Header struct {
 	Epoch   uint32 // incarnation of the pair of endpoints
 	PSN     uint32 // frame sequence number: of the request, or of the request answered
 	Ack     uint32 // cumulative: see the session package
-	Sack    uint64 // bit i: PSN Ack+2+i is here, early; in a hello-ack see Resume.Early, in a request with FlagRider Rider
-	Credit  uint16 // frames that the sender of this frame can take
-	Ops     uint8  // records in a request, echoed by its response; with FlagBusy in others, records of request Ack+1 that have run; else 0
-	Lane    uint8  // the sender's lane
+	// bit i: PSN Ack+2+i is here, early; in a hello-ack see Resume.Early, in a request
+	// with FlagRider Rider
+	Sack   uint64
+	Credit uint16 // frames that the sender of this frame can take
+	// records in a request, echoed by its response; with FlagBusy in others, records of
+	// request Ack+1 that have run; else 0
+	Ops  uint8
+	Lane uint8 // the sender's lane
 }
 
 // flagsOf has the flags that frames of a type may have.
-var flagsOf = [...]uint8{Hello: FlagRetx, HelloAck: FlagRetx, Request: FlagRetx | FlagMessages | FlagRider | FlagPadded, Response: FlagStatus | FlagRetx | FlagBusy,
-	Ack: FlagRetx | FlagBusy | FlagEcho, Nak: FlagRetx | FlagBusy, Reset: FlagRetx, Probe: FlagRetx | FlagEcho}
+var flagsOf = [...]uint8{Hello: FlagRetx, HelloAck: FlagRetx, Request: FlagRetx | FlagMessages | FlagRider | FlagPadded,
+	Response: FlagStatus | FlagRetx | FlagBusy,
+	Ack:      FlagRetx | FlagBusy | FlagEcho, Nak: FlagRetx | FlagBusy, Reset: FlagRetx, Probe: FlagRetx | FlagEcho}
 
 // crcOff is where the checksum lies.
 const crcOff = 30

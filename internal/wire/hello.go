@@ -72,8 +72,9 @@ func (m *HelloMsg) Parse(b []byte) Reason {
 	}
 	le := binary.LittleEndian
 	*m = HelloMsg{Nonce: le.Uint64(b), Session: le.Uint32(b[8:]), Endpoint: le.Uint16(b[12:]),
-		MaxFrame: le.Uint16(b[14:]), Window: le.Uint16(b[16:]), Keep: le.Uint16(b[18:]), Features: Features(le.Uint32(b[20:])),
-		Cookie: Cookie(b[24:]), Resume: getResume(b[40:]), Origin: le.Uint64(b[52:]), Serial: le.Uint32(b[60:])}
+		MaxFrame: le.Uint16(b[14:]), Window: le.Uint16(b[16:]), Keep: le.Uint16(b[18:]),
+		Features: Features(le.Uint32(b[20:])),
+		Cookie:   Cookie(b[24:]), Resume: getResume(b[40:]), Origin: le.Uint64(b[52:]), Serial: le.Uint32(b[60:])}
 	return m.Options.parse(b[HelloLen:], m.Features)
 }
 
@@ -121,10 +122,12 @@ type HelloAckMsg struct {
 	Window   uint16   // agreed, frames
 	Features Features // of the session, if accepted
 	Cookie   Cookie   // for HelloChallenge
-	Resume   Resume   // that of the hello, if the target knows it; all requests up to PSN and those of Early have run, no other ever will
-	Life     uint64   // names this life of the target's process: random, and new after a restart
-	Lost     bool     // the answers of Resume are forgotten, though it is known how far it got
-	Options  Options
+	// that of the hello, if the target knows it; all requests up to PSN and those of
+	// Early have run, no other ever will
+	Resume  Resume
+	Life    uint64 // names this life of the target's process: random, and new after a restart
+	Lost    bool   // the answers of Resume are forgotten, though it is known how far it got
+	Options Options
 }
 
 // Put writes the payload into b, which has room for HelloLen bytes and the options, and
@@ -150,7 +153,8 @@ func (m *HelloAckMsg) Parse(b []byte) Reason {
 	}
 	le := binary.LittleEndian
 	*m = HelloAckMsg{Nonce: le.Uint64(b), Session: le.Uint32(b[8:]), Status: HelloStatus(b[12]),
-		MaxFrame: le.Uint16(b[14:]), Window: le.Uint16(b[16:]), Features: Features(le.Uint32(b[20:])), Cookie: Cookie(b[24:]),
+		MaxFrame: le.Uint16(b[14:]), Window: le.Uint16(b[16:]), Features: Features(le.Uint32(b[20:])),
+		Cookie: Cookie(b[24:]),
 		Resume: getResume(b[40:]), Life: le.Uint64(b[52:]), Lost: b[60] == 1}
 	switch {
 	case b[13]|b[18]|b[19]|b[61]|b[62]|b[63] != 0:

@@ -71,7 +71,8 @@ func (m Medium) Source(packet []byte) Source {
 		return from
 	}
 	w := WayOf(packet)
-	from := Source{Medium: OnSocket, RemoteIP: netip.AddrFrom16(w.From).Unmap(), LocalIP: netip.AddrFrom16(w.To).Unmap()}
+	from := Source{Medium: OnSocket, RemoteIP: netip.AddrFrom16(w.From).Unmap(),
+		LocalIP: netip.AddrFrom16(w.To).Unmap()}
 	from.Kind = Addr{IP: from.RemoteIP}.Kind()
 	return from
 }
@@ -96,7 +97,8 @@ func (l *Link) checkMedium() error {
 	case l.Medium > OnSocket:
 		return fmt.Errorf("%w: unknown medium %d", ErrLink, l.Medium)
 	case l.Medium == OnSocket && (l.Kind == Ethernet || l.VLAN != 0):
-		return fmt.Errorf("%w: %v with VLAN id %d by a UDP socket, want udp4 or udp6 and no VLAN, which is the kernel's to add",
+		return fmt.Errorf(
+			"%w: %v with VLAN id %d by a UDP socket, want udp4 or udp6 and no VLAN, which is the kernel's to add",
 			ErrLink, l.Kind, l.VLAN)
 	}
 	return nil

@@ -50,7 +50,8 @@ func (n *Notice) put(b []byte) {
 // noticeAt decodes the record at b, whose flags have been checked.
 func noticeAt(b []byte) Notice {
 	le := binary.LittleEndian
-	return Notice{Returns: b[1]&noticeReturns != 0, Transfer: b[1]&noticeTransfer != 0, Source: le.Uint16(b[2:]), Covers: le.Uint32(b[4:]), Data: le.Uint64(b[8:]), Length: le.Uint64(b[16:])}
+	return Notice{Returns: b[1]&noticeReturns != 0, Transfer: b[1]&noticeTransfer != 0, Source: le.Uint16(b[2:]),
+		Covers: le.Uint32(b[4:]), Data: le.Uint64(b[8:]), Length: le.Uint64(b[16:])}
 }
 
 // Notice ends the payload with a notice, and reports whether it fits. Nothing can be

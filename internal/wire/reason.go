@@ -38,7 +38,8 @@ const (
 
 var reasonNames = [NumReasons]string{
 	"ok", "truncated", "oversized", "bad encapsulation", "fragment", "not ours", "bad version", "bad crc", "bad type",
-	"reserved type", "bad flags", "bad ops", "bad lane", "bad padding", "bad payload", "bad verb", "reserved verb", "bad datatype", "bad count", "no key",
+	"reserved type", "bad flags", "bad ops", "bad lane", "bad padding", "bad payload", "bad verb", "reserved verb",
+	"bad datatype", "bad count", "no key",
 	"bad name", "trailing bytes", "bad source",
 }
 

@@ -7,7 +7,9 @@ import "encoding/binary"
 // Flags of an array record, which is an atomic or a transfer: which optional fields
 // follow its first four bytes.
 const (
-	RecordKey   uint8 = 1 << 0 // key u64; without it, key and incarnation are those of the previous array record of the frame
+	// key u64; without it, key and incarnation are those of the previous array record
+	// of the frame
+	RecordKey   uint8 = 1 << 0
 	RecordOff64 uint8 = 1 << 1 // offset is u64 instead of u32
 	RecordCount uint8 = 1 << 2 // count u32; without it 1
 	RecordTotal uint8 = 1 << 3 // total u32; without it the count
@@ -83,14 +85,16 @@ type Record struct {
 	Op, Datatype uint8
 	Flags        uint8  // as found on the wire; the encoder chooses its own
 	Count        uint32 // elements in this record
-	Total        uint32 // elements from this record's first to the end of the caller's array: all must lie within the region
-	Ordinal      uint32
-	Key          uint64
-	Incarnation  uint32 // of the region that is meant; 0 for any that has the key
-	Offset       uint64 // bytes
-	Operand      []byte
-	Compare      []byte
-	Name         []byte
+	// elements from this record's first to the end of the caller's array: all must lie
+	// within the region
+	Total       uint32
+	Ordinal     uint32
+	Key         uint64
+	Incarnation uint32 // of the region that is meant; 0 for any that has the key
+	Offset      uint64 // bytes
+	Operand     []byte
+	Compare     []byte
+	Name        []byte
 
 	// Run is the number of operations of a run, each of one element; 0 for any other
 	// record. Offset and, unless they are shared, Operand and Compare are set by Element.

@@ -48,7 +48,8 @@ func (r RecordReader) Rest() (uses Features, reason Reason) {
 		if !r.Next(&rec) {
 			return r.uses, r.reason
 		}
-		if rec.Verb.Atomic() && rec.Run == 0 && rec.Flags&(RecordCount|RecordTotal) == 0 && elemSize[rec.Datatype]&3 == 0 {
+		if rec.Verb.Atomic() && rec.Run == 0 && rec.Flags&(RecordCount|RecordTotal) == 0 &&
+			elemSize[rec.Datatype]&3 == 0 {
 			r.skipLike(r.payload[start:r.pos])
 		}
 	}

@@ -176,7 +176,8 @@ func nextMessage(m *Message, p []byte) (length int, reason Reason) {
 // nextBeginning is nextMessage for the beginning of a message.
 func nextBeginning(m *Message, p []byte) (length int, reason Reason) {
 	le, flags := binary.LittleEndian, p[1]
-	*m = Message{Begins: true, Tagged: Verb(p[0]) == VerbTagged, HasData: flags&messageData != 0, Match: flags&messageMatch != 0}
+	*m = Message{Begins: true, Tagged: Verb(p[0]) == VerbTagged, HasData: flags&messageData != 0,
+		Match: flags&messageMatch != 0}
 	_, head := m.verb()
 	n := uint64(le.Uint32(p[4:]))
 	switch {

@@ -73,8 +73,10 @@ func (l *Link) check() error {
 	case l.VLAN > vlanMask:
 		return fmt.Errorf("%w: VLAN id %d, want 1 to 4095, or 0 for none", ErrLink, l.VLAN)
 	}
-	if ip := encaps[l.Kind].ip; ip != nil && (l.LocalIP.BitLen() != 8*ip.addrLen || l.RemoteIP.BitLen() != 8*ip.addrLen) {
-		return fmt.Errorf("%w: %v from %v to %v, want two %s addresses", ErrLink, l.Kind, l.LocalIP, l.RemoteIP, ip.family)
+	if ip := encaps[l.Kind].ip; ip != nil &&
+		(l.LocalIP.BitLen() != 8*ip.addrLen || l.RemoteIP.BitLen() != 8*ip.addrLen) {
+		return fmt.Errorf("%w: %v from %v to %v, want two %s addresses", ErrLink, l.Kind, l.LocalIP,
+			l.RemoteIP, ip.family)
 	}
 	if err := l.checkMedium(); err != nil {
 		return err
@@ -124,7 +126,8 @@ func (t *Template) Answers(packet []byte) bool {
 	if t.medium == OnSocket {
 		return len(packet) >= WayLen && [16]byte(packet) == [16]byte(t.hdr[wayTo:])
 	}
-	if len(packet) < int(t.len) || MAC(packet[6:]) != MAC(t.hdr[:]) || packet[t.ip-2] != t.hdr[t.ip-2] || packet[t.ip-1] != t.hdr[t.ip-1] {
+	if len(packet) < int(t.len) || MAC(packet[6:]) != MAC(t.hdr[:]) || packet[t.ip-2] != t.hdr[t.ip-2] ||
+		packet[t.ip-1] != t.hdr[t.ip-1] {
 		return false
 	}
 	if t.ip > ethLen && (packet[14]^t.hdr[14])&(vlanMask>>8)|packet[15]^t.hdr[15] != 0 {

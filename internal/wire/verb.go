@@ -46,9 +46,11 @@ func (v Verb) reserved() bool {
 	return v >= firstMemory && v <= lastCatalogue && (v.Message() || verbNames[v] == "")
 }
 
-var verbNames = [...]string{VerbAtomic: "atomic", VerbFetch: "fetch", VerbCompare: "compare", VerbRead: "read", VerbWrite: "write",
-	VerbSend: "send", VerbTagged: "tagged send", VerbPart: "part",
-	VerbTaggedAtomic: "tagged atomic", VerbTaggedFetch: "tagged fetch", VerbTaggedCompare: "tagged compare", VerbLookup: "lookup", VerbList: "list", VerbNotice: "notice"}
+var verbNames = [...]string{VerbAtomic: "atomic", VerbFetch: "fetch", VerbCompare: "compare", VerbRead: "read",
+	VerbWrite: "write",
+	VerbSend:  "send", VerbTagged: "tagged send", VerbPart: "part",
+	VerbTaggedAtomic: "tagged atomic", VerbTaggedFetch: "tagged fetch", VerbTaggedCompare: "tagged compare",
+	VerbLookup: "lookup", VerbList: "list", VerbNotice: "notice"}
 
 // String returns the name of the verb.
 func (v Verb) String() string { return nameOf(verbNames[:], "verb", v) }
